@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+# Programs that use the library as its users do. The flash sale needs hiredis for the
+# locks that it compares with.
+noinst_PROGRAMS = examples/01_hello examples/02_flash_sale
+
+examples_01_hello_SOURCES = examples/01_hello.c
+examples_01_hello_LDADD = librlock.la
+
+examples_02_flash_sale_SOURCES = \
+	examples/02_flash_sale.c \
+	examples/flash_sale/sale.h \
+	examples/flash_sale/with_rlock.c \
+	examples/flash_sale/naive.c \
+	examples/flash_sale/shop.c
+examples_02_flash_sale_CPPFLAGS = $(AM_CPPFLAGS) $(HIREDIS_CFLAGS)
+examples_02_flash_sale_LDADD = librlock.la $(HIREDIS_LIBS) -lpthread

@@ -1,0 +1,531 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rlock: distributed locks in Redis or Valkey with the interface of pthreads.
+ *
+ * Every function returns 0 or a positive errno value unless its declaration
+ * shows another type, leaves errno alone, never returns EINTR, and is not a
+ * cancellation point. NULL, zeroed or destroyed handles give EINVAL. The
+ * letters S1-S5 and L1-L7 name the guarantees of doc/DESIGN.md, section 2.
+ *
+ * Codes that any function which asks the server may return, beside its own:
+ *   ENOTCONN  no server could be asked before the deadline
+ *   EACCES    the server refused the credentials or an ACL rule
+ *   EPROTO    the server answered what no lock script answers, or a key of this
+ *             name holds foreign data (it is left untouched)
+ *   ENOMEM    out of memory; nothing changed
+ *   EAGAIN    a library thread could not be started
+ *   ENOTSUP   called in a child of fork() that has not called exec
+ * rlock_errmsg() tells more about the last failed call of the calling thread.
+ */
+#ifndef RLOCK_H
+#define RLOCK_H
+
+#include <errno.h>
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <time.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#pragma GCC visibility push(default)
+#endif
+
+#define RLOCK_VERSION "0.1.0"
+#define RLOCK_VERSION_NUMBER 0x000100 /* 0xMMmmpp */
+
+#if defined(__GNUC__)
+#define RLOCK_MUST_CHECK __attribute__((warn_unused_result))
+#else
+#define RLOCK_MUST_CHECK
+#endif
+
+/* ------------------------------------------------------------------ names */
+
+/* Longest name of a lock, in bytes, without the NUL. A name is any non-empty
+ * NUL-terminated string of bytes, with two exceptions that give EINVAL: it may
+ * hold '{' and '}' only as one valid cluster hash tag ("{user1}:orders"), and it
+ * may not begin with "rlock:" or "redisson_". */
+#define RLOCK_NAME_MAX 200
+
+/* ------------------------------------------------------ constants as pthread's */
+
+/* Written as numbers because strict C11 hides pthread's names; the library's build
+ * asserts that they are equal. */
+#define RLOCK_MUTEX_NORMAL 0
+#define RLOCK_MUTEX_RECURSIVE 1
+#define RLOCK_MUTEX_ERRORCHECK 2
+#define RLOCK_MUTEX_DEFAULT 0
+#define RLOCK_MUTEX_TIMED_NP 0
+#define RLOCK_MUTEX_FAST_NP 0
+#define RLOCK_MUTEX_RECURSIVE_NP 1
+#define RLOCK_MUTEX_ERRORCHECK_NP 2
+#define RLOCK_MUTEX_ADAPTIVE_NP 3
+#define RLOCK_MUTEX_STALLED 0
+#define RLOCK_MUTEX_ROBUST 1
+#define RLOCK_MUTEX_STALLED_NP 0
+#define RLOCK_MUTEX_ROBUST_NP 1
+#define RLOCK_PROCESS_PRIVATE 0
+#define RLOCK_PROCESS_SHARED 1
+#define RLOCK_PRIO_NONE 0
+#define RLOCK_PRIO_INHERIT 1
+#define RLOCK_PRIO_PROTECT 2
+
+/* What a call without a deadline does while no server can be asked. */
+#define RLOCK_OUTAGE_WAIT 0  /* waits for the server to come back */
+#define RLOCK_OUTAGE_FAIL 1  /* gives ENOTCONN after the command timeout */
+#define RLOCK_OUTAGE_ABORT 2 /* waits; abort() instead of a code that the pthread \
+                                function could never have returned */
+
+/* ----------------------------------------------------------------- objects */
+
+/* A connected party to the locks: connections, identity, defaults. Opaque. */
+typedef struct rlock_client rlock_client_t;
+
+/* A handle of a mutex: plain data without pointers, 256 bytes. May be static,
+ * copied, inherited, or placed in shared memory. All live state is kept in the
+ * process, found by client, kind and name: two handles with one name are one
+ * lock (S5). The fields are the library's. */
+typedef struct rlock_mutex {
+    uint32_t rlk_magic;
+    uint8_t rlk_kind;
+    uint8_t rlk_type;
+    uint8_t rlk_flags;
+    uint8_t rlk_name_len;
+    uint64_t rlk_client;
+    int32_t rlk_lease_ms;
+    int32_t rlk_retain_ms;
+    int32_t rlk_handoff_ms;
+    int32_t rlk_handoff_count;
+    char rlk_name[RLOCK_NAME_MAX + 1];
+    uint8_t rlk_reserved[23];
+} rlock_mutex_t;
+
+#define RLK_MAGIC_MUTEX 0x014b4c52u /* layout version in the top byte, then "RLK" */
+#define RLK_KIND_MUTEX 1
+/* The length of a literal; an empty or too long one does not compile. */
+#define RLK_NAME_LEN(name)                                                               \
+    ((uint8_t)((sizeof("" name "") - 1) *                                                \
+               sizeof(char[(sizeof("" name "") > 1 &&                                    \
+                            sizeof("" name "") <= RLOCK_NAME_MAX + 1)                    \
+                               ? 1                                                       \
+                               : -1])))
+#define RLK_MUTEX_INITIALIZER_TYPED(name, type)                                          \
+    {                                                                                    \
+        RLK_MAGIC_MUTEX, RLK_KIND_MUTEX, (uint8_t)(type), 0, RLK_NAME_LEN(name), 0, 0,   \
+            0, 0, 0, "" name "", { 0 }                                                   \
+    }
+
+/* Static initializers. `name` is a string literal of 1 to RLOCK_NAME_MAX bytes. */
+#define RLOCK_MUTEX_INITIALIZER(name) RLK_MUTEX_INITIALIZER_TYPED(name, 0)
+#define RLOCK_RECURSIVE_MUTEX_INITIALIZER_NP(name)                                       \
+    RLK_MUTEX_INITIALIZER_TYPED(name, RLOCK_MUTEX_RECURSIVE_NP + 1)
+#define RLOCK_ERRORCHECK_MUTEX_INITIALIZER_NP(name)                                      \
+    RLK_MUTEX_INITIALIZER_TYPED(name, RLOCK_MUTEX_ERRORCHECK_NP + 1)
+
+/* Attributes of a mutex: 128 bytes. The fields are the library's. */
+typedef struct rlock_mutexattr {
+    uint32_t rlk_magic;
+    int32_t rlk_type;
+    int32_t rlk_robust;
+    int32_t rlk_pshared;
+    int32_t rlk_protocol;
+    int32_t rlk_fencing;
+    int32_t rlk_outage;
+    int32_t rlk_lease_ms;
+    uint64_t rlk_client;
+    uint64_t rlk_reserved[11];
+} rlock_mutexattr_t;
+
+/* ------------------------------------------------------------------ events */
+
+typedef enum {
+    RLOCK_TYPE_UNKNOWN,
+    RLOCK_TYPE_MUTEX,
+    RLOCK_TYPE_FAIR,
+    RLOCK_TYPE_RWLOCK,
+    RLOCK_TYPE_REDISSON
+} rlock_type_t;
+
+typedef enum { RLOCK_MODE_EXCLUSIVE, RLOCK_MODE_READ } rlock_mode_t;
+
+typedef enum {
+    RLOCK_EVENT_AT_RISK,      /* the lease could not be renewed for most of its length */
+    RLOCK_EVENT_SAFE_AGAIN,   /* it was renewed after all */
+    RLOCK_EVENT_LOST,         /* the lease ended before unlock */
+    RLOCK_EVENT_OWNER_DIED,   /* a thread ended while it held the lock */
+    RLOCK_EVENT_DISCONNECTED, /* the server cannot be reached; name is "" */
+    RLOCK_EVENT_CONNECTED     /* it can again; name is "" */
+} rlock_event_kind_t;
+
+typedef struct rlock_event {
+    rlock_event_kind_t kind;
+    rlock_type_t type;
+    rlock_mode_t mode;
+    const char *name;   /* valid during the call */
+    uint64_t token;     /* 0 without fencing */
+    pthread_t thread;   /* the holder; undefined for (DIS)CONNECTED */
+    long remaining_ms;  /* until the hold is no longer proven; 0 when lost */
+    const char *reason; /* one line, valid during the call */
+} rlock_event_t;
+
+/* Called on a library thread with no library mutex held; may call any function
+ * of the library. While it runs, further events wait, and so may wake-ups (they
+ * are then found within presence/3): keep it short. */
+typedef void (*rlock_event_fn)(const rlock_event_t *event, void *arg);
+
+/* ------------------------------------------------------------------ client */
+
+/* Attributes of a client: 4,096 bytes. The fields are the library's. */
+typedef struct rlock_clientattr {
+    uint32_t rlk_magic;
+    uint32_t rlk_set;
+    int64_t rlk_lease_ms;
+    int64_t rlk_presence_ms;
+    int64_t rlk_commandtimeout_ms;
+    int64_t rlk_connecttimeout_ms;
+    int32_t rlk_maxconnections;
+    int32_t rlk_mutextype;
+    rlock_event_fn rlk_event_fn;
+    void *rlk_event_arg;
+    char rlk_user[256];
+    char rlk_password[2048];
+    uint8_t rlk_reserved[1728];
+} rlock_clientattr_t;
+
+/* Counters of a client since it was opened, and gauges ("now"): 4,096 bytes. */
+typedef struct rlock_stats {
+    uint64_t holds_now;           /* acquisitions held now */
+    uint64_t waiters_now;         /* threads that wait for a lock now */
+    uint64_t acquisitions;        /* locks taken, re-entries not counted */
+    uint64_t reentries;           /* locks taken again by their holder */
+    uint64_t releases;            /* unlocks that gave the lock up */
+    uint64_t waits;               /* calls that had to wait */
+    uint64_t grants;              /* locks received from another holder's release */
+    uint64_t grants_orphaned;     /* grants nobody waited for, given back at once */
+    uint64_t local_handovers;     /* passed between threads without the server */
+    uint64_t timeouts;            /* calls that ended with ETIMEDOUT */
+    uint64_t cancels;             /* waiters withdrawn at the server */
+    uint64_t round_trips;         /* requests answered, all threads */
+    uint64_t renewals;            /* renewals confirmed */
+    uint64_t renewal_failures;    /* renewals refused, unanswered or not sent */
+    uint64_t refreshes;           /* presence refreshes confirmed */
+    uint64_t losses;              /* leases lost */
+    uint64_t owners_died;         /* threads that ended holding a lock */
+    uint64_t connects;            /* connections made */
+    uint64_t connect_failures;    /* attempts that failed */
+    uint64_t reconnects;          /* connections of the library threads made anew */
+    uint64_t unknown_outcomes;    /* requests whose reply was lost */
+    uint64_t background_releases; /* releases and cancels finished by the watchdog */
+    uint64_t messages;            /* mailbox messages understood */
+    uint64_t messages_ignored;    /* mailbox messages of no known form */
+    uint64_t rlk_reserved[488];
+} rlock_stats_t;
+
+/*
+ * Opens a client: another party to the locks, with connections and an identity
+ * of its own. Succeeds while the server is away (locks wait for it;
+ * rlock_client_ping tells).
+ *
+ * url   redis://[user[:password]@]host[:port][/db][?parameters], or
+ *       unix:///path/to/socket[?parameters]; parameters: db, lease, presence,
+ *       commandtimeout, connecttimeout (ms), mutextype=recursive|errorcheck|normal.
+ *       NULL: $RLOCK_URL, else redis://127.0.0.1:6379. What the URL says wins
+ *       over the attribute.
+ * attr  NULL: defaults.
+ *
+ * EINVAL   malformed URL, unknown scheme or parameter, value out of range
+ * ENOTSUP  rediss:// (TLS is not built yet), or in a forked child
+ * ENOMEM, EAGAIN (a thread could not be started), EMFILE, ENFILE
+ * *ret_client is untouched on failure. Blocks: no network. Since: 0.1
+ */
+int rlock_client_open(rlock_client_t **ret_client, const char *url,
+                      const rlock_clientattr_t *attr) RLOCK_MUST_CHECK;
+
+/*
+ * Closes a client and frees it; NULL: the default client, which its next use
+ * opens anew. Unfinished background releases get one command timeout.
+ * EBUSY    one of its locks is held or waited for, or another thread is inside
+ *          one of its functions; nothing changed
+ * EINVAL   no such client
+ * Blocks: up to one command timeout. Since: 0.1
+ */
+int rlock_client_close(rlock_client_t *client);
+
+/* Says how the default client is to be opened. EBUSY once it is open; EINVAL,
+ * ENOTSUP as rlock_client_open. Since: 0.1 */
+int rlock_client_setdefault(const char *url, const rlock_clientattr_t *attr);
+
+/* One round trip; NULL: the default client, opened if need be. ENOTCONN, EACCES,
+ * EPROTO, EINVAL. Blocks: up to the command timeout. Since: 0.1 */
+int rlock_client_ping(rlock_client_t *client);
+
+/* From now on the client's waits return ECANCELED, also those that begin later;
+ * holds stay and can be unlocked. A call that is in a round trip at this moment
+ * ends when that does. NULL: the default client, EINVAL when it is not open.
+ * Async-signal-safe. Since: 0.1 */
+int rlock_client_interrupt(rlock_client_t *client);
+
+/* Copies the counters; NULL: the default client (all 0 when it is not open).
+ * EINVAL. Blocks: no network. Since: 0.1 */
+int rlock_client_getstats(const rlock_client_t *client, rlock_stats_t *ret_stats);
+
+/* Attributes of a client. init: EINVAL (NULL). destroy wipes the credentials.
+ * Setters: EINVAL when out of range, and the object stays as it was; getters:
+ * EINVAL. What is never set has the default shown. Since: 0.1 */
+int rlock_clientattr_init(rlock_clientattr_t *attr);
+int rlock_clientattr_destroy(rlock_clientattr_t *attr);
+/* default lease in ms, 50 to 86,400,000: 30,000 */
+int rlock_clientattr_setlease(rlock_clientattr_t *attr, long lease_ms);
+int rlock_clientattr_getlease(const rlock_clientattr_t *attr, long *ret_lease_ms);
+/* how long a silent waiter counts as alive, ms, 100 to 30,000: 3,000 */
+int rlock_clientattr_setpresence(rlock_clientattr_t *attr, long presence_ms);
+int rlock_clientattr_getpresence(const rlock_clientattr_t *attr, long *ret_presence_ms);
+/* bound of a call that does not wait for a lock, ms, 10 to 3,600,000: 3,000 */
+int rlock_clientattr_setcommandtimeout(rlock_clientattr_t *attr, long timeout_ms);
+int rlock_clientattr_getcommandtimeout(const rlock_clientattr_t *attr,
+                                       long *ret_timeout_ms);
+/* bound of making a connection, ms, 10 to 3,600,000: 3,000 */
+int rlock_clientattr_setconnecttimeout(rlock_clientattr_t *attr, long timeout_ms);
+int rlock_clientattr_getconnecttimeout(const rlock_clientattr_t *attr,
+                                       long *ret_timeout_ms);
+/* most connections used by callers at once, 1 to 10,000: 16 (the two library
+ * threads use one more each) */
+int rlock_clientattr_setmaxconnections(rlock_clientattr_t *attr, int count);
+int rlock_clientattr_getmaxconnections(const rlock_clientattr_t *attr, int *ret_count);
+/* what an untouched mutex type means: RLOCK_MUTEX_RECURSIVE */
+int rlock_clientattr_setmutextype(rlock_clientattr_t *attr, int type);
+int rlock_clientattr_getmutextype(const rlock_clientattr_t *attr, int *ret_type);
+/* user (NULL or "": the server's default user) and password, copied; NULL password:
+ * none. ENAMETOOLONG: over 255 or 2,047 bytes. Credentials in the URL win. */
+int rlock_clientattr_setcredentials(rlock_clientattr_t *attr, const char *user,
+                                    const char *password);
+/* NULL: none */
+int rlock_clientattr_seteventcallback(rlock_clientattr_t *attr, rlock_event_fn fn,
+                                      void *arg);
+/* ENOTSUP: TLS is not built yet */
+int rlock_clientattr_setcafile(rlock_clientattr_t *attr, const char *path);
+int rlock_clientattr_setcertfile(rlock_clientattr_t *attr, const char *path);
+int rlock_clientattr_setkeyfile(rlock_clientattr_t *attr, const char *path);
+
+/* ------------------------------------------------------- mutex attributes */
+
+/* As pthread_mutexattr_*: EINVAL for a bad object or value; the object stays as it
+ * was on failure. Blocks: no. Since: 0.1 */
+int rlock_mutexattr_init(rlock_mutexattr_t *attr);
+int rlock_mutexattr_destroy(rlock_mutexattr_t *attr);
+int rlock_mutexattr_settype(rlock_mutexattr_t *attr, int type);
+/* RLOCK_MUTEX_RECURSIVE when never set (the client's mutextype then decides) */
+int rlock_mutexattr_gettype(const rlock_mutexattr_t *attr, int *ret_type);
+/* RLOCK_MUTEX_ROBUST: ENOTSUP as yet */
+int rlock_mutexattr_setrobust(rlock_mutexattr_t *attr, int robust);
+int rlock_mutexattr_getrobust(const rlock_mutexattr_t *attr, int *ret_robust);
+int rlock_mutexattr_setrobust_np(rlock_mutexattr_t *attr, int robust);
+int rlock_mutexattr_getrobust_np(const rlock_mutexattr_t *attr, int *ret_robust);
+int rlock_mutexattr_setpshared(rlock_mutexattr_t *attr, int pshared);
+int rlock_mutexattr_getpshared(const rlock_mutexattr_t *attr, int *ret_pshared);
+/* RLOCK_PRIO_INHERIT has no effect; RLOCK_PRIO_PROTECT: ENOTSUP */
+int rlock_mutexattr_setprotocol(rlock_mutexattr_t *attr, int protocol);
+int rlock_mutexattr_getprotocol(const rlock_mutexattr_t *attr, int *ret_protocol);
+/* ENOTSUP */
+int rlock_mutexattr_setprioceiling(rlock_mutexattr_t *attr, int ceiling);
+int rlock_mutexattr_getprioceiling(const rlock_mutexattr_t *attr, int *ret_ceiling);
+/* lease in ms of the forms without lease_ms: 0 (the client's default) or 50 to
+ * 86,400,000; renewed by the watchdog in any case */
+int rlock_mutexattr_setlease(rlock_mutexattr_t *attr, long lease_ms);
+int rlock_mutexattr_getlease(const rlock_mutexattr_t *attr, long *ret_lease_ms);
+/* 1: each hold has a token (S3); 0, the default: none */
+int rlock_mutexattr_setfencing(rlock_mutexattr_t *attr, int fencing);
+int rlock_mutexattr_getfencing(const rlock_mutexattr_t *attr, int *ret_fencing);
+/* RLOCK_OUTAGE_WAIT (default), _FAIL, _ABORT */
+int rlock_mutexattr_setoutage(rlock_mutexattr_t *attr, int outage);
+int rlock_mutexattr_getoutage(const rlock_mutexattr_t *attr, int *ret_outage);
+/* NULL, the default: the default client. An explicit client cannot be named by a
+ * handle that processes share: ENOTSUP at init. */
+int rlock_mutexattr_setclient(rlock_mutexattr_t *attr, rlock_client_t *client);
+int rlock_mutexattr_getclient(const rlock_mutexattr_t *attr, rlock_client_t **ret_client);
+
+/* ------------------------------------------------------------------- mutex */
+
+/*
+ * Makes a handle. Never talks to the server.
+ * attr  NULL: defaults.   name  NULL: a fresh unique name is made up and kept in
+ * the handle.
+ * EINVAL        NULL mutex, bad attribute or name, its client is closed
+ * ENAMETOOLONG  over RLOCK_NAME_MAX bytes
+ * ENOTSUP       RLOCK_PROCESS_SHARED with an explicit client
+ * Blocks: no. Threads: not while others use this handle. Since: 0.1
+ */
+int rlock_mutex_init(rlock_mutex_t *mutex, const rlock_mutexattr_t *attr,
+                     const char *name);
+
+/* Ends a handle; the lock in Redis is not touched. EBUSY while this process holds
+ * it (a lost hold is none); EINVAL. Blocks: no network. Since: 0.1 */
+int rlock_mutex_destroy(rlock_mutex_t *mutex);
+
+/*
+ * Takes the lock (S1). On 0 the calling thread holds it for a lease that the
+ * watchdog renews until unlock.
+ *
+ * The holder itself: RECURSIVE 0 and one level more, without a round trip;
+ * ERRORCHECK and NORMAL EDEADLK. In detail:
+ *   EDEADLK     the calling thread holds it, and the type is not RECURSIVE
+ *   EAGAIN      RECURSIVE, too many levels
+ *   ESTALE      the calling thread's hold was lost and is not drained by unlock
+ *   ECANCELED   rlock_client_interrupt
+ *   EINVAL, ENAMETOOLONG   bad handle
+ *   ENOTCONN    only with RLOCK_OUTAGE_FAIL
+ *   EACCES, EPROTO, ENOMEM, ENOTSUP   see the top of this file
+ * On any code but 0 the lock is as it was for the caller.
+ * Blocks: until it has the lock, through outages too. Threads: any.
+ * Fork: the child owns nothing of its parent's. Since: 0.1
+ */
+int rlock_mutex_lock(rlock_mutex_t *mutex);
+
+/* One attempt; never queues. EBUSY: held by another thread, process or client (or
+ * by the caller, when not RECURSIVE). Else as rlock_mutex_lock; ENOTCONN when the
+ * server did not answer. Blocks: up to the command timeout (L7). Since: 0.1 */
+int rlock_mutex_trylock(rlock_mutex_t *mutex) RLOCK_MUST_CHECK;
+
+/* As lock, until `abstime` of CLOCK_REALTIME: ETIMEDOUT when it was busy until
+ * then, ENOTCONN when no server could be asked. One attempt is made even when the
+ * deadline has passed. EINVAL: tv_nsec out of range and the call would wait.
+ * NORMAL: ETIMEDOUT at the deadline for the holder itself, as in glibc.
+ * Blocks: until the deadline plus at most 100 ms (L7). Since: 0.1 */
+int rlock_mutex_timedlock(rlock_mutex_t *mutex,
+                          const struct timespec *abstime) RLOCK_MUST_CHECK;
+
+/* As timedlock on CLOCK_REALTIME or CLOCK_MONOTONIC; others: EINVAL. */
+int rlock_mutex_clocklock(rlock_mutex_t *mutex, clockid_t clock,
+                          const struct timespec *abstime) RLOCK_MUST_CHECK;
+
+/*
+ * Gives up one level; the last one releases the lock and hands it to a waiter.
+ * 0        exclusion was unbroken (the release itself may be finished in the
+ *          background when the server cannot be reached at this moment)
+ * ESTALE   the lease was lost before; one level was drained
+ * EPERM    the calling thread does not hold it
+ * EINVAL   bad handle
+ * Blocks: up to the command timeout (L7). Since: 0.1
+ */
+int rlock_mutex_unlock(rlock_mutex_t *mutex);
+
+/* EINVAL: not a robust mutex in an inconsistent state. Since: 0.1 */
+int rlock_mutex_consistent(rlock_mutex_t *mutex);
+int rlock_mutex_consistent_np(rlock_mutex_t *mutex);
+
+/* ENOTSUP (EINVAL for a bad handle). Since: 0.1 */
+int rlock_mutex_getprioceiling(const rlock_mutex_t *mutex, int *ret_ceiling);
+int rlock_mutex_setprioceiling(rlock_mutex_t *mutex, int ceiling, int *ret_old);
+
+/* The same with a lease. lease_ms 0: as the forms above. 50 to 86,400,000: a fixed
+ * lease that is never renewed and ends by itself; other values: EINVAL. A re-entry
+ * keeps the lease of its hold. Since: 0.1 */
+int rlock_mutex_lock_lease(rlock_mutex_t *mutex, long lease_ms);
+int rlock_mutex_trylock_lease(rlock_mutex_t *mutex, long lease_ms) RLOCK_MUST_CHECK;
+int rlock_mutex_timedlock_lease(rlock_mutex_t *mutex, const struct timespec *abstime,
+                                long lease_ms) RLOCK_MUST_CHECK;
+int rlock_mutex_clocklock_lease(rlock_mutex_t *mutex, clockid_t clock,
+                                const struct timespec *abstime,
+                                long lease_ms) RLOCK_MUST_CHECK;
+
+/* The calling thread's lease starts anew with this length, fixed; 0: renewed by
+ * the watchdog from now on. EPERM: not the holder; ESTALE: lost; EINVAL: length;
+ * ENOTCONN: unconfirmed, the lease is as it was. Blocks: up to the command
+ * timeout. Since: 0.1 */
+int rlock_mutex_extend(rlock_mutex_t *mutex, long lease_ms);
+
+typedef enum {
+    RLOCK_UNHELD,  /* the calling thread does not hold it */
+    RLOCK_SAFE,    /* held, and renewals are confirmed */
+    RLOCK_AT_RISK, /* held, but a third of the lease or less is left */
+    RLOCK_LOST     /* the lease ended */
+} rlock_state_t;
+
+/* Queries of the calling thread's hold, without a round trip. EINVAL: bad handle or
+ * NULL. Blocks: no. Since: 0.1
+ * gettoken      EPERM when it holds nothing; ENOTSUP when taken without fencing
+ * getremaining  ms until this hold is no longer proven, 0 when lost; EPERM
+ * getstate      see rlock_state_t
+ * getholdcount  levels, 0 when it does not hold it (a lost hold keeps its levels
+ *               until they are unlocked) */
+int rlock_mutex_gettoken(const rlock_mutex_t *mutex, uint64_t *ret_token);
+int rlock_mutex_getremaining(const rlock_mutex_t *mutex, long *ret_ms);
+int rlock_mutex_getstate(const rlock_mutex_t *mutex, rlock_state_t *ret_state);
+int rlock_mutex_getholdcount(const rlock_mutex_t *mutex, unsigned *ret_count);
+
+/* ---------------------------------------------------------- administration */
+
+typedef struct rlock_party {
+    const char *owner;  /* the id at the server */
+    const char *client; /* "host:pid:program" where known, else "" */
+    rlock_mode_t mode;
+    long since_ms;      /* held, or waited for, this long; -1 when unknown */
+    long lease_left_ms; /* of a holder; of a waiter, until it counts as gone */
+} rlock_party_t;
+
+typedef struct rlock_info {
+    const char *name;
+    rlock_type_t type; /* of the holder; of the first waiter when nobody holds it */
+    uint64_t token;    /* of the holder, 0 without fencing */
+    size_t holder_count;
+    const rlock_party_t *holders;
+    size_t waiter_count;
+    const rlock_party_t *waiters; /* in the order in which they asked */
+} rlock_info_t;
+
+/* Who holds a lock and who waits for it. The result belongs to the caller, who
+ * frees it with rlock_info_free (NULL is fine). client NULL: the default client.
+ * ENOENT: neither held nor waited for. EINVAL, ENAMETOOLONG. Blocks: up to the
+ * command timeout. Since: 0.1 */
+int rlock_inspect(rlock_client_t *client, const char *name, rlock_info_t **ret_info);
+void rlock_info_free(rlock_info_t *info);
+
+/* Takes the lock from whoever holds it (as seen by this call: never from a later
+ * holder), clears owner-died marks and hands it over. The holder is told a loss at
+ * once. ENOENT: nobody holds it. EINVAL, ENAMETOOLONG. Blocks: up to the command
+ * timeout. Since: 0.1 */
+int rlock_force_unlock(rlock_client_t *client, const char *name);
+
+/* Calls `each` for every held lock whose name matches the glob `pattern` (NULL: all);
+ * a non-zero result of `each` ends the walk and is returned. Uses SCAN: a lock that
+ * is held throughout is seen, others may be. Needs a server >= 6.0. Blocks: up to
+ * the command timeout for each request. Since: 0.1 */
+int rlock_list(rlock_client_t *client, const char *pattern,
+               int (*each)(const rlock_info_t *info, void *arg), void *arg);
+
+/* Waits until nobody holds the lock, without taking it; abstime in CLOCK_REALTIME,
+ * NULL: no deadline. ETIMEDOUT, ENOTCONN, ECANCELED, EINVAL. Since: 0.1 */
+int rlock_waitfree(rlock_client_t *client, const char *name,
+                   const struct timespec *abstime);
+
+/* ---------------------------------------------------------- errors and log */
+
+/* One sentence for a code of this library, static. */
+const char *rlock_strerror(int code);
+
+/* What happened in the calling thread's last call, in detail; "" after success;
+ * never a secret. Valid until the thread's next call. */
+const char *rlock_errmsg(void);
+
+/* RLOCK_VERSION of the library that runs. */
+const char *rlock_version(void);
+
+/* Where log lines go; NULL: nowhere, the default. Levels as in syslog(3); lines
+ * above max_level are dropped. `log` may run on any thread, with no library mutex
+ * held, and must not call the library. Since: 0.1 */
+void rlock_setlogger(void (*log)(int level, const char *line, void *arg), void *arg,
+                     int max_level);
+
+#if defined(__GNUC__)
+#pragma GCC visibility pop
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,16 @@
+-- What every script answers: {server us, PTTL of N, flags, more, then for each id
+-- what, own remaining ms or -1, ticket, token or ""}. Flags: 1 exclusive waiters queued,
+-- 2 readers queued, 4 the holder is foreign. more: a ticket after which a refresh is to go on
+-- at once, or 0.
+-- Needs: call, N, queue, rqueue.
+local function waiting()
+  local flags = 0
+  if call('ZCARD', queue) > 0 then flags = 1 end
+  if call('ZCARD', rqueue) > 0 then flags = flags + 2 end
+  return flags
+end
+local function foreign()
+  local mode = call('HGET', N, 'mode')
+  if mode and string.sub(mode, 1, 6) == 'rlock:' then return 0 end
+  return 4
+end

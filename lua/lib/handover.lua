@@ -1,0 +1,55 @@
+-- THE hand-over of a free lock to the exclusive waiters in `queue`, whatever their type:
+-- the letter in a waiter's id says which (design.md, section 6). In the order of tickets:
+-- who is not present is dropped; who is present but has no listener, or is of a type unknown
+-- here, is stepped over and keeps its ticket; the first other one is written as holder with
+-- the TTL that its id names, and only then told (T5). The PUBLISH is the listener probe
+-- itself; at 0 receivers the write is undone. Looks at 64 waiters at most.
+-- Returns the id granted and its TTL, or nil and the ticket to go on after (0: none left).
+-- Needs: call, N, queue, rqueue, present, readers, token, t, now, waiting, token_next.
+local function handover(after, mine)
+  local modes = { m = 'rlock:mutex', f = 'rlock:fair', w = 'rlock:write' }
+  local ms = now / 1000
+  local from = '-inf'
+  if after ~= '0' then from = '(' .. after end
+  local ticket = '0'
+  for seen = 1, 65 do
+    local entry = call('ZRANGEBYSCORE', queue, from, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+    local id = entry[1]
+    if not id then return nil, 0 end
+    if seen == 65 then return nil, tonumber(ticket) end
+    ticket = entry[2]
+    from = '(' .. ticket
+    local uuid, letter, ttl = string.match(id, '^([^:]+):%d+:%d+:(%a)(%d+)%l*$')
+    local alive = uuid and call('ZSCORE', present, uuid)
+    if not alive or tonumber(alive) < ms or tonumber(ttl) < 1 then
+      call('ZREM', queue, id)
+    elseif modes[string.lower(letter)] then
+      call('ZREM', queue, id)
+      local own = ''
+      if letter == 'w' or letter == 'W' then call('DEL', readers) end
+      call('HSET', N, id, '1', 'mode', modes[string.lower(letter)], 'since',
+        string.format('%.0f', now))
+      if letter ~= string.lower(letter) then
+        own = token_next()
+        call('HSET', N, 'token', own)
+      end
+      call('PEXPIRE', N, ttl)
+      if mine and mine[id] then return id, tonumber(ttl) end
+      local base = own
+      if base == '' then base = '0' end
+      local heard = redis.pcall('PUBLISH', 'rlock:client:' .. uuid, '1 grant ' .. waiting()
+        .. ' ' .. base .. ' 1 1 ' .. id .. ' ' .. ticket .. ' ' .. N)
+      if type(heard) == 'number' and heard > 0 then return id, tonumber(ttl) end
+      call('DEL', N)
+      call('ZADD', queue, ticket, id)
+    end
+  end
+end
+-- What the hand-over writes to, looked at before the first write: Lua has no rollback.
+local function check_types()
+  waiting()
+  call('ZCARD', present)
+  call('ZCARD', readers)
+  call('ZCARD', cancelled)
+  token_last()
+end

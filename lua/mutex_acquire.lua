@@ -1,0 +1,69 @@
+-- Takes the mutex if it is free, else queues for it, in one step that may be repeated with
+-- the same id (S1, S2; rules T1, T3).
+-- KEYS[1] N          the lock
+-- KEYS[2] queue      exclusive waiters by ticket
+-- KEYS[3] rqueue     waiting readers by ticket
+-- KEYS[4] present    client uuid -> alive until, ms
+-- KEYS[5] cancelled  ids that may no longer acquire -> until, ms
+-- KEYS[6] dirty      owner-died mark of robust locks
+-- KEYS[7] token      the last fencing token
+-- ARGV[1] layout of keys and arguments
+-- ARGV[2] id of the acquisition
+-- ARGV[3] uuid of the client
+-- ARGV[4] lease, ms
+-- ARGV[5] presence, ms
+-- ARGV[6] not-after, server us
+-- ARGV[7] 1: try, do not queue
+-- ARGV[8] 1: with fencing
+-- Returns the common answer; what: held, queued, busy, refused (marked), late
+-- Effects: N with the lease as TTL; or an entry in queue and presence
+local N, queue, rqueue, present, cancelled = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local dirty, token = KEYS[6], KEYS[7]
+local layout, id, uuid, lease, presence = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local not_after, try, fence = tonumber(ARGV[6]), ARGV[7], ARGV[8]
+local call = redis.call
+local held = call('HLEN', N)
+local t = call('TIME')
+local now = t[1] * 1000000 + t[2]
+if held == 0 and fence == '0' and now <= not_after
+  and call('EXISTS', queue, rqueue, cancelled) == 0 then
+  call('HSET', N, id, '1', 'mode', 'rlock:mutex', 'since', string.format('%.0f', now))
+  call('PEXPIRE', N, lease)
+  return { now, tonumber(lease), 0, 0, 'held', tonumber(lease), 0, '' }
+end
+--include answer
+--include token
+local flags = waiting()
+if held > 0 and call('HEXISTS', N, id) == 1 then
+  local left = call('PTTL', N)
+  return { now, left, flags, 0, 'held', left, 0, call('HGET', N, 'token') or '' }
+end
+local left = call('PTTL', N)
+if call('ZSCORE', cancelled, id) then return { now, left, flags, 0, 'refused', -1, 0, '' } end
+if now > not_after then return { now, left, flags, 0, 'late', -1, 0, '' } end
+if held == 0 then
+  local own = ''
+  call('ZCARD', present)
+  if fence == '1' then own = token_next() end
+  call('HSET', N, id, '1', 'mode', 'rlock:mutex', 'since', string.format('%.0f', now))
+  if fence == '1' then call('HSET', N, 'token', own) end
+  call('PEXPIRE', N, lease)
+  if flags % 2 == 1 and call('ZREM', queue, id) == 1 then flags = waiting() end
+  return { now, tonumber(lease), flags, 0, 'held', tonumber(lease), 0, own }
+end
+flags = flags + foreign()
+if try == '1' then return { now, left, flags, 0, 'busy', -1, 0, '' } end
+call('ZCARD', present)
+local ticket = call('ZSCORE', queue, id)
+if not ticket then
+  local last = call('ZREVRANGE', queue, 0, 0, 'WITHSCORES')[2]
+  ticket = now
+  if last and tonumber(last) >= now then ticket = tonumber(last) + 1 end
+  ticket = string.format('%.0f', ticket)
+  call('ZADD', queue, ticket, id)
+end
+call('PEXPIRE', queue, 60000)
+call('ZADD', present, string.format('%.0f', math.floor(now / 1000) + presence), uuid)
+call('PEXPIRE', present, 60000)
+if flags % 2 == 0 then flags = flags + 1 end
+return { now, left, flags, 0, 'queued', -1, tonumber(ticket), '' }

@@ -1,0 +1,38 @@
+-- A waiter gives up: taken out of the queue, or told that the lock is its own already; never
+-- both, and a later acquire of this id is refused (rules T3, T7, T8).
+-- KEYS[1] N          the lock
+-- KEYS[2] queue      exclusive waiters by ticket
+-- KEYS[3] rqueue     waiting readers by ticket
+-- KEYS[4] present    client uuid -> alive until, ms
+-- KEYS[5] readers    reader -> its lease end, ms
+-- KEYS[6] cancelled  ids that may no longer acquire -> until, ms
+-- KEYS[7] dirty      owner-died mark of robust locks
+-- KEYS[8] token      the last fencing token
+-- ARGV[1] layout of keys and arguments
+-- ARGV[2] id of the acquisition
+-- ARGV[3] life of the marker to leave, ms
+-- Returns the common answer; what: removed, yours
+-- Effects: the queue entry is gone; marker; a free lock is handed over
+local N, queue, rqueue, present, readers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local cancelled, dirty, token = KEYS[6], KEYS[7], KEYS[8]
+local layout, id, life = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local call = redis.call
+local held = call('HLEN', N)
+local t = call('TIME')
+local now = t[1] * 1000000 + t[2]
+--include answer
+--include token
+--include handover
+--include mark
+check_types()
+call('ZREM', queue, id)
+call('ZREM', rqueue, id)
+mark(id, life)
+if held > 0 and call('HEXISTS', N, id) == 1 then
+  local left = call('PTTL', N)
+  return { now, left, waiting(), 0, 'yours', left, 0, call('HGET', N, 'token') or '' }
+end
+local granted, more = nil, 0
+if held == 0 then granted, more = handover('0', nil) end
+if granted then more = 0 end
+return { now, call('PTTL', N), waiting(), more, 'removed', -1, 0, '' }

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+# The checks of the tree itself; part of make check.
+EXTRA_DIST += \
+	.ci/run \
+	build-aux/check-docs \
+	build-aux/check-examples \
+	build-aux/check-exports \
+	build-aux/check-layers \
+	doc/DESIGN.md \
+	scripts/check \
+	scripts/common.sh \
+	scripts/demo \
+	scripts/soak \
+	scripts/valgrind.supp
+
+check-local: check-layers check-exports check-docs check-examples
+
+check-layers:
+	$(AM_V_GEN)$(srcdir)/build-aux/check-layers $(srcdir)
+
+# Only a shared library has a table of exports.
+check-exports: librlock.la
+	$(AM_V_GEN)test ! -f .libs/librlock.so || \
+	  NM='$(NM)' $(srcdir)/build-aux/check-exports .libs/librlock.so $(srcdir)
+
+check-docs:
+	$(AM_V_GEN)CC='$(CC)' $(srcdir)/build-aux/check-docs $(srcdir)
+
+check-examples: examples/01_hello examples/02_flash_sale
+	$(AM_V_GEN)$(srcdir)/build-aux/check-examples $(srcdir)
+
+.PHONY: check-layers check-exports check-docs check-examples

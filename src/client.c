@@ -1,0 +1,521 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Clients: opening and closing them, and the table by which handles find theirs. The table's mutex `mu` nests in
+ * nothing and is held across no I/O; a client that is in use (`users`) is not closed. Thread:
+ * any.
+ */
+#include "client.h"
+
+#include "deadline.h"
+#include "error.h"
+#include "fork.h"
+#include "log.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+static struct rlk_mutex mu = RLK_MUTEX_INIT; /* protects all below */
+static struct rlock_client **table;          /* open clients by ascending number */
+static size_t table_count, table_size;
+static uint64_t last_number;
+static struct rlock_client *default_client;
+static bool default_opening; /* one thread opens it, the others wait */
+static char *default_url;
+static rlock_clientattr_t *default_attr;
+static struct rlk_cond changed; /* default_opening */
+static rlk_once_t once = RLK_ONCE_INIT;
+static int once_rc;
+static _Atomic uint64_t default_number; /* as default_client's, read without mu */
+static struct rlock_client *_Atomic default_for_signals; /* as default_client */
+
+/* ---- threads that end */
+
+static void give_up_holds(struct rlk_thread *thread)
+{
+    struct rlk_list *l;
+
+    while ((l = rlk_list_first(&thread->holds)) != NULL) {
+        struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, thread_link);
+        struct rlk_registry *reg = hold->lock->registry;
+        struct rlock_client *client = RLK_CLIENT_OF(reg);
+
+        rlk_registry_lock(reg);
+        if (hold->state == RLK_HOLD_INSIDE) {
+            int64_t now = rlk_now_boot();
+            RLK_COUNT(client->counters.owners_died);
+            hold->lost_after = now - hold->since;
+            rlk_hold_news_locked(hold, RLK_NEWS_DIED);
+            rlk_hold_leave_locked(hold);
+            rlk_lock_promote_locked(hold->lock);
+            rlk_hold_background_locked(hold, now, hold->end);
+            rlk_registry_unlock(reg);
+        } else {
+            rlk_list_remove(&hold->thread_link);
+            rlk_hold_put_locked(hold);
+            rlk_mutex_unlock(&reg->mu);
+            rlk_client_release(client); /* a lost hold's */
+        }
+    }
+}
+
+static void init(void)
+{
+    rlk_thread_set_exit(give_up_holds);
+    once_rc = rlk_cond_init(&changed);
+}
+
+/* ---- memory */
+
+void rlk_client_retain(struct rlock_client *client)
+{
+    atomic_fetch_add(&client->memory_refs, 1);
+}
+
+void rlk_client_release(struct rlock_client *client)
+{
+    if (atomic_fetch_sub(&client->memory_refs, 1) > 1)
+        return;
+    rlk_registry_destroy(&client->registry);
+    rlk_config_clear(&client->config);
+    free(client);
+}
+
+static void registry_retain(struct rlk_registry *reg)
+{
+    rlk_client_retain(RLK_CLIENT_OF(reg));
+}
+
+/* ---- identity */
+
+static int make_uuid(char uuid[RLK_UUID_LEN + 1])
+{
+    unsigned char b[16];
+    size_t have = 0;
+    while (have < sizeof(b)) {
+        ssize_t n = getrandom(b + have, sizeof(b) - have, 0);
+        if (n < 0 && errno != EINTR)
+            return ENOMEM;
+        if (n > 0)
+            have += (size_t)n;
+    }
+    b[6] = (unsigned char)((b[6] & 0x0f) | 0x40); /* version 4, RFC 9562 */
+    b[8] = (unsigned char)((b[8] & 0x3f) | 0x80);
+    snprintf(uuid, RLK_UUID_LEN + 1,
+             "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1],
+             b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14],
+             b[15]);
+    return 0;
+}
+
+/* rlock:<uuid>:<host>:<pid>:<program>; Redis refuses bytes outside '!'..'~'. */
+static void make_conn_name(struct rlock_client *client)
+{
+    char host[65] = "";
+    gethostname(host, sizeof(host) - 1);
+    snprintf(client->conn_name, sizeof(client->conn_name), "rlock:%s:%.64s:%ld:%.64s",
+             client->uuid, host, (long)getpid(), program_invocation_short_name);
+    for (char *p = client->conn_name; *p; p++)
+        if (*p < '!' || *p > '~')
+            *p = '_';
+}
+
+/* ---- open */
+
+static int copy_text(char **ret_copy, const char *text)
+{
+    if (!text[0])
+        return 0;
+    *ret_copy = strdup(text);
+    return *ret_copy ? 0 : rlk_error_set(ENOMEM, "out of memory");
+}
+
+static int configure(struct rlock_client *client, const char *url, const rlock_clientattr_t *attr)
+{
+    struct rlk_config *config = &client->config;
+    rlock_clientattr_t defaults RLK_UNINITIALIZED;
+    int rc;
+
+    if (!attr) {
+        rlock_clientattr_init(&defaults);
+        attr = &defaults;
+    }
+    config->lease_ms = (long)attr->rlk_lease_ms;
+    config->presence_ms = (long)attr->rlk_presence_ms;
+    config->command_timeout_ms = (long)attr->rlk_commandtimeout_ms;
+    config->connect_timeout_ms = (long)attr->rlk_connecttimeout_ms;
+    config->max_connections = attr->rlk_maxconnections;
+    config->mutex_type = attr->rlk_mutextype;
+    client->event_fn = attr->rlk_event_fn;
+    client->event_arg = attr->rlk_event_arg;
+    rc = copy_text(&config->target.user, attr->rlk_user);
+    if (rc == 0)
+        rc = copy_text(&config->target.password, attr->rlk_password);
+    if (rc != 0)
+        return rc;
+    if (!url)
+        url = getenv("RLOCK_URL");
+    return rlk_url_parse(config, url && url[0] ? url : "redis://127.0.0.1:6379");
+}
+
+static int make_pool(struct rlock_client *client)
+{
+    struct rlk_pool_options options = {
+        .conn = {
+            .target = &client->config.target,
+            .name = client->conn_name,
+            .keepalive_ms = client->config.presence_ms,
+            .reply_limit = (size_t)64 << 20, /* CLIENT LIST, a page of waiters */
+        },
+        .max_connections = client->config.max_connections,
+        .connect_timeout_ns = client->config.connect_timeout_ms * RLK_NS_PER_MS,
+        .connects = &client->counters.connects,
+        .connect_failures = &client->counters.connect_failures,
+    };
+    return rlk_pool_create(&client->pool, &options);
+}
+
+/* Enters the client into the table. */
+static int enter(struct rlock_client *client)
+{
+    int rc = 0;
+
+    rlk_mutex_lock(&mu);
+    if (table_count == table_size) {
+        size_t size = table_size ? 2 * table_size : 8;
+        struct rlock_client **bigger = realloc(table, size * sizeof(struct rlock_client *));
+        if (bigger) {
+            table = bigger;
+            table_size = size;
+        } else {
+            rc = ENOMEM;
+        }
+    }
+    if (rc == 0)
+        table[table_count++] = client;
+    rlk_mutex_unlock(&mu);
+    return rc;
+}
+
+/* Locks: holds mu. */
+static void remove_locked(struct rlock_client *client)
+{
+    size_t i = 0;
+    while (i < table_count && table[i] != client)
+        i++;
+    if (i == table_count)
+        return;
+    table_count--;
+    memmove(&table[i], &table[i + 1], (table_count - i) * sizeof(struct rlock_client *));
+    if (table_count == 0) { /* nothing is left behind when the last client is closed */
+        free(table);
+        table = NULL;
+        table_size = 0;
+    }
+}
+
+static int open_client(struct rlock_client **ret_client, const char *url,
+                       const rlock_clientattr_t *attr)
+{
+    struct rlock_client *client = calloc(1, sizeof(*client));
+    int rc = ENOMEM;
+
+    if (!client)
+        return rlk_error_set(rc, "out of memory");
+    client->memory_refs = 1;
+    client->registry.watchdog_fd = client->registry.subscriber_fd = -1;
+    rc = configure(client, url, attr);
+    if (rc != 0)
+        goto fail;
+    rc = make_uuid(client->uuid);
+    if (rc != 0)
+        goto fail;
+    make_conn_name(client);
+    rlk_mutex_lock(&mu);
+    client->number = ++last_number;
+    rlk_mutex_unlock(&mu);
+    client->registry.client_number = client->number;
+    client->registry.uuid = client->uuid;
+    client->registry.counters = &client->counters;
+    client->registry.presence_ns = client->config.presence_ms * RLK_NS_PER_MS;
+    client->registry.retain = registry_retain;
+    rc = rlk_registry_init(&client->registry);
+    if (rc == 0)
+        rc = make_pool(client);
+    if (rc != 0)
+        goto fail;
+    rc = rlk_watchdog_join(client);
+    if (rc != 0)
+        goto fail;
+    rc = rlk_subscriber_join(client);
+    if (rc != 0)
+        goto fail_watchdog;
+    rc = enter(client);
+    if (rc != 0)
+        goto fail_subscriber;
+    *ret_client = client;
+    return 0;
+fail_subscriber:
+    rlk_subscriber_leave(client);
+fail_watchdog:
+    rlk_watchdog_leave(client);
+fail:
+    rlk_pool_free(client->pool);
+    rlk_client_release(client);
+    return rlk_error_default(rc);
+}
+
+/* ---- close */
+
+/* Gives unfinished releases one command timeout. */
+static void drain(struct rlock_client *client)
+{
+    struct rlk_registry *reg = &client->registry;
+    int64_t end = rlk_now_mono() + rlk_client_command_timeout(client);
+
+    rlk_registry_lock(reg);
+    while (reg->background_count > 0 && rlk_now_mono() < end) {
+        int64_t until = end;
+        /* the sleep must not keep the watchdog from what became due */
+        rlk_registry_unlock(reg);
+        rlk_registry_lock(reg);
+        if (reg->background_count > 0)
+            rlk_cond_wait(&reg->background_done, &reg->mu, until);
+    }
+    rlk_registry_unlock(reg);
+}
+
+/* The client is in no table any more, and nobody uses it. */
+static void shut(struct rlock_client *client)
+{
+    struct rlk_registry *reg = &client->registry;
+
+    drain(client);
+    rlk_subscriber_leave(client);
+    rlk_watchdog_leave(client);
+    rlk_mutex_lock(&reg->mu);
+    rlk_registry_shut_locked(reg);
+    rlk_mutex_unlock(&reg->mu);
+    rlk_pool_free(client->pool);
+    client->pool = NULL;
+    explicit_bzero(client->config.target.password,
+                   client->config.target.password ? strlen(client->config.target.password) : 0);
+    rlk_client_release(client);
+}
+
+/* ---- the table */
+
+/* Locks: holds mu. */
+static struct rlock_client *find_number(uint64_t number)
+{
+    size_t low = 0, high = table_count;
+    while (low < high) {
+        size_t mid = (low + high) / 2;
+        if (table[mid]->number < number)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < table_count && table[low]->number == number ? table[low] : NULL;
+}
+
+/* Locks: holds mu. */
+static bool is_open_locked(const struct rlock_client *client)
+{
+    for (size_t i = 0; i < table_count; i++)
+        if (table[i] == client)
+            return true;
+    return false;
+}
+
+static int check_process(void)
+{
+    rlk_once(&once, init);
+    if (rlk_fork_in_child())
+        return rlk_error_set(ENOTSUP, "a forked child cannot use the library before exec");
+    return once_rc;
+}
+
+/* Opens the default client if need be. Locks: holds mu, dropped while opening. */
+static int need_default_locked(void)
+{
+    struct rlock_client *client = NULL;
+
+    while (default_opening)
+        rlk_cond_wait(&changed, &mu, RLK_NEVER);
+    if (default_client)
+        return 0;
+    default_opening = true;
+    rlk_mutex_unlock(&mu);
+    int rc = open_client(&client, default_url, default_attr);
+    rlk_mutex_lock(&mu);
+    default_opening = false;
+    if (rc == 0) {
+        default_client = client;
+        atomic_store(&default_number, client->number);
+        atomic_store(&default_for_signals, client);
+    }
+    rlk_cond_broadcast(&changed);
+    return rc;
+}
+
+int rlk_client_get(uint64_t number, struct rlock_client **ret_client)
+{
+    struct rlock_client *client = NULL;
+    int rc = check_process();
+
+    if (rc != 0)
+        return rc;
+    rlk_mutex_lock(&mu);
+    if (number == 0) {
+        if (!default_client)
+            rc = need_default_locked();
+        if (rc == 0)
+            client = default_client;
+    } else {
+        client = find_number(number);
+        if (!client)
+            rc = rlk_error_set(EINVAL, "the client of this handle is closed");
+    }
+    if (client) {
+        client->users++;
+        *ret_client = client;
+    }
+    rlk_mutex_unlock(&mu);
+    return rc;
+}
+
+int rlk_client_get_pointer(const struct rlock_client *client, struct rlock_client **ret_client)
+{
+    uint64_t number = 0;
+
+    if (client && !rlk_client_is_open(client, &number))
+        return rlk_error_set(EINVAL, "no such client is open");
+    return rlk_client_get(number, ret_client);
+}
+
+void rlk_client_put(struct rlock_client *client)
+{
+    rlk_mutex_lock(&mu);
+    client->users--;
+    rlk_mutex_unlock(&mu);
+}
+
+uint64_t rlk_client_default_number(void)
+{
+    return atomic_load_explicit(&default_number, memory_order_relaxed);
+}
+
+struct rlock_client *rlk_client_signal_default(void)
+{
+    return atomic_load(&default_for_signals);
+}
+
+bool rlk_client_is_open(const struct rlock_client *client, uint64_t *ret_number)
+{
+    rlk_mutex_lock(&mu);
+    bool open = is_open_locked(client);
+    if (open)
+        *ret_number = client->number;
+    rlk_mutex_unlock(&mu);
+    return open;
+}
+
+/* ---- what clientapi.c exports */
+
+int rlk_client_open(struct rlock_client **ret_client, const char *url,
+                    const rlock_clientattr_t *attr)
+{
+    int rc = check_process();
+    return rc != 0 ? rc : open_client(ret_client, url, attr);
+}
+
+int rlk_client_close(struct rlock_client *client)
+{
+    int rc = check_process();
+
+    if (rc != 0)
+        return rc;
+    rlk_mutex_lock(&mu);
+    if (!client)
+        client = default_client;
+    if (!client) { /* the default client was never opened: nothing to close */
+        rlk_mutex_unlock(&mu);
+        return 0;
+    }
+    if (!is_open_locked(client)) {
+        rc = rlk_error_set(EINVAL, "no such client is open");
+    } else if (client->users > 0) {
+        rc = rlk_error_set(EBUSY, "a thread is inside a function of the client");
+    } else {
+        /* mu keeps new users out, so what the registry says stays true */
+        rlk_mutex_lock(&client->registry.mu);
+        if (rlk_registry_busy_locked(&client->registry))
+            rc = rlk_error_set(EBUSY, "a lock of the client is held or waited for");
+        rlk_mutex_unlock(&client->registry.mu);
+    }
+    if (rc == 0) {
+        remove_locked(client);
+        if (client == default_client) {
+            default_client = NULL;
+            atomic_store(&default_number, 0);
+            atomic_store(&default_for_signals, NULL);
+        }
+    }
+    rlk_mutex_unlock(&mu);
+    if (rc == 0)
+        shut(client);
+    return rc;
+}
+
+int rlk_client_set_default(const char *url, const rlock_clientattr_t *attr)
+{
+    rlock_clientattr_t *attr_copy = NULL;
+    char *url_copy = NULL;
+    struct rlock_client *probe;
+    int rc = check_process();
+
+    if (rc != 0)
+        return rc;
+    /* what would fail at first use fails here */
+    probe = calloc(1, sizeof(*probe));
+    if (!probe)
+        return rlk_error_set(ENOMEM, "out of memory");
+    rc = configure(probe, url, attr);
+    rlk_config_clear(&probe->config);
+    free(probe);
+    if (rc != 0)
+        return rc;
+    if (url && !(url_copy = strdup(url)))
+        return rlk_error_set(ENOMEM, "out of memory");
+    if (attr) {
+        attr_copy = malloc(sizeof(*attr_copy));
+        if (!attr_copy) {
+            free(url_copy);
+            return rlk_error_set(ENOMEM, "out of memory");
+        }
+        memcpy(attr_copy, attr, sizeof(*attr_copy));
+    }
+    rlk_mutex_lock(&mu);
+    if (default_client || default_opening) {
+        rc = rlk_error_set(EBUSY, "the default client is open already");
+    } else {
+        char *old_url = default_url;
+        rlock_clientattr_t *old_attr = default_attr;
+        default_url = url_copy;
+        default_attr = attr_copy;
+        url_copy = old_url;
+        attr_copy = old_attr;
+    }
+    rlk_mutex_unlock(&mu);
+    if (url_copy)
+        explicit_bzero(url_copy, strlen(url_copy));
+    free(url_copy);
+    if (attr_copy)
+        explicit_bzero(attr_copy, sizeof(*attr_copy));
+    free(attr_copy);
+    return rc;
+}

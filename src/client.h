@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A client: configuration, identity, registry, pool and its parts of the two threads. The
+ * composition root; also the table of clients, by which handles find theirs. */
+#ifndef RLK_CLIENT_H
+#define RLK_CLIENT_H
+
+#include "loop.h"
+#include "pool.h"
+#include "registry.h"
+#include "subscriber.h"
+#include "url.h"
+#include "watchdog.h"
+
+#include <rlock.h>
+
+enum { RLK_CONN_NAME_SIZE = 256, RLK_CLIENT_NS_PER_MS = 1000000 };
+
+struct rlock_client {
+    /* immutable after open */
+    uint64_t number; /* never used again in this process or its children */
+    struct rlk_config config;
+    char uuid[RLK_UUID_LEN + 1];
+    char conn_name[RLK_CONN_NAME_SIZE];
+    rlock_event_fn event_fn;
+    void *event_arg;
+    struct rlk_pool *pool;
+
+    struct rlk_registry registry; /* has a mutex of its own */
+    struct rlk_counters counters; /* atomic */
+    _Atomic unsigned memory_refs; /* the open client, lost holds, a callback under way */
+    _Atomic bool interrupted;
+
+    unsigned users; /* calls under way; guarded by the table's mutex */
+
+    struct rlk_subscription subscription; /* the subscriber thread's */
+    struct rlk_watch watch;               /* the watchdog thread's */
+};
+
+/* What rlock_client_open, _close and _setdefault do (client NULL: the default client). */
+int rlk_client_open(struct rlock_client **ret_client, const char *url,
+                    const rlock_clientattr_t *attr);
+int rlk_client_close(struct rlock_client *client);
+int rlk_client_set_default(const char *url, const rlock_clientattr_t *attr);
+
+/* ---- the table. Locks: takes its mutex. */
+
+/* The client of a handle, kept open until rlk_client_put: number 0 is the default client, opened now if
+ * need be. 0, EINVAL (closed), ENOTSUP (forked child), or what opening gives. */
+int rlk_client_get(uint64_t number, struct rlock_client **ret_client);
+/* The same by pointer; NULL: the default client. EINVAL: no such client. */
+int rlk_client_get_pointer(const struct rlock_client *client, struct rlock_client **ret_client);
+void rlk_client_put(struct rlock_client *client);
+
+/* The default client's number, 0 when it is not open. Lock-free. */
+uint64_t rlk_client_default_number(void);
+
+/* The default client or NULL, without keeping it. Async-signal-safe. */
+struct rlock_client *rlk_client_signal_default(void);
+bool rlk_client_is_open(const struct rlock_client *client, uint64_t *ret_number);
+
+/* Memory of a client outlives its closing while lost holds refer to it. */
+void rlk_client_retain(struct rlock_client *client);
+void rlk_client_release(struct rlock_client *client);
+
+#define RLK_CLIENT_OF(reg) RLK_CONTAINER_OF(reg, struct rlock_client, registry)
+
+static inline int64_t rlk_client_command_timeout(const struct rlock_client *client)
+{
+    return client->config.command_timeout_ms * RLK_CLIENT_NS_PER_MS;
+}
+
+/* How long a marker lives: past every request that may still be under way (T3). */
+static inline int64_t rlk_client_marker_ms(const struct rlock_client *client)
+{
+    return 2 * (int64_t)client->config.command_timeout_ms + 1000;
+}
+
+#endif

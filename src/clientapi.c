@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rlock_client_*, rlock_clientattr_*, and the calls that need no client. Thread: any. */
+#include "acquire.h"
+#include "call.h"
+#include "handle.h"
+
+#include "fork.h"
+#include "log.h"
+
+#include <stddef.h>
+
+_Static_assert(sizeof(rlock_clientattr_t) == 4096, "part of the ABI");
+_Static_assert(sizeof(rlock_stats_t) == 4096, "part of the ABI");
+
+/* ---- attributes */
+
+static bool good(const rlock_clientattr_t *attr)
+{
+    return attr && attr->rlk_magic == RLK_MAGIC_CLIENTATTR;
+}
+
+#define ATTR_CALL(attr, condition, ...)                                                  \
+    do {                                                                                 \
+        struct rlk_call call = rlk_call_enter();                                         \
+        int rc = 0;                                                                      \
+        if (!good(attr) || !(condition))                                                 \
+            rc = EINVAL;                                                                 \
+        else                                                                             \
+            __VA_ARGS__;                                                                 \
+        return rlk_call_leave(call, rc);                                                 \
+    } while (0)
+
+int rlock_clientattr_init(rlock_clientattr_t *attr)
+{
+    struct rlk_call call = rlk_call_enter();
+    if (attr) {
+        memset(attr, 0, sizeof(*attr));
+        attr->rlk_lease_ms = 30000;
+        attr->rlk_presence_ms = 3000;
+        attr->rlk_commandtimeout_ms = 3000;
+        attr->rlk_connecttimeout_ms = 3000;
+        attr->rlk_maxconnections = 16;
+        attr->rlk_mutextype = RLOCK_MUTEX_RECURSIVE;
+        attr->rlk_magic = RLK_MAGIC_CLIENTATTR;
+    }
+    return rlk_call_leave(call, attr ? 0 : EINVAL);
+}
+
+int rlock_clientattr_destroy(rlock_clientattr_t *attr)
+{
+    ATTR_CALL(attr, true, explicit_bzero(attr, sizeof(*attr)));
+}
+
+#define LONG_ATTR(name, field, min, max)                                                 \
+    int rlock_clientattr_set##name(rlock_clientattr_t *attr, long ms)                    \
+    {                                                                                    \
+        ATTR_CALL(attr, ms >= (min) && ms <= (max), attr->field = ms);                   \
+    }                                                                                    \
+    int rlock_clientattr_get##name(const rlock_clientattr_t *attr, long *ret_ms)         \
+    {                                                                                    \
+        ATTR_CALL(attr, ret_ms, *ret_ms = (long)attr->field);                            \
+    }
+
+LONG_ATTR(lease, rlk_lease_ms, RLK_LEASE_MIN_MS, RLK_LEASE_MAX_MS)
+LONG_ATTR(presence, rlk_presence_ms, RLK_PRESENCE_MIN_MS, RLK_PRESENCE_MAX_MS)
+LONG_ATTR(commandtimeout, rlk_commandtimeout_ms, RLK_TIMEOUT_MIN_MS, RLK_TIMEOUT_MAX_MS)
+LONG_ATTR(connecttimeout, rlk_connecttimeout_ms, RLK_TIMEOUT_MIN_MS, RLK_TIMEOUT_MAX_MS)
+
+int rlock_clientattr_setmaxconnections(rlock_clientattr_t *attr, int count)
+{
+    ATTR_CALL(attr, count >= 1 && count <= RLK_CONNECTIONS_MAX, attr->rlk_maxconnections = count);
+}
+
+int rlock_clientattr_getmaxconnections(const rlock_clientattr_t *attr, int *ret_count)
+{
+    ATTR_CALL(attr, ret_count, *ret_count = attr->rlk_maxconnections);
+}
+
+int rlock_clientattr_setmutextype(rlock_clientattr_t *attr, int type)
+{
+    ATTR_CALL(attr, type >= RLOCK_MUTEX_NORMAL && type <= RLOCK_MUTEX_ADAPTIVE_NP,
+              attr->rlk_mutextype = type);
+}
+
+int rlock_clientattr_getmutextype(const rlock_clientattr_t *attr, int *ret_type)
+{
+    ATTR_CALL(attr, ret_type, *ret_type = attr->rlk_mutextype);
+}
+
+static int set_credentials(rlock_clientattr_t *attr, const char *user, const char *password)
+{
+    size_t user_len = user ? strlen(user) : 0, password_len = password ? strlen(password) : 0;
+
+    if (user_len >= sizeof(attr->rlk_user) || password_len >= sizeof(attr->rlk_password))
+        return rlk_error_set(ENAMETOOLONG, "user or password is too long");
+    if (user_len > 0 && !password)
+        return rlk_error_set(EINVAL, "a user without a password");
+    memset(attr->rlk_user, 0, sizeof(attr->rlk_user));
+    explicit_bzero(attr->rlk_password, sizeof(attr->rlk_password));
+    if (user_len > 0)
+        memcpy(attr->rlk_user, user, user_len);
+    if (password_len > 0)
+        memcpy(attr->rlk_password, password, password_len);
+    return 0;
+}
+
+int rlock_clientattr_setcredentials(rlock_clientattr_t *attr, const char *user,
+                                    const char *password)
+{
+    ATTR_CALL(attr, true, rc = set_credentials(attr, user, password));
+}
+
+int rlock_clientattr_seteventcallback(rlock_clientattr_t *attr, rlock_event_fn fn, void *arg)
+{
+    ATTR_CALL(attr, true, attr->rlk_event_fn = fn, attr->rlk_event_arg = arg);
+}
+
+static int no_tls(void)
+{
+    return rlk_error_set(ENOTSUP, "TLS is not built in yet");
+}
+
+int rlock_clientattr_setcafile(rlock_clientattr_t *attr, const char *path)
+{
+    ATTR_CALL(attr, path, rc = no_tls());
+}
+
+int rlock_clientattr_setcertfile(rlock_clientattr_t *attr, const char *path)
+{
+    ATTR_CALL(attr, path, rc = no_tls());
+}
+
+int rlock_clientattr_setkeyfile(rlock_clientattr_t *attr, const char *path)
+{
+    ATTR_CALL(attr, path, rc = no_tls());
+}
+
+/* ---- clients */
+
+int rlock_client_open(rlock_client_t **ret_client, const char *url,
+                      const rlock_clientattr_t *attr)
+{
+    struct rlk_call call = rlk_call_enter();
+    int rc = ret_client && (!attr || good(attr)) ? rlk_client_open(ret_client, url, attr)
+                                                 : EINVAL;
+    return rlk_call_leave(call, rc);
+}
+
+int rlock_client_close(rlock_client_t *client)
+{
+    struct rlk_call call = rlk_call_enter();
+    return rlk_call_leave(call, rlk_client_close(client));
+}
+
+int rlock_client_setdefault(const char *url, const rlock_clientattr_t *attr)
+{
+    struct rlk_call call = rlk_call_enter();
+    int rc = !attr || good(attr) ? rlk_client_set_default(url, attr) : EINVAL;
+    return rlk_call_leave(call, rc);
+}
+
+static int ping(struct rlock_client *client)
+{
+    static const char *const argv[] = { "PING" };
+    static const size_t len[] = { 4 };
+    int64_t until = rlk_now_boot() + rlk_client_command_timeout(client);
+    struct rlk_answer answer;
+    int rc = ENOTCONN;
+
+    /* a connection that was closed while idle is tried again, on a new one */
+    for (int tries = 0; tries < 2; tries++) {
+        struct rlk_conn *conn;
+        struct rlk_reply *reply = NULL;
+        rc = rlk_pool_get(client->pool, until, &conn);
+        if (rc != 0)
+            return rc;
+        rlk_command_call(conn, 1, argv, len, until, &answer, &reply);
+        rlk_pool_put(client->pool, conn);
+        rlk_reply_free(reply);
+        rc = answer.outcome == RLK_DONE ? 0 : answer.code;
+        if (answer.outcome == RLK_DONE || answer.outcome == RLK_REFUSED ||
+            rlk_now_boot() >= until)
+            break;
+    }
+    return rc;
+}
+
+int rlock_client_ping(rlock_client_t *client)
+{
+    struct rlk_call call = rlk_call_enter();
+    struct rlock_client *used;
+    int rc = rlk_client_get_pointer(client, &used);
+
+    if (rc == 0) {
+        rc = ping(used);
+        rlk_client_put(used);
+    }
+    return rlk_call_leave(call, rc);
+}
+
+int rlock_client_interrupt(rlock_client_t *client)
+{
+    /* async-signal-safe: no mutex, no message, an atomic flag and a write to an eventfd */
+    int saved_errno = errno;
+    if (rlk_fork_in_child())
+        return ENOTSUP;
+    if (!client)
+        client = rlk_client_signal_default();
+    if (!client)
+        return EINVAL;
+    atomic_store(&client->interrupted, true);
+    rlk_loop_wake(client->registry.watchdog_fd);
+    errno = saved_errno;
+    return 0;
+}
+
+static void copy_stats(struct rlock_client *client, rlock_stats_t *stats)
+{
+#define COPY(counter) stats->counter = atomic_load(&client->counters.counter)
+    COPY(acquisitions);
+    COPY(reentries);
+    COPY(releases);
+    COPY(waits);
+    COPY(grants);
+    COPY(grants_orphaned);
+    COPY(local_handovers);
+    COPY(timeouts);
+    COPY(cancels);
+    COPY(round_trips);
+    COPY(renewals);
+    COPY(renewal_failures);
+    COPY(refreshes);
+    COPY(losses);
+    COPY(owners_died);
+    COPY(connects);
+    COPY(connect_failures);
+    COPY(reconnects);
+    COPY(unknown_outcomes);
+    COPY(background_releases);
+    COPY(messages);
+    COPY(messages_ignored);
+#undef COPY
+    rlk_registry_lock(&client->registry);
+    stats->holds_now = client->registry.holds_now;
+    stats->waiters_now = client->registry.waiters_now;
+    rlk_registry_unlock(&client->registry);
+}
+
+int rlock_client_getstats(const rlock_client_t *client, rlock_stats_t *ret_stats)
+{
+    struct rlk_call call = rlk_call_enter();
+    struct rlock_client *used = NULL;
+    int rc = ret_stats ? 0 : EINVAL;
+
+    if (rc == 0 && (client || rlk_client_default_number() != 0))
+        rc = rlk_client_get_pointer(client, &used);
+    if (rc == 0)
+        memset(ret_stats, 0, sizeof(*ret_stats));
+    if (rc == 0 && used) {
+        copy_stats(used, ret_stats);
+        rlk_client_put(used);
+    }
+    return rlk_call_leave(call, rc);
+}
+
+/* ---- no client */
+
+const char *rlock_strerror(int code)
+{
+    return rlk_error_text(code);
+}
+
+const char *rlock_errmsg(void)
+{
+    return rlk_error_message();
+}
+
+const char *rlock_version(void)
+{
+    return RLOCK_VERSION;
+}
+
+void rlock_setlogger(void (*log)(int level, const char *line, void *arg), void *arg,
+                     int max_level)
+{
+    struct rlk_call call = rlk_call_enter();
+    rlk_log_set(log, arg, max_level);
+    rlk_call_leave(call, 0);
+}

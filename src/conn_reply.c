@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A parsed reply: hiredis's object, of which nobody else needs to know. No state. */
+#include "conn_impl.h"
+
+#include <assert.h>
+
+static const redisReply *as_hiredis(const struct rlk_reply *reply)
+{
+    return (const redisReply *)(const void *)reply;
+}
+
+enum rlk_reply_type rlk_reply_type(const struct rlk_reply *reply)
+{
+    switch (as_hiredis(reply)->type) {
+    case REDIS_REPLY_STRING:
+        return RLK_REPLY_STRING;
+    case REDIS_REPLY_ARRAY:
+        return RLK_REPLY_ARRAY;
+    case REDIS_REPLY_INTEGER:
+        return RLK_REPLY_INTEGER;
+    case REDIS_REPLY_NIL:
+        return RLK_REPLY_NIL;
+    case REDIS_REPLY_STATUS:
+        return RLK_REPLY_STATUS;
+    case REDIS_REPLY_ERROR:
+        return RLK_REPLY_ERROR;
+    default:
+        return RLK_REPLY_OTHER;
+    }
+}
+
+int64_t rlk_reply_integer(const struct rlk_reply *reply)
+{
+    assert(rlk_reply_type(reply) == RLK_REPLY_INTEGER);
+    return as_hiredis(reply)->integer;
+}
+
+const char *rlk_reply_string(const struct rlk_reply *reply, size_t *ret_len)
+{
+    assert(as_hiredis(reply)->str);
+    *ret_len = (size_t)as_hiredis(reply)->len;
+    return as_hiredis(reply)->str;
+}
+
+size_t rlk_reply_count(const struct rlk_reply *reply)
+{
+    assert(rlk_reply_type(reply) == RLK_REPLY_ARRAY);
+    return (size_t)as_hiredis(reply)->elements;
+}
+
+const struct rlk_reply *rlk_reply_at(const struct rlk_reply *reply, size_t i)
+{
+    assert(i < rlk_reply_count(reply));
+    return (const struct rlk_reply *)(const void *)as_hiredis(reply)->element[i];
+}
+
+void rlk_reply_free(struct rlk_reply *reply)
+{
+    freeReplyObject(reply);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The library's codes and the calling thread's message (rlock_errmsg). */
+#ifndef RLK_ERROR_H
+#define RLK_ERROR_H
+
+#define RLK_CODES(X)                                                                     \
+    X(0, "success")                                                                      \
+    X(EBUSY, "the lock is held by somebody else")                                        \
+    X(ETIMEDOUT, "the lock was busy until the deadline")                                 \
+    X(EDEADLK, "the calling thread already holds the lock")                              \
+    X(EPERM, "the calling thread does not hold the lock")                                \
+    X(EAGAIN, "too many levels of the lock, or no thread could be started")              \
+    X(EINVAL, "invalid argument or handle")                                              \
+    X(ENAMETOOLONG, "the name is too long")                                              \
+    X(ENOMEM, "out of memory")                                                           \
+    X(EMFILE, "too many open files in this process")                                     \
+    X(ENFILE, "too many open files in this system")                                      \
+    X(ENOENT, "the lock is neither held nor waited for")                                 \
+    X(EOWNERDEAD, "the previous holder died; the lock is held")                          \
+    X(ENOTRECOVERABLE, "the state that the lock protects is not recoverable")            \
+    X(ENOTSUP, "not supported")                                                          \
+    X(ECANCELED, "the client was interrupted")                                           \
+    X(ESTALE, "the lease was lost before this call")                                     \
+    X(ENOTCONN, "no server could be asked before the deadline")                          \
+    X(EACCES, "the server refused the credentials or an ACL rule")                       \
+    X(EPROTO, "the server gave an unexpected answer, or the key holds foreign data")
+
+/* Sets the calling thread's message and returns `code`. */
+int rlk_error_set(int code, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Sets the message to "". */
+void rlk_error_clear(void);
+
+/* If there is no message yet, sets that of `code`. Returns `code`. */
+int rlk_error_default(int code);
+
+/* The calling thread's message. */
+const char *rlk_error_message(void);
+
+const char *rlk_error_text(int code);
+
+#endif

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a process has of a lock. A hold is one acquisition at the server: id, lease end D,
+ * token, state. Which thread has it, and how often, is local and kept apart, because a hold may
+ * come to a thread that has not asked for it. An id goes one way:
+ *
+ *     ASKING -> INSIDE -> GOING (released or cancelled) or LOST
+ *
+ * GOING and LOST are final (T6, T7). All transitions are made in registry.c, under the
+ * registry's mutex; one critical section looks, chooses and changes (H1).
+ */
+#ifndef RLK_HOLD_H
+#define RLK_HOLD_H
+
+#include "list.h"
+#include "script.h"
+#include "sync.h"
+#include "timer.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct rlk_registry;
+struct rlk_thread;
+
+/* Beside the handle kinds of rlock.h: threads of rlock_waitfree, which never acquire. */
+enum { RLK_KIND_WATCH = 15, RLK_KIND_LIMIT = 16 };
+
+/* What the layers below the lock types must know about a kind. */
+struct rlk_kind {
+    rlock_type_t type;
+    char letter;
+    enum rlk_script_id acquire, release, renew, cancel, refresh;
+};
+extern const struct rlk_kind rlk_kinds[RLK_KIND_LIMIT];
+
+enum rlk_hold_state { RLK_HOLD_ASKING, RLK_HOLD_INSIDE, RLK_HOLD_GOING, RLK_HOLD_LOST };
+
+/* What a timer of the registry is embedded in. */
+enum rlk_timer_tag { RLK_TIMER_HOLD = 1, RLK_TIMER_LOCK };
+
+/* A request of the watchdog in flight, embedded in what it is about. */
+struct rlk_op {
+    struct rlk_list link;
+    enum { RLK_OP_NONE, RLK_OP_RENEW, RLK_OP_RELEASE, RLK_OP_REFRESH } kind;
+    bool with_text;
+    int64_t sent, deadline; /* CLOCK_BOOTTIME ns */
+};
+
+/* What an event callback is still to be told about a hold. */
+enum rlk_news { RLK_NEWS_AT_RISK = 1, RLK_NEWS_SAFE = 2, RLK_NEWS_LOST = 4, RLK_NEWS_DIED = 8 };
+
+struct rlk_hold {
+    /* immutable from ask to end */
+    struct rlk_lock *lock;
+    uint64_t client_number;
+
+    /* guarded by the registry's mu */
+    struct rlk_id id;
+    unsigned refs;
+    bool fixed;        /* a lease that is never renewed */
+    bool sent_any;     /* an acquire of this id may have reached the server */
+    bool unknown;      /* an acquire of this id had an unknown outcome: leave a marker (T3) */
+    bool need_ask;     /* not queued as far as is known: the asker sends acquire */
+    bool granted;      /* held at the server until D, as told by a believed grant or an answer */
+    bool granted_short; /* the server's TTL is that of a grant, not yet the lease */
+    bool late_release_sent; /* LOST: its one release was sent */
+    bool background;   /* counted in the registry's background_count */
+    bool release_unknown; /* a release of this id had an unknown outcome (T9) */
+    bool at_risk;      /* AT_RISK was told */
+    long lease_ms;
+    int64_t ticket;      /* of the newest confirmed "queued" answer; 0: none */
+    int64_t ticket_sent; /* when that request left */
+    int64_t grant_ticket; /* of a grant that was read and is not believed yet; 0: none */
+    uint64_t grant_token;
+    unsigned flags;   /* others wait, as of the newest grant or answer */
+    int64_t renew_at; /* INSIDE: next renewal; GOING: next try of the release */
+    int64_t risk_at;
+    int64_t give_up_at; /* GOING: when background tries end */
+    int64_t lost_after; /* ns the hold had lasted, for the log */
+    int64_t since;      /* INSIDE from */
+    int backoff_ms;
+    const char *reason; /* of a loss; static text */
+    unsigned news;      /* enum rlk_news */
+    struct rlk_list news_link;
+    struct rlk_timer timer;
+    struct rlk_op op;
+    struct rlk_list ask_link;      /* in lock->asks */
+    struct rlk_thread *asker;      /* whom a fact is to wake; NULL: nobody now */
+    struct rlk_list free_link;
+
+    /* atomic: written under mu, read by the owner without */
+    _Atomic int state;     /* enum rlk_hold_state */
+    _Atomic int64_t end;   /* D */
+    _Atomic int64_t risk;  /* as risk_at, for getstate */
+    _Atomic uint64_t token;
+
+    /* local ownership; thread and links are the owner's */
+    struct rlk_thread *owner;
+    rlk_thread_t owner_thread;
+    struct rlk_list thread_link;
+    unsigned count;
+    uint64_t reentries; /* added to the statistics when it is left */
+};
+
+/* A thread that waits for a lock; on its stack. Guarded by the registry's mu. */
+struct rlk_waiter {
+    struct rlk_list link;
+    struct rlk_thread *thread;
+    char letter;
+    uint32_t grant_ms;
+};
+
+/* A name in use in this process: one per client, kind and name. Guarded by the registry's mu,
+ * but for what is immutable. */
+struct rlk_lock {
+    /* immutable */
+    struct rlk_registry *registry;
+    uint64_t hash;
+    uint8_t kind;
+    uint8_t name_len;
+
+    struct rlk_lock *chain;
+    unsigned refs;
+    struct rlk_list idle_link;
+    struct rlk_hold *current;  /* INSIDE */
+    struct rlk_list asks;      /* holds that ask or are queued at the server, by ask_link */
+    struct rlk_waiter *asker;  /* mutex: the one thread that asks */
+    struct rlk_list waiters;   /* FIFO of threads, the asker among them */
+    bool releasing;            /* a release is on its way: who waits already goes first */
+    struct rlk_timer timer;    /* next refresh */
+    int64_t after;             /* ticket at which the refresh goes on (T11) */
+    struct rlk_op op;
+    struct rlk_hold **named; /* by the refresh in flight, each with a reference; made when needed */
+    size_t named_count;
+    unsigned channel_wanted;   /* who wants Redisson's channel joined */
+    bool channel_listed;       /* in the registry's list of channel changes */
+    bool channel_joined;       /* the subscriber's view */
+    bool foreign;              /* the newest answer saw a foreign holder */
+    struct rlk_list channel_link;
+    int trouble;               /* why the asker has no answer now; 0: it has */
+    uint64_t messages;         /* WATCH: counts messages, so that none is missed */
+
+    char name[]; /* immutable; NUL-terminated */
+};
+
+#endif

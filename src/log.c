@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The process's logger. The callback is copied out under mu and called without it.
+ * Thread: any. Locks: takes mu. */
+#include "log.h"
+
+#include "sync.h"
+
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+static struct rlk_mutex mu = RLK_MUTEX_INIT; /* protects fn, arg; nests in nothing */
+static rlk_log_fn logger;
+static void *logger_arg;
+static atomic_int logger_level = -1; /* -1: silent */
+
+void rlk_log_set(rlk_log_fn fn, void *arg, int max_level)
+{
+    rlk_mutex_lock(&mu);
+    logger = fn;
+    logger_arg = arg;
+    atomic_store(&logger_level, fn ? max_level : -1);
+    rlk_mutex_unlock(&mu);
+}
+
+void rlk_log(int level, const char *format, ...)
+{
+    if (level > atomic_load_explicit(&logger_level, memory_order_relaxed))
+        return;
+    rlk_mutex_lock(&mu);
+    rlk_log_fn fn = logger;
+    void *arg = logger_arg;
+    rlk_mutex_unlock(&mu);
+    if (!fn)
+        return;
+    char line[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof(line), format, args);
+    va_end(args);
+    fn(level, line, arg);
+}
+
+const char *rlk_log_name(char *buf, size_t size, const char *name, size_t name_len)
+{
+    static const char hex[] = "0123456789abcdef";
+    size_t at = 0;
+
+    for (size_t i = 0; i < name_len; i++) {
+        unsigned char c = (unsigned char)name[i];
+        if (at + 4 + 4 > size) { /* room for one escape, "..." and NUL */
+            for (int dots = 0; dots < 3; dots++)
+                buf[at++] = '.';
+            break;
+        }
+        if (c >= ' ' && c <= '~' && c != '"' && c != '\\') {
+            buf[at++] = (char)c;
+        } else {
+            buf[at++] = '\\';
+            buf[at++] = 'x';
+            buf[at++] = hex[c >> 4];
+            buf[at++] = hex[c & 15];
+        }
+    }
+    buf[at] = '\0';
+    return buf;
+}

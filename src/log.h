@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Log lines for rlock_setlogger. Never call with a mutex held. */
+#ifndef RLK_LOG_H
+#define RLK_LOG_H
+
+#include <stddef.h>
+
+enum rlk_level { RLK_LOG_ERR = 3, RLK_LOG_WARNING = 4, RLK_LOG_INFO = 6, RLK_LOG_DEBUG = 7 };
+
+typedef void (*rlk_log_fn)(int level, const char *line, void *arg);
+
+void rlk_log_set(rlk_log_fn fn, void *arg, int max_level);
+
+void rlk_log(int level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Writes `name` with bytes outside printable ASCII, '"' and '\\' as \xNN, cut to fit
+ * `size` with "..." ; returns buf. */
+const char *rlk_log_name(char *buf, size_t size, const char *name, size_t name_len);
+#define RLK_LOG_NAME_SIZE 96
+
+#endif

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See loop.h. `members` belongs to the thread alone: others put new ones into `joining` and mark the
+ * ones to go; the thread takes both up between two steps. A thread that leaves with its last
+ * member from within its own step cannot be joined there: it goes on, empty, and the next join
+ * finds it running. */
+#include "loop.h"
+
+#include "deadline.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+enum { FDS_FIRST = 8, FDS_OWN = 2 };
+
+int rlk_loop_init(struct rlk_loop *loop)
+{
+    rlk_list_init(&loop->joining);
+    rlk_list_init(&loop->members);
+    loop->wake_fd = loop->alarm_fd = -1;
+    int rc = rlk_mutex_init(&loop->mu);
+    if (rc == 0)
+        rc = rlk_cond_init(&loop->changed);
+    return rc;
+}
+
+void rlk_loop_wake(int wake_fd)
+{
+    static const uint64_t one = 1;
+    ssize_t n = write(wake_fd, &one, sizeof(one));
+    (void)n; /* a full counter wakes as well */
+}
+
+static struct rlk_loop_member *member_of(struct rlk_list *l)
+{
+    return RLK_CONTAINER_OF(l, struct rlk_loop_member, link);
+}
+
+/* Takes up joins and leaves. False: the thread is to end. Thread: the loop's. */
+static bool take_up(struct rlk_loop *loop)
+{
+    struct rlk_list *l, gone;
+    bool go_on;
+
+    rlk_list_init(&gone);
+    rlk_mutex_lock(&loop->mu);
+    while ((l = rlk_list_pop(&loop->joining)) != NULL)
+        rlk_list_append(&loop->members, l);
+    for (l = loop->members.next; l != &loop->members;) {
+        struct rlk_list *next = l->next;
+        if (member_of(l)->leaving) {
+            rlk_list_remove(l);
+            rlk_list_append(&gone, l);
+        }
+        l = next;
+    }
+    go_on = !loop->stop;
+    rlk_mutex_unlock(&loop->mu);
+
+    while ((l = rlk_list_pop(&gone)) != NULL) {
+        loop->left(member_of(l));
+        rlk_mutex_lock(&loop->mu);
+        member_of(l)->attached = false;
+        rlk_cond_broadcast(&loop->changed);
+        rlk_mutex_unlock(&loop->mu);
+    }
+    return go_on;
+}
+
+/* Steps every member once. Returns when to do so again. A step may take members out. */
+static int64_t step_all(struct rlk_loop *loop)
+{
+    int64_t now = rlk_now_boot(), next = RLK_NEVER;
+    uint64_t removals = loop->removals;
+
+    for (struct rlk_list *l = loop->members.next; l != &loop->members; l = l->next) {
+        int64_t due = loop->step(member_of(l), now);
+        if (loop->removals != removals)
+            return 0; /* l may be gone: begin again */
+        if (due < next)
+            next = due;
+    }
+    return next;
+}
+
+/* Fills fds; returns their number. */
+static size_t collect(struct rlk_loop *loop)
+{
+    size_t n = FDS_OWN;
+
+    loop->fds[0] = (struct pollfd){ loop->wake_fd, POLLIN, 0 };
+    loop->fds[1] = (struct pollfd){ loop->alarm_fd, POLLIN, 0 };
+    for (struct rlk_list *l = loop->members.next; l != &loop->members; l = l->next) {
+        short events = 0;
+        int fd = loop->fd(member_of(l), &events);
+        if (fd < 0)
+            continue;
+        if (n == loop->fd_max) {
+            struct pollfd *more = realloc(loop->fds, 2 * loop->fd_max * sizeof(*more));
+            if (!more)
+                break; /* the others are stepped when the rest wakes the thread */
+            loop->fds = more;
+            loop->fd_max *= 2;
+        }
+        loop->fds[n++] = (struct pollfd){ fd, events, 0 };
+    }
+    return n;
+}
+
+static void *run(void *arg)
+{
+    struct rlk_loop *loop = arg;
+    int64_t alarm = RLK_NEVER;
+
+    while (take_up(loop)) {
+        int64_t due = step_all(loop);
+        if (due <= rlk_now_boot())
+            due = 0;
+        size_t n = collect(loop);
+        if (due != 0 && due != alarm) {
+            rlk_alarm_set(loop->alarm_fd, due);
+            alarm = due;
+        }
+        poll(loop->fds, (nfds_t)n, due == 0 ? 0 : -1);
+        if (loop->fds[0].revents)
+            rlk_alarm_clear(loop->wake_fd); /* an eventfd is emptied in the same way */
+        if (loop->fds[1].revents) {
+            rlk_alarm_clear(loop->alarm_fd);
+            alarm = RLK_NEVER;
+        }
+    }
+    return NULL;
+}
+
+/* Locks: holds loop->mu. */
+static int start_locked(struct rlk_loop *loop)
+{
+    int rc;
+
+    loop->stop = false;
+    if (!loop->fds) {
+        loop->fds = malloc(FDS_FIRST * sizeof(*loop->fds));
+        if (!loop->fds)
+            return ENOMEM;
+        loop->fd_max = FDS_FIRST;
+    }
+    loop->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (loop->wake_fd < 0) {
+        rc = errno;
+        goto fail;
+    }
+    loop->alarm_fd = rlk_alarm_open();
+    if (loop->alarm_fd < 0) {
+        rc = -loop->alarm_fd;
+        goto fail;
+    }
+    rc = rlk_thread_start(&loop->thread, loop->thread_name, run, loop);
+    if (rc != 0)
+        goto fail;
+    loop->running = true;
+    return 0;
+fail:
+    if (loop->alarm_fd >= 0)
+        close(loop->alarm_fd);
+    if (loop->wake_fd >= 0)
+        close(loop->wake_fd);
+    loop->wake_fd = loop->alarm_fd = -1;
+    free(loop->fds);
+    loop->fds = NULL;
+    return rc;
+}
+
+int rlk_loop_join(struct rlk_loop *loop, struct rlk_loop_member *member, int *ret_wake_fd)
+{
+    int rc = 0;
+
+    rlk_mutex_lock(&loop->mu);
+    while (loop->running && loop->stop)
+        rlk_cond_wait(&loop->changed, &loop->mu, RLK_NEVER);
+    if (!loop->running)
+        rc = start_locked(loop);
+    if (rc == 0) {
+        member->leaving = false;
+        member->attached = true;
+        rlk_list_append(&loop->joining, &member->link);
+        loop->member_count++;
+        *ret_wake_fd = loop->wake_fd;
+        rlk_loop_wake(loop->wake_fd);
+    }
+    rlk_mutex_unlock(&loop->mu);
+    return rc;
+}
+
+bool rlk_loop_is_self(struct rlk_loop *loop)
+{
+    rlk_mutex_lock(&loop->mu);
+    bool self = loop->running && rlk_thread_is_self(loop->thread);
+    rlk_mutex_unlock(&loop->mu);
+    return self;
+}
+
+/* Locks: holds loop->mu, which it drops to join the thread. */
+static void stop_locked(struct rlk_loop *loop)
+{
+    loop->stop = true;
+    rlk_loop_wake(loop->wake_fd);
+    rlk_mutex_unlock(&loop->mu);
+    rlk_thread_join(loop->thread);
+    rlk_mutex_lock(&loop->mu);
+    close(loop->wake_fd);
+    close(loop->alarm_fd);
+    loop->wake_fd = loop->alarm_fd = -1;
+    free(loop->fds);
+    loop->fds = NULL;
+    loop->running = loop->stop = false;
+    rlk_cond_broadcast(&loop->changed);
+}
+
+void rlk_loop_leave(struct rlk_loop *loop, struct rlk_loop_member *member)
+{
+    rlk_mutex_lock(&loop->mu);
+    if (rlk_thread_is_self(loop->thread)) {
+        rlk_list_remove(&member->link);
+        member->attached = false;
+        loop->member_count--;
+        loop->removals++;
+        rlk_mutex_unlock(&loop->mu);
+        loop->left(member);
+        return;
+    }
+    member->leaving = true;
+    rlk_loop_wake(loop->wake_fd);
+    while (member->attached)
+        rlk_cond_wait(&loop->changed, &loop->mu, RLK_NEVER);
+    if (--loop->member_count == 0)
+        stop_locked(loop);
+    rlk_mutex_unlock(&loop->mu);
+}

@@ -1,0 +1,698 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See registry.h. Thread: any. Nothing here blocks or talks to a network. */
+#include "registry.h"
+
+#include "deadline.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    TABLE_SIZE_FIRST = 64,
+    IDLE_MAX = 256,      /* locks kept though nobody uses them, so that a pair allocates nothing */
+    FREE_HOLDS_MAX = 64,
+    ORPHANS_MAX = 1024   /* a flood of forged grants makes no more work than this */
+};
+
+/* How long the one release of a lost hold waits for a connection. */
+#define LATE_RELEASE_NS (3 * RLK_NS_PER_S)
+
+const struct rlk_kind rlk_kinds[RLK_KIND_LIMIT] = {
+    [RLK_KIND_MUTEX] = { RLOCK_TYPE_MUTEX, 'm', RLK_MUTEX_ACQUIRE, RLK_MUTEX_RELEASE,
+                         RLK_MUTEX_RENEW, RLK_MUTEX_CANCEL, RLK_MUTEX_REFRESH },
+    [RLK_KIND_WATCH] = { RLOCK_TYPE_UNKNOWN, 0, RLK_MUTEX_ACQUIRE, RLK_MUTEX_RELEASE,
+                         RLK_MUTEX_RENEW, RLK_MUTEX_CANCEL, RLK_MUTEX_REFRESH },
+};
+
+/* ---- the table of locks */
+
+int rlk_registry_init(struct rlk_registry *reg)
+{
+    int rc = rlk_mutex_init(&reg->mu);
+    if (rc != 0)
+        return rc;
+    reg->table = calloc(TABLE_SIZE_FIRST, sizeof(struct rlk_lock *));
+    if (!reg->table) {
+        rlk_mutex_destroy(&reg->mu);
+        return ENOMEM;
+    }
+    reg->table_size = TABLE_SIZE_FIRST;
+    rlk_list_init(&reg->idle);
+    rlk_list_init(&reg->free_holds);
+    rlk_list_init(&reg->news);
+    rlk_list_init(&reg->channels);
+    reg->armed = INT64_MIN;
+    rc = rlk_cond_init(&reg->background_done);
+    if (rc != 0) {
+        free(reg->table);
+        reg->table = NULL;
+        rlk_mutex_destroy(&reg->mu);
+    }
+    return rc;
+}
+
+bool rlk_registry_busy_locked(const struct rlk_registry *reg)
+{
+    return reg->holds_now > 0 || reg->waiters_now > 0;
+}
+
+void rlk_registry_shut_locked(struct rlk_registry *reg)
+{
+    struct rlk_timer *t;
+    struct rlk_list *l;
+
+    while ((t = rlk_timer_first(&reg->timers)) != NULL) {
+        rlk_timer_disarm(&reg->timers, t);
+        if (t->tag == RLK_TIMER_HOLD)
+            rlk_hold_background_end_locked(RLK_CONTAINER_OF(t, struct rlk_hold, timer));
+    }
+    while ((l = rlk_list_pop(&reg->news)) != NULL)
+        rlk_hold_put_locked(RLK_CONTAINER_OF(l, struct rlk_hold, news_link));
+    while ((l = rlk_list_pop(&reg->channels)) != NULL)
+        rlk_lock_put_locked(RLK_CONTAINER_OF(l, struct rlk_lock, channel_link));
+    reg->watchdog_fd = reg->subscriber_fd = -1;
+}
+
+void rlk_registry_destroy(struct rlk_registry *reg)
+{
+    struct rlk_list *l;
+
+    if (!reg->table)
+        return;
+    while ((l = rlk_list_pop(&reg->free_holds)) != NULL)
+        free(RLK_CONTAINER_OF(l, struct rlk_hold, free_link));
+    for (size_t i = 0; i < reg->table_size; i++) {
+        while (reg->table[i]) {
+            struct rlk_lock *lock = reg->table[i];
+            reg->table[i] = lock->chain;
+            free(lock->named);
+            free(lock);
+        }
+    }
+    free(reg->table);
+    reg->table = NULL;
+    rlk_cond_destroy(&reg->background_done);
+    rlk_mutex_destroy(&reg->mu);
+}
+
+static void wake(int fd)
+{
+    static const uint64_t one = 1;
+    ssize_t n = write(fd, &one, sizeof(one));
+    (void)n; /* a full counter wakes as well */
+}
+
+void rlk_registry_unlock(struct rlk_registry *reg)
+{
+    struct rlk_timer *first = rlk_timer_first(&reg->timers);
+    bool watchdog = reg->watchdog_dirty, subscriber = reg->subscriber_dirty;
+    int watchdog_fd = reg->watchdog_fd, subscriber_fd = reg->subscriber_fd;
+
+    if (first && first->when < reg->armed) {
+        watchdog = true;
+        reg->armed = INT64_MIN;
+    }
+    reg->watchdog_dirty = reg->subscriber_dirty = false;
+    rlk_mutex_unlock(&reg->mu);
+    if (watchdog)
+        wake(watchdog_fd);
+    if (subscriber)
+        wake(subscriber_fd);
+}
+
+static struct rlk_lock **bucket(struct rlk_registry *reg, uint64_t hash)
+{
+    return &reg->table[hash & (reg->table_size - 1)];
+}
+
+static struct rlk_lock *find(struct rlk_registry *reg, int kind, const char *name,
+                             size_t name_len, uint64_t hash)
+{
+    struct rlk_lock *lock = *bucket(reg, hash);
+    while (lock && (lock->hash != hash || lock->kind != kind || lock->name_len != name_len ||
+                    memcmp(lock->name, name, name_len) != 0))
+        lock = lock->chain;
+    return lock;
+}
+
+/* Doubles the table. Without memory the chains grow instead. */
+static void grow(struct rlk_registry *reg)
+{
+    size_t old_size = reg->table_size;
+    struct rlk_lock **old = reg->table;
+    struct rlk_lock **table = calloc(old_size * 2, sizeof(*table));
+    if (!table)
+        return;
+    reg->table = table;
+    reg->table_size = old_size * 2;
+    for (size_t i = 0; i < old_size; i++) {
+        while (old[i]) {
+            struct rlk_lock *lock = old[i];
+            old[i] = lock->chain;
+            struct rlk_lock **at = bucket(reg, lock->hash);
+            lock->chain = *at;
+            *at = lock;
+        }
+    }
+    free(old);
+}
+
+static void forget(struct rlk_lock *lock)
+{
+    struct rlk_registry *reg = lock->registry;
+    struct rlk_lock **at = bucket(reg, lock->hash);
+    while (*at != lock)
+        at = &(*at)->chain;
+    *at = lock->chain;
+    reg->lock_count--;
+    free(lock->named);
+    free(lock);
+}
+
+struct rlk_lock *rlk_lock_find_locked(struct rlk_registry *reg, int kind, const char *name,
+                                      size_t name_len)
+{
+    return find(reg, kind, name, name_len, rlk_name_hash(name, name_len));
+}
+
+struct rlk_lock *rlk_lock_get_locked(struct rlk_registry *reg, int kind, const char *name,
+                                     size_t name_len)
+{
+    uint64_t hash = rlk_name_hash(name, name_len);
+    struct rlk_lock *lock = find(reg, kind, name, name_len, hash);
+
+    if (lock) {
+        if (lock->refs++ == 0) {
+            rlk_list_remove(&lock->idle_link);
+            reg->idle_count--;
+        }
+        return lock;
+    }
+    lock = calloc(1, sizeof(*lock) + name_len + 1);
+    if (!lock)
+        return NULL;
+    lock->registry = reg;
+    lock->hash = hash;
+    lock->kind = (uint8_t)kind;
+    lock->name_len = (uint8_t)name_len;
+    memcpy(lock->name, name, name_len);
+    lock->refs = 1;
+    rlk_list_init(&lock->idle_link);
+    rlk_list_init(&lock->asks);
+    rlk_list_init(&lock->waiters);
+    rlk_list_init(&lock->channel_link);
+    rlk_list_init(&lock->op.link);
+    lock->timer.tag = RLK_TIMER_LOCK;
+    if (reg->lock_count >= reg->table_size)
+        grow(reg);
+    lock->chain = *bucket(reg, hash);
+    *bucket(reg, hash) = lock;
+    reg->lock_count++;
+    return lock;
+}
+
+void rlk_lock_put_locked(struct rlk_lock *lock)
+{
+    struct rlk_registry *reg = lock->registry;
+
+    assert(lock->refs > 0);
+    if (--lock->refs > 0)
+        return;
+    rlk_timer_disarm(&reg->timers, &lock->timer);
+    lock->foreign = false;
+    rlk_list_append(&reg->idle, &lock->idle_link);
+    if (++reg->idle_count <= IDLE_MAX)
+        return;
+    struct rlk_list *oldest = rlk_list_pop(&reg->idle);
+    reg->idle_count--;
+    forget(RLK_CONTAINER_OF(oldest, struct rlk_lock, idle_link));
+}
+
+/* ---- holds */
+
+struct rlk_hold *rlk_hold_new_locked(struct rlk_lock *lock, struct rlk_thread *thread,
+                                     char letter, uint32_t grant_ms)
+{
+    struct rlk_registry *reg = lock->registry;
+    struct rlk_hold *hold;
+    struct rlk_list *l = rlk_list_pop(&reg->free_holds);
+
+    if (l) {
+        hold = RLK_CONTAINER_OF(l, struct rlk_hold, free_link);
+        reg->free_hold_count--;
+        memset(hold, 0, sizeof(*hold));
+    } else {
+        hold = calloc(1, sizeof(*hold));
+        if (!hold)
+            return NULL;
+    }
+    hold->lock = lock;
+    lock->refs++;
+    hold->client_number = reg->client_number;
+    hold->id.letter = letter;
+    hold->id.grant_ms = grant_ms;
+    if (thread)
+        rlk_hold_rename_locked(hold, thread);
+    hold->refs = 1;
+    hold->need_ask = true;
+    hold->end = INT64_MIN;
+    hold->state = RLK_HOLD_ASKING;
+    hold->timer.tag = RLK_TIMER_HOLD;
+    rlk_list_init(&hold->news_link);
+    rlk_list_init(&hold->op.link);
+    rlk_list_init(&hold->ask_link);
+    rlk_list_init(&hold->free_link);
+    rlk_list_init(&hold->thread_link);
+    reg->hold_count++;
+    return hold;
+}
+
+void rlk_hold_rename_locked(struct rlk_hold *hold, struct rlk_thread *thread)
+{
+    hold->id.thread = thread->number;
+    hold->id.acquisition = ++thread->acquisitions;
+    hold->unknown = hold->sent_any = false;
+    hold->ticket = hold->grant_ticket = 0;
+    hold->granted = false;
+    hold->need_ask = true;
+}
+
+void rlk_hold_ref_locked(struct rlk_hold *hold)
+{
+    hold->refs++;
+}
+
+void rlk_hold_put_locked(struct rlk_hold *hold)
+{
+    struct rlk_registry *reg = hold->lock->registry;
+
+    assert(hold->refs > 0);
+    if (--hold->refs > 0)
+        return;
+    rlk_timer_disarm(&reg->timers, &hold->timer);
+    rlk_lock_put_locked(hold->lock);
+    reg->hold_count--;
+    if (reg->free_hold_count < FREE_HOLDS_MAX) {
+        reg->free_hold_count++;
+        rlk_list_prepend(&reg->free_holds, &hold->free_link);
+    } else {
+        free(hold);
+    }
+}
+
+/* ---- the local queue */
+
+void rlk_lock_promote_locked(struct rlk_lock *lock)
+{
+    if (lock->current || lock->asker || lock->releasing || rlk_list_empty(&lock->waiters))
+        return;
+    struct rlk_waiter *first =
+        RLK_CONTAINER_OF(rlk_list_first(&lock->waiters), struct rlk_waiter, link);
+    lock->asker = first;
+    rlk_cond_signal(&first->thread->cond);
+}
+
+void rlk_hold_ask_locked(struct rlk_hold *hold, struct rlk_thread *thread)
+{
+    if (rlk_list_empty(&hold->ask_link)) {
+        rlk_list_append(&hold->lock->asks, &hold->ask_link);
+        hold->refs++;
+    }
+    hold->asker = thread;
+}
+
+void rlk_hold_ask_end_locked(struct rlk_hold *hold)
+{
+    struct rlk_lock *lock = hold->lock;
+
+    if (rlk_list_empty(&hold->ask_link))
+        return;
+    rlk_list_remove(&hold->ask_link);
+    hold->asker = NULL;
+    if (rlk_list_empty(&lock->asks)) {
+        rlk_timer_disarm(&lock->registry->timers, &lock->timer);
+        if (lock->foreign) {
+            lock->foreign = false;
+            rlk_lock_channel_locked(lock, false);
+        }
+    }
+    rlk_hold_put_locked(hold);
+}
+
+struct rlk_hold *rlk_lock_ask_locked(struct rlk_lock *lock)
+{
+    for (struct rlk_list *l = lock->asks.next; l != &lock->asks; l = l->next) {
+        struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, ask_link);
+        if (hold->state == RLK_HOLD_ASKING)
+            return hold;
+    }
+    return NULL;
+}
+
+static void wake_asker(struct rlk_hold *hold)
+{
+    if (hold->asker)
+        rlk_cond_signal(&hold->asker->cond);
+}
+
+void rlk_lock_wake_locked(struct rlk_lock *lock)
+{
+    for (struct rlk_list *l = lock->waiters.next; l != &lock->waiters; l = l->next)
+        rlk_cond_signal(&RLK_CONTAINER_OF(l, struct rlk_waiter, link)->thread->cond);
+}
+
+void rlk_registry_wake_all_locked(struct rlk_registry *reg)
+{
+    for (size_t i = 0; i < reg->table_size; i++)
+        for (struct rlk_lock *lock = reg->table[i]; lock; lock = lock->chain)
+            rlk_lock_wake_locked(lock);
+}
+
+/* ---- leases */
+
+void rlk_hold_schedule_locked(struct rlk_hold *hold)
+{
+    int64_t when = hold->end;
+
+    if (!hold->fixed && hold->op.kind == RLK_OP_NONE && hold->renew_at < when)
+        when = hold->renew_at;
+    if (!hold->at_risk && hold->risk_at < when)
+        when = hold->risk_at;
+    rlk_timer_arm(&hold->lock->registry->timers, &hold->timer, when);
+}
+
+void rlk_hold_confirm_locked(struct rlk_hold *hold, int64_t sent, int64_t ms)
+{
+    int64_t end = rlk_lease_end(sent, ms);
+    int64_t third = ms * RLK_NS_PER_MS / 3;
+
+    if (hold->state == RLK_HOLD_INSIDE && end <= hold->end)
+        return; /* an older answer lowers nothing */
+    hold->end = end;
+    if (hold->fixed) {
+        int64_t tenth = ms / 10 > 50 ? ms / 10 : 50;
+        hold->risk_at = end - tenth * RLK_NS_PER_MS;
+    } else {
+        hold->risk_at = end - third;
+        /* a grant's short TTL: two thirds before its end; a whole lease: after a third */
+        hold->renew_at = ms < hold->lease_ms ? end - 2 * third : sent + third;
+    }
+    hold->risk = hold->risk_at;
+    hold->backoff_ms = 0;
+    if (hold->at_risk) {
+        hold->at_risk = false;
+        rlk_hold_news_locked(hold, RLK_NEWS_SAFE);
+    }
+}
+
+void rlk_hold_enter_locked(struct rlk_hold *hold, struct rlk_thread *thread, int64_t now)
+{
+    struct rlk_lock *lock = hold->lock;
+
+    hold->refs += 2; /* lock->current, the thread's list */
+    rlk_hold_ask_end_locked(hold);
+    hold->state = RLK_HOLD_INSIDE;
+    hold->owner = thread;
+    hold->owner_thread = rlk_thread_self();
+    hold->count = 1;
+    hold->since = now;
+    lock->current = hold;
+    lock->registry->holds_now++;
+    rlk_list_prepend(&thread->holds, &hold->thread_link);
+    rlk_hold_schedule_locked(hold);
+}
+
+static struct rlk_counters *lock_counters(struct rlk_hold *hold)
+{
+    return hold->lock->registry->counters;
+}
+
+/* What LOST and GOING have in common. The reference of lock->current goes on to the caller. */
+static void take_out(struct rlk_hold *hold)
+{
+    struct rlk_lock *lock = hold->lock;
+    assert(lock->current == hold);
+    lock->current = NULL;
+    lock->registry->holds_now--;
+    rlk_timer_disarm(&lock->registry->timers, &hold->timer);
+}
+
+void rlk_hold_lose_locked(struct rlk_hold *hold, const char *reason, int64_t now)
+{
+    struct rlk_registry *reg = hold->lock->registry;
+
+    take_out(hold);
+    hold->state = RLK_HOLD_LOST;
+    hold->reason = reason;
+    hold->lost_after = now - hold->since;
+    RLK_COUNT(reg->counters->losses);
+    /* the thread may drain it long after the client was closed */
+    reg->retain(reg);
+    rlk_hold_news_locked(hold, RLK_NEWS_LOST);
+    rlk_lock_promote_locked(hold->lock);
+    /* one release, without repetition, with the reference of lock->current */
+    rlk_hold_background_locked(hold, now, now + LATE_RELEASE_NS);
+}
+
+void rlk_hold_leave_locked(struct rlk_hold *hold)
+{
+    take_out(hold);
+    hold->state = RLK_HOLD_GOING;
+    atomic_fetch_add_explicit(&lock_counters(hold)->reentries, hold->reentries,
+                              memory_order_relaxed);
+    rlk_list_remove(&hold->thread_link);
+    hold->owner = NULL;
+    rlk_hold_put_locked(hold); /* the thread's; the caller goes on with lock->current's */
+}
+
+void rlk_hold_background_locked(struct rlk_hold *hold, int64_t when, int64_t until)
+{
+    if (!hold->background) {
+        hold->background = true;
+        hold->lock->registry->background_count++;
+    }
+    hold->renew_at = when;
+    hold->give_up_at = until;
+    rlk_timer_arm(&hold->lock->registry->timers, &hold->timer, when);
+}
+
+void rlk_hold_background_end_locked(struct rlk_hold *hold)
+{
+    struct rlk_registry *reg = hold->lock->registry;
+
+    if (hold->background) {
+        hold->background = false;
+        if (--reg->background_count == 0)
+            rlk_cond_broadcast(&reg->background_done);
+    }
+    rlk_hold_put_locked(hold);
+}
+
+void rlk_hold_news_locked(struct rlk_hold *hold, unsigned news)
+{
+    struct rlk_registry *reg = hold->lock->registry;
+    hold->news |= news;
+    if (rlk_list_empty(&hold->news_link)) {
+        hold->refs++;
+        rlk_list_append(&reg->news, &hold->news_link);
+    }
+    reg->subscriber_dirty = true;
+}
+
+/* ---- facts */
+
+/* T1: the ticket of the grant is that of a confirmed "queued" answer, so the entry was still in the
+ * queue when that request left, and the grant's TTL began later. */
+static void believe(struct rlk_hold *hold)
+{
+    if (hold->grant_ticket == 0 || hold->ticket != hold->grant_ticket)
+        return;
+    hold->granted = true;
+    hold->need_ask = false;
+    hold->ticket = 0;
+    hold->token = hold->grant_token;
+    hold->grant_ticket = 0;
+    hold->granted_short = true;
+    rlk_hold_confirm_locked(hold, hold->ticket_sent, hold->id.grant_ms);
+}
+
+void rlk_hold_queued_locked(struct rlk_hold *hold, int64_t ticket, int64_t sent)
+{
+    if (hold->state != RLK_HOLD_ASKING || hold->granted)
+        return;
+    if (hold->ticket == ticket && sent <= hold->ticket_sent)
+        return;
+    if (ticket < hold->ticket)
+        return; /* an answer from before it joined anew */
+    if (hold->grant_ticket != 0 && hold->grant_ticket < ticket)
+        hold->grant_ticket = 0; /* that grant had lapsed when it joined anew */
+    hold->ticket = ticket;
+    hold->ticket_sent = sent;
+    hold->need_ask = false;
+    believe(hold);
+    if (hold->granted)
+        wake_asker(hold);
+}
+
+void rlk_hold_held_locked(struct rlk_hold *hold, int64_t sent, int64_t remaining_ms,
+                          uint64_t token)
+{
+    if (hold->state != RLK_HOLD_ASKING)
+        return;
+    hold->granted = true;
+    hold->need_ask = false;
+    hold->ticket = hold->grant_ticket = 0;
+    hold->token = token;
+    hold->end = INT64_MIN;
+    hold->granted_short = remaining_ms < hold->lease_ms;
+    if (hold->fixed && remaining_ms > hold->lease_ms)
+        remaining_ms = hold->lease_ms;
+    rlk_hold_confirm_locked(hold, sent, remaining_ms);
+    wake_asker(hold);
+}
+
+void rlk_hold_gone_locked(struct rlk_hold *hold)
+{
+    if (hold->state != RLK_HOLD_ASKING)
+        return;
+    hold->granted = false;
+    hold->need_ask = true;
+    hold->ticket = hold->grant_ticket = 0;
+    wake_asker(hold);
+}
+
+void rlk_lock_answered_locked(struct rlk_lock *lock, int64_t sent, int64_t pttl_ms,
+                              unsigned flags)
+{
+    struct rlk_registry *reg = lock->registry;
+    int64_t due = sent + reg->presence_ns / 3;
+
+    if (pttl_ms >= 0) {
+        /* Redis expires strictly after the instant: one ms more */
+        int64_t expiry = sent + (pttl_ms + 1) * RLK_NS_PER_MS;
+        if (expiry < due)
+            due = expiry;
+    }
+    bool foreign = (flags & RLK_FOREIGN_HOLDER) != 0 && pttl_ms != -2;
+    if (foreign != lock->foreign && !rlk_list_empty(&lock->asks)) {
+        lock->foreign = foreign;
+        rlk_lock_channel_locked(lock, foreign);
+    }
+    if (!rlk_list_empty(&lock->asks))
+        rlk_timer_arm(&reg->timers, &lock->timer, due);
+}
+
+void rlk_lock_poll_locked(struct rlk_lock *lock)
+{
+    if (!rlk_list_empty(&lock->asks))
+        rlk_timer_arm(&lock->registry->timers, &lock->timer, 0);
+}
+
+/* 0: no kind of this version. */
+static int kind_of_letter(char letter)
+{
+    char lower = letter >= 'A' && letter <= 'Z' ? (char)(letter - 'A' + 'a') : letter;
+    for (int kind = 1; kind < RLK_KIND_LIMIT; kind++)
+        if (rlk_kinds[kind].letter == lower)
+            return kind;
+    return 0;
+}
+
+static struct rlk_hold *find_ask(struct rlk_lock *lock, const struct rlk_id *id)
+{
+    for (struct rlk_list *l = lock->asks.next; l != &lock->asks; l = l->next) {
+        struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, ask_link);
+        if (rlk_id_equal(&hold->id, id))
+            return hold;
+    }
+    return NULL;
+}
+
+bool rlk_registry_grant_locked(struct rlk_registry *reg, const struct rlk_id *id,
+                               const char *name, size_t name_len, int64_t ticket,
+                               uint64_t token, unsigned flags)
+{
+    int kind = kind_of_letter(id->letter);
+    struct rlk_lock *lock = kind ? rlk_lock_find_locked(reg, kind, name, name_len) : NULL;
+
+    if (!lock)
+        return false;
+    if (lock->current && rlk_id_equal(&lock->current->id, id))
+        return true; /* the answer to a poll was faster */
+    struct rlk_hold *hold = find_ask(lock, id);
+    if (!hold)
+        return false;
+    if (hold->granted || hold->state != RLK_HOLD_ASKING)
+        return true; /* known; or the answer to its cancel will tell */
+    RLK_COUNT(reg->counters->grants);
+    hold->grant_ticket = ticket;
+    hold->grant_token = token;
+    hold->flags = flags;
+    believe(hold);
+    if (hold->granted)
+        wake_asker(hold);
+    else if (!hold->need_ask)
+        rlk_lock_poll_locked(lock); /* another ticket than the confirmed one: ask */
+    return true;
+}
+
+bool rlk_registry_orphan_locked(struct rlk_registry *reg, const struct rlk_id *id,
+                                const char *name, size_t name_len, int64_t now)
+{
+    int kind = kind_of_letter(id->letter);
+
+    RLK_COUNT(reg->counters->grants_orphaned);
+    if (!kind || reg->background_count >= ORPHANS_MAX)
+        return false;
+    struct rlk_lock *lock = rlk_lock_get_locked(reg, kind, name, name_len);
+    if (!lock)
+        return false;
+    struct rlk_hold *hold = rlk_hold_new_locked(lock, NULL, id->letter, id->grant_ms);
+    rlk_lock_put_locked(lock);
+    if (!hold)
+        return false;
+    hold->id = *id;
+    hold->state = RLK_HOLD_GOING;
+    rlk_hold_background_locked(hold, now, now + (int64_t)id->grant_ms * RLK_NS_PER_MS);
+    return true;
+}
+
+void rlk_registry_lost_locked(struct rlk_registry *reg, const struct rlk_id *id,
+                              const char *name, size_t name_len)
+{
+    int kind = kind_of_letter(id->letter);
+    struct rlk_lock *lock = kind ? rlk_lock_find_locked(reg, kind, name, name_len) : NULL;
+
+    if (!lock)
+        return;
+    if (lock->current && rlk_id_equal(&lock->current->id, id))
+        rlk_hold_lose_locked(lock->current, "taken away by force", rlk_now_boot());
+    else
+        rlk_lock_poll_locked(lock);
+}
+
+void rlk_registry_recheck_locked(struct rlk_registry *reg)
+{
+    for (size_t i = 0; i < reg->table_size; i++)
+        for (struct rlk_lock *lock = reg->table[i]; lock; lock = lock->chain)
+            rlk_lock_poll_locked(lock);
+}
+
+void rlk_lock_channel_locked(struct rlk_lock *lock, bool want)
+{
+    struct rlk_registry *reg = lock->registry;
+
+    if (want)
+        lock->channel_wanted++;
+    else
+        lock->channel_wanted--;
+    if (!lock->channel_listed && (lock->channel_wanted > 0) != lock->channel_joined) {
+        lock->channel_listed = true;
+        lock->refs++;
+        rlk_list_append(&reg->channels, &lock->channel_link);
+        reg->subscriber_dirty = true;
+    }
+}

@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests, answers and errors of the lock scripts; see script.h. No state. Thread: any. */
+#include "script.h"
+
+#include "deadline.h"
+#include "error.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int64_t rlk_lease_end(int64_t sent, int64_t ms)
+{
+    /* 1 % for clocks that run apart, 2 ms for the granularity of both sides */
+    return sent + ms * (RLK_NS_PER_MS * 99 / 100) - 2 * RLK_NS_PER_MS;
+}
+
+/* ---- ids */
+
+static size_t write_uint(char *buf, uint64_t value)
+{
+    char digits[20];
+    size_t n = 0;
+    do {
+        digits[n++] = (char)('0' + value % 10);
+        value /= 10;
+    } while (value > 0);
+    for (size_t i = 0; i < n; i++)
+        buf[i] = digits[n - 1 - i];
+    return n;
+}
+
+size_t rlk_id_write(char buf[RLK_ID_SIZE], const char *uuid, const struct rlk_id *id)
+{
+    memcpy(buf, uuid, RLK_UUID_LEN);
+    size_t at = RLK_UUID_LEN;
+    buf[at++] = ':';
+    at += write_uint(buf + at, id->thread);
+    buf[at++] = ':';
+    at += write_uint(buf + at, id->acquisition);
+    buf[at++] = ':';
+    buf[at++] = id->letter;
+    at += write_uint(buf + at, id->grant_ms);
+    buf[at] = '\0';
+    return at;
+}
+
+/* Reads digits at *p; false when there are none or too many. */
+static bool read_uint(const char **p, const char *end, uint64_t *ret_value)
+{
+    const char *start = *p;
+    uint64_t value = 0;
+    while (*p < end && **p >= '0' && **p <= '9') {
+        if (__builtin_mul_overflow(value, 10u, &value) ||
+            __builtin_add_overflow(value, (uint64_t)(**p - '0'), &value))
+            return false;
+        ++*p;
+    }
+    *ret_value = value;
+    return *p > start;
+}
+
+bool rlk_id_parse(struct rlk_id *ret_id, const char *uuid, const char *text, size_t len)
+{
+    const char *p = text, *end = text + len;
+    struct rlk_id id;
+    uint64_t grant_ms;
+
+    if (len < RLK_UUID_LEN + 1 || memcmp(text, uuid, RLK_UUID_LEN) != 0)
+        return false;
+    p += RLK_UUID_LEN;
+    if (*p++ != ':' || !read_uint(&p, end, &id.thread) || p >= end || *p++ != ':' ||
+        !read_uint(&p, end, &id.acquisition) || p >= end || *p++ != ':' || p >= end)
+        return false;
+    id.letter = *p++;
+    if (!((id.letter >= 'a' && id.letter <= 'z') || (id.letter >= 'A' && id.letter <= 'Z')))
+        return false;
+    if (!read_uint(&p, end, &grant_ms) || grant_ms > UINT32_MAX)
+        return false;
+    id.grant_ms = (uint32_t)grant_ms;
+    for (; p < end; p++)
+        if (*p < 'a' || *p > 'z')
+            return false;
+    *ret_id = id;
+    return true;
+}
+
+bool rlk_id_equal(const struct rlk_id *a, const struct rlk_id *b)
+{
+    return a->acquisition == b->acquisition && a->thread == b->thread &&
+           a->grant_ms == b->grant_ms && a->letter == b->letter;
+}
+
+/* ---- requests */
+
+static void add_pointer(struct rlk_request *req, const char *text, size_t len)
+{
+    assert(req->argc < RLK_REQUEST_ARGS_MAX);
+    req->argv[req->argc] = text;
+    req->len[req->argc++] = len;
+}
+
+static char *reserve(struct rlk_request *req, size_t len)
+{
+    assert(req->used + len <= sizeof(req->text));
+    return req->text + req->used;
+}
+
+void rlk_request_add(struct rlk_request *req, const char *text, size_t len)
+{
+    char *at = reserve(req, len);
+    memcpy(at, text, len);
+    req->used += len;
+    add_pointer(req, at, len);
+}
+
+void rlk_request_init(struct rlk_request *req, enum rlk_script_id script, const char *name,
+                      size_t name_len)
+{
+    const struct rlk_script *s = &rlk_scripts[script];
+    static const char *const counts[] = { "0", "1", "2", "3", "4", "5", "6", "7", "8", "9" };
+
+    req->script = script;
+    req->argc = 0;
+    req->used = 0;
+    add_pointer(req, "EVALSHA", 7);
+    add_pointer(req, s->sha, 40);
+    add_pointer(req, counts[s->key_count], 1);
+    for (int i = 0; i < s->key_count; i++) {
+        char *at = reserve(req, RLK_KEY_SIZE);
+        size_t len = rlk_key_write(at, s->keys[i], name, name_len);
+        req->used += len;
+        add_pointer(req, at, len);
+    }
+    add_pointer(req, RLK_LAYOUT, sizeof(RLK_LAYOUT) - 1);
+}
+
+void rlk_request_add_int(struct rlk_request *req, int64_t value)
+{
+    char buf[24];
+    size_t len = 0;
+    if (value < 0)
+        buf[len++] = '-';
+    len += write_uint(buf + len, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
+    rlk_request_add(req, buf, len);
+}
+
+void rlk_request_add_id(struct rlk_request *req, const char *uuid, const struct rlk_id *id)
+{
+    char *at = reserve(req, RLK_ID_SIZE);
+    size_t len = rlk_id_write(at, uuid, id);
+    req->used += len;
+    add_pointer(req, at, len);
+}
+
+void rlk_request_add_channel(struct rlk_request *req, const char *name, size_t name_len)
+{
+    char *at = reserve(req, RLK_KEY_SIZE);
+    size_t len = rlk_key_write(at, RLK_KEY_CHANNEL, name, name_len);
+    req->used += len;
+    add_pointer(req, at, len);
+}
+
+/* ---- errors */
+
+static bool begins(const char *text, size_t len, const char *prefix)
+{
+    size_t n = strlen(prefix);
+    return len >= n && memcmp(text, prefix, n) == 0;
+}
+
+enum rlk_outcome rlk_script_sort_error(const char *text, size_t len, int *ret_code)
+{
+    static const char *const temporary[] = {
+        "LOADING", "BUSY", "MASTERDOWN", "READONLY", "NOREPLICAS", "MISCONF",
+        "OOM",     "CLUSTERDOWN", "TRYAGAIN", "ERR max number of clients",
+    };
+    static const char *const access[] = { "NOAUTH", "WRONGPASS", "NOPERM", "DENIED" };
+
+    for (size_t i = 0; i < sizeof(temporary) / sizeof(temporary[0]); i++) {
+        if (begins(text, len, temporary[i])) {
+            *ret_code = ENOTCONN;
+            return RLK_RETRY;
+        }
+    }
+    *ret_code = EACCES;
+    for (size_t i = 0; i < sizeof(access) / sizeof(access[0]); i++)
+        if (begins(text, len, access[i]))
+            return RLK_REFUSED;
+    /* an ACL rule met inside a script: the words differ between versions */
+    if (memmem(text, len, "can't run this command", 22) ||
+        memmem(text, len, "can't access at least one of the keys", 37) ||
+        memmem(text, len, "No permissions to access", 24) ||
+        memmem(text, len, "ACL failure in script", 21) || memmem(text, len, "NOPERM", 6))
+        return RLK_REFUSED;
+    /* errors of commands that a script called, before it wrote */
+    if (memmem(text, len, "-OOM ", 5) || memmem(text, len, "OOM command not allowed", 23) ||
+        memmem(text, len, "-READONLY ", 10) || memmem(text, len, "-MISCONF ", 9) ||
+        memmem(text, len, "-NOREPLICAS ", 12) ||
+        memmem(text, len, "Errors trying to SAVE", 21)) {
+        *ret_code = ENOTCONN;
+        return RLK_RETRY;
+    }
+    *ret_code = EPROTO;
+    return RLK_REFUSED;
+}
+
+/* One line for a person about an error text: printable, cut. */
+static void describe(char *buf, size_t size, const char *command, const char *text,
+                     size_t len)
+{
+    int at = snprintf(buf, size, "%s: ", command);
+    size_t i = at < 0 ? 0 : (size_t)at;
+    for (size_t n = 0; n < len && i + 1 < size && i < 200; n++)
+        buf[i++] = text[n] >= ' ' && text[n] <= '~' ? text[n] : '_';
+    buf[i < size ? i : size - 1] = '\0';
+}
+
+/* ---- answers */
+
+static void clear_answer(struct rlk_answer *answer, int64_t sent)
+{
+    memset(answer, 0, sizeof(*answer));
+    answer->sent = sent;
+    answer->pttl_ms = -2;
+}
+
+static bool decode_what(const struct rlk_reply *reply, enum rlk_what *ret_what)
+{
+    static const struct {
+        const char *text;
+        enum rlk_what what;
+    } words[] = {
+        { "held", RLK_HELD },         { "queued", RLK_QUEUED },    { "busy", RLK_BUSY },
+        { "gone", RLK_GONE },         { "late", RLK_LATE },        { "refused", RLK_MARKED },
+        { "released", RLK_RELEASED }, { "notmine", RLK_NOT_MINE }, { "removed", RLK_REMOVED },
+        { "yours", RLK_YOURS },
+    };
+    if (!reply || rlk_reply_type(reply) != RLK_REPLY_STRING)
+        return false;
+    size_t len;
+    const char *text = rlk_reply_string(reply, &len);
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (len == strlen(words[i].text) && memcmp(text, words[i].text, len) == 0) {
+            *ret_what = words[i].what;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool decode_int(const struct rlk_reply *reply, int64_t min, int64_t max,
+                       int64_t *ret_value)
+{
+    if (!reply || rlk_reply_type(reply) != RLK_REPLY_INTEGER)
+        return false;
+    int64_t value = rlk_reply_integer(reply);
+    if (value < min || value > max)
+        return false;
+    *ret_value = value;
+    return true;
+}
+
+static bool decode_token(const struct rlk_reply *reply, uint64_t *ret_token)
+{
+    if (!reply || rlk_reply_type(reply) != RLK_REPLY_STRING)
+        return false;
+    size_t len;
+    const char *text = rlk_reply_string(reply, &len);
+    const char *p = text;
+    *ret_token = 0;
+    if (len == 0)
+        return true;
+    return read_uint(&p, text + len, ret_token) && p == text + len;
+}
+
+/* The longest TTL that is taken at its word: a foreign holder's may be anything. */
+#define MS_MAX (INT64_C(1) << 40)
+#define US_MAX (INT64_C(1) << 53)
+
+static bool decode_fate(const struct rlk_reply *reply, size_t at, struct rlk_fate *ret_fate)
+{
+    if (!decode_what(rlk_reply_at(reply, at), &ret_fate->what) ||
+        !decode_int(rlk_reply_at(reply, at + 1), -2, INT64_MAX, &ret_fate->remaining_ms) ||
+        !decode_int(rlk_reply_at(reply, at + 2), 0, US_MAX, &ret_fate->ticket) ||
+        !decode_token(rlk_reply_at(reply, at + 3), &ret_fate->token))
+        return false;
+    if (ret_fate->remaining_ms > MS_MAX)
+        ret_fate->remaining_ms = MS_MAX;
+    /* held by us without TTL: someone made the key persistent; the renewal mends it */
+    if ((ret_fate->what == RLK_HELD || ret_fate->what == RLK_YOURS) &&
+        ret_fate->remaining_ms < 0)
+        ret_fate->remaining_ms = 0;
+    return true;
+}
+
+enum { HEAD_LEN = 4, FATE_LEN = 4 };
+
+static bool decode(const struct rlk_reply *reply, struct rlk_answer *answer,
+                   struct rlk_fate *fates, size_t fate_max)
+{
+    int64_t flags;
+    size_t count = rlk_reply_count(reply);
+
+    if (rlk_reply_type(reply) != RLK_REPLY_ARRAY || count != HEAD_LEN + FATE_LEN * fate_max)
+        return false;
+    if (!decode_int(rlk_reply_at(reply, 0), 1, US_MAX, &answer->server_us) ||
+        !decode_int(rlk_reply_at(reply, 1), -2, INT64_MAX, &answer->pttl_ms) ||
+        !decode_int(rlk_reply_at(reply, 2), 0, INT32_MAX, &flags) ||
+        !decode_int(rlk_reply_at(reply, 3), 0, US_MAX, &answer->more))
+        return false;
+    if (answer->pttl_ms > MS_MAX)
+        answer->pttl_ms = MS_MAX;
+    answer->flags = (unsigned)flags;
+    answer->fate_count = fate_max;
+    for (size_t i = 0; i < fate_max; i++)
+        if (!decode_fate(reply, HEAD_LEN + FATE_LEN * i, &fates[i]))
+            return false;
+    return true;
+}
+
+/* Sorts an ERROR reply into the answer. */
+static void take_error(struct rlk_conn *conn, const char *command,
+                       const struct rlk_reply *reply, struct rlk_answer *answer,
+                       char *text, size_t text_size)
+{
+    size_t len;
+    const char *error = rlk_reply_string(reply, &len);
+    answer->outcome = rlk_script_sort_error(error, len, &answer->code);
+    describe(text, text_size, command, error, len);
+    /* this server is no master (any more): connect anew, perhaps to another */
+    if (begins(error, len, "READONLY") || begins(error, len, "MASTERDOWN"))
+        rlk_conn_kill(conn, RLK_FAIL_NOT_SENT, text);
+}
+
+static bool is_noscript(const struct rlk_reply *reply)
+{
+    size_t len;
+    if (rlk_reply_type(reply) != RLK_REPLY_ERROR)
+        return false;
+    const char *text = rlk_reply_string(reply, &len);
+    return begins(text, len, "NOSCRIPT");
+}
+
+void rlk_script_decode(struct rlk_conn *conn, const struct rlk_reply *reply, int64_t sent,
+                       struct rlk_answer *ret_answer, struct rlk_fate *fates,
+                       size_t fate_max, char *text, size_t text_size)
+{
+    char unused[8];
+    if (!text) {
+        text = unused;
+        text_size = sizeof(unused);
+    }
+    clear_answer(ret_answer, sent);
+    text[0] = '\0';
+    if (is_noscript(reply)) {
+        ret_answer->outcome = RLK_NOSCRIPT;
+        ret_answer->code = EPROTO;
+        return;
+    }
+    if (rlk_reply_type(reply) == RLK_REPLY_ERROR) {
+        take_error(conn, "EVALSHA", reply, ret_answer, text, text_size);
+        return;
+    }
+    if (!decode(reply, ret_answer, fates, fate_max)) {
+        snprintf(text, text_size, "the answer is none of a lock script");
+        rlk_conn_kill(conn, RLK_FAIL_PROTOCOL, text);
+        ret_answer->outcome = RLK_UNKNOWN;
+        ret_answer->code = EPROTO;
+        return;
+    }
+    ret_answer->outcome = RLK_DONE;
+    if (fate_max > 0)
+        ret_answer->fate = fates[0];
+    rlk_conn_note_time(conn, ret_answer->server_us, sent);
+}
+
+/* Puts EVAL and the text in place of EVALSHA and the hash. */
+static void with_text(const struct rlk_request *req, const char **argv, size_t *len)
+{
+    memcpy(argv, req->argv, (size_t)req->argc * sizeof(*argv));
+    memcpy(len, req->len, (size_t)req->argc * sizeof(*len));
+    argv[0] = "EVAL";
+    len[0] = 4;
+    argv[1] = rlk_scripts[req->script].text;
+    len[1] = strlen(argv[1]);
+}
+
+int rlk_script_append(struct rlk_conn *conn, const struct rlk_request *req, bool text)
+{
+    if (!text)
+        return rlk_conn_append(conn, req->argc, req->argv, req->len);
+    const char *argv[RLK_REQUEST_ARGS_MAX];
+    size_t len[RLK_REQUEST_ARGS_MAX];
+    with_text(req, argv, len);
+    return rlk_conn_append(conn, req->argc, argv, len);
+}
+
+/* Whether a reply came; if not, the answer and the thread's message say why. */
+static bool take_failure(struct rlk_conn *conn, enum rlk_failure failure,
+                         struct rlk_answer *answer)
+{
+    if (failure == RLK_FAIL_NONE)
+        return true;
+    answer->outcome = failure == RLK_FAIL_UNKNOWN ? RLK_UNKNOWN : RLK_RETRY;
+    answer->code = rlk_conn_error_code(conn);
+    if (answer->code == 0)
+        answer->code = ENOTCONN;
+    if (answer->code != ENOTCONN && answer->outcome == RLK_RETRY &&
+        failure != RLK_FAIL_NOT_SENT)
+        answer->outcome = RLK_REFUSED;
+    rlk_error_set(answer->code, "%s", rlk_conn_error_text(conn));
+    return false;
+}
+
+void rlk_command_call(struct rlk_conn *conn, int argc, const char *const *argv,
+                      const size_t *len, int64_t deadline, struct rlk_answer *ret_answer,
+                      struct rlk_reply **ret_reply)
+{
+    struct rlk_reply *reply = NULL;
+    int64_t sent = 0;
+    enum rlk_failure failure = rlk_conn_call(conn, argc, argv, len, deadline, &reply, &sent);
+    clear_answer(ret_answer, sent);
+    if (!take_failure(conn, failure, ret_answer))
+        return;
+    if (rlk_reply_type(reply) == RLK_REPLY_ERROR) {
+        char text[256];
+        take_error(conn, argv[0], reply, ret_answer, text, sizeof(text));
+        rlk_error_set(ret_answer->code, "%s", text);
+        rlk_reply_free(reply);
+        return;
+    }
+    *ret_reply = reply;
+}
+
+void rlk_script_call_raw(struct rlk_conn *conn, const struct rlk_request *req,
+                         int64_t deadline, struct rlk_answer *ret_answer,
+                         struct rlk_reply **ret_reply)
+{
+    struct rlk_reply *reply = NULL;
+    int64_t sent = 0;
+    enum rlk_failure failure =
+        rlk_conn_call(conn, req->argc, req->argv, req->len, deadline, &reply, &sent);
+    if (failure == RLK_FAIL_NONE && is_noscript(reply)) {
+        const char *argv[RLK_REQUEST_ARGS_MAX];
+        size_t len[RLK_REQUEST_ARGS_MAX];
+        rlk_reply_free(reply);
+        with_text(req, argv, len);
+        rlk_command_call(conn, req->argc, argv, len, deadline, ret_answer, ret_reply);
+        return;
+    }
+    clear_answer(ret_answer, sent);
+    if (!take_failure(conn, failure, ret_answer))
+        return;
+    if (rlk_reply_type(reply) == RLK_REPLY_ERROR) {
+        char text[256];
+        take_error(conn, "EVALSHA", reply, ret_answer, text, sizeof(text));
+        rlk_error_set(ret_answer->code, "%s", text);
+        rlk_reply_free(reply);
+        return;
+    }
+    *ret_reply = reply;
+}
+
+void rlk_script_call(struct rlk_conn *conn, const struct rlk_request *req, int64_t deadline,
+                     struct rlk_answer *ret_answer)
+{
+    struct rlk_reply *reply = NULL;
+    char text[256];
+
+    rlk_script_call_raw(conn, req, deadline, ret_answer, &reply);
+    if (ret_answer->outcome != RLK_DONE)
+        return;
+    rlk_script_decode(conn, reply, ret_answer->sent, ret_answer, &ret_answer->fate, 1, text,
+                      sizeof(text));
+    if (ret_answer->outcome != RLK_DONE)
+        rlk_error_set(ret_answer->code, "%s", text);
+    rlk_reply_free(reply);
+}

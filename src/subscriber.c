@@ -1,0 +1,496 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The subscriber thread. For each client it keeps one connection with one subscription, the
+ * mailbox, made once; channels of Redisson locks come on top while a waiter sees a foreign holder.
+ * Messages are hints: they become facts in the registry, where the waiter's ticket decides what to
+ * believe. After every (re)subscription all waiters are checked anew, because what was
+ * published meanwhile is gone (L3). An idle subscription is pinged, because a peer that vanished says
+ * nothing.
+ *
+ * The loop (see loop.h) calls step() for each client whenever its socket, a timer or another thread asks
+ * for it. Event callbacks run here too, with no mutex held; a callback may close the very
+ * client it is told about.
+ */
+#include "subscriber.h"
+
+#include "client.h"
+#include "deadline.h"
+#include "log.h"
+#include "mailbox.h"
+
+#include <string.h>
+
+enum { BACKOFF_FIRST_MS = 20, BACKOFF_MAX_MS = 1000 };
+
+static int64_t step(struct rlk_loop_member *member, int64_t now);
+static int fd(struct rlk_loop_member *member, short *ret_events);
+static void left(struct rlk_loop_member *member);
+
+static struct rlk_loop loop = {
+    .thread_name = "rlock-sub", .step = step, .fd = fd, .left = left
+};
+static rlk_once_t once = RLK_ONCE_INIT;
+static int loop_rc;
+
+static void init(void)
+{
+    loop_rc = rlk_loop_init(&loop);
+}
+
+static struct rlock_client *client_of(struct rlk_loop_member *member)
+{
+    return RLK_CONTAINER_OF(member, struct rlock_client, subscription.member);
+}
+
+int rlk_subscriber_join(struct rlock_client *client)
+{
+    struct rlk_subscription *sub = &client->subscription;
+
+    rlk_once(&once, init);
+    if (loop_rc != 0)
+        return loop_rc;
+    sub->state = RLK_SUB_DOWN;
+    sub->backoff_ms = BACKOFF_FIRST_MS;
+    sub->answer_due = sub->ping_at = RLK_NEVER;
+    return rlk_loop_join(&loop, &sub->member, &client->registry.subscriber_fd);
+}
+
+void rlk_subscriber_leave(struct rlock_client *client)
+{
+    rlk_loop_leave(&loop, &client->subscription.member);
+}
+
+static void left(struct rlk_loop_member *member)
+{
+    struct rlk_subscription *sub = &client_of(member)->subscription;
+    rlk_conn_free(sub->conn);
+    sub->conn = NULL;
+    sub->state = RLK_SUB_DOWN;
+}
+
+static int fd(struct rlk_loop_member *member, short *ret_events)
+{
+    struct rlk_subscription *sub = &client_of(member)->subscription;
+    if (!sub->conn)
+        return -1;
+    *ret_events = rlk_conn_events(sub->conn);
+    return rlk_conn_fd(sub->conn);
+}
+
+/* ---- events */
+
+/* Calls the event callback. False: the client was closed by it. */
+static bool tell(struct rlock_client *client, const rlock_event_t *event)
+{
+    if (!client->event_fn)
+        return true;
+    rlk_client_retain(client);
+    client->event_fn(event, client->event_arg);
+    bool open = client->subscription.member.attached;
+    rlk_client_release(client);
+    return open;
+}
+
+static bool tell_connection(struct rlock_client *client, bool up, const char *reason)
+{
+    rlock_event_t event = {
+        .kind = up ? RLOCK_EVENT_CONNECTED : RLOCK_EVENT_DISCONNECTED,
+        .name = "",
+        .reason = reason,
+    };
+    rlk_log(up ? RLK_LOG_INFO : RLK_LOG_WARNING, "rlock: %s %s%s%s",
+            up ? "connected to" : "disconnected from", client->config.target.label,
+            reason[0] ? ": " : "", reason);
+    return tell(client, &event);
+}
+
+struct told {
+    unsigned news;
+    rlock_event_t event;
+    char name[RLOCK_NAME_MAX + 1];
+    int64_t lasted;
+};
+
+/* Takes the news of one hold out of the registry. False: there is none. */
+static bool next_news(struct rlk_registry *reg, struct told *ret_told)
+{
+    rlk_registry_lock(reg);
+    struct rlk_list *l = rlk_list_pop(&reg->news);
+    if (!l) {
+        rlk_registry_unlock(reg);
+        return false;
+    }
+    struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, news_link);
+    struct rlk_lock *lock = hold->lock;
+    ret_told->news = hold->news;
+    hold->news = 0;
+    memcpy(ret_told->name, lock->name, (size_t)lock->name_len + 1);
+    int64_t left_ms = (hold->end - rlk_now_boot()) / RLK_NS_PER_MS;
+    ret_told->event = (rlock_event_t){
+        .type = rlk_kinds[lock->kind].type,
+        .mode = RLOCK_MODE_EXCLUSIVE,
+        .name = ret_told->name,
+        .token = hold->token,
+        .thread = hold->owner_thread,
+        .remaining_ms = left_ms > 0 && hold->state == RLK_HOLD_INSIDE ? (long)left_ms : 0,
+        .reason = hold->reason ? hold->reason : "",
+    };
+    ret_told->lasted = hold->lost_after;
+    rlk_hold_put_locked(hold);
+    rlk_registry_unlock(reg);
+    return true;
+}
+
+static bool tell_news(struct rlock_client *client, struct told *told)
+{
+    static const struct {
+        unsigned news;
+        rlock_event_kind_t kind;
+        int level;
+        const char *text, *reason;
+    } table[] = {
+        { RLK_NEWS_AT_RISK, RLOCK_EVENT_AT_RISK, RLK_LOG_WARNING, "at risk",
+          "the lease is about to end and was not renewed" },
+        { RLK_NEWS_SAFE, RLOCK_EVENT_SAFE_AGAIN, RLK_LOG_INFO, "safe again",
+          "the lease was renewed" },
+        { RLK_NEWS_LOST, RLOCK_EVENT_LOST, RLK_LOG_ERR, "lost", NULL },
+        { RLK_NEWS_DIED, RLOCK_EVENT_OWNER_DIED, RLK_LOG_ERR, "given up",
+          "its thread ended without unlocking it" },
+    };
+    char shown[RLK_LOG_NAME_SIZE];
+
+    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+        if (!(told->news & table[i].news))
+            continue;
+        rlock_event_t event = told->event;
+        event.kind = table[i].kind;
+        if (table[i].reason)
+            event.reason = table[i].reason;
+        rlk_log_name(shown, sizeof(shown), told->name, strlen(told->name));
+        rlk_log(table[i].level, "rlock: %s \"%s\" after %.1f s: %s", table[i].text, shown,
+                (double)told->lasted / (double)RLK_NS_PER_S, event.reason);
+        if (!tell(client, &event))
+            return false;
+    }
+    return true;
+}
+
+/* ---- the connection */
+
+static void fail(struct rlk_subscription *sub, int64_t now)
+{
+    rlk_conn_free(sub->conn);
+    sub->conn = NULL;
+    sub->state = RLK_SUB_DOWN;
+    sub->answer_due = sub->ping_at = RLK_NEVER;
+    /* jitter from the clock's low bits: clients that were cut off together do not return together */
+    int64_t jitter = now / 1000 % (sub->backoff_ms + 1);
+    sub->retry_at = now + (sub->backoff_ms / 2 + jitter / 2 + 1) * RLK_NS_PER_MS;
+    sub->backoff_ms = sub->backoff_ms * 2 > BACKOFF_MAX_MS ? BACKOFF_MAX_MS : sub->backoff_ms * 2;
+}
+
+static void open_conn(struct rlock_client *client, int64_t now)
+{
+    struct rlk_subscription *sub = &client->subscription;
+    struct rlk_conn_options options = {
+        .target = &client->config.target,
+        .name = client->conn_name,
+        .keepalive_ms = client->config.presence_ms,
+        .reply_limit = 1 << 20,
+        .last_address = &sub->address,
+        .last_address_len = &sub->address_len,
+    };
+    int64_t deadline = now + client->config.connect_timeout_ms * RLK_NS_PER_MS;
+
+    if (rlk_conn_start(&sub->conn, &options, deadline) != 0) {
+        sub->conn = NULL;
+        fail(sub, now);
+        return;
+    }
+    sub->state = RLK_SUB_OPENING;
+    sub->answer_due = deadline;
+}
+
+static int send_words(struct rlk_subscription *sub, const char *verb, const char *word,
+                      size_t len)
+{
+    const char *argv[] = { verb, word };
+    size_t lens[] = { strlen(verb), len };
+    return rlk_conn_append(sub->conn, word ? 2 : 1, argv, lens);
+}
+
+static int send_channel(struct rlk_subscription *sub, const struct rlk_lock *lock, bool join)
+{
+    char channel[RLK_KEY_SIZE];
+    size_t len = rlk_key_write(channel, RLK_KEY_CHANNEL, lock->name, lock->name_len);
+    return send_words(sub, join ? "SUBSCRIBE" : "UNSUBSCRIBE", channel, len);
+}
+
+/* Joins the mailbox, and the channels that are wanted. */
+static int join_all(struct rlock_client *client, int64_t now)
+{
+    struct rlk_subscription *sub = &client->subscription;
+    struct rlk_registry *reg = &client->registry;
+    char mailbox[sizeof(RLK_MAILBOX_PREFIX) + RLK_UUID_LEN];
+
+    memcpy(mailbox, RLK_MAILBOX_PREFIX, sizeof(RLK_MAILBOX_PREFIX) - 1);
+    memcpy(mailbox + sizeof(RLK_MAILBOX_PREFIX) - 1, client->uuid, RLK_UUID_LEN);
+    int rc = send_words(sub, "SUBSCRIBE", mailbox, sizeof(mailbox) - 1);
+    rlk_registry_lock(reg);
+    for (size_t i = 0; rc == 0 && i < reg->table_size; i++) {
+        for (struct rlk_lock *lock = reg->table[i]; rc == 0 && lock; lock = lock->chain) {
+            lock->channel_joined = lock->channel_wanted > 0;
+            if (lock->channel_joined)
+                rc = send_channel(sub, lock, true);
+        }
+    }
+    rlk_registry_unlock(reg);
+    sub->state = RLK_SUB_JOINING;
+    sub->answer_due = now + rlk_client_command_timeout(client);
+    return rc;
+}
+
+/* Joins and leaves what has changed. */
+static int follow_channels(struct rlock_client *client)
+{
+    struct rlk_registry *reg = &client->registry;
+    struct rlk_list *l;
+    int rc = 0;
+
+    rlk_registry_lock(reg);
+    while (rc == 0 && (l = rlk_list_pop(&reg->channels)) != NULL) {
+        struct rlk_lock *lock = RLK_CONTAINER_OF(l, struct rlk_lock, channel_link);
+        bool want = lock->channel_wanted > 0;
+        lock->channel_listed = false;
+        if (want != lock->channel_joined) {
+            rc = send_channel(&client->subscription, lock, want);
+            lock->channel_joined = want;
+        }
+        rlk_lock_put_locked(lock);
+    }
+    rlk_registry_unlock(reg);
+    return rc;
+}
+
+/* ---- messages */
+
+static void take_grants(struct rlock_client *client, const struct rlk_mail *mail)
+{
+    struct rlk_registry *reg = &client->registry;
+    for (size_t i = 0; i < mail->grant_count; i++) {
+        const struct rlk_mail_grant *grant = &mail->grants[i];
+        struct rlk_id id;
+        if (!rlk_id_parse(&id, client->uuid, grant->id, grant->id_len)) {
+            RLK_COUNT(client->counters.messages_ignored);
+            continue;
+        }
+        uint64_t token = mail->token == 0 ? 0 : mail->token + i * mail->token_count;
+        int64_t now = rlk_now_boot();
+        rlk_registry_lock(reg);
+        if (!rlk_registry_grant_locked(reg, &id, mail->name, mail->name_len, grant->ticket,
+                                       token, mail->flags))
+            rlk_registry_orphan_locked(reg, &id, mail->name, mail->name_len, now);
+        rlk_registry_unlock(reg);
+    }
+}
+
+static void take_mail(struct rlock_client *client, const char *text, size_t len)
+{
+    struct rlk_mail mail RLK_UNINITIALIZED;
+    struct rlk_id id;
+
+    if (!rlk_mail_parse(&mail, text, len) ||
+        rlk_name_check(mail.name, mail.name_len) != 0) {
+        RLK_COUNT(client->counters.messages_ignored);
+        return;
+    }
+    RLK_COUNT(client->counters.messages);
+    if (mail.kind == RLK_MAIL_GRANT) {
+        take_grants(client, &mail);
+    } else if (mail.kind == RLK_MAIL_LOST &&
+               rlk_id_parse(&id, client->uuid, mail.id, mail.id_len)) {
+        rlk_registry_lock(&client->registry);
+        rlk_registry_lost_locked(&client->registry, &id, mail.name, mail.name_len);
+        rlk_registry_unlock(&client->registry);
+    }
+    /* "wanted" asks for locks that are kept while idle: none are, in this version */
+}
+
+/* A message on a lock's channel: it may be free. */
+static void take_channel(struct rlock_client *client, const char *channel, size_t len)
+{
+    struct rlk_registry *reg = &client->registry;
+    char tagged[RLK_KEY_SIZE];
+    size_t name_len;
+    const char *name = rlk_name_of_channel(channel, len, &name_len);
+
+    if (!name || name_len > RLOCK_NAME_MAX)
+        return;
+    tagged[0] = '{';
+    memcpy(tagged + 1, name, name_len);
+    tagged[name_len + 1] = '}';
+    rlk_registry_lock(reg);
+    for (int kind = 1; kind < RLK_KIND_LIMIT; kind++) {
+        for (int form = 0; form < 2; form++) {
+            struct rlk_lock *lock =
+                form == 0 ? rlk_lock_find_locked(reg, kind, name, name_len)
+                          : rlk_lock_find_locked(reg, kind, tagged, name_len + 2);
+            if (!lock)
+                continue;
+            lock->messages++;
+            rlk_lock_poll_locked(lock);
+            if (kind == RLK_KIND_WATCH)
+                rlk_lock_wake_locked(lock);
+        }
+    }
+    rlk_registry_unlock(reg);
+}
+
+static bool word_is(const struct rlk_reply *reply, const char *word)
+{
+    size_t len;
+    if (!reply || rlk_reply_type(reply) != RLK_REPLY_STRING)
+        return false;
+    const char *text = rlk_reply_string(reply, &len);
+    return len == strlen(word) && memcmp(text, word, len) == 0;
+}
+
+/* Returns false when the subscription is of no use. */
+static bool take_reply(struct rlock_client *client, const struct rlk_reply *reply, int64_t now)
+{
+    struct rlk_subscription *sub = &client->subscription;
+    const struct rlk_reply *kind = rlk_reply_at(reply, 0), *channel = rlk_reply_at(reply, 1),
+                           *payload = rlk_reply_at(reply, 2);
+    size_t channel_len, payload_len;
+
+    if (rlk_reply_type(reply) != RLK_REPLY_ARRAY) {
+        size_t len;
+        const char *text = rlk_reply_type(reply) == RLK_REPLY_ERROR
+                               ? rlk_reply_string(reply, &len)
+                               : "an unexpected reply";
+        rlk_log(RLK_LOG_ERR, "rlock: SUBSCRIBE at %s: %.120s", client->config.target.label,
+                text);
+        return false;
+    }
+    sub->ping_at = now + client->config.presence_ms * RLK_NS_PER_MS;
+    if (word_is(kind, "message") && channel && payload &&
+        rlk_reply_type(channel) == RLK_REPLY_STRING &&
+        rlk_reply_type(payload) == RLK_REPLY_STRING) {
+        const char *name = rlk_reply_string(channel, &channel_len);
+        const char *text = rlk_reply_string(payload, &payload_len);
+        if (strncmp(name, RLK_MAILBOX_PREFIX, sizeof(RLK_MAILBOX_PREFIX) - 1) == 0)
+            take_mail(client, text, payload_len);
+        else
+            take_channel(client, name, channel_len);
+        return true;
+    }
+    if (word_is(kind, "pong")) {
+        sub->answer_due = RLK_NEVER;
+    } else if (word_is(kind, "subscribe") && channel &&
+               rlk_reply_type(channel) == RLK_REPLY_STRING) {
+        const char *name = rlk_reply_string(channel, &channel_len);
+        if (sub->state == RLK_SUB_JOINING &&
+            strncmp(name, RLK_MAILBOX_PREFIX, sizeof(RLK_MAILBOX_PREFIX) - 1) == 0) {
+            sub->state = RLK_SUB_UP;
+            sub->answer_due = RLK_NEVER;
+            sub->backoff_ms = BACKOFF_FIRST_MS;
+        } else {
+            take_channel(client, name, channel_len); /* look again: it may be free since */
+        }
+    }
+    return true;
+}
+
+/* ---- the loop's calls */
+
+/* Reads what there is. False: the client was closed by a callback. */
+static bool listen_on(struct rlock_client *client, int64_t now)
+{
+    struct rlk_subscription *sub = &client->subscription;
+    bool was_up = sub->state == RLK_SUB_UP, useful = true;
+    struct rlk_reply *reply;
+
+    rlk_conn_step(sub->conn);
+    if (sub->state == RLK_SUB_OPENING && rlk_conn_state(sub->conn) == RLK_CONN_READY) {
+        RLK_COUNT(client->counters.connects);
+        useful = join_all(client, now) == 0;
+        rlk_conn_step(sub->conn);
+    }
+    while (useful && (reply = rlk_conn_take_reply(sub->conn)) != NULL) {
+        useful = take_reply(client, reply, now);
+        rlk_reply_free(reply);
+    }
+    if (now >= sub->answer_due)
+        rlk_conn_kill(sub->conn, RLK_FAIL_UNKNOWN, "no answer from the server");
+    if (sub->state == RLK_SUB_UP && !was_up) {
+        if (sub->been_up)
+            RLK_COUNT(client->counters.reconnects);
+        sub->been_up = true;
+        sub->ping_at = now + client->config.presence_ms * RLK_NS_PER_MS;
+        rlk_registry_lock(&client->registry);
+        rlk_registry_recheck_locked(&client->registry);
+        rlk_registry_unlock(&client->registry);
+        if (sub->told_down) {
+            sub->told_down = false;
+            return tell_connection(client, true, "");
+        }
+    }
+    if (useful && rlk_conn_state(sub->conn) != RLK_CONN_DEAD)
+        return true;
+    if (sub->state == RLK_SUB_OPENING)
+        RLK_COUNT(client->counters.connect_failures);
+    char reason[200];
+    const char *text = rlk_conn_error_text(sub->conn);
+    size_t len = strnlen(text, sizeof(reason) - 1);
+    memcpy(reason, text, len);
+    reason[len] = '\0';
+    if (!useful)
+        sub->backoff_ms = BACKOFF_MAX_MS; /* refused: trying often is no use */
+    fail(sub, now);
+    if (sub->told_down)
+        return true;
+    sub->told_down = true;
+    return tell_connection(client, false, reason);
+}
+
+static void ping_if_due(struct rlock_client *client, int64_t now)
+{
+    struct rlk_subscription *sub = &client->subscription;
+    if (sub->state != RLK_SUB_UP || now < sub->ping_at)
+        return;
+    sub->ping_at = RLK_NEVER;
+    sub->answer_due = now + rlk_client_command_timeout(client);
+    if (send_words(sub, "PING", NULL, 0) != 0)
+        rlk_conn_kill(sub->conn, RLK_FAIL_LOCAL, "out of memory");
+}
+
+static int64_t step(struct rlk_loop_member *member, int64_t now)
+{
+    struct rlock_client *client = client_of(member);
+    struct rlk_subscription *sub = &client->subscription;
+    struct told told RLK_UNINITIALIZED;
+
+    while (next_news(&client->registry, &told))
+        if (!tell_news(client, &told))
+            return 0;
+    if (sub->state == RLK_SUB_DOWN && now >= sub->retry_at)
+        open_conn(client, now);
+    if (sub->conn && !listen_on(client, now))
+        return 0;
+    if (sub->conn && sub->state >= RLK_SUB_JOINING) {
+        ping_if_due(client, now);
+        if (follow_channels(client) != 0)
+            rlk_conn_kill(sub->conn, RLK_FAIL_LOCAL, "out of memory");
+        rlk_conn_step(sub->conn);
+        if (rlk_conn_state(sub->conn) == RLK_CONN_DEAD && !listen_on(client, now))
+            return 0;
+    }
+    if (!sub->conn)
+        return sub->retry_at;
+    int64_t due = rlk_conn_due(sub->conn);
+    if (sub->answer_due < due)
+        due = sub->answer_due;
+    if (sub->ping_at < due)
+        due = sub->ping_at;
+    return due;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The subscriber thread: listens to the mailboxes of all clients, and tells event callbacks. */
+#ifndef RLK_SUBSCRIBER_H
+#define RLK_SUBSCRIBER_H
+
+#include "conn.h"
+#include "loop.h"
+
+/* A client's part; the thread's own, but for `member`. */
+struct rlk_subscription {
+    struct rlk_loop_member member;
+    struct rlk_conn *conn;
+    enum { RLK_SUB_DOWN, RLK_SUB_OPENING, RLK_SUB_JOINING, RLK_SUB_UP } state;
+    bool told_down, been_up;
+    int64_t retry_at;
+    int backoff_ms;
+    int64_t answer_due; /* of SUBSCRIBE or PING; RLK_NEVER: none is awaited */
+    int64_t ping_at;
+    struct sockaddr_storage address;
+    socklen_t address_len;
+};
+
+struct rlock_client;
+
+/* Starts to listen for a client. 0, EAGAIN, ENOMEM, EMFILE, ENFILE. */
+int rlk_subscriber_join(struct rlock_client *client);
+/* Returns when the thread touches the client no more. Callable on the thread itself. */
+void rlk_subscriber_leave(struct rlock_client *client);
+
+#endif

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Thin wrappers of pthreads; no state of its own. Thread: any. */
+#include "sync.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <time.h>
+
+int rlk_mutex_init(struct rlk_mutex *mu)
+{
+    return pthread_mutex_init(&mu->m, NULL);
+}
+
+void rlk_mutex_destroy(struct rlk_mutex *mu)
+{
+    if (pthread_mutex_destroy(&mu->m) != 0)
+        abort();
+}
+
+int rlk_cond_init(struct rlk_cond *cv)
+{
+    pthread_condattr_t attr;
+    int rc = pthread_condattr_init(&attr);
+    if (rc != 0)
+        return rc;
+    rc = pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    if (rc == 0)
+        rc = pthread_cond_init(&cv->c, &attr);
+    pthread_condattr_destroy(&attr);
+    return rc;
+}
+
+void rlk_cond_destroy(struct rlk_cond *cv)
+{
+    if (pthread_cond_destroy(&cv->c) != 0)
+        abort();
+}
+
+void rlk_cond_wait(struct rlk_cond *cv, struct rlk_mutex *mu, int64_t mono_ns)
+{
+    int rc;
+    if (mono_ns == INT64_MAX) {
+        rc = pthread_cond_wait(&cv->c, &mu->m);
+    } else {
+        if (mono_ns < 0)
+            mono_ns = 0;
+        struct timespec ts = { .tv_sec = (time_t)(mono_ns / 1000000000),
+                               .tv_nsec = (long)(mono_ns % 1000000000) };
+        rc = pthread_cond_timedwait(&cv->c, &mu->m, &ts);
+    }
+    if (rc != 0 && rc != ETIMEDOUT)
+        abort();
+}
+
+static int start(rlk_thread_t *thread, const char *name, void *(*run)(void *), void *arg,
+                 bool detached)
+{
+    pthread_attr_t attr;
+    sigset_t all, old;
+    int rc = pthread_attr_init(&attr);
+    if (rc != 0)
+        return rc;
+    if (detached)
+        pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    rc = pthread_create(thread, &attr, run, arg);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    pthread_attr_destroy(&attr);
+    if (rc == 0 && !detached)
+        pthread_setname_np(*thread, name);
+    return rc;
+}
+
+int rlk_thread_start(rlk_thread_t *ret_thread, const char *name, void *(*run)(void *),
+                     void *arg)
+{
+    return start(ret_thread, name, run, arg, false);
+}
+
+int rlk_thread_start_detached(const char *name, void *(*run)(void *), void *arg)
+{
+    rlk_thread_t thread;
+    return start(&thread, name, run, arg, true);
+}
+
+void rlk_thread_join(rlk_thread_t thread)
+{
+    if (pthread_join(thread, NULL) != 0)
+        abort();
+}
+
+void rlk_once(rlk_once_t *once, void (*init)(void))
+{
+    if (pthread_once(once, init) != 0)
+        abort();
+}
+
+int rlk_tsd_create(rlk_tsd_t *ret_slot, void (*destroy)(void *))
+{
+    return pthread_key_create(ret_slot, destroy);
+}
+
+int rlk_tsd_set(rlk_tsd_t slot, const void *value)
+{
+    return pthread_setspecific(slot, value);
+}
+
+int rlk_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void))
+{
+    return pthread_atfork(prepare, parent, child);
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Mutexes, condition variables, threads, thread-specific data: the only user of
+ * pthread.h beside the public header. A mutex operation that fails is a bug of the
+ * library or a corrupted process, and aborts. */
+#ifndef RLK_SYNC_H
+#define RLK_SYNC_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+struct rlk_mutex {
+    pthread_mutex_t m;
+};
+#define RLK_MUTEX_INIT { PTHREAD_MUTEX_INITIALIZER }
+
+/* Waits on CLOCK_MONOTONIC. */
+struct rlk_cond {
+    pthread_cond_t c;
+};
+
+typedef pthread_t rlk_thread_t;
+
+static inline void rlk_mutex_lock(struct rlk_mutex *mu)
+{
+    if (pthread_mutex_lock(&mu->m) != 0)
+        abort();
+}
+
+static inline void rlk_mutex_unlock(struct rlk_mutex *mu)
+{
+    if (pthread_mutex_unlock(&mu->m) != 0)
+        abort();
+}
+
+/* 0 or ENOMEM, EAGAIN. */
+int rlk_mutex_init(struct rlk_mutex *mu);
+void rlk_mutex_destroy(struct rlk_mutex *mu);
+
+int rlk_cond_init(struct rlk_cond *cv);
+void rlk_cond_destroy(struct rlk_cond *cv);
+
+static inline void rlk_cond_signal(struct rlk_cond *cv)
+{
+    if (pthread_cond_signal(&cv->c) != 0)
+        abort();
+}
+
+static inline void rlk_cond_broadcast(struct rlk_cond *cv)
+{
+    if (pthread_cond_broadcast(&cv->c) != 0)
+        abort();
+}
+
+/* Waits until signalled or until `mono_ns` of CLOCK_MONOTONIC (INT64_MAX: no bound);
+ * may return early. Locks: holds mu. */
+void rlk_cond_wait(struct rlk_cond *cv, struct rlk_mutex *mu, int64_t mono_ns);
+
+/* Starts a thread that blocks all signals, named `name` (at most 15 bytes).
+ * 0, EAGAIN or ENOMEM. */
+int rlk_thread_start(rlk_thread_t *ret_thread, const char *name, void *(*run)(void *),
+                     void *arg);
+void rlk_thread_join(rlk_thread_t thread);
+/* Starts a thread that nobody joins. */
+int rlk_thread_start_detached(const char *name, void *(*run)(void *), void *arg);
+
+static inline rlk_thread_t rlk_thread_self(void)
+{
+    return pthread_self();
+}
+
+static inline bool rlk_thread_is_self(rlk_thread_t thread)
+{
+    return pthread_equal(thread, pthread_self()) != 0;
+}
+
+/* Runs `init` once in the life of the process. */
+typedef pthread_once_t rlk_once_t;
+#define RLK_ONCE_INIT PTHREAD_ONCE_INIT
+void rlk_once(rlk_once_t *once, void (*init)(void));
+
+/* A slot whose non-NULL value is passed to `destroy` when its thread ends. */
+typedef pthread_key_t rlk_tsd_t;
+int rlk_tsd_create(rlk_tsd_t *ret_slot, void (*destroy)(void *));
+int rlk_tsd_set(rlk_tsd_t slot, const void *value);
+
+/* Around every public call: no function of the library is a cancellation point. */
+static inline int rlk_cancel_disable(void)
+{
+    int old = PTHREAD_CANCEL_ENABLE;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
+    return old;
+}
+
+static inline void rlk_cancel_restore(int old)
+{
+    pthread_setcancelstate(old, NULL);
+}
+
+int rlk_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
+
+#endif

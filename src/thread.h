@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The record of a thread that uses the library: number, holds, and the condition it sleeps on. Made at its
+ * first acquisition, freed when it ends. Each thread enters only its own. */
+#ifndef RLK_THREAD_H
+#define RLK_THREAD_H
+
+#include "list.h"
+#include "sync.h"
+
+#include <stdint.h>
+
+struct rlk_thread {
+    uint64_t number;       /* unique in the process, from 1 */
+    uint64_t acquisitions; /* numbers its ids */
+    struct rlk_list holds; /* by thread_link, newest first */
+    struct rlk_cond cond;  /* with the mutex of the registry that it waits in */
+};
+
+/* The calling thread's record, or NULL when it has none yet. */
+extern _Thread_local struct rlk_thread *rlk_thread_record
+    __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/* The calling thread's record, made if need be. NULL: out of memory. */
+struct rlk_thread *rlk_thread_get(void);
+
+/* Says what is to become of the holds of a thread that ends. Set once, before the first record. */
+void rlk_thread_set_exit(void (*give_up)(struct rlk_thread *thread));
+
+#endif

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where a client's server is and how to talk to it: the parsed URL and attributes. */
+#ifndef RLK_URL_H
+#define RLK_URL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct rlk_target {
+    char *host; /* NULL for a Unix socket; IPv6 without brackets */
+    char *path; /* of the Unix socket, else NULL */
+    uint16_t port;
+    int db;
+    char *user;     /* NULL: the server's default user */
+    char *password; /* NULL: no AUTH */
+    char label[128]; /* for messages and logs: "host:port" or the path, never a secret */
+};
+
+struct rlk_config {
+    struct rlk_target target;
+    long lease_ms, presence_ms, command_timeout_ms, connect_timeout_ms;
+    int max_connections;
+    int mutex_type;
+};
+
+enum {
+    RLK_LEASE_MIN_MS = 50,
+    RLK_LEASE_MAX_MS = 86400000,
+    RLK_PRESENCE_MIN_MS = 100,
+    RLK_PRESENCE_MAX_MS = 30000,
+    RLK_TIMEOUT_MIN_MS = 10,
+    RLK_TIMEOUT_MAX_MS = 3600000,
+    RLK_CONNECTIONS_MAX = 10000
+};
+
+/* Lays `url` over the values that *config already has (defaults or attributes; its
+ * strings, if any, are heap strings that this may replace). Never talks to a network.
+ * 0, EINVAL, ENOTSUP (rediss://) or ENOMEM, with the reason in the thread's message,
+ * which never shows user, password or the URL's query values of unknown parameters. On
+ * failure *config may hold some of the new values and is still to be cleared. */
+int rlk_url_parse(struct rlk_config *config, const char *url);
+
+/* Frees the strings and wipes the secrets. Harmless on a zeroed config. */
+void rlk_config_clear(struct rlk_config *config);
+
+#endif

@@ -1,0 +1,545 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The watchdog thread. For each client it has one connection, made when first needed, on which its
+ * requests are pipelined: one script for each lock, the one with the earliest deadline first, so that a
+ * server that is slow or silent delays no other client's renewals, and no loss is told late.
+ *
+ * What is due comes from the registry's timers:
+ *   a lock with queued waiters   refresh: presence, hand-over after an expiry, what became of them
+ *   a hold INSIDE                renewal; at risk; lost at D, connection or not
+ *   a hold GOING                 a release or cancel that its caller had to abandon
+ *   a hold LOST                  its one release (T6)
+ *
+ * A request in flight is an rlk_op embedded in its hold or lock, which it keeps alive by a
+ * reference. Replies come in the order of requests. When the connection breaks, or its oldest
+ * unanswered request is late, all in flight have failed with outcome unknown; each is repeated
+ * by its timer, on a new connection. Everything that is repeated is idempotent.
+ */
+#include "watchdog.h"
+
+#include "client.h"
+#include "deadline.h"
+#include "log.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    BACKOFF_FIRST_MS = 10,
+    BACKOFF_MAX_MS = 1000,
+    BATCH_MAX = 64,      /* requests made while the registry is locked once */
+    IN_FLIGHT_MAX = 1024,
+    /* A deadline of L/6 alone would cut the connection at every scheduling delay for the shortest leases. */
+    OP_TIMEOUT_MIN_MS = 50
+};
+
+static int64_t step(struct rlk_loop_member *member, int64_t now);
+static int fd(struct rlk_loop_member *member, short *ret_events);
+static void left(struct rlk_loop_member *member);
+
+static struct rlk_loop loop = {
+    .thread_name = "rlock-watch", .step = step, .fd = fd, .left = left
+};
+static rlk_once_t once = RLK_ONCE_INIT;
+static int loop_rc;
+
+static void init(void)
+{
+    loop_rc = rlk_loop_init(&loop);
+}
+
+static struct rlock_client *client_of(struct rlk_loop_member *member)
+{
+    return RLK_CONTAINER_OF(member, struct rlock_client, watch.member);
+}
+
+int rlk_watchdog_join(struct rlock_client *client)
+{
+    rlk_once(&once, init);
+    if (loop_rc != 0)
+        return loop_rc;
+    rlk_list_init(&client->watch.ops);
+    client->watch.backoff_ms = BACKOFF_FIRST_MS;
+    client->watch.op_deadline = RLK_NEVER;
+    return rlk_loop_join(&loop, &client->watch.member, &client->registry.watchdog_fd);
+}
+
+void rlk_watchdog_leave(struct rlock_client *client)
+{
+    rlk_loop_leave(&loop, &client->watch.member);
+}
+
+static int fd(struct rlk_loop_member *member, short *ret_events)
+{
+    struct rlk_watch *watch = &client_of(member)->watch;
+    if (!watch->conn)
+        return -1;
+    *ret_events = rlk_conn_events(watch->conn);
+    return rlk_conn_fd(watch->conn);
+}
+
+static bool ready(const struct rlk_watch *watch)
+{
+    return watch->conn && rlk_conn_state(watch->conn) == RLK_CONN_READY;
+}
+
+/* ---- requests */
+
+static void put_in_flight(struct rlk_watch *watch, struct rlk_op *op, int kind, int64_t now,
+                          int64_t timeout)
+{
+    if (timeout < OP_TIMEOUT_MIN_MS * RLK_NS_PER_MS)
+        timeout = OP_TIMEOUT_MIN_MS * RLK_NS_PER_MS;
+    op->kind = kind;
+    op->sent = now;
+    op->deadline = now + timeout;
+    rlk_list_append(&watch->ops, &op->link);
+    watch->op_count++;
+    if (op->deadline < watch->op_deadline)
+        watch->op_deadline = op->deadline;
+}
+
+static void send_renew(struct rlock_client *client, struct rlk_hold *hold, int64_t now)
+{
+    struct rlk_watch *watch = &client->watch;
+    struct rlk_lock *lock = hold->lock;
+    struct rlk_request req RLK_UNINITIALIZED;
+    int64_t timeout = hold->lease_ms * RLK_NS_PER_MS / 6;
+
+    if (timeout > (hold->end - now) / 2)
+        timeout = (hold->end - now) / 2;
+    if (timeout > rlk_client_command_timeout(client))
+        timeout = rlk_client_command_timeout(client);
+    rlk_request_init(&req, rlk_kinds[lock->kind].renew, lock->name, lock->name_len);
+    rlk_request_add_id(&req, client->uuid, &hold->id);
+    rlk_request_add_int(&req, hold->lease_ms);
+    if (rlk_script_append(watch->conn, &req, hold->op.with_text) != 0)
+        return;
+    rlk_hold_ref_locked(hold);
+    put_in_flight(watch, &hold->op, RLK_OP_RENEW, now, timeout);
+}
+
+static void send_release(struct rlock_client *client, struct rlk_hold *hold, int64_t now)
+{
+    struct rlk_lock *lock = hold->lock;
+    struct rlk_request req RLK_UNINITIALIZED;
+
+    rlk_request_init(&req, rlk_kinds[lock->kind].release, lock->name, lock->name_len);
+    rlk_request_add_id(&req, client->uuid, &hold->id);
+    rlk_request_add_int(&req, rlk_client_marker_ms(client));
+    rlk_request_add_channel(&req, lock->name, lock->name_len);
+    if (rlk_script_append(client->watch.conn, &req, hold->op.with_text) != 0)
+        return;
+    rlk_hold_ref_locked(hold);
+    put_in_flight(&client->watch, &hold->op, RLK_OP_RELEASE, now,
+                  rlk_client_command_timeout(client));
+}
+
+/* Names the ids that are queued as far as is known; the others' askers ask themselves. */
+static void send_refresh(struct rlock_client *client, struct rlk_lock *lock, int64_t now)
+{
+    struct rlk_request req RLK_UNINITIALIZED;
+    int64_t timeout = client->registry.presence_ns / 3;
+
+    rlk_request_init(&req, rlk_kinds[lock->kind].refresh, lock->name, lock->name_len);
+    rlk_request_add(&req, client->uuid, RLK_UUID_LEN);
+    rlk_request_add_int(&req, client->config.presence_ms);
+    rlk_request_add_int(&req, lock->after);
+    lock->named_count = 0;
+    if (!lock->named)
+        lock->named = calloc(RLK_REQUEST_IDS_MAX, sizeof(struct rlk_hold *));
+    if (!lock->named)
+        return;
+    for (struct rlk_list *l = lock->asks.next; l != &lock->asks; l = l->next) {
+        struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, ask_link);
+        if (hold->state != RLK_HOLD_ASKING || hold->need_ask ||
+            lock->named_count == RLK_REQUEST_IDS_MAX)
+            continue;
+        rlk_request_add_id(&req, client->uuid, &hold->id);
+        lock->named[lock->named_count++] = hold;
+    }
+    if (timeout > rlk_client_command_timeout(client))
+        timeout = rlk_client_command_timeout(client);
+    if ((lock->named_count == 0 && lock->after == 0) ||
+        rlk_script_append(client->watch.conn, &req, lock->op.with_text) != 0) {
+        lock->named_count = 0;
+        return;
+    }
+    for (size_t i = 0; i < lock->named_count; i++)
+        rlk_hold_ref_locked(lock->named[i]);
+    lock->refs++;
+    put_in_flight(&client->watch, &lock->op, RLK_OP_REFRESH, now, timeout);
+}
+
+/* ---- what is due. Locks: hold the registry's mu. */
+
+static int64_t retry_time(struct rlk_hold *hold, int64_t now)
+{
+    int64_t max = hold->lease_ms / 20;
+    if (max < 20)
+        max = 20;
+    if (max > BACKOFF_MAX_MS)
+        max = BACKOFF_MAX_MS;
+    hold->backoff_ms = hold->backoff_ms == 0 ? BACKOFF_FIRST_MS : hold->backoff_ms * 2;
+    if (hold->backoff_ms > max)
+        hold->backoff_ms = (int)max;
+    /* a quarter of jitter, from the clock's low bits */
+    int64_t ns = hold->backoff_ms * RLK_NS_PER_MS;
+    return now + ns - now / 1000 % (ns / 4 + 1);
+}
+
+static void inside_due(struct rlock_client *client, struct rlk_hold *hold, int64_t now)
+{
+    if (now >= hold->end) {
+        rlk_hold_lose_locked(hold,
+                             hold->fixed ? "its fixed lease ended"
+                                         : "the lease ended before a renewal was confirmed",
+                             now);
+        return;
+    }
+    if (!hold->at_risk && now >= hold->risk_at) {
+        hold->at_risk = true;
+        rlk_hold_news_locked(hold, RLK_NEWS_AT_RISK);
+    }
+    if (!hold->fixed && hold->op.kind == RLK_OP_NONE && now >= hold->renew_at) {
+        if (ready(&client->watch))
+            send_renew(client, hold, now);
+        if (hold->op.kind == RLK_OP_NONE)
+            hold->renew_at = retry_time(hold, now);
+    }
+    rlk_hold_schedule_locked(hold);
+}
+
+/* GOING or LOST: the last reference is the timer's. */
+static void outside_due(struct rlock_client *client, struct rlk_hold *hold, int64_t now)
+{
+    bool lost = hold->state == RLK_HOLD_LOST;
+
+    if (hold->op.kind != RLK_OP_NONE)
+        return; /* goes on when that was answered */
+    if (now > hold->give_up_at || (lost && hold->late_release_sent)) {
+        rlk_hold_background_end_locked(hold);
+        return;
+    }
+    if (ready(&client->watch))
+        send_release(client, hold, now);
+    hold->late_release_sent = lost && hold->op.kind != RLK_OP_NONE;
+    if (hold->op.kind == RLK_OP_NONE)
+        rlk_hold_background_locked(hold, retry_time(hold, now), hold->give_up_at);
+}
+
+static void lock_due(struct rlock_client *client, struct rlk_lock *lock, int64_t now)
+{
+    struct rlk_registry *reg = &client->registry;
+
+    if (rlk_list_empty(&lock->asks) && lock->after == 0)
+        return;
+    if (lock->op.kind != RLK_OP_NONE)
+        return; /* its answer arms the timer */
+    if (ready(&client->watch))
+        send_refresh(client, lock, now);
+    if (lock->op.kind == RLK_OP_NONE)
+        rlk_timer_arm(&reg->timers, &lock->timer,
+                      now + (ready(&client->watch) ? reg->presence_ns / 3
+                                                   : BACKOFF_FIRST_MS * 2 * RLK_NS_PER_MS));
+}
+
+/* Handles up to a batch of due timers. Returns when the next is due, and whether I/O is wanted. */
+static int64_t run_timers(struct rlock_client *client, int64_t now, bool *ret_wanted)
+{
+    struct rlk_registry *reg = &client->registry;
+    int64_t due;
+
+    rlk_registry_lock(reg);
+    reg->armed = INT64_MIN;
+    if (atomic_load(&client->interrupted) && !reg->interrupted) {
+        reg->interrupted = true;
+        rlk_registry_wake_all_locked(reg);
+    }
+    for (int n = 0;; n++) {
+        struct rlk_timer *t = rlk_timer_first(&reg->timers);
+        due = t ? t->when : RLK_NEVER;
+        if (due > now || n == BATCH_MAX || client->watch.op_count >= IN_FLIGHT_MAX)
+            break;
+        *ret_wanted = true;
+        rlk_timer_disarm(&reg->timers, t);
+        if (t->tag == RLK_TIMER_LOCK) {
+            lock_due(client, RLK_CONTAINER_OF(t, struct rlk_lock, timer), now);
+        } else {
+            struct rlk_hold *hold = RLK_CONTAINER_OF(t, struct rlk_hold, timer);
+            if (hold->state == RLK_HOLD_INSIDE)
+                inside_due(client, hold, now);
+            else if (hold->state != RLK_HOLD_ASKING)
+                outside_due(client, hold, now);
+        }
+    }
+    if (client->watch.op_count >= IN_FLIGHT_MAX && due <= now)
+        due = client->watch.op_deadline; /* replies come first */
+    reg->armed = due;
+    rlk_registry_unlock(reg);
+    return due;
+}
+
+/* ---- answers. Locks: hold the registry's mu. */
+
+static void renew_done(struct rlock_client *client, struct rlk_hold *hold,
+                       const struct rlk_answer *answer, int64_t now)
+{
+    if (answer->outcome == RLK_DONE)
+        RLK_COUNT(client->counters.renewals);
+    else if (answer->outcome != RLK_NOSCRIPT)
+        RLK_COUNT(client->counters.renewal_failures);
+    if (hold->state != RLK_HOLD_INSIDE) {
+        /* it ended meanwhile; what waits for this answer goes on */
+        if (hold->timer.armed || hold->give_up_at != 0)
+            rlk_timer_arm(&client->registry.timers, &hold->timer, now);
+        return;
+    }
+    if (now >= hold->end) {
+        rlk_hold_lose_locked(hold, "the lease ended before a renewal was confirmed", now);
+        return;
+    }
+    if (answer->outcome == RLK_NOSCRIPT) {
+        hold->renew_at = now;
+    } else if (answer->outcome != RLK_DONE) {
+        hold->renew_at = retry_time(hold, now);
+    } else if (answer->fate.what == RLK_HELD) {
+        hold->flags = answer->flags;
+        if (!hold->fixed)
+            rlk_hold_confirm_locked(hold, answer->sent, answer->fate.remaining_ms);
+        if (hold->renew_at <= now) /* nothing was gained */
+            hold->renew_at = retry_time(hold, now);
+    } else {
+        rlk_hold_lose_locked(hold, "the server says that it is not ours any more", now);
+        return;
+    }
+    rlk_hold_schedule_locked(hold);
+}
+
+/* A script looked at as many waiters as it may: the next one goes on behind them (T11). */
+static void go_on(struct rlock_client *client, struct rlk_lock *lock, int64_t after, int64_t now)
+{
+    lock->after = after;
+    if (lock->op.kind == RLK_OP_NONE && ready(&client->watch))
+        send_refresh(client, lock, now);
+}
+
+static void release_done(struct rlock_client *client, struct rlk_hold *hold,
+                         const struct rlk_answer *answer, int64_t now)
+{
+    bool lost = hold->state == RLK_HOLD_LOST;
+
+    if (answer->outcome == RLK_DONE) {
+        RLK_COUNT(client->counters.background_releases);
+        if (answer->more != 0)
+            go_on(client, hold->lock, answer->more, now);
+    }
+    if (answer->outcome == RLK_NOSCRIPT)
+        hold->late_release_sent = false;
+    if (answer->outcome == RLK_DONE || answer->outcome == RLK_REFUSED ||
+        (lost && answer->outcome != RLK_NOSCRIPT)) {
+        rlk_hold_background_end_locked(hold);
+        return;
+    }
+    rlk_hold_background_locked(hold, answer->outcome == RLK_NOSCRIPT ? now : retry_time(hold, now),
+                               hold->give_up_at);
+}
+
+static void refresh_done(struct rlock_client *client, struct rlk_lock *lock,
+                         const struct rlk_answer *answer, const struct rlk_fate *fates,
+                         int64_t now)
+{
+    struct rlk_registry *reg = &client->registry;
+
+    if (answer->outcome != RLK_DONE) {
+        int64_t pause = answer->outcome == RLK_NOSCRIPT ? 0 : BACKOFF_FIRST_MS * 2;
+        rlk_timer_arm(&reg->timers, &lock->timer, now + pause * RLK_NS_PER_MS);
+        return;
+    }
+    RLK_COUNT(client->counters.refreshes);
+    for (size_t i = 0; i < lock->named_count; i++) {
+        struct rlk_hold *hold = lock->named[i];
+        /* a newer answer knows better */
+        if (hold->state != RLK_HOLD_ASKING || hold->granted || hold->need_ask ||
+            hold->ticket_sent > answer->sent)
+            continue;
+        hold->flags = answer->flags;
+        if (fates[i].what == RLK_HELD) {
+            RLK_COUNT(client->counters.grants);
+            rlk_hold_held_locked(hold, answer->sent, fates[i].remaining_ms, fates[i].token);
+        } else if (fates[i].what == RLK_QUEUED) {
+            rlk_hold_queued_locked(hold, fates[i].ticket, answer->sent);
+        } else {
+            rlk_hold_gone_locked(hold);
+        }
+    }
+    rlk_lock_answered_locked(lock, answer->sent, answer->pttl_ms, answer->flags);
+}
+
+/* Ends a request: `reply` NULL means that none will come. */
+static void op_done(struct rlock_client *client, struct rlk_op *op, const struct rlk_reply *reply,
+                    int64_t now)
+{
+    struct rlk_registry *reg = &client->registry;
+    struct rlk_watch *watch = &client->watch;
+    struct rlk_answer answer = { .outcome = RLK_UNKNOWN, .code = ENOTCONN };
+    struct rlk_fate fates[RLK_REQUEST_IDS_MAX] RLK_UNINITIALIZED;
+    char text[200] = "";
+    int kind = op->kind;
+
+    rlk_list_remove(&op->link);
+    watch->op_count--;
+    if (rlk_list_empty(&watch->ops))
+        watch->op_deadline = RLK_NEVER;
+    rlk_registry_lock(reg);
+    size_t count = kind == RLK_OP_REFRESH
+                       ? RLK_CONTAINER_OF(op, struct rlk_lock, op)->named_count
+                       : 1;
+    if (reply) {
+        RLK_COUNT(client->counters.round_trips);
+        rlk_script_decode(watch->conn, reply, op->sent, &answer, fates, count, text,
+                          sizeof(text));
+    } else {
+        RLK_COUNT(client->counters.unknown_outcomes);
+    }
+    op->kind = RLK_OP_NONE;
+    op->with_text = answer.outcome == RLK_NOSCRIPT;
+    if (kind == RLK_OP_REFRESH) {
+        struct rlk_lock *lock = RLK_CONTAINER_OF(op, struct rlk_lock, op);
+        refresh_done(client, lock, &answer, fates, now);
+        for (size_t i = 0; i < lock->named_count; i++)
+            rlk_hold_put_locked(lock->named[i]);
+        lock->named_count = 0;
+        lock->after = 0;
+        if (answer.outcome == RLK_DONE && answer.more != 0)
+            go_on(client, lock, answer.more, now);
+        rlk_lock_put_locked(lock);
+    } else {
+        struct rlk_hold *hold = RLK_CONTAINER_OF(op, struct rlk_hold, op);
+        if (kind == RLK_OP_RENEW)
+            renew_done(client, hold, &answer, now);
+        else
+            release_done(client, hold, &answer, now);
+        rlk_hold_put_locked(hold);
+    }
+    rlk_registry_unlock(reg);
+    if (text[0])
+        rlk_log(RLK_LOG_WARNING, "rlock: %s at %s", text, client->config.target.label);
+}
+
+/* ---- the connection */
+
+static void drop_conn(struct rlock_client *client, int64_t now)
+{
+    struct rlk_watch *watch = &client->watch;
+    struct rlk_list *l;
+
+    if (rlk_conn_failure(watch->conn) != RLK_FAIL_NONE)
+        rlk_log(RLK_LOG_DEBUG, "rlock: watchdog: %s", rlk_conn_error_text(watch->conn));
+    while ((l = rlk_list_first(&watch->ops)) != NULL)
+        op_done(client, RLK_CONTAINER_OF(l, struct rlk_op, link), NULL, now);
+    rlk_conn_free(watch->conn);
+    watch->conn = NULL;
+    watch->retry_at = now + watch->backoff_ms * RLK_NS_PER_MS;
+    watch->backoff_ms =
+        watch->backoff_ms * 2 > BACKOFF_MAX_MS ? BACKOFF_MAX_MS : watch->backoff_ms * 2;
+}
+
+static void open_conn(struct rlock_client *client, int64_t now)
+{
+    struct rlk_watch *watch = &client->watch;
+    struct rlk_conn_options options = {
+        .target = &client->config.target,
+        .name = client->conn_name,
+        .keepalive_ms = client->config.presence_ms,
+        .reply_limit = 1 << 16,
+        .last_address = &watch->address,
+        .last_address_len = &watch->address_len,
+    };
+    int64_t deadline = now + client->config.connect_timeout_ms * RLK_NS_PER_MS;
+
+    if (rlk_conn_start(&watch->conn, &options, deadline) != 0) {
+        watch->conn = NULL;
+        watch->retry_at = now + watch->backoff_ms * RLK_NS_PER_MS;
+    }
+}
+
+/* The earliest deadline in flight, looked for only when the last known one has passed. */
+static bool op_late(struct rlk_watch *watch, int64_t now)
+{
+    if (now < watch->op_deadline)
+        return false;
+    watch->op_deadline = RLK_NEVER;
+    for (struct rlk_list *l = watch->ops.next; l != &watch->ops; l = l->next) {
+        int64_t deadline = RLK_CONTAINER_OF(l, struct rlk_op, link)->deadline;
+        if (deadline < watch->op_deadline)
+            watch->op_deadline = deadline;
+    }
+    return now >= watch->op_deadline;
+}
+
+/* Reads replies; drops a connection that broke or is silent. */
+static void serve_conn(struct rlock_client *client, int64_t now)
+{
+    struct rlk_watch *watch = &client->watch;
+    enum rlk_conn_state before = rlk_conn_state(watch->conn);
+    struct rlk_reply *reply;
+
+    rlk_conn_step(watch->conn);
+    if (before == RLK_CONN_OPENING && rlk_conn_state(watch->conn) == RLK_CONN_READY) {
+        RLK_COUNT(client->counters.connects);
+        if (watch->been_ready)
+            RLK_COUNT(client->counters.reconnects);
+        watch->been_ready = true;
+    }
+    while ((reply = rlk_conn_take_reply(watch->conn)) != NULL) {
+        struct rlk_list *l = rlk_list_first(&watch->ops);
+        if (l) {
+            op_done(client, RLK_CONTAINER_OF(l, struct rlk_op, link), reply, now);
+            watch->backoff_ms = BACKOFF_FIRST_MS;
+        } else {
+            rlk_conn_kill(watch->conn, RLK_FAIL_PROTOCOL, "a reply nobody asked for");
+        }
+        rlk_reply_free(reply);
+    }
+    if (op_late(watch, now))
+        rlk_conn_kill(watch->conn, RLK_FAIL_UNKNOWN, "no answer in time");
+    if (rlk_conn_state(watch->conn) == RLK_CONN_DEAD) {
+        if (before == RLK_CONN_OPENING)
+            RLK_COUNT(client->counters.connect_failures);
+        drop_conn(client, now);
+    }
+}
+
+static int64_t step(struct rlk_loop_member *member, int64_t now)
+{
+    struct rlock_client *client = client_of(member);
+    struct rlk_watch *watch = &client->watch;
+    bool wanted = false;
+
+    if (watch->conn)
+        serve_conn(client, now);
+    int64_t due = run_timers(client, now, &wanted);
+    if (wanted && !watch->conn && now >= watch->retry_at)
+        open_conn(client, now);
+    if (watch->conn) {
+        rlk_conn_step(watch->conn);
+        int64_t conn_due = rlk_conn_due(watch->conn);
+        if (rlk_conn_state(watch->conn) == RLK_CONN_DEAD)
+            conn_due = now;
+        if (conn_due < due)
+            due = conn_due;
+        if (watch->op_deadline < due)
+            due = watch->op_deadline;
+    }
+    return due;
+}
+
+/* What is in flight is abandoned: the client closes. */
+static void left(struct rlk_loop_member *member)
+{
+    struct rlock_client *client = client_of(member);
+    if (client->watch.conn)
+        drop_conn(client, rlk_now_boot());
+}

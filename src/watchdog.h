@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The watchdog thread: renews leases, keeps waiters present, tells losses, finishes what callers had
+ * to abandon. */
+#ifndef RLK_WATCHDOG_H
+#define RLK_WATCHDOG_H
+
+#include "conn.h"
+#include "loop.h"
+
+/* A client's part; the thread's own, but for `member`. */
+struct rlk_watch {
+    struct rlk_loop_member member;
+    struct rlk_conn *conn;
+    bool been_ready;
+    int64_t retry_at;
+    int backoff_ms;
+    struct rlk_list ops;   /* requests in flight, in the order sent */
+    size_t op_count;
+    int64_t op_deadline;   /* no later than the earliest of theirs */
+    struct sockaddr_storage address;
+    socklen_t address_len;
+};
+
+struct rlock_client;
+
+/* As rlk_subscriber_join and _leave. */
+int rlk_watchdog_join(struct rlock_client *client);
+void rlk_watchdog_leave(struct rlock_client *client);
+
+#endif

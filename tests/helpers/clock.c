@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* State: in the mapped file. Thread: any. */
+#include "clock.h"
+
+#include "../shims/clock_file.h"
+#include "die.h"
+#include "program.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+static const int64_t ns_per_ms = 1000000;
+
+void test_clock_open(struct test_clock *c)
+{
+    memset(c, 0, sizeof(*c));
+    snprintf(c->path, sizeof(c->path), "/tmp/rlkclockXXXXXX");
+    int fd = mkostemp(c->path, O_CLOEXEC);
+    if (fd < 0 || ftruncate(fd, sizeof(*c->file)) != 0)
+        test_die("cannot make %s: %s", c->path, strerror(errno));
+    c->file = mmap(NULL, sizeof(*c->file), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    close(fd);
+    if (c->file == MAP_FAILED)
+        test_die("mmap: %s", strerror(errno));
+    char shim[PATH_MAX];
+    test_build_path(shim, sizeof(shim), "tests/shims/clock_shim.so");
+    if (access(shim, R_OK) != 0)
+        test_die("the clock shim is not built: %s", shim);
+    snprintf(c->preload, sizeof(c->preload), "LD_PRELOAD=%s", shim);
+    snprintf(c->variable, sizeof(c->variable), "%s=%s", TEST_CLOCK_VARIABLE, c->path);
+    c->env[0] = c->preload;
+    c->env[1] = c->variable;
+}
+
+void test_clock_close(struct test_clock *c)
+{
+    if (!c->file)
+        return;
+    munmap(c->file, sizeof(*c->file));
+    unlink(c->path);
+    memset(c, 0, sizeof(*c));
+}
+
+void test_clock_set_real(struct test_clock *c, long ms)
+{
+    __atomic_store_n(&c->file->real_ns, ms * ns_per_ms, __ATOMIC_RELAXED);
+}
+
+void test_clock_set_boot(struct test_clock *c, long ms)
+{
+    __atomic_store_n(&c->file->boot_ns, ms * ns_per_ms, __ATOMIC_RELAXED);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Steering the clock shim: another time of day for one process, while it runs. */
+#ifndef TEST_CLOCK_H
+#define TEST_CLOCK_H
+
+#include <limits.h>
+
+struct test_clock_file;
+
+struct test_clock {
+    struct test_clock_file *file;
+    char path[64];
+    char preload[PATH_MAX + 16], variable[96];
+    const char *env[3]; /* for test_server_start_env and test_program_start */
+};
+
+/* No shift at first. */
+void test_clock_open(struct test_clock *c);
+void test_clock_close(struct test_clock *c);
+
+/* Shift CLOCK_REALTIME, or CLOCK_BOOTTIME, of the processes that were started with
+ * c->env, from now on, against the machine's. */
+void test_clock_set_real(struct test_clock *c, long ms);
+void test_clock_set_boot(struct test_clock *c, long ms);
+
+#endif

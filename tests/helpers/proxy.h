@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A proxy in front of a test's server that does what networks do: it delays, loses, holds
+ * and cuts, message by message, as rules say. It runs as a thread of the test process, so
+ * start it in a checked fixture. The functions may be called from any thread.
+ */
+#ifndef TEST_PROXY_H
+#define TEST_PROXY_H
+
+#include "server.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct test_proxy;
+
+/* Which messages a rule looks at, and which bytes it compares. */
+enum test_point {
+    TEST_ON_REQUEST, /* requests, by their own bytes: what happens is before execution */
+    TEST_ON_REPLY,   /* replies, by the bytes of their request: it has been executed */
+    TEST_ON_MESSAGE  /* whatever goes to the client, by its own bytes: pub/sub, too */
+};
+
+enum test_action {
+    TEST_WATCH,      /* only counts; later rules still see the message */
+    TEST_DELAY,      /* by delay_ms, and with it what follows on the connection */
+    TEST_DROP,       /* lost; the connection stays */
+    TEST_CUT,        /* forwards the first keep_len bytes, then closes both sides */
+    TEST_CUT_AFTER,  /* forwards all of it, then closes both sides */
+    TEST_HOLD,       /* until test_proxy_release, and with it what follows */
+    TEST_HALF_CLOSE, /* forwards it, then its receiver sees the end of the stream */
+    TEST_DRIP,       /* byte by byte, one each delay_ms */
+    TEST_ANSWER      /* a request: is not forwarded and answered with `text`; others: are
+                      * replaced by it. Raw bytes of the protocol. */
+};
+
+/* What is left out (0, NULL) means: any, every, at once. */
+struct test_rule {
+    enum test_point on;
+    enum test_action action;
+    const char *contains; /* bytes to look for: a script's SHA, a key, an id; copied */
+    size_t contains_len;  /* 0: strlen(contains) */
+    unsigned connection;  /* only this one; the first to be accepted is 1 */
+    unsigned skip;        /* leaves the first `skip` matches alone */
+    unsigned count;       /* applies to so many, 0: to all from then on */
+    long delay_ms;
+    size_t keep_len;
+    bool reset;       /* a cut is an RST instead of a FIN, on TCP */
+    const char *text; /* for TEST_ANSWER; copied */
+};
+
+/* Most rules at a time. */
+enum { TEST_RULES_MAX = 64 };
+
+/* Listens on a Unix socket in the server's directory and on a port of 127.0.0.1. */
+struct test_proxy *test_proxy_start(const struct test_server *server);
+/* Closes all connections. NULL is fine. */
+void test_proxy_stop(struct test_proxy *p);
+
+const char *test_proxy_path(const struct test_proxy *p);
+uint16_t test_proxy_port(const struct test_proxy *p);
+const char *test_proxy_url(const struct test_proxy *p);     /* unix:///... */
+const char *test_proxy_tcp_url(const struct test_proxy *p); /* redis://127.0.0.1:... */
+
+/* Adds a rule; the first that matches a message decides. Returns its id. */
+int test_proxy_add(struct test_proxy *p, const struct test_rule *rule);
+#define TEST_RULE(p, ...) test_proxy_add((p), &(const struct test_rule){ __VA_ARGS__ })
+/* Takes a rule away and forwards what it holds. */
+void test_proxy_remove(struct test_proxy *p, int id);
+void test_proxy_remove_all(struct test_proxy *p);
+/* Forwards what the rule holds now; later matches are held again, as its count says. A
+ * held request is delivered also when its client has closed the connection since. */
+void test_proxy_release(struct test_proxy *p, int id);
+
+/* How often the rule was applied, and how many of the requests it was applied to have
+ * been answered by the server, and so executed, whatever became of the reply. */
+unsigned test_proxy_hits(struct test_proxy *p, int id);
+unsigned test_proxy_answered(struct test_proxy *p, int id);
+/* Wait until there are `n`; false after test_ms(ms). */
+bool test_proxy_wait_hits(struct test_proxy *p, int id, unsigned n, long ms);
+bool test_proxy_wait_answered(struct test_proxy *p, int id, unsigned n, long ms);
+
+/* What becomes of new connections. Those that exist stay. */
+enum test_proxy_mode {
+    TEST_PROXY_OPEN,
+    TEST_PROXY_CLOSES, /* accepts and closes at once */
+    TEST_PROXY_SILENT, /* the kernel accepts; nobody ever answers */
+    TEST_PROXY_DOWN    /* nobody listens: connecting is refused */
+};
+void test_proxy_set_mode(struct test_proxy *p, enum test_proxy_mode mode);
+
+/* A partition: nothing passes in either direction, not even the end of a stream, until
+ * thawed; then everything does. */
+void test_proxy_freeze(struct test_proxy *p, bool frozen);
+
+/* Closes one connection (0: all) on both sides; returns when it is done. */
+void test_proxy_cut(struct test_proxy *p, unsigned connection, bool reset);
+
+struct test_proxy_counts {
+    unsigned accepted;  /* connections since the start */
+    unsigned open;      /* connections now, those included whose client has gone */
+    unsigned to_server; /* messages forwarded */
+    unsigned to_client;
+};
+struct test_proxy_counts test_proxy_counts(struct test_proxy *p);
+/* Wait until so many connections were accepted, or are open. */
+bool test_proxy_wait_accepted(struct test_proxy *p, unsigned n, long ms);
+bool test_proxy_wait_open(struct test_proxy *p, unsigned n, long ms);
+
+#endif

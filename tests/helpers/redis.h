@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A plain connection to the server, to look at keys, to send hand-written commands and to
+ * read the server's counters. Commands are NULL-terminated lists of strings, never
+ * formats. Each object belongs to one thread at a time.
+ */
+#ifndef TEST_REDIS_H
+#define TEST_REDIS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#pragma GCC diagnostic push /* its inline functions convert without a cast */
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+#include <hiredis.h>
+#pragma GCC diagnostic pop
+
+struct test_redis;
+
+/* A Unix socket's path, or a port of 127.0.0.1. Abort when it fails. */
+struct test_redis *test_redis_connect(const char *path);
+struct test_redis *test_redis_connect_port(unsigned port);
+/* NULL is fine. */
+void test_redis_close(struct test_redis *r);
+
+/* Sends a command and returns its reply, which may be an error, and is valid until the
+ * next call with `r`; NULL: the connection broke, or no answer within test_ms(10000). */
+const redisReply *test_redis_try_argv(struct test_redis *r, const char *const argv[]);
+/* The same with the length of each argument, for bytes that may be NUL. */
+const redisReply *test_redis_try_bytes(struct test_redis *r, int argc,
+                                       const char *const argv[], const size_t len[]);
+/* Aborts unless there is a reply that is no error. */
+const redisReply *test_redis_do_argv(struct test_redis *r, const char *const argv[]);
+/* The integer, or the number in a string. Aborts on other replies. */
+long long test_redis_int_argv(struct test_redis *r, const char *const argv[]);
+/* A string or status, valid until the next call; NULL: nil. Aborts on other replies. */
+const char *test_redis_str_argv(struct test_redis *r, const char *const argv[]);
+
+#define TEST_ARGV(...) ((const char *const[]){ __VA_ARGS__, NULL })
+#define test_redis_try(r, ...) test_redis_try_argv((r), TEST_ARGV(__VA_ARGS__))
+#define test_redis_do(r, ...) test_redis_do_argv((r), TEST_ARGV(__VA_ARGS__))
+#define test_redis_int(r, ...) test_redis_int_argv((r), TEST_ARGV(__VA_ARGS__))
+#define test_redis_str(r, ...) test_redis_str_argv((r), TEST_ARGV(__VA_ARGS__))
+
+/* The two halves of a command: for replies that come late or never, and for messages of
+ * subscribed channels. send aborts when the connection is gone. recv: NULL when nothing
+ * came within test_ms(ms) or the connection is closed, which test_redis_closed tells. */
+void test_redis_send_argv(struct test_redis *r, const char *const argv[]);
+#define test_redis_send(r, ...) test_redis_send_argv((r), TEST_ARGV(__VA_ARGS__))
+const redisReply *test_redis_recv(struct test_redis *r, long ms);
+bool test_redis_closed(const struct test_redis *r);
+/* The socket, for shutdown() and the like. */
+int test_redis_fd(const struct test_redis *r);
+
+/* ---- shorthands */
+
+bool test_redis_exists(struct test_redis *r, const char *key);
+/* "OK" from CONFIG SET. */
+void test_redis_config(struct test_redis *r, const char *name, const char *value);
+/* Closes all other connections at the server, subscribers too. */
+void test_redis_kill_clients(struct test_redis *r);
+/* How often the server has executed a command ("evalsha", "config|set"): INFO. */
+long long test_redis_calls(struct test_redis *r, const char *command);
+/* A number of INFO, as "connected_clients"; -1: no such field. */
+long long test_redis_info(struct test_redis *r, const char *field);
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A private redis-server (or valkey-server) on a Unix socket in a short temporary
+ * directory, and on a TCP port of 127.0.0.1 that no other run can have.
+ *
+ * A small supervisor process of its own starts it, so that a test which Check has forked
+ * can kill and restart the server that a fixture started in the runner. The supervisor
+ * ends, and takes server and directory with it, when the process that called
+ * test_server_start ends in whatever way, or on test_server_stop.
+ *
+ * Thread: any, one at a time over all processes of a test program; start it from a main
+ * thread.
+ */
+#ifndef TEST_SERVER_H
+#define TEST_SERVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum { TEST_DIR_MAX = 64, TEST_PATH_MAX = 96, TEST_URL_MAX = 128 };
+
+struct test_server {
+    char dir[TEST_DIR_MAX];   /* the server's working directory; removed at stop */
+    char path[TEST_PATH_MAX]; /* of its socket */
+    char url[TEST_URL_MAX];   /* unix:///... */
+    char tcp_url[TEST_URL_MAX];
+    uint16_t port;
+    int control; /* the supervisor's commands */
+    pid_t supervisor;
+    pid_t starter;
+};
+
+/* Starts an empty server without persistence and waits until it answers PING. `args`
+ * (NULL: none) are further options of its command line and win over the defaults.
+ * Program: $RLOCK_TEST_SERVER, else redis-server or valkey-server in PATH, /usr/bin,
+ * /usr/local/bin. Aborts on failure, with the end of the server's log. */
+void test_server_start(struct test_server *s, const char *const args[]);
+/* The same with variables ("NAME=value") laid over the server's environment. */
+void test_server_start_env(struct test_server *s, const char *const args[],
+                           const char *const env[]);
+/* Harmless on a zeroed struct. */
+void test_server_stop(struct test_server *s);
+
+/* 0: it does not run. */
+pid_t test_server_pid(const struct test_server *s);
+
+/* SIGKILL; returns when it is gone. */
+void test_server_kill(struct test_server *s);
+/* SIGTERM; returns when it is gone. */
+void test_server_shutdown(struct test_server *s);
+/* Kills it if it runs, and starts it anew at the same path and port: empty, unless its
+ * args keep data ("--appendonly", "yes"). With other args, when `args` is not NULL. */
+void test_server_restart(struct test_server *s);
+void test_server_restart_args(struct test_server *s, const char *const args[]);
+
+/* SIGSTOP, and SIGCONT; pause returns when it has stopped. */
+void test_server_pause(struct test_server *s);
+void test_server_resume(struct test_server *s);
+
+/* For checked fixtures: whatever the test before has done, the server runs, is not
+ * paused, and has no keys and no scripts. (What CONFIG SET changed stays.) */
+void test_server_reset(struct test_server *s);
+
+#endif

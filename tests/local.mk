@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+# The tests. To add a program tests/test_x.c: name it in UNIT_TESTS (uses the library's
+# internals) or in USER_TESTS (uses <rlock.h> only), and add the three lines that say how to
+# build it, as those below.
+
+UNIT_TESTS = tests/test_url tests/test_conn tests/test_pool
+USER_TESTS = tests/test_helpers
+
+# What a test program is built with.
+TEST_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/helpers $(HIREDIS_CFLAGS) $(CHECK_CFLAGS)
+UNIT_CPPFLAGS = $(TEST_CPPFLAGS) -I$(top_builddir) -I$(top_srcdir)/src
+TEST_LIBS = tests/libtesthelp.la $(HIREDIS_LIBS) $(CHECK_LIBS) -lpthread -ldl
+UNIT_LIBS = librlk.la $(TEST_LIBS)
+USER_LIBS = librlock.la $(TEST_LIBS)
+
+if HAVE_CHECK
+
+TESTS = $(UNIT_TESTS) $(USER_TESTS)
+check_PROGRAMS = $(UNIT_TESTS) $(USER_TESTS) tests/worker
+check_LTLIBRARIES = tests/libtesthelp.la
+
+tests_test_helpers_SOURCES = tests/test_helpers.c tests/shims/alloc_shim.c
+tests_test_helpers_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_test_helpers_LDADD = $(TEST_LIBS)
+
+tests_test_url_SOURCES = tests/test_url.c
+tests_test_url_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_url_LDADD = $(UNIT_LIBS)
+
+tests_test_conn_SOURCES = tests/test_conn.c
+tests_test_conn_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_conn_LDADD = $(UNIT_LIBS)
+
+tests_test_pool_SOURCES = tests/test_pool.c
+tests_test_pool_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_pool_LDADD = $(UNIT_LIBS)
+
+# -- what they share ------------------------------------------------------------------
+
+tests_libtesthelp_la_SOURCES = \
+	tests/helpers/alloc.h tests/helpers/alloc.c \
+	tests/helpers/clock.h tests/helpers/clock.c \
+	tests/helpers/die.h tests/helpers/die.c \
+	tests/helpers/link.h tests/helpers/link.c \
+	tests/helpers/port.h tests/helpers/port.c \
+	tests/helpers/program.h tests/helpers/program.c \
+	tests/helpers/proxy.h tests/helpers/proxy.c \
+	tests/helpers/redis.h tests/helpers/redis.c \
+	tests/helpers/resp.h tests/helpers/resp.c \
+	tests/helpers/rules.h tests/helpers/rules.c \
+	tests/helpers/server.h tests/helpers/server.c \
+	tests/helpers/supervisor.h tests/helpers/supervisor.c \
+	tests/helpers/wait.h tests/helpers/wait.c \
+	tests/helpers/worker.h tests/helpers/worker.c \
+	tests/shims/alloc_shim.h tests/shims/clock_file.h
+tests_libtesthelp_la_CPPFLAGS = $(TEST_CPPFLAGS) -DTEST_BUILDDIR='"$(abs_top_builddir)"'
+
+# With the library's objects in it rather than the shared library, so that it is no libtool
+# wrapper: tests start, stop and kill it by the dozen.
+tests_worker_SOURCES = tests/worker.c tests/worker_commands.h tests/worker_commands.c
+tests_worker_CPPFLAGS = $(AM_CPPFLAGS)
+tests_worker_LDADD = librlk.la -lpthread
+
+# Preloaded into programs that have no sanitizer, and wanted also with --disable-shared: built
+# without libtool and without the flags of the others.
+SHIMS = tests/shims/clock_shim.so tests/shims/alloc_shim.so
+SHIM_CFLAGS = -std=c11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -fPIC -shared
+check_DATA = $(SHIMS)
+tests/shims/clock_shim.so: tests/shims/clock_shim.c tests/shims/clock_file.h
+	$(AM_V_CC)$(MKDIR_P) tests/shims && \
+	$(CC) $(SHIM_CFLAGS) -o $@ $(srcdir)/tests/shims/clock_shim.c
+tests/shims/alloc_shim.so: tests/shims/alloc_shim.c tests/shims/alloc_shim.h
+	$(AM_V_CC)$(MKDIR_P) tests/shims && \
+	$(CC) $(SHIM_CFLAGS) -o $@ $(srcdir)/tests/shims/alloc_shim.c -lpthread -ldl
+CLEANFILES += $(SHIMS)
+
+endif
+
+# A time limit for each test that leaves room for slow machines, and no server but the
+# tests' own.
+AM_TESTS_ENVIRONMENT = \
+	: $${RLOCK_TEST_SERVER:=$(REDIS_SERVER)} $${CK_DEFAULT_TIMEOUT:=120}; \
+	RLOCK_TEST_BUILDDIR='$(abs_top_builddir)'; \
+	export RLOCK_TEST_SERVER CK_DEFAULT_TIMEOUT RLOCK_TEST_BUILDDIR; \
+	unset RLOCK_URL;
+
+# The shims' rules are not automake's.
+EXTRA_DIST += tests/README.md tests/shims/clock_shim.c

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Preloaded into a server or a client, this shifts its wall clock, and its CLOCK_BOOTTIME
+ * (which then jumps ahead of CLOCK_MONOTONIC as after a suspend), by what the file named
+ * by $RLOCK_CLOCK_FILE says at that moment.
+ *
+ * It asks the kernel by plain system calls and never allocates or looks symbols up:
+ * allocators read the clock while they start, and would wait for themselves.
+ * CLOCK_MONOTONIC stays, so relative waits are not affected. Timers of timerfd that are
+ * set to an absolute instant are translated when they are set; those that run do not
+ * notice a later shift.
+ */
+#include "clock_file.h"
+
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { NS_PER_US = 1000, FDS_MAX = 4096 };
+static const int64_t ns_per_s = INT64_C(1000000000);
+
+static const struct test_clock_file *shared; /* NULL: nothing is shifted */
+static unsigned char timer_clock[FDS_MAX];   /* clock + 1 of a timerfd, 0: unknown */
+
+__attribute__((constructor)) static void start(void)
+{
+    const char *path = getenv(TEST_CLOCK_VARIABLE);
+    int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    if (fd < 0)
+        return;
+    void *map = mmap(NULL, sizeof(*shared), PROT_READ, MAP_SHARED, fd, 0);
+    close(fd);
+    if (map != MAP_FAILED)
+        __atomic_store_n(&shared, map, __ATOMIC_RELEASE);
+}
+
+static int64_t shift(clockid_t clock)
+{
+    const struct test_clock_file *file = __atomic_load_n(&shared, __ATOMIC_ACQUIRE);
+    if (!file)
+        return 0;
+    switch (clock) {
+    case CLOCK_REALTIME:
+    case CLOCK_REALTIME_COARSE:
+    case CLOCK_REALTIME_ALARM:
+        return __atomic_load_n(&file->real_ns, __ATOMIC_RELAXED);
+    case CLOCK_BOOTTIME:
+    case CLOCK_BOOTTIME_ALARM:
+        return __atomic_load_n(&file->boot_ns, __ATOMIC_RELAXED);
+    default:
+        return 0;
+    }
+}
+
+static void add(struct timespec *ts, int64_t ns)
+{
+    int64_t sum = ts->tv_nsec + ns % ns_per_s;
+    ts->tv_sec += (time_t)(ns / ns_per_s);
+    if (sum < 0) {
+        sum += ns_per_s;
+        ts->tv_sec--;
+    } else if (sum >= ns_per_s) {
+        sum -= ns_per_s;
+        ts->tv_sec++;
+    }
+    ts->tv_nsec = (long)sum;
+}
+
+int clock_gettime(clockid_t clock, struct timespec *ts)
+{
+    int rc = (int)syscall(SYS_clock_gettime, clock, ts);
+    if (rc == 0)
+        add(ts, shift(clock));
+    return rc;
+}
+
+int gettimeofday(struct timeval *restrict tv, void *restrict zone)
+{
+    struct timespec ts;
+    (void)zone;
+    int rc = clock_gettime(CLOCK_REALTIME, &ts);
+    if (rc == 0) {
+        tv->tv_sec = ts.tv_sec;
+        tv->tv_usec = (suseconds_t)(ts.tv_nsec / NS_PER_US);
+    }
+    return rc;
+}
+
+time_t time(time_t *ret)
+{
+    struct timespec ts = { 0, 0 };
+    clock_gettime(CLOCK_REALTIME, &ts);
+    if (ret)
+        *ret = ts.tv_sec;
+    return ts.tv_sec;
+}
+
+int timespec_get(struct timespec *ts, int base)
+{
+    return base == TIME_UTC && clock_gettime(CLOCK_REALTIME, ts) == 0 ? base : 0;
+}
+
+int timerfd_create(clockid_t clock, int flags)
+{
+    int fd = (int)syscall(SYS_timerfd_create, clock, flags);
+    if (fd >= 0 && fd < FDS_MAX)
+        __atomic_store_n(&timer_clock[fd], (unsigned char)(clock + 1), __ATOMIC_RELAXED);
+    return fd;
+}
+
+int timerfd_settime(int fd, int flags, const struct itimerspec *value,
+                    struct itimerspec *old)
+{
+    struct itimerspec real = *value;
+    int known =
+        fd >= 0 && fd < FDS_MAX ? __atomic_load_n(&timer_clock[fd], __ATOMIC_RELAXED) : 0;
+    bool armed = value->it_value.tv_sec != 0 || value->it_value.tv_nsec != 0;
+    if ((flags & TFD_TIMER_ABSTIME) && armed && known > 0) {
+        add(&real.it_value, -shift(known - 1));
+        if (real.it_value.tv_sec < 0) /* long past: at once */
+            real.it_value = (struct timespec){ 0, 1 };
+    }
+    return (int)syscall(SYS_timerfd_settime, fd, flags, &real, old);
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* URLs: what they mean, what is refused, and that no message shows a secret. */
+#include "error.h"
+#include "url.h"
+
+#include <rlock.h>
+
+#include <check.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CANARY "canary"
+
+static struct rlk_config config;
+
+static void set_up(void)
+{
+    config = (struct rlk_config){ .lease_ms = 30000,
+                                  .presence_ms = 3000,
+                                  .command_timeout_ms = 3000,
+                                  .connect_timeout_ms = 3000,
+                                  .max_connections = 16,
+                                  .mutex_type = RLOCK_MUTEX_RECURSIVE };
+    rlk_error_clear();
+}
+
+static void tear_down(void)
+{
+    rlk_config_clear(&config);
+}
+
+static const struct good {
+    const char *url, *host, *path;
+    int port, db;
+    const char *user, *password, *label;
+} goods[] = {
+    { "redis://h", "h", NULL, 6379, 0, NULL, NULL, "h:6379" },
+    { "redis://h/", "h", NULL, 6379, 0, NULL, NULL, "h:6379" },
+    { "redis://h?", "h", NULL, 6379, 0, NULL, NULL, "h:6379" },
+    { "REDIS://h:1/3", "h", NULL, 1, 3, NULL, NULL, "h:1" },
+    { "redis://h:65535/?db=2147483647", "h", NULL, 65535, 2147483647, NULL, NULL,
+      "h:65535" },
+    { "redis://h/7?db=7", "h", NULL, 6379, 7, NULL, NULL, "h:6379" },
+    { "redis://h/%31", "h", NULL, 6379, 1, NULL, NULL, "h:6379" },
+    { "redis://[::1]", "::1", NULL, 6379, 0, NULL, NULL, "[::1]:6379" },
+    { "redis://[fe80::1%25eth0]:99/1", "fe80::1%eth0", NULL, 99, 1, NULL, NULL,
+      "[fe80::1%eth0]:99" },
+    { "redis://:p@h", "h", NULL, 6379, 0, NULL, "p", "h:6379" },
+    { "redis://u:p@h:2", "h", NULL, 2, 0, "u", "p", "h:2" },
+    { "redis://u:@h", "h", NULL, 6379, 0, "u", "", "h:6379" },
+    { "redis://u%3a:p%40%2F%3f%25@h", "h", NULL, 6379, 0, "u:", "p@/?%", "h:6379" },
+    { "redis://u:a:b@c@h", "h", NULL, 6379, 0, "u", "a:b@c", "h:6379" },
+    { "redis://%68%6F", "ho", NULL, 6379, 0, NULL, NULL, "ho:6379" },
+    { "unix:///run/redis.sock", NULL, "/run/redis.sock", 0, 0, NULL, NULL,
+      "/run/redis.sock" },
+    { "unix:///run/a%20b%3F?db=4", NULL, "/run/a b?", 0, 4, NULL, NULL, "/run/a b?" },
+};
+
+START_TEST(good_url_gives_its_parts)
+{
+    const struct good *g = &goods[_i];
+    ck_assert_msg(rlk_url_parse(&config, g->url) == 0, "%s: %s", g->url,
+                  rlk_error_message());
+    ck_assert_pstr_eq(config.target.host, g->host);
+    ck_assert_pstr_eq(config.target.path, g->path);
+    ck_assert_int_eq(config.target.port, g->port);
+    ck_assert_int_eq(config.target.db, g->db);
+    ck_assert_pstr_eq(config.target.user, g->user);
+    ck_assert_pstr_eq(config.target.password, g->password);
+    ck_assert_str_eq(config.target.label, g->label);
+}
+END_TEST
+
+static const char *const bads[] = {
+    "",
+    "h",
+    "http://h",
+    "redis:/h",
+    "redis:",
+    "redis://",
+    "redis:///0",
+    "redis://:6379",
+    "redis://@h",
+    "redis://:@h",
+    "redis://canary@h",
+    "redis://:canary@",
+    "redis://h:",
+    "redis://h:0",
+    "redis://h:65536",
+    "redis://h:99999999999999999999",
+    "redis://h:6379x",
+    "redis://h:-1",
+    "redis://h:+1",
+    "redis://::1",
+    "redis://[::1",
+    "redis://[::1]x",
+    "redis://[]:1",
+    "redis://h h",
+    "redis://h%0a",
+    "redis://h%00",
+    "redis://h%",
+    "redis://h%4",
+    "redis://h%zz",
+    "redis://:canary%00@h",
+    "redis://:canary%@h",
+    "redis://:canary%4g@h",
+    "redis://h/x",
+    "redis://h/-1",
+    "redis://h/2147483648",
+    "redis://h/1/2",
+    "redis://h/1/",
+    "redis://h/1?db=2",
+    "redis://h?db=1&db=1",
+    "redis://h?db=",
+    "redis://h?db",
+    "redis://h?db=%",
+    "redis://h?color=canary",
+    "redis://h?color",
+    "redis://h?=1",
+    "redis://h?DB=1",
+    "redis://h?&db=1",
+    "redis://h?lease=49",
+    "redis://h?lease=86400001",
+    "redis://h?lease=0",
+    "redis://h?lease=1e3",
+    "redis://h?lease=100&lease=100",
+    "redis://h?presence=99",
+    "redis://h?presence=30001",
+    "redis://h?commandtimeout=9",
+    "redis://h?commandtimeout=3600001",
+    "redis://h?connecttimeout=9",
+    "redis://h?connecttimeout=3600001",
+    "redis://h?mutextype=",
+    "redis://h?mutextype=Recursive",
+    "redis://h?mutextype=1",
+    /* passwords that are not percent-encoded and so end up in the wrong part */
+    "redis://:p/canary@h",
+    "redis://:p?canary@h",
+    "redis://u:1/canary@h",
+    "redis://u:1?canary@h",
+    "redis://u:1?canary=1@h",
+    "redis://u:1?db=canary@h",
+    "redis://u:1?mutextype=canary@h",
+    "redis://u:canary:@h:canary",
+    "redis://u:[canary@[canary",
+    "redis://u:p@h@canary h",
+    "unix://",
+    "unix:///",
+    "unix://run/x",
+    "unix://:canary@/run/x",
+    "unix:///%",
+    "unix:///%00",
+    "unix:///run/x?port=1",
+    "unix:///"
+    "12345678901234567890123456789012345678901234567890123456789012345678901234567"
+    "8901234567890123456789012345678",
+};
+
+START_TEST(bad_url_is_EINVAL_with_a_reason_without_secrets)
+{
+    ck_assert_msg(rlk_url_parse(&config, bads[_i]) == EINVAL, "%s", bads[_i]);
+    ck_assert_msg(strncmp(rlk_error_message(), "URL: ", 5) == 0, "%s: %s", bads[_i],
+                  rlk_error_message());
+    ck_assert_msg(!strstr(rlk_error_message(), CANARY), "%s: %s", bads[_i],
+                  rlk_error_message());
+}
+END_TEST
+
+START_TEST(unix_path_of_107_bytes_is_accepted)
+{
+    char url[7 + 107 + 1] = "unix:///";
+    memset(url + 8, 'x', 106);
+    ck_assert_int_eq(rlk_url_parse(&config, url), 0);
+    ck_assert_uint_eq(strlen(config.target.path), 107);
+}
+END_TEST
+
+START_TEST(parameters_are_set)
+{
+    ck_assert_int_eq(rlk_url_parse(&config,
+                                   "redis://h?lease=50&presence=30000&commandtimeout=10"
+                                   "&connecttimeout=3600000&mutextype=errorcheck"),
+                     0);
+    ck_assert_int_eq(config.lease_ms, 50);
+    ck_assert_int_eq(config.presence_ms, 30000);
+    ck_assert_int_eq(config.command_timeout_ms, 10);
+    ck_assert_int_eq(config.connect_timeout_ms, 3600000);
+    ck_assert_int_eq(config.mutex_type, RLOCK_MUTEX_ERRORCHECK);
+    ck_assert_int_eq(rlk_url_parse(&config, "redis://h?mutextype=normal"), 0);
+    ck_assert_int_eq(config.mutex_type, RLOCK_MUTEX_NORMAL);
+    ck_assert_int_eq(rlk_url_parse(&config, "redis://h?mutextype=recursive"), 0);
+    ck_assert_int_eq(config.mutex_type, RLOCK_MUTEX_RECURSIVE);
+}
+END_TEST
+
+START_TEST(what_the_url_does_not_say_stays)
+{
+    config.target.password = strdup("old");
+    config.target.db = 3;
+    config.lease_ms = 77;
+    ck_assert_int_eq(rlk_url_parse(&config, "redis://h"), 0);
+    ck_assert_str_eq(config.target.password, "old");
+    ck_assert_int_eq(config.target.db, 3);
+    ck_assert_int_eq(config.lease_ms, 77);
+}
+END_TEST
+
+START_TEST(credentials_in_the_url_replace_both)
+{
+    config.target.user = strdup("olduser");
+    config.target.password = strdup("old");
+    ck_assert_int_eq(rlk_url_parse(&config, "redis://:new@h"), 0);
+    ck_assert_ptr_null(config.target.user);
+    ck_assert_str_eq(config.target.password, "new");
+}
+END_TEST
+
+START_TEST(unknown_parameter_is_named)
+{
+    ck_assert_int_eq(rlk_url_parse(&config, "redis://h?color=red"), EINVAL);
+    ck_assert_str_eq(rlk_error_message(), "URL: unknown parameter \"color\"");
+}
+END_TEST
+
+START_TEST(rediss_is_ENOTSUP)
+{
+    ck_assert_int_eq(rlk_url_parse(&config, "rediss://u:" CANARY "@h"), ENOTSUP);
+    ck_assert_ptr_null(strstr(rlk_error_message(), CANARY));
+    ck_assert_ptr_nonnull(strstr(rlk_error_message(), "TLS"));
+}
+END_TEST
+
+START_TEST(clear_of_a_zeroed_config_is_harmless)
+{
+    struct rlk_config zero = { .lease_ms = 0 };
+    rlk_config_clear(&zero);
+    ck_assert_ptr_null(zero.target.host);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("url");
+    TCase *tc = tcase_create("url");
+    tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_add_loop_test(tc, good_url_gives_its_parts, 0,
+                        sizeof(goods) / sizeof(goods[0]));
+    tcase_add_loop_test(tc, bad_url_is_EINVAL_with_a_reason_without_secrets, 0,
+                        sizeof(bads) / sizeof(bads[0]));
+    tcase_add_test(tc, unix_path_of_107_bytes_is_accepted);
+    tcase_add_test(tc, parameters_are_set);
+    tcase_add_test(tc, what_the_url_does_not_say_stays);
+    tcase_add_test(tc, credentials_in_the_url_replace_both);
+    tcase_add_test(tc, unknown_parameter_is_named);
+    tcase_add_test(tc, rediss_is_ENOTSUP);
+    tcase_add_test(tc, clear_of_a_zeroed_config_is_harmless);
+    suite_add_tcase(suite, tc);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

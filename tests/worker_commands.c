@@ -1,0 +1,578 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The worker's commands that call the library, as listed at the top of worker.c. They run
+ * in any thread; a handle or a client is made and ended by one command at a time. */
+#include "worker_commands.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <rlock.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { HANDLES_MAX = 64, CLIENTS_MAX = 16, NUMBER_BASE = 10, HEX_BASE = 16 };
+
+struct handle {
+    char tag[TAG_MAX];
+    rlock_mutex_t mutex;
+};
+
+/* Guards the handles' tags; never held while the library is called. */
+static pthread_mutex_t mu = PTHREAD_MUTEX_INITIALIZER;
+static struct handle handles[HANDLES_MAX];
+static rlock_client_t *clients[CLIENTS_MAX]; /* 0 stays NULL: the default client */
+static int current;
+
+static const char *code_name(int code)
+{
+    static const struct {
+        int code;
+        const char *name;
+    } names[] = {
+        { 0, "ok" },
+        { EACCES, "EACCES" },
+        { EAGAIN, "EAGAIN" },
+        { EBUSY, "EBUSY" },
+        { ECANCELED, "ECANCELED" },
+        { EDEADLK, "EDEADLK" },
+        { EINVAL, "EINVAL" },
+        { EMFILE, "EMFILE" },
+        { ENAMETOOLONG, "ENAMETOOLONG" },
+        { ENFILE, "ENFILE" },
+        { ENOENT, "ENOENT" },
+        { ENOMEM, "ENOMEM" },
+        { ENOTCONN, "ENOTCONN" },
+        { ENOTRECOVERABLE, "ENOTRECOVERABLE" },
+        { ENOTSUP, "ENOTSUP" },
+        { EOWNERDEAD, "EOWNERDEAD" },
+        { EPERM, "EPERM" },
+        { EPROTO, "EPROTO" },
+        { ESTALE, "ESTALE" },
+        { ETIMEDOUT, "ETIMEDOUT" },
+    };
+    static _Thread_local char other[TAG_MAX];
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        if (names[i].code == code)
+            return names[i].name;
+    }
+    snprintf(other, sizeof(other), "code%d", code);
+    return other;
+}
+
+static void put_code(char *answer, int rc)
+{
+    put(answer, "%s", code_name(rc));
+}
+
+/* ---- arguments */
+
+/* Decodes %XX in place. */
+static char *decode(char *text)
+{
+    char *to = text;
+    for (char *from = text; *from; from++) {
+        char hex[3] = { 0 };
+        if (*from == '%' && from[1] && from[2]) {
+            memcpy(hex, from + 1, 2);
+            *to++ = (char)strtoul(hex, NULL, HEX_BASE);
+            from += 2;
+        } else {
+            *to++ = *from;
+        }
+    }
+    *to = '\0';
+    return text;
+}
+
+static long number(const struct words *w, int i)
+{
+    return strtol(word(w, i), NULL, NUMBER_BASE);
+}
+
+/* The value of "key=value" among the words; NULL: not given. */
+static const char *option(const struct words *w, const char *key)
+{
+    size_t n = strlen(key);
+    for (int i = 0; i < w->count; i++) {
+        if (strncmp(w->word[i], key, n) == 0 && w->word[i][n] == '=')
+            return w->word[i] + n + 1;
+    }
+    return NULL;
+}
+
+/* The handle of that tag; with `make`, a new one. NULL: none. */
+static struct handle *find_handle(const char *tag, bool make)
+{
+    struct handle *found = NULL, *spare = NULL;
+    pthread_mutex_lock(&mu);
+    for (int i = 0; i < HANDLES_MAX && !found; i++) {
+        if (strcmp(handles[i].tag, tag) == 0)
+            found = &handles[i];
+        else if (!spare && !handles[i].tag[0])
+            spare = &handles[i];
+    }
+    if (!found && make && spare) {
+        snprintf(spare->tag, sizeof(spare->tag), "%s", tag);
+        found = spare;
+    }
+    pthread_mutex_unlock(&mu);
+    return found;
+}
+
+static rlock_client_t *client(void)
+{
+    return clients[__atomic_load_n(&current, __ATOMIC_SEQ_CST)];
+}
+
+/* ---- clients */
+
+static void on_event(const rlock_event_t *event, void *arg)
+{
+    static const char *const kinds[] = { "AT_RISK",    "SAFE_AGAIN",   "LOST",
+                                         "OWNER_DIED", "DISCONNECTED", "CONNECTED" };
+    (void)arg;
+    say("event %s %s %" PRIu64 " %ld", kinds[event->kind],
+        event->name && event->name[0] ? event->name : "-", event->token,
+        event->remaining_ms);
+}
+
+static int set_client_options(rlock_clientattr_t *attr, const struct words *w)
+{
+    static const struct {
+        const char *key;
+        int (*set)(rlock_clientattr_t *, long);
+    } longs[] = {
+        { "lease", rlock_clientattr_setlease },
+        { "presence", rlock_clientattr_setpresence },
+        { "commandtimeout", rlock_clientattr_setcommandtimeout },
+        { "connecttimeout", rlock_clientattr_setconnecttimeout },
+    };
+    int rc = rlock_clientattr_seteventcallback(attr, on_event, NULL);
+    for (size_t i = 0; i < sizeof(longs) / sizeof(longs[0]) && rc == 0; i++) {
+        const char *value = option(w, longs[i].key);
+        if (value)
+            rc = longs[i].set(attr, strtol(value, NULL, NUMBER_BASE));
+    }
+    const char *connections = option(w, "maxconnections");
+    if (rc == 0 && connections)
+        rc = rlock_clientattr_setmaxconnections(attr, atoi(connections));
+    const char *type = option(w, "mutextype");
+    if (rc == 0 && type)
+        rc = rlock_clientattr_setmutextype(attr, atoi(type));
+    return rc;
+}
+
+static void do_open(const struct words *w, char *answer)
+{
+    rlock_clientattr_t attr;
+    rlock_client_t *opened = NULL;
+    int free_slot = 1;
+    while (free_slot < CLIENTS_MAX && clients[free_slot])
+        free_slot++;
+    if (free_slot == CLIENTS_MAX) {
+        put(answer, "? too many clients");
+        return;
+    }
+    rlock_clientattr_init(&attr);
+    int rc = set_client_options(&attr, w);
+    if (rc == 0)
+        rc = rlock_client_open(&opened, word(w, 1), &attr);
+    rlock_clientattr_destroy(&attr);
+    if (rc != 0) {
+        put_code(answer, rc);
+        return;
+    }
+    clients[free_slot] = opened;
+    __atomic_store_n(&current, free_slot, __ATOMIC_SEQ_CST);
+    put(answer, "ok %d", free_slot);
+}
+
+static void do_default(const struct words *w, char *answer)
+{
+    rlock_clientattr_t attr;
+    rlock_clientattr_init(&attr);
+    int rc = set_client_options(&attr, w);
+    if (rc == 0)
+        rc = rlock_client_setdefault(word(w, 1), &attr);
+    rlock_clientattr_destroy(&attr);
+    __atomic_store_n(&current, 0, __ATOMIC_SEQ_CST);
+    put_code(answer, rc);
+}
+
+static void do_use(const struct words *w, char *answer)
+{
+    long n = number(w, 1);
+    bool known = n == 0 || (n > 0 && n < CLIENTS_MAX && clients[n]);
+    if (known)
+        __atomic_store_n(&current, (int)n, __ATOMIC_SEQ_CST);
+    put(answer, "%s", known ? "ok" : "? no such client");
+}
+
+static void do_close(const struct words *w, char *answer)
+{
+    long n = w->count > 1 ? number(w, 1) : __atomic_load_n(&current, __ATOMIC_SEQ_CST);
+    if (n < 0 || n >= CLIENTS_MAX || (n > 0 && !clients[n])) {
+        put(answer, "? no such client");
+        return;
+    }
+    int rc = rlock_client_close(clients[n]);
+    if (rc == 0) {
+        clients[n] = NULL;
+        __atomic_store_n(&current, 0, __ATOMIC_SEQ_CST);
+    }
+    put_code(answer, rc);
+}
+
+static void do_ping(const struct words *w, char *answer)
+{
+    (void)w;
+    put_code(answer, rlock_client_ping(client()));
+}
+
+static void do_interrupt(const struct words *w, char *answer)
+{
+    (void)w;
+    put_code(answer, rlock_client_interrupt(client()));
+}
+
+static void do_stats(const struct words *w, char *answer)
+{
+    rlock_stats_t s;
+    (void)w;
+    int rc = rlock_client_getstats(client(), &s);
+    if (rc != 0) {
+        put_code(answer, rc);
+        return;
+    }
+#define FIELD(name) " " #name "=%" PRIu64
+    put(answer,
+        "ok" FIELD(holds_now) FIELD(waiters_now) FIELD(acquisitions) FIELD(reentries)
+            FIELD(releases) FIELD(waits) FIELD(grants) FIELD(grants_orphaned)
+                FIELD(local_handovers) FIELD(timeouts) FIELD(cancels) FIELD(round_trips)
+                    FIELD(renewals) FIELD(renewal_failures) FIELD(refreshes) FIELD(losses)
+                        FIELD(owners_died) FIELD(connects) FIELD(connect_failures)
+                            FIELD(reconnects) FIELD(unknown_outcomes)
+                                FIELD(background_releases) FIELD(messages)
+                                    FIELD(messages_ignored),
+        s.holds_now, s.waiters_now, s.acquisitions, s.reentries, s.releases, s.waits,
+        s.grants, s.grants_orphaned, s.local_handovers, s.timeouts, s.cancels,
+        s.round_trips, s.renewals, s.renewal_failures, s.refreshes, s.losses,
+        s.owners_died, s.connects, s.connect_failures, s.reconnects, s.unknown_outcomes,
+        s.background_releases, s.messages, s.messages_ignored);
+#undef FIELD
+}
+
+/* ---- handles */
+
+static int set_type(rlock_mutexattr_t *attr, const char *type)
+{
+    if (strcmp(type, "recursive") == 0)
+        return rlock_mutexattr_settype(attr, RLOCK_MUTEX_RECURSIVE);
+    if (strcmp(type, "errorcheck") == 0)
+        return rlock_mutexattr_settype(attr, RLOCK_MUTEX_ERRORCHECK);
+    return rlock_mutexattr_settype(attr, RLOCK_MUTEX_NORMAL);
+}
+
+static int set_outage(rlock_mutexattr_t *attr, const char *outage)
+{
+    if (strcmp(outage, "fail") == 0)
+        return rlock_mutexattr_setoutage(attr, RLOCK_OUTAGE_FAIL);
+    if (strcmp(outage, "abort") == 0)
+        return rlock_mutexattr_setoutage(attr, RLOCK_OUTAGE_ABORT);
+    return rlock_mutexattr_setoutage(attr, RLOCK_OUTAGE_WAIT);
+}
+
+static int set_mutex_options(rlock_mutexattr_t *attr, const struct words *w)
+{
+    const char *value;
+    int rc = client() ? rlock_mutexattr_setclient(attr, client()) : 0;
+    if (rc == 0 && (value = option(w, "type")))
+        rc = set_type(attr, value);
+    if (rc == 0 && (value = option(w, "lease")))
+        rc = rlock_mutexattr_setlease(attr, strtol(value, NULL, NUMBER_BASE));
+    if (rc == 0 && (value = option(w, "fencing")))
+        rc = rlock_mutexattr_setfencing(attr, atoi(value));
+    if (rc == 0 && (value = option(w, "pshared")))
+        rc = rlock_mutexattr_setpshared(attr, atoi(value));
+    if (rc == 0 && (value = option(w, "outage")))
+        rc = set_outage(attr, value);
+    return rc;
+}
+
+static void do_init(const struct words *w, char *answer)
+{
+    rlock_mutexattr_t attr;
+    struct handle *h = w->count > 2 ? find_handle(w->word[1], true) : NULL;
+    if (!h) {
+        put(answer, "? init HANDLE NAME, or too many handles");
+        return;
+    }
+    rlock_mutexattr_init(&attr);
+    int rc = set_mutex_options(&attr, w);
+    if (rc == 0)
+        rc = rlock_mutex_init(&h->mutex, &attr, decode(w->word[2]));
+    rlock_mutexattr_destroy(&attr);
+    if (rc != 0)
+        h->tag[0] = '\0';
+    put_code(answer, rc);
+}
+
+/* The mutex of the command's first argument; NULL: answered. */
+static rlock_mutex_t *mutex_of(const struct words *w, char *answer)
+{
+    struct handle *h = w->count > 1 ? find_handle(w->word[1], false) : NULL;
+    if (!h)
+        put(answer, "? no such handle");
+    return h ? &h->mutex : NULL;
+}
+
+static void do_destroy(const struct words *w, char *answer)
+{
+    struct handle *h = w->count > 1 ? find_handle(w->word[1], false) : NULL;
+    int rc = h ? rlock_mutex_destroy(&h->mutex) : EINVAL;
+    if (rc == 0)
+        h->tag[0] = '\0';
+    put_code(answer, rc);
+}
+
+static void do_lock(const struct words *w, char *answer)
+{
+    rlock_mutex_t *m = mutex_of(w, answer);
+    if (m)
+        put_code(answer, w->count > 2 ? rlock_mutex_lock_lease(m, number(w, 2))
+                                      : rlock_mutex_lock(m));
+}
+
+static void do_trylock(const struct words *w, char *answer)
+{
+    rlock_mutex_t *m = mutex_of(w, answer);
+    if (m)
+        put_code(answer, w->count > 2 ? rlock_mutex_trylock_lease(m, number(w, 2))
+                                      : rlock_mutex_trylock(m));
+}
+
+static struct timespec in_ms(clockid_t clock, long ms)
+{
+    const long ns_per_ms = 1000000, ms_per_s = 1000;
+    struct timespec ts;
+    clock_gettime(clock, &ts);
+    ts.tv_sec += ms / ms_per_s;
+    ts.tv_nsec += ms % ms_per_s * ns_per_ms;
+    if (ts.tv_nsec >= ns_per_ms * ms_per_s) {
+        ts.tv_nsec -= ns_per_ms * ms_per_s;
+        ts.tv_sec++;
+    } else if (ts.tv_nsec < 0) {
+        ts.tv_nsec += ns_per_ms * ms_per_s;
+        ts.tv_sec--;
+    }
+    return ts;
+}
+
+static void do_timedlock(const struct words *w, char *answer)
+{
+    rlock_mutex_t *m = mutex_of(w, answer);
+    struct timespec at = in_ms(CLOCK_REALTIME, number(w, 2));
+    if (m)
+        put_code(answer, w->count > 3 ? rlock_mutex_timedlock_lease(m, &at, number(w, 3))
+                                      : rlock_mutex_timedlock(m, &at));
+}
+
+static void do_clocklock(const struct words *w, char *answer)
+{
+    rlock_mutex_t *m = mutex_of(w, answer);
+    struct timespec at = in_ms(CLOCK_MONOTONIC, number(w, 2));
+    if (m)
+        put_code(answer, w->count > 3 ? rlock_mutex_clocklock_lease(m, CLOCK_MONOTONIC,
+                                                                    &at, number(w, 3))
+                                      : rlock_mutex_clocklock(m, CLOCK_MONOTONIC, &at));
+}
+
+static void do_unlock(const struct words *w, char *answer)
+{
+    rlock_mutex_t *m = mutex_of(w, answer);
+    if (m)
+        put_code(answer, rlock_mutex_unlock(m));
+}
+
+static void do_extend(const struct words *w, char *answer)
+{
+    rlock_mutex_t *m = mutex_of(w, answer);
+    if (m)
+        put_code(answer, rlock_mutex_extend(m, number(w, 2)));
+}
+
+static void do_state(const struct words *w, char *answer)
+{
+    static const char *const names[] = { "UNHELD", "SAFE", "AT_RISK", "LOST" };
+    rlock_mutex_t *m = mutex_of(w, answer);
+    rlock_state_t state = RLOCK_UNHELD;
+    if (!m)
+        return;
+    int rc = rlock_mutex_getstate(m, &state);
+    if (rc == 0)
+        put(answer, "ok %s", names[state]);
+    else
+        put_code(answer, rc);
+}
+
+static void do_remaining(const struct words *w, char *answer)
+{
+    rlock_mutex_t *m = mutex_of(w, answer);
+    long ms = 0;
+    if (!m)
+        return;
+    int rc = rlock_mutex_getremaining(m, &ms);
+    if (rc == 0)
+        put(answer, "ok %ld", ms);
+    else
+        put_code(answer, rc);
+}
+
+static void do_token(const struct words *w, char *answer)
+{
+    rlock_mutex_t *m = mutex_of(w, answer);
+    uint64_t token = 0;
+    if (!m)
+        return;
+    int rc = rlock_mutex_gettoken(m, &token);
+    if (rc == 0)
+        put(answer, "ok %" PRIu64, token);
+    else
+        put_code(answer, rc);
+}
+
+static void do_count(const struct words *w, char *answer)
+{
+    rlock_mutex_t *m = mutex_of(w, answer);
+    unsigned count = 0;
+    if (!m)
+        return;
+    int rc = rlock_mutex_getholdcount(m, &count);
+    if (rc == 0)
+        put(answer, "ok %u", count);
+    else
+        put_code(answer, rc);
+}
+
+/* ---- administration */
+
+static void do_inspect(const struct words *w, char *answer)
+{
+    rlock_info_t *info = NULL;
+    int rc = w->count > 1 ? rlock_inspect(client(), decode(w->word[1]), &info) : EINVAL;
+    if (rc == 0)
+        put(answer, "ok type=%d token=%" PRIu64 " holders=%zu waiters=%zu",
+            (int)info->type, info->token, info->holder_count, info->waiter_count);
+    else
+        put_code(answer, rc);
+    rlock_info_free(info);
+}
+
+static void do_force(const struct words *w, char *answer)
+{
+    put_code(answer,
+             w->count > 1 ? rlock_force_unlock(client(), decode(w->word[1])) : EINVAL);
+}
+
+static void do_waitfree(const struct words *w, char *answer)
+{
+    struct timespec at = in_ms(CLOCK_REALTIME, number(w, 2));
+    put_code(answer,
+             w->count > 1 ? rlock_waitfree(client(), decode(w->word[1]), &at) : EINVAL);
+}
+
+static int append_name(const rlock_info_t *info, void *arg)
+{
+    char *answer = arg;
+    size_t used = strlen(answer);
+    snprintf(answer + used, LINE_MAX_LEN - used, " %s", info->name);
+    return 0;
+}
+
+static void do_list(const struct words *w, char *answer)
+{
+    put(answer, "ok");
+    int rc = rlock_list(client(), w->count > 1 ? decode(w->word[1]) : NULL, append_name,
+                        answer);
+    if (rc != 0)
+        put_code(answer, rc);
+}
+
+/* ---- others */
+
+static void do_hammer(const struct words *w, char *answer)
+{
+    rlock_mutex_t *m = mutex_of(w, answer);
+    if (!m)
+        return;
+    int fd = open(word(w, 3), O_RDWR | O_CLOEXEC);
+    volatile int64_t *sum = MAP_FAILED;
+    if (fd >= 0) {
+        sum = mmap(NULL, sizeof(*sum), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        close(fd);
+    }
+    if (sum == MAP_FAILED) {
+        put(answer, "? cannot map the file");
+        return;
+    }
+    int rc = 0;
+    for (long i = number(w, 2); i > 0 && rc == 0; i--) {
+        rc = rlock_mutex_lock(m);
+        if (rc != 0)
+            break;
+        int64_t seen = *sum;
+        sched_yield(); /* a second holder shows as a lost addition */
+        *sum = seen + 1;
+        rc = rlock_mutex_unlock(m);
+    }
+    munmap((void *)(uintptr_t)sum, sizeof(*sum));
+    put_code(answer, rc);
+}
+
+static void do_errmsg(const struct words *w, char *answer)
+{
+    (void)w;
+    put(answer, "ok %s", rlock_errmsg());
+}
+
+static void do_version(const struct words *w, char *answer)
+{
+    (void)w;
+    put(answer, "ok %s", rlock_version());
+}
+
+static const struct {
+    const char *name;
+    void (*run)(const struct words *w, char *answer);
+} commands[] = {
+    { "open", do_open },           { "use", do_use },
+    { "close", do_close },         { "default", do_default },
+    { "ping", do_ping },           { "interrupt", do_interrupt },
+    { "stats", do_stats },         { "init", do_init },
+    { "destroy", do_destroy },     { "lock", do_lock },
+    { "trylock", do_trylock },     { "timedlock", do_timedlock },
+    { "clocklock", do_clocklock }, { "unlock", do_unlock },
+    { "extend", do_extend },       { "state", do_state },
+    { "remaining", do_remaining }, { "token", do_token },
+    { "count", do_count },         { "inspect", do_inspect },
+    { "force", do_force },         { "waitfree", do_waitfree },
+    { "list", do_list },           { "hammer", do_hammer },
+    { "errmsg", do_errmsg },       { "version", do_version },
+};
+
+bool run_command(const char *line, char *answer)
+{
+    struct words w;
+    split(&w, line);
+    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++) {
+        if (strcmp(word(&w, 0), commands[i].name) == 0) {
+            commands[i].run(&w, answer);
+            return true;
+        }
+    }
+    return false;
+}
