@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- Takes the lock from the holder that the caller has seen, never from a later one (T10), clears the
 -- owner-died mark, tells the holder and hands over.
 -- KEYS[1] N          the lock

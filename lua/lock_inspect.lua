@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- Who holds a lock and a page of those who wait for it. Writes nothing.
 -- KEYS[1] N        the lock
 -- KEYS[2] queue    exclusive waiters by ticket

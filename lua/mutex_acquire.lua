@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- Takes the mutex if it is free, else queues for it, in one step that may be repeated with
 -- the same id (S1, S2; rules T1, T3).
 -- KEYS[1] N          the lock

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- A waiter gives up: taken out of the queue, or told that the lock is its own already; never
 -- both, and a later acquire of this id is refused (rules T3, T7, T8).
 -- KEYS[1] N          the lock

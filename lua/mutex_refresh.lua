@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- A client's poll for its waiters of one lock: keeps them present, hands over a lock that came
 -- free without a release, and tells what became of each. Never joins or takes for an id that is not
 -- queued (T2); whom it picks among its own is told by the answer alone (T11).

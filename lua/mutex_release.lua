@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- Gives the lock back, if it is still this acquisition's, and hands it to the next waiter
 -- (S2, L1; rules T3, T5, T7). For an id that only waits: takes it out of the queue.
 -- KEYS[1] N          the lock

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- Raises the lease of the acquisition that holds the lock; never shortens it (T4), never
 -- makes a key, never touches somebody else's (S2).
 -- KEYS[1] N       the lock

@@ -497,6 +497,13 @@ static int ask_server(struct ask *ask)
     return 0;
 }
 
+static void count_wait(const struct rlk_wish *wish, struct rlk_waiter *waiter)
+{
+    if (!waiter->counted)
+        RLK_COUNT(wish->client->counters.waits);
+    waiter->counted = true;
+}
+
 /* The asker: until it has the lock or has given up. */
 static int ask_and_wait(const struct rlk_wish *wish, struct rlk_lock *lock,
                         struct rlk_waiter *waiter)
@@ -539,6 +546,7 @@ static int ask_and_wait(const struct rlk_wish *wish, struct rlk_lock *lock,
         }
         if (atomic_load(&wish->client->interrupted))
             return give_up(&ask, ECANCELED);
+        count_wait(wish, waiter);
         doze(wish, left);
     }
 }
@@ -551,7 +559,6 @@ static int wait_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
         .thread = wish->thread, .letter = letter(wish), .grant_ms = grant_ms(wish)
     };
     int rc = 0;
-    bool counted = false;
 
     rlk_list_append(&lock->waiters, &waiter.link);
     reg->waiters_now++;
@@ -565,10 +572,7 @@ static int wait_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
             rc = ask_and_wait(wish, lock, &waiter);
             break;
         }
-        if (!counted) {
-            counted = true;
-            RLK_COUNT(wish->client->counters.waits);
-        }
+        count_wait(wish, &waiter);
         int64_t left = rlk_deadline_left(&wish->deadline);
         if (left <= 0)
             rc = !lock->current && lock->trouble != 0 ? ENOTCONN : ETIMEDOUT;

@@ -91,7 +91,8 @@ int rlk_conn_append(struct rlk_conn *conn, int argc, const char *const *argv,
 /* Bytes appended and not yet taken by the kernel. */
 size_t rlk_conn_unsent(const struct rlk_conn *conn);
 
-/* A parsed reply (hiredis's object behind accessors). */
+/* A parsed reply (hiredis's object behind accessors). What a server sent may have any shape: an accessor
+ * of another type gives 0, "" or NULL. */
 struct rlk_reply;
 enum rlk_reply_type {
     RLK_REPLY_STRING, /* bulk */

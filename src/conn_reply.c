@@ -2,7 +2,6 @@
 /* A parsed reply: hiredis's object, of which nobody else needs to know. No state. */
 #include "conn_impl.h"
 
-#include <assert.h>
 
 static const redisReply *as_hiredis(const struct rlk_reply *reply)
 {
@@ -31,26 +30,25 @@ enum rlk_reply_type rlk_reply_type(const struct rlk_reply *reply)
 
 int64_t rlk_reply_integer(const struct rlk_reply *reply)
 {
-    assert(rlk_reply_type(reply) == RLK_REPLY_INTEGER);
-    return as_hiredis(reply)->integer;
+    return rlk_reply_type(reply) == RLK_REPLY_INTEGER ? as_hiredis(reply)->integer : 0;
 }
 
 const char *rlk_reply_string(const struct rlk_reply *reply, size_t *ret_len)
 {
-    assert(as_hiredis(reply)->str);
-    *ret_len = (size_t)as_hiredis(reply)->len;
-    return as_hiredis(reply)->str;
+    const char *text = as_hiredis(reply)->str;
+    *ret_len = text ? (size_t)as_hiredis(reply)->len : 0;
+    return text ? text : "";
 }
 
 size_t rlk_reply_count(const struct rlk_reply *reply)
 {
-    assert(rlk_reply_type(reply) == RLK_REPLY_ARRAY);
-    return (size_t)as_hiredis(reply)->elements;
+    return rlk_reply_type(reply) == RLK_REPLY_ARRAY ? (size_t)as_hiredis(reply)->elements : 0;
 }
 
 const struct rlk_reply *rlk_reply_at(const struct rlk_reply *reply, size_t i)
 {
-    assert(i < rlk_reply_count(reply));
+    if (i >= rlk_reply_count(reply))
+        return NULL;
     return (const struct rlk_reply *)(const void *)as_hiredis(reply)->element[i];
 }
 

@@ -40,10 +40,12 @@ enum rlk_hold_state { RLK_HOLD_ASKING, RLK_HOLD_INSIDE, RLK_HOLD_GOING, RLK_HOLD
 /* What a timer of the registry is embedded in. */
 enum rlk_timer_tag { RLK_TIMER_HOLD = 1, RLK_TIMER_LOCK };
 
+enum rlk_op_kind { RLK_OP_NONE, RLK_OP_RENEW, RLK_OP_RELEASE, RLK_OP_REFRESH };
+
 /* A request of the watchdog in flight, embedded in what it is about. */
 struct rlk_op {
     struct rlk_list link;
-    enum { RLK_OP_NONE, RLK_OP_RENEW, RLK_OP_RELEASE, RLK_OP_REFRESH } kind;
+    enum rlk_op_kind kind;
     bool with_text;
     int64_t sent, deadline; /* CLOCK_BOOTTIME ns */
 };
@@ -110,6 +112,7 @@ struct rlk_waiter {
     struct rlk_thread *thread;
     char letter;
     uint32_t grant_ms;
+    bool counted; /* in the statistics, as one that had to wait */
 };
 
 /* A name in use in this process: one per client, kind and name. Guarded by the registry's mu,

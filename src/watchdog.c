@@ -86,7 +86,7 @@ static bool ready(const struct rlk_watch *watch)
 
 /* ---- requests */
 
-static void put_in_flight(struct rlk_watch *watch, struct rlk_op *op, int kind, int64_t now,
+static void put_in_flight(struct rlk_watch *watch, struct rlk_op *op, enum rlk_op_kind kind, int64_t now,
                           int64_t timeout)
 {
     if (timeout < OP_TIMEOUT_MIN_MS * RLK_NS_PER_MS)
@@ -386,7 +386,7 @@ static void op_done(struct rlock_client *client, struct rlk_op *op, const struct
     struct rlk_answer answer = { .outcome = RLK_UNKNOWN, .code = ENOTCONN };
     struct rlk_fate fates[RLK_REQUEST_IDS_MAX] RLK_UNINITIALIZED;
     char text[200] = "";
-    int kind = op->kind;
+    enum rlk_op_kind kind = op->kind;
 
     rlk_list_remove(&op->link);
     watch->op_count--;

@@ -716,14 +716,19 @@ START_TEST(pushes_do_not_count_as_replies)
 {
     test_redis_send(client, "SUBSCRIBE", "c");
     ck_assert_ptr_nonnull(test_redis_recv(client, SOON_MS));
-    int rule =
+    int hold =
+        TEST_RULE(proxy, .on = TEST_ON_REQUEST, .action = TEST_HOLD, .contains = "PING");
+    int drop =
         TEST_RULE(proxy, .on = TEST_ON_REPLY, .action = TEST_DROP, .contains = "PING");
-    test_redis_do(redis, "PUBLISH", "c", "hello");
     test_redis_send(client, "PING");
-    ck_assert(test_proxy_wait_hits(proxy, rule, 1, SOON_MS));
+    ck_assert(test_proxy_wait_hits(proxy, hold, 1, SOON_MS));
+    test_redis_do(redis, "PUBLISH", "c", "hello");
     const redisReply *reply = test_redis_recv(client, SOON_MS);
     ck_assert_ptr_nonnull(reply);
     ck_assert_str_eq(reply->element[2]->str, "hello");
+    ck_assert_uint_eq(test_proxy_hits(proxy, drop), 0);
+    test_proxy_release(proxy, hold);
+    ck_assert(test_proxy_wait_hits(proxy, drop, 1, SOON_MS));
 }
 END_TEST
 

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- What every script answers: {server us, PTTL of N, flags, more, then for each id
 -- what, own remaining ms or -1, ticket, token or ""}. Flags: 1 exclusive waiters queued,
 -- 2 readers queued, 4 the holder is foreign. more: a ticket after which a refresh is to go on

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- THE hand-over of a free lock to the exclusive waiters in `queue`, whatever their type:
 -- the letter in a waiter's id says which (design.md, section 6). In the order of tickets:
 -- who is not present is dropped; who is present but has no listener, or is of a type unknown

@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- Leaves the marker of an id that may no longer acquire (T3), for `life` ms.
 -- Needs: call, cancelled, now.
 local function mark(id, life)

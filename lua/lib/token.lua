@@ -1,3 +1,4 @@
+-- SPDX-License-Identifier: Apache-2.0
 -- The next fencing token (S3): max(last + 1, server TIME in ns), as a string, because
 -- Lua's doubles end at 2^53; INCR counts exactly in the server, its reply through Lua
 -- does not. Redisson counts on the same key.

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * An allocator that fails when told to; preloaded, or linked into a test program. What it
- * does not fail it passes to the allocator behind it. strdup, asprintf and the like of glibc
- * come here too. Sanitizers and Valgrind bring an allocator of their own: there nothing is
- * counted, and tests skip (helpers/alloc.h).
+ * does not fail it passes to the allocator behind it. strdup, asprintf and the like of
+ * glibc come here too. Sanitizers and Valgrind bring an allocator of their own: there
+ * nothing is counted, and tests skip (helpers/alloc.h).
  *
  * $RLOCK_ALLOC_FAIL at the start of the program: "n" fails the n-th allocation, "n+" that
  * one and all after it.
