@@ -745,9 +745,11 @@ int rlk_wait_in_vain(struct rlock_client *client, struct rlk_thread *thread,
 {
     struct rlk_wish wish = { .client = client, .thread = thread, .deadline = *deadline };
     struct rlk_registry *reg = &client->registry;
+    struct rlk_waiter waiter = { .thread = thread };
     int rc = 0;
 
     rlk_registry_lock(reg);
+    rlk_list_append(&reg->sleepers, &waiter.link);
     while (rc == 0) {
         int64_t left = rlk_deadline_left(deadline);
         if (left <= 0)
@@ -757,6 +759,7 @@ int rlk_wait_in_vain(struct rlock_client *client, struct rlk_thread *thread,
         else
             doze(&wish, left);
     }
+    rlk_list_remove(&waiter.link);
     rlk_registry_unlock(reg);
     return rc;
 }

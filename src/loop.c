@@ -118,7 +118,8 @@ static void *run(void *arg)
         if (due <= rlk_now_boot())
             due = 0;
         size_t n = collect(loop);
-        if (due != 0 && due != alarm) {
+        /* an alarm that is early costs a round, setting it later a system call each time */
+        if (due != 0 && due < alarm) {
             rlk_alarm_set(loop->alarm_fd, due);
             alarm = due;
         }

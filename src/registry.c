@@ -44,6 +44,7 @@ int rlk_registry_init(struct rlk_registry *reg)
     rlk_list_init(&reg->free_holds);
     rlk_list_init(&reg->news);
     rlk_list_init(&reg->channels);
+    rlk_list_init(&reg->sleepers);
     reg->armed = INT64_MIN;
     rc = rlk_cond_init(&reg->background_done);
     if (rc != 0) {
@@ -358,10 +359,15 @@ static void wake_asker(struct rlk_hold *hold)
         rlk_cond_signal(&hold->asker->cond);
 }
 
+static void wake_list(struct rlk_list *waiters)
+{
+    for (struct rlk_list *l = waiters->next; l != waiters; l = l->next)
+        rlk_cond_signal(&RLK_CONTAINER_OF(l, struct rlk_waiter, link)->thread->cond);
+}
+
 void rlk_lock_wake_locked(struct rlk_lock *lock)
 {
-    for (struct rlk_list *l = lock->waiters.next; l != &lock->waiters; l = l->next)
-        rlk_cond_signal(&RLK_CONTAINER_OF(l, struct rlk_waiter, link)->thread->cond);
+    wake_list(&lock->waiters);
 }
 
 void rlk_registry_wake_all_locked(struct rlk_registry *reg)
@@ -369,6 +375,7 @@ void rlk_registry_wake_all_locked(struct rlk_registry *reg)
     for (size_t i = 0; i < reg->table_size; i++)
         for (struct rlk_lock *lock = reg->table[i]; lock; lock = lock->chain)
             rlk_lock_wake_locked(lock);
+    wake_list(&reg->sleepers);
 }
 
 /* ---- leases */

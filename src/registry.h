@@ -45,6 +45,7 @@ struct rlk_registry {
     int64_t armed;          /* until when the watchdog sleeps; INT64_MIN: it is awake */
     bool watchdog_dirty, subscriber_dirty; /* to be woken when mu is dropped */
     struct rlk_list news;     /* holds with news, in order */
+    struct rlk_list sleepers; /* waiters that wait for no lock, but for a deadline or an interrupt */
     struct rlk_list channels; /* locks whose channel is to be joined or left */
     bool interrupted;
 };

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See fixture.h. */
+#include "fixture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EVENTS_MAX = 256, STACK_SIZE = 256 * 1024 };
+
+struct test_server server;
+struct test_redis *redis;
+rlock_client_t *client, *other;
+
+static pthread_mutex_t events_mu = PTHREAD_MUTEX_INITIALIZER;
+static struct told events[EVENTS_MAX];
+static bool returned[EVENTS_MAX];
+static int event_count;
+
+void fixture_start(void)
+{
+    test_server_start(&server, NULL);
+}
+
+void fixture_stop(void)
+{
+    test_server_stop(&server);
+}
+
+static void record(const rlock_event_t *event, void *arg)
+{
+    (void)arg;
+    pthread_mutex_lock(&events_mu);
+    if (event_count < EVENTS_MAX) {
+        struct told *t = &events[event_count++];
+        t->kind = event->kind;
+        t->type = event->type;
+        t->mode = event->mode;
+        snprintf(t->name, sizeof(t->name), "%s", event->name);
+        snprintf(t->reason, sizeof(t->reason), "%s", event->reason);
+        t->token = event->token;
+        t->thread = event->thread;
+        t->remaining_ms = event->remaining_ms;
+    }
+    pthread_mutex_unlock(&events_mu);
+}
+
+rlock_client_t *open_with(const char *parameters)
+{
+    char url[TEST_URL_MAX + 256];
+    rlock_clientattr_t attr;
+    rlock_client_t *c = NULL;
+
+    OK(rlock_clientattr_init(&attr));
+    OK(rlock_clientattr_setcommandtimeout(&attr, test_ms(3000)));
+    OK(rlock_clientattr_setconnecttimeout(&attr, test_ms(3000)));
+    OK(rlock_clientattr_seteventcallback(&attr, record, NULL));
+    snprintf(url, sizeof(url), "%s%s", server.url, parameters);
+    OK(rlock_client_open(&c, url, &attr));
+    OK(rlock_clientattr_destroy(&attr));
+    return c;
+}
+
+void close_client(rlock_client_t *c)
+{
+    OK(rlock_client_close(c));
+}
+
+void reopen_with(const char *parameters)
+{
+    close_client(client);
+    client = open_with(parameters);
+}
+
+rlock_client_t *fixture_other(void)
+{
+    if (!other)
+        other = open_with("");
+    return other;
+}
+
+void fixture_open(void)
+{
+    test_server_reset(&server);
+    redis = test_redis_connect(server.path);
+    pthread_mutex_lock(&events_mu);
+    event_count = 0;
+    memset(returned, 0, sizeof(returned));
+    pthread_mutex_unlock(&events_mu);
+    client = open_with("");
+}
+
+void fixture_close(void)
+{
+    if (client)
+        close_client(client);
+    if (other)
+        close_client(other);
+    client = other = NULL;
+    test_redis_close(redis);
+}
+
+void expect(int rc, int code, const char *what, int line)
+{
+    ck_assert_msg(rc == code, "line %d: %s: %s (%d) \"%s\", expected %s (%d)", line, what,
+                  rlock_strerror(rc), rc, rlock_errmsg(), rlock_strerror(code), code);
+}
+
+/* ---- handles */
+
+static rlock_mutex_t make(rlock_client_t *c, const char *name, int type, int fencing)
+{
+    rlock_mutexattr_t attr;
+    rlock_mutex_t m;
+
+    OK(rlock_mutexattr_init(&attr));
+    OK(rlock_mutexattr_setclient(&attr, c));
+    if (type >= 0)
+        OK(rlock_mutexattr_settype(&attr, type));
+    OK(rlock_mutexattr_setfencing(&attr, fencing));
+    OK(rlock_mutex_init(&m, &attr, name));
+    OK(rlock_mutexattr_destroy(&attr));
+    return m;
+}
+
+rlock_mutex_t mutex_of(rlock_client_t *c, const char *name)
+{
+    return make(c, name, -1, 0);
+}
+
+rlock_mutex_t typed_mutex(rlock_client_t *c, const char *name, int type)
+{
+    return make(c, name, type, 0);
+}
+
+rlock_mutex_t fenced_mutex(rlock_client_t *c, const char *name)
+{
+    return make(c, name, -1, 1);
+}
+
+int count_of(const rlock_mutex_t *m)
+{
+    unsigned count = 0;
+    OK(rlock_mutex_getholdcount(m, &count));
+    return (int)count;
+}
+
+rlock_state_t state_of(const rlock_mutex_t *m)
+{
+    rlock_state_t state = RLOCK_UNHELD;
+    OK(rlock_mutex_getstate(m, &state));
+    return state;
+}
+
+uint64_t token_of(const rlock_mutex_t *m)
+{
+    uint64_t token = 0;
+    OK(rlock_mutex_gettoken(m, &token));
+    return token;
+}
+
+long remaining_of(const rlock_mutex_t *m)
+{
+    long ms = -1;
+    OK(rlock_mutex_getremaining(m, &ms));
+    return ms;
+}
+
+rlock_stats_t stats_of(rlock_client_t *c)
+{
+    rlock_stats_t stats;
+    OK(rlock_client_getstats(c, &stats));
+    return stats;
+}
+
+/* ---- threads */
+
+static void *run_task(void *arg)
+{
+    struct task *task = arg;
+    task->rc = task->run(task->arg);
+    atomic_store(&task->done, true);
+    return NULL;
+}
+
+void task_start(struct task *task, int (*run)(void *arg), void *arg)
+{
+    pthread_attr_t attr;
+
+    task->run = run;
+    task->arg = arg;
+    atomic_store(&task->done, false);
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, STACK_SIZE);
+    ck_assert_int_eq(pthread_create(&task->thread, &attr, run_task, task), 0);
+    pthread_attr_destroy(&attr);
+}
+
+static bool is_done(void *arg)
+{
+    struct task *task = arg;
+    return atomic_load(&task->done);
+}
+
+bool task_ends(struct task *task, long ms)
+{
+    return test_wait_until(is_done, task, ms);
+}
+
+int task_join(struct task *task)
+{
+    pthread_join(task->thread, NULL);
+    return task->rc;
+}
+
+int in_thread(int (*run)(void *arg), void *arg)
+{
+    struct task task;
+    task_start(&task, run, arg);
+    return task_join(&task);
+}
+
+int run_lock(void *mutex)
+{
+    return rlock_mutex_lock(mutex);
+}
+
+int run_unlock(void *mutex)
+{
+    return rlock_mutex_unlock(mutex);
+}
+
+int run_trylock(void *mutex)
+{
+    return rlock_mutex_trylock(mutex);
+}
+
+int run_pair(void *mutex)
+{
+    int rc = rlock_mutex_lock(mutex);
+    return rc != 0 ? rc : rlock_mutex_unlock(mutex);
+}
+
+struct waiters {
+    rlock_client_t *client;
+    unsigned long count;
+};
+
+static bool so_many_wait(void *arg)
+{
+    const struct waiters *w = arg;
+    rlock_stats_t stats;
+    return rlock_client_getstats(w->client, &stats) == 0 && stats.waiters_now == w->count;
+}
+
+bool wait_waiters(rlock_client_t *c, unsigned long n)
+{
+    struct waiters w = { c, n };
+    return test_wait_until(so_many_wait, &w, 20000);
+}
+
+struct key {
+    const char *name;
+    bool there;
+};
+
+static bool key_is(void *arg)
+{
+    const struct key *key = arg;
+    return test_redis_exists(redis, key->name) == key->there;
+}
+
+bool wait_key(const char *name, bool there, long ms)
+{
+    struct key key = { name, there };
+    return test_wait_until(key_is, &key, ms);
+}
+
+/* ---- events */
+
+static bool find_event(void *arg)
+{
+    rlock_event_kind_t kind = *(const rlock_event_kind_t *)arg;
+    bool found = false;
+    pthread_mutex_lock(&events_mu);
+    for (int i = 0; i < event_count && !found; i++)
+        found = !returned[i] && events[i].kind == kind;
+    pthread_mutex_unlock(&events_mu);
+    return found;
+}
+
+const struct told *event_of(rlock_event_kind_t kind, long ms)
+{
+    const struct told *found = NULL;
+
+    if (!test_wait_until(find_event, &kind, ms))
+        return NULL;
+    pthread_mutex_lock(&events_mu);
+    for (int i = 0; i < event_count && !found; i++) {
+        if (!returned[i] && events[i].kind == kind) {
+            returned[i] = true;
+            found = &events[i];
+        }
+    }
+    pthread_mutex_unlock(&events_mu);
+    return found;
+}
+
+bool event_seen(rlock_event_kind_t kind)
+{
+    return find_event(&kind);
+}
+
+int run_suite(Suite *suite)
+{
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the tests of the public functions share: a server, a plain connection to it, two
+ * clients, other threads, recorded events. Helpers of tests/helpers use nothing of the
+ * library; these do.
+ */
+#ifndef TEST_FIXTURE_H
+#define TEST_FIXTURE_H
+
+#include "redis.h"
+#include "server.h"
+#include "wait.h"
+
+#include <check.h>
+#include <errno.h>
+#include <pthread.h>
+#include <rlock.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+extern struct test_server server;
+extern struct test_redis *redis;
+extern rlock_client_t *client; /* of every test */
+extern rlock_client_t *other;  /* another party; NULL until fixture_other */
+
+/* Unchecked fixture. */
+void fixture_start(void);
+void fixture_stop(void);
+
+/* Checked fixture: an empty server and `client`. The end expects that nothing is held. */
+void fixture_open(void);
+void fixture_close(void);
+
+/* Opens another client with the fixture's event callback: "" or "?lease=100&...". */
+rlock_client_t *open_with(const char *parameters);
+/* Replaces `client` by one with these parameters. */
+void reopen_with(const char *parameters);
+void close_client(rlock_client_t *c);
+/* Makes `other` if need be. */
+rlock_client_t *fixture_other(void);
+
+/* Asserts that `rc` is `code`; on failure shows what the library said. */
+void expect(int rc, int code, const char *what, int line);
+#define EXPECT(call, code) expect((call), (code), #call, __LINE__)
+#define OK(call) expect((call), 0, #call, __LINE__)
+
+/* A handle of client `c` with default attributes but the type (-1: untouched). */
+rlock_mutex_t mutex_of(rlock_client_t *c, const char *name);
+rlock_mutex_t typed_mutex(rlock_client_t *c, const char *name, int type);
+rlock_mutex_t fenced_mutex(rlock_client_t *c, const char *name);
+int count_of(const rlock_mutex_t *m);
+rlock_state_t state_of(const rlock_mutex_t *m);
+uint64_t token_of(const rlock_mutex_t *m);
+long remaining_of(const rlock_mutex_t *m);
+rlock_stats_t stats_of(rlock_client_t *c);
+
+/* ---- other threads: they return results, the main thread asserts */
+
+struct task {
+    pthread_t thread;
+    int (*run)(void *arg);
+    void *arg;
+    atomic_bool done;
+    int rc;
+};
+void task_start(struct task *task, int (*run)(void *arg), void *arg);
+/* False when it has not ended within test_ms(ms). */
+bool task_ends(struct task *task, long ms);
+int task_join(struct task *task);
+/* Starts, joins. */
+int in_thread(int (*run)(void *arg), void *arg);
+
+/* For these: the argument is a handle. */
+int run_lock(void *mutex);
+int run_unlock(void *mutex);
+int run_trylock(void *mutex);
+int run_pair(void *mutex); /* lock, unlock */
+
+/* Waits until so many threads of the client wait. */
+bool wait_waiters(rlock_client_t *c, unsigned long n);
+/* Waits until the key is there, or not. */
+bool wait_key(const char *key, bool there, long ms);
+
+/* ---- events of clients opened by the functions above */
+
+struct told {
+    rlock_event_kind_t kind;
+    rlock_type_t type;
+    rlock_mode_t mode;
+    char name[RLOCK_NAME_MAX + 1], reason[128];
+    uint64_t token;
+    pthread_t thread;
+    long remaining_ms;
+};
+/* The next event of this kind since the test began or since the last one of this kind that was
+ * returned; NULL: none within test_ms(ms). */
+const struct told *event_of(rlock_event_kind_t kind, long ms);
+bool event_seen(rlock_event_kind_t kind);
+
+/* What main does. */
+int run_suite(Suite *suite);
+
+#endif
