@@ -1,179 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The wait loop. Threads of a process that want one lock queue in the registry; one of them, the
- * asker, sends acquire and is queued at the server. From then on it only sleeps: presence and polls are the
- * watchdog's, grants come in by the subscriber, and both leave facts in its hold and wake it.
- * What it believes is decided in registry.c (T1); what it does about it, here.
+ * The wait loop. Threads of a process that want one lock queue in the registry; one of
+ * them, the asker, sends acquire and is queued at the server. From then on it only
+ * sleeps: presence and polls are the watchdog's, grants come in by the subscriber, and
+ * both leave facts in its hold and wake it. What it believes is decided in registry.c
+ * (T1); what it does about it, here.
  *
- * An id that was sent and is given up goes one of three ways, chosen under the registry's mutex (T7): to
- * the next local waiter, to the caller as held, or to cancel. A cancel that is not answered in
- * time is finished by the watchdog.
+ * An id that was sent and is given up goes one of three ways, chosen under the registry's
+ * mutex (T7): to the next local waiter, to the caller as held, or to cancel. A cancel
+ * that is not answered in time is finished by the watchdog.
  */
 #include "acquire.h"
+#include "trip.h"
 
 #include "error.h"
 
 #include <errno.h>
 
 enum {
-    CANCEL_MS = 100,      /* a cancel's share beyond the caller's deadline */
+    CANCEL_MS = 100, /* a cancel's share beyond the caller's deadline */
     BACKOFF_FIRST_MS = 10,
     BACKOFF_MAX_MS = 500,
-    RELEASE_TRIES = 2,
-    LATE_TRIES_MAX = 3,   /* refused as late: at once again with the newer clock, so often */
-    REAL_SLICE_MS = 1000  /* a deadline of CLOCK_REALTIME is looked at anew so often */
+    LATE_TRIES_MAX =
+        3, /* refused as late: at once again with the newer clock, so often */
+    REAL_SLICE_MS = 1000 /* a deadline of CLOCK_REALTIME is looked at anew so often */
 };
-
-/* ---- round trips. Locks: none held. */
-
-/* Lends a connection, or answers why not: nothing was sent. */
-static struct rlk_conn *borrow(struct rlock_client *client, int64_t until,
-                               struct rlk_answer *answer)
-{
-    struct rlk_conn *conn = NULL;
-    int rc = rlk_pool_get(client->pool, until, &conn);
-    if (rc == 0)
-        return conn;
-    *answer = (struct rlk_answer){
-        .outcome = rc == EACCES || rc == EPROTO || rc == ENOMEM ? RLK_REFUSED : RLK_RETRY,
-        .code = rc,
-    };
-    return NULL;
-}
-
-static void count_answer(struct rlock_client *client, const struct rlk_answer *answer)
-{
-    if (answer->outcome == RLK_UNKNOWN)
-        RLK_COUNT(client->counters.unknown_outcomes);
-    else
-        RLK_COUNT(client->counters.round_trips);
-}
-
-static void call_script(struct rlock_client *client, struct rlk_conn *conn,
-                        const struct rlk_request *req, int64_t until, struct rlk_answer *answer)
-{
-    rlk_script_call(conn, req, until, answer);
-    count_answer(client, answer);
-    rlk_pool_put(client->pool, conn);
-}
-
-static void send_acquire(const struct rlk_wish *wish, const struct rlk_hold *hold, bool try_once,
-                         int64_t until, struct rlk_answer *answer)
-{
-    struct rlock_client *client = wish->client;
-    struct rlk_request req RLK_UNINITIALIZED;
-    struct rlk_conn *conn = borrow(client, until, answer);
-
-    if (!conn)
-        return;
-    /* server time by when this request must have run (T3); an upper bound of the clock's
-     * offset makes it late by a round trip at most, which the markers outlive */
-    int64_t not_after = rlk_conn_clock_offset_us(conn) + until / 1000;
-    rlk_request_init(&req, rlk_kinds[wish->kind].acquire, wish->name, wish->name_len);
-    rlk_request_add_id(&req, client->uuid, &hold->id);
-    rlk_request_add(&req, client->uuid, RLK_UUID_LEN);
-    rlk_request_add_int(&req, wish->lease_ms);
-    rlk_request_add_int(&req, client->config.presence_ms);
-    rlk_request_add_int(&req, not_after);
-    rlk_request_add_int(&req, try_once);
-    rlk_request_add_int(&req, wish->fencing);
-    call_script(client, conn, &req, until, answer);
-}
-
-static void send_release(struct rlock_client *client, const struct rlk_hold *hold, bool mark,
-                         int64_t until, struct rlk_answer *answer)
-{
-    const struct rlk_lock *lock = hold->lock;
-    struct rlk_request req RLK_UNINITIALIZED;
-    struct rlk_conn *conn = borrow(client, until, answer);
-
-    if (!conn)
-        return;
-    rlk_request_init(&req, rlk_kinds[lock->kind].release, lock->name, lock->name_len);
-    rlk_request_add_id(&req, client->uuid, &hold->id);
-    rlk_request_add_int(&req, mark ? rlk_client_marker_ms(client) : 0);
-    rlk_request_add_channel(&req, lock->name, lock->name_len);
-    call_script(client, conn, &req, until, answer);
-}
-
-static void send_cancel(struct rlock_client *client, const struct rlk_hold *hold, int64_t until,
-                        struct rlk_answer *answer)
-{
-    const struct rlk_lock *lock = hold->lock;
-    struct rlk_request req RLK_UNINITIALIZED;
-    struct rlk_conn *conn = borrow(client, until, answer);
-
-    if (!conn)
-        return;
-    rlk_request_init(&req, rlk_kinds[lock->kind].cancel, lock->name, lock->name_len);
-    rlk_request_add_id(&req, client->uuid, &hold->id);
-    rlk_request_add_int(&req, rlk_client_marker_ms(client));
-    call_script(client, conn, &req, until, answer);
-}
-
-static void send_renew(struct rlock_client *client, const struct rlk_hold *hold, long lease_ms,
-                       int64_t until, struct rlk_answer *answer)
-{
-    const struct rlk_lock *lock = hold->lock;
-    struct rlk_request req RLK_UNINITIALIZED;
-    struct rlk_conn *conn = borrow(client, until, answer);
-
-    if (!conn)
-        return;
-    rlk_request_init(&req, rlk_kinds[lock->kind].renew, lock->name, lock->name_len);
-    rlk_request_add_id(&req, client->uuid, &hold->id);
-    rlk_request_add_int(&req, lease_ms);
-    call_script(client, conn, &req, until, answer);
-}
-
-/* A script of ours looked at as many waiters as one may and found none alive: goes on behind them
- * (T11). The queue shrinks or the ticket grows with each. */
-static void go_on(struct rlock_client *client, const struct rlk_lock *lock, int64_t after,
-                  int64_t until)
-{
-    while (after != 0) {
-        struct rlk_answer answer;
-        struct rlk_request req RLK_UNINITIALIZED;
-        struct rlk_reply *reply = NULL;
-        struct rlk_conn *conn = borrow(client, until, &answer);
-        if (!conn)
-            return;
-        rlk_request_init(&req, rlk_kinds[lock->kind].refresh, lock->name, lock->name_len);
-        rlk_request_add(&req, client->uuid, RLK_UUID_LEN);
-        rlk_request_add_int(&req, client->config.presence_ms);
-        rlk_request_add_int(&req, after);
-        rlk_script_call_raw(conn, &req, until, &answer, &reply);
-        if (answer.outcome == RLK_DONE) {
-            rlk_script_decode(conn, reply, answer.sent, &answer, NULL, 0, NULL, 0);
-            rlk_reply_free(reply);
-        }
-        count_answer(client, &answer);
-        rlk_pool_put(client->pool, conn);
-        after = answer.outcome == RLK_DONE ? answer.more : 0;
-    }
-}
-
-void rlk_ask_server(struct rlock_client *client, const struct rlk_request *req, int64_t until,
-                    struct rlk_answer *ret_answer, struct rlk_reply **ret_raw)
-{
-    int64_t started = rlk_now_boot();
-    /* a broken connection is found out at once: a few tries are not a storm */
-    for (int tries = 0; tries < 3; tries++) {
-        struct rlk_conn *conn = borrow(client, until, ret_answer);
-        if (!conn)
-            return;
-        if (ret_raw)
-            rlk_script_call_raw(conn, req, until, ret_answer, ret_raw);
-        else
-            rlk_script_call(conn, req, until, ret_answer);
-        count_answer(client, ret_answer);
-        bool dead = rlk_conn_state(conn) == RLK_CONN_DEAD;
-        rlk_pool_put(client->pool, conn);
-        if (ret_answer->outcome == RLK_DONE || ret_answer->outcome == RLK_REFUSED || !dead ||
-            rlk_now_boot() - started > (until - started) / 2)
-            return;
-    }
-}
 
 /* ---- waiting. Locks: hold the registry's mu. */
 
@@ -197,7 +48,8 @@ static void doze(const struct rlk_wish *wish, int64_t ns)
     /* Dropping mu through the registry tells the threads what became due by us. They
      * may answer before we sleep; so look whether that is needed first. */
     struct rlk_timer *first = rlk_timer_first(&reg->timers);
-    if ((first && first->when < reg->armed) || reg->watchdog_dirty || reg->subscriber_dirty) {
+    if ((first && first->when < reg->armed) || reg->watchdog_dirty ||
+        reg->subscriber_dirty) {
         rlk_registry_unlock(reg);
         rlk_registry_lock(reg);
         return;
@@ -235,16 +87,16 @@ static char letter(const struct rlk_wish *wish)
 
 static void take(struct rlk_hold *hold, const struct rlk_wish *wish, int64_t now)
 {
-    /* The server has it for this hold, and time has not run out: a hold that we still believe in
-     * was taken away, and the news of it is on its way. */
+    /* The server has it for this hold, and time has not run out: a hold that we still
+     * believe in was taken away, and the news of it is on its way. */
     if (hold->lock->current)
         rlk_hold_lose_locked(hold->lock->current, "the server gave it to another", now);
     rlk_hold_enter_locked(hold, wish->thread, now);
     RLK_COUNT(wish->client->counters.acquisitions);
 }
 
-/* A hold that is ASKING ends without having been entered. If anything of it may be at the server, the
- * watchdog withdraws or releases it. Consumes the caller's reference. */
+/* A hold that is ASKING ends without having been entered. If anything of it may be at the
+ * server, the watchdog withdraws or releases it. Consumes the caller's reference. */
 static void abandon(struct rlk_hold *hold, const struct rlk_wish *wish, int64_t now)
 {
     rlk_hold_ask_end_locked(hold);
@@ -284,11 +136,13 @@ static enum verdict judge(struct rlk_hold *hold, const struct rlk_wish *wish,
     hold->flags = answer->flags;
     switch (answer->fate.what) {
     case RLK_HELD:
-        rlk_hold_held_locked(hold, answer->sent, answer->fate.remaining_ms, answer->fate.token);
+        rlk_hold_held_locked(hold, answer->sent, answer->fate.remaining_ms,
+                             answer->fate.token);
         return TAKEN;
     case RLK_QUEUED:
         rlk_hold_queued_locked(hold, answer->fate.ticket, answer->sent);
-        rlk_lock_answered_locked(hold->lock, answer->sent, answer->pttl_ms, answer->flags);
+        rlk_lock_answered_locked(hold->lock, answer->sent, answer->pttl_ms,
+                                 answer->flags);
         return QUEUED;
     case RLK_BUSY:
         return TAKEN_BY_OTHERS;
@@ -322,7 +176,7 @@ static int try_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
     for (;;) {
         struct rlk_answer answer;
         rlk_registry_unlock(reg);
-        send_acquire(wish, hold, true, until, &answer);
+        rlk_trip_acquire(wish->client, hold, true, until, &answer);
         rlk_registry_lock(reg);
         now = rlk_now_boot();
         enum verdict v = judge(hold, wish, &answer);
@@ -359,8 +213,9 @@ struct ask {
     int backoff_ms, late;
 };
 
-/* The asker's part ends with `rc` and its id is not needed any more: passes it on, or withdraws it. May
- * find that the lock is ours after all, and returns 0 then. Consumes the hold's reference. */
+/* The asker's part ends with `rc` and its id is not needed any more: passes it on, or
+ * withdraws it. May find that the lock is ours after all, and returns 0 then. Consumes
+ * the hold's reference. */
 static int give_up(struct ask *ask, int rc)
 {
     const struct rlk_wish *wish = ask->wish;
@@ -375,7 +230,7 @@ static int give_up(struct ask *ask, int rc)
         struct rlk_waiter *next =
             RLK_CONTAINER_OF(rlk_list_first(&lock->waiters), struct rlk_waiter, link);
         if (next->letter == hold->id.letter && next->grant_ms == hold->id.grant_ms) {
-            hold->asker = NULL; /* facts are kept in it until the next one looks */
+            hold->asker = NULL;        /* facts are kept in it until the next one looks */
             rlk_hold_put_locked(hold); /* lock->asks keeps it */
             rlk_lock_promote_locked(lock);
             return rc;
@@ -386,18 +241,18 @@ static int give_up(struct ask *ask, int rc)
         rlk_lock_promote_locked(lock);
         return rc;
     }
-    /* From here on the id is dead, unless the cancel finds that it is ours (T7, T8). It stays
-     * among the asks until then, so that a grant which is read meanwhile is not taken for one
-     * that nobody knows, and released behind our back. */
+    /* From here on the id is dead, unless the cancel finds that it is ours (T7, T8). It
+     * stays among the asks until then, so that a grant which is read meanwhile is not
+     * taken for one that nobody knows, and released behind our back. */
     hold->state = RLK_HOLD_GOING;
     hold->asker = NULL;
     rlk_lock_promote_locked(lock);
     RLK_COUNT(wish->client->counters.cancels);
     struct rlk_answer answer;
     rlk_registry_unlock(reg);
-    send_cancel(wish->client, hold, now + CANCEL_MS * RLK_NS_PER_MS, &answer);
+    rlk_trip_cancel(wish->client, hold, now + CANCEL_MS * RLK_NS_PER_MS, &answer);
     if (answer.outcome == RLK_DONE && answer.more != 0)
-        go_on(wish->client, lock, answer.more, now + CANCEL_MS * RLK_NS_PER_MS);
+        rlk_trip_go_on(wish->client, lock, answer.more, now + CANCEL_MS * RLK_NS_PER_MS);
     rlk_registry_lock(reg);
     now = rlk_now_boot();
     hold->state = RLK_HOLD_ASKING;
@@ -407,7 +262,8 @@ static int give_up(struct ask *ask, int rc)
         return rc;
     }
     if (answer.outcome == RLK_DONE && answer.fate.what == RLK_YOURS) {
-        rlk_hold_held_locked(hold, answer.sent, answer.fate.remaining_ms, answer.fate.token);
+        rlk_hold_held_locked(hold, answer.sent, answer.fate.remaining_ms,
+                             answer.fate.token);
         /* a fixed lease would have to be confirmed, for which there is no time left */
         if (now < hold->end && !wish->fixed) {
             take(hold, wish, now);
@@ -419,8 +275,8 @@ static int give_up(struct ask *ask, int rc)
     return rc;
 }
 
-/* Held at the server until hold->end. Enters, after confirming a fixed lease that was granted with
- * a shorter TTL. False: it was lost meanwhile, ask again. */
+/* Held at the server until hold->end. Enters, after confirming a fixed lease that was
+ * granted with a shorter TTL. False: it was lost meanwhile, ask again. */
 static bool enter_granted(struct ask *ask)
 {
     const struct rlk_wish *wish = ask->wish;
@@ -430,9 +286,10 @@ static bool enter_granted(struct ask *ask)
 
     if (now < hold->end && wish->fixed && hold->granted_short) {
         struct rlk_answer answer;
-        int64_t until = min_time(hold->end, now + rlk_client_command_timeout(wish->client));
+        int64_t until =
+            min_time(hold->end, now + rlk_client_command_timeout(wish->client));
         rlk_registry_unlock(reg);
-        send_renew(wish->client, hold, wish->lease_ms, until, &answer);
+        rlk_trip_renew(wish->client, hold, wish->lease_ms, until, &answer);
         rlk_registry_lock(reg);
         if (answer.outcome != RLK_DONE)
             return false;
@@ -455,7 +312,8 @@ static bool enter_granted(struct ask *ask)
     return true;
 }
 
-/* Sends acquire until it is queued, held or refused. Returns a code to give up with, or 0. */
+/* Sends acquire until it is queued, held or refused. Returns a code to give up with, or
+ * 0. */
 static int ask_server(struct ask *ask)
 {
     const struct rlk_wish *wish = ask->wish;
@@ -466,7 +324,7 @@ static int ask_server(struct ask *ask)
 
     int64_t until = attempt_until(wish, now);
     rlk_registry_unlock(reg);
-    send_acquire(wish, ask->hold, interrupted, until, &answer);
+    rlk_trip_acquire(wish->client, ask->hold, interrupted, until, &answer);
     rlk_registry_lock(reg);
     now = rlk_now_boot();
     enum verdict v = judge(ask->hold, wish, &answer);
@@ -477,8 +335,9 @@ static int ask_server(struct ask *ask)
         return v == TAKEN_BY_OTHERS ? ECANCELED : 0;
     }
     if (v == FAILED)
-        return answer.code != 0 ? answer.code
-                                : rlk_error_set(EPROTO, "an answer out of place to acquire");
+        return answer.code != 0
+                   ? answer.code
+                   : rlk_error_set(EPROTO, "an answer out of place to acquire");
     if (v == AGAIN_AT_ONCE && ++ask->late <= LATE_TRIES_MAX)
         return 0;
     if (v == AGAIN) {
@@ -511,7 +370,8 @@ static int ask_and_wait(const struct rlk_wish *wish, struct rlk_lock *lock,
     struct ask ask = { .wish = wish, .lock = lock, .waiter = waiter };
     struct rlk_hold *hold = rlk_lock_ask_locked(lock); /* an earlier asker's, or NULL */
 
-    if (hold && hold->id.letter == waiter->letter && hold->id.grant_ms == waiter->grant_ms) {
+    if (hold && hold->id.letter == waiter->letter &&
+        hold->id.grant_ms == waiter->grant_ms) {
         rlk_hold_ref_locked(hold);
     } else {
         withdraw(lock, wish);
@@ -555,9 +415,9 @@ static int ask_and_wait(const struct rlk_wish *wish, struct rlk_lock *lock,
 static int wait_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
 {
     struct rlk_registry *reg = &wish->client->registry;
-    struct rlk_waiter waiter = {
-        .thread = wish->thread, .letter = letter(wish), .grant_ms = grant_ms(wish)
-    };
+    struct rlk_waiter waiter = { .thread = wish->thread,
+                                 .letter = letter(wish),
+                                 .grant_ms = grant_ms(wish) };
     int rc = 0;
 
     rlk_list_append(&lock->waiters, &waiter.link);
@@ -598,7 +458,8 @@ int rlk_acquire(const struct rlk_wish *wish)
     int rc;
 
     rlk_registry_lock(reg);
-    struct rlk_lock *lock = rlk_lock_get_locked(reg, wish->kind, wish->name, wish->name_len);
+    struct rlk_lock *lock =
+        rlk_lock_get_locked(reg, wish->kind, wish->name, wish->name_len);
     if (lock) {
         rc = wish->try_once ? try_lock(wish, lock) : wait_lock(wish, lock);
         rlk_lock_put_locked(lock);
@@ -613,132 +474,7 @@ int rlk_acquire(const struct rlk_wish *wish)
     return rc;
 }
 
-/* ---- giving back */
-
-bool rlk_hold_check(struct rlk_hold *hold, int64_t now)
-{
-    if (__builtin_expect(hold->state == RLK_HOLD_INSIDE && now < hold->end, 1))
-        return false;
-    struct rlk_registry *reg = hold->lock->registry;
-    rlk_registry_lock(reg);
-    if (hold->state == RLK_HOLD_INSIDE && now >= hold->end)
-        rlk_hold_lose_locked(hold, "the lease ended", now);
-    bool lost = hold->state == RLK_HOLD_LOST;
-    rlk_registry_unlock(reg);
-    return lost;
-}
-
-void rlk_drain(struct rlk_hold *hold)
-{
-    struct rlk_registry *reg = hold->lock->registry;
-
-    /* the client may have been closed meanwhile: its threads are not to be woken */
-    rlk_mutex_lock(&reg->mu);
-    rlk_list_remove(&hold->thread_link);
-    rlk_hold_put_locked(hold);
-    rlk_mutex_unlock(&reg->mu);
-    rlk_client_release(RLK_CLIENT_OF(reg));
-}
-
-/* The release's last word. */
-static int judge_release(struct rlk_hold *hold, const struct rlk_answer *answer)
-{
-    if (answer->outcome == RLK_REFUSED)
-        return answer->code;
-    if (answer->outcome != RLK_DONE || answer->fate.what == RLK_RELEASED)
-        return 0;
-    /* not ours: after a try of unknown outcome it is that try which is seen (T9) */
-    return hold->release_unknown
-               ? 0
-               : rlk_error_set(ESTALE, "the server says that the lock was not ours any more");
-}
-
-int rlk_release(struct rlk_hold *hold, int64_t now)
-{
-    struct rlk_lock *lock = hold->lock;
-    struct rlk_registry *reg = lock->registry;
-    struct rlock_client *client = RLK_CLIENT_OF(reg);
-    struct rlk_answer answer;
-    int64_t until = now + rlk_client_command_timeout(client);
-
-    rlk_registry_lock(reg);
-    if (hold->state != RLK_HOLD_INSIDE) { /* lost since the caller looked */
-        rlk_registry_unlock(reg);
-        rlk_drain(hold);
-        return ESTALE;
-    }
-    bool mark = hold->unknown;
-    rlk_hold_leave_locked(hold);
-    lock->releasing = true;
-    lock->refs++;
-    rlk_registry_unlock(reg);
-
-    /* a connection that was closed while idle is worth one more try at once; what else is
-     * wrong is the watchdog's */
-    for (int tries = 0; tries < RELEASE_TRIES; tries++) {
-        send_release(client, hold, mark || hold->release_unknown, until, &answer);
-        if (answer.outcome == RLK_UNKNOWN)
-            hold->release_unknown = true;
-        if (answer.outcome == RLK_DONE || answer.outcome == RLK_REFUSED)
-            break;
-    }
-    if (answer.outcome == RLK_DONE && answer.more != 0)
-        go_on(client, lock, answer.more, until);
-    int rc = judge_release(hold, &answer);
-
-    rlk_registry_lock(reg);
-    RLK_COUNT(client->counters.releases);
-    if (rc == ESTALE)
-        RLK_COUNT(client->counters.losses);
-    lock->releasing = false;
-    rlk_lock_promote_locked(lock);
-    if (answer.outcome == RLK_DONE || answer.outcome == RLK_REFUSED)
-        rlk_hold_put_locked(hold);
-    else
-        rlk_hold_background_locked(hold, rlk_now_boot(), hold->end);
-    rlk_lock_put_locked(lock);
-    rlk_registry_unlock(reg);
-    if (rc == 0)
-        rlk_error_clear();
-    return rc;
-}
-
-/* ---- the rest */
-
-int rlk_extend(struct rlk_hold *hold, long lease_ms, bool fixed)
-{
-    struct rlk_registry *reg = hold->lock->registry;
-    struct rlock_client *client = RLK_CLIENT_OF(reg);
-    struct rlk_answer answer;
-    int64_t now = rlk_now_boot();
-    int64_t until = min_time(hold->end, now + rlk_client_command_timeout(client));
-    int rc = 0;
-
-    send_renew(client, hold, lease_ms, until, &answer);
-    rlk_registry_lock(reg);
-    now = rlk_now_boot();
-    if (hold->state == RLK_HOLD_INSIDE && now >= hold->end)
-        rlk_hold_lose_locked(hold, "the lease ended", now);
-    else if (hold->state == RLK_HOLD_INSIDE && answer.outcome == RLK_DONE &&
-             answer.fate.what != RLK_HELD)
-        rlk_hold_lose_locked(hold, "the server says that it is not ours any more", now);
-    if (hold->state != RLK_HOLD_INSIDE) {
-        rc = ESTALE;
-    } else if (answer.outcome != RLK_DONE) {
-        rc = answer.code;
-    } else {
-        hold->lease_ms = lease_ms;
-        hold->fixed = fixed;
-        /* a shorter lease lowers D only: the server's end comes by the release at D (T4) */
-        hold->end = INT64_MIN;
-        rlk_hold_confirm_locked(hold, answer.sent, lease_ms);
-        rlk_hold_schedule_locked(hold);
-    }
-    rlk_registry_unlock(reg);
-    if (rc == ESTALE)
-        rlk_error_set(rc, "the lease was lost before this call");
-    return rc;
-}
+/* ---- waiting for nothing */
 
 int rlk_wait_in_vain(struct rlock_client *client, struct rlk_thread *thread,
                      const struct rlk_deadline *deadline)

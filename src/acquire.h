@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Taking and giving back, for all lock types: the one wait loop. Runs on the caller's thread. */
+/* Taking and giving back, for all lock types: the one wait loop. Runs on the caller's
+ * thread. */
 #ifndef RLK_ACQUIRE_H
 #define RLK_ACQUIRE_H
 
@@ -21,17 +22,17 @@ struct rlk_wish {
 };
 
 /*
- * Takes the lock for the calling thread, which does not hold it. 0, EBUSY (try_once), ETIMEDOUT,
- * ENOTCONN, ECANCELED, EACCES, EPROTO, ENOMEM, or what opening a connection gives.
- * Blocks: until the deadline and 100 ms for the cancel (L7). Locks: takes the registry's mu.
+ * Takes the lock for the calling thread, which does not hold it. 0, EBUSY (try_once),
+ * ETIMEDOUT, ENOTCONN, ECANCELED, EACCES, EPROTO, ENOMEM, or what opening a connection
+ * gives. Blocks: until the deadline and 100 ms for the cancel (L7). Locks: takes the
+ * registry's mu.
  */
 int rlk_acquire(const struct rlk_wish *wish);
 
 /*
- * Gives up the outermost level of a hold that is INSIDE. 0: exclusion was unbroken until `now`; ESTALE:
- * it was lost; EACCES, EPROTO: unbroken, but the server refused the release. In every case the thread
- * holds it no more.
- * Blocks: up to the command timeout.
+ * Gives up the outermost level of a hold that is INSIDE. 0: exclusion was unbroken until
+ * `now`; ESTALE: it was lost; EACCES, EPROTO: unbroken, but the server refused the
+ * release. In every case the thread holds it no more. Blocks: up to the command timeout.
  */
 int rlk_release(struct rlk_hold *hold, int64_t now);
 
@@ -41,16 +42,12 @@ void rlk_drain(struct rlk_hold *hold);
 /* If the hold's time is over, makes it LOST. Whether it is lost. */
 bool rlk_hold_check(struct rlk_hold *hold, int64_t now);
 
-/* A new lease of `lease_ms` from now, fixed or renewed. 0, ESTALE, ENOTCONN (unchanged), EACCES, EPROTO. */
+/* A new lease of `lease_ms` from now, fixed or renewed. 0, ESTALE, ENOTCONN (unchanged),
+ * EACCES, EPROTO. */
 int rlk_extend(struct rlk_hold *hold, long lease_ms, bool fixed);
 
 /* Sleeps until `deadline` or an interrupt: ETIMEDOUT, ECANCELED. */
 int rlk_wait_in_vain(struct rlock_client *client, struct rlk_thread *thread,
                      const struct rlk_deadline *deadline);
-
-/* A round trip of another command or script on a connection of the pool, tried again on a new
- * connection while that is harmless, until `until`. The request must be idempotent. */
-void rlk_ask_server(struct rlock_client *client, const struct rlk_request *req, int64_t until,
-                    struct rlk_answer *ret_answer, struct rlk_reply **ret_raw);
 
 #endif

@@ -1,430 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looking at locks from outside, and taking them away: rlock_inspect, _force_unlock, _list, _waitfree.
- * Thread: any. Blocks: network, up to the command timeout for each request. */
-#include "acquire.h"
+/* Interfering with locks from outside: rlock_force_unlock, and waiting for a lock that is
+ * not wanted, rlock_waitfree. Thread: any. Blocks: network. */
+#include "inspect.h"
+
 #include "call.h"
+#include "trip.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-enum { PAGE = 500, /* waiters told by one request */ SCAN_COUNT = 200 };
-
-/* ---- what CLIENT LIST says about who is who */
-
-/* Points at "host:pid:program" of the client `uuid` in the text; NULL when it is not there. */
-static const char *find_client(const char *list, const char *uuid, size_t uuid_len,
-                               size_t *ret_len)
-{
-    char key[sizeof(" name=rlock:") + RLK_UUID_LEN + 1];
-
-    if (!list || uuid_len != RLK_UUID_LEN)
-        return NULL;
-    snprintf(key, sizeof(key), " name=rlock:%.*s:", (int)uuid_len, uuid);
-    const char *at = strstr(list, key);
-    if (!at)
-        return NULL;
-    at += strlen(key);
-    *ret_len = strcspn(at, " \n");
-    return at;
-}
-
-/* The text of CLIENT LIST, or NULL where the ACL refuses it. */
-static char *client_list(struct rlock_client *client, int64_t until)
-{
-    static const char *const argv[] = { "CLIENT", "LIST" };
-    static const size_t len[] = { 6, 4 };
-    struct rlk_conn *conn;
-    struct rlk_reply *reply = NULL;
-    struct rlk_answer answer;
-    char *copy = NULL;
-    size_t size;
-
-    if (rlk_pool_get(client->pool, until, &conn) != 0)
-        return NULL;
-    rlk_command_call(conn, 2, argv, len, until, &answer, &reply);
-    rlk_pool_put(client->pool, conn);
-    if (reply && rlk_reply_type(reply) == RLK_REPLY_STRING)
-        copy = strdup(rlk_reply_string(reply, &size));
-    rlk_reply_free(reply);
-    rlk_error_clear();
-    return copy;
-}
-
-/* ---- building an rlock_info_t */
-
-struct parties {
-    rlock_party_t *list;
-    size_t count, size;
-};
-
-struct box {
-    rlock_info_t info; /* first: rlock_info_free gets its address */
-    struct parties holders, waiters;
-};
-
-static void free_parties(struct parties *p)
-{
-    for (size_t i = 0; i < p->count; i++) {
-        free((char *)(uintptr_t)p->list[i].owner);
-        free((char *)(uintptr_t)p->list[i].client);
-    }
-    free(p->list);
-}
-
-static void free_box(struct box *box)
-{
-    if (!box)
-        return;
-    free_parties(&box->holders);
-    free_parties(&box->waiters);
-    free((char *)(uintptr_t)box->info.name);
-    free(box);
-}
-
-static int add_party(struct parties *p, const char *clients, const char *owner, size_t owner_len,
-                     rlock_mode_t mode, int64_t since_ms, int64_t left_ms)
-{
-    if (p->count == p->size) {
-        size_t size = p->size ? 2 * p->size : 8;
-        rlock_party_t *bigger = realloc(p->list, size * sizeof(*bigger));
-        if (!bigger)
-            return ENOMEM;
-        p->list = bigger;
-        p->size = size;
-    }
-    const char *colon = memchr(owner, ':', owner_len);
-    size_t client_len = 0;
-    const char *client =
-        colon ? find_client(clients, owner, (size_t)(colon - owner), &client_len) : NULL;
-    rlock_party_t *party = &p->list[p->count];
-    party->owner = strndup(owner, owner_len);
-    party->client = client ? strndup(client, client_len) : strdup("");
-    party->mode = mode;
-    party->since_ms = (long)since_ms;
-    party->lease_left_ms = (long)(left_ms > 0 ? left_ms : 0);
-    p->count++; /* free_parties takes what is there */
-    return party->owner && party->client ? 0 : ENOMEM;
-}
-
-static int64_t to_int(const char *text)
-{
-    return strtoll(text, NULL, 10);
-}
-
-static const char *text_at(const struct rlk_reply *array, size_t i, size_t *ret_len)
-{
-    const struct rlk_reply *r = rlk_reply_at(array, i);
-    if (!r || rlk_reply_type(r) != RLK_REPLY_STRING)
-        return NULL;
-    return rlk_reply_string(r, ret_len);
-}
-
-static bool is(const char *text, size_t len, const char *word)
-{
-    return len == strlen(word) && memcmp(text, word, len) == 0;
-}
-
-/* The fields of N that are no holder. */
-struct head {
-    bool mode_seen;
-    rlock_type_t type;
-    rlock_mode_t mode;
-    int64_t since_us;
-    uint64_t token;
-};
-
-static void read_head(const struct rlk_reply *fields, struct head *head)
-{
-    size_t field_len, value_len;
-
-    *head = (struct head){ .type = RLOCK_TYPE_REDISSON };
-    for (size_t i = 0; i + 1 < rlk_reply_count(fields); i += 2) {
-        const char *field = text_at(fields, i, &field_len);
-        const char *value = text_at(fields, i + 1, &value_len);
-        if (!field || !value)
-            continue;
-        if (is(field, field_len, "since")) {
-            head->since_us = to_int(value);
-        } else if (is(field, field_len, "token")) {
-            head->token = strtoull(value, NULL, 10);
-        } else if (is(field, field_len, "mode")) {
-            head->mode_seen = true;
-            head->type = is(value, value_len, "rlock:mutex")   ? RLOCK_TYPE_MUTEX
-                         : is(value, value_len, "rlock:fair")  ? RLOCK_TYPE_FAIR
-                         : is(value, value_len, "rlock:write") ||
-                                 is(value, value_len, "rlock:read")
-                             ? RLOCK_TYPE_RWLOCK
-                             : RLOCK_TYPE_REDISSON;
-            if (is(value, value_len, "rlock:read") || is(value, value_len, "read"))
-                head->mode = RLOCK_MODE_READ;
-        }
-    }
-}
-
-/* Whether a field of N stands for a holder: an id with an integer count. */
-static bool is_holder(const char *field, size_t len, const char *value, size_t value_len)
-{
-    return memchr(field, ':', len) && value_len > 0 &&
-           strspn(value, "0123456789") == value_len;
-}
-
-static int read_holders(struct box *box, const struct rlk_reply *reply, const char *clients)
-{
-    const struct rlk_reply *fields = rlk_reply_at(reply, 2), *readers = rlk_reply_at(reply, 3);
-    int64_t now_us = rlk_reply_integer(rlk_reply_at(reply, 0));
-    int64_t pttl = rlk_reply_integer(rlk_reply_at(reply, 1));
-    struct head head;
-    size_t len, value_len;
-    int rc = 0;
-
-    read_head(fields, &head);
-    int64_t since_ms = head.since_us > 0 ? (now_us - head.since_us) / 1000 : -1;
-    for (size_t i = 0; rc == 0 && i + 1 < rlk_reply_count(fields); i += 2) {
-        const char *field = text_at(fields, i, &len);
-        const char *value = text_at(fields, i + 1, &value_len);
-        if (field && value && is_holder(field, len, value, value_len))
-            rc = add_party(&box->holders, clients, field, len, head.mode, since_ms, pttl);
-    }
-    for (size_t i = 0; rc == 0 && i + 1 < rlk_reply_count(readers); i += 2) {
-        const char *id = text_at(readers, i, &len);
-        const char *end = text_at(readers, i + 1, &value_len);
-        if (id && end && to_int(end) >= now_us / 1000)
-            rc = add_party(&box->holders, clients, id, len, RLOCK_MODE_READ, since_ms,
-                           to_int(end) - now_us / 1000);
-    }
-    if (rc == 0 && rlk_reply_count(fields) > 0 && box->holders.count == 0 && !head.mode_seen)
-        return rlk_error_set(EPROTO, "the key holds a hash that is no lock");
-    if (box->holders.count > 0) {
-        box->info.type = head.type;
-        box->info.token = head.token;
-    }
-    return rc;
-}
-
-/* One page of waiters: exclusive ones (which 4) and readers (5), with their "alive until". */
-static int read_waiters(struct box *box, const struct rlk_reply *reply, const char *clients,
-                        int64_t cursors[2], bool *ret_more)
-{
-    int64_t now_us = rlk_reply_integer(rlk_reply_at(reply, 0));
-    const struct rlk_reply *alive = rlk_reply_at(reply, 6);
-    size_t n = 0, len, unused;
-    int rc = 0;
-
-    *ret_more = false;
-    for (size_t which = 4; which <= 5; which++) {
-        const struct rlk_reply *queue = rlk_reply_at(reply, which);
-        size_t count = rlk_reply_count(queue);
-        for (size_t i = 0; rc == 0 && i + 1 < count; i += 2, n++) {
-            const char *id = text_at(queue, i, &len);
-            const char *ticket = text_at(queue, i + 1, &unused);
-            const char *until = text_at(alive, n, &unused);
-            if (!id || !ticket || !until)
-                return EPROTO;
-            cursors[which - 4] = to_int(ticket);
-            if (id[0] == '~') /* the bar of a reading, no waiter */
-                continue;
-            rc = add_party(&box->waiters, clients, id, len,
-                           which == 5 ? RLOCK_MODE_READ : RLOCK_MODE_EXCLUSIVE,
-                           (now_us - to_int(ticket)) / 1000, to_int(until) - now_us / 1000);
-        }
-        if (count >= 2 * (size_t)PAGE)
-            *ret_more = true;
-    }
-    return rc;
-}
-
-/* Readers and writers each came in order; together by how long they have waited. */
-static int by_age(const void *a, const void *b)
-{
-    const rlock_party_t *x = a, *y = b;
-    return x->since_ms > y->since_ms ? -1 : x->since_ms < y->since_ms;
-}
-
-static rlock_type_t type_of_waiter(const rlock_party_t *waiter)
-{
-    const char *last = strrchr(waiter->owner, ':');
-    switch (last ? last[1] | 0x20 : 0) {
-    case 'm':
-        return RLOCK_TYPE_MUTEX;
-    case 'f':
-        return RLOCK_TYPE_FAIR;
-    case 'r':
-    case 'w':
-        return RLOCK_TYPE_RWLOCK;
-    default:
-        return RLOCK_TYPE_UNKNOWN;
-    }
-}
-
-static bool shape_ok(const struct rlk_reply *reply)
-{
-    if (rlk_reply_type(reply) != RLK_REPLY_ARRAY || rlk_reply_count(reply) != 7)
-        return false;
-    for (size_t i = 0; i < 7; i++)
-        if (rlk_reply_type(rlk_reply_at(reply, i)) !=
-            (i < 2 ? RLK_REPLY_INTEGER : RLK_REPLY_ARRAY))
-            return false;
-    return true;
-}
-
-static int ask_page(struct rlock_client *client, const char *name, size_t name_len,
-                    const int64_t cursors[2], int64_t until, struct rlk_reply **ret_reply)
-{
-    struct rlk_request req RLK_UNINITIALIZED;
-    struct rlk_answer answer;
-
-    rlk_request_init(&req, RLK_LOCK_INSPECT, name, name_len);
-    rlk_request_add_int(&req, PAGE);
-    rlk_request_add_int(&req, cursors[0]);
-    rlk_request_add_int(&req, cursors[1]);
-    *ret_reply = NULL;
-    rlk_ask_server(client, &req, until, &answer, ret_reply);
-    if (answer.outcome != RLK_DONE)
-        return answer.code;
-    if (shape_ok(*ret_reply))
-        return 0;
-    rlk_reply_free(*ret_reply);
-    return rlk_error_set(EPROTO, "the answer is none of a lock script");
-}
-
-/* Holders and the first page of waiters are of one moment, further pages later. */
-static int inspect(struct rlock_client *client, const char *name, const char *clients,
-                   int64_t until, struct box **ret_box)
-{
-    size_t name_len = strlen(name);
-    int64_t cursors[2] = { 0, 0 };
-    struct box *box = calloc(1, sizeof(*box));
-    bool more = true;
-    int rc = 0;
-
-    if (!box)
-        return ENOMEM;
-    box->info.name = strdup(name);
-    if (!box->info.name)
-        rc = ENOMEM;
-    for (bool first = true; rc == 0 && more; first = false) {
-        struct rlk_reply *reply;
-        rc = ask_page(client, name, name_len, cursors, until, &reply);
-        if (rc != 0)
-            break;
-        if (first)
-            rc = read_holders(box, reply, clients);
-        if (rc == 0)
-            rc = read_waiters(box, reply, clients, cursors, &more);
-        rlk_reply_free(reply);
-    }
-    if (rc == 0 && box->holders.count == 0 && box->waiters.count == 0)
-        rc = ENOENT;
-    if (rc != 0) {
-        free_box(box);
-        return rc;
-    }
-    if (cursors[1] != 0)
-        qsort(box->waiters.list, box->waiters.count, sizeof(rlock_party_t), by_age);
-    if (box->holders.count == 0)
-        box->info.type = type_of_waiter(&box->waiters.list[0]);
-    box->info.holder_count = box->holders.count;
-    box->info.holders = box->holders.list;
-    box->info.waiter_count = box->waiters.count;
-    box->info.waiters = box->waiters.list;
-    *ret_box = box;
-    return 0;
-}
-
-/* ---- rlock_inspect */
-
-static int check_name(const char *name)
-{
-    return name ? rlk_name_check(name, strnlen(name, RLOCK_NAME_MAX + 1)) : EINVAL;
-}
-
-static int64_t timeout_of(const struct rlock_client *client)
-{
-    return rlk_now_boot() + rlk_client_command_timeout(client);
-}
-
-int rlock_inspect(rlock_client_t *client, const char *name, rlock_info_t **ret_info)
-{
-    struct rlk_call call = rlk_call_enter();
-    struct rlock_client *used;
-    struct box *box = NULL;
-    int rc = ret_info ? check_name(name) : EINVAL;
-
-    if (rc == 0)
-        rc = rlk_client_get_pointer(client, &used);
-    if (rc == 0) {
-        int64_t until = timeout_of(used);
-        /* first a look without names: most locks are free */
-        rc = inspect(used, name, NULL, until, &box);
-        if (rc == 0) {
-            char *clients = client_list(used, until);
-            struct box *named = NULL;
-            if (clients && inspect(used, name, clients, until, &named) == 0) {
-                free_box(box);
-                box = named;
-            }
-            free(clients);
-            rlk_error_clear();
-            *ret_info = &box->info;
-        }
-        rlk_client_put(used);
-    }
-    return rlk_call_leave(call, rc);
-}
-
-void rlock_info_free(rlock_info_t *info)
-{
-    struct rlk_call call = rlk_call_enter();
-    if (info)
-        free_box(RLK_CONTAINER_OF(info, struct box, info));
-    rlk_call_leave(call, 0);
-}
 
 /* ---- rlock_force_unlock */
-
-/* Who holds it now: the field, and its "since". ENOENT when nobody does. */
-static int read_victim(struct rlock_client *client, const char *name, int64_t until,
-                       char **ret_holder, char **ret_since)
-{
-    static const int64_t cursors[2] = { 0, 0 };
-    struct rlk_reply *reply;
-    size_t len, value_len;
-    int rc = ask_page(client, name, strlen(name), cursors, until, &reply);
-
-    if (rc != 0)
-        return rc;
-    const struct rlk_reply *fields = rlk_reply_at(reply, 2);
-    *ret_holder = NULL;
-    *ret_since = NULL;
-    for (size_t i = 0; i + 1 < rlk_reply_count(fields); i += 2) {
-        const char *field = text_at(fields, i, &len);
-        const char *value = text_at(fields, i + 1, &value_len);
-        if (!field || !value)
-            continue;
-        if (is(field, len, "since") && !*ret_since)
-            *ret_since = strndup(value, value_len);
-        else if (is_holder(field, len, value, value_len) && !*ret_holder)
-            *ret_holder = strndup(field, len);
-    }
-    rc = *ret_holder                      ? 0
-         : rlk_reply_count(fields) > 0 ? rlk_error_set(EPROTO, "the key holds no lock of ours")
-                                          : ENOENT;
-    rlk_reply_free(reply);
-    if (rc == 0 && !*ret_since)
-        *ret_since = strdup("");
-    if (rc == 0 && !*ret_since)
-        rc = ENOMEM;
-    return rc;
-}
 
 static int force(struct rlock_client *client, const char *name)
 {
     char *holder = NULL, *since = NULL;
     struct rlk_request req RLK_UNINITIALIZED;
     struct rlk_answer answer;
-    int64_t until = timeout_of(client);
-    int rc = read_victim(client, name, until, &holder, &since);
+    int64_t until = rlk_inspect_until(client);
+    int rc = rlk_inspect_victim(client, name, until, &holder, &since);
 
     if (rc == 0 && (strlen(holder) > RLOCK_NAME_MAX || strlen(since) > RLOCK_NAME_MAX))
         rc = rlk_error_set(EPROTO, "the key holds no lock of ours");
@@ -434,7 +26,7 @@ static int force(struct rlock_client *client, const char *name)
         rlk_request_add(&req, holder, strlen(holder));
         rlk_request_add(&req, since, strlen(since));
         rlk_request_add_channel(&req, name, strlen(name));
-        rlk_ask_server(client, &req, until, &answer, NULL);
+        rlk_trip_request(client, &req, until, &answer, NULL);
         rc = answer.outcome == RLK_DONE ? 0 : answer.code;
     }
     free(holder);
@@ -446,99 +38,12 @@ int rlock_force_unlock(rlock_client_t *client, const char *name)
 {
     struct rlk_call call = rlk_call_enter();
     struct rlock_client *used;
-    int rc = check_name(name);
+    int rc = rlk_inspect_check_name(name);
 
     if (rc == 0)
         rc = rlk_client_get_pointer(client, &used);
     if (rc == 0) {
         rc = force(used, name);
-        rlk_client_put(used);
-    }
-    return rlk_call_leave(call, rc);
-}
-
-/* ---- rlock_list */
-
-static int scan(struct rlock_client *client, char cursor[32], const char *pattern,
-                struct rlk_reply **ret_reply)
-{
-    char count[16];
-    const char *argv[] = { "SCAN", cursor, "MATCH", pattern, "COUNT", count, "TYPE", "hash" };
-    size_t len[8];
-    struct rlk_answer answer;
-    struct rlk_conn *conn;
-    int64_t until = timeout_of(client);
-
-    snprintf(count, sizeof(count), "%d", SCAN_COUNT);
-    for (int i = 0; i < 8; i++)
-        len[i] = strlen(argv[i]);
-    int rc = rlk_pool_get(client->pool, until, &conn);
-    if (rc != 0)
-        return rc;
-    *ret_reply = NULL;
-    rlk_command_call(conn, 8, argv, len, until, &answer, ret_reply);
-    rlk_pool_put(client->pool, conn);
-    if (answer.outcome != RLK_DONE)
-        return answer.code;
-    size_t cursor_len = 0;
-    const char *next = rlk_reply_type(*ret_reply) == RLK_REPLY_ARRAY &&
-                               rlk_reply_count(*ret_reply) == 2
-                           ? text_at(*ret_reply, 0, &cursor_len)
-                           : NULL;
-    if (!next || cursor_len >= 32) {
-        rlk_reply_free(*ret_reply);
-        return rlk_error_set(EPROTO, "an answer out of place to SCAN");
-    }
-    memcpy(cursor, next, cursor_len + 1);
-    return 0;
-}
-
-static int list(struct rlock_client *client, const char *pattern,
-                int (*each)(const rlock_info_t *info, void *arg), void *arg)
-{
-    char cursor[32] = "0";
-    char *clients = client_list(client, timeout_of(client));
-    int rc = 0;
-
-    do {
-        struct rlk_reply *reply;
-        rc = scan(client, cursor, pattern, &reply);
-        if (rc != 0)
-            break;
-        const struct rlk_reply *keys = rlk_reply_at(reply, 1);
-        for (size_t i = 0; rc == 0 && i < rlk_reply_count(keys); i++) {
-            size_t len;
-            struct box *box;
-            const char *name = text_at(keys, i, &len);
-            if (!name || strlen(name) != len || rlk_name_check(name, len) != 0)
-                continue;
-            int one = inspect(client, name, clients, timeout_of(client), &box);
-            if (one == ENOENT || one == EPROTO)
-                continue; /* gone since, or no lock */
-            rc = one;
-            if (rc == 0) {
-                if (box->info.holder_count > 0)
-                    rc = each(&box->info, arg);
-                free_box(box);
-            }
-        }
-        rlk_reply_free(reply);
-    } while (rc == 0 && strcmp(cursor, "0") != 0);
-    free(clients);
-    if (rc == 0)
-        rlk_error_clear();
-    return rc;
-}
-
-int rlock_list(rlock_client_t *client, const char *pattern,
-               int (*each)(const rlock_info_t *info, void *arg), void *arg)
-{
-    struct rlk_call call = rlk_call_enter();
-    struct rlock_client *used;
-    int rc = each ? rlk_client_get_pointer(client, &used) : EINVAL;
-
-    if (rc == 0) {
-        rc = list(used, pattern ? pattern : "*", each, arg);
         rlk_client_put(used);
     }
     return rlk_call_leave(call, rc);
@@ -554,12 +59,13 @@ static int look(struct rlock_client *client, const char *name, int64_t until,
     struct rlk_answer answer;
     struct rlk_reply *reply = NULL;
 
-    /* a refresh that names nobody: it hands over what came free by expiry, and tells the TTL */
+    /* a refresh that names nobody: it hands over what came free by expiry, and tells the
+     * TTL */
     rlk_request_init(&req, rlk_kinds[RLK_KIND_WATCH].refresh, name, strlen(name));
     rlk_request_add(&req, client->uuid, RLK_UUID_LEN);
     rlk_request_add_int(&req, client->config.presence_ms);
     rlk_request_add_int(&req, 0);
-    rlk_ask_server(client, &req, until, &answer, &reply);
+    rlk_trip_request(client, &req, until, &answer, &reply);
     if (answer.outcome != RLK_DONE)
         return answer.code;
     const struct rlk_reply *pttl = rlk_reply_at(reply, 1);
@@ -570,9 +76,10 @@ static int look(struct rlock_client *client, const char *name, int64_t until,
     return rc;
 }
 
-/* A lock that comes free tells it on its Redisson channel; an expiry is seen by the TTL. */
-static int wait_free(struct rlock_client *client, struct rlk_thread *thread, const char *name,
-                     const struct rlk_deadline *deadline)
+/* A lock that comes free tells it on its Redisson channel; an expiry is seen by the TTL.
+ */
+static int wait_free(struct rlock_client *client, struct rlk_thread *thread,
+                     const char *name, const struct rlk_deadline *deadline)
 {
     struct rlk_registry *reg = &client->registry;
     struct rlk_waiter waiter = { .thread = thread };
@@ -628,20 +135,24 @@ static int wait_free(struct rlock_client *client, struct rlk_thread *thread, con
     rlk_list_remove(&waiter.link);
     rlk_lock_put_locked(lock);
     rlk_registry_unlock(reg);
-    return rc == ETIMEDOUT || rc == ECANCELED ? rlk_error_set(rc, "%s", rlk_error_text(rc)) : rc;
+    return rc == ETIMEDOUT || rc == ECANCELED
+               ? rlk_error_set(rc, "%s", rlk_error_text(rc))
+               : rc;
 }
 
-int rlock_waitfree(rlock_client_t *client, const char *name, const struct timespec *abstime)
+int rlock_waitfree(rlock_client_t *client, const char *name,
+                   const struct timespec *abstime)
 {
     struct rlk_call call = rlk_call_enter();
     struct rlk_deadline deadline = RLK_NO_DEADLINE;
     struct rlk_thread *thread;
     struct rlock_client *used;
-    int rc = check_name(name);
+    int rc = rlk_inspect_check_name(name);
 
     if (rc == 0 && abstime)
-        rc = rlk_timespec_valid(abstime) ? rlk_deadline_set(&deadline, CLOCK_REALTIME, abstime)
-                                         : EINVAL;
+        rc = rlk_timespec_valid(abstime)
+                 ? rlk_deadline_set(&deadline, CLOCK_REALTIME, abstime)
+                 : EINVAL;
     if (rc == 0)
         rc = rlk_client_get_pointer(client, &used);
     if (rc == 0) {

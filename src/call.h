@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every public call does first and last: cancellation is off inside, errno is left alone, the
- * thread's message belongs to this call. */
+/* What every public call does first and last: cancellation is off inside, errno is left
+ * alone, the thread's message belongs to this call. */
 #ifndef RLK_CALL_H
 #define RLK_CALL_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Clients: opening and closing them, and the table by which handles find theirs. The table's mutex `mu` nests in
- * nothing and is held across no I/O; a client that is in use (`users`) is not closed. Thread:
- * any.
+ * Clients: opening and closing them, and the table by which handles find theirs. The
+ * table's mutex `mu` nests in nothing and is held across no I/O; a client that is in use
+ * (`users`) is not closed. Thread: any.
  */
 #include "client.h"
 
@@ -105,9 +105,9 @@ static int make_uuid(char uuid[RLK_UUID_LEN + 1])
     b[6] = (unsigned char)((b[6] & 0x0f) | 0x40); /* version 4, RFC 9562 */
     b[8] = (unsigned char)((b[8] & 0x3f) | 0x80);
     snprintf(uuid, RLK_UUID_LEN + 1,
-             "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0], b[1],
-             b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14],
-             b[15]);
+             "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0],
+             b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12],
+             b[13], b[14], b[15]);
     return 0;
 }
 
@@ -133,7 +133,8 @@ static int copy_text(char **ret_copy, const char *text)
     return *ret_copy ? 0 : rlk_error_set(ENOMEM, "out of memory");
 }
 
-static int configure(struct rlock_client *client, const char *url, const rlock_clientattr_t *attr)
+static int configure(struct rlock_client *client, const char *url,
+                     const rlock_clientattr_t *attr)
 {
     struct rlk_config *config = &client->config;
     rlock_clientattr_t defaults RLK_UNINITIALIZED;
@@ -186,7 +187,8 @@ static int enter(struct rlock_client *client)
     rlk_mutex_lock(&mu);
     if (table_count == table_size) {
         size_t size = table_size ? 2 * table_size : 8;
-        struct rlock_client **bigger = realloc(table, size * sizeof(struct rlock_client *));
+        struct rlock_client **bigger =
+            realloc(table, size * sizeof(struct rlock_client *));
         if (bigger) {
             table = bigger;
             table_size = size;
@@ -302,7 +304,8 @@ static void shut(struct rlock_client *client)
     rlk_pool_free(client->pool);
     client->pool = NULL;
     explicit_bzero(client->config.target.password,
-                   client->config.target.password ? strlen(client->config.target.password) : 0);
+                   client->config.target.password ? strlen(client->config.target.password)
+                                                  : 0);
     rlk_client_release(client);
 }
 
@@ -335,7 +338,8 @@ static int check_process(void)
 {
     rlk_once(&once, init);
     if (rlk_fork_in_child())
-        return rlk_error_set(ENOTSUP, "a forked child cannot use the library before exec");
+        return rlk_error_set(ENOTSUP,
+                             "a forked child cannot use the library before exec");
     return once_rc;
 }
 
@@ -388,7 +392,8 @@ int rlk_client_get(uint64_t number, struct rlock_client **ret_client)
     return rc;
 }
 
-int rlk_client_get_pointer(const struct rlock_client *client, struct rlock_client **ret_client)
+int rlk_client_get_pointer(const struct rlock_client *client,
+                           struct rlock_client **ret_client)
 {
     uint64_t number = 0;
 

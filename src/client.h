@@ -44,11 +44,13 @@ int rlk_client_set_default(const char *url, const rlock_clientattr_t *attr);
 
 /* ---- the table. Locks: takes its mutex. */
 
-/* The client of a handle, kept open until rlk_client_put: number 0 is the default client, opened now if
- * need be. 0, EINVAL (closed), ENOTSUP (forked child), or what opening gives. */
+/* The client of a handle, kept open until rlk_client_put: number 0 is the default client,
+ * opened now if need be. 0, EINVAL (closed), ENOTSUP (forked child), or what opening
+ * gives. */
 int rlk_client_get(uint64_t number, struct rlock_client **ret_client);
 /* The same by pointer; NULL: the default client. EINVAL: no such client. */
-int rlk_client_get_pointer(const struct rlock_client *client, struct rlock_client **ret_client);
+int rlk_client_get_pointer(const struct rlock_client *client,
+                           struct rlock_client **ret_client);
 void rlk_client_put(struct rlock_client *client);
 
 /* The default client's number, 0 when it is not open. Lock-free. */

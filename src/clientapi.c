@@ -68,7 +68,8 @@ LONG_ATTR(connecttimeout, rlk_connecttimeout_ms, RLK_TIMEOUT_MIN_MS, RLK_TIMEOUT
 
 int rlock_clientattr_setmaxconnections(rlock_clientattr_t *attr, int count)
 {
-    ATTR_CALL(attr, count >= 1 && count <= RLK_CONNECTIONS_MAX, attr->rlk_maxconnections = count);
+    ATTR_CALL(attr, count >= 1 && count <= RLK_CONNECTIONS_MAX,
+              attr->rlk_maxconnections = count);
 }
 
 int rlock_clientattr_getmaxconnections(const rlock_clientattr_t *attr, int *ret_count)
@@ -87,9 +88,11 @@ int rlock_clientattr_getmutextype(const rlock_clientattr_t *attr, int *ret_type)
     ATTR_CALL(attr, ret_type, *ret_type = attr->rlk_mutextype);
 }
 
-static int set_credentials(rlock_clientattr_t *attr, const char *user, const char *password)
+static int set_credentials(rlock_clientattr_t *attr, const char *user,
+                           const char *password)
 {
-    size_t user_len = user ? strlen(user) : 0, password_len = password ? strlen(password) : 0;
+    size_t user_len = user ? strlen(user) : 0,
+           password_len = password ? strlen(password) : 0;
 
     if (user_len >= sizeof(attr->rlk_user) || password_len >= sizeof(attr->rlk_password))
         return rlk_error_set(ENAMETOOLONG, "user or password is too long");
@@ -110,7 +113,8 @@ int rlock_clientattr_setcredentials(rlock_clientattr_t *attr, const char *user,
     ATTR_CALL(attr, true, rc = set_credentials(attr, user, password));
 }
 
-int rlock_clientattr_seteventcallback(rlock_clientattr_t *attr, rlock_event_fn fn, void *arg)
+int rlock_clientattr_seteventcallback(rlock_clientattr_t *attr, rlock_event_fn fn,
+                                      void *arg)
 {
     ATTR_CALL(attr, true, attr->rlk_event_fn = fn, attr->rlk_event_arg = arg);
 }
@@ -200,7 +204,8 @@ int rlock_client_ping(rlock_client_t *client)
 
 int rlock_client_interrupt(rlock_client_t *client)
 {
-    /* async-signal-safe: no mutex, no message, an atomic flag and a write to an eventfd */
+    /* async-signal-safe: no mutex, no message, an atomic flag and a write to an eventfd
+     */
     int saved_errno = errno;
     if (rlk_fork_in_child())
         return ENOTSUP;

@@ -55,10 +55,10 @@ struct rlk_conn_options {
 
 /*
  * Begins to connect: creates the object, resolves (or starts to), opens the first
- * non-blocking socket. The handshake is AUTH (if credentials), SELECT (if db != 0), CLIENT
- * SETNAME (a refusal is ignored), TIME; pipelined. Every address of a name gets its share of the time
- * left until `deadline`. 0 or ENOMEM; every later trouble makes it DEAD.
- * Blocks: no.
+ * non-blocking socket. The handshake is AUTH (if credentials), SELECT (if db != 0),
+ * CLIENT SETNAME (a refusal is ignored), TIME; pipelined. Every address of a name gets
+ * its share of the time left until `deadline`. 0 or ENOMEM; every later trouble makes it
+ * DEAD. Blocks: no.
  */
 int rlk_conn_start(struct rlk_conn **ret_conn, const struct rlk_conn_options *options,
                    int64_t deadline);
@@ -72,7 +72,8 @@ void rlk_conn_free(struct rlk_conn *conn);
 
 enum rlk_conn_state rlk_conn_state(const struct rlk_conn *conn);
 enum rlk_failure rlk_conn_failure(const struct rlk_conn *conn);
-/* errno-like code for RLK_FAIL_LOCAL, else the code a caller would see (ENOTCONN, EACCES, EPROTO). */
+/* errno-like code for RLK_FAIL_LOCAL, else the code a caller would see (ENOTCONN, EACCES,
+ * EPROTO). */
 int rlk_conn_error_code(const struct rlk_conn *conn);
 /* What went wrong, one line, without secrets. Valid until free. */
 const char *rlk_conn_error_text(const struct rlk_conn *conn);
@@ -91,8 +92,8 @@ int rlk_conn_append(struct rlk_conn *conn, int argc, const char *const *argv,
 /* Bytes appended and not yet taken by the kernel. */
 size_t rlk_conn_unsent(const struct rlk_conn *conn);
 
-/* A parsed reply (hiredis's object behind accessors). What a server sent may have any shape: an accessor
- * of another type gives 0, "" or NULL. */
+/* A parsed reply (hiredis's object behind accessors). What a server sent may have any
+ * shape: an accessor of another type gives 0, "" or NULL. */
 struct rlk_reply;
 enum rlk_reply_type {
     RLK_REPLY_STRING, /* bulk */
@@ -114,9 +115,9 @@ void rlk_reply_free(struct rlk_reply *reply);
 /*
  * Sends one request and waits for its one reply. 0 with *ret_reply (which may be an
  * ERROR reply) and *ret_sent (just before the first byte left, also set on failure); else
- * RLK_FAIL_NOT_SENT or RLK_FAIL_UNKNOWN or RLK_FAIL_LOCAL, and the connection is dead (when
- * there was no memory or no time to begin, it lives on). Not restarted or prolonged by signals or
- * single bytes. Blocks: network, until `deadline`.
+ * RLK_FAIL_NOT_SENT or RLK_FAIL_UNKNOWN or RLK_FAIL_LOCAL, and the connection is dead
+ * (when there was no memory or no time to begin, it lives on). Not restarted or prolonged
+ * by signals or single bytes. Blocks: network, until `deadline`.
  */
 enum rlk_failure rlk_conn_call(struct rlk_conn *conn, int argc, const char *const *argv,
                                const size_t *argv_len, int64_t deadline,
@@ -136,8 +137,8 @@ int64_t rlk_conn_due(const struct rlk_conn *conn);
 void rlk_conn_step(struct rlk_conn *conn);
 /* The next reply that was read, or NULL. Handshake replies are not seen here. The caller
  * frees it. To be called until NULL after each step, also when that made the connection
- * dead: what came before the end is still there (not after rlk_conn_kill). A reply that is
- * no RESP or too big makes the connection dead here. */
+ * dead: what came before the end is still there (not after rlk_conn_kill). A reply that
+ * is no RESP or too big makes the connection dead here. */
 struct rlk_reply *rlk_conn_take_reply(struct rlk_conn *conn);
 /* Makes it dead, as after a timeout. */
 void rlk_conn_kill(struct rlk_conn *conn, enum rlk_failure why, const char *text);

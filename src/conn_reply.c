@@ -2,7 +2,6 @@
 /* A parsed reply: hiredis's object, of which nobody else needs to know. No state. */
 #include "conn_impl.h"
 
-
 static const redisReply *as_hiredis(const struct rlk_reply *reply)
 {
     return (const redisReply *)(const void *)reply;
@@ -42,7 +41,8 @@ const char *rlk_reply_string(const struct rlk_reply *reply, size_t *ret_len)
 
 size_t rlk_reply_count(const struct rlk_reply *reply)
 {
-    return rlk_reply_type(reply) == RLK_REPLY_ARRAY ? (size_t)as_hiredis(reply)->elements : 0;
+    return rlk_reply_type(reply) == RLK_REPLY_ARRAY ? (size_t)as_hiredis(reply)->elements
+                                                    : 0;
 }
 
 const struct rlk_reply *rlk_reply_at(const struct rlk_reply *reply, size_t i)

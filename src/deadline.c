@@ -52,8 +52,7 @@ int rlk_deadline_set(struct rlk_deadline *ret_deadline, clockid_t clock,
         at = abstime->tv_sec < 0 ? INT64_MIN : RLK_NEVER;
     else
         at = rlk_time_add(at, rlk_timespec_valid(abstime) ? abstime->tv_nsec : 0);
-    ret_deadline->clock =
-        clock == CLOCK_REALTIME ? RLK_DEADLINE_REAL : RLK_DEADLINE_MONO;
+    ret_deadline->clock = clock == CLOCK_REALTIME ? RLK_DEADLINE_REAL : RLK_DEADLINE_MONO;
     ret_deadline->at = at;
     return 0;
 }

@@ -26,8 +26,8 @@ struct rlk_deadline {
 
 #define RLK_NO_DEADLINE ((struct rlk_deadline){ RLK_DEADLINE_NONE, RLK_NEVER })
 
-/* 0, or EINVAL: abstime is NULL, or clock is neither REALTIME nor MONOTONIC. Bad tv_nsec is
- * accepted here and found by rlk_deadline_valid. Far values saturate. */
+/* 0, or EINVAL: abstime is NULL, or clock is neither REALTIME nor MONOTONIC. Bad tv_nsec
+ * is accepted here and found by rlk_deadline_valid. Far values saturate. */
 int rlk_deadline_set(struct rlk_deadline *ret_deadline, clockid_t clock,
                      const struct timespec *abstime);
 

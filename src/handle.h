@@ -26,8 +26,9 @@ static inline bool rlk_lease_valid(long lease_ms)
     return lease_ms >= RLK_LEASE_MIN_MS && lease_ms <= RLK_LEASE_MAX_MS;
 }
 
-/* Whether this is an initialised handle of `kind`: magic, kind, and a name of the length it says. The
- * handle may lie in shared memory where a dead process left it half made: the magic is written last. */
+/* Whether this is an initialised handle of `kind`: magic, kind, and a name of the length
+ * it says. The handle may lie in shared memory where a dead process left it half made:
+ * the magic is written last. */
 static inline bool rlk_handle_good(const rlock_mutex_t *handle, int kind)
 {
     return handle &&

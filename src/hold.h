@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a process has of a lock. A hold is one acquisition at the server: id, lease end D,
- * token, state. Which thread has it, and how often, is local and kept apart, because a hold may
- * come to a thread that has not asked for it. An id goes one way:
+ * token, state. Which thread has it, and how often, is local and kept apart, because a
+ * hold may come to a thread that has not asked for it. An id goes one way:
  *
  *     ASKING -> INSIDE -> GOING (released or cancelled) or LOST
  *
- * GOING and LOST are final (T6, T7). All transitions are made in registry.c, under the
+ * GOING and LOST are final (T6, T7). All transitions are made in hold.c, under the
  * registry's mutex; one critical section looks, chooses and changes (H1).
  */
 #ifndef RLK_HOLD_H
@@ -51,7 +51,12 @@ struct rlk_op {
 };
 
 /* What an event callback is still to be told about a hold. */
-enum rlk_news { RLK_NEWS_AT_RISK = 1, RLK_NEWS_SAFE = 2, RLK_NEWS_LOST = 4, RLK_NEWS_DIED = 8 };
+enum rlk_news {
+    RLK_NEWS_AT_RISK = 1,
+    RLK_NEWS_SAFE = 2,
+    RLK_NEWS_LOST = 4,
+    RLK_NEWS_DIED = 8
+};
 
 struct rlk_hold {
     /* immutable from ask to end */
@@ -61,19 +66,20 @@ struct rlk_hold {
     /* guarded by the registry's mu */
     struct rlk_id id;
     unsigned refs;
-    bool fixed;        /* a lease that is never renewed */
-    bool sent_any;     /* an acquire of this id may have reached the server */
-    bool unknown;      /* an acquire of this id had an unknown outcome: leave a marker (T3) */
-    bool need_ask;     /* not queued as far as is known: the asker sends acquire */
-    bool granted;      /* held at the server until D, as told by a believed grant or an answer */
-    bool granted_short; /* the server's TTL is that of a grant, not yet the lease */
+    bool fixed;    /* a lease that is never renewed */
+    bool sent_any; /* an acquire of this id may have reached the server */
+    bool unknown;  /* an acquire of this id had an unknown outcome: leave a marker (T3) */
+    bool need_ask; /* not queued as far as is known: the asker sends acquire */
+    bool granted;  /* held at the server until D, as told by a believed grant or an answer
+                    */
+    bool granted_short;     /* the server's TTL is that of a grant, not yet the lease */
     bool late_release_sent; /* LOST: its one release was sent */
-    bool background;   /* counted in the registry's background_count */
-    bool release_unknown; /* a release of this id had an unknown outcome (T9) */
-    bool at_risk;      /* AT_RISK was told */
+    bool background;        /* counted in the registry's background_count */
+    bool release_unknown;   /* a release of this id had an unknown outcome (T9) */
+    bool at_risk;           /* AT_RISK was told */
     long lease_ms;
-    int64_t ticket;      /* of the newest confirmed "queued" answer; 0: none */
-    int64_t ticket_sent; /* when that request left */
+    int64_t ticket;       /* of the newest confirmed "queued" answer; 0: none */
+    int64_t ticket_sent;  /* when that request left */
     int64_t grant_ticket; /* of a grant that was read and is not believed yet; 0: none */
     uint64_t grant_token;
     unsigned flags;   /* others wait, as of the newest grant or answer */
@@ -88,14 +94,14 @@ struct rlk_hold {
     struct rlk_list news_link;
     struct rlk_timer timer;
     struct rlk_op op;
-    struct rlk_list ask_link;      /* in lock->asks */
-    struct rlk_thread *asker;      /* whom a fact is to wake; NULL: nobody now */
+    struct rlk_list ask_link; /* in lock->asks */
+    struct rlk_thread *asker; /* whom a fact is to wake; NULL: nobody now */
     struct rlk_list free_link;
 
     /* atomic: written under mu, read by the owner without */
-    _Atomic int state;     /* enum rlk_hold_state */
-    _Atomic int64_t end;   /* D */
-    _Atomic int64_t risk;  /* as risk_at, for getstate */
+    _Atomic int state;    /* enum rlk_hold_state */
+    _Atomic int64_t end;  /* D */
+    _Atomic int64_t risk; /* as risk_at, for getstate */
     _Atomic uint64_t token;
 
     /* local ownership; thread and links are the owner's */
@@ -115,8 +121,8 @@ struct rlk_waiter {
     bool counted; /* in the statistics, as one that had to wait */
 };
 
-/* A name in use in this process: one per client, kind and name. Guarded by the registry's mu,
- * but for what is immutable. */
+/* A name in use in this process: one per client, kind and name. Guarded by the registry's
+ * mu, but for what is immutable. */
 struct rlk_lock {
     /* immutable */
     struct rlk_registry *registry;
@@ -127,25 +133,90 @@ struct rlk_lock {
     struct rlk_lock *chain;
     unsigned refs;
     struct rlk_list idle_link;
-    struct rlk_hold *current;  /* INSIDE */
-    struct rlk_list asks;      /* holds that ask or are queued at the server, by ask_link */
-    struct rlk_waiter *asker;  /* mutex: the one thread that asks */
-    struct rlk_list waiters;   /* FIFO of threads, the asker among them */
-    bool releasing;            /* a release is on its way: who waits already goes first */
-    struct rlk_timer timer;    /* next refresh */
-    int64_t after;             /* ticket at which the refresh goes on (T11) */
+    struct rlk_hold *current; /* INSIDE */
+    struct rlk_list asks; /* holds that ask or are queued at the server, by ask_link */
+    struct rlk_waiter *asker; /* mutex: the one thread that asks */
+    struct rlk_list waiters;  /* FIFO of threads, the asker among them */
+    bool releasing;           /* a release is on its way: who waits already goes first */
+    struct rlk_timer timer;   /* next refresh */
+    int64_t after;            /* ticket at which the refresh goes on (T11) */
     struct rlk_op op;
-    struct rlk_hold **named; /* by the refresh in flight, each with a reference; made when needed */
+    struct rlk_hold *
+        *named; /* by the refresh in flight, each with a reference; made when needed */
     size_t named_count;
-    unsigned channel_wanted;   /* who wants Redisson's channel joined */
-    bool channel_listed;       /* in the registry's list of channel changes */
-    bool channel_joined;       /* the subscriber's view */
-    bool foreign;              /* the newest answer saw a foreign holder */
+    unsigned channel_wanted; /* who wants Redisson's channel joined */
+    bool channel_listed;     /* in the registry's list of channel changes */
+    bool channel_joined;     /* the subscriber's view */
+    bool foreign;            /* the newest answer saw a foreign holder */
     struct rlk_list channel_link;
-    int trouble;               /* why the asker has no answer now; 0: it has */
-    uint64_t messages;         /* WATCH: counts messages, so that none is missed */
+    int trouble;       /* why the asker has no answer now; 0: it has */
+    uint64_t messages; /* WATCH: counts messages, so that none is missed */
 
     char name[]; /* immutable; NUL-terminated */
 };
+
+/* Functions that end in _locked need the registry's mu. Times are CLOCK_BOOTTIME ns. */
+
+/* A fresh hold in ASKING with one reference. NULL: out of memory. */
+struct rlk_hold *rlk_hold_new_locked(struct rlk_lock *lock, struct rlk_thread *thread,
+                                     char letter, uint32_t grant_ms);
+void rlk_hold_ref_locked(struct rlk_hold *hold);
+void rlk_hold_put_locked(struct rlk_hold *hold);
+/* A new id for a hold that was refused under the old one. */
+void rlk_hold_rename_locked(struct rlk_hold *hold, struct rlk_thread *thread);
+
+/* ---- asking, and what is answered */
+
+/* A hold asks at the server; facts about it wake `thread`. Takes a reference. Ended by
+ * ask_end, which gives it back. */
+void rlk_hold_ask_locked(struct rlk_hold *hold, struct rlk_thread *thread);
+void rlk_hold_ask_end_locked(struct rlk_hold *hold);
+/* Wakes the thread that asks. */
+void rlk_hold_wake_locked(struct rlk_hold *hold);
+
+/* A grant was read from the mailbox. False: it names another ticket than the confirmed one, and
+ * the server is to be asked. */
+bool rlk_hold_granted_locked(struct rlk_hold *hold, int64_t ticket, uint64_t token,
+                             unsigned flags);
+
+/* "queued" was answered to a request that left at `sent`. A grant that came before the
+ * answer is believed now, if it names this ticket (T1). */
+void rlk_hold_queued_locked(struct rlk_hold *hold, int64_t ticket, int64_t sent);
+
+/* "held" was answered. */
+void rlk_hold_held_locked(struct rlk_hold *hold, int64_t sent, int64_t remaining_ms,
+                          uint64_t token);
+
+/* "gone" was answered: neither queued nor held. */
+void rlk_hold_gone_locked(struct rlk_hold *hold);
+
+/* ---- transitions */
+
+/* The lease of a hold is confirmed: `ms` from `sent`. Sets D, the time of the next
+ * renewal and that of the risk. D rises only while it has not passed (T6). */
+void rlk_hold_confirm_locked(struct rlk_hold *hold, int64_t sent, int64_t ms);
+
+/* ASKING -> INSIDE, for the calling thread. */
+void rlk_hold_enter_locked(struct rlk_hold *hold, struct rlk_thread *thread, int64_t now);
+
+/* INSIDE -> LOST. The next local waiter asks; one release is sent in the background (T6).
+ */
+void rlk_hold_lose_locked(struct rlk_hold *hold, const char *reason, int64_t now);
+
+/* INSIDE -> GOING: no longer anybody's. The caller releases it at the server, or has the
+ * watchdog do it (rlk_hold_background_locked). */
+void rlk_hold_leave_locked(struct rlk_hold *hold);
+
+/* GOING: the watchdog sends release, with marker, until it is confirmed or `until`. Takes
+ * over the caller's reference. */
+void rlk_hold_background_locked(struct rlk_hold *hold, int64_t when, int64_t until);
+/* It was confirmed, or there is no more use in trying. */
+void rlk_hold_background_end_locked(struct rlk_hold *hold);
+
+/* Tells the event callback. Keeps the hold until it was told. */
+void rlk_hold_news_locked(struct rlk_hold *hold, unsigned news);
+
+/* INSIDE: arms the timer for the next of renewal, risk and end. */
+void rlk_hold_schedule_locked(struct rlk_hold *hold);
 
 #endif

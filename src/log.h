@@ -5,7 +5,12 @@
 
 #include <stddef.h>
 
-enum rlk_level { RLK_LOG_ERR = 3, RLK_LOG_WARNING = 4, RLK_LOG_INFO = 6, RLK_LOG_DEBUG = 7 };
+enum rlk_level {
+    RLK_LOG_ERR = 3,
+    RLK_LOG_WARNING = 4,
+    RLK_LOG_INFO = 6,
+    RLK_LOG_DEBUG = 7
+};
 
 typedef void (*rlk_log_fn)(int level, const char *line, void *arg);
 

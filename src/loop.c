@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See loop.h. `members` belongs to the thread alone: others put new ones into `joining` and mark the
- * ones to go; the thread takes both up between two steps. A thread that leaves with its last
- * member from within its own step cannot be joined there: it goes on, empty, and the next join
- * finds it running. */
+/* See loop.h. `members` belongs to the thread alone: others put new ones into `joining`
+ * and mark the ones to go; the thread takes both up between two steps. A thread that
+ * leaves with its last member from within its own step cannot be joined there: it goes
+ * on, empty, and the next join finds it running. */
 #include "loop.h"
 
 #include "deadline.h"
@@ -118,7 +118,8 @@ static void *run(void *arg)
         if (due <= rlk_now_boot())
             due = 0;
         size_t n = collect(loop);
-        /* an alarm that is early costs a round, setting it later a system call each time */
+        /* an alarm that is early costs a round, setting it later a system call each time
+         */
         if (due != 0 && due < alarm) {
             rlk_alarm_set(loop->alarm_fd, due);
             alarm = due;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A thread with a poll loop over all clients of the process: what subscriber and watchdog have in
- * common. The thread starts with the first member and ends with the last. It sleeps in poll() on its
- * members' sockets, an eventfd by which others wake it, and an alarm of CLOCK_BOOTTIME, so that it
- * runs at once after a suspend.
+ * A thread with a poll loop over all clients of the process: what subscriber and watchdog
+ * have in common. The thread starts with the first member and ends with the last. It
+ * sleeps in poll() on its members' sockets, an eventfd by which others wake it, and an
+ * alarm of CLOCK_BOOTTIME, so that it runs at once after a suspend.
  */
 #ifndef RLK_LOOP_H
 #define RLK_LOOP_H
@@ -25,21 +25,22 @@ struct rlk_loop_member {
 struct rlk_loop {
     /* immutable */
     const char *thread_name;
-    /* Does what is to be done at `now` and returns when to be called again at the latest. */
+    /* Does what is to be done at `now` and returns when to be called again at the latest.
+     */
     int64_t (*step)(struct rlk_loop_member *member, int64_t now);
     /* The descriptor to poll for the member, or -1. */
     int (*fd)(struct rlk_loop_member *member, short *ret_events);
     /* The member is stepped no more. Runs on the thread. */
     void (*left)(struct rlk_loop_member *member);
 
-    struct rlk_mutex mu;      /* protects all below; never held during a step */
-    struct rlk_cond changed;  /* a member left, the thread ended */
+    struct rlk_mutex mu;     /* protects all below; never held during a step */
+    struct rlk_cond changed; /* a member left, the thread ended */
     struct rlk_list joining;
-    size_t member_count;      /* joining ones too */
+    size_t member_count; /* joining ones too */
     bool running, stop;
-    uint64_t removals;        /* members taken out while the thread was in a step */
+    uint64_t removals; /* members taken out while the thread was in a step */
     rlk_thread_t thread;
-    int wake_fd;              /* open while running */
+    int wake_fd; /* open while running */
 
     /* the thread's own */
     struct rlk_list members;
@@ -51,12 +52,13 @@ struct rlk_loop {
 /* Prepares the loop before its first use. */
 int rlk_loop_init(struct rlk_loop *loop);
 
-/* Adds a member, starting the thread if need be; *ret_wake_fd is what wakes the loop. 0, EAGAIN, ENOMEM,
- * EMFILE, ENFILE. */
-int rlk_loop_join(struct rlk_loop *loop, struct rlk_loop_member *member, int *ret_wake_fd);
+/* Adds a member, starting the thread if need be; *ret_wake_fd is what wakes the loop. 0,
+ * EAGAIN, ENOMEM, EMFILE, ENFILE. */
+int rlk_loop_join(struct rlk_loop *loop, struct rlk_loop_member *member,
+                  int *ret_wake_fd);
 
-/* Takes a member out and returns when it is stepped no more. Ends the thread with the last one.
- * May be called on the thread itself, from within a step, too. */
+/* Takes a member out and returns when it is stepped no more. Ends the thread with the
+ * last one. May be called on the thread itself, from within a step, too. */
 void rlk_loop_leave(struct rlk_loop *loop, struct rlk_loop_member *member);
 
 /* Whether the calling thread is the loop's. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parser of mailbox messages; anybody may have published them. No state. Thread: any. */
+/* The parser of mailbox messages; anybody may have published them. No state. Thread: any.
+ */
 #include "mailbox.h"
 
 #include "name.h"
@@ -31,7 +32,8 @@ static bool number(struct cursor *c, uint64_t max, uint64_t *ret_value)
     if (!word(c, &text, &len))
         return false;
     for (size_t i = 0; i < len; i++) {
-        if (text[i] < '0' || text[i] > '9' || __builtin_mul_overflow(value, 10u, &value) ||
+        if (text[i] < '0' || text[i] > '9' ||
+            __builtin_mul_overflow(value, 10u, &value) ||
             __builtin_add_overflow(value, (uint64_t)(text[i] - '0'), &value))
             return false;
     }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rlock_mutex_*: handles, levels and types over acquire.c. A thread finds its own holds in a list of its
- * own, without a mutex; so a re-entry costs no round trip and no hash. Thread: any. */
+/* rlock_mutex_*: handles, levels and types over acquire.c. A thread finds its own holds
+ * in a list of its own, without a mutex; so a re-entry costs no round trip and no hash.
+ * Thread: any. */
 #include "acquire.h"
 #include "call.h"
 #include "handle.h"
@@ -23,8 +24,8 @@ static int make_name(char name[RLOCK_NAME_MAX + 1])
     uint64_t bits[2];
     if (getrandom(bits, sizeof(bits), 0) != (ssize_t)sizeof(bits))
         return rlk_error_set(ENOMEM, "no random bytes for a name");
-    snprintf(name, RLOCK_NAME_MAX + 1, "anonymous-%016llx%016llx", (unsigned long long)bits[0],
-             (unsigned long long)bits[1]);
+    snprintf(name, RLOCK_NAME_MAX + 1, "anonymous-%016llx%016llx",
+             (unsigned long long)bits[0], (unsigned long long)bits[1]);
     return 0;
 }
 
@@ -36,13 +37,12 @@ static int fill(rlock_mutex_t *mutex, const rlock_mutexattr_t *attr, const char 
     made.rlk_kind = RLK_KIND_MUTEX;
     if (attr) {
         made.rlk_type = (uint8_t)(attr->rlk_type + 1); /* 0: never set */
-        made.rlk_flags = (uint8_t)((attr->rlk_fencing ? RLK_HANDLE_FENCING : 0) |
-                                   (attr->rlk_pshared ? RLK_HANDLE_SHARED : 0) |
-                                   (attr->rlk_outage == RLOCK_OUTAGE_FAIL
-                                        ? RLK_HANDLE_OUTAGE_FAIL
-                                    : attr->rlk_outage == RLOCK_OUTAGE_ABORT
-                                        ? RLK_HANDLE_OUTAGE_ABORT
-                                        : 0));
+        made.rlk_flags =
+            (uint8_t)((attr->rlk_fencing ? RLK_HANDLE_FENCING : 0) |
+                      (attr->rlk_pshared ? RLK_HANDLE_SHARED : 0) |
+                      (attr->rlk_outage == RLOCK_OUTAGE_FAIL    ? RLK_HANDLE_OUTAGE_FAIL
+                       : attr->rlk_outage == RLOCK_OUTAGE_ABORT ? RLK_HANDLE_OUTAGE_ABORT
+                                                                : 0));
         made.rlk_lease_ms = attr->rlk_lease_ms;
         made.rlk_client = attr->rlk_client;
     }
@@ -59,13 +59,14 @@ static int fill(rlock_mutex_t *mutex, const rlock_mutexattr_t *attr, const char 
     }
     made.rlk_name_len = (uint8_t)strlen(made.rlk_name);
     __atomic_store_n(&mutex->rlk_magic, 0, __ATOMIC_RELEASE);
-    memcpy((char *)mutex + sizeof(mutex->rlk_magic), (char *)&made + sizeof(made.rlk_magic),
-           sizeof(made) - sizeof(made.rlk_magic));
+    memcpy((char *)mutex + sizeof(mutex->rlk_magic),
+           (char *)&made + sizeof(made.rlk_magic), sizeof(made) - sizeof(made.rlk_magic));
     __atomic_store_n(&mutex->rlk_magic, RLK_MAGIC_MUTEX, __ATOMIC_RELEASE);
     return 0;
 }
 
-int rlock_mutex_init(rlock_mutex_t *mutex, const rlock_mutexattr_t *attr, const char *name)
+int rlock_mutex_init(rlock_mutex_t *mutex, const rlock_mutexattr_t *attr,
+                     const char *name)
 {
     struct rlk_call call = rlk_call_enter();
     int rc = 0;
@@ -75,7 +76,8 @@ int rlock_mutex_init(rlock_mutex_t *mutex, const rlock_mutexattr_t *attr, const 
     } else if (attr && attr->rlk_client != 0) {
         struct rlock_client *client;
         if (attr->rlk_pshared == RLOCK_PROCESS_SHARED)
-            rc = rlk_error_set(ENOTSUP, "a shared handle cannot name a client of one process");
+            rc = rlk_error_set(ENOTSUP,
+                               "a shared handle cannot name a client of one process");
         else if ((rc = rlk_client_get(attr->rlk_client, &client)) == 0)
             rlk_client_put(client);
     }
@@ -137,7 +139,8 @@ static int check(const rlock_mutex_t *mutex)
     if (!rlk_handle_good(mutex, RLK_KIND_MUTEX))
         return EINVAL;
     if (rlk_fork_in_child())
-        return rlk_error_set(ENOTSUP, "a forked child cannot use the library before exec");
+        return rlk_error_set(ENOTSUP,
+                             "a forked child cannot use the library before exec");
     return 0;
 }
 
@@ -169,7 +172,8 @@ static int lock_again(const struct request *r, struct rlk_hold *hold)
         if (hold->count >= INT_MAX)
             return EAGAIN;
         hold->count++;
-        hold->reentries++; /* the thread's own: an atomic one would cost a quarter of the call */
+        hold->reentries++; /* the thread's own: an atomic one would cost a quarter of the
+                              call */
         return 0;
     }
     if (r->form == FORM_TRY)
@@ -183,7 +187,8 @@ static int lock_again(const struct request *r, struct rlk_hold *hold)
         return rc;
     if (!rlk_timespec_valid(r->abstime))
         return EINVAL;
-    return rlk_wait_in_vain(RLK_CLIENT_OF(hold->lock->registry), rlk_thread_record, &deadline);
+    return rlk_wait_in_vain(RLK_CLIENT_OF(hold->lock->registry), rlk_thread_record,
+                            &deadline);
 }
 
 static int lock_first(const struct request *r)
@@ -206,7 +211,7 @@ static int lock_first(const struct request *r)
         rc = rlk_client_get(mutex->rlk_client, &wish.client);
     if (rc != 0)
         return rc;
-    wish.lease_ms = r->lease_ms != 0        ? r->lease_ms
+    wish.lease_ms = r->lease_ms != 0           ? r->lease_ms
                     : mutex->rlk_lease_ms != 0 ? mutex->rlk_lease_ms
                                                : wish.client->config.lease_ms;
     /* one attempt is made whatever the deadline is; a wrong one is told only to who would
@@ -236,8 +241,8 @@ static int lock_first(const struct request *r)
 /* With RLOCK_OUTAGE_ABORT: whether a pthread function could never have returned this. */
 static bool unexpected(int rc)
 {
-    return rc == ESTALE || rc == ENOTCONN || rc == EACCES || rc == EPROTO || rc == ENOMEM ||
-           rc == ENOTSUP || rc == EMFILE || rc == ENFILE;
+    return rc == ESTALE || rc == ENOTCONN || rc == EACCES || rc == EPROTO ||
+           rc == ENOMEM || rc == ENOTSUP || rc == EMFILE || rc == ENFILE;
 }
 
 static int guarded(const rlock_mutex_t *mutex, int rc)
@@ -282,7 +287,8 @@ int rlock_mutex_timedlock(rlock_mutex_t *mutex, const struct timespec *abstime)
     return lock(&(struct request){ mutex, FORM_TIMED, CLOCK_REALTIME, abstime, 0 });
 }
 
-int rlock_mutex_clocklock(rlock_mutex_t *mutex, clockid_t clock, const struct timespec *abstime)
+int rlock_mutex_clocklock(rlock_mutex_t *mutex, clockid_t clock,
+                          const struct timespec *abstime)
 {
     return lock(&(struct request){ mutex, FORM_TIMED, clock, abstime, 0 });
 }
@@ -300,7 +306,8 @@ int rlock_mutex_trylock_lease(rlock_mutex_t *mutex, long lease_ms)
 int rlock_mutex_timedlock_lease(rlock_mutex_t *mutex, const struct timespec *abstime,
                                 long lease_ms)
 {
-    return lock(&(struct request){ mutex, FORM_TIMED, CLOCK_REALTIME, abstime, lease_ms });
+    return lock(
+        &(struct request){ mutex, FORM_TIMED, CLOCK_REALTIME, abstime, lease_ms });
 }
 
 int rlock_mutex_clocklock_lease(rlock_mutex_t *mutex, clockid_t clock,
@@ -394,7 +401,8 @@ int rlock_mutex_extend(rlock_mutex_t *mutex, long lease_ms)
     struct rlk_call call = rlk_call_enter();
     struct rlk_hold *hold = NULL;
     struct rlock_client *client = NULL;
-    int rc = lease_ms == 0 || rlk_lease_valid(lease_ms) ? find_hold(mutex, &hold) : EINVAL;
+    int rc =
+        lease_ms == 0 || rlk_lease_valid(lease_ms) ? find_hold(mutex, &hold) : EINVAL;
 
     if (rc == 0 && rlk_hold_check(hold, rlk_now_boot()))
         rc = ESTALE;
@@ -430,7 +438,8 @@ int rlock_mutex_getremaining(const rlock_mutex_t *mutex, long *ret_ms)
 
     if (rc == 0) {
         int64_t left = hold->end - rlk_now_boot();
-        *ret_ms = hold->state == RLK_HOLD_INSIDE && left > 0 ? (long)(left / RLK_NS_PER_MS) : 0;
+        *ret_ms =
+            hold->state == RLK_HOLD_INSIDE && left > 0 ? (long)(left / RLK_NS_PER_MS) : 0;
     }
     return rlk_call_leave(call, rc);
 }
@@ -444,8 +453,8 @@ int rlock_mutex_getstate(const rlock_mutex_t *mutex, rlock_state_t *ret_state)
     if (rc == 0) {
         int64_t now = rlk_now_boot();
         *ret_state = hold->state != RLK_HOLD_INSIDE || now >= hold->end ? RLOCK_LOST
-                     : now >= hold->risk                               ? RLOCK_AT_RISK
-                                                                       : RLOCK_SAFE;
+                     : now >= hold->risk                                ? RLOCK_AT_RISK
+                                                                        : RLOCK_SAFE;
     } else if (rc == EPERM) {
         rc = 0;
         *ret_state = RLOCK_UNHELD;

@@ -68,16 +68,16 @@ int rlock_mutexattr_settype(rlock_mutexattr_t *attr, int type)
 int rlock_mutexattr_gettype(const rlock_mutexattr_t *attr, int *ret_type)
 {
     ATTR_CALL(attr, ret_type,
-              *ret_type = attr->rlk_type == UNSET ? RLOCK_MUTEX_RECURSIVE : attr->rlk_type);
+              *ret_type =
+                  attr->rlk_type == UNSET ? RLOCK_MUTEX_RECURSIVE : attr->rlk_type);
 }
 
 int rlock_mutexattr_setrobust(rlock_mutexattr_t *attr, int robust)
 {
     ATTR_CALL(attr, robust == RLOCK_MUTEX_STALLED || robust == RLOCK_MUTEX_ROBUST,
-              if (robust == RLOCK_MUTEX_ROBUST)
-                  rc = rlk_error_set(ENOTSUP, "robust mutexes are not built yet");
-              else
-                  attr->rlk_robust = robust);
+              if (robust == RLOCK_MUTEX_ROBUST) rc =
+                  rlk_error_set(ENOTSUP, "robust mutexes are not built yet");
+              else attr->rlk_robust = robust);
 }
 
 int rlock_mutexattr_getrobust(const rlock_mutexattr_t *attr, int *ret_robust)
@@ -109,10 +109,9 @@ int rlock_mutexattr_getpshared(const rlock_mutexattr_t *attr, int *ret_pshared)
 int rlock_mutexattr_setprotocol(rlock_mutexattr_t *attr, int protocol)
 {
     ATTR_CALL(attr, protocol >= RLOCK_PRIO_NONE && protocol <= RLOCK_PRIO_PROTECT,
-              if (protocol == RLOCK_PRIO_PROTECT)
-                  rc = rlk_error_set(ENOTSUP, "a distributed lock has no priority ceiling");
-              else
-                  attr->rlk_protocol = protocol);
+              if (protocol == RLOCK_PRIO_PROTECT) rc =
+                  rlk_error_set(ENOTSUP, "a distributed lock has no priority ceiling");
+              else attr->rlk_protocol = protocol);
 }
 
 int rlock_mutexattr_getprotocol(const rlock_mutexattr_t *attr, int *ret_protocol)
@@ -176,10 +175,6 @@ int rlock_mutexattr_getclient(const rlock_mutexattr_t *attr, rlock_client_t **re
 {
     struct rlock_client *client = NULL;
     ATTR_CALL(attr, ret_client,
-              if (attr->rlk_client != 0)
-                  rc = rlk_client_get(attr->rlk_client, &client);
-              if (client)
-                  rlk_client_put(client);
-              if (rc == 0)
-                  *ret_client = client);
+              if (attr->rlk_client != 0) rc = rlk_client_get(attr->rlk_client, &client);
+              if (client) rlk_client_put(client); if (rc == 0) *ret_client = client);
 }

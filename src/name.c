@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Validation of names and the mapping to keys (design: doc/DESIGN.md, section 6). No state.
- * Thread: any. */
+/* Validation of names and the mapping to keys (design: doc/DESIGN.md, section 6). No
+ * state. Thread: any. */
 #include "name.h"
 
 #include "error.h"
@@ -8,8 +8,8 @@
 #include <string.h>
 
 static const char *const suffixes[RLK_KEY_COUNT] = {
-    [RLK_KEY_QUEUE] = ":queue",     [RLK_KEY_RQUEUE] = ":rqueue",
-    [RLK_KEY_PRESENT] = ":present", [RLK_KEY_READERS] = ":readers",
+    [RLK_KEY_QUEUE] = ":queue",         [RLK_KEY_RQUEUE] = ":rqueue",
+    [RLK_KEY_PRESENT] = ":present",     [RLK_KEY_READERS] = ":readers",
     [RLK_KEY_CANCELLED] = ":cancelled", [RLK_KEY_KEEPERS] = ":keepers",
     [RLK_KEY_DIRTY] = ":dirty",
 };

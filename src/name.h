@@ -33,8 +33,8 @@ enum { RLK_KEY_SIZE = RLOCK_NAME_MAX + 32 }; /* the longest affixes have 25 byte
 int rlk_name_check(const char *name, size_t name_len);
 
 /* Writes a key of the lock `name`, at most RLK_KEY_SIZE bytes and no NUL; returns its
- * length. Distinct names never share a key, except the token key and the channel of "a" and "{a}"
- * (harmless: tokens only grow, a message is a hint). */
+ * length. Distinct names never share a key, except the token key and the channel of "a"
+ * and "{a}" (harmless: tokens only grow, a message is a hint). */
 size_t rlk_key_write(char *buf, enum rlk_key key, const char *name, size_t name_len);
 
 /* If `channel` is a lock's Redisson channel, points at the name in it. NULL if not.

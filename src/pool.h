@@ -10,7 +10,8 @@
 struct rlk_pool;
 
 struct rlk_pool_options {
-    struct rlk_conn_options conn; /* last_address fields unused (NULL): the pool keeps its own */
+    struct rlk_conn_options
+        conn; /* last_address fields unused (NULL): the pool keeps its own */
     int max_connections;
     int64_t connect_timeout_ns;
     /* counters of the client's statistics, relaxed increments; may be NULL */
@@ -24,10 +25,10 @@ void rlk_pool_free(struct rlk_pool *pool);
 
 /*
  * Lends a ready connection: an idle live one, else a new one, else waits for one to come
- * back. On failure nothing was sent, and *ret_code is the caller's code (ENOTCONN, EACCES,
- * EPROTO, ENOMEM, EMFILE, ...), with the thread's message set.
- * Blocks: network (connecting: at most connect_timeout), until `deadline` (CLOCK_BOOTTIME).
- * Locks: takes the pool's mutex, never during I/O.
+ * back. On failure nothing was sent, and *ret_code is the caller's code (ENOTCONN,
+ * EACCES, EPROTO, ENOMEM, EMFILE, ...), with the thread's message set. Blocks: network
+ * (connecting: at most connect_timeout), until `deadline` (CLOCK_BOOTTIME). Locks: takes
+ * the pool's mutex, never during I/O.
  */
 int rlk_pool_get(struct rlk_pool *pool, int64_t deadline, struct rlk_conn **ret_conn);
 

@@ -12,19 +12,9 @@
 
 enum {
     TABLE_SIZE_FIRST = 64,
-    IDLE_MAX = 256,      /* locks kept though nobody uses them, so that a pair allocates nothing */
-    FREE_HOLDS_MAX = 64,
-    ORPHANS_MAX = 1024   /* a flood of forged grants makes no more work than this */
-};
-
-/* How long the one release of a lost hold waits for a connection. */
-#define LATE_RELEASE_NS (3 * RLK_NS_PER_S)
-
-const struct rlk_kind rlk_kinds[RLK_KIND_LIMIT] = {
-    [RLK_KIND_MUTEX] = { RLOCK_TYPE_MUTEX, 'm', RLK_MUTEX_ACQUIRE, RLK_MUTEX_RELEASE,
-                         RLK_MUTEX_RENEW, RLK_MUTEX_CANCEL, RLK_MUTEX_REFRESH },
-    [RLK_KIND_WATCH] = { RLOCK_TYPE_UNKNOWN, 0, RLK_MUTEX_ACQUIRE, RLK_MUTEX_RELEASE,
-                         RLK_MUTEX_RENEW, RLK_MUTEX_CANCEL, RLK_MUTEX_REFRESH },
+    IDLE_MAX =
+        256, /* locks kept though nobody uses them, so that a pair allocates nothing */
+    ORPHANS_MAX = 1024 /* a flood of forged grants makes no more work than this */
 };
 
 /* ---- the table of locks */
@@ -133,8 +123,9 @@ static struct rlk_lock *find(struct rlk_registry *reg, int kind, const char *nam
                              size_t name_len, uint64_t hash)
 {
     struct rlk_lock *lock = *bucket(reg, hash);
-    while (lock && (lock->hash != hash || lock->kind != kind || lock->name_len != name_len ||
-                    memcmp(lock->name, name, name_len) != 0))
+    while (lock &&
+           (lock->hash != hash || lock->kind != kind || lock->name_len != name_len ||
+            memcmp(lock->name, name, name_len) != 0))
         lock = lock->chain;
     return lock;
 }
@@ -173,8 +164,8 @@ static void forget(struct rlk_lock *lock)
     free(lock);
 }
 
-struct rlk_lock *rlk_lock_find_locked(struct rlk_registry *reg, int kind, const char *name,
-                                      size_t name_len)
+struct rlk_lock *rlk_lock_find_locked(struct rlk_registry *reg, int kind,
+                                      const char *name, size_t name_len)
 {
     return find(reg, kind, name, name_len, rlk_name_hash(name, name_len));
 }
@@ -232,78 +223,6 @@ void rlk_lock_put_locked(struct rlk_lock *lock)
     forget(RLK_CONTAINER_OF(oldest, struct rlk_lock, idle_link));
 }
 
-/* ---- holds */
-
-struct rlk_hold *rlk_hold_new_locked(struct rlk_lock *lock, struct rlk_thread *thread,
-                                     char letter, uint32_t grant_ms)
-{
-    struct rlk_registry *reg = lock->registry;
-    struct rlk_hold *hold;
-    struct rlk_list *l = rlk_list_pop(&reg->free_holds);
-
-    if (l) {
-        hold = RLK_CONTAINER_OF(l, struct rlk_hold, free_link);
-        reg->free_hold_count--;
-        memset(hold, 0, sizeof(*hold));
-    } else {
-        hold = calloc(1, sizeof(*hold));
-        if (!hold)
-            return NULL;
-    }
-    hold->lock = lock;
-    lock->refs++;
-    hold->client_number = reg->client_number;
-    hold->id.letter = letter;
-    hold->id.grant_ms = grant_ms;
-    if (thread)
-        rlk_hold_rename_locked(hold, thread);
-    hold->refs = 1;
-    hold->need_ask = true;
-    hold->end = INT64_MIN;
-    hold->state = RLK_HOLD_ASKING;
-    hold->timer.tag = RLK_TIMER_HOLD;
-    rlk_list_init(&hold->news_link);
-    rlk_list_init(&hold->op.link);
-    rlk_list_init(&hold->ask_link);
-    rlk_list_init(&hold->free_link);
-    rlk_list_init(&hold->thread_link);
-    reg->hold_count++;
-    return hold;
-}
-
-void rlk_hold_rename_locked(struct rlk_hold *hold, struct rlk_thread *thread)
-{
-    hold->id.thread = thread->number;
-    hold->id.acquisition = ++thread->acquisitions;
-    hold->unknown = hold->sent_any = false;
-    hold->ticket = hold->grant_ticket = 0;
-    hold->granted = false;
-    hold->need_ask = true;
-}
-
-void rlk_hold_ref_locked(struct rlk_hold *hold)
-{
-    hold->refs++;
-}
-
-void rlk_hold_put_locked(struct rlk_hold *hold)
-{
-    struct rlk_registry *reg = hold->lock->registry;
-
-    assert(hold->refs > 0);
-    if (--hold->refs > 0)
-        return;
-    rlk_timer_disarm(&reg->timers, &hold->timer);
-    rlk_lock_put_locked(hold->lock);
-    reg->hold_count--;
-    if (reg->free_hold_count < FREE_HOLDS_MAX) {
-        reg->free_hold_count++;
-        rlk_list_prepend(&reg->free_holds, &hold->free_link);
-    } else {
-        free(hold);
-    }
-}
-
 /* ---- the local queue */
 
 void rlk_lock_promote_locked(struct rlk_lock *lock)
@@ -316,33 +235,6 @@ void rlk_lock_promote_locked(struct rlk_lock *lock)
     rlk_cond_signal(&first->thread->cond);
 }
 
-void rlk_hold_ask_locked(struct rlk_hold *hold, struct rlk_thread *thread)
-{
-    if (rlk_list_empty(&hold->ask_link)) {
-        rlk_list_append(&hold->lock->asks, &hold->ask_link);
-        hold->refs++;
-    }
-    hold->asker = thread;
-}
-
-void rlk_hold_ask_end_locked(struct rlk_hold *hold)
-{
-    struct rlk_lock *lock = hold->lock;
-
-    if (rlk_list_empty(&hold->ask_link))
-        return;
-    rlk_list_remove(&hold->ask_link);
-    hold->asker = NULL;
-    if (rlk_list_empty(&lock->asks)) {
-        rlk_timer_disarm(&lock->registry->timers, &lock->timer);
-        if (lock->foreign) {
-            lock->foreign = false;
-            rlk_lock_channel_locked(lock, false);
-        }
-    }
-    rlk_hold_put_locked(hold);
-}
-
 struct rlk_hold *rlk_lock_ask_locked(struct rlk_lock *lock)
 {
     for (struct rlk_list *l = lock->asks.next; l != &lock->asks; l = l->next) {
@@ -351,12 +243,6 @@ struct rlk_hold *rlk_lock_ask_locked(struct rlk_lock *lock)
             return hold;
     }
     return NULL;
-}
-
-static void wake_asker(struct rlk_hold *hold)
-{
-    if (hold->asker)
-        rlk_cond_signal(&hold->asker->cond);
 }
 
 static void wake_list(struct rlk_list *waiters)
@@ -378,198 +264,7 @@ void rlk_registry_wake_all_locked(struct rlk_registry *reg)
     wake_list(&reg->sleepers);
 }
 
-/* ---- leases */
-
-void rlk_hold_schedule_locked(struct rlk_hold *hold)
-{
-    int64_t when = hold->end;
-
-    if (!hold->fixed && hold->op.kind == RLK_OP_NONE && hold->renew_at < when)
-        when = hold->renew_at;
-    if (!hold->at_risk && hold->risk_at < when)
-        when = hold->risk_at;
-    rlk_timer_arm(&hold->lock->registry->timers, &hold->timer, when);
-}
-
-void rlk_hold_confirm_locked(struct rlk_hold *hold, int64_t sent, int64_t ms)
-{
-    int64_t end = rlk_lease_end(sent, ms);
-    int64_t third = ms * RLK_NS_PER_MS / 3;
-
-    if (hold->state == RLK_HOLD_INSIDE && end <= hold->end)
-        return; /* an older answer lowers nothing */
-    hold->end = end;
-    if (hold->fixed) {
-        int64_t tenth = ms / 10 > 50 ? ms / 10 : 50;
-        hold->risk_at = end - tenth * RLK_NS_PER_MS;
-    } else {
-        hold->risk_at = end - third;
-        /* a grant's short TTL: two thirds before its end; a whole lease: after a third */
-        hold->renew_at = ms < hold->lease_ms ? end - 2 * third : sent + third;
-    }
-    hold->risk = hold->risk_at;
-    hold->backoff_ms = 0;
-    if (hold->at_risk) {
-        hold->at_risk = false;
-        rlk_hold_news_locked(hold, RLK_NEWS_SAFE);
-    }
-}
-
-void rlk_hold_enter_locked(struct rlk_hold *hold, struct rlk_thread *thread, int64_t now)
-{
-    struct rlk_lock *lock = hold->lock;
-
-    hold->refs += 2; /* lock->current, the thread's list */
-    rlk_hold_ask_end_locked(hold);
-    hold->state = RLK_HOLD_INSIDE;
-    hold->owner = thread;
-    hold->owner_thread = rlk_thread_self();
-    hold->count = 1;
-    hold->since = now;
-    lock->current = hold;
-    lock->registry->holds_now++;
-    rlk_list_prepend(&thread->holds, &hold->thread_link);
-    rlk_hold_schedule_locked(hold);
-}
-
-static struct rlk_counters *lock_counters(struct rlk_hold *hold)
-{
-    return hold->lock->registry->counters;
-}
-
-/* What LOST and GOING have in common. The reference of lock->current goes on to the caller. */
-static void take_out(struct rlk_hold *hold)
-{
-    struct rlk_lock *lock = hold->lock;
-    assert(lock->current == hold);
-    lock->current = NULL;
-    lock->registry->holds_now--;
-    rlk_timer_disarm(&lock->registry->timers, &hold->timer);
-}
-
-void rlk_hold_lose_locked(struct rlk_hold *hold, const char *reason, int64_t now)
-{
-    struct rlk_registry *reg = hold->lock->registry;
-
-    take_out(hold);
-    hold->state = RLK_HOLD_LOST;
-    hold->reason = reason;
-    hold->lost_after = now - hold->since;
-    RLK_COUNT(reg->counters->losses);
-    /* the thread may drain it long after the client was closed */
-    reg->retain(reg);
-    rlk_hold_news_locked(hold, RLK_NEWS_LOST);
-    rlk_lock_promote_locked(hold->lock);
-    /* one release, without repetition, with the reference of lock->current */
-    rlk_hold_background_locked(hold, now, now + LATE_RELEASE_NS);
-}
-
-void rlk_hold_leave_locked(struct rlk_hold *hold)
-{
-    take_out(hold);
-    hold->state = RLK_HOLD_GOING;
-    atomic_fetch_add_explicit(&lock_counters(hold)->reentries, hold->reentries,
-                              memory_order_relaxed);
-    rlk_list_remove(&hold->thread_link);
-    hold->owner = NULL;
-    rlk_hold_put_locked(hold); /* the thread's; the caller goes on with lock->current's */
-}
-
-void rlk_hold_background_locked(struct rlk_hold *hold, int64_t when, int64_t until)
-{
-    if (!hold->background) {
-        hold->background = true;
-        hold->lock->registry->background_count++;
-    }
-    hold->renew_at = when;
-    hold->give_up_at = until;
-    rlk_timer_arm(&hold->lock->registry->timers, &hold->timer, when);
-}
-
-void rlk_hold_background_end_locked(struct rlk_hold *hold)
-{
-    struct rlk_registry *reg = hold->lock->registry;
-
-    if (hold->background) {
-        hold->background = false;
-        if (--reg->background_count == 0)
-            rlk_cond_broadcast(&reg->background_done);
-    }
-    rlk_hold_put_locked(hold);
-}
-
-void rlk_hold_news_locked(struct rlk_hold *hold, unsigned news)
-{
-    struct rlk_registry *reg = hold->lock->registry;
-    hold->news |= news;
-    if (rlk_list_empty(&hold->news_link)) {
-        hold->refs++;
-        rlk_list_append(&reg->news, &hold->news_link);
-    }
-    reg->subscriber_dirty = true;
-}
-
-/* ---- facts */
-
-/* T1: the ticket of the grant is that of a confirmed "queued" answer, so the entry was still in the
- * queue when that request left, and the grant's TTL began later. */
-static void believe(struct rlk_hold *hold)
-{
-    if (hold->grant_ticket == 0 || hold->ticket != hold->grant_ticket)
-        return;
-    hold->granted = true;
-    hold->need_ask = false;
-    hold->ticket = 0;
-    hold->token = hold->grant_token;
-    hold->grant_ticket = 0;
-    hold->granted_short = true;
-    rlk_hold_confirm_locked(hold, hold->ticket_sent, hold->id.grant_ms);
-}
-
-void rlk_hold_queued_locked(struct rlk_hold *hold, int64_t ticket, int64_t sent)
-{
-    if (hold->state != RLK_HOLD_ASKING || hold->granted)
-        return;
-    if (hold->ticket == ticket && sent <= hold->ticket_sent)
-        return;
-    if (ticket < hold->ticket)
-        return; /* an answer from before it joined anew */
-    if (hold->grant_ticket != 0 && hold->grant_ticket < ticket)
-        hold->grant_ticket = 0; /* that grant had lapsed when it joined anew */
-    hold->ticket = ticket;
-    hold->ticket_sent = sent;
-    hold->need_ask = false;
-    believe(hold);
-    if (hold->granted)
-        wake_asker(hold);
-}
-
-void rlk_hold_held_locked(struct rlk_hold *hold, int64_t sent, int64_t remaining_ms,
-                          uint64_t token)
-{
-    if (hold->state != RLK_HOLD_ASKING)
-        return;
-    hold->granted = true;
-    hold->need_ask = false;
-    hold->ticket = hold->grant_ticket = 0;
-    hold->token = token;
-    hold->end = INT64_MIN;
-    hold->granted_short = remaining_ms < hold->lease_ms;
-    if (hold->fixed && remaining_ms > hold->lease_ms)
-        remaining_ms = hold->lease_ms;
-    rlk_hold_confirm_locked(hold, sent, remaining_ms);
-    wake_asker(hold);
-}
-
-void rlk_hold_gone_locked(struct rlk_hold *hold)
-{
-    if (hold->state != RLK_HOLD_ASKING)
-        return;
-    hold->granted = false;
-    hold->need_ask = true;
-    hold->ticket = hold->grant_ticket = 0;
-    wake_asker(hold);
-}
+/* ---- polls */
 
 void rlk_lock_answered_locked(struct rlk_lock *lock, int64_t sent, int64_t pttl_ms,
                               unsigned flags)
@@ -597,6 +292,8 @@ void rlk_lock_poll_locked(struct rlk_lock *lock)
     if (!rlk_list_empty(&lock->asks))
         rlk_timer_arm(&lock->registry->timers, &lock->timer, 0);
 }
+
+/* ---- facts from the mailbox */
 
 /* 0: no kind of this version. */
 static int kind_of_letter(char letter)
@@ -635,13 +332,7 @@ bool rlk_registry_grant_locked(struct rlk_registry *reg, const struct rlk_id *id
     if (hold->granted || hold->state != RLK_HOLD_ASKING)
         return true; /* known; or the answer to its cancel will tell */
     RLK_COUNT(reg->counters->grants);
-    hold->grant_ticket = ticket;
-    hold->grant_token = token;
-    hold->flags = flags;
-    believe(hold);
-    if (hold->granted)
-        wake_asker(hold);
-    else if (!hold->need_ask)
+    if (!rlk_hold_granted_locked(hold, ticket, token, flags))
         rlk_lock_poll_locked(lock); /* another ticket than the confirmed one: ask */
     return true;
 }

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the process holds and waits for: the locks of one client, the threads that queue for them,
- * the timers of leases and refreshes. No Redis here, so that it can be tested without one. Callers write
- * intent into it, subscriber and watchdog write facts; whoever changes what another sleeps on wakes it.
+ * What the process holds and waits for: the locks of one client, the threads that queue
+ * for them, the timers of leases and refreshes. No Redis here, so that it can be tested
+ * without one. Callers write intent into it, subscriber and watchdog write facts; whoever
+ * changes what another sleeps on wakes it.
  *
- * Locks: functions that end in _locked need `mu` held. mu nests in nothing and nothing nests in it; it is
- * never held across I/O or callbacks. Times are CLOCK_BOOTTIME ns.
+ * Locks: functions that end in _locked need `mu` held. mu nests in nothing and nothing
+ * nests in it; it is never held across I/O or callbacks. Times are CLOCK_BOOTTIME ns.
  */
 #ifndef RLK_REGISTRY_H
 #define RLK_REGISTRY_H
@@ -16,9 +17,9 @@
 /* Counters of one client, relaxed; the order of rlock_stats_t. */
 struct rlk_counters {
     _Atomic uint64_t acquisitions, reentries, releases, waits, grants, grants_orphaned,
-        local_handovers, timeouts, cancels, round_trips, renewals, renewal_failures, refreshes,
-        losses, owners_died, connects, connect_failures, reconnects, unknown_outcomes,
-        background_releases, messages, messages_ignored;
+        local_handovers, timeouts, cancels, round_trips, renewals, renewal_failures,
+        refreshes, losses, owners_died, connects, connect_failures, reconnects,
+        unknown_outcomes, background_releases, messages, messages_ignored;
 };
 #define RLK_COUNT(counter) atomic_fetch_add_explicit(&(counter), 1, memory_order_relaxed)
 
@@ -28,7 +29,7 @@ struct rlk_registry {
     const char *uuid;
     struct rlk_counters *counters;
     int64_t presence_ns;
-    int watchdog_fd, subscriber_fd;       /* eventfds to wake the threads by */
+    int watchdog_fd, subscriber_fd;        /* eventfds to wake the threads by */
     void (*retain)(struct rlk_registry *); /* keeps the client's memory for a lost hold */
 
     struct rlk_mutex mu; /* protects all below, and the locks, holds and waiters */
@@ -36,16 +37,17 @@ struct rlk_registry {
     size_t table_size, lock_count; /* size: a power of two */
     struct rlk_list idle;          /* locks nobody uses, oldest first, kept for reuse */
     size_t idle_count;
-    struct rlk_list free_holds; /* kept for reuse, by free_link */
+    struct rlk_list free_holds;         /* kept for reuse, by free_link */
     size_t free_hold_count, hold_count; /* hold_count: not free */
     size_t holds_now, waiters_now;
-    size_t background_count;       /* holds that the watchdog still has to release */
+    size_t background_count;         /* holds that the watchdog still has to release */
     struct rlk_cond background_done; /* it came to 0 */
     struct rlk_timers timers;
-    int64_t armed;          /* until when the watchdog sleeps; INT64_MIN: it is awake */
+    int64_t armed; /* until when the watchdog sleeps; INT64_MIN: it is awake */
     bool watchdog_dirty, subscriber_dirty; /* to be woken when mu is dropped */
-    struct rlk_list news;     /* holds with news, in order */
-    struct rlk_list sleepers; /* waiters that wait for no lock, but for a deadline or an interrupt */
+    struct rlk_list news;                  /* holds with news, in order */
+    struct rlk_list
+        sleepers; /* waiters that wait for no lock, but for a deadline or an interrupt */
     struct rlk_list channels; /* locks whose channel is to be joined or left */
     bool interrupted;
 };
@@ -53,7 +55,8 @@ struct rlk_registry {
 int rlk_registry_init(struct rlk_registry *reg);
 /* Whether a lock is held or waited for. */
 bool rlk_registry_busy_locked(const struct rlk_registry *reg);
-/* Drops timers, news and background work; the threads have left. Lost holds stay with their threads. */
+/* Drops timers, news and background work; the threads have left. Lost holds stay with
+ * their threads. */
 void rlk_registry_shut_locked(struct rlk_registry *reg);
 /* Frees what is left. No thread may be inside. */
 void rlk_registry_destroy(struct rlk_registry *reg);
@@ -62,37 +65,19 @@ static inline void rlk_registry_lock(struct rlk_registry *reg)
 {
     rlk_mutex_lock(&reg->mu);
 }
-/* Drops mu, then wakes watchdog and subscriber where something became due or is to be told. */
+/* Drops mu, then wakes watchdog and subscriber where something became due or is to be
+ * told. */
 void rlk_registry_unlock(struct rlk_registry *reg);
 
 /* The lock of a name, made if need be, with one more reference. NULL: out of memory. */
 struct rlk_lock *rlk_lock_get_locked(struct rlk_registry *reg, int kind, const char *name,
                                      size_t name_len);
 /* The same if it exists; no reference. */
-struct rlk_lock *rlk_lock_find_locked(struct rlk_registry *reg, int kind, const char *name,
-                                      size_t name_len);
+struct rlk_lock *rlk_lock_find_locked(struct rlk_registry *reg, int kind,
+                                      const char *name, size_t name_len);
 void rlk_lock_put_locked(struct rlk_lock *lock);
 
-/* A fresh hold in ASKING with one reference. NULL: out of memory. */
-struct rlk_hold *rlk_hold_new_locked(struct rlk_lock *lock, struct rlk_thread *thread,
-                                     char letter, uint32_t grant_ms);
-void rlk_hold_ref_locked(struct rlk_hold *hold);
-void rlk_hold_put_locked(struct rlk_hold *hold);
-/* A new id for a hold that was refused under the old one. */
-void rlk_hold_rename_locked(struct rlk_hold *hold, struct rlk_thread *thread);
-
-/* ---- facts */
-
-/* "queued" was answered to a request that left at `sent`. A grant that came before the answer is
- * believed now, if it names this ticket (T1). */
-void rlk_hold_queued_locked(struct rlk_hold *hold, int64_t ticket, int64_t sent);
-
-/* "held" was answered. */
-void rlk_hold_held_locked(struct rlk_hold *hold, int64_t sent, int64_t remaining_ms,
-                          uint64_t token);
-
-/* "gone" was answered: neither queued nor held. */
-void rlk_hold_gone_locked(struct rlk_hold *hold);
+/* ---- polls and mail */
 
 /* Arms the refresh timer of a lock with a queued waiter, from an answer (T11). */
 void rlk_lock_answered_locked(struct rlk_lock *lock, int64_t sent, int64_t pttl_ms,
@@ -100,13 +85,14 @@ void rlk_lock_answered_locked(struct rlk_lock *lock, int64_t sent, int64_t pttl_
 /* Refresh at once. */
 void rlk_lock_poll_locked(struct rlk_lock *lock);
 
-/* A grant was read from the mailbox. False: nobody waits under this id any more; it is to be
- * released at once (T7). */
+/* A grant was read from the mailbox. False: nobody waits under this id any more; it is to
+ * be released at once (T7). */
 bool rlk_registry_grant_locked(struct rlk_registry *reg, const struct rlk_id *id,
                                const char *name, size_t name_len, int64_t ticket,
                                uint64_t token, unsigned flags);
 
-/* Releases in the background an id that nobody here knows. False: out of memory (its lease ends it). */
+/* Releases in the background an id that nobody here knows. False: out of memory (its
+ * lease ends it). */
 bool rlk_registry_orphan_locked(struct rlk_registry *reg, const struct rlk_id *id,
                                 const char *name, size_t name_len, int64_t now);
 
@@ -114,43 +100,13 @@ bool rlk_registry_orphan_locked(struct rlk_registry *reg, const struct rlk_id *i
 void rlk_registry_lost_locked(struct rlk_registry *reg, const struct rlk_id *id,
                               const char *name, size_t name_len);
 
-/* ---- transitions */
-
-/* The lease of a hold is confirmed: `ms` from `sent`. Sets D, the time of the next renewal and that of
- * the risk. D rises only while it has not passed (T6). */
-void rlk_hold_confirm_locked(struct rlk_hold *hold, int64_t sent, int64_t ms);
-
-/* ASKING -> INSIDE, for the calling thread. */
-void rlk_hold_enter_locked(struct rlk_hold *hold, struct rlk_thread *thread, int64_t now);
-
-/* INSIDE -> LOST. The next local waiter asks; one release is sent in the background (T6). */
-void rlk_hold_lose_locked(struct rlk_hold *hold, const char *reason, int64_t now);
-
-/* INSIDE -> GOING: no longer anybody's. The caller releases it at the server, or has the watchdog do
- * it (rlk_hold_background_locked). */
-void rlk_hold_leave_locked(struct rlk_hold *hold);
-
-/* GOING: the watchdog sends release, with marker, until it is confirmed or `until`. Takes over the
- * caller's reference. */
-void rlk_hold_background_locked(struct rlk_hold *hold, int64_t when, int64_t until);
-/* It was confirmed, or there is no more use in trying. */
-void rlk_hold_background_end_locked(struct rlk_hold *hold);
+/* ---- the local queue */
 
 /* If nobody here holds the lock or asks for it, the first waiter is to ask. */
 void rlk_lock_promote_locked(struct rlk_lock *lock);
 
-/* A hold asks at the server; facts about it wake `thread`. Takes a reference. Ended by ask_end, which
- * gives it back. */
-void rlk_hold_ask_locked(struct rlk_hold *hold, struct rlk_thread *thread);
-void rlk_hold_ask_end_locked(struct rlk_hold *hold);
 /* The hold that asks, of a lock of which one at most does; or NULL. */
 struct rlk_hold *rlk_lock_ask_locked(struct rlk_lock *lock);
-
-/* Tells the event callback. Keeps the hold until it was told. */
-void rlk_hold_news_locked(struct rlk_hold *hold, unsigned news);
-
-/* INSIDE: arms the timer for the next of renewal, risk and end. */
-void rlk_hold_schedule_locked(struct rlk_hold *hold);
 
 /* Every lock with a queued waiter is refreshed at once (after a new subscription). */
 void rlk_registry_recheck_locked(struct rlk_registry *reg);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests, answers and errors of the lock scripts; see script.h. No state. Thread: any. */
+/* Requests, answers and errors of the lock scripts; see script.h. No state. Thread: any.
+ */
 #include "script.h"
 
 #include "deadline.h"
@@ -75,7 +76,8 @@ bool rlk_id_parse(struct rlk_id *ret_id, const char *uuid, const char *text, siz
         !read_uint(&p, end, &id.acquisition) || p >= end || *p++ != ':' || p >= end)
         return false;
     id.letter = *p++;
-    if (!((id.letter >= 'a' && id.letter <= 'z') || (id.letter >= 'A' && id.letter <= 'Z')))
+    if (!((id.letter >= 'a' && id.letter <= 'z') ||
+          (id.letter >= 'A' && id.letter <= 'Z')))
         return false;
     if (!read_uint(&p, end, &grant_ms) || grant_ms > UINT32_MAX)
         return false;
@@ -116,11 +118,13 @@ void rlk_request_add(struct rlk_request *req, const char *text, size_t len)
     add_pointer(req, at, len);
 }
 
-void rlk_request_init(struct rlk_request *req, enum rlk_script_id script, const char *name,
-                      size_t name_len)
+void rlk_request_init(struct rlk_request *req, enum rlk_script_id script,
+                      const char *name, size_t name_len)
 {
     const struct rlk_script *s = &rlk_scripts[script];
-    static const char *const counts[] = { "0", "1", "2", "3", "4", "5", "6", "7", "8", "9" };
+    static const char *const counts[] = {
+        "0", "1", "2", "3", "4", "5", "6", "7", "8", "9"
+    };
 
     req->script = script;
     req->argc = 0;
@@ -147,7 +151,8 @@ void rlk_request_add_int(struct rlk_request *req, int64_t value)
     rlk_request_add(req, buf, len);
 }
 
-void rlk_request_add_id(struct rlk_request *req, const char *uuid, const struct rlk_id *id)
+void rlk_request_add_id(struct rlk_request *req, const char *uuid,
+                        const struct rlk_id *id)
 {
     char *at = reserve(req, RLK_ID_SIZE);
     size_t len = rlk_id_write(at, uuid, id);
@@ -174,8 +179,8 @@ static bool begins(const char *text, size_t len, const char *prefix)
 enum rlk_outcome rlk_script_sort_error(const char *text, size_t len, int *ret_code)
 {
     static const char *const temporary[] = {
-        "LOADING", "BUSY", "MASTERDOWN", "READONLY", "NOREPLICAS", "MISCONF",
-        "OOM",     "CLUSTERDOWN", "TRYAGAIN", "ERR max number of clients",
+        "LOADING", "BUSY", "MASTERDOWN",  "READONLY", "NOREPLICAS",
+        "MISCONF", "OOM",  "CLUSTERDOWN", "TRYAGAIN", "ERR max number of clients",
     };
     static const char *const access[] = { "NOAUTH", "WRONGPASS", "NOPERM", "DENIED" };
 
@@ -196,7 +201,8 @@ enum rlk_outcome rlk_script_sort_error(const char *text, size_t len, int *ret_co
         memmem(text, len, "ACL failure in script", 21) || memmem(text, len, "NOPERM", 6))
         return RLK_REFUSED;
     /* errors of commands that a script called, before it wrote */
-    if (memmem(text, len, "-OOM ", 5) || memmem(text, len, "OOM command not allowed", 23) ||
+    if (memmem(text, len, "-OOM ", 5) ||
+        memmem(text, len, "OOM command not allowed", 23) ||
         memmem(text, len, "-READONLY ", 10) || memmem(text, len, "-MISCONF ", 9) ||
         memmem(text, len, "-NOREPLICAS ", 12) ||
         memmem(text, len, "Errors trying to SAVE", 21)) {
@@ -233,10 +239,11 @@ static bool decode_what(const struct rlk_reply *reply, enum rlk_what *ret_what)
         const char *text;
         enum rlk_what what;
     } words[] = {
-        { "held", RLK_HELD },         { "queued", RLK_QUEUED },    { "busy", RLK_BUSY },
-        { "gone", RLK_GONE },         { "late", RLK_LATE },        { "refused", RLK_MARKED },
-        { "released", RLK_RELEASED }, { "notmine", RLK_NOT_MINE }, { "removed", RLK_REMOVED },
-        { "yours", RLK_YOURS },
+        { "held", RLK_HELD },         { "queued", RLK_QUEUED },
+        { "busy", RLK_BUSY },         { "gone", RLK_GONE },
+        { "late", RLK_LATE },         { "refused", RLK_MARKED },
+        { "released", RLK_RELEASED }, { "notmine", RLK_NOT_MINE },
+        { "removed", RLK_REMOVED },   { "yours", RLK_YOURS },
     };
     if (!reply || rlk_reply_type(reply) != RLK_REPLY_STRING)
         return false;
@@ -280,10 +287,12 @@ static bool decode_token(const struct rlk_reply *reply, uint64_t *ret_token)
 #define MS_MAX (INT64_C(1) << 40)
 #define US_MAX (INT64_C(1) << 53)
 
-static bool decode_fate(const struct rlk_reply *reply, size_t at, struct rlk_fate *ret_fate)
+static bool decode_fate(const struct rlk_reply *reply, size_t at,
+                        struct rlk_fate *ret_fate)
 {
     if (!decode_what(rlk_reply_at(reply, at), &ret_fate->what) ||
-        !decode_int(rlk_reply_at(reply, at + 1), -2, INT64_MAX, &ret_fate->remaining_ms) ||
+        !decode_int(rlk_reply_at(reply, at + 1), -2, INT64_MAX,
+                    &ret_fate->remaining_ms) ||
         !decode_int(rlk_reply_at(reply, at + 2), 0, US_MAX, &ret_fate->ticket) ||
         !decode_token(rlk_reply_at(reply, at + 3), &ret_fate->token))
         return false;
@@ -304,7 +313,8 @@ static bool decode(const struct rlk_reply *reply, struct rlk_answer *answer,
     int64_t flags;
     size_t count = rlk_reply_count(reply);
 
-    if (rlk_reply_type(reply) != RLK_REPLY_ARRAY || count != HEAD_LEN + FATE_LEN * fate_max)
+    if (rlk_reply_type(reply) != RLK_REPLY_ARRAY ||
+        count != HEAD_LEN + FATE_LEN * fate_max)
         return false;
     if (!decode_int(rlk_reply_at(reply, 0), 1, US_MAX, &answer->server_us) ||
         !decode_int(rlk_reply_at(reply, 1), -2, INT64_MAX, &answer->pttl_ms) ||
@@ -421,7 +431,8 @@ void rlk_command_call(struct rlk_conn *conn, int argc, const char *const *argv,
 {
     struct rlk_reply *reply = NULL;
     int64_t sent = 0;
-    enum rlk_failure failure = rlk_conn_call(conn, argc, argv, len, deadline, &reply, &sent);
+    enum rlk_failure failure =
+        rlk_conn_call(conn, argc, argv, len, deadline, &reply, &sent);
     clear_answer(ret_answer, sent);
     if (!take_failure(conn, failure, ret_answer))
         return;
@@ -464,8 +475,8 @@ void rlk_script_call_raw(struct rlk_conn *conn, const struct rlk_request *req,
     *ret_reply = reply;
 }
 
-void rlk_script_call(struct rlk_conn *conn, const struct rlk_request *req, int64_t deadline,
-                     struct rlk_answer *ret_answer)
+void rlk_script_call(struct rlk_conn *conn, const struct rlk_request *req,
+                     int64_t deadline, struct rlk_answer *ret_answer)
 {
     struct rlk_reply *reply = NULL;
     char text[256];
@@ -473,8 +484,8 @@ void rlk_script_call(struct rlk_conn *conn, const struct rlk_request *req, int64
     rlk_script_call_raw(conn, req, deadline, ret_answer, &reply);
     if (ret_answer->outcome != RLK_DONE)
         return;
-    rlk_script_decode(conn, reply, ret_answer->sent, ret_answer, &ret_answer->fate, 1, text,
-                      sizeof(text));
+    rlk_script_decode(conn, reply, ret_answer->sent, ret_answer, &ret_answer->fate, 1,
+                      text, sizeof(text));
     if (ret_answer->outcome != RLK_DONE)
         rlk_error_set(ret_answer->code, "%s", text);
     rlk_reply_free(reply);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests to run a lock script, their answers decoded against a strict schema, and errors
- * sorted by what they say about execution (failure mode 10). Thread: any. */
+/* Requests to run a lock script, their answers decoded against a strict schema, and
+ * errors sorted by what they say about execution (failure mode 10). Thread: any. */
 #ifndef RLK_SCRIPT_H
 #define RLK_SCRIPT_H
 
@@ -12,8 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* For large objects of which only a small part is written and read: building hardened (automatic
- * variables zeroed) would cost more than the request. */
+/* For large objects of which only a small part is written and read: building hardened
+ * (automatic variables zeroed) would cost more than the request. */
 #ifdef __has_attribute
 #if __has_attribute(uninitialized)
 #define RLK_UNINITIALIZED __attribute__((uninitialized))
@@ -50,7 +50,10 @@ bool rlk_id_equal(const struct rlk_id *a, const struct rlk_id *b);
 
 /* ---- requests */
 
-enum { RLK_REQUEST_IDS_MAX = 64, RLK_REQUEST_ARGS_MAX = 3 + RLK_KEY_COUNT + 10 + RLK_REQUEST_IDS_MAX };
+enum {
+    RLK_REQUEST_IDS_MAX = 64,
+    RLK_REQUEST_ARGS_MAX = 3 + RLK_KEY_COUNT + 10 + RLK_REQUEST_IDS_MAX
+};
 
 /* Built on a stack; large, because a refresh names many ids. */
 struct rlk_request {
@@ -59,16 +62,18 @@ struct rlk_request {
     const char *argv[RLK_REQUEST_ARGS_MAX];
     size_t len[RLK_REQUEST_ARGS_MAX];
     size_t used;
-    char text[RLK_KEY_COUNT * RLK_KEY_SIZE + 10 * RLOCK_NAME_MAX + RLK_REQUEST_IDS_MAX * RLK_ID_SIZE];
+    char text[RLK_KEY_COUNT * RLK_KEY_SIZE + 10 * RLOCK_NAME_MAX +
+              RLK_REQUEST_IDS_MAX * RLK_ID_SIZE];
 };
 
 /* Begins a request: script, keys of the lock `name` and the layout number. */
-void rlk_request_init(struct rlk_request *req, enum rlk_script_id script, const char *name,
-                      size_t name_len);
+void rlk_request_init(struct rlk_request *req, enum rlk_script_id script,
+                      const char *name, size_t name_len);
 /* The argument is copied. */
 void rlk_request_add(struct rlk_request *req, const char *text, size_t len);
 void rlk_request_add_int(struct rlk_request *req, int64_t value);
-void rlk_request_add_id(struct rlk_request *req, const char *uuid, const struct rlk_id *id);
+void rlk_request_add_id(struct rlk_request *req, const char *uuid,
+                        const struct rlk_id *id);
 /* The channel on which Redisson's waiters for `name` listen. */
 void rlk_request_add_channel(struct rlk_request *req, const char *name, size_t name_len);
 
@@ -107,8 +112,8 @@ struct rlk_fate {
 
 struct rlk_answer {
     enum rlk_outcome outcome;
-    int code;      /* the caller's code when not DONE; the thread's message is set by _call */
-    int64_t sent;  /* just before the request left: CLOCK_BOOTTIME ns */
+    int code; /* the caller's code when not DONE; the thread's message is set by _call */
+    int64_t sent; /* just before the request left: CLOCK_BOOTTIME ns */
     int64_t server_us;
     int64_t pttl_ms; /* of N; -2: free, -1: without TTL */
     unsigned flags;
@@ -118,30 +123,33 @@ struct rlk_answer {
 };
 
 /*
- * Runs a script on a connection of the caller: EVALSHA, on NOSCRIPT once with the text. When
- * not DONE, the thread's message says why. If the connection broke it is dead. The connection's clock offset
- * follows the answer.
- * Blocks: network, until `deadline` (CLOCK_BOOTTIME).
+ * Runs a script on a connection of the caller: EVALSHA, on NOSCRIPT once with the text.
+ * When not DONE, the thread's message says why. If the connection broke it is dead. The
+ * connection's clock offset follows the answer. Blocks: network, until `deadline`
+ * (CLOCK_BOOTTIME).
  */
-void rlk_script_call(struct rlk_conn *conn, const struct rlk_request *req, int64_t deadline,
-                     struct rlk_answer *ret_answer);
+void rlk_script_call(struct rlk_conn *conn, const struct rlk_request *req,
+                     int64_t deadline, struct rlk_answer *ret_answer);
 
-/* The same for an answer of another shape (inspect): *ret_reply, owned by the caller, when DONE. */
+/* The same for an answer of another shape (inspect): *ret_reply, owned by the caller,
+ * when DONE. */
 void rlk_script_call_raw(struct rlk_conn *conn, const struct rlk_request *req,
                          int64_t deadline, struct rlk_answer *ret_answer,
                          struct rlk_reply **ret_reply);
 
 /* Appends a request to a pipeline, with the script's text if `with_text`. 0 or ENOMEM. */
-int rlk_script_append(struct rlk_conn *conn, const struct rlk_request *req, bool with_text);
+int rlk_script_append(struct rlk_conn *conn, const struct rlk_request *req,
+                      bool with_text);
 
-/* Decodes the reply of a pipelined request. `fates` takes up to `fate_max` ids' fates; more
- * or fewer than fate_max is a violation. The violation kills the connection, the outcome is
- * UNKNOWN. `text` (may be NULL) receives a line about what is not DONE. */
+/* Decodes the reply of a pipelined request. `fates` takes up to `fate_max` ids' fates;
+ * more or fewer than fate_max is a violation. The violation kills the connection, the
+ * outcome is UNKNOWN. `text` (may be NULL) receives a line about what is not DONE. */
 void rlk_script_decode(struct rlk_conn *conn, const struct rlk_reply *reply, int64_t sent,
                        struct rlk_answer *ret_answer, struct rlk_fate *fates,
                        size_t fate_max, char *text, size_t text_size);
 
-/* D of a lease of `ms` whose request left at `sent` (design: doc/DESIGN.md, section 5). */
+/* D of a lease of `ms` whose request left at `sent` (design: doc/DESIGN.md, section 5).
+ */
 int64_t rlk_lease_end(int64_t sent, int64_t ms);
 
 /* Sorts a server's error text. Sets *ret_code. */

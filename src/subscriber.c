@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The subscriber thread. For each client it keeps one connection with one subscription, the
- * mailbox, made once; channels of Redisson locks come on top while a waiter sees a foreign holder.
- * Messages are hints: they become facts in the registry, where the waiter's ticket decides what to
- * believe. After every (re)subscription all waiters are checked anew, because what was
- * published meanwhile is gone (L3). An idle subscription is pinged, because a peer that vanished says
- * nothing.
+ * The subscriber thread. For each client it keeps one connection with one subscription,
+ * the mailbox, made once; channels of Redisson locks come on top while a waiter sees a
+ * foreign holder. Messages are hints: they become facts in the registry, where the
+ * waiter's ticket decides what to believe. After every (re)subscription all waiters are
+ * checked anew, because what was published meanwhile is gone (L3). An idle subscription
+ * is pinged, because a peer that vanished says nothing.
  *
- * The loop (see loop.h) calls step() for each client whenever its socket, a timer or another thread asks
- * for it. Event callbacks run here too, with no mutex held; a callback may close the very
- * client it is told about.
+ * The loop (see loop.h) calls step() for each client whenever its socket, a timer or
+ * another thread asks for it. Event callbacks run here too, with no mutex held; a
+ * callback may close the very client it is told about.
  */
 #include "subscriber.h"
 
@@ -183,10 +183,12 @@ static void fail(struct rlk_subscription *sub, int64_t now)
     sub->conn = NULL;
     sub->state = RLK_SUB_DOWN;
     sub->answer_due = sub->ping_at = RLK_NEVER;
-    /* jitter from the clock's low bits: clients that were cut off together do not return together */
+    /* jitter from the clock's low bits: clients that were cut off together do not return
+     * together */
     int64_t jitter = now / 1000 % (sub->backoff_ms + 1);
     sub->retry_at = now + (sub->backoff_ms / 2 + jitter / 2 + 1) * RLK_NS_PER_MS;
-    sub->backoff_ms = sub->backoff_ms * 2 > BACKOFF_MAX_MS ? BACKOFF_MAX_MS : sub->backoff_ms * 2;
+    sub->backoff_ms =
+        sub->backoff_ms * 2 > BACKOFF_MAX_MS ? BACKOFF_MAX_MS : sub->backoff_ms * 2;
 }
 
 static void open_conn(struct rlock_client *client, int64_t now)
@@ -219,7 +221,8 @@ static int send_words(struct rlk_subscription *sub, const char *verb, const char
     return rlk_conn_append(sub->conn, word ? 2 : 1, argv, lens);
 }
 
-static int send_channel(struct rlk_subscription *sub, const struct rlk_lock *lock, bool join)
+static int send_channel(struct rlk_subscription *sub, const struct rlk_lock *lock,
+                        bool join)
 {
     char channel[RLK_KEY_SIZE];
     size_t len = rlk_key_write(channel, RLK_KEY_CHANNEL, lock->name, lock->name_len);
@@ -287,8 +290,8 @@ static void take_grants(struct rlock_client *client, const struct rlk_mail *mail
         uint64_t token = mail->token == 0 ? 0 : mail->token + i * mail->token_count;
         int64_t now = rlk_now_boot();
         rlk_registry_lock(reg);
-        if (!rlk_registry_grant_locked(reg, &id, mail->name, mail->name_len, grant->ticket,
-                                       token, mail->flags))
+        if (!rlk_registry_grant_locked(reg, &id, mail->name, mail->name_len,
+                                       grant->ticket, token, mail->flags))
             rlk_registry_orphan_locked(reg, &id, mail->name, mail->name_len, now);
         rlk_registry_unlock(reg);
     }
@@ -356,10 +359,12 @@ static bool word_is(const struct rlk_reply *reply, const char *word)
 }
 
 /* Returns false when the subscription is of no use. */
-static bool take_reply(struct rlock_client *client, const struct rlk_reply *reply, int64_t now)
+static bool take_reply(struct rlock_client *client, const struct rlk_reply *reply,
+                       int64_t now)
 {
     struct rlk_subscription *sub = &client->subscription;
-    const struct rlk_reply *kind = rlk_reply_at(reply, 0), *channel = rlk_reply_at(reply, 1),
+    const struct rlk_reply *kind = rlk_reply_at(reply, 0),
+                           *channel = rlk_reply_at(reply, 1),
                            *payload = rlk_reply_at(reply, 2);
     size_t channel_len, payload_len;
 
@@ -368,8 +373,8 @@ static bool take_reply(struct rlock_client *client, const struct rlk_reply *repl
         const char *text = rlk_reply_type(reply) == RLK_REPLY_ERROR
                                ? rlk_reply_string(reply, &len)
                                : "an unexpected reply";
-        rlk_log(RLK_LOG_ERR, "rlock: SUBSCRIBE at %s: %.120s", client->config.target.label,
-                text);
+        rlk_log(RLK_LOG_ERR, "rlock: SUBSCRIBE at %s: %.120s",
+                client->config.target.label, text);
         return false;
     }
     sub->ping_at = now + client->config.presence_ms * RLK_NS_PER_MS;
@@ -395,7 +400,8 @@ static bool take_reply(struct rlock_client *client, const struct rlk_reply *repl
             sub->answer_due = RLK_NEVER;
             sub->backoff_ms = BACKOFF_FIRST_MS;
         } else {
-            take_channel(client, name, channel_len); /* look again: it may be free since */
+            take_channel(client, name,
+                         channel_len); /* look again: it may be free since */
         }
     }
     return true;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The subscriber thread: listens to the mailboxes of all clients, and tells event callbacks. */
+/* The subscriber thread: listens to the mailboxes of all clients, and tells event
+ * callbacks. */
 #ifndef RLK_SUBSCRIBER_H
 #define RLK_SUBSCRIBER_H
 

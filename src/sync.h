@@ -13,7 +13,10 @@
 struct rlk_mutex {
     pthread_mutex_t m;
 };
-#define RLK_MUTEX_INIT { PTHREAD_MUTEX_INITIALIZER }
+#define RLK_MUTEX_INIT                                                                   \
+    {                                                                                    \
+        PTHREAD_MUTEX_INITIALIZER                                                        \
+    }
 
 /* Waits on CLOCK_MONOTONIC. */
 struct rlk_cond {

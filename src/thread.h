@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The record of a thread that uses the library: number, holds, and the condition it sleeps on. Made at its
- * first acquisition, freed when it ends. Each thread enters only its own. */
+/* The record of a thread that uses the library: number, holds, and the condition it
+ * sleeps on. Made at its first acquisition, freed when it ends. Each thread enters only
+ * its own. */
 #ifndef RLK_THREAD_H
 #define RLK_THREAD_H
 
@@ -23,7 +24,8 @@ extern _Thread_local struct rlk_thread *rlk_thread_record
 /* The calling thread's record, made if need be. NULL: out of memory. */
 struct rlk_thread *rlk_thread_get(void);
 
-/* Says what is to become of the holds of a thread that ends. Set once, before the first record. */
+/* Says what is to become of the holds of a thread that ends. Set once, before the first
+ * record. */
 void rlk_thread_set_exit(void (*give_up)(struct rlk_thread *thread));
 
 #endif

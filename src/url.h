@@ -11,8 +11,8 @@ struct rlk_target {
     char *path; /* of the Unix socket, else NULL */
     uint16_t port;
     int db;
-    char *user;     /* NULL: the server's default user */
-    char *password; /* NULL: no AUTH */
+    char *user;      /* NULL: the server's default user */
+    char *password;  /* NULL: no AUTH */
     char label[128]; /* for messages and logs: "host:port" or the path, never a secret */
 };
 

@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The watchdog thread. For each client it has one connection, made when first needed, on which its
- * requests are pipelined: one script for each lock, the one with the earliest deadline first, so that a
- * server that is slow or silent delays no other client's renewals, and no loss is told late.
+ * The watchdog thread. For each client it has one connection, made when first needed, on
+ * which its requests are pipelined: one script for each lock, the one with the earliest
+ * deadline first, so that a server that is slow or silent delays no other client's
+ * renewals, and no loss is told late.
  *
  * What is due comes from the registry's timers:
- *   a lock with queued waiters   refresh: presence, hand-over after an expiry, what became of them
- *   a hold INSIDE                renewal; at risk; lost at D, connection or not
- *   a hold GOING                 a release or cancel that its caller had to abandon
- *   a hold LOST                  its one release (T6)
+ *   a lock with queued waiters   refresh: presence, hand-over after an expiry, what
+ * became of them a hold INSIDE                renewal; at risk; lost at D, connection or
+ * not a hold GOING                 a release or cancel that its caller had to abandon a
+ * hold LOST                  its one release (T6)
  *
- * A request in flight is an rlk_op embedded in its hold or lock, which it keeps alive by a
- * reference. Replies come in the order of requests. When the connection breaks, or its oldest
- * unanswered request is late, all in flight have failed with outcome unknown; each is repeated
- * by its timer, on a new connection. Everything that is repeated is idempotent.
+ * A request in flight is an rlk_op embedded in its hold or lock, which it keeps alive by
+ * a reference. Replies come in the order of requests. When the connection breaks, or its
+ * oldest unanswered request is late, all in flight have failed with outcome unknown; each
+ * is repeated by its timer, on a new connection. Everything that is repeated is
+ * idempotent.
  */
 #include "watchdog.h"
 
@@ -28,9 +30,10 @@
 enum {
     BACKOFF_FIRST_MS = 10,
     BACKOFF_MAX_MS = 1000,
-    BATCH_MAX = 64,      /* requests made while the registry is locked once */
+    BATCH_MAX = 64, /* requests made while the registry is locked once */
     IN_FLIGHT_MAX = 1024,
-    /* A deadline of L/6 alone would cut the connection at every scheduling delay for the shortest leases. */
+    /* A deadline of L/6 alone would cut the connection at every scheduling delay for the
+       shortest leases. */
     OP_TIMEOUT_MIN_MS = 50
 };
 
@@ -86,8 +89,8 @@ static bool ready(const struct rlk_watch *watch)
 
 /* ---- requests */
 
-static void put_in_flight(struct rlk_watch *watch, struct rlk_op *op, enum rlk_op_kind kind, int64_t now,
-                          int64_t timeout)
+static void put_in_flight(struct rlk_watch *watch, struct rlk_op *op,
+                          enum rlk_op_kind kind, int64_t now, int64_t timeout)
 {
     if (timeout < OP_TIMEOUT_MIN_MS * RLK_NS_PER_MS)
         timeout = OP_TIMEOUT_MIN_MS * RLK_NS_PER_MS;
@@ -193,8 +196,9 @@ static void inside_due(struct rlock_client *client, struct rlk_hold *hold, int64
 {
     if (now >= hold->end) {
         rlk_hold_lose_locked(hold,
-                             hold->fixed ? "its fixed lease ended"
-                                         : "the lease ended before a renewal was confirmed",
+                             hold->fixed
+                                 ? "its fixed lease ended"
+                                 : "the lease ended before a renewal was confirmed",
                              now);
         return;
     }
@@ -241,11 +245,13 @@ static void lock_due(struct rlock_client *client, struct rlk_lock *lock, int64_t
         send_refresh(client, lock, now);
     if (lock->op.kind == RLK_OP_NONE)
         rlk_timer_arm(&reg->timers, &lock->timer,
-                      now + (ready(&client->watch) ? reg->presence_ns / 3
-                                                   : BACKOFF_FIRST_MS * 2 * RLK_NS_PER_MS));
+                      now + (ready(&client->watch)
+                                 ? reg->presence_ns / 3
+                                 : BACKOFF_FIRST_MS * 2 * RLK_NS_PER_MS));
 }
 
-/* Handles up to a batch of due timers. Returns when the next is due, and whether I/O is wanted. */
+/* Handles up to a batch of due timers. Returns when the next is due, and whether I/O is
+ * wanted. */
 static int64_t run_timers(struct rlock_client *client, int64_t now, bool *ret_wanted)
 {
     struct rlk_registry *reg = &client->registry;
@@ -306,6 +312,8 @@ static void renew_done(struct rlock_client *client, struct rlk_hold *hold,
         hold->renew_at = retry_time(hold, now);
     } else if (answer->fate.what == RLK_HELD) {
         hold->flags = answer->flags;
+        if (answer->fate.token != 0)
+            hold->token = answer->fate.token; /* over that of a message (T12) */
         if (!hold->fixed)
             rlk_hold_confirm_locked(hold, answer->sent, answer->fate.remaining_ms);
         if (hold->renew_at <= now) /* nothing was gained */
@@ -317,8 +325,10 @@ static void renew_done(struct rlock_client *client, struct rlk_hold *hold,
     rlk_hold_schedule_locked(hold);
 }
 
-/* A script looked at as many waiters as it may: the next one goes on behind them (T11). */
-static void go_on(struct rlock_client *client, struct rlk_lock *lock, int64_t after, int64_t now)
+/* A script looked at as many waiters as it may: the next one goes on behind them (T11).
+ */
+static void go_on(struct rlock_client *client, struct rlk_lock *lock, int64_t after,
+                  int64_t now)
 {
     lock->after = after;
     if (lock->op.kind == RLK_OP_NONE && ready(&client->watch))
@@ -342,8 +352,9 @@ static void release_done(struct rlock_client *client, struct rlk_hold *hold,
         rlk_hold_background_end_locked(hold);
         return;
     }
-    rlk_hold_background_locked(hold, answer->outcome == RLK_NOSCRIPT ? now : retry_time(hold, now),
-                               hold->give_up_at);
+    rlk_hold_background_locked(
+        hold, answer->outcome == RLK_NOSCRIPT ? now : retry_time(hold, now),
+        hold->give_up_at);
 }
 
 static void refresh_done(struct rlock_client *client, struct rlk_lock *lock,
@@ -367,7 +378,8 @@ static void refresh_done(struct rlock_client *client, struct rlk_lock *lock,
         hold->flags = answer->flags;
         if (fates[i].what == RLK_HELD) {
             RLK_COUNT(client->counters.grants);
-            rlk_hold_held_locked(hold, answer->sent, fates[i].remaining_ms, fates[i].token);
+            rlk_hold_held_locked(hold, answer->sent, fates[i].remaining_ms,
+                                 fates[i].token);
         } else if (fates[i].what == RLK_QUEUED) {
             rlk_hold_queued_locked(hold, fates[i].ticket, answer->sent);
         } else {
@@ -378,8 +390,8 @@ static void refresh_done(struct rlock_client *client, struct rlk_lock *lock,
 }
 
 /* Ends a request: `reply` NULL means that none will come. */
-static void op_done(struct rlock_client *client, struct rlk_op *op, const struct rlk_reply *reply,
-                    int64_t now)
+static void op_done(struct rlock_client *client, struct rlk_op *op,
+                    const struct rlk_reply *reply, int64_t now)
 {
     struct rlk_registry *reg = &client->registry;
     struct rlk_watch *watch = &client->watch;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The watchdog thread: renews leases, keeps waiters present, tells losses, finishes what callers had
- * to abandon. */
+/* The watchdog thread: renews leases, keeps waiters present, tells losses, finishes what
+ * callers had to abandon. */
 #ifndef RLK_WATCHDOG_H
 #define RLK_WATCHDOG_H
 
@@ -14,9 +14,9 @@ struct rlk_watch {
     bool been_ready;
     int64_t retry_at;
     int backoff_ms;
-    struct rlk_list ops;   /* requests in flight, in the order sent */
+    struct rlk_list ops; /* requests in flight, in the order sent */
     size_t op_count;
-    int64_t op_deadline;   /* no later than the earliest of theirs */
+    int64_t op_deadline; /* no later than the earliest of theirs */
     struct sockaddr_storage address;
     socklen_t address_len;
 };

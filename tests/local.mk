@@ -3,8 +3,12 @@
 # internals) or in USER_TESTS (uses <rlock.h> only), and add the three lines that say how to
 # build it, as those below.
 
-UNIT_TESTS = tests/test_url tests/test_conn tests/test_pool
+UNIT_TESTS = tests/test_url tests/test_conn tests/test_pool tests/test_mailbox \
+	tests/test_mutex_api tests/test_handle
 USER_TESTS = tests/test_helpers
+# Locking under faults and between processes; internals: the scripts, by hand.
+SCENE_TESTS = tests/test_rules tests/test_rules_answers
+UNIT_TESTS += $(SCENE_TESTS)
 
 # What a test program is built with.
 TEST_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/helpers $(HIREDIS_CFLAGS) $(CHECK_CFLAGS)
@@ -12,6 +16,8 @@ UNIT_CPPFLAGS = $(TEST_CPPFLAGS) -I$(top_builddir) -I$(top_srcdir)/src
 TEST_LIBS = tests/libtesthelp.la $(HIREDIS_LIBS) $(CHECK_LIBS) -lpthread -ldl
 UNIT_LIBS = librlk.la $(TEST_LIBS)
 USER_LIBS = librlock.la $(TEST_LIBS)
+# What the tests of the public functions share.
+FIXTURE = tests/fixture.h tests/fixture.c
 
 if HAVE_CHECK
 
@@ -34,6 +40,26 @@ tests_test_conn_LDADD = $(UNIT_LIBS)
 tests_test_pool_SOURCES = tests/test_pool.c
 tests_test_pool_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_pool_LDADD = $(UNIT_LIBS)
+
+tests_test_rules_SOURCES = tests/test_rules.c tests/scene.h tests/scene.c
+tests_test_rules_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_rules_LDADD = $(UNIT_LIBS)
+
+tests_test_mailbox_SOURCES = tests/test_mailbox.c
+tests_test_mailbox_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_mailbox_LDADD = $(UNIT_LIBS)
+
+tests_test_mutex_api_SOURCES = tests/test_mutex_api.c $(FIXTURE)
+tests_test_mutex_api_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_mutex_api_LDADD = $(UNIT_LIBS)
+
+tests_test_handle_SOURCES = tests/test_handle.c $(FIXTURE)
+tests_test_handle_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_handle_LDADD = $(UNIT_LIBS)
+
+tests_test_rules_answers_SOURCES = tests/test_rules_answers.c tests/scene.h tests/scene.c
+tests_test_rules_answers_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_rules_answers_LDADD = $(UNIT_LIBS)
 
 # -- what they share ------------------------------------------------------------------
 

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Measures the library against what the server allows; see bench/README.md.
+ *
+ *     bench [-q] [-r rounds] [-d seconds] [-o file.csv] [scenario...]
+ *
+ * The server is $RLOCK_URL; bench/run starts one. This process itself never uses the
+ * library: its workers do (team.h).
+ */
+#include "bench.h"
+#include "redis.h"
+#include "report.h"
+
+#include <rlock.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static const double quick_seconds = 0.3, full_seconds = 1.5, warm_up_seconds = 0.1;
+enum { QUICK_ROUNDS = 5, FULL_ROUNDS = 7, SLICES = 5 };
+
+#define NAME_64 "a-name-of-sixty-four-bytes/0123456789012345678901234567890123456"
+_Static_assert(sizeof(NAME_64) - 1 == 64, "its length is its purpose");
+
+static const struct scenario scenarios[] = {
+    { "pair",
+      "uncontended, us/pair",
+      UNIT_US,
+      1,
+      "bench",
+      { &rlock_pair, &control_pair, &set_nx_pair },
+      { NULL, "<= 1.05", "<= 1.25" } },
+    { "handoff2",
+      "hand-offs/s, 2 proc.",
+      UNIT_PER_S,
+      2,
+      "bench",
+      { &rlock_pair, &control_pair },
+      { "luck <= 2", ">= 0.85" } },
+    { "handoff16",
+      "hand-offs/s, 16 proc.",
+      UNIT_PER_S,
+      16,
+      "bench",
+      { &rlock_pair, &control_pair },
+      { "luck <= 2", ">= 0.85" } },
+    { "handoff64",
+      "hand-offs/s, 64 proc.",
+      UNIT_PER_S,
+      64,
+      "bench",
+      { &rlock_pair, &control_pair },
+      { "luck <= 2", ">= 0.85" } },
+    { "reentry8",
+      "re-entry, 8 B, ns",
+      UNIT_NS,
+      1,
+      "8 bytes!",
+      { &rlock_again, &pthread_again },
+      { "<= 100 ns", NULL } },
+    { "reentry64",
+      "re-entry, 64 B, ns",
+      UNIT_NS,
+      1,
+      NAME_64,
+      { &rlock_again, &pthread_again },
+      { "<= 100 ns", NULL } },
+};
+enum { SCENARIO_COUNT = sizeof(scenarios) / sizeof(scenarios[0]) };
+
+struct options {
+    size_t rounds;
+    double seconds;
+    const char *csv;
+    bool chosen[SCENARIO_COUNT];
+};
+
+void die(const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fputs("bench: ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+    _exit(2);
+}
+
+int64_t now_ns(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return ts.tv_sec * NS_PER_S + ts.tv_nsec;
+}
+
+/* ---- options */
+
+static void usage(void)
+{
+    fputs("bench [-q] [-r rounds] [-d seconds] [-o file.csv] [scenario...]\n"
+          "-q  quick: fewer and shorter rounds\n"
+          "scenarios (the beginning of a word is enough):",
+          stderr);
+    for (size_t i = 0; i < SCENARIO_COUNT; i++)
+        fprintf(stderr, " %s", scenarios[i].word);
+    fputc('\n', stderr);
+    exit(2);
+}
+
+static void choose(struct options *options, const char *word)
+{
+    bool found = false;
+    for (size_t i = 0; i < SCENARIO_COUNT; i++) {
+        if (strncmp(scenarios[i].word, word, strlen(word)) == 0)
+            options->chosen[i] = found = true;
+    }
+    if (!found)
+        usage();
+}
+
+static void parse(struct options *options, int argc, char **argv)
+{
+    int c;
+    while ((c = getopt(argc, argv, "qr:d:o:")) != -1) {
+        if (c == 'q') {
+            options->rounds = QUICK_ROUNDS;
+            options->seconds = quick_seconds;
+        } else if (c == 'r') {
+            options->rounds = strtoul(optarg, NULL, 10);
+        } else if (c == 'd') {
+            options->seconds = strtod(optarg, NULL);
+        } else if (c == 'o') {
+            options->csv = optarg;
+        } else {
+            usage();
+        }
+    }
+    if (options->rounds < 1 || options->rounds > ROUNDS_MAX || !(options->seconds > 0) ||
+        options->seconds > 60)
+        usage();
+    if (optind == argc)
+        memset(options->chosen, true, sizeof(options->chosen));
+    for (int i = optind; i < argc; i++)
+        choose(options, argv[i]);
+}
+
+/* ---- what was measured on */
+
+static void cpu_model(char *buf, size_t size)
+{
+    char line[256];
+    FILE *f = fopen("/proc/cpuinfo", "re");
+    snprintf(buf, size, "unknown");
+    while (f && fgets(line, sizeof(line), f)) {
+        const char *at = strchr(line, ':');
+        if (strncmp(line, "model name", strlen("model name")) == 0 && at) {
+            snprintf(buf, size, "%.*s", (int)strcspn(at + 2, "\n"), at + 2);
+            break;
+        }
+    }
+    if (f)
+        fclose(f);
+}
+
+static void print_setting(const struct options *options)
+{
+    char version[32], cpu[128];
+    double load = 0;
+    redisContext *conn = redis_open();
+
+    redis_info(conn, "valkey_version", version, sizeof(version));
+    const char *server = version[0] ? "Valkey" : "Redis";
+    if (!version[0])
+        redis_info(conn, "redis_version", version, sizeof(version));
+    cpu_model(cpu, sizeof(cpu));
+    getloadavg(&load, 1);
+    printf("rlock %s, %s %s, hiredis %d.%d.%d\n%ld CPUs (%s), load %.1f before\n"
+           "%zu rounds of %.2f s for each, in alternating slices of %.2f s\n\n",
+           RLOCK_VERSION, server, version, HIREDIS_MAJOR, HIREDIS_MINOR, HIREDIS_PATCH,
+           sysconf(_SC_NPROCESSORS_ONLN), cpu, load, options->rounds, options->seconds,
+           options->seconds / SLICES);
+    fflush(stdout);
+    redisFree(conn);
+}
+
+/* ---- measuring */
+
+/* One round: the contenders take turns in slices, so that what else this machine does
+ * meets all of them alike. */
+static void run_round(struct team **teams, size_t count, size_t round, double seconds)
+{
+    for (size_t slice = 0; slice < SLICES; slice++) {
+        for (size_t i = 0; i < count; i++) { /* every other time backwards */
+            size_t who = (round + slice) % 2 ? count - 1 - i : i;
+            team_run(teams[who], seconds / SLICES);
+        }
+    }
+}
+
+static void measure(const struct scenario *s, const struct options *options,
+                    results_t results)
+{
+    struct team *teams[CONTENDERS_MAX];
+    struct result ignored;
+    size_t count = 0;
+
+    for (; count < CONTENDERS_MAX && s->contenders[count]; count++) {
+        teams[count] = team_start(s->contenders[count], s->processes, s->name);
+        team_run(teams[count], warm_up_seconds);
+        team_take(teams[count], &ignored);
+    }
+    for (size_t round = 0; round < options->rounds; round++) {
+        run_round(teams, count, round, options->seconds);
+        for (size_t i = 0; i < count; i++)
+            team_take(teams[i], &results[i][round]);
+    }
+    for (size_t i = 0; i < count; i++)
+        team_stop(teams[i]);
+}
+
+int main(int argc, char **argv)
+{
+    struct options options = { .rounds = FULL_ROUNDS, .seconds = full_seconds };
+    static results_t results;
+
+    parse(&options, argc, argv);
+    FILE *csv = fopen(options.csv ? options.csv : "/dev/null", "we");
+    if (!csv)
+        die("cannot write %s", options.csv);
+    print_setting(&options);
+    report_head(stdout, csv);
+    for (size_t i = 0; i < SCENARIO_COUNT; i++) {
+        if (!options.chosen[i])
+            continue;
+        measure(&scenarios[i], &options, results);
+        report_scenario(stdout, csv, &scenarios[i], results, options.rounds);
+    }
+    if (fclose(csv) != 0)
+        die("cannot write %s", options.csv);
+    if (options.csv)
+        printf("\nevery round: %s\n", options.csv);
+    return 0;
+}

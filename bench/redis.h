@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plain hiredis: connections to the server of $RLOCK_URL, and calls that end the process
+ * when they fail. */
+#ifndef BENCH_REDIS_H
+#define BENCH_REDIS_H
+
+/* Its inline functions do not compile without warnings of conversions. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wconversion"
+#pragma GCC diagnostic ignored "-Wsign-conversion"
+#include <hiredis.h>
+#pragma GCC diagnostic pop
+
+#include <stddef.h>
+
+redisContext *redis_open(void);
+
+/* A reply that is no error; freed by the caller. */
+redisReply *redis_call(redisContext *conn, int argc, const char *const *argv,
+                       const size_t *len);
+
+/* The same for words that end with NUL, the last one followed by NULL. */
+redisReply *redis_words(redisContext *conn, const char *const *words);
+
+/* Copies the value of `field` in the answer to INFO. */
+void redis_info(redisContext *conn, const char *field, char *buf, size_t size);
+
+#endif

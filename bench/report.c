@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See report.h. No state. A ratio is taken in each round, between measurements that
+ * follow each other, before the median is taken over the rounds. */
+#include "report.h"
+
+#include <stdlib.h>
+
+struct spread {
+    double median, min, max;
+};
+
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static struct spread spread_of(double *values, size_t count)
+{
+    qsort(values, count, sizeof(*values), compare);
+    double median =
+        count % 2 ? values[count / 2] : (values[count / 2 - 1] + values[count / 2]) / 2;
+    return (struct spread){ median, values[0], values[count - 1] };
+}
+
+/* ---- figures of one result */
+
+static double pairs_of(const struct result *r)
+{
+    return r->pairs > 0 ? (double)r->pairs : 1;
+}
+
+static double rate(const struct result *r)
+{
+    return (double)r->pairs / r->seconds;
+}
+
+static double us_per_pair(const struct result *r)
+{
+    return r->seconds * 1e6 / pairs_of(r);
+}
+
+static double ns_per_pair(const struct result *r)
+{
+    return r->seconds * 1e9 / pairs_of(r);
+}
+
+static double luck(const struct result *r)
+{
+    return (double)r->luckiest / (r->unluckiest > 0 ? (double)r->unluckiest : 0.5);
+}
+
+static double cpu_us(const struct result *r)
+{
+    return r->cpu_ns / 1e3 / pairs_of(r);
+}
+
+static double switches(const struct result *r)
+{
+    return r->switches / pairs_of(r);
+}
+
+static double waited(const struct result *r)
+{
+    double percent = 100 * (double)r->waits / pairs_of(r);
+    return percent < 100 ? percent
+                         : 100; /* the pair under way at the end counts as a wait only */
+}
+
+typedef double figure_fn(const struct result *);
+
+static figure_fn *const unit_figures[] = {
+    [UNIT_US] = us_per_pair, [UNIT_NS] = ns_per_pair, [UNIT_PER_S] = rate
+};
+
+static struct spread spread_over(const struct result *results, size_t rounds,
+                                 figure_fn *figure)
+{
+    double values[ROUNDS_MAX];
+    for (size_t i = 0; i < rounds; i++)
+        values[i] = figure(&results[i]);
+    return spread_of(values, rounds);
+}
+
+static struct spread ratio_over(const struct result *ours, const struct result *theirs,
+                                size_t rounds, figure_fn *figure)
+{
+    double values[ROUNDS_MAX];
+    for (size_t i = 0; i < rounds; i++) {
+        double base = figure(&theirs[i]);
+        values[i] = base > 0 ? figure(&ours[i]) / base : 0;
+    }
+    return spread_of(values, rounds);
+}
+
+/* ---- output */
+
+void report_head(FILE *table, FILE *csv)
+{
+    fprintf(table, "%-22s %-18s %9s %9s %9s %7s %7s %7s %7s  %-20s %s\n", "scenario",
+            "of", "median", "min", "max", "luck", "waited", "cpu us", "switch",
+            "rlock / it (spread)", "target");
+    fprintf(csv, "scenario,processes,of,round,seconds,pairs,luckiest,unluckiest,waits,"
+                 "cpu_us_per_pair,switches_per_pair\n");
+}
+
+static void print_row(FILE *table, const struct scenario *s, results_t results,
+                      size_t rounds, size_t who)
+{
+    figure_fn *figure = unit_figures[s->unit];
+    struct spread value = spread_over(results[who], rounds, figure);
+    int digits = s->unit == UNIT_PER_S ? 0 : 1;
+
+    fprintf(table, "%-22s %-18s %9.*f %9.*f %9.*f", who == 0 ? s->label : "",
+            s->contenders[who]->label, digits, value.median, digits, value.min, digits,
+            value.max);
+    if (s->processes > 1)
+        fprintf(table, " %7.2f %6.0f%%", spread_over(results[who], rounds, luck).median,
+                spread_over(results[who], rounds, waited).median);
+    else
+        fprintf(table, " %7s %7s", "", "");
+    if (s->unit == UNIT_NS)
+        fprintf(table, " %7s %7s", "", "");
+    else
+        fprintf(table, " %7.1f %7.2f", spread_over(results[who], rounds, cpu_us).median,
+                spread_over(results[who], rounds, switches).median);
+    if (who > 0) {
+        struct spread ratio = ratio_over(results[0], results[who], rounds, figure);
+        fprintf(table, "  %.3f (%.3f-%.3f)  ", ratio.median, ratio.min, ratio.max);
+    } else {
+        fprintf(table, "  %-20s", "");
+    }
+    fprintf(table, " %s\n", s->targets[who] ? s->targets[who] : "");
+}
+
+void report_scenario(FILE *table, FILE *csv, const struct scenario *s, results_t results,
+                     size_t rounds)
+{
+    for (size_t who = 0; who < CONTENDERS_MAX && s->contenders[who]; who++) {
+        print_row(table, s, results, rounds, who);
+        for (size_t i = 0; i < rounds; i++) {
+            const struct result *r = &results[who][i];
+            fprintf(csv, "%s,%zu,%s,%zu,%.3f,%llu,%llu,%llu,%llu,%.3f,%.3f\n", s->word,
+                    s->processes, s->contenders[who]->label, i + 1, r->seconds,
+                    (unsigned long long)r->pairs, (unsigned long long)r->luckiest,
+                    (unsigned long long)r->unluckiest, (unsigned long long)r->waits,
+                    cpu_us(r), switches(r));
+        }
+    }
+    fflush(table);
+    fflush(csv);
+}

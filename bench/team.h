@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Worker processes that run one contender. They are forked before the first of them uses
+ * the library and by a process that never does, and they stay for all rounds: between two
+ * of their own they sleep, while another team runs.
+ */
+#ifndef BENCH_TEAM_H
+#define BENCH_TEAM_H
+
+#include "contender.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { TEAM_MAX = 64 };
+
+/* What a team did in one round. */
+struct result {
+    double seconds;
+    uint64_t pairs, luckiest, unluckiest; /* of all, of one worker */
+    uint64_t waits;          /* pairs that got their lock from another's release */
+    double cpu_ns, switches; /* of the workers: CPU time, voluntary switches */
+};
+
+struct team;
+
+struct team *team_start(const struct contender *contender, size_t size, const char *name);
+/* Lets it work for a while. */
+void team_run(struct team *team, double seconds);
+/* What it did since the last call. */
+void team_take(struct team *team, struct result *ret_result);
+void team_stop(struct team *team);
+
+#endif

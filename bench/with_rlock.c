@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The library as its users call it, and pthread's recursive mutex beside its re-entry. */
+#include "contender.h"
+
+#include "bench.h"
+
+#include <rlock.h>
+#include <stdlib.h>
+
+enum { AGAIN_BATCH = 1000 }; /* so that reading the clock does not count */
+
+static void check(int rc, const char *what)
+{
+    if (rc != 0)
+        die("%s: %s", what, rlock_strerror(rc));
+}
+
+static void *open_rlock(const char *name)
+{
+    rlock_mutex_t *mutex = malloc(sizeof(*mutex));
+    if (!mutex)
+        die("out of memory");
+    check(rlock_mutex_init(mutex, NULL, name), "rlock_mutex_init");
+    check(rlock_client_ping(NULL), "rlock_client_ping");
+    return mutex;
+}
+
+static void close_rlock(void *state)
+{
+    rlock_mutex_destroy(state);
+    free(state);
+    rlock_client_close(NULL);
+}
+
+/* ---- a pair */
+
+static uint64_t run_pair(void *state)
+{
+    check(rlock_mutex_lock(state), "rlock_mutex_lock");
+    check(rlock_mutex_unlock(state), "rlock_mutex_unlock");
+    return 1;
+}
+
+static uint64_t count_grants(void *state)
+{
+    rlock_stats_t stats;
+    (void)state;
+    check(rlock_client_getstats(NULL, &stats), "rlock_client_getstats");
+    return stats.grants;
+}
+
+const struct contender rlock_pair = { "rlock", open_rlock, run_pair, count_grants,
+                                      close_rlock };
+
+/* ---- by the holder */
+
+static void *open_held(const char *name)
+{
+    void *state = open_rlock(name);
+    check(rlock_mutex_lock(state), "rlock_mutex_lock");
+    return state;
+}
+
+static uint64_t run_again(void *state)
+{
+    for (int i = 0; i < AGAIN_BATCH; i++)
+        run_pair(state);
+    return AGAIN_BATCH;
+}
+
+static void close_held(void *state)
+{
+    check(rlock_mutex_unlock(state), "rlock_mutex_unlock");
+    close_rlock(state);
+}
+
+const struct contender rlock_again = { "rlock", open_held, run_again, NULL, close_held };
+
+/* ---- pthread */
+
+static void *open_pthread(const char *name)
+{
+    pthread_mutex_t *mutex = malloc(sizeof(*mutex));
+    pthread_mutexattr_t attr;
+    (void)name;
+    if (!mutex)
+        die("out of memory");
+    pthread_mutexattr_init(&attr);
+    pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init(mutex, &attr);
+    pthread_mutexattr_destroy(&attr);
+    pthread_mutex_lock(mutex);
+    return mutex;
+}
+
+static uint64_t run_pthread(void *state)
+{
+    for (int i = 0; i < AGAIN_BATCH; i++) {
+        pthread_mutex_lock(state);
+        pthread_mutex_unlock(state);
+    }
+    return AGAIN_BATCH;
+}
+
+static void close_pthread(void *state)
+{
+    pthread_mutex_unlock(state);
+    pthread_mutex_destroy(state);
+    free(state);
+}
+
+const struct contender pthread_again = { "pthread recursive", open_pthread, run_pthread,
+                                         NULL, close_pthread };

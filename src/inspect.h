@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the calls of administration share. */
+#ifndef RLK_INSPECT_H
+#define RLK_INSPECT_H
+
+#include "client.h"
+#include "deadline.h"
+
+#include <errno.h>
+#include <string.h>
+
+static inline int rlk_inspect_check_name(const char *name)
+{
+    return name ? rlk_name_check(name, strnlen(name, RLOCK_NAME_MAX + 1)) : EINVAL;
+}
+
+/* When a call that begins now has to be through. */
+static inline int64_t rlk_inspect_until(const struct rlock_client *client)
+{
+    return rlk_now_boot() + rlk_client_command_timeout(client);
+}
+
+/* Who holds a lock now: the field of N, and its "since" or "". Both are the caller's to
+ * free, on failure too. ENOENT: nobody. EPROTO: the key is no lock. */
+int rlk_inspect_victim(struct rlock_client *client, const char *name, int64_t until,
+                       char **ret_holder, char **ret_since);
+
+#endif

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One round trip of each lock script on a connection of the pool. No state. Thread:
+ * callers'. Locks: none may be held. Blocks: network. */
+#include "trip.h"
+
+#include "deadline.h"
+
+#include <errno.h>
+
+/* Lends a connection, or answers why not: nothing was sent. */
+static struct rlk_conn *borrow(struct rlock_client *client, int64_t until,
+                               struct rlk_answer *answer)
+{
+    struct rlk_conn *conn = NULL;
+    int rc = rlk_pool_get(client->pool, until, &conn);
+    if (rc == 0)
+        return conn;
+    *answer = (struct rlk_answer){
+        .outcome = rc == EACCES || rc == EPROTO || rc == ENOMEM ? RLK_REFUSED : RLK_RETRY,
+        .code = rc,
+    };
+    return NULL;
+}
+
+static void count_answer(struct rlock_client *client, const struct rlk_answer *answer)
+{
+    if (answer->outcome == RLK_UNKNOWN)
+        RLK_COUNT(client->counters.unknown_outcomes);
+    else
+        RLK_COUNT(client->counters.round_trips);
+}
+
+static void call_script(struct rlock_client *client, struct rlk_conn *conn,
+                        const struct rlk_request *req, int64_t until,
+                        struct rlk_answer *answer)
+{
+    rlk_script_call(conn, req, until, answer);
+    count_answer(client, answer);
+    rlk_pool_put(client->pool, conn);
+}
+
+void rlk_trip_acquire(struct rlock_client *client, const struct rlk_hold *hold,
+                      bool try_once, int64_t until, struct rlk_answer *answer)
+{
+    const struct rlk_lock *lock = hold->lock;
+    bool fencing = hold->id.letter >= 'A' && hold->id.letter <= 'Z';
+    struct rlk_request req RLK_UNINITIALIZED;
+    struct rlk_conn *conn = borrow(client, until, answer);
+
+    if (!conn)
+        return;
+    /* server time by when this request must have run (T3); an upper bound of the clock's
+     * offset makes it late by a round trip at most, which the markers outlive */
+    int64_t not_after = rlk_conn_clock_offset_us(conn) + until / 1000;
+    rlk_request_init(&req, rlk_kinds[lock->kind].acquire, lock->name, lock->name_len);
+    rlk_request_add_id(&req, client->uuid, &hold->id);
+    rlk_request_add(&req, client->uuid, RLK_UUID_LEN);
+    rlk_request_add_int(&req, hold->lease_ms);
+    rlk_request_add_int(&req, client->config.presence_ms);
+    rlk_request_add_int(&req, not_after);
+    rlk_request_add_int(&req, try_once);
+    rlk_request_add_int(&req, fencing);
+    call_script(client, conn, &req, until, answer);
+}
+
+void rlk_trip_release(struct rlock_client *client, const struct rlk_hold *hold, bool mark,
+                      int64_t until, struct rlk_answer *answer)
+{
+    const struct rlk_lock *lock = hold->lock;
+    struct rlk_request req RLK_UNINITIALIZED;
+    struct rlk_conn *conn = borrow(client, until, answer);
+
+    if (!conn)
+        return;
+    rlk_request_init(&req, rlk_kinds[lock->kind].release, lock->name, lock->name_len);
+    rlk_request_add_id(&req, client->uuid, &hold->id);
+    rlk_request_add_int(&req, mark ? rlk_client_marker_ms(client) : 0);
+    rlk_request_add_channel(&req, lock->name, lock->name_len);
+    call_script(client, conn, &req, until, answer);
+}
+
+void rlk_trip_cancel(struct rlock_client *client, const struct rlk_hold *hold,
+                     int64_t until, struct rlk_answer *answer)
+{
+    const struct rlk_lock *lock = hold->lock;
+    struct rlk_request req RLK_UNINITIALIZED;
+    struct rlk_conn *conn = borrow(client, until, answer);
+
+    if (!conn)
+        return;
+    rlk_request_init(&req, rlk_kinds[lock->kind].cancel, lock->name, lock->name_len);
+    rlk_request_add_id(&req, client->uuid, &hold->id);
+    rlk_request_add_int(&req, rlk_client_marker_ms(client));
+    call_script(client, conn, &req, until, answer);
+}
+
+void rlk_trip_renew(struct rlock_client *client, const struct rlk_hold *hold,
+                    long lease_ms, int64_t until, struct rlk_answer *answer)
+{
+    const struct rlk_lock *lock = hold->lock;
+    struct rlk_request req RLK_UNINITIALIZED;
+    struct rlk_conn *conn = borrow(client, until, answer);
+
+    if (!conn)
+        return;
+    rlk_request_init(&req, rlk_kinds[lock->kind].renew, lock->name, lock->name_len);
+    rlk_request_add_id(&req, client->uuid, &hold->id);
+    rlk_request_add_int(&req, lease_ms);
+    call_script(client, conn, &req, until, answer);
+}
+
+/* A script of ours looked at as many waiters as one may and found none alive: goes on
+ * behind them (T11). The queue shrinks or the ticket grows with each. */
+void rlk_trip_go_on(struct rlock_client *client, const struct rlk_lock *lock,
+                    int64_t after, int64_t until)
+{
+    while (after != 0) {
+        struct rlk_answer answer;
+        struct rlk_request req RLK_UNINITIALIZED;
+        struct rlk_reply *reply = NULL;
+        struct rlk_conn *conn = borrow(client, until, &answer);
+        if (!conn)
+            return;
+        rlk_request_init(&req, rlk_kinds[lock->kind].refresh, lock->name, lock->name_len);
+        rlk_request_add(&req, client->uuid, RLK_UUID_LEN);
+        rlk_request_add_int(&req, client->config.presence_ms);
+        rlk_request_add_int(&req, after);
+        rlk_script_call_raw(conn, &req, until, &answer, &reply);
+        if (answer.outcome == RLK_DONE) {
+            rlk_script_decode(conn, reply, answer.sent, &answer, NULL, 0, NULL, 0);
+            rlk_reply_free(reply);
+        }
+        count_answer(client, &answer);
+        rlk_pool_put(client->pool, conn);
+        after = answer.outcome == RLK_DONE ? answer.more : 0;
+    }
+}
+
+void rlk_trip_request(struct rlock_client *client, const struct rlk_request *req,
+                      int64_t until, struct rlk_answer *ret_answer,
+                      struct rlk_reply **ret_raw)
+{
+    int64_t started = rlk_now_boot();
+    /* a broken connection is found out at once: a few tries are not a storm */
+    for (int tries = 0; tries < 3; tries++) {
+        struct rlk_conn *conn = borrow(client, until, ret_answer);
+        if (!conn)
+            return;
+        if (ret_raw)
+            rlk_script_call_raw(conn, req, until, ret_answer, ret_raw);
+        else
+            rlk_script_call(conn, req, until, ret_answer);
+        count_answer(client, ret_answer);
+        bool dead = rlk_conn_state(conn) == RLK_CONN_DEAD;
+        rlk_pool_put(client->pool, conn);
+        if (ret_answer->outcome == RLK_DONE || ret_answer->outcome == RLK_REFUSED ||
+            !dead || rlk_now_boot() - started > (until - started) / 2)
+            return;
+    }
+}

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "scene.h"
+
+#include "die.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { COMMAND_MAX = 512, ARGS_MAX = 32 };
+
+struct test_server scene_server;
+struct test_redis *scene_redis;
+struct test_proxy *scene_proxy;
+
+static const char by_hand[] = "00000000-0000-4000-8000-000000000000:1:1:m3000";
+
+/* ---- fixtures */
+
+void scene_start(void)
+{
+    test_server_start(&scene_server, NULL);
+}
+
+void scene_stop(void)
+{
+    test_server_stop(&scene_server);
+}
+
+static void load_scripts(void)
+{
+    for (int i = 0; i < RLK_SCRIPT_COUNT; i++)
+        test_redis_do(scene_redis, "SCRIPT", "LOAD", rlk_scripts[i].text);
+}
+
+void scene_open(void)
+{
+    test_server_reset(&scene_server);
+    scene_redis = test_redis_connect(scene_server.path);
+    load_scripts();
+    scene_proxy = test_proxy_start(&scene_server);
+}
+
+void scene_close(void)
+{
+    test_proxy_stop(scene_proxy);
+    test_redis_close(scene_redis);
+    scene_proxy = NULL;
+    scene_redis = NULL;
+}
+
+/* ---- clients */
+
+static long mailboxes(void)
+{
+    const redisReply *r =
+        test_redis_do(scene_redis, "PUBSUB", "CHANNELS", RLK_MAILBOX_PREFIX "*");
+    return (long)r->elements;
+}
+
+rlock_client_t *scene_open_client(const char *url, const struct scene_times *times)
+{
+    rlock_clientattr_t attr;
+    rlock_client_t *client = NULL;
+    int rc = rlock_clientattr_init(&attr);
+    if (rc == 0 && times && times->lease)
+        rc = rlock_clientattr_setlease(&attr, times->lease);
+    if (rc == 0 && times && times->presence)
+        rc = rlock_clientattr_setpresence(&attr, times->presence);
+    if (rc == 0 && times && times->command)
+        rc = rlock_clientattr_setcommandtimeout(&attr, times->command);
+    if (rc == 0)
+        rc = rlock_client_open(&client, url, &attr);
+    if (rc != 0)
+        test_die("cannot open a client: %s", rlock_errmsg());
+    rlock_clientattr_destroy(&attr);
+    return client;
+}
+
+rlock_client_t *scene_client(const char *url, const struct scene_times *times)
+{
+    long before = mailboxes();
+    rlock_client_t *client = scene_open_client(url, times);
+    ck_assert(scene_wait_mailboxes(before + 1, SCENE_SOON_MS));
+    return client;
+}
+
+static void make_mutex(rlock_mutex_t *m, rlock_client_t *client, const char *name, int fencing)
+{
+    rlock_mutexattr_t attr;
+    int rc = rlock_mutexattr_init(&attr);
+    if (rc == 0)
+        rc = rlock_mutexattr_setclient(&attr, client);
+    if (rc == 0)
+        rc = rlock_mutexattr_setfencing(&attr, fencing);
+    if (rc == 0)
+        rc = rlock_mutex_init(m, &attr, name);
+    if (rc != 0)
+        test_die("cannot make a mutex: %s", rlock_errmsg());
+    rlock_mutexattr_destroy(&attr);
+}
+
+void scene_mutex(rlock_mutex_t *m, rlock_client_t *client, const char *name)
+{
+    make_mutex(m, client, name, 0);
+}
+
+void scene_fenced_mutex(rlock_mutex_t *m, rlock_client_t *client, const char *name)
+{
+    make_mutex(m, client, name, 1);
+}
+
+void scene_worker(struct worker *w, const char *url, const struct scene_times *times,
+                  const char *name, const char *options)
+{
+    char command[COMMAND_MAX];
+    long before = mailboxes();
+    worker_start(w, NULL);
+    int n = snprintf(command, sizeof(command), "open %s", url);
+    if (times && times->lease)
+        n += snprintf(command + n, sizeof(command) - (size_t)n, " lease=%ld", times->lease);
+    if (times && times->presence)
+        n += snprintf(command + n, sizeof(command) - (size_t)n, " presence=%ld",
+                      times->presence);
+    if (times && times->command)
+        snprintf(command + n, sizeof(command) - (size_t)n, " commandtimeout=%ld",
+                 times->command);
+    ck_assert(worker_says(w, command, "ok"));
+    scene_says(w, "ok", "init m %s %s", name, options);
+    ck_assert(scene_wait_mailboxes(before + 1, SCENE_SOON_MS));
+}
+
+void scene_says(struct worker *w, const char *wanted, const char *format, ...)
+{
+    char command[COMMAND_MAX];
+    va_list ap;
+    va_start(ap, format);
+    vsnprintf(command, sizeof(command), format, ap);
+    va_end(ap);
+    ck_assert(worker_says(w, command, wanted));
+}
+
+void scene_worker_waits(struct worker *w, const char *name, long n)
+{
+    scene_says(w, "ok", "async t lock m");
+    ck_assert(scene_wait_queued(name, n, SCENE_SOON_MS));
+}
+
+bool scene_worker_got(struct worker *w, long ms)
+{
+    const char *news = worker_news(w, "done t", ms);
+    return news && strcmp(news, "done t ok") == 0;
+}
+
+/* ---- what the server holds */
+
+const char *scene_key(char *buf, const char *name, const char *suffix)
+{
+    if (strcmp(suffix, "token") == 0)
+        snprintf(buf, SCENE_KEY_MAX, "redisson_lock_token:{%s}", name);
+    else
+        snprintf(buf, SCENE_KEY_MAX, "rlock:{%s}:%s", name, suffix);
+    return buf;
+}
+
+bool scene_holder(const char *name, char id[SCENE_ID_MAX])
+{
+    const redisReply *r = test_redis_do(scene_redis, "HKEYS", name);
+    for (size_t i = 0; i < r->elements; i++) {
+        if (!strchr(r->element[i]->str, ':')) /* mode, since, token */
+            continue;
+        snprintf(id, SCENE_ID_MAX, "%s", r->element[i]->str);
+        return true;
+    }
+    return false;
+}
+
+bool scene_waiter(const char *name, long i, char id[SCENE_ID_MAX], char ticket[32])
+{
+    char key[SCENE_KEY_MAX], at[32];
+    snprintf(at, sizeof(at), "%ld", i);
+    const redisReply *r = test_redis_do(scene_redis, "ZRANGE", scene_key(key, name, "queue"),
+                                        at, at, "WITHSCORES");
+    if (r->elements != 2)
+        return false;
+    snprintf(id, SCENE_ID_MAX, "%s", r->element[0]->str);
+    snprintf(ticket, 32, "%s", r->element[1]->str);
+    return true;
+}
+
+long long scene_pttl(const char *name)
+{
+    return test_redis_int(scene_redis, "PTTL", name);
+}
+
+long long scene_queue_len(const char *name)
+{
+    char key[SCENE_KEY_MAX];
+    return test_redis_int(scene_redis, "ZCARD", scene_key(key, name, "queue"));
+}
+
+const char *scene_uuid(char *buf, const char *id)
+{
+    snprintf(buf, RLK_UUID_LEN + 1, "%s", id);
+    return buf;
+}
+
+struct question {
+    const char *name, *id;
+    long n;
+};
+
+static bool is_queued(void *arg)
+{
+    const struct question *q = arg;
+    return scene_queue_len(q->name) == q->n;
+}
+
+bool scene_wait_queued(const char *name, long n, long ms)
+{
+    return test_wait_until(is_queued, &(struct question){ name, NULL, n }, ms);
+}
+
+static bool is_free(void *arg)
+{
+    const struct question *q = arg;
+    return !test_redis_exists(scene_redis, q->name);
+}
+
+static bool is_held(void *arg)
+{
+    return !is_free(arg);
+}
+
+bool scene_wait_free(const char *name, long ms)
+{
+    return test_wait_until(is_free, &(struct question){ name, NULL, 0 }, ms);
+}
+
+bool scene_wait_held(const char *name, long ms)
+{
+    return test_wait_until(is_held, &(struct question){ name, NULL, 0 }, ms);
+}
+
+static bool holder_is_gone(void *arg)
+{
+    const struct question *q = arg;
+    char id[SCENE_ID_MAX];
+    return !scene_holder(q->name, id) || strcmp(id, q->id) != 0;
+}
+
+bool scene_wait_holder_gone(const char *name, const char *id, long ms)
+{
+    return test_wait_until(holder_is_gone, &(struct question){ name, id, 0 }, ms);
+}
+
+static bool are_listened_to(void *arg)
+{
+    const struct question *q = arg;
+    return mailboxes() >= q->n;
+}
+
+bool scene_wait_mailboxes(long n, long ms)
+{
+    return test_wait_until(are_listened_to, &(struct question){ NULL, NULL, n }, ms);
+}
+
+/* ---- by hand */
+
+void scene_hold_by_hand(const char *name, long ttl_ms)
+{
+    char ttl[32];
+    snprintf(ttl, sizeof(ttl), "%ld", ttl_ms);
+    test_redis_do(scene_redis, "HSET", name, by_hand, "1", "mode", "rlock:mutex", "since",
+                  "1");
+    test_redis_do(scene_redis, "PEXPIRE", name, ttl);
+}
+
+void scene_release_by_hand(const char *name)
+{
+    char channel[SCENE_KEY_MAX];
+    snprintf(channel, sizeof(channel), "redisson_lock__channel:{%s}", name);
+    ck_assert_str_eq(scene_call(RLK_MUTEX_RELEASE, name, by_hand, "0", channel), "released");
+}
+
+const char *scene_call_argv(enum rlk_script_id script, const char *name,
+                            const char *const argv[])
+{
+    const struct rlk_script *s = &rlk_scripts[script];
+    char keys[RLK_KEY_COUNT][RLK_KEY_SIZE + 1], count[8];
+    const char *all[ARGS_MAX];
+    int n = 0;
+
+    snprintf(count, sizeof(count), "%d", s->key_count);
+    all[n++] = "EVALSHA";
+    all[n++] = s->sha;
+    all[n++] = count;
+    for (int i = 0; i < s->key_count; i++) {
+        keys[i][rlk_key_write(keys[i], s->keys[i], name, strlen(name))] = '\0';
+        all[n++] = keys[i];
+    }
+    all[n++] = RLK_LAYOUT;
+    for (int i = 0; argv[i] && n < ARGS_MAX - 1; i++)
+        all[n++] = argv[i];
+    all[n] = NULL;
+    const redisReply *r = test_redis_try_argv(scene_redis, all);
+    if (r && r->type == REDIS_REPLY_ERROR)
+        return r->str;
+    if (!r || r->type != REDIS_REPLY_ARRAY || r->elements < 5)
+        test_die("a script by hand has no answer");
+    return r->element[4]->str;
+}
+
+const char *scene_sha(enum rlk_script_id script)
+{
+    return rlk_scripts[script].sha;
+}

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the tests of locking share: one server, a proxy in front of it, a plain connection,
+ * clients of the library in this process and in workers, and looks at what the server
+ * holds. Ids and tickets are text, as the server has them. Thread: a test's main thread.
+ */
+#ifndef TEST_SCENE_H
+#define TEST_SCENE_H
+
+#include "proxy.h"
+#include "redis.h"
+#include "server.h"
+#include "wait.h"
+#include "worker.h"
+
+#include "script.h"
+
+#include <check.h>
+#include <rlock.h>
+
+enum { SCENE_ID_MAX = 128, SCENE_KEY_MAX = 256, SCENE_SOON_MS = 10000 };
+
+extern struct test_server scene_server;
+extern struct test_redis *scene_redis; /* straight to the server */
+extern struct test_proxy *scene_proxy;
+
+/* Unchecked fixtures. */
+void scene_start(void);
+void scene_stop(void);
+/* Checked fixtures: the server is empty but for the scripts, the proxy has no rules. */
+void scene_open(void);
+void scene_close(void);
+
+/* ---- clients; times in ms as they are, 0: the default */
+
+struct scene_times {
+    long lease, presence, command;
+};
+#define SCENE_TIMES(...) (&(const struct scene_times){ __VA_ARGS__ })
+
+/* Its mailbox is subscribed when this returns. */
+rlock_client_t *scene_client(const char *url, const struct scene_times *times);
+/* The same without waiting, so that no server is needed. */
+rlock_client_t *scene_open_client(const char *url, const struct scene_times *times);
+/* A handle of that client, recursive. */
+void scene_mutex(rlock_mutex_t *m, rlock_client_t *client, const char *name);
+void scene_fenced_mutex(rlock_mutex_t *m, rlock_client_t *client, const char *name);
+
+/* A worker with a client and a handle "m"; `options` as of the worker's init, or "". Its
+ * mailbox is subscribed when this returns. */
+void scene_worker(struct worker *w, const char *url, const struct scene_times *times,
+                  const char *name, const char *options);
+/* worker_ask with printf's formats; fails the test unless the answer begins with
+ * `wanted`. */
+__attribute__((format(printf, 3, 4))) void scene_says(struct worker *w, const char *wanted,
+                                                      const char *format, ...);
+/* Begins `lock m` in the worker's thread t and waits until it is queued as the n-th. */
+void scene_worker_waits(struct worker *w, const char *name, long n);
+/* The news "done t ok" within `ms`. */
+bool scene_worker_got(struct worker *w, long ms);
+
+/* ---- what the server holds */
+
+/* The key of a companion, as "queue". */
+const char *scene_key(char *buf, const char *name, const char *suffix);
+/* The holder's id; false: nobody holds it. */
+bool scene_holder(const char *name, char id[SCENE_ID_MAX]);
+/* The id of the i-th waiter from 0, and its ticket; false: there is none. */
+bool scene_waiter(const char *name, long i, char id[SCENE_ID_MAX], char ticket[32]);
+long long scene_pttl(const char *name);
+long long scene_queue_len(const char *name);
+/* The client's part of an id. */
+const char *scene_uuid(char *buf, const char *id);
+
+bool scene_wait_queued(const char *name, long n, long ms);
+bool scene_wait_free(const char *name, long ms);
+bool scene_wait_held(const char *name, long ms);
+/* Until the holder is another than `id`, who may be nobody. */
+bool scene_wait_holder_gone(const char *name, const char *id, long ms);
+/* Until so many mailboxes or more are listened to. */
+bool scene_wait_mailboxes(long n, long ms);
+
+/* Holds the lock by hand, for `ttl_ms`, as another rlock client. */
+void scene_hold_by_hand(const char *name, long ttl_ms);
+/* Releases it by the script, as its holder would. */
+void scene_release_by_hand(const char *name);
+
+/* Runs a script by hand with the keys of `name`; the layout number is put in front of the
+ * arguments. Returns `what` of the first id, or the error's text. */
+const char *scene_call_argv(enum rlk_script_id script, const char *name,
+                            const char *const argv[]);
+#define scene_call(script, name, ...)                                                     \
+    scene_call_argv((script), (name), TEST_ARGV(__VA_ARGS__))
+
+/* The SHA of a script, for the proxy's rules. */
+const char *scene_sha(enum rlk_script_id script);
+/* Adds a rule about the requests of one script. */
+#define SCENE_RULE(script_, ...)                                                          \
+    TEST_RULE(scene_proxy, .contains = scene_sha(script_), __VA_ARGS__)
+
+#endif

@@ -1,0 +1,416 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The rules of the protocol T8 to T13 (doc/DESIGN.md, section 6), and T3's about the
+ * server's clock: as test_rules.c, which says who is who.
+ */
+#include "clock.h"
+#include "scene.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { STAYS_MS = 150, DEAF_WAITERS = 300, TAKEOVER_MS = 250 };
+
+static rlock_client_t *self;
+static rlock_mutex_t m;
+static struct worker x;
+
+static void start_x(const struct scene_times *times, const char *options)
+{
+    scene_worker(&x, test_proxy_url(scene_proxy), times, "N", options);
+}
+
+static void open_scene(void)
+{
+    scene_open();
+    memset(&x, 0, sizeof(x));
+    self = scene_client(scene_server.url, NULL);
+    scene_mutex(&m, self, "N");
+}
+
+static void close_scene(void)
+{
+    worker_end(&x);
+    rlock_mutex_unlock(&m);
+    rlock_client_close(self);
+    scene_close();
+}
+
+static int watch(enum test_point on, const char *contains)
+{
+    return TEST_RULE(scene_proxy, .on = on, .action = TEST_WATCH, .contains = contains);
+}
+
+/* ---- T3, the server's clock */
+
+START_TEST(t3_an_acquire_refused_as_late_is_repeated_with_the_servers_new_time)
+{
+    struct test_clock clock;
+    struct test_server other = { .control = -1 };
+    rlock_mutex_t n;
+    test_clock_open(&clock);
+    test_server_start_env(&other, NULL, clock.env);
+    rlock_client_t *client = scene_open_client(other.url, NULL);
+    scene_mutex(&n, client, "N");
+    ck_assert_int_eq(rlock_mutex_lock(&n), 0);
+    ck_assert_int_eq(rlock_mutex_unlock(&n), 0);
+    test_clock_set_real(&clock, 3600000);
+    ck_assert_int_eq(rlock_mutex_trylock(&n), 0);
+    ck_assert_int_eq(rlock_mutex_unlock(&n), 0);
+    ck_assert_int_eq(rlock_client_close(client), 0);
+    test_server_stop(&other);
+    test_clock_close(&clock);
+}
+END_TEST
+
+/* ---- T8 */
+
+START_TEST(t8_a_lock_that_is_already_mine_has_the_servers_time_left)
+{
+    long lease = test_ms(2000);
+    start_x(SCENE_TIMES(.lease = lease, .command = test_ms(400)), "");
+    SCENE_RULE(RLK_MUTEX_ACQUIRE, .on = TEST_ON_REPLY, .action = TEST_DROP, .count = 1);
+    scene_says(&x, "ok", "on t lock m"); /* its second request finds it held */
+    const char *answer = worker_ask(&x, "on t remaining m", SCENE_SOON_MS);
+    ck_assert(answer && strncmp(answer, "ok ", 3) == 0);
+    long long pttl = scene_pttl("N");
+    ck_assert_int_lt(pttl, lease - test_ms(300));
+    ck_assert_int_lt(atol(answer + 3), lease - test_ms(300));
+}
+END_TEST
+
+START_TEST(t8_a_lost_cancel_is_made_up_for_by_leaving_the_queue)
+{
+    start_x(NULL, "");
+    ck_assert_int_eq(rlock_mutex_lock(&m), 0);
+    SCENE_RULE(RLK_MUTEX_CANCEL, .on = TEST_ON_REQUEST, .action = TEST_DROP);
+    scene_says(&x, "ETIMEDOUT", "on t timedlock m %ld", test_ms(50));
+    ck_assert(scene_wait_queued("N", 0, SCENE_SOON_MS));
+    ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
+    ck_assert(!test_redis_exists(scene_redis, "N"));
+}
+END_TEST
+
+START_TEST(t8_a_lost_cancel_of_a_granted_lock_is_made_up_for_by_releasing_it)
+{
+    start_x(NULL, "");
+    ck_assert_int_eq(rlock_mutex_lock(&m), 0);
+    TEST_RULE(scene_proxy, .on = TEST_ON_MESSAGE, .action = TEST_DROP, .contains = "1 grant");
+    int cancel = SCENE_RULE(RLK_MUTEX_CANCEL, .on = TEST_ON_REQUEST, .action = TEST_DROP);
+    int release = SCENE_RULE(RLK_MUTEX_RELEASE, .on = TEST_ON_REQUEST, .action = TEST_HOLD);
+    scene_says(&x, "ok", "async t timedlock m %ld", test_ms(50));
+    ck_assert(test_proxy_wait_hits(scene_proxy, cancel, 1, SCENE_SOON_MS));
+    ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
+    ck_assert(test_redis_exists(scene_redis, "N")); /* x's, who does not want it */
+    ck_assert_str_eq(worker_news(&x, "done t", SCENE_SOON_MS), "done t ETIMEDOUT");
+    test_proxy_remove(scene_proxy, release);
+    int64_t begin = test_now_ms();
+    ck_assert(scene_wait_free("N", SCENE_SOON_MS));
+    ck_assert_int_lt(test_now_ms() - begin, test_ms(1000)); /* and not after 3 s */
+}
+END_TEST
+
+/* ---- T9 */
+
+START_TEST(t9_not_mine_at_the_first_release_is_a_loss)
+{
+    ck_assert_int_eq(rlock_mutex_lock(&m), 0);
+    test_redis_do(scene_redis, "DEL", "N");
+    ck_assert_int_eq(rlock_mutex_unlock(&m), ESTALE);
+}
+END_TEST
+
+START_TEST(t9_not_mine_after_a_release_of_unknown_outcome_is_that_release)
+{
+    start_x(NULL, "");
+    scene_says(&x, "ok", "on t lock m");
+    int cut =
+        SCENE_RULE(RLK_MUTEX_RELEASE, .on = TEST_ON_REPLY, .action = TEST_CUT, .count = 1);
+    scene_says(&x, "ok", "on t unlock m");
+    ck_assert_uint_eq(test_proxy_answered(scene_proxy, cut), 1);
+}
+END_TEST
+
+/* ---- T10 */
+
+START_TEST(t10_a_repeated_force_hits_nobody_but_its_victim)
+{
+    rlock_mutex_t n;
+    start_x(NULL, "");
+    rlock_client_t *victim =
+        scene_client(scene_server.url, SCENE_TIMES(.command = test_ms(3000)));
+    scene_mutex(&n, victim, "N");
+    ck_assert_int_eq(rlock_mutex_lock(&n), 0);
+    int force =
+        SCENE_RULE(RLK_LOCK_FORCE, .on = TEST_ON_REQUEST, .action = TEST_HOLD, .count = 1);
+    scene_says(&x, "ok", "async t force N");
+    ck_assert(test_proxy_wait_hits(scene_proxy, force, 1, SCENE_SOON_MS));
+    ck_assert_int_eq(rlock_mutex_unlock(&n), 0);
+    ck_assert_int_eq(rlock_mutex_lock(&m), 0);
+    test_proxy_release(scene_proxy, force);
+    ck_assert(test_proxy_wait_answered(scene_proxy, force, 1, SCENE_SOON_MS));
+    ck_assert(worker_news(&x, "done t", SCENE_SOON_MS));
+    ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
+    ck_assert_int_eq(rlock_client_close(victim), 0);
+}
+END_TEST
+
+START_TEST(t10_the_victim_is_told_at_once)
+{
+    start_x(NULL, "");
+    scene_says(&x, "ok", "on t lock m");
+    ck_assert_int_eq(rlock_force_unlock(self, "N"), 0);
+    ck_assert(worker_news(&x, "event LOST N", 1000)); /* its lease is 30 s */
+    scene_says(&x, "ok LOST", "on t state m");
+    ck_assert_int_eq(rlock_mutex_lock(&m), 0);
+    scene_says(&x, "ESTALE", "on t unlock m");
+    ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
+}
+END_TEST
+
+/* ---- T11 */
+
+START_TEST(t11_the_expiry_timer_follows_the_newest_answer)
+{
+    start_x(SCENE_TIMES(.presence = test_ms(900)), "");
+    scene_hold_by_hand("N", test_ms(30000));
+    int refresh = SCENE_RULE(RLK_MUTEX_REFRESH, .on = TEST_ON_REPLY, .action = TEST_WATCH);
+    scene_worker_waits(&x, "N", 1);
+    char ttl[32];
+    snprintf(ttl, sizeof(ttl), "%ld", test_ms(380)); /* found out by the poll at 300 */
+    ck_assert(test_proxy_wait_hits(scene_proxy, refresh, 1, SCENE_SOON_MS));
+    test_redis_do(scene_redis, "PEXPIRE", "N", ttl);
+    int64_t begin = test_now_ms();
+    ck_assert(scene_worker_got(&x, SCENE_SOON_MS));
+    int64_t took = test_now_ms() - begin;
+    ck_assert_int_ge(took, test_ms(380));
+    /* the timer's 380 ms, and not the third poll's 600 */
+    ck_assert_int_lt(took, test_ms(500));
+}
+END_TEST
+
+START_TEST(t11_a_poll_that_takes_over_for_its_own_waiter_sends_no_message)
+{
+    start_x(NULL, "");
+    int grants = watch(TEST_ON_MESSAGE, "1 grant");
+    scene_hold_by_hand("N", 100);
+    scene_worker_waits(&x, "N", 1);
+    ck_assert(scene_worker_got(&x, SCENE_SOON_MS));
+    ck_assert_uint_eq(test_proxy_hits(scene_proxy, grants), 0);
+}
+END_TEST
+
+/* Waiters that are present and have no mailbox, in front of all others. */
+static void queue_deaf_waiters(void)
+{
+    char queue[SCENE_KEY_MAX], present[SCENE_KEY_MAX], id[SCENE_ID_MAX], ticket[32];
+    static const char uuid[] = "00000000-0000-4000-8000-00000000000d";
+    scene_key(queue, "N", "queue");
+    for (int i = 1; i <= DEAF_WAITERS; i++) {
+        snprintf(id, sizeof(id), "%s:%d:1:m3000", uuid, i);
+        snprintf(ticket, sizeof(ticket), "%d", i);
+        test_redis_do(scene_redis, "ZADD", queue, ticket, id);
+    }
+    test_redis_do(scene_redis, "ZADD", scene_key(present, "N", "present"), "99999999999999",
+                  uuid);
+}
+
+START_TEST(t11_a_release_that_skipped_as_many_as_it_may_goes_on_at_once)
+{
+    start_x(SCENE_TIMES(.presence = test_ms(6000)), "");
+    ck_assert_int_eq(rlock_mutex_lock(&m), 0);
+    queue_deaf_waiters();
+    scene_worker_waits(&x, "N", DEAF_WAITERS + 1);
+    int64_t begin = test_now_ms();
+    ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
+    ck_assert(scene_worker_got(&x, SCENE_SOON_MS));
+    ck_assert_int_lt(test_now_ms() - begin, test_ms(1000)); /* a poll comes after 2 s */
+    ck_assert_int_eq(scene_queue_len("N"), DEAF_WAITERS);
+}
+END_TEST
+
+START_TEST(t11_a_poll_that_skipped_as_many_as_it_may_goes_on_at_once)
+{
+    start_x(SCENE_TIMES(.presence = test_ms(6000)), "");
+    scene_hold_by_hand("N", test_ms(200));
+    queue_deaf_waiters();
+    scene_worker_waits(&x, "N", DEAF_WAITERS + 1);
+    int64_t begin = test_now_ms();
+    ck_assert(scene_worker_got(&x, SCENE_SOON_MS));
+    ck_assert_int_lt(test_now_ms() - begin, test_ms(200 + 1000));
+}
+END_TEST
+
+/* ---- T12 */
+
+static unsigned long long server_token(void)
+{
+    return strtoull(test_redis_str(scene_redis, "HGET", "N", "token"), NULL, 10);
+}
+
+/* Makes the next grant to x's waiter name the token 7; returns the rule. */
+static int forge_token(void)
+{
+    char id[SCENE_ID_MAX], ticket[32], message[512], uuid[RLK_UUID_LEN + 1], channel[64],
+        text[1024];
+    ck_assert(scene_waiter("N", 0, id, ticket));
+    snprintf(message, sizeof(message), "1 grant 0 7 1 1 %s %s N", id, ticket);
+    snprintf(channel, sizeof(channel), RLK_MAILBOX_PREFIX "%s", scene_uuid(uuid, id));
+    snprintf(text, sizeof(text), "*3\r\n$7\r\nmessage\r\n$%zu\r\n%s\r\n$%zu\r\n%s\r\n",
+             strlen(channel), channel, strlen(message), message);
+    return TEST_RULE(scene_proxy, .on = TEST_ON_MESSAGE, .action = TEST_ANSWER,
+                     .contains = "1 grant", .text = text, .count = 1);
+}
+
+struct wanted_token {
+    unsigned long long token;
+};
+
+static bool x_has_token(void *arg)
+{
+    const struct wanted_token *wanted = arg;
+    return (unsigned long long)worker_number(&x, "on t token m") == wanted->token;
+}
+
+START_TEST(t12_the_token_of_a_renewal_overrides_that_of_the_message)
+{
+    start_x(SCENE_TIMES(.presence = test_ms(1000)), "fencing=1");
+    ck_assert_int_eq(rlock_mutex_lock(&m), 0);
+    scene_worker_waits(&x, "N", 1);
+    int forged = forge_token();
+    ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
+    ck_assert(scene_worker_got(&x, SCENE_SOON_MS));
+    ck_assert_uint_eq(test_proxy_hits(scene_proxy, forged), 1);
+    struct wanted_token wanted = { server_token() };
+    ck_assert(test_wait_until(x_has_token, &wanted, 5000));
+}
+END_TEST
+
+START_TEST(t12_the_token_that_confirms_a_fixed_lease_overrides_that_of_the_message)
+{
+    start_x(NULL, "fencing=1");
+    ck_assert_int_eq(rlock_mutex_lock(&m), 0);
+    scene_says(&x, "ok", "async t lock m 20000");
+    ck_assert(scene_wait_queued("N", 1, SCENE_SOON_MS));
+    int forged = forge_token();
+    ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
+    ck_assert(scene_worker_got(&x, SCENE_SOON_MS));
+    ck_assert_uint_eq(test_proxy_hits(scene_proxy, forged), 1);
+    struct wanted_token wanted = { server_token() };
+    ck_assert(x_has_token(&wanted));
+}
+END_TEST
+
+START_TEST(t12_a_message_does_not_override_the_token_of_an_answer)
+{
+    char id[SCENE_ID_MAX], ticket[32], message[512], uuid[RLK_UUID_LEN + 1], channel[64];
+    start_x(SCENE_TIMES(.presence = test_ms(300)), "fencing=1");
+    ck_assert_int_eq(rlock_mutex_lock(&m), 0);
+    scene_worker_waits(&x, "N", 1);
+    ck_assert(scene_waiter("N", 0, id, ticket));
+    TEST_RULE(scene_proxy, .on = TEST_ON_MESSAGE, .action = TEST_DROP, .contains = "1 grant",
+              .count = 1);
+    ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
+    ck_assert(scene_worker_got(&x, SCENE_SOON_MS)); /* told by a poll */
+    snprintf(message, sizeof(message), "1 grant 0 7 1 1 %s %s N", id, ticket);
+    snprintf(channel, sizeof(channel), RLK_MAILBOX_PREFIX "%s", scene_uuid(uuid, id));
+    int late = watch(TEST_ON_MESSAGE, "1 grant");
+    test_redis_do(scene_redis, "PUBLISH", channel, message);
+    ck_assert(test_proxy_wait_hits(scene_proxy, late, 1, SCENE_SOON_MS));
+    struct wanted_token wanted = { server_token() };
+    ck_assert(test_stays(x_has_token, &wanted, STAYS_MS));
+}
+END_TEST
+
+/* ---- T13 */
+
+/* What the child of a fork may get from the library, which its parent uses. */
+static int in_child(pid_t pid)
+{
+    int status = -1;
+    if (pid == 0)
+        _exit(rlock_mutex_trylock(&m));
+    ck_assert_int_gt(pid, 0);
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+START_TEST(t13_a_forked_child_is_not_its_parent)
+{
+    ck_assert_int_eq(rlock_mutex_lock(&m), 0);
+    ck_assert_int_eq(in_child(fork()), ENOTSUP);
+    ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
+}
+END_TEST
+
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 34)
+START_TEST(t13_nor_is_a_child_of_a_fork_that_runs_no_handlers)
+{
+    ck_assert_int_eq(rlock_mutex_lock(&m), 0);
+    ck_assert_int_eq(in_child(_Fork()), ENOTSUP);
+    ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
+}
+END_TEST
+#endif
+
+static TCase *tcase(Suite *s, const char *name)
+{
+    TCase *tc = tcase_create(name);
+    tcase_add_unchecked_fixture(tc, scene_start, scene_stop);
+    tcase_add_checked_fixture(tc, open_scene, close_scene);
+    suite_add_tcase(s, tc);
+    return tc;
+}
+
+static Suite *make_suite(void)
+{
+    Suite *s = suite_create("rules, answers");
+
+    TCase *t3 = tcase(s, "T3");
+    tcase_add_test(t3, t3_an_acquire_refused_as_late_is_repeated_with_the_servers_new_time);
+
+    TCase *t8 = tcase(s, "T8");
+    tcase_add_test(t8, t8_a_lock_that_is_already_mine_has_the_servers_time_left);
+    tcase_add_test(t8, t8_a_lost_cancel_is_made_up_for_by_leaving_the_queue);
+    tcase_add_test(t8, t8_a_lost_cancel_of_a_granted_lock_is_made_up_for_by_releasing_it);
+
+    TCase *t9 = tcase(s, "T9");
+    tcase_add_test(t9, t9_not_mine_at_the_first_release_is_a_loss);
+    tcase_add_test(t9, t9_not_mine_after_a_release_of_unknown_outcome_is_that_release);
+
+    TCase *t10 = tcase(s, "T10");
+    tcase_add_test(t10, t10_a_repeated_force_hits_nobody_but_its_victim);
+    tcase_add_test(t10, t10_the_victim_is_told_at_once);
+
+    TCase *t11 = tcase(s, "T11");
+    tcase_add_test(t11, t11_the_expiry_timer_follows_the_newest_answer);
+    tcase_add_test(t11, t11_a_poll_that_takes_over_for_its_own_waiter_sends_no_message);
+    tcase_add_test(t11, t11_a_release_that_skipped_as_many_as_it_may_goes_on_at_once);
+    tcase_add_test(t11, t11_a_poll_that_skipped_as_many_as_it_may_goes_on_at_once);
+
+    TCase *t12 = tcase(s, "T12");
+    tcase_add_test(t12, t12_the_token_of_a_renewal_overrides_that_of_the_message);
+    tcase_add_test(t12,
+                   t12_the_token_that_confirms_a_fixed_lease_overrides_that_of_the_message);
+    tcase_add_test(t12, t12_a_message_does_not_override_the_token_of_an_answer);
+
+    TCase *t13 = tcase(s, "T13");
+    tcase_add_test(t13, t13_a_forked_child_is_not_its_parent);
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 34)
+    tcase_add_test(t13, t13_nor_is_a_child_of_a_fork_that_runs_no_handlers);
+#endif
+    return s;
+}
+
+int main(void)
+{
+    SRunner *sr = srunner_create(make_suite());
+    srunner_run_all(sr, CK_ENV);
+    int failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
