@@ -487,9 +487,10 @@ static int64_t step(struct rlk_loop_member *member, int64_t now)
         ping_if_due(client, now);
         if (follow_channels(client) != 0)
             rlk_conn_kill(sub->conn, RLK_FAIL_LOCAL, "out of memory");
-        if (rlk_conn_unsent(sub->conn) > 0)
-            rlk_conn_step(sub->conn);
-        if (rlk_conn_state(sub->conn) == RLK_CONN_DEAD && !listen_on(client, now))
+        /* sends; and takes what it reads by the way, of which poll tells no more */
+        if ((rlk_conn_unsent(sub->conn) > 0 ||
+             rlk_conn_state(sub->conn) == RLK_CONN_DEAD) &&
+            !listen_on(client, now))
             return 0;
     }
     if (!sub->conn)

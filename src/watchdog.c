@@ -535,11 +535,11 @@ static int64_t step(struct rlk_loop_member *member, int64_t now)
     int64_t due = run_timers(client, now, &wanted);
     if (wanted && !watch->conn && now >= watch->retry_at)
         open_conn(client, now);
+    /* sends; and takes what it reads by the way, of which poll tells no more */
+    if (watch->conn && (!ready(watch) || rlk_conn_unsent(watch->conn) > 0))
+        serve_conn(client, now);
     if (watch->conn) {
-        rlk_conn_step(watch->conn);
         int64_t conn_due = rlk_conn_due(watch->conn);
-        if (rlk_conn_state(watch->conn) == RLK_CONN_DEAD)
-            conn_due = now;
         if (conn_due < due)
             due = conn_due;
         if (watch->op_deadline < due)

@@ -4,10 +4,11 @@
 # build it, as those below.
 
 UNIT_TESTS = tests/test_url tests/test_conn tests/test_pool tests/test_mailbox \
-	tests/test_mutex_api tests/test_handle
+	tests/test_mutex_api tests/test_handle tests/test_scripts \
+	tests/test_scripts_handover tests/test_registry tests/test_timer tests/test_attr
 USER_TESTS = tests/test_helpers
 # Locking under faults and between processes; internals: the scripts, by hand.
-SCENE_TESTS = tests/test_rules tests/test_rules_answers
+SCENE_TESTS = tests/test_rules tests/test_rules_answers tests/test_faults
 UNIT_TESTS += $(SCENE_TESTS)
 
 # What a test program is built with.
@@ -18,6 +19,8 @@ UNIT_LIBS = librlk.la $(TEST_LIBS)
 USER_LIBS = librlock.la $(TEST_LIBS)
 # What the tests of the public functions share.
 FIXTURE = tests/fixture.h tests/fixture.c
+# The scripts, sent by hand.
+BYHAND = tests/byhand.h tests/byhand.c
 
 if HAVE_CHECK
 
@@ -60,6 +63,30 @@ tests_test_handle_LDADD = $(UNIT_LIBS)
 tests_test_rules_answers_SOURCES = tests/test_rules_answers.c tests/scene.h tests/scene.c
 tests_test_rules_answers_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_rules_answers_LDADD = $(UNIT_LIBS)
+
+tests_test_scripts_SOURCES = tests/test_scripts.c $(BYHAND)
+tests_test_scripts_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_scripts_LDADD = $(UNIT_LIBS)
+
+tests_test_scripts_handover_SOURCES = tests/test_scripts_handover.c $(BYHAND)
+tests_test_scripts_handover_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_scripts_handover_LDADD = $(UNIT_LIBS)
+
+tests_test_faults_SOURCES = tests/test_faults.c tests/scene.h tests/scene.c
+tests_test_faults_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_faults_LDADD = $(UNIT_LIBS)
+
+tests_test_registry_SOURCES = tests/test_registry.c
+tests_test_registry_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_registry_LDADD = $(UNIT_LIBS)
+
+tests_test_timer_SOURCES = tests/test_timer.c
+tests_test_timer_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_timer_LDADD = $(UNIT_LIBS)
+
+tests_test_attr_SOURCES = tests/test_attr.c
+tests_test_attr_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_attr_LDADD = $(UNIT_LIBS)
 
 # -- what they share ------------------------------------------------------------------
 

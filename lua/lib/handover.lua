@@ -22,7 +22,7 @@ local function handover(after, mine)
     from = '(' .. ticket
     local uuid, letter, ttl = string.match(id, '^([^:]+):%d+:%d+:(%a)(%d+)%l*$')
     local alive = uuid and call('ZSCORE', present, uuid)
-    if not alive or tonumber(alive) < ms or tonumber(ttl) < 1 then
+    if not alive or tonumber(alive) < ms or tonumber(ttl) < 1 or #ttl > 9 then
       call('ZREM', queue, id)
     elseif modes[string.lower(letter)] then
       call('ZREM', queue, id)
@@ -43,6 +43,7 @@ local function handover(after, mine)
       if type(heard) == 'number' and heard > 0 then return id, tonumber(ttl) end
       call('DEL', N)
       call('ZADD', queue, ticket, id)
+      call('PEXPIRE', queue, 60000)
     end
   end
 end

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See byhand.h. */
+#include "byhand.h"
+
+#include "name.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ARGS_MAX = 128, NAME_LEN = 1, SOON_MS = 5000 };
+
+struct test_server server;
+struct test_redis *redis;
+
+void byhand_start(void)
+{
+    test_server_start(&server, NULL);
+}
+
+void byhand_stop(void)
+{
+    test_server_stop(&server);
+}
+
+void byhand_open(void)
+{
+    redis = test_redis_connect(server.path); /* what a test has set stays otherwise */
+    test_redis_config(redis, "maxmemory", "0");
+    test_redis_config(redis, "min-replicas-to-write", "0");
+    test_server_reset(&server);
+}
+
+void byhand_close(void)
+{
+    test_redis_close(redis);
+}
+
+const redisReply *run_raw(enum rlk_script_id id, const char *const args[])
+{
+    const struct rlk_script *s = &rlk_scripts[id];
+    static char keys[RLK_KEY_COUNT][RLK_KEY_SIZE];
+    const char *argv[ARGS_MAX];
+    size_t len[ARGS_MAX];
+    char count[8];
+    int argc = 0;
+
+    snprintf(count, sizeof(count), "%d", s->key_count);
+    argv[argc++] = "EVAL";
+    argv[argc++] = s->text;
+    argv[argc++] = count;
+    for (int i = 0; i < s->key_count; i++) {
+        keys[i][rlk_key_write(keys[i], s->keys[i], "n", NAME_LEN)] = '\0';
+        argv[argc++] = keys[i];
+    }
+    argv[argc++] = RLK_LAYOUT;
+    for (int i = 0; args[i]; i++)
+        argv[argc++] = args[i];
+    for (int i = 0; i < argc; i++)
+        len[i] = strlen(argv[i]);
+    const redisReply *reply = test_redis_try_bytes(redis, argc, argv, len);
+    ck_assert_ptr_nonnull(reply);
+    return reply;
+}
+
+struct answer run(enum rlk_script_id id, const char *const args[])
+{
+    const redisReply *reply = run_raw(id, args);
+    struct answer answer;
+
+    memset(&answer, 0, sizeof(answer));
+    if (reply->type == REDIS_REPLY_ERROR) {
+        snprintf(answer.error, sizeof(answer.error), "%s", reply->str);
+        return answer;
+    }
+    ck_assert_int_eq(reply->type, REDIS_REPLY_ARRAY);
+    ck_assert_uint_eq(reply->elements % 4, 0);
+    long long *head[] = { &answer.now, &answer.left, &answer.flags, &answer.more };
+    for (int i = 0; i < 4; i++) {
+        ck_assert_int_eq(reply->element[i]->type, REDIS_REPLY_INTEGER);
+        *head[i] = reply->element[i]->integer;
+    }
+    answer.count = reply->elements / 4 - 1;
+    ck_assert_uint_le(answer.count, 4);
+    for (size_t i = 0; i < answer.count; i++) {
+        redisReply **e = &reply->element[4 + 4 * i];
+        snprintf(answer.fate[i].what, sizeof(answer.fate[i].what), "%s", e[0]->str);
+        answer.fate[i].remaining = e[1]->integer;
+        answer.fate[i].ticket = e[2]->integer;
+        ck_assert_int_eq(e[3]->type, REDIS_REPLY_STRING);
+        snprintf(answer.fate[i].token, sizeof(answer.fate[i].token), "%s", e[3]->str);
+    }
+    return answer;
+}
+
+static char *uuid_of(const char *id)
+{
+    static char uuid[64];
+    snprintf(uuid, sizeof(uuid), "%.36s", id);
+    return uuid;
+}
+
+struct answer acquire(const char *id)
+{
+    return RUN(RLK_MUTEX_ACQUIRE, id, uuid_of(id), "30000", "3000", NEVER, "0", "0");
+}
+
+struct answer try_acquire(const char *id)
+{
+    return RUN(RLK_MUTEX_ACQUIRE, id, uuid_of(id), "30000", "3000", NEVER, "1", "0");
+}
+
+struct answer acquire_fenced(const char *id)
+{
+    return RUN(RLK_MUTEX_ACQUIRE, id, uuid_of(id), "30000", "3000", NEVER, "0", "1");
+}
+
+struct answer release(const char *id)
+{
+    return RUN(RLK_MUTEX_RELEASE, id, "0", CHANNEL);
+}
+
+struct answer renew(const char *id, const char *lease)
+{
+    return RUN(RLK_MUTEX_RENEW, id, lease);
+}
+
+struct answer cancel(const char *id)
+{
+    return RUN(RLK_MUTEX_CANCEL, id, "7000");
+}
+
+struct answer refresh(const char *id)
+{
+    return RUN(RLK_MUTEX_REFRESH, uuid_of(id), "3000", "0", id);
+}
+
+struct answer refresh_after(const char *ticket)
+{
+    return RUN(RLK_MUTEX_REFRESH, UUID_C, "3000", ticket);
+}
+
+struct answer force(const char *holder, const char *since)
+{
+    return RUN(RLK_LOCK_FORCE, holder, since, CHANNEL);
+}
+
+/* ---- listeners */
+
+struct test_redis *channel_listener(const char *channel)
+{
+    struct test_redis *r = test_redis_connect(server.path);
+    test_redis_do(r, "SUBSCRIBE", channel);
+    return r;
+}
+
+struct test_redis *listener(const char *uuid)
+{
+    char channel[64];
+    snprintf(channel, sizeof(channel), "rlock:client:%s", uuid);
+    return channel_listener(channel);
+}
+
+const char *message(struct test_redis *from)
+{
+    const redisReply *reply = test_redis_recv(from, SOON_MS);
+    if (!reply || reply->type != REDIS_REPLY_ARRAY || reply->elements != 3 ||
+        strcmp(reply->element[0]->str, "message") != 0)
+        return NULL;
+    return reply->element[2]->str;
+}
+
+bool no_message(struct test_redis *from)
+{
+    /* messages and the answer come in order */
+    test_redis_send(from, "PING");
+    const redisReply *reply = test_redis_recv(from, SOON_MS);
+    return reply && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
+           strcmp(reply->element[0]->str, "pong") == 0;
+}
+
+/* ---- looks */
+
+static const char *look(const char *script)
+{
+    static char text[4096];
+    const char *found = test_redis_str(redis, "EVAL", script, "0");
+    snprintf(text, sizeof(text), "%s", found ? found : "");
+    return text;
+}
+
+const char *digest(void)
+{
+    return look("local keys = redis.call('KEYS', '*') table.sort(keys) local all = ''\n"
+                "for _, k in ipairs(keys) do all = all .. k .. redis.call('DUMP', k) end\n"
+                "return redis.sha1hex(all)");
+}
+
+const char *without_ttl(void)
+{
+    return look("for _, k in ipairs(redis.call('KEYS', '*')) do\n"
+                "if redis.call('PTTL', k) == -1 and k ~= '" TOKEN "' then return k end\n"
+                "end return ''");
+}
+
+void assert_ttls(void)
+{
+    ck_assert_str_eq(without_ttl(), "");
+}
+
+bool is_held_by(const char *id)
+{
+    return test_redis_int(redis, "HEXISTS", "n", id) == 1 && test_redis_int(redis, "PTTL", "n") > 0;
+}
+
+const char *field(const char *name)
+{
+    static char text[128];
+    const char *value = test_redis_str(redis, "HGET", "n", name);
+    snprintf(text, sizeof(text), "%s", value ? value : "");
+    return text;
+}
+
+const char *queue_text(void)
+{
+    return look("return table.concat(redis.call('ZRANGE', '" QUEUE
+                "', 0, -1, 'WITHSCORES'), ' ')");
+}
+
+void expire(void)
+{
+    test_redis_do(redis, "DEL", "n");
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The lock scripts sent by hand to the lock "n" of an empty server, and what they leave. */
+#ifndef TEST_BYHAND_H
+#define TEST_BYHAND_H
+
+#include "redis.h"
+#include "script.h"
+#include "server.h"
+#include "wait.h"
+
+#include <check.h>
+
+/* Clients, and the ids of their acquisitions. */
+#define UUID_A "aaaaaaaa-0000-4000-8000-00000000000a"
+#define UUID_B "bbbbbbbb-0000-4000-8000-00000000000b"
+#define UUID_C "cccccccc-0000-4000-8000-00000000000c"
+#define A UUID_A ":1:1:m3000"
+#define A2 UUID_A ":1:2:m3000"
+#define B UUID_B ":1:1:m3000"
+#define C UUID_C ":1:1:m3000"
+#define FENCED_A UUID_A ":1:3:M3000"
+#define FENCED_B UUID_B ":1:3:M3000"
+
+#define QUEUE "rlock:{n}:queue"
+#define RQUEUE "rlock:{n}:rqueue"
+#define PRESENT "rlock:{n}:present"
+#define READERS "rlock:{n}:readers"
+#define CANCELLED "rlock:{n}:cancelled"
+#define DIRTY "rlock:{n}:dirty"
+#define TOKEN "redisson_lock_token:{n}"
+#define CHANNEL "redisson_lock__channel:{n}"
+#define NEVER "9000000000000000" /* a not-after */
+
+extern struct test_server server;
+extern struct test_redis *redis;
+
+/* Fixtures: unchecked; checked. */
+void byhand_start(void);
+void byhand_stop(void);
+void byhand_open(void);
+void byhand_close(void);
+
+struct answer {
+    char error[256]; /* "": none */
+    long long now, left, flags, more;
+    size_t count; /* of fates */
+    struct {
+        char what[16];
+        long long remaining, ticket;
+        char token[32];
+    } fate[4];
+};
+
+/* EVAL with the keys of "n", the layout number and these arguments (NULL-terminated). */
+const redisReply *run_raw(enum rlk_script_id id, const char *const args[]);
+struct answer run(enum rlk_script_id id, const char *const args[]);
+#define RUN(id, ...) run(id, TEST_ARGV(__VA_ARGS__))
+
+/* The usual ones: lease 30 s, presence 3 s. */
+struct answer acquire(const char *id);
+struct answer try_acquire(const char *id);
+struct answer acquire_fenced(const char *id);
+struct answer release(const char *id);
+struct answer renew(const char *id, const char *lease);
+struct answer cancel(const char *id);
+struct answer refresh(const char *id);
+struct answer refresh_after(const char *ticket);
+struct answer force(const char *holder, const char *since);
+
+#define WHAT(a) ((a).error[0] ? (a).error : (a).fate[0].what)
+#define SAYS(call, word)                                                                 \
+    do {                                                                                 \
+        struct answer answer_ = call;                                                    \
+        ck_assert_str_eq(WHAT(answer_), word);                                           \
+    } while (0)
+
+/* Listens to a client's mailbox, or to a channel. */
+struct test_redis *listener(const char *uuid);
+struct test_redis *channel_listener(const char *channel);
+/* The next message, or NULL when none comes soon. */
+const char *message(struct test_redis *listener);
+/* That none has come: what was published before this call would be seen. */
+bool no_message(struct test_redis *listener);
+
+/* One digest of every key's contents, TTLs left out. */
+const char *digest(void);
+/* A key without TTL that is not the token; "" when there is none. */
+const char *without_ttl(void);
+void assert_ttls(void);
+bool is_held_by(const char *id);
+const char *field(const char *name); /* of N; "" when absent */
+/* The queue as "id ticket id ticket". */
+const char *queue_text(void);
+/* Makes the lock be free without a release, as by expiry. */
+void expire(void);
+
+#endif

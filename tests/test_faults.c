@@ -1,0 +1,648 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Single faults: lost requests and replies, ghosts, a server that forgets or refuses,
+ * and what others may do to the keys and channels. Outages are in test_outage.c.
+ * `m` is a handle of `self`, a client of this process straight to the server; `x` is a
+ * worker whose client goes through the proxy.
+ */
+#include "scene.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+
+enum { STAYS_MS = 100, COMMAND_MS = 200, LOADERS = 6, LOAD_CLIENTS = 2 };
+
+static rlock_client_t *self;
+static rlock_mutex_t m;
+static struct worker x;
+
+static void start_x(const struct scene_times *times)
+{
+    scene_worker(&x, test_proxy_url(scene_proxy), times, "N", "");
+}
+
+static void open_scene(void)
+{
+    scene_open();
+    memset(&x, 0, sizeof(x));
+    self = scene_client(scene_server.url, NULL);
+    scene_mutex(&m, self, "N");
+}
+
+static void close_scene(void)
+{
+    worker_end(&x);
+    rlock_mutex_unlock(&m);
+    rlock_client_close(self);
+    scene_close();
+}
+
+static bool x_is_not_told(void *arg)
+{
+    (void)arg;
+    return !worker_news(&x, "done t", 0);
+}
+
+static bool stays_free(void *arg)
+{
+    (void)arg;
+    return !test_redis_exists(scene_redis, "N");
+}
+
+/* ---- lost replies */
+
+START_TEST(acquire_whose_reply_is_cut_off_is_held_once)
+{
+    start_x(NULL);
+    SCENE_RULE(RLK_MUTEX_ACQUIRE, .on = TEST_ON_REPLY, .action = TEST_CUT, .keep_len = 5,
+               .count = 1);
+    scene_says(&x, "ok", "on t trylock m");
+    ck_assert_int_eq(test_redis_int(scene_redis, "HLEN", "N"), 3); /* id, mode, since */
+    scene_says(&x, "ok", "on t unlock m");
+    ck_assert(!test_redis_exists(scene_redis, "N"));
+}
+END_TEST
+
+START_TEST(acquire_whose_reply_never_comes_is_given_back)
+{
+    start_x(SCENE_TIMES(.command = test_ms(COMMAND_MS)));
+    SCENE_RULE(RLK_MUTEX_ACQUIRE, .on = TEST_ON_REPLY, .action = TEST_DROP);
+    scene_says(&x, "ENOTCONN", "on t trylock m");
+    ck_assert(scene_wait_free("N", 1000)); /* its lease is 30 s */
+}
+END_TEST
+
+START_TEST(release_whose_reply_never_comes_succeeds_in_time)
+{
+    start_x(SCENE_TIMES(.command = test_ms(COMMAND_MS)));
+    scene_says(&x, "ok", "on t lock m");
+    SCENE_RULE(RLK_MUTEX_RELEASE, .on = TEST_ON_REPLY, .action = TEST_DROP, .count = 1);
+    int64_t begin = test_now_ms();
+    scene_says(&x, "ok", "on t unlock m");
+    ck_assert_int_lt(test_now_ms() - begin, test_ms(COMMAND_MS + 150));
+    ck_assert(!test_redis_exists(scene_redis, "N"));
+}
+END_TEST
+
+START_TEST(release_whose_reply_is_lost_frees_no_later_hold)
+{
+    start_x(SCENE_TIMES(.command = test_ms(COMMAND_MS)));
+    scene_says(&x, "ok", "on t lock m");
+    int drop =
+        SCENE_RULE(RLK_MUTEX_RELEASE, .on = TEST_ON_REPLY, .action = TEST_DROP, .count = 1);
+    scene_says(&x, "ok", "async t unlock m");
+    ck_assert(test_proxy_wait_answered(scene_proxy, drop, 1, SCENE_SOON_MS));
+    ck_assert_int_eq(rlock_mutex_lock(&m), 0);
+    ck_assert(scene_worker_got(&x, SCENE_SOON_MS));
+    int again = SCENE_RULE(RLK_MUTEX_RELEASE, .on = TEST_ON_REPLY, .action = TEST_WATCH);
+    ck_assert(test_proxy_wait_hits(scene_proxy, again, 1, SCENE_SOON_MS));
+    ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
+}
+END_TEST
+
+/* Applies `action` to the reply to x's next renewal, and waits for that. */
+static void next_renewal(enum test_action action)
+{
+    int rule = SCENE_RULE(RLK_MUTEX_RENEW, .on = TEST_ON_REPLY, .action = action, .count = 1);
+    ck_assert(test_proxy_wait_hits(scene_proxy, rule, 1, SCENE_SOON_MS));
+    test_proxy_remove(scene_proxy, rule);
+}
+
+START_TEST(renewals_of_which_every_other_reply_is_lost_keep_the_lock)
+{
+    start_x(SCENE_TIMES(.lease = test_ms(600)));
+    scene_says(&x, "ok", "on t lock m");
+    for (int i = 0; i < 4; i++) {
+        next_renewal(TEST_DROP);
+        ck_assert_int_gt(worker_number(&x, "on t remaining m"), 0);
+        next_renewal(TEST_WATCH);
+    }
+    scene_says(&x, "ok", "on t unlock m");
+}
+END_TEST
+
+START_TEST(cancel_whose_reply_never_comes_costs_100_ms_at_most)
+{
+    start_x(NULL);
+    ck_assert_int_eq(rlock_mutex_lock(&m), 0);
+    SCENE_RULE(RLK_MUTEX_CANCEL, .on = TEST_ON_REPLY, .action = TEST_DROP);
+    int64_t begin = test_now_ms();
+    scene_says(&x, "ETIMEDOUT", "on t timedlock m 100");
+    ck_assert_int_lt(test_now_ms() - begin, 100 + 100 + test_ms(100));
+    ck_assert_int_eq(scene_queue_len("N"), 0);
+}
+END_TEST
+
+START_TEST(cancel_that_finds_the_lock_its_own_takes_it)
+{
+    start_x(NULL);
+    ck_assert_int_eq(rlock_mutex_lock(&m), 0);
+    TEST_RULE(scene_proxy, .on = TEST_ON_MESSAGE, .action = TEST_DROP, .contains = "1 grant");
+    scene_says(&x, "ok", "async t timedlock m %ld", test_ms(200));
+    ck_assert(scene_wait_queued("N", 1, SCENE_SOON_MS));
+    ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
+    ck_assert(scene_worker_got(&x, SCENE_SOON_MS));
+    ck_assert(test_redis_exists(scene_redis, "N"));
+    scene_says(&x, "ok SAFE", "on t state m");
+    scene_says(&x, "ok", "on t unlock m");
+}
+END_TEST
+
+/* ---- ghosts */
+
+START_TEST(ghost_acquire_that_arrives_after_its_caller_gave_up_takes_nothing)
+{
+    start_x(SCENE_TIMES(.command = test_ms(COMMAND_MS)));
+    int ghost =
+        SCENE_RULE(RLK_MUTEX_ACQUIRE, .on = TEST_ON_REQUEST, .action = TEST_HOLD, .count = 1);
+    scene_says(&x, "ENOTCONN", "on t trylock m");
+    test_proxy_release(scene_proxy, ghost);
+    ck_assert(test_proxy_wait_answered(scene_proxy, ghost, 1, SCENE_SOON_MS));
+    ck_assert(test_stays(stays_free, NULL, STAYS_MS));
+}
+END_TEST
+
+START_TEST(ghost_that_would_queue_does_not_join)
+{
+    start_x(SCENE_TIMES(.command = test_ms(COMMAND_MS)));
+    ck_assert_int_eq(rlock_mutex_lock(&m), 0);
+    int ghost =
+        SCENE_RULE(RLK_MUTEX_ACQUIRE, .on = TEST_ON_REQUEST, .action = TEST_HOLD, .count = 1);
+    scene_says(&x, "ENOTCONN", "on t timedlock m %d", COMMAND_MS);
+    test_proxy_release(scene_proxy, ghost);
+    ck_assert(test_proxy_wait_answered(scene_proxy, ghost, 1, SCENE_SOON_MS));
+    ck_assert(scene_wait_queued("N", 0, SCENE_SOON_MS));
+    ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
+    ck_assert(test_stays(stays_free, NULL, STAYS_MS));
+}
+END_TEST
+
+START_TEST(acquire_sent_twice_whose_first_copy_comes_after_the_unlock_takes_nothing)
+{
+    start_x(SCENE_TIMES(.command = test_ms(COMMAND_MS)));
+    int first =
+        SCENE_RULE(RLK_MUTEX_ACQUIRE, .on = TEST_ON_REQUEST, .action = TEST_HOLD, .count = 1);
+    scene_says(&x, "ok", "on t lock m"); /* by the second copy */
+    scene_says(&x, "ok", "on t unlock m");
+    test_proxy_release(scene_proxy, first);
+    ck_assert(test_proxy_wait_answered(scene_proxy, first, 1, SCENE_SOON_MS));
+    ck_assert(test_stays(stays_free, NULL, STAYS_MS));
+}
+END_TEST
+
+/* ---- load: threads of two clients that want one lock, until told to stop */
+
+static struct load {
+    atomic_bool stop;
+    atomic_long sections, inside, overlaps, lock_failed, lost, unlock_failed;
+    rlock_client_t *client[LOAD_CLIENTS];
+    rlock_mutex_t mutex[LOAD_CLIENTS];
+    pthread_t thread[LOADERS];
+} load;
+
+static void *run_load(void *arg)
+{
+    rlock_mutex_t *mine = arg;
+    while (!atomic_load(&load.stop)) {
+        if (rlock_mutex_lock(mine) != 0) {
+            atomic_fetch_add(&load.lock_failed, 1);
+            break;
+        }
+        if (atomic_fetch_add(&load.inside, 1) != 0)
+            atomic_fetch_add(&load.overlaps, 1);
+        atomic_fetch_add(&load.sections, 1);
+        atomic_fetch_sub(&load.inside, 1);
+        int rc = rlock_mutex_unlock(mine);
+        if (rc == ESTALE)
+            atomic_fetch_add(&load.lost, 1);
+        else if (rc != 0)
+            atomic_fetch_add(&load.unlock_failed, 1);
+    }
+    return NULL;
+}
+
+static void start_load(const struct scene_times *times)
+{
+    memset(&load, 0, sizeof(load));
+    for (int i = 0; i < LOAD_CLIENTS; i++) {
+        load.client[i] = scene_client(test_proxy_url(scene_proxy), times);
+        scene_mutex(&load.mutex[i], load.client[i], "L");
+    }
+    for (int i = 0; i < LOADERS; i++)
+        ck_assert_int_eq(pthread_create(&load.thread[i], NULL, run_load,
+                                        &load.mutex[i % LOAD_CLIENTS]),
+                         0);
+}
+
+static bool load_has_come_to(void *arg)
+{
+    return atomic_load(&load.sections) >= *(const long *)arg;
+}
+
+/* `n` more critical sections. */
+static bool load_goes_on(long n, long ms)
+{
+    long until = atomic_load(&load.sections) + n;
+    return test_wait_until(load_has_come_to, &until, ms);
+}
+
+static void end_load(void)
+{
+    atomic_store(&load.stop, true);
+    for (int i = 0; i < LOADERS; i++)
+        pthread_join(load.thread[i], NULL);
+    for (int i = 0; i < LOAD_CLIENTS; i++)
+        ck_assert_int_eq(rlock_client_close(load.client[i]), 0);
+    ck_assert_int_eq(atomic_load(&load.lock_failed), 0);
+    ck_assert_int_eq(atomic_load(&load.unlock_failed), 0);
+}
+
+START_TEST(a_server_that_restarts_empty_stops_nobody)
+{
+    start_load(SCENE_TIMES(.lease = test_ms(1000)));
+    for (long i = test_count(8, 2); i > 0; i--) {
+        ck_assert(load_goes_on(50, SCENE_SOON_MS));
+        test_server_restart(&scene_server);
+    }
+    ck_assert(load_goes_on(100, SCENE_SOON_MS));
+    end_load();
+}
+END_TEST
+
+START_TEST(a_server_that_forgets_the_scripts_stops_nobody)
+{
+    start_load(NULL);
+    for (long i = test_count(500, 60); i > 0; i--) {
+        test_redis_do(scene_redis, "SCRIPT", "FLUSH");
+        ck_assert(load_goes_on(5, SCENE_SOON_MS));
+    }
+    end_load();
+    ck_assert_int_eq(atomic_load(&load.overlaps), 0);
+    ck_assert_int_eq(atomic_load(&load.lost), 0);
+}
+END_TEST
+
+START_TEST(no_wake_up_is_lost_while_subscribers_are_killed)
+{
+    start_load(SCENE_TIMES(.presence = test_ms(1000)));
+    int64_t begin = test_now_ms();
+    for (long i = test_count(300, 60); i > 0; i--) {
+        test_redis_do(scene_redis, "CLIENT", "KILL", "TYPE", "pubsub");
+        ck_assert(load_goes_on(5, 3000));
+    }
+    /* a wake-up that only the backstop mends costs 333 ms */
+    ck_assert_int_lt(test_now_ms() - begin, test_ms(test_count(300, 60) * 100));
+    end_load();
+    ck_assert_int_eq(atomic_load(&load.overlaps), 0);
+    ck_assert_int_eq(atomic_load(&load.lost), 0);
+}
+END_TEST
+
+/* ---- refusals */
+
+/* The URL of a user "u" with these rules, in place of an earlier one. */
+static const char *user_url(char *url, size_t size, const char *const rules[])
+{
+    const char *argv[24] = { "ACL", "SETUSER", "u", "reset", "on", ">secret" };
+    int n = 6;
+    for (int i = 0; rules[i] && n < 23; i++)
+        argv[n++] = rules[i];
+    test_redis_do_argv(scene_redis, argv);
+    snprintf(url, size, "redis://u:secret@127.0.0.1:%u", (unsigned)scene_server.port);
+    return url;
+}
+
+START_TEST(a_refused_publish_loses_no_lock)
+{
+    char url[128];
+    rlock_mutex_t n;
+    start_x(SCENE_TIMES(.presence = test_ms(600)));
+    rlock_client_t *mute = scene_open_client(
+        user_url(url, sizeof(url), TEST_ARGV("~*", "+@all", "resetchannels")), NULL);
+    scene_mutex(&n, mute, "N");
+    ck_assert_int_eq(rlock_mutex_lock(&n), 0);
+    scene_worker_waits(&x, "N", 1);
+    ck_assert_int_eq(rlock_mutex_unlock(&n), 0);
+    ck_assert(scene_worker_got(&x, 1000)); /* by its own poll, each 200 ms */
+    scene_says(&x, "ok", "on t unlock m");
+    ck_assert_int_eq(rlock_client_close(mute), 0);
+}
+END_TEST
+
+START_TEST(a_waiter_that_may_not_subscribe_gets_the_lock_by_polling)
+{
+    char url[128], command[256];
+    user_url(url, sizeof(url), TEST_ARGV("~*", "+@all", "resetchannels"));
+    ck_assert_int_eq(rlock_mutex_lock(&m), 0);
+    worker_start(&x, NULL);
+    snprintf(command, sizeof(command), "open %s presence=%ld", url, test_ms(600));
+    ck_assert(worker_says(&x, command, "ok"));
+    scene_says(&x, "ok", "init m N");
+    scene_worker_waits(&x, "N", 1);
+    ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
+    ck_assert(scene_worker_got(&x, 1000));
+}
+END_TEST
+
+/* Everything that is sent in vain gives EACCES and a message that names `command`. */
+static void check_refused(const char *const rules[], const char *command)
+{
+    char url[128];
+    rlock_mutex_t n;
+    rlock_client_t *client = scene_open_client(user_url(url, sizeof(url), rules), NULL);
+    scene_mutex(&n, client, "N");
+    ck_assert_int_eq(rlock_mutex_trylock(&n), EACCES);
+    ck_assert_msg(strcasestr(rlock_errmsg(), command), "%s", rlock_errmsg());
+    ck_assert_int_eq(rlock_mutex_lock(&n), EACCES);
+    ck_assert_int_eq(rlock_client_close(client), 0);
+}
+
+START_TEST(a_missing_permission_gives_EACCES_and_names_the_command)
+{
+    check_refused(TEST_ARGV("~*", "&*", "+@all", "-evalsha"), "evalsha");
+    check_refused(TEST_ARGV("~*", "&*", "+@all", "-hset"), "evalsha");
+    check_refused(TEST_ARGV("~other*", "&*", "+@all"), "evalsha");
+    check_refused(TEST_ARGV("~*", "&*", "+@all", "resetpass", ">other"), "auth");
+}
+END_TEST
+
+static pthread_mutex_t seen_mu = PTHREAD_MUTEX_INITIALIZER;
+static char seen[1 << 16]; /* what was logged, and told as a reason */
+
+static void see(const char *text)
+{
+    pthread_mutex_lock(&seen_mu);
+    size_t used = strlen(seen);
+    snprintf(seen + used, sizeof(seen) - used, "%s\n", text);
+    pthread_mutex_unlock(&seen_mu);
+}
+
+static void see_line(int level, const char *line, void *arg)
+{
+    (void)level;
+    (void)arg;
+    see(line);
+}
+
+static void see_event(const rlock_event_t *event, void *arg)
+{
+    (void)arg;
+    see(event->reason ? event->reason : "");
+}
+
+/* Opens a client, locks with it, and sees what it says. */
+static void see_client(const char *url, const char *password)
+{
+    rlock_clientattr_t attr;
+    rlock_client_t *client = NULL;
+    rlock_mutex_t n;
+    ck_assert_int_eq(rlock_clientattr_init(&attr), 0);
+    ck_assert_int_eq(rlock_clientattr_seteventcallback(&attr, see_event, NULL), 0);
+    ck_assert_int_eq(rlock_clientattr_setcommandtimeout(&attr, COMMAND_MS), 0);
+    if (password)
+        ck_assert_int_eq(rlock_clientattr_setcredentials(&attr, "u", password), 0);
+    if (rlock_client_open(&client, url, &attr) == 0) {
+        scene_mutex(&n, client, "N");
+        if (rlock_mutex_trylock(&n) != 0)
+            see(rlock_errmsg());
+        if (rlock_client_ping(client) != 0)
+            see(rlock_errmsg());
+        test_pause_ms(50); /* the threads have tried to connect, too */
+        rlock_mutex_unlock(&n);
+        see(rlock_errmsg());
+        ck_assert_int_eq(rlock_client_close(client), 0);
+    } else {
+        see(rlock_errmsg());
+    }
+    rlock_clientattr_destroy(&attr);
+}
+
+#define CANARY "kAnArI5"
+
+START_TEST(a_password_is_in_no_message_and_no_line_of_the_log)
+{
+    char url[128];
+    rlock_setlogger(see_line, NULL, LOG_DEBUG);
+    user_url(url, sizeof(url), TEST_ARGV("~*", "&*", "+@all", "-hset"));
+    see_client(scene_server.url, CANARY); /* a wrong one */
+    test_redis_do(scene_redis, "ACL", "SETUSER", "u", ">" CANARY);
+    see_client(scene_server.url, CANARY); /* right, and a command is refused */
+    snprintf(url, sizeof(url), "redis://u:" CANARY "@127.0.0.1:%u/77",
+             (unsigned)scene_server.port);
+    see_client(url, NULL); /* no such database */
+    see_client("redis://u:" CANARY "@127.0.0.1:x", NULL);
+    see_client("redis://u:" CANARY "@127.0.0.1?nonsense=1", NULL);
+    see_client("redis://u:" CANARY "%@127.0.0.1", NULL);
+    see_client("rediss://u:" CANARY "@127.0.0.1", NULL);
+    test_server_kill(&scene_server);
+    snprintf(url, sizeof(url), "redis://u:" CANARY "@127.0.0.1:%u",
+             (unsigned)scene_server.port);
+    see_client(url, NULL);
+    rlock_setlogger(NULL, NULL, 0);
+    pthread_mutex_lock(&seen_mu);
+    ck_assert_uint_gt(strlen(seen), 100);
+    ck_assert_msg(!strstr(seen, CANARY), "%s", seen);
+    pthread_mutex_unlock(&seen_mu);
+    test_server_restart(&scene_server);
+}
+END_TEST
+
+START_TEST(with_memory_full_a_lock_is_renewed_cancelled_and_released)
+{
+    long lease = test_ms(300);
+    start_x(NULL);
+    rlock_client_t *holder = scene_client(scene_server.url, SCENE_TIMES(.lease = lease));
+    rlock_mutex_t n;
+    scene_mutex(&n, holder, "N");
+    ck_assert_int_eq(rlock_mutex_lock(&n), 0);
+    scene_says(&x, "ok", "async t timedlock m %ld", 2 * lease);
+    ck_assert(scene_wait_queued("N", 1, SCENE_SOON_MS));
+    test_redis_config(scene_redis, "maxmemory", "1");
+    ck_assert_str_eq(worker_news(&x, "done t", SCENE_SOON_MS), "done t ETIMEDOUT");
+    ck_assert_int_eq(scene_queue_len("N"), 0);
+    rlock_state_t state = RLOCK_LOST;
+    ck_assert_int_eq(rlock_mutex_getstate(&n, &state), 0);
+    ck_assert_int_eq(state, RLOCK_SAFE);
+    ck_assert_int_eq(rlock_mutex_unlock(&n), 0);
+    ck_assert(!test_redis_exists(scene_redis, "N"));
+    test_redis_config(scene_redis, "maxmemory", "0");
+    ck_assert_int_eq(rlock_client_close(holder), 0);
+}
+END_TEST
+
+START_TEST(with_memory_full_a_lock_is_handed_over)
+{
+    start_x(NULL);
+    ck_assert_int_eq(rlock_mutex_lock(&m), 0);
+    scene_worker_waits(&x, "N", 1);
+    test_redis_config(scene_redis, "maxmemory", "1");
+    ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
+    ck_assert(scene_worker_got(&x, SCENE_SOON_MS));
+    test_redis_config(scene_redis, "maxmemory", "0");
+}
+END_TEST
+
+/* ---- others at the keys and channels */
+
+START_TEST(a_key_of_another_type_gives_EPROTO_and_stays_as_it_is)
+{
+    static const char *const suffixes[] = { "", "queue", "rqueue", "cancelled" };
+    char key[SCENE_KEY_MAX];
+    for (size_t i = 0; i < sizeof(suffixes) / sizeof(suffixes[0]); i++) {
+        if (suffixes[i][0])
+            scene_key(key, "N", suffixes[i]);
+        else
+            snprintf(key, sizeof(key), "N");
+        test_redis_do(scene_redis, "SET", key, "theirs");
+        ck_assert_int_eq(rlock_mutex_trylock(&m), EPROTO);
+        ck_assert_int_eq(rlock_mutex_lock(&m), EPROTO);
+        ck_assert_str_eq(test_redis_str(scene_redis, "GET", key), "theirs");
+        ck_assert_int_eq(test_redis_int(scene_redis, "DBSIZE"), 1);
+        test_redis_do(scene_redis, "DEL", key);
+    }
+}
+END_TEST
+
+START_TEST(a_token_key_with_foreign_data_gives_EPROTO_and_stays_as_it_is)
+{
+    char key[SCENE_KEY_MAX];
+    rlock_mutex_t fenced;
+    scene_fenced_mutex(&fenced, self, "N");
+    test_redis_do(scene_redis, "SET", scene_key(key, "N", "token"), "abc");
+    ck_assert_int_eq(rlock_mutex_trylock(&fenced), EPROTO);
+    ck_assert_str_eq(test_redis_str(scene_redis, "GET", key), "abc");
+    ck_assert(!test_redis_exists(scene_redis, "N"));
+}
+END_TEST
+
+/* Publishes to the mailbox of the client of `id`; %I stands for the id, %U for the uuid. */
+static void mail(const char *id, const char *message)
+{
+    char uuid[RLK_UUID_LEN + 1], channel[64], text[1024];
+    size_t n = 0;
+    scene_uuid(uuid, id);
+    for (const char *p = message; *p && n + SCENE_ID_MAX < sizeof(text); p++) {
+        if (p[0] == '%' && (p[1] == 'I' || p[1] == 'U'))
+            n += (size_t)snprintf(text + n, sizeof(text) - n, "%s", *++p == 'I' ? id : uuid);
+        else
+            text[n++] = *p;
+    }
+    text[n] = '\0';
+    snprintf(channel, sizeof(channel), RLK_MAILBOX_PREFIX "%s", uuid);
+    ck_assert_int_eq(test_redis_int(scene_redis, "PUBLISH", channel, text), 1);
+}
+
+static const char *const garbage[] = {
+    "",
+    " ",
+    "1",
+    "1 ",
+    "1 grant",
+    "1 grant 0 0 1 1 %I",
+    "1 grant 0 0 1 1 %I 1 N",             /* a wrong ticket */
+    "1 grant 0 0 1 1 %I 99999999999999999999 N",
+    "1 grant 0 0 1 -1 %I 1 N",
+    "1 grant 0 0 1 99999 %I 1 N",
+    "1 grant 0 0 1 1 %U:9:9:m3000 1 N",   /* nobody's id */
+    "1 grant 0 0 1 1 %U:9:9:z3000 1 N",   /* of an unknown type */
+    "1 grant 0 0 1 1 %U:9:9:m3000 1 O",   /* of another lock */
+    "1 grant 0 0 1 1 someone:9:9:m3000 1 N",
+    "1 lost %U:9:9:m3000 N",
+    "1 wanted %I N",
+    "2 grant 0 0 1 1 %I 1 N",             /* of a later version */
+    "1 dance %I N",                       /* of a later kind */
+    "\xff\xfe\x01\r\n*3\r\n",
+};
+
+START_TEST(garbage_in_the_mailbox_does_nothing_to_a_waiter)
+{
+    char id[SCENE_ID_MAX], ticket[32];
+    start_x(NULL);
+    ck_assert_int_eq(rlock_mutex_lock(&m), 0);
+    scene_worker_waits(&x, "N", 1);
+    ck_assert(scene_waiter("N", 0, id, ticket));
+    for (size_t i = 0; i < sizeof(garbage) / sizeof(garbage[0]); i++)
+        mail(id, garbage[i]);
+    ck_assert(test_stays(x_is_not_told, NULL, STAYS_MS));
+    ck_assert_int_eq(scene_queue_len("N"), 1);
+    ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
+    ck_assert(scene_worker_got(&x, SCENE_SOON_MS));
+}
+END_TEST
+
+START_TEST(garbage_in_the_mailbox_does_nothing_to_a_holder)
+{
+    char id[SCENE_ID_MAX];
+    start_x(NULL);
+    scene_says(&x, "ok", "on t lock m");
+    ck_assert(scene_holder("N", id));
+    for (size_t i = 0; i < sizeof(garbage) / sizeof(garbage[0]); i++)
+        mail(id, garbage[i]);
+    test_pause_ms(STAYS_MS);
+    ck_assert(scene_holder("N", id));
+    scene_says(&x, "ok SAFE", "on t state m");
+    scene_says(&x, "ok", "on t unlock m");
+}
+END_TEST
+
+static TCase *tcase(Suite *s, const char *name)
+{
+    TCase *tc = tcase_create(name);
+    tcase_add_unchecked_fixture(tc, scene_start, scene_stop);
+    tcase_add_checked_fixture(tc, open_scene, close_scene);
+    suite_add_tcase(s, tc);
+    return tc;
+}
+
+static Suite *make_suite(void)
+{
+    Suite *s = suite_create("faults");
+
+    TCase *lost = tcase(s, "lost replies");
+    tcase_add_test(lost, acquire_whose_reply_is_cut_off_is_held_once);
+    tcase_add_test(lost, acquire_whose_reply_never_comes_is_given_back);
+    tcase_add_test(lost, release_whose_reply_never_comes_succeeds_in_time);
+    tcase_add_test(lost, release_whose_reply_is_lost_frees_no_later_hold);
+    tcase_add_test(lost, renewals_of_which_every_other_reply_is_lost_keep_the_lock);
+    tcase_add_test(lost, cancel_whose_reply_never_comes_costs_100_ms_at_most);
+    tcase_add_test(lost, cancel_that_finds_the_lock_its_own_takes_it);
+
+    TCase *ghosts = tcase(s, "ghosts");
+    tcase_add_test(ghosts, ghost_acquire_that_arrives_after_its_caller_gave_up_takes_nothing);
+    tcase_add_test(ghosts, ghost_that_would_queue_does_not_join);
+    tcase_add_test(ghosts,
+                   acquire_sent_twice_whose_first_copy_comes_after_the_unlock_takes_nothing);
+
+    TCase *load_cases = tcase(s, "under load");
+    tcase_add_test(load_cases, a_server_that_restarts_empty_stops_nobody);
+    tcase_add_test(load_cases, a_server_that_forgets_the_scripts_stops_nobody);
+    tcase_add_test(load_cases, no_wake_up_is_lost_while_subscribers_are_killed);
+
+    TCase *refusals = tcase(s, "refusals");
+    tcase_add_test(refusals, a_refused_publish_loses_no_lock);
+    tcase_add_test(refusals, a_waiter_that_may_not_subscribe_gets_the_lock_by_polling);
+    tcase_add_test(refusals, a_missing_permission_gives_EACCES_and_names_the_command);
+    tcase_add_test(refusals, a_password_is_in_no_message_and_no_line_of_the_log);
+    tcase_add_test(refusals, with_memory_full_a_lock_is_renewed_cancelled_and_released);
+    tcase_add_test(refusals, with_memory_full_a_lock_is_handed_over);
+
+    TCase *others = tcase(s, "others");
+    tcase_add_test(others, a_key_of_another_type_gives_EPROTO_and_stays_as_it_is);
+    tcase_add_test(others, a_token_key_with_foreign_data_gives_EPROTO_and_stays_as_it_is);
+    tcase_add_test(others, garbage_in_the_mailbox_does_nothing_to_a_waiter);
+    tcase_add_test(others, garbage_in_the_mailbox_does_nothing_to_a_holder);
+    return s;
+}
+
+int main(void)
+{
+    SRunner *sr = srunner_create(make_suite());
+    srunner_run_all(sr, CK_ENV);
+    int failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,623 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The registry alone: no server, no client, no threads. Time is whatever a test says, but
+ * where the registry itself asks for it. */
+#include "registry.h"
+
+#include "deadline.h"
+#include "wait.h"
+
+#include <check.h>
+#include <rlock.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+enum { LEASE = 30000, GRANT = 3000 };
+#define MS RLK_NS_PER_MS
+
+static struct rlk_registry reg;
+static struct rlk_counters counters;
+static struct rlk_thread thread, thread2;
+static struct rlk_lock *lock;
+static int retained;
+static int64_t now;
+
+static void retain(struct rlk_registry *r)
+{
+    (void)r;
+    retained++;
+}
+
+static void init_thread(struct rlk_thread *t, uint64_t number)
+{
+    memset(t, 0, sizeof(*t));
+    t->number = number;
+    rlk_list_init(&t->holds);
+    ck_assert_int_eq(rlk_cond_init(&t->cond), 0);
+}
+
+static void set_up(void)
+{
+    memset(&reg, 0, sizeof(reg));
+    memset(&counters, 0, sizeof(counters));
+    reg.client_number = 1;
+    reg.uuid = "aaaaaaaa-0000-4000-8000-00000000000a";
+    reg.counters = &counters;
+    reg.presence_ns = 3000 * MS;
+    reg.retain = retain;
+    reg.watchdog_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    reg.subscriber_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    ck_assert_int_eq(rlk_registry_init(&reg), 0);
+    init_thread(&thread, 1);
+    init_thread(&thread2, 2);
+    retained = 0;
+    now = rlk_now_boot();
+    rlk_registry_lock(&reg);
+    lock = rlk_lock_get_locked(&reg, RLK_KIND_MUTEX, "n", 1);
+    ck_assert_ptr_nonnull(lock);
+}
+
+/* Everything was given back: what a test holds beyond is a leak. */
+static void tear_down(void)
+{
+    int watchdog = reg.watchdog_fd, subscriber = reg.subscriber_fd;
+    rlk_lock_put_locked(lock);
+    rlk_registry_shut_locked(&reg);
+    ck_assert_uint_eq(reg.hold_count, 0);
+    ck_assert_uint_eq(reg.holds_now, 0);
+    ck_assert_uint_eq(reg.background_count, 0);
+    ck_assert_uint_eq(reg.idle_count, reg.lock_count);
+    ck_assert_ptr_null(rlk_timer_first(&reg.timers));
+    rlk_mutex_unlock(&reg.mu);
+    rlk_registry_destroy(&reg);
+    rlk_cond_destroy(&thread.cond);
+    rlk_cond_destroy(&thread2.cond);
+    close(watchdog);
+    close(subscriber);
+}
+
+/* A hold that asks; one reference is the test's. */
+static struct rlk_hold *ask(struct rlk_thread *t)
+{
+    struct rlk_hold *hold = rlk_hold_new_locked(lock, t, 'm', GRANT);
+    ck_assert_ptr_nonnull(hold);
+    hold->lease_ms = LEASE;
+    hold->sent_any = true;
+    rlk_hold_ask_locked(hold, t);
+    return hold;
+}
+
+static void drop(struct rlk_hold *hold)
+{
+    rlk_hold_ask_end_locked(hold);
+    rlk_hold_put_locked(hold);
+}
+
+/* A hold that `thread` is inside of, for LEASE from now; the test has no reference. */
+static struct rlk_hold *enter(void)
+{
+    struct rlk_hold *hold = ask(&thread);
+    rlk_hold_held_locked(hold, now, LEASE, 0);
+    rlk_hold_enter_locked(hold, &thread, now);
+    rlk_hold_put_locked(hold);
+    return hold;
+}
+
+static void leave(struct rlk_hold *hold)
+{
+    rlk_hold_leave_locked(hold);
+    rlk_hold_put_locked(hold);
+}
+
+static bool grant(const struct rlk_hold *hold, int64_t ticket)
+{
+    return rlk_registry_grant_locked(&reg, &hold->id, "n", 1, ticket, 0, 0);
+}
+
+/* How often the thread behind this descriptor was woken since the last look. */
+static uint64_t wakes(int fd)
+{
+    uint64_t n = 0;
+    return read(fd, &n, sizeof(n)) == (ssize_t)sizeof(n) ? n : 0;
+}
+
+static void unlock_and_lock(void)
+{
+    rlk_registry_unlock(&reg);
+    rlk_registry_lock(&reg);
+}
+
+/* ---- D */
+
+START_TEST(D_is_99_percent_of_the_lease_less_2_ms)
+{
+    ck_assert_int_eq(rlk_lease_end(0, 30000), 29698 * MS);
+    ck_assert_int_eq(rlk_lease_end(now, 30000), now + 29698 * MS);
+    ck_assert_int_eq(rlk_lease_end(0, 50), 47500000);
+    ck_assert_int_eq(rlk_lease_end(0, 86400000), INT64_C(85535998) * MS);
+    ck_assert_int_eq(rlk_lease_end(5, 0), 5 - 2 * MS);
+    ck_assert_int_gt(rlk_lease_end(INT64_C(1) << 60, INT64_C(1) << 40), INT64_C(1) << 60);
+}
+END_TEST
+
+START_TEST(held_counts_from_when_the_request_left)
+{
+    struct rlk_hold *hold = ask(&thread);
+    rlk_hold_held_locked(hold, now - 500 * MS, LEASE, 7);
+    ck_assert(hold->granted && !hold->granted_short);
+    ck_assert_int_eq(hold->end, now - 500 * MS + 29698 * MS);
+    ck_assert_int_eq(hold->renew_at, now - 500 * MS + 10000 * MS);
+    ck_assert_int_eq(hold->risk_at, hold->end - 10000 * MS);
+    ck_assert_uint_eq(hold->token, 7);
+    drop(hold);
+}
+END_TEST
+
+START_TEST(T8_held_counts_what_is_left)
+{
+    struct rlk_hold *hold = ask(&thread);
+    rlk_hold_held_locked(hold, now, 1000, 0);
+    ck_assert_int_eq(hold->end, now + 988 * MS);
+    ck_assert(hold->granted_short);
+    drop(hold);
+}
+END_TEST
+
+START_TEST(granted_hold_is_renewed_at_D_less_two_thirds_of_A)
+{
+    struct rlk_hold *hold = ask(&thread);
+    rlk_hold_queued_locked(hold, 7, now);
+    ck_assert(grant(hold, 7));
+    ck_assert_int_eq(hold->end, rlk_lease_end(now, GRANT));
+    ck_assert_int_eq(hold->renew_at, hold->end - 2000 * MS);
+    drop(hold);
+}
+END_TEST
+
+START_TEST(older_answer_does_not_lower_D)
+{
+    struct rlk_hold *hold = enter();
+    int64_t end = hold->end;
+    rlk_hold_confirm_locked(hold, now - 1000 * MS, LEASE);
+    ck_assert_int_eq(hold->end, end);
+    rlk_hold_confirm_locked(hold, now + 1000 * MS, LEASE);
+    ck_assert_int_eq(hold->end, end + 1000 * MS);
+    leave(hold);
+}
+END_TEST
+
+START_TEST(fixed_lease_is_at_risk_in_its_last_tenth_and_not_renewed)
+{
+    struct rlk_hold *hold = ask(&thread);
+    hold->fixed = true;
+    hold->lease_ms = 1000;
+    rlk_hold_held_locked(hold, now, 5000, 0); /* longer than asked for: D is not */
+    ck_assert_int_eq(hold->end, rlk_lease_end(now, 1000));
+    ck_assert_int_eq(hold->risk_at, hold->end - 100 * MS);
+    rlk_hold_confirm_locked(hold, now, 300);
+    ck_assert_int_eq(hold->risk_at, rlk_lease_end(now, 300) - 50 * MS);
+    rlk_hold_enter_locked(hold, &thread, now);
+    ck_assert_int_eq(rlk_timer_first(&reg.timers)->when, hold->risk_at);
+    rlk_hold_put_locked(hold);
+    leave(hold);
+}
+END_TEST
+
+/* ---- T1 */
+
+START_TEST(T1_grant_of_the_confirmed_ticket_is_believed)
+{
+    struct rlk_hold *hold = ask(&thread);
+    rlk_hold_queued_locked(hold, 7, now - 100 * MS);
+    rlk_hold_queued_locked(hold, 7, now - 50 * MS); /* a later answer to the same ticket */
+    rlk_hold_queued_locked(hold, 7, now - 90 * MS); /* and one that was overtaken */
+    ck_assert(grant(hold, 7));
+    ck_assert(hold->granted && hold->granted_short && !hold->need_ask);
+    ck_assert_int_eq(hold->end, rlk_lease_end(now - 50 * MS, GRANT));
+    ck_assert_uint_eq(counters.grants, 1);
+    ck_assert(grant(hold, 7)); /* twice is once */
+    ck_assert_uint_eq(counters.grants, 1);
+    drop(hold);
+}
+END_TEST
+
+START_TEST(T1_grant_without_a_confirmed_answer_is_not_believed)
+{
+    struct rlk_hold *hold = ask(&thread);
+    ck_assert(grant(hold, 7));
+    ck_assert(!hold->granted);
+    ck_assert(hold->need_ask); /* asks */
+    drop(hold);
+}
+END_TEST
+
+START_TEST(T1_grant_that_overtook_the_answer_is_believed_with_it)
+{
+    struct rlk_hold *hold = ask(&thread);
+    ck_assert(rlk_registry_grant_locked(&reg, &hold->id, "n", 1, 7, 99, 1));
+    rlk_hold_queued_locked(hold, 7, now - 10 * MS);
+    ck_assert(hold->granted);
+    ck_assert_int_eq(hold->end, rlk_lease_end(now - 10 * MS, GRANT));
+    ck_assert_uint_eq(hold->token, 99);
+    drop(hold);
+}
+END_TEST
+
+START_TEST(T1_stale_grant_is_not_believed_after_joining_anew)
+{
+    /* the counterexample: granted ticket 7 unread, stopped, lapsed, joined anew as 9 */
+    struct rlk_hold *hold = ask(&thread);
+    rlk_hold_queued_locked(hold, 7, now - 10000 * MS);
+    rlk_hold_queued_locked(hold, 9, now);
+    ck_assert(grant(hold, 7));
+    ck_assert(!hold->granted);
+    ck_assert_int_eq(rlk_timer_first(&reg.timers)->when, 0); /* the server is asked at once */
+    rlk_hold_queued_locked(hold, 9, now + MS);
+    ck_assert(!hold->granted);
+    ck_assert(grant(hold, 9));
+    ck_assert(hold->granted);
+    drop(hold);
+}
+END_TEST
+
+START_TEST(T1_stale_grant_read_first_is_dropped_by_the_new_ticket)
+{
+    struct rlk_hold *hold = ask(&thread);
+    ck_assert(grant(hold, 7));
+    rlk_hold_queued_locked(hold, 9, now);
+    ck_assert(!hold->granted);
+    rlk_hold_queued_locked(hold, 7, now - MS); /* an answer that came late */
+    ck_assert(!hold->granted);
+    ck_assert_int_eq(hold->ticket, 9);
+    drop(hold);
+}
+END_TEST
+
+START_TEST(T1_nothing_of_a_grant_outlives_gone)
+{
+    struct rlk_hold *hold = ask(&thread);
+    ck_assert(grant(hold, 7));
+    rlk_hold_gone_locked(hold);
+    ck_assert(hold->need_ask && !hold->granted);
+    rlk_hold_queued_locked(hold, 7, now);
+    ck_assert(!hold->granted);
+    drop(hold);
+}
+END_TEST
+
+START_TEST(T7_grant_of_an_id_nobody_knows_is_an_orphan)
+{
+    struct rlk_hold *hold = ask(&thread);
+    struct rlk_id id = hold->id;
+    id.acquisition++;
+    ck_assert(!rlk_registry_grant_locked(&reg, &id, "n", 1, 7, 0, 0));
+    ck_assert(!rlk_registry_grant_locked(&reg, &hold->id, "x", 1, 7, 0, 0));
+    id = hold->id;
+    id.letter = 'q';
+    ck_assert(!rlk_registry_grant_locked(&reg, &id, "n", 1, 7, 0, 0));
+    id = hold->id;
+    id.grant_ms++;
+    ck_assert(!rlk_registry_grant_locked(&reg, &id, "n", 1, 7, 0, 0));
+    id = hold->id;
+    drop(hold);
+    ck_assert(!rlk_registry_grant_locked(&reg, &id, "n", 1, 7, 0, 0));
+}
+END_TEST
+
+START_TEST(T7_grant_is_left_to_the_cancel_that_is_under_way)
+{
+    struct rlk_hold *hold = ask(&thread);
+    rlk_hold_queued_locked(hold, 7, now);
+    hold->state = RLK_HOLD_GOING;
+    ck_assert(grant(hold, 7));
+    ck_assert(!hold->granted);
+    drop(hold);
+}
+END_TEST
+
+START_TEST(grant_that_the_answer_has_told_is_known)
+{
+    struct rlk_hold *hold = enter();
+    int64_t end = hold->end;
+    ck_assert(grant(hold, 7));
+    ck_assert_int_eq(hold->end, end);
+    ck_assert_int_eq(hold->state, RLK_HOLD_INSIDE);
+    leave(hold);
+}
+END_TEST
+
+START_TEST(T12_token_of_a_reply_overrides_that_of_a_message)
+{
+    struct rlk_hold *hold = ask(&thread);
+    rlk_hold_queued_locked(hold, 7, now);
+    ck_assert(rlk_registry_grant_locked(&reg, &hold->id, "n", 1, 7, 41, 0));
+    ck_assert_uint_eq(hold->token, 41);
+    rlk_hold_held_locked(hold, now, GRANT, 42);
+    ck_assert_uint_eq(hold->token, 42);
+    drop(hold);
+}
+END_TEST
+
+/* ---- T6 */
+
+START_TEST(T6_lost_hold_believes_nothing_more)
+{
+    struct rlk_hold *hold = enter();
+    int64_t end = hold->end;
+    rlk_hold_lose_locked(hold, "a test", now);
+    ck_assert_int_eq(hold->state, RLK_HOLD_LOST);
+    ck_assert_uint_eq(counters.losses, 1);
+    ck_assert_int_eq(retained, 1);
+    rlk_hold_held_locked(hold, now + 1000 * MS, LEASE, 0);
+    rlk_hold_queued_locked(hold, 7, now);
+    rlk_hold_gone_locked(hold);
+    ck_assert(!grant(hold, 7));
+    ck_assert_int_eq(hold->state, RLK_HOLD_LOST);
+    ck_assert_int_eq(hold->end, end);
+    /* what it still is: news, a release in the background, its thread's */
+    ck_assert(!rlk_list_empty(&reg.news));
+    ck_assert_uint_eq(reg.background_count, 1);
+    ck_assert_ptr_eq(rlk_timer_first(&reg.timers), &hold->timer);
+    rlk_list_remove(&hold->thread_link);
+    rlk_hold_put_locked(hold);
+}
+END_TEST
+
+START_TEST(loss_frees_the_lock_for_the_next_thread)
+{
+    struct rlk_hold *hold = enter();
+    struct rlk_waiter waiter = { .thread = &thread2, .letter = 'm', .grant_ms = GRANT };
+    rlk_list_append(&lock->waiters, &waiter.link);
+    rlk_lock_promote_locked(lock);
+    ck_assert_ptr_null(lock->asker);
+    rlk_hold_lose_locked(hold, "a test", now);
+    ck_assert_ptr_null(lock->current);
+    ck_assert_ptr_eq(lock->asker, &waiter);
+    ck_assert_uint_eq(reg.holds_now, 0);
+    lock->asker = NULL;
+    rlk_list_remove(&waiter.link);
+    rlk_list_remove(&hold->thread_link);
+    rlk_hold_put_locked(hold);
+}
+END_TEST
+
+START_TEST(loss_read_from_the_mailbox_is_of_that_id_only)
+{
+    struct rlk_hold *hold = enter();
+    struct rlk_id id = hold->id;
+    id.acquisition++;
+    rlk_registry_lost_locked(&reg, &id, "n", 1);
+    rlk_registry_lost_locked(&reg, &hold->id, "x", 1);
+    ck_assert_int_eq(hold->state, RLK_HOLD_INSIDE);
+    rlk_registry_lost_locked(&reg, &hold->id, "n", 1);
+    ck_assert_int_eq(hold->state, RLK_HOLD_LOST);
+    rlk_list_remove(&hold->thread_link);
+    rlk_hold_put_locked(hold);
+}
+END_TEST
+
+/* ---- the local queue */
+
+START_TEST(waiters_are_promoted_in_order_and_one_at_a_time)
+{
+    struct rlk_waiter a = { .thread = &thread }, b = { .thread = &thread2 };
+    rlk_lock_promote_locked(lock);
+    ck_assert_ptr_null(lock->asker);
+    rlk_list_append(&lock->waiters, &a.link);
+    rlk_list_append(&lock->waiters, &b.link);
+    lock->releasing = true;
+    rlk_lock_promote_locked(lock);
+    ck_assert_ptr_null(lock->asker);
+    lock->releasing = false;
+    rlk_lock_promote_locked(lock);
+    ck_assert_ptr_eq(lock->asker, &a);
+    rlk_lock_promote_locked(lock);
+    ck_assert_ptr_eq(lock->asker, &a);
+    rlk_list_remove(&a.link);
+    lock->asker = NULL;
+    rlk_lock_promote_locked(lock);
+    ck_assert_ptr_eq(lock->asker, &b);
+    rlk_list_remove(&b.link);
+    lock->asker = NULL;
+}
+END_TEST
+
+/* ---- references */
+
+START_TEST(left_hold_is_given_back)
+{
+    struct rlk_hold *hold = enter();
+    ck_assert_uint_eq(reg.holds_now, 1);
+    ck_assert_ptr_eq(rlk_list_first(&thread.holds), &hold->thread_link);
+    hold->reentries = 5;
+    rlk_hold_leave_locked(hold);
+    ck_assert_int_eq(hold->state, RLK_HOLD_GOING);
+    ck_assert_ptr_null(rlk_list_first(&thread.holds));
+    ck_assert_uint_eq(counters.reentries, 5);
+    ck_assert_uint_eq(reg.hold_count, 1);
+    rlk_hold_put_locked(hold);
+    ck_assert_uint_eq(reg.hold_count, 0);
+}
+END_TEST
+
+START_TEST(background_release_keeps_the_hold_until_its_end)
+{
+    struct rlk_hold *hold = enter();
+    rlk_hold_leave_locked(hold);
+    rlk_hold_background_locked(hold, now, now + 1000 * MS);
+    rlk_hold_background_locked(hold, now + MS, now + 1000 * MS); /* again: counted once */
+    ck_assert_uint_eq(reg.background_count, 1);
+    ck_assert_int_eq(rlk_timer_first(&reg.timers)->when, now + MS);
+    rlk_hold_background_end_locked(hold);
+    ck_assert_uint_eq(reg.background_count, 0);
+    ck_assert_uint_eq(reg.hold_count, 0);
+    ck_assert_ptr_null(rlk_timer_first(&reg.timers));
+}
+END_TEST
+
+START_TEST(orphans_are_bounded)
+{
+    struct rlk_id id = { .thread = 1, .letter = 'm', .grant_ms = GRANT };
+    int taken = 0;
+    for (int i = 0; i < 3000; i++) {
+        id.acquisition = (uint64_t)i;
+        taken += rlk_registry_orphan_locked(&reg, &id, "n", 1, now);
+    }
+    ck_assert_int_ge(taken, 64);
+    ck_assert_int_le(taken, 1024);
+    ck_assert_uint_eq(reg.background_count, (size_t)taken);
+    ck_assert_uint_eq(counters.grants_orphaned, 3000);
+    id.letter = 'q';
+    ck_assert(!rlk_registry_orphan_locked(&reg, &id, "n", 1, now));
+}
+END_TEST
+
+START_TEST(many_names_are_found_and_idle_ones_forgotten)
+{
+    enum { NAMES = 2000 };
+    static struct rlk_lock *locks[NAMES];
+    char name[16];
+    for (int i = 0; i < NAMES; i++) {
+        int len = snprintf(name, sizeof(name), "name %d", i);
+        locks[i] = rlk_lock_get_locked(&reg, RLK_KIND_MUTEX, name, (size_t)len);
+        ck_assert_ptr_nonnull(locks[i]);
+    }
+    for (int i = 0; i < NAMES; i++) {
+        int len = snprintf(name, sizeof(name), "name %d", i);
+        ck_assert_ptr_eq(rlk_lock_find_locked(&reg, RLK_KIND_MUTEX, name, (size_t)len),
+                         locks[i]);
+        ck_assert_ptr_null(rlk_lock_find_locked(&reg, RLK_KIND_WATCH, name, (size_t)len));
+        ck_assert_ptr_null(rlk_lock_find_locked(&reg, RLK_KIND_MUTEX, name, (size_t)len - 1));
+    }
+    for (int i = 0; i < NAMES; i++)
+        rlk_lock_put_locked(locks[i]);
+    ck_assert_uint_le(reg.lock_count, 300);
+    ck_assert_uint_eq(reg.idle_count + 1, reg.lock_count); /* `lock` is in use */
+    ck_assert_ptr_nonnull(rlk_lock_find_locked(&reg, RLK_KIND_MUTEX, "n", 1));
+}
+END_TEST
+
+START_TEST(pair_after_pair_allocates_one_hold)
+{
+    for (int i = 0; i < 1000; i++)
+        leave(enter());
+    ck_assert_uint_eq(reg.free_hold_count, 1);
+}
+END_TEST
+
+/* ---- waking */
+
+START_TEST(watchdog_is_woken_only_for_what_is_due_before_it_wakes)
+{
+    reg.armed = now + 5000 * MS;
+    struct rlk_hold *hold = enter(); /* due in 10 s */
+    unlock_and_lock();
+    ck_assert_uint_eq(wakes(reg.watchdog_fd), 0);
+    leave(hold);
+    unlock_and_lock();
+    ck_assert_uint_eq(wakes(reg.watchdog_fd), 0);
+    reg.armed = now + 20000 * MS;
+    hold = enter();
+    unlock_and_lock();
+    ck_assert_uint_eq(wakes(reg.watchdog_fd), 1);
+    unlock_and_lock(); /* once */
+    ck_assert_uint_eq(wakes(reg.watchdog_fd), 0);
+    ck_assert_uint_eq(wakes(reg.subscriber_fd), 0);
+    leave(hold);
+}
+END_TEST
+
+START_TEST(T11_refresh_timer_is_the_expiry_or_a_third_of_presence)
+{
+    struct rlk_hold *hold = ask(&thread);
+    rlk_lock_answered_locked(lock, now, 100, 0);
+    ck_assert_int_eq(lock->timer.when, now + 101 * MS);
+    rlk_lock_answered_locked(lock, now, 20000, 0);
+    ck_assert_int_eq(lock->timer.when, now + 1000 * MS);
+    rlk_lock_answered_locked(lock, now, -2, 0);
+    ck_assert_int_eq(lock->timer.when, now + 1000 * MS);
+    rlk_lock_answered_locked(lock, now - 500 * MS, -1, 0);
+    ck_assert_int_eq(lock->timer.when, now + 500 * MS);
+    rlk_registry_recheck_locked(&reg);
+    ck_assert_int_eq(lock->timer.when, 0);
+    drop(hold);
+    ck_assert(!lock->timer.armed);
+    rlk_lock_answered_locked(lock, now, 100, 0); /* nobody waits any more */
+    rlk_registry_recheck_locked(&reg);
+    ck_assert(!lock->timer.armed);
+}
+END_TEST
+
+START_TEST(redissons_channel_is_wanted_while_a_foreign_holder_is_seen)
+{
+    struct rlk_hold *hold = ask(&thread);
+    rlk_lock_answered_locked(lock, now, 100, 1);
+    ck_assert_uint_eq(lock->channel_wanted, 0);
+    rlk_lock_answered_locked(lock, now, 100, RLK_FOREIGN_HOLDER);
+    rlk_lock_answered_locked(lock, now, 100, RLK_FOREIGN_HOLDER);
+    ck_assert_uint_eq(lock->channel_wanted, 1);
+    ck_assert(lock->channel_listed);
+    unlock_and_lock();
+    ck_assert_uint_eq(wakes(reg.subscriber_fd), 1);
+    lock->channel_listed = false; /* as the subscriber does */
+    rlk_list_pop(&reg.channels);
+    rlk_lock_put_locked(lock);
+    lock->channel_joined = true;
+    rlk_lock_answered_locked(lock, now, -2, RLK_FOREIGN_HOLDER); /* free */
+    ck_assert_uint_eq(lock->channel_wanted, 0);
+    ck_assert(lock->channel_listed);
+    rlk_lock_answered_locked(lock, now, 100, RLK_FOREIGN_HOLDER);
+    ck_assert_uint_eq(lock->channel_wanted, 1);
+    drop(hold); /* the last one that asks takes its wish along */
+    ck_assert_uint_eq(lock->channel_wanted, 0);
+    lock->channel_joined = false;
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("registry");
+    const TTest *const tests[] = {
+        D_is_99_percent_of_the_lease_less_2_ms,
+        held_counts_from_when_the_request_left,
+        T8_held_counts_what_is_left,
+        granted_hold_is_renewed_at_D_less_two_thirds_of_A,
+        older_answer_does_not_lower_D,
+        fixed_lease_is_at_risk_in_its_last_tenth_and_not_renewed,
+        T1_grant_of_the_confirmed_ticket_is_believed,
+        T1_grant_without_a_confirmed_answer_is_not_believed,
+        T1_grant_that_overtook_the_answer_is_believed_with_it,
+        T1_stale_grant_is_not_believed_after_joining_anew,
+        T1_stale_grant_read_first_is_dropped_by_the_new_ticket,
+        T1_nothing_of_a_grant_outlives_gone,
+        T7_grant_of_an_id_nobody_knows_is_an_orphan,
+        T7_grant_is_left_to_the_cancel_that_is_under_way,
+        grant_that_the_answer_has_told_is_known,
+        T12_token_of_a_reply_overrides_that_of_a_message,
+        T6_lost_hold_believes_nothing_more,
+        loss_frees_the_lock_for_the_next_thread,
+        loss_read_from_the_mailbox_is_of_that_id_only,
+        waiters_are_promoted_in_order_and_one_at_a_time,
+        left_hold_is_given_back,
+        background_release_keeps_the_hold_until_its_end,
+        orphans_are_bounded,
+        many_names_are_found_and_idle_ones_forgotten,
+        pair_after_pair_allocates_one_hold,
+        watchdog_is_woken_only_for_what_is_due_before_it_wakes,
+        T11_refresh_timer_is_the_expiry_or_a_third_of_presence,
+        redissons_channel_is_wanted_while_a_foreign_holder_is_seen,
+    };
+    TCase *tc = tcase_create("registry");
+    tcase_add_checked_fixture(tc, set_up, tear_down);
+    for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
+        tcase_add_test(tc, tests[i]);
+    suite_add_tcase(suite, tc);
+
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
