@@ -37,6 +37,10 @@ end
 local flags = waiting()
 if held > 0 and call('HEXISTS', N, id) == 1 then
   local left = call('PTTL', N)
+  if left == -1 then
+    call('PEXPIRE', N, lease)
+    left = tonumber(lease)
+  end
   return { now, left, flags, 0, 'held', left, 0, call('HGET', N, 'token') or '' }
 end
 local left = call('PTTL', N)

@@ -54,6 +54,11 @@ local answer = { now, left, flags, more }
 for i = 5, #ARGV do
   local id = ARGV[i]
   if granted == id or (not tickets[i] and call('HEXISTS', N, id) == 1) then
+    if left == -1 then
+      left = tonumber(string.match(id, ':%a(%d+)%l*$'))
+      call('PEXPIRE', N, left)
+      answer[2] = left
+    end
     answer[#answer + 1] = 'held'
     answer[#answer + 1] = left
     answer[#answer + 1] = 0

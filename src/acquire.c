@@ -18,6 +18,7 @@
 #include <errno.h>
 
 enum {
+    ATTEMPT_FLOOR_MS = 50,
     CANCEL_MS = 100, /* a cancel's share beyond the caller's deadline */
     BACKOFF_FIRST_MS = 10,
     BACKOFF_MAX_MS = 500,
@@ -28,12 +29,17 @@ enum {
 
 /* ---- waiting. Locks: hold the registry's mu. */
 
-/* Now plus the command timeout, but no later than the caller's deadline. */
+/* Until when a request that is sent now is waited for: the command timeout, but no longer
+ * than the caller's deadline and a bit, so that a deadline that is near does not cut off
+ * a server that is well. */
 static int64_t attempt_until(const struct rlk_wish *wish, int64_t now)
 {
     int64_t left = wish->try_once ? RLK_NEVER : rlk_deadline_left(&wish->deadline);
     int64_t timeout = rlk_client_command_timeout(wish->client);
-    return now + (left < timeout ? left : timeout);
+
+    if (left >= timeout)
+        return now + timeout;
+    return now + (left > 0 ? left : 0) + ATTEMPT_FLOOR_MS * RLK_NS_PER_MS;
 }
 
 /* Sleeps until woken, for `ns` at most. */
@@ -92,6 +98,7 @@ static void take(struct rlk_hold *hold, const struct rlk_wish *wish, int64_t now
     if (hold->lock->current)
         rlk_hold_lose_locked(hold->lock->current, "the server gave it to another", now);
     rlk_hold_enter_locked(hold, wish->thread, now);
+    rlk_lock_reached_locked(hold->lock, now);
     RLK_COUNT(wish->client->counters.acquisitions);
 }
 
@@ -134,6 +141,7 @@ static enum verdict judge(struct rlk_hold *hold, const struct rlk_wish *wish,
     if (answer->outcome != RLK_DONE)
         return AGAIN;
     hold->flags = answer->flags;
+    rlk_lock_reached_locked(hold->lock, rlk_now_boot());
     switch (answer->fate.what) {
     case RLK_HELD:
         rlk_hold_held_locked(hold, answer->sent, answer->fate.remaining_ms,
@@ -209,9 +217,17 @@ struct ask {
     struct rlk_lock *lock;
     struct rlk_waiter *waiter;
     struct rlk_hold *hold; /* one reference */
-    int64_t outage_since;  /* 0: the last request was answered */
     int backoff_ms, late;
 };
+
+/* The cancel's share of the 100 ms that a call may take beyond its deadline (L7). */
+static int64_t cancel_until(const struct rlk_wish *wish, int64_t now)
+{
+    int64_t left = rlk_deadline_left(&wish->deadline);
+    int64_t share = CANCEL_MS * RLK_NS_PER_MS + (left < 0 ? left : 0);
+    int64_t least = (CANCEL_MS - ATTEMPT_FLOOR_MS) / 2 * RLK_NS_PER_MS;
+    return now + (share > least ? share : least);
+}
 
 /* The asker's part ends with `rc` and its id is not needed any more: passes it on, or
  * withdraws it. May find that the lock is ours after all, and returns 0 then. Consumes
@@ -249,10 +265,11 @@ static int give_up(struct ask *ask, int rc)
     rlk_lock_promote_locked(lock);
     RLK_COUNT(wish->client->counters.cancels);
     struct rlk_answer answer;
+    int64_t until = cancel_until(wish, now);
     rlk_registry_unlock(reg);
-    rlk_trip_cancel(wish->client, hold, now + CANCEL_MS * RLK_NS_PER_MS, &answer);
+    rlk_trip_cancel(wish->client, hold, until, &answer);
     if (answer.outcome == RLK_DONE && answer.more != 0)
-        rlk_trip_go_on(wish->client, lock, answer.more, now + CANCEL_MS * RLK_NS_PER_MS);
+        rlk_trip_go_on(wish->client, lock, answer.more, until);
     rlk_registry_lock(reg);
     now = rlk_now_boot();
     hold->state = RLK_HOLD_ASKING;
@@ -286,8 +303,7 @@ static bool enter_granted(struct ask *ask)
 
     if (now < hold->end && wish->fixed && hold->granted_short) {
         struct rlk_answer answer;
-        int64_t until =
-            min_time(hold->end, now + rlk_client_command_timeout(wish->client));
+        int64_t until = min_time(hold->end, attempt_until(wish, now));
         rlk_registry_unlock(reg);
         rlk_trip_renew(wish->client, hold, wish->lease_ms, until, &answer);
         rlk_registry_lock(reg);
@@ -312,6 +328,36 @@ static bool enter_granted(struct ask *ask)
     return true;
 }
 
+/* Whether a caller that does not want to wait for a server has waited for it long enough.
+ */
+static bool outage_over(const struct rlk_wish *wish, const struct rlk_lock *lock,
+                        int64_t now)
+{
+    return wish->outage_fails && lock->trouble != 0 &&
+           now - lock->trouble_since >= rlk_client_command_timeout(wish->client);
+}
+
+/* How long to sleep for a fact, `left` at most. */
+static int64_t patience(const struct rlk_wish *wish, const struct rlk_lock *lock,
+                        int64_t left, int64_t now)
+{
+    int64_t timeout = rlk_client_command_timeout(wish->client);
+    if (!wish->outage_fails)
+        return left;
+    if (lock->trouble != 0)
+        timeout -= now - lock->trouble_since;
+    return min_time(left, timeout);
+}
+
+/* ETIMEDOUT: the lock was busy, as far as the server or this process could tell since
+ * `since`; else ENOTCONN. */
+static int deadline_code(const struct rlk_lock *lock, int64_t since)
+{
+    bool told = lock->current || lock->reached_at >= since ||
+                (lock->trouble == 0 && lock->reached_at != 0);
+    return told ? ETIMEDOUT : ENOTCONN;
+}
+
 /* Sends acquire until it is queued, held or refused. Returns a code to give up with, or
  * 0. */
 static int ask_server(struct ask *ask)
@@ -319,7 +365,7 @@ static int ask_server(struct ask *ask)
     const struct rlk_wish *wish = ask->wish;
     struct rlk_registry *reg = &wish->client->registry;
     struct rlk_answer answer;
-    int64_t now = rlk_now_boot();
+    int64_t now = rlk_now_boot(), started = now;
     bool interrupted = atomic_load(&wish->client->interrupted);
 
     int64_t until = attempt_until(wish, now);
@@ -328,10 +374,10 @@ static int ask_server(struct ask *ask)
     rlk_registry_lock(reg);
     now = rlk_now_boot();
     enum verdict v = judge(ask->hold, wish, &answer);
+    if (v == TAKEN && now >= ask->hold->end)
+        v = AGAIN; /* ours, but for no time that we could prove */
     if (v == TAKEN || v == QUEUED || v == TAKEN_BY_OTHERS) {
-        ask->outage_since = 0;
         ask->backoff_ms = ask->late = 0;
-        ask->lock->trouble = 0;
         return v == TAKEN_BY_OTHERS ? ECANCELED : 0;
     }
     if (v == FAILED)
@@ -340,12 +386,9 @@ static int ask_server(struct ask *ask)
                    : rlk_error_set(EPROTO, "an answer out of place to acquire");
     if (v == AGAIN_AT_ONCE && ++ask->late <= LATE_TRIES_MAX)
         return 0;
-    if (v == AGAIN) {
-        ask->lock->trouble = answer.code;
-        if (ask->outage_since == 0)
-            ask->outage_since = now;
-        if (wish->outage_fails &&
-            now - ask->outage_since >= rlk_client_command_timeout(wish->client))
+    if (v == AGAIN && answer.outcome != RLK_DONE) {
+        rlk_lock_trouble_locked(ask->lock, answer.code, started);
+        if (outage_over(wish, ask->lock, now))
             return answer.code;
     }
     if (atomic_load(&wish->client->interrupted))
@@ -365,7 +408,7 @@ static void count_wait(const struct rlk_wish *wish, struct rlk_waiter *waiter)
 
 /* The asker: until it has the lock or has given up. */
 static int ask_and_wait(const struct rlk_wish *wish, struct rlk_lock *lock,
-                        struct rlk_waiter *waiter)
+                        struct rlk_waiter *waiter, int64_t since)
 {
     struct ask ask = { .wish = wish, .lock = lock, .waiter = waiter };
     struct rlk_hold *hold = rlk_lock_ask_locked(lock); /* an earlier asker's, or NULL */
@@ -373,6 +416,7 @@ static int ask_and_wait(const struct rlk_wish *wish, struct rlk_lock *lock,
     if (hold && hold->id.letter == waiter->letter &&
         hold->id.grant_ms == waiter->grant_ms) {
         rlk_hold_ref_locked(hold);
+        hold->granted_short = true; /* what is known of its lease is the former asker's */
     } else {
         withdraw(lock, wish);
         hold = rlk_hold_new_locked(lock, wish->thread, waiter->letter, waiter->grant_ms);
@@ -392,7 +436,7 @@ static int ask_and_wait(const struct rlk_wish *wish, struct rlk_lock *lock,
             return 0;
         int64_t left = rlk_deadline_left(&wish->deadline);
         if (left <= 0)
-            return give_up(&ask, lock->trouble != 0 ? ENOTCONN : ETIMEDOUT);
+            return give_up(&ask, deadline_code(lock, since));
         if (hold->granted) {
             /* too late to believe, or not confirmed: let the server say what is true */
             hold->granted = false;
@@ -406,8 +450,11 @@ static int ask_and_wait(const struct rlk_wish *wish, struct rlk_lock *lock,
         }
         if (atomic_load(&wish->client->interrupted))
             return give_up(&ask, ECANCELED);
+        int64_t now = rlk_now_boot();
+        if (outage_over(wish, lock, now))
+            return give_up(&ask, ENOTCONN);
         count_wait(wish, waiter);
-        doze(wish, left);
+        doze(wish, patience(wish, lock, left, now));
     }
 }
 
@@ -418,6 +465,7 @@ static int wait_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
     struct rlk_waiter waiter = { .thread = wish->thread,
                                  .letter = letter(wish),
                                  .grant_ms = grant_ms(wish) };
+    int64_t since = rlk_now_boot();
     int rc = 0;
 
     rlk_list_append(&lock->waiters, &waiter.link);
@@ -429,22 +477,25 @@ static int wait_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
         if (!lock->asker)
             rlk_lock_promote_locked(lock);
         if (lock->asker == &waiter) {
-            rc = ask_and_wait(wish, lock, &waiter);
+            rc = ask_and_wait(wish, lock, &waiter, since);
             break;
         }
         count_wait(wish, &waiter);
         int64_t left = rlk_deadline_left(&wish->deadline);
         if (left <= 0)
-            rc = !lock->current && lock->trouble != 0 ? ENOTCONN : ETIMEDOUT;
+            rc = deadline_code(lock, since);
         else if (atomic_load(&wish->client->interrupted))
             rc = ECANCELED;
+        else if (!lock->current && outage_over(wish, lock, now))
+            rc = ENOTCONN;
         if (rc != 0) {
             rlk_list_remove(&waiter.link);
             if (rlk_list_empty(&lock->waiters))
                 withdraw(lock, wish);
             break;
         }
-        doze(wish, lock->current ? min_time(left, lock->current->end - now) : left);
+        doze(wish, lock->current ? min_time(left, lock->current->end - now)
+                                 : patience(wish, lock, left, now));
     }
     reg->waiters_now--;
     if (rc == ETIMEDOUT)

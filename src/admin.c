@@ -95,11 +95,12 @@ static int wait_free(struct rlock_client *client, struct rlk_thread *thread,
     rlk_list_append(&lock->waiters, &waiter.link);
     reg->waiters_now++;
     rlk_lock_channel_locked(lock, true);
-    for (bool asked_once = false;; asked_once = true) {
+    for (bool asked_once = false, reached = false;; asked_once = true) {
         uint64_t messages = lock->messages;
         int64_t left = rlk_deadline_left(deadline), now = rlk_now_boot();
         int64_t bound = rlk_client_command_timeout(client);
-        if (asked_once && left < bound)
+        bool cut = asked_once && left < bound;
+        if (cut)
             bound = left;
         rlk_registry_unlock(reg);
         int asked = look(client, name, now + bound, &pttl_ms);
@@ -108,9 +109,11 @@ static int wait_free(struct rlock_client *client, struct rlk_thread *thread,
             rc = asked;
         if (rc != 0 || (asked == 0 && pttl_ms == -2))
             break;
+        /* a look for which there was no time says nothing against the one before */
+        reached = asked == 0 || (reached && cut);
         left = rlk_deadline_left(deadline);
         if (left <= 0) {
-            rc = asked == 0 ? ETIMEDOUT : ENOTCONN;
+            rc = reached ? ETIMEDOUT : ENOTCONN;
             break;
         }
         if (atomic_load(&client->interrupted)) {

@@ -220,7 +220,7 @@ static void remove_locked(struct rlock_client *client)
 }
 
 static int open_client(struct rlock_client **ret_client, const char *url,
-                       const rlock_clientattr_t *attr)
+                       const rlock_clientattr_t *attr, bool is_default)
 {
     struct rlock_client *client = calloc(1, sizeof(*client));
     int rc = ENOMEM;
@@ -239,7 +239,7 @@ static int open_client(struct rlock_client **ret_client, const char *url,
     rlk_mutex_lock(&mu);
     client->number = ++last_number;
     rlk_mutex_unlock(&mu);
-    client->registry.client_number = client->number;
+    client->registry.client_number = is_default ? 0 : client->number;
     client->registry.uuid = client->uuid;
     client->registry.counters = &client->counters;
     client->registry.presence_ns = client->config.presence_ms * RLK_NS_PER_MS;
@@ -296,6 +296,9 @@ static void shut(struct rlock_client *client)
     struct rlk_registry *reg = &client->registry;
 
     drain(client);
+    /* a thread that still drains a lost hold must not write to a descriptor that is
+     * closed */
+    reg->watchdog_fd = reg->subscriber_fd = -1;
     rlk_subscriber_leave(client);
     rlk_watchdog_leave(client);
     rlk_mutex_lock(&reg->mu);
@@ -303,9 +306,9 @@ static void shut(struct rlock_client *client)
     rlk_mutex_unlock(&reg->mu);
     rlk_pool_free(client->pool);
     client->pool = NULL;
-    explicit_bzero(client->config.target.password,
-                   client->config.target.password ? strlen(client->config.target.password)
-                                                  : 0);
+    if (client->config.target.password)
+        explicit_bzero(client->config.target.password,
+                       strlen(client->config.target.password));
     rlk_client_release(client);
 }
 
@@ -334,7 +337,7 @@ static bool is_open_locked(const struct rlock_client *client)
     return false;
 }
 
-static int check_process(void)
+int rlk_client_check_process(void)
 {
     rlk_once(&once, init);
     if (rlk_fork_in_child())
@@ -354,7 +357,7 @@ static int need_default_locked(void)
         return 0;
     default_opening = true;
     rlk_mutex_unlock(&mu);
-    int rc = open_client(&client, default_url, default_attr);
+    int rc = open_client(&client, default_url, default_attr, true);
     rlk_mutex_lock(&mu);
     default_opening = false;
     if (rc == 0) {
@@ -369,7 +372,7 @@ static int need_default_locked(void)
 int rlk_client_get(uint64_t number, struct rlock_client **ret_client)
 {
     struct rlock_client *client = NULL;
-    int rc = check_process();
+    int rc = rlk_client_check_process();
 
     if (rc != 0)
         return rc;
@@ -396,10 +399,24 @@ int rlk_client_get_pointer(const struct rlock_client *client,
                            struct rlock_client **ret_client)
 {
     uint64_t number = 0;
+    int rc = rlk_client_check_process();
 
-    if (client && !rlk_client_is_open(client, &number))
-        return rlk_error_set(EINVAL, "no such client is open");
-    return rlk_client_get(number, ret_client);
+    if (rc == 0 && client && !rlk_client_is_open(client, &number))
+        rc = rlk_error_set(EINVAL, "no such client is open");
+    return rc != 0 ? rc : rlk_client_get(number, ret_client);
+}
+
+int rlk_client_keep(struct rlock_client *client)
+{
+    int rc = 0;
+
+    rlk_mutex_lock(&mu);
+    if (is_open_locked(client))
+        client->users++;
+    else
+        rc = EINVAL;
+    rlk_mutex_unlock(&mu);
+    return rc;
 }
 
 void rlk_client_put(struct rlock_client *client)
@@ -434,13 +451,13 @@ bool rlk_client_is_open(const struct rlock_client *client, uint64_t *ret_number)
 int rlk_client_open(struct rlock_client **ret_client, const char *url,
                     const rlock_clientattr_t *attr)
 {
-    int rc = check_process();
-    return rc != 0 ? rc : open_client(ret_client, url, attr);
+    int rc = rlk_client_check_process();
+    return rc != 0 ? rc : open_client(ret_client, url, attr, false);
 }
 
 int rlk_client_close(struct rlock_client *client)
 {
-    int rc = check_process();
+    int rc = rlk_client_check_process();
 
     if (rc != 0)
         return rc;
@@ -481,7 +498,7 @@ int rlk_client_set_default(const char *url, const rlock_clientattr_t *attr)
     rlock_clientattr_t *attr_copy = NULL;
     char *url_copy = NULL;
     struct rlock_client *probe;
-    int rc = check_process();
+    int rc = rlk_client_check_process();
 
     if (rc != 0)
         return rc;

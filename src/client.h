@@ -44,6 +44,12 @@ int rlk_client_set_default(const char *url, const rlock_clientattr_t *attr);
 
 /* ---- the table. Locks: takes its mutex. */
 
+/* 0, or ENOTSUP in a forked child: before anything of the parent's is touched. */
+int rlk_client_check_process(void);
+
+/* Keeps the client of a hold open until rlk_client_put. EINVAL: it is closed. */
+int rlk_client_keep(struct rlock_client *client);
+
 /* The client of a handle, kept open until rlk_client_put: number 0 is the default client,
  * opened now if need be. 0, EINVAL (closed), ENOTSUP (forked child), or what opening
  * gives. */

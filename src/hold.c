@@ -221,6 +221,7 @@ void rlk_hold_leave_locked(struct rlk_hold *hold)
 {
     take_out(hold);
     hold->state = RLK_HOLD_GOING;
+    hold->lock->left_id = hold->id;
     atomic_fetch_add_explicit(&lock_counters(hold)->reentries, hold->reentries,
                               memory_order_relaxed);
     rlk_list_remove(&hold->thread_link);

@@ -139,6 +139,8 @@ struct rlk_lock {
     struct rlk_list waiters;  /* FIFO of threads, the asker among them */
     bool releasing;           /* a release is on its way: who waits already goes first */
     struct rlk_timer timer;   /* next refresh */
+    bool poll_again;          /* something happened while a refresh was in flight */
+    int64_t after_sent;       /* the ticket of the refresh in flight */
     int64_t after;            /* ticket at which the refresh goes on (T11) */
     struct rlk_op op;
     struct rlk_hold *
@@ -149,8 +151,11 @@ struct rlk_lock {
     bool channel_joined;     /* the subscriber's view */
     bool foreign;            /* the newest answer saw a foreign holder */
     struct rlk_list channel_link;
-    int trouble;       /* why the asker has no answer now; 0: it has */
-    uint64_t messages; /* WATCH: counts messages, so that none is missed */
+    struct rlk_id left_id; /* of the hold that was left last */
+    int64_t trouble_since;
+    int64_t reached_at; /* when the server last said something about it; 0: not yet */
+    int trouble;        /* why the asker has no answer now; 0: it has */
+    uint64_t messages;  /* WATCH: counts messages, so that none is missed */
 
     char name[]; /* immutable; NUL-terminated */
 };
@@ -174,8 +179,8 @@ void rlk_hold_ask_end_locked(struct rlk_hold *hold);
 /* Wakes the thread that asks. */
 void rlk_hold_wake_locked(struct rlk_hold *hold);
 
-/* A grant was read from the mailbox. False: it names another ticket than the confirmed one, and
- * the server is to be asked. */
+/* A grant was read from the mailbox. False: it names another ticket than the confirmed
+ * one, and the server is to be asked. */
 bool rlk_hold_granted_locked(struct rlk_hold *hold, int64_t ticket, uint64_t token,
                              unsigned flags);
 

@@ -122,11 +122,10 @@ static struct rlk_hold *own_hold(const rlock_mutex_t *mutex)
     struct rlk_thread *thread = rlk_thread_record;
     if (!thread)
         return NULL;
-    uint64_t number = mutex->rlk_client ? mutex->rlk_client : rlk_client_default_number();
     for (struct rlk_list *l = thread->holds.next; l != &thread->holds; l = l->next) {
         struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, thread_link);
         const struct rlk_lock *lock = hold->lock;
-        if (hold->client_number == number && lock->kind == RLK_KIND_MUTEX &&
+        if (hold->client_number == mutex->rlk_client && lock->kind == RLK_KIND_MUTEX &&
             lock->name_len == mutex->rlk_name_len &&
             memcmp(lock->name, mutex->rlk_name, lock->name_len) == 0)
             return hold;
@@ -334,9 +333,11 @@ static int unlock(rlock_mutex_t *mutex)
     }
     if (--hold->count > 0)
         return 0;
-    struct rlock_client *client;
-    if (rlk_client_get(hold->client_number, &client) != 0)
-        abort(); /* a client whose lock is held cannot have been closed */
+    struct rlock_client *client = RLK_CLIENT_OF(hold->lock->registry);
+    if (rlk_client_keep(client) != 0) { /* closed, so the hold was lost in this moment */
+        rlk_drain(hold);
+        return ESTALE;
+    }
     rc = rlk_release(hold, now);
     rlk_client_put(client);
     return rc;
@@ -407,7 +408,9 @@ int rlock_mutex_extend(rlock_mutex_t *mutex, long lease_ms)
     if (rc == 0 && rlk_hold_check(hold, rlk_now_boot()))
         rc = ESTALE;
     if (rc == 0)
-        rc = rlk_client_get(hold->client_number, &client);
+        client = RLK_CLIENT_OF(hold->lock->registry);
+    if (rc == 0 && rlk_client_keep(client) != 0)
+        rc = ESTALE;
     if (rc == 0) {
         long renewed =
             mutex->rlk_lease_ms != 0 ? mutex->rlk_lease_ms : client->config.lease_ms;
@@ -437,9 +440,9 @@ int rlock_mutex_getremaining(const rlock_mutex_t *mutex, long *ret_ms)
     int rc = ret_ms ? find_hold(mutex, &hold) : EINVAL;
 
     if (rc == 0) {
-        int64_t left = hold->end - rlk_now_boot();
+        int64_t now = rlk_now_boot();
         *ret_ms =
-            hold->state == RLK_HOLD_INSIDE && left > 0 ? (long)(left / RLK_NS_PER_MS) : 0;
+            rlk_hold_check(hold, now) ? 0 : (long)((hold->end - now) / RLK_NS_PER_MS);
     }
     return rlk_call_leave(call, rc);
 }
@@ -452,9 +455,9 @@ int rlock_mutex_getstate(const rlock_mutex_t *mutex, rlock_state_t *ret_state)
 
     if (rc == 0) {
         int64_t now = rlk_now_boot();
-        *ret_state = hold->state != RLK_HOLD_INSIDE || now >= hold->end ? RLOCK_LOST
-                     : now >= hold->risk                                ? RLOCK_AT_RISK
-                                                                        : RLOCK_SAFE;
+        *ret_state = rlk_hold_check(hold, now) ? RLOCK_LOST
+                     : now >= hold->risk       ? RLOCK_AT_RISK
+                                               : RLOCK_SAFE;
     } else if (rc == EPERM) {
         rc = 0;
         *ret_state = RLOCK_UNHELD;

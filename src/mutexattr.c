@@ -167,8 +167,9 @@ int rlock_mutexattr_getoutage(const rlock_mutexattr_t *attr, int *ret_outage)
 int rlock_mutexattr_setclient(rlock_mutexattr_t *attr, rlock_client_t *client)
 {
     uint64_t number = 0;
-    ATTR_CALL(attr, !client || rlk_client_is_open(client, &number),
-              attr->rlk_client = number);
+    ATTR_CALL(attr, true, rc = rlk_client_check_process();
+              if (rc == 0 && client && !rlk_client_is_open(client, &number)) rc = EINVAL;
+              if (rc == 0) attr->rlk_client = number);
 }
 
 int rlock_mutexattr_getclient(const rlock_mutexattr_t *attr, rlock_client_t **ret_client)

@@ -214,7 +214,10 @@ void rlk_lock_put_locked(struct rlk_lock *lock)
     if (--lock->refs > 0)
         return;
     rlk_timer_disarm(&reg->timers, &lock->timer);
-    lock->foreign = false;
+    lock->foreign = lock->poll_again = false;
+    lock->trouble = 0;
+    lock->reached_at = 0;
+    lock->after = 0;
     rlk_list_append(&reg->idle, &lock->idle_link);
     if (++reg->idle_count <= IDLE_MAX)
         return;
@@ -283,8 +286,23 @@ void rlk_lock_answered_locked(struct rlk_lock *lock, int64_t sent, int64_t pttl_
         lock->foreign = foreign;
         rlk_lock_channel_locked(lock, foreign);
     }
+    if (lock->timer.armed && lock->timer.when == 0)
+        return; /* a poll is due at once: this answer may be older than its reason */
     if (!rlk_list_empty(&lock->asks))
         rlk_timer_arm(&reg->timers, &lock->timer, due);
+}
+
+void rlk_lock_trouble_locked(struct rlk_lock *lock, int code, int64_t now)
+{
+    if (lock->trouble == 0)
+        lock->trouble_since = now;
+    lock->trouble = code;
+}
+
+void rlk_lock_reached_locked(struct rlk_lock *lock, int64_t now)
+{
+    lock->trouble = 0;
+    lock->reached_at = now;
 }
 
 void rlk_lock_poll_locked(struct rlk_lock *lock)
@@ -324,8 +342,10 @@ bool rlk_registry_grant_locked(struct rlk_registry *reg, const struct rlk_id *id
 
     if (!lock)
         return false;
-    if (lock->current && rlk_id_equal(&lock->current->id, id))
-        return true; /* the answer to a poll was faster */
+    if ((lock->current && rlk_id_equal(&lock->current->id, id)) ||
+        rlk_id_equal(&lock->left_id, id))
+        return true; /* the answer to a poll was faster; or its hold is released already
+                      */
     struct rlk_hold *hold = find_ask(lock, id);
     if (!hold)
         return false;

@@ -25,11 +25,11 @@ struct rlk_counters {
 
 struct rlk_registry {
     /* immutable after init */
-    uint64_t client_number;
+    uint64_t client_number; /* as handles name it: 0 is the default client */
     const char *uuid;
     struct rlk_counters *counters;
     int64_t presence_ns;
-    int watchdog_fd, subscriber_fd;        /* eventfds to wake the threads by */
+    _Atomic int watchdog_fd, subscriber_fd; /* eventfds to wake the threads by, or -1 */
     void (*retain)(struct rlk_registry *); /* keeps the client's memory for a lost hold */
 
     struct rlk_mutex mu; /* protects all below, and the locks, holds and waiters */
@@ -82,6 +82,10 @@ void rlk_lock_put_locked(struct rlk_lock *lock);
 /* Arms the refresh timer of a lock with a queued waiter, from an answer (T11). */
 void rlk_lock_answered_locked(struct rlk_lock *lock, int64_t sent, int64_t pttl_ms,
                               unsigned flags);
+/* The server could not be asked about the lock, or could again: what waiting threads
+ * answer for at their deadline. */
+void rlk_lock_trouble_locked(struct rlk_lock *lock, int code, int64_t now);
+void rlk_lock_reached_locked(struct rlk_lock *lock, int64_t now);
 /* Refresh at once. */
 void rlk_lock_poll_locked(struct rlk_lock *lock);
 

@@ -90,7 +90,9 @@ int rlk_release(struct rlk_hold *hold, int64_t now)
     if (answer.outcome == RLK_DONE || answer.outcome == RLK_REFUSED)
         rlk_hold_put_locked(hold);
     else
-        rlk_hold_background_locked(hold, rlk_now_boot(), hold->end);
+        /* past D too: a renewal that is still under way may have raised the TTL */
+        rlk_hold_background_locked(hold, rlk_now_boot(),
+                                   hold->end + hold->lease_ms * RLK_NS_PER_MS);
     rlk_lock_put_locked(lock);
     rlk_registry_unlock(reg);
     if (rc == 0)

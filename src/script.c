@@ -44,6 +44,8 @@ size_t rlk_id_write(char buf[RLK_ID_SIZE], const char *uuid, const struct rlk_id
     buf[at++] = ':';
     buf[at++] = id->letter;
     at += write_uint(buf + at, id->grant_ms);
+    for (const char *flag = id->flags; *flag; flag++)
+        buf[at++] = *flag;
     buf[at] = '\0';
     return at;
 }
@@ -82,9 +84,12 @@ bool rlk_id_parse(struct rlk_id *ret_id, const char *uuid, const char *text, siz
     if (!read_uint(&p, end, &grant_ms) || grant_ms > UINT32_MAX)
         return false;
     id.grant_ms = (uint32_t)grant_ms;
-    for (; p < end; p++)
-        if (*p < 'a' || *p > 'z')
+    memset(id.flags, 0, sizeof(id.flags));
+    for (size_t i = 0; p < end; p++, i++) {
+        if (*p < 'a' || *p > 'z' || i + 1 >= sizeof(id.flags))
             return false;
+        id.flags[i] = *p;
+    }
     *ret_id = id;
     return true;
 }
@@ -92,7 +97,8 @@ bool rlk_id_parse(struct rlk_id *ret_id, const char *uuid, const char *text, siz
 bool rlk_id_equal(const struct rlk_id *a, const struct rlk_id *b)
 {
     return a->acquisition == b->acquisition && a->thread == b->thread &&
-           a->grant_ms == b->grant_ms && a->letter == b->letter;
+           a->grant_ms == b->grant_ms && a->letter == b->letter &&
+           memcmp(a->flags, b->flags, sizeof(a->flags)) == 0;
 }
 
 /* ---- requests */

@@ -40,6 +40,7 @@ struct rlk_id {
     uint64_t thread, acquisition;
     uint32_t grant_ms; /* A: the TTL of a grant to it */
     char letter;       /* m f r w; upper case with fencing */
+    char flags[8]; /* lower-case letters, NUL-terminated; those of later versions too */
 };
 
 /* Writes it with NUL; returns its length. */

@@ -52,7 +52,11 @@ int rlk_subscriber_join(struct rlock_client *client)
     sub->state = RLK_SUB_DOWN;
     sub->backoff_ms = BACKOFF_FIRST_MS;
     sub->answer_due = sub->ping_at = RLK_NEVER;
-    return rlk_loop_join(&loop, &sub->member, &client->registry.subscriber_fd);
+    int wake_fd;
+    int rc = rlk_loop_join(&loop, &sub->member, &wake_fd);
+    if (rc == 0)
+        client->registry.subscriber_fd = wake_fd;
+    return rc;
 }
 
 void rlk_subscriber_leave(struct rlock_client *client)
@@ -375,7 +379,9 @@ static bool take_reply(struct rlock_client *client, const struct rlk_reply *repl
                                : "an unexpected reply";
         rlk_log(RLK_LOG_ERR, "rlock: SUBSCRIBE at %s: %.120s",
                 client->config.target.label, text);
-        return false;
+        /* a channel of Redisson's may be refused: its lock is polled, the mailbox stays
+         */
+        return sub->state == RLK_SUB_UP && rlk_reply_type(reply) == RLK_REPLY_ERROR;
     }
     sub->ping_at = now + client->config.presence_ms * RLK_NS_PER_MS;
     if (word_is(kind, "message") && channel && payload &&

@@ -65,7 +65,11 @@ int rlk_watchdog_join(struct rlock_client *client)
     rlk_list_init(&client->watch.ops);
     client->watch.backoff_ms = BACKOFF_FIRST_MS;
     client->watch.op_deadline = RLK_NEVER;
-    return rlk_loop_join(&loop, &client->watch.member, &client->registry.watchdog_fd);
+    int wake_fd;
+    int rc = rlk_loop_join(&loop, &client->watch.member, &wake_fd);
+    if (rc == 0)
+        client->registry.watchdog_fd = wake_fd;
+    return rc;
 }
 
 void rlk_watchdog_leave(struct rlock_client *client)
@@ -84,7 +88,8 @@ static int fd(struct rlk_loop_member *member, short *ret_events)
 
 static bool ready(const struct rlk_watch *watch)
 {
-    return watch->conn && rlk_conn_state(watch->conn) == RLK_CONN_READY;
+    return watch->conn && rlk_conn_state(watch->conn) == RLK_CONN_READY &&
+           watch->op_count < IN_FLIGHT_MAX;
 }
 
 /* ---- requests */
@@ -143,36 +148,44 @@ static void send_release(struct rlock_client *client, struct rlk_hold *hold, int
 static void send_refresh(struct rlock_client *client, struct rlk_lock *lock, int64_t now)
 {
     struct rlk_request req RLK_UNINITIALIZED;
-    int64_t timeout = client->registry.presence_ns / 3;
 
     rlk_request_init(&req, rlk_kinds[lock->kind].refresh, lock->name, lock->name_len);
     rlk_request_add(&req, client->uuid, RLK_UUID_LEN);
     rlk_request_add_int(&req, client->config.presence_ms);
     rlk_request_add_int(&req, lock->after);
     lock->named_count = 0;
+    lock->poll_again = false;
     if (!lock->named)
         lock->named = calloc(RLK_REQUEST_IDS_MAX, sizeof(struct rlk_hold *));
     if (!lock->named)
         return;
     for (struct rlk_list *l = lock->asks.next; l != &lock->asks; l = l->next) {
         struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, ask_link);
-        if (hold->state != RLK_HOLD_ASKING || hold->need_ask ||
-            lock->named_count == RLK_REQUEST_IDS_MAX)
+        if (hold->state != RLK_HOLD_ASKING || hold->need_ask)
             continue;
+        if (lock->named_count == RLK_REQUEST_IDS_MAX) {
+            lock->poll_again = true; /* the rest is named by the next one */
+            break;
+        }
         rlk_request_add_id(&req, client->uuid, &hold->id);
         lock->named[lock->named_count++] = hold;
     }
-    if (timeout > rlk_client_command_timeout(client))
-        timeout = rlk_client_command_timeout(client);
     if ((lock->named_count == 0 && lock->after == 0) ||
         rlk_script_append(client->watch.conn, &req, lock->op.with_text) != 0) {
         lock->named_count = 0;
         return;
     }
-    for (size_t i = 0; i < lock->named_count; i++)
+    for (size_t i = 0; i < lock->named_count; i++) {
         rlk_hold_ref_locked(lock->named[i]);
+        /* to the end: who is not named now is next */
+        rlk_list_remove(&lock->named[i]->ask_link);
+        rlk_list_append(&lock->asks, &lock->named[i]->ask_link);
+    }
+    lock->after_sent = lock->after;
+    lock->after = 0;
     lock->refs++;
-    put_in_flight(&client->watch, &lock->op, RLK_OP_REFRESH, now, timeout);
+    put_in_flight(&client->watch, &lock->op, RLK_OP_REFRESH, now,
+                  rlk_client_command_timeout(client));
 }
 
 /* ---- what is due. Locks: hold the registry's mu. */
@@ -239,10 +252,14 @@ static void lock_due(struct rlock_client *client, struct rlk_lock *lock, int64_t
 
     if (rlk_list_empty(&lock->asks) && lock->after == 0)
         return;
-    if (lock->op.kind != RLK_OP_NONE)
-        return; /* its answer arms the timer */
+    if (lock->op.kind != RLK_OP_NONE) {
+        lock->poll_again = true; /* it may have run before what this is about */
+        return;
+    }
     if (ready(&client->watch))
         send_refresh(client, lock, now);
+    else
+        rlk_lock_trouble_locked(lock, ENOTCONN, now);
     if (lock->op.kind == RLK_OP_NONE)
         rlk_timer_arm(&reg->timers, &lock->timer,
                       now + (ready(&client->watch)
@@ -252,10 +269,10 @@ static void lock_due(struct rlock_client *client, struct rlk_lock *lock, int64_t
 
 /* Handles up to a batch of due timers. Returns when the next is due, and whether I/O is
  * wanted. */
-static int64_t run_timers(struct rlock_client *client, int64_t now, bool *ret_wanted)
+static int64_t run_timers(struct rlock_client *client, bool *ret_wanted)
 {
     struct rlk_registry *reg = &client->registry;
-    int64_t due;
+    int64_t due, now;
 
     rlk_registry_lock(reg);
     reg->armed = INT64_MIN;
@@ -263,10 +280,11 @@ static int64_t run_timers(struct rlock_client *client, int64_t now, bool *ret_wa
         reg->interrupted = true;
         rlk_registry_wake_all_locked(reg);
     }
+    now = rlk_now_boot();
     for (int n = 0;; n++) {
         struct rlk_timer *t = rlk_timer_first(&reg->timers);
         due = t ? t->when : RLK_NEVER;
-        if (due > now || n == BATCH_MAX || client->watch.op_count >= IN_FLIGHT_MAX)
+        if (due > now || n == BATCH_MAX)
             break;
         *ret_wanted = true;
         rlk_timer_disarm(&reg->timers, t);
@@ -280,9 +298,7 @@ static int64_t run_timers(struct rlock_client *client, int64_t now, bool *ret_wa
                 outside_due(client, hold, now);
         }
     }
-    if (client->watch.op_count >= IN_FLIGHT_MAX && due <= now)
-        due = client->watch.op_deadline; /* replies come first */
-    reg->armed = due;
+    reg->armed = due <= now ? INT64_MIN : due; /* more is due at once: still awake */
     rlk_registry_unlock(reg);
     return due;
 }
@@ -333,6 +349,8 @@ static void go_on(struct rlock_client *client, struct rlk_lock *lock, int64_t af
     lock->after = after;
     if (lock->op.kind == RLK_OP_NONE && ready(&client->watch))
         send_refresh(client, lock, now);
+    else
+        rlk_timer_arm(&client->registry.timers, &lock->timer, now);
 }
 
 static void release_done(struct rlock_client *client, struct rlk_hold *hold,
@@ -364,11 +382,15 @@ static void refresh_done(struct rlock_client *client, struct rlk_lock *lock,
     struct rlk_registry *reg = &client->registry;
 
     if (answer->outcome != RLK_DONE) {
+        lock->after = lock->after_sent;
+        if (answer->outcome != RLK_NOSCRIPT)
+            rlk_lock_trouble_locked(lock, answer->code, now);
         int64_t pause = answer->outcome == RLK_NOSCRIPT ? 0 : BACKOFF_FIRST_MS * 2;
         rlk_timer_arm(&reg->timers, &lock->timer, now + pause * RLK_NS_PER_MS);
         return;
     }
     RLK_COUNT(client->counters.refreshes);
+    rlk_lock_reached_locked(lock, now);
     for (size_t i = 0; i < lock->named_count; i++) {
         struct rlk_hold *hold = lock->named[i];
         /* a newer answer knows better */
@@ -387,6 +409,8 @@ static void refresh_done(struct rlock_client *client, struct rlk_lock *lock,
         }
     }
     rlk_lock_answered_locked(lock, answer->sent, answer->pttl_ms, answer->flags);
+    if (lock->poll_again)
+        rlk_timer_arm(&reg->timers, &lock->timer, now);
 }
 
 /* Ends a request: `reply` NULL means that none will come. */
@@ -405,6 +429,7 @@ static void op_done(struct rlock_client *client, struct rlk_op *op,
     if (rlk_list_empty(&watch->ops))
         watch->op_deadline = RLK_NEVER;
     rlk_registry_lock(reg);
+    now = rlk_now_boot(); /* leases are judged by what the clock says now (T6) */
     size_t count = kind == RLK_OP_REFRESH
                        ? RLK_CONTAINER_OF(op, struct rlk_lock, op)->named_count
                        : 1;
@@ -423,7 +448,6 @@ static void op_done(struct rlock_client *client, struct rlk_op *op,
         for (size_t i = 0; i < lock->named_count; i++)
             rlk_hold_put_locked(lock->named[i]);
         lock->named_count = 0;
-        lock->after = 0;
         if (answer.outcome == RLK_DONE && answer.more != 0)
             go_on(client, lock, answer.more, now);
         rlk_lock_put_locked(lock);
@@ -477,16 +501,21 @@ static void open_conn(struct rlock_client *client, int64_t now)
     }
 }
 
-/* The earliest deadline in flight, looked for only when the last known one has passed. */
-static bool op_late(struct rlk_watch *watch, int64_t now)
+/* Whether the connection is silent: a request is late, and nothing was heard since it was
+ * sent. (A late one on a connection that speaks is only slow: cutting it would fail the
+ * others too.) The earliest deadline is looked for only when the last known one has
+ * passed. */
+static bool silent(struct rlk_watch *watch, int64_t now)
 {
     if (now < watch->op_deadline)
         return false;
     watch->op_deadline = RLK_NEVER;
     for (struct rlk_list *l = watch->ops.next; l != &watch->ops; l = l->next) {
-        int64_t deadline = RLK_CONTAINER_OF(l, struct rlk_op, link)->deadline;
-        if (deadline < watch->op_deadline)
-            watch->op_deadline = deadline;
+        struct rlk_op *op = RLK_CONTAINER_OF(l, struct rlk_op, link);
+        if (now >= op->deadline && watch->heard_at > op->sent)
+            op->deadline = now + (op->deadline - op->sent);
+        if (op->deadline < watch->op_deadline)
+            watch->op_deadline = op->deadline;
     }
     return now >= watch->op_deadline;
 }
@@ -507,6 +536,7 @@ static void serve_conn(struct rlock_client *client, int64_t now)
     }
     while ((reply = rlk_conn_take_reply(watch->conn)) != NULL) {
         struct rlk_list *l = rlk_list_first(&watch->ops);
+        watch->heard_at = now;
         if (l) {
             op_done(client, RLK_CONTAINER_OF(l, struct rlk_op, link), reply, now);
             watch->backoff_ms = BACKOFF_FIRST_MS;
@@ -515,7 +545,7 @@ static void serve_conn(struct rlock_client *client, int64_t now)
         }
         rlk_reply_free(reply);
     }
-    if (op_late(watch, now))
+    if (silent(watch, now))
         rlk_conn_kill(watch->conn, RLK_FAIL_UNKNOWN, "no answer in time");
     if (rlk_conn_state(watch->conn) == RLK_CONN_DEAD) {
         if (before == RLK_CONN_OPENING)
@@ -532,7 +562,7 @@ static int64_t step(struct rlk_loop_member *member, int64_t now)
 
     if (watch->conn)
         serve_conn(client, now);
-    int64_t due = run_timers(client, now, &wanted);
+    int64_t due = run_timers(client, &wanted);
     if (wanted && !watch->conn && now >= watch->retry_at)
         open_conn(client, now);
     /* sends; and takes what it reads by the way, of which poll tells no more */

@@ -16,6 +16,7 @@ struct rlk_watch {
     int backoff_ms;
     struct rlk_list ops; /* requests in flight, in the order sent */
     size_t op_count;
+    int64_t heard_at;    /* when the newest reply was read */
     int64_t op_deadline; /* no later than the earliest of theirs */
     struct sockaddr_storage address;
     socklen_t address_len;

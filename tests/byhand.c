@@ -191,9 +191,10 @@ static const char *look(const char *script)
 
 const char *digest(void)
 {
-    return look("local keys = redis.call('KEYS', '*') table.sort(keys) local all = ''\n"
-                "for _, k in ipairs(keys) do all = all .. k .. redis.call('DUMP', k) end\n"
-                "return redis.sha1hex(all)");
+    return look(
+        "local keys = redis.call('KEYS', '*') table.sort(keys) local all = ''\n"
+        "for _, k in ipairs(keys) do all = all .. k .. redis.call('DUMP', k) end\n"
+        "return redis.sha1hex(all)");
 }
 
 const char *without_ttl(void)
@@ -210,7 +211,8 @@ void assert_ttls(void)
 
 bool is_held_by(const char *id)
 {
-    return test_redis_int(redis, "HEXISTS", "n", id) == 1 && test_redis_int(redis, "PTTL", "n") > 0;
+    return test_redis_int(redis, "HEXISTS", "n", id) == 1 &&
+           test_redis_int(redis, "PTTL", "n") > 0;
 }
 
 const char *field(const char *name)

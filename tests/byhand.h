@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lock scripts sent by hand to the lock "n" of an empty server, and what they leave. */
+/* The lock scripts sent by hand to the lock "n" of an empty server, and what they leave.
+ */
 #ifndef TEST_BYHAND_H
 #define TEST_BYHAND_H
 

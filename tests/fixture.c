@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See fixture.h. */
+#include "client.h" /* before the fixture, which has a variable of that name */
+
 #include "fixture.h"
 
 #include <stdio.h>
@@ -45,6 +47,15 @@ static void record(const rlock_event_t *event, void *arg)
     pthread_mutex_unlock(&events_mu);
 }
 
+static bool is_subscribed(void *arg)
+{
+    const struct rlock_client *c = arg;
+    char mailbox[64];
+    snprintf(mailbox, sizeof(mailbox), "rlock:client:%s", c->uuid);
+    const redisReply *reply = test_redis_do(redis, "PUBSUB", "NUMSUB", mailbox);
+    return reply->elements == 2 && reply->element[1]->integer == 1;
+}
+
 rlock_client_t *open_with(const char *parameters)
 {
     char url[TEST_URL_MAX + 256];
@@ -58,6 +69,7 @@ rlock_client_t *open_with(const char *parameters)
     snprintf(url, sizeof(url), "%s%s", server.url, parameters);
     OK(rlock_client_open(&c, url, &attr));
     OK(rlock_clientattr_destroy(&attr));
+    ck_assert(test_wait_until(is_subscribed, c, 10000));
     return c;
 }
 

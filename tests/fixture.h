@@ -31,7 +31,8 @@ void fixture_stop(void);
 void fixture_open(void);
 void fixture_close(void);
 
-/* Opens another client with the fixture's event callback: "" or "?lease=100&...". */
+/* Opens another client with the fixture's event callback: "" or "?lease=100&...". Its
+ * mailbox is subscribed when this returns. */
 rlock_client_t *open_with(const char *parameters);
 /* Replaces `client` by one with these parameters. */
 void reopen_with(const char *parameters);
@@ -92,8 +93,8 @@ struct told {
     pthread_t thread;
     long remaining_ms;
 };
-/* The next event of this kind since the test began or since the last one of this kind that was
- * returned; NULL: none within test_ms(ms). */
+/* The next event of this kind since the test began or since the last one of this kind
+ * that was returned; NULL: none within test_ms(ms). */
 const struct told *event_of(rlock_event_kind_t kind, long ms);
 bool event_seen(rlock_event_kind_t kind);
 

@@ -5,10 +5,13 @@
 
 UNIT_TESTS = tests/test_url tests/test_conn tests/test_pool tests/test_mailbox \
 	tests/test_mutex_api tests/test_handle tests/test_scripts \
-	tests/test_scripts_handover tests/test_registry tests/test_timer tests/test_attr
+	tests/test_scripts_handover tests/test_registry tests/test_timer tests/test_attr \
+	tests/test_mutex_lease tests/test_client_api tests/test_events tests/test_admin
 USER_TESTS = tests/test_helpers
 # Locking under faults and between processes; internals: the scripts, by hand.
-SCENE_TESTS = tests/test_rules tests/test_rules_answers tests/test_faults
+SCENE_TESTS = tests/test_rules tests/test_rules_answers tests/test_faults \
+	tests/test_refusals tests/test_outage tests/test_exclusion \
+	tests/test_liveness tests/test_redisson
 UNIT_TESTS += $(SCENE_TESTS)
 
 # What a test program is built with.
@@ -25,7 +28,7 @@ BYHAND = tests/byhand.h tests/byhand.c
 if HAVE_CHECK
 
 TESTS = $(UNIT_TESTS) $(USER_TESTS)
-check_PROGRAMS = $(UNIT_TESTS) $(USER_TESTS) tests/worker
+check_PROGRAMS = $(UNIT_TESTS) $(USER_TESTS) tests/worker tests/hammer
 check_LTLIBRARIES = tests/libtesthelp.la
 
 tests_test_helpers_SOURCES = tests/test_helpers.c tests/shims/alloc_shim.c
@@ -88,6 +91,42 @@ tests_test_attr_SOURCES = tests/test_attr.c
 tests_test_attr_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_attr_LDADD = $(UNIT_LIBS)
 
+tests_test_mutex_lease_SOURCES = tests/test_mutex_lease.c $(FIXTURE)
+tests_test_mutex_lease_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_mutex_lease_LDADD = $(UNIT_LIBS)
+
+tests_test_refusals_SOURCES = tests/test_refusals.c tests/scene.h tests/scene.c
+tests_test_refusals_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_refusals_LDADD = $(UNIT_LIBS)
+
+tests_test_outage_SOURCES = tests/test_outage.c tests/scene.h tests/scene.c
+tests_test_outage_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_outage_LDADD = $(UNIT_LIBS)
+
+tests_test_client_api_SOURCES = tests/test_client_api.c $(FIXTURE)
+tests_test_client_api_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_client_api_LDADD = $(UNIT_LIBS)
+
+tests_test_exclusion_SOURCES = tests/test_exclusion.c tests/scene.h tests/scene.c
+tests_test_exclusion_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_exclusion_LDADD = $(UNIT_LIBS)
+
+tests_test_events_SOURCES = tests/test_events.c $(FIXTURE)
+tests_test_events_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_events_LDADD = $(UNIT_LIBS)
+
+tests_test_admin_SOURCES = tests/test_admin.c $(FIXTURE)
+tests_test_admin_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_admin_LDADD = $(UNIT_LIBS)
+
+tests_test_liveness_SOURCES = tests/test_liveness.c tests/scene.h tests/scene.c
+tests_test_liveness_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_liveness_LDADD = $(UNIT_LIBS)
+
+tests_test_redisson_SOURCES = tests/test_redisson.c tests/scene.h tests/scene.c
+tests_test_redisson_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_redisson_LDADD = $(UNIT_LIBS)
+
 # -- what they share ------------------------------------------------------------------
 
 tests_libtesthelp_la_SOURCES = \
@@ -113,6 +152,10 @@ tests_libtesthelp_la_CPPFLAGS = $(TEST_CPPFLAGS) -DTEST_BUILDDIR='"$(abs_top_bui
 tests_worker_SOURCES = tests/worker.c tests/worker_commands.h tests/worker_commands.c
 tests_worker_CPPFLAGS = $(AM_CPPFLAGS)
 tests_worker_LDADD = librlk.la -lpthread
+
+tests_hammer_SOURCES = tests/hammer.c
+tests_hammer_CPPFLAGS = $(AM_CPPFLAGS)
+tests_hammer_LDADD = librlk.la -lpthread
 
 # Preloaded into programs that have no sanitizer, and wanted also with --disable-shared: built
 # without libtool and without the flags of the others.

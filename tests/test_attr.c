@@ -49,27 +49,87 @@ static const struct {
     int bad_count;
     int refused, refused_code; /* a value of pthread's that is not to be had; -1: none */
 } rows[] = {
-    { "type", rlock_mutexattr_settype, rlock_mutexattr_gettype, RLOCK_MUTEX_RECURSIVE,
+    { "type",
+      rlock_mutexattr_settype,
+      rlock_mutexattr_gettype,
+      RLOCK_MUTEX_RECURSIVE,
       { RLOCK_MUTEX_NORMAL, RLOCK_MUTEX_RECURSIVE, RLOCK_MUTEX_ERRORCHECK,
         RLOCK_MUTEX_ADAPTIVE_NP, RLOCK_MUTEX_DEFAULT },
-      5, { -1, 4, INT_MAX, INT_MIN }, 4, -1, 0 },
-    { "robust", rlock_mutexattr_setrobust, rlock_mutexattr_getrobust, RLOCK_MUTEX_STALLED,
-      { RLOCK_MUTEX_STALLED }, 1, { -1, 2, INT_MAX, INT_MIN }, 4, RLOCK_MUTEX_ROBUST, ENOTSUP },
-    { "robust_np", rlock_mutexattr_setrobust_np, rlock_mutexattr_getrobust_np,
-      RLOCK_MUTEX_STALLED_NP, { RLOCK_MUTEX_STALLED_NP }, 1, { -1, 2 }, 2,
-      RLOCK_MUTEX_ROBUST_NP, ENOTSUP },
-    { "pshared", rlock_mutexattr_setpshared, rlock_mutexattr_getpshared, RLOCK_PROCESS_PRIVATE,
-      { RLOCK_PROCESS_SHARED, RLOCK_PROCESS_PRIVATE }, 2, { -1, 2, INT_MAX, INT_MIN }, 4, -1, 0 },
-    { "protocol", rlock_mutexattr_setprotocol, rlock_mutexattr_getprotocol, RLOCK_PRIO_NONE,
-      { RLOCK_PRIO_INHERIT, RLOCK_PRIO_NONE }, 2, { -1, 3, INT_MAX, INT_MIN }, 4,
-      RLOCK_PRIO_PROTECT, ENOTSUP },
-    { "fencing", rlock_mutexattr_setfencing, rlock_mutexattr_getfencing, 0, { 1, 0 }, 2,
-      { -1, 2, INT_MAX, INT_MIN }, 4, -1, 0 },
-    { "outage", rlock_mutexattr_setoutage, rlock_mutexattr_getoutage, RLOCK_OUTAGE_WAIT,
-      { RLOCK_OUTAGE_FAIL, RLOCK_OUTAGE_ABORT, RLOCK_OUTAGE_WAIT }, 3,
-      { -1, 3, INT_MAX, INT_MIN }, 4, -1, 0 },
-    { "lease", set_lease, get_lease, 0, { 50, 51, 30000, 86400000, 0 }, 5,
-      { -1, 1, 49, 86400001, INT_MAX, INT_MIN }, 6, -1, 0 },
+      5,
+      { -1, 4, INT_MAX, INT_MIN },
+      4,
+      -1,
+      0 },
+    { "robust",
+      rlock_mutexattr_setrobust,
+      rlock_mutexattr_getrobust,
+      RLOCK_MUTEX_STALLED,
+      { RLOCK_MUTEX_STALLED },
+      1,
+      { -1, 2, INT_MAX, INT_MIN },
+      4,
+      RLOCK_MUTEX_ROBUST,
+      ENOTSUP },
+    { "robust_np",
+      rlock_mutexattr_setrobust_np,
+      rlock_mutexattr_getrobust_np,
+      RLOCK_MUTEX_STALLED_NP,
+      { RLOCK_MUTEX_STALLED_NP },
+      1,
+      { -1, 2 },
+      2,
+      RLOCK_MUTEX_ROBUST_NP,
+      ENOTSUP },
+    { "pshared",
+      rlock_mutexattr_setpshared,
+      rlock_mutexattr_getpshared,
+      RLOCK_PROCESS_PRIVATE,
+      { RLOCK_PROCESS_SHARED, RLOCK_PROCESS_PRIVATE },
+      2,
+      { -1, 2, INT_MAX, INT_MIN },
+      4,
+      -1,
+      0 },
+    { "protocol",
+      rlock_mutexattr_setprotocol,
+      rlock_mutexattr_getprotocol,
+      RLOCK_PRIO_NONE,
+      { RLOCK_PRIO_INHERIT, RLOCK_PRIO_NONE },
+      2,
+      { -1, 3, INT_MAX, INT_MIN },
+      4,
+      RLOCK_PRIO_PROTECT,
+      ENOTSUP },
+    { "fencing",
+      rlock_mutexattr_setfencing,
+      rlock_mutexattr_getfencing,
+      0,
+      { 1, 0 },
+      2,
+      { -1, 2, INT_MAX, INT_MIN },
+      4,
+      -1,
+      0 },
+    { "outage",
+      rlock_mutexattr_setoutage,
+      rlock_mutexattr_getoutage,
+      RLOCK_OUTAGE_WAIT,
+      { RLOCK_OUTAGE_FAIL, RLOCK_OUTAGE_ABORT, RLOCK_OUTAGE_WAIT },
+      3,
+      { -1, 3, INT_MAX, INT_MIN },
+      4,
+      -1,
+      0 },
+    { "lease",
+      set_lease,
+      get_lease,
+      0,
+      { 50, 51, 30000, 86400000, 0 },
+      5,
+      { -1, 1, 49, 86400001, INT_MAX, INT_MIN },
+      6,
+      -1,
+      0 },
 };
 enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
 
@@ -104,8 +164,8 @@ START_TEST(mutexattr_refuses_and_stays_as_it_was)
     ck_assert_int_eq(rows[_i].set(&attr, rows[_i].good[0]), 0);
     rlock_mutexattr_t before = attr;
     for (int i = 0; i < rows[_i].bad_count; i++) {
-        ck_assert_msg(rows[_i].set(&attr, rows[_i].bad[i]) == EINVAL, "%s %d", rows[_i].name,
-                      rows[_i].bad[i]);
+        ck_assert_msg(rows[_i].set(&attr, rows[_i].bad[i]) == EINVAL, "%s %d",
+                      rows[_i].name, rows[_i].bad[i]);
         ck_assert_str_ne(rlock_errmsg(), "");
         ck_assert_int_eq(memcmp(&attr, &before, sizeof(attr)), 0);
     }
@@ -172,7 +232,8 @@ START_TEST(mutexattr_client_is_an_open_one)
     ck_assert_ptr_eq(got, client);
     ck_assert_int_eq(rlock_mutexattr_getclient(&attr, NULL), EINVAL);
     rlock_mutexattr_t before = attr;
-    ck_assert_int_eq(rlock_mutexattr_setclient(&attr, (rlock_client_t *)(void *)&nobody), EINVAL);
+    ck_assert_int_eq(rlock_mutexattr_setclient(&attr, (rlock_client_t *)(void *)&nobody),
+                     EINVAL);
     ck_assert_int_eq(memcmp(&attr, &before, sizeof(attr)), 0);
     ck_assert_int_eq(rlock_client_close(client), 0);
     got = NULL;
@@ -195,12 +256,14 @@ static const struct {
     cget_fn get;
     long initial, min, max;
 } longs[] = {
-    { "lease", rlock_clientattr_setlease, rlock_clientattr_getlease, 30000, 50, 86400000 },
-    { "presence", rlock_clientattr_setpresence, rlock_clientattr_getpresence, 3000, 100, 30000 },
-    { "commandtimeout", rlock_clientattr_setcommandtimeout, rlock_clientattr_getcommandtimeout,
-      3000, 10, 3600000 },
-    { "connecttimeout", rlock_clientattr_setconnecttimeout, rlock_clientattr_getconnecttimeout,
-      3000, 10, 3600000 },
+    { "lease", rlock_clientattr_setlease, rlock_clientattr_getlease, 30000, 50,
+      86400000 },
+    { "presence", rlock_clientattr_setpresence, rlock_clientattr_getpresence, 3000, 100,
+      30000 },
+    { "commandtimeout", rlock_clientattr_setcommandtimeout,
+      rlock_clientattr_getcommandtimeout, 3000, 10, 3600000 },
+    { "connecttimeout", rlock_clientattr_setconnecttimeout,
+      rlock_clientattr_getconnecttimeout, 3000, 10, 3600000 },
 };
 enum { LONGS = sizeof(longs) / sizeof(longs[0]) };
 
@@ -228,8 +291,8 @@ START_TEST(clientattr_refuses_what_is_not)
     long values[] = { longs[_i].min - 1, longs[_i].max + 1, 0, -1, LONG_MAX, LONG_MIN };
     rlock_clientattr_t before = cattr;
     for (int i = 0; i < 6; i++) {
-        ck_assert_msg(longs[_i].set(&cattr, values[i]) == EINVAL, "%s %ld", longs[_i].name,
-                      values[i]);
+        ck_assert_msg(longs[_i].set(&cattr, values[i]) == EINVAL, "%s %ld",
+                      longs[_i].name, values[i]);
         ck_assert_int_eq(memcmp(&cattr, &before, sizeof(cattr)), 0);
     }
     ck_assert_int_eq(longs[_i].get(&cattr, NULL), EINVAL);
@@ -277,16 +340,19 @@ START_TEST(credentials_are_bounded_and_wiped)
     memset(user, 'u', sizeof(user));
     memset(password, 'p', sizeof(password));
     user[256] = password[2047] = '\0';
-    ck_assert_int_eq(rlock_clientattr_setcredentials(&cattr, user, password), ENAMETOOLONG);
+    ck_assert_int_eq(rlock_clientattr_setcredentials(&cattr, user, password),
+                     ENAMETOOLONG);
     user[255] = '\0';
     ck_assert_int_eq(rlock_clientattr_setcredentials(&cattr, user, password), 0);
     rlock_clientattr_t before = cattr;
     password[2047] = 'p';
     password[2048] = '\0';
-    ck_assert_int_eq(rlock_clientattr_setcredentials(&cattr, "u", password), ENAMETOOLONG);
+    ck_assert_int_eq(rlock_clientattr_setcredentials(&cattr, "u", password),
+                     ENAMETOOLONG);
     ck_assert_int_eq(memcmp(&cattr, &before, sizeof(cattr)), 0);
     ck_assert_int_eq(rlock_clientattr_setcredentials(&cattr, NULL, "short"), 0);
-    ck_assert_ptr_null(memmem(&cattr, sizeof(cattr), "pppp", 4)); /* nothing of the longer one */
+    ck_assert_ptr_null(
+        memmem(&cattr, sizeof(cattr), "pppp", 4)); /* nothing of the longer one */
     ck_assert_ptr_null(memmem(&cattr, sizeof(cattr), "uuuu", 4));
     ck_assert_int_eq(rlock_clientattr_setcredentials(&cattr, "", "short"), 0);
     ck_assert_int_eq(rlock_clientattr_setcredentials(&cattr, NULL, NULL), 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Handles and names of mutexes, what no function of theirs may touch (errno, the object on
- * failure), and messages. */
+/* Handles and names of mutexes, what no function of theirs may touch (errno, the object
+ * on failure), and messages. */
 #include "fixture.h"
 
 #include "handle.h"
@@ -130,7 +130,8 @@ static void assert_all_EINVAL(const char *what, rlock_mutex_t *mutex)
         if (mutex)
             copy = *mutex;
         int rc = functions[i].call(mutex ? &copy : NULL);
-        ck_assert_msg(rc == EINVAL, "%s, %s: %s", functions[i].name, what, rlock_strerror(rc));
+        ck_assert_msg(rc == EINVAL, "%s, %s: %s", functions[i].name, what,
+                      rlock_strerror(rc));
         ck_assert_str_ne(rlock_errmsg(), "");
         if (mutex)
             ck_assert_int_eq(memcmp(mutex, &copy, sizeof(copy)), 0);
@@ -238,7 +239,8 @@ START_TEST(errno_is_left_alone)
             rlock_mutex_t copy = m;
             if (busy && functions[i].free_rc < 0) {
                 OK(rlock_mutex_lock(&theirs));
-                if (functions[i].call == rlock_mutex_lock || functions[i].call == lock_lease) {
+                if (functions[i].call == rlock_mutex_lock ||
+                    functions[i].call == lock_lease) {
                     OK(rlock_mutex_unlock(&theirs));
                     continue;
                 }
@@ -308,10 +310,11 @@ END_TEST
 
 START_TEST(every_code_has_a_sentence)
 {
-    static const int codes[] = { EBUSY,  ETIMEDOUT,    EDEADLK,  EPERM,           EAGAIN,
-                                 EINVAL, ENAMETOOLONG, ENOMEM,   ENOENT,          EOWNERDEAD,
-                                 ESTALE, ENOTSUP,      ENOTCONN, ENOTRECOVERABLE, ECANCELED,
-                                 EACCES, EPROTO,       EMFILE,   ENFILE,          0 };
+    static const int codes[] = { EBUSY,    ETIMEDOUT,       EDEADLK,      EPERM,
+                                 EAGAIN,   EINVAL,          ENAMETOOLONG, ENOMEM,
+                                 ENOENT,   EOWNERDEAD,      ESTALE,       ENOTSUP,
+                                 ENOTCONN, ENOTRECOVERABLE, ECANCELED,    EACCES,
+                                 EPROTO,   EMFILE,          ENFILE,       0 };
     for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
         ck_assert_str_ne(rlock_strerror(codes[i]), "");
         ck_assert_str_ne(rlock_strerror(codes[i]), rlock_strerror(-1));
@@ -470,9 +473,11 @@ START_TEST(every_byte_may_be_in_a_name)
 END_TEST
 
 static const char *const usable[] = {
-    "*", "?", "[a-z]*", "\\", "a b", " ", "\n", "\r\n", "%s%n", "'\"", "{tag}", "{tag}:orders",
-    "orders:{t}", "a{b c}d", "Rlock:x", "rlock", "rlockx:", "redisson", "x:rlock:y", "\xff\xfe",
-    "\xc3\xa9", "1 lost x y", "$-1", "nil", "{rlock:x}",
+    "*",          "?",        "[a-z]*",   "\\",         "a b",     " ",
+    "\n",         "\r\n",     "%s%n",     "'\"",        "{tag}",   "{tag}:orders",
+    "orders:{t}", "a{b c}d",  "Rlock:x",  "rlock",      "rlockx:", "redisson",
+    "x:rlock:y",  "\xff\xfe", "\xc3\xa9", "1 lost x y", "$-1",     "nil",
+    "{rlock:x}",
 };
 
 START_TEST(odd_name_is_a_name)
@@ -483,7 +488,9 @@ END_TEST
 
 START_TEST(globs_and_near_names_are_other_locks)
 {
-    static const char *const names[] = { "a", "A", "a ", " a", "*", "?", "{a}", "a:queue" };
+    static const char *const names[] = {
+        "a", "A", "a ", " a", "*", "?", "{a}", "a:queue"
+    };
     rlock_mutex_t handles[8];
     for (int i = 0; i < 8; i++) {
         handles[i] = mutex_of(client, names[i]);
@@ -496,9 +503,27 @@ START_TEST(globs_and_near_names_are_other_locks)
 END_TEST
 
 static const char *const refused[] = {
-    "",   "{",    "}",     "{}",     "}{",      "a{b",     "a}b",      "{a",       "a}",
-    "{}a", "{a}{b}", "{{a}}", "{a}}", "{{a}", "{a}b{", "rlock:x", "rlock:", "redisson_x", "redisson_",
-    "redisson_lock__channel:{a}", "rlock:{a}:queue",
+    "",
+    "{",
+    "}",
+    "{}",
+    "}{",
+    "a{b",
+    "a}b",
+    "{a",
+    "a}",
+    "{}a",
+    "{a}{b}",
+    "{{a}}",
+    "{a}}",
+    "{{a}",
+    "{a}b{",
+    "rlock:x",
+    "rlock:",
+    "redisson_x",
+    "redisson_",
+    "redisson_lock__channel:{a}",
+    "rlock:{a}:queue",
 };
 
 START_TEST(forbidden_name_is_EINVAL)
@@ -560,7 +585,8 @@ int main(void)
     tcase_add_test(tc, every_byte_may_be_in_a_name);
     tcase_add_loop_test(tc, odd_name_is_a_name, 0, sizeof(usable) / sizeof(usable[0]));
     tcase_add_test(tc, globs_and_near_names_are_other_locks);
-    tcase_add_loop_test(tc, forbidden_name_is_EINVAL, 0, sizeof(refused) / sizeof(refused[0]));
+    tcase_add_loop_test(tc, forbidden_name_is_EINVAL, 0,
+                        sizeof(refused) / sizeof(refused[0]));
     tcase_add_test(tc, name_of_200_bytes_is_the_longest);
     suite_add_tcase(suite, tc);
     return run_suite(suite);

@@ -50,7 +50,8 @@ static bool parse_text(const char *text)
 
 START_TEST(grant_is_read)
 {
-    const char text[] = "1 grant 3 1700000000000000000 1 1 " ID " 1700000000000001 orders";
+    const char text[] =
+        "1 grant 3 1700000000000000000 1 1 " ID " 1700000000000001 orders";
     ck_assert(rlk_mail_parse(&mail, text, strlen(text)));
     ck_assert_int_eq(mail.kind, RLK_MAIL_GRANT);
     ck_assert_uint_eq(mail.flags, 3);
@@ -113,7 +114,7 @@ static const char *const bad[] = {
     "1",
     "1 ",
     "grant",
-    "2 grant 0 0 1 1 " ID " 7 n",       /* another version */
+    "2 grant 0 0 1 1 " ID " 7 n", /* another version */
     "0 grant 0 0 1 1 " ID " 7 n",
     "11 lost " ID " n",
     "18446744073709551617 lost " ID " n", /* 2^64 + 1 */
@@ -127,16 +128,16 @@ static const char *const bad[] = {
     "1 lost " ID " ",
     "1 lost  n",
     "1 grant",
-    "1 grant 0 0 1 0 n",                  /* nobody */
+    "1 grant 0 0 1 0 n", /* nobody */
     "1 grant 0 0 1 257 " ID " 7 n",
-    "1 grant 0 0 1 2 " ID " 7 n",         /* one fewer than it says */
+    "1 grant 0 0 1 2 " ID " 7 n", /* one fewer than it says */
     "1 grant 0 0 1 18446744073709551615 " ID " 7 n",
     "1 grant 4294967296 0 1 1 " ID " 7 n",
     "1 grant 0 9223372036854775808 1 1 " ID " 7 n",
     "1 grant 0 99999999999999999999999 1 1 " ID " 7 n",
     "1 grant 0 0 -1 1 " ID " 7 n",
     "1 grant 0 0x0 1 1 " ID " 7 n",
-    "1 grant 0 0 1 1 " ID " 0 n",         /* no ticket */
+    "1 grant 0 0 1 1 " ID " 0 n", /* no ticket */
     "1 grant 0 0 1 1 " ID " 1.7e15 n",
     "1 grant 0 0 1 1 " ID " 9223372036854775808 n",
     "1 grant 0 0 1 1 " ID " 7",
@@ -245,7 +246,8 @@ int main(void)
     suite_add_tcase(suite, tc);
 
     tc = tcase_create("bad");
-    tcase_add_loop_test(tc, malformed_message_is_refused, 0, sizeof(bad) / sizeof(bad[0]));
+    tcase_add_loop_test(tc, malformed_message_is_refused, 0,
+                        sizeof(bad) / sizeof(bad[0]));
     tcase_add_test(tc, name_over_200_bytes_is_refused);
     tcase_add_test(tc, no_prefix_is_read_beyond_its_end);
     tcase_add_test(tc, random_bytes_do_no_harm);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The codes of the mutex's functions: forms of lock, types, handles, names, threads. Other
- * claims about the mutex: test_mutex_lease.c (leases, tokens, losses), test_client_api.c. */
+/* The codes of the mutex's functions: forms of lock, types, handles, names, threads.
+ * Other claims about the mutex: test_mutex_lease.c (leases, tokens, losses),
+ * test_client_api.c. */
 #include "client.h" /* before the fixture, which has a variable of that name */
 
 #include "fixture.h"
@@ -79,7 +80,8 @@ static int take_at(int form, rlock_mutex_t *mutex, const struct timespec *at, lo
 
 static int take(int form, rlock_mutex_t *mutex, long wait_ms)
 {
-    struct timespec at = test_in_ms(is_mono(form) ? CLOCK_MONOTONIC : CLOCK_REALTIME, wait_ms);
+    struct timespec at =
+        test_in_ms(is_mono(form) ? CLOCK_MONOTONIC : CLOCK_REALTIME, wait_ms);
     return take_at(form, mutex, &at, LEASE_MS);
 }
 
@@ -220,7 +222,8 @@ START_TEST(invalid_nsec_is_EINVAL_only_when_it_would_wait)
     if (!is_timed(_i))
         return;
     for (size_t i = 0; i < 4; i++) {
-        struct timespec at = test_in_ms(is_mono(_i) ? CLOCK_MONOTONIC : CLOCK_REALTIME, 5000);
+        struct timespec at =
+            test_in_ms(is_mono(_i) ? CLOCK_MONOTONIC : CLOCK_REALTIME, 5000);
         at.tv_nsec = bad[i];
         OK(take_at(_i, &m, &at, LEASE_MS));
         OK(take_at(_i, &m, &at, LEASE_MS)); /* nor for a re-entry */
@@ -272,14 +275,15 @@ END_TEST
 enum { UNTOUCHED = -1, PLAIN = -2, NO_ATTR = -3 };
 
 /* What lock, trylock and timedlock answer to the holder. */
-static void assert_again(const char *what, rlock_mutex_t *mutex, int lock, int try_, int timed)
+static void assert_again(const char *what, rlock_mutex_t *mutex, int lock, int try_,
+                         int timed)
 {
     int64_t start = test_now_ms();
     OK(rlock_mutex_lock(mutex));
-    int form_rc[] = { take(F_LOCK, mutex, 0),           take(F_LOCK_LEASE, mutex, 0),
-                      take(F_TRY, mutex, 0),            take(F_TRY_LEASE, mutex, 0),
-                      take(F_TIMED, mutex, 20),         take(F_MONO, mutex, 20),
-                      take(F_REAL_LEASE, mutex, 20),    take(F_MONO_LEASE, mutex, 20) };
+    int form_rc[] = { take(F_LOCK, mutex, 0),        take(F_LOCK_LEASE, mutex, 0),
+                      take(F_TRY, mutex, 0),         take(F_TRY_LEASE, mutex, 0),
+                      take(F_TIMED, mutex, 20),      take(F_MONO, mutex, 20),
+                      take(F_REAL_LEASE, mutex, 20), take(F_MONO_LEASE, mutex, 20) };
     int wanted[] = { lock, lock, try_, try_, timed, timed, timed, timed };
     int levels = 1;
     for (int i = 0; i < 8; i++) {
@@ -414,8 +418,9 @@ static int run_stranger(void *mutex)
     rlock_state_t state = RLOCK_LOST;
 
     if (rlock_mutex_unlock(mutex) != EPERM || rlock_mutex_extend(mutex, 1000) != EPERM ||
-        rlock_mutex_extend(mutex, 0) != EPERM || rlock_mutex_gettoken(mutex, &token) != EPERM ||
-        token != 7 || rlock_mutex_getremaining(mutex, &ms) != EPERM || ms != 7)
+        rlock_mutex_extend(mutex, 0) != EPERM ||
+        rlock_mutex_gettoken(mutex, &token) != EPERM || token != 7 ||
+        rlock_mutex_getremaining(mutex, &ms) != EPERM || ms != 7)
         return 1;
     if (rlock_mutex_getholdcount(mutex, &count) != 0 || count != 0 ||
         rlock_mutex_getstate(mutex, &state) != 0 || state != RLOCK_UNHELD)
@@ -513,7 +518,8 @@ int main(void)
     tcase_add_loop_test(tc, held_by_another_thread_is_EBUSY_or_ETIMEDOUT, F_TRY, F_COUNT);
     tcase_add_loop_test(tc, waiting_form_gets_the_lock_when_it_is_released, 0, F_COUNT);
     tcase_add_loop_test(tc, past_deadline_makes_one_attempt, F_TIMED, F_COUNT);
-    tcase_add_loop_test(tc, invalid_nsec_is_EINVAL_only_when_it_would_wait, F_TIMED, F_COUNT);
+    tcase_add_loop_test(tc, invalid_nsec_is_EINVAL_only_when_it_would_wait, F_TIMED,
+                        F_COUNT);
     tcase_add_loop_test(tc, far_deadlines_saturate, F_TIMED, F_COUNT);
     tcase_add_test(tc, other_clocks_and_NULL_deadlines_are_EINVAL);
     suite_add_tcase(suite, tc);

@@ -211,7 +211,8 @@ START_TEST(T1_grant_of_the_confirmed_ticket_is_believed)
 {
     struct rlk_hold *hold = ask(&thread);
     rlk_hold_queued_locked(hold, 7, now - 100 * MS);
-    rlk_hold_queued_locked(hold, 7, now - 50 * MS); /* a later answer to the same ticket */
+    rlk_hold_queued_locked(hold, 7,
+                           now - 50 * MS); /* a later answer to the same ticket */
     rlk_hold_queued_locked(hold, 7, now - 90 * MS); /* and one that was overtaken */
     ck_assert(grant(hold, 7));
     ck_assert(hold->granted && hold->granted_short && !hold->need_ask);
@@ -253,7 +254,8 @@ START_TEST(T1_stale_grant_is_not_believed_after_joining_anew)
     rlk_hold_queued_locked(hold, 9, now);
     ck_assert(grant(hold, 7));
     ck_assert(!hold->granted);
-    ck_assert_int_eq(rlk_timer_first(&reg.timers)->when, 0); /* the server is asked at once */
+    ck_assert_int_eq(rlk_timer_first(&reg.timers)->when,
+                     0); /* the server is asked at once */
     rlk_hold_queued_locked(hold, 9, now + MS);
     ck_assert(!hold->granted);
     ck_assert(grant(hold, 9));
@@ -480,16 +482,17 @@ START_TEST(many_names_are_found_and_idle_ones_forgotten)
     static struct rlk_lock *locks[NAMES];
     char name[16];
     for (int i = 0; i < NAMES; i++) {
-        int len = snprintf(name, sizeof(name), "name %d", i);
+        int len = snprintf(name, sizeof(name), "name %04d", i);
         locks[i] = rlk_lock_get_locked(&reg, RLK_KIND_MUTEX, name, (size_t)len);
         ck_assert_ptr_nonnull(locks[i]);
     }
     for (int i = 0; i < NAMES; i++) {
-        int len = snprintf(name, sizeof(name), "name %d", i);
+        int len = snprintf(name, sizeof(name), "name %04d", i);
         ck_assert_ptr_eq(rlk_lock_find_locked(&reg, RLK_KIND_MUTEX, name, (size_t)len),
                          locks[i]);
         ck_assert_ptr_null(rlk_lock_find_locked(&reg, RLK_KIND_WATCH, name, (size_t)len));
-        ck_assert_ptr_null(rlk_lock_find_locked(&reg, RLK_KIND_MUTEX, name, (size_t)len - 1));
+        ck_assert_ptr_null(
+            rlk_lock_find_locked(&reg, RLK_KIND_MUTEX, name, (size_t)len - 1));
     }
     for (int i = 0; i < NAMES; i++)
         rlk_lock_put_locked(locks[i]);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The scripts of the mutex by hand: acquire, renew, release, cancel, tokens, and what all of
- * them do with foreign data and full memory. The hand-over: test_scripts_handover.c. */
+/* The scripts of the mutex by hand: acquire, renew, release, cancel, tokens, and what all
+ * of them do with foreign data and full memory. The hand-over: test_scripts_handover.c.
+ */
 #include "byhand.h"
 
 #include <stdio.h>
@@ -41,7 +42,8 @@ START_TEST(acquire_again_by_the_same_id_changes_nothing)
 {
     SAYS(acquire(A), "held");
     test_redis_do(redis, "PEXPIRE", "n", "5000");
-    test_redis_do(redis, "ZADD", CANCELLED, "9999999999999", A); /* mine is tested first */
+    test_redis_do(redis, "ZADD", CANCELLED, "9999999999999",
+                  A); /* mine is tested first */
     test_redis_do(redis, "PEXPIRE", CANCELLED, "9000");
     char before[64];
     snprintf(before, sizeof(before), "%s", digest());
@@ -64,7 +66,8 @@ START_TEST(held_lock_queues_whoever_acquires_and_once)
     ck_assert_int_eq(first.fate[0].ticket, first.now);
     ck_assert_int_eq(again.fate[0].ticket, first.fate[0].ticket);
     ck_assert_int_eq((int)test_redis_int(redis, "ZCARD", QUEUE), 1);
-    ck_assert_int_ge(test_redis_int(redis, "ZSCORE", PRESENT, UUID_B), again.now / 1000 + 2999);
+    ck_assert_int_ge(test_redis_int(redis, "ZSCORE", PRESENT, UUID_B),
+                     again.now / 1000 + 2999);
     ck_assert(is_held_by(A));
     assert_ttls();
 }
@@ -125,7 +128,8 @@ START_TEST(T3_late_request_is_refused_and_told_the_time)
     struct answer now = refresh(A);
     snprintf(past, sizeof(past), "%lld", now.now - 1);
     for (int held = 0; held < 2; held++) {
-        struct answer a = RUN(RLK_MUTEX_ACQUIRE, A, UUID_A, "30000", "3000", past, "0", "0");
+        struct answer a =
+            RUN(RLK_MUTEX_ACQUIRE, A, UUID_A, "30000", "3000", past, "0", "0");
         ck_assert_str_eq(WHAT(a), "late");
         ck_assert_int_ge(a.now, now.now);
         SAYS(RUN(RLK_MUTEX_ACQUIRE, A, UUID_A, "30000", "3000", past, "0", "1"), "late");
@@ -224,7 +228,8 @@ START_TEST(S2_renew_of_another_or_of_nothing_changes_nothing)
     ck_assert_int_eq((int)test_redis_int(redis, "DBSIZE"), 0);
     SAYS(acquire(B), "held");
     SAYS(renew(A, "60000"), "gone");
-    SAYS(renew("mode", "60000"), "held"); /* no id: whoever sends it owns the server anyway */
+    SAYS(renew("mode", "60000"),
+         "held"); /* no id: whoever sends it owns the server anyway */
     SAYS(acquire(A), "queued");
     test_redis_do(redis, "PEXPIRE", "n", "30000");
     SAYS(renew(A, "60000"), "gone");
@@ -334,7 +339,8 @@ END_TEST
 static void assert_greater(const char *now, const char *before)
 {
     ck_assert_uint_eq(strlen(now), 19);
-    ck_assert_msg(strlen(before) < 19 || strcmp(now, before) > 0, "%s after %s", now, before);
+    ck_assert_msg(strlen(before) < 19 || strcmp(now, before) > 0, "%s after %s", now,
+                  before);
 }
 
 START_TEST(S3_token_grows_with_each_holder_and_is_that_of_the_hold)
@@ -391,8 +397,19 @@ START_TEST(S3_redissons_INCR_is_respected)
 END_TEST
 
 static const char *const bad_tokens[] = {
-    "abc", "", "-5", "1.5", " 7", "7 ", "+7", "1e3", "007", "000000000000000000000007",
-    "99999999999999999999", "9223372036854775807", "9223372036854775808",
+    "abc",
+    "",
+    "-5",
+    "1.5",
+    " 7",
+    "7 ",
+    "+7",
+    "1e3",
+    "007",
+    "000000000000000000000007",
+    "99999999999999999999",
+    "9223372036854775807",
+    "9223372036854775808",
 };
 
 START_TEST(garbage_in_the_token_key_is_refused_untouched)
@@ -441,7 +458,8 @@ static void set_key(int key)
         test_redis_do(redis, "PEXPIRE", RQUEUE, "50000");
         break;
     case 3:
-        test_redis_do(redis, "ZADD", PRESENT, "9999999999999", UUID_C, "9999999999999", UUID_A);
+        test_redis_do(redis, "ZADD", PRESENT, "9999999999999", UUID_C, "9999999999999",
+                      UUID_A);
         test_redis_do(redis, "PEXPIRE", PRESENT, "50000");
         break;
     case 4:
@@ -498,7 +516,8 @@ START_TEST(every_combination_of_missing_keys_is_valid)
             if (present & 1 << key)
                 set_key(key);
         struct answer a = call_of(_i / 2);
-        ck_assert_msg(!a.error[0], "call %d, keys %x: %s", _i / 2, (unsigned)present, a.error);
+        ck_assert_msg(!a.error[0], "call %d, keys %x: %s", _i / 2, (unsigned)present,
+                      a.error);
         const char *bad = without_ttl();
         ck_assert_msg(!bad[0], "call %d, keys %x: %s", _i / 2, (unsigned)present, bad);
         if (test_redis_exists(redis, "n"))
@@ -539,7 +558,8 @@ START_TEST(wrong_type_gives_an_error_and_changes_nothing)
                 ck_assert(no_message(mailbox));
             } else {
                 /* this branch has no use for the key */
-                ck_assert_msg(key >= 3, "call %d, key %s: %s", call, key_names[key], WHAT(a));
+                ck_assert_msg(key >= 3, "call %d, key %s: %s", call, key_names[key],
+                              WHAT(a));
                 const char *now = test_redis_str(redis, "TYPE", key_names[key]);
                 ck_assert_msg(strcmp(now, type) == 0 || (key == 6 && call == 9),
                               "call %d, key %s: now %s", call, key_names[key], now);
@@ -607,7 +627,8 @@ START_TEST(acquire_is_refused_untouched_when_memory_is_full)
 }
 END_TEST
 
-static void add_cases(Suite *suite, const char *name, const TTest *const tests[], int count)
+static void add_cases(Suite *suite, const char *name, const TTest *const tests[],
+                      int count)
 {
     TCase *tc = tcase_create(name);
     tcase_add_unchecked_fixture(tc, byhand_start, byhand_stop);
@@ -623,12 +644,13 @@ static void add_cases(Suite *suite, const char *name, const TTest *const tests[]
 int main(void)
 {
     Suite *suite = suite_create("scripts");
-    ADD("acquire", acquire_takes_a_free_lock, acquire_again_by_the_same_id_changes_nothing,
-        held_lock_queues_whoever_acquires_and_once, tickets_grow_strictly_and_have_no_exponent,
-        T1_rejoining_gives_a_new_ticket, marked_id_is_refused,
-        T3_late_request_is_refused_and_told_the_time, try_never_queues,
-        waiter_that_takes_a_free_lock_leaves_the_queue, flags_tell_who_waits_and_foreign_holders,
-        redisson_holder_is_held_and_left_alone);
+    ADD("acquire", acquire_takes_a_free_lock,
+        acquire_again_by_the_same_id_changes_nothing,
+        held_lock_queues_whoever_acquires_and_once,
+        tickets_grow_strictly_and_have_no_exponent, T1_rejoining_gives_a_new_ticket,
+        marked_id_is_refused, T3_late_request_is_refused_and_told_the_time,
+        try_never_queues, waiter_that_takes_a_free_lock_leaves_the_queue,
+        flags_tell_who_waits_and_foreign_holders, redisson_holder_is_held_and_left_alone);
     ADD("renew", T4_renew_raises_and_never_shortens,
         S2_renew_of_another_or_of_nothing_changes_nothing);
     ADD("release and cancel", S2_release_by_another_touches_nothing,
@@ -648,7 +670,8 @@ int main(void)
     tcase_add_loop_test(tc, sha_is_that_of_the_text, 0, RLK_SCRIPT_COUNT);
     tcase_add_loop_test(tc, garbage_in_the_token_key_is_refused_untouched, 0, 26);
     tcase_add_loop_test(tc, every_combination_of_missing_keys_is_valid, 0, 2 * CALLS);
-    tcase_add_loop_test(tc, wrong_type_gives_an_error_and_changes_nothing, 0, CALLS * KEYS);
+    tcase_add_loop_test(tc, wrong_type_gives_an_error_and_changes_nothing, 0,
+                        CALLS * KEYS);
     suite_add_tcase(suite, tc);
 
     SRunner *runner = srunner_create(suite);

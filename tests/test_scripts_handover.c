@@ -72,8 +72,8 @@ START_TEST(fenced_grant_tells_the_token_of_the_hold)
     QUEUE_UP(FENCED_B);
     long long ticket = test_redis_int(redis, "ZSCORE", QUEUE, FENCED_B);
     SAYS(release(A), "released");
-    snprintf(wanted, sizeof(wanted), "1 grant 0 %s 1 1 %s %lld n", field("token"), FENCED_B,
-             ticket);
+    snprintf(wanted, sizeof(wanted), "1 grant 0 %s 1 1 %s %lld n", field("token"),
+             FENCED_B, ticket);
     ck_assert_str_eq(message(b), wanted);
     ck_assert_uint_eq(strlen(field("token")), 19);
     ck_assert_str_eq(test_redis_str(redis, "GET", TOKEN), field("token"));
@@ -177,9 +177,12 @@ START_TEST(letters_choose_the_mode)
         const char *id, *mode;
         bool fenced;
     } rows[] = {
-        { UUID_B ":1:1:m250", "rlock:mutex", false }, { UUID_B ":1:1:M250", "rlock:mutex", true },
-        { UUID_B ":1:1:f250", "rlock:fair", false },  { UUID_B ":1:1:F250", "rlock:fair", true },
-        { UUID_B ":1:1:w250", "rlock:write", false }, { UUID_B ":1:1:W250", "rlock:write", true },
+        { UUID_B ":1:1:m250", "rlock:mutex", false },
+        { UUID_B ":1:1:M250", "rlock:mutex", true },
+        { UUID_B ":1:1:f250", "rlock:fair", false },
+        { UUID_B ":1:1:F250", "rlock:fair", true },
+        { UUID_B ":1:1:w250", "rlock:write", false },
+        { UUID_B ":1:1:W250", "rlock:write", true },
         { UUID_B ":1:1:m250b", "rlock:mutex", false }, /* flags of later versions */
         { UUID_B ":1:1:f250bkz", "rlock:fair", false },
     };
@@ -216,10 +219,23 @@ START_TEST(unknown_letter_is_stepped_over_and_keeps_its_ticket)
 END_TEST
 
 static const char *const malformed[] = {
-    "x", ":::", UUID_B, UUID_B ":1:1", UUID_B ":1:1:3000", UUID_B ":1:1:m", UUID_B ":1:1:m0",
-    UUID_B ":1:1:m3000B", UUID_B ":1:1:m3000:", UUID_B ":x:1:m3000", UUID_B ":1:1:m-5",
-    UUID_B ":1:1:mm3000", UUID_B ":1:1:m3000 ", "", UUID_B ":1:1:m99999999999999999999",
-    UUID_B ":1:1:m9223372036854775807", UUID_B ":1:1:m9007199254740993",
+    "x",
+    ":::",
+    UUID_B,
+    UUID_B ":1:1",
+    UUID_B ":1:1:3000",
+    UUID_B ":1:1:m",
+    UUID_B ":1:1:m0",
+    UUID_B ":1:1:m3000B",
+    UUID_B ":1:1:m3000:",
+    UUID_B ":x:1:m3000",
+    UUID_B ":1:1:m-5",
+    UUID_B ":1:1:mm3000",
+    UUID_B ":1:1:m3000 ",
+    "",
+    UUID_B ":1:1:m99999999999999999999",
+    UUID_B ":1:1:m9223372036854775807",
+    UUID_B ":1:1:m9007199254740993",
 };
 
 START_TEST(malformed_waiter_is_dropped)
@@ -379,7 +395,8 @@ START_TEST(refresh_keeps_present_who_is_queued_and_nobody_else)
     test_redis_do(redis, "PEXPIRE", PRESENT, "5000");
     test_redis_do(redis, "PEXPIRE", QUEUE, "5000");
     struct answer a = refresh(B);
-    ck_assert_int_ge(test_redis_int(redis, "ZSCORE", PRESENT, UUID_B), a.now / 1000 + 2999);
+    ck_assert_int_ge(test_redis_int(redis, "ZSCORE", PRESENT, UUID_B),
+                     a.now / 1000 + 2999);
     ck_assert_int_gt(test_redis_int(redis, "PTTL", QUEUE), 5000);
     ck_assert_int_gt(test_redis_int(redis, "PTTL", PRESENT), 5000);
     SAYS(refresh(C), "gone");
@@ -520,13 +537,15 @@ START_TEST(inspect_pages)
         ck_assert_uint_eq(waiters->elements, page < 2 ? 20 : page == 2 ? 10 : 0);
         seen += (int)waiters->elements / 2;
         if (waiters->elements > 0)
-            snprintf(from, sizeof(from), "%s", waiters->element[waiters->elements - 1]->str);
+            snprintf(from, sizeof(from), "%s",
+                     waiters->element[waiters->elements - 1]->str);
     }
     ck_assert_int_eq(seen, 25);
 }
 END_TEST
 
-static void add_cases(Suite *suite, const char *name, const TTest *const tests[], int count)
+static void add_cases(Suite *suite, const char *name, const TTest *const tests[],
+                      int count)
 {
     TCase *tc = tcase_create(name);
     tcase_add_unchecked_fixture(tc, byhand_start, byhand_stop);
@@ -543,16 +562,19 @@ int main(void)
 {
     Suite *suite = suite_create("scripts: hand-over");
     ADD("hand-over", L1_release_hands_to_the_first_waiter_and_tells_it,
-        fenced_grant_tells_the_token_of_the_hold, L2_waiters_that_are_not_present_are_dropped,
+        fenced_grant_tells_the_token_of_the_hold,
+        L2_waiters_that_are_not_present_are_dropped,
         L5_present_waiter_without_a_listener_keeps_its_ticket,
         T5_grant_that_nobody_hears_is_undone, undone_queue_of_one_keeps_a_TTL,
         T5_refused_write_sends_no_message, listener_is_found_by_the_whole_uuid,
         unknown_letter_is_stepped_over_and_keeps_its_ticket);
     ADD("T11", T11_more_than_64_deaf_waiters_are_gone_on_with,
-        T11_64_deaf_waiters_are_no_reason_to_go_on, T11_dead_waiters_are_dropped_64_at_a_time,
+        T11_64_deaf_waiters_are_no_reason_to_go_on,
+        T11_dead_waiters_are_dropped_64_at_a_time,
         T11_refresh_tells_its_own_pick_by_the_answer_alone);
-    ADD("refresh", T2_refresh_never_acquires, refresh_hands_to_the_first_waiter_whoever_asks,
-        refresh_tells_of_each_id_in_order, refresh_keeps_present_who_is_queued_and_nobody_else,
+    ADD("refresh", T2_refresh_never_acquires,
+        refresh_hands_to_the_first_waiter_whoever_asks, refresh_tells_of_each_id_in_order,
+        refresh_keeps_present_who_is_queued_and_nobody_else,
         refresh_does_not_raise_a_holders_lease, cancel_hands_over_a_lock_that_came_free,
         T7_release_by_a_waiter_hands_over_a_lock_that_came_free);
     ADD("from outside", T10_force_takes_it_from_its_victim_only, force_hands_over,

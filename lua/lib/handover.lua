@@ -25,15 +25,13 @@ local function handover(after, mine)
     if not alive or tonumber(alive) < ms or tonumber(ttl) < 1 or #ttl > 9 then
       call('ZREM', queue, id)
     elseif modes[string.lower(letter)] then
-      call('ZREM', queue, id)
       local own = ''
+      if letter ~= string.lower(letter) then own = token_next() end
+      call('ZREM', queue, id)
       if letter == 'w' or letter == 'W' then call('DEL', readers) end
       call('HSET', N, id, '1', 'mode', modes[string.lower(letter)], 'since',
         string.format('%.0f', now))
-      if letter ~= string.lower(letter) then
-        own = token_next()
-        call('HSET', N, 'token', own)
-      end
+      if own ~= '' then call('HSET', N, 'token', own) end
       call('PEXPIRE', N, ttl)
       if mine and mine[id] then return id, tonumber(ttl) end
       local base = own

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A process that wants one lock all the time and looks whether it is alone in it:
+ *
+ *   hammer URL NAME THREADS ROUNDS FILE LEASE_MS
+ *
+ * Each of its threads takes the lock so often. In FILE (struct page, then one word a
+ * critical section) it reads two counters, yields, and writes them back one after the
+ * other: a second holder tears them. It appends its fencing token to the file at the
+ * counter's place, so that the order of tokens can be compared with that of holders. A
+ * mark tells whom a killed holder leaves behind.
+ *
+ * Prints one line: "sections N overlaps N torn N lost N failed N". Uses <rlock.h> only.
+ */
+#include <rlock.h>
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { THREADS_MAX = 64, PAGE_SIZE = 4096, ARGUMENTS = 7 };
+
+/* Where things are in FILE. */
+enum { AT_FIRST = 0, AT_INSIDE = 1024, AT_SECOND = 3072, AT_TOKENS = PAGE_SIZE };
+
+static struct {
+    rlock_mutex_t mutex;
+    long rounds;
+    int fd;
+    atomic_long sections, overlaps, torn, lost, failed;
+} h;
+
+static uint64_t load(off_t at)
+{
+    uint64_t value = 0;
+    if (pread(h.fd, &value, sizeof(value), at) < 0)
+        abort();
+    return value;
+}
+
+static void store(off_t at, uint64_t value)
+{
+    if (pwrite(h.fd, &value, sizeof(value), at) != (ssize_t)sizeof(value))
+        abort();
+}
+
+/* The one who is marked as inside: alive, it shares the lock with us. */
+static bool is_alive(uint64_t pid)
+{
+    return kill((pid_t)pid, 0) == 0;
+}
+
+static void critical_section(void)
+{
+    uint64_t inside = load(AT_INSIDE), first = load(AT_FIRST), second = load(AT_SECOND);
+    bool left_behind = inside != 0 && !is_alive(inside);
+    uint64_t token = 0;
+
+    if (inside != 0 && !left_behind)
+        atomic_fetch_add(&h.overlaps, 1);
+    store(AT_INSIDE, (uint64_t)getpid());
+    if (first != second && !left_behind)
+        atomic_fetch_add(&h.torn, 1);
+    if (rlock_mutex_gettoken(&h.mutex, &token) != 0)
+        atomic_fetch_add(&h.failed, 1);
+    sched_yield();
+    store(AT_FIRST, first + 1);
+    store(AT_TOKENS + (off_t)(first * sizeof(token)), token);
+    sched_yield();
+    store(AT_SECOND, first + 1);
+    store(AT_INSIDE, 0);
+    atomic_fetch_add(&h.sections, 1);
+}
+
+static void *run(void *arg)
+{
+    (void)arg;
+    for (long i = 0; i < h.rounds; i++) {
+        if (rlock_mutex_lock(&h.mutex) != 0) {
+            atomic_fetch_add(&h.failed, 1);
+            break;
+        }
+        critical_section();
+        int rc = rlock_mutex_unlock(&h.mutex);
+        if (rc != 0)
+            atomic_fetch_add(rc == ESTALE ? &h.lost : &h.failed, 1);
+    }
+    return NULL;
+}
+
+static void open_mutex(const char *url, const char *name, long lease_ms)
+{
+    rlock_mutexattr_t attr;
+    rlock_client_t *client = NULL;
+    int rc = rlock_client_open(&client, url, NULL);
+    if (rc == 0)
+        rc = rlock_mutexattr_init(&attr);
+    if (rc == 0)
+        rc = rlock_mutexattr_setclient(&attr, client);
+    if (rc == 0)
+        rc = rlock_mutexattr_setlease(&attr, lease_ms);
+    if (rc == 0)
+        rc = rlock_mutexattr_setfencing(&attr, 1);
+    if (rc == 0)
+        rc = rlock_mutex_init(&h.mutex, &attr, name);
+    if (rc != 0) {
+        fprintf(stderr, "hammer: %s\n", rlock_errmsg());
+        exit(EXIT_FAILURE);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    pthread_t threads[THREADS_MAX];
+    if (argc != ARGUMENTS)
+        return EXIT_FAILURE;
+    long count = strtol(argv[3], NULL, 10);
+    h.rounds = strtol(argv[4], NULL, 10);
+    h.fd = open(argv[5], O_RDWR | O_CLOEXEC);
+    if (h.fd < 0 || count < 1 || count > THREADS_MAX)
+        return EXIT_FAILURE;
+    open_mutex(argv[1], argv[2], strtol(argv[6], NULL, 10));
+    for (long i = 0; i < count; i++)
+        if (pthread_create(&threads[i], NULL, run, NULL) != 0)
+            return EXIT_FAILURE;
+    for (long i = 0; i < count; i++)
+        pthread_join(threads[i], NULL);
+    printf("sections %ld overlaps %ld torn %ld lost %ld failed %ld\n",
+           atomic_load(&h.sections), atomic_load(&h.overlaps), atomic_load(&h.torn),
+           atomic_load(&h.lost), atomic_load(&h.failed));
+    return EXIT_SUCCESS;
+}

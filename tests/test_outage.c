@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A server that is gone or silent, for a while or for good: L7, S4, and what is true
+ * afterwards. `m` is a handle of `self`, a client of this process that goes through the
+ * proxy, with short times.
+ */
+#include "scene.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    COMMAND_MS = 250,
+    SLACK_MS = 100,
+    THREADS = 50,
+    LEASE_MS = 800,
+    STAYS_MS = 150
+};
+
+static rlock_client_t *self;
+static rlock_mutex_t m;
+static struct worker x;
+
+static void open_scene(void)
+{
+    scene_open();
+    memset(&x, 0, sizeof(x));
+    self = scene_client(test_proxy_url(scene_proxy),
+                        SCENE_TIMES(.lease = 30000, .command = test_ms(COMMAND_MS)));
+    scene_mutex(&m, self, "N");
+}
+
+static void close_scene(void)
+{
+    worker_end(&x);
+    rlock_mutex_unlock(&m);
+    rlock_client_close(self);
+    scene_close();
+}
+
+static void refuse_connections(void)
+{
+    test_proxy_set_mode(scene_proxy, TEST_PROXY_DOWN);
+    test_proxy_cut(scene_proxy, 0, false);
+}
+
+static void answer_nothing(void)
+{
+    test_proxy_set_mode(scene_proxy, TEST_PROXY_SILENT);
+    test_proxy_freeze(scene_proxy, true);
+}
+
+static void be_well_again(void)
+{
+    test_proxy_set_mode(scene_proxy, TEST_PROXY_OPEN);
+    test_proxy_freeze(scene_proxy, false);
+}
+
+/* ---- L7 */
+
+static void check_trylock(void)
+{
+    int64_t begin = test_now_ms();
+    ck_assert_int_eq(rlock_mutex_trylock(&m), ENOTCONN);
+    ck_assert_int_lt(test_now_ms() - begin, test_ms(COMMAND_MS + SLACK_MS));
+}
+
+static void check_timedlock(long ms)
+{
+    struct timespec at = test_in_ms(CLOCK_REALTIME, ms);
+    int64_t begin = test_now_ms();
+    ck_assert_int_eq(rlock_mutex_timedlock(&m, &at), ENOTCONN);
+    int64_t took = test_now_ms() - begin;
+    ck_assert_int_ge(took, ms - 1);
+    ck_assert_int_lt(took, ms + 100 + test_ms(SLACK_MS));
+}
+
+START_TEST(trylock_gives_ENOTCONN_within_the_command_timeout)
+{
+    refuse_connections();
+    check_trylock();
+    answer_nothing();
+    check_trylock();
+}
+END_TEST
+
+START_TEST(timedlock_gives_ENOTCONN_by_its_deadline)
+{
+    refuse_connections();
+    check_timedlock(2 * COMMAND_MS);
+    answer_nothing();
+    check_timedlock(COMMAND_MS / 2);
+    check_timedlock(2 * COMMAND_MS);
+}
+END_TEST
+
+START_TEST(timedlock_that_is_queued_when_the_server_goes_ends_by_its_deadline)
+{
+    scene_hold_by_hand("N", 60000);
+    scene_worker(&x, test_proxy_url(scene_proxy), NULL, "N", "");
+    long ms = test_ms(400);
+    int64_t begin = test_now_ms();
+    scene_says(&x, "ok", "async t timedlock m %ld", ms);
+    ck_assert(scene_wait_queued("N", 1, SCENE_SOON_MS));
+    test_proxy_freeze(scene_proxy, true);
+    /* ETIMEDOUT, or ENOTCONN when it had not read yet that it is queued */
+    ck_assert(worker_news(&x, "done t E", SCENE_SOON_MS));
+    ck_assert_int_lt(test_now_ms() - begin, ms + 100 + test_ms(SLACK_MS));
+}
+END_TEST
+
+static bool x_is_not_told(void *arg)
+{
+    (void)arg;
+    return !worker_news(&x, "done t", 0);
+}
+
+START_TEST(lock_waits_for_the_server_and_gets_the_lock_when_it_is_back)
+{
+    scene_worker(&x, test_proxy_url(scene_proxy), SCENE_TIMES(.command = test_ms(50)), "N",
+                 "");
+    refuse_connections();
+    scene_says(&x, "ok", "async t lock m");
+    ck_assert(test_stays(x_is_not_told, NULL, test_ms(STAYS_MS)));
+    be_well_again();
+    ck_assert(scene_worker_got(&x, SCENE_SOON_MS));
+    ck_assert(test_redis_exists(scene_redis, "N"));
+}
+END_TEST
+
+START_TEST(lock_told_to_fail_gives_ENOTCONN_after_the_command_timeout)
+{
+    rlock_mutexattr_t attr;
+    rlock_mutex_t n;
+    ck_assert_int_eq(rlock_mutexattr_init(&attr), 0);
+    ck_assert_int_eq(rlock_mutexattr_setclient(&attr, self), 0);
+    ck_assert_int_eq(rlock_mutexattr_setoutage(&attr, RLOCK_OUTAGE_FAIL), 0);
+    ck_assert_int_eq(rlock_mutex_init(&n, &attr, "N"), 0);
+    refuse_connections();
+    int64_t begin = test_now_ms();
+    ck_assert_int_eq(rlock_mutex_lock(&n), ENOTCONN);
+    ck_assert_int_lt(test_now_ms() - begin, test_ms(2 * (COMMAND_MS + SLACK_MS)));
+}
+END_TEST
+
+START_TEST(unlock_gives_0_in_time_while_the_lease_is_proven)
+{
+    ck_assert_int_eq(rlock_mutex_lock(&m), 0);
+    test_server_kill(&scene_server);
+    int64_t begin = test_now_ms();
+    ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
+    ck_assert_int_lt(test_now_ms() - begin, test_ms(COMMAND_MS + SLACK_MS));
+}
+END_TEST
+
+START_TEST(unlock_that_reached_nobody_is_made_up_for_in_the_background)
+{
+    ck_assert_int_eq(rlock_mutex_lock(&m), 0);
+    refuse_connections();
+    ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
+    ck_assert(test_redis_exists(scene_redis, "N"));
+    be_well_again();
+    ck_assert(scene_wait_free("N", 5000)); /* its lease is 30 s */
+}
+END_TEST
+
+struct attempt {
+    pthread_t thread;
+    rlock_mutex_t mutex;
+    int rc;
+    int64_t took;
+};
+
+static void *run_attempt(void *arg)
+{
+    struct attempt *a = arg;
+    int64_t begin = test_now_ms();
+    a->rc = rlock_mutex_trylock(&a->mutex);
+    a->took = test_now_ms() - begin;
+    return NULL;
+}
+
+START_TEST(fifty_threads_at_a_stopped_server_all_return_in_time)
+{
+    static struct attempt a[THREADS];
+    char name[32];
+    test_server_pause(&scene_server);
+    for (int i = 0; i < THREADS; i++) {
+        snprintf(name, sizeof(name), "N%d", i);
+        scene_mutex(&a[i].mutex, self, name);
+        ck_assert_int_eq(pthread_create(&a[i].thread, NULL, run_attempt, &a[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(a[i].thread, NULL);
+    test_server_resume(&scene_server);
+    for (int i = 0; i < THREADS; i++) {
+        ck_assert_int_eq(a[i].rc, ENOTCONN);
+        ck_assert_int_lt(a[i].took, test_ms(COMMAND_MS + 2 * SLACK_MS));
+    }
+}
+END_TEST
+
+/* ---- leases and outages */
+
+static void x_holds(void)
+{
+    scene_worker(&x, test_proxy_url(scene_proxy),
+                 SCENE_TIMES(.lease = test_ms(LEASE_MS), .command = test_ms(COMMAND_MS)), "N",
+                 "fencing=1");
+    scene_says(&x, "ok", "on t lock m");
+}
+
+static bool was_just_renewed(void *arg)
+{
+    return worker_number(arg, "on t remaining m") > test_ms(LEASE_MS) * 8 / 10;
+}
+
+START_TEST(an_outage_shorter_than_the_lease_is_survived)
+{
+    x_holds();
+    for (int i = 0; i < 2; i++) {
+        if (i == 0)
+            test_proxy_freeze(scene_proxy, true);
+        else
+            refuse_connections();
+        test_pause_ms(test_ms(LEASE_MS) / 2);
+        be_well_again();
+        ck_assert(test_wait_until(was_just_renewed, &x, LEASE_MS));
+    }
+    scene_says(&x, "ok SAFE", "on t state m");
+    scene_says(&x, "ok", "on t unlock m");
+}
+END_TEST
+
+START_TEST(an_outage_longer_than_the_lease_is_told_by_D)
+{
+    x_holds();
+    unsigned long long token = (unsigned long long)worker_number(&x, "on t token m");
+    int64_t begin = test_now_ms();
+    test_proxy_freeze(scene_proxy, true);
+    ck_assert(worker_news(&x, "event AT_RISK N", 2 * LEASE_MS));
+    ck_assert(worker_news(&x, "event LOST N", 2 * LEASE_MS));
+    ck_assert_int_lt(test_now_ms() - begin, test_ms(LEASE_MS + SLACK_MS));
+    scene_says(&x, "ok LOST", "on t state m");
+    scene_says(&x, "ok 0", "on t remaining m");
+    scene_says(&x, "ESTALE", "on t lock m");
+    scene_says(&x, "ESTALE", "on t unlock m");
+
+    rlock_mutex_t n;
+    uint64_t next = 0;
+    rlock_client_t *other = scene_client(scene_server.url, NULL);
+    scene_fenced_mutex(&n, other, "N");
+    ck_assert_int_eq(rlock_mutex_lock(&n), 0);
+    ck_assert_int_eq(rlock_mutex_gettoken(&n, &next), 0);
+    ck_assert_uint_gt(next, token);
+    test_proxy_freeze(scene_proxy, false);
+    scene_says(&x, "EBUSY", "on t trylock m");
+    ck_assert_int_eq(rlock_mutex_unlock(&n), 0);
+    ck_assert_int_eq(rlock_client_close(other), 0);
+}
+END_TEST
+
+START_TEST(a_server_restarted_empty_is_told_as_a_loss)
+{
+    x_holds();
+    test_server_restart(&scene_server);
+    ck_assert(worker_news(&x, "event LOST N", 2 * LEASE_MS));
+    scene_says(&x, "ESTALE", "on t unlock m");
+    scene_says(&x, "ok", "on t lock m");
+    scene_says(&x, "ok", "on t unlock m");
+}
+END_TEST
+
+START_TEST(connections_that_go_and_come_are_told_once)
+{
+    scene_worker(&x, test_proxy_url(scene_proxy), NULL, "N", "");
+    refuse_connections();
+    ck_assert(worker_news(&x, "event DISCONNECTED", SCENE_SOON_MS));
+    test_pause_ms(test_ms(STAYS_MS)); /* tries in vain meanwhile */
+    be_well_again();
+    ck_assert(worker_news(&x, "event CONNECTED", SCENE_SOON_MS));
+    ck_assert(!worker_news(&x, "event DISCONNECTED", 0));
+}
+END_TEST
+
+/* ---- two clients, two servers */
+
+START_TEST(a_silent_server_delays_nothing_of_another_servers_locks)
+{
+    struct test_server second;
+    test_server_start(&second, NULL);
+    worker_start(&x, NULL);
+    scene_says(&x, "ok", "open %s lease=%ld", scene_server.url, test_ms(LEASE_MS));
+    scene_says(&x, "ok", "init here N");
+    scene_says(&x, "ok", "open %s lease=%ld", second.url, test_ms(LEASE_MS));
+    scene_says(&x, "ok", "init there M");
+    scene_says(&x, "ok", "on t lock here");
+    scene_says(&x, "ok", "on t lock there");
+    int64_t begin = test_now_ms();
+    test_server_pause(&scene_server);
+    ck_assert(worker_news(&x, "event LOST N", 2 * LEASE_MS)); /* told by its own D */
+    ck_assert_int_lt(test_now_ms() - begin, test_ms(LEASE_MS + SLACK_MS));
+    test_pause_ms(test_ms(LEASE_MS)); /* M lives on renewals by now */
+    scene_says(&x, "ok SAFE", "on t state there");
+    scene_says(&x, "ok", "on t unlock there");
+    scene_says(&x, "ESTALE", "on t unlock here");
+    test_server_resume(&scene_server);
+    test_server_stop(&second);
+}
+END_TEST
+
+static TCase *tcase(Suite *s, const char *name)
+{
+    TCase *tc = tcase_create(name);
+    tcase_add_unchecked_fixture(tc, scene_start, scene_stop);
+    tcase_add_checked_fixture(tc, open_scene, close_scene);
+    suite_add_tcase(s, tc);
+    return tc;
+}
+
+static Suite *make_suite(void)
+{
+    Suite *s = suite_create("outage");
+
+    TCase *l7 = tcase(s, "L7");
+    tcase_add_test(l7, trylock_gives_ENOTCONN_within_the_command_timeout);
+    tcase_add_test(l7, timedlock_gives_ENOTCONN_by_its_deadline);
+    tcase_add_test(l7, timedlock_that_is_queued_when_the_server_goes_ends_by_its_deadline);
+    tcase_add_test(l7, lock_waits_for_the_server_and_gets_the_lock_when_it_is_back);
+    tcase_add_test(l7, lock_told_to_fail_gives_ENOTCONN_after_the_command_timeout);
+    tcase_add_test(l7, unlock_gives_0_in_time_while_the_lease_is_proven);
+    tcase_add_test(l7, unlock_that_reached_nobody_is_made_up_for_in_the_background);
+    tcase_add_test(l7, fifty_threads_at_a_stopped_server_all_return_in_time);
+
+    TCase *s4 = tcase(s, "S4");
+    tcase_add_test(s4, an_outage_shorter_than_the_lease_is_survived);
+    tcase_add_test(s4, an_outage_longer_than_the_lease_is_told_by_D);
+    tcase_add_test(s4, a_server_restarted_empty_is_told_as_a_loss);
+    tcase_add_test(s4, connections_that_go_and_come_are_told_once);
+    tcase_add_test(s4, a_silent_server_delays_nothing_of_another_servers_locks);
+    return s;
+}
+
+int main(void)
+{
+    SRunner *sr = srunner_create(make_suite());
+    srunner_run_all(sr, CK_ENV);
+    int failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
