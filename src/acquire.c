@@ -55,7 +55,7 @@ static void doze(const struct rlk_wish *wish, int64_t ns)
      * may answer before we sleep; so look whether that is needed first. */
     struct rlk_timer *first = rlk_timer_first(&reg->timers);
     if ((first && first->when < reg->armed) || reg->watchdog_dirty ||
-        reg->subscriber_dirty) {
+        reg->subscriber_dirty || !rlk_list_empty(&reg->wakes)) {
         rlk_registry_unlock(reg);
         rlk_registry_lock(reg);
         return;

@@ -121,7 +121,7 @@ size_t rlk_conn_unparsed(const struct rlk_conn *conn)
 
 enum rlk_input rlk_conn_input(struct rlk_conn *conn, int flags)
 {
-    char buf[READ_CHUNK];
+    char buf[READ_CHUNK] RLK_UNINITIALIZED;
     ssize_t n = recv(conn->fd, buf, sizeof(buf), flags);
     if (n == 0) {
         rlk_conn_explain(conn, "%s closed the connection", conn->label);
@@ -175,9 +175,9 @@ enum rlk_parsed rlk_conn_parse(struct rlk_conn *conn, struct rlk_reply **ret_rep
 char *rlk_conn_format(int argc, const char *const *argv, const size_t *argv_len,
                       size_t *ret_len)
 {
-    char *bytes = NULL;
+    sds bytes = NULL; /* this form needs no printf */
     long long len =
-        redisFormatCommandArgv(&bytes, argc, (const char **)(uintptr_t)argv, argv_len);
+        redisFormatSdsCommandArgv(&bytes, argc, (const char **)(uintptr_t)argv, argv_len);
     if (len < 0)
         return NULL;
     *ret_len = (size_t)len;
@@ -202,7 +202,7 @@ int rlk_conn_append(struct rlk_conn *conn, int argc, const char *const *argv,
             size *= 2;
         char *grown = realloc(conn->out, size);
         if (!grown) {
-            redisFreeCommand(bytes);
+            redisFreeSdsCommand(bytes);
             return ENOMEM;
         }
         conn->out = grown;
@@ -210,7 +210,7 @@ int rlk_conn_append(struct rlk_conn *conn, int argc, const char *const *argv,
     }
     memcpy(conn->out + conn->out_len, bytes, len);
     conn->out_len += len;
-    redisFreeCommand(bytes);
+    redisFreeSdsCommand(bytes);
     return 0;
 }
 
@@ -334,7 +334,7 @@ enum rlk_failure rlk_conn_call(struct rlk_conn *conn, int argc, const char *cons
     char *bytes = rlk_conn_format(argc, argv, argv_len, &len);
     *ret_sent = rlk_now_boot();
     if (conn->state != RLK_CONN_READY) {
-        redisFreeCommand(bytes);
+        redisFreeSdsCommand(bytes);
         return RLK_FAIL_NOT_SENT;
     }
     if (!bytes) {
@@ -348,7 +348,7 @@ enum rlk_failure rlk_conn_call(struct rlk_conn *conn, int argc, const char *cons
     } else if (*ret_sent >= deadline) {
         rlk_conn_explain(conn, "no time left to ask %s", conn->label);
         conn->local_code = ENOTCONN;
-        redisFreeCommand(bytes);
+        redisFreeSdsCommand(bytes);
         return RLK_FAIL_NOT_SENT; /* it lives on: nothing was begun */
     } else if (call_send(conn, bytes, len, deadline, &waited)) {
         bool plain = !waited && deadline - *ret_sent >= PLAIN_RECV_MARGIN_NS;
@@ -356,7 +356,7 @@ enum rlk_failure rlk_conn_call(struct rlk_conn *conn, int argc, const char *cons
         if (reply)
             *ret_reply = reply;
     }
-    redisFreeCommand(bytes);
+    redisFreeSdsCommand(bytes);
     return conn->failure;
 }
 

@@ -127,7 +127,7 @@ void rlk_hold_ask_end_locked(struct rlk_hold *hold)
 void rlk_hold_wake_locked(struct rlk_hold *hold)
 {
     if (hold->asker)
-        rlk_cond_signal(&hold->asker->cond);
+        rlk_registry_wake_locked(hold->lock->registry, hold->asker);
 }
 
 /* ---- leases */

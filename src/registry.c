@@ -14,6 +14,7 @@ enum {
     TABLE_SIZE_FIRST = 64,
     IDLE_MAX =
         256, /* locks kept though nobody uses them, so that a pair allocates nothing */
+    WAKES_MAX = 8,     /* threads signalled after mu is dropped; more are rare */
     ORPHANS_MAX = 1024 /* a flood of forged grants makes no more work than this */
 };
 
@@ -35,7 +36,8 @@ int rlk_registry_init(struct rlk_registry *reg)
     rlk_list_init(&reg->news);
     rlk_list_init(&reg->channels);
     rlk_list_init(&reg->sleepers);
-    reg->armed = INT64_MIN;
+    rlk_list_init(&reg->wakes);
+    reg->armed = RLK_NEVER;
     rc = rlk_cond_init(&reg->background_done);
     if (rc != 0) {
         free(reg->table);
@@ -104,10 +106,22 @@ void rlk_registry_unlock(struct rlk_registry *reg)
 
     if (first && first->when < reg->armed) {
         watchdog = true;
-        reg->armed = INT64_MIN;
+        reg->armed = first->when;
     }
     reg->watchdog_dirty = reg->subscriber_dirty = false;
+    struct rlk_thread *woken[WAKES_MAX];
+    size_t count = 0;
+    while (!rlk_list_empty(&reg->wakes)) {
+        struct rlk_list *l = rlk_list_pop(&reg->wakes);
+        struct rlk_thread *thread = RLK_CONTAINER_OF(l, struct rlk_thread, wake_link);
+        if (count < WAKES_MAX)
+            woken[count++] = thread;
+        else
+            rlk_cond_signal(&thread->cond);
+    }
     rlk_mutex_unlock(&reg->mu);
+    for (size_t i = 0; i < count; i++)
+        rlk_cond_signal(&woken[i]->cond);
     if (watchdog)
         wake(watchdog_fd);
     if (subscriber)
@@ -235,7 +249,7 @@ void rlk_lock_promote_locked(struct rlk_lock *lock)
     struct rlk_waiter *first =
         RLK_CONTAINER_OF(rlk_list_first(&lock->waiters), struct rlk_waiter, link);
     lock->asker = first;
-    rlk_cond_signal(&first->thread->cond);
+    rlk_registry_wake_locked(lock->registry, first->thread);
 }
 
 struct rlk_hold *rlk_lock_ask_locked(struct rlk_lock *lock)
@@ -248,15 +262,22 @@ struct rlk_hold *rlk_lock_ask_locked(struct rlk_lock *lock)
     return NULL;
 }
 
-static void wake_list(struct rlk_list *waiters)
+void rlk_registry_wake_locked(struct rlk_registry *reg, struct rlk_thread *thread)
+{
+    if (rlk_list_empty(&thread->wake_link))
+        rlk_list_append(&reg->wakes, &thread->wake_link);
+}
+
+static void wake_list(struct rlk_registry *reg, struct rlk_list *waiters)
 {
     for (struct rlk_list *l = waiters->next; l != waiters; l = l->next)
-        rlk_cond_signal(&RLK_CONTAINER_OF(l, struct rlk_waiter, link)->thread->cond);
+        rlk_registry_wake_locked(reg,
+                                 RLK_CONTAINER_OF(l, struct rlk_waiter, link)->thread);
 }
 
 void rlk_lock_wake_locked(struct rlk_lock *lock)
 {
-    wake_list(&lock->waiters);
+    wake_list(lock->registry, &lock->waiters);
 }
 
 void rlk_registry_wake_all_locked(struct rlk_registry *reg)
@@ -264,7 +285,7 @@ void rlk_registry_wake_all_locked(struct rlk_registry *reg)
     for (size_t i = 0; i < reg->table_size; i++)
         for (struct rlk_lock *lock = reg->table[i]; lock; lock = lock->chain)
             rlk_lock_wake_locked(lock);
-    wake_list(&reg->sleepers);
+    wake_list(reg, &reg->sleepers);
 }
 
 /* ---- polls */

@@ -43,9 +43,10 @@ struct rlk_registry {
     size_t background_count;         /* holds that the watchdog still has to release */
     struct rlk_cond background_done; /* it came to 0 */
     struct rlk_timers timers;
-    int64_t armed; /* until when the watchdog sleeps; INT64_MIN: it is awake */
+    int64_t armed; /* by when the watchdog runs again at the latest */
     bool watchdog_dirty, subscriber_dirty; /* to be woken when mu is dropped */
     struct rlk_list news;                  /* holds with news, in order */
+    struct rlk_list wakes; /* threads to be signalled when mu is dropped */
     struct rlk_list
         sleepers; /* waiters that wait for no lock, but for a deadline or an interrupt */
     struct rlk_list channels; /* locks whose channel is to be joined or left */
@@ -114,6 +115,9 @@ struct rlk_hold *rlk_lock_ask_locked(struct rlk_lock *lock);
 
 /* Every lock with a queued waiter is refreshed at once (after a new subscription). */
 void rlk_registry_recheck_locked(struct rlk_registry *reg);
+/* Wakes a thread that sleeps with mu, once mu is dropped: woken under it, it would run
+ * into it at once. */
+void rlk_registry_wake_locked(struct rlk_registry *reg, struct rlk_thread *thread);
 /* Wakes all waiters (interrupt). */
 void rlk_registry_wake_all_locked(struct rlk_registry *reg);
 /* Wakes the threads that watch or ask for this lock. */

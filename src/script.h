@@ -12,17 +12,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* For large objects of which only a small part is written and read: building hardened
- * (automatic variables zeroed) would cost more than the request. */
-#ifdef __has_attribute
-#if __has_attribute(uninitialized)
-#define RLK_UNINITIALIZED __attribute__((uninitialized))
-#endif
-#endif
-#ifndef RLK_UNINITIALIZED
-#define RLK_UNINITIALIZED
-#endif
-
 struct rlk_script {
     const char *name;
     const char *sha;

@@ -9,6 +9,10 @@
 
 _Thread_local struct rlk_thread *rlk_thread_record;
 
+static struct rlk_mutex mu = RLK_MUTEX_INIT; /* protects unused; nests in nothing */
+static struct rlk_list unused = { &unused,
+                                  &unused }; /* records of ended threads, by holds */
+
 static rlk_once_t once = RLK_ONCE_INIT;
 static rlk_tsd_t slot;
 static int slot_rc;
@@ -23,11 +27,32 @@ void rlk_thread_set_exit(void (*give_up)(struct rlk_thread *thread))
 static void thread_ends(void *value)
 {
     struct rlk_thread *thread = value;
-    if (!rlk_fork_in_child() && exit_hook && !rlk_list_empty(&thread->holds))
-        exit_hook(thread);
     rlk_thread_record = NULL;
-    rlk_cond_destroy(&thread->cond);
-    free(thread);
+    if (rlk_fork_in_child())
+        return; /* it and its holds are the parent's */
+    if (exit_hook && !rlk_list_empty(&thread->holds))
+        exit_hook(thread);
+    rlk_mutex_lock(&mu);
+    rlk_list_append(&unused, &thread->holds);
+    rlk_mutex_unlock(&mu);
+}
+
+/* A record of a thread that ended, or a new one. */
+static struct rlk_thread *make_record(void)
+{
+    rlk_mutex_lock(&mu);
+    struct rlk_list *l = rlk_list_pop(&unused);
+    rlk_mutex_unlock(&mu);
+    if (l)
+        return RLK_CONTAINER_OF(l, struct rlk_thread, holds);
+    struct rlk_thread *thread = calloc(1, sizeof(*thread));
+    if (thread && rlk_cond_init(&thread->cond) != 0) {
+        free(thread);
+        thread = NULL;
+    }
+    if (thread)
+        rlk_list_init(&thread->wake_link);
+    return thread;
 }
 
 static void init(void)
@@ -40,20 +65,18 @@ struct rlk_thread *rlk_thread_get(void)
     if (rlk_thread_record)
         return rlk_thread_record;
     rlk_once(&once, init);
-    struct rlk_thread *thread = slot_rc == 0 ? calloc(1, sizeof(*thread)) : NULL;
+    struct rlk_thread *thread = slot_rc == 0 ? make_record() : NULL;
     if (!thread)
         return NULL;
-    if (rlk_cond_init(&thread->cond) != 0)
-        goto fail;
+    rlk_list_init(&thread->holds);
     if (rlk_tsd_set(slot, thread) != 0) {
-        rlk_cond_destroy(&thread->cond);
-        goto fail;
+        rlk_mutex_lock(&mu);
+        rlk_list_append(&unused, &thread->holds);
+        rlk_mutex_unlock(&mu);
+        return NULL;
     }
     thread->number = atomic_fetch_add(&last_number, 1) + 1;
-    rlk_list_init(&thread->holds);
+    thread->acquisitions = 0;
     rlk_thread_record = thread;
     return thread;
-fail:
-    free(thread);
-    return NULL;
 }

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The record of a thread that uses the library: number, holds, and the condition it
- * sleeps on. Made at its first acquisition, freed when it ends. Each thread enters only
- * its own. */
+ * sleeps on. Made at its first acquisition. Each thread enters only its own; others may
+ * signal its condition, at any time: records are reused, but never freed, so that nobody
+ * need hold a mutex while he wakes. A wake that comes to the wrong thread is one too
+ * many, which every waiter expects. */
 #ifndef RLK_THREAD_H
 #define RLK_THREAD_H
 
@@ -11,10 +13,11 @@
 #include <stdint.h>
 
 struct rlk_thread {
-    uint64_t number;       /* unique in the process, from 1 */
-    uint64_t acquisitions; /* numbers its ids */
-    struct rlk_list holds; /* by thread_link, newest first */
-    struct rlk_cond cond;  /* with the mutex of the registry that it waits in */
+    uint64_t number;           /* unique in the process, from 1 */
+    uint64_t acquisitions;     /* numbers its ids */
+    struct rlk_list holds;     /* by thread_link, newest first */
+    struct rlk_cond cond;      /* with the mutex of the registry that it waits in */
+    struct rlk_list wake_link; /* in the wakes of that registry; guarded by its mutex */
 };
 
 /* The calling thread's record, or NULL when it has none yet. */

@@ -275,7 +275,6 @@ static int64_t run_timers(struct rlock_client *client, bool *ret_wanted)
     int64_t due, now;
 
     rlk_registry_lock(reg);
-    reg->armed = INT64_MIN;
     if (atomic_load(&client->interrupted) && !reg->interrupted) {
         reg->interrupted = true;
         rlk_registry_wake_all_locked(reg);
@@ -298,7 +297,11 @@ static int64_t run_timers(struct rlock_client *client, bool *ret_wanted)
                 outside_due(client, hold, now);
         }
     }
-    reg->armed = due <= now ? INT64_MIN : due; /* more is due at once: still awake */
+    /* The time is never put off, though what it was for may be gone: locks that are taken
+     * and released again and again would wake the watchdog each time. */
+    if (due < reg->armed || reg->armed <= now)
+        reg->armed = due;
+    due = reg->armed;
     rlk_registry_unlock(reg);
     return due;
 }

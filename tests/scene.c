@@ -85,7 +85,8 @@ rlock_client_t *scene_client(const char *url, const struct scene_times *times)
     return client;
 }
 
-static void make_mutex(rlock_mutex_t *m, rlock_client_t *client, const char *name, int fencing)
+static void make_mutex(rlock_mutex_t *m, rlock_client_t *client, const char *name,
+                       int fencing)
 {
     rlock_mutexattr_t attr;
     int rc = rlock_mutexattr_init(&attr);
@@ -118,7 +119,8 @@ void scene_worker(struct worker *w, const char *url, const struct scene_times *t
     worker_start(w, NULL);
     int n = snprintf(command, sizeof(command), "open %s", url);
     if (times && times->lease)
-        n += snprintf(command + n, sizeof(command) - (size_t)n, " lease=%ld", times->lease);
+        n += snprintf(command + n, sizeof(command) - (size_t)n, " lease=%ld",
+                      times->lease);
     if (times && times->presence)
         n += snprintf(command + n, sizeof(command) - (size_t)n, " presence=%ld",
                       times->presence);
@@ -179,8 +181,8 @@ bool scene_waiter(const char *name, long i, char id[SCENE_ID_MAX], char ticket[3
 {
     char key[SCENE_KEY_MAX], at[32];
     snprintf(at, sizeof(at), "%ld", i);
-    const redisReply *r = test_redis_do(scene_redis, "ZRANGE", scene_key(key, name, "queue"),
-                                        at, at, "WITHSCORES");
+    const redisReply *r = test_redis_do(
+        scene_redis, "ZRANGE", scene_key(key, name, "queue"), at, at, "WITHSCORES");
     if (r->elements != 2)
         return false;
     snprintf(id, SCENE_ID_MAX, "%s", r->element[0]->str);
@@ -280,7 +282,8 @@ void scene_release_by_hand(const char *name)
 {
     char channel[SCENE_KEY_MAX];
     snprintf(channel, sizeof(channel), "redisson_lock__channel:{%s}", name);
-    ck_assert_str_eq(scene_call(RLK_MUTEX_RELEASE, name, by_hand, "0", channel), "released");
+    ck_assert_str_eq(scene_call(RLK_MUTEX_RELEASE, name, by_hand, "0", channel),
+                     "released");
 }
 
 const char *scene_call_argv(enum rlk_script_id script, const char *name,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the tests of locking share: one server, a proxy in front of it, a plain connection,
- * clients of the library in this process and in workers, and looks at what the server
- * holds. Ids and tickets are text, as the server has them. Thread: a test's main thread.
+ * What the tests of locking share: one server, a proxy in front of it, a plain
+ * connection, clients of the library in this process and in workers, and looks at what
+ * the server holds. Ids and tickets are text, as the server has them. Thread: a test's
+ * main thread.
  */
 #ifndef TEST_SCENE_H
 #define TEST_SCENE_H
@@ -52,8 +53,8 @@ void scene_worker(struct worker *w, const char *url, const struct scene_times *t
                   const char *name, const char *options);
 /* worker_ask with printf's formats; fails the test unless the answer begins with
  * `wanted`. */
-__attribute__((format(printf, 3, 4))) void scene_says(struct worker *w, const char *wanted,
-                                                      const char *format, ...);
+__attribute__((format(printf, 3, 4))) void
+scene_says(struct worker *w, const char *wanted, const char *format, ...);
 /* Begins `lock m` in the worker's thread t and waits until it is queued as the n-th. */
 void scene_worker_waits(struct worker *w, const char *name, long n);
 /* The news "done t ok" within `ms`. */
@@ -89,13 +90,13 @@ void scene_release_by_hand(const char *name);
  * arguments. Returns `what` of the first id, or the error's text. */
 const char *scene_call_argv(enum rlk_script_id script, const char *name,
                             const char *const argv[]);
-#define scene_call(script, name, ...)                                                     \
+#define scene_call(script, name, ...)                                                    \
     scene_call_argv((script), (name), TEST_ARGV(__VA_ARGS__))
 
 /* The SHA of a script, for the proxy's rules. */
 const char *scene_sha(enum rlk_script_id script);
 /* Adds a rule about the requests of one script. */
-#define SCENE_RULE(script_, ...)                                                          \
+#define SCENE_RULE(script_, ...)                                                         \
     TEST_RULE(scene_proxy, .contains = scene_sha(script_), __VA_ARGS__)
 
 #endif

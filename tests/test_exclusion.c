@@ -128,7 +128,8 @@ static bool file_has_grown(void *arg)
 {
     const struct team *team = arg;
     struct stat st;
-    return stat(team->file, &st) == 0 && st.st_size > PAGE_SIZE + 100 * (off_t)sizeof(long);
+    return stat(team->file, &st) == 0 &&
+           st.st_size > PAGE_SIZE + 100 * (off_t)sizeof(long);
 }
 
 START_TEST(s1_nor_when_processes_are_killed_at_any_moment)
@@ -312,11 +313,13 @@ END_TEST
 
 START_TEST(s5_a_name_that_another_lock_type_uses_counts_as_held)
 {
-    static const char *const modes[] = { "rlock:fair", "rlock:write", "rlock:read", "read" };
+    static const char *const modes[] = { "rlock:fair", "rlock:write", "rlock:read",
+                                         "read" };
     scene_worker(&x, scene_server.url, NULL, "N", "");
     for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
-        test_redis_do(scene_redis, "HSET", "N", "00000000-0000-4000-8000-00000000000e:1:1:f3000",
-                      "1", "mode", modes[i]);
+        test_redis_do(scene_redis, "HSET", "N",
+                      "00000000-0000-4000-8000-00000000000e:1:1:f3000", "1", "mode",
+                      modes[i]);
         test_redis_do(scene_redis, "PEXPIRE", "N", "60000");
         scene_says(&x, "EBUSY", "on t trylock m");
         test_redis_do(scene_redis, "DEL", "N");
@@ -338,13 +341,13 @@ static Suite *make_suite(void)
     Suite *s = suite_create("exclusion");
 
     TCase *s1 = tcase(s, "S1");
-    tcase_add_test(s1,
-                   s1_no_two_of_64_threads_in_16_processes_are_ever_inside_and_tokens_grow);
+    tcase_add_test(
+        s1, s1_no_two_of_64_threads_in_16_processes_are_ever_inside_and_tokens_grow);
     tcase_add_test(s1, s1_nor_when_processes_are_killed_at_any_moment);
     tcase_add_test(
         s1, s1_the_next_holder_of_a_killed_one_comes_when_the_lease_ends_and_not_before);
-    tcase_add_test(s1,
-                   s1_a_waiter_stopped_while_it_is_granted_believes_nothing_that_has_lapsed);
+    tcase_add_test(
+        s1, s1_a_waiter_stopped_while_it_is_granted_believes_nothing_that_has_lapsed);
     tcase_add_test(s1, s1_a_waiter_stopped_shorter_than_its_grant_lasts_has_the_lock);
 
     TCase *s2 = tcase(s, "S2");
@@ -356,9 +359,10 @@ static Suite *make_suite(void)
     tcase_add_test(s3, s3_a_re_entry_keeps_the_token);
 
     TCase *s4 = tcase(s, "S4");
-    tcase_add_test(s4, s4_a_holder_stopped_past_its_lease_learns_the_loss_before_anything_else);
-    tcase_add_test(s4,
-                   s4_unlock_of_a_holder_stopped_past_its_lease_says_ESTALE_and_frees_nothing);
+    tcase_add_test(
+        s4, s4_a_holder_stopped_past_its_lease_learns_the_loss_before_anything_else);
+    tcase_add_test(
+        s4, s4_unlock_of_a_holder_stopped_past_its_lease_says_ESTALE_and_frees_nothing);
 
     TCase *s5 = tcase(s, "S5");
     tcase_add_test(s5, s5_two_handles_and_two_clients_with_one_name_are_one_lock);

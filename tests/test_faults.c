@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Single faults: lost requests and replies, ghosts, a server that forgets. Refusals are in
- * test_refusals.c, outages in test_outage.c.
- * `m` is a handle of `self`, a client of this process straight to the server; `x` is a
- * worker whose client goes through the proxy.
+ * Single faults: lost requests and replies, ghosts, a server that forgets. Refusals are
+ * in test_refusals.c, outages in test_outage.c. `m` is a handle of `self`, a client of
+ * this process straight to the server; `x` is a worker whose client goes through the
+ * proxy.
  */
 #include "scene.h"
 
@@ -85,8 +85,8 @@ START_TEST(release_whose_reply_is_lost_frees_no_later_hold)
 {
     start_x(SCENE_TIMES(.command = test_ms(COMMAND_MS)));
     scene_says(&x, "ok", "on t lock m");
-    int drop =
-        SCENE_RULE(RLK_MUTEX_RELEASE, .on = TEST_ON_REPLY, .action = TEST_DROP, .count = 1);
+    int drop = SCENE_RULE(RLK_MUTEX_RELEASE, .on = TEST_ON_REPLY, .action = TEST_DROP,
+                          .count = 1);
     scene_says(&x, "ok", "async t unlock m");
     ck_assert(test_proxy_wait_answered(scene_proxy, drop, 1, SCENE_SOON_MS));
     ck_assert_int_eq(rlock_mutex_lock(&m), 0);
@@ -100,7 +100,8 @@ END_TEST
 /* Applies `action` to the reply to x's next renewal, and waits for that. */
 static void next_renewal(enum test_action action)
 {
-    int rule = SCENE_RULE(RLK_MUTEX_RENEW, .on = TEST_ON_REPLY, .action = action, .count = 1);
+    int rule =
+        SCENE_RULE(RLK_MUTEX_RENEW, .on = TEST_ON_REPLY, .action = action, .count = 1);
     ck_assert(test_proxy_wait_hits(scene_proxy, rule, 1, SCENE_SOON_MS));
     test_proxy_remove(scene_proxy, rule);
 }
@@ -134,7 +135,8 @@ START_TEST(cancel_that_finds_the_lock_its_own_takes_it)
 {
     start_x(NULL);
     ck_assert_int_eq(rlock_mutex_lock(&m), 0);
-    TEST_RULE(scene_proxy, .on = TEST_ON_MESSAGE, .action = TEST_DROP, .contains = "1 grant");
+    TEST_RULE(scene_proxy, .on = TEST_ON_MESSAGE, .action = TEST_DROP,
+              .contains = "1 grant");
     scene_says(&x, "ok", "async t timedlock m %ld", test_ms(200));
     ck_assert(scene_wait_queued("N", 1, SCENE_SOON_MS));
     ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
@@ -150,8 +152,8 @@ END_TEST
 START_TEST(ghost_acquire_that_arrives_after_its_caller_gave_up_takes_nothing)
 {
     start_x(SCENE_TIMES(.command = test_ms(COMMAND_MS)));
-    int ghost =
-        SCENE_RULE(RLK_MUTEX_ACQUIRE, .on = TEST_ON_REQUEST, .action = TEST_HOLD, .count = 1);
+    int ghost = SCENE_RULE(RLK_MUTEX_ACQUIRE, .on = TEST_ON_REQUEST, .action = TEST_HOLD,
+                           .count = 1);
     scene_says(&x, "ENOTCONN", "on t trylock m");
     test_proxy_release(scene_proxy, ghost);
     ck_assert(test_proxy_wait_answered(scene_proxy, ghost, 1, SCENE_SOON_MS));
@@ -163,8 +165,8 @@ START_TEST(ghost_that_would_queue_does_not_join)
 {
     start_x(SCENE_TIMES(.command = test_ms(COMMAND_MS)));
     ck_assert_int_eq(rlock_mutex_lock(&m), 0);
-    int ghost =
-        SCENE_RULE(RLK_MUTEX_ACQUIRE, .on = TEST_ON_REQUEST, .action = TEST_HOLD, .count = 1);
+    int ghost = SCENE_RULE(RLK_MUTEX_ACQUIRE, .on = TEST_ON_REQUEST, .action = TEST_HOLD,
+                           .count = 1);
     scene_says(&x, "ENOTCONN", "on t timedlock m %d", COMMAND_MS);
     test_proxy_release(scene_proxy, ghost);
     ck_assert(test_proxy_wait_answered(scene_proxy, ghost, 1, SCENE_SOON_MS));
@@ -177,8 +179,8 @@ END_TEST
 START_TEST(acquire_sent_twice_whose_first_copy_comes_after_the_unlock_takes_nothing)
 {
     start_x(SCENE_TIMES(.command = test_ms(COMMAND_MS)));
-    int first =
-        SCENE_RULE(RLK_MUTEX_ACQUIRE, .on = TEST_ON_REQUEST, .action = TEST_HOLD, .count = 1);
+    int first = SCENE_RULE(RLK_MUTEX_ACQUIRE, .on = TEST_ON_REQUEST, .action = TEST_HOLD,
+                           .count = 1);
     scene_says(&x, "ok", "on t lock m"); /* by the second copy */
     scene_says(&x, "ok", "on t unlock m");
     test_proxy_release(scene_proxy, first);
@@ -318,10 +320,11 @@ static Suite *make_suite(void)
     tcase_add_test(lost, cancel_that_finds_the_lock_its_own_takes_it);
 
     TCase *ghosts = tcase(s, "ghosts");
-    tcase_add_test(ghosts, ghost_acquire_that_arrives_after_its_caller_gave_up_takes_nothing);
-    tcase_add_test(ghosts, ghost_that_would_queue_does_not_join);
     tcase_add_test(ghosts,
-                   acquire_sent_twice_whose_first_copy_comes_after_the_unlock_takes_nothing);
+                   ghost_acquire_that_arrives_after_its_caller_gave_up_takes_nothing);
+    tcase_add_test(ghosts, ghost_that_would_queue_does_not_join);
+    tcase_add_test(
+        ghosts, acquire_sent_twice_whose_first_copy_comes_after_the_unlock_takes_nothing);
 
     TCase *load_cases = tcase(s, "under load");
     tcase_add_test(load_cases, a_server_that_restarts_empty_stops_nobody);

@@ -11,13 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    COMMAND_MS = 250,
-    SLACK_MS = 100,
-    THREADS = 50,
-    LEASE_MS = 800,
-    STAYS_MS = 150
-};
+enum { COMMAND_MS = 250, SLACK_MS = 100, THREADS = 50, LEASE_MS = 800, STAYS_MS = 150 };
 
 static rlock_client_t *self;
 static rlock_mutex_t m;
@@ -119,8 +113,8 @@ static bool x_is_not_told(void *arg)
 
 START_TEST(lock_waits_for_the_server_and_gets_the_lock_when_it_is_back)
 {
-    scene_worker(&x, test_proxy_url(scene_proxy), SCENE_TIMES(.command = test_ms(50)), "N",
-                 "");
+    scene_worker(&x, test_proxy_url(scene_proxy), SCENE_TIMES(.command = test_ms(50)),
+                 "N", "");
     refuse_connections();
     scene_says(&x, "ok", "async t lock m");
     ck_assert(test_stays(x_is_not_told, NULL, test_ms(STAYS_MS)));
@@ -207,8 +201,8 @@ END_TEST
 static void x_holds(void)
 {
     scene_worker(&x, test_proxy_url(scene_proxy),
-                 SCENE_TIMES(.lease = test_ms(LEASE_MS), .command = test_ms(COMMAND_MS)), "N",
-                 "fencing=1");
+                 SCENE_TIMES(.lease = test_ms(LEASE_MS), .command = test_ms(COMMAND_MS)),
+                 "N", "fencing=1");
     scene_says(&x, "ok", "on t lock m");
 }
 
@@ -327,7 +321,8 @@ static Suite *make_suite(void)
     TCase *l7 = tcase(s, "L7");
     tcase_add_test(l7, trylock_gives_ENOTCONN_within_the_command_timeout);
     tcase_add_test(l7, timedlock_gives_ENOTCONN_by_its_deadline);
-    tcase_add_test(l7, timedlock_that_is_queued_when_the_server_goes_ends_by_its_deadline);
+    tcase_add_test(l7,
+                   timedlock_that_is_queued_when_the_server_goes_ends_by_its_deadline);
     tcase_add_test(l7, lock_waits_for_the_server_and_gets_the_lock_when_it_is_back);
     tcase_add_test(l7, lock_told_to_fail_gives_ENOTCONN_after_the_command_timeout);
     tcase_add_test(l7, unlock_gives_0_in_time_while_the_lease_is_proven);

@@ -28,7 +28,8 @@ static void close_scene(void)
     scene_close();
 }
 
-static void start_x(const struct scene_times *times, const char *name, const char *options)
+static void start_x(const struct scene_times *times, const char *name,
+                    const char *options)
 {
     scene_worker(&x, scene_server.url, times, name, options);
 }
@@ -81,14 +82,16 @@ START_TEST(a_redisson_release_wakes_the_waiter_long_before_the_ttl)
     start_x(SCENE_TIMES(.presence = LONG_PRESENCE_MS), "N", "");
     redisson_locks("N", "60000");
     scene_worker_waits(&x, "N", 1);
-    ck_assert(test_wait_until(has_listeners, &(struct channel){ channel, 1 }, SCENE_SOON_MS));
+    ck_assert(
+        test_wait_until(has_listeners, &(struct channel){ channel, 1 }, SCENE_SOON_MS));
     test_redis_do(scene_redis, "DEL", "N");
     int64_t begin = test_now_ms();
     ck_assert_int_eq(test_redis_int(scene_redis, "PUBLISH", channel, "0"), 1);
     ck_assert(scene_worker_got(&x, SCENE_SOON_MS));
     ck_assert_int_lt(test_now_ms() - begin, test_ms(SOON_MS));
     /* and does not listen to it any more */
-    ck_assert(test_wait_until(has_listeners, &(struct channel){ channel, 0 }, SCENE_SOON_MS));
+    ck_assert(
+        test_wait_until(has_listeners, &(struct channel){ channel, 0 }, SCENE_SOON_MS));
 }
 END_TEST
 
@@ -98,7 +101,8 @@ START_TEST(a_redisson_release_of_a_name_with_a_tag_wakes_the_waiter_too)
     start_x(SCENE_TIMES(.presence = LONG_PRESENCE_MS), "{t}:N", "");
     redisson_locks("{t}:N", "60000");
     scene_says(&x, "ok", "async t lock m");
-    ck_assert(test_wait_until(has_listeners, &(struct channel){ channel, 1 }, SCENE_SOON_MS));
+    ck_assert(
+        test_wait_until(has_listeners, &(struct channel){ channel, 1 }, SCENE_SOON_MS));
     test_redis_do(scene_redis, "DEL", "{t}:N");
     test_redis_do(scene_redis, "PUBLISH", channel, "0");
     ck_assert(scene_worker_got(&x, 1000));
@@ -201,7 +205,8 @@ END_TEST
 START_TEST(a_token_goes_on_from_redissons_counter_and_never_gets_a_ttl)
 {
     static const char key[] = "redisson_lock_token:{N}";
-    static const char ahead[] = "8000000000000000000"; /* of a server with a later clock */
+    static const char ahead[] =
+        "8000000000000000000"; /* of a server with a later clock */
     start_x(NULL, "N", "fencing=1");
     test_redis_do(scene_redis, "SET", key, "41");
     scene_says(&x, "ok", "on t lock m");

@@ -103,7 +103,8 @@ static void check_refused(const char *const rules[], const char *command)
     ck_assert_msg(strcasestr(rlock_errmsg(), command), "%s", rlock_errmsg());
     ck_assert_int_eq(rlock_mutex_lock(&n), EACCES);
     ck_assert_int_eq(rlock_client_close(client), 0);
-    ck_assert_int_lt(test_now_ms() - begin, test_ms(1000)); /* nothing waits for a timeout */
+    ck_assert_int_lt(test_now_ms() - begin,
+                     test_ms(1000)); /* nothing waits for a timeout */
 }
 
 START_TEST(a_missing_permission_gives_EACCES_and_names_the_command)
@@ -264,7 +265,8 @@ START_TEST(a_token_key_with_foreign_data_gives_EPROTO_and_stays_as_it_is)
 }
 END_TEST
 
-/* Publishes to the mailbox of the client of `id`; %I stands for the id, %U for the uuid. */
+/* Publishes to the mailbox of the client of `id`; %I stands for the id, %U for the uuid.
+ */
 static void mail(const char *id, const char *message)
 {
     char uuid[RLK_UUID_LEN + 1], channel[64], text[1024];
@@ -272,7 +274,8 @@ static void mail(const char *id, const char *message)
     scene_uuid(uuid, id);
     for (const char *p = message; *p && n + SCENE_ID_MAX < sizeof(text); p++) {
         if (p[0] == '%' && (p[1] == 'I' || p[1] == 'U'))
-            n += (size_t)snprintf(text + n, sizeof(text) - n, "%s", *++p == 'I' ? id : uuid);
+            n += (size_t)snprintf(text + n, sizeof(text) - n, "%s",
+                                  *++p == 'I' ? id : uuid);
         else
             text[n++] = *p;
     }
@@ -288,18 +291,18 @@ static const char *const garbage[] = {
     "1 ",
     "1 grant",
     "1 grant 0 0 1 1 %I",
-    "1 grant 0 0 1 1 %I 1 N",             /* a wrong ticket */
+    "1 grant 0 0 1 1 %I 1 N", /* a wrong ticket */
     "1 grant 0 0 1 1 %I 99999999999999999999 N",
     "1 grant 0 0 1 -1 %I 1 N",
     "1 grant 0 0 1 99999 %I 1 N",
-    "1 grant 0 0 1 1 %U:9:9:m3000 1 N",   /* nobody's id */
-    "1 grant 0 0 1 1 %U:9:9:z3000 1 N",   /* of an unknown type */
-    "1 grant 0 0 1 1 %U:9:9:m3000 1 O",   /* of another lock */
+    "1 grant 0 0 1 1 %U:9:9:m3000 1 N", /* nobody's id */
+    "1 grant 0 0 1 1 %U:9:9:z3000 1 N", /* of an unknown type */
+    "1 grant 0 0 1 1 %U:9:9:m3000 1 O", /* of another lock */
     "1 grant 0 0 1 1 someone:9:9:m3000 1 N",
     "1 lost %U:9:9:m3000 N",
     "1 wanted %I N",
-    "2 grant 0 0 1 1 %I 1 N",             /* of a later version */
-    "1 dance %I N",                       /* of a later kind */
+    "2 grant 0 0 1 1 %I 1 N", /* of a later version */
+    "1 dance %I N",           /* of a later kind */
     "\xff\xfe\x01\r\n*3\r\n",
 };
 

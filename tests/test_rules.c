@@ -87,8 +87,8 @@ END_TEST
 START_TEST(t1_a_grant_that_overtakes_the_queued_answer_waits_for_it)
 {
     start_x(NULL);
-    int reply =
-        SCENE_RULE(RLK_MUTEX_ACQUIRE, .on = TEST_ON_REPLY, .action = TEST_HOLD, .count = 1);
+    int reply = SCENE_RULE(RLK_MUTEX_ACQUIRE, .on = TEST_ON_REPLY, .action = TEST_HOLD,
+                           .count = 1);
     int grant = TEST_RULE(scene_proxy, .on = TEST_ON_MESSAGE, .action = TEST_WATCH,
                           .contains = "1 grant");
     scene_worker_waits(&x, "N", 1);
@@ -107,6 +107,31 @@ static bool half_of_the_grant_is_over(void *arg)
     return scene_pttl("N") < test_ms(1000) / 2;
 }
 
+static bool a_third_of_the_grant_is_left(void *arg)
+{
+    (void)arg;
+    return scene_pttl("N") < test_ms(2 * PRESENCE_MS) / 3;
+}
+
+START_TEST(t1_a_grant_read_before_the_queued_answer_counts_from_the_request_too)
+{
+    start_x(SCENE_TIMES(.presence = test_ms(2 * PRESENCE_MS)));
+    int reply = SCENE_RULE(RLK_MUTEX_ACQUIRE, .on = TEST_ON_REPLY, .action = TEST_HOLD);
+    int grant = TEST_RULE(scene_proxy, .on = TEST_ON_MESSAGE, .action = TEST_HOLD,
+                          .contains = "1 grant");
+    scene_worker_waits(&x, "N", 1);
+    ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
+    ck_assert(test_wait_until(a_third_of_the_grant_is_left, NULL, 4 * PRESENCE_MS));
+    test_proxy_remove(scene_proxy, grant);
+    ck_assert(scene_wait_free("N", 2 * PRESENCE_MS));
+    ck_assert_int_eq(rlock_mutex_lock(&m), 0);
+    test_proxy_remove(scene_proxy, reply);
+    ck_assert(test_stays(x_is_not_told, NULL, test_ms(STAYS_MS)));
+    ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
+    ck_assert(scene_worker_got(&x, SCENE_SOON_MS));
+}
+END_TEST
+
 START_TEST(t1_a_grant_counts_from_the_request_that_queued_and_not_from_the_message)
 {
     start_x(SCENE_TIMES(.presence = test_ms(1000)));
@@ -120,8 +145,10 @@ START_TEST(t1_a_grant_counts_from_the_request_that_queued_and_not_from_the_messa
     test_proxy_remove(scene_proxy, grant);
     ck_assert(scene_worker_got(&x, SCENE_SOON_MS));
     const char *answer = worker_ask(&x, "on t remaining m", SCENE_SOON_MS);
-    ck_assert_msg(answer && strncmp(answer, "ok ", 3) == 0, "%s", answer ? answer : "none");
-    /* the server is asked later than the library: it has less left, unless x has too much */
+    ck_assert_msg(answer && strncmp(answer, "ok ", 3) == 0, "%s",
+                  answer ? answer : "none");
+    /* the server is asked later than the library: it has less left, unless x has too much
+     */
     ck_assert_int_lt(atol(answer + 3), test_ms(1000) / 2);
 }
 END_TEST
@@ -129,7 +156,8 @@ END_TEST
 START_TEST(t1_tickets_never_repeat_and_keep_every_digit)
 {
     char key[SCENE_KEY_MAX], id[SCENE_ID_MAX], ticket[32];
-    static const char ahead[] = "4000000000000123"; /* from a server whose clock was ahead */
+    static const char ahead[] =
+        "4000000000000123"; /* from a server whose clock was ahead */
     start_x(NULL);
     test_redis_do(scene_redis, "ZADD", scene_key(key, "N", "queue"), ahead,
                   "00000000-0000-4000-8000-00000000000a:1:1:m3000");
@@ -144,8 +172,8 @@ END_TEST
 START_TEST(t2_a_refresh_that_arrives_after_the_hold_takes_nothing)
 {
     start_x(SCENE_TIMES(.presence = test_ms(PRESENCE_MS)));
-    int refresh =
-        SCENE_RULE(RLK_MUTEX_REFRESH, .on = TEST_ON_REQUEST, .action = TEST_HOLD, .count = 1);
+    int refresh = SCENE_RULE(RLK_MUTEX_REFRESH, .on = TEST_ON_REQUEST,
+                             .action = TEST_HOLD, .count = 1);
     scene_worker_waits(&x, "N", 1);
     ck_assert(test_proxy_wait_hits(scene_proxy, refresh, 1, SCENE_SOON_MS));
     ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
@@ -203,7 +231,8 @@ START_TEST(t3_mine_already_is_tested_before_the_marker)
 {
     char id[SCENE_ID_MAX], key[SCENE_KEY_MAX];
     x_holds_by_its_second_acquire(id);
-    test_redis_do(scene_redis, "ZADD", scene_key(key, "N", "cancelled"), "99999999999999", id);
+    test_redis_do(scene_redis, "ZADD", scene_key(key, "N", "cancelled"), "99999999999999",
+                  id);
     ck_assert_str_eq(acquire_again(id), "held");
 }
 END_TEST
@@ -218,8 +247,8 @@ START_TEST(t3_a_ghost_acquire_that_outlives_its_marker_is_too_late)
     char cancelled[SCENE_KEY_MAX];
     ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
     start_x(SCENE_TIMES(.command = test_ms(50)));
-    int ghost =
-        SCENE_RULE(RLK_MUTEX_ACQUIRE, .on = TEST_ON_REQUEST, .action = TEST_HOLD, .count = 1);
+    int ghost = SCENE_RULE(RLK_MUTEX_ACQUIRE, .on = TEST_ON_REQUEST, .action = TEST_HOLD,
+                           .count = 1);
     scene_says(&x, "ENOTCONN", "on t trylock m");
     scene_key(cancelled, "N", "cancelled");
     /* 2 x the command timeout + 1 s */
@@ -245,7 +274,8 @@ START_TEST(t3_an_abandoned_acquire_leaves_a_marker_that_outlives_its_window)
     scene_says(&x, "ENOTCONN", "on t trylock m");
     scene_key(cancelled, "N", "cancelled");
     ck_assert(test_wait_until(has_marker, cancelled, SCENE_SOON_MS));
-    ck_assert_int_gt(test_redis_int(scene_redis, "PTTL", cancelled), 2 * test_ms(100) + 500);
+    ck_assert_int_gt(test_redis_int(scene_redis, "PTTL", cancelled),
+                     2 * test_ms(100) + 500);
 }
 END_TEST
 
@@ -255,8 +285,8 @@ START_TEST(t4_a_delayed_renewal_shortens_no_longer_lease)
 {
     ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
     start_x(SCENE_TIMES(.lease = test_ms(600)));
-    int renew =
-        SCENE_RULE(RLK_MUTEX_RENEW, .on = TEST_ON_REQUEST, .action = TEST_HOLD, .count = 1);
+    int renew = SCENE_RULE(RLK_MUTEX_RENEW, .on = TEST_ON_REQUEST, .action = TEST_HOLD,
+                           .count = 1);
     scene_says(&x, "ok", "on t lock m");
     ck_assert(test_proxy_wait_hits(scene_proxy, renew, 1, SCENE_SOON_MS));
     scene_says(&x, "ok", "on t extend m %d", LONG_LEASE_MS);
@@ -306,7 +336,8 @@ END_TEST
 
 /* ---- T6 */
 
-/* x holds with confirmed time that ends; its renewal is executed, the reply comes late. */
+/* x holds with confirmed time that ends; its renewal is executed, the reply comes late.
+ */
 static int x_holds_and_its_renewal_is_not_confirmed(long lease)
 {
     ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
@@ -335,8 +366,10 @@ END_TEST
 START_TEST(t6_a_lost_hold_is_released_once_and_never_renewed)
 {
     x_holds_and_its_renewal_is_not_confirmed(test_ms(300));
-    int renewals = SCENE_RULE(RLK_MUTEX_RENEW, .on = TEST_ON_REQUEST, .action = TEST_WATCH);
-    int releases = SCENE_RULE(RLK_MUTEX_RELEASE, .on = TEST_ON_REQUEST, .action = TEST_WATCH);
+    int renewals =
+        SCENE_RULE(RLK_MUTEX_RENEW, .on = TEST_ON_REQUEST, .action = TEST_WATCH);
+    int releases =
+        SCENE_RULE(RLK_MUTEX_RELEASE, .on = TEST_ON_REQUEST, .action = TEST_WATCH);
     ck_assert(worker_news(&x, "event LOST N", 2000));
     ck_assert(scene_wait_free("N", SCENE_SOON_MS));
     unsigned before = test_proxy_hits(scene_proxy, renewals);
@@ -354,7 +387,8 @@ START_TEST(t7_a_thread_that_gives_up_passes_its_ticket_to_the_next)
 {
     char id[SCENE_ID_MAX], ticket[32], later[32];
     start_x(NULL);
-    int cancels = SCENE_RULE(RLK_MUTEX_CANCEL, .on = TEST_ON_REQUEST, .action = TEST_WATCH);
+    int cancels =
+        SCENE_RULE(RLK_MUTEX_CANCEL, .on = TEST_ON_REQUEST, .action = TEST_WATCH);
     scene_says(&x, "ok", "async first timedlock m %ld", test_ms(200));
     ck_assert(scene_wait_queued("N", 1, SCENE_SOON_MS));
     ck_assert(scene_waiter("N", 0, id, ticket));
@@ -373,8 +407,8 @@ START_TEST(t7_an_id_whose_cancel_is_on_its_way_is_used_by_nobody)
 {
     char dead[SCENE_ID_MAX], id[SCENE_ID_MAX], ticket[32];
     start_x(NULL);
-    int cancel =
-        SCENE_RULE(RLK_MUTEX_CANCEL, .on = TEST_ON_REQUEST, .action = TEST_HOLD, .count = 1);
+    int cancel = SCENE_RULE(RLK_MUTEX_CANCEL, .on = TEST_ON_REQUEST, .action = TEST_HOLD,
+                            .count = 1);
     SCENE_RULE(RLK_MUTEX_RELEASE, .on = TEST_ON_REQUEST, .action = TEST_DROP);
     scene_says(&x, "ok", "async first timedlock m %ld", test_ms(100));
     ck_assert(scene_wait_queued("N", 1, SCENE_SOON_MS));
@@ -425,7 +459,9 @@ static Suite *make_suite(void)
     tcase_add_test(t1, t1_a_grant_of_an_old_ticket_is_not_believed);
     tcase_add_test(t1, t1_a_grant_that_overtakes_the_queued_answer_waits_for_it);
     tcase_add_test(t1,
-                   t1_a_grant_counts_from_the_request_that_queued_and_not_from_the_message);
+                   t1_a_grant_read_before_the_queued_answer_counts_from_the_request_too);
+    tcase_add_test(
+        t1, t1_a_grant_counts_from_the_request_that_queued_and_not_from_the_message);
     tcase_add_test(t1, t1_tickets_never_repeat_and_keep_every_digit);
 
     TCase *t2 = tcase(s, "T2");

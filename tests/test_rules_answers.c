@@ -98,9 +98,11 @@ START_TEST(t8_a_lost_cancel_of_a_granted_lock_is_made_up_for_by_releasing_it)
 {
     start_x(NULL, "");
     ck_assert_int_eq(rlock_mutex_lock(&m), 0);
-    TEST_RULE(scene_proxy, .on = TEST_ON_MESSAGE, .action = TEST_DROP, .contains = "1 grant");
+    TEST_RULE(scene_proxy, .on = TEST_ON_MESSAGE, .action = TEST_DROP,
+              .contains = "1 grant");
     int cancel = SCENE_RULE(RLK_MUTEX_CANCEL, .on = TEST_ON_REQUEST, .action = TEST_DROP);
-    int release = SCENE_RULE(RLK_MUTEX_RELEASE, .on = TEST_ON_REQUEST, .action = TEST_HOLD);
+    int release =
+        SCENE_RULE(RLK_MUTEX_RELEASE, .on = TEST_ON_REQUEST, .action = TEST_HOLD);
     scene_says(&x, "ok", "async t timedlock m %ld", test_ms(50));
     ck_assert(test_proxy_wait_hits(scene_proxy, cancel, 1, SCENE_SOON_MS));
     ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
@@ -127,8 +129,8 @@ START_TEST(t9_not_mine_after_a_release_of_unknown_outcome_is_that_release)
 {
     start_x(NULL, "");
     scene_says(&x, "ok", "on t lock m");
-    int cut =
-        SCENE_RULE(RLK_MUTEX_RELEASE, .on = TEST_ON_REPLY, .action = TEST_CUT, .count = 1);
+    int cut = SCENE_RULE(RLK_MUTEX_RELEASE, .on = TEST_ON_REPLY, .action = TEST_CUT,
+                         .count = 1);
     scene_says(&x, "ok", "on t unlock m");
     ck_assert_uint_eq(test_proxy_answered(scene_proxy, cut), 1);
 }
@@ -144,8 +146,8 @@ START_TEST(t10_a_repeated_force_hits_nobody_but_its_victim)
         scene_client(scene_server.url, SCENE_TIMES(.command = test_ms(3000)));
     scene_mutex(&n, victim, "N");
     ck_assert_int_eq(rlock_mutex_lock(&n), 0);
-    int force =
-        SCENE_RULE(RLK_LOCK_FORCE, .on = TEST_ON_REQUEST, .action = TEST_HOLD, .count = 1);
+    int force = SCENE_RULE(RLK_LOCK_FORCE, .on = TEST_ON_REQUEST, .action = TEST_HOLD,
+                           .count = 1);
     scene_says(&x, "ok", "async t force N");
     ck_assert(test_proxy_wait_hits(scene_proxy, force, 1, SCENE_SOON_MS));
     ck_assert_int_eq(rlock_mutex_unlock(&n), 0);
@@ -177,7 +179,8 @@ START_TEST(t11_the_expiry_timer_follows_the_newest_answer)
 {
     start_x(SCENE_TIMES(.presence = test_ms(900)), "");
     scene_hold_by_hand("N", test_ms(30000));
-    int refresh = SCENE_RULE(RLK_MUTEX_REFRESH, .on = TEST_ON_REPLY, .action = TEST_WATCH);
+    int refresh =
+        SCENE_RULE(RLK_MUTEX_REFRESH, .on = TEST_ON_REPLY, .action = TEST_WATCH);
     scene_worker_waits(&x, "N", 1);
     char ttl[32];
     snprintf(ttl, sizeof(ttl), "%ld", test_ms(380)); /* found out by the poll at 300 */
@@ -214,8 +217,8 @@ static void queue_deaf_waiters(void)
         snprintf(ticket, sizeof(ticket), "%d", i);
         test_redis_do(scene_redis, "ZADD", queue, ticket, id);
     }
-    test_redis_do(scene_redis, "ZADD", scene_key(present, "N", "present"), "99999999999999",
-                  uuid);
+    test_redis_do(scene_redis, "ZADD", scene_key(present, "N", "present"),
+                  "99999999999999", uuid);
 }
 
 START_TEST(t11_a_release_that_skipped_as_many_as_it_may_goes_on_at_once)
@@ -311,8 +314,8 @@ START_TEST(t12_a_message_does_not_override_the_token_of_an_answer)
     ck_assert_int_eq(rlock_mutex_lock(&m), 0);
     scene_worker_waits(&x, "N", 1);
     ck_assert(scene_waiter("N", 0, id, ticket));
-    TEST_RULE(scene_proxy, .on = TEST_ON_MESSAGE, .action = TEST_DROP, .contains = "1 grant",
-              .count = 1);
+    TEST_RULE(scene_proxy, .on = TEST_ON_MESSAGE, .action = TEST_DROP,
+              .contains = "1 grant", .count = 1);
     ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
     ck_assert(scene_worker_got(&x, SCENE_SOON_MS)); /* told by a poll */
     snprintf(message, sizeof(message), "1 grant 0 7 1 1 %s %s N", id, ticket);
@@ -371,7 +374,8 @@ static Suite *make_suite(void)
     Suite *s = suite_create("rules, answers");
 
     TCase *t3 = tcase(s, "T3");
-    tcase_add_test(t3, t3_an_acquire_refused_as_late_is_repeated_with_the_servers_new_time);
+    tcase_add_test(t3,
+                   t3_an_acquire_refused_as_late_is_repeated_with_the_servers_new_time);
 
     TCase *t8 = tcase(s, "T8");
     tcase_add_test(t8, t8_a_lock_that_is_already_mine_has_the_servers_time_left);
@@ -394,8 +398,8 @@ static Suite *make_suite(void)
 
     TCase *t12 = tcase(s, "T12");
     tcase_add_test(t12, t12_the_token_of_a_renewal_overrides_that_of_the_message);
-    tcase_add_test(t12,
-                   t12_the_token_that_confirms_a_fixed_lease_overrides_that_of_the_message);
+    tcase_add_test(
+        t12, t12_the_token_that_confirms_a_fixed_lease_overrides_that_of_the_message);
     tcase_add_test(t12, t12_a_message_does_not_override_the_token_of_an_answer);
 
     TCase *t13 = tcase(s, "T13");
