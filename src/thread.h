@@ -13,9 +13,11 @@
 #include <stdint.h>
 
 struct rlk_thread {
+    struct rlk_list holds;
+    /* by thread_link, newest first; the first member, so that a checker of leaks sees
+     * whole blocks in the list of unused records */
     uint64_t number;           /* unique in the process, from 1 */
     uint64_t acquisitions;     /* numbers its ids */
-    struct rlk_list holds;     /* by thread_link, newest first */
     struct rlk_cond cond;      /* with the mutex of the registry that it waits in */
     struct rlk_list wake_link; /* in the wakes of that registry; guarded by its mutex */
 };

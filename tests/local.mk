@@ -5,14 +5,17 @@
 
 UNIT_TESTS = tests/test_url tests/test_conn tests/test_pool tests/test_mailbox \
 	tests/test_mutex_api tests/test_handle tests/test_scripts \
-	tests/test_scripts_handover tests/test_registry tests/test_timer tests/test_attr \
-	tests/test_mutex_lease tests/test_client_api tests/test_events tests/test_admin
+	tests/test_scripts_handover tests/test_scripts_token \
+	tests/test_registry tests/test_timer tests/test_attr tests/test_mutex_lease \
+	tests/test_client_api tests/test_events tests/test_admin
 USER_TESTS = tests/test_helpers
 # Locking under faults and between processes; internals: the scripts, by hand.
 SCENE_TESTS = tests/test_rules tests/test_rules_answers tests/test_faults \
 	tests/test_refusals tests/test_outage tests/test_exclusion \
 	tests/test_liveness tests/test_redisson
-UNIT_TESTS += $(SCENE_TESTS)
+# What a review found, mended.
+SCENE_TESTS += tests/test_mended
+UNIT_TESTS += $(SCENE_TESTS) tests/test_mended_process
 
 # What a test program is built with.
 TEST_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/helpers $(HIREDIS_CFLAGS) $(CHECK_CFLAGS)
@@ -126,6 +129,18 @@ tests_test_liveness_LDADD = $(UNIT_LIBS)
 tests_test_redisson_SOURCES = tests/test_redisson.c tests/scene.h tests/scene.c
 tests_test_redisson_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_redisson_LDADD = $(UNIT_LIBS)
+
+tests_test_scripts_token_SOURCES = tests/test_scripts_token.c $(BYHAND)
+tests_test_scripts_token_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_scripts_token_LDADD = $(UNIT_LIBS)
+
+tests_test_mended_SOURCES = tests/test_mended.c tests/scene.h tests/scene.c
+tests_test_mended_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_mended_LDADD = $(UNIT_LIBS)
+
+tests_test_mended_process_SOURCES = tests/test_mended_process.c $(FIXTURE)
+tests_test_mended_process_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_mended_process_LDADD = $(UNIT_LIBS)
 
 # -- what they share ------------------------------------------------------------------
 

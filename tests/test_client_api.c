@@ -382,7 +382,7 @@ START_TEST(waits_counts_calls_that_had_to_wait)
     struct task task;
     OK(rlock_mutex_lock(&theirs));
     task_start(&task, run_pair, &m); /* waits at the server */
-    ck_assert(wait_waiters(client, 1));
+    ck_assert(wait_key("rlock:{n}:queue", true, SOON_MS));
     OK(rlock_mutex_unlock(&theirs));
     OK(task_join(&task));
     ck_assert_uint_eq(stats_of(client).waits, 1);
@@ -451,11 +451,13 @@ START_TEST(client_opened_and_closed_often_leaks_nothing)
         open_use_close();
     int fds = entries_of("/proc/self/fd"), threads = entries_of("/proc/self/task");
     size_t bytes = mallinfo2().uordblks;
-    for (long i = test_count(ROUNDS, ROUNDS); i > 0; i--)
+    for (int i = 0; i < ROUNDS; i++)
         open_use_close();
     ck_assert_int_eq(entries_of("/proc/self/fd"), fds);
     ck_assert_int_eq(entries_of("/proc/self/task"), threads);
-    ck_assert_uint_le(mallinfo2().uordblks, bytes + 4096);
+    /* the threads' caches of freed blocks vary; the smallest block lost each time is more
+     */
+    ck_assert_uint_le(mallinfo2().uordblks, bytes + 16 * ROUNDS);
 }
 END_TEST
 

@@ -246,7 +246,7 @@ END_TEST
 
 START_TEST(l4_one_of_many_takes_it_over_and_hands_it_on)
 {
-    scene_hold_by_hand("N", test_ms(1500));
+    scene_hold_by_hand("N", test_ms(700));
     start_waiters(4, SCENE_TIMES(.presence = LONG_PRESENCE_MS));
     int64_t begin = test_now_ms();
     long long left = scene_pttl("N");

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COMMAND_MS = 250, SLACK_MS = 100, THREADS = 50, LEASE_MS = 800, STAYS_MS = 150 };
+enum { COMMAND_MS = 150, SLACK_MS = 100, THREADS = 50, LEASE_MS = 600, STAYS_MS = 150 };
 
 static rlock_client_t *self;
 static rlock_mutex_t m;

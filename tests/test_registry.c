@@ -579,44 +579,42 @@ START_TEST(redissons_channel_is_wanted_while_a_foreign_holder_is_seen)
 }
 END_TEST
 
+#define CASE(name, ...)                                                                  \
+    do {                                                                                 \
+        const TTest *const tests[] = { __VA_ARGS__ };                                    \
+        TCase *tc = tcase_create(name);                                                  \
+        tcase_add_checked_fixture(tc, set_up, tear_down);                                \
+        for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)                    \
+            tcase_add_test(tc, tests[i]);                                                \
+        suite_add_tcase(suite, tc);                                                      \
+    } while (0)
+
 int main(void)
 {
     Suite *suite = suite_create("registry");
-    const TTest *const tests[] = {
-        D_is_99_percent_of_the_lease_less_2_ms,
-        held_counts_from_when_the_request_left,
-        T8_held_counts_what_is_left,
-        granted_hold_is_renewed_at_D_less_two_thirds_of_A,
-        older_answer_does_not_lower_D,
-        fixed_lease_is_at_risk_in_its_last_tenth_and_not_renewed,
-        T1_grant_of_the_confirmed_ticket_is_believed,
-        T1_grant_without_a_confirmed_answer_is_not_believed,
-        T1_grant_that_overtook_the_answer_is_believed_with_it,
-        T1_stale_grant_is_not_believed_after_joining_anew,
-        T1_stale_grant_read_first_is_dropped_by_the_new_ticket,
-        T1_nothing_of_a_grant_outlives_gone,
-        T7_grant_of_an_id_nobody_knows_is_an_orphan,
-        T7_grant_is_left_to_the_cancel_that_is_under_way,
-        grant_that_the_answer_has_told_is_known,
-        T12_token_of_a_reply_overrides_that_of_a_message,
-        T6_lost_hold_believes_nothing_more,
-        loss_frees_the_lock_for_the_next_thread,
-        loss_read_from_the_mailbox_is_of_that_id_only,
-        waiters_are_promoted_in_order_and_one_at_a_time,
-        left_hold_is_given_back,
-        background_release_keeps_the_hold_until_its_end,
-        orphans_are_bounded,
-        many_names_are_found_and_idle_ones_forgotten,
-        pair_after_pair_allocates_one_hold,
-        watchdog_is_woken_only_for_what_is_due_before_it_wakes,
-        T11_refresh_timer_is_the_expiry_or_a_third_of_presence,
-        redissons_channel_is_wanted_while_a_foreign_holder_is_seen,
-    };
-    TCase *tc = tcase_create("registry");
-    tcase_add_checked_fixture(tc, set_up, tear_down);
-    for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)
-        tcase_add_test(tc, tests[i]);
-    suite_add_tcase(suite, tc);
+    CASE("D", D_is_99_percent_of_the_lease_less_2_ms,
+         held_counts_from_when_the_request_left, T8_held_counts_what_is_left,
+         granted_hold_is_renewed_at_D_less_two_thirds_of_A, older_answer_does_not_lower_D,
+         fixed_lease_is_at_risk_in_its_last_tenth_and_not_renewed);
+    CASE("T1", T1_grant_of_the_confirmed_ticket_is_believed,
+         T1_grant_without_a_confirmed_answer_is_not_believed,
+         T1_grant_that_overtook_the_answer_is_believed_with_it,
+         T1_stale_grant_is_not_believed_after_joining_anew,
+         T1_stale_grant_read_first_is_dropped_by_the_new_ticket,
+         T1_nothing_of_a_grant_outlives_gone);
+    CASE("T6 to T12", T7_grant_of_an_id_nobody_knows_is_an_orphan,
+         T7_grant_is_left_to_the_cancel_that_is_under_way,
+         grant_that_the_answer_has_told_is_known,
+         T12_token_of_a_reply_overrides_that_of_a_message,
+         T6_lost_hold_believes_nothing_more, loss_frees_the_lock_for_the_next_thread,
+         loss_read_from_the_mailbox_is_of_that_id_only);
+    CASE("the rest", waiters_are_promoted_in_order_and_one_at_a_time,
+         left_hold_is_given_back, background_release_keeps_the_hold_until_its_end,
+         orphans_are_bounded, many_names_are_found_and_idle_ones_forgotten,
+         pair_after_pair_allocates_one_hold,
+         watchdog_is_woken_only_for_what_is_due_before_it_wakes,
+         T11_refresh_timer_is_the_expiry_or_a_third_of_presence,
+         redissons_channel_is_wanted_while_a_foreign_holder_is_seen);
 
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

@@ -46,7 +46,8 @@ START_TEST(L1_release_hands_to_the_first_waiter_and_tells_it)
     long long ticket = test_redis_int(redis, "ZSCORE", QUEUE, B);
     struct answer a = release(A);
     ck_assert_str_eq(WHAT(a), "released");
-    ck_assert_int_eq(a.left, 3000); /* A of the waiter's id */
+    ck_assert_int_le(a.left, 3000); /* A of the waiter's id */
+    ck_assert_int_gt(a.left, 0);
     ck_assert_int_eq(a.flags, 1);
     ck_assert_int_eq(a.more, 0);
     ck_assert(is_held_by(B));
@@ -76,7 +77,8 @@ START_TEST(fenced_grant_tells_the_token_of_the_hold)
              FENCED_B, ticket);
     ck_assert_str_eq(message(b), wanted);
     ck_assert_uint_eq(strlen(field("token")), 19);
-    ck_assert_str_eq(test_redis_str(redis, "GET", TOKEN), field("token"));
+    snprintf(wanted, sizeof(wanted), "%s", field("token"));
+    ck_assert_str_eq(test_redis_str(redis, "GET", TOKEN), wanted);
     test_redis_close(b);
 }
 END_TEST
@@ -349,7 +351,8 @@ START_TEST(T11_refresh_tells_its_own_pick_by_the_answer_alone)
     expire();
     struct answer a = refresh(FENCED_B);
     ck_assert_str_eq(WHAT(a), "held");
-    ck_assert_int_eq(a.fate[0].remaining, 3000);
+    ck_assert_int_le(a.fate[0].remaining, 3000);
+    ck_assert_int_gt(a.fate[0].remaining, 0);
     ck_assert_str_eq(a.fate[0].token, field("token"));
     ck_assert_int_eq(a.flags, 1);
     ck_assert(is_held_by(FENCED_B));
@@ -365,7 +368,7 @@ START_TEST(refresh_hands_to_the_first_waiter_whoever_asks)
     expire();
     struct answer a = refresh(C);
     ck_assert_str_eq(WHAT(a), "queued");
-    ck_assert_int_eq(a.left, 3000);
+    ck_assert_int_le(a.left, 3000);
     ck_assert(is_held_by(B));
     ck_assert_ptr_nonnull(message(b));
     test_redis_close(b);

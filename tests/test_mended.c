@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a review found in waiting and renewing, at servers that are slow, silent, or
+ * written to by others: each test fails without its mend. `m` is a handle of `self`, a
+ * client of this process straight to the server; `x` is a worker. Those within one
+ * process are in test_mended_process.c.
+ */
+#include "scene.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    PRESENCE_MS = 300,
+    LONG_PRESENCE_MS = 30000,
+    COMMAND_MS = 300,
+    SLACK_MS = 100,
+    SOON_MS = 1000
+};
+
+static const char redisson_field[] = "8743c9c0-0795-4907-87fd-6c719a6b4586:52";
+
+static rlock_client_t *self;
+static rlock_mutex_t m;
+static struct worker x;
+
+static void open_scene(void)
+{
+    scene_open();
+    memset(&x, 0, sizeof(x));
+    self = scene_client(scene_server.url, NULL);
+    scene_mutex(&m, self, "N");
+}
+
+static void close_scene(void)
+{
+    worker_end(&x);
+    rlock_mutex_unlock(&m);
+    rlock_client_close(self);
+    scene_close();
+}
+
+static void start_x(const struct scene_times *times, const char *options)
+{
+    scene_worker(&x, test_proxy_url(scene_proxy), times, "N", options);
+}
+
+/* A counter of x's client. */
+static long long stat_of_x(const char *field)
+{
+    char wanted[64];
+    const char *answer = worker_ask(&x, "stats", SCENE_SOON_MS);
+    snprintf(wanted, sizeof(wanted), " %s=", field);
+    const char *at = answer ? strstr(answer, wanted) : NULL;
+    ck_assert_ptr_nonnull(at);
+    return strtoll(at + strlen(wanted), NULL, 10);
+}
+
+struct counter {
+    const char *field;
+    long long wanted;
+};
+
+static bool stat_is(void *arg)
+{
+    const struct counter *c = arg;
+    return stat_of_x(c->field) >= c->wanted;
+}
+
+static bool wait_stat(const char *field, long long wanted)
+{
+    return test_wait_until(stat_is, &(struct counter){ field, wanted }, SCENE_SOON_MS);
+}
+
+struct channel {
+    const char *name;
+    long long wanted;
+};
+
+static bool has_listeners(void *arg)
+{
+    const struct channel *c = arg;
+    const redisReply *r = test_redis_do(scene_redis, "PUBSUB", "NUMSUB", c->name);
+    return r->elements == 2 && r->element[1]->integer == c->wanted;
+}
+
+/* ---- slow answers */
+
+static bool x_is_safe(void *arg)
+{
+    (void)arg;
+    return worker_says(&x, "on t state m", "ok SAFE");
+}
+
+START_TEST(a_hold_is_renewed_while_a_wait_has_answers_slower_than_its_polls)
+{
+    enum { LEASE_MS = 1500, ONE_WAY_MS = 75 }; /* a round trip: 150 ms; a poll: 100 ms */
+    scene_hold_by_hand("M", 600000);
+    start_x(SCENE_TIMES(.lease = test_ms(LEASE_MS), .presence = test_ms(PRESENCE_MS)),
+            "");
+    scene_says(&x, "ok", "init other M");
+    scene_says(&x, "ok", "on t lock m");
+    scene_says(&x, "ok", "async u lock other");
+    ck_assert(scene_wait_queued("M", 1, SCENE_SOON_MS));
+    TEST_RULE(scene_proxy, .on = TEST_ON_REQUEST, .action = TEST_DELAY,
+              .delay_ms = test_ms(ONE_WAY_MS));
+    TEST_RULE(scene_proxy, .on = TEST_ON_MESSAGE, .action = TEST_DELAY,
+              .delay_ms = test_ms(ONE_WAY_MS));
+    ck_assert(test_stays(x_is_safe, NULL, test_ms(2 * LEASE_MS)));
+    ck_assert_int_eq(stat_of_x("losses"), 0);
+    ck_assert_int_ge(stat_of_x("renewals"), 2);
+    test_proxy_remove_all(scene_proxy);
+    scene_says(&x, "ok", "on t unlock m");
+    scene_release_by_hand("M");
+    ck_assert(worker_news(&x, "done u ok", SCENE_SOON_MS));
+}
+END_TEST
+
+/* x is granted a lock whose fixed lease nobody confirms. */
+static void check_unconfirmed(const char *form)
+{
+    enum { DEADLINE_MS = 500 };
+    ck_assert_int_eq(rlock_mutex_lock(&m), 0);
+    start_x(NULL, "");
+    int held = SCENE_RULE(RLK_MUTEX_RENEW, .on = TEST_ON_REQUEST, .action = TEST_HOLD);
+    long ms = test_ms(DEADLINE_MS);
+    int64_t begin = test_now_ms();
+    scene_says(&x, "ok", "async t %s m %ld 20000", form, ms);
+    ck_assert(scene_wait_queued("N", 1, SCENE_SOON_MS));
+    ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
+    ck_assert(test_proxy_wait_hits(scene_proxy, held, 1, SCENE_SOON_MS));
+    ck_assert(worker_news(&x, "done t ETIMEDOUT", SCENE_SOON_MS));
+    int64_t took = test_now_ms() - begin;
+    ck_assert_int_ge(took, ms - 1);
+    ck_assert_int_lt(took, ms + 100 + test_ms(SLACK_MS));
+    ck_assert(scene_wait_free("N", SOON_MS)); /* and keeps nothing of it */
+    test_proxy_remove_all(scene_proxy);
+    worker_end(&x);
+}
+
+START_TEST(timedlock_lease_keeps_its_deadline_though_its_grant_is_not_confirmed)
+{
+    check_unconfirmed("timedlock");
+}
+END_TEST
+
+START_TEST(clocklock_lease_keeps_its_deadline_though_its_grant_is_not_confirmed)
+{
+    check_unconfirmed("clocklock");
+}
+END_TEST
+
+/* ---- no answers */
+
+START_TEST(waiters_told_to_fail_get_ENOTCONN_when_the_server_stops_answering)
+{
+    long timeout = test_ms(COMMAND_MS), presence = test_ms(PRESENCE_MS);
+    scene_hold_by_hand("N", 600000);
+    start_x(SCENE_TIMES(.command = timeout, .presence = presence), "outage=fail");
+    scene_worker_waits(&x, "N", 1);
+    scene_says(&x, "ok", "async u lock m");
+    ck_assert(wait_stat("waiters_now", 2));
+    test_server_pause(&scene_server);
+    int64_t begin = test_now_ms();
+    ck_assert(worker_news(&x, "done t ENOTCONN", SCENE_SOON_MS));
+    ck_assert(worker_news(&x, "done u ENOTCONN", SCENE_SOON_MS));
+    /* the next poll, which goes unanswered; then they wait for the server so long */
+    ck_assert_int_lt(test_now_ms() - begin,
+                     presence / 3 + 3 * timeout + test_ms(SLACK_MS));
+    test_server_resume(&scene_server);
+    ck_assert(scene_wait_queued("N", 0, SCENE_SOON_MS));
+}
+END_TEST
+
+START_TEST(a_thread_behind_one_that_asks_a_silent_server_gets_ENOTCONN)
+{
+    enum { FIRST_MS = 600, SECOND_MS = 200 };
+    worker_start(&x, NULL);
+    test_server_pause(&scene_server);
+    scene_says(&x, "ok", "open %s", test_proxy_url(scene_proxy));
+    scene_says(&x, "ok", "init m N");
+    int64_t begin = test_now_ms();
+    scene_says(&x, "ok", "async t timedlock m %d", FIRST_MS);
+    ck_assert(wait_stat("waiters_now", 1));
+    scene_says(&x, "ok", "async u timedlock m %d", SECOND_MS);
+    ck_assert(worker_news(&x, "done u ENOTCONN", SCENE_SOON_MS));
+    ck_assert(worker_news(&x, "done t ENOTCONN", SCENE_SOON_MS));
+    ck_assert_int_lt(test_now_ms() - begin, FIRST_MS + 100 + test_ms(SLACK_MS));
+    test_server_resume(&scene_server);
+}
+END_TEST
+
+START_TEST(a_deadline_shorter_than_a_round_trip_gives_ETIMEDOUT)
+{
+    enum { TRIES = 200, STALLS_MAX = TRIES / 50, DEADLINES = 3 };
+    rlock_mutex_t n;
+    rlock_stats_t stats;
+    int other = 0;
+    scene_hold_by_hand("N", 600000);
+    rlock_client_t *client = scene_client(test_proxy_url(scene_proxy), NULL);
+    scene_mutex(&n, client, "N");
+    ck_assert_int_eq(rlock_mutex_trylock(&n), EBUSY); /* connects */
+    TEST_RULE(scene_proxy, .on = TEST_ON_REQUEST, .action = TEST_DELAY, .delay_ms = 4);
+    for (int i = 0; i < TRIES; i++) {
+        struct timespec at = test_in_ms(CLOCK_REALTIME, 1 + i % DEADLINES);
+        if (rlock_mutex_timedlock(&n, &at) != ETIMEDOUT)
+            other++;
+    }
+    ck_assert_int_eq(rlock_client_getstats(client, &stats), 0);
+    /* but for a machine that stalls for longer than what each may take beyond it */
+    ck_assert_int_le(other, STALLS_MAX);
+    ck_assert_uint_le(stats.unknown_outcomes, STALLS_MAX);
+    ck_assert(scene_wait_queued("N", 0, SCENE_SOON_MS));
+    ck_assert_int_eq(rlock_client_close(client), 0);
+}
+END_TEST
+
+/* ---- what others write */
+
+/* x has the lock at the server, where it lost its TTL, and does not know it yet. */
+static void check_persisted(const char *uuid_holder)
+{
+    enum { TRIPS_MAX = 20 };
+    char id[SCENE_ID_MAX];
+    ck_assert(scene_holder("N", id));
+    ck_assert_str_ne(id, uuid_holder);
+    test_redis_do(scene_redis, "PERSIST", "N");
+    ck_assert_int_eq(scene_pttl("N"), -1);
+    long long before = stat_of_x("round_trips");
+    ck_assert(scene_worker_got(&x, SCENE_SOON_MS));
+    ck_assert_int_le(stat_of_x("round_trips") - before, TRIPS_MAX);
+    ck_assert_int_gt(scene_pttl("N"), 0);
+    scene_says(&x, "ok SAFE", "on t state m");
+    scene_says(&x, "ok", "on t unlock m");
+}
+
+START_TEST(a_grant_made_persistent_is_found_by_the_poll_and_gets_its_ttl_again)
+{
+    char id[SCENE_ID_MAX];
+    ck_assert_int_eq(rlock_mutex_lock(&m), 0);
+    ck_assert(scene_holder("N", id));
+    start_x(SCENE_TIMES(.presence = test_ms(4 * PRESENCE_MS)), "");
+    scene_worker_waits(&x, "N", 1);
+    TEST_RULE(scene_proxy, .on = TEST_ON_MESSAGE, .action = TEST_DROP,
+              .contains = "1 grant");
+    ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
+    check_persisted(id);
+}
+END_TEST
+
+START_TEST(a_hold_made_persistent_is_found_by_the_next_try_and_gets_its_ttl_again)
+{
+    start_x(SCENE_TIMES(.command = test_ms(COMMAND_MS)), "");
+    int lost = SCENE_RULE(RLK_MUTEX_ACQUIRE, .on = TEST_ON_REPLY, .action = TEST_DROP,
+                          .count = 1);
+    scene_says(&x, "ok", "async t lock m");
+    ck_assert(test_proxy_wait_hits(scene_proxy, lost, 1, SCENE_SOON_MS));
+    check_persisted("nobody");
+}
+END_TEST
+
+START_TEST(a_redisson_release_that_comes_during_a_poll_wakes_the_waiter)
+{
+    static const char channel[] = "redisson_lock__channel:{N}";
+    char id[SCENE_ID_MAX], ticket[32], uuid[SCENE_ID_MAX], mailbox[SCENE_KEY_MAX];
+    start_x(SCENE_TIMES(.presence = LONG_PRESENCE_MS), "");
+    test_redis_do(scene_redis, "HINCRBY", "N", redisson_field, "1");
+    test_redis_do(scene_redis, "PEXPIRE", "N", "600000");
+    /* the poll that follows when it listens to the channel */
+    int poll = SCENE_RULE(RLK_MUTEX_REFRESH, .on = TEST_ON_REPLY, .action = TEST_HOLD,
+                          .count = 1);
+    scene_worker_waits(&x, "N", 1);
+    ck_assert(test_proxy_wait_hits(scene_proxy, poll, 1, SCENE_SOON_MS));
+    ck_assert(has_listeners(&(struct channel){ channel, 1 }));
+    test_redis_do(scene_redis, "DEL", "N");
+    test_redis_do(scene_redis, "PUBLISH", channel, "0");
+    /* what is read behind it tells that it was read */
+    ck_assert(scene_waiter("N", 0, id, ticket));
+    snprintf(mailbox, sizeof(mailbox), RLK_MAILBOX_PREFIX "%s", scene_uuid(uuid, id));
+    test_redis_do(scene_redis, "PUBLISH", mailbox, "garbage");
+    ck_assert(wait_stat("messages_ignored", 1));
+    int64_t begin = test_now_ms();
+    test_proxy_release(scene_proxy, poll);
+    ck_assert(scene_worker_got(&x, SCENE_SOON_MS));
+    ck_assert_int_lt(test_now_ms() - begin, test_ms(SOON_MS));
+}
+END_TEST
+
+/* ---- refused channels */
+
+static bool is_refused(void *arg)
+{
+    (void)arg;
+    return test_redis_do(scene_redis, "ACL", "LOG")->elements > 0;
+}
+
+START_TEST(a_refused_redisson_channel_costs_neither_the_mailbox_nor_the_lock)
+{
+    test_redis_do(scene_redis, "ACL", "SETUSER", "u", "reset", "on", ">secret", "~*",
+                  "+@all", "resetchannels", "&rlock:*");
+    test_redis_do(scene_redis, "ACL", "LOG", "RESET");
+    long mailboxes = 1; /* that of self */
+    test_redis_do(scene_redis, "HINCRBY", "N", redisson_field, "1");
+    worker_start(&x, NULL);
+    scene_says(&x, "ok", "open redis://u:secret@127.0.0.1:%u presence=%ld",
+               (unsigned)scene_server.port, test_ms(2 * PRESENCE_MS));
+    scene_says(&x, "ok", "init m N");
+    ck_assert(scene_wait_mailboxes(mailboxes + 1, SCENE_SOON_MS));
+    scene_worker_waits(&x, "N", 1);
+    ck_assert(test_wait_until(is_refused, NULL, SCENE_SOON_MS));
+    test_redis_do(scene_redis, "DEL", "N"); /* and no message */
+    ck_assert(scene_worker_got(&x, SOON_MS));
+    ck_assert(!worker_news(&x, "event DISCONNECTED", 0));
+    ck_assert_int_eq(stat_of_x("reconnects"), 0);
+    ck_assert(scene_wait_mailboxes(mailboxes + 1, 0));
+    scene_says(&x, "ok", "on t unlock m");
+}
+END_TEST
+
+static TCase *tcase(Suite *s, const char *name)
+{
+    TCase *tc = tcase_create(name);
+    tcase_add_unchecked_fixture(tc, scene_start, scene_stop);
+    tcase_add_checked_fixture(tc, open_scene, close_scene);
+    suite_add_tcase(s, tc);
+    return tc;
+}
+
+static Suite *make_suite(void)
+{
+    Suite *s = suite_create("mended");
+
+    TCase *slow = tcase(s, "slow");
+    tcase_add_test(slow,
+                   a_hold_is_renewed_while_a_wait_has_answers_slower_than_its_polls);
+    tcase_add_test(slow,
+                   timedlock_lease_keeps_its_deadline_though_its_grant_is_not_confirmed);
+    tcase_add_test(slow,
+                   clocklock_lease_keeps_its_deadline_though_its_grant_is_not_confirmed);
+    tcase_add_test(slow, a_deadline_shorter_than_a_round_trip_gives_ETIMEDOUT);
+
+    TCase *silent = tcase(s, "silent");
+    tcase_add_test(silent,
+                   waiters_told_to_fail_get_ENOTCONN_when_the_server_stops_answering);
+    tcase_add_test(silent, a_thread_behind_one_that_asks_a_silent_server_gets_ENOTCONN);
+
+    TCase *others = tcase(s, "others");
+    tcase_add_test(others,
+                   a_grant_made_persistent_is_found_by_the_poll_and_gets_its_ttl_again);
+    tcase_add_test(
+        others, a_hold_made_persistent_is_found_by_the_next_try_and_gets_its_ttl_again);
+    tcase_add_test(others, a_redisson_release_that_comes_during_a_poll_wakes_the_waiter);
+    tcase_add_test(others,
+                   a_refused_redisson_channel_costs_neither_the_mailbox_nor_the_lock);
+    return s;
+}
+
+int main(void)
+{
+    SRunner *sr = srunner_create(make_suite());
+    srunner_run_all(sr, CK_ENV);
+    int failed = srunner_ntests_failed(sr);
+    srunner_free(sr);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
