@@ -76,10 +76,11 @@ extern "C" {
 #define RLOCK_PRIO_PROTECT 2
 
 /* What a call without a deadline does while no server can be asked. */
-#define RLOCK_OUTAGE_WAIT 0  /* waits for the server to come back */
-#define RLOCK_OUTAGE_FAIL 1  /* gives ENOTCONN after the command timeout */
-#define RLOCK_OUTAGE_ABORT 2 /* waits; abort() instead of a code that the pthread \
-                                function could never have returned */
+#define RLOCK_OUTAGE_WAIT 0 /* waits for the server to come back */
+#define RLOCK_OUTAGE_FAIL 1 /* gives ENOTCONN after the command timeout */
+#define RLOCK_OUTAGE_ABORT                                                               \
+    2 /* waits; abort() instead of a code that the pthread                               \
+         function could never have returned */
 
 /* ----------------------------------------------------------------- objects */
 
@@ -117,7 +118,10 @@ typedef struct rlock_mutex {
 #define RLK_MUTEX_INITIALIZER_TYPED(name, type)                                          \
     {                                                                                    \
         RLK_MAGIC_MUTEX, RLK_KIND_MUTEX, (uint8_t)(type), 0, RLK_NAME_LEN(name), 0, 0,   \
-            0, 0, 0, "" name "", { 0 }                                                   \
+            0, 0, 0, "" name "",                                                         \
+        {                                                                                \
+            0                                                                            \
+        }                                                                                \
     }
 
 /* Static initializers. `name` is a string literal of 1 to RLOCK_NAME_MAX bytes. */
@@ -487,8 +491,8 @@ void rlock_info_free(rlock_info_t *info);
 
 /* Takes the lock from whoever holds it (as seen by this call: never from a later
  * holder), clears owner-died marks and hands it over. The holder is told a loss at
- * once. ENOENT: nobody holds it. EINVAL, ENAMETOOLONG. Blocks: up to the command
- * timeout. Since: 0.1 */
+ * once; if its mailbox is cut off at this moment, at its next renewal. ENOENT: nobody
+ * holds it. EINVAL, ENAMETOOLONG. Blocks: up to the command timeout. Since: 0.1 */
 int rlock_force_unlock(rlock_client_t *client, const char *name);
 
 /* Calls `each` for every held lock whose name matches the glob `pattern` (NULL: all);

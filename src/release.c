@@ -29,6 +29,8 @@ void rlk_drain(struct rlk_hold *hold)
     /* the client may have been closed meanwhile: its threads are not to be woken */
     rlk_mutex_lock(&reg->mu);
     rlk_list_remove(&hold->thread_link);
+    atomic_fetch_add_explicit(&reg->counters->reentries, hold->reentries,
+                              memory_order_relaxed);
     rlk_hold_put_locked(hold);
     rlk_mutex_unlock(&reg->mu);
     rlk_client_release(RLK_CLIENT_OF(reg));
