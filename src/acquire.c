@@ -134,7 +134,9 @@ static enum verdict judge(struct rlk_hold *hold, const struct rlk_wish *wish,
 {
     if (answer->outcome == RLK_UNKNOWN)
         hold->unknown = true;
-    if (answer->sent != 0)
+    /* an error that we do not know may mean anything: that attempt is withdrawn, too */
+    if (answer->outcome == RLK_UNKNOWN || answer->outcome == RLK_DONE ||
+        (answer->outcome == RLK_REFUSED && answer->code == EPROTO && answer->sent != 0))
         hold->sent_any = true;
     if (answer->outcome == RLK_REFUSED)
         return FAILED;

@@ -80,7 +80,10 @@ static inline int64_t rlk_client_command_timeout(const struct rlock_client *clie
 /* How long a marker lives: past every request that may still be under way (T3). */
 static inline int64_t rlk_client_marker_ms(const struct rlock_client *client)
 {
-    return 2 * (int64_t)client->config.command_timeout_ms + 1000;
+    /* the clock's offset, from which not-after is reckoned, may be late by as much as a
+     * handshake took */
+    return 2 * (int64_t)client->config.command_timeout_ms +
+           client->config.connect_timeout_ms + 1000;
 }
 
 #endif

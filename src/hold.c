@@ -136,7 +136,8 @@ void rlk_hold_schedule_locked(struct rlk_hold *hold)
 {
     int64_t when = hold->end;
 
-    if (!hold->fixed && hold->op.kind == RLK_OP_NONE && hold->renew_at < when)
+    if ((!hold->fixed || hold->doubted) && hold->op.kind == RLK_OP_NONE &&
+        hold->renew_at < when)
         when = hold->renew_at;
     if (!hold->at_risk && hold->risk_at < when)
         when = hold->risk_at;
@@ -187,6 +188,13 @@ void rlk_hold_enter_locked(struct rlk_hold *hold, struct rlk_thread *thread, int
 static struct rlk_counters *lock_counters(struct rlk_hold *hold)
 {
     return hold->lock->registry->counters;
+}
+
+void rlk_hold_doubt_locked(struct rlk_hold *hold, int64_t now)
+{
+    hold->doubted = true;
+    hold->renew_at = now;
+    rlk_hold_schedule_locked(hold);
 }
 
 /* What LOST and GOING have in common. The reference of lock->current goes on to the

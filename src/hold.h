@@ -76,7 +76,8 @@ struct rlk_hold {
     bool late_release_sent; /* LOST: its one release was sent */
     bool background;        /* counted in the registry's background_count */
     bool release_unknown;   /* a release of this id had an unknown outcome (T9) */
-    bool at_risk;           /* AT_RISK was told */
+    bool doubted; /* a message says that it is lost: the server is to be asked */
+    bool at_risk; /* AT_RISK was told */
     long lease_ms;
     int64_t ticket;       /* of the newest confirmed "queued" answer; 0: none */
     int64_t ticket_sent;  /* when that request left */
@@ -207,6 +208,10 @@ void rlk_hold_enter_locked(struct rlk_hold *hold, struct rlk_thread *thread, int
 /* INSIDE -> LOST. The next local waiter asks; one release is sent in the background (T6).
  */
 void rlk_hold_lose_locked(struct rlk_hold *hold, const char *reason, int64_t now);
+
+/* INSIDE: a message says that it was taken away. Anybody may have sent it: the server is
+ * asked at once, and that answer counts. */
+void rlk_hold_doubt_locked(struct rlk_hold *hold, int64_t now);
 
 /* INSIDE -> GOING: no longer anybody's. The caller releases it at the server, or has the
  * watchdog do it (rlk_hold_background_locked). */

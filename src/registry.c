@@ -408,7 +408,7 @@ void rlk_registry_lost_locked(struct rlk_registry *reg, const struct rlk_id *id,
     if (!lock)
         return;
     if (lock->current && rlk_id_equal(&lock->current->id, id))
-        rlk_hold_lose_locked(lock->current, "taken away by force", rlk_now_boot());
+        rlk_hold_doubt_locked(lock->current, rlk_now_boot());
     else
         rlk_lock_poll_locked(lock);
 }

@@ -121,9 +121,12 @@ static void send_renew(struct rlock_client *client, struct rlk_hold *hold, int64
         timeout = rlk_client_command_timeout(client);
     rlk_request_init(&req, rlk_kinds[lock->kind].renew, lock->name, lock->name_len);
     rlk_request_add_id(&req, client->uuid, &hold->id);
-    rlk_request_add_int(&req, hold->lease_ms);
+    /* of a fixed lease it is only asked whether it is there: that never shortens, nor
+     * lengthens */
+    rlk_request_add_int(&req, hold->fixed ? 1 : hold->lease_ms);
     if (rlk_script_append(watch->conn, &req, hold->op.with_text) != 0)
         return;
+    hold->doubted = false;
     rlk_hold_ref_locked(hold);
     put_in_flight(watch, &hold->op, RLK_OP_RENEW, now, timeout);
 }
@@ -219,7 +222,8 @@ static void inside_due(struct rlock_client *client, struct rlk_hold *hold, int64
         hold->at_risk = true;
         rlk_hold_news_locked(hold, RLK_NEWS_AT_RISK);
     }
-    if (!hold->fixed && hold->op.kind == RLK_OP_NONE && now >= hold->renew_at) {
+    if ((!hold->fixed || hold->doubted) && hold->op.kind == RLK_OP_NONE &&
+        now >= hold->renew_at) {
         if (ready(&client->watch))
             send_renew(client, hold, now);
         if (hold->op.kind == RLK_OP_NONE)
@@ -326,8 +330,10 @@ static void renew_done(struct rlock_client *client, struct rlk_hold *hold,
         return;
     }
     if (answer->outcome == RLK_NOSCRIPT) {
+        hold->doubted = hold->fixed;
         hold->renew_at = now;
     } else if (answer->outcome != RLK_DONE) {
+        hold->doubted = hold->fixed;
         hold->renew_at = retry_time(hold, now);
     } else if (answer->fate.what == RLK_HELD) {
         hold->flags = answer->flags;
@@ -338,7 +344,7 @@ static void renew_done(struct rlock_client *client, struct rlk_hold *hold,
         if (hold->renew_at <= now) /* nothing was gained */
             hold->renew_at = retry_time(hold, now);
     } else {
-        rlk_hold_lose_locked(hold, "the server says that it is not ours any more", now);
+        rlk_hold_lose_locked(hold, "the server says that it is not ours any more (forced, deleted or expired)", now);
         return;
     }
     rlk_hold_schedule_locked(hold);

@@ -312,6 +312,7 @@ static const char *const garbage[] = {
     "1 grant 0 0 1 1 %U:9:9:m3000 1 O", /* of another lock */
     "1 grant 0 0 1 1 someone:9:9:m3000 1 N",
     "1 lost %U:9:9:m3000 N",
+    "1 lost %I N", /* the right one, but the server knows better */
     "1 wanted %I N",
     "2 grant 0 0 1 1 %I %T N", /* of a later version */
     "1 dance 0 0 1 1 %I %T N", /* of a later kind */
