@@ -205,7 +205,10 @@ static int64_t retry_time(struct rlk_hold *hold, int64_t now)
         hold->backoff_ms = (int)max;
     /* a quarter of jitter, from the clock's low bits */
     int64_t ns = hold->backoff_ms * RLK_NS_PER_MS;
-    return now + ns - now / 1000 % (ns / 4 + 1);
+    int64_t at = now + ns - now / 1000 % (ns / 4 + 1);
+    /* in steps, so that the many that are due in an outage come due together */
+    int64_t grid = ns / 8;
+    return at + grid - at % grid;
 }
 
 static void inside_due(struct rlock_client *client, struct rlk_hold *hold, int64_t now)
@@ -393,7 +396,7 @@ static void refresh_done(struct rlock_client *client, struct rlk_lock *lock,
     if (answer->outcome != RLK_DONE) {
         lock->after = lock->after_sent;
         if (answer->outcome != RLK_NOSCRIPT)
-            rlk_lock_trouble_locked(lock, answer->code, now);
+            rlk_lock_trouble_locked(lock, answer->code, lock->op.sent);
         int64_t pause = answer->outcome == RLK_NOSCRIPT ? 0 : BACKOFF_FIRST_MS * 2;
         rlk_timer_arm(&reg->timers, &lock->timer, now + pause * RLK_NS_PER_MS);
         return;

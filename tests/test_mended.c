@@ -154,23 +154,41 @@ END_TEST
 
 /* ---- no answers */
 
-START_TEST(waiters_told_to_fail_get_ENOTCONN_when_the_server_stops_answering)
+/* x's thread "t" is queued, "u" waits behind it; both with outage=fail but, perhaps, t.
+ */
+static void check_told_to_fail(const char *first)
 {
     long timeout = test_ms(COMMAND_MS), presence = test_ms(PRESENCE_MS);
     scene_hold_by_hand("N", 600000);
     start_x(SCENE_TIMES(.command = timeout, .presence = presence), "outage=fail");
-    scene_worker_waits(&x, "N", 1);
+    scene_says(&x, "ok", "init patient N");
+    scene_says(&x, "ok", "async t lock %s", first);
+    ck_assert(scene_wait_queued("N", 1, SCENE_SOON_MS));
     scene_says(&x, "ok", "async u lock m");
     ck_assert(wait_stat("waiters_now", 2));
     test_server_pause(&scene_server);
     int64_t begin = test_now_ms();
-    ck_assert(worker_news(&x, "done t ENOTCONN", SCENE_SOON_MS));
     ck_assert(worker_news(&x, "done u ENOTCONN", SCENE_SOON_MS));
+    if (strcmp(first, "m") == 0)
+        ck_assert(worker_news(&x, "done t ENOTCONN", SCENE_SOON_MS));
     /* the next poll, which goes unanswered; then they wait for the server so long */
     ck_assert_int_lt(test_now_ms() - begin,
                      presence / 3 + 3 * timeout + test_ms(SLACK_MS));
     test_server_resume(&scene_server);
+}
+
+START_TEST(queued_threads_told_to_fail_get_ENOTCONN_when_the_server_stops_answering)
+{
+    check_told_to_fail("m");
     ck_assert(scene_wait_queued("N", 0, SCENE_SOON_MS));
+}
+END_TEST
+
+START_TEST(a_thread_told_to_fail_does_so_behind_one_that_waits_for_the_server)
+{
+    check_told_to_fail("patient");
+    scene_release_by_hand("N");
+    ck_assert(scene_worker_got(&x, SCENE_SOON_MS));
 }
 END_TEST
 
@@ -245,8 +263,10 @@ START_TEST(a_grant_made_persistent_is_found_by_the_poll_and_gets_its_ttl_again)
     scene_worker_waits(&x, "N", 1);
     TEST_RULE(scene_proxy, .on = TEST_ON_MESSAGE, .action = TEST_DROP,
               .contains = "1 grant");
+    int asks = SCENE_RULE(RLK_MUTEX_ACQUIRE, .action = TEST_WATCH);
     ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
     check_persisted(id);
+    ck_assert_uint_eq(test_proxy_hits(scene_proxy, asks), 0); /* the poll told it all */
 }
 END_TEST
 
@@ -342,8 +362,10 @@ static Suite *make_suite(void)
     tcase_add_test(slow, a_deadline_shorter_than_a_round_trip_gives_ETIMEDOUT);
 
     TCase *silent = tcase(s, "silent");
+    tcase_add_test(
+        silent, queued_threads_told_to_fail_get_ENOTCONN_when_the_server_stops_answering);
     tcase_add_test(silent,
-                   waiters_told_to_fail_get_ENOTCONN_when_the_server_stops_answering);
+                   a_thread_told_to_fail_does_so_behind_one_that_waits_for_the_server);
     tcase_add_test(silent, a_thread_behind_one_that_asks_a_silent_server_gets_ENOTCONN);
 
     TCase *others = tcase(s, "others");

@@ -223,33 +223,93 @@ static rlock_client_t *open_noting(void)
     return c;
 }
 
-START_TEST(many_holds_that_are_due_at_a_stopped_server_burn_no_time)
+static rlock_mutex_t hold[HOLDS];
+
+static int lock_many(rlock_client_t *many)
 {
-    static rlock_mutex_t m[HOLDS];
-    int wrong = 0;
-    rlock_client_t *many = open_noting();
-    for (int i = 0; i < HOLDS; i++) {
+    int rc = 0;
+    for (int i = 0; rc == 0 && i < HOLDS; i++) {
         char name[16];
         snprintf(name, sizeof(name), "%d", i);
-        m[i] = mutex_of(many, name);
-        OK(rlock_mutex_lock(&m[i]));
+        hold[i] = mutex_of(many, name);
+        rc = rlock_mutex_lock(&hold[i]);
     }
-    test_server_pause(&server);
+    return rc;
+}
+
+/* How long this process computes while the server is stopped for so long. */
+static long burnt_in(long ms)
+{
     long begin = cpu_ms();
-    test_pause_ms(test_ms(OUTAGE_MS)); /* the outage itself */
-    long burnt = cpu_ms() - begin;
+    test_pause_ms(test_ms(ms)); /* the outage itself */
+    return cpu_ms() - begin;
+}
+
+START_TEST(many_holds_that_are_due_at_a_stopped_server_burn_no_time)
+{
+    int wrong = 0;
+    rlock_client_t *many = open_noting();
+    OK(lock_many(many));
+    test_server_pause(&server);
+    long burnt = burnt_in(OUTAGE_MS);
     test_server_resume(&server);
-    ck_assert_int_lt(burnt, test_ms(1000));
+    ck_assert_int_lt(burnt, test_ms(OUTAGE_MS / 2));
     ck_assert(test_wait_until(is_settled, NULL, 2 * LEASE_MS));
     for (int i = HOLDS - 1; i >= 0; i--) { /* the newest is found first */
-        int lost = state_of(&m[i]) == RLOCK_LOST;
-        wrong += rlock_mutex_unlock(&m[i]) != (lost ? ESTALE : 0);
+        int lost = state_of(&hold[i]) == RLOCK_LOST;
+        wrong += rlock_mutex_unlock(&hold[i]) != (lost ? ESTALE : 0);
         wrong += lost != (said[i] == SAID_LOST);
     }
     ck_assert_int_eq(wrong, 0);
     ck_assert_int_eq(out_of_order, 0);
     ck_assert_int_gt(at_risk_count, HOLDS / 2);
     OK(rlock_client_close(many));
+}
+END_TEST
+
+static atomic_bool all_locked;
+
+/* A thread that ends with all its locks held. */
+static int run_lock_many(void *many)
+{
+    int rc = lock_many(many);
+    atomic_store(&all_locked, true);
+    while (rc == 0 && !atomic_load(&stop))
+        test_pause_ms(1);
+    return rc;
+}
+
+static bool are_all_locked(void *arg)
+{
+    (void)arg;
+    return atomic_load(&all_locked);
+}
+
+static bool so_many_are_released(void *arg)
+{
+    return stats_of(client).background_releases == *(const uint64_t *)arg;
+}
+
+START_TEST(many_locks_of_a_thread_that_ends_at_a_stopped_server_burn_no_time)
+{
+    struct task thread;
+    uint64_t one = 1, all = HOLDS + 1;
+    atomic_store(&stop, false);
+    atomic_store(&all_locked, false);
+    reopen_with("?lease=60000");
+    rlock_mutex_t m = mutex_of(client, "first");
+    OK(in_thread(run_lock, &m)); /* the watchdog connects */
+    ck_assert(test_wait_until(so_many_are_released, &one, 5000));
+    task_start(&thread, run_lock_many, client);
+    ck_assert(test_wait_until(are_all_locked, NULL, 10000));
+    test_server_pause(&server);
+    atomic_store(&stop, true);
+    OK(task_join(&thread));
+    long burnt = burnt_in(OUTAGE_MS / 2);
+    test_server_resume(&server);
+    ck_assert_int_lt(burnt, test_ms(OUTAGE_MS / 4));
+    ck_assert(test_wait_until(so_many_are_released, &all, 10000));
+    ck_assert_uint_eq(stats_of(client).owners_died, all);
 }
 END_TEST
 
@@ -403,6 +463,8 @@ int main(void)
 
     TCase *thrift = tcase(s, "thrift");
     tcase_add_test(thrift, many_holds_that_are_due_at_a_stopped_server_burn_no_time);
+    tcase_add_test(thrift,
+                   many_locks_of_a_thread_that_ends_at_a_stopped_server_burn_no_time);
     tcase_add_test(thrift, an_uncontended_pair_wakes_no_thread_of_the_library);
     tcase_add_test(thrift,
                    threads_that_come_and_go_leave_neither_records_nor_memory_behind);
