@@ -330,7 +330,7 @@ END_TEST
 START_TEST(statistics_count_what_happened)
 {
     struct task task;
-    struct timespec past = { 0, 0 }, soon = test_in_ms(CLOCK_REALTIME, 20);
+    struct timespec past = { 0, 0 }, soon;
     rlock_stats_t zero = { 0 };
 
     for (int i = 0; i < 3; i++)
@@ -351,6 +351,7 @@ START_TEST(statistics_count_what_happened)
 
     OK(rlock_mutex_lock(&theirs));
     EXPECT(rlock_mutex_timedlock(&m, &past), ETIMEDOUT);
+    soon = test_in_ms(CLOCK_REALTIME, test_ms(20));
     EXPECT(rlock_mutex_timedlock(&m, &soon), ETIMEDOUT);
     s = stats_of(client);
     ck_assert_uint_eq(s.timeouts, 2);
