@@ -219,6 +219,7 @@ struct ask {
     struct rlk_lock *lock;
     struct rlk_waiter *waiter;
     struct rlk_hold *hold; /* one reference */
+    int64_t since;         /* when its thread came */
     int backoff_ms, late;
 };
 
@@ -303,6 +304,8 @@ static bool enter_granted(struct ask *ask)
     struct rlk_hold *hold = ask->hold;
     int64_t now = rlk_now_boot();
 
+    if (wish->fixed && hold->granted_short && rlk_deadline_left(&wish->deadline) <= 0)
+        return false; /* no time to confirm the lease */
     if (now < hold->end && wish->fixed && hold->granted_short) {
         struct rlk_answer answer;
         int64_t until = min_time(hold->end, attempt_until(wish, now));
@@ -330,25 +333,17 @@ static bool enter_granted(struct ask *ask)
     return true;
 }
 
-/* Whether a caller that does not want to wait for a server has waited for it long enough.
- */
-static bool outage_over(const struct rlk_wish *wish, const struct rlk_lock *lock,
-                        int64_t now)
-{
-    return wish->outage_fails && lock->trouble != 0 &&
-           now - lock->trouble_since >= rlk_client_command_timeout(wish->client);
-}
-
-/* How long to sleep for a fact, `left` at most. */
-static int64_t patience(const struct rlk_wish *wish, const struct rlk_lock *lock,
-                        int64_t left, int64_t now)
+/* How much longer a caller that does not want to wait for a server waits for it: since
+ * the trouble began, or since he came. */
+static int64_t outage_left(const struct rlk_wish *wish, const struct rlk_lock *lock,
+                           int64_t since, int64_t now)
 {
     int64_t timeout = rlk_client_command_timeout(wish->client);
     if (!wish->outage_fails)
-        return left;
-    if (lock->trouble != 0)
-        timeout -= now - lock->trouble_since;
-    return min_time(left, timeout);
+        return RLK_NEVER;
+    if (lock->trouble == 0)
+        return timeout; /* time to look again */
+    return timeout - (now - (lock->trouble_since > since ? lock->trouble_since : since));
 }
 
 /* ETIMEDOUT: the lock was busy, as far as the server or this process could tell since
@@ -390,7 +385,7 @@ static int ask_server(struct ask *ask)
         return 0;
     if (v == AGAIN && answer.outcome != RLK_DONE) {
         rlk_lock_trouble_locked(ask->lock, answer.code, started);
-        if (outage_over(wish, ask->lock, now))
+        if (outage_left(wish, ask->lock, ask->since, now) <= 0)
             return answer.code;
     }
     if (atomic_load(&wish->client->interrupted))
@@ -412,7 +407,7 @@ static void count_wait(const struct rlk_wish *wish, struct rlk_waiter *waiter)
 static int ask_and_wait(const struct rlk_wish *wish, struct rlk_lock *lock,
                         struct rlk_waiter *waiter, int64_t since)
 {
-    struct ask ask = { .wish = wish, .lock = lock, .waiter = waiter };
+    struct ask ask = { .wish = wish, .lock = lock, .waiter = waiter, .since = since };
     struct rlk_hold *hold = rlk_lock_ask_locked(lock); /* an earlier asker's, or NULL */
 
     if (hold && hold->id.letter == waiter->letter &&
@@ -453,10 +448,11 @@ static int ask_and_wait(const struct rlk_wish *wish, struct rlk_lock *lock,
         if (atomic_load(&wish->client->interrupted))
             return give_up(&ask, ECANCELED);
         int64_t now = rlk_now_boot();
-        if (outage_over(wish, lock, now))
+        int64_t outage = outage_left(wish, lock, since, now);
+        if (outage <= 0)
             return give_up(&ask, ENOTCONN);
         count_wait(wish, waiter);
-        doze(wish, patience(wish, lock, left, now));
+        doze(wish, min_time(left, outage));
     }
 }
 
@@ -488,7 +484,7 @@ static int wait_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
             rc = deadline_code(lock, since);
         else if (atomic_load(&wish->client->interrupted))
             rc = ECANCELED;
-        else if (!lock->current && outage_over(wish, lock, now))
+        else if (!lock->current && outage_left(wish, lock, since, now) <= 0)
             rc = ENOTCONN;
         if (rc != 0) {
             rlk_list_remove(&waiter.link);
@@ -497,7 +493,7 @@ static int wait_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
             break;
         }
         doze(wish, lock->current ? min_time(left, lock->current->end - now)
-                                 : patience(wish, lock, left, now));
+                                 : min_time(left, outage_left(wish, lock, since, now)));
     }
     reg->waiters_now--;
     if (rc == ETIMEDOUT)

@@ -34,32 +34,37 @@ static struct rlock_client *_Atomic default_for_signals; /* as default_client */
 
 /* ---- threads that end */
 
+static void give_up_hold(struct rlk_hold *hold)
+{
+    struct rlk_registry *reg = hold->lock->registry;
+    struct rlock_client *client = RLK_CLIENT_OF(reg);
+    bool open = rlk_client_keep(client) == 0;
+
+    rlk_mutex_lock(&reg->mu);
+    if (hold->state == RLK_HOLD_INSIDE) { /* so the client is open */
+        int64_t now = rlk_now_boot();
+        RLK_COUNT(client->counters.owners_died);
+        hold->lost_after = now - hold->since;
+        rlk_hold_news_locked(hold, RLK_NEWS_DIED);
+        rlk_hold_leave_locked(hold);
+        rlk_lock_promote_locked(hold->lock);
+        rlk_hold_background_locked(hold, now, hold->end + hold->lease_ms * RLK_NS_PER_MS);
+        rlk_registry_unlock(reg);
+    } else {
+        rlk_list_remove(&hold->thread_link);
+        rlk_hold_put_locked(hold);
+        rlk_mutex_unlock(&reg->mu);
+        rlk_client_release(client); /* a lost hold's */
+    }
+    if (open)
+        rlk_client_put(client);
+}
+
 static void give_up_holds(struct rlk_thread *thread)
 {
     struct rlk_list *l;
-
-    while ((l = rlk_list_first(&thread->holds)) != NULL) {
-        struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, thread_link);
-        struct rlk_registry *reg = hold->lock->registry;
-        struct rlock_client *client = RLK_CLIENT_OF(reg);
-
-        rlk_registry_lock(reg);
-        if (hold->state == RLK_HOLD_INSIDE) {
-            int64_t now = rlk_now_boot();
-            RLK_COUNT(client->counters.owners_died);
-            hold->lost_after = now - hold->since;
-            rlk_hold_news_locked(hold, RLK_NEWS_DIED);
-            rlk_hold_leave_locked(hold);
-            rlk_lock_promote_locked(hold->lock);
-            rlk_hold_background_locked(hold, now, hold->end);
-            rlk_registry_unlock(reg);
-        } else {
-            rlk_list_remove(&hold->thread_link);
-            rlk_hold_put_locked(hold);
-            rlk_mutex_unlock(&reg->mu);
-            rlk_client_release(client); /* a lost hold's */
-        }
-    }
+    while ((l = rlk_list_first(&thread->holds)) != NULL)
+        give_up_hold(RLK_CONTAINER_OF(l, struct rlk_hold, thread_link));
 }
 
 static void init(void)

@@ -48,6 +48,9 @@ struct rlk_op {
     enum rlk_op_kind kind;
     bool with_text;
     int64_t sent, deadline; /* CLOCK_BOOTTIME ns */
+    int64_t quiet_since;    /* when something was last heard on its connection, as far as
+                               counted */
+    int64_t timeout;        /* ns */
 };
 
 /* What an event callback is still to be told about a hold. */

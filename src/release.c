@@ -14,11 +14,17 @@ bool rlk_hold_check(struct rlk_hold *hold, int64_t now)
     if (__builtin_expect(hold->state == RLK_HOLD_INSIDE && now < hold->end, 1))
         return false;
     struct rlk_registry *reg = hold->lock->registry;
+    struct rlock_client *client = RLK_CLIENT_OF(reg);
+    /* kept open, because the threads are to be woken; a closed one holds nothing any more
+     */
+    if (rlk_client_keep(client) != 0)
+        return true;
     rlk_registry_lock(reg);
     if (hold->state == RLK_HOLD_INSIDE && now >= hold->end)
         rlk_hold_lose_locked(hold, "the lease ended", now);
     bool lost = hold->state == RLK_HOLD_LOST;
     rlk_registry_unlock(reg);
+    rlk_client_put(client);
     return lost;
 }
 

@@ -101,6 +101,8 @@ static void put_in_flight(struct rlk_watch *watch, struct rlk_op *op,
         timeout = OP_TIMEOUT_MIN_MS * RLK_NS_PER_MS;
     op->kind = kind;
     op->sent = now;
+    op->quiet_since = now;
+    op->timeout = timeout;
     op->deadline = now + timeout;
     rlk_list_append(&watch->ops, &op->link);
     watch->op_count++;
@@ -121,9 +123,10 @@ static void send_renew(struct rlock_client *client, struct rlk_hold *hold, int64
         timeout = rlk_client_command_timeout(client);
     rlk_request_init(&req, rlk_kinds[lock->kind].renew, lock->name, lock->name_len);
     rlk_request_add_id(&req, client->uuid, &hold->id);
-    /* of a fixed lease it is only asked whether it is there: that never shortens, nor
-     * lengthens */
-    rlk_request_add_int(&req, hold->fixed ? 1 : hold->lease_ms);
+    /* Of a fixed lease it is only asked whether it is there: what is left of it neither
+     * shortens nor lengthens it, and mends a key that was made persistent. */
+    rlk_request_add_int(&req, hold->fixed ? (hold->end - now) / RLK_NS_PER_MS + 2
+                                          : hold->lease_ms);
     if (rlk_script_append(watch->conn, &req, hold->op.with_text) != 0)
         return;
     hold->doubted = false;
@@ -265,8 +268,9 @@ static void lock_due(struct rlock_client *client, struct rlk_lock *lock, int64_t
     }
     if (ready(&client->watch))
         send_refresh(client, lock, now);
-    else
-        rlk_lock_trouble_locked(lock, ENOTCONN, now);
+    else if (client->watch.down_since != 0 &&
+             now - client->watch.down_since >= OP_TIMEOUT_MIN_MS * RLK_NS_PER_MS)
+        rlk_lock_trouble_locked(lock, ENOTCONN, client->watch.down_since);
     if (lock->op.kind == RLK_OP_NONE)
         rlk_timer_arm(&reg->timers, &lock->timer,
                       now + (ready(&client->watch)
@@ -344,10 +348,15 @@ static void renew_done(struct rlock_client *client, struct rlk_hold *hold,
             hold->token = answer->fate.token; /* over that of a message (T12) */
         if (!hold->fixed)
             rlk_hold_confirm_locked(hold, answer->sent, answer->fate.remaining_ms);
-        if (hold->renew_at <= now) /* nothing was gained */
+        if (hold->doubted) /* since this was sent */
+            hold->renew_at = now;
+        else if (hold->renew_at <= now) /* nothing was gained */
             hold->renew_at = retry_time(hold, now);
     } else {
-        rlk_hold_lose_locked(hold, "the server says that it is not ours any more (forced, deleted or expired)", now);
+        rlk_hold_lose_locked(
+            hold,
+            "the server says that it is not ours any more (forced, deleted or expired)",
+            now);
         return;
     }
     rlk_hold_schedule_locked(hold);
@@ -394,7 +403,8 @@ static void refresh_done(struct rlock_client *client, struct rlk_lock *lock,
     struct rlk_registry *reg = &client->registry;
 
     if (answer->outcome != RLK_DONE) {
-        lock->after = lock->after_sent;
+        if (lock->after == 0)
+            lock->after = lock->after_sent;
         if (answer->outcome != RLK_NOSCRIPT)
             rlk_lock_trouble_locked(lock, answer->code, lock->op.sent);
         int64_t pause = answer->outcome == RLK_NOSCRIPT ? 0 : BACKOFF_FIRST_MS * 2;
@@ -497,6 +507,8 @@ static void drop_conn(struct rlock_client *client, int64_t now)
 static void open_conn(struct rlock_client *client, int64_t now)
 {
     struct rlk_watch *watch = &client->watch;
+    if (watch->down_since == 0)
+        watch->down_since = now;
     struct rlk_conn_options options = {
         .target = &client->config.target,
         .name = client->conn_name,
@@ -524,8 +536,10 @@ static bool silent(struct rlk_watch *watch, int64_t now)
     watch->op_deadline = RLK_NEVER;
     for (struct rlk_list *l = watch->ops.next; l != &watch->ops; l = l->next) {
         struct rlk_op *op = RLK_CONTAINER_OF(l, struct rlk_op, link);
-        if (now >= op->deadline && watch->heard_at > op->sent)
-            op->deadline = now + (op->deadline - op->sent);
+        if (now >= op->deadline && watch->heard_at > op->quiet_since) {
+            op->quiet_since = watch->heard_at;
+            op->deadline = watch->heard_at + op->timeout; /* may have passed, too */
+        }
         if (op->deadline < watch->op_deadline)
             watch->op_deadline = op->deadline;
     }
@@ -545,6 +559,7 @@ static void serve_conn(struct rlock_client *client, int64_t now)
         if (watch->been_ready)
             RLK_COUNT(client->counters.reconnects);
         watch->been_ready = true;
+        watch->down_since = 0;
     }
     while ((reply = rlk_conn_take_reply(watch->conn)) != NULL) {
         struct rlk_list *l = rlk_list_first(&watch->ops);

@@ -94,6 +94,12 @@ static bool x_is_safe(void *arg)
     return worker_says(&x, "on t state m", "ok SAFE");
 }
 
+static bool x_other_is_not_lost(void *arg)
+{
+    (void)arg;
+    return !worker_says(&x, "on t state other", "ok LOST");
+}
+
 START_TEST(a_hold_is_renewed_while_a_wait_has_answers_slower_than_its_polls)
 {
     enum { LEASE_MS = 1500, ONE_WAY_MS = 75 }; /* a round trip: 150 ms; a poll: 100 ms */
@@ -115,6 +121,28 @@ START_TEST(a_hold_is_renewed_while_a_wait_has_answers_slower_than_its_polls)
     scene_says(&x, "ok", "on t unlock m");
     scene_release_by_hand("M");
     ck_assert(worker_news(&x, "done u ok", SCENE_SOON_MS));
+}
+END_TEST
+
+/* Two renewals are on their way; the first is answered, and then the connection is
+ * silent. */
+START_TEST(a_connection_that_falls_silent_behind_an_answer_is_given_up)
+{
+    enum { LEASE_MS = 2400, LATE_MS = 150 };
+    start_x(SCENE_TIMES(.lease = test_ms(LEASE_MS)), "");
+    scene_says(&x, "ok", "init other M");
+    TEST_RULE(scene_proxy, .on = TEST_ON_REPLY, .action = TEST_DELAY,
+              .contains = scene_sha(RLK_MUTEX_RENEW), .delay_ms = test_ms(LATE_MS),
+              .count = 1);
+    int lost = SCENE_RULE(RLK_MUTEX_RENEW, .on = TEST_ON_REPLY, .action = TEST_DROP,
+                          .skip = 1, .count = 1);
+    scene_says(&x, "ok", "on t lock m");
+    scene_says(&x, "ok", "on t lock other");
+    ck_assert(test_proxy_wait_hits(scene_proxy, lost, 1, SCENE_SOON_MS));
+    ck_assert(wait_stat("renewals", 1));
+    scene_says(&x, "ok", "on t unlock m"); /* nothing else is to be sent there */
+    ck_assert(test_stays(x_other_is_not_lost, NULL, test_ms(2 * LEASE_MS)));
+    scene_says(&x, "ok", "on t unlock other");
 }
 END_TEST
 
@@ -357,6 +385,7 @@ static Suite *make_suite(void)
     TCase *slow = tcase(s, "slow");
     tcase_add_test(slow,
                    a_hold_is_renewed_while_a_wait_has_answers_slower_than_its_polls);
+    tcase_add_test(slow, a_connection_that_falls_silent_behind_an_answer_is_given_up);
     tcase_add_test(slow,
                    timedlock_lease_keeps_its_deadline_though_its_grant_is_not_confirmed);
     tcase_add_test(slow,
