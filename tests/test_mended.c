@@ -131,13 +131,13 @@ START_TEST(a_connection_that_falls_silent_behind_an_answer_is_given_up)
     enum { LEASE_MS = 2400, LATE_MS = 150 };
     start_x(SCENE_TIMES(.lease = test_ms(LEASE_MS)), "");
     scene_says(&x, "ok", "init other M");
-    TEST_RULE(scene_proxy, .on = TEST_ON_REPLY, .action = TEST_DELAY,
-              .contains = scene_sha(RLK_MUTEX_RENEW), .delay_ms = test_ms(LATE_MS),
-              .count = 1);
-    int lost = SCENE_RULE(RLK_MUTEX_RENEW, .on = TEST_ON_REPLY, .action = TEST_DROP,
-                          .skip = 1, .count = 1);
     scene_says(&x, "ok", "on t lock m");
     scene_says(&x, "ok", "on t lock other");
+    /* what is sent for them from now on are renewals */
+    TEST_RULE(scene_proxy, .on = TEST_ON_REPLY, .action = TEST_DELAY,
+              .contains = "rlock:{N}:queue", .delay_ms = test_ms(LATE_MS), .count = 1);
+    int lost = TEST_RULE(scene_proxy, .on = TEST_ON_REPLY, .action = TEST_DROP,
+                         .contains = "rlock:{M}:queue", .count = 1);
     ck_assert(test_proxy_wait_hits(scene_proxy, lost, 1, SCENE_SOON_MS));
     ck_assert(wait_stat("renewals", 1));
     scene_says(&x, "ok", "on t unlock m"); /* nothing else is to be sent there */
