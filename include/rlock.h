@@ -87,11 +87,11 @@ extern "C" {
 /* A connected party to the locks: connections, identity, defaults. Opaque. */
 typedef struct rlock_client rlock_client_t;
 
-/* A handle of a mutex: plain data without pointers, 256 bytes. May be static,
- * copied, inherited, or placed in shared memory. All live state is kept in the
- * process, found by client, kind and name: two handles with one name are one
- * lock (S5). The fields are the library's. */
-typedef struct rlock_mutex {
+/* What a handle holds: plain data without pointers, 256 bytes. May be static, copied,
+ * inherited, or placed in shared memory. All live state is kept in the process, found by
+ * client, kind and name: two handles with one name are one lock (S5). The fields are the
+ * library's. */
+struct rlk_handle {
     uint32_t rlk_magic;
     uint8_t rlk_kind;
     uint8_t rlk_type;
@@ -104,10 +104,21 @@ typedef struct rlock_mutex {
     int32_t rlk_handoff_count;
     char rlk_name[RLOCK_NAME_MAX + 1];
     uint8_t rlk_reserved[23];
+};
+
+/* A mutex: taken by whoever comes when it is free; no order is promised. */
+typedef struct rlock_mutex {
+    struct rlk_handle rlk;
 } rlock_mutex_t;
 
-#define RLK_MAGIC_MUTEX 0x014b4c52u /* layout version in the top byte, then "RLK" */
+/* A fair lock: taken in the order in which the threads asked for it (L5). */
+typedef struct rlock_fair {
+    struct rlk_handle rlk;
+} rlock_fair_t;
+
+#define RLK_MAGIC_HANDLE 0x014b4c52u /* layout version in the top byte, then "RLK" */
 #define RLK_KIND_MUTEX 1
+#define RLK_KIND_FAIR 2
 /* The length of a literal; an empty or too long one does not compile. */
 #define RLK_NAME_LEN(name)                                                               \
     ((uint8_t)((sizeof("" name "") - 1) *                                                \
@@ -115,23 +126,26 @@ typedef struct rlock_mutex {
                             sizeof("" name "") <= RLOCK_NAME_MAX + 1)                    \
                                ? 1                                                       \
                                : -1])))
-#define RLK_MUTEX_INITIALIZER_TYPED(name, type)                                          \
+#define RLK_HANDLE_INITIALIZER(kind, name, type)                                         \
     {                                                                                    \
-        RLK_MAGIC_MUTEX, RLK_KIND_MUTEX, (uint8_t)(type), 0, RLK_NAME_LEN(name), 0, 0,   \
-            0, 0, 0, "" name "",                                                         \
         {                                                                                \
-            0                                                                            \
+            RLK_MAGIC_HANDLE, (kind), (uint8_t)(type), 0, RLK_NAME_LEN(name), 0, 0, 0,   \
+                0, 0, "" name "",                                                        \
+            {                                                                            \
+                0                                                                        \
+            }                                                                            \
         }                                                                                \
     }
 
 /* Static initializers. `name` is a string literal of 1 to RLOCK_NAME_MAX bytes. */
-#define RLOCK_MUTEX_INITIALIZER(name) RLK_MUTEX_INITIALIZER_TYPED(name, 0)
+#define RLOCK_MUTEX_INITIALIZER(name) RLK_HANDLE_INITIALIZER(RLK_KIND_MUTEX, name, 0)
 #define RLOCK_RECURSIVE_MUTEX_INITIALIZER_NP(name)                                       \
-    RLK_MUTEX_INITIALIZER_TYPED(name, RLOCK_MUTEX_RECURSIVE_NP + 1)
+    RLK_HANDLE_INITIALIZER(RLK_KIND_MUTEX, name, RLOCK_MUTEX_RECURSIVE_NP + 1)
 #define RLOCK_ERRORCHECK_MUTEX_INITIALIZER_NP(name)                                      \
-    RLK_MUTEX_INITIALIZER_TYPED(name, RLOCK_MUTEX_ERRORCHECK_NP + 1)
+    RLK_HANDLE_INITIALIZER(RLK_KIND_MUTEX, name, RLOCK_MUTEX_ERRORCHECK_NP + 1)
+#define RLOCK_FAIR_INITIALIZER(name) RLK_HANDLE_INITIALIZER(RLK_KIND_FAIR, name, 0)
 
-/* Attributes of a mutex: 128 bytes. The fields are the library's. */
+/* Attributes of a mutex or a fair lock: 128 bytes. The fields are the library's. */
 typedef struct rlock_mutexattr {
     uint32_t rlk_magic;
     int32_t rlk_type;
@@ -461,6 +475,53 @@ int rlock_mutex_gettoken(const rlock_mutex_t *mutex, uint64_t *ret_token);
 int rlock_mutex_getremaining(const rlock_mutex_t *mutex, long *ret_ms);
 int rlock_mutex_getstate(const rlock_mutex_t *mutex, rlock_state_t *ret_state);
 int rlock_mutex_getholdcount(const rlock_mutex_t *mutex, unsigned *ret_count);
+
+/* --------------------------------------------------------------- fair lock */
+
+/*
+ * A lock that goes to its waiters in the order in which their requests reached the
+ * server, over all threads of all processes of all hosts (L5). Everything else is as with
+ * the mutex: attributes, leases, re-entry, tokens, queries, codes, and each function is
+ * that of rlock_mutex_* with the same name. What is different:
+ *   - Nobody comes first but in turn. A free lock is not taken past a waiter: trylock
+ *     and a deadline that has passed give EBUSY and ETIMEDOUT while somebody waits who
+ *     is alive, also when nobody holds the lock at this moment.
+ *   - Each waiting thread queues at the server on its own. One that times out leaves the
+ *     queue at once, and those behind it move up.
+ *   - A waiter keeps its place while its process is alive and can be reached. One that
+ *     was stopped or cut off for longer than the client's presence (3 s by default)
+ *     queues again, at the end. One whose subscription is down at the moment of its turn
+ *     is passed over and keeps its place. When the queue itself is lost (evicted or
+ *     deleted), waiters queue again by themselves, and their order begins anew.
+ *   - A mutex or a read-write lock of the same name, or a Redisson lock, is another
+ *     holder of this one (S5); their users are in no order with its waiters.
+ * Since: 0.1
+ */
+int rlock_fair_init(rlock_fair_t *fair, const rlock_mutexattr_t *attr, const char *name);
+int rlock_fair_destroy(rlock_fair_t *fair);
+int rlock_fair_lock(rlock_fair_t *fair);
+int rlock_fair_trylock(rlock_fair_t *fair) RLOCK_MUST_CHECK;
+int rlock_fair_timedlock(rlock_fair_t *fair,
+                         const struct timespec *abstime) RLOCK_MUST_CHECK;
+int rlock_fair_clocklock(rlock_fair_t *fair, clockid_t clock,
+                         const struct timespec *abstime) RLOCK_MUST_CHECK;
+int rlock_fair_unlock(rlock_fair_t *fair);
+int rlock_fair_consistent(rlock_fair_t *fair);
+int rlock_fair_consistent_np(rlock_fair_t *fair);
+int rlock_fair_getprioceiling(const rlock_fair_t *fair, int *ret_ceiling);
+int rlock_fair_setprioceiling(rlock_fair_t *fair, int ceiling, int *ret_old);
+int rlock_fair_lock_lease(rlock_fair_t *fair, long lease_ms);
+int rlock_fair_trylock_lease(rlock_fair_t *fair, long lease_ms) RLOCK_MUST_CHECK;
+int rlock_fair_timedlock_lease(rlock_fair_t *fair, const struct timespec *abstime,
+                               long lease_ms) RLOCK_MUST_CHECK;
+int rlock_fair_clocklock_lease(rlock_fair_t *fair, clockid_t clock,
+                               const struct timespec *abstime,
+                               long lease_ms) RLOCK_MUST_CHECK;
+int rlock_fair_extend(rlock_fair_t *fair, long lease_ms);
+int rlock_fair_gettoken(const rlock_fair_t *fair, uint64_t *ret_token);
+int rlock_fair_getremaining(const rlock_fair_t *fair, long *ret_ms);
+int rlock_fair_getstate(const rlock_fair_t *fair, rlock_state_t *ret_state);
+int rlock_fair_getholdcount(const rlock_fair_t *fair, unsigned *ret_count);
 
 /* ---------------------------------------------------------- administration */
 

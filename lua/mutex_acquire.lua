@@ -34,41 +34,13 @@ if held == 0 and fence == '0' and now <= not_after
 end
 --include answer
 --include token
-local flags = waiting()
-if held > 0 and call('HEXISTS', N, id) == 1 then
-  local left = call('PTTL', N)
-  if left == -1 then
-    call('PEXPIRE', N, lease)
-    left = tonumber(lease)
-  end
-  return { now, left, flags, 0, 'held', left, 0, call('HGET', N, 'token') or '' }
-end
+--include asking
 local left = call('PTTL', N)
-if call('ZSCORE', cancelled, id) then return { now, left, flags, 0, 'refused', -1, 0, '' } end
-if now > not_after then return { now, left, flags, 0, 'late', -1, 0, '' } end
-if held == 0 then
-  local own = ''
-  call('ZCARD', present)
-  if fence == '1' then own = token_next() end
-  call('HSET', N, id, '1', 'mode', 'rlock:mutex', 'since', string.format('%.0f', now))
-  if fence == '1' then call('HSET', N, 'token', own) end
-  call('PEXPIRE', N, lease)
-  if flags % 2 == 1 and call('ZREM', queue, id) == 1 then flags = waiting() end
-  return { now, tonumber(lease), flags, 0, 'held', tonumber(lease), 0, own }
-end
-flags = flags + foreign()
+local settled = settle(left)
+if settled then return settled end
+if held == 0 then return take('rlock:mutex') end
+local flags = waiting() + foreign()
 if try == '1' then return { now, left, flags, 0, 'busy', -1, 0, '' } end
-call('ZCARD', present)
-local ticket = call('ZSCORE', queue, id)
-if not ticket then
-  local last = call('ZREVRANGE', queue, 0, 0, 'WITHSCORES')[2]
-  ticket = now
-  if last and tonumber(last) >= now then ticket = tonumber(last) + 1 end
-  ticket = string.format('%.0f', ticket)
-  call('ZADD', queue, ticket, id)
-end
-call('PEXPIRE', queue, 60000)
-call('ZADD', present, string.format('%.0f', math.floor(now / 1000) + presence), uuid)
-call('PEXPIRE', present, 60000)
+local ticket = queue_up()
 if flags % 2 == 0 then flags = flags + 1 end
 return { now, left, flags, 0, 'queued', -1, tonumber(ticket), '' }

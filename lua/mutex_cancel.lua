@@ -17,23 +17,4 @@
 local N, queue, rqueue, present, readers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local cancelled, dirty, token = KEYS[6], KEYS[7], KEYS[8]
 local layout, id, life = ARGV[1], ARGV[2], tonumber(ARGV[3])
-local call = redis.call
-local held = call('HLEN', N)
-local t = call('TIME')
-local now = t[1] * 1000000 + t[2]
---include answer
---include token
---include handover
---include mark
-check_types()
-call('ZREM', queue, id)
-call('ZREM', rqueue, id)
-mark(id, life)
-if held > 0 and call('HEXISTS', N, id) == 1 then
-  local left = call('PTTL', N)
-  return { now, left, waiting(), 0, 'yours', left, 0, call('HGET', N, 'token') or '' }
-end
-local granted, more = nil, 0
-if held == 0 then granted, more = handover('0', nil) end
-if granted then more = 0 end
-return { now, call('PTTL', N), waiting(), more, 'removed', -1, 0, '' }
+--include cancel

@@ -11,16 +11,4 @@
 -- Effects: TTL of N
 local N, queue, rqueue = KEYS[1], KEYS[2], KEYS[3]
 local layout, id, lease = ARGV[1], ARGV[2], tonumber(ARGV[3])
-local call = redis.call
-local mine = call('HEXISTS', N, id)
-local t = call('TIME')
-local now = t[1] * 1000000 + t[2]
---include answer
-local flags = waiting()
-local left = call('PTTL', N)
-if mine == 0 then return { now, left, flags, 0, 'gone', -1, 0, '' } end
-if left < lease then
-  call('PEXPIRE', N, lease)
-  left = lease
-end
-return { now, left, flags, 0, 'held', left, 0, call('HGET', N, 'token') or '' }
+--include renew

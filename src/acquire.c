@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The wait loop. Threads of a process that want one lock queue in the registry; one of
- * them, the asker, sends acquire and is queued at the server. From then on it only
+ * them, the asker, sends acquire and is queued at the server. Where the lock is in_order
+ * (fair), every thread is an asker with a ticket of its own. From then on an asker only
  * sleeps: presence and polls are the watchdog's, grants come in by the subscriber, and
- * both leave facts in its hold and wake it. What it believes is decided in registry.c
- * (T1); what it does about it, here.
+ * both leave facts in its hold and wake it. What it believes is decided in hold.c (T1);
+ * what it does about it, here.
  *
  * An id that was sent and is given up goes one of three ways, chosen under the registry's
- * mutex (T7): to the next local waiter, to the caller as held, or to cancel. A cancel
- * that is not answered in time is finished by the watchdog.
+ * mutex (T7): to the next local waiter (not in_order), to the caller as held, or to
+ * cancel. A cancel that is not answered in time is finished by the watchdog.
  */
 #include "acquire.h"
 #include "trip.h"
@@ -151,8 +152,9 @@ static enum verdict judge(struct rlk_hold *hold, const struct rlk_wish *wish,
         return TAKEN;
     case RLK_QUEUED:
         rlk_hold_queued_locked(hold, answer->fate.ticket, answer->sent);
-        rlk_lock_answered_locked(hold->lock, answer->sent, answer->pttl_ms,
-                                 answer->flags);
+        rlk_lock_joined_locked(hold->lock, answer->sent, answer->pttl_ms, answer->flags);
+        if (answer->more != 0)
+            rlk_lock_go_on_locked(hold->lock, answer->more);
         return QUEUED;
     case RLK_BUSY:
         return TAKEN_BY_OTHERS;
@@ -171,6 +173,7 @@ static int try_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
 {
     struct rlk_registry *reg = &wish->client->registry;
     int64_t now = rlk_now_boot(), until = now + rlk_client_command_timeout(wish->client);
+    int64_t after = 0;
     int backoff_ms = 0, late = 0;
 
     if (lock->current && now >= lock->current->end)
@@ -186,7 +189,7 @@ static int try_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
     for (;;) {
         struct rlk_answer answer;
         rlk_registry_unlock(reg);
-        rlk_trip_acquire(wish->client, hold, true, until, &answer);
+        rlk_trip_acquire(wish->client, hold, true, after, until, &answer);
         rlk_registry_lock(reg);
         now = rlk_now_boot();
         enum verdict v = judge(hold, wish, &answer);
@@ -194,6 +197,10 @@ static int try_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
             take(hold, wish, now);
             rlk_hold_put_locked(hold);
             return 0;
+        }
+        if (v == TAKEN_BY_OTHERS && answer.more != 0 && now < until) {
+            after = answer.more; /* nobody comes first among those looked at so far */
+            continue;
         }
         if (v == TAKEN_BY_OTHERS && !hold->unknown) {
             rlk_hold_put_locked(hold);
@@ -232,6 +239,14 @@ static int64_t cancel_until(const struct rlk_wish *wish, int64_t now)
     return now + (share > least ? share : least);
 }
 
+/* The asker waits no more. */
+static void leave_queue(struct ask *ask)
+{
+    if (ask->lock->asker == ask->waiter)
+        ask->lock->asker = NULL;
+    rlk_list_remove(&ask->waiter->link);
+}
+
 /* The asker's part ends with `rc` and its id is not needed any more: passes it on, or
  * withdraws it. May find that the lock is ours after all, and returns 0 then. Consumes
  * the hold's reference. */
@@ -243,9 +258,8 @@ static int give_up(struct ask *ask, int rc)
     struct rlk_hold *hold = ask->hold;
     int64_t now = rlk_now_boot();
 
-    lock->asker = NULL;
-    rlk_list_remove(&ask->waiter->link);
-    if (!rlk_list_empty(&lock->waiters)) {
+    leave_queue(ask);
+    if (!rlk_kinds[lock->kind].in_order && !rlk_list_empty(&lock->waiters)) {
         struct rlk_waiter *next =
             RLK_CONTAINER_OF(rlk_list_first(&lock->waiters), struct rlk_waiter, link);
         if (next->letter == hold->id.letter && next->grant_ms == hold->id.grant_ms) {
@@ -326,8 +340,7 @@ static bool enter_granted(struct ask *ask)
     }
     if (now >= hold->end)
         return false;
-    ask->lock->asker = NULL;
-    rlk_list_remove(&ask->waiter->link);
+    leave_queue(ask);
     take(hold, wish, now);
     rlk_hold_put_locked(hold);
     return true;
@@ -367,7 +380,7 @@ static int ask_server(struct ask *ask)
 
     int64_t until = attempt_until(wish, now);
     rlk_registry_unlock(reg);
-    rlk_trip_acquire(wish->client, ask->hold, interrupted, until, &answer);
+    rlk_trip_acquire(wish->client, ask->hold, interrupted, 0, until, &answer);
     rlk_registry_lock(reg);
     now = rlk_now_boot();
     enum verdict v = judge(ask->hold, wish, &answer);
@@ -408,18 +421,20 @@ static int ask_and_wait(const struct rlk_wish *wish, struct rlk_lock *lock,
                         struct rlk_waiter *waiter, int64_t since)
 {
     struct ask ask = { .wish = wish, .lock = lock, .waiter = waiter, .since = since };
-    struct rlk_hold *hold = rlk_lock_ask_locked(lock); /* an earlier asker's, or NULL */
+    bool in_order = rlk_kinds[lock->kind].in_order;
+    /* an earlier asker's, or NULL */
+    struct rlk_hold *hold = in_order ? NULL : rlk_lock_ask_locked(lock);
 
     if (hold && hold->id.letter == waiter->letter &&
         hold->id.grant_ms == waiter->grant_ms) {
         rlk_hold_ref_locked(hold);
         hold->granted_short = true; /* what is known of its lease is the former asker's */
     } else {
-        withdraw(lock, wish);
+        if (!in_order)
+            withdraw(lock, wish);
         hold = rlk_hold_new_locked(lock, wish->thread, waiter->letter, waiter->grant_ms);
         if (!hold) {
-            lock->asker = NULL;
-            rlk_list_remove(&waiter->link);
+            leave_queue(&ask);
             rlk_lock_promote_locked(lock);
             return ENOMEM;
         }
@@ -474,7 +489,7 @@ static int wait_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
             rlk_hold_lose_locked(lock->current, "the lease ended", now);
         if (!lock->asker)
             rlk_lock_promote_locked(lock);
-        if (lock->asker == &waiter) {
+        if (lock->asker == &waiter || rlk_kinds[lock->kind].in_order) {
             rc = ask_and_wait(wish, lock, &waiter, since);
             break;
         }

@@ -65,6 +65,7 @@ static int look(struct rlock_client *client, const char *name, int64_t until,
     rlk_request_add(&req, client->uuid, RLK_UUID_LEN);
     rlk_request_add_int(&req, client->config.presence_ms);
     rlk_request_add_int(&req, 0);
+    rlk_request_add(&req, "", 0);
     rlk_trip_request(client, &req, until, &answer, &reply);
     if (answer.outcome != RLK_DONE)
         return answer.code;

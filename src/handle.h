@@ -29,10 +29,10 @@ static inline bool rlk_lease_valid(long lease_ms)
 /* Whether this is an initialised handle of `kind`: magic, kind, and a name of the length
  * it says. The handle may lie in shared memory where a dead process left it half made:
  * the magic is written last. */
-static inline bool rlk_handle_good(const rlock_mutex_t *handle, int kind)
+static inline bool rlk_handle_good(const struct rlk_handle *handle, int kind)
 {
     return handle &&
-           __atomic_load_n(&handle->rlk_magic, __ATOMIC_ACQUIRE) == RLK_MAGIC_MUTEX &&
+           __atomic_load_n(&handle->rlk_magic, __ATOMIC_ACQUIRE) == RLK_MAGIC_HANDLE &&
            handle->rlk_kind == kind && handle->rlk_name_len >= 1 &&
            handle->rlk_name_len <= RLOCK_NAME_MAX &&
            handle->rlk_name[handle->rlk_name_len] == '\0';

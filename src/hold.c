@@ -17,10 +17,14 @@ enum { FREE_HOLDS_MAX = 64 /* kept for reuse, so that a pair allocates nothing *
 #define LATE_RELEASE_NS (3 * RLK_NS_PER_S)
 
 const struct rlk_kind rlk_kinds[RLK_KIND_LIMIT] = {
-    [RLK_KIND_MUTEX] = { RLOCK_TYPE_MUTEX, 'm', RLK_MUTEX_ACQUIRE, RLK_MUTEX_RELEASE,
-                         RLK_MUTEX_RENEW, RLK_MUTEX_CANCEL, RLK_MUTEX_REFRESH },
-    [RLK_KIND_WATCH] = { RLOCK_TYPE_UNKNOWN, 0, RLK_MUTEX_ACQUIRE, RLK_MUTEX_RELEASE,
-                         RLK_MUTEX_RENEW, RLK_MUTEX_CANCEL, RLK_MUTEX_REFRESH },
+    [RLK_KIND_MUTEX] = { RLOCK_TYPE_MUTEX, 'm', false, RLK_MUTEX_ACQUIRE,
+                         RLK_MUTEX_RELEASE, RLK_MUTEX_RENEW, RLK_MUTEX_CANCEL,
+                         RLK_MUTEX_REFRESH },
+    [RLK_KIND_FAIR] = { RLOCK_TYPE_FAIR, 'f', true, RLK_FAIR_ACQUIRE, RLK_FAIR_RELEASE,
+                        RLK_FAIR_RENEW, RLK_FAIR_CANCEL, RLK_FAIR_REFRESH },
+    [RLK_KIND_WATCH] = { RLOCK_TYPE_UNKNOWN, 0, false, RLK_MUTEX_ACQUIRE,
+                         RLK_MUTEX_RELEASE, RLK_MUTEX_RENEW, RLK_MUTEX_CANCEL,
+                         RLK_MUTEX_REFRESH },
 };
 
 /* ---- holds */

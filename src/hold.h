@@ -31,6 +31,8 @@ enum { RLK_KIND_WATCH = 15, RLK_KIND_LIMIT = 16 };
 struct rlk_kind {
     rlock_type_t type;
     char letter;
+    bool in_order; /* each waiting thread queues at the server on its own; else one does
+                      for all of the process */
     enum rlk_script_id acquire, release, renew, cancel, refresh;
 };
 extern const struct rlk_kind rlk_kinds[RLK_KIND_LIMIT];
@@ -99,6 +101,7 @@ struct rlk_hold {
     struct rlk_timer timer;
     struct rlk_op op;
     struct rlk_list ask_link; /* in lock->asks */
+    uint64_t round;           /* of the newest refresh that named it */
     struct rlk_thread *asker; /* whom a fact is to wake; NULL: nobody now */
     struct rlk_list free_link;
 
@@ -144,12 +147,13 @@ struct rlk_lock {
     bool releasing;           /* a release is on its way: who waits already goes first */
     struct rlk_timer timer;   /* next refresh */
     bool poll_again;          /* something happened while a refresh was in flight */
+    bool round_open;          /* the refresh in flight could not name all that wait */
+    uint64_t round;           /* of refreshes that together name all that wait */
     int64_t after_sent;       /* the ticket of the refresh in flight */
     int64_t after;            /* ticket at which the refresh goes on (T11) */
     struct rlk_op op;
-    struct rlk_hold *
-        *named; /* by the refresh in flight, each with a reference; made when needed */
-    size_t named_count;
+    struct rlk_hold **named; /* by the refresh in flight, each with a reference */
+    size_t named_count, named_size;
     unsigned channel_wanted; /* who wants Redisson's channel joined */
     bool channel_listed;     /* in the registry's list of channel changes */
     bool channel_joined;     /* the subscriber's view */

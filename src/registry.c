@@ -228,7 +228,7 @@ void rlk_lock_put_locked(struct rlk_lock *lock)
     if (--lock->refs > 0)
         return;
     rlk_timer_disarm(&reg->timers, &lock->timer);
-    lock->foreign = lock->poll_again = false;
+    lock->foreign = lock->poll_again = lock->round_open = false;
     lock->trouble = 0;
     lock->reached_at = 0;
     lock->after = 0;
@@ -244,6 +244,8 @@ void rlk_lock_put_locked(struct rlk_lock *lock)
 
 void rlk_lock_promote_locked(struct rlk_lock *lock)
 {
+    if (rlk_kinds[lock->kind].in_order)
+        return; /* everybody asks on his own */
     if (lock->current || lock->asker || lock->releasing || rlk_list_empty(&lock->waiters))
         return;
     struct rlk_waiter *first =
@@ -313,6 +315,16 @@ void rlk_lock_answered_locked(struct rlk_lock *lock, int64_t sent, int64_t pttl_
         rlk_timer_arm(&reg->timers, &lock->timer, due);
 }
 
+void rlk_lock_joined_locked(struct rlk_lock *lock, int64_t sent, int64_t pttl_ms,
+                            unsigned flags)
+{
+    int64_t due = lock->timer.armed ? lock->timer.when : RLK_NEVER;
+
+    rlk_lock_answered_locked(lock, sent, pttl_ms, flags);
+    if (lock->timer.armed && due < lock->timer.when)
+        rlk_timer_arm(&lock->registry->timers, &lock->timer, due);
+}
+
 void rlk_lock_trouble_locked(struct rlk_lock *lock, int code, int64_t now)
 {
     if (lock->trouble == 0)
@@ -324,6 +336,13 @@ void rlk_lock_reached_locked(struct rlk_lock *lock, int64_t now)
 {
     lock->trouble = 0;
     lock->reached_at = now;
+}
+
+void rlk_lock_go_on_locked(struct rlk_lock *lock, int64_t after)
+{
+    if (lock->after == 0 || after < lock->after)
+        lock->after = after;
+    rlk_timer_arm(&lock->registry->timers, &lock->timer, 0);
 }
 
 void rlk_lock_poll_locked(struct rlk_lock *lock)

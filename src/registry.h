@@ -83,6 +83,11 @@ void rlk_lock_put_locked(struct rlk_lock *lock);
 /* Arms the refresh timer of a lock with a queued waiter, from an answer (T11). */
 void rlk_lock_answered_locked(struct rlk_lock *lock, int64_t sent, int64_t pttl_ms,
                               unsigned flags);
+/* The same for the answer to one of several that wait: what is due earlier stays due. */
+void rlk_lock_joined_locked(struct rlk_lock *lock, int64_t sent, int64_t pttl_ms,
+                            unsigned flags);
+/* The hand-over is to go on at once behind the ticket `after` (T11). */
+void rlk_lock_go_on_locked(struct rlk_lock *lock, int64_t after);
 /* The server could not be asked about the lock, or could again: what waiting threads
  * answer for at their deadline. */
 void rlk_lock_trouble_locked(struct rlk_lock *lock, int code, int64_t now);

@@ -36,8 +36,13 @@ static size_t write_uint(char *buf, uint64_t value)
 size_t rlk_id_write(char buf[RLK_ID_SIZE], const char *uuid, const struct rlk_id *id)
 {
     memcpy(buf, uuid, RLK_UUID_LEN);
-    size_t at = RLK_UUID_LEN;
-    buf[at++] = ':';
+    buf[RLK_UUID_LEN] = ':';
+    return RLK_UUID_LEN + 1 + rlk_id_write_local(buf + RLK_UUID_LEN + 1, id);
+}
+
+size_t rlk_id_write_local(char *buf, const struct rlk_id *id)
+{
+    size_t at = 0;
     at += write_uint(buf + at, id->thread);
     buf[at++] = ':';
     at += write_uint(buf + at, id->acquisition);
@@ -122,6 +127,11 @@ void rlk_request_add(struct rlk_request *req, const char *text, size_t len)
     memcpy(at, text, len);
     req->used += len;
     add_pointer(req, at, len);
+}
+
+void rlk_request_add_borrowed(struct rlk_request *req, const char *text, size_t len)
+{
+    add_pointer(req, text, len);
 }
 
 void rlk_request_init(struct rlk_request *req, enum rlk_script_id script,

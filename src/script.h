@@ -34,26 +34,24 @@ struct rlk_id {
 
 /* Writes it with NUL; returns its length. */
 size_t rlk_id_write(char buf[RLK_ID_SIZE], const char *uuid, const struct rlk_id *id);
+/* The same without uuid and colon. */
+size_t rlk_id_write_local(char *buf, const struct rlk_id *id);
 /* Whether `text` is an id of client `uuid`; flags of later versions are let through. */
 bool rlk_id_parse(struct rlk_id *ret_id, const char *uuid, const char *text, size_t len);
 bool rlk_id_equal(const struct rlk_id *a, const struct rlk_id *b);
 
 /* ---- requests */
 
-enum {
-    RLK_REQUEST_IDS_MAX = 64,
-    RLK_REQUEST_ARGS_MAX = 3 + RLK_KEY_COUNT + 10 + RLK_REQUEST_IDS_MAX
-};
+enum { RLK_REQUEST_ARGS_MAX = 3 + RLK_KEY_COUNT + 10 };
 
-/* Built on a stack; large, because a refresh names many ids. */
+/* Built on a stack. */
 struct rlk_request {
     enum rlk_script_id script;
     int argc;
     const char *argv[RLK_REQUEST_ARGS_MAX];
     size_t len[RLK_REQUEST_ARGS_MAX];
     size_t used;
-    char text[RLK_KEY_COUNT * RLK_KEY_SIZE + 10 * RLOCK_NAME_MAX +
-              RLK_REQUEST_IDS_MAX * RLK_ID_SIZE];
+    char text[RLK_KEY_COUNT * RLK_KEY_SIZE + 10 * RLOCK_NAME_MAX];
 };
 
 /* Begins a request: script, keys of the lock `name` and the layout number. */
@@ -61,6 +59,8 @@ void rlk_request_init(struct rlk_request *req, enum rlk_script_id script,
                       const char *name, size_t name_len);
 /* The argument is copied. */
 void rlk_request_add(struct rlk_request *req, const char *text, size_t len);
+/* It is not: the text has to live as long as the request. */
+void rlk_request_add_borrowed(struct rlk_request *req, const char *text, size_t len);
 void rlk_request_add_int(struct rlk_request *req, int64_t value);
 void rlk_request_add_id(struct rlk_request *req, const char *uuid,
                         const struct rlk_id *id);

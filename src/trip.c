@@ -40,7 +40,8 @@ static void call_script(struct rlock_client *client, struct rlk_conn *conn,
 }
 
 void rlk_trip_acquire(struct rlock_client *client, const struct rlk_hold *hold,
-                      bool try_once, int64_t until, struct rlk_answer *answer)
+                      bool try_once, int64_t after, int64_t until,
+                      struct rlk_answer *answer)
 {
     const struct rlk_lock *lock = hold->lock;
     bool fencing = hold->id.letter >= 'A' && hold->id.letter <= 'Z';
@@ -60,6 +61,8 @@ void rlk_trip_acquire(struct rlock_client *client, const struct rlk_hold *hold,
     rlk_request_add_int(&req, not_after);
     rlk_request_add_int(&req, try_once);
     rlk_request_add_int(&req, fencing);
+    if (rlk_kinds[lock->kind].in_order)
+        rlk_request_add_int(&req, after);
     call_script(client, conn, &req, until, answer);
 }
 
@@ -125,6 +128,7 @@ void rlk_trip_go_on(struct rlock_client *client, const struct rlk_lock *lock,
         rlk_request_add(&req, client->uuid, RLK_UUID_LEN);
         rlk_request_add_int(&req, client->config.presence_ms);
         rlk_request_add_int(&req, after);
+        rlk_request_add(&req, "", 0); /* nobody of ours is named */
         rlk_script_call_raw(conn, &req, until, &answer, &reply);
         if (answer.outcome == RLK_DONE) {
             rlk_script_decode(conn, reply, answer.sent, &answer, NULL, 0, NULL, 0);

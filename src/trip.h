@@ -9,10 +9,12 @@
 #include "client.h"
 
 /* Takes the lock or, unless `try_once`, queues for it; may be repeated with the same id.
- * The server refuses it after `until`, so that a copy that is late cannot surprise
+ * `after`: of a try that goes on looking for who comes before it (kinds in order), else
+ * 0. The server refuses it after `until`, so that a copy that is late cannot surprise
  * anybody (T3). */
 void rlk_trip_acquire(struct rlock_client *client, const struct rlk_hold *hold,
-                      bool try_once, int64_t until, struct rlk_answer *answer);
+                      bool try_once, int64_t after, int64_t until,
+                      struct rlk_answer *answer);
 /* `mark`: with a marker against acquires of this id that may be under way. */
 void rlk_trip_release(struct rlock_client *client, const struct rlk_hold *hold, bool mark,
                       int64_t until, struct rlk_answer *answer);

@@ -1,41 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The watchdog thread. For each client it has one connection, made when first needed, on
- * which its requests are pipelined: one script for each lock, the one with the earliest
- * deadline first, so that a server that is slow or silent delays no other client's
- * renewals, and no loss is told late.
+ * which its requests are pipelined, so that a server that is slow or silent delays no
+ * other client's renewals, and no loss is told late. What it asks, and what it makes of
+ * the answers, is in duty.c.
  *
- * What is due comes from the registry's timers:
- *   a lock with queued waiters   refresh: presence, hand-over after an expiry, what
- * became of them a hold INSIDE                renewal; at risk; lost at D, connection or
- * not a hold GOING                 a release or cancel that its caller had to abandon a
- * hold LOST                  its one release (T6)
- *
- * A request in flight is an rlk_op embedded in its hold or lock, which it keeps alive by
- * a reference. Replies come in the order of requests. When the connection breaks, or its
- * oldest unanswered request is late, all in flight have failed with outcome unknown; each
- * is repeated by its timer, on a new connection. Everything that is repeated is
- * idempotent.
+ * Replies come in the order of requests. When the connection breaks, or nothing is heard
+ * on it while a request is late, all in flight have failed with outcome unknown; each is
+ * repeated by its timer, on a new connection.
  */
 #include "watchdog.h"
 
 #include "client.h"
 #include "deadline.h"
+#include "duty.h"
 #include "log.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
-enum {
-    BACKOFF_FIRST_MS = 10,
-    BACKOFF_MAX_MS = 1000,
-    BATCH_MAX = 64, /* requests made while the registry is locked once */
-    IN_FLIGHT_MAX = 1024,
-    /* A deadline of L/6 alone would cut the connection at every scheduling delay for the
-       shortest leases. */
-    OP_TIMEOUT_MIN_MS = 50
-};
+enum { BACKOFF_FIRST_MS = 10, BACKOFF_MAX_MS = 1000 };
 
 static int64_t step(struct rlk_loop_member *member, int64_t now);
 static int fd(struct rlk_loop_member *member, short *ret_events);
@@ -86,406 +67,6 @@ static int fd(struct rlk_loop_member *member, short *ret_events)
     return rlk_conn_fd(watch->conn);
 }
 
-static bool ready(const struct rlk_watch *watch)
-{
-    return watch->conn && rlk_conn_state(watch->conn) == RLK_CONN_READY &&
-           watch->op_count < IN_FLIGHT_MAX;
-}
-
-/* ---- requests */
-
-static void put_in_flight(struct rlk_watch *watch, struct rlk_op *op,
-                          enum rlk_op_kind kind, int64_t now, int64_t timeout)
-{
-    if (timeout < OP_TIMEOUT_MIN_MS * RLK_NS_PER_MS)
-        timeout = OP_TIMEOUT_MIN_MS * RLK_NS_PER_MS;
-    op->kind = kind;
-    op->sent = now;
-    op->quiet_since = now;
-    op->timeout = timeout;
-    op->deadline = now + timeout;
-    rlk_list_append(&watch->ops, &op->link);
-    watch->op_count++;
-    if (op->deadline < watch->op_deadline)
-        watch->op_deadline = op->deadline;
-}
-
-static void send_renew(struct rlock_client *client, struct rlk_hold *hold, int64_t now)
-{
-    struct rlk_watch *watch = &client->watch;
-    struct rlk_lock *lock = hold->lock;
-    struct rlk_request req RLK_UNINITIALIZED;
-    int64_t timeout = hold->lease_ms * RLK_NS_PER_MS / 6;
-
-    if (timeout > (hold->end - now) / 2)
-        timeout = (hold->end - now) / 2;
-    if (timeout > rlk_client_command_timeout(client))
-        timeout = rlk_client_command_timeout(client);
-    rlk_request_init(&req, rlk_kinds[lock->kind].renew, lock->name, lock->name_len);
-    rlk_request_add_id(&req, client->uuid, &hold->id);
-    /* Of a fixed lease it is only asked whether it is there: what is left of it neither
-     * shortens nor lengthens it, and mends a key that was made persistent. */
-    rlk_request_add_int(&req, hold->fixed ? (hold->end - now) / RLK_NS_PER_MS + 2
-                                          : hold->lease_ms);
-    if (rlk_script_append(watch->conn, &req, hold->op.with_text) != 0)
-        return;
-    hold->doubted = false;
-    rlk_hold_ref_locked(hold);
-    put_in_flight(watch, &hold->op, RLK_OP_RENEW, now, timeout);
-}
-
-static void send_release(struct rlock_client *client, struct rlk_hold *hold, int64_t now)
-{
-    struct rlk_lock *lock = hold->lock;
-    struct rlk_request req RLK_UNINITIALIZED;
-
-    rlk_request_init(&req, rlk_kinds[lock->kind].release, lock->name, lock->name_len);
-    rlk_request_add_id(&req, client->uuid, &hold->id);
-    rlk_request_add_int(&req, rlk_client_marker_ms(client));
-    rlk_request_add_channel(&req, lock->name, lock->name_len);
-    if (rlk_script_append(client->watch.conn, &req, hold->op.with_text) != 0)
-        return;
-    rlk_hold_ref_locked(hold);
-    put_in_flight(&client->watch, &hold->op, RLK_OP_RELEASE, now,
-                  rlk_client_command_timeout(client));
-}
-
-/* Names the ids that are queued as far as is known; the others' askers ask themselves. */
-static void send_refresh(struct rlock_client *client, struct rlk_lock *lock, int64_t now)
-{
-    struct rlk_request req RLK_UNINITIALIZED;
-
-    rlk_request_init(&req, rlk_kinds[lock->kind].refresh, lock->name, lock->name_len);
-    rlk_request_add(&req, client->uuid, RLK_UUID_LEN);
-    rlk_request_add_int(&req, client->config.presence_ms);
-    rlk_request_add_int(&req, lock->after);
-    lock->named_count = 0;
-    lock->poll_again = false;
-    if (!lock->named)
-        lock->named = calloc(RLK_REQUEST_IDS_MAX, sizeof(struct rlk_hold *));
-    if (!lock->named)
-        return;
-    for (struct rlk_list *l = lock->asks.next; l != &lock->asks; l = l->next) {
-        struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, ask_link);
-        if (hold->state != RLK_HOLD_ASKING || hold->need_ask)
-            continue;
-        if (lock->named_count == RLK_REQUEST_IDS_MAX) {
-            lock->poll_again = true; /* the rest is named by the next one */
-            break;
-        }
-        rlk_request_add_id(&req, client->uuid, &hold->id);
-        lock->named[lock->named_count++] = hold;
-    }
-    if ((lock->named_count == 0 && lock->after == 0) ||
-        rlk_script_append(client->watch.conn, &req, lock->op.with_text) != 0) {
-        lock->named_count = 0;
-        return;
-    }
-    for (size_t i = 0; i < lock->named_count; i++) {
-        rlk_hold_ref_locked(lock->named[i]);
-        /* to the end: who is not named now is next */
-        rlk_list_remove(&lock->named[i]->ask_link);
-        rlk_list_append(&lock->asks, &lock->named[i]->ask_link);
-    }
-    lock->after_sent = lock->after;
-    lock->after = 0;
-    lock->refs++;
-    put_in_flight(&client->watch, &lock->op, RLK_OP_REFRESH, now,
-                  rlk_client_command_timeout(client));
-}
-
-/* ---- what is due. Locks: hold the registry's mu. */
-
-static int64_t retry_time(struct rlk_hold *hold, int64_t now)
-{
-    int64_t max = hold->lease_ms / 20;
-    if (max < 20)
-        max = 20;
-    if (max > BACKOFF_MAX_MS)
-        max = BACKOFF_MAX_MS;
-    hold->backoff_ms = hold->backoff_ms == 0 ? BACKOFF_FIRST_MS : hold->backoff_ms * 2;
-    if (hold->backoff_ms > max)
-        hold->backoff_ms = (int)max;
-    /* a quarter of jitter, from the clock's low bits */
-    int64_t ns = hold->backoff_ms * RLK_NS_PER_MS;
-    int64_t at = now + ns - now / 1000 % (ns / 4 + 1);
-    /* in steps, so that the many that are due in an outage come due together */
-    int64_t grid = ns / 8;
-    return at + grid - at % grid;
-}
-
-static void inside_due(struct rlock_client *client, struct rlk_hold *hold, int64_t now)
-{
-    if (now >= hold->end) {
-        rlk_hold_lose_locked(hold,
-                             hold->fixed
-                                 ? "its fixed lease ended"
-                                 : "the lease ended before a renewal was confirmed",
-                             now);
-        return;
-    }
-    if (!hold->at_risk && now >= hold->risk_at) {
-        hold->at_risk = true;
-        rlk_hold_news_locked(hold, RLK_NEWS_AT_RISK);
-    }
-    if ((!hold->fixed || hold->doubted) && hold->op.kind == RLK_OP_NONE &&
-        now >= hold->renew_at) {
-        if (ready(&client->watch))
-            send_renew(client, hold, now);
-        if (hold->op.kind == RLK_OP_NONE)
-            hold->renew_at = retry_time(hold, now);
-    }
-    rlk_hold_schedule_locked(hold);
-}
-
-/* GOING or LOST: the last reference is the timer's. */
-static void outside_due(struct rlock_client *client, struct rlk_hold *hold, int64_t now)
-{
-    bool lost = hold->state == RLK_HOLD_LOST;
-
-    if (hold->op.kind != RLK_OP_NONE)
-        return; /* goes on when that was answered */
-    if (now > hold->give_up_at || (lost && hold->late_release_sent)) {
-        rlk_hold_background_end_locked(hold);
-        return;
-    }
-    if (ready(&client->watch))
-        send_release(client, hold, now);
-    hold->late_release_sent = lost && hold->op.kind != RLK_OP_NONE;
-    if (hold->op.kind == RLK_OP_NONE)
-        rlk_hold_background_locked(hold, retry_time(hold, now), hold->give_up_at);
-}
-
-static void lock_due(struct rlock_client *client, struct rlk_lock *lock, int64_t now)
-{
-    struct rlk_registry *reg = &client->registry;
-
-    if (rlk_list_empty(&lock->asks) && lock->after == 0)
-        return;
-    if (lock->op.kind != RLK_OP_NONE) {
-        lock->poll_again = true; /* it may have run before what this is about */
-        return;
-    }
-    if (ready(&client->watch))
-        send_refresh(client, lock, now);
-    else if (client->watch.down_since != 0 &&
-             now - client->watch.down_since >= OP_TIMEOUT_MIN_MS * RLK_NS_PER_MS)
-        rlk_lock_trouble_locked(lock, ENOTCONN, client->watch.down_since);
-    if (lock->op.kind == RLK_OP_NONE)
-        rlk_timer_arm(&reg->timers, &lock->timer,
-                      now + (ready(&client->watch)
-                                 ? reg->presence_ns / 3
-                                 : BACKOFF_FIRST_MS * 2 * RLK_NS_PER_MS));
-}
-
-/* Handles up to a batch of due timers. Returns when the next is due, and whether I/O is
- * wanted. */
-static int64_t run_timers(struct rlock_client *client, bool *ret_wanted)
-{
-    struct rlk_registry *reg = &client->registry;
-    int64_t due, now;
-
-    rlk_registry_lock(reg);
-    if (atomic_load(&client->interrupted) && !reg->interrupted) {
-        reg->interrupted = true;
-        rlk_registry_wake_all_locked(reg);
-    }
-    now = rlk_now_boot();
-    for (int n = 0;; n++) {
-        struct rlk_timer *t = rlk_timer_first(&reg->timers);
-        due = t ? t->when : RLK_NEVER;
-        if (due > now || n == BATCH_MAX)
-            break;
-        *ret_wanted = true;
-        rlk_timer_disarm(&reg->timers, t);
-        if (t->tag == RLK_TIMER_LOCK) {
-            lock_due(client, RLK_CONTAINER_OF(t, struct rlk_lock, timer), now);
-        } else {
-            struct rlk_hold *hold = RLK_CONTAINER_OF(t, struct rlk_hold, timer);
-            if (hold->state == RLK_HOLD_INSIDE)
-                inside_due(client, hold, now);
-            else if (hold->state != RLK_HOLD_ASKING)
-                outside_due(client, hold, now);
-        }
-    }
-    /* The time is never put off, though what it was for may be gone: locks that are taken
-     * and released again and again would wake the watchdog each time. */
-    if (due < reg->armed || reg->armed <= now)
-        reg->armed = due;
-    due = reg->armed;
-    rlk_registry_unlock(reg);
-    return due;
-}
-
-/* ---- answers. Locks: hold the registry's mu. */
-
-static void renew_done(struct rlock_client *client, struct rlk_hold *hold,
-                       const struct rlk_answer *answer, int64_t now)
-{
-    if (answer->outcome == RLK_DONE)
-        RLK_COUNT(client->counters.renewals);
-    else if (answer->outcome != RLK_NOSCRIPT)
-        RLK_COUNT(client->counters.renewal_failures);
-    if (hold->state != RLK_HOLD_INSIDE) {
-        /* it ended meanwhile; what waits for this answer goes on */
-        if (hold->timer.armed || hold->give_up_at != 0)
-            rlk_timer_arm(&client->registry.timers, &hold->timer, now);
-        return;
-    }
-    if (now >= hold->end) {
-        rlk_hold_lose_locked(hold, "the lease ended before a renewal was confirmed", now);
-        return;
-    }
-    if (answer->outcome == RLK_NOSCRIPT) {
-        hold->doubted = hold->fixed;
-        hold->renew_at = now;
-    } else if (answer->outcome != RLK_DONE) {
-        hold->doubted = hold->fixed;
-        hold->renew_at = retry_time(hold, now);
-    } else if (answer->fate.what == RLK_HELD) {
-        hold->flags = answer->flags;
-        if (answer->fate.token != 0)
-            hold->token = answer->fate.token; /* over that of a message (T12) */
-        if (!hold->fixed)
-            rlk_hold_confirm_locked(hold, answer->sent, answer->fate.remaining_ms);
-        if (hold->doubted) /* since this was sent */
-            hold->renew_at = now;
-        else if (hold->renew_at <= now) /* nothing was gained */
-            hold->renew_at = retry_time(hold, now);
-    } else {
-        rlk_hold_lose_locked(
-            hold,
-            "the server says that it is not ours any more (forced, deleted or expired)",
-            now);
-        return;
-    }
-    rlk_hold_schedule_locked(hold);
-}
-
-/* A script looked at as many waiters as it may: the next one goes on behind them (T11).
- */
-static void go_on(struct rlock_client *client, struct rlk_lock *lock, int64_t after,
-                  int64_t now)
-{
-    lock->after = after;
-    if (lock->op.kind == RLK_OP_NONE && ready(&client->watch))
-        send_refresh(client, lock, now);
-    else
-        rlk_timer_arm(&client->registry.timers, &lock->timer, now);
-}
-
-static void release_done(struct rlock_client *client, struct rlk_hold *hold,
-                         const struct rlk_answer *answer, int64_t now)
-{
-    bool lost = hold->state == RLK_HOLD_LOST;
-
-    if (answer->outcome == RLK_DONE) {
-        RLK_COUNT(client->counters.background_releases);
-        if (answer->more != 0)
-            go_on(client, hold->lock, answer->more, now);
-    }
-    if (answer->outcome == RLK_NOSCRIPT)
-        hold->late_release_sent = false;
-    if (answer->outcome == RLK_DONE || answer->outcome == RLK_REFUSED ||
-        (lost && answer->outcome != RLK_NOSCRIPT)) {
-        rlk_hold_background_end_locked(hold);
-        return;
-    }
-    rlk_hold_background_locked(
-        hold, answer->outcome == RLK_NOSCRIPT ? now : retry_time(hold, now),
-        hold->give_up_at);
-}
-
-static void refresh_done(struct rlock_client *client, struct rlk_lock *lock,
-                         const struct rlk_answer *answer, const struct rlk_fate *fates,
-                         int64_t now)
-{
-    struct rlk_registry *reg = &client->registry;
-
-    if (answer->outcome != RLK_DONE) {
-        if (lock->after == 0)
-            lock->after = lock->after_sent;
-        if (answer->outcome != RLK_NOSCRIPT)
-            rlk_lock_trouble_locked(lock, answer->code, lock->op.sent);
-        int64_t pause = answer->outcome == RLK_NOSCRIPT ? 0 : BACKOFF_FIRST_MS * 2;
-        rlk_timer_arm(&reg->timers, &lock->timer, now + pause * RLK_NS_PER_MS);
-        return;
-    }
-    RLK_COUNT(client->counters.refreshes);
-    rlk_lock_reached_locked(lock, now);
-    for (size_t i = 0; i < lock->named_count; i++) {
-        struct rlk_hold *hold = lock->named[i];
-        /* a newer answer knows better */
-        if (hold->state != RLK_HOLD_ASKING || hold->granted || hold->need_ask ||
-            hold->ticket_sent > answer->sent)
-            continue;
-        hold->flags = answer->flags;
-        if (fates[i].what == RLK_HELD) {
-            RLK_COUNT(client->counters.grants);
-            rlk_hold_held_locked(hold, answer->sent, fates[i].remaining_ms,
-                                 fates[i].token);
-        } else if (fates[i].what == RLK_QUEUED) {
-            rlk_hold_queued_locked(hold, fates[i].ticket, answer->sent);
-        } else {
-            rlk_hold_gone_locked(hold);
-        }
-    }
-    rlk_lock_answered_locked(lock, answer->sent, answer->pttl_ms, answer->flags);
-    if (lock->poll_again)
-        rlk_timer_arm(&reg->timers, &lock->timer, now);
-}
-
-/* Ends a request: `reply` NULL means that none will come. */
-static void op_done(struct rlock_client *client, struct rlk_op *op,
-                    const struct rlk_reply *reply, int64_t now)
-{
-    struct rlk_registry *reg = &client->registry;
-    struct rlk_watch *watch = &client->watch;
-    struct rlk_answer answer = { .outcome = RLK_UNKNOWN, .code = ENOTCONN };
-    struct rlk_fate fates[RLK_REQUEST_IDS_MAX] RLK_UNINITIALIZED;
-    char text[200] = "";
-    enum rlk_op_kind kind = op->kind;
-
-    rlk_list_remove(&op->link);
-    watch->op_count--;
-    if (rlk_list_empty(&watch->ops))
-        watch->op_deadline = RLK_NEVER;
-    rlk_registry_lock(reg);
-    now = rlk_now_boot(); /* leases are judged by what the clock says now (T6) */
-    size_t count = kind == RLK_OP_REFRESH
-                       ? RLK_CONTAINER_OF(op, struct rlk_lock, op)->named_count
-                       : 1;
-    if (reply) {
-        RLK_COUNT(client->counters.round_trips);
-        rlk_script_decode(watch->conn, reply, op->sent, &answer, fates, count, text,
-                          sizeof(text));
-    } else {
-        RLK_COUNT(client->counters.unknown_outcomes);
-    }
-    op->kind = RLK_OP_NONE;
-    op->with_text = answer.outcome == RLK_NOSCRIPT;
-    if (kind == RLK_OP_REFRESH) {
-        struct rlk_lock *lock = RLK_CONTAINER_OF(op, struct rlk_lock, op);
-        refresh_done(client, lock, &answer, fates, now);
-        for (size_t i = 0; i < lock->named_count; i++)
-            rlk_hold_put_locked(lock->named[i]);
-        lock->named_count = 0;
-        if (answer.outcome == RLK_DONE && answer.more != 0)
-            go_on(client, lock, answer.more, now);
-        rlk_lock_put_locked(lock);
-    } else {
-        struct rlk_hold *hold = RLK_CONTAINER_OF(op, struct rlk_hold, op);
-        if (kind == RLK_OP_RENEW)
-            renew_done(client, hold, &answer, now);
-        else
-            release_done(client, hold, &answer, now);
-        rlk_hold_put_locked(hold);
-    }
-    rlk_registry_unlock(reg);
-    if (text[0])
-        rlk_log(RLK_LOG_WARNING, "rlock: %s at %s", text, client->config.target.label);
-}
-
 /* ---- the connection */
 
 static void drop_conn(struct rlock_client *client, int64_t now)
@@ -496,7 +77,7 @@ static void drop_conn(struct rlock_client *client, int64_t now)
     if (rlk_conn_failure(watch->conn) != RLK_FAIL_NONE)
         rlk_log(RLK_LOG_DEBUG, "rlock: watchdog: %s", rlk_conn_error_text(watch->conn));
     while ((l = rlk_list_first(&watch->ops)) != NULL)
-        op_done(client, RLK_CONTAINER_OF(l, struct rlk_op, link), NULL, now);
+        rlk_duty_done(client, RLK_CONTAINER_OF(l, struct rlk_op, link), NULL);
     rlk_conn_free(watch->conn);
     watch->conn = NULL;
     watch->retry_at = now + watch->backoff_ms * RLK_NS_PER_MS;
@@ -565,7 +146,7 @@ static void serve_conn(struct rlock_client *client, int64_t now)
         struct rlk_list *l = rlk_list_first(&watch->ops);
         watch->heard_at = now;
         if (l) {
-            op_done(client, RLK_CONTAINER_OF(l, struct rlk_op, link), reply, now);
+            rlk_duty_done(client, RLK_CONTAINER_OF(l, struct rlk_op, link), reply);
             watch->backoff_ms = BACKOFF_FIRST_MS;
         } else {
             rlk_conn_kill(watch->conn, RLK_FAIL_PROTOCOL, "a reply nobody asked for");
@@ -589,11 +170,11 @@ static int64_t step(struct rlk_loop_member *member, int64_t now)
 
     if (watch->conn)
         serve_conn(client, now);
-    int64_t due = run_timers(client, &wanted);
+    int64_t due = rlk_duty_run(client, &wanted);
     if (wanted && !watch->conn && now >= watch->retry_at)
         open_conn(client, now);
     /* sends; and takes what it reads by the way, of which poll tells no more */
-    if (watch->conn && (!ready(watch) || rlk_conn_unsent(watch->conn) > 0))
+    if (watch->conn && (!rlk_duty_ready(watch) || rlk_conn_unsent(watch->conn) > 0))
         serve_conn(client, now);
     if (watch->conn) {
         int64_t conn_due = rlk_conn_due(watch->conn);

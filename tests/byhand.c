@@ -2,6 +2,7 @@
 /* See byhand.h. */
 #include "byhand.h"
 
+#include "hold.h"
 #include "name.h"
 
 #include <stdio.h>
@@ -100,44 +101,64 @@ static char *uuid_of(const char *id)
     return uuid;
 }
 
+/* The scripts of the kind that the id's letter names. */
+static const struct rlk_kind *kind_of(const char *id)
+{
+    char letter = strrchr(id, ':')[1];
+    return &rlk_kinds[letter == 'f' || letter == 'F' ? RLK_KIND_FAIR : RLK_KIND_MUTEX];
+}
+
+static struct answer ask(const char *id, const char *try_once, const char *fencing)
+{
+    const struct rlk_kind *kind = kind_of(id);
+    return RUN(kind->acquire, id, uuid_of(id), "30000", "3000", NEVER, try_once, fencing,
+               kind->in_order ? "0" : NULL);
+}
+
 struct answer acquire(const char *id)
 {
-    return RUN(RLK_MUTEX_ACQUIRE, id, uuid_of(id), "30000", "3000", NEVER, "0", "0");
+    return ask(id, "0", "0");
 }
 
 struct answer try_acquire(const char *id)
 {
-    return RUN(RLK_MUTEX_ACQUIRE, id, uuid_of(id), "30000", "3000", NEVER, "1", "0");
+    return ask(id, "1", "0");
+}
+
+struct answer try_acquire_after(const char *id, const char *ticket)
+{
+    return RUN(RLK_FAIR_ACQUIRE, id, uuid_of(id), "30000", "3000", NEVER, "1", "0",
+               ticket);
 }
 
 struct answer acquire_fenced(const char *id)
 {
-    return RUN(RLK_MUTEX_ACQUIRE, id, uuid_of(id), "30000", "3000", NEVER, "0", "1");
+    return ask(id, "0", "1");
 }
 
 struct answer release(const char *id)
 {
-    return RUN(RLK_MUTEX_RELEASE, id, "0", CHANNEL);
+    return RUN(kind_of(id)->release, id, "0", CHANNEL);
 }
 
 struct answer renew(const char *id, const char *lease)
 {
-    return RUN(RLK_MUTEX_RENEW, id, lease);
+    return RUN(kind_of(id)->renew, id, lease);
 }
 
 struct answer cancel(const char *id)
 {
-    return RUN(RLK_MUTEX_CANCEL, id, "7000");
+    return RUN(kind_of(id)->cancel, id, "7000");
 }
 
 struct answer refresh(const char *id)
 {
-    return RUN(RLK_MUTEX_REFRESH, uuid_of(id), "3000", "0", id);
+    return RUN(kind_of(id)->refresh, uuid_of(id), "3000", "0", strchr(id, ':') + 1);
 }
 
 struct answer refresh_after(const char *ticket)
 {
-    return RUN(RLK_MUTEX_REFRESH, UUID_C, "3000", ticket);
+    return RUN(RLK_MUTEX_REFRESH, UUID_C, "3000", ticket, "");
 }
 
 struct answer force(const char *holder, const char *since)

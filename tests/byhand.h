@@ -19,6 +19,10 @@
 #define A2 UUID_A ":1:2:m3000"
 #define B UUID_B ":1:1:m3000"
 #define C UUID_C ":1:1:m3000"
+#define FAIR_A UUID_A ":1:1:f3000"
+#define FAIR_A2 UUID_A ":1:2:f3000"
+#define FAIR_B UUID_B ":1:1:f3000"
+#define FAIR_C UUID_C ":1:1:f3000"
 #define FENCED_A UUID_A ":1:3:M3000"
 #define FENCED_B UUID_B ":1:3:M3000"
 
@@ -57,9 +61,11 @@ const redisReply *run_raw(enum rlk_script_id id, const char *const args[]);
 struct answer run(enum rlk_script_id id, const char *const args[]);
 #define RUN(id, ...) run(id, TEST_ARGV(__VA_ARGS__))
 
-/* The usual ones: lease 30 s, presence 3 s. */
+/* The usual ones, of the kind that the id's letter names: lease 30 s, presence 3 s. */
 struct answer acquire(const char *id);
 struct answer try_acquire(const char *id);
+/* A fair one's. */
+struct answer try_acquire_after(const char *id, const char *ticket);
 struct answer acquire_fenced(const char *id);
 struct answer release(const char *id);
 struct answer renew(const char *id, const char *lease);

@@ -168,25 +168,25 @@ END_TEST
 START_TEST(damaged_handles_are_EINVAL)
 {
     rlock_mutex_t d = m;
-    d.rlk_name_len = 0;
+    d.rlk.rlk_name_len = 0;
     assert_all_EINVAL("no name", &d);
     d = m;
-    d.rlk_name_len = 201;
+    d.rlk.rlk_name_len = 201;
     assert_all_EINVAL("201 bytes", &d);
     d = m;
-    d.rlk_kind = 2;
+    d.rlk.rlk_kind = 2;
     assert_all_EINVAL("another kind", &d);
     d = m;
-    d.rlk_magic ^= 1u << 24;
+    d.rlk.rlk_magic ^= 1u << 24;
     assert_all_EINVAL("another layout", &d);
     d = m;
-    memset(d.rlk_name, 'x', sizeof(d.rlk_name));
+    memset(d.rlk.rlk_name, 'x', sizeof(d.rlk.rlk_name));
     assert_all_EINVAL("a name without end", &d);
     d = m;
-    d.rlk_name_len = 5; /* longer than its name */
+    d.rlk.rlk_name_len = 5; /* longer than its name */
     EXPECT(rlock_mutex_lock(&d), EINVAL);
     d = mutex_of(client, "nlock:x");
-    d.rlk_name[0] = 'r'; /* "rlock:x" */
+    d.rlk.rlk_name[0] = 'r'; /* "rlock:x" */
     EXPECT(rlock_mutex_lock(&d), EINVAL);
     EXPECT(rlock_mutex_trylock(&d), EINVAL);
     ck_assert_int_eq((int)test_redis_int(redis, "DBSIZE"), 0);
@@ -423,11 +423,11 @@ END_TEST
 START_TEST(NULL_name_makes_a_fresh_one)
 {
     rlock_mutex_t a = mutex_of(client, NULL), b = mutex_of(client, NULL), copy = a;
-    ck_assert_str_ne(a.rlk_name, b.rlk_name);
+    ck_assert_str_ne(a.rlk.rlk_name, b.rlk.rlk_name);
     OK(rlock_mutex_lock(&a));
     OK(rlock_mutex_lock(&b));
     ck_assert_int_eq(count_of(&copy), 1);
-    ck_assert(test_redis_exists(redis, a.rlk_name));
+    ck_assert(test_redis_exists(redis, a.rlk.rlk_name));
     OK(rlock_mutex_unlock(&b));
     OK(rlock_mutex_unlock(&copy));
 }

@@ -378,8 +378,9 @@ END_TEST
 START_TEST(refresh_tells_of_each_id_in_order)
 {
     QUEUE_UP(B, UUID_B ":2:1:m3000");
-    struct answer a = RUN(RLK_MUTEX_REFRESH, UUID_B, "3000", "0", UUID_B ":2:1:m3000",
-                          UUID_B ":7:7:m3000", B, A);
+    test_redis_do(redis, "HSET", "n", UUID_B ":5:5:m3000", "1");
+    struct answer a = RUN(RLK_MUTEX_REFRESH, UUID_B, "3000", "0",
+                          "2:1:m3000 7:7:m3000 1:1:m3000 5:5:m3000 ");
     ck_assert_uint_eq(a.count, 4);
     ck_assert_str_eq(a.fate[0].what, "queued");
     ck_assert_str_eq(a.fate[1].what, "gone");

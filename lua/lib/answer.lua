@@ -10,6 +10,7 @@ local function waiting()
   if call('ZCARD', rqueue) > 0 then flags = flags + 2 end
   return flags
 end
+-- The flag for the holder there is.
 local function foreign()
   local mode = call('HGET', N, 'mode')
   if mode and string.sub(mode, 1, 6) == 'rlock:' then return 0 end

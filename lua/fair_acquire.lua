@@ -1,0 +1,67 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Takes the fair lock if it is free and nobody comes before the caller, else queues for it, in
+-- one step that may be repeated with the same id (S1, S2, L5; rules T1, T3). A lock that is
+-- free while others are queued goes to the first of them who is alive, the caller being the
+-- last in the queue: so nobody is ever passed.
+-- KEYS[1] N          the lock
+-- KEYS[2] queue      exclusive waiters by ticket
+-- KEYS[3] rqueue     waiting readers by ticket
+-- KEYS[4] present    client uuid -> alive until, ms
+-- KEYS[5] readers    reader -> its lease end, ms
+-- KEYS[6] cancelled  ids that may no longer acquire -> until, ms
+-- KEYS[7] dirty      owner-died mark of robust locks
+-- KEYS[8] token      the last fencing token
+-- ARGV[1] layout of keys and arguments
+-- ARGV[2] id of the acquisition
+-- ARGV[3] uuid of the client
+-- ARGV[4] lease, ms
+-- ARGV[5] presence, ms
+-- ARGV[6] not-after, server us
+-- ARGV[7] 1: try, do not queue
+-- ARGV[8] 1: with fencing
+-- ARGV[9] ticket after which to look for who comes first (of a try that goes on), or 0
+-- Returns the common answer; what: held, queued, busy, refused (marked), late
+-- Effects: N with the lease as TTL, or written for who came first, who is told; or an entry in
+-- queue and presence
+local N, queue, rqueue, present, readers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local cancelled, dirty, token = KEYS[6], KEYS[7], KEYS[8]
+local layout, id, uuid, lease, presence = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local not_after, try, fence, after = tonumber(ARGV[6]), ARGV[7], ARGV[8], ARGV[9]
+local call = redis.call
+local held = call('HLEN', N)
+local t = call('TIME')
+local now = t[1] * 1000000 + t[2]
+if held == 0 and fence == '0' and now <= not_after
+  and call('EXISTS', queue, rqueue, cancelled) == 0 then
+  call('HSET', N, id, '1', 'mode', 'rlock:fair', 'since', string.format('%.0f', now))
+  call('PEXPIRE', N, lease)
+  return { now, tonumber(lease), 0, 0, 'held', tonumber(lease), 0, '' }
+end
+--include answer
+--include token
+--include asking
+--include handover
+local left = call('PTTL', N)
+local settled = settle(left)
+if settled then return settled end
+if held == 0 and call('ZCARD', queue) == 0 then return take('rlock:fair') end
+if held > 0 and try == '1' then
+  return { now, left, waiting() + foreign(), 0, 'busy', -1, 0, '' }
+end
+if held == 0 then check_types() end
+local ticket = '0'
+if try ~= '1' then ticket = queue_up() end
+local granted, more = nil, 0
+if held == 0 then
+  granted, more = handover(after, { [id] = true })
+  if granted == id then
+    call('PEXPIRE', N, lease)
+    left = tonumber(lease)
+    return { now, left, waiting(), 0, 'held', left, 0, call('HGET', N, 'token') or '' }
+  end
+  if granted then more = 0 elseif try == '1' and more == 0 then return take('rlock:fair') end
+  left = call('PTTL', N)
+end
+local flags = waiting() + foreign()
+if try == '1' then return { now, left, flags, more, 'busy', -1, 0, '' } end
+return { now, left, flags, more, 'queued', -1, tonumber(ticket), '' }

@@ -1,0 +1,24 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- A client's poll for its waiters of one lock: keeps them present, hands over a lock that came
+-- free without a release, and tells what became of each. Never joins or takes for an id that is not
+-- queued (T2); whom it picks among its own is told by the answer alone (T11).
+-- KEYS[1] N          the lock
+-- KEYS[2] queue      exclusive waiters by ticket
+-- KEYS[3] rqueue     waiting readers by ticket
+-- KEYS[4] present    client uuid -> alive until, ms
+-- KEYS[5] readers    reader -> its lease end, ms
+-- KEYS[6] cancelled  ids that may no longer acquire -> until, ms
+-- KEYS[7] dirty      owner-died mark of robust locks
+-- KEYS[8] token      the last fencing token
+-- ARGV[1] layout of keys and arguments
+-- ARGV[2] uuid of the client
+-- ARGV[3] presence, ms
+-- ARGV[4] ticket to go on after, or 0
+-- ARGV[5] waiting acquisitions: their ids without the uuid, a blank after each
+-- Returns the common answer; what: held, queued, gone
+-- Effects: presence; N written for the next holder, who is told unless it is among the ids
+local N, queue, rqueue, present, readers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local cancelled, dirty, token = KEYS[6], KEYS[7], KEYS[8]
+local layout, uuid, presence, after = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local names = ARGV[5]
+--include refresh

@@ -1,0 +1,14 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Raises the lease of the acquisition that holds the lock; never shortens it (T4), never
+-- makes a key, never touches somebody else's (S2).
+-- KEYS[1] N       the lock
+-- KEYS[2] queue   exclusive waiters by ticket
+-- KEYS[3] rqueue  waiting readers by ticket
+-- ARGV[1] layout of keys and arguments
+-- ARGV[2] id of the acquisition
+-- ARGV[3] lease, ms
+-- Returns the common answer; what: held, gone
+-- Effects: TTL of N
+local N, queue, rqueue = KEYS[1], KEYS[2], KEYS[3]
+local layout, id, lease = ARGV[1], ARGV[2], tonumber(ARGV[3])
+--include renew

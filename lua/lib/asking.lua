@@ -1,0 +1,48 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- What an acquire does with its id, whatever the type of the lock.
+-- Needs: call, N, queue, rqueue, present, cancelled, token, id, uuid, lease, presence,
+-- not_after, fence, held, t, now, waiting, token_next.
+
+-- The answer when there is nothing to ask: mine already, marked, or late; else nil. "Mine"
+-- comes before the marker (T3).
+local function settle(left)
+  if held > 0 and call('HEXISTS', N, id) == 1 then
+    if left == -1 then
+      call('PEXPIRE', N, lease)
+      left = tonumber(lease)
+    end
+    return { now, left, waiting(), 0, 'held', left, 0, call('HGET', N, 'token') or '' }
+  end
+  local what = nil
+  if call('ZSCORE', cancelled, id) then what = 'refused' end
+  if not what and now > not_after then what = 'late' end
+  return what and { now, left, waiting(), 0, what, -1, 0, '' }
+end
+-- Takes the free lock for the whole lease; the answer.
+local function take(mode)
+  local own = ''
+  local flags = waiting()
+  call('ZCARD', present)
+  if fence == '1' then own = token_next() end
+  call('HSET', N, id, '1', 'mode', mode, 'since', string.format('%.0f', now))
+  if fence == '1' then call('HSET', N, 'token', own) end
+  call('PEXPIRE', N, lease)
+  if flags % 2 == 1 and call('ZREM', queue, id) == 1 then flags = waiting() end
+  return { now, tonumber(lease), flags, 0, 'held', tonumber(lease), 0, own }
+end
+-- Joins the queue, or keeps the place in it; the ticket, as text. Tickets never repeat.
+local function queue_up()
+  call('ZCARD', present)
+  local ticket = call('ZSCORE', queue, id)
+  if not ticket then
+    local last = call('ZREVRANGE', queue, 0, 0, 'WITHSCORES')[2]
+    ticket = now
+    if last and tonumber(last) >= now then ticket = tonumber(last) + 1 end
+    ticket = string.format('%.0f', ticket)
+    call('ZADD', queue, ticket, id)
+  end
+  call('PEXPIRE', queue, 60000)
+  call('ZADD', present, string.format('%.0f', math.floor(now / 1000) + presence), uuid)
+  call('PEXPIRE', present, 60000)
+  return ticket
+end

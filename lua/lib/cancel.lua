@@ -1,0 +1,23 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The cancel of a waiter for an exclusive lock: see mutex_cancel.lua.
+-- Needs: the names that mutex_cancel.lua gives to keys and arguments.
+local call = redis.call
+local held = call('HLEN', N)
+local t = call('TIME')
+local now = t[1] * 1000000 + t[2]
+--include answer
+--include token
+--include handover
+--include mark
+check_types()
+call('ZREM', queue, id)
+call('ZREM', rqueue, id)
+mark(id, life)
+if held > 0 and call('HEXISTS', N, id) == 1 then
+  local left = call('PTTL', N)
+  return { now, left, waiting(), 0, 'yours', left, 0, call('HGET', N, 'token') or '' }
+end
+local granted, more = nil, 0
+if held == 0 then granted, more = handover('0', nil) end
+if granted then more = 0 end
+return { now, call('PTTL', N), waiting(), more, 'removed', -1, 0, '' }

@@ -1,0 +1,57 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The poll for waiters of an exclusive lock: see mutex_refresh.lua.
+-- Needs: the names that mutex_refresh.lua gives to keys and arguments.
+local call = redis.call
+local held = call('HLEN', N)
+local t = call('TIME')
+local now = t[1] * 1000000 + t[2]
+--include answer
+--include token
+--include handover
+if held == 0 then check_types() else call('ZCARD', present) end
+local ids, tickets, mine = {}, {}, {}
+for part in string.gmatch(names, '%S+') do ids[#ids + 1] = uuid .. ':' .. part end
+if #ids > 0 then
+  -- one command for all; a server older than 6.2 does not know it
+  tickets = redis.pcall('ZMSCORE', queue, unpack(ids))
+  if tickets.err then
+    tickets = {}
+    for i, id in ipairs(ids) do tickets[i] = call('ZSCORE', queue, id) end
+  end
+end
+local queued = false
+for i, id in ipairs(ids) do
+  if tickets[i] then
+    queued = true
+    mine[id] = true
+  end
+end
+if queued then
+  call('PEXPIRE', queue, 60000)
+  call('ZADD', present, string.format('%.0f', math.floor(now / 1000) + presence), uuid)
+  call('PEXPIRE', present, 60000)
+  call('ZREMRANGEBYSCORE', present, '-inf', string.format('(%.0f', math.floor(now / 1000)))
+end
+local granted, more = nil, 0
+if held == 0 then granted, more = handover(after, mine) end
+if granted then more = 0 end
+local flags = waiting()
+if granted or held > 0 then flags = flags + foreign() end
+local left = call('PTTL', N)
+local answer = { now, left, flags, more }
+for i, id in ipairs(ids) do
+  local what, remaining, ticket, own = 'queued', -1, tonumber(tickets[i] or 0), ''
+  if granted == id or (not tickets[i] and call('HEXISTS', N, id) == 1) then
+    if left == -1 then
+      left = tonumber(string.match(id, ':%a(%d+)%l*$'))
+      call('PEXPIRE', N, left)
+      answer[2] = left
+    end
+    what, remaining, ticket, own = 'held', left, 0, call('HGET', N, 'token') or ''
+  elseif not tickets[i] then
+    what = 'gone'
+  end
+  local at = #answer
+  answer[at + 1], answer[at + 2], answer[at + 3], answer[at + 4] = what, remaining, ticket, own
+end
+return answer
