@@ -104,7 +104,8 @@ static char *uuid_of(const char *id)
 /* The scripts of the kind that the id's letter names. */
 static const struct rlk_kind *kind_of(const char *id)
 {
-    char letter = strrchr(id, ':')[1];
+    const char *last = strrchr(id, ':');
+    char letter = last ? last[1] : 'm';
     return &rlk_kinds[letter == 'f' || letter == 'F' ? RLK_KIND_FAIR : RLK_KIND_MUTEX];
 }
 

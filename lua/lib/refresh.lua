@@ -8,6 +8,7 @@ local now = t[1] * 1000000 + t[2]
 --include answer
 --include token
 --include handover
+local flags = waiting()
 if held == 0 then check_types() else call('ZCARD', present) end
 local ids, tickets, mine = {}, {}, {}
 for part in string.gmatch(names, '%S+') do ids[#ids + 1] = uuid .. ':' .. part end
@@ -33,9 +34,11 @@ if queued then
   call('ZREMRANGEBYSCORE', present, '-inf', string.format('(%.0f', math.floor(now / 1000)))
 end
 local granted, more = nil, 0
-if held == 0 then granted, more = handover(after, mine) end
-if granted then more = 0 end
-local flags = waiting()
+if held == 0 then
+  granted, more = handover(after, mine)
+  if granted then more = 0 end
+  flags = waiting()
+end
 if granted or held > 0 then flags = flags + foreign() end
 local left = call('PTTL', N)
 local answer = { now, left, flags, more }
