@@ -172,18 +172,6 @@ enum rlk_parsed rlk_conn_parse(struct rlk_conn *conn, struct rlk_reply **ret_rep
 
 /* ---- output */
 
-char *rlk_conn_format(int argc, const char *const *argv, const size_t *argv_len,
-                      size_t *ret_len)
-{
-    sds bytes = NULL; /* this form needs no printf */
-    long long len =
-        redisFormatSdsCommandArgv(&bytes, argc, (const char **)(uintptr_t)argv, argv_len);
-    if (len < 0)
-        return NULL;
-    *ret_len = (size_t)len;
-    return bytes;
-}
-
 int rlk_conn_append(struct rlk_conn *conn, int argc, const char *const *argv,
                     const size_t *argv_len)
 {
@@ -331,10 +319,11 @@ enum rlk_failure rlk_conn_call(struct rlk_conn *conn, int argc, const char *cons
     assert(conn->out_at == conn->out_len);
     size_t len = 0;
     bool waited = false;
-    char *bytes = rlk_conn_format(argc, argv, argv_len, &len);
+    char *owned;
+    const char *bytes = rlk_conn_frame(conn, argc, argv, argv_len, &len, &owned);
     *ret_sent = rlk_now_boot();
     if (conn->state != RLK_CONN_READY) {
-        redisFreeSdsCommand(bytes);
+        redisFreeSdsCommand(owned);
         return RLK_FAIL_NOT_SENT;
     }
     if (!bytes) {
@@ -348,7 +337,7 @@ enum rlk_failure rlk_conn_call(struct rlk_conn *conn, int argc, const char *cons
     } else if (*ret_sent >= deadline) {
         rlk_conn_explain(conn, "no time left to ask %s", conn->label);
         conn->local_code = ENOTCONN;
-        redisFreeSdsCommand(bytes);
+        redisFreeSdsCommand(owned);
         return RLK_FAIL_NOT_SENT; /* it lives on: nothing was begun */
     } else if (call_send(conn, bytes, len, deadline, &waited)) {
         bool plain = !waited && deadline - *ret_sent >= PLAIN_RECV_MARGIN_NS;
@@ -356,7 +345,7 @@ enum rlk_failure rlk_conn_call(struct rlk_conn *conn, int argc, const char *cons
         if (reply)
             *ret_reply = reply;
     }
-    redisFreeSdsCommand(bytes);
+    redisFreeSdsCommand(owned);
     return conn->failure;
 }
 
@@ -478,6 +467,7 @@ void rlk_conn_free(struct rlk_conn *conn)
     rlk_opening_free(conn->opening);
     if (conn->reader)
         redisReaderFree(conn->reader);
+    rlk_conn_forget_frames(conn);
     free(conn->out);
     free(conn);
 }

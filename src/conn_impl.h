@@ -27,6 +27,16 @@ enum { RLK_CONN_PATIENCE_MS = 50 }; /* SO_RCVTIMEO */
 
 struct rlk_opening; /* conn_open.c */
 
+/* A request that was sent, for the next one with as many arguments of the same lengths.
+ */
+enum { RLK_FRAME_COUNT = 4, RLK_FRAME_ARGS_MAX = 32, RLK_FRAME_SIZE_MAX = 4096 };
+struct rlk_frame {
+    char *bytes; /* hiredis's; NULL: none */
+    size_t len;
+    int argc;
+    size_t arg_len[RLK_FRAME_ARGS_MAX], arg_at[RLK_FRAME_ARGS_MAX];
+};
+
 struct rlk_conn {
     /* immutable after start */
     const char *label; /* of the target */
@@ -43,6 +53,9 @@ struct rlk_conn {
     void *(*create_array)(const redisReadTask *, rlk_element_count_t);
     size_t partial_len;   /* bytes of the reply that is not complete yet */
     size_t element_count; /* announced by that reply's arrays */
+
+    struct rlk_frame frames[RLK_FRAME_COUNT];
+    unsigned next_frame;
 
     /* output that the kernel has not taken: out[out_at..out_len) */
     char *out;
@@ -88,9 +101,15 @@ enum rlk_input rlk_conn_input(struct rlk_conn *conn, int flags);
 
 enum rlk_parsed rlk_conn_parse(struct rlk_conn *conn, struct rlk_reply **ret_reply);
 
-/* Formats a request; the result is freed with redisFreeCommand. NULL: out of memory. */
+/* Formats a request; the result is freed with redisFreeSdsCommand. NULL: out of memory.
+ */
 char *rlk_conn_format(int argc, const char *const *argv, const size_t *argv_len,
                       size_t *ret_len);
+/* The same, at less cost where such a request was framed before. The bytes are the
+ * connection's until the next call, or *ret_owned, to be freed, when that is not NULL. */
+const char *rlk_conn_frame(struct rlk_conn *conn, int argc, const char *const *argv,
+                           const size_t *argv_len, size_t *ret_len, char **ret_owned);
+void rlk_conn_forget_frames(struct rlk_conn *conn);
 
 /* Waits for `events` until `deadline`. False: it has passed. */
 bool rlk_conn_poll(int fd, short events, int64_t deadline);
