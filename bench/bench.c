@@ -9,7 +9,7 @@
  */
 #include "bench.h"
 #include "redis.h"
-#include "report.h"
+#include "scenarios.h"
 
 #include <rlock.h>
 #include <stdarg.h>
@@ -21,55 +21,6 @@
 
 static const double quick_seconds = 0.3, full_seconds = 1.5, warm_up_seconds = 0.1;
 enum { QUICK_ROUNDS = 5, FULL_ROUNDS = 7, SLICES = 5 };
-
-#define NAME_64 "a-name-of-sixty-four-bytes/0123456789012345678901234567890123456"
-_Static_assert(sizeof(NAME_64) - 1 == 64, "its length is its purpose");
-
-static const struct scenario scenarios[] = {
-    { "pair",
-      "uncontended, us/pair",
-      UNIT_US,
-      1,
-      "bench",
-      { &rlock_pair, &control_pair, &set_nx_pair },
-      { NULL, "<= 1.05", "<= 1.25" } },
-    { "handoff2",
-      "hand-offs/s, 2 proc.",
-      UNIT_PER_S,
-      2,
-      "bench",
-      { &rlock_pair, &control_pair },
-      { "luck <= 2", ">= 0.85" } },
-    { "handoff16",
-      "hand-offs/s, 16 proc.",
-      UNIT_PER_S,
-      16,
-      "bench",
-      { &rlock_pair, &control_pair },
-      { "luck <= 2", ">= 0.85" } },
-    { "handoff64",
-      "hand-offs/s, 64 proc.",
-      UNIT_PER_S,
-      64,
-      "bench",
-      { &rlock_pair, &control_pair },
-      { "luck <= 2", ">= 0.85" } },
-    { "reentry8",
-      "re-entry, 8 B, ns",
-      UNIT_NS,
-      1,
-      "8 bytes!",
-      { &rlock_again, &pthread_again },
-      { "<= 100 ns", NULL } },
-    { "reentry64",
-      "re-entry, 64 B, ns",
-      UNIT_NS,
-      1,
-      NAME_64,
-      { &rlock_again, &pthread_again },
-      { "<= 100 ns", NULL } },
-};
-enum { SCENARIO_COUNT = sizeof(scenarios) / sizeof(scenarios[0]) };
 
 struct options {
     size_t rounds;

@@ -16,11 +16,18 @@ struct contender {
     /* How many of the locks were waited for since open; NULL: not known. */
     uint64_t (*waits)(void *state);
     void (*close)(void *state);
+    /* How much of the last run counts; NULL: all of the time is measured. */
+    int64_t (*timed_ns)(void *state);
 };
 
 /* with_rlock.c */
-extern const struct contender rlock_pair, rlock_again, pthread_again;
+extern const struct contender rlock_pair, fair_pair, rlock_again, pthread_again;
 /* control.c: the library's scripts, and the usual SET NX PX, without the library */
 extern const struct contender control_pair, set_nx_pair;
+/* queue.c: the fair lock's scripts with so many in its queue: a grant, a new waiter */
+extern const struct contender grant_10, grant_1000, grant_10000;
+extern const struct contender join_10, join_1000, join_10000;
+/* dead.c: the fair lock's next grant, after so many waiters died */
+extern const struct contender after_16_died, after_none_died;
 
 #endif

@@ -10,10 +10,15 @@ noinst_PROGRAMS += bench/bench
 bench_bench_SOURCES = \
 	bench/bench.h bench/bench.c \
 	bench/team.h bench/team.c \
+	bench/process.h bench/process.c \
 	bench/report.h bench/report.c \
+	bench/scenarios.h bench/scenarios.c \
 	bench/contender.h \
 	bench/with_rlock.c \
 	bench/control.c \
+	bench/queue.c \
+	bench/dead.c \
+	bench/scripts.h bench/scripts.c \
 	bench/redis.h bench/redis.c
 nodist_bench_bench_SOURCES = lua_scripts.c
 bench_bench_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_builddir) -I$(top_srcdir)/src $(HIREDIS_CFLAGS)

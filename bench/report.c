@@ -40,6 +40,11 @@ static double us_per_pair(const struct result *r)
     return r->seconds * 1e6 / pairs_of(r);
 }
 
+static double ms_per_pair(const struct result *r)
+{
+    return r->seconds * 1e3 / pairs_of(r);
+}
+
 static double ns_per_pair(const struct result *r)
 {
     return r->seconds * 1e9 / pairs_of(r);
@@ -69,8 +74,14 @@ static double waited(const struct result *r)
 
 typedef double figure_fn(const struct result *);
 
-static figure_fn *const unit_figures[] = {
-    [UNIT_US] = us_per_pair, [UNIT_NS] = ns_per_pair, [UNIT_PER_S] = rate
+static figure_fn *const unit_figures[] = { [UNIT_MS] = ms_per_pair,
+                                           [UNIT_US] = us_per_pair,
+                                           [UNIT_NS] = ns_per_pair,
+                                           [UNIT_PER_S] = rate };
+/* nanoseconds in a unit of time */
+static const double unit_ns[] = { [UNIT_MS] = 1e6, [UNIT_US] = 1e3, [UNIT_NS] = 1 };
+static const int unit_digits[] = {
+    [UNIT_MS] = 2, [UNIT_US] = 1, [UNIT_NS] = 1, [UNIT_PER_S] = 0
 };
 
 static struct spread spread_over(const struct result *results, size_t rounds,
@@ -93,39 +104,61 @@ static struct spread ratio_over(const struct result *ours, const struct result *
     return spread_of(values, rounds);
 }
 
+static double longest_of(const struct result *results, size_t rounds)
+{
+    double longest = 0;
+    for (size_t i = 0; i < rounds; i++)
+        if (results[i].longest_ns > longest)
+            longest = results[i].longest_ns;
+    return longest;
+}
+
 /* ---- output */
 
 void report_head(FILE *table, FILE *csv)
 {
-    fprintf(table, "%-22s %-18s %9s %9s %9s %7s %7s %7s %7s  %-20s %s\n", "scenario",
-            "of", "median", "min", "max", "luck", "waited", "cpu us", "switch",
-            "rlock / it (spread)", "target");
+    fprintf(table, "%-22s %-18s %9s %9s %9s %9s %7s %7s %7s %7s  %-20s %s\n", "scenario",
+            "of", "median", "min", "max", "longest", "luck", "waited", "cpu us", "switch",
+            "ratio (spread)", "target");
     fprintf(csv, "scenario,processes,of,round,seconds,pairs,luckiest,unluckiest,waits,"
-                 "cpu_us_per_pair,switches_per_pair\n");
+                 "cpu_us_per_pair,switches_per_pair,longest_us\n");
+}
+
+static void print_figures(FILE *table, const struct scenario *s,
+                          const struct result *results, size_t rounds)
+{
+    struct spread value = spread_over(results, rounds, unit_figures[s->unit]);
+    int digits = unit_digits[s->unit];
+    double longest = longest_of(results, rounds);
+
+    fprintf(table, " %9.*f %9.*f %9.*f", digits, value.median, digits, value.min, digits,
+            value.max);
+    if (longest > 0)
+        fprintf(table, " %9.*f", digits, longest / unit_ns[s->unit]);
+    else
+        fprintf(table, " %9s", "");
+    if (s->processes > 1)
+        fprintf(table, " %7.2f %6.0f%%", spread_over(results, rounds, luck).median,
+                spread_over(results, rounds, waited).median);
+    else
+        fprintf(table, " %7s %7s", "", "");
+    if (s->unit == UNIT_NS || longest > 0)
+        fprintf(table, " %7s %7s", "", "");
+    else
+        fprintf(table, " %7.1f %7.2f", spread_over(results, rounds, cpu_us).median,
+                spread_over(results, rounds, switches).median);
 }
 
 static void print_row(FILE *table, const struct scenario *s, results_t results,
                       size_t rounds, size_t who)
 {
-    figure_fn *figure = unit_figures[s->unit];
-    struct spread value = spread_over(results[who], rounds, figure);
-    int digits = s->unit == UNIT_PER_S ? 0 : 1;
+    size_t above = s->ratio_to_first ? who : 0, below = s->ratio_to_first ? 0 : who;
 
-    fprintf(table, "%-22s %-18s %9.*f %9.*f %9.*f", who == 0 ? s->label : "",
-            s->contenders[who]->label, digits, value.median, digits, value.min, digits,
-            value.max);
-    if (s->processes > 1)
-        fprintf(table, " %7.2f %6.0f%%", spread_over(results[who], rounds, luck).median,
-                spread_over(results[who], rounds, waited).median);
-    else
-        fprintf(table, " %7s %7s", "", "");
-    if (s->unit == UNIT_NS)
-        fprintf(table, " %7s %7s", "", "");
-    else
-        fprintf(table, " %7.1f %7.2f", spread_over(results[who], rounds, cpu_us).median,
-                spread_over(results[who], rounds, switches).median);
+    fprintf(table, "%-22s %-18s", who == 0 ? s->label : "", s->contenders[who]->label);
+    print_figures(table, s, results[who], rounds);
     if (who > 0) {
-        struct spread ratio = ratio_over(results[0], results[who], rounds, figure);
+        struct spread ratio =
+            ratio_over(results[above], results[below], rounds, unit_figures[s->unit]);
         fprintf(table, "  %.3f (%.3f-%.3f)  ", ratio.median, ratio.min, ratio.max);
     } else {
         fprintf(table, "  %-20s", "");
@@ -140,11 +173,11 @@ void report_scenario(FILE *table, FILE *csv, const struct scenario *s, results_t
         print_row(table, s, results, rounds, who);
         for (size_t i = 0; i < rounds; i++) {
             const struct result *r = &results[who][i];
-            fprintf(csv, "%s,%zu,%s,%zu,%.3f,%llu,%llu,%llu,%llu,%.3f,%.3f\n", s->word,
-                    s->processes, s->contenders[who]->label, i + 1, r->seconds,
+            fprintf(csv, "%s,%zu,%s,%zu,%.3f,%llu,%llu,%llu,%llu,%.3f,%.3f,%.3f\n",
+                    s->word, s->processes, s->contenders[who]->label, i + 1, r->seconds,
                     (unsigned long long)r->pairs, (unsigned long long)r->luckiest,
                     (unsigned long long)r->unluckiest, (unsigned long long)r->waits,
-                    cpu_us(r), switches(r));
+                    cpu_us(r), switches(r), r->longest_ns / 1e3);
         }
     }
     fflush(table);

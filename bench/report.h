@@ -5,17 +5,20 @@
 
 #include "team.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 
 enum { ROUNDS_MAX = 99, CONTENDERS_MAX = 3 };
 
 enum unit {
+    UNIT_MS,
     UNIT_US,
     UNIT_NS,
     UNIT_PER_S
 }; /* of the table; per pair, or pairs per second */
 
-/* The first contender is the library, the others are what it is compared with. */
+/* The first contender is compared with each of the others: the library with what is
+ * measured against it. */
 struct scenario {
     const char *word; /* chooses it on the command line */
     const char *label;
@@ -23,7 +26,9 @@ struct scenario {
     size_t processes;
     const char *name; /* of the lock */
     const struct contender *contenders[CONTENDERS_MAX];
-    const char *targets[CONTENDERS_MAX]; /* of the library's own figure, of each ratio */
+    const char
+        *targets[CONTENDERS_MAX]; /* of the first one's own figure, of each ratio */
+    bool ratio_to_first; /* the other way round: each of the others with the first */
 };
 
 /* results[contender][round] */

@@ -6,14 +6,12 @@
 #include "team.h"
 
 #include "bench.h"
+#include "process.h"
 
 #include <errno.h>
-#include <semaphore.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -26,7 +24,7 @@ enum { CACHE_LINE = 64, ANSWER_TIMEOUT_S = 30 };
 struct slot {
     _Alignas(CACHE_LINE) sem_t go;
     uint64_t pairs, waits;
-    int64_t cpu_ns;
+    int64_t cpu_ns, timed_ns, longest_ns;
     long switches;
 };
 
@@ -46,13 +44,6 @@ struct team {
 
 /* ---- a worker */
 
-static void wait_sem(sem_t *sem)
-{
-    while (sem_wait(sem) != 0)
-        if (errno != EINTR)
-            die("sem_wait failed");
-}
-
 static void sleep_until(int64_t ns)
 {
     struct timespec ts = { .tv_sec = ns / NS_PER_S, .tv_nsec = ns % NS_PER_S };
@@ -67,6 +58,13 @@ static int64_t cpu_ns(const struct rusage *usage)
     return us * 1000;
 }
 
+static void note_time(int64_t ns, struct slot *slot)
+{
+    slot->timed_ns += ns;
+    if (ns > slot->longest_ns)
+        slot->longest_ns = ns;
+}
+
 static void run_round(const struct contender *contender, void *state, struct slot *slot,
                       const struct board *board)
 {
@@ -77,9 +75,13 @@ static void run_round(const struct contender *contender, void *state, struct slo
     getrusage(RUSAGE_SELF, &before);
     for (;;) {
         uint64_t n = contender->run(state);
-        if (now_ns() >= board->stop)
+        bool over = now_ns() >= board->stop;
+        if (contender->timed_ns)
+            note_time(contender->timed_ns(state), slot);
+        if (!over || contender->timed_ns)
+            pairs += n; /* a run that was cut off counts if it has a time of its own */
+        if (over)
             break;
-        pairs += n;
     }
     getrusage(RUSAGE_SELF, &after);
     slot->pairs += pairs;
@@ -94,7 +96,7 @@ static void work(const struct contender *contender, const char *name, struct boa
     void *state = contender->open(name);
     sem_post(&board->done);
     for (;;) {
-        wait_sem(&slot->go);
+        semaphore_wait(&slot->go);
         if (board->quit)
             break;
         run_round(contender, state, slot, board);
@@ -109,13 +111,9 @@ static void work(const struct contender *contender, const char *name, struct boa
 /* Waits until all workers have posted. */
 static void await_all(struct team *team, double seconds)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += ANSWER_TIMEOUT_S + (time_t)seconds;
     for (size_t i = 0; i < team->size; i++) {
-        while (sem_timedwait(&team->board->done, &until) != 0)
-            if (errno != EINTR)
-                die("a worker does not answer");
+        if (!semaphore_wait_for(&team->board->done, ANSWER_TIMEOUT_S + seconds))
+            die("a worker does not answer");
     }
 }
 
@@ -137,28 +135,19 @@ static void on_child(int signal)
 struct team *team_start(const struct contender *contender, size_t size, const char *name)
 {
     struct team *team = calloc(1, sizeof(*team));
-    pid_t parent = getpid();
 
     if (!team || size > TEAM_MAX)
         die("no team of %zu", size);
     team->size = size;
-    team->board = mmap(NULL, sizeof(*team->board), PROT_READ | PROT_WRITE,
-                       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (team->board == MAP_FAILED)
-        die("out of memory");
+    team->board = memory_shared(sizeof(*team->board));
     sem_init(&team->board->done, 1, 0);
     signal(SIGCHLD, on_child);
     for (size_t i = 0; i < size; i++) {
         struct slot *slot = &team->board->slots[i];
         sem_init(&slot->go, 1, 0);
-        team->pids[i] = fork();
-        if (team->pids[i] < 0)
-            die("cannot fork");
+        team->pids[i] = process_fork();
         if (team->pids[i] == 0) {
             signal(SIGCHLD, SIG_DFL);
-            prctl(PR_SET_PDEATHSIG, SIGKILL);
-            if (getppid() != parent)
-                _exit(2);
             work(contender, name, team->board, slot);
         }
     }
@@ -184,6 +173,7 @@ void team_run(struct team *team, double seconds)
 void team_take(struct team *team, struct result *ret_result)
 {
     struct result result = { .seconds = team->seconds, .unluckiest = UINT64_MAX };
+    double timed_ns = 0;
 
     for (size_t i = 0; i < team->size; i++) {
         struct slot *slot = &team->board->slots[i];
@@ -191,13 +181,19 @@ void team_take(struct team *team, struct result *ret_result)
         result.waits += slot->waits;
         result.cpu_ns += (double)slot->cpu_ns;
         result.switches += (double)slot->switches;
+        timed_ns += (double)slot->timed_ns;
+        if ((double)slot->longest_ns > result.longest_ns)
+            result.longest_ns = (double)slot->longest_ns;
         if (slot->pairs > result.luckiest)
             result.luckiest = slot->pairs;
         if (slot->pairs < result.unluckiest)
             result.unluckiest = slot->pairs;
         slot->pairs = slot->waits = 0;
-        slot->cpu_ns = slot->switches = 0;
+        slot->cpu_ns = slot->timed_ns = slot->longest_ns = 0;
+        slot->switches = 0;
     }
+    if (timed_ns > 0)
+        result.seconds = timed_ns / (double)NS_PER_S;
     team->seconds = 0;
     *ret_result = result;
 }
@@ -207,8 +203,7 @@ void team_stop(struct team *team)
     team->board->quit = true;
     go(team);
     for (size_t i = 0; i < team->size; i++) /* on_child() may have been first */
-        while (waitpid(team->pids[i], NULL, 0) < 0 && errno == EINTR)
-            continue;
-    munmap(team->board, sizeof(*team->board));
+        process_reap(team->pids[i]);
+    memory_free(team->board, sizeof(*team->board));
     free(team);
 }

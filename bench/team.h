@@ -16,8 +16,10 @@ enum { TEAM_MAX = 64 };
 
 /* What a team did in one round. */
 struct result {
-    double seconds;
+    double
+        seconds; /* all of it, or what the contender says that counts, of all workers */
     uint64_t pairs, luckiest, unluckiest; /* of all, of one worker */
+    double longest_ns;       /* the longest run, of a contender that says what counts */
     uint64_t waits;          /* pairs that got their lock from another's release */
     double cpu_ns, switches; /* of the workers: CPU time, voluntary switches */
 };

@@ -49,8 +49,37 @@ static uint64_t count_grants(void *state)
     return stats.grants;
 }
 
-const struct contender rlock_pair = { "rlock", open_rlock, run_pair, count_grants,
-                                      close_rlock };
+const struct contender rlock_pair = { "rlock",      open_rlock,  run_pair,
+                                      count_grants, close_rlock, NULL };
+
+/* ---- a pair of the fair lock */
+
+static void *open_fair(const char *name)
+{
+    rlock_fair_t *fair = malloc(sizeof(*fair));
+    if (!fair)
+        die("out of memory");
+    check(rlock_fair_init(fair, NULL, name), "rlock_fair_init");
+    check(rlock_client_ping(NULL), "rlock_client_ping");
+    return fair;
+}
+
+static void close_fair(void *state)
+{
+    rlock_fair_destroy(state);
+    free(state);
+    rlock_client_close(NULL);
+}
+
+static uint64_t run_fair(void *state)
+{
+    check(rlock_fair_lock(state), "rlock_fair_lock");
+    check(rlock_fair_unlock(state), "rlock_fair_unlock");
+    return 1;
+}
+
+const struct contender fair_pair = { "rlock fair", open_fair,  run_fair,
+                                     count_grants, close_fair, NULL };
 
 /* ---- by the holder */
 
@@ -74,7 +103,8 @@ static void close_held(void *state)
     close_rlock(state);
 }
 
-const struct contender rlock_again = { "rlock", open_held, run_again, NULL, close_held };
+const struct contender rlock_again = { "rlock", open_held,  run_again,
+                                       NULL,    close_held, NULL };
 
 /* ---- pthread */
 
@@ -109,5 +139,6 @@ static void close_pthread(void *state)
     free(state);
 }
 
-const struct contender pthread_again = { "pthread recursive", open_pthread, run_pthread,
-                                         NULL, close_pthread };
+const struct contender pthread_again = { "pthread recursive", open_pthread,
+                                         run_pthread,         NULL,
+                                         close_pthread,       NULL };

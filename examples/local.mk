@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Programs that use the library as its users do. The flash sale needs hiredis for the
 # locks that it compares with.
-noinst_PROGRAMS = examples/01_hello examples/02_flash_sale
+noinst_PROGRAMS = examples/01_hello examples/02_flash_sale examples/03_ticket_counter
 
 examples_01_hello_SOURCES = examples/01_hello.c
 examples_01_hello_LDADD = librlock.la
@@ -14,3 +14,8 @@ examples_02_flash_sale_SOURCES = \
 	examples/flash_sale/shop.c
 examples_02_flash_sale_CPPFLAGS = $(AM_CPPFLAGS) $(HIREDIS_CFLAGS)
 examples_02_flash_sale_LDADD = librlock.la $(HIREDIS_LIBS) -lpthread
+
+examples_03_ticket_counter_SOURCES = examples/03_ticket_counter.c
+examples_03_ticket_counter_LDADD = librlock.la -lpthread
+
+check-examples: examples/03_ticket_counter

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See process.h. No state. */
+#include "process.h"
+
+#include "bench.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+pid_t process_fork(void)
+{
+    pid_t parent = getpid();
+    pid_t pid = fork();
+
+    if (pid < 0)
+        die("cannot fork");
+    if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() != parent)
+            _exit(2);
+    }
+    return pid;
+}
+
+void process_reap(pid_t pid)
+{
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        continue;
+}
+
+void *memory_shared(size_t size)
+{
+    void *memory =
+        mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        die("out of memory");
+    return memory;
+}
+
+void memory_free(void *memory, size_t size)
+{
+    munmap(memory, size);
+}
+
+void semaphore_wait(sem_t *sem)
+{
+    while (sem_wait(sem) != 0)
+        if (errno != EINTR)
+            die("sem_wait failed");
+}
+
+bool semaphore_wait_for(sem_t *sem, double seconds)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += (time_t)seconds + 1;
+    while (sem_timedwait(sem, &until) != 0)
+        if (errno != EINTR)
+            return false;
+    return true;
+}
