@@ -48,6 +48,7 @@ if held == 0 and call('ZCARD', queue) == 0 then return take('rlock:fair') end
 if held > 0 and try == '1' then
   return { now, left, waiting() + foreign(), 0, 'busy', -1, 0, '' }
 end
+local flags = waiting()
 if held == 0 then check_types() end
 local ticket = '0'
 if try ~= '1' then ticket = queue_up() end
@@ -61,7 +62,10 @@ if held == 0 then
   end
   if granted then more = 0 elseif try == '1' and more == 0 then return take('rlock:fair') end
   left = call('PTTL', N)
+  flags = waiting()
+elseif flags % 2 == 0 then
+  flags = flags + 1
 end
-local flags = waiting() + foreign()
+if granted or held > 0 then flags = flags + foreign() end
 if try == '1' then return { now, left, flags, more, 'busy', -1, 0, '' } end
 return { now, left, flags, more, 'queued', -1, tonumber(ticket), '' }

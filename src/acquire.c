@@ -286,7 +286,8 @@ static int give_up(struct ask *ask, int rc)
     rlk_registry_unlock(reg);
     rlk_trip_cancel(wish->client, hold, until, &answer);
     if (answer.outcome == RLK_DONE && answer.more != 0)
-        rlk_trip_go_on(wish->client, lock, answer.more, until);
+        rlk_trip_go_on(wish->client, lock->kind, lock->name, lock->name_len, answer.more,
+                       until);
     rlk_registry_lock(reg);
     now = rlk_now_boot();
     hold->state = RLK_HOLD_ASKING;

@@ -28,6 +28,9 @@ static int force(struct rlock_client *client, const char *name)
         rlk_request_add_channel(&req, name, strlen(name));
         rlk_trip_request(client, &req, until, &answer, NULL);
         rc = answer.outcome == RLK_DONE ? 0 : answer.code;
+        if (rc == 0 && answer.more != 0)
+            rlk_trip_go_on(client, RLK_KIND_WATCH, name, strlen(name), answer.more,
+                           until);
     }
     free(holder);
     free(since);

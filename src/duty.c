@@ -2,12 +2,11 @@
 /*
  * What the watchdog does for locks and holds; the connection is watchdog.c's. What is due
  * comes from the registry's timers:
- *
- *   a lock with queued waiters   a refresh: presence, the hand-over of a lock that came
- *                                free without a release, what became of each of them
- *   a hold INSIDE                a renewal; at risk; lost at D, with or without
- * connection a hold GOING                 a release or cancel that its caller had to
- * abandon a hold LOST                  its one release (T6)
+ *   - of a lock with queued waiters: a refresh (presence, the hand-over of a lock that
+ *     came free without a release, what became of each of them)
+ *   - of a hold INSIDE: a renewal; at risk; lost at D, with or without connection
+ *   - of a hold GOING: a release or cancel that its caller had to abandon
+ *   - of a hold LOST: its one release (T6)
  *
  * One script for each lock, the one with the earliest deadline first. A request in flight
  * is an rlk_op embedded in its hold or lock, which it keeps alive by a reference.
@@ -152,11 +151,12 @@ static void send_refresh(struct rlock_client *client, struct rlk_lock *lock, int
 {
     struct rlk_request req RLK_UNINITIALIZED;
 
-    if (!lock->round_open)
+    if (!lock->round_open) {
         lock->round++;
-    lock->poll_again = false;
+        lock->poll_again = false; /* asked for later, it wants another round */
+    }
     size_t len = name_holds(lock);
-    if (lock->named_count == 0 && lock->after == 0)
+    if (lock->named_count == 0 && !lock->going_on)
         return;
     rlk_request_init(&req, rlk_kinds[lock->kind].refresh, lock->name, lock->name_len);
     rlk_request_add(&req, client->uuid, RLK_UUID_LEN);
@@ -168,9 +168,9 @@ static void send_refresh(struct rlock_client *client, struct rlk_lock *lock, int
         forget_named(lock);
         return;
     }
-    lock->after_sent = lock->after;
-    lock->after = 0;
     lock->refs++;
+    lock->op_goes_on = lock->going_on;
+    rlk_lock_went_on_locked(lock);
     put_in_flight(&client->watch, &lock->op, RLK_OP_REFRESH, now,
                   rlk_client_command_timeout(client));
 }
@@ -241,17 +241,24 @@ static void lock_due(struct rlock_client *client, struct rlk_lock *lock, int64_t
 {
     struct rlk_registry *reg = &client->registry;
 
-    if (rlk_list_empty(&lock->asks) && lock->after == 0)
+    if (rlk_list_empty(&lock->asks) && !lock->going_on)
         return;
     if (lock->op.kind != RLK_OP_NONE) {
         lock->poll_again = true; /* it may have run before what this is about */
         return;
     }
-    if (rlk_duty_ready(&client->watch))
+    if (rlk_duty_ready(&client->watch)) {
         send_refresh(client, lock, now);
-    else if (client->watch.down_since != 0 &&
-             now - client->watch.down_since >= OP_TIMEOUT_MIN_MS * RLK_NS_PER_MS)
-        rlk_lock_trouble_locked(lock, ENOTCONN, client->watch.down_since);
+    } else {
+        lock->after = 0; /* would be stale */
+        if (client->watch.down_since != 0 &&
+            now - client->watch.down_since >= OP_TIMEOUT_MIN_MS * RLK_NS_PER_MS)
+            rlk_lock_trouble_locked(lock, ENOTCONN, client->watch.down_since);
+        if (rlk_list_empty(&lock->asks)) { /* others' polls will find the lock */
+            rlk_lock_went_on_locked(lock);
+            return;
+        }
+    }
     if (lock->op.kind == RLK_OP_NONE)
         rlk_timer_arm(&reg->timers, &lock->timer,
                       now + (rlk_duty_ready(&client->watch)
@@ -341,19 +348,6 @@ static void renew_done(struct rlock_client *client, struct rlk_hold *hold,
     rlk_hold_schedule_locked(hold);
 }
 
-/* A script looked at as many waiters as it may: the next one goes on behind them (T11).
- */
-static void go_on(struct rlock_client *client, struct rlk_lock *lock, int64_t after,
-                  int64_t now)
-{
-    lock->after = after;
-    lock->round_open = false;
-    if (lock->op.kind == RLK_OP_NONE && rlk_duty_ready(&client->watch))
-        send_refresh(client, lock, now);
-    else
-        rlk_timer_arm(&client->registry.timers, &lock->timer, now);
-}
-
 static void release_done(struct rlock_client *client, struct rlk_hold *hold,
                          const struct rlk_answer *answer, int64_t now)
 {
@@ -362,7 +356,7 @@ static void release_done(struct rlock_client *client, struct rlk_hold *hold,
     if (answer->outcome == RLK_DONE) {
         RLK_COUNT(client->counters.background_releases);
         if (answer->more != 0)
-            go_on(client, hold->lock, answer->more, now);
+            rlk_lock_go_on_locked(hold->lock, answer->more);
     }
     if (answer->outcome == RLK_NOSCRIPT)
         hold->late_release_sent = false;
@@ -384,8 +378,8 @@ static void refresh_done(struct rlock_client *client, struct rlk_lock *lock,
 
     if (answer->outcome != RLK_DONE) {
         lock->round_open = false;
-        if (lock->after == 0)
-            lock->after = lock->after_sent;
+        if (lock->op_goes_on)
+            rlk_lock_go_on_locked(lock, 0); /* the ticket may be stale by then */
         if (answer->outcome != RLK_NOSCRIPT)
             rlk_lock_trouble_locked(lock, answer->code, lock->op.sent);
         int64_t pause = answer->outcome == RLK_NOSCRIPT ? 0 : BACKOFF_FIRST_MS * 2;
@@ -449,7 +443,7 @@ void rlk_duty_done(struct rlock_client *client, struct rlk_op *op,
         refresh_done(client, lock, &answer, fates, now);
         forget_named(lock);
         if (answer.outcome == RLK_DONE && answer.more != 0)
-            go_on(client, lock, answer.more, now);
+            rlk_lock_go_on_locked(lock, answer.more);
         rlk_lock_put_locked(lock);
     } else {
         struct rlk_hold *hold = RLK_CONTAINER_OF(op, struct rlk_hold, op);

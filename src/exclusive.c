@@ -197,7 +197,7 @@ static int lock_first(const struct request *r)
 {
     const struct rlk_handle *handle = r->handle;
     struct rlk_wish wish = {
-        .kind = handle->rlk_kind,
+        .kind = r->kind,
         .name = handle->rlk_name,
         .name_len = handle->rlk_name_len,
         .try_once = r->form == FORM_TRY,

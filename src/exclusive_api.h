@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The public functions of one exclusive lock type, each a line over exclusive.c. Not a
- * header: included once by the file of the type, mutex.c or fair.c, which defines
+ * header: included once by the file of the type, mutex.c or fair.c, which includes
+ * exclusive.h and defines
  *     API(verb)    the name of a function, rlock_mutex_##verb
  *     HANDLE       the type of its handles
  *     KIND         the RLK_KIND_* in them
  */
-#include "exclusive.h"
-
 /* NULL stays NULL: the base is the first member. */
 #define BASE(handle) ((struct rlk_handle *)(handle))
 #define CONST_BASE(handle) ((const struct rlk_handle *)(handle))

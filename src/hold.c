@@ -119,7 +119,8 @@ void rlk_hold_ask_end_locked(struct rlk_hold *hold)
     rlk_list_remove(&hold->ask_link);
     hold->asker = NULL;
     if (rlk_list_empty(&lock->asks)) {
-        rlk_timer_disarm(&lock->registry->timers, &lock->timer);
+        if (!lock->going_on)
+            rlk_timer_disarm(&lock->registry->timers, &lock->timer);
         if (lock->foreign) {
             lock->foreign = false;
             rlk_lock_channel_locked(lock, false);

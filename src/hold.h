@@ -149,9 +149,11 @@ struct rlk_lock {
     bool poll_again;          /* something happened while a refresh was in flight */
     bool round_open;          /* the refresh in flight could not name all that wait */
     uint64_t round;           /* of refreshes that together name all that wait */
-    int64_t after_sent;       /* the ticket of the refresh in flight */
-    int64_t after;            /* ticket at which the refresh goes on (T11) */
+    bool going_on; /* a hand-over that stopped half-way is to go on (T11); has a
+                      reference */
+    int64_t after; /* the ticket behind which; 0: from the head */
     struct rlk_op op;
+    bool op_goes_on;         /* the refresh in flight continues a hand-over */
     struct rlk_hold **named; /* by the refresh in flight, each with a reference */
     size_t named_count, named_size;
     unsigned channel_wanted; /* who wants Redisson's channel joined */

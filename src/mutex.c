@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The mutex: rlock_mutex_*. What it does is in exclusive.c, how it waits in acquire.c,
  * what it says to the server in lua/mutex_*.lua. Thread: any. */
+#include "exclusive.h"
+
 #define API(verb) rlock_mutex_##verb
 #define HANDLE rlock_mutex_t
 #define KIND RLK_KIND_MUTEX

@@ -61,6 +61,8 @@ void rlk_registry_shut_locked(struct rlk_registry *reg)
         rlk_timer_disarm(&reg->timers, t);
         if (t->tag == RLK_TIMER_HOLD)
             rlk_hold_background_end_locked(RLK_CONTAINER_OF(t, struct rlk_hold, timer));
+        else
+            rlk_lock_went_on_locked(RLK_CONTAINER_OF(t, struct rlk_lock, timer));
     }
     while ((l = rlk_list_pop(&reg->news)) != NULL)
         rlk_hold_put_locked(RLK_CONTAINER_OF(l, struct rlk_hold, news_link));
@@ -231,7 +233,6 @@ void rlk_lock_put_locked(struct rlk_lock *lock)
     lock->foreign = lock->poll_again = lock->round_open = false;
     lock->trouble = 0;
     lock->reached_at = 0;
-    lock->after = 0;
     rlk_list_append(&reg->idle, &lock->idle_link);
     if (++reg->idle_count <= IDLE_MAX)
         return;
@@ -340,9 +341,23 @@ void rlk_lock_reached_locked(struct rlk_lock *lock, int64_t now)
 
 void rlk_lock_go_on_locked(struct rlk_lock *lock, int64_t after)
 {
-    if (lock->after == 0 || after < lock->after)
+    if (!lock->going_on) {
+        lock->going_on = true;
+        lock->refs++;
         lock->after = after;
+    } else if (after < lock->after) {
+        lock->after = after;
+    }
     rlk_timer_arm(&lock->registry->timers, &lock->timer, 0);
+}
+
+void rlk_lock_went_on_locked(struct rlk_lock *lock)
+{
+    if (!lock->going_on)
+        return;
+    lock->going_on = false;
+    lock->after = 0;
+    rlk_lock_put_locked(lock);
 }
 
 void rlk_lock_poll_locked(struct rlk_lock *lock)

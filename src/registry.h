@@ -86,8 +86,11 @@ void rlk_lock_answered_locked(struct rlk_lock *lock, int64_t sent, int64_t pttl_
 /* The same for the answer to one of several that wait: what is due earlier stays due. */
 void rlk_lock_joined_locked(struct rlk_lock *lock, int64_t sent, int64_t pttl_ms,
                             unsigned flags);
-/* The hand-over is to go on at once behind the ticket `after` (T11). */
+/* A hand-over that looked at as many waiters as it may is to go on at once behind the
+ * ticket `after` (T11); 0: from the head again, which is always right, only slower. */
 void rlk_lock_go_on_locked(struct rlk_lock *lock, int64_t after);
+/* It was sent. */
+void rlk_lock_went_on_locked(struct rlk_lock *lock);
 /* The server could not be asked about the lock, or could again: what waiting threads
  * answer for at their deadline. */
 void rlk_lock_trouble_locked(struct rlk_lock *lock, int code, int64_t now);
@@ -112,7 +115,8 @@ void rlk_registry_lost_locked(struct rlk_registry *reg, const struct rlk_id *id,
 
 /* ---- the local queue */
 
-/* If nobody here holds the lock or asks for it, the first waiter is to ask. */
+/* If nobody here holds the lock or asks for it, the first waiter is to ask. Nothing where
+ * everybody asks on his own (in_order). */
 void rlk_lock_promote_locked(struct rlk_lock *lock);
 
 /* The hold that asks, of a lock of which one at most does; or NULL. */

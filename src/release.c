@@ -86,7 +86,8 @@ int rlk_release(struct rlk_hold *hold, int64_t now)
             break;
     }
     if (answer.outcome == RLK_DONE && answer.more != 0)
-        rlk_trip_go_on(client, lock, answer.more, until);
+        rlk_trip_go_on(client, lock->kind, lock->name, lock->name_len, answer.more,
+                       until);
     int rc = judge_release(hold, &answer);
 
     rlk_registry_lock(reg);

@@ -114,8 +114,8 @@ void rlk_trip_renew(struct rlock_client *client, const struct rlk_hold *hold,
 
 /* A script of ours looked at as many waiters as one may and found none alive: goes on
  * behind them (T11). The queue shrinks or the ticket grows with each. */
-void rlk_trip_go_on(struct rlock_client *client, const struct rlk_lock *lock,
-                    int64_t after, int64_t until)
+void rlk_trip_go_on(struct rlock_client *client, int kind, const char *name,
+                    size_t name_len, int64_t after, int64_t until)
 {
     while (after != 0) {
         struct rlk_answer answer;
@@ -124,7 +124,7 @@ void rlk_trip_go_on(struct rlock_client *client, const struct rlk_lock *lock,
         struct rlk_conn *conn = borrow(client, until, &answer);
         if (!conn)
             return;
-        rlk_request_init(&req, rlk_kinds[lock->kind].refresh, lock->name, lock->name_len);
+        rlk_request_init(&req, rlk_kinds[kind].refresh, name, name_len);
         rlk_request_add(&req, client->uuid, RLK_UUID_LEN);
         rlk_request_add_int(&req, client->config.presence_ms);
         rlk_request_add_int(&req, after);

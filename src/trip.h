@@ -23,9 +23,10 @@ void rlk_trip_cancel(struct rlock_client *client, const struct rlk_hold *hold,
 void rlk_trip_renew(struct rlock_client *client, const struct rlk_hold *hold,
                     long lease_ms, int64_t until, struct rlk_answer *answer);
 
-/* Lets the hand-over go on behind the ticket `after`, until it is through (T11). */
-void rlk_trip_go_on(struct rlock_client *client, const struct rlk_lock *lock,
-                    int64_t after, int64_t until);
+/* Lets the hand-over of a lock of this kind go on behind the ticket `after`, until it is
+ * through (T11). */
+void rlk_trip_go_on(struct rlock_client *client, int kind, const char *name,
+                    size_t name_len, int64_t after, int64_t until);
 
 /* Another script that may be repeated: tried again when a connection turns out to be
  * broken. With ret_raw, the reply itself when DONE, owned by the caller. */

@@ -2,21 +2,23 @@
 -- What an acquire does with its id, whatever the type of the lock.
 -- Needs: call, N, queue, rqueue, present, cancelled, token, id, uuid, lease, presence,
 -- not_after, fence, held, t, now, waiting, token_next.
+--include presence
 
 -- The answer when there is nothing to ask: mine already, marked, or late; else nil. "Mine"
 -- comes before the marker (T3).
 local function settle(left)
+  local flags = waiting()
   if held > 0 and call('HEXISTS', N, id) == 1 then
     if left == -1 then
       call('PEXPIRE', N, lease)
       left = tonumber(lease)
     end
-    return { now, left, waiting(), 0, 'held', left, 0, call('HGET', N, 'token') or '' }
+    return { now, left, flags, 0, 'held', left, 0, call('HGET', N, 'token') or '' }
   end
   local what = nil
   if call('ZSCORE', cancelled, id) then what = 'refused' end
   if not what and now > not_after then what = 'late' end
-  return what and { now, left, waiting(), 0, what, -1, 0, '' }
+  return what and { now, left, flags, 0, what, -1, 0, '' }
 end
 -- Takes the free lock for the whole lease; the answer.
 local function take(mode)
@@ -32,7 +34,7 @@ local function take(mode)
 end
 -- Joins the queue, or keeps the place in it; the ticket, as text. Tickets never repeat.
 local function queue_up()
-  call('ZCARD', present)
+  local lost = presence_lost()
   local ticket = call('ZSCORE', queue, id)
   if not ticket then
     local last = call('ZREVRANGE', queue, 0, 0, 'WITHSCORES')[2]
@@ -42,7 +44,6 @@ local function queue_up()
     call('ZADD', queue, ticket, id)
   end
   call('PEXPIRE', queue, 60000)
-  call('ZADD', present, string.format('%.0f', math.floor(now / 1000) + presence), uuid)
-  call('PEXPIRE', present, 60000)
+  stay(lost)
   return ticket
 end

@@ -4,15 +4,15 @@
 -- who is not present is dropped; who is present but has no listener, or is of a type unknown
 -- here, is stepped over and keeps its ticket; the first other one is written as holder with
 -- the TTL that its id names, and only then told (T5). The PUBLISH is the listener probe
--- itself, once for each client; at 0 receivers the write is undone. When the whole key of
--- presence is lost, who listens is present. Looks at 64 waiters at most. `mine`: ids whose
+-- itself, once for each client; at 0 receivers the write is undone. When the key of
+-- presence was lost (see lib/presence.lua), who listens is present. Looks at 64 waiters at most. `mine`: ids whose
 -- own request this is; they need no message.
 -- Returns the id granted and its TTL, or nil and the ticket to go on after (0: none left).
 -- Needs: call, N, queue, rqueue, present, readers, token, t, now, waiting, token_next.
 local function handover(after, mine)
   local modes = { m = 'rlock:mutex', f = 'rlock:fair', w = 'rlock:write' }
   local ms = now / 1000
-  local unknown = call('EXISTS', present) == 0
+  local others = call('ZCARD', present) == 0 and ms or call('ZSCORE', present, '*')
   local deaf = {}
   local from = '-inf'
   if after ~= '0' then from = '(' .. after end
@@ -25,13 +25,14 @@ local function handover(after, mine)
     ticket = entry[2]
     from = '(' .. ticket
     local uuid, letter, ttl = string.match(id, '^([^:]+):%d+:%d+:(%a)(%d+)%l*$')
-    local alive = uuid and (unknown and ms or call('ZSCORE', present, uuid))
+    local alive = uuid and (call('ZSCORE', present, uuid) or others)
     if not alive or tonumber(alive) < ms or tonumber(ttl) < 1 or #ttl > 9 then
       call('ZREM', queue, id)
     elseif modes[string.lower(letter)] and (not deaf[uuid] or mine and mine[id]) then
       local own = ''
-      if letter ~= string.lower(letter) then own = token_next() end
+      -- first, because it is allowed when memory is full
       call('ZREM', queue, id)
+      if letter ~= string.lower(letter) then own = token_next() end
       if letter == 'w' or letter == 'W' then call('DEL', readers) end
       call('HSET', N, id, '1', 'mode', modes[string.lower(letter)], 'since',
         string.format('%.0f', now))

@@ -8,6 +8,7 @@ local now = t[1] * 1000000 + t[2]
 --include answer
 --include token
 --include handover
+--include presence
 local flags = waiting()
 if held == 0 then check_types() else call('ZCARD', present) end
 local ids, tickets, mine = {}, {}, {}
@@ -28,9 +29,9 @@ for i, id in ipairs(ids) do
   end
 end
 if queued then
+  local lost = presence_lost()
   call('PEXPIRE', queue, 60000)
-  call('ZADD', present, string.format('%.0f', math.floor(now / 1000) + presence), uuid)
-  call('PEXPIRE', present, 60000)
+  stay(lost)
   call('ZREMRANGEBYSCORE', present, '-inf', string.format('(%.0f', math.floor(now / 1000)))
 end
 local granted, more = nil, 0
