@@ -347,6 +347,38 @@ START_TEST(force_hands_over)
 }
 END_TEST
 
+static bool so_many_queued(void *n)
+{
+    return test_redis_int(redis, "ZCARD", QUEUE) == *(const int *)n;
+}
+
+START_TEST(force_goes_on_behind_waiters_that_do_not_listen)
+{
+    enum { DEAF = 70, PRESENCE_MS = 30000 };
+    static const char uuid[] = "00000000-0000-4000-8000-00000000000d";
+    char id[64], ticket[16];
+    struct task task;
+    rlock_client_t *patient = open_with("?presence=30000"); /* its polls are 10 s apart */
+    rlock_mutex_t holder = mutex_of(client, "n"), waiter = mutex_of(patient, "n");
+
+    OK(rlock_mutex_lock(&holder));
+    for (int i = 1; i <= DEAF; i++) {
+        snprintf(id, sizeof(id), "%s:%d:1:m3000", uuid, i);
+        snprintf(ticket, sizeof(ticket), "%d", i);
+        test_redis_do(redis, "ZADD", "rlock:{n}:queue", ticket, id);
+    }
+    test_redis_do(redis, "ZADD", "rlock:{n}:present", "99999999999999", uuid);
+    task_start(&task, run_pair, &waiter);
+    ck_assert(test_wait_until(so_many_queued, &(int){ DEAF + 1 }, SOON_MS));
+    OK(rlock_force_unlock(client, "n"));
+    ck_assert(task_ends(&task, PRESENCE_MS / 6));
+    EXPECT(task_join(&task), 0);
+    EXPECT(rlock_mutex_unlock(&holder), ESTALE);
+    test_redis_do(redis, "DEL", "rlock:{n}:queue");
+    close_client(patient);
+}
+END_TEST
+
 START_TEST(own_hold_may_be_forced)
 {
     OK(rlock_mutex_lock(&m));
@@ -566,7 +598,8 @@ int main(void)
     CASE("inspect", holder_is_told_with_its_program_since_and_lease,
          token_of_the_holder_is_told, waiters_are_told_in_their_order,
          waiters_of_a_free_lock_tell_the_type, crowd_of_waiters_is_paged);
-    CASE("force", forced_holder_is_told_at_once, force_hands_over, own_hold_may_be_forced,
+    CASE("force", forced_holder_is_told_at_once, force_hands_over,
+         force_goes_on_behind_waiters_that_do_not_listen, own_hold_may_be_forced,
          redissons_hold_may_be_forced_and_its_waiters_are_told,
          force_clears_the_owner_died_mark);
     CASE("list", list_tells_of_each_held_lock_once, each_may_call_the_library);
