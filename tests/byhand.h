@@ -11,20 +11,31 @@
 
 #include <check.h>
 
+/* The kind of lock that A, B and C want: see as_fair.h. */
+#ifdef AS_FAIR
+#define LETTER "f"
+#define FENCED_LETTER "F"
+#define MODE "rlock:fair"
+#else
+#define LETTER "m"
+#define FENCED_LETTER "M"
+#define MODE "rlock:mutex"
+#endif
+
 /* Clients, and the ids of their acquisitions. */
 #define UUID_A "aaaaaaaa-0000-4000-8000-00000000000a"
 #define UUID_B "bbbbbbbb-0000-4000-8000-00000000000b"
 #define UUID_C "cccccccc-0000-4000-8000-00000000000c"
-#define A UUID_A ":1:1:m3000"
-#define A2 UUID_A ":1:2:m3000"
-#define B UUID_B ":1:1:m3000"
-#define C UUID_C ":1:1:m3000"
+#define A UUID_A ":1:1:" LETTER "3000"
+#define A2 UUID_A ":1:2:" LETTER "3000"
+#define B UUID_B ":1:1:" LETTER "3000"
+#define C UUID_C ":1:1:" LETTER "3000"
 #define FAIR_A UUID_A ":1:1:f3000"
 #define FAIR_A2 UUID_A ":1:2:f3000"
 #define FAIR_B UUID_B ":1:1:f3000"
 #define FAIR_C UUID_C ":1:1:f3000"
-#define FENCED_A UUID_A ":1:3:M3000"
-#define FENCED_B UUID_B ":1:3:M3000"
+#define FENCED_A UUID_A ":1:3:" FENCED_LETTER "3000"
+#define FENCED_B UUID_B ":1:3:" FENCED_LETTER "3000"
 
 #define QUEUE "rlock:{n}:queue"
 #define RQUEUE "rlock:{n}:rqueue"

@@ -271,6 +271,24 @@ bool wait_waiters(rlock_client_t *c, unsigned long n)
     return test_wait_until(so_many_wait, &w, 20000);
 }
 
+#ifdef AS_FAIR
+static bool so_many_are_queued(void *arg)
+{
+    const struct waiters *w = arg;
+    return (unsigned long)test_redis_int(redis, "ZCARD", "rlock:{n}:queue") == w->count;
+}
+#endif
+
+bool wait_in_line(rlock_client_t *c, unsigned long n)
+{
+    bool in_line = wait_waiters(c, n);
+#ifdef AS_FAIR
+    struct waiters w = { c, n };
+    in_line = in_line && test_wait_until(so_many_are_queued, &w, 20000);
+#endif
+    return in_line;
+}
+
 struct key {
     const char *name;
     bool there;

@@ -79,6 +79,9 @@ int run_pair(void *mutex); /* lock, unlock */
 
 /* Waits until so many threads of the client wait. */
 bool wait_waiters(rlock_client_t *c, unsigned long n);
+/* The same for threads that wait for "n", which another thread of the client holds: until
+ * their places are fixed. Those of a fair lock have them at the server. */
+bool wait_in_line(rlock_client_t *c, unsigned long n);
 /* Waits until the key is there, or not. */
 bool wait_key(const char *key, bool there, long ms);
 

@@ -2,13 +2,13 @@
 /*
  * A process that wants one lock all the time and looks whether it is alone in it:
  *
- *   hammer URL NAME THREADS ROUNDS FILE LEASE_MS
+ *   hammer URL NAME THREADS ROUNDS FILE LEASE_MS [fair]
  *
- * Each of its threads takes the lock so often. In FILE (struct page, then one word a
- * critical section) it reads two counters, yields, and writes them back one after the
- * other: a second holder tears them. It appends its fencing token to the file at the
- * counter's place, so that the order of tokens can be compared with that of holders. A
- * mark tells whom a killed holder leaves behind.
+ * It is a mutex, or with "fair" a fair lock. Each of its threads takes the lock so often.
+ * In FILE (struct page, then one word a critical section) it reads two counters, yields,
+ * and writes them back one after the other: a second holder tears them. It appends its
+ * fencing token to the file at the counter's place, so that the order of tokens can be
+ * compared with that of holders. A mark tells whom a killed holder leaves behind.
  *
  * Prints one line: "sections N overlaps N torn N lost N failed N". Uses <rlock.h> only.
  */
@@ -22,6 +22,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 enum { THREADS_MAX = 64, PAGE_SIZE = 4096, ARGUMENTS = 7 };
@@ -30,11 +31,31 @@ enum { THREADS_MAX = 64, PAGE_SIZE = 4096, ARGUMENTS = 7 };
 enum { AT_FIRST = 0, AT_INSIDE = 1024, AT_SECOND = 3072, AT_TOKENS = PAGE_SIZE };
 
 static struct {
-    rlock_mutex_t mutex;
+    bool fair;
+    union {
+        rlock_mutex_t mutex;
+        rlock_fair_t fair;
+    } lock;
     long rounds;
     int fd;
     atomic_long sections, overlaps, torn, lost, failed;
 } h;
+
+static int take(void)
+{
+    return h.fair ? rlock_fair_lock(&h.lock.fair) : rlock_mutex_lock(&h.lock.mutex);
+}
+
+static int give_back(void)
+{
+    return h.fair ? rlock_fair_unlock(&h.lock.fair) : rlock_mutex_unlock(&h.lock.mutex);
+}
+
+static int get_token(uint64_t *ret_token)
+{
+    return h.fair ? rlock_fair_gettoken(&h.lock.fair, ret_token)
+                  : rlock_mutex_gettoken(&h.lock.mutex, ret_token);
+}
 
 static uint64_t load(off_t at)
 {
@@ -67,7 +88,7 @@ static void critical_section(void)
     store(AT_INSIDE, (uint64_t)getpid());
     if (first != second && !left_behind)
         atomic_fetch_add(&h.torn, 1);
-    if (rlock_mutex_gettoken(&h.mutex, &token) != 0)
+    if (get_token(&token) != 0)
         atomic_fetch_add(&h.failed, 1);
     sched_yield();
     store(AT_FIRST, first + 1);
@@ -82,19 +103,19 @@ static void *run(void *arg)
 {
     (void)arg;
     for (long i = 0; i < h.rounds; i++) {
-        if (rlock_mutex_lock(&h.mutex) != 0) {
+        if (take() != 0) {
             atomic_fetch_add(&h.failed, 1);
             break;
         }
         critical_section();
-        int rc = rlock_mutex_unlock(&h.mutex);
+        int rc = give_back();
         if (rc != 0)
             atomic_fetch_add(rc == ESTALE ? &h.lost : &h.failed, 1);
     }
     return NULL;
 }
 
-static void open_mutex(const char *url, const char *name, long lease_ms)
+static void open_lock(const char *url, const char *name, long lease_ms)
 {
     rlock_mutexattr_t attr;
     rlock_client_t *client = NULL;
@@ -108,7 +129,8 @@ static void open_mutex(const char *url, const char *name, long lease_ms)
     if (rc == 0)
         rc = rlock_mutexattr_setfencing(&attr, 1);
     if (rc == 0)
-        rc = rlock_mutex_init(&h.mutex, &attr, name);
+        rc = h.fair ? rlock_fair_init(&h.lock.fair, &attr, name)
+                    : rlock_mutex_init(&h.lock.mutex, &attr, name);
     if (rc != 0) {
         fprintf(stderr, "hammer: %s\n", rlock_errmsg());
         exit(EXIT_FAILURE);
@@ -118,14 +140,15 @@ static void open_mutex(const char *url, const char *name, long lease_ms)
 int main(int argc, char **argv)
 {
     pthread_t threads[THREADS_MAX];
-    if (argc != ARGUMENTS)
+    h.fair = argc == ARGUMENTS + 1 && strcmp(argv[ARGUMENTS], "fair") == 0;
+    if (argc != ARGUMENTS + h.fair)
         return EXIT_FAILURE;
     long count = strtol(argv[3], NULL, 10);
     h.rounds = strtol(argv[4], NULL, 10);
     h.fd = open(argv[5], O_RDWR | O_CLOEXEC);
     if (h.fd < 0 || count < 1 || count > THREADS_MAX)
         return EXIT_FAILURE;
-    open_mutex(argv[1], argv[2], strtol(argv[6], NULL, 10));
+    open_lock(argv[1], argv[2], strtol(argv[6], NULL, 10));
     for (long i = 0; i < count; i++)
         if (pthread_create(&threads[i], NULL, run, NULL) != 0)
             return EXIT_FAILURE;

@@ -3,12 +3,14 @@
 # internals) or in USER_TESTS (uses <rlock.h> only), and add the three lines that say how to
 # build it, as those below.
 
-UNIT_TESTS = tests/test_url tests/test_conn tests/test_pool tests/test_mailbox \
+UNIT_TESTS = tests/test_url tests/test_conn tests/test_conn_frame tests/test_pool tests/test_mailbox \
 	tests/test_mutex_api tests/test_handle tests/test_scripts \
 	tests/test_scripts_handover tests/test_scripts_token \
 	tests/test_registry tests/test_timer tests/test_attr tests/test_mutex_lease \
 	tests/test_client_api tests/test_events tests/test_admin
 USER_TESTS = tests/test_helpers
+# The order of the fair lock's grants, between many processes.
+USER_TESTS += tests/test_history tests/test_fair_order tests/test_fair_crowd
 # Locking under faults and between processes; internals: the scripts, by hand.
 SCENE_TESTS = tests/test_rules tests/test_rules_answers tests/test_faults \
 	tests/test_refusals tests/test_outage tests/test_exclusion \
@@ -16,6 +18,16 @@ SCENE_TESTS = tests/test_rules tests/test_rules_answers tests/test_faults \
 # What a review found, mended.
 SCENE_TESTS += tests/test_mended
 UNIT_TESTS += $(SCENE_TESTS) tests/test_mended_process
+# The tests of the mutex once more, for the fair lock.
+AS_FAIR_TESTS = tests/test_fair_api tests/test_fair_lease tests/test_fair_handle \
+	tests/test_fair_events tests/test_fair_rules tests/test_fair_rules_answers \
+	tests/test_fair_faults tests/test_fair_refusals tests/test_fair_outage \
+	tests/test_fair_exclusion tests/test_fair_liveness tests/test_fair_mended \
+	tests/test_fair_by_hand tests/test_fair_tokens
+# What is the fair lock's own.
+FAIR_TESTS = tests/test_fair tests/test_fair_gone tests/test_fair_polls \
+	tests/test_fair_scripts tests/test_fair_found
+UNIT_TESTS += $(AS_FAIR_TESTS) $(FAIR_TESTS)
 
 # What a test program is built with.
 TEST_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/helpers $(HIREDIS_CFLAGS) $(CHECK_CFLAGS)
@@ -25,8 +37,14 @@ UNIT_LIBS = librlk.la $(TEST_LIBS)
 USER_LIBS = librlock.la $(TEST_LIBS)
 # What the tests of the public functions share.
 FIXTURE = tests/fixture.h tests/fixture.c
+# Processes that ask in turn, and what happened to them.
+GATHERING = tests/gathering.h tests/gathering.c tests/history.h tests/history.c
 # The scripts, sent by hand.
 BYHAND = tests/byhand.h tests/byhand.c
+# What the tests of locking share.
+SCENE = tests/scene.h tests/scene.c
+# In front of every file of a program that tests the fair lock as the mutex.
+AS_FAIR_CPPFLAGS = $(UNIT_CPPFLAGS) -include $(top_srcdir)/tests/as_fair.h
 
 if HAVE_CHECK
 
@@ -45,6 +63,10 @@ tests_test_url_LDADD = $(UNIT_LIBS)
 tests_test_conn_SOURCES = tests/test_conn.c
 tests_test_conn_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_conn_LDADD = $(UNIT_LIBS)
+
+tests_test_conn_frame_SOURCES = tests/test_conn_frame.c
+tests_test_conn_frame_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_conn_frame_LDADD = $(UNIT_LIBS)
 
 tests_test_pool_SOURCES = tests/test_pool.c
 tests_test_pool_CPPFLAGS = $(UNIT_CPPFLAGS)
@@ -142,6 +164,94 @@ tests_test_mended_process_SOURCES = tests/test_mended_process.c $(FIXTURE)
 tests_test_mended_process_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_mended_process_LDADD = $(UNIT_LIBS)
 
+tests_test_fair_api_SOURCES = tests/test_mutex_api.c tests/as_fair.h $(FIXTURE)
+tests_test_fair_api_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
+tests_test_fair_api_LDADD = $(UNIT_LIBS)
+
+tests_test_fair_lease_SOURCES = tests/test_mutex_lease.c tests/as_fair.h $(FIXTURE)
+tests_test_fair_lease_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
+tests_test_fair_lease_LDADD = $(UNIT_LIBS)
+
+tests_test_fair_handle_SOURCES = tests/test_handle.c tests/as_fair.h $(FIXTURE)
+tests_test_fair_handle_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
+tests_test_fair_handle_LDADD = $(UNIT_LIBS)
+
+tests_test_fair_events_SOURCES = tests/test_events.c tests/as_fair.h $(FIXTURE)
+tests_test_fair_events_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
+tests_test_fair_events_LDADD = $(UNIT_LIBS)
+
+tests_test_fair_rules_SOURCES = tests/test_rules.c tests/as_fair.h $(SCENE)
+tests_test_fair_rules_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
+tests_test_fair_rules_LDADD = $(UNIT_LIBS)
+
+tests_test_fair_rules_answers_SOURCES = tests/test_rules_answers.c tests/as_fair.h $(SCENE)
+tests_test_fair_rules_answers_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
+tests_test_fair_rules_answers_LDADD = $(UNIT_LIBS)
+
+tests_test_fair_faults_SOURCES = tests/test_faults.c tests/as_fair.h $(SCENE)
+tests_test_fair_faults_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
+tests_test_fair_faults_LDADD = $(UNIT_LIBS)
+
+tests_test_fair_refusals_SOURCES = tests/test_refusals.c tests/as_fair.h $(SCENE)
+tests_test_fair_refusals_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
+tests_test_fair_refusals_LDADD = $(UNIT_LIBS)
+
+tests_test_fair_outage_SOURCES = tests/test_outage.c tests/as_fair.h $(SCENE)
+tests_test_fair_outage_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
+tests_test_fair_outage_LDADD = $(UNIT_LIBS)
+
+tests_test_fair_exclusion_SOURCES = tests/test_exclusion.c tests/as_fair.h $(SCENE)
+tests_test_fair_exclusion_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
+tests_test_fair_exclusion_LDADD = $(UNIT_LIBS)
+
+tests_test_fair_liveness_SOURCES = tests/test_liveness.c tests/as_fair.h $(SCENE)
+tests_test_fair_liveness_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
+tests_test_fair_liveness_LDADD = $(UNIT_LIBS)
+
+tests_test_fair_mended_SOURCES = tests/test_mended.c tests/as_fair.h $(SCENE)
+tests_test_fair_mended_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
+tests_test_fair_mended_LDADD = $(UNIT_LIBS)
+
+tests_test_fair_by_hand_SOURCES = tests/test_scripts.c tests/as_fair.h $(BYHAND)
+tests_test_fair_by_hand_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
+tests_test_fair_by_hand_LDADD = $(UNIT_LIBS)
+
+tests_test_fair_tokens_SOURCES = tests/test_scripts_token.c tests/as_fair.h $(BYHAND)
+tests_test_fair_tokens_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
+tests_test_fair_tokens_LDADD = $(UNIT_LIBS)
+
+tests_test_fair_SOURCES = tests/test_fair.c tests/as_fair.h $(SCENE)
+tests_test_fair_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
+tests_test_fair_LDADD = $(UNIT_LIBS)
+
+tests_test_fair_gone_SOURCES = tests/test_fair_gone.c tests/as_fair.h $(SCENE)
+tests_test_fair_gone_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
+tests_test_fair_gone_LDADD = $(UNIT_LIBS)
+
+tests_test_fair_polls_SOURCES = tests/test_fair_polls.c tests/as_fair.h $(SCENE)
+tests_test_fair_polls_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
+tests_test_fair_polls_LDADD = $(UNIT_LIBS)
+
+tests_test_fair_scripts_SOURCES = tests/test_fair_scripts.c $(BYHAND)
+tests_test_fair_scripts_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_fair_scripts_LDADD = $(UNIT_LIBS)
+
+tests_test_fair_found_SOURCES = tests/test_fair_found.c $(BYHAND)
+tests_test_fair_found_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_fair_found_LDADD = $(UNIT_LIBS)
+
+tests_test_history_SOURCES = tests/test_history.c tests/history.h tests/history.c
+tests_test_history_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_test_history_LDADD = $(TEST_LIBS)
+
+tests_test_fair_order_SOURCES = tests/test_fair_order.c $(GATHERING)
+tests_test_fair_order_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_test_fair_order_LDADD = $(USER_LIBS)
+
+tests_test_fair_crowd_SOURCES = tests/test_fair_crowd.c $(GATHERING)
+tests_test_fair_crowd_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_test_fair_crowd_LDADD = $(USER_LIBS)
+
 # -- what they share ------------------------------------------------------------------
 
 tests_libtesthelp_la_SOURCES = \
@@ -171,6 +281,11 @@ tests_worker_LDADD = librlk.la -lpthread
 tests_hammer_SOURCES = tests/hammer.c
 tests_hammer_CPPFLAGS = $(AM_CPPFLAGS)
 tests_hammer_LDADD = librlk.la -lpthread
+
+check_PROGRAMS += tests/crowd
+tests_crowd_SOURCES = tests/crowd.c
+tests_crowd_CPPFLAGS = $(AM_CPPFLAGS)
+tests_crowd_LDADD = librlk.la -lpthread
 
 # Preloaded into programs that have no sanitizer, and wanted also with --disable-shared: built
 # without libtool and without the flags of the others.

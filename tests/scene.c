@@ -13,7 +13,8 @@ struct test_server scene_server;
 struct test_redis *scene_redis;
 struct test_proxy *scene_proxy;
 
-static const char by_hand[] = "00000000-0000-4000-8000-000000000000:1:1:m3000";
+static const char by_hand[] =
+    "00000000-0000-4000-8000-000000000000:1:1:" SCENE_LETTER "3000";
 
 /* ---- fixtures */
 
@@ -128,7 +129,7 @@ void scene_worker(struct worker *w, const char *url, const struct scene_times *t
         snprintf(command + n, sizeof(command) - (size_t)n, " commandtimeout=%ld",
                  times->command);
     ck_assert(worker_says(w, command, "ok"));
-    scene_says(w, "ok", "init m %s %s", name, options);
+    scene_says(w, "ok", "init m %s" SCENE_KIND " %s", name, options);
     ck_assert(scene_wait_mailboxes(before + 1, SCENE_SOON_MS));
 }
 
@@ -273,7 +274,7 @@ void scene_hold_by_hand(const char *name, long ttl_ms)
 {
     char ttl[32];
     snprintf(ttl, sizeof(ttl), "%ld", ttl_ms);
-    test_redis_do(scene_redis, "HSET", name, by_hand, "1", "mode", "rlock:mutex", "since",
+    test_redis_do(scene_redis, "HSET", name, by_hand, "1", "mode", SCENE_MODE, "since",
                   "1");
     test_redis_do(scene_redis, "PEXPIRE", name, ttl);
 }

@@ -19,6 +19,21 @@
 #include <check.h>
 #include <rlock.h>
 
+/* Of the kind of lock that the program is built for (as_fair.h): whether each of its
+ * threads waits at the server, the letter in its ids, the mode of its holders, and the
+ * option by which a worker's init makes it. */
+#ifdef AS_FAIR
+enum { SCENE_IN_ORDER = 1 };
+#define SCENE_LETTER "f"
+#define SCENE_MODE "rlock:fair"
+#define SCENE_KIND " fair=1"
+#else
+enum { SCENE_IN_ORDER = 0 };
+#define SCENE_LETTER "m"
+#define SCENE_MODE "rlock:mutex"
+#define SCENE_KIND ""
+#endif
+
 enum { SCENE_ID_MAX = 128, SCENE_KEY_MAX = 256, SCENE_SOON_MS = 10000 };
 
 extern struct test_server scene_server;
@@ -47,8 +62,8 @@ rlock_client_t *scene_open_client(const char *url, const struct scene_times *tim
 void scene_mutex(rlock_mutex_t *m, rlock_client_t *client, const char *name);
 void scene_fenced_mutex(rlock_mutex_t *m, rlock_client_t *client, const char *name);
 
-/* A worker with a client and a handle "m"; `options` as of the worker's init, or "". Its
- * mailbox is subscribed when this returns. */
+/* A worker with a client and a handle "m" of the program's kind; `options` as of the
+ * worker's init, or "". Its mailbox is subscribed when this returns. */
 void scene_worker(struct worker *w, const char *url, const struct scene_times *times,
                   const char *name, const char *options);
 /* worker_ask with printf's formats; fails the test unless the answer begins with
@@ -81,7 +96,8 @@ bool scene_wait_holder_gone(const char *name, const char *id, long ms);
 /* Until so many mailboxes or more are listened to. */
 bool scene_wait_mailboxes(long n, long ms);
 
-/* Holds the lock by hand, for `ttl_ms`, as another rlock client. */
+/* Holds the lock by hand, for `ttl_ms`, as another rlock client with the same kind of
+ * lock. */
 void scene_hold_by_hand(const char *name, long ttl_ms);
 /* Releases it by the script, as its holder would. */
 void scene_release_by_hand(const char *name);

@@ -108,7 +108,7 @@ static int frames_kept(void)
 START_TEST(the_same_shape_is_framed_once)
 {
     for (int i = 0; i < 50; i++) {
-        char text[8];
+        char text[16];
         struct request r;
         begin(&r);
         snprintf(text, sizeof(text), "%05d", i);

@@ -60,8 +60,11 @@ static void start_team(struct team *team, long rounds, long lease)
     ck_assert_int_ge(fd, 0);
     ck_assert_int_eq(ftruncate(fd, PAGE_SIZE), 0);
     close(fd);
-    const char *const argv[] = { path,  scene_server.url, "N",      threads,
-                                 times, team->file,       lease_ms, NULL };
+    const char *const argv[] = { path,     scene_server.url,
+                                 "N",      threads,
+                                 times,    team->file,
+                                 lease_ms, SCENE_IN_ORDER ? "fair" : NULL,
+                                 NULL };
     for (int i = 0; i < PROCESSES; i++)
         test_program_start(&team->program[i], argv, NULL);
 }
@@ -299,9 +302,9 @@ END_TEST
 START_TEST(s5_two_handles_and_two_clients_with_one_name_are_one_lock)
 {
     scene_worker(&x, scene_server.url, NULL, "N", "");
-    scene_says(&x, "ok", "init twin N");
+    scene_says(&x, "ok", "init twin N" SCENE_KIND);
     scene_says(&x, "ok", "open %s", scene_server.url);
-    scene_says(&x, "ok", "init other N");
+    scene_says(&x, "ok", "init other N" SCENE_KIND);
     scene_says(&x, "ok", "on t lock m");
     scene_says(&x, "EBUSY", "on u trylock twin");
     scene_says(&x, "EBUSY", "on u trylock other");
@@ -313,8 +316,8 @@ END_TEST
 
 START_TEST(s5_a_name_that_another_lock_type_uses_counts_as_held)
 {
-    static const char *const modes[] = { "rlock:fair", "rlock:write", "rlock:read",
-                                         "read" };
+    static const char *const modes[] = { "rlock:mutex", "rlock:fair", "rlock:write",
+                                         "rlock:read", "read" };
     scene_worker(&x, scene_server.url, NULL, "N", "");
     for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
         test_redis_do(scene_redis, "HSET", "N",

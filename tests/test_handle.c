@@ -174,7 +174,7 @@ START_TEST(damaged_handles_are_EINVAL)
     d.rlk.rlk_name_len = 201;
     assert_all_EINVAL("201 bytes", &d);
     d = m;
-    d.rlk.rlk_kind = 2;
+    d.rlk.rlk_kind ^= RLK_KIND_MUTEX ^ RLK_KIND_FAIR;
     assert_all_EINVAL("another kind", &d);
     d = m;
     d.rlk.rlk_magic ^= 1u << 24;

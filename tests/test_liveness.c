@@ -76,6 +76,7 @@ START_TEST(l1_a_hand_over_is_one_message_and_nobody_polls_for_it)
 }
 END_TEST
 
+#ifndef AS_FAIR /* where each thread has a ticket of its own */
 START_TEST(l1_threads_of_one_process_wait_with_one_ticket_and_no_connection_each)
 {
     ck_assert_int_eq(rlock_mutex_lock(&m), 0);
@@ -92,6 +93,7 @@ START_TEST(l1_threads_of_one_process_wait_with_one_ticket_and_no_connection_each
     ck_assert_int_le(test_redis_info(scene_redis, "connected_clients"), before + 2);
 }
 END_TEST
+#endif
 
 START_TEST(l1_a_cancelled_waiter_is_not_waited_for)
 {
@@ -281,8 +283,10 @@ static Suite *make_suite(void)
 
     TCase *l1 = tcase(s, "L1");
     tcase_add_test(l1, l1_a_hand_over_is_one_message_and_nobody_polls_for_it);
+#ifndef AS_FAIR
     tcase_add_test(l1,
                    l1_threads_of_one_process_wait_with_one_ticket_and_no_connection_each);
+#endif
     tcase_add_test(l1, l1_a_cancelled_waiter_is_not_waited_for);
 
     TCase *l2 = tcase(s, "L2");

@@ -106,7 +106,7 @@ START_TEST(a_hold_is_renewed_while_a_wait_has_answers_slower_than_its_polls)
     scene_hold_by_hand("M", 600000);
     start_x(SCENE_TIMES(.lease = test_ms(LEASE_MS), .presence = test_ms(PRESENCE_MS)),
             "");
-    scene_says(&x, "ok", "init other M");
+    scene_says(&x, "ok", "init other M" SCENE_KIND);
     scene_says(&x, "ok", "on t lock m");
     scene_says(&x, "ok", "async u lock other");
     ck_assert(scene_wait_queued("M", 1, SCENE_SOON_MS));
@@ -130,7 +130,7 @@ START_TEST(a_connection_that_falls_silent_behind_an_answer_is_given_up)
 {
     enum { LEASE_MS = 2400, LATE_MS = 150 };
     start_x(SCENE_TIMES(.lease = test_ms(LEASE_MS)), "");
-    scene_says(&x, "ok", "init other M");
+    scene_says(&x, "ok", "init other M" SCENE_KIND);
     scene_says(&x, "ok", "on t lock m");
     scene_says(&x, "ok", "on t lock other");
     /* what is sent for them from now on are renewals */
@@ -184,18 +184,19 @@ END_TEST
 
 /* ---- no answers */
 
-/* x's thread "t" is queued, "u" waits behind it; both with outage=fail but, perhaps, t.
- */
+/* x's thread "t" is queued, "u" waits behind it (at the server, if the lock keeps an
+ * order); both with outage=fail but, perhaps, t. */
 static void check_told_to_fail(const char *first)
 {
     long timeout = test_ms(COMMAND_MS), presence = test_ms(PRESENCE_MS);
     scene_hold_by_hand("N", 600000);
     start_x(SCENE_TIMES(.command = timeout, .presence = presence), "outage=fail");
-    scene_says(&x, "ok", "init patient N");
+    scene_says(&x, "ok", "init patient N" SCENE_KIND);
     scene_says(&x, "ok", "async t lock %s", first);
     ck_assert(scene_wait_queued("N", 1, SCENE_SOON_MS));
     scene_says(&x, "ok", "async u lock m");
     ck_assert(wait_stat("waiters_now", 2));
+    ck_assert(scene_wait_queued("N", 1 + SCENE_IN_ORDER, SCENE_SOON_MS));
     test_server_pause(&scene_server);
     int64_t begin = test_now_ms();
     ck_assert(worker_news(&x, "done u ENOTCONN", SCENE_SOON_MS));
@@ -228,7 +229,7 @@ START_TEST(a_thread_behind_one_that_asks_a_silent_server_gets_ENOTCONN)
     worker_start(&x, NULL);
     test_server_pause(&scene_server);
     scene_says(&x, "ok", "open %s", test_proxy_url(scene_proxy));
-    scene_says(&x, "ok", "init m N");
+    scene_says(&x, "ok", "init m N" SCENE_KIND);
     int64_t begin = test_now_ms();
     scene_says(&x, "ok", "async t timedlock m %d", FIRST_MS);
     ck_assert(wait_stat("waiters_now", 1));
@@ -356,7 +357,7 @@ START_TEST(a_refused_redisson_channel_costs_neither_the_mailbox_nor_the_lock)
     worker_start(&x, NULL);
     scene_says(&x, "ok", "open redis://u:secret@127.0.0.1:%u presence=%ld",
                (unsigned)scene_server.port, test_ms(2 * PRESENCE_MS));
-    scene_says(&x, "ok", "init m N");
+    scene_says(&x, "ok", "init m N" SCENE_KIND);
     ck_assert(scene_wait_mailboxes(mailboxes + 1, SCENE_SOON_MS));
     scene_worker_waits(&x, "N", 1);
     ck_assert(test_wait_until(is_refused, NULL, SCENE_SOON_MS));

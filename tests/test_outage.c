@@ -287,9 +287,9 @@ START_TEST(a_silent_server_delays_nothing_of_another_servers_locks)
     test_server_start(&second, NULL);
     worker_start(&x, NULL);
     scene_says(&x, "ok", "open %s lease=%ld", scene_server.url, test_ms(LEASE_MS));
-    scene_says(&x, "ok", "init here N");
+    scene_says(&x, "ok", "init here N" SCENE_KIND);
     scene_says(&x, "ok", "open %s lease=%ld", second.url, test_ms(LEASE_MS));
-    scene_says(&x, "ok", "init there M");
+    scene_says(&x, "ok", "init there M" SCENE_KIND);
     scene_says(&x, "ok", "on t lock here");
     scene_says(&x, "ok", "on t lock there");
     int64_t begin = test_now_ms();

@@ -84,7 +84,7 @@ START_TEST(a_waiter_that_may_not_subscribe_gets_the_lock_by_polling)
     worker_start(&x, NULL);
     snprintf(command, sizeof(command), "open %s presence=%ld", url, test_ms(600));
     ck_assert(worker_says(&x, command, "ok"));
-    scene_says(&x, "ok", "init m N");
+    scene_says(&x, "ok", "init m N" SCENE_KIND);
     scene_worker_waits(&x, "N", 1);
     ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
     ck_assert(scene_worker_got(&x, 1000));
@@ -307,11 +307,11 @@ static const char *const garbage[] = {
     "1 grant 0 0 1 1 %I 99999999999999999999 N",
     "1 grant 0 0 1 -1 %I %T N",
     "1 grant 0 0 1 99999 %I %T N",
-    "1 grant 0 0 1 1 %U:9:9:m3000 1 N", /* nobody's id */
-    "1 grant 0 0 1 1 %U:9:9:z3000 1 N", /* of an unknown type */
-    "1 grant 0 0 1 1 %U:9:9:m3000 1 O", /* of another lock */
-    "1 grant 0 0 1 1 someone:9:9:m3000 1 N",
-    "1 lost %U:9:9:m3000 N",
+    "1 grant 0 0 1 1 %U:9:9:" SCENE_LETTER "3000 1 N", /* nobody's id */
+    "1 grant 0 0 1 1 %U:9:9:z3000 1 N",                /* of an unknown type */
+    "1 grant 0 0 1 1 %U:9:9:" SCENE_LETTER "3000 1 O", /* of another lock */
+    "1 grant 0 0 1 1 someone:9:9:" SCENE_LETTER "3000 1 N",
+    "1 lost %U:9:9:" SCENE_LETTER "3000 N",
     "1 lost %I N", /* the right one, but the server knows better */
     "1 wanted %I N",
     "2 grant 0 0 1 1 %I %T N", /* of a later version */

@@ -213,7 +213,7 @@ static void queue_deaf_waiters(void)
     static const char uuid[] = "00000000-0000-4000-8000-00000000000d";
     scene_key(queue, "N", "queue");
     for (int i = 1; i <= DEAF_WAITERS; i++) {
-        snprintf(id, sizeof(id), "%s:%d:1:m3000", uuid, i);
+        snprintf(id, sizeof(id), "%s:%d:1:" SCENE_LETTER "3000", uuid, i);
         snprintf(ticket, sizeof(ticket), "%d", i);
         test_redis_do(scene_redis, "ZADD", queue, ticket, id);
     }

@@ -13,8 +13,8 @@
  *   ping, interrupt, stats  of the current client
  *
  *   init H NAME [type=recursive|errorcheck|normal] [lease=MS] [fencing=1] [pshared=1]
- *        [outage=wait|fail|abort]
- *                     a handle H of the current client
+ *        [outage=wait|fail|abort] [fair=1]
+ *                     a handle H of the current client: of a mutex, or of a fair lock
  *   destroy H
  *   lock H [LEASE]
  *   trylock H [LEASE]

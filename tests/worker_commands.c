@@ -18,8 +18,20 @@ enum { HANDLES_MAX = 64, CLIENTS_MAX = 16, NUMBER_BASE = 10, HEX_BASE = 16 };
 
 struct handle {
     char tag[TAG_MAX];
-    rlock_mutex_t mutex;
+    bool fair;
+    union {
+        rlock_mutex_t mutex;
+        rlock_fair_t fair;
+    } lock;
 };
+
+/* rlock_mutex_<verb> or rlock_fair_<verb> of a handle; CALL_WITH: with more arguments. */
+#define CALL(verb, h)                                                                    \
+    ((h)->fair ? rlock_fair_##verb(&(h)->lock.fair)                                      \
+               : rlock_mutex_##verb(&(h)->lock.mutex))
+#define CALL_WITH(verb, h, ...)                                                          \
+    ((h)->fair ? rlock_fair_##verb(&(h)->lock.fair, __VA_ARGS__)                         \
+               : rlock_mutex_##verb(&(h)->lock.mutex, __VA_ARGS__))
 
 /* Guards the handles' tags; never held while the library is called. */
 static pthread_mutex_t mu = PTHREAD_MUTEX_INITIALIZER;
@@ -286,7 +298,7 @@ static int set_outage(rlock_mutexattr_t *attr, const char *outage)
     return rlock_mutexattr_setoutage(attr, RLOCK_OUTAGE_WAIT);
 }
 
-static int set_mutex_options(rlock_mutexattr_t *attr, const struct words *w)
+static int set_lock_options(rlock_mutexattr_t *attr, const struct words *w)
 {
     const char *value;
     int rc = client() ? rlock_mutexattr_setclient(attr, client()) : 0;
@@ -311,29 +323,31 @@ static void do_init(const struct words *w, char *answer)
         put(answer, "? init HANDLE NAME, or too many handles");
         return;
     }
+    const char *fair = option(w, "fair");
+    h->fair = fair && atoi(fair);
     rlock_mutexattr_init(&attr);
-    int rc = set_mutex_options(&attr, w);
+    int rc = set_lock_options(&attr, w);
     if (rc == 0)
-        rc = rlock_mutex_init(&h->mutex, &attr, decode(w->word[2]));
+        rc = CALL_WITH(init, h, &attr, decode(w->word[2]));
     rlock_mutexattr_destroy(&attr);
     if (rc != 0)
         h->tag[0] = '\0';
     put_code(answer, rc);
 }
 
-/* The mutex of the command's first argument; NULL: answered. */
-static rlock_mutex_t *mutex_of(const struct words *w, char *answer)
+/* The handle of the command's first argument; NULL: answered. */
+static struct handle *handle_of(const struct words *w, char *answer)
 {
     struct handle *h = w->count > 1 ? find_handle(w->word[1], false) : NULL;
     if (!h)
         put(answer, "? no such handle");
-    return h ? &h->mutex : NULL;
+    return h;
 }
 
 static void do_destroy(const struct words *w, char *answer)
 {
     struct handle *h = w->count > 1 ? find_handle(w->word[1], false) : NULL;
-    int rc = h ? rlock_mutex_destroy(&h->mutex) : EINVAL;
+    int rc = h ? CALL(destroy, h) : EINVAL;
     if (rc == 0)
         h->tag[0] = '\0';
     put_code(answer, rc);
@@ -341,18 +355,18 @@ static void do_destroy(const struct words *w, char *answer)
 
 static void do_lock(const struct words *w, char *answer)
 {
-    rlock_mutex_t *m = mutex_of(w, answer);
-    if (m)
-        put_code(answer, w->count > 2 ? rlock_mutex_lock_lease(m, number(w, 2))
-                                      : rlock_mutex_lock(m));
+    struct handle *h = handle_of(w, answer);
+    if (h)
+        put_code(answer,
+                 w->count > 2 ? CALL_WITH(lock_lease, h, number(w, 2)) : CALL(lock, h));
 }
 
 static void do_trylock(const struct words *w, char *answer)
 {
-    rlock_mutex_t *m = mutex_of(w, answer);
-    if (m)
-        put_code(answer, w->count > 2 ? rlock_mutex_trylock_lease(m, number(w, 2))
-                                      : rlock_mutex_trylock(m));
+    struct handle *h = handle_of(w, answer);
+    if (h)
+        put_code(answer, w->count > 2 ? CALL_WITH(trylock_lease, h, number(w, 2))
+                                      : CALL(trylock, h));
 }
 
 static struct timespec in_ms(clockid_t clock, long ms)
@@ -374,45 +388,45 @@ static struct timespec in_ms(clockid_t clock, long ms)
 
 static void do_timedlock(const struct words *w, char *answer)
 {
-    rlock_mutex_t *m = mutex_of(w, answer);
+    struct handle *h = handle_of(w, answer);
     struct timespec at = in_ms(CLOCK_REALTIME, number(w, 2));
-    if (m)
-        put_code(answer, w->count > 3 ? rlock_mutex_timedlock_lease(m, &at, number(w, 3))
-                                      : rlock_mutex_timedlock(m, &at));
+    if (h)
+        put_code(answer, w->count > 3 ? CALL_WITH(timedlock_lease, h, &at, number(w, 3))
+                                      : CALL_WITH(timedlock, h, &at));
 }
 
 static void do_clocklock(const struct words *w, char *answer)
 {
-    rlock_mutex_t *m = mutex_of(w, answer);
+    struct handle *h = handle_of(w, answer);
     struct timespec at = in_ms(CLOCK_MONOTONIC, number(w, 2));
-    if (m)
-        put_code(answer, w->count > 3 ? rlock_mutex_clocklock_lease(m, CLOCK_MONOTONIC,
-                                                                    &at, number(w, 3))
-                                      : rlock_mutex_clocklock(m, CLOCK_MONOTONIC, &at));
+    if (h)
+        put_code(answer, w->count > 3 ? CALL_WITH(clocklock_lease, h, CLOCK_MONOTONIC,
+                                                  &at, number(w, 3))
+                                      : CALL_WITH(clocklock, h, CLOCK_MONOTONIC, &at));
 }
 
 static void do_unlock(const struct words *w, char *answer)
 {
-    rlock_mutex_t *m = mutex_of(w, answer);
-    if (m)
-        put_code(answer, rlock_mutex_unlock(m));
+    struct handle *h = handle_of(w, answer);
+    if (h)
+        put_code(answer, CALL(unlock, h));
 }
 
 static void do_extend(const struct words *w, char *answer)
 {
-    rlock_mutex_t *m = mutex_of(w, answer);
-    if (m)
-        put_code(answer, rlock_mutex_extend(m, number(w, 2)));
+    struct handle *h = handle_of(w, answer);
+    if (h)
+        put_code(answer, CALL_WITH(extend, h, number(w, 2)));
 }
 
 static void do_state(const struct words *w, char *answer)
 {
     static const char *const names[] = { "UNHELD", "SAFE", "AT_RISK", "LOST" };
-    rlock_mutex_t *m = mutex_of(w, answer);
+    struct handle *h = handle_of(w, answer);
     rlock_state_t state = RLOCK_UNHELD;
-    if (!m)
+    if (!h)
         return;
-    int rc = rlock_mutex_getstate(m, &state);
+    int rc = CALL_WITH(getstate, h, &state);
     if (rc == 0)
         put(answer, "ok %s", names[state]);
     else
@@ -421,11 +435,11 @@ static void do_state(const struct words *w, char *answer)
 
 static void do_remaining(const struct words *w, char *answer)
 {
-    rlock_mutex_t *m = mutex_of(w, answer);
+    struct handle *h = handle_of(w, answer);
     long ms = 0;
-    if (!m)
+    if (!h)
         return;
-    int rc = rlock_mutex_getremaining(m, &ms);
+    int rc = CALL_WITH(getremaining, h, &ms);
     if (rc == 0)
         put(answer, "ok %ld", ms);
     else
@@ -434,11 +448,11 @@ static void do_remaining(const struct words *w, char *answer)
 
 static void do_token(const struct words *w, char *answer)
 {
-    rlock_mutex_t *m = mutex_of(w, answer);
+    struct handle *h = handle_of(w, answer);
     uint64_t token = 0;
-    if (!m)
+    if (!h)
         return;
-    int rc = rlock_mutex_gettoken(m, &token);
+    int rc = CALL_WITH(gettoken, h, &token);
     if (rc == 0)
         put(answer, "ok %" PRIu64, token);
     else
@@ -447,11 +461,11 @@ static void do_token(const struct words *w, char *answer)
 
 static void do_count(const struct words *w, char *answer)
 {
-    rlock_mutex_t *m = mutex_of(w, answer);
+    struct handle *h = handle_of(w, answer);
     unsigned count = 0;
-    if (!m)
+    if (!h)
         return;
-    int rc = rlock_mutex_getholdcount(m, &count);
+    int rc = CALL_WITH(getholdcount, h, &count);
     if (rc == 0)
         put(answer, "ok %u", count);
     else
@@ -506,8 +520,8 @@ static void do_list(const struct words *w, char *answer)
 
 static void do_hammer(const struct words *w, char *answer)
 {
-    rlock_mutex_t *m = mutex_of(w, answer);
-    if (!m)
+    struct handle *h = handle_of(w, answer);
+    if (!h)
         return;
     int fd = open(word(w, 3), O_RDWR | O_CLOEXEC);
     volatile int64_t *sum = MAP_FAILED;
@@ -521,13 +535,13 @@ static void do_hammer(const struct words *w, char *answer)
     }
     int rc = 0;
     for (long i = number(w, 2); i > 0 && rc == 0; i--) {
-        rc = rlock_mutex_lock(m);
+        rc = CALL(lock, h);
         if (rc != 0)
             break;
         int64_t seen = *sum;
         sched_yield(); /* a second holder shows as a lost addition */
         *sum = seen + 1;
-        rc = rlock_mutex_unlock(m);
+        rc = CALL(unlock, h);
     }
     munmap((void *)(uintptr_t)sum, sizeof(*sum));
     put_code(answer, rc);

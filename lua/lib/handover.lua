@@ -4,9 +4,9 @@
 -- who is not present is dropped; who is present but has no listener, or is of a type unknown
 -- here, is stepped over and keeps its ticket; the first other one is written as holder with
 -- the TTL that its id names, and only then told (T5). The PUBLISH is the listener probe
--- itself, once for each client; at 0 receivers the write is undone. When the key of
--- presence was lost (see lib/presence.lua), who listens is present. Looks at 64 waiters at most. `mine`: ids whose
--- own request this is; they need no message.
+-- itself, once for each client; at 0 receivers the write is undone. When the key of presence
+-- was lost (see lib/presence.lua), who listens is present. Looks at 64 waiters at most.
+-- `mine`: ids whose own request this is; they need no message.
 -- Returns the id granted and its TTL, or nil and the ticket to go on after (0: none left).
 -- Needs: call, N, queue, rqueue, present, readers, token, t, now, waiting, token_next.
 local function handover(after, mine)
