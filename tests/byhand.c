@@ -26,10 +26,8 @@ void byhand_stop(void)
 
 void byhand_open(void)
 {
-    redis = test_redis_connect(server.path); /* what a test has set stays otherwise */
-    test_redis_config(redis, "maxmemory", "0");
-    test_redis_config(redis, "min-replicas-to-write", "0");
     test_server_reset(&server);
+    redis = test_redis_connect(server.path);
 }
 
 void byhand_close(void)

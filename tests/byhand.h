@@ -7,6 +7,7 @@
 #include "redis.h"
 #include "script.h"
 #include "server.h"
+#include "suite.h"
 #include "wait.h"
 
 #include <check.h>

@@ -9,6 +9,7 @@
 
 #include "redis.h"
 #include "server.h"
+#include "suite.h"
 #include "wait.h"
 
 #include <check.h>
@@ -100,8 +101,5 @@ struct told {
  * that was returned; NULL: none within test_ms(ms). */
 const struct told *event_of(rlock_event_kind_t kind, long ms);
 bool event_seen(rlock_event_kind_t kind);
-
-/* What main does. */
-int run_suite(Suite *suite);
 
 #endif

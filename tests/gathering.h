@@ -11,6 +11,7 @@
 #include "program.h"
 #include "redis.h"
 #include "server.h"
+#include "suite.h"
 #include "wait.h"
 
 #include <rlock.h>

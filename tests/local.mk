@@ -266,6 +266,7 @@ tests_libtesthelp_la_SOURCES = \
 	tests/helpers/resp.h tests/helpers/resp.c \
 	tests/helpers/rules.h tests/helpers/rules.c \
 	tests/helpers/server.h tests/helpers/server.c \
+	tests/helpers/suite.h tests/helpers/suite.c \
 	tests/helpers/supervisor.h tests/helpers/supervisor.c \
 	tests/helpers/wait.h tests/helpers/wait.c \
 	tests/helpers/worker.h tests/helpers/worker.c \

@@ -50,6 +50,16 @@ void scene_close(void)
     scene_redis = NULL;
 }
 
+TCase *scene_tcase(Suite *suite, const char *name, void (*open)(void),
+                   void (*close)(void))
+{
+    TCase *tc = tcase_create(name);
+    tcase_add_unchecked_fixture(tc, scene_start, scene_stop);
+    tcase_add_checked_fixture(tc, open, close);
+    suite_add_tcase(suite, tc);
+    return tc;
+}
+
 /* ---- clients */
 
 static long mailboxes(void)

@@ -11,6 +11,7 @@
 #include "proxy.h"
 #include "redis.h"
 #include "server.h"
+#include "suite.h"
 #include "wait.h"
 #include "worker.h"
 
@@ -46,6 +47,11 @@ void scene_stop(void);
 /* Checked fixtures: the server is empty but for the scripts, the proxy has no rules. */
 void scene_open(void);
 void scene_close(void);
+
+/* A test case of the suite with these fixtures; a test's own `open` and `close` call
+ * those above. */
+TCase *scene_tcase(Suite *suite, const char *name, void (*open)(void),
+                   void (*close)(void));
 
 /* ---- clients; times in ms as they are, 0: the default */
 

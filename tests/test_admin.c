@@ -616,5 +616,5 @@ int main(void)
     tcase_add_loop_test(loops, other_families_are_told_by_their_mode, 0, 3);
     tcase_add_loop_test(loops, foreign_data_is_EPROTO_and_untouched, 0, 5);
     suite_add_tcase(suite, loops);
-    return run_suite(suite);
+    return test_run_suite(suite);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attribute objects of mutexes and clients: what is set is read, what is out of range is
  * refused and leaves the object as it was. No server. */
+#include "suite.h"
+
 #include <check.h>
 #include <errno.h>
 #include <limits.h>
@@ -485,9 +487,5 @@ int main(void)
     tcase_add_test(tc, sizes_are_those_of_the_ABI);
     suite_add_tcase(suite, tc);
 
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return test_run_suite(suite);
 }

@@ -498,5 +498,5 @@ int main(void)
          waits_counts_calls_that_had_to_wait,
          garbage_in_the_mailbox_is_counted_and_does_nothing);
     CASE("leaks", client_opened_and_closed_often_leaks_nothing);
-    return run_suite(suite);
+    return test_run_suite(suite);
 }

@@ -9,6 +9,7 @@
 #include "conn.h"
 #include "deadline.h"
 #include "resolve.h"
+#include "suite.h"
 #include "wait.h"
 
 #include <arpa/inet.h>
@@ -1091,9 +1092,5 @@ int main(void)
     tcase_add_loop_test(tc, monstrous_reply_kills_in_a_poll_loop, 0, monster_count);
     suite_add_tcase(suite, tc);
 
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return test_run_suite(suite);
 }

@@ -5,6 +5,7 @@
 
 #include "deadline.h"
 #include "server.h"
+#include "suite.h"
 #include "url.h"
 #include "wait.h"
 
@@ -197,9 +198,5 @@ int main(void)
     tcase_add_test(tc, what_is_too_long_or_too_much_is_not_kept);
     tcase_add_test(tc, any_sequence_of_requests_is_read_as_sent);
     suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
+    return test_run_suite(suite);
 }

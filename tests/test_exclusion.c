@@ -330,20 +330,11 @@ START_TEST(s5_a_name_that_another_lock_type_uses_counts_as_held)
 }
 END_TEST
 
-static TCase *tcase(Suite *s, const char *name)
-{
-    TCase *tc = tcase_create(name);
-    tcase_add_unchecked_fixture(tc, scene_start, scene_stop);
-    tcase_add_checked_fixture(tc, open_scene, close_scene);
-    suite_add_tcase(s, tc);
-    return tc;
-}
-
 static Suite *make_suite(void)
 {
     Suite *s = suite_create("exclusion");
 
-    TCase *s1 = tcase(s, "S1");
+    TCase *s1 = scene_tcase(s, "S1", open_scene, close_scene);
     tcase_add_test(
         s1, s1_no_two_of_64_threads_in_16_processes_are_ever_inside_and_tokens_grow);
     tcase_add_test(s1, s1_nor_when_processes_are_killed_at_any_moment);
@@ -353,21 +344,21 @@ static Suite *make_suite(void)
         s1, s1_a_waiter_stopped_while_it_is_granted_believes_nothing_that_has_lapsed);
     tcase_add_test(s1, s1_a_waiter_stopped_shorter_than_its_grant_lasts_has_the_lock);
 
-    TCase *s2 = tcase(s, "S2");
+    TCase *s2 = scene_tcase(s, "S2", open_scene, close_scene);
     tcase_add_test(s2, s2_only_the_thread_that_took_it_can_release_it);
     tcase_add_test(s2, s2_each_acquisition_has_an_id_of_its_own);
 
-    TCase *s3 = tcase(s, "S3");
+    TCase *s3 = scene_tcase(s, "S3", open_scene, close_scene);
     tcase_add_test(s3, s3_a_token_is_greater_after_the_server_has_forgotten_the_last_one);
     tcase_add_test(s3, s3_a_re_entry_keeps_the_token);
 
-    TCase *s4 = tcase(s, "S4");
+    TCase *s4 = scene_tcase(s, "S4", open_scene, close_scene);
     tcase_add_test(
         s4, s4_a_holder_stopped_past_its_lease_learns_the_loss_before_anything_else);
     tcase_add_test(
         s4, s4_unlock_of_a_holder_stopped_past_its_lease_says_ESTALE_and_frees_nothing);
 
-    TCase *s5 = tcase(s, "S5");
+    TCase *s5 = scene_tcase(s, "S5", open_scene, close_scene);
     tcase_add_test(s5, s5_two_handles_and_two_clients_with_one_name_are_one_lock);
     tcase_add_test(s5, s5_a_name_that_another_lock_type_uses_counts_as_held);
     return s;
@@ -375,9 +366,5 @@ static Suite *make_suite(void)
 
 int main(void)
 {
-    SRunner *sr = srunner_create(make_suite());
-    srunner_run_all(sr, CK_ENV);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return test_run_suite(make_suite());
 }

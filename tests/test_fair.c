@@ -423,20 +423,11 @@ START_TEST(s3_tokens_grow_along_the_grants)
 }
 END_TEST
 
-static TCase *tcase(Suite *s, const char *name)
-{
-    TCase *tc = tcase_create(name);
-    tcase_add_unchecked_fixture(tc, scene_start, scene_stop);
-    tcase_add_checked_fixture(tc, open_scene, close_scene);
-    suite_add_tcase(s, tc);
-    return tc;
-}
-
 static Suite *make_suite(void)
 {
     Suite *s = suite_create("fair");
 
-    TCase *first = tcase(s, "first");
+    TCase *first = scene_tcase(s, "first", open_scene, close_scene);
     tcase_add_test(first, l5_trylock_is_EBUSY_on_a_free_lock_that_somebody_waits_for);
     tcase_add_test(
         first, l5_a_past_deadline_is_ETIMEDOUT_on_a_free_lock_that_somebody_waits_for);
@@ -446,19 +437,19 @@ static Suite *make_suite(void)
     tcase_add_loop_test(
         first, l2_so_do_all_forms_when_more_are_dead_than_a_script_looks_at, 0, 6);
 
-    TCase *places = tcase(s, "places");
+    TCase *places = scene_tcase(s, "places", open_scene, close_scene);
     tcase_add_test(places, l5_each_waiting_thread_has_a_ticket_and_all_come_in_its_order);
     tcase_add_test(places, l5_who_times_out_has_left_the_queue_when_its_call_returns);
     tcase_add_test(places, l5_the_next_comes_first_when_the_first_has_timed_out);
     tcase_add_test(places,
                    an_interrupt_ends_the_wait_of_every_thread_and_empties_the_queue);
 
-    TCase *s5 = tcase(s, "S5");
+    TCase *s5 = scene_tcase(s, "S5", open_scene, close_scene);
     tcase_add_test(s5, s5_mutex_and_fair_lock_exclude_each_other_and_hand_over);
     tcase_add_test(s5, s5_in_one_process_they_are_two_holders_of_one_name);
     tcase_add_test(s5, s5_a_redisson_lock_excludes_it_and_it_comes_after);
 
-    TCase *others = tcase(s, "others");
+    TCase *others = scene_tcase(s, "others", open_scene, close_scene);
     tcase_add_test(
         others, inspection_shows_the_type_and_the_waiters_in_the_order_of_their_tickets);
     tcase_add_test(others,
@@ -469,9 +460,5 @@ static Suite *make_suite(void)
 
 int main(void)
 {
-    SRunner *sr = srunner_create(make_suite());
-    srunner_run_all(sr, CK_ENV);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return test_run_suite(make_suite());
 }

@@ -189,25 +189,16 @@ START_TEST(l5_one_stopped_for_less_than_its_presence_keeps_its_place)
 }
 END_TEST
 
-static TCase *tcase(Suite *s, const char *name)
-{
-    TCase *tc = tcase_create(name);
-    tcase_add_unchecked_fixture(tc, scene_start, scene_stop);
-    tcase_add_checked_fixture(tc, open_scene, close_scene);
-    suite_add_tcase(s, tc);
-    return tc;
-}
-
 static Suite *make_suite(void)
 {
     Suite *s = suite_create("fair, gone");
 
-    TCase *killed = tcase(s, "killed");
+    TCase *killed = scene_tcase(s, "killed", open_scene, close_scene);
     tcase_add_test(killed, l4_l5_a_lease_that_ends_goes_to_the_first_in_the_queue);
     tcase_add_test(killed,
                    l2_holder_and_next_three_killed_together_cost_the_fourth_a_lease);
 
-    TCase *stopped = tcase(s, "stopped");
+    TCase *stopped = scene_tcase(s, "stopped", open_scene, close_scene);
     tcase_add_test(stopped, l2_holder_killed_and_next_three_stopped_cost_a_presence_more);
     tcase_add_test(stopped,
                    l5_a_first_waiter_stopped_past_its_presence_queues_again_at_the_end);
@@ -219,9 +210,5 @@ static Suite *make_suite(void)
 
 int main(void)
 {
-    SRunner *sr = srunner_create(make_suite());
-    srunner_run_all(sr, CK_ENV);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return test_run_suite(make_suite());
 }

@@ -288,26 +288,17 @@ START_TEST(clients_that_are_gone_are_forgotten_by_who_waits)
 }
 END_TEST
 
-static TCase *tcase(Suite *s, const char *name)
-{
-    TCase *tc = tcase_create(name);
-    tcase_add_unchecked_fixture(tc, scene_start, scene_stop);
-    tcase_add_checked_fixture(tc, open_scene, close_scene);
-    suite_add_tcase(s, tc);
-    return tc;
-}
-
 static Suite *make_suite(void)
 {
     Suite *s = suite_create("fair, polls");
 
-    TCase *polls = tcase(s, "polls");
+    TCase *polls = scene_tcase(s, "polls", open_scene, close_scene);
     tcase_add_test(polls, a_crowd_polls_by_two_requests_each_third_of_its_presence);
     tcase_add_test(polls, each_of_a_crowd_is_told_when_its_ticket_was_deleted);
     tcase_add_test(polls, the_second_request_of_a_round_follows_the_first_at_once);
     tcase_add_test(polls, those_who_come_do_not_put_off_the_poll_of_those_who_wait);
 
-    TCase *keys = tcase(s, "lost keys");
+    TCase *keys = scene_tcase(s, "lost keys", open_scene, close_scene);
     tcase_add_loop_test(keys, l3_waiters_whose_keys_are_deleted_all_get_the_lock, 1, 4);
     tcase_add_loop_test(
         keys, s1_deleting_keys_under_load_breaks_no_exclusion_and_stops_nobody, 1, 4);
@@ -319,9 +310,5 @@ static Suite *make_suite(void)
 
 int main(void)
 {
-    SRunner *sr = srunner_create(make_suite());
-    srunner_run_all(sr, CK_ENV);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return test_run_suite(make_suite());
 }

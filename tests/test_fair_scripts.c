@@ -644,9 +644,5 @@ int main(void)
     tcase_add_test(old, a_server_that_does_not_know_ZMSCORE_does_as_well);
     suite_add_tcase(suite, old);
 
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return test_run_suite(suite);
 }

@@ -305,20 +305,11 @@ START_TEST(no_wake_up_is_lost_while_subscribers_are_killed)
 }
 END_TEST
 
-static TCase *tcase(Suite *s, const char *name)
-{
-    TCase *tc = tcase_create(name);
-    tcase_add_unchecked_fixture(tc, scene_start, scene_stop);
-    tcase_add_checked_fixture(tc, open_scene, close_scene);
-    suite_add_tcase(s, tc);
-    return tc;
-}
-
 static Suite *make_suite(void)
 {
     Suite *s = suite_create("faults");
 
-    TCase *lost = tcase(s, "lost replies");
+    TCase *lost = scene_tcase(s, "lost replies", open_scene, close_scene);
     tcase_add_test(lost, acquire_whose_reply_is_cut_off_is_held_once);
     tcase_add_test(lost, acquire_whose_reply_never_comes_is_given_back);
     tcase_add_test(lost, release_whose_reply_never_comes_succeeds_in_time);
@@ -327,14 +318,14 @@ static Suite *make_suite(void)
     tcase_add_test(lost, cancel_whose_reply_never_comes_costs_100_ms_at_most);
     tcase_add_test(lost, cancel_that_finds_the_lock_its_own_takes_it);
 
-    TCase *ghosts = tcase(s, "ghosts");
+    TCase *ghosts = scene_tcase(s, "ghosts", open_scene, close_scene);
     tcase_add_test(ghosts,
                    ghost_acquire_that_arrives_after_its_caller_gave_up_takes_nothing);
     tcase_add_test(ghosts, ghost_that_would_queue_does_not_join);
     tcase_add_test(
         ghosts, acquire_sent_twice_whose_first_copy_comes_after_the_unlock_takes_nothing);
 
-    TCase *load_cases = tcase(s, "under load");
+    TCase *load_cases = scene_tcase(s, "under load", open_scene, close_scene);
     tcase_add_test(load_cases, a_server_that_restarts_empty_stops_nobody);
     tcase_add_test(load_cases, a_server_that_forgets_the_scripts_stops_nobody);
     tcase_add_test(load_cases, no_wake_up_is_lost_while_subscribers_are_killed);
@@ -343,9 +334,5 @@ static Suite *make_suite(void)
 
 int main(void)
 {
-    SRunner *sr = srunner_create(make_suite());
-    srunner_run_all(sr, CK_ENV);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return test_run_suite(make_suite());
 }

@@ -589,5 +589,5 @@ int main(void)
                         sizeof(refused) / sizeof(refused[0]));
     tcase_add_test(tc, name_of_200_bytes_is_the_longest);
     suite_add_tcase(suite, tc);
-    return run_suite(suite);
+    return test_run_suite(suite);
 }

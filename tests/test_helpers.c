@@ -8,6 +8,7 @@
 #include "redis.h"
 #include "resp.h"
 #include "server.h"
+#include "suite.h"
 #include "wait.h"
 
 #include <check.h>
@@ -1079,9 +1080,5 @@ int main(void)
     add_proxy(suite);
     add_programs(suite);
     add_shims(suite);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return test_run_suite(suite);
 }

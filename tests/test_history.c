@@ -2,6 +2,8 @@
 /* The history check itself, with forged histories: each rule kept, and broken. */
 #include "history.h"
 
+#include "suite.h"
+
 #include <check.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -300,9 +302,5 @@ static Suite *make_suite(void)
 
 int main(void)
 {
-    SRunner *sr = srunner_create(make_suite());
-    srunner_run_all(sr, CK_ENV);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return test_run_suite(make_suite());
 }

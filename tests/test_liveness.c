@@ -268,20 +268,11 @@ START_TEST(l4_a_deleted_lock_is_taken_by_the_next_poll)
 }
 END_TEST
 
-static TCase *tcase(Suite *s, const char *name)
-{
-    TCase *tc = tcase_create(name);
-    tcase_add_unchecked_fixture(tc, scene_start, scene_stop);
-    tcase_add_checked_fixture(tc, open_scene, close_scene);
-    suite_add_tcase(s, tc);
-    return tc;
-}
-
 static Suite *make_suite(void)
 {
     Suite *s = suite_create("liveness");
 
-    TCase *l1 = tcase(s, "L1");
+    TCase *l1 = scene_tcase(s, "L1", open_scene, close_scene);
     tcase_add_test(l1, l1_a_hand_over_is_one_message_and_nobody_polls_for_it);
 #ifndef AS_FAIR
     tcase_add_test(l1,
@@ -289,18 +280,18 @@ static Suite *make_suite(void)
 #endif
     tcase_add_test(l1, l1_a_cancelled_waiter_is_not_waited_for);
 
-    TCase *l2 = tcase(s, "L2");
+    TCase *l2 = scene_tcase(s, "L2", open_scene, close_scene);
     tcase_add_test(l2, l2_killed_waiters_cost_nobody_anything);
     tcase_add_test(l2, l2_stopped_waiters_cost_a_presence_and_a_grant_together);
     tcase_add_test(l2, l2_waiters_stopped_longer_than_their_presence_cost_nothing);
     tcase_add_test(l2, l2_a_waiter_that_was_taken_for_dead_joins_anew_when_it_goes_on);
 
-    TCase *l3 = tcase(s, "L3");
+    TCase *l3 = scene_tcase(s, "L3", open_scene, close_scene);
     tcase_add_test(l3, l3_a_waiter_that_hears_nothing_finds_its_grant_by_the_next_poll);
     tcase_add_test(l3, l3_a_new_subscription_looks_again_at_once);
     tcase_add_test(l3, l3_a_waiter_whose_keys_are_deleted_joins_anew);
 
-    TCase *l4 = tcase(s, "L4");
+    TCase *l4 = scene_tcase(s, "L4", open_scene, close_scene);
     tcase_add_test(l4, l4_a_lease_that_ends_is_taken_over_at_once);
     tcase_add_test(l4, l4_one_of_many_takes_it_over_and_hands_it_on);
     tcase_add_test(l4, l4_a_deleted_lock_is_taken_by_the_next_poll);
@@ -309,9 +300,5 @@ static Suite *make_suite(void)
 
 int main(void)
 {
-    SRunner *sr = srunner_create(make_suite());
-    srunner_run_all(sr, CK_ENV);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return test_run_suite(make_suite());
 }

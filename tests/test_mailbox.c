@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parser of mailbox messages, on good, cut and hostile input. */
 #include "mailbox.h"
+#include "suite.h"
 #include "wait.h"
 
 #include <check.h>
@@ -254,9 +255,5 @@ int main(void)
     tcase_add_test(tc, damaged_messages_do_no_harm);
     suite_add_tcase(suite, tc);
 
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return test_run_suite(suite);
 }

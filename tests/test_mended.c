@@ -370,20 +370,11 @@ START_TEST(a_refused_redisson_channel_costs_neither_the_mailbox_nor_the_lock)
 }
 END_TEST
 
-static TCase *tcase(Suite *s, const char *name)
-{
-    TCase *tc = tcase_create(name);
-    tcase_add_unchecked_fixture(tc, scene_start, scene_stop);
-    tcase_add_checked_fixture(tc, open_scene, close_scene);
-    suite_add_tcase(s, tc);
-    return tc;
-}
-
 static Suite *make_suite(void)
 {
     Suite *s = suite_create("mended");
 
-    TCase *slow = tcase(s, "slow");
+    TCase *slow = scene_tcase(s, "slow", open_scene, close_scene);
     tcase_add_test(slow,
                    a_hold_is_renewed_while_a_wait_has_answers_slower_than_its_polls);
     tcase_add_test(slow, a_connection_that_falls_silent_behind_an_answer_is_given_up);
@@ -393,14 +384,14 @@ static Suite *make_suite(void)
                    clocklock_lease_keeps_its_deadline_though_its_grant_is_not_confirmed);
     tcase_add_test(slow, a_deadline_shorter_than_a_round_trip_gives_ETIMEDOUT);
 
-    TCase *silent = tcase(s, "silent");
+    TCase *silent = scene_tcase(s, "silent", open_scene, close_scene);
     tcase_add_test(
         silent, queued_threads_told_to_fail_get_ENOTCONN_when_the_server_stops_answering);
     tcase_add_test(silent,
                    a_thread_told_to_fail_does_so_behind_one_that_waits_for_the_server);
     tcase_add_test(silent, a_thread_behind_one_that_asks_a_silent_server_gets_ENOTCONN);
 
-    TCase *others = tcase(s, "others");
+    TCase *others = scene_tcase(s, "others", open_scene, close_scene);
     tcase_add_test(others,
                    a_grant_made_persistent_is_found_by_the_poll_and_gets_its_ttl_again);
     tcase_add_test(
@@ -413,9 +404,5 @@ static Suite *make_suite(void)
 
 int main(void)
 {
-    SRunner *sr = srunner_create(make_suite());
-    srunner_run_all(sr, CK_ENV);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return test_run_suite(make_suite());
 }

@@ -474,5 +474,5 @@ int main(void)
     tcase_add_test(thrift,
                    threads_that_come_and_go_leave_neither_records_nor_memory_behind);
     tcase_add_test(thrift, a_closed_client_without_a_password_leaves_no_memory_behind);
-    return run_suite(s);
+    return test_run_suite(s);
 }

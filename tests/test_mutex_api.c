@@ -559,5 +559,5 @@ int main(void)
     tcase_add_test(tc, local_threads_get_it_in_the_order_of_their_calls);
     tcase_add_test(tc, crowd_of_threads_opens_no_connections);
     suite_add_tcase(suite, tc);
-    return run_suite(suite);
+    return test_run_suite(suite);
 }

@@ -536,5 +536,5 @@ int main(void)
     CASE("S3", token_is_ENOTSUP_without_fencing,
          S3_token_grows_with_each_hold_and_reentry_keeps_it,
          S3_granted_waiters_token_is_greater, token_is_the_holds_whichever_handle_asks);
-    return run_suite(suite);
+    return test_run_suite(suite);
 }

@@ -305,20 +305,11 @@ START_TEST(a_silent_server_delays_nothing_of_another_servers_locks)
 }
 END_TEST
 
-static TCase *tcase(Suite *s, const char *name)
-{
-    TCase *tc = tcase_create(name);
-    tcase_add_unchecked_fixture(tc, scene_start, scene_stop);
-    tcase_add_checked_fixture(tc, open_scene, close_scene);
-    suite_add_tcase(s, tc);
-    return tc;
-}
-
 static Suite *make_suite(void)
 {
     Suite *s = suite_create("outage");
 
-    TCase *l7 = tcase(s, "L7");
+    TCase *l7 = scene_tcase(s, "L7", open_scene, close_scene);
     tcase_add_test(l7, trylock_gives_ENOTCONN_within_the_command_timeout);
     tcase_add_test(l7, timedlock_gives_ENOTCONN_by_its_deadline);
     tcase_add_test(l7,
@@ -329,7 +320,7 @@ static Suite *make_suite(void)
     tcase_add_test(l7, unlock_that_reached_nobody_is_made_up_for_in_the_background);
     tcase_add_test(l7, fifty_threads_at_a_stopped_server_all_return_in_time);
 
-    TCase *s4 = tcase(s, "S4");
+    TCase *s4 = scene_tcase(s, "S4", open_scene, close_scene);
     tcase_add_test(s4, an_outage_shorter_than_the_lease_is_survived);
     tcase_add_test(s4, an_outage_longer_than_the_lease_is_told_by_D);
     tcase_add_test(s4, a_server_restarted_empty_is_told_as_a_loss);
@@ -340,9 +331,5 @@ static Suite *make_suite(void)
 
 int main(void)
 {
-    SRunner *sr = srunner_create(make_suite());
-    srunner_run_all(sr, CK_ENV);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return test_run_suite(make_suite());
 }

@@ -5,6 +5,7 @@
 #include "pool.h"
 #include "redis.h"
 #include "server.h"
+#include "suite.h"
 #include "url.h"
 #include "wait.h"
 
@@ -391,9 +392,5 @@ int main(void)
     tcase_add_test(tc, paused_server_is_ENOTCONN_in_time);
     suite_add_tcase(suite, tc);
 
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return test_run_suite(suite);
 }

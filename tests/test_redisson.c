@@ -229,20 +229,11 @@ START_TEST(without_fencing_the_token_key_is_left_alone)
 }
 END_TEST
 
-static TCase *tcase(Suite *s, const char *name)
-{
-    TCase *tc = tcase_create(name);
-    tcase_add_unchecked_fixture(tc, scene_start, scene_stop);
-    tcase_add_checked_fixture(tc, open_scene, close_scene);
-    suite_add_tcase(s, tc);
-    return tc;
-}
-
 static Suite *make_suite(void)
 {
     Suite *s = suite_create("redisson");
 
-    TCase *theirs = tcase(s, "theirs");
+    TCase *theirs = scene_tcase(s, "theirs", open_scene, close_scene);
     tcase_add_test(theirs, a_redisson_hold_counts_as_held);
     tcase_add_test(theirs, a_redisson_hold_without_ttl_counts_as_held);
     tcase_add_test(theirs, a_redisson_release_wakes_the_waiter_long_before_the_ttl);
@@ -251,7 +242,7 @@ static Suite *make_suite(void)
     tcase_add_test(theirs,
                    a_redisson_hold_is_neither_extended_nor_cut_by_one_who_lost_the_key);
 
-    TCase *ours = tcase(s, "ours");
+    TCase *ours = scene_tcase(s, "ours", open_scene, close_scene);
     tcase_add_test(ours, a_hold_has_redissons_shape);
     tcase_add_test(ours, a_release_that_nobody_waits_for_publishes_0);
     tcase_add_test(ours, a_hold_made_persistent_has_a_ttl_again_after_the_next_renewal);
@@ -262,9 +253,5 @@ static Suite *make_suite(void)
 
 int main(void)
 {
-    SRunner *sr = srunner_create(make_suite());
-    srunner_run_all(sr, CK_ENV);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return test_run_suite(make_suite());
 }

@@ -4,6 +4,7 @@
 #include "registry.h"
 
 #include "deadline.h"
+#include "suite.h"
 #include "wait.h"
 
 #include <check.h>
@@ -617,9 +618,5 @@ int main(void)
          T11_refresh_timer_is_the_expiry_or_a_third_of_presence,
          redissons_channel_is_wanted_while_a_foreign_holder_is_seen);
 
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return test_run_suite(suite);
 }

@@ -371,49 +371,40 @@ START_TEST(t13_nor_is_a_child_of_a_fork_that_runs_no_handlers)
 END_TEST
 #endif
 
-static TCase *tcase(Suite *s, const char *name)
-{
-    TCase *tc = tcase_create(name);
-    tcase_add_unchecked_fixture(tc, scene_start, scene_stop);
-    tcase_add_checked_fixture(tc, open_scene, close_scene);
-    suite_add_tcase(s, tc);
-    return tc;
-}
-
 static Suite *make_suite(void)
 {
     Suite *s = suite_create("rules, answers");
 
-    TCase *t3 = tcase(s, "T3");
+    TCase *t3 = scene_tcase(s, "T3", open_scene, close_scene);
     tcase_add_test(t3,
                    t3_an_acquire_refused_as_late_is_repeated_with_the_servers_new_time);
 
-    TCase *t8 = tcase(s, "T8");
+    TCase *t8 = scene_tcase(s, "T8", open_scene, close_scene);
     tcase_add_test(t8, t8_a_lock_that_is_already_mine_has_the_servers_time_left);
     tcase_add_test(t8, t8_a_lost_cancel_is_made_up_for_by_leaving_the_queue);
     tcase_add_test(t8, t8_a_lost_cancel_of_a_granted_lock_is_made_up_for_by_releasing_it);
 
-    TCase *t9 = tcase(s, "T9");
+    TCase *t9 = scene_tcase(s, "T9", open_scene, close_scene);
     tcase_add_test(t9, t9_not_mine_at_the_first_release_is_a_loss);
     tcase_add_test(t9, t9_not_mine_after_a_release_of_unknown_outcome_is_that_release);
 
-    TCase *t10 = tcase(s, "T10");
+    TCase *t10 = scene_tcase(s, "T10", open_scene, close_scene);
     tcase_add_test(t10, t10_a_repeated_force_hits_nobody_but_its_victim);
     tcase_add_test(t10, t10_the_victim_is_told_at_once);
 
-    TCase *t11 = tcase(s, "T11");
+    TCase *t11 = scene_tcase(s, "T11", open_scene, close_scene);
     tcase_add_test(t11, t11_the_expiry_timer_follows_the_newest_answer);
     tcase_add_test(t11, t11_a_poll_that_takes_over_for_its_own_waiter_sends_no_message);
     tcase_add_test(t11, t11_a_release_that_skipped_as_many_as_it_may_goes_on_at_once);
     tcase_add_test(t11, t11_a_poll_that_skipped_as_many_as_it_may_goes_on_at_once);
 
-    TCase *t12 = tcase(s, "T12");
+    TCase *t12 = scene_tcase(s, "T12", open_scene, close_scene);
     tcase_add_test(t12, t12_the_token_of_a_renewal_overrides_that_of_the_message);
     tcase_add_test(
         t12, t12_the_token_that_confirms_a_fixed_lease_overrides_that_of_the_message);
     tcase_add_test(t12, t12_a_message_does_not_override_the_token_of_an_answer);
 
-    TCase *t13 = tcase(s, "T13");
+    TCase *t13 = scene_tcase(s, "T13", open_scene, close_scene);
     tcase_add_test(t13, t13_a_forked_child_is_not_its_parent);
 #if defined(__GLIBC__) && __GLIBC_PREREQ(2, 34)
     tcase_add_test(t13, t13_nor_is_a_child_of_a_fork_that_runs_no_handlers);
@@ -423,9 +414,5 @@ static Suite *make_suite(void)
 
 int main(void)
 {
-    SRunner *sr = srunner_create(make_suite());
-    srunner_run_all(sr, CK_ENV);
-    int failed = srunner_ntests_failed(sr);
-    srunner_free(sr);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return test_run_suite(make_suite());
 }

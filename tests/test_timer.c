@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The heap of timers against an array that is searched. */
+#include "suite.h"
 #include "timer.h"
 #include "wait.h"
 
@@ -126,9 +127,5 @@ int main(void)
     tcase_add_loop_test(tc, ordered_arming_stays_fast, 0, 2);
     suite_add_tcase(suite, tc);
 
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return test_run_suite(suite);
 }

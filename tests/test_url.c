@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* URLs: what they mean, what is refused, and that no message shows a secret. */
 #include "error.h"
+#include "suite.h"
 #include "url.h"
 
 #include <rlock.h>
@@ -256,9 +257,5 @@ int main(void)
     tcase_add_test(tc, rediss_is_ENOTSUP);
     tcase_add_test(tc, clear_of_a_zeroed_config_is_harmless);
     suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return test_run_suite(suite);
 }
