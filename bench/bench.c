@@ -140,13 +140,15 @@ static void print_setting(const struct options *options)
 /* ---- measuring */
 
 /* One round: the contenders take turns in slices, so that what else this machine does
- * meets all of them alike. */
+ * meets all of them alike. Each is first, in the middle and last as often as the others,
+ * and in every other round the order is the reverse: nobody always follows the same one.
+ */
 static void run_round(struct team **teams, size_t count, size_t round, double seconds)
 {
     for (size_t slice = 0; slice < SLICES; slice++) {
-        for (size_t i = 0; i < count; i++) { /* every other time backwards */
-            size_t who = (round + slice) % 2 ? count - 1 - i : i;
-            team_run(teams[who], seconds / SLICES);
+        for (size_t i = 0; i < count; i++) {
+            size_t who = (round + slice + i) % count;
+            team_run(teams[round % 2 ? count - 1 - who : who], seconds / SLICES);
         }
     }
 }

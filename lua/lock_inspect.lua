@@ -22,10 +22,11 @@ local function page(key, from)
 end
 local waiters, rwaiters = page(queue, after), page(rqueue, rafter)
 local alive = {}
+local others = call('ZSCORE', present, '*') or '0'
 for _, list in ipairs({ waiters, rwaiters }) do
   for i = 1, #list, 2 do
     local uuid = string.match(list[i], '^([^:]+)')
-    alive[#alive + 1] = uuid and call('ZSCORE', present, uuid) or '0'
+    alive[#alive + 1] = uuid and call('ZSCORE', present, uuid) or others
   end
 end
 local reading = {}

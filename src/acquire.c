@@ -135,9 +135,10 @@ static enum verdict judge(struct rlk_hold *hold, const struct rlk_wish *wish,
 {
     if (answer->outcome == RLK_UNKNOWN)
         hold->unknown = true;
-    /* an error that we do not know may mean anything: that attempt is withdrawn, too */
+    /* an error that we do not know, or a command that the ACL refused in the midst of a
+     * script, may have left anything: that attempt is withdrawn, too */
     if (answer->outcome == RLK_UNKNOWN || answer->outcome == RLK_DONE ||
-        (answer->outcome == RLK_REFUSED && answer->code == EPROTO && answer->sent != 0))
+        (answer->outcome == RLK_REFUSED && answer->sent != 0))
         hold->sent_any = true;
     if (answer->outcome == RLK_REFUSED)
         return FAILED;
@@ -215,6 +216,7 @@ static int try_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
             abandon(hold, wish, now);
             return rc;
         }
+        after = 0; /* by now those before it may listen again */
         if (v == AGAIN || ++late > LATE_TRIES_MAX)
             doze(wish, min_time(next_backoff(&backoff_ms, now), until - now));
     }

@@ -132,6 +132,9 @@ static size_t name_holds(struct rlk_lock *lock)
             break;
         }
         hold->round = lock->round;
+        /* what was passed over because its mailbox was not heard needs none now */
+        if (hold->ticket != 0 && hold->ticket <= lock->after)
+            lock->after = hold->ticket - 1;
         rlk_hold_ref_locked(hold);
         lock->named[lock->named_count++] = hold;
         len += rlk_id_write_local(names + len, &hold->id);
@@ -165,6 +168,7 @@ static void send_refresh(struct rlock_client *client, struct rlk_lock *lock, int
     rlk_request_add_borrowed(&req, names, len);
     if (rlk_script_append(client->watch.conn, &req, lock->op.with_text) != 0) {
         lock->round_open = false;
+        lock->after = 0;
         forget_named(lock);
         return;
     }
@@ -245,6 +249,7 @@ static void lock_due(struct rlock_client *client, struct rlk_lock *lock, int64_t
         return;
     if (lock->op.kind != RLK_OP_NONE) {
         lock->poll_again = true; /* it may have run before what this is about */
+        lock->after = 0;         /* stale by the time of the next */
         return;
     }
     if (rlk_duty_ready(&client->watch)) {
@@ -378,8 +383,11 @@ static void refresh_done(struct rlock_client *client, struct rlk_lock *lock,
 
     if (answer->outcome != RLK_DONE) {
         lock->round_open = false;
-        if (lock->op_goes_on)
-            rlk_lock_go_on_locked(lock, 0); /* the ticket may be stale by then */
+        /* from the head: the ticket may be stale by then. Where nobody waits any more,
+         * others' polls will find the lock. */
+        if (lock->op_goes_on &&
+            (answer->outcome == RLK_NOSCRIPT || !rlk_list_empty(&lock->asks)))
+            rlk_lock_go_on_locked(lock, 0);
         if (answer->outcome != RLK_NOSCRIPT)
             rlk_lock_trouble_locked(lock, answer->code, lock->op.sent);
         int64_t pause = answer->outcome == RLK_NOSCRIPT ? 0 : BACKOFF_FIRST_MS * 2;

@@ -362,6 +362,7 @@ void rlk_lock_went_on_locked(struct rlk_lock *lock)
 
 void rlk_lock_poll_locked(struct rlk_lock *lock)
 {
+    lock->after = 0; /* something has changed: who was passed over may come first now */
     if (!rlk_list_empty(&lock->asks))
         rlk_timer_arm(&lock->registry->timers, &lock->timer, 0);
 }

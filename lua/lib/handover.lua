@@ -30,9 +30,13 @@ local function handover(after, mine)
       call('ZREM', queue, id)
     elseif modes[string.lower(letter)] and (not deaf[uuid] or mine and mine[id]) then
       local own = ''
-      -- first, because it is allowed when memory is full
+      if letter ~= string.lower(letter) then
+        -- a first write that is allowed when memory is full; while a token may still be
+        -- refused, the waiter keeps its place
+        call('PEXPIRE', queue, 60000)
+        own = token_next()
+      end
       call('ZREM', queue, id)
-      if letter ~= string.lower(letter) then own = token_next() end
       if letter == 'w' or letter == 'W' then call('DEL', readers) end
       call('HSET', N, id, '1', 'mode', modes[string.lower(letter)], 'since',
         string.format('%.0f', now))
