@@ -6,6 +6,9 @@
  */
 #include "byhand.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+
 #define UUID_D "dddddddd-0000-4000-8000-00000000000d"
 #define FAIR_D UUID_D ":1:1:f3000"
 #define FENCED_FAIR_B UUID_B ":1:3:F3000"
@@ -71,6 +74,48 @@ START_TEST(L2_after_lost_presence_who_does_not_come_back_is_dropped_in_time)
     SAYS(release(FAIR_A), "released");
     ck_assert(is_held_by(FAIR_C));
     ck_assert_ptr_null(test_redis_str(redis, "ZSCORE", QUEUE, FAIR_B));
+    close_queue();
+}
+END_TEST
+
+START_TEST(L5_after_lost_presence_a_short_presence_throws_nobody_out)
+{
+    open_queue();
+    test_redis_do(redis, "DEL", PRESENT);
+    SAYS(RUN(RLK_FAIR_REFRESH, UUID_C, "100", "0", "1:1:f3000"), "queued");
+    test_pause_ms(150); /* its presence is over, that of B is not known */
+    expire();
+    SAYS(RUN(RLK_FAIR_REFRESH, UUID_C, "100", "0", "1:1:f3000"), "queued");
+    ck_assert(is_held_by(FAIR_B));
+    close_queue();
+}
+END_TEST
+
+START_TEST(L5_a_token_that_is_refused_costs_no_waiter_its_place)
+{
+    struct test_redis *l = listener(UUID_B);
+    SAYS(acquire(FAIR_A), "held");
+    SAYS(acquire_fenced(FENCED_FAIR_B), "queued");
+    expire();
+    test_redis_do(redis, "ACL", "SETUSER", "default", "-set");
+    struct answer a = acquire(FAIR_C);
+    test_redis_do(redis, "ACL", "SETUSER", "default", "+set");
+    ck_assert_str_ne(a.error, "");
+    ck_assert_ptr_nonnull(test_redis_str(redis, "ZSCORE", QUEUE, FENCED_FAIR_B));
+    SAYS(refresh(FENCED_FAIR_B), "held");
+    test_redis_close(l);
+}
+END_TEST
+
+START_TEST(inspection_knows_that_all_count_as_present)
+{
+    open_queue();
+    test_redis_do(redis, "DEL", PRESENT);
+    SAYS(refresh(FAIR_C), "queued");
+    const redisReply *reply = run_raw(RLK_LOCK_INSPECT, TEST_ARGV("10", "0", "0"));
+    ck_assert_int_eq(reply->type, REDIS_REPLY_ARRAY);
+    ck_assert_uint_eq(reply->element[6]->elements, 2);
+    ck_assert_int_gt(atoll(reply->element[6]->element[0]->str), 0);
     close_queue();
 }
 END_TEST
@@ -157,6 +202,9 @@ int main(void)
         L5_after_lost_presence_a_newcomer_comes_behind_those_who_wait,
         L5_after_lost_presence_one_refresh_throws_nobody_out,
         L2_after_lost_presence_who_does_not_come_back_is_dropped_in_time,
+        L5_after_lost_presence_a_short_presence_throws_nobody_out,
+        L5_a_token_that_is_refused_costs_no_waiter_its_place,
+        inspection_knows_that_all_count_as_present,
         the_first_waiter_of_all_makes_no_presence_for_others,
         T5_a_wrong_type_is_found_before_a_waiter_is_written,
         T5_a_wrong_type_is_found_before_a_lease_is_mended,

@@ -6,6 +6,7 @@
  */
 #include "scene.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -162,6 +163,111 @@ START_TEST(the_second_request_of_a_round_follows_the_first_at_once)
 }
 END_TEST
 
+/* ---- threads of a client that hears no messages */
+
+/* More than one script looks at, and one more. */
+enum { DEAF = 70, GIVE_UP_MS = 3000 };
+
+static struct {
+    rlock_fair_t lock;
+    atomic_int first, failed; /* first: who got the lock first, from 1 */
+} deaf;
+
+static void *run_deaf(void *arg)
+{
+    struct timespec end = test_in_ms(CLOCK_MONOTONIC, test_ms(GIVE_UP_MS));
+    int none = 0, me = *(int *)arg;
+    int rc = rlock_fair_clocklock(&deaf.lock, CLOCK_MONOTONIC, &end);
+    if (rc == 0) {
+        atomic_compare_exchange_strong(&deaf.first, &none, me);
+        rc = rlock_fair_unlock(&deaf.lock);
+    } else if (rc == ETIMEDOUT) {
+        rc = 0;
+    }
+    if (rc != 0)
+        atomic_fetch_add(&deaf.failed, 1);
+    return NULL;
+}
+
+static bool has_polled(void *client)
+{
+    rlock_stats_t stats;
+    return rlock_client_getstats(client, &stats) == 0 && stats.refreshes > 0;
+}
+
+/* The acquire of the last one looks at 64 whose mailbox is not heard, and the poll that
+ * goes on behind them is their own: it needs no mailbox. */
+START_TEST(l5_a_continuation_by_poll_begins_with_the_first_of_its_own)
+{
+    pthread_t threads[DEAF];
+    int names[DEAF];
+    char url[128];
+    memset(&deaf, 0, sizeof(deaf));
+    test_redis_do(scene_redis, "ACL", "SETUSER", "deaf", "on", ">deaf", "~*", "+@all",
+                  "resetchannels");
+    snprintf(url, sizeof(url), "redis://deaf:deaf@127.0.0.1:%u?presence=%ld",
+             (unsigned)scene_server.port, test_ms(GIVE_UP_MS));
+    rlock_client_t *client = scene_open_client(url, NULL);
+    scene_mutex(&deaf.lock, client, "N");
+    scene_hold_by_hand("N", 600000);
+    for (int i = 0; i < DEAF; i++) {
+        names[i] = i + 1;
+        if (i == DEAF - 1) {
+            ck_assert(test_wait_until(has_polled, client, SCENE_SOON_MS)); /* connected */
+            test_redis_do(scene_redis, "DEL", "N"); /* nobody is told */
+        }
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, run_deaf, &names[i]), 0);
+        if (i < DEAF - 1)
+            ck_assert(scene_wait_queued("N", i + 1, SCENE_SOON_MS));
+    }
+    for (int i = 0; i < DEAF; i++)
+        pthread_join(threads[i], NULL);
+    ck_assert_int_eq(atomic_load(&deaf.failed), 0);
+    ck_assert_int_eq(atomic_load(&deaf.first), 1);
+    ck_assert_int_eq(rlock_client_close(client), 0);
+    test_redis_do(scene_redis, "ACL", "DELUSER", "deaf");
+}
+END_TEST
+
+static bool is_gone(void *unused)
+{
+    (void)unused;
+    return !test_redis_exists(scene_redis, "N");
+}
+
+/* The late release of a lost hold finds more deaf waiters than it may look at, and the
+ * poll that is to go on is refused. Nobody here waits. */
+START_TEST(a_continuation_that_is_refused_is_not_repeated_for_ever)
+{
+    char url[128], id[SCENE_ID_MAX], ticket[16], key[SCENE_KEY_MAX];
+    static const char uuid[] = "00000000-0000-4000-8000-00000000000d";
+    rlock_fair_t lock;
+    test_redis_do(scene_redis, "ACL", "SETUSER", "weak", "on", ">weak", "~*", "&*",
+                  "+@all");
+    snprintf(url, sizeof(url), "redis://weak:weak@127.0.0.1:%u",
+             (unsigned)scene_server.port);
+    rlock_client_t *client = scene_client(url, NULL);
+    scene_mutex(&lock, client, "N");
+    ck_assert_int_eq(rlock_fair_lock_lease(&lock, test_ms(200)), 0);
+    for (int i = 1; i <= DEAF; i++) {
+        snprintf(id, sizeof(id), "%s:%d:1:f3000", uuid, i);
+        snprintf(ticket, sizeof(ticket), "%d", i);
+        test_redis_do(scene_redis, "ZADD", scene_key(key, "N", "queue"), ticket, id);
+    }
+    test_redis_do(scene_redis, "ZADD", scene_key(key, "N", "present"), "99999999999999",
+                  uuid);
+    test_redis_do(scene_redis, "ACL", "SETUSER", "weak", "-hlen");
+    ck_assert(test_wait_until(is_gone, NULL, SCENE_SOON_MS));
+    ck_assert_int_eq(rlock_fair_unlock(&lock), ESTALE);
+    test_pause_ms(100); /* what is under way */
+    long long before = test_redis_calls(scene_redis, "evalsha");
+    test_pause_ms(500);
+    ck_assert_int_le(test_redis_calls(scene_redis, "evalsha") - before, 2);
+    ck_assert_int_eq(rlock_client_close(client), 0);
+    test_redis_do(scene_redis, "ACL", "DELUSER", "weak");
+}
+END_TEST
+
 /* ---- polls and who comes later */
 
 static bool is_queued(void *id)
@@ -296,6 +402,8 @@ static Suite *make_suite(void)
     tcase_add_test(polls, a_crowd_polls_by_two_requests_each_third_of_its_presence);
     tcase_add_test(polls, each_of_a_crowd_is_told_when_its_ticket_was_deleted);
     tcase_add_test(polls, the_second_request_of_a_round_follows_the_first_at_once);
+    tcase_add_test(polls, l5_a_continuation_by_poll_begins_with_the_first_of_its_own);
+    tcase_add_test(polls, a_continuation_that_is_refused_is_not_repeated_for_ever);
     tcase_add_test(polls, those_who_come_do_not_put_off_the_poll_of_those_who_wait);
 
     TCase *keys = scene_tcase(s, "lost keys", open_scene, close_scene);
