@@ -795,21 +795,29 @@ START_TEST(deadline_holds_when_nothing_comes)
 }
 END_TEST
 
-/* Shorter than SO_RCVTIMEO. The best of some tries, because the bound is tight. */
+/* Shorter than SO_RCVTIMEO. The best of some tries, because the bound is tight. One whose
+ * time was over before it had begun is none. */
 START_TEST(short_deadline_is_not_overstayed)
 {
+    enum { TRIES = 5, BEGINNINGS_MAX = 100 };
     int64_t best_ms = INT64_MAX;
+    int tries = 0;
     peer_start(serve_quiet);
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < BEGINNINGS_MAX && tries < TRIES; i++) {
         rlk_conn_free(conn);
         open_ready();
         int64_t start = rlk_now_boot();
-        ck_assert_int_eq(ping_until(start + 5 * RLK_NS_PER_MS), RLK_FAIL_UNKNOWN);
+        enum rlk_failure why = ping_until(start + 5 * RLK_NS_PER_MS);
+        if (why == RLK_FAIL_NOT_SENT)
+            continue;
+        ck_assert_int_eq(why, RLK_FAIL_UNKNOWN);
+        tries++;
         int64_t took_ms = (rlk_now_boot() - start) / RLK_NS_PER_MS;
         ck_assert_int_ge(took_ms, 5);
         if (took_ms < best_ms)
             best_ms = took_ms;
     }
+    ck_assert_int_eq(tries, TRIES);
     ck_assert_int_lt(best_ms, 40);
 }
 END_TEST

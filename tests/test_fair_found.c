@@ -178,7 +178,7 @@ START_TEST(a_lock_that_nobody_holds_has_no_foreign_holder)
     ck_assert_str_eq(WHAT(a), "held");
     ck_assert_int_eq(a.flags & FOREIGN, 0);
     for (int i = 1; i <= 65; i++) { /* more than one look is worth */
-        char id[64], ticket[8];
+        char id[64], ticket[16];
         snprintf(id, sizeof(id), UUID_B ":2:%d:f3000", i);
         snprintf(ticket, sizeof(ticket), "%d", i);
         test_redis_do(redis, "ZADD", QUEUE, ticket, id);
