@@ -74,6 +74,11 @@ extern "C" {
 #define RLOCK_PRIO_NONE 0
 #define RLOCK_PRIO_INHERIT 1
 #define RLOCK_PRIO_PROTECT 2
+#define RLOCK_RWLOCK_PREFER_READER_NP 0
+#define RLOCK_RWLOCK_PREFER_WRITER_NP 1
+#define RLOCK_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP 2
+#define RLOCK_RWLOCK_DEFAULT_NP 0
+#define RLOCK_RWLOCK_PHASE_FAIR_NP 16 /* no twin in pthread; the initial kind */
 
 /* What a call without a deadline does while no server can be asked. */
 #define RLOCK_OUTAGE_WAIT 0 /* waits for the server to come back */
@@ -119,6 +124,7 @@ typedef struct rlock_fair {
 #define RLK_MAGIC_HANDLE 0x014b4c52u /* layout version in the top byte, then "RLK" */
 #define RLK_KIND_MUTEX 1
 #define RLK_KIND_FAIR 2
+#define RLK_KIND_RWLOCK 3
 /* The length of a literal; an empty or too long one does not compile. */
 #define RLK_NAME_LEN(name)                                                               \
     ((uint8_t)((sizeof("" name "") - 1) *                                                \
@@ -144,9 +150,18 @@ typedef struct rlock_fair {
 #define RLOCK_ERRORCHECK_MUTEX_INITIALIZER_NP(name)                                      \
     RLK_HANDLE_INITIALIZER(RLK_KIND_MUTEX, name, RLOCK_MUTEX_ERRORCHECK_NP + 1)
 #define RLOCK_FAIR_INITIALIZER(name) RLK_HANDLE_INITIALIZER(RLK_KIND_FAIR, name, 0)
+#define RLOCK_RWLOCK_INITIALIZER(name) RLK_HANDLE_INITIALIZER(RLK_KIND_RWLOCK, name, 0)
+#define RLOCK_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP(name)                            \
+    RLK_HANDLE_INITIALIZER(RLK_KIND_RWLOCK, name,                                        \
+                           RLOCK_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP + 1)
 
-/* Attributes of a mutex or a fair lock: 128 bytes. The fields are the library's. */
-typedef struct rlock_mutexattr {
+/* A read-write lock: phase-fair, unless told otherwise (L6). */
+typedef struct rlock_rwlock {
+    struct rlk_handle rlk;
+} rlock_rwlock_t;
+
+/* What an attribute object holds: 128 bytes. The fields are the library's. */
+struct rlk_attr {
     uint32_t rlk_magic;
     int32_t rlk_type;
     int32_t rlk_robust;
@@ -157,7 +172,17 @@ typedef struct rlock_mutexattr {
     int32_t rlk_lease_ms;
     uint64_t rlk_client;
     uint64_t rlk_reserved[11];
+};
+
+/* Attributes of a mutex or a fair lock. */
+typedef struct rlock_mutexattr {
+    struct rlk_attr rlk;
 } rlock_mutexattr_t;
+
+/* Attributes of a read-write lock. */
+typedef struct rlock_rwlockattr {
+    struct rlk_attr rlk;
+} rlock_rwlockattr_t;
 
 /* ------------------------------------------------------------------ events */
 
@@ -522,6 +547,120 @@ int rlock_fair_gettoken(const rlock_fair_t *fair, uint64_t *ret_token);
 int rlock_fair_getremaining(const rlock_fair_t *fair, long *ret_ms);
 int rlock_fair_getstate(const rlock_fair_t *fair, rlock_state_t *ret_state);
 int rlock_fair_getholdcount(const rlock_fair_t *fair, unsigned *ret_count);
+
+/* --------------------------------------------------------- read-write lock */
+
+/* As rlock_mutexattr_*. Since: 0.1 */
+int rlock_rwlockattr_init(rlock_rwlockattr_t *attr);
+int rlock_rwlockattr_destroy(rlock_rwlockattr_t *attr);
+/*
+ * Who comes first when readers and writers wait:
+ *   RLOCK_RWLOCK_PHASE_FAIR_NP    the initial one. Reading and writing alternate: readers
+ *       that come queue behind a writer who waits; a writer's unlock lets in all readers
+ *       that wait at that moment; the last reader's unlock lets in the next writer. So a
+ *       writer who is first waits for at most the readers that were in or queued when the
+ *       reading began, and a reader for at most one writer (L6).
+ *   RLOCK_RWLOCK_PREFER_READER_NP (and _DEFAULT_NP when set)   readers join a reading
+ * past writers who wait: a stream of readers can keep them out for ever.
+ *   RLOCK_RWLOCK_PREFER_WRITER_NP, _PREFER_WRITER_NONRECURSIVE_NP   a writer hands over
+ * to the next writer: a stream of writers can keep readers out for ever. The second one
+ *       is the same; reading again is never refused here.
+ * Each request is served as its own handle says, so give all handles of a name one kind.
+ */
+int rlock_rwlockattr_setkind_np(rlock_rwlockattr_t *attr, int kind);
+int rlock_rwlockattr_getkind_np(const rlock_rwlockattr_t *attr, int *ret_kind);
+int rlock_rwlockattr_setpshared(rlock_rwlockattr_t *attr, int pshared);
+int rlock_rwlockattr_getpshared(const rlock_rwlockattr_t *attr, int *ret_pshared);
+int rlock_rwlockattr_setlease(rlock_rwlockattr_t *attr, long lease_ms);
+int rlock_rwlockattr_getlease(const rlock_rwlockattr_t *attr, long *ret_lease_ms);
+int rlock_rwlockattr_setfencing(rlock_rwlockattr_t *attr, int fencing);
+int rlock_rwlockattr_getfencing(const rlock_rwlockattr_t *attr, int *ret_fencing);
+int rlock_rwlockattr_setoutage(rlock_rwlockattr_t *attr, int outage);
+int rlock_rwlockattr_getoutage(const rlock_rwlockattr_t *attr, int *ret_outage);
+int rlock_rwlockattr_setclient(rlock_rwlockattr_t *attr, rlock_client_t *client);
+int rlock_rwlockattr_getclient(const rlock_rwlockattr_t *attr,
+                               rlock_client_t **ret_client);
+
+/*
+ * A lock that many may hold to read, or one to write (S1). Handles, leases, losses,
+ * tokens and codes are as with the mutex: where nothing is said here, a function is that
+ * of rlock_mutex_* with the same name.
+ *   - Both modes are reentrant for each thread, without a round trip. A thread that reads
+ *     may read again also while a writer waits. A writer may read and write again.
+ *   - A reader that asks to write gets EDEADLK at once, of whatever form; the try forms
+ *     EBUSY.
+ *   - EAGAIN: too many levels, or no memory to note one.
+ *   - Each reader has a lease of its own, and a loss is told to him alone; threads of one
+ *     process that read at the same time, without a fixed lease, share one at the server.
+ *   - Fencing: a writer's token is greater than that of every earlier writer and reader;
+ *     readers who read together may have the same one.
+ *   - A mutex or fair lock of the same name, or a Redisson lock, is another holder of
+ * this one (S5). Readers that wait for one find it free up to presence/3 (1 s) late.
+ * Since: 0.1
+ */
+int rlock_rwlock_init(rlock_rwlock_t *rwlock, const rlock_rwlockattr_t *attr,
+                      const char *name);
+int rlock_rwlock_destroy(rlock_rwlock_t *rwlock);
+
+/* To read. As rlock_mutex_lock, trylock, timedlock, clocklock and their forms with a
+ * lease, but for the above. A try is EBUSY while a writer holds the lock, or one who is
+ * alive waits for it (not with PREFER_READER). */
+int rlock_rwlock_rdlock(rlock_rwlock_t *rwlock);
+int rlock_rwlock_tryrdlock(rlock_rwlock_t *rwlock) RLOCK_MUST_CHECK;
+int rlock_rwlock_timedrdlock(rlock_rwlock_t *rwlock,
+                             const struct timespec *abstime) RLOCK_MUST_CHECK;
+int rlock_rwlock_clockrdlock(rlock_rwlock_t *rwlock, clockid_t clock,
+                             const struct timespec *abstime) RLOCK_MUST_CHECK;
+int rlock_rwlock_rdlock_lease(rlock_rwlock_t *rwlock, long lease_ms);
+int rlock_rwlock_tryrdlock_lease(rlock_rwlock_t *rwlock, long lease_ms) RLOCK_MUST_CHECK;
+int rlock_rwlock_timedrdlock_lease(rlock_rwlock_t *rwlock, const struct timespec *abstime,
+                                   long lease_ms) RLOCK_MUST_CHECK;
+int rlock_rwlock_clockrdlock_lease(rlock_rwlock_t *rwlock, clockid_t clock,
+                                   const struct timespec *abstime,
+                                   long lease_ms) RLOCK_MUST_CHECK;
+
+/* To write. EDEADLK: the calling thread reads. A try is EBUSY while anybody else holds
+ * the lock, or waits for a free one and is alive. */
+int rlock_rwlock_wrlock(rlock_rwlock_t *rwlock);
+int rlock_rwlock_trywrlock(rlock_rwlock_t *rwlock) RLOCK_MUST_CHECK;
+int rlock_rwlock_timedwrlock(rlock_rwlock_t *rwlock,
+                             const struct timespec *abstime) RLOCK_MUST_CHECK;
+int rlock_rwlock_clockwrlock(rlock_rwlock_t *rwlock, clockid_t clock,
+                             const struct timespec *abstime) RLOCK_MUST_CHECK;
+int rlock_rwlock_wrlock_lease(rlock_rwlock_t *rwlock, long lease_ms);
+int rlock_rwlock_trywrlock_lease(rlock_rwlock_t *rwlock, long lease_ms) RLOCK_MUST_CHECK;
+int rlock_rwlock_timedwrlock_lease(rlock_rwlock_t *rwlock, const struct timespec *abstime,
+                                   long lease_ms) RLOCK_MUST_CHECK;
+int rlock_rwlock_clockwrlock_lease(rlock_rwlock_t *rwlock, clockid_t clock,
+                                   const struct timespec *abstime,
+                                   long lease_ms) RLOCK_MUST_CHECK;
+
+/*
+ * Gives up one level: unlock the innermost one taken, rdunlock and wrunlock the innermost
+ * of that mode. The last level releases the lock. A writer who gives up his last write
+ * level while he still has read levels is downgraded. Codes as rlock_mutex_unlock; also
+ *   EPERM          the calling thread has no level (of that mode)
+ *   EACCES, EPROTO the server refused: when downgraded, the thread reads, but others are
+ *                  kept out until its lease ends or the server lets them in
+ * Blocks: up to the command timeout (L7). Since: 0.1
+ */
+int rlock_rwlock_unlock(rlock_rwlock_t *rwlock);
+int rlock_rwlock_rdunlock(rlock_rwlock_t *rwlock);
+int rlock_rwlock_wrunlock(rlock_rwlock_t *rwlock);
+
+/* A writer becomes a reader, with all its levels, and nobody writes in between; readers
+ * who wait may join it. While the server cannot be reached, the library goes on telling
+ * it. EPERM: the calling thread does not write; ESTALE: lost before. Blocks: up to the
+ * command timeout (L7). Since: 0.1 */
+int rlock_rwlock_downgrade(rlock_rwlock_t *rwlock);
+
+/* Of a reader that shares its hold, a fixed lease makes it one of its own. */
+int rlock_rwlock_extend(rlock_rwlock_t *rwlock, long lease_ms);
+/* getholdcount: the write levels, or the read levels of who does not write */
+int rlock_rwlock_gettoken(const rlock_rwlock_t *rwlock, uint64_t *ret_token);
+int rlock_rwlock_getremaining(const rlock_rwlock_t *rwlock, long *ret_ms);
+int rlock_rwlock_getstate(const rlock_rwlock_t *rwlock, rlock_state_t *ret_state);
+int rlock_rwlock_getholdcount(const rlock_rwlock_t *rwlock, unsigned *ret_count);
 
 /* ---------------------------------------------------------- administration */
 

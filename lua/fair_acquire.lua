@@ -42,8 +42,8 @@ end
 --include asking
 --include handover
 local left = call('PTTL', N)
-local settled = settle(left)
-if settled then return settled end
+local told = known(left)
+if told then return told end
 if held == 0 and call('ZCARD', queue) == 0 then return take('rlock:fair') end
 if held > 0 and try == '1' then
   return { now, left, waiting() + foreign(), 0, 'busy', -1, 0, '' }
@@ -51,10 +51,11 @@ end
 local flags = waiting()
 if held == 0 then check_types() end
 local ticket = '0'
-if try ~= '1' then ticket = queue_up() end
+if try ~= '1' then ticket = queue_up(queue) end
 local granted, more = nil, 0
 if held == 0 then
-  granted, more = handover(after, { [id] = true })
+  named[id] = true
+  granted, more = handover(after)
   if granted == id then
     call('PEXPIRE', N, lease)
     left = tonumber(lease)

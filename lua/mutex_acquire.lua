@@ -36,11 +36,11 @@ end
 --include token
 --include asking
 local left = call('PTTL', N)
-local settled = settle(left)
-if settled then return settled end
+local told = known(left)
+if told then return told end
 if held == 0 then return take('rlock:mutex') end
 local flags = waiting() + foreign()
 if try == '1' then return { now, left, flags, 0, 'busy', -1, 0, '' } end
-local ticket = queue_up()
+local ticket = queue_up(queue)
 if flags % 2 == 0 then flags = flags + 1 end
 return { now, left, flags, 0, 'queued', -1, tonumber(ticket), '' }

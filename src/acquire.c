@@ -2,10 +2,12 @@
 /*
  * The wait loop. Threads of a process that want one lock queue in the registry; one of
  * them, the asker, sends acquire and is queued at the server. Where the lock is in_order
- * (fair), every thread is an asker with a ticket of its own. From then on an asker only
- * sleeps: presence and polls are the watchdog's, grants come in by the subscriber, and
- * both leave facts in its hold and wake it. What it believes is decided in hold.c (T1);
- * what it does about it, here.
+ * (fair), every thread is an asker with a ticket of its own. Threads that want to read
+ * wait for one and the same hold, which one of them asks for, and enter it together
+ * (W23); those that ask for a fixed lease have holds of their own. From then on an asker
+ * only sleeps: presence and polls are the watchdog's, grants come in by the subscriber,
+ * and both leave facts in its hold and wake it. What it believes is decided in hold.c
+ * (T1); what it does about it, here.
  *
  * An id that was sent and is given up goes one of three ways, chosen under the registry's
  * mutex (T7): to the next local waiter (not in_order), to the caller as held, or to
@@ -88,16 +90,36 @@ static uint32_t grant_ms(const struct rlk_wish *wish)
 
 static char letter(const struct rlk_wish *wish)
 {
-    char l = rlk_kinds[wish->kind].letter;
+    const struct rlk_kind *kind = &rlk_kinds[wish->kind];
+    char l = wish->reading ? kind->read_letter : kind->letter;
     return wish->fencing ? (char)(l - 'a' + 'A') : l;
+}
+
+static struct rlk_hold *new_hold(const struct rlk_wish *wish, struct rlk_lock *lock)
+{
+    struct rlk_hold *hold =
+        rlk_hold_new_locked(lock, wish->thread, letter(wish), grant_ms(wish));
+    if (hold) {
+        hold->lease_ms = wish->lease_ms;
+        hold->fixed = wish->fixed;
+        hold->reading = wish->reading;
+        hold->prefer = wish->prefer;
+    }
+    return hold;
 }
 
 static void take(struct rlk_hold *hold, const struct rlk_wish *wish, int64_t now)
 {
+    static const char reason[] = "the server gave it to another";
+    struct rlk_lock *lock = hold->lock;
+
     /* The server has it for this hold, and time has not run out: a hold that we still
      * believe in was taken away, and the news of it is on its way. */
-    if (hold->lock->current)
-        rlk_hold_lose_locked(hold->lock->current, "the server gave it to another", now);
+    if (lock->current)
+        rlk_hold_lose_locked(lock->current, reason, now);
+    while (!hold->reading && !rlk_list_empty(&lock->reads))
+        rlk_hold_lose_locked(
+            RLK_CONTAINER_OF(lock->reads.next, struct rlk_hold, read_link), reason, now);
     rlk_hold_enter_locked(hold, wish->thread, now);
     rlk_lock_reached_locked(hold->lock, now);
     RLK_COUNT(wish->client->counters.acquisitions);
@@ -127,8 +149,20 @@ static void withdraw(struct rlk_lock *lock, const struct rlk_wish *wish)
     abandon(hold, wish, rlk_now_boot());
 }
 
+/* A hold that asked is not needed, because another is shared. What may be left of its
+ * requests is withdrawn (W21). Consumes the caller's reference. */
+static void end_request(struct rlk_hold *hold, const struct rlk_wish *wish, int64_t now)
+{
+    if (hold->unknown) {
+        abandon(hold, wish, now);
+        return;
+    }
+    rlk_hold_ask_end_locked(hold);
+    rlk_hold_put_locked(hold);
+}
+
 /* What an answer to acquire means. */
-enum verdict { TAKEN, QUEUED, TAKEN_BY_OTHERS, AGAIN, AGAIN_AT_ONCE, FAILED };
+enum verdict { TAKEN, SHARED, QUEUED, TAKEN_BY_OTHERS, AGAIN, AGAIN_AT_ONCE, FAILED };
 
 static enum verdict judge(struct rlk_hold *hold, const struct rlk_wish *wish,
                           const struct rlk_answer *answer)
@@ -144,17 +178,21 @@ static enum verdict judge(struct rlk_hold *hold, const struct rlk_wish *wish,
         return FAILED;
     if (answer->outcome != RLK_DONE)
         return AGAIN;
-    hold->flags = answer->flags;
     rlk_lock_reached_locked(hold->lock, rlk_now_boot());
+    if (hold->state != RLK_HOLD_ASKING)
+        return TAKEN; /* by another thread that waits for it, meanwhile */
+    hold->flags = answer->flags;
     switch (answer->fate.what) {
     case RLK_HELD:
         rlk_hold_held_locked(hold, answer->sent, answer->fate.remaining_ms,
                              answer->fate.token);
         return TAKEN;
+    case RLK_SHARED:
+        return hold->reading ? SHARED : FAILED;
     case RLK_QUEUED:
         rlk_hold_queued_locked(hold, answer->fate.ticket, answer->sent);
         rlk_lock_joined_locked(hold->lock, answer->sent, answer->pttl_ms, answer->flags);
-        if (answer->more != 0)
+        if (rlk_cursor_set(answer->more))
             rlk_lock_go_on_locked(hold->lock, answer->more);
         return QUEUED;
     case RLK_BUSY:
@@ -169,38 +207,106 @@ static enum verdict judge(struct rlk_hold *hold, const struct rlk_wish *wish,
     }
 }
 
+/* ---- reads of one process share a hold */
+
+/* The hold that a reader may share, from now on as good as used by it (W22); or NULL. */
+static struct rlk_hold *begin_join(struct rlk_lock *lock, const struct rlk_hold *hold,
+                                   int64_t now)
+{
+    struct rlk_hold *share = lock->shared;
+
+    if (!hold->reading || hold->fixed || !share || now >= share->end)
+        return NULL;
+    share->joins++;
+    rlk_hold_ref_locked(share);
+    return share;
+}
+
+/* The request is answered, or given up. When it was told that the hold is shared: whether
+ * that can be relied upon. */
+static bool end_join(struct rlk_hold *share, enum verdict v, const struct rlk_wish *wish,
+                     const struct rlk_answer *answer, int64_t now)
+{
+    bool inside = false;
+
+    share->joins--;
+    if (v == SHARED && share->state == RLK_HOLD_INSIDE) {
+        if (wish->lease_ms > share->lease_ms)
+            share->lease_ms = wish->lease_ms;
+        if (answer->fate.token != 0)
+            share->token = answer->fate.token;
+        if (now < share->end) {
+            rlk_hold_confirm_locked(share, answer->sent, answer->fate.remaining_ms);
+            rlk_hold_schedule_locked(share);
+            inside = true;
+        }
+    }
+    return inside;
+}
+
+/* Nobody may have come to share it after all. Consumes begin_join's reference. */
+static void put_join(struct rlk_hold *share, int64_t now)
+{
+    rlk_hold_end_unused_locked(share, now);
+    rlk_hold_put_locked(share);
+}
+
+/* A thread's part becomes its own. */
+static void own_part(struct rlk_part *part, struct rlk_thread *thread)
+{
+    part->owner = thread;
+    part->owner_thread = rlk_thread_self();
+    part->count = 1;
+    rlk_list_prepend(&thread->holds, &part->thread_link);
+}
+
 /* One attempt and its repetitions, without queueing. */
 static int try_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
 {
     struct rlk_registry *reg = &wish->client->registry;
     int64_t now = rlk_now_boot(), until = now + rlk_client_command_timeout(wish->client);
-    int64_t after = 0;
+    struct rlk_wire_acquire request = { .try_once = true };
     int backoff_ms = 0, late = 0;
 
-    if (lock->current && now >= lock->current->end)
-        rlk_hold_lose_locked(lock->current, "the lease ended", now);
-    if (lock->current)
+    if (rlk_lock_held_locked(lock, now) && (!wish->reading || lock->current))
         return EBUSY;
-    struct rlk_hold *hold =
-        rlk_hold_new_locked(lock, wish->thread, letter(wish), grant_ms(wish));
+    struct rlk_hold *hold = new_hold(wish, lock);
     if (!hold)
         return ENOMEM;
-    hold->lease_ms = wish->lease_ms;
-    hold->fixed = wish->fixed;
+    request.hold = hold;
     for (;;) {
         struct rlk_answer answer;
+        struct rlk_hold *share = begin_join(lock, hold, now);
+        request.share = share;
         rlk_registry_unlock(reg);
-        rlk_trip_acquire(wish->client, hold, true, after, until, &answer);
+        rlk_trip_acquire(wish->client, request, until, &answer);
         rlk_registry_lock(reg);
         now = rlk_now_boot();
         enum verdict v = judge(hold, wish, &answer);
+        if (share) {
+            struct rlk_part *part = NULL;
+            bool inside = end_join(share, v, wish, &answer, now);
+            if (inside)
+                part = rlk_hold_join_locked(share, wish->fencing);
+            if (part) {
+                own_part(part, wish->thread);
+                RLK_COUNT(wish->client->counters.acquisitions);
+            }
+            put_join(share, now);
+            if (inside) {
+                end_request(hold, wish, now);
+                return part ? 0 : ENOMEM;
+            }
+        }
+        if (v == SHARED) /* through what is lost by now */
+            v = AGAIN;
         if (v == TAKEN && now < hold->end) {
             take(hold, wish, now);
             rlk_hold_put_locked(hold);
             return 0;
         }
-        if (v == TAKEN_BY_OTHERS && answer.more != 0 && now < until) {
-            after = answer.more; /* nobody comes first among those looked at so far */
+        if (v == TAKEN_BY_OTHERS && rlk_cursor_set(answer.more) && now < until) {
+            request.after = answer.more; /* nobody comes first of those seen so far */
             continue;
         }
         if (v == TAKEN_BY_OTHERS && !hold->unknown) {
@@ -216,7 +322,7 @@ static int try_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
             abandon(hold, wish, now);
             return rc;
         }
-        after = 0; /* by now those before it may listen again */
+        request.after = (struct rlk_cursor){ 0 }; /* by now those may listen again */
         if (v == AGAIN || ++late > LATE_TRIES_MAX)
             doze(wish, min_time(next_backoff(&backoff_ms, now), until - now));
     }
@@ -241,6 +347,37 @@ static int64_t cancel_until(const struct rlk_wish *wish, int64_t now)
     return now + (share > least ? share : least);
 }
 
+/* Another thread that waits for the same hold, or NULL. */
+static struct rlk_waiter *companion(const struct ask *ask)
+{
+    struct rlk_list *readers = &ask->lock->readers;
+    for (struct rlk_list *l = readers->next; l != readers; l = l->next) {
+        struct rlk_waiter *other = RLK_CONTAINER_OF(l, struct rlk_waiter, link);
+        if (other != ask->waiter && other->hold == ask->hold)
+            return other;
+    }
+    return NULL;
+}
+
+/* The others that wait for this one's hold enter `hold` with it: that one, or what is
+ * shared instead (W23). */
+static void bring_along(struct ask *ask, struct rlk_hold *hold)
+{
+    const struct rlk_wish *wish = ask->wish;
+    struct rlk_waiter *other;
+
+    while ((other = companion(ask)) != NULL) {
+        rlk_list_remove(&other->link);
+        other->hold = NULL;
+        other->part = rlk_hold_join_locked(hold, wish->fencing);
+        other->failed = !other->part;
+        if (other->part) /* until it runs, it holds no thread's name */
+            other->part->owner = other->thread;
+        rlk_hold_put_locked(ask->hold); /* the other's */
+        rlk_registry_wake_locked(&wish->client->registry, other->thread);
+    }
+}
+
 /* The asker waits no more. */
 static void leave_queue(struct ask *ask)
 {
@@ -261,7 +398,17 @@ static int give_up(struct ask *ask, int rc)
     int64_t now = rlk_now_boot();
 
     leave_queue(ask);
-    if (!rlk_kinds[lock->kind].in_order && !rlk_list_empty(&lock->waiters)) {
+    struct rlk_waiter *other = hold->reading ? companion(ask) : NULL;
+    if (other) {
+        if (hold->asker == wish->thread) {
+            hold->asker = other->thread;
+            rlk_hold_wake_locked(hold);
+        }
+        rlk_hold_put_locked(hold);
+        return rc;
+    }
+    if (!hold->reading && !rlk_kinds[lock->kind].in_order &&
+        !rlk_list_empty(&lock->waiters)) {
         struct rlk_waiter *next =
             RLK_CONTAINER_OF(rlk_list_first(&lock->waiters), struct rlk_waiter, link);
         if (next->letter == hold->id.letter && next->grant_ms == hold->id.grant_ms) {
@@ -287,9 +434,9 @@ static int give_up(struct ask *ask, int rc)
     int64_t until = cancel_until(wish, now);
     rlk_registry_unlock(reg);
     rlk_trip_cancel(wish->client, hold, until, &answer);
-    if (answer.outcome == RLK_DONE && answer.more != 0)
-        rlk_trip_go_on(wish->client, lock->kind, lock->name, lock->name_len, answer.more,
-                       until);
+    if (answer.outcome == RLK_DONE)
+        rlk_trip_go_on(wish->client, lock->kind, lock->name, lock->name_len, hold->prefer,
+                       answer.more, until);
     rlk_registry_lock(reg);
     now = rlk_now_boot();
     hold->state = RLK_HOLD_ASKING;
@@ -345,8 +492,26 @@ static bool enter_granted(struct ask *ask)
         return false;
     leave_queue(ask);
     take(hold, wish, now);
+    if (hold->reading)
+        bring_along(ask, hold);
     rlk_hold_put_locked(hold);
     return true;
+}
+
+/* All that wait for this hold enter another, which the server says they share. */
+static void enter_shared(struct ask *ask, struct rlk_hold *share, int64_t now)
+{
+    const struct rlk_wish *wish = ask->wish;
+    struct rlk_waiter *waiter = ask->waiter;
+
+    leave_queue(ask);
+    waiter->part = rlk_hold_join_locked(share, wish->fencing);
+    waiter->failed = !waiter->part;
+    if (waiter->part)
+        waiter->part->owner = wish->thread;
+    waiter->hold = NULL;
+    bring_along(ask, share);
+    end_request(ask->hold, wish, now);
 }
 
 /* How much longer a caller that does not want to wait for a server waits for it: since
@@ -366,7 +531,8 @@ static int64_t outage_left(const struct rlk_wish *wish, const struct rlk_lock *l
  * `since`; else ENOTCONN. */
 static int deadline_code(const struct rlk_lock *lock, int64_t since)
 {
-    bool told = lock->current || lock->reached_at >= since ||
+    bool told = lock->current || !rlk_list_empty(&lock->reads) ||
+                lock->reached_at >= since ||
                 (lock->trouble == 0 && lock->reached_at != 0);
     return told ? ETIMEDOUT : ENOTCONN;
 }
@@ -382,11 +548,25 @@ static int ask_server(struct ask *ask)
     bool interrupted = atomic_load(&wish->client->interrupted);
 
     int64_t until = attempt_until(wish, now);
+    struct rlk_hold *share = begin_join(ask->lock, ask->hold, now);
+    struct rlk_wire_acquire request = { .hold = ask->hold,
+                                        .share = share,
+                                        .try_once = interrupted };
     rlk_registry_unlock(reg);
-    rlk_trip_acquire(wish->client, ask->hold, interrupted, 0, until, &answer);
+    rlk_trip_acquire(wish->client, request, until, &answer);
     rlk_registry_lock(reg);
     now = rlk_now_boot();
     enum verdict v = judge(ask->hold, wish, &answer);
+    if (share) {
+        if (end_join(share, v, wish, &answer, now) && !ask->waiter->part &&
+            !ask->waiter->failed)
+            enter_shared(ask, share, now);
+        put_join(share, now);
+    }
+    if (ask->waiter->part || ask->waiter->failed)
+        return 0;
+    if (v == SHARED) /* through what is lost by now */
+        v = AGAIN_AT_ONCE;
     if (v == TAKEN && now >= ask->hold->end)
         v = AGAIN; /* ours, but for no time that we could prove */
     if (v == TAKEN || v == QUEUED || v == TAKEN_BY_OTHERS) {
@@ -419,6 +599,43 @@ static void count_wait(const struct rlk_wish *wish, struct rlk_waiter *waiter)
     waiter->counted = true;
 }
 
+/* Until the hold that `ask` is about is the caller's, or it has given up. */
+static int wait_for_answer(struct ask *ask)
+{
+    const struct rlk_wish *wish = ask->wish;
+    struct rlk_waiter *waiter = ask->waiter;
+    struct rlk_hold *hold = ask->hold;
+
+    for (;;) {
+        if (waiter->part || waiter->failed)
+            return waiter->failed ? ENOMEM : 0;
+        if (hold->granted && enter_granted(ask))
+            return 0;
+        int64_t left = rlk_deadline_left(&wish->deadline);
+        if (left <= 0)
+            return give_up(ask, deadline_code(ask->lock, ask->since));
+        if (hold->granted) {
+            /* too late to believe, or not confirmed: let the server say what is true */
+            hold->granted = false;
+            hold->need_ask = true;
+        }
+        if (hold->need_ask && hold->asker == wish->thread) {
+            int rc = ask_server(ask);
+            if (rc != 0)
+                return give_up(ask, rc);
+            continue;
+        }
+        if (atomic_load(&wish->client->interrupted))
+            return give_up(ask, ECANCELED);
+        int64_t now = rlk_now_boot();
+        int64_t outage = outage_left(wish, ask->lock, ask->since, now);
+        if (outage <= 0)
+            return give_up(ask, ENOTCONN);
+        count_wait(wish, waiter);
+        doze(wish, min_time(left, outage));
+    }
+}
+
 /* The asker: until it has the lock or has given up. */
 static int ask_and_wait(const struct rlk_wish *wish, struct rlk_lock *lock,
                         struct rlk_waiter *waiter, int64_t since)
@@ -432,10 +649,13 @@ static int ask_and_wait(const struct rlk_wish *wish, struct rlk_lock *lock,
         hold->id.grant_ms == waiter->grant_ms) {
         rlk_hold_ref_locked(hold);
         hold->granted_short = true; /* what is known of its lease is the former asker's */
+        hold->lease_ms = wish->lease_ms;
+        hold->fixed = wish->fixed;
+        hold->prefer = wish->prefer;
     } else {
         if (!in_order)
             withdraw(lock, wish);
-        hold = rlk_hold_new_locked(lock, wish->thread, waiter->letter, waiter->grant_ms);
+        hold = new_hold(wish, lock);
         if (!hold) {
             leave_queue(&ask);
             rlk_lock_promote_locked(lock);
@@ -443,35 +663,71 @@ static int ask_and_wait(const struct rlk_wish *wish, struct rlk_lock *lock,
         }
     }
     ask.hold = hold;
-    hold->lease_ms = wish->lease_ms;
-    hold->fixed = wish->fixed;
     rlk_hold_ask_locked(hold, wish->thread);
-    for (;;) {
-        if (hold->granted && enter_granted(&ask))
-            return 0;
-        int64_t left = rlk_deadline_left(&wish->deadline);
-        if (left <= 0)
-            return give_up(&ask, deadline_code(lock, since));
-        if (hold->granted) {
-            /* too late to believe, or not confirmed: let the server say what is true */
-            hold->granted = false;
-            hold->need_ask = true;
-        }
-        if (hold->need_ask) {
-            int rc = ask_server(&ask);
-            if (rc != 0)
-                return give_up(&ask, rc);
-            continue;
-        }
-        if (atomic_load(&wish->client->interrupted))
-            return give_up(&ask, ECANCELED);
-        int64_t now = rlk_now_boot();
-        int64_t outage = outage_left(wish, lock, since, now);
-        if (outage <= 0)
-            return give_up(&ask, ENOTCONN);
-        count_wait(wish, waiter);
-        doze(wish, min_time(left, outage));
+    return wait_for_answer(&ask);
+}
+
+/* A thread that was let in by another: whether it still is. If not, it has nothing. */
+static bool still_in(struct rlk_part *part, const struct rlk_wish *wish)
+{
+    struct rlk_hold *hold = part->hold;
+    int64_t now = rlk_now_boot();
+
+    if (hold->state == RLK_HOLD_INSIDE && now < hold->end) {
+        own_part(part, wish->thread);
+        RLK_COUNT(wish->client->counters.acquisitions);
+        return true;
     }
+    if (hold->state == RLK_HOLD_INSIDE)
+        rlk_hold_lose_locked(hold, "the lease ended", now);
+    if (!rlk_list_empty(&part->news_link)) { /* nothing was lost that it had */
+        rlk_list_remove(&part->news_link);
+        rlk_hold_ref_locked(hold);
+        rlk_part_told_locked(part);
+        rlk_hold_put_locked(hold);
+    }
+    rlk_part_leave_locked(part);
+    rlk_client_release(wish->client); /* as a lost hold's; the caller keeps it */
+    return false;
+}
+
+/* A thread that wants to read: waits for the hold that others wait for, if there is one
+ * that will do. */
+static int wait_read(const struct rlk_wish *wish, struct rlk_lock *lock)
+{
+    struct rlk_registry *reg = &wish->client->registry;
+    struct rlk_waiter waiter = { .thread = wish->thread,
+                                 .letter = letter(wish),
+                                 .grant_ms = grant_ms(wish) };
+    struct ask ask = {
+        .wish = wish, .lock = lock, .waiter = &waiter, .since = rlk_now_boot()
+    };
+    int rc;
+
+    reg->waiters_now++;
+    do {
+        struct rlk_hold *hold =
+            wish->fixed ? NULL
+                        : rlk_lock_read_ask_locked(lock, waiter.letter, waiter.grant_ms);
+        waiter.part = NULL;
+        if (hold) {
+            rlk_hold_ref_locked(hold);
+            if (wish->lease_ms > hold->lease_ms)
+                hold->lease_ms = wish->lease_ms;
+        } else {
+            hold = new_hold(wish, lock);
+            if (!hold) {
+                rc = ENOMEM;
+                break;
+            }
+            rlk_hold_ask_locked(hold, wish->thread);
+        }
+        ask.hold = waiter.hold = hold;
+        rlk_list_append(&lock->readers, &waiter.link);
+        rc = wait_for_answer(&ask);
+    } while (rc == 0 && waiter.part && !still_in(waiter.part, wish));
+    reg->waiters_now--;
+    return rc;
 }
 
 /* A thread that wants the lock without bound or until a deadline. */
@@ -488,8 +744,7 @@ static int wait_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
     reg->waiters_now++;
     for (;;) {
         int64_t now = rlk_now_boot();
-        if (lock->current && now >= lock->current->end)
-            rlk_hold_lose_locked(lock->current, "the lease ended", now);
+        rlk_lock_held_locked(lock, now); /* what is lost by now */
         if (!lock->asker)
             rlk_lock_promote_locked(lock);
         if (lock->asker == &waiter || rlk_kinds[lock->kind].in_order) {
@@ -514,8 +769,6 @@ static int wait_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
                                  : min_time(left, outage_left(wish, lock, since, now)));
     }
     reg->waiters_now--;
-    if (rc == ETIMEDOUT)
-        RLK_COUNT(wish->client->counters.timeouts);
     return rc;
 }
 
@@ -528,7 +781,12 @@ int rlk_acquire(const struct rlk_wish *wish)
     struct rlk_lock *lock =
         rlk_lock_get_locked(reg, wish->kind, wish->name, wish->name_len);
     if (lock) {
-        rc = wish->try_once ? try_lock(wish, lock) : wait_lock(wish, lock);
+        lock->prefer = wish->prefer;
+        rc = wish->try_once  ? try_lock(wish, lock)
+             : wish->reading ? wait_read(wish, lock)
+                             : wait_lock(wish, lock);
+        if (rc == ETIMEDOUT)
+            RLK_COUNT(wish->client->counters.timeouts);
         rlk_lock_put_locked(lock);
     } else {
         rc = ENOMEM;

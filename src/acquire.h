@@ -19,6 +19,8 @@ struct rlk_wish {
     long lease_ms;
     bool fixed;
     bool fencing;
+    bool reading;
+    uint8_t prefer; /* of a read-write lock: RLOCK_RWLOCK_PREFER_*, PHASE_FAIR */
 };
 
 /*
@@ -30,14 +32,24 @@ struct rlk_wish {
 int rlk_acquire(const struct rlk_wish *wish);
 
 /*
- * Gives up the outermost level of a hold that is INSIDE. 0: exclusion was unbroken until
- * `now`; ESTALE: it was lost; EACCES, EPROTO: unbroken, but the server refused the
- * release. In every case the thread holds it no more. Blocks: up to the command timeout.
+ * Gives up the outermost level of a hold that is INSIDE; the last thread in it releases
+ * it at the server. 0: exclusion was unbroken until `now`; ESTALE: it was lost; EACCES,
+ * EPROTO: unbroken, but the server refused the release. In every case the thread holds it
+ * no more. Blocks: up to the command timeout.
  */
-int rlk_release(struct rlk_hold *hold, int64_t now);
+int rlk_release(struct rlk_part *part, int64_t now);
 
-/* The end of a lost hold whose levels are drained, by its thread. */
-void rlk_drain(struct rlk_hold *hold);
+/* The same for a hold whose client may be closed at this moment, which loses it. */
+int rlk_release_kept(struct rlk_part *part, int64_t now);
+
+/* The end of a thread's part in a lost hold, when its levels are drained. */
+void rlk_drain(struct rlk_part *part);
+
+/* A writer becomes a reader (W18). 0: it reads, and nobody wrote in between (if the
+ * server cannot be reached, the watchdog tells it); ESTALE: it is lost; EACCES, EPROTO:
+ * it reads, but the server does not let others read. Blocks: up to the command timeout.
+ */
+int rlk_downgrade(struct rlk_part *part);
 
 /* If the hold's time is over, makes it LOST. Whether it is lost. */
 bool rlk_hold_check(struct rlk_hold *hold, int64_t now);
@@ -45,6 +57,10 @@ bool rlk_hold_check(struct rlk_hold *hold, int64_t now);
 /* A new lease of `lease_ms` from now, fixed or renewed. 0, ESTALE, ENOTCONN (unchanged),
  * EACCES, EPROTO. */
 int rlk_extend(struct rlk_hold *hold, long lease_ms, bool fixed);
+/* A thread that shares a read hold gets one of its own, with a fixed lease. *ret_alone:
+ * nothing was done, because it is the only one in its hold, and stays so. Codes as
+ * rlk_extend, ENOMEM. */
+int rlk_unshare(struct rlk_part *part, long lease_ms, bool *ret_alone);
 
 /* Sleeps until `deadline` or an interrupt: ETIMEDOUT, ECANCELED. */
 int rlk_wait_in_vain(struct rlock_client *client, struct rlk_thread *thread,

@@ -28,9 +28,9 @@ static int force(struct rlock_client *client, const char *name)
         rlk_request_add_channel(&req, name, strlen(name));
         rlk_trip_request(client, &req, until, &answer, NULL);
         rc = answer.outcome == RLK_DONE ? 0 : answer.code;
-        if (rc == 0 && answer.more != 0)
-            rlk_trip_go_on(client, RLK_KIND_WATCH, name, strlen(name), answer.more,
-                           until);
+        if (rc == 0)
+            rlk_trip_go_on(client, RLK_KIND_WATCH, name, strlen(name),
+                           RLOCK_RWLOCK_PHASE_FAIR_NP, answer.more, until);
     }
     free(holder);
     free(since);
@@ -64,11 +64,8 @@ static int look(struct rlock_client *client, const char *name, int64_t until,
 
     /* a refresh that names nobody: it hands over what came free by expiry, and tells the
      * TTL */
-    rlk_request_init(&req, rlk_kinds[RLK_KIND_WATCH].refresh, name, strlen(name));
-    rlk_request_add(&req, client->uuid, RLK_UUID_LEN);
-    rlk_request_add_int(&req, client->config.presence_ms);
-    rlk_request_add_int(&req, 0);
-    rlk_request_add(&req, "", 0);
+    rlk_wire_refresh(&req, client, RLK_KIND_WATCH, name, strlen(name),
+                     RLOCK_RWLOCK_PHASE_FAIR_NP, (struct rlk_cursor){ 0 }, "", 0);
     rlk_trip_request(client, &req, until, &answer, &reply);
     if (answer.outcome != RLK_DONE)
         return answer.code;

@@ -34,8 +34,9 @@ static struct rlock_client *_Atomic default_for_signals; /* as default_client */
 
 /* ---- threads that end */
 
-static void give_up_hold(struct rlk_hold *hold)
+static void give_up_part(struct rlk_part *part)
 {
+    struct rlk_hold *hold = part->hold;
     struct rlk_registry *reg = hold->lock->registry;
     struct rlock_client *client = RLK_CLIENT_OF(reg);
     bool open = rlk_client_keep(client) == 0;
@@ -45,14 +46,12 @@ static void give_up_hold(struct rlk_hold *hold)
         int64_t now = rlk_now_boot();
         RLK_COUNT(client->counters.owners_died);
         hold->lost_after = now - hold->since;
-        rlk_hold_news_locked(hold, RLK_NEWS_DIED);
-        rlk_hold_leave_locked(hold);
-        rlk_lock_promote_locked(hold->lock);
-        rlk_hold_background_locked(hold, now, hold->end + hold->lease_ms * RLK_NS_PER_MS);
+        rlk_part_news_locked(part, RLK_NEWS_DIED);
+        rlk_part_leave_locked(part);
+        rlk_hold_end_unused_locked(hold, now);
         rlk_registry_unlock(reg);
     } else {
-        rlk_list_remove(&hold->thread_link);
-        rlk_hold_put_locked(hold);
+        rlk_part_leave_locked(part);
         rlk_mutex_unlock(&reg->mu);
         rlk_client_release(client); /* a lost hold's */
     }
@@ -60,16 +59,16 @@ static void give_up_hold(struct rlk_hold *hold)
         rlk_client_put(client);
 }
 
-static void give_up_holds(struct rlk_thread *thread)
+static void give_up_parts(struct rlk_thread *thread)
 {
     struct rlk_list *l;
     while ((l = rlk_list_first(&thread->holds)) != NULL)
-        give_up_hold(RLK_CONTAINER_OF(l, struct rlk_hold, thread_link));
+        give_up_part(RLK_CONTAINER_OF(l, struct rlk_part, thread_link));
 }
 
 static void init(void)
 {
-    rlk_thread_set_exit(give_up_holds);
+    rlk_thread_set_exit(give_up_parts);
     once_rc = rlk_cond_init(&changed);
 }
 

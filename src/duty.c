@@ -17,6 +17,7 @@
 #include "client.h"
 #include "deadline.h"
 #include "log.h"
+#include "wire.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -32,8 +33,9 @@ enum {
     OP_TIMEOUT_MIN_MS = 50
 };
 
-static char
-    names[NAMES_MAX * (RLK_ID_SIZE - RLK_UUID_LEN)]; /* of the request being made */
+/* Of the request being made. */
+static char names[NAMES_MAX * (RLK_ID_SIZE - RLK_UUID_LEN)];
+_Static_assert(RLK_RENEWALS_MAX *RLK_WIRE_RENEWAL_SIZE <= sizeof(names), "room for both");
 
 bool rlk_duty_ready(const struct rlk_watch *watch)
 {
@@ -59,39 +61,49 @@ static void put_in_flight(struct rlk_watch *watch, struct rlk_op *op,
         watch->op_deadline = op->deadline;
 }
 
-static void send_renew(struct rlock_client *client, struct rlk_hold *hold, int64_t now)
+/* How long a renewal is waited for. */
+static int64_t renew_timeout(const struct rlock_client *client,
+                             const struct rlk_hold *hold, int64_t now)
 {
-    struct rlk_watch *watch = &client->watch;
-    struct rlk_lock *lock = hold->lock;
-    struct rlk_request req RLK_UNINITIALIZED;
     int64_t timeout = hold->lease_ms * RLK_NS_PER_MS / 6;
 
     if (timeout > (hold->end - now) / 2)
         timeout = (hold->end - now) / 2;
     if (timeout > rlk_client_command_timeout(client))
         timeout = rlk_client_command_timeout(client);
-    rlk_request_init(&req, rlk_kinds[lock->kind].renew, lock->name, lock->name_len);
-    rlk_request_add_id(&req, client->uuid, &hold->id);
-    /* Of a fixed lease it is only asked whether it is there: what is left of it neither
-     * shortens nor lengthens it, and mends a key that was made persistent. */
-    rlk_request_add_int(&req, hold->fixed ? (hold->end - now) / RLK_NS_PER_MS + 2
-                                          : hold->lease_ms);
-    if (rlk_script_append(watch->conn, &req, hold->op.with_text) != 0)
+    return timeout;
+}
+
+/* The lease to ask for. Of a fixed one it is only asked whether it is there: what is left
+ * of it neither shortens nor lengthens it, and mends a key that was made persistent. */
+static int64_t renew_lease(const struct rlk_hold *hold, int64_t now)
+{
+    return hold->fixed ? (hold->end - now) / RLK_NS_PER_MS + 2 : hold->lease_ms;
+}
+
+/* Also tells the server that a writer reads now, where that is not confirmed (W18). */
+static void send_renew(struct rlock_client *client, struct rlk_hold *hold, int64_t now)
+{
+    struct rlk_request req RLK_UNINITIALIZED;
+
+    if (hold->downgrading)
+        rlk_wire_downgrade(&req, client, hold, renew_lease(hold, now));
+    else
+        rlk_wire_renew(&req, client, hold, renew_lease(hold, now));
+    if (rlk_script_append(client->watch.conn, &req, hold->op.with_text) != 0)
         return;
     hold->doubted = false;
     rlk_hold_ref_locked(hold);
-    put_in_flight(watch, &hold->op, RLK_OP_RENEW, now, timeout);
+    put_in_flight(&client->watch, &hold->op,
+                  hold->downgrading ? RLK_OP_DOWNGRADE : RLK_OP_RENEW, now,
+                  renew_timeout(client, hold, now));
 }
 
 static void send_release(struct rlock_client *client, struct rlk_hold *hold, int64_t now)
 {
-    struct rlk_lock *lock = hold->lock;
     struct rlk_request req RLK_UNINITIALIZED;
 
-    rlk_request_init(&req, rlk_kinds[lock->kind].release, lock->name, lock->name_len);
-    rlk_request_add_id(&req, client->uuid, &hold->id);
-    rlk_request_add_int(&req, rlk_client_marker_ms(client));
-    rlk_request_add_channel(&req, lock->name, lock->name_len);
+    rlk_wire_release(&req, client, hold, rlk_client_marker_ms(client));
     if (rlk_script_append(client->watch.conn, &req, hold->op.with_text) != 0)
         return;
     rlk_hold_ref_locked(hold);
@@ -99,18 +111,76 @@ static void send_release(struct rlock_client *client, struct rlk_hold *hold, int
                   rlk_client_command_timeout(client));
 }
 
-/* Room for another hold in lock->named. */
-static bool room_to_name(struct rlk_lock *lock)
+/* Takes another hold into the request, with a reference. False: out of memory. */
+static bool batch_add(struct rlk_batch *batch, struct rlk_hold *hold)
 {
-    if (lock->named_count < lock->named_size)
-        return true;
-    size_t size = lock->named_size ? 2 * lock->named_size : 4;
-    struct rlk_hold **bigger = realloc(lock->named, size * sizeof(struct rlk_hold *));
-    if (!bigger)
-        return false; /* who is not named has his backstop in the next round */
-    lock->named = bigger;
-    lock->named_size = size;
+    if (batch->count == batch->size) {
+        size_t size = batch->size ? 2 * batch->size : 4;
+        struct rlk_hold **bigger =
+            realloc(batch->holds, size * sizeof(struct rlk_hold *));
+        if (!bigger)
+            return false; /* who is not named has his backstop in the next */
+        batch->holds = bigger;
+        batch->size = size;
+    }
+    rlk_hold_ref_locked(hold);
+    batch->holds[batch->count++] = hold;
     return true;
+}
+
+static void batch_clear(struct rlk_batch *batch)
+{
+    for (size_t i = 0; i < batch->count; i++)
+        rlk_hold_put_locked(batch->holds[i]);
+    batch->count = 0;
+}
+
+/* Whether a hold that reads can be renewed with others now. */
+static bool renews_along(const struct rlk_hold *hold, int64_t now)
+{
+    return (!hold->fixed || hold->doubted) && !hold->downgrading && now < hold->end &&
+           hold->op.kind == RLK_OP_NONE;
+}
+
+/* One renewal for all of the process that read: `due` first, then the others, whose next
+ * one so comes due together with it. */
+static void send_read_renewals(struct rlock_client *client, struct rlk_hold *due,
+                               int64_t now)
+{
+    struct rlk_lock *lock = due->lock;
+    struct rlk_batch *batch = &lock->renewal;
+    struct rlk_request req RLK_UNINITIALIZED;
+    struct rlk_hold *hold = due;
+    size_t len = 0;
+
+    if (batch->op.kind != RLK_OP_NONE || !batch_add(batch, due))
+        return;
+    len += rlk_wire_renewal_write(names, due, renew_lease(due, now));
+    for (struct rlk_list *l = lock->reads.next;
+         l != &lock->reads && batch->count < RLK_RENEWALS_MAX; l = l->next) {
+        hold = RLK_CONTAINER_OF(l, struct rlk_hold, read_link);
+        if (hold == due || !renews_along(hold, now))
+            continue;
+        if (!batch_add(batch, hold))
+            break;
+        len += rlk_wire_renewal_write(names + len, hold, renew_lease(hold, now));
+    }
+    rlk_wire_renewals(&req, client, lock, names, len);
+    if (rlk_script_append(client->watch.conn, &req, batch->op.with_text) != 0) {
+        batch_clear(batch);
+        return;
+    }
+    int64_t timeout = INT64_MAX;
+    for (size_t i = 0; i < batch->count; i++) {
+        hold = batch->holds[i];
+        hold->doubted = false;
+        hold->op.kind = RLK_OP_RENEW; /* within the batch */
+        if (renew_timeout(client, hold, now) < timeout)
+            timeout = renew_timeout(client, hold, now);
+        rlk_hold_schedule_locked(hold);
+    }
+    lock->refs++;
+    put_in_flight(&client->watch, &batch->op, RLK_OP_RENEW_READS, now, timeout);
 }
 
 /* Chooses the holds that the next refresh names: those that are queued as far as is known
@@ -120,34 +190,25 @@ static size_t name_holds(struct rlk_lock *lock)
 {
     size_t len = 0;
 
-    lock->named_count = 0;
     lock->round_open = false;
     for (struct rlk_list *l = lock->asks.next; l != &lock->asks; l = l->next) {
         struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, ask_link);
         if (hold->state != RLK_HOLD_ASKING || hold->need_ask ||
             hold->round == lock->round)
             continue;
-        if (lock->named_count == NAMES_MAX || !room_to_name(lock)) {
+        if (lock->refresh.count == NAMES_MAX || !batch_add(&lock->refresh, hold)) {
             lock->round_open = true;
             break;
         }
         hold->round = lock->round;
         /* what was passed over because its mailbox was not heard needs none now */
-        if (hold->ticket != 0 && hold->ticket <= lock->after)
-            lock->after = hold->ticket - 1;
-        rlk_hold_ref_locked(hold);
-        lock->named[lock->named_count++] = hold;
+        int64_t *after = hold->reading ? &lock->after.rqueue : &lock->after.queue;
+        if (hold->ticket != 0 && hold->ticket <= *after)
+            *after = hold->ticket - 1;
         len += rlk_id_write_local(names + len, &hold->id);
         names[len++] = ' ';
     }
     return len;
-}
-
-static void forget_named(struct rlk_lock *lock)
-{
-    for (size_t i = 0; i < lock->named_count; i++)
-        rlk_hold_put_locked(lock->named[i]);
-    lock->named_count = 0;
 }
 
 static void send_refresh(struct rlock_client *client, struct rlk_lock *lock, int64_t now)
@@ -159,23 +220,20 @@ static void send_refresh(struct rlock_client *client, struct rlk_lock *lock, int
         lock->poll_again = false; /* asked for later, it wants another round */
     }
     size_t len = name_holds(lock);
-    if (lock->named_count == 0 && !lock->going_on)
+    if (lock->refresh.count == 0 && !lock->going_on)
         return;
-    rlk_request_init(&req, rlk_kinds[lock->kind].refresh, lock->name, lock->name_len);
-    rlk_request_add(&req, client->uuid, RLK_UUID_LEN);
-    rlk_request_add_int(&req, client->config.presence_ms);
-    rlk_request_add_int(&req, lock->after);
-    rlk_request_add_borrowed(&req, names, len);
-    if (rlk_script_append(client->watch.conn, &req, lock->op.with_text) != 0) {
+    rlk_wire_refresh(&req, client, lock->kind, lock->name, lock->name_len, lock->prefer,
+                     lock->after, names, len);
+    if (rlk_script_append(client->watch.conn, &req, lock->refresh.op.with_text) != 0) {
         lock->round_open = false;
-        lock->after = 0;
-        forget_named(lock);
+        lock->after = (struct rlk_cursor){ 0 };
+        batch_clear(&lock->refresh);
         return;
     }
     lock->refs++;
     lock->op_goes_on = lock->going_on;
     rlk_lock_went_on_locked(lock);
-    put_in_flight(&client->watch, &lock->op, RLK_OP_REFRESH, now,
+    put_in_flight(&client->watch, &lock->refresh.op, RLK_OP_REFRESH, now,
                   rlk_client_command_timeout(client));
 }
 
@@ -213,9 +271,11 @@ static void inside_due(struct rlock_client *client, struct rlk_hold *hold, int64
         hold->at_risk = true;
         rlk_hold_news_locked(hold, RLK_NEWS_AT_RISK);
     }
-    if ((!hold->fixed || hold->doubted) && hold->op.kind == RLK_OP_NONE &&
-        now >= hold->renew_at) {
-        if (rlk_duty_ready(&client->watch))
+    if ((!hold->fixed || hold->doubted || hold->downgrading) &&
+        hold->op.kind == RLK_OP_NONE && now >= hold->renew_at) {
+        if (rlk_duty_ready(&client->watch) && hold->reading && !hold->downgrading)
+            send_read_renewals(client, hold, now);
+        else if (rlk_duty_ready(&client->watch))
             send_renew(client, hold, now);
         if (hold->op.kind == RLK_OP_NONE)
             hold->renew_at = retry_time(hold, now);
@@ -247,15 +307,15 @@ static void lock_due(struct rlock_client *client, struct rlk_lock *lock, int64_t
 
     if (rlk_list_empty(&lock->asks) && !lock->going_on)
         return;
-    if (lock->op.kind != RLK_OP_NONE) {
+    if (lock->refresh.op.kind != RLK_OP_NONE) {
         lock->poll_again = true; /* it may have run before what this is about */
-        lock->after = 0;         /* stale by the time of the next */
+        lock->after = (struct rlk_cursor){ 0 }; /* stale by the time of the next */
         return;
     }
     if (rlk_duty_ready(&client->watch)) {
         send_refresh(client, lock, now);
     } else {
-        lock->after = 0; /* would be stale */
+        lock->after = (struct rlk_cursor){ 0 }; /* would be stale */
         if (client->watch.down_since != 0 &&
             now - client->watch.down_since >= OP_TIMEOUT_MIN_MS * RLK_NS_PER_MS)
             rlk_lock_trouble_locked(lock, ENOTCONN, client->watch.down_since);
@@ -264,7 +324,7 @@ static void lock_due(struct rlock_client *client, struct rlk_lock *lock, int64_t
             return;
         }
     }
-    if (lock->op.kind == RLK_OP_NONE)
+    if (lock->refresh.op.kind == RLK_OP_NONE)
         rlk_timer_arm(&reg->timers, &lock->timer,
                       now + (rlk_duty_ready(&client->watch)
                                  ? reg->presence_ns / 3
@@ -310,13 +370,19 @@ int64_t rlk_duty_run(struct rlock_client *client, bool *ret_wanted)
 
 /* ---- answers. Locks: hold the registry's mu. */
 
-static void renew_done(struct rlock_client *client, struct rlk_hold *hold,
-                       const struct rlk_answer *answer, int64_t now)
+static void count_renewal(struct rlock_client *client, const struct rlk_answer *answer)
 {
     if (answer->outcome == RLK_DONE)
         RLK_COUNT(client->counters.renewals);
     else if (answer->outcome != RLK_NOSCRIPT)
         RLK_COUNT(client->counters.renewal_failures);
+}
+
+/* Of one hold; `fate` is what became of it when the answer is DONE. */
+static void renew_done(struct rlock_client *client, struct rlk_hold *hold,
+                       const struct rlk_answer *answer, const struct rlk_fate *fate,
+                       bool downgraded, int64_t now)
+{
     if (hold->state != RLK_HOLD_INSIDE) {
         /* it ended meanwhile; what waits for this answer goes on */
         if (hold->timer.armed || hold->give_up_at != 0)
@@ -333,12 +399,14 @@ static void renew_done(struct rlock_client *client, struct rlk_hold *hold,
     } else if (answer->outcome != RLK_DONE) {
         hold->doubted = hold->fixed;
         hold->renew_at = retry_time(hold, now);
-    } else if (answer->fate.what == RLK_HELD) {
+    } else if (fate->what == RLK_HELD) {
+        if (downgraded)
+            hold->downgrading = false;
         hold->flags = answer->flags;
-        if (answer->fate.token != 0)
-            hold->token = answer->fate.token; /* over that of a message (T12) */
+        if (fate->token != 0)
+            hold->token = fate->token; /* over that of a message (T12) */
         if (!hold->fixed)
-            rlk_hold_confirm_locked(hold, answer->sent, answer->fate.remaining_ms);
+            rlk_hold_confirm_locked(hold, answer->sent, fate->remaining_ms);
         if (hold->doubted) /* since this was sent */
             hold->renew_at = now;
         else if (hold->renew_at <= now) /* nothing was gained */
@@ -353,6 +421,19 @@ static void renew_done(struct rlock_client *client, struct rlk_hold *hold,
     rlk_hold_schedule_locked(hold);
 }
 
+/* Of all that were renewed together. */
+static void read_renewals_done(struct rlock_client *client, struct rlk_lock *lock,
+                               const struct rlk_answer *answer,
+                               const struct rlk_fate *fates, int64_t now)
+{
+    count_renewal(client, answer);
+    for (size_t i = 0; i < lock->renewal.count; i++) {
+        struct rlk_hold *hold = lock->renewal.holds[i];
+        hold->op.kind = RLK_OP_NONE;
+        renew_done(client, hold, answer, &fates[i], false, now);
+    }
+}
+
 static void release_done(struct rlock_client *client, struct rlk_hold *hold,
                          const struct rlk_answer *answer, int64_t now)
 {
@@ -360,7 +441,7 @@ static void release_done(struct rlock_client *client, struct rlk_hold *hold,
 
     if (answer->outcome == RLK_DONE) {
         RLK_COUNT(client->counters.background_releases);
-        if (answer->more != 0)
+        if (rlk_cursor_set(answer->more))
             rlk_lock_go_on_locked(hold->lock, answer->more);
     }
     if (answer->outcome == RLK_NOSCRIPT)
@@ -387,17 +468,17 @@ static void refresh_done(struct rlock_client *client, struct rlk_lock *lock,
          * others' polls will find the lock. */
         if (lock->op_goes_on &&
             (answer->outcome == RLK_NOSCRIPT || !rlk_list_empty(&lock->asks)))
-            rlk_lock_go_on_locked(lock, 0);
+            rlk_lock_go_on_locked(lock, (struct rlk_cursor){ 0 });
         if (answer->outcome != RLK_NOSCRIPT)
-            rlk_lock_trouble_locked(lock, answer->code, lock->op.sent);
+            rlk_lock_trouble_locked(lock, answer->code, lock->refresh.op.sent);
         int64_t pause = answer->outcome == RLK_NOSCRIPT ? 0 : BACKOFF_FIRST_MS * 2;
         rlk_timer_arm(&reg->timers, &lock->timer, now + pause * RLK_NS_PER_MS);
         return;
     }
     RLK_COUNT(client->counters.refreshes);
     rlk_lock_reached_locked(lock, now);
-    for (size_t i = 0; i < lock->named_count; i++) {
-        struct rlk_hold *hold = lock->named[i];
+    for (size_t i = 0; i < lock->refresh.count; i++) {
+        struct rlk_hold *hold = lock->refresh.holds[i];
         /* a newer answer knows better */
         if (hold->state != RLK_HOLD_ASKING || hold->granted || hold->need_ask ||
             hold->ticket_sent > answer->sent)
@@ -434,9 +515,14 @@ void rlk_duty_done(struct rlock_client *client, struct rlk_op *op,
         watch->op_deadline = RLK_NEVER;
     rlk_registry_lock(reg);
     int64_t now = rlk_now_boot(); /* leases are judged by what the clock says now (T6) */
-    size_t count = kind == RLK_OP_REFRESH
-                       ? RLK_CONTAINER_OF(op, struct rlk_lock, op)->named_count
-                       : 1;
+    struct rlk_lock *lock = NULL; /* of a request about several holds */
+    if (kind == RLK_OP_REFRESH)
+        lock = RLK_CONTAINER_OF(op, struct rlk_lock, refresh.op);
+    else if (kind == RLK_OP_RENEW_READS)
+        lock = RLK_CONTAINER_OF(op, struct rlk_lock, renewal.op);
+    size_t count = kind == RLK_OP_REFRESH       ? lock->refresh.count
+                   : kind == RLK_OP_RENEW_READS ? lock->renewal.count
+                                                : 1;
     if (reply) {
         RLK_COUNT(client->counters.round_trips);
         rlk_script_decode(watch->conn, reply, op->sent, &answer, fates, count, text,
@@ -447,18 +533,26 @@ void rlk_duty_done(struct rlock_client *client, struct rlk_op *op,
     op->kind = RLK_OP_NONE;
     op->with_text = answer.outcome == RLK_NOSCRIPT;
     if (kind == RLK_OP_REFRESH) {
-        struct rlk_lock *lock = RLK_CONTAINER_OF(op, struct rlk_lock, op);
         refresh_done(client, lock, &answer, fates, now);
-        forget_named(lock);
-        if (answer.outcome == RLK_DONE && answer.more != 0)
+        batch_clear(&lock->refresh);
+        if (answer.outcome == RLK_DONE && rlk_cursor_set(answer.more))
             rlk_lock_go_on_locked(lock, answer.more);
+        rlk_lock_put_locked(lock);
+    } else if (kind == RLK_OP_RENEW_READS) {
+        read_renewals_done(client, lock, &answer, fates, now);
+        batch_clear(&lock->renewal);
         rlk_lock_put_locked(lock);
     } else {
         struct rlk_hold *hold = RLK_CONTAINER_OF(op, struct rlk_hold, op);
-        if (kind == RLK_OP_RENEW)
-            renew_done(client, hold, &answer, now);
-        else
+        if (kind == RLK_OP_RELEASE) {
             release_done(client, hold, &answer, now);
+        } else {
+            count_renewal(client, &answer);
+            renew_done(client, hold, &answer, &answer.fate, kind == RLK_OP_DOWNGRADE,
+                       now);
+            if (answer.outcome == RLK_DONE && rlk_cursor_set(answer.more))
+                rlk_lock_go_on_locked(hold->lock, answer.more);
+        }
         rlk_hold_put_locked(hold);
     }
     rlk_registry_unlock(reg);

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the public functions of mutex and fair lock do; see rlock.h for each. `kind` is
- * the RLK_KIND_* that the handle has to be of. lease_ms 0: the handle's lease, renewed.
+/* What the public functions of mutex and fair lock do alike; see rlock.h for each. `kind`
+ * is the RLK_KIND_* that the handle has to be of. lease_ms 0: the handle's lease,
+ * renewed.
  */
 #ifndef RLK_EXCLUSIVE_H
 #define RLK_EXCLUSIVE_H
 
 #include "handle.h"
 
-int rlk_exclusive_init(struct rlk_handle *handle, int kind, const rlock_mutexattr_t *attr,
-                       const char *name);
-int rlk_exclusive_destroy(struct rlk_handle *handle, int kind);
 int rlk_exclusive_lock(struct rlk_handle *handle, int kind, long lease_ms);
 int rlk_exclusive_trylock(struct rlk_handle *handle, int kind, long lease_ms);
 int rlk_exclusive_clocklock(struct rlk_handle *handle, int kind, clockid_t clock,
@@ -17,13 +15,5 @@ int rlk_exclusive_clocklock(struct rlk_handle *handle, int kind, clockid_t clock
 int rlk_exclusive_unlock(struct rlk_handle *handle, int kind);
 int rlk_exclusive_consistent(struct rlk_handle *handle, int kind);
 int rlk_exclusive_prioceiling(const struct rlk_handle *handle, int kind);
-int rlk_exclusive_extend(struct rlk_handle *handle, int kind, long lease_ms);
-int rlk_exclusive_gettoken(const struct rlk_handle *handle, int kind,
-                           uint64_t *ret_token);
-int rlk_exclusive_getremaining(const struct rlk_handle *handle, int kind, long *ret_ms);
-int rlk_exclusive_getstate(const struct rlk_handle *handle, int kind,
-                           rlock_state_t *ret_state);
-int rlk_exclusive_getholdcount(const struct rlk_handle *handle, int kind,
-                               unsigned *ret_count);
 
 #endif

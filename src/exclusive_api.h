@@ -2,26 +2,9 @@
 /*
  * The public functions of one exclusive lock type, each a line over exclusive.c. Not a
  * header: included once by the file of the type, mutex.c or fair.c, which includes
- * exclusive.h and defines
- *     API(verb)    the name of a function, rlock_mutex_##verb
- *     HANDLE       the type of its handles
- *     KIND         the RLK_KIND_* in them
+ * exclusive.h and defines what lock_api.h asks for.
  */
-/* NULL stays NULL: the base is the first member. */
-#define BASE(handle) ((struct rlk_handle *)(handle))
-#define CONST_BASE(handle) ((const struct rlk_handle *)(handle))
-
-_Static_assert(sizeof(HANDLE) == 256 && offsetof(HANDLE, rlk) == 0, "part of the ABI");
-
-int API(init)(HANDLE *handle, const rlock_mutexattr_t *attr, const char *name)
-{
-    return rlk_exclusive_init(BASE(handle), KIND, attr, name);
-}
-
-int API(destroy)(HANDLE *handle)
-{
-    return rlk_exclusive_destroy(BASE(handle), KIND);
-}
+#include "lock_api.h"
 
 int API(lock)(HANDLE *handle)
 {
@@ -90,29 +73,4 @@ int API(setprioceiling)(HANDLE *handle, int ceiling, int *ret_old)
     (void)ceiling;
     (void)ret_old;
     return rlk_exclusive_prioceiling(CONST_BASE(handle), KIND);
-}
-
-int API(extend)(HANDLE *handle, long lease_ms)
-{
-    return rlk_exclusive_extend(BASE(handle), KIND, lease_ms);
-}
-
-int API(gettoken)(const HANDLE *handle, uint64_t *ret_token)
-{
-    return rlk_exclusive_gettoken(CONST_BASE(handle), KIND, ret_token);
-}
-
-int API(getremaining)(const HANDLE *handle, long *ret_ms)
-{
-    return rlk_exclusive_getremaining(CONST_BASE(handle), KIND, ret_ms);
-}
-
-int API(getstate)(const HANDLE *handle, rlock_state_t *ret_state)
-{
-    return rlk_exclusive_getstate(CONST_BASE(handle), KIND, ret_state);
-}
-
-int API(getholdcount)(const HANDLE *handle, unsigned *ret_count)
-{
-    return rlk_exclusive_getholdcount(CONST_BASE(handle), KIND, ret_count);
 }

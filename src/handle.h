@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a handle in the caller's memory says, and how it is checked. */
+/* What a handle in the caller's memory says, how it is checked, and what all lock types
+ * do with one. Thread: any. */
 #ifndef RLK_HANDLE_H
 #define RLK_HANDLE_H
 
-#include "url.h"
+#include "acquire.h"
+#include "fork.h"
 
 #include <rlock.h>
 #include <stdbool.h>
 #include <string.h>
 
 #define RLK_MAGIC_MUTEXATTR UINT32_C(0x01415452)
+#define RLK_MAGIC_RWLOCKATTR UINT32_C(0x01415752)
 #define RLK_MAGIC_CLIENTATTR UINT32_C(0x01434154)
 
 /* rlk_flags of a handle */
@@ -37,5 +40,62 @@ static inline bool rlk_handle_good(const struct rlk_handle *handle, int kind)
            handle->rlk_name_len <= RLOCK_NAME_MAX &&
            handle->rlk_name[handle->rlk_name_len] == '\0';
 }
+
+/* ---- handle.c */
+
+/* As the public functions. `attr` may be NULL; its magic has to be `attr_magic`. */
+int rlk_handle_init(struct rlk_handle *handle, int kind, const struct rlk_attr *attr,
+                    uint32_t attr_magic, const char *name);
+int rlk_handle_destroy(struct rlk_handle *handle, int kind);
+
+/* EINVAL, or ENOTSUP in a forked child. */
+int rlk_handle_check(const struct rlk_handle *handle, int kind);
+
+/* What the calling thread has of the lock, or NULL. No mutex, no hash. */
+struct rlk_part *rlk_handle_part(const struct rlk_handle *handle);
+
+/* The part of a thread that holds it now; NULL: anything else, as the long way will find.
+ * For the commonest re-entry and its unlock, ahead of everything: they touch nothing but
+ * the thread's own count, so there is nothing that a cancellation could leave half done.
+ */
+static inline struct rlk_part *rlk_handle_inner(const struct rlk_handle *handle, int kind)
+{
+    struct rlk_thread *thread = rlk_thread_record;
+    struct rlk_part *part;
+
+    if (!thread || rlk_list_empty(&thread->holds))
+        return NULL;
+    if (__builtin_expect(!rlk_handle_good(handle, kind) || rlk_fork_in_child(), 0))
+        return NULL;
+    part = rlk_handle_part(handle);
+    if (!part || part->hold->state != RLK_HOLD_INSIDE ||
+        rlk_now_boot() >= part->hold->end)
+        return NULL;
+    return part;
+}
+
+/* With RLOCK_OUTAGE_ABORT, aborts instead of a code that the pthread function could never
+ * have returned. */
+int rlk_handle_guard(const struct rlk_handle *handle, int kind, int rc);
+
+enum rlk_form { RLK_FORM_LOCK, RLK_FORM_TRY, RLK_FORM_TIMED };
+
+/* What a call asks for. */
+struct rlk_demand {
+    struct rlk_handle *handle;
+    int kind;
+    bool reading;
+    enum rlk_form form;
+    clockid_t clock; /* TIMED */
+    const struct timespec *abstime;
+    long lease_ms; /* 0: the default, renewed */
+};
+
+/* Handle, lease and clock of a call: 0, EINVAL, ENOTSUP. */
+int rlk_demand_check(const struct rlk_demand *demand);
+/* Takes a lock that the calling thread does not hold. */
+int rlk_demand_first(const struct rlk_demand *demand);
+/* A thread that would wait for itself: sleeps until the deadline. */
+int rlk_demand_in_vain(const struct rlk_demand *demand, const struct rlk_hold *hold);
 
 #endif

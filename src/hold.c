@@ -17,17 +17,50 @@ enum { FREE_HOLDS_MAX = 64 /* kept for reuse, so that a pair allocates nothing *
 #define LATE_RELEASE_NS (3 * RLK_NS_PER_S)
 
 const struct rlk_kind rlk_kinds[RLK_KIND_LIMIT] = {
-    [RLK_KIND_MUTEX] = { RLOCK_TYPE_MUTEX, 'm', false, RLK_MUTEX_ACQUIRE,
-                         RLK_MUTEX_RELEASE, RLK_MUTEX_RENEW, RLK_MUTEX_CANCEL,
-                         RLK_MUTEX_REFRESH },
-    [RLK_KIND_FAIR] = { RLOCK_TYPE_FAIR, 'f', true, RLK_FAIR_ACQUIRE, RLK_FAIR_RELEASE,
-                        RLK_FAIR_RENEW, RLK_FAIR_CANCEL, RLK_FAIR_REFRESH },
-    [RLK_KIND_WATCH] = { RLOCK_TYPE_UNKNOWN, 0, false, RLK_MUTEX_ACQUIRE,
-                         RLK_MUTEX_RELEASE, RLK_MUTEX_RENEW, RLK_MUTEX_CANCEL,
-                         RLK_MUTEX_REFRESH },
+    [RLK_KIND_MUTEX] = { .type = RLOCK_TYPE_MUTEX,
+                         .letter = 'm',
+                         .acquire = RLK_MUTEX_ACQUIRE,
+                         .release = RLK_MUTEX_RELEASE,
+                         .renew = RLK_MUTEX_RENEW,
+                         .cancel = RLK_MUTEX_CANCEL,
+                         .refresh = RLK_MUTEX_REFRESH },
+    [RLK_KIND_FAIR] = { .type = RLOCK_TYPE_FAIR,
+                        .letter = 'f',
+                        .in_order = true,
+                        .acquire = RLK_FAIR_ACQUIRE,
+                        .release = RLK_FAIR_RELEASE,
+                        .renew = RLK_FAIR_RENEW,
+                        .cancel = RLK_FAIR_CANCEL,
+                        .refresh = RLK_FAIR_REFRESH },
+    [RLK_KIND_RWLOCK] = { .type = RLOCK_TYPE_RWLOCK,
+                          .letter = 'w',
+                          .read_letter = 'r',
+                          .acquire = RLK_RWLOCK_WRITE,
+                          .read = RLK_RWLOCK_READ,
+                          .release = RLK_RWLOCK_RELEASE,
+                          .renew = RLK_RWLOCK_RENEW,
+                          .cancel = RLK_RWLOCK_CANCEL,
+                          .refresh = RLK_RWLOCK_REFRESH,
+                          .downgrade = RLK_RWLOCK_DOWNGRADE },
+    /* its refresh hands over to whatever waits */
+    [RLK_KIND_WATCH] = { .type = RLOCK_TYPE_UNKNOWN, .refresh = RLK_RWLOCK_REFRESH },
 };
 
 /* ---- holds */
+
+static bool is_upper(char letter)
+{
+    return letter >= 'A' && letter <= 'Z';
+}
+
+static void init_part(struct rlk_part *part, struct rlk_hold *hold)
+{
+    memset(part, 0, sizeof(*part));
+    part->hold = hold;
+    rlk_list_init(&part->hold_link);
+    rlk_list_init(&part->news_link);
+    rlk_list_init(&part->thread_link);
+}
 
 struct rlk_hold *rlk_hold_new_locked(struct rlk_lock *lock, struct rlk_thread *thread,
                                      char letter, uint32_t grant_ms)
@@ -57,11 +90,12 @@ struct rlk_hold *rlk_hold_new_locked(struct rlk_lock *lock, struct rlk_thread *t
     hold->end = INT64_MIN;
     hold->state = RLK_HOLD_ASKING;
     hold->timer.tag = RLK_TIMER_HOLD;
-    rlk_list_init(&hold->news_link);
     rlk_list_init(&hold->op.link);
+    rlk_list_init(&hold->read_link);
+    rlk_list_init(&hold->parts);
+    init_part(&hold->own, hold);
     rlk_list_init(&hold->ask_link);
     rlk_list_init(&hold->free_link);
-    rlk_list_init(&hold->thread_link);
     reg->hold_count++;
     return hold;
 }
@@ -88,6 +122,7 @@ void rlk_hold_put_locked(struct rlk_hold *hold)
     assert(hold->refs > 0);
     if (--hold->refs > 0)
         return;
+    rlk_list_remove(&hold->read_link);
     rlk_timer_disarm(&reg->timers, &hold->timer);
     rlk_lock_put_locked(hold->lock);
     reg->hold_count--;
@@ -141,8 +176,8 @@ void rlk_hold_schedule_locked(struct rlk_hold *hold)
 {
     int64_t when = hold->end;
 
-    if ((!hold->fixed || hold->doubted) && hold->op.kind == RLK_OP_NONE &&
-        hold->renew_at < when)
+    if ((!hold->fixed || hold->doubted || hold->downgrading) &&
+        hold->op.kind == RLK_OP_NONE && hold->renew_at < when)
         when = hold->renew_at;
     if (!hold->at_risk && hold->risk_at < when)
         when = hold->risk_at;
@@ -177,23 +212,109 @@ void rlk_hold_enter_locked(struct rlk_hold *hold, struct rlk_thread *thread, int
 {
     struct rlk_lock *lock = hold->lock;
 
-    hold->refs += 2; /* lock->current, the thread's list */
+    hold->refs += 2; /* the lock's, the part's */
     rlk_hold_ask_end_locked(hold);
     hold->state = RLK_HOLD_INSIDE;
-    hold->owner = thread;
-    hold->owner_thread = rlk_thread_self();
-    hold->count = 1;
     hold->since = now;
-    lock->current = hold;
+    hold->own.owner = thread;
+    hold->own.owner_thread = rlk_thread_self();
+    hold->own.count = 1;
+    hold->own.fencing = is_upper(hold->id.letter);
+    rlk_list_append(&hold->parts, &hold->own.hold_link);
+    rlk_list_prepend(&thread->holds, &hold->own.thread_link);
+    if (hold->reading) {
+        rlk_list_append(&lock->reads, &hold->read_link);
+        if (!hold->fixed)
+            lock->shared = hold;
+    } else {
+        lock->current = hold;
+    }
     lock->registry->holds_now++;
-    rlk_list_prepend(&thread->holds, &hold->thread_link);
     rlk_hold_schedule_locked(hold);
 }
 
-static struct rlk_counters *lock_counters(struct rlk_hold *hold)
+/* ---- parts */
+
+struct rlk_part *rlk_hold_join_locked(struct rlk_hold *hold, bool fencing)
 {
-    return hold->lock->registry->counters;
+    struct rlk_registry *reg = hold->lock->registry;
+    struct rlk_part *part = &hold->own;
+
+    if (part->owner || !rlk_list_empty(&part->news_link)) {
+        struct rlk_list *l = rlk_list_pop(&reg->free_parts);
+        part =
+            l ? RLK_CONTAINER_OF(l, struct rlk_part, hold_link) : malloc(sizeof(*part));
+        if (!part)
+            return NULL;
+        if (l)
+            reg->free_part_count--;
+        init_part(part, hold);
+    }
+    part->fencing = fencing;
+    rlk_list_append(&hold->parts, &part->hold_link);
+    hold->refs++;
+    return part;
 }
+
+/* Neither its thread nor the news need it any more. */
+static void put_part(struct rlk_part *part)
+{
+    struct rlk_hold *hold = part->hold;
+    struct rlk_registry *reg = hold->lock->registry;
+
+    if (part != &hold->own && !part->owner && rlk_list_empty(&part->news_link)) {
+        if (reg->free_part_count < FREE_HOLDS_MAX) {
+            reg->free_part_count++;
+            rlk_list_prepend(&reg->free_parts, &part->hold_link);
+        } else {
+            free(part);
+        }
+    }
+    rlk_hold_put_locked(hold);
+}
+
+void rlk_part_leave_locked(struct rlk_part *part)
+{
+    atomic_fetch_add_explicit(&part->hold->lock->registry->counters->reentries,
+                              part->reentries, memory_order_relaxed);
+    part->reentries = 0;
+    rlk_levels_clear(&part->levels);
+    rlk_list_remove(&part->thread_link);
+    rlk_list_remove(&part->hold_link);
+    part->owner = NULL;
+    put_part(part);
+}
+
+bool rlk_hold_unused_locked(const struct rlk_hold *hold)
+{
+    return rlk_list_empty(&hold->parts) && hold->joins == 0;
+}
+
+void rlk_part_news_locked(struct rlk_part *part, unsigned news)
+{
+    struct rlk_registry *reg = part->hold->lock->registry;
+
+    part->news |= news;
+    if (rlk_list_empty(&part->news_link)) {
+        part->hold->refs++;
+        rlk_list_append(&reg->news, &part->news_link);
+    }
+    reg->subscriber_dirty = true;
+}
+
+struct rlk_part *rlk_registry_news_locked(struct rlk_registry *reg)
+{
+    struct rlk_list *l = rlk_list_pop(&reg->news);
+    return l ? RLK_CONTAINER_OF(l, struct rlk_part, news_link) : NULL;
+}
+
+void rlk_part_told_locked(struct rlk_part *part)
+{
+    part->news = 0;
+    put_part(part);
+}
+
+/* ---- transitions */
 
 void rlk_hold_doubt_locked(struct rlk_hold *hold, int64_t now)
 {
@@ -202,13 +323,18 @@ void rlk_hold_doubt_locked(struct rlk_hold *hold, int64_t now)
     rlk_hold_schedule_locked(hold);
 }
 
-/* What LOST and GOING have in common. The reference of lock->current goes on to the
- * caller. */
+/* What LOST and GOING have in common. The lock's reference goes on to the caller. */
 static void take_out(struct rlk_hold *hold)
 {
     struct rlk_lock *lock = hold->lock;
-    assert(lock->current == hold);
-    lock->current = NULL;
+    if (hold->reading) {
+        rlk_list_remove(&hold->read_link);
+        if (lock->shared == hold)
+            lock->shared = NULL;
+    } else {
+        assert(lock->current == hold);
+        lock->current = NULL;
+    }
     lock->registry->holds_now--;
     rlk_timer_disarm(&lock->registry->timers, &hold->timer);
 }
@@ -222,24 +348,45 @@ void rlk_hold_lose_locked(struct rlk_hold *hold, const char *reason, int64_t now
     hold->reason = reason;
     hold->lost_after = now - hold->since;
     RLK_COUNT(reg->counters->losses);
-    /* the thread may drain it long after the client was closed */
-    reg->retain(reg);
+    /* the threads may drain it long after the client was closed */
+    for (struct rlk_list *l = hold->parts.next; l != &hold->parts; l = l->next)
+        reg->retain(reg);
     rlk_hold_news_locked(hold, RLK_NEWS_LOST);
     rlk_lock_promote_locked(hold->lock);
-    /* one release, without repetition, with the reference of lock->current */
+    /* one release, without repetition, with the lock's reference */
     rlk_hold_background_locked(hold, now, now + LATE_RELEASE_NS);
 }
 
 void rlk_hold_leave_locked(struct rlk_hold *hold)
 {
+    assert(rlk_hold_unused_locked(hold));
     take_out(hold);
     hold->state = RLK_HOLD_GOING;
-    hold->lock->left_id = hold->id;
-    atomic_fetch_add_explicit(&lock_counters(hold)->reentries, hold->reentries,
-                              memory_order_relaxed);
-    rlk_list_remove(&hold->thread_link);
-    hold->owner = NULL;
-    rlk_hold_put_locked(hold); /* the thread's; the caller goes on with lock->current's */
+    if (hold->reading)
+        rlk_list_append(&hold->lock->leaving, &hold->read_link);
+    else
+        hold->lock->left_id = hold->id;
+}
+
+void rlk_hold_end_unused_locked(struct rlk_hold *hold, int64_t now)
+{
+    if (hold->state != RLK_HOLD_INSIDE || !rlk_hold_unused_locked(hold))
+        return;
+    rlk_hold_leave_locked(hold);
+    rlk_lock_promote_locked(hold->lock);
+    rlk_hold_background_locked(hold, now, hold->end + hold->lease_ms * RLK_NS_PER_MS);
+}
+
+void rlk_hold_downgrade_locked(struct rlk_hold *hold)
+{
+    struct rlk_lock *lock = hold->lock;
+
+    assert(lock->current == hold);
+    lock->current = NULL;
+    hold->reading = hold->downgrading = true;
+    if (hold->fixed)
+        hold->renew_at = hold->end; /* the caller tells the server first */
+    rlk_list_append(&lock->reads, &hold->read_link);
 }
 
 void rlk_hold_background_locked(struct rlk_hold *hold, int64_t when, int64_t until)
@@ -267,13 +414,8 @@ void rlk_hold_background_end_locked(struct rlk_hold *hold)
 
 void rlk_hold_news_locked(struct rlk_hold *hold, unsigned news)
 {
-    struct rlk_registry *reg = hold->lock->registry;
-    hold->news |= news;
-    if (rlk_list_empty(&hold->news_link)) {
-        hold->refs++;
-        rlk_list_append(&reg->news, &hold->news_link);
-    }
-    reg->subscriber_dirty = true;
+    for (struct rlk_list *l = hold->parts.next; l != &hold->parts; l = l->next)
+        rlk_part_news_locked(RLK_CONTAINER_OF(l, struct rlk_part, hold_link), news);
 }
 
 /* ---- facts */

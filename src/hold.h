@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a process has of a lock. A hold is one acquisition at the server: id, lease end D,
- * token, state. Which thread has it, and how often, is local and kept apart, because a
- * hold may come to a thread that has not asked for it. An id goes one way:
+ * token, state. Which thread has it, and how often, is local and kept apart, in parts: a
+ * hold may come to a thread that has not asked for it, and the threads that read at the
+ * same time share one. An id goes one way:
  *
  *     ASKING -> INSIDE -> GOING (released or cancelled) or LOST
  *
@@ -12,6 +13,7 @@
 #ifndef RLK_HOLD_H
 #define RLK_HOLD_H
 
+#include "levels.h"
 #include "list.h"
 #include "script.h"
 #include "sync.h"
@@ -30,10 +32,10 @@ enum { RLK_KIND_WATCH = 15, RLK_KIND_LIMIT = 16 };
 /* What the layers below the lock types must know about a kind. */
 struct rlk_kind {
     rlock_type_t type;
-    char letter;
+    char letter, read_letter; /* of ids; read_letter 0: it has no readers */
     bool in_order; /* each waiting thread queues at the server on its own; else one does
                       for all of the process */
-    enum rlk_script_id acquire, release, renew, cancel, refresh;
+    enum rlk_script_id acquire, read, release, renew, cancel, refresh, downgrade;
 };
 extern const struct rlk_kind rlk_kinds[RLK_KIND_LIMIT];
 
@@ -42,7 +44,14 @@ enum rlk_hold_state { RLK_HOLD_ASKING, RLK_HOLD_INSIDE, RLK_HOLD_GOING, RLK_HOLD
 /* What a timer of the registry is embedded in. */
 enum rlk_timer_tag { RLK_TIMER_HOLD = 1, RLK_TIMER_LOCK };
 
-enum rlk_op_kind { RLK_OP_NONE, RLK_OP_RENEW, RLK_OP_RELEASE, RLK_OP_REFRESH };
+enum rlk_op_kind {
+    RLK_OP_NONE,
+    RLK_OP_RENEW,
+    RLK_OP_RELEASE,
+    RLK_OP_DOWNGRADE,
+    RLK_OP_REFRESH, /* of a lock, as the next */
+    RLK_OP_RENEW_READS
+};
 
 /* A request of the watchdog in flight, embedded in what it is about. */
 struct rlk_op {
@@ -63,6 +72,29 @@ enum rlk_news {
     RLK_NEWS_DIED = 8
 };
 
+/* A request of the watchdog that names several holds of a lock. */
+struct rlk_batch {
+    struct rlk_op op;
+    struct rlk_hold **holds; /* in flight, each with a reference */
+    size_t count, size;
+};
+
+/* What one thread has of a hold that it entered. Has a reference to it. */
+struct rlk_part {
+    struct rlk_hold *hold;
+    struct rlk_list hold_link; /* in hold->parts; guarded by the registry's mu */
+    bool fencing;              /* asked for a token */
+    unsigned news;             /* enum rlk_news; guarded by mu, with a reference */
+    struct rlk_list news_link;
+
+    struct rlk_thread *owner; /* NULL: it has left. The rest is the owner's */
+    rlk_thread_t owner_thread;
+    struct rlk_list thread_link;
+    unsigned count;           /* levels of an exclusive lock */
+    struct rlk_levels levels; /* of a read-write lock */
+    uint64_t reentries;       /* added to the statistics when it is left */
+};
+
 struct rlk_hold {
     /* immutable from ask to end */
     struct rlk_lock *lock;
@@ -71,8 +103,12 @@ struct rlk_hold {
     /* guarded by the registry's mu */
     struct rlk_id id;
     unsigned refs;
-    bool fixed;    /* a lease that is never renewed */
-    bool sent_any; /* an acquire of this id may have reached the server */
+    bool fixed;       /* a lease that is never renewed */
+    bool reading;     /* reads, or asks to */
+    bool downgrading; /* written before; the server is still to be told, or to answer */
+    uint8_t prefer;   /* RLOCK_RWLOCK_PREFER_*, PHASE_FAIR */
+    unsigned joins;   /* requests under way to share it, each as good as a reader (W22) */
+    bool sent_any;    /* an acquire of this id may have reached the server */
     bool unknown;  /* an acquire of this id had an unknown outcome: leave a marker (T3) */
     bool need_ask; /* not queued as far as is known: the asker sends acquire */
     bool granted;  /* held at the server until D, as told by a believed grant or an answer
@@ -95,9 +131,10 @@ struct rlk_hold {
     int64_t lost_after; /* ns the hold had lasted, for the log */
     int64_t since;      /* INSIDE from */
     int backoff_ms;
-    const char *reason; /* of a loss; static text */
-    unsigned news;      /* enum rlk_news */
-    struct rlk_list news_link;
+    const char *reason;        /* of a loss; static text */
+    struct rlk_list read_link; /* INSIDE: in lock->reads; GOING: in lock->leaving */
+    struct rlk_list parts;     /* INSIDE and LOST: of the threads in it */
+    struct rlk_part own;       /* the first of them */
     struct rlk_timer timer;
     struct rlk_op op;
     struct rlk_list ask_link; /* in lock->asks */
@@ -110,13 +147,6 @@ struct rlk_hold {
     _Atomic int64_t end;  /* D */
     _Atomic int64_t risk; /* as risk_at, for getstate */
     _Atomic uint64_t token;
-
-    /* local ownership; thread and links are the owner's */
-    struct rlk_thread *owner;
-    rlk_thread_t owner_thread;
-    struct rlk_list thread_link;
-    unsigned count;
-    uint64_t reentries; /* added to the statistics when it is left */
 };
 
 /* A thread that waits for a lock; on its stack. Guarded by the registry's mu. */
@@ -126,6 +156,10 @@ struct rlk_waiter {
     char letter;
     uint32_t grant_ms;
     bool counted; /* in the statistics, as one that had to wait */
+    /* of a reader: several may wait for the same */
+    struct rlk_hold *hold; /* that asks */
+    struct rlk_part *part; /* it was let in by another thread */
+    bool failed;           /* it was not, for want of memory */
 };
 
 /* A name in use in this process: one per client, kind and name. Guarded by the registry's
@@ -140,10 +174,15 @@ struct rlk_lock {
     struct rlk_lock *chain;
     unsigned refs;
     struct rlk_list idle_link;
-    struct rlk_hold *current; /* INSIDE */
+    struct rlk_hold *current; /* INSIDE, exclusively */
+    struct rlk_list reads;    /* INSIDE to read, by read_link */
+    struct rlk_hold *shared;  /* the one of them that threads may still join; or NULL */
+    struct rlk_list leaving;  /* reads whose release is under way */
     struct rlk_list asks; /* holds that ask or are queued at the server, by ask_link */
-    struct rlk_waiter *asker; /* mutex: the one thread that asks */
+    struct rlk_waiter *asker; /* the one thread that asks, unless in_order */
     struct rlk_list waiters;  /* FIFO of threads, the asker among them */
+    struct rlk_list readers;  /* threads that wait to read */
+    uint8_t prefer;           /* as the newest handle says */
     bool releasing;           /* a release is on its way: who waits already goes first */
     struct rlk_timer timer;   /* next refresh */
     bool poll_again;          /* something happened while a refresh was in flight */
@@ -151,17 +190,16 @@ struct rlk_lock {
     uint64_t round;           /* of refreshes that together name all that wait */
     bool going_on; /* a hand-over that stopped half-way is to go on (T11); has a
                       reference */
-    int64_t after; /* the ticket behind which; 0: from the head */
-    struct rlk_op op;
-    bool op_goes_on;         /* the refresh in flight continues a hand-over */
-    struct rlk_hold **named; /* by the refresh in flight, each with a reference */
-    size_t named_count, named_size;
-    unsigned channel_wanted; /* who wants Redisson's channel joined */
-    bool channel_listed;     /* in the registry's list of channel changes */
-    bool channel_joined;     /* the subscriber's view */
-    bool foreign;            /* the newest answer saw a foreign holder */
+    struct rlk_cursor after;
+    struct rlk_batch refresh;
+    bool op_goes_on;          /* the refresh in flight continues a hand-over */
+    struct rlk_batch renewal; /* of reads */
+    unsigned channel_wanted;  /* who wants Redisson's channel joined */
+    bool channel_listed;      /* in the registry's list of channel changes */
+    bool channel_joined;      /* the subscriber's view */
+    bool foreign;             /* the newest answer saw a foreign holder */
     struct rlk_list channel_link;
-    struct rlk_id left_id; /* of the hold that was left last */
+    struct rlk_id left_id; /* of the exclusive hold that was left last */
     int64_t trouble_since;
     int64_t reached_at; /* when the server last said something about it; 0: not yet */
     int trouble;        /* why the asker has no answer now; 0: it has */
@@ -214,6 +252,21 @@ void rlk_hold_confirm_locked(struct rlk_hold *hold, int64_t sent, int64_t ms);
 /* ASKING -> INSIDE, for the calling thread. */
 void rlk_hold_enter_locked(struct rlk_hold *hold, struct rlk_thread *thread, int64_t now);
 
+/* Another thread enters a hold that reads and is INSIDE. NULL: out of memory. The thread
+ * links the part into its own list. */
+struct rlk_part *rlk_hold_join_locked(struct rlk_hold *hold, bool fencing);
+
+/* A thread has no part in the hold any more. The part is gone, and the hold may be. */
+void rlk_part_leave_locked(struct rlk_part *part);
+/* Whether nobody is inside, or on the way to it. */
+bool rlk_hold_unused_locked(const struct rlk_hold *hold);
+
+/* A hold INSIDE that nobody uses is released in the background; another: nothing. */
+void rlk_hold_end_unused_locked(struct rlk_hold *hold, int64_t now);
+
+/* A writer counts as a reader from now on (W18). */
+void rlk_hold_downgrade_locked(struct rlk_hold *hold);
+
 /* INSIDE -> LOST. The next local waiter asks; one release is sent in the background (T6).
  */
 void rlk_hold_lose_locked(struct rlk_hold *hold, const char *reason, int64_t now);
@@ -222,8 +275,8 @@ void rlk_hold_lose_locked(struct rlk_hold *hold, const char *reason, int64_t now
  * asked at once, and that answer counts. */
 void rlk_hold_doubt_locked(struct rlk_hold *hold, int64_t now);
 
-/* INSIDE -> GOING: no longer anybody's. The caller releases it at the server, or has the
- * watchdog do it (rlk_hold_background_locked). */
+/* INSIDE -> GOING: no longer anybody's; its threads have left. The caller releases it at
+ * the server, or has the watchdog do it (rlk_hold_background_locked). */
 void rlk_hold_leave_locked(struct rlk_hold *hold);
 
 /* GOING: the watchdog sends release, with marker, until it is confirmed or `until`. Takes
@@ -232,8 +285,13 @@ void rlk_hold_background_locked(struct rlk_hold *hold, int64_t when, int64_t unt
 /* It was confirmed, or there is no more use in trying. */
 void rlk_hold_background_end_locked(struct rlk_hold *hold);
 
-/* Tells the event callback. Keeps the hold until it was told. */
+/* Tells the event callback, of each thread inside; of one. Keeps the hold until it was
+ * told. */
 void rlk_hold_news_locked(struct rlk_hold *hold, unsigned news);
+void rlk_part_news_locked(struct rlk_part *part, unsigned news);
+/* The next of them is being told. */
+struct rlk_part *rlk_registry_news_locked(struct rlk_registry *reg);
+void rlk_part_told_locked(struct rlk_part *part);
 
 /* INSIDE: arms the timer for the next of renewal, risk and end. */
 void rlk_hold_schedule_locked(struct rlk_hold *hold);

@@ -58,6 +58,7 @@ static char *client_list(struct rlock_client *client, int64_t until)
 
 struct parties {
     rlock_party_t *list;
+    int64_t *tickets; /* of waiters, by the same index */
     size_t count, size;
 };
 
@@ -73,6 +74,7 @@ static void free_parties(struct parties *p)
         free((char *)(uintptr_t)p->list[i].client);
     }
     free(p->list);
+    free(p->tickets);
 }
 
 static void free_box(struct box *box)
@@ -95,6 +97,10 @@ static int add_party(struct parties *p, const char *clients, const char *owner,
         if (!bigger)
             return ENOMEM;
         p->list = bigger;
+        int64_t *tickets = realloc(p->tickets, size * sizeof(*tickets));
+        if (!tickets)
+            return ENOMEM;
+        p->tickets = tickets;
         p->size = size;
     }
     const char *colon = memchr(owner, ':', owner_len);
@@ -107,6 +113,7 @@ static int add_party(struct parties *p, const char *clients, const char *owner,
     party->mode = mode;
     party->since_ms = (long)since_ms;
     party->lease_left_ms = (long)(left_ms > 0 ? left_ms : 0);
+    p->tickets[p->count] = 0;
     p->count++; /* free_parties takes what is there */
     return party->owner && party->client ? 0 : ENOMEM;
 }
@@ -236,6 +243,8 @@ static int read_waiters(struct box *box, const struct rlk_reply *reply,
                            which == 5 ? RLOCK_MODE_READ : RLOCK_MODE_EXCLUSIVE,
                            (now_us - to_int(ticket)) / 1000,
                            to_int(until) - now_us / 1000);
+            if (rc == 0)
+                box->waiters.tickets[box->waiters.count - 1] = to_int(ticket);
         }
         if (count >= 2 * (size_t)PAGE)
             *ret_more = true;
@@ -243,11 +252,44 @@ static int read_waiters(struct box *box, const struct rlk_reply *reply,
     return rc;
 }
 
-/* Readers and writers each came in order; together by how long they have waited. */
-static int by_age(const void *a, const void *b)
+/* The order of tickets; writers before readers with the same one. */
+struct place {
+    int64_t ticket;
+    size_t index;
+    const rlock_party_t *party;
+};
+
+static int by_ticket(const void *a, const void *b)
 {
-    const rlock_party_t *x = a, *y = b;
-    return x->since_ms > y->since_ms ? -1 : x->since_ms < y->since_ms;
+    const struct place *x = a, *y = b;
+    if (x->ticket != y->ticket)
+        return x->ticket < y->ticket ? -1 : 1;
+    if (x->party->mode != y->party->mode)
+        return x->party->mode == RLOCK_MODE_EXCLUSIVE ? -1 : 1;
+    return x->index < y->index ? -1 : x->index > y->index;
+}
+
+/* Readers and writers each came in order, page by page; puts them together. */
+static int sort_waiters(struct parties *waiters)
+{
+    size_t count = waiters->count;
+    struct place *places = malloc((count + 1) * sizeof(*places));
+    rlock_party_t *sorted = malloc((count + 1) * sizeof(*sorted));
+
+    if (!places || !sorted) {
+        free(places);
+        free(sorted);
+        return ENOMEM;
+    }
+    for (size_t i = 0; i < count; i++)
+        places[i] = (struct place){ waiters->tickets[i], i, &waiters->list[i] };
+    qsort(places, count, sizeof(*places), by_ticket);
+    for (size_t i = 0; i < count; i++)
+        sorted[i] = *places[i].party;
+    free(places);
+    free(waiters->list);
+    waiters->list = sorted;
+    return 0;
 }
 
 static rlock_type_t type_of_waiter(const rlock_party_t *waiter)
@@ -325,12 +367,12 @@ static int inspect(struct rlock_client *client, const char *name, const char *cl
     }
     if (rc == 0 && box->holders.count == 0 && box->waiters.count == 0)
         rc = ENOENT;
+    if (rc == 0 && cursors[1] != 0)
+        rc = sort_waiters(&box->waiters);
     if (rc != 0) {
         free_box(box);
         return rc;
     }
-    if (cursors[1] != 0)
-        qsort(box->waiters.list, box->waiters.count, sizeof(rlock_party_t), by_age);
     if (box->holders.count == 0)
         box->info.type = type_of_waiter(&box->waiters.list[0]);
     box->info.holder_count = box->holders.count;
@@ -393,8 +435,15 @@ int rlk_inspect_victim(struct rlock_client *client, const char *name, int64_t un
     if (rc != 0)
         return rc;
     const struct rlk_reply *fields = rlk_reply_at(reply, 2);
+    struct head head;
     *ret_holder = NULL;
     *ret_since = NULL;
+    read_head(fields, &head);
+    if (head.type == RLOCK_TYPE_RWLOCK && head.mode == RLOCK_MODE_READ) {
+        *ret_holder = strdup(""); /* the readers are not named, only their reading */
+        if (!*ret_holder)
+            rc = ENOMEM;
+    }
     for (size_t i = 0; i + 1 < rlk_reply_count(fields); i += 2) {
         const char *field = text_at(fields, i, &len);
         const char *value = text_at(fields, i + 1, &value_len);
@@ -405,7 +454,8 @@ int rlk_inspect_victim(struct rlock_client *client, const char *name, int64_t un
         else if (is_holder(field, len, value, value_len) && !*ret_holder)
             *ret_holder = strndup(field, len);
     }
-    rc = *ret_holder ? 0
+    rc = rc != 0       ? rc
+         : *ret_holder ? 0
          : rlk_reply_count(fields) > 0
              ? rlk_error_set(EPROTO, "the key holds no lock of ours")
              : ENOENT;

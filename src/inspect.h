@@ -20,8 +20,8 @@ static inline int64_t rlk_inspect_until(const struct rlock_client *client)
     return rlk_now_boot() + rlk_client_command_timeout(client);
 }
 
-/* Who holds a lock now: the field of N, and its "since" or "". Both are the caller's to
- * free, on failure too. ENOENT: nobody. EPROTO: the key is no lock. */
+/* Who holds a lock now: the field of N, "" for readers, and its "since" or "". Both are
+ * the caller's to free, on failure too. ENOENT: nobody. EPROTO: the key is no lock. */
 int rlk_inspect_victim(struct rlock_client *client, const char *name, int64_t until,
                        char **ret_holder, char **ret_since);
 

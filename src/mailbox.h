@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Messages of a client's mailbox: hints, in text, with the lock's name last because it
- * may hold any byte: <version> grant <flags> <first token> <token count> <n> (<id>
- * <ticket>)*n <name> <version> lost <id> <name> <version> wanted <id> <name> Unknown
- * versions and kinds are ignored, so that versions of the library can mix.
+ * may hold any byte:
+ *   - <version> grant <flags> <first token> <token count> <n> (<id> <ticket>)*n <name>;
+ *     token count: how many each id gets; 0: all have the first one
+ *   - <version> lost <id> <name>
+ *   - <version> wanted <id> <name>
+ * Unknown versions and kinds are ignored, so that versions of the library can mix.
  */
 #ifndef RLK_MAILBOX_H
 #define RLK_MAILBOX_H

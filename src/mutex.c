@@ -6,5 +6,7 @@
 #define API(verb) rlock_mutex_##verb
 #define HANDLE rlock_mutex_t
 #define KIND RLK_KIND_MUTEX
+#define ATTR rlock_mutexattr_t
+#define ATTR_MAGIC RLK_MAGIC_MUTEXATTR
 
 #include "exclusive_api.h"

@@ -33,6 +33,7 @@ int rlk_registry_init(struct rlk_registry *reg)
     reg->table_size = TABLE_SIZE_FIRST;
     rlk_list_init(&reg->idle);
     rlk_list_init(&reg->free_holds);
+    rlk_list_init(&reg->free_parts);
     rlk_list_init(&reg->news);
     rlk_list_init(&reg->channels);
     rlk_list_init(&reg->sleepers);
@@ -64,11 +65,19 @@ void rlk_registry_shut_locked(struct rlk_registry *reg)
         else
             rlk_lock_went_on_locked(RLK_CONTAINER_OF(t, struct rlk_lock, timer));
     }
-    while ((l = rlk_list_pop(&reg->news)) != NULL)
-        rlk_hold_put_locked(RLK_CONTAINER_OF(l, struct rlk_hold, news_link));
+    struct rlk_part *part;
+    while ((part = rlk_registry_news_locked(reg)) != NULL)
+        rlk_part_told_locked(part);
     while ((l = rlk_list_pop(&reg->channels)) != NULL)
         rlk_lock_put_locked(RLK_CONTAINER_OF(l, struct rlk_lock, channel_link));
     reg->watchdog_fd = reg->subscriber_fd = -1;
+}
+
+static void free_lock(struct rlk_lock *lock)
+{
+    free(lock->refresh.holds);
+    free(lock->renewal.holds);
+    free(lock);
 }
 
 void rlk_registry_destroy(struct rlk_registry *reg)
@@ -79,12 +88,13 @@ void rlk_registry_destroy(struct rlk_registry *reg)
         return;
     while ((l = rlk_list_pop(&reg->free_holds)) != NULL)
         free(RLK_CONTAINER_OF(l, struct rlk_hold, free_link));
+    while ((l = rlk_list_pop(&reg->free_parts)) != NULL)
+        free(RLK_CONTAINER_OF(l, struct rlk_part, hold_link));
     for (size_t i = 0; i < reg->table_size; i++) {
         while (reg->table[i]) {
             struct rlk_lock *lock = reg->table[i];
             reg->table[i] = lock->chain;
-            free(lock->named);
-            free(lock);
+            free_lock(lock);
         }
     }
     free(reg->table);
@@ -176,8 +186,7 @@ static void forget(struct rlk_lock *lock)
         at = &(*at)->chain;
     *at = lock->chain;
     reg->lock_count--;
-    free(lock->named);
-    free(lock);
+    free_lock(lock);
 }
 
 struct rlk_lock *rlk_lock_find_locked(struct rlk_registry *reg, int kind,
@@ -212,7 +221,11 @@ struct rlk_lock *rlk_lock_get_locked(struct rlk_registry *reg, int kind, const c
     rlk_list_init(&lock->asks);
     rlk_list_init(&lock->waiters);
     rlk_list_init(&lock->channel_link);
-    rlk_list_init(&lock->op.link);
+    rlk_list_init(&lock->readers);
+    rlk_list_init(&lock->reads);
+    rlk_list_init(&lock->leaving);
+    rlk_list_init(&lock->refresh.op.link);
+    rlk_list_init(&lock->renewal.op.link);
     lock->timer.tag = RLK_TIMER_LOCK;
     if (reg->lock_count >= reg->table_size)
         grow(reg);
@@ -259,10 +272,37 @@ struct rlk_hold *rlk_lock_ask_locked(struct rlk_lock *lock)
 {
     for (struct rlk_list *l = lock->asks.next; l != &lock->asks; l = l->next) {
         struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, ask_link);
-        if (hold->state == RLK_HOLD_ASKING)
+        if (hold->state == RLK_HOLD_ASKING && !hold->reading)
             return hold;
     }
     return NULL;
+}
+
+struct rlk_hold *rlk_lock_read_ask_locked(struct rlk_lock *lock, char letter,
+                                          uint32_t grant_ms)
+{
+    for (struct rlk_list *l = lock->asks.next; l != &lock->asks; l = l->next) {
+        struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, ask_link);
+        if (hold->state == RLK_HOLD_ASKING && hold->reading && !hold->fixed &&
+            hold->id.letter == letter && hold->id.grant_ms == grant_ms)
+            return hold;
+    }
+    return NULL;
+}
+
+bool rlk_lock_held_locked(struct rlk_lock *lock, int64_t now)
+{
+    static const char reason[] = "the lease ended";
+
+    if (lock->current && now >= lock->current->end)
+        rlk_hold_lose_locked(lock->current, reason, now);
+    for (struct rlk_list *l = lock->reads.next, *next; l != &lock->reads; l = next) {
+        struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, read_link);
+        next = l->next;
+        if (now >= hold->end)
+            rlk_hold_lose_locked(hold, reason, now);
+    }
+    return lock->current || !rlk_list_empty(&lock->reads);
 }
 
 void rlk_registry_wake_locked(struct rlk_registry *reg, struct rlk_thread *thread)
@@ -281,6 +321,7 @@ static void wake_list(struct rlk_registry *reg, struct rlk_list *waiters)
 void rlk_lock_wake_locked(struct rlk_lock *lock)
 {
     wake_list(lock->registry, &lock->waiters);
+    wake_list(lock->registry, &lock->readers);
 }
 
 void rlk_registry_wake_all_locked(struct rlk_registry *reg)
@@ -339,14 +380,17 @@ void rlk_lock_reached_locked(struct rlk_lock *lock, int64_t now)
     lock->reached_at = now;
 }
 
-void rlk_lock_go_on_locked(struct rlk_lock *lock, int64_t after)
+void rlk_lock_go_on_locked(struct rlk_lock *lock, struct rlk_cursor after)
 {
     if (!lock->going_on) {
         lock->going_on = true;
         lock->refs++;
         lock->after = after;
-    } else if (after < lock->after) {
-        lock->after = after;
+    } else {
+        if (after.queue < lock->after.queue)
+            lock->after.queue = after.queue;
+        if (after.rqueue < lock->after.rqueue)
+            lock->after.rqueue = after.rqueue;
     }
     rlk_timer_arm(&lock->registry->timers, &lock->timer, 0);
 }
@@ -356,13 +400,15 @@ void rlk_lock_went_on_locked(struct rlk_lock *lock)
     if (!lock->going_on)
         return;
     lock->going_on = false;
-    lock->after = 0;
+    lock->after = (struct rlk_cursor){ 0 };
     rlk_lock_put_locked(lock);
 }
 
 void rlk_lock_poll_locked(struct rlk_lock *lock)
 {
-    lock->after = 0; /* something has changed: who was passed over may come first now */
+    lock->after = (struct rlk_cursor){
+        0
+    }; /* something has changed: who was passed over may come first now */
     if (!rlk_list_empty(&lock->asks))
         rlk_timer_arm(&lock->registry->timers, &lock->timer, 0);
 }
@@ -374,7 +420,7 @@ static int kind_of_letter(char letter)
 {
     char lower = letter >= 'A' && letter <= 'Z' ? (char)(letter - 'A' + 'a') : letter;
     for (int kind = 1; kind < RLK_KIND_LIMIT; kind++)
-        if (rlk_kinds[kind].letter == lower)
+        if (rlk_kinds[kind].letter == lower || rlk_kinds[kind].read_letter == lower)
             return kind;
     return 0;
 }
@@ -383,6 +429,16 @@ static struct rlk_hold *find_ask(struct rlk_lock *lock, const struct rlk_id *id)
 {
     for (struct rlk_list *l = lock->asks.next; l != &lock->asks; l = l->next) {
         struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, ask_link);
+        if (rlk_id_equal(&hold->id, id))
+            return hold;
+    }
+    return NULL;
+}
+
+static struct rlk_hold *find_read(const struct rlk_list *reads, const struct rlk_id *id)
+{
+    for (struct rlk_list *l = reads->next; l != reads; l = l->next) {
+        struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, read_link);
         if (rlk_id_equal(&hold->id, id))
             return hold;
     }
@@ -399,7 +455,8 @@ bool rlk_registry_grant_locked(struct rlk_registry *reg, const struct rlk_id *id
     if (!lock)
         return false;
     if ((lock->current && rlk_id_equal(&lock->current->id, id)) ||
-        rlk_id_equal(&lock->left_id, id))
+        rlk_id_equal(&lock->left_id, id) || find_read(&lock->reads, id) ||
+        find_read(&lock->leaving, id))
         return true; /* the answer to a poll was faster; or its hold is released already
                       */
     struct rlk_hold *hold = find_ask(lock, id);
@@ -442,8 +499,11 @@ void rlk_registry_lost_locked(struct rlk_registry *reg, const struct rlk_id *id,
 
     if (!lock)
         return;
-    if (lock->current && rlk_id_equal(&lock->current->id, id))
-        rlk_hold_doubt_locked(lock->current, rlk_now_boot());
+    struct rlk_hold *hold = find_read(&lock->reads, id);
+    if (!hold && lock->current && rlk_id_equal(&lock->current->id, id))
+        hold = lock->current;
+    if (hold)
+        rlk_hold_doubt_locked(hold, rlk_now_boot());
     else
         rlk_lock_poll_locked(lock);
 }

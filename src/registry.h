@@ -39,13 +39,15 @@ struct rlk_registry {
     size_t idle_count;
     struct rlk_list free_holds;         /* kept for reuse, by free_link */
     size_t free_hold_count, hold_count; /* hold_count: not free */
+    struct rlk_list free_parts;         /* likewise, by hold_link */
+    size_t free_part_count;
     size_t holds_now, waiters_now;
     size_t background_count;         /* holds that the watchdog still has to release */
     struct rlk_cond background_done; /* it came to 0 */
     struct rlk_timers timers;
     int64_t armed; /* by when the watchdog runs again at the latest */
     bool watchdog_dirty, subscriber_dirty; /* to be woken when mu is dropped */
-    struct rlk_list news;                  /* holds with news, in order */
+    struct rlk_list news;                  /* parts with news, in order */
     struct rlk_list wakes; /* threads to be signalled when mu is dropped */
     struct rlk_list
         sleepers; /* waiters that wait for no lock, but for a deadline or an interrupt */
@@ -86,9 +88,9 @@ void rlk_lock_answered_locked(struct rlk_lock *lock, int64_t sent, int64_t pttl_
 /* The same for the answer to one of several that wait: what is due earlier stays due. */
 void rlk_lock_joined_locked(struct rlk_lock *lock, int64_t sent, int64_t pttl_ms,
                             unsigned flags);
-/* A hand-over that looked at as many waiters as it may is to go on at once behind the
- * ticket `after` (T11); 0: from the head again, which is always right, only slower. */
-void rlk_lock_go_on_locked(struct rlk_lock *lock, int64_t after);
+/* A hand-over that looked at as many waiters as it may is to go on at once behind
+ * `after` (T11). From the head again is always right, only slower. */
+void rlk_lock_go_on_locked(struct rlk_lock *lock, struct rlk_cursor after);
 /* It was sent. */
 void rlk_lock_went_on_locked(struct rlk_lock *lock);
 /* The server could not be asked about the lock, or could again: what waiting threads
@@ -119,8 +121,16 @@ void rlk_registry_lost_locked(struct rlk_registry *reg, const struct rlk_id *id,
  * everybody asks on his own (in_order). */
 void rlk_lock_promote_locked(struct rlk_lock *lock);
 
-/* The hold that asks, of a lock of which one at most does; or NULL. */
+/* The hold that asks to hold it exclusively, of a lock of which one at most does; or
+ * NULL. */
 struct rlk_hold *rlk_lock_ask_locked(struct rlk_lock *lock);
+/* A hold that asks to read, with a renewed lease, and would do for another thread with an
+ * id of this kind; or NULL. */
+struct rlk_hold *rlk_lock_read_ask_locked(struct rlk_lock *lock, char letter,
+                                          uint32_t grant_ms);
+/* Whether this process holds it, in any mode, as far as is known at `now`. Makes those
+ * lost whose time is over. */
+bool rlk_lock_held_locked(struct rlk_lock *lock, int64_t now);
 
 /* Every lock with a queued waiter is refreshed at once (after a new subscription). */
 void rlk_registry_recheck_locked(struct rlk_registry *reg);

@@ -6,6 +6,7 @@
 #include "error.h"
 
 #include <errno.h>
+#include <string.h>
 
 enum { RELEASE_TRIES = 2 };
 
@@ -28,16 +29,13 @@ bool rlk_hold_check(struct rlk_hold *hold, int64_t now)
     return lost;
 }
 
-void rlk_drain(struct rlk_hold *hold)
+void rlk_drain(struct rlk_part *part)
 {
-    struct rlk_registry *reg = hold->lock->registry;
+    struct rlk_registry *reg = part->hold->lock->registry;
 
     /* the client may have been closed meanwhile: its threads are not to be woken */
     rlk_mutex_lock(&reg->mu);
-    rlk_list_remove(&hold->thread_link);
-    atomic_fetch_add_explicit(&reg->counters->reentries, hold->reentries,
-                              memory_order_relaxed);
-    rlk_hold_put_locked(hold);
+    rlk_part_leave_locked(part);
     rlk_mutex_unlock(&reg->mu);
     rlk_client_release(RLK_CLIENT_OF(reg));
 }
@@ -56,8 +54,9 @@ static int judge_release(struct rlk_hold *hold, const struct rlk_answer *answer)
                                "the server says that the lock was not ours any more");
 }
 
-int rlk_release(struct rlk_hold *hold, int64_t now)
+int rlk_release(struct rlk_part *part, int64_t now)
 {
+    struct rlk_hold *hold = part->hold;
     struct rlk_lock *lock = hold->lock;
     struct rlk_registry *reg = lock->registry;
     struct rlock_client *client = RLK_CLIENT_OF(reg);
@@ -67,12 +66,20 @@ int rlk_release(struct rlk_hold *hold, int64_t now)
     rlk_registry_lock(reg);
     if (hold->state != RLK_HOLD_INSIDE) { /* lost since the caller looked */
         rlk_registry_unlock(reg);
-        rlk_drain(hold);
+        rlk_drain(part);
         return ESTALE;
     }
-    bool mark = hold->unknown;
+    RLK_COUNT(client->counters.releases);
+    rlk_part_leave_locked(part);
+    if (!rlk_hold_unused_locked(hold)) { /* others read on */
+        rlk_registry_unlock(reg);
+        rlk_error_clear();
+        return 0;
+    }
+    bool mark = hold->unknown, exclusive = !hold->reading;
     rlk_hold_leave_locked(hold);
-    lock->releasing = true;
+    if (exclusive)
+        lock->releasing = true;
     lock->refs++;
     rlk_registry_unlock(reg);
 
@@ -85,16 +92,16 @@ int rlk_release(struct rlk_hold *hold, int64_t now)
         if (answer.outcome == RLK_DONE || answer.outcome == RLK_REFUSED)
             break;
     }
-    if (answer.outcome == RLK_DONE && answer.more != 0)
-        rlk_trip_go_on(client, lock->kind, lock->name, lock->name_len, answer.more,
-                       until);
+    if (answer.outcome == RLK_DONE)
+        rlk_trip_go_on(client, lock->kind, lock->name, lock->name_len, hold->prefer,
+                       answer.more, until);
     int rc = judge_release(hold, &answer);
 
     rlk_registry_lock(reg);
-    RLK_COUNT(client->counters.releases);
     if (rc == ESTALE)
         RLK_COUNT(client->counters.losses);
-    lock->releasing = false;
+    if (exclusive)
+        lock->releasing = false;
     rlk_lock_promote_locked(lock);
     if (answer.outcome == RLK_DONE || answer.outcome == RLK_REFUSED)
         rlk_hold_put_locked(hold);
@@ -106,6 +113,18 @@ int rlk_release(struct rlk_hold *hold, int64_t now)
     rlk_registry_unlock(reg);
     if (rc == 0)
         rlk_error_clear();
+    return rc;
+}
+
+int rlk_release_kept(struct rlk_part *part, int64_t now)
+{
+    struct rlock_client *client = RLK_CLIENT_OF(part->hold->lock->registry);
+    if (rlk_client_keep(client) != 0) { /* closed, so the hold was lost in this moment */
+        rlk_drain(part);
+        return ESTALE;
+    }
+    int rc = rlk_release(part, now);
+    rlk_client_put(client);
     return rc;
 }
 
@@ -144,5 +163,129 @@ int rlk_extend(struct rlk_hold *hold, long lease_ms, bool fixed)
     rlk_registry_unlock(reg);
     if (rc == ESTALE)
         rlk_error_set(rc, "the lease was lost before this call");
+    return rc;
+}
+
+int rlk_unshare(struct rlk_part *part, long lease_ms, bool *ret_alone)
+{
+    struct rlk_hold *hold = part->hold;
+    struct rlk_lock *lock = hold->lock;
+    struct rlk_registry *reg = lock->registry;
+    struct rlock_client *client = RLK_CLIENT_OF(reg);
+    struct rlk_answer answer;
+    int64_t now = rlk_now_boot();
+    int64_t until = now + rlk_client_command_timeout(client);
+    int rc = 0;
+
+    if (until > hold->end)
+        until = hold->end;
+    rlk_registry_lock(reg);
+    *ret_alone = hold->joins == 0 && hold->parts.next == hold->parts.prev;
+    if (*ret_alone) {
+        if (lock->shared == hold)
+            lock->shared = NULL; /* nobody joins it any more */
+        rlk_registry_unlock(reg);
+        return 0;
+    }
+    struct rlk_hold *own = rlk_hold_new_locked(lock, part->owner, hold->id.letter, 1);
+    if (!own) {
+        rlk_registry_unlock(reg);
+        return ENOMEM;
+    }
+    own->id.grant_ms = hold->id.grant_ms;
+    own->lease_ms = lease_ms;
+    own->fixed = own->reading = true;
+    /* it reads already, so it passes nobody; while the shared hold lasts, so does its
+     * place in the reading */
+    own->prefer = RLOCK_RWLOCK_PREFER_READER_NP;
+    rlk_registry_unlock(reg);
+    rlk_trip_acquire(client, (struct rlk_wire_acquire){ .hold = own, .try_once = true },
+                     until, &answer);
+    rlk_registry_lock(reg);
+    now = rlk_now_boot();
+    bool held = answer.outcome == RLK_DONE && answer.fate.what == RLK_HELD;
+    if (hold->state == RLK_HOLD_INSIDE && now >= hold->end)
+        rlk_hold_lose_locked(hold, "the lease ended", now);
+    if (hold->state == RLK_HOLD_INSIDE && held) {
+        rlk_hold_held_locked(own, answer.sent, answer.fate.remaining_ms,
+                             answer.fate.token);
+        struct rlk_levels levels = part->levels;
+        memset(&part->levels, 0, sizeof(part->levels));
+        rlk_hold_enter_locked(own, part->owner, now);
+        own->since = hold->since;
+        own->own.levels = levels;
+        own->own.count = part->count;
+        rlk_part_leave_locked(part);
+        rlk_hold_end_unused_locked(hold, now);
+        rlk_hold_put_locked(own);
+    } else {
+        rc = hold->state != RLK_HOLD_INSIDE ? ESTALE
+             : answer.code != 0             ? answer.code
+                                            : ENOTCONN;
+        /* it may have come to the server all the same */
+        own->state = RLK_HOLD_GOING;
+        rlk_hold_background_locked(
+            own, now, now + (rlk_client_marker_ms(client) + lease_ms) * RLK_NS_PER_MS);
+    }
+    rlk_registry_unlock(reg);
+    return rc;
+}
+
+int rlk_downgrade(struct rlk_part *part)
+{
+    struct rlk_hold *hold = part->hold;
+    struct rlk_lock *lock = hold->lock;
+    struct rlk_registry *reg = lock->registry;
+    struct rlock_client *client = RLK_CLIENT_OF(reg);
+    struct rlk_answer answer;
+    int64_t now = rlk_now_boot();
+    int64_t until = now + rlk_client_command_timeout(client);
+    int rc = 0;
+
+    rlk_registry_lock(reg);
+    if (hold->state != RLK_HOLD_INSIDE) {
+        rlk_registry_unlock(reg);
+        return ESTALE;
+    }
+    rlk_hold_downgrade_locked(hold);
+    lock->releasing = true;
+    long lease_ms =
+        hold->fixed ? (long)((hold->end - now) / RLK_NS_PER_MS) + 2 : hold->lease_ms;
+    if (until > hold->end)
+        until = hold->end;
+    rlk_registry_unlock(reg);
+    for (int tries = 0; tries < RELEASE_TRIES; tries++) {
+        rlk_trip_downgrade(client, hold, lease_ms, until, &answer);
+        if (answer.outcome == RLK_DONE || answer.outcome == RLK_REFUSED)
+            break;
+    }
+    if (answer.outcome == RLK_DONE)
+        rlk_trip_go_on(client, lock->kind, lock->name, lock->name_len, hold->prefer,
+                       answer.more, until);
+    rlk_registry_lock(reg);
+    now = rlk_now_boot();
+    lock->releasing = false;
+    if (hold->state == RLK_HOLD_INSIDE && answer.outcome == RLK_DONE &&
+        answer.fate.what != RLK_HELD)
+        rlk_hold_lose_locked(hold, "the server says that it is not ours any more", now);
+    else if (hold->state == RLK_HOLD_INSIDE && now >= hold->end)
+        rlk_hold_lose_locked(hold, "the lease ended", now);
+    if (hold->state != RLK_HOLD_INSIDE) {
+        rc = ESTALE;
+    } else if (answer.outcome == RLK_DONE) {
+        hold->downgrading = false;
+        if (!hold->fixed)
+            rlk_hold_confirm_locked(hold, answer.sent, answer.fate.remaining_ms);
+    } else {
+        if (answer.outcome == RLK_REFUSED)
+            rc = answer.code;
+        hold->renew_at = now; /* the watchdog goes on trying */
+    }
+    if (hold->state == RLK_HOLD_INSIDE)
+        rlk_hold_schedule_locked(hold);
+    rlk_lock_promote_locked(lock);
+    rlk_registry_unlock(reg);
+    if (rc == 0)
+        rlk_error_clear();
     return rc;
 }

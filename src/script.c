@@ -255,11 +255,12 @@ static bool decode_what(const struct rlk_reply *reply, enum rlk_what *ret_what)
         const char *text;
         enum rlk_what what;
     } words[] = {
-        { "held", RLK_HELD },         { "queued", RLK_QUEUED },
-        { "busy", RLK_BUSY },         { "gone", RLK_GONE },
-        { "late", RLK_LATE },         { "refused", RLK_MARKED },
-        { "released", RLK_RELEASED }, { "notmine", RLK_NOT_MINE },
-        { "removed", RLK_REMOVED },   { "yours", RLK_YOURS },
+        { "held", RLK_HELD },        { "queued", RLK_QUEUED },
+        { "busy", RLK_BUSY },        { "gone", RLK_GONE },
+        { "late", RLK_LATE },        { "refused", RLK_MARKED },
+        { "shared", RLK_SHARED },    { "released", RLK_RELEASED },
+        { "notmine", RLK_NOT_MINE }, { "removed", RLK_REMOVED },
+        { "yours", RLK_YOURS },
     };
     if (!reply || rlk_reply_type(reply) != RLK_REPLY_STRING)
         return false;
@@ -315,7 +316,8 @@ static bool decode_fate(const struct rlk_reply *reply, size_t at,
     if (ret_fate->remaining_ms > MS_MAX)
         ret_fate->remaining_ms = MS_MAX;
     /* held by us without TTL: someone made the key persistent; the renewal mends it */
-    if ((ret_fate->what == RLK_HELD || ret_fate->what == RLK_YOURS) &&
+    if ((ret_fate->what == RLK_HELD || ret_fate->what == RLK_SHARED ||
+         ret_fate->what == RLK_YOURS) &&
         ret_fate->remaining_ms < 0)
         ret_fate->remaining_ms = 0;
     return true;
@@ -327,15 +329,18 @@ static bool decode(const struct rlk_reply *reply, struct rlk_answer *answer,
                    struct rlk_fate *fates, size_t fate_max)
 {
     int64_t flags;
-    size_t count = rlk_reply_count(reply);
+    size_t count = rlk_reply_count(reply), end = HEAD_LEN + FATE_LEN * fate_max;
 
-    if (rlk_reply_type(reply) != RLK_REPLY_ARRAY ||
-        count != HEAD_LEN + FATE_LEN * fate_max)
+    /* scripts of the read-write lock say behind it where to go on in the other queue */
+    if (rlk_reply_type(reply) != RLK_REPLY_ARRAY || (count != end && count != end + 1))
+        return false;
+    if (count > end &&
+        !decode_int(rlk_reply_at(reply, end), 0, US_MAX, &answer->more.rqueue))
         return false;
     if (!decode_int(rlk_reply_at(reply, 0), 1, US_MAX, &answer->server_us) ||
         !decode_int(rlk_reply_at(reply, 1), -2, INT64_MAX, &answer->pttl_ms) ||
         !decode_int(rlk_reply_at(reply, 2), 0, INT32_MAX, &flags) ||
-        !decode_int(rlk_reply_at(reply, 3), 0, US_MAX, &answer->more))
+        !decode_int(rlk_reply_at(reply, 3), 0, US_MAX, &answer->more.queue))
         return false;
     if (answer->pttl_ms > MS_MAX)
         answer->pttl_ms = MS_MAX;

@@ -42,7 +42,7 @@ bool rlk_id_equal(const struct rlk_id *a, const struct rlk_id *b);
 
 /* ---- requests */
 
-enum { RLK_REQUEST_ARGS_MAX = 3 + RLK_KEY_COUNT + 10 };
+enum { RLK_REQUEST_ARGS_MAX = 3 + RLK_KEY_COUNT + 14 };
 
 /* Built on a stack. */
 struct rlk_request {
@@ -79,6 +79,7 @@ enum rlk_outcome {
 
 enum rlk_what {
     RLK_HELD,
+    RLK_SHARED, /* through another hold of the client, which was named */
     RLK_QUEUED,
     RLK_BUSY,
     RLK_GONE,
@@ -92,10 +93,20 @@ enum rlk_what {
 
 enum rlk_flags { RLK_WRITERS_WAIT = 1, RLK_READERS_WAIT = 2, RLK_FOREIGN_HOLDER = 4 };
 
+/* Where a hand-over that looked at as many waiters as it may is to go on: the tickets
+ * behind which, in both queues; 0: from the head. */
+struct rlk_cursor {
+    int64_t queue, rqueue;
+};
+static inline bool rlk_cursor_set(struct rlk_cursor cursor)
+{
+    return cursor.queue != 0 || cursor.rqueue != 0;
+}
+
 /* What became of one id. */
 struct rlk_fate {
     enum rlk_what what;
-    int64_t remaining_ms; /* HELD, YOURS */
+    int64_t remaining_ms; /* HELD, SHARED, YOURS */
     int64_t ticket;       /* QUEUED */
     uint64_t token;       /* 0: none */
 };
@@ -107,7 +118,7 @@ struct rlk_answer {
     int64_t server_us;
     int64_t pttl_ms; /* of N; -2: free, -1: without TTL */
     unsigned flags;
-    int64_t more;
+    struct rlk_cursor more; /* set: a hand-over is to go on at once */
     size_t fate_count;
     struct rlk_fate fate; /* of the first id */
 };

@@ -115,32 +115,31 @@ struct told {
     int64_t lasted;
 };
 
-/* Takes the news of one hold out of the registry. False: there is none. */
+/* Takes the news of one thread's hold out of the registry. False: there is none. */
 static bool next_news(struct rlk_registry *reg, struct told *ret_told)
 {
     rlk_registry_lock(reg);
-    struct rlk_list *l = rlk_list_pop(&reg->news);
-    if (!l) {
+    struct rlk_part *part = rlk_registry_news_locked(reg);
+    if (!part) {
         rlk_registry_unlock(reg);
         return false;
     }
-    struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, news_link);
+    struct rlk_hold *hold = part->hold;
     struct rlk_lock *lock = hold->lock;
-    ret_told->news = hold->news;
-    hold->news = 0;
+    ret_told->news = part->news;
     memcpy(ret_told->name, lock->name, (size_t)lock->name_len + 1);
     int64_t left_ms = (hold->end - rlk_now_boot()) / RLK_NS_PER_MS;
     ret_told->event = (rlock_event_t){
         .type = rlk_kinds[lock->kind].type,
-        .mode = RLOCK_MODE_EXCLUSIVE,
+        .mode = hold->reading ? RLOCK_MODE_READ : RLOCK_MODE_EXCLUSIVE,
         .name = ret_told->name,
-        .token = hold->token,
-        .thread = hold->owner_thread,
+        .token = part->fencing ? hold->token : 0,
+        .thread = part->owner_thread,
         .remaining_ms = left_ms > 0 && hold->state == RLK_HOLD_INSIDE ? (long)left_ms : 0,
         .reason = hold->reason ? hold->reason : "",
     };
     ret_told->lasted = hold->lost_after;
-    rlk_hold_put_locked(hold);
+    rlk_part_told_locked(part);
     rlk_registry_unlock(reg);
     return true;
 }

@@ -39,12 +39,9 @@ static void call_script(struct rlock_client *client, struct rlk_conn *conn,
     rlk_pool_put(client->pool, conn);
 }
 
-void rlk_trip_acquire(struct rlock_client *client, const struct rlk_hold *hold,
-                      bool try_once, int64_t after, int64_t until,
-                      struct rlk_answer *answer)
+void rlk_trip_acquire(struct rlock_client *client, struct rlk_wire_acquire ask,
+                      int64_t until, struct rlk_answer *answer)
 {
-    const struct rlk_lock *lock = hold->lock;
-    bool fencing = hold->id.letter >= 'A' && hold->id.letter <= 'Z';
     struct rlk_request req RLK_UNINITIALIZED;
     struct rlk_conn *conn = borrow(client, until, answer);
 
@@ -52,83 +49,73 @@ void rlk_trip_acquire(struct rlock_client *client, const struct rlk_hold *hold,
         return;
     /* server time by when this request must have run (T3); an upper bound of the clock's
      * offset makes it late by a round trip at most, which the markers outlive */
-    int64_t not_after = rlk_conn_clock_offset_us(conn) + until / 1000;
-    rlk_request_init(&req, rlk_kinds[lock->kind].acquire, lock->name, lock->name_len);
-    rlk_request_add_id(&req, client->uuid, &hold->id);
-    rlk_request_add(&req, client->uuid, RLK_UUID_LEN);
-    rlk_request_add_int(&req, hold->lease_ms);
-    rlk_request_add_int(&req, client->config.presence_ms);
-    rlk_request_add_int(&req, not_after);
-    rlk_request_add_int(&req, try_once);
-    rlk_request_add_int(&req, fencing);
-    if (rlk_kinds[lock->kind].in_order)
-        rlk_request_add_int(&req, after);
+    ask.not_after_us = rlk_conn_clock_offset_us(conn) + until / 1000;
+    rlk_wire_acquire(&req, client, &ask);
     call_script(client, conn, &req, until, answer);
 }
 
 void rlk_trip_release(struct rlock_client *client, const struct rlk_hold *hold, bool mark,
                       int64_t until, struct rlk_answer *answer)
 {
-    const struct rlk_lock *lock = hold->lock;
     struct rlk_request req RLK_UNINITIALIZED;
     struct rlk_conn *conn = borrow(client, until, answer);
 
     if (!conn)
         return;
-    rlk_request_init(&req, rlk_kinds[lock->kind].release, lock->name, lock->name_len);
-    rlk_request_add_id(&req, client->uuid, &hold->id);
-    rlk_request_add_int(&req, mark ? rlk_client_marker_ms(client) : 0);
-    rlk_request_add_channel(&req, lock->name, lock->name_len);
+    rlk_wire_release(&req, client, hold, mark ? rlk_client_marker_ms(client) : 0);
     call_script(client, conn, &req, until, answer);
 }
 
 void rlk_trip_cancel(struct rlock_client *client, const struct rlk_hold *hold,
                      int64_t until, struct rlk_answer *answer)
 {
-    const struct rlk_lock *lock = hold->lock;
     struct rlk_request req RLK_UNINITIALIZED;
     struct rlk_conn *conn = borrow(client, until, answer);
 
     if (!conn)
         return;
-    rlk_request_init(&req, rlk_kinds[lock->kind].cancel, lock->name, lock->name_len);
-    rlk_request_add_id(&req, client->uuid, &hold->id);
-    rlk_request_add_int(&req, rlk_client_marker_ms(client));
+    rlk_wire_cancel(&req, client, hold, rlk_client_marker_ms(client));
     call_script(client, conn, &req, until, answer);
 }
 
 void rlk_trip_renew(struct rlock_client *client, const struct rlk_hold *hold,
                     long lease_ms, int64_t until, struct rlk_answer *answer)
 {
-    const struct rlk_lock *lock = hold->lock;
     struct rlk_request req RLK_UNINITIALIZED;
     struct rlk_conn *conn = borrow(client, until, answer);
 
     if (!conn)
         return;
-    rlk_request_init(&req, rlk_kinds[lock->kind].renew, lock->name, lock->name_len);
-    rlk_request_add_id(&req, client->uuid, &hold->id);
-    rlk_request_add_int(&req, lease_ms);
+    rlk_wire_renew(&req, client, hold, lease_ms);
     call_script(client, conn, &req, until, answer);
 }
 
-/* A script of ours looked at as many waiters as one may and found none alive: goes on
- * behind them (T11). The queue shrinks or the ticket grows with each. */
-void rlk_trip_go_on(struct rlock_client *client, int kind, const char *name,
-                    size_t name_len, int64_t after, int64_t until)
+void rlk_trip_downgrade(struct rlock_client *client, const struct rlk_hold *hold,
+                        long lease_ms, int64_t until, struct rlk_answer *answer)
 {
-    while (after != 0) {
+    struct rlk_request req RLK_UNINITIALIZED;
+    struct rlk_conn *conn = borrow(client, until, answer);
+
+    if (!conn)
+        return;
+    rlk_wire_downgrade(&req, client, hold, lease_ms);
+    call_script(client, conn, &req, until, answer);
+}
+
+/* A script of ours looked at as many waiters as one may: goes on behind them (T11). A
+ * queue shrinks or a ticket grows with each. */
+void rlk_trip_go_on(struct rlock_client *client, int kind, const char *name,
+                    size_t name_len, int prefer, struct rlk_cursor after, int64_t until)
+{
+    while (rlk_cursor_set(after)) {
         struct rlk_answer answer;
         struct rlk_request req RLK_UNINITIALIZED;
         struct rlk_reply *reply = NULL;
         struct rlk_conn *conn = borrow(client, until, &answer);
         if (!conn)
             return;
-        rlk_request_init(&req, rlk_kinds[kind].refresh, name, name_len);
-        rlk_request_add(&req, client->uuid, RLK_UUID_LEN);
-        rlk_request_add_int(&req, client->config.presence_ms);
-        rlk_request_add_int(&req, after);
-        rlk_request_add(&req, "", 0); /* nobody of ours is named */
+        /* nobody of ours is named */
+        rlk_wire_refresh(&req, client, kind, name, name_len, prefer, after, "", 0);
         rlk_script_call_raw(conn, &req, until, &answer, &reply);
         if (answer.outcome == RLK_DONE) {
             rlk_script_decode(conn, reply, answer.sent, &answer, NULL, 0, NULL, 0);
@@ -136,7 +123,7 @@ void rlk_trip_go_on(struct rlock_client *client, int kind, const char *name,
         }
         count_answer(client, &answer);
         rlk_pool_put(client->pool, conn);
-        after = answer.outcome == RLK_DONE ? answer.more : 0;
+        after = answer.outcome == RLK_DONE ? answer.more : (struct rlk_cursor){ 0 };
     }
 }
 

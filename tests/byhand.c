@@ -73,14 +73,16 @@ struct answer run(enum rlk_script_id id, const char *const args[])
         return answer;
     }
     ck_assert_int_eq(reply->type, REDIS_REPLY_ARRAY);
-    ck_assert_uint_eq(reply->elements % 4, 0);
+    ck_assert_uint_le(reply->elements % 4, 1);
+    if (reply->elements % 4 == 1) /* of the read-write lock: where in rqueue to go on */
+        answer.rmore = reply->element[reply->elements - 1]->integer;
     long long *head[] = { &answer.now, &answer.left, &answer.flags, &answer.more };
     for (int i = 0; i < 4; i++) {
         ck_assert_int_eq(reply->element[i]->type, REDIS_REPLY_INTEGER);
         *head[i] = reply->element[i]->integer;
     }
     answer.count = reply->elements / 4 - 1;
-    ck_assert_uint_le(answer.count, 4);
+    ck_assert_uint_le(answer.count, sizeof(answer.fate) / sizeof(answer.fate[0]));
     for (size_t i = 0; i < answer.count; i++) {
         redisReply **e = &reply->element[4 + 4 * i];
         snprintf(answer.fate[i].what, sizeof(answer.fate[i].what), "%s", e[0]->str);
@@ -91,6 +93,8 @@ struct answer run(enum rlk_script_id id, const char *const args[])
     }
     return answer;
 }
+
+const char *prefer = "16";
 
 static char *uuid_of(const char *id)
 {
@@ -104,12 +108,41 @@ static const struct rlk_kind *kind_of(const char *id)
 {
     const char *last = strrchr(id, ':');
     char letter = last ? last[1] : 'm';
-    return &rlk_kinds[letter == 'f' || letter == 'F' ? RLK_KIND_FAIR : RLK_KIND_MUTEX];
+    switch (letter | 0x20) {
+    case 'f':
+        return &rlk_kinds[RLK_KIND_FAIR];
+    case 'r':
+    case 'w':
+        return &rlk_kinds[RLK_KIND_RWLOCK];
+    default:
+        return &rlk_kinds[RLK_KIND_MUTEX];
+    }
+}
+
+/* Scripts of the read-write lock are told who is preferred. */
+static const char *preferred(const char *id)
+{
+    return kind_of(id)->read_letter ? prefer : NULL;
+}
+
+static bool reads(const char *id)
+{
+    return (strrchr(id, ':')[1] | 0x20) == 'r';
+}
+
+static struct answer ask_shared(const char *id, const char *try_once, const char *fencing,
+                                const char *shared)
+{
+    const struct rlk_kind *kind = kind_of(id);
+    return RUN(reads(id) ? kind->read : kind->acquire, id, uuid_of(id), "30000", "3000",
+               NEVER, try_once, fencing, prefer, "0", "0", reads(id) ? shared : NULL);
 }
 
 static struct answer ask(const char *id, const char *try_once, const char *fencing)
 {
     const struct rlk_kind *kind = kind_of(id);
+    if (kind->read_letter)
+        return ask_shared(id, try_once, fencing, "");
     return RUN(kind->acquire, id, uuid_of(id), "30000", "3000", NEVER, try_once, fencing,
                kind->in_order ? "0" : NULL);
 }
@@ -137,22 +170,29 @@ struct answer acquire_fenced(const char *id)
 
 struct answer release(const char *id)
 {
-    return RUN(kind_of(id)->release, id, "0", CHANNEL);
+    return RUN(kind_of(id)->release, id, "0", CHANNEL, preferred(id));
 }
 
 struct answer renew(const char *id, const char *lease)
 {
-    return RUN(kind_of(id)->renew, id, lease);
+    char text[200];
+    if (!kind_of(id)->read_letter)
+        return RUN(kind_of(id)->renew, id, lease);
+    snprintf(text, sizeof(text), "%s %s ", strchr(id, ':') + 1, lease);
+    return RUN(kind_of(id)->renew, uuid_of(id), text);
 }
 
 struct answer cancel(const char *id)
 {
-    return RUN(kind_of(id)->cancel, id, "7000");
+    return RUN(kind_of(id)->cancel, id, "7000", preferred(id));
 }
 
 struct answer refresh(const char *id)
 {
-    return RUN(kind_of(id)->refresh, uuid_of(id), "3000", "0", strchr(id, ':') + 1);
+    const char *local = strchr(id, ':') + 1;
+    if (kind_of(id)->read_letter)
+        return RUN(kind_of(id)->refresh, uuid_of(id), "3000", prefer, "0", "0", local);
+    return RUN(kind_of(id)->refresh, uuid_of(id), "3000", "0", local);
 }
 
 struct answer refresh_after(const char *ticket)
@@ -163,6 +203,16 @@ struct answer refresh_after(const char *ticket)
 struct answer force(const char *holder, const char *since)
 {
     return RUN(RLK_LOCK_FORCE, holder, since, CHANNEL);
+}
+
+struct answer share(const char *id, const char *shared)
+{
+    return ask_shared(id, "0", "0", shared);
+}
+
+struct answer downgrade(const char *id)
+{
+    return RUN(kind_of(id)->downgrade, id, "30000", prefer);
 }
 
 /* ---- listeners */
@@ -203,9 +253,11 @@ bool no_message(struct test_redis *from)
 
 static const char *look(const char *script)
 {
-    static char text[4096];
+    static char texts[4][4096]; /* as many as one assertion compares */
+    static unsigned next;
+    char *text = texts[next++ % 4];
     const char *found = test_redis_str(redis, "EVAL", script, "0");
-    snprintf(text, sizeof(text), "%s", found ? found : "");
+    snprintf(text, sizeof(texts[0]), "%s", found ? found : "");
     return text;
 }
 
@@ -246,6 +298,18 @@ const char *field(const char *name)
 const char *queue_text(void)
 {
     return look("return table.concat(redis.call('ZRANGE', '" QUEUE
+                "', 0, -1, 'WITHSCORES'), ' ')");
+}
+
+const char *rqueue_text(void)
+{
+    return look("return table.concat(redis.call('ZRANGE', '" RQUEUE
+                "', 0, -1, 'WITHSCORES'), ' ')");
+}
+
+const char *readers_text(void)
+{
+    return look("return table.concat(redis.call('ZRANGE', '" READERS
                 "', 0, -1, 'WITHSCORES'), ' ')");
 }
 

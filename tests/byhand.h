@@ -35,6 +35,14 @@
 #define FAIR_A2 UUID_A ":1:2:f3000"
 #define FAIR_B UUID_B ":1:1:f3000"
 #define FAIR_C UUID_C ":1:1:f3000"
+#define READ_A UUID_A ":1:1:r3000"
+#define READ_A2 UUID_A ":1:2:r3000"
+#define READ_B UUID_B ":1:1:r3000"
+#define READ_C UUID_C ":1:1:r3000"
+#define WRITE_A UUID_A ":1:4:w3000"
+#define WRITE_A2 UUID_A ":1:5:w3000"
+#define WRITE_B UUID_B ":1:4:w3000"
+#define WRITE_C UUID_C ":1:4:w3000"
 #define FENCED_A UUID_A ":1:3:" FENCED_LETTER "3000"
 #define FENCED_B UUID_B ":1:3:" FENCED_LETTER "3000"
 
@@ -59,13 +67,13 @@ void byhand_close(void);
 
 struct answer {
     char error[256]; /* "": none */
-    long long now, left, flags, more;
+    long long now, left, flags, more, rmore;
     size_t count; /* of fates */
     struct {
         char what[16];
         long long remaining, ticket;
         char token[32];
-    } fate[4];
+    } fate[8];
 };
 
 /* EVAL with the keys of "n", the layout number and these arguments (NULL-terminated). */
@@ -85,6 +93,10 @@ struct answer cancel(const char *id);
 struct answer refresh(const char *id);
 struct answer refresh_after(const char *ticket);
 struct answer force(const char *holder, const char *since);
+/* Of the read-write lock. */
+extern const char *prefer; /* the kind that the scripts are told: "16" */
+struct answer share(const char *id, const char *shared);
+struct answer downgrade(const char *id);
 
 #define WHAT(a) ((a).error[0] ? (a).error : (a).fate[0].what)
 #define SAYS(call, word)                                                                 \
@@ -108,8 +120,11 @@ const char *without_ttl(void);
 void assert_ttls(void);
 bool is_held_by(const char *id);
 const char *field(const char *name); /* of N; "" when absent */
-/* The queue as "id ticket id ticket". */
+/* The queue as "id ticket id ticket"; that of the readers; the readers and their ends.
+ * Each is kept until it is asked for again. */
 const char *queue_text(void);
+const char *rqueue_text(void);
+const char *readers_text(void);
 /* Makes the lock be free without a release, as by expiry. */
 void expire(void);
 

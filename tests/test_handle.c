@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Handles and names of mutexes, what no function of theirs may touch (errno, the object
  * on failure), and messages. */
-#include "fixture.h"
 
-#include "handle.h"
+#include "handle.h" /* before the fixture, which has a variable "client" */
+
+#include "fixture.h"
 
 #include <limits.h>
 #include <stdio.h>

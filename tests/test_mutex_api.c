@@ -401,13 +401,13 @@ START_TEST(level_above_INT_MAX_is_EAGAIN)
 {
     OK(rlock_mutex_lock(&m));
     struct rlk_list *first = rlk_list_first(&rlk_thread_record->holds);
-    struct rlk_hold *hold = RLK_CONTAINER_OF(first, struct rlk_hold, thread_link);
-    hold->count = INT_MAX - 1;
+    struct rlk_part *part = RLK_CONTAINER_OF(first, struct rlk_part, thread_link);
+    part->count = INT_MAX - 1;
     OK(rlock_mutex_lock(&m));
     EXPECT(rlock_mutex_lock(&m), EAGAIN);
     EXPECT(rlock_mutex_trylock(&m), EAGAIN);
     ck_assert_int_eq(count_of(&m), INT_MAX);
-    hold->count = 1;
+    part->count = 1;
     OK(rlock_mutex_unlock(&m));
 }
 END_TEST

@@ -108,6 +108,7 @@ static struct rlk_hold *enter(void)
 
 static void leave(struct rlk_hold *hold)
 {
+    rlk_part_leave_locked(&hold->own);
     rlk_hold_leave_locked(hold);
     rlk_hold_put_locked(hold);
 }
@@ -363,8 +364,7 @@ START_TEST(T6_lost_hold_believes_nothing_more)
     ck_assert(!rlk_list_empty(&reg.news));
     ck_assert_uint_eq(reg.background_count, 1);
     ck_assert_ptr_eq(rlk_timer_first(&reg.timers), &hold->timer);
-    rlk_list_remove(&hold->thread_link);
-    rlk_hold_put_locked(hold);
+    rlk_part_leave_locked(&hold->own);
 }
 END_TEST
 
@@ -381,8 +381,7 @@ START_TEST(loss_frees_the_lock_for_the_next_thread)
     ck_assert_uint_eq(reg.holds_now, 0);
     lock->asker = NULL;
     rlk_list_remove(&waiter.link);
-    rlk_list_remove(&hold->thread_link);
-    rlk_hold_put_locked(hold);
+    rlk_part_leave_locked(&hold->own);
 }
 END_TEST
 
@@ -434,8 +433,9 @@ START_TEST(left_hold_is_given_back)
 {
     struct rlk_hold *hold = enter();
     ck_assert_uint_eq(reg.holds_now, 1);
-    ck_assert_ptr_eq(rlk_list_first(&thread.holds), &hold->thread_link);
-    hold->reentries = 5;
+    ck_assert_ptr_eq(rlk_list_first(&thread.holds), &hold->own.thread_link);
+    hold->own.reentries = 5;
+    rlk_part_leave_locked(&hold->own);
     rlk_hold_leave_locked(hold);
     ck_assert_int_eq(hold->state, RLK_HOLD_GOING);
     ck_assert_ptr_null(rlk_list_first(&thread.holds));
@@ -449,6 +449,7 @@ END_TEST
 START_TEST(background_release_keeps_the_hold_until_its_end)
 {
     struct rlk_hold *hold = enter();
+    rlk_part_leave_locked(&hold->own);
     rlk_hold_leave_locked(hold);
     rlk_hold_background_locked(hold, now, now + 1000 * MS);
     rlk_hold_background_locked(hold, now + MS, now + 1000 * MS); /* again: counted once */

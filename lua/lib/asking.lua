@@ -6,7 +6,7 @@
 
 -- The answer when there is nothing to ask: mine already, marked, or late; else nil. "Mine"
 -- comes before the marker (T3).
-local function settle(left)
+local function known(left)
   local flags = waiting()
   if held > 0 and call('HEXISTS', N, id) == 1 then
     if left == -1 then
@@ -32,8 +32,8 @@ local function take(mode)
   if flags % 2 == 1 and call('ZREM', queue, id) == 1 then flags = waiting() end
   return { now, tonumber(lease), flags, 0, 'held', tonumber(lease), 0, own }
 end
--- Joins the queue, or keeps the place in it; the ticket, as text. Tickets never repeat.
-local function queue_up()
+-- Joins a queue, or keeps the place in it; the ticket, as text. Tickets never repeat.
+local function queue_up(queue)
   local lost = presence_lost()
   local ticket = call('ZSCORE', queue, id)
   if not ticket then

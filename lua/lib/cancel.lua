@@ -18,6 +18,6 @@ if held > 0 and call('HEXISTS', N, id) == 1 then
   return { now, left, waiting(), 0, 'yours', left, 0, call('HGET', N, 'token') or '' }
 end
 local granted, more = nil, 0
-if held == 0 then granted, more = handover('0', nil) end
+if held == 0 then granted, more = handover('0') end
 if granted then more = 0 end
 return { now, call('PTTL', N), waiting(), more, 'removed', -1, 0, '' }

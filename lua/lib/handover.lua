@@ -6,53 +6,85 @@
 -- the TTL that its id names, and only then told (T5). The PUBLISH is the listener probe
 -- itself, once for each client; at 0 receivers the write is undone. When the key of presence
 -- was lost (see lib/presence.lua), who listens is present. Looks at 64 waiters at most.
--- `mine`: ids whose own request this is; they need no message.
--- Returns the id granted and its TTL, or nil and the ticket to go on after (0: none left).
+-- `named`: ids whose own request this is; they need no message.
 -- Needs: call, N, queue, rqueue, present, readers, token, t, now, waiting, token_next.
-local function handover(after, mine)
-  local modes = { m = 'rlock:mutex', f = 'rlock:fair', w = 'rlock:write' }
-  local ms = now / 1000
-  local others = call('ZCARD', present) == 0 and ms or call('ZSCORE', present, '*')
-  local deaf = {}
-  local from = '-inf'
-  if after ~= '0' then from = '(' .. after end
-  local ticket = '0'
-  for seen = 1, 65 do
+local modes = { m = 'rlock:mutex', f = 'rlock:fair', w = 'rlock:write' }
+local ms = now / 1000
+local others = nil
+local deaf = {}
+local named = {}
+local seen, from, looked = 0, '-inf', '0'
+-- What an id says, if its client is alive: its uuid, letter, and the TTL of a grant.
+local function alive(id)
+  if others == nil then
+    others = call('ZCARD', present) == 0 and ms or call('ZSCORE', present, '*')
+  end
+  local uuid, letter, ttl = string.match(id, '^([^:]+):%d+:%d+:(%a)(%d+)%l*$')
+  local till = uuid and (call('ZSCORE', present, uuid) or others)
+  if till and tonumber(till) >= ms and tonumber(ttl) >= 1 and #ttl <= 9 then
+    return uuid, letter, ttl
+  end
+end
+-- Whether somebody listens to the client's mailbox; asked once for each. Where the ACL does
+-- not let us ask, the PUBLISH will tell.
+local function hears(uuid)
+  if deaf[uuid] == nil then
+    local heard = redis.pcall('PUBSUB', 'NUMSUB', 'rlock:client:' .. uuid)
+    deaf[uuid] = heard[2] == 0
+  end
+  return not deaf[uuid]
+end
+-- The next who may be granted the lock: id, ticket, uuid, letter, TTL; else nil and the
+-- ticket to go on after (0: none left). probe: who is not listening is not meant.
+local function candidate(probe)
+  while true do
     local entry = call('ZRANGEBYSCORE', queue, from, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
-    local id = entry[1]
+    local id, ticket = entry[1], entry[2]
     if not id then return nil, 0 end
-    if seen == 65 then return nil, tonumber(ticket) end
-    ticket = entry[2]
-    from = '(' .. ticket
-    local uuid, letter, ttl = string.match(id, '^([^:]+):%d+:%d+:(%a)(%d+)%l*$')
-    local alive = uuid and (call('ZSCORE', present, uuid) or others)
-    if not alive or tonumber(alive) < ms or tonumber(ttl) < 1 or #ttl > 9 then
+    if seen == 64 then return nil, tonumber(looked) end
+    seen, looked, from = seen + 1, ticket, '(' .. ticket
+    local uuid, letter, ttl = alive(id)
+    if not uuid then
       call('ZREM', queue, id)
-    elseif modes[string.lower(letter)] and (not deaf[uuid] or mine and mine[id]) then
-      local own = ''
-      if letter ~= string.lower(letter) then
-        -- a first write that is allowed when memory is full; while a token may still be
-        -- refused, the waiter keeps its place
-        call('PEXPIRE', queue, 60000)
-        own = token_next()
-      end
-      call('ZREM', queue, id)
-      if letter == 'w' or letter == 'W' then call('DEL', readers) end
-      call('HSET', N, id, '1', 'mode', modes[string.lower(letter)], 'since',
-        string.format('%.0f', now))
-      if own ~= '' then call('HSET', N, 'token', own) end
-      call('PEXPIRE', N, ttl)
-      if mine and mine[id] then return id, tonumber(ttl) end
-      local base = own
-      if base == '' then base = '0' end
-      local heard = redis.pcall('PUBLISH', 'rlock:client:' .. uuid, '1 grant ' .. waiting()
-        .. ' ' .. base .. ' 1 1 ' .. id .. ' ' .. ticket .. ' ' .. N)
-      if type(heard) == 'number' and heard > 0 then return id, tonumber(ttl) end
-      call('DEL', N)
-      call('ZADD', queue, ticket, id)
-      call('PEXPIRE', queue, 60000)
-      deaf[uuid] = true
+    elseif modes[string.lower(letter)]
+      and (named[id] or not deaf[uuid] and (not probe or hears(uuid))) then
+      return id, ticket, uuid, letter, ttl
     end
+  end
+end
+-- Writes it as holder and tells it. False: nobody heard it, and nothing was changed.
+local function grant(id, ticket, uuid, letter, ttl)
+  local own = ''
+  if letter ~= string.lower(letter) then
+    -- a first write that is allowed when memory is full; while a token may still be
+    -- refused, the waiter keeps its place
+    call('PEXPIRE', queue, 60000)
+    own = token_next()
+  end
+  call('ZREM', queue, id)
+  if letter == 'w' or letter == 'W' then call('DEL', readers) end
+  call('HSET', N, id, '1', 'mode', modes[string.lower(letter)], 'since',
+    string.format('%.0f', now))
+  if own ~= '' then call('HSET', N, 'token', own) end
+  call('PEXPIRE', N, ttl)
+  if named[id] then return true end
+  if own == '' then own = '0' end
+  local heard = redis.pcall('PUBLISH', 'rlock:client:' .. uuid, '1 grant ' .. waiting() .. ' '
+    .. own .. ' 1 1 ' .. id .. ' ' .. ticket .. ' ' .. N)
+  if type(heard) == 'number' and heard > 0 then return true end
+  call('DEL', N)
+  call('ZADD', queue, ticket, id)
+  call('PEXPIRE', queue, 60000)
+  deaf[uuid] = true
+  return false
+end
+-- Returns the id granted and its TTL, or nil and the ticket to go on after (0: none left).
+local function handover(after)
+  if after ~= '0' then from = '(' .. after end
+  while true do
+    local id, ticket, uuid, letter, ttl = candidate(false)
+    if not id then return nil, ticket end
+    if grant(id, ticket, uuid, letter, ttl) then return id, tonumber(ttl) end
   end
 end
 -- What the hand-over writes to, looked at before the first write: Lua has no rollback.

@@ -11,7 +11,7 @@ local now = t[1] * 1000000 + t[2]
 --include presence
 local flags = waiting()
 if held == 0 then check_types() else call('ZCARD', present) end
-local ids, tickets, mine = {}, {}, {}
+local ids, tickets = {}, {}
 for part in string.gmatch(names, '%S+') do ids[#ids + 1] = uuid .. ':' .. part end
 if #ids > 0 then
   -- one command for all; a server older than 6.2 does not know it
@@ -25,7 +25,7 @@ local queued = false
 for i, id in ipairs(ids) do
   if tickets[i] then
     queued = true
-    mine[id] = true
+    named[id] = true
   end
 end
 if queued then
@@ -36,7 +36,7 @@ if queued then
 end
 local granted, more = nil, 0
 if held == 0 then
-  granted, more = handover(after, mine)
+  granted, more = handover(after)
   if granted then more = 0 end
   flags = waiting()
 end

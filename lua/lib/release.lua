@@ -27,6 +27,6 @@ else
 end
 if life > 0 then mark(id, life) end
 local granted, more = nil, 0
-if free then granted, more = handover('0', nil) end
+if free then granted, more = handover('0') end
 if granted then more = 0 elseif free and mine == 1 then redis.pcall('PUBLISH', channel, '0') end
 return { now, call('PTTL', N), waiting(), more, what, -1, 0, '' }

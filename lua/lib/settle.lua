@@ -1,0 +1,162 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- The hand-over of the read-write lock, on top of the common one: phase-fair. Writing and
+-- reading alternate (W11): after a reading the next writer, after a writing all readers
+-- queued by then. The bar, the member ~ of rqueue, says who may still enter a reading that
+-- could not let in at once all who were queued when it began (W9). Grants at most 256
+-- readers, one message for each client, and looks at 64 writers at most.
+-- `prefer`: 0 readers, 1 or 2 writers, else nobody.
+-- Needs: what lib/handover.lua and lib/reading.lua need, and both of them; prefer.
+--include handover
+--include reading
+local rfrom = '-inf'
+-- A hand-over that goes on behind these tickets.
+local function go_on(after, rafter)
+  if after ~= '0' then from = '(' .. after end
+  if rafter ~= '0' then rfrom = '(' .. rafter end
+end
+-- The mailboxes of who was let in: one message for each client. Who is not heard is put back
+-- with his ticket (W17). Returns how many were.
+local function tell_readers(groups, order, own)
+  local undone = 0
+  for _, uuid in ipairs(order) do
+    local parts = groups[uuid]
+    local heard = redis.pcall('PUBLISH', 'rlock:client:' .. uuid, '1 grant ' .. waiting() .. ' '
+      .. own .. ' 0 ' .. #parts / 2 .. ' ' .. table.concat(parts, ' ') .. ' ' .. N)
+    if type(heard) ~= 'number' or heard == 0 then
+      deaf[uuid] = true
+      for i = 1, #parts, 2 do
+        call('ZREM', readers, parts[i])
+        call('ZADD', rqueue, parts[i + 1], parts[i])
+        undone = undone + 1
+      end
+      call('PEXPIRE', rqueue, 60000)
+    end
+  end
+  return undone
+end
+-- Lets in the queued readers with a ticket up to `upto` (nil: nobody). Returns how many, and
+-- the ticket to go on after (0: none left).
+local function grant_readers(upto)
+  if not upto then return 0, 0 end
+  local list = call('ZRANGEBYSCORE', rqueue, rfrom, upto, 'WITHSCORES', 'LIMIT', 0, 258)
+  local ends, drop, groups, order, fenced = {}, {}, {}, {}, false
+  local kept, met, looked, more = rfrom ~= '-inf', 0, '0', 0
+  for i = 1, #list, 2 do
+    local id, ticket = list[i], list[i + 1]
+    if met == 256 and id ~= '~' then
+      more = tonumber(looked)
+      break
+    end
+    if id ~= '~' then
+      met, looked = met + 1, ticket
+      local uuid, letter, ttl = alive(id)
+      if not uuid then
+        drop[#drop + 1] = id
+      elseif string.lower(letter) == 'r' and (named[id] or hears(uuid)) then
+        fenced = fenced or letter == 'R'
+        ends[#ends + 1] = text(clock + ttl)
+        ends[#ends + 1] = id
+        drop[#drop + 1] = id
+        if not named[id] then
+          if not groups[uuid] then
+            groups[uuid] = {}
+            order[#order + 1] = uuid
+          end
+          local parts = groups[uuid]
+          parts[#parts + 1] = id
+          parts[#parts + 1] = ticket
+        end
+      else
+        kept = true
+      end
+    end
+  end
+  if fenced then call('PEXPIRE', rqueue, 60000) end
+  local own = '0'
+  local opened = call('EXISTS', N) == 0
+  if fenced and opened then own = token_next() end
+  if drop[1] then call('ZREM', rqueue, unpack(drop)) end
+  local count = #ends / 2
+  if count > 0 then
+    if opened then
+      open_read()
+      if fenced then call('HSET', N, 'token', own) end
+    elseif fenced then
+      own = reading_token()
+    end
+    call('ZADD', readers, unpack(ends))
+    fit()
+    local undone = tell_readers(groups, order, own)
+    if undone > 0 then
+      count, kept = count - undone, true
+      fit()
+    end
+  end
+  if kept or more > 0 then
+    call('ZADD', rqueue, upto, '~')
+    call('PEXPIRE', rqueue, 60000)
+  else
+    call('ZREM', rqueue, '~')
+  end
+  return count, more
+end
+local function highest() return call('ZREVRANGE', rqueue, 0, 0, 'WITHSCORES')[2] end
+local function bar() return call('ZSCORE', rqueue, '~') or nil end
+-- The next writer who is alive and listens. `writer`: whether there is one, or the ticket to
+-- go on after; nil until somebody has looked.
+local writer = nil
+local function next_writer()
+  local id, ticket, uuid, letter, ttl = candidate(true)
+  writer = id ~= nil or ticket > 0 and ticket
+  return id, ticket, uuid, letter, ttl
+end
+-- A free lock: `last` is what has ended, a reading or a writing.
+local function settle_free(last)
+  local id, ticket, uuid, letter, ttl = next_writer()
+  local open_to = nil
+  while true do
+    local more = not id and ticket or 0
+    local writer_next = (id or more > 0)
+      and (last == 'read' or prefer == '1' or prefer == '2')
+    local upto = highest()
+    if writer_next then upto = bar() end
+    if upto and upto ~= open_to then
+      open_to = upto
+      local count, rmore = grant_readers(upto)
+      if count > 0 then return 0, rmore end
+      if rmore > 0 then return more, rmore end
+    end
+    if not id then return more, 0 end
+    if grant(id, ticket, uuid, letter, ttl) then return 0, 0 end
+    id, ticket, uuid, letter, ttl = next_writer()
+  end
+end
+-- `last`: what the caller has ended, or nil. joining: those who wait to read may join past a
+-- writer who waits. Returns the tickets to go on after in both queues, or 0.
+local function settle(last, joining)
+  if call('EXISTS', queue, rqueue) == 0 then return 0, 0 end
+  local now_in, ended = state()
+  if now_in == 'free' then return settle_free(last or ended or 'write') end
+  if now_in == 'held' or call('EXISTS', rqueue) == 0 then return 0, 0 end
+  local id, more = nil, 0
+  if not joining then id, more = next_writer() end
+  local upto = highest()
+  if id or more > 0 then upto = bar() end
+  local count, rmore = grant_readers(upto)
+  if id then more = 0 end
+  return more, rmore
+end
+-- The common answer about one id; `left`: what is left of it, when it holds.
+local function told(what, left, ticket, more, rmore)
+  local pttl, flags = call('PTTL', N), waiting()
+  if not left and pttl ~= -2 then flags = flags + foreign() end
+  local own = left and call('HGET', N, 'token') or ''
+  return { now, pttl, flags, more or 0, what, left or -1, tonumber(ticket or 0), own, rmore or 0 }
+end
+-- The end of a reader, raised to the lease and never lowered (W5); what is left of it.
+local function raise(reader, ttl)
+  local till = math.max(clock + ttl, tonumber(call('ZSCORE', readers, reader) or 0))
+  call('ZADD', readers, text(till), reader)
+  fit()
+  return till - clock
+end

@@ -1,0 +1,38 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- A writer becomes a reader without an instant between, under the same id and with its token and at
+-- least its end; those who wait to read may join it (L6; rules W18-W20). May be repeated.
+-- KEYS[1] N          the lock
+-- KEYS[2] queue      exclusive waiters by ticket
+-- KEYS[3] rqueue     waiting readers by ticket, and the bar
+-- KEYS[4] present    client uuid -> alive until, ms
+-- KEYS[5] readers    reader -> its lease end, ms
+-- KEYS[6] cancelled  ids that may no longer acquire -> until, ms
+-- KEYS[7] dirty      owner-died mark of robust locks
+-- KEYS[8] token      the last fencing token
+-- ARGV[1] layout of keys and arguments
+-- ARGV[2] id of the acquisition
+-- ARGV[3] lease, ms; 0: what is left of it
+-- ARGV[4] kind of the lock: who is preferred
+-- Returns the common answer; what: held, gone
+-- Effects: N in mode rlock:read, the id in readers; waiting readers let in, who are told
+local N, queue, rqueue, present, readers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local cancelled, dirty, token = KEYS[6], KEYS[7], KEYS[8]
+local layout, id, lease, prefer = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
+local call = redis.call
+local held = call('HLEN', N)
+local t = call('TIME')
+local now = t[1] * 1000000 + t[2]
+--include answer
+--include token
+--include settle
+check_types()
+local more, rmore = 0, 0
+if call('HEXISTS', N, id) == 1 then
+  local left = math.max(call('PTTL', N), lease, 1)
+  call('HDEL', N, id)
+  open_read()
+  raise(id, left)
+  more, rmore = settle(nil, prefer ~= '1' and prefer ~= '2')
+end
+local left = owns(id)
+return told(left and 'held' or 'gone', left, 0, more, rmore)

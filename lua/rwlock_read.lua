@@ -1,0 +1,92 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Joins a reading, begins one on a free lock, or queues for the next, in one step that may be
+-- repeated with the same id (S1, L6; rules T1, T3, W1-W10, W21, W26). O(log n).
+-- KEYS[1] N          the lock
+-- KEYS[2] queue      exclusive waiters by ticket
+-- KEYS[3] rqueue     waiting readers by ticket, and the bar
+-- KEYS[4] present    client uuid -> alive until, ms
+-- KEYS[5] readers    reader -> its lease end, ms
+-- KEYS[6] cancelled  ids that may no longer acquire -> until, ms
+-- KEYS[7] dirty      owner-died mark of robust locks
+-- KEYS[8] token      the last fencing token
+-- ARGV[1] layout of keys and arguments
+-- ARGV[2] id of the acquisition
+-- ARGV[3] uuid of the client
+-- ARGV[4] lease, ms
+-- ARGV[5] presence, ms
+-- ARGV[6] not-after, server us
+-- ARGV[7] 1: try, do not queue
+-- ARGV[8] 1: with fencing
+-- ARGV[9] kind of the lock: who is preferred
+-- ARGV[10] ticket in queue after which a hand-over is to go on, or 0
+-- ARGV[11] ticket in rqueue after which it is to go on, or 0
+-- ARGV[12] a read hold of the same client to be shared, or ""
+-- Returns the common answer; what: held, shared, queued, busy, refused (marked), late
+-- Effects: the reader's end, and N's TTL; or an entry in rqueue and presence; a free lock is handed
+-- over
+local N, queue, rqueue, present, readers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local cancelled, dirty, token = KEYS[6], KEYS[7], KEYS[8]
+local layout, id, uuid, lease, presence = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
+local not_after, try, fence, prefer = tonumber(ARGV[6]), ARGV[7], ARGV[8], ARGV[9]
+local after, rafter, share = ARGV[10], ARGV[11], ARGV[12]
+local call = redis.call
+local held = call('HLEN', N)
+local t = call('TIME')
+local now = t[1] * 1000000 + t[2]
+if held == 0 and fence == '0' and now <= not_after
+  and call('EXISTS', queue, rqueue, readers, cancelled) == 0 then
+  local till = math.floor(now / 1000) + lease
+  call('HSET', N, 'mode', 'rlock:read', 'since', string.format('%.0f', now))
+  call('PEXPIREAT', N, string.format('%.0f', till))
+  call('ZADD', readers, string.format('%.0f', till), id)
+  call('PEXPIREAT', readers, string.format('%.0f', till + 60000))
+  return { now, tonumber(lease), 0, 0, 'held', tonumber(lease), 0, '', 0 }
+end
+--include answer
+--include token
+--include settle
+--include asking
+local function entered(what, reader)
+  local left = raise(reader, lease)
+  if fence == '1' then reading_token() end
+  return told(what, left)
+end
+check_types()
+local left, how = owns(id)
+if how == 'read' then return entered('held', id) end
+if left then return told('held', left) end
+if call('ZSCORE', cancelled, id) then return told('refused') end
+if now > not_after then return told('late') end
+local ticket = call('ZSCORE', rqueue, id)
+if ticket then
+  queue_up(rqueue)
+  named[id] = true
+end
+go_on(after, rafter)
+local more, rmore = settle(nil, false)
+if ticket then
+  if owns(id) then return entered('held', id) end
+  ticket = call('ZSCORE', rqueue, id)
+end
+if ticket then return told('queued', nil, ticket, more, rmore) end
+local what = state()
+local open = more == 0 and rmore == 0 and what == 'free'
+if what == 'read' then
+  if prefer == '0' then
+    open = true
+  else
+    if writer == nil and call('EXISTS', queue) == 1 then next_writer() end
+    if type(writer) == 'number' then more = writer end
+    open = not writer and rmore == 0
+  end
+end
+if open then
+  if what == 'free' then open_read() else collect() end
+  if what == 'read' and share ~= ''
+    and tonumber(call('ZSCORE', readers, share) or 0) >= clock then
+    return entered('shared', share)
+  end
+  return entered('held', id)
+end
+if try == '1' then return told('busy', nil, 0, more, rmore) end
+return told('queued', nil, queue_up(rqueue), more, rmore)

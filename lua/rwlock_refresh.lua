@@ -1,0 +1,70 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- A client's poll for its waiters of one lock, readers and writers: keeps them present, hands over
+-- what came free without a release, and tells what became of each. Never joins, takes or extends
+-- for an id (T2); whom it picks among its own is told by the answer alone (T11, W16).
+-- KEYS[1] N          the lock
+-- KEYS[2] queue      exclusive waiters by ticket
+-- KEYS[3] rqueue     waiting readers by ticket, and the bar
+-- KEYS[4] present    client uuid -> alive until, ms
+-- KEYS[5] readers    reader -> its lease end, ms
+-- KEYS[6] cancelled  ids that may no longer acquire -> until, ms
+-- KEYS[7] dirty      owner-died mark of robust locks
+-- KEYS[8] token      the last fencing token
+-- ARGV[1] layout of keys and arguments
+-- ARGV[2] uuid of the client
+-- ARGV[3] presence, ms
+-- ARGV[4] kind of the lock: who is preferred
+-- ARGV[5] ticket in queue to go on after, or 0
+-- ARGV[6] ticket in rqueue to go on after, or 0
+-- ARGV[7] waiting acquisitions: their ids without the uuid, a blank after each
+-- Returns the common answer; what: held, queued, gone
+-- Effects: presence; N and readers written for who is next, who is told unless among the ids
+local N, queue, rqueue, present, readers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local cancelled, dirty, token = KEYS[6], KEYS[7], KEYS[8]
+local layout, uuid, presence, prefer = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+local after, rafter, names = ARGV[5], ARGV[6], ARGV[7]
+local call = redis.call
+local held = call('HLEN', N)
+local t = call('TIME')
+local now = t[1] * 1000000 + t[2]
+--include answer
+--include token
+--include settle
+--include presence
+check_types()
+local ids, where, queued = {}, {}, false
+for part in string.gmatch(names, '%S+') do
+  local id = uuid .. ':' .. part
+  ids[#ids + 1] = id
+  where[#ids] = string.match(part, '^%d+:%d+:[rR]') and rqueue or queue
+  if call('ZSCORE', where[#ids], id) then
+    queued = true
+    named[id] = true
+  end
+end
+if queued then
+  local lost = presence_lost()
+  call('PEXPIRE', queue, 60000)
+  call('PEXPIRE', rqueue, 60000)
+  stay(lost)
+  call('ZREMRANGEBYSCORE', present, '-inf', '(' .. text(clock))
+end
+go_on(after, rafter)
+local more, rmore = settle(nil, false)
+local pttl, flags = call('PTTL', N), waiting()
+if pttl ~= -2 then flags = flags + foreign() end
+local answer = { now, pttl, flags, more }
+for i, id in ipairs(ids) do
+  local what, left, own = 'queued', -1, ''
+  local ticket = call('ZSCORE', where[i], id)
+  if not ticket then
+    left = owns(id)
+    what = left and 'held' or 'gone'
+    if left then own = call('HGET', N, 'token') or '' end
+  end
+  local at = #answer
+  answer[at + 1], answer[at + 2], answer[at + 3] = what, left or -1, tonumber(ticket or 0)
+  answer[at + 4] = own
+end
+answer[#answer + 1] = rmore
+return answer

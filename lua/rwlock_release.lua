@@ -1,0 +1,71 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Gives a hold back, in whichever mode the server has it (W19), and hands over: after a writing to
+-- all readers queued, after the last reader to the next writer (S2, L1, L6; rules T3, T5, T7, W3,
+-- W11). For an id that only waits: takes it out of the queues.
+-- KEYS[1] N          the lock
+-- KEYS[2] queue      exclusive waiters by ticket
+-- KEYS[3] rqueue     waiting readers by ticket, and the bar
+-- KEYS[4] present    client uuid -> alive until, ms
+-- KEYS[5] readers    reader -> its lease end, ms
+-- KEYS[6] cancelled  ids that may no longer acquire -> until, ms
+-- KEYS[7] dirty      owner-died mark of robust locks
+-- KEYS[8] token      the last fencing token
+-- ARGV[1] layout of keys and arguments
+-- ARGV[2] id of the acquisition
+-- ARGV[3] life of the marker to leave, ms; 0: none
+-- ARGV[4] channel on which Redisson's waiters listen
+-- ARGV[5] kind of the lock: who is preferred
+-- Returns the common answer; what: released, notmine
+-- Effects: N deleted, shortened to the last reader's end, or written for who is next, who is told;
+-- message 0 on the channel when nobody took it
+local N, queue, rqueue, present, readers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local cancelled, dirty, token = KEYS[6], KEYS[7], KEYS[8]
+local layout, id, life, channel, prefer = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
+local call = redis.call
+local field = call('HMGET', N, id, 'mode')
+local reads = field[2] == 'rlock:read'
+local t = call('TIME')
+local now = t[1] * 1000000 + t[2]
+if life == 0 and (field[1] or reads) and call('EXISTS', queue, rqueue) == 0 then
+  local top, gone = nil, true
+  if not field[1] then
+    gone = call('ZREM', readers, id) == 1
+    top = call('ZREVRANGE', readers, 0, 0, 'WITHSCORES')[2]
+  end
+  if gone and top and now < (top + 1) * 1000 then
+    call('PEXPIREAT', N, top)
+    call('PEXPIREAT', readers, string.format('%.0f', top + 60000))
+    return { now, call('PTTL', N), 0, 0, 'released', -1, 0, '', 0 }
+  elseif gone then
+    call('DEL', N)
+    if top then call('DEL', readers) end
+    redis.pcall('PUBLISH', channel, '0')
+    return { now, -2, 0, 0, 'released', -1, 0, '', 0 }
+  end
+end
+--include answer
+--include token
+--include settle
+--include mark
+check_types()
+local what, last = 'notmine', nil
+if field[1] then
+  call('DEL', N)
+  what, last = 'released', 'write'
+elseif reads and call('ZREM', readers, id) == 1 then
+  what = 'released'
+  local top = call('ZREVRANGE', readers, 0, 0, 'WITHSCORES')[2]
+  if top and tonumber(top) >= clock then
+    fit()
+  else
+    call('DEL', N, readers)
+    last = 'read'
+  end
+else
+  call('ZREM', queue, id)
+  call('ZREM', rqueue, id)
+end
+if life > 0 then mark(id, life) end
+local more, rmore = settle(last, false)
+if last and call('EXISTS', N) == 0 then redis.pcall('PUBLISH', channel, '0') end
+return told(what, nil, 0, more, rmore)

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What all lock types do with a handle: make and end it, find what the calling thread has
+ * of its lock, and take a lock that it does not hold. A thread finds its own holds in a
+ * list of its own, without a mutex; so a re-entry costs no round trip and no hash.
+ * Thread: any. */
+#include "handle.h"
+
+#include "call.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+
+_Static_assert(sizeof(struct rlk_handle) == 256, "part of the ABI");
+_Static_assert(_Alignof(struct rlk_handle) == 8, "part of the ABI");
+
+/* ---- init and destroy */
+
+/* A name that nobody else has: 128 random bits. */
+static int make_name(char name[RLOCK_NAME_MAX + 1])
+{
+    uint64_t bits[2];
+    if (getrandom(bits, sizeof(bits), 0) != (ssize_t)sizeof(bits))
+        return rlk_error_set(ENOMEM, "no random bytes for a name");
+    snprintf(name, RLOCK_NAME_MAX + 1, "anonymous-%016llx%016llx",
+             (unsigned long long)bits[0], (unsigned long long)bits[1]);
+    return 0;
+}
+
+static int fill(struct rlk_handle *handle, int kind, const struct rlk_attr *attr,
+                const char *name)
+{
+    struct rlk_handle made;
+
+    memset(&made, 0, sizeof(made));
+    made.rlk_kind = (uint8_t)kind;
+    if (attr) {
+        made.rlk_type = (uint8_t)(attr->rlk_type + 1); /* 0: never set */
+        made.rlk_flags =
+            (uint8_t)((attr->rlk_fencing ? RLK_HANDLE_FENCING : 0) |
+                      (attr->rlk_pshared ? RLK_HANDLE_SHARED : 0) |
+                      (attr->rlk_outage == RLOCK_OUTAGE_FAIL    ? RLK_HANDLE_OUTAGE_FAIL
+                       : attr->rlk_outage == RLOCK_OUTAGE_ABORT ? RLK_HANDLE_OUTAGE_ABORT
+                                                                : 0));
+        made.rlk_lease_ms = attr->rlk_lease_ms;
+        made.rlk_client = attr->rlk_client;
+    }
+    if (name) {
+        size_t len = strnlen(name, RLOCK_NAME_MAX + 1);
+        int rc = rlk_name_check(name, len);
+        if (rc != 0)
+            return rc;
+        memcpy(made.rlk_name, name, len);
+    } else {
+        int rc = make_name(made.rlk_name);
+        if (rc != 0)
+            return rc;
+    }
+    made.rlk_name_len = (uint8_t)strlen(made.rlk_name);
+    __atomic_store_n(&handle->rlk_magic, 0, __ATOMIC_RELEASE);
+    memcpy((char *)handle + sizeof(handle->rlk_magic),
+           (char *)&made + sizeof(made.rlk_magic), sizeof(made) - sizeof(made.rlk_magic));
+    __atomic_store_n(&handle->rlk_magic, RLK_MAGIC_HANDLE, __ATOMIC_RELEASE);
+    return 0;
+}
+
+int rlk_handle_init(struct rlk_handle *handle, int kind, const struct rlk_attr *attr,
+                    uint32_t attr_magic, const char *name)
+{
+    struct rlk_call call = rlk_call_enter();
+    int rc = 0;
+
+    if (!handle || (attr && attr->rlk_magic != attr_magic)) {
+        rc = EINVAL;
+    } else if (attr && attr->rlk_client != 0) {
+        struct rlock_client *client;
+        if (attr->rlk_pshared == RLOCK_PROCESS_SHARED)
+            rc = rlk_error_set(ENOTSUP,
+                               "a shared handle cannot name a client of one process");
+        else if ((rc = rlk_client_get(attr->rlk_client, &client)) == 0)
+            rlk_client_put(client);
+    }
+    if (rc == 0)
+        rc = fill(handle, kind, attr, name);
+    return rlk_call_leave(call, rc);
+}
+
+int rlk_handle_destroy(struct rlk_handle *handle, int kind)
+{
+    struct rlk_call call = rlk_call_enter();
+    struct rlock_client *client = NULL;
+    int rc = 0;
+
+    if (!rlk_handle_good(handle, kind)) {
+        rc = EINVAL;
+    } else if (!rlk_fork_in_child() &&
+               (handle->rlk_client != 0 || rlk_client_default_number() != 0)) {
+        /* a client that is closed, or was never opened, holds nothing */
+        if (rlk_client_get(handle->rlk_client, &client) != 0)
+            rlk_error_clear();
+    }
+    if (client) {
+        struct rlk_registry *reg = &client->registry;
+        rlk_registry_lock(reg);
+        struct rlk_lock *lock =
+            rlk_lock_find_locked(reg, kind, handle->rlk_name, handle->rlk_name_len);
+        if (lock && rlk_lock_held_locked(lock, rlk_now_boot()))
+            rc = EBUSY;
+        rlk_registry_unlock(reg);
+        rlk_client_put(client);
+    }
+    if (rc == 0)
+        __atomic_store_n(&handle->rlk_magic, 0, __ATOMIC_RELEASE);
+    return rlk_call_leave(call, rc);
+}
+
+/* ---- the calling thread's hold */
+
+struct rlk_part *rlk_handle_part(const struct rlk_handle *handle)
+{
+    struct rlk_thread *thread = rlk_thread_record;
+    if (!thread)
+        return NULL;
+    for (struct rlk_list *l = thread->holds.next; l != &thread->holds; l = l->next) {
+        struct rlk_part *part = RLK_CONTAINER_OF(l, struct rlk_part, thread_link);
+        const struct rlk_hold *hold = part->hold;
+        const struct rlk_lock *lock = hold->lock;
+        if (hold->client_number == handle->rlk_client && lock->kind == handle->rlk_kind &&
+            lock->name_len == handle->rlk_name_len &&
+            memcmp(lock->name, handle->rlk_name, lock->name_len) == 0)
+            return part;
+    }
+    return NULL;
+}
+
+int rlk_handle_check(const struct rlk_handle *handle, int kind)
+{
+    if (!rlk_handle_good(handle, kind))
+        return EINVAL;
+    if (rlk_fork_in_child())
+        return rlk_error_set(ENOTSUP,
+                             "a forked child cannot use the library before exec");
+    return 0;
+}
+
+/* With RLOCK_OUTAGE_ABORT: whether a pthread function could never have returned this. */
+static bool unexpected(int rc)
+{
+    return rc == ESTALE || rc == ENOTCONN || rc == EACCES || rc == EPROTO ||
+           rc == ENOMEM || rc == ENOTSUP || rc == EMFILE || rc == ENFILE;
+}
+
+int rlk_handle_guard(const struct rlk_handle *handle, int kind, int rc)
+{
+    if (__builtin_expect(rc != 0, 0) && unexpected(rc) && rlk_handle_good(handle, kind) &&
+        (handle->rlk_flags & RLK_HANDLE_OUTAGE_ABORT))
+        abort();
+    return rc;
+}
+
+/* ---- demands */
+
+int rlk_demand_check(const struct rlk_demand *d)
+{
+    int rc = rlk_handle_check(d->handle, d->kind);
+
+    if (rc == 0 && d->lease_ms != 0 && !rlk_lease_valid(d->lease_ms))
+        rc = rlk_error_set(EINVAL, "a lease is %d to %d ms", RLK_LEASE_MIN_MS,
+                           RLK_LEASE_MAX_MS);
+    if (rc == 0 && d->form == RLK_FORM_TIMED &&
+        (!d->abstime || (d->clock != CLOCK_REALTIME && d->clock != CLOCK_MONOTONIC)))
+        rc = EINVAL;
+    return rc;
+}
+
+/* Of a read-write lock; 0 of others. */
+static uint8_t rwlock_kind(const struct rlk_handle *handle)
+{
+    return handle->rlk_kind != RLK_KIND_RWLOCK ? 0
+           : handle->rlk_type == 0             ? RLOCK_RWLOCK_PHASE_FAIR_NP
+                                               : (uint8_t)(handle->rlk_type - 1);
+}
+
+int rlk_demand_first(const struct rlk_demand *d)
+{
+    const struct rlk_handle *handle = d->handle;
+    struct rlk_wish wish = {
+        .kind = d->kind,
+        .name = handle->rlk_name,
+        .name_len = handle->rlk_name_len,
+        .try_once = d->form == RLK_FORM_TRY,
+        .outage_fails = (handle->rlk_flags & RLK_HANDLE_OUTAGE_FAIL) != 0,
+        .deadline = RLK_NO_DEADLINE,
+        .fixed = d->lease_ms != 0,
+        .fencing = (handle->rlk_flags & RLK_HANDLE_FENCING) != 0,
+        .reading = d->reading,
+        .prefer = rwlock_kind(handle),
+    };
+    int rc = strnlen(wish.name, wish.name_len) == wish.name_len
+                 ? rlk_name_check(wish.name, wish.name_len)
+                 : EINVAL;
+    if (rc == 0)
+        rc = rlk_client_get(handle->rlk_client, &wish.client);
+    if (rc != 0)
+        return rc;
+    wish.lease_ms = d->lease_ms != 0            ? d->lease_ms
+                    : handle->rlk_lease_ms != 0 ? handle->rlk_lease_ms
+                                                : wish.client->config.lease_ms;
+    /* one attempt is made whatever the deadline is; a wrong one is told only to who would
+     * have to wait */
+    int busy = EBUSY;
+    if (d->form == RLK_FORM_TIMED) {
+        rc = rlk_deadline_set(&wish.deadline, d->clock, d->abstime);
+        if (rc == 0 && !rlk_timespec_valid(d->abstime))
+            busy = EINVAL;
+        else if (rc == 0 && rlk_deadline_left(&wish.deadline) <= 0)
+            busy = ETIMEDOUT;
+        wish.try_once = busy != EBUSY;
+    }
+    if (rc == 0) {
+        wish.thread = rlk_thread_get();
+        rc = wish.thread ? rlk_acquire(&wish) : ENOMEM;
+    }
+    if (rc == EBUSY && busy != EBUSY) {
+        rc = rlk_error_set(busy, "%s", rlk_error_text(busy));
+        if (rc == ETIMEDOUT)
+            RLK_COUNT(wish.client->counters.timeouts);
+    }
+    rlk_client_put(wish.client);
+    return rc;
+}
+
+int rlk_demand_in_vain(const struct rlk_demand *d, const struct rlk_hold *hold)
+{
+    struct rlk_deadline deadline;
+    int rc = rlk_deadline_set(&deadline, d->clock, d->abstime);
+
+    if (rc != 0)
+        return rc;
+    if (!rlk_timespec_valid(d->abstime))
+        return EINVAL;
+    return rlk_wait_in_vain(RLK_CLIENT_OF(hold->lock->registry), rlk_thread_record,
+                            &deadline);
+}

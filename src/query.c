@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the calling thread may ask about its hold, and its lease: for all lock types.
+ * Thread: any. */
+#include "query.h"
+
+#include "call.h"
+
+/* What the calling thread has, or why there is none. */
+static int find_part(const struct rlk_handle *handle, int kind,
+                     struct rlk_part **ret_part)
+{
+    int rc = rlk_handle_check(handle, kind);
+    if (rc != 0)
+        return rc;
+    *ret_part = rlk_handle_part(handle);
+    return *ret_part ? 0 : EPERM;
+}
+
+int rlk_query_extend(struct rlk_handle *handle, int kind, long lease_ms)
+{
+    struct rlk_call call = rlk_call_enter();
+    struct rlk_part *part = NULL;
+    struct rlock_client *client = NULL;
+    int rc = lease_ms == 0 || rlk_lease_valid(lease_ms) ? find_part(handle, kind, &part)
+                                                        : EINVAL;
+
+    if (rc == 0 && rlk_hold_check(part->hold, rlk_now_boot()))
+        rc = ESTALE;
+    if (rc == 0)
+        client = RLK_CLIENT_OF(part->hold->lock->registry);
+    if (rc == 0 && rlk_client_keep(client) != 0)
+        rc = ESTALE;
+    if (rc == 0) {
+        long renewed =
+            handle->rlk_lease_ms != 0 ? handle->rlk_lease_ms : client->config.lease_ms;
+        bool alone = true;
+        if (lease_ms != 0 && part->hold->reading)
+            rc = rlk_unshare(part, lease_ms, &alone);
+        if (rc == 0 && alone)
+            rc =
+                rlk_extend(part->hold, lease_ms != 0 ? lease_ms : renewed, lease_ms != 0);
+        rlk_client_put(client);
+    }
+    return rlk_call_leave(call, rc);
+}
+
+int rlk_query_gettoken(const struct rlk_handle *handle, int kind, uint64_t *ret_token)
+{
+    struct rlk_call call = rlk_call_enter();
+    struct rlk_part *part = NULL;
+    int rc = ret_token ? find_part(handle, kind, &part) : EINVAL;
+
+    if (rc == 0 && (!part->fencing || part->hold->token == 0))
+        rc = rlk_error_set(ENOTSUP, "the lock was taken without fencing");
+    else if (rc == 0)
+        *ret_token = part->hold->token;
+    return rlk_call_leave(call, rc);
+}
+
+int rlk_query_getremaining(const struct rlk_handle *handle, int kind, long *ret_ms)
+{
+    struct rlk_call call = rlk_call_enter();
+    struct rlk_part *part = NULL;
+    int rc = ret_ms ? find_part(handle, kind, &part) : EINVAL;
+
+    if (rc == 0) {
+        int64_t now = rlk_now_boot();
+        *ret_ms = rlk_hold_check(part->hold, now)
+                      ? 0
+                      : (long)((part->hold->end - now) / RLK_NS_PER_MS);
+    }
+    return rlk_call_leave(call, rc);
+}
+
+int rlk_query_getstate(const struct rlk_handle *handle, int kind,
+                       rlock_state_t *ret_state)
+{
+    struct rlk_call call = rlk_call_enter();
+    struct rlk_part *part = NULL;
+    int rc = ret_state ? find_part(handle, kind, &part) : EINVAL;
+
+    if (rc == 0) {
+        int64_t now = rlk_now_boot();
+        *ret_state = rlk_hold_check(part->hold, now) ? RLOCK_LOST
+                     : now >= part->hold->risk       ? RLOCK_AT_RISK
+                                                     : RLOCK_SAFE;
+    } else if (rc == EPERM) {
+        rc = 0;
+        *ret_state = RLOCK_UNHELD;
+    }
+    return rlk_call_leave(call, rc);
+}
+
+int rlk_query_getholdcount(const struct rlk_handle *handle, int kind, unsigned *ret_count)
+{
+    struct rlk_call call = rlk_call_enter();
+    struct rlk_part *part = NULL;
+    int rc = ret_count ? find_part(handle, kind, &part) : EINVAL;
+
+    if (rc == 0 || rc == EPERM) {
+        rc = 0;
+        *ret_count = !part                     ? 0
+                     : kind != RLK_KIND_RWLOCK ? part->count
+                     : part->levels.writes > 0 ? part->levels.writes
+                                               : part->levels.reads;
+    }
+    return rlk_call_leave(call, rc);
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The read-write lock: rlock_rwlock_*. Levels and modes over handle.c; how it waits is in
+ * acquire.c, what it says to the server in lua/rwlock_*.lua. Thread: any. */
+#include "call.h"
+
+#define API(verb) rlock_rwlock_##verb
+#define HANDLE rlock_rwlock_t
+#define KIND RLK_KIND_RWLOCK
+#define ATTR rlock_rwlockattr_t
+#define ATTR_MAGIC RLK_MAGIC_RWLOCKATTR
+
+#include "lock_api.h"
+
+/* ---- lock */
+
+/* One more level of who holds it already: no round trip, whoever waits (W24). */
+static int lock_again(const struct rlk_demand *d, struct rlk_part *part)
+{
+    if (rlk_hold_check(part->hold, rlk_now_boot()))
+        return ESTALE;
+    if (!d->reading && part->levels.writes == 0)
+        return d->form == RLK_FORM_TRY ? EBUSY : EDEADLK;
+    if (!rlk_levels_push(&part->levels, d->reading))
+        return EAGAIN;
+    part->reentries++;
+    return 0;
+}
+
+static int lock_first(const struct rlk_demand *d)
+{
+    int rc = rlk_demand_first(d);
+    if (rc == 0) /* a first level needs no memory */
+        rlk_levels_push(&rlk_handle_part(d->handle)->levels, d->reading);
+    return rc;
+}
+
+static int lock(const struct rlk_demand *d)
+{
+    struct rlk_call call = rlk_call_enter();
+    int rc = rlk_demand_check(d);
+
+    if (rc == 0) {
+        struct rlk_part *part = rlk_handle_part(d->handle);
+        rc = part ? lock_again(d, part) : lock_first(d);
+    }
+    return rlk_call_leave(call, rlk_handle_guard(d->handle, KIND, rc));
+}
+
+static int lock_plain(rlock_rwlock_t *rwlock, bool reading, enum rlk_form form,
+                      long lease_ms)
+{
+    if (lease_ms == 0) {
+        struct rlk_part *part = rlk_handle_inner(BASE(rwlock), KIND);
+        if (part && (reading || part->levels.writes > 0) && part->levels.run_count > 0 &&
+            rlk_levels_reads(&part->levels) == reading &&
+            rlk_levels_push(&part->levels, reading)) {
+            part->reentries++;
+            rlk_error_clear();
+            return 0;
+        }
+    }
+    return lock(&(struct rlk_demand){ .handle = BASE(rwlock),
+                                      .kind = KIND,
+                                      .reading = reading,
+                                      .form = form,
+                                      .lease_ms = lease_ms });
+}
+
+static int lock_until(rlock_rwlock_t *rwlock, bool reading, clockid_t clock,
+                      const struct timespec *abstime, long lease_ms)
+{
+    return lock(&(struct rlk_demand){ .handle = BASE(rwlock),
+                                      .kind = KIND,
+                                      .reading = reading,
+                                      .form = RLK_FORM_TIMED,
+                                      .clock = clock,
+                                      .abstime = abstime,
+                                      .lease_ms = lease_ms });
+}
+
+int rlock_rwlock_rdlock(rlock_rwlock_t *rwlock)
+{
+    return lock_plain(rwlock, true, RLK_FORM_LOCK, 0);
+}
+
+int rlock_rwlock_rdlock_lease(rlock_rwlock_t *rwlock, long lease_ms)
+{
+    return lock_plain(rwlock, true, RLK_FORM_LOCK, lease_ms);
+}
+
+int rlock_rwlock_tryrdlock(rlock_rwlock_t *rwlock)
+{
+    return lock_plain(rwlock, true, RLK_FORM_TRY, 0);
+}
+
+int rlock_rwlock_tryrdlock_lease(rlock_rwlock_t *rwlock, long lease_ms)
+{
+    return lock_plain(rwlock, true, RLK_FORM_TRY, lease_ms);
+}
+
+int rlock_rwlock_timedrdlock(rlock_rwlock_t *rwlock, const struct timespec *abstime)
+{
+    return lock_until(rwlock, true, CLOCK_REALTIME, abstime, 0);
+}
+
+int rlock_rwlock_timedrdlock_lease(rlock_rwlock_t *rwlock, const struct timespec *abstime,
+                                   long lease_ms)
+{
+    return lock_until(rwlock, true, CLOCK_REALTIME, abstime, lease_ms);
+}
+
+int rlock_rwlock_clockrdlock(rlock_rwlock_t *rwlock, clockid_t clock,
+                             const struct timespec *abstime)
+{
+    return lock_until(rwlock, true, clock, abstime, 0);
+}
+
+int rlock_rwlock_clockrdlock_lease(rlock_rwlock_t *rwlock, clockid_t clock,
+                                   const struct timespec *abstime, long lease_ms)
+{
+    return lock_until(rwlock, true, clock, abstime, lease_ms);
+}
+
+int rlock_rwlock_wrlock(rlock_rwlock_t *rwlock)
+{
+    return lock_plain(rwlock, false, RLK_FORM_LOCK, 0);
+}
+
+int rlock_rwlock_wrlock_lease(rlock_rwlock_t *rwlock, long lease_ms)
+{
+    return lock_plain(rwlock, false, RLK_FORM_LOCK, lease_ms);
+}
+
+int rlock_rwlock_trywrlock(rlock_rwlock_t *rwlock)
+{
+    return lock_plain(rwlock, false, RLK_FORM_TRY, 0);
+}
+
+int rlock_rwlock_trywrlock_lease(rlock_rwlock_t *rwlock, long lease_ms)
+{
+    return lock_plain(rwlock, false, RLK_FORM_TRY, lease_ms);
+}
+
+int rlock_rwlock_timedwrlock(rlock_rwlock_t *rwlock, const struct timespec *abstime)
+{
+    return lock_until(rwlock, false, CLOCK_REALTIME, abstime, 0);
+}
+
+int rlock_rwlock_timedwrlock_lease(rlock_rwlock_t *rwlock, const struct timespec *abstime,
+                                   long lease_ms)
+{
+    return lock_until(rwlock, false, CLOCK_REALTIME, abstime, lease_ms);
+}
+
+int rlock_rwlock_clockwrlock(rlock_rwlock_t *rwlock, clockid_t clock,
+                             const struct timespec *abstime)
+{
+    return lock_until(rwlock, false, clock, abstime, 0);
+}
+
+int rlock_rwlock_clockwrlock_lease(rlock_rwlock_t *rwlock, clockid_t clock,
+                                   const struct timespec *abstime, long lease_ms)
+{
+    return lock_until(rwlock, false, clock, abstime, lease_ms);
+}
+
+/* ---- unlock */
+
+/* A writer that is to read on tells the server. */
+static int downgrade(struct rlk_part *part)
+{
+    struct rlock_client *client = RLK_CLIENT_OF(part->hold->lock->registry);
+    if (rlk_client_keep(client) != 0) /* closed, so the hold was lost in this moment */
+        return ESTALE;
+    int rc = rlk_downgrade(part);
+    rlk_client_put(client);
+    return rc;
+}
+
+enum which { INNERMOST, READ, WRITE };
+
+static int unlock_level(struct rlk_handle *handle, enum which which)
+{
+    int rc = rlk_handle_check(handle, KIND);
+    if (rc != 0)
+        return rc;
+    struct rlk_part *part = rlk_handle_part(handle);
+    if (!part)
+        return EPERM;
+    struct rlk_levels *levels = &part->levels;
+    bool read = which == INNERMOST ? rlk_levels_reads(levels) : which == READ;
+    if (!rlk_levels_drop(levels, read))
+        return EPERM;
+    int64_t now = rlk_now_boot();
+    bool none = levels->reads + levels->writes == 0;
+    if (rlk_hold_check(part->hold, now)) {
+        if (none)
+            rlk_drain(part);
+        return ESTALE;
+    }
+    if (none)
+        return rlk_release_kept(part, now);
+    return !read && levels->writes == 0 ? downgrade(part) : 0;
+}
+
+static int unlock(rlock_rwlock_t *rwlock, enum which which)
+{
+    struct rlk_part *part = rlk_handle_inner(BASE(rwlock), KIND);
+    if (part && which != WRITE && part->levels.reads > 1 &&
+        rlk_levels_reads(&part->levels)) {
+        rlk_levels_drop(&part->levels, true);
+        rlk_error_clear();
+        return 0;
+    }
+    struct rlk_call call = rlk_call_enter();
+    return rlk_call_leave(
+        call, rlk_handle_guard(BASE(rwlock), KIND, unlock_level(BASE(rwlock), which)));
+}
+
+int rlock_rwlock_unlock(rlock_rwlock_t *rwlock)
+{
+    return unlock(rwlock, INNERMOST);
+}
+
+int rlock_rwlock_rdunlock(rlock_rwlock_t *rwlock)
+{
+    return unlock(rwlock, READ);
+}
+
+int rlock_rwlock_wrunlock(rlock_rwlock_t *rwlock)
+{
+    return unlock(rwlock, WRITE);
+}
+
+int rlock_rwlock_downgrade(rlock_rwlock_t *rwlock)
+{
+    struct rlk_call call = rlk_call_enter();
+    struct rlk_handle *handle = BASE(rwlock);
+    int rc = rlk_handle_check(handle, KIND);
+    struct rlk_part *part = rc == 0 ? rlk_handle_part(handle) : NULL;
+
+    if (rc == 0 && (!part || part->levels.writes == 0))
+        rc = EPERM;
+    else if (rc == 0 && rlk_hold_check(part->hold, rlk_now_boot()))
+        rc = ESTALE;
+    else if (rc == 0 && (rc = downgrade(part)) != ESTALE)
+        rlk_levels_downgrade(&part->levels);
+    return rlk_call_leave(call, rlk_handle_guard(handle, KIND, rc));
+}

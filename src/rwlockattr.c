@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rlock_rwlockattr_*: plain data of the caller. Thread: any. */
+#include "call.h"
+
+#define API(verb) rlock_rwlockattr_##verb
+#define ATTR rlock_rwlockattr_t
+#define MAGIC RLK_MAGIC_RWLOCKATTR
+
+#include "attr_api.h"
+
+_Static_assert((int)RLOCK_RWLOCK_PREFER_READER_NP ==
+                       (int)PTHREAD_RWLOCK_PREFER_READER_NP &&
+                   (int)RLOCK_RWLOCK_PREFER_WRITER_NP ==
+                       (int)PTHREAD_RWLOCK_PREFER_WRITER_NP &&
+                   (int)RLOCK_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP ==
+                       (int)PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP &&
+                   (int)RLOCK_RWLOCK_DEFAULT_NP == (int)PTHREAD_RWLOCK_DEFAULT_NP,
+               "constants equal pthread's");
+
+int rlock_rwlockattr_setkind_np(rlock_rwlockattr_t *attr, int kind)
+{
+    RLK_ATTR_CALL(CONST_BASE(attr), MAGIC,
+                  (kind >= RLOCK_RWLOCK_PREFER_READER_NP &&
+                   kind <= RLOCK_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP) ||
+                      kind == RLOCK_RWLOCK_PHASE_FAIR_NP,
+                  attr->rlk.rlk_type = kind);
+}
+
+int rlock_rwlockattr_getkind_np(const rlock_rwlockattr_t *attr, int *ret_kind)
+{
+    RLK_ATTR_CALL(CONST_BASE(attr), MAGIC, ret_kind,
+                  *ret_kind = attr->rlk.rlk_type == RLK_ATTR_UNSET
+                                  ? RLOCK_RWLOCK_PHASE_FAIR_NP
+                                  : attr->rlk.rlk_type);
+}

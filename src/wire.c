@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See wire.h. */
+#include "wire.h"
+
+#include <stdio.h>
+
+static const struct rlk_kind *begin(struct rlk_request *req, const struct rlk_lock *lock,
+                                    enum rlk_script_id script)
+{
+    rlk_request_init(req, script, lock->name, lock->name_len);
+    return &rlk_kinds[lock->kind];
+}
+
+static bool has_readers(const struct rlk_kind *kind)
+{
+    return kind->refresh == RLK_RWLOCK_REFRESH;
+}
+
+void rlk_wire_acquire(struct rlk_request *req, const struct rlock_client *client,
+                      const struct rlk_wire_acquire *ask)
+{
+    const struct rlk_hold *hold = ask->hold;
+    const struct rlk_lock *lock = hold->lock;
+    const struct rlk_kind *kind =
+        begin(req, lock,
+              hold->reading ? rlk_kinds[lock->kind].read : rlk_kinds[lock->kind].acquire);
+
+    rlk_request_add_id(req, client->uuid, &hold->id);
+    rlk_request_add(req, client->uuid, RLK_UUID_LEN);
+    rlk_request_add_int(req, hold->lease_ms);
+    rlk_request_add_int(req, client->config.presence_ms);
+    rlk_request_add_int(req, ask->not_after_us);
+    rlk_request_add_int(req, ask->try_once);
+    rlk_request_add_int(req, hold->id.letter >= 'A' && hold->id.letter <= 'Z');
+    if (has_readers(kind))
+        rlk_request_add_int(req, hold->prefer);
+    if (kind->in_order || has_readers(kind))
+        rlk_request_add_int(req, ask->after.queue);
+    if (has_readers(kind))
+        rlk_request_add_int(req, ask->after.rqueue);
+    if (hold->reading && ask->share)
+        rlk_request_add_id(req, client->uuid, &ask->share->id);
+    else if (hold->reading)
+        rlk_request_add(req, "", 0);
+}
+
+void rlk_wire_release(struct rlk_request *req, const struct rlock_client *client,
+                      const struct rlk_hold *hold, int64_t marker_ms)
+{
+    const struct rlk_lock *lock = hold->lock;
+    const struct rlk_kind *kind = begin(req, lock, rlk_kinds[lock->kind].release);
+
+    rlk_request_add_id(req, client->uuid, &hold->id);
+    rlk_request_add_int(req, marker_ms);
+    rlk_request_add_channel(req, lock->name, lock->name_len);
+    if (has_readers(kind))
+        rlk_request_add_int(req, hold->prefer);
+}
+
+void rlk_wire_cancel(struct rlk_request *req, const struct rlock_client *client,
+                     const struct rlk_hold *hold, int64_t marker_ms)
+{
+    const struct rlk_kind *kind =
+        begin(req, hold->lock, rlk_kinds[hold->lock->kind].cancel);
+
+    rlk_request_add_id(req, client->uuid, &hold->id);
+    rlk_request_add_int(req, marker_ms);
+    if (has_readers(kind))
+        rlk_request_add_int(req, hold->prefer);
+}
+
+void rlk_wire_renew(struct rlk_request *req, const struct rlock_client *client,
+                    const struct rlk_hold *hold, int64_t lease_ms)
+{
+    const struct rlk_lock *lock = hold->lock;
+
+    if (has_readers(&rlk_kinds[lock->kind])) {
+        char buf[RLK_WIRE_RENEWAL_SIZE];
+        size_t len = rlk_wire_renewal_write(buf, hold, lease_ms);
+        begin(req, lock, rlk_kinds[lock->kind].renew);
+        rlk_request_add(req, client->uuid, RLK_UUID_LEN);
+        rlk_request_add(req, buf, len);
+        return;
+    }
+    begin(req, lock, rlk_kinds[lock->kind].renew);
+    rlk_request_add_id(req, client->uuid, &hold->id);
+    rlk_request_add_int(req, lease_ms);
+}
+
+void rlk_wire_downgrade(struct rlk_request *req, const struct rlock_client *client,
+                        const struct rlk_hold *hold, int64_t lease_ms)
+{
+    begin(req, hold->lock, rlk_kinds[hold->lock->kind].downgrade);
+    rlk_request_add_id(req, client->uuid, &hold->id);
+    rlk_request_add_int(req, lease_ms);
+    rlk_request_add_int(req, hold->prefer);
+}
+
+void rlk_wire_refresh(struct rlk_request *req, const struct rlock_client *client,
+                      int kind, const char *name, size_t name_len, int prefer,
+                      struct rlk_cursor after, const char *names, size_t names_len)
+{
+    rlk_request_init(req, rlk_kinds[kind].refresh, name, name_len);
+    rlk_request_add(req, client->uuid, RLK_UUID_LEN);
+    rlk_request_add_int(req, client->config.presence_ms);
+    if (has_readers(&rlk_kinds[kind]))
+        rlk_request_add_int(req, prefer);
+    rlk_request_add_int(req, after.queue);
+    if (has_readers(&rlk_kinds[kind]))
+        rlk_request_add_int(req, after.rqueue);
+    rlk_request_add_borrowed(req, names, names_len);
+}
+
+size_t rlk_wire_renewal_write(char *buf, const struct rlk_hold *hold, int64_t lease_ms)
+{
+    size_t len = rlk_id_write_local(buf, &hold->id);
+    return len + (size_t)snprintf(buf + len, 24, " %lld ", (long long)lease_ms);
+}
+
+void rlk_wire_renewals(struct rlk_request *req, const struct rlock_client *client,
+                       const struct rlk_lock *lock, const char *names, size_t names_len)
+{
+    begin(req, lock, rlk_kinds[lock->kind].renew);
+    rlk_request_add(req, client->uuid, RLK_UUID_LEN);
+    rlk_request_add_borrowed(req, names, names_len);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The arguments of each lock script, as its header in lua/ lists them: what is asked of
+ * the server about a hold or a lock. No state. Thread: any; where holds are read that
+ * others may change, with the registry's mu. Blocks: no. */
+#ifndef RLK_WIRE_H
+#define RLK_WIRE_H
+
+#include "client.h"
+
+enum { RLK_RENEWALS_MAX = 256 /* ids in one request */ };
+
+/* `share`: of a reader, a hold that it may share; or NULL. `after`: where a try goes on
+ * to look for who comes before it. `not_after_us`: server time. */
+struct rlk_wire_acquire {
+    const struct rlk_hold *hold, *share;
+    bool try_once;
+    struct rlk_cursor after;
+    int64_t not_after_us;
+};
+void rlk_wire_acquire(struct rlk_request *req, const struct rlock_client *client,
+                      const struct rlk_wire_acquire *ask);
+/* marker_ms 0: none. */
+void rlk_wire_release(struct rlk_request *req, const struct rlock_client *client,
+                      const struct rlk_hold *hold, int64_t marker_ms);
+void rlk_wire_cancel(struct rlk_request *req, const struct rlock_client *client,
+                     const struct rlk_hold *hold, int64_t marker_ms);
+void rlk_wire_renew(struct rlk_request *req, const struct rlock_client *client,
+                    const struct rlk_hold *hold, int64_t lease_ms);
+void rlk_wire_downgrade(struct rlk_request *req, const struct rlock_client *client,
+                        const struct rlk_hold *hold, int64_t lease_ms);
+/* `names`: ids of waiters without the uuid, a blank after each; borrowed until it is
+ * sent. */
+void rlk_wire_refresh(struct rlk_request *req, const struct rlock_client *client,
+                      int kind, const char *name, size_t name_len, int prefer,
+                      struct rlk_cursor after, const char *names, size_t names_len);
+
+/* Many renewals of reads in one: ids without the uuid and leases, a blank after each. */
+size_t rlk_wire_renewal_write(char *buf, const struct rlk_hold *hold, int64_t lease_ms);
+enum { RLK_WIRE_RENEWAL_SIZE = RLK_ID_SIZE - RLK_UUID_LEN + 24 };
+void rlk_wire_renewals(struct rlk_request *req, const struct rlock_client *client,
+                       const struct rlk_lock *lock, const char *names, size_t names_len);
+
+#endif
