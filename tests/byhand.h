@@ -12,8 +12,12 @@
 
 #include <check.h>
 
-/* The kind of lock that A, B and C want: see as_fair.h. */
-#ifdef AS_FAIR
+/* The kind of lock that A, B and C want: see as_fair.h, as_rwlock.h. */
+#if defined(AS_RWLOCK)
+#define LETTER "w"
+#define FENCED_LETTER "W"
+#define MODE "rlock:write"
+#elif defined(AS_FAIR)
 #define LETTER "f"
 #define FENCED_LETTER "F"
 #define MODE "rlock:fair"

@@ -28,6 +28,31 @@ AS_FAIR_TESTS = tests/test_fair_api tests/test_fair_lease tests/test_fair_handle
 FAIR_TESTS = tests/test_fair tests/test_fair_gone tests/test_fair_polls \
 	tests/test_fair_scripts tests/test_fair_found
 UNIT_TESTS += $(AS_FAIR_TESTS) $(FAIR_TESTS)
+# Once more, for the writers of the read-write lock.
+AS_RWLOCK_TESTS = tests/test_rwlock_lease \
+	tests/test_rwlock_handle \
+	tests/test_rwlock_events \
+	tests/test_rwlock_rules \
+	tests/test_rwlock_rules_answers \
+	tests/test_rwlock_faults \
+	tests/test_rwlock_refusals \
+	tests/test_rwlock_outage \
+	tests/test_rwlock_exclusion \
+	tests/test_rwlock_liveness \
+	tests/test_rwlock_mended \
+	tests/test_rwlock_by_hand \
+	tests/test_rwlock_tokens
+# What is the read-write lock's own.
+RWLOCK_TESTS = tests/test_levels \
+	tests/test_rwlock_scripts \
+	tests/test_rwlock_phases \
+	tests/test_rwlock \
+	tests/test_rwlock_shared \
+	tests/test_rwlock_gone \
+	tests/test_rwlock_replies \
+	tests/test_rwlock_order \
+	tests/test_rwlock_crowd
+UNIT_TESTS += $(AS_RWLOCK_TESTS) $(RWLOCK_TESTS)
 
 # What a test program is built with.
 TEST_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/helpers $(HIREDIS_CFLAGS) $(CHECK_CFLAGS)
@@ -45,6 +70,8 @@ BYHAND = tests/byhand.h tests/byhand.c
 SCENE = tests/scene.h tests/scene.c
 # In front of every file of a program that tests the fair lock as the mutex.
 AS_FAIR_CPPFLAGS = $(UNIT_CPPFLAGS) -include $(top_srcdir)/tests/as_fair.h
+# The same for the writers of the read-write lock.
+AS_RWLOCK_CPPFLAGS = $(UNIT_CPPFLAGS) -include $(top_srcdir)/tests/as_rwlock.h
 
 if HAVE_CHECK
 
@@ -219,6 +246,94 @@ tests_test_fair_by_hand_LDADD = $(UNIT_LIBS)
 tests_test_fair_tokens_SOURCES = tests/test_scripts_token.c tests/as_fair.h $(BYHAND)
 tests_test_fair_tokens_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
 tests_test_fair_tokens_LDADD = $(UNIT_LIBS)
+
+tests_test_rwlock_lease_SOURCES = tests/test_mutex_lease.c tests/as_rwlock.h $(FIXTURE)
+tests_test_rwlock_lease_CPPFLAGS = $(AS_RWLOCK_CPPFLAGS)
+tests_test_rwlock_lease_LDADD = $(UNIT_LIBS)
+
+tests_test_rwlock_handle_SOURCES = tests/test_handle.c tests/as_rwlock.h $(FIXTURE)
+tests_test_rwlock_handle_CPPFLAGS = $(AS_RWLOCK_CPPFLAGS)
+tests_test_rwlock_handle_LDADD = $(UNIT_LIBS)
+
+tests_test_rwlock_events_SOURCES = tests/test_events.c tests/as_rwlock.h $(FIXTURE)
+tests_test_rwlock_events_CPPFLAGS = $(AS_RWLOCK_CPPFLAGS)
+tests_test_rwlock_events_LDADD = $(UNIT_LIBS)
+
+tests_test_rwlock_rules_SOURCES = tests/test_rules.c tests/as_rwlock.h $(SCENE)
+tests_test_rwlock_rules_CPPFLAGS = $(AS_RWLOCK_CPPFLAGS)
+tests_test_rwlock_rules_LDADD = $(UNIT_LIBS)
+
+tests_test_rwlock_rules_answers_SOURCES = tests/test_rules_answers.c tests/as_rwlock.h $(SCENE)
+tests_test_rwlock_rules_answers_CPPFLAGS = $(AS_RWLOCK_CPPFLAGS)
+tests_test_rwlock_rules_answers_LDADD = $(UNIT_LIBS)
+
+tests_test_rwlock_faults_SOURCES = tests/test_faults.c tests/as_rwlock.h $(SCENE)
+tests_test_rwlock_faults_CPPFLAGS = $(AS_RWLOCK_CPPFLAGS)
+tests_test_rwlock_faults_LDADD = $(UNIT_LIBS)
+
+tests_test_rwlock_refusals_SOURCES = tests/test_refusals.c tests/as_rwlock.h $(SCENE)
+tests_test_rwlock_refusals_CPPFLAGS = $(AS_RWLOCK_CPPFLAGS)
+tests_test_rwlock_refusals_LDADD = $(UNIT_LIBS)
+
+tests_test_rwlock_outage_SOURCES = tests/test_outage.c tests/as_rwlock.h $(SCENE)
+tests_test_rwlock_outage_CPPFLAGS = $(AS_RWLOCK_CPPFLAGS)
+tests_test_rwlock_outage_LDADD = $(UNIT_LIBS)
+
+tests_test_rwlock_exclusion_SOURCES = tests/test_exclusion.c tests/as_rwlock.h $(SCENE)
+tests_test_rwlock_exclusion_CPPFLAGS = $(AS_RWLOCK_CPPFLAGS)
+tests_test_rwlock_exclusion_LDADD = $(UNIT_LIBS)
+
+tests_test_rwlock_liveness_SOURCES = tests/test_liveness.c tests/as_rwlock.h $(SCENE)
+tests_test_rwlock_liveness_CPPFLAGS = $(AS_RWLOCK_CPPFLAGS)
+tests_test_rwlock_liveness_LDADD = $(UNIT_LIBS)
+
+tests_test_rwlock_mended_SOURCES = tests/test_mended.c tests/as_rwlock.h $(SCENE)
+tests_test_rwlock_mended_CPPFLAGS = $(AS_RWLOCK_CPPFLAGS)
+tests_test_rwlock_mended_LDADD = $(UNIT_LIBS)
+
+tests_test_rwlock_by_hand_SOURCES = tests/test_scripts.c tests/as_rwlock.h $(BYHAND)
+tests_test_rwlock_by_hand_CPPFLAGS = $(AS_RWLOCK_CPPFLAGS)
+tests_test_rwlock_by_hand_LDADD = $(UNIT_LIBS)
+
+tests_test_rwlock_tokens_SOURCES = tests/test_scripts_token.c tests/as_rwlock.h $(BYHAND)
+tests_test_rwlock_tokens_CPPFLAGS = $(AS_RWLOCK_CPPFLAGS)
+tests_test_rwlock_tokens_LDADD = $(UNIT_LIBS)
+
+tests_test_levels_SOURCES = tests/test_levels.c
+tests_test_levels_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_levels_LDADD = $(UNIT_LIBS)
+
+tests_test_rwlock_scripts_SOURCES = tests/test_rwlock_scripts.c $(BYHAND)
+tests_test_rwlock_scripts_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_rwlock_scripts_LDADD = $(UNIT_LIBS)
+
+tests_test_rwlock_phases_SOURCES = tests/test_rwlock_phases.c $(BYHAND)
+tests_test_rwlock_phases_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_rwlock_phases_LDADD = $(UNIT_LIBS)
+
+tests_test_rwlock_SOURCES = tests/test_rwlock.c $(FIXTURE)
+tests_test_rwlock_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_rwlock_LDADD = $(UNIT_LIBS)
+
+tests_test_rwlock_shared_SOURCES = tests/test_rwlock_shared.c $(FIXTURE)
+tests_test_rwlock_shared_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_rwlock_shared_LDADD = $(UNIT_LIBS)
+
+tests_test_rwlock_gone_SOURCES = tests/test_rwlock_gone.c $(SCENE)
+tests_test_rwlock_gone_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_rwlock_gone_LDADD = $(UNIT_LIBS)
+
+tests_test_rwlock_replies_SOURCES = tests/test_rwlock_replies.c $(SCENE)
+tests_test_rwlock_replies_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_rwlock_replies_LDADD = $(UNIT_LIBS)
+
+tests_test_rwlock_order_SOURCES = tests/test_rwlock_order.c $(SCENE)
+tests_test_rwlock_order_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_rwlock_order_LDADD = $(UNIT_LIBS)
+
+tests_test_rwlock_crowd_SOURCES = tests/test_rwlock_crowd.c $(SCENE)
+tests_test_rwlock_crowd_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_rwlock_crowd_LDADD = $(UNIT_LIBS)
 
 tests_test_fair_SOURCES = tests/test_fair.c tests/as_fair.h $(SCENE)
 tests_test_fair_CPPFLAGS = $(AS_FAIR_CPPFLAGS)

@@ -20,10 +20,15 @@
 #include <check.h>
 #include <rlock.h>
 
-/* Of the kind of lock that the program is built for (as_fair.h): whether each of its
+/* Of the kind of lock that the program is built for (as_fair.h, as_rwlock.h): whether each of its
  * threads waits at the server, the letter in its ids, the mode of its holders, and the
  * option by which a worker's init makes it. */
-#ifdef AS_FAIR
+#if defined(AS_RWLOCK)
+enum { SCENE_IN_ORDER = 0 };
+#define SCENE_LETTER "w"
+#define SCENE_MODE "rlock:write"
+#define SCENE_KIND " rwlock=1"
+#elif defined(AS_FAIR)
 enum { SCENE_IN_ORDER = 1 };
 #define SCENE_LETTER "f"
 #define SCENE_MODE "rlock:fair"

@@ -13,14 +13,16 @@
  *   ping, interrupt, stats  of the current client
  *
  *   init H NAME [type=recursive|errorcheck|normal] [lease=MS] [fencing=1] [pshared=1]
- *        [outage=wait|fail|abort] [fair=1]
- *                     a handle H of the current client: of a mutex, or of a fair lock
+ *        [outage=wait|fail|abort] [fair=1] [rwlock=1 [kind=N]]
+ *                     a handle H of the current client: of a mutex, a fair lock, or a
+ *                     read-write lock, for which lock, trylock ... are to write
  *   destroy H
  *   lock H [LEASE]
  *   trylock H [LEASE]
  *   timedlock H MS [LEASE]   until MS ms from now, CLOCK_REALTIME
  *   clocklock H MS [LEASE]   the same on CLOCK_MONOTONIC
- *   unlock H
+ *   rdlock, tryrdlock, timedrdlock, clockrdlock    likewise, to read
+ *   unlock H, rdunlock H, wrunlock H, downgrade H
  *   extend H LEASE
  *   state H, remaining H, token H, count H
  *   hammer H N FILE   N times: lock, add 1 to the 64-bit number in FILE in two steps,

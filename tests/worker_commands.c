@@ -18,20 +18,39 @@ enum { HANDLES_MAX = 64, CLIENTS_MAX = 16, NUMBER_BASE = 10, HEX_BASE = 16 };
 
 struct handle {
     char tag[TAG_MAX];
-    bool fair;
+    enum { MUTEX, FAIR, RWLOCK } kind;
     union {
         rlock_mutex_t mutex;
         rlock_fair_t fair;
+        rlock_rwlock_t rwlock;
     } lock;
 };
 
 /* rlock_mutex_<verb> or rlock_fair_<verb> of a handle; CALL_WITH: with more arguments. */
 #define CALL(verb, h)                                                                    \
-    ((h)->fair ? rlock_fair_##verb(&(h)->lock.fair)                                      \
-               : rlock_mutex_##verb(&(h)->lock.mutex))
+    ((h)->kind == RWLOCK ? rwlock_##verb(&(h)->lock.rwlock)                              \
+     : (h)->kind == FAIR ? rlock_fair_##verb(&(h)->lock.fair)                            \
+                         : rlock_mutex_##verb(&(h)->lock.mutex))
 #define CALL_WITH(verb, h, ...)                                                          \
-    ((h)->fair ? rlock_fair_##verb(&(h)->lock.fair, __VA_ARGS__)                         \
-               : rlock_mutex_##verb(&(h)->lock.mutex, __VA_ARGS__))
+    ((h)->kind == RWLOCK ? rwlock_##verb(&(h)->lock.rwlock, __VA_ARGS__)                 \
+     : (h)->kind == FAIR ? rlock_fair_##verb(&(h)->lock.fair, __VA_ARGS__)               \
+                         : rlock_mutex_##verb(&(h)->lock.mutex, __VA_ARGS__))
+/* Of a read-write lock, to lock is to write. */
+#define rwlock_lock rlock_rwlock_wrlock
+#define rwlock_lock_lease rlock_rwlock_wrlock_lease
+#define rwlock_trylock rlock_rwlock_trywrlock
+#define rwlock_trylock_lease rlock_rwlock_trywrlock_lease
+#define rwlock_timedlock rlock_rwlock_timedwrlock
+#define rwlock_timedlock_lease rlock_rwlock_timedwrlock_lease
+#define rwlock_clocklock rlock_rwlock_clockwrlock
+#define rwlock_clocklock_lease rlock_rwlock_clockwrlock_lease
+#define rwlock_unlock rlock_rwlock_unlock
+#define rwlock_destroy rlock_rwlock_destroy
+#define rwlock_extend rlock_rwlock_extend
+#define rwlock_getstate rlock_rwlock_getstate
+#define rwlock_getremaining rlock_rwlock_getremaining
+#define rwlock_gettoken rlock_rwlock_gettoken
+#define rwlock_getholdcount rlock_rwlock_getholdcount
 
 /* Guards the handles' tags; never held while the library is called. */
 static pthread_mutex_t mu = PTHREAD_MUTEX_INITIALIZER;
@@ -289,47 +308,76 @@ static int set_type(rlock_mutexattr_t *attr, const char *type)
     return rlock_mutexattr_settype(attr, RLOCK_MUTEX_NORMAL);
 }
 
-static int set_outage(rlock_mutexattr_t *attr, const char *outage)
+static int outage_of(const char *outage)
 {
-    if (strcmp(outage, "fail") == 0)
-        return rlock_mutexattr_setoutage(attr, RLOCK_OUTAGE_FAIL);
-    if (strcmp(outage, "abort") == 0)
-        return rlock_mutexattr_setoutage(attr, RLOCK_OUTAGE_ABORT);
-    return rlock_mutexattr_setoutage(attr, RLOCK_OUTAGE_WAIT);
+    return strcmp(outage, "fail") == 0    ? RLOCK_OUTAGE_FAIL
+           : strcmp(outage, "abort") == 0 ? RLOCK_OUTAGE_ABORT
+                                          : RLOCK_OUTAGE_WAIT;
 }
 
-static int set_lock_options(rlock_mutexattr_t *attr, const struct words *w)
+/* What the attributes of all types have. */
+#define SET_OPTIONS(type, attr, w)                                                       \
+    do {                                                                                 \
+        rc = client() ? rlock_##type##attr_setclient(attr, client()) : 0;                \
+        if (rc == 0 && (value = option(w, "lease")))                                     \
+            rc = rlock_##type##attr_setlease(attr, strtol(value, NULL, NUMBER_BASE));    \
+        if (rc == 0 && (value = option(w, "fencing")))                                   \
+            rc = rlock_##type##attr_setfencing(attr, atoi(value));                       \
+        if (rc == 0 && (value = option(w, "pshared")))                                   \
+            rc = rlock_##type##attr_setpshared(attr, atoi(value));                       \
+        if (rc == 0 && (value = option(w, "outage")))                                    \
+            rc = rlock_##type##attr_setoutage(attr, outage_of(value));                   \
+    } while (0)
+
+static int init_exclusive(struct handle *h, const struct words *w)
 {
+    rlock_mutexattr_t attr;
     const char *value;
-    int rc = client() ? rlock_mutexattr_setclient(attr, client()) : 0;
+    int rc;
+
+    rlock_mutexattr_init(&attr);
+    SET_OPTIONS(mutex, &attr, w);
     if (rc == 0 && (value = option(w, "type")))
-        rc = set_type(attr, value);
-    if (rc == 0 && (value = option(w, "lease")))
-        rc = rlock_mutexattr_setlease(attr, strtol(value, NULL, NUMBER_BASE));
-    if (rc == 0 && (value = option(w, "fencing")))
-        rc = rlock_mutexattr_setfencing(attr, atoi(value));
-    if (rc == 0 && (value = option(w, "pshared")))
-        rc = rlock_mutexattr_setpshared(attr, atoi(value));
-    if (rc == 0 && (value = option(w, "outage")))
-        rc = set_outage(attr, value);
+        rc = set_type(&attr, value);
+    if (rc == 0)
+        rc = h->kind == FAIR
+                 ? rlock_fair_init(&h->lock.fair, &attr, decode(w->word[2]))
+                 : rlock_mutex_init(&h->lock.mutex, &attr, decode(w->word[2]));
+    rlock_mutexattr_destroy(&attr);
     return rc;
+}
+
+static int init_rwlock(struct handle *h, const struct words *w)
+{
+    rlock_rwlockattr_t attr;
+    const char *value;
+    int rc;
+
+    rlock_rwlockattr_init(&attr);
+    SET_OPTIONS(rwlock, &attr, w);
+    if (rc == 0 && (value = option(w, "kind")))
+        rc = rlock_rwlockattr_setkind_np(&attr, atoi(value));
+    if (rc == 0)
+        rc = rlock_rwlock_init(&h->lock.rwlock, &attr, decode(w->word[2]));
+    rlock_rwlockattr_destroy(&attr);
+    return rc;
+}
+
+static bool is_set(const struct words *w, const char *key)
+{
+    const char *value = option(w, key);
+    return value && atoi(value);
 }
 
 static void do_init(const struct words *w, char *answer)
 {
-    rlock_mutexattr_t attr;
     struct handle *h = w->count > 2 ? find_handle(w->word[1], true) : NULL;
     if (!h) {
         put(answer, "? init HANDLE NAME, or too many handles");
         return;
     }
-    const char *fair = option(w, "fair");
-    h->fair = fair && atoi(fair);
-    rlock_mutexattr_init(&attr);
-    int rc = set_lock_options(&attr, w);
-    if (rc == 0)
-        rc = CALL_WITH(init, h, &attr, decode(w->word[2]));
-    rlock_mutexattr_destroy(&attr);
+    h->kind = is_set(w, "rwlock") ? RWLOCK : is_set(w, "fair") ? FAIR : MUTEX;
+    int rc = h->kind == RWLOCK ? init_rwlock(h, w) : init_exclusive(h, w);
     if (rc != 0)
         h->tag[0] = '\0';
     put_code(answer, rc);
@@ -403,6 +451,75 @@ static void do_clocklock(const struct words *w, char *answer)
         put_code(answer, w->count > 3 ? CALL_WITH(clocklock_lease, h, CLOCK_MONOTONIC,
                                                   &at, number(w, 3))
                                       : CALL_WITH(clocklock, h, CLOCK_MONOTONIC, &at));
+}
+
+/* ---- of the read-write lock */
+
+/* The same for a command that only a read-write lock knows. */
+static rlock_rwlock_t *rwlock_of(const struct words *w, char *answer)
+{
+    struct handle *h = handle_of(w, answer);
+    if (h && h->kind != RWLOCK)
+        put(answer, "? no read-write lock");
+    return h && h->kind == RWLOCK ? &h->lock.rwlock : NULL;
+}
+
+static void do_rdlock(const struct words *w, char *answer)
+{
+    rlock_rwlock_t *l = rwlock_of(w, answer);
+    if (l)
+        put_code(answer, w->count > 2 ? rlock_rwlock_rdlock_lease(l, number(w, 2))
+                                      : rlock_rwlock_rdlock(l));
+}
+
+static void do_tryrdlock(const struct words *w, char *answer)
+{
+    rlock_rwlock_t *l = rwlock_of(w, answer);
+    if (l)
+        put_code(answer, w->count > 2 ? rlock_rwlock_tryrdlock_lease(l, number(w, 2))
+                                      : rlock_rwlock_tryrdlock(l));
+}
+
+static void do_timedrdlock(const struct words *w, char *answer)
+{
+    rlock_rwlock_t *l = rwlock_of(w, answer);
+    struct timespec at = in_ms(CLOCK_REALTIME, number(w, 2));
+    if (l)
+        put_code(answer, w->count > 3
+                             ? rlock_rwlock_timedrdlock_lease(l, &at, number(w, 3))
+                             : rlock_rwlock_timedrdlock(l, &at));
+}
+
+static void do_clockrdlock(const struct words *w, char *answer)
+{
+    rlock_rwlock_t *l = rwlock_of(w, answer);
+    struct timespec at = in_ms(CLOCK_MONOTONIC, number(w, 2));
+    if (l)
+        put_code(answer, w->count > 3
+                             ? rlock_rwlock_clockrdlock_lease(l, CLOCK_MONOTONIC, &at,
+                                                              number(w, 3))
+                             : rlock_rwlock_clockrdlock(l, CLOCK_MONOTONIC, &at));
+}
+
+static void do_rdunlock(const struct words *w, char *answer)
+{
+    rlock_rwlock_t *l = rwlock_of(w, answer);
+    if (l)
+        put_code(answer, rlock_rwlock_rdunlock(l));
+}
+
+static void do_wrunlock(const struct words *w, char *answer)
+{
+    rlock_rwlock_t *l = rwlock_of(w, answer);
+    if (l)
+        put_code(answer, rlock_rwlock_wrunlock(l));
+}
+
+static void do_downgrade(const struct words *w, char *answer)
+{
+    rlock_rwlock_t *l = rwlock_of(w, answer);
+    if (l)
+        put_code(answer, rlock_rwlock_downgrade(l));
 }
 
 static void do_unlock(const struct words *w, char *answer)
@@ -563,19 +680,39 @@ static const struct {
     const char *name;
     void (*run)(const struct words *w, char *answer);
 } commands[] = {
-    { "open", do_open },           { "use", do_use },
-    { "close", do_close },         { "default", do_default },
-    { "ping", do_ping },           { "interrupt", do_interrupt },
-    { "stats", do_stats },         { "init", do_init },
-    { "destroy", do_destroy },     { "lock", do_lock },
-    { "trylock", do_trylock },     { "timedlock", do_timedlock },
-    { "clocklock", do_clocklock }, { "unlock", do_unlock },
-    { "extend", do_extend },       { "state", do_state },
-    { "remaining", do_remaining }, { "token", do_token },
-    { "count", do_count },         { "inspect", do_inspect },
-    { "force", do_force },         { "waitfree", do_waitfree },
-    { "list", do_list },           { "hammer", do_hammer },
-    { "errmsg", do_errmsg },       { "version", do_version },
+    { "open", do_open },
+    { "use", do_use },
+    { "close", do_close },
+    { "default", do_default },
+    { "ping", do_ping },
+    { "interrupt", do_interrupt },
+    { "stats", do_stats },
+    { "init", do_init },
+    { "destroy", do_destroy },
+    { "lock", do_lock },
+    { "trylock", do_trylock },
+    { "timedlock", do_timedlock },
+    { "clocklock", do_clocklock },
+    { "unlock", do_unlock },
+    { "extend", do_extend },
+    { "state", do_state },
+    { "remaining", do_remaining },
+    { "token", do_token },
+    { "count", do_count },
+    { "inspect", do_inspect },
+    { "force", do_force },
+    { "waitfree", do_waitfree },
+    { "list", do_list },
+    { "hammer", do_hammer },
+    { "rdlock", do_rdlock },
+    { "tryrdlock", do_tryrdlock },
+    { "timedrdlock", do_timedrdlock },
+    { "clockrdlock", do_clockrdlock },
+    { "rdunlock", do_rdunlock },
+    { "wrunlock", do_wrunlock },
+    { "downgrade", do_downgrade },
+    { "errmsg", do_errmsg },
+    { "version", do_version },
 };
 
 bool run_command(const char *line, char *answer)
