@@ -242,7 +242,8 @@ typedef struct rlock_clientattr {
 
 /* Counters of a client since it was opened, and gauges ("now"): 4,096 bytes. */
 typedef struct rlock_stats {
-    uint64_t holds_now;           /* acquisitions held now */
+    uint64_t holds_now;           /* acquisitions held now; threads that share a read
+                                     hold count as one */
     uint64_t waiters_now;         /* threads that wait for a lock now */
     uint64_t acquisitions;        /* locks taken, re-entries not counted */
     uint64_t reentries;           /* locks taken again by their holder */

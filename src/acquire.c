@@ -682,9 +682,7 @@ static bool still_in(struct rlk_part *part, const struct rlk_wish *wish)
         rlk_hold_lose_locked(hold, "the lease ended", now);
     if (!rlk_list_empty(&part->news_link)) { /* nothing was lost that it had */
         rlk_list_remove(&part->news_link);
-        rlk_hold_ref_locked(hold);
         rlk_part_told_locked(part);
-        rlk_hold_put_locked(hold);
     }
     rlk_part_leave_locked(part);
     rlk_client_release(wish->client); /* as a lost hold's; the caller keeps it */

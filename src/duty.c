@@ -103,7 +103,8 @@ static void send_release(struct rlock_client *client, struct rlk_hold *hold, int
 {
     struct rlk_request req RLK_UNINITIALIZED;
 
-    rlk_wire_release(&req, client, hold, rlk_client_marker_ms(client));
+    rlk_wire_release(&req, client, hold,
+                     hold->no_marker ? 0 : rlk_client_marker_ms(client));
     if (rlk_script_append(client->watch.conn, &req, hold->op.with_text) != 0)
         return;
     rlk_hold_ref_locked(hold);

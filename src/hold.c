@@ -372,6 +372,7 @@ void rlk_hold_end_unused_locked(struct rlk_hold *hold, int64_t now)
 {
     if (hold->state != RLK_HOLD_INSIDE || !rlk_hold_unused_locked(hold))
         return;
+    hold->no_marker = !hold->unknown;
     rlk_hold_leave_locked(hold);
     rlk_lock_promote_locked(hold->lock);
     rlk_hold_background_locked(hold, now, hold->end + hold->lease_ms * RLK_NS_PER_MS);

@@ -115,6 +115,7 @@ struct rlk_hold {
                     */
     bool granted_short;     /* the server's TTL is that of a grant, not yet the lease */
     bool late_release_sent; /* LOST: its one release was sent */
+    bool no_marker;         /* GOING: no acquire of this id can be under way */
     bool background;        /* counted in the registry's background_count */
     bool release_unknown;   /* a release of this id had an unknown outcome (T9) */
     bool doubted; /* a message says that it is lost: the server is to be asked */
