@@ -24,24 +24,29 @@
 -- Returns the common answer; what: held, shared, queued, busy, refused (marked), late
 -- Effects: the reader's end, and N's TTL; or an entry in rqueue and presence; a free lock is handed
 -- over
-local N, queue, rqueue, present, readers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local cancelled, dirty, token = KEYS[6], KEYS[7], KEYS[8]
-local layout, id, uuid, lease, presence = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local not_after, try, fence, prefer = tonumber(ARGV[6]), ARGV[7], ARGV[8], ARGV[9]
-local after, rafter, share = ARGV[10], ARGV[11], ARGV[12]
+local N, queue, rqueue, readers, cancelled = KEYS[1], KEYS[2], KEYS[3], KEYS[5], KEYS[6]
+local id, lease, fence = ARGV[2], ARGV[4], ARGV[8]
 local call = redis.call
-local held = call('HLEN', N)
 local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
-if held == 0 and fence == '0' and now <= not_after
-  and call('EXISTS', queue, rqueue, readers, cancelled) == 0 then
+local not_after = tonumber(ARGV[6])
+-- the straight line of a lock that nobody has or wants; to write a number as text costs as
+-- much as a command
+if fence == '0' and call('EXISTS', N, queue, rqueue, readers, cancelled) == 0
+  and now <= not_after then
+  lease = tonumber(lease)
   local till = math.floor(now / 1000) + lease
-  call('HSET', N, 'mode', 'rlock:read', 'since', string.format('%.0f', now))
-  call('PEXPIREAT', N, string.format('%.0f', till))
-  call('ZADD', readers, string.format('%.0f', till), id)
-  call('PEXPIREAT', readers, string.format('%.0f', till + 60000))
-  return { now, tonumber(lease), 0, 0, 'held', tonumber(lease), 0, '', 0 }
+  local at = till .. ''
+  call('HSET', N, 'mode', 'rlock:read', 'since', t[1] .. string.sub('000000' .. t[2], -6))
+  call('PEXPIREAT', N, at)
+  call('ZADD', readers, at, id)
+  call('PEXPIREAT', readers, till + 60000)
+  return { now, lease, 0, 0, 'held', lease, 0, '', 0 }
 end
+local present, dirty, token, layout = KEYS[4], KEYS[7], KEYS[8], ARGV[1]
+local uuid, presence, try, prefer = ARGV[3], ARGV[5], ARGV[7], ARGV[9]
+local after, rafter, share = ARGV[10], ARGV[11], ARGV[12]
+local held = call('HLEN', N)
 --include answer
 --include token
 --include settle

@@ -55,10 +55,16 @@ local pttl, flags = call('PTTL', N), waiting()
 if pttl ~= -2 then flags = flags + foreign() end
 local answer = { now, pttl, flags, more }
 for i, id in ipairs(ids) do
-  local what, left, own = 'queued', -1, ''
+  local what, left, how, own = 'queued', -1, nil, ''
   local ticket = call('ZSCORE', where[i], id)
   if not ticket then
-    left = owns(id)
+    left, how = owns(id)
+    -- somebody made it persistent
+    if how == 'write' and left == -1 then
+      left = tonumber(string.match(id, ':%a(%d+)%l*$'))
+      call('PEXPIRE', N, left)
+      answer[2] = left
+    end
     what = left and 'held' or 'gone'
     if left then own = call('HGET', N, 'token') or '' end
   end

@@ -18,23 +18,25 @@
 -- Returns the common answer; what: released, notmine
 -- Effects: N deleted, shortened to the last reader's end, or written for who is next, who is told;
 -- message 0 on the channel when nobody took it
-local N, queue, rqueue, present, readers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local cancelled, dirty, token = KEYS[6], KEYS[7], KEYS[8]
-local layout, id, life, channel, prefer = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
+local N, queue, rqueue, readers, id = KEYS[1], KEYS[2], KEYS[3], KEYS[5], ARGV[2]
+local life, channel = ARGV[3], ARGV[4]
 local call = redis.call
-local field = call('HMGET', N, id, 'mode')
-local reads = field[2] == 'rlock:read'
+local reads = call('HGET', N, 'mode') == 'rlock:read'
+local writes = not reads and call('HEXISTS', N, id) == 1
 local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
-if life == 0 and (field[1] or reads) and call('EXISTS', queue, rqueue) == 0 then
-  local top, gone = nil, true
-  if not field[1] then
+-- the straight line when nobody waits
+if life == '0' and (writes or reads) and call('EXISTS', queue, rqueue) == 0 then
+  local gone, top = writes, nil
+  if reads then
     gone = call('ZREM', readers, id) == 1
-    top = call('ZREVRANGE', readers, 0, 0, 'WITHSCORES')[2]
+    if gone and call('ZCARD', readers) > 0 then
+      top = call('ZREVRANGE', readers, 0, 0, 'WITHSCORES')[2]
+    end
   end
-  if gone and top and now < (top + 1) * 1000 then
+  if top and now < (top + 1) * 1000 then
     call('PEXPIREAT', N, top)
-    call('PEXPIREAT', readers, string.format('%.0f', top + 60000))
+    call('PEXPIREAT', readers, top + 60000)
     return { now, call('PTTL', N), 0, 0, 'released', -1, 0, '', 0 }
   elseif gone then
     call('DEL', N)
@@ -43,13 +45,16 @@ if life == 0 and (field[1] or reads) and call('EXISTS', queue, rqueue) == 0 then
     return { now, -2, 0, 0, 'released', -1, 0, '', 0 }
   end
 end
+local present, cancelled, dirty, token = KEYS[4], KEYS[6], KEYS[7], KEYS[8]
+local layout, prefer = ARGV[1], ARGV[5]
+life = tonumber(life)
 --include answer
 --include token
 --include settle
 --include mark
 check_types()
 local what, last = 'notmine', nil
-if field[1] then
+if writes then
   call('DEL', N)
   what, last = 'released', 'write'
 elseif reads and call('ZREM', readers, id) == 1 then

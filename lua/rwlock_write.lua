@@ -22,21 +22,25 @@
 -- ARGV[11] ticket in rqueue after which it is to go on, or 0
 -- Returns the common answer; what: held, queued, busy, refused (marked), late
 -- Effects: N with the lease as TTL, or an entry in queue and presence; a free lock is handed over
-local N, queue, rqueue, present, readers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local cancelled, dirty, token = KEYS[6], KEYS[7], KEYS[8]
-local layout, id, uuid, lease, presence = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local not_after, try, fence, prefer = tonumber(ARGV[6]), ARGV[7], ARGV[8], ARGV[9]
-local after, rafter = ARGV[10], ARGV[11]
+local N, queue, rqueue, readers, cancelled = KEYS[1], KEYS[2], KEYS[3], KEYS[5], KEYS[6]
+local id, lease, fence = ARGV[2], ARGV[4], ARGV[8]
 local call = redis.call
-local held = call('HLEN', N)
 local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
-if held == 0 and fence == '0' and now <= not_after
-  and call('EXISTS', queue, rqueue, readers, cancelled) == 0 then
-  call('HSET', N, id, '1', 'mode', 'rlock:write', 'since', string.format('%.0f', now))
+local not_after = tonumber(ARGV[6])
+-- the straight line of a lock that nobody has or wants
+if fence == '0' and call('EXISTS', N, queue, rqueue, readers, cancelled) == 0
+  and now <= not_after then
+  call('HSET', N, id, '1', 'mode', 'rlock:write', 'since',
+    t[1] .. string.sub('000000' .. t[2], -6))
   call('PEXPIRE', N, lease)
-  return { now, tonumber(lease), 0, 0, 'held', tonumber(lease), 0, '', 0 }
+  lease = tonumber(lease)
+  return { now, lease, 0, 0, 'held', lease, 0, '', 0 }
 end
+local present, dirty, token, layout = KEYS[4], KEYS[7], KEYS[8], ARGV[1]
+local uuid, presence, try, prefer = ARGV[3], ARGV[5], ARGV[7], ARGV[9]
+local after, rafter = ARGV[10], ARGV[11]
+local held = call('HLEN', N)
 --include answer
 --include token
 --include settle
@@ -69,8 +73,8 @@ if ticket then
 end
 if ticket then return told('queued', nil, ticket, more, rmore) end
 if more == 0 and rmore == 0 and state() == 'free' then
-  call('DEL', readers)
   local answer = take('rlock:write')
+  call('DEL', readers)
   answer[9] = 0
   return answer
 end

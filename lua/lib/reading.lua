@@ -33,8 +33,9 @@ local function reading_token()
 end
 -- Begins a reading, which nobody is in yet (W6).
 local function open_read()
-  call('DEL', readers)
+  -- the DEL comes second: as a first write it would let the rest pass though memory is full
   call('HSET', N, 'mode', 'rlock:read', 'since', text(now))
+  call('DEL', readers)
 end
 -- Whether N is held for an id, in either mode (W19): what is left of it in ms, else nil.
 local function owns(id)
