@@ -25,6 +25,7 @@ local now = t[1] * 1000000 + t[2]
 --include token
 --include reading
 local flags = waiting()
+call('ZCARD', readers)
 local answer = { now, 0, flags, 0 }
 local pttl, reads = call('PTTL', N), call('HGET', N, 'mode') == 'rlock:read'
 -- a first write that is allowed when memory is full

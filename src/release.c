@@ -187,12 +187,15 @@ int rlk_unshare(struct rlk_part *part, long lease_ms, bool *ret_alone)
         rlk_registry_unlock(reg);
         return 0;
     }
-    struct rlk_hold *own = rlk_hold_new_locked(lock, part->owner, hold->id.letter, 1);
+    char letter = rlk_kinds[lock->kind].read_letter;
+    if (part->fencing)
+        letter = (char)(letter - 'a' + 'A');
+    struct rlk_hold *own =
+        rlk_hold_new_locked(lock, part->owner, letter, hold->id.grant_ms);
     if (!own) {
         rlk_registry_unlock(reg);
         return ENOMEM;
     }
-    own->id.grant_ms = hold->id.grant_ms;
     own->lease_ms = lease_ms;
     own->fixed = own->reading = true;
     /* it reads already, so it passes nobody; while the shared hold lasts, so does its
