@@ -49,12 +49,16 @@ local after, rafter, share = ARGV[10], ARGV[11], ARGV[12]
 local held = call('HLEN', N)
 --include answer
 --include token
---include settle
 --include asking
+--include behind
+local queued = behind(rqueue, 2)
+if queued then return queued end
+--include settle
+local more, rmore = 0, 0
 local function entered(what, reader)
   local left = raise(reader, lease)
   if fence == '1' then reading_token() end
-  return told(what, left)
+  return told(what, left, 0, more, rmore)
 end
 check_types()
 local left, how = owns(id)
@@ -68,7 +72,7 @@ if ticket then
   named[id] = true
 end
 go_on(after, rafter)
-local more, rmore = settle(nil, false)
+more, rmore = settle(nil, false)
 if ticket then
   if owns(id) then return entered('held', id) end
   ticket = call('ZSCORE', rqueue, id)

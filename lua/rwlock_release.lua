@@ -73,4 +73,4 @@ end
 if life > 0 then mark(id, life) end
 local more, rmore = settle(last, false)
 if last and call('EXISTS', N) == 0 then redis.pcall('PUBLISH', channel, '0') end
-return told(what, nil, 0, more, rmore)
+return { now, call('PTTL', N), waiting(), more, what, -1, 0, '', rmore }

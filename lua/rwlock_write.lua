@@ -43,8 +43,11 @@ local after, rafter = ARGV[10], ARGV[11]
 local held = call('HLEN', N)
 --include answer
 --include token
---include settle
 --include asking
+--include behind
+local queued = behind(queue, 1)
+if queued then return queued end
+--include settle
 -- Held by a grant or by an earlier request: with the whole lease now.
 local function entered()
   local left = call('PTTL', N)

@@ -182,18 +182,21 @@ static enum verdict judge(struct rlk_hold *hold, const struct rlk_wish *wish,
     if (hold->state != RLK_HOLD_ASKING)
         return TAKEN; /* by another thread that waits for it, meanwhile */
     hold->flags = answer->flags;
+    /* a try goes on by itself while it is told that the lock is busy */
+    if (rlk_cursor_set(answer->more) && answer->fate.what != RLK_BUSY)
+        rlk_lock_go_on_locked(hold->lock, answer->more);
     switch (answer->fate.what) {
     case RLK_HELD:
         rlk_hold_held_locked(hold, answer->sent, answer->fate.remaining_ms,
                              answer->fate.token);
+        hold->open_to = hold->asked;
         return TAKEN;
     case RLK_SHARED:
+        hold->open_to = hold->asked;
         return hold->reading ? SHARED : FAILED;
     case RLK_QUEUED:
         rlk_hold_queued_locked(hold, answer->fate.ticket, answer->sent);
         rlk_lock_joined_locked(hold->lock, answer->sent, answer->pttl_ms, answer->flags);
-        if (rlk_cursor_set(answer->more))
-            rlk_lock_go_on_locked(hold->lock, answer->more);
         return QUEUED;
     case RLK_BUSY:
         return TAKEN_BY_OTHERS;
@@ -359,8 +362,15 @@ static struct rlk_waiter *companion(const struct ask *ask)
     return NULL;
 }
 
+/* Another thread has found out what becomes of this one. */
+static bool is_decided(const struct rlk_waiter *waiter)
+{
+    return waiter->part || waiter->failed || waiter->again;
+}
+
 /* The others that wait for this one's hold enter `hold` with it: that one, or what is
- * shared instead (W23). */
+ * shared instead (W23). Not those that came when the request that was answered had left:
+ * nobody enters unasked, as a writer may have queued (W21). */
 static void bring_along(struct ask *ask, struct rlk_hold *hold)
 {
     const struct rlk_wish *wish = ask->wish;
@@ -369,11 +379,12 @@ static void bring_along(struct ask *ask, struct rlk_hold *hold)
     while ((other = companion(ask)) != NULL) {
         rlk_list_remove(&other->link);
         other->hold = NULL;
-        other->part = rlk_hold_join_locked(hold, wish->fencing);
-        other->failed = !other->part;
+        other->again = other->asked >= ask->hold->open_to;
+        if (!other->again)
+            other->part = rlk_hold_join_locked(hold, wish->fencing);
+        other->failed = !other->again && !other->part;
         if (other->part) /* until it runs, it holds no thread's name */
             other->part->owner = other->thread;
-        rlk_hold_put_locked(ask->hold); /* the other's */
         rlk_registry_wake_locked(&wish->client->registry, other->thread);
     }
 }
@@ -511,6 +522,7 @@ static void enter_shared(struct ask *ask, struct rlk_hold *share, int64_t now)
         waiter->part->owner = wish->thread;
     waiter->hold = NULL;
     bring_along(ask, share);
+    rlk_hold_ref_locked(ask->hold); /* wait_for_answer gives it back */
     end_request(ask->hold, wish, now);
 }
 
@@ -552,18 +564,18 @@ static int ask_server(struct ask *ask)
     struct rlk_wire_acquire request = { .hold = ask->hold,
                                         .share = share,
                                         .try_once = interrupted };
+    ask->hold->asked++;
     rlk_registry_unlock(reg);
     rlk_trip_acquire(wish->client, request, until, &answer);
     rlk_registry_lock(reg);
     now = rlk_now_boot();
     enum verdict v = judge(ask->hold, wish, &answer);
     if (share) {
-        if (end_join(share, v, wish, &answer, now) && !ask->waiter->part &&
-            !ask->waiter->failed)
+        if (end_join(share, v, wish, &answer, now) && !is_decided(ask->waiter))
             enter_shared(ask, share, now);
         put_join(share, now);
     }
-    if (ask->waiter->part || ask->waiter->failed)
+    if (is_decided(ask->waiter))
         return 0;
     if (v == SHARED) /* through what is lost by now */
         v = AGAIN_AT_ONCE;
@@ -607,8 +619,10 @@ static int wait_for_answer(struct ask *ask)
     struct rlk_hold *hold = ask->hold;
 
     for (;;) {
-        if (waiter->part || waiter->failed)
+        if (is_decided(waiter)) {
+            rlk_hold_put_locked(hold);
             return waiter->failed ? ENOMEM : 0;
+        }
         if (hold->granted && enter_granted(ask))
             return 0;
         int64_t left = rlk_deadline_left(&wish->deadline);
@@ -708,6 +722,7 @@ static int wait_read(const struct rlk_wish *wish, struct rlk_lock *lock)
             wish->fixed ? NULL
                         : rlk_lock_read_ask_locked(lock, waiter.letter, waiter.grant_ms);
         waiter.part = NULL;
+        waiter.again = false;
         if (hold) {
             rlk_hold_ref_locked(hold);
             if (wish->lease_ms > hold->lease_ms)
@@ -721,9 +736,10 @@ static int wait_read(const struct rlk_wish *wish, struct rlk_lock *lock)
             rlk_hold_ask_locked(hold, wish->thread);
         }
         ask.hold = waiter.hold = hold;
+        waiter.asked = hold->asked;
         rlk_list_append(&lock->readers, &waiter.link);
         rc = wait_for_answer(&ask);
-    } while (rc == 0 && waiter.part && !still_in(waiter.part, wish));
+    } while (rc == 0 && (waiter.again || (waiter.part && !still_in(waiter.part, wish))));
     reg->waiters_now--;
     return rc;
 }

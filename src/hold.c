@@ -8,6 +8,7 @@
 #include "registry.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -428,6 +429,7 @@ static void believe(struct rlk_hold *hold)
     if (hold->grant_ticket == 0 || hold->ticket != hold->grant_ticket)
         return;
     hold->granted = true;
+    hold->open_to = UINT_MAX;
     hold->need_ask = false;
     hold->ticket = 0;
     hold->token = hold->grant_token;
@@ -472,6 +474,7 @@ void rlk_hold_held_locked(struct rlk_hold *hold, int64_t sent, int64_t remaining
     if (hold->state != RLK_HOLD_ASKING)
         return;
     hold->granted = true;
+    hold->open_to = UINT_MAX;
     hold->need_ask = false;
     hold->ticket = hold->grant_ticket = 0;
     hold->token = token;

@@ -107,6 +107,9 @@ struct rlk_hold {
     bool reading;     /* reads, or asks to */
     bool downgrading; /* written before; the server is still to be told, or to answer */
     uint8_t prefer;   /* RLOCK_RWLOCK_PREFER_*, PHASE_FAIR */
+    unsigned asked;   /* acquires sent */
+    unsigned open_to; /* granted: to the threads that came before this acquire left; those
+                         that came later may have been overtaken by a writer */
     unsigned joins;   /* requests under way to share it, each as good as a reader (W22) */
     bool sent_any;    /* an acquire of this id may have reached the server */
     bool unknown;  /* an acquire of this id had an unknown outcome: leave a marker (T3) */
@@ -159,6 +162,8 @@ struct rlk_waiter {
     bool counted; /* in the statistics, as one that had to wait */
     /* of a reader: several may wait for the same */
     struct rlk_hold *hold; /* that asks */
+    unsigned asked;        /* what had been sent of it when this thread came */
+    bool again;            /* it is others' alone: to ask anew */
     struct rlk_part *part; /* it was let in by another thread */
     bool failed;           /* it was not, for want of memory */
 };

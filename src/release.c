@@ -207,6 +207,8 @@ int rlk_unshare(struct rlk_part *part, long lease_ms, bool *ret_alone)
     rlk_registry_lock(reg);
     now = rlk_now_boot();
     bool held = answer.outcome == RLK_DONE && answer.fate.what == RLK_HELD;
+    if (answer.outcome == RLK_DONE && rlk_cursor_set(answer.more))
+        rlk_lock_go_on_locked(lock, answer.more);
     if (hold->state == RLK_HOLD_INSIDE && now >= hold->end)
         rlk_hold_lose_locked(hold, "the lease ended", now);
     if (hold->state == RLK_HOLD_INSIDE && held) {

@@ -8,11 +8,24 @@
 -- Needs: what lib/handover.lua and lib/reading.lua need, and both of them; prefer.
 --include handover
 --include reading
-local rfrom = '-inf'
+local rfrom, rlooked = '-inf', '0'
 -- A hand-over that goes on behind these tickets.
 local function go_on(after, rafter)
-  if after ~= '0' then from = '(' .. after end
-  if rafter ~= '0' then rfrom = '(' .. rafter end
+  if after ~= '0' then from, looked = '(' .. after, after end
+  if rafter ~= '0' then rfrom, rlooked = '(' .. rafter, rafter end
+end
+-- The tickets to go on after; `found`: that of a writer who is to be found again. While one
+-- queue is not looked through, the other stays where it is: begun again with each script, the
+-- two might never end together.
+local function both(more, rmore, found)
+  if found then
+    more = rmore > 0 and found - 1 or 0
+  elseif rmore == 0 and more > 0 then
+    rmore = tonumber(rlooked)
+  elseif more == 0 and rmore > 0 then
+    more = tonumber(looked)
+  end
+  return more, rmore
 end
 -- The mailboxes of who was let in: one message for each client. Who is not heard is put back
 -- with his ticket (W17). Returns how many were.
@@ -40,15 +53,15 @@ local function grant_readers(upto)
   if not upto then return 0, 0 end
   local list = call('ZRANGEBYSCORE', rqueue, rfrom, upto, 'WITHSCORES', 'LIMIT', 0, 258)
   local ends, drop, groups, order, fenced = {}, {}, {}, {}, false
-  local kept, met, looked, more = rfrom ~= '-inf', 0, '0', 0
+  local kept, met, more = rfrom ~= '-inf', 0, 0
   for i = 1, #list, 2 do
     local id, ticket = list[i], list[i + 1]
     if met == 256 and id ~= '~' then
-      more = tonumber(looked)
+      more = tonumber(rlooked)
       break
     end
     if id ~= '~' then
-      met, looked = met + 1, ticket
+      met, rlooked = met + 1, ticket
       local uuid, letter, ttl = alive(id)
       if not uuid then
         drop[#drop + 1] = id
@@ -110,6 +123,13 @@ local function next_writer()
   writer = id ~= nil or ticket > 0 and ticket
   return id, ticket, uuid, letter, ttl
 end
+-- A script that goes on knows by this what has ended, though the reading is gone (W7).
+local function leave_trace(last, more)
+  if last == 'read' and more > 0 and call('EXISTS', readers) == 0 then
+    call('ZADD', readers, 0, '~')
+    call('PEXPIRE', readers, 60000)
+  end
+end
 -- A free lock: `last` is what has ended, a reading or a writing.
 local function settle_free(last)
   local id, ticket, uuid, letter, ttl = next_writer()
@@ -120,31 +140,45 @@ local function settle_free(last)
       and (last == 'read' or prefer == '1' or prefer == '2')
     local upto = highest()
     if writer_next then upto = bar() end
+    local count, rmore = 0, 0
     if upto and upto ~= open_to then
       open_to = upto
-      local count, rmore = grant_readers(upto)
-      if count > 0 then return 0, rmore end
-      if rmore > 0 then return more, rmore end
+      count, rmore = grant_readers(upto)
+      if count > 0 then return both(writer_next and more or 0, rmore, id and ticket) end
     end
-    if not id then return more, 0 end
+    if not id or rmore > 0 then
+      leave_trace(last, more + rmore)
+      return both(more, rmore, id and ticket)
+    end
     if grant(id, ticket, uuid, letter, ttl) then return 0, 0 end
     id, ticket, uuid, letter, ttl = next_writer()
   end
 end
--- `last`: what the caller has ended, or nil. joining: those who wait to read may join past a
--- writer who waits. Returns the tickets to go on after in both queues, or 0.
+-- `last`: what the caller has ended, so that N is free; or nil. joining: those who wait to
+-- read may join past a writer who waits. Returns the tickets to go on after in both queues, or
+-- 0.
 local function settle(last, joining)
-  if call('EXISTS', queue, rqueue) == 0 then return 0, 0 end
-  local now_in, ended = state()
-  if now_in == 'free' then return settle_free(last or ended or 'write') end
-  if now_in == 'held' or call('EXISTS', rqueue) == 0 then return 0, 0 end
+  local waits = waiting()
+  if waits == 0 then return 0, 0 end
+  local now_in, ended = 'free', nil
+  if not last then now_in, ended = state() end
+  if now_in == 'held' then return 0, 0 end
+  if now_in == 'free' then
+    last = last or ended or 'write'
+    if waits > 1 then return settle_free(last) end
+    -- only writers: the grant is the probe
+    local id, more = handover('0')
+    if id then more = 0 end
+    leave_trace(last, more)
+    return more, 0
+  end
+  if waits == 1 then return 0, 0 end
   local id, more = nil, 0
   if not joining then id, more = next_writer() end
   local upto = highest()
   if id or more > 0 then upto = bar() end
   local count, rmore = grant_readers(upto)
-  if id then more = 0 end
-  return more, rmore
+  return both(more, rmore, id and more)
 end
 -- The common answer about one id; `left`: what is left of it, when it holds.
 local function told(what, left, ticket, more, rmore)

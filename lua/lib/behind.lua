@@ -1,0 +1,18 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- An arrival at a lock that a writer or another type holds: nothing can be handed over, so it
+-- queues in `line` (its bit in the flags: `bit`), or is told why not.
+-- Needs: what lib/asking.lua needs, try.
+local function behind(line, bit)
+  local mode = held > 0 and call('HGET', N, 'mode')
+  if held == 0 or mode == 'rlock:read' or call('HEXISTS', N, id) == 1 then return nil end
+  local left, flags, what, ticket = call('PTTL', N), waiting(), 'queued', '0'
+  if not mode or string.sub(mode, 1, 6) ~= 'rlock:' then flags = flags + 4 end
+  if call('ZSCORE', cancelled, id) then what = 'refused'
+  elseif now > not_after then what = 'late'
+  elseif try == '1' then what = 'busy'
+  else
+    ticket = queue_up(line)
+    if flags % (2 * bit) < bit then flags = flags + bit end
+  end
+  return { now, left, flags, 0, what, -1, tonumber(ticket), '', 0 }
+end
