@@ -22,11 +22,20 @@ struct contender {
 
 /* with_rlock.c */
 extern const struct contender rlock_pair, fair_pair, rlock_again, pthread_again;
+extern const struct contender rw_read_pair, rw_write_pair;
+/* the same with a section of 2 ms between */
+extern const struct contender read_section, mutex_section;
 /* control.c: the library's scripts, and the usual SET NX PX, without the library */
 extern const struct contender control_pair, set_nx_pair;
+extern const struct contender control_read_pair, control_write_pair;
 /* queue.c: the fair lock's scripts with so many in its queue: a grant, a new waiter */
 extern const struct contender grant_10, grant_1000, grant_10000;
 extern const struct contender join_10, join_1000, join_10000;
+/* readers.c: the read-write lock's scripts with so many readers in: one more enters,
+ * renews, leaves */
+extern const struct contender enter_10, enter_1000, enter_5000;
+extern const struct contender renew_10, renew_1000, renew_5000;
+extern const struct contender leave_10, leave_1000, leave_5000;
 /* dead.c: the fair lock's next grant, after so many waiters died */
 extern const struct contender after_16_died, after_none_died;
 

@@ -22,7 +22,42 @@ enum { ID_SIZE = 128, BACKSTOP_MS = 1000 };
 #define LEASE_MS "30000"
 #define PRESENCE_MS "3000"
 
+/* Whose scripts it sends, and the arguments that only they have. */
+struct kind {
+    char letter; /* of its ids */
+    enum rlk_script_id acquire, release, refresh;
+    const char *acquire_more[5], *release_more[2], *refresh_more[4];
+};
+
+static const struct kind mutex_kind = {
+    .letter = 'm',
+    .acquire = RLK_MUTEX_ACQUIRE,
+    .release = RLK_MUTEX_RELEASE,
+    .refresh = RLK_MUTEX_REFRESH,
+    .refresh_more = { "0" },
+};
+/* Who is preferred, no hand-over to go on with, and for a reader none to share with. */
+static const struct kind read_kind = {
+    .letter = 'r',
+    .acquire = RLK_RWLOCK_READ,
+    .release = RLK_RWLOCK_RELEASE,
+    .refresh = RLK_RWLOCK_REFRESH,
+    .acquire_more = { PHASE_FAIR, "0", "0", "" },
+    .release_more = { PHASE_FAIR },
+    .refresh_more = { PHASE_FAIR, "0", "0" },
+};
+static const struct kind write_kind = {
+    .letter = 'w',
+    .acquire = RLK_RWLOCK_WRITE,
+    .release = RLK_RWLOCK_RELEASE,
+    .refresh = RLK_RWLOCK_REFRESH,
+    .acquire_more = { PHASE_FAIR, "0", "0" },
+    .release_more = { PHASE_FAIR },
+    .refresh_more = { PHASE_FAIR, "0", "0" },
+};
+
 struct control {
+    const struct kind *kind;
     redisContext *conn, *mailbox;
     char uuid[RLK_UUID_LEN + 1];
     lock_keys_t keys;
@@ -30,20 +65,36 @@ struct control {
     uint64_t number, waits;
 };
 
-static void *open_control(const char *name)
+static struct control *open_kind(const char *name, const struct kind *kind)
 {
     struct control *c = calloc(1, sizeof(*c));
 
     if (!c)
         die("out of memory");
+    c->kind = kind;
     make_uuid(c->uuid);
     make_keys(c->keys, name);
     c->conn = redis_open();
     c->mailbox = mailbox_open(c->uuid);
-    command_load(&c->acquire, c->conn, RLK_MUTEX_ACQUIRE, c->keys);
-    command_load(&c->release, c->conn, RLK_MUTEX_RELEASE, c->keys);
-    command_load(&c->refresh, c->conn, RLK_MUTEX_REFRESH, c->keys);
+    command_load(&c->acquire, c->conn, kind->acquire, c->keys);
+    command_load(&c->release, c->conn, kind->release, c->keys);
+    command_load(&c->refresh, c->conn, kind->refresh, c->keys);
     return c;
+}
+
+static void *open_control(const char *name)
+{
+    return open_kind(name, &mutex_kind);
+}
+
+static void *open_read(const char *name)
+{
+    return open_kind(name, &read_kind);
+}
+
+static void *open_write(const char *name)
+{
+    return open_kind(name, &write_kind);
 }
 
 static void close_control(void *state)
@@ -56,13 +107,19 @@ static void close_control(void *state)
 
 /* ---- a pair */
 
+static void add_all(struct command *cmd, const char *const *args)
+{
+    for (; *args; args++)
+        command_add(cmd, *args);
+}
+
 static void wait_for_grant(struct control *c, const char *id)
 {
     while (!mailbox_wait(c->mailbox, id, BACKSTOP_MS)) {
         struct command refresh = c->refresh;
         command_add(&refresh, c->uuid);
         command_add(&refresh, PRESENCE_MS);
-        command_add(&refresh, "0");
+        add_all(&refresh, c->kind->refresh_more);
         command_add(&refresh, id + RLK_UUID_LEN + 1); /* the uuid goes without saying */
         if (command_answers(c->conn, &refresh, "held"))
             return;
@@ -74,8 +131,8 @@ static uint64_t run_control(void *state)
     struct control *c = state;
     struct command acquire = c->acquire, release = c->release;
     char id[ID_SIZE];
-    snprintf(id, sizeof(id), "%s:1:%llu:m" PRESENCE_MS, c->uuid,
-             (unsigned long long)++c->number);
+    snprintf(id, sizeof(id), "%s:1:%llu:%c" PRESENCE_MS, c->uuid,
+             (unsigned long long)++c->number, c->kind->letter);
 
     command_add(&acquire, id);
     command_add(&acquire, c->uuid);
@@ -84,6 +141,7 @@ static uint64_t run_control(void *state)
     command_add(&acquire, NEVER_TOO_LATE);
     command_add(&acquire, "0");
     command_add(&acquire, "0");
+    add_all(&acquire, c->kind->acquire_more);
     if (!command_answers(c->conn, &acquire, "held")) {
         c->waits++;
         wait_for_grant(c, id);
@@ -91,6 +149,7 @@ static uint64_t run_control(void *state)
     command_add(&release, id);
     command_add(&release, "0");
     command_add(&release, c->keys[RLK_KEY_CHANNEL]);
+    add_all(&release, c->kind->release_more);
     if (!command_answers(c->conn, &release, "released"))
         die("the control lost its lock");
     return 1;
@@ -103,6 +162,11 @@ static uint64_t count_waits(void *state)
 
 const struct contender control_pair = { "control",   open_control,  run_control,
                                         count_waits, close_control, NULL };
+const struct contender control_read_pair = { "control, read", open_read,     run_control,
+                                             count_waits,     close_control, NULL };
+const struct contender control_write_pair = { "control, write", open_write,
+                                              run_control,      count_waits,
+                                              close_control,    NULL };
 
 /* ---- SET NX PX */
 

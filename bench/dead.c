@@ -125,14 +125,6 @@ static void await_queue(struct scene *scene, size_t length)
     }
 }
 
-/* The dead of one run are not to be those of the next. */
-static void clear(struct scene *scene)
-{
-    for (int i = 0; i < RLK_KEY_COUNT; i++)
-        freeReplyObject(redis_words(
-            scene->conn, (const char *const[]){ "DEL", scene->keys[i], NULL }));
-}
-
 /* They queue, and all of them are gone when this returns. */
 static void let_die(struct scene *scene)
 {
@@ -162,7 +154,7 @@ static uint64_t run_scene(void *state)
     await(holder, "the holder did not unlock");
     sem_post(&waiter->go);
     await(waiter, "the waiter did not unlock");
-    clear(scene);
+    delete_keys(scene->conn, scene->keys); /* the dead are not to be those of the next */
     scene->grant_ns = waiter->locked_ns - holder->unlock_ns;
     return 1;
 }
@@ -184,7 +176,7 @@ static struct scene *open_scene(const char *name, size_t dead)
     scene->name = name;
     scene->conn = redis_open();
     make_keys(scene->keys, name);
-    clear(scene);
+    delete_keys(scene->conn, scene->keys);
     scene->stage = memory_shared(sizeof(*scene->stage));
     scene->holder = start_actor(scene, &scene->stage->holder);
     scene->waiter = start_actor(scene, &scene->stage->waiter);

@@ -17,6 +17,7 @@ bench_bench_SOURCES = \
 	bench/with_rlock.c \
 	bench/control.c \
 	bench/queue.c \
+	bench/readers.c \
 	bench/dead.c \
 	bench/scripts.h bench/scripts.c \
 	bench/redis.h bench/redis.c

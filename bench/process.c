@@ -27,10 +27,12 @@ pid_t process_fork(void)
     return pid;
 }
 
-void process_reap(pid_t pid)
+int process_reap(pid_t pid)
 {
-    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+    int status = 0;
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         continue;
+    return status;
 }
 
 void *memory_shared(size_t size)

@@ -11,8 +11,8 @@
 
 /* As fork(); when this process ends, the kernel ends the child. */
 pid_t process_fork(void);
-/* Waits until the child has ended. */
-void process_reap(pid_t pid);
+/* Waits until the child has ended; its status, 0 if somebody else has seen that. */
+int process_reap(pid_t pid);
 
 /* Zeroed memory that children share. */
 void *memory_shared(size_t size);

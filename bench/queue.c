@@ -110,14 +110,6 @@ static int64_t join_ns(void *state)
 
 /* ---- preparation */
 
-/* Of an earlier run that was broken off, too. */
-static void delete_keys(struct queue *q)
-{
-    for (int i = 0; i < RLK_KEY_COUNT; i++)
-        freeReplyObject(
-            redis_words(q->conn, (const char *const[]){ "DEL", q->keys[i], NULL }));
-}
-
 static struct queue *open_queue(const char *name, uint64_t length)
 {
     struct queue *q = calloc(1, sizeof(*q));
@@ -136,7 +128,7 @@ static struct queue *open_queue(const char *name, uint64_t length)
     make_keys(q->keys, own_name);
     command_load(&q->acquire, q->conn, RLK_FAIR_ACQUIRE, q->keys);
     command_load(&q->release, q->conn, RLK_FAIR_RELEASE, q->keys);
-    delete_keys(q);
+    delete_keys(q->conn, q->keys);
     join(q, 0, "held");
     for (uint64_t number = 1; number <= length; number++)
         join(q, number, "queued");
@@ -172,7 +164,7 @@ static void close_queue(void *state)
 {
     struct queue *q = state;
     check_length(q);
-    delete_keys(q);
+    delete_keys(q->conn, q->keys);
     for (int i = 0; i < CLIENTS; i++)
         redisFree(q->clients[i].mailbox);
     redisFree(q->conn);

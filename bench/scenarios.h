@@ -5,7 +5,7 @@
 
 #include "report.h"
 
-enum { SCENARIO_COUNT = 13 };
+enum { SCENARIO_COUNT = 22 };
 
 extern const struct scenario scenarios[SCENARIO_COUNT];
 

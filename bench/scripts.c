@@ -41,6 +41,12 @@ void make_keys(lock_keys_t keys, const char *name)
 #pragma GCC diagnostic pop
 }
 
+void delete_keys(redisContext *conn, lock_keys_t keys)
+{
+    for (int i = 0; i < RLK_KEY_COUNT; i++)
+        freeReplyObject(redis_words(conn, (const char *const[]){ "DEL", keys[i], NULL }));
+}
+
 void command_add(struct command *cmd, const char *text)
 {
     if (cmd->argc == COMMAND_ARGS_MAX)

@@ -12,6 +12,7 @@
 enum { COMMAND_ARGS_MAX = RLK_REQUEST_ARGS_MAX };
 
 #define NEVER_TOO_LATE "9007199254740991"
+#define PHASE_FAIR "16" /* RLOCK_RWLOCK_PHASE_FAIR_NP */
 
 typedef char lock_keys_t[RLK_KEY_COUNT][RLK_KEY_SIZE];
 
@@ -24,6 +25,8 @@ struct command {
 
 void make_uuid(char uuid[RLK_UUID_LEN + 1]);
 void make_keys(lock_keys_t keys, const char *name);
+/* Forgets the lock, and what an earlier run that was broken off left of it. */
+void delete_keys(redisContext *conn, lock_keys_t keys);
 
 /* Loads a script; the command ends with the layout. It points at the keys. */
 void command_load(struct command *cmd, redisContext *conn, enum rlk_script_id id,

@@ -203,7 +203,8 @@ void team_stop(struct team *team)
     team->board->quit = true;
     go(team);
     for (size_t i = 0; i < team->size; i++) /* on_child() may have been first */
-        process_reap(team->pids[i]);
+        if (process_reap(team->pids[i]) != 0)
+            die("a worker failed at its end");
     memory_free(team->board, sizeof(*team->board));
     free(team);
 }

@@ -6,8 +6,12 @@
 
 #include <rlock.h>
 #include <stdlib.h>
+#include <time.h>
 
-enum { AGAIN_BATCH = 1000 }; /* so that reading the clock does not count */
+enum {
+    AGAIN_BATCH = 1000, /* so that reading the clock does not count */
+    SECTION_NS = 2000000
+};
 
 static void check(int rc, const char *what)
 {
@@ -80,6 +84,72 @@ static uint64_t run_fair(void *state)
 
 const struct contender fair_pair = { "rlock fair", open_fair,  run_fair,
                                      count_grants, close_fair, NULL };
+
+/* ---- a pair of the read-write lock */
+
+static void *open_rw(const char *name)
+{
+    rlock_rwlock_t *rwlock = malloc(sizeof(*rwlock));
+    if (!rwlock)
+        die("out of memory");
+    check(rlock_rwlock_init(rwlock, NULL, name), "rlock_rwlock_init");
+    check(rlock_client_ping(NULL), "rlock_client_ping");
+    return rwlock;
+}
+
+static void close_rw(void *state)
+{
+    rlock_rwlock_destroy(state);
+    free(state);
+    rlock_client_close(NULL);
+}
+
+static uint64_t run_read(void *state)
+{
+    check(rlock_rwlock_rdlock(state), "rlock_rwlock_rdlock");
+    check(rlock_rwlock_unlock(state), "rlock_rwlock_unlock");
+    return 1;
+}
+
+static uint64_t run_write(void *state)
+{
+    check(rlock_rwlock_wrlock(state), "rlock_rwlock_wrlock");
+    check(rlock_rwlock_unlock(state), "rlock_rwlock_unlock");
+    return 1;
+}
+
+const struct contender rw_read_pair = { "rlock read", open_rw,  run_read,
+                                        count_grants, close_rw, NULL };
+const struct contender rw_write_pair = { "rlock write", open_rw,  run_write,
+                                         count_grants,  close_rw, NULL };
+
+/* ---- a section that takes its time, as one that reads from a disk */
+
+static void section(void)
+{
+    nanosleep(&(struct timespec){ .tv_nsec = SECTION_NS }, NULL);
+}
+
+static uint64_t run_read_section(void *state)
+{
+    check(rlock_rwlock_rdlock(state), "rlock_rwlock_rdlock");
+    section();
+    check(rlock_rwlock_unlock(state), "rlock_rwlock_unlock");
+    return 1;
+}
+
+static uint64_t run_mutex_section(void *state)
+{
+    check(rlock_mutex_lock(state), "rlock_mutex_lock");
+    section();
+    check(rlock_mutex_unlock(state), "rlock_mutex_unlock");
+    return 1;
+}
+
+const struct contender read_section = { "rlock read", open_rw,  run_read_section,
+                                        count_grants, close_rw, NULL };
+const struct contender mutex_section = { "rlock mutex", open_rlock,  run_mutex_section,
+                                         count_grants,  close_rlock, NULL };
 
 /* ---- by the holder */
 

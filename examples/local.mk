@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Programs that use the library as its users do. The flash sale needs hiredis for the
 # locks that it compares with.
-noinst_PROGRAMS = examples/01_hello examples/02_flash_sale examples/03_ticket_counter
+noinst_PROGRAMS = examples/01_hello examples/02_flash_sale examples/03_ticket_counter \
+	examples/04_config_cache
 
 examples_01_hello_SOURCES = examples/01_hello.c
 examples_01_hello_LDADD = librlock.la
@@ -18,4 +19,7 @@ examples_02_flash_sale_LDADD = librlock.la $(HIREDIS_LIBS) -lpthread
 examples_03_ticket_counter_SOURCES = examples/03_ticket_counter.c
 examples_03_ticket_counter_LDADD = librlock.la -lpthread
 
-check-examples: examples/03_ticket_counter
+examples_04_config_cache_SOURCES = examples/04_config_cache.c
+examples_04_config_cache_LDADD = librlock.la -lpthread
+
+check-examples: examples/03_ticket_counter examples/04_config_cache
