@@ -268,7 +268,7 @@ static int try_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
 {
     struct rlk_registry *reg = &wish->client->registry;
     int64_t now = rlk_now_boot(), until = now + rlk_client_command_timeout(wish->client);
-    struct rlk_wire_acquire request = { .try_once = true };
+    struct rlk_wire_acquire request = { .lease_ms = wish->lease_ms, .try_once = true };
     int backoff_ms = 0, late = 0;
 
     if (rlk_lock_held_locked(lock, now) && (!wish->reading || lock->current))
@@ -362,29 +362,30 @@ static struct rlk_waiter *companion(const struct ask *ask)
     return NULL;
 }
 
-/* Another thread has found out what becomes of this one. */
-static bool is_decided(const struct rlk_waiter *waiter)
+/* Another thread has found out what becomes of this one: it was let in, or it is to ask
+ * anew. */
+static bool is_decided(const struct ask *ask)
 {
-    return waiter->part || waiter->failed || waiter->again;
+    return ask->waiter->hold != ask->hold;
 }
 
 /* The others that wait for this one's hold enter `hold` with it: that one, or what is
  * shared instead (W23). Not those that came when the request that was answered had left:
- * nobody enters unasked, as a writer may have queued (W21). */
+ * nobody enters unasked, as a writer may have queued (W21). They ask anew, together. */
 static void bring_along(struct ask *ask, struct rlk_hold *hold)
 {
     const struct rlk_wish *wish = ask->wish;
     struct rlk_waiter *other;
 
     while ((other = companion(ask)) != NULL) {
-        rlk_list_remove(&other->link);
         other->hold = NULL;
-        other->again = other->asked >= ask->hold->open_to;
-        if (!other->again)
+        if (other->asked < ask->hold->open_to) {
+            rlk_list_remove(&other->link);
             other->part = rlk_hold_join_locked(hold, wish->fencing);
-        other->failed = !other->again && !other->part;
-        if (other->part) /* until it runs, it holds no thread's name */
-            other->part->owner = other->thread;
+            other->failed = !other->part;
+            if (other->part) /* until it runs, it holds no thread's name */
+                other->part->owner = other->thread;
+        }
         rlk_registry_wake_locked(&wish->client->registry, other->thread);
     }
 }
@@ -563,6 +564,7 @@ static int ask_server(struct ask *ask)
     struct rlk_hold *share = begin_join(ask->lock, ask->hold, now);
     struct rlk_wire_acquire request = { .hold = ask->hold,
                                         .share = share,
+                                        .lease_ms = ask->hold->lease_ms,
                                         .try_once = interrupted };
     ask->hold->asked++;
     rlk_registry_unlock(reg);
@@ -571,11 +573,11 @@ static int ask_server(struct ask *ask)
     now = rlk_now_boot();
     enum verdict v = judge(ask->hold, wish, &answer);
     if (share) {
-        if (end_join(share, v, wish, &answer, now) && !is_decided(ask->waiter))
+        if (end_join(share, v, wish, &answer, now) && !is_decided(ask))
             enter_shared(ask, share, now);
         put_join(share, now);
     }
-    if (is_decided(ask->waiter))
+    if (is_decided(ask))
         return 0;
     if (v == SHARED) /* through what is lost by now */
         v = AGAIN_AT_ONCE;
@@ -619,7 +621,7 @@ static int wait_for_answer(struct ask *ask)
     struct rlk_hold *hold = ask->hold;
 
     for (;;) {
-        if (is_decided(waiter)) {
+        if (is_decided(ask)) {
             rlk_hold_put_locked(hold);
             return waiter->failed ? ENOMEM : 0;
         }
@@ -676,7 +678,7 @@ static int ask_and_wait(const struct rlk_wish *wish, struct rlk_lock *lock,
             return ENOMEM;
         }
     }
-    ask.hold = hold;
+    ask.hold = waiter->hold = hold;
     rlk_hold_ask_locked(hold, wish->thread);
     return wait_for_answer(&ask);
 }
@@ -703,8 +705,36 @@ static bool still_in(struct rlk_part *part, const struct rlk_wish *wish)
     return false;
 }
 
-/* A thread that wants to read: waits for the hold that others wait for, if there is one
- * that will do. */
+/* The hold that a thread which wants to read waits for, with a reference: the one that
+ * others wait for, if there is one that will do, else a new one, which those that are
+ * without one wait for as well. NULL: out of memory. */
+static struct rlk_hold *read_hold(const struct rlk_wish *wish, struct rlk_lock *lock,
+                                  const struct rlk_waiter *waiter)
+{
+    struct rlk_hold *hold =
+        wish->fixed ? NULL
+                    : rlk_lock_read_ask_locked(lock, waiter->letter, waiter->grant_ms);
+    if (hold) {
+        rlk_hold_ref_locked(hold);
+        return hold;
+    }
+    hold = new_hold(wish, lock);
+    if (!hold)
+        return NULL;
+    rlk_hold_ask_locked(hold, wish->thread);
+    for (struct rlk_list *l = lock->readers.next; !wish->fixed && l != &lock->readers;
+         l = l->next) {
+        struct rlk_waiter *other = RLK_CONTAINER_OF(l, struct rlk_waiter, link);
+        if (other == waiter || other->hold || other->letter != waiter->letter ||
+            other->grant_ms != waiter->grant_ms)
+            continue;
+        other->hold = hold; /* lock->asks keeps it as long as somebody waits for it */
+        other->asked = hold->asked;
+    }
+    return hold;
+}
+
+/* A thread that wants to read. */
 static int wait_read(const struct rlk_wish *wish, struct rlk_lock *lock)
 {
     struct rlk_registry *reg = &wish->client->registry;
@@ -714,32 +744,33 @@ static int wait_read(const struct rlk_wish *wish, struct rlk_lock *lock)
     struct ask ask = {
         .wish = wish, .lock = lock, .waiter = &waiter, .since = rlk_now_boot()
     };
-    int rc;
+    bool in = false;
+    int rc = 0;
 
+    rlk_list_init(&waiter.link);
     reg->waiters_now++;
-    do {
-        struct rlk_hold *hold =
-            wish->fixed ? NULL
-                        : rlk_lock_read_ask_locked(lock, waiter.letter, waiter.grant_ms);
+    while (rc == 0 && !in) {
         waiter.part = NULL;
-        waiter.again = false;
-        if (hold) {
-            rlk_hold_ref_locked(hold);
-            if (wish->lease_ms > hold->lease_ms)
-                hold->lease_ms = wish->lease_ms;
+        if (waiter.hold) { /* another thread asks for this one, too */
+            rlk_hold_ref_locked(waiter.hold);
         } else {
-            hold = new_hold(wish, lock);
-            if (!hold) {
-                rc = ENOMEM;
-                break;
-            }
-            rlk_hold_ask_locked(hold, wish->thread);
+            waiter.hold = read_hold(wish, lock, &waiter);
+            if (waiter.hold)
+                waiter.asked = waiter.hold->asked;
         }
-        ask.hold = waiter.hold = hold;
-        waiter.asked = hold->asked;
-        rlk_list_append(&lock->readers, &waiter.link);
+        ask.hold = waiter.hold;
+        if (!ask.hold) {
+            rlk_list_remove(&waiter.link);
+            rc = ENOMEM;
+            break;
+        }
+        if (wish->lease_ms > ask.hold->lease_ms)
+            ask.hold->lease_ms = wish->lease_ms;
+        if (rlk_list_empty(&waiter.link))
+            rlk_list_append(&lock->readers, &waiter.link);
         rc = wait_for_answer(&ask);
-    } while (rc == 0 && (waiter.again || (waiter.part && !still_in(waiter.part, wish))));
+        in = waiter.hold == ask.hold || (waiter.part && still_in(waiter.part, wish));
+    }
     reg->waiters_now--;
     return rc;
 }

@@ -187,11 +187,16 @@ void rlk_hold_schedule_locked(struct rlk_hold *hold)
 
 void rlk_hold_confirm_locked(struct rlk_hold *hold, int64_t sent, int64_t ms)
 {
+    /* an older answer lowers nothing */
+    if (hold->state != RLK_HOLD_INSIDE || rlk_lease_end(sent, ms) > hold->end)
+        rlk_hold_relet_locked(hold, sent, ms);
+}
+
+void rlk_hold_relet_locked(struct rlk_hold *hold, int64_t sent, int64_t ms)
+{
     int64_t end = rlk_lease_end(sent, ms);
     int64_t third = ms * RLK_NS_PER_MS / 3;
 
-    if (hold->state == RLK_HOLD_INSIDE && end <= hold->end)
-        return; /* an older answer lowers nothing */
     hold->end = end;
     if (hold->fixed) {
         int64_t tenth = ms / 10 > 50 ? ms / 10 : 50;

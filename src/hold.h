@@ -161,9 +161,8 @@ struct rlk_waiter {
     uint32_t grant_ms;
     bool counted; /* in the statistics, as one that had to wait */
     /* of a reader: several may wait for the same */
-    struct rlk_hold *hold; /* that asks */
+    struct rlk_hold *hold; /* that asks; NULL: it was let in, or is to ask anew */
     unsigned asked;        /* what had been sent of it when this thread came */
-    bool again;            /* it is others' alone: to ask anew */
     struct rlk_part *part; /* it was let in by another thread */
     bool failed;           /* it was not, for want of memory */
 };
@@ -254,6 +253,8 @@ void rlk_hold_gone_locked(struct rlk_hold *hold);
 /* The lease of a hold is confirmed: `ms` from `sent`. Sets D, the time of the next
  * renewal and that of the risk. D rises only while it has not passed (T6). */
 void rlk_hold_confirm_locked(struct rlk_hold *hold, int64_t sent, int64_t ms);
+/* The same for a lease that its holder chose anew: D may fall. */
+void rlk_hold_relet_locked(struct rlk_hold *hold, int64_t sent, int64_t ms);
 
 /* ASKING -> INSIDE, for the calling thread. */
 void rlk_hold_enter_locked(struct rlk_hold *hold, struct rlk_thread *thread, int64_t now);

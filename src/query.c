@@ -64,10 +64,9 @@ int rlk_query_getremaining(const struct rlk_handle *handle, int kind, long *ret_
     int rc = ret_ms ? find_part(handle, kind, &part) : EINVAL;
 
     if (rc == 0) {
-        int64_t now = rlk_now_boot();
-        *ret_ms = rlk_hold_check(part->hold, now)
-                      ? 0
-                      : (long)((part->hold->end - now) / RLK_NS_PER_MS);
+        int64_t now = rlk_now_boot(), end = part->hold->end;
+        bool lost = rlk_hold_check(part->hold, now);
+        *ret_ms = lost || now >= end ? 0 : (long)((end - now) / RLK_NS_PER_MS);
     }
     return rlk_call_leave(call, rc);
 }

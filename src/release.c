@@ -152,12 +152,18 @@ int rlk_extend(struct rlk_hold *hold, long lease_ms, bool fixed)
     } else if (answer.outcome != RLK_DONE) {
         rc = answer.code;
     } else {
-        hold->lease_ms = lease_ms;
+        bool alone = hold->parts.next == hold->parts.prev;
         hold->fixed = fixed;
-        /* a shorter lease lowers D only: the server's end comes by the release at D (T4)
-         */
-        hold->end = INT64_MIN;
-        rlk_hold_confirm_locked(hold, answer.sent, lease_ms);
+        if (alone) {
+            /* a shorter lease lowers D only: the server's end comes by the release at D
+             * (T4) */
+            hold->lease_ms = lease_ms;
+            rlk_hold_relet_locked(hold, answer.sent, lease_ms);
+        } else { /* it is the others' lease, too */
+            if (lease_ms > hold->lease_ms)
+                hold->lease_ms = lease_ms;
+            rlk_hold_confirm_locked(hold, answer.sent, lease_ms);
+        }
         rlk_hold_schedule_locked(hold);
     }
     rlk_registry_unlock(reg);
@@ -202,8 +208,10 @@ int rlk_unshare(struct rlk_part *part, long lease_ms, bool *ret_alone)
      * place in the reading */
     own->prefer = RLOCK_RWLOCK_PREFER_READER_NP;
     rlk_registry_unlock(reg);
-    rlk_trip_acquire(client, (struct rlk_wire_acquire){ .hold = own, .try_once = true },
-                     until, &answer);
+    rlk_trip_acquire(
+        client,
+        (struct rlk_wire_acquire){ .hold = own, .lease_ms = lease_ms, .try_once = true },
+        until, &answer);
     rlk_registry_lock(reg);
     now = rlk_now_boot();
     bool held = answer.outcome == RLK_DONE && answer.fate.what == RLK_HELD;

@@ -27,7 +27,7 @@ void rlk_wire_acquire(struct rlk_request *req, const struct rlock_client *client
 
     rlk_request_add_id(req, client->uuid, &hold->id);
     rlk_request_add(req, client->uuid, RLK_UUID_LEN);
-    rlk_request_add_int(req, hold->lease_ms);
+    rlk_request_add_int(req, ask->lease_ms);
     rlk_request_add_int(req, client->config.presence_ms);
     rlk_request_add_int(req, ask->not_after_us);
     rlk_request_add_int(req, ask->try_once);

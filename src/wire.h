@@ -13,6 +13,7 @@ enum { RLK_RENEWALS_MAX = 256 /* ids in one request */ };
  * to look for who comes before it. `not_after_us`: server time. */
 struct rlk_wire_acquire {
     const struct rlk_hold *hold, *share;
+    long lease_ms; /* the hold's; others may raise that one meanwhile */
     bool try_once;
     struct rlk_cursor after;
     int64_t not_after_us;

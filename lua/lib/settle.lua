@@ -174,7 +174,13 @@ local function settle(last, joining)
   end
   if waits == 1 then return 0, 0 end
   local id, more = nil, 0
-  if not joining then id, more = next_writer() end
+  if not joining then
+    -- that he asks himself makes no writer close a reading: he is to listen (W10)
+    local asking = named
+    named = {}
+    id, more = next_writer()
+    named = asking
+  end
   local upto = highest()
   if id or more > 0 then upto = bar() end
   local count, rmore = grant_readers(upto)
