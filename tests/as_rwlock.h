@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Makes a test of the mutex one of the read-write lock's writers, as as_fair.h does for the
- * fair lock: what it says about rlock_mutex_* is then said about rlock_rwlock_wr*. Where
- * the two differ, a test asks for AS_RWLOCK.
+ * Makes a test of the mutex one of the read-write lock's writers, as as_fair.h does for
+ * the fair lock: what it says about rlock_mutex_* is then said about rlock_rwlock_wr*.
+ * Where the two differ, a test asks for AS_RWLOCK.
  */
 #ifndef TEST_AS_RWLOCK_H
 #define TEST_AS_RWLOCK_H
@@ -21,6 +21,7 @@
 #define rlock_mutexattr_t rlock_rwlockattr_t
 #define rlock_mutexattr_init rlock_rwlockattr_init
 #define rlock_mutexattr_destroy rlock_rwlockattr_destroy
+#define rlock_mutexattr_settype rlock_rwlockattr_setkind_np /* its kind is its type */
 #define rlock_mutexattr_setpshared rlock_rwlockattr_setpshared
 #define rlock_mutexattr_getpshared rlock_rwlockattr_getpshared
 #define rlock_mutexattr_setlease rlock_rwlockattr_setlease

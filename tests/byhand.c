@@ -13,6 +13,7 @@ enum { ARGS_MAX = 128, NAME_LEN = 1, SOON_MS = 5000 };
 
 struct test_server server;
 struct test_redis *redis;
+static struct test_redis *judge; /* may do all, whatever `redis` may */
 
 void byhand_start(void)
 {
@@ -28,11 +29,14 @@ void byhand_open(void)
 {
     test_server_reset(&server);
     redis = test_redis_connect(server.path);
+    judge = test_redis_connect(server.path);
+    prefer = "16";
 }
 
 void byhand_close(void)
 {
     test_redis_close(redis);
+    test_redis_close(judge);
 }
 
 const redisReply *run_raw(enum rlk_script_id id, const char *const args[])
@@ -62,7 +66,89 @@ const redisReply *run_raw(enum rlk_script_id id, const char *const args[])
     return reply;
 }
 
-struct answer run(enum rlk_script_id id, const char *const args[])
+/* ---- W13 */
+
+const char *waits_for_free(long long now, long long left)
+{
+    static const char script[] =
+        "local call, now, left = redis.call, ARGV[1] / 1000, tonumber(ARGV[2])\n"
+        "local n, queue, rqueue, present, readers = unpack(KEYS)\n"
+        "local function live(id)\n"
+        "  local uuid, ttl = string.match(id, '^([^:]+):%d+:%d+:[mfwMFWrR](%d+)%l*$')\n"
+        "  local till = uuid and (call('ZSCORE', present, uuid) or\n"
+        "    call('ZCARD', present) == 0 and now or call('ZSCORE', present, '*'))\n"
+        "  return till and tonumber(till) >= math.floor(now)\n"
+        "    and call('PUBSUB', 'NUMSUB', 'rlock:client:' .. uuid)[2] > 0\n"
+        "end\n"
+        "local function first(key, upto)\n"
+        "  for _, id in ipairs(call('ZRANGEBYSCORE', key, '-inf', upto)) do\n"
+        "    if live(id) then return id end\n"
+        "  end\n"
+        "end\n"
+        "local function judged()\n"
+        "  local top = call('ZREVRANGE', readers, 0, 0, 'WITHSCORES')[2]\n"
+        "  if call('EXISTS', n) == 0 then\n"
+        "    if left ~= -2 then return '' end\n" /* it has expired since */
+        "    return first(queue, '+inf') or first(rqueue, '+inf')\n"
+        "  end\n"
+        "  if call('HGET', n, 'mode') ~= 'rlock:read' or not top then return '' end\n"
+        "  local upto = '+inf'\n"
+        "  if first(queue, '+inf') then upto = call('ZSCORE', rqueue, '~') end\n"
+        "  return upto and first(rqueue, upto)\n"
+        "end\n"
+        "local sane, who = pcall(judged)\n" /* not so with keys of another type */
+        "return sane and who or ''\n";
+    static char who[128];
+    char now_text[32], left_text[32];
+    snprintf(now_text, sizeof(now_text), "%lld", now);
+    snprintf(left_text, sizeof(left_text), "%lld", left);
+    snprintf(who, sizeof(who), "%s",
+             test_redis_str(judge, "EVAL", script, "5", "n", QUEUE, RQUEUE, PRESENT,
+                            READERS, now_text, left_text));
+    return who;
+}
+
+static bool counts(const char *command, const char *key, const char *member)
+{
+    const redisReply *reply = test_redis_try(judge, command, key, member);
+    return reply && (reply->type == REDIS_REPLY_STRING || reply->integer == 1);
+}
+
+/* Whether a script is about to run the hand-over, if its answer is none of those before
+ * it. */
+static bool will_settle(enum rlk_script_id id, const char *const args[])
+{
+    switch (id) {
+    case RLK_RWLOCK_READ:
+    case RLK_RWLOCK_WRITE:
+        return !counts("HEXISTS", "n", args[0]) && !counts("ZSCORE", READERS, args[0]);
+    case RLK_RWLOCK_DOWNGRADE:
+        return counts("HEXISTS", "n", args[0]);
+    case RLK_RWLOCK_RELEASE:
+    case RLK_RWLOCK_CANCEL:
+    case RLK_RWLOCK_REFRESH:
+    case RLK_LOCK_FORCE:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static void assert_settled(enum rlk_script_id id, const struct answer *a)
+{
+    const char *what = a->count ? a->fate[0].what : "";
+    bool forced = id == RLK_LOCK_FORCE;
+    if (a->more || a->rmore || strcmp(what, "refused") == 0 ||
+        strcmp(what, "late") == 0 || (forced && strcmp(what, "gone") == 0))
+        return;
+    const char *who = waits_for_free(a->now, a->left);
+    ck_assert_msg(!who[0], "W13: after %s (%s), %s waits for what is free",
+                  rlk_scripts[id].name, what, who);
+}
+
+/* ---- scripts */
+
+static struct answer run_only(enum rlk_script_id id, const char *const args[])
 {
     const redisReply *reply = run_raw(id, args);
     struct answer answer;
@@ -91,6 +177,15 @@ struct answer run(enum rlk_script_id id, const char *const args[])
         ck_assert_int_eq(e[3]->type, REDIS_REPLY_STRING);
         snprintf(answer.fate[i].token, sizeof(answer.fate[i].token), "%s", e[3]->str);
     }
+    return answer;
+}
+
+struct answer run(enum rlk_script_id id, const char *const args[])
+{
+    bool settles = will_settle(id, args);
+    struct answer answer = run_only(id, args);
+    if (settles && !answer.error[0])
+        assert_settled(id, &answer);
     return answer;
 }
 
@@ -130,31 +225,33 @@ static bool reads(const char *id)
     return (strrchr(id, ':')[1] | 0x20) == 'r';
 }
 
-static struct answer ask_shared(const char *id, const char *try_once, const char *fencing,
+static struct answer ask_shared(const char *id, const char *not_after,
+                                const char *try_once, const char *fencing,
                                 const char *shared)
 {
     const struct rlk_kind *kind = kind_of(id);
     return RUN(reads(id) ? kind->read : kind->acquire, id, uuid_of(id), "30000", "3000",
-               NEVER, try_once, fencing, prefer, "0", "0", reads(id) ? shared : NULL);
+               not_after, try_once, fencing, prefer, "0", "0", reads(id) ? shared : NULL);
 }
 
-static struct answer ask(const char *id, const char *try_once, const char *fencing)
+static struct answer ask(const char *id, const char *not_after, const char *try_once,
+                         const char *fencing)
 {
     const struct rlk_kind *kind = kind_of(id);
     if (kind->read_letter)
-        return ask_shared(id, try_once, fencing, "");
-    return RUN(kind->acquire, id, uuid_of(id), "30000", "3000", NEVER, try_once, fencing,
-               kind->in_order ? "0" : NULL);
+        return ask_shared(id, not_after, try_once, fencing, "");
+    return RUN(kind->acquire, id, uuid_of(id), "30000", "3000", not_after, try_once,
+               fencing, kind->in_order ? "0" : NULL);
 }
 
 struct answer acquire(const char *id)
 {
-    return ask(id, "0", "0");
+    return ask(id, NEVER, "0", "0");
 }
 
 struct answer try_acquire(const char *id)
 {
-    return ask(id, "1", "0");
+    return ask(id, NEVER, "1", "0");
 }
 
 struct answer try_acquire_after(const char *id, const char *ticket)
@@ -165,12 +262,22 @@ struct answer try_acquire_after(const char *id, const char *ticket)
 
 struct answer acquire_fenced(const char *id)
 {
-    return ask(id, "0", "1");
+    return ask(id, NEVER, "0", "1");
+}
+
+struct answer acquire_until(const char *id, const char *not_after, const char *fencing)
+{
+    return ask(id, not_after, "0", fencing);
 }
 
 struct answer release(const char *id)
 {
-    return RUN(kind_of(id)->release, id, "0", CHANNEL, preferred(id));
+    return release_marked(id, "0");
+}
+
+struct answer release_marked(const char *id, const char *life)
+{
+    return RUN(kind_of(id)->release, id, life, CHANNEL, preferred(id));
 }
 
 struct answer renew(const char *id, const char *lease)
@@ -184,7 +291,12 @@ struct answer renew(const char *id, const char *lease)
 
 struct answer cancel(const char *id)
 {
-    return RUN(kind_of(id)->cancel, id, "7000", preferred(id));
+    return cancel_marked(id, "7000");
+}
+
+struct answer cancel_marked(const char *id, const char *life)
+{
+    return RUN(kind_of(id)->cancel, id, life, preferred(id));
 }
 
 struct answer refresh(const char *id)
@@ -195,9 +307,22 @@ struct answer refresh(const char *id)
     return RUN(kind_of(id)->refresh, uuid_of(id), "3000", "0", local);
 }
 
+struct answer refresh_on(const char *id, long long more, long long rmore)
+{
+    char after[32], rafter[32];
+    snprintf(after, sizeof(after), "%lld", more);
+    snprintf(rafter, sizeof(rafter), "%lld", rmore);
+    return RUN(RLK_RWLOCK_REFRESH, uuid_of(id), "3000", prefer, after, rafter,
+               strchr(id, ':') + 1);
+}
+
 struct answer refresh_after(const char *ticket)
 {
+#ifdef AS_RWLOCK
+    return RUN(RLK_RWLOCK_REFRESH, UUID_C, "3000", prefer, ticket, "0", "");
+#else
     return RUN(RLK_MUTEX_REFRESH, UUID_C, "3000", ticket, "");
+#endif
 }
 
 struct answer force(const char *holder, const char *since)
@@ -207,7 +332,7 @@ struct answer force(const char *holder, const char *since)
 
 struct answer share(const char *id, const char *shared)
 {
-    return ask_shared(id, "0", "0", shared);
+    return ask_shared(id, NEVER, "0", "0", shared);
 }
 
 struct answer downgrade(const char *id)
@@ -247,6 +372,15 @@ bool no_message(struct test_redis *from)
     const redisReply *reply = test_redis_recv(from, SOON_MS);
     return reply && reply->type == REDIS_REPLY_ARRAY && reply->elements == 2 &&
            strcmp(reply->element[0]->str, "pong") == 0;
+}
+
+struct test_redis *limited_user(void)
+{
+    test_redis_do(redis, "ACL", "SETUSER", "limited", "reset", "on", ">limited", "~*",
+                  "&*", "+@all", "-pubsub");
+    struct test_redis *r = test_redis_connect(server.path);
+    test_redis_do(r, "AUTH", "limited", "limited");
+    return r;
 }
 
 /* ---- looks */
@@ -311,6 +445,75 @@ const char *readers_text(void)
 {
     return look("return table.concat(redis.call('ZRANGE', '" READERS
                 "', 0, -1, 'WITHSCORES'), ' ')");
+}
+
+long long end_of(const char *id)
+{
+    const char *text = test_redis_str(redis, "ZSCORE", READERS, id);
+    return text ? atoll(text) : -1;
+}
+
+static void put(const char *key, const char *member, long long score)
+{
+    char text[32];
+    snprintf(text, sizeof(text), "%lld", score);
+    test_redis_do(redis, "ZADD", key, text, member);
+}
+
+void set_end(const char *id, long long end)
+{
+    put(READERS, id, end);
+}
+
+void put_waiter(const char *queue, const char *id, long long ticket)
+{
+    put(queue, id, ticket);
+    test_redis_do(redis, "PEXPIRE", queue, "60000");
+}
+
+void put_present(const char *uuid)
+{
+    put(PRESENT, uuid, 9999999999999);
+    test_redis_do(redis, "PEXPIRE", PRESENT, "60000");
+}
+
+long long server_ms(void)
+{
+    return test_redis_int(redis, "EVAL",
+                          "local t = redis.call('TIME')\n"
+                          "return t[1] * 1000 + math.floor(t[2] / 1000)",
+                          "0");
+}
+
+bool reads_now(const char *id)
+{
+    return strcmp(field("mode"), "rlock:read") == 0 && end_of(id) >= server_ms();
+}
+
+/* How much later than the latest reader a key ends, in ms. */
+static long long outlives(const char *key)
+{
+    /* one instant: clock and TTL within a script */
+    return test_redis_int(
+        redis, "EVAL",
+        "local t = redis.call('TIME')\n"
+        "local top = redis.call('ZREVRANGE', KEYS[1], 0, 0, 'WITHSCORES')[2]\n"
+        "return redis.call('PTTL', KEYS[2]) + t[1] * 1000 + math.floor(t[2] / 1000) - "
+        "top",
+        "2", READERS, key);
+}
+
+void assert_fit(const char *id)
+{
+    enum { READERS_MS = 60000, NEAR_MS = 100 };
+    const char *last =
+        test_redis_do(redis, "ZREVRANGE", READERS, "0", "0")->element[0]->str;
+    ck_assert_str_eq(last, id);
+    ck_assert_int_ge(outlives("n"), -NEAR_MS);
+    ck_assert_int_le(outlives("n"), NEAR_MS);
+    ck_assert_int_ge(outlives(READERS), READERS_MS - NEAR_MS);
+    ck_assert_int_le(outlives(READERS), READERS_MS + NEAR_MS);
+    assert_ttls();
 }
 
 void expire(void)

@@ -91,9 +91,12 @@ struct answer try_acquire(const char *id);
 /* A fair one's. */
 struct answer try_acquire_after(const char *id, const char *ticket);
 struct answer acquire_fenced(const char *id);
+struct answer acquire_until(const char *id, const char *not_after, const char *fencing);
 struct answer release(const char *id);
+struct answer release_marked(const char *id, const char *life);
 struct answer renew(const char *id, const char *lease);
-struct answer cancel(const char *id);
+struct answer cancel(const char *id); /* its marker lives for 7 s */
+struct answer cancel_marked(const char *id, const char *life);
 struct answer refresh(const char *id);
 struct answer refresh_after(const char *ticket);
 struct answer force(const char *holder, const char *since);
@@ -101,6 +104,7 @@ struct answer force(const char *holder, const char *since);
 extern const char *prefer; /* the kind that the scripts are told: "16" */
 struct answer share(const char *id, const char *shared);
 struct answer downgrade(const char *id);
+struct answer refresh_on(const char *id, long long more, long long rmore); /* goes on */
 
 #define WHAT(a) ((a).error[0] ? (a).error : (a).fate[0].what)
 #define SAYS(call, word)                                                                 \
@@ -129,6 +133,23 @@ const char *field(const char *name); /* of N; "" when absent */
 const char *queue_text(void);
 const char *rqueue_text(void);
 const char *readers_text(void);
+/* A reader's end in `readers`, server ms (-1: none), another one, and whether it reads.
+ */
+long long end_of(const char *id);
+void set_end(const char *id, long long end);
+bool reads_now(const char *id);
+long long server_ms(void);
+/* A waiter put into QUEUE or RQUEUE; a client that is present, without a listener. */
+void put_waiter(const char *queue, const char *id, long long ticket);
+void put_present(const char *uuid);
+/* A connection that may not ask who listens: only the message shows that nobody does. */
+struct test_redis *limited_user(void);
+/* Asserts W3: N ends when the latest reader does, who is `id`. */
+void assert_fit(const char *id);
+/* Whoever listens and waits for what is free, in the keys as a script left them at server
+ * time `now` with this PTTL of N; "": nobody. Rule W13 says that there is none. Asserted
+ * after each script of the read-write lock that ran the hand-over to its end. */
+const char *waits_for_free(long long now, long long left);
 /* Makes the lock be free without a release, as by expiry. */
 void expire(void);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See fixture.h. */
 #include "client.h" /* before the fixture, which has a variable of that name */
+#include "script.h"
 
 #include "fixture.h"
 
@@ -58,6 +59,11 @@ static bool is_subscribed(void *arg)
 
 rlock_client_t *open_with(const char *parameters)
 {
+    return open_at(server.url, parameters);
+}
+
+rlock_client_t *open_at(const char *address, const char *parameters)
+{
     char url[TEST_URL_MAX + 256];
     rlock_clientattr_t attr;
     rlock_client_t *c = NULL;
@@ -66,7 +72,7 @@ rlock_client_t *open_with(const char *parameters)
     OK(rlock_clientattr_setcommandtimeout(&attr, test_ms(3000)));
     OK(rlock_clientattr_setconnecttimeout(&attr, test_ms(3000)));
     OK(rlock_clientattr_seteventcallback(&attr, record, NULL));
-    snprintf(url, sizeof(url), "%s%s", server.url, parameters);
+    snprintf(url, sizeof(url), "%s%s", address, parameters);
     OK(rlock_client_open(&c, url, &attr));
     OK(rlock_clientattr_destroy(&attr));
     ck_assert(test_wait_until(is_subscribed, c, 10000));
@@ -89,6 +95,12 @@ rlock_client_t *fixture_other(void)
     if (!other)
         other = open_with("");
     return other;
+}
+
+void fixture_load_scripts(void)
+{
+    for (int i = 0; i < RLK_SCRIPT_COUNT; i++)
+        test_redis_do(redis, "SCRIPT", "LOAD", rlk_scripts[i].text);
 }
 
 void fixture_open(void)
@@ -185,6 +197,26 @@ rlock_stats_t stats_of(rlock_client_t *c)
     return stats;
 }
 
+rlock_rwlock_t rwlock_of(rlock_client_t *c, const char *name)
+{
+    return rwlock_with(c, name, -1, 0);
+}
+
+rlock_rwlock_t rwlock_with(rlock_client_t *c, const char *name, int kind, int fencing)
+{
+    rlock_rwlockattr_t attr;
+    rlock_rwlock_t l;
+
+    OK(rlock_rwlockattr_init(&attr));
+    OK(rlock_rwlockattr_setclient(&attr, c));
+    if (kind >= 0)
+        OK(rlock_rwlockattr_setkind_np(&attr, kind));
+    OK(rlock_rwlockattr_setfencing(&attr, fencing));
+    OK(rlock_rwlock_init(&l, &attr, name));
+    OK(rlock_rwlockattr_destroy(&attr));
+    return l;
+}
+
 /* ---- threads */
 
 static void *run_task(void *arg)
@@ -253,6 +285,120 @@ int run_pair(void *mutex)
     return rc != 0 ? rc : rlock_mutex_unlock(mutex);
 }
 
+int run_rdlock(void *rwlock)
+{
+    return rlock_rwlock_rdlock(rwlock);
+}
+
+int run_wrlock(void *rwlock)
+{
+    return rlock_rwlock_wrlock(rwlock);
+}
+
+int run_rwunlock(void *rwlock)
+{
+    return rlock_rwlock_unlock(rwlock);
+}
+
+int run_rwstate(void *rwlock)
+{
+    rlock_state_t state = RLOCK_UNHELD;
+    int rc = rlock_rwlock_getstate(rwlock, &state);
+    return rc != 0 ? -rc : (int)state;
+}
+
+int run_rwholdcount(void *rwlock)
+{
+    unsigned count = 0;
+    int rc = rlock_rwlock_getholdcount(rwlock, &count);
+    return rc != 0 ? -rc : (int)count;
+}
+
+int run_rwremaining(void *rwlock)
+{
+    long ms = 0;
+    int rc = rlock_rwlock_getremaining(rwlock, &ms);
+    return rc != 0 ? -rc : (int)ms;
+}
+
+static void *run_actor(void *arg)
+{
+    struct actor *a = arg;
+    pthread_mutex_lock(&a->mu);
+    for (;;) {
+        while (!a->run && !a->over)
+            pthread_cond_wait(&a->cond, &a->mu);
+        if (!a->run)
+            break;
+        int (*run)(void *) = a->run;
+        void *what = a->arg;
+        pthread_mutex_unlock(&a->mu);
+        int rc = run(what);
+        pthread_mutex_lock(&a->mu);
+        a->rc = rc;
+        a->run = NULL;
+    }
+    pthread_mutex_unlock(&a->mu);
+    return NULL;
+}
+
+void actor_start(struct actor *a)
+{
+    pthread_attr_t attr;
+
+    *a = (struct actor){ .mu = PTHREAD_MUTEX_INITIALIZER,
+                         .cond = PTHREAD_COND_INITIALIZER };
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, STACK_SIZE);
+    ck_assert_int_eq(pthread_create(&a->thread, &attr, run_actor, a), 0);
+    pthread_attr_destroy(&attr);
+}
+
+void actor_begin(struct actor *a, int (*run)(void *arg), void *arg)
+{
+    pthread_mutex_lock(&a->mu);
+    ck_assert(!a->run);
+    a->run = run;
+    a->arg = arg;
+    pthread_cond_signal(&a->cond);
+    pthread_mutex_unlock(&a->mu);
+}
+
+static bool actor_rests(void *arg)
+{
+    struct actor *a = arg;
+    pthread_mutex_lock(&a->mu);
+    bool rests = !a->run;
+    pthread_mutex_unlock(&a->mu);
+    return rests;
+}
+
+bool actor_done(struct actor *a, long ms)
+{
+    return test_wait_until(actor_rests, a, ms);
+}
+
+int actor_rc(struct actor *a)
+{
+    ck_assert_msg(actor_done(a, 20000), "a thread is still at it");
+    return a->rc;
+}
+
+int actor_does(struct actor *a, int (*run)(void *arg), void *arg)
+{
+    actor_begin(a, run, arg);
+    return actor_rc(a);
+}
+
+void actor_end(struct actor *a)
+{
+    pthread_mutex_lock(&a->mu);
+    a->over = true;
+    pthread_cond_signal(&a->cond);
+    pthread_mutex_unlock(&a->mu);
+    pthread_join(a->thread, NULL);
+}
+
 struct waiters {
     rlock_client_t *client;
     unsigned long count;
@@ -287,6 +433,23 @@ bool wait_in_line(rlock_client_t *c, unsigned long n)
     in_line = in_line && test_wait_until(so_many_are_queued, &w, 20000);
 #endif
     return in_line;
+}
+
+struct size {
+    const char *key;
+    int size;
+};
+
+static bool has_size(void *arg)
+{
+    const struct size *s = arg;
+    return (int)test_redis_int(redis, "ZCARD", s->key) == s->size;
+}
+
+bool wait_size(const char *key, int size)
+{
+    struct size s = { key, size };
+    return test_wait_until(has_size, &s, 20000);
 }
 
 struct key {

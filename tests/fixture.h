@@ -28,6 +28,8 @@ extern rlock_client_t *other;  /* another party; NULL until fixture_other */
 void fixture_start(void);
 void fixture_stop(void);
 
+/* Loads all scripts into the server, so that each request is one command. */
+void fixture_load_scripts(void);
 /* Checked fixture: an empty server and `client`. The end expects that nothing is held. */
 void fixture_open(void);
 void fixture_close(void);
@@ -35,6 +37,8 @@ void fixture_close(void);
 /* Opens another client with the fixture's event callback: "" or "?lease=100&...". Its
  * mailbox is subscribed when this returns. */
 rlock_client_t *open_with(const char *parameters);
+/* The same at another address, as a proxy's. */
+rlock_client_t *open_at(const char *url, const char *parameters);
 /* Replaces `client` by one with these parameters. */
 void reopen_with(const char *parameters);
 void close_client(rlock_client_t *c);
@@ -55,6 +59,10 @@ rlock_state_t state_of(const rlock_mutex_t *m);
 uint64_t token_of(const rlock_mutex_t *m);
 long remaining_of(const rlock_mutex_t *m);
 rlock_stats_t stats_of(rlock_client_t *c);
+/* A read-write lock of client `c`; of another kind (-1: untouched), with fencing or not.
+ */
+rlock_rwlock_t rwlock_of(rlock_client_t *c, const char *name);
+rlock_rwlock_t rwlock_with(rlock_client_t *c, const char *name, int kind, int fencing);
 
 /* ---- other threads: they return results, the main thread asserts */
 
@@ -78,11 +86,43 @@ int run_unlock(void *mutex);
 int run_trylock(void *mutex);
 int run_pair(void *mutex); /* lock, unlock */
 
+int run_rdlock(void *rwlock);
+int run_wrlock(void *rwlock);
+int run_rwunlock(void *rwlock);
+/* For these, too: what the functions of these names tell, or minus the code. */
+int run_rwstate(void *rwlock);
+int run_rwholdcount(void *rwlock);
+int run_rwremaining(void *rwlock);
+
+/* A thread that does one thing after the other, and keeps what it holds in between. */
+struct actor {
+    pthread_t thread;
+    pthread_mutex_t mu;
+    pthread_cond_t cond;
+    int (*run)(void *arg); /* what it is doing; guarded by mu */
+    void *arg;
+    bool over;
+    int rc;
+};
+void actor_start(struct actor *actor);
+/* One thing after the other: actor_rc, or actor_done, before the next. */
+void actor_begin(struct actor *actor, int (*run)(void *arg), void *arg);
+/* False when it is still at it after test_ms(ms). */
+bool actor_done(struct actor *actor, long ms);
+/* What it came to; asserts that it comes to an end. */
+int actor_rc(struct actor *actor);
+/* Both. */
+int actor_does(struct actor *actor, int (*run)(void *arg), void *arg);
+/* Its thread ends, as it is. */
+void actor_end(struct actor *actor);
+
 /* Waits until so many threads of the client wait. */
 bool wait_waiters(rlock_client_t *c, unsigned long n);
 /* The same for threads that wait for "n", which another thread of the client holds: until
  * their places are fixed. Those of a fair lock have them at the server. */
 bool wait_in_line(rlock_client_t *c, unsigned long n);
+/* Waits until the sorted set has so many members. */
+bool wait_size(const char *key, int size);
 /* Waits until the key is there, or not. */
 bool wait_key(const char *key, bool there, long ms);
 

@@ -2,9 +2,10 @@
 /*
  * A process that wants one lock all the time and looks whether it is alone in it:
  *
- *   hammer URL NAME THREADS ROUNDS FILE LEASE_MS [fair]
+ *   hammer URL NAME THREADS ROUNDS FILE LEASE_MS [fair|rwlock]
  *
- * It is a mutex, or with "fair" a fair lock. Each of its threads takes the lock so often.
+ * It is a mutex, a fair lock, or a read-write lock that is taken to write. Each of its
+ * threads takes the lock so often.
  * In FILE (struct page, then one word a critical section) it reads two counters, yields,
  * and writes them back one after the other: a second holder tears them. It appends its
  * fencing token to the file at the counter's place, so that the order of tokens can be
@@ -31,10 +32,11 @@ enum { THREADS_MAX = 64, PAGE_SIZE = 4096, ARGUMENTS = 7 };
 enum { AT_FIRST = 0, AT_INSIDE = 1024, AT_SECOND = 3072, AT_TOKENS = PAGE_SIZE };
 
 static struct {
-    bool fair;
+    enum { MUTEX, FAIR, RWLOCK } kind;
     union {
         rlock_mutex_t mutex;
         rlock_fair_t fair;
+        rlock_rwlock_t rwlock;
     } lock;
     long rounds;
     int fd;
@@ -43,18 +45,23 @@ static struct {
 
 static int take(void)
 {
-    return h.fair ? rlock_fair_lock(&h.lock.fair) : rlock_mutex_lock(&h.lock.mutex);
+    return h.kind == RWLOCK ? rlock_rwlock_wrlock(&h.lock.rwlock)
+           : h.kind == FAIR ? rlock_fair_lock(&h.lock.fair)
+                            : rlock_mutex_lock(&h.lock.mutex);
 }
 
 static int give_back(void)
 {
-    return h.fair ? rlock_fair_unlock(&h.lock.fair) : rlock_mutex_unlock(&h.lock.mutex);
+    return h.kind == RWLOCK ? rlock_rwlock_unlock(&h.lock.rwlock)
+           : h.kind == FAIR ? rlock_fair_unlock(&h.lock.fair)
+                            : rlock_mutex_unlock(&h.lock.mutex);
 }
 
 static int get_token(uint64_t *ret_token)
 {
-    return h.fair ? rlock_fair_gettoken(&h.lock.fair, ret_token)
-                  : rlock_mutex_gettoken(&h.lock.mutex, ret_token);
+    return h.kind == RWLOCK ? rlock_rwlock_gettoken(&h.lock.rwlock, ret_token)
+           : h.kind == FAIR ? rlock_fair_gettoken(&h.lock.fair, ret_token)
+                            : rlock_mutex_gettoken(&h.lock.mutex, ret_token);
 }
 
 static uint64_t load(off_t at)
@@ -115,13 +122,10 @@ static void *run(void *arg)
     return NULL;
 }
 
-static void open_lock(const char *url, const char *name, long lease_ms)
+static int init_exclusive(rlock_client_t *client, const char *name, long lease_ms)
 {
     rlock_mutexattr_t attr;
-    rlock_client_t *client = NULL;
-    int rc = rlock_client_open(&client, url, NULL);
-    if (rc == 0)
-        rc = rlock_mutexattr_init(&attr);
+    int rc = rlock_mutexattr_init(&attr);
     if (rc == 0)
         rc = rlock_mutexattr_setclient(&attr, client);
     if (rc == 0)
@@ -129,8 +133,33 @@ static void open_lock(const char *url, const char *name, long lease_ms)
     if (rc == 0)
         rc = rlock_mutexattr_setfencing(&attr, 1);
     if (rc == 0)
-        rc = h.fair ? rlock_fair_init(&h.lock.fair, &attr, name)
-                    : rlock_mutex_init(&h.lock.mutex, &attr, name);
+        rc = h.kind == FAIR ? rlock_fair_init(&h.lock.fair, &attr, name)
+                            : rlock_mutex_init(&h.lock.mutex, &attr, name);
+    return rc;
+}
+
+static int init_rwlock(rlock_client_t *client, const char *name, long lease_ms)
+{
+    rlock_rwlockattr_t attr;
+    int rc = rlock_rwlockattr_init(&attr);
+    if (rc == 0)
+        rc = rlock_rwlockattr_setclient(&attr, client);
+    if (rc == 0)
+        rc = rlock_rwlockattr_setlease(&attr, lease_ms);
+    if (rc == 0)
+        rc = rlock_rwlockattr_setfencing(&attr, 1);
+    if (rc == 0)
+        rc = rlock_rwlock_init(&h.lock.rwlock, &attr, name);
+    return rc;
+}
+
+static void open_lock(const char *url, const char *name, long lease_ms)
+{
+    rlock_client_t *client = NULL;
+    int rc = rlock_client_open(&client, url, NULL);
+    if (rc == 0)
+        rc = h.kind == RWLOCK ? init_rwlock(client, name, lease_ms)
+                              : init_exclusive(client, name, lease_ms);
     if (rc != 0) {
         fprintf(stderr, "hammer: %s\n", rlock_errmsg());
         exit(EXIT_FAILURE);
@@ -140,8 +169,11 @@ static void open_lock(const char *url, const char *name, long lease_ms)
 int main(int argc, char **argv)
 {
     pthread_t threads[THREADS_MAX];
-    h.fair = argc == ARGUMENTS + 1 && strcmp(argv[ARGUMENTS], "fair") == 0;
-    if (argc != ARGUMENTS + h.fair)
+    if (argc == ARGUMENTS + 1 && strcmp(argv[ARGUMENTS], "fair") == 0)
+        h.kind = FAIR;
+    else if (argc == ARGUMENTS + 1 && strcmp(argv[ARGUMENTS], "rwlock") == 0)
+        h.kind = RWLOCK;
+    else if (argc != ARGUMENTS)
         return EXIT_FAILURE;
     long count = strtol(argv[3], NULL, 10);
     h.rounds = strtol(argv[4], NULL, 10);

@@ -46,12 +46,14 @@ AS_RWLOCK_TESTS = tests/test_rwlock_lease \
 RWLOCK_TESTS = tests/test_levels \
 	tests/test_rwlock_scripts \
 	tests/test_rwlock_phases \
+	tests/test_rwlock_grants tests/test_rwlock_keys tests/test_rwlock_chain \
+	tests/test_rwlock_leases tests/test_rwlock_parties \
 	tests/test_rwlock \
 	tests/test_rwlock_shared \
 	tests/test_rwlock_gone \
 	tests/test_rwlock_replies \
 	tests/test_rwlock_order \
-	tests/test_rwlock_crowd
+	tests/test_rwlock_crowd tests/test_rwlock_wire tests/test_rwhistory
 UNIT_TESTS += $(AS_RWLOCK_TESTS) $(RWLOCK_TESTS)
 
 # What a test program is built with.
@@ -66,6 +68,9 @@ FIXTURE = tests/fixture.h tests/fixture.c
 GATHERING = tests/gathering.h tests/gathering.c tests/history.h tests/history.c
 # The scripts, sent by hand.
 BYHAND = tests/byhand.h tests/byhand.c
+# Processes that read and write, what they logged, and who judges it.
+RWSCENE = tests/rwscene.h tests/rwscene.c $(RWHISTORY) $(SCENE)
+RWHISTORY = tests/rwhistory.h tests/rwhistory.c tests/rwlog.h
 # What the tests of locking share.
 SCENE = tests/scene.h tests/scene.c
 # In front of every file of a program that tests the fair lock as the mutex.
@@ -311,6 +316,34 @@ tests_test_rwlock_phases_SOURCES = tests/test_rwlock_phases.c $(BYHAND)
 tests_test_rwlock_phases_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_rwlock_phases_LDADD = $(UNIT_LIBS)
 
+tests_test_rwlock_grants_SOURCES = tests/test_rwlock_grants.c $(BYHAND)
+tests_test_rwlock_grants_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_rwlock_grants_LDADD = $(UNIT_LIBS)
+
+tests_test_rwlock_keys_SOURCES = tests/test_rwlock_keys.c $(BYHAND)
+tests_test_rwlock_keys_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_rwlock_keys_LDADD = $(UNIT_LIBS)
+
+tests_test_rwlock_leases_SOURCES = tests/test_rwlock_leases.c $(FIXTURE)
+tests_test_rwlock_leases_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_rwlock_leases_LDADD = $(UNIT_LIBS)
+
+tests_test_rwlock_parties_SOURCES = tests/test_rwlock_parties.c $(FIXTURE)
+tests_test_rwlock_parties_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_rwlock_parties_LDADD = $(UNIT_LIBS)
+
+tests_test_rwlock_chain_SOURCES = tests/test_rwlock_chain.c $(BYHAND)
+tests_test_rwlock_chain_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_rwlock_chain_LDADD = $(UNIT_LIBS)
+
+tests_test_rwlock_wire_SOURCES = tests/test_rwlock_wire.c $(SCENE)
+tests_test_rwlock_wire_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_rwlock_wire_LDADD = $(UNIT_LIBS)
+
+tests_test_rwhistory_SOURCES = tests/test_rwhistory.c $(RWHISTORY)
+tests_test_rwhistory_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_rwhistory_LDADD = $(UNIT_LIBS)
+
 tests_test_rwlock_SOURCES = tests/test_rwlock.c $(FIXTURE)
 tests_test_rwlock_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_rwlock_LDADD = $(UNIT_LIBS)
@@ -327,11 +360,11 @@ tests_test_rwlock_replies_SOURCES = tests/test_rwlock_replies.c $(SCENE)
 tests_test_rwlock_replies_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_rwlock_replies_LDADD = $(UNIT_LIBS)
 
-tests_test_rwlock_order_SOURCES = tests/test_rwlock_order.c $(SCENE)
+tests_test_rwlock_order_SOURCES = tests/test_rwlock_order.c $(RWSCENE)
 tests_test_rwlock_order_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_rwlock_order_LDADD = $(UNIT_LIBS)
 
-tests_test_rwlock_crowd_SOURCES = tests/test_rwlock_crowd.c $(SCENE)
+tests_test_rwlock_crowd_SOURCES = tests/test_rwlock_crowd.c $(RWSCENE)
 tests_test_rwlock_crowd_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_rwlock_crowd_LDADD = $(UNIT_LIBS)
 
@@ -397,6 +430,11 @@ tests_worker_LDADD = librlk.la -lpthread
 tests_hammer_SOURCES = tests/hammer.c
 tests_hammer_CPPFLAGS = $(AM_CPPFLAGS)
 tests_hammer_LDADD = librlk.la -lpthread
+
+check_PROGRAMS += tests/rwcrowd
+tests_rwcrowd_SOURCES = tests/rwcrowd.c tests/rwlog.h
+tests_rwcrowd_CPPFLAGS = $(AM_CPPFLAGS)
+tests_rwcrowd_LDADD = librlk.la -lpthread
 
 check_PROGRAMS += tests/crowd
 tests_crowd_SOURCES = tests/crowd.c

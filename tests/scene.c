@@ -5,9 +5,10 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum { COMMAND_MAX = 512, ARGS_MAX = 32 };
+enum { COMMAND_MAX = 512, ARGS_MAX = 32, STAYS_MS = 80 };
 
 struct test_server scene_server;
 struct test_redis *scene_redis;
@@ -122,6 +123,19 @@ void scene_fenced_mutex(rlock_mutex_t *m, rlock_client_t *client, const char *na
     make_mutex(m, client, name, 1);
 }
 
+void scene_rwlock(rlock_rwlock_t *l, rlock_client_t *client, const char *name)
+{
+    rlock_rwlockattr_t attr;
+    int rc = rlock_rwlockattr_init(&attr);
+    if (rc == 0)
+        rc = rlock_rwlockattr_setclient(&attr, client);
+    if (rc == 0)
+        rc = rlock_rwlock_init(l, &attr, name);
+    if (rc != 0)
+        test_die("cannot make a read-write lock: %s", rlock_errmsg());
+    rlock_rwlockattr_destroy(&attr);
+}
+
 void scene_worker(struct worker *w, const char *url, const struct scene_times *times,
                   const char *name, const char *options)
 {
@@ -159,6 +173,35 @@ void scene_worker_waits(struct worker *w, const char *name, long n)
     ck_assert(scene_wait_queued(name, n, SCENE_SOON_MS));
 }
 
+void scene_worker_queues(struct worker *w, const char *name, const char *verb)
+{
+    const char *queue = strstr(verb, "rdlock") ? "rqueue" : "queue";
+    long before = scene_count(name, queue);
+    scene_says(w, "ok", "async t %s m", verb);
+    ck_assert(scene_wait_count(name, queue, before + 1, SCENE_SOON_MS));
+}
+
+void scene_worker_does(struct worker *w, const char *verb)
+{
+    scene_says(w, "ok", "on t %s m", verb);
+}
+
+void scene_worker_has_no_more_than(struct worker *w, long long ms)
+{
+    long long remaining = worker_number(w, "on t remaining m");
+    ck_assert_int_gt(remaining, 0);
+    ck_assert_int_le(remaining, ms);
+}
+
+void scene_worker_lost(struct worker *w, const char *name)
+{
+    char news[COMMAND_MAX];
+    snprintf(news, sizeof(news), "event LOST %s", name);
+    ck_assert(worker_news(w, news, SCENE_SOON_MS));
+    scene_says(w, "ok LOST", "on t state m");
+    scene_says(w, "ESTALE", "on t unlock m");
+}
+
 bool scene_worker_got(struct worker *w, long ms)
 {
     const char *news = worker_news(w, "done t", ms);
@@ -188,17 +231,59 @@ bool scene_holder(const char *name, char id[SCENE_ID_MAX])
     return false;
 }
 
-bool scene_waiter(const char *name, long i, char id[SCENE_ID_MAX], char ticket[32])
+bool scene_member(const char *name, const char *suffix, long i, char id[SCENE_ID_MAX],
+                  char score[32])
 {
     char key[SCENE_KEY_MAX], at[32];
     snprintf(at, sizeof(at), "%ld", i);
     const redisReply *r = test_redis_do(
-        scene_redis, "ZRANGE", scene_key(key, name, "queue"), at, at, "WITHSCORES");
+        scene_redis, "ZRANGE", scene_key(key, name, suffix), at, at, "WITHSCORES");
     if (r->elements != 2)
         return false;
     snprintf(id, SCENE_ID_MAX, "%s", r->element[0]->str);
-    snprintf(ticket, 32, "%s", r->element[1]->str);
+    snprintf(score, 32, "%s", r->element[1]->str);
     return true;
+}
+
+bool scene_waiter(const char *name, long i, char id[SCENE_ID_MAX], char ticket[32])
+{
+    return scene_member(name, "queue", i, id, ticket);
+}
+
+long scene_count(const char *name, const char *suffix)
+{
+    char key[SCENE_KEY_MAX];
+    return (long)test_redis_int(scene_redis, "ZCARD", scene_key(key, name, suffix));
+}
+
+long long scene_now_ms(void)
+{
+    const redisReply *r = test_redis_do(scene_redis, "TIME");
+    return atoll(r->element[0]->str) * 1000 + atoll(r->element[1]->str) / 1000;
+}
+
+static bool server_is_past(void *arg)
+{
+    return scene_now_ms() > *(long long *)arg;
+}
+
+void scene_wait_past(long long now_ms)
+{
+    ck_assert(test_wait_until(server_is_past, &now_ms, SCENE_SOON_MS));
+}
+
+long long scene_reader_end(const char *name, const char *id)
+{
+    char key[SCENE_KEY_MAX];
+    const char *end =
+        test_redis_str(scene_redis, "ZSCORE", scene_key(key, name, "readers"), id);
+    return end ? atoll(end) : 0;
+}
+
+long long scene_reader_left(const char *name, const char *id)
+{
+    long long end = scene_reader_end(name, id);
+    return end - scene_now_ms();
 }
 
 long long scene_pttl(const char *name)
@@ -208,8 +293,7 @@ long long scene_pttl(const char *name)
 
 long long scene_queue_len(const char *name)
 {
-    char key[SCENE_KEY_MAX];
-    return test_redis_int(scene_redis, "ZCARD", scene_key(key, name, "queue"));
+    return scene_count(name, "queue");
 }
 
 const char *scene_uuid(char *buf, const char *id)
@@ -219,7 +303,7 @@ const char *scene_uuid(char *buf, const char *id)
 }
 
 struct question {
-    const char *name, *id;
+    const char *name, *id; /* or a companion's suffix */
     long n;
 };
 
@@ -232,6 +316,17 @@ static bool is_queued(void *arg)
 bool scene_wait_queued(const char *name, long n, long ms)
 {
     return test_wait_until(is_queued, &(struct question){ name, NULL, n }, ms);
+}
+
+static bool is_counted(void *arg)
+{
+    const struct question *q = arg;
+    return scene_count(q->name, q->id) == q->n;
+}
+
+bool scene_wait_count(const char *name, const char *suffix, long n, long ms)
+{
+    return test_wait_until(is_counted, &(struct question){ name, suffix, n }, ms);
 }
 
 static bool is_free(void *arg)
@@ -278,6 +373,48 @@ bool scene_wait_mailboxes(long n, long ms)
     return test_wait_until(are_listened_to, &(struct question){ NULL, NULL, n }, ms);
 }
 
+void scene_only_holder(const char *name, char id[SCENE_ID_MAX])
+{
+    char end[32];
+    bool writes = scene_holder(name, id);
+    ck_assert_int_eq(writes + scene_count(name, "readers"), 1);
+    if (!writes)
+        ck_assert(scene_member(name, "readers", 0, id, end));
+}
+
+static bool nobody_is_there(void *arg)
+{
+    const char *name = arg;
+    return !test_redis_exists(scene_redis, name) && scene_count(name, "queue") == 0 &&
+           scene_count(name, "rqueue") == 0;
+}
+
+void scene_nothing_is_left(const char *name)
+{
+    char text[SCENE_KEY_MAX];
+    snprintf(text, sizeof(text), "%s", name);
+    ck_assert(test_wait_until(nobody_is_there, text, SCENE_LEFT_MS));
+    ck_assert(test_stays(nobody_is_there, text, STAYS_MS));
+}
+
+/* ---- faults */
+
+int scene_hold_first(enum rlk_script_id script)
+{
+    return SCENE_RULE(script, .on = TEST_ON_REQUEST, .action = TEST_HOLD, .count = 1);
+}
+
+void scene_let_go(int rule)
+{
+    test_proxy_release(scene_proxy, rule);
+    ck_assert(test_proxy_wait_answered(scene_proxy, rule, 1, SCENE_SOON_MS));
+}
+
+int scene_drop_replies(enum rlk_script_id script, unsigned count)
+{
+    return SCENE_RULE(script, .on = TEST_ON_REPLY, .action = TEST_DROP, .count = count);
+}
+
 /* ---- by hand */
 
 void scene_hold_by_hand(const char *name, long ttl_ms)
@@ -293,7 +430,8 @@ void scene_release_by_hand(const char *name)
 {
     char channel[SCENE_KEY_MAX];
     snprintf(channel, sizeof(channel), "redisson_lock__channel:{%s}", name);
-    ck_assert_str_eq(scene_call(RLK_MUTEX_RELEASE, name, by_hand, "0", channel),
+    /* the last one is for the read-write lock's script alone */
+    ck_assert_str_eq(scene_call(RLK_MUTEX_RELEASE, name, by_hand, "0", channel, "16"),
                      "released");
 }
 

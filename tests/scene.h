@@ -20,27 +20,31 @@
 #include <check.h>
 #include <rlock.h>
 
-/* Of the kind of lock that the program is built for (as_fair.h, as_rwlock.h): whether each of its
- * threads waits at the server, the letter in its ids, the mode of its holders, and the
- * option by which a worker's init makes it. */
+/* Of the kind of lock that the program is built for (as_fair.h, as_rwlock.h): whether
+ * each of its threads waits at the server, the letter in its ids, the mode of its
+ * holders, the option by which a worker's init makes it, and the last arguments of its
+ * acquire. */
 #if defined(AS_RWLOCK)
 enum { SCENE_IN_ORDER = 0 };
 #define SCENE_LETTER "w"
 #define SCENE_MODE "rlock:write"
 #define SCENE_KIND " rwlock=1"
+#define SCENE_ACQUIRE_MORE "16", "0", "0"
 #elif defined(AS_FAIR)
 enum { SCENE_IN_ORDER = 1 };
 #define SCENE_LETTER "f"
 #define SCENE_MODE "rlock:fair"
 #define SCENE_KIND " fair=1"
+#define SCENE_ACQUIRE_MORE "0"
 #else
 enum { SCENE_IN_ORDER = 0 };
 #define SCENE_LETTER "m"
 #define SCENE_MODE "rlock:mutex"
 #define SCENE_KIND ""
+#define SCENE_ACQUIRE_MORE NULL
 #endif
 
-enum { SCENE_ID_MAX = 128, SCENE_KEY_MAX = 256, SCENE_SOON_MS = 10000 };
+enum { SCENE_ID_MAX = 128, SCENE_KEY_MAX = 256, SCENE_SOON_MS = 10000, SCENE_LEFT_MS = 1000 };
 
 extern struct test_server scene_server;
 extern struct test_redis *scene_redis; /* straight to the server */
@@ -72,6 +76,8 @@ rlock_client_t *scene_open_client(const char *url, const struct scene_times *tim
 /* A handle of that client, recursive. */
 void scene_mutex(rlock_mutex_t *m, rlock_client_t *client, const char *name);
 void scene_fenced_mutex(rlock_mutex_t *m, rlock_client_t *client, const char *name);
+/* A read-write lock of that client. */
+void scene_rwlock(rlock_rwlock_t *l, rlock_client_t *client, const char *name);
 
 /* A worker with a client and a handle "m" of the program's kind; `options` as of the
  * worker's init, or "". Its mailbox is subscribed when this returns. */
@@ -83,6 +89,15 @@ __attribute__((format(printf, 3, 4))) void
 scene_says(struct worker *w, const char *wanted, const char *format, ...);
 /* Begins `lock m` in the worker's thread t and waits until it is queued as the n-th. */
 void scene_worker_waits(struct worker *w, const char *name, long n);
+/* The same for `<verb> m` of a read-write lock: until one more is queued to read, or to
+ * write. */
+void scene_worker_queues(struct worker *w, const char *name, const char *verb);
+/* It was told that it has lost the lock, and so is its unlock. */
+void scene_worker_lost(struct worker *w, const char *name);
+/* `<verb> m` in its thread t, which is "ok". */
+void scene_worker_does(struct worker *w, const char *verb);
+/* It says that the lock is its own, but not for longer than the server will have it so. */
+void scene_worker_has_no_more_than(struct worker *w, long long ms);
 /* The news "done t ok" within `ms`. */
 bool scene_worker_got(struct worker *w, long ms);
 
@@ -92,14 +107,31 @@ bool scene_worker_got(struct worker *w, long ms);
 const char *scene_key(char *buf, const char *name, const char *suffix);
 /* The holder's id; false: nobody holds it. */
 bool scene_holder(const char *name, char id[SCENE_ID_MAX]);
+/* The one id that holds it, to write or to read. */
+void scene_only_holder(const char *name, char id[SCENE_ID_MAX]);
+/* Nobody holds it or waits for it, SCENE_LEFT_MS from now at the latest, and nobody comes
+ * to: no hold that nobody knows. Leases are longer. */
+void scene_nothing_is_left(const char *name);
 /* The id of the i-th waiter from 0, and its ticket; false: there is none. */
 bool scene_waiter(const char *name, long i, char id[SCENE_ID_MAX], char ticket[32]);
 long long scene_pttl(const char *name);
 long long scene_queue_len(const char *name);
+/* The i-th member, from 0, of a companion that is a sorted set; and how many there are. */
+bool scene_member(const char *name, const char *suffix, long i, char id[SCENE_ID_MAX],
+                  char score[32]);
+long scene_count(const char *name, const char *suffix);
+/* A reader's own end by the server's clock, in ms; 0: it is not there. What is left of
+ * it; negative: it is over or not there. */
+long long scene_reader_end(const char *name, const char *id);
+long long scene_reader_left(const char *name, const char *id);
+/* The server's clock in ms. */
+long long scene_now_ms(void);
+void scene_wait_past(long long now_ms);
 /* The client's part of an id. */
 const char *scene_uuid(char *buf, const char *id);
 
 bool scene_wait_queued(const char *name, long n, long ms);
+bool scene_wait_count(const char *name, const char *suffix, long n, long ms);
 bool scene_wait_free(const char *name, long ms);
 bool scene_wait_held(const char *name, long ms);
 /* Until the holder is another than `id`, who may be nobody. */
@@ -125,5 +157,10 @@ const char *scene_sha(enum rlk_script_id script);
 /* Adds a rule about the requests of one script. */
 #define SCENE_RULE(script_, ...)                                                         \
     TEST_RULE(scene_proxy, .contains = scene_sha(script_), __VA_ARGS__)
+/* Holds the next request of a script; lets it go, and waits until the server has answered
+ * it; loses the replies to the next `count` (0: to all). */
+int scene_hold_first(enum rlk_script_id script);
+void scene_let_go(int rule);
+int scene_drop_replies(enum rlk_script_id script, unsigned count);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attribute objects of mutexes and clients: what is set is read, what is out of range is
- * refused and leaves the object as it was. No server. */
+/* Attribute objects of mutexes, read-write locks and clients: what is set is read, what
+ * is out of range is refused and leaves the object as it was. No server. */
 #include "suite.h"
 
 #include <check.h>
@@ -14,11 +14,13 @@
 #include <string.h>
 
 static rlock_mutexattr_t attr;
+static rlock_rwlockattr_t rwattr;
 static rlock_clientattr_t cattr;
 
 static void set_up(void)
 {
     ck_assert_int_eq(rlock_mutexattr_init(&attr), 0);
+    ck_assert_int_eq(rlock_rwlockattr_init(&rwattr), 0);
     ck_assert_int_eq(rlock_clientattr_init(&cattr), 0);
 }
 
@@ -247,6 +249,171 @@ START_TEST(mutexattr_client_is_an_open_one)
 }
 END_TEST
 
+/* ---- read-write locks' */
+
+typedef int (*rwset_fn)(rlock_rwlockattr_t *attr, int value);
+typedef int (*rwget_fn)(const rlock_rwlockattr_t *attr, int *ret_value);
+
+static int set_rwlease(rlock_rwlockattr_t *a, int value)
+{
+    return rlock_rwlockattr_setlease(a, value);
+}
+
+static int get_rwlease(const rlock_rwlockattr_t *a, int *ret_value)
+{
+    long value = ret_value ? *ret_value : 0;
+    int rc = rlock_rwlockattr_getlease(a, ret_value ? &value : NULL);
+    if (ret_value)
+        *ret_value = (int)value;
+    return rc;
+}
+
+static const struct {
+    const char *name;
+    rwset_fn set;
+    rwget_fn get;
+    int initial;
+    int good[6];
+    int good_count;
+    int bad[6];
+    int bad_count;
+} rwrows[] = {
+    { "kind",
+      rlock_rwlockattr_setkind_np,
+      rlock_rwlockattr_getkind_np,
+      RLOCK_RWLOCK_PHASE_FAIR_NP,
+      { RLOCK_RWLOCK_PREFER_READER_NP, RLOCK_RWLOCK_PREFER_WRITER_NP,
+        RLOCK_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP, RLOCK_RWLOCK_DEFAULT_NP,
+        RLOCK_RWLOCK_PHASE_FAIR_NP },
+      5,
+      { -1, 3, 15, 17, INT_MAX, INT_MIN },
+      6 },
+    { "pshared",
+      rlock_rwlockattr_setpshared,
+      rlock_rwlockattr_getpshared,
+      RLOCK_PROCESS_PRIVATE,
+      { RLOCK_PROCESS_SHARED, RLOCK_PROCESS_PRIVATE },
+      2,
+      { -1, 2, INT_MAX, INT_MIN },
+      4 },
+    { "fencing",
+      rlock_rwlockattr_setfencing,
+      rlock_rwlockattr_getfencing,
+      0,
+      { 1, 0 },
+      2,
+      { -1, 2, INT_MAX, INT_MIN },
+      4 },
+    { "outage",
+      rlock_rwlockattr_setoutage,
+      rlock_rwlockattr_getoutage,
+      RLOCK_OUTAGE_WAIT,
+      { RLOCK_OUTAGE_FAIL, RLOCK_OUTAGE_ABORT, RLOCK_OUTAGE_WAIT },
+      3,
+      { -1, 3, INT_MAX, INT_MIN },
+      4 },
+    { "lease",
+      set_rwlease,
+      get_rwlease,
+      0,
+      { 50, 51, 30000, 86400000, 0 },
+      5,
+      { -1, 1, 49, 86400001, INT_MAX, INT_MIN },
+      6 },
+};
+enum { RWROWS = sizeof(rwrows) / sizeof(rwrows[0]) };
+
+static int rwvalue_of(int row)
+{
+    int value = -12345;
+    ck_assert_msg(rwrows[row].get(&rwattr, &value) == 0, "%s", rwrows[row].name);
+    return value;
+}
+
+START_TEST(rwlockattr_keeps_what_is_set)
+{
+    ck_assert_int_eq(rwvalue_of(_i), rwrows[_i].initial);
+    for (int i = 0; i < rwrows[_i].good_count; i++) {
+        ck_assert_int_eq(rwrows[_i].set(&rwattr, rwrows[_i].good[i]), 0);
+        ck_assert_int_eq(rwvalue_of(_i), rwrows[_i].good[i]);
+        for (int other = 0; other < RWROWS; other++) /* and nothing else changes */
+            if (other != _i)
+                ck_assert_int_eq(rwvalue_of(other), rwrows[other].initial);
+    }
+}
+END_TEST
+
+START_TEST(rwlockattr_refuses_and_stays_as_it_was)
+{
+    ck_assert_int_eq(rwrows[_i].set(&rwattr, rwrows[_i].good[0]), 0);
+    rlock_rwlockattr_t before = rwattr;
+    for (int i = 0; i < rwrows[_i].bad_count; i++) {
+        ck_assert_msg(rwrows[_i].set(&rwattr, rwrows[_i].bad[i]) == EINVAL, "%s %d",
+                      rwrows[_i].name, rwrows[_i].bad[i]);
+        ck_assert_str_ne(rlock_errmsg(), "");
+        ck_assert_int_eq(memcmp(&rwattr, &before, sizeof(rwattr)), 0);
+    }
+    ck_assert_int_eq(rlock_rwlockattr_setlease(&rwattr, (1L << 32) + 60), EINVAL);
+    ck_assert_int_eq(memcmp(&rwattr, &before, sizeof(rwattr)), 0);
+}
+END_TEST
+
+/* Those of a mutex among them: what is the same in both has another type, too. */
+START_TEST(rwlockattr_that_is_none_is_EINVAL)
+{
+    rlock_rwlockattr_t zero, garbage, gone;
+    rlock_rwlock_t rwlock;
+    rlock_mutex_t mutex;
+    rlock_fair_t fair;
+    memset(&zero, 0, sizeof(zero));
+    memset(&garbage, 0xff, sizeof(garbage));
+    ck_assert_int_eq(rlock_rwlockattr_init(&gone), 0);
+    ck_assert_int_eq(rlock_rwlockattr_destroy(&gone), 0);
+    rlock_rwlockattr_t *as_rwattr = (rlock_rwlockattr_t *)(void *)&attr;
+    rlock_mutexattr_t *as_attr = (rlock_mutexattr_t *)(void *)&rwattr;
+    rlock_rwlockattr_t *bad[] = { NULL, &zero, &garbage, &gone, as_rwattr };
+    for (int i = 0; i < 5; i++) {
+        int value = -12345;
+        ck_assert_int_eq(rwrows[_i].set(bad[i], rwrows[_i].good[0]), EINVAL);
+        ck_assert_int_eq(rwrows[_i].get(bad[i], &value), EINVAL);
+        ck_assert_int_eq(value, -12345);
+        ck_assert_int_eq(rlock_rwlockattr_setclient(bad[i], NULL), EINVAL);
+        ck_assert_int_eq(rlock_rwlockattr_destroy(bad[i]), EINVAL);
+        if (bad[i])
+            ck_assert_int_eq(rlock_rwlock_init(&rwlock, bad[i], "n"), EINVAL);
+    }
+    ck_assert_int_eq(rwrows[_i].get(&rwattr, NULL), EINVAL);
+    ck_assert_int_eq(rlock_rwlockattr_init(NULL), EINVAL);
+    ck_assert_int_eq(rlock_mutex_init(&mutex, as_attr, "n"), EINVAL);
+    ck_assert_int_eq(rlock_fair_init(&fair, as_attr, "n"), EINVAL);
+    ck_assert_int_eq(rlock_mutexattr_setfencing(as_attr, 1), EINVAL);
+    ck_assert_int_eq(rlock_mutexattr_destroy(as_attr), EINVAL);
+    ck_assert_int_eq(rlock_rwlock_init(&rwlock, &rwattr, "n"), 0);
+    ck_assert_int_eq(rlock_rwlock_destroy(&rwlock), 0);
+}
+END_TEST
+
+START_TEST(rwlockattr_client_is_an_open_one_of_this_process)
+{
+    rlock_client_t *client = NULL, *got = NULL;
+    rlock_rwlock_t rwlock;
+    ck_assert_int_eq(rlock_rwlockattr_getclient(&rwattr, &got), 0);
+    ck_assert_ptr_null(got);
+    ck_assert_int_eq(rlock_client_open(&client, "unix:///nonexistent", NULL), 0);
+    ck_assert_int_eq(rlock_rwlockattr_setclient(&rwattr, client), 0);
+    ck_assert_int_eq(rlock_rwlockattr_getclient(&rwattr, &got), 0);
+    ck_assert_ptr_eq(got, client);
+    ck_assert_int_eq(rlock_rwlockattr_getclient(&rwattr, NULL), EINVAL);
+    ck_assert_int_eq(rlock_rwlockattr_setpshared(&rwattr, RLOCK_PROCESS_SHARED), 0);
+    ck_assert_int_eq(rlock_rwlock_init(&rwlock, &rwattr, "n"), ENOTSUP);
+    ck_assert_int_eq(rlock_rwlockattr_setpshared(&rwattr, RLOCK_PROCESS_PRIVATE), 0);
+    ck_assert_int_eq(rlock_client_close(client), 0);
+    ck_assert_int_eq(rlock_rwlock_init(&rwlock, &rwattr, "n"), EINVAL);
+    ck_assert_int_eq(rlock_rwlockattr_getclient(&rwattr, &got), EINVAL);
+    ck_assert_int_eq(rlock_rwlockattr_setclient(&rwattr, client), EINVAL);
+}
+END_TEST
+
 /* ---- clients' */
 
 typedef int (*cset_fn)(rlock_clientattr_t *attr, long value);
@@ -436,6 +603,10 @@ START_TEST(errno_is_left_alone)
     rlock_mutexattr_gettype(&attr, &value);
     rlock_mutexattr_setrobust(&attr, RLOCK_MUTEX_ROBUST);
     rlock_mutexattr_destroy(NULL);
+    rlock_rwlockattr_init(&rwattr);
+    rlock_rwlockattr_setkind_np(&rwattr, 77);
+    rlock_rwlockattr_getkind_np(&rwattr, &value);
+    rlock_rwlockattr_destroy(NULL);
     rlock_clientattr_init(&cattr);
     rlock_clientattr_setlease(&cattr, 1);
     rlock_clientattr_getlease(&cattr, &ms);
@@ -449,6 +620,8 @@ START_TEST(sizes_are_those_of_the_ABI)
 {
     ck_assert_uint_eq(sizeof(rlock_mutex_t), 256);
     ck_assert_uint_eq(sizeof(rlock_mutexattr_t), 128);
+    ck_assert_uint_eq(sizeof(rlock_rwlock_t), 256);
+    ck_assert_uint_eq(sizeof(rlock_rwlockattr_t), 128);
     ck_assert_uint_eq(sizeof(rlock_clientattr_t), 4096);
     ck_assert_uint_eq(sizeof(rlock_stats_t), 4096);
     ck_assert_int_eq(RLOCK_MUTEX_RECURSIVE, PTHREAD_MUTEX_RECURSIVE);
@@ -456,6 +629,11 @@ START_TEST(sizes_are_those_of_the_ABI)
     ck_assert_int_eq(RLOCK_MUTEX_NORMAL, PTHREAD_MUTEX_NORMAL);
     ck_assert_int_eq(RLOCK_MUTEX_ROBUST, PTHREAD_MUTEX_ROBUST);
     ck_assert_int_eq(RLOCK_PROCESS_SHARED, PTHREAD_PROCESS_SHARED);
+    ck_assert_int_eq(RLOCK_RWLOCK_PREFER_READER_NP, PTHREAD_RWLOCK_PREFER_READER_NP);
+    ck_assert_int_eq(RLOCK_RWLOCK_PREFER_WRITER_NP, PTHREAD_RWLOCK_PREFER_WRITER_NP);
+    ck_assert_int_eq(RLOCK_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP,
+                     PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
+    ck_assert_int_eq(RLOCK_RWLOCK_DEFAULT_NP, PTHREAD_RWLOCK_DEFAULT_NP);
 }
 END_TEST
 
@@ -471,6 +649,14 @@ int main(void)
     tcase_add_test(tc, mutexattr_lease_takes_a_long);
     tcase_add_test(tc, prioceiling_is_ENOTSUP);
     tcase_add_test(tc, mutexattr_client_is_an_open_one);
+    suite_add_tcase(suite, tc);
+
+    tc = tcase_create("rwlock");
+    tcase_add_checked_fixture(tc, set_up, NULL);
+    tcase_add_loop_test(tc, rwlockattr_keeps_what_is_set, 0, RWROWS);
+    tcase_add_loop_test(tc, rwlockattr_refuses_and_stays_as_it_was, 0, RWROWS);
+    tcase_add_loop_test(tc, rwlockattr_that_is_none_is_EINVAL, 0, RWROWS);
+    tcase_add_test(tc, rwlockattr_client_is_an_open_one_of_this_process);
     suite_add_tcase(suite, tc);
 
     tc = tcase_create("client");

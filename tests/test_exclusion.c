@@ -25,6 +25,14 @@ enum {
     AT_SECOND = 3072
 };
 
+#if defined(AS_RWLOCK)
+#define HAMMER_KIND "rwlock"
+#elif defined(AS_FAIR)
+#define HAMMER_KIND "fair"
+#else
+#define HAMMER_KIND NULL
+#endif
+
 static struct worker x, y;
 
 static void open_scene(void)
@@ -60,10 +68,8 @@ static void start_team(struct team *team, long rounds, long lease)
     ck_assert_int_ge(fd, 0);
     ck_assert_int_eq(ftruncate(fd, PAGE_SIZE), 0);
     close(fd);
-    const char *const argv[] = { path,     scene_server.url,
-                                 "N",      threads,
-                                 times,    team->file,
-                                 lease_ms, SCENE_IN_ORDER ? "fair" : NULL,
+    const char *const argv[] = { path,  scene_server.url, "N",      threads,
+                                 times, team->file,       lease_ms, HAMMER_KIND,
                                  NULL };
     for (int i = 0; i < PROCESSES; i++)
         test_program_start(&team->program[i], argv, NULL);

@@ -84,6 +84,41 @@ static int get_count(rlock_mutex_t *mutex)
     return rlock_mutex_getholdcount(mutex, &count);
 }
 
+#ifdef AS_RWLOCK /* what each of the two has alone */
+static int timed_read(rlock_mutex_t *rwlock)
+{
+    struct timespec at = test_in_ms(CLOCK_REALTIME, 10);
+    return rlock_rwlock_timedrdlock(rwlock, &at);
+}
+
+static int clocked_read(rlock_mutex_t *rwlock)
+{
+    struct timespec at = test_in_ms(CLOCK_MONOTONIC, 10);
+    return rlock_rwlock_clockrdlock(rwlock, CLOCK_MONOTONIC, &at);
+}
+
+static int read_lease(rlock_mutex_t *rwlock)
+{
+    return rlock_rwlock_rdlock_lease(rwlock, 60000);
+}
+
+static int try_read_lease(rlock_mutex_t *rwlock)
+{
+    return rlock_rwlock_tryrdlock_lease(rwlock, 60000);
+}
+
+static int timed_read_lease(rlock_mutex_t *rwlock)
+{
+    struct timespec at = test_in_ms(CLOCK_REALTIME, 10);
+    return rlock_rwlock_timedrdlock_lease(rwlock, &at, 60000);
+}
+
+static int clocked_read_lease(rlock_mutex_t *rwlock)
+{
+    struct timespec at = test_in_ms(CLOCK_MONOTONIC, 10);
+    return rlock_rwlock_clockrdlock_lease(rwlock, CLOCK_MONOTONIC, &at, 60000);
+}
+#else
 static int get_ceiling(rlock_mutex_t *mutex)
 {
     int ceiling;
@@ -94,9 +129,11 @@ static int set_ceiling(rlock_mutex_t *mutex)
 {
     return rlock_mutex_setprioceiling(mutex, 1, NULL);
 }
+#endif
 
 /* In an order in which they can be called one after the other; `free_rc`: the answer for
- * a good handle of a lock that the caller does not hold, -1: takes it. */
+ * a good handle of a lock that the caller does not hold, -1: takes it, -2: and waits
+ * without a deadline. */
 static const struct {
     const char *name;
     int (*call)(rlock_mutex_t *mutex);
@@ -108,15 +145,29 @@ static const struct {
     { "getremaining", get_remaining, EPERM },
     { "getstate", get_state, 0 },
     { "getholdcount", get_count, 0 },
+#ifdef AS_RWLOCK
+    { "rdunlock", rlock_rwlock_rdunlock, EPERM },
+    { "wrunlock", rlock_rwlock_wrunlock, EPERM },
+    { "downgrade", rlock_rwlock_downgrade, EPERM },
+    { "rdlock", rlock_rwlock_rdlock, -2 },
+    { "tryrdlock", rlock_rwlock_tryrdlock, -1 },
+    { "timedrdlock", timed_read, -1 },
+    { "clockrdlock", clocked_read, -1 },
+    { "rdlock_lease", read_lease, -2 },
+    { "tryrdlock_lease", try_read_lease, -1 },
+    { "timedrdlock_lease", timed_read_lease, -1 },
+    { "clockrdlock_lease", clocked_read_lease, -1 },
+#else
     { "consistent", rlock_mutex_consistent, EINVAL },
     { "consistent_np", rlock_mutex_consistent_np, EINVAL },
     { "getprioceiling", get_ceiling, ENOTSUP },
     { "setprioceiling", set_ceiling, ENOTSUP },
-    { "lock", rlock_mutex_lock, -1 },
+#endif
+    { "lock", rlock_mutex_lock, -2 },
     { "trylock", rlock_mutex_trylock, -1 },
     { "timedlock", timed, -1 },
     { "clocklock", clocked, -1 },
-    { "lock_lease", lock_lease, -1 },
+    { "lock_lease", lock_lease, -2 },
     { "trylock_lease", try_lease, -1 },
     { "timedlock_lease", timed_lease, -1 },
     { "clocklock_lease", clocked_lease, -1 },
@@ -175,8 +226,11 @@ START_TEST(damaged_handles_are_EINVAL)
     d.rlk.rlk_name_len = 201;
     assert_all_EINVAL("201 bytes", &d);
     d = m;
-    d.rlk.rlk_kind ^= RLK_KIND_MUTEX ^ RLK_KIND_FAIR;
-    assert_all_EINVAL("another kind", &d);
+    for (uint8_t kind = 0; kind <= RLK_KIND_RWLOCK + 1; kind++) {
+        d.rlk.rlk_kind = kind;
+        if (kind != m.rlk.rlk_kind)
+            assert_all_EINVAL("another kind", &d);
+    }
     d = m;
     d.rlk.rlk_magic ^= 1u << 24;
     assert_all_EINVAL("another layout", &d);
@@ -239,12 +293,9 @@ START_TEST(errno_is_left_alone)
         for (int i = 0; i < FUNCTIONS; i++) {
             rlock_mutex_t copy = m;
             if (busy && functions[i].free_rc < 0) {
-                OK(rlock_mutex_lock(&theirs));
-                if (functions[i].call == rlock_mutex_lock ||
-                    functions[i].call == lock_lease) {
-                    OK(rlock_mutex_unlock(&theirs));
+                if (functions[i].free_rc == -2)
                     continue;
-                }
+                OK(rlock_mutex_lock(&theirs));
             }
             errno = MARK;
             functions[i].call(&copy);

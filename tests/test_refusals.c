@@ -244,7 +244,12 @@ END_TEST
 
 START_TEST(a_key_of_another_type_gives_EPROTO_and_stays_as_it_is)
 {
-    static const char *const suffixes[] = { "", "queue", "rqueue", "cancelled" };
+    static const char *const suffixes[] = {
+        "",        "queue", "rqueue", "cancelled",
+#ifdef AS_RWLOCK
+        "readers",
+#endif
+    };
     char key[SCENE_KEY_MAX], name[SCENE_KEY_MAX / 2];
     rlock_mutex_t n;
     for (int i = 0; i < (int)(sizeof(suffixes) / sizeof(suffixes[0])); i++) {

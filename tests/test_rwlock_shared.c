@@ -1,9 +1,438 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "suite.h"
+/*
+ * Threads of one process that read at the same time: they share one hold at the server
+ * (W21-W24), which comes, is renewed and goes with them. How it is lost:
+ * test_rwlock_leases.c.
+ */
+#include "script.h"
 
-#include <check.h>
+#include "fixture.h"
+#include "proxy.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SOON_MS = 10000, ACTORS = 3, CROWD = 50 };
+
+#define QUEUE "rlock:{n}:queue"
+#define RQUEUE "rlock:{n}:rqueue"
+#define READERS "rlock:{n}:readers"
+#define CANCELLED "rlock:{n}:cancelled"
+
+static rlock_rwlock_t l, theirs;
+static struct actor actor[ACTORS];
+static struct test_proxy *proxy;
+
+static void set_up(void)
+{
+    fixture_open();
+    fixture_load_scripts();
+    l = rwlock_of(client, "n");
+    theirs = rwlock_of(fixture_other(), "n");
+    for (int i = 0; i < ACTORS; i++)
+        actor_start(&actor[i]);
+}
+
+static void tear_down(void)
+{
+    for (int i = 0; i < ACTORS; i++)
+        if (actor[i].thread)
+            actor_end(&actor[i]);
+    fixture_close();
+    test_proxy_stop(proxy);
+    proxy = NULL;
+}
+
+/* Puts a client with these parameters behind the proxy, as `client`. */
+static void go_behind_proxy(const char *parameters)
+{
+    close_client(client);
+    proxy = test_proxy_start(&server);
+    client = open_at(test_proxy_url(proxy), parameters);
+    l = rwlock_of(client, "n");
+}
+
+#define RULE(script, ...)                                                                \
+    TEST_RULE(proxy, .contains = rlk_scripts[script].sha, __VA_ARGS__)
+
+static long long requests(void)
+{
+    return test_redis_calls(redis, "evalsha") + test_redis_calls(redis, "eval");
+}
+
+static int readers(void)
+{
+    return (int)test_redis_int(redis, "ZCARD", READERS);
+}
+
+/* The i-th member of a sorted set; kept until the next call. */
+static const char *member(const char *key, const char *i)
+{
+    static char id[128];
+    const redisReply *r = test_redis_do(redis, "ZRANGE", key, i, i);
+    snprintf(id, sizeof(id), "%s", r->elements == 1 ? r->element[0]->str : "");
+    return id;
+}
+
+/* ---- what actors do */
+
+static int run_tryrdlock(void *lock)
+{
+    return rlock_rwlock_tryrdlock(lock);
+}
+
+static int run_rdlock_fixed(void *lock)
+{
+    return rlock_rwlock_rdlock_lease(lock, 60000);
+}
+
+static int run_rdlock_soon(void *lock) /* too soon */
+{
+    struct timespec at = test_in_ms(CLOCK_MONOTONIC, 500);
+    return rlock_rwlock_clockrdlock(lock, CLOCK_MONOTONIC, &at);
+}
+
+static int run_has_token(void *lock)
+{
+    uint64_t token = 0;
+    return rlock_rwlock_gettoken(lock, &token);
+}
+
+/* That nobody may write now, says another client. */
+#define CLOSED() EXPECT(rlock_rwlock_trywrlock(&theirs), EBUSY)
+/* That nobody reads any more. */
+#define ENDED()                                                                          \
+    ck_assert(!test_redis_exists(redis, "n") && !test_redis_exists(redis, READERS))
+
+/* ---- one hold for all */
+
+START_TEST(threads_that_read_are_one_reader_at_the_server)
+{
+    long long before = requests();
+    OK(rlock_rwlock_rdlock(&l));
+    ck_assert_int_eq((int)(requests() - before), 1);
+    OK(actor_does(&actor[0], run_rdlock, &l));
+    ck_assert_int_eq((int)(requests() - before), 2); /* a newcomer: one round trip */
+    OK(actor_does(&actor[1], run_tryrdlock, &l));
+    OK(actor_does(&actor[1], run_rdlock, &l));
+    ck_assert_int_eq((int)(requests() - before), 3);
+    ck_assert_int_eq(readers(), 1);
+    ck_assert_uint_eq(stats_of(client).holds_now, 1);
+    ck_assert_int_eq(run_rwholdcount(&l), 1);
+    ck_assert_int_eq(actor_does(&actor[1], run_rwholdcount, &l), 2);
+    ck_assert_int_eq(actor_does(&actor[2], run_rwholdcount, &l), 0);
+    EXPECT(actor_does(&actor[2], run_rwunlock, &l), EPERM);
+    OK(actor_does(&actor[1], run_rwunlock, &l));
+    OK(actor_does(&actor[1], run_rwunlock, &l));
+    OK(actor_does(&actor[0], run_rwunlock, &l));
+    OK(rlock_rwlock_unlock(&l));
+}
+END_TEST
+
+START_TEST(the_last_one_out_releases)
+{
+    OK(rlock_rwlock_rdlock(&l));
+    OK(actor_does(&actor[0], run_rdlock, &l));
+    OK(actor_does(&actor[1], run_rdlock, &l));
+    long long before = requests();
+    OK(rlock_rwlock_unlock(&l));
+    OK(actor_does(&actor[1], run_rwunlock, &l));
+    ck_assert_int_eq((int)(requests() - before), 0);
+    ck_assert_int_eq(readers(), 1);
+    EXPECT(rlock_rwlock_unlock(&l), EPERM);
+    CLOSED();
+    before = requests();
+    OK(actor_does(&actor[0], run_rwunlock, &l));
+    ck_assert_int_eq((int)(requests() - before), 1);
+    ENDED();
+}
+END_TEST
+
+START_TEST(longest_lease_is_that_of_all_and_only_fencing_gives_tokens)
+{
+    rlock_rwlock_t fenced = rwlock_with(client, "n", -1, 1), longer = l;
+    longer.rlk.rlk_lease_ms = 60000;
+    OK(rlock_rwlock_rdlock(&l));
+    ck_assert_int_le(run_rwremaining(&l), 30000);
+    OK(actor_does(&actor[0], run_rdlock, &longer));
+    ck_assert_int_gt(run_rwremaining(&l), 60000 - test_ms(5000));
+    OK(actor_does(&actor[1], run_rdlock, &fenced));
+    ck_assert_int_eq(readers(), 1);
+    OK(actor_does(&actor[1], run_has_token, &fenced));
+    OK(actor_does(&actor[1], run_has_token, &l)); /* another handle of the same lock */
+    EXPECT(run_has_token(&fenced), ENOTSUP);
+    OK(actor_does(&actor[2], run_rdlock_fixed, &l));
+    ck_assert_int_eq(readers(), 2); /* a fixed lease has an id of its own */
+    for (int i = 0; i < ACTORS; i++)
+        OK(actor_does(&actor[i], run_rwunlock, &l));
+    OK(rlock_rwlock_unlock(&l));
+    ENDED();
+}
+END_TEST
+
+START_TEST(downgraded_hold_is_left_to_its_thread)
+{
+    OK(rlock_rwlock_wrlock(&l));
+    OK(rlock_rwlock_downgrade(&l));
+    OK(actor_does(&actor[0], run_rdlock, &l));
+    OK(actor_does(&actor[1], run_rdlock, &l));
+    ck_assert_int_eq(readers(), 2);
+    OK(rlock_rwlock_unlock(&l));
+    ck_assert_int_eq(readers(), 1);
+    CLOSED();
+    OK(actor_does(&actor[0], run_rwunlock, &l));
+    OK(actor_does(&actor[1], run_rwunlock, &l));
+    ENDED();
+}
+END_TEST
+
+/* ---- a join in flight counts (W22) */
+
+START_TEST(join_in_flight_keeps_the_hold)
+{
+    go_behind_proxy("");
+    OK(rlock_rwlock_rdlock(&l));
+    int rule = RULE(RLK_RWLOCK_READ, .on = _i ? TEST_ON_REPLY : TEST_ON_REQUEST,
+                    .action = TEST_HOLD, .count = 1);
+    actor_begin(&actor[0], run_rdlock, &l);
+    ck_assert(test_proxy_wait_hits(proxy, rule, 1, SOON_MS));
+    OK(rlock_rwlock_unlock(&l)); /* the last one inside */
+    ck_assert_int_eq(run_rwstate(&l), RLOCK_UNHELD);
+    CLOSED();
+    ck_assert_int_eq(readers(), 1);
+    test_proxy_release(proxy, rule);
+    OK(actor_rc(&actor[0]));
+    ck_assert_int_eq(actor_does(&actor[0], run_rwstate, &l), RLOCK_SAFE);
+    ck_assert_int_eq(readers(), 1);
+    CLOSED();
+    OK(actor_does(&actor[0], run_rwunlock, &l));
+    ck_assert(wait_key("n", false, SOON_MS));
+    OK(rlock_rwlock_trywrlock(&theirs));
+    OK(rlock_rwlock_unlock(&theirs));
+}
+END_TEST
+
+START_TEST(join_that_comes_to_queue_behind_a_writer_gives_the_unused_hold_back)
+{
+    go_behind_proxy("");
+    OK(rlock_rwlock_rdlock(&l));
+    int rule = RULE(RLK_RWLOCK_READ, .action = TEST_HOLD, .count = 1);
+    actor_begin(&actor[0], run_rdlock, &l);
+    ck_assert(test_proxy_wait_hits(proxy, rule, 1, SOON_MS));
+    actor_begin(&actor[1], run_wrlock, &theirs);
+    ck_assert(wait_key(QUEUE, true, SOON_MS));
+    OK(rlock_rwlock_unlock(&l));
+    ck_assert(!actor_done(&actor[1], 0));
+    test_proxy_release(proxy, rule);
+    OK(actor_rc(&actor[1])); /* the hold that nobody uses went by itself */
+    ck_assert(!actor_done(&actor[0], 0));
+    ck_assert_str_eq(test_redis_str(redis, "HGET", "n", "mode"), "rlock:write");
+    OK(actor_does(&actor[1], run_rwunlock, &theirs));
+    OK(actor_rc(&actor[0]));
+    OK(actor_does(&actor[0], run_rwunlock, &l));
+    ck_assert(wait_key("n", false, SOON_MS));
+}
+END_TEST
+
+/* ---- unknown outcomes of a join (W21) */
+
+/* The first try's request or reply is lost with its connection; it is repeated. */
+START_TEST(join_of_unknown_outcome_is_cancelled_and_leaves_no_ghost)
+{
+    go_behind_proxy("");
+    OK(rlock_rwlock_rdlock(&l));
+    int rule = RULE(RLK_RWLOCK_READ, .on = _i % 2 ? TEST_ON_REPLY : TEST_ON_REQUEST,
+                    .action = TEST_CUT, .count = 1);
+    OK(actor_does(&actor[0], _i < 2 ? run_rdlock : run_tryrdlock, &l));
+    ck_assert_uint_eq(test_proxy_hits(proxy, rule), 1);
+    ck_assert(wait_key(CANCELLED, true, SOON_MS)); /* it can take nothing any more */
+    ck_assert_int_eq(readers(), 1);
+    OK(rlock_rwlock_unlock(&l));
+    CLOSED();
+    OK(actor_does(&actor[0], run_rwunlock, &l));
+    ENDED();
+}
+END_TEST
+
+START_TEST(join_that_comes_late_takes_nothing)
+{
+    char parameters[32];
+    snprintf(parameters, sizeof(parameters), "?commandtimeout=%ld", test_ms(200));
+    go_behind_proxy(parameters);
+    OK(rlock_rwlock_rdlock(&l));
+    int rule = RULE(RLK_RWLOCK_READ, .action = TEST_HOLD, .count = 1);
+    OK(actor_does(&actor[0], run_rdlock, &l)); /* by its second try */
+    OK(rlock_rwlock_unlock(&l));
+    OK(actor_does(&actor[0], run_rwunlock, &l));
+    ck_assert(wait_key("n", false, SOON_MS));
+    test_proxy_release(proxy, rule);
+    ck_assert(test_proxy_wait_answered(proxy, rule, 1, SOON_MS));
+    ENDED();
+}
+END_TEST
+
+/* ---- waiting together (W23) */
+
+START_TEST(threads_that_wait_to_read_enter_together)
+{
+    OK(rlock_rwlock_wrlock(&theirs));
+    for (int i = 0; i < ACTORS; i++)
+        actor_begin(&actor[i], run_rdlock, &l);
+    ck_assert(wait_waiters(client, ACTORS));
+    ck_assert(wait_size(RQUEUE, 1));
+    OK(rlock_rwlock_unlock(&theirs));
+    for (int i = 0; i < ACTORS; i++)
+        OK(actor_rc(&actor[i]));
+    ck_assert_uint_eq(stats_of(client).grants, 1); /* for all */
+    ck_assert_int_eq(readers(), 1);
+    ck_assert_uint_eq(stats_of(client).acquisitions, ACTORS);
+    for (int i = 0; i < ACTORS; i++) {
+        CLOSED();
+        OK(actor_does(&actor[i], run_rwunlock, &l));
+    }
+    ENDED();
+}
+END_TEST
+
+/* 0: the one who asked; 1: the one who came to him. */
+START_TEST(who_gives_up_leaves_the_place_to_the_others)
+{
+    OK(rlock_rwlock_wrlock(&theirs));
+    actor_begin(&actor[0], _i ? run_rdlock : run_rdlock_soon, &l);
+    ck_assert(wait_size(RQUEUE, 1));
+    char id[128];
+    snprintf(id, sizeof(id), "%s", member(RQUEUE, "0"));
+    actor_begin(&actor[1], _i ? run_rdlock_soon : run_rdlock, &l);
+    EXPECT(actor_rc(&actor[_i]), ETIMEDOUT);
+    ck_assert(wait_waiters(client, 1));
+    ck_assert_str_eq(member(RQUEUE, "0"), id);
+    ck_assert(!actor_done(&actor[1 - _i], 0));
+    OK(rlock_rwlock_unlock(&theirs));
+    OK(actor_rc(&actor[1 - _i]));
+    ck_assert_str_eq(member(READERS, "0"), id);
+    OK(actor_does(&actor[1 - _i], run_rwunlock, &l));
+    ENDED();
+    ck_assert_uint_eq(stats_of(client).cancels, 0);
+}
+END_TEST
+
+START_TEST(the_last_one_who_gives_up_leaves_the_queue)
+{
+    OK(rlock_rwlock_wrlock(&theirs));
+    actor_begin(&actor[0], run_rdlock_soon, &l);
+    actor_begin(&actor[1], run_rdlock_soon, &l);
+    EXPECT(actor_rc(&actor[0]), ETIMEDOUT);
+    EXPECT(actor_rc(&actor[1]), ETIMEDOUT);
+    ck_assert(wait_key(RQUEUE, false, SOON_MS));
+    OK(rlock_rwlock_unlock(&theirs));
+    ENDED();
+}
+END_TEST
+
+/* His request is on its way when he times out; the other has to ask again. */
+START_TEST(who_gives_up_asking_leaves_the_asking_to_another)
+{
+    go_behind_proxy("");
+    OK(rlock_rwlock_wrlock(&theirs));
+    int rule = RULE(RLK_RWLOCK_READ, .action = TEST_HOLD, .count = 1);
+    actor_begin(&actor[0], run_rdlock_soon, &l);
+    ck_assert(test_proxy_wait_hits(proxy, rule, 1, SOON_MS));
+    actor_begin(&actor[1], run_rdlock, &l);
+    int rc = actor_rc(&actor[0]);
+    ck_assert_msg(rc == ETIMEDOUT || rc == ENOTCONN, "%s", rlock_strerror(rc));
+    ck_assert(wait_size(RQUEUE, 1));
+    if (_i)
+        test_proxy_release(proxy, rule);
+    OK(rlock_rwlock_unlock(&theirs));
+    OK(actor_rc(&actor[1]));
+    ck_assert_int_eq(readers(), 1);
+    OK(actor_does(&actor[1], run_rwunlock, &l));
+    ck_assert(wait_key("n", false, SOON_MS));
+    test_proxy_release(proxy, rule);
+    ck_assert(test_proxy_wait_answered(proxy, rule, 1, SOON_MS));
+    ck_assert(wait_key("n", false, SOON_MS));
+}
+END_TEST
+
+/* ---- renewals */
+
+static long crowd_lease;
+
+static int run_rdlock_apart(void *lock)
+{
+    int rc = rlock_rwlock_rdlock_lease(lock, crowd_lease);
+    return rc != 0 ? rc : rlock_rwlock_extend(lock, 0);
+}
+
+static bool is_past(void *ms)
+{
+    return test_now_ms() > *(const int64_t *)ms;
+}
+
+/* Each has an id of its own: that of a fixed lease, which is renewed after all. */
+START_TEST(many_readers_are_renewed_by_one_command)
+{
+    static struct actor crowd[CROWD];
+    char parameters[32];
+    crowd_lease = test_ms(3000);
+    snprintf(parameters, sizeof(parameters), "?lease=%ld", crowd_lease);
+    go_behind_proxy(parameters);
+    for (int i = 0; i < CROWD; i++) {
+        actor_start(&crowd[i]);
+        OK(actor_does(&crowd[i], run_rdlock_apart, &l));
+    }
+    ck_assert_int_eq(readers(), CROWD);
+    int rule = RULE(RLK_RWLOCK_RENEW, .action = TEST_WATCH);
+    int64_t until =
+        test_now_ms() + crowd_lease; /* without renewals all are lost by then */
+    ck_assert(test_wait_until(is_past, &until, SOON_MS));
+    unsigned sent = test_proxy_hits(proxy, rule);
+    ck_assert_msg(sent >= 2 && sent <= CROWD / 2, "%u renewals", sent); /* of 150 */
+    for (int i = 0; i < CROWD; i++) {
+        ck_assert_int_eq(actor_does(&crowd[i], run_rwstate, &l), RLOCK_SAFE);
+        OK(actor_does(&crowd[i], run_rwunlock, &l));
+        actor_end(&crowd[i]);
+    }
+    ENDED();
+    ck_assert_uint_eq(stats_of(client).losses, 0);
+}
+END_TEST
+
+static TCase *new_case(Suite *suite, const char *name)
+{
+    TCase *tc = tcase_create(name);
+    tcase_add_unchecked_fixture(tc, fixture_start, fixture_stop);
+    tcase_add_checked_fixture(tc, set_up, tear_down);
+    suite_add_tcase(suite, tc);
+    return tc;
+}
 
 int main(void)
 {
-    return test_run_suite(suite_create("rwlock_shared"));
+    Suite *suite = suite_create("rwlock_shared");
+    TCase *tc = new_case(suite, "shared");
+    tcase_add_test(tc, threads_that_read_are_one_reader_at_the_server);
+    tcase_add_test(tc, the_last_one_out_releases);
+    tcase_add_test(tc, longest_lease_is_that_of_all_and_only_fencing_gives_tokens);
+    tcase_add_test(tc, downgraded_hold_is_left_to_its_thread);
+
+    tc = new_case(suite, "joins");
+    tcase_add_loop_test(tc, join_in_flight_keeps_the_hold, 0, 2);
+    tcase_add_test(tc,
+                   join_that_comes_to_queue_behind_a_writer_gives_the_unused_hold_back);
+    tcase_add_loop_test(tc, join_of_unknown_outcome_is_cancelled_and_leaves_no_ghost, 0,
+                        4);
+    tcase_add_test(tc, join_that_comes_late_takes_nothing);
+
+    tc = new_case(suite, "waiting");
+    tcase_add_test(tc, threads_that_wait_to_read_enter_together);
+    tcase_add_loop_test(tc, who_gives_up_leaves_the_place_to_the_others, 0, 2);
+    tcase_add_test(tc, the_last_one_who_gives_up_leaves_the_queue);
+    tcase_add_loop_test(tc, who_gives_up_asking_leaves_the_asking_to_another, 0, 2);
+
+    tc = new_case(suite, "renewals");
+    tcase_add_test(tc, many_readers_are_renewed_by_one_command);
+
+    return test_run_suite(suite);
 }

@@ -17,7 +17,7 @@ START_TEST(S3_token_grows_with_each_holder_and_is_that_of_the_hold)
 {
     char last[32] = "0", id[64];
     for (int i = 0; i < 200; i++) {
-        snprintf(id, sizeof(id), UUID_A ":1:%d:M3000", i + 1);
+        snprintf(id, sizeof(id), UUID_A ":1:%d:" FENCED_LETTER "3000", i + 1);
         struct answer a = acquire_fenced(id), again = acquire_fenced(id);
         ck_assert_str_eq(WHAT(a), "held");
         assert_greater(a.fate[0].token, last);
