@@ -201,11 +201,12 @@ static size_t name_holds(struct rlk_lock *lock)
             lock->round_open = true;
             break;
         }
-        hold->round = lock->round;
-        /* what was passed over because its mailbox was not heard needs none now */
+        /* what was passed over because its mailbox was not heard needs none now; but not
+         * once more, if the refresh that is gone on with has named it already */
         int64_t *after = hold->reading ? &lock->after.rqueue : &lock->after.queue;
-        if (hold->ticket != 0 && hold->ticket <= *after)
+        if (hold->ticket != 0 && hold->ticket <= *after && hold->round + 1 != lock->round)
             *after = hold->ticket - 1;
+        hold->round = lock->round;
         len += rlk_id_write_local(names + len, &hold->id);
         names[len++] = ' ';
     }

@@ -53,7 +53,8 @@ RWLOCK_TESTS = tests/test_levels \
 	tests/test_rwlock_gone \
 	tests/test_rwlock_replies \
 	tests/test_rwlock_order \
-	tests/test_rwlock_crowd tests/test_rwlock_wire tests/test_rwhistory
+	tests/test_rwlock_crowd tests/test_rwlock_wire tests/test_rwlock_polls \
+	tests/test_rwhistory
 UNIT_TESTS += $(AS_RWLOCK_TESTS) $(RWLOCK_TESTS)
 
 # What a test program is built with.
@@ -339,6 +340,10 @@ tests_test_rwlock_chain_LDADD = $(UNIT_LIBS)
 tests_test_rwlock_wire_SOURCES = tests/test_rwlock_wire.c $(SCENE)
 tests_test_rwlock_wire_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_rwlock_wire_LDADD = $(UNIT_LIBS)
+
+tests_test_rwlock_polls_SOURCES = tests/test_rwlock_polls.c $(SCENE)
+tests_test_rwlock_polls_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_rwlock_polls_LDADD = $(UNIT_LIBS)
 
 tests_test_rwhistory_SOURCES = tests/test_rwhistory.c $(RWHISTORY)
 tests_test_rwhistory_CPPFLAGS = $(UNIT_CPPFLAGS)
