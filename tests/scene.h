@@ -44,7 +44,12 @@ enum { SCENE_IN_ORDER = 0 };
 #define SCENE_ACQUIRE_MORE NULL
 #endif
 
-enum { SCENE_ID_MAX = 128, SCENE_KEY_MAX = 256, SCENE_SOON_MS = 10000, SCENE_LEFT_MS = 1000 };
+enum {
+    SCENE_ID_MAX = 128,
+    SCENE_KEY_MAX = 256,
+    SCENE_SOON_MS = 10000,
+    SCENE_LEFT_MS = 1000
+};
 
 extern struct test_server scene_server;
 extern struct test_redis *scene_redis; /* straight to the server */
@@ -96,7 +101,8 @@ void scene_worker_queues(struct worker *w, const char *name, const char *verb);
 void scene_worker_lost(struct worker *w, const char *name);
 /* `<verb> m` in its thread t, which is "ok". */
 void scene_worker_does(struct worker *w, const char *verb);
-/* It says that the lock is its own, but not for longer than the server will have it so. */
+/* It says that the lock is its own, but not for longer than the server will have it so.
+ */
 void scene_worker_has_no_more_than(struct worker *w, long long ms);
 /* The news "done t ok" within `ms`. */
 bool scene_worker_got(struct worker *w, long ms);
@@ -116,7 +122,8 @@ void scene_nothing_is_left(const char *name);
 bool scene_waiter(const char *name, long i, char id[SCENE_ID_MAX], char ticket[32]);
 long long scene_pttl(const char *name);
 long long scene_queue_len(const char *name);
-/* The i-th member, from 0, of a companion that is a sorted set; and how many there are. */
+/* The i-th member, from 0, of a companion that is a sorted set; and how many there are.
+ */
 bool scene_member(const char *name, const char *suffix, long i, char id[SCENE_ID_MAX],
                   char score[32]);
 long scene_count(const char *name, const char *suffix);

@@ -89,9 +89,9 @@ START_TEST(release_whose_reply_is_lost_frees_no_later_hold)
                           .count = 1);
     scene_says(&x, "ok", "async t unlock m");
     ck_assert(test_proxy_wait_answered(scene_proxy, drop, 1, SCENE_SOON_MS));
+    int again = SCENE_RULE(RLK_MUTEX_RELEASE, .on = TEST_ON_REPLY, .action = TEST_WATCH);
     ck_assert_int_eq(rlock_mutex_lock(&m), 0);
     ck_assert(scene_worker_got(&x, SCENE_SOON_MS));
-    int again = SCENE_RULE(RLK_MUTEX_RELEASE, .on = TEST_ON_REPLY, .action = TEST_WATCH);
     ck_assert(test_proxy_wait_hits(scene_proxy, again, 1, SCENE_SOON_MS));
     ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
 }

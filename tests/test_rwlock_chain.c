@@ -386,7 +386,7 @@ START_TEST(W14_and_W13_in_any_sequence)
     memset(&before, 0, sizeof(before));
     for (int i = 0; i < CLIENTS; i++) {
         snprintf(clients[i].uuid, sizeof(clients[i].uuid),
-                 "0000000%d-0000-4000-8000-000000000000", i);
+                 "0000000%c-0000-4000-8000-000000000000", '0' + i);
         strcpy(clients[i].reader, ":");
         strcpy(clients[i].writer, ":");
         hear(&clients[i], true);

@@ -479,10 +479,10 @@ static void everybody_gets_in(long ms)
     ck_assert(scene_wait_free("N", SCENE_SOON_MS));
 }
 
-/* In both modes of w[0], whose lease is short. */
-static void start_line(long presence)
+/* w[0] is to hold it in both modes. */
+static void start_line(long lease, long presence)
 {
-    start(0, 1, SCENE_TIMES(.lease = test_ms(2 * LEASE_MS), .presence = presence));
+    start(0, 1, SCENE_TIMES(.lease = lease, .presence = presence));
     start(1, SHARE + 1, SCENE_TIMES(.presence = presence));
 }
 
@@ -497,7 +497,7 @@ static const char *const modes[] = { "lock", "rdlock" };
 
 START_TEST(l3_everybody_gets_in_after_a_restart_that_lost_all)
 {
-    start_line(test_ms(PRESENCE_MS));
+    start_line(test_ms(2 * LEASE_MS), test_ms(PRESENCE_MS));
     has(0, modes[_i]);
     wait_in_line();
     test_server_restart(&scene_server);
@@ -510,7 +510,7 @@ END_TEST
 
 START_TEST(l3_everybody_gets_in_when_the_scripts_are_forgotten)
 {
-    start_line(test_ms(PRESENCE_MS));
+    start_line(test_ms(2 * LEASE_MS), test_ms(PRESENCE_MS));
     has(0, modes[_i]);
     wait_in_line();
     test_redis_do(scene_redis, "SCRIPT", "FLUSH");
@@ -523,7 +523,7 @@ END_TEST
  * soon as they are. */
 START_TEST(l3_no_wake_up_is_lost_when_subscribers_are_killed)
 {
-    start_line(test_ms(9000));
+    start_line(0, test_ms(9000));
     for (long n = test_count(30, 4); n > 0; n--) {
         has(0, modes[_i]);
         wait_in_line();
@@ -539,7 +539,7 @@ START_TEST(l3_everybody_gets_in_whichever_key_is_deleted)
 {
     static const char *const keys[] = { "N", "rlock:{N}:queue", "rlock:{N}:rqueue",
                                         "rlock:{N}:present", "rlock:{N}:readers" };
-    start_line(test_ms(PRESENCE_MS));
+    start_line(test_ms(2 * LEASE_MS), test_ms(PRESENCE_MS));
     for (size_t k = 0; k < sizeof(keys) / sizeof(keys[0]); k++) {
         has(0, modes[_i]);
         wait_in_line();
@@ -553,7 +553,7 @@ END_TEST
 /* They are stopped, so that it is the force that hands over, and not their release. */
 START_TEST(t10_everybody_gets_in_after_a_force_and_each_holder_is_told)
 {
-    start_line(test_ms(9000)); /* polls are 3 s apart */
+    start_line(0, test_ms(9000)); /* polls are 3 s apart */
     start(SHARE + 1, SHARE + 3, NULL);
     has(0, modes[_i]);
     if (_i == 1)

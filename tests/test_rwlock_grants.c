@@ -245,9 +245,9 @@ START_TEST(W21_what_is_not_held_is_not_shared)
             snprintf(dead, sizeof(dead), UUID_C ":%d:9:r3000", i);
             set_end(dead, 1000);
         }
-    } else if (_i == 1)
+    } else if (_i == 1) {
         SAYS(release(READ_A), "released");
-    else {
+    } else {
         SAYS(release(READ_A), "released"); /* of another reading */
         SAYS(release(READ_B), "released");
         SAYS(acquire(READ_B), "held");
@@ -304,7 +304,7 @@ START_TEST(W26_granted_readers_are_told_the_token_that_they_share)
     ck_assert(later(field("token"), w.fate[0].token));
     ck_assert_ptr_nonnull(strstr(message(b), token));
     ck_assert_ptr_nonnull(message(c));
-    ck_assert_str_eq(test_redis_str(redis, "GET", TOKEN), field("token"));
+    ck_assert_str_eq(field("token"), test_redis_str(redis, "GET", TOKEN));
     /* the next writer's is greater than theirs */
     SAYS(acquire_fenced(FENCED_WRITE_A), "queued");
     struct test_redis *a = listener(UUID_A);
@@ -339,7 +339,7 @@ START_TEST(W26_the_first_with_fencing_that_joins_draws_the_token)
     ck_assert(reads_now(FENCED_READ_B));
     ck_assert_uint_eq(strlen(field("token")), 19);
     ck_assert_str_eq(acquire_fenced(FENCED_READ_A).fate[0].token, field("token"));
-    ck_assert_str_eq(test_redis_str(redis, "GET", TOKEN), field("token"));
+    ck_assert_str_eq(field("token"), test_redis_str(redis, "GET", TOKEN));
     test_redis_close(b);
     test_redis_close(c);
 }

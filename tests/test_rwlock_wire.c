@@ -408,7 +408,8 @@ static bool has_it(void *id)
            (scene_holder("N", writer) && strcmp(writer, id) == 0);
 }
 
-/* y's lease ends; of the refresh that takes over for x itself x does not hear. */
+/* y is dead and its lease ends; of the refresh that takes over for x itself x does not
+ * hear. */
 START_TEST(t11_a_refresh_that_picked_its_caller_unheard_is_believed_by_the_next)
 {
     char id[SCENE_ID_MAX], ticket[32];
@@ -417,6 +418,7 @@ START_TEST(t11_a_refresh_that_picked_its_caller_unheard_is_believed_by_the_next)
     scene_says(&y, "ok", "on t lock m %ld", test_ms(500));
     int lost = scene_drop_replies(RLK_RWLOCK_REFRESH, 0);
     scene_worker_queues(&x, "N", modes[_i].verb);
+    worker_kill(&y);
     ck_assert(scene_member("N", modes[_i].queue, 0, id, ticket));
     ck_assert(test_wait_until(has_it, id, SCENE_SOON_MS));
     ck_assert(is_not_told(&x));
