@@ -202,9 +202,10 @@ static size_t name_holds(struct rlk_lock *lock)
             break;
         }
         /* what was passed over because its mailbox was not heard needs none now; but not
-         * once more, if the refresh that is gone on with has named it already */
+         * if the refresh that passed it over had named it */
         int64_t *after = hold->reading ? &lock->after.rqueue : &lock->after.queue;
-        if (hold->ticket != 0 && hold->ticket <= *after && hold->round + 1 != lock->round)
+        bool named = lock->after_refresh && hold->round + 1 == lock->round;
+        if (hold->ticket != 0 && hold->ticket <= *after && !named)
             *after = hold->ticket - 1;
         hold->round = lock->round;
         len += rlk_id_write_local(names + len, &hold->id);
@@ -537,8 +538,11 @@ void rlk_duty_done(struct rlock_client *client, struct rlk_op *op,
     if (kind == RLK_OP_REFRESH) {
         refresh_done(client, lock, &answer, fates, now);
         batch_clear(&lock->refresh);
-        if (answer.outcome == RLK_DONE && rlk_cursor_set(answer.more))
+        if (answer.outcome == RLK_DONE && rlk_cursor_set(answer.more)) {
+            bool alone = !lock->going_on;
             rlk_lock_go_on_locked(lock, answer.more);
+            lock->after_refresh = alone;
+        }
         rlk_lock_put_locked(lock);
     } else if (kind == RLK_OP_RENEW_READS) {
         read_renewals_done(client, lock, &answer, fates, now);

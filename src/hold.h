@@ -196,6 +196,7 @@ struct rlk_lock {
     bool going_on; /* a hand-over that stopped half-way is to go on (T11); has a
                       reference */
     struct rlk_cursor after;
+    bool after_refresh; /* as the refresh before said, which named those of its round */
     struct rlk_batch refresh;
     bool op_goes_on;          /* the refresh in flight continues a hand-over */
     struct rlk_batch renewal; /* of reads */

@@ -382,6 +382,7 @@ void rlk_lock_reached_locked(struct rlk_lock *lock, int64_t now)
 
 void rlk_lock_go_on_locked(struct rlk_lock *lock, struct rlk_cursor after)
 {
+    lock->after_refresh = false;
     if (!lock->going_on) {
         lock->going_on = true;
         lock->refs++;

@@ -531,6 +531,9 @@ START_TEST(l3_no_wake_up_is_lost_when_subscribers_are_killed)
         leaves(0);
         everybody_gets_in(2000);
         ck_assert(scene_wait_mailboxes(SHARE + 1, SCENE_SOON_MS));
+        for (int i = 0; i <= SHARE; i++) /* that it was cut off, and is not */
+            while (worker_news(&w[i], "event", 0))
+                ;
     }
 }
 END_TEST
