@@ -383,8 +383,10 @@ static void bring_along(struct ask *ask, struct rlk_hold *hold)
             rlk_list_remove(&other->link);
             other->part = rlk_hold_join_locked(hold, wish->fencing);
             other->failed = !other->part;
-            if (other->part) /* until it runs, it holds no thread's name */
+            if (other->part) {
                 other->part->owner = other->thread;
+                other->part->owner_thread = other->self;
+            }
         }
         rlk_registry_wake_locked(&wish->client->registry, other->thread);
     }
@@ -519,8 +521,10 @@ static void enter_shared(struct ask *ask, struct rlk_hold *share, int64_t now)
     leave_queue(ask);
     waiter->part = rlk_hold_join_locked(share, wish->fencing);
     waiter->failed = !waiter->part;
-    if (waiter->part)
+    if (waiter->part) {
         waiter->part->owner = wish->thread;
+        waiter->part->owner_thread = waiter->self;
+    }
     waiter->hold = NULL;
     bring_along(ask, share);
     rlk_hold_ref_locked(ask->hold); /* wait_for_answer gives it back */
@@ -740,7 +744,8 @@ static int wait_read(const struct rlk_wish *wish, struct rlk_lock *lock)
     struct rlk_registry *reg = &wish->client->registry;
     struct rlk_waiter waiter = { .thread = wish->thread,
                                  .letter = letter(wish),
-                                 .grant_ms = grant_ms(wish) };
+                                 .grant_ms = grant_ms(wish),
+                                 .self = rlk_thread_self() };
     struct ask ask = {
         .wish = wish, .lock = lock, .waiter = &waiter, .since = rlk_now_boot()
     };

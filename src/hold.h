@@ -163,6 +163,7 @@ struct rlk_waiter {
     /* of a reader: several may wait for the same */
     struct rlk_hold *hold; /* that asks; NULL: it was let in, or is to ask anew */
     unsigned asked;        /* what had been sent of it when this thread came */
+    rlk_thread_t self;     /* whom an event names */
     struct rlk_part *part; /* it was let in by another thread */
     bool failed;           /* it was not, for want of memory */
 };

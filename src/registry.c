@@ -486,6 +486,7 @@ bool rlk_registry_orphan_locked(struct rlk_registry *reg, const struct rlk_id *i
     rlk_lock_put_locked(lock);
     if (!hold)
         return false;
+    hold->prefer = hold->lock->prefer;
     hold->id = *id;
     hold->state = RLK_HOLD_GOING;
     rlk_hold_background_locked(hold, now, now + (int64_t)id->grant_ms * RLK_NS_PER_MS);
