@@ -13,8 +13,7 @@
  * mutex (T7): to the next local waiter (not in_order), to the caller as held, or to
  * cancel. A cancel that is not answered in time is finished by the watchdog.
  */
-#include "acquire.h"
-#include "trip.h"
+#include "acquire_impl.h"
 
 #include "error.h"
 
@@ -82,23 +81,23 @@ static int64_t next_backoff(int *backoff_ms, int64_t now)
     return ns - now / 1000 % (ns / 3 + 1); /* jitter from the clock's low bits */
 }
 
-static uint32_t grant_ms(const struct rlk_wish *wish)
+uint32_t rlk_wish_grant_ms(const struct rlk_wish *wish)
 {
     long presence = wish->client->config.presence_ms;
     return (uint32_t)(wish->lease_ms < presence ? wish->lease_ms : presence);
 }
 
-static char letter(const struct rlk_wish *wish)
+char rlk_wish_letter(const struct rlk_wish *wish)
 {
     const struct rlk_kind *kind = &rlk_kinds[wish->kind];
     char l = wish->reading ? kind->read_letter : kind->letter;
     return wish->fencing ? (char)(l - 'a' + 'A') : l;
 }
 
-static struct rlk_hold *new_hold(const struct rlk_wish *wish, struct rlk_lock *lock)
+struct rlk_hold *rlk_ask_new_hold(const struct rlk_wish *wish, struct rlk_lock *lock)
 {
-    struct rlk_hold *hold =
-        rlk_hold_new_locked(lock, wish->thread, letter(wish), grant_ms(wish));
+    struct rlk_hold *hold = rlk_hold_new_locked(lock, wish->thread, rlk_wish_letter(wish),
+                                                rlk_wish_grant_ms(wish));
     if (hold) {
         hold->lease_ms = wish->lease_ms;
         hold->fixed = wish->fixed;
@@ -149,9 +148,7 @@ static void withdraw(struct rlk_lock *lock, const struct rlk_wish *wish)
     abandon(hold, wish, rlk_now_boot());
 }
 
-/* A hold that asked is not needed, because another is shared. What may be left of its
- * requests is withdrawn (W21). Consumes the caller's reference. */
-static void end_request(struct rlk_hold *hold, const struct rlk_wish *wish, int64_t now)
+void rlk_ask_end_request(struct rlk_hold *hold, const struct rlk_wish *wish, int64_t now)
 {
     if (hold->unknown) {
         abandon(hold, wish, now);
@@ -161,11 +158,8 @@ static void end_request(struct rlk_hold *hold, const struct rlk_wish *wish, int6
     rlk_hold_put_locked(hold);
 }
 
-/* What an answer to acquire means. */
-enum verdict { TAKEN, SHARED, QUEUED, TAKEN_BY_OTHERS, AGAIN, AGAIN_AT_ONCE, FAILED };
-
-static enum verdict judge(struct rlk_hold *hold, const struct rlk_wish *wish,
-                          const struct rlk_answer *answer)
+static enum rlk_verdict judge(struct rlk_hold *hold, const struct rlk_wish *wish,
+                              const struct rlk_answer *answer)
 {
     if (answer->outcome == RLK_UNKNOWN)
         hold->unknown = true;
@@ -210,59 +204,6 @@ static enum verdict judge(struct rlk_hold *hold, const struct rlk_wish *wish,
     }
 }
 
-/* ---- reads of one process share a hold */
-
-/* The hold that a reader may share, from now on as good as used by it (W22); or NULL. */
-static struct rlk_hold *begin_join(struct rlk_lock *lock, const struct rlk_hold *hold,
-                                   int64_t now)
-{
-    struct rlk_hold *share = lock->shared;
-
-    if (!hold->reading || hold->fixed || !share || now >= share->end)
-        return NULL;
-    share->joins++;
-    rlk_hold_ref_locked(share);
-    return share;
-}
-
-/* The request is answered, or given up. When it was told that the hold is shared: whether
- * that can be relied upon. */
-static bool end_join(struct rlk_hold *share, enum verdict v, const struct rlk_wish *wish,
-                     const struct rlk_answer *answer, int64_t now)
-{
-    bool inside = false;
-
-    share->joins--;
-    if (v == SHARED && share->state == RLK_HOLD_INSIDE) {
-        if (wish->lease_ms > share->lease_ms)
-            share->lease_ms = wish->lease_ms;
-        if (answer->fate.token != 0)
-            share->token = answer->fate.token;
-        if (now < share->end) {
-            rlk_hold_confirm_locked(share, answer->sent, answer->fate.remaining_ms);
-            rlk_hold_schedule_locked(share);
-            inside = true;
-        }
-    }
-    return inside;
-}
-
-/* Nobody may have come to share it after all. Consumes begin_join's reference. */
-static void put_join(struct rlk_hold *share, int64_t now)
-{
-    rlk_hold_end_unused_locked(share, now);
-    rlk_hold_put_locked(share);
-}
-
-/* A thread's part becomes its own. */
-static void own_part(struct rlk_part *part, struct rlk_thread *thread)
-{
-    part->owner = thread;
-    part->owner_thread = rlk_thread_self();
-    part->count = 1;
-    rlk_list_prepend(&thread->holds, &part->thread_link);
-}
-
 /* One attempt and its repetitions, without queueing. */
 static int try_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
 {
@@ -273,31 +214,31 @@ static int try_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
 
     if (rlk_lock_held_locked(lock, now) && (!wish->reading || lock->current))
         return EBUSY;
-    struct rlk_hold *hold = new_hold(wish, lock);
+    struct rlk_hold *hold = rlk_ask_new_hold(wish, lock);
     if (!hold)
         return ENOMEM;
     request.hold = hold;
     for (;;) {
         struct rlk_answer answer;
-        struct rlk_hold *share = begin_join(lock, hold, now);
+        struct rlk_hold *share = rlk_share_begin(lock, hold, now);
         request.share = share;
         rlk_registry_unlock(reg);
         rlk_trip_acquire(wish->client, request, until, &answer);
         rlk_registry_lock(reg);
         now = rlk_now_boot();
-        enum verdict v = judge(hold, wish, &answer);
+        enum rlk_verdict v = judge(hold, wish, &answer);
         if (share) {
             struct rlk_part *part = NULL;
-            bool inside = end_join(share, v, wish, &answer, now);
+            bool inside = rlk_share_end(share, v, wish, &answer, now);
             if (inside)
                 part = rlk_hold_join_locked(share, wish->fencing);
             if (part) {
-                own_part(part, wish->thread);
+                rlk_share_own_part(part, wish->thread);
                 RLK_COUNT(wish->client->counters.acquisitions);
             }
-            put_join(share, now);
+            rlk_share_put(share, now);
             if (inside) {
-                end_request(hold, wish, now);
+                rlk_ask_end_request(hold, wish, now);
                 return part ? 0 : ENOMEM;
             }
         }
@@ -331,16 +272,6 @@ static int try_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
     }
 }
 
-/* The asker's state across rounds. */
-struct ask {
-    const struct rlk_wish *wish;
-    struct rlk_lock *lock;
-    struct rlk_waiter *waiter;
-    struct rlk_hold *hold; /* one reference */
-    int64_t since;         /* when its thread came */
-    int backoff_ms, late;
-};
-
 /* The cancel's share of the 100 ms that a call may take beyond its deadline (L7). */
 static int64_t cancel_until(const struct rlk_wish *wish, int64_t now)
 {
@@ -350,50 +281,7 @@ static int64_t cancel_until(const struct rlk_wish *wish, int64_t now)
     return now + (share > least ? share : least);
 }
 
-/* Another thread that waits for the same hold, or NULL. */
-static struct rlk_waiter *companion(const struct ask *ask)
-{
-    struct rlk_list *readers = &ask->lock->readers;
-    for (struct rlk_list *l = readers->next; l != readers; l = l->next) {
-        struct rlk_waiter *other = RLK_CONTAINER_OF(l, struct rlk_waiter, link);
-        if (other != ask->waiter && other->hold == ask->hold)
-            return other;
-    }
-    return NULL;
-}
-
-/* Another thread has found out what becomes of this one: it was let in, or it is to ask
- * anew. */
-static bool is_decided(const struct ask *ask)
-{
-    return ask->waiter->hold != ask->hold;
-}
-
-/* The others that wait for this one's hold enter `hold` with it: that one, or what is
- * shared instead (W23). Not those that came when the request that was answered had left:
- * nobody enters unasked, as a writer may have queued (W21). They ask anew, together. */
-static void bring_along(struct ask *ask, struct rlk_hold *hold)
-{
-    const struct rlk_wish *wish = ask->wish;
-    struct rlk_waiter *other;
-
-    while ((other = companion(ask)) != NULL) {
-        other->hold = NULL;
-        if (other->asked < ask->hold->open_to) {
-            rlk_list_remove(&other->link);
-            other->part = rlk_hold_join_locked(hold, wish->fencing);
-            other->failed = !other->part;
-            if (other->part) {
-                other->part->owner = other->thread;
-                other->part->owner_thread = other->self;
-            }
-        }
-        rlk_registry_wake_locked(&wish->client->registry, other->thread);
-    }
-}
-
-/* The asker waits no more. */
-static void leave_queue(struct ask *ask)
+void rlk_ask_leave_queue(struct rlk_ask *ask)
 {
     if (ask->lock->asker == ask->waiter)
         ask->lock->asker = NULL;
@@ -403,7 +291,7 @@ static void leave_queue(struct ask *ask)
 /* The asker's part ends with `rc` and its id is not needed any more: passes it on, or
  * withdraws it. May find that the lock is ours after all, and returns 0 then. Consumes
  * the hold's reference. */
-static int give_up(struct ask *ask, int rc)
+static int give_up(struct rlk_ask *ask, int rc)
 {
     const struct rlk_wish *wish = ask->wish;
     struct rlk_registry *reg = &wish->client->registry;
@@ -411,8 +299,8 @@ static int give_up(struct ask *ask, int rc)
     struct rlk_hold *hold = ask->hold;
     int64_t now = rlk_now_boot();
 
-    leave_queue(ask);
-    struct rlk_waiter *other = hold->reading ? companion(ask) : NULL;
+    rlk_ask_leave_queue(ask);
+    struct rlk_waiter *other = hold->reading ? rlk_share_companion(ask) : NULL;
     if (other) {
         if (hold->asker == wish->thread) {
             hold->asker = other->thread;
@@ -475,7 +363,7 @@ static int give_up(struct ask *ask, int rc)
 
 /* Held at the server until hold->end. Enters, after confirming a fixed lease that was
  * granted with a shorter TTL. False: it was lost meanwhile, ask again. */
-static bool enter_granted(struct ask *ask)
+static bool enter_granted(struct rlk_ask *ask)
 {
     const struct rlk_wish *wish = ask->wish;
     struct rlk_registry *reg = &wish->client->registry;
@@ -504,31 +392,12 @@ static bool enter_granted(struct ask *ask)
     }
     if (now >= hold->end)
         return false;
-    leave_queue(ask);
+    rlk_ask_leave_queue(ask);
     take(hold, wish, now);
     if (hold->reading)
-        bring_along(ask, hold);
+        rlk_share_bring_along(ask, hold);
     rlk_hold_put_locked(hold);
     return true;
-}
-
-/* All that wait for this hold enter another, which the server says they share. */
-static void enter_shared(struct ask *ask, struct rlk_hold *share, int64_t now)
-{
-    const struct rlk_wish *wish = ask->wish;
-    struct rlk_waiter *waiter = ask->waiter;
-
-    leave_queue(ask);
-    waiter->part = rlk_hold_join_locked(share, wish->fencing);
-    waiter->failed = !waiter->part;
-    if (waiter->part) {
-        waiter->part->owner = wish->thread;
-        waiter->part->owner_thread = waiter->self;
-    }
-    waiter->hold = NULL;
-    bring_along(ask, share);
-    rlk_hold_ref_locked(ask->hold); /* wait_for_answer gives it back */
-    end_request(ask->hold, wish, now);
 }
 
 /* How much longer a caller that does not want to wait for a server waits for it: since
@@ -556,7 +425,7 @@ static int deadline_code(const struct rlk_lock *lock, int64_t since)
 
 /* Sends acquire until it is queued, held or refused. Returns a code to give up with, or
  * 0. */
-static int ask_server(struct ask *ask)
+static int ask_server(struct rlk_ask *ask)
 {
     const struct rlk_wish *wish = ask->wish;
     struct rlk_registry *reg = &wish->client->registry;
@@ -565,7 +434,7 @@ static int ask_server(struct ask *ask)
     bool interrupted = atomic_load(&wish->client->interrupted);
 
     int64_t until = attempt_until(wish, now);
-    struct rlk_hold *share = begin_join(ask->lock, ask->hold, now);
+    struct rlk_hold *share = rlk_share_begin(ask->lock, ask->hold, now);
     struct rlk_wire_acquire request = { .hold = ask->hold,
                                         .share = share,
                                         .lease_ms = ask->hold->lease_ms,
@@ -575,13 +444,13 @@ static int ask_server(struct ask *ask)
     rlk_trip_acquire(wish->client, request, until, &answer);
     rlk_registry_lock(reg);
     now = rlk_now_boot();
-    enum verdict v = judge(ask->hold, wish, &answer);
+    enum rlk_verdict v = judge(ask->hold, wish, &answer);
     if (share) {
-        if (end_join(share, v, wish, &answer, now) && !is_decided(ask))
-            enter_shared(ask, share, now);
-        put_join(share, now);
+        if (rlk_share_end(share, v, wish, &answer, now) && !rlk_share_decided(ask))
+            rlk_share_enter(ask, share, now);
+        rlk_share_put(share, now);
     }
-    if (is_decided(ask))
+    if (rlk_share_decided(ask))
         return 0;
     if (v == SHARED) /* through what is lost by now */
         v = AGAIN_AT_ONCE;
@@ -617,15 +486,14 @@ static void count_wait(const struct rlk_wish *wish, struct rlk_waiter *waiter)
     waiter->counted = true;
 }
 
-/* Until the hold that `ask` is about is the caller's, or it has given up. */
-static int wait_for_answer(struct ask *ask)
+int rlk_ask_wait(struct rlk_ask *ask)
 {
     const struct rlk_wish *wish = ask->wish;
     struct rlk_waiter *waiter = ask->waiter;
     struct rlk_hold *hold = ask->hold;
 
     for (;;) {
-        if (is_decided(ask)) {
+        if (rlk_share_decided(ask)) {
             rlk_hold_put_locked(hold);
             return waiter->failed ? ENOMEM : 0;
         }
@@ -660,7 +528,7 @@ static int wait_for_answer(struct ask *ask)
 static int ask_and_wait(const struct rlk_wish *wish, struct rlk_lock *lock,
                         struct rlk_waiter *waiter, int64_t since)
 {
-    struct ask ask = { .wish = wish, .lock = lock, .waiter = waiter, .since = since };
+    struct rlk_ask ask = { .wish = wish, .lock = lock, .waiter = waiter, .since = since };
     bool in_order = rlk_kinds[lock->kind].in_order;
     /* an earlier asker's, or NULL */
     struct rlk_hold *hold = in_order ? NULL : rlk_lock_ask_locked(lock);
@@ -675,109 +543,16 @@ static int ask_and_wait(const struct rlk_wish *wish, struct rlk_lock *lock,
     } else {
         if (!in_order)
             withdraw(lock, wish);
-        hold = new_hold(wish, lock);
+        hold = rlk_ask_new_hold(wish, lock);
         if (!hold) {
-            leave_queue(&ask);
+            rlk_ask_leave_queue(&ask);
             rlk_lock_promote_locked(lock);
             return ENOMEM;
         }
     }
     ask.hold = waiter->hold = hold;
     rlk_hold_ask_locked(hold, wish->thread);
-    return wait_for_answer(&ask);
-}
-
-/* A thread that was let in by another: whether it still is. If not, it has nothing. */
-static bool still_in(struct rlk_part *part, const struct rlk_wish *wish)
-{
-    struct rlk_hold *hold = part->hold;
-    int64_t now = rlk_now_boot();
-
-    if (hold->state == RLK_HOLD_INSIDE && now < hold->end) {
-        own_part(part, wish->thread);
-        RLK_COUNT(wish->client->counters.acquisitions);
-        return true;
-    }
-    if (hold->state == RLK_HOLD_INSIDE)
-        rlk_hold_lose_locked(hold, "the lease ended", now);
-    if (!rlk_list_empty(&part->news_link)) { /* nothing was lost that it had */
-        rlk_list_remove(&part->news_link);
-        rlk_part_told_locked(part);
-    }
-    rlk_part_leave_locked(part);
-    rlk_client_release(wish->client); /* as a lost hold's; the caller keeps it */
-    return false;
-}
-
-/* The hold that a thread which wants to read waits for, with a reference: the one that
- * others wait for, if there is one that will do, else a new one, which those that are
- * without one wait for as well. NULL: out of memory. */
-static struct rlk_hold *read_hold(const struct rlk_wish *wish, struct rlk_lock *lock,
-                                  const struct rlk_waiter *waiter)
-{
-    struct rlk_hold *hold =
-        wish->fixed ? NULL
-                    : rlk_lock_read_ask_locked(lock, waiter->letter, waiter->grant_ms);
-    if (hold) {
-        rlk_hold_ref_locked(hold);
-        return hold;
-    }
-    hold = new_hold(wish, lock);
-    if (!hold)
-        return NULL;
-    rlk_hold_ask_locked(hold, wish->thread);
-    for (struct rlk_list *l = lock->readers.next; !wish->fixed && l != &lock->readers;
-         l = l->next) {
-        struct rlk_waiter *other = RLK_CONTAINER_OF(l, struct rlk_waiter, link);
-        if (other == waiter || other->hold || other->letter != waiter->letter ||
-            other->grant_ms != waiter->grant_ms)
-            continue;
-        other->hold = hold; /* lock->asks keeps it as long as somebody waits for it */
-        other->asked = hold->asked;
-    }
-    return hold;
-}
-
-/* A thread that wants to read. */
-static int wait_read(const struct rlk_wish *wish, struct rlk_lock *lock)
-{
-    struct rlk_registry *reg = &wish->client->registry;
-    struct rlk_waiter waiter = { .thread = wish->thread,
-                                 .letter = letter(wish),
-                                 .grant_ms = grant_ms(wish),
-                                 .self = rlk_thread_self() };
-    struct ask ask = {
-        .wish = wish, .lock = lock, .waiter = &waiter, .since = rlk_now_boot()
-    };
-    bool in = false;
-    int rc = 0;
-
-    rlk_list_init(&waiter.link);
-    reg->waiters_now++;
-    while (rc == 0 && !in) {
-        waiter.part = NULL;
-        if (waiter.hold) { /* another thread asks for this one, too */
-            rlk_hold_ref_locked(waiter.hold);
-        } else {
-            waiter.hold = read_hold(wish, lock, &waiter);
-            if (waiter.hold)
-                waiter.asked = waiter.hold->asked;
-        }
-        ask.hold = waiter.hold;
-        if (!ask.hold) {
-            rlk_list_remove(&waiter.link);
-            rc = ENOMEM;
-            break;
-        }
-        if (wish->lease_ms > ask.hold->lease_ms)
-            ask.hold->lease_ms = wish->lease_ms;
-        if (rlk_list_empty(&waiter.link))
-            rlk_list_append(&lock->readers, &waiter.link);
-        rc = wait_for_answer(&ask);
-        in = waiter.hold == ask.hold || (waiter.part && still_in(waiter.part, wish));
-    }
-    reg->waiters_now--;
-    return rc;
+    return rlk_ask_wait(&ask);
 }
 
 /* A thread that wants the lock without bound or until a deadline. */
@@ -785,8 +560,8 @@ static int wait_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
 {
     struct rlk_registry *reg = &wish->client->registry;
     struct rlk_waiter waiter = { .thread = wish->thread,
-                                 .letter = letter(wish),
-                                 .grant_ms = grant_ms(wish) };
+                                 .letter = rlk_wish_letter(wish),
+                                 .grant_ms = rlk_wish_grant_ms(wish) };
     int64_t since = rlk_now_boot();
     int rc = 0;
 
@@ -833,7 +608,7 @@ int rlk_acquire(const struct rlk_wish *wish)
     if (lock) {
         lock->prefer = wish->prefer;
         rc = wish->try_once  ? try_lock(wish, lock)
-             : wish->reading ? wait_read(wish, lock)
+             : wish->reading ? rlk_share_wait(wish, lock)
                              : wait_lock(wish, lock);
         if (rc == ETIMEDOUT)
             RLK_COUNT(wish->client->counters.timeouts);

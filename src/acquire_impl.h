@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What acquire.c and share.c have between them. All functions need the registry's mu,
+ * which they may drop where they wait. */
+#ifndef RLK_ACQUIRE_IMPL_H
+#define RLK_ACQUIRE_IMPL_H
+
+#include "acquire.h"
+#include "trip.h"
+
+/* What an answer to acquire means. */
+enum rlk_verdict { TAKEN, SHARED, QUEUED, TAKEN_BY_OTHERS, AGAIN, AGAIN_AT_ONCE, FAILED };
+
+/* The asker's state across rounds. */
+struct rlk_ask {
+    const struct rlk_wish *wish;
+    struct rlk_lock *lock;
+    struct rlk_waiter *waiter;
+    struct rlk_hold *hold; /* one reference */
+    int64_t since;         /* when its thread came */
+    int backoff_ms, late;
+};
+
+/* ---- acquire.c */
+
+/* The TTL of a grant, and the letter of an id. */
+uint32_t rlk_wish_grant_ms(const struct rlk_wish *wish);
+char rlk_wish_letter(const struct rlk_wish *wish);
+/* A hold that asks for it. NULL: out of memory. */
+struct rlk_hold *rlk_ask_new_hold(const struct rlk_wish *wish, struct rlk_lock *lock);
+/* A hold that asked is not needed, because another is shared. What may be left of its
+ * requests is withdrawn (W21). Consumes the caller's reference. */
+void rlk_ask_end_request(struct rlk_hold *hold, const struct rlk_wish *wish, int64_t now);
+/* The thread waits no more. */
+void rlk_ask_leave_queue(struct rlk_ask *ask);
+/* Until the hold that it is about is the caller's, or it has given up, or it is decided
+ * by another thread. Gives its reference back. */
+int rlk_ask_wait(struct rlk_ask *ask);
+
+/* ---- share.c */
+
+/* The hold that a reader may share, from now on as good as used by it (W22); or NULL. */
+struct rlk_hold *rlk_share_begin(struct rlk_lock *lock, const struct rlk_hold *hold,
+                                 int64_t now);
+/* The request is answered, or given up. When it was told that the hold is shared: whether
+ * that can be relied upon. */
+bool rlk_share_end(struct rlk_hold *share, enum rlk_verdict v,
+                   const struct rlk_wish *wish, const struct rlk_answer *answer,
+                   int64_t now);
+/* Nobody may have come to share it after all. Consumes rlk_share_begin's reference. */
+void rlk_share_put(struct rlk_hold *share, int64_t now);
+/* A thread's part becomes its own. */
+void rlk_share_own_part(struct rlk_part *part, struct rlk_thread *thread);
+
+/* Another thread that waits for the same hold, or NULL. */
+struct rlk_waiter *rlk_share_companion(const struct rlk_ask *ask);
+/* Another thread has found out what becomes of this one: it was let in, or it is to ask
+ * anew. */
+bool rlk_share_decided(const struct rlk_ask *ask);
+/* The others that wait for this one's hold enter `hold` with it, which is that one, or
+ * what is shared instead. */
+void rlk_share_bring_along(struct rlk_ask *ask, struct rlk_hold *hold);
+/* All that wait for this hold enter another, which the server says they share. */
+void rlk_share_enter(struct rlk_ask *ask, struct rlk_hold *share, int64_t now);
+/* A thread that wants to read, until it does or gives up. */
+int rlk_share_wait(const struct rlk_wish *wish, struct rlk_lock *lock);
+
+#endif
