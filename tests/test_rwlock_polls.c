@@ -57,7 +57,8 @@ START_TEST(T11_a_writer_whom_nobody_hears_does_not_poll_without_end)
     snprintf(url, sizeof(url), "redis://deaf:deaf@127.0.0.1:%u?presence=%ld",
              scene_server.port, test_ms(PRESENCE_MS));
     rlock_client_t *client = scene_open_client(url, SCENE_TIMES(0));
-    scene_rwlock(&reader, scene_client(scene_server.url, SCENE_TIMES(0)), "N");
+    rlock_client_t *readers = scene_client(scene_server.url, SCENE_TIMES(0));
+    scene_rwlock(&reader, readers, "N");
     scene_rwlock(&deaf.lock, client, "N");
     ck_assert_int_eq(rlock_rwlock_rdlock(&reader), 0);
     ck_assert_int_eq(pthread_create(&thread, NULL, run_deaf, NULL), 0);
@@ -70,6 +71,8 @@ START_TEST(T11_a_writer_whom_nobody_hears_does_not_poll_without_end)
     ck_assert_uint_ge(stats.refreshes, 3);
     ck_assert_uint_le(stats.refreshes, 5 * WAIT_MS / (PRESENCE_MS / 3));
     ck_assert_int_eq(rlock_rwlock_unlock(&reader), 0);
+    ck_assert_int_eq(rlock_client_close(readers), 0);
+    ck_assert_int_eq(rlock_client_close(client), 0);
 }
 END_TEST
 
