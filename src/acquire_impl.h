@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What acquire.c and share.c have between them. All functions need the registry's mu,
- * which they may drop where they wait. */
+/* What acquire.c, ask.c and share.c have between them. All functions need the registry's
+ * mu, which they may drop where they wait. */
 #ifndef RLK_ACQUIRE_IMPL_H
 #define RLK_ACQUIRE_IMPL_H
 
@@ -20,7 +20,10 @@ struct rlk_ask {
     int backoff_ms, late;
 };
 
-/* ---- acquire.c */
+/* How long a request may be waited for beyond the caller's deadline. */
+enum { RLK_ATTEMPT_FLOOR_MS = 50 };
+
+/* ---- ask.c */
 
 /* The TTL of a grant, and the letter of an id. */
 uint32_t rlk_wish_grant_ms(const struct rlk_wish *wish);
@@ -32,6 +35,23 @@ struct rlk_hold *rlk_ask_new_hold(const struct rlk_wish *wish, struct rlk_lock *
 void rlk_ask_end_request(struct rlk_hold *hold, const struct rlk_wish *wish, int64_t now);
 /* The thread waits no more. */
 void rlk_ask_leave_queue(struct rlk_ask *ask);
+/* The server has it for this hold until its end, and gives it to the thread. */
+void rlk_ask_take(struct rlk_hold *hold, const struct rlk_wish *wish, int64_t now);
+/* A hold that is ASKING ends without having been entered. If anything of it may be at the
+ * server, the watchdog withdraws or releases it. Consumes the caller's reference. */
+void rlk_ask_abandon(struct rlk_hold *hold, const struct rlk_wish *wish, int64_t now);
+/* Nobody goes on with what an earlier asker left behind. */
+void rlk_ask_withdraw(struct rlk_lock *lock, const struct rlk_wish *wish);
+/* Writes down what an answer says about the hold. */
+enum rlk_verdict rlk_ask_judge(struct rlk_hold *hold, const struct rlk_wish *wish,
+                               const struct rlk_answer *answer);
+/* The asker's part ends with `rc` and its id is not needed any more: passes it on, or
+ * withdraws it. May find that the lock is ours after all, and returns 0 then. Consumes
+ * the hold's reference. */
+int rlk_ask_give_up(struct rlk_ask *ask, int rc);
+
+/* ---- acquire.c */
+
 /* Until the hold that it is about is the caller's, or it has given up, or it is decided
  * by another thread. Gives its reference back. */
 int rlk_ask_wait(struct rlk_ask *ask);

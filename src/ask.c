@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A hold that asks: made, taken, given up; and what an answer to its acquire means.
+ *
+ * An id that was sent and is given up goes one of three ways, chosen under the registry's
+ * mutex (T7): to the next local waiter (not in_order), to the caller as held, or to
+ * cancel. A cancel that is not answered in time is finished by the watchdog.
+ *
+ * Thread: callers'. Locks: hold the registry's mu.
+ */
+#include "acquire_impl.h"
+
+#include "error.h"
+
+enum { CANCEL_MS = 100 /* a cancel's share beyond the caller's deadline */ };
+
+uint32_t rlk_wish_grant_ms(const struct rlk_wish *wish)
+{
+    long presence = wish->client->config.presence_ms;
+    return (uint32_t)(wish->lease_ms < presence ? wish->lease_ms : presence);
+}
+
+char rlk_wish_letter(const struct rlk_wish *wish)
+{
+    const struct rlk_kind *kind = &rlk_kinds[wish->kind];
+    char l = wish->reading ? kind->read_letter : kind->letter;
+    return wish->fencing ? (char)(l - 'a' + 'A') : l;
+}
+
+struct rlk_hold *rlk_ask_new_hold(const struct rlk_wish *wish, struct rlk_lock *lock)
+{
+    struct rlk_hold *hold = rlk_hold_new_locked(lock, wish->thread, rlk_wish_letter(wish),
+                                                rlk_wish_grant_ms(wish));
+    if (hold) {
+        hold->lease_ms = wish->lease_ms;
+        hold->fixed = wish->fixed;
+        hold->reading = wish->reading;
+        hold->prefer = wish->prefer;
+    }
+    return hold;
+}
+
+void rlk_ask_take(struct rlk_hold *hold, const struct rlk_wish *wish, int64_t now)
+{
+    static const char reason[] = "the server gave it to another";
+    struct rlk_lock *lock = hold->lock;
+
+    /* The server has it for this hold, and time has not run out: a hold that we still
+     * believe in was taken away, and the news of it is on its way. */
+    if (lock->current)
+        rlk_hold_lose_locked(lock->current, reason, now);
+    while (!hold->reading && !rlk_list_empty(&lock->reads))
+        rlk_hold_lose_locked(
+            RLK_CONTAINER_OF(lock->reads.next, struct rlk_hold, read_link), reason, now);
+    rlk_hold_enter_locked(hold, wish->thread, now);
+    rlk_lock_reached_locked(hold->lock, now);
+    RLK_COUNT(wish->client->counters.acquisitions);
+}
+
+void rlk_ask_abandon(struct rlk_hold *hold, const struct rlk_wish *wish, int64_t now)
+{
+    rlk_hold_ask_end_locked(hold);
+    hold->state = RLK_HOLD_GOING;
+    if (!hold->sent_any) {
+        rlk_hold_put_locked(hold);
+        return;
+    }
+    int64_t window = rlk_client_marker_ms(wish->client) + wish->lease_ms;
+    rlk_hold_background_locked(hold, now, now + window * RLK_NS_PER_MS);
+}
+
+void rlk_ask_withdraw(struct rlk_lock *lock, const struct rlk_wish *wish)
+{
+    struct rlk_hold *hold = rlk_lock_ask_locked(lock);
+    if (!hold)
+        return;
+    rlk_hold_ref_locked(hold);
+    rlk_ask_abandon(hold, wish, rlk_now_boot());
+}
+
+void rlk_ask_end_request(struct rlk_hold *hold, const struct rlk_wish *wish, int64_t now)
+{
+    if (hold->unknown) {
+        rlk_ask_abandon(hold, wish, now);
+        return;
+    }
+    rlk_hold_ask_end_locked(hold);
+    rlk_hold_put_locked(hold);
+}
+
+enum rlk_verdict rlk_ask_judge(struct rlk_hold *hold, const struct rlk_wish *wish,
+                               const struct rlk_answer *answer)
+{
+    if (answer->outcome == RLK_UNKNOWN)
+        hold->unknown = true;
+    /* an error that we do not know, or a command that the ACL refused in the midst of a
+     * script, may have left anything: that attempt is withdrawn, too */
+    if (answer->outcome == RLK_UNKNOWN || answer->outcome == RLK_DONE ||
+        (answer->outcome == RLK_REFUSED && answer->sent != 0))
+        hold->sent_any = true;
+    if (answer->outcome == RLK_REFUSED)
+        return FAILED;
+    if (answer->outcome != RLK_DONE)
+        return AGAIN;
+    rlk_lock_reached_locked(hold->lock, rlk_now_boot());
+    if (hold->state != RLK_HOLD_ASKING)
+        return TAKEN; /* by another thread that waits for it, meanwhile */
+    hold->flags = answer->flags;
+    /* a try goes on by itself while it is told that the lock is busy */
+    if (rlk_cursor_set(answer->more) && answer->fate.what != RLK_BUSY)
+        rlk_lock_go_on_locked(hold->lock, answer->more);
+    switch (answer->fate.what) {
+    case RLK_HELD:
+        rlk_hold_held_locked(hold, answer->sent, answer->fate.remaining_ms,
+                             answer->fate.token);
+        hold->open_to = hold->asked;
+        return TAKEN;
+    case RLK_SHARED:
+        hold->open_to = hold->asked;
+        return hold->reading ? SHARED : FAILED;
+    case RLK_QUEUED:
+        rlk_hold_queued_locked(hold, answer->fate.ticket, answer->sent);
+        rlk_lock_joined_locked(hold->lock, answer->sent, answer->pttl_ms, answer->flags);
+        return QUEUED;
+    case RLK_BUSY:
+        return TAKEN_BY_OTHERS;
+    case RLK_MARKED: /* this id is dead */
+        rlk_hold_rename_locked(hold, wish->thread);
+        return AGAIN_AT_ONCE;
+    case RLK_LATE:
+        return AGAIN_AT_ONCE;
+    default:
+        return FAILED;
+    }
+}
+
+/* The cancel's share of the 100 ms that a call may take beyond its deadline (L7). */
+static int64_t cancel_until(const struct rlk_wish *wish, int64_t now)
+{
+    int64_t left = rlk_deadline_left(&wish->deadline);
+    int64_t share = CANCEL_MS * RLK_NS_PER_MS + (left < 0 ? left : 0);
+    int64_t least = (CANCEL_MS - RLK_ATTEMPT_FLOOR_MS) / 2 * RLK_NS_PER_MS;
+    return now + (share > least ? share : least);
+}
+
+void rlk_ask_leave_queue(struct rlk_ask *ask)
+{
+    if (ask->lock->asker == ask->waiter)
+        ask->lock->asker = NULL;
+    rlk_list_remove(&ask->waiter->link);
+}
+
+int rlk_ask_give_up(struct rlk_ask *ask, int rc)
+{
+    const struct rlk_wish *wish = ask->wish;
+    struct rlk_registry *reg = &wish->client->registry;
+    struct rlk_lock *lock = ask->lock;
+    struct rlk_hold *hold = ask->hold;
+    int64_t now = rlk_now_boot();
+
+    rlk_ask_leave_queue(ask);
+    struct rlk_waiter *other = hold->reading ? rlk_share_companion(ask) : NULL;
+    if (other) {
+        if (hold->asker == wish->thread) {
+            hold->asker = other->thread;
+            rlk_hold_wake_locked(hold);
+        }
+        rlk_hold_put_locked(hold);
+        return rc;
+    }
+    if (!hold->reading && !rlk_kinds[lock->kind].in_order &&
+        !rlk_list_empty(&lock->waiters)) {
+        struct rlk_waiter *next =
+            RLK_CONTAINER_OF(rlk_list_first(&lock->waiters), struct rlk_waiter, link);
+        if (next->letter == hold->id.letter && next->grant_ms == hold->id.grant_ms) {
+            hold->asker = NULL;        /* facts are kept in it until the next one looks */
+            rlk_hold_put_locked(hold); /* lock->asks keeps it */
+            rlk_lock_promote_locked(lock);
+            return rc;
+        }
+    }
+    if (!hold->sent_any) {
+        rlk_ask_abandon(hold, wish, now);
+        rlk_lock_promote_locked(lock);
+        return rc;
+    }
+    /* From here on the id is dead, unless the cancel finds that it is ours (T7, T8). It
+     * stays among the asks until then, so that a grant which is read meanwhile is not
+     * taken for one that nobody knows, and released behind our back. */
+    hold->state = RLK_HOLD_GOING;
+    hold->asker = NULL;
+    rlk_lock_promote_locked(lock);
+    RLK_COUNT(wish->client->counters.cancels);
+    struct rlk_answer answer;
+    int64_t until = cancel_until(wish, now);
+    rlk_registry_unlock(reg);
+    rlk_trip_cancel(wish->client, hold, until, &answer);
+    if (answer.outcome == RLK_DONE)
+        rlk_trip_go_on(wish->client, lock->kind, lock->name, lock->name_len, hold->prefer,
+                       answer.more, until);
+    rlk_registry_lock(reg);
+    now = rlk_now_boot();
+    hold->state = RLK_HOLD_ASKING;
+    if (answer.outcome == RLK_DONE && answer.fate.what == RLK_REMOVED) {
+        rlk_hold_ask_end_locked(hold);
+        rlk_hold_put_locked(hold);
+        return rc;
+    }
+    if (answer.outcome == RLK_DONE && answer.fate.what == RLK_YOURS) {
+        rlk_hold_held_locked(hold, answer.sent, answer.fate.remaining_ms,
+                             answer.fate.token);
+        /* a fixed lease would have to be confirmed, for which there is no time left */
+        if (now < hold->end && !wish->fixed) {
+            rlk_ask_take(hold, wish, now);
+            rlk_hold_put_locked(hold);
+            return 0;
+        }
+    }
+    rlk_ask_abandon(hold, wish, now);
+    return rc;
+}
