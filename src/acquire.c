@@ -206,6 +206,15 @@ static int deadline_code(const struct rlk_lock *lock, int64_t since)
     return told ? ETIMEDOUT : ENOTCONN;
 }
 
+/* Of the calls that had to wait: those that were queued, also when the grant was there
+ * before they had begun to, and those that waited for a thread of this process. */
+static void count_wait(const struct rlk_wish *wish, struct rlk_waiter *waiter)
+{
+    if (!waiter->counted)
+        RLK_COUNT(wish->client->counters.waits);
+    waiter->counted = true;
+}
+
 /* Sends acquire until it is queued, held or refused. Returns a code to give up with, or
  * 0. */
 static int ask_server(struct rlk_ask *ask)
@@ -241,6 +250,8 @@ static int ask_server(struct rlk_ask *ask)
         v = AGAIN; /* ours, but for no time that we could prove */
     if (v == TAKEN || v == QUEUED || v == TAKEN_BY_OTHERS) {
         ask->backoff_ms = ask->late = 0;
+        if (v == QUEUED)
+            count_wait(wish, ask->waiter);
         return v == TAKEN_BY_OTHERS ? ECANCELED : 0;
     }
     if (v == FAILED)
@@ -260,13 +271,6 @@ static int ask_server(struct rlk_ask *ask)
     if (left > 0)
         doze(wish, min_time(next_backoff(&ask->backoff_ms, now), left));
     return 0;
-}
-
-static void count_wait(const struct rlk_wish *wish, struct rlk_waiter *waiter)
-{
-    if (!waiter->counted)
-        RLK_COUNT(wish->client->counters.waits);
-    waiter->counted = true;
 }
 
 int rlk_ask_wait(struct rlk_ask *ask)

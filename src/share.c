@@ -110,7 +110,7 @@ void rlk_share_enter(struct rlk_ask *ask, struct rlk_hold *share, int64_t now)
     }
     waiter->hold = NULL;
     rlk_share_bring_along(ask, share);
-    rlk_hold_ref_locked(ask->hold); /* wait_for_answer gives it back */
+    rlk_hold_ref_locked(ask->hold); /* rlk_ask_wait gives it back */
     rlk_ask_end_request(ask->hold, wish, now);
 }
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Clients: opening, closing, the default client, interrupt, statistics, leaks. */
+#include "script.h"
+
 #include "fixture.h"
+#include "proxy.h"
 
 #include <dirent.h>
 #include <malloc.h>
@@ -396,6 +399,38 @@ START_TEST(waits_counts_calls_that_had_to_wait)
 }
 END_TEST
 
+static rlock_client_t *behind; /* the proxy */
+
+static bool has_a_message(void *arg)
+{
+    (void)arg;
+    return stats_of(behind).messages > 0;
+}
+
+/* It did not sleep: the grant was there before it had read that it is queued. */
+START_TEST(waits_counts_a_call_that_was_queued_and_found_its_grant)
+{
+    struct task task;
+    struct test_proxy *proxy = test_proxy_start(&server);
+    fixture_load_scripts();
+    behind = open_at(test_proxy_url(proxy), "");
+    rlock_mutex_t ours = mutex_of(behind, "n");
+    OK(rlock_mutex_lock(&theirs));
+    int rule = TEST_RULE(proxy, .on = TEST_ON_REPLY, .action = TEST_HOLD, .count = 1,
+                         .contains = rlk_scripts[RLK_MUTEX_ACQUIRE].sha);
+    task_start(&task, run_pair, &ours);
+    ck_assert(test_proxy_wait_hits(proxy, rule, 1, SOON_MS));
+    OK(rlock_mutex_unlock(&theirs));
+    ck_assert(test_wait_until(has_a_message, NULL, SOON_MS));
+    test_proxy_release(proxy, rule);
+    OK(task_join(&task));
+    ck_assert_uint_eq(stats_of(behind).grants, 1);
+    ck_assert_uint_eq(stats_of(behind).waits, 1);
+    close_client(behind);
+    test_proxy_stop(proxy);
+}
+END_TEST
+
 START_TEST(garbage_in_the_mailbox_is_counted_and_does_nothing)
 {
     const redisReply *channels =
@@ -496,6 +531,7 @@ int main(void)
          interrupt_may_be_called_by_a_signal_handler);
     CASE("statistics", statistics_count_what_happened,
          waits_counts_calls_that_had_to_wait,
+         waits_counts_a_call_that_was_queued_and_found_its_grant,
          garbage_in_the_mailbox_is_counted_and_does_nothing);
     CASE("leaks", client_opened_and_closed_often_leaks_nothing);
     return test_run_suite(suite);
