@@ -355,6 +355,72 @@ START_TEST(who_gives_up_asking_leaves_the_asking_to_another)
 }
 END_TEST
 
+/* ---- who comes while a request is on its way (W21) */
+
+/* Holds the reply to the request of actor[0], which is inside for the server. */
+static int hold_first_reply(void)
+{
+    go_behind_proxy("");
+    int rule =
+        RULE(RLK_RWLOCK_READ, .on = TEST_ON_REPLY, .action = TEST_HOLD, .count = 1);
+    actor_begin(&actor[0], run_rdlock, &l);
+    ck_assert(test_proxy_wait_hits(proxy, rule, 1, SOON_MS));
+    ck_assert_int_eq(readers(), 1);
+    return rule;
+}
+
+/* The answer says what was true before the writer queued: it is not his. */
+START_TEST(who_came_after_the_request_had_left_passes_no_writer)
+{
+    int rule = hold_first_reply();
+    actor_begin(&actor[2], run_wrlock, &theirs);
+    ck_assert(wait_key(QUEUE, true, SOON_MS));
+    actor_begin(&actor[1], run_rdlock, &l);
+    ck_assert(wait_waiters(client, 2)); /* both for the one hold */
+    test_proxy_release(proxy, rule);
+    OK(actor_rc(&actor[0]));
+    ck_assert(wait_size(RQUEUE, 1)); /* he asked, and is queued */
+    ck_assert(!actor_done(&actor[1], 0));
+    ck_assert(!actor_done(&actor[2], 0));
+    OK(actor_does(&actor[0], run_rwunlock, &l));
+    OK(actor_rc(&actor[2]));
+    ck_assert(!actor_done(&actor[1], 0));
+    OK(actor_does(&actor[2], run_rwunlock, &theirs));
+    OK(actor_rc(&actor[1]));
+    OK(actor_does(&actor[1], run_rwunlock, &l));
+    ENDED();
+}
+END_TEST
+
+/* They ask anew, but together. */
+START_TEST(those_who_came_after_the_request_had_left_ask_with_one)
+{
+    static struct actor crowd[CROWD];
+    int rule = hold_first_reply();
+    long long before = requests();
+    for (int i = 0; i < CROWD; i++) {
+        actor_start(&crowd[i]);
+        actor_begin(&crowd[i], run_rdlock, &l);
+    }
+    ck_assert(wait_waiters(client, CROWD + 1));
+    ck_assert_int_eq((int)(requests() - before), 0);
+    test_proxy_release(proxy, rule);
+    OK(actor_rc(&actor[0]));
+    for (int i = 0; i < CROWD; i++)
+        OK(actor_rc(&crowd[i]));
+    long long sent = requests() - before;
+    ck_assert_msg(sent >= 1 && sent <= CROWD / 5, "%lld requests", sent);
+    ck_assert_int_eq(readers(), 1);
+    for (int i = 0; i < CROWD; i++) {
+        OK(actor_does(&crowd[i], run_rwunlock, &l));
+        actor_end(&crowd[i]);
+    }
+    CLOSED();
+    OK(actor_does(&actor[0], run_rwunlock, &l));
+    ENDED();
+}
+END_TEST
+
 /* ---- renewals */
 
 static long crowd_lease;
@@ -430,6 +496,10 @@ int main(void)
     tcase_add_loop_test(tc, who_gives_up_leaves_the_place_to_the_others, 0, 2);
     tcase_add_test(tc, the_last_one_who_gives_up_leaves_the_queue);
     tcase_add_loop_test(tc, who_gives_up_asking_leaves_the_asking_to_another, 0, 2);
+
+    tc = new_case(suite, "latecomers");
+    tcase_add_test(tc, who_came_after_the_request_had_left_passes_no_writer);
+    tcase_add_test(tc, those_who_came_after_the_request_had_left_ask_with_one);
 
     tc = new_case(suite, "renewals");
     tcase_add_test(tc, many_readers_are_renewed_by_one_command);
