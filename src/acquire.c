@@ -7,8 +7,8 @@
  * (W23); those that ask for a fixed lease have holds of their own. From then on an asker
  * only sleeps: presence and polls are the watchdog's, grants come in by the subscriber,
  * and both leave facts in its hold and wake it. What it believes is decided in hold.c
- * (T1); what it does about it, here; how an
- * id is given up, in ask.c.
+ * (T1); what it does about it, here; how an id is given up, in ask.c; what readers of one
+ * process share, in share.c.
  */
 #include "acquire_impl.h"
 
