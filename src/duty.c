@@ -154,7 +154,7 @@ static void send_read_renewals(struct rlock_client *client, struct rlk_hold *due
     struct rlk_hold *hold = due;
     size_t len = 0;
 
-    if (batch->op.kind != RLK_OP_NONE || !batch_add(batch, due))
+    if (!batch_add(batch, due))
         return;
     len += rlk_wire_renewal_write(names, due, renew_lease(due, now));
     for (struct rlk_list *l = lock->reads.next;
@@ -179,6 +179,9 @@ static void send_read_renewals(struct rlock_client *client, struct rlk_hold *due
         if (renew_timeout(client, hold, now) < timeout)
             timeout = renew_timeout(client, hold, now);
         rlk_hold_schedule_locked(hold);
+        /* to the end: the next request begins with those that this one had no room for */
+        rlk_list_remove(&hold->read_link);
+        rlk_list_append(&lock->reads, &hold->read_link);
     }
     lock->refs++;
     put_in_flight(&client->watch, &batch->op, RLK_OP_RENEW_READS, now, timeout);
@@ -274,8 +277,7 @@ static void inside_due(struct rlock_client *client, struct rlk_hold *hold, int64
         hold->at_risk = true;
         rlk_hold_news_locked(hold, RLK_NEWS_AT_RISK);
     }
-    if ((!hold->fixed || hold->doubted || hold->downgrading) &&
-        hold->op.kind == RLK_OP_NONE && now >= hold->renew_at) {
+    if (rlk_hold_renewable_locked(hold) && now >= hold->renew_at) {
         if (rlk_duty_ready(&client->watch) && hold->reading && !hold->downgrading)
             send_read_renewals(client, hold, now);
         else if (rlk_duty_ready(&client->watch))
@@ -434,6 +436,11 @@ static void read_renewals_done(struct rlock_client *client, struct rlk_lock *loc
         struct rlk_hold *hold = lock->renewal.holds[i];
         hold->op.kind = RLK_OP_NONE;
         renew_done(client, hold, answer, &fates[i], false, now);
+    }
+    for (struct rlk_list *l = lock->reads.next; l != &lock->reads; l = l->next) {
+        struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, read_link);
+        if (hold->renew_at <= now) /* waited for this one to be answered */
+            rlk_hold_schedule_locked(hold);
     }
 }
 

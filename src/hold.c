@@ -173,12 +173,21 @@ void rlk_hold_wake_locked(struct rlk_hold *hold)
 
 /* ---- leases */
 
+bool rlk_hold_renewable_locked(const struct rlk_hold *hold)
+{
+    if (hold->op.kind != RLK_OP_NONE)
+        return false;
+    if (hold->downgrading)
+        return true;
+    return (!hold->fixed || hold->doubted) &&
+           !(hold->reading && hold->lock->renewal.op.kind != RLK_OP_NONE);
+}
+
 void rlk_hold_schedule_locked(struct rlk_hold *hold)
 {
     int64_t when = hold->end;
 
-    if ((!hold->fixed || hold->doubted || hold->downgrading) &&
-        hold->op.kind == RLK_OP_NONE && hold->renew_at < when)
+    if (rlk_hold_renewable_locked(hold) && hold->renew_at < when)
         when = hold->renew_at;
     if (!hold->at_risk && hold->risk_at < when)
         when = hold->risk_at;

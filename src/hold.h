@@ -302,6 +302,9 @@ void rlk_part_news_locked(struct rlk_part *part, unsigned news);
 struct rlk_part *rlk_registry_news_locked(struct rlk_registry *reg);
 void rlk_part_told_locked(struct rlk_part *part);
 
+/* INSIDE: whether a renewal may be sent. Those who read wait while one for their lock is
+ * in flight: it names many of them, and is followed by one for the others. */
+bool rlk_hold_renewable_locked(const struct rlk_hold *hold);
 /* INSIDE: arms the timer for the next of renewal, risk and end. */
 void rlk_hold_schedule_locked(struct rlk_hold *hold);
 

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SOON_MS = 10000, ACTORS = 3, CROWD = 50 };
+enum { SOON_MS = 10000, ACTORS = 3, CROWD = 50, MANY = 320 };
 
 #define QUEUE "rlock:{n}:queue"
 #define RQUEUE "rlock:{n}:rqueue"
@@ -465,6 +465,35 @@ START_TEST(many_readers_are_renewed_by_one_command)
 }
 END_TEST
 
+/* More than one command may name. */
+START_TEST(more_readers_than_a_command_may_name_are_all_renewed)
+{
+    static struct actor many[MANY];
+    char parameters[32];
+    crowd_lease = test_ms(3000);
+    snprintf(parameters, sizeof(parameters), "?lease=%ld", crowd_lease);
+    go_behind_proxy(parameters);
+    int rule = RULE(RLK_RWLOCK_RENEW, .action = TEST_WATCH);
+    for (int i = 0; i < MANY; i++) {
+        actor_start(&many[i]);
+        OK(actor_does(&many[i], run_rdlock_apart, &l));
+    }
+    unsigned extended = test_proxy_hits(proxy, rule);
+    ck_assert_uint_ge(extended, MANY); /* one each, not together */
+    int64_t until = test_now_ms() + crowd_lease;
+    ck_assert(test_wait_until(is_past, &until, SOON_MS));
+    unsigned sent = test_proxy_hits(proxy, rule) - extended;
+    ck_assert_msg(sent >= 4 && sent <= MANY / 5, "%u renewals", sent);
+    ck_assert_uint_eq(stats_of(client).losses, 0);
+    for (int i = 0; i < MANY; i++) {
+        ck_assert_int_eq(actor_does(&many[i], run_rwstate, &l), RLOCK_SAFE);
+        OK(actor_does(&many[i], run_rwunlock, &l));
+        actor_end(&many[i]);
+    }
+    ENDED();
+}
+END_TEST
+
 static TCase *new_case(Suite *suite, const char *name)
 {
     TCase *tc = tcase_create(name);
@@ -503,6 +532,7 @@ int main(void)
 
     tc = new_case(suite, "renewals");
     tcase_add_test(tc, many_readers_are_renewed_by_one_command);
+    tcase_add_test(tc, more_readers_than_a_command_may_name_are_all_renewed);
 
     return test_run_suite(suite);
 }
