@@ -234,6 +234,7 @@ void rlk_hold_enter_locked(struct rlk_hold *hold, struct rlk_thread *thread, int
     hold->own.owner = thread;
     hold->own.owner_thread = rlk_thread_self();
     hold->own.count = 1;
+    hold->own.claimed = true;
     hold->own.fencing = is_upper(hold->id.letter);
     rlk_list_append(&hold->parts, &hold->own.hold_link);
     rlk_list_prepend(&thread->holds, &hold->own.thread_link);
@@ -266,6 +267,7 @@ struct rlk_part *rlk_hold_join_locked(struct rlk_hold *hold, bool fencing)
         init_part(part, hold);
     }
     part->fencing = fencing;
+    part->claimed = false;
     rlk_list_append(&hold->parts, &part->hold_link);
     hold->refs++;
     return part;
@@ -430,8 +432,11 @@ void rlk_hold_background_end_locked(struct rlk_hold *hold)
 
 void rlk_hold_news_locked(struct rlk_hold *hold, unsigned news)
 {
-    for (struct rlk_list *l = hold->parts.next; l != &hold->parts; l = l->next)
-        rlk_part_news_locked(RLK_CONTAINER_OF(l, struct rlk_part, hold_link), news);
+    for (struct rlk_list *l = hold->parts.next; l != &hold->parts; l = l->next) {
+        struct rlk_part *part = RLK_CONTAINER_OF(l, struct rlk_part, hold_link);
+        if (part->claimed) /* nothing is lost that a thread never had */
+            rlk_part_news_locked(part, news);
+    }
 }
 
 /* ---- facts */

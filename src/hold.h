@@ -84,6 +84,7 @@ struct rlk_part {
     struct rlk_hold *hold;
     struct rlk_list hold_link; /* in hold->parts; guarded by the registry's mu */
     bool fencing;              /* asked for a token */
+    bool claimed;              /* its thread is in, or knows that it was; guarded by mu */
     unsigned news;             /* enum rlk_news; guarded by mu, with a reference */
     struct rlk_list news_link;
 

@@ -52,6 +52,7 @@ void rlk_share_own_part(struct rlk_part *part, struct rlk_thread *thread)
     part->owner = thread;
     part->owner_thread = rlk_thread_self();
     part->count = 1;
+    part->claimed = true;
     rlk_list_prepend(&thread->holds, &part->thread_link);
 }
 
@@ -127,10 +128,6 @@ static bool still_in(struct rlk_part *part, const struct rlk_wish *wish)
     }
     if (hold->state == RLK_HOLD_INSIDE)
         rlk_hold_lose_locked(hold, "the lease ended", now);
-    if (!rlk_list_empty(&part->news_link)) { /* nothing was lost that it had */
-        rlk_list_remove(&part->news_link);
-        rlk_part_told_locked(part);
-    }
     rlk_part_leave_locked(part);
     rlk_client_release(wish->client); /* as a lost hold's; the caller keeps it */
     return false;

@@ -9,6 +9,8 @@
 #include "fixture.h"
 #include "proxy.h"
 
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -295,6 +297,54 @@ START_TEST(threads_that_wait_to_read_enter_together)
 }
 END_TEST
 
+static atomic_int stalled; /* 1: is to stall, 2: does */
+
+static void stall(int number)
+{
+    (void)number;
+    atomic_store(&stalled, 2);
+    while (atomic_load(&stalled) != 0)
+        sched_yield();
+}
+
+static bool is_stalled(void *arg)
+{
+    (void)arg;
+    return atomic_load(&stalled) == 2;
+}
+
+/* His thread did not run in between, so he never had it: he asks again. */
+START_TEST(who_was_let_in_to_what_is_lost_by_now_is_told_nothing)
+{
+    struct sigaction action, old;
+    memset(&action, 0, sizeof(action));
+    action.sa_handler = stall;
+    sigaction(SIGUSR1, &action, &old);
+    OK(rlock_rwlock_wrlock(&theirs));
+    actor_begin(&actor[0], run_rdlock, &l);
+    ck_assert(wait_size(RQUEUE, 1)); /* he asks */
+    actor_begin(&actor[1], run_rdlock, &l);
+    ck_assert(wait_waiters(client, 2));
+    atomic_store(&stalled, 1);
+    pthread_kill(actor[1].thread, SIGUSR1);
+    ck_assert(test_wait_until(is_stalled, NULL, SOON_MS));
+    OK(rlock_rwlock_unlock(&theirs));
+    OK(actor_rc(&actor[0]));
+    OK(rlock_force_unlock(other, "n"));
+    const struct told *told = event_of(RLOCK_EVENT_LOST, SOON_MS);
+    ck_assert_ptr_nonnull(told);
+    ck_assert(pthread_equal(told->thread, actor[0].thread));
+    ck_assert_ptr_null(event_of(RLOCK_EVENT_LOST, 200));
+    atomic_store(&stalled, 0);
+    OK(actor_rc(&actor[1]));
+    EXPECT(actor_does(&actor[0], run_rwunlock, &l), ESTALE);
+    CLOSED();
+    OK(actor_does(&actor[1], run_rwunlock, &l));
+    ENDED();
+    sigaction(SIGUSR1, &old, NULL);
+}
+END_TEST
+
 /* 0: the one who asked; 1: the one who came to him. */
 START_TEST(who_gives_up_leaves_the_place_to_the_others)
 {
@@ -522,6 +572,7 @@ int main(void)
 
     tc = new_case(suite, "waiting");
     tcase_add_test(tc, threads_that_wait_to_read_enter_together);
+    tcase_add_test(tc, who_was_let_in_to_what_is_lost_by_now_is_told_nothing);
     tcase_add_loop_test(tc, who_gives_up_leaves_the_place_to_the_others, 0, 2);
     tcase_add_test(tc, the_last_one_who_gives_up_leaves_the_queue);
     tcase_add_loop_test(tc, who_gives_up_asking_leaves_the_asking_to_another, 0, 2);
