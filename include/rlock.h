@@ -666,7 +666,7 @@ int rlock_rwlock_getholdcount(const rlock_rwlock_t *rwlock, unsigned *ret_count)
 /* ---------------------------------------------------------- administration */
 
 typedef struct rlock_party {
-    const char *owner;  /* the id at the server */
+    const char *owner;  /* the id at the server; "": of readers that it has lost */
     const char *client; /* "host:pid:program" where known, else "" */
     rlock_mode_t mode;
     long since_ms;      /* held, or waited for, this long; -1 when unknown */

@@ -206,6 +206,10 @@ static int read_holders(struct box *box, const struct rlk_reply *reply,
             rc = add_party(&box->holders, clients, id, len, RLOCK_MODE_READ, since_ms,
                            to_int(end) - now_us / 1000);
     }
+    /* the readers' ends were lost: held until N ends, nobody knows for whom (W6) */
+    if (rc == 0 && head.type == RLOCK_TYPE_RWLOCK && head.mode == RLOCK_MODE_READ &&
+        rlk_reply_count(readers) == 0)
+        rc = add_party(&box->holders, clients, "", 0, RLOCK_MODE_READ, since_ms, pttl);
     if (rc == 0 && rlk_reply_count(fields) > 0 && box->holders.count == 0 &&
         !head.mode_seen)
         return rlk_error_set(EPROTO, "the key holds a hash that is no lock");
