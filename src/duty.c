@@ -437,11 +437,9 @@ static void read_renewals_done(struct rlock_client *client, struct rlk_lock *loc
         hold->op.kind = RLK_OP_NONE;
         renew_done(client, hold, answer, &fates[i], false, now);
     }
-    for (struct rlk_list *l = lock->reads.next; l != &lock->reads; l = l->next) {
-        struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, read_link);
-        if (hold->renew_at <= now) /* waited for this one to be answered */
-            rlk_hold_schedule_locked(hold);
-    }
+    /* while this one was in flight, nobody's timer was armed for a renewal */
+    for (struct rlk_list *l = lock->reads.next; l != &lock->reads; l = l->next)
+        rlk_hold_schedule_locked(RLK_CONTAINER_OF(l, struct rlk_hold, read_link));
 }
 
 static void release_done(struct rlock_client *client, struct rlk_hold *hold,

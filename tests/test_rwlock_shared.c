@@ -544,6 +544,29 @@ START_TEST(more_readers_than_a_command_may_name_are_all_renewed)
 }
 END_TEST
 
+/* Its own time is kept, though one was in flight when it was known. */
+START_TEST(who_enters_during_a_renewal_is_renewed_in_time)
+{
+    char parameters[32];
+    crowd_lease = test_ms(3000);
+    snprintf(parameters, sizeof(parameters), "?lease=%ld", crowd_lease);
+    go_behind_proxy(parameters);
+    OK(actor_does(&actor[0], run_rdlock_apart, &l));
+    int rule = RULE(RLK_RWLOCK_RENEW, .action = TEST_HOLD, .count = 1);
+    ck_assert(test_proxy_wait_hits(proxy, rule, 1, SOON_MS));
+    OK(actor_does(&actor[1], run_rdlock_apart, &l));
+    test_proxy_release(proxy, rule);
+    ck_assert(test_proxy_wait_answered(proxy, rule, 1, SOON_MS));
+    OK(actor_does(&actor[0], run_rwunlock, &l)); /* nobody takes him along */
+    int64_t until = test_now_ms() + crowd_lease;
+    ck_assert(test_wait_until(is_past, &until, SOON_MS));
+    ck_assert(!event_seen(RLOCK_EVENT_AT_RISK));
+    ck_assert_int_eq(actor_does(&actor[1], run_rwstate, &l), RLOCK_SAFE);
+    OK(actor_does(&actor[1], run_rwunlock, &l));
+    ENDED();
+}
+END_TEST
+
 static TCase *new_case(Suite *suite, const char *name)
 {
     TCase *tc = tcase_create(name);
@@ -584,6 +607,7 @@ int main(void)
     tc = new_case(suite, "renewals");
     tcase_add_test(tc, many_readers_are_renewed_by_one_command);
     tcase_add_test(tc, more_readers_than_a_command_may_name_are_all_renewed);
+    tcase_add_test(tc, who_enters_during_a_renewal_is_renewed_in_time);
 
     return test_run_suite(suite);
 }
