@@ -490,6 +490,38 @@ bool reads_now(const char *id)
     return strcmp(field("mode"), "rlock:read") == 0 && end_of(id) >= server_ms();
 }
 
+void put_waiters(const char *queue, const char *uuid, char letter, int first, int count)
+{
+    char from[16], to[16], tail[16];
+    snprintf(from, sizeof(from), "%d", first);
+    snprintf(to, sizeof(to), "%d", first + count - 1);
+    snprintf(tail, sizeof(tail), ":9:%c3000", letter);
+    test_redis_do(redis, "EVAL",
+                  "for i = ARGV[1], ARGV[2] do\n"
+                  "redis.call('ZADD', KEYS[1], i, ARGV[3] .. ':' .. i .. ARGV[4])\n"
+                  "end redis.call('PEXPIRE', KEYS[1], 60000)",
+                  "1", queue, from, to, uuid, tail);
+    put_present(uuid);
+}
+
+const char *waiter_id(const char *uuid, int ticket, char letter)
+{
+    static char id[64];
+    snprintf(id, sizeof(id), "%s:%d:9:%c3000", uuid, ticket, letter);
+    return id;
+}
+
+long long count_reading(void)
+{
+    return test_redis_int(redis, "ZCARD", READERS);
+}
+
+long long count_waiting(const char *queue)
+{
+    return test_redis_int(redis, "ZCOUNT", queue, "-inf", "+inf") -
+           (test_redis_str(redis, "ZSCORE", queue, "~") != NULL);
+}
+
 /* How much later than the latest reader a key ends, in ms. */
 static long long outlives(const char *key)
 {

@@ -133,6 +133,12 @@ const char *field(const char *name); /* of N; "" when absent */
 const char *queue_text(void);
 const char *rqueue_text(void);
 const char *readers_text(void);
+/* Waiters of a client, each with a ticket, from `first` on, and an id that tells it. */
+void put_waiters(const char *queue, const char *uuid, char letter, int first, int count);
+const char *waiter_id(const char *uuid, int ticket, char letter);
+/* Who reads; and who waits in a queue: the bar is nobody. */
+long long count_reading(void);
+long long count_waiting(const char *queue);
 /* A reader's end in `readers`, server ms (-1: none), another one, and whether it reads.
  */
 long long end_of(const char *id);

@@ -24,41 +24,6 @@ enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 #define READERS_FIRST(kind) (kind[0] == '0')
 #define WRITERS_FIRST(kind) (kind[0] != '0' && strlen(kind) == 1)
 
-/* Waiters 1 to `count` of a client, with tickets from `first` on. */
-static void put_many(const char *queue, const char *uuid, char letter, int first,
-                     int count)
-{
-    char from[16], to[16], tail[16];
-    snprintf(from, sizeof(from), "%d", first);
-    snprintf(to, sizeof(to), "%d", first + count - 1);
-    snprintf(tail, sizeof(tail), ":9:%c3000", letter);
-    test_redis_do(redis, "EVAL",
-                  "for i = ARGV[1], ARGV[2] do\n"
-                  "redis.call('ZADD', KEYS[1], i, ARGV[3] .. ':' .. i .. ARGV[4])\n"
-                  "end redis.call('PEXPIRE', KEYS[1], 60000)",
-                  "1", queue, from, to, uuid, tail);
-    put_present(uuid);
-}
-
-static const char *many_id(const char *uuid, int ticket, char letter)
-{
-    static char id[64];
-    snprintf(id, sizeof(id), "%s:%d:9:%c3000", uuid, ticket, letter);
-    return id;
-}
-
-static long long reading(void)
-{
-    return test_redis_int(redis, "ZCARD", READERS);
-}
-
-/* Those in a queue; the bar is nobody. */
-static long long waiting(const char *queue)
-{
-    return test_redis_int(redis, "ZCOUNT", queue, "-inf", "+inf") -
-           (test_redis_str(redis, "ZSCORE", queue, "~") != NULL);
-}
-
 /* The refreshes that an answer asks for, to the end. */
 static struct answer go_on(const char *id, struct answer a)
 {
@@ -81,9 +46,9 @@ START_TEST(T11_the_live_one_behind_the_deaf_is_found)
     struct test_redis *c = listener(UUID_C);
     SAYS(acquire(first), "held");
     if (_i & 4)
-        put_many(QUEUE, UUID_B, 'w', 1, DEAF);
+        put_waiters(QUEUE, UUID_B, 'w', 1, DEAF);
     if (_i & 8)
-        put_many(RQUEUE, UUID_D, 'r', 1, DEAF);
+        put_waiters(RQUEUE, UUID_D, 'r', 1, DEAF);
     put_present(UUID_C);
     put_waiter(live_reads ? RQUEUE : QUEUE, live_reads ? READ_C : WRITE_C, DEAF + 1);
     if (expires)
@@ -95,8 +60,8 @@ START_TEST(T11_the_live_one_behind_the_deaf_is_found)
     else
         ck_assert(is_held_by(WRITE_C));
     ck_assert_ptr_nonnull(message(c));
-    ck_assert_int_eq(waiting(QUEUE), _i & 4 ? DEAF : 0);
-    ck_assert_int_eq(waiting(RQUEUE), _i & 8 ? DEAF : 0);
+    ck_assert_int_eq(count_waiting(QUEUE), _i & 4 ? DEAF : 0);
+    ck_assert_int_eq(count_waiting(RQUEUE), _i & 8 ? DEAF : 0);
     assert_ttls();
     test_redis_close(c);
 }
@@ -108,9 +73,9 @@ START_TEST(T11_a_live_reader_behind_the_deaf_joins_a_reading)
     struct test_redis *c = listener(UUID_C);
     SAYS(acquire(READ_A), "held");
     if (_i & 1)
-        put_many(QUEUE, UUID_B, 'w', 1, DEAF);
+        put_waiters(QUEUE, UUID_B, 'w', 1, DEAF);
     if (_i & 2)
-        put_many(RQUEUE, UUID_D, 'r', 1, DEAF);
+        put_waiters(RQUEUE, UUID_D, 'r', 1, DEAF);
     put_present(UUID_C);
     put_waiter(RQUEUE, READ_C, DEAF + 1);
     go_on(GONE, refresh(GONE));
@@ -130,8 +95,8 @@ START_TEST(T11_a_try_behind_the_deaf_is_not_busy_in_the_end)
 {
     char after[32], rafter[32];
     struct answer a = { .more = 0 };
-    put_many(QUEUE, UUID_B, 'w', 1, DEAF);
-    put_many(RQUEUE, UUID_D, 'r', 1, DEAF);
+    put_waiters(QUEUE, UUID_B, 'w', 1, DEAF);
+    put_waiters(RQUEUE, UUID_D, 'r', 1, DEAF);
     for (int i = 0; i < ROUNDS_MAX; i++) {
         snprintf(after, sizeof(after), "%lld", a.more);
         snprintf(rafter, sizeof(rafter), "%lld", a.rmore);
@@ -144,8 +109,8 @@ START_TEST(T11_a_try_behind_the_deaf_is_not_busy_in_the_end)
         ck_assert(a.more || a.rmore);
     }
     ck_assert_str_eq(WHAT(a), "held");
-    ck_assert_int_eq(waiting(QUEUE), DEAF);
-    ck_assert_int_eq(waiting(RQUEUE), DEAF);
+    ck_assert_int_eq(count_waiting(QUEUE), DEAF);
+    ck_assert_int_eq(count_waiting(RQUEUE), DEAF);
 }
 END_TEST
 
@@ -159,7 +124,7 @@ START_TEST(W13_who_is_above_the_bar_is_not_forgotten_behind_deaf_writers)
     struct test_redis *a = listener(UUID_A);
     SAYS(release(WRITE_A), "released");
     ck_assert(reads_now(READ_A));
-    put_many(QUEUE, UUID_B, 'w', 1, LOOKS + 1);
+    put_waiters(QUEUE, UUID_B, 'w', 1, LOOKS + 1);
     struct test_redis *c = listener(UUID_C), *d = listener(UUID_D);
     put_present(UUID_D);
     put_waiter(RQUEUE, READ_D, 9000000000000000); /* above the bar */
@@ -175,8 +140,8 @@ END_TEST
 START_TEST(W13_an_answer_held_goes_on_for_the_others)
 {
     struct test_redis *b = listener(UUID_B);
-    put_many(RQUEUE, UUID_B, 'r', 1, 300);
-    const char *first = many_id(UUID_B, 1, 'r');
+    put_waiters(RQUEUE, UUID_B, 'r', 1, 300);
+    const char *first = waiter_id(UUID_B, 1, 'r');
     struct answer a;
     if (_i == 0) {
         a = refresh(first);
@@ -188,7 +153,7 @@ START_TEST(W13_an_answer_held_goes_on_for_the_others)
     ck_assert_str_eq(WHAT(a), "held");
     ck_assert_int_eq(a.rmore, BATCH);
     go_on(first, a);
-    ck_assert_int_eq(reading(), 300);
+    ck_assert_int_eq(count_reading(), 300);
     test_redis_close(b);
 }
 END_TEST
@@ -198,11 +163,11 @@ START_TEST(W13_a_reader_who_passes_goes_on_for_the_others)
 {
     struct test_redis *b = listener(UUID_B);
     prefer = "0";
-    put_many(RQUEUE, UUID_B, 'r', 1, 300);
+    put_waiters(RQUEUE, UUID_B, 'r', 1, 300);
     struct answer a = acquire(READ_C);
     ck_assert_str_eq(WHAT(a), "held");
     go_on(READ_C, a);
-    ck_assert_int_eq(reading(), 301);
+    ck_assert_int_eq(count_reading(), 301);
     test_redis_close(b);
 }
 END_TEST

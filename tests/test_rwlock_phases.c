@@ -27,41 +27,6 @@ enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 #define READERS_FIRST(kind) (kind[0] == '0')
 #define WRITERS_FIRST(kind) (kind[0] != '0' && strlen(kind) == 1)
 
-/* Waiters 1 to `count` of a client, with tickets from `first` on. */
-static void put_many(const char *queue, const char *uuid, char letter, int first,
-                     int count)
-{
-    char from[16], to[16], tail[16];
-    snprintf(from, sizeof(from), "%d", first);
-    snprintf(to, sizeof(to), "%d", first + count - 1);
-    snprintf(tail, sizeof(tail), ":9:%c3000", letter);
-    test_redis_do(redis, "EVAL",
-                  "for i = ARGV[1], ARGV[2] do\n"
-                  "redis.call('ZADD', KEYS[1], i, ARGV[3] .. ':' .. i .. ARGV[4])\n"
-                  "end redis.call('PEXPIRE', KEYS[1], 60000)",
-                  "1", queue, from, to, uuid, tail);
-    put_present(uuid);
-}
-
-static const char *many_id(const char *uuid, int ticket, char letter)
-{
-    static char id[64];
-    snprintf(id, sizeof(id), "%s:%d:9:%c3000", uuid, ticket, letter);
-    return id;
-}
-
-static long long reading(void)
-{
-    return test_redis_int(redis, "ZCARD", READERS);
-}
-
-/* Those in a queue; the bar is nobody. */
-static long long waiting(const char *queue)
-{
-    return test_redis_int(redis, "ZCOUNT", queue, "-inf", "+inf") -
-           (test_redis_str(redis, "ZSCORE", queue, "~") != NULL);
-}
-
 static bool queued(const char *queue, const char *id)
 {
     return test_redis_str(redis, "ZSCORE", queue, id) != NULL;
@@ -82,14 +47,14 @@ static struct answer go_on(const char *id, struct answer a)
 /* 300 readers of B wait for A, who writes; 256 come in. */
 static struct answer release_before_300(void)
 {
-    put_many(RQUEUE, UUID_B, 'r', 1, 300);
+    put_waiters(RQUEUE, UUID_B, 'r', 1, 300);
     struct answer a = release(WRITE_A);
     ck_assert_str_eq(WHAT(a), "released");
     ck_assert_int_eq(a.rmore, BATCH);
-    ck_assert_int_eq(reading(), BATCH);
-    ck_assert(reads_now(many_id(UUID_B, 1, 'r')));
-    ck_assert(reads_now(many_id(UUID_B, BATCH, 'r')));
-    ck_assert_int_eq(waiting(RQUEUE), 300 - BATCH);
+    ck_assert_int_eq(count_reading(), BATCH);
+    ck_assert(reads_now(waiter_id(UUID_B, 1, 'r')));
+    ck_assert(reads_now(waiter_id(UUID_B, BATCH, 'r')));
+    ck_assert_int_eq(count_waiting(RQUEUE), 300 - BATCH);
     assert_ttls();
     return a;
 }
@@ -109,15 +74,15 @@ START_TEST(W9_all_who_were_queued_come_before_the_writer)
     }
     SAYS(acquire(READ_D), "queued"); /* above the bar */
     go_on(GONE, a);
-    ck_assert_int_eq(reading(), 300);
-    ck_assert(reads_now(many_id(UUID_B, 300, 'r')));
-    ck_assert_int_eq(waiting(RQUEUE), 1);
+    ck_assert_int_eq(count_reading(), 300);
+    ck_assert(reads_now(waiter_id(UUID_B, 300, 'r')));
+    ck_assert_int_eq(count_waiting(RQUEUE), 1);
     ck_assert(queued(QUEUE, WRITE_C) && queued(RQUEUE, READ_D));
     ck_assert(no_message(c) && no_message(d));
     assert_ttls();
     /* now it is its turn, and then D's */
     for (int i = 1; i <= 300; i++)
-        SAYS(release(many_id(UUID_B, i, 'r')), "released");
+        SAYS(release(waiter_id(UUID_B, i, 'r')), "released");
     ck_assert(is_held_by(WRITE_C));
     ck_assert(!test_redis_exists(redis, READERS));
     SAYS(release(WRITE_C), "released");
@@ -147,11 +112,11 @@ START_TEST(W9_the_bar_survives_the_end_of_the_reading)
     put_waiter(RQUEUE, READ_D, 1000); /* after the others */
     struct answer a = refresh(WRITE_C);
     ck_assert_str_eq(WHAT(a), "queued");
-    ck_assert_int_eq(reading(), 300 - BATCH);
+    ck_assert_int_eq(count_reading(), 300 - BATCH);
     ck_assert(!reads_now(READ_D));
     ck_assert(no_message(c));
     for (int i = BATCH + 1; i <= 300; i++)
-        SAYS(release(many_id(UUID_B, i, 'r')), "released");
+        SAYS(release(waiter_id(UUID_B, i, 'r')), "released");
     ck_assert(is_held_by(WRITE_C)); /* and D after it */
     ck_assert(no_message(d));
     SAYS(release(WRITE_C), "released");
@@ -247,8 +212,8 @@ START_TEST(W10_a_live_writer_lets_nobody_in_but_who_is_in)
     SAYS(try_acquire(READ_D), "busy");
     SAYS(share(READ_A2, READ_A), "queued");
     SAYS(acquire(READ_A), "held"); /* again */
-    ck_assert_int_eq(reading(), 1);
-    ck_assert_int_eq(waiting(RQUEUE), 2);
+    ck_assert_int_eq(count_reading(), 1);
+    ck_assert_int_eq(count_waiting(RQUEUE), 2);
     test_redis_close(b);
 }
 END_TEST
@@ -268,7 +233,7 @@ START_TEST(W11_writing_and_reading_alternate)
         snprintf(reader, sizeof(reader), UUID_C ":1%d:1:r3000", i);
         SAYS(acquire(reader), "queued");
         SAYS(release(writer), "released"); /* both readers, */
-        ck_assert_int_eq(reading(), 2);
+        ck_assert_int_eq(count_reading(), 2);
         SAYS(release(reader), "released");
         ck_assert(reads_now(next_reader));
         SAYS(release(next_reader), "released"); /* one writer */
@@ -285,7 +250,7 @@ START_TEST(W11_what_has_ended_is_known_to_a_script_that_goes_on)
 {
     struct test_redis *c = listener(UUID_C), *d = listener(UUID_D);
     SAYS(acquire(READ_A), "held");
-    put_many(QUEUE, UUID_B, 'w', 1, LOOKS + 1);
+    put_waiters(QUEUE, UUID_B, 'w', 1, LOOKS + 1);
     put_present(UUID_C);
     put_present(UUID_D);
     put_waiter(QUEUE, WRITE_C, 100);
@@ -493,13 +458,13 @@ START_TEST(W20_more_than_256_join_a_downgrade_before_the_writer)
 {
     struct test_redis *b = listener(UUID_B), *c = listener(UUID_C);
     SAYS(acquire(WRITE_A), "held");
-    put_many(RQUEUE, UUID_B, 'r', 1, 300);
+    put_waiters(RQUEUE, UUID_B, 'r', 1, 300);
     SAYS(acquire(WRITE_C), "queued");
     struct answer a = downgrade(WRITE_A);
     ck_assert_int_eq(a.rmore, BATCH);
-    ck_assert_int_eq(reading(), BATCH + 1);
+    ck_assert_int_eq(count_reading(), BATCH + 1);
     go_on(GONE, a);
-    ck_assert_int_eq(reading(), 301);
+    ck_assert_int_eq(count_reading(), 301);
     ck_assert(no_message(c));
     test_redis_close(b);
     test_redis_close(c);
