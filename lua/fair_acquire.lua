@@ -20,7 +20,7 @@
 -- ARGV[7] 1: try, do not queue
 -- ARGV[8] 1: with fencing
 -- ARGV[9] ticket after which to look for who comes first (of a try that goes on), or 0
--- Returns the common answer; what: held, queued, busy, refused (marked), late
+-- Returns the common answer; what: held, queued, busy, refused (marked), late, unrecoverable
 -- Effects: N with the lease as TTL, or written for who came first, who is told; or an entry in
 -- queue and presence
 local N, queue, rqueue, present, readers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
@@ -32,13 +32,17 @@ local held = call('HLEN', N)
 local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
 if held == 0 and fence == '0' and now <= not_after
-  and call('EXISTS', queue, rqueue, cancelled) == 0 then
+  and call('EXISTS', queue, rqueue, cancelled, dirty) == 0 then
   call('HSET', N, id, '1', 'mode', 'rlock:fair', 'since', string.format('%.0f', now))
   call('PEXPIRE', N, lease)
+  if string.byte(id, -1) > 57 and string.find(id, ':%a%d+%l*b') then
+    call('SET', dirty, id .. '#1', 'EX', 604800)
+  end
   return { now, tonumber(lease), 0, 0, 'held', tonumber(lease), 0, '' }
 end
 --include answer
 --include token
+--include robust
 --include asking
 --include handover
 local left = call('PTTL', N)
@@ -59,7 +63,7 @@ if held == 0 then
   if granted == id then
     call('PEXPIRE', N, lease)
     left = tonumber(lease)
-    return { now, left, waiting(), 0, 'held', left, 0, call('HGET', N, 'token') or '' }
+    return { now, left, waiting() + died(), 0, 'held', left, 0, call('HGET', N, 'token') or '' }
   end
   if granted then more = 0 elseif try == '1' and more == 0 then return take('rlock:fair') end
   left = call('PTTL', N)

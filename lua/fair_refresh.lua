@@ -15,7 +15,7 @@
 -- ARGV[3] presence, ms
 -- ARGV[4] ticket to go on after, or 0
 -- ARGV[5] waiting acquisitions: their ids without the uuid, a blank after each
--- Returns the common answer; what: held, queued, gone
+-- Returns the common answer; what: held, queued, gone, unrecoverable
 -- Effects: presence; N written for the next holder, who is told unless it is among the ids
 local N, queue, rqueue, present, readers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local cancelled, dirty, token = KEYS[6], KEYS[7], KEYS[8]

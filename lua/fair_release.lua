@@ -13,10 +13,13 @@
 -- ARGV[2] id of the acquisition
 -- ARGV[3] life of the marker to leave, ms; 0: none
 -- ARGV[4] channel on which Redisson's waiters listen
+-- ARGV[5] robust locks: clean, spoilt (not consistent), died, unused (never entered)
+-- ARGV[6] robust locks: 1: unlocked for good, though the lease may have ended since
 -- Returns the common answer; what: released, notmine
 -- Effects: N deleted, or written for the next holder, who is told; message 0 on the channel when
--- nobody took it
+-- nobody took it; the mark of a robust lock gone, or "not recoverable", which waiters are told
 local N, queue, rqueue, present, readers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local cancelled, dirty, token = KEYS[6], KEYS[7], KEYS[8]
 local layout, id, life, channel = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
+local how, late = ARGV[5] or '', ARGV[6]
 --include release

@@ -4,11 +4,12 @@
 -- KEYS[1] N       the lock
 -- KEYS[2] queue   exclusive waiters by ticket
 -- KEYS[3] rqueue  waiting readers by ticket
+-- KEYS[4] dirty   owner-died mark of robust locks
 -- ARGV[1] layout of keys and arguments
 -- ARGV[2] id of the acquisition
 -- ARGV[3] lease, ms
 -- Returns the common answer; what: held, gone
--- Effects: TTL of N
-local N, queue, rqueue = KEYS[1], KEYS[2], KEYS[3]
+-- Effects: TTL of N, and of the mark, which is made anew if it was lost
+local N, queue, rqueue, dirty = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local layout, id, lease = ARGV[1], ARGV[2], tonumber(ARGV[3])
 --include renew

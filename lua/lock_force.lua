@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Takes the lock from the holder or the readers that the caller has seen, never from later ones
--- (T10), clears the owner-died mark, tells them and hands over.
+-- (T10), clears the mark of a robust lock, tells them and hands over. Of a lock that nobody held:
+-- clears the mark alone.
 -- KEYS[1] N          the lock
 -- KEYS[2] queue      exclusive waiters by ticket
 -- KEYS[3] rqueue     waiting readers by ticket, and the bar
@@ -10,7 +11,7 @@
 -- KEYS[7] dirty      owner-died mark of robust locks
 -- KEYS[8] token      the last fencing token
 -- ARGV[1] layout of keys and arguments
--- ARGV[2] the holder's field, or "" for a reading
+-- ARGV[2] the holder's field, or "" for a reading, or when nobody held it
 -- ARGV[3] its "since", or "" when it has none (Redisson)
 -- ARGV[4] channel on which Redisson's waiters listen
 -- Returns the common answer; what: released, gone
@@ -25,9 +26,14 @@ local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
 --include answer
 --include token
+--include robust
 --include settle
 check_types()
 local reads = call('HGET', N, 'mode') == 'rlock:read'
+if held == 0 and holder == '' and since == '' and call('DEL', dirty) == 1 then
+  local more, rmore = settle(nil, false)
+  return told('released', nil, 0, more, rmore)
+end
 local there = held > 0 and (holder == '' and reads or call('HEXISTS', N, holder) == 1)
 if not there or (call('HGET', N, 'since') or '') ~= since then return told('gone') end
 local victims = { holder }

@@ -16,7 +16,7 @@
 -- ARGV[6] not-after, server us
 -- ARGV[7] 1: try, do not queue
 -- ARGV[8] 1: with fencing
--- Returns the common answer; what: held, queued, busy, refused (marked), late
+-- Returns the common answer; what: held, queued, busy, refused (marked), late, unrecoverable
 -- Effects: N with the lease as TTL; or an entry in queue and presence
 local N, queue, rqueue, present, cancelled = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local dirty, token = KEYS[6], KEYS[7]
@@ -27,13 +27,17 @@ local held = call('HLEN', N)
 local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
 if held == 0 and fence == '0' and now <= not_after
-  and call('EXISTS', queue, rqueue, cancelled) == 0 then
+  and call('EXISTS', queue, rqueue, cancelled, dirty) == 0 then
   call('HSET', N, id, '1', 'mode', 'rlock:mutex', 'since', string.format('%.0f', now))
   call('PEXPIRE', N, lease)
+  if string.byte(id, -1) > 57 and string.find(id, ':%a%d+%l*b') then
+    call('SET', dirty, id .. '#1', 'EX', 604800)
+  end
   return { now, tonumber(lease), 0, 0, 'held', tonumber(lease), 0, '' }
 end
 --include answer
 --include token
+--include robust
 --include asking
 local left = call('PTTL', N)
 local told = known(left)

@@ -25,6 +25,7 @@ local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
 --include answer
 --include token
+--include robust
 --include settle
 --include mark
 check_types()

@@ -24,6 +24,7 @@ local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
 --include answer
 --include token
+--include robust
 --include settle
 check_types()
 local more, rmore = 0, 0

@@ -21,7 +21,8 @@
 -- ARGV[10] ticket in queue after which a hand-over is to go on, or 0
 -- ARGV[11] ticket in rqueue after which it is to go on, or 0
 -- ARGV[12] a read hold of the same client to be shared, or ""
--- Returns the common answer; what: held, shared, queued, busy, refused (marked), late
+-- Returns the common answer; what: held, shared, queued, busy, refused (marked), late,
+-- unrecoverable
 -- Effects: the reader's end, and N's TTL; or an entry in rqueue and presence; a free lock is handed
 -- over
 local N, queue, rqueue, readers, cancelled = KEYS[1], KEYS[2], KEYS[3], KEYS[5], KEYS[6]
@@ -32,7 +33,7 @@ local now = t[1] * 1000000 + t[2]
 local not_after = tonumber(ARGV[6])
 -- the straight line of a lock that nobody has or wants; to write a number as text costs as
 -- much as a command
-if fence == '0' and call('EXISTS', N, queue, rqueue, readers, cancelled) == 0
+if fence == '0' and call('EXISTS', N, queue, rqueue, readers, cancelled, KEYS[7]) == 0
   and now <= not_after then
   lease = tonumber(lease)
   local till = math.floor(now / 1000) + lease
@@ -49,6 +50,7 @@ local after, rafter, share = ARGV[10], ARGV[11], ARGV[12]
 local held = call('HLEN', N)
 --include answer
 --include token
+--include robust
 --include asking
 --include behind
 local queued = behind(rqueue, 2)
@@ -66,6 +68,7 @@ if how == 'read' then return entered('held', id) end
 if left then return told('held', left) end
 if call('ZSCORE', cancelled, id) then return told('refused') end
 if now > not_after then return told('late') end
+if spoilt() then return told('unrecoverable') end
 local ticket = call('ZSCORE', rqueue, id)
 if ticket then
   queue_up(rqueue)

@@ -17,7 +17,7 @@
 -- ARGV[5] ticket in queue to go on after, or 0
 -- ARGV[6] ticket in rqueue to go on after, or 0
 -- ARGV[7] waiting acquisitions: their ids without the uuid, a blank after each
--- Returns the common answer; what: held, queued, gone
+-- Returns the common answer; what: held, queued, gone, unrecoverable
 -- Effects: presence; N and readers written for who is next, who is told unless among the ids
 local N, queue, rqueue, present, readers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local cancelled, dirty, token = KEYS[6], KEYS[7], KEYS[8]
@@ -29,6 +29,7 @@ local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
 --include answer
 --include token
+--include robust
 --include settle
 --include presence
 check_types()
@@ -49,6 +50,7 @@ if queued then
   stay(lost)
   call('ZREMRANGEBYSCORE', present, '-inf', '(' .. text(clock))
 end
+local lost = spoilt()
 go_on(after, rafter)
 local more, rmore = settle(nil, false)
 local pttl, flags = call('PTTL', N), waiting()
@@ -68,6 +70,7 @@ for i, id in ipairs(ids) do
     what = left and 'held' or 'gone'
     if left then own = call('HGET', N, 'token') or '' end
   end
+  if lost and not left then what = 'unrecoverable' end
   local at = #answer
   answer[at + 1], answer[at + 2], answer[at + 3] = what, left or -1, tonumber(ticket or 0)
   answer[at + 4] = own

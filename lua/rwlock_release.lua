@@ -50,6 +50,7 @@ local layout, prefer = ARGV[1], ARGV[5]
 life = tonumber(life)
 --include answer
 --include token
+--include robust
 --include settle
 --include mark
 check_types()

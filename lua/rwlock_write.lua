@@ -20,7 +20,8 @@
 -- ARGV[9] kind of the lock: who is preferred
 -- ARGV[10] ticket in queue after which a hand-over is to go on, or 0
 -- ARGV[11] ticket in rqueue after which it is to go on, or 0
--- Returns the common answer; what: held, queued, busy, refused (marked), late
+-- Returns the common answer; what: held, queued, busy, refused (marked), late,
+-- unrecoverable
 -- Effects: N with the lease as TTL, or an entry in queue and presence; a free lock is handed over
 local N, queue, rqueue, readers, cancelled = KEYS[1], KEYS[2], KEYS[3], KEYS[5], KEYS[6]
 local id, lease, fence = ARGV[2], ARGV[4], ARGV[8]
@@ -29,7 +30,7 @@ local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
 local not_after = tonumber(ARGV[6])
 -- the straight line of a lock that nobody has or wants
-if fence == '0' and call('EXISTS', N, queue, rqueue, readers, cancelled) == 0
+if fence == '0' and call('EXISTS', N, queue, rqueue, readers, cancelled, KEYS[7]) == 0
   and now <= not_after then
   call('HSET', N, id, '1', 'mode', 'rlock:write', 'since',
     t[1] .. string.sub('000000' .. t[2], -6))
@@ -43,6 +44,7 @@ local after, rafter = ARGV[10], ARGV[11]
 local held = call('HLEN', N)
 --include answer
 --include token
+--include robust
 --include asking
 --include behind
 local queued = behind(queue, 1)
@@ -63,6 +65,7 @@ if how == 'write' then return entered() end
 if left then return told('held', left) end
 if call('ZSCORE', cancelled, id) then return told('refused') end
 if now > not_after then return told('late') end
+if spoilt() then return told('unrecoverable') end
 local ticket = call('ZSCORE', queue, id)
 if ticket then
   queue_up(queue)

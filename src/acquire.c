@@ -125,12 +125,15 @@ static int try_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
             request.after = answer.more; /* nobody comes first of those seen so far */
             continue;
         }
-        if (v == TAKEN_BY_OTHERS && !hold->unknown) {
+        if ((v == TAKEN_BY_OTHERS || v == SPOILT) && !hold->unknown) {
             rlk_hold_put_locked(hold);
-            return EBUSY;
+            return v == SPOILT ? ENOTRECOVERABLE : EBUSY;
         }
-        if (v == TAKEN || v == TAKEN_BY_OTHERS || v == FAILED || now >= until) {
-            int rc = v == TAKEN || v == TAKEN_BY_OTHERS ? EBUSY : answer.code;
+        if (v == TAKEN || v == TAKEN_BY_OTHERS || v == SPOILT || v == FAILED ||
+            now >= until) {
+            int rc = v == TAKEN || v == TAKEN_BY_OTHERS ? EBUSY
+                     : v == SPOILT                      ? ENOTRECOVERABLE
+                                                        : answer.code;
             if (v == FAILED && rc == 0)
                 rc = rlk_error_set(EPROTO, "an answer out of place to acquire");
             if (v == AGAIN_AT_ONCE)
@@ -254,6 +257,8 @@ static int ask_server(struct rlk_ask *ask)
             count_wait(wish, ask->waiter);
         return v == TAKEN_BY_OTHERS ? ECANCELED : 0;
     }
+    if (v == SPOILT)
+        return ENOTRECOVERABLE;
     if (v == FAILED)
         return answer.code != 0
                    ? answer.code
@@ -286,6 +291,11 @@ int rlk_ask_wait(struct rlk_ask *ask)
         }
         if (hold->granted && enter_granted(ask))
             return 0;
+        if (hold->spoilt) { /* whoever goes on with it looks for himself */
+            hold->spoilt = false;
+            hold->need_ask = true;
+            return rlk_ask_give_up(ask, ENOTRECOVERABLE);
+        }
         int64_t left = rlk_deadline_left(&wish->deadline);
         if (left <= 0)
             return rlk_ask_give_up(ask, deadline_code(ask->lock, ask->since));
@@ -320,8 +330,7 @@ static int ask_and_wait(const struct rlk_wish *wish, struct rlk_lock *lock,
     /* an earlier asker's, or NULL */
     struct rlk_hold *hold = in_order ? NULL : rlk_lock_ask_locked(lock);
 
-    if (hold && hold->id.letter == waiter->letter &&
-        hold->id.grant_ms == waiter->grant_ms) {
+    if (hold && rlk_ask_suits(hold, waiter)) {
         rlk_hold_ref_locked(hold);
         hold->granted_short = true; /* what is known of its lease is the former asker's */
         hold->lease_ms = wish->lease_ms;
@@ -348,6 +357,7 @@ static int wait_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
     struct rlk_registry *reg = &wish->client->registry;
     struct rlk_waiter waiter = { .thread = wish->thread,
                                  .letter = rlk_wish_letter(wish),
+                                 .robust = wish->robust,
                                  .grant_ms = rlk_wish_grant_ms(wish) };
     int64_t since = rlk_now_boot();
     int rc = 0;
@@ -406,7 +416,7 @@ int rlk_acquire(const struct rlk_wish *wish)
     rlk_registry_unlock(reg);
     if (rc == 0)
         rlk_error_clear(); /* of tries that failed on the way */
-    else if (rc == EBUSY || rc == ETIMEDOUT || rc == ECANCELED)
+    else if (rc == EBUSY || rc == ETIMEDOUT || rc == ECANCELED || rc == ENOTRECOVERABLE)
         rlk_error_set(rc, "%s", rlk_error_text(rc));
     return rc;
 }

@@ -20,14 +20,15 @@ struct rlk_wish {
     bool fixed;
     bool fencing;
     bool reading;
+    bool robust;
     uint8_t prefer; /* of a read-write lock: RLOCK_RWLOCK_PREFER_*, PHASE_FAIR */
 };
 
 /*
  * Takes the lock for the calling thread, which does not hold it. 0, EBUSY (try_once),
- * ETIMEDOUT, ENOTCONN, ECANCELED, EACCES, EPROTO, ENOMEM, or what opening a connection
- * gives. Blocks: until the deadline and 100 ms for the cancel (L7). Locks: takes the
- * registry's mu.
+ * ETIMEDOUT, ENOTCONN, ECANCELED, ENOTRECOVERABLE, EACCES, EPROTO, ENOMEM, or what
+ * opening a connection gives. Blocks: until the deadline and 100 ms for the cancel (L7).
+ * Locks: takes the registry's mu.
  */
 int rlk_acquire(const struct rlk_wish *wish);
 

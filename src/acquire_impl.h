@@ -8,7 +8,16 @@
 #include "trip.h"
 
 /* What an answer to acquire means. */
-enum rlk_verdict { TAKEN, SHARED, QUEUED, TAKEN_BY_OTHERS, AGAIN, AGAIN_AT_ONCE, FAILED };
+enum rlk_verdict {
+    TAKEN,
+    SHARED,
+    QUEUED,
+    TAKEN_BY_OTHERS,
+    AGAIN,
+    AGAIN_AT_ONCE,
+    SPOILT, /* not recoverable */
+    FAILED
+};
 
 /* The asker's state across rounds. */
 struct rlk_ask {
@@ -30,6 +39,8 @@ uint32_t rlk_wish_grant_ms(const struct rlk_wish *wish);
 char rlk_wish_letter(const struct rlk_wish *wish);
 /* A hold that asks for it. NULL: out of memory. */
 struct rlk_hold *rlk_ask_new_hold(const struct rlk_wish *wish, struct rlk_lock *lock);
+/* Whether a thread may go on with a hold that another one made. */
+bool rlk_ask_suits(const struct rlk_hold *hold, const struct rlk_waiter *waiter);
 /* A hold that asked is not needed, because another is shared. What may be left of its
  * requests is withdrawn (W21). Consumes the caller's reference. */
 void rlk_ask_end_request(struct rlk_hold *hold, const struct rlk_wish *wish, int64_t now);

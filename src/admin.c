@@ -17,17 +17,25 @@ static int force(struct rlock_client *client, const char *name)
     struct rlk_answer answer;
     int64_t until = rlk_inspect_until(client);
     int rc = rlk_inspect_victim(client, name, until, &holder, &since);
+    bool held = rc != ENOENT;
 
-    if (rc == 0 && (strlen(holder) > RLOCK_NAME_MAX || strlen(since) > RLOCK_NAME_MAX))
+    if (!held) /* the mark of a robust lock may be there all the same */
+        rc = 0;
+    if (rc == 0 && held &&
+        (strlen(holder) > RLOCK_NAME_MAX || strlen(since) > RLOCK_NAME_MAX))
         rc = rlk_error_set(EPROTO, "the key holds no lock of ours");
     if (rc == 0) {
         /* names its victim, so that a repetition cannot hit the next holder (T10) */
         rlk_request_init(&req, RLK_LOCK_FORCE, name, strlen(name));
-        rlk_request_add(&req, holder, strlen(holder));
-        rlk_request_add(&req, since, strlen(since));
+        rlk_request_add(&req, held ? holder : "", held ? strlen(holder) : 0);
+        rlk_request_add(&req, held ? since : "", held ? strlen(since) : 0);
         rlk_request_add_channel(&req, name, strlen(name));
         rlk_trip_request(client, &req, until, &answer, NULL);
         rc = answer.outcome == RLK_DONE ? 0 : answer.code;
+        if (rc == 0 && !held && answer.fate.what != RLK_RELEASED)
+            rc = ENOENT;
+        else if (rc == 0)
+            rlk_error_clear(); /* of the look that found nobody */
         if (rc == 0)
             rlk_trip_go_on(client, RLK_KIND_WATCH, name, strlen(name),
                            RLOCK_RWLOCK_PHASE_FAIR_NP, answer.more, until);

@@ -36,8 +36,16 @@ struct rlk_hold *rlk_ask_new_hold(const struct rlk_wish *wish, struct rlk_lock *
         hold->fixed = wish->fixed;
         hold->reading = wish->reading;
         hold->prefer = wish->prefer;
+        if (wish->robust)
+            hold->id.flags[0] = RLK_ID_ROBUST;
     }
     return hold;
+}
+
+bool rlk_ask_suits(const struct rlk_hold *hold, const struct rlk_waiter *waiter)
+{
+    return hold->id.letter == waiter->letter && hold->id.grant_ms == waiter->grant_ms &&
+           rlk_id_robust(&hold->id) == waiter->robust;
 }
 
 void rlk_ask_take(struct rlk_hold *hold, const struct rlk_wish *wish, int64_t now)
@@ -129,6 +137,8 @@ enum rlk_verdict rlk_ask_judge(struct rlk_hold *hold, const struct rlk_wish *wis
         return AGAIN_AT_ONCE;
     case RLK_LATE:
         return AGAIN_AT_ONCE;
+    case RLK_UNRECOVERABLE:
+        return SPOILT;
     default:
         return FAILED;
     }
@@ -172,7 +182,7 @@ int rlk_ask_give_up(struct rlk_ask *ask, int rc)
         !rlk_list_empty(&lock->waiters)) {
         struct rlk_waiter *next =
             RLK_CONTAINER_OF(rlk_list_first(&lock->waiters), struct rlk_waiter, link);
-        if (next->letter == hold->id.letter && next->grant_ms == hold->id.grant_ms) {
+        if (rlk_ask_suits(hold, next)) {
             hold->asker = NULL;        /* facts are kept in it until the next one looks */
             rlk_hold_put_locked(hold); /* lock->asks keeps it */
             rlk_lock_promote_locked(lock);
@@ -207,6 +217,7 @@ int rlk_ask_give_up(struct rlk_ask *ask, int rc)
         return rc;
     }
     if (answer.outcome == RLK_DONE && answer.fate.what == RLK_YOURS) {
+        hold->flags = answer.flags;
         rlk_hold_held_locked(hold, answer.sent, answer.fate.remaining_ms,
                              answer.fate.token);
         /* a fixed lease would have to be confirmed, for which there is no time left */

@@ -46,6 +46,7 @@ static void give_up_part(struct rlk_part *part)
         int64_t now = rlk_now_boot();
         RLK_COUNT(client->counters.owners_died);
         hold->lost_after = now - hold->since;
+        hold->owner_ended = true;
         rlk_part_news_locked(part, RLK_NEWS_DIED);
         rlk_part_leave_locked(part);
         rlk_hold_end_unused_locked(hold, now);

@@ -498,6 +498,8 @@ static void refresh_done(struct rlock_client *client, struct rlk_lock *lock,
                                  fates[i].token);
         } else if (fates[i].what == RLK_QUEUED) {
             rlk_hold_queued_locked(hold, fates[i].ticket, answer->sent);
+        } else if (fates[i].what == RLK_UNRECOVERABLE) {
+            rlk_hold_spoilt_locked(hold);
         } else {
             rlk_hold_gone_locked(hold);
         }

@@ -39,6 +39,16 @@ static int lock_again(const struct rlk_demand *d, struct rlk_part *part)
     return rlk_demand_in_vain(d, hold);
 }
 
+/* The holder before may have died in the midst of something. */
+static int lock_first(const struct rlk_demand *d)
+{
+    int rc = rlk_demand_first(d);
+    if (rc == 0 && (d->handle->rlk_flags & RLK_HANDLE_ROBUST) &&
+        rlk_handle_part(d->handle)->hold->owner_died)
+        rc = rlk_error_set(EOWNERDEAD, "held; the holder before died in its section");
+    return rc;
+}
+
 static int lock(const struct rlk_demand *d)
 {
     struct rlk_call call = rlk_call_enter();
@@ -46,7 +56,7 @@ static int lock(const struct rlk_demand *d)
 
     if (rc == 0) {
         struct rlk_part *part = rlk_handle_part(d->handle);
-        rc = part ? lock_again(d, part) : rlk_demand_first(d);
+        rc = part ? lock_again(d, part) : lock_first(d);
     }
     return rlk_call_leave(call, rlk_handle_guard(d->handle, d->kind, rc));
 }
@@ -135,8 +145,16 @@ int rlk_exclusive_consistent(struct rlk_handle *handle, int kind)
 {
     struct rlk_call call = rlk_call_enter();
     int rc = rlk_handle_check(handle, kind);
-    if (rc == 0)
-        rc = rlk_error_set(EINVAL, "not a robust mutex in an inconsistent state");
+    struct rlk_part *part = rc == 0 ? rlk_handle_part(handle) : NULL;
+
+    if (rc == 0 && (!part || !part->hold->owner_died))
+        rc = rlk_error_set(EINVAL, "not a robust lock that the caller holds in an "
+                                   "inconsistent state");
+    else if (rc == 0 && rlk_hold_check(part->hold, rlk_now_boot()))
+        rc = ESTALE;
+    else if (rc == 0)
+        part->hold->owner_died =
+            false; /* only its thread looks at it while it is INSIDE */
     return rlk_call_leave(call, rc);
 }
 

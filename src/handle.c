@@ -39,6 +39,7 @@ static int fill(struct rlk_handle *handle, int kind, const struct rlk_attr *attr
         made.rlk_flags =
             (uint8_t)((attr->rlk_fencing ? RLK_HANDLE_FENCING : 0) |
                       (attr->rlk_pshared ? RLK_HANDLE_SHARED : 0) |
+                      (attr->rlk_robust == RLOCK_MUTEX_ROBUST ? RLK_HANDLE_ROBUST : 0) |
                       (attr->rlk_outage == RLOCK_OUTAGE_FAIL    ? RLK_HANDLE_OUTAGE_FAIL
                        : attr->rlk_outage == RLOCK_OUTAGE_ABORT ? RLK_HANDLE_OUTAGE_ABORT
                                                                 : 0));
@@ -194,6 +195,7 @@ int rlk_demand_first(const struct rlk_demand *d)
         .fixed = d->lease_ms != 0,
         .fencing = (handle->rlk_flags & RLK_HANDLE_FENCING) != 0,
         .reading = d->reading,
+        .robust = (handle->rlk_flags & RLK_HANDLE_ROBUST) != 0,
         .prefer = rwlock_kind(handle),
     };
     int rc = strnlen(wish.name, wish.name_len) == wish.name_len

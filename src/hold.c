@@ -107,7 +107,7 @@ void rlk_hold_rename_locked(struct rlk_hold *hold, struct rlk_thread *thread)
     hold->id.acquisition = ++thread->acquisitions;
     hold->unknown = hold->sent_any = false;
     hold->ticket = hold->grant_ticket = 0;
-    hold->granted = false;
+    hold->granted = hold->owner_died = hold->spoilt = false;
     hold->need_ask = true;
 }
 
@@ -448,6 +448,7 @@ static void believe(struct rlk_hold *hold)
     if (hold->grant_ticket == 0 || hold->ticket != hold->grant_ticket)
         return;
     hold->granted = true;
+    hold->owner_died = hold->grant_died;
     hold->open_to = UINT_MAX;
     hold->need_ask = false;
     hold->ticket = 0;
@@ -462,6 +463,7 @@ bool rlk_hold_granted_locked(struct rlk_hold *hold, int64_t ticket, uint64_t tok
 {
     hold->grant_ticket = ticket;
     hold->grant_token = token;
+    hold->grant_died = (flags & RLK_OWNER_DIED) != 0 && rlk_id_robust(&hold->id);
     hold->flags = flags;
     believe(hold);
     if (hold->granted)
@@ -481,7 +483,7 @@ void rlk_hold_queued_locked(struct rlk_hold *hold, int64_t ticket, int64_t sent)
         hold->grant_ticket = 0; /* that grant had lapsed when it joined anew */
     hold->ticket = ticket;
     hold->ticket_sent = sent;
-    hold->need_ask = false;
+    hold->need_ask = hold->owner_died = false;
     believe(hold);
     if (hold->granted)
         rlk_hold_wake_locked(hold);
@@ -497,6 +499,8 @@ void rlk_hold_held_locked(struct rlk_hold *hold, int64_t sent, int64_t remaining
     hold->need_ask = false;
     hold->ticket = hold->grant_ticket = 0;
     hold->token = token;
+    if (hold->flags & RLK_OWNER_DIED)
+        hold->owner_died = rlk_id_robust(&hold->id);
     hold->end = INT64_MIN;
     hold->granted_short = remaining_ms < hold->lease_ms;
     if (hold->fixed && remaining_ms > hold->lease_ms)
@@ -509,8 +513,16 @@ void rlk_hold_gone_locked(struct rlk_hold *hold)
 {
     if (hold->state != RLK_HOLD_ASKING)
         return;
-    hold->granted = false;
+    hold->granted = hold->owner_died = false;
     hold->need_ask = true;
     hold->ticket = hold->grant_ticket = 0;
+    rlk_hold_wake_locked(hold);
+}
+
+void rlk_hold_spoilt_locked(struct rlk_hold *hold)
+{
+    if (hold->state != RLK_HOLD_ASKING)
+        return;
+    hold->spoilt = true;
     rlk_hold_wake_locked(hold);
 }

@@ -122,8 +122,13 @@ struct rlk_hold {
     bool no_marker;         /* GOING: no acquire of this id can be under way */
     bool background;        /* counted in the registry's background_count */
     bool release_unknown;   /* a release of this id had an unknown outcome (T9) */
-    bool doubted; /* a message says that it is lost: the server is to be asked */
-    bool at_risk; /* AT_RISK was told */
+    bool owner_died;  /* robust: given with the news of a death; the thread in it has not
+                         said  that the state is consistent */
+    bool grant_died;  /* the same of grant_ticket */
+    bool owner_ended; /* GOING: the thread in it ended */
+    bool spoilt;      /* ASKING: the lock is not recoverable */
+    bool doubted;     /* a message says that it is lost: the server is to be asked */
+    bool at_risk;     /* AT_RISK was told */
     long lease_ms;
     int64_t ticket;       /* of the newest confirmed "queued" answer; 0: none */
     int64_t ticket_sent;  /* when that request left */
@@ -159,6 +164,7 @@ struct rlk_waiter {
     struct rlk_list link;
     struct rlk_thread *thread;
     char letter;
+    bool robust;
     uint32_t grant_ms;
     bool counted; /* in the statistics, as one that had to wait */
     /* of a reader: several may wait for the same */
@@ -250,6 +256,8 @@ void rlk_hold_held_locked(struct rlk_hold *hold, int64_t sent, int64_t remaining
 
 /* "gone" was answered: neither queued nor held. */
 void rlk_hold_gone_locked(struct rlk_hold *hold);
+/* "unrecoverable" was answered: whoever asks is to give up. */
+void rlk_hold_spoilt_locked(struct rlk_hold *hold);
 
 /* ---- transitions */
 

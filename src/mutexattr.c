@@ -41,9 +41,7 @@ int rlock_mutexattr_setrobust(rlock_mutexattr_t *attr, int robust)
 {
     RLK_ATTR_CALL(CONST_BASE(attr), MAGIC,
                   robust == RLOCK_MUTEX_STALLED || robust == RLOCK_MUTEX_ROBUST,
-                  if (robust == RLOCK_MUTEX_ROBUST) rc =
-                      rlk_error_set(ENOTSUP, "robust mutexes are not built yet");
-                  else attr->rlk.rlk_robust = robust);
+                  attr->rlk.rlk_robust = robust);
 }
 
 int rlock_mutexattr_getrobust(const rlock_mutexattr_t *attr, int *ret_robust)

@@ -106,6 +106,11 @@ bool rlk_id_equal(const struct rlk_id *a, const struct rlk_id *b)
            memcmp(a->flags, b->flags, sizeof(a->flags)) == 0;
 }
 
+bool rlk_id_robust(const struct rlk_id *id)
+{
+    return strchr(id->flags, RLK_ID_ROBUST) != NULL;
+}
+
 /* ---- requests */
 
 static void add_pointer(struct rlk_request *req, const char *text, size_t len)
@@ -260,7 +265,7 @@ static bool decode_what(const struct rlk_reply *reply, enum rlk_what *ret_what)
         { "late", RLK_LATE },        { "refused", RLK_MARKED },
         { "shared", RLK_SHARED },    { "released", RLK_RELEASED },
         { "notmine", RLK_NOT_MINE }, { "removed", RLK_REMOVED },
-        { "yours", RLK_YOURS },
+        { "yours", RLK_YOURS },      { "unrecoverable", RLK_UNRECOVERABLE },
     };
     if (!reply || rlk_reply_type(reply) != RLK_REPLY_STRING)
         return false;

@@ -39,6 +39,9 @@ size_t rlk_id_write_local(char *buf, const struct rlk_id *id);
 /* Whether `text` is an id of client `uuid`; flags of later versions are let through. */
 bool rlk_id_parse(struct rlk_id *ret_id, const char *uuid, const char *text, size_t len);
 bool rlk_id_equal(const struct rlk_id *a, const struct rlk_id *b);
+/* Whether it marks the lock for the case that its holder dies. */
+enum { RLK_ID_ROBUST = 'b' };
+bool rlk_id_robust(const struct rlk_id *id);
 
 /* ---- requests */
 
@@ -88,10 +91,16 @@ enum rlk_what {
     RLK_RELEASED,
     RLK_NOT_MINE,
     RLK_REMOVED,
-    RLK_YOURS
+    RLK_YOURS,
+    RLK_UNRECOVERABLE
 };
 
-enum rlk_flags { RLK_WRITERS_WAIT = 1, RLK_READERS_WAIT = 2, RLK_FOREIGN_HOLDER = 4 };
+enum rlk_flags {
+    RLK_WRITERS_WAIT = 1,
+    RLK_READERS_WAIT = 2,
+    RLK_FOREIGN_HOLDER = 4,
+    RLK_OWNER_DIED = 8 /* of a robust lock that was given to an id of ours */
+};
 
 /* Where a hand-over that looked at as many waiters as it may is to go on: the tickets
  * behind which, in both queues; 0: from the head. */

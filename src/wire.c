@@ -3,6 +3,7 @@
 #include "wire.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static const struct rlk_kind *begin(struct rlk_request *req, const struct rlk_lock *lock,
                                     enum rlk_script_id script)
@@ -44,6 +45,18 @@ void rlk_wire_acquire(struct rlk_request *req, const struct rlock_client *client
         rlk_request_add(req, "", 0);
 }
 
+/* What is to become of the mark of a robust lock (lua/lib/robust.lua). */
+static void add_mark(struct rlk_request *req, const struct rlk_hold *hold)
+{
+    const char *how = hold->since == 0                                    ? "unused"
+                      : hold->owner_ended || hold->state == RLK_HOLD_LOST ? "died"
+                      : hold->owner_died                                  ? "spoilt"
+                                                                          : "clean";
+
+    rlk_request_add(req, how, strlen(how));
+    rlk_request_add_int(req, hold->background || hold->release_unknown);
+}
+
 void rlk_wire_release(struct rlk_request *req, const struct rlock_client *client,
                       const struct rlk_hold *hold, int64_t marker_ms)
 {
@@ -55,6 +68,8 @@ void rlk_wire_release(struct rlk_request *req, const struct rlock_client *client
     rlk_request_add_channel(req, lock->name, lock->name_len);
     if (has_readers(kind))
         rlk_request_add_int(req, hold->prefer);
+    else if (rlk_id_robust(&hold->id))
+        add_mark(req, hold);
 }
 
 void rlk_wire_cancel(struct rlk_request *req, const struct rlock_client *client,

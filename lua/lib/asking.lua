@@ -1,23 +1,24 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What an acquire does with its id, whatever the type of the lock.
--- Needs: call, N, queue, rqueue, present, cancelled, token, id, uuid, lease, presence,
+-- Needs: call, N, queue, rqueue, present, cancelled, dirty, token, id, uuid, lease, presence,
 -- not_after, fence, held, t, now, waiting, token_next.
 --include presence
 
--- The answer when there is nothing to ask: mine already, marked, or late; else nil. "Mine"
--- comes before the marker (T3).
+-- The answer when there is nothing to ask: mine already, marked, late, or not recoverable; else
+-- nil. "Mine" comes before the marker (T3).
 local function known(left)
   local flags = waiting()
+  local lost = spoilt()
   if held > 0 and call('HEXISTS', N, id) == 1 then
     if left == -1 then
       call('PEXPIRE', N, lease)
       left = tonumber(lease)
     end
-    return { now, left, flags, 0, 'held', left, 0, call('HGET', N, 'token') or '' }
+    return { now, left, flags + died(), 0, 'held', left, 0, call('HGET', N, 'token') or '' }
   end
-  local what = nil
+  local what = lost and 'unrecoverable' or nil
   if call('ZSCORE', cancelled, id) then what = 'refused' end
-  if not what and now > not_after then what = 'late' end
+  if what ~= 'refused' and now > not_after then what = 'late' end
   return what and { now, left, flags, 0, what, -1, 0, '' }
 end
 -- Takes the free lock for the whole lease; the answer.
@@ -29,7 +30,8 @@ local function take(mode)
   call('HSET', N, id, '1', 'mode', mode, 'since', string.format('%.0f', now))
   if fence == '1' then call('HSET', N, 'token', own) end
   call('PEXPIRE', N, lease)
-  if flags % 2 == 1 and call('ZREM', queue, id) == 1 then flags = waiting() end
+  if robust(id) and mark_holder(id) then flags = flags + 8 end
+  if flags % 2 == 1 and call('ZREM', queue, id) == 1 then flags = waiting() + died() end
   return { now, tonumber(lease), flags, 0, 'held', tonumber(lease), 0, own }
 end
 -- Joins a queue, or keeps the place in it; the ticket, as text. Tickets never repeat.

@@ -9,6 +9,7 @@ local function behind(line, bit)
   if not mode or string.sub(mode, 1, 6) ~= 'rlock:' then flags = flags + 4 end
   if call('ZSCORE', cancelled, id) then what = 'refused'
   elseif now > not_after then what = 'late'
+  elseif spoilt() then what = 'unrecoverable'
   elseif try == '1' then what = 'busy'
   else
     ticket = queue_up(line)

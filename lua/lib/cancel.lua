@@ -7,6 +7,7 @@ local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
 --include answer
 --include token
+--include robust
 --include handover
 --include mark
 check_types()
@@ -15,7 +16,7 @@ call('ZREM', rqueue, id)
 mark(id, life)
 if held > 0 and call('HEXISTS', N, id) == 1 then
   local left = call('PTTL', N)
-  return { now, left, waiting(), 0, 'yours', left, 0, call('HGET', N, 'token') or '' }
+  return { now, left, waiting() + died(), 0, 'yours', left, 0, call('HGET', N, 'token') or '' }
 end
 local granted, more = nil, 0
 if held == 0 then granted, more = handover('0') end

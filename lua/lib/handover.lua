@@ -7,7 +7,8 @@
 -- itself, once for each client; at 0 receivers the write is undone. When the key of presence
 -- was lost (see lib/presence.lua), who listens is present. Looks at 64 waiters at most.
 -- `named`: ids whose own request this is; they need no message.
--- Needs: call, N, queue, rqueue, present, readers, token, t, now, waiting, token_next.
+-- Needs: call, N, queue, rqueue, present, readers, dirty, token, t, now, waiting, token_next,
+-- and lib/robust.lua.
 local modes = { m = 'rlock:mutex', f = 'rlock:fair', w = 'rlock:write' }
 local ms = now / 1000
 local others = nil
@@ -67,19 +68,28 @@ local function grant(id, ticket, uuid, letter, ttl)
     string.format('%.0f', now))
   if own ~= '' then call('HSET', N, 'token', own) end
   call('PEXPIRE', N, ttl)
+  local marks = robust(id)
+  local before = marks and mark_holder(id)
   if named[id] then return true end
   if own == '' then own = '0' end
-  local heard = redis.pcall('PUBLISH', 'rlock:client:' .. uuid, '1 grant ' .. waiting() .. ' '
-    .. own .. ' 1 1 ' .. id .. ' ' .. ticket .. ' ' .. N)
+  local heard = redis.pcall('PUBLISH', 'rlock:client:' .. uuid, '1 grant '
+    .. waiting() + (before and 8 or 0) .. ' ' .. own .. ' 1 1 ' .. id .. ' ' .. ticket .. ' ' .. N)
   if type(heard) == 'number' and heard > 0 then return true end
   call('DEL', N)
+  if before then
+    call('SET', dirty, before, 'EX', 604800)
+  elseif marks then
+    call('DEL', dirty)
+  end
   call('ZADD', queue, ticket, id)
   call('PEXPIRE', queue, 60000)
   deaf[uuid] = true
   return false
 end
 -- Returns the id granted and its TTL, or nil and the ticket to go on after (0: none left).
+-- Nobody gets a lock that is not recoverable.
 local function handover(after)
+  if spoilt() then return nil, 0 end
   if after ~= '0' then from = '(' .. after end
   while true do
     local id, ticket, uuid, letter, ttl = candidate(false)
@@ -93,5 +103,6 @@ local function check_types()
   call('ZCARD', present)
   call('ZCARD', readers)
   call('ZCARD', cancelled)
+  call('GET', dirty)
   token_last()
 end

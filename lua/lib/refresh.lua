@@ -7,6 +7,7 @@ local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
 --include answer
 --include token
+--include robust
 --include handover
 --include presence
 local flags = waiting()
@@ -35,6 +36,7 @@ if queued then
   call('ZREMRANGEBYSCORE', present, '-inf', string.format('(%.0f', math.floor(now / 1000)))
 end
 local granted, more = nil, 0
+local lost = spoilt()
 if held == 0 then
   granted, more = handover(after)
   if granted then more = 0 end
@@ -52,6 +54,9 @@ for i, id in ipairs(ids) do
       answer[2] = left
     end
     what, remaining, ticket, own = 'held', left, 0, call('HGET', N, 'token') or ''
+    answer[3] = flags + died()
+  elseif lost then
+    what = 'unrecoverable'
   elseif not tickets[i] then
     what = 'gone'
   end

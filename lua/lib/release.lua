@@ -5,18 +5,20 @@ local call = redis.call
 local mine = call('HEXISTS', N, id)
 local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
-if mine == 1 and life == 0 and call('EXISTS', queue, rqueue) == 0 then
+if mine == 1 and life == 0 and how == '' and call('EXISTS', queue, rqueue) == 0 then
   call('DEL', N)
   redis.pcall('PUBLISH', channel, '0')
   return { now, -2, 0, 0, 'released', -1, 0, '' }
 end
 --include answer
 --include token
+--include robust
 --include handover
 --include mark
 check_types()
 local what = 'released'
 local free = true
+local told = how == 'unused' and died() > 0
 if mine == 1 then
   call('DEL', N)
 else
@@ -26,6 +28,7 @@ else
   free = call('EXISTS', N) == 0
 end
 if life > 0 then mark(id, life) end
+if how ~= '' and unmark(id, how, mine == 1, late == '1', told) then call_waiters() end
 local granted, more = nil, 0
 if free then granted, more = handover('0') end
 if granted then more = 0 elseif free and mine == 1 then redis.pcall('PUBLISH', channel, '0') end

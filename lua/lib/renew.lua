@@ -13,4 +13,8 @@ if left < lease then
   call('PEXPIRE', N, lease)
   left = lease
 end
+if string.byte(id, -1) > 57 and string.find(id, ':%a%d+%l*b')
+  and call('EXPIRE', dirty, 604800) == 0 then
+  call('SET', dirty, id .. '#1', 'EX', 604800)
+end
 return { now, left, flags, 0, 'held', left, 0, call('HGET', N, 'token') or '' }
