@@ -85,6 +85,7 @@ int rlk_attr_getclient(const struct rlk_attr *attr, uint32_t magic,
     struct rlock_client *client = NULL;
     RLK_ATTR_CALL(attr, magic, ret_client,
                   if (attr->rlk_client != 0) rc =
-                      rlk_client_get(attr->rlk_client, &client);
+                      rlk_client_peek(attr->rlk_client, &client);
+                  if (rc == 0 && attr->rlk_client != 0 && !client) rc = EINVAL;
                   if (client) rlk_client_put(client); if (rc == 0) *ret_client = client);
 }

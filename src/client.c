@@ -7,6 +7,7 @@
 #include "client.h"
 
 #include "deadline.h"
+#include "descriptor.h"
 #include "error.h"
 #include "fork.h"
 #include "log.h"
@@ -29,12 +30,11 @@ static rlock_clientattr_t *default_attr;
 static struct rlk_cond changed; /* default_opening */
 static rlk_once_t once = RLK_ONCE_INIT;
 static int once_rc;
-static _Atomic uint64_t default_number; /* as default_client's, read without mu */
 static struct rlock_client *_Atomic default_for_signals; /* as default_client */
 
 /* ---- threads that end */
 
-static void give_up_part(struct rlk_part *part)
+static void give_up_part(struct rlk_part *part, bool tell)
 {
     struct rlk_hold *hold = part->hold;
     struct rlk_registry *reg = hold->lock->registry;
@@ -47,7 +47,8 @@ static void give_up_part(struct rlk_part *part)
         RLK_COUNT(client->counters.owners_died);
         hold->lost_after = now - hold->since;
         hold->owner_ended = true;
-        rlk_part_news_locked(part, RLK_NEWS_DIED);
+        if (tell)
+            rlk_part_news_locked(part, RLK_NEWS_DIED);
         rlk_part_leave_locked(part);
         rlk_hold_end_unused_locked(hold, now);
         rlk_registry_unlock(reg);
@@ -64,13 +65,130 @@ static void give_up_parts(struct rlk_thread *thread)
 {
     struct rlk_list *l;
     while ((l = rlk_list_first(&thread->holds)) != NULL)
-        give_up_part(RLK_CONTAINER_OF(l, struct rlk_part, thread_link));
+        give_up_part(RLK_CONTAINER_OF(l, struct rlk_part, thread_link), true);
+}
+
+/* ---- processes that end */
+
+enum { EXIT_MS = 1000 };
+
+/* Waits until what the watchdog has to release is released, or until `end`. */
+static void drain_until(struct rlk_registry *reg, int64_t mono_end)
+{
+    rlk_registry_lock(reg);
+    while (reg->background_count > 0 && rlk_now_mono() < mono_end) {
+        /* the sleep must not keep the watchdog from what became due */
+        rlk_registry_unlock(reg);
+        rlk_registry_lock(reg);
+        if (reg->background_count > 0)
+            rlk_cond_wait(&reg->background_done, &reg->mu, mono_end);
+    }
+    rlk_registry_unlock(reg);
+}
+
+/* exit(), or the return from main: what the exiting thread holds is released, so that
+ * others need not wait for its lease; the watchdog sends all of it at once. What other
+ * threads hold they may still use until the very end: their leases end it. Runs behind
+ * the program's own handlers, which may have unlocked it before. */
+__attribute__((destructor)) static void process_ends(void)
+{
+    struct rlk_thread *thread = rlk_thread_record;
+    int64_t end = rlk_now_mono() + EXIT_MS * RLK_NS_PER_MS;
+
+    rlk_log_end();
+    if (!thread || rlk_fork_in_child() || rlk_list_empty(&thread->holds))
+        return;
+    while (!rlk_list_empty(&thread->holds)) {
+        struct rlk_part *part =
+            RLK_CONTAINER_OF(thread->holds.next, struct rlk_part, thread_link);
+        struct rlock_client *client = RLK_CLIENT_OF(part->hold->lock->registry);
+        bool open = rlk_client_keep(client) == 0;
+        struct rlk_list *next = &part->thread_link;
+        /* of one client after the other */
+        while (next != &thread->holds) {
+            part = RLK_CONTAINER_OF(next, struct rlk_part, thread_link);
+            next = next->next;
+            if (part->hold->lock->registry == &client->registry)
+                give_up_part(part, false);
+        }
+        if (open) {
+            drain_until(&client->registry, end);
+            rlk_client_put(client);
+        }
+    }
+}
+
+/* ---- forks */
+
+/* The table is whole in the child; what hangs on it is not looked at there. */
+static void prepare_fork(void)
+{
+    rlk_mutex_lock(&mu);
+    rlk_fd_hold();
+    rlk_log_hold();
+}
+
+static void forked_parent(void)
+{
+    rlk_log_unhold();
+    rlk_fd_unhold();
+    rlk_mutex_unlock(&mu);
+}
+
+/* A client in a child: its configuration, and nothing else. The parent's memory is left
+ * as it is: other threads may have been in the midst of anything. */
+static void disown(struct rlock_client *client)
+{
+    client->inherited[0] = client->registry.table;
+    client->inherited[1] = client->pool;
+    client->inherited[2] = client->watch.conn;
+    client->inherited[3] = client->subscription.conn;
+    memset(&client->registry, 0, sizeof(client->registry));
+    client->registry.watchdog_fd = client->registry.subscriber_fd = -1;
+    memset(&client->counters, 0, sizeof(client->counters));
+    memset(&client->watch, 0, sizeof(client->watch));
+    memset(&client->subscription, 0, sizeof(client->subscription));
+    client->pool = NULL;
+    client->memory_refs = 1;
+    client->interrupted = false;
+    client->users = 0;
+    client->running = client->starting = false;
+}
+
+static void forked_child(bool late)
+{
+    if (late) {
+        /* held at the moment of the fork: then the table was being changed */
+        bool whole = rlk_mutex_trylock(&mu);
+        mu = (struct rlk_mutex)RLK_MUTEX_INIT;
+        rlk_log_forget();
+        if (!whole) {
+            table = NULL;
+            table_count = table_size = 0;
+            default_client = NULL;
+            atomic_store(&default_for_signals, NULL);
+        }
+    }
+    rlk_fd_forget(late);
+    rlk_thread_forget();
+    rlk_watchdog_forget();
+    rlk_subscriber_forget();
+    rlk_cond_init(&changed);
+    default_opening = false;
+    for (size_t i = 0; i < table_count; i++)
+        disown(table[i]);
+    if (!late)
+        forked_parent();
 }
 
 static void init(void)
 {
+    static const struct rlk_fork_hooks hooks = { prepare_fork, forked_parent,
+                                                 forked_child };
     rlk_thread_set_exit(give_up_parts);
     once_rc = rlk_cond_init(&changed);
+    if (once_rc == 0)
+        once_rc = rlk_fork_init(&hooks);
 }
 
 /* ---- memory */
@@ -201,8 +319,12 @@ static int enter(struct rlock_client *client)
             rc = ENOMEM;
         }
     }
-    if (rc == 0)
-        table[table_count++] = client;
+    if (rc == 0) { /* another thread may have opened a later one meanwhile */
+        size_t i = table_count++;
+        for (; i > 0 && table[i - 1]->number > client->number; i--)
+            table[i] = table[i - 1];
+        table[i] = client;
+    }
     rlk_mutex_unlock(&mu);
     return rc;
 }
@@ -224,55 +346,70 @@ static void remove_locked(struct rlock_client *client)
     }
 }
 
+/* Gives a client its identity, and what it does with it. On failure it is as before. */
+static int start(struct rlock_client *client, bool is_default)
+{
+    struct rlk_registry *reg = &client->registry;
+    int rc = make_uuid(client->uuid);
+
+    if (rc != 0)
+        return rc;
+    make_conn_name(client);
+    reg->watchdog_fd = reg->subscriber_fd = -1;
+    reg->client_number = is_default ? 0 : client->number;
+    reg->uuid = client->uuid;
+    reg->counters = &client->counters;
+    reg->presence_ns = client->config.presence_ms * RLK_NS_PER_MS;
+    reg->retain = registry_retain;
+    rc = rlk_registry_init(reg);
+    if (rc != 0)
+        return rc;
+    rc = make_pool(client);
+    if (rc == 0)
+        rc = rlk_watchdog_join(client);
+    if (rc == 0) {
+        rc = rlk_subscriber_join(client);
+        if (rc == 0)
+            return 0;
+        rlk_watchdog_leave(client);
+    }
+    reg->watchdog_fd = reg->subscriber_fd = -1;
+    rlk_pool_free(client->pool);
+    client->pool = NULL;
+    rlk_registry_destroy(reg);
+    return rc;
+}
+
 static int open_client(struct rlock_client **ret_client, const char *url,
                        const rlock_clientattr_t *attr, bool is_default)
 {
     struct rlock_client *client = calloc(1, sizeof(*client));
-    int rc = ENOMEM;
 
     if (!client)
-        return rlk_error_set(rc, "out of memory");
+        return rlk_error_set(ENOMEM, "out of memory");
     client->memory_refs = 1;
-    client->registry.watchdog_fd = client->registry.subscriber_fd = -1;
-    rc = configure(client, url, attr);
-    if (rc != 0)
-        goto fail;
-    rc = make_uuid(client->uuid);
-    if (rc != 0)
-        goto fail;
-    make_conn_name(client);
-    rlk_mutex_lock(&mu);
-    client->number = ++last_number;
-    rlk_mutex_unlock(&mu);
-    client->registry.client_number = is_default ? 0 : client->number;
-    client->registry.uuid = client->uuid;
-    client->registry.counters = &client->counters;
-    client->registry.presence_ns = client->config.presence_ms * RLK_NS_PER_MS;
-    client->registry.retain = registry_retain;
-    rc = rlk_registry_init(&client->registry);
-    if (rc == 0)
-        rc = make_pool(client);
-    if (rc != 0)
-        goto fail;
-    rc = rlk_watchdog_join(client);
-    if (rc != 0)
-        goto fail;
-    rc = rlk_subscriber_join(client);
-    if (rc != 0)
-        goto fail_watchdog;
-    rc = enter(client);
-    if (rc != 0)
-        goto fail_subscriber;
+    int rc = configure(client, url, attr);
+    if (rc == 0) {
+        rlk_mutex_lock(&mu);
+        client->number = ++last_number;
+        rlk_mutex_unlock(&mu);
+        rc = start(client, is_default);
+    }
+    if (rc == 0) {
+        client->running = true;
+        rc = enter(client);
+        if (rc != 0) {
+            rlk_subscriber_leave(client);
+            rlk_watchdog_leave(client);
+            rlk_pool_free(client->pool);
+        }
+    }
+    if (rc != 0) {
+        rlk_client_release(client);
+        return rlk_error_default(rc);
+    }
     *ret_client = client;
     return 0;
-fail_subscriber:
-    rlk_subscriber_leave(client);
-fail_watchdog:
-    rlk_watchdog_leave(client);
-fail:
-    rlk_pool_free(client->pool);
-    rlk_client_release(client);
-    return rlk_error_default(rc);
 }
 
 /* ---- close */
@@ -280,19 +417,7 @@ fail:
 /* Gives unfinished releases one command timeout. */
 static void drain(struct rlock_client *client)
 {
-    struct rlk_registry *reg = &client->registry;
-    int64_t end = rlk_now_mono() + rlk_client_command_timeout(client);
-
-    rlk_registry_lock(reg);
-    while (reg->background_count > 0 && rlk_now_mono() < end) {
-        int64_t until = end;
-        /* the sleep must not keep the watchdog from what became due */
-        rlk_registry_unlock(reg);
-        rlk_registry_lock(reg);
-        if (reg->background_count > 0)
-            rlk_cond_wait(&reg->background_done, &reg->mu, until);
-    }
-    rlk_registry_unlock(reg);
+    drain_until(&client->registry, rlk_now_mono() + rlk_client_command_timeout(client));
 }
 
 /* The client is in no table any more, and nobody uses it. */
@@ -300,6 +425,10 @@ static void shut(struct rlock_client *client)
 {
     struct rlk_registry *reg = &client->registry;
 
+    if (!client->running) {
+        rlk_client_release(client);
+        return;
+    }
     drain(client);
     /* a thread that still drains a lost hold must not write to a descriptor that is
      * closed */
@@ -345,9 +474,7 @@ static bool is_open_locked(const struct rlock_client *client)
 int rlk_client_check_process(void)
 {
     rlk_once(&once, init);
-    if (rlk_fork_in_child())
-        return rlk_error_set(ENOTSUP,
-                             "a forked child cannot use the library before exec");
+    rlk_fork_settle();
     return once_rc;
 }
 
@@ -367,11 +494,29 @@ static int need_default_locked(void)
     default_opening = false;
     if (rc == 0) {
         default_client = client;
-        atomic_store(&default_number, client->number);
         atomic_store(&default_for_signals, client);
     }
     rlk_cond_broadcast(&changed);
     return rc;
+}
+
+/* In a child: starts a client of the parent's, under the same number, if need be. Locks:
+ * holds mu, dropped while starting. The caller is among its users. */
+static int need_running_locked(struct rlock_client *client)
+{
+    while (client->starting)
+        rlk_cond_wait(&changed, &mu, RLK_NEVER);
+    if (client->running)
+        return 0;
+    client->starting = true;
+    bool is_default = client == default_client;
+    rlk_mutex_unlock(&mu);
+    int rc = start(client, is_default);
+    rlk_mutex_lock(&mu);
+    client->starting = false;
+    client->running = rc == 0;
+    rlk_cond_broadcast(&changed);
+    return rlk_error_default(rc);
 }
 
 int rlk_client_get(uint64_t number, struct rlock_client **ret_client)
@@ -394,10 +539,29 @@ int rlk_client_get(uint64_t number, struct rlock_client **ret_client)
     }
     if (client) {
         client->users++;
-        *ret_client = client;
+        if (!client->running)
+            rc = need_running_locked(client);
+        if (rc == 0)
+            *ret_client = client;
+        else
+            client->users--;
     }
     rlk_mutex_unlock(&mu);
     return rc;
+}
+
+int rlk_client_peek(uint64_t number, struct rlock_client **ret_client)
+{
+    int rc = rlk_client_check_process();
+
+    if (rc != 0)
+        return rc;
+    rlk_mutex_lock(&mu);
+    *ret_client = number == 0 ? default_client : find_number(number);
+    if (*ret_client)
+        (*ret_client)->users++;
+    rlk_mutex_unlock(&mu);
+    return 0;
 }
 
 int rlk_client_get_pointer(const struct rlock_client *client,
@@ -409,6 +573,17 @@ int rlk_client_get_pointer(const struct rlock_client *client,
     if (rc == 0 && client && !rlk_client_is_open(client, &number))
         rc = rlk_error_set(EINVAL, "no such client is open");
     return rc != 0 ? rc : rlk_client_get(number, ret_client);
+}
+
+int rlk_client_peek_pointer(const struct rlock_client *client,
+                            struct rlock_client **ret_client)
+{
+    uint64_t number = 0;
+    int rc = rlk_client_check_process();
+
+    if (rc == 0 && client && !rlk_client_is_open(client, &number))
+        rc = rlk_error_set(EINVAL, "no such client is open");
+    return rc != 0 ? rc : rlk_client_peek(number, ret_client);
 }
 
 int rlk_client_keep(struct rlock_client *client)
@@ -427,13 +602,10 @@ int rlk_client_keep(struct rlock_client *client)
 void rlk_client_put(struct rlock_client *client)
 {
     rlk_mutex_lock(&mu);
-    client->users--;
+    if (client->users >
+        0) /* 0: a callback forked within the call, and this is the child */
+        client->users--;
     rlk_mutex_unlock(&mu);
-}
-
-uint64_t rlk_client_default_number(void)
-{
-    return atomic_load_explicit(&default_number, memory_order_relaxed);
 }
 
 struct rlock_client *rlk_client_signal_default(void)
@@ -488,7 +660,6 @@ int rlk_client_close(struct rlock_client *client)
         remove_locked(client);
         if (client == default_client) {
             default_client = NULL;
-            atomic_store(&default_number, 0);
             atomic_store(&default_for_signals, NULL);
         }
     }

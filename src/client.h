@@ -16,7 +16,7 @@
 enum { RLK_CONN_NAME_SIZE = 256, RLK_CLIENT_NS_PER_MS = 1000000 };
 
 struct rlock_client {
-    /* immutable after open */
+    /* immutable after open, but for the identity: a child has its own */
     uint64_t number; /* never used again in this process or its children */
     struct rlk_config config;
     char uuid[RLK_UUID_LEN + 1];
@@ -30,7 +30,12 @@ struct rlock_client {
     _Atomic unsigned memory_refs; /* the open client, lost holds, a callback under way */
     _Atomic bool interrupted;
 
-    unsigned users; /* calls under way; guarded by the table's mutex */
+    /* guarded by the table's mutex */
+    unsigned users;       /* calls under way */
+    _Atomic bool running; /* false in a child that has not used it yet: then nothing below
+                       the configuration is there */
+    bool starting;        /* a thread sees to that */
+    const void *inherited[4]; /* what its parent had, which is nobody's here: not lost */
 
     struct rlk_subscription subscription; /* the subscriber thread's */
     struct rlk_watch watch;               /* the watchdog thread's */
@@ -44,23 +49,25 @@ int rlk_client_set_default(const char *url, const rlock_clientattr_t *attr);
 
 /* ---- the table. Locks: takes its mutex. */
 
-/* 0, or ENOTSUP in a forked child: before anything of the parent's is touched. */
+/* Before anything of the library's state is touched: in a child, it becomes its own. 0,
+ * or ENOMEM, EAGAIN when it could not be prepared. */
 int rlk_client_check_process(void);
 
 /* Keeps the client of a hold open until rlk_client_put. EINVAL: it is closed. */
 int rlk_client_keep(struct rlock_client *client);
 
 /* The client of a handle, kept open until rlk_client_put: number 0 is the default client,
- * opened now if need be. 0, EINVAL (closed), ENOTSUP (forked child), or what opening
+ * opened now if need be; a child's is started now. 0, EINVAL (closed), or what opening
  * gives. */
 int rlk_client_get(uint64_t number, struct rlock_client **ret_client);
 /* The same by pointer; NULL: the default client. EINVAL: no such client. */
 int rlk_client_get_pointer(const struct rlock_client *client,
                            struct rlock_client **ret_client);
+/* The same as it is: not opened, and not started. NULL, where that leaves nothing. */
+int rlk_client_peek(uint64_t number, struct rlock_client **ret_client);
+int rlk_client_peek_pointer(const struct rlock_client *client,
+                            struct rlock_client **ret_client);
 void rlk_client_put(struct rlock_client *client);
-
-/* The default client's number, 0 when it is not open. Lock-free. */
-uint64_t rlk_client_default_number(void);
 
 /* The default client or NULL, without keeping it. Async-signal-safe. */
 struct rlock_client *rlk_client_signal_default(void);

@@ -207,8 +207,7 @@ int rlock_client_interrupt(rlock_client_t *client)
     /* async-signal-safe: no mutex, no message, an atomic flag and a write to an eventfd
      */
     int saved_errno = errno;
-    if (rlk_fork_in_child())
-        return ENOTSUP;
+    rlk_fork_settle();
     if (!client)
         client = rlk_client_signal_default();
     if (!client)
@@ -245,6 +244,8 @@ static void copy_stats(struct rlock_client *client, rlock_stats_t *stats)
     COPY(messages);
     COPY(messages_ignored);
 #undef COPY
+    if (!client->running) /* a child has not used it yet */
+        return;
     rlk_registry_lock(&client->registry);
     stats->holds_now = client->registry.holds_now;
     stats->waiters_now = client->registry.waiters_now;
@@ -257,8 +258,8 @@ int rlock_client_getstats(const rlock_client_t *client, rlock_stats_t *ret_stats
     struct rlock_client *used = NULL;
     int rc = ret_stats ? 0 : EINVAL;
 
-    if (rc == 0 && (client || rlk_client_default_number() != 0))
-        rc = rlk_client_get_pointer(client, &used);
+    if (rc == 0)
+        rc = rlk_client_peek_pointer(client, &used);
     if (rc == 0)
         memset(ret_stats, 0, sizeof(*ret_stats));
     if (rc == 0 && used) {

@@ -12,6 +12,7 @@
 #include "conn_impl.h"
 
 #include "deadline.h"
+#include "descriptor.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -50,7 +51,7 @@ void rlk_conn_close_fd(struct rlk_conn *conn, bool abort)
         struct linger now = { .l_onoff = 1, .l_linger = 0 };
         setsockopt(conn->fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
     }
-    close(conn->fd);
+    rlk_fd_close(conn->fd);
     conn->fd = -1;
 }
 
@@ -470,19 +471,6 @@ void rlk_conn_free(struct rlk_conn *conn)
     rlk_conn_forget_frames(conn);
     free(conn->out);
     free(conn);
-}
-
-void rlk_conn_forget(struct rlk_conn *conn)
-{
-    /* SO_LINGER belongs to the socket, which is the parent's too. The resolver's job
-     * belongs to its thread, which is not here: all that can be done is to close. */
-    int fd = rlk_conn_fd(conn);
-    if (fd >= 0 && fd != conn->fd)
-        close(fd);
-    rlk_conn_close_fd(conn, false);
-    conn->state = RLK_CONN_DEAD;
-    conn->failure = RLK_FAIL_NOT_SENT;
-    conn->opening = NULL;
 }
 
 enum rlk_conn_state rlk_conn_state(const struct rlk_conn *conn)

@@ -158,7 +158,4 @@ void rlk_conn_kill(struct rlk_conn *conn, enum rlk_failure why, const char *text
  * without a round trip: not closed by the peer, nothing unsolicited to read. */
 bool rlk_conn_idle_ok(struct rlk_conn *conn);
 
-/* Closes the socket in a forked child without touching what is shared. */
-void rlk_conn_forget(struct rlk_conn *conn);
-
 #endif

@@ -11,6 +11,7 @@
 #include "conn_impl.h"
 
 #include "deadline.h"
+#include "descriptor.h"
 #include "resolve.h"
 
 #include <errno.h>
@@ -205,7 +206,7 @@ static bool start_connect(struct rlk_conn *conn)
 {
     struct rlk_opening *o = conn->opening;
     int family = o->current.storage.ss_family;
-    conn->fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    conn->fd = rlk_fd_socket(family);
     if (conn->fd < 0) {
         int code = errno == ENOBUFS ? ENOMEM : errno;
         if (code != EMFILE && code != ENFILE && code != ENOMEM)

@@ -2,6 +2,8 @@
 /* Clocks, callers' deadlines and the suspend-proof alarm. No state. Thread: any. */
 #include "deadline.h"
 
+#include "descriptor.h"
+
 #include <errno.h>
 #include <stddef.h>
 #include <sys/timerfd.h>
@@ -70,7 +72,7 @@ int64_t rlk_deadline_left(const struct rlk_deadline *deadline)
 
 int rlk_alarm_open(void)
 {
-    int fd = timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
+    int fd = rlk_fd_timer();
     return fd < 0 ? -errno : fd;
 }
 

@@ -1,21 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One page with MADV_WIPEONFORK (Linux >= 4.14) that holds 1 in the process that
- * first used the library and 0 in its children. Thread: any. */
+/* One page with MADV_WIPEONFORK (Linux >= 4.14) that holds OURS in the process that the
+ * state belongs to, and 0 in its children until they have made it theirs. Thread: any. */
 #include "fork.h"
 
 #include "sync.h"
 
+#include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+enum { WIPED = 0, OURS = 1, SETTLING = 2 };
+
 volatile unsigned char *rlk_fork_page;
+atomic_uint rlk_fork_count;
 
 static rlk_once_t once = RLK_ONCE_INIT;
-static pid_t owner_pid;
+static struct rlk_fork_hooks hooks;
+/* where there is no such page */
+static atomic_int owner_pid;
+static atomic_bool settling;
 
 static void init(void)
 {
-    owner_pid = getpid();
+    atomic_store(&owner_pid, (int)getpid());
     long size = sysconf(_SC_PAGESIZE);
     void *page = mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -25,7 +32,7 @@ static void init(void)
         munmap(page, (size_t)size);
         return;
     }
-    *(unsigned char *)page = 1;
+    *(unsigned char *)page = OURS;
     __atomic_store_n(&rlk_fork_page, (volatile unsigned char *)page, __ATOMIC_RELEASE);
 }
 
@@ -34,6 +41,74 @@ bool rlk_fork_check_slow(void)
     rlk_once(&once, init);
     volatile unsigned char *page = __atomic_load_n(&rlk_fork_page, __ATOMIC_ACQUIRE);
     if (page)
-        return *page != 1;
-    return getpid() != owner_pid;
+        return *page != OURS;
+    return (int)getpid() != atomic_load(&owner_pid);
+}
+
+static void now_ours(bool late)
+{
+    volatile unsigned char *page = rlk_fork_page;
+
+    if (hooks.child)
+        hooks.child(late);
+    atomic_fetch_add(&rlk_fork_count, 1);
+    atomic_store(&owner_pid, (int)getpid());
+    if (page)
+        __atomic_store_n(page, OURS, __ATOMIC_RELEASE);
+}
+
+/* Whether this thread is the one to do it; the others wait until it is done. */
+static bool begin(void)
+{
+    volatile unsigned char *page = rlk_fork_page;
+    unsigned char wiped = WIPED;
+    bool no = false;
+
+    return page ? __atomic_compare_exchange_n(page, &wiped, SETTLING, false,
+                                              __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)
+                : atomic_compare_exchange_strong(&settling, &no, true);
+}
+
+void rlk_fork_settle(void)
+{
+    while (rlk_fork_in_child()) {
+        if (begin()) {
+            now_ours(true);
+            atomic_store(&settling, false);
+        } else {
+            sched_yield(); /* a moment: nothing blocks there */
+        }
+    }
+}
+
+/* ---- the handlers of fork() */
+
+/* A child of _Fork() that forks before it has used the library leaves all as it is: its
+ * mutexes may be anybody's. */
+static _Thread_local bool prepared __attribute__((tls_model("initial-exec")));
+
+static void prepare(void)
+{
+    prepared = !rlk_fork_in_child();
+    if (prepared)
+        hooks.prepare();
+}
+
+static void parent(void)
+{
+    if (prepared)
+        hooks.parent();
+}
+
+static void child(void)
+{
+    if (prepared)
+        now_ours(false);
+}
+
+int rlk_fork_init(const struct rlk_fork_hooks *wanted)
+{
+    rlk_once(&once, init);
+    hooks = *wanted;
+    return rlk_atfork(prepare, parent, child);
 }

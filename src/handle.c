@@ -78,7 +78,9 @@ int rlk_handle_init(struct rlk_handle *handle, int kind, const struct rlk_attr *
         if (attr->rlk_pshared == RLOCK_PROCESS_SHARED)
             rc = rlk_error_set(ENOTSUP,
                                "a shared handle cannot name a client of one process");
-        else if ((rc = rlk_client_get(attr->rlk_client, &client)) == 0)
+        else if ((rc = rlk_client_peek(attr->rlk_client, &client)) == 0 && !client)
+            rc = rlk_error_set(EINVAL, "the client of the attributes is closed");
+        else if (rc == 0)
             rlk_client_put(client);
     }
     if (rc == 0)
@@ -94,22 +96,23 @@ int rlk_handle_destroy(struct rlk_handle *handle, int kind)
 
     if (!rlk_handle_good(handle, kind)) {
         rc = EINVAL;
-    } else if (!rlk_fork_in_child() &&
-               (handle->rlk_client != 0 || rlk_client_default_number() != 0)) {
-        /* a client that is closed, or was never opened, holds nothing */
-        if (rlk_client_get(handle->rlk_client, &client) != 0)
-            rlk_error_clear();
+    } else if (rlk_client_peek(handle->rlk_client, &client) != 0) {
+        rlk_error_clear();
     }
-    if (client) {
+    /* a client that is closed, or was never opened, or is only known from the parent of
+     * this process, holds nothing */
+    if (client && client->running) {
         struct rlk_registry *reg = &client->registry;
         rlk_registry_lock(reg);
         struct rlk_lock *lock =
             rlk_lock_find_locked(reg, kind, handle->rlk_name, handle->rlk_name_len);
-        if (lock && rlk_lock_held_locked(lock, rlk_now_boot()))
+        if (lock && (rlk_lock_held_locked(lock, rlk_now_boot()) ||
+                     !rlk_list_empty(&lock->waiters) || !rlk_list_empty(&lock->readers)))
             rc = EBUSY;
         rlk_registry_unlock(reg);
-        rlk_client_put(client);
     }
+    if (client)
+        rlk_client_put(client);
     if (rc == 0)
         __atomic_store_n(&handle->rlk_magic, 0, __ATOMIC_RELEASE);
     return rlk_call_leave(call, rc);
@@ -138,9 +141,7 @@ int rlk_handle_check(const struct rlk_handle *handle, int kind)
 {
     if (!rlk_handle_good(handle, kind))
         return EINVAL;
-    if (rlk_fork_in_child())
-        return rlk_error_set(ENOTSUP,
-                             "a forked child cannot use the library before exec");
+    rlk_fork_settle();
     return 0;
 }
 

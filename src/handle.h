@@ -48,7 +48,7 @@ int rlk_handle_init(struct rlk_handle *handle, int kind, const struct rlk_attr *
                     uint32_t attr_magic, const char *name);
 int rlk_handle_destroy(struct rlk_handle *handle, int kind);
 
-/* EINVAL, or ENOTSUP in a forked child. */
+/* 0 or EINVAL. A child is no longer its parent from here on. */
 int rlk_handle_check(const struct rlk_handle *handle, int kind);
 
 /* What the calling thread has of the lock, or NULL. No mutex, no hash. */

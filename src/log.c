@@ -13,13 +13,14 @@ static struct rlk_mutex mu = RLK_MUTEX_INIT; /* protects fn, arg; nests in nothi
 static rlk_log_fn logger;
 static void *logger_arg;
 static atomic_int logger_level = -1; /* -1: silent */
+static atomic_bool ended;
 
 void rlk_log_set(rlk_log_fn fn, void *arg, int max_level)
 {
     rlk_mutex_lock(&mu);
     logger = fn;
     logger_arg = arg;
-    atomic_store(&logger_level, fn ? max_level : -1);
+    atomic_store(&logger_level, fn && !rlk_log_ended() ? max_level : -1);
     rlk_mutex_unlock(&mu);
 }
 
@@ -39,6 +40,32 @@ void rlk_log(int level, const char *format, ...)
     vsnprintf(line, sizeof(line), format, args);
     va_end(args);
     fn(level, line, arg);
+}
+
+void rlk_log_end(void)
+{
+    atomic_store(&ended, true);
+    atomic_store(&logger_level, -1);
+}
+
+bool rlk_log_ended(void)
+{
+    return atomic_load(&ended);
+}
+
+void rlk_log_hold(void)
+{
+    rlk_mutex_lock(&mu);
+}
+
+void rlk_log_unhold(void)
+{
+    rlk_mutex_unlock(&mu);
+}
+
+void rlk_log_forget(void)
+{
+    mu = (struct rlk_mutex)RLK_MUTEX_INIT;
 }
 
 const char *rlk_log_name(char *buf, size_t size, const char *name, size_t name_len)

@@ -3,6 +3,7 @@
 #ifndef RLK_LOG_H
 #define RLK_LOG_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum rlk_level {
@@ -17,6 +18,15 @@ typedef void (*rlk_log_fn)(int level, const char *line, void *arg);
 void rlk_log_set(rlk_log_fn fn, void *arg, int max_level);
 
 void rlk_log(int level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The process ends: neither log lines nor events any more. */
+void rlk_log_end(void);
+bool rlk_log_ended(void);
+
+/* Around a fork, and in a child of which it was not told. */
+void rlk_log_hold(void);
+void rlk_log_unhold(void);
+void rlk_log_forget(void);
 
 /* Writes `name` with bytes outside printable ASCII, '"' and '\\' as \xNN, cut to fit
  * `size` with "..." ; returns buf. */

@@ -6,6 +6,8 @@
 #include "loop.h"
 
 #include "deadline.h"
+#include "descriptor.h"
+#include "fork.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -23,6 +25,16 @@ int rlk_loop_init(struct rlk_loop *loop)
     if (rc == 0)
         rc = rlk_cond_init(&loop->changed);
     return rc;
+}
+
+void rlk_loop_forget(struct rlk_loop *loop)
+{
+    loop->mu = (struct rlk_mutex)RLK_MUTEX_INIT;
+    rlk_loop_init(loop); /* with a mutex and a condition like those of before */
+    loop->member_count = 0;
+    loop->running = loop->stop = false;
+    loop->fds = NULL;
+    loop->fd_max = 0;
 }
 
 void rlk_loop_wake(int wake_fd)
@@ -73,10 +85,11 @@ static int64_t step_all(struct rlk_loop *loop)
 {
     int64_t now = rlk_now_boot(), next = RLK_NEVER;
     uint64_t removals = loop->removals;
+    unsigned generation = rlk_fork_generation();
 
     for (struct rlk_list *l = loop->members.next; l != &loop->members; l = l->next) {
         int64_t due = loop->step(member_of(l), now);
-        if (loop->removals != removals)
+        if (loop->removals != removals || rlk_fork_since(generation))
             return 0; /* l may be gone: begin again */
         if (due < next)
             next = due;
@@ -112,9 +125,12 @@ static void *run(void *arg)
 {
     struct rlk_loop *loop = arg;
     int64_t alarm = RLK_NEVER;
+    unsigned generation = rlk_fork_generation();
 
     while (take_up(loop)) {
         int64_t due = step_all(loop);
+        if (rlk_fork_since(generation))
+            return NULL; /* a callback forked, and came back in the child */
         if (due <= rlk_now_boot())
             due = 0;
         size_t n = collect(loop);
@@ -147,7 +163,7 @@ static int start_locked(struct rlk_loop *loop)
             return ENOMEM;
         loop->fd_max = FDS_FIRST;
     }
-    loop->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    loop->wake_fd = rlk_fd_event();
     if (loop->wake_fd < 0) {
         rc = errno;
         goto fail;
@@ -164,9 +180,9 @@ static int start_locked(struct rlk_loop *loop)
     return 0;
 fail:
     if (loop->alarm_fd >= 0)
-        close(loop->alarm_fd);
+        rlk_fd_close(loop->alarm_fd);
     if (loop->wake_fd >= 0)
-        close(loop->wake_fd);
+        rlk_fd_close(loop->wake_fd);
     loop->wake_fd = loop->alarm_fd = -1;
     free(loop->fds);
     loop->fds = NULL;
@@ -210,8 +226,8 @@ static void stop_locked(struct rlk_loop *loop)
     rlk_mutex_unlock(&loop->mu);
     rlk_thread_join(loop->thread);
     rlk_mutex_lock(&loop->mu);
-    close(loop->wake_fd);
-    close(loop->alarm_fd);
+    rlk_fd_close(loop->wake_fd);
+    rlk_fd_close(loop->alarm_fd);
     loop->wake_fd = loop->alarm_fd = -1;
     free(loop->fds);
     loop->fds = NULL;

@@ -66,4 +66,7 @@ bool rlk_loop_is_self(struct rlk_loop *loop);
 
 void rlk_loop_wake(int wake_fd);
 
+/* In a child: the thread and the members were the parent's. */
+void rlk_loop_forget(struct rlk_loop *loop);
+
 #endif

@@ -6,6 +6,7 @@
  */
 #include "resolve.h"
 
+#include "descriptor.h"
 #include "sync.h"
 
 #include <errno.h>
@@ -37,7 +38,7 @@ static void unref(struct rlk_resolve *job)
     if (job->list)
         freeaddrinfo(job->list);
     if (job->fd >= 0)
-        close(job->fd);
+        rlk_fd_close(job->fd);
     free(job->host);
     free(job);
 }
@@ -67,7 +68,7 @@ static void *run(void *arg)
 
 static int start_thread(struct rlk_resolve *job)
 {
-    job->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    job->fd = rlk_fd_event();
     if (job->fd < 0)
         return errno;
     atomic_store(&job->refs, 2);

@@ -15,6 +15,7 @@
 
 #include "client.h"
 #include "deadline.h"
+#include "fork.h"
 #include "log.h"
 #include "mailbox.h"
 
@@ -64,6 +65,11 @@ void rlk_subscriber_leave(struct rlock_client *client)
     rlk_loop_leave(&loop, &client->subscription.member);
 }
 
+void rlk_subscriber_forget(void)
+{
+    rlk_loop_forget(&loop);
+}
+
 static void left(struct rlk_loop_member *member)
 {
     struct rlk_subscription *sub = &client_of(member)->subscription;
@@ -83,13 +89,17 @@ static int fd(struct rlk_loop_member *member, short *ret_events)
 
 /* ---- events */
 
-/* Calls the event callback. False: the client was closed by it. */
+/* Calls the event callback. False: the client was closed by it, or is the parent's. */
 static bool tell(struct rlock_client *client, const rlock_event_t *event)
 {
-    if (!client->event_fn)
+    unsigned generation = rlk_fork_generation();
+
+    if (!client->event_fn || rlk_log_ended())
         return true;
     rlk_client_retain(client);
     client->event_fn(event, client->event_arg);
+    if (rlk_fork_since(generation))
+        return false; /* it forked, and came back in the child */
     bool open = client->subscription.member.attached;
     rlk_client_release(client);
     return open;

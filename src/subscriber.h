@@ -27,5 +27,7 @@ struct rlock_client;
 int rlk_subscriber_join(struct rlock_client *client);
 /* Returns when the thread touches the client no more. Callable on the thread itself. */
 void rlk_subscriber_leave(struct rlock_client *client);
+/* In a child: the thread was the parent's. */
+void rlk_subscriber_forget(void);
 
 #endif

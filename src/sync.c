@@ -52,6 +52,14 @@ void rlk_cond_wait(struct rlk_cond *cv, struct rlk_mutex *mu, int64_t mono_ns)
         abort();
 }
 
+/* Of the library's threads, which run callbacks, too: bounded, whatever the program or
+ * its limits say of others' stacks. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { STACK_SIZE = 1 << 20 };
+#else
+enum { STACK_SIZE = RLK_THREAD_STACK_SIZE };
+#endif
+
 static int start(rlk_thread_t *thread, const char *name, void *(*run)(void *), void *arg,
                  bool detached)
 {
@@ -62,9 +70,18 @@ static int start(rlk_thread_t *thread, const char *name, void *(*run)(void *), v
         return rc;
     if (detached)
         pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attr, STACK_SIZE);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
     rc = pthread_create(thread, &attr, run, arg);
+    if (rc == EINVAL) { /* the program has more thread-local data than that */
+        pthread_attr_destroy(&attr);
+        rc = pthread_attr_init(&attr);
+        if (rc == 0 && detached)
+            pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+        if (rc == 0)
+            rc = pthread_create(thread, &attr, run, arg);
+    }
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     pthread_attr_destroy(&attr);
     if (rc == 0 && !detached)

@@ -31,6 +31,11 @@ static inline void rlk_mutex_lock(struct rlk_mutex *mu)
         abort();
 }
 
+static inline bool rlk_mutex_trylock(struct rlk_mutex *mu)
+{
+    return pthread_mutex_trylock(&mu->m) == 0;
+}
+
 static inline void rlk_mutex_unlock(struct rlk_mutex *mu)
 {
     if (pthread_mutex_unlock(&mu->m) != 0)
@@ -59,6 +64,8 @@ static inline void rlk_cond_broadcast(struct rlk_cond *cv)
 /* Waits until signalled or until `mono_ns` of CLOCK_MONOTONIC (INT64_MAX: no bound);
  * may return early. Locks: holds mu. */
 void rlk_cond_wait(struct rlk_cond *cv, struct rlk_mutex *mu, int64_t mono_ns);
+
+enum { RLK_THREAD_STACK_SIZE = 256 << 10 };
 
 /* Starts a thread that blocks all signals, named `name` (at most 15 bytes).
  * 0, EAGAIN or ENOMEM. */

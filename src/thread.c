@@ -7,6 +7,8 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+enum { ROUNDS_MAX = 4 }; /* PTHREAD_DESTRUCTOR_ITERATIONS of glibc */
+
 _Thread_local struct rlk_thread *rlk_thread_record;
 
 static struct rlk_mutex mu = RLK_MUTEX_INIT; /* protects unused; nests in nothing */
@@ -15,7 +17,9 @@ static struct rlk_list unused = { &unused,
 
 static rlk_once_t once = RLK_ONCE_INIT;
 static rlk_tsd_t slot;
-static int slot_rc;
+static int slot_rc = -1;
+static struct rlk_thread *inherited
+    __attribute__((used)); /* the parent's record of this thread: not lost */
 static atomic_uint_fast64_t last_number;
 static void (*exit_hook)(struct rlk_thread *thread);
 
@@ -24,9 +28,16 @@ void rlk_thread_set_exit(void (*give_up)(struct rlk_thread *thread))
     exit_hook = give_up;
 }
 
+/* Destructors of the program may still unlock what the thread holds, whichever comes
+ * first: this one waits for the others, as long as there are rounds. */
 static void thread_ends(void *value)
 {
+    static _Thread_local int rounds __attribute__((tls_model("initial-exec")));
     struct rlk_thread *thread = value;
+
+    if (++rounds < ROUNDS_MAX - 1 && !rlk_fork_in_child() &&
+        !rlk_list_empty(&thread->holds) && rlk_tsd_set(slot, thread) == 0)
+        return;
     rlk_thread_record = NULL;
     if (rlk_fork_in_child())
         return; /* it and its holds are the parent's */
@@ -58,6 +69,16 @@ static struct rlk_thread *make_record(void)
 static void init(void)
 {
     slot_rc = rlk_tsd_create(&slot, thread_ends);
+}
+
+void rlk_thread_forget(void)
+{
+    mu = (struct rlk_mutex)RLK_MUTEX_INIT;
+    rlk_list_init(&unused);
+    if (slot_rc == 0)
+        rlk_tsd_set(slot, NULL);
+    inherited = rlk_thread_record;
+    rlk_thread_record = NULL;
 }
 
 struct rlk_thread *rlk_thread_get(void)

@@ -29,6 +29,9 @@ extern _Thread_local struct rlk_thread *rlk_thread_record
 /* The calling thread's record, made if need be. NULL: out of memory. */
 struct rlk_thread *rlk_thread_get(void);
 
+/* In a child: its thread starts anew, and the others are not there. */
+void rlk_thread_forget(void);
+
 /* Says what is to become of the holds of a thread that ends. Set once, before the first
  * record. */
 void rlk_thread_set_exit(void (*give_up)(struct rlk_thread *thread));

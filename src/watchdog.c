@@ -58,6 +58,11 @@ void rlk_watchdog_leave(struct rlock_client *client)
     rlk_loop_leave(&loop, &client->watch.member);
 }
 
+void rlk_watchdog_forget(void)
+{
+    rlk_loop_forget(&loop);
+}
+
 static int fd(struct rlk_loop_member *member, short *ret_events)
 {
     struct rlk_watch *watch = &client_of(member)->watch;

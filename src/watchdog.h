@@ -28,5 +28,7 @@ struct rlock_client;
 /* As rlk_subscriber_join and _leave. */
 int rlk_watchdog_join(struct rlock_client *client);
 void rlk_watchdog_leave(struct rlock_client *client);
+/* In a child: the thread was the parent's. */
+void rlk_watchdog_forget(void);
 
 #endif

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See descriptor.h. */
+#include "descriptor.h"
+
+#include "sync.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { TABLE_FIRST = 64 };
+
+/* What a table's place says beside a socket's inode number. */
+enum { NOT_OURS = 0, NO_SOCKET = 1 };
+
+static struct rlk_mutex mu = RLK_MUTEX_INIT; /* protects all below; nests in nothing */
+static uint64_t *table;                      /* by descriptor */
+static size_t table_size;
+
+/* Locks: holds mu. */
+static bool make_room(size_t fd)
+{
+    size_t size = table_size ? table_size : TABLE_FIRST;
+
+    while (size <= fd)
+        size *= 2;
+    if (size > table_size) {
+        uint64_t *bigger = realloc(table, size * sizeof(*table));
+        if (!bigger)
+            return false;
+        memset(bigger + table_size, 0, (size - table_size) * sizeof(*table));
+        table = bigger;
+        table_size = size;
+    }
+    return true;
+}
+
+static uint64_t inode_of(int fd)
+{
+    struct stat st;
+    return fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode) ? (uint64_t)st.st_ino : NO_SOCKET;
+}
+
+/* Locks: holds mu. */
+static int written_down(int fd)
+{
+    if (fd < 0)
+        return fd;
+    if (!make_room((size_t)fd)) {
+        close(fd);
+        errno = ENOMEM;
+        return -1;
+    }
+    table[fd] = inode_of(fd);
+    return fd;
+}
+
+int rlk_fd_socket(int family)
+{
+    rlk_mutex_lock(&mu);
+    int fd = written_down(socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    rlk_mutex_unlock(&mu);
+    return fd;
+}
+
+int rlk_fd_event(void)
+{
+    rlk_mutex_lock(&mu);
+    int fd = written_down(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    rlk_mutex_unlock(&mu);
+    return fd;
+}
+
+int rlk_fd_timer(void)
+{
+    rlk_mutex_lock(&mu);
+    int fd = written_down(timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC));
+    rlk_mutex_unlock(&mu);
+    return fd;
+}
+
+void rlk_fd_close(int fd)
+{
+    rlk_mutex_lock(&mu);
+    if ((size_t)fd < table_size)
+        table[fd] = NOT_OURS;
+    close(fd);
+    rlk_mutex_unlock(&mu);
+}
+
+/* ---- around a fork */
+
+void rlk_fd_hold(void)
+{
+    rlk_mutex_lock(&mu);
+}
+
+void rlk_fd_unhold(void)
+{
+    rlk_mutex_unlock(&mu);
+}
+
+void rlk_fd_forget(bool late)
+{
+    if (late) {
+        /* held at the moment of the fork: then the table was being changed */
+        bool whole = rlk_mutex_trylock(&mu);
+        mu = (struct rlk_mutex)RLK_MUTEX_INIT;
+        if (!whole)
+            table_size = 0;
+    }
+    for (size_t i = 0; i < table_size; i++) {
+        int fd = (int)i;
+        if (table[i] != NOT_OURS &&
+            (!late || (table[i] != NO_SOCKET && inode_of(fd) == table[i])))
+            close(fd);
+        table[i] = NOT_OURS;
+    }
+    if (late && table_size == 0)
+        table = NULL;
+}

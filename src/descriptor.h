@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The library's descriptors: all close on exec, and written down, so that the child of a
+ * fork closes them at once. (A socket that a child kept open would look alive to the
+ * server after its owner's death.) Thread: any. Locks: takes a mutex of its own, under
+ * which nothing blocks. */
+#ifndef RLK_DESCRIPTOR_H
+#define RLK_DESCRIPTOR_H
+
+#include <stdbool.h>
+
+/* As socket, eventfd(0) and timerfd_create(CLOCK_BOOTTIME), not blocking; -1 with errno,
+ * ENOMEM among others. */
+int rlk_fd_socket(int family);
+int rlk_fd_event(void);
+int rlk_fd_timer(void);
+/* Closes one of these. */
+void rlk_fd_close(int fd);
+
+/* ---- around a fork */
+
+/* No descriptor is opened or closed by others in between. */
+void rlk_fd_hold(void);
+void rlk_fd_unhold(void);
+/* In a child: closes what is the parent's, without a word to the peers. late: the program
+ * has run on since the fork, in which rlk_fd_hold was not called, and may have closed and
+ * opened anything: only sockets that are known again are closed. */
+void rlk_fd_forget(bool late);
+
+#endif
