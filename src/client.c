@@ -72,7 +72,7 @@ static void give_up_parts(struct rlk_thread *thread)
 
 enum { EXIT_MS = 1000 };
 
-/* Waits until what the watchdog has to release is released, or until `end`. */
+/* Waits until what the watchdog has to release is released, or until then. */
 static void drain_until(struct rlk_registry *reg, int64_t mono_end)
 {
     rlk_registry_lock(reg);

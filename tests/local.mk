@@ -432,6 +432,22 @@ tests_worker_SOURCES = tests/worker.c tests/worker_commands.h tests/worker_comma
 tests_worker_CPPFLAGS = $(AM_CPPFLAGS)
 tests_worker_LDADD = librlk.la -lpthread
 
+# -- pthread semantics: robust locks
+
+# -- pthread semantics: fork
+
+# -- pthread semantics: threads and processes that end
+
+# -- pthread semantics: cancellation and signals
+
+# -- pthread semantics: the table of equivalence
+
+# -- pthread semantics: shared memory, init and destroy
+
+# -- pthread semantics: errno, memory, descriptors, stacks
+
+# -- programs that tests start
+
 tests_hammer_SOURCES = tests/hammer.c
 tests_hammer_CPPFLAGS = $(AM_CPPFLAGS)
 tests_hammer_LDADD = librlk.la -lpthread

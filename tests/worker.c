@@ -13,6 +13,7 @@
  *   ping, interrupt, stats  of the current client
  *
  *   init H NAME [type=recursive|errorcheck|normal] [lease=MS] [fencing=1] [pshared=1]
+ *        [robust=1]
  *        [outage=wait|fail|abort] [fair=1] [rwlock=1 [kind=N]]
  *                     a handle H of the current client: of a mutex, a fair lock, or a
  *                     read-write lock, for which lock, trylock ... are to write
@@ -22,6 +23,7 @@
  *   timedlock H MS [LEASE]   until MS ms from now, CLOCK_REALTIME
  *   clocklock H MS [LEASE]   the same on CLOCK_MONOTONIC
  *   rdlock, tryrdlock, timedrdlock, clockrdlock    likewise, to read
+ *   consistent H
  *   unlock H, rdunlock H, wrunlock H, downgrade H
  *   extend H LEASE
  *   state H, remaining H, token H, count H

@@ -339,6 +339,8 @@ static int init_exclusive(struct handle *h, const struct words *w)
     SET_OPTIONS(mutex, &attr, w);
     if (rc == 0 && (value = option(w, "type")))
         rc = set_type(&attr, value);
+    if (rc == 0 && (value = option(w, "robust")) && atoi(value))
+        rc = rlock_mutexattr_setrobust(&attr, RLOCK_MUTEX_ROBUST);
     if (rc == 0)
         rc = h->kind == FAIR
                  ? rlock_fair_init(&h->lock.fair, &attr, decode(w->word[2]))
@@ -529,6 +531,15 @@ static void do_unlock(const struct words *w, char *answer)
         put_code(answer, CALL(unlock, h));
 }
 
+static void do_consistent(const struct words *w, char *answer)
+{
+    struct handle *h = handle_of(w, answer);
+    if (h)
+        put_code(answer, h->kind == FAIR    ? rlock_fair_consistent(&h->lock.fair)
+                         : h->kind == MUTEX ? rlock_mutex_consistent(&h->lock.mutex)
+                                            : EINVAL);
+}
+
 static void do_extend(const struct words *w, char *answer)
 {
     struct handle *h = handle_of(w, answer);
@@ -694,6 +705,7 @@ static const struct {
     { "timedlock", do_timedlock },
     { "clocklock", do_clocklock },
     { "unlock", do_unlock },
+    { "consistent", do_consistent },
     { "extend", do_extend },
     { "state", do_state },
     { "remaining", do_remaining },

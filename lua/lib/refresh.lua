@@ -11,6 +11,7 @@ local now = t[1] * 1000000 + t[2]
 --include handover
 --include presence
 local flags = waiting()
+local lost = spoilt()
 if held == 0 then check_types() else call('ZCARD', present) end
 local ids, tickets = {}, {}
 for part in string.gmatch(names, '%S+') do ids[#ids + 1] = uuid .. ':' .. part end
@@ -30,13 +31,12 @@ for i, id in ipairs(ids) do
   end
 end
 if queued then
-  local lost = presence_lost()
+  local alone = presence_lost()
   call('PEXPIRE', queue, 60000)
-  stay(lost)
+  stay(alone)
   call('ZREMRANGEBYSCORE', present, '-inf', string.format('(%.0f', math.floor(now / 1000)))
 end
 local granted, more = nil, 0
-local lost = spoilt()
 if held == 0 then
   granted, more = handover(after)
   if granted then more = 0 end
