@@ -14,8 +14,20 @@
  *             name holds foreign data (it is left untouched)
  *   ENOMEM    out of memory; nothing changed
  *   EAGAIN    a library thread could not be started
- *   ENOTSUP   called in a child of fork() that has not called exec
+ *   EMFILE, ENFILE  no descriptor is left for a thread or a connection
  * rlock_errmsg() tells more about the last failed call of the calling thread.
+ *
+ * Threads: any function may be called by any thread, but from a signal handler
+ * only rlock_client_interrupt. A handler that leaves a function by longjmp leaves
+ * the library in the midst of it: do not. A thread that ends with a lock held
+ * gives it up, see RLOCK_EVENT_OWNER_DIED; so does exit(), for the thread that
+ * calls it, within a second. Cancellation is off inside every function, and so in
+ * the callbacks that a function calls: a request takes effect after its return.
+ *
+ * Fork: the child owns nothing of its parent's; what the parent holds stays the
+ * parent's. Handles and clients go on working in the child: with the first use it
+ * becomes a party of its own, with threads and connections of its own. In the
+ * child of a callback or a signal handler only exec and _exit are safe.
  */
 #ifndef RLOCK_H
 #define RLOCK_H
@@ -200,7 +212,7 @@ typedef enum {
     RLOCK_EVENT_AT_RISK,      /* the lease could not be renewed for most of its length */
     RLOCK_EVENT_SAFE_AGAIN,   /* it was renewed after all */
     RLOCK_EVENT_LOST,         /* the lease ended before unlock */
-    RLOCK_EVENT_OWNER_DIED,   /* a thread ended while it held the lock */
+    RLOCK_EVENT_OWNER_DIED,   /* a thread ended while it held the lock, which was released */
     RLOCK_EVENT_DISCONNECTED, /* the server cannot be reached; name is "" */
     RLOCK_EVENT_CONNECTED     /* it can again; name is "" */
 } rlock_event_kind_t;
@@ -218,7 +230,9 @@ typedef struct rlock_event {
 
 /* Called on a library thread with no library mutex held; may call any function
  * of the library. While it runs, further events wait, and so may wake-ups (they
- * are then found within presence/3): keep it short. */
+ * are then found within presence/3): keep it short. It has 256 KiB of stack, and all
+ * signals are blocked. None is called any more when exit() has run the program's own
+ * handlers. */
 typedef void (*rlock_event_fn)(const rlock_event_t *event, void *arg);
 
 /* ------------------------------------------------------------------ client */
@@ -283,7 +297,7 @@ typedef struct rlock_stats {
  * attr  NULL: defaults.
  *
  * EINVAL   malformed URL, unknown scheme or parameter, value out of range
- * ENOTSUP  rediss:// (TLS is not built yet), or in a forked child
+ * ENOTSUP  rediss:// (TLS is not built yet)
  * ENOMEM, EAGAIN (a thread could not be started), EMFILE, ENFILE
  * *ret_client is untouched on failure. Blocks: no network. Since: 0.1
  */
@@ -300,8 +314,9 @@ int rlock_client_open(rlock_client_t **ret_client, const char *url,
  */
 int rlock_client_close(rlock_client_t *client);
 
-/* Says how the default client is to be opened. EBUSY once it is open; EINVAL,
- * ENOTSUP as rlock_client_open. Since: 0.1 */
+/* Says how the default client is to be opened. EBUSY once it is open (in a child,
+ * too, if it was open in the parent: close it first); EINVAL, ENOTSUP as
+ * rlock_client_open. Since: 0.1 */
 int rlock_client_setdefault(const char *url, const rlock_clientattr_t *attr);
 
 /* One round trip; NULL: the default client, opened if need be. ENOTCONN, EACCES,
@@ -365,7 +380,8 @@ int rlock_mutexattr_destroy(rlock_mutexattr_t *attr);
 int rlock_mutexattr_settype(rlock_mutexattr_t *attr, int type);
 /* RLOCK_MUTEX_RECURSIVE when never set (the client's mutextype then decides) */
 int rlock_mutexattr_gettype(const rlock_mutexattr_t *attr, int *ret_type);
-/* RLOCK_MUTEX_ROBUST: ENOTSUP as yet */
+/* RLOCK_MUTEX_STALLED (default): who takes the lock after its holder's death gets 0.
+ * RLOCK_MUTEX_ROBUST: one of them is told by EOWNERDEAD; see rlock_mutex_consistent. */
 int rlock_mutexattr_setrobust(rlock_mutexattr_t *attr, int robust);
 int rlock_mutexattr_getrobust(const rlock_mutexattr_t *attr, int *ret_robust);
 int rlock_mutexattr_setrobust_np(rlock_mutexattr_t *attr, int robust);
@@ -408,7 +424,7 @@ int rlock_mutex_init(rlock_mutex_t *mutex, const rlock_mutexattr_t *attr,
                      const char *name);
 
 /* Ends a handle; the lock in Redis is not touched. EBUSY while this process holds
- * it (a lost hold is none); EINVAL. Blocks: no network. Since: 0.1 */
+ * it or waits for it (a lost hold is none); EINVAL. Blocks: no network. Since: 0.1 */
 int rlock_mutex_destroy(rlock_mutex_t *mutex);
 
 /*
@@ -423,8 +439,11 @@ int rlock_mutex_destroy(rlock_mutex_t *mutex);
  *   ECANCELED   rlock_client_interrupt
  *   EINVAL, ENAMETOOLONG   bad handle
  *   ENOTCONN    only with RLOCK_OUTAGE_FAIL
- *   EACCES, EPROTO, ENOMEM, ENOTSUP   see the top of this file
- * On any code but 0 the lock is as it was for the caller.
+ *   EACCES, EPROTO, ENOMEM, EAGAIN   see the top of this file
+ *   EOWNERDEAD  robust: the caller HOLDS the lock, as with 0, but the holder before
+ *               died, or lost its lease, in its section: rlock_mutex_consistent
+ *   ENOTRECOVERABLE   a robust lock of this name was unlocked without that
+ * On any code but 0 and EOWNERDEAD the lock is as it was for the caller.
  * Blocks: until it has the lock, through outages too. Threads: any.
  * Fork: the child owns nothing of its parent's. Since: 0.1
  */
@@ -458,7 +477,17 @@ int rlock_mutex_clocklock(rlock_mutex_t *mutex, clockid_t clock,
  */
 int rlock_mutex_unlock(rlock_mutex_t *mutex);
 
-/* EINVAL: not a robust mutex in an inconsistent state. Since: 0.1 */
+/*
+ * After EOWNERDEAD: the caller has put in order what the lock protects. Without it the
+ * last unlock makes the lock ENOTRECOVERABLE for all who want it, also through other
+ * handles of its name, until rlock_force_unlock; waiters are told. EOWNERDEAD is told to
+ * one locker at a time, to the next one if he dies in turn, and for 7 days at the
+ * longest. What a robust lock counts as a death: the process ends, its thread ends, or
+ * the lease ends, before the last unlock. Redisson and handles that are not robust take
+ * the lock with 0; the next robust one is told then.
+ * EINVAL  the calling thread holds no robust lock in that state;  ESTALE  it is lost
+ * Blocks: no network. Since: 0.1
+ */
 int rlock_mutex_consistent(rlock_mutex_t *mutex);
 int rlock_mutex_consistent_np(rlock_mutex_t *mutex);
 
@@ -691,9 +720,10 @@ int rlock_inspect(rlock_client_t *client, const char *name, rlock_info_t **ret_i
 void rlock_info_free(rlock_info_t *info);
 
 /* Takes the lock from whoever holds it (as seen by this call: never from a later
- * holder), clears owner-died marks and hands it over. The holder is told a loss at
+ * holder), clears the marks of robust locks (owner died, not recoverable) and hands it
+ * over. Of a lock that nobody holds it clears the marks. The holder is told a loss at
  * once; if its mailbox is cut off at this moment, at its next renewal. ENOENT: nobody
- * holds it. EINVAL, ENAMETOOLONG. Blocks: up to the command timeout. Since: 0.1 */
+ * holds it, and it has no mark. EINVAL, ENAMETOOLONG. Blocks: up to the command timeout. Since: 0.1 */
 int rlock_force_unlock(rlock_client_t *client, const char *name);
 
 /* Calls `each` for every held lock whose name matches the glob `pattern` (NULL: all);
