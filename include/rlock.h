@@ -212,7 +212,7 @@ typedef enum {
     RLOCK_EVENT_AT_RISK,      /* the lease could not be renewed for most of its length */
     RLOCK_EVENT_SAFE_AGAIN,   /* it was renewed after all */
     RLOCK_EVENT_LOST,         /* the lease ended before unlock */
-    RLOCK_EVENT_OWNER_DIED,   /* a thread ended while it held the lock, which was released */
+    RLOCK_EVENT_OWNER_DIED,   /* a thread ended while it held the lock */
     RLOCK_EVENT_DISCONNECTED, /* the server cannot be reached; name is "" */
     RLOCK_EVENT_CONNECTED     /* it can again; name is "" */
 } rlock_event_kind_t;
@@ -626,6 +626,7 @@ int rlock_rwlockattr_getclient(const rlock_rwlockattr_t *attr,
  *     readers who read together may have the same one.
  *   - A mutex or fair lock of the same name, or a Redisson lock, is another holder of
  * this one (S5). Readers that wait for one find it free up to presence/3 (1 s) late.
+ * ENOTRECOVERABLE: a robust one of this name was spoilt, see rlock_mutex_consistent.
  * Since: 0.1
  */
 int rlock_rwlock_init(rlock_rwlock_t *rwlock, const rlock_rwlockattr_t *attr,
@@ -723,7 +724,8 @@ void rlock_info_free(rlock_info_t *info);
  * holder), clears the marks of robust locks (owner died, not recoverable) and hands it
  * over. Of a lock that nobody holds it clears the marks. The holder is told a loss at
  * once; if its mailbox is cut off at this moment, at its next renewal. ENOENT: nobody
- * holds it, and it has no mark. EINVAL, ENAMETOOLONG. Blocks: up to the command timeout. Since: 0.1 */
+ * holds it, and it has no mark. EINVAL, ENAMETOOLONG. Blocks: up to the command timeout.
+ * Since: 0.1 */
 int rlock_force_unlock(rlock_client_t *client, const char *name);
 
 /* Calls `each` for every held lock whose name matches the glob `pattern` (NULL: all);
