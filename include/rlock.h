@@ -27,7 +27,8 @@
  * Fork: the child owns nothing of its parent's; what the parent holds stays the
  * parent's. Handles and clients go on working in the child: with the first use it
  * becomes a party of its own, with threads and connections of its own. In the
- * child of a callback or a signal handler only exec and _exit are safe.
+ * child of a callback only exec and _exit are safe; a signal handler may call
+ * _Fork, but not fork.
  */
 #ifndef RLOCK_H
 #define RLOCK_H

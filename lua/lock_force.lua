@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Takes the lock from the holder or the readers that the caller has seen, never from later ones
--- (T10), clears the mark of a robust lock, tells them and hands over. Of a lock that nobody held:
--- clears the mark alone.
+-- (T10), clears the mark of a robust lock, tells them and hands over. Of a lock that nobody
+-- holds: clears the mark alone, if nobody held it, or that one has left it.
 -- KEYS[1] N          the lock
 -- KEYS[2] queue      exclusive waiters by ticket
 -- KEYS[3] rqueue     waiting readers by ticket, and the bar
@@ -30,7 +30,10 @@ local now = t[1] * 1000000 + t[2]
 --include settle
 check_types()
 local reads = call('HGET', N, 'mode') == 'rlock:read'
-if held == 0 and holder == '' and since == '' and call('DEL', dirty) == 1 then
+local mark = held == 0 and call('GET', dirty)
+if mark and (holder == '' and since == '' or mark == 'not recoverable'
+  or string.sub(mark, 1, #holder + 1) == holder .. '#') then
+  call('DEL', dirty)
   local more, rmore = settle(nil, false)
   return told('released', nil, 0, more, rmore)
 end

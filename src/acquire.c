@@ -332,6 +332,10 @@ static int ask_and_wait(const struct rlk_wish *wish, struct rlk_lock *lock,
 
     if (hold && rlk_ask_suits(hold, waiter)) {
         rlk_hold_ref_locked(hold);
+        if (hold->spoilt) { /* it may have been mended since */
+            hold->spoilt = false;
+            hold->need_ask = true;
+        }
         hold->granted_short = true; /* what is known of its lease is the former asker's */
         hold->lease_ms = wish->lease_ms;
         hold->fixed = wish->fixed;

@@ -649,7 +649,7 @@ int rlk_client_close(struct rlock_client *client)
         rc = rlk_error_set(EINVAL, "no such client is open");
     } else if (client->users > 0) {
         rc = rlk_error_set(EBUSY, "a thread is inside a function of the client");
-    } else {
+    } else if (client->running) {
         /* mu keeps new users out, so what the registry says stays true */
         rlk_mutex_lock(&client->registry.mu);
         if (rlk_registry_busy_locked(&client->registry))

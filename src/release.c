@@ -10,6 +10,8 @@
 
 enum { RELEASE_TRIES = 2 };
 
+#define MARK_TRIES_NS (INT64_C(3600) * RLK_NS_PER_S)
+
 bool rlk_hold_check(struct rlk_hold *hold, int64_t now)
 {
     if (__builtin_expect(hold->state == RLK_HOLD_INSIDE && now < hold->end, 1))
@@ -38,6 +40,15 @@ void rlk_drain(struct rlk_part *part)
     rlk_part_leave_locked(part);
     rlk_mutex_unlock(&reg->mu);
     rlk_client_release(RLK_CLIENT_OF(reg));
+}
+
+/* Until when the watchdog tries it: past D too, as a renewal that is still under way may
+ * have raised the TTL; and until the mark of a robust lock, which was unlocked in time,
+ * does not look like a death any more. */
+static int64_t release_until(const struct rlk_hold *hold)
+{
+    int64_t lease = hold->lease_ms * RLK_NS_PER_MS;
+    return hold->end + (rlk_id_robust(&hold->id) ? lease + MARK_TRIES_NS : lease);
 }
 
 /* The release's last word. */
@@ -106,9 +117,7 @@ int rlk_release(struct rlk_part *part, int64_t now)
     if (answer.outcome == RLK_DONE || answer.outcome == RLK_REFUSED)
         rlk_hold_put_locked(hold);
     else
-        /* past D too: a renewal that is still under way may have raised the TTL */
-        rlk_hold_background_locked(hold, rlk_now_boot(),
-                                   hold->end + hold->lease_ms * RLK_NS_PER_MS);
+        rlk_hold_background_locked(hold, rlk_now_boot(), release_until(hold));
     rlk_lock_put_locked(lock);
     rlk_registry_unlock(reg);
     if (rc == 0)

@@ -7,7 +7,12 @@
 local function robust(id)
   return string.byte(id, -1) > 57 and string.find(id, ':%a%d+%l*b') ~= nil
 end
-local function spoilt() return call('GET', dirty) == 'not recoverable' end
+local function spoilt()
+  local lost = call('GET', dirty) == 'not recoverable'
+  -- as long as somebody wants it
+  if lost then call('EXPIRE', dirty, 604800) end
+  return lost
+end
 -- The flag for a holder who is to be told.
 local function died() return call('HEXISTS', N, 'died') == 1 and 8 or 0 end
 -- Marks the lock, which was just given to a robust id. Returns the mark there was.
