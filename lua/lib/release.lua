@@ -5,8 +5,11 @@ local call = redis.call
 local mine = call('HEXISTS', N, id)
 local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
-if mine == 1 and life == 0 and how == '' and call('EXISTS', queue, rqueue) == 0 then
+if mine == 1 and life == 0 and (how == '' or how == 'clean')
+  and call('EXISTS', queue, rqueue) == 0 then
+  local own = how == 'clean' and call('GET', dirty)
   call('DEL', N)
+  if own and string.sub(own, 1, #id + 1) == id .. '#' then call('DEL', dirty) end
   redis.pcall('PUBLISH', channel, '0')
   return { now, -2, 0, 0, 'released', -1, 0, '' }
 end
