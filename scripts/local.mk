@@ -6,6 +6,7 @@ EXTRA_DIST += \
 	build-aux/check-examples \
 	build-aux/check-exports \
 	build-aux/check-layers \
+	build-aux/check-pthread \
 	doc/DESIGN.md \
 	scripts/check \
 	scripts/common.sh \
@@ -13,7 +14,7 @@ EXTRA_DIST += \
 	scripts/soak \
 	scripts/valgrind.supp
 
-check-local: check-layers check-exports check-docs check-examples
+check-local: check-layers check-exports check-docs check-pthread check-examples
 
 check-layers:
 	$(AM_V_GEN)$(srcdir)/build-aux/check-layers $(srcdir)
@@ -26,7 +27,10 @@ check-exports: librlock.la
 check-docs:
 	$(AM_V_GEN)CC='$(CC)' $(srcdir)/build-aux/check-docs $(srcdir)
 
+check-pthread:
+	$(AM_V_GEN)CC='$(CC)' $(srcdir)/build-aux/check-pthread $(srcdir)
+
 check-examples: examples/01_hello examples/02_flash_sale
 	$(AM_V_GEN)$(srcdir)/build-aux/check-examples $(srcdir)
 
-.PHONY: check-layers check-exports check-docs check-examples
+.PHONY: check-layers check-exports check-docs check-pthread check-examples
