@@ -56,6 +56,9 @@ RWLOCK_TESTS = tests/test_levels \
 	tests/test_rwlock_crowd tests/test_rwlock_wire tests/test_rwlock_polls \
 	tests/test_rwhistory
 UNIT_TESTS += $(AS_RWLOCK_TESTS) $(RWLOCK_TESTS)
+# Programs of pthread's, ported by a script; needs no Check.
+TEST_EXTENSIONS = .sh
+PORTED_TESTS = tests/ported/run.sh
 
 # What a test program is built with.
 TEST_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/helpers $(HIREDIS_CFLAGS) $(CHECK_CFLAGS)
@@ -442,6 +445,8 @@ tests_worker_LDADD = librlk.la -lpthread
 
 # -- pthread semantics: the table of equivalence
 
+TESTS += $(PORTED_TESTS)
+
 # -- pthread semantics: shared memory, init and destroy
 
 # -- pthread semantics: errno, memory, descriptors, stacks
@@ -475,6 +480,8 @@ tests/shims/alloc_shim.so: tests/shims/alloc_shim.c tests/shims/alloc_shim.h
 	$(CC) $(SHIM_CFLAGS) -o $@ $(srcdir)/tests/shims/alloc_shim.c -lpthread -ldl
 CLEANFILES += $(SHIMS)
 
+else
+TESTS = $(PORTED_TESTS)
 endif
 
 # A time limit for each test that leaves room for slow machines, and no server but the
@@ -482,8 +489,22 @@ endif
 AM_TESTS_ENVIRONMENT = \
 	: $${RLOCK_TEST_SERVER:=$(REDIS_SERVER)} $${CK_DEFAULT_TIMEOUT:=120}; \
 	RLOCK_TEST_BUILDDIR='$(abs_top_builddir)'; \
+	RLOCK_TEST_COMPILE='$(CC) $(AM_CPPFLAGS) $(CPPFLAGS) $(AM_CFLAGS) $(CFLAGS)'; \
+	RLOCK_TEST_LINK='$(CC) $(AM_CFLAGS) $(CFLAGS) $(AM_LDFLAGS) $(LDFLAGS)'; \
 	export RLOCK_TEST_SERVER CK_DEFAULT_TIMEOUT RLOCK_TEST_BUILDDIR; \
+	export RLOCK_TEST_COMPILE RLOCK_TEST_LINK; \
 	unset RLOCK_URL;
 
 # The shims' rules are not automake's.
 EXTRA_DIST += tests/README.md tests/shims/clock_shim.c
+
+EXTRA_DIST += \
+	scripts/pthread2rlock.sed \
+	tests/ported/run.sh \
+	tests/ported/attributes.c \
+	tests/ported/bank.c \
+	tests/ported/cache.c \
+	tests/ported/deadlines.c \
+	tests/ported/queue.c \
+	tests/ported/robust.c \
+	tests/ported/types.c

@@ -1,0 +1,112 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# run.sh: ports the programs beside it from pthread to rlock with one sed script, builds
+# them before and after with -Wall -Wextra -Werror, and runs both: their output is the
+# same to the byte. Together they use every function and constant of the manual's table.
+# Runs at the top of the build tree. From make: $RLOCK_TEST_COMPILE and $RLOCK_TEST_LINK,
+# the compiler with the build's flags. RLOCK_TEST_SCALE as for the other tests.
+set -eu
+srcdir=${srcdir:-$(dirname "$0")/../..}
+. "$srcdir/scripts/common.sh"
+port=$srcdir/scripts/pthread2rlock.sed
+compile="${RLOCK_TEST_COMPILE-cc} -Wall -Wextra -Werror"
+link=${RLOCK_TEST_LINK-cc}
+# What pthread does with a wrong unlock is no finding of ours.
+plain() { say "$*" | sed 's/-fsanitize=[^ ]*//g'; }
+scale=${RLOCK_TEST_SCALE:-1}
+find_server() { say "${RLOCK_TEST_SERVER:-no}"; }
+if ! command -v "$(find_server)" >/dev/null; then
+  say "skipped: ported programs: no redis-server"
+  exit 77
+fi
+
+work=$(mktemp -d "$(pwd)/ported.XXXXXX")
+clean_up() {
+  stop_server
+  rm -rf "$work"
+}
+on_end clean_up
+start_server
+url=$RLOCK_URL
+
+checks=0
+failures=0
+# claim what-failed command...
+claim() {
+  checks=$((checks + 1))
+  failed="$1"
+  shift
+  "$@" && return
+  failures=$((failures + 1))
+  say "FAILED: $failed"
+}
+
+# What glibc's default mutex is, ours is only when told so; a dead process's lease ends
+# soon.
+run() {
+  lease=30000
+  case $1 in */robust) lease=$((1000 * scale)) ;; esac
+  status=0
+  RLOCK_URL="$url?mutextype=normal&lease=$lease" timeout $((60 * scale)) "$1" >"$1.out" 2>&1 ||
+    status=$?
+  say "ended with $status" >>"$1.out"
+}
+
+# build side compile link library...: the program $name.
+# shellcheck disable=SC2086 # lists of words
+build() {
+  side=$1 cc=$2 ld=$3
+  shift 3
+  $cc -c "$work/$side/$name.c" -o "$work/$side/$name.o" &&
+    ./libtool --silent --tag=CC --mode=link $ld -o "$work/$side/$name" \
+      "$work/$side/$name.o" "$@"
+}
+
+same_after_porting() {
+  name=$1
+  mkdir -p "$work/before" "$work/after"
+  cp "$srcdir/tests/ported/$name.c" "$work/before"
+  sed -E -f "$port" "$work/before/$name.c" >"$work/after/$name.c"
+  if grep -E 'pthread_(mutex|rwlock)|PTHREAD_(MUTEX|RWLOCK|PRIO|PROCESS)' "$work/after/$name.c"; then
+    say "$name: not ported"
+    return 1
+  fi
+  build before "$(plain "$compile")" "$(plain "$link")" -lpthread || return 1
+  build after "$compile" "$link" librlk.la -lpthread || return 1
+  case $name,$compile in
+    robust,*-fsanitize=*thread*)
+      say "skipped: ported $name: ThreadSanitizer does not let it fork"
+      return 0 ;;
+  esac
+  run "$work/before/$name" &
+  run "$work/after/$name"
+  wait $!
+  tail -n 1 "$work/before/$name.out" | grep -q 'ended with 0' || {
+    cat "$work/before/$name.out"
+    return 1
+  }
+  # what differs, in columns: before, after
+  diff "$work/before/$name.out" "$work/after/$name.out"
+}
+
+# The names in the table that no program uses.
+unused() {
+  ! sed -nE 's/^\.It (Fn|Dv) (pthread_(mutex|rwlock)\w*|PTHREAD_\w*) Ta .*/\2/p' \
+    "$srcdir/man/rlock_pthread.7" | sort -u | while read -r name; do
+    grep -qw "$name" "$srcdir"/tests/ported/*.c || say "$name"
+  done | grep .
+}
+
+expressions() {
+  [ "$(grep -c '^[^#]' "$port")" -le 5 ]
+}
+
+for program in "$srcdir"/tests/ported/*.c; do
+  name=$(basename "$program" .c)
+  claim "$name is another program after porting" same_after_porting "$name"
+done
+claim "some of the table is used by no program" unused
+claim "more than five expressions" expressions
+# as Check says it
+say "$((100 * (checks - failures) / checks))%: Checks: $checks, Failures: $failures, Errors: 0"
+[ $failures = 0 ]
