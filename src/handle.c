@@ -58,7 +58,10 @@ static int fill(struct rlk_handle *handle, int kind, const struct rlk_attr *attr
             return rc;
     }
     made.rlk_name_len = (uint8_t)strlen(made.rlk_name);
+    /* a process that dies from here on leaves no handle: the compiler must not put off
+     * the first of these stores, nor the last one forward */
     __atomic_store_n(&handle->rlk_magic, 0, __ATOMIC_RELEASE);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
     memcpy((char *)handle + sizeof(handle->rlk_magic),
            (char *)&made + sizeof(made.rlk_magic), sizeof(made) - sizeof(made.rlk_magic));
     __atomic_store_n(&handle->rlk_magic, RLK_MAGIC_HANDLE, __ATOMIC_RELEASE);
