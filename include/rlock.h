@@ -421,7 +421,11 @@ int rlock_mutexattr_getclient(const rlock_mutexattr_t *attr, rlock_client_t **re
  * EINVAL        NULL mutex, bad attribute or name, its client is closed
  * ENAMETOOLONG  over RLOCK_NAME_MAX bytes
  * ENOTSUP       RLOCK_PROCESS_SHARED with an explicit client
- * Blocks: no. Threads: not while others use this handle. Since: 0.1
+ * Over a handle in use: with the same name it stays the same lock, with its holder; with
+ * another or a fresh one, the old lock stays held until it is unlocked by another handle
+ * of its name (a copy) or its lease ends. Calls that others make meanwhile may say
+ * EINVAL. A process that dies inside leaves a handle that gives EINVAL; it may be made
+ * again. Blocks: no. Threads: not while others use this handle. Since: 0.1
  */
 int rlock_mutex_init(rlock_mutex_t *mutex, const rlock_mutexattr_t *attr,
                      const char *name);

@@ -56,6 +56,8 @@ RWLOCK_TESTS = tests/test_levels \
 	tests/test_rwlock_crowd tests/test_rwlock_wire tests/test_rwlock_polls \
 	tests/test_rwhistory
 UNIT_TESTS += $(AS_RWLOCK_TESTS) $(RWLOCK_TESTS)
+# Handles in shared memory.
+USER_TESTS += tests/test_shared
 # Programs of pthread's, ported by a script; needs no Check.
 TEST_EXTENSIONS = .sh
 PORTED_TESTS = tests/ported/run.sh
@@ -75,6 +77,8 @@ BYHAND = tests/byhand.h tests/byhand.c
 # Processes that read and write, what they logged, and who judges it.
 RWSCENE = tests/rwscene.h tests/rwscene.c $(RWHISTORY) $(SCENE)
 RWHISTORY = tests/rwhistory.h tests/rwhistory.c tests/rwlog.h
+# A lock in shared memory, and what it guards.
+SHARING = tests/sharing.h tests/sharing.c
 # What the tests of locking share.
 SCENE = tests/scene.h tests/scene.c
 # In front of every file of a program that tests the fair lock as the mutex.
@@ -449,6 +453,10 @@ TESTS += $(PORTED_TESTS)
 
 # -- pthread semantics: shared memory, init and destroy
 
+tests_test_shared_SOURCES = tests/test_shared.c $(SHARING)
+tests_test_shared_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_test_shared_LDADD = $(USER_LIBS) -lrt
+
 # -- pthread semantics: errno, memory, descriptors, stacks
 
 # -- programs that tests start
@@ -456,6 +464,11 @@ TESTS += $(PORTED_TESTS)
 tests_hammer_SOURCES = tests/hammer.c
 tests_hammer_CPPFLAGS = $(AM_CPPFLAGS)
 tests_hammer_LDADD = librlk.la -lpthread
+
+check_PROGRAMS += tests/sharer
+tests_sharer_SOURCES = tests/sharer.c $(SHARING)
+tests_sharer_CPPFLAGS = $(AM_CPPFLAGS)
+tests_sharer_LDADD = librlk.la -lpthread -lrt
 
 check_PROGRAMS += tests/rwcrowd
 tests_rwcrowd_SOURCES = tests/rwcrowd.c tests/rwlog.h
