@@ -58,6 +58,8 @@ RWLOCK_TESTS = tests/test_levels \
 UNIT_TESTS += $(AS_RWLOCK_TESTS) $(RWLOCK_TESTS)
 # Handles in shared memory.
 USER_TESTS += tests/test_shared
+# When handles may be destroyed, for each type; clients that many threads open.
+UNIT_TESTS += tests/test_init_destroy tests/test_destroy tests/test_fair_destroy tests/test_rwlock_destroy
 # Programs of pthread's, ported by a script; needs no Check.
 TEST_EXTENSIONS = .sh
 PORTED_TESTS = tests/ported/run.sh
@@ -456,6 +458,22 @@ TESTS += $(PORTED_TESTS)
 tests_test_shared_SOURCES = tests/test_shared.c $(SHARING)
 tests_test_shared_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_test_shared_LDADD = $(USER_LIBS) -lrt
+
+tests_test_init_destroy_SOURCES = tests/test_init_destroy.c $(FIXTURE)
+tests_test_init_destroy_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_init_destroy_LDADD = $(UNIT_LIBS)
+
+tests_test_destroy_SOURCES = tests/test_destroy.c $(FIXTURE)
+tests_test_destroy_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_destroy_LDADD = $(UNIT_LIBS)
+
+tests_test_fair_destroy_SOURCES = tests/test_destroy.c tests/as_fair.h $(FIXTURE)
+tests_test_fair_destroy_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
+tests_test_fair_destroy_LDADD = $(UNIT_LIBS)
+
+tests_test_rwlock_destroy_SOURCES = tests/test_destroy.c tests/as_rwlock.h $(FIXTURE)
+tests_test_rwlock_destroy_CPPFLAGS = $(AS_RWLOCK_CPPFLAGS)
+tests_test_rwlock_destroy_LDADD = $(UNIT_LIBS)
 
 # -- pthread semantics: errno, memory, descriptors, stacks
 
