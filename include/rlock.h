@@ -422,16 +422,18 @@ int rlock_mutexattr_getclient(const rlock_mutexattr_t *attr, rlock_client_t **re
  * ENAMETOOLONG  over RLOCK_NAME_MAX bytes
  * ENOTSUP       RLOCK_PROCESS_SHARED with an explicit client
  * Over a handle in use: with the same name it stays the same lock, with its holder; with
- * another or a fresh one, the old lock stays held until it is unlocked by another handle
- * of its name (a copy) or its lease ends. Calls that others make meanwhile may say
+ * another or a fresh one, the old lock stays held until its thread unlocks it by another
+ * handle of its name (a copy) or ends. Calls that others make meanwhile may say
  * EINVAL. A process that dies inside leaves a handle that gives EINVAL; it may be made
  * again. Blocks: no. Threads: not while others use this handle. Since: 0.1
  */
 int rlock_mutex_init(rlock_mutex_t *mutex, const rlock_mutexattr_t *attr,
                      const char *name);
 
-/* Ends a handle; the lock in Redis is not touched. EBUSY while this process holds
- * it or waits for it (a lost hold is none); EINVAL. Blocks: no network. Since: 0.1 */
+/* Ends a handle; the lock in Redis is not touched. EBUSY, and nothing changed, while this
+ * process holds it or waits for it (a lost hold is none); 0 when only others do; EINVAL.
+ * The memory may then be used for something else, even if the unlock of an earlier holder
+ * has not returned yet. Blocks: no network. Since: 0.1 */
 int rlock_mutex_destroy(rlock_mutex_t *mutex);
 
 /*
