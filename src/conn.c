@@ -191,7 +191,7 @@ int rlk_conn_append(struct rlk_conn *conn, int argc, const char *const *argv,
             size *= 2;
         char *grown = realloc(conn->out, size);
         if (!grown) {
-            redisFreeSdsCommand(bytes);
+            redisFreeCommand(bytes);
             return ENOMEM;
         }
         conn->out = grown;
@@ -199,7 +199,7 @@ int rlk_conn_append(struct rlk_conn *conn, int argc, const char *const *argv,
     }
     memcpy(conn->out + conn->out_len, bytes, len);
     conn->out_len += len;
-    redisFreeSdsCommand(bytes);
+    redisFreeCommand(bytes);
     return 0;
 }
 
@@ -324,7 +324,7 @@ enum rlk_failure rlk_conn_call(struct rlk_conn *conn, int argc, const char *cons
     const char *bytes = rlk_conn_frame(conn, argc, argv, argv_len, &len, &owned);
     *ret_sent = rlk_now_boot();
     if (conn->state != RLK_CONN_READY) {
-        redisFreeSdsCommand(owned);
+        redisFreeCommand(owned);
         return RLK_FAIL_NOT_SENT;
     }
     if (!bytes) {
@@ -338,7 +338,7 @@ enum rlk_failure rlk_conn_call(struct rlk_conn *conn, int argc, const char *cons
     } else if (*ret_sent >= deadline) {
         rlk_conn_explain(conn, "no time left to ask %s", conn->label);
         conn->local_code = ENOTCONN;
-        redisFreeSdsCommand(owned);
+        redisFreeCommand(owned);
         return RLK_FAIL_NOT_SENT; /* it lives on: nothing was begun */
     } else if (call_send(conn, bytes, len, deadline, &waited)) {
         bool plain = !waited && deadline - *ret_sent >= PLAIN_RECV_MARGIN_NS;
@@ -346,7 +346,7 @@ enum rlk_failure rlk_conn_call(struct rlk_conn *conn, int argc, const char *cons
         if (reply)
             *ret_reply = reply;
     }
-    redisFreeSdsCommand(owned);
+    redisFreeCommand(owned);
     return conn->failure;
 }
 

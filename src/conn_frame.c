@@ -8,15 +8,15 @@
  */
 #include "conn_impl.h"
 
-#include <sds.h>
 #include <string.h>
 
 char *rlk_conn_format(int argc, const char *const *argv, const size_t *argv_len,
                       size_t *ret_len)
 {
-    sds bytes = NULL; /* this form needs no printf */
+    char *bytes = NULL;
+    /* one allocation; the form with an sds loses its first when its second fails */
     long long len =
-        redisFormatSdsCommandArgv(&bytes, argc, (const char **)(uintptr_t)argv, argv_len);
+        redisFormatCommandArgv(&bytes, argc, (const char **)(uintptr_t)argv, argv_len);
     if (len < 0)
         return NULL;
     *ret_len = (size_t)len;
@@ -70,7 +70,7 @@ const char *rlk_conn_frame(struct rlk_conn *conn, int argc, const char *const *a
         return bytes;
     }
     frame = &conn->frames[conn->next_frame++ % RLK_FRAME_COUNT];
-    redisFreeSdsCommand(frame->bytes);
+    redisFreeCommand(frame->bytes);
     frame->bytes = bytes;
     frame->len = *ret_len;
     frame->argc = argc;
@@ -85,7 +85,7 @@ const char *rlk_conn_frame(struct rlk_conn *conn, int argc, const char *const *a
 void rlk_conn_forget_frames(struct rlk_conn *conn)
 {
     for (int i = 0; i < RLK_FRAME_COUNT; i++) {
-        redisFreeSdsCommand(conn->frames[i].bytes);
+        redisFreeCommand(conn->frames[i].bytes);
         conn->frames[i].bytes = NULL;
     }
 }

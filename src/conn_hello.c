@@ -52,7 +52,7 @@ static int add(struct rlk_hello *h, enum rlk_hello_command command, int argc,
         h->commands[h->count++] = command;
     }
     explicit_bzero(bytes, len);
-    redisFreeSdsCommand(bytes);
+    redisFreeCommand(bytes);
     return joined ? 0 : ENOMEM;
 }
 

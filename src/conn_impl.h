@@ -101,7 +101,7 @@ enum rlk_input rlk_conn_input(struct rlk_conn *conn, int flags);
 
 enum rlk_parsed rlk_conn_parse(struct rlk_conn *conn, struct rlk_reply **ret_reply);
 
-/* Formats a request; the result is freed with redisFreeSdsCommand. NULL: out of memory.
+/* Formats a request; the result is freed with redisFreeCommand. NULL: out of memory.
  */
 char *rlk_conn_format(int argc, const char *const *argv, const size_t *argv_len,
                       size_t *ret_len);
