@@ -80,9 +80,9 @@ void rlk_conn_kill(struct rlk_conn *conn, enum rlk_failure why, const char *text
 }
 
 /* A connection that was ready fails. */
-static void fail(struct rlk_conn *conn)
+static void fail(struct rlk_conn *conn, int code)
 {
-    rlk_conn_die(conn, conn->requested ? RLK_FAIL_UNKNOWN : RLK_FAIL_NOT_SENT, ENOTCONN);
+    rlk_conn_die(conn, conn->requested ? RLK_FAIL_UNKNOWN : RLK_FAIL_NOT_SENT, code);
 }
 
 /* ---- input */
@@ -93,20 +93,27 @@ static void fail(struct rlk_conn *conn)
 static void *create_array(const redisReadTask *task, rlk_element_count_t count)
 {
     struct rlk_conn *conn = task->privdata;
-    if ((size_t)count > conn->reply_limit - conn->element_count)
+    if ((size_t)count > conn->reply_limit - conn->element_count) {
+        conn->too_big = true;
         return NULL;
+    }
     conn->element_count += (size_t)count;
     return conn->create_array(task, count);
 }
 
 int rlk_conn_reset_reader(struct rlk_conn *conn)
 {
+    redisReader *reader = redisReaderCreate();
+    if (!reader)
+        return ENOMEM;
     if (conn->reader)
         redisReaderFree(conn->reader);
+    conn->reader = reader;
     conn->partial_len = conn->element_count = 0;
-    conn->reader = redisReaderCreate();
-    if (!conn->reader)
-        return ENOMEM;
+    conn->too_big = false;
+    /* hiredis aborts when it has no memory for a smaller buffer: rlk_conn_parse sees to
+     * that */
+    conn->reader->maxbuf = 0;
     conn->functions = *conn->reader->fn;
     conn->create_array = conn->functions.createArray;
     conn->functions.createArray = create_array;
@@ -140,13 +147,17 @@ enum rlk_input rlk_conn_input(struct rlk_conn *conn, int flags)
     return RLK_INPUT_DATA;
 }
 
-static void explain_reader_error(struct rlk_conn *conn)
+static enum rlk_parsed sort_reader_error(struct rlk_conn *conn)
 {
+    if (conn->reader->err == REDIS_ERR_OOM && !conn->too_big) {
+        rlk_conn_explain(conn, "no memory for a reply of %s", conn->label);
+        return RLK_PARSED_NO_MEMORY;
+    }
     if (conn->reader->err == REDIS_ERR_PROTOCOL)
         rlk_conn_explain(conn, "%s does not speak the Redis protocol", conn->label);
     else
-        rlk_conn_explain(conn, "a reply of %s is too big, or no memory for it",
-                         conn->label);
+        rlk_conn_explain(conn, "a reply of %s is too big", conn->label);
+    return RLK_PARSED_BAD;
 }
 
 enum rlk_parsed rlk_conn_parse(struct rlk_conn *conn, struct rlk_reply **ret_reply)
@@ -154,13 +165,14 @@ enum rlk_parsed rlk_conn_parse(struct rlk_conn *conn, struct rlk_reply **ret_rep
     void *reply = NULL;
     if (!conn->reader)
         return RLK_PARSED_PARTIAL;
-    if (conn->reader->err != 0 || redisReaderGetReply(conn->reader, &reply) != REDIS_OK) {
-        explain_reader_error(conn);
-        return RLK_PARSED_BAD;
-    }
+    if (conn->reader->err != 0 || redisReaderGetReply(conn->reader, &reply) != REDIS_OK)
+        return sort_reader_error(conn);
     if (reply) {
+        bool was_long = conn->partial_len > REDIS_READER_MAX_BUF;
         conn->partial_len = rlk_conn_unparsed(conn);
         conn->element_count = 0;
+        if (was_long && conn->partial_len == 0)
+            rlk_conn_reset_reader(conn); /* or it stays as big */
         *ret_reply = reply;
         return RLK_PARSED_REPLY;
     }
@@ -287,6 +299,7 @@ static bool call_send(struct rlk_conn *conn, const char *bytes, size_t len,
 static struct rlk_reply *call_receive(struct rlk_conn *conn, int64_t deadline, bool plain)
 {
     struct rlk_reply *reply = NULL;
+    int code = ENOTCONN;
     for (;;) {
         enum rlk_input input = rlk_conn_input(conn, plain ? 0 : MSG_DONTWAIT);
         if (input == RLK_INPUT_END)
@@ -301,7 +314,9 @@ static struct rlk_reply *call_receive(struct rlk_conn *conn, int64_t deadline, b
                 rlk_conn_explain(conn, "%s sent more than one reply", conn->label);
                 break;
             }
-            if (parsed == RLK_PARSED_BAD)
+            if (parsed == RLK_PARSED_NO_MEMORY)
+                code = ENOMEM;
+            if (parsed != RLK_PARSED_PARTIAL)
                 break;
         } else if (!rlk_conn_poll(conn->fd, POLLIN, deadline)) {
             rlk_conn_explain(conn, "no reply from %s in time", conn->label);
@@ -309,7 +324,7 @@ static struct rlk_reply *call_receive(struct rlk_conn *conn, int64_t deadline, b
         }
         plain = false;
     }
-    rlk_conn_die(conn, RLK_FAIL_UNKNOWN, ENOTCONN);
+    rlk_conn_die(conn, RLK_FAIL_UNKNOWN, code);
     return NULL;
 }
 
@@ -408,7 +423,7 @@ void rlk_conn_step(struct rlk_conn *conn)
     }
     /* Replies that came before the end can still be taken. */
     if (!open)
-        fail(conn);
+        fail(conn, ENOTCONN);
 }
 
 struct rlk_reply *rlk_conn_take_reply(struct rlk_conn *conn)
@@ -420,7 +435,10 @@ struct rlk_reply *rlk_conn_take_reply(struct rlk_conn *conn)
     case RLK_PARSED_REPLY:
         return reply;
     case RLK_PARSED_BAD:
-        fail(conn);
+        fail(conn, ENOTCONN);
+        return NULL;
+    case RLK_PARSED_NO_MEMORY:
+        fail(conn, ENOMEM);
         return NULL;
     case RLK_PARSED_PARTIAL:
     default:
@@ -492,7 +510,6 @@ int rlk_conn_error_code(const struct rlk_conn *conn)
         return EPROTO;
     case RLK_FAIL_NOT_SENT:
     case RLK_FAIL_UNKNOWN:
-        return ENOTCONN;
     case RLK_FAIL_LOCAL:
     case RLK_FAIL_NONE:
     default:

@@ -218,6 +218,8 @@ static enum rlk_hello_result take_answers(struct rlk_conn *conn, struct rlk_hell
             return RLK_HELLO_WAIT;
         if (parsed == RLK_PARSED_BAD)
             return RLK_HELLO_STRANGE;
+        if (parsed == RLK_PARSED_NO_MEMORY)
+            return RLK_HELLO_NO_MEMORY;
         enum rlk_hello_result result = take_answer(conn, h, reply, password);
         rlk_reply_free(reply);
         if (result != RLK_HELLO_WAIT)

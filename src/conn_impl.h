@@ -53,6 +53,7 @@ struct rlk_conn {
     void *(*create_array)(const redisReadTask *, rlk_element_count_t);
     size_t partial_len;   /* bytes of the reply that is not complete yet */
     size_t element_count; /* announced by that reply's arrays */
+    bool too_big;         /* they were refused */
 
     struct rlk_frame frames[RLK_FRAME_COUNT];
     unsigned next_frame;
@@ -77,7 +78,8 @@ enum rlk_input {
 enum rlk_parsed {
     RLK_PARSED_REPLY,
     RLK_PARSED_PARTIAL,
-    RLK_PARSED_BAD /* no RESP, over the bounds, or out of memory; conn->text says so */
+    RLK_PARSED_BAD,      /* no RESP, or over the bounds; conn->text says so */
+    RLK_PARSED_NO_MEMORY /* the same for a reply that there was no memory for */
 };
 
 /* Sets the text without a change of state. */
@@ -90,7 +92,7 @@ void rlk_conn_die(struct rlk_conn *conn, enum rlk_failure why, int local_code);
 /* Closes the socket; abort: what is unsent or unanswered must not live on. */
 void rlk_conn_close_fd(struct rlk_conn *conn, bool abort);
 
-/* A fresh reader. 0 or ENOMEM. */
+/* A fresh reader. 0 or ENOMEM: it has the one from before. */
 int rlk_conn_reset_reader(struct rlk_conn *conn);
 
 /* Bytes that were read and belong to no reply that was taken. */
@@ -137,7 +139,8 @@ enum rlk_hello_result {
     RLK_HELLO_DONE,
     RLK_HELLO_FAILED, /* another address or another time may do better */
     RLK_HELLO_DENIED,
-    RLK_HELLO_STRANGE /* no server that we can use */
+    RLK_HELLO_STRANGE, /* no server that we can use */
+    RLK_HELLO_NO_MEMORY
 };
 
 /* Of a zeroed hello. 0 or ENOMEM; to be cleared in both cases. */

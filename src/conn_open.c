@@ -325,6 +325,9 @@ static bool phase_shake(struct rlk_conn *conn)
     case RLK_HELLO_STRANGE:
         give_up(conn, RLK_FAIL_PROTOCOL, EPROTO);
         return false;
+    case RLK_HELLO_NO_MEMORY:
+        give_up(conn, RLK_FAIL_LOCAL, ENOMEM);
+        return false;
     case RLK_HELLO_WAIT:
     default:
         return false;
