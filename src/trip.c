@@ -39,6 +39,13 @@ static void call_script(struct rlock_client *client, struct rlk_conn *conn,
     rlk_pool_put(client->pool, conn);
 }
 
+/* What has to be done in any case is not refused for want of memory, but put off. */
+static void put_off(struct rlk_answer *answer)
+{
+    if (answer->outcome == RLK_REFUSED && answer->code == ENOMEM)
+        answer->outcome = RLK_RETRY;
+}
+
 void rlk_trip_acquire(struct rlock_client *client, struct rlk_wire_acquire ask,
                       int64_t until, struct rlk_answer *answer)
 {
@@ -60,10 +67,11 @@ void rlk_trip_release(struct rlock_client *client, const struct rlk_hold *hold, 
     struct rlk_request req RLK_UNINITIALIZED;
     struct rlk_conn *conn = borrow(client, until, answer);
 
-    if (!conn)
-        return;
-    rlk_wire_release(&req, client, hold, mark ? rlk_client_marker_ms(client) : 0);
-    call_script(client, conn, &req, until, answer);
+    if (conn) {
+        rlk_wire_release(&req, client, hold, mark ? rlk_client_marker_ms(client) : 0);
+        call_script(client, conn, &req, until, answer);
+    }
+    put_off(answer);
 }
 
 void rlk_trip_cancel(struct rlock_client *client, const struct rlk_hold *hold,
@@ -96,10 +104,11 @@ void rlk_trip_downgrade(struct rlock_client *client, const struct rlk_hold *hold
     struct rlk_request req RLK_UNINITIALIZED;
     struct rlk_conn *conn = borrow(client, until, answer);
 
-    if (!conn)
-        return;
-    rlk_wire_downgrade(&req, client, hold, lease_ms);
-    call_script(client, conn, &req, until, answer);
+    if (conn) {
+        rlk_wire_downgrade(&req, client, hold, lease_ms);
+        call_script(client, conn, &req, until, answer);
+    }
+    put_off(answer);
 }
 
 /* A script of ours looked at as many waiters as one may: goes on behind them (T11). A
