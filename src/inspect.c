@@ -439,35 +439,35 @@ int rlk_inspect_victim(struct rlock_client *client, const char *name, int64_t un
     if (rc != 0)
         return rc;
     const struct rlk_reply *fields = rlk_reply_at(reply, 2);
+    const char *holder = NULL, *since = "";
+    size_t holder_len = 0, since_len = 0;
     struct head head;
-    *ret_holder = NULL;
-    *ret_since = NULL;
     read_head(fields, &head);
-    if (head.type == RLOCK_TYPE_RWLOCK && head.mode == RLOCK_MODE_READ) {
-        *ret_holder = strdup(""); /* the readers are not named, only their reading */
-        if (!*ret_holder)
-            rc = ENOMEM;
-    }
+    if (head.type == RLOCK_TYPE_RWLOCK && head.mode == RLOCK_MODE_READ)
+        holder = ""; /* the readers are not named, only their reading */
     for (size_t i = 0; i + 1 < rlk_reply_count(fields); i += 2) {
         const char *field = text_at(fields, i, &len);
         const char *value = text_at(fields, i + 1, &value_len);
         if (!field || !value)
             continue;
-        if (is(field, len, "since") && !*ret_since)
-            *ret_since = strndup(value, value_len);
-        else if (is_holder(field, len, value, value_len) && !*ret_holder)
-            *ret_holder = strndup(field, len);
+        if (is(field, len, "since")) {
+            since = value;
+            since_len = value_len;
+        } else if (is_holder(field, len, value, value_len) && !holder) {
+            holder = field;
+            holder_len = len;
+        }
     }
-    rc = rc != 0       ? rc
-         : *ret_holder ? 0
-         : rlk_reply_count(fields) > 0
-             ? rlk_error_set(EPROTO, "the key holds no lock of ours")
-             : ENOENT;
+    if (holder) {
+        *ret_holder = strndup(holder, holder_len);
+        *ret_since = strndup(since, since_len);
+        rc = *ret_holder && *ret_since ? 0 : ENOMEM;
+    } else {
+        rc = rlk_reply_count(fields) > 0
+                 ? rlk_error_set(EPROTO, "the key holds no lock of ours")
+                 : ENOENT;
+    }
     rlk_reply_free(reply);
-    if (rc == 0 && !*ret_since)
-        *ret_since = strdup("");
-    if (rc == 0 && !*ret_since)
-        rc = ENOMEM;
     return rc;
 }
 
