@@ -37,11 +37,15 @@ static bool is_read(unsigned run)
 
 bool rlk_levels_push(struct rlk_levels *levels, bool read)
 {
-    if (levels->writes + levels->reads >= INT_MAX ||
-        !reserve(levels, levels->run_count + 2))
+    unsigned count = levels->run_count;
+    if (count == 0)
+        count = read ? 2 : 1;
+    else if (is_read(count - 1) != read)
+        count++;
+    if (levels->writes + levels->reads >= INT_MAX || !reserve(levels, count))
         return false;
     unsigned *runs = runs_of(levels);
-    while (levels->run_count == 0 || is_read(levels->run_count - 1) != read)
+    while (levels->run_count < count)
         runs[levels->run_count++] = 0;
     runs[levels->run_count - 1]++;
     if (read)
