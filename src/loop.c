@@ -14,7 +14,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-enum { FDS_FIRST = 8, FDS_OWN = 2 };
+enum { FDS_FIRST = 8, FDS_OWN = 2, NAP_MS = 10 };
 
 int rlk_loop_init(struct rlk_loop *loop)
 {
@@ -140,7 +140,8 @@ static void *run(void *arg)
             rlk_alarm_set(loop->alarm_fd, due);
             alarm = due;
         }
-        poll(loop->fds, (nfds_t)n, due == 0 ? 0 : -1);
+        if (poll(loop->fds, (nfds_t)n, due == 0 ? 0 : -1) < 0 && errno == EINVAL)
+            poll(NULL, 0, NAP_MS); /* RLIMIT_NOFILE was lowered to less than these */
         if (loop->fds[0].revents)
             rlk_alarm_clear(loop->wake_fd); /* an eventfd is emptied in the same way */
         if (loop->fds[1].revents) {
