@@ -14,6 +14,7 @@
 #pragma weak rlock_alloc_this_thread
 #pragma weak rlock_alloc_count
 #pragma weak rlock_alloc_failed
+#pragma weak rlock_alloc_live
 
 typedef void (*setter)(long);
 typedef void (*chooser)(int);
@@ -77,4 +78,9 @@ long test_alloc_count(void)
 long test_alloc_failed(void)
 {
     return get(rlock_alloc_failed, "rlock_alloc_failed");
+}
+
+long test_alloc_live(void)
+{
+    return get(rlock_alloc_live, "rlock_alloc_live");
 }

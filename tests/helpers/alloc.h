@@ -16,5 +16,6 @@ void test_alloc_fail_from(long n);
 void test_alloc_this_thread(bool only);
 long test_alloc_count(void);
 long test_alloc_failed(void);
+long test_alloc_live(void);
 
 #endif

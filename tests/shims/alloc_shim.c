@@ -29,6 +29,7 @@
 #endif
 
 static long count, fail_from, fail_to, failed; /* atomic; the bounds are inclusive */
+static long live;                              /* atomic */
 static bool one_thread;                        /* atomic; set after `thread` */
 static pthread_t thread;
 
@@ -63,6 +64,11 @@ long rlock_alloc_count(void)
 long rlock_alloc_failed(void)
 {
     return __atomic_load_n(&failed, __ATOMIC_SEQ_CST);
+}
+
+long rlock_alloc_live(void)
+{
+    return __atomic_load_n(&live, __ATOMIC_SEQ_CST);
 }
 
 #ifndef HAS_OWN_ALLOCATOR
@@ -147,18 +153,25 @@ static bool ready(void)
     return next.free != NULL;
 }
 
+static void *counted(void *p)
+{
+    if (p)
+        __atomic_add_fetch(&live, 1, __ATOMIC_SEQ_CST);
+    return p;
+}
+
 void *malloc(size_t size)
 {
     if (!ready())
         return early_malloc(size);
-    return fails() ? NULL : next.malloc(size);
+    return fails() ? NULL : counted(next.malloc(size));
 }
 
 void *calloc(size_t n, size_t size)
 {
     if (!ready())
         return early_malloc(n * size);
-    return fails() ? NULL : next.calloc(n, size);
+    return fails() ? NULL : counted(next.calloc(n, size));
 }
 
 void *realloc(void *old, size_t size)
@@ -170,27 +183,39 @@ void *realloc(void *old, size_t size)
             memcpy(p, old, size < most ? size : most);
         return p;
     }
-    return fails() ? NULL : next.realloc(old, size);
+    if (fails())
+        return NULL;
+    void *p = next.realloc(old, size);
+    if (!old)
+        counted(p);
+    else if (size == 0 && !p) /* freed */
+        __atomic_sub_fetch(&live, 1, __ATOMIC_SEQ_CST);
+    return p;
 }
 
 int posix_memalign(void **ret, size_t alignment, size_t size)
 {
     if (!ready() || fails())
         return ENOMEM;
-    return next.posix_memalign(ret, alignment, size);
+    int rc = next.posix_memalign(ret, alignment, size);
+    if (rc == 0)
+        counted(*ret);
+    return rc;
 }
 
 void *aligned_alloc(size_t alignment, size_t size)
 {
     if (!ready() || fails())
         return NULL;
-    return next.aligned_alloc(alignment, size);
+    return counted(next.aligned_alloc(alignment, size));
 }
 
 void free(void *p)
 {
-    if (p && !is_early(p) && ready())
-        next.free(p);
+    if (!p || is_early(p) || !ready())
+        return;
+    __atomic_sub_fetch(&live, 1, __ATOMIC_SEQ_CST);
+    next.free(p);
 }
 
 #endif

@@ -13,5 +13,7 @@ void rlock_alloc_this_thread(int only);
 /* Allocations since then, the failed ones included, and how many failed. */
 long rlock_alloc_count(void);
 long rlock_alloc_failed(void);
+/* Blocks that are allocated and not freed, of all threads. */
+long rlock_alloc_live(void);
 
 #endif
