@@ -8,6 +8,9 @@ UNIT_TESTS = tests/test_url tests/test_conn tests/test_conn_frame tests/test_poo
 	tests/test_scripts_handover tests/test_scripts_token \
 	tests/test_registry tests/test_timer tests/test_attr tests/test_mutex_lease \
 	tests/test_client_api tests/test_events tests/test_admin
+# What a process runs out of.
+UNIT_TESTS += tests/test_errno tests/test_memory tests/test_memory_threads \
+	tests/test_descriptors tests/test_threads
 USER_TESTS = tests/test_helpers
 # The order of the fair lock's grants, between many processes.
 USER_TESTS += tests/test_history tests/test_fair_order tests/test_fair_crowd
@@ -422,6 +425,7 @@ tests_libtesthelp_la_SOURCES = \
 	tests/helpers/die.h tests/helpers/die.c \
 	tests/helpers/link.h tests/helpers/link.c \
 	tests/helpers/port.h tests/helpers/port.c \
+	tests/helpers/process.h tests/helpers/process.c \
 	tests/helpers/program.h tests/helpers/program.c \
 	tests/helpers/proxy.h tests/helpers/proxy.c \
 	tests/helpers/redis.h tests/helpers/redis.c \
@@ -476,6 +480,27 @@ tests_test_rwlock_destroy_CPPFLAGS = $(AS_RWLOCK_CPPFLAGS)
 tests_test_rwlock_destroy_LDADD = $(UNIT_LIBS)
 
 # -- pthread semantics: errno, memory, descriptors, stacks
+
+tests_test_errno_SOURCES = tests/test_errno.c $(FIXTURE)
+tests_test_errno_CPPFLAGS = $(UNIT_CPPFLAGS) -DTEST_HEADER='"$(abs_top_srcdir)/include/rlock.h"'
+tests_test_errno_LDADD = $(UNIT_LIBS)
+
+tests_test_memory_SOURCES = tests/test_memory.c tests/shims/alloc_shim.c $(FIXTURE)
+tests_test_memory_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_memory_LDADD = $(UNIT_LIBS)
+
+tests_test_memory_threads_SOURCES = tests/test_memory_threads.c tests/shims/alloc_shim.c \
+	$(FIXTURE)
+tests_test_memory_threads_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_memory_threads_LDADD = $(UNIT_LIBS)
+
+tests_test_descriptors_SOURCES = tests/test_descriptors.c $(FIXTURE)
+tests_test_descriptors_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_descriptors_LDADD = $(UNIT_LIBS)
+
+tests_test_threads_SOURCES = tests/test_threads.c $(FIXTURE)
+tests_test_threads_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_threads_LDADD = $(UNIT_LIBS)
 
 # -- programs that tests start
 

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See process.h. State: the limit of before. */
+#include "process.h"
+
+#include "die.h"
+#include "wait.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+enum { THREAD_NAME_SIZE = 17 };
+
+static rlim_t limit_before; /* 0: not changed yet */
+
+bool test_fd_is_open(int fd)
+{
+    return fcntl(fd, F_GETFD) >= 0;
+}
+
+int test_fd_count(void)
+{
+    int count = 0;
+    for (int fd = 0; fd < TEST_FDS_MAX; fd++)
+        count += test_fd_is_open(fd);
+    return count;
+}
+
+void test_fd_limit(int first)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        test_die("getrlimit");
+    if (limit_before == 0)
+        limit_before = limit.rlim_cur;
+    limit.rlim_cur = first < 0 ? limit_before : (rlim_t)first;
+    if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+        test_die("setrlimit");
+}
+
+void test_fd_allow(int more)
+{
+    int fd = 0;
+    if (more < 0) {
+        test_fd_limit(-1);
+        return;
+    }
+    while (fd < TEST_FDS_MAX && (test_fd_is_open(fd) || more-- > 0))
+        fd++;
+    test_fd_limit(fd);
+}
+
+int test_thread_count(const char *prefix)
+{
+    DIR *dir = opendir("/proc/self/task");
+    struct dirent *entry;
+    int count = 0;
+
+    if (!dir)
+        test_die("/proc/self/task");
+    while ((entry = readdir(dir)) != NULL) {
+        char path[300], name[THREAD_NAME_SIZE] = "";
+        snprintf(path, sizeof(path), "/proc/self/task/%s/comm", entry->d_name);
+        FILE *f = entry->d_name[0] == '.' ? NULL : fopen(path, "r");
+        if (!f)
+            continue; /* it has ended meanwhile */
+        if (fgets(name, sizeof(name), f) && strncmp(name, prefix, strlen(prefix)) == 0)
+            count++;
+        fclose(f);
+    }
+    closedir(dir);
+    return count;
+}
+
+struct wanted {
+    const char *prefix;
+    int count;
+};
+
+static bool are_so_many(void *arg)
+{
+    const struct wanted *w = arg;
+    return test_thread_count(w->prefix) == w->count;
+}
+
+bool test_thread_wait(const char *prefix, int count, long ms)
+{
+    struct wanted w = { prefix, count };
+    return test_wait_until(are_so_many, &w, ms);
+}
