@@ -70,7 +70,7 @@ for i, id in ipairs(ids) do
     what = left and 'held' or 'gone'
     if left then own = call('HGET', N, 'token') or '' end
   end
-  if lost and not left then what = 'unrecoverable' end
+  if lost and what ~= 'held' then what = 'unrecoverable' end
   local at = #answer
   answer[at + 1], answer[at + 2], answer[at + 3] = what, left or -1, tonumber(ticket or 0)
   answer[at + 4] = own
