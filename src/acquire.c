@@ -300,8 +300,9 @@ int rlk_ask_wait(struct rlk_ask *ask)
         if (left <= 0)
             return rlk_ask_give_up(ask, deadline_code(ask->lock, ask->since));
         if (hold->granted) {
-            /* too late to believe, or not confirmed: let the server say what is true */
-            hold->granted = false;
+            /* too late to believe, or not confirmed: let the server say what is true,
+             * also of the death that a grant told of */
+            hold->granted = hold->owner_died = false;
             hold->need_ask = true;
         }
         if (hold->need_ask && hold->asker == wish->thread) {
