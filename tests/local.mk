@@ -66,6 +66,11 @@ UNIT_TESTS += tests/test_init_destroy tests/test_destroy tests/test_fair_destroy
 # Programs of pthread's, ported by a script; needs no Check.
 TEST_EXTENSIONS = .sh
 PORTED_TESTS = tests/ported/run.sh
+# Robust locks, mutex and fair.
+UNIT_TESTS += tests/test_robust tests/test_fair_robust \
+	tests/test_robust_spoilt tests/test_fair_robust_spoilt \
+	tests/test_robust_faults tests/test_fair_robust_faults \
+	tests/test_robust_scripts tests/test_fair_robust_scripts
 
 # What a test program is built with.
 TEST_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/helpers $(HIREDIS_CFLAGS) $(CHECK_CFLAGS)
@@ -446,6 +451,38 @@ tests_worker_CPPFLAGS = $(AM_CPPFLAGS)
 tests_worker_LDADD = librlk.la -lpthread
 
 # -- pthread semantics: robust locks
+
+tests_test_robust_SOURCES = tests/test_robust.c $(SCENE)
+tests_test_robust_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_robust_LDADD = $(UNIT_LIBS)
+
+tests_test_fair_robust_SOURCES = tests/test_robust.c tests/as_fair.h $(SCENE)
+tests_test_fair_robust_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
+tests_test_fair_robust_LDADD = $(UNIT_LIBS)
+
+tests_test_robust_spoilt_SOURCES = tests/test_robust_spoilt.c $(SCENE)
+tests_test_robust_spoilt_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_robust_spoilt_LDADD = $(UNIT_LIBS)
+
+tests_test_fair_robust_spoilt_SOURCES = tests/test_robust_spoilt.c tests/as_fair.h $(SCENE)
+tests_test_fair_robust_spoilt_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
+tests_test_fair_robust_spoilt_LDADD = $(UNIT_LIBS)
+
+tests_test_robust_faults_SOURCES = tests/test_robust_faults.c $(SCENE)
+tests_test_robust_faults_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_robust_faults_LDADD = $(UNIT_LIBS)
+
+tests_test_fair_robust_faults_SOURCES = tests/test_robust_faults.c tests/as_fair.h $(SCENE)
+tests_test_fair_robust_faults_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
+tests_test_fair_robust_faults_LDADD = $(UNIT_LIBS)
+
+tests_test_robust_scripts_SOURCES = tests/test_robust_scripts.c $(BYHAND)
+tests_test_robust_scripts_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_robust_scripts_LDADD = $(UNIT_LIBS)
+
+tests_test_fair_robust_scripts_SOURCES = tests/test_robust_scripts.c tests/as_fair.h $(BYHAND)
+tests_test_fair_robust_scripts_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
+tests_test_fair_robust_scripts_LDADD = $(UNIT_LIBS)
 
 # -- pthread semantics: fork
 

@@ -98,7 +98,7 @@ rlock_client_t *scene_client(const char *url, const struct scene_times *times)
 }
 
 static void make_mutex(rlock_mutex_t *m, rlock_client_t *client, const char *name,
-                       int fencing)
+                       int fencing, int robust)
 {
     rlock_mutexattr_t attr;
     int rc = rlock_mutexattr_init(&attr);
@@ -106,6 +106,8 @@ static void make_mutex(rlock_mutex_t *m, rlock_client_t *client, const char *nam
         rc = rlock_mutexattr_setclient(&attr, client);
     if (rc == 0)
         rc = rlock_mutexattr_setfencing(&attr, fencing);
+    if (rc == 0)
+        rc = rlock_mutexattr_setrobust(&attr, robust);
     if (rc == 0)
         rc = rlock_mutex_init(m, &attr, name);
     if (rc != 0)
@@ -115,12 +117,17 @@ static void make_mutex(rlock_mutex_t *m, rlock_client_t *client, const char *nam
 
 void scene_mutex(rlock_mutex_t *m, rlock_client_t *client, const char *name)
 {
-    make_mutex(m, client, name, 0);
+    make_mutex(m, client, name, 0, RLOCK_MUTEX_STALLED);
 }
 
 void scene_fenced_mutex(rlock_mutex_t *m, rlock_client_t *client, const char *name)
 {
-    make_mutex(m, client, name, 1);
+    make_mutex(m, client, name, 1, RLOCK_MUTEX_STALLED);
+}
+
+void scene_robust_mutex(rlock_mutex_t *m, rlock_client_t *client, const char *name)
+{
+    make_mutex(m, client, name, 0, RLOCK_MUTEX_ROBUST);
 }
 
 void scene_rwlock(rlock_rwlock_t *l, rlock_client_t *client, const char *name)
@@ -202,6 +209,15 @@ void scene_worker_lost(struct worker *w, const char *name)
     scene_says(w, "ESTALE", "on t unlock m");
 }
 
+void scene_worker_ends(struct worker *w, const char *thread, const char *code)
+{
+    char prefix[COMMAND_MAX];
+    int n = snprintf(prefix, sizeof(prefix), "done %s ", thread);
+    const char *news = worker_news(w, prefix, SCENE_SOON_MS);
+    ck_assert_msg(news, "%s is still at it", thread);
+    ck_assert_str_eq(news + n, code);
+}
+
 bool scene_worker_got(struct worker *w, long ms)
 {
     const char *news = worker_news(w, "done t", ms);
@@ -217,6 +233,15 @@ const char *scene_key(char *buf, const char *name, const char *suffix)
     else
         snprintf(buf, SCENE_KEY_MAX, "rlock:{%s}:%s", name, suffix);
     return buf;
+}
+
+const char *scene_mark(const char *name)
+{
+    static char mark[SCENE_ID_MAX + 8];
+    char key[SCENE_KEY_MAX];
+    const char *found = test_redis_str(scene_redis, "GET", scene_key(key, name, "dirty"));
+    snprintf(mark, sizeof(mark), "%s", found ? found : "");
+    return mark;
 }
 
 bool scene_holder(const char *name, char id[SCENE_ID_MAX])

@@ -81,6 +81,7 @@ rlock_client_t *scene_open_client(const char *url, const struct scene_times *tim
 /* A handle of that client, recursive. */
 void scene_mutex(rlock_mutex_t *m, rlock_client_t *client, const char *name);
 void scene_fenced_mutex(rlock_mutex_t *m, rlock_client_t *client, const char *name);
+void scene_robust_mutex(rlock_mutex_t *m, rlock_client_t *client, const char *name);
 /* A read-write lock of that client. */
 void scene_rwlock(rlock_rwlock_t *l, rlock_client_t *client, const char *name);
 
@@ -104,6 +105,8 @@ void scene_worker_does(struct worker *w, const char *verb);
 /* It says that the lock is its own, but not for longer than the server will have it so.
  */
 void scene_worker_has_no_more_than(struct worker *w, long long ms);
+/* What the worker's thread was told to do ends with this code, soon. */
+void scene_worker_ends(struct worker *w, const char *thread, const char *code);
 /* The news "done t ok" within `ms`. */
 bool scene_worker_got(struct worker *w, long ms);
 
@@ -111,6 +114,8 @@ bool scene_worker_got(struct worker *w, long ms);
 
 /* The key of a companion, as "queue". */
 const char *scene_key(char *buf, const char *name, const char *suffix);
+/* The owner-died mark; "": there is none. Valid until the next call. */
+const char *scene_mark(const char *name);
 /* The holder's id; false: nobody holds it. */
 bool scene_holder(const char *name, char id[SCENE_ID_MAX]);
 /* The one id that holds it, to write or to read. */
