@@ -70,9 +70,14 @@ int64_t rlk_deadline_left(const struct rlk_deadline *deadline)
     return left;
 }
 
+static int make_timer(void)
+{
+    return timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
+}
+
 int rlk_alarm_open(void)
 {
-    int fd = rlk_fd_timer();
+    int fd = rlk_fd_made_by(make_timer);
     return fd < 0 ? -errno : fd;
 }
 

@@ -10,8 +10,6 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/timerfd.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { TABLE_FIRST = 64 };
@@ -77,10 +75,10 @@ int rlk_fd_event(void)
     return fd;
 }
 
-int rlk_fd_timer(void)
+int rlk_fd_made_by(int (*make)(void))
 {
     rlk_mutex_lock(&mu);
-    int fd = written_down(timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC));
+    int fd = written_down(make());
     rlk_mutex_unlock(&mu);
     return fd;
 }

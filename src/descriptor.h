@@ -8,11 +8,11 @@
 
 #include <stdbool.h>
 
-/* As socket, eventfd(0) and timerfd_create(CLOCK_BOOTTIME), not blocking; -1 with errno,
- * ENOMEM among others. */
+/* As socket and eventfd(0), not blocking, and whatever else `make` opens, which is called
+ * with the mutex held; -1 with errno, ENOMEM among others. */
 int rlk_fd_socket(int family);
 int rlk_fd_event(void);
-int rlk_fd_timer(void);
+int rlk_fd_made_by(int (*make)(void));
 /* Closes one of these. */
 void rlk_fd_close(int fd);
 
