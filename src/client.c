@@ -92,7 +92,7 @@ static void drain_until(struct rlk_registry *reg, int64_t mono_end)
  * the program's own handlers, which may have unlocked it before. */
 __attribute__((destructor)) static void process_ends(void)
 {
-    struct rlk_thread *thread = rlk_thread_record;
+    struct rlk_thread *thread = rlk_thread_mine();
     int64_t end = rlk_now_mono() + EXIT_MS * RLK_NS_PER_MS;
 
     rlk_log_end();

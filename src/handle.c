@@ -125,7 +125,7 @@ int rlk_handle_destroy(struct rlk_handle *handle, int kind)
 
 struct rlk_part *rlk_handle_part(const struct rlk_handle *handle)
 {
-    struct rlk_thread *thread = rlk_thread_record;
+    struct rlk_thread *thread = rlk_thread_mine();
     if (!thread)
         return NULL;
     for (struct rlk_list *l = thread->holds.next; l != &thread->holds; l = l->next) {

@@ -2,8 +2,6 @@
 /* Thread records. Thread: any, each its own. Locks: none. */
 #include "thread.h"
 
-#include "fork.h"
-
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -35,12 +33,14 @@ static void thread_ends(void *value)
     static _Thread_local int rounds __attribute__((tls_model("initial-exec")));
     struct rlk_thread *thread = value;
 
-    if (++rounds < ROUNDS_MAX - 1 && !rlk_fork_in_child() &&
-        !rlk_list_empty(&thread->holds) && rlk_tsd_set(slot, thread) == 0)
+    if (rlk_fork_since(thread->generation)) {
+        rlk_thread_record = NULL;
+        return; /* it and its holds are the parent's */
+    }
+    if (++rounds < ROUNDS_MAX - 1 && !rlk_list_empty(&thread->holds) &&
+        rlk_tsd_set(slot, thread) == 0)
         return;
     rlk_thread_record = NULL;
-    if (rlk_fork_in_child())
-        return; /* it and its holds are the parent's */
     if (exit_hook && !rlk_list_empty(&thread->holds))
         exit_hook(thread);
     rlk_mutex_lock(&mu);
@@ -83,7 +83,7 @@ void rlk_thread_forget(void)
 
 struct rlk_thread *rlk_thread_get(void)
 {
-    if (rlk_thread_record)
+    if (rlk_thread_mine())
         return rlk_thread_record;
     rlk_once(&once, init);
     struct rlk_thread *thread = slot_rc == 0 ? make_record() : NULL;
@@ -96,6 +96,7 @@ struct rlk_thread *rlk_thread_get(void)
         rlk_mutex_unlock(&mu);
         return NULL;
     }
+    thread->generation = rlk_fork_generation();
     thread->number = atomic_fetch_add(&last_number, 1) + 1;
     thread->acquisitions = 0;
     rlk_thread_record = thread;

@@ -7,6 +7,7 @@
 #ifndef RLK_THREAD_H
 #define RLK_THREAD_H
 
+#include "fork.h"
 #include "list.h"
 #include "sync.h"
 
@@ -17,14 +18,24 @@ struct rlk_thread {
     /* by thread_link, newest first; the first member, so that a checker of leaks sees
      * whole blocks in the list of unused records */
     uint64_t number;           /* unique in the process, from 1 */
+    unsigned generation;       /* of rlk_fork_generation: whose it is */
     uint64_t acquisitions;     /* numbers its ids */
     struct rlk_cond cond;      /* with the mutex of the registry that it waits in */
     struct rlk_list wake_link; /* in the wakes of that registry; guarded by its mutex */
 };
 
-/* The calling thread's record, or NULL when it has none yet. */
+/* The calling thread's record, or NULL when it has none yet. In a child where another
+ * thread was the first to use the library, it may be the parent's still: see
+ * rlk_thread_mine. */
 extern _Thread_local struct rlk_thread *rlk_thread_record
     __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/* The calling thread's record, unless it is the parent's of this process; or NULL. */
+static inline struct rlk_thread *rlk_thread_mine(void)
+{
+    struct rlk_thread *thread = rlk_thread_record;
+    return thread && thread->generation == rlk_fork_generation() ? thread : NULL;
+}
 
 /* The calling thread's record, made if need be. NULL: out of memory. */
 struct rlk_thread *rlk_thread_get(void);
