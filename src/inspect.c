@@ -4,6 +4,7 @@
 #include "inspect.h"
 
 #include "call.h"
+#include "fork.h"
 #include "trip.h"
 
 #include <stdio.h>
@@ -532,9 +533,13 @@ static int list(struct rlock_client *client, const char *pattern,
                 continue; /* gone since, or no lock */
             rc = one;
             if (rc == 0) {
+                unsigned generation = rlk_fork_generation();
                 if (box->info.holder_count > 0)
                     rc = each(&box->info, arg);
                 free_box(box);
+                if (rlk_fork_since(generation) && rc == 0)
+                    rc = rlk_error_set(ECANCELED, "the function forked; the child's "
+                                                  "listing ends");
             }
         }
         rlk_reply_free(reply);
