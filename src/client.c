@@ -191,6 +191,13 @@ static void init(void)
         once_rc = rlk_fork_init(&hooks);
 }
 
+/* Before the program has handlers of its own: those that take a lock before a fork and
+ * drop it behind must not find our mutexes taken. */
+__attribute__((constructor)) static void process_begins(void)
+{
+    rlk_once(&once, init);
+}
+
 /* ---- memory */
 
 void rlk_client_retain(struct rlock_client *client)

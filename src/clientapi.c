@@ -207,15 +207,16 @@ int rlock_client_interrupt(rlock_client_t *client)
     /* async-signal-safe: no mutex, no message, an atomic flag and a write to an eventfd
      */
     int saved_errno = errno;
-    rlk_fork_settle();
+    if (rlk_fork_in_child())
+        rlk_fork_settle();
     if (!client)
         client = rlk_client_signal_default();
-    if (!client)
-        return EINVAL;
-    atomic_store(&client->interrupted, true);
-    rlk_loop_wake(client->registry.watchdog_fd);
+    if (client) {
+        atomic_store(&client->interrupted, true);
+        rlk_loop_wake(client->registry.watchdog_fd);
+    }
     errno = saved_errno;
-    return 0;
+    return client ? 0 : EINVAL;
 }
 
 static void copy_stats(struct rlock_client *client, rlock_stats_t *stats)
@@ -290,6 +291,7 @@ void rlock_setlogger(void (*log)(int level, const char *line, void *arg), void *
                      int max_level)
 {
     struct rlk_call call = rlk_call_enter();
+    rlk_fork_settle();
     rlk_log_set(log, arg, max_level);
     rlk_call_leave(call, 0);
 }

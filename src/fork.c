@@ -69,41 +69,59 @@ static bool begin(void)
                 : atomic_compare_exchange_strong(&settling, &no, true);
 }
 
-void rlk_fork_settle(void)
+/* What prepare() took is this thread's: it is in the midst of fork(). */
+static _Thread_local bool prepared __attribute__((tls_model("initial-exec")));
+
+/* Signals are blocked: a handler may call rlock_client_interrupt. */
+static void settle_child(void)
 {
-    while (rlk_fork_in_child()) {
-        if (begin()) {
-            now_ours(true);
-            atomic_store(&settling, false);
-        } else {
-            sched_yield(); /* a moment: nothing blocks there */
-        }
+    sigset_t old;
+
+    rlk_signals_block(&old);
+    if (begin()) {
+        bool late = !prepared;
+        prepared = false;
+        if (rlk_fork_in_child()) /* another thread may have done it just now */
+            now_ours(late);
+        atomic_store(&settling, false);
+    } else {
+        sched_yield(); /* a moment: nothing blocks there */
     }
+    rlk_signals_restore(&old);
 }
 
 /* ---- the handlers of fork() */
 
 /* A child of _Fork() that forks before it has used the library leaves all as it is: its
  * mutexes may be anybody's. */
-static _Thread_local bool prepared __attribute__((tls_model("initial-exec")));
-
 static void prepare(void)
 {
-    prepared = !rlk_fork_in_child();
-    if (prepared)
-        hooks.prepare();
+    if (prepared || rlk_fork_in_child())
+        return;
+    hooks.prepare();
+    prepared = true;
 }
 
 static void parent(void)
 {
-    if (prepared)
-        hooks.parent();
+    if (!prepared)
+        return;
+    prepared = false;
+    hooks.parent();
 }
 
 static void child(void)
 {
-    if (prepared)
-        now_ours(false);
+    if (prepared && rlk_fork_in_child())
+        settle_child();
+}
+
+void rlk_fork_settle(void)
+{
+    if (prepared && !rlk_fork_in_child())
+        parent(); /* a handler of the program that runs between ours: a late child then */
+    while (rlk_fork_in_child())
+        settle_child();
 }
 
 int rlk_fork_init(const struct rlk_fork_hooks *wanted)

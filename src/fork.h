@@ -35,10 +35,15 @@ struct rlk_fork_hooks {
     void (*child)(bool late);
 };
 
-/* Once in the life of a process, before there is state. 0 or ENOMEM. */
+/* Once in the life of a process, before there is state, and before the program's own
+ * handlers: then these are the last ones before a fork and the first ones behind it, and
+ * the program's may use locks. 0 or ENOMEM. */
 int rlk_fork_init(const struct rlk_fork_hooks *hooks);
 
-/* In a child whose state is still the parent's: makes it its own. Else nothing. */
+/* In a child whose state is still the parent's: makes it its own, by whichever comes
+ * first, the handler or this. Async-signal-safe there. In the parent, on a thread that is
+ * about to fork: gives the preparation up, for a handler of the program that was there
+ * before ours. */
 void rlk_fork_settle(void);
 
 /* How often that has happened in this process and its ancestors. A thread that finds

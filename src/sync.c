@@ -3,7 +3,6 @@
 #include "sync.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <time.h>
 
 int rlk_mutex_init(struct rlk_mutex *mu)
@@ -64,15 +63,14 @@ static int start(rlk_thread_t *thread, const char *name, void *(*run)(void *), v
                  bool detached)
 {
     pthread_attr_t attr;
-    sigset_t all, old;
+    sigset_t old;
     int rc = pthread_attr_init(&attr);
     if (rc != 0)
         return rc;
     if (detached)
         pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
     pthread_attr_setstacksize(&attr, STACK_SIZE);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
+    rlk_signals_block(&old);
     rc = pthread_create(thread, &attr, run, arg);
     if (rc == EINVAL) { /* the program has more thread-local data than that */
         pthread_attr_destroy(&attr);
@@ -82,7 +80,7 @@ static int start(rlk_thread_t *thread, const char *name, void *(*run)(void *), v
         if (rc == 0)
             rc = pthread_create(thread, &attr, run, arg);
     }
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    rlk_signals_restore(&old);
     pthread_attr_destroy(&attr);
     if (rc == 0 && !detached)
         pthread_setname_np(*thread, name);
@@ -105,6 +103,18 @@ void rlk_thread_join(rlk_thread_t thread)
 {
     if (pthread_join(thread, NULL) != 0)
         abort();
+}
+
+void rlk_signals_block(sigset_t *ret_old)
+{
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, ret_old);
+}
+
+void rlk_signals_restore(const sigset_t *old)
+{
+    pthread_sigmask(SIG_SETMASK, old, NULL);
 }
 
 void rlk_once(rlk_once_t *once, void (*init)(void))

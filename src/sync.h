@@ -6,6 +6,7 @@
 #define RLK_SYNC_H
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -84,6 +85,10 @@ static inline bool rlk_thread_is_self(rlk_thread_t thread)
 {
     return pthread_equal(thread, pthread_self()) != 0;
 }
+
+/* Blocks all signals of the calling thread; puts back what was. */
+void rlk_signals_block(sigset_t *ret_old);
+void rlk_signals_restore(const sigset_t *old);
 
 /* Runs `init` once in the life of the process. */
 typedef pthread_once_t rlk_once_t;
