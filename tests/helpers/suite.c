@@ -2,7 +2,20 @@
 /* See suite.h. */
 #include "suite.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+
+bool test_can_fork(const char *test)
+{
+#ifdef __SANITIZE_THREAD__
+    printf("skipped: %s: ThreadSanitizer does not let it fork\n", test);
+    fflush(stdout);
+    return false;
+#else
+    (void)test;
+    return true;
+#endif
+}
 
 int test_run_suite(Suite *suite)
 {

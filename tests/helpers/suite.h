@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What main does in every test program. */
+/* What main does in every test program, and what every kind of test may ask. */
 #ifndef TEST_SUITE_H
 #define TEST_SUITE_H
 
 #include <check.h>
+#include <stdbool.h>
+
+/* Whether the child of a fork may start threads. ThreadSanitizer ends a process that does
+ * where its parent had threads: a test that is left out for it says so. */
+bool test_can_fork(const char *test);
 
 /* Runs the suite and frees it; the program's exit status. */
 int test_run_suite(Suite *suite);
