@@ -71,6 +71,8 @@ UNIT_TESTS += tests/test_robust tests/test_fair_robust \
 	tests/test_robust_spoilt tests/test_fair_robust_spoilt \
 	tests/test_robust_faults tests/test_fair_robust_faults \
 	tests/test_robust_scripts tests/test_fair_robust_scripts
+# Children of forks.
+UNIT_TESTS += tests/test_fork tests/test_fork_amid tests/test_fork_ways
 
 # What a test program is built with.
 TEST_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/helpers $(HIREDIS_CFLAGS) $(CHECK_CFLAGS)
@@ -82,6 +84,8 @@ USER_LIBS = librlock.la $(TEST_LIBS)
 FIXTURE = tests/fixture.h tests/fixture.c
 # Processes that ask in turn, and what happened to them.
 GATHERING = tests/gathering.h tests/gathering.c tests/history.h tests/history.c
+# Children that use the library like their parent.
+FORKED = tests/forked.h tests/forked.c $(FIXTURE)
 # The scripts, sent by hand.
 BYHAND = tests/byhand.h tests/byhand.c
 # Processes that read and write, what they logged, and who judges it.
@@ -485,6 +489,18 @@ tests_test_fair_robust_scripts_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
 tests_test_fair_robust_scripts_LDADD = $(UNIT_LIBS)
 
 # -- pthread semantics: fork
+
+tests_test_fork_SOURCES = tests/test_fork.c $(FORKED)
+tests_test_fork_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_fork_LDADD = $(UNIT_LIBS)
+
+tests_test_fork_amid_SOURCES = tests/test_fork_amid.c $(FORKED)
+tests_test_fork_amid_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_fork_amid_LDADD = $(UNIT_LIBS)
+
+tests_test_fork_ways_SOURCES = tests/test_fork_ways.c $(FORKED)
+tests_test_fork_ways_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_fork_ways_LDADD = $(UNIT_LIBS)
 
 # -- pthread semantics: threads and processes that end
 
