@@ -8,7 +8,7 @@
  *
  * The server is $RLOCK_URL, else redis://127.0.0.1:6379. Fails when the row of rlock
  * shows anything but every item sold once. The workers are this program, executed
- * anew: a forked child that does not call exec may not use the library.
+ * anew.
  */
 #include "flash_sale/sale.h"
 

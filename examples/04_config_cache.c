@@ -11,8 +11,7 @@
  * nothing guards the settings, to see that they do get torn.
  *
  * The server is $RLOCK_URL, else redis://127.0.0.1:6379. Fails when settings of two
- * versions were seen together. The processes are this program, executed anew: a forked
- * child that does not call exec may not use the library.
+ * versions were seen together. The processes are this program, executed anew.
  */
 #include <pthread.h>
 #include <rlock.h>

@@ -2,7 +2,7 @@
 # Programs that use the library as its users do. The flash sale needs hiredis for the
 # locks that it compares with.
 noinst_PROGRAMS = examples/01_hello examples/02_flash_sale examples/03_ticket_counter \
-	examples/04_config_cache
+	examples/04_config_cache examples/05_prefork
 
 examples_01_hello_SOURCES = examples/01_hello.c
 examples_01_hello_LDADD = librlock.la
@@ -22,4 +22,7 @@ examples_03_ticket_counter_LDADD = librlock.la -lpthread
 examples_04_config_cache_SOURCES = examples/04_config_cache.c
 examples_04_config_cache_LDADD = librlock.la -lpthread
 
-check-examples: examples/03_ticket_counter examples/04_config_cache
+examples_05_prefork_SOURCES = examples/05_prefork.c
+examples_05_prefork_LDADD = librlock.la
+
+check-examples: examples/03_ticket_counter examples/04_config_cache examples/05_prefork
