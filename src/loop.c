@@ -33,6 +33,7 @@ void rlk_loop_forget(struct rlk_loop *loop)
     rlk_loop_init(loop); /* with a mutex and a condition like those of before */
     loop->member_count = 0;
     loop->running = loop->stop = false;
+    loop->inherited = loop->fds;
     loop->fds = NULL;
     loop->fd_max = 0;
 }

@@ -47,6 +47,7 @@ struct rlk_loop {
     int alarm_fd;
     struct pollfd *fds;
     size_t fd_max;
+    const void *inherited; /* the parent's, in a child: not lost */
 };
 
 /* Prepares the loop before its first use. */

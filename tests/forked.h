@@ -29,6 +29,18 @@
             return __LINE__;                                                             \
     } while (0)
 
+/* Likewise, where a child ends by exit() or the like, at which Valgrind would take for
+ * lost what the parent's threads had in hand. */
+bool forked_can_exit(const char *test);
+#define NEEDS_EXIT(name)                                                                 \
+    do {                                                                                 \
+        if (!forked_can_exit(name))                                                      \
+            return;                                                                      \
+    } while (0)
+
+/* In a child that was not started by a function below. */
+void forked_is_child(void);
+
 /* How a body of a child ends the child. */
 enum forked_end {
     FORKED_VANISH, /* by exec, so that nobody looks for leaks in a copy of a memory whose

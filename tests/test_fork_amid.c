@@ -111,7 +111,7 @@ START_TEST(children_of_a_crowd_lock_in_turn_with_it)
 {
     static struct member members[THREADS];
     static struct crowd crowd;
-    char parameters[64], name[16];
+    char parameters[64], name[32];
     NEEDS_FORK("children_of_a_crowd_lock_in_turn_with_it");
     snprintf(parameters, sizeof(parameters), "?lease=%ld", test_ms(600));
     reopen_with(parameters);
@@ -344,7 +344,10 @@ static void forks_and_returns(const rlock_event_t *event, void *arg)
     pid_t pid = fork();
     if (pid > 0) {
         atomic_store(&forker_pid, pid);
-    } else if (atomic_load(&child_locks)) {
+        return;
+    }
+    forked_is_child();
+    if (atomic_load(&child_locks)) {
         int rc = rlock_mutex_lock(&by_default);
         if (rc != 0 || rlock_mutex_unlock(&by_default) != 0 ||
             rlock_client_close(NULL) != 0)
@@ -369,6 +372,7 @@ START_TEST(child_that_returns_from_a_callback_ends_and_the_parent_goes_on)
     rlock_clientattr_t attr;
     rlock_client_t *forking = NULL;
     NEEDS_FORK("child_that_returns_from_a_callback_ends_and_the_parent_goes_on");
+    NEEDS_EXIT("child_that_returns_from_a_callback_ends_and_the_parent_goes_on");
     atomic_store(&child_locks, _i != 0);
     OK(rlock_client_setdefault(server.url, NULL));
     OK(rlock_clientattr_init(&attr));
