@@ -29,6 +29,12 @@
             return __LINE__;                                                             \
     } while (0)
 
+#define NEEDS_FORK_AMID_THREADS(name)                                                    \
+    do {                                                                                 \
+        if (!test_can_fork_amid_threads(name))                                           \
+            return;                                                                      \
+    } while (0)
+
 /* Likewise, where a child ends by exit() or the like, at which Valgrind would take for
  * lost what the parent's threads had in hand. */
 bool forked_can_exit(const char *test);

@@ -112,7 +112,7 @@ START_TEST(children_of_a_crowd_lock_in_turn_with_it)
     static struct member members[THREADS];
     static struct crowd crowd;
     char parameters[64], name[32];
-    NEEDS_FORK("children_of_a_crowd_lock_in_turn_with_it");
+    NEEDS_FORK_AMID_THREADS("children_of_a_crowd_lock_in_turn_with_it");
     snprintf(parameters, sizeof(parameters), "?lease=%ld", test_ms(600));
     reopen_with(parameters);
     crowd.board = board_make();
@@ -165,7 +165,7 @@ START_TEST(threads_may_fork_side_by_side)
     enum { FORKERS = 4 };
     struct task tasks[FORKERS];
     int counts[FORKERS];
-    NEEDS_FORK("threads_may_fork_side_by_side");
+    NEEDS_FORK_AMID_THREADS("threads_may_fork_side_by_side");
     OK(rlock_mutex_lock(&m));
     for (int i = 0; i < FORKERS; i++) {
         counts[i] = (int)test_count(100, 10);
@@ -209,7 +209,8 @@ static int run_opens_and_closes(void *arg)
 START_TEST(fork_while_the_default_client_is_opened_gives_the_child_one_of_its_own)
 {
     struct task task;
-    NEEDS_FORK("fork_while_the_default_client_is_opened_gives_the_child_one_of_its_own");
+    NEEDS_FORK_AMID_THREADS(
+        "fork_while_the_default_client_is_opened_gives_the_child_one_of_its_own");
     OK(rlock_client_setdefault(server.url, NULL));
     atomic_store(&stop, false);
     task_start(&task, run_opens_and_closes, NULL);

@@ -93,7 +93,7 @@ START_TEST(calls_that_name_a_client_work_in_a_child_whatever_the_parent_does)
 {
     struct task pings, stats;
     bool ended = true;
-    if (!test_can_fork(
+    if (!test_can_fork_amid_threads(
             "calls_that_name_a_client_work_in_a_child_whatever_the_parent_does"))
         return;
     atomic_store(&stop, false);

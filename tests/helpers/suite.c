@@ -17,6 +17,17 @@ bool test_can_fork(const char *test)
 #endif
 }
 
+bool test_can_fork_amid_threads(const char *test)
+{
+#ifdef __SANITIZE_ADDRESS__
+    printf("skipped: %s: AddressSanitizer's allocator is not made for it\n", test);
+    fflush(stdout);
+    return false;
+#else
+    return test_can_fork(test);
+#endif
+}
+
 int test_run_suite(Suite *suite)
 {
     SRunner *runner = srunner_create(suite);

@@ -9,6 +9,9 @@
 /* Whether the child of a fork may start threads. ThreadSanitizer ends a process that does
  * where its parent had threads: a test that is left out for it says so. */
 bool test_can_fork(const char *test);
+/* The same while other threads allocate memory: AddressSanitizer's allocator may be left
+ * locked in the child. */
+bool test_can_fork_amid_threads(const char *test);
 
 /* Runs the suite and frees it; the program's exit status. */
 int test_run_suite(Suite *suite);
