@@ -78,6 +78,7 @@ START_TEST(daemon_locks_by_the_handles_that_were_used_before)
 {
     struct forked f;
     NEEDS_FORK("daemon_locks_by_the_handles_that_were_used_before");
+    NEEDS_EXIT("daemon_locks_by_the_handles_that_were_used_before");
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     forked_start(&f, becomes_a_daemon, NULL, FORKED_VANISH);
     ck_assert_int_eq(forked_line(&f, 2 * SOON_MS), 0);
