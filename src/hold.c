@@ -362,6 +362,8 @@ void rlk_hold_lose_locked(struct rlk_hold *hold, const char *reason, int64_t now
 
     take_out(hold);
     hold->state = RLK_HOLD_LOST;
+    if (!hold->reading) /* a grant of it that is read only now is nobody's business */
+        hold->lock->left_id = hold->id;
     hold->reason = reason;
     hold->lost_after = now - hold->since;
     RLK_COUNT(reg->counters->losses);
