@@ -26,12 +26,9 @@ void rlk_thread_set_exit(void (*give_up)(struct rlk_thread *thread))
     exit_hook = give_up;
 }
 
-/* Destructors of the program may still unlock what the thread holds, whichever comes
- * first: this one waits for the others, as long as there are rounds. */
-static void thread_ends(void *value)
+static void end_thread(struct rlk_thread *thread)
 {
     static _Thread_local int rounds __attribute__((tls_model("initial-exec")));
-    struct rlk_thread *thread = value;
 
     if (rlk_fork_since(thread->generation)) {
         rlk_thread_record = NULL;
@@ -46,6 +43,17 @@ static void thread_ends(void *value)
     rlk_mutex_lock(&mu);
     rlk_list_append(&unused, &thread->holds);
     rlk_mutex_unlock(&mu);
+}
+
+/* Destructors of the program may still unlock what the thread holds, whichever comes
+ * first: this one waits for the others, as long as there are rounds. A thread that
+ * returned from its function can be cancelled still; so as not to leave half of this
+ * undone, it is not here. */
+static void thread_ends(void *value)
+{
+    int cancel_state = rlk_cancel_disable();
+    end_thread(value);
+    rlk_cancel_restore(cancel_state);
 }
 
 /* A record of a thread that ended, or a new one. */
