@@ -70,14 +70,6 @@ void rlk_subscriber_forget(void)
     rlk_loop_forget(&loop);
 }
 
-static void left(struct rlk_loop_member *member)
-{
-    struct rlk_subscription *sub = &client_of(member)->subscription;
-    rlk_conn_free(sub->conn);
-    sub->conn = NULL;
-    sub->state = RLK_SUB_DOWN;
-}
-
 static int fd(struct rlk_loop_member *member, short *ret_events)
 {
     struct rlk_subscription *sub = &client_of(member)->subscription;
@@ -516,4 +508,20 @@ static int64_t step(struct rlk_loop_member *member, int64_t now)
     if (sub->ping_at < due)
         due = sub->ping_at;
     return due;
+}
+
+/* What happened before the client was closed is told, unless its own callback closed it.
+ */
+static void left(struct rlk_loop_member *member)
+{
+    struct rlock_client *client = client_of(member);
+    struct rlk_subscription *sub = &client->subscription;
+    struct told told RLK_UNINITIALIZED;
+
+    while (member->attached && next_news(&client->registry, &told))
+        if (!tell_news(client, &told))
+            return;
+    rlk_conn_free(sub->conn);
+    sub->conn = NULL;
+    sub->state = RLK_SUB_DOWN;
 }
