@@ -34,7 +34,7 @@ static struct rlock_client *_Atomic default_for_signals; /* as default_client */
 
 /* ---- threads that end */
 
-static void give_up_part(struct rlk_part *part, bool tell)
+static void give_up_part(struct rlk_part *part, bool at_exit)
 {
     struct rlk_hold *hold = part->hold;
     struct rlk_registry *reg = hold->lock->registry;
@@ -47,7 +47,7 @@ static void give_up_part(struct rlk_part *part, bool tell)
         RLK_COUNT(client->counters.owners_died);
         hold->lost_after = now - hold->since;
         hold->owner_ended = true;
-        if (tell)
+        if (!at_exit)
             rlk_part_news_locked(part, RLK_NEWS_DIED);
         rlk_part_leave_locked(part);
         rlk_hold_end_unused_locked(hold, now);
@@ -61,11 +61,16 @@ static void give_up_part(struct rlk_part *part, bool tell)
         rlk_client_put(client);
 }
 
-static void give_up_parts(struct rlk_thread *thread)
+static void give_up_parts(struct rlk_thread *thread, bool at_exit)
 {
     struct rlk_list *l;
     while ((l = rlk_list_first(&thread->holds)) != NULL)
-        give_up_part(RLK_CONTAINER_OF(l, struct rlk_part, thread_link), true);
+        give_up_part(RLK_CONTAINER_OF(l, struct rlk_part, thread_link), at_exit);
+}
+
+static void thread_ended(struct rlk_thread *thread)
+{
+    give_up_parts(thread, false);
 }
 
 /* ---- processes that end */
@@ -86,36 +91,44 @@ static void drain_until(struct rlk_registry *reg, int64_t mono_end)
     rlk_registry_unlock(reg);
 }
 
+/* The open client that comes after this number, kept; NULL: there is none. */
+static struct rlock_client *keep_after(uint64_t number)
+{
+    struct rlock_client *client = NULL;
+
+    rlk_mutex_lock(&mu);
+    for (size_t i = 0; i < table_count && !client; i++)
+        if (table[i]->number > number && table[i]->running)
+            client = table[i];
+    if (client)
+        client->users++;
+    rlk_mutex_unlock(&mu);
+    return client;
+}
+
 /* exit(), or the return from main: what the exiting thread holds is released, so that
- * others need not wait for its lease; the watchdog sends all of it at once. What other
- * threads hold they may still use until the very end: their leases end it. Runs behind
- * the program's own handlers, which may have unlocked it before. */
+ * others need not wait for its lease; the watchdog sends all of it at once. It finishes
+ * what it has to release by then, for threads that ended, too. What other threads hold
+ * they may still use until the very end: their leases end it. Runs behind the program's
+ * own handlers, which may have unlocked it before. */
 __attribute__((destructor)) static void process_ends(void)
 {
     struct rlk_thread *thread = rlk_thread_mine();
+    struct rlock_client *client;
     int64_t end = rlk_now_mono() + EXIT_MS * RLK_NS_PER_MS;
 
     rlk_log_end();
-    if (!thread || rlk_fork_in_child() || rlk_list_empty(&thread->holds))
+    if (rlk_fork_in_child())
         return;
-    while (!rlk_list_empty(&thread->holds)) {
-        struct rlk_part *part =
-            RLK_CONTAINER_OF(thread->holds.next, struct rlk_part, thread_link);
-        struct rlock_client *client = RLK_CLIENT_OF(part->hold->lock->registry);
-        bool open = rlk_client_keep(client) == 0;
-        struct rlk_list *next = &part->thread_link;
-        /* of one client after the other */
-        while (next != &thread->holds) {
-            part = RLK_CONTAINER_OF(next, struct rlk_part, thread_link);
-            next = next->next;
-            if (part->hold->lock->registry == &client->registry)
-                give_up_part(part, false);
-        }
-        if (open) {
-            drain_until(&client->registry, end);
-            rlk_client_put(client);
-        }
+    int cancel_state = rlk_cancel_disable();
+    if (thread)
+        give_up_parts(thread, true);
+    for (uint64_t number = 0; (client = keep_after(number)) != NULL;
+         rlk_client_put(client)) {
+        number = client->number;
+        drain_until(&client->registry, end);
     }
+    rlk_cancel_restore(cancel_state);
 }
 
 /* ---- forks */
@@ -185,7 +198,7 @@ static void init(void)
 {
     static const struct rlk_fork_hooks hooks = { prepare_fork, forked_parent,
                                                  forked_child };
-    rlk_thread_set_exit(give_up_parts);
+    rlk_thread_set_exit(thread_ended);
     once_rc = rlk_cond_init(&changed);
     if (once_rc == 0)
         once_rc = rlk_fork_init(&hooks);
