@@ -47,7 +47,9 @@ static void give_up_part(struct rlk_part *part, bool at_exit)
         RLK_COUNT(client->counters.owners_died);
         hold->lost_after = now - hold->since;
         hold->owner_ended = true;
-        if (!at_exit)
+        if (at_exit)
+            reg->ending = true;
+        else
             rlk_part_news_locked(part, RLK_NEWS_DIED);
         rlk_part_leave_locked(part);
         rlk_hold_end_unused_locked(hold, now);

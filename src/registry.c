@@ -262,6 +262,8 @@ void rlk_lock_promote_locked(struct rlk_lock *lock)
         return; /* everybody asks on his own */
     if (lock->current || lock->asker || lock->releasing || rlk_list_empty(&lock->waiters))
         return;
+    if (lock->registry->ending)
+        return; /* or it would die with the lock, and others wait for its lease */
     struct rlk_waiter *first =
         RLK_CONTAINER_OF(rlk_list_first(&lock->waiters), struct rlk_waiter, link);
     lock->asker = first;
