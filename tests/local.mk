@@ -73,6 +73,9 @@ UNIT_TESTS += tests/test_robust tests/test_fair_robust \
 	tests/test_robust_scripts tests/test_fair_robust_scripts
 # Children of forks.
 UNIT_TESTS += tests/test_fork tests/test_fork_amid tests/test_fork_ways
+# Threads and processes that end.
+UNIT_TESTS += tests/test_thread_exit tests/test_fair_thread_exit tests/test_rwlock_thread_exit \
+	tests/test_thread_exit_readers
 
 # What a test program is built with.
 TEST_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/helpers $(HIREDIS_CFLAGS) $(CHECK_CFLAGS)
@@ -503,6 +506,22 @@ tests_test_fork_ways_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_fork_ways_LDADD = $(UNIT_LIBS)
 
 # -- pthread semantics: threads and processes that end
+
+tests_test_thread_exit_SOURCES = tests/test_thread_exit.c $(FIXTURE)
+tests_test_thread_exit_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_thread_exit_LDADD = $(UNIT_LIBS)
+
+tests_test_fair_thread_exit_SOURCES = tests/test_thread_exit.c tests/as_fair.h $(FIXTURE)
+tests_test_fair_thread_exit_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
+tests_test_fair_thread_exit_LDADD = $(UNIT_LIBS)
+
+tests_test_rwlock_thread_exit_SOURCES = tests/test_thread_exit.c tests/as_rwlock.h $(FIXTURE)
+tests_test_rwlock_thread_exit_CPPFLAGS = $(AS_RWLOCK_CPPFLAGS)
+tests_test_rwlock_thread_exit_LDADD = $(UNIT_LIBS)
+
+tests_test_thread_exit_readers_SOURCES = tests/test_thread_exit_readers.c $(FIXTURE)
+tests_test_thread_exit_readers_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_thread_exit_readers_LDADD = $(UNIT_LIBS)
 
 # -- pthread semantics: cancellation and signals
 
