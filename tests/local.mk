@@ -75,7 +75,7 @@ UNIT_TESTS += tests/test_robust tests/test_fair_robust \
 UNIT_TESTS += tests/test_fork tests/test_fork_amid tests/test_fork_ways
 # Threads and processes that end.
 UNIT_TESTS += tests/test_thread_exit tests/test_fair_thread_exit tests/test_rwlock_thread_exit \
-	tests/test_thread_exit_readers
+	tests/test_thread_exit_readers tests/test_process_exit
 
 # What a test program is built with.
 TEST_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/helpers $(HIREDIS_CFLAGS) $(CHECK_CFLAGS)
@@ -453,7 +453,8 @@ tests_libtesthelp_la_CPPFLAGS = $(TEST_CPPFLAGS) -DTEST_BUILDDIR='"$(abs_top_bui
 
 # With the library's objects in it rather than the shared library, so that it is no libtool
 # wrapper: tests start, stop and kill it by the dozen.
-tests_worker_SOURCES = tests/worker.c tests/worker_commands.h tests/worker_commands.c
+tests_worker_SOURCES = tests/worker.c tests/worker_commands.h tests/worker_commands.c \
+	tests/worker_exit.h tests/worker_exit.c
 tests_worker_CPPFLAGS = $(AM_CPPFLAGS)
 tests_worker_LDADD = librlk.la -lpthread
 
@@ -522,6 +523,16 @@ tests_test_rwlock_thread_exit_LDADD = $(UNIT_LIBS)
 tests_test_thread_exit_readers_SOURCES = tests/test_thread_exit_readers.c $(FIXTURE)
 tests_test_thread_exit_readers_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_thread_exit_readers_LDADD = $(UNIT_LIBS)
+
+tests_test_process_exit_SOURCES = tests/test_process_exit.c $(SCENE)
+tests_test_process_exit_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_process_exit_LDADD = $(UNIT_LIBS)
+
+# Loads the shared library by itself; tests start it.
+check_PROGRAMS += tests/loader
+tests_loader_SOURCES = tests/loader.c
+tests_loader_CPPFLAGS = $(AM_CPPFLAGS)
+tests_loader_LDADD = -lpthread -ldl
 
 # -- pthread semantics: cancellation and signals
 

@@ -38,11 +38,20 @@
  *   end T             thread T ends, whatever it holds
  *   fork COMMAND      in a child of fork(): "done fork <answer>"; the child ends by _exit
  *   quit              exit(0) with everything as it is
+ *   return            the same by a return from main
+ *   leave HOW         ends the process: exit, quick_exit, _exit; cancelled (exit while a
+ *                     cancellation is pending); pthread_exit ends the thread alone
+ *   leave-at KIND     exit(0) in the callback of the next event of that kind
+ *   leave-on-term     exit(0) in the handler of SIGTERM
+ *   atexit COMMAND    a handler that runs COMMAND at exit: "done atexit <answer>"
+ *   linger MS         behind all else at exit: "done linger", a pause, "end linger"
+ *   logger            log lines become news: "log LEVEL LINE"
  *
  * Names may have %XX escapes. Commands that begin with neither "on" nor "async" run in
  * the main thread.
  */
 #include "worker_commands.h"
+#include "worker_exit.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -143,7 +152,7 @@ static void run(const char *line, char *answer)
     split(&w, line);
     if (strcmp(word(&w, 0), "fork") == 0)
         do_fork(after(line, 1), answer);
-    else if (!run_command(line, answer))
+    else if (!run_command(line, answer) && !run_exit_command(line, answer))
         put(answer, "? unknown command");
 }
 
@@ -255,6 +264,8 @@ int main(void)
         line[strcspn(line, "\n")] = '\0';
         if (strcmp(line, "quit") == 0)
             break;
+        if (strcmp(line, "return") == 0)
+            return EXIT_SUCCESS;
         answer[0] = '\0';
         obey(line, answer);
         /* an "async" may say "done" before its "ok": they are told apart by their mark */

@@ -2,6 +2,7 @@
 /* The worker's commands that call the library, as listed at the top of worker.c. They run
  * in any thread; a handle or a client is made and ended by one command at a time. */
 #include "worker_commands.h"
+#include "worker_exit.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -169,6 +170,7 @@ static void on_event(const rlock_event_t *event, void *arg)
     say("event %s %s %" PRIu64 " %ld", kinds[event->kind],
         event->name && event->name[0] ? event->name : "-", event->token,
         event->remaining_ms);
+    exit_at_event(kinds[event->kind]);
 }
 
 static int set_client_options(rlock_clientattr_t *attr, const struct words *w)
