@@ -10,7 +10,8 @@
 #include <errno.h>
 
 struct rlk_call {
-    int cancel_state, saved_errno;
+    struct rlk_cancel cancel;
+    int saved_errno;
 };
 
 static inline struct rlk_call rlk_call_enter(void)
@@ -25,7 +26,7 @@ static inline int rlk_call_leave(struct rlk_call call, int rc)
     if (__builtin_expect(rc != 0, 0))
         rlk_error_default(rc);
     errno = call.saved_errno;
-    rlk_cancel_restore(call.cancel_state);
+    rlk_cancel_restore(call.cancel);
     return rc;
 }
 

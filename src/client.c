@@ -122,7 +122,7 @@ __attribute__((destructor)) static void process_ends(void)
     rlk_log_end();
     if (rlk_fork_in_child())
         return;
-    int cancel_state = rlk_cancel_disable();
+    struct rlk_cancel cancel = rlk_cancel_disable();
     if (thread)
         give_up_parts(thread, true);
     for (uint64_t number = 0; (client = keep_after(number)) != NULL;
@@ -130,7 +130,7 @@ __attribute__((destructor)) static void process_ends(void)
         number = client->number;
         drain_until(&client->registry, end);
     }
-    rlk_cancel_restore(cancel_state);
+    rlk_cancel_restore(cancel);
 }
 
 /* ---- forks */

@@ -3,6 +3,7 @@
 #include "sync.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <time.h>
 
 int rlk_mutex_init(struct rlk_mutex *mu)
@@ -131,6 +132,13 @@ int rlk_tsd_create(rlk_tsd_t *ret_slot, void (*destroy)(void *))
 int rlk_tsd_set(rlk_tsd_t slot, const void *value)
 {
     return pthread_setspecific(slot, value);
+}
+
+/* A system call that does nothing: glibc does not come back from a cancellation point
+ * while the signal of a request is on its way. */
+void rlk_cancel_await_signal(void)
+{
+    poll(NULL, 0, 0);
 }
 
 int rlk_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void))

@@ -100,17 +100,34 @@ typedef pthread_key_t rlk_tsd_t;
 int rlk_tsd_create(rlk_tsd_t *ret_slot, void (*destroy)(void *));
 int rlk_tsd_set(rlk_tsd_t slot, const void *value);
 
-/* Around every public call: no function of the library is a cancellation point. */
-static inline int rlk_cancel_disable(void)
+/* Around every public call, and where the library is entered without one: nothing in it
+ * is a cancellation point. Where the type is asynchronous, glibc's signal may be on its
+ * way by then: it does not ask for the state when it comes, only for the type, which
+ * every system call that is a cancellation point sets for its time. So it is waited for
+ * before anything is begun. The type is set back last, which is where a request acts with
+ * the result PTHREAD_CANCELED. */
+struct rlk_cancel {
+    int state, type;
+};
+
+/* No signal of an earlier request is on its way when this returns; it may act in here. */
+void rlk_cancel_await_signal(void);
+
+static inline struct rlk_cancel rlk_cancel_disable(void)
 {
-    int old = PTHREAD_CANCEL_ENABLE;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
+    struct rlk_cancel old = { PTHREAD_CANCEL_ENABLE, PTHREAD_CANCEL_DEFERRED };
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old.state);
+    pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &old.type);
+    if (__builtin_expect(old.type == PTHREAD_CANCEL_ASYNCHRONOUS, 0))
+        rlk_cancel_await_signal();
     return old;
 }
 
-static inline void rlk_cancel_restore(int old)
+static inline void rlk_cancel_restore(struct rlk_cancel old)
 {
-    pthread_setcancelstate(old, NULL);
+    int ignored;
+    pthread_setcancelstate(old.state, &ignored);
+    pthread_setcanceltype(old.type, &ignored);
 }
 
 int rlk_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void));

@@ -51,9 +51,9 @@ static void end_thread(struct rlk_thread *thread)
  * undone, it is not here. */
 static void thread_ends(void *value)
 {
-    int cancel_state = rlk_cancel_disable();
+    struct rlk_cancel cancel = rlk_cancel_disable();
     end_thread(value);
-    rlk_cancel_restore(cancel_state);
+    rlk_cancel_restore(cancel);
 }
 
 /* A record of a thread that ended, or a new one. */
