@@ -204,8 +204,9 @@ int rlock_client_ping(rlock_client_t *client)
 
 int rlock_client_interrupt(rlock_client_t *client)
 {
-    /* async-signal-safe: no mutex, no message, an atomic flag and a write to an eventfd
-     */
+    /* async-signal-safe: no mutex, no message, an atomic flag and a write to an eventfd,
+     * which would be a cancellation point */
+    struct rlk_cancel cancel = rlk_cancel_disable();
     int saved_errno = errno;
     if (rlk_fork_in_child())
         rlk_fork_settle();
@@ -216,6 +217,7 @@ int rlock_client_interrupt(rlock_client_t *client)
         rlk_loop_wake(client->registry.watchdog_fd);
     }
     errno = saved_errno;
+    rlk_cancel_restore(cancel);
     return client ? 0 : EINVAL;
 }
 
