@@ -48,6 +48,7 @@ bool rlk_fork_check_slow(void)
 static void now_ours(bool late)
 {
     volatile unsigned char *page = rlk_fork_page;
+    struct rlk_cancel cancel = rlk_cancel_disable(); /* a request is inherited */
 
     if (hooks.child)
         hooks.child(late);
@@ -55,6 +56,7 @@ static void now_ours(bool late)
     atomic_store(&owner_pid, (int)getpid());
     if (page)
         __atomic_store_n(page, OURS, __ATOMIC_RELEASE);
+    rlk_cancel_restore(cancel);
 }
 
 /* Whether this thread is the one to do it; the others wait until it is done. */
