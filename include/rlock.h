@@ -739,8 +739,9 @@ int rlock_force_unlock(rlock_client_t *client, const char *name);
 
 /* Calls `each` for every held lock whose name matches the glob `pattern` (NULL: all);
  * a non-zero result of `each` ends the walk and is returned. Uses SCAN: a lock that
- * is held throughout is seen, others may be. Needs a server >= 6.0. ECANCELED: `each`
- * forked and returned, and this is the child. Blocks: up to the command timeout for each
+ * is held throughout is seen, others may be. Needs a server >= 6.0. `each` runs on the
+ * calling thread, with no library mutex held, and is not cancelled. ECANCELED: it forked
+ * and returned, and this is the child. Blocks: up to the command timeout for each
  * request. Since: 0.1 */
 int rlock_list(rlock_client_t *client, const char *pattern,
                int (*each)(const rlock_info_t *info, void *arg), void *arg);
