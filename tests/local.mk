@@ -76,6 +76,9 @@ UNIT_TESTS += tests/test_fork tests/test_fork_amid tests/test_fork_ways
 # Threads and processes that end.
 UNIT_TESTS += tests/test_thread_exit tests/test_fair_thread_exit tests/test_rwlock_thread_exit \
 	tests/test_thread_exit_readers tests/test_process_exit
+# Cancellation and signals.
+UNIT_TESTS += tests/test_cancel tests/test_fair_cancel tests/test_rwlock_cancel \
+	tests/test_cancel_ends tests/test_signals tests/test_signals_threads
 
 # What a test program is built with.
 TEST_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/helpers $(HIREDIS_CFLAGS) $(CHECK_CFLAGS)
@@ -89,6 +92,8 @@ FIXTURE = tests/fixture.h tests/fixture.c
 GATHERING = tests/gathering.h tests/gathering.c tests/history.h tests/history.c
 # Children that use the library like their parent.
 FORKED = tests/forked.h tests/forked.c $(FIXTURE)
+# Every public function, called.
+CALLS = tests/calls.h tests/calls.c
 # The scripts, sent by hand.
 BYHAND = tests/byhand.h tests/byhand.c
 # Processes that read and write, what they logged, and who judges it.
@@ -535,6 +540,30 @@ tests_loader_CPPFLAGS = $(AM_CPPFLAGS)
 tests_loader_LDADD = -lpthread -ldl
 
 # -- pthread semantics: cancellation and signals
+
+tests_test_cancel_SOURCES = tests/test_cancel.c $(CALLS) $(FIXTURE)
+tests_test_cancel_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_cancel_LDADD = $(UNIT_LIBS)
+
+tests_test_fair_cancel_SOURCES = tests/test_cancel.c tests/as_fair.h $(CALLS) $(FIXTURE)
+tests_test_fair_cancel_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
+tests_test_fair_cancel_LDADD = $(UNIT_LIBS)
+
+tests_test_rwlock_cancel_SOURCES = tests/test_cancel.c tests/as_rwlock.h $(CALLS) $(FIXTURE)
+tests_test_rwlock_cancel_CPPFLAGS = $(AS_RWLOCK_CPPFLAGS)
+tests_test_rwlock_cancel_LDADD = $(UNIT_LIBS)
+
+tests_test_cancel_ends_SOURCES = tests/test_cancel_ends.c $(FIXTURE)
+tests_test_cancel_ends_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_cancel_ends_LDADD = $(UNIT_LIBS)
+
+tests_test_signals_SOURCES = tests/test_signals.c $(CALLS) $(FIXTURE)
+tests_test_signals_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_signals_LDADD = $(UNIT_LIBS)
+
+tests_test_signals_threads_SOURCES = tests/test_signals_threads.c $(FIXTURE)
+tests_test_signals_threads_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_signals_threads_LDADD = $(UNIT_LIBS)
 
 # -- pthread semantics: the table of equivalence
 
