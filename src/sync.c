@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <time.h>
 
 int rlk_mutex_init(struct rlk_mutex *mu)

@@ -6,10 +6,10 @@
 #define RLK_SYNC_H
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/select.h> /* sigset_t: signal.h brings names of unistd.h along */
 
 struct rlk_mutex {
     pthread_mutex_t m;

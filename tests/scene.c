@@ -106,8 +106,13 @@ static void make_mutex(rlock_mutex_t *m, rlock_client_t *client, const char *nam
         rc = rlock_mutexattr_setclient(&attr, client);
     if (rc == 0)
         rc = rlock_mutexattr_setfencing(&attr, fencing);
+#ifdef AS_RWLOCK
+    if (robust != RLOCK_MUTEX_STALLED)
+        rc = ENOTSUP; /* read-write locks are not */
+#else
     if (rc == 0)
         rc = rlock_mutexattr_setrobust(&attr, robust);
+#endif
     if (rc == 0)
         rc = rlock_mutex_init(m, &attr, name);
     if (rc != 0)
