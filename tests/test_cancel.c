@@ -309,13 +309,16 @@ static unsigned next_of(unsigned *seed)
 /* Whole, whatever comes: only what the library does is cut off. */
 static void in_the_section(void)
 {
-    int state, ignored;
+    int state, type, ignored;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &type);
     long seen = atomic_load_explicit(&counter, memory_order_relaxed);
     sched_yield();
     atomic_store_explicit(&counter, seen + 1, memory_order_relaxed);
     atomic_fetch_add(&sections, 1);
     pthread_setcancelstate(state, &ignored);
+    /* last: here glibc gives a request that acts its result */
+    pthread_setcanceltype(type, &ignored);
 }
 
 static int take(struct victim *v, unsigned op)
