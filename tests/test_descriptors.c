@@ -52,7 +52,7 @@ static void name_locks(void)
 
 START_TEST(open_is_EMFILE_and_leaves_nothing_or_succeeds)
 {
-    char url[TEST_URL_MAX + 64];
+    char url[TEST_URL_MAX + 128];
     snprintf(url, sizeof(url), "%s%s", _i == 0 ? server.url : server.tcp_url, quick(""));
     int before = test_fd_count(), rc = EMFILE;
     for (int n = 0; rc != 0; n++) {
@@ -81,7 +81,7 @@ END_TEST
 START_TEST(first_use_of_the_default_client_is_EMFILE_or_succeeds)
 {
     static rlock_mutex_t by_default = RLOCK_MUTEX_INITIALIZER("n");
-    char url[TEST_URL_MAX + 64];
+    char url[TEST_URL_MAX + 128];
     snprintf(url, sizeof(url), "%s%s", server.url, quick(""));
     OK(rlock_client_setdefault(url, NULL));
     int rc = EMFILE;

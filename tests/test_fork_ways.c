@@ -148,9 +148,7 @@ START_TEST(program_that_is_executed_has_no_descriptor_of_the_librarys)
     static char words[FDS_MAX][12];
     static const char *argv[FDS_MAX + 5] = {
         "/bin/sh", "-c",
-        "for fd in \"$@\"; do if test -e /proc/self/fd/$fd; then exit 1; fi; done; exit "
-        "0",
-        "sh"
+        "for fd in \"$@\"; do test ! -e /proc/self/fd/$fd || exit 1; done; exit 0", "sh"
     };
     bool before[FDS_MAX];
     int count = 0;
