@@ -12,7 +12,8 @@
  *   EACCES    the server refused the credentials or an ACL rule
  *   EPROTO    the server answered what no lock script answers, or a key of this
  *             name holds foreign data (it is left untouched)
- *   ENOMEM    out of memory; nothing changed
+ *   ENOMEM    out of memory; nothing changed (what a request had asked for may have been
+ *             done when there was no memory for its reply)
  *   EAGAIN    a library thread could not be started
  *   EMFILE, ENFILE  no descriptor is left for a thread or a connection
  * rlock_errmsg() tells more about the last failed call of the calling thread.
@@ -309,7 +310,8 @@ int rlock_client_open(rlock_client_t **ret_client, const char *url,
 
 /*
  * Closes a client and frees it; NULL: the default client, which its next use
- * opens anew. Unfinished background releases get one command timeout.
+ * opens anew. Unfinished background releases get one command timeout. Events that are
+ * still to be told are told before it returns: do not hold what the callback waits for.
  * EBUSY    one of its locks is held or waited for, or another thread is inside
  *          one of its functions; nothing changed
  * EINVAL   no such client

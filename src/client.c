@@ -48,7 +48,7 @@ static void give_up_part(struct rlk_part *part, bool at_exit)
         hold->lost_after = now - hold->since;
         hold->owner_ended = true;
         if (at_exit)
-            reg->ending = true;
+            hold->lock->ending = rlk_thread_mine();
         else
             rlk_part_news_locked(part, RLK_NEWS_DIED);
         rlk_part_leave_locked(part);

@@ -110,7 +110,7 @@ int rlk_conn_reset_reader(struct rlk_conn *conn)
         redisReaderFree(conn->reader);
     conn->reader = reader;
     conn->partial_len = conn->element_count = 0;
-    conn->too_big = false;
+    conn->too_big = conn->grown = false;
     /* hiredis aborts when it has no memory for a smaller buffer: rlk_conn_parse sees to
      * that */
     conn->reader->maxbuf = 0;
@@ -144,6 +144,7 @@ enum rlk_input rlk_conn_input(struct rlk_conn *conn, int flags)
     /* A failure is kept in the reader, where rlk_conn_parse finds it. */
     redisReaderFeed(conn->reader, buf, (size_t)n);
     conn->partial_len += (size_t)n;
+    conn->grown = conn->grown || conn->partial_len > REDIS_READER_MAX_BUF;
     return RLK_INPUT_DATA;
 }
 
@@ -168,11 +169,10 @@ enum rlk_parsed rlk_conn_parse(struct rlk_conn *conn, struct rlk_reply **ret_rep
     if (conn->reader->err != 0 || redisReaderGetReply(conn->reader, &reply) != REDIS_OK)
         return sort_reader_error(conn);
     if (reply) {
-        bool was_long = conn->partial_len > REDIS_READER_MAX_BUF;
         conn->partial_len = rlk_conn_unparsed(conn);
         conn->element_count = 0;
-        if (was_long && conn->partial_len == 0)
-            rlk_conn_reset_reader(conn); /* or it stays as big */
+        if (conn->grown && conn->partial_len == 0)
+            rlk_conn_reset_reader(conn); /* or its buffer stays as big */
         *ret_reply = reply;
         return RLK_PARSED_REPLY;
     }

@@ -54,6 +54,7 @@ struct rlk_conn {
     size_t partial_len;   /* bytes of the reply that is not complete yet */
     size_t element_count; /* announced by that reply's arrays */
     bool too_big;         /* they were refused */
+    bool grown;           /* more than REDIS_READER_MAX_BUF was unparsed at a time */
 
     struct rlk_frame frames[RLK_FRAME_COUNT];
     unsigned next_frame;

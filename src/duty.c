@@ -250,7 +250,10 @@ static int64_t retry_time(struct rlk_hold *hold, int64_t now)
     int64_t max = hold->lease_ms / 20;
     if (max < 20)
         max = 20;
-    if (max > BACKOFF_MAX_MS)
+    /* what is left to say when nobody waits for it any more has time */
+    if (max > BACKOFF_MAX_MS ||
+        (hold->state != RLK_HOLD_INSIDE && hold->end != INT64_MIN &&
+         now - hold->end > hold->lease_ms * RLK_NS_PER_MS))
         max = BACKOFF_MAX_MS;
     hold->backoff_ms = hold->backoff_ms == 0 ? BACKOFF_FIRST_MS : hold->backoff_ms * 2;
     if (hold->backoff_ms > max)

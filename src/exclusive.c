@@ -58,7 +58,8 @@ static int lock(const struct rlk_demand *d)
         struct rlk_part *part = rlk_handle_part(d->handle);
         rc = part ? lock_again(d, part) : lock_first(d);
     }
-    return rlk_call_leave(call, rlk_handle_guard(d->handle, d->kind, rc));
+    return rlk_call_leave(call,
+                          rlk_handle_guard(rlk_handle_aborts(d->handle, d->kind), rc));
 }
 
 static inline bool enter_again(const struct rlk_handle *handle, int kind)
@@ -136,7 +137,8 @@ int rlk_exclusive_unlock(struct rlk_handle *handle, int kind)
     if (leave_inner(handle, kind))
         return 0;
     struct rlk_call call = rlk_call_enter();
-    return rlk_call_leave(call, rlk_handle_guard(handle, kind, unlock(handle, kind)));
+    bool aborts = rlk_handle_aborts(handle, kind);
+    return rlk_call_leave(call, rlk_handle_guard(aborts, unlock(handle, kind)));
 }
 
 /* ---- the rest */

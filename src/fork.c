@@ -18,7 +18,7 @@ static rlk_once_t once = RLK_ONCE_INIT;
 static struct rlk_fork_hooks hooks;
 /* where there is no such page */
 static atomic_int owner_pid;
-static atomic_bool settling;
+static atomic_int settling_pid; /* an inherited one is of no account */
 
 static void init(void)
 {
@@ -64,11 +64,12 @@ static bool begin(void)
 {
     volatile unsigned char *page = rlk_fork_page;
     unsigned char wiped = WIPED;
-    bool no = false;
+    int self = (int)getpid(), settler = atomic_load(&settling_pid);
 
     return page ? __atomic_compare_exchange_n(page, &wiped, SETTLING, false,
                                               __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)
-                : atomic_compare_exchange_strong(&settling, &no, true);
+                : settler != self &&
+                      atomic_compare_exchange_strong(&settling_pid, &settler, self);
 }
 
 /* What prepare() took is this thread's: it is in the midst of fork(). */
@@ -85,7 +86,7 @@ static void settle_child(void)
         prepared = false;
         if (rlk_fork_in_child()) /* another thread may have done it just now */
             now_ours(late);
-        atomic_store(&settling, false);
+        atomic_store(&settling_pid, 0);
     } else {
         sched_yield(); /* a moment: nothing blocks there */
     }

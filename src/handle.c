@@ -155,10 +155,14 @@ static bool unexpected(int rc)
            rc == ENOMEM || rc == ENOTSUP || rc == EMFILE || rc == ENFILE;
 }
 
-int rlk_handle_guard(const struct rlk_handle *handle, int kind, int rc)
+bool rlk_handle_aborts(const struct rlk_handle *handle, int kind)
 {
-    if (__builtin_expect(rc != 0, 0) && unexpected(rc) && rlk_handle_good(handle, kind) &&
-        (handle->rlk_flags & RLK_HANDLE_OUTAGE_ABORT))
+    return rlk_handle_good(handle, kind) && (handle->rlk_flags & RLK_HANDLE_OUTAGE_ABORT);
+}
+
+int rlk_handle_guard(bool aborts, int rc)
+{
+    if (__builtin_expect(rc != 0, 0) && aborts && unexpected(rc))
         abort();
     return rc;
 }

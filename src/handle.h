@@ -76,7 +76,10 @@ static inline struct rlk_part *rlk_handle_inner(const struct rlk_handle *handle,
 
 /* With RLOCK_OUTAGE_ABORT, aborts instead of a code that the pthread function could never
  * have returned. */
-int rlk_handle_guard(const struct rlk_handle *handle, int kind, int rc);
+int rlk_handle_guard(bool aborts, int rc);
+/* Whether the handle says so. Asked before an unlock, after which another thread may have
+ * destroyed it. */
+bool rlk_handle_aborts(const struct rlk_handle *handle, int kind);
 
 enum rlk_form { RLK_FORM_LOCK, RLK_FORM_TRY, RLK_FORM_TIMED };
 

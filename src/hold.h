@@ -197,12 +197,14 @@ struct rlk_lock {
     struct rlk_list readers;  /* threads that wait to read */
     uint8_t prefer;           /* as the newest handle says */
     bool releasing;           /* a release is on its way: who waits already goes first */
-    struct rlk_timer timer;   /* next refresh */
-    bool poll_again;          /* something happened while a refresh was in flight */
-    bool round_open;          /* the refresh in flight could not name all that wait */
-    uint64_t round;           /* of refreshes that together name all that wait */
-    bool going_on; /* a hand-over that stopped half-way is to go on (T11); has a
-                      reference */
+    const struct rlk_thread *ending; /* it had the lock, and ends the process: nobody else
+                                        of it is let in any more */
+    struct rlk_timer timer;          /* next refresh */
+    bool poll_again; /* something happened while a refresh was in flight */
+    bool round_open; /* the refresh in flight could not name all that wait */
+    uint64_t round;  /* of refreshes that together name all that wait */
+    bool going_on;   /* a hand-over that stopped half-way is to go on (T11); has a
+                        reference */
     struct rlk_cursor after;
     bool after_refresh; /* as the refresh before said, which named those of its round */
     struct rlk_batch refresh;

@@ -262,12 +262,15 @@ void rlk_lock_promote_locked(struct rlk_lock *lock)
         return; /* everybody asks on his own */
     if (lock->current || lock->asker || lock->releasing || rlk_list_empty(&lock->waiters))
         return;
-    if (lock->registry->ending)
-        return; /* or it would die with the lock, and others wait for its lease */
-    struct rlk_waiter *first =
-        RLK_CONTAINER_OF(rlk_list_first(&lock->waiters), struct rlk_waiter, link);
-    lock->asker = first;
-    rlk_registry_wake_locked(lock->registry, first->thread);
+    struct rlk_list *l = lock->waiters.next;
+    /* another would die with the lock, and others wait for its lease */
+    while (lock->ending && l != &lock->waiters &&
+           RLK_CONTAINER_OF(l, struct rlk_waiter, link)->thread != lock->ending)
+        l = l->next;
+    if (l == &lock->waiters)
+        return;
+    lock->asker = RLK_CONTAINER_OF(l, struct rlk_waiter, link);
+    rlk_registry_wake_locked(lock->registry, lock->asker->thread);
 }
 
 struct rlk_hold *rlk_lock_ask_locked(struct rlk_lock *lock)

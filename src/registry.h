@@ -53,7 +53,6 @@ struct rlk_registry {
         sleepers; /* waiters that wait for no lock, but for a deadline or an interrupt */
     struct rlk_list channels; /* locks whose channel is to be joined or left */
     bool interrupted;
-    bool ending; /* the process ends: who waits is not let in any more */
 };
 
 int rlk_registry_init(struct rlk_registry *reg);

@@ -43,7 +43,7 @@ static int lock(const struct rlk_demand *d)
         struct rlk_part *part = rlk_handle_part(d->handle);
         rc = part ? lock_again(d, part) : lock_first(d);
     }
-    return rlk_call_leave(call, rlk_handle_guard(d->handle, KIND, rc));
+    return rlk_call_leave(call, rlk_handle_guard(rlk_handle_aborts(d->handle, KIND), rc));
 }
 
 static int lock_plain(rlock_rwlock_t *rwlock, bool reading, enum rlk_form form,
@@ -213,8 +213,9 @@ static int unlock(rlock_rwlock_t *rwlock, enum which which)
         return 0;
     }
     struct rlk_call call = rlk_call_enter();
-    return rlk_call_leave(
-        call, rlk_handle_guard(BASE(rwlock), KIND, unlock_level(BASE(rwlock), which)));
+    bool aborts = rlk_handle_aborts(BASE(rwlock), KIND);
+    return rlk_call_leave(call,
+                          rlk_handle_guard(aborts, unlock_level(BASE(rwlock), which)));
 }
 
 int rlock_rwlock_unlock(rlock_rwlock_t *rwlock)
@@ -245,5 +246,5 @@ int rlock_rwlock_downgrade(rlock_rwlock_t *rwlock)
         rc = ESTALE;
     else if (rc == 0 && (rc = downgrade(part)) != ESTALE)
         rlk_levels_downgrade(&part->levels);
-    return rlk_call_leave(call, rlk_handle_guard(handle, KIND, rc));
+    return rlk_call_leave(call, rlk_handle_guard(rlk_handle_aborts(handle, KIND), rc));
 }

@@ -139,7 +139,9 @@ int rlk_tsd_set(rlk_tsd_t slot, const void *value)
  * while the signal of a request is on its way. */
 void rlk_cancel_await_signal(void)
 {
+    int saved_errno = errno; /* EINTR, when another signal is there */
     poll(NULL, 0, 0);
+    errno = saved_errno;
 }
 
 int rlk_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void))
