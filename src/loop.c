@@ -24,11 +24,14 @@ int rlk_loop_init(struct rlk_loop *loop)
     int rc = rlk_mutex_init(&loop->mu);
     if (rc == 0)
         rc = rlk_cond_init(&loop->changed);
+    loop->made = true;
     return rc;
 }
 
 void rlk_loop_forget(struct rlk_loop *loop)
 {
+    if (!loop->made)
+        return; /* whoever needs it first makes it */
     loop->mu = (struct rlk_mutex)RLK_MUTEX_INIT;
     rlk_loop_init(loop); /* with a mutex and a condition like those of before */
     loop->member_count = 0;

@@ -33,6 +33,8 @@ struct rlk_loop {
     /* The member is stepped no more. Runs on the thread. */
     void (*left)(struct rlk_loop_member *member);
 
+    bool made; /* by rlk_loop_init */
+
     struct rlk_mutex mu;     /* protects all below; never held during a step */
     struct rlk_cond changed; /* a member left, the thread ended */
     struct rlk_list joining;
