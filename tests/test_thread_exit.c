@@ -133,8 +133,10 @@ static void end_thread(struct ending *e, enum way way, rlock_mutex_t *mutexes, i
     ck_assert_int_eq(sem_wait(&e->holds), 0); /* which helgrind knows */
     if (way == CANCEL || way == CANCEL_ASYNC)
         ck_assert_int_eq(pthread_cancel(thread), 0);
-    if (way != DETACHED)
+    if (way != DETACHED) {
         ck_assert_int_eq(pthread_join(thread, NULL), 0);
+        sem_destroy(&e->holds);
+    }
     OK(e->rc);
 }
 
