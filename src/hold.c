@@ -5,6 +5,7 @@
 #include "hold.h"
 
 #include "deadline.h"
+#include "log.h"
 #include "registry.h"
 
 #include <assert.h>
@@ -231,6 +232,8 @@ void rlk_hold_enter_locked(struct rlk_hold *hold, struct rlk_thread *thread, int
     rlk_hold_ask_end_locked(hold);
     hold->state = RLK_HOLD_INSIDE;
     hold->since = now;
+    if (rlk_log_ended()) /* the process ends: it would be renewed, but never unlocked */
+        hold->fixed = true;
     hold->own.owner = thread;
     hold->own.owner_thread = rlk_thread_self();
     hold->own.count = 1;

@@ -55,7 +55,9 @@ static void *load(const char *path)
         void *symbol = dlsym(library, symbols[i].name);
         if (!symbol)
             die("no %s", symbols[i].name);
-        memcpy(symbols[i].to, &symbol, sizeof(symbol));
+        /* loaded again it is the same, and threads read it */
+        if (memcmp(symbols[i].to, &symbol, sizeof(symbol)) != 0)
+            memcpy(symbols[i].to, &symbol, sizeof(symbol));
     }
     return library;
 }

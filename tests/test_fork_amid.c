@@ -40,7 +40,14 @@ static void assert_renewed(void)
 
 /* ---- amid other threads */
 
-enum { THREADS = 16, LOCKS = 4, FORKS = 1000, FORKS_QUICK = 60, CHILDREN_MS = 60000 };
+enum {
+    THREADS = 16,
+    LOCKS = 4,
+    ROUNDS = 5,
+    FORKS = 200,
+    FORKS_QUICK = 12,
+    CHILDREN_MS = 60000
+};
 
 struct board { /* shared by all processes */
     atomic_int inside[LOCKS];
@@ -452,7 +459,7 @@ int main(void)
     Suite *suite = suite_create("fork_amid");
 
     TCase *crowd = tcase(suite, "crowd");
-    tcase_add_test(crowd, children_of_a_crowd_lock_in_turn_with_it);
+    tcase_add_loop_test(crowd, children_of_a_crowd_lock_in_turn_with_it, 0, ROUNDS);
     tcase_add_test(crowd, threads_may_fork_side_by_side);
     tcase_add_test(
         crowd, fork_while_the_default_client_is_opened_gives_the_child_one_of_its_own);
