@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which clients there are: opening and closing them, the table by which handles find
+ * theirs, the default client, and all of them in the child of a fork. The table's mutex
+ * `mu` nests in nothing and is held across no I/O; a client that is in use (`users`) is
+ * not closed. Thread: any.
+ */
+#include "client_impl.h"
+
+#include "deadline.h"
+#include "descriptor.h"
+#include "error.h"
+#include "fork.h"
+#include "log.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct rlk_mutex mu = RLK_MUTEX_INIT; /* protects all below */
+static struct rlock_client **table;          /* open clients by ascending number */
+static size_t table_count, table_size;
+static uint64_t last_number;
+static struct rlock_client *default_client;
+static bool default_opening; /* one thread opens it, the others wait */
+static char *default_url;
+static rlock_clientattr_t *default_attr;
+static struct rlk_cond changed; /* default_opening */
+static rlk_once_t once = RLK_ONCE_INIT;
+static int once_rc;
+static struct rlock_client *_Atomic default_for_signals; /* as default_client */
+
+/* ---- forks */
+
+/* The table is whole in the child; what hangs on it is not looked at there. */
+static void prepare_fork(void)
+{
+    rlk_mutex_lock(&mu);
+    rlk_fd_hold();
+    rlk_log_hold();
+}
+
+static void forked_parent(void)
+{
+    rlk_log_unhold();
+    rlk_fd_unhold();
+    rlk_mutex_unlock(&mu);
+}
+
+static void forked_child(bool late)
+{
+    if (late) {
+        /* held at the moment of the fork: then the table was being changed */
+        bool whole = rlk_mutex_trylock(&mu);
+        mu = (struct rlk_mutex)RLK_MUTEX_INIT;
+        rlk_log_forget();
+        if (!whole) {
+            table = NULL;
+            table_count = table_size = 0;
+            default_client = NULL;
+            atomic_store(&default_for_signals, NULL);
+        }
+    }
+    rlk_fd_forget(late);
+    rlk_thread_forget();
+    rlk_watchdog_forget();
+    rlk_subscriber_forget();
+    rlk_cond_init(&changed);
+    default_opening = false;
+    for (size_t i = 0; i < table_count; i++)
+        rlk_client_disown(table[i]);
+    if (!late)
+        forked_parent();
+}
+
+static void init(void)
+{
+    static const struct rlk_fork_hooks hooks = { prepare_fork, forked_parent,
+                                                 forked_child };
+    rlk_thread_set_exit(rlk_client_thread_ended);
+    once_rc = rlk_cond_init(&changed);
+    if (once_rc == 0)
+        once_rc = rlk_fork_init(&hooks);
+}
+
+/* Before the program has handlers of its own: those that take a lock before a fork and
+ * drop it behind must not find our mutexes taken. */
+__attribute__((constructor)) static void process_begins(void)
+{
+    rlk_once(&once, init);
+}
+
+/* ---- the table */
+
+/* Enters the client into the table. */
+static int enter(struct rlock_client *client)
+{
+    int rc = 0;
+
+    rlk_mutex_lock(&mu);
+    if (table_count == table_size) {
+        size_t size = table_size ? 2 * table_size : 8;
+        struct rlock_client **bigger =
+            realloc(table, size * sizeof(struct rlock_client *));
+        if (bigger) {
+            table = bigger;
+            table_size = size;
+        } else {
+            rc = ENOMEM;
+        }
+    }
+    if (rc == 0) { /* another thread may have opened a later one meanwhile */
+        size_t i = table_count++;
+        for (; i > 0 && table[i - 1]->number > client->number; i--)
+            table[i] = table[i - 1];
+        table[i] = client;
+    }
+    rlk_mutex_unlock(&mu);
+    return rc;
+}
+
+/* Locks: holds mu. */
+static void remove_locked(struct rlock_client *client)
+{
+    size_t i = 0;
+    while (i < table_count && table[i] != client)
+        i++;
+    if (i == table_count)
+        return;
+    table_count--;
+    memmove(&table[i], &table[i + 1], (table_count - i) * sizeof(struct rlock_client *));
+    if (table_count == 0) { /* nothing is left behind when the last client is closed */
+        free(table);
+        table = NULL;
+        table_size = 0;
+    }
+}
+
+/* Locks: holds mu. */
+static struct rlock_client *find_number(uint64_t number)
+{
+    size_t low = 0, high = table_count;
+    while (low < high) {
+        size_t mid = (low + high) / 2;
+        if (table[mid]->number < number)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low < table_count && table[low]->number == number ? table[low] : NULL;
+}
+
+/* Locks: holds mu. */
+static bool is_open_locked(const struct rlock_client *client)
+{
+    for (size_t i = 0; i < table_count; i++)
+        if (table[i] == client)
+            return true;
+    return false;
+}
+
+struct rlock_client *rlk_client_keep_after(uint64_t number)
+{
+    struct rlock_client *client = NULL;
+
+    rlk_mutex_lock(&mu);
+    for (size_t i = 0; i < table_count && !client; i++)
+        if (table[i]->number > number && table[i]->running)
+            client = table[i];
+    if (client)
+        client->users++;
+    rlk_mutex_unlock(&mu);
+    return client;
+}
+
+/* ---- open */
+
+static int open_client(struct rlock_client **ret_client, const char *url,
+                       const rlock_clientattr_t *attr, bool is_default)
+{
+    struct rlock_client *client = calloc(1, sizeof(*client));
+
+    if (!client)
+        return rlk_error_set(ENOMEM, "out of memory");
+    client->memory_refs = 1;
+    int rc = rlk_client_configure(client, url, attr);
+    if (rc == 0) {
+        rlk_mutex_lock(&mu);
+        client->number = ++last_number;
+        rlk_mutex_unlock(&mu);
+        rc = rlk_client_start(client, is_default);
+    }
+    if (rc == 0) {
+        client->running = true;
+        rc = enter(client);
+        if (rc != 0) {
+            rlk_client_shut(client);
+            return rlk_error_default(rc);
+        }
+    }
+    if (rc != 0) {
+        rlk_client_release(client);
+        return rlk_error_default(rc);
+    }
+    *ret_client = client;
+    return 0;
+}
+
+/* ---- by handle and by pointer */
+
+int rlk_client_check_process(void)
+{
+    rlk_once(&once, init);
+    rlk_fork_settle();
+    return once_rc;
+}
+
+/* Opens the default client if need be. Locks: holds mu, dropped while opening. */
+static int need_default_locked(void)
+{
+    struct rlock_client *client = NULL;
+
+    while (default_opening)
+        rlk_cond_wait(&changed, &mu, RLK_NEVER);
+    if (default_client)
+        return 0;
+    default_opening = true;
+    rlk_mutex_unlock(&mu);
+    int rc = open_client(&client, default_url, default_attr, true);
+    rlk_mutex_lock(&mu);
+    default_opening = false;
+    if (rc == 0) {
+        default_client = client;
+        atomic_store(&default_for_signals, client);
+    }
+    rlk_cond_broadcast(&changed);
+    return rc;
+}
+
+/* In a child: starts a client of the parent's, under the same number, if need be. Locks:
+ * holds mu, dropped while starting. The caller is among its users. */
+static int need_running_locked(struct rlock_client *client)
+{
+    while (client->starting)
+        rlk_cond_wait(&changed, &mu, RLK_NEVER);
+    if (client->running)
+        return 0;
+    client->starting = true;
+    bool is_default = client == default_client;
+    rlk_mutex_unlock(&mu);
+    int rc = rlk_client_start(client, is_default);
+    rlk_mutex_lock(&mu);
+    client->starting = false;
+    client->running = rc == 0;
+    rlk_cond_broadcast(&changed);
+    return rlk_error_default(rc);
+}
+
+int rlk_client_get(uint64_t number, struct rlock_client **ret_client)
+{
+    struct rlock_client *client = NULL;
+    int rc = rlk_client_check_process();
+
+    if (rc != 0)
+        return rc;
+    rlk_mutex_lock(&mu);
+    if (number == 0) {
+        if (!default_client)
+            rc = need_default_locked();
+        if (rc == 0)
+            client = default_client;
+    } else {
+        client = find_number(number);
+        if (!client)
+            rc = rlk_error_set(EINVAL, "the client of this handle is closed");
+    }
+    if (client) {
+        client->users++;
+        if (!client->running)
+            rc = need_running_locked(client);
+        if (rc == 0)
+            *ret_client = client;
+        else
+            client->users--;
+    }
+    rlk_mutex_unlock(&mu);
+    return rc;
+}
+
+int rlk_client_peek(uint64_t number, struct rlock_client **ret_client)
+{
+    int rc = rlk_client_check_process();
+
+    if (rc != 0)
+        return rc;
+    rlk_mutex_lock(&mu);
+    *ret_client = number == 0 ? default_client : find_number(number);
+    if (*ret_client)
+        (*ret_client)->users++;
+    rlk_mutex_unlock(&mu);
+    return 0;
+}
+
+int rlk_client_get_pointer(const struct rlock_client *client,
+                           struct rlock_client **ret_client)
+{
+    uint64_t number = 0;
+    int rc = rlk_client_check_process();
+
+    if (rc == 0 && client && !rlk_client_is_open(client, &number))
+        rc = rlk_error_set(EINVAL, "no such client is open");
+    return rc != 0 ? rc : rlk_client_get(number, ret_client);
+}
+
+int rlk_client_peek_pointer(const struct rlock_client *client,
+                            struct rlock_client **ret_client)
+{
+    uint64_t number = 0;
+    int rc = rlk_client_check_process();
+
+    if (rc == 0 && client && !rlk_client_is_open(client, &number))
+        rc = rlk_error_set(EINVAL, "no such client is open");
+    return rc != 0 ? rc : rlk_client_peek(number, ret_client);
+}
+
+int rlk_client_keep(struct rlock_client *client)
+{
+    int rc = 0;
+
+    rlk_mutex_lock(&mu);
+    if (is_open_locked(client))
+        client->users++;
+    else
+        rc = EINVAL;
+    rlk_mutex_unlock(&mu);
+    return rc;
+}
+
+void rlk_client_put(struct rlock_client *client)
+{
+    rlk_mutex_lock(&mu);
+    /* 0: a callback forked within the call, and this is the child */
+    if (client->users > 0)
+        client->users--;
+    rlk_mutex_unlock(&mu);
+}
+
+struct rlock_client *rlk_client_signal_default(void)
+{
+    return atomic_load(&default_for_signals);
+}
+
+bool rlk_client_is_open(const struct rlock_client *client, uint64_t *ret_number)
+{
+    rlk_mutex_lock(&mu);
+    bool open = is_open_locked(client);
+    if (open)
+        *ret_number = client->number;
+    rlk_mutex_unlock(&mu);
+    return open;
+}
+
+/* ---- what clientapi.c exports */
+
+int rlk_client_open(struct rlock_client **ret_client, const char *url,
+                    const rlock_clientattr_t *attr)
+{
+    int rc = rlk_client_check_process();
+    return rc != 0 ? rc : open_client(ret_client, url, attr, false);
+}
+
+int rlk_client_close(struct rlock_client *client)
+{
+    int rc = rlk_client_check_process();
+
+    if (rc != 0)
+        return rc;
+    rlk_mutex_lock(&mu);
+    if (!client)
+        client = default_client;
+    if (!client) { /* the default client was never opened: nothing to close */
+        rlk_mutex_unlock(&mu);
+        return 0;
+    }
+    if (!is_open_locked(client)) {
+        rc = rlk_error_set(EINVAL, "no such client is open");
+    } else if (client->users > 0) {
+        rc = rlk_error_set(EBUSY, "a thread is inside a function of the client");
+    } else if (client->running) {
+        /* mu keeps new users out, so what the registry says stays true */
+        rlk_mutex_lock(&client->registry.mu);
+        if (rlk_registry_busy_locked(&client->registry))
+            rc = rlk_error_set(EBUSY, "a lock of the client is held or waited for");
+        rlk_mutex_unlock(&client->registry.mu);
+    }
+    if (rc == 0) {
+        remove_locked(client);
+        if (client == default_client) {
+            default_client = NULL;
+            atomic_store(&default_for_signals, NULL);
+        }
+    }
+    rlk_mutex_unlock(&mu);
+    if (rc == 0)
+        rlk_client_shut(client);
+    return rc;
+}
+
+int rlk_client_set_default(const char *url, const rlock_clientattr_t *attr)
+{
+    rlock_clientattr_t *attr_copy = NULL;
+    char *url_copy = NULL;
+    struct rlock_client *probe;
+    int rc = rlk_client_check_process();
+
+    if (rc != 0)
+        return rc;
+    /* what would fail at first use fails here */
+    probe = calloc(1, sizeof(*probe));
+    if (!probe)
+        return rlk_error_set(ENOMEM, "out of memory");
+    rc = rlk_client_configure(probe, url, attr);
+    rlk_config_clear(&probe->config);
+    free(probe);
+    if (rc != 0)
+        return rc;
+    if (url && !(url_copy = strdup(url)))
+        return rlk_error_set(ENOMEM, "out of memory");
+    if (attr) {
+        attr_copy = malloc(sizeof(*attr_copy));
+        if (!attr_copy) {
+            free(url_copy);
+            return rlk_error_set(ENOMEM, "out of memory");
+        }
+        memcpy(attr_copy, attr, sizeof(*attr_copy));
+    }
+    rlk_mutex_lock(&mu);
+    if (default_client || default_opening) {
+        rc = rlk_error_set(EBUSY, "the default client is open already");
+    } else {
+        char *old_url = default_url;
+        rlock_clientattr_t *old_attr = default_attr;
+        default_url = url_copy;
+        default_attr = attr_copy;
+        url_copy = old_url;
+        attr_copy = old_attr;
+    }
+    rlk_mutex_unlock(&mu);
+    if (url_copy)
+        explicit_bzero(url_copy, strlen(url_copy));
+    free(url_copy);
+    if (attr_copy)
+        explicit_bzero(attr_copy, sizeof(*attr_copy));
+    free(attr_copy);
+    return rc;
+}

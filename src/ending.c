@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Threads and processes that end with locks held. Thread: the one that ends. */
+#include "client_impl.h"
+
+#include "deadline.h"
+#include "fork.h"
+#include "log.h"
+
+/* ---- threads that end */
+
+static void give_up_part(struct rlk_part *part, bool at_exit)
+{
+    struct rlk_hold *hold = part->hold;
+    struct rlk_registry *reg = hold->lock->registry;
+    struct rlock_client *client = RLK_CLIENT_OF(reg);
+    bool open = rlk_client_keep(client) == 0;
+
+    rlk_mutex_lock(&reg->mu);
+    if (hold->state == RLK_HOLD_INSIDE) { /* so the client is open */
+        int64_t now = rlk_now_boot();
+        RLK_COUNT(client->counters.owners_died);
+        hold->lost_after = now - hold->since;
+        hold->owner_ended = true;
+        if (at_exit)
+            hold->lock->ending = rlk_thread_mine();
+        else
+            rlk_part_news_locked(part, RLK_NEWS_DIED);
+        rlk_part_leave_locked(part);
+        rlk_hold_end_unused_locked(hold, now);
+        rlk_registry_unlock(reg);
+    } else {
+        rlk_part_leave_locked(part);
+        rlk_mutex_unlock(&reg->mu);
+        rlk_client_release(client); /* a lost hold's */
+    }
+    if (open)
+        rlk_client_put(client);
+}
+
+static void give_up_parts(struct rlk_thread *thread, bool at_exit)
+{
+    struct rlk_list *l;
+    while ((l = rlk_list_first(&thread->holds)) != NULL)
+        give_up_part(RLK_CONTAINER_OF(l, struct rlk_part, thread_link), at_exit);
+}
+
+void rlk_client_thread_ended(struct rlk_thread *thread)
+{
+    give_up_parts(thread, false);
+}
+
+/* ---- processes that end */
+
+enum { EXIT_MS = 1000 };
+
+/* exit(), or the return from main: what the exiting thread holds is released, so that
+ * others need not wait for its lease; the watchdog sends all of it at once. It finishes
+ * what it has to release by then, for threads that ended, too. What other threads hold
+ * they may still use until the very end: their leases end it. Runs behind the program's
+ * own handlers, which may have unlocked it before. */
+__attribute__((destructor)) static void process_ends(void)
+{
+    struct rlk_thread *thread = rlk_thread_mine();
+    struct rlock_client *client;
+    int64_t end = rlk_now_mono() + EXIT_MS * RLK_NS_PER_MS;
+
+    rlk_log_end();
+    if (rlk_fork_in_child())
+        return;
+    struct rlk_cancel cancel = rlk_cancel_disable();
+    if (thread)
+        give_up_parts(thread, true);
+    for (uint64_t number = 0; (client = rlk_client_keep_after(number)) != NULL;
+         rlk_client_put(client)) {
+        number = client->number;
+        rlk_client_drain(client, end);
+    }
+    rlk_cancel_restore(cancel);
+}
