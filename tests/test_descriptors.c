@@ -219,6 +219,7 @@ START_TEST(call_with_n_descriptors_by_host_name_says_so_or_succeeds)
     char url[TEST_URL_MAX];
     snprintf(url, sizeof(url), "redis://localhost:%u", (unsigned)server.port);
     for (int n = 0; n <= 8; n++) {
+        ck_assert(test_thread_wait("rlock-", 0, SOON_MS));
         int before = test_fd_count(), threads = test_thread_count("");
         client = open_at(url, quick(""));
         name_locks();
