@@ -57,7 +57,8 @@ enum { EXIT_MS = 1000 };
  * others need not wait for its lease; the watchdog sends all of it at once. It finishes
  * what it has to release by then, for threads that ended, too. What other threads hold
  * they may still use until the very end: their leases end it. Runs behind the program's
- * own handlers, which may have unlocked it before. */
+ * own handlers, which may have unlocked it before. exit() in the handler of a signal that
+ * came amid a section of ours leaves all to the leases. */
 __attribute__((destructor)) static void process_ends(void)
 {
     struct rlk_thread *thread = rlk_thread_mine();
@@ -65,7 +66,7 @@ __attribute__((destructor)) static void process_ends(void)
     int64_t end = rlk_now_mono() + EXIT_MS * RLK_NS_PER_MS;
 
     rlk_log_end();
-    if (rlk_fork_in_child())
+    if (rlk_fork_in_child() || rlk_sections_interrupted())
         return;
     struct rlk_cancel cancel = rlk_cancel_disable();
     if (thread)

@@ -52,6 +52,7 @@ static void now_ours(bool late)
 
     if (hooks.child)
         hooks.child(late);
+    rlk_sections.count = 0; /* of a late child: what it had is not locked any more */
     atomic_fetch_add(&rlk_fork_count, 1);
     atomic_store(&owner_pid, (int)getpid());
     if (page)

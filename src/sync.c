@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Thin wrappers of pthreads; no state of its own. Thread: any. */
+/* Thin wrappers of pthreads; no state but what a thread is amid. Thread: any. */
 #include "sync.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <time.h>
+
+enum { NS_PER_S = 1000000000, TRIES = 100, TRY_MS = 1 };
+
+_Thread_local struct rlk_sections rlk_sections;
 
 int rlk_mutex_init(struct rlk_mutex *mu)
 {
@@ -40,17 +44,40 @@ void rlk_cond_destroy(struct rlk_cond *cv)
 void rlk_cond_wait(struct rlk_cond *cv, struct rlk_mutex *mu, int64_t mono_ns)
 {
     int rc;
+    rlk_sections.asleep = mu;
     if (mono_ns == INT64_MAX) {
         rc = pthread_cond_wait(&cv->c, &mu->m);
     } else {
         if (mono_ns < 0)
             mono_ns = 0;
-        struct timespec ts = { .tv_sec = (time_t)(mono_ns / 1000000000),
-                               .tv_nsec = (long)(mono_ns % 1000000000) };
+        struct timespec ts = { .tv_sec = (time_t)(mono_ns / NS_PER_S),
+                               .tv_nsec = (long)(mono_ns % NS_PER_S) };
         rc = pthread_cond_timedwait(&cv->c, &mu->m, &ts);
     }
+    rlk_sections.asleep = NULL;
     if (rc != 0 && rc != ETIMEDOUT)
         abort();
+}
+
+bool rlk_sections_interrupted(void)
+{
+    struct rlk_mutex *asleep = rlk_sections.asleep;
+
+    if (rlk_sections.count != (asleep ? 1 : 0))
+        return true;
+    /* The wait may be about to return: then this thread has the mutex again, which
+     * nothing but the mutex knows, and it is never free. Others have it for moments. */
+    for (int tries = TRIES; asleep; tries--) {
+        if (pthread_mutex_trylock(&asleep->m) == 0) {
+            if (pthread_mutex_unlock(&asleep->m) != 0)
+                abort();
+            return false;
+        }
+        if (tries == 0)
+            return true;
+        poll(NULL, 0, TRY_MS);
+    }
+    return false;
 }
 
 /* Of the library's threads, which run callbacks, too: bounded, whatever the program or

@@ -26,21 +26,41 @@ struct rlk_cond {
 
 typedef pthread_t rlk_thread_t;
 
+/* How many mutexes the calling thread has or is about to have, and the one that it sleeps
+ * with, for exit() in the handler of a signal: that may have come amid a section. */
+struct rlk_sections {
+    volatile int count;
+    struct rlk_mutex *volatile asleep; /* it is among the count; held or not */
+};
+extern _Thread_local struct rlk_sections rlk_sections
+    __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
+/* Whether the calling thread is amid a section that its handler of a signal has
+ * interrupted, so that to take a mutex could block for ever. Takes a moment where it
+ * sleeps with one that is busy; after 100 ms such a one counts as its own. */
+bool rlk_sections_interrupted(void);
+
 static inline void rlk_mutex_lock(struct rlk_mutex *mu)
 {
+    rlk_sections.count++;
     if (pthread_mutex_lock(&mu->m) != 0)
         abort();
 }
 
 static inline bool rlk_mutex_trylock(struct rlk_mutex *mu)
 {
-    return pthread_mutex_trylock(&mu->m) == 0;
+    rlk_sections.count++;
+    if (pthread_mutex_trylock(&mu->m) == 0)
+        return true;
+    rlk_sections.count--;
+    return false;
 }
 
 static inline void rlk_mutex_unlock(struct rlk_mutex *mu)
 {
     if (pthread_mutex_unlock(&mu->m) != 0)
         abort();
+    rlk_sections.count--;
 }
 
 /* 0 or ENOMEM, EAGAIN. */

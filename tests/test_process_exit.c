@@ -124,6 +124,23 @@ START_TEST(exit_while_others_hold_and_wait_neither_hangs_nor_crashes)
 }
 END_TEST
 
+/* Often: where it comes is chance. */
+START_TEST(exit_in_a_signal_handler_amid_a_section_does_not_hang)
+{
+    for (long runs = test_count(100, 10); runs > 0; runs--) {
+        worker_end(&w);
+        scene_worker(&w, scene_server.url, SCENE_TIMES(.lease = LEASE_MS), "n", "");
+        scene_says(&w, "ok", "leave-on-term");
+        scene_says(&w, "ok", "on t lock m");
+        worker_send(&w, "spin");
+        ck_assert_ptr_nonnull(worker_news(&w, "done spin", SCENE_SOON_MS));
+        ck_assert_int_eq(kill(w.program.pid, SIGTERM), 0);
+        ends(&w);
+        test_redis_do(scene_redis, "FLUSHALL");
+    }
+}
+END_TEST
+
 /* ---- what is released */
 
 static const struct {
@@ -383,6 +400,7 @@ int main(void)
     TCase *crowds = scene_tcase(suite, "crowds", set_up, tear_down);
     tcase_add_loop_test(crowds, exit_while_others_hold_and_wait_neither_hangs_nor_crashes,
                         0, WAYS);
+    tcase_add_test(crowds, exit_in_a_signal_handler_amid_a_section_does_not_hang);
     TCase *released = scene_tcase(suite, "released", set_up, tear_down);
     tcase_add_loop_test(released, own_hold_is_free_when_the_process_has_ended, 0, KINDS);
     tcase_add_test(released, all_own_holds_of_all_clients_are_free);

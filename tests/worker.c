@@ -43,6 +43,7 @@
  *                     cancellation is pending); pthread_exit ends the thread alone
  *   leave-at KIND     exit(0) in the callback of the next event of that kind
  *   leave-on-term     exit(0) in the handler of SIGTERM
+ *   spin              "done spin begins", then asks for the counters without end
  *   atexit COMMAND    a handler that runs COMMAND at exit: "done atexit <answer>"
  *   linger MS         behind all else at exit: "done linger", a pause, "end linger"
  *   logger            log lines become news: "log LEVEL LINE"

@@ -677,6 +677,17 @@ static void do_hammer(const struct words *w, char *answer)
     put_code(answer, rc);
 }
 
+/* Amid one section of the library or another for much of the time. */
+static void do_spin(const struct words *w, char *answer)
+{
+    rlock_stats_t stats;
+    (void)w;
+    say("done spin begins");
+    while (rlock_client_getstats(client(), &stats) == 0)
+        ;
+    put(answer, "? no client");
+}
+
 static void do_errmsg(const struct words *w, char *answer)
 {
     (void)w;
@@ -718,6 +729,7 @@ static const struct {
     { "waitfree", do_waitfree },
     { "list", do_list },
     { "hammer", do_hammer },
+    { "spin", do_spin },
     { "rdlock", do_rdlock },
     { "tryrdlock", do_tryrdlock },
     { "timedrdlock", do_timedrdlock },
