@@ -301,25 +301,30 @@ int rlk_client_peek(uint64_t number, struct rlock_client **ret_client)
     return 0;
 }
 
+/* The number of a client that is open; 0 of the default client, which is NULL. */
+static int number_of(const struct rlock_client *client, uint64_t *ret_number)
+{
+    int rc = rlk_client_check_process();
+
+    *ret_number = 0;
+    if (rc == 0 && client && !rlk_client_is_open(client, ret_number))
+        rc = rlk_error_set(EINVAL, "no such client is open");
+    return rc;
+}
+
 int rlk_client_get_pointer(const struct rlock_client *client,
                            struct rlock_client **ret_client)
 {
-    uint64_t number = 0;
-    int rc = rlk_client_check_process();
-
-    if (rc == 0 && client && !rlk_client_is_open(client, &number))
-        rc = rlk_error_set(EINVAL, "no such client is open");
+    uint64_t number;
+    int rc = number_of(client, &number);
     return rc != 0 ? rc : rlk_client_get(number, ret_client);
 }
 
 int rlk_client_peek_pointer(const struct rlock_client *client,
                             struct rlock_client **ret_client)
 {
-    uint64_t number = 0;
-    int rc = rlk_client_check_process();
-
-    if (rc == 0 && client && !rlk_client_is_open(client, &number))
-        rc = rlk_error_set(EINVAL, "no such client is open");
+    uint64_t number;
+    int rc = number_of(client, &number);
     return rc != 0 ? rc : rlk_client_peek(number, ret_client);
 }
 
