@@ -22,7 +22,8 @@
  * only rlock_client_interrupt. A handler that leaves a function by longjmp leaves
  * the library in the midst of it: do not. A thread that ends with a lock held
  * gives it up, see RLOCK_EVENT_OWNER_DIED; so does exit(), for the thread that
- * calls it, within a second. Cancellation is off inside every function, and so in
+ * calls it, within a second (but nothing, if a signal's handler calls it that came
+ * amid the library's work). Cancellation is off inside every function, and so in
  * the callbacks that a function calls: a request takes effect after its return.
  *
  * Fork: the child owns nothing of its parent's; what the parent holds stays the

@@ -124,6 +124,39 @@ START_TEST(exit_while_others_hold_and_wait_neither_hangs_nor_crashes)
 }
 END_TEST
 
+/* Neither it runs nor anybody wakes it. */
+static bool sleeps(void *worker)
+{
+    char path[TEST_PATH_MAX], state = '?';
+    snprintf(path, sizeof(path), "/proc/%d/stat",
+             (int)((const struct worker *)worker)->program.pid);
+    FILE *f = fopen(path, "re");
+    ck_assert_ptr_nonnull(f);
+    ck_assert_int_eq(fscanf(f, "%*d (%*[^)]) %c", &state), 1);
+    fclose(f);
+    return state == 'S';
+}
+
+static bool sleeps_for_a_while(void *worker)
+{
+    return test_stays(sleeps, worker, 50);
+}
+
+START_TEST(exit_in_a_signal_handler_amid_a_wait_releases_what_the_thread_holds)
+{
+    scene_says(&w, "ok", "leave-on-term");
+    scene_says(&w, "ok", "init x x");
+    scene_hold_by_hand("x", LEASE_MS);
+    scene_says(&w, "ok", "lock m");
+    worker_send(&w, "lock x");
+    ck_assert(scene_wait_queued("x", 1, SCENE_SOON_MS));
+    ck_assert(test_wait_until(sleeps_for_a_while, &w, SCENE_SOON_MS));
+    ck_assert_int_eq(kill(w.program.pid, SIGTERM), 0);
+    ends(&w);
+    ck_assert(!test_redis_exists(scene_redis, "n"));
+}
+END_TEST
+
 /* Often: where it comes is chance. */
 START_TEST(exit_in_a_signal_handler_amid_a_section_does_not_hang)
 {
@@ -400,6 +433,8 @@ int main(void)
     TCase *crowds = scene_tcase(suite, "crowds", set_up, tear_down);
     tcase_add_loop_test(crowds, exit_while_others_hold_and_wait_neither_hangs_nor_crashes,
                         0, WAYS);
+    tcase_add_test(crowds,
+                   exit_in_a_signal_handler_amid_a_wait_releases_what_the_thread_holds);
     tcase_add_test(crowds, exit_in_a_signal_handler_amid_a_section_does_not_hang);
     TCase *released = scene_tcase(suite, "released", set_up, tear_down);
     tcase_add_loop_test(released, own_hold_is_free_when_the_process_has_ended, 0, KINDS);
