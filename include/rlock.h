@@ -216,7 +216,8 @@ typedef enum { RLOCK_MODE_EXCLUSIVE, RLOCK_MODE_READ } rlock_mode_t;
 typedef enum {
     RLOCK_EVENT_AT_RISK,      /* the lease could not be renewed for most of its length */
     RLOCK_EVENT_SAFE_AGAIN,   /* it was renewed after all */
-    RLOCK_EVENT_LOST,         /* the lease ended before unlock */
+    RLOCK_EVENT_LOST,         /* the lease ended before unlock; not of a loss that unlock
+                                 itself finds: its ESTALE tells */
     RLOCK_EVENT_OWNER_DIED,   /* a thread ended while it held the lock */
     RLOCK_EVENT_DISCONNECTED, /* the server cannot be reached; name is "" */
     RLOCK_EVENT_CONNECTED     /* it can again; name is "" */

@@ -61,8 +61,8 @@ if held == 0 then
   named[id] = true
   granted, more = handover(after)
   if granted == id then
-    call('PEXPIRE', N, lease)
-    left = tonumber(lease)
+    -- 0: what was given has lapsed since, of a server that stood still
+    left = call('PEXPIRE', N, lease) * tonumber(lease)
     return { now, left, waiting() + died(), 0, 'held', left, 0, call('HGET', N, 'token') or '' }
   end
   if granted then more = 0 elseif try == '1' and more == 0 then return take('rlock:fair') end

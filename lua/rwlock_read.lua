@@ -38,10 +38,11 @@ if fence == '0' and call('EXISTS', N, queue, rqueue, readers, cancelled, KEYS[7]
   lease = tonumber(lease)
   local till = math.floor(now / 1000) + lease
   local at = till .. ''
-  call('HSET', N, 'mode', 'rlock:read', 'since', t[1] .. string.sub('000000' .. t[2], -6))
-  call('PEXPIREAT', N, at)
+  -- a PEXPIREAT that is refused is so before there is an N
   call('ZADD', readers, at, id)
   call('PEXPIREAT', readers, till + 60000)
+  call('HSET', N, 'mode', 'rlock:read', 'since', t[1] .. string.sub('000000' .. t[2], -6))
+  call('PEXPIREAT', N, at)
   return { now, lease, 0, 0, 'held', lease, 0, '', 0 }
 end
 local present, dirty, token, layout = KEYS[4], KEYS[7], KEYS[8], ARGV[1]
@@ -58,8 +59,9 @@ if queued then return queued end
 --include settle
 local more, rmore = 0, 0
 local function entered(what, reader)
-  local left = raise(reader, lease)
+  -- before N gets its end
   if fence == '1' then reading_token() end
+  local left = raise(reader, lease)
   return told(what, left, 0, more, rmore)
 end
 check_types()
@@ -93,7 +95,14 @@ if what == 'read' then
   end
 end
 if open then
-  if what == 'free' then open_read() else collect() end
+  if what == 'free' then
+    -- what may be refused comes before there is an N
+    local own = fence == '1' and token_next()
+    open_read()
+    if own then call('HSET', N, 'token', own) end
+  else
+    collect()
+  end
   if what == 'read' and share ~= ''
     and tonumber(call('ZSCORE', readers, share) or 0) >= clock then
     return entered('shared', share)

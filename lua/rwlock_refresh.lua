@@ -48,7 +48,7 @@ if queued then
   call('PEXPIRE', queue, 60000)
   call('PEXPIRE', rqueue, 60000)
   stay(lost)
-  call('ZREMRANGEBYSCORE', present, '-inf', '(' .. text(clock))
+  redis.pcall('ZREMRANGEBYSCORE', present, '-inf', '(' .. text(clock))
 end
 local lost = spoilt()
 go_on(after, rafter)

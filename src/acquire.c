@@ -19,6 +19,8 @@
 enum {
     BACKOFF_FIRST_MS = 10,
     BACKOFF_MAX_MS = 500,
+    TRY_LEAST_PART = 4, /* of a try's time, RLK_ATTEMPT_FLOOR_MS at most: what an attempt
+                           that is repeated must have left */
     LATE_TRIES_MAX =
         3, /* refused as late: at once again with the newer clock, so often */
     REAL_SLICE_MS = 1000 /* a deadline of CLOCK_REALTIME is looked at anew so often */
@@ -76,12 +78,28 @@ static int64_t next_backoff(int *backoff_ms, int64_t now)
     return ns - now / 1000 % (ns / 3 + 1); /* jitter from the clock's low bits */
 }
 
+/* What an attempt without queueing that is not repeated comes to. */
+static int try_code(enum rlk_verdict v, const struct rlk_answer *answer)
+{
+    if (v == TAKEN || v == TAKEN_BY_OTHERS)
+        return EBUSY;
+    if (v == SPOILT)
+        return ENOTRECOVERABLE;
+    if (v == FAILED && answer->code == 0)
+        return rlk_error_set(EPROTO, "an answer out of place to acquire");
+    if (v == AGAIN_AT_ONCE)
+        return rlk_error_set(ENOTCONN, "the server's clock runs away from ours");
+    return answer->code != 0 ? answer->code : EBUSY;
+}
+
 /* One attempt and its repetitions, without queueing. */
 static int try_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
 {
     struct rlk_registry *reg = &wish->client->registry;
     int64_t now = rlk_now_boot(), until = now + rlk_client_command_timeout(wish->client);
     struct rlk_wire_acquire request = { .lease_ms = wish->lease_ms, .try_once = true };
+    int64_t least =
+        min_time((until - now) / TRY_LEAST_PART, RLK_ATTEMPT_FLOOR_MS * RLK_NS_PER_MS);
     int backoff_ms = 0, late = 0;
 
     if (rlk_lock_held_locked(lock, now) && (!wish->reading || lock->current))
@@ -131,19 +149,20 @@ static int try_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
         }
         if (v == TAKEN || v == TAKEN_BY_OTHERS || v == SPOILT || v == FAILED ||
             now >= until) {
-            int rc = v == TAKEN || v == TAKEN_BY_OTHERS ? EBUSY
-                     : v == SPOILT                      ? ENOTRECOVERABLE
-                                                        : answer.code;
-            if (v == FAILED && rc == 0)
-                rc = rlk_error_set(EPROTO, "an answer out of place to acquire");
-            if (v == AGAIN_AT_ONCE)
-                rc = rlk_error_set(ENOTCONN, "the server's clock runs away from ours");
+            int rc = try_code(v, &answer);
             rlk_ask_abandon(hold, wish, now);
             return rc;
         }
         request.after = (struct rlk_cursor){ 0 }; /* by now those may listen again */
         if (v == AGAIN || ++late > LATE_TRIES_MAX)
             doze(wish, min_time(next_backoff(&backoff_ms, now), until - now));
+        now = rlk_now_boot();
+        if (until - now < least) {
+            /* one more might not be answered: the caller is told of those that were */
+            int rc = try_code(v, &answer);
+            rlk_ask_abandon(hold, wish, now);
+            return rc;
+        }
     }
 }
 

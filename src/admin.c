@@ -78,9 +78,15 @@ static int look(struct rlock_client *client, const char *name, int64_t until,
     if (answer.outcome != RLK_DONE)
         return answer.code;
     const struct rlk_reply *pttl = rlk_reply_at(reply, 1);
-    int rc = pttl && rlk_reply_type(pttl) == RLK_REPLY_INTEGER ? 0 : EPROTO;
-    if (rc == 0)
+    int rc =
+        pttl && rlk_reply_type(pttl) == RLK_REPLY_INTEGER && rlk_reply_integer(pttl) >= -2
+            ? 0
+            : rlk_error_set(EPROTO, "the answer is none of a lock script");
+    if (rc == 0) {
         *ret_pttl_ms = rlk_reply_integer(pttl);
+        if (*ret_pttl_ms > RLK_LEASE_MAX_MS) /* it is looked at again before that */
+            *ret_pttl_ms = RLK_LEASE_MAX_MS;
+    }
     rlk_reply_free(reply);
     return rc;
 }

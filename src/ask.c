@@ -217,9 +217,11 @@ int rlk_ask_give_up(struct rlk_ask *ask, int rc)
         return rc;
     }
     if (answer.outcome == RLK_DONE && answer.fate.what == RLK_YOURS) {
+        int64_t left = answer.fate.remaining_ms;
+        if (left > hold->id.grant_ms) /* than what a grant is given for */
+            left = hold->id.grant_ms;
         hold->flags = answer.flags;
-        rlk_hold_held_locked(hold, answer.sent, answer.fate.remaining_ms,
-                             answer.fate.token);
+        rlk_hold_held_locked(hold, answer.sent, left, answer.fate.token);
         /* a fixed lease would have to be confirmed, for which there is no time left */
         if (now < hold->end && !wish->fixed) {
             rlk_ask_take(hold, wish, now);

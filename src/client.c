@@ -150,9 +150,9 @@ int rlk_client_start(struct rlock_client *client, bool is_default)
         rc = rlk_subscriber_join(client);
         if (rc == 0)
             return 0;
+        rlk_registry_part_from_threads(reg);
         rlk_watchdog_leave(client);
     }
-    reg->watchdog_fd = reg->subscriber_fd = -1;
     rlk_pool_free(client->pool);
     client->pool = NULL;
     rlk_registry_destroy(reg);
@@ -186,9 +186,7 @@ void rlk_client_shut(struct rlock_client *client)
     }
     /* unfinished releases get one command timeout */
     rlk_client_drain(client, rlk_now_mono() + rlk_client_command_timeout(client));
-    /* a thread that still drains a lost hold must not write to a descriptor that is
-     * closed */
-    reg->watchdog_fd = reg->subscriber_fd = -1;
+    rlk_registry_part_from_threads(reg);
     rlk_subscriber_leave(client);
     rlk_watchdog_leave(client);
     rlk_mutex_lock(&reg->mu);

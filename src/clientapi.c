@@ -210,12 +210,12 @@ int rlock_client_interrupt(rlock_client_t *client)
     int saved_errno = errno;
     if (rlk_fork_in_child())
         rlk_fork_settle();
-    if (!client)
-        client = rlk_client_signal_default();
+    client = rlk_client_signal_begin(client);
     if (client) {
         atomic_store(&client->interrupted, true);
         rlk_loop_wake(client->registry.watchdog_fd);
     }
+    rlk_client_signal_end();
     errno = saved_errno;
     rlk_cancel_restore(cancel);
     return client ? 0 : EINVAL;

@@ -29,6 +29,9 @@ static struct rlk_cond changed; /* default_opening */
 static rlk_once_t once = RLK_ONCE_INIT;
 static int once_rc;
 static struct rlock_client *_Atomic default_for_signals; /* as default_client */
+static _Atomic unsigned signal_calls; /* that are between their begin and end */
+/* of these, the calling thread's */
+static _Thread_local unsigned my_signal_calls __attribute__((tls_model("initial-exec")));
 
 /* ---- forks */
 
@@ -67,6 +70,7 @@ static void forked_child(bool late)
     rlk_subscriber_forget();
     rlk_cond_init(&changed);
     default_opening = false;
+    atomic_store(&signal_calls, my_signal_calls); /* a handler may fork amid one */
     for (size_t i = 0; i < table_count; i++)
         rlk_client_disown(table[i]);
     if (!late)
@@ -350,9 +354,17 @@ void rlk_client_put(struct rlock_client *client)
     rlk_mutex_unlock(&mu);
 }
 
-struct rlock_client *rlk_client_signal_default(void)
+struct rlock_client *rlk_client_signal_begin(struct rlock_client *client)
 {
-    return atomic_load(&default_for_signals);
+    my_signal_calls++;
+    atomic_fetch_add(&signal_calls, 1);
+    return client ? client : atomic_load(&default_for_signals);
+}
+
+void rlk_client_signal_end(void)
+{
+    atomic_fetch_sub(&signal_calls, 1);
+    my_signal_calls--;
 }
 
 bool rlk_client_is_open(const struct rlock_client *client, uint64_t *ret_number)
@@ -406,8 +418,12 @@ int rlk_client_close(struct rlock_client *client)
         }
     }
     rlk_mutex_unlock(&mu);
-    if (rc == 0)
+    if (rc == 0) {
+        /* those that found it before take no mutex; they are over in no time */
+        while (atomic_load(&signal_calls) > 0)
+            rlk_pause();
         rlk_client_shut(client);
+    }
     return rc;
 }
 

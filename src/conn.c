@@ -337,7 +337,7 @@ enum rlk_failure rlk_conn_call(struct rlk_conn *conn, int argc, const char *cons
     bool waited = false;
     char *owned;
     const char *bytes = rlk_conn_frame(conn, argc, argv, argv_len, &len, &owned);
-    *ret_sent = rlk_now_boot();
+    *ret_sent = conn->asked_at = rlk_now_boot();
     if (conn->state != RLK_CONN_READY) {
         redisFreeCommand(owned);
         return RLK_FAIL_NOT_SENT;
@@ -530,4 +530,9 @@ int64_t rlk_conn_clock_offset_us(const struct rlk_conn *conn)
 void rlk_conn_note_time(struct rlk_conn *conn, int64_t server_us, int64_t sent_boot_ns)
 {
     conn->clock_offset_us = server_us - sent_boot_ns / 1000;
+}
+
+int64_t rlk_conn_asked_at(const struct rlk_conn *conn)
+{
+    return conn->asked_at;
 }

@@ -133,6 +133,8 @@ void rlk_reply_free(struct rlk_reply *reply);
 enum rlk_failure rlk_conn_call(struct rlk_conn *conn, int argc, const char *const *argv,
                                const size_t *argv_len, int64_t deadline,
                                struct rlk_reply **ret_reply, int64_t *ret_sent);
+/* When the newest of these calls began; 0: there was none. */
+int64_t rlk_conn_asked_at(const struct rlk_conn *conn);
 
 /* ---- poll loops */
 

@@ -3,8 +3,9 @@
  * The handshake: AUTH, SELECT, CLIENT SETNAME, TIME, sent in one piece. Entered by the
  * thread that owns the connection; never blocks.
  *
- * The bytes hold the password: the buffer is wiped, and no text of an answer to AUTH is
- * shown, because servers quote arguments in error texts.
+ * The bytes hold the password: the buffer is wiped. Servers quote arguments in error
+ * texts: of an answer to AUTH none is shown, but for a server that serves nobody at the
+ * moment, and of others none in which the password's beginning is found.
  */
 #include "conn_impl.h"
 
@@ -15,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SERVER_TEXT_SIZE = 100 };
+enum { SERVER_TEXT_SIZE = 100, QUOTED_MIN = 6 };
 
 #define US_PER_S INT64_C(1000000)
 #define TIME_MAX_S INT64_C(1000000000000) /* no overflow in us */
@@ -99,11 +100,17 @@ static bool begins(const char *text, const char *prefix)
     return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-/* Copies one line of a server's text, printable; withheld when it quotes the password. */
+/* Copies one line of a server's text, printable; withheld when it quotes the password, or
+ * as much of its beginning as a server may have cut it to. */
 static void copy_server_text(char *ret_line, const char *text, const char *password)
 {
+    char beginning[QUOTED_MIN + 1] = "";
     size_t i;
-    if (password && *password && strstr(text, password)) {
+    if (password)
+        memcpy(beginning, password, strnlen(password, QUOTED_MIN));
+    bool quoted = beginning[0] && strstr(text, beginning);
+    explicit_bzero(beginning, sizeof(beginning));
+    if (quoted) {
         snprintf(ret_line, SERVER_TEXT_SIZE, "(text withheld)");
         return;
     }

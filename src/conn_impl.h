@@ -62,7 +62,8 @@ struct rlk_conn {
     /* output that the kernel has not taken: out[out_at..out_len) */
     char *out;
     size_t out_at, out_len, out_size;
-    bool requested; /* a byte of some request has left */
+    bool requested;   /* a byte of some request has left */
+    int64_t asked_at; /* when the newest call began */
 
     /* why it is dead */
     enum rlk_failure failure;

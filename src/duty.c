@@ -12,11 +12,10 @@
  * is an rlk_op embedded in its hold or lock, which it keeps alive by a reference.
  * Everything that is repeated is idempotent. Thread: the watchdog.
  */
-#include "duty.h"
+#include "duty_impl.h"
 
 #include "client.h"
 #include "deadline.h"
-#include "log.h"
 #include "wire.h"
 
 #include <errno.h>
@@ -27,14 +26,13 @@ enum {
     BACKOFF_MAX_MS = 1000,
     BATCH_MAX = 64, /* requests made while the registry is locked once */
     IN_FLIGHT_MAX = 1024,
-    NAMES_MAX = 512, /* ids in one refresh: bounds the script's time at the server */
     /* A deadline of L/6 alone would cut the connection at every scheduling delay for the
        shortest leases. */
     OP_TIMEOUT_MIN_MS = 50
 };
 
 /* Of the request being made. */
-static char names[NAMES_MAX * (RLK_ID_SIZE - RLK_UUID_LEN)];
+static char names[RLK_DUTY_NAMES_MAX * (RLK_ID_SIZE - RLK_UUID_LEN)];
 _Static_assert(RLK_RENEWALS_MAX *RLK_WIRE_RENEWAL_SIZE <= sizeof(names), "room for both");
 
 bool rlk_duty_ready(const struct rlk_watch *watch)
@@ -129,7 +127,7 @@ static bool batch_add(struct rlk_batch *batch, struct rlk_hold *hold)
     return true;
 }
 
-static void batch_clear(struct rlk_batch *batch)
+void rlk_duty_batch_clear(struct rlk_batch *batch)
 {
     for (size_t i = 0; i < batch->count; i++)
         rlk_hold_put_locked(batch->holds[i]);
@@ -168,7 +166,7 @@ static void send_read_renewals(struct rlock_client *client, struct rlk_hold *due
     }
     rlk_wire_renewals(&req, client, lock, names, len);
     if (rlk_script_append(client->watch.conn, &req, batch->op.with_text) != 0) {
-        batch_clear(batch);
+        rlk_duty_batch_clear(batch);
         return;
     }
     int64_t timeout = INT64_MAX;
@@ -200,7 +198,8 @@ static size_t name_holds(struct rlk_lock *lock)
         if (hold->state != RLK_HOLD_ASKING || hold->need_ask ||
             hold->round == lock->round)
             continue;
-        if (lock->refresh.count == NAMES_MAX || !batch_add(&lock->refresh, hold)) {
+        if (lock->refresh.count == RLK_DUTY_NAMES_MAX ||
+            !batch_add(&lock->refresh, hold)) {
             lock->round_open = true;
             break;
         }
@@ -233,7 +232,7 @@ static void send_refresh(struct rlock_client *client, struct rlk_lock *lock, int
     if (rlk_script_append(client->watch.conn, &req, lock->refresh.op.with_text) != 0) {
         lock->round_open = false;
         lock->after = (struct rlk_cursor){ 0 };
-        batch_clear(&lock->refresh);
+        rlk_duty_batch_clear(&lock->refresh);
         return;
     }
     lock->refs++;
@@ -245,7 +244,7 @@ static void send_refresh(struct rlock_client *client, struct rlk_lock *lock, int
 
 /* ---- what is due. Locks: hold the registry's mu. */
 
-static int64_t retry_time(struct rlk_hold *hold, int64_t now)
+int64_t rlk_duty_retry_time(struct rlk_hold *hold, int64_t now)
 {
     int64_t max = hold->lease_ms / 20;
     if (max < 20)
@@ -285,8 +284,10 @@ static void inside_due(struct rlock_client *client, struct rlk_hold *hold, int64
             send_read_renewals(client, hold, now);
         else if (rlk_duty_ready(&client->watch))
             send_renew(client, hold, now);
+        else
+            rlk_watch_hurry(&client->watch, now, hold->lease_ms);
         if (hold->op.kind == RLK_OP_NONE)
-            hold->renew_at = retry_time(hold, now);
+            hold->renew_at = rlk_duty_retry_time(hold, now);
     }
     rlk_hold_schedule_locked(hold);
 }
@@ -306,7 +307,8 @@ static void outside_due(struct rlock_client *client, struct rlk_hold *hold, int6
         send_release(client, hold, now);
     hold->late_release_sent = lost && hold->op.kind != RLK_OP_NONE;
     if (hold->op.kind == RLK_OP_NONE)
-        rlk_hold_background_locked(hold, retry_time(hold, now), hold->give_up_at);
+        rlk_hold_background_locked(hold, rlk_duty_retry_time(hold, now),
+                                   hold->give_up_at);
 }
 
 static void lock_due(struct rlock_client *client, struct rlk_lock *lock, int64_t now)
@@ -336,7 +338,7 @@ static void lock_due(struct rlock_client *client, struct rlk_lock *lock, int64_t
         rlk_timer_arm(&reg->timers, &lock->timer,
                       now + (rlk_duty_ready(&client->watch)
                                  ? reg->presence_ns / 3
-                                 : BACKOFF_FIRST_MS * 2 * RLK_NS_PER_MS));
+                                 : RLK_DUTY_REFRESH_AGAIN_MS * RLK_NS_PER_MS));
 }
 
 int64_t rlk_duty_run(struct rlock_client *client, bool *ret_wanted)
@@ -374,204 +376,4 @@ int64_t rlk_duty_run(struct rlock_client *client, bool *ret_wanted)
     due = reg->armed;
     rlk_registry_unlock(reg);
     return due;
-}
-
-/* ---- answers. Locks: hold the registry's mu. */
-
-static void count_renewal(struct rlock_client *client, const struct rlk_answer *answer)
-{
-    if (answer->outcome == RLK_DONE)
-        RLK_COUNT(client->counters.renewals);
-    else if (answer->outcome != RLK_NOSCRIPT)
-        RLK_COUNT(client->counters.renewal_failures);
-}
-
-/* Of one hold; `fate` is what became of it when the answer is DONE. */
-static void renew_done(struct rlock_client *client, struct rlk_hold *hold,
-                       const struct rlk_answer *answer, const struct rlk_fate *fate,
-                       bool downgraded, int64_t now)
-{
-    if (hold->state != RLK_HOLD_INSIDE) {
-        /* it ended meanwhile; what waits for this answer goes on */
-        if (hold->timer.armed || hold->give_up_at != 0)
-            rlk_timer_arm(&client->registry.timers, &hold->timer, now);
-        return;
-    }
-    if (now >= hold->end) {
-        rlk_hold_lose_locked(hold, "the lease ended before a renewal was confirmed", now);
-        return;
-    }
-    if (answer->outcome == RLK_NOSCRIPT) {
-        hold->doubted = hold->fixed;
-        hold->renew_at = now;
-    } else if (answer->outcome != RLK_DONE) {
-        hold->doubted = hold->fixed;
-        hold->renew_at = retry_time(hold, now);
-    } else if (fate->what == RLK_HELD) {
-        if (downgraded)
-            hold->downgrading = false;
-        hold->flags = answer->flags;
-        if (fate->token != 0)
-            hold->token = fate->token; /* over that of a message (T12) */
-        if (!hold->fixed)
-            rlk_hold_confirm_locked(hold, answer->sent, fate->remaining_ms);
-        if (hold->doubted) /* since this was sent */
-            hold->renew_at = now;
-        else if (hold->renew_at <= now) /* nothing was gained */
-            hold->renew_at = retry_time(hold, now);
-    } else {
-        rlk_hold_lose_locked(
-            hold,
-            "the server says that it is not ours any more (forced, deleted or expired)",
-            now);
-        return;
-    }
-    rlk_hold_schedule_locked(hold);
-}
-
-/* Of all that were renewed together. */
-static void read_renewals_done(struct rlock_client *client, struct rlk_lock *lock,
-                               const struct rlk_answer *answer,
-                               const struct rlk_fate *fates, int64_t now)
-{
-    count_renewal(client, answer);
-    for (size_t i = 0; i < lock->renewal.count; i++) {
-        struct rlk_hold *hold = lock->renewal.holds[i];
-        hold->op.kind = RLK_OP_NONE;
-        renew_done(client, hold, answer, &fates[i], false, now);
-    }
-    /* while this one was in flight, nobody's timer was armed for a renewal */
-    for (struct rlk_list *l = lock->reads.next; l != &lock->reads; l = l->next)
-        rlk_hold_schedule_locked(RLK_CONTAINER_OF(l, struct rlk_hold, read_link));
-}
-
-static void release_done(struct rlock_client *client, struct rlk_hold *hold,
-                         const struct rlk_answer *answer, int64_t now)
-{
-    bool lost = hold->state == RLK_HOLD_LOST;
-
-    if (answer->outcome == RLK_DONE) {
-        RLK_COUNT(client->counters.background_releases);
-        if (rlk_cursor_set(answer->more))
-            rlk_lock_go_on_locked(hold->lock, answer->more);
-    }
-    if (answer->outcome == RLK_NOSCRIPT)
-        hold->late_release_sent = false;
-    if (answer->outcome == RLK_DONE || answer->outcome == RLK_REFUSED ||
-        (lost && answer->outcome != RLK_NOSCRIPT)) {
-        rlk_hold_background_end_locked(hold);
-        return;
-    }
-    rlk_hold_background_locked(
-        hold, answer->outcome == RLK_NOSCRIPT ? now : retry_time(hold, now),
-        hold->give_up_at);
-}
-
-static void refresh_done(struct rlock_client *client, struct rlk_lock *lock,
-                         const struct rlk_answer *answer, const struct rlk_fate *fates,
-                         int64_t now)
-{
-    struct rlk_registry *reg = &client->registry;
-
-    if (answer->outcome != RLK_DONE) {
-        lock->round_open = false;
-        /* from the head: the ticket may be stale by then. Where nobody waits any more,
-         * others' polls will find the lock. */
-        if (lock->op_goes_on &&
-            (answer->outcome == RLK_NOSCRIPT || !rlk_list_empty(&lock->asks)))
-            rlk_lock_go_on_locked(lock, (struct rlk_cursor){ 0 });
-        if (answer->outcome != RLK_NOSCRIPT)
-            rlk_lock_trouble_locked(lock, answer->code, lock->refresh.op.sent);
-        int64_t pause = answer->outcome == RLK_NOSCRIPT ? 0 : BACKOFF_FIRST_MS * 2;
-        rlk_timer_arm(&reg->timers, &lock->timer, now + pause * RLK_NS_PER_MS);
-        return;
-    }
-    RLK_COUNT(client->counters.refreshes);
-    rlk_lock_reached_locked(lock, now);
-    for (size_t i = 0; i < lock->refresh.count; i++) {
-        struct rlk_hold *hold = lock->refresh.holds[i];
-        /* a newer answer knows better */
-        if (hold->state != RLK_HOLD_ASKING || hold->granted || hold->need_ask ||
-            hold->ticket_sent > answer->sent)
-            continue;
-        hold->flags = answer->flags;
-        if (fates[i].what == RLK_HELD) {
-            RLK_COUNT(client->counters.grants);
-            rlk_hold_held_locked(hold, answer->sent, fates[i].remaining_ms,
-                                 fates[i].token);
-        } else if (fates[i].what == RLK_QUEUED) {
-            rlk_hold_queued_locked(hold, fates[i].ticket, answer->sent);
-        } else if (fates[i].what == RLK_UNRECOVERABLE) {
-            rlk_hold_spoilt_locked(hold);
-        } else {
-            rlk_hold_gone_locked(hold);
-        }
-    }
-    rlk_lock_answered_locked(lock, answer->sent, answer->pttl_ms, answer->flags);
-    if (lock->poll_again || lock->round_open)
-        rlk_timer_arm(&reg->timers, &lock->timer, now);
-}
-
-void rlk_duty_done(struct rlock_client *client, struct rlk_op *op,
-                   const struct rlk_reply *reply)
-{
-    struct rlk_registry *reg = &client->registry;
-    struct rlk_watch *watch = &client->watch;
-    struct rlk_answer answer = { .outcome = RLK_UNKNOWN, .code = ENOTCONN };
-    struct rlk_fate fates[NAMES_MAX] RLK_UNINITIALIZED;
-    char text[200] = "";
-    enum rlk_op_kind kind = op->kind;
-
-    rlk_list_remove(&op->link);
-    watch->op_count--;
-    if (rlk_list_empty(&watch->ops))
-        watch->op_deadline = RLK_NEVER;
-    rlk_registry_lock(reg);
-    int64_t now = rlk_now_boot(); /* leases are judged by what the clock says now (T6) */
-    struct rlk_lock *lock = NULL; /* of a request about several holds */
-    if (kind == RLK_OP_REFRESH)
-        lock = RLK_CONTAINER_OF(op, struct rlk_lock, refresh.op);
-    else if (kind == RLK_OP_RENEW_READS)
-        lock = RLK_CONTAINER_OF(op, struct rlk_lock, renewal.op);
-    size_t count = kind == RLK_OP_REFRESH       ? lock->refresh.count
-                   : kind == RLK_OP_RENEW_READS ? lock->renewal.count
-                                                : 1;
-    if (reply) {
-        RLK_COUNT(client->counters.round_trips);
-        rlk_script_decode(watch->conn, reply, op->sent, &answer, fates, count, text,
-                          sizeof(text));
-    } else {
-        RLK_COUNT(client->counters.unknown_outcomes);
-    }
-    op->kind = RLK_OP_NONE;
-    op->with_text = answer.outcome == RLK_NOSCRIPT;
-    if (kind == RLK_OP_REFRESH) {
-        refresh_done(client, lock, &answer, fates, now);
-        batch_clear(&lock->refresh);
-        if (answer.outcome == RLK_DONE && rlk_cursor_set(answer.more)) {
-            bool alone = !lock->going_on;
-            rlk_lock_go_on_locked(lock, answer.more);
-            lock->after_refresh = alone;
-        }
-        rlk_lock_put_locked(lock);
-    } else if (kind == RLK_OP_RENEW_READS) {
-        read_renewals_done(client, lock, &answer, fates, now);
-        batch_clear(&lock->renewal);
-        rlk_lock_put_locked(lock);
-    } else {
-        struct rlk_hold *hold = RLK_CONTAINER_OF(op, struct rlk_hold, op);
-        if (kind == RLK_OP_RELEASE) {
-            release_done(client, hold, &answer, now);
-        } else {
-            count_renewal(client, &answer);
-            renew_done(client, hold, &answer, &answer.fate, kind == RLK_OP_DOWNGRADE,
-                       now);
-            if (answer.outcome == RLK_DONE && rlk_cursor_set(answer.more))
-                rlk_lock_go_on_locked(hold->lock, answer.more);
-        }
-        rlk_hold_put_locked(hold);
-    }
-    rlk_registry_unlock(reg);
-    if (text[0])
-        rlk_log(RLK_LOG_WARNING, "rlock: %s at %s", text, client->config.target.label);
 }

@@ -27,6 +27,11 @@ void rlk_error_clear(void)
     present = false;
 }
 
+bool rlk_error_present(void)
+{
+    return present;
+}
+
 int rlk_error_default(int code)
 {
     if (code != 0 && !present)

@@ -3,6 +3,8 @@
 #ifndef RLK_ERROR_H
 #define RLK_ERROR_H
 
+#include <stdbool.h>
+
 #define RLK_CODES(X)                                                                     \
     X(0, "success")                                                                      \
     X(EBUSY, "the lock is held by somebody else")                                        \
@@ -31,6 +33,8 @@ int rlk_error_set(int code, const char *format, ...)
 
 /* Sets the message to "". */
 void rlk_error_clear(void);
+
+bool rlk_error_present(void);
 
 /* If there is no message yet, sets that of `code`. Returns `code`. */
 int rlk_error_default(int code);

@@ -13,7 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FREE_HOLDS_MAX = 64 /* kept for reuse, so that a pair allocates nothing */ };
+enum {
+    FREE_HOLDS_MAX = 64, /* kept for reuse, so that a pair allocates nothing */
+    ASK_AGAIN_PARTS = 20 /* of a presence: who asked so lately need not ask again */
+};
 
 /* How long the one release of a lost hold waits for a connection. */
 #define LATE_RELEASE_NS (3 * RLK_NS_PER_S)
@@ -197,6 +200,10 @@ void rlk_hold_schedule_locked(struct rlk_hold *hold)
 
 void rlk_hold_confirm_locked(struct rlk_hold *hold, int64_t sent, int64_t ms)
 {
+    /* nor does a server whose clock stepped back, and that now tells of hours, give more
+     * than was asked for: its clock may be put right again */
+    if (ms > hold->lease_ms)
+        ms = hold->lease_ms;
     /* an older answer lowers nothing */
     if (hold->state != RLK_HOLD_INSIDE || rlk_lease_end(sent, ms) > hold->end)
         rlk_hold_relet_locked(hold, sent, ms);
@@ -508,8 +515,6 @@ void rlk_hold_held_locked(struct rlk_hold *hold, int64_t sent, int64_t remaining
         hold->owner_died = rlk_id_robust(&hold->id);
     hold->end = INT64_MIN;
     hold->granted_short = remaining_ms < hold->lease_ms;
-    if (hold->fixed && remaining_ms > hold->lease_ms)
-        remaining_ms = hold->lease_ms;
     rlk_hold_confirm_locked(hold, sent, remaining_ms);
     rlk_hold_wake_locked(hold);
 }
@@ -521,6 +526,16 @@ void rlk_hold_gone_locked(struct rlk_hold *hold)
     hold->granted = hold->owner_died = false;
     hold->need_ask = true;
     hold->ticket = hold->grant_ticket = 0;
+    rlk_hold_wake_locked(hold);
+}
+
+void rlk_hold_ask_again_locked(struct rlk_hold *hold, int64_t now)
+{
+    if (hold->state != RLK_HOLD_ASKING || hold->granted ||
+        now - hold->ticket_sent < hold->lock->registry->presence_ns / ASK_AGAIN_PARTS)
+        return;
+    hold->ticket = 0; /* it may be given a smaller one, if the queue was lost */
+    hold->need_ask = true;
     rlk_hold_wake_locked(hold);
 }
 

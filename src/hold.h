@@ -203,6 +203,7 @@ struct rlk_lock {
     bool poll_again; /* something happened while a refresh was in flight */
     bool round_open; /* the refresh in flight could not name all that wait */
     uint64_t round;  /* of refreshes that together name all that wait */
+    int64_t pause;   /* ns, before a refresh that failed is repeated; 0: it did not */
     bool going_on;   /* a hand-over that stopped half-way is to go on (T11); has a
                         reference */
     struct rlk_cursor after;
@@ -258,6 +259,9 @@ void rlk_hold_held_locked(struct rlk_hold *hold, int64_t sent, int64_t remaining
 
 /* "gone" was answered: neither queued nor held. */
 void rlk_hold_gone_locked(struct rlk_hold *hold);
+/* An error was answered that polling does not mend: the asker is to ask himself, unless
+ * he has just been answered. The answer tells his ticket. */
+void rlk_hold_ask_again_locked(struct rlk_hold *hold, int64_t now);
 /* "unrecoverable" was answered: whoever asks is to give up. */
 void rlk_hold_spoilt_locked(struct rlk_hold *hold);
 

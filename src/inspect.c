@@ -11,7 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PAGE = 500, /* waiters told by one request */ SCAN_COUNT = 200 };
+enum {
+    PAGE = 500, /* waiters told by one request */
+    SCAN_COUNT = 200,
+    PARTIES_MAX = 1 << 18 /* more are nobody's: a server that never comes to an end */
+};
+
+#define NUMBER_MAX (INT64_C(1) << 60)
 
 /* ---- what CLIENT LIST says about who is who */
 
@@ -92,6 +98,8 @@ static int add_party(struct parties *p, const char *clients, const char *owner,
                      size_t owner_len, rlock_mode_t mode, int64_t since_ms,
                      int64_t left_ms)
 {
+    if (p->count == PARTIES_MAX)
+        return rlk_error_set(EPROTO, "more parties than a lock can have");
     if (p->count == p->size) {
         size_t size = p->size ? 2 * p->size : 8;
         rlock_party_t *bigger = realloc(p->list, size * sizeof(*bigger));
@@ -119,9 +127,29 @@ static int add_party(struct parties *p, const char *clients, const char *owner,
     return party->owner && party->client ? 0 : ENOMEM;
 }
 
+/* What a server says may be anything: cut to what can be added and subtracted. */
+static int64_t bounded(int64_t value)
+{
+    return value > NUMBER_MAX ? NUMBER_MAX : value < -NUMBER_MAX ? -NUMBER_MAX : value;
+}
+
+/* What stands in keys may be anything: no difference of it overflows or is negative. ms
+ * since an instant, both in us; -1: it is none. */
+static int64_t ms_since(int64_t now_us, int64_t then_us)
+{
+    if (then_us <= 0)
+        return -1;
+    return then_us < now_us ? (now_us - then_us) / 1000 : 0;
+}
+
+static int64_t ms_until(int64_t now_us, int64_t until_ms)
+{
+    return until_ms > now_us / 1000 ? until_ms - now_us / 1000 : 0;
+}
+
 static int64_t to_int(const char *text)
 {
-    return strtoll(text, NULL, 10);
+    return bounded(strtoll(text, NULL, 10));
 }
 
 static const char *text_at(const struct rlk_reply *array, size_t i, size_t *ret_len)
@@ -186,14 +214,14 @@ static int read_holders(struct box *box, const struct rlk_reply *reply,
 {
     const struct rlk_reply *fields = rlk_reply_at(reply, 2),
                            *readers = rlk_reply_at(reply, 3);
-    int64_t now_us = rlk_reply_integer(rlk_reply_at(reply, 0));
-    int64_t pttl = rlk_reply_integer(rlk_reply_at(reply, 1));
+    int64_t now_us = bounded(rlk_reply_integer(rlk_reply_at(reply, 0)));
+    int64_t pttl = bounded(rlk_reply_integer(rlk_reply_at(reply, 1)));
     struct head head;
     size_t len, value_len;
     int rc = 0;
 
     read_head(fields, &head);
-    int64_t since_ms = head.since_us > 0 ? (now_us - head.since_us) / 1000 : -1;
+    int64_t since_ms = ms_since(now_us, head.since_us);
     for (size_t i = 0; rc == 0 && i + 1 < rlk_reply_count(fields); i += 2) {
         const char *field = text_at(fields, i, &len);
         const char *value = text_at(fields, i + 1, &value_len);
@@ -205,7 +233,7 @@ static int read_holders(struct box *box, const struct rlk_reply *reply,
         const char *end = text_at(readers, i + 1, &value_len);
         if (id && end && to_int(end) >= now_us / 1000)
             rc = add_party(&box->holders, clients, id, len, RLOCK_MODE_READ, since_ms,
-                           to_int(end) - now_us / 1000);
+                           ms_until(now_us, to_int(end)));
     }
     /* the readers' ends were lost: held until N ends, nobody knows for whom (W6) */
     if (rc == 0 && head.type == RLOCK_TYPE_RWLOCK && head.mode == RLOCK_MODE_READ &&
@@ -226,7 +254,7 @@ static int read_holders(struct box *box, const struct rlk_reply *reply,
 static int read_waiters(struct box *box, const struct rlk_reply *reply,
                         const char *clients, int64_t cursors[2], bool *ret_more)
 {
-    int64_t now_us = rlk_reply_integer(rlk_reply_at(reply, 0));
+    int64_t now_us = bounded(rlk_reply_integer(rlk_reply_at(reply, 0)));
     const struct rlk_reply *alive = rlk_reply_at(reply, 6);
     size_t n = 0, len, unused;
     int rc = 0;
@@ -235,6 +263,7 @@ static int read_waiters(struct box *box, const struct rlk_reply *reply,
     for (size_t which = 4; which <= 5; which++) {
         const struct rlk_reply *queue = rlk_reply_at(reply, which);
         size_t count = rlk_reply_count(queue);
+        int64_t after = cursors[which - 4];
         for (size_t i = 0; rc == 0 && i + 1 < count; i += 2, n++) {
             const char *id = text_at(queue, i, &len);
             const char *ticket = text_at(queue, i + 1, &unused);
@@ -246,13 +275,18 @@ static int read_waiters(struct box *box, const struct rlk_reply *reply,
                 continue;
             rc = add_party(&box->waiters, clients, id, len,
                            which == 5 ? RLOCK_MODE_READ : RLOCK_MODE_EXCLUSIVE,
-                           (now_us - to_int(ticket)) / 1000,
-                           to_int(until) - now_us / 1000);
+                           ms_since(now_us, to_int(ticket)),
+                           ms_until(now_us, to_int(until)));
             if (rc == 0)
                 box->waiters.tickets[box->waiters.count - 1] = to_int(ticket);
         }
-        if (count >= 2 * (size_t)PAGE)
-            *ret_more = true;
+        if (count < 2 * (size_t)PAGE)
+            continue;
+        if (rc != 0)
+            return rc;
+        *ret_more = true;
+        if (cursors[which - 4] <= after) /* the same page would come again and again */
+            return rlk_error_set(EPROTO, "the queue's tickets do not grow");
     }
     return rc;
 }
@@ -321,7 +355,8 @@ static bool shape_ok(const struct rlk_reply *reply)
         if (rlk_reply_type(rlk_reply_at(reply, i)) !=
             (i < 2 ? RLK_REPLY_INTEGER : RLK_REPLY_ARRAY))
             return false;
-    return true;
+    return rlk_reply_integer(rlk_reply_at(reply, 0)) > 0 &&
+           rlk_reply_integer(rlk_reply_at(reply, 1)) >= -2;
 }
 
 static int ask_page(struct rlock_client *client, const char *name, size_t name_len,

@@ -9,6 +9,8 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
+#define PACE_NS INT64_C(1000000000)
+
 static struct rlk_mutex mu = RLK_MUTEX_INIT; /* protects fn, arg; nests in nothing */
 static rlk_log_fn logger;
 static void *logger_arg;
@@ -40,6 +42,18 @@ void rlk_log(int level, const char *format, ...)
     vsnprintf(line, sizeof(line), format, args);
     va_end(args);
     fn(level, line, arg);
+}
+
+bool rlk_log_now(struct rlk_log_pace *pace, int64_t now, unsigned *ret_left_out)
+{
+    if (now < pace->next) {
+        pace->left_out++;
+        return false;
+    }
+    *ret_left_out = pace->left_out;
+    pace->left_out = 0;
+    pace->next = now + PACE_NS;
+    return true;
 }
 
 void rlk_log_end(void)

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 enum rlk_level {
     RLK_LOG_ERR = 3,
@@ -27,6 +28,15 @@ bool rlk_log_ended(void);
 void rlk_log_hold(void);
 void rlk_log_unhold(void);
 void rlk_log_forget(void);
+
+/* Of lines that others can provoke: at most one a second of each pace, which tells how
+ * many were left out before it. Zeroed at first; its owner's alone. */
+struct rlk_log_pace {
+    int64_t next; /* ns */
+    unsigned left_out;
+};
+/* Whether to log now; *ret_left_out: how many were not, since the last that was. */
+bool rlk_log_now(struct rlk_log_pace *pace, int64_t now, unsigned *ret_left_out);
 
 /* Writes `name` with bytes outside printable ASCII, '"' and '\\' as \xNN, cut to fit
  * `size` with "..." ; returns buf. */

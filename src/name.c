@@ -17,6 +17,11 @@ static const char *const suffixes[RLK_KEY_COUNT] = {
 static const char token_prefix[] = "redisson_lock_token:";
 static const char channel_prefix[] = "redisson_lock__channel:";
 
+static int begins(const char *name, size_t name_len, const char *prefix)
+{
+    return name_len >= strlen(prefix) && memcmp(name, prefix, strlen(prefix)) == 0;
+}
+
 int rlk_name_check(const char *name, size_t name_len)
 {
     if (name_len == 0)
@@ -24,7 +29,7 @@ int rlk_name_check(const char *name, size_t name_len)
     if (name_len > RLOCK_NAME_MAX)
         return rlk_error_set(ENAMETOOLONG, "the name of a lock has over %d bytes",
                              RLOCK_NAME_MAX);
-    if (strncmp(name, "rlock:", 6) == 0 || strncmp(name, "redisson_", 9) == 0)
+    if (begins(name, name_len, "rlock:") || begins(name, name_len, "redisson_"))
         return rlk_error_set(EINVAL,
                              "a name may not begin with \"rlock:\" or \"redisson_\"");
     const char *open = memchr(name, '{', name_len);

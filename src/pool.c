@@ -253,9 +253,32 @@ int rlk_pool_get(struct rlk_pool *pool, int64_t deadline, struct rlk_conn **ret_
     return 0;
 }
 
+/* Closes the idle ones of which nothing was heard since `when`: what took the answer to a
+ * request of that time away may have taken them, too, and nobody would be told. */
+static void drop_older(struct rlk_pool *pool, int64_t when)
+{
+    for (;;) {
+        struct rlk_conn *conn = NULL;
+        rlk_mutex_lock(&pool->mu);
+        if (pool->idle_count > 0 && pool->idle[0].since < when) {
+            conn = pool->idle[0].conn; /* the oldest is at the bottom */
+            pool->idle_count--;
+            pool->place_count--;
+            memmove(pool->idle, pool->idle + 1,
+                    (size_t)pool->idle_count * sizeof(*pool->idle));
+        }
+        rlk_mutex_unlock(&pool->mu);
+        if (!conn)
+            return;
+        rlk_conn_free(conn);
+    }
+}
+
 void rlk_pool_put(struct rlk_pool *pool, struct rlk_conn *conn)
 {
     if (rlk_conn_state(conn) != RLK_CONN_READY) {
+        if (rlk_conn_failure(conn) == RLK_FAIL_UNKNOWN)
+            drop_older(pool, rlk_conn_asked_at(conn));
         rlk_conn_free(conn);
         conn = NULL;
     }

@@ -32,7 +32,8 @@ void rlk_pool_free(struct rlk_pool *pool);
  */
 int rlk_pool_get(struct rlk_pool *pool, int64_t deadline, struct rlk_conn **ret_conn);
 
-/* Gives it back; a dead one is freed. */
+/* Gives it back. A dead one is freed, and if an answer is missing, so are the idle ones
+ * that were not used since it was asked for. */
 void rlk_pool_put(struct rlk_pool *pool, struct rlk_conn *conn);
 
 /* Closes all idle connections (the server moved, or the client closes). */

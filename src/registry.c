@@ -39,6 +39,8 @@ int rlk_registry_init(struct rlk_registry *reg)
     rlk_list_init(&reg->sleepers);
     rlk_list_init(&reg->wakes);
     reg->armed = RLK_NEVER;
+    reg->wakers = 0;
+    reg->parting = false;
     rc = rlk_cond_init(&reg->background_done);
     if (rc != 0) {
         free(reg->table);
@@ -131,6 +133,9 @@ void rlk_registry_unlock(struct rlk_registry *reg)
         else
             rlk_cond_signal(&thread->cond);
     }
+    bool waker = watchdog || subscriber;
+    if (waker)
+        atomic_fetch_add(&reg->wakers, 1);
     rlk_mutex_unlock(&reg->mu);
     for (size_t i = 0; i < count; i++)
         rlk_cond_signal(&woken[i]->cond);
@@ -138,6 +143,21 @@ void rlk_registry_unlock(struct rlk_registry *reg)
         wake(watchdog_fd);
     if (subscriber)
         wake(subscriber_fd);
+    if (waker && atomic_fetch_sub(&reg->wakers, 1) == 1 && atomic_load(&reg->parting)) {
+        rlk_mutex_lock(&reg->mu);
+        rlk_cond_broadcast(&reg->background_done);
+        rlk_mutex_unlock(&reg->mu);
+    }
+}
+
+void rlk_registry_part_from_threads(struct rlk_registry *reg)
+{
+    rlk_mutex_lock(&reg->mu);
+    reg->watchdog_fd = reg->subscriber_fd = -1;
+    atomic_store(&reg->parting, true);
+    while (atomic_load(&reg->wakers) > 0)
+        rlk_cond_wait(&reg->background_done, &reg->mu, RLK_NEVER);
+    rlk_mutex_unlock(&reg->mu);
 }
 
 static struct rlk_lock **bucket(struct rlk_registry *reg, uint64_t hash)
@@ -245,7 +265,7 @@ void rlk_lock_put_locked(struct rlk_lock *lock)
     rlk_timer_disarm(&reg->timers, &lock->timer);
     lock->foreign = lock->poll_again = lock->round_open = false;
     lock->trouble = 0;
-    lock->reached_at = 0;
+    lock->reached_at = lock->pause = 0;
     rlk_list_append(&reg->idle, &lock->idle_link);
     if (++reg->idle_count <= IDLE_MAX)
         return;
@@ -520,6 +540,15 @@ void rlk_registry_recheck_locked(struct rlk_registry *reg)
     for (size_t i = 0; i < reg->table_size; i++)
         for (struct rlk_lock *lock = reg->table[i]; lock; lock = lock->chain)
             rlk_lock_poll_locked(lock);
+}
+
+void rlk_registry_ask_again_locked(struct rlk_registry *reg, int64_t now)
+{
+    for (size_t i = 0; i < reg->table_size; i++)
+        for (struct rlk_lock *lock = reg->table[i]; lock; lock = lock->chain)
+            for (struct rlk_list *l = lock->asks.next; l != &lock->asks; l = l->next)
+                rlk_hold_ask_again_locked(RLK_CONTAINER_OF(l, struct rlk_hold, ask_link),
+                                          now);
 }
 
 void rlk_lock_channel_locked(struct rlk_lock *lock, bool want)

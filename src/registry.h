@@ -30,6 +30,8 @@ struct rlk_registry {
     struct rlk_counters *counters;
     int64_t presence_ns;
     _Atomic int watchdog_fd, subscriber_fd; /* eventfds to wake the threads by, or -1 */
+    _Atomic unsigned wakers; /* those that dropped mu and are yet to write to one */
+    _Atomic bool parting;    /* the last of the wakers says so */
     void (*retain)(struct rlk_registry *); /* keeps the client's memory for a lost hold */
 
     struct rlk_mutex mu; /* protects all below, and the locks, holds and waiters */
@@ -43,7 +45,7 @@ struct rlk_registry {
     size_t free_part_count;
     size_t holds_now, waiters_now;
     size_t background_count;         /* holds that the watchdog still has to release */
-    struct rlk_cond background_done; /* it came to 0 */
+    struct rlk_cond background_done; /* it, or when parting wakers, came to 0 */
     struct rlk_timers timers;
     int64_t armed; /* by when the watchdog runs again at the latest */
     bool watchdog_dirty, subscriber_dirty; /* to be woken when mu is dropped */
@@ -58,6 +60,10 @@ struct rlk_registry {
 int rlk_registry_init(struct rlk_registry *reg);
 /* Whether a lock is held or waited for. */
 bool rlk_registry_busy_locked(const struct rlk_registry *reg);
+/* From here on nobody writes to the descriptors by which the threads are woken, so that
+ * they may be closed: somebody else's may have the same numbers then. Waits for those who
+ * are about to. */
+void rlk_registry_part_from_threads(struct rlk_registry *reg);
 /* Drops timers, news and background work; the threads have left. Lost holds stay with
  * their threads. */
 void rlk_registry_shut_locked(struct rlk_registry *reg);
@@ -99,6 +105,10 @@ void rlk_lock_trouble_locked(struct rlk_lock *lock, int code, int64_t now);
 void rlk_lock_reached_locked(struct rlk_lock *lock, int64_t now);
 /* Refresh at once. */
 void rlk_lock_poll_locked(struct rlk_lock *lock);
+
+/* The server refuses the watchdog for good: whoever is queued asks himself, and is told
+ * why. */
+void rlk_registry_ask_again_locked(struct rlk_registry *reg, int64_t now);
 
 /* A grant was read from the mailbox. False: nobody waits under this id any more; it is to
  * be released at once (T7). */

@@ -5,6 +5,7 @@
 
 #include "deadline.h"
 #include "error.h"
+#include "refusal.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -113,6 +114,8 @@ bool rlk_id_robust(const struct rlk_id *id)
 
 /* ---- requests */
 
+enum { FIRST_KEY = 3 /* behind EVALSHA, hash, number of keys */ };
+
 static void add_pointer(struct rlk_request *req, const char *text, size_t len)
 {
     assert(req->argc < RLK_REQUEST_ARGS_MAX);
@@ -215,11 +218,7 @@ enum rlk_outcome rlk_script_sort_error(const char *text, size_t len, int *ret_co
     for (size_t i = 0; i < sizeof(access) / sizeof(access[0]); i++)
         if (begins(text, len, access[i]))
             return RLK_REFUSED;
-    /* an ACL rule met inside a script: the words differ between versions */
-    if (memmem(text, len, "can't run this command", 22) ||
-        memmem(text, len, "can't access at least one of the keys", 37) ||
-        memmem(text, len, "No permissions to access", 24) ||
-        memmem(text, len, "ACL failure in script", 21) || memmem(text, len, "NOPERM", 6))
+    if (rlk_refusal_by_acl(text, len)) /* also of a command inside a script */
         return RLK_REFUSED;
     /* errors of commands that a script called, before it wrote */
     if (memmem(text, len, "-OOM ", 5) ||
@@ -232,17 +231,6 @@ enum rlk_outcome rlk_script_sort_error(const char *text, size_t len, int *ret_co
     }
     *ret_code = EPROTO;
     return RLK_REFUSED;
-}
-
-/* One line for a person about an error text: printable, cut. */
-static void describe(char *buf, size_t size, const char *command, const char *text,
-                     size_t len)
-{
-    int at = snprintf(buf, size, "%s: ", command);
-    size_t i = at < 0 ? 0 : (size_t)at;
-    for (size_t n = 0; n < len && i + 1 < size && i < 200; n++)
-        buf[i++] = text[n] >= ' ' && text[n] <= '~' ? text[n] : '_';
-    buf[i < size ? i : size - 1] = '\0';
 }
 
 /* ---- answers */
@@ -357,15 +345,18 @@ static bool decode(const struct rlk_reply *reply, struct rlk_answer *answer,
     return true;
 }
 
-/* Sorts an ERROR reply into the answer. */
+/* Sorts an ERROR reply into the answer. req: of a script, whose lock is named; or NULL.
+ */
 static void take_error(struct rlk_conn *conn, const char *command,
-                       const struct rlk_reply *reply, struct rlk_answer *answer,
-                       char *text, size_t text_size)
+                       const struct rlk_request *req, const struct rlk_reply *reply,
+                       struct rlk_answer *answer, char *text, size_t text_size)
 {
     size_t len;
     const char *error = rlk_reply_string(reply, &len);
     answer->outcome = rlk_script_sort_error(error, len, &answer->code);
-    describe(text, text_size, command, error, len);
+    /* the first key of every script is the lock */
+    rlk_refusal_describe(text, text_size, command, req ? req->argv[FIRST_KEY] : NULL,
+                         req ? req->len[FIRST_KEY] : 0, error, len);
     /* this server is no master (any more): connect anew, perhaps to another */
     if (begins(error, len, "READONLY") || begins(error, len, "MASTERDOWN"))
         rlk_conn_kill(conn, RLK_FAIL_NOT_SENT, text);
@@ -397,7 +388,7 @@ void rlk_script_decode(struct rlk_conn *conn, const struct rlk_reply *reply, int
         return;
     }
     if (rlk_reply_type(reply) == RLK_REPLY_ERROR) {
-        take_error(conn, "EVALSHA", reply, ret_answer, text, text_size);
+        take_error(conn, "EVALSHA", NULL, reply, ret_answer, text, text_size);
         return;
     }
     if (!decode(reply, ret_answer, fates, fate_max)) {
@@ -447,65 +438,71 @@ static bool take_failure(struct rlk_conn *conn, enum rlk_failure failure,
     if (answer->code != ENOTCONN && answer->outcome == RLK_RETRY &&
         failure != RLK_FAIL_NOT_SENT)
         answer->outcome = RLK_REFUSED;
-    rlk_error_set(answer->code, "%s", rlk_conn_error_text(conn));
+    /* no time was left: what was said to an earlier try says more */
+    if (rlk_conn_state(conn) != RLK_CONN_READY || failure != RLK_FAIL_NOT_SENT ||
+        !rlk_error_present())
+        rlk_error_set(answer->code, "%s", rlk_conn_error_text(conn));
     return false;
+}
+
+/* One round trip; *ret_reply is set when DONE. req: of a script, else NULL. */
+static void round_trip(struct rlk_conn *conn, const struct rlk_request *req, int argc,
+                       const char *const *argv, const size_t *len, int64_t deadline,
+                       struct rlk_answer *ret_answer, struct rlk_reply **ret_reply)
+{
+    struct rlk_reply *reply = NULL;
+    char text[RLK_REFUSAL_SIZE];
+    int64_t sent = 0;
+    enum rlk_failure failure =
+        rlk_conn_call(conn, argc, argv, len, deadline, &reply, &sent);
+
+    clear_answer(ret_answer, sent);
+    if (!take_failure(conn, failure, ret_answer))
+        return;
+    if (rlk_reply_type(reply) != RLK_REPLY_ERROR) {
+        *ret_reply = reply;
+        return;
+    }
+    if (req && is_noscript(reply)) {
+        ret_answer->outcome = RLK_NOSCRIPT;
+        ret_answer->code = EPROTO;
+    } else {
+        take_error(conn, argv[0], req, reply, ret_answer, text, sizeof(text));
+        rlk_error_set(ret_answer->code, "%s", text);
+    }
+    rlk_reply_free(reply);
 }
 
 void rlk_command_call(struct rlk_conn *conn, int argc, const char *const *argv,
                       const size_t *len, int64_t deadline, struct rlk_answer *ret_answer,
                       struct rlk_reply **ret_reply)
 {
-    struct rlk_reply *reply = NULL;
-    int64_t sent = 0;
-    enum rlk_failure failure =
-        rlk_conn_call(conn, argc, argv, len, deadline, &reply, &sent);
-    clear_answer(ret_answer, sent);
-    if (!take_failure(conn, failure, ret_answer))
-        return;
-    if (rlk_reply_type(reply) == RLK_REPLY_ERROR) {
-        char text[256];
-        take_error(conn, argv[0], reply, ret_answer, text, sizeof(text));
-        rlk_error_set(ret_answer->code, "%s", text);
-        rlk_reply_free(reply);
-        return;
-    }
-    *ret_reply = reply;
+    round_trip(conn, NULL, argc, argv, len, deadline, ret_answer, ret_reply);
 }
 
 void rlk_script_call_raw(struct rlk_conn *conn, const struct rlk_request *req,
                          int64_t deadline, struct rlk_answer *ret_answer,
                          struct rlk_reply **ret_reply)
 {
-    struct rlk_reply *reply = NULL;
-    int64_t sent = 0;
-    enum rlk_failure failure =
-        rlk_conn_call(conn, req->argc, req->argv, req->len, deadline, &reply, &sent);
-    if (failure == RLK_FAIL_NONE && is_noscript(reply)) {
-        const char *argv[RLK_REQUEST_ARGS_MAX];
-        size_t len[RLK_REQUEST_ARGS_MAX];
-        rlk_reply_free(reply);
-        with_text(req, argv, len);
-        rlk_command_call(conn, req->argc, argv, len, deadline, ret_answer, ret_reply);
+    round_trip(conn, req, req->argc, req->argv, req->len, deadline, ret_answer,
+               ret_reply);
+    if (ret_answer->outcome != RLK_NOSCRIPT)
         return;
-    }
-    clear_answer(ret_answer, sent);
-    if (!take_failure(conn, failure, ret_answer))
+    const char *argv[RLK_REQUEST_ARGS_MAX];
+    size_t len[RLK_REQUEST_ARGS_MAX];
+    with_text(req, argv, len);
+    round_trip(conn, req, req->argc, argv, len, deadline, ret_answer, ret_reply);
+    if (ret_answer->outcome != RLK_NOSCRIPT)
         return;
-    if (rlk_reply_type(reply) == RLK_REPLY_ERROR) {
-        char text[256];
-        take_error(conn, "EVALSHA", reply, ret_answer, text, sizeof(text));
-        rlk_error_set(ret_answer->code, "%s", text);
-        rlk_reply_free(reply);
-        return;
-    }
-    *ret_reply = reply;
+    ret_answer->outcome = RLK_REFUSED;
+    rlk_error_set(ret_answer->code, "the server does not know a script that it was sent");
 }
 
 void rlk_script_call(struct rlk_conn *conn, const struct rlk_request *req,
                      int64_t deadline, struct rlk_answer *ret_answer)
 {
     struct rlk_reply *reply = NULL;
-    char text[256];
+    char text[RLK_REFUSAL_SIZE];
 
     rlk_script_call_raw(conn, req, deadline, ret_answer, &reply);
     if (ret_answer->outcome != RLK_DONE)

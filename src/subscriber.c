@@ -18,6 +18,7 @@
 #include "fork.h"
 #include "log.h"
 #include "mailbox.h"
+#include "refusal.h"
 
 #include <string.h>
 
@@ -363,6 +364,35 @@ static bool word_is(const struct rlk_reply *reply, const char *word)
     return len == strlen(word) && memcmp(text, word, len) == 0;
 }
 
+/* An error, or what no subscription answers. What it says is the server's: only printable
+ * bytes of it are shown, and not many. Returns as take_reply does. */
+static bool refused(struct rlock_client *client, const struct rlk_reply *reply,
+                    int64_t now)
+{
+    struct rlk_subscription *sub = &client->subscription;
+    bool error = rlk_reply_type(reply) == RLK_REPLY_ERROR;
+    char text[RLK_REFUSAL_SIZE] = "an answer out of place to SUBSCRIBE";
+    unsigned left_out;
+    size_t len;
+
+    if (error) {
+        const char *said = rlk_reply_string(reply, &len);
+        rlk_refusal_describe(text, sizeof(text), "SUBSCRIBE", NULL, 0, said, len);
+    }
+    if (rlk_log_now(&sub->pace, now, &left_out))
+        rlk_log(RLK_LOG_ERR, "rlock: %s at %s (%u lines left out)", text,
+                client->config.target.label, left_out);
+    /* a channel of Redisson's may be refused: its lock is polled, the mailbox stays */
+    if (sub->state == RLK_SUB_UP && error) {
+        /* if it was a PING, that has been answered */
+        sub->answer_due = RLK_NEVER;
+        sub->ping_at = now + client->config.presence_ms * RLK_NS_PER_MS;
+        return true;
+    }
+    rlk_conn_kill(sub->conn, RLK_FAIL_UNKNOWN, text); /* which becomes the reason told */
+    return false;
+}
+
 /* Returns false when the subscription is of no use. */
 static bool take_reply(struct rlock_client *client, const struct rlk_reply *reply,
                        int64_t now)
@@ -373,17 +403,8 @@ static bool take_reply(struct rlock_client *client, const struct rlk_reply *repl
                            *payload = rlk_reply_at(reply, 2);
     size_t channel_len, payload_len;
 
-    if (rlk_reply_type(reply) != RLK_REPLY_ARRAY) {
-        size_t len;
-        const char *text = rlk_reply_type(reply) == RLK_REPLY_ERROR
-                               ? rlk_reply_string(reply, &len)
-                               : "an unexpected reply";
-        rlk_log(RLK_LOG_ERR, "rlock: SUBSCRIBE at %s: %.120s",
-                client->config.target.label, text);
-        /* a channel of Redisson's may be refused: its lock is polled, the mailbox stays
-         */
-        return sub->state == RLK_SUB_UP && rlk_reply_type(reply) == RLK_REPLY_ERROR;
-    }
+    if (rlk_reply_type(reply) != RLK_REPLY_ARRAY)
+        return refused(client, reply, now);
     sub->ping_at = now + client->config.presence_ms * RLK_NS_PER_MS;
     if (word_is(kind, "message") && channel && payload &&
         rlk_reply_type(channel) == RLK_REPLY_STRING &&

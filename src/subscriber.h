@@ -5,6 +5,7 @@
 #define RLK_SUBSCRIBER_H
 
 #include "conn.h"
+#include "log.h"
 #include "loop.h"
 
 /* A client's part; the thread's own, but for `member`. */
@@ -19,6 +20,7 @@ struct rlk_subscription {
     int64_t ping_at;
     struct sockaddr_storage address;
     socklen_t address_len;
+    struct rlk_log_pace pace; /* of what the server refuses */
 };
 
 struct rlock_client;

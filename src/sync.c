@@ -162,6 +162,11 @@ int rlk_tsd_set(rlk_tsd_t slot, const void *value)
     return pthread_setspecific(slot, value);
 }
 
+void rlk_pause(void)
+{
+    poll(NULL, 0, TRY_MS);
+}
+
 /* A system call that does nothing: glibc does not come back from a cancellation point
  * while the signal of a request is on its way. */
 void rlk_cancel_await_signal(void)

@@ -115,6 +115,9 @@ typedef pthread_once_t rlk_once_t;
 #define RLK_ONCE_INIT PTHREAD_ONCE_INIT
 void rlk_once(rlk_once_t *once, void (*init)(void));
 
+/* Sleeps for a moment: for what no handler of a signal can be made to tell. */
+void rlk_pause(void);
+
 /* A slot whose non-NULL value is passed to `destroy` when its thread ends. */
 typedef pthread_key_t rlk_tsd_t;
 int rlk_tsd_create(rlk_tsd_t *ret_slot, void (*destroy)(void *));

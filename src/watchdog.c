@@ -16,7 +16,12 @@
 #include "duty.h"
 #include "log.h"
 
-enum { BACKOFF_FIRST_MS = 10, BACKOFF_MAX_MS = 1000 };
+enum {
+    BACKOFF_FIRST_MS = 10,
+    BACKOFF_MAX_MS = 1000,
+    HURRY_PARTS = 20, /* of the shortest lease that is to be renewed, */
+    HURRY_MIN_MS = 5  /* but no shorter than this: at most between two tries */
+};
 
 static int64_t step(struct rlk_loop_member *member, int64_t now);
 static int fd(struct rlk_loop_member *member, short *ret_events);
@@ -90,6 +95,31 @@ static void drop_conn(struct rlock_client *client, int64_t now)
         watch->backoff_ms * 2 > BACKOFF_MAX_MS ? BACKOFF_MAX_MS : watch->backoff_ms * 2;
 }
 
+/* The handshake failed. */
+static void count_failure(struct rlock_client *client, int64_t now)
+{
+    enum rlk_failure why = rlk_conn_failure(client->watch.conn);
+
+    RLK_COUNT(client->counters.connect_failures);
+    if (why != RLK_FAIL_ACCESS && why != RLK_FAIL_PROTOCOL)
+        return;
+    rlk_registry_lock(&client->registry);
+    rlk_registry_ask_again_locked(&client->registry, now);
+    rlk_registry_unlock(&client->registry);
+}
+
+void rlk_watch_hurry(struct rlk_watch *watch, int64_t now, long lease_ms)
+{
+    long most = lease_ms / HURRY_PARTS;
+
+    if (most < HURRY_MIN_MS)
+        most = HURRY_MIN_MS;
+    if (watch->backoff_ms > most)
+        watch->backoff_ms = (int)most;
+    if (watch->retry_at > now + most * RLK_NS_PER_MS)
+        watch->retry_at = now + most * RLK_NS_PER_MS;
+}
+
 static void open_conn(struct rlock_client *client, int64_t now)
 {
     struct rlk_watch *watch = &client->watch;
@@ -152,7 +182,9 @@ static void serve_conn(struct rlock_client *client, int64_t now)
         watch->heard_at = now;
         if (l) {
             rlk_duty_done(client, RLK_CONTAINER_OF(l, struct rlk_op, link), reply);
-            watch->backoff_ms = BACKOFF_FIRST_MS;
+            /* not by one that tells to go elsewhere */
+            if (rlk_conn_state(watch->conn) != RLK_CONN_DEAD)
+                watch->backoff_ms = BACKOFF_FIRST_MS;
         } else {
             rlk_conn_kill(watch->conn, RLK_FAIL_PROTOCOL, "a reply nobody asked for");
         }
@@ -162,7 +194,7 @@ static void serve_conn(struct rlock_client *client, int64_t now)
         rlk_conn_kill(watch->conn, RLK_FAIL_UNKNOWN, "no answer in time");
     if (rlk_conn_state(watch->conn) == RLK_CONN_DEAD) {
         if (before == RLK_CONN_OPENING)
-            RLK_COUNT(client->counters.connect_failures);
+            count_failure(client, now);
         drop_conn(client, now);
     }
 }

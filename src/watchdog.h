@@ -5,6 +5,7 @@
 #define RLK_WATCHDOG_H
 
 #include "conn.h"
+#include "log.h"
 #include "loop.h"
 
 /* A client's part; the thread's own, but for `member`. */
@@ -21,6 +22,7 @@ struct rlk_watch {
     int64_t op_deadline; /* no later than the earliest of theirs */
     struct sockaddr_storage address;
     socklen_t address_len;
+    struct rlk_log_pace pace; /* of what the server refuses */
 };
 
 struct rlock_client;
@@ -28,6 +30,9 @@ struct rlock_client;
 /* As rlk_subscriber_join and _leave. */
 int rlk_watchdog_join(struct rlock_client *client);
 void rlk_watchdog_leave(struct rlock_client *client);
+/* A lease of so many ms is to be renewed, and there is no connection: the next try comes
+ * soon enough to save it. Thread: the watchdog. */
+void rlk_watch_hurry(struct rlk_watch *watch, int64_t now, long lease_ms);
 /* In a child: the thread was the parent's. */
 void rlk_watchdog_forget(void);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lock scripts sent by hand to the lock "n" of an empty server, and what they leave.
- */
+/* The lock scripts sent by hand to one lock of an empty server, "n" unless BYHAND_LOCK
+ * says another, and what they leave. */
 #ifndef TEST_BYHAND_H
 #define TEST_BYHAND_H
 
@@ -50,14 +50,17 @@
 #define FENCED_A UUID_A ":1:3:" FENCED_LETTER "3000"
 #define FENCED_B UUID_B ":1:3:" FENCED_LETTER "3000"
 
-#define QUEUE "rlock:{n}:queue"
-#define RQUEUE "rlock:{n}:rqueue"
-#define PRESENT "rlock:{n}:present"
-#define READERS "rlock:{n}:readers"
-#define CANCELLED "rlock:{n}:cancelled"
-#define DIRTY "rlock:{n}:dirty"
-#define TOKEN "redisson_lock_token:{n}"
-#define CHANNEL "redisson_lock__channel:{n}"
+#ifndef BYHAND_LOCK
+#define BYHAND_LOCK "n"
+#endif
+#define QUEUE "rlock:{" BYHAND_LOCK "}:queue"
+#define RQUEUE "rlock:{" BYHAND_LOCK "}:rqueue"
+#define PRESENT "rlock:{" BYHAND_LOCK "}:present"
+#define READERS "rlock:{" BYHAND_LOCK "}:readers"
+#define CANCELLED "rlock:{" BYHAND_LOCK "}:cancelled"
+#define DIRTY "rlock:{" BYHAND_LOCK "}:dirty"
+#define TOKEN "redisson_lock_token:{" BYHAND_LOCK "}"
+#define CHANNEL "redisson_lock__channel:{" BYHAND_LOCK "}"
 #define NEVER "9000000000000000" /* a not-after */
 
 extern struct test_server server;
@@ -68,6 +71,8 @@ void byhand_start(void);
 void byhand_stop(void);
 void byhand_open(void);
 void byhand_close(void);
+/* The connections, to a server of the test's own. */
+void byhand_connect(void);
 
 struct answer {
     char error[256]; /* "": none */
@@ -80,7 +85,8 @@ struct answer {
     } fate[8];
 };
 
-/* EVAL with the keys of "n", the layout number and these arguments (NULL-terminated). */
+/* EVAL with the keys of the lock, the layout number and these arguments
+ * (NULL-terminated). */
 const redisReply *run_raw(enum rlk_script_id id, const char *const args[]);
 struct answer run(enum rlk_script_id id, const char *const args[]);
 #define RUN(id, ...) run(id, TEST_ARGV(__VA_ARGS__))
@@ -102,6 +108,7 @@ struct answer refresh_after(const char *ticket);
 struct answer force(const char *holder, const char *since);
 /* Of the read-write lock. */
 extern const char *prefer; /* the kind that the scripts are told: "16" */
+extern bool byhand_w13;    /* whether W13 is asserted: true */
 struct answer share(const char *id, const char *shared);
 struct answer downgrade(const char *id);
 struct answer refresh_on(const char *id, long long more, long long rmore); /* goes on */

@@ -151,9 +151,15 @@ void scene_rwlock(rlock_rwlock_t *l, rlock_client_t *client, const char *name)
 void scene_worker(struct worker *w, const char *url, const struct scene_times *times,
                   const char *name, const char *options)
 {
+    scene_worker_env(w, url, times, name, options, NULL);
+}
+
+void scene_worker_env(struct worker *w, const char *url, const struct scene_times *times,
+                      const char *name, const char *options, const char *const env[])
+{
     char command[COMMAND_MAX];
     long before = mailboxes();
-    worker_start(w, NULL);
+    worker_start_env(w, NULL, env);
     int n = snprintf(command, sizeof(command), "open %s", url);
     if (times && times->lease)
         n += snprintf(command + n, sizeof(command) - (size_t)n, " lease=%ld",

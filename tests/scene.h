@@ -89,6 +89,9 @@ void scene_rwlock(rlock_rwlock_t *l, rlock_client_t *client, const char *name);
  * worker's init, or "". Its mailbox is subscribed when this returns. */
 void scene_worker(struct worker *w, const char *url, const struct scene_times *times,
                   const char *name, const char *options);
+/* The same with variables for its environment, as "LD_PRELOAD=...". */
+void scene_worker_env(struct worker *w, const char *url, const struct scene_times *times,
+                      const char *name, const char *options, const char *const env[]);
 /* worker_ask with printf's formats; fails the test unless the answer begins with
  * `wanted`. */
 __attribute__((format(printf, 3, 4))) void

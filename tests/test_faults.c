@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { LATE_MS = 700, RENEWED_MS = 3000 };
 enum { STAYS_MS = 100, COMMAND_MS = 200, LOADERS = 6, LOAD_CLIENTS = 2 };
 
 static rlock_client_t *self;
@@ -66,6 +67,28 @@ START_TEST(acquire_whose_reply_never_comes_is_given_back)
     SCENE_RULE(RLK_MUTEX_ACQUIRE, .on = TEST_ON_REPLY, .action = TEST_DROP);
     scene_says(&x, "ENOTCONN", "on t trylock m");
     ck_assert(scene_wait_free("N", 1000)); /* its lease is 30 s */
+}
+END_TEST
+
+START_TEST(a_reply_that_is_late_adds_nothing_to_the_lease)
+{
+    start_x(NULL);
+    SCENE_RULE(RLK_MUTEX_ACQUIRE, .on = TEST_ON_REPLY, .action = TEST_DELAY,
+               .delay_ms = LATE_MS, .count = 1);
+    scene_says(&x, "ok", "on t trylock m");
+    scene_worker_has_no_more_than(&x, scene_pttl("N"));
+}
+END_TEST
+
+START_TEST(nor_does_that_of_a_renewal)
+{
+    start_x(SCENE_TIMES(.lease = test_ms(RENEWED_MS)));
+    scene_says(&x, "ok", "on t trylock m");
+    int rule = SCENE_RULE(RLK_MUTEX_RENEW, .on = TEST_ON_REPLY, .action = TEST_DELAY,
+                          .delay_ms = test_ms(RENEWED_MS) / 10, .count = 2);
+    /* when the second one is sent, the first one's reply has been read */
+    ck_assert(test_proxy_wait_hits(scene_proxy, rule, 2, 2 * RENEWED_MS));
+    scene_worker_has_no_more_than(&x, scene_pttl("N"));
 }
 END_TEST
 
@@ -312,6 +335,8 @@ static Suite *make_suite(void)
     TCase *lost = scene_tcase(s, "lost replies", open_scene, close_scene);
     tcase_add_test(lost, acquire_whose_reply_is_cut_off_is_held_once);
     tcase_add_test(lost, acquire_whose_reply_never_comes_is_given_back);
+    tcase_add_test(lost, a_reply_that_is_late_adds_nothing_to_the_lease);
+    tcase_add_test(lost, nor_does_that_of_a_renewal);
     tcase_add_test(lost, release_whose_reply_never_comes_succeeds_in_time);
     tcase_add_test(lost, release_whose_reply_is_lost_frees_no_later_hold);
     tcase_add_test(lost, renewals_of_which_every_other_reply_is_lost_keep_the_lock);

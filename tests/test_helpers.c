@@ -272,6 +272,19 @@ START_TEST(persistent_server_keeps_its_keys)
 }
 END_TEST
 
+START_TEST(launched_server_is_up_when_it_answers)
+{
+    test_server_kill(&server);
+    test_server_launch(&server);
+    int64_t end = test_now_ms() + test_ms(SOON_MS);
+    while (!test_server_is_up(&server) && test_now_ms() < end)
+        test_pause_ms(1);
+    struct test_redis *again = test_redis_connect(server.path);
+    ck_assert_str_eq(test_redis_str(again, "PING"), "PONG");
+    test_redis_close(again);
+}
+END_TEST
+
 START_TEST(paused_server_is_silent_until_resumed)
 {
     test_server_pause(&server);
@@ -648,6 +661,58 @@ START_TEST(half_close_ends_one_direction)
 }
 END_TEST
 
+START_TEST(half_closed_client_that_is_sent_more_is_let_go)
+{
+    int rule = TEST_RULE(proxy, .on = TEST_ON_MESSAGE, .action = TEST_HALF_CLOSE,
+                         .contains = "$7\r\nmessage\r\n", .count = 1);
+    test_redis_do(client, "SUBSCRIBE", "c");
+    ck_assert_int_eq(test_redis_int(redis, "PUBLISH", "c", "1"), 1);
+    ck_assert_ptr_nonnull(test_redis_recv(client, SOON_MS));
+    ck_assert_ptr_null(test_redis_recv(client, SOON_MS));
+    ck_assert(test_redis_closed(client));
+    ck_assert_int_eq(test_redis_int(redis, "PUBLISH", "c", "2"), 1);
+    ck_assert(test_proxy_wait_open(proxy, 0, SOON_MS));
+    ck_assert_uint_eq(test_proxy_hits(proxy, rule), 1);
+    ck_assert_int_eq(test_redis_int(redis, "PUBLISH", "c", "3"), 0);
+}
+END_TEST
+
+START_TEST(late_tells_what_waits_for_its_time)
+{
+    ck_assert(!test_proxy_is_late(proxy));
+    int rule = TEST_RULE(proxy, .on = TEST_ON_REQUEST, .action = TEST_DELAY,
+                         .delay_ms = SHORT_MS);
+    test_redis_send(client, "SET", "k", "v");
+    ck_assert(test_proxy_wait_hits(proxy, rule, 1, SOON_MS));
+    test_proxy_remove(proxy, rule);
+    ck_assert(test_proxy_is_late(proxy));
+    ck_assert_ptr_nonnull(test_redis_recv(client, SOON_MS));
+    ck_assert(!test_proxy_is_late(proxy));
+    rule = TEST_RULE(proxy, .on = TEST_ON_REQUEST, .action = TEST_DRIP,
+                     .delay_ms = SHORT_MS, .count = 1);
+    test_redis_send(client, "GET", "k");
+    ck_assert(test_proxy_wait_hits(proxy, rule, 1, SOON_MS));
+    ck_assert(test_proxy_is_late(proxy));
+}
+END_TEST
+
+START_TEST(connections_that_are_open_can_be_named)
+{
+    unsigned numbers[3] = { 0, 0, 0 };
+    struct test_redis *second = test_redis_connect(test_proxy_path(proxy));
+    test_redis_do(second, "PING");
+    ck_assert_uint_eq(test_proxy_connections(proxy, numbers, 3), 2);
+    ck_assert_uint_eq(numbers[0], 2);
+    ck_assert_uint_eq(numbers[1], 1);
+    test_proxy_cut(proxy, numbers[1], false);
+    ck_assert_ptr_null(test_redis_try(client, "PING"));
+    ck_assert_str_eq(test_redis_str(second, "PING"), "PONG");
+    ck_assert_uint_eq(test_proxy_connections(proxy, numbers, 1), 1);
+    ck_assert_uint_eq(numbers[0], 2);
+    test_redis_close(second);
+}
+END_TEST
+
 START_TEST(answer_replaces_the_server)
 {
     TEST_RULE(proxy, .on = TEST_ON_REQUEST, .action = TEST_ANSWER, .contains = "SET",
@@ -994,6 +1059,7 @@ static void add_server(Suite *suite)
     tcase_add_test(tc, restarted_server_is_empty_and_another_process);
     tcase_add_test(tc, killed_server_is_gone_at_once_and_reset_revives_it);
     tcase_add_test(tc, persistent_server_keeps_its_keys);
+    tcase_add_test(tc, launched_server_is_up_when_it_answers);
     tcase_add_test(tc, paused_server_is_silent_until_resumed);
     tcase_add_test(tc, stop_leaves_nothing_behind);
     tcase_add_test(tc, aborting_test_leaves_nothing_behind);
@@ -1037,6 +1103,9 @@ static void add_proxy(Suite *suite)
     tcase_add_test(tc, delay_delays_and_keeps_the_order);
     tcase_add_test(tc, drip_sends_byte_by_byte);
     tcase_add_test(tc, half_close_ends_one_direction);
+    tcase_add_test(tc, half_closed_client_that_is_sent_more_is_let_go);
+    tcase_add_test(tc, late_tells_what_waits_for_its_time);
+    tcase_add_test(tc, connections_that_are_open_can_be_named);
     tcase_add_test(tc, answer_replaces_the_server);
     tcase_add_test(tc, answer_replaces_a_reply);
     tcase_add_test(tc, rules_of_one_connection_spare_the_others);

@@ -110,7 +110,7 @@ static void check_refused(const char *const rules[], const char *command)
 START_TEST(a_missing_permission_gives_EACCES_and_names_the_command)
 {
     check_refused(TEST_ARGV("~*", "&*", "+@all", "-evalsha"), "evalsha");
-    check_refused(TEST_ARGV("~*", "&*", "+@all", "-hset"), "evalsha");
+    check_refused(TEST_ARGV("~*", "&*", "+@all", "-hset"), "hset");
     check_refused(TEST_ARGV("~other*", "&*", "+@all"), "evalsha");
     check_refused(TEST_ARGV("~*", "&*", "+@all", "resetpass", ">other"), "auth");
 }

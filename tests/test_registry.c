@@ -167,6 +167,19 @@ START_TEST(T8_held_counts_what_is_left)
 }
 END_TEST
 
+START_TEST(no_answer_is_believed_for_longer_than_the_lease)
+{
+    struct rlk_hold *hold = ask(&thread);
+    rlk_hold_held_locked(hold, now, 3600000, 0); /* the server's clock stepped back */
+    ck_assert_int_eq(hold->end, rlk_lease_end(now, LEASE));
+    ck_assert(!hold->granted_short);
+    rlk_hold_confirm_locked(hold, now + 1000 * MS, 3600000);
+    ck_assert_int_eq(hold->end, rlk_lease_end(now + 1000 * MS, LEASE));
+    ck_assert_int_eq(hold->renew_at, now + 11000 * MS);
+    drop(hold);
+}
+END_TEST
+
 START_TEST(granted_hold_is_renewed_at_D_less_two_thirds_of_A)
 {
     struct rlk_hold *hold = ask(&thread);
@@ -261,6 +274,23 @@ START_TEST(T1_stale_grant_is_not_believed_after_joining_anew)
     rlk_hold_queued_locked(hold, 9, now + MS);
     ck_assert(!hold->granted);
     ck_assert(grant(hold, 9));
+    ck_assert(hold->granted);
+    drop(hold);
+}
+END_TEST
+
+START_TEST(waiter_whose_polls_are_refused_asks_and_takes_the_ticket_that_it_is_told)
+{
+    struct rlk_hold *hold = ask(&thread);
+    rlk_hold_queued_locked(hold, 9, now);
+    rlk_hold_ask_again_locked(hold, now + 149 * MS);
+    ck_assert(!hold->need_ask); /* it has just been answered */
+    rlk_hold_ask_again_locked(hold, now + 151 * MS);
+    ck_assert(hold->need_ask);
+    /* the queue was lost, and the server's clock is behind */
+    rlk_hold_queued_locked(hold, 7, now + 152 * MS);
+    ck_assert(!hold->need_ask);
+    ck_assert(grant(hold, 7));
     ck_assert(hold->granted);
     drop(hold);
 }
@@ -540,6 +570,8 @@ START_TEST(T11_refresh_timer_is_the_expiry_or_a_third_of_presence)
     struct rlk_hold *hold = ask(&thread);
     rlk_lock_answered_locked(lock, now, 100, 0);
     ck_assert_int_eq(lock->timer.when, now + 101 * MS);
+    rlk_lock_answered_locked(lock, now, 0, 0); /* Redis says so of its last ms */
+    ck_assert_int_eq(lock->timer.when, now + 1 * MS);
     rlk_lock_answered_locked(lock, now, 20000, 0);
     ck_assert_int_eq(lock->timer.when, now + 1000 * MS);
     rlk_lock_answered_locked(lock, now, -2, 0);
@@ -597,6 +629,7 @@ int main(void)
     Suite *suite = suite_create("registry");
     CASE("D", D_is_99_percent_of_the_lease_less_2_ms,
          held_counts_from_when_the_request_left, T8_held_counts_what_is_left,
+         no_answer_is_believed_for_longer_than_the_lease,
          granted_hold_is_renewed_at_D_less_two_thirds_of_A, older_answer_does_not_lower_D,
          fixed_lease_is_at_risk_in_its_last_tenth_and_not_renewed);
     CASE("T1", T1_grant_of_the_confirmed_ticket_is_believed,
@@ -604,6 +637,7 @@ int main(void)
          T1_grant_that_overtook_the_answer_is_believed_with_it,
          T1_stale_grant_is_not_believed_after_joining_anew,
          T1_stale_grant_read_first_is_dropped_by_the_new_ticket,
+         waiter_whose_polls_are_refused_asks_and_takes_the_ticket_that_it_is_told,
          T1_nothing_of_a_grant_outlives_gone);
     CASE("T6 to T12", T7_grant_of_an_id_nobody_knows_is_an_orphan,
          T7_grant_is_left_to_the_cancel_that_is_under_way,

@@ -18,6 +18,7 @@ enum { MARK_S = 604800, OLD_S = 1000, NEAR_S = 100, DIED = 8 };
 #define R_FENCED UUID_A ":1:9:" FENCED_LETTER "3000b"
 #define SPOILT "not recoverable"
 #define MARK(id) id "#1"
+#define TOLD(id) id "#2" /* told of a death when it took the lock */
 
 static const char *mark(void)
 {
@@ -104,7 +105,7 @@ START_TEST(acquire_over_a_mark_tells_and_repeats_what_it_told)
         ck_assert_str_eq(WHAT(a), "held");
         ck_assert_int_eq(a.flags, DIED);
         ck_assert_str_eq(field("died"), "1");
-        assert_new_mark(fenced ? MARK(R_FENCED) : MARK(R));
+        assert_new_mark(fenced ? TOLD(R_FENCED) : TOLD(R));
         snprintf(before, sizeof(before), "%s", digest());
         a = fenced ? acquire_fenced(id) : acquire(id);
         ck_assert_str_eq(WHAT(a), "held");
@@ -124,7 +125,30 @@ START_TEST(waiter_that_takes_it_out_of_turn_is_told)
     ck_assert_str_eq(WHAT(a), "held");
     ck_assert_int_eq(a.flags, DIED);
     ck_assert_str_eq(queue_text(), "");
-    assert_new_mark(MARK(R));
+    assert_new_mark(TOLD(R));
+}
+END_TEST
+
+/* Of a grant that has lapsed, or of a taking that has: nobody was in it. */
+START_TEST(own_mark_is_no_death)
+{
+    for (int died = 0; died < 2; died++) {
+        clear();
+        SAYS(acquire(R_B), "held");
+        SAYS(acquire(R), "queued");
+        if (died)
+            expire();
+        else
+            SAYS(release_as(R_B, "clean", "0"), "released");
+        SAYS(refresh(R), "held");
+        for (int again = 0; again < 2; again++) {
+            expire();
+            struct answer a = acquire(R);
+            ck_assert_str_eq(WHAT(a), "held");
+            ck_assert_int_eq(a.flags, died ? DIED : 0);
+            assert_new_mark(died ? TOLD(R) : MARK(R));
+        }
+    }
 }
 END_TEST
 
@@ -153,7 +177,7 @@ START_TEST(grant_tells_by_message_and_marks_it_anew)
     snprintf(told, sizeof(told), "1 grant 8 0 1 1 %s %lld n", R_B, queued.fate[0].ticket);
     ck_assert_str_eq(message(b), told);
     ck_assert_str_eq(field("died"), "1");
-    assert_new_mark(MARK(R_B));
+    assert_new_mark(TOLD(R_B));
     struct answer a = refresh(R_B); /* the message was lost */
     ck_assert_str_eq(WHAT(a), "held");
     ck_assert_int_eq(a.flags, DIED);
@@ -188,7 +212,7 @@ START_TEST(refresh_that_picks_its_own_waiter_tells_it)
     struct answer a = refresh(R);
     ck_assert_str_eq(WHAT(a), "held");
     ck_assert_int_eq(a.flags, DIED);
-    assert_new_mark(MARK(R));
+    assert_new_mark(TOLD(R));
 }
 END_TEST
 
@@ -202,7 +226,7 @@ START_TEST(grant_by_the_read_write_locks_scripts_tells_it_too)
     ck_assert_str_eq(field(R_B), "1");
     ck_assert_str_eq(field("died"), "1");
     ck_assert_int_eq(strncmp(message(b), "1 grant 8 ", 10), 0);
-    assert_new_mark(MARK(R_B));
+    assert_new_mark(TOLD(R_B));
     test_redis_close(b);
 }
 END_TEST
@@ -245,18 +269,18 @@ static const struct release_case {
     { "clean", false, false, true, "" },       /* its caller was told 0 */
     { "spoilt", true, true, false, SPOILT },
     { "spoilt", true, true, true, SPOILT },
-    { "spoilt", true, false, false, MARK(R) },
+    { "spoilt", true, false, false, TOLD(R) },
     { "spoilt", true, false, true, SPOILT },
     { "died", false, true, false, MARK(R) },
-    { "died", true, true, false, MARK(R) },
+    { "died", true, true, false, TOLD(R) },
     { "died", false, false, true, MARK(R) },
     { "unused", false, true, false, "" },
-    { "unused", true, true, false, MARK(R) },
+    { "unused", true, true, false, TOLD(R) },
     { "unused", false, true, true, "" },
-    { "unused", true, true, true, MARK(R) },
+    { "unused", true, true, true, TOLD(R) },
     { "unused", false, false, false,
       MARK(R) }, /* nobody knows any more what it was told */
-    { "unused", true, false, true, MARK(R) },
+    { "unused", true, false, true, TOLD(R) },
 };
 
 START_TEST(release_leaves_the_mark_that_it_is_to)
@@ -604,6 +628,7 @@ static Suite *suite(void)
     tcase_add_test(tc, flags_around_it_do_not_matter);
     tcase_add_test(tc, acquire_over_a_mark_tells_and_repeats_what_it_told);
     tcase_add_test(tc, waiter_that_takes_it_out_of_turn_is_told);
+    tcase_add_test(tc, own_mark_is_no_death);
     tcase_add_test(tc, who_is_not_robust_leaves_the_mark_as_it_is);
     tcase_add_test(tc, grant_tells_by_message_and_marks_it_anew);
     tcase_add_test(tc, grant_after_a_clean_release_tells_nothing);

@@ -17,6 +17,7 @@
 #define UUID_E "eeeeeeee-0000-4000-8000-00000000000e"
 #define READ_D UUID_D ":1:1:r3000"
 #define WRITE_D UUID_D ":1:4:w3000"
+#define WRITE_E UUID_E ":1:4:w3000"
 #define READ_E UUID_E ":1:1:r3000"
 #define GONE UUID_A ":9:9:r3000" /* names nobody who waits */
 
@@ -200,6 +201,33 @@ START_TEST(W10_a_dead_writer_is_dropped_and_a_deaf_one_stepped_over)
     ck_assert_int_eq(queued(QUEUE, WRITE_B), !dead);
     ck_assert_int_eq(is_held_by(WRITE_D), !alone);
     test_redis_close(d);
+}
+END_TEST
+
+/* After a reading that expired, a deaf writer who asks is next, but for the reader below
+ * the bar, who begins a reading; another writer, who listens, _i, closes it. */
+START_TEST(W10_a_deaf_writer_who_asks_closes_no_reading)
+{
+    struct test_redis *a = listener(UUID_A), *e = _i ? listener(UUID_E) : NULL;
+    SAYS(acquire(WRITE_A), "held");
+    SAYS(acquire(READ_C), "queued"); /* deaf */
+    SAYS(acquire(READ_A), "queued");
+    SAYS(release(WRITE_A), "released");
+    ck_assert(reads_now(READ_A));
+    SAYS(acquire(WRITE_B), "queued");
+    if (_i)
+        SAYS(acquire(WRITE_E), "queued");
+    expire();
+    struct test_redis *c = listener(UUID_C), *d = listener(UUID_D);
+    put_present(UUID_D);
+    put_waiter(RQUEUE, READ_D, 9000000000000000); /* above the bar */
+    SAYS(refresh(WRITE_B), "queued");
+    ck_assert(reads_now(READ_C));
+    ck_assert_int_eq(reads_now(READ_D), !_i);
+    test_redis_close(a);
+    test_redis_close(c);
+    test_redis_close(d);
+    test_redis_close(e);
 }
 END_TEST
 
@@ -493,6 +521,7 @@ int main(void)
     tc = add_case(suite, "writers");
     tcase_add_loop_test(tc, W10_a_dead_writer_is_dropped_and_a_deaf_one_stepped_over, 0,
                         4);
+    tcase_add_loop_test(tc, W10_a_deaf_writer_who_asks_closes_no_reading, 0, 2);
     tcase_add_test(tc, W10_a_live_writer_lets_nobody_in_but_who_is_in);
     tcase_add_test(tc, W11_writing_and_reading_alternate);
     tcase_add_loop_test(tc, W11_what_has_ended_is_known_to_a_script_that_goes_on, 0, 3);

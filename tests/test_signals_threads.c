@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whose signals they are: the library's threads take none, and SIGPIPE is raised by
  * nobody. */
+#include "client.h"
 #include "fixture.h"
 #include "proxy.h"
 
@@ -13,6 +14,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { SOON_MS = 10000, STATUS_MAX = 4096 };
@@ -363,6 +365,61 @@ START_TEST(broken_connections_raise_no_SIGPIPE)
 }
 END_TEST
 
+/* ---- clients that come and go */
+
+enum { CLIENTS = 60, INTERRUPTERS = 8 }; /* more than cores: some are amid a call */
+static atomic_bool over;
+
+static void *interrupt_for_ever(void *arg)
+{
+    (void)arg;
+    while (!atomic_load(&over)) {
+        int rc = rlock_client_interrupt(NULL);
+        if (rc != 0 && rc != EINVAL)
+            abort();
+    }
+    return NULL;
+}
+
+/* AddressSanitizer and ThreadSanitizer see what it does to the memory. */
+START_TEST(default_client_is_interrupted_while_it_is_opened_and_closed)
+{
+    pthread_t thread[INTERRUPTERS];
+    setenv("RLOCK_URL", server.url, 1);
+    atomic_store(&over, false);
+    for (int i = 0; i < INTERRUPTERS; i++)
+        OK(pthread_create(&thread[i], NULL, interrupt_for_ever, NULL));
+    for (long i = test_count(10 * CLIENTS, CLIENTS); i > 0; i--) {
+        OK(rlock_client_ping(NULL));
+        OK(rlock_client_close(NULL));
+    }
+    atomic_store(&over, true);
+    for (int i = 0; i < INTERRUPTERS; i++)
+        pthread_join(thread[i], NULL);
+}
+END_TEST
+
+/* The handler of a signal that came amid an interrupt forks; the child goes on with both.
+ */
+START_TEST(child_of_a_fork_amid_an_interrupt_closes_its_client)
+{
+    int status;
+    setenv("RLOCK_URL", server.url, 1);
+    rlk_client_signal_begin(NULL);
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        alarm(SOON_MS / 1000);
+        int rc = rlock_client_ping(NULL); /* in the handler */
+        rlk_client_signal_end();
+        _exit(rc == 0 && rlock_client_close(NULL) == 0 ? 0 : 1);
+    }
+    rlk_client_signal_end();
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("signals and threads");
@@ -374,6 +431,8 @@ int main(void)
     tcase_add_test(tc, mask_of_the_caller_is_what_it_was);
     tcase_add_test(tc, signals_to_the_process_are_handled_on_threads_of_the_program);
     tcase_add_test(tc, signal_that_the_program_waits_for_is_not_eaten);
+    tcase_add_test(tc, default_client_is_interrupted_while_it_is_opened_and_closed);
+    tcase_add_test(tc, child_of_a_fork_amid_an_interrupt_closes_its_client);
     suite_add_tcase(suite, tc);
     tc = tcase_create("pipe");
     tcase_add_unchecked_fixture(tc, fixture_start, fixture_stop);

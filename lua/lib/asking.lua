@@ -21,16 +21,21 @@ local function known(left)
   if what ~= 'refused' and now > not_after then what = 'late' end
   return what and { now, left, flags, 0, what, -1, 0, '' }
 end
--- Takes the free lock for the whole lease; the answer.
+-- Takes the free lock for the whole lease; the answer. What may be refused comes first, the TTL
+-- last: doc/DESIGN.md, section 8, 37.
 local function take(mode)
-  local own = ''
+  local own, dead = '', false
   local flags = waiting()
   call('ZCARD', present)
   if fence == '1' then own = token_next() end
+  if robust(id) then dead = select(2, mark_holder(id)) end
   call('HSET', N, id, '1', 'mode', mode, 'since', string.format('%.0f', now))
   if fence == '1' then call('HSET', N, 'token', own) end
+  if dead then
+    call('HSET', N, 'died', '1')
+    flags = flags + 8
+  end
   call('PEXPIRE', N, lease)
-  if robust(id) and mark_holder(id) then flags = flags + 8 end
   if flags % 2 == 1 and call('ZREM', queue, id) == 1 then flags = waiting() + died() end
   return { now, tonumber(lease), flags, 0, 'held', tonumber(lease), 0, own }
 end

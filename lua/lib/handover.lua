@@ -55,25 +55,24 @@ local function candidate(probe)
 end
 -- Writes it as holder and tells it. False: nobody heard it, and nothing was changed.
 local function grant(id, ticket, uuid, letter, ttl)
-  local own = ''
-  if letter ~= string.lower(letter) then
-    -- a first write that is allowed when memory is full; while a token may still be
-    -- refused, the waiter keeps its place
-    call('PEXPIRE', queue, 60000)
-    own = token_next()
-  end
+  local own, marks = '', robust(id)
+  local fenced, before, dead = letter ~= string.lower(letter), nil, nil
+  -- a first write that is allowed when memory is full; while a token or a mark may still be
+  -- refused, the waiter keeps its place
+  if fenced or marks then call('PEXPIRE', queue, 60000) end
+  if fenced then own = token_next() end
+  if marks then before, dead = mark_holder(id) end
   call('ZREM', queue, id)
   if letter == 'w' or letter == 'W' then call('DEL', readers) end
   call('HSET', N, id, '1', 'mode', modes[string.lower(letter)], 'since',
     string.format('%.0f', now))
   if own ~= '' then call('HSET', N, 'token', own) end
-  call('PEXPIRE', N, ttl)
-  local marks = robust(id)
-  local before = marks and mark_holder(id)
+  if dead then call('HSET', N, 'died', '1') end
+  call('PEXPIRE', N, ttl) -- last: doc/DESIGN.md, section 8, 37
   if named[id] then return true end
   if own == '' then own = '0' end
   local heard = redis.pcall('PUBLISH', 'rlock:client:' .. uuid, '1 grant '
-    .. waiting() + (before and 8 or 0) .. ' ' .. own .. ' 1 1 ' .. id .. ' ' .. ticket .. ' ' .. N)
+    .. waiting() + (dead and 8 or 0) .. ' ' .. own .. ' 1 1 ' .. id .. ' ' .. ticket .. ' ' .. N)
   if type(heard) == 'number' and heard > 0 then return true end
   call('DEL', N)
   if before then

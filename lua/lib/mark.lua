@@ -1,9 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Leaves the marker of an id that may no longer acquire (T3), for `life` ms.
+-- What an ACL may refuse of it is only the removal of those that have ended.
 -- Needs: call, cancelled, now.
 local function mark(id, life)
   local ms = math.floor(now / 1000)
-  call('ZREMRANGEBYSCORE', cancelled, '-inf', string.format('(%.0f', ms))
+  redis.pcall('ZREMRANGEBYSCORE', cancelled, '-inf', string.format('(%.0f', ms))
   call('ZADD', cancelled, string.format('%.0f', ms + life), id)
   if call('PTTL', cancelled) < life then call('PEXPIRE', cancelled, life) end
 end

@@ -6,6 +6,7 @@
 local clock = math.floor(now / 1000)
 local function text(number) return string.format('%.0f', number) end
 -- The TTL of N is that of the last reader; readers outlives it, to tell what has ended (W7).
+-- Nothing may be written to N after it: doc/DESIGN.md, section 8, 37.
 -- Returns it.
 local function fit()
   local top = call('ZREVRANGE', readers, 0, 0, 'WITHSCORES')[2]
@@ -53,7 +54,11 @@ local function state()
     return 'free', call('EXISTS', readers) == 1 and 'read' or nil
   end
   local top = call('ZREVRANGE', readers, 0, 0, 'WITHSCORES')[2]
-  if not top then return 'held' end
+  if not top then
+    -- of a script that was refused in its midst, or somebody made it persistent
+    if call('PTTL', N) == -1 then call('PEXPIRE', N, 60000) end
+    return 'held'
+  end
   if tonumber(top) >= clock then return 'read' end
   call('DEL', N)
   return 'free', 'read'

@@ -34,7 +34,7 @@ if queued then
   local alone = presence_lost()
   call('PEXPIRE', queue, 60000)
   stay(alone)
-  call('ZREMRANGEBYSCORE', present, '-inf', string.format('(%.0f', math.floor(now / 1000)))
+  redis.pcall('ZREMRANGEBYSCORE', present, '-inf', string.format('(%.0f', math.floor(now / 1000)))
 end
 local granted, more = nil, 0
 if held == 0 then

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The owner-died mark of robust locks: `dirty` names the holder that has not released cleanly,
--- `<id>#1`, or says "not recoverable". Ids with the flag b are robust. Who takes the lock while
+-- `<id>#1` (#2: who had been told of a death), or says "not recoverable". Ids with the flag b are
+-- robust. Who takes the lock while
 -- there is a mark is told so, by the field `died` of N for as long as he has it; his own mark
 -- then stands for both. 7 days: by then somebody has looked.
 -- Needs: call, N, dirty.
@@ -15,12 +16,16 @@ local function spoilt()
 end
 -- The flag for a holder who is to be told.
 local function died() return call('HEXISTS', N, 'died') == 1 and 8 or 0 end
--- Marks the lock, which was just given to a robust id. Returns the mark there was.
+-- Marks the lock, which is about to be given to a robust id. Returns the mark there was, and
+-- whether it tells of a death: his own, of a grant that has lapsed, only if that one did (#2).
 local function mark_holder(id)
   local before = call('GET', dirty)
-  call('SET', dirty, id .. '#1', 'EX', 604800)
-  if before then call('HSET', N, 'died', '1') end
-  return before
+  local dead = before ~= false
+  if dead and string.sub(before, 1, #id + 1) == id .. '#' then
+    dead = string.sub(before, -2) == '#2'
+  end
+  call('SET', dirty, id .. (dead and '#2' or '#1'), 'EX', 604800)
+  return before, dead
 end
 -- Ends a holder's mark, after N was deleted. how: clean; spoilt (unlocked though not
 -- consistent); died; unused (never entered: what was marked before stays). mine: N was still

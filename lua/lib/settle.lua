@@ -130,6 +130,21 @@ local function leave_trace(last, more)
     call('PEXPIRE', readers, 60000)
   end
 end
+-- A reading; joining: those who wait may join past a writer who waits.
+local function settle_reading(joining)
+  local id, more = nil, 0
+  if not joining then
+    -- that he asks himself makes no writer close a reading: he is to listen (W10)
+    local asking = named
+    named = {}
+    id, more = next_writer()
+    named = asking
+  end
+  local upto = highest()
+  if id or more > 0 then upto = bar() end
+  local count, rmore = grant_readers(upto)
+  return both(more, rmore, id and more)
+end
 -- A free lock: `last` is what has ended, a reading or a writing.
 local function settle_free(last)
   local id, ticket, uuid, letter, ttl = next_writer()
@@ -144,7 +159,13 @@ local function settle_free(last)
     if upto and upto ~= open_to then
       open_to = upto
       count, rmore = grant_readers(upto)
-      if count > 0 then return both(writer_next and more or 0, rmore, id and ticket) end
+      if count > 0 then
+        -- they have begun a reading, which he who only asks does not close
+        if writer_next and rmore == 0 and id and named[id] and not hears(uuid) then
+          return settle_reading(false)
+        end
+        return both(writer_next and more or 0, rmore, id and ticket)
+      end
     end
     if not id or rmore > 0 then
       leave_trace(last, more + rmore)
@@ -173,18 +194,7 @@ local function settle(last, joining)
     return more, 0
   end
   if waits == 1 then return 0, 0 end
-  local id, more = nil, 0
-  if not joining then
-    -- that he asks himself makes no writer close a reading: he is to listen (W10)
-    local asking = named
-    named = {}
-    id, more = next_writer()
-    named = asking
-  end
-  local upto = highest()
-  if id or more > 0 then upto = bar() end
-  local count, rmore = grant_readers(upto)
-  return both(more, rmore, id and more)
+  return settle_reading(joining)
 end
 -- The common answer about one id; `left`: what is left of it, when it holds.
 local function told(what, left, ticket, more, rmore)

@@ -51,6 +51,18 @@ void test_clock_set_real(struct test_clock *c, long ms)
     __atomic_store_n(&c->file->real_ns, ms * ns_per_ms, __ATOMIC_RELAXED);
 }
 
+void test_clock_leap(struct test_clock *c, long reads, long ms)
+{
+    __atomic_store_n(&c->file->leap_reads, 0, __ATOMIC_RELAXED);
+    c->file->leap_ns = ms * ns_per_ms;
+    __atomic_store_n(&c->file->leap_reads, reads, __ATOMIC_RELEASE);
+}
+
+bool test_clock_has_leapt(const struct test_clock *c)
+{
+    return __atomic_load_n(&c->file->leap_reads, __ATOMIC_ACQUIRE) <= 0;
+}
+
 void test_clock_set_boot(struct test_clock *c, long ms)
 {
     __atomic_store_n(&c->file->boot_ns, ms * ns_per_ms, __ATOMIC_RELAXED);

@@ -4,6 +4,7 @@
 #define TEST_CLOCK_H
 
 #include <limits.h>
+#include <stdbool.h>
 
 struct test_clock_file;
 
@@ -22,5 +23,10 @@ void test_clock_close(struct test_clock *c);
  * c->env, from now on, against the machine's. */
 void test_clock_set_real(struct test_clock *c, long ms);
 void test_clock_set_boot(struct test_clock *c, long ms);
+
+/* CLOCK_REALTIME leaps by ms more when it is read for the `reads`th time from now on, as
+ * it seems to a process that stood still there; 0: no longer. Whether it has. */
+void test_clock_leap(struct test_clock *c, long reads, long ms);
+bool test_clock_has_leapt(const struct test_clock *c);
 
 #endif

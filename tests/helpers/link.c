@@ -336,6 +336,18 @@ static void forwarded(struct test_link *link, struct test_stream *s, int *fd)
     message_free(m);
 }
 
+/* A client that does not read any more does not write any more either: without its end
+ * the server would take it for alive. */
+static void receiver_gone(struct test_link *link, struct test_stream *s, int *fd)
+{
+    if (s == &link->down && !link->up.ended) {
+        read_from(link, &link->up, fd);
+        link->up.ended = true;
+        split(link, &link->up);
+    }
+    close_fd(fd, false);
+}
+
 static void write_to(struct test_link *link, struct test_stream *s, int *fd)
 {
     while (is_due(s->head)) {
@@ -343,7 +355,7 @@ static void write_to(struct test_link *link, struct test_stream *s, int *fd)
         if (rc == 0)
             return;
         if (rc < 0) /* nobody will read it: the rest is thrown away, one by one */
-            close_fd(fd, false);
+            receiver_gone(link, s, fd);
         forwarded(link, s, fd);
     }
     if (s->head || !s->ended || s->passed_end)
@@ -355,8 +367,9 @@ static void write_to(struct test_link *link, struct test_stream *s, int *fd)
 
 bool test_link_write(struct test_link *link)
 {
-    write_to(link, &link->up, &link->server);
+    /* this one first: it may find that the client has gone */
     write_to(link, &link->down, &link->client);
+    write_to(link, &link->up, &link->server);
     return link->server >= 0 && !link->down.passed_end;
 }
 
@@ -389,6 +402,20 @@ int64_t test_link_due(const struct test_link *link)
 {
     int64_t up = head_due(&link->up), down = head_due(&link->down);
     return up < down ? up : down;
+}
+
+static bool is_late(const struct test_stream *s)
+{
+    for (const struct test_message *m = s->head; m; m = m->next) {
+        if (m->drips || !is_due(m))
+            return true;
+    }
+    return false;
+}
+
+bool test_link_is_late(const struct test_link *link)
+{
+    return is_late(&link->up) || is_late(&link->down);
 }
 
 static void release(struct test_stream *s, int id)

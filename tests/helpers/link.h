@@ -49,6 +49,9 @@ void test_link_read(struct test_link *link, short client_events, short server_ev
 /* Forwards what is due. False: the link is over. */
 bool test_link_write(struct test_link *link);
 
+/* Whether a message is held, not yet due, or dripping. */
+bool test_link_is_late(const struct test_link *link);
+
 /* Lets go what rule `id` holds. */
 void test_link_release(struct test_link *link, int id);
 /* Rule `id` does not exist any more. */

@@ -16,10 +16,11 @@
 
 enum { BACKLOG = 128 };
 
-static struct sockaddr_in loopback(uint16_t port)
+static struct sockaddr_in at(const char *address, uint16_t port)
 {
     struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(port) };
-    in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (inet_pton(AF_INET, address, &in.sin_addr) != 1)
+        test_die("%s is no IPv4 address", address);
     return in;
 }
 
@@ -30,9 +31,9 @@ static void allow_reuse(int fd)
         test_die("SO_REUSEADDR: %s", strerror(errno));
 }
 
-int test_port_reserve(uint16_t *ret_port)
+int test_port_reserve(const char *address, uint16_t *ret_port)
 {
-    struct sockaddr_in in = loopback(0);
+    struct sockaddr_in in = at(address, 0);
     socklen_t len = sizeof(in);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0 || bind(fd, (struct sockaddr *)&in, sizeof(in)) != 0 ||
@@ -43,9 +44,9 @@ int test_port_reserve(uint16_t *ret_port)
     return fd;
 }
 
-int test_port_listen(uint16_t port)
+int test_port_listen(const char *address, uint16_t port)
 {
-    struct sockaddr_in in = loopback(port);
+    struct sockaddr_in in = at(address, port);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         test_die("socket: %s", strerror(errno));

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TCP ports of 127.0.0.1 that two test runs never share. */
+/* TCP ports that two test runs never share. */
 #ifndef TEST_PORT_H
 #define TEST_PORT_H
 
 #include <stdint.h>
 
-/* Picks a free port and keeps it reserved while the returned descriptor is open, whether
- * or not something listens on it (meanwhile connecting is refused). Whoever sets
- * SO_REUSEADDR and names the port can listen on it. */
-int test_port_reserve(uint16_t *ret_port);
+/* Picks a free port of an IPv4 address and keeps it reserved while the returned
+ * descriptor is open, whether or not something listens on it (meanwhile connecting is
+ * refused). Whoever sets SO_REUSEADDR and names the port can listen on it. */
+int test_port_reserve(const char *address, uint16_t *ret_port);
 
 /* A listening, non-blocking socket on a reserved port. */
-int test_port_listen(uint16_t port);
+int test_port_listen(const char *address, uint16_t port);
 
 #endif

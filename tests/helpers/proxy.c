@@ -14,6 +14,7 @@
 #include "wait.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -32,6 +33,7 @@ struct test_proxy {
     /* immutable after start */
     char server_path[TEST_PATH_MAX], path[TEST_PATH_MAX];
     char url[TEST_URL_MAX], tcp_url[TEST_URL_MAX];
+    char address[INET_ADDRSTRLEN];
     uint16_t port;
     int reserved; /* holds the port */
     int wake;
@@ -78,7 +80,7 @@ static void listen_on(struct test_proxy *p)
     if (p->listen_unix >= 0)
         return;
     p->listen_unix = listen_unix(p->path);
-    p->listen_tcp = test_port_listen(p->port);
+    p->listen_tcp = test_port_listen(p->address, p->port);
 }
 
 static void listen_off(struct test_proxy *p)
@@ -267,6 +269,12 @@ static void start_thread(struct test_proxy *p)
 
 struct test_proxy *test_proxy_start(const struct test_server *server)
 {
+    return test_proxy_start_at(server, "127.0.0.1");
+}
+
+struct test_proxy *test_proxy_start_at(const struct test_server *server,
+                                       const char *address)
+{
     static unsigned number; /* several proxies in front of one server */
     struct test_proxy *p = calloc(1, sizeof(*p));
     if (!p)
@@ -277,9 +285,10 @@ struct test_proxy *test_proxy_start(const struct test_server *server)
         snprintf(p->path, sizeof(p->path), "%s/p%d.%u", server->dir, (int)getpid(), n);
     if (len < 0 || (size_t)len >= sizeof(p->path))
         test_die("path too long");
-    p->reserved = test_port_reserve(&p->port);
+    p->reserved = test_port_reserve(address, &p->port);
+    snprintf(p->address, sizeof(p->address), "%s", address);
     snprintf(p->url, sizeof(p->url), "unix://%s", p->path);
-    snprintf(p->tcp_url, sizeof(p->tcp_url), "redis://127.0.0.1:%u", (unsigned)p->port);
+    snprintf(p->tcp_url, sizeof(p->tcp_url), "redis://%s:%u", address, (unsigned)p->port);
     p->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (p->wake < 0)
         test_die("eventfd: %s", strerror(errno));
@@ -493,4 +502,27 @@ struct test_proxy_counts test_proxy_counts(struct test_proxy *p)
     struct test_proxy_counts counts = p->counts;
     unlock(p);
     return counts;
+}
+
+size_t test_proxy_connections(struct test_proxy *p, unsigned *ret_numbers, size_t most)
+{
+    size_t count = 0;
+    lock(p);
+    for (const struct test_link *link = p->links; link; link = link->next) {
+        if (count < most)
+            ret_numbers[count] = link->number;
+        count++;
+    }
+    unlock(p);
+    return count;
+}
+
+bool test_proxy_is_late(struct test_proxy *p)
+{
+    bool late = false;
+    lock(p);
+    for (const struct test_link *link = p->links; link && !late; link = link->next)
+        late = test_link_is_late(link);
+    unlock(p);
+    return late;
 }

@@ -55,13 +55,17 @@ enum { TEST_RULES_MAX = 64 };
 
 /* Listens on a Unix socket in the server's directory and on a port of 127.0.0.1. */
 struct test_proxy *test_proxy_start(const struct test_server *server);
+/* The same with a port of another address: its thread stays in the network namespace of
+ * the caller, where the address must be. */
+struct test_proxy *test_proxy_start_at(const struct test_server *server,
+                                       const char *address);
 /* Closes all connections. NULL is fine. */
 void test_proxy_stop(struct test_proxy *p);
 
 const char *test_proxy_path(const struct test_proxy *p);
 uint16_t test_proxy_port(const struct test_proxy *p);
 const char *test_proxy_url(const struct test_proxy *p);     /* unix:///... */
-const char *test_proxy_tcp_url(const struct test_proxy *p); /* redis://127.0.0.1:... */
+const char *test_proxy_tcp_url(const struct test_proxy *p); /* redis://<address>:... */
 
 /* Adds a rule; the first that matches a message decides. Returns its id. */
 int test_proxy_add(struct test_proxy *p, const struct test_rule *rule);
@@ -104,6 +108,11 @@ struct test_proxy_counts {
     unsigned to_client;
 };
 struct test_proxy_counts test_proxy_counts(struct test_proxy *p);
+/* The numbers of the connections that are open, the newest first; how many there are. */
+size_t test_proxy_connections(struct test_proxy *p, unsigned *ret_numbers, size_t most);
+/* Whether a message is held, or waits for its time, or drips: also when the rule that
+ * did it has been removed. */
+bool test_proxy_is_late(struct test_proxy *p);
 /* Wait until so many connections were accepted, or are open. */
 bool test_proxy_wait_accepted(struct test_proxy *p, unsigned n, long ms);
 bool test_proxy_wait_open(struct test_proxy *p, unsigned n, long ms);

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-enum { REPLY_TIMEOUT_MS = 10000 };
+enum { REPLY_TIMEOUT_MS = 10000, MS_PER_S = 1000, US_PER_MS = 1000 };
 
 struct test_redis {
     redisContext *context;
@@ -41,6 +41,21 @@ struct test_redis *test_redis_connect(const char *path)
 struct test_redis *test_redis_connect_port(unsigned port)
 {
     return wrap(redisConnect("127.0.0.1", (int)port), "127.0.0.1");
+}
+
+struct test_redis *test_redis_connect_url(const char *url, long ms)
+{
+    char host[64];
+    int port;
+    long bound = test_ms(ms);
+    const struct timeval timeout = { bound / MS_PER_S, bound % MS_PER_S * US_PER_MS };
+    if (sscanf(url, "redis://%63[0-9.]:%d", host, &port) != 2)
+        test_die("cannot read the URL %s", url);
+    redisContext *context = redisConnectWithTimeout(host, port, timeout);
+    if (!context || !context->err)
+        return wrap(context, url);
+    redisFree(context);
+    return NULL;
 }
 
 void test_redis_close(struct test_redis *r)

@@ -21,6 +21,8 @@ struct test_redis;
 /* A Unix socket's path, or a port of 127.0.0.1. Abort when it fails. */
 struct test_redis *test_redis_connect(const char *path);
 struct test_redis *test_redis_connect_port(unsigned port);
+/* redis://<IPv4 address>:<port>. NULL: refused, or no answer within test_ms(ms). */
+struct test_redis *test_redis_connect_url(const char *url, long ms);
 /* NULL is fine. */
 void test_redis_close(struct test_redis *r);
 

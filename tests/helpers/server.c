@@ -175,7 +175,7 @@ void test_server_start_env(struct test_server *s, const char *const args[],
 {
     memset(s, 0, sizeof(*s));
     make_dir(s);
-    int reserved = test_port_reserve(&s->port);
+    int reserved = test_port_reserve("127.0.0.1", &s->port);
     snprintf(s->path, sizeof(s->path), "%s/s", s->dir);
     snprintf(s->url, sizeof(s->url), "unix://%s", s->path);
     snprintf(s->tcp_url, sizeof(s->tcp_url), "redis://127.0.0.1:%u", (unsigned)s->port);
@@ -231,9 +231,22 @@ void test_server_shutdown(struct test_server *s)
     command(s, TEST_SUPERVISOR_TERM);
 }
 
-void test_server_restart(struct test_server *s)
+void test_server_launch(struct test_server *s)
 {
     command(s, TEST_SUPERVISOR_START);
+}
+
+bool test_server_is_up(struct test_server *s)
+{
+    bool up = answers_ping(s);
+    if (!up && command(s, TEST_SUPERVISOR_PID) == 0)
+        die_with_log(s);
+    return up;
+}
+
+void test_server_restart(struct test_server *s)
+{
+    test_server_launch(s);
     await_start(s);
 }
 

@@ -54,6 +54,11 @@ void test_server_shutdown(struct test_server *s);
 void test_server_restart(struct test_server *s);
 void test_server_restart_args(struct test_server *s, const char *const args[]);
 
+/* The two halves of a restart, for who has to look after others meanwhile. is_up: whether
+ * it answers, and has loaded what it kept; aborts when it has ended. */
+void test_server_launch(struct test_server *s);
+bool test_server_is_up(struct test_server *s);
+
 /* SIGSTOP, and SIGCONT; pause returns when it has stopped. */
 void test_server_pause(struct test_server *s);
 void test_server_resume(struct test_server *s);

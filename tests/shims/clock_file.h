@@ -11,6 +11,9 @@
 struct test_clock_file {
     int64_t real_ns; /* CLOCK_REALTIME, gettimeofday, time */
     int64_t boot_ns; /* CLOCK_BOOTTIME */
+    /* At the reading of the wall clock at which leap_reads comes to 0, and from then on,
+     * it says leap_ns more, which the shim adds to real_ns. */
+    int64_t leap_reads, leap_ns;
 };
 
 #endif

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -26,31 +27,51 @@
 enum { NS_PER_US = 1000, FDS_MAX = 4096 };
 static const int64_t ns_per_s = INT64_C(1000000000);
 
-static const struct test_clock_file *shared; /* NULL: nothing is shifted */
-static unsigned char timer_clock[FDS_MAX];   /* clock + 1 of a timerfd, 0: unknown */
+static struct test_clock_file *shared;     /* NULL: nothing is shifted */
+static unsigned char timer_clock[FDS_MAX]; /* clock + 1 of a timerfd, 0: unknown */
 
 __attribute__((constructor)) static void start(void)
 {
     const char *path = getenv(TEST_CLOCK_VARIABLE);
-    int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    int fd = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
     if (fd < 0)
         return;
-    void *map = mmap(NULL, sizeof(*shared), PROT_READ, MAP_SHARED, fd, 0);
+    void *map = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
     if (map != MAP_FAILED)
         __atomic_store_n(&shared, map, __ATOMIC_RELEASE);
 }
 
+/* Of a program that waits for events by epoll_wait, as the server does: what was in force
+ * when it was last called, so that the clock is stepped between two events. A step amid a
+ * script is a leap, which a test asks for by itself. */
+static bool has_events;
+static int64_t in_force_ns;
+
+static void leap_if_due(struct test_clock_file *file)
+{
+    if (__atomic_load_n(&file->leap_reads, __ATOMIC_RELAXED) > 0 &&
+        __atomic_sub_fetch(&file->leap_reads, 1, __ATOMIC_ACQ_REL) == 0)
+        __atomic_store_n(
+            &in_force_ns,
+            __atomic_add_fetch(&file->real_ns, file->leap_ns, __ATOMIC_RELAXED),
+            __ATOMIC_RELAXED);
+}
+
 static int64_t shift(clockid_t clock)
 {
-    const struct test_clock_file *file = __atomic_load_n(&shared, __ATOMIC_ACQUIRE);
+    struct test_clock_file *file = __atomic_load_n(&shared, __ATOMIC_ACQUIRE);
     if (!file)
         return 0;
     switch (clock) {
     case CLOCK_REALTIME:
     case CLOCK_REALTIME_COARSE:
     case CLOCK_REALTIME_ALARM:
-        return __atomic_load_n(&file->real_ns, __ATOMIC_RELAXED);
+        leap_if_due(file);
+        return __atomic_load_n(__atomic_load_n(&has_events, __ATOMIC_ACQUIRE)
+                                   ? &in_force_ns
+                                   : &file->real_ns,
+                               __ATOMIC_RELAXED);
     case CLOCK_BOOTTIME:
     case CLOCK_BOOTTIME_ALARM:
         return __atomic_load_n(&file->boot_ns, __ATOMIC_RELAXED);
@@ -105,6 +126,18 @@ time_t time(time_t *ret)
 int timespec_get(struct timespec *ts, int base)
 {
     return base == TIME_UTC && clock_gettime(CLOCK_REALTIME, ts) == 0 ? base : 0;
+}
+
+int epoll_wait(int fd, struct epoll_event *events, int max, int timeout)
+{
+    int n = (int)syscall(SYS_epoll_pwait, fd, events, max, timeout, NULL, 0);
+    const struct test_clock_file *file = __atomic_load_n(&shared, __ATOMIC_ACQUIRE);
+    if (file) {
+        __atomic_store_n(&in_force_ns, __atomic_load_n(&file->real_ns, __ATOMIC_RELAXED),
+                         __ATOMIC_RELAXED);
+        __atomic_store_n(&has_events, true, __ATOMIC_RELEASE);
+    }
+    return n;
 }
 
 int timerfd_create(clockid_t clock, int flags)

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the answers to the watchdog's requests mean for locks and holds; what is due, and
+ * sent, is in duty.c. An answer may be about a hold that has ended meanwhile, and none
+ * may come at all: leases are judged by what the clock says when it is taken (T6).
+ * Thread: the watchdog. Locks: hold the registry's mu.
+ */
+#include "duty_impl.h"
+
+#include "client.h"
+#include "deadline.h"
+#include "log.h"
+#include "refusal.h"
+
+#include <errno.h>
+
+static void count_renewal(struct rlock_client *client, const struct rlk_answer *answer)
+{
+    if (answer->outcome == RLK_DONE)
+        RLK_COUNT(client->counters.renewals);
+    else if (answer->outcome != RLK_NOSCRIPT)
+        RLK_COUNT(client->counters.renewal_failures);
+}
+
+/* Of one hold; `fate` is what became of it when the answer is DONE. */
+static void renew_done(struct rlock_client *client, struct rlk_hold *hold,
+                       const struct rlk_answer *answer, const struct rlk_fate *fate,
+                       bool downgraded, int64_t now)
+{
+    if (hold->state != RLK_HOLD_INSIDE) {
+        /* it ended meanwhile; what waits for this answer goes on */
+        if (hold->timer.armed || hold->give_up_at != 0)
+            rlk_timer_arm(&client->registry.timers, &hold->timer, now);
+        return;
+    }
+    if (now >= hold->end) {
+        rlk_hold_lose_locked(hold, "the lease ended before a renewal was confirmed", now);
+        return;
+    }
+    if (answer->outcome == RLK_NOSCRIPT) {
+        hold->doubted = hold->fixed;
+        hold->renew_at = now;
+    } else if (answer->outcome != RLK_DONE) {
+        hold->doubted = hold->fixed;
+        hold->renew_at = rlk_duty_retry_time(hold, now);
+    } else if (fate->what == RLK_HELD) {
+        if (downgraded)
+            hold->downgrading = false;
+        hold->flags = answer->flags;
+        if (fate->token != 0)
+            hold->token = fate->token; /* over that of a message (T12) */
+        if (!hold->fixed)
+            rlk_hold_confirm_locked(hold, answer->sent, fate->remaining_ms);
+        if (hold->doubted) /* since this was sent */
+            hold->renew_at = now;
+        else if (hold->renew_at <= now) /* nothing was gained */
+            hold->renew_at = rlk_duty_retry_time(hold, now);
+    } else {
+        rlk_hold_lose_locked(
+            hold,
+            "the server says that it is not ours any more (forced, deleted or expired)",
+            now);
+        return;
+    }
+    rlk_hold_schedule_locked(hold);
+}
+
+/* Of all that were renewed together. */
+static void read_renewals_done(struct rlock_client *client, struct rlk_lock *lock,
+                               const struct rlk_answer *answer,
+                               const struct rlk_fate *fates, int64_t now)
+{
+    count_renewal(client, answer);
+    for (size_t i = 0; i < lock->renewal.count; i++) {
+        struct rlk_hold *hold = lock->renewal.holds[i];
+        hold->op.kind = RLK_OP_NONE;
+        renew_done(client, hold, answer, &fates[i], false, now);
+    }
+    /* while this one was in flight, nobody's timer was armed for a renewal */
+    for (struct rlk_list *l = lock->reads.next; l != &lock->reads; l = l->next)
+        rlk_hold_schedule_locked(RLK_CONTAINER_OF(l, struct rlk_hold, read_link));
+}
+
+static void release_done(struct rlock_client *client, struct rlk_hold *hold,
+                         const struct rlk_answer *answer, int64_t now)
+{
+    bool lost = hold->state == RLK_HOLD_LOST;
+
+    if (answer->outcome == RLK_DONE) {
+        RLK_COUNT(client->counters.background_releases);
+        if (rlk_cursor_set(answer->more))
+            rlk_lock_go_on_locked(hold->lock, answer->more);
+    }
+    if (answer->outcome == RLK_NOSCRIPT)
+        hold->late_release_sent = false;
+    if (answer->outcome == RLK_DONE || answer->outcome == RLK_REFUSED ||
+        (lost && answer->outcome != RLK_NOSCRIPT)) {
+        rlk_hold_background_end_locked(hold);
+        return;
+    }
+    rlk_hold_background_locked(
+        hold, answer->outcome == RLK_NOSCRIPT ? now : rlk_duty_retry_time(hold, now),
+        hold->give_up_at);
+}
+
+/* Until a refresh without an answer is repeated: soon at first. Refused for good, it is
+ * no use: whoever waits asks himself, and his answer says when. */
+static int64_t refresh_pause(struct rlk_lock *lock, enum rlk_outcome outcome)
+{
+    int64_t presence = lock->registry->presence_ns;
+
+    if (outcome == RLK_NOSCRIPT)
+        return 0;
+    if (outcome == RLK_REFUSED)
+        return presence / 3;
+    lock->pause *= 2;
+    if (lock->pause > presence / 20)
+        lock->pause = presence / 20;
+    if (lock->pause < RLK_DUTY_REFRESH_AGAIN_MS * RLK_NS_PER_MS)
+        lock->pause = RLK_DUTY_REFRESH_AGAIN_MS * RLK_NS_PER_MS;
+    return lock->pause;
+}
+
+static void refresh_done(struct rlock_client *client, struct rlk_lock *lock,
+                         const struct rlk_answer *answer, const struct rlk_fate *fates,
+                         int64_t now)
+{
+    struct rlk_registry *reg = &client->registry;
+
+    if (answer->outcome != RLK_DONE) {
+        lock->round_open = false;
+        /* from the head: the ticket may be stale by then. Where nobody waits any more,
+         * others' polls will find the lock. */
+        if (lock->op_goes_on &&
+            (answer->outcome == RLK_NOSCRIPT || !rlk_list_empty(&lock->asks)))
+            rlk_lock_go_on_locked(lock, (struct rlk_cursor){ 0 });
+        if (answer->outcome != RLK_NOSCRIPT)
+            rlk_lock_trouble_locked(lock, answer->code, lock->refresh.op.sent);
+        for (size_t i = 0; answer->outcome == RLK_REFUSED && i < lock->refresh.count; i++)
+            rlk_hold_ask_again_locked(lock->refresh.holds[i], now);
+        rlk_timer_arm(&reg->timers, &lock->timer,
+                      now + refresh_pause(lock, answer->outcome));
+        return;
+    }
+    lock->pause = 0;
+    RLK_COUNT(client->counters.refreshes);
+    rlk_lock_reached_locked(lock, now);
+    for (size_t i = 0; i < lock->refresh.count; i++) {
+        struct rlk_hold *hold = lock->refresh.holds[i];
+        /* a newer answer knows better */
+        if (hold->state != RLK_HOLD_ASKING || hold->granted || hold->need_ask ||
+            hold->ticket_sent > answer->sent)
+            continue;
+        hold->flags = answer->flags;
+        if (fates[i].what == RLK_HELD) {
+            int64_t left = fates[i].remaining_ms;
+            if (left > hold->id.grant_ms) /* than what a grant is given for */
+                left = hold->id.grant_ms;
+            RLK_COUNT(client->counters.grants);
+            rlk_hold_held_locked(hold, answer->sent, left, fates[i].token);
+        } else if (fates[i].what == RLK_QUEUED) {
+            rlk_hold_queued_locked(hold, fates[i].ticket, answer->sent);
+        } else if (fates[i].what == RLK_UNRECOVERABLE) {
+            rlk_hold_spoilt_locked(hold);
+        } else {
+            rlk_hold_gone_locked(hold);
+        }
+    }
+    rlk_lock_answered_locked(lock, answer->sent, answer->pttl_ms, answer->flags);
+    if (lock->poll_again || lock->round_open)
+        rlk_timer_arm(&reg->timers, &lock->timer, now);
+}
+
+void rlk_duty_done(struct rlock_client *client, struct rlk_op *op,
+                   const struct rlk_reply *reply)
+{
+    struct rlk_registry *reg = &client->registry;
+    struct rlk_watch *watch = &client->watch;
+    struct rlk_answer answer = { .outcome = RLK_UNKNOWN, .code = ENOTCONN };
+    struct rlk_fate fates[RLK_DUTY_NAMES_MAX] RLK_UNINITIALIZED;
+    char text[RLK_REFUSAL_SIZE] = "", shown[RLK_LOG_NAME_SIZE] = "";
+    enum rlk_op_kind kind = op->kind;
+
+    rlk_list_remove(&op->link);
+    watch->op_count--;
+    if (rlk_list_empty(&watch->ops))
+        watch->op_deadline = RLK_NEVER;
+    rlk_registry_lock(reg);
+    int64_t now = rlk_now_boot(); /* leases are judged by what the clock says now (T6) */
+    struct rlk_lock *lock = NULL; /* of a request about several holds */
+    if (kind == RLK_OP_REFRESH)
+        lock = RLK_CONTAINER_OF(op, struct rlk_lock, refresh.op);
+    else if (kind == RLK_OP_RENEW_READS)
+        lock = RLK_CONTAINER_OF(op, struct rlk_lock, renewal.op);
+    size_t count = kind == RLK_OP_REFRESH       ? lock->refresh.count
+                   : kind == RLK_OP_RENEW_READS ? lock->renewal.count
+                                                : 1;
+    if (reply) {
+        RLK_COUNT(client->counters.round_trips);
+        rlk_script_decode(watch->conn, reply, op->sent, &answer, fates, count, text,
+                          sizeof(text));
+    } else {
+        RLK_COUNT(client->counters.unknown_outcomes);
+    }
+    if (text[0]) {
+        const struct rlk_lock *about =
+            lock ? lock : RLK_CONTAINER_OF(op, struct rlk_hold, op)->lock;
+        rlk_log_name(shown, sizeof(shown), about->name, about->name_len);
+    }
+    op->kind = RLK_OP_NONE;
+    if (op->with_text && answer.outcome == RLK_NOSCRIPT)
+        answer.outcome = RLK_REFUSED; /* it had the text */
+    op->with_text = answer.outcome == RLK_NOSCRIPT;
+    if (kind == RLK_OP_REFRESH) {
+        refresh_done(client, lock, &answer, fates, now);
+        rlk_duty_batch_clear(&lock->refresh);
+        if (answer.outcome == RLK_DONE && rlk_cursor_set(answer.more)) {
+            bool alone = !lock->going_on;
+            rlk_lock_go_on_locked(lock, answer.more);
+            lock->after_refresh = alone;
+        }
+        rlk_lock_put_locked(lock);
+    } else if (kind == RLK_OP_RENEW_READS) {
+        read_renewals_done(client, lock, &answer, fates, now);
+        rlk_duty_batch_clear(&lock->renewal);
+        rlk_lock_put_locked(lock);
+    } else {
+        struct rlk_hold *hold = RLK_CONTAINER_OF(op, struct rlk_hold, op);
+        if (kind == RLK_OP_RELEASE) {
+            release_done(client, hold, &answer, now);
+        } else {
+            count_renewal(client, &answer);
+            renew_done(client, hold, &answer, &answer.fate, kind == RLK_OP_DOWNGRADE,
+                       now);
+            if (answer.outcome == RLK_DONE && rlk_cursor_set(answer.more))
+                rlk_lock_go_on_locked(hold->lock, answer.more);
+        }
+        rlk_hold_put_locked(hold);
+    }
+    rlk_registry_unlock(reg);
+    unsigned left_out;
+    if (text[0] && rlk_log_now(&watch->pace, now, &left_out))
+        rlk_log(RLK_LOG_WARNING, "rlock: lock \"%s\": %s at %s (%u lines left out)",
+                shown, text, client->config.target.label, left_out);
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What duty.c, which sends what is due, and duty_done.c, which takes the answers, have
+ * between them. Thread: the watchdog. Locks: hold the registry's mu. */
+#ifndef RLK_DUTY_IMPL_H
+#define RLK_DUTY_IMPL_H
+
+#include "duty.h"
+
+enum {
+    RLK_DUTY_NAMES_MAX = 512,      /* ids in one refresh: bounds the script's time at the
+                                      server */
+    RLK_DUTY_REFRESH_AGAIN_MS = 20 /* at first; and while there is no connection */
+};
+
+/* When what did not succeed is tried again. */
+int64_t rlk_duty_retry_time(struct rlk_hold *hold, int64_t now);
+/* Gives back the holds that a request named. */
+void rlk_duty_batch_clear(struct rlk_batch *batch);
+
+#endif
