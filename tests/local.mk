@@ -6,7 +6,7 @@
 UNIT_TESTS = tests/test_url tests/test_conn tests/test_conn_frame tests/test_pool tests/test_mailbox \
 	tests/test_mutex_api tests/test_handle tests/test_scripts \
 	tests/test_scripts_handover tests/test_scripts_token \
-	tests/test_registry tests/test_timer tests/test_attr tests/test_mutex_lease \
+	tests/test_registry tests/test_wakes tests/test_timer tests/test_attr tests/test_mutex_lease \
 	tests/test_client_api tests/test_events tests/test_admin
 # What a process runs out of.
 UNIT_TESTS += tests/test_errno tests/test_memory tests/test_memory_threads \
@@ -79,6 +79,18 @@ UNIT_TESTS += tests/test_thread_exit tests/test_fair_thread_exit tests/test_rwlo
 # Cancellation and signals.
 UNIT_TESTS += tests/test_cancel tests/test_fair_cancel tests/test_rwlock_cancel \
 	tests/test_cancel_ends tests/test_signals tests/test_signals_threads
+# What the server says and does: error replies, states, lost data.
+UNIT_TESTS += tests/test_server_errors tests/test_server_waits tests/test_server_states \
+	tests/test_server_cluster tests/test_server_data
+# Clocks that step or run apart: the server's, and a client's.
+UNIT_TESTS += tests/test_standstill tests/test_clocks tests/test_fair_clocks tests/test_rwlock_clocks \
+	tests/test_clocks_client
+# A watchdog that stands still.
+UNIT_TESTS += tests/test_wedged
+# What Redis makes of channels.
+UNIT_TESTS += tests/test_pubsub
+# What the fuzz targets found.
+UNIT_TESTS += tests/test_odd_answers
 
 # What a test program is built with.
 TEST_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests/helpers $(HIREDIS_CFLAGS) $(CHECK_CFLAGS)
@@ -169,6 +181,10 @@ tests_test_faults_LDADD = $(UNIT_LIBS)
 tests_test_registry_SOURCES = tests/test_registry.c
 tests_test_registry_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_registry_LDADD = $(UNIT_LIBS)
+
+tests_test_wakes_SOURCES = tests/test_wakes.c
+tests_test_wakes_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_wakes_LDADD = $(UNIT_LIBS)
 
 tests_test_timer_SOURCES = tests/test_timer.c
 tests_test_timer_CPPFLAGS = $(UNIT_CPPFLAGS)
@@ -614,6 +630,62 @@ tests_test_threads_SOURCES = tests/test_threads.c $(FIXTURE)
 tests_test_threads_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_threads_LDADD = $(UNIT_LIBS)
 
+# -- what the server says and does
+
+tests_test_server_errors_SOURCES = tests/test_server_errors.c $(SCENE)
+tests_test_server_errors_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_server_errors_LDADD = $(UNIT_LIBS)
+
+tests_test_server_waits_SOURCES = tests/test_server_waits.c $(SCENE)
+tests_test_server_waits_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_server_waits_LDADD = $(UNIT_LIBS)
+
+tests_test_server_states_SOURCES = tests/test_server_states.c $(SCENE)
+tests_test_server_states_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_server_states_LDADD = $(UNIT_LIBS)
+
+tests_test_server_cluster_SOURCES = tests/test_server_cluster.c $(SCENE)
+tests_test_server_cluster_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_server_cluster_LDADD = $(UNIT_LIBS)
+
+tests_test_server_data_SOURCES = tests/test_server_data.c $(SCENE)
+tests_test_server_data_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_server_data_LDADD = $(UNIT_LIBS)
+# -- faults: clocks
+
+tests_test_standstill_SOURCES = tests/test_standstill.c $(BYHAND)
+tests_test_standstill_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_standstill_LDADD = $(UNIT_LIBS)
+
+tests_test_clocks_SOURCES = tests/test_clocks.c $(SCENE)
+tests_test_clocks_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_clocks_LDADD = $(UNIT_LIBS)
+
+tests_test_fair_clocks_SOURCES = tests/test_clocks.c tests/as_fair.h $(SCENE)
+tests_test_fair_clocks_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
+tests_test_fair_clocks_LDADD = $(UNIT_LIBS)
+
+tests_test_rwlock_clocks_SOURCES = tests/test_clocks.c tests/as_rwlock.h $(SCENE)
+tests_test_rwlock_clocks_CPPFLAGS = $(AS_RWLOCK_CPPFLAGS)
+tests_test_rwlock_clocks_LDADD = $(UNIT_LIBS)
+
+tests_test_clocks_client_SOURCES = tests/test_clocks_client.c $(SCENE)
+tests_test_clocks_client_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_clocks_client_LDADD = $(UNIT_LIBS)
+
+tests_test_wedged_SOURCES = tests/test_wedged.c $(FIXTURE)
+tests_test_wedged_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_wedged_LDADD = $(UNIT_LIBS)
+
+tests_test_pubsub_SOURCES = tests/test_pubsub.c $(SCENE)
+tests_test_pubsub_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_pubsub_LDADD = $(UNIT_LIBS)
+# -- what the fuzz targets found
+
+tests_test_odd_answers_SOURCES = tests/test_odd_answers.c $(FIXTURE)
+tests_test_odd_answers_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_odd_answers_LDADD = $(UNIT_LIBS)
+
 # -- programs that tests start
 
 tests_hammer_SOURCES = tests/hammer.c
@@ -647,6 +719,48 @@ tests/shims/alloc_shim.so: tests/shims/alloc_shim.c tests/shims/alloc_shim.h
 	$(AM_V_CC)$(MKDIR_P) tests/shims && \
 	$(CC) $(SHIM_CFLAGS) -o $@ $(srcdir)/tests/shims/alloc_shim.c -lpthread -ldl
 CLEANFILES += $(SHIMS)
+
+
+# -- links, servers and load: connections that fail in every way, servers that are not what
+# they were, many holds at once
+
+UNIT_TESTS += tests/test_links tests/test_links_down tests/test_servers \
+	tests/test_load
+tests_test_links_SOURCES = tests/test_links.c $(FIXTURE)
+tests_test_links_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_links_LDADD = $(UNIT_LIBS)
+
+tests_test_links_down_SOURCES = tests/test_links_down.c $(FIXTURE)
+tests_test_links_down_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_links_down_LDADD = $(UNIT_LIBS) -ldl
+
+tests_test_servers_SOURCES = tests/test_servers.c $(FIXTURE)
+tests_test_servers_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_servers_LDADD = $(UNIT_LIBS)
+
+tests_test_load_SOURCES = tests/test_load.c $(FIXTURE)
+tests_test_load_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_load_LDADD = $(UNIT_LIBS)
+# Least privilege, hostile peers, and what must never be shown.
+UNIT_TESTS += tests/test_refusal_texts tests/test_acl tests/test_canary tests/test_hostile \
+	tests/test_hostile_server
+tests_test_refusal_texts_SOURCES = tests/test_refusal_texts.c
+tests_test_refusal_texts_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_refusal_texts_LDADD = $(UNIT_LIBS)
+tests_test_acl_SOURCES = tests/test_acl.c tests/acl_line.h tests/acl_line.c \
+	tests/acl_tour.h tests/acl_tour.c $(SCENE)
+tests_test_acl_CPPFLAGS = $(UNIT_CPPFLAGS) -DACL_DOC='"$(abs_top_srcdir)/doc/ACL.md"'
+tests_test_acl_LDADD = $(UNIT_LIBS)
+EXTRA_DIST += doc/ACL.md
+tests_test_canary_SOURCES = tests/test_canary.c $(SCENE)
+tests_test_canary_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_canary_LDADD = $(UNIT_LIBS)
+tests_test_hostile_SOURCES = tests/test_hostile.c $(SCENE)
+tests_test_hostile_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_hostile_LDADD = $(UNIT_LIBS)
+tests_test_hostile_server_SOURCES = tests/test_hostile_server.c $(SCENE)
+tests_test_hostile_server_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_hostile_server_LDADD = $(UNIT_LIBS)
 
 else
 TESTS = $(PORTED_TESTS)

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What an ACL's refusal says to a person: the texts of Redis 6.0 to 8 and of Valkey, word
+ * for word, about our scripts. Needs no server.
+ */
+#include "suite.h"
+
+#include "refusal.h"
+#include "script.h"
+
+#include <check.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct rlk_script *script_of(enum rlk_script_id id)
+{
+    return &rlk_scripts[id];
+}
+
+/* The first line of a script in which `what` stands, from 1. */
+static int line_of(const struct rlk_script *script, const char *what)
+{
+    const char *at = strstr(script->text, what);
+    int line = 1;
+    ck_assert_ptr_nonnull(at);
+    for (const char *p = script->text; p < at; p++)
+        line += *p == '\n';
+    return line;
+}
+
+/* %s: the hash, %d: the line. */
+static const struct sample {
+    const char *text, *call, *wanted;
+} inner[] = {
+    /* 6.0, 6.2 */
+    { "ERR Error running script (call to f_%s): @user_script:%d: @user_script: %d: The "
+      "user executing the script can't run this command or subcommand",
+      "call('HSET', N, id, '1', 'mode', 'rlock:mutex', 'since', string",
+      "the ACL refuses HSET in acquire: ERR" },
+    { "ERR Error running script (call to f_%s): @user_script:%d: @user_script: %d: The "
+      "user executing the script can't access at least one of the keys mentioned in the "
+      "command arguments",
+      "call('EXISTS', queue",
+      "the ACL refuses a key of EXISTS(queue, rqueue, cancelled, dirty) in" },
+    { "ERR Error running script (call to f_%s): @user_script:%d: @user_script: %d: The "
+      "user executing the script can't publish to the channel mentioned in the command",
+      "call('HLEN', N", "the ACL refuses a channel of HLEN(N) in acquire" },
+    /* 7.0 */
+    { "ERR The user executing the script can't run this command or subcommand script: "
+      "%s, on @user_script:%d.",
+      "call('TIME'", "the ACL refuses TIME in acquire: ERR" },
+    { "ERR The user executing the script can't access at least one of the keys mentioned "
+      "in the command arguments script: %s, on @user_script:%d.",
+      "call('HLEN', N", "the ACL refuses a key of HLEN(N) in acquire" },
+    /* 7.2 and later, Valkey */
+    { "NOPERM ACL failure in script: User worker has no permissions to run the 'pexpire' "
+      "command script: %s, on @user_script:%d.",
+      "call('PEXPIRE', N", "the ACL refuses PEXPIRE in acquire: NOPERM" },
+    { "NOPERM ACL failure in script: No permissions to access a key script: %s, on "
+      "@user_script:%d.",
+      "call('HLEN', N", "the ACL refuses a key of HLEN(N) in acquire" },
+    { "NOPERM ACL failure in script: User worker has no permissions to access the 'x' "
+      "key script: %s, on @user_script:%d.",
+      "call('HLEN', N", "the ACL refuses a key of HLEN(N) in acquire" },
+};
+
+START_TEST(a_refusal_inside_a_script_names_the_command_and_the_lock)
+{
+    const struct sample *s = &inner[_i];
+    const struct rlk_script *script = script_of(RLK_MUTEX_ACQUIRE);
+    char text[400], said[RLK_REFUSAL_SIZE];
+    int line = line_of(script, s->call), code = 0;
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+    snprintf(text, sizeof(text), s->text, script->sha, line, line);
+#pragma GCC diagnostic pop
+    rlk_refusal_describe(said, sizeof(said), "EVALSHA", "jobs\n", 5, text, strlen(text));
+    ck_assert_msg(strstr(said, s->wanted), "%s", said);
+    ck_assert_msg(strstr(said, "lock \"jobs\\x0a\": "), "%s", said);
+    ck_assert_int_eq(rlk_script_sort_error(text, strlen(text), &code), RLK_REFUSED);
+    ck_assert_int_eq(code, EACCES);
+}
+END_TEST
+
+static const struct {
+    const char *text, *wanted;
+} outer[] = {
+    /* 6.0, 6.2 */
+    { "NOPERM this user has no permissions to run the 'evalsha' command or its "
+      "subcommand",
+      "the ACL refuses EVALSHA: NOPERM" },
+    { "NOPERM this user has no permissions to access one of the keys used as arguments",
+      "the ACL refuses a key of SENT: NOPERM" },
+    { "NOPERM this user has no permissions to access one of the channels used as "
+      "arguments",
+      "the ACL refuses a channel of SENT: NOPERM" },
+    /* 7.0 */
+    { "NOPERM this user has no permissions to run the 'client|list' command",
+      "the ACL refuses CLIENT|LIST: NOPERM" },
+    /* 7.2 and later, Valkey */
+    { "NOPERM User worker has no permissions to run the 'scan' command",
+      "the ACL refuses SCAN: NOPERM" },
+    { "NOPERM No permissions to access a key", "the ACL refuses a key of SENT: NOPERM" },
+    { "NOPERM No permissions to access a channel",
+      "the ACL refuses a channel of SENT: NOPERM" },
+};
+
+START_TEST(a_refusal_of_a_command_names_it)
+{
+    char said[RLK_REFUSAL_SIZE];
+    int code = 0;
+    const char *text = outer[_i].text;
+    rlk_refusal_describe(said, sizeof(said), "SENT", NULL, 0, text, strlen(text));
+    ck_assert_msg(strstr(said, outer[_i].wanted) == said, "%s", said);
+    ck_assert_int_eq(rlk_script_sort_error(text, strlen(text), &code), RLK_REFUSED);
+    ck_assert_int_eq(code, EACCES);
+}
+END_TEST
+
+START_TEST(other_errors_are_told_in_the_servers_words)
+{
+    static const char text[] = "WRONGTYPE Operation against a key";
+    char said[RLK_REFUSAL_SIZE];
+    ck_assert(!rlk_refusal_by_acl(text, sizeof(text) - 1));
+    rlk_refusal_describe(said, sizeof(said), "EVALSHA", "N", 1, text, sizeof(text) - 1);
+    ck_assert_str_eq(said, "lock \"N\": EVALSHA: WRONGTYPE Operation against a key");
+}
+END_TEST
+
+START_TEST(every_line_of_every_script_is_found)
+{
+    /* also the last, and one that is not there */
+    for (int i = 0; i < RLK_SCRIPT_COUNT; i++) {
+        int lines = 1;
+        for (const char *p = rlk_scripts[i].text; *p; p++)
+            lines += *p == '\n';
+        for (int line = 0; line <= lines + 1; line++) {
+            char text[200], said[RLK_REFUSAL_SIZE];
+            snprintf(text, sizeof(text),
+                     "NOPERM ACL failure in script: No permissions to access a key "
+                     "script: %s, on @user_script:%d.",
+                     rlk_scripts[i].sha, line);
+            rlk_refusal_describe(said, sizeof(said), "EVALSHA", "N", 1, text,
+                                 strlen(text));
+            const char *verb = strchr(rlk_scripts[i].name, '_') + 1;
+            ck_assert_msg(strstr(said, verb), "%s", said);
+            ck_assert_msg(strstr(said, "a key of "), "%s", said);
+        }
+    }
+}
+END_TEST
+
+START_TEST(no_text_overruns_or_shows_what_is_not_printable)
+{
+    static const char *const pieces[] = {
+        "NOPERM ",
+        "to run the '",
+        "' command",
+        "@user_script:",
+        "99999999999999999999",
+        "access a key",
+        "script: ",
+        "\x1b[2J",
+        "\r\n",
+        "%s%n",
+        "call('",
+    };
+    unsigned seed = 1;
+    for (int round = 0; round < 20000; round++) {
+        char text[600] = "", said[RLK_REFUSAL_SIZE];
+        size_t len = 0, size = 1 + (size_t)(round % RLK_REFUSAL_SIZE);
+        for (int i = 0; i < 12; i++) {
+            seed = seed * 1103515245u + 12345u;
+            unsigned pick = seed >> 16;
+            const char *piece = pick % 12 == 11 ? rlk_scripts[pick % RLK_SCRIPT_COUNT].sha
+                                                : pieces[pick % 11];
+            if (len + strlen(piece) < sizeof(text))
+                len += (size_t)snprintf(text + len, sizeof(text) - len, "%s", piece);
+        }
+        memset(said, 0x7f, sizeof(said));
+        rlk_refusal_describe(said, size, "EVALSHA", "N\x80", 2, text, len);
+        ck_assert_uint_lt(strlen(said), size);
+        for (const char *p = said; *p; p++)
+            ck_assert_msg(*p >= ' ' && *p <= '~', "%s", said);
+        if (size < sizeof(said))
+            ck_assert_int_eq(said[size], 0x7f);
+    }
+}
+END_TEST
+
+static Suite *make_suite(void)
+{
+    Suite *s = suite_create("refusal texts");
+    TCase *texts = tcase_create("texts");
+    tcase_add_loop_test(texts, a_refusal_inside_a_script_names_the_command_and_the_lock,
+                        0, sizeof(inner) / sizeof(inner[0]));
+    tcase_add_loop_test(texts, a_refusal_of_a_command_names_it, 0,
+                        sizeof(outer) / sizeof(outer[0]));
+    tcase_add_test(texts, other_errors_are_told_in_the_servers_words);
+    tcase_add_test(texts, every_line_of_every_script_is_found);
+    tcase_add_test(texts, no_text_overruns_or_shows_what_is_not_printable);
+    suite_add_tcase(s, texts);
+    return s;
+}
+
+int main(void)
+{
+    return test_run_suite(make_suite());
+}

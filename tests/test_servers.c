@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Another server than the one that was there, a server that has no room, and what is no
+ * Redis server at all. The client's URL names a symbolic link to a server's socket, which
+ * the tests turn to another server.
+ */
+#include "fixture.h"
+
+#include "port.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum {
+    SOON_MS = 10000,
+    COMMAND_MS = 300,
+    SLACK_MS = 700, /* of a busy machine */
+    LEASE_MS = 900,
+    OUTAGE_MS = 600
+};
+
+static rlock_mutex_t m;
+
+/* Times in ms, scaled. */
+static const char *times(long lease_ms, long presence_ms)
+{
+    static char parameters[128];
+    snprintf(parameters, sizeof(parameters),
+             "?lease=%ld&presence=%ld&commandtimeout=%ld&connecttimeout=%ld",
+             test_ms(lease_ms), test_ms(presence_ms), test_ms(COMMAND_MS),
+             test_ms(COMMAND_MS));
+    return parameters;
+}
+
+/* ---- 47: the address leads to another server */
+
+static struct test_server second;
+static struct test_redis *at_second;
+static char turned[TEST_PATH_MAX]; /* the symbolic link */
+
+static void turn_to(const char *path)
+{
+    unlink(turned);
+    ck_assert_int_eq(symlink(path, turned), 0);
+}
+
+static void set_up_two(void)
+{
+    char url[TEST_URL_MAX];
+    fixture_open();
+    close_client(client);
+    test_server_start(&second, NULL);
+    at_second = test_redis_connect(second.path);
+    ck_assert_int_lt(snprintf(turned, sizeof(turned), "%s/turned", server.dir),
+                     (int)sizeof(turned));
+    turn_to(server.path);
+    snprintf(url, sizeof(url), "unix://%s", turned);
+    client = open_at(url, times(LEASE_MS, 900));
+    m = fenced_mutex(client, "n");
+}
+
+static void tear_down_two(void)
+{
+    test_redis_do(redis, "REPLICAOF", "NO", "ONE");
+    fixture_close();
+    unlink(turned);
+    test_redis_close(at_second);
+    test_server_stop(&second);
+}
+
+/* As when an address moves: the connections to the old server end. */
+static void move_to_second(void)
+{
+    turn_to(second.path);
+    test_redis_kill_clients(redis);
+}
+
+START_TEST(hold_that_another_server_does_not_know_is_LOST_soon)
+{
+    OK(rlock_mutex_lock(&m));
+    uint64_t token = token_of(&m);
+    move_to_second();
+    const struct told *lost = event_of(RLOCK_EVENT_LOST, SOON_MS);
+    ck_assert_ptr_nonnull(lost);
+    ck_assert_ptr_nonnull(strstr(lost->reason, "not ours"));
+    ck_assert_uint_eq(lost->token, token);
+    EXPECT(rlock_mutex_lock(&m), ESTALE); /* nothing is taken anew unasked */
+    ck_assert(!test_redis_exists(at_second, "n"));
+    EXPECT(rlock_mutex_unlock(&m), ESTALE);
+    OK(rlock_mutex_lock(&m));
+    ck_assert_uint_gt(token_of(&m), token);
+    ck_assert(test_redis_exists(at_second, "n"));
+    OK(rlock_mutex_unlock(&m));
+}
+END_TEST
+
+START_TEST(unlock_at_another_server_is_ESTALE)
+{
+    OK(rlock_mutex_lock(&m));
+    move_to_second();
+    EXPECT(rlock_mutex_unlock(&m), ESTALE);
+    OK(rlock_mutex_trylock(&m));
+    OK(rlock_mutex_unlock(&m));
+}
+END_TEST
+
+static bool is_queued_at_second(void *arg)
+{
+    (void)arg;
+    return test_redis_int(at_second, "ZCARD", "rlock:{n}:queue") == 1;
+}
+
+START_TEST(waiter_queues_anew_at_another_server)
+{
+    struct task task;
+    rlock_mutex_t here = fenced_mutex(fixture_other(), "n");
+    OK(rlock_mutex_lock(&here));
+    task_start(&task, run_pair, &m);
+    ck_assert(wait_size("rlock:{n}:queue", 1));
+    /* at the second server somebody holds it, too */
+    test_redis_do(at_second, "HSET", "n", "someone", "1");
+    move_to_second();
+    ck_assert(test_wait_until(is_queued_at_second, NULL, SOON_MS));
+    test_redis_do(at_second, "DEL", "n");
+    ck_assert(task_ends(&task, SOON_MS));
+    OK(task_join(&task));
+    ck_assert(!test_redis_exists(at_second, "n"));
+    OK(rlock_mutex_unlock(&here)); /* his connections were killed, his lock stayed */
+}
+END_TEST
+
+START_TEST(replica_is_no_server_until_it_is_promoted)
+{
+    char port[16];
+    rlock_mutex_t other_one = mutex_of(client, "o");
+    snprintf(port, sizeof(port), "%u", (unsigned)server.port);
+    OK(rlock_mutex_lock(&m));
+    uint64_t token = token_of(&m);
+    test_redis_do(at_second, "REPLICAOF", "127.0.0.1", port);
+    turn_to(second.path);
+    test_redis_kill_clients(redis);
+    struct timespec at = test_in_ms(CLOCK_MONOTONIC, COMMAND_MS / 2);
+    int rc = rlock_mutex_clocklock(&other_one, CLOCK_MONOTONIC, &at);
+    ck_assert_msg(rc == ENOTCONN, "%s: %s", rlock_strerror(rc), rlock_errmsg());
+    test_redis_do(at_second, "REPLICAOF", "NO", "ONE");
+    struct timespec later = test_in_ms(CLOCK_MONOTONIC, test_ms(SOON_MS));
+    OK(rlock_mutex_clocklock(&other_one, CLOCK_MONOTONIC, &later));
+    OK(rlock_mutex_unlock(&other_one));
+    /* the copy may or may not have come there: what is said of the hold is the truth */
+    rc = rlock_mutex_unlock(&m);
+    ck_assert(rc == 0 || rc == ESTALE);
+    OK(rlock_mutex_lock(&m));
+    ck_assert_uint_gt(token_of(&m), token);
+    OK(rlock_mutex_unlock(&m));
+}
+END_TEST
+
+START_TEST(server_that_became_a_replica_is_left_for_its_successor)
+{
+    char port[16];
+    snprintf(port, sizeof(port), "%u", (unsigned)second.port);
+    OK(rlock_mutex_lock(&m));
+    OK(rlock_mutex_unlock(&m)); /* a connection is there, and stays */
+    turn_to(second.path);
+    test_redis_do(redis, "REPLICAOF", "127.0.0.1", port);
+    struct timespec at = test_in_ms(CLOCK_MONOTONIC, test_ms(SOON_MS));
+    OK(rlock_mutex_clocklock(&m, CLOCK_MONOTONIC, &at));
+    ck_assert(test_redis_exists(at_second, "n"));
+    OK(rlock_mutex_unlock(&m));
+    ck_assert(!test_redis_exists(at_second, "n"));
+}
+END_TEST
+
+/* ---- 49: no room for clients */
+
+static void set_up_one(void)
+{
+    fixture_open();
+    close_client(client);
+    client = open_with(times(LEASE_MS, 900));
+    m = fenced_mutex(client, "n");
+}
+
+static void tear_down_one(void)
+{
+    test_redis_config(redis, "maxclients", "1000");
+    fixture_close();
+}
+
+static void limit_clients(int n)
+{
+    char count[16];
+    snprintf(count, sizeof(count), "%d", n);
+    test_redis_config(redis, "maxclients", count);
+}
+
+START_TEST(full_server_says_so_and_is_not_stormed)
+{
+    limit_clients(2); /* `redis` and the subscriber */
+    int64_t begin = test_now_ms();
+    EXPECT(rlock_mutex_trylock(&m), ENOTCONN);
+    ck_assert_int_lt(test_now_ms() - begin, test_ms(COMMAND_MS + SLACK_MS));
+    ck_assert_msg(strstr(rlock_errmsg(), "max number of clients") != NULL, "%s",
+                  rlock_errmsg());
+    long long before = test_redis_info(redis, "rejected_connections");
+    struct timespec at = test_in_ms(CLOCK_MONOTONIC, OUTAGE_MS);
+    EXPECT(rlock_mutex_clocklock(&m, CLOCK_MONOTONIC, &at), ENOTCONN);
+    long long made = test_redis_info(redis, "rejected_connections") - before;
+    ck_assert_int_gt(made, 1);
+    ck_assert_int_lt(made, 25);
+    limit_clients(1000);
+    OK(rlock_mutex_lock(&m));
+    OK(rlock_mutex_unlock(&m));
+}
+END_TEST
+
+START_TEST(hold_at_a_full_server_is_LOST_by_D_or_kept_when_there_is_room)
+{
+    OK(rlock_mutex_lock(&m)); /* the connection of callers takes the last place */
+    int64_t begin = test_now_ms();
+    limit_clients(3);
+    if (_i == 0) {
+        ck_assert_ptr_nonnull(event_of(RLOCK_EVENT_AT_RISK, SOON_MS));
+        ck_assert_ptr_nonnull(event_of(RLOCK_EVENT_LOST, SOON_MS));
+        ck_assert_int_lt(test_now_ms() - begin, test_ms(LEASE_MS + SLACK_MS));
+        EXPECT(rlock_mutex_unlock(&m), ESTALE);
+    } else {
+        ck_assert_ptr_nonnull(event_of(RLOCK_EVENT_AT_RISK, SOON_MS));
+        limit_clients(1000);
+        ck_assert_ptr_nonnull(event_of(RLOCK_EVENT_SAFE_AGAIN, SOON_MS));
+        OK(rlock_mutex_unlock(&m));
+    }
+}
+END_TEST
+
+START_TEST(three_places_are_enough)
+{
+    long long before = test_redis_info(redis, "rejected_connections");
+    limit_clients(4); /* `redis`; subscriber, watchdog, callers */
+    OK(rlock_mutex_lock(&m));
+    uint64_t wanted = stats_of(client).renewals + 2;
+    while (stats_of(client).renewals < wanted) {
+        ck_assert(!event_seen(RLOCK_EVENT_LOST));
+        test_pause_ms(5);
+    }
+    OK(rlock_mutex_unlock(&m));
+    ck_assert_int_eq(test_redis_info(redis, "rejected_connections"), before);
+}
+END_TEST
+
+/* ---- 50: what is no Redis server */
+
+static const struct stranger {
+    const char *text;
+    size_t len;
+    bool greets; /* speaks first */
+    int code;
+    const char *said;
+} strangers[] = {
+#define SAYS(text) text, sizeof(text) - 1
+    { SAYS("HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n"), false, EPROTO,
+      "does not speak the Redis protocol" },
+    { SAYS("\x15\x03\x03\x00\x02\x02\x46"), false, EPROTO, /* an alert of TLS */
+      "does not speak the Redis protocol" },
+    { SAYS("SSH-2.0-OpenSSH_9.2\r\n"), true, EPROTO,
+      "does not speak the Redis protocol" },
+    { SAYS("220 mail ESMTP\r\n"), true, EPROTO, "does not speak the Redis protocol" },
+    { SAYS("-DENIED Redis is running in protected mode because protected mode is "
+           "enabled and no password is set for the default user.\r\n"),
+      true, ENOTCONN, "DENIED" },
+    { SAYS("-ERR max number of clients reached\r\n"), true, ENOTCONN, "max number" },
+    { SAYS("-ERR unknown command\r\n-ERR unknown command\r\n"), false, EPROTO, "TIME" },
+    { SAYS(""), true, ENOTCONN, "closed" },
+};
+enum { STRANGERS = sizeof(strangers) / sizeof(strangers[0]) };
+
+static struct {
+    const struct stranger *is;
+    int reserved, listener; /* reserved: -1 on a Unix socket */
+    uint16_t port;
+    pthread_t thread;
+    atomic_bool stop;
+    atomic_int accepted;
+} peer;
+
+static void answer(int fd)
+{
+    char bytes[1024];
+    struct pollfd p = { .fd = fd, .events = POLLIN };
+    if (!peer.is->greets && poll(&p, 1, 1000) > 0)
+        (void)!recv(fd, bytes, sizeof(bytes), 0);
+    (void)!send(fd, peer.is->text, peer.is->len, MSG_NOSIGNAL);
+    shutdown(fd, SHUT_WR);
+    while (poll(&p, 1, 1000) > 0 && recv(fd, bytes, sizeof(bytes), 0) > 0)
+        continue;
+    close(fd);
+}
+
+static void *run_peer(void *arg)
+{
+    struct pollfd p = { .fd = peer.listener, .events = POLLIN };
+    (void)arg;
+    while (!atomic_load(&peer.stop)) {
+        if (poll(&p, 1, 5) <= 0)
+            continue;
+        int fd = accept(peer.listener, NULL, NULL);
+        if (fd < 0)
+            continue;
+        atomic_fetch_add(&peer.accepted, 1);
+        answer(fd);
+    }
+    return NULL;
+}
+
+/* At a port of its own, or at this path. */
+static void peer_start(const struct stranger *is, const char *path)
+{
+    struct sockaddr_un un = { .sun_family = AF_UNIX };
+    memset(&peer, 0, sizeof(peer));
+    peer.is = is;
+    if (path) {
+        snprintf(un.sun_path, sizeof(un.sun_path), "%s", path);
+        peer.reserved = -1;
+        peer.listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        ck_assert_int_eq(bind(peer.listener, (struct sockaddr *)&un, sizeof(un)), 0);
+        ck_assert_int_eq(listen(peer.listener, 32), 0);
+    } else {
+        peer.reserved = test_port_reserve("127.0.0.1", &peer.port);
+        peer.listener = test_port_listen("127.0.0.1", peer.port);
+    }
+    ck_assert_int_eq(pthread_create(&peer.thread, NULL, run_peer, NULL), 0);
+}
+
+static void peer_stop(void)
+{
+    atomic_store(&peer.stop, true);
+    pthread_join(peer.thread, NULL);
+    close(peer.listener);
+    if (peer.reserved >= 0)
+        close(peer.reserved);
+}
+
+static int run_clocklock(void *mutex)
+{
+    struct timespec at = test_in_ms(CLOCK_MONOTONIC, OUTAGE_MS);
+    return rlock_mutex_clocklock(mutex, CLOCK_MONOTONIC, &at);
+}
+
+START_TEST(stranger_is_told_for_what_it_is_and_is_not_stormed)
+{
+    char url[TEST_URL_MAX];
+    const struct stranger *s = &strangers[_i];
+    rlock_client_t *c;
+    peer_start(s, NULL);
+    snprintf(url, sizeof(url), "redis://127.0.0.1:%u?commandtimeout=%ld",
+             (unsigned)peer.port, test_ms(COMMAND_MS));
+    OK(rlock_client_open(&c, url, NULL));
+    rlock_mutex_t mutex = mutex_of(c, "n");
+    int64_t begin = test_now_ms();
+    EXPECT(rlock_client_ping(c), s->code);
+    ck_assert_msg(strstr(rlock_errmsg(), s->said) != NULL, "%s", rlock_errmsg());
+    EXPECT(rlock_mutex_trylock(&mutex), s->code);
+    ck_assert_msg(strstr(rlock_errmsg(), s->said) != NULL, "%s", rlock_errmsg());
+    ck_assert_int_lt(test_now_ms() - begin, test_ms(2 * (COMMAND_MS + SLACK_MS)));
+    int before = atomic_load(&peer.accepted);
+    EXPECT(in_thread(run_clocklock, &mutex), s->code);
+    int made = atomic_load(&peer.accepted) - before;
+    ck_assert_int_ge(made, 1);
+    ck_assert_int_lt(made, 30);
+    OK(rlock_client_close(c));
+    peer_stop();
+}
+END_TEST
+
+START_TEST(hold_whose_server_became_a_stranger_is_LOST_by_D_and_all_works_again_after)
+{
+    char path[TEST_PATH_MAX];
+    OK(rlock_mutex_lock(&m));
+    snprintf(path, sizeof(path), "%s/stranger", server.dir);
+    peer_start(&strangers[0], path);
+    int64_t begin = test_now_ms();
+    turn_to(path);
+    test_redis_kill_clients(redis);
+    ck_assert_ptr_nonnull(event_of(RLOCK_EVENT_LOST, SOON_MS));
+    ck_assert_int_lt(test_now_ms() - begin, test_ms(LEASE_MS + SLACK_MS));
+    EXPECT(rlock_mutex_unlock(&m), ESTALE);
+    EXPECT(rlock_mutex_trylock(&m), EPROTO);
+    turn_to(server.path);
+    peer_stop();
+    OK(rlock_mutex_lock(&m));
+    OK(rlock_mutex_unlock(&m));
+    ck_assert_ptr_nonnull(event_of(RLOCK_EVENT_CONNECTED, SOON_MS));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("servers");
+    TCase *tc = tcase_create("another");
+    tcase_add_unchecked_fixture(tc, fixture_start, fixture_stop);
+    tcase_add_checked_fixture(tc, set_up_two, tear_down_two);
+    tcase_add_test(tc, hold_that_another_server_does_not_know_is_LOST_soon);
+    tcase_add_test(tc, unlock_at_another_server_is_ESTALE);
+    tcase_add_test(tc, waiter_queues_anew_at_another_server);
+    tcase_add_test(tc, replica_is_no_server_until_it_is_promoted);
+    tcase_add_test(tc, server_that_became_a_replica_is_left_for_its_successor);
+    tcase_add_test(
+        tc, hold_whose_server_became_a_stranger_is_LOST_by_D_and_all_works_again_after);
+    suite_add_tcase(suite, tc);
+    tc = tcase_create("full");
+    tcase_add_unchecked_fixture(tc, fixture_start, fixture_stop);
+    tcase_add_checked_fixture(tc, set_up_one, tear_down_one);
+    tcase_add_test(tc, full_server_says_so_and_is_not_stormed);
+    tcase_add_loop_test(tc, hold_at_a_full_server_is_LOST_by_D_or_kept_when_there_is_room,
+                        0, 2);
+    tcase_add_test(tc, three_places_are_enough);
+    tcase_add_loop_test(tc, stranger_is_told_for_what_it_is_and_is_not_stormed, 0,
+                        STRANGERS);
+    suite_add_tcase(suite, tc);
+    return test_run_suite(suite);
+}

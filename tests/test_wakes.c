@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How the registry wakes watchdog and subscriber, and stops doing so: the descriptors are
+ * closed afterwards, and somebody else's may have their numbers then. No server. */
+#include "deadline.h"
+#include "registry.h"
+#include "suite.h"
+#include "wait.h"
+
+#include <check.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SOON_MS = 20000 };
+
+static struct rlk_registry reg;
+static struct rlk_counters counters;
+static int pipe_fds[2]; /* in place of an eventfd: a write to it when full takes time */
+static atomic_bool parted;
+
+static void set_up(void)
+{
+    memset(&reg, 0, sizeof(reg));
+    reg.counters = &counters;
+    ck_assert_int_eq(pipe2(pipe_fds, O_CLOEXEC), 0);
+    ck_assert_int_eq(fcntl(pipe_fds[1], F_SETFL, O_NONBLOCK), 0);
+    char some[4096] = { 0 };
+    while (write(pipe_fds[1], some, sizeof(some)) > 0)
+        continue;
+    ck_assert_int_eq(fcntl(pipe_fds[1], F_SETFL, 0), 0);
+    ck_assert_int_eq(rlk_registry_init(&reg), 0);
+    reg.watchdog_fd = reg.subscriber_fd = -1;
+    parted = false;
+}
+
+static void tear_down(void)
+{
+    rlk_registry_destroy(&reg);
+    close(pipe_fds[0]);
+    close(pipe_fds[1]);
+}
+
+static void *wake(void *watchdog)
+{
+    rlk_registry_lock(&reg);
+    *(watchdog ? &reg.watchdog_dirty : &reg.subscriber_dirty) = true;
+    rlk_registry_unlock(&reg);
+    return NULL;
+}
+
+static void *part(void *arg)
+{
+    (void)arg;
+    rlk_registry_part_from_threads(&reg);
+    parted = true;
+    return NULL;
+}
+
+/* The registry is free, and a thread that dropped it is about to write. */
+static bool is_waking(void *arg)
+{
+    (void)arg;
+    return atomic_load(&reg.wakers) == 1;
+}
+
+static bool has_parted(void *arg)
+{
+    (void)arg;
+    return atomic_load(&parted);
+}
+
+START_TEST(nobody_writes_to_a_descriptor_after_the_parting)
+{
+    pthread_t waker, closer;
+    char some[4096];
+
+    *(_i ? &reg.watchdog_fd : &reg.subscriber_fd) = pipe_fds[1];
+    ck_assert_int_eq(pthread_create(&waker, NULL, wake, _i ? &reg : NULL), 0);
+    ck_assert(test_wait_until(is_waking, NULL, SOON_MS));
+    ck_assert_int_eq(pthread_create(&closer, NULL, part, NULL), 0);
+    test_pause_ms(50); /* time enough to do it wrong */
+    ck_assert(!parted);
+    ck_assert_int_gt(read(pipe_fds[0], some, sizeof(some)), 0);
+    ck_assert(test_wait_until(has_parted, NULL, SOON_MS));
+    pthread_join(closer, NULL);
+    pthread_join(waker, NULL);
+
+    /* and whoever is still there wakes nobody */
+    ck_assert_int_eq(fcntl(pipe_fds[0], F_SETFL, O_NONBLOCK), 0);
+    while (read(pipe_fds[0], some, sizeof(some)) > 0)
+        continue;
+    wake(NULL);
+    wake(&reg);
+    ck_assert_int_eq(read(pipe_fds[0], some, sizeof(some)), -1);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("wakes");
+    TCase *tc = tcase_create("parting");
+    tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_add_loop_test(tc, nobody_writes_to_a_descriptor_after_the_parting, 0, 2);
+    suite_add_tcase(suite, tc);
+    return test_run_suite(suite);
+}
