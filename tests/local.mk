@@ -721,6 +721,7 @@ tests/shims/alloc_shim.so: tests/shims/alloc_shim.c tests/shims/alloc_shim.h
 CLEANFILES += $(SHIMS)
 
 
+include $(srcdir)/tests/nemesis/local.mk
 # -- links, servers and load: connections that fail in every way, servers that are not what
 # they were, many holds at once
 

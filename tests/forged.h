@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Forged rounds of the nemesis, for the tests of its judge: records, faults and a ledger,
+ * told in whatever order. Times are ms since the start of the round. A thread is named by
+ * process * 10 + thread; the client of process p is "p<p>", an id of it
+ * "p<p>:1:<n>:f300".
+ */
+#ifndef TEST_FORGED_H
+#define TEST_FORGED_H
+
+#include "judge.h"
+
+#include <check.h>
+#include <errno.h>
+
+enum {
+    MUTEX = 0,
+    FAIR = 1,
+    RWLOCK = 2,
+    FENCED = 3,
+    FENCED_RWLOCK = 5,
+    ROBUST = 6,
+    FORGED_PROCESSES = 4,
+    LEASE = 1000,
+    PRESENCE = 300,
+    TIMEOUT = 200,
+    SLACK = 100,
+    ROOM = PRESENCE + SLACK, /* how long a fault is felt */
+    CALM = 6000,
+    ENDED = 10000,
+    PATIENCE = 2000,
+    EXACT = 1 /* ms: how exactly the ledger's times are known, each way */
+};
+
+extern struct nem_round forged;
+extern struct nem_verdict verdict;
+
+/* Checked fixture: a round in which nothing has happened but that the first life of each
+ * process has begun at 0. */
+void forged_open(void);
+void forged_close(void);
+
+int64_t at_ms(double ms); /* CLOCK_BOOTTIME */
+uint64_t server_at(double ms);
+
+/* ---- what workers write down; the record may be changed until the next call */
+
+struct nem_op *record(int who, double at, unsigned what, unsigned call, unsigned lock);
+struct nem_op *invoke(int who, double at, unsigned call, unsigned lock);
+struct nem_op *returns(int who, double at, unsigned call, unsigned lock, int code);
+/* lock() from `from` to `at`, which gave 0, D at `end`. */
+struct nem_op *takes(int who, unsigned lock, const char *id, double from, double at,
+                     double end);
+struct nem_op *checks(int who, unsigned lock, const char *id, double at, double end,
+                      int code);
+/* unlock() of the last level. */
+struct nem_op *unlocks(int who, unsigned lock, const char *id, double from, double to,
+                       double end, int code);
+struct nem_op *event_lost(int process, unsigned lock, double at);
+/* The process's next life has begun. */
+void restarts(int process, double at);
+
+void fault(int kind, unsigned target, unsigned lock, double begin, double end);
+struct nem_fault *last_fault(void);
+/* A deletion or eviction of a lock's key; "": it never came. */
+void loses(int kind, unsigned lock, const char *key, double at);
+
+/* ---- what the server did */
+
+/* The entries that follow are of one transaction at that time. */
+void transaction(double at);
+struct nem_entry *entry(enum nem_change change, unsigned lock, const char *id,
+                        uint64_t value);
+/* GRANTED, with a lease until `end`; the ticket is what the id was queued with. */
+struct nem_entry *grants(unsigned lock, const char *id, double end);
+/* READ; `opens`: it begins a reading. */
+struct nem_entry *reads(unsigned lock, const char *id, double end, bool opens);
+void leaves(unsigned lock, const char *id, bool frees);
+void queues(unsigned lock, const char *id, bool reading);
+void present(unsigned lock, const char *client, double until);
+
+/* ---- both: a whole hold, from the grant at `from` to the release at `to`. */
+void holds(int who, unsigned lock, const char *id, double from, double to);
+
+/* ---- judgement */
+
+/* May be repeated, with more told. */
+void judge(void);
+#define BREAKS(rule, count)                                                              \
+    do {                                                                                 \
+        judge();                                                                         \
+        ck_assert_uint_eq(verdict.violations[rule], count);                              \
+    } while (0)
+#define KEEPS(rule)                                                                      \
+    do {                                                                                 \
+        judge();                                                                         \
+        ck_assert_uint_eq(verdict.violations[rule], 0);                                  \
+        ck_assert_uint_eq(verdict.excused[rule], 0);                                     \
+        ck_assert_uint_gt(verdict.judged[rule], 0);                                      \
+    } while (0)
+#define EXCUSES(rule, count)                                                             \
+    do {                                                                                 \
+        judge();                                                                         \
+        ck_assert_uint_eq(verdict.violations[rule], 0);                                  \
+        ck_assert_uint_eq(verdict.excused[rule], count);                                 \
+    } while (0)
+/* What was printed. */
+const char *forged_text(void);
+
+#endif

@@ -1,0 +1,24 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The nemesis in `make check`: three short runs, of all faults, without those that S1
+# excludes, and with few faults and many processes, for the orders among those who wait.
+# Says how many passed as Check does.
+set -u
+scale=${RLOCK_TEST_SCALE:-1}
+if [ "$scale" -ge 10 ]; then
+  echo "skipped: nemesis: its clocks are real, and this tool makes all too slow"
+  exit 77
+fi
+# Whatever hangs is found within bounds of its own, with a word about it: those grow with
+# the scale as well, and are less than half of this.
+nemesis=$RLOCK_TEST_BUILDDIR/tests/nemesis/nemesis
+failed=0
+run() {
+  echo "nemesis $*"
+  timeout $((300 * scale)) "$nemesis" "$@" || failed=$((failed + 1))
+}
+run --seconds 12 --gap 250
+run --seconds 10 --gap 250 --strict
+run --seconds 8 --gap 2000 --strict --processes 6 --locks 6
+echo "$(((3 - failed) * 100 / 3))%: Checks: 3, Failures: $failed, Errors: 0"
+[ $failed = 0 ]

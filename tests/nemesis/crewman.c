@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A process of the nemesis: threads that want its locks all the time, in all forms, and
+ * write down each call, what came of it, and what they believe.
+ *
+ *   crewman URL PROCESS LIFE THREADS LOCKS LEASE_MS SEED
+ *
+ * Lines on stdin, each answered by one line:
+ *   round DIR   the threads work, and write into DIR      working
+ *   rest        they finish what they have begun; nobody
+ *               holds or waits any more                   resting
+ *   look        what the process uses, "descriptors threads bytes"
+ * The end of stdin: it rests, closes its client and ends.
+ */
+#include "pulse.h"
+#include "target.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { ARGUMENTS = 8, LOCKS_MAX = 64, THREADS_MAX = 64, LINE = 4096, PERCENT = 100 };
+enum { NS_PER_US = 1000, NS_PER_MS = 1000000, NS_PER_S = 1000000000 };
+/* of 100 calls */
+enum { READS = 65, PATIENT = 45, TIMED = 30, FIXED = 12, TWICE = 12, LONG = 1 };
+enum { HOT = 75, HOT_LOCKS = 3 };
+enum { DOWNGRADES = 25, EXTENDS = 6, MEDIUM = 10 };
+enum { STAY_US = 2500, MEDIUM_US = 30000, THINK_US = 4000, CHECKS = 8 };
+
+#define HOT_NS (UINT64_C(3) * NS_PER_S)
+
+struct man {
+    pthread_t thread;
+    unsigned number;
+    uint64_t random;
+    int fd;
+};
+
+static struct {
+    rlock_client_t *client;
+    unsigned process, life, threads, locks;
+    long lease_ms;
+    uint64_t seed;
+    struct nem_target targets[LOCKS_MAX];
+    struct man men[THREADS_MAX];
+    int events_fd;
+    char dir[LINE];
+    atomic_bool rest;
+    /* guards what follows */
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    unsigned resting;
+    unsigned long round; /* counts */
+    bool end;
+} crew = { .mutex = PTHREAD_MUTEX_INITIALIZER,
+           .changed = PTHREAD_COND_INITIALIZER,
+           .events_fd = -1 };
+
+/* ---- what is written down */
+
+static int64_t now_boot(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_BOOTTIME, &t);
+    return (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec;
+}
+
+static void write_op(int fd, const struct nem_op *op)
+{
+    if (write(fd, op, sizeof(*op)) != (ssize_t)sizeof(*op)) {
+        fprintf(stderr, "crewman: cannot write: %s\n", strerror(errno));
+        abort();
+    }
+}
+
+static int open_log(const char *thread)
+{
+    char path[LINE + 64];
+    snprintf(path, sizeof(path), "%s/ops.%u.%u.%s", crew.dir, crew.process, crew.life,
+             thread);
+    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+    if (fd < 0) {
+        fprintf(stderr, "crewman: %s: %s\n", path, strerror(errno));
+        abort();
+    }
+    return fd;
+}
+
+static struct nem_op op_of(const struct man *man, enum nem_what what, enum nem_call call,
+                           const struct nem_target *target)
+{
+    return (struct nem_op){ .process = (uint16_t)crew.process,
+                            .life = (uint16_t)crew.life,
+                            .thread = (uint16_t)man->number,
+                            .lock = target ? (uint16_t)target->number : NEM_ALL,
+                            .what = (uint8_t)what,
+                            .call = (uint8_t)call,
+                            .pid = (uint32_t)getpid() };
+}
+
+/* With the client's uuid: a process that never gets a lock is to be known as well. */
+static void log_simple(struct man *man, enum nem_what what)
+{
+    struct nem_op op = op_of(man, what, NEM_NO_CALL, NULL);
+    nem_target_client(crew.client, &op);
+    op.at = now_boot();
+    write_op(man->fd, &op);
+}
+
+/* Takes the time, with what the thread has of the lock at that very time: the watchdog
+ * may renew it at any. */
+static void stamp(struct nem_op *op, struct nem_target *target)
+{
+    struct nem_op before;
+    do {
+        before = *op;
+        nem_target_look(target, &before);
+        op->at = now_boot();
+        nem_target_look(target, op);
+    } while (op->end != before.end);
+}
+
+static void log_return(struct man *man, enum nem_call call, struct nem_target *target,
+                       bool reading, int code)
+{
+    struct nem_op op = op_of(man, NEM_RETURN, call, target);
+    op.code = code;
+    op.reading = reading;
+    op.levels = (uint8_t)nem_target_levels(target);
+    stamp(&op, target);
+    write_op(man->fd, &op);
+}
+
+/* Events are told on one thread of the library. */
+static void on_event(const rlock_event_t *event, void *arg)
+{
+    (void)arg;
+    unsigned lock = 0;
+    if (crew.events_fd < 0 || sscanf(event->name, "nemesis%u", &lock) != 1)
+        return;
+    struct nem_op op = { .at = now_boot(),
+                         .process = (uint16_t)crew.process,
+                         .life = (uint16_t)crew.life,
+                         .thread = NEM_EVENTS_THREAD,
+                         .lock = (uint16_t)lock,
+                         .what = NEM_EVENT,
+                         .code = (int32_t)event->kind,
+                         .token = event->token,
+                         .reading = event->mode == RLOCK_MODE_READ,
+                         .pid = (uint32_t)getpid() };
+    for (unsigned i = 0; i < crew.threads; i++)
+        if (pthread_equal(crew.men[i].thread, event->thread))
+            op.levels = (uint8_t)i;
+    write_op(crew.events_fd, &op);
+}
+
+/* ---- what a thread does */
+
+static uint64_t draw(struct man *man, uint64_t below)
+{
+    uint64_t x = man->random;
+    x ^= x << 13;
+    x ^= x >> 7;
+    x ^= x << 17;
+    man->random = x;
+    return (x >> 11) % below;
+}
+
+static bool chance(struct man *man, unsigned percent)
+{
+    return draw(man, PERCENT) < percent;
+}
+
+static void pause_us(uint64_t us)
+{
+    struct timespec t = { (time_t)(us / 1000000), (long)(us % 1000000) * NS_PER_US };
+    nanosleep(&t, NULL);
+}
+
+/* Says what it believes. False: it knows that the hold is lost. */
+static bool look(struct man *man, struct nem_target *target)
+{
+    rlock_state_t state = RLOCK_UNHELD;
+    struct nem_op op = op_of(man, NEM_CHECK, NEM_NO_CALL, target);
+    stamp(&op, target);
+    bool held = nem_target_state(target, &state) == 0 &&
+                (state == RLOCK_SAFE || state == RLOCK_AT_RISK);
+    op.code = held;
+    if (!held) /* D may have passed since */
+        stamp(&op, target);
+    op.levels = (uint8_t)nem_target_levels(target);
+    write_op(man->fd, &op);
+    return held;
+}
+
+static void stay(struct man *man, struct nem_target *target, uint64_t us)
+{
+    for (int i = 0; i < CHECKS; i++) {
+        if (us > 0)
+            pause_us(us / CHECKS);
+        if (us > MEDIUM_US || i == 0 || i == CHECKS - 1)
+            if (!look(man, target))
+                return;
+    }
+}
+
+/* A call about a hold that there is. */
+static int call_held(struct man *man, enum nem_call call, struct nem_target *target,
+                     long lease_ms)
+{
+    struct nem_op op = op_of(man, NEM_INVOKE, call, target);
+    op.lease_ms = (uint32_t)lease_ms;
+    op.levels = (uint8_t)nem_target_levels(target);
+    stamp(&op, target);
+    bool reading = op.reading;
+    write_op(man->fd, &op);
+    int rc = call == NEM_UNLOCK      ? nem_target_unlock(target)
+             : call == NEM_DOWNGRADE ? nem_target_downgrade(target)
+             : call == NEM_EXTEND    ? nem_target_extend(target, lease_ms)
+                                     : nem_target_consistent(target);
+    log_return(man, call, target, reading && call != NEM_DOWNGRADE, rc);
+    return rc;
+}
+
+static int take(struct man *man, enum nem_call call, struct nem_target *target,
+                uint64_t wait_us, long lease_ms)
+{
+    bool reading = call >= NEM_RDLOCK && call <= NEM_TRYRDLOCK;
+    struct timespec deadline = { 0, 0 };
+    struct nem_op op = op_of(man, NEM_INVOKE, call, target);
+    int64_t before = now_boot(); /* what is written down is not later than what is told */
+
+    op.lease_ms = (uint32_t)lease_ms;
+    op.levels = (uint8_t)nem_target_levels(target);
+    if (call == NEM_TIMEDLOCK || call == NEM_TIMEDRDLOCK) {
+        clock_gettime(CLOCK_REALTIME, &deadline);
+        int64_t ns = deadline.tv_nsec + (int64_t)wait_us * NS_PER_US;
+        deadline.tv_sec += ns / NS_PER_S;
+        deadline.tv_nsec = ns % NS_PER_S;
+    }
+    stamp(&op, target);
+    op.reading = reading;
+    if (deadline.tv_sec != 0)
+        op.deadline = before + (int64_t)wait_us * NS_PER_US;
+    write_op(man->fd, &op);
+    int rc = nem_target_take(target, call, &deadline, lease_ms);
+    log_return(man, call, target, reading, rc);
+    return rc;
+}
+
+static void leave_all(struct man *man, struct nem_target *target)
+{
+    while (nem_target_levels(target) > 0)
+        if (call_held(man, NEM_UNLOCK, target, 0) == EPERM)
+            return;
+}
+
+static void inside(struct man *man, struct nem_target *target, bool reading,
+                   long lease_ms)
+{
+    uint64_t lease_us = (uint64_t)crew.lease_ms * 1000;
+    uint64_t us = chance(man, LONG)     ? lease_us / 4 + draw(man, lease_us * 5 / 4)
+                  : chance(man, MEDIUM) ? draw(man, MEDIUM_US)
+                                        : draw(man, STAY_US);
+
+    stay(man, target, us);
+    if (chance(man, TWICE))
+        take(man, reading ? NEM_RDLOCK : NEM_LOCK, target, 0, 0);
+    if (target->type == NEM_RWLOCK && !reading && chance(man, DOWNGRADES)) {
+        call_held(man, NEM_DOWNGRADE, target, 0);
+        stay(man, target, draw(man, STAY_US));
+    } else if (chance(man, EXTENDS)) {
+        call_held(man, NEM_EXTEND, target, lease_ms ? 0 : crew.lease_ms);
+        stay(man, target, draw(man, STAY_US));
+    }
+    leave_all(man, target);
+}
+
+/* Most of the time all threads of all processes want the same three, others every few
+ * seconds, so that there are queues. */
+static struct nem_target *choose(struct man *man)
+{
+    if (crew.locks < 2 * HOT_LOCKS || !chance(man, HOT))
+        return &crew.targets[draw(man, crew.locks)];
+    uint64_t trio = (uint64_t)now_boot() / HOT_NS % (crew.locks / HOT_LOCKS);
+    return &crew.targets[trio * HOT_LOCKS + draw(man, HOT_LOCKS)];
+}
+
+static void work_once(struct man *man)
+{
+    struct nem_target *target = choose(man);
+    bool reading = target->type == NEM_RWLOCK && chance(man, READS);
+    uint64_t form = draw(man, PERCENT);
+    enum nem_call call = form < PATIENT           ? NEM_LOCK
+                         : form < PATIENT + TIMED ? NEM_TIMEDLOCK
+                                                  : NEM_TRYLOCK;
+    /* deadlines about as long as it takes, so that some of them come first */
+    uint64_t wait_us = chance(man, PERCENT / 2)
+                           ? draw(man, 20000)
+                           : draw(man, (uint64_t)crew.lease_ms * 1500);
+    long lease_ms = chance(man, FIXED)
+                        ? crew.lease_ms / 2 + (long)draw(man, (uint64_t)crew.lease_ms)
+                        : 0;
+    if (reading)
+        call = (enum nem_call)(call + NEM_RDLOCK - NEM_LOCK);
+    int rc = take(man, call, target, wait_us, lease_ms);
+    if (rc == EOWNERDEAD)
+        call_held(man, NEM_CONSISTENT, target, 0);
+    if (rc == 0 || rc == EOWNERDEAD)
+        inside(man, target, reading, lease_ms);
+    pause_us(draw(man, THINK_US));
+}
+
+/* ---- rounds */
+
+static void *run(void *arg)
+{
+    struct man *man = arg;
+    unsigned long round = 0;
+
+    for (;;) {
+        pthread_mutex_lock(&crew.mutex);
+        while (crew.round == round && !crew.end)
+            pthread_cond_wait(&crew.changed, &crew.mutex);
+        bool end = crew.round == round;
+        round = crew.round;
+        pthread_mutex_unlock(&crew.mutex);
+        if (end)
+            return NULL;
+        char number[16];
+        snprintf(number, sizeof(number), "%u", man->number);
+        man->fd = open_log(number);
+        log_simple(man, NEM_STARTED);
+        while (!atomic_load(&crew.rest))
+            work_once(man);
+        log_simple(man, NEM_DONE);
+        close(man->fd);
+        pthread_mutex_lock(&crew.mutex);
+        crew.resting++;
+        pthread_cond_broadcast(&crew.changed);
+        pthread_mutex_unlock(&crew.mutex);
+    }
+}
+
+static void begin_round(const char *dir)
+{
+    pthread_mutex_lock(&crew.mutex);
+    snprintf(crew.dir, sizeof(crew.dir), "%s", dir);
+    int fd = open_log("events");
+    if (crew.events_fd < 0) {
+        crew.events_fd = fd;
+    } else { /* under the number that a callback may be writing to */
+        if (dup3(fd, crew.events_fd, O_CLOEXEC) < 0)
+            abort();
+        close(fd);
+    }
+    nem_pulse_into(crew.dir);
+    atomic_store(&crew.rest, false);
+    crew.resting = 0;
+    crew.round++;
+    pthread_cond_broadcast(&crew.changed);
+    pthread_mutex_unlock(&crew.mutex);
+}
+
+static void wait_for_rest(void)
+{
+    atomic_store(&crew.rest, true);
+    pthread_mutex_lock(&crew.mutex);
+    while (crew.round > 0 && crew.resting < crew.threads)
+        pthread_cond_wait(&crew.changed, &crew.mutex);
+    pthread_mutex_unlock(&crew.mutex);
+}
+
+static unsigned count_entries(const char *path)
+{
+    unsigned n = 0;
+    DIR *dir = opendir(path);
+    if (!dir)
+        return 0;
+    while (readdir(dir))
+        n++;
+    closedir(dir);
+    return n;
+}
+
+static void tell_resources(void)
+{
+    long pages = 0, resident = 0;
+    FILE *f = fopen("/proc/self/statm", "re");
+    if (!f || fscanf(f, "%ld %ld", &pages, &resident) != 2)
+        resident = 0;
+    if (f)
+        fclose(f);
+    printf("%u %u %ld\n", count_entries("/proc/self/fd"),
+           count_entries("/proc/self/task"), resident * sysconf(_SC_PAGESIZE));
+}
+
+static void obey(void)
+{
+    char line[LINE];
+
+    while (fgets(line, sizeof(line), stdin)) {
+        line[strcspn(line, "\n")] = '\0';
+        if (strncmp(line, "round ", 6) == 0) {
+            begin_round(line + 6);
+            puts("working");
+        } else if (strcmp(line, "rest") == 0) {
+            wait_for_rest();
+            puts("resting");
+        } else if (strcmp(line, "look") == 0) {
+            tell_resources();
+        } else {
+            fprintf(stderr, "crewman: what is \"%s\"?\n", line);
+            abort();
+        }
+        fflush(stdout);
+    }
+}
+
+static void start(const char *url)
+{
+    rlock_clientattr_t attr;
+    if (rlock_clientattr_init(&attr) != 0 ||
+        rlock_clientattr_seteventcallback(&attr, on_event, NULL) != 0 ||
+        rlock_client_open(&crew.client, url, &attr) != 0) {
+        fprintf(stderr, "crewman: %s\n", rlock_errmsg());
+        exit(EXIT_FAILURE);
+    }
+    nem_pulse_start((uint16_t)crew.process);
+    for (unsigned i = 0; i < crew.locks; i++)
+        nem_target_init(&crew.targets[i], i, crew.client);
+    /* before the event callback may look through them */
+    pthread_mutex_lock(&crew.mutex);
+    for (unsigned i = 0; i < crew.threads; i++) {
+        struct man *man = &crew.men[i];
+        man->number = i;
+        man->random =
+            (crew.seed * 1000003 + crew.process * 7919 + crew.life * 104729 + i) *
+                UINT64_C(0x9e3779b97f4a7c15) |
+            1;
+        if (pthread_create(&man->thread, NULL, run, man) != 0)
+            abort();
+    }
+    pthread_mutex_unlock(&crew.mutex);
+}
+
+static int finish(void)
+{
+    wait_for_rest();
+    pthread_mutex_lock(&crew.mutex);
+    crew.end = true;
+    pthread_cond_broadcast(&crew.changed);
+    pthread_mutex_unlock(&crew.mutex);
+    for (unsigned i = 0; i < crew.threads; i++)
+        pthread_join(crew.men[i].thread, NULL);
+    for (unsigned i = 0; i < crew.locks; i++)
+        nem_target_destroy(&crew.targets[i]);
+    nem_pulse_stop();
+    int rc = rlock_client_close(crew.client);
+    if (rc != 0)
+        fprintf(stderr, "crewman: close: %s\n", rlock_errmsg());
+    return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != ARGUMENTS)
+        return EXIT_FAILURE;
+    crew.process = (unsigned)strtoul(argv[2], NULL, 10);
+    crew.life = (unsigned)strtoul(argv[3], NULL, 10);
+    crew.threads = (unsigned)strtoul(argv[4], NULL, 10);
+    crew.locks = (unsigned)strtoul(argv[5], NULL, 10);
+    crew.lease_ms = strtol(argv[6], NULL, 10);
+    crew.seed = strtoull(argv[7], NULL, 10);
+    if (crew.threads > THREADS_MAX || crew.locks > LOCKS_MAX || crew.locks == 0)
+        return EXIT_FAILURE;
+    start(argv[1]);
+    obey();
+    return finish();
+}

@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Starts what faults are done to, and carries plans out: a list of the steps that are due
+ * is gone through again and again; none waits for another except where they clash. Faults
+ * of processes are here, those of links, of the server and of its data in files of their
+ * own.
+ */
+#include "faults_impl.h"
+
+#include "die.h"
+#include "wait.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { CAUGHT_UP_MS = 120000, UP_MS = 20000, STUCK_MS = 60000 };
+enum { ARGS_MAX = 64, GONE_MS = 50000, LOG_MODE = 0644, DIR_MODE = 0755, TICK_MS = 1 };
+
+int64_t nem_now(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_BOOTTIME, &ts);
+    return (int64_t)ts.tv_sec * 1000 * NEM_NS_PER_MS + ts.tv_nsec;
+}
+
+void nem_record(struct nem_faults *f, const struct nem_fault *record)
+{
+    if (write(f->log, record, sizeof(*record)) != (ssize_t)sizeof(*record))
+        test_die("cannot write the faults: %s", strerror(errno));
+}
+
+/* ---- programs */
+
+static bool spawn(const char *path, const char *const argv[], int in)
+{
+    posix_spawn_file_actions_t actions;
+    pid_t pid;
+    int status = -1;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, in, STDIN_FILENO);
+    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+    int rc =
+        posix_spawnp(&pid, path, &actions, NULL, (char *const *)(uintptr_t)argv, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    if (rc != 0)
+        return false;
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        continue;
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+bool nem_run_program(const char *const argv[], const char *input)
+{
+    char sbin[128];
+    FILE *file = tmpfile();
+    if (!file || (input && fputs(input, file) < 0) || fflush(file) != 0)
+        test_die("cannot write a temporary file: %s", strerror(errno));
+    snprintf(sbin, sizeof(sbin), "/sbin/%s", argv[0]); /* not in everybody's PATH */
+    const char *path = access(sbin, X_OK) == 0 ? sbin : argv[0];
+    rewind(file);
+    bool done = spawn(path, argv, fileno(file));
+    fclose(file);
+    return done;
+}
+
+/* ---- start and stop */
+
+static void start_server(struct nem_faults *f, const char *const more[])
+{
+    static const char *const fixed[] = {
+        "--appendonly",
+        "yes",
+        "--appendfsync",
+        "no",
+        "--auto-aof-rewrite-percentage",
+        "0",
+        "--aof-use-rdb-preamble",
+        "no",
+    };
+    const char *args[ARGS_MAX];
+    size_t count = sizeof(fixed) / sizeof(fixed[0]);
+    memcpy(args, fixed, sizeof(fixed));
+    for (size_t i = 0; more && more[i]; i++) {
+        if (count + 1 == ARGS_MAX)
+            test_die("too many arguments for the server");
+        args[count++] = more[i];
+    }
+    args[count] = NULL;
+    test_clock_open(&f->clock);
+    test_server_start_env(&f->server, args, f->clock.env);
+}
+
+/* The proxies' threads stay in the namespace in which they are started. */
+static void start_proxies(struct nem_faults *f)
+{
+    nem_net_enter(&f->net, f->net.far);
+    for (unsigned i = 0; i < f->processes; i++) {
+        char address[32] = "127.0.0.1";
+        if (f->net.on)
+            nem_net_address(address, sizeof(address), i);
+        f->proxies[i] = test_proxy_start_at(&f->server, address);
+    }
+    nem_net_enter(&f->net, f->net.near);
+}
+
+void nem_faults_turn(struct nem_faults *f, const char *dir)
+{
+    char path[PATH_MAX];
+    int len = snprintf(path, sizeof(path), "%s/faults", dir);
+    if (len < 0 || (size_t)len >= sizeof(path))
+        test_die("path too long");
+    snprintf(f->dir, sizeof(f->dir), "%s", dir);
+    f->epoch = 0;
+    if (f->log >= 0)
+        close(f->log);
+    f->log = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, LOG_MODE);
+    if (f->log < 0)
+        test_die("cannot write %s: %s", path, strerror(errno));
+}
+
+void nem_faults_bounds(struct nem_faults *f, long gone_ms, long stuck_ms)
+{
+    f->gone_ms = gone_ms;
+    f->stuck_ms = stuck_ms;
+}
+
+struct nem_faults *nem_faults_start(const char *dir, unsigned processes,
+                                    const char *const server_args[])
+{
+    struct nem_faults *f = calloc(1, sizeof(*f));
+    if (!f || !(f->proxies = calloc(processes, sizeof(*f->proxies))))
+        test_die("out of memory");
+    f->processes = processes;
+    nem_faults_bounds(f, test_ms(GONE_MS), test_ms(STUCK_MS));
+    f->log = -1;
+    nem_faults_turn(f, dir);
+    nem_net_open(&f->net, processes);
+    start_server(f, server_args);
+    start_proxies(f);
+    return f;
+}
+
+void nem_archive(struct nem_faults *f)
+{
+    char from[PATH_MAX], to[PATH_MAX + 32];
+    snprintf(to, sizeof(to), "%s/aof.%u", f->dir, f->epoch++);
+    snprintf(from, sizeof(from), "%s/appendonlydir", f->server.dir);
+    if (access(from, F_OK) != 0) { /* before Redis 7 it is one file */
+        snprintf(from, sizeof(from), "%s/appendonly.aof", f->server.dir);
+        if (mkdir(to, DIR_MODE) != 0)
+            test_die("cannot make %s: %s", to, strerror(errno));
+    }
+    /* not by rename(2): it may be another file system */
+    if (!nem_run_program((const char *const[]){ "mv", "--", from, to, NULL }, NULL))
+        test_die("cannot move %s to %s", from, to);
+}
+
+static bool caught_up(void *arg)
+{
+    return nem_clock_has_caught_up(arg);
+}
+
+static bool is_up(void *arg)
+{
+    struct nem_faults *f = arg;
+    return test_server_is_up(&f->server);
+}
+
+void nem_faults_archive(struct nem_faults *f)
+{
+    if (!test_wait_until(caught_up, f, CAUGHT_UP_MS))
+        test_die("the server's clock is too far behind");
+    test_server_kill(&f->server);
+    nem_archive(f);
+    test_server_launch(&f->server);
+    if (!test_wait_until(is_up, f, UP_MS))
+        test_die("the server does not come up");
+}
+
+void nem_faults_stop(struct nem_faults *f)
+{
+    for (unsigned i = 0; i < f->processes; i++)
+        test_proxy_stop(f->proxies[i]);
+    test_server_shutdown(&f->server);
+    nem_archive(f);
+    test_server_stop(&f->server);
+    test_clock_close(&f->clock);
+    nem_net_close(&f->net);
+    close(f->log);
+    free(f->proxies);
+    free(f);
+}
+
+struct test_server *nem_faults_server(struct nem_faults *f)
+{
+    return &f->server;
+}
+
+const char *nem_faults_url(struct nem_faults *f, unsigned process)
+{
+    return test_proxy_tcp_url(f->proxies[process]);
+}
+
+bool nem_faults_possible(struct nem_faults *f, enum nem_kind kind)
+{
+    return kind != NEM_LINK_DOWN || f->net.on;
+}
+
+/* ---- faults of processes */
+
+static void kill_process(struct nem_faults *f, struct nem_active *a)
+{
+    f->workers->kill(f->workers->arg, a->step->target);
+}
+
+static bool restart_process(struct nem_faults *f, struct nem_active *a)
+{
+    f->workers->restart(f->workers->arg, a->step->target);
+    return true;
+}
+
+static void stop_process(struct nem_faults *f, struct nem_active *a)
+{
+    f->workers->stop(f->workers->arg, a->step->target);
+}
+
+static bool continue_process(struct nem_faults *f, struct nem_active *a)
+{
+    f->workers->cont(f->workers->arg, a->step->target);
+    return true;
+}
+
+static void tell_to_end(struct nem_faults *f, struct nem_active *a)
+{
+    f->workers->term(f->workers->arg, a->step->target);
+    a->until = nem_now() + f->gone_ms * (int64_t)NEM_NS_PER_MS;
+}
+
+static bool restart_when_gone(struct nem_faults *f, struct nem_active *a)
+{
+    if (f->workers->gone(f->workers->arg, a->step->target))
+        return restart_process(f, a);
+    if (nem_now() <= a->until)
+        return false;
+    nem_faults_tell_keys(f);
+    a->record.amount = 1; /* the judge says what it hangs in */
+    return restart_process(f, a);
+}
+
+static const struct nem_action process_actions[NEM_KINDS] = {
+    [NEM_KILL] = { .begin = kill_process, .end = restart_process },
+    [NEM_STOP_SHORT] = { .begin = stop_process, .end = continue_process },
+    [NEM_STOP_LONG] = { .begin = stop_process, .end = continue_process },
+    [NEM_TERM] = { .begin = tell_to_end, .end = restart_when_gone },
+};
+
+/* ---- carrying out */
+
+struct run {
+    struct nem_faults *f;
+    const struct nem_plan *plan;
+    int64_t start;
+    int64_t moved;            /* when a step was due, began or ended last */
+    size_t next;              /* of the plan, not yet due */
+    struct nem_active *first; /* due, by begin_ms */
+};
+
+static const struct nem_action *action_of(enum nem_kind kind)
+{
+    const struct nem_action *const tables[] = { process_actions, nem_link_actions,
+                                                nem_server_actions, nem_data_actions };
+    for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
+        if (tables[i][kind].begin)
+            return &tables[i][kind];
+    }
+    test_die("nobody does %s", nem_kind_name(kind));
+}
+
+static struct nem_active *add(struct run *run, size_t index)
+{
+    const struct nem_step *step = &run->plan->steps[index];
+    struct nem_active *a = calloc(1, sizeof(*a));
+    struct nem_active **at = &run->first;
+    if (!a || !(a->rules = calloc((size_t)run->f->processes * NEM_RULES_EACH,
+                                  sizeof(*a->rules))))
+        test_die("out of memory");
+    a->step = step;
+    a->record = (struct nem_fault){ .kind = (int32_t)step->kind,
+                                    .target = step->target,
+                                    .lock = step->lock,
+                                    .amount = step->amount,
+                                    .index = (uint32_t)index };
+    while (*at)
+        at = &(*at)->next;
+    *at = a;
+    run->moved = nem_now();
+    return a;
+}
+
+static void drop(struct nem_active **at)
+{
+    struct nem_active *a = *at;
+    *at = a->next;
+    test_redis_close(a->redis);
+    test_redis_close(a->messages);
+    free(a->rules);
+    free(a);
+}
+
+/* What the plan keeps apart may meet when something takes longer than planned. */
+static bool may_begin(const struct run *run, const struct nem_active *a)
+{
+    const struct nem_action *action = action_of(a->step->kind);
+    for (const struct nem_active *other = run->first; other; other = other->next) {
+        if (other->begun && nem_steps_clash(a->step, other->step))
+            return false;
+    }
+    return !action->ready || action->ready(run->f);
+}
+
+/* True: it has ended. */
+static bool advance(struct run *run, struct nem_active *a)
+{
+    struct nem_faults *f = run->f;
+    const struct nem_action *action = action_of(a->step->kind);
+    if (!a->begun && may_begin(run, a)) {
+        a->begun = true;
+        run->moved = nem_now();
+        a->record.begin = nem_now();
+        action->begin(f, a);
+        a->end_at = nem_now() + a->step->length_ms * NEM_NS_PER_MS;
+    }
+    if (!a->begun)
+        return false;
+    if (!a->ending) {
+        bool done = action->during && action->during(f, a);
+        a->ending = done || nem_now() >= a->end_at;
+    }
+    if (!a->ending || (action->end && !action->end(f, a)))
+        return false;
+    run->moved = a->record.end = nem_now();
+    nem_record(f, &a->record);
+    return true;
+}
+
+/* By when a step has to have gone on, if it is not in another one's way. */
+static int64_t bound_of(const struct run *run, const struct nem_active *a)
+{
+    int64_t room = run->f->stuck_ms * (int64_t)NEM_NS_PER_MS;
+    if (a->begun)
+        return a->end_at + room;
+    for (const struct nem_active *other = run->first; other; other = other->next)
+        if (other->begun)
+            return INT64_MAX; /* that one's */
+    /* the server's clock is to catch up */
+    return run->moved + test_ms(CAUGHT_UP_MS) * (int64_t)NEM_NS_PER_MS;
+}
+
+static void must_go_on(const struct run *run, const struct nem_active *a)
+{
+    if (nem_now() <= bound_of(run, a))
+        return;
+    fprintf(stderr, "%s of process %d, lock %d does not %s\n",
+            nem_kind_name(a->step->kind),
+            a->step->target == NEM_ALL ? -1 : a->step->target,
+            a->step->lock == NEM_ALL ? -1 : a->step->lock, a->begun ? "end" : "begin");
+    nem_faults_tell_keys(run->f);
+    test_die("%s does not %s", nem_kind_name(a->step->kind), a->begun ? "end" : "begin");
+}
+
+/* Until the next begins or ends; what has to be asked again and again, soon. */
+static void pause_between(const struct run *run)
+{
+    int64_t now = nem_now(), until = INT64_MAX;
+    if (run->next < run->plan->count)
+        until = run->start + run->plan->steps[run->next].begin_ms * NEM_NS_PER_MS;
+    for (const struct nem_active *a = run->first; a; a = a->next) {
+        bool asks = !a->begun || a->ending || action_of(a->step->kind)->during;
+        int64_t at = asks ? now + TICK_MS * NEM_NS_PER_MS : a->end_at;
+        until = at < until ? at : until;
+    }
+    if (until > now && until != INT64_MAX)
+        test_pause_ms((long)((until - now + NEM_NS_PER_MS - 1) / NEM_NS_PER_MS));
+}
+
+/* Everything answers, through each proxy. */
+static void check_all_run(const struct nem_faults *f)
+{
+    for (unsigned i = 0; i < f->processes; i++) {
+        struct test_redis *r = test_redis_connect(test_proxy_path(f->proxies[i]));
+        test_redis_do(r, "PING");
+        test_redis_close(r);
+    }
+}
+
+void nem_faults_run(struct nem_faults *f, const struct nem_plan *plan,
+                    const struct nem_workers *workers)
+{
+    struct run run = { .f = f, .plan = plan, .start = nem_now() };
+    f->workers = workers;
+    while (run.next < plan->count || run.first) {
+        int64_t now_ms = (nem_now() - run.start) / NEM_NS_PER_MS;
+        while (run.next < plan->count && plan->steps[run.next].begin_ms <= now_ms)
+            add(&run, run.next++);
+        for (struct nem_active **at = &run.first; *at;) {
+            if (advance(&run, *at)) {
+                drop(at);
+                continue;
+            }
+            must_go_on(&run, *at);
+            at = &(*at)->next;
+        }
+        pause_between(&run);
+    }
+    f->workers = NULL;
+    check_all_run(f);
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Faults of the link of one process, or of all, by its proxy or its network interface. */
+#include "faults_impl.h"
+
+#include <stdio.h>
+
+/* How many replies are cut, and streams half closed: what connects anew gets through. */
+enum { CUTS = 3, HALF_CLOSES = 2, CONNECTIONS_MAX = 256 };
+static unsigned first(const struct nem_active *a)
+{
+    return a->step->target == NEM_ALL ? 0 : a->step->target;
+}
+
+static unsigned behind_last(const struct nem_faults *f, const struct nem_active *a)
+{
+    return a->step->target == NEM_ALL ? f->processes : a->step->target + 1U;
+}
+
+#define EACH_TARGET(i)                                                                   \
+    unsigned i = first(a);                                                               \
+    i < behind_last(f, a);                                                               \
+    i++
+
+/* ---- cuts */
+
+static void cut_one(struct nem_faults *f, struct nem_active *a)
+{
+    unsigned numbers[CONNECTIONS_MAX];
+    for (EACH_TARGET(i)) {
+        size_t open = test_proxy_connections(f->proxies[i], numbers, CONNECTIONS_MAX);
+        open = open < CONNECTIONS_MAX ? open : CONNECTIONS_MAX;
+        if (open > 0)
+            test_proxy_cut(f->proxies[i], numbers[(size_t)a->step->amount % open], false);
+    }
+}
+
+static void cut(struct nem_faults *f, struct nem_active *a)
+{
+    for (EACH_TARGET(i))
+        test_proxy_cut(f->proxies[i], 0, false);
+}
+
+static void reset(struct nem_faults *f, struct nem_active *a)
+{
+    for (EACH_TARGET(i))
+        test_proxy_cut(f->proxies[i], 0, true);
+}
+
+/* ---- freeze, and no new connections */
+
+static void freeze(struct nem_faults *f, struct nem_active *a)
+{
+    for (EACH_TARGET(i))
+        test_proxy_freeze(f->proxies[i], true);
+}
+
+static bool thaw(struct nem_faults *f, struct nem_active *a)
+{
+    for (EACH_TARGET(i))
+        test_proxy_freeze(f->proxies[i], false);
+    return true;
+}
+
+static void turn_away(struct nem_faults *f, struct nem_active *a,
+                      enum test_proxy_mode mode)
+{
+    for (EACH_TARGET(i)) {
+        test_proxy_set_mode(f->proxies[i], mode);
+        test_proxy_cut(f->proxies[i], 0, false);
+    }
+}
+
+static void refuse(struct nem_faults *f, struct nem_active *a)
+{
+    turn_away(f, a, a->step->amount == 0 ? TEST_PROXY_DOWN : TEST_PROXY_CLOSES);
+}
+
+static void silence(struct nem_faults *f, struct nem_active *a)
+{
+    turn_away(f, a, TEST_PROXY_SILENT);
+}
+
+static bool admit(struct nem_faults *f, struct nem_active *a)
+{
+    for (EACH_TARGET(i))
+        test_proxy_set_mode(f->proxies[i], TEST_PROXY_OPEN);
+    return true;
+}
+
+/* ---- rules */
+
+static void lay(struct nem_faults *f, struct nem_active *a, const struct test_rule *rule)
+{
+    for (EACH_TARGET(i)) {
+        int *slot = &a->rules[i * NEM_RULES_EACH];
+        while (*slot)
+            slot++;
+        *slot = test_proxy_add(f->proxies[i], rule);
+    }
+}
+#define LAY(...) lay(f, a, &(const struct test_rule){ __VA_ARGS__ })
+
+static bool lift(struct nem_faults *f, struct nem_active *a)
+{
+    for (unsigned i = 0; i < f->processes * NEM_RULES_EACH; i++) {
+        if (a->rules[i])
+            test_proxy_remove(f->proxies[i / NEM_RULES_EACH], a->rules[i]);
+        a->rules[i] = 0;
+    }
+    return true;
+}
+
+/* What was delayed still is when the rule has gone. */
+static bool lift_and_drain(struct nem_faults *f, struct nem_active *a)
+{
+    bool late = false;
+    lift(f, a);
+    for (EACH_TARGET(i))
+        late = late || test_proxy_is_late(f->proxies[i]);
+    return !late;
+}
+
+static void delay(struct nem_faults *f, struct nem_active *a)
+{
+    long ms = (long)a->step->amount;
+    LAY(.on = TEST_ON_REQUEST, .action = TEST_DELAY, .delay_ms = ms);
+    LAY(.on = TEST_ON_MESSAGE, .action = TEST_DELAY, .delay_ms = ms);
+}
+
+static void drip(struct nem_faults *f, struct nem_active *a)
+{
+    long ms = (long)a->step->amount;
+    LAY(.on = TEST_ON_REQUEST, .action = TEST_DRIP, .delay_ms = ms);
+    LAY(.on = TEST_ON_MESSAGE, .action = TEST_DRIP, .delay_ms = ms);
+}
+
+static void lose_requests(struct nem_faults *f, struct nem_active *a)
+{
+    LAY(.on = TEST_ON_REQUEST, .action = TEST_DROP);
+}
+
+static void lose_replies(struct nem_faults *f, struct nem_active *a)
+{
+    LAY(.on = TEST_ON_REPLY, .action = TEST_DROP);
+}
+
+/* No TCP connection loses some bytes and delivers those behind them: an answer would be
+ * taken for that of another request. So those that were open have ended when it is over.
+ */
+static bool lift_and_cut(struct nem_faults *f, struct nem_active *a)
+{
+    turn_away(f, a, TEST_PROXY_DOWN);
+    lift(f, a);
+    return admit(f, a);
+}
+
+static void lose_messages(struct nem_faults *f, struct nem_active *a)
+{
+    LAY(.on = TEST_ON_MESSAGE, .action = TEST_DROP, .contains = "$7\r\nmessage\r\n$");
+}
+
+static void cut_replies(struct nem_faults *f, struct nem_active *a)
+{
+    LAY(.on = TEST_ON_REPLY, .action = TEST_CUT, .keep_len = (size_t)a->step->amount,
+        .count = CUTS);
+}
+
+static void half_close(struct nem_faults *f, struct nem_active *a)
+{
+    enum test_point on = a->step->amount == 0 ? TEST_ON_REQUEST : TEST_ON_MESSAGE;
+    LAY(.on = on, .action = TEST_HALF_CLOSE, .count = HALF_CLOSES);
+}
+
+/* ---- the interface */
+
+static void link_down(struct nem_faults *f, struct nem_active *a)
+{
+    for (EACH_TARGET(i))
+        nem_net_set(&f->net, i, a->step->amount != 0, false);
+}
+
+static bool link_up(struct nem_faults *f, struct nem_active *a)
+{
+    if (a->stage++ == 0) {
+        for (EACH_TARGET(i))
+            nem_net_set(&f->net, i, a->step->amount != 0, true);
+        int64_t now = nem_now();
+        a->until =
+            now + (now - a->record.begin) + NEM_LINK_RETRY_MS * (int64_t)NEM_NS_PER_MS;
+    }
+    return nem_now() >= a->until;
+}
+
+const struct nem_action nem_link_actions[NEM_KINDS] = {
+    [NEM_CUT_ONE] = { .begin = cut_one },
+    [NEM_CUT] = { .begin = cut },
+    [NEM_RESET] = { .begin = reset },
+    [NEM_FREEZE] = { .begin = freeze, .end = thaw },
+    [NEM_DELAY] = { .begin = delay, .end = lift_and_drain },
+    [NEM_LOSE_REQUESTS] = { .begin = lose_requests, .end = lift_and_cut },
+    [NEM_LOSE_REPLIES] = { .begin = lose_replies, .end = lift_and_cut },
+    [NEM_CUT_REPLIES] = { .begin = cut_replies, .end = lift },
+    [NEM_DRIP] = { .begin = drip, .end = lift_and_drain },
+    [NEM_HALF_CLOSE] = { .begin = half_close, .end = lift },
+    [NEM_REFUSE] = { .begin = refuse, .end = admit },
+    [NEM_SILENT] = { .begin = silence, .end = admit },
+    [NEM_LOSE_MESSAGES] = { .begin = lose_messages, .end = lift },
+    [NEM_LINK_DOWN] = { .begin = link_down, .end = link_up },
+};

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Faults of the server that lose nothing: what it is told, and what becomes of its
+ * process. Each tells it over a connection of its own, which no earlier one has broken.
+ */
+#include "faults_impl.h"
+
+#include "die.h"
+
+#include <stdio.h>
+#include <time.h>
+
+/* From when on a script that runs is told of; the default is 5 s. */
+#define BUSY_AFTER_MS "5"
+#define BUSY_AFTER_DEFAULT_MS "5000"
+
+enum { KILLED_MS = 10000, NS_PER_US = 1000 };
+
+static void tell_argv(struct nem_faults *f, const char *const argv[])
+{
+    struct test_redis *r = test_redis_connect(f->server.path);
+    test_redis_do_argv(r, argv);
+    test_redis_close(r);
+}
+#define tell(f, ...) tell_argv((f), TEST_ARGV(__VA_ARGS__))
+
+void nem_faults_tell_keys(struct nem_faults *f)
+{
+    static const char script[] =
+        "local call, lines = redis.call, {}\n"
+        "local t = call('TIME')\n"
+        "lines[1] = 'the server at ' .. math.floor(t[1] * 1000 + t[2] / 1000) .. ' ms:'\n"
+        "local keys = call('KEYS', '*')\n"
+        "table.sort(keys)\n"
+        "for _, key in ipairs(keys) do\n"
+        "  local type, what = call('TYPE', key).ok, nil\n"
+        "  if type == 'hash' then what = call('HGETALL', key)\n"
+        "  elseif type == 'zset' then what = call('ZRANGE', key, 0, -1, 'WITHSCORES')\n"
+        "  elseif type == 'string' then what = { call('GET', key) } end\n"
+        "  lines[#lines + 1] = key .. ' (' .. type .. ', ' .. call('PTTL', key) .. ' ms) "
+        "'\n"
+        "    .. table.concat(what or {}, ' ')\n"
+        "end\n"
+        "return table.concat(lines, '\\n')\n";
+    struct test_redis *r = test_redis_connect(f->server.path);
+    const redisReply *reply = test_redis_try(r, "EVAL", script, "0");
+    fprintf(stderr, "%s\n",
+            reply && reply->str ? reply->str : "the server does not answer");
+    test_redis_close(r);
+}
+
+/* ---- what it is told */
+
+static void kill_clients(struct nem_faults *f, struct nem_active *a)
+{
+    (void)a;
+    tell(f, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
+}
+
+static void kill_subscribers(struct nem_faults *f, struct nem_active *a)
+{
+    (void)a;
+    tell(f, "CLIENT", "KILL", "TYPE", "pubsub", "SKIPME", "yes");
+}
+
+static void flush_scripts(struct nem_faults *f, struct nem_active *a)
+{
+    (void)a;
+    tell(f, "SCRIPT", "FLUSH");
+}
+
+static void pause_clients(struct nem_faults *f, struct nem_active *a)
+{
+    char ms[32];
+    snprintf(ms, sizeof(ms), "%lld", (long long)a->step->length_ms + 1);
+    tell(f, "CLIENT", "PAUSE", ms, a->step->amount == 0 ? "ALL" : "WRITE");
+}
+
+/* It ends by itself: CLIENT UNPAUSE would have to wait as well. */
+static bool clients_go_on(struct nem_faults *f, struct nem_active *a)
+{
+    (void)a;
+    tell(f, "DEL", "nemesis:nothing"); /* a write that changes nothing */
+    return true;
+}
+
+static void keep_busy(struct nem_faults *f, struct nem_active *a)
+{
+    a->redis = test_redis_connect(f->server.path);
+    test_redis_config(a->redis, "lua-time-limit", BUSY_AFTER_MS);
+    test_redis_send(a->redis, "EVAL", "while true do end", "0");
+}
+
+static bool end_busy(struct nem_faults *f, struct nem_active *a)
+{
+    struct test_redis *r = test_redis_connect(f->server.path);
+    const redisReply *reply = test_redis_try(r, "SCRIPT", "KILL");
+    /* NOTBUSY: it has not even begun */
+    bool killed = reply && reply->type == REDIS_REPLY_STATUS;
+    if (killed && !test_redis_recv(a->redis, KILLED_MS))
+        test_die("a script does not end by SCRIPT KILL");
+    if (killed)
+        test_redis_config(r, "lua-time-limit", BUSY_AFTER_DEFAULT_MS);
+    test_redis_close(r);
+    return killed;
+}
+
+static void fill_memory(struct nem_faults *f, struct nem_active *a)
+{
+    (void)a;
+    tell(f, "CONFIG", "SET", "maxmemory", "1");
+}
+
+static bool free_memory(struct nem_faults *f, struct nem_active *a)
+{
+    (void)a;
+    tell(f, "CONFIG", "SET", "maxmemory", "0");
+    return true;
+}
+
+/* ---- its process */
+
+static void stop_server(struct nem_faults *f, struct nem_active *a)
+{
+    (void)a;
+    test_server_pause(&f->server);
+}
+
+static bool continue_server(struct nem_faults *f, struct nem_active *a)
+{
+    (void)a;
+    test_server_resume(&f->server);
+    return true;
+}
+
+static void kill_server(struct nem_faults *f, struct nem_active *a)
+{
+    (void)a;
+    test_server_kill(&f->server);
+}
+
+static bool revive_server(struct nem_faults *f, struct nem_active *a)
+{
+    if (a->stage++ == 0)
+        test_server_launch(&f->server);
+    return test_server_is_up(&f->server);
+}
+
+static bool revive_empty(struct nem_faults *f, struct nem_active *a)
+{
+    if (a->stage == 0)
+        nem_archive(f);
+    return revive_server(f, a);
+}
+
+/* ---- its clock */
+
+static int64_t server_now_ms(const struct nem_faults *f)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_REALTIME, &ts);
+    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / NEM_NS_PER_MS + f->offset_ms;
+}
+
+static void step_clock(struct nem_faults *f, struct nem_active *a)
+{
+    int64_t now = server_now_ms(f), offset = f->offset_ms + a->step->amount;
+    if (offset > NEM_OFFSET_MAX_MS || offset < -(int64_t)NEM_OFFSET_MAX_MS) {
+        a->record.amount = 0; /* plans one behind the other */
+        return;
+    }
+    f->peak_ms = now > f->peak_ms ? now : f->peak_ms;
+    f->offset_ms = offset;
+    test_clock_set_real(&f->clock, (long)offset);
+    tell(f, "TIME"); /* behind this it is in force */
+    a->record.took_us = (uint32_t)((nem_now() - a->record.begin) / NS_PER_US + 1);
+}
+
+bool nem_clock_has_caught_up(struct nem_faults *f)
+{
+    return server_now_ms(f) > f->peak_ms;
+}
+
+static void flush_all(struct nem_faults *f, struct nem_active *a)
+{
+    (void)a;
+    tell(f, "FLUSHALL");
+}
+
+const struct nem_action nem_server_actions[NEM_KINDS] = {
+    [NEM_CLIENT_KILL] = { .begin = kill_clients },
+    [NEM_CLIENT_KILL_PUBSUB] = { .begin = kill_subscribers },
+    [NEM_SCRIPT_FLUSH] = { .begin = flush_scripts },
+    [NEM_CLIENT_PAUSE] = { .begin = pause_clients, .end = clients_go_on },
+    [NEM_BUSY] = { .begin = keep_busy, .end = end_busy },
+    [NEM_MAXMEMORY] = { .begin = fill_memory, .end = free_memory },
+    [NEM_SERVER_STOP_SHORT] = { .begin = stop_server, .end = continue_server },
+    [NEM_SERVER_STOP_LONG] = { .begin = stop_server, .end = continue_server },
+    [NEM_SERVER_RESTART] = { .begin = kill_server, .end = revive_server },
+    [NEM_CLOCK_BACK] = { .begin = step_clock },
+    [NEM_CLOCK_FORWARD] = { .begin = step_clock },
+    [NEM_SERVER_EMPTY] = { .ready = nem_clock_has_caught_up,
+                           .begin = kill_server,
+                           .end = revive_empty },
+    [NEM_FLUSHALL] = { .ready = nem_clock_has_caught_up, .begin = flush_all },
+};

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Inside the judge: the records put in order (judge_index.c), what is known of time and
+ * of disturbances (judge_time.c), and the rules by theme.
+ */
+#ifndef NEM_JUDGE_IMPL_H
+#define NEM_JUDGE_IMPL_H
+
+#include "judge.h"
+
+#include <errno.h>
+
+#define NEM_NS_PER_MS INT64_C(1000000)
+/* What a time that was rounded may be off. */
+#define NEM_ROUNDED (2 * NEM_NS_PER_MS)
+
+enum { NEM_UUID_LEN = 36, NEM_PROCESSES_MAX = 256 };
+
+/* A life of a process. */
+struct nem_life {
+    uint16_t process, life;
+    int64_t begun, last; /* its first and last record */
+    int64_t over;        /* it had ended by then; INT64_MAX: it has not */
+    int64_t dying;       /* from then on it may have been ending; INT64_MAX */
+};
+
+/* An id at the server, from its grant until it left. */
+struct nem_tenure {
+    const struct nem_entry *granted, *downgraded, *left; /* NULL: not seen */
+    const struct nem_entry **leases;
+    size_t lease_count, lease_size;
+    struct nem_tenure *next; /* of the same id */
+    struct nem_name *name;
+};
+
+/* An id, or the uuid of a client. */
+struct nem_name {
+    const char *text;
+    struct nem_life *life;                    /* NULL: of no known process */
+    struct nem_tenure *tenures, *last_tenure; /* by their grants */
+    struct nem_hold *holds;
+    struct nem_hold *renamed; /* that have it as their second */
+    struct nem_name *chain;
+};
+
+/* A thread's hold, from the return of the lock call on. */
+struct nem_hold {
+    struct nem_life *life;
+    struct nem_name *name, *second; /* of ids; second: after an extend; NULL: none */
+    struct nem_hold *next;          /* with the same id */
+    struct nem_hold *next_renamed;  /* with the same second */
+    const struct nem_op *asked;     /* INVOKE; NULL: it is missing */
+    const struct nem_op *returned;
+    const struct nem_op *unlocking; /* INVOKE of the last unlock; NULL: none */
+    const struct nem_op *unlocked;  /* its RETURN; NULL: none */
+    size_t first, last;             /* its records are among these of the judge */
+    int64_t until;                  /* last validated; 0: never */
+    int64_t end;                    /* D as it was seen last; 0: never */
+    int64_t downgraded;             /* INVOKE of the downgrade; 0: none */
+    int64_t lost;                   /* when the thread first saw that it is; 0: never */
+    const struct nem_op *lost_by;   /* the record that says so */
+    int64_t end_at_loss;            /* D as it was seen last by then; 0: never */
+    bool fixed;                     /* its lease is not renewed */
+    bool reading;
+    bool turned; /* a downgrade was tried: it counts as a read since then */
+};
+
+/* A call of a thread. */
+struct nem_made {
+    const struct nem_op *invoke, *ret; /* ret NULL: none */
+    struct nem_hold *hold;             /* the thread's at INVOKE, or made by it; NULL */
+    struct nem_life *life;
+    bool first; /* it made the hold */
+};
+
+/* Between two steps of the server's clock: its time minus CLOCK_BOOTTIME, ns. */
+struct nem_stretch {
+    int64_t from, to;
+    int64_t low, high;
+    bool known;
+};
+
+struct nem_window {
+    int64_t from, to;
+};
+struct nem_windows {
+    struct nem_window *items;
+    size_t count, size;
+};
+
+struct nem_judge {
+    struct nem_round *round;
+    struct nem_verdict *verdict;
+    FILE *out;
+    unsigned limit;
+
+    const struct nem_op **ops; /* by process, life, thread and time */
+    size_t op_count;
+    struct nem_life *lives; /* by process and life */
+    size_t life_count;
+    struct nem_hold **holds;
+    size_t hold_count, hold_size;
+    struct nem_made *made;
+    size_t made_count, made_size;
+    struct nem_tenure **tenures; /* by their grants */
+    size_t tenure_count, tenure_size;
+    struct nem_name **names; /* a hash table */
+    size_t name_buckets;
+
+    /* in queue and rqueue of each lock at the end, of lives that are over */
+    unsigned dead_waiters[NEM_LOCKS_MAX][2];
+
+    struct nem_stretch *stretches;
+    size_t stretch_count;
+    struct nem_windows disturbed[NEM_PROCESSES_MAX]; /* each process, merged */
+    struct nem_windows deaf[NEM_PROCESSES_MAX];
+    struct nem_windows stopped[NEM_PROCESSES_MAX];    /* or kept from running */
+    struct nem_windows on_purpose[NEM_PROCESSES_MAX]; /* stopped */
+    struct nem_windows stalled; /* some process was kept from running, unplanned */
+};
+
+/* ---- judge.c */
+
+/* Memory that is zeroed; items[count] with room. */
+void *nem_alloc(size_t size);
+void *nem_grow(void *items, size_t count, size_t *size, size_t width);
+
+__attribute__((format(printf, 4, 5))) void nem_violation(struct nem_judge *j,
+                                                         enum nem_rule rule,
+                                                         unsigned lock,
+                                                         const char *format, ...);
+/* A violation, unless the reason excuses it. */
+#define NEM_BREAKS(j, rule, lock, reason, ...)                                           \
+    ((reason) ? (void)(j)->verdict->excused[rule]++                                      \
+              : nem_violation((j), (rule), (lock), __VA_ARGS__))
+static inline void nem_judged(struct nem_judge *j, enum nem_rule rule)
+{
+    j->verdict->judged[rule]++;
+}
+/* ms since the start of the round. */
+double nem_ms(const struct nem_judge *j, int64_t at);
+/* "process.thread (life n)"; one of a few buffers. */
+const char *nem_who(const struct nem_op *op);
+
+/* ---- judge_calls.c */
+
+const char *nem_call_name(unsigned call);
+
+/* ---- judge_index.c */
+
+void nem_index_make(struct nem_judge *j);
+void nem_index_free(struct nem_judge *j);
+/* NULL: not known. */
+struct nem_name *nem_name_find(const struct nem_judge *j, const char *text);
+/* Of an id's client. */
+struct nem_life *nem_life_of(const struct nem_judge *j, const char *id);
+/* When a hold can first have been touched by what happens at the server: not before its
+ * grant, as early as that may have been; without one, when it was returned. */
+int64_t nem_granted_after(const struct nem_hold *hold);
+bool nem_is_acquire(unsigned call);
+bool nem_is_try(unsigned call);
+bool nem_is_timed(unsigned call);
+static inline bool nem_taken(int32_t code)
+{
+    return code == 0 || code == EOWNERDEAD;
+}
+
+/* ---- judge_time.c */
+
+void nem_time_make(struct nem_judge *j);
+void nem_time_free(struct nem_judge *j);
+/* When the server's clock, as it went at an entry, comes to `ms`: at the latest
+ * (INT64_MAX: not known), at the earliest (INT64_MIN). Of a lease without end (0) both
+ * are INT64_MAX. */
+int64_t nem_boot_latest(const struct nem_judge *j, const struct nem_entry *entry,
+                        uint64_t ms);
+int64_t nem_boot_earliest(const struct nem_judge *j, const struct nem_entry *entry,
+                          uint64_t ms);
+/* The same at the latest for whatever its clock did until `until`: set back meanwhile, it
+ * comes there later. */
+int64_t nem_boot_latest_until(const struct nem_judge *j, const struct nem_entry *entry,
+                              uint64_t ms, int64_t until);
+/* The server's clock at an entry, at the latest; UINT64_MAX: not known. */
+uint64_t nem_server_latest(const struct nem_judge *j, const struct nem_entry *entry);
+/* The same at the earliest; 0: not known. */
+uint64_t nem_server_earliest(const struct nem_judge *j, const struct nem_entry *entry);
+/* Whether its clock may have been stepped in [from, to]. */
+bool nem_clock_stepped(const struct nem_judge *j, int64_t from, int64_t to);
+/* Whether it may have been stepped forward, which alone makes leases end earlier, and not
+ * in a strict round. */
+bool nem_clock_forward(const struct nem_judge *j, int64_t from, int64_t to);
+/* Whether it may have gone on by more than a lease at once: by a step or a stop. */
+bool nem_clock_leapt(const struct nem_judge *j, int64_t from, int64_t to);
+/* Whether a fault may have kept a process from waiting as it should in [from, to]: one of
+ * its own, of its link or of the server, or that it has just started; each until a
+ * presence later. */
+bool nem_disturbed(const struct nem_judge *j, unsigned process, int64_t from, int64_t to);
+/* Whether the server may have found nobody at a process's mailbox in [from, to]. */
+bool nem_deaf(const struct nem_judge *j, unsigned process, int64_t from, int64_t to);
+/* How long of [from, to] a process was disturbed. */
+int64_t nem_disturbed_ns(const struct nem_judge *j, unsigned process, int64_t from,
+                         int64_t to);
+/* How long of [from, to] a process was stopped, at the most. */
+int64_t nem_stopped_ns(const struct nem_judge *j, unsigned process, int64_t from,
+                       int64_t to);
+/* How long of [from, to] the machine kept some process from running. */
+int64_t nem_stalled_ns(const struct nem_judge *j, int64_t from, int64_t to);
+/* For how much of the round a process was kept from running that was not stopped on
+ * purpose: on average over the processes. */
+unsigned nem_stalled_percent(const struct nem_judge *j);
+/* Whether keys of the lock, whichever, may have been lost in [from, to]: deleted, evicted
+ * or all data. */
+bool nem_keys_lost(const struct nem_judge *j, unsigned lock, int64_t from, int64_t to);
+/* Whether something that S1 excludes happened to who holds the lock in [from, to]: what
+ * says so was lost, or the clock was stepped forward; not in a strict round. */
+bool nem_excluded(const struct nem_judge *j, unsigned lock, int64_t from, int64_t to);
+/* Whether there is a reason in [from, to] for a process to get no answer. */
+bool nem_unreachable(const struct nem_judge *j, unsigned process, int64_t from,
+                     int64_t to);
+/* The same of its link and the server only: requests may be executed late. */
+bool nem_delayed(const struct nem_judge *j, unsigned process, int64_t from, int64_t to);
+int64_t nem_slack(const struct nem_judge *j);
+
+/* ---- the rules */
+
+void nem_judge_exclusion(struct nem_judge *j); /* judge_exclusion.c */
+void nem_judge_holds(struct nem_judge *j);     /* judge_holds.c: unlock, told */
+void nem_judge_losses(struct nem_judge *j);    /* judge_losses.c: unlock, told, loss,
+                                                * kept */
+void nem_judge_calls(struct nem_judge *j);     /* judge_calls.c: code, bound, starved,
+                                                * hung */
+void nem_judge_tokens(struct nem_judge *j);    /* judge_tokens.c */
+void nem_judge_server(struct nem_judge *j);    /* judge_server.c: grant, belief, owner,
+                                                * holds */
+void nem_judge_order(struct nem_judge *j);     /* judge_order.c: order, reads, writes,
+                                                * prompt */
+void nem_judge_ends(struct nem_judge *j);      /* judge_ends.c: leak, residue, grows,
+                                                * spins */
+
+#endif

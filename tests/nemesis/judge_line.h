@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside the judge: who waits for a lock and who holds it, as the ledger goes on. The
+ * rules look at a transaction with the state before it. */
+#ifndef NEM_JUDGE_LINE_H
+#define NEM_JUDGE_LINE_H
+
+#include "judge_impl.h"
+
+struct nem_waiter {
+    const struct nem_entry *queued;
+    const struct nem_life *life; /* NULL: of no known process */
+    bool reading;
+    bool gone;            /* leaves the queue in this transaction */
+    unsigned writers;     /* that were granted the lock since... */
+    int64_t writers_from; /* ...it has waited without a break */
+};
+
+struct nem_holder {
+    const char *id;
+    bool reading, gone;
+    int64_t since;                 /* not before */
+    int64_t latest_end, early_end; /* of its lease: INT64_MAX, INT64_MIN: not known */
+};
+
+struct nem_seen {
+    const char *uuid; /* may be followed by more */
+    uint64_t until;
+};
+
+struct nem_line {
+    struct nem_waiter *waiters;
+    size_t waiter_count, waiter_size;
+    struct nem_holder *holders;
+    size_t holder_count, holder_size;
+    struct nem_seen *present;
+    size_t present_count, present_size;
+    bool spoilt;
+    int64_t
+        free_from; /* while nobody holds it: it has been free since then at the latest */
+    int64_t held_since;
+    /* of a read-write lock: when the readers' turn began, that is or was last */
+    bool readers_turn;
+    uint64_t turn_transaction;
+    int64_t turn_from;
+};
+
+/* What one transaction did to one lock. */
+struct nem_step {
+    unsigned lock;
+    const struct nem_entry *first;
+    size_t count;
+};
+
+/* Whether a waiter is one whom the server had to find alive in [from, to], at `entry`. */
+bool nem_waits(const struct nem_judge *j, const struct nem_line *line,
+               const struct nem_waiter *waiter, const struct nem_entry *entry);
+const struct nem_waiter *nem_waiter_find(const struct nem_line *line, const char *id);
+bool nem_same_client(const char *id, const char *other);
+
+/* judge_joins.c: who entered a reading of his process; those that had by `until`. */
+struct nem_joins;
+struct nem_joins *nem_joins_make(const struct nem_judge *j);
+void nem_judge_joins(struct nem_judge *j, const struct nem_line *lines,
+                     struct nem_joins *joins, int64_t until);
+void nem_joins_free(struct nem_joins *joins);
+
+/* judge_phases.c */
+void nem_judge_phases(struct nem_judge *j, struct nem_line *line,
+                      const struct nem_step *step);
+
+#endif

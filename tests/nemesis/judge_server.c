@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the workers believed, against what the server had for them. */
+#include "judge_impl.h"
+
+#include <string.h>
+
+static unsigned lock_of(const struct nem_hold *hold)
+{
+    return hold->returned->lock;
+}
+
+/* The end of a tenure's lease; INT64_MAX, INT64_MIN: not known. */
+static int64_t lease_latest(const struct nem_judge *j, const struct nem_tenure *t)
+{
+    int64_t end = 0;
+    for (size_t i = 0; i < t->lease_count; i++) {
+        int64_t at = nem_boot_latest(j, t->leases[i], t->leases[i]->value);
+        end = at > end ? at : end;
+    }
+    return t->lease_count ? end : INT64_MAX;
+}
+
+static int64_t lease_earliest(const struct nem_judge *j, const struct nem_tenure *t)
+{
+    int64_t end = INT64_MIN;
+    for (size_t i = 0; i < t->lease_count; i++) {
+        int64_t at = nem_boot_earliest(j, t->leases[i], t->leases[i]->value);
+        end = at > end ? at : end;
+    }
+    return end;
+}
+
+/* ---- grant */
+
+static bool was_granted(const struct nem_hold *hold)
+{
+    int64_t asked = hold->asked ? hold->asked->at : hold->returned->at;
+    for (const struct nem_tenure *t = hold->name->tenures; t; t = t->next) {
+        const struct nem_entry *granted = t->granted;
+        if (granted->lock == lock_of(hold) && granted->after <= hold->returned->at &&
+            (!t->left || t->left->before >= asked) &&
+            (hold->reading || granted->change == NEM_GRANTED))
+            return true;
+    }
+    return false;
+}
+
+/* Between the look at its clock and the end of a script the server's clock leapt over the
+ * whole lease: what was granted is gone in the same transaction, which tells nothing but
+ * that a waiter left its queue. */
+static bool expired_at_once(const struct nem_judge *j, const struct nem_hold *hold)
+{
+    int64_t from = hold->asked ? hold->asked->at : hold->returned->at;
+    int64_t to = hold->returned->at;
+    for (size_t i = j->round->ledger->count; i-- > 0;) {
+        const struct nem_entry *entry = &j->round->ledger->entries[i];
+        if (entry->change == NEM_UNQUEUED && entry->lock == lock_of(hold) &&
+            entry->after <= to && entry->before >= from &&
+            strcmp(entry->id, hold->name->text) == 0)
+            return nem_clock_leapt(j, entry->after, entry->before);
+    }
+    return nem_clock_leapt(j, from, to);
+}
+
+static bool is_doubled(const struct nem_hold *hold)
+{
+    for (const struct nem_hold *h = hold->name->holds; h; h = h->next)
+        if (h != hold && (!h->reading || !hold->reading))
+            return true;
+    return false;
+}
+
+static void judge_grant(struct nem_judge *j, const struct nem_hold *hold)
+{
+    const struct nem_op *op = hold->returned;
+    nem_judged(j, NEM_RULE_GRANT);
+    if (!hold->name)
+        nem_violation(j, NEM_RULE_GRANT, op->lock, "%s: got it at %.3f ms without an id",
+                      nem_who(op), nem_ms(j, op->at));
+    else if (!was_granted(hold))
+        NEM_BREAKS(j, NEM_RULE_GRANT, op->lock, expired_at_once(j, hold),
+                   "%s: got it at %.3f ms, but the server did not give it to %s",
+                   nem_who(op), nem_ms(j, op->at), op->id);
+    else if (is_doubled(hold))
+        nem_violation(j, NEM_RULE_GRANT, op->lock,
+                      "%s: got it at %.3f ms by an id that another hold has, too (%s)",
+                      nem_who(op), nem_ms(j, op->at), op->id);
+}
+
+/* ---- belief */
+
+/* When the lease ends that a thread may know of at a record; INT64_MAX: not known. */
+static int64_t end_known_at(const struct nem_judge *j, const struct nem_op *op)
+{
+    int64_t end = 0;
+    const struct nem_name *name = nem_name_find(j, op->id);
+    for (const struct nem_tenure *t = name ? name->tenures : NULL; t; t = t->next)
+        for (size_t i = 0; i < t->lease_count; i++) {
+            const struct nem_entry *lease = t->leases[i];
+            if (lease->after > op->at)
+                continue;
+            int64_t latest = nem_boot_latest_until(j, lease, lease->value, op->end);
+            end = latest > end ? latest : end;
+        }
+    return end == 0 ? INT64_MAX : end;
+}
+
+static void judge_belief(struct nem_judge *j, const struct nem_op *op)
+{
+    int64_t end = end_known_at(j, op);
+    if (end == INT64_MAX)
+        return;
+    nem_judged(j, NEM_RULE_BELIEF);
+    if (op->end > end + NEM_ROUNDED)
+        nem_violation(j, NEM_RULE_BELIEF, op->lock,
+                      "%s: at %.3f ms D is %.3f ms, but the lease ends at %.3f ms (%s)",
+                      nem_who(op), nem_ms(j, op->at), nem_ms(j, op->end), nem_ms(j, end),
+                      op->id);
+}
+
+/* ---- owner */
+
+/* Whether a hold was in a thread's hands for sure at the time of an entry, so that nobody
+ * else may have touched it. */
+static bool in_hand(const struct nem_hold *hold, const struct nem_name *name,
+                    const struct nem_entry *entry)
+{
+    bool changed = hold->second && hold->second != name; /* by an extend */
+    bool lost = hold->lost != 0 && hold->lost <= entry->before;
+    return !changed && !lost && hold->end > entry->before &&
+           (!hold->unlocking || hold->unlocking->at > entry->before);
+}
+
+static void judge_left(struct nem_judge *j, const struct nem_tenure *t)
+{
+    const struct nem_entry *left = t->left;
+    const struct nem_life *life = t->name->life;
+    int64_t end = lease_earliest(j, t);
+    if (!life || !t->name->holds || t->name->tenures->next || left->before == INT64_MAX)
+        return;
+    nem_judged(j, NEM_RULE_OWNER);
+    if (end <= left->before + NEM_ROUNDED || life->dying <= left->before)
+        return; /* expired, or nobody's */
+    for (const struct nem_hold *h = t->name->holds; h; h = h->next)
+        if (in_hand(h, t->name, left)) {
+            bool excused = nem_excluded(j, left->lock, left->after, left->before) ||
+                           nem_clock_forward(j, t->granted->after, left->before);
+            NEM_BREAKS(j, NEM_RULE_OWNER, left->lock, excused,
+                       "%s lost it at the server between %.3f and %.3f ms; it had not "
+                       "unlocked, and its lease ended at %.3f ms (%s)",
+                       nem_who(h->returned), nem_ms(j, left->after),
+                       nem_ms(j, left->before), nem_ms(j, end), t->name->text);
+            return;
+        }
+}
+
+/* Who is dead renews nothing; what was under way may come late. */
+static void judge_renewals(struct nem_judge *j, const struct nem_tenure *t)
+{
+    const struct nem_life *life = t->name->life;
+    if (!life || life->over == INT64_MAX)
+        return;
+    for (size_t i = 0; i < t->lease_count; i++) {
+        const struct nem_entry *lease = t->leases[i];
+        bool with_grant =
+            lease->transaction == t->granted->transaction ||
+            (t->downgraded && lease->transaction == t->downgraded->transaction);
+        if (with_grant)
+            continue;
+        nem_judged(j, NEM_RULE_OWNER);
+        if (lease->after > life->over + nem_slack(j) &&
+            !nem_delayed(j, life->process, life->over, lease->after))
+            nem_violation(j, NEM_RULE_OWNER, lease->lock,
+                          "%s was renewed after %.3f ms; its process ended by %.3f ms",
+                          lease->id, nem_ms(j, lease->after), nem_ms(j, life->over));
+    }
+}
+
+/* Each client has said its name before it asked for anything. */
+static void judge_strangers(struct nem_judge *j)
+{
+    for (size_t i = 0; i < j->round->ledger->count; i++) {
+        const struct nem_entry *entry = &j->round->ledger->entries[i];
+        bool queued = entry->change == NEM_QUEUED;
+        if (!queued && entry->change != NEM_GRANTED && entry->change != NEM_READ)
+            continue;
+        nem_judged(j, NEM_RULE_OWNER);
+        if (!nem_life_of(j, entry->id))
+            nem_violation(j, NEM_RULE_OWNER, entry->lock,
+                          "%s %s between %.3f and %.3f ms, and is nobody's id", entry->id,
+                          queued ? "queued" : "got it", nem_ms(j, entry->after),
+                          nem_ms(j, entry->before));
+    }
+}
+
+/* ---- holds */
+
+static int64_t later_of(int64_t at, const struct nem_hold *hold)
+{
+    int64_t until = hold->unlocked ? hold->unlocked->at : INT64_MAX;
+    return until > at ? until : at;
+}
+
+/* From when on nobody has it any more: granted to nobody, or unlocked by all; INT64_MAX:
+ * somebody has. */
+static int64_t nobodys_from(const struct nem_tenure *t)
+{
+    int64_t from = t->granted->before;
+    for (const struct nem_hold *h = t->name->holds; h; h = h->next)
+        from = later_of(from, h);
+    for (const struct nem_hold *h = t->name->renamed; h; h = h->next_renamed)
+        from = later_of(from, h);
+    return from;
+}
+
+static int64_t stayed_until(const struct nem_judge *j, const struct nem_tenure *t)
+{
+    int64_t until = t->left ? t->left->after : j->round->ended;
+    int64_t end = lease_latest(j, t);
+    return end < until ? end : until;
+}
+
+/* By when what nobody has since `from` is given back. An unlock has sent the release
+ * before it returned, and a call that gave up its cancel. Where that may have been in
+ * vain, or is still under way, it is done in the background, by a request that may take
+ * as long, or by itself. */
+static int64_t gone_by(const struct nem_judge *j, unsigned process, int64_t from,
+                       int64_t until)
+{
+    int64_t timeout = j->round->commandtimeout_ms * NEM_NS_PER_MS;
+    int64_t by = from + nem_slack(j);
+    if (nem_disturbed(j, process, from - timeout, by))
+        by += 2 * timeout + j->round->presence_ms * NEM_NS_PER_MS +
+              nem_disturbed_ns(j, process, from, until);
+    return by;
+}
+
+static void judge_orphan(struct nem_judge *j, const struct nem_tenure *t)
+{
+    const struct nem_life *life = t->name->life;
+    int64_t from = nobodys_from(t), until = stayed_until(j, t);
+    if (!life || from == INT64_MAX)
+        return;
+    int64_t by = gone_by(j, life->process, from, until);
+    if (lease_latest(j, t) <= by || life->dying <= by)
+        return;
+    nem_judged(j, NEM_RULE_HOLDS);
+    if (until > by)
+        NEM_BREAKS(
+            j, NEM_RULE_HOLDS, t->granted->lock,
+            nem_clock_stepped(j, t->granted->after, until),
+            "process %u: %s holds at the server until %.3f ms and more; nobody has "
+            "it since %.3f ms",
+            life->process, t->name->text, nem_ms(j, until), nem_ms(j, from));
+}
+
+void nem_judge_server(struct nem_judge *j)
+{
+    for (size_t i = 0; i < j->hold_count; i++)
+        judge_grant(j, j->holds[i]);
+    for (size_t i = 0; i < j->op_count; i++) {
+        const struct nem_op *op = j->ops[i];
+        if (op->id[0] && op->end != 0 && op->lock < NEM_LOCKS_MAX)
+            judge_belief(j, op);
+    }
+    judge_strangers(j);
+    for (size_t i = 0; i < j->tenure_count; i++) {
+        if (j->tenures[i]->left)
+            judge_left(j, j->tenures[i]);
+        judge_renewals(j, j->tenures[i]);
+        judge_orphan(j, j->tenures[i]);
+    }
+}

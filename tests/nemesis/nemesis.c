@@ -1,0 +1,544 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The nemesis: processes with threads that want locks of all three types, a seeded
+ * schedule of faults, and a judge of what they wrote down. `nemesis --help` names the
+ * options. Ends with `violations: N, seed S` and a status that says the same.
+ *
+ * A round: the workers work while faults happen; the faults end; the workers go on for a
+ * while; they rest, and what is left is looked at; the judge reads it all. The processes
+ * and the server live through all rounds, but for what is killed.
+ */
+#include "crew.h"
+#include "judge.h"
+#include "marks.h"
+#include "pulse.h"
+#include "round.h"
+#include "times.h"
+
+#include "die.h"
+#include "redis.h"
+#include "wait.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { RUN_DIR_MAX = 256 };
+enum { SHOWN = 8, MARK_MS = 5, NS_PER_MS = 1000000, NS_PER_S = 1000000000 };
+enum { LOCKS_MAX = 64, PROCESSES_MAX = 64, MS_PER_MINUTE = 60000, END_MS = 30000 };
+
+static struct {
+    uint64_t seed;
+    unsigned long rounds;
+    long minutes, seconds, gap_ms;
+    struct nem_crew_options crew;
+    uint64_t kinds;
+    bool strict, in_turn, keep, plan_only;
+    const char *explain;
+} opt = { .rounds = 1,
+          .seconds = 15,
+          .gap_ms = 400,
+          .crew = { .processes = 4,
+                    .threads = 3,
+                    .locks = 9,
+                    .lease_ms = 1000,
+                    .presence_ms = 600,
+                    .commandtimeout_ms = 500 } };
+
+static struct {
+    char dir[RUN_DIR_MAX];
+    struct nem_faults *faults;
+    struct nem_crew *crew;
+    struct nem_looks looks;
+    struct nem_end first[2], last[2]; /* process 0, the server */
+    int64_t began;
+    struct nem_verdict sum;
+    unsigned long faults_by_kind[NEM_KINDS], rounds, inconclusive, stalls;
+    uint64_t last_token[LOCKS_MAX];
+} run;
+
+static const char help[] =
+    "nemesis: breaks what it can around locks of rlock, and judges what they did\n"
+    "  --seed S        of the schedule and the workers (one of its own)\n"
+    "  --rounds N      1\n"
+    "  --minutes M     as many rounds as begin within M minutes\n"
+    "  --seconds S     of faults in a round: 15\n"
+    "  --gap MS        mean time between faults: 400\n"
+    "  --processes W   4     --threads T  3     --locks K  9\n"
+    "  --lease MS      1000\n"
+    "  --only KINDS    faults of these kinds, with commas between\n"
+    "  --strict        only faults that S1 does not exclude: nothing is excused\n"
+    "  --in-turn       so in every third round, and another third with a gap of 2000\n"
+    "  --plan          prints the first round's schedule, and does nothing\n"
+    "  --keep          keeps the directories of all rounds, not of bad ones only\n"
+    "  --explain DIR   judges a round that was kept once more\n";
+
+/* ---- options */
+
+static long number_of(const char *text, long low, long high, const char *what)
+{
+    char *end;
+    errno = 0;
+    long value = strtol(text, &end, 10);
+    if (errno != 0 || *end != '\0' || end == text || value < low || value > high) {
+        fprintf(stderr, "nemesis: %s: %s is not a number from %ld to %ld\n", what, text,
+                low, high);
+        exit(EXIT_FAILURE);
+    }
+    return value;
+}
+
+static uint64_t kinds_of(const char *list)
+{
+    uint64_t kinds = 0;
+    char copy[LINE_MAX];
+    char *rest = NULL;
+
+    snprintf(copy, sizeof(copy), "%s", list);
+    for (char *name = strtok_r(copy, ",", &rest); name;
+         name = strtok_r(NULL, ",", &rest)) {
+        int kind = nem_kind_by_name(name);
+        if (kind < 0) {
+            fprintf(stderr, "nemesis: no kind of fault \"%s\"; there are:", name);
+            for (int i = 0; i < NEM_KINDS; i++)
+                fprintf(stderr, " %s", nem_kind_name((enum nem_kind)i));
+            fputc('\n', stderr);
+            exit(EXIT_FAILURE);
+        }
+        kinds |= UINT64_C(1) << kind;
+    }
+    return kinds;
+}
+
+enum {
+    OPT_SEED = 256,
+    OPT_ROUNDS,
+    OPT_MINUTES,
+    OPT_SECONDS,
+    OPT_GAP,
+    OPT_PROCESSES,
+    OPT_THREADS,
+    OPT_LOCKS,
+    OPT_LEASE,
+    OPT_ONLY,
+    OPT_STRICT,
+    OPT_IN_TURN,
+    OPT_PLAN,
+    OPT_KEEP,
+    OPT_EXPLAIN,
+    OPT_HELP
+};
+
+static const struct option long_options[] = {
+    { "seed", required_argument, NULL, OPT_SEED },
+    { "rounds", required_argument, NULL, OPT_ROUNDS },
+    { "minutes", required_argument, NULL, OPT_MINUTES },
+    { "seconds", required_argument, NULL, OPT_SECONDS },
+    { "gap", required_argument, NULL, OPT_GAP },
+    { "processes", required_argument, NULL, OPT_PROCESSES },
+    { "threads", required_argument, NULL, OPT_THREADS },
+    { "locks", required_argument, NULL, OPT_LOCKS },
+    { "lease", required_argument, NULL, OPT_LEASE },
+    { "only", required_argument, NULL, OPT_ONLY },
+    { "strict", no_argument, NULL, OPT_STRICT },
+    { "in-turn", no_argument, NULL, OPT_IN_TURN },
+    { "plan", no_argument, NULL, OPT_PLAN },
+    { "keep", no_argument, NULL, OPT_KEEP },
+    { "explain", required_argument, NULL, OPT_EXPLAIN },
+    { "help", no_argument, NULL, OPT_HELP },
+    { NULL, 0, NULL, 0 }
+};
+
+static void take_option(int option, const char *arg)
+{
+    switch (option) {
+    case OPT_SEED:
+        opt.seed = strtoull(arg, NULL, 0);
+        break;
+    case OPT_ROUNDS:
+        opt.rounds = (unsigned long)number_of(arg, 1, 1000000, "--rounds");
+        break;
+    case OPT_MINUTES:
+        opt.minutes = number_of(arg, 1, 100000, "--minutes");
+        break;
+    case OPT_SECONDS:
+        opt.seconds = number_of(arg, 1, 3600, "--seconds");
+        break;
+    case OPT_GAP:
+        opt.gap_ms = number_of(arg, 1, 3600000, "--gap");
+        break;
+    case OPT_PROCESSES:
+        opt.crew.processes = (unsigned)number_of(arg, 2, PROCESSES_MAX, "--processes");
+        break;
+    case OPT_THREADS:
+        opt.crew.threads = (unsigned)number_of(arg, 1, 64, "--threads");
+        break;
+    case OPT_LOCKS:
+        opt.crew.locks = (unsigned)number_of(arg, 1, LOCKS_MAX, "--locks");
+        break;
+    case OPT_LEASE:
+        opt.crew.lease_ms = number_of(arg, 300, 60000, "--lease");
+        break;
+    case OPT_ONLY:
+        opt.kinds = kinds_of(arg);
+        break;
+    case OPT_STRICT:
+        opt.strict = true;
+        break;
+    case OPT_IN_TURN:
+        opt.in_turn = true;
+        break;
+    case OPT_PLAN:
+        opt.plan_only = true;
+        break;
+    case OPT_KEEP:
+        opt.keep = true;
+        break;
+    case OPT_EXPLAIN:
+        opt.explain = arg;
+        break;
+    default:
+        fputs(help, option == OPT_HELP ? stdout : stderr);
+        exit(option == OPT_HELP ? EXIT_SUCCESS : EXIT_FAILURE);
+    }
+}
+
+static void take_options(int argc, char **argv)
+{
+    int option;
+
+    opt.kinds = (UINT64_C(1) << NEM_KINDS) - 1;
+    opt.seed = (uint64_t)time(NULL) * 1000003 + (uint64_t)getpid();
+    while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1)
+        take_option(option, optarg);
+    if (optind < argc)
+        take_option('?', NULL);
+    opt.crew.seed = opt.seed;
+}
+
+/* ---- a round */
+
+static int64_t now_boot(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_BOOTTIME, &t);
+    return (int64_t)t.tv_sec * NS_PER_S + t.tv_nsec;
+}
+
+static uint64_t seed_of(unsigned long round)
+{
+    return opt.seed + round * UINT64_C(0x9e3779b97f4a7c15);
+}
+
+static bool is_strict(unsigned long round)
+{
+    return opt.strict || (opt.in_turn && round % 3 == 2);
+}
+
+/* The orders among those who wait are judged only while nothing disturbs them. */
+static long gap_of(unsigned long round)
+{
+    enum { WIDE_MS = 2000 };
+    bool wide = opt.in_turn && round % 3 == 1 && opt.gap_ms < WIDE_MS;
+    return wide ? WIDE_MS : opt.gap_ms;
+}
+
+static struct nem_plan plan_of(unsigned long round)
+{
+    struct nem_plan plan;
+    uint64_t kinds = opt.kinds;
+
+    for (int i = 0; i < NEM_KINDS; i++) {
+        enum nem_kind kind = (enum nem_kind)i;
+        if ((run.faults && !nem_faults_possible(run.faults, kind)) ||
+            (is_strict(round) && nem_kind_excluded(kind)))
+            kinds &= ~(UINT64_C(1) << i);
+    }
+    nem_plan_make(&plan,
+                  &(const struct nem_plan_options){ .seed = seed_of(round),
+                                                    .faults_ms = opt.seconds * 1000,
+                                                    .processes = opt.crew.processes,
+                                                    .locks = opt.crew.locks,
+                                                    .lease_ms = opt.crew.lease_ms,
+                                                    .gap_ms = gap_of(round),
+                                                    .kinds = kinds });
+    return plan;
+}
+
+static void print_plan(const struct nem_plan *plan)
+{
+    for (size_t i = 0; i < plan->count; i++) {
+        const struct nem_step *s = &plan->steps[i];
+        printf("%8.3f s  %-22s for %6" PRId64 " ms  process %d lock %d amount %" PRId64
+               "\n",
+               (double)s->begin_ms / 1000, nem_kind_name(s->kind), s->length_ms,
+               s->target == NEM_ALL ? -1 : s->target, s->lock == NEM_ALL ? -1 : s->lock,
+               s->amount);
+    }
+}
+
+/* 0: what a tool does to the workers' CPU time is not theirs. */
+static unsigned cores(void)
+{
+    long count = sysconf(_SC_NPROCESSORS_ONLN);
+    return test_ms(1) > 1 || count < 1 ? 0 : (unsigned)count;
+}
+
+/* What the round's faults cannot end before the judge may ask: see judge.h. */
+static struct nem_round round_of(unsigned long number, const struct nem_times *times)
+{
+    return (struct nem_round){ .processes = opt.crew.processes,
+                               .threads = opt.crew.threads,
+                               .locks = opt.crew.locks,
+                               .lease_ms = opt.crew.lease_ms,
+                               .presence_ms = opt.crew.presence_ms,
+                               .commandtimeout_ms = opt.crew.commandtimeout_ms,
+                               .strict = is_strict(number),
+                               .patience_ms = times->patience_ms,
+                               .slack_ms = test_ms(400),
+                               .spare_descriptors = opt.crew.threads + 2,
+                               .cores = cores(),
+                               .started = now_boot() };
+}
+
+static void count_faults(const struct nem_round *round)
+{
+    for (size_t i = 0; i < round->fault_count; i++)
+        if (round->faults[i].kind != NEM_STALL)
+            run.faults_by_kind[round->faults[i].kind]++;
+        else
+            run.stalls++;
+}
+
+static void add_verdict(const struct nem_verdict *v)
+{
+    for (int i = 0; i < NEM_RULES; i++) {
+        run.sum.violations[i] += v->violations[i];
+        run.sum.excused[i] += v->excused[i];
+        run.sum.judged[i] += v->judged[i];
+    }
+    run.sum.operations += v->operations;
+    run.sum.successes += v->successes;
+    run.sum.handovers += v->handovers;
+    run.sum.losses += v->losses;
+    run.rounds++;
+    run.inconclusive += v->inconclusive;
+}
+
+static unsigned long total(const unsigned long counts[NEM_RULES])
+{
+    unsigned long sum = 0;
+    for (int i = 0; i < NEM_RULES; i++)
+        sum += counts[i];
+    return sum;
+}
+
+/* What lived through all, process 0 and the server: as it was after the first minute, and
+ * now. */
+static void keep_looks(const struct nem_round *round)
+{
+    size_t now = opt.crew.processes + 1;
+    for (size_t i = round->end_count - now; i < round->end_count; i++) {
+        const struct nem_end *end = &round->ends[i];
+        if (end->process != 0 && end->process != NEM_ALL)
+            continue;
+        int who = end->process == 0 ? 0 : 1;
+        if (run.first[who].at == 0 ||
+            run.first[who].at - run.began < INT64_C(60) * NS_PER_S)
+            run.first[who] = *end;
+        run.last[who] = *end;
+    }
+}
+
+static void print_growth(void)
+{
+    const struct nem_end *a = run.first, *b = run.last;
+    printf("process 0: %lld KiB, %u descriptors, %u threads; at the end %lld KiB, %u, "
+           "%u\n",
+           (long long)a[0].memory / 1024, a[0].descriptors, a[0].threads,
+           (long long)b[0].memory / 1024, b[0].descriptors, b[0].threads);
+    printf("server: %lld KiB, %u keys; at the end %lld KiB, %u\n",
+           (long long)a[1].memory / 1024, a[1].threads, (long long)b[1].memory / 1024,
+           b[1].threads);
+}
+
+/* Reads what is in the round's directory and judges it. */
+static unsigned long judge(const char *dir, struct nem_round *round, unsigned long number)
+{
+    struct nem_verdict verdict = { 0 };
+    struct nem_files files;
+
+    if (!nem_files_read(&files, dir, round))
+        test_die("%s is not readable", dir);
+    memcpy(round->last_token, run.last_token, sizeof(run.last_token));
+    nem_judge(round, &verdict, stdout, SHOWN);
+    memcpy(run.last_token, round->last_token, sizeof(run.last_token));
+    count_faults(round);
+    add_verdict(&verdict);
+    unsigned long bad = total(verdict.violations);
+    printf("round %lu: %lu operations, %lu successes, %lu hand-overs, %lu losses, %zu "
+           "faults, %lu excused, %lu violations; cpu %.2f s, stalled %u %%%s\n",
+           number, verdict.operations, verdict.successes, verdict.handovers,
+           verdict.losses, round->fault_count, total(verdict.excused), bad,
+           (double)round->cpu_ns / NS_PER_S, verdict.stalled_percent,
+           verdict.inconclusive ? ": INCONCLUSIVE, this machine stood still" : "");
+    keep_looks(round);
+    fflush(stdout);
+    nem_files_free(&files);
+    return bad;
+}
+
+static void one_round(unsigned long number)
+{
+    char dir[PATH_MAX];
+    struct nem_plan plan = plan_of(number);
+
+    snprintf(dir, sizeof(dir), "%s/round.%lu", run.dir, number);
+    if (mkdir(dir, 0755) != 0)
+        test_die("%s: %s", dir, strerror(errno));
+    nem_faults_turn(run.faults, dir);
+    nem_pulse_into(dir);
+    struct nem_marks *marks =
+        nem_marks_start(nem_faults_server(run.faults), dir, MARK_MS);
+    struct nem_workers workers = nem_crew_workers(run.crew);
+    struct nem_times times = nem_times_of(opt.crew.lease_ms, opt.crew.presence_ms);
+    struct nem_round round = round_of(number, &times);
+
+    int64_t cpu_ns = nem_crew_cpu_ns(run.crew);
+    nem_crew_work(run.crew, dir);
+    nem_faults_run(run.faults, &plan, &workers);
+    round.calm = now_boot();
+    test_pause_ms(times.tail_ms);
+    round.ended = now_boot();
+    round.cpu_ns = nem_crew_cpu_ns(run.crew) - cpu_ns;
+    round.given_up = nem_crew_rest(run.crew, times.rest_ms);
+    nem_round_look(run.faults, run.crew, &round, &run.looks, dir);
+    nem_marks_stop(marks);
+    nem_pulse_into(NULL);
+    nem_faults_archive(run.faults);
+    nem_round_save(&round, dir);
+    unsigned long bad = judge(dir, &round, number);
+    if (bad > 0 || opt.keep)
+        printf("round %lu is kept in %s; nemesis --explain %s\n", number, dir, dir);
+    else
+        nem_remove_tree(dir);
+    nem_plan_free(&plan);
+}
+
+/* ---- all */
+
+static void print_sum(void)
+{
+    printf("operations %lu, successes %lu, hand-overs %lu, losses told %lu\nfaults:",
+           run.sum.operations, run.sum.successes, run.sum.handovers, run.sum.losses);
+    for (int i = 0; i < NEM_KINDS; i++)
+        if (run.faults_by_kind[i] > 0)
+            printf(" %s %lu", nem_kind_name((enum nem_kind)i), run.faults_by_kind[i]);
+    printf(" (stalls of this machine %lu; rounds %lu, inconclusive %lu)", run.stalls,
+           run.rounds, run.inconclusive);
+    printf("\n%-10s %10s %10s %10s\n", "rule", "judged", "excused", "violations");
+    for (int i = 0; i < NEM_RULES; i++)
+        printf("%-10s %10lu %10lu %10lu\n", nem_rule_name((enum nem_rule)i),
+               run.sum.judged[i], run.sum.excused[i], run.sum.violations[i]);
+}
+
+/* Rules that a run must have tried: a short one those that always find something. */
+static bool must_be_tried(enum nem_rule rule)
+{
+    enum { ROUNDS = 3, LOCKS = 6 };
+    static const enum nem_rule always[] = { NEM_RULE_EXCLUSION, NEM_RULE_GRANT,
+                                            NEM_RULE_BELIEF,    NEM_RULE_UNLOCK,
+                                            NEM_RULE_CODE,      NEM_RULE_BOUND,
+                                            NEM_RULE_STARVED,   NEM_RULE_HUNG,
+                                            NEM_RULE_LEAK };
+    if (run.rounds - run.inconclusive >= ROUNDS && opt.crew.locks >= LOCKS)
+        return rule != NEM_RULE_SPINS || cores() > 0;
+    for (size_t i = 0; i < sizeof(always) / sizeof(always[0]); i++)
+        if (always[i] == rule)
+            return true;
+    return false;
+}
+
+static unsigned long untried(void)
+{
+    unsigned long count = 0;
+    for (int i = 0; i < NEM_RULES; i++)
+        if (run.sum.judged[i] == 0 && must_be_tried((enum nem_rule)i)) {
+            printf("rule %s was not tried\n", nem_rule_name((enum nem_rule)i));
+            count++;
+        }
+    if (run.inconclusive == run.rounds) {
+        puts("no round says anything: this machine stood still");
+        count++;
+    }
+    return count;
+}
+
+static int finish(unsigned long others)
+{
+    print_growth();
+    print_sum();
+    unsigned long bad = total(run.sum.violations) + others + untried();
+    if (bad == 0 && !opt.keep && run.dir[0] != '\0')
+        nem_remove_tree(run.dir);
+    printf("violations: %lu, seed %" PRIu64 "\n", bad, opt.seed);
+    return bad == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+static int explain(void)
+{
+    struct nem_round round;
+    if (!nem_round_load(&round, opt.explain)) {
+        fprintf(stderr, "nemesis: %s is no round that was kept\n", opt.explain);
+        return EXIT_FAILURE;
+    }
+    return judge(opt.explain, &round, 0) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+static void make_directory(void)
+{
+    const char *tmp = getenv("TMPDIR");
+    snprintf(run.dir, sizeof(run.dir), "%s/nemesis.XXXXXX", tmp && *tmp ? tmp : "/tmp");
+    if (!mkdtemp(run.dir))
+        test_die("%s: %s", run.dir, strerror(errno));
+}
+
+int main(int argc, char **argv)
+{
+    setvbuf(stdout, NULL, _IOLBF, 0); /* what follows may abort */
+    take_options(argc, argv);
+    if (opt.explain)
+        return explain();
+    if (opt.plan_only) {
+        struct nem_plan plan = plan_of(0);
+        print_plan(&plan);
+        nem_plan_free(&plan);
+        return EXIT_SUCCESS;
+    }
+    printf("nemesis: seed %" PRIu64 ", %u processes, %u threads each, %u locks, lease "
+           "%ld ms\n",
+           opt.seed, opt.crew.processes, opt.crew.threads, opt.crew.locks,
+           opt.crew.lease_ms);
+    fflush(stdout);
+    make_directory();
+    run.began = now_boot();
+    nem_pulse_start(NEM_ALL);
+    run.faults = nem_faults_start(run.dir, opt.crew.processes, NULL);
+    run.crew = nem_crew_start(&opt.crew, run.faults);
+    int64_t end = test_now_ms() + opt.minutes * MS_PER_MINUTE;
+    for (unsigned long i = 0;
+         opt.minutes > 0 ? i == 0 || test_now_ms() < end : i < opt.rounds; i++)
+        one_round(i);
+    unsigned long bad_ends = nem_crew_end(run.crew, END_MS);
+    nem_pulse_stop();
+    nem_faults_turn(run.faults, run.dir);
+    nem_faults_stop(run.faults);
+    return finish(bad_ends);
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the threads of the nemesis's workers write down, and the driver of its faults. All
+ * times are CLOCK_BOOTTIME in ns. A record is one write(2) at the end of a file that one
+ * thread owns, so a SIGKILL loses none that was written.
+ *
+ *   ops.<process>.<life>.<thread>   struct nem_op of a thread; the thread "events" is
+ *                                   the event callback's
+ *   faults                          struct nem_fault, when each has ended
+ *   marks                           struct nem_mark, see marks.h
+ *   aof.<epoch>/                    the server's append-only files, see ledger.h
+ *   end                             struct nem_end, one for each look at the resources
+ */
+#ifndef NEM_OPLOG_H
+#define NEM_OPLOG_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { NEM_ID_MAX = 96, NEM_EVENTS_THREAD = 0xffff, NEM_ALL = 0xffff };
+
+/* The lock number i: its name is "nemesis<i>", its type and attributes follow from i. */
+enum nem_type { NEM_MUTEX, NEM_FAIR, NEM_RWLOCK };
+static inline enum nem_type nem_type_of(unsigned lock)
+{
+    return (enum nem_type)(lock % 3);
+}
+static inline bool nem_fencing(unsigned lock)
+{
+    return lock / 3 % 3 == 1;
+}
+/* Only mutexes and fair locks can be. */
+static inline bool nem_robust(unsigned lock)
+{
+    return lock / 3 % 3 == 2 && nem_type_of(lock) != NEM_RWLOCK;
+}
+
+enum nem_what {
+    NEM_INVOKE = 1, /* a call begins */
+    NEM_RETURN,     /* it has returned `code` */
+    NEM_CHECK,      /* a holder looked: code 1: it may believe that it holds (state SAFE
+                     * or AT_RISK), 0: lost */
+    NEM_EVENT,      /* a callback: code is rlock_event_kind_t; of the thread `levels` */
+    NEM_STARTED,    /* the thread begins: its first record; `id` is the client's uuid */
+    NEM_DONE        /* it ends as it was told to: holds nothing, waits for nothing */
+};
+
+enum nem_call {
+    NEM_NO_CALL,
+    NEM_LOCK, /* to write, for a read-write lock */
+    NEM_TIMEDLOCK,
+    NEM_TRYLOCK,
+    NEM_RDLOCK,
+    NEM_TIMEDRDLOCK,
+    NEM_TRYRDLOCK,
+    NEM_UNLOCK,
+    NEM_DOWNGRADE,
+    NEM_EXTEND,
+    NEM_CONSISTENT
+};
+
+struct nem_op {
+    int64_t at;  /* INVOKE, CHECK: before, RETURN, CHECK that says lost: after the call */
+    int64_t end; /* D of the thread's hold at that very time; 0: it has none */
+    int64_t deadline; /* INVOKE of a timed form: when it is to end; else 0 */
+    uint64_t token;   /* 0: none */
+    int32_t code;
+    uint32_t lease_ms; /* INVOKE of a lock or extend: a fixed lease; 0: renewed */
+    uint16_t process, life, thread, lock;
+    uint8_t what, call;
+    bool reading;   /* the mode of the hold, or of what is asked for */
+    uint8_t levels; /* of the thread's hold after the call */
+    uint32_t pid;
+    /* the hold's owner id at the server, "" without one; of STARTED the client's uuid */
+    char id[NEM_ID_MAX];
+};
+
+/* What the schedule did. Its window: from just before it began until the moment from
+ * which nothing of it is left (a link open again, a process running again...). */
+enum nem_kind {
+    /* processes */
+    NEM_KILL,       /* SIGKILL, and another life */
+    NEM_STOP_SHORT, /* SIGSTOP for less than a lease */
+    NEM_STOP_LONG,  /* for more than one */
+    NEM_TERM,       /* ends in good order while others wait, and another life; amount 1:
+                     * it did not end, and was killed */
+    /* the link of one process, or of all (target NEM_ALL) */
+    NEM_CUT_ONE, /* one connection */
+    NEM_CUT,     /* all of the link */
+    NEM_RESET,   /* RST */
+    NEM_FREEZE,  /* nothing passes, then everything does */
+    NEM_DELAY,
+    NEM_LOSE_REQUESTS, /* one way */
+    NEM_LOSE_REPLIES,  /* the other way */
+    NEM_CUT_REPLIES,   /* in the midst of a reply */
+    NEM_DRIP,
+    NEM_HALF_CLOSE,
+    NEM_REFUSE,        /* connections are closed and refused */
+    NEM_SILENT,        /* accepted, never answered */
+    NEM_LOSE_MESSAGES, /* of pub/sub */
+    NEM_LINK_DOWN,     /* of a network namespace */
+    /* what the server is told */
+    NEM_CLIENT_KILL,
+    NEM_CLIENT_KILL_PUBSUB,
+    NEM_SCRIPT_FLUSH,
+    NEM_CLIENT_PAUSE,
+    NEM_BUSY,
+    NEM_MAXMEMORY, /* reached, noeviction */
+    /* the server */
+    NEM_SERVER_STOP_SHORT,
+    NEM_SERVER_STOP_LONG,
+    NEM_SERVER_RESTART, /* SIGKILL; keeps its data */
+    NEM_CLOCK_BACK,
+    /* what S1 excludes */
+    NEM_CLOCK_FORWARD,
+    NEM_SERVER_EMPTY, /* restart without data */
+    NEM_FLUSHALL,
+    NEM_DELETE_LOCK,      /* the key N of a lock (field lock) */
+    NEM_DELETE_COMPANION, /* queue, present, readers, cancelled... of a lock */
+    NEM_EVICT,            /* maxmemory with volatile-random */
+    NEM_KINDS,
+    /* not planned: a process was kept from running (pulse.h) */
+    NEM_STALL = NEM_KINDS
+};
+
+struct nem_fault {
+    int64_t begin, end;
+    int32_t kind;     /* enum nem_kind */
+    uint16_t target;  /* a process; NEM_ALL: all */
+    uint16_t lock;    /* NEM_ALL: all */
+    int64_t amount;   /* ms of delay, of a clock's step... */
+    uint32_t index;   /* in the schedule */
+    uint32_t took_us; /* a step of the clock: how long after `begin` it was done */
+    char what[64];    /* the key deleted or evicted; "": none */
+};
+
+/* A look at what is used, when nobody holds or waits and all lives are those that were
+ * started last. */
+struct nem_end {
+    int64_t at;
+    uint16_t process; /* NEM_ALL: the server */
+    uint16_t life;
+    uint32_t descriptors, threads; /* of the server: none, keys */
+    int64_t memory;                /* RSS in bytes; of the server: used_memory */
+};
+
+#endif

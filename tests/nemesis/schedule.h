@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A seeded schedule of faults: the same options give the same one. */
+#ifndef NEM_SCHEDULE_H
+#define NEM_SCHEDULE_H
+
+#include "oplog.h"
+
+#include <stddef.h>
+
+struct nem_plan_options {
+    uint64_t seed;
+    long faults_ms;     /* how long faults begin; all have ended soon after */
+    unsigned processes; /* targets */
+    unsigned locks;
+    long lease_ms;
+    long gap_ms;    /* the mean time between two faults */
+    uint64_t kinds; /* bit i: enum nem_kind i is wanted */
+};
+
+/*
+ * `amount` is, for
+ *   CUT_ONE          which of the open connections, counted round from the newest
+ *   DELAY            ms, each way
+ *   CUT_REPLIES      how many bytes of the reply still pass
+ *   DRIP             ms for each byte
+ *   HALF_CLOSE       0: the server sees the end of the stream, 1: the client does
+ *   REFUSE           0: nobody listens, 1: accepted and closed at once
+ *   LINK_DOWN        0: the other end (a cable pulled), 1: the process's own end (which
+ *                    takes its route away, too)
+ *   CLIENT_PAUSE     0: all commands, 1: writes only
+ *   CLOCK_BACK       ms, negative: by how much the server's clock is stepped. The step is
+ *   CLOCK_FORWARD    ms, positive  never taken back at its end, only by a later step the
+ *                    other way; the window is what the plan says, in which everything
+ *                    that the step touched has found out. A plan's steps never sum up to
+ *                    more than NEM_OFFSET_MAX_MS either way
+ *   DELETE_COMPANION which of the companions (nem_companion)
+ */
+struct nem_step {
+    int64_t begin_ms, length_ms; /* since the start of the round; length 0: at once */
+    enum nem_kind kind;
+    uint16_t target, lock;
+    int64_t amount; /* ms of delay, of a clock's step... as the kind has it */
+};
+
+struct nem_plan {
+    struct nem_step *steps; /* by begin_ms */
+    size_t count;
+};
+
+enum { NEM_OFFSET_MAX_MS = 24 * 60 * 60 * 1000, NEM_LINK_RETRY_MS = 1000 };
+
+/* Steps that would spoil one another (two of the server at a time, a process that is
+ * stopped and killed) do not overlap. */
+void nem_plan_make(struct nem_plan *plan, const struct nem_plan_options *options);
+void nem_plan_free(struct nem_plan *plan);
+
+const char *nem_kind_name(enum nem_kind kind); /* "kill", "stop-short"... */
+/* -1: no such name. */
+int nem_kind_by_name(const char *name);
+/* Whether S1 excludes it: exclusion may be broken inside its window. */
+bool nem_kind_excluded(enum nem_kind kind);
+
+/* What a kind is done to. Two of one lane clash when it is the server's, or they have the
+ * same target or one has all. */
+enum nem_lane { NEM_LANE_PROCESS, NEM_LANE_LINK, NEM_LANE_SERVER };
+enum nem_lane nem_kind_lane(enum nem_kind kind);
+bool nem_steps_clash(const struct nem_step *a, const struct nem_step *b);
+
+/* The suffixes of a lock's companion keys; NULL behind the last. */
+const char *nem_companion(unsigned number);
+
+#endif

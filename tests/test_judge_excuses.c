@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The judge of the nemesis, with forged histories: what excuses that a hold was broken,
+ * and what does not. */
+#include "forged.h"
+
+#include "suite.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define A "p1:1:1:m300"
+#define B "p2:1:1:m300"
+#define READER "p1:1:3:r300"
+#define WRITER "p2:1:3:w300"
+
+/* The first was granted at 1000, the second at 1100, and that was known at 1102. */
+static void overlapping_holds(void)
+{
+    holds(11, MUTEX, A, 1000, 1200);
+    holds(21, MUTEX, B, 1100, 1300);
+}
+
+START_TEST(lost_data_excuses_an_overlap)
+{
+    overlapping_holds();
+    fault(NEM_FLUSHALL, 0, NEM_ALL, 1050, 1051);
+    EXCUSES(NEM_RULE_EXCLUSION, 1);
+}
+END_TEST
+
+START_TEST(a_restart_without_data_excuses_an_overlap)
+{
+    overlapping_holds();
+    fault(NEM_SERVER_EMPTY, NEM_ALL, NEM_ALL, 1050, 1090);
+    EXCUSES(NEM_RULE_EXCLUSION, 1);
+}
+END_TEST
+
+START_TEST(a_fault_that_met_neither_of_them_excuses_nothing)
+{
+    overlapping_holds();
+    fault(NEM_FLUSHALL, 0, NEM_ALL, 900, 901);
+    fault(NEM_FLUSHALL, 0, NEM_ALL, 1400, 1401);
+    BREAKS(NEM_RULE_EXCLUSION, 1);
+}
+END_TEST
+
+START_TEST(a_fault_while_the_first_still_waited_excuses_nothing)
+{
+    takes(11, MUTEX, A, 500, 1002, 1985);
+    transaction(1000);
+    grants(MUTEX, A, 2000);
+    unlocks(11, MUTEX, A, 1200, 1201, 1985, 0);
+    holds(21, MUTEX, B, 1100, 1300);
+    fault(NEM_FLUSHALL, 0, NEM_ALL, 800, 801);
+    BREAKS(NEM_RULE_EXCLUSION, 1);
+    fault(NEM_FLUSHALL, 0, NEM_ALL, 999, 1000);
+    EXCUSES(NEM_RULE_EXCLUSION, 1);
+}
+END_TEST
+
+START_TEST(a_fault_after_they_overlapped_is_not_the_cause)
+{
+    overlapping_holds();
+    fault(NEM_FLUSHALL, 0, NEM_ALL, 1110, 1111);
+    BREAKS(NEM_RULE_EXCLUSION, 1);
+    fault(NEM_FLUSHALL, 0, NEM_ALL, 1101, 1111);
+    EXCUSES(NEM_RULE_EXCLUSION, 1);
+}
+END_TEST
+
+START_TEST(the_one_that_was_granted_first_may_have_been_told_last)
+{
+    takes(11, MUTEX, A, 990, 1150, 1985);
+    transaction(1000);
+    grants(MUTEX, A, 2000);
+    unlocks(11, MUTEX, A, 1200, 1201, 1985, 0);
+    holds(21, MUTEX, B, 1100, 1300);
+    fault(NEM_FLUSHALL, 0, NEM_ALL, 1050, 1051);
+    EXCUSES(NEM_RULE_EXCLUSION, 1);
+}
+END_TEST
+
+START_TEST(what_no_server_granted_is_excused_by_no_fault_before_it)
+{
+    takes(11, MUTEX, A, 900, 1002, 1985);
+    checks(11, MUTEX, A, 1200, 1985, 1);
+    holds(21, MUTEX, B, 1100, 1300);
+    fault(NEM_FLUSHALL, 0, NEM_ALL, 950, 951);
+    BREAKS(NEM_RULE_EXCLUSION, 1);
+}
+END_TEST
+
+START_TEST(a_fault_of_another_lock_excuses_nothing)
+{
+    overlapping_holds();
+    loses(NEM_DELETE_LOCK, FAIR, "nemesis1", 1050);
+    loses(NEM_EVICT, FAIR, "nemesis1", 1050);
+    BREAKS(NEM_RULE_EXCLUSION, 1);
+    loses(NEM_DELETE_LOCK, MUTEX, "nemesis0", 1050);
+    EXCUSES(NEM_RULE_EXCLUSION, 1);
+}
+END_TEST
+
+START_TEST(a_deletion_whose_key_never_came_excuses_nothing)
+{
+    overlapping_holds();
+    loses(NEM_DELETE_LOCK, MUTEX, "", 1050);
+    loses(NEM_DELETE_COMPANION, MUTEX, "", 1050);
+    BREAKS(NEM_RULE_EXCLUSION, 1);
+}
+END_TEST
+
+START_TEST(a_key_that_says_nothing_of_holders_excuses_nothing)
+{
+    overlapping_holds();
+    loses(NEM_DELETE_COMPANION, MUTEX, "rlock:{nemesis0}:queue", 1050);
+    loses(NEM_EVICT, MUTEX, "rlock:{nemesis0}:present", 1050);
+    BREAKS(NEM_RULE_EXCLUSION, 1);
+    loses(NEM_DELETE_COMPANION, MUTEX, "rlock:{nemesis0}:readers", 1050);
+    EXCUSES(NEM_RULE_EXCLUSION, 1);
+}
+END_TEST
+
+START_TEST(an_evicted_key_of_the_lock_excuses_an_overlap)
+{
+    overlapping_holds();
+    loses(NEM_EVICT, MUTEX, "nemesis0", 1050);
+    EXCUSES(NEM_RULE_EXCLUSION, 1);
+}
+END_TEST
+
+START_TEST(evicted_readers_excuse_that_a_writer_overlaps_one)
+{
+    holds(11, RWLOCK, READER, 1000, 1200);
+    holds(21, RWLOCK, WRITER, 1100, 1300);
+    loses(NEM_EVICT, RWLOCK, "rlock:{nemesis2}:rqueue", 1050);
+    BREAKS(NEM_RULE_EXCLUSION, 1);
+    loses(NEM_EVICT, RWLOCK, "rlock:{nemesis2}:readers", 1050);
+    EXCUSES(NEM_RULE_EXCLUSION, 1);
+}
+END_TEST
+
+START_TEST(an_eviction_of_nothing_excuses_nothing)
+{
+    overlapping_holds();
+    fault(NEM_EVICT, NEM_ALL, NEM_ALL, 1050, 1051);
+    BREAKS(NEM_RULE_EXCLUSION, 1);
+}
+END_TEST
+
+START_TEST(faults_that_a_lock_must_bear_excuse_nothing)
+{
+    overlapping_holds();
+    fault(NEM_SERVER_RESTART, NEM_ALL, NEM_ALL, 1050, 1090);
+    fault(NEM_CLOCK_BACK, NEM_ALL, NEM_ALL, 1050, 1090);
+    fault(NEM_STOP_LONG, 1, NEM_ALL, 1050, 1090);
+    fault(NEM_STALL, NEM_ALL, NEM_ALL, 1050, 1090);
+    BREAKS(NEM_RULE_EXCLUSION, 1);
+}
+END_TEST
+
+/* As the driver has it: done in an instant, with a window of more than a lease. */
+static void forward(double at)
+{
+    fault(NEM_CLOCK_FORWARD, NEM_ALL, NEM_ALL, at, at + 2 * LEASE);
+    last_fault()->amount = LEASE;
+    last_fault()->took_us = 500;
+}
+
+START_TEST(a_clock_that_goes_forward_excuses_whom_it_met)
+{
+    overlapping_holds();
+    forward(1050);
+    EXCUSES(NEM_RULE_EXCLUSION, 1);
+}
+END_TEST
+
+START_TEST(a_clock_that_went_forward_before_excuses_nobody)
+{
+    overlapping_holds();
+    forward(990);
+    BREAKS(NEM_RULE_EXCLUSION, 1);
+    forward(998.6); /* the grant was not before 999 */
+    EXCUSES(NEM_RULE_EXCLUSION, 1);
+}
+END_TEST
+
+START_TEST(a_strict_round_excuses_nothing)
+{
+    overlapping_holds();
+    fault(NEM_FLUSHALL, 0, NEM_ALL, 1050, 1051);
+    forward(1050);
+    forged.strict = true;
+    BREAKS(NEM_RULE_EXCLUSION, 1);
+}
+END_TEST
+
+/* ---- unlock */
+
+/* Granted at 1001, asked for since 900; another got it at 1300. */
+static void broken_hold(void)
+{
+    takes(11, MUTEX, A, 900, 1002, 1985);
+    unlocks(11, MUTEX, A, 1500, 1502, 1985, 0);
+    transaction(1001);
+    grants(MUTEX, A, 2001);
+    transaction(1300);
+    leaves(MUTEX, A, false);
+    grants(MUTEX, B, 1300 + LEASE);
+}
+
+START_TEST(a_fault_before_the_grant_excuses_no_unlock)
+{
+    broken_hold();
+    fault(NEM_FLUSHALL, NEM_ALL, NEM_ALL, 950, 951);
+    forward(950);
+    BREAKS(NEM_RULE_UNLOCK, 1);
+}
+END_TEST
+
+START_TEST(a_fault_after_the_others_grant_excuses_no_unlock)
+{
+    broken_hold();
+    fault(NEM_FLUSHALL, NEM_ALL, NEM_ALL, 1303, 1304);
+    BREAKS(NEM_RULE_UNLOCK, 1);
+    fault(NEM_FLUSHALL, NEM_ALL, NEM_ALL, 1299, 1300);
+    EXCUSES(NEM_RULE_UNLOCK, 1);
+}
+END_TEST
+
+static void stale_hold(void)
+{
+    takes(11, MUTEX, A, 900, 1002, 1985);
+    unlocks(11, MUTEX, A, 1500, 1502, 1985, ESTALE);
+    transaction(1001);
+    grants(MUTEX, A, 2001);
+    transaction(1502);
+    leaves(MUTEX, A, true);
+}
+
+START_TEST(a_fault_before_the_grant_excuses_no_ESTALE)
+{
+    stale_hold();
+    fault(NEM_FLUSHALL, NEM_ALL, NEM_ALL, 950, 951);
+    loses(NEM_EVICT, MUTEX, "rlock:{nemesis0}:queue", 1501);
+    BREAKS(NEM_RULE_UNLOCK, 1);
+    fault(NEM_FLUSHALL, NEM_ALL, NEM_ALL, 1501, 1501);
+    EXCUSES(NEM_RULE_UNLOCK, 1);
+}
+END_TEST
+
+/* ---- owner: a hold left while its lease went on */
+
+static void robbed(void)
+{
+    takes(11, MUTEX, A, 1000, 1002, 1985);
+    checks(11, MUTEX, A, 1800, 1985, 1);
+    transaction(1001);
+    grants(MUTEX, A, 2001);
+    transaction(1500);
+    leaves(MUTEX, A, true);
+}
+
+START_TEST(a_clock_that_goes_back_ends_no_lease)
+{
+    robbed();
+    fault(NEM_CLOCK_BACK, NEM_ALL, NEM_ALL, 1200, 1900);
+    last_fault()->amount = -LEASE;
+    BREAKS(NEM_RULE_OWNER, 1);
+}
+END_TEST
+
+START_TEST(a_clock_that_goes_forward_ends_leases)
+{
+    robbed();
+    forward(900);
+    BREAKS(NEM_RULE_OWNER, 1);
+    forward(1200);
+    EXCUSES(NEM_RULE_OWNER, 1);
+}
+END_TEST
+
+START_TEST(in_a_strict_round_no_clock_ends_a_lease)
+{
+    robbed();
+    forward(1200);
+    forged.strict = true;
+    BREAKS(NEM_RULE_OWNER, 1);
+}
+END_TEST
+
+/* ---- a machine that stands still; nobody may make it so */
+
+START_TEST(workers_may_be_busy)
+{
+    forged.cores = 2;
+    forged.cpu_ns = 2 * INT64_C(4000000000); /* of ENDED ms */
+    KEEPS(NEM_RULE_SPINS);
+}
+END_TEST
+
+START_TEST(workers_that_keep_all_cores_busy_spin)
+{
+    forged.cores = 2;
+    forged.cpu_ns = 2 * INT64_C(4001000000);
+    BREAKS(NEM_RULE_SPINS, 1);
+    forged.cores = 3;
+    KEEPS(NEM_RULE_SPINS);
+    forged.processes = 2; /* who cannot use more than two */
+    BREAKS(NEM_RULE_SPINS, 1);
+    forged.processes = FORGED_PROCESSES;
+    forged.cores = 0; /* not measured, or under a tool */
+    judge();
+    ck_assert_uint_eq(verdict.judged[NEM_RULE_SPINS], 0);
+    ck_assert_uint_eq(verdict.violations[NEM_RULE_SPINS], 0);
+}
+END_TEST
+
+START_TEST(a_round_of_stalls_is_inconclusive)
+{
+    forged.processes = 2; /* 0 and 1 */
+    fault(NEM_STALL, NEM_ALL, NEM_ALL, 0, 3000);
+    fault(NEM_STALL, 0, NEM_ALL, 2500, 3400); /* which the driver saw in part */
+    fault(NEM_STALL, 1, NEM_ALL, 3000, 3390);
+    fault(NEM_STALL, 2, NEM_ALL, 3000, 9000); /* of no process */
+    judge();
+    ck_assert_uint_eq(verdict.stalled_percent, 33);
+    ck_assert(!verdict.inconclusive);
+    fault(NEM_STALL, 1, NEM_ALL, 3390, 3400);
+    judge();
+    ck_assert_uint_eq(verdict.stalled_percent, 34);
+    ck_assert(verdict.inconclusive);
+}
+END_TEST
+
+START_TEST(who_is_stopped_on_purpose_is_not_stalled)
+{
+    forged.processes = 2;
+    fault(NEM_STOP_LONG, 1, NEM_ALL, 1000, 9000);
+    fault(NEM_STALL, 1, NEM_ALL, 1001, 9020); /* as its pulse has it */
+    judge();
+    ck_assert_uint_eq(verdict.stalled_percent, 0);
+    fault(NEM_STALL, 0, NEM_ALL, 1001, 9020);
+    judge();
+    ck_assert_uint_eq(verdict.stalled_percent, 40);
+}
+END_TEST
+
+START_TEST(an_inconclusive_round_has_its_violations)
+{
+    overlapping_holds();
+    fault(NEM_STALL, NEM_ALL, NEM_ALL, 0, 9000);
+    BREAKS(NEM_RULE_EXCLUSION, 1);
+    ck_assert(verdict.inconclusive);
+}
+END_TEST
+
+static TCase *group(Suite *suite, const char *name)
+{
+    TCase *tcase = tcase_create(name);
+    tcase_add_checked_fixture(tcase, forged_open, forged_close);
+    suite_add_tcase(suite, tcase);
+    return tcase;
+}
+
+static void add_excuses(Suite *suite)
+{
+    TCase *t = group(suite, "exclusion");
+    tcase_add_test(t, lost_data_excuses_an_overlap);
+    tcase_add_test(t, a_restart_without_data_excuses_an_overlap);
+    tcase_add_test(t, a_fault_that_met_neither_of_them_excuses_nothing);
+    tcase_add_test(t, a_fault_while_the_first_still_waited_excuses_nothing);
+    tcase_add_test(t, a_fault_after_they_overlapped_is_not_the_cause);
+    tcase_add_test(t, the_one_that_was_granted_first_may_have_been_told_last);
+    tcase_add_test(t, what_no_server_granted_is_excused_by_no_fault_before_it);
+    tcase_add_test(t, a_fault_of_another_lock_excuses_nothing);
+    tcase_add_test(t, a_deletion_whose_key_never_came_excuses_nothing);
+    tcase_add_test(t, a_key_that_says_nothing_of_holders_excuses_nothing);
+    tcase_add_test(t, an_evicted_key_of_the_lock_excuses_an_overlap);
+    tcase_add_test(t, evicted_readers_excuse_that_a_writer_overlaps_one);
+    tcase_add_test(t, an_eviction_of_nothing_excuses_nothing);
+    tcase_add_test(t, faults_that_a_lock_must_bear_excuse_nothing);
+    tcase_add_test(t, a_clock_that_goes_forward_excuses_whom_it_met);
+    tcase_add_test(t, a_clock_that_went_forward_before_excuses_nobody);
+    tcase_add_test(t, a_strict_round_excuses_nothing);
+    t = group(suite, "unlock");
+    tcase_add_test(t, a_fault_before_the_grant_excuses_no_unlock);
+    tcase_add_test(t, a_fault_after_the_others_grant_excuses_no_unlock);
+    tcase_add_test(t, a_fault_before_the_grant_excuses_no_ESTALE);
+    t = group(suite, "owner");
+    tcase_add_test(t, a_clock_that_goes_back_ends_no_lease);
+    tcase_add_test(t, a_clock_that_goes_forward_ends_leases);
+    tcase_add_test(t, in_a_strict_round_no_clock_ends_a_lease);
+    t = group(suite, "stalls");
+    tcase_add_test(t, workers_may_be_busy);
+    tcase_add_test(t, workers_that_keep_all_cores_busy_spin);
+    tcase_add_test(t, a_round_of_stalls_is_inconclusive);
+    tcase_add_test(t, who_is_stopped_on_purpose_is_not_stalled);
+    tcase_add_test(t, an_inconclusive_round_has_its_violations);
+}
+
+int main(void)
+{
+    Suite *suite = suite_create("judge: excuses");
+    add_excuses(suite);
+    return test_run_suite(suite);
+}

@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The judge of the nemesis, with forged histories: fencing tokens, in the order of the
+ * server's grants, and as workers were told them. */
+#include "forged.h"
+
+#include "suite.h"
+
+#define FENCED_1 "p1:1:1:M300"
+#define FENCED_2 "p2:1:1:M300"
+
+static void granted_twice(uint64_t first, uint64_t second)
+{
+    transaction(1000);
+    grants(FENCED, FENCED_1, 2000)->token = first;
+    transaction(1500);
+    leaves(FENCED, FENCED_1, false);
+    grants(FENCED, FENCED_2, 2500)->token = second;
+}
+
+START_TEST(tokens_grow)
+{
+    granted_twice(70, 71);
+    KEEPS(NEM_RULE_TOKENS);
+    ck_assert_uint_eq(forged.last_token[FENCED], 71);
+}
+END_TEST
+
+START_TEST(tokens_that_do_not_grow_are_told)
+{
+    granted_twice(70, 70);
+    BREAKS(NEM_RULE_TOKENS, 1);
+}
+END_TEST
+
+START_TEST(tokens_grow_over_rounds)
+{
+    forged.last_token[FENCED] = 70;
+    granted_twice(70, 71);
+    BREAKS(NEM_RULE_TOKENS, 1);
+}
+END_TEST
+
+START_TEST(a_grant_without_a_token_is_told)
+{
+    granted_twice(70, 0);
+    BREAKS(NEM_RULE_TOKENS, 1);
+}
+END_TEST
+
+static void loses_all(double at)
+{
+    fault(NEM_FLUSHALL, NEM_ALL, NEM_ALL, at, at + 1);
+    transaction(at);
+    entry(NEM_LOST_DATA, NEM_ALL, "", 0);
+}
+
+static void goes_back(double at)
+{
+    fault(NEM_CLOCK_BACK, NEM_ALL, NEM_ALL, at, at + LEASE);
+    last_fault()->amount = -1;
+    last_fault()->took_us = 1;
+}
+
+enum { STEP_NS = 1000000 }; /* of goes_back */
+
+START_TEST(lost_data_alone_excuses_no_token)
+{
+    granted_twice(70, 69);
+    loses_all(1200);
+    BREAKS(NEM_RULE_TOKENS, 1);
+}
+END_TEST
+
+START_TEST(a_clock_that_goes_back_alone_excuses_no_token)
+{
+    granted_twice(70, 69);
+    goes_back(1100);
+    loses(NEM_EVICT, FENCED, "nemesis3", 1050);
+    BREAKS(NEM_RULE_TOKENS, 1);
+}
+END_TEST
+
+START_TEST(a_clock_that_goes_back_after_a_loss_excuses_as_much)
+{
+    granted_twice(70 + STEP_NS, 70);
+    loses_all(1200);
+    goes_back(1300);
+    EXCUSES(NEM_RULE_TOKENS, 1);
+}
+END_TEST
+
+START_TEST(it_excuses_no_more_than_that)
+{
+    granted_twice(71 + STEP_NS, 70);
+    loses_all(1200);
+    goes_back(1300);
+    fault(NEM_CLOCK_FORWARD, NEM_ALL, NEM_ALL, 1310, 1311);
+    last_fault()->amount = 10;
+    BREAKS(NEM_RULE_TOKENS, 1);
+}
+END_TEST
+
+/* The driver waits until it has caught up before it loses anything. */
+START_TEST(a_clock_that_went_back_before_the_loss_excuses_none)
+{
+    granted_twice(70 + STEP_NS, 70);
+    goes_back(1100);
+    loses_all(1200);
+    BREAKS(NEM_RULE_TOKENS, 1);
+}
+END_TEST
+
+START_TEST(the_second_grant_after_a_loss_is_excused_by_nothing)
+{
+    granted_twice(70, 80);
+    transaction(1600);
+    grants(FENCED, "p3:1:1:M300", 2600)->token = 75;
+    loses_all(1200);
+    goes_back(1550);
+    BREAKS(NEM_RULE_TOKENS, 1);
+}
+END_TEST
+
+START_TEST(each_round_begins_without_data)
+{
+    forged.last_token[FENCED] = 70 + STEP_NS;
+    granted_twice(70, 80);
+    BREAKS(NEM_RULE_TOKENS, 1);
+    goes_back(500);
+    EXCUSES(NEM_RULE_TOKENS, 1);
+}
+END_TEST
+
+START_TEST(a_repeated_token_is_excused_by_nothing)
+{
+    granted_twice(70, 70);
+    loses_all(1200);
+    goes_back(1300);
+    BREAKS(NEM_RULE_TOKENS, 1);
+    ck_assert_uint_eq(verdict.excused[NEM_RULE_TOKENS], 0);
+}
+END_TEST
+
+START_TEST(readers_of_one_reading_share_a_token)
+{
+    transaction(1000);
+    reads(FENCED_RWLOCK, "p1:1:1:R300", 2000, true)->token = 70;
+    transaction(1100);
+    reads(FENCED_RWLOCK, "p2:1:1:R300", 2100, false)->token = 70;
+    KEEPS(NEM_RULE_TOKENS);
+    transaction(1200);
+    reads(FENCED_RWLOCK, "p3:1:1:R300", 2200, false)->token = 71;
+    BREAKS(NEM_RULE_TOKENS, 1);
+}
+END_TEST
+
+START_TEST(readers_let_in_together_share_one_the_next_reading_has_another)
+{
+    transaction(1000);
+    reads(FENCED_RWLOCK, "p1:1:1:R300", 2000, true)->token = 70;
+    reads(FENCED_RWLOCK, "p2:1:1:R300", 2000, true)->token = 70;
+    transaction(1100);
+    leaves(FENCED_RWLOCK, "p1:1:1:R300", false);
+    leaves(FENCED_RWLOCK, "p2:1:1:R300", true);
+    KEEPS(NEM_RULE_TOKENS);
+    transaction(1200);
+    reads(FENCED_RWLOCK, "p3:1:1:R300", 2200, true)->token = 70;
+    BREAKS(NEM_RULE_TOKENS, 1);
+}
+END_TEST
+
+START_TEST(a_reading_that_follows_another_at_once_has_another_token)
+{
+    transaction(1000);
+    reads(FENCED_RWLOCK, "p1:1:1:R300", 2000, true)->token = 70;
+    transaction(1100);
+    leaves(FENCED_RWLOCK, "p1:1:1:R300", false);
+    reads(FENCED_RWLOCK, "p3:1:1:R300", 2100, true)->token = 70;
+    BREAKS(NEM_RULE_TOKENS, 1);
+}
+END_TEST
+
+static void downgraded(uint64_t token)
+{
+    transaction(1000);
+    grants(FENCED_RWLOCK, "p2:1:1:W300", 2000)->token = 70;
+    transaction(1100);
+    entry(NEM_DOWNGRADED, FENCED_RWLOCK, "p2:1:1:W300", server_at(1100) * 1000)->token =
+        token;
+    reads(FENCED_RWLOCK, "p1:1:1:R300", 2000, true)->token = token;
+}
+
+START_TEST(a_downgrade_keeps_its_token_and_shares_it)
+{
+    downgraded(70);
+    KEEPS(NEM_RULE_TOKENS);
+}
+END_TEST
+
+START_TEST(a_downgrade_with_another_token_is_told)
+{
+    downgraded(71);
+    BREAKS(NEM_RULE_TOKENS, 1);
+}
+END_TEST
+
+START_TEST(a_worker_is_told_the_token_of_its_grant)
+{
+    transaction(1000);
+    grants(FENCED, FENCED_1, 2000)->token = 70;
+    takes(11, FENCED, FENCED_1, 998, 1002, 1985)->token = 70;
+    checks(11, FENCED, FENCED_1, 1010, 1985, 1)->token = 70;
+    KEEPS(NEM_RULE_TOKENS);
+    checks(11, FENCED, FENCED_1, 1020, 1985, 1)->token = 71;
+    BREAKS(NEM_RULE_TOKENS, 1);
+}
+END_TEST
+
+START_TEST(a_worker_that_is_told_none_is_told)
+{
+    transaction(1000);
+    grants(FENCED, FENCED_1, 2000)->token = 70;
+    takes(11, FENCED, FENCED_1, 998, 1002, 1985);
+    BREAKS(NEM_RULE_TOKENS, 1);
+}
+END_TEST
+
+static TCase *group(Suite *suite, const char *name)
+{
+    TCase *tcase = tcase_create(name);
+    tcase_add_checked_fixture(tcase, forged_open, forged_close);
+    suite_add_tcase(suite, tcase);
+    return tcase;
+}
+
+static void add_tokens(Suite *suite)
+{
+    TCase *t = group(suite, "tokens");
+    tcase_add_test(t, tokens_grow);
+    tcase_add_test(t, tokens_that_do_not_grow_are_told);
+    tcase_add_test(t, tokens_grow_over_rounds);
+    tcase_add_test(t, a_grant_without_a_token_is_told);
+    tcase_add_test(t, lost_data_alone_excuses_no_token);
+    tcase_add_test(t, a_clock_that_goes_back_alone_excuses_no_token);
+    tcase_add_test(t, a_clock_that_goes_back_after_a_loss_excuses_as_much);
+    tcase_add_test(t, it_excuses_no_more_than_that);
+    tcase_add_test(t, a_clock_that_went_back_before_the_loss_excuses_none);
+    tcase_add_test(t, the_second_grant_after_a_loss_is_excused_by_nothing);
+    tcase_add_test(t, each_round_begins_without_data);
+    tcase_add_test(t, a_repeated_token_is_excused_by_nothing);
+    tcase_add_test(t, readers_of_one_reading_share_a_token);
+    tcase_add_test(t, readers_let_in_together_share_one_the_next_reading_has_another);
+    tcase_add_test(t, a_reading_that_follows_another_at_once_has_another_token);
+    tcase_add_test(t, a_downgrade_keeps_its_token_and_shares_it);
+    tcase_add_test(t, a_downgrade_with_another_token_is_told);
+    tcase_add_test(t, a_worker_is_told_the_token_of_its_grant);
+    tcase_add_test(t, a_worker_that_is_told_none_is_told);
+}
+
+int main(void)
+{
+    Suite *suite = suite_create("judge: tokens");
+    add_tokens(suite);
+    return test_run_suite(suite);
+}
