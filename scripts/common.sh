@@ -11,12 +11,13 @@ die() {
 # -- packages ----------------------------------------------------------------------
 
 # Words of the form kind:what=package. "cmd" is found in PATH, "pc" by pkg-config, "hdr"
-# below the compiler's include directories, "pkg" only as a package.
+# below the compiler's include directories, "pkg" only as a package; "fuzz" is clang's
+# libFuzzer.
 BUILD_NEEDS='hdr:stdio.h=libc6-dev cmd:gcc=gcc cmd:make=make cmd:autoconf=autoconf
   cmd:automake=automake cmd:libtoolize=libtool cmd:pkg-config=pkg-config
   pc:hiredis=libhiredis-dev cmd:redis-server=redis-server'
 CHECK_NEEDS="$BUILD_NEEDS cmd:clang=clang pc:check=check cmd:valgrind=valgrind
-  pkg:libc6-dbg=libc6-dbg cmd:xz=xz-utils"
+  fuzz:clang=libclang-rt-dev pkg:libc6-dbg=libc6-dbg cmd:xz=xz-utils"
 
 find_server() {
   (
@@ -31,6 +32,9 @@ is_there() {
     cmd:*) command -v "${1#*:}" >/dev/null 2>&1 ;;
     pc:*) pkg-config --exists "${1#*:}" >/dev/null 2>&1 ;;
     hdr:*) printf '#include <%s>\n' "${1#*:}" | gcc -E - >/dev/null 2>&1 ;;
+    fuzz:*)
+      printf 'int LLVMFuzzerTestOneInput(void); int LLVMFuzzerTestOneInput(void) { return 0; }' |
+        clang -x c -fsanitize=fuzzer,address - -o /dev/null >/dev/null 2>&1 ;;
     pkg:*) # elsewhere than on Debian and its children the tool itself knows
       ! command -v dpkg-query >/dev/null 2>&1 ||
         dpkg-query -W -f '${Status}' "${1#*:}" 2>/dev/null | grep -q ' installed$' ;;
@@ -90,7 +94,7 @@ make_configure() {
   (
     flock 9
     if [ ! -x configure ] || [ ! -f Makefile.in ] ||
-      [ -n "$(find configure.ac Makefile.am ./*/local.mk -newer Makefile.in)" ]; then
+      [ -n "$(find configure.ac Makefile.am ./*/*.mk ./*/*/*.mk -newer Makefile.in)" ]; then
       ./autogen.sh
     fi
   ) 9>build/.autogen.lock

@@ -5,9 +5,18 @@ EXTRA_DIST += \
 	build-aux/check-docs \
 	build-aux/check-examples \
 	build-aux/check-exports \
+	build-aux/check-faults \
 	build-aux/check-layers \
 	build-aux/check-pthread \
 	doc/DESIGN.md \
+	doc/FAULTS.md \
+	doc/model/README.md \
+	doc/model/check \
+	doc/model/exclusive.pml \
+	doc/model/process.pml \
+	doc/model/rwlock.pml \
+	doc/model/share.pml \
+	doc/model/state.pml \
 	scripts/check \
 	scripts/common.sh \
 	scripts/demo \
