@@ -373,6 +373,46 @@ START_TEST(a_free_lock_that_nobody_gets_is_told_at_the_end)
 }
 END_TEST
 
+/* A reads until 2000, and the key of the readers is deleted at 1200: N goes on. */
+static void readers_are_deleted(void)
+{
+    all_present(RWLOCK);
+    transaction(1000);
+    reads(RWLOCK, READ_A, 2000, true);
+    transaction(1200);
+    leaves(RWLOCK, READ_A, false);
+    queues_at(1300, RWLOCK, WRITE_C);
+}
+
+START_TEST(a_reading_whose_readers_were_deleted_goes_on)
+{
+    readers_are_deleted();
+    transaction(2000 + 2 * EXACT + POLL + SLACK);
+    grants(RWLOCK, WRITE_C, 3200);
+    KEEPS(NEM_RULE_PROMPT);
+}
+END_TEST
+
+START_TEST(a_reading_whose_readers_were_deleted_ends)
+{
+    readers_are_deleted();
+    transaction(2001 + 2 * EXACT + POLL + SLACK);
+    grants(RWLOCK, WRITE_C, 3200);
+    BREAKS(NEM_RULE_PROMPT, 1);
+}
+END_TEST
+
+START_TEST(a_reading_whose_readers_were_deleted_is_freed)
+{
+    readers_are_deleted();
+    transaction(1400);
+    entry(NEM_FREED, RWLOCK, "", 0);
+    transaction(1401 + 2 * EXACT + POLL + SLACK);
+    grants(RWLOCK, WRITE_C, 2600);
+    BREAKS(NEM_RULE_PROMPT, 1);
+}
+END_TEST
+
 /* ---- reads: what a waiting writer waits for */
 
 /* A reads from 1000; C waits to write since 1100. */
@@ -578,6 +618,9 @@ static void add_order(Suite *suite)
     tcase_add_test(t, a_key_that_was_deleted_hands_over_nothing);
     tcase_add_test(t, a_lock_that_is_not_recoverable_is_nobodys);
     tcase_add_test(t, a_free_lock_that_nobody_gets_is_told_at_the_end);
+    tcase_add_test(t, a_reading_whose_readers_were_deleted_goes_on);
+    tcase_add_test(t, a_reading_whose_readers_were_deleted_ends);
+    tcase_add_test(t, a_reading_whose_readers_were_deleted_is_freed);
 }
 
 static void add_phases(Suite *suite)

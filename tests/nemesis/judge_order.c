@@ -306,9 +306,30 @@ static void note_leaving(struct nem_line *line, const struct nem_step *step)
     }
 }
 
-static void drop_leaving(struct nem_line *line, const struct nem_entry *entry)
+static bool frees(const struct nem_step *step)
 {
-    int64_t held_since, free_from = free_before(line, entry, &held_since);
+    for (size_t i = 0; i < step->count; i++)
+        if (step->first[i].change == NEM_FREED)
+            return true;
+    return false;
+}
+
+/* A reading whose readers were deleted goes on until N ends. */
+static int64_t reading_until(const struct nem_line *line)
+{
+    int64_t until = INT64_MIN;
+    for (size_t i = 0; i < line->holder_count; i++) {
+        const struct nem_holder *h = &line->holders[i];
+        if (h->reading && h->latest_end > until)
+            until = h->latest_end;
+    }
+    return until;
+}
+
+static void drop_leaving(struct nem_line *line, const struct nem_step *step)
+{
+    int64_t held_since, free_from = free_before(line, step->first, &held_since);
+    int64_t goes_on = frees(step) ? INT64_MIN : reading_until(line);
     size_t kept = 0;
     for (size_t i = 0; i < line->waiter_count; i++)
         if (!line->waiters[i].gone)
@@ -319,9 +340,11 @@ static void drop_leaving(struct nem_line *line, const struct nem_entry *entry)
         if (!line->holders[i].gone)
             line->holders[kept++] = line->holders[i];
     if (line->holder_count > 0 && kept == 0) {
-        line->free_from = free_from;
+        line->free_from = goes_on > free_from ? goes_on : free_from;
         line->held_since = held_since;
-    }
+    } else if (line->holder_count == 0 && frees(step) &&
+               step->first->before < line->free_from)
+        line->free_from = step->first->before;
     line->holder_count = kept;
 }
 
@@ -371,7 +394,7 @@ static void note_present(struct nem_line *line, const struct nem_entry *entry)
 static void apply(struct nem_judge *j, struct nem_line *line, const struct nem_step *step)
 {
     struct nem_holder *h;
-    drop_leaving(line, step->first);
+    drop_leaving(line, step);
     for (size_t i = 0; i < step->count; i++) {
         const struct nem_entry *entry = &step->first[i];
         switch (entry->change) {
