@@ -449,9 +449,16 @@ static void write_epoch(const char *text)
 #define SELECT "*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n"
 #define MULTI "*1\r\n$5\r\nMULTI\r\n"
 #define EXEC "*1\r\n$4\r\nEXEC\r\n"
-#define HSET(id)                                                                         \
+#define HSET_SINCE(id, since)                                                            \
     "*8\r\n$4\r\nHSET\r\n$8\r\nnemesis2\r\n$1\r\n" id "\r\n$1\r\n1\r\n"                  \
-    "$4\r\nmode\r\n$11\r\nrlock:mutex\r\n$5\r\nsince\r\n$1\r\n5\r\n"
+    "$4\r\nmode\r\n$11\r\nrlock:mutex\r\n$5\r\nsince\r\n$1\r\n" since "\r\n"
+#define HSET(id) HSET_SINCE(id, "5")
+#define READ(id, since)                                                                  \
+    "*2\r\n$3\r\nDEL\r\n$24\r\nrlock:{nemesis2}:readers\r\n"                             \
+    "*6\r\n$4\r\nHSET\r\n$8\r\nnemesis2\r\n$4\r\nmode\r\n$10\r\nrlock:read\r\n"          \
+    "$5\r\nsince\r\n$1\r\n" since "\r\n"                                                 \
+    "*4\r\n$4\r\nZADD\r\n$24\r\nrlock:{nemesis2}:readers\r\n$3\r\n900\r\n$1\r\n" id      \
+    "\r\n"
 #define EXPIRE "*3\r\n$9\r\nPEXPIREAT\r\n$8\r\nnemesis2\r\n$3\r\n900\r\n"
 #define DELETE "*2\r\n$6\r\nUNLINK\r\n$8\r\nnemesis2\r\n"
 #define TAKE(id)                                                                         \
@@ -465,6 +472,32 @@ START_TEST(one_file_is_an_epoch_too)
     ck_assert_uint_eq(one(NEM_LEASE, "a")->value, 900);
     one(NEM_LEFT, "a");
     one(NEM_GRANTED, "b");
+}
+END_TEST
+
+/* Its first grant was not heard of and ended before the request was repeated. */
+START_TEST(who_is_granted_it_once_more_had_left)
+{
+    write_epoch(SELECT TAKE("a") MULTI DELETE HSET_SINCE("a", "6") EXPIRE EXEC);
+    read_ledger();
+    ck_assert_uint_eq(find(NEM_GRANTED, "a", 0)->value, 5);
+    ck_assert_ptr_nonnull(find(NEM_GRANTED, "a", 1));
+    ck_assert_uint_eq(find(NEM_GRANTED, "a", 1)->value, 6);
+    ck_assert_uint_eq(one(NEM_LEFT, "a")->transaction,
+                      find(NEM_GRANTED, "a", 1)->transaction);
+}
+END_TEST
+
+START_TEST(who_reads_once_more_had_left)
+{
+    write_epoch(SELECT MULTI READ("a", "5") EXPIRE EXEC MULTI DELETE READ("a", "6")
+                    EXPIRE EXEC);
+    read_ledger();
+    ck_assert_uint_eq(find(NEM_READ, "a", 0)->value, 5);
+    ck_assert_ptr_nonnull(find(NEM_READ, "a", 1));
+    ck_assert_uint_eq(find(NEM_READ, "a", 1)->value, 6);
+    ck_assert_uint_eq(one(NEM_LEFT, "a")->transaction,
+                      find(NEM_READ, "a", 1)->transaction);
 }
 END_TEST
 
@@ -587,6 +620,8 @@ static Suite *ledger_suite(void)
     tcase_add_unchecked_fixture(files, open_base, close_base);
     tcase_add_checked_fixture(files, open_files, close_files);
     tcase_add_test(files, one_file_is_an_epoch_too);
+    tcase_add_test(files, who_is_granted_it_once_more_had_left);
+    tcase_add_test(files, who_reads_once_more_had_left);
     tcase_add_test(files, a_command_that_was_cut_off_is_left_out);
     tcase_add_test(files, a_transaction_without_its_end_is_left_out);
     tcase_add_test(files, a_transaction_that_another_follows_never_ended);

@@ -34,15 +34,21 @@ static bool waits_for_ever(unsigned call)
     return call == NEM_LOCK || call == NEM_RDLOCK;
 }
 
+/* Its deadline may have passed before the call began: a machine may take that long
+ * without it being told as a stall (pulse.c). */
+static bool is_hurried(const struct nem_judge *j, const struct nem_op *invoke)
+{
+    enum { OF_SLACK = 5 };
+    return nem_is_timed(invoke->call) &&
+           invoke->deadline - invoke->at < nem_slack(j) / OF_SLACK;
+}
+
 /* No server could be asked: only when something kept it away, or there was no time to. */
 static bool was_unreachable(const struct nem_judge *j, const struct nem_made *call)
 {
-    enum { OF_SLACK = 5 };
     const struct nem_op *invoke = call->invoke;
-    /* no more than the machine may take without that being told as a stall (pulse.c) */
-    bool hurried = nem_is_timed(invoke->call) &&
-                   invoke->deadline - invoke->at < nem_slack(j) / OF_SLACK;
-    return hurried || nem_unreachable(j, invoke->process, invoke->at, call->ret->at);
+    return is_hurried(j, invoke) ||
+           nem_unreachable(j, invoke->process, invoke->at, call->ret->at);
 }
 
 static bool code_has_reason(const struct nem_judge *j, const struct nem_made *call)
@@ -77,7 +83,7 @@ static int64_t due(const struct nem_judge *j, const struct nem_op *invoke)
     int64_t by = invoke->at + timeout;
     if (waits_for_ever(invoke->call))
         return INT64_MAX;
-    if (nem_is_timed(invoke->call) && invoke->deadline > invoke->at)
+    if (nem_is_timed(invoke->call) && !is_hurried(j, invoke))
         by = invoke->deadline + CANCEL_MS * NEM_NS_PER_MS;
     return by + nem_slack(j);
 }

@@ -31,6 +31,13 @@ static struct nem_entry *add(struct nem_book *book, unsigned lock, enum nem_chan
     return entry;
 }
 
+/* One reading, or hold, had ended and another began: who is in both was there twice. */
+static bool began_anew(const struct nem_keys *keys)
+{
+    return keys->old.exists && keys->now.exists && keys->old.reads == keys->now.reads &&
+           keys->old.since != keys->now.since;
+}
+
 /* ---- who was there, and who is: two lists sorted by id, side by side */
 
 typedef void (*pair_fn)(struct nem_book *book, unsigned lock,
@@ -77,7 +84,9 @@ static void tell_left(struct nem_book *book, unsigned lock, const struct nem_mem
                       const struct nem_member *is, bool reading)
 {
     const struct nem_keys *keys = &book->locks[lock];
-    if (is || (!reading && nem_members_find(readers_now(keys), was->id)))
+    if (!was || (is && !began_anew(keys)))
+        return;
+    if (!reading && nem_members_find(readers_now(keys), was->id))
         return; /* a downgrade */
     add(book, lock, NEM_LEFT, was->id)->reading = reading;
 }
@@ -160,7 +169,7 @@ static void tell_granted(struct nem_book *book, unsigned lock,
     const struct nem_keys *keys = &book->locks[lock];
     if (!is || (!was && reading && owned_before(keys, is->id)))
         return;
-    if (!was)
+    if (!was || began_anew(keys))
         tell_taken(book, lock, is, reading ? NEM_READ : NEM_GRANTED, reading);
     else if (reading ? was->score != is->score : keys->old.end != keys->now.end)
         tell_lease(book, lock, is->id, reading ? is->score : keys->now.end, reading);
