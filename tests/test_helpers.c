@@ -925,6 +925,66 @@ START_TEST(program_gets_its_environment)
 }
 END_TEST
 
+/* ---- suites: told in a pipe how often they ran */
+
+static pid_t runner;
+static int run_pipe[2];
+static bool stands_still;
+
+START_TEST(fails_and_may_stand_still)
+{
+    ck_assert_int_eq(write(run_pipe[1], "x", 1), 1);
+    if (stands_still) {
+        kill(runner, SIGSTOP);
+        test_pause_ms(test_ms(300));
+        kill(runner, SIGCONT);
+    }
+    ck_abort_msg("as it should");
+}
+END_TEST
+
+static int runs_of_a_failing_suite(bool still)
+{
+    char runs[16];
+    int status;
+
+    stands_still = still;
+    ck_assert_int_eq(pipe(run_pipe), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        Suite *suite = suite_create("fails");
+        TCase *tc = tcase_create("fails");
+        tcase_add_test(tc, fails_and_may_stand_still);
+        suite_add_tcase(suite, tc);
+        runner = getpid();
+        if (!freopen("/dev/null", "w", stdout))
+            _exit(EXIT_SUCCESS);
+        _exit(test_run_suite(suite));
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == EXIT_FAILURE);
+    close(run_pipe[1]);
+    int count = (int)read(run_pipe[0], runs, sizeof(runs));
+    close(run_pipe[0]);
+    return count;
+}
+
+START_TEST(suite_that_fails_while_the_machine_stands_still_is_repeated)
+{
+    unsetenv("CK_RUN_CASE");
+    unsetenv("CK_FORK");
+    ck_assert_int_eq(runs_of_a_failing_suite(true), 3);
+}
+END_TEST
+
+START_TEST(suite_that_fails_by_itself_is_not)
+{
+    unsetenv("CK_RUN_CASE");
+    unsetenv("CK_FORK");
+    ck_assert_int_eq(runs_of_a_failing_suite(false), 1);
+}
+END_TEST
+
 /* ---- shims */
 
 static long long server_seconds(struct test_redis *r)
@@ -1129,6 +1189,14 @@ static void add_programs(Suite *suite)
     suite_add_tcase(suite, tc);
 }
 
+static void add_suites(Suite *suite)
+{
+    TCase *tc = tcase_create("suites");
+    tcase_add_test(tc, suite_that_fails_while_the_machine_stands_still_is_repeated);
+    tcase_add_test(tc, suite_that_fails_by_itself_is_not);
+    suite_add_tcase(suite, tc);
+}
+
 static void add_shims(Suite *suite)
 {
     TCase *tc = tcase_create("shims");
@@ -1148,6 +1216,7 @@ int main(void)
     add_redis(suite);
     add_proxy(suite);
     add_programs(suite);
+    add_suites(suite);
     add_shims(suite);
     return test_run_suite(suite);
 }

@@ -2,8 +2,18 @@
 /* See suite.h. */
 #include "suite.h"
 
+#include "clock.h"
+#include "die.h"
+#include "wait.h"
+
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 bool test_can_fork(const char *test)
 {
@@ -28,11 +38,56 @@ bool test_can_fork_amid_threads(const char *test)
 #endif
 }
 
-int test_run_suite(Suite *suite)
+static int run_here(Suite *suite)
 {
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
     int failed = srunner_ntests_failed(runner);
     srunner_free(runner);
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+/* In a child; *ret_still_ms: for how long this process did not run at a time meanwhile.
+ */
+static int run_in_child(Suite *suite, long *ret_still_ms)
+{
+    enum { BEAT_MS = 10 };
+    int status = 0;
+    pid_t own = getpid(), child = fork();
+
+    if (child < 0)
+        test_die("fork: %s", strerror(errno));
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGTERM); /* Check ends its tests then */
+        exit(getppid() == own ? run_here(suite) : EXIT_FAILURE);
+    }
+    *ret_still_ms = 0;
+    for (int64_t last = test_now_ms(); waitpid(child, &status, WNOHANG) == 0;) {
+        test_pause_ms(BEAT_MS);
+        int64_t now = test_now_ms();
+        if (now - last - BEAT_MS > *ret_still_ms)
+            *ret_still_ms = (long)(now - last - BEAT_MS);
+        last = now;
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE;
+}
+
+int test_run_suite(Suite *suite)
+{
+    enum { RUNS = 3, STILL_MS = 60 };
+    const char *fork_mode = getenv("CK_FORK");
+    long still_ms;
+    int status = EXIT_FAILURE;
+
+    if (fork_mode && strcmp(fork_mode, "no") == 0) /* for a debugger */
+        return run_here(suite);
+    for (int i = 0; i < RUNS; i++) {
+        status = run_in_child(suite, &still_ms);
+        if (status == EXIT_SUCCESS || still_ms <= test_ms(STILL_MS) || i == RUNS - 1)
+            break;
+        printf("repeated: this machine stood still for %ld ms\n", still_ms);
+        fflush(stdout);
+    }
+    srunner_free(srunner_create(suite));
+    return status;
 }

@@ -13,7 +13,9 @@ bool test_can_fork(const char *test);
  * locked in the child. */
 bool test_can_fork_amid_threads(const char *test);
 
-/* Runs the suite and frees it; the program's exit status. */
+/* Runs the suite and frees it; the program's exit status. A suite that fails while this
+ * machine stands still, which no lease outlives, is run again, twice at the most, and says
+ * so. */
 int test_run_suite(Suite *suite);
 
 #endif

@@ -2,7 +2,8 @@
 /*
  * The nemesis: processes with threads that want locks of all three types, a seeded
  * schedule of faults, and a judge of what they wrote down. `nemesis --help` names the
- * options. Ends with `violations: N, seed S` and a status that says the same.
+ * options. Ends with `violations: N, seed S` and a status that says the same; 75, when
+ * this machine stood still in all rounds and none says anything.
  *
  * A round: the workers work while faults happen; the faults end; the workers go on for a
  * while; they rest, and what is left is looked at; the judge reads it all. The processes
@@ -32,6 +33,7 @@
 
 enum { RUN_DIR_MAX = 256 };
 enum { SHOWN = 8, MARK_MS = 5, NS_PER_MS = 1000000, NS_PER_S = 1000000000 };
+enum { INCONCLUSIVE = 75 /* EX_TEMPFAIL of sysexits.h */ };
 enum { LOCKS_MAX = 64, PROCESSES_MAX = 64, MS_PER_MINUTE = 60000, END_MS = 30000 };
 
 static struct {
@@ -474,10 +476,6 @@ static unsigned long untried(void)
             printf("rule %s was not tried\n", nem_rule_name((enum nem_rule)i));
             count++;
         }
-    if (run.inconclusive == run.rounds) {
-        puts("no round says anything: this machine stood still");
-        count++;
-    }
     return count;
 }
 
@@ -485,7 +483,12 @@ static int finish(unsigned long others)
 {
     print_growth();
     print_sum();
-    unsigned long bad = total(run.sum.violations) + others + untried();
+    unsigned long bad = total(run.sum.violations) + others;
+    if (bad == 0 && run.inconclusive == run.rounds) {
+        puts("no round says anything: this machine stood still");
+        return INCONCLUSIVE;
+    }
+    bad += untried();
     if (bad == 0 && !opt.keep && run.dir[0] != '\0')
         nem_remove_tree(run.dir);
     printf("violations: %lu, seed %" PRIu64 "\n", bad, opt.seed);
