@@ -19,10 +19,8 @@
 enum {
     BACKOFF_FIRST_MS = 10,
     BACKOFF_MAX_MS = 500,
-    TRY_LEAST_PART = 4, /* of a try's time, RLK_ATTEMPT_FLOOR_MS at most: what an attempt
-                           that is repeated must have left */
-    LATE_TRIES_MAX =
-        3, /* refused as late: at once again with the newer clock, so often */
+    TRY_LEAST_PART = 4,  /* of a try's time, RLK_ATTEMPT_FLOOR_MS at most: what an attempt
+                            that is repeated must have left */
     REAL_SLICE_MS = 1000 /* a deadline of CLOCK_REALTIME is looked at anew so often */
 };
 
@@ -154,7 +152,7 @@ static int try_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
             return rc;
         }
         request.after = (struct rlk_cursor){ 0 }; /* by now those may listen again */
-        if (v == AGAIN || ++late > LATE_TRIES_MAX)
+        if (v == AGAIN || ++late > RLK_LATE_TRIES_MAX)
             doze(wish, min_time(next_backoff(&backoff_ms, now), until - now));
         now = rlk_now_boot();
         if (until - now < least) {
@@ -282,7 +280,7 @@ static int ask_server(struct rlk_ask *ask)
         return answer.code != 0
                    ? answer.code
                    : rlk_error_set(EPROTO, "an answer out of place to acquire");
-    if (v == AGAIN_AT_ONCE && ++ask->late <= LATE_TRIES_MAX)
+    if (v == AGAIN_AT_ONCE && ++ask->late <= RLK_LATE_TRIES_MAX)
         return 0;
     if (v == AGAIN && answer.outcome != RLK_DONE) {
         rlk_lock_trouble_locked(ask->lock, answer.code, started);

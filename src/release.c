@@ -217,10 +217,14 @@ int rlk_unshare(struct rlk_part *part, long lease_ms, bool *ret_alone)
      * place in the reading */
     own->prefer = RLOCK_RWLOCK_PREFER_READER_NP;
     rlk_registry_unlock(reg);
-    rlk_trip_acquire(
-        client,
-        (struct rlk_wire_acquire){ .hold = own, .lease_ms = lease_ms, .try_once = true },
-        until, &answer);
+    for (int late = 0; late <= RLK_LATE_TRIES_MAX; late++) {
+        rlk_trip_acquire(client,
+                         (struct rlk_wire_acquire){
+                             .hold = own, .lease_ms = lease_ms, .try_once = true },
+                         until, &answer);
+        if (answer.outcome != RLK_DONE || answer.fate.what != RLK_LATE)
+            break;
+    }
     rlk_registry_lock(reg);
     now = rlk_now_boot();
     bool held = answer.outcome == RLK_DONE && answer.fate.what == RLK_HELD;

@@ -8,6 +8,10 @@
 
 #include "wire.h"
 
+/* Refused as late, as when the server's clock has stepped: at once again with the newer
+ * clock, so often. */
+enum { RLK_LATE_TRIES_MAX = 3 };
+
 /* Takes the lock or, unless it is a try, queues for it; may be repeated with the same id.
  * The server refuses it after `until`, so that a copy that is late cannot surprise
  * anybody (T3); this call says when that is. */

@@ -171,7 +171,7 @@ START_TEST(who_has_a_mailbox_is_not_passed)
     leaves(FAIR, C, false);
     grants(FAIR, B, 3000);
     fault(NEM_STOP_LONG, 1, NEM_ALL, 1250, 1350);
-    fault(NEM_STALL, NEM_ALL, NEM_ALL, 1250, 1350);
+    fault(NEM_STALL, NEM_ALL, NEM_ALL, 1250, 1249 + TIMEOUT / 2);
     fault(NEM_CLIENT_KILL, NEM_ALL, NEM_ALL, 1250, 1251);
     fault(NEM_MAXMEMORY, NEM_ALL, NEM_ALL, 1250, 1350);
     BREAKS(NEM_RULE_ORDER, 1);
@@ -187,7 +187,7 @@ START_TEST(who_is_stopped_before_it_has_subscribed_has_none)
     grants(FAIR, B, 3000);
     fault(NEM_CLIENT_KILL_PUBSUB, 1, NEM_ALL, 1000, 1001);
     BREAKS(NEM_RULE_ORDER, 1);
-    fault(NEM_STALL, 1, NEM_ALL, 1002 + ROOM, 1500 + ROOM); /* it had */
+    fault(NEM_STOP_LONG, 1, NEM_ALL, 1002 + ROOM, 1500 + ROOM); /* it had */
     BREAKS(NEM_RULE_ORDER, 1);
     fault(NEM_STALL, 1, NEM_ALL, 990 + ROOM, 1010 + ROOM);
     BREAKS(NEM_RULE_ORDER, 0);
@@ -333,7 +333,20 @@ START_TEST(a_release_cannot_hand_over_to_the_dead)
     leaves(FAIR, C, true);
     fault(NEM_STOP_LONG, 1, NEM_ALL, 1400, 1600); /* he is present and has a mailbox */
     BREAKS(NEM_RULE_PROMPT, 1);
+    fault(NEM_STALL, 1, NEM_ALL, 1400, 1400 + TIMEOUT / 2 - 1);
+    BREAKS(NEM_RULE_PROMPT, 1);
     fault(NEM_CUT, 1, NEM_ALL, 1400, 1410);
+    BREAKS(NEM_RULE_PROMPT, 0);
+}
+END_TEST
+
+START_TEST(a_machine_that_stands_still_for_long_costs_mailboxes)
+{
+    one_waits();
+    transaction(1500);
+    leaves(FAIR, C, true);
+    fault(NEM_STALL, 1, NEM_ALL, 1200, 1200 + TIMEOUT / 4.);
+    fault(NEM_STALL, 1, NEM_ALL, 1200 + TIMEOUT / 4., 1200 + TIMEOUT / 2.);
     BREAKS(NEM_RULE_PROMPT, 0);
 }
 END_TEST
@@ -615,6 +628,7 @@ static void add_order(Suite *suite)
     tcase_add_test(t, a_stepped_clock_makes_nobody_late);
     tcase_add_test(t, a_release_hands_over_itself);
     tcase_add_test(t, a_release_cannot_hand_over_to_the_dead);
+    tcase_add_test(t, a_machine_that_stands_still_for_long_costs_mailboxes);
     tcase_add_test(t, a_key_that_was_deleted_hands_over_nothing);
     tcase_add_test(t, a_lock_that_is_not_recoverable_is_nobodys);
     tcase_add_test(t, a_free_lock_that_nobody_gets_is_told_at_the_end);

@@ -173,6 +173,30 @@ START_TEST(longest_lease_is_that_of_all_and_only_fencing_gives_tokens)
 }
 END_TEST
 
+/* The server's clock has stepped since it was read last: its answer has the new one. */
+START_TEST(extend_of_one_who_shares_is_repeated_when_it_is_refused_as_late)
+{
+    struct timespec now;
+    char late[128];
+    go_behind_proxy("");
+    OK(rlock_rwlock_rdlock(&l));
+    OK(actor_does(&actor[0], run_rdlock, &l));
+    clock_gettime(CLOCK_REALTIME, &now);
+    snprintf(late, sizeof(late),
+             "*9\r\n:%lld\r\n:30000\r\n:0\r\n:0\r\n$4\r\nlate\r\n:-1\r\n:0\r\n$0\r\n\r\n"
+             ":0\r\n",
+             now.tv_sec * 1000000LL + now.tv_nsec / 1000);
+    int rule = RULE(RLK_RWLOCK_READ, .on = TEST_ON_REQUEST, .action = TEST_ANSWER,
+                    .text = late, .count = 2);
+    OK(rlock_rwlock_extend(&l, 60000));
+    ck_assert_uint_eq(test_proxy_hits(proxy, rule), 2);
+    ck_assert_int_eq(readers(), 2);
+    OK(actor_does(&actor[0], run_rwunlock, &l));
+    OK(rlock_rwlock_unlock(&l));
+    ENDED();
+}
+END_TEST
+
 START_TEST(downgraded_hold_is_left_to_its_thread)
 {
     OK(rlock_rwlock_wrlock(&l));
@@ -583,6 +607,7 @@ int main(void)
     tcase_add_test(tc, threads_that_read_are_one_reader_at_the_server);
     tcase_add_test(tc, the_last_one_out_releases);
     tcase_add_test(tc, longest_lease_is_that_of_all_and_only_fencing_gives_tokens);
+    tcase_add_test(tc, extend_of_one_who_shares_is_repeated_when_it_is_refused_as_late);
     tcase_add_test(tc, downgraded_hold_is_left_to_its_thread);
 
     tc = new_case(suite, "joins");

@@ -331,14 +331,35 @@ static void prolong(struct nem_windows *deaf, const struct nem_windows *stopped,
     }
 }
 
+/* A machine that stands still for long makes answers late, and who waits for them takes
+ * his connection for dead. A process that was stopped on purpose finds them there. */
+static void add_stalls(struct nem_judge *j, unsigned p)
+{
+    int64_t long_ns = j->round->commandtimeout_ms * NEM_NS_PER_MS / 2;
+    struct nem_windows stalls = { 0 };
+    for (size_t i = 0; i < j->round->fault_count; i++) {
+        const struct nem_fault *f = &j->round->faults[i];
+        if (f->kind == NEM_STALL && meets_process(f, p))
+            windows_add(&stalls, f->begin, f->end);
+    }
+    windows_merge(&stalls);
+    for (size_t i = 0; i < stalls.count; i++)
+        if (stalls.items[i].to - stalls.items[i].from >= long_ns)
+            windows_add(&j->deaf[p], stalls.items[i].from,
+                        later(stalls.items[i].to, room_of(j)));
+    free(stalls.items);
+}
+
 static void find_deaf(struct nem_judge *j)
 {
-    for (unsigned p = 0; p < NEM_PROCESSES_MAX; p++)
+    for (unsigned p = 0; p < NEM_PROCESSES_MAX; p++) {
         for (size_t i = 0; i < j->round->fault_count; i++) {
             const struct nem_fault *fault = &j->round->faults[i];
             if (deafens(fault, p))
                 windows_add(&j->deaf[p], fault->begin, later(fault->end, room_of(j)));
         }
+        add_stalls(j, p);
+    }
     add_lives(j, j->deaf);
     for (unsigned p = 0; p < NEM_PROCESSES_MAX; p++)
         prolong(&j->deaf[p], &j->stopped[p], room_of(j));
