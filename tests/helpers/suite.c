@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 bool test_can_fork(const char *test)
@@ -76,6 +77,7 @@ int test_run_suite(Suite *suite)
 {
     enum { RUNS = 3, STILL_MS = 60 };
     const char *fork_mode = getenv("CK_FORK");
+    struct timespec now;
     long still_ms;
     int status = EXIT_FAILURE;
 
@@ -85,7 +87,9 @@ int test_run_suite(Suite *suite)
         status = run_in_child(suite, &still_ms);
         if (status == EXIT_SUCCESS || still_ms <= test_ms(STILL_MS) || i == RUNS - 1)
             break;
-        printf("repeated: this machine stood still for %ld ms\n", still_ms);
+        clock_gettime(CLOCK_REALTIME, &now);
+        printf("repeated: this machine stood still for %ld ms, until @%lld.%09ld\n",
+               still_ms, (long long)now.tv_sec, now.tv_nsec);
         fflush(stdout);
     }
     srunner_free(srunner_create(suite));
