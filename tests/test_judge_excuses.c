@@ -281,6 +281,19 @@ START_TEST(a_clock_that_goes_forward_ends_leases)
 }
 END_TEST
 
+/* A grant of before is on its way, and is kept. */
+START_TEST(lost_data_may_cost_who_is_granted_it_soon_after)
+{
+    robbed();
+    fault(NEM_FLUSHALL, NEM_ALL, NEM_ALL, 999 - PRESENCE - 3, 999 - PRESENCE - 2);
+    BREAKS(NEM_RULE_OWNER, 1);
+    fault(NEM_FLUSHALL, NEM_ALL, NEM_ALL, 999 - PRESENCE, 1000 - PRESENCE);
+    EXCUSES(NEM_RULE_OWNER, 1);
+    forged.strict = true;
+    BREAKS(NEM_RULE_OWNER, 1);
+}
+END_TEST
+
 START_TEST(in_a_strict_round_no_clock_ends_a_lease)
 {
     robbed();
@@ -391,6 +404,7 @@ static void add_excuses(Suite *suite)
     t = group(suite, "owner");
     tcase_add_test(t, a_clock_that_goes_back_ends_no_lease);
     tcase_add_test(t, a_clock_that_goes_forward_ends_leases);
+    tcase_add_test(t, lost_data_may_cost_who_is_granted_it_soon_after);
     tcase_add_test(t, in_a_strict_round_no_clock_ends_a_lease);
     t = group(suite, "stalls");
     tcase_add_test(t, workers_may_be_busy);

@@ -63,12 +63,15 @@ static int run_in_child(Suite *suite, long *ret_still_ms)
         exit(getppid() == own ? run_here(suite) : EXIT_FAILURE);
     }
     *ret_still_ms = 0;
-    for (int64_t last = test_now_ms(); waitpid(child, &status, WNOHANG) == 0;) {
-        test_pause_ms(BEAT_MS);
+    for (int64_t last = test_now_ms();;) {
+        pid_t ended = waitpid(child, &status, WNOHANG);
         int64_t now = test_now_ms();
         if (now - last - BEAT_MS > *ret_still_ms)
             *ret_still_ms = (long)(now - last - BEAT_MS);
+        if (ended != 0)
+            break;
         last = now;
+        test_pause_ms(BEAT_MS);
     }
     return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILURE;
 }
