@@ -240,6 +240,14 @@ END_TEST
  * three threads each to read. */
 enum { READING = 2, EACH = 3, SELF = RWHISTORY_WHO_MAX - 1 };
 
+static bool all_have_asked(void *arg)
+{
+    (void)arg;
+    return atomic_load(&rw_log->next) == 2 + WRITERS + (uint64_t)READING * EACH;
+}
+
+/* Threads that read share one entry in the queue. Who of them has not asked when the
+ * readers are let in waits behind the writers; the log is written just before. */
 static rlock_client_t *hold_against_many(rlock_rwlock_t *lock, int kind)
 {
     uint64_t token;
@@ -255,6 +263,8 @@ static rlock_client_t *hold_against_many(rlock_rwlock_t *lock, int kind)
     rwlog_add(rw_log, RWLOG_WRITES, SELF, token);
     rw_go();
     ck_assert(rw_wait_queued(WRITERS, READING, SCENE_SOON_MS));
+    ck_assert(test_wait_until(all_have_asked, NULL, SCENE_SOON_MS));
+    test_pause_ms(test_ms(20));
     rwlog_add(rw_log, RWLOG_DOWNGRADES, SELF, 0);
     ck_assert_int_eq(rlock_rwlock_downgrade(lock), 0);
     return client;
