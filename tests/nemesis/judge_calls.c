@@ -34,20 +34,20 @@ static bool waits_for_ever(unsigned call)
     return call == NEM_LOCK || call == NEM_RDLOCK;
 }
 
-/* Its deadline may have passed before the call began: a machine may take that long
- * without it being told as a stall (pulse.c). */
-static bool is_hurried(const struct nem_judge *j, const struct nem_op *invoke)
+/* Whether its deadline is no further ahead than a part of what a busy machine may add. */
+static bool is_hurried(const struct nem_judge *j, const struct nem_op *invoke, int part)
 {
-    enum { OF_SLACK = 5 };
     return nem_is_timed(invoke->call) &&
-           invoke->deadline - invoke->at < nem_slack(j) / OF_SLACK;
+           invoke->deadline - invoke->at < nem_slack(j) / part;
 }
 
 /* No server could be asked: only when something kept it away, or there was no time to. */
 static bool was_unreachable(const struct nem_judge *j, const struct nem_made *call)
 {
+    enum { OF_SLACK = 5 };
     const struct nem_op *invoke = call->invoke;
-    return is_hurried(j, invoke) ||
+    /* no more than the machine may take without that being told as a stall (pulse.c) */
+    return is_hurried(j, invoke, OF_SLACK) ||
            nem_unreachable(j, invoke->process, invoke->at, call->ret->at);
 }
 
@@ -78,12 +78,13 @@ static void judge_code(struct nem_judge *j, const struct nem_made *call)
 /* By when a call must have returned if its process ran; INT64_MAX: it may wait. */
 static int64_t due(const struct nem_judge *j, const struct nem_op *invoke)
 {
-    enum { CANCEL_MS = 100 };
+    enum { CANCEL_MS = 100, OF_SLACK = 40 };
     int64_t timeout = j->round->commandtimeout_ms * NEM_NS_PER_MS;
     int64_t by = invoke->at + timeout;
     if (waits_for_ever(invoke->call))
         return INT64_MAX;
-    if (nem_is_timed(invoke->call) && !is_hurried(j, invoke))
+    /* one that passes before the call looks at it is that of a try */
+    if (nem_is_timed(invoke->call) && !is_hurried(j, invoke, OF_SLACK))
         by = invoke->deadline + CANCEL_MS * NEM_NS_PER_MS;
     return by + nem_slack(j);
 }
