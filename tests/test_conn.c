@@ -431,8 +431,8 @@ END_TEST
 
 START_TEST(handshake_is_one_pipeline)
 {
-    peer_start(serve_text);
     peer.text = "+OK\r\n+OK\r\n+OK\r\n" TIME_REPLY;
+    peer_start(serve_text);
     target.user = (char[]){ "me" };
     target.password = (char[]){ "pw" };
     target.db = 12;
@@ -449,8 +449,8 @@ END_TEST
 
 START_TEST(password_alone_is_sent_alone)
 {
-    peer_start(serve_text);
     peer.text = "+OK\r\n" TIME_REPLY;
+    peer_start(serve_text);
     target.password = (char[]){ "pw" };
     open_ready();
     pthread_mutex_lock(&peer.mu);
@@ -510,8 +510,8 @@ static const struct refusal {
 START_TEST(refusal_is_told_apart)
 {
     const struct refusal *r = &refusals[_i];
-    peer_start(serve_text);
     peer.text = r->answer;
+    peer_start(serve_text);
     target.password = (char[]){ CANARY };
     target.db = 1;
     options.name = "n";
@@ -522,8 +522,8 @@ END_TEST
 
 START_TEST(refused_name_is_ignored)
 {
-    peer_start(serve_text);
     peer.text = "-NOPERM no name\r\n" TIME_REPLY;
+    peer_start(serve_text);
     options.name = "n";
     open_ready();
 }
@@ -531,8 +531,8 @@ END_TEST
 
 START_TEST(unasked_error_before_a_reset_is_read)
 {
-    peer_start(serve_unasked);
     peer.text = "-ERR max number of clients reached\r\n";
+    peer_start(serve_unasked);
     ck_assert_int_eq(open_within(test_ms(5000)), RLK_CONN_DEAD);
     assert_dead(RLK_FAIL_NOT_SENT, ENOTCONN, "max number of clients");
 }
@@ -762,8 +762,8 @@ END_TEST
 START_TEST(reply_in_single_bytes_is_put_together)
 {
     size_t len;
-    peer_start(serve_reply_in_bytes);
     peer.text = "*5\r\n$3\r\na\nb\r\n:-7\r\n$-1\r\n-ERR x\r\n*1\r\n+s\r\n";
+    peer_start(serve_reply_in_bytes);
     open_ready();
     ck_assert_int_eq(ping_within(test_ms(5000)), RLK_FAIL_NONE);
     ck_assert_int_eq(rlk_reply_type(reply), RLK_REPLY_ARRAY);
@@ -907,8 +907,8 @@ END_TEST
 
 START_TEST(second_reply_is_UNKNOWN)
 {
-    peer_start(serve_reply);
     peer.text = "+PONG\r\n+PONG\r\n";
+    peer_start(serve_reply);
     open_ready();
     ck_assert_int_eq(ping_within(test_ms(5000)), RLK_FAIL_UNKNOWN);
     assert_dead(RLK_FAIL_UNKNOWN, ENOTCONN, "more than one");
@@ -937,8 +937,8 @@ static void serve_monster(int fd, struct peer *p)
 
 START_TEST(monstrous_reply_is_UNKNOWN_at_once)
 {
-    peer_start(serve_monster);
     peer.text = monsters[_i];
+    peer_start(serve_monster);
     open_ready();
     ck_assert_int_eq(ping_within(test_ms(20000)), RLK_FAIL_UNKNOWN);
     ck_assert_ptr_null(strstr(rlk_conn_error_text(conn), "in time"));
@@ -1010,8 +1010,8 @@ static void serve_replies_and_end(int fd, struct peer *p)
 
 START_TEST(replies_before_the_end_are_delivered)
 {
-    peer_start(serve_replies_and_end);
     peer.text = "+1\r\n+2\r\n+3\r\n+in pieces";
+    peer_start(serve_replies_and_end);
     open_ready();
     append_pings(1);
     ck_assert_int_eq(take_replies(4), 3);
@@ -1023,8 +1023,8 @@ END_TEST
 
 START_TEST(killed_connection_gives_no_more_replies)
 {
-    peer_start(serve_reply);
     peer.text = "+1\r\n+2\r\n";
+    peer_start(serve_reply);
     open_ready();
     append_pings(1);
     ck_assert_int_ge(take_replies(1), 1);
@@ -1036,8 +1036,8 @@ END_TEST
 
 START_TEST(monstrous_reply_kills_in_a_poll_loop)
 {
-    peer_start(serve_monster);
     peer.text = monsters[_i];
+    peer_start(serve_monster);
     open_ready();
     append_pings(1);
     ck_assert_int_eq(take_replies(1), 0);
