@@ -14,6 +14,7 @@ enum { EVENTS_MAX = 256, STACK_SIZE = 256 * 1024 };
 struct test_server server;
 struct test_redis *redis;
 rlock_client_t *client, *other;
+struct test_proxy *proxy;
 
 static pthread_mutex_t events_mu = PTHREAD_MUTEX_INITIALIZER;
 static struct told events[EVENTS_MAX];
@@ -122,6 +123,23 @@ void fixture_close(void)
         close_client(other);
     client = other = NULL;
     test_redis_close(redis);
+}
+
+void fixture_open_proxied(void)
+{
+    fixture_open();
+    close_client(client);
+    client = NULL;
+    fixture_load_scripts();
+    proxy = test_proxy_start(&server);
+}
+
+void fixture_close_proxied(void)
+{
+    test_proxy_freeze(proxy, false);
+    test_proxy_remove_all(proxy);
+    fixture_close();
+    test_proxy_stop(proxy);
 }
 
 void expect(int rc, int code, const char *what, int line)

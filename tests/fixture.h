@@ -7,6 +7,7 @@
 #ifndef TEST_FIXTURE_H
 #define TEST_FIXTURE_H
 
+#include "proxy.h"
 #include "redis.h"
 #include "server.h"
 #include "suite.h"
@@ -33,6 +34,10 @@ void fixture_load_scripts(void);
 /* Checked fixture: an empty server and `client`. The end expects that nothing is held. */
 void fixture_open(void);
 void fixture_close(void);
+/* The same with a proxy and the scripts loaded, but no client yet. */
+extern struct test_proxy *proxy;
+void fixture_open_proxied(void);
+void fixture_close_proxied(void);
 
 /* Opens another client with the fixture's event callback: "" or "?lease=100&...". Its
  * mailbox is subscribed when this returns. */

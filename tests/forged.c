@@ -69,6 +69,14 @@ void forged_close(void)
     text = NULL;
 }
 
+TCase *forged_group(Suite *suite, const char *name)
+{
+    TCase *tcase = tcase_create(name);
+    tcase_add_checked_fixture(tcase, forged_open, forged_close);
+    suite_add_tcase(suite, tcase);
+    return tcase;
+}
+
 /* ---- records */
 
 struct nem_op *record(int who, double at, unsigned what, unsigned call, unsigned lock)

@@ -39,6 +39,8 @@ extern struct nem_verdict verdict;
  * process has begun at 0. */
 void forged_open(void);
 void forged_close(void);
+/* A test case of the suite with this fixture. */
+TCase *forged_group(Suite *suite, const char *name);
 
 int64_t at_ms(double ms); /* CLOCK_BOOTTIME */
 uint64_t server_at(double ms);

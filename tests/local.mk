@@ -756,10 +756,10 @@ EXTRA_DIST += doc/ACL.md
 tests_test_canary_SOURCES = tests/test_canary.c $(SCENE)
 tests_test_canary_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_canary_LDADD = $(UNIT_LIBS)
-tests_test_hostile_SOURCES = tests/test_hostile.c $(SCENE)
+tests_test_hostile_SOURCES = tests/test_hostile.c tests/pair.h $(SCENE)
 tests_test_hostile_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_hostile_LDADD = $(UNIT_LIBS)
-tests_test_hostile_server_SOURCES = tests/test_hostile_server.c $(SCENE)
+tests_test_hostile_server_SOURCES = tests/test_hostile_server.c tests/pair.h $(SCENE)
 tests_test_hostile_server_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_hostile_server_LDADD = $(UNIT_LIBS)
 

@@ -411,7 +411,7 @@ static bool has_a_message(void *arg)
 START_TEST(waits_counts_a_call_that_was_queued_and_found_its_grant)
 {
     struct task task;
-    struct test_proxy *proxy = test_proxy_start(&server);
+    proxy = test_proxy_start(&server);
     fixture_load_scripts();
     behind = open_at(test_proxy_url(proxy), "");
     rlock_mutex_t ours = mutex_of(behind, "n");

@@ -479,7 +479,7 @@ START_TEST(child_says_nothing_on_its_parents_connections)
     enum { PARENTS_MAX = 8 };
     int rules[PARENTS_MAX];
     NEEDS_FORK("child_says_nothing_on_its_parents_connections");
-    struct test_proxy *proxy = test_proxy_start(&server);
+    proxy = test_proxy_start(&server);
     /* a presence in which the parent has nothing to say */
     other = open_at(test_proxy_url(proxy), "?presence=30000&lease=600000");
     rlock_mutex_t lock = mutex_of(other, "n");

@@ -4,7 +4,7 @@
  * and a subscription that is refused without end. `self` and `other` are clients of this
  * process; `other` goes through the proxy.
  */
-#include "scene.h"
+#include "pair.h"
 
 #include "mailbox.h"
 
@@ -16,30 +16,7 @@
 #include <string.h>
 #include <syslog.h>
 
-enum { STAYS_MS = 100, COMMAND_MS = 300, FORGED = 20000, GROWTH_MAX = 4 << 20 };
-
-static rlock_client_t *self, *other;
-static rlock_mutex_t m, n;
-
-static void open_scene(void)
-{
-    scene_open();
-    self = scene_client(scene_server.url, NULL);
-    other = scene_client(test_proxy_url(scene_proxy),
-                         SCENE_TIMES(.command = test_ms(COMMAND_MS)));
-    scene_mutex(&m, self, "N");
-    scene_mutex(&n, other, "N");
-}
-
-static void close_scene(void)
-{
-    rlock_mutex_unlock(&m);
-    rlock_mutex_unlock(&n);
-    test_proxy_remove_all(scene_proxy);
-    rlock_client_close(self);
-    rlock_client_close(other);
-    scene_close();
-}
+enum { STAYS_MS = 100, FORGED = 20000, GROWTH_MAX = 4 << 20 };
 
 /* ---- the log */
 

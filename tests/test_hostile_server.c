@@ -4,35 +4,12 @@
  * dropped, what was asked is asked again, and nothing is believed or allocated that
  * cannot be. `self` is a client straight to the server, `other` goes through the proxy.
  */
-#include "scene.h"
+#include "pair.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { COMMAND_MS = 300, BRIEF_MS = 60 };
-
-static rlock_client_t *self, *other;
-static rlock_mutex_t m, n;
-
-static void open_scene(void)
-{
-    scene_open();
-    self = scene_client(scene_server.url, NULL);
-    other = scene_client(test_proxy_url(scene_proxy),
-                         SCENE_TIMES(.command = test_ms(COMMAND_MS)));
-    scene_mutex(&m, self, "N");
-    scene_mutex(&n, other, "N");
-}
-
-static void close_scene(void)
-{
-    rlock_mutex_unlock(&m);
-    rlock_mutex_unlock(&n);
-    test_proxy_remove_all(scene_proxy);
-    rlock_client_close(self);
-    rlock_client_close(other);
-    scene_close();
-}
+enum { BRIEF_MS = 60 };
 
 static bool is_printable(const char *text)
 {

@@ -463,22 +463,14 @@ START_TEST(each_of_two_losses_has_its_event)
 }
 END_TEST
 
-static TCase *group(Suite *suite, const char *name)
-{
-    TCase *tcase = tcase_create(name);
-    tcase_add_checked_fixture(tcase, forged_open, forged_close);
-    suite_add_tcase(suite, tcase);
-    return tcase;
-}
-
 static void add_holds(Suite *suite)
 {
-    TCase *t = group(suite, "all");
+    TCase *t = forged_group(suite, "all");
     tcase_add_test(t, two_holds_one_after_the_other_are_right);
     tcase_add_test(t, nothing_was_judged_where_nothing_happened);
     tcase_add_test(t, records_of_one_instant_are_in_the_order_in_which_they_were_written);
     tcase_add_test(t, a_violation_is_one_line_with_rule_lock_threads_times_and_ids);
-    t = group(suite, "exclusion");
+    t = forged_group(suite, "exclusion");
     tcase_add_test(t, intervals_that_overlap_are_not);
     tcase_add_test(t, intervals_of_two_locks_are);
     tcase_add_test(t, a_lost_hold_is_validated_until_its_last_look);
@@ -487,7 +479,7 @@ static void add_holds(Suite *suite)
     tcase_add_test(t, a_writer_reads_from_its_downgrade_on);
     tcase_add_test(t, a_writer_writes_until_its_downgrade);
     tcase_add_test(t, a_level_more_is_the_same_hold);
-    t = group(suite, "unlock");
+    t = forged_group(suite, "unlock");
     tcase_add_test(t, unlock_gives_0_only_before_D);
     tcase_add_test(t, unlock_gives_0_if_nobody_had_it_meanwhile);
     tcase_add_test(t, unlock_does_not_give_0_if_somebody_had_it_meanwhile);
@@ -503,7 +495,7 @@ static void add_holds(Suite *suite)
 
 static void add_told(Suite *suite)
 {
-    TCase *t = group(suite, "told");
+    TCase *t = forged_group(suite, "told");
     tcase_add_test(t, a_look_that_believes_behind_D_was_not_told);
     tcase_add_test(t, a_loss_is_final);
     tcase_add_test(t, unlock_of_what_was_seen_lost_gives_ESTALE);

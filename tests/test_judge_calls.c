@@ -562,19 +562,11 @@ START_TEST(records_are_read_from_the_files_of_all_threads)
 }
 END_TEST
 
-static TCase *group(Suite *suite, const char *name)
-{
-    TCase *tcase = tcase_create(name);
-    tcase_add_checked_fixture(tcase, forged_open, forged_close);
-    suite_add_tcase(suite, tcase);
-    return tcase;
-}
-
 static void add_calls(Suite *suite)
 {
-    TCase *t = group(suite, "files");
+    TCase *t = forged_group(suite, "files");
     tcase_add_test(t, records_are_read_from_the_files_of_all_threads);
-    t = group(suite, "calls");
+    t = forged_group(suite, "calls");
     tcase_add_test(t, codes_that_a_call_may_return);
     tcase_add_test(t, codes_that_it_may_not);
     tcase_add_test(t, ETIMEDOUT_comes_at_the_deadline);
@@ -595,14 +587,14 @@ static void add_calls(Suite *suite)
     tcase_add_test(t, in_the_drivers_time_who_waits_since_the_faults_is_starved);
     tcase_add_test(t, in_the_drivers_time_who_waits_since_the_last_moment_is_starved);
     tcase_add_test(t, in_the_drivers_time_calls_of_the_last_moment_that_hang_are_late);
-    t = group(suite, "rest");
+    t = forged_group(suite, "rest");
     tcase_add_test(t, all_came_to_rest);
     tcase_add_test(t, a_call_that_was_given_up_is_hung);
     tcase_add_test(t, a_thread_that_is_in_no_call_may_hang_too);
     tcase_add_test(t, one_that_was_killed_on_purpose_need_not_come_to_rest);
     tcase_add_test(t, one_that_is_told_to_end_must);
     tcase_add_test(t, one_that_is_told_to_end_must_also_when_its_threads_rest);
-    t = group(suite, "ends");
+    t = forged_group(suite, "ends");
     tcase_add_test(t, keys_that_end_by_themselves_may_be_left);
     tcase_add_test(t, a_key_without_ttl_is_a_leak);
     tcase_add_test(t, a_lock_that_is_held_at_the_end_is_a_leak);

@@ -369,17 +369,9 @@ START_TEST(an_inconclusive_round_has_its_violations)
 }
 END_TEST
 
-static TCase *group(Suite *suite, const char *name)
-{
-    TCase *tcase = tcase_create(name);
-    tcase_add_checked_fixture(tcase, forged_open, forged_close);
-    suite_add_tcase(suite, tcase);
-    return tcase;
-}
-
 static void add_excuses(Suite *suite)
 {
-    TCase *t = group(suite, "exclusion");
+    TCase *t = forged_group(suite, "exclusion");
     tcase_add_test(t, lost_data_excuses_an_overlap);
     tcase_add_test(t, a_restart_without_data_excuses_an_overlap);
     tcase_add_test(t, a_fault_that_met_neither_of_them_excuses_nothing);
@@ -397,16 +389,16 @@ static void add_excuses(Suite *suite)
     tcase_add_test(t, a_clock_that_goes_forward_excuses_whom_it_met);
     tcase_add_test(t, a_clock_that_went_forward_before_excuses_nobody);
     tcase_add_test(t, a_strict_round_excuses_nothing);
-    t = group(suite, "unlock");
+    t = forged_group(suite, "unlock");
     tcase_add_test(t, a_fault_before_the_grant_excuses_no_unlock);
     tcase_add_test(t, a_fault_after_the_others_grant_excuses_no_unlock);
     tcase_add_test(t, a_fault_before_the_grant_excuses_no_ESTALE);
-    t = group(suite, "owner");
+    t = forged_group(suite, "owner");
     tcase_add_test(t, a_clock_that_goes_back_ends_no_lease);
     tcase_add_test(t, a_clock_that_goes_forward_ends_leases);
     tcase_add_test(t, lost_data_may_cost_who_is_granted_it_soon_after);
     tcase_add_test(t, in_a_strict_round_no_clock_ends_a_lease);
-    t = group(suite, "stalls");
+    t = forged_group(suite, "stalls");
     tcase_add_test(t, workers_may_be_busy);
     tcase_add_test(t, workers_that_keep_all_cores_busy_spin);
     tcase_add_test(t, a_round_of_stalls_is_inconclusive);

@@ -195,18 +195,10 @@ START_TEST(what_a_dead_process_held_ends_with_its_lease)
 }
 END_TEST
 
-static TCase *group(Suite *suite, const char *name)
-{
-    TCase *tcase = tcase_create(name);
-    tcase_add_checked_fixture(tcase, forged_open, forged_close);
-    suite_add_tcase(suite, tcase);
-    return tcase;
-}
-
 int main(void)
 {
     Suite *suite = suite_create("judge: holds");
-    TCase *t = group(suite, "holds");
+    TCase *t = forged_group(suite, "holds");
     tcase_add_test(t, what_nobody_holds_is_given_back_at_once);
     tcase_add_test(t, what_nobody_holds_does_not_stay);
     tcase_add_test(t, a_lease_that_is_over_so_soon_tells_nothing);

@@ -481,17 +481,9 @@ START_TEST(an_id_that_an_extend_gave_is_nobodys_afterwards)
 }
 END_TEST
 
-static TCase *group(Suite *suite, const char *name)
-{
-    TCase *tcase = tcase_create(name);
-    tcase_add_checked_fixture(tcase, forged_open, forged_close);
-    suite_add_tcase(suite, tcase);
-    return tcase;
-}
-
 static void add_losses(Suite *suite)
 {
-    TCase *t = group(suite, "loss");
+    TCase *t = forged_group(suite, "loss");
     tcase_add_test(t, a_look_says_lost_only_at_D);
     tcase_add_test(t, a_look_that_says_lost_before_D_lies);
     tcase_add_test(t, what_is_renewed_is_lost_at_its_new_D);
@@ -503,7 +495,7 @@ static void add_losses(Suite *suite)
     tcase_add_test(t, an_unlock_is_not_excused_by_its_release);
     tcase_add_test(t, an_unlock_of_one_level_that_says_lost_before_D_lies);
     tcase_add_test(t, the_id_that_it_had_before_an_extend_ends_no_hold);
-    t = group(suite, "kept");
+    t = forged_group(suite, "kept");
     tcase_add_test(t, a_lease_that_is_renewed_is_kept);
     tcase_add_test(t, a_lease_that_nothing_kept_from_being_renewed_is_not_lost);
     tcase_add_test(t, a_loss_before_D_is_no_matter_of_renewals);
@@ -523,7 +515,7 @@ static void add_losses(Suite *suite)
 
 static void add_told(Suite *suite)
 {
-    TCase *t = group(suite, "told");
+    TCase *t = forged_group(suite, "told");
     tcase_add_loop_test(t, what_was_seen_lost_gives_ESTALE, 0, LATER_CALLS);
     tcase_add_loop_test(t, what_was_seen_lost_gives_nothing_else, 0, LATER_CALLS);
     tcase_add_loop_test(t, a_call_before_D_may_succeed, 0, LATER_CALLS);

@@ -593,17 +593,9 @@ START_TEST(a_reader_that_was_cut_off_counts_anew)
 }
 END_TEST
 
-static TCase *group(Suite *suite, const char *name)
-{
-    TCase *tcase = tcase_create(name);
-    tcase_add_checked_fixture(tcase, forged_open, forged_close);
-    suite_add_tcase(suite, tcase);
-    return tcase;
-}
-
 static void add_order(Suite *suite)
 {
-    TCase *t = group(suite, "order");
+    TCase *t = forged_group(suite, "order");
     tcase_add_test(t, grants_in_the_order_of_tickets_are_fair);
     tcase_add_test(t, a_grant_before_an_earlier_ticket_is_not);
     tcase_add_test(t, who_came_later_is_later_whatever_its_ticket);
@@ -618,7 +610,7 @@ static void add_order(Suite *suite)
     tcase_add_test(t, a_restart_of_the_server_disturbs_all);
     tcase_add_test(t, a_process_that_has_just_begun_may_be_passed);
     tcase_add_test(t, a_process_that_began_long_ago_may_not);
-    t = group(suite, "prompt");
+    t = forged_group(suite, "prompt");
     tcase_add_test(t, an_expired_lease_is_taken_over_by_the_next_poll);
     tcase_add_test(t, a_lock_that_expired_is_free_until_somebody_looks);
     tcase_add_test(t, an_expired_lease_that_is_taken_over_later_is_late);
@@ -639,7 +631,7 @@ static void add_order(Suite *suite)
 
 static void add_phases(Suite *suite)
 {
-    TCase *t = group(suite, "reads");
+    TCase *t = forged_group(suite, "reads");
     tcase_add_test(t, a_reader_that_joins_before_the_writer_waits_is_right);
     tcase_add_test(t, a_reader_that_joins_past_a_writer_is_not);
     tcase_add_test(t, a_writer_that_is_cut_off_may_be_passed);
@@ -649,7 +641,7 @@ static void add_phases(Suite *suite)
     tcase_add_test(t, a_second_reading_past_a_writer_is_not_right);
     tcase_add_test(t, a_reading_after_a_writing_is);
     tcase_add_test(t, a_downgrade_begins_a_reading);
-    t = group(suite, "writes");
+    t = forged_group(suite, "writes");
     tcase_add_test(t, a_reader_waits_for_one_writer);
     tcase_add_test(t, a_reader_does_not_wait_for_two);
     tcase_add_test(t, a_reader_that_was_cut_off_counts_anew);

@@ -423,17 +423,9 @@ START_TEST(a_dead_process_renews_nothing)
 }
 END_TEST
 
-static TCase *group(Suite *suite, const char *name)
-{
-    TCase *tcase = tcase_create(name);
-    tcase_add_checked_fixture(tcase, forged_open, forged_close);
-    suite_add_tcase(suite, tcase);
-    return tcase;
-}
-
 static void add_server(Suite *suite)
 {
-    TCase *t = group(suite, "grant");
+    TCase *t = forged_group(suite, "grant");
     tcase_add_test(t, a_success_without_a_grant_is_none);
     tcase_add_test(t, a_grant_over_which_the_clock_leapt_is_seen_nowhere);
     tcase_add_test(t, a_clock_that_leapt_while_it_waited_is_no_reason);
@@ -444,7 +436,7 @@ static void add_server(Suite *suite)
     tcase_add_test(t, a_grant_to_read_is_none_to_write);
     tcase_add_test(t, a_grant_of_another_lock_is_none);
     tcase_add_test(t, only_readers_share_an_id);
-    t = group(suite, "belief");
+    t = forged_group(suite, "belief");
     tcase_add_test(t, D_is_not_later_than_the_lease);
     tcase_add_test(t, a_D_that_is_later_than_the_lease_is_told);
     tcase_add_test(t, D_rises_with_the_lease_not_before);
@@ -453,7 +445,7 @@ static void add_server(Suite *suite)
     tcase_add_test(t, what_a_clock_shows_after_a_step_must_be_known);
     tcase_add_test(t, a_clock_that_goes_back_after_D_does_not);
     tcase_add_test(t, each_side_of_a_step_has_its_own_clock);
-    t = group(suite, "owner");
+    t = forged_group(suite, "owner");
     tcase_add_test(t, a_hold_leaves_by_its_own_unlock);
     tcase_add_test(t, a_hold_that_leaves_before_was_taken_away);
     tcase_add_test(t, a_hold_leaves_by_its_expiry);

@@ -225,17 +225,9 @@ START_TEST(a_worker_that_is_told_none_is_told)
 }
 END_TEST
 
-static TCase *group(Suite *suite, const char *name)
-{
-    TCase *tcase = tcase_create(name);
-    tcase_add_checked_fixture(tcase, forged_open, forged_close);
-    suite_add_tcase(suite, tcase);
-    return tcase;
-}
-
 static void add_tokens(Suite *suite)
 {
-    TCase *t = group(suite, "tokens");
+    TCase *t = forged_group(suite, "tokens");
     tcase_add_test(t, tokens_grow);
     tcase_add_test(t, tokens_that_do_not_grow_are_told);
     tcase_add_test(t, tokens_grow_over_rounds);

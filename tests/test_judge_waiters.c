@@ -328,24 +328,16 @@ START_TEST(who_got_an_id_by_asking_did_not_extend)
 }
 END_TEST
 
-static TCase *group(Suite *suite, const char *name)
-{
-    TCase *tcase = tcase_create(name);
-    tcase_add_checked_fixture(tcase, forged_open, forged_close);
-    suite_add_tcase(suite, tcase);
-    return tcase;
-}
-
 int main(void)
 {
     Suite *suite = suite_create("judge: waiters");
-    TCase *t = group(suite, "dropped");
+    TCase *t = forged_group(suite, "dropped");
     tcase_add_test(t, a_waiter_of_any_type_is_not_dropped);
     tcase_add_test(t, a_waiter_leaves_by_a_grant_or_by_its_own_wish);
     tcase_add_test(t, a_marker_or_a_grant_of_another_one_is_no_reason);
     tcase_add_test(t, who_is_not_present_is_dropped);
     tcase_add_test(t, a_queue_that_was_lost_dropped_nobody);
-    t = group(suite, "alive");
+    t = forged_group(suite, "alive");
     tcase_add_test(t, a_grant_to_who_is_present_is_right);
     tcase_add_test(t, a_grant_to_who_is_not_any_more_is_not);
     tcase_add_test(t, a_reader_that_is_not_present_is_not_let_in);
@@ -355,10 +347,10 @@ int main(void)
     tcase_add_test(t, a_mutex_may_be_taken_by_who_is_queued);
     tcase_add_test(t, a_mutex_is_not_handed_over_to_who_is_not_present);
     tcase_add_test(t, a_mutex_with_a_short_lease_may_have_been_taken);
-    t = group(suite, "strangers");
+    t = forged_group(suite, "strangers");
     tcase_add_test(t, a_client_that_nobody_is_does_not_queue);
     tcase_add_test(t, a_client_that_nobody_is_gets_nothing);
-    t = group(suite, "joins");
+    t = forged_group(suite, "joins");
     tcase_add_test(t, nobody_enters_a_reading_past_a_writer_unasked);
     tcase_add_test(t, a_writer_that_comes_after_the_call_is_not_passed);
     tcase_add_test(t, a_writer_that_has_left_by_the_return_may_have_been_gone);

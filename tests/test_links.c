@@ -16,25 +16,7 @@
 
 enum { SOON_MS = 10000, COMMAND_MS = 300, SLACK_MS = 700, LONG_LEASE_MS = 600000 };
 
-static struct test_proxy *proxy;
 static rlock_mutex_t m, theirs;
-
-static void set_up(void)
-{
-    fixture_open();
-    close_client(client);
-    client = NULL;
-    fixture_load_scripts();
-    proxy = test_proxy_start(&server);
-}
-
-static void tear_down(void)
-{
-    test_proxy_freeze(proxy, false);
-    test_proxy_remove_all(proxy);
-    fixture_close();
-    test_proxy_stop(proxy);
-}
 
 /* Over TCP, where a reset is one. Times in ms, scaled; 0: the default. */
 static void open_client(long lease_ms, long presence_ms, long command_ms)
@@ -512,7 +494,7 @@ int main(void)
     Suite *suite = suite_create("links");
     TCase *tc = tcase_create("links");
     tcase_add_unchecked_fixture(tc, fixture_start, fixture_stop);
-    tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_add_checked_fixture(tc, fixture_open_proxied, fixture_close_proxied);
     tcase_add_loop_test(tc, pair_whose_messages_are_cut_after_any_byte_is_done_once, 0,
                         CUTS);
     tcase_add_loop_test(tc, waiter_whose_grant_is_cut_after_any_byte_gets_the_lock, 0, 2);

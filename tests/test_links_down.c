@@ -24,7 +24,6 @@
 
 enum { SOON_MS = 10000, COMMAND_MS = 300, SLACK_MS = 200, LONG_LEASE_MS = 600000 };
 
-static struct test_proxy *proxy;
 static rlock_mutex_t m;
 
 /* ---- names: "here.test" is 127.0.0.1, but while `silent` no name is resolved */

@@ -19,26 +19,8 @@
 enum { SOON_MS = 10000, COMMAND_MS = 300, SLACK_MS = 700, LONG_LEASE_MS = 600000 };
 enum { HOLDS_MAX = 10000, CALLERS = 100 };
 
-static struct test_proxy *proxy;
 static rlock_mutex_t m;
 static rlock_mutex_t hold[HOLDS_MAX];
-
-static void set_up(void)
-{
-    fixture_open();
-    close_client(client);
-    client = NULL;
-    fixture_load_scripts();
-    proxy = test_proxy_start(&server);
-}
-
-static void tear_down(void)
-{
-    test_proxy_freeze(proxy, false);
-    test_proxy_remove_all(proxy);
-    fixture_close();
-    test_proxy_stop(proxy);
-}
 
 /* Times in ms, scaled. */
 static void open_client(long lease_ms, long command_ms)
@@ -400,7 +382,7 @@ int main(void)
     Suite *suite = suite_create("load");
     TCase *tc = tcase_create("load");
     tcase_add_unchecked_fixture(tc, fixture_start, fixture_stop);
-    tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_add_checked_fixture(tc, fixture_open_proxied, fixture_close_proxied);
     tcase_add_test(tc, thousands_of_holds_are_renewed_over_a_slow_link);
     tcase_add_test(tc, failure_of_one_renewal_among_others_is_told_of_that_one_alone);
     tcase_add_test(tc, failure_in_a_renewal_of_several_readers_is_told_of_that_one_alone);

@@ -14,7 +14,6 @@ enum { SOON_MS = 5000, FREE_MS = 200, ROUND_TRIPS_MAX = 12 };
 #define QUEUE "rlock:{n}:queue"
 #define UUID "dddddddd-0000-4000-8000-00000000000d"
 
-static struct test_proxy *proxy;
 static rlock_info_t *info;
 
 static void set_up(void)

@@ -24,7 +24,6 @@ enum { SOON_MS = 10000, ACTORS = 3, CROWD = 50, MANY = 320 };
 
 static rlock_rwlock_t l, theirs;
 static struct actor actor[ACTORS];
-static struct test_proxy *proxy;
 
 static void set_up(void)
 {

@@ -22,7 +22,6 @@ enum {
 };
 
 static rlock_mutex_t m, theirs;
-static struct test_proxy *proxy;
 static rlock_client_t *doomed; /* is interrupted by handlers */
 
 static void set_up(void)

@@ -329,7 +329,7 @@ START_TEST(broken_connections_raise_no_SIGPIPE)
     sigaction(SIGPIPE, &action, NULL);
     snprintf(parameters, sizeof(parameters), "?lease=%ld&commandtimeout=%ld",
              test_ms(3000), test_ms(300));
-    struct test_proxy *proxy = test_proxy_start(&server);
+    proxy = test_proxy_start(&server);
     rlock_client_t *c =
         open_at(_i % 2 ? test_proxy_tcp_url(proxy) : test_proxy_url(proxy), parameters);
     rlock_mutex_t held = mutex_of(c, "held");
