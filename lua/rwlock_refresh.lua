@@ -55,6 +55,7 @@ go_on(after, rafter)
 local more, rmore = settle(nil, false)
 local pttl, flags = call('PTTL', N), waiting()
 if pttl ~= -2 then flags = flags + foreign() end
+if queued and not hears(uuid) then flags = flags + 16 end
 local answer = { now, pttl, flags, more }
 for i, id in ipairs(ids) do
   local what, left, how, own = 'queued', -1, nil, ''

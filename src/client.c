@@ -117,6 +117,7 @@ static int make_pool(struct rlock_client *client)
             .name = client->conn_name,
             .keepalive_ms = client->config.presence_ms,
             .reply_limit = (size_t)64 << 20, /* CLIENT LIST, a page of waiters */
+            .moves = &client->moves,
         },
         .max_connections = client->config.max_connections,
         .connect_timeout_ns = client->config.connect_timeout_ms * RLK_NS_PER_MS,

@@ -25,6 +25,7 @@ struct rlock_client {
     void *event_arg;
     struct rlk_pool *pool;
 
+    struct rlk_moves moves;       /* of all its connections */
     struct rlk_registry registry; /* has a mutex of its own */
     struct rlk_counters counters; /* atomic */
     _Atomic unsigned memory_refs; /* the open client, lost holds, a callback under way */

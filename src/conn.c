@@ -79,6 +79,20 @@ void rlk_conn_kill(struct rlk_conn *conn, enum rlk_failure why, const char *text
     conn->reader = NULL;
 }
 
+void rlk_conn_leave(struct rlk_conn *conn, const char *text)
+{
+    unsigned seen = conn->moves_seen;
+
+    rlk_conn_kill(conn, RLK_FAIL_NOT_SENT, text);
+    if (conn->moves)
+        atomic_compare_exchange_strong(&conn->moves->count, &seen, seen + 1);
+}
+
+bool rlk_conn_moved(const struct rlk_conn *conn)
+{
+    return conn->moves && atomic_load(&conn->moves->count) != conn->moves_seen;
+}
+
 /* A connection that was ready fails. */
 static void fail(struct rlk_conn *conn, int code)
 {
@@ -466,6 +480,9 @@ int rlk_conn_start(struct rlk_conn **ret_conn, const struct rlk_conn_options *op
         return ENOMEM;
     conn->label = options->target->label;
     conn->reply_limit = options->reply_limit;
+    conn->moves = options->moves;
+    if (conn->moves)
+        conn->moves_seen = atomic_load(&conn->moves->count);
     conn->fd = -1;
     conn->state = RLK_CONN_OPENING;
     if (rlk_conn_reset_reader(conn) != 0 ||

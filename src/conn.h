@@ -15,6 +15,7 @@
 
 #include "url.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -49,6 +50,13 @@ enum rlk_failure {
     RLK_FAIL_LOCAL     /* ENOMEM, EMFILE, ...: rlk_conn_error_code */
 };
 
+/* Of several connections to one server: how often one of them was told that what it leads
+ * to is no master (any more). Then the others are of no use either, and a name is to be
+ * resolved anew. */
+struct rlk_moves {
+    atomic_uint count;
+};
+
 struct rlk_conn_options {
     const struct rlk_target *target; /* outlives the connection */
     const char *name;                /* CLIENT SETNAME; already clean; NULL: none */
@@ -62,6 +70,7 @@ struct rlk_conn_options {
      * kept. Touched until the connection is ready or dead. Guarded by the caller. */
     struct sockaddr_storage *last_address;
     socklen_t *last_address_len;
+    struct rlk_moves *moves; /* outlives the connection; NULL: not counted */
 };
 
 /*
@@ -94,6 +103,12 @@ const char *rlk_conn_error_text(const struct rlk_conn *conn);
  * rlk_conn_note_time. Valid once READY. */
 int64_t rlk_conn_clock_offset_us(const struct rlk_conn *conn);
 void rlk_conn_note_time(struct rlk_conn *conn, int64_t server_us, int64_t sent_boot_ns);
+
+/* The server is no master: as rlk_conn_kill (NOT_SENT), and the move is counted, once for
+ * all the connections that were opened before it. */
+void rlk_conn_leave(struct rlk_conn *conn, const char *text);
+/* Whether a move was counted since the connection began. */
+bool rlk_conn_moved(const struct rlk_conn *conn);
 
 /* ---- requests */
 

@@ -41,6 +41,8 @@ struct rlk_conn {
     /* immutable after start */
     const char *label; /* of the target */
     size_t reply_limit;
+    struct rlk_moves *moves; /* or NULL */
+    unsigned moves_seen;
 
     enum rlk_conn_state state;
     int fd;                      /* -1: none */

@@ -230,6 +230,7 @@ static void send_refresh(struct rlock_client *client, struct rlk_lock *lock, int
     rlk_wire_refresh(&req, client, lock->kind, lock->name, lock->name_len, lock->prefer,
                      lock->after, names, len);
     if (rlk_script_append(client->watch.conn, &req, lock->refresh.op.with_text) != 0) {
+        lock->poll_again = true; /* what it was for is still to be looked at */
         lock->round_open = false;
         lock->after = (struct rlk_cursor){ 0 };
         rlk_duty_batch_clear(&lock->refresh);
@@ -336,7 +337,7 @@ static void lock_due(struct rlock_client *client, struct rlk_lock *lock, int64_t
     }
     if (lock->refresh.op.kind == RLK_OP_NONE)
         rlk_timer_arm(&reg->timers, &lock->timer,
-                      now + (rlk_duty_ready(&client->watch)
+                      now + (rlk_duty_ready(&client->watch) && !lock->poll_again
                                  ? reg->presence_ns / 3
                                  : RLK_DUTY_REFRESH_AGAIN_MS * RLK_NS_PER_MS));
 }

@@ -167,6 +167,10 @@ static void refresh_done(struct rlock_client *client, struct rlk_lock *lock,
         }
     }
     rlk_lock_answered_locked(lock, answer->sent, answer->pttl_ms, answer->flags);
+    if (answer->flags & RLK_UNHEARD) {
+        atomic_store(&client->subscription.unheard_at, answer->sent);
+        reg->subscriber_dirty = true;
+    }
     if (lock->poll_again || lock->round_open)
         rlk_timer_arm(&reg->timers, &lock->timer, now);
 }
@@ -202,6 +206,8 @@ void rlk_duty_done(struct rlock_client *client, struct rlk_op *op,
     } else {
         RLK_COUNT(client->counters.unknown_outcomes);
     }
+    if (rlk_conn_state(watch->conn) == RLK_CONN_DEAD && rlk_conn_moved(watch->conn))
+        reg->subscriber_dirty = true;
     if (text[0]) {
         const struct rlk_lock *about =
             lock ? lock : RLK_CONTAINER_OF(op, struct rlk_hold, op)->lock;

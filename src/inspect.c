@@ -21,44 +21,92 @@ enum {
 
 /* ---- what CLIENT LIST says about who is who */
 
-/* Points at "host:pid:program" of the client `uuid` in the text; NULL when it is not
- * there. */
-static const char *find_client(const char *list, const char *uuid, size_t uuid_len,
-                               size_t *ret_len)
-{
-    char key[sizeof(" name=rlock:") + RLK_UUID_LEN + 1];
+/* The names of connections that are ours, "<uuid>:host:pid:program", by uuid. */
+struct clients {
+    char *text; /* the whole list */
+    const char **names;
+    size_t count;
+};
 
-    if (!list || uuid_len != RLK_UUID_LEN)
+static int by_uuid(const void *a, const void *b)
+{
+    return strncmp(*(const char *const *)a, *(const char *const *)b, RLK_UUID_LEN);
+}
+
+/* Points at "host:pid:program" of the client `uuid`; NULL when it is not there. */
+static const char *find_client(const struct clients *clients, const char *uuid,
+                               size_t uuid_len, size_t *ret_len)
+{
+    if (!clients || clients->count == 0 || uuid_len != RLK_UUID_LEN)
         return NULL;
-    snprintf(key, sizeof(key), " name=rlock:%.*s:", (int)uuid_len, uuid);
-    const char *at = strstr(list, key);
-    if (!at)
+    const char *const *found =
+        bsearch(&uuid, clients->names, clients->count, sizeof(*clients->names), by_uuid);
+    if (!found)
         return NULL;
-    at += strlen(key);
+    const char *at = *found + RLK_UUID_LEN + 1;
     *ret_len = strcspn(at, " \n");
     return at;
 }
 
-/* The text of CLIENT LIST, or NULL where the ACL refuses it. */
-static char *client_list(struct rlock_client *client, int64_t until)
+/* The next name in the text; NULL: there is none. */
+static const char *next_name(const char *text)
 {
+    static const char key[] = " name=rlock:";
+
+    while ((text = strstr(text, key)) != NULL) {
+        text += sizeof(key) - 1;
+        if (strcspn(text, ": \n") == RLK_UUID_LEN && text[RLK_UUID_LEN] == ':')
+            return text;
+    }
+    return NULL;
+}
+
+/* Leaves out all names when there is no memory for them. */
+static void index_clients(struct clients *clients)
+{
+    size_t count = 0;
+
+    for (const char *at = clients->text; at && (at = next_name(at)) != NULL;)
+        count++;
+    if (count == 0)
+        return;
+    clients->names = malloc(count * sizeof(*clients->names));
+    if (!clients->names)
+        return;
+    for (const char *at = clients->text; (at = next_name(at)) != NULL;)
+        clients->names[clients->count++] = at;
+    qsort(clients->names, count, sizeof(*clients->names), by_uuid);
+}
+
+static void free_clients(struct clients *clients)
+{
+    free(clients->names);
+    free(clients->text);
+}
+
+/* CLIENT LIST; empty where the ACL refuses it. */
+static struct clients list_clients(struct rlock_client *client, int64_t until)
+{
+    struct clients clients = { 0 };
     static const char *const argv[] = { "CLIENT", "LIST" };
     static const size_t len[] = { 6, 4 };
     struct rlk_conn *conn;
     struct rlk_reply *reply = NULL;
     struct rlk_answer answer;
-    char *copy = NULL;
     size_t size;
 
-    if (rlk_pool_get(client->pool, until, &conn) != 0)
-        return NULL;
+    if (rlk_pool_get(client->pool, until, &conn) != 0) {
+        rlk_error_clear();
+        return clients;
+    }
     rlk_command_call(conn, 2, argv, len, until, &answer, &reply);
-    rlk_pool_put(client->pool, conn);
+    rlk_trip_put(client, conn);
     if (reply && rlk_reply_type(reply) == RLK_REPLY_STRING)
-        copy = strdup(rlk_reply_string(reply, &size));
+        clients.text = strdup(rlk_reply_string(reply, &size));
     rlk_reply_free(reply);
     rlk_error_clear();
-    return copy;
+    index_clients(&clients);
+    return clients;
 }
 
 /* ---- building an rlock_info_t */
@@ -94,7 +142,7 @@ static void free_box(struct box *box)
     free(box);
 }
 
-static int add_party(struct parties *p, const char *clients, const char *owner,
+static int add_party(struct parties *p, const struct clients *clients, const char *owner,
                      size_t owner_len, rlock_mode_t mode, int64_t since_ms,
                      int64_t left_ms)
 {
@@ -210,7 +258,7 @@ static bool is_holder(const char *field, size_t len, const char *value, size_t v
 }
 
 static int read_holders(struct box *box, const struct rlk_reply *reply,
-                        const char *clients)
+                        const struct clients *clients)
 {
     const struct rlk_reply *fields = rlk_reply_at(reply, 2),
                            *readers = rlk_reply_at(reply, 3);
@@ -252,7 +300,7 @@ static int read_holders(struct box *box, const struct rlk_reply *reply,
 /* One page of waiters: exclusive ones (which 4) and readers (5), with their "alive
  * until". */
 static int read_waiters(struct box *box, const struct rlk_reply *reply,
-                        const char *clients, int64_t cursors[2], bool *ret_more)
+                        const struct clients *clients, int64_t cursors[2], bool *ret_more)
 {
     int64_t now_us = bounded(rlk_reply_integer(rlk_reply_at(reply, 0)));
     const struct rlk_reply *alive = rlk_reply_at(reply, 6);
@@ -359,8 +407,10 @@ static bool shape_ok(const struct rlk_reply *reply)
            rlk_reply_integer(rlk_reply_at(reply, 1)) >= -2;
 }
 
+/* *ret_hidden: EACCES, and it is this very key that we may not see. */
 static int ask_page(struct rlock_client *client, const char *name, size_t name_len,
-                    const int64_t cursors[2], int64_t until, struct rlk_reply **ret_reply)
+                    const int64_t cursors[2], int64_t until, bool *ret_hidden,
+                    struct rlk_reply **ret_reply)
 {
     struct rlk_request req RLK_UNINITIALIZED;
     struct rlk_answer answer;
@@ -371,6 +421,7 @@ static int ask_page(struct rlock_client *client, const char *name, size_t name_l
     rlk_request_add_int(&req, cursors[1]);
     *ret_reply = NULL;
     rlk_trip_request(client, &req, until, &answer, ret_reply);
+    *ret_hidden = answer.outcome == RLK_REFUSED && answer.key_refused;
     if (answer.outcome != RLK_DONE)
         return answer.code;
     if (shape_ok(*ret_reply))
@@ -380,8 +431,9 @@ static int ask_page(struct rlock_client *client, const char *name, size_t name_l
 }
 
 /* Holders and the first page of waiters are of one moment, further pages later. */
-static int inspect(struct rlock_client *client, const char *name, const char *clients,
-                   int64_t until, struct box **ret_box)
+static int inspect(struct rlock_client *client, const char *name,
+                   const struct clients *clients, int64_t until, bool *ret_hidden,
+                   struct box **ret_box)
 {
     size_t name_len = strlen(name);
     int64_t cursors[2] = { 0, 0 };
@@ -396,7 +448,7 @@ static int inspect(struct rlock_client *client, const char *name, const char *cl
         rc = ENOMEM;
     for (bool first = true; rc == 0 && more; first = false) {
         struct rlk_reply *reply;
-        rc = ask_page(client, name, name_len, cursors, until, &reply);
+        rc = ask_page(client, name, name_len, cursors, until, ret_hidden, &reply);
         if (rc != 0)
             break;
         if (first)
@@ -430,6 +482,7 @@ int rlock_inspect(rlock_client_t *client, const char *name, rlock_info_t **ret_i
     struct rlk_call call = rlk_call_enter();
     struct rlock_client *used;
     struct box *box = NULL;
+    bool hidden;
     int rc = ret_info ? rlk_inspect_check_name(name) : EINVAL;
 
     if (rc == 0)
@@ -437,15 +490,16 @@ int rlock_inspect(rlock_client_t *client, const char *name, rlock_info_t **ret_i
     if (rc == 0) {
         int64_t until = rlk_inspect_until(used);
         /* first a look without names: most locks are free */
-        rc = inspect(used, name, NULL, until, &box);
+        rc = inspect(used, name, NULL, until, &hidden, &box);
         if (rc == 0) {
-            char *clients = client_list(used, until);
+            struct clients clients = list_clients(used, until);
             struct box *named = NULL;
-            if (clients && inspect(used, name, clients, until, &named) == 0) {
+            if (clients.count > 0 &&
+                inspect(used, name, &clients, until, &hidden, &named) == 0) {
                 free_box(box);
                 box = named;
             }
-            free(clients);
+            free_clients(&clients);
             rlk_error_clear();
             *ret_info = &box->info;
         }
@@ -470,7 +524,8 @@ int rlk_inspect_victim(struct rlock_client *client, const char *name, int64_t un
     static const int64_t cursors[2] = { 0, 0 };
     struct rlk_reply *reply;
     size_t len, value_len;
-    int rc = ask_page(client, name, strlen(name), cursors, until, &reply);
+    bool hidden;
+    int rc = ask_page(client, name, strlen(name), cursors, until, &hidden, &reply);
 
     if (rc != 0)
         return rc;
@@ -528,7 +583,7 @@ static int scan(struct rlock_client *client, char cursor[32], const char *patter
         return rc;
     *ret_reply = NULL;
     rlk_command_call(conn, 8, argv, len, until, &answer, ret_reply);
-    rlk_pool_put(client->pool, conn);
+    rlk_trip_put(client, conn);
     if (answer.outcome != RLK_DONE)
         return answer.code;
     size_t cursor_len = 0;
@@ -548,7 +603,7 @@ static int list(struct rlock_client *client, const char *pattern,
                 int (*each)(const rlock_info_t *info, void *arg), void *arg)
 {
     char cursor[32] = "0";
-    char *clients = client_list(client, rlk_inspect_until(client));
+    struct clients clients = list_clients(client, rlk_inspect_until(client));
     int rc = 0;
 
     do {
@@ -563,9 +618,11 @@ static int list(struct rlock_client *client, const char *pattern,
             const char *name = text_at(keys, i, &len);
             if (!name || strlen(name) != len || rlk_name_check(name, len) != 0)
                 continue;
-            int one = inspect(client, name, clients, rlk_inspect_until(client), &box);
-            if (one == ENOENT || one == EPROTO)
-                continue; /* gone since, or no lock */
+            bool hidden = false;
+            int one =
+                inspect(client, name, &clients, rlk_inspect_until(client), &hidden, &box);
+            if (one == ENOENT || one == EPROTO || hidden)
+                continue; /* gone since, or no lock, or SCAN told more than we may see */
             rc = one;
             if (rc == 0) {
                 unsigned generation = rlk_fork_generation();
@@ -579,7 +636,7 @@ static int list(struct rlock_client *client, const char *pattern,
         }
         rlk_reply_free(reply);
     } while (rc == 0 && strcmp(cursor, "0") != 0);
-    free(clients);
+    free_clients(&clients);
     if (rc == 0)
         rlk_error_clear();
     return rc;

@@ -47,6 +47,7 @@ struct rlk_pool {
     struct rlk_list waiters; /* empty while there is a free place or an idle connection */
     struct sockaddr_storage last_address;
     socklen_t last_address_len;
+    unsigned address_moves; /* the count of moves then */
 };
 
 int rlk_pool_create(struct rlk_pool **ret_pool, const struct rlk_pool_options *options)
@@ -173,6 +174,12 @@ static void count(_Atomic uint64_t *counter)
         atomic_fetch_add_explicit(counter, 1, memory_order_relaxed);
 }
 
+static unsigned moves_of(const struct rlk_pool *pool)
+{
+    const struct rlk_moves *moves = pool->options.conn.moves;
+    return moves ? atomic_load(&moves->count) : 0;
+}
+
 /* One attempt. *ret_again: it was spent on the address that answered last, so that
  * another one, which asks the resolver, may do better. */
 static int try_open(struct rlk_pool *pool, int64_t deadline, struct rlk_conn **ret_conn,
@@ -181,9 +188,10 @@ static int try_open(struct rlk_pool *pool, int64_t deadline, struct rlk_conn **r
     struct rlk_conn_options options = pool->options.conn;
     struct sockaddr_storage address;
     socklen_t address_len;
+    unsigned moves = moves_of(pool);
     rlk_mutex_lock(&pool->mu);
     address = pool->last_address;
-    address_len = pool->last_address_len;
+    address_len = pool->address_moves == moves ? pool->last_address_len : 0;
     rlk_mutex_unlock(&pool->mu);
     bool had_address = address_len > 0;
     /* Its own copy: others may be opening at the same time. */
@@ -199,6 +207,7 @@ static int try_open(struct rlk_pool *pool, int64_t deadline, struct rlk_conn **r
     rlk_mutex_lock(&pool->mu);
     pool->last_address = address;
     pool->last_address_len = address_len;
+    pool->address_moves = moves;
     rlk_mutex_unlock(&pool->mu);
     if (state == RLK_CONN_READY) {
         count(pool->options.connects);
@@ -235,9 +244,11 @@ int rlk_pool_get(struct rlk_pool *pool, int64_t deadline, struct rlk_conn **ret_
     int rc = take_place(pool, deadline, &conn, &since);
     if (rc != 0)
         return rc;
-    if (conn && since != RLK_NEVER && rlk_now_boot() - since > CHECK_AFTER_NS &&
-        !rlk_conn_idle_ok(conn)) {
-        /* What closed this one has most likely closed those below it. */
+    if (conn && (rlk_conn_moved(conn) ||
+                 (since != RLK_NEVER && rlk_now_boot() - since > CHECK_AFTER_NS &&
+                  !rlk_conn_idle_ok(conn)))) {
+        /* What closed this one has most likely closed those below it; where the server is
+         * no master any more, none of them is of use. */
         rlk_conn_free(conn);
         conn = NULL;
         rlk_pool_drain(pool);

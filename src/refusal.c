@@ -154,6 +154,12 @@ bool rlk_refusal_by_acl(const char *text, size_t len)
            find(t, "can't publish to the channel") || find(t, "No permissions to access");
 }
 
+bool rlk_refusal_of_key(const char *text, size_t len)
+{
+    return rlk_refusal_by_acl(text, len) &&
+           is_about_key((struct words){ text, text + len });
+}
+
 /* What a script does, "acquire". Those of two types may be the same text. */
 static const char *verb(const struct rlk_script *script)
 {

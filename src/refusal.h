@@ -12,6 +12,9 @@ enum { RLK_REFUSAL_SIZE = 312 };
 /* Whether the ACL refused something: the command itself, or one inside of a script. */
 bool rlk_refusal_by_acl(const char *text, size_t len);
 
+/* Whether it is about a key that a request named, be it by itself or within a script. */
+bool rlk_refusal_of_key(const char *text, size_t len);
+
 /* Writes one line, printable and cut to `size`: the lock (name may be NULL), what was
  * refused if it was the ACL that did, and the server's own words. `command` is what was
  * sent. */

@@ -357,9 +357,12 @@ static void take_error(struct rlk_conn *conn, const char *command,
     /* the first key of every script is the lock */
     rlk_refusal_describe(text, text_size, command, req ? req->argv[FIRST_KEY] : NULL,
                          req ? req->len[FIRST_KEY] : 0, error, len);
-    /* this server is no master (any more): connect anew, perhaps to another */
-    if (begins(error, len, "READONLY") || begins(error, len, "MASTERDOWN"))
-        rlk_conn_kill(conn, RLK_FAIL_NOT_SENT, text);
+    answer->key_refused = answer->code == EACCES && rlk_refusal_of_key(error, len);
+    /* this server is no master (any more): connect anew, perhaps to another. Redis 6 says
+     * so from within the script. */
+    if (begins(error, len, "READONLY") || begins(error, len, "MASTERDOWN") ||
+        memmem(error, len, "-READONLY ", 10))
+        rlk_conn_leave(conn, text);
 }
 
 static bool is_noscript(const struct rlk_reply *reply)

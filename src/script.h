@@ -99,7 +99,8 @@ enum rlk_flags {
     RLK_WRITERS_WAIT = 1,
     RLK_READERS_WAIT = 2,
     RLK_FOREIGN_HOLDER = 4,
-    RLK_OWNER_DIED = 8 /* of a robust lock that was given to an id of ours */
+    RLK_OWNER_DIED = 8, /* of a robust lock that was given to an id of ours */
+    RLK_UNHEARD = 16    /* of a refresh: nobody listens to our mailbox there */
 };
 
 /* Where a hand-over that looked at as many waiters as it may is to go on: the tickets
@@ -123,7 +124,8 @@ struct rlk_fate {
 struct rlk_answer {
     enum rlk_outcome outcome;
     int code; /* the caller's code when not DONE; the thread's message is set by _call */
-    int64_t sent; /* just before the request left: CLOCK_BOOTTIME ns */
+    bool key_refused; /* REFUSED, EACCES: it was about the key, not about a command */
+    int64_t sent;     /* just before the request left: CLOCK_BOOTTIME ns */
     int64_t server_us;
     int64_t pttl_ms; /* of N; -2: free, -1: without TTL */
     unsigned flags;

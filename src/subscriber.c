@@ -66,6 +66,13 @@ void rlk_subscriber_leave(struct rlock_client *client)
     rlk_loop_leave(&loop, &client->subscription.member);
 }
 
+void rlk_subscriber_look(struct rlock_client *client)
+{
+    rlk_registry_lock(&client->registry);
+    client->registry.subscriber_dirty = true;
+    rlk_registry_unlock(&client->registry);
+}
+
 void rlk_subscriber_forget(void)
 {
     rlk_loop_forget(&loop);
@@ -200,6 +207,10 @@ static void fail(struct rlk_subscription *sub, int64_t now)
 static void open_conn(struct rlock_client *client, int64_t now)
 {
     struct rlk_subscription *sub = &client->subscription;
+    unsigned moves = atomic_load(&client->moves.count);
+    if (sub->address_moves != moves)
+        sub->address_len = 0;
+    sub->address_moves = moves;
     struct rlk_conn_options options = {
         .target = &client->config.target,
         .name = client->conn_name,
@@ -207,6 +218,7 @@ static void open_conn(struct rlock_client *client, int64_t now)
         .reply_limit = 1 << 20,
         .last_address = &sub->address,
         .last_address_len = &sub->address_len,
+        .moves = &client->moves,
     };
     int64_t deadline = now + client->config.connect_timeout_ms * RLK_NS_PER_MS;
 
@@ -426,6 +438,7 @@ static bool take_reply(struct rlock_client *client, const struct rlk_reply *repl
             strncmp(name, RLK_MAILBOX_PREFIX, sizeof(RLK_MAILBOX_PREFIX) - 1) == 0) {
             sub->state = RLK_SUB_UP;
             sub->answer_due = RLK_NEVER;
+            sub->up_at = rlk_now_boot();
             sub->backoff_ms = BACKOFF_FIRST_MS;
         } else {
             take_channel(client, name,
@@ -498,6 +511,32 @@ static void ping_if_due(struct rlock_client *client, int64_t now)
         rlk_conn_kill(sub->conn, RLK_FAIL_LOCAL, "out of memory");
 }
 
+/* Whether it listens elsewhere than where the requests go. A replica takes subscriptions
+ * as a master does; there it would hear what its master's scripts publish, even what they
+ * take back because nobody heard it, and would itself not be heard. */
+static bool is_elsewhere(struct rlock_client *client)
+{
+    struct rlk_subscription *sub = &client->subscription;
+    return rlk_conn_moved(sub->conn) ||
+           (sub->state == RLK_SUB_UP && atomic_load(&sub->unheard_at) > sub->up_at);
+}
+
+/* Leaves such a server, not too often. Returns when to look again. */
+static int64_t leave_elsewhere(struct rlock_client *client, int64_t now)
+{
+    struct rlk_subscription *sub = &client->subscription;
+
+    if (!sub->conn || !is_elsewhere(client))
+        return RLK_NEVER;
+    if (now < sub->leave_at)
+        return sub->leave_at;
+    sub->leave_at = now + BACKOFF_MAX_MS * RLK_NS_PER_MS;
+    sub->address_len = 0;
+    rlk_conn_kill(sub->conn, RLK_FAIL_NOT_SENT,
+                  "the subscription was not where the locks are");
+    return RLK_NEVER;
+}
+
 static int64_t step(struct rlk_loop_member *member, int64_t now)
 {
     struct rlock_client *client = client_of(member);
@@ -509,6 +548,7 @@ static int64_t step(struct rlk_loop_member *member, int64_t now)
             return 0;
     if (sub->state == RLK_SUB_DOWN && now >= sub->retry_at)
         open_conn(client, now);
+    int64_t leave_due = leave_elsewhere(client, now);
     if (sub->conn && !listen_on(client, now))
         return 0;
     if (sub->conn && sub->state >= RLK_SUB_JOINING) {
@@ -528,6 +568,8 @@ static int64_t step(struct rlk_loop_member *member, int64_t now)
         due = sub->answer_due;
     if (sub->ping_at < due)
         due = sub->ping_at;
+    if (leave_due < due)
+        due = leave_due;
     return due;
 }
 

@@ -20,6 +20,12 @@ struct rlk_subscription {
     int64_t ping_at;
     struct sockaddr_storage address;
     socklen_t address_len;
+    unsigned address_moves; /* the count of moves then */
+    /* A request that was sent then found nobody listening; 0: none. Set by the watchdog.
+     */
+    _Atomic int64_t unheard_at;
+    int64_t up_at;            /* when it was last heard that SUBSCRIBE was done */
+    int64_t leave_at;         /* not before, where the server is another one */
     struct rlk_log_pace pace; /* of what the server refuses */
 };
 
@@ -29,6 +35,8 @@ struct rlock_client;
 int rlk_subscriber_join(struct rlock_client *client);
 /* Returns when the thread touches the client no more. Callable on the thread itself. */
 void rlk_subscriber_leave(struct rlock_client *client);
+/* To look whether it listens where the locks are. Locks: takes the registry's mu. */
+void rlk_subscriber_look(struct rlock_client *client);
 /* In a child: the thread was the parent's. */
 void rlk_subscriber_forget(void);
 

@@ -22,6 +22,15 @@ static struct rlk_conn *borrow(struct rlock_client *client, int64_t until,
     return NULL;
 }
 
+void rlk_trip_put(struct rlock_client *client, struct rlk_conn *conn)
+{
+    bool moved = rlk_conn_state(conn) == RLK_CONN_DEAD && rlk_conn_moved(conn);
+
+    rlk_pool_put(client->pool, conn);
+    if (moved)
+        rlk_subscriber_look(client);
+}
+
 static void count_answer(struct rlock_client *client, const struct rlk_answer *answer)
 {
     if (answer->outcome == RLK_UNKNOWN)
@@ -36,7 +45,7 @@ static void call_script(struct rlock_client *client, struct rlk_conn *conn,
 {
     rlk_script_call(conn, req, until, answer);
     count_answer(client, answer);
-    rlk_pool_put(client->pool, conn);
+    rlk_trip_put(client, conn);
 }
 
 /* What has to be done in any case is not refused for want of memory, but put off. */
@@ -131,7 +140,7 @@ void rlk_trip_go_on(struct rlock_client *client, int kind, const char *name,
             rlk_reply_free(reply);
         }
         count_answer(client, &answer);
-        rlk_pool_put(client->pool, conn);
+        rlk_trip_put(client, conn);
         after = answer.outcome == RLK_DONE ? answer.more : (struct rlk_cursor){ 0 };
     }
 }
@@ -152,7 +161,7 @@ void rlk_trip_request(struct rlock_client *client, const struct rlk_request *req
             rlk_script_call(conn, req, until, ret_answer);
         count_answer(client, ret_answer);
         bool dead = rlk_conn_state(conn) == RLK_CONN_DEAD;
-        rlk_pool_put(client->pool, conn);
+        rlk_trip_put(client, conn);
         if (ret_answer->outcome == RLK_DONE || ret_answer->outcome == RLK_REFUSED ||
             !dead || rlk_now_boot() - started > (until - started) / 2)
             return;

@@ -27,6 +27,10 @@ void rlk_trip_renew(struct rlock_client *client, const struct rlk_hold *hold,
 void rlk_trip_downgrade(struct rlock_client *client, const struct rlk_hold *hold,
                         long lease_ms, int64_t until, struct rlk_answer *answer);
 
+/* Gives a lent connection back to the client's pool. When it has told that the server is
+ * no master any more, the subscriber is to look, too. */
+void rlk_trip_put(struct rlock_client *client, struct rlk_conn *conn);
+
 /* Lets the hand-over of a lock of this kind go on behind `after`, until it is through
  * (T11). Nothing when that is not set. */
 void rlk_trip_go_on(struct rlock_client *client, int kind, const char *name,

@@ -125,6 +125,10 @@ static void open_conn(struct rlock_client *client, int64_t now)
     struct rlk_watch *watch = &client->watch;
     if (watch->down_since == 0)
         watch->down_since = now;
+    unsigned moves = atomic_load(&client->moves.count);
+    if (watch->address_moves != moves)
+        watch->address_len = 0;
+    watch->address_moves = moves;
     struct rlk_conn_options options = {
         .target = &client->config.target,
         .name = client->conn_name,
@@ -132,6 +136,7 @@ static void open_conn(struct rlock_client *client, int64_t now)
         .reply_limit = 1 << 16,
         .last_address = &watch->address,
         .last_address_len = &watch->address_len,
+        .moves = &client->moves,
     };
     int64_t deadline = now + client->config.connect_timeout_ms * RLK_NS_PER_MS;
 

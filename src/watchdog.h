@@ -22,6 +22,7 @@ struct rlk_watch {
     int64_t op_deadline; /* no later than the earliest of theirs */
     struct sockaddr_storage address;
     socklen_t address_len;
+    unsigned address_moves;   /* the count of moves then */
     struct rlk_log_pace pace; /* of what the server refuses */
 };
 

@@ -172,6 +172,37 @@ START_TEST(a_lock_of_another_prefix_is_EACCES_and_names_the_lock)
 }
 END_TEST
 
+static int note_name(const rlock_info_t *info, void *arg)
+{
+    char *names = arg;
+    strcat(strcat(names, info->name), " ");
+    return 0;
+}
+
+/* SCAN tells the names of all keys, whatever the ACL lets one see of them. */
+START_TEST(a_listing_leaves_out_what_he_may_not_see)
+{
+    rlock_mutex_t m;
+    char names[256] = "";
+    rlock_client_t *client = scene_client(url, NULL);
+    for (int i = 0; i < 20; i++) {
+        char key[32];
+        snprintf(key, sizeof(key), "pay:%d", i);
+        test_redis_do(scene_redis, "HSET", key, "someone", "1", "mode", "rlock:mutex");
+    }
+    scene_mutex(&m, client, "jobs:1");
+    ck_assert_int_eq(rlock_mutex_lock(&m), 0);
+    int rc = rlock_list(client, NULL, note_name, names);
+    ck_assert_msg(rc == 0, "%s: %s", rlock_strerror(rc), rlock_errmsg());
+    ck_assert_str_eq(names, "jobs:1 ");
+    ck_assert_str_eq(rlock_errmsg(), "");
+    rlock_info_t *info;
+    ck_assert_int_eq(rlock_inspect(client, "pay:1", &info), EACCES);
+    ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
+    ck_assert_int_eq(rlock_client_close(client), 0);
+}
+END_TEST
+
 /* ---- what each permission is for */
 
 /* Whether the message names what was left out: the command, or a key. */
@@ -394,6 +425,7 @@ static Suite *make_suite(void)
     tcase_add_test(user, his_leases_are_renewed);
     tcase_add_test(user, he_is_refused_all_else);
     tcase_add_test(user, a_lock_of_another_prefix_is_EACCES_and_names_the_lock);
+    tcase_add_test(user, a_listing_leaves_out_what_he_may_not_see);
     TCase *without = scene_tcase(s, "without", open_scene, close_scene);
     tcase_add_test(without, each_permission_has_a_row_in_the_document);
     tcase_add_loop_test(without, each_permission_is_needed_as_the_document_says, 0,

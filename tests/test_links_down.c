@@ -8,6 +8,7 @@
 #include "fixture.h"
 
 #include "proxy.h"
+#include "script.h"
 
 #include <arpa/inet.h>
 #include <dlfcn.h>
@@ -30,7 +31,7 @@ static rlock_mutex_t m;
 
 static struct {
     atomic_bool silent;
-    atomic_int stuck;
+    atomic_int stuck, asked;
 } names;
 
 int getaddrinfo(const char *restrict host, const char *restrict service,
@@ -43,6 +44,7 @@ int getaddrinfo(const char *restrict host, const char *restrict service,
         return real(host, service, hints, ret_list);
     if (hints->ai_flags & AI_NUMERICHOST)
         return EAI_NONAME;
+    atomic_fetch_add(&names.asked, 1);
     atomic_fetch_add(&names.stuck, 1);
     while (atomic_load(&names.silent))
         test_pause_ms(1);
@@ -162,6 +164,42 @@ START_TEST(hold_outlives_its_connections_while_no_name_is_resolved)
     test_proxy_cut(proxy, 0, true);
     ck_assert(test_wait_until(has_renewals, &wanted, SOON_MS));
     ck_assert(!event_seen(RLOCK_EVENT_LOST));
+    OK(rlock_mutex_unlock(&m));
+}
+END_TEST
+
+static bool has_asked(void *arg)
+{
+    return atomic_load(&names.asked) >= *(const int *)arg;
+}
+
+/* After a failover the name leads elsewhere, while the old master is up, as a replica.
+ * What it refuses by the new master's address it takes; Redis 6 says so within a script.
+ */
+START_TEST(name_is_resolved_anew_when_its_server_is_no_master)
+{
+    static const char *const refusals[] = {
+        "-READONLY You can't write against a read only replica.\r\n",
+        "-MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to "
+        "'no'.\r\n",
+        "-ERR Error running script (call to f_0): @user_script:30: @user_script: 30: "
+        "-READONLY You can't write against a read only replica.\r\n",
+    };
+    open_by_name(LONG_LEASE_MS);
+    OK(rlock_mutex_lock(&m));
+    OK(rlock_mutex_unlock(&m));
+    /* of callers and the subscriber; not of the watchdog, which is told itself */
+    int wanted = atomic_load(&names.asked) + 2;
+    TEST_RULE(proxy, .contains = rlk_scripts[RLK_MUTEX_ACQUIRE].sha, .count = 1,
+              .action = TEST_ANSWER, .text = refusals[_i]);
+    OK(rlock_mutex_lock(&m));
+    ck_assert(test_wait_until(has_asked, &wanted, SOON_MS));
+    OK(rlock_mutex_unlock(&m));
+    test_proxy_remove_all(proxy);
+    /* and stays there: addresses that answer are kept */
+    test_proxy_cut(proxy, 0, true);
+    OK(rlock_mutex_lock(&m));
+    ck_assert_int_eq(atomic_load(&names.asked), wanted);
     OK(rlock_mutex_unlock(&m));
 }
 END_TEST
@@ -475,6 +513,7 @@ int main(void)
     tcase_add_test(tc, calls_end_in_time_while_no_name_is_resolved_and_work_when_one_is);
     tcase_add_test(tc, hold_is_LOST_by_D_while_no_name_is_resolved);
     tcase_add_test(tc, hold_outlives_its_connections_while_no_name_is_resolved);
+    tcase_add_loop_test(tc, name_is_resolved_anew_when_its_server_is_no_master, 0, 3);
     tcase_add_test(tc, calls_end_in_time_where_nobody_answers_a_SYN);
     tcase_add_test(tc, outage_costs_few_connections);
     suite_add_tcase(suite, tc);

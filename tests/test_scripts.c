@@ -179,6 +179,8 @@ START_TEST(waiter_that_takes_a_free_lock_leaves_the_queue)
 }
 END_TEST
 
+enum { UNHEARD = 16 };
+
 #ifdef AS_RWLOCK /* whose cancel tells of a foreign holder, too */
 enum { CANCEL_FLAGS = 6 };
 #else
@@ -193,7 +195,11 @@ START_TEST(flags_tell_who_waits_and_foreign_holders)
     ck_assert_int_eq(acquire(A).flags, 5);
     test_redis_do(redis, "ZADD", RQUEUE, "5", UUID_C ":1:1:r3000");
     ck_assert_int_eq(try_acquire(B).flags, 7);
+    ck_assert_int_eq(refresh(A).flags, 7 + UNHEARD);
+    struct test_redis *mailbox = test_redis_connect(server.path);
+    test_redis_do(mailbox, "SUBSCRIBE", "rlock:client:" UUID_A);
     ck_assert_int_eq(refresh(A).flags, 7);
+    test_redis_close(mailbox);
     ck_assert_int_eq(cancel(A).flags, CANCEL_FLAGS);
     test_redis_do(redis, "HSET", "n", "mode", "write"); /* Redisson's read-write lock */
     ck_assert_int_eq(try_acquire(B).flags, 6);

@@ -176,6 +176,85 @@ START_TEST(server_that_became_a_replica_is_left_for_its_successor)
 }
 END_TEST
 
+/* The fixture's server follows the second one. */
+static void follow_second(void)
+{
+    char port[16];
+    snprintf(port, sizeof(port), "%u", (unsigned)second.port);
+    test_redis_do(redis, "REPLICAOF", "127.0.0.1", port);
+}
+
+static bool is_following(void *arg)
+{
+    (void)arg;
+    return strstr(test_redis_str(redis, "INFO", "replication"),
+                  "master_link_status:up") != NULL;
+}
+
+/* What a script publishes goes to the replicas, whatever it does next: he who listens
+ * there must not be told what is taken back because nobody listens here. */
+START_TEST(a_replica_hears_of_no_grant_that_is_not_one)
+{
+    static const char uuid[] = "bbbbbbbb-0000-4000-8000-00000000000b";
+    char channel[64], id[64];
+    rlock_client_t *there;
+    OK(rlock_client_open(&there, second.url, NULL));
+    rlock_mutex_t n = mutex_of(there, "n");
+    follow_second();
+    ck_assert(test_wait_until(is_following, NULL, SOON_MS));
+    struct test_redis *at_replica = test_redis_connect(server.path);
+    snprintf(channel, sizeof(channel), "rlock:client:%s", uuid);
+    test_redis_do(at_replica, "SUBSCRIBE", channel);
+
+    OK(rlock_mutex_lock(&n));
+    snprintf(id, sizeof(id), "%s:1:1:m3000", uuid);
+    test_redis_do(at_second, "ZADD", "rlock:{n}:queue", "1", id);
+    test_redis_do(at_second, "ZADD", "rlock:{n}:present", "9000000000000", uuid);
+    OK(rlock_mutex_unlock(&n));
+    ck_assert(!test_redis_exists(at_second, "n"));
+    ck_assert_int_eq((int)test_redis_int(at_second, "ZCARD", "rlock:{n}:queue"), 1);
+    test_redis_do(at_second, "PUBLISH", channel, "the end");
+    const redisReply *first = test_redis_recv(at_replica, test_ms(SOON_MS));
+    ck_assert_ptr_nonnull(first);
+    ck_assert_str_eq(first->element[2]->str, "the end");
+    test_redis_close(at_replica);
+    close_client(there);
+}
+END_TEST
+
+static bool both_listen_at_second(void *arg)
+{
+    (void)arg;
+    return test_redis_do(at_second, "PUBSUB", "CHANNELS", "rlock:client:*")->elements ==
+           2;
+}
+
+/* A replica lets him listen, and pings are answered; but nobody speaks to him there.
+ * Whether he is told by READONLY, or (the requests' connections having ended) by nobody.
+ */
+START_TEST(who_listens_at_a_replica_listens_at_its_master_soon)
+{
+    struct task task;
+    rlock_client_t *there;
+    OK(rlock_client_open(&there, second.url, NULL));
+    rlock_mutex_t n = mutex_of(there, "n");
+    OK(rlock_mutex_lock(&m));
+    OK(rlock_mutex_unlock(&m));
+    turn_to(second.path);
+    follow_second();
+    if (_i == 1)
+        test_redis_do(redis, "CLIENT", "KILL", "TYPE", "normal");
+    OK(rlock_mutex_lock(&n));
+    task_start(&task, run_pair, &m);
+    ck_assert(test_wait_until(both_listen_at_second, NULL, SOON_MS));
+    ck_assert(!task_ends(&task, 0));
+    OK(rlock_mutex_unlock(&n));
+    ck_assert(task_ends(&task, SOON_MS));
+    OK(task_join(&task));
+    close_client(there);
+}
+END_TEST
+
 /* ---- 49: no room for clients */
 
 static void set_up_one(void)
@@ -409,6 +488,8 @@ int main(void)
     tcase_add_test(tc, waiter_queues_anew_at_another_server);
     tcase_add_test(tc, replica_is_no_server_until_it_is_promoted);
     tcase_add_test(tc, server_that_became_a_replica_is_left_for_its_successor);
+    tcase_add_test(tc, a_replica_hears_of_no_grant_that_is_not_one);
+    tcase_add_loop_test(tc, who_listens_at_a_replica_listens_at_its_master_soon, 0, 2);
     tcase_add_test(
         tc, hold_whose_server_became_a_stranger_is_LOST_by_D_and_all_works_again_after);
     suite_add_tcase(suite, tc);

@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What every script answers: {server us, PTTL of N, flags, more, then for each id
 -- what, own remaining ms or -1, ticket, token or ""}. Flags: 1 exclusive waiters queued,
--- 2 readers queued, 4 the holder is foreign. more: a ticket after which a refresh is to go on
+-- 2 readers queued, 4 the holder is foreign, 8 the owner died (lib/robust.lua), 16 nobody
+-- listens to the mailbox of a client that refreshes. more: a ticket after which a refresh is to go on
 -- at once, or 0.
 -- Needs: call, N, queue, rqueue.
 local function waiting()

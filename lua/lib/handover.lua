@@ -3,8 +3,9 @@
 -- the letter in a waiter's id says which (doc/DESIGN.md, section 4). In the order of tickets:
 -- who is not present is dropped; who is present but has no listener, or is of a type unknown
 -- here, is stepped over and keeps its ticket; the first other one is written as holder with
--- the TTL that its id names, and only then told (T5). The PUBLISH is the listener probe
--- itself, once for each client; at 0 receivers the write is undone. When the key of presence
+-- the TTL that its id names, and only then told (T5). Who listens is asked before: a PUBLISH
+-- goes to the replicas, too, and whoever listens there would believe a grant that is undone
+-- here, at 0 receivers (where the ACL does not let us ask). When the key of presence
 -- was lost (see lib/presence.lua), who listens is present. Looks at 64 waiters at most.
 -- `named`: ids whose own request this is; they need no message.
 -- Needs: call, N, queue, rqueue, present, readers, dirty, token, t, now, waiting, token_next,
@@ -36,8 +37,8 @@ local function hears(uuid)
   return not deaf[uuid]
 end
 -- The next who may be granted the lock: id, ticket, uuid, letter, TTL; else nil and the
--- ticket to go on after (0: none left). probe: who is not listening is not meant.
-local function candidate(probe)
+-- ticket to go on after (0: none left). Who is not listening is not meant.
+local function candidate()
   while true do
     local entry = call('ZRANGEBYSCORE', queue, from, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
     local id, ticket = entry[1], entry[2]
@@ -48,7 +49,7 @@ local function candidate(probe)
     if not uuid then
       call('ZREM', queue, id)
     elseif modes[string.lower(letter)]
-      and (named[id] or not deaf[uuid] and (not probe or hears(uuid))) then
+      and (named[id] or hears(uuid)) then
       return id, ticket, uuid, letter, ttl
     end
   end
@@ -91,7 +92,7 @@ local function handover(after)
   if spoilt() then return nil, 0 end
   if after ~= '0' then from = '(' .. after end
   while true do
-    local id, ticket, uuid, letter, ttl = candidate(false)
+    local id, ticket, uuid, letter, ttl = candidate()
     if not id then return nil, ticket end
     if grant(id, ticket, uuid, letter, ttl) then return id, tonumber(ttl) end
   end

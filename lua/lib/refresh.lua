@@ -43,6 +43,7 @@ if held == 0 then
   flags = waiting()
 end
 if granted or held > 0 then flags = flags + foreign() end
+if queued and not hears(uuid) then flags = flags + 16 end
 local left = call('PTTL', N)
 local answer = { now, left, flags, more }
 for i, id in ipairs(ids) do

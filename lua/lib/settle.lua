@@ -119,7 +119,7 @@ local function bar() return call('ZSCORE', rqueue, '~') or nil end
 -- go on after; nil until somebody has looked.
 local writer = nil
 local function next_writer()
-  local id, ticket, uuid, letter, ttl = candidate(true)
+  local id, ticket, uuid, letter, ttl = candidate()
   writer = id ~= nil or ticket > 0 and ticket
   return id, ticket, uuid, letter, ttl
 end
@@ -187,7 +187,7 @@ local function settle(last, joining)
   if now_in == 'free' then
     last = last or ended or 'write'
     if waits > 1 then return settle_free(last) end
-    -- only writers: the grant is the probe
+    -- only writers
     local id, more = handover('0')
     if id then more = 0 end
     leave_trace(last, more)
