@@ -45,6 +45,17 @@ void byhand_close(void)
     test_redis_close(judge);
 }
 
+struct test_redis *byhand_user_without(const char *command)
+{
+    char minus[32];
+    snprintf(minus, sizeof(minus), "-%s", command);
+    test_redis_do(redis, "ACL", "SETUSER", "less", "reset", "on", ">less", "~*", "&*",
+                  "+@all", minus);
+    struct test_redis *r = test_redis_connect(server.path);
+    test_redis_do(r, "AUTH", "less", "less");
+    return r;
+}
+
 const redisReply *run_raw(enum rlk_script_id id, const char *const args[])
 {
     const struct rlk_script *s = &rlk_scripts[id];

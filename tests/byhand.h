@@ -71,6 +71,8 @@ void byhand_start(void);
 void byhand_stop(void);
 void byhand_open(void);
 void byhand_close(void);
+/* A connection of a user who may do all but this command; the caller closes it. */
+struct test_redis *byhand_user_without(const char *command);
 /* The connections, to a server of the test's own. */
 void byhand_connect(void);
 

@@ -119,6 +119,24 @@ START_TEST(L5_present_waiter_without_a_listener_keeps_its_ticket)
 }
 END_TEST
 
+/* There the PUBLISH is the probe. */
+START_TEST(L5_is_kept_by_a_user_who_may_not_ask_who_listens)
+{
+    struct test_redis *c = listener(UUID_C), *all = redis;
+    char before[128];
+    QUEUE_UP(B, C);
+    snprintf(before, sizeof(before), "%s %lld", B,
+             test_redis_int(redis, "ZSCORE", QUEUE, B));
+    redis = byhand_user_without("pubsub");
+    SAYS(release(A), "released");
+    test_redis_close(redis);
+    redis = all;
+    ck_assert(is_held_by(C));
+    assert_queue(before);
+    test_redis_close(c);
+}
+END_TEST
+
 START_TEST(T5_grant_that_nobody_hears_is_undone)
 {
     struct test_redis *channel = channel_listener(CHANNEL);
@@ -569,6 +587,7 @@ int main(void)
         fenced_grant_tells_the_token_of_the_hold,
         L2_waiters_that_are_not_present_are_dropped,
         L5_present_waiter_without_a_listener_keeps_its_ticket,
+        L5_is_kept_by_a_user_who_may_not_ask_who_listens,
         T5_grant_that_nobody_hears_is_undone, undone_queue_of_one_keeps_a_TTL,
         T5_refused_write_sends_no_message, listener_is_found_by_the_whole_uuid,
         unknown_letter_is_stepped_over_and_keeps_its_ticket);

@@ -234,17 +234,6 @@ static const char *const commands[] = {
 };
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
-static struct test_redis *user_without(const char *command)
-{
-    char minus[32];
-    snprintf(minus, sizeof(minus), "-%s", command);
-    test_redis_do(redis, "ACL", "SETUSER", "less", "reset", "on", ">less", "~*", "&*",
-                  "+@all", minus);
-    struct test_redis *r = test_redis_connect(server.path);
-    test_redis_do(r, "AUTH", "less", "less");
-    return r;
-}
-
 /* ahead: the tokens are ahead of the clock, so that the next one is counted. */
 static void refuse(const struct scenario *s, const char *command, bool ahead)
 {
@@ -257,7 +246,7 @@ static void refuse(const struct scenario *s, const char *command, bool ahead)
     ask(s->waiter2);
     if (s->ended)
         expire();
-    redis = user_without(command);
+    redis = byhand_user_without(command);
     struct answer answer = s->call(s->id);
     if (answer.error[0]) /* what the library does then */
         release_marked(s->id, "7000");
