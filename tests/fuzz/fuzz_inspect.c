@@ -10,12 +10,13 @@
 #define rlk_trip_request fuzz_trip_request
 #define rlk_command_call fuzz_command_call
 #define rlk_pool_get fuzz_pool_get
-#define rlk_pool_put fuzz_pool_put
+#define rlk_trip_put fuzz_trip_put
 #define rlk_client_get_pointer fuzz_client_get_pointer
 #define rlk_client_put fuzz_client_put
 #include "inspect.c"
 
 #include "fuzz.h"
+#include "refusal.h"
 #include "wire.h"
 
 enum { REPLY_LIMIT = 1 << 20, KEYS_TOLD_MAX = 1000 };
@@ -48,10 +49,9 @@ int fuzz_pool_get(struct rlk_pool *pool, int64_t deadline, struct rlk_conn **ret
     return 0;
 }
 
-void fuzz_pool_put(struct rlk_pool *pool, struct rlk_conn *given)
+void fuzz_trip_put(struct rlock_client *client, struct rlk_conn *given)
 {
-    (void)pool;
-    fuzz_must(given == conn);
+    fuzz_must(client == &the_client && given == conn);
 }
 
 static void next_reply(struct rlk_answer *ret_answer, struct rlk_reply **ret_reply)
@@ -65,6 +65,8 @@ static void next_reply(struct rlk_answer *ret_answer, struct rlk_reply **ret_rep
     if (rlk_reply_type(reply) == RLK_REPLY_ERROR) {
         const char *text = rlk_reply_string(reply, &len);
         ret_answer->outcome = rlk_script_sort_error(text, len, &ret_answer->code);
+        ret_answer->key_refused =
+            ret_answer->code == EACCES && rlk_refusal_of_key(text, len);
         rlk_reply_free(reply);
         return;
     }

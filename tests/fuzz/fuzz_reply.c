@@ -122,12 +122,13 @@ static bool begins(const redisReply *reply, const char *prefix)
 static void check_error(const struct rlk_conn *conn, const redisReply *reply,
                         const struct rlk_answer *answer)
 {
-    bool no_master = begins(reply, "READONLY") || begins(reply, "MASTERDOWN");
-    fuzz_must((conn->state == RLK_CONN_DEAD) == no_master);
+    bool no_master = begins(reply, "READONLY") || begins(reply, "MASTERDOWN") ||
+                     memmem(reply->str, reply->len, "-READONLY ", 10);
     if (begins(reply, "NOSCRIPT")) {
-        fuzz_must(answer->outcome == RLK_NOSCRIPT);
+        fuzz_must(answer->outcome == RLK_NOSCRIPT && conn->state == RLK_CONN_READY);
         return;
     }
+    fuzz_must((conn->state == RLK_CONN_DEAD) == no_master);
     fuzz_must(answer->outcome == RLK_RETRY || answer->outcome == RLK_REFUSED);
     if (answer->outcome == RLK_RETRY)
         fuzz_must(answer->code == ENOTCONN);
