@@ -71,10 +71,11 @@ int rlk_client_peek_pointer(const struct rlock_client *client,
 void rlk_client_put(struct rlock_client *client);
 
 /* For a call from a signal handler: `client`, or for NULL the default client, or NULL
- * when that is not open. Until the other is called, it is not closed. Async-signal-safe.
- */
-struct rlock_client *rlk_client_signal_begin(struct rlock_client *client);
-void rlk_client_signal_end(void);
+ * when that is not open. Until the other is called with the phase, it is not closed.
+ * Async-signal-safe. */
+struct rlock_client *rlk_client_signal_begin(struct rlock_client *client,
+                                             unsigned *ret_phase);
+void rlk_client_signal_end(unsigned phase);
 bool rlk_client_is_open(const struct rlock_client *client, uint64_t *ret_number);
 
 /* Memory of a client outlives its closing while lost holds refer to it. */

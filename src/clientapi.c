@@ -210,12 +210,13 @@ int rlock_client_interrupt(rlock_client_t *client)
     int saved_errno = errno;
     if (rlk_fork_in_child())
         rlk_fork_settle();
-    client = rlk_client_signal_begin(client);
+    unsigned phase;
+    client = rlk_client_signal_begin(client, &phase);
     if (client) {
         atomic_store(&client->interrupted, true);
         rlk_loop_wake(client->registry.watchdog_fd);
     }
-    rlk_client_signal_end();
+    rlk_client_signal_end(phase);
     errno = saved_errno;
     rlk_cancel_restore(cancel);
     return client ? 0 : EINVAL;

@@ -25,13 +25,17 @@ static struct rlock_client *default_client;
 static bool default_opening; /* one thread opens it, the others wait */
 static char *default_url;
 static rlock_clientattr_t *default_attr;
-static struct rlk_cond changed; /* default_opening */
+static struct rlk_cond changed; /* default_opening, draining */
 static rlk_once_t once = RLK_ONCE_INIT;
 static int once_rc;
 static struct rlock_client *_Atomic default_for_signals; /* as default_client */
-static _Atomic unsigned signal_calls; /* that are between their begin and end */
+/* Calls between their begin and end, by the phase that they began in: who waits for them
+ * ends the phase first, so that those that begin after it are none of his concern. */
+static _Atomic unsigned signal_calls[2], signal_phase;
+static bool draining; /* one thread waits for them */
 /* of these, the calling thread's */
-static _Thread_local unsigned my_signal_calls __attribute__((tls_model("initial-exec")));
+static _Thread_local unsigned my_signal_calls[2]
+    __attribute__((tls_model("initial-exec")));
 
 /* ---- forks */
 
@@ -69,8 +73,9 @@ static void forked_child(bool late)
     rlk_watchdog_forget();
     rlk_subscriber_forget();
     rlk_cond_init(&changed);
-    default_opening = false;
-    atomic_store(&signal_calls, my_signal_calls); /* a handler may fork amid one */
+    default_opening = draining = false;
+    for (int i = 0; i < 2; i++) /* a handler may fork amid one */
+        atomic_store(&signal_calls[i], my_signal_calls[i]);
     for (size_t i = 0; i < table_count; i++)
         rlk_client_disown(table[i]);
     if (!late)
@@ -354,17 +359,40 @@ void rlk_client_put(struct rlock_client *client)
     rlk_mutex_unlock(&mu);
 }
 
-struct rlock_client *rlk_client_signal_begin(struct rlock_client *client)
+struct rlock_client *rlk_client_signal_begin(struct rlock_client *client,
+                                             unsigned *ret_phase)
 {
-    my_signal_calls++;
-    atomic_fetch_add(&signal_calls, 1);
+    unsigned phase = atomic_load(&signal_phase);
+    my_signal_calls[phase]++;
+    atomic_fetch_add(&signal_calls[phase], 1);
+    *ret_phase = phase;
     return client ? client : atomic_load(&default_for_signals);
 }
 
-void rlk_client_signal_end(void)
+void rlk_client_signal_end(unsigned phase)
 {
-    atomic_fetch_sub(&signal_calls, 1);
-    my_signal_calls--;
+    atomic_fetch_sub(&signal_calls[phase], 1);
+    my_signal_calls[phase]--;
+}
+
+/* Waits for those that may have found what is no longer to be found. Of each phase in
+ * turn: one may have read the phase before it ended, and counted itself later. However
+ * many come meanwhile, they count in the other phase. Locks: holds mu, dropped. */
+static void drain_signal_calls_locked(void)
+{
+    while (draining)
+        rlk_cond_wait(&changed, &mu, RLK_NEVER);
+    draining = true;
+    rlk_mutex_unlock(&mu);
+    for (int i = 0; i < 2; i++) {
+        unsigned next = 1 - atomic_load(&signal_phase);
+        while (atomic_load(&signal_calls[next]) > 0)
+            rlk_pause(); /* they take no mutex, and are over in no time */
+        atomic_store(&signal_phase, next);
+    }
+    rlk_mutex_lock(&mu);
+    draining = false;
+    rlk_cond_broadcast(&changed);
 }
 
 bool rlk_client_is_open(const struct rlock_client *client, uint64_t *ret_number)
@@ -416,14 +444,11 @@ int rlk_client_close(struct rlock_client *client)
             default_client = NULL;
             atomic_store(&default_for_signals, NULL);
         }
+        drain_signal_calls_locked();
     }
     rlk_mutex_unlock(&mu);
-    if (rc == 0) {
-        /* those that found it before take no mutex; they are over in no time */
-        while (atomic_load(&signal_calls) > 0)
-            rlk_pause();
+    if (rc == 0)
         rlk_client_shut(client);
-    }
     return rc;
 }
 

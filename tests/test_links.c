@@ -478,6 +478,7 @@ START_TEST(connections_that_the_server_closed_while_idle_cost_no_hold_and_no_cal
     use_connections(3);
     test_redis_config(redis, "timeout", "1");
     ck_assert(test_wait_until(is_alone, NULL, SOON_MS));
+    ck_assert(test_proxy_wait_open(proxy, 1, SOON_MS)); /* the subscriber's */
     test_redis_config(redis, "timeout", "0");
     uint64_t unknown = stats_of(client).unknown_outcomes;
     OK(rlock_mutex_unlock(&m));

@@ -168,9 +168,9 @@ START_TEST(hold_outlives_its_connections_while_no_name_is_resolved)
 }
 END_TEST
 
-static bool has_asked(void *arg)
+static bool has_connected(void *arg)
 {
-    return atomic_load(&names.asked) >= *(const int *)arg;
+    return stats_of(client).connects >= *(const uint64_t *)arg;
 }
 
 /* After a failover the name leads elsewhere, while the old master is up, as a replica.
@@ -189,11 +189,15 @@ START_TEST(name_is_resolved_anew_when_its_server_is_no_master)
     OK(rlock_mutex_lock(&m));
     OK(rlock_mutex_unlock(&m));
     /* of callers and the subscriber; not of the watchdog, which is told itself */
+    uint64_t connects = 2;
+    ck_assert(test_wait_until(has_connected, &connects, SOON_MS));
+    connects += 2;
     int wanted = atomic_load(&names.asked) + 2;
     TEST_RULE(proxy, .contains = rlk_scripts[RLK_MUTEX_ACQUIRE].sha, .count = 1,
               .action = TEST_ANSWER, .text = refusals[_i]);
     OK(rlock_mutex_lock(&m));
-    ck_assert(test_wait_until(has_asked, &wanted, SOON_MS));
+    ck_assert(test_wait_until(has_connected, &connects, SOON_MS));
+    ck_assert_int_eq(atomic_load(&names.asked), wanted);
     OK(rlock_mutex_unlock(&m));
     test_proxy_remove_all(proxy);
     /* and stays there: addresses that answer are kept */
