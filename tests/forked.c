@@ -52,7 +52,8 @@ static void end_as(enum forked_end end)
     case FORKED_EXIT_NOW:
         _exit(0);
     case FORKED_KILL:
-        raise(SIGKILL);
+        /* from without: who raises it himself Valgrind looks through for leaks */
+        (void)!system("kill -KILL $PPID");
         break;
     case FORKED_THREAD:
         pthread_exit(NULL);
