@@ -71,11 +71,15 @@ int rlk_client_peek_pointer(const struct rlock_client *client,
 void rlk_client_put(struct rlock_client *client);
 
 /* For a call from a signal handler: `client`, or for NULL the default client, or NULL
- * when that is not open. Until the other is called with the phase, it is not closed.
- * Async-signal-safe. */
+ * when that is not open. Until the other is called, it is not closed, and the thread runs
+ * no handler, which might fork: the child's count would be wrong. Async-signal-safe. */
+struct rlk_signal_call {
+    sigset_t mask; /* the thread's before */
+    unsigned phase;
+};
 struct rlock_client *rlk_client_signal_begin(struct rlock_client *client,
-                                             unsigned *ret_phase);
-void rlk_client_signal_end(unsigned phase);
+                                             struct rlk_signal_call *ret_call);
+void rlk_client_signal_end(const struct rlk_signal_call *call);
 bool rlk_client_is_open(const struct rlock_client *client, uint64_t *ret_number);
 
 /* Memory of a client outlives its closing while lost holds refer to it. */

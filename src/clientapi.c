@@ -6,6 +6,7 @@
 
 #include "fork.h"
 #include "log.h"
+#include "trip.h"
 
 #include <stddef.h>
 
@@ -179,7 +180,7 @@ static int ping(struct rlock_client *client)
         if (rc != 0)
             return rc;
         rlk_command_call(conn, 1, argv, len, until, &answer, &reply);
-        rlk_pool_put(client->pool, conn);
+        rlk_trip_put(client, conn);
         rlk_reply_free(reply);
         rc = answer.outcome == RLK_DONE ? 0 : answer.code;
         if (answer.outcome == RLK_DONE || answer.outcome == RLK_REFUSED ||
@@ -210,13 +211,13 @@ int rlock_client_interrupt(rlock_client_t *client)
     int saved_errno = errno;
     if (rlk_fork_in_child())
         rlk_fork_settle();
-    unsigned phase;
-    client = rlk_client_signal_begin(client, &phase);
+    struct rlk_signal_call signal_call;
+    client = rlk_client_signal_begin(client, &signal_call);
     if (client) {
         atomic_store(&client->interrupted, true);
         rlk_loop_wake(client->registry.watchdog_fd);
     }
-    rlk_client_signal_end(phase);
+    rlk_client_signal_end(&signal_call);
     errno = saved_errno;
     rlk_cancel_restore(cancel);
     return client ? 0 : EINVAL;

@@ -33,9 +33,6 @@ static struct rlock_client *_Atomic default_for_signals; /* as default_client */
  * ends the phase first, so that those that begin after it are none of his concern. */
 static _Atomic unsigned signal_calls[2], signal_phase;
 static bool draining; /* one thread waits for them */
-/* of these, the calling thread's */
-static _Thread_local unsigned my_signal_calls[2]
-    __attribute__((tls_model("initial-exec")));
 
 /* ---- forks */
 
@@ -74,8 +71,8 @@ static void forked_child(bool late)
     rlk_subscriber_forget();
     rlk_cond_init(&changed);
     default_opening = draining = false;
-    for (int i = 0; i < 2; i++) /* a handler may fork amid one */
-        atomic_store(&signal_calls[i], my_signal_calls[i]);
+    for (int i = 0; i < 2; i++) /* the parent's; his own thread is amid none */
+        atomic_store(&signal_calls[i], 0);
     for (size_t i = 0; i < table_count; i++)
         rlk_client_disown(table[i]);
     if (!late)
@@ -360,19 +357,18 @@ void rlk_client_put(struct rlock_client *client)
 }
 
 struct rlock_client *rlk_client_signal_begin(struct rlock_client *client,
-                                             unsigned *ret_phase)
+                                             struct rlk_signal_call *ret_call)
 {
-    unsigned phase = atomic_load(&signal_phase);
-    my_signal_calls[phase]++;
-    atomic_fetch_add(&signal_calls[phase], 1);
-    *ret_phase = phase;
+    rlk_signals_block(&ret_call->mask);
+    ret_call->phase = atomic_load(&signal_phase);
+    atomic_fetch_add(&signal_calls[ret_call->phase], 1);
     return client ? client : atomic_load(&default_for_signals);
 }
 
-void rlk_client_signal_end(unsigned phase)
+void rlk_client_signal_end(const struct rlk_signal_call *call)
 {
-    atomic_fetch_sub(&signal_calls[phase], 1);
-    my_signal_calls[phase]--;
+    atomic_fetch_sub(&signal_calls[call->phase], 1);
+    rlk_signals_restore(&call->mask);
 }
 
 /* Waits for those that may have found what is no longer to be found. Of each phase in

@@ -481,8 +481,7 @@ int rlk_conn_start(struct rlk_conn **ret_conn, const struct rlk_conn_options *op
     conn->label = options->target->label;
     conn->reply_limit = options->reply_limit;
     conn->moves = options->moves;
-    if (conn->moves)
-        conn->moves_seen = atomic_load(&conn->moves->count);
+    conn->moves_seen = options->moves_seen;
     conn->fd = -1;
     conn->state = RLK_CONN_OPENING;
     if (rlk_conn_reset_reader(conn) != 0 ||

@@ -71,6 +71,7 @@ struct rlk_conn_options {
     struct sockaddr_storage *last_address;
     socklen_t *last_address_len;
     struct rlk_moves *moves; /* outlives the connection; NULL: not counted */
+    unsigned moves_seen;     /* their count when last_address was looked at */
 };
 
 /*
@@ -107,7 +108,7 @@ void rlk_conn_note_time(struct rlk_conn *conn, int64_t server_us, int64_t sent_b
 /* The server is no master: as rlk_conn_kill (NOT_SENT), and the move is counted, once for
  * all the connections that were opened before it. */
 void rlk_conn_leave(struct rlk_conn *conn, const char *text);
-/* Whether a move was counted since the connection began. */
+/* Whether a move was counted after moves_seen. */
 bool rlk_conn_moved(const struct rlk_conn *conn);
 
 /* ---- requests */

@@ -225,8 +225,12 @@ static void send_refresh(struct rlock_client *client, struct rlk_lock *lock, int
         lock->poll_again = false; /* asked for later, it wants another round */
     }
     size_t len = name_holds(lock);
-    if (lock->refresh.count == 0 && !lock->going_on)
+    if (lock->refresh.count == 0 && !lock->going_on) {
+        if (lock->round_open) /* for want of memory: it is tried again soon */
+            lock->poll_again = true;
+        lock->round_open = false;
         return;
+    }
     rlk_wire_refresh(&req, client, lock->kind, lock->name, lock->name_len, lock->prefer,
                      lock->after, names, len);
     if (rlk_script_append(client->watch.conn, &req, lock->refresh.op.with_text) != 0) {

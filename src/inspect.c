@@ -407,7 +407,7 @@ static bool shape_ok(const struct rlk_reply *reply)
            rlk_reply_integer(rlk_reply_at(reply, 1)) >= -2;
 }
 
-/* *ret_hidden: EACCES, and it is this very key that we may not see. */
+/* *ret_hidden: EACCES, and it is this key, or one beside it, that we may not see. */
 static int ask_page(struct rlock_client *client, const char *name, size_t name_len,
                     const int64_t cursors[2], int64_t until, bool *ret_hidden,
                     struct rlk_reply **ret_reply)
@@ -564,28 +564,54 @@ int rlk_inspect_victim(struct rlock_client *client, const char *name, int64_t un
 
 /* ---- rlock_list */
 
-static int scan(struct rlock_client *client, char cursor[32], const char *pattern,
-                struct rlk_reply **ret_reply)
+enum { WORDS_MAX = 8 };
+
+static int command(struct rlock_client *client, int argc, const char *const *argv,
+                   struct rlk_answer *ret_answer, struct rlk_reply **ret_reply)
 {
-    char count[16];
-    const char *argv[] = { "SCAN",  cursor, "MATCH", pattern,
-                           "COUNT", count,  "TYPE",  "hash" };
-    size_t len[8];
-    struct rlk_answer answer;
+    size_t len[WORDS_MAX];
     struct rlk_conn *conn;
     int64_t until = rlk_inspect_until(client);
 
-    snprintf(count, sizeof(count), "%d", SCAN_COUNT);
-    for (int i = 0; i < 8; i++)
+    for (int i = 0; i < argc; i++)
         len[i] = strlen(argv[i]);
     int rc = rlk_pool_get(client->pool, until, &conn);
     if (rc != 0)
         return rc;
     *ret_reply = NULL;
-    rlk_command_call(conn, 8, argv, len, until, &answer, ret_reply);
+    rlk_command_call(conn, argc, argv, len, until, ret_answer, ret_reply);
     rlk_trip_put(client, conn);
-    if (answer.outcome != RLK_DONE)
-        return answer.code;
+    return ret_answer->outcome == RLK_DONE ? 0 : ret_answer->code;
+}
+
+/* Whether it is the lock itself that the ACL hides. Otherwise it is a key beside it, and
+ * to leave the lock out would tell that nobody holds it. */
+static bool is_hidden(struct rlock_client *client, const char *name)
+{
+    const char *argv[] = { "HGETALL", name };
+    struct rlk_answer answer = { .key_refused = false };
+    struct rlk_reply *reply = NULL;
+
+    int rc = command(client, 2, argv, &answer, &reply);
+    rlk_reply_free(reply);
+    if (rc != 0 && answer.key_refused)
+        return true;
+    rlk_error_set(EACCES, "the ACL refuses a key of the lock \"%s\"", name);
+    return false;
+}
+
+static int scan(struct rlock_client *client, char cursor[32], const char *pattern,
+                struct rlk_reply **ret_reply)
+{
+    char count[16];
+    const char *argv[WORDS_MAX] = { "SCAN",  cursor, "MATCH", pattern,
+                                    "COUNT", count,  "TYPE",  "hash" };
+    struct rlk_answer answer;
+
+    snprintf(count, sizeof(count), "%d", SCAN_COUNT);
+    int rc = command(client, WORDS_MAX, argv, &answer, ret_reply);
+    if (rc != 0)
+        return rc;
     size_t cursor_len = 0;
     const char *next =
         rlk_reply_type(*ret_reply) == RLK_REPLY_ARRAY && rlk_reply_count(*ret_reply) == 2
@@ -621,7 +647,7 @@ static int list(struct rlock_client *client, const char *pattern,
             bool hidden = false;
             int one =
                 inspect(client, name, &clients, rlk_inspect_until(client), &hidden, &box);
-            if (one == ENOENT || one == EPROTO || hidden)
+            if (one == ENOENT || one == EPROTO || (hidden && is_hidden(client, name)))
                 continue; /* gone since, or no lock, or SCAN told more than we may see */
             rc = one;
             if (rc == 0) {

@@ -197,6 +197,7 @@ static int try_open(struct rlk_pool *pool, int64_t deadline, struct rlk_conn **r
     /* Its own copy: others may be opening at the same time. */
     options.last_address = &address;
     options.last_address_len = &address_len;
+    options.moves_seen = moves;
 
     struct rlk_conn *conn;
     int rc = rlk_conn_start(&conn, &options, deadline);

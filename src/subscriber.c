@@ -219,6 +219,7 @@ static void open_conn(struct rlock_client *client, int64_t now)
         .last_address = &sub->address,
         .last_address_len = &sub->address_len,
         .moves = &client->moves,
+        .moves_seen = moves,
     };
     int64_t deadline = now + client->config.connect_timeout_ms * RLK_NS_PER_MS;
 

@@ -137,6 +137,7 @@ static void open_conn(struct rlock_client *client, int64_t now)
         .last_address = &watch->address,
         .last_address_len = &watch->address_len,
         .moves = &client->moves,
+        .moves_seen = moves,
     };
     int64_t deadline = now + client->config.connect_timeout_ms * RLK_NS_PER_MS;
 
@@ -210,6 +211,10 @@ static int64_t step(struct rlk_loop_member *member, int64_t now)
     struct rlk_watch *watch = &client->watch;
     bool wanted = false;
 
+    /* A server that is no master any more does not know what the new one granted: it
+     * would say of such a hold that it is gone. What is in flight is repeated. */
+    if (watch->conn && rlk_conn_moved(watch->conn))
+        rlk_conn_kill(watch->conn, RLK_FAIL_NOT_SENT, "the server is no master any more");
     if (watch->conn)
         serve_conn(client, now);
     int64_t due = rlk_duty_run(client, &wanted);

@@ -577,7 +577,7 @@ tests_test_signals_SOURCES = tests/test_signals.c $(CALLS) $(FIXTURE)
 tests_test_signals_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_signals_LDADD = $(UNIT_LIBS)
 
-tests_test_signals_threads_SOURCES = tests/test_signals_threads.c $(FORKED)
+tests_test_signals_threads_SOURCES = tests/test_signals_threads.c $(FIXTURE)
 tests_test_signals_threads_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_signals_threads_LDADD = $(UNIT_LIBS)
 

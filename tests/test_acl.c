@@ -203,6 +203,24 @@ START_TEST(a_listing_leaves_out_what_he_may_not_see)
 }
 END_TEST
 
+/* A lock that he may see and knows nothing of is not left out. */
+START_TEST(a_listing_without_the_keys_beside_a_lock_is_EACCES)
+{
+    static char names[256];
+    rlock_mutex_t m;
+    rlock_client_t *client = scene_client(url, NULL);
+    scene_mutex(&m, client, "jobs:1");
+    ck_assert_int_eq(rlock_mutex_lock(&m), 0);
+    test_redis_do(scene_redis, "ACL", "SETUSER", "worker", "resetkeys", "~jobs:*");
+    ck_assert_int_eq(rlock_list(client, NULL, note_name, names), EACCES);
+    ck_assert_str_eq(rlock_errmsg(), "the ACL refuses a key of the lock \"jobs:1\"");
+    ck_assert_str_eq(names, "");
+    test_redis_do(scene_redis, "ACL", "SETUSER", "worker", "allkeys");
+    ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
+    ck_assert_int_eq(rlock_client_close(client), 0);
+}
+END_TEST
+
 /* ---- what each permission is for */
 
 /* Whether the message names what was left out: the command, or a key. */
@@ -426,6 +444,7 @@ static Suite *make_suite(void)
     tcase_add_test(user, he_is_refused_all_else);
     tcase_add_test(user, a_lock_of_another_prefix_is_EACCES_and_names_the_lock);
     tcase_add_test(user, a_listing_leaves_out_what_he_may_not_see);
+    tcase_add_test(user, a_listing_without_the_keys_beside_a_lock_is_EACCES);
     TCase *without = scene_tcase(s, "without", open_scene, close_scene);
     tcase_add_test(without, each_permission_has_a_row_in_the_document);
     tcase_add_loop_test(without, each_permission_is_needed_as_the_document_says, 0,

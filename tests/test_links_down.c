@@ -185,19 +185,20 @@ START_TEST(name_is_resolved_anew_when_its_server_is_no_master)
         "-ERR Error running script (call to f_0): @user_script:30: @user_script: 30: "
         "-READONLY You can't write against a read only replica.\r\n",
     };
-    open_by_name(LONG_LEASE_MS);
+    open_by_name(900);
     OK(rlock_mutex_lock(&m));
-    OK(rlock_mutex_unlock(&m));
-    /* of callers and the subscriber; not of the watchdog, which is told itself */
-    uint64_t connects = 2;
+    uint64_t connects = 3, renewals = 1; /* of callers, the subscriber, the watchdog */
     ck_assert(test_wait_until(has_connected, &connects, SOON_MS));
-    connects += 2;
-    int wanted = atomic_load(&names.asked) + 2;
+    ck_assert(test_wait_until(has_renewals, &renewals, SOON_MS));
+    OK(rlock_mutex_unlock(&m));
+    connects += 3;
+    int wanted = atomic_load(&names.asked) + 3;
     TEST_RULE(proxy, .contains = rlk_scripts[RLK_MUTEX_ACQUIRE].sha, .count = 1,
               .action = TEST_ANSWER, .text = refusals[_i]);
     OK(rlock_mutex_lock(&m));
     ck_assert(test_wait_until(has_connected, &connects, SOON_MS));
     ck_assert_int_eq(atomic_load(&names.asked), wanted);
+    ck_assert(!event_seen(RLOCK_EVENT_LOST));
     OK(rlock_mutex_unlock(&m));
     test_proxy_remove_all(proxy);
     /* and stays there: addresses that answer are kept */
