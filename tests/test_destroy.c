@@ -227,8 +227,13 @@ START_TEST(init_and_destroy_of_names_that_others_lock_disturb_nobody)
 }
 END_TEST
 
-static int run_destroy(void *mutex)
+/* How long the lock goes ahead, us; set between races. */
+static long ahead_us;
+
+static int run_destroy_behind(void *mutex)
 {
+    if (ahead_us > 0)
+        usleep((useconds_t)ahead_us);
     return rlock_mutex_destroy(mutex);
 }
 
@@ -237,15 +242,18 @@ START_TEST(lock_and_destroy_that_race_are_told_who_was_first)
     struct actor a;
     long firsts = 0;
 
+    ahead_us = 0;
     actor_start(&a);
     for (long i = test_count(2000, 150); i > 0; i--) {
         m = mutex_of(client, "n");
         rlock_mutex_t copy = m;
-        actor_begin(&a, run_destroy, &m);
+        actor_begin(&a, run_destroy_behind, &m);
         int rc = rlock_mutex_lock(&m), destroyed = actor_rc(&a);
-        if (rc == EINVAL) { /* too late */
+        if (rc == EINVAL) { /* too late; whoever loses has it easier the next time */
             OK(destroyed);
+            ahead_us += 20 * test_ms(1);
         } else {
+            ahead_us = ahead_us > 10 * test_ms(1) ? ahead_us - 10 * test_ms(1) : 0;
             OK(rc);
             if (destroyed == EBUSY)
                 OK(rlock_mutex_unlock(&m));
