@@ -429,6 +429,29 @@ START_TEST(socket_is_close_on_exec)
 }
 END_TEST
 
+static int option_of(int level, int name)
+{
+    int value = -1;
+    socklen_t len = sizeof(value);
+    ck_assert_int_eq(getsockopt(rlk_conn_fd(conn), level, name, &value, &len), 0);
+    return value;
+}
+
+/* What of a peer that vanished the kernel finds out: nobody answers for that long. */
+START_TEST(socket_gives_up_a_peer_that_is_silent_for_the_time_it_is_told)
+{
+    peer_start(serve_quiet);
+    options.keepalive_ms = 7500;
+    open_ready();
+    ck_assert_int_ne(option_of(SOL_SOCKET, SO_KEEPALIVE), 0);
+    ck_assert_int_eq(option_of(IPPROTO_TCP, TCP_KEEPIDLE), 7);
+    ck_assert_int_le(
+        option_of(IPPROTO_TCP, TCP_KEEPINTVL) * option_of(IPPROTO_TCP, TCP_KEEPCNT), 7);
+    ck_assert_int_eq(option_of(IPPROTO_TCP, TCP_USER_TIMEOUT), 7500);
+    ck_assert_int_ne(option_of(IPPROTO_TCP, TCP_NODELAY), 0);
+}
+END_TEST
+
 START_TEST(handshake_is_one_pipeline)
 {
     peer.text = "+OK\r\n+OK\r\n+OK\r\n" TIME_REPLY;
@@ -1055,6 +1078,7 @@ int main(void)
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, ready_has_the_clock_offset);
     tcase_add_test(tc, socket_is_close_on_exec);
+    tcase_add_test(tc, socket_gives_up_a_peer_that_is_silent_for_the_time_it_is_told);
     tcase_add_test(tc, handshake_is_one_pipeline);
     tcase_add_test(tc, password_alone_is_sent_alone);
     tcase_add_loop_test(tc, refusal_is_told_apart, 0,

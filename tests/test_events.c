@@ -132,7 +132,7 @@ END_TEST
 /* ---- what a callback may do */
 
 static rlock_client_t *callers_own;
-static rlock_mutex_t for_callback;
+static rlock_mutex_t for_callback, lost, idle;
 static atomic_int callback_rc, callback_done;
 
 static void calls_the_library(const rlock_event_t *event, void *arg)
@@ -152,6 +152,15 @@ static void calls_the_library(const rlock_event_t *event, void *arg)
         rc = EPROTO;
     if (rc == 0)
         rc = rlock_client_ping(callers_own);
+    /* also on what the event is about: another thread has it, and has not let go yet */
+    rlock_state_t state = RLOCK_SAFE;
+    unsigned count = 7;
+    if (rc == 0 && (rlock_mutex_unlock(&lost) != EPERM ||
+                    rlock_mutex_getstate(&lost, &state) != 0 || state != RLOCK_UNHELD ||
+                    rlock_mutex_getholdcount(&lost, &count) != 0 || count != 0))
+        rc = EPROTO;
+    if (rc == 0)
+        rc = rlock_mutex_destroy(&idle);
     atomic_store(&callback_rc, rc);
     atomic_store(&callback_done, 1);
 }
@@ -188,11 +197,14 @@ START_TEST(callback_may_call_the_library)
 {
     callers_own = open_calling(calls_the_library, &for_callback);
     for_callback = mutex_of(callers_own, "another");
-    rlock_mutex_t lost = mutex_of(callers_own, "lost");
+    idle = mutex_of(callers_own, "idle");
+    lost = mutex_of(callers_own, "lost");
     OK(rlock_mutex_lock_lease(&lost, 60));
     ck_assert(test_wait_until(callback_ran, NULL, SOON_MS));
     OK(atomic_load(&callback_rc));
+    EXPECT(rlock_mutex_lock(&idle), EINVAL);
     EXPECT(rlock_mutex_unlock(&lost), ESTALE);
+    OK(rlock_mutex_destroy(&lost));
     OK(rlock_client_close(callers_own));
 }
 END_TEST
@@ -200,7 +212,7 @@ END_TEST
 START_TEST(callback_may_close_its_own_client)
 {
     callers_own = open_calling(closes_its_client, NULL);
-    rlock_mutex_t lost = mutex_of(callers_own, "lost");
+    lost = mutex_of(callers_own, "lost");
     OK(rlock_mutex_lock_lease(&lost, 60));
     ck_assert(test_wait_until(callback_ran, NULL, SOON_MS));
     OK(atomic_load(&callback_rc));

@@ -11,6 +11,7 @@
 #include "forked.h"
 #include "proxy.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -505,6 +506,95 @@ START_TEST(child_says_nothing_on_its_parents_connections)
 }
 END_TEST
 
+/* ---- process numbers */
+
+static int locks_as_number_one(struct forked_report *report, void *arg)
+{
+    (void)arg;
+    MUST(getpid() == 1);
+    int rc = rlock_mutex_trylock(&childs);
+    snprintf(report->text, sizeof(report->text), "%s", rlock_strerror(rc));
+    forked_step(report, 1);
+    MUST(forked_wait_step(report, 2));
+    MUST(rc != 0 || rlock_mutex_unlock(&childs) == 0);
+    return 0;
+}
+
+/* The first process of a container. */
+static int locks_in_a_namespace(struct forked_report *report, void *arg)
+{
+    struct forked inner;
+    if (unshare(CLONE_NEWPID) != 0) {
+        snprintf(report->text, sizeof(report->text), "no namespace");
+        forked_step(report, 1);
+        return 0;
+    }
+    (void)arg;
+    pid_t pid = fork();
+    MUST(pid >= 0);
+    if (pid == 0) {
+        forked_is_child();
+        _exit(locks_as_number_one(report, NULL) == 0 ? 0 : 1);
+    }
+    inner.pid = pid;
+    MUST(waitpid(inner.pid, &inner.status, 0) == pid);
+    MUST(WIFEXITED(inner.status) && WEXITSTATUS(inner.status) == 0);
+    return 0;
+}
+
+START_TEST(processes_of_the_same_number_are_two_parties)
+{
+    struct forked first, second;
+    NEEDS_FORK("processes_of_the_same_number_are_two_parties");
+    NEEDS_EXIT("processes_of_the_same_number_are_two_parties");
+    forked_start(&first, locks_in_a_namespace, NULL, FORKED_VANISH);
+    ck_assert(forked_reaches(&first, 1, SOON_MS));
+    if (strcmp(first.report->text, "no namespace") == 0) {
+        puts("skipped: processes_of_the_same_number_are_two_parties: no right to make "
+             "namespaces");
+        ck_assert(forked_ends(&first, SOON_MS));
+        return;
+    }
+    ck_assert_str_eq(first.report->text, rlock_strerror(0));
+    forked_start(&second, locks_in_a_namespace, NULL, FORKED_VANISH);
+    ck_assert(forked_reaches(&second, 1, SOON_MS));
+    ck_assert_str_eq(second.report->text, rlock_strerror(EBUSY));
+    forked_step(second.report, 2);
+    ck_assert_int_eq(forked_line(&second, SOON_MS), 0);
+    forked_step(first.report, 2);
+    ck_assert_int_eq(forked_line(&first, SOON_MS), 0);
+    ck_assert(forked_ends(&first, SOON_MS) && forked_ends(&second, SOON_MS));
+}
+END_TEST
+
+/* ---- a server that is silent */
+
+static int ping(void *arg)
+{
+    return rlock_client_ping(arg);
+}
+
+START_TEST(fork_waits_for_no_answer_of_a_server)
+{
+    char parameters[64];
+    struct task asking;
+    NEEDS_FORK("fork_waits_for_no_answer_of_a_server");
+    snprintf(parameters, sizeof(parameters), "?lease=%ld&commandtimeout=%ld",
+             test_ms(3000), test_ms(3000));
+    reopen_with(parameters);
+    m = mutex_of(client, "n");
+    OK(rlock_mutex_lock(&m));
+    test_server_pause(&server);
+    task_start(&asking, ping, client);
+    test_pause_ms(test_ms(1200)); /* a renewal is due after 1000 */
+    CHILD_IS_FINE(does_nothing, NULL);
+    ck_assert(!task_ends(&asking, 0));
+    test_server_resume(&server);
+    OK(task_join(&asking));
+    OK(rlock_mutex_unlock(&m));
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("fork");
@@ -523,6 +613,8 @@ int main(void)
     tcase_add_test(tc, child_of_a_child_that_never_used_the_library_is_one_as_well);
     tcase_add_test(tc, interrupt_in_a_child_ends_the_childs_waits_and_no_others);
     tcase_add_test(tc, child_says_nothing_on_its_parents_connections);
+    tcase_add_test(tc, processes_of_the_same_number_are_two_parties);
+    tcase_add_test(tc, fork_waits_for_no_answer_of_a_server);
     suite_add_tcase(suite, tc);
     return test_run_suite(suite);
 }
