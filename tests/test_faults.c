@@ -120,6 +120,27 @@ START_TEST(release_whose_reply_is_lost_frees_no_later_hold)
 }
 END_TEST
 
+/* No release arrives: the lock is free when its lease ends, in which nobody has a hand.
+ */
+START_TEST(what_was_unlocked_without_an_answer_is_renewed_no_more)
+{
+    long lease = test_ms(900);
+    start_x(SCENE_TIMES(.command = test_ms(COMMAND_MS), .lease = lease));
+    scene_says(&x, "ok", "on t lock m");
+    SCENE_RULE(RLK_MUTEX_RELEASE, .on = TEST_ON_REQUEST, .action = TEST_DROP);
+    int renewals =
+        SCENE_RULE(RLK_MUTEX_RENEW, .on = TEST_ON_REQUEST, .action = TEST_WATCH);
+    ck_assert(test_proxy_wait_hits(scene_proxy, renewals, 1, SCENE_SOON_MS));
+    scene_says(&x, "ok", "on t unlock m");
+    unsigned before = test_proxy_hits(scene_proxy, renewals);
+    long long left = scene_pttl("N");
+    ck_assert_int_gt(left, 0);
+    test_pause_ms(left + 1);
+    ck_assert(scene_wait_free("N", 500));
+    ck_assert_uint_eq(test_proxy_hits(scene_proxy, renewals), before);
+}
+END_TEST
+
 /* Applies `action` to the reply to x's next renewal, and waits for that. */
 static void next_renewal(enum test_action action)
 {
@@ -136,6 +157,7 @@ START_TEST(renewals_of_which_every_other_reply_is_lost_keep_the_lock)
     for (int i = 0; i < 2; i++) {
         next_renewal(TEST_DROP);
         ck_assert_int_gt(worker_number(&x, "on t remaining m"), 0);
+        scene_worker_has_no_more_than(&x, scene_pttl("N"));
         next_renewal(TEST_WATCH);
     }
     scene_says(&x, "ok", "on t unlock m");
@@ -339,6 +361,7 @@ static Suite *make_suite(void)
     tcase_add_test(lost, nor_does_that_of_a_renewal);
     tcase_add_test(lost, release_whose_reply_never_comes_succeeds_in_time);
     tcase_add_test(lost, release_whose_reply_is_lost_frees_no_later_hold);
+    tcase_add_test(lost, what_was_unlocked_without_an_answer_is_renewed_no_more);
     tcase_add_test(lost, renewals_of_which_every_other_reply_is_lost_keep_the_lock);
     tcase_add_test(lost, cancel_whose_reply_never_comes_costs_100_ms_at_most);
     tcase_add_test(lost, cancel_that_finds_the_lock_its_own_takes_it);
