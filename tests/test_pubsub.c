@@ -139,6 +139,39 @@ START_TEST(s5_one_name_in_two_databases_is_two_locks)
 }
 END_TEST
 
+/* Both hear what Redisson's channel says; grants are each one's own. */
+START_TEST(s5_a_grant_in_one_database_is_none_in_another)
+{
+    char url[TEST_URL_MAX + 8];
+    struct worker y;
+    snprintf(url, sizeof(url), "%s?db=1", scene_server.url);
+    scene_worker(&x, url, SCENE_TIMES(.presence = LONG_PRESENCE_MS), "N", "");
+    scene_worker(&y, scene_server.url, SCENE_TIMES(.presence = LONG_PRESENCE_MS), "N",
+                 "");
+    test_redis_do(scene_redis, "SELECT", "1");
+    test_redis_do(scene_redis, "HSET", "N", "c0ffee00-0000-4000-8000-000000000000:1",
+                  "1");
+    scene_says(&x, "ok", "async t lock m");
+    ck_assert(scene_wait_queued("N", 1, SCENE_SOON_MS));
+    test_redis_do(scene_redis, "SELECT", "0");
+    ck_assert_int_eq(rlock_mutex_lock(&m), 0);
+    scene_worker_waits(&y, "N", 1);
+    ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
+    ck_assert(scene_worker_got(&y, SCENE_SOON_MS));
+    test_redis_do(scene_redis, "PUBLISH", "redisson_lock__channel:{N}", "0");
+    ck_assert(test_stays(still_waits, NULL, STAYS_MS));
+    scene_says(&y, "ok", "on t unlock m");
+    ck_assert(test_stays(still_waits, NULL, STAYS_MS));
+    test_redis_do(scene_redis, "SELECT", "1");
+    test_redis_do(scene_redis, "DEL", "N");
+    test_redis_do(scene_redis, "PUBLISH", "redisson_lock__channel:{N}", "0");
+    ck_assert(scene_worker_got(&x, SCENE_SOON_MS));
+    scene_says(&x, "ok", "on t unlock m");
+    test_redis_do(scene_redis, "SELECT", "0");
+    worker_end(&y);
+}
+END_TEST
+
 /* ---- a cluster */
 
 static struct test_server node;
@@ -228,6 +261,7 @@ int main(void)
     tcase_add_test(tc, l3_a_subscriber_cut_off_for_its_backlog_misses_no_grant);
     tcase_add_test(tc, a_subscriber_that_hears_nothing_any_more_connects_anew);
     tcase_add_test(tc, s5_one_name_in_two_databases_is_two_locks);
+    tcase_add_test(tc, s5_a_grant_in_one_database_is_none_in_another);
     tcase_add_test(tc, a_cluster_of_one_node_has_all_of_a_lock_in_one_slot);
     tcase_add_test(tc, a_node_that_has_not_got_the_slot_is_EPROTO_and_named);
     return test_run_suite(suite);
