@@ -153,6 +153,40 @@ START_TEST(no_single_failure_costs_a_waiter_his_turn)
 }
 END_TEST
 
+/* His only look when the lease ends fails; the next one by itself is 10 s away. */
+START_TEST(shortage_when_a_lease_ends_costs_its_waiter_no_more_than_itself)
+{
+    enum { LEFT_MS = 300 };
+    char left[16], parameters[96];
+    struct task waiter;
+    if (!can_fail("shortage_when_a_lease_ends_costs_its_waiter_no_more_than_itself"))
+        return;
+    snprintf(parameters, sizeof(parameters), "?lease=%ld&presence=30000", test_ms(900));
+    client = open_with(parameters);
+    m = mutex_of(client, "n");
+    w = rwlock_of(client, "w");
+    OK(rlock_rwlock_rdlock(&w)); /* so that the watchdog is connected */
+    uint64_t more = 2;
+    ck_assert(test_wait_until(is_renewed, &more, SOON_MS));
+    snprintf(left, sizeof(left), "%ld", test_ms(LEFT_MS));
+    test_redis_do(redis, "HSET", "n", "c0ffee00-0000-4000-8000-000000000000:1:1", "1",
+                  "mode", "rlock:mutex");
+    test_redis_do(redis, "PEXPIRE", "n", left);
+    task_start(&waiter, run_lock_then_unlock, NULL);
+    ck_assert(wait_waiters(client, 1));
+    test_alloc_this_thread(false);
+    test_alloc_fail_from(1);
+    test_pause_ms(test_ms(LEFT_MS) + 100);
+    long failed = test_alloc_failed();
+    test_alloc_fail_at(0);
+    ck_assert_int_gt(failed, 0);
+    ck_assert(task_ends(&waiter, 3000));
+    OK(task_join(&waiter));
+    ck_assert(!event_seen(RLOCK_EVENT_LOST));
+    OK(rlock_rwlock_unlock(&w));
+}
+END_TEST
+
 static Suite *suite(void)
 {
     Suite *s = suite_create("memory_threads");
@@ -163,6 +197,7 @@ static Suite *suite(void)
     tcase_add_test(tc, shortage_beyond_the_lease_is_LOST_by_D);
     tcase_add_test(tc, no_single_failure_in_a_thread_of_the_library_costs_a_hold);
     tcase_add_test(tc, no_single_failure_costs_a_waiter_his_turn);
+    tcase_add_test(tc, shortage_when_a_lease_ends_costs_its_waiter_no_more_than_itself);
     suite_add_tcase(s, tc);
     return s;
 }
