@@ -24,7 +24,9 @@
 enum {
     BACKOFF_FIRST_MS = 10,
     BACKOFF_MAX_MS = 1000,
-    BATCH_MAX = 64, /* requests made while the registry is locked once */
+    TRY_AGAIN_MS = 100, /* at least between two attempts to connect that a caller's
+                         * success brings forward */
+    BATCH_MAX = 64,     /* requests made while the registry is locked once */
     IN_FLIGHT_MAX = 1024,
     /* A deadline of L/6 alone would cut the connection at every scheduling delay for the
        shortest leases. */
@@ -316,6 +318,23 @@ static void outside_due(struct rlock_client *client, struct rlk_hold *hold, int6
                                    hold->give_up_at);
 }
 
+/* There is no connection to ask on. A server that has answered a caller since the last
+ * attempt to connect is there again: nobody is told that it is not, and the next attempt
+ * is made soon. */
+static void miss_connection(struct rlk_watch *watch, struct rlk_lock *lock, int64_t now)
+{
+    if (watch->down_since == 0 ||
+        now - watch->down_since < OP_TIMEOUT_MIN_MS * RLK_NS_PER_MS)
+        return;
+    if (lock->reached_at > watch->tried_at) {
+        int64_t soon = watch->tried_at + TRY_AGAIN_MS * RLK_NS_PER_MS;
+        if (watch->retry_at > soon)
+            watch->retry_at = soon;
+    } else {
+        rlk_lock_trouble_locked(lock, ENOTCONN, watch->down_since);
+    }
+}
+
 static void lock_due(struct rlock_client *client, struct rlk_lock *lock, int64_t now)
 {
     struct rlk_registry *reg = &client->registry;
@@ -331,9 +350,7 @@ static void lock_due(struct rlock_client *client, struct rlk_lock *lock, int64_t
         send_refresh(client, lock, now);
     } else {
         lock->after = (struct rlk_cursor){ 0 }; /* would be stale */
-        if (client->watch.down_since != 0 &&
-            now - client->watch.down_since >= OP_TIMEOUT_MIN_MS * RLK_NS_PER_MS)
-            rlk_lock_trouble_locked(lock, ENOTCONN, client->watch.down_since);
+        miss_connection(&client->watch, lock, now);
         if (rlk_list_empty(&lock->asks)) { /* others' polls will find the lock */
             rlk_lock_went_on_locked(lock);
             return;

@@ -90,6 +90,7 @@ static void drop_conn(struct rlock_client *client, int64_t now)
         rlk_duty_done(client, RLK_CONTAINER_OF(l, struct rlk_op, link), NULL);
     rlk_conn_free(watch->conn);
     watch->conn = NULL;
+    watch->opening = false;
     watch->retry_at = now + watch->backoff_ms * RLK_NS_PER_MS;
     watch->backoff_ms =
         watch->backoff_ms * 2 > BACKOFF_MAX_MS ? BACKOFF_MAX_MS : watch->backoff_ms * 2;
@@ -125,6 +126,7 @@ static void open_conn(struct rlock_client *client, int64_t now)
     struct rlk_watch *watch = &client->watch;
     if (watch->down_since == 0)
         watch->down_since = now;
+    watch->tried_at = now;
     unsigned moves = atomic_load(&client->moves.count);
     if (watch->address_moves != moves)
         watch->address_len = 0;
@@ -144,7 +146,21 @@ static void open_conn(struct rlock_client *client, int64_t now)
     if (rlk_conn_start(&watch->conn, &options, deadline) != 0) {
         watch->conn = NULL;
         watch->retry_at = now + watch->backoff_ms * RLK_NS_PER_MS;
+        return;
     }
+    watch->opening = true; /* though it may be ready, or dead, by now */
+}
+
+static void note_ready(struct rlock_client *client)
+{
+    struct rlk_watch *watch = &client->watch;
+
+    watch->opening = false;
+    RLK_COUNT(client->counters.connects);
+    if (watch->been_ready)
+        RLK_COUNT(client->counters.reconnects);
+    watch->been_ready = true;
+    watch->down_since = 0;
 }
 
 /* Whether the connection is silent: a request is late, and nothing was heard since it was
@@ -172,17 +188,11 @@ static bool silent(struct rlk_watch *watch, int64_t now)
 static void serve_conn(struct rlock_client *client, int64_t now)
 {
     struct rlk_watch *watch = &client->watch;
-    enum rlk_conn_state before = rlk_conn_state(watch->conn);
     struct rlk_reply *reply;
 
     rlk_conn_step(watch->conn);
-    if (before == RLK_CONN_OPENING && rlk_conn_state(watch->conn) == RLK_CONN_READY) {
-        RLK_COUNT(client->counters.connects);
-        if (watch->been_ready)
-            RLK_COUNT(client->counters.reconnects);
-        watch->been_ready = true;
-        watch->down_since = 0;
-    }
+    if (watch->opening && rlk_conn_state(watch->conn) == RLK_CONN_READY)
+        note_ready(client);
     while ((reply = rlk_conn_take_reply(watch->conn)) != NULL) {
         struct rlk_list *l = rlk_list_first(&watch->ops);
         watch->heard_at = now;
@@ -199,7 +209,7 @@ static void serve_conn(struct rlock_client *client, int64_t now)
     if (silent(watch, now))
         rlk_conn_kill(watch->conn, RLK_FAIL_UNKNOWN, "no answer in time");
     if (rlk_conn_state(watch->conn) == RLK_CONN_DEAD) {
-        if (before == RLK_CONN_OPENING)
+        if (watch->opening)
             count_failure(client, now);
         drop_conn(client, now);
     }
@@ -213,15 +223,18 @@ static int64_t step(struct rlk_loop_member *member, int64_t now)
 
     /* A server that is no master any more does not know what the new one granted: it
      * would say of such a hold that it is gone. What is in flight is repeated. */
-    if (watch->conn && rlk_conn_moved(watch->conn))
+    if (watch->conn && rlk_conn_moved(watch->conn)) {
         rlk_conn_kill(watch->conn, RLK_FAIL_NOT_SENT, "the server is no master any more");
+        drop_conn(client, now);
+    }
     if (watch->conn)
         serve_conn(client, now);
     int64_t due = rlk_duty_run(client, &wanted);
     if (wanted && !watch->conn && now >= watch->retry_at)
         open_conn(client, now);
     /* sends; and takes what it reads by the way, of which poll tells no more */
-    if (watch->conn && (!rlk_duty_ready(watch) || rlk_conn_unsent(watch->conn) > 0))
+    if (watch->conn &&
+        (watch->opening || !rlk_duty_ready(watch) || rlk_conn_unsent(watch->conn) > 0))
         serve_conn(client, now);
     if (watch->conn) {
         int64_t conn_due = rlk_conn_due(watch->conn);

@@ -12,8 +12,10 @@
 struct rlk_watch {
     struct rlk_loop_member member;
     struct rlk_conn *conn;
+    bool opening; /* it was not seen to be ready yet */
     bool been_ready;
     int64_t down_since; /* when a connection was first wanted in vain; 0: there is one */
+    int64_t tried_at;   /* when the last attempt to connect began */
     int64_t retry_at;
     int backoff_ms;
     struct rlk_list ops; /* requests in flight, in the order sent */

@@ -726,7 +726,7 @@ include $(srcdir)/tests/nemesis/local.mk
 # they were, many holds at once
 
 UNIT_TESTS += tests/test_links tests/test_links_down tests/test_servers \
-	tests/test_load
+	tests/test_load tests/test_ready_at_once
 tests_test_links_SOURCES = tests/test_links.c $(FIXTURE)
 tests_test_links_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_links_LDADD = $(UNIT_LIBS)
@@ -742,6 +742,11 @@ tests_test_servers_LDADD = $(UNIT_LIBS)
 tests_test_load_SOURCES = tests/test_load.c $(FIXTURE)
 tests_test_load_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_load_LDADD = $(UNIT_LIBS)
+
+tests_test_ready_at_once_SOURCES = tests/test_ready_at_once.c $(FIXTURE)
+tests_test_ready_at_once_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_ready_at_once_LDADD = $(UNIT_LIBS)
+
 # Least privilege, hostile peers, and what must never be shown.
 UNIT_TESTS += tests/test_refusal_texts tests/test_acl tests/test_canary tests/test_hostile \
 	tests/test_hostile_server

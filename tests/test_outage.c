@@ -111,6 +111,37 @@ static bool x_is_not_told(void *arg)
     return !worker_news(&x, "done t", 0);
 }
 
+static void *lock_and_unlock(void *unused)
+{
+    rlock_mutex_t own = m;
+    (void)unused;
+    ck_assert_int_eq(rlock_mutex_lock(&own), 0);
+    ck_assert_int_eq(rlock_mutex_unlock(&own), 0);
+    return NULL;
+}
+
+/* The pauses between the watchdog's attempts to connect have grown to a second. */
+START_TEST(timedlock_at_a_server_that_is_back_is_ETIMEDOUT_though_the_watchdog_pauses)
+{
+    enum { ROUNDS = 3, OUTAGE_MS = 1500 };
+    pthread_t waiter;
+    scene_worker(&x, scene_server.url, NULL, "N", "");
+    scene_says(&x, "ok", "on t lock m");
+    pthread_create(&waiter, NULL, lock_and_unlock, NULL); /* who is queued */
+    ck_assert(scene_wait_queued("N", 1, SCENE_SOON_MS));
+    for (int i = 0; i < ROUNDS; i++) {
+        refuse_connections();
+        test_pause_ms(OUTAGE_MS);
+        be_well_again();
+        ck_assert_int_eq(rlock_mutex_trylock(&m), EBUSY);
+        struct timespec at = test_in_ms(CLOCK_REALTIME, 2 * COMMAND_MS);
+        ck_assert_int_eq(rlock_mutex_timedlock(&m, &at), ETIMEDOUT);
+    }
+    scene_says(&x, "ok", "on t unlock m");
+    pthread_join(waiter, NULL);
+}
+END_TEST
+
 START_TEST(lock_waits_for_the_server_and_gets_the_lock_when_it_is_back)
 {
     scene_worker(&x, test_proxy_url(scene_proxy), SCENE_TIMES(.command = test_ms(50)),
@@ -314,6 +345,8 @@ static Suite *make_suite(void)
     tcase_add_test(l7, timedlock_gives_ENOTCONN_by_its_deadline);
     tcase_add_test(l7,
                    timedlock_that_is_queued_when_the_server_goes_ends_by_its_deadline);
+    tcase_add_test(
+        l7, timedlock_at_a_server_that_is_back_is_ETIMEDOUT_though_the_watchdog_pauses);
     tcase_add_test(l7, lock_waits_for_the_server_and_gets_the_lock_when_it_is_back);
     tcase_add_test(l7, lock_told_to_fail_gives_ENOTCONN_after_the_command_timeout);
     tcase_add_test(l7, unlock_gives_0_in_time_while_the_lease_is_proven);
