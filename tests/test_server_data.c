@@ -8,6 +8,7 @@
  */
 #include "scene.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -339,46 +340,95 @@ static bool has_token(void *arg)
     return test_redis_exists(arg, scene_key(key, "N", "token"));
 }
 
+/* A replica of the scene's server that hears of it through a proxy. */
+struct pair {
+    struct test_server replica;
+    struct test_redis *redis; /* the replica's */
+    struct test_proxy *replication;
+};
+
+static void make_replica(struct pair *p)
+{
+    char port[16];
+    test_server_start(&p->replica, NULL);
+    p->redis = test_redis_connect(p->replica.path);
+    p->replication = test_proxy_start(&scene_server);
+    test_redis_config(scene_redis, "repl-diskless-sync-delay", "0");
+    snprintf(port, sizeof(port), "%u", (unsigned)test_proxy_port(p->replication));
+    test_redis_do(p->redis, "REPLICAOF", "127.0.0.1", port);
+    ck_assert(test_wait_until(link_is_up, p->redis, SCENE_SOON_MS));
+    ck_assert(test_wait_until(has_token, p->redis, SCENE_SOON_MS));
+}
+
+static void end_replica(struct pair *p)
+{
+    test_proxy_stop(p->replication);
+    test_redis_close(p->redis);
+    test_server_stop(&p->replica);
+}
+
 START_TEST(writes_lost_in_a_failover_are_told_as_a_loss_and_the_next_token_is_greater)
 {
-    struct test_server replica;
+    struct pair p;
     struct test_server address = scene_server; /* what clients know: a symbolic link */
-    char port[16], url[TEST_URL_MAX];
-    test_server_start(&replica, NULL);
-    struct test_redis *r = test_redis_connect(replica.path);
-    struct test_proxy *replication = test_proxy_start(&scene_server);
+    char url[TEST_URL_MAX];
     snprintf(address.path, sizeof(address.path), "%s/link", scene_server.dir);
     snprintf(url, sizeof(url), "unix://%s", address.path);
     ck_assert_int_eq(symlink(scene_server.path, address.path), 0);
     start_x(url);
     ck_assert_int_eq(rlock_mutex_lock(&m), 0); /* there is a token to replicate */
     ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
-    test_redis_config(scene_redis, "repl-diskless-sync-delay", "0");
-    snprintf(port, sizeof(port), "%u", (unsigned)test_proxy_port(replication));
-    test_redis_do(r, "REPLICAOF", "127.0.0.1", port);
-    ck_assert(test_wait_until(link_is_up, r, SCENE_SOON_MS));
-    ck_assert(test_wait_until(has_token, r, SCENE_SOON_MS));
-    test_proxy_freeze(replication, true);
+    make_replica(&p);
+    test_proxy_freeze(p.replication, true);
     uint64_t before = x_locks(); /* the replica does not hear of it */
 
     test_server_kill(&scene_server);
-    test_redis_do(r, "REPLICAOF", "NO", "ONE");
-    ck_assert(!test_redis_exists(r, "N"));
+    test_redis_do(p.redis, "REPLICAOF", "NO", "ONE");
+    ck_assert(!test_redis_exists(p.redis, "N"));
     ck_assert_int_eq(unlink(address.path), 0);
-    ck_assert_int_eq(symlink(replica.path, address.path), 0);
+    ck_assert_int_eq(symlink(p.replica.path, address.path), 0);
     ck_assert(worker_news(&x, "event LOST N", SCENE_SOON_MS));
     scene_says(&x, "ESTALE", "on t unlock m");
     ck_assert_uint_gt(x_locks(), before);
-    ck_assert(test_redis_exists(r, "N"));
+    ck_assert(test_redis_exists(p.redis, "N"));
     scene_says(&x, "ok", "on t unlock m");
 
     worker_end(&x);
     unlink(address.path);
-    test_proxy_stop(replication);
-    test_redis_close(r);
-    test_server_stop(&replica);
+    end_replica(&p);
     test_server_restart(&scene_server);
     reconnect();
+}
+END_TEST
+
+/* Two masters: x and `self` are on the old one's side, `other` on the new one's. */
+START_TEST(an_old_master_that_wants_a_replica_grants_and_renews_nothing_once_it_misses_it)
+{
+    struct pair p;
+    rlock_mutex_t n;
+    start_x(scene_server.url);
+    uint64_t before = x_locks();
+    make_replica(&p);
+    test_redis_config(scene_redis, "min-replicas-max-lag", "3");
+    test_redis_config(scene_redis, "min-replicas-to-write", "1");
+    ck_assert(!worker_news(&x, "event LOST N", 2 * LEASE_MS));
+
+    test_proxy_freeze(p.replication, true);
+    test_redis_do(p.redis, "REPLICAOF", "NO", "ONE");
+    ck_assert(worker_news(&x, "event LOST N", SCENE_SOON_MS));
+    scene_says(&x, "ESTALE", "on t unlock m");
+    struct timespec soon = test_in_ms(CLOCK_REALTIME, test_ms(LEASE_MS));
+    ck_assert_int_eq(rlock_mutex_timedlock(&m, &soon), ENOTCONN);
+
+    rlock_client_t *other = scene_open_client(p.replica.url, NULL);
+    scene_fenced_mutex(&n, other, "N");
+    ck_assert_int_eq(rlock_mutex_lock(&n), 0);
+    uint64_t after = 0;
+    ck_assert_int_eq(rlock_mutex_gettoken(&n, &after), 0);
+    ck_assert_uint_gt(after, before);
+    ck_assert_int_eq(rlock_mutex_unlock(&n), 0);
+    ck_assert_int_eq(rlock_client_close(other), 0);
+    end_replica(&p);
 }
 END_TEST
 
@@ -419,6 +469,9 @@ static Suite *make_suite(void)
     tcase_add_test(
         restarts,
         writes_lost_in_a_failover_are_told_as_a_loss_and_the_next_token_is_greater);
+    tcase_add_test(
+        restarts,
+        an_old_master_that_wants_a_replica_grants_and_renews_nothing_once_it_misses_it);
 
     TCase *kept = scene_tcase(s, "append only", open_append_only, close_scene);
     tcase_add_test(kept, a_killed_server_with_an_append_only_file_has_lost_nothing);
