@@ -487,12 +487,27 @@ static struct nem_end *look_twice(void)
     return &looks[1];
 }
 
-START_TEST(memory_may_grow_by_half_and_8_MiB)
+START_TEST(memory_of_a_process_may_grow_by_what_it_has_spare)
+{
+    forged.spare_memory = 1000;
+    look_twice()->memory = 10001000;
+    KEEPS(NEM_RULE_GROWS);
+    looks[1].memory++;
+    BREAKS(NEM_RULE_GROWS, 1);
+}
+END_TEST
+
+START_TEST(memory_of_the_server_and_under_a_tool_may_grow_by_half_and_8_MiB)
 {
     look_twice()->memory = 15000000 + 8 * 1024 * 1024;
     KEEPS(NEM_RULE_GROWS);
     looks[1].memory++;
     BREAKS(NEM_RULE_GROWS, 1);
+    forged.spare_memory = 1000;
+    looks[0].process = looks[1].process = NEM_ALL;
+    BREAKS(NEM_RULE_GROWS, 1);
+    looks[1].memory--;
+    KEEPS(NEM_RULE_GROWS);
 }
 END_TEST
 
@@ -603,7 +618,8 @@ static void add_calls(Suite *suite)
     tcase_add_test(t, a_waiter_that_died_may_be_left_in_the_queue);
     tcase_add_test(t, one_that_is_left_beside_the_dead_is_a_residue);
     tcase_add_test(t, a_dead_waiter_that_left_is_not_what_is_left);
-    tcase_add_test(t, memory_may_grow_by_half_and_8_MiB);
+    tcase_add_test(t, memory_of_a_process_may_grow_by_what_it_has_spare);
+    tcase_add_test(t, memory_of_the_server_and_under_a_tool_may_grow_by_half_and_8_MiB);
     tcase_add_test(t, descriptors_and_threads_may_not);
     tcase_add_test(t, descriptors_of_the_server_are_not_looked_at);
     tcase_add_test(t, another_life_is_looked_at_anew);

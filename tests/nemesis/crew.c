@@ -142,6 +142,12 @@ static void send_to_work(struct nem_crew *crew, unsigned process)
     expect_work(crew, process);
 }
 
+/* So that what a life uses is what it asked for: glibc keeps what was freed for each
+ * thread and each size, and such stores fill for an hour. */
+static const char *const plain_heap[] = {
+    "GLIBC_TUNABLES=glibc.malloc.tcache_count=0:glibc.malloc.arena_max=1", NULL
+};
+
 static void begin_life(struct nem_crew *crew, unsigned process)
 {
     const struct nem_crew_options *o = &crew->options;
@@ -165,7 +171,7 @@ static void begin_life(struct nem_crew *crew, unsigned process)
     snprintf(number[5], sizeof(number[5]), "%llu", (unsigned long long)o->seed);
     const char *argv[] = { path,      url,       number[0], number[1], number[2],
                            number[3], number[4], number[5], NULL };
-    test_program_start(&m->program, argv, NULL);
+    test_program_start(&m->program, argv, plain_heap);
     send_to_work(crew, process);
 }
 

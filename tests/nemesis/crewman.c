@@ -9,7 +9,8 @@
  *   round DIR   the threads work, and write into DIR      working
  *   rest        they finish what they have begun; nobody
  *               holds or waits any more                   resting
- *   look        what the process uses, "descriptors threads bytes"
+ *   look        what the process uses, "descriptors threads bytes"; bytes of its own, not
+ *               of files
  * The end of stdin: it rests, closes its client and ends.
  */
 #include "pulse.h"
@@ -391,14 +392,14 @@ static unsigned count_entries(const char *path)
 
 static void tell_resources(void)
 {
-    long pages = 0, resident = 0;
+    long pages = 0, resident = 0, shared = 0;
     FILE *f = fopen("/proc/self/statm", "re");
-    if (!f || fscanf(f, "%ld %ld", &pages, &resident) != 2)
-        resident = 0;
+    if (!f || fscanf(f, "%ld %ld %ld", &pages, &resident, &shared) != 3)
+        resident = shared = 0;
     if (f)
         fclose(f);
     printf("%u %u %ld\n", count_entries("/proc/self/fd"),
-           count_entries("/proc/self/task"), resident * sysconf(_SC_PAGESIZE));
+           count_entries("/proc/self/task"), (resident - shared) * sysconf(_SC_PAGESIZE));
 }
 
 static void obey(void)

@@ -53,6 +53,8 @@ struct nem_round {
     /* what a process may have more at the last look than at the first:
      * connections of a pool that had not been needed by then */
     unsigned spare_descriptors;
+    /* bytes; 0: under a tool, whose memory may grow by half and 8 MiB */
+    int64_t spare_memory;
     /* what the workers ran from `started` to `ended`, together; cores 0: not to be judged
      */
     int64_t cpu_ns;

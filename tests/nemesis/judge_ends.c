@@ -92,11 +92,13 @@ static const struct nem_end *first_look(const struct nem_round *round,
     return first;
 }
 
-/* Half more, and what a heap may take at a time. */
-static int64_t memory_bound(int64_t first)
+/* The server's and a tool's: half more, and what a heap may take at a time. */
+static int64_t memory_bound(const struct nem_judge *j, const struct nem_end *first)
 {
     enum { ROOM = 8 * 1024 * 1024 };
-    return first + first / 2 + ROOM;
+    int64_t spare = j->round->spare_memory;
+    return first->memory +
+           (first->process == NEM_ALL || spare == 0 ? first->memory / 2 + ROOM : spare);
 }
 
 /* Keys of the locks come and go; each has nine at most, and the marks' is one. */
@@ -115,7 +117,7 @@ static void judge_growth(struct nem_judge *j, const struct nem_end *first,
     if (!server)
         snprintf(who, sizeof(who), "process %u", last->process);
     nem_judged(j, NEM_RULE_GROWS);
-    if (last->memory > memory_bound(first->memory))
+    if (last->memory > memory_bound(j, first))
         nem_violation(j, NEM_RULE_GROWS, NEM_ALL,
                       "%s: %lld bytes at %.3f ms, %lld at %.3f ms", who,
                       (long long)first->memory, nem_ms(j, first->at),

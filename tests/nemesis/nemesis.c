@@ -34,6 +34,7 @@
 enum { RUN_DIR_MAX = 256 };
 enum { SHOWN = 8, MARK_MS = 5, NS_PER_MS = 1000000, NS_PER_S = 1000000000 };
 enum { INCONCLUSIVE = 75 /* EX_TEMPFAIL of sysexits.h */ };
+enum { SPARE_MEMORY = 512 * 1024 };
 enum { LOCKS_MAX = 64, PROCESSES_MAX = 64, MS_PER_MINUTE = 60000, END_MS = 30000 };
 
 static struct {
@@ -306,6 +307,7 @@ static struct nem_round round_of(unsigned long number, const struct nem_times *t
                                .patience_ms = times->patience_ms,
                                .slack_ms = test_ms(400),
                                .spare_descriptors = opt.crew.threads + 2,
+                               .spare_memory = test_ms(1) > 1 ? 0 : SPARE_MEMORY,
                                .cores = cores(),
                                .started = now_boot() };
 }
