@@ -98,8 +98,9 @@ static void critical_section(void)
     if (get_token(&token) != 0)
         atomic_fetch_add(&h.failed, 1);
     sched_yield();
-    store(AT_FIRST, first + 1);
+    /* before it is counted: who is killed in between leaves the place to the next */
     store(AT_TOKENS + (off_t)(first * sizeof(token)), token);
+    store(AT_FIRST, first + 1);
     sched_yield();
     store(AT_SECOND, first + 1);
     store(AT_INSIDE, 0);

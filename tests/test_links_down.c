@@ -185,7 +185,7 @@ START_TEST(name_is_resolved_anew_when_its_server_is_no_master)
         "-ERR Error running script (call to f_0): @user_script:30: @user_script: 30: "
         "-READONLY You can't write against a read only replica.\r\n",
     };
-    open_by_name(900);
+    open_by_name(3000);
     OK(rlock_mutex_lock(&m));
     uint64_t connects = 3, renewals = 1; /* of callers, the subscriber, the watchdog */
     ck_assert(test_wait_until(has_connected, &connects, SOON_MS));

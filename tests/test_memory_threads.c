@@ -153,11 +153,22 @@ START_TEST(no_single_failure_costs_a_waiter_his_turn)
 }
 END_TEST
 
+static bool has_been_queued(void *unused)
+{
+    (void)unused;
+    return stats_of(client).waits == 1; /* its answer has come */
+}
+
+static bool ends_soon(void *left_ms)
+{
+    return test_redis_int(redis, "PTTL", "n") <= *(const long *)left_ms;
+}
+
 /* His only look when the lease ends fails; the next one by itself is 10 s away. */
 START_TEST(shortage_when_a_lease_ends_costs_its_waiter_no_more_than_itself)
 {
-    enum { LEFT_MS = 300 };
-    char left[16], parameters[96];
+    long left = test_ms(200);
+    char lease[16], parameters[96];
     struct task waiter;
     if (!can_fail("shortage_when_a_lease_ends_costs_its_waiter_no_more_than_itself"))
         return;
@@ -168,15 +179,16 @@ START_TEST(shortage_when_a_lease_ends_costs_its_waiter_no_more_than_itself)
     OK(rlock_rwlock_rdlock(&w)); /* so that the watchdog is connected */
     uint64_t more = 2;
     ck_assert(test_wait_until(is_renewed, &more, SOON_MS));
-    snprintf(left, sizeof(left), "%ld", test_ms(LEFT_MS));
+    snprintf(lease, sizeof(lease), "%ld", test_ms(1000));
     test_redis_do(redis, "HSET", "n", "c0ffee00-0000-4000-8000-000000000000:1:1", "1",
                   "mode", "rlock:mutex");
-    test_redis_do(redis, "PEXPIRE", "n", left);
+    test_redis_do(redis, "PEXPIRE", "n", lease);
     task_start(&waiter, run_lock_then_unlock, NULL);
-    ck_assert(wait_waiters(client, 1));
+    ck_assert(test_wait_until(has_been_queued, NULL, SOON_MS));
+    ck_assert(test_wait_until(ends_soon, &left, SOON_MS));
     test_alloc_this_thread(false);
     test_alloc_fail_from(1);
-    test_pause_ms(test_ms(LEFT_MS) + 100);
+    test_pause_ms(left + 100);
     long failed = test_alloc_failed();
     test_alloc_fail_at(0);
     ck_assert_int_gt(failed, 0);
