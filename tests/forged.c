@@ -143,9 +143,10 @@ struct nem_op *unlocks(int who, unsigned lock, const char *id, double from, doub
     return returns(who, to, NEM_UNLOCK, lock, code);
 }
 
-struct nem_op *event_lost(int process, unsigned lock, double at)
+struct nem_op *event_lost(int who, unsigned lock, double at)
 {
-    struct nem_op *op = record(process * 10, at, NEM_EVENT, NEM_NO_CALL, lock);
+    struct nem_op *op = record(who, at, NEM_EVENT, NEM_NO_CALL, lock);
+    op->levels = (uint8_t)op->thread;
     op->thread = NEM_EVENTS_THREAD;
     op->code = RLOCK_EVENT_LOST;
     return op;

@@ -58,7 +58,7 @@ struct nem_op *checks(int who, unsigned lock, const char *id, double at, double 
 /* unlock() of the last level. */
 struct nem_op *unlocks(int who, unsigned lock, const char *id, double from, double to,
                        double end, int code);
-struct nem_op *event_lost(int process, unsigned lock, double at);
+struct nem_op *event_lost(int who, unsigned lock, double at);
 /* The process's next life has begun. */
 void restarts(int process, double at);
 

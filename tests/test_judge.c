@@ -311,7 +311,7 @@ static void lost_hold(void)
 START_TEST(a_loss_is_final)
 {
     lost_hold();
-    event_lost(1, MUTEX, 1986);
+    event_lost(11, MUTEX, 1986);
     KEEPS(NEM_RULE_TOLD);
     checks(11, MUTEX, A, 2000, 2600, 1);
     BREAKS(NEM_RULE_TOLD, 1);
@@ -321,7 +321,7 @@ END_TEST
 START_TEST(unlock_of_what_was_seen_lost_gives_ESTALE)
 {
     lost_hold();
-    event_lost(1, MUTEX, 1986);
+    event_lost(11, MUTEX, 1986);
     unlocks(11, MUTEX, A, 2000, 2001, 1985, ESTALE);
     KEEPS(NEM_RULE_TOLD);
 }
@@ -330,7 +330,7 @@ END_TEST
 START_TEST(unlock_of_what_was_seen_lost_does_not_give_0)
 {
     lost_hold();
-    event_lost(1, MUTEX, 1986);
+    event_lost(11, MUTEX, 1986);
     unlocks(11, MUTEX, A, 2000, 2001, 1985, 0);
     BREAKS(NEM_RULE_TOLD, 1);
 }
@@ -348,7 +348,7 @@ START_TEST(a_loss_that_only_unlock_tells_has_its_event_too)
     takes(11, MUTEX, A, 1000, 1002, 1985);
     unlocks(11, MUTEX, A, 1990, 1991, 1985, ESTALE);
     BREAKS(NEM_RULE_TOLD, 1);
-    event_lost(1, MUTEX, 1990);
+    event_lost(11, MUTEX, 1990);
     KEEPS(NEM_RULE_TOLD);
 }
 END_TEST
@@ -366,7 +366,7 @@ END_TEST
 START_TEST(an_event_may_come_as_late_as_D_and_slack)
 {
     lost_hold();
-    event_lost(1, MUTEX, 1985 + SLACK);
+    event_lost(11, MUTEX, 1985 + SLACK);
     KEEPS(NEM_RULE_TOLD);
 }
 END_TEST
@@ -374,7 +374,7 @@ END_TEST
 START_TEST(an_event_that_comes_later_is_too_late)
 {
     lost_hold();
-    event_lost(1, MUTEX, 1986 + SLACK);
+    event_lost(11, MUTEX, 1986 + SLACK);
     BREAKS(NEM_RULE_TOLD, 1);
 }
 END_TEST
@@ -382,8 +382,8 @@ END_TEST
 START_TEST(an_event_of_another_lock_tells_nothing)
 {
     lost_hold();
-    event_lost(1, FAIR, 1986);
-    event_lost(2, MUTEX, 1986);
+    event_lost(11, FAIR, 1986);
+    event_lost(21, MUTEX, 1986);
     BREAKS(NEM_RULE_TOLD, 1);
 }
 END_TEST
@@ -391,7 +391,7 @@ END_TEST
 START_TEST(while_its_process_is_stopped_nobody_is_told)
 {
     lost_hold();
-    event_lost(1, MUTEX, 1985 + 15 + 385 + SLACK);
+    event_lost(11, MUTEX, 1985 + 15 + 385 + SLACK);
     fault(NEM_STOP_LONG, 1, NEM_ALL, 1500, 2000);
     fault(NEM_KINDS, 1, NEM_ALL, 2030, 2415); /* not a planned kind */
     KEEPS(NEM_RULE_TOLD);
@@ -403,7 +403,7 @@ END_TEST
 START_TEST(a_stop_that_was_over_before_D_is_no_reason_to_tell_later)
 {
     lost_hold();
-    event_lost(1, MUTEX, 1986 + SLACK);
+    event_lost(11, MUTEX, 1986 + SLACK);
     fault(NEM_STOP_LONG, 1, NEM_ALL, 1100, 1984);
     BREAKS(NEM_RULE_TOLD, 1);
 }
@@ -413,9 +413,9 @@ START_TEST(a_thread_that_looks_late_is_no_reason_to_tell_later)
 {
     takes(11, MUTEX, A, 1000, 1002, 1985);
     checks(11, MUTEX, A, 2500, 1985, 0);
-    event_lost(1, MUTEX, 2501);
+    event_lost(11, MUTEX, 2501);
     BREAKS(NEM_RULE_TOLD, 1);
-    event_lost(1, MUTEX, 1985 + SLACK);
+    event_lost(11, MUTEX, 1985 + SLACK);
     KEEPS(NEM_RULE_TOLD);
 }
 END_TEST
@@ -437,7 +437,7 @@ START_TEST(a_downgrade_that_finds_the_loss_has_its_event)
     invoke(11, 1500, NEM_DOWNGRADE, RWLOCK);
     returns(11, 1501, NEM_DOWNGRADE, RWLOCK, ESTALE)->levels = 1;
     BREAKS(NEM_RULE_TOLD, 1);
-    event_lost(1, RWLOCK, 1501)->reading = true;
+    event_lost(11, RWLOCK, 1501)->reading = true;
     KEEPS(NEM_RULE_TOLD);
 }
 END_TEST
@@ -445,7 +445,7 @@ END_TEST
 START_TEST(an_event_of_the_other_mode_tells_nothing)
 {
     lost_hold();
-    event_lost(1, MUTEX, 1986)->reading = true;
+    event_lost(11, MUTEX, 1986)->reading = true;
     BREAKS(NEM_RULE_TOLD, 1);
 }
 END_TEST
@@ -456,9 +456,9 @@ START_TEST(each_of_two_losses_has_its_event)
     checks(11, RWLOCK, READ_A, 1990, 1985, 0);
     takes(12, RWLOCK, READ_A, 1100, 1102, 1985);
     checks(12, RWLOCK, READ_A, 2000, 1985, 0);
-    event_lost(1, RWLOCK, 1990)->reading = true;
+    event_lost(11, RWLOCK, 1990)->reading = true;
     BREAKS(NEM_RULE_TOLD, 1);
-    event_lost(1, RWLOCK, 1991)->reading = true;
+    event_lost(12, RWLOCK, 1991)->reading = true;
     KEEPS(NEM_RULE_TOLD);
 }
 END_TEST

@@ -302,7 +302,7 @@ START_TEST(all_came_to_rest)
     takes(11, MUTEX, "p1:1:1:m300", 1000, 1002, 1985);
     unlocks(11, MUTEX, "p1:1:1:m300", 1010, 1011, 1985, 0);
     rests(11, ENDED);
-    event_lost(1, MUTEX, ENDED + 1);
+    event_lost(11, MUTEX, ENDED + 1);
     KEEPS(NEM_RULE_HUNG);
     ck_assert_uint_eq(verdict.judged[NEM_RULE_HUNG], FORGED_PROCESSES);
 }
@@ -312,7 +312,7 @@ START_TEST(a_call_that_was_given_up_is_hung)
 {
     all_rest_but_1_1();
     rests(12, ENDED);
-    event_lost(2, MUTEX, 1000); /* what tells events does not rest */
+    event_lost(21, MUTEX, 1000); /* what tells events does not rest */
     invoke(11, 1000, NEM_UNLOCK, FAIR);
     forged.given_up = at_ms(ENDED + 1000);
     BREAKS(NEM_RULE_HUNG, 1);

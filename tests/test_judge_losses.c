@@ -322,7 +322,7 @@ static void lost_and_then(unsigned call, int code)
 {
     takes(11, RWLOCK, WRITE_A, 1000, 1002, 1985);
     checks(11, RWLOCK, WRITE_A, 1990, 1985, 0);
-    event_lost(1, RWLOCK, 1986)->reading = call == NEM_DOWNGRADE;
+    event_lost(11, RWLOCK, 1986)->reading = call == NEM_DOWNGRADE;
     names(invoke(11, 2000, call, RWLOCK), WRITE_A, 1985);
     returns(11, 2001, call, RWLOCK, code)->levels = 1;
 }
@@ -399,7 +399,7 @@ END_TEST
 START_TEST(what_was_lost_is_not_renewed_any_more)
 {
     lost_by_D();
-    event_lost(1, MUTEX, 1986);
+    event_lost(11, MUTEX, 1986);
     renewed_at(1990 + RENEWALS_END, 2800);
     KEEPS(NEM_RULE_TOLD);
     renewed_at(1991 + RENEWALS_END, 2900);

@@ -478,6 +478,17 @@ START_TEST(a_reader_that_queued_behind_the_writer_waits_for_him)
 }
 END_TEST
 
+START_TEST(a_reader_that_was_cut_off_does_not_pass_the_writer)
+{
+    writer_waits();
+    queues_at(1150, RWLOCK, READ_B);
+    transaction(1200);
+    reads(RWLOCK, READ_B, 2200, false);
+    fault(NEM_CUT, 2, NEM_ALL, 1160, 1170);
+    BREAKS(NEM_RULE_READS, 1);
+}
+END_TEST
+
 START_TEST(who_reads_already_may_read_again)
 {
     writer_waits();
@@ -636,6 +647,7 @@ static void add_phases(Suite *suite)
     tcase_add_test(t, a_reader_that_joins_past_a_writer_is_not);
     tcase_add_test(t, a_writer_that_is_cut_off_may_be_passed);
     tcase_add_test(t, a_reader_that_queued_behind_the_writer_waits_for_him);
+    tcase_add_test(t, a_reader_that_was_cut_off_does_not_pass_the_writer);
     tcase_add_test(t, who_reads_already_may_read_again);
     tcase_add_test(t, readers_that_were_queued_when_the_reading_began_may_come_later);
     tcase_add_test(t, a_second_reading_past_a_writer_is_not_right);

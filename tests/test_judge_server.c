@@ -27,26 +27,39 @@ START_TEST(a_grant_over_which_the_clock_leapt_is_seen_nowhere)
     takes(11, MUTEX, A, 1000, 1002, 1985);
     fault(NEM_CLOCK_BACK, NEM_ALL, NEM_ALL, 1001, 1001);
     fault(NEM_SERVER_RESTART, NEM_ALL, NEM_ALL, 1001, 1001);
-    fault(NEM_CLOCK_FORWARD, NEM_ALL, NEM_ALL, 998, 999);
-    BREAKS(NEM_RULE_GRANT, 1);
-    fault(NEM_CLOCK_FORWARD, NEM_ALL, NEM_ALL, 999, 1000);
+    fault(NEM_CLOCK_FORWARD, NEM_ALL, NEM_ALL, 998, 2999);
+    BREAKS(NEM_RULE_GRANT, 1); /* a step is done at once */
+    fault(NEM_CLOCK_FORWARD, NEM_ALL, NEM_ALL, 999, 2999);
+    last_fault()->took_us = 1000;
     EXCUSES(NEM_RULE_GRANT, 1);
-    takes(21, MUTEX, B, 3000, 3002, 3985);
+    forged.strict = true;
+    BREAKS(NEM_RULE_GRANT, 1);
+}
+END_TEST
+
+/* For as long as the lease: then nobody believes in it any more. */
+START_TEST(a_server_that_stands_still_amid_a_grant_is_no_reason_to_believe_in_it)
+{
+    takes(21, MUTEX, B, 3000, 3984, 3985);
     fault(NEM_SERVER_STOP_LONG, NEM_ALL, NEM_ALL, 3001, 4000);
-    EXCUSES(NEM_RULE_GRANT, 2);
+    BREAKS(NEM_RULE_GRANT, 1);
+    takes(22, MUTEX, "p2:1:2:m300", 3000, 4005, 3985);
+    takes(23, FENCED, "p2:1:3:m300", 3000, 4005, 0);
+    BREAKS(NEM_RULE_GRANT, 1);
+    ck_assert_uint_eq(verdict.excused[NEM_RULE_GRANT], 2);
 }
 END_TEST
 
 START_TEST(a_clock_that_leapt_while_it_waited_is_no_reason)
 {
     takes(11, MUTEX, A, 1000, 1502, 1985);
-    fault(NEM_SERVER_STOP_LONG, NEM_ALL, NEM_ALL, 1100, 1300);
+    fault(NEM_CLOCK_FORWARD, NEM_ALL, NEM_ALL, 1100, 1300);
     transaction(1005);
     queues(MUTEX, A, false);
     transaction(1302 + EXACT);
     entry(NEM_UNQUEUED, MUTEX, A, 0);
     BREAKS(NEM_RULE_GRANT, 1);
-    fault(NEM_SERVER_STOP_SHORT, NEM_ALL, NEM_ALL, 1301, 1302);
+    fault(NEM_CLOCK_FORWARD, NEM_ALL, NEM_ALL, 1302, 1302);
     EXCUSES(NEM_RULE_GRANT, 1);
 }
 END_TEST
@@ -429,6 +442,8 @@ static void add_server(Suite *suite)
     tcase_add_test(t, a_success_without_a_grant_is_none);
     tcase_add_test(t, a_grant_over_which_the_clock_leapt_is_seen_nowhere);
     tcase_add_test(t, a_clock_that_leapt_while_it_waited_is_no_reason);
+    tcase_add_test(t,
+                   a_server_that_stands_still_amid_a_grant_is_no_reason_to_believe_in_it);
     tcase_add_test(t, a_success_without_an_id_is_none);
     tcase_add_test(t, a_grant_may_be_as_late_as_the_return);
     tcase_add_test(t, a_grant_after_the_return_is_too_late);

@@ -86,6 +86,16 @@ START_TEST(a_marker_or_a_grant_of_another_one_is_no_reason)
 }
 END_TEST
 
+START_TEST(who_is_present_and_does_not_listen_is_not_dropped)
+{
+    one_waits(MUTEX, C, A);
+    fault(NEM_CUT, 1, NEM_ALL, 1150, 1160);
+    transaction(1200);
+    entry(NEM_UNQUEUED, MUTEX, A, 0);
+    BREAKS(NEM_RULE_ORDER, 1);
+}
+END_TEST
+
 START_TEST(who_is_not_present_is_dropped)
 {
     one_waits(MUTEX, C, A);
@@ -335,6 +345,7 @@ int main(void)
     tcase_add_test(t, a_waiter_of_any_type_is_not_dropped);
     tcase_add_test(t, a_waiter_leaves_by_a_grant_or_by_its_own_wish);
     tcase_add_test(t, a_marker_or_a_grant_of_another_one_is_no_reason);
+    tcase_add_test(t, who_is_present_and_does_not_listen_is_not_dropped);
     tcase_add_test(t, who_is_not_present_is_dropped);
     tcase_add_test(t, a_queue_that_was_lost_dropped_nobody);
     t = forged_group(suite, "alive");

@@ -154,6 +154,7 @@ static void on_event(const rlock_event_t *event, void *arg)
                          .code = (int32_t)event->kind,
                          .token = event->token,
                          .reading = event->mode == RLOCK_MODE_READ,
+                         .levels = UINT8_MAX, /* nobody's that we know */
                          .pid = (uint32_t)getpid() };
     for (unsigned i = 0; i < crew.threads; i++)
         if (pthread_equal(crew.men[i].thread, event->thread))

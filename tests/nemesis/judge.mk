@@ -20,7 +20,7 @@ NEMESIS_CPPFLAGS = $(TEST_CPPFLAGS) -I$(top_srcdir)/tests/nemesis
 
 # The judge of the nemesis, with forged histories; the ledger, with a server's files.
 UNIT_TESTS += tests/test_judge tests/test_judge_excuses tests/test_judge_calls \
-	tests/test_judge_server tests/test_judge_holds tests/test_judge_losses \
+	tests/test_judge_server tests/test_judge_holds tests/test_judge_told tests/test_judge_losses \
 	tests/test_judge_tokens tests/test_judge_order tests/test_judge_waiters \
 	tests/test_ledger
 
@@ -47,6 +47,10 @@ tests_test_judge_server_LDADD = $(TEST_LIBS)
 tests_test_judge_holds_SOURCES = tests/test_judge_holds.c $(FORGED) $(NEMESIS_JUDGE)
 tests_test_judge_holds_CPPFLAGS = $(NEMESIS_CPPFLAGS)
 tests_test_judge_holds_LDADD = $(TEST_LIBS)
+
+tests_test_judge_told_SOURCES = tests/test_judge_told.c $(FORGED) $(NEMESIS_JUDGE)
+tests_test_judge_told_CPPFLAGS = $(NEMESIS_CPPFLAGS)
+tests_test_judge_told_LDADD = $(TEST_LIBS)
 
 tests_test_judge_losses_SOURCES = tests/test_judge_losses.c $(FORGED) $(NEMESIS_JUDGE)
 tests_test_judge_losses_CPPFLAGS = $(NEMESIS_CPPFLAGS)

@@ -132,6 +132,39 @@ static void judge_return(struct nem_judge *j, const struct nem_hold *hold,
                       nem_ms(j, invoke->end), hold->returned->id);
 }
 
+/* `at` and the slack, plus whatever of that time the process was stopped. */
+static int64_t running_by(const struct nem_judge *j, unsigned process, int64_t at)
+{
+    int64_t by = at + nem_slack(j), next = by;
+    do {
+        by = next;
+        next = at + nem_slack(j) + nem_stopped_ns(j, process, at, by);
+    } while (next > by);
+    return by;
+}
+
+/* A success is one only before D. The library looked at its clock when it had been asked
+ * and was granted it, or later: not while it was stopped. */
+static void judge_success(struct nem_judge *j, const struct nem_hold *hold)
+{
+    const struct nem_op *returned = hold->returned;
+    unsigned process = hold->life->process;
+    int64_t looked = nem_granted_after(hold);
+    if (returned->end == 0)
+        return;
+    nem_judged(j, NEM_RULE_TOLD);
+    if (looked < begun(hold) || looked >= returned->at) /* or no grant was seen */
+        looked = begun(hold);
+    looked = nem_stopped_until(j, process, looked) - nem_slack(j);
+    if (looked > returned->at) /* it was another life that was stopped */
+        looked = begun(hold);
+    if (looked > returned->end || returned->at > running_by(j, process, returned->end))
+        nem_violation(j, NEM_RULE_TOLD, lock_of(hold),
+                      "%s: %s gave it at %.3f ms, D was %.3f ms (%s)", nem_who(returned),
+                      nem_call_name(returned->call), nem_ms(j, returned->at),
+                      nem_ms(j, returned->end), returned->id);
+}
+
 static void judge_records(struct nem_judge *j, const struct nem_hold *hold)
 {
     const struct nem_op *invoke = NULL;
@@ -181,18 +214,8 @@ static bool tells_loss(const struct nem_op *event, const struct nem_hold *hold)
     bool token = event->token == 0 || hold->returned->token == 0 ||
                  event->token == hold->returned->token;
     return event->what == NEM_EVENT && event->code == RLOCK_EVENT_LOST &&
-           event->lock == lock_of(hold) && mode && token;
-}
-
-/* `at` and the slack, plus whatever of that time the process was stopped. */
-static int64_t running_by(const struct nem_judge *j, unsigned process, int64_t at)
-{
-    int64_t by = at + nem_slack(j), next = by;
-    do {
-        by = next;
-        next = at + nem_slack(j) + nem_stopped_ns(j, process, at, by);
-    } while (next > by);
-    return by;
+           event->lock == lock_of(hold) && event->levels == hold->returned->thread &&
+           mode && token;
 }
 
 /* By when the callback must have run: D, as the thread saw it last; while the process was
@@ -211,7 +234,7 @@ static int64_t told_by(const struct nem_judge *j, const struct nem_hold *hold)
 
 /* A loss that the callback was to tell. */
 struct loss {
-    const struct nem_hold *hold;
+    struct nem_hold *hold;
     int64_t by;
 };
 
@@ -223,19 +246,73 @@ static int by_deadline(const void *a, const void *b)
 
 static void judge_event(struct nem_judge *j, const struct loss *loss, bool used[])
 {
-    const struct nem_hold *hold = loss->hold;
+    struct nem_hold *hold = loss->hold;
     size_t from, to;
     nem_judged(j, NEM_RULE_TOLD);
     events_of(j, hold->life, &from, &to);
     for (size_t i = from; i < to && j->ops[i]->at <= loss->by; i++)
         if (!used[i] && j->ops[i]->at >= begun(hold) && tells_loss(j->ops[i], hold)) {
-            used[i] = true;
+            used[i] = hold->told = true;
             return;
         }
     nem_violation(j, NEM_RULE_TOLD, lock_of(hold),
                   "%s: no LOST event by %.3f ms; D %.3f ms, seen lost at %.3f ms (%s)",
                   nem_who(hold->returned), nem_ms(j, loss->by), nem_ms(j, hold->end),
                   nem_ms(j, hold->lost), hold->returned->id);
+}
+
+/* Whether an event may tell the loss of a hold of which nobody else knows: the thread
+ * found it later, or D had come, or the thread was killed before it looked again. */
+static bool may_tell(const struct nem_judge *j, const struct nem_op *event,
+                     const struct nem_hold *hold)
+{
+    bool kept = hold->unlocked && hold->unlocked->code == 0;
+    bool silent = !hold->unlocked && j->ops[hold->last]->at <= event->at;
+    return !hold->told && !kept && begun(hold) <= event->at && tells_loss(event, hold) &&
+           (hold->lost != 0 || hold->end <= event->at + NEM_ROUNDED || silent);
+}
+
+/* A call that was killed before it could say that it had got it. */
+static bool may_be_of_a_call(const struct nem_made *call, const struct nem_life *life,
+                             const struct nem_op *event)
+{
+    return !call->ret && call->life == life && nem_is_acquire(call->invoke->call) &&
+           call->invoke->lock == event->lock && call->invoke->thread == event->levels &&
+           call->invoke->at <= event->at;
+}
+
+static bool is_true(const struct nem_judge *j, const struct nem_life *life,
+                    const struct nem_op *event)
+{
+    for (size_t i = 0; i < j->hold_count; i++) {
+        struct nem_hold *hold = j->holds[i];
+        if (hold->life == life && may_tell(j, event, hold))
+            return hold->told = true;
+    }
+    for (size_t i = 0; i < j->made_count; i++)
+        if (may_be_of_a_call(&j->made[i], life, event))
+            return true;
+    return false;
+}
+
+/* No loss is told that is none, and none twice. */
+static void judge_untrue(struct nem_judge *j, const struct nem_life *life,
+                         const bool used[])
+{
+    size_t from, to;
+    events_of(j, life, &from, &to);
+    for (size_t i = from; i < to; i++) {
+        const struct nem_op *event = j->ops[i];
+        if (event->what != NEM_EVENT || event->code != RLOCK_EVENT_LOST)
+            continue;
+        nem_judged(j, NEM_RULE_LOSS);
+        if (!used[i] && !is_true(j, life, event))
+            nem_violation(j, NEM_RULE_LOSS, event->lock,
+                          "%u.%u (life %u): an event at %.3f ms tells a loss that is "
+                          "none, or was told",
+                          event->process, event->levels, event->life,
+                          nem_ms(j, event->at));
+    }
 }
 
 /* Each event tells one loss; those that must be told first choose first. */
@@ -253,6 +330,8 @@ static void judge_events(struct nem_judge *j)
         qsort(losses, count, sizeof(*losses), by_deadline);
     for (size_t i = 0; i < count; i++)
         judge_event(j, &losses[i], used);
+    for (size_t i = 0; i < j->life_count; i++)
+        judge_untrue(j, &j->lives[i], used);
     free(used);
     free(losses);
 }
@@ -260,7 +339,9 @@ static void judge_events(struct nem_judge *j)
 void nem_judge_holds(struct nem_judge *j)
 {
     judge_unlocks(j);
-    for (size_t i = 0; i < j->hold_count; i++)
+    for (size_t i = 0; i < j->hold_count; i++) {
+        judge_success(j, j->holds[i]);
         judge_records(j, j->holds[i]);
+    }
     judge_events(j);
 }

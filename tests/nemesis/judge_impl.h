@@ -63,6 +63,7 @@ struct nem_hold {
     bool fixed;                     /* its lease is not renewed */
     bool reading;
     bool turned; /* a downgrade was tried: it counts as a read since then */
+    bool told;   /* by an event */
 };
 
 /* A call of a thread. */
@@ -189,8 +190,8 @@ bool nem_clock_stepped(const struct nem_judge *j, int64_t from, int64_t to);
 /* Whether it may have been stepped forward, which alone makes leases end earlier, and not
  * in a strict round. */
 bool nem_clock_forward(const struct nem_judge *j, int64_t from, int64_t to);
-/* Whether it may have gone on by more than a lease at once: by a step or a stop. */
-bool nem_clock_leapt(const struct nem_judge *j, int64_t from, int64_t to);
+/* Whether the server may have been stopped. */
+bool nem_server_stopped(const struct nem_judge *j, int64_t from, int64_t to);
 /* Whether a fault may have kept a process from waiting as it should in [from, to]: one of
  * its own, of its link or of the server, or that it has just started; each until a
  * presence later. */
@@ -203,6 +204,8 @@ int64_t nem_disturbed_ns(const struct nem_judge *j, unsigned process, int64_t fr
 /* How long of [from, to] a process was stopped, at the most. */
 int64_t nem_stopped_ns(const struct nem_judge *j, unsigned process, int64_t from,
                        int64_t to);
+/* The end of the stop that a process was in at a moment; the moment itself: in none. */
+int64_t nem_stopped_until(const struct nem_judge *j, unsigned process, int64_t at);
 /* How long of [from, to] the machine kept some process from running. */
 int64_t nem_stalled_ns(const struct nem_judge *j, int64_t from, int64_t to);
 /* For how much of the round a process was kept from running that was not stopped on

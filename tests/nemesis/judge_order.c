@@ -42,8 +42,9 @@ static uint64_t present_until(const struct nem_line *line, const char *id)
     return 0;
 }
 
-bool nem_waits(const struct nem_judge *j, const struct nem_line *line,
-               const struct nem_waiter *waiter, const struct nem_entry *entry)
+/* Whether the server had to find it present, listening or not. */
+static bool is_present(const struct nem_judge *j, const struct nem_line *line,
+                       const struct nem_waiter *waiter, const struct nem_entry *entry)
 {
     enum { US_PER_MS = 1000 };
     uint64_t now =
@@ -52,7 +53,13 @@ bool nem_waits(const struct nem_judge *j, const struct nem_line *line,
             : nem_server_latest(j, entry);
     return waiter->life && entry->before != INT64_MAX &&
            waiter->life->dying > entry->before &&
-           present_until(line, waiter->queued->id) >= now &&
+           present_until(line, waiter->queued->id) >= now;
+}
+
+bool nem_waits(const struct nem_judge *j, const struct nem_line *line,
+               const struct nem_waiter *waiter, const struct nem_entry *entry)
+{
+    return is_present(j, line, waiter, entry) &&
            !nem_deaf(j, waiter->life->process, entry->after, entry->before);
 }
 
@@ -98,13 +105,13 @@ static void judge_turn(struct nem_judge *j, const struct nem_line *line,
         nem_judged(j, NEM_RULE_ORDER);
 }
 
-/* Who waits leaves the queue by a grant or by its own wish: a script that drops it makes
- * it begin anew. */
+/* Who waits leaves the queue by a grant or by its own wish, also while nobody listens: a
+ * script that drops it makes it begin anew. */
 static void judge_dropped(struct nem_judge *j, const struct nem_line *line,
                           const struct nem_step *step, const struct nem_entry *entry)
 {
     const struct nem_waiter *w = nem_waiter_find(line, entry->id);
-    if (!w || !nem_waits(j, line, w, entry) ||
+    if (!w || !is_present(j, line, w, entry) ||
         nem_keys_lost(j, entry->lock, entry->after, entry->before))
         return;
     nem_judged(j, NEM_RULE_ORDER);

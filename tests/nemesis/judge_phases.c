@@ -33,15 +33,11 @@ static bool reads_already(const struct nem_judge *j, const struct nem_line *line
     return false;
 }
 
-/* Queued when the readers' turn began; or kept back since then by a fault of its own. */
-static bool was_in_time(const struct nem_judge *j, const struct nem_line *line,
-                        const struct nem_entry *entry)
+/* Queued when the readers' turn began. */
+static bool was_in_time(const struct nem_line *line, const struct nem_entry *entry)
 {
     const struct nem_waiter *reader = nem_waiter_find(line, entry->id);
-    if (!reader)
-        return false;
-    return reader->queued->transaction <= line->turn_transaction || !reader->life ||
-           nem_disturbed(j, reader->life->process, reader->queued->after, entry->before);
+    return reader && reader->queued->transaction <= line->turn_transaction;
 }
 
 static void judge_read(struct nem_judge *j, const struct nem_line *line,
@@ -51,7 +47,7 @@ static void judge_read(struct nem_judge *j, const struct nem_line *line,
     if (!writer)
         return;
     nem_judged(j, NEM_RULE_READS);
-    if (was_in_time(j, line, entry) || reads_already(j, line, entry->id))
+    if (was_in_time(line, entry) || reads_already(j, line, entry->id))
         return;
     NEM_BREAKS(j, NEM_RULE_READS, entry->lock,
                nem_keys_lost(j, entry->lock, line->turn_from, entry->before),

@@ -45,9 +45,18 @@ static bool was_granted(const struct nem_hold *hold)
     return false;
 }
 
-/* Between the look at its clock and the end of a script the server's clock leapt over the
- * whole lease: what was granted is gone in the same transaction, which tells nothing but
- * that a waiter left its queue. */
+/* The server's clock was stepped over the whole lease; or the server stood still for as
+ * long, and then D has passed. */
+static bool leapt(const struct nem_judge *j, const struct nem_op *returned, int64_t from,
+                  int64_t to)
+{
+    bool over = returned->end == 0 || returned->at >= returned->end;
+    return nem_clock_forward(j, from, to) || (over && nem_server_stopped(j, from, to));
+}
+
+/* Between the look at its clock and the end of a script the server's clock leapt: what
+ * was granted is gone in the same transaction, which tells nothing but that a waiter left
+ * its queue. */
 static bool expired_at_once(const struct nem_judge *j, const struct nem_hold *hold)
 {
     int64_t from = hold->asked ? hold->asked->at : hold->returned->at;
@@ -57,9 +66,9 @@ static bool expired_at_once(const struct nem_judge *j, const struct nem_hold *ho
         if (entry->change == NEM_UNQUEUED && entry->lock == lock_of(hold) &&
             entry->after <= to && entry->before >= from &&
             strcmp(entry->id, hold->name->text) == 0)
-            return nem_clock_leapt(j, entry->after, entry->before);
+            return leapt(j, hold->returned, entry->after, entry->before);
     }
-    return nem_clock_leapt(j, from, to);
+    return leapt(j, hold->returned, from, to);
 }
 
 static bool is_doubled(const struct nem_hold *hold)

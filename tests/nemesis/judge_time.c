@@ -60,11 +60,11 @@ bool nem_clock_forward(const struct nem_judge *j, int64_t from, int64_t to)
     return false;
 }
 
-bool nem_clock_leapt(const struct nem_judge *j, int64_t from, int64_t to)
+bool nem_server_stopped(const struct nem_judge *j, int64_t from, int64_t to)
 {
     for (size_t i = 0; i < j->round->fault_count; i++) {
         const struct nem_fault *fault = &j->round->faults[i];
-        if ((fault->kind == NEM_CLOCK_FORWARD || fault->kind == NEM_SERVER_STOP_SHORT ||
+        if ((fault->kind == NEM_SERVER_STOP_SHORT ||
              fault->kind == NEM_SERVER_STOP_LONG) &&
             overlaps(from, to, fault->begin, fault->end))
             return true;
@@ -414,6 +414,13 @@ int64_t nem_stopped_ns(const struct nem_judge *j, unsigned process, int64_t from
                        int64_t to)
 {
     return sum_of(&j->stopped[process % NEM_PROCESSES_MAX], from, to);
+}
+
+int64_t nem_stopped_until(const struct nem_judge *j, unsigned process, int64_t at)
+{
+    const struct nem_windows *stopped = &j->stopped[process % NEM_PROCESSES_MAX];
+    size_t i = windows_find(stopped, at);
+    return i < stopped->count && stopped->items[i].from <= at ? stopped->items[i].to : at;
 }
 
 int64_t nem_stalled_ns(const struct nem_judge *j, int64_t from, int64_t to)

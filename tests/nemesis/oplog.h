@@ -40,7 +40,8 @@ enum nem_what {
     NEM_RETURN,     /* it has returned `code` */
     NEM_CHECK,      /* a holder looked: code 1: it may believe that it holds (state SAFE
                      * or AT_RISK), 0: lost */
-    NEM_EVENT,      /* a callback: code is rlock_event_kind_t; of the thread `levels` */
+    NEM_EVENT,      /* a callback: code is rlock_event_kind_t; of the thread `levels`
+                     * (UINT8_MAX: of none of ours) */
     NEM_STARTED,    /* the thread begins: its first record; `id` is the client's uuid */
     NEM_DONE        /* it ends as it was told to: holds nothing, waits for nothing */
 };
