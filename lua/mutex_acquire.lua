@@ -28,11 +28,11 @@ local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
 if held == 0 and fence == '0' and now <= not_after
   and call('EXISTS', queue, rqueue, cancelled, dirty) == 0 then
-  call('HSET', N, id, '1', 'mode', 'rlock:mutex', 'since', string.format('%.0f', now))
-  call('PEXPIRE', N, lease)
   if string.byte(id, -1) > 57 and string.find(id, ':%a%d+%l*b') then
     call('SET', dirty, id .. '#1', 'EX', 604800)
   end
+  call('HSET', N, id, '1', 'mode', 'rlock:mutex', 'since', string.format('%.0f', now))
+  call('PEXPIRE', N, lease)
   return { now, tonumber(lease), 0, 0, 'held', tonumber(lease), 0, '' }
 end
 --include answer

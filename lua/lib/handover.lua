@@ -54,7 +54,8 @@ local function candidate()
     end
   end
 end
--- Writes it as holder and tells it. False: nobody heard it, and nothing was changed.
+-- Writes it as holder and tells it. False: nobody heard it, and it waits again as before (of what
+-- it took, a token is gone, and a writer's trace of the reading that ended).
 local function grant(id, ticket, uuid, letter, ttl)
   local own, marks = '', robust(id)
   local fenced, before, dead = letter ~= string.lower(letter), nil, nil
