@@ -596,7 +596,9 @@ static bool is_hidden(struct rlock_client *client, const char *name)
     rlk_reply_free(reply);
     if (rc != 0 && answer.key_refused)
         return true;
-    rlk_error_set(EACCES, "the ACL refuses a key of the lock \"%s\"", name);
+    char shown[RLK_LOG_NAME_SIZE];
+    rlk_log_name(shown, sizeof(shown), name, strlen(name));
+    rlk_error_set(EACCES, "the ACL refuses a key of the lock \"%s\"", shown);
     return false;
 }
 

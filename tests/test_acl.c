@@ -215,8 +215,15 @@ START_TEST(a_listing_without_the_keys_beside_a_lock_is_EACCES)
     ck_assert_int_eq(rlock_list(client, NULL, note_name, names), EACCES);
     ck_assert_str_eq(rlock_errmsg(), "the ACL refuses a key of the lock \"jobs:1\"");
     ck_assert_str_eq(names, "");
+    /* names are told by SCAN, and may be anything */
     test_redis_do(scene_redis, "ACL", "SETUSER", "worker", "allkeys");
     ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
+    test_redis_do(scene_redis, "HSET", "jobs:\r\n\x1b[2J", "someone", "1", "mode",
+                  "rlock:mutex");
+    test_redis_do(scene_redis, "ACL", "SETUSER", "worker", "resetkeys", "~jobs:*");
+    ck_assert_int_eq(rlock_list(client, NULL, note_name, names), EACCES);
+    ck_assert_str_eq(rlock_errmsg(),
+                     "the ACL refuses a key of the lock \"jobs:\\x0d\\x0a\\x1b[2J\"");
     ck_assert_int_eq(rlock_client_close(client), 0);
 }
 END_TEST
