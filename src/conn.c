@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 enum { READ_CHUNK = 4096, READS_PER_STEP = 16, OUT_SIZE_FIRST = 1024 };
+enum { MOVE_AGAIN_MS = 100 }; /* at least between two moves that are counted */
 
 /* A plain recv may overstay by SO_RCVTIMEO and its rounding to ticks. */
 #define PLAIN_RECV_MARGIN_NS (2 * RLK_CONN_PATIENCE_MS * RLK_NS_PER_MS)
@@ -81,11 +82,17 @@ void rlk_conn_kill(struct rlk_conn *conn, enum rlk_failure why, const char *text
 
 void rlk_conn_leave(struct rlk_conn *conn, const char *text)
 {
+    struct rlk_moves *moves = conn->moves;
     unsigned seen = conn->moves_seen;
+    int64_t now = rlk_now_boot();
 
     rlk_conn_kill(conn, RLK_FAIL_NOT_SENT, text);
-    if (conn->moves)
-        atomic_compare_exchange_strong(&conn->moves->count, &seen, seen + 1);
+    /* a name that leads to a master and its replica by turns does not take the others'
+     * connections away each time: they are told themselves where they are wrong */
+    if (!moves || now < atomic_load(&moves->counted_at) + MOVE_AGAIN_MS * RLK_NS_PER_MS)
+        return;
+    if (atomic_compare_exchange_strong(&moves->count, &seen, seen + 1))
+        atomic_store(&moves->counted_at, now);
 }
 
 bool rlk_conn_moved(const struct rlk_conn *conn)

@@ -55,6 +55,7 @@ enum rlk_failure {
  * resolved anew. */
 struct rlk_moves {
     atomic_uint count;
+    _Atomic int64_t counted_at; /* the last one */
 };
 
 struct rlk_conn_options {
@@ -106,7 +107,7 @@ int64_t rlk_conn_clock_offset_us(const struct rlk_conn *conn);
 void rlk_conn_note_time(struct rlk_conn *conn, int64_t server_us, int64_t sent_boot_ns);
 
 /* The server is no master: as rlk_conn_kill (NOT_SENT), and the move is counted, once for
- * all the connections that were opened before it. */
+ * all the connections that were opened before it, and not again for a while. */
 void rlk_conn_leave(struct rlk_conn *conn, const char *text);
 /* Whether a move was counted after moves_seen. */
 bool rlk_conn_moved(const struct rlk_conn *conn);

@@ -700,6 +700,36 @@ START_TEST(last_address_saves_the_resolver_until_it_fails)
 }
 END_TEST
 
+/* A connection that is told that its server is no master. */
+static void be_told_of_a_move(struct rlk_moves *moves)
+{
+    options.moves = moves;
+    options.moves_seen = atomic_load(&moves->count);
+    open_ready();
+    ck_assert(!rlk_conn_moved(conn));
+    rlk_conn_leave(conn, "no master");
+    ck_assert_int_eq(rlk_conn_state(conn), RLK_CONN_DEAD);
+    rlk_conn_free(conn);
+    conn = NULL;
+}
+
+START_TEST(moves_are_counted_not_too_often)
+{
+    enum { APART_MS = 100, MUCH_MS = 3600000 };
+    struct rlk_moves moves = { .count = 0 };
+    peer_start(serve_quiet);
+    be_told_of_a_move(&moves);
+    ck_assert_uint_eq(atomic_load(&moves.count), 1);
+    ck_assert_int_le(atomic_load(&moves.counted_at), rlk_now_boot());
+    atomic_store(&moves.counted_at, in_ms(MUCH_MS)); /* however long the test takes */
+    be_told_of_a_move(&moves);
+    ck_assert_uint_eq(atomic_load(&moves.count), 1);
+    atomic_store(&moves.counted_at, in_ms(-APART_MS));
+    be_told_of_a_move(&moves);
+    ck_assert_uint_eq(atomic_load(&moves.count), 2);
+}
+END_TEST
+
 /* ---- one request, one reply */
 
 static void serve_pong(int fd, struct peer *p)
@@ -1095,6 +1125,7 @@ int main(void)
     tcase_add_test(tc, unknown_name_says_so);
     tcase_add_test(tc, slow_resolver_is_abandoned_at_the_deadline);
     tcase_add_test(tc, last_address_saves_the_resolver_until_it_fails);
+    tcase_add_test(tc, moves_are_counted_not_too_often);
     suite_add_tcase(suite, tc);
 
     tc = tcase_create("call");
