@@ -318,20 +318,45 @@ static void outside_due(struct rlock_client *client, struct rlk_hold *hold, int6
                                    hold->give_up_at);
 }
 
-/* There is no connection to ask on. A server that has answered a caller since the last
- * attempt to connect is there again: nobody is told that it is not, and the next attempt
- * is made soon. */
-static void miss_connection(struct rlk_watch *watch, struct rlk_lock *lock, int64_t now)
+/* There is no connection to ask on. A server that has answered a caller lately, and since
+ * the last attempt to connect, is there again: nobody is told that it is not, and the
+ * next attempt is made soon. */
+static void miss_connection(struct rlock_client *client, struct rlk_lock *lock,
+                            int64_t now)
 {
+    struct rlk_watch *watch = &client->watch;
+
     if (watch->down_since == 0 ||
         now - watch->down_since < OP_TIMEOUT_MIN_MS * RLK_NS_PER_MS)
         return;
-    if (lock->reached_at > watch->tried_at) {
+    if (lock->reached_at > watch->tried_at &&
+        now - lock->reached_at < rlk_client_command_timeout(client)) {
         int64_t soon = watch->tried_at + TRY_AGAIN_MS * RLK_NS_PER_MS;
         if (watch->retry_at > soon)
             watch->retry_at = soon;
     } else {
         rlk_lock_trouble_locked(lock, ENOTCONN, watch->down_since);
+    }
+}
+
+/* While the watchdog cannot connect and the server is there all the same, as the mailbox
+ * tells, one of those who wait asks himself, before their presence ends: it may have no
+ * room for one connection more, or we no descriptor. */
+static void poll_by_caller(struct rlock_client *client, struct rlk_lock *lock,
+                           int64_t now)
+{
+    int64_t presence = client->registry.presence_ns;
+    int64_t down_since = client->watch.down_since;
+
+    if (!atomic_load(&client->subscription.hears) || down_since == 0 ||
+        now - down_since < presence / 6 || now - lock->reached_at < presence / 2)
+        return;
+    for (struct rlk_list *l = lock->asks.next; l != &lock->asks; l = l->next) {
+        struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, ask_link);
+        if (hold->state == RLK_HOLD_ASKING && hold->asker) {
+            rlk_hold_ask_again_locked(hold, now);
+            return;
+        }
     }
 }
 
@@ -350,7 +375,8 @@ static void lock_due(struct rlock_client *client, struct rlk_lock *lock, int64_t
         send_refresh(client, lock, now);
     } else {
         lock->after = (struct rlk_cursor){ 0 }; /* would be stale */
-        miss_connection(&client->watch, lock, now);
+        miss_connection(client, lock, now);
+        poll_by_caller(client, lock, now);
         if (rlk_list_empty(&lock->asks)) { /* others' polls will find the lock */
             rlk_lock_went_on_locked(lock);
             return;

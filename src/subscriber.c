@@ -15,6 +15,7 @@
 
 #include "client.h"
 #include "deadline.h"
+#include "error.h"
 #include "fork.h"
 #include "log.h"
 #include "mailbox.h"
@@ -195,6 +196,7 @@ static void fail(struct rlk_subscription *sub, int64_t now)
     rlk_conn_free(sub->conn);
     sub->conn = NULL;
     sub->state = RLK_SUB_DOWN;
+    atomic_store(&sub->hears, false);
     sub->answer_due = sub->ping_at = RLK_NEVER;
     /* jitter from the clock's low bits: clients that were cut off together do not return
      * together */
@@ -204,7 +206,8 @@ static void fail(struct rlk_subscription *sub, int64_t now)
         sub->backoff_ms * 2 > BACKOFF_MAX_MS ? BACKOFF_MAX_MS : sub->backoff_ms * 2;
 }
 
-static void open_conn(struct rlock_client *client, int64_t now)
+/* 0, or why there is none. */
+static int open_conn(struct rlock_client *client, int64_t now)
 {
     struct rlk_subscription *sub = &client->subscription;
     unsigned moves = atomic_load(&client->moves.count);
@@ -223,13 +226,15 @@ static void open_conn(struct rlock_client *client, int64_t now)
     };
     int64_t deadline = now + client->config.connect_timeout_ms * RLK_NS_PER_MS;
 
-    if (rlk_conn_start(&sub->conn, &options, deadline) != 0) {
+    int rc = rlk_conn_start(&sub->conn, &options, deadline);
+    if (rc != 0) {
         sub->conn = NULL;
         fail(sub, now);
-        return;
+        return rc;
     }
     sub->state = RLK_SUB_OPENING;
     sub->answer_due = deadline;
+    return 0;
 }
 
 static int send_words(struct rlk_subscription *sub, const char *verb, const char *word,
@@ -451,6 +456,15 @@ static bool take_reply(struct rlock_client *client, const struct rlk_reply *repl
 
 /* ---- the loop's calls */
 
+/* Once, until it is up again. False: the client was closed by the callback. */
+static bool tell_down(struct rlock_client *client, const char *reason)
+{
+    if (client->subscription.told_down)
+        return true;
+    client->subscription.told_down = true;
+    return tell_connection(client, false, reason);
+}
+
 /* Reads what there is. False: the client was closed by a callback. */
 static bool listen_on(struct rlock_client *client, int64_t now)
 {
@@ -495,10 +509,11 @@ static bool listen_on(struct rlock_client *client, int64_t now)
     if (!useful)
         sub->backoff_ms = BACKOFF_MAX_MS; /* refused: trying often is no use */
     fail(sub, now);
-    if (sub->told_down)
-        return true;
-    sub->told_down = true;
-    return tell_connection(client, false, reason);
+    if (!sub->leaving)
+        return tell_down(client, reason);
+    sub->leaving = false;
+    rlk_log(RLK_LOG_DEBUG, "rlock: %s: %s", client->config.target.label, reason);
+    return true;
 }
 
 static void ping_if_due(struct rlock_client *client, int64_t now)
@@ -533,6 +548,7 @@ static int64_t leave_elsewhere(struct rlock_client *client, int64_t now)
         return sub->leave_at;
     sub->leave_at = now + BACKOFF_MAX_MS * RLK_NS_PER_MS;
     sub->address_len = 0;
+    sub->leaving = true;
     rlk_conn_kill(sub->conn, RLK_FAIL_NOT_SENT,
                   "the subscription was not where the locks are");
     return RLK_NEVER;
@@ -547,8 +563,11 @@ static int64_t step(struct rlk_loop_member *member, int64_t now)
     while (next_news(&client->registry, &told))
         if (!tell_news(client, &told))
             return 0;
-    if (sub->state == RLK_SUB_DOWN && now >= sub->retry_at)
-        open_conn(client, now);
+    if (sub->state == RLK_SUB_DOWN && now >= sub->retry_at) {
+        int rc = open_conn(client, now);
+        if (rc != 0 && !tell_down(client, rlk_error_text(rc)))
+            return 0;
+    }
     int64_t leave_due = leave_elsewhere(client, now);
     if (sub->conn && !listen_on(client, now))
         return 0;
@@ -564,6 +583,8 @@ static int64_t step(struct rlk_loop_member *member, int64_t now)
     }
     if (!sub->conn)
         return sub->retry_at;
+    atomic_store(&sub->hears,
+                 sub->state == RLK_SUB_UP && sub->answer_due == RLK_NEVER);
     int64_t due = rlk_conn_due(sub->conn);
     if (sub->answer_due < due)
         due = sub->answer_due;

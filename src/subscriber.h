@@ -14,10 +14,12 @@ struct rlk_subscription {
     struct rlk_conn *conn;
     enum { RLK_SUB_DOWN, RLK_SUB_OPENING, RLK_SUB_JOINING, RLK_SUB_UP } state;
     bool told_down, been_up;
+    bool leaving; /* by our own wish: it is told if no other takes its place */
     int64_t retry_at;
     int backoff_ms;
     int64_t answer_due; /* of SUBSCRIBE or PING; RLK_NEVER: none is awaited */
     int64_t ping_at;
+    atomic_bool hears; /* it listens, and no answer of the server is awaited */
     struct sockaddr_storage address;
     socklen_t address_len;
     unsigned address_moves; /* the count of moves then */

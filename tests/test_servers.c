@@ -21,6 +21,7 @@ enum {
     COMMAND_MS = 300,
     SLACK_MS = 700, /* of a busy machine */
     LEASE_MS = 900,
+    PRESENCE_MS = 900,
     OUTAGE_MS = 600
 };
 
@@ -60,7 +61,7 @@ static void set_up_two(void)
                      (int)sizeof(turned));
     turn_to(server.path);
     snprintf(url, sizeof(url), "unix://%s", turned);
-    client = open_at(url, times(LEASE_MS, 900));
+    client = open_at(url, times(LEASE_MS, PRESENCE_MS));
     m = fenced_mutex(client, "n");
 }
 
@@ -251,6 +252,7 @@ START_TEST(who_listens_at_a_replica_listens_at_its_master_soon)
     OK(rlock_mutex_unlock(&n));
     ck_assert(task_ends(&task, SOON_MS));
     OK(task_join(&task));
+    ck_assert(!event_seen(RLOCK_EVENT_DISCONNECTED)); /* it went by itself */
     close_client(there);
 }
 END_TEST
@@ -261,7 +263,7 @@ static void set_up_one(void)
 {
     fixture_open();
     close_client(client);
-    client = open_with(times(LEASE_MS, 900));
+    client = open_with(times(LEASE_MS, PRESENCE_MS));
     m = fenced_mutex(client, "n");
 }
 
@@ -314,6 +316,25 @@ START_TEST(hold_at_a_full_server_is_LOST_by_D_or_kept_when_there_is_room)
         ck_assert_ptr_nonnull(event_of(RLOCK_EVENT_SAFE_AGAIN, SOON_MS));
         OK(rlock_mutex_unlock(&m));
     }
+}
+END_TEST
+
+/* Of the waiter's connections, the watchdog's finds no place. */
+START_TEST(who_waits_at_a_full_server_is_not_dropped_and_gets_the_lock_at_once)
+{
+    struct task task;
+    rlock_mutex_t theirs = mutex_of(fixture_other(), "n");
+    limit_clients(5); /* `redis`, two subscribers, two for callers */
+    OK(rlock_mutex_lock(&theirs));
+    task_start(&task, run_pair, &m);
+    ck_assert(wait_size("rlock:{n}:queue", 1));
+    test_pause_ms(test_ms(2 * PRESENCE_MS));
+    ck_assert_uint_gt(stats_of(client).connect_failures, 0);
+    ck_assert(!task_ends(&task, 0));
+    OK(rlock_mutex_unlock(&theirs));
+    ck_assert(task_ends(&task, SLACK_MS));
+    OK(task_join(&task));
+    ck_assert_uint_eq(stats_of(client).grants, 1);
 }
 END_TEST
 
@@ -499,6 +520,8 @@ int main(void)
     tcase_add_test(tc, full_server_says_so_and_is_not_stormed);
     tcase_add_loop_test(tc, hold_at_a_full_server_is_LOST_by_D_or_kept_when_there_is_room,
                         0, 2);
+    tcase_add_test(tc,
+                   who_waits_at_a_full_server_is_not_dropped_and_gets_the_lock_at_once);
     tcase_add_test(tc, three_places_are_enough);
     tcase_add_loop_test(tc, stranger_is_told_for_what_it_is_and_is_not_stormed, 0,
                         STRANGERS);
