@@ -7,6 +7,7 @@
 
 #include <check.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,10 +41,11 @@ END_TEST
 
 START_TEST(cut_one_closes_the_connection_that_it_counts)
 {
-    struct nem_step step = fs_step(NEM_CUT_ONE, 0, 3);
+    struct nem_step step = fs_step(NEM_CUT_ONE, 0, 0);
     struct test_redis *second = fs_connect_as(0);
     test_redis_do(second, "PING");
-    fs_run_through(&step); /* 3 of 2: the older */
+    step.connection = 4; /* of 2: the older */
+    fs_run_through(&step);
     ck_assert(fs_answers(second));
     test_redis_close(second);
     check_closed();
@@ -69,6 +71,129 @@ START_TEST(fault_of_all_links_is_every_process_s)
     ck_assert_ptr_null(test_redis_recv(fs_client, FS_SOON_MS));
     ck_assert_ptr_null(test_redis_recv(fs_neighbour, FS_SOON_MS));
     ck_assert(test_redis_closed(fs_client) && test_redis_closed(fs_neighbour));
+}
+END_TEST
+
+/* ---- links: one connection */
+
+/* Asks on a connection while a plan runs, and when. */
+struct asking {
+    struct test_redis *redis;
+    size_t count;
+    struct {
+        int64_t sent, answered;
+    } asks[4096];
+};
+
+static void *ask_meanwhile(void *arg)
+{
+    enum {
+        MOST =
+            sizeof(((struct asking *)arg)->asks) / sizeof(((struct asking *)arg)->asks[0])
+    };
+    struct asking *a = arg;
+    while (!fs_is_over() && a->count < MOST) {
+        a->asks[a->count].sent = fs_now();
+        test_redis_send(a->redis, "PING");
+        if (!test_redis_recv(a->redis, FS_SOON_MS))
+            break;
+        a->asks[a->count++].answered = fs_now();
+        test_pause_ms(1);
+    }
+    return NULL;
+}
+
+/* Of those that lay within the fault, by its record. -1: there was none. */
+static int64_t quickest(const struct asking *a)
+{
+    int64_t least = -1;
+    for (size_t i = 0; i < a->count; i++) {
+        int64_t took = a->asks[i].answered - a->asks[i].sent;
+        if (a->asks[i].sent >= fs_records[0].begin &&
+            a->asks[i].answered <= fs_records[0].end && (least < 0 || took < least))
+            least = took;
+    }
+    return least;
+}
+
+static const struct {
+    enum nem_kind kind;
+    int64_t amount;
+    long slow_ms; /* by how much an answer is late, at least; 0: the connection ends */
+} of_one[] = {
+    { NEM_CUT_ONE, 0, 0 },      { NEM_RESET, 0, 0 },       { NEM_FREEZE, 0, 150 },
+    { NEM_DELAY, 20, 40 },      { NEM_DRIP, 5, 50 },       { NEM_LOSE_REQUESTS, 0, 0 },
+    { NEM_LOSE_REPLIES, 0, 0 }, { NEM_CUT_REPLIES, 3, 0 }, { NEM_HALF_CLOSE, 1, 0 },
+};
+
+/* The client's is met; another of the same process is asked in a thread. */
+static void meet_one(struct nem_step *step, long slow_ms)
+{
+    struct asking asking = { .redis = fs_connect_as(0) };
+    pthread_t thread;
+    int64_t longest = 0;
+    test_redis_do(asking.redis, "PING");
+    fs_begin(step);
+    ck_assert_int_eq(pthread_create(&thread, NULL, ask_meanwhile, &asking), 0);
+    if (slow_ms > 0)
+        longest = fs_longest_wait(fs_client, "INCR");
+    else
+        while (step->length_ms > 0 && !test_redis_closed(fs_client) && !fs_is_over()) {
+            test_redis_send(fs_client, "PING");
+            fs_await(fs_client);
+        }
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    fs_finish();
+    fs_check_record(step);
+    ck_assert_int_ge(longest, slow_ms);
+    if (step->length_ms > 0) {
+        ck_assert_int_ge(quickest(&asking), 0);
+        if (slow_ms > 0)
+            ck_assert_int_lt(quickest(&asking), slow_ms * FS_NS_PER_MS);
+    }
+    ck_assert(fs_answers(asking.redis));
+    test_redis_close(asking.redis);
+}
+
+START_TEST(fault_of_one_connection_spares_the_others_of_the_link)
+{
+    struct nem_step step =
+        fs_step(of_one[_i].kind, of_one[_i].kind <= NEM_RESET ? 0 : FS_WINDOW_MS,
+                of_one[_i].amount);
+    step.connection = 2; /* behind the newest */
+    ck_assert(nem_kind_of_one(step.kind));
+    meet_one(&step, of_one[_i].slow_ms);
+    ck_assert_uint_gt(fs_records[0].connection, 0);
+    if (of_one[_i].slow_ms > 0) {
+        ck_assert(fs_answers(fs_client));
+    } else {
+        test_redis_recv(fs_client, FS_SOON_MS);
+        ck_assert(test_redis_closed(fs_client));
+    }
+}
+END_TEST
+
+START_TEST(every_second_fault_that_can_be_of_one_connection_is)
+{
+    struct nem_plan_options o = { .seed = 1,
+                                  .faults_ms = 1000000,
+                                  .processes = 4,
+                                  .locks = 3,
+                                  .lease_ms = 1000,
+                                  .gap_ms = 400,
+                                  .kinds = (UINT64_C(1) << NEM_KINDS) - 1 };
+    unsigned of[NEM_KINDS][2] = { { 0 } };
+    struct nem_plan plan;
+    nem_plan_make(&plan, &o);
+    for (size_t i = 0; i < plan.count; i++)
+        of[plan.steps[i].kind][plan.steps[i].connection > 0]++;
+    for (int kind = 0; kind < NEM_KINDS; kind++) {
+        bool can = nem_kind_of_one((enum nem_kind)kind);
+        ck_assert_uint_gt(of[kind][0] + of[kind][1], 0);
+        ck_assert_int_eq(of[kind][1] > 0, can);
+        ck_assert_int_eq(of[kind][0] > 0, kind != NEM_CUT_ONE);
+    }
+    nem_plan_free(&plan);
 }
 END_TEST
 
@@ -329,6 +454,9 @@ static void add_links(Suite *suite)
     tcase_add_test(tc, cut_one_closes_the_connection_that_it_counts);
     tcase_add_test(tc, reset_is_seen_as_a_reset);
     tcase_add_test(tc, fault_of_all_links_is_every_process_s);
+    tcase_add_loop_test(tc, fault_of_one_connection_spares_the_others_of_the_link, 0,
+                        (int)(sizeof(of_one) / sizeof(of_one[0])));
+    tcase_add_test(tc, every_second_fault_that_can_be_of_one_connection_is);
     tcase_add_test(tc, freeze_lets_pass_nothing_until_it_ends);
     tcase_add_test(tc, delay_is_each_way_and_over_at_its_end);
     tcase_add_test(tc, drip_passes_byte_by_byte);

@@ -289,8 +289,9 @@ static struct nem_active *add(struct run *run, size_t index)
     const struct nem_step *step = &run->plan->steps[index];
     struct nem_active *a = calloc(1, sizeof(*a));
     struct nem_active **at = &run->first;
-    if (!a || !(a->rules = calloc((size_t)run->f->processes * NEM_RULES_EACH,
-                                  sizeof(*a->rules))))
+    size_t processes = run->f->processes;
+    if (!a || !(a->rules = calloc(processes * NEM_RULES_EACH, sizeof(*a->rules))) ||
+        !(a->connections = calloc(processes, sizeof(*a->connections))))
         test_die("out of memory");
     a->step = step;
     a->record = (struct nem_fault){ .kind = (int32_t)step->kind,
@@ -312,6 +313,7 @@ static void drop(struct nem_active **at)
     test_redis_close(a->redis);
     test_redis_close(a->messages);
     free(a->rules);
+    free(a->connections);
     free(a);
 }
 

@@ -46,7 +46,8 @@ struct nem_active {
     /* the kind's own */
     unsigned stage;
     int64_t until;
-    int *rules; /* NEM_RULES_EACH of each process, 0: none */
+    int *rules;            /* NEM_RULES_EACH of each process, 0: none */
+    unsigned *connections; /* of each process, 0: all of its link */
     struct test_redis *redis, *messages;
 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Faults of the link of one process, or of all, by its proxy or its network interface. */
+/* Faults of the link of one process, or of all, by its proxy or its network interface: of
+ * all connections, or of one. */
 #include "faults_impl.h"
 
 #include <stdio.h>
@@ -21,41 +22,88 @@ static unsigned behind_last(const struct nem_faults *f, const struct nem_active 
     i < behind_last(f, a);                                                               \
     i++
 
-/* ---- cuts */
-
-static void cut_one(struct nem_faults *f, struct nem_active *a)
+/* Which connection of each link it is, from its begin on: 0, all of them. */
+static void choose(struct nem_faults *f, struct nem_active *a)
 {
     unsigned numbers[CONNECTIONS_MAX];
     for (EACH_TARGET(i)) {
         size_t open = test_proxy_connections(f->proxies[i], numbers, CONNECTIONS_MAX);
         open = open < CONNECTIONS_MAX ? open : CONNECTIONS_MAX;
-        if (open > 0)
-            test_proxy_cut(f->proxies[i], numbers[(size_t)a->step->amount % open], false);
+        if (a->step->connection > 0 && open > 0)
+            a->connections[i] = numbers[(a->step->connection - 1U) % open];
     }
+    if (a->step->target != NEM_ALL)
+        a->record.connection = a->connections[a->step->target];
+}
+
+/* ---- rules */
+
+static void lay_on(struct nem_faults *f, struct nem_active *a, unsigned i,
+                   const struct test_rule *rule)
+{
+    struct test_rule its = *rule;
+    int *slot = &a->rules[i * NEM_RULES_EACH];
+    while (*slot)
+        slot++;
+    its.connection = a->connections[i];
+    *slot = test_proxy_add(f->proxies[i], &its);
+}
+
+static void lay(struct nem_faults *f, struct nem_active *a, const struct test_rule *rule)
+{
+    for (EACH_TARGET(i))
+        lay_on(f, a, i, rule);
+}
+#define RULE(...) (&(const struct test_rule){ __VA_ARGS__ })
+
+static bool lift(struct nem_faults *f, struct nem_active *a)
+{
+    for (unsigned i = 0; i < f->processes * NEM_RULES_EACH; i++) {
+        if (a->rules[i])
+            test_proxy_remove(f->proxies[i / NEM_RULES_EACH], a->rules[i]);
+        a->rules[i] = 0;
+    }
+    return true;
+}
+
+/* ---- cuts */
+
+static void cut_by(struct nem_faults *f, struct nem_active *a, bool reset)
+{
+    choose(f, a);
+    for (EACH_TARGET(i))
+        test_proxy_cut(f->proxies[i], a->connections[i], reset);
 }
 
 static void cut(struct nem_faults *f, struct nem_active *a)
 {
-    for (EACH_TARGET(i))
-        test_proxy_cut(f->proxies[i], 0, false);
+    cut_by(f, a, false);
 }
 
 static void reset(struct nem_faults *f, struct nem_active *a)
 {
-    for (EACH_TARGET(i))
-        test_proxy_cut(f->proxies[i], 0, true);
+    cut_by(f, a, true);
 }
 
 /* ---- freeze, and no new connections */
 
+/* What is held of one connection passes in its end as what a frozen link keeps does. */
 static void freeze(struct nem_faults *f, struct nem_active *a)
 {
-    for (EACH_TARGET(i))
-        test_proxy_freeze(f->proxies[i], true);
+    choose(f, a);
+    for (EACH_TARGET(i)) {
+        if (a->connections[i] == 0) {
+            test_proxy_freeze(f->proxies[i], true);
+            continue;
+        }
+        lay_on(f, a, i, RULE(.on = TEST_ON_REQUEST, .action = TEST_HOLD));
+        lay_on(f, a, i, RULE(.on = TEST_ON_MESSAGE, .action = TEST_HOLD));
+    }
 }
 
 static bool thaw(struct nem_faults *f, struct nem_active *a)
 {
+    lift(f, a);
     for (EACH_TARGET(i))
         test_proxy_freeze(f->proxies[i], false);
     return true;
@@ -87,28 +135,7 @@ static bool admit(struct nem_faults *f, struct nem_active *a)
     return true;
 }
 
-/* ---- rules */
-
-static void lay(struct nem_faults *f, struct nem_active *a, const struct test_rule *rule)
-{
-    for (EACH_TARGET(i)) {
-        int *slot = &a->rules[i * NEM_RULES_EACH];
-        while (*slot)
-            slot++;
-        *slot = test_proxy_add(f->proxies[i], rule);
-    }
-}
-#define LAY(...) lay(f, a, &(const struct test_rule){ __VA_ARGS__ })
-
-static bool lift(struct nem_faults *f, struct nem_active *a)
-{
-    for (unsigned i = 0; i < f->processes * NEM_RULES_EACH; i++) {
-        if (a->rules[i])
-            test_proxy_remove(f->proxies[i / NEM_RULES_EACH], a->rules[i]);
-        a->rules[i] = 0;
-    }
-    return true;
-}
+/* ---- slow, and lost */
 
 /* What was delayed still is when the rule has gone. */
 static bool lift_and_drain(struct nem_faults *f, struct nem_active *a)
@@ -123,25 +150,29 @@ static bool lift_and_drain(struct nem_faults *f, struct nem_active *a)
 static void delay(struct nem_faults *f, struct nem_active *a)
 {
     long ms = (long)a->step->amount;
-    LAY(.on = TEST_ON_REQUEST, .action = TEST_DELAY, .delay_ms = ms);
-    LAY(.on = TEST_ON_MESSAGE, .action = TEST_DELAY, .delay_ms = ms);
+    choose(f, a);
+    lay(f, a, RULE(.on = TEST_ON_REQUEST, .action = TEST_DELAY, .delay_ms = ms));
+    lay(f, a, RULE(.on = TEST_ON_MESSAGE, .action = TEST_DELAY, .delay_ms = ms));
 }
 
 static void drip(struct nem_faults *f, struct nem_active *a)
 {
     long ms = (long)a->step->amount;
-    LAY(.on = TEST_ON_REQUEST, .action = TEST_DRIP, .delay_ms = ms);
-    LAY(.on = TEST_ON_MESSAGE, .action = TEST_DRIP, .delay_ms = ms);
+    choose(f, a);
+    lay(f, a, RULE(.on = TEST_ON_REQUEST, .action = TEST_DRIP, .delay_ms = ms));
+    lay(f, a, RULE(.on = TEST_ON_MESSAGE, .action = TEST_DRIP, .delay_ms = ms));
 }
 
 static void lose_requests(struct nem_faults *f, struct nem_active *a)
 {
-    LAY(.on = TEST_ON_REQUEST, .action = TEST_DROP);
+    choose(f, a);
+    lay(f, a, RULE(.on = TEST_ON_REQUEST, .action = TEST_DROP));
 }
 
 static void lose_replies(struct nem_faults *f, struct nem_active *a)
 {
-    LAY(.on = TEST_ON_REPLY, .action = TEST_DROP);
+    choose(f, a);
+    lay(f, a, RULE(.on = TEST_ON_REPLY, .action = TEST_DROP));
 }
 
 /* No TCP connection loses some bytes and delivers those behind them: an answer would be
@@ -149,26 +180,35 @@ static void lose_replies(struct nem_faults *f, struct nem_active *a)
  */
 static bool lift_and_cut(struct nem_faults *f, struct nem_active *a)
 {
-    turn_away(f, a, TEST_PROXY_DOWN);
+    for (EACH_TARGET(i)) {
+        if (a->connections[i] == 0)
+            test_proxy_set_mode(f->proxies[i], TEST_PROXY_DOWN);
+        test_proxy_cut(f->proxies[i], a->connections[i], false);
+    }
     lift(f, a);
     return admit(f, a);
 }
 
 static void lose_messages(struct nem_faults *f, struct nem_active *a)
 {
-    LAY(.on = TEST_ON_MESSAGE, .action = TEST_DROP, .contains = "$7\r\nmessage\r\n$");
+    lay(f, a,
+        RULE(.on = TEST_ON_MESSAGE, .action = TEST_DROP,
+             .contains = "$7\r\nmessage\r\n$"));
 }
 
 static void cut_replies(struct nem_faults *f, struct nem_active *a)
 {
-    LAY(.on = TEST_ON_REPLY, .action = TEST_CUT, .keep_len = (size_t)a->step->amount,
-        .count = CUTS);
+    choose(f, a);
+    lay(f, a,
+        RULE(.on = TEST_ON_REPLY, .action = TEST_CUT, .keep_len = (size_t)a->step->amount,
+             .count = CUTS));
 }
 
 static void half_close(struct nem_faults *f, struct nem_active *a)
 {
     enum test_point on = a->step->amount == 0 ? TEST_ON_REQUEST : TEST_ON_MESSAGE;
-    LAY(.on = on, .action = TEST_HALF_CLOSE, .count = HALF_CLOSES);
+    choose(f, a);
+    lay(f, a, RULE(.on = on, .action = TEST_HALF_CLOSE, .count = HALF_CLOSES));
 }
 
 /* ---- the interface */
@@ -192,7 +232,7 @@ static bool link_up(struct nem_faults *f, struct nem_active *a)
 }
 
 const struct nem_action nem_link_actions[NEM_KINDS] = {
-    [NEM_CUT_ONE] = { .begin = cut_one },
+    [NEM_CUT_ONE] = { .begin = cut },
     [NEM_CUT] = { .begin = cut },
     [NEM_RESET] = { .begin = reset },
     [NEM_FREEZE] = { .begin = freeze, .end = thaw },

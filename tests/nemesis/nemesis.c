@@ -280,10 +280,10 @@ static void print_plan(const struct nem_plan *plan)
     for (size_t i = 0; i < plan->count; i++) {
         const struct nem_step *s = &plan->steps[i];
         printf("%8.3f s  %-22s for %6" PRId64 " ms  process %d lock %d amount %" PRId64
-               "\n",
+               " connection %u\n",
                (double)s->begin_ms / 1000, nem_kind_name(s->kind), s->length_ms,
                s->target == NEM_ALL ? -1 : s->target, s->lock == NEM_ALL ? -1 : s->lock,
-               s->amount);
+               s->amount, s->connection);
     }
 }
 

@@ -86,8 +86,9 @@ enum nem_kind {
     NEM_TERM,       /* ends in good order while others wait, and another life; amount 1:
                      * it did not end, and was killed */
     /* the link of one process, or of all (target NEM_ALL) */
-    NEM_CUT_ONE, /* one connection */
-    NEM_CUT,     /* all of the link */
+    /* of all of the link, or of one connection (field connection) */
+    NEM_CUT_ONE, /* always of one */
+    NEM_CUT,     /* never */
     NEM_RESET,   /* RST */
     NEM_FREEZE,  /* nothing passes, then everything does */
     NEM_DELAY,
@@ -96,6 +97,7 @@ enum nem_kind {
     NEM_CUT_REPLIES,   /* in the midst of a reply */
     NEM_DRIP,
     NEM_HALF_CLOSE,
+    /* of all of it */
     NEM_REFUSE,        /* connections are closed and refused */
     NEM_SILENT,        /* accepted, never answered */
     NEM_LOSE_MESSAGES, /* of pub/sub */
@@ -126,13 +128,14 @@ enum nem_kind {
 
 struct nem_fault {
     int64_t begin, end;
-    int32_t kind;     /* enum nem_kind */
-    uint16_t target;  /* a process; NEM_ALL: all */
-    uint16_t lock;    /* NEM_ALL: all */
-    int64_t amount;   /* ms of delay, of a clock's step... */
-    uint32_t index;   /* in the schedule */
-    uint32_t took_us; /* a step of the clock: how long after `begin` it was done */
-    char what[64];    /* the key deleted or evicted; "": none */
+    int32_t kind;        /* enum nem_kind */
+    uint16_t target;     /* a process; NEM_ALL: all */
+    uint16_t lock;       /* NEM_ALL: all */
+    int64_t amount;      /* ms of delay, of a clock's step... */
+    uint32_t index;      /* in the schedule */
+    uint32_t took_us;    /* a step of the clock: how long after `begin` it was done */
+    uint32_t connection; /* of the link, by number; 0: all of it, or another kind */
+    char what[64];       /* the key deleted or evicted; "": none */
 };
 
 /* A look at what is used, when nobody holds or waits and all lives are those that were

@@ -12,8 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One link fault in ALL_IN is everybody's. */
-enum { ALL_IN = 4, PERCENT = 100, LONGEST = 250 };
+/* One link fault in ALL_IN is everybody's; of those that can be done to one connection,
+ * one in ONE_IN is. */
+enum { ALL_IN = 4, ONE_IN = 2, CONNECTIONS = 8, PERCENT = 100, LONGEST = 250 };
 
 /* Lengths are in percents of a lease. */
 static const struct {
@@ -84,6 +85,24 @@ bool nem_kind_excluded(enum nem_kind kind)
 enum nem_lane nem_kind_lane(enum nem_kind kind)
 {
     return kinds[kind].lane;
+}
+
+bool nem_kind_of_one(enum nem_kind kind)
+{
+    switch (kind) {
+    case NEM_CUT_ONE:
+    case NEM_RESET:
+    case NEM_FREEZE:
+    case NEM_DELAY:
+    case NEM_LOSE_REQUESTS:
+    case NEM_LOSE_REPLIES:
+    case NEM_CUT_REPLIES:
+    case NEM_DRIP:
+    case NEM_HALF_CLOSE:
+        return true;
+    default:
+        return false;
+    }
 }
 
 bool nem_steps_clash(const struct nem_step *a, const struct nem_step *b)
@@ -159,8 +178,6 @@ static int64_t draw_amount(struct draw *d, enum nem_kind kind)
 {
     long lease = d->options->lease_ms;
     switch (kind) {
-    case NEM_CUT_ONE:
-        return between(d, 0, 7);
     case NEM_DELAY:
         return between(d, 1, lease / 4 > 1 ? lease / 4 : 1);
     case NEM_CUT_REPLIES:
@@ -200,6 +217,8 @@ static struct nem_step draw_step(struct draw *d, enum nem_kind kind, int64_t beg
     if (kinds[kind].lane == NEM_LANE_PROCESS ||
         (kinds[kind].lane == NEM_LANE_LINK && !all))
         step.target = process;
+    if (kind == NEM_CUT_ONE || (nem_kind_of_one(kind) && next(d) % ONE_IN == 0))
+        step.connection = (uint16_t)between(d, 1, CONNECTIONS);
     if (kind == NEM_DELETE_LOCK || kind == NEM_DELETE_COMPANION)
         step.lock = (uint16_t)(next(d) % o->locks);
     return step;

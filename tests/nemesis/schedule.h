@@ -19,7 +19,6 @@ struct nem_plan_options {
 
 /*
  * `amount` is, for
- *   CUT_ONE          which of the open connections, counted round from the newest
  *   DELAY            ms, each way
  *   CUT_REPLIES      how many bytes of the reply still pass
  *   DRIP             ms for each byte
@@ -40,6 +39,9 @@ struct nem_step {
     enum nem_kind kind;
     uint16_t target, lock;
     int64_t amount; /* ms of delay, of a clock's step... as the kind has it */
+    /* 0: the whole link; n: one connection of it, the open ones counted round from the
+     * newest, which is 1. When none is open it is the whole link. */
+    uint16_t connection;
 };
 
 struct nem_plan {
@@ -64,6 +66,8 @@ bool nem_kind_excluded(enum nem_kind kind);
  * same target or one has all. */
 enum nem_lane { NEM_LANE_PROCESS, NEM_LANE_LINK, NEM_LANE_SERVER };
 enum nem_lane nem_kind_lane(enum nem_kind kind);
+/* Whether it can be done to one connection of a link. */
+bool nem_kind_of_one(enum nem_kind kind);
 bool nem_steps_clash(const struct nem_step *a, const struct nem_step *b);
 
 /* The suffixes of a lock's companion keys; NULL behind the last. */
