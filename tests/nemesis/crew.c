@@ -144,9 +144,7 @@ static void send_to_work(struct nem_crew *crew, unsigned process)
 
 /* So that what a life uses is what it asked for: glibc keeps what was freed for each
  * thread and each size, and such stores fill for an hour. */
-static const char *const plain_heap[] = {
-    "GLIBC_TUNABLES=glibc.malloc.tcache_count=0:glibc.malloc.arena_max=1", NULL
-};
+#define PLAIN_HEAP "GLIBC_TUNABLES=glibc.malloc.tcache_count=0:glibc.malloc.arena_max=1"
 
 static void begin_life(struct nem_crew *crew, unsigned process)
 {
@@ -158,10 +156,11 @@ static void begin_life(struct nem_crew *crew, unsigned process)
     m->ending = false;
     m->status = 0;
     test_build_path(path, sizeof(path), "tests/nemesis/crewman");
+    const char *host = strstr(nem_faults_url(crew->faults, process), "//") + 2;
     snprintf(url, sizeof(url),
-             "%s?lease=%ld&presence=%ld&commandtimeout=%ld&"
-             "connecttimeout=%ld",
-             nem_faults_url(crew->faults, process), o->lease_ms, o->presence_ms,
+             "RLOCK_URL=redis://" NEM_USER ":%s@%s?lease=%ld&presence=%ld&"
+             "commandtimeout=%ld&connecttimeout=%ld",
+             nem_faults_password(crew->faults), host, o->lease_ms, o->presence_ms,
              o->commandtimeout_ms, o->commandtimeout_ms);
     snprintf(number[0], sizeof(number[0]), "%u", process);
     snprintf(number[1], sizeof(number[1]), "%u", m->life);
@@ -169,9 +168,9 @@ static void begin_life(struct nem_crew *crew, unsigned process)
     snprintf(number[3], sizeof(number[3]), "%u", o->locks);
     snprintf(number[4], sizeof(number[4]), "%ld", o->lease_ms);
     snprintf(number[5], sizeof(number[5]), "%llu", (unsigned long long)o->seed);
-    const char *argv[] = { path,      url,       number[0], number[1], number[2],
+    const char *argv[] = { path,      number[0], number[1], number[2],
                            number[3], number[4], number[5], NULL };
-    test_program_start(&m->program, argv, plain_heap);
+    test_program_start(&m->program, argv, (const char *const[]){ PLAIN_HEAP, url, NULL });
     send_to_work(crew, process);
 }
 

@@ -3,7 +3,10 @@
  * A process of the nemesis: threads that want its locks all the time, in all forms, and
  * write down each call, what came of it, and what they believe.
  *
- *   crewman URL PROCESS LIFE THREADS LOCKS LEASE_MS SEED
+ *   RLOCK_URL=... crewman PROCESS LIFE THREADS LOCKS LEASE_MS SEED
+ *
+ * It ends by abort(3) when a line of the library's log, at its most verbose, a message or
+ * an event shows the beginning of the URL's password.
  *
  * Lines on stdin, each answered by one line:
  *   round DIR   the threads work, and write into DIR      working
@@ -24,15 +27,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <syslog.h>
 #include <unistd.h>
 
-enum { ARGUMENTS = 8, LOCKS_MAX = 64, THREADS_MAX = 64, LINE = 4096, PERCENT = 100 };
+enum { ARGUMENTS = 7, LOCKS_MAX = 64, THREADS_MAX = 64, LINE = 4096, PERCENT = 100 };
 enum { NS_PER_US = 1000, NS_PER_MS = 1000000, NS_PER_S = 1000000000 };
 /* of 100 calls */
 enum { READS = 65, PATIENT = 45, TIMED = 30, FIXED = 12, TWICE = 12, LONG = 1 };
 enum { HOT = 75, HOT_LOCKS = 3 };
 enum { DOWNGRADES = 25, EXTENDS = 6, MEDIUM = 10 };
 enum { STAY_US = 2500, MEDIUM_US = 30000, THINK_US = 4000, CHECKS = 8 };
+enum { SECRET_MIN = 6 };
 
 #define HOT_NS (UINT64_C(3) * NS_PER_S)
 
@@ -48,6 +53,7 @@ static struct {
     unsigned process, life, threads, locks;
     long lease_ms;
     uint64_t seed;
+    char secret[SECRET_MIN + 1]; /* how the password begins; "": there is none */
     struct nem_target targets[LOCKS_MAX];
     struct man men[THREADS_MAX];
     int events_fd;
@@ -62,6 +68,32 @@ static struct {
 } crew = { .mutex = PTHREAD_MUTEX_INITIALIZER,
            .changed = PTHREAD_COND_INITIALIZER,
            .events_fd = -1 };
+
+/* ---- what is said */
+
+static void find_secret(const char *url)
+{
+    const char *user = url ? strstr(url, "//") : NULL;
+    const char *password = user ? strchr(user, ':') : NULL;
+    const char *at = user ? strchr(user, '@') : NULL;
+    if (password && at && at - password > SECRET_MIN)
+        memcpy(crew.secret, password + 1, SECRET_MIN);
+}
+
+static void hear(const char *what, const char *text)
+{
+    if (crew.secret[0] == '\0' || !strstr(text, crew.secret))
+        return;
+    fprintf(stderr, "crewman: the password is in %s: %s\n", what, text);
+    abort();
+}
+
+static void hear_line(int level, const char *line, void *arg)
+{
+    (void)level;
+    (void)arg;
+    hear("the log", line);
+}
 
 /* ---- what is written down */
 
@@ -131,6 +163,8 @@ static void log_return(struct man *man, enum nem_call call, struct nem_target *t
                        bool reading, int code)
 {
     struct nem_op op = op_of(man, NEM_RETURN, call, target);
+    if (code != 0)
+        hear("a message", rlock_errmsg());
     op.code = code;
     op.reading = reading;
     op.levels = (uint8_t)nem_target_levels(target);
@@ -143,6 +177,7 @@ static void on_event(const rlock_event_t *event, void *arg)
 {
     (void)arg;
     unsigned lock = 0;
+    hear("an event", event->reason);
     if (crew.events_fd < 0 || sscanf(event->name, "nemesis%u", &lock) != 1)
         return;
     struct nem_op op = { .at = now_boot(),
@@ -425,12 +460,14 @@ static void obey(void)
     }
 }
 
-static void start(const char *url)
+static void start(void)
 {
     rlock_clientattr_t attr;
+    find_secret(getenv("RLOCK_URL"));
+    rlock_setlogger(hear_line, NULL, LOG_DEBUG);
     if (rlock_clientattr_init(&attr) != 0 ||
         rlock_clientattr_seteventcallback(&attr, on_event, NULL) != 0 ||
-        rlock_client_open(&crew.client, url, &attr) != 0) {
+        rlock_client_open(&crew.client, NULL, &attr) != 0) {
         fprintf(stderr, "crewman: %s\n", rlock_errmsg());
         exit(EXIT_FAILURE);
     }
@@ -474,15 +511,15 @@ int main(int argc, char **argv)
 {
     if (argc != ARGUMENTS)
         return EXIT_FAILURE;
-    crew.process = (unsigned)strtoul(argv[2], NULL, 10);
-    crew.life = (unsigned)strtoul(argv[3], NULL, 10);
-    crew.threads = (unsigned)strtoul(argv[4], NULL, 10);
-    crew.locks = (unsigned)strtoul(argv[5], NULL, 10);
-    crew.lease_ms = strtol(argv[6], NULL, 10);
-    crew.seed = strtoull(argv[7], NULL, 10);
+    crew.process = (unsigned)strtoul(argv[1], NULL, 10);
+    crew.life = (unsigned)strtoul(argv[2], NULL, 10);
+    crew.threads = (unsigned)strtoul(argv[3], NULL, 10);
+    crew.locks = (unsigned)strtoul(argv[4], NULL, 10);
+    crew.lease_ms = strtol(argv[5], NULL, 10);
+    crew.seed = strtoull(argv[6], NULL, 10);
     if (crew.threads > THREADS_MAX || crew.locks > LOCKS_MAX || crew.locks == 0)
         return EXIT_FAILURE;
-    start(argv[1]);
+    start();
     obey();
     return finish();
 }

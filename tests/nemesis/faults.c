@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -73,19 +74,33 @@ bool nem_run_program(const char *const argv[], const char *input)
 
 /* ---- start and stop */
 
+/* No letters of hexadecimal numbers. */
+static void draw_password(struct nem_faults *f)
+{
+    static const char letters[] = "ghijklmnopqrstuvwxyzGHIJKLMNOPQRSTUVWXYZ";
+    unsigned char bytes[NEM_PASSWORD_LEN];
+    if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
+        test_die("getrandom: %s", strerror(errno));
+    for (int i = 0; i < NEM_PASSWORD_LEN; i++)
+        f->password[i] = letters[bytes[i] % (sizeof(letters) - 1)];
+}
+
 static void start_server(struct nem_faults *f, const char *const more[])
 {
-    static const char *const fixed[] = {
-        "--appendonly",
-        "yes",
-        "--appendfsync",
-        "no",
-        "--auto-aof-rewrite-percentage",
-        "0",
-        "--aof-use-rdb-preamble",
+    char password[NEM_PASSWORD_LEN + 2];
+    const char *const fixed[] = {
+        "--user", NEM_USER,
+        "on",     password,
+        "~*",     "&*",
+        "+@all",  "--appendonly",
+        "yes",    "--appendfsync",
+        "no",     "--auto-aof-rewrite-percentage",
+        "0",      "--aof-use-rdb-preamble",
         "no",
     };
     const char *args[ARGS_MAX];
+    draw_password(f);
+    snprintf(password, sizeof(password), ">%s", f->password);
     size_t count = sizeof(fixed) / sizeof(fixed[0]);
     memcpy(args, fixed, sizeof(fixed));
     for (size_t i = 0; more && more[i]; i++) {
@@ -207,6 +222,11 @@ struct test_server *nem_faults_server(struct nem_faults *f)
 const char *nem_faults_url(struct nem_faults *f, unsigned process)
 {
     return test_proxy_tcp_url(f->proxies[process]);
+}
+
+const char *nem_faults_password(const struct nem_faults *f)
+{
+    return f->password;
 }
 
 bool nem_faults_possible(struct nem_faults *f, enum nem_kind kind)

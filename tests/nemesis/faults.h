@@ -44,6 +44,11 @@ struct nem_workers {
 
 struct nem_faults;
 
+/* The workers' user at the server; its password is drawn anew by nem_faults_start, so
+ * that what is found of it is found by no chance. */
+#define NEM_USER "nemesis"
+enum { NEM_PASSWORD_LEN = 24 };
+
 /* Starts server (append-only, in its own directory, archived as <dir>/aof.<epoch> when
  * SERVER_EMPTY restarts it without, and at the end), clock shim, and a proxy for each
  * process. `dir` must exist. server_args (NULL: none): more options of the server. Aborts
@@ -60,8 +65,10 @@ void nem_faults_archive(struct nem_faults *f);
 void nem_faults_turn(struct nem_faults *f, const char *dir);
 
 struct test_server *nem_faults_server(struct nem_faults *f);
-/* What the process is to be given as URL: over TCP. */
+/* Where the process is to connect to: "redis://<host>:<port>", over TCP. */
 const char *nem_faults_url(struct nem_faults *f, unsigned process);
+/* Of NEM_USER. Who connects without it may do all, too. */
+const char *nem_faults_password(const struct nem_faults *f);
 /* What is in the server, to stderr: for who finds that something does not go on. */
 void nem_faults_tell_keys(struct nem_faults *f);
 /* Whether the machine lets a kind happen (link-down wants network namespaces). */

@@ -29,6 +29,7 @@ struct nem_faults {
     struct test_proxy **proxies; /* of each process */
     const struct nem_workers *workers;
     unsigned epoch;
+    char password[NEM_PASSWORD_LEN + 1];
     long gone_ms;      /* within which a process ends that was told to */
     long stuck_ms;     /* within which a step ends when its time is over */
     int64_t offset_ms; /* of the server's clock */
