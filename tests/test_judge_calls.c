@@ -405,6 +405,27 @@ START_TEST(a_key_without_ttl_is_a_leak)
 }
 END_TEST
 
+START_TEST(a_ttl_that_is_too_long_is_a_leak)
+{
+    static const char *const left[] = { "rlock:{nemesis1}:readers 99000 2",
+                                        "rlock:{nemesis1}:dirty 604800000 20" };
+    leaves_keys(left, 2);
+    BREAKS(NEM_RULE_LEAK, 1);
+    fault(NEM_CLOCK_BACK, NEM_ALL, NEM_ALL, 5100, 5200);
+    last_fault()->amount = -40000;
+    KEEPS(NEM_RULE_LEAK);
+}
+END_TEST
+
+START_TEST(a_client_that_stays_in_presence_is_a_leak)
+{
+    static const char *const left[] = { "rlock:{nemesis1}:present 59000 99" };
+    leaves_keys(left, 1);
+    BREAKS(NEM_RULE_LEAK, 1);
+    ck_assert_ptr_nonnull(strstr(forged_text(), "has 99 members"));
+}
+END_TEST
+
 START_TEST(a_lock_that_is_held_at_the_end_is_a_leak)
 {
     static const char *const left[] = { "nemesis4 800 3" };
@@ -612,6 +633,8 @@ static void add_calls(Suite *suite)
     t = forged_group(suite, "ends");
     tcase_add_test(t, keys_that_end_by_themselves_may_be_left);
     tcase_add_test(t, a_key_without_ttl_is_a_leak);
+    tcase_add_test(t, a_ttl_that_is_too_long_is_a_leak);
+    tcase_add_test(t, a_client_that_stays_in_presence_is_a_leak);
     tcase_add_test(t, a_lock_that_is_held_at_the_end_is_a_leak);
     tcase_add_test(t, a_key_that_had_no_ttl_for_a_while_is_a_leak);
     tcase_add_test(t, a_queue_that_is_not_empty_is_a_residue);

@@ -25,6 +25,6 @@ run() {
 }
 run --seconds 12 --gap 250
 run --seconds 10 --gap 250 --strict
-run --seconds 8 --gap 2000 --strict --processes 6 --locks 6
+run --seconds 8 --gap 2000 --strict --processes 6 --locks 6 --must order,reads,writes,prompt
 echo "$(((3 - failed) * 100 / 3))%: Checks: 3, Failures: $failed, Errors: 0"
 [ $failed = 0 ]

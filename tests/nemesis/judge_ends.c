@@ -26,6 +26,31 @@ static bool ends_with(const char *text, const char *end)
     return len >= tail && strcmp(text + len - tail, end) == 0;
 }
 
+/* The longest TTL of a key of a lock; doc/DESIGN.md says them: the times of ends are set
+ * by the server's clock, which may have gone back since. */
+static long long longest_ttl(const struct nem_judge *j, const char *key)
+{
+    enum { COMPANION_MS = 60000, SETTLED_MS = 1000 };
+    long long ms = COMPANION_MS + SETTLED_MS + 2 * j->round->lease_ms;
+    if (ends_with(key, ":dirty"))
+        return 7LL * 24 * 60 * COMPANION_MS;
+    for (size_t i = 0; i < j->round->fault_count; i++)
+        if (j->round->faults[i].kind == NEM_CLOCK_BACK)
+            ms -= j->round->faults[i].amount;
+    return ms;
+}
+
+/* Of the zset that has a member for each client, and one for the others. */
+static void judge_size(struct nem_judge *j, unsigned lock, const struct left *left)
+{
+    if (!ends_with(left->key, ":present"))
+        return;
+    nem_judged(j, NEM_RULE_LEAK);
+    if (left->length > (long long)j->life_count + 1)
+        nem_violation(j, NEM_RULE_LEAK, lock, "%s has %lld members, of %zu clients",
+                      left->key, left->length, j->life_count);
+}
+
 static void judge_key(struct nem_judge *j, const struct left *left)
 {
     unsigned lock;
@@ -35,6 +60,10 @@ static void judge_key(struct nem_judge *j, const struct left *left)
     nem_judged(j, NEM_RULE_LEAK);
     if (left->ttl == -1 && !token)
         nem_violation(j, NEM_RULE_LEAK, lock, "%s has no TTL", left->key);
+    if (left->ttl > longest_ttl(j, left->key))
+        nem_violation(j, NEM_RULE_LEAK, lock, "%s has a TTL of %lld ms", left->key,
+                      left->ttl);
+    judge_size(j, lock, left);
     if (strncmp(left->key, "nemesis", 7) == 0 && left->length > 0)
         nem_violation(j, NEM_RULE_LEAK, lock, "is held at the end, for %lld ms more",
                       left->ttl);

@@ -12,6 +12,7 @@ tests_nemesis_crewman_LDADD = librlk.la -lpthread
 # The driver, which is a user of the workers and of nothing else of the library.
 check_PROGRAMS += tests/nemesis/nemesis
 tests_nemesis_nemesis_SOURCES = tests/nemesis/nemesis.c \
+	tests/nemesis/options.h tests/nemesis/options.c \
 	tests/nemesis/crew.h tests/nemesis/crew.c tests/nemesis/pulse.h tests/nemesis/pulse.c \
 	tests/nemesis/round.h tests/nemesis/round.c \
 	$(NEMESIS_FAULTS) $(NEMESIS_JUDGE)

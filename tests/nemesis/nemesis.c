@@ -3,7 +3,9 @@
  * The nemesis: processes with threads that want locks of all three types, a seeded
  * schedule of faults, and a judge of what they wrote down. `nemesis --help` names the
  * options. Ends with `violations: N, seed S` and a status that says the same; 75, when
- * this machine stood still in all rounds and none says anything.
+ * this machine stood still in more than half of the rounds, which then say nothing. A
+ * rule that was not tried counts as a violation, and in a long run a fault that never
+ * happened.
  *
  * A round: the workers work while faults happen; the faults end; the workers go on for a
  * while; they rest, and what is left is looked at; the judge reads it all. The processes
@@ -12,6 +14,7 @@
 #include "crew.h"
 #include "judge.h"
 #include "marks.h"
+#include "options.h"
 #include "pulse.h"
 #include "round.h"
 #include "times.h"
@@ -21,7 +24,6 @@
 #include "wait.h"
 
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
@@ -35,25 +37,9 @@ enum { RUN_DIR_MAX = 256 };
 enum { SHOWN = 8, MARK_MS = 5, NS_PER_MS = 1000000, NS_PER_S = 1000000000 };
 enum { INCONCLUSIVE = 75 /* EX_TEMPFAIL of sysexits.h */ };
 enum { SPARE_MEMORY = 512 * 1024 };
-enum { LOCKS_MAX = 64, PROCESSES_MAX = 64, MS_PER_MINUTE = 60000, END_MS = 30000 };
+enum { MS_PER_MINUTE = 60000, END_MS = 30000 };
 
-static struct {
-    uint64_t seed;
-    unsigned long rounds;
-    long minutes, seconds, gap_ms;
-    struct nem_crew_options crew;
-    uint64_t kinds;
-    bool strict, in_turn, keep, plan_only;
-    const char *explain;
-} opt = { .rounds = 1,
-          .seconds = 15,
-          .gap_ms = 400,
-          .crew = { .processes = 4,
-                    .threads = 3,
-                    .locks = 9,
-                    .lease_ms = 1000,
-                    .presence_ms = 600,
-                    .commandtimeout_ms = 500 } };
+static struct nem_options opt;
 
 static struct {
     char dir[RUN_DIR_MAX];
@@ -63,168 +49,10 @@ static struct {
     struct nem_end first[2], last[2]; /* process 0, the server */
     int64_t began;
     struct nem_verdict sum;
-    unsigned long faults_by_kind[NEM_KINDS], rounds, inconclusive, stalls;
-    uint64_t last_token[LOCKS_MAX];
+    unsigned long faults_by_kind[NEM_KINDS], of_one, rounds, inconclusive, stalls;
+    uint64_t last_token[NEM_MOST_LOCKS];
+    uint64_t possible; /* kinds */
 } run;
-
-static const char help[] =
-    "nemesis: breaks what it can around locks of rlock, and judges what they did\n"
-    "  --seed S        of the schedule and the workers (one of its own)\n"
-    "  --rounds N      1\n"
-    "  --minutes M     as many rounds as begin within M minutes\n"
-    "  --seconds S     of faults in a round: 15\n"
-    "  --gap MS        mean time between faults: 400\n"
-    "  --processes W   4     --threads T  3     --locks K  9\n"
-    "  --lease MS      1000\n"
-    "  --only KINDS    faults of these kinds, with commas between\n"
-    "  --strict        only faults that S1 does not exclude: nothing is excused\n"
-    "  --in-turn       so in every third round, and another third with a gap of 2000\n"
-    "  --plan          prints the first round's schedule, and does nothing\n"
-    "  --keep          keeps the directories of all rounds, not of bad ones only\n"
-    "  --explain DIR   judges a round that was kept once more\n";
-
-/* ---- options */
-
-static long number_of(const char *text, long low, long high, const char *what)
-{
-    char *end;
-    errno = 0;
-    long value = strtol(text, &end, 10);
-    if (errno != 0 || *end != '\0' || end == text || value < low || value > high) {
-        fprintf(stderr, "nemesis: %s: %s is not a number from %ld to %ld\n", what, text,
-                low, high);
-        exit(EXIT_FAILURE);
-    }
-    return value;
-}
-
-static uint64_t kinds_of(const char *list)
-{
-    uint64_t kinds = 0;
-    char copy[LINE_MAX];
-    char *rest = NULL;
-
-    snprintf(copy, sizeof(copy), "%s", list);
-    for (char *name = strtok_r(copy, ",", &rest); name;
-         name = strtok_r(NULL, ",", &rest)) {
-        int kind = nem_kind_by_name(name);
-        if (kind < 0) {
-            fprintf(stderr, "nemesis: no kind of fault \"%s\"; there are:", name);
-            for (int i = 0; i < NEM_KINDS; i++)
-                fprintf(stderr, " %s", nem_kind_name((enum nem_kind)i));
-            fputc('\n', stderr);
-            exit(EXIT_FAILURE);
-        }
-        kinds |= UINT64_C(1) << kind;
-    }
-    return kinds;
-}
-
-enum {
-    OPT_SEED = 256,
-    OPT_ROUNDS,
-    OPT_MINUTES,
-    OPT_SECONDS,
-    OPT_GAP,
-    OPT_PROCESSES,
-    OPT_THREADS,
-    OPT_LOCKS,
-    OPT_LEASE,
-    OPT_ONLY,
-    OPT_STRICT,
-    OPT_IN_TURN,
-    OPT_PLAN,
-    OPT_KEEP,
-    OPT_EXPLAIN,
-    OPT_HELP
-};
-
-static const struct option long_options[] = {
-    { "seed", required_argument, NULL, OPT_SEED },
-    { "rounds", required_argument, NULL, OPT_ROUNDS },
-    { "minutes", required_argument, NULL, OPT_MINUTES },
-    { "seconds", required_argument, NULL, OPT_SECONDS },
-    { "gap", required_argument, NULL, OPT_GAP },
-    { "processes", required_argument, NULL, OPT_PROCESSES },
-    { "threads", required_argument, NULL, OPT_THREADS },
-    { "locks", required_argument, NULL, OPT_LOCKS },
-    { "lease", required_argument, NULL, OPT_LEASE },
-    { "only", required_argument, NULL, OPT_ONLY },
-    { "strict", no_argument, NULL, OPT_STRICT },
-    { "in-turn", no_argument, NULL, OPT_IN_TURN },
-    { "plan", no_argument, NULL, OPT_PLAN },
-    { "keep", no_argument, NULL, OPT_KEEP },
-    { "explain", required_argument, NULL, OPT_EXPLAIN },
-    { "help", no_argument, NULL, OPT_HELP },
-    { NULL, 0, NULL, 0 }
-};
-
-static void take_option(int option, const char *arg)
-{
-    switch (option) {
-    case OPT_SEED:
-        opt.seed = strtoull(arg, NULL, 0);
-        break;
-    case OPT_ROUNDS:
-        opt.rounds = (unsigned long)number_of(arg, 1, 1000000, "--rounds");
-        break;
-    case OPT_MINUTES:
-        opt.minutes = number_of(arg, 1, 100000, "--minutes");
-        break;
-    case OPT_SECONDS:
-        opt.seconds = number_of(arg, 1, 3600, "--seconds");
-        break;
-    case OPT_GAP:
-        opt.gap_ms = number_of(arg, 1, 3600000, "--gap");
-        break;
-    case OPT_PROCESSES:
-        opt.crew.processes = (unsigned)number_of(arg, 2, PROCESSES_MAX, "--processes");
-        break;
-    case OPT_THREADS:
-        opt.crew.threads = (unsigned)number_of(arg, 1, 64, "--threads");
-        break;
-    case OPT_LOCKS:
-        opt.crew.locks = (unsigned)number_of(arg, 1, LOCKS_MAX, "--locks");
-        break;
-    case OPT_LEASE:
-        opt.crew.lease_ms = number_of(arg, 300, 60000, "--lease");
-        break;
-    case OPT_ONLY:
-        opt.kinds = kinds_of(arg);
-        break;
-    case OPT_STRICT:
-        opt.strict = true;
-        break;
-    case OPT_IN_TURN:
-        opt.in_turn = true;
-        break;
-    case OPT_PLAN:
-        opt.plan_only = true;
-        break;
-    case OPT_KEEP:
-        opt.keep = true;
-        break;
-    case OPT_EXPLAIN:
-        opt.explain = arg;
-        break;
-    default:
-        fputs(help, option == OPT_HELP ? stdout : stderr);
-        exit(option == OPT_HELP ? EXIT_SUCCESS : EXIT_FAILURE);
-    }
-}
-
-static void take_options(int argc, char **argv)
-{
-    int option;
-
-    opt.kinds = (UINT64_C(1) << NEM_KINDS) - 1;
-    opt.seed = (uint64_t)time(NULL) * 1000003 + (uint64_t)getpid();
-    while ((option = getopt_long(argc, argv, "", long_options, NULL)) != -1)
-        take_option(option, optarg);
-    if (optind < argc)
-        take_option('?', NULL);
-    opt.crew.seed = opt.seed;
-}
 
 /* ---- a round */
 
@@ -260,7 +88,7 @@ static struct nem_plan plan_of(unsigned long round)
 
     for (int i = 0; i < NEM_KINDS; i++) {
         enum nem_kind kind = (enum nem_kind)i;
-        if ((run.faults && !nem_faults_possible(run.faults, kind)) ||
+        if ((run.faults && !(run.possible >> i & 1)) ||
             (is_strict(round) && nem_kind_excluded(kind)))
             kinds &= ~(UINT64_C(1) << i);
     }
@@ -312,13 +140,25 @@ static struct nem_round round_of(unsigned long number, const struct nem_times *t
                                .started = now_boot() };
 }
 
+/* Whether it did something: a key that was to be deleted or evicted may never have come.
+ */
+static bool happened(const struct nem_fault *fault)
+{
+    bool of_a_key = fault->kind == NEM_DELETE_LOCK ||
+                    fault->kind == NEM_DELETE_COMPANION || fault->kind == NEM_EVICT;
+    return !of_a_key || fault->what[0] != '\0';
+}
+
 static void count_faults(const struct nem_round *round)
 {
-    for (size_t i = 0; i < round->fault_count; i++)
-        if (round->faults[i].kind != NEM_STALL)
-            run.faults_by_kind[round->faults[i].kind]++;
-        else
+    for (size_t i = 0; i < round->fault_count; i++) {
+        const struct nem_fault *fault = &round->faults[i];
+        if (fault->kind == NEM_STALL)
             run.stalls++;
+        else if (happened(fault))
+            run.faults_by_kind[fault->kind]++;
+        run.of_one += fault->connection > 0;
+    }
 }
 
 static void add_verdict(const struct nem_verdict *v)
@@ -445,8 +285,10 @@ static void print_sum(void)
     for (int i = 0; i < NEM_KINDS; i++)
         if (run.faults_by_kind[i] > 0)
             printf(" %s %lu", nem_kind_name((enum nem_kind)i), run.faults_by_kind[i]);
-    printf(" (stalls of this machine %lu; rounds %lu, inconclusive %lu)", run.stalls,
-           run.rounds, run.inconclusive);
+    printf(
+        " (of one connection %lu; stalls of this machine %lu; rounds %lu, inconclusive "
+        "%lu)",
+        run.of_one, run.stalls, run.rounds, run.inconclusive);
     printf("\n%-10s %10s %10s %10s\n", "rule", "judged", "excused", "violations");
     for (int i = 0; i < NEM_RULES; i++)
         printf("%-10s %10lu %10lu %10lu\n", nem_rule_name((enum nem_rule)i),
@@ -462,6 +304,8 @@ static bool must_be_tried(enum nem_rule rule)
                                             NEM_RULE_CODE,      NEM_RULE_BOUND,
                                             NEM_RULE_STARVED,   NEM_RULE_HUNG,
                                             NEM_RULE_LEAK };
+    if (opt.must >> rule & 1)
+        return true;
     if (run.rounds - run.inconclusive >= ROUNDS && opt.crew.locks >= LOCKS)
         return rule != NEM_RULE_SPINS || cores() > 0;
     for (size_t i = 0; i < sizeof(always) / sizeof(always[0]); i++)
@@ -481,16 +325,33 @@ static unsigned long untried(void)
     return count;
 }
 
+/* A run of many rounds has to have done all that it can. */
+static unsigned long never_happened(void)
+{
+    enum { ROUNDS = 9 };
+    unsigned long count = 0;
+    for (int i = 0; run.rounds >= ROUNDS && i < NEM_KINDS; i++) {
+        enum nem_kind kind = (enum nem_kind)i;
+        if (run.faults_by_kind[i] == 0 && opt.kinds >> i & 1 && (run.possible >> i & 1) &&
+            !(opt.strict && nem_kind_excluded(kind))) {
+            printf("fault %s never happened\n", nem_kind_name(kind));
+            count++;
+        }
+    }
+    return count;
+}
+
 static int finish(unsigned long others)
 {
     print_growth();
     print_sum();
     unsigned long bad = total(run.sum.violations) + others;
-    if (bad == 0 && run.inconclusive == run.rounds) {
-        puts("no round says anything: this machine stood still");
+    if (bad == 0 && 2 * run.inconclusive > run.rounds) {
+        printf("%lu of %lu rounds say nothing: this machine stood still\n",
+               run.inconclusive, run.rounds);
         return INCONCLUSIVE;
     }
-    bad += untried();
+    bad += untried() + never_happened();
     if (bad == 0 && !opt.keep && run.dir[0] != '\0')
         nem_remove_tree(run.dir);
     printf("violations: %lu, seed %" PRIu64 "\n", bad, opt.seed);
@@ -518,7 +379,7 @@ static void make_directory(void)
 int main(int argc, char **argv)
 {
     setvbuf(stdout, NULL, _IOLBF, 0); /* what follows may abort */
-    take_options(argc, argv);
+    nem_options_take(&opt, argc, argv);
     if (opt.explain)
         return explain();
     if (opt.plan_only) {
@@ -536,6 +397,8 @@ int main(int argc, char **argv)
     run.began = now_boot();
     nem_pulse_start(NEM_ALL);
     run.faults = nem_faults_start(run.dir, opt.crew.processes, NULL);
+    for (int i = 0; i < NEM_KINDS; i++)
+        run.possible |= (uint64_t)nem_faults_possible(run.faults, (enum nem_kind)i) << i;
     run.crew = nem_crew_start(&opt.crew, run.faults);
     int64_t end = test_now_ms() + opt.minutes * MS_PER_MINUTE;
     for (unsigned long i = 0;

@@ -68,15 +68,6 @@ const char *nem_kind_name(enum nem_kind kind)
     return kinds[kind].name;
 }
 
-int nem_kind_by_name(const char *name)
-{
-    for (int kind = 0; kind < NEM_KINDS; kind++) {
-        if (strcmp(kinds[kind].name, name) == 0)
-            return kind;
-    }
-    return -1;
-}
-
 bool nem_kind_excluded(enum nem_kind kind)
 {
     return kinds[kind].excluded;

@@ -57,8 +57,6 @@ void nem_plan_make(struct nem_plan *plan, const struct nem_plan_options *options
 void nem_plan_free(struct nem_plan *plan);
 
 const char *nem_kind_name(enum nem_kind kind); /* "kill", "stop-short"... */
-/* -1: no such name. */
-int nem_kind_by_name(const char *name);
 /* Whether S1 excludes it: exclusion may be broken inside its window. */
 bool nem_kind_excluded(enum nem_kind kind);
 

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the nemesis is told by its command line. */
+#ifndef NEM_OPTIONS_H
+#define NEM_OPTIONS_H
+
+#include "crew.h"
+
+enum { NEM_MOST_LOCKS = 64 };
+
+struct nem_options {
+    uint64_t seed;
+    unsigned long rounds;
+    long minutes, seconds, gap_ms;
+    struct nem_crew_options crew;
+    uint64_t kinds, must; /* bits of enum nem_kind, of enum nem_rule */
+    bool strict, in_turn, keep, plan_only;
+    const char *explain;
+};
+
+/* Ends the process with a word about it when one is wrong, and after --help. */
+void nem_options_take(struct nem_options *opt, int argc, char **argv);
+
+#endif
