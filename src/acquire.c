@@ -282,6 +282,10 @@ static int ask_server(struct rlk_ask *ask)
                    : rlk_error_set(EPROTO, "an answer out of place to acquire");
     if (v == AGAIN_AT_ONCE && ++ask->late <= RLK_LATE_TRIES_MAX)
         return 0;
+    if (v == AGAIN && answer.outcome == RLK_RETRY && ask->hold->asks_since != 0) {
+        rlk_hold_asked_in_vain_locked(ask->hold, now);
+        return 0;
+    }
     if (v == AGAIN && answer.outcome != RLK_DONE) {
         rlk_lock_trouble_locked(ask->lock, answer.code, started);
         if (outage_left(wish, ask->lock, ask->since, now) <= 0)

@@ -26,6 +26,7 @@ enum {
     BACKOFF_MAX_MS = 1000,
     TRY_AGAIN_MS = 100, /* at least between two attempts to connect that a caller's
                          * success brings forward */
+    ASKERS_MAX = 2,     /* of a lock, in place of the watchdog */
     BATCH_MAX = 64,     /* requests made while the registry is locked once */
     IN_FLIGHT_MAX = 1024,
     /* A deadline of L/6 alone would cut the connection at every scheduling delay for the
@@ -341,20 +342,29 @@ static void miss_connection(struct rlock_client *client, struct rlk_lock *lock,
 
 /* While the watchdog cannot connect and the server is there all the same, as the mailbox
  * tells, one of those who wait asks himself, before their presence ends: it may have no
- * room for one connection more, or we no descriptor. */
+ * room for one connection more, or we no descriptor. A second one does when the first is
+ * not answered; but when there is no connection for callers either, they are one attempt
+ * in a while, whatever the number of locks. */
 static void poll_by_caller(struct rlock_client *client, struct rlk_lock *lock,
                            int64_t now)
 {
     int64_t presence = client->registry.presence_ns;
     int64_t down_since = client->watch.down_since;
+    int64_t *in_vain_at = &client->registry.asked_in_vain_at;
+    unsigned asking = 0;
 
     if (!atomic_load(&client->subscription.hears) || down_since == 0 ||
-        now - down_since < presence / 6 || now - lock->reached_at < presence / 2)
+        now - down_since < presence / 6 || now - lock->reached_at < presence / 2 ||
+        now - lock->sent_to_ask_at < presence / 6 || now - *in_vain_at < presence / 6)
         return;
     for (struct rlk_list *l = lock->asks.next; l != &lock->asks; l = l->next) {
         struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, ask_link);
-        if (hold->state == RLK_HOLD_ASKING && hold->asker) {
-            rlk_hold_ask_again_locked(hold, now);
+        if (hold->need_ask && ++asking == ASKERS_MAX)
+            return;
+        if (rlk_hold_ask_too_locked(hold, now)) {
+            lock->sent_to_ask_at = now;
+            if (*in_vain_at != 0)
+                *in_vain_at = now; /* he tries for all */
             return;
         }
     }

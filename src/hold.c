@@ -113,6 +113,7 @@ void rlk_hold_rename_locked(struct rlk_hold *hold, struct rlk_thread *thread)
     hold->ticket = hold->grant_ticket = 0;
     hold->granted = hold->owner_died = hold->spoilt = false;
     hold->need_ask = true;
+    hold->asks_since = 0;
 }
 
 void rlk_hold_ref_locked(struct rlk_hold *hold)
@@ -463,6 +464,7 @@ static void believe(struct rlk_hold *hold)
     hold->owner_died = hold->grant_died;
     hold->open_to = UINT_MAX;
     hold->need_ask = false;
+    hold->asks_since = 0;
     hold->ticket = 0;
     hold->token = hold->grant_token;
     hold->grant_ticket = 0;
@@ -489,13 +491,14 @@ void rlk_hold_queued_locked(struct rlk_hold *hold, int64_t ticket, int64_t sent)
         return;
     if (hold->ticket == ticket && sent <= hold->ticket_sent)
         return;
-    if (ticket < hold->ticket)
+    if (ticket < hold->ticket && (hold->asks_since == 0 || sent < hold->asks_since))
         return; /* an answer from before it joined anew */
     if (hold->grant_ticket != 0 && hold->grant_ticket < ticket)
         hold->grant_ticket = 0; /* that grant had lapsed when it joined anew */
     hold->ticket = ticket;
     hold->ticket_sent = sent;
     hold->need_ask = hold->owner_died = false;
+    hold->asks_since = 0;
     believe(hold);
     if (hold->granted)
         rlk_hold_wake_locked(hold);
@@ -509,6 +512,7 @@ void rlk_hold_held_locked(struct rlk_hold *hold, int64_t sent, int64_t remaining
     hold->granted = true;
     hold->open_to = UINT_MAX;
     hold->need_ask = false;
+    hold->asks_since = 0;
     hold->ticket = hold->grant_ticket = 0;
     hold->token = token;
     if (hold->flags & RLK_OWNER_DIED)
@@ -526,6 +530,7 @@ void rlk_hold_gone_locked(struct rlk_hold *hold)
     hold->granted = hold->owner_died = false;
     hold->need_ask = true;
     hold->ticket = hold->grant_ticket = 0;
+    hold->asks_since = 0;
     rlk_hold_wake_locked(hold);
 }
 
@@ -536,7 +541,27 @@ void rlk_hold_ask_again_locked(struct rlk_hold *hold, int64_t now)
         return;
     hold->ticket = 0; /* it may be given a smaller one, if the queue was lost */
     hold->need_ask = true;
+    hold->asks_since = 0;
     rlk_hold_wake_locked(hold);
+}
+
+bool rlk_hold_ask_too_locked(struct rlk_hold *hold, int64_t now)
+{
+    if (hold->state != RLK_HOLD_ASKING || hold->granted || hold->need_ask || !hold->asker)
+        return false;
+    hold->need_ask = true;
+    hold->asks_since = now;
+    rlk_hold_wake_locked(hold);
+    return true;
+}
+
+void rlk_hold_asked_in_vain_locked(struct rlk_hold *hold, int64_t now)
+{
+    if (hold->asks_since == 0)
+        return;
+    hold->need_ask = false;
+    hold->asks_since = 0;
+    hold->lock->registry->asked_in_vain_at = now;
 }
 
 void rlk_hold_spoilt_locked(struct rlk_hold *hold)

@@ -132,6 +132,7 @@ struct rlk_hold {
     long lease_ms;
     int64_t ticket;       /* of the newest confirmed "queued" answer; 0: none */
     int64_t ticket_sent;  /* when that request left */
+    int64_t asks_since;   /* need_ask though it is queued; 0: not so */
     int64_t grant_ticket; /* of a grant that was read and is not believed yet; 0: none */
     uint64_t grant_token;
     unsigned flags;   /* others wait, as of the newest grant or answer */
@@ -218,9 +219,10 @@ struct rlk_lock {
     struct rlk_list channel_link;
     struct rlk_id left_id; /* of the exclusive hold that was left last */
     int64_t trouble_since;
-    int64_t reached_at; /* when the server last said something about it; 0: not yet */
-    int trouble;        /* why the asker has no answer now; 0: it has */
-    uint64_t messages;  /* WATCH: counts messages, so that none is missed */
+    int64_t reached_at;     /* when the server last said something about it; 0: not yet */
+    int64_t sent_to_ask_at; /* when one that waits was last told to ask himself */
+    int trouble;            /* why the asker has no answer now; 0: it has */
+    uint64_t messages;      /* WATCH: counts messages, so that none is missed */
 
     char name[]; /* immutable; NUL-terminated */
 };
@@ -262,6 +264,11 @@ void rlk_hold_gone_locked(struct rlk_hold *hold);
 /* An error was answered that polling does not mend: the asker is to ask himself, unless
  * he has just been answered. The answer tells his ticket. */
 void rlk_hold_ask_again_locked(struct rlk_hold *hold, int64_t now);
+/* The asker is to ask though it is queued: a grant that comes meanwhile is believed.
+ * False: he cannot, or does already. */
+bool rlk_hold_ask_too_locked(struct rlk_hold *hold, int64_t now);
+/* He has reached nobody: it is as it was. */
+void rlk_hold_asked_in_vain_locked(struct rlk_hold *hold, int64_t now);
 /* "unrecoverable" was answered: whoever asks is to give up. */
 void rlk_hold_spoilt_locked(struct rlk_hold *hold);
 

@@ -265,7 +265,7 @@ void rlk_lock_put_locked(struct rlk_lock *lock)
     rlk_timer_disarm(&reg->timers, &lock->timer);
     lock->foreign = lock->poll_again = lock->round_open = false;
     lock->trouble = 0;
-    lock->reached_at = lock->pause = 0;
+    lock->reached_at = lock->sent_to_ask_at = lock->pause = 0;
     rlk_list_append(&reg->idle, &lock->idle_link);
     if (++reg->idle_count <= IDLE_MAX)
         return;
@@ -403,6 +403,7 @@ void rlk_lock_reached_locked(struct rlk_lock *lock, int64_t now)
 {
     lock->trouble = 0;
     lock->reached_at = now;
+    lock->registry->asked_in_vain_at = 0;
 }
 
 void rlk_lock_go_on_locked(struct rlk_lock *lock, struct rlk_cursor after)

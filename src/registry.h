@@ -29,6 +29,8 @@ struct rlk_registry {
     const char *uuid;
     struct rlk_counters *counters;
     int64_t presence_ns;
+    int64_t asked_in_vain_at; /* by a caller, in place of the watchdog; 0: not since the
+                               * server was reached; guarded by mu */
     _Atomic int watchdog_fd, subscriber_fd; /* eventfds to wake the threads by, or -1 */
     _Atomic unsigned wakers; /* those that dropped mu and are yet to write to one */
     _Atomic bool parting;    /* the last of the wakers says so */

@@ -362,6 +362,58 @@ START_TEST(grant_that_the_answer_has_told_is_known)
 }
 END_TEST
 
+/* As when somebody asks in the watchdog's place. */
+static struct rlk_hold *asks_though_queued(void)
+{
+    struct rlk_hold *hold = ask(&thread);
+    rlk_hold_queued_locked(hold, 7, now);
+    hold->asker = &thread;
+    ck_assert(rlk_hold_ask_too_locked(hold, now + 10 * MS));
+    ck_assert(hold->need_ask);
+    ck_assert(!rlk_hold_ask_too_locked(hold, now + 10 * MS)); /* he does */
+    return hold;
+}
+
+static void stops_asking(struct rlk_hold *hold)
+{
+    ck_assert(!hold->need_ask);
+    hold->asker = NULL;
+    drop(hold);
+}
+
+START_TEST(who_asks_though_he_is_queued_believes_a_grant_meanwhile)
+{
+    struct rlk_hold *hold = asks_though_queued();
+    ck_assert(grant(hold, 7));
+    ck_assert(hold->granted);
+    stops_asking(hold);
+}
+END_TEST
+
+START_TEST(who_asks_though_he_is_queued_may_be_told_a_smaller_ticket)
+{
+    struct rlk_hold *hold = asks_though_queued();
+    rlk_hold_queued_locked(hold, 5, now + 5 * MS); /* from before he asked */
+    ck_assert(hold->need_ask);
+    ck_assert_int_eq(hold->ticket, 7);
+    rlk_hold_queued_locked(hold, 5, now + 15 * MS);
+    ck_assert_int_eq(hold->ticket, 5);
+    stops_asking(hold);
+}
+END_TEST
+
+START_TEST(who_asks_in_vain_is_queued_as_before)
+{
+    struct rlk_hold *hold = asks_though_queued();
+    rlk_hold_asked_in_vain_locked(hold, now + 20 * MS);
+    ck_assert_int_eq(reg.asked_in_vain_at, now + 20 * MS);
+    ck_assert(!hold->need_ask);
+    ck_assert(grant(hold, 7));
+    ck_assert(hold->granted);
+    stops_asking(hold);
+}
+END_TEST
+
 START_TEST(T12_token_of_a_reply_overrides_that_of_a_message)
 {
     struct rlk_hold *hold = ask(&thread);
@@ -643,7 +695,10 @@ int main(void)
          T7_grant_is_left_to_the_cancel_that_is_under_way,
          grant_that_the_answer_has_told_is_known,
          T12_token_of_a_reply_overrides_that_of_a_message,
-         T6_lost_hold_believes_nothing_more, loss_frees_the_lock_for_the_next_thread,
+         who_asks_though_he_is_queued_believes_a_grant_meanwhile,
+         who_asks_though_he_is_queued_may_be_told_a_smaller_ticket,
+         who_asks_in_vain_is_queued_as_before, T6_lost_hold_believes_nothing_more,
+         loss_frees_the_lock_for_the_next_thread,
          loss_read_from_the_mailbox_has_the_server_asked_about_that_id_only);
     CASE("the rest", waiters_are_promoted_in_order_and_one_at_a_time,
          left_hold_is_given_back, background_release_keeps_the_hold_until_its_end,

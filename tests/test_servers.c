@@ -338,6 +338,38 @@ START_TEST(who_waits_at_a_full_server_is_not_dropped_and_gets_the_lock_at_once)
 }
 END_TEST
 
+/* Nor do callers find one: the attempts are few, however many locks are waited for. */
+START_TEST(who_waits_at_a_full_server_without_a_connection_makes_no_storm)
+{
+    enum { LOCKS = 8, ROUNDS = 3, EACH = 6 + 2, GROWING = 10 };
+    struct task tasks[LOCKS];
+    rlock_mutex_t theirs[LOCKS];
+    char names[LOCKS][8], key[32];
+    for (int i = 0; i < LOCKS; i++) { /* somebody's of whom no connection is known */
+        snprintf(names[i], sizeof(names[i]), "n%d", i);
+        snprintf(key, sizeof(key), "rlock:{n%d}:queue", i);
+        test_redis_do(redis, "HSET", names[i], "somebody", "1");
+        test_redis_do(redis, "PEXPIRE", names[i], "600000");
+        theirs[i] = mutex_of(client, names[i]);
+        task_start(&tasks[i], run_pair, &theirs[i]);
+        ck_assert(wait_size(key, 1));
+    }
+    limit_clients(2); /* `redis` and the subscriber */
+    test_redis_do(redis, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
+    long long before = test_redis_info(redis, "rejected_connections");
+    test_pause_ms(test_ms(ROUNDS * PRESENCE_MS));
+    long long made = test_redis_info(redis, "rejected_connections") - before;
+    ck_assert_int_gt(made, ROUNDS);
+    ck_assert_int_le(made, 2 * (LOCKS + ROUNDS * EACH * test_ms(1)) + GROWING);
+    limit_clients(1000);
+    for (int i = 0; i < LOCKS; i++) {
+        test_redis_do(redis, "DEL", names[i]);
+        ck_assert(task_ends(&tasks[i], SOON_MS));
+        OK(task_join(&tasks[i]));
+    }
+}
+END_TEST
+
 START_TEST(three_places_are_enough)
 {
     long long before = test_redis_info(redis, "rejected_connections");
@@ -522,6 +554,7 @@ int main(void)
                         0, 2);
     tcase_add_test(tc,
                    who_waits_at_a_full_server_is_not_dropped_and_gets_the_lock_at_once);
+    tcase_add_test(tc, who_waits_at_a_full_server_without_a_connection_makes_no_storm);
     tcase_add_test(tc, three_places_are_enough);
     tcase_add_loop_test(tc, stranger_is_told_for_what_it_is_and_is_not_stormed, 0,
                         STRANGERS);
