@@ -408,9 +408,9 @@ END_TEST
 START_TEST(a_ttl_that_is_too_long_is_a_leak)
 {
     static const char *const left[] = { "rlock:{nemesis1}:readers 99000 2",
-                                        "rlock:{nemesis1}:dirty 604800000 20" };
+                                        "rlock:{nemesis1}:dirty 604801000 20" };
     leaves_keys(left, 2);
-    BREAKS(NEM_RULE_LEAK, 1);
+    BREAKS(NEM_RULE_LEAK, 2);
     fault(NEM_CLOCK_BACK, NEM_ALL, NEM_ALL, 5100, 5200);
     last_fault()->amount = -40000;
     KEEPS(NEM_RULE_LEAK);

@@ -100,12 +100,12 @@ START_TEST(who_is_not_present_is_dropped)
 {
     one_waits(MUTEX, C, A);
     transaction(1150);
-    present(MUTEX, "p1", 1199);
+    present(MUTEX, "p1", 1200);
     transaction(1200);
     entry(NEM_UNQUEUED, MUTEX, A, 0);
     BREAKS(NEM_RULE_ORDER, 0);
     transaction(1160);
-    present(MUTEX, "p1", 1202); /* the server's clock is known to a ms each way */
+    present(MUTEX, "p1", 1203); /* the server's clock is known to a ms each way */
     BREAKS(NEM_RULE_ORDER, 1);
 }
 END_TEST

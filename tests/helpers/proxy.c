@@ -509,6 +509,8 @@ size_t test_proxy_connections(struct test_proxy *p, unsigned *ret_numbers, size_
     size_t count = 0;
     lock(p);
     for (const struct test_link *link = p->links; link; link = link->next) {
+        if (link->client < 0 || link->up.ended)
+            continue; /* its client has gone */
         if (count < most)
             ret_numbers[count] = link->number;
         count++;

@@ -108,7 +108,8 @@ struct test_proxy_counts {
     unsigned to_client;
 };
 struct test_proxy_counts test_proxy_counts(struct test_proxy *p);
-/* The numbers of the connections that are open, the newest first; how many there are. */
+/* The numbers of the connections whose client is there, the newest first; how many there
+ * are. */
 size_t test_proxy_connections(struct test_proxy *p, unsigned *ret_numbers, size_t most);
 /* Whether a message is held, or waits for its time, or drips: also when the rule that
  * did it has been removed. */

@@ -6,7 +6,7 @@
  *   RLOCK_URL=... crewman PROCESS LIFE THREADS LOCKS LEASE_MS SEED
  *
  * It ends by abort(3) when a line of the library's log, at its most verbose, a message or
- * an event shows the beginning of the URL's password.
+ * an event shows a part of the URL's password.
  *
  * Lines on stdin, each answered by one line:
  *   round DIR   the threads work, and write into DIR      working
@@ -53,7 +53,7 @@ static struct {
     unsigned process, life, threads, locks;
     long lease_ms;
     uint64_t seed;
-    char secret[SECRET_MIN + 1]; /* how the password begins; "": there is none */
+    char secret[LINE]; /* the password; "": there is none */
     struct nem_target targets[LOCKS_MAX];
     struct man men[THREADS_MAX];
     int events_fd;
@@ -76,16 +76,21 @@ static void find_secret(const char *url)
     const char *user = url ? strstr(url, "//") : NULL;
     const char *password = user ? strchr(user, ':') : NULL;
     const char *at = user ? strchr(user, '@') : NULL;
-    if (password && at && at - password > SECRET_MIN)
-        memcpy(crew.secret, password + 1, SECRET_MIN);
+    if (password && at && at - password > SECRET_MIN && at - password < LINE)
+        memcpy(crew.secret, password + 1, (size_t)(at - password - 1));
 }
 
 static void hear(const char *what, const char *text)
 {
-    if (crew.secret[0] == '\0' || !strstr(text, crew.secret))
-        return;
-    fprintf(stderr, "crewman: the password is in %s: %s\n", what, text);
-    abort();
+    char part[SECRET_MIN + 1] = "";
+    size_t len = strlen(crew.secret);
+    for (size_t i = 0; i + SECRET_MIN <= len; i++) {
+        memcpy(part, crew.secret + i, SECRET_MIN);
+        if (!strstr(text, part))
+            continue;
+        fprintf(stderr, "crewman: the password is in %s: %s\n", what, text);
+        abort();
+    }
 }
 
 static void hear_line(int level, const char *line, void *arg)

@@ -34,6 +34,8 @@ static void choose(struct nem_faults *f, struct nem_active *a)
     }
     if (a->step->target != NEM_ALL)
         a->record.connection = a->connections[a->step->target];
+    else if (a->step->connection > 0)
+        a->record.connection = NEM_EACH;
 }
 
 /* ---- rules */
@@ -59,8 +61,11 @@ static void lay(struct nem_faults *f, struct nem_active *a, const struct test_ru
 static bool lift(struct nem_faults *f, struct nem_active *a)
 {
     for (unsigned i = 0; i < f->processes * NEM_RULES_EACH; i++) {
-        if (a->rules[i])
-            test_proxy_remove(f->proxies[i / NEM_RULES_EACH], a->rules[i]);
+        struct test_proxy *proxy = f->proxies[i / NEM_RULES_EACH];
+        if (a->rules[i]) {
+            a->record.hits += test_proxy_hits(proxy, a->rules[i]);
+            test_proxy_remove(proxy, a->rules[i]);
+        }
         a->rules[i] = 0;
     }
     return true;
@@ -70,9 +75,13 @@ static bool lift(struct nem_faults *f, struct nem_active *a)
 
 static void cut_by(struct nem_faults *f, struct nem_active *a, bool reset)
 {
+    unsigned numbers[1];
     choose(f, a);
-    for (EACH_TARGET(i))
+    for (EACH_TARGET(i)) {
+        size_t open = test_proxy_connections(f->proxies[i], numbers, 1);
+        a->record.hits += (unsigned)(a->connections[i] > 0 ? 1 : open);
         test_proxy_cut(f->proxies[i], a->connections[i], reset);
+    }
 }
 
 static void cut(struct nem_faults *f, struct nem_active *a)

@@ -33,11 +33,21 @@ static long long longest_ttl(const struct nem_judge *j, const char *key)
     enum { COMPANION_MS = 60000, SETTLED_MS = 1000 };
     long long ms = COMPANION_MS + SETTLED_MS + 2 * j->round->lease_ms;
     if (ends_with(key, ":dirty"))
-        return 7LL * 24 * 60 * COMPANION_MS;
+        ms = 7LL * 24 * 60 * COMPANION_MS;
     for (size_t i = 0; i < j->round->fault_count; i++)
         if (j->round->faults[i].kind == NEM_CLOCK_BACK)
             ms -= j->round->faults[i].amount;
     return ms;
+}
+
+/* All that there ever were, also in the rounds before. */
+static long long clients_of(const struct nem_judge *j)
+{
+    long long count = 0;
+    for (size_t i = 0; i < j->life_count; i++) /* by process and life */
+        if (i + 1 == j->life_count || j->lives[i + 1].process != j->lives[i].process)
+            count += j->lives[i].life;
+    return count;
 }
 
 /* Of the zset that has a member for each client, and one for the others. */
@@ -46,9 +56,9 @@ static void judge_size(struct nem_judge *j, unsigned lock, const struct left *le
     if (!ends_with(left->key, ":present"))
         return;
     nem_judged(j, NEM_RULE_LEAK);
-    if (left->length > (long long)j->life_count + 1)
-        nem_violation(j, NEM_RULE_LEAK, lock, "%s has %lld members, of %zu clients",
-                      left->key, left->length, j->life_count);
+    if (left->length > clients_of(j) + 1)
+        nem_violation(j, NEM_RULE_LEAK, lock, "%s has %lld members, of %lld clients",
+                      left->key, left->length, clients_of(j));
 }
 
 static void judge_key(struct nem_judge *j, const struct left *left)

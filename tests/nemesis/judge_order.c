@@ -53,7 +53,7 @@ static bool is_present(const struct nem_judge *j, const struct nem_line *line,
             : nem_server_latest(j, entry);
     return waiter->life && entry->before != INT64_MAX &&
            waiter->life->dying > entry->before &&
-           present_until(line, waiter->queued->id) >= now;
+           present_until(line, waiter->queued->id) > now; /* both cut to ms */
 }
 
 bool nem_waits(const struct nem_judge *j, const struct nem_line *line,

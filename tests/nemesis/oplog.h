@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 enum { NEM_ID_MAX = 96, NEM_EVENTS_THREAD = 0xffff, NEM_ALL = 0xffff };
+#define NEM_EACH UINT32_MAX
 
 /* The lock number i: its name is "nemesis<i>", its type and attributes follow from i. */
 enum nem_type { NEM_MUTEX, NEM_FAIR, NEM_RWLOCK };
@@ -134,7 +135,9 @@ struct nem_fault {
     int64_t amount;      /* ms of delay, of a clock's step... */
     uint32_t index;      /* in the schedule */
     uint32_t took_us;    /* a step of the clock: how long after `begin` it was done */
-    uint32_t connection; /* of the link, by number; 0: all of it, or another kind */
+    uint32_t connection; /* of the link, by number; 0: all of it, or another kind;
+                          * NEM_EACH: one of each link */
+    uint32_t hits;       /* of a link: connections that it met, or messages */
     char what[64];       /* the key deleted or evicted; "": none */
 };
 

@@ -275,7 +275,7 @@ static int64_t take(struct draw *d, int64_t now)
             soonest = from < soonest ? from : soonest;
             continue;
         }
-        if (!too_far(d, &step))
+        if (!too_far(d, &step) && !(d->options->impossible >> step.kind & 1))
             append(d, &step);
         d->left--;
         memmove(&d->bag[i], &d->bag[i + 1], (d->left - i) * sizeof(d->bag[0]));

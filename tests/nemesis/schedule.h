@@ -15,6 +15,8 @@ struct nem_plan_options {
     long lease_ms;
     long gap_ms;    /* the mean time between two faults */
     uint64_t kinds; /* bit i: enum nem_kind i is wanted */
+    uint64_t
+        impossible; /* likewise: is left out of the plan, which is the same but for it */
 };
 
 /*
