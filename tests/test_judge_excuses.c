@@ -274,8 +274,15 @@ END_TEST
 START_TEST(a_clock_that_goes_forward_ends_leases)
 {
     robbed();
-    forward(900);
+    forward(999 - PRESENCE - 3);
     BREAKS(NEM_RULE_OWNER, 1);
+    forward(1000 - PRESENCE); /* a grant of before it is on its way, and is kept */
+    EXCUSES(NEM_RULE_OWNER, 1);
+}
+
+START_TEST(a_clock_that_goes_forward_after_a_grant_ends_its_lease)
+{
+    robbed();
     forward(1200);
     EXCUSES(NEM_RULE_OWNER, 1);
 }
@@ -396,6 +403,7 @@ static void add_excuses(Suite *suite)
     t = forged_group(suite, "owner");
     tcase_add_test(t, a_clock_that_goes_back_ends_no_lease);
     tcase_add_test(t, a_clock_that_goes_forward_ends_leases);
+    tcase_add_test(t, a_clock_that_goes_forward_after_a_grant_ends_its_lease);
     tcase_add_test(t, lost_data_may_cost_who_is_granted_it_soon_after);
     tcase_add_test(t, in_a_strict_round_no_clock_ends_a_lease);
     t = forged_group(suite, "stalls");
