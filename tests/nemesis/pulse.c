@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +19,8 @@
 enum { BEAT_MS = 5, LATE_MS = 60, NS_PER_MS = 1000000, NS_PER_S = 1000000000 };
 
 static struct {
-    pthread_t thread;
+    pthread_t *threads; /* of the driver one for each processor, else one */
+    size_t thread_count;
     uint16_t target;
     pthread_mutex_t mutex; /* guards the rest */
     int fd;
@@ -47,13 +49,16 @@ static void write_stall(int64_t begin, int64_t end)
     }
 }
 
+/* arg: the processor to stay on, or NULL. */
 static void *beat(void *arg)
 {
     const struct timespec sleep = { 0, (long)BEAT_MS * NS_PER_MS };
     int64_t last = now_boot();
     bool end = false;
 
-    (void)arg;
+    if (arg)
+        pthread_setaffinity_np(pthread_self(), sizeof(cpu_set_t), arg);
+    free(arg);
     while (!end) {
         nanosleep(&sleep, NULL);
         int64_t now = now_boot();
@@ -67,15 +72,30 @@ static void *beat(void *arg)
     return NULL;
 }
 
+static void start_beat(int cpu)
+{
+    cpu_set_t *only = cpu >= 0 ? calloc(1, sizeof(*only)) : NULL;
+    if (only)
+        CPU_SET((size_t)cpu, only);
+    if (!pulse.threads || (cpu >= 0 && !only) ||
+        pthread_create(&pulse.threads[pulse.thread_count], NULL, beat, only) != 0)
+        abort();
+    pulse.thread_count++;
+}
+
 void nem_pulse_start(uint16_t target)
 {
     sigset_t all, before;
+    cpu_set_t cpus;
+    bool each = target == NEM_ALL && sched_getaffinity(0, sizeof(cpus), &cpus) == 0;
 
     pulse.target = target;
+    pulse.threads = calloc(CPU_SETSIZE, sizeof(*pulse.threads));
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    if (pthread_create(&pulse.thread, NULL, beat, NULL) != 0)
-        abort();
+    for (int cpu = 0; cpu < (each ? CPU_SETSIZE : 1); cpu++)
+        if (!each || CPU_ISSET((size_t)cpu, &cpus))
+            start_beat(each ? cpu : -1);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
@@ -105,6 +125,8 @@ void nem_pulse_stop(void)
     pthread_mutex_lock(&pulse.mutex);
     pulse.end = true;
     pthread_mutex_unlock(&pulse.mutex);
-    pthread_join(pulse.thread, NULL);
+    for (size_t i = 0; i < pulse.thread_count; i++)
+        pthread_join(pulse.threads[i], NULL);
+    free(pulse.threads);
     nem_pulse_into(NULL);
 }

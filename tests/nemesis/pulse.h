@@ -3,7 +3,9 @@
  * Finds out when a process was kept from running though nobody had planned it: a busy or
  * a halted machine. A thread sleeps for a few ms again and again; when it wakes much too
  * late, that time is appended to <dir>/faults as NEM_STALL. (A process that is stopped on
- * purpose finds that, too, within the window of the fault that it was.)
+ * purpose finds that, too, within the window of the fault that it was.) The driver has
+ * such a thread on each processor: one of them may be kept from running alone, and with
+ * it the server, or whose timer is on it, while all others go on.
  */
 #ifndef NEM_PULSE_H
 #define NEM_PULSE_H
