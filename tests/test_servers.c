@@ -344,7 +344,7 @@ START_TEST(who_waits_at_a_full_server_without_a_connection_makes_no_storm)
     enum { LOCKS = 8, ROUNDS = 3, EACH = 6 + 2, GROWING = 10 };
     struct task tasks[LOCKS];
     rlock_mutex_t theirs[LOCKS];
-    char names[LOCKS][8], key[32];
+    char names[LOCKS][16], key[48];
     for (int i = 0; i < LOCKS; i++) { /* somebody's of whom no connection is known */
         snprintf(names[i], sizeof(names[i]), "n%d", i);
         snprintf(key, sizeof(key), "rlock:{n%d}:queue", i);
