@@ -132,6 +132,8 @@ static int try_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
         }
         if (v == SHARED) /* through what is lost by now */
             v = AGAIN;
+        if (v == TAKEN && now < hold->end && !rlk_ask_may_take(hold, now))
+            v = AGAIN; /* which of two is the newer, the server knows */
         if (v == TAKEN && now < hold->end) {
             rlk_ask_take(hold, wish, now);
             rlk_hold_put_locked(hold);
@@ -165,7 +167,8 @@ static int try_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
 }
 
 /* Held at the server until hold->end. Enters, after confirming a fixed lease that was
- * granted with a shorter TTL. False: it was lost meanwhile, ask again. */
+ * granted with a shorter TTL. False: it was lost meanwhile, or may be older than a hold
+ * that we believe in; ask again. */
 static bool enter_granted(struct rlk_ask *ask)
 {
     const struct rlk_wish *wish = ask->wish;
@@ -193,7 +196,7 @@ static bool enter_granted(struct rlk_ask *ask)
                              answer.fate.token ? answer.fate.token : hold->token);
         now = rlk_now_boot();
     }
-    if (now >= hold->end)
+    if (!rlk_ask_may_take(hold, now))
         return false;
     rlk_ask_leave_queue(ask);
     rlk_ask_take(hold, wish, now);
@@ -313,19 +316,15 @@ int rlk_ask_wait(struct rlk_ask *ask)
         if (hold->granted && enter_granted(ask))
             return 0;
         if (hold->spoilt) { /* whoever goes on with it looks for himself */
-            hold->spoilt = false;
-            hold->need_ask = true;
+            rlk_hold_ask_anew_locked(hold);
             return rlk_ask_give_up(ask, ENOTRECOVERABLE);
         }
         int64_t left = rlk_deadline_left(&wish->deadline);
         if (left <= 0)
             return rlk_ask_give_up(ask, deadline_code(ask->lock, ask->since));
-        if (hold->granted) {
-            /* too late to believe, or not confirmed: let the server say what is true,
-             * also of the death that a grant told of */
-            hold->granted = hold->owner_died = false;
-            hold->need_ask = true;
-        }
+        if (hold->granted) /* too late to believe, or not confirmed: let the server say
+                            * what is true, also of the death that a grant told of */
+            rlk_hold_ask_anew_locked(hold);
         if (hold->need_ask && hold->asker == wish->thread) {
             int rc = ask_server(ask);
             if (rc != 0)
@@ -354,10 +353,8 @@ static int ask_and_wait(const struct rlk_wish *wish, struct rlk_lock *lock,
 
     if (hold && rlk_ask_suits(hold, waiter)) {
         rlk_hold_ref_locked(hold);
-        if (hold->spoilt) { /* it may have been mended since */
-            hold->spoilt = false;
-            hold->need_ask = true;
-        }
+        if (hold->spoilt) /* it may have been mended since */
+            rlk_hold_ask_anew_locked(hold);
         hold->granted_short = true; /* what is known of its lease is the former asker's */
         hold->lease_ms = wish->lease_ms;
         hold->fixed = wish->fixed;

@@ -46,6 +46,9 @@ bool rlk_ask_suits(const struct rlk_hold *hold, const struct rlk_waiter *waiter)
 void rlk_ask_end_request(struct rlk_hold *hold, const struct rlk_wish *wish, int64_t now);
 /* The thread waits no more. */
 void rlk_ask_leave_queue(struct rlk_ask *ask);
+/* Whether it may be entered now: it has not ended, and no hold that is believed in would
+ * be taken by what may be the older grant. If not, the server is to be asked again. */
+bool rlk_ask_may_take(const struct rlk_hold *hold, int64_t now);
 /* The server has it for this hold until its end, and gives it to the thread. */
 void rlk_ask_take(struct rlk_hold *hold, const struct rlk_wish *wish, int64_t now);
 /* A hold that is ASKING ends without having been entered. If anything of it may be at the

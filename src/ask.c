@@ -48,13 +48,35 @@ bool rlk_ask_suits(const struct rlk_hold *hold, const struct rlk_waiter *waiter)
            rlk_id_robust(&hold->id) == waiter->robust;
 }
 
+/* The server has given it to `hold` after `other`, or what is known of `other` counts no
+ * more. A hold that was lost is never given again, so any proof from after it was entered
+ * is newer than all of its own. */
+static bool is_newer(const struct rlk_hold *hold, const struct rlk_hold *other,
+                     int64_t now)
+{
+    return hold->proof_sent >= other->since || now >= other->end;
+}
+
+bool rlk_ask_may_take(const struct rlk_hold *hold, int64_t now)
+{
+    const struct rlk_lock *lock = hold->lock;
+
+    if (now >= hold->end || (lock->current && !is_newer(hold, lock->current, now)))
+        return false;
+    for (struct rlk_list *l = lock->reads.next; !hold->reading && l != &lock->reads;
+         l = l->next)
+        if (!is_newer(hold, RLK_CONTAINER_OF(l, struct rlk_hold, read_link), now))
+            return false;
+    return true;
+}
+
 void rlk_ask_take(struct rlk_hold *hold, const struct rlk_wish *wish, int64_t now)
 {
     static const char reason[] = "the server gave it to another";
     struct rlk_lock *lock = hold->lock;
 
-    /* The server has it for this hold, and time has not run out: a hold that we still
-     * believe in was taken away, and the news of it is on its way. */
+    /* The server has it for this hold, by newer proof than that of any other: a hold that
+     * we still believe in was taken away, and the news of it is on its way. */
     if (lock->current)
         rlk_hold_lose_locked(lock->current, reason, now);
     while (!hold->reading && !rlk_list_empty(&lock->reads))
@@ -223,7 +245,7 @@ int rlk_ask_give_up(struct rlk_ask *ask, int rc)
         hold->flags = answer.flags;
         rlk_hold_held_locked(hold, answer.sent, left, answer.fate.token);
         /* a fixed lease would have to be confirmed, for which there is no time left */
-        if (now < hold->end && !wish->fixed) {
+        if (!wish->fixed && rlk_ask_may_take(hold, now)) {
             rlk_ask_take(hold, wish, now);
             rlk_hold_put_locked(hold);
             return 0;

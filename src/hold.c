@@ -111,9 +111,7 @@ void rlk_hold_rename_locked(struct rlk_hold *hold, struct rlk_thread *thread)
     hold->id.acquisition = ++thread->acquisitions;
     hold->unknown = hold->sent_any = false;
     hold->ticket = hold->grant_ticket = 0;
-    hold->granted = hold->owner_died = hold->spoilt = false;
-    hold->need_ask = true;
-    hold->asks_since = 0;
+    rlk_hold_ask_anew_locked(hold);
 }
 
 void rlk_hold_ref_locked(struct rlk_hold *hold)
@@ -205,6 +203,7 @@ void rlk_hold_confirm_locked(struct rlk_hold *hold, int64_t sent, int64_t ms)
      * than was asked for: its clock may be put right again */
     if (ms > hold->lease_ms)
         ms = hold->lease_ms;
+    hold->proof_sent = sent;
     /* an older answer lowers nothing */
     if (hold->state != RLK_HOLD_INSIDE || rlk_lease_end(sent, ms) > hold->end)
         rlk_hold_relet_locked(hold, sent, ms);
@@ -527,11 +526,16 @@ void rlk_hold_gone_locked(struct rlk_hold *hold)
 {
     if (hold->state != RLK_HOLD_ASKING)
         return;
-    hold->granted = hold->owner_died = false;
-    hold->need_ask = true;
     hold->ticket = hold->grant_ticket = 0;
-    hold->asks_since = 0;
+    rlk_hold_ask_anew_locked(hold);
     rlk_hold_wake_locked(hold);
+}
+
+void rlk_hold_ask_anew_locked(struct rlk_hold *hold)
+{
+    hold->granted = hold->owner_died = hold->spoilt = false;
+    hold->need_ask = true;
+    hold->asks_since = 0;
 }
 
 void rlk_hold_ask_again_locked(struct rlk_hold *hold, int64_t now)

@@ -163,6 +163,47 @@ START_TEST(t1_tickets_never_repeat_and_keep_every_digit)
 }
 END_TEST
 
+/* x's thread t is given the lock, which it is not told yet; then the server forgets that
+ * and gives it to x's thread u. Returns the rule that keeps the message. */
+static int grant_to_t_and_then_to_u(void)
+{
+    start_x(SCENE_TIMES(.presence = LONG_LEASE_MS));
+    scene_worker_waits(&x, "N", 1);
+    int grant = TEST_RULE(scene_proxy, .on = TEST_ON_MESSAGE, .action = TEST_HOLD,
+                          .contains = "1 grant");
+    ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
+    ck_assert(test_proxy_wait_hits(scene_proxy, grant, 1, SCENE_SOON_MS));
+    test_redis_do(scene_redis, "RENAME", "N", "aside");
+    scene_says(&x, "ok", "on u trylock m");
+    return grant;
+}
+
+START_TEST(t1_of_two_grants_of_a_process_the_older_takes_nothing)
+{
+    int grant = grant_to_t_and_then_to_u();
+    test_proxy_remove(scene_proxy, grant);
+    ck_assert(scene_wait_queued("N", 1, SCENE_SOON_MS)); /* so it has asked */
+    ck_assert(test_stays(x_is_not_told, NULL, test_ms(STAYS_MS)));
+    scene_says(&x, "ok SAFE", "on u state m");
+    scene_says(&x, "ok", "on u unlock m");
+    ck_assert(scene_worker_got(&x, SCENE_SOON_MS));
+    ck_assert(!worker_news(&x, "event LOST", 0));
+}
+END_TEST
+
+START_TEST(t1_of_two_grants_of_a_process_the_one_that_the_server_knows_is_kept)
+{
+    int grant = grant_to_t_and_then_to_u();
+    test_redis_do(scene_redis, "RENAME", "aside", "N");
+    test_proxy_remove(scene_proxy, grant);
+    ck_assert(scene_worker_got(&x, SCENE_SOON_MS));
+    ck_assert(worker_news(&x, "event LOST", SCENE_SOON_MS));
+    scene_says(&x, "ESTALE", "on u unlock m");
+    scene_says(&x, "ok SAFE", "on t state m");
+    scene_says(&x, "ok", "on t unlock m");
+}
+END_TEST
+
 /* ---- T2 */
 
 START_TEST(t2_a_refresh_that_arrives_after_the_hold_takes_nothing)
@@ -454,6 +495,9 @@ static Suite *make_suite(void)
     tcase_add_test(
         t1, t1_a_grant_counts_from_the_request_that_queued_and_not_from_the_message);
     tcase_add_test(t1, t1_tickets_never_repeat_and_keep_every_digit);
+    tcase_add_test(t1, t1_of_two_grants_of_a_process_the_older_takes_nothing);
+    tcase_add_test(t1,
+                   t1_of_two_grants_of_a_process_the_one_that_the_server_knows_is_kept);
 
     TCase *t2 = scene_tcase(s, "T2", open_scene, close_scene);
     tcase_add_test(t2, t2_a_refresh_that_arrives_after_the_hold_takes_nothing);

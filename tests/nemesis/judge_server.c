@@ -152,15 +152,8 @@ static void judge_left(struct nem_judge *j, const struct nem_tenure *t)
         return; /* expired, or nobody's */
     for (const struct nem_hold *h = t->name->holds; h; h = h->next)
         if (in_hand(h, t->name, left)) {
-            /* of a grant that was on its way when the lock was lost, or its lease ended
-             * by the clock, and one after it, a process may keep the older, until that
-             * ends */
-            int64_t in_flight = t->granted->after - j->round->presence_ms * NEM_NS_PER_MS;
-            bool older = !j->round->strict &&
-                         nem_keys_lost(j, left->lock, in_flight, t->granted->before);
-            bool excused = older ||
-                           nem_excluded(j, left->lock, left->after, left->before) ||
-                           nem_clock_forward(j, in_flight, left->before);
+            bool excused = nem_excluded(j, left->lock, left->after, left->before) ||
+                           nem_clock_forward(j, t->granted->after, left->before);
             NEM_BREAKS(j, NEM_RULE_OWNER, left->lock, excused,
                        "%s lost it at the server between %.3f and %.3f ms; it had not "
                        "unlocked, and its lease ended at %.3f ms (%s)",
