@@ -138,6 +138,8 @@ int64_t rlk_reply_integer(const struct rlk_reply *reply);
 const char *rlk_reply_string(const struct rlk_reply *reply, size_t *ret_len);
 size_t rlk_reply_count(const struct rlk_reply *reply);
 const struct rlk_reply *rlk_reply_at(const struct rlk_reply *reply, size_t i);
+/* The i-th element's text; NULL: there is none, or it is no STRING. */
+const char *rlk_reply_text_at(const struct rlk_reply *array, size_t i, size_t *ret_len);
 void rlk_reply_free(struct rlk_reply *reply);
 
 /*

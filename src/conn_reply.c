@@ -52,6 +52,14 @@ const struct rlk_reply *rlk_reply_at(const struct rlk_reply *reply, size_t i)
     return (const struct rlk_reply *)(const void *)as_hiredis(reply)->element[i];
 }
 
+const char *rlk_reply_text_at(const struct rlk_reply *array, size_t i, size_t *ret_len)
+{
+    const struct rlk_reply *r = rlk_reply_at(array, i);
+    if (!r || rlk_reply_type(r) != RLK_REPLY_STRING)
+        return NULL;
+    return rlk_reply_string(r, ret_len);
+}
+
 void rlk_reply_free(struct rlk_reply *reply)
 {
     freeReplyObject(reply);

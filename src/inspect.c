@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looking at locks from outside: rlock_inspect and rlock_list. Thread: any. Blocks:
- * network, up to the command timeout for each request. */
+/* Looking at a lock from outside. Thread: any. Blocks: network, up to the command timeout
+ * for each request. */
 #include "inspect.h"
 
 #include "call.h"
-#include "fork.h"
+#include "peers.h"
 #include "trip.h"
 
 #include <stdio.h>
@@ -12,102 +12,11 @@
 #include <string.h>
 
 enum {
-    PAGE = 500, /* waiters told by one request */
-    SCAN_COUNT = 200,
+    PAGE = 500,           /* waiters told by one request */
     PARTIES_MAX = 1 << 18 /* more are nobody's: a server that never comes to an end */
 };
 
 #define NUMBER_MAX (INT64_C(1) << 60)
-
-/* ---- what CLIENT LIST says about who is who */
-
-/* The names of connections that are ours, "<uuid>:host:pid:program", by uuid. */
-struct clients {
-    char *text; /* the whole list */
-    const char **names;
-    size_t count;
-};
-
-static int by_uuid(const void *a, const void *b)
-{
-    return strncmp(*(const char *const *)a, *(const char *const *)b, RLK_UUID_LEN);
-}
-
-/* Points at "host:pid:program" of the client `uuid`; NULL when it is not there. */
-static const char *find_client(const struct clients *clients, const char *uuid,
-                               size_t uuid_len, size_t *ret_len)
-{
-    if (!clients || clients->count == 0 || uuid_len != RLK_UUID_LEN)
-        return NULL;
-    const char *const *found =
-        bsearch(&uuid, clients->names, clients->count, sizeof(*clients->names), by_uuid);
-    if (!found)
-        return NULL;
-    const char *at = *found + RLK_UUID_LEN + 1;
-    *ret_len = strcspn(at, " \n");
-    return at;
-}
-
-/* The next name in the text; NULL: there is none. */
-static const char *next_name(const char *text)
-{
-    static const char key[] = " name=rlock:";
-
-    while ((text = strstr(text, key)) != NULL) {
-        text += sizeof(key) - 1;
-        if (strcspn(text, ": \n") == RLK_UUID_LEN && text[RLK_UUID_LEN] == ':')
-            return text;
-    }
-    return NULL;
-}
-
-/* Leaves out all names when there is no memory for them. */
-static void index_clients(struct clients *clients)
-{
-    size_t count = 0;
-
-    for (const char *at = clients->text; at && (at = next_name(at)) != NULL;)
-        count++;
-    if (count == 0)
-        return;
-    clients->names = malloc(count * sizeof(*clients->names));
-    if (!clients->names)
-        return;
-    for (const char *at = clients->text; (at = next_name(at)) != NULL;)
-        clients->names[clients->count++] = at;
-    qsort(clients->names, count, sizeof(*clients->names), by_uuid);
-}
-
-static void free_clients(struct clients *clients)
-{
-    free(clients->names);
-    free(clients->text);
-}
-
-/* CLIENT LIST; empty where the ACL refuses it. */
-static struct clients list_clients(struct rlock_client *client, int64_t until)
-{
-    struct clients clients = { 0 };
-    static const char *const argv[] = { "CLIENT", "LIST" };
-    static const size_t len[] = { 6, 4 };
-    struct rlk_conn *conn;
-    struct rlk_reply *reply = NULL;
-    struct rlk_answer answer;
-    size_t size;
-
-    if (rlk_pool_get(client->pool, until, &conn) != 0) {
-        rlk_error_clear();
-        return clients;
-    }
-    rlk_command_call(conn, 2, argv, len, until, &answer, &reply);
-    rlk_trip_put(client, conn);
-    if (reply && rlk_reply_type(reply) == RLK_REPLY_STRING)
-        clients.text = strdup(rlk_reply_string(reply, &size));
-    rlk_reply_free(reply);
-    rlk_error_clear();
-    index_clients(&clients);
-    return clients;
-}
 
 /* ---- building an rlock_info_t */
 
@@ -142,7 +51,7 @@ static void free_box(struct box *box)
     free(box);
 }
 
-static int add_party(struct parties *p, const struct clients *clients, const char *owner,
+static int add_party(struct parties *p, const struct rlk_peers *peers, const char *owner,
                      size_t owner_len, rlock_mode_t mode, int64_t since_ms,
                      int64_t left_ms)
 {
@@ -163,7 +72,7 @@ static int add_party(struct parties *p, const struct clients *clients, const cha
     const char *colon = memchr(owner, ':', owner_len);
     size_t client_len = 0;
     const char *client =
-        colon ? find_client(clients, owner, (size_t)(colon - owner), &client_len) : NULL;
+        colon ? rlk_peers_find(peers, owner, (size_t)(colon - owner), &client_len) : NULL;
     rlock_party_t *party = &p->list[p->count];
     party->owner = strndup(owner, owner_len);
     party->client = client ? strndup(client, client_len) : strdup("");
@@ -200,14 +109,6 @@ static int64_t to_int(const char *text)
     return bounded(strtoll(text, NULL, 10));
 }
 
-static const char *text_at(const struct rlk_reply *array, size_t i, size_t *ret_len)
-{
-    const struct rlk_reply *r = rlk_reply_at(array, i);
-    if (!r || rlk_reply_type(r) != RLK_REPLY_STRING)
-        return NULL;
-    return rlk_reply_string(r, ret_len);
-}
-
 static bool is(const char *text, size_t len, const char *word)
 {
     return len == strlen(word) && memcmp(text, word, len) == 0;
@@ -228,8 +129,8 @@ static void read_head(const struct rlk_reply *fields, struct head *head)
 
     *head = (struct head){ .type = RLOCK_TYPE_REDISSON };
     for (size_t i = 0; i + 1 < rlk_reply_count(fields); i += 2) {
-        const char *field = text_at(fields, i, &field_len);
-        const char *value = text_at(fields, i + 1, &value_len);
+        const char *field = rlk_reply_text_at(fields, i, &field_len);
+        const char *value = rlk_reply_text_at(fields, i + 1, &value_len);
         if (!field || !value)
             continue;
         if (is(field, field_len, "since")) {
@@ -258,7 +159,7 @@ static bool is_holder(const char *field, size_t len, const char *value, size_t v
 }
 
 static int read_holders(struct box *box, const struct rlk_reply *reply,
-                        const struct clients *clients)
+                        const struct rlk_peers *peers)
 {
     const struct rlk_reply *fields = rlk_reply_at(reply, 2),
                            *readers = rlk_reply_at(reply, 3);
@@ -271,22 +172,22 @@ static int read_holders(struct box *box, const struct rlk_reply *reply,
     read_head(fields, &head);
     int64_t since_ms = ms_since(now_us, head.since_us);
     for (size_t i = 0; rc == 0 && i + 1 < rlk_reply_count(fields); i += 2) {
-        const char *field = text_at(fields, i, &len);
-        const char *value = text_at(fields, i + 1, &value_len);
+        const char *field = rlk_reply_text_at(fields, i, &len);
+        const char *value = rlk_reply_text_at(fields, i + 1, &value_len);
         if (field && value && is_holder(field, len, value, value_len))
-            rc = add_party(&box->holders, clients, field, len, head.mode, since_ms, pttl);
+            rc = add_party(&box->holders, peers, field, len, head.mode, since_ms, pttl);
     }
     for (size_t i = 0; rc == 0 && i + 1 < rlk_reply_count(readers); i += 2) {
-        const char *id = text_at(readers, i, &len);
-        const char *end = text_at(readers, i + 1, &value_len);
+        const char *id = rlk_reply_text_at(readers, i, &len);
+        const char *end = rlk_reply_text_at(readers, i + 1, &value_len);
         if (id && end && to_int(end) >= now_us / 1000)
-            rc = add_party(&box->holders, clients, id, len, RLOCK_MODE_READ, since_ms,
+            rc = add_party(&box->holders, peers, id, len, RLOCK_MODE_READ, since_ms,
                            ms_until(now_us, to_int(end)));
     }
     /* the readers' ends were lost: held until N ends, nobody knows for whom (W6) */
     if (rc == 0 && head.type == RLOCK_TYPE_RWLOCK && head.mode == RLOCK_MODE_READ &&
         rlk_reply_count(readers) == 0)
-        rc = add_party(&box->holders, clients, "", 0, RLOCK_MODE_READ, since_ms, pttl);
+        rc = add_party(&box->holders, peers, "", 0, RLOCK_MODE_READ, since_ms, pttl);
     if (rc == 0 && rlk_reply_count(fields) > 0 && box->holders.count == 0 &&
         !head.mode_seen)
         return rlk_error_set(EPROTO, "the key holds a hash that is no lock");
@@ -300,7 +201,7 @@ static int read_holders(struct box *box, const struct rlk_reply *reply,
 /* One page of waiters: exclusive ones (which 4) and readers (5), with their "alive
  * until". */
 static int read_waiters(struct box *box, const struct rlk_reply *reply,
-                        const struct clients *clients, int64_t cursors[2], bool *ret_more)
+                        const struct rlk_peers *peers, int64_t cursors[2], bool *ret_more)
 {
     int64_t now_us = bounded(rlk_reply_integer(rlk_reply_at(reply, 0)));
     const struct rlk_reply *alive = rlk_reply_at(reply, 6);
@@ -313,15 +214,15 @@ static int read_waiters(struct box *box, const struct rlk_reply *reply,
         size_t count = rlk_reply_count(queue);
         int64_t after = cursors[which - 4];
         for (size_t i = 0; rc == 0 && i + 1 < count; i += 2, n++) {
-            const char *id = text_at(queue, i, &len);
-            const char *ticket = text_at(queue, i + 1, &unused);
-            const char *until = text_at(alive, n, &unused);
+            const char *id = rlk_reply_text_at(queue, i, &len);
+            const char *ticket = rlk_reply_text_at(queue, i + 1, &unused);
+            const char *until = rlk_reply_text_at(alive, n, &unused);
             if (!id || !ticket || !until)
                 return EPROTO;
             cursors[which - 4] = to_int(ticket);
             if (id[0] == '~') /* the bar of a reading, no waiter */
                 continue;
-            rc = add_party(&box->waiters, clients, id, len,
+            rc = add_party(&box->waiters, peers, id, len,
                            which == 5 ? RLOCK_MODE_READ : RLOCK_MODE_EXCLUSIVE,
                            ms_since(now_us, to_int(ticket)),
                            ms_until(now_us, to_int(until)));
@@ -431,9 +332,9 @@ static int ask_page(struct rlock_client *client, const char *name, size_t name_l
 }
 
 /* Holders and the first page of waiters are of one moment, further pages later. */
-static int inspect(struct rlock_client *client, const char *name,
-                   const struct clients *clients, int64_t until, bool *ret_hidden,
-                   struct box **ret_box)
+int rlk_inspect(struct rlock_client *client, const char *name,
+                const struct rlk_peers *peers, int64_t until, bool *ret_hidden,
+                rlock_info_t **ret_info)
 {
     size_t name_len = strlen(name);
     int64_t cursors[2] = { 0, 0 };
@@ -452,9 +353,9 @@ static int inspect(struct rlock_client *client, const char *name,
         if (rc != 0)
             break;
         if (first)
-            rc = read_holders(box, reply, clients);
+            rc = read_holders(box, reply, peers);
         if (rc == 0)
-            rc = read_waiters(box, reply, clients, cursors, &more);
+            rc = read_waiters(box, reply, peers, cursors, &more);
         rlk_reply_free(reply);
     }
     if (rc == 0 && box->holders.count == 0 && box->waiters.count == 0)
@@ -471,8 +372,13 @@ static int inspect(struct rlock_client *client, const char *name,
     box->info.holders = box->holders.list;
     box->info.waiter_count = box->waiters.count;
     box->info.waiters = box->waiters.list;
-    *ret_box = box;
+    *ret_info = &box->info;
     return 0;
+}
+
+void rlk_inspect_free(rlock_info_t *info)
+{
+    free_box(RLK_CONTAINER_OF(info, struct box, info));
 }
 
 /* ---- rlock_inspect */
@@ -481,7 +387,7 @@ int rlock_inspect(rlock_client_t *client, const char *name, rlock_info_t **ret_i
 {
     struct rlk_call call = rlk_call_enter();
     struct rlock_client *used;
-    struct box *box = NULL;
+    rlock_info_t *info;
     bool hidden;
     int rc = ret_info ? rlk_inspect_check_name(name) : EINVAL;
 
@@ -490,18 +396,18 @@ int rlock_inspect(rlock_client_t *client, const char *name, rlock_info_t **ret_i
     if (rc == 0) {
         int64_t until = rlk_inspect_until(used);
         /* first a look without names: most locks are free */
-        rc = inspect(used, name, NULL, until, &hidden, &box);
+        rc = rlk_inspect(used, name, NULL, until, &hidden, &info);
         if (rc == 0) {
-            struct clients clients = list_clients(used, until);
-            struct box *named = NULL;
-            if (clients.count > 0 &&
-                inspect(used, name, &clients, until, &hidden, &named) == 0) {
-                free_box(box);
-                box = named;
+            struct rlk_peers peers = rlk_peers_list(used, until);
+            rlock_info_t *named;
+            if (peers.count > 0 &&
+                rlk_inspect(used, name, &peers, until, &hidden, &named) == 0) {
+                rlk_inspect_free(info);
+                info = named;
             }
-            free_clients(&clients);
+            rlk_peers_free(&peers);
             rlk_error_clear();
-            *ret_info = &box->info;
+            *ret_info = info;
         }
         rlk_client_put(used);
     }
@@ -512,7 +418,7 @@ void rlock_info_free(rlock_info_t *info)
 {
     struct rlk_call call = rlk_call_enter();
     if (info)
-        free_box(RLK_CONTAINER_OF(info, struct box, info));
+        rlk_inspect_free(info);
     rlk_call_leave(call, 0);
 }
 
@@ -537,8 +443,8 @@ int rlk_inspect_victim(struct rlock_client *client, const char *name, int64_t un
     if (head.type == RLOCK_TYPE_RWLOCK && head.mode == RLOCK_MODE_READ)
         holder = ""; /* the readers are not named, only their reading */
     for (size_t i = 0; i + 1 < rlk_reply_count(fields); i += 2) {
-        const char *field = text_at(fields, i, &len);
-        const char *value = text_at(fields, i + 1, &value_len);
+        const char *field = rlk_reply_text_at(fields, i, &len);
+        const char *value = rlk_reply_text_at(fields, i + 1, &value_len);
         if (!field || !value)
             continue;
         if (is(field, len, "since")) {
@@ -560,126 +466,4 @@ int rlk_inspect_victim(struct rlock_client *client, const char *name, int64_t un
     }
     rlk_reply_free(reply);
     return rc;
-}
-
-/* ---- rlock_list */
-
-enum { WORDS_MAX = 8 };
-
-static int command(struct rlock_client *client, int argc, const char *const *argv,
-                   struct rlk_answer *ret_answer, struct rlk_reply **ret_reply)
-{
-    size_t len[WORDS_MAX];
-    struct rlk_conn *conn;
-    int64_t until = rlk_inspect_until(client);
-
-    for (int i = 0; i < argc; i++)
-        len[i] = strlen(argv[i]);
-    int rc = rlk_pool_get(client->pool, until, &conn);
-    if (rc != 0)
-        return rc;
-    *ret_reply = NULL;
-    rlk_command_call(conn, argc, argv, len, until, ret_answer, ret_reply);
-    rlk_trip_put(client, conn);
-    return ret_answer->outcome == RLK_DONE ? 0 : ret_answer->code;
-}
-
-/* Whether it is the lock itself that the ACL hides. Otherwise it is a key beside it, and
- * to leave the lock out would tell that nobody holds it. */
-static bool is_hidden(struct rlock_client *client, const char *name)
-{
-    const char *argv[] = { "HGETALL", name };
-    struct rlk_answer answer = { .key_refused = false };
-    struct rlk_reply *reply = NULL;
-
-    int rc = command(client, 2, argv, &answer, &reply);
-    rlk_reply_free(reply);
-    if (rc != 0 && answer.key_refused)
-        return true;
-    char shown[RLK_LOG_NAME_SIZE];
-    rlk_log_name(shown, sizeof(shown), name, strlen(name));
-    rlk_error_set(EACCES, "the ACL refuses a key of the lock \"%s\"", shown);
-    return false;
-}
-
-static int scan(struct rlock_client *client, char cursor[32], const char *pattern,
-                struct rlk_reply **ret_reply)
-{
-    char count[16];
-    const char *argv[WORDS_MAX] = { "SCAN",  cursor, "MATCH", pattern,
-                                    "COUNT", count,  "TYPE",  "hash" };
-    struct rlk_answer answer;
-
-    snprintf(count, sizeof(count), "%d", SCAN_COUNT);
-    int rc = command(client, WORDS_MAX, argv, &answer, ret_reply);
-    if (rc != 0)
-        return rc;
-    size_t cursor_len = 0;
-    const char *next =
-        rlk_reply_type(*ret_reply) == RLK_REPLY_ARRAY && rlk_reply_count(*ret_reply) == 2
-            ? text_at(*ret_reply, 0, &cursor_len)
-            : NULL;
-    if (!next || cursor_len >= 32) {
-        rlk_reply_free(*ret_reply);
-        return rlk_error_set(EPROTO, "an answer out of place to SCAN");
-    }
-    memcpy(cursor, next, cursor_len + 1);
-    return 0;
-}
-
-static int list(struct rlock_client *client, const char *pattern,
-                int (*each)(const rlock_info_t *info, void *arg), void *arg)
-{
-    char cursor[32] = "0";
-    struct clients clients = list_clients(client, rlk_inspect_until(client));
-    int rc = 0;
-
-    do {
-        struct rlk_reply *reply;
-        rc = scan(client, cursor, pattern, &reply);
-        if (rc != 0)
-            break;
-        const struct rlk_reply *keys = rlk_reply_at(reply, 1);
-        for (size_t i = 0; rc == 0 && i < rlk_reply_count(keys); i++) {
-            size_t len;
-            struct box *box;
-            const char *name = text_at(keys, i, &len);
-            if (!name || strlen(name) != len || rlk_name_check(name, len) != 0)
-                continue;
-            bool hidden = false;
-            int one =
-                inspect(client, name, &clients, rlk_inspect_until(client), &hidden, &box);
-            if (one == ENOENT || one == EPROTO || (hidden && is_hidden(client, name)))
-                continue; /* gone since, or no lock, or SCAN told more than we may see */
-            rc = one;
-            if (rc == 0) {
-                unsigned generation = rlk_fork_generation();
-                if (box->info.holder_count > 0)
-                    rc = each(&box->info, arg);
-                free_box(box);
-                if (rlk_fork_since(generation) && rc == 0)
-                    rc = rlk_error_set(ECANCELED, "the function forked; the child's "
-                                                  "listing ends");
-            }
-        }
-        rlk_reply_free(reply);
-    } while (rc == 0 && strcmp(cursor, "0") != 0);
-    free_clients(&clients);
-    if (rc == 0)
-        rlk_error_clear();
-    return rc;
-}
-
-int rlock_list(rlock_client_t *client, const char *pattern,
-               int (*each)(const rlock_info_t *info, void *arg), void *arg)
-{
-    struct rlk_call call = rlk_call_enter();
-    struct rlock_client *used;
-    int rc = each ? rlk_client_get_pointer(client, &used) : EINVAL;
-
-    if (rc == 0) {
-        rc = list(used, pattern ? pattern : "*", each, arg);
-        rlk_client_put(used);
-    }
-    return rlk_call_leave(call, rc);
 }

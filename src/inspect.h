@@ -20,6 +20,16 @@ static inline int64_t rlk_inspect_until(const struct rlock_client *client)
     return rlk_now_boot() + rlk_client_command_timeout(client);
 }
 
+struct rlk_peers;
+
+/* A lock with at least one holder or waiter, who are named where `peers` has them.
+ * ENOENT: there is none. EPROTO: the key is no lock. *ret_hidden: EACCES, and the ACL
+ * hides the lock or a key beside it. rlk_inspect_free frees it. */
+int rlk_inspect(struct rlock_client *client, const char *name,
+                const struct rlk_peers *peers, int64_t until, bool *ret_hidden,
+                rlock_info_t **ret_info);
+void rlk_inspect_free(rlock_info_t *info);
+
 /* Who holds a lock now: the field of N, "" for readers, and its "since" or "". Both are
  * the caller's to free, on failure too. ENOENT: nobody. EPROTO: the key is no lock. */
 int rlk_inspect_victim(struct rlock_client *client, const char *name, int64_t until,

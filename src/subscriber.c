@@ -20,6 +20,7 @@
 #include "log.h"
 #include "mailbox.h"
 #include "refusal.h"
+#include "telling.h"
 
 #include <string.h>
 
@@ -86,107 +87,6 @@ static int fd(struct rlk_loop_member *member, short *ret_events)
         return -1;
     *ret_events = rlk_conn_events(sub->conn);
     return rlk_conn_fd(sub->conn);
-}
-
-/* ---- events */
-
-/* Calls the event callback. False: the client was closed by it, or is the parent's. */
-static bool tell(struct rlock_client *client, const rlock_event_t *event)
-{
-    unsigned generation = rlk_fork_generation();
-
-    if (!client->event_fn || rlk_log_ended())
-        return true;
-    rlk_client_retain(client);
-    client->event_fn(event, client->event_arg);
-    if (rlk_fork_since(generation))
-        return false; /* it forked, and came back in the child */
-    bool open = client->subscription.member.attached;
-    rlk_client_release(client);
-    return open;
-}
-
-static bool tell_connection(struct rlock_client *client, bool up, const char *reason)
-{
-    rlock_event_t event = {
-        .kind = up ? RLOCK_EVENT_CONNECTED : RLOCK_EVENT_DISCONNECTED,
-        .name = "",
-        .reason = reason,
-    };
-    rlk_log(up ? RLK_LOG_INFO : RLK_LOG_WARNING, "rlock: %s %s%s%s",
-            up ? "connected to" : "disconnected from", client->config.target.label,
-            reason[0] ? ": " : "", reason);
-    return tell(client, &event);
-}
-
-struct told {
-    unsigned news;
-    rlock_event_t event;
-    char name[RLOCK_NAME_MAX + 1];
-    int64_t lasted;
-};
-
-/* Takes the news of one thread's hold out of the registry. False: there is none. */
-static bool next_news(struct rlk_registry *reg, struct told *ret_told)
-{
-    rlk_registry_lock(reg);
-    struct rlk_part *part = rlk_registry_news_locked(reg);
-    if (!part) {
-        rlk_registry_unlock(reg);
-        return false;
-    }
-    struct rlk_hold *hold = part->hold;
-    struct rlk_lock *lock = hold->lock;
-    ret_told->news = part->news;
-    memcpy(ret_told->name, lock->name, (size_t)lock->name_len + 1);
-    int64_t left_ms = (hold->end - rlk_now_boot()) / RLK_NS_PER_MS;
-    ret_told->event = (rlock_event_t){
-        .type = rlk_kinds[lock->kind].type,
-        .mode = hold->reading ? RLOCK_MODE_READ : RLOCK_MODE_EXCLUSIVE,
-        .name = ret_told->name,
-        .token = part->fencing ? hold->token : 0,
-        .thread = part->owner_thread,
-        .remaining_ms = left_ms > 0 && hold->state == RLK_HOLD_INSIDE ? (long)left_ms : 0,
-        .reason = hold->reason ? hold->reason : "",
-    };
-    ret_told->lasted = hold->lost_after;
-    rlk_part_told_locked(part);
-    rlk_registry_unlock(reg);
-    return true;
-}
-
-static bool tell_news(struct rlock_client *client, struct told *told)
-{
-    static const struct {
-        unsigned news;
-        rlock_event_kind_t kind;
-        int level;
-        const char *text, *reason;
-    } table[] = {
-        { RLK_NEWS_AT_RISK, RLOCK_EVENT_AT_RISK, RLK_LOG_WARNING, "at risk",
-          "the lease is about to end and was not renewed" },
-        { RLK_NEWS_SAFE, RLOCK_EVENT_SAFE_AGAIN, RLK_LOG_INFO, "safe again",
-          "the lease was renewed" },
-        { RLK_NEWS_LOST, RLOCK_EVENT_LOST, RLK_LOG_ERR, "lost", NULL },
-        { RLK_NEWS_DIED, RLOCK_EVENT_OWNER_DIED, RLK_LOG_ERR, "given up",
-          "its thread ended without unlocking it" },
-    };
-    char shown[RLK_LOG_NAME_SIZE];
-
-    for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-        if (!(told->news & table[i].news))
-            continue;
-        rlock_event_t event = told->event;
-        event.kind = table[i].kind;
-        if (table[i].reason)
-            event.reason = table[i].reason;
-        rlk_log_name(shown, sizeof(shown), told->name, strlen(told->name));
-        rlk_log(table[i].level, "rlock: %s \"%s\" after %.1f s: %s", table[i].text, shown,
-                (double)told->lasted / (double)RLK_NS_PER_S, event.reason);
-        if (!tell(client, &event))
-            return false;
-    }
-    return true;
 }
 
 /* ---- the connection */
@@ -462,7 +362,7 @@ static bool tell_down(struct rlock_client *client, const char *reason)
     if (client->subscription.told_down)
         return true;
     client->subscription.told_down = true;
-    return tell_connection(client, false, reason);
+    return rlk_tell_connection(client, false, reason);
 }
 
 /* Reads what there is. False: the client was closed by a callback. */
@@ -494,7 +394,7 @@ static bool listen_on(struct rlock_client *client, int64_t now)
         rlk_registry_unlock(&client->registry);
         if (sub->told_down) {
             sub->told_down = false;
-            return tell_connection(client, true, "");
+            return rlk_tell_connection(client, true, "");
         }
     }
     if (useful && rlk_conn_state(sub->conn) != RLK_CONN_DEAD)
@@ -558,11 +458,9 @@ static int64_t step(struct rlk_loop_member *member, int64_t now)
 {
     struct rlock_client *client = client_of(member);
     struct rlk_subscription *sub = &client->subscription;
-    struct told told RLK_UNINITIALIZED;
 
-    while (next_news(&client->registry, &told))
-        if (!tell_news(client, &told))
-            return 0;
+    if (!rlk_tell_news(client))
+        return 0;
     if (sub->state == RLK_SUB_DOWN && now >= sub->retry_at) {
         int rc = open_conn(client, now);
         if (rc != 0 && !tell_down(client, rlk_error_text(rc)))
@@ -583,8 +481,7 @@ static int64_t step(struct rlk_loop_member *member, int64_t now)
     }
     if (!sub->conn)
         return sub->retry_at;
-    atomic_store(&sub->hears,
-                 sub->state == RLK_SUB_UP && sub->answer_due == RLK_NEVER);
+    atomic_store(&sub->hears, sub->state == RLK_SUB_UP && sub->answer_due == RLK_NEVER);
     int64_t due = rlk_conn_due(sub->conn);
     if (sub->answer_due < due)
         due = sub->answer_due;
@@ -601,11 +498,9 @@ static void left(struct rlk_loop_member *member)
 {
     struct rlock_client *client = client_of(member);
     struct rlk_subscription *sub = &client->subscription;
-    struct told told RLK_UNINITIALIZED;
 
-    while (member->attached && next_news(&client->registry, &told))
-        if (!tell_news(client, &told))
-            return;
+    if (member->attached && !rlk_tell_news(client))
+        return;
     rlk_conn_free(sub->conn);
     sub->conn = NULL;
     sub->state = RLK_SUB_DOWN;

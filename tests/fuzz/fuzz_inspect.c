@@ -5,7 +5,7 @@
  * is what the server answers to its requests, one reply after the other, and nothing any
  * more when it is used up. What is told is in range.
  *
- * inspect.c is compiled in here, with its ways to the server replaced.
+ * What asks is compiled in here, with its ways to the server replaced.
  */
 #define rlk_trip_request fuzz_trip_request
 #define rlk_command_call fuzz_command_call
@@ -14,6 +14,8 @@
 #define rlk_client_get_pointer fuzz_client_get_pointer
 #define rlk_client_put fuzz_client_put
 #include "inspect.c"
+#include "listing.c"
+#include "peers.c"
 
 #include "fuzz.h"
 #include "refusal.h"

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Looking for locks: rlock_list. Thread: any. Blocks: network, up to the command timeout
+ * for each request. */
+#include "call.h"
+#include "fork.h"
+#include "inspect.h"
+#include "peers.h"
+#include "trip.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { WORDS_MAX = 8, SCAN_COUNT = 200 };
+
+static int command(struct rlock_client *client, int argc, const char *const *argv,
+                   struct rlk_answer *ret_answer, struct rlk_reply **ret_reply)
+{
+    size_t len[WORDS_MAX];
+    struct rlk_conn *conn;
+    int64_t until = rlk_inspect_until(client);
+
+    for (int i = 0; i < argc; i++)
+        len[i] = strlen(argv[i]);
+    int rc = rlk_pool_get(client->pool, until, &conn);
+    if (rc != 0)
+        return rc;
+    *ret_reply = NULL;
+    rlk_command_call(conn, argc, argv, len, until, ret_answer, ret_reply);
+    rlk_trip_put(client, conn);
+    return ret_answer->outcome == RLK_DONE ? 0 : ret_answer->code;
+}
+
+/* Whether it is the lock itself that the ACL hides. Otherwise it is a key beside it, and
+ * to leave the lock out would tell that nobody holds it. */
+static bool is_hidden(struct rlock_client *client, const char *name)
+{
+    const char *argv[] = { "HGETALL", name };
+    struct rlk_answer answer = { .key_refused = false };
+    struct rlk_reply *reply = NULL;
+
+    int rc = command(client, 2, argv, &answer, &reply);
+    rlk_reply_free(reply);
+    if (rc != 0 && answer.key_refused)
+        return true;
+    char shown[RLK_LOG_NAME_SIZE];
+    rlk_log_name(shown, sizeof(shown), name, strlen(name));
+    rlk_error_set(EACCES, "the ACL refuses a key of the lock \"%s\"", shown);
+    return false;
+}
+
+static int scan(struct rlock_client *client, char cursor[32], const char *pattern,
+                struct rlk_reply **ret_reply)
+{
+    char count[16];
+    const char *argv[WORDS_MAX] = { "SCAN",  cursor, "MATCH", pattern,
+                                    "COUNT", count,  "TYPE",  "hash" };
+    struct rlk_answer answer;
+
+    snprintf(count, sizeof(count), "%d", SCAN_COUNT);
+    int rc = command(client, WORDS_MAX, argv, &answer, ret_reply);
+    if (rc != 0)
+        return rc;
+    size_t cursor_len = 0;
+    const char *next =
+        rlk_reply_type(*ret_reply) == RLK_REPLY_ARRAY && rlk_reply_count(*ret_reply) == 2
+            ? rlk_reply_text_at(*ret_reply, 0, &cursor_len)
+            : NULL;
+    if (!next || cursor_len >= 32) {
+        rlk_reply_free(*ret_reply);
+        return rlk_error_set(EPROTO, "an answer out of place to SCAN");
+    }
+    memcpy(cursor, next, cursor_len + 1);
+    return 0;
+}
+
+static int list(struct rlock_client *client, const char *pattern,
+                int (*each)(const rlock_info_t *info, void *arg), void *arg)
+{
+    char cursor[32] = "0";
+    struct rlk_peers peers = rlk_peers_list(client, rlk_inspect_until(client));
+    int rc = 0;
+
+    do {
+        struct rlk_reply *reply;
+        rc = scan(client, cursor, pattern, &reply);
+        if (rc != 0)
+            break;
+        const struct rlk_reply *keys = rlk_reply_at(reply, 1);
+        for (size_t i = 0; rc == 0 && i < rlk_reply_count(keys); i++) {
+            size_t len;
+            rlock_info_t *info;
+            const char *name = rlk_reply_text_at(keys, i, &len);
+            if (!name || strlen(name) != len || rlk_name_check(name, len) != 0)
+                continue;
+            bool hidden = false;
+            int one = rlk_inspect(client, name, &peers, rlk_inspect_until(client),
+                                  &hidden, &info);
+            if (one == ENOENT || one == EPROTO || (hidden && is_hidden(client, name)))
+                continue; /* gone since, or no lock, or SCAN told more than we may see */
+            rc = one;
+            if (rc == 0) {
+                unsigned generation = rlk_fork_generation();
+                if (info->holder_count > 0)
+                    rc = each(info, arg);
+                rlk_inspect_free(info);
+                if (rlk_fork_since(generation) && rc == 0)
+                    rc = rlk_error_set(ECANCELED, "the function forked; the child's "
+                                                  "listing ends");
+            }
+        }
+        rlk_reply_free(reply);
+    } while (rc == 0 && strcmp(cursor, "0") != 0);
+    rlk_peers_free(&peers);
+    if (rc == 0)
+        rlk_error_clear();
+    return rc;
+}
+
+int rlock_list(rlock_client_t *client, const char *pattern,
+               int (*each)(const rlock_info_t *info, void *arg), void *arg)
+{
+    struct rlk_call call = rlk_call_enter();
+    struct rlock_client *used;
+    int rc = each ? rlk_client_get_pointer(client, &used) : EINVAL;
+
+    if (rc == 0) {
+        rc = list(used, pattern ? pattern : "*", each, arg);
+        rlk_client_put(used);
+    }
+    return rlk_call_leave(call, rc);
+}
