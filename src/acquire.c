@@ -322,8 +322,9 @@ int rlk_ask_wait(struct rlk_ask *ask)
         int64_t left = rlk_deadline_left(&wish->deadline);
         if (left <= 0)
             return rlk_ask_give_up(ask, deadline_code(ask->lock, ask->since));
-        if (hold->granted) /* too late to believe, or not confirmed: let the server say
-                            * what is true, also of the death that a grant told of */
+        if (hold->granted && hold->asker == wish->thread)
+            /* too late to believe, or not confirmed: let the server say what is true,
+             * also of the death that a grant told of */
             rlk_hold_ask_anew_locked(hold);
         if (hold->need_ask && hold->asker == wish->thread) {
             int rc = ask_server(ask);

@@ -200,8 +200,9 @@ int rlk_ask_give_up(struct rlk_ask *ask, int rc)
         rlk_hold_put_locked(hold);
         return rc;
     }
+    /* (a grant that may be older than a hold that is believed in: the cancel tells) */
     if (!hold->reading && !rlk_kinds[lock->kind].in_order &&
-        !rlk_list_empty(&lock->waiters)) {
+        !rlk_list_empty(&lock->waiters) && !(hold->granted && lock->current)) {
         struct rlk_waiter *next =
             RLK_CONTAINER_OF(rlk_list_first(&lock->waiters), struct rlk_waiter, link);
         if (rlk_ask_suits(hold, next)) {

@@ -110,7 +110,6 @@ void rlk_hold_rename_locked(struct rlk_hold *hold, struct rlk_thread *thread)
     hold->id.thread = thread->number;
     hold->id.acquisition = ++thread->acquisitions;
     hold->unknown = hold->sent_any = false;
-    hold->ticket = hold->grant_ticket = 0;
     rlk_hold_ask_anew_locked(hold);
 }
 
@@ -526,7 +525,6 @@ void rlk_hold_gone_locked(struct rlk_hold *hold)
 {
     if (hold->state != RLK_HOLD_ASKING)
         return;
-    hold->ticket = hold->grant_ticket = 0;
     rlk_hold_ask_anew_locked(hold);
     rlk_hold_wake_locked(hold);
 }
@@ -535,7 +533,7 @@ void rlk_hold_ask_anew_locked(struct rlk_hold *hold)
 {
     hold->granted = hold->owner_died = hold->spoilt = false;
     hold->need_ask = true;
-    hold->asks_since = 0;
+    hold->ticket = hold->grant_ticket = hold->asks_since = 0;
 }
 
 void rlk_hold_ask_again_locked(struct rlk_hold *hold, int64_t now)

@@ -141,8 +141,8 @@ struct rlk_hold {
     int64_t give_up_at; /* GOING: when background tries end */
     int64_t lost_after; /* ns the hold had lasted, for the log */
     int64_t since;      /* INSIDE from */
-    int64_t proof_sent; /* granted: the newest request after which the server had it for
-                           this hold left then */
+    int64_t proof_sent; /* granted: when the newest request left after which the server
+                           had it for this hold */
     int backoff_ms;
     const char *reason;        /* of a loss; static text */
     struct rlk_list read_link; /* INSIDE: in lock->reads; GOING: in lock->leaving */
@@ -263,7 +263,7 @@ void rlk_hold_held_locked(struct rlk_hold *hold, int64_t sent, int64_t remaining
 
 /* "gone" was answered: neither queued nor held. */
 void rlk_hold_gone_locked(struct rlk_hold *hold);
-/* ASKING: what was granted counts no more, and the asker is to ask the server. */
+/* ASKING: what is known of it counts no more, and the asker is to ask the server. */
 void rlk_hold_ask_anew_locked(struct rlk_hold *hold);
 /* An error was answered that polling does not mend: the asker is to ask himself, unless
  * he has just been answered. The answer tells his ticket. */

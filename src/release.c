@@ -238,7 +238,6 @@ int rlk_unshare(struct rlk_part *part, long lease_ms, bool *ret_alone)
         struct rlk_levels levels = part->levels;
         memset(&part->levels, 0, sizeof(part->levels));
         rlk_hold_enter_locked(own, part->owner, now);
-        own->since = hold->since;
         own->own.levels = levels;
         own->own.count = part->count;
         rlk_part_leave_locked(part);

@@ -16,7 +16,6 @@
 #include "client.h"
 #include "deadline.h"
 #include "error.h"
-#include "fork.h"
 #include "log.h"
 #include "mailbox.h"
 #include "refusal.h"

@@ -164,8 +164,9 @@ START_TEST(t1_tickets_never_repeat_and_keep_every_digit)
 END_TEST
 
 /* x's thread t is given the lock, which it is not told yet; then the server forgets that
- * and gives it to x's thread u. Returns the rule that keeps the message. */
-static int grant_to_t_and_then_to_u(void)
+ * and gives it to x's thread u, which calls `verb`. Returns the rule that keeps the
+ * message. */
+static int grant_to_t_and_then_to_u(const char *verb)
 {
     start_x(SCENE_TIMES(.presence = LONG_LEASE_MS));
     scene_worker_waits(&x, "N", 1);
@@ -174,26 +175,83 @@ static int grant_to_t_and_then_to_u(void)
     ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
     ck_assert(test_proxy_wait_hits(scene_proxy, grant, 1, SCENE_SOON_MS));
     test_redis_do(scene_redis, "RENAME", "N", "aside");
-    scene_says(&x, "ok", "on u trylock m");
+    scene_says(&x, "ok", "on u %s m", verb);
     return grant;
+}
+
+/* t, which asked the server then, waits for u. */
+static void t_is_queued_behind_u(const char *unlock)
+{
+    ck_assert(scene_wait_queued("N", 1, SCENE_SOON_MS));
+    ck_assert(test_stays(x_is_not_told, NULL, test_ms(STAYS_MS)));
+    scene_says(&x, "ok SAFE", "on u state m");
+    scene_says(&x, "ok", "on u %s m", unlock);
+    ck_assert(scene_worker_got(&x, SCENE_SOON_MS));
+    ck_assert(!worker_news(&x, "event LOST", 0));
 }
 
 START_TEST(t1_of_two_grants_of_a_process_the_older_takes_nothing)
 {
-    int grant = grant_to_t_and_then_to_u();
-    test_proxy_remove(scene_proxy, grant);
-    ck_assert(scene_wait_queued("N", 1, SCENE_SOON_MS)); /* so it has asked */
-    ck_assert(test_stays(x_is_not_told, NULL, test_ms(STAYS_MS)));
+    test_proxy_remove(scene_proxy, grant_to_t_and_then_to_u("trylock"));
+    t_is_queued_behind_u("unlock");
+}
+END_TEST
+
+#ifdef AS_RWLOCK
+START_TEST(t1_of_two_grants_of_a_process_the_older_takes_nothing_from_readers)
+{
+    test_proxy_remove(scene_proxy, grant_to_t_and_then_to_u("tryrdlock"));
+    t_is_queued_behind_u("rdunlock");
+}
+END_TEST
+#endif
+
+/* A try of t's is answered only after u was given the lock, too. */
+START_TEST(t1_of_two_grants_of_a_process_the_older_of_a_try_takes_nothing)
+{
+    ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
+    start_x(NULL);
+    int reply = SCENE_RULE(RLK_MUTEX_ACQUIRE, .on = TEST_ON_REPLY, .action = TEST_HOLD,
+                           .count = 1);
+    scene_says(&x, "ok", "async t trylock m");
+    ck_assert(test_proxy_wait_hits(scene_proxy, reply, 1, SCENE_SOON_MS));
+    test_redis_do(scene_redis, "RENAME", "N", "aside");
+    scene_says(&x, "ok", "on u trylock m");
+    test_proxy_remove(scene_proxy, reply);
+    scene_worker_ends(&x, "t", "EBUSY");
     scene_says(&x, "ok SAFE", "on u state m");
     scene_says(&x, "ok", "on u unlock m");
-    ck_assert(scene_worker_got(&x, SCENE_SOON_MS));
     ck_assert(!worker_news(&x, "event LOST", 0));
+}
+END_TEST
+
+/* t's cancel finds that the lock is its own, which it hears only after u has it. */
+START_TEST(t1_of_two_grants_of_a_process_the_older_of_a_cancel_takes_nothing)
+{
+    start_x(SCENE_TIMES(.presence = LONG_LEASE_MS));
+    int grant = TEST_RULE(scene_proxy, .on = TEST_ON_MESSAGE, .action = TEST_HOLD,
+                          .contains = "1 grant");
+    int reply = SCENE_RULE(RLK_MUTEX_CANCEL, .on = TEST_ON_REPLY, .action = TEST_HOLD,
+                           .count = 1);
+    scene_says(&x, "ok", "async t timedlock m %ld", test_ms(STAYS_MS));
+    ck_assert(scene_wait_queued("N", 1, SCENE_SOON_MS));
+    ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
+    ck_assert(test_proxy_wait_hits(scene_proxy, reply, 1, SCENE_SOON_MS));
+    test_redis_do(scene_redis, "RENAME", "N", "aside");
+    scene_says(&x, "ok", "on u trylock m");
+    test_proxy_remove(scene_proxy, reply);
+    scene_worker_ends(&x, "t", "ETIMEDOUT");
+    test_proxy_remove(scene_proxy, grant);
+    scene_says(&x, "ok SAFE", "on u state m");
+    scene_says(&x, "ok", "on u unlock m");
+    ck_assert(!worker_news(&x, "event LOST", 0));
+    scene_nothing_is_left("N");
 }
 END_TEST
 
 START_TEST(t1_of_two_grants_of_a_process_the_one_that_the_server_knows_is_kept)
 {
-    int grant = grant_to_t_and_then_to_u();
+    int grant = grant_to_t_and_then_to_u("trylock");
     test_redis_do(scene_redis, "RENAME", "aside", "N");
     test_proxy_remove(scene_proxy, grant);
     ck_assert(scene_worker_got(&x, SCENE_SOON_MS));
@@ -496,6 +554,12 @@ static Suite *make_suite(void)
         t1, t1_a_grant_counts_from_the_request_that_queued_and_not_from_the_message);
     tcase_add_test(t1, t1_tickets_never_repeat_and_keep_every_digit);
     tcase_add_test(t1, t1_of_two_grants_of_a_process_the_older_takes_nothing);
+#ifdef AS_RWLOCK
+    tcase_add_test(t1,
+                   t1_of_two_grants_of_a_process_the_older_takes_nothing_from_readers);
+#endif
+    tcase_add_test(t1, t1_of_two_grants_of_a_process_the_older_of_a_try_takes_nothing);
+    tcase_add_test(t1, t1_of_two_grants_of_a_process_the_older_of_a_cancel_takes_nothing);
     tcase_add_test(t1,
                    t1_of_two_grants_of_a_process_the_one_that_the_server_knows_is_kept);
 
