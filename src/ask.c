@@ -48,26 +48,9 @@ bool rlk_ask_suits(const struct rlk_hold *hold, const struct rlk_waiter *waiter)
            rlk_id_robust(&hold->id) == waiter->robust;
 }
 
-/* The server has given it to `hold` after `other`, or what is known of `other` counts no
- * more. A hold that was lost is never given again, so any proof from after it was entered
- * is newer than all of its own. */
-static bool is_newer(const struct rlk_hold *hold, const struct rlk_hold *other,
-                     int64_t now)
-{
-    return hold->proof_sent >= other->since || now >= other->end;
-}
-
 bool rlk_ask_may_take(const struct rlk_hold *hold, int64_t now)
 {
-    const struct rlk_lock *lock = hold->lock;
-
-    if (now >= hold->end || (lock->current && !is_newer(hold, lock->current, now)))
-        return false;
-    for (struct rlk_list *l = lock->reads.next; !hold->reading && l != &lock->reads;
-         l = l->next)
-        if (!is_newer(hold, RLK_CONTAINER_OF(l, struct rlk_hold, read_link), now))
-            return false;
-    return true;
+    return now < hold->end && rlk_hold_newest_locked(hold, now);
 }
 
 void rlk_ask_take(struct rlk_hold *hold, const struct rlk_wish *wish, int64_t now)

@@ -240,6 +240,9 @@ void rlk_hold_enter_locked(struct rlk_hold *hold, struct rlk_thread *thread, int
     hold->since = now;
     if (rlk_log_ended()) /* the process ends: it would be renewed, but never unlocked */
         hold->fixed = true;
+    lock->entered++;
+    if (!hold->reading)
+        lock->entered_alone++;
     hold->own.owner = thread;
     hold->own.owner_thread = rlk_thread_self();
     hold->own.count = 1;
@@ -452,22 +455,59 @@ void rlk_hold_news_locked(struct rlk_hold *hold, unsigned news)
 
 /* ---- facts */
 
+static unsigned times_entered(const struct rlk_hold *hold)
+{
+    return hold->reading ? hold->lock->entered_alone : hold->lock->entered;
+}
+
+/* A hold that was lost is never given again, so any proof from after it was entered is
+ * newer than all of its own. */
+static bool is_newer(const struct rlk_hold *hold, const struct rlk_hold *other,
+                     int64_t now)
+{
+    return hold->proof_sent >= other->since || now >= other->end;
+}
+
+bool rlk_hold_newest_locked(const struct rlk_hold *hold, int64_t now)
+{
+    const struct rlk_lock *lock = hold->lock;
+
+    if (hold->entered_then != times_entered(hold) ||
+        (lock->current && !is_newer(hold, lock->current, now)))
+        return false;
+    for (struct rlk_list *l = lock->reads.next; !hold->reading && l != &lock->reads;
+         l = l->next)
+        if (!is_newer(hold, RLK_CONTAINER_OF(l, struct rlk_hold, read_link), now))
+            return false;
+    return true;
+}
+
+/* Nor does a grant lie about that may be older than what is believed in: it would be
+ * taken for new when that has been unlocked. */
+static void grant(struct rlk_hold *hold, int64_t sent, int64_t ms)
+{
+    hold->granted = true;
+    hold->open_to = UINT_MAX;
+    hold->need_ask = false;
+    hold->asks_since = 0;
+    hold->ticket = hold->grant_ticket = 0;
+    hold->entered_then = times_entered(hold);
+    rlk_hold_confirm_locked(hold, sent, ms);
+    if (!rlk_hold_newest_locked(hold, rlk_now_boot()))
+        rlk_hold_ask_anew_locked(hold);
+    rlk_hold_wake_locked(hold);
+}
+
 /* T1: the ticket of the grant is that of a confirmed "queued" answer, so the entry was
  * still in the queue when that request left, and the grant's TTL began later. */
 static void believe(struct rlk_hold *hold)
 {
     if (hold->grant_ticket == 0 || hold->ticket != hold->grant_ticket)
         return;
-    hold->granted = true;
     hold->owner_died = hold->grant_died;
-    hold->open_to = UINT_MAX;
-    hold->need_ask = false;
-    hold->asks_since = 0;
-    hold->ticket = 0;
     hold->token = hold->grant_token;
-    hold->grant_ticket = 0;
     hold->granted_short = true;
-    rlk_hold_confirm_locked(hold, hold->ticket_sent, hold->id.grant_ms);
+    grant(hold, hold->ticket_sent, hold->id.grant_ms);
 }
 
 bool rlk_hold_granted_locked(struct rlk_hold *hold, int64_t ticket, uint64_t token,
@@ -478,8 +518,6 @@ bool rlk_hold_granted_locked(struct rlk_hold *hold, int64_t ticket, uint64_t tok
     hold->grant_died = (flags & RLK_OWNER_DIED) != 0 && rlk_id_robust(&hold->id);
     hold->flags = flags;
     believe(hold);
-    if (hold->granted)
-        rlk_hold_wake_locked(hold);
     return hold->granted || hold->need_ask;
 }
 
@@ -498,8 +536,6 @@ void rlk_hold_queued_locked(struct rlk_hold *hold, int64_t ticket, int64_t sent)
     hold->need_ask = hold->owner_died = false;
     hold->asks_since = 0;
     believe(hold);
-    if (hold->granted)
-        rlk_hold_wake_locked(hold);
 }
 
 void rlk_hold_held_locked(struct rlk_hold *hold, int64_t sent, int64_t remaining_ms,
@@ -507,18 +543,12 @@ void rlk_hold_held_locked(struct rlk_hold *hold, int64_t sent, int64_t remaining
 {
     if (hold->state != RLK_HOLD_ASKING)
         return;
-    hold->granted = true;
-    hold->open_to = UINT_MAX;
-    hold->need_ask = false;
-    hold->asks_since = 0;
-    hold->ticket = hold->grant_ticket = 0;
     hold->token = token;
     if (hold->flags & RLK_OWNER_DIED)
         hold->owner_died = rlk_id_robust(&hold->id);
     hold->end = INT64_MIN;
     hold->granted_short = remaining_ms < hold->lease_ms;
-    rlk_hold_confirm_locked(hold, sent, remaining_ms);
-    rlk_hold_wake_locked(hold);
+    grant(hold, sent, remaining_ms);
 }
 
 void rlk_hold_gone_locked(struct rlk_hold *hold)

@@ -138,11 +138,12 @@ struct rlk_hold {
     unsigned flags;   /* others wait, as of the newest grant or answer */
     int64_t renew_at; /* INSIDE: next renewal; GOING: next try of the release */
     int64_t risk_at;
-    int64_t give_up_at; /* GOING: when background tries end */
-    int64_t lost_after; /* ns the hold had lasted, for the log */
-    int64_t since;      /* INSIDE from */
-    int64_t proof_sent; /* granted: when the newest request left after which the server
-                           had it for this hold */
+    int64_t give_up_at;    /* GOING: when background tries end */
+    int64_t lost_after;    /* ns the hold had lasted, for the log */
+    int64_t since;         /* INSIDE from */
+    unsigned entered_then; /* granted: what the lock's count that matters was then */
+    int64_t proof_sent;    /* granted: when the newest request left after which the server
+                              had it for this hold */
     int backoff_ms;
     const char *reason;        /* of a loss; static text */
     struct rlk_list read_link; /* INSIDE: in lock->reads; GOING: in lock->leaving */
@@ -219,7 +220,8 @@ struct rlk_lock {
     bool channel_joined;      /* the subscriber's view */
     bool foreign;             /* the newest answer saw a foreign holder */
     struct rlk_list channel_link;
-    struct rlk_id left_id; /* of the exclusive hold that was left last */
+    struct rlk_id left_id;           /* of the exclusive hold that was left last */
+    unsigned entered, entered_alone; /* how often, and that not to read */
     int64_t trouble_since;
     int64_t reached_at;     /* when the server last said something about it; 0: not yet */
     int64_t sent_to_ask_at; /* when one that waits was last told to ask himself */
@@ -263,6 +265,9 @@ void rlk_hold_held_locked(struct rlk_hold *hold, int64_t sent, int64_t remaining
 
 /* "gone" was answered: neither queued nor held. */
 void rlk_hold_gone_locked(struct rlk_hold *hold);
+/* Granted: no hold that is believed in, or was entered since, may have been given later;
+ * otherwise the server is to be asked. */
+bool rlk_hold_newest_locked(const struct rlk_hold *hold, int64_t now);
 /* ASKING: what is known of it counts no more, and the asker is to ask the server. */
 void rlk_hold_ask_anew_locked(struct rlk_hold *hold);
 /* An error was answered that polling does not mend: the asker is to ask himself, unless

@@ -249,6 +249,37 @@ START_TEST(t1_of_two_grants_of_a_process_the_older_of_a_cancel_takes_nothing)
 }
 END_TEST
 
+#ifndef AS_FAIR
+/* t stands still until its deadline is over, and hears of its grant then. */
+START_TEST(t1_of_two_grants_of_a_process_the_older_is_passed_on_to_nobody)
+{
+    enum { DEADLINE_MS = 1000, MORE_MS = 50 };
+    start_x(SCENE_TIMES(.presence = LONG_LEASE_MS));
+    int64_t begin = test_now_ms();
+    scene_says(&x, "ok", "async t timedlock m %ld", test_ms(DEADLINE_MS));
+    ck_assert(scene_wait_queued("N", 1, SCENE_SOON_MS));
+    scene_says(&x, "ok", "async v lock m");
+    int grant = TEST_RULE(scene_proxy, .on = TEST_ON_MESSAGE, .action = TEST_HOLD,
+                          .contains = "1 grant");
+    ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
+    ck_assert(test_proxy_wait_hits(scene_proxy, grant, 1, SCENE_SOON_MS));
+    test_redis_do(scene_redis, "RENAME", "N", "aside");
+    scene_says(&x, "ok", "on u trylock m");
+    worker_stop(&x);
+    test_pause_ms(begin + test_ms(DEADLINE_MS) + MORE_MS - test_now_ms());
+    test_proxy_remove(scene_proxy, grant);
+    test_pause_ms(MORE_MS); /* it is read before t wakes, or not: both may be */
+    worker_cont(&x);
+    scene_worker_ends(&x, "t", "ETIMEDOUT");
+    scene_says(&x, "ok SAFE", "on u state m");
+    scene_says(&x, "ok", "on u unlock m");
+    scene_worker_ends(&x, "v", "ok");
+    scene_says(&x, "ok", "on v unlock m");
+    ck_assert(!worker_news(&x, "event LOST", 0));
+}
+END_TEST
+#endif
+
 START_TEST(t1_of_two_grants_of_a_process_the_one_that_the_server_knows_is_kept)
 {
     int grant = grant_to_t_and_then_to_u("trylock");
@@ -557,6 +588,9 @@ static Suite *make_suite(void)
 #ifdef AS_RWLOCK
     tcase_add_test(t1,
                    t1_of_two_grants_of_a_process_the_older_takes_nothing_from_readers);
+#endif
+#ifndef AS_FAIR
+    tcase_add_test(t1, t1_of_two_grants_of_a_process_the_older_is_passed_on_to_nobody);
 #endif
     tcase_add_test(t1, t1_of_two_grants_of_a_process_the_older_of_a_try_takes_nothing);
     tcase_add_test(t1, t1_of_two_grants_of_a_process_the_older_of_a_cancel_takes_nothing);
