@@ -196,7 +196,7 @@ static bool enter_granted(struct rlk_ask *ask)
                              answer.fate.token ? answer.fate.token : hold->token);
         now = rlk_now_boot();
     }
-    if (!rlk_ask_may_take(hold, now))
+    if (!hold->granted || !rlk_ask_may_take(hold, now))
         return false;
     rlk_ask_leave_queue(ask);
     rlk_ask_take(hold, wish, now);

@@ -183,9 +183,11 @@ int rlk_ask_give_up(struct rlk_ask *ask, int rc)
         rlk_hold_put_locked(hold);
         return rc;
     }
-    /* (a grant that may be older than a hold that is believed in: the cancel tells) */
+    /* (not beside a hold that is believed in, where nobody else could go on with what is
+     * to be asked about: the cancel tells) */
     if (!hold->reading && !rlk_kinds[lock->kind].in_order &&
-        !rlk_list_empty(&lock->waiters) && !(hold->granted && lock->current)) {
+        !rlk_list_empty(&lock->waiters) &&
+        !(lock->current && (hold->granted || hold->need_ask))) {
         struct rlk_waiter *next =
             RLK_CONTAINER_OF(rlk_list_first(&lock->waiters), struct rlk_waiter, link);
         if (rlk_ask_suits(hold, next)) {

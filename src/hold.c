@@ -507,7 +507,10 @@ static void believe(struct rlk_hold *hold)
     hold->owner_died = hold->grant_died;
     hold->token = hold->grant_token;
     hold->granted_short = true;
+    int64_t ticket = hold->ticket;
     grant(hold, hold->ticket_sent, hold->id.grant_ms);
+    if (!hold->granted) /* an older answer may still say that it is queued by that */
+        hold->grant_ticket = ticket;
 }
 
 bool rlk_hold_granted_locked(struct rlk_hold *hold, int64_t ticket, uint64_t token,

@@ -414,6 +414,56 @@ START_TEST(who_asks_in_vain_is_queued_as_before)
 }
 END_TEST
 
+/* A hold whose grant, read now, may be older than `inside`, which was entered after it
+ * had queued. */
+static struct rlk_hold *older_grant(struct rlk_hold **ret_inside)
+{
+    struct rlk_hold *hold = ask(&thread2);
+    rlk_hold_queued_locked(hold, 7, now - 10 * MS);
+    *ret_inside = enter();
+    ck_assert(grant(hold, 7));
+    return hold;
+}
+
+START_TEST(grant_that_may_be_older_than_what_is_believed_in_has_the_server_asked)
+{
+    struct rlk_hold *inside, *hold = older_grant(&inside);
+    ck_assert(!hold->granted && hold->need_ask);
+    rlk_hold_held_locked(hold, now - 5 * MS, LEASE, 0); /* as old */
+    ck_assert(!hold->granted && hold->need_ask);
+    rlk_hold_held_locked(hold, now + MS, LEASE, 0);
+    ck_assert(hold->granted && rlk_hold_newest_locked(hold, now + MS));
+    leave(inside);
+    drop(hold);
+}
+END_TEST
+
+START_TEST(answer_of_before_an_older_grant_does_not_stop_who_is_to_ask)
+{
+    struct rlk_hold *inside, *hold = older_grant(&inside);
+    rlk_hold_queued_locked(hold, 7, now - 5 * MS);
+    ck_assert(!hold->granted && hold->need_ask);
+    rlk_hold_queued_locked(hold, 8, now + MS); /* it has joined anew */
+    ck_assert(!hold->granted && !hold->need_ask);
+    leave(inside);
+    ck_assert(grant(hold, 8));
+    ck_assert(hold->granted);
+    drop(hold);
+}
+END_TEST
+
+START_TEST(grant_is_not_the_newest_when_another_was_entered_since)
+{
+    struct rlk_hold *hold = ask(&thread2);
+    rlk_hold_queued_locked(hold, 7, now - 10 * MS);
+    ck_assert(grant(hold, 7));
+    ck_assert(hold->granted && rlk_hold_newest_locked(hold, now));
+    leave(enter());
+    ck_assert(hold->granted && !rlk_hold_newest_locked(hold, now));
+    drop(hold);
+}
+END_TEST
+
 START_TEST(T12_token_of_a_reply_overrides_that_of_a_message)
 {
     struct rlk_hold *hold = ask(&thread);
@@ -697,8 +747,11 @@ int main(void)
          T12_token_of_a_reply_overrides_that_of_a_message,
          who_asks_though_he_is_queued_believes_a_grant_meanwhile,
          who_asks_though_he_is_queued_may_be_told_a_smaller_ticket,
-         who_asks_in_vain_is_queued_as_before, T6_lost_hold_believes_nothing_more,
-         loss_frees_the_lock_for_the_next_thread,
+         who_asks_in_vain_is_queued_as_before,
+         grant_that_may_be_older_than_what_is_believed_in_has_the_server_asked,
+         answer_of_before_an_older_grant_does_not_stop_who_is_to_ask,
+         grant_is_not_the_newest_when_another_was_entered_since,
+         T6_lost_hold_believes_nothing_more, loss_frees_the_lock_for_the_next_thread,
          loss_read_from_the_mailbox_has_the_server_asked_about_that_id_only);
     CASE("the rest", waiters_are_promoted_in_order_and_one_at_a_time,
          left_hold_is_given_back, background_release_keeps_the_hold_until_its_end,
