@@ -50,7 +50,7 @@ bool rlk_ask_suits(const struct rlk_hold *hold, const struct rlk_waiter *waiter)
 
 bool rlk_ask_may_take(const struct rlk_hold *hold, int64_t now)
 {
-    return now < hold->end && rlk_hold_newest_locked(hold, now);
+    return now < hold->end && rlk_hold_newest_locked(hold);
 }
 
 void rlk_ask_take(struct rlk_hold *hold, const struct rlk_wish *wish, int64_t now)

@@ -9,14 +9,10 @@
 #include "registry.h"
 
 #include <assert.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    FREE_HOLDS_MAX = 64, /* kept for reuse, so that a pair allocates nothing */
-    ASK_AGAIN_PARTS = 20 /* of a presence: who asked so lately need not ask again */
-};
+enum { FREE_HOLDS_MAX = 64 /* kept for reuse, so that a pair allocates nothing */ };
 
 /* How long the one release of a lost hold waits for a connection. */
 #define LATE_RELEASE_NS (3 * RLK_NS_PER_S)
@@ -135,42 +131,6 @@ void rlk_hold_put_locked(struct rlk_hold *hold)
     } else {
         free(hold);
     }
-}
-
-/* ---- asking */
-
-void rlk_hold_ask_locked(struct rlk_hold *hold, struct rlk_thread *thread)
-{
-    if (rlk_list_empty(&hold->ask_link)) {
-        rlk_list_append(&hold->lock->asks, &hold->ask_link);
-        hold->refs++;
-    }
-    hold->asker = thread;
-}
-
-void rlk_hold_ask_end_locked(struct rlk_hold *hold)
-{
-    struct rlk_lock *lock = hold->lock;
-
-    if (rlk_list_empty(&hold->ask_link))
-        return;
-    rlk_list_remove(&hold->ask_link);
-    hold->asker = NULL;
-    if (rlk_list_empty(&lock->asks)) {
-        if (!lock->going_on)
-            rlk_timer_disarm(&lock->registry->timers, &lock->timer);
-        if (lock->foreign) {
-            lock->foreign = false;
-            rlk_lock_channel_locked(lock, false);
-        }
-    }
-    rlk_hold_put_locked(hold);
-}
-
-void rlk_hold_wake_locked(struct rlk_hold *hold)
-{
-    if (hold->asker)
-        rlk_registry_wake_locked(hold->lock->registry, hold->asker);
 }
 
 /* ---- leases */
@@ -451,158 +411,4 @@ void rlk_hold_news_locked(struct rlk_hold *hold, unsigned news)
         if (part->claimed) /* nothing is lost that a thread never had */
             rlk_part_news_locked(part, news);
     }
-}
-
-/* ---- facts */
-
-static unsigned times_entered(const struct rlk_hold *hold)
-{
-    return hold->reading ? hold->lock->entered_alone : hold->lock->entered;
-}
-
-/* A hold that was lost is never given again, so any proof from after it was entered is
- * newer than all of its own. */
-static bool is_newer(const struct rlk_hold *hold, const struct rlk_hold *other,
-                     int64_t now)
-{
-    return hold->proof_sent >= other->since || now >= other->end;
-}
-
-bool rlk_hold_newest_locked(const struct rlk_hold *hold, int64_t now)
-{
-    const struct rlk_lock *lock = hold->lock;
-
-    if (hold->entered_then != times_entered(hold) ||
-        (lock->current && !is_newer(hold, lock->current, now)))
-        return false;
-    for (struct rlk_list *l = lock->reads.next; !hold->reading && l != &lock->reads;
-         l = l->next)
-        if (!is_newer(hold, RLK_CONTAINER_OF(l, struct rlk_hold, read_link), now))
-            return false;
-    return true;
-}
-
-/* Nor does a grant lie about that may be older than what is believed in: it would be
- * taken for new when that has been unlocked. */
-static void grant(struct rlk_hold *hold, int64_t sent, int64_t ms)
-{
-    hold->granted = true;
-    hold->open_to = UINT_MAX;
-    hold->need_ask = false;
-    hold->asks_since = 0;
-    hold->ticket = hold->grant_ticket = 0;
-    hold->entered_then = times_entered(hold);
-    rlk_hold_confirm_locked(hold, sent, ms);
-    if (!rlk_hold_newest_locked(hold, rlk_now_boot()))
-        rlk_hold_ask_anew_locked(hold);
-    rlk_hold_wake_locked(hold);
-}
-
-/* T1: the ticket of the grant is that of a confirmed "queued" answer, so the entry was
- * still in the queue when that request left, and the grant's TTL began later. */
-static void believe(struct rlk_hold *hold)
-{
-    if (hold->grant_ticket == 0 || hold->ticket != hold->grant_ticket)
-        return;
-    hold->owner_died = hold->grant_died;
-    hold->token = hold->grant_token;
-    hold->granted_short = true;
-    int64_t ticket = hold->ticket;
-    grant(hold, hold->ticket_sent, hold->id.grant_ms);
-    if (!hold->granted) /* an older answer may still say that it is queued by that */
-        hold->grant_ticket = ticket;
-}
-
-bool rlk_hold_granted_locked(struct rlk_hold *hold, int64_t ticket, uint64_t token,
-                             unsigned flags)
-{
-    hold->grant_ticket = ticket;
-    hold->grant_token = token;
-    hold->grant_died = (flags & RLK_OWNER_DIED) != 0 && rlk_id_robust(&hold->id);
-    hold->flags = flags;
-    believe(hold);
-    return hold->granted || hold->need_ask;
-}
-
-void rlk_hold_queued_locked(struct rlk_hold *hold, int64_t ticket, int64_t sent)
-{
-    if (hold->state != RLK_HOLD_ASKING || hold->granted)
-        return;
-    if (hold->ticket == ticket && sent <= hold->ticket_sent)
-        return;
-    if (ticket < hold->ticket && (hold->asks_since == 0 || sent < hold->asks_since))
-        return; /* an answer from before it joined anew */
-    if (hold->grant_ticket != 0 && hold->grant_ticket < ticket)
-        hold->grant_ticket = 0; /* that grant had lapsed when it joined anew */
-    hold->ticket = ticket;
-    hold->ticket_sent = sent;
-    hold->need_ask = hold->owner_died = false;
-    hold->asks_since = 0;
-    believe(hold);
-}
-
-void rlk_hold_held_locked(struct rlk_hold *hold, int64_t sent, int64_t remaining_ms,
-                          uint64_t token)
-{
-    if (hold->state != RLK_HOLD_ASKING)
-        return;
-    hold->token = token;
-    if (hold->flags & RLK_OWNER_DIED)
-        hold->owner_died = rlk_id_robust(&hold->id);
-    hold->end = INT64_MIN;
-    hold->granted_short = remaining_ms < hold->lease_ms;
-    grant(hold, sent, remaining_ms);
-}
-
-void rlk_hold_gone_locked(struct rlk_hold *hold)
-{
-    if (hold->state != RLK_HOLD_ASKING)
-        return;
-    rlk_hold_ask_anew_locked(hold);
-    rlk_hold_wake_locked(hold);
-}
-
-void rlk_hold_ask_anew_locked(struct rlk_hold *hold)
-{
-    hold->granted = hold->owner_died = hold->spoilt = false;
-    hold->need_ask = true;
-    hold->ticket = hold->grant_ticket = hold->asks_since = 0;
-}
-
-void rlk_hold_ask_again_locked(struct rlk_hold *hold, int64_t now)
-{
-    if (hold->state != RLK_HOLD_ASKING || hold->granted ||
-        now - hold->ticket_sent < hold->lock->registry->presence_ns / ASK_AGAIN_PARTS)
-        return;
-    hold->ticket = 0; /* it may be given a smaller one, if the queue was lost */
-    hold->need_ask = true;
-    hold->asks_since = 0;
-    rlk_hold_wake_locked(hold);
-}
-
-bool rlk_hold_ask_too_locked(struct rlk_hold *hold, int64_t now)
-{
-    if (hold->state != RLK_HOLD_ASKING || hold->granted || hold->need_ask || !hold->asker)
-        return false;
-    hold->need_ask = true;
-    hold->asks_since = now;
-    rlk_hold_wake_locked(hold);
-    return true;
-}
-
-void rlk_hold_asked_in_vain_locked(struct rlk_hold *hold, int64_t now)
-{
-    if (hold->asks_since == 0)
-        return;
-    hold->need_ask = false;
-    hold->asks_since = 0;
-    hold->lock->registry->asked_in_vain_at = now;
-}
-
-void rlk_hold_spoilt_locked(struct rlk_hold *hold)
-{
-    if (hold->state != RLK_HOLD_ASKING)
-        return;
-    hold->spoilt = true;
-    rlk_hold_wake_locked(hold);
 }

@@ -267,7 +267,7 @@ void rlk_hold_held_locked(struct rlk_hold *hold, int64_t sent, int64_t remaining
 void rlk_hold_gone_locked(struct rlk_hold *hold);
 /* Granted: no hold that is believed in, or was entered since, may have been given later;
  * otherwise the server is to be asked. */
-bool rlk_hold_newest_locked(const struct rlk_hold *hold, int64_t now);
+bool rlk_hold_newest_locked(const struct rlk_hold *hold);
 /* ASKING: what is known of it counts no more, and the asker is to ask the server. */
 void rlk_hold_ask_anew_locked(struct rlk_hold *hold);
 /* An error was answered that polling does not mend: the asker is to ask himself, unless

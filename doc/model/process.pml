@@ -38,7 +38,7 @@ inline forsake(s)
     clear(s)
 }
 
-/* ---- hold.c */
+/* ---- hold.c, hold_ask.c */
 
 /* rlk_hold_new, rename: each acquisition has an id of its own */
 inline fresh()
