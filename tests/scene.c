@@ -70,6 +70,53 @@ static long mailboxes(void)
     return (long)r->elements;
 }
 
+/* Who listens, by name. A count would not do: whose process has ended may be in it for a
+   moment more, until the server has seen its connections close. */
+struct listeners {
+    size_t n;
+    char **names;
+};
+
+static struct listeners listeners(void)
+{
+    const redisReply *r =
+        test_redis_do(scene_redis, "PUBSUB", "CHANNELS", RLK_MAILBOX_PREFIX "*");
+    struct listeners l = { r->elements, calloc(r->elements + 1, sizeof(char *)) };
+    ck_assert_ptr_nonnull(l.names);
+    for (size_t i = 0; i < l.n; i++) {
+        l.names[i] = strdup(r->element[i]->str);
+        ck_assert_ptr_nonnull(l.names[i]);
+    }
+    return l;
+}
+
+static bool listened(const struct listeners *l, const char *name)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (strcmp(l->names[i], name) == 0)
+            return true;
+    return false;
+}
+
+static bool another_listens(void *before)
+{
+    const redisReply *r =
+        test_redis_do(scene_redis, "PUBSUB", "CHANNELS", RLK_MAILBOX_PREFIX "*");
+    for (size_t i = 0; i < r->elements; i++)
+        if (!listened(before, r->element[i]->str))
+            return true;
+    return false;
+}
+
+/* Until one listens that was not there before; what was noted ends here. */
+static void wait_for_another(struct listeners *before)
+{
+    ck_assert(test_wait_until(another_listens, before, SCENE_SOON_MS));
+    for (size_t i = 0; i < before->n; i++)
+        free(before->names[i]);
+    free(before->names);
+}
+
 rlock_client_t *scene_open_client(const char *url, const struct scene_times *times)
 {
     rlock_clientattr_t attr;
@@ -91,9 +138,9 @@ rlock_client_t *scene_open_client(const char *url, const struct scene_times *tim
 
 rlock_client_t *scene_client(const char *url, const struct scene_times *times)
 {
-    long before = mailboxes();
+    struct listeners before = listeners();
     rlock_client_t *client = scene_open_client(url, times);
-    ck_assert(scene_wait_mailboxes(before + 1, SCENE_SOON_MS));
+    wait_for_another(&before);
     return client;
 }
 
@@ -158,7 +205,7 @@ void scene_worker_env(struct worker *w, const char *url, const struct scene_time
                       const char *name, const char *options, const char *const env[])
 {
     char command[COMMAND_MAX];
-    long before = mailboxes();
+    struct listeners before = listeners();
     worker_start_env(w, NULL, env);
     int n = snprintf(command, sizeof(command), "open %s", url);
     if (times && times->lease)
@@ -172,7 +219,7 @@ void scene_worker_env(struct worker *w, const char *url, const struct scene_time
                  times->command);
     ck_assert(worker_says(w, command, "ok"));
     scene_says(w, "ok", "init m %s" SCENE_KIND " %s", name, options);
-    ck_assert(scene_wait_mailboxes(before + 1, SCENE_SOON_MS));
+    wait_for_another(&before);
 }
 
 void scene_says(struct worker *w, const char *wanted, const char *format, ...)
