@@ -2,14 +2,17 @@
 /*
  * Measures the library against what the server allows; see bench/README.md.
  *
- *     bench [-q] [-r rounds] [-d seconds] [-o file.csv] [scenario...]
+ *     bench [-q] [-r rounds] [-d seconds] [-o directory] [scenario...]
  *
- * The server is $RLOCK_URL; bench/run starts one. This process itself never uses the
- * library: its workers do (team.h).
+ * The server is $RLOCK_URL; bench/run starts one, and makes the peers of
+ * $RLOCK_BENCH_PEERS. This process itself never uses the library: its workers do
+ * (team.h).
  */
 #include "bench.h"
+#include "burden.h"
+#include "peer.h"
 #include "redis.h"
-#include "scenarios.h"
+#include "report.h"
 
 #include <rlock.h>
 #include <stdarg.h>
@@ -20,13 +23,14 @@
 #include <unistd.h>
 
 static const double quick_seconds = 0.3, full_seconds = 1.5, warm_up_seconds = 0.1;
-enum { QUICK_ROUNDS = 5, FULL_ROUNDS = 7, SLICES = 5 };
+enum { QUICK_ROUNDS = 5, FULL_ROUNDS = 7, SLICES = 5, SCENARIOS_MAX = 64 };
 
 struct options {
     size_t rounds;
     double seconds;
-    const char *csv;
-    bool chosen[SCENARIO_COUNT];
+    const char *dir;
+    bool quick;
+    bool chosen[SCENARIOS_MAX]; /* scenarios, then burdens */
 };
 
 void die(const char *format, ...)
@@ -49,23 +53,33 @@ int64_t now_ns(void)
 
 /* ---- options */
 
+/* Of all that may be chosen. */
+static const char *word_of(size_t i)
+{
+    return i < scenario_count ? scenarios[i].word : burdens[i - scenario_count].word;
+}
+
 static void usage(void)
 {
-    fputs("bench [-q] [-r rounds] [-d seconds] [-o file.csv] [scenario...]\n"
+    fputs("bench [-q] [-r rounds] [-d seconds] [-o directory] [scenario...]\n"
           "-q  quick: fewer and shorter rounds\n"
           "scenarios (the beginning of a word is enough):",
           stderr);
-    for (size_t i = 0; i < SCENARIO_COUNT; i++)
-        fprintf(stderr, " %s", scenarios[i].word);
+    for (size_t i = 0; i < scenario_count + burden_count; i++)
+        fprintf(stderr, " %s", word_of(i));
     fputc('\n', stderr);
     exit(2);
 }
 
 static void choose(struct options *options, const char *word)
 {
-    bool found = false;
-    for (size_t i = 0; i < SCENARIO_COUNT; i++) {
-        if (strncmp(scenarios[i].word, word, strlen(word)) == 0)
+    bool found = false, whole = false;
+    size_t all = scenario_count + burden_count;
+    for (size_t i = 0; i < all; i++)
+        whole = whole || strcmp(word_of(i), word) == 0;
+    for (size_t i = 0; i < all; i++) {
+        if (strncmp(word_of(i), word, strlen(word)) == 0 &&
+            (!whole || strcmp(word_of(i), word) == 0))
             options->chosen[i] = found = true;
     }
     if (!found)
@@ -77,6 +91,7 @@ static void parse(struct options *options, int argc, char **argv)
     int c;
     while ((c = getopt(argc, argv, "qr:d:o:")) != -1) {
         if (c == 'q') {
+            options->quick = true;
             options->rounds = QUICK_ROUNDS;
             options->seconds = quick_seconds;
         } else if (c == 'r') {
@@ -84,7 +99,7 @@ static void parse(struct options *options, int argc, char **argv)
         } else if (c == 'd') {
             options->seconds = strtod(optarg, NULL);
         } else if (c == 'o') {
-            options->csv = optarg;
+            options->dir = optarg;
         } else {
             usage();
         }
@@ -92,6 +107,8 @@ static void parse(struct options *options, int argc, char **argv)
     if (options->rounds < 1 || options->rounds > ROUNDS_MAX || !(options->seconds > 0) ||
         options->seconds > 60)
         usage();
+    if (scenario_count + burden_count > SCENARIOS_MAX)
+        die("more scenarios than one can choose");
     if (optind == argc)
         memset(options->chosen, true, sizeof(options->chosen));
     for (int i = optind; i < argc; i++)
@@ -122,10 +139,10 @@ static void print_setting(const struct options *options)
     double load = 0;
     redisContext *conn = redis_open();
 
-    redis_info(conn, "valkey_version", version, sizeof(version));
+    redis_info(conn, "server", "valkey_version", version, sizeof(version));
     const char *server = version[0] ? "Valkey" : "Redis";
     if (!version[0])
-        redis_info(conn, "redis_version", version, sizeof(version));
+        redis_info(conn, "server", "redis_version", version, sizeof(version));
     cpu_model(cpu, sizeof(cpu));
     getloadavg(&load, 1);
     printf("rlock %s, %s %s, hiredis %d.%d.%d\n%ld CPUs (%s), load %.1f before\n"
@@ -143,35 +160,64 @@ static void print_setting(const struct options *options)
  * meets all of them alike. Each is first, in the middle and last as often as the others,
  * and in every other round the order is the reverse: nobody always follows the same one.
  */
-static void run_round(struct team **teams, size_t count, size_t round, double seconds)
+static void run_round(struct team **teams, size_t count, size_t round, size_t slices,
+                      double seconds)
 {
-    for (size_t slice = 0; slice < SLICES; slice++) {
+    for (size_t slice = 0; slice < slices; slice++) {
         for (size_t i = 0; i < count; i++) {
             size_t who = (round + slice + i) % count;
-            team_run(teams[round % 2 ? count - 1 - who : who], seconds / SLICES);
+            team_run(teams[round % 2 ? count - 1 - who : who], seconds / (double)slices);
         }
     }
+}
+
+/* Without those that are not there; the first one always is. */
+static struct scenario with_whom(const struct scenario *all)
+{
+    struct scenario s = *all;
+    size_t count = 0;
+
+    memset(s.entries, 0, sizeof(s.entries));
+    for (size_t i = 0; i < CONTENDERS_MAX && all->entries[i].contender; i++) {
+        const struct peer *peer = all->entries[i].contender->peer;
+        if (!peer || peer_is_there(peer))
+            s.entries[count++] = all->entries[i];
+    }
+    return s;
 }
 
 static void measure(const struct scenario *s, const struct options *options,
                     results_t results)
 {
     struct team *teams[CONTENDERS_MAX];
-    struct result ignored;
-    size_t count = 0;
+    size_t count = 0, slices = s->slices > 0 ? s->slices : SLICES;
+    double seconds = options->seconds > s->seconds ? options->seconds : s->seconds;
 
-    for (; count < CONTENDERS_MAX && s->contenders[count]; count++) {
-        teams[count] = team_start(s->contenders[count], s->processes, s->name);
+    for (; count < CONTENDERS_MAX && s->entries[count].contender; count++) {
+        const struct entry *entry = &s->entries[count];
+        teams[count] =
+            team_start(entry->contender,
+                       entry->shape.processes > 0 ? entry->shape : s->shape, "bench");
         team_run(teams[count], warm_up_seconds);
-        team_take(teams[count], &ignored);
+        team_take(teams[count], &results[count][0]);
     }
     for (size_t round = 0; round < options->rounds; round++) {
-        run_round(teams, count, round, options->seconds);
+        run_round(teams, count, round, slices, seconds);
         for (size_t i = 0; i < count; i++)
             team_take(teams[i], &results[i][round]);
     }
     for (size_t i = 0; i < count; i++)
         team_stop(teams[i]);
+}
+
+static FILE *open_file(const struct options *options, const char *name)
+{
+    char path[512];
+    snprintf(path, sizeof(path), "%s/%s", options->dir, name);
+    FILE *f = fopen(options->dir ? path : "/dev/null", "we");
+    if (!f)
+        die("cannot write %s", path);
+    return f;
 }
 
 int main(int argc, char **argv)
@@ -180,20 +226,22 @@ int main(int argc, char **argv)
     static results_t results;
 
     parse(&options, argc, argv);
-    FILE *csv = fopen(options.csv ? options.csv : "/dev/null", "we");
-    if (!csv)
-        die("cannot write %s", options.csv);
+    struct report report = { .table = stdout,
+                             .csv = open_file(&options, "bench.csv"),
+                             .histogram = open_file(&options, "bench-latency.csv") };
     print_setting(&options);
-    report_head(stdout, csv);
-    for (size_t i = 0; i < SCENARIO_COUNT; i++) {
+    report_head(&report);
+    for (size_t i = 0; i < scenario_count; i++) {
         if (!options.chosen[i])
             continue;
-        measure(&scenarios[i], &options, results);
-        report_scenario(stdout, csv, &scenarios[i], results, options.rounds);
+        struct scenario s = with_whom(&scenarios[i]);
+        measure(&s, &options, results);
+        report_scenario(&report, &s, results, options.rounds);
     }
-    if (fclose(csv) != 0)
-        die("cannot write %s", options.csv);
-    if (options.csv)
-        printf("\nevery round: %s\n", options.csv);
+    for (size_t i = 0; i < burden_count; i++)
+        if (options.chosen[scenario_count + i])
+            burdens[i].run(stdout, options.quick);
+    if (fclose(report.csv) != 0 || fclose(report.histogram) != 0)
+        die("cannot write to %s", options.dir);
     return 0;
 }

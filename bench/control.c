@@ -11,6 +11,7 @@
 #include "contender.h"
 
 #include "bench.h"
+#include "histogram.h"
 #include "scripts.h"
 
 #include <stdio.h>
@@ -34,6 +35,14 @@ static const struct kind mutex_kind = {
     .acquire = RLK_MUTEX_ACQUIRE,
     .release = RLK_MUTEX_RELEASE,
     .refresh = RLK_MUTEX_REFRESH,
+    .refresh_more = { "0" },
+};
+static const struct kind fair_kind = {
+    .letter = 'f',
+    .acquire = RLK_FAIR_ACQUIRE,
+    .release = RLK_FAIR_RELEASE,
+    .refresh = RLK_FAIR_REFRESH,
+    .acquire_more = { "0" },
     .refresh_more = { "0" },
 };
 /* Who is preferred, no hand-over to go on with, and for a reader none to share with. */
@@ -87,6 +96,11 @@ static void *open_control(const char *name)
     return open_kind(name, &mutex_kind);
 }
 
+static void *open_fair(const char *name)
+{
+    return open_kind(name, &fair_kind);
+}
+
 static void *open_read(const char *name)
 {
     return open_kind(name, &read_kind);
@@ -126,13 +140,15 @@ static void wait_for_grant(struct control *c, const char *id)
     }
 }
 
-static uint64_t run_control(void *state)
+static void make_id(struct control *c, char id[ID_SIZE])
 {
-    struct control *c = state;
-    struct command acquire = c->acquire, release = c->release;
-    char id[ID_SIZE];
-    snprintf(id, sizeof(id), "%s:1:%llu:%c" PRESENCE_MS, c->uuid,
+    snprintf(id, ID_SIZE, "%s:1:%llu:%c" PRESENCE_MS, c->uuid,
              (unsigned long long)++c->number, c->kind->letter);
+}
+
+static void take(struct control *c, const char *id)
+{
+    struct command acquire = c->acquire;
 
     command_add(&acquire, id);
     command_add(&acquire, c->uuid);
@@ -146,12 +162,28 @@ static uint64_t run_control(void *state)
         c->waits++;
         wait_for_grant(c, id);
     }
+}
+
+static void give_back(struct control *c, const char *id)
+{
+    struct command release = c->release;
+
     command_add(&release, id);
     command_add(&release, "0");
     command_add(&release, c->keys[RLK_KEY_CHANNEL]);
     add_all(&release, c->kind->release_more);
     if (!command_answers(c->conn, &release, "released"))
         die("the control lost its lock");
+}
+
+static uint64_t run_control(void *state)
+{
+    char id[ID_SIZE];
+    make_id(state, id);
+    int64_t before = now_ns();
+    take(state, id);
+    histogram_note(now_ns() - before);
+    give_back(state, id);
     return 1;
 }
 
@@ -160,13 +192,70 @@ static uint64_t count_waits(void *state)
     return ((const struct control *)state)->waits;
 }
 
-const struct contender control_pair = { "control",   open_control,  run_control,
-                                        count_waits, close_control, NULL };
-const struct contender control_read_pair = { "control, read", open_read,     run_control,
-                                             count_waits,     close_control, NULL };
-const struct contender control_write_pair = { "control, write", open_write,
-                                              run_control,      count_waits,
-                                              close_control,    NULL };
+const struct contender control_pair = { .label = "control",
+                                        .open = open_control,
+                                        .run = run_control,
+                                        .waits = count_waits,
+                                        .close = close_control };
+const struct contender control_read_pair = { .label = "control, read",
+                                             .open = open_read,
+                                             .run = run_control,
+                                             .waits = count_waits,
+                                             .close = close_control };
+const struct contender control_write_pair = { .label = "control, write",
+                                              .open = open_write,
+                                              .run = run_control,
+                                              .waits = count_waits,
+                                              .close = close_control };
+
+const struct contender control_fair_pair = { .label = "control, fair",
+                                             .open = open_fair,
+                                             .run = run_control,
+                                             .waits = count_waits,
+                                             .close = close_control };
+
+/* ---- nine readings for each writing */
+
+struct control_both {
+    struct control *read, *write;
+    uint64_t number;
+};
+
+static void *open_both(const char *name)
+{
+    struct control_both *both = calloc(1, sizeof(*both));
+    if (!both)
+        die("out of memory");
+    both->read = open_kind(name, &read_kind);
+    both->write = open_kind(name, &write_kind);
+    return both;
+}
+
+static uint64_t run_both(void *state)
+{
+    struct control_both *both = state;
+    return run_control(both->number++ % 10 == 0 ? both->write : both->read);
+}
+
+static void close_both(void *state)
+{
+    struct control_both *both = state;
+    close_control(both->read);
+    close_control(both->write);
+    free(both);
+}
+
+static uint64_t count_both(void *state)
+{
+    const struct control_both *both = state;
+    return both->read->waits + both->write->waits;
+}
+
+const struct contender control_mixed = { .label = "control",
+                                         .open = open_both,
+                                         .run = run_both,
+                                         .waits = count_both,
+                                         .close = close_both };
 
 /* ---- SET NX PX */
 
@@ -221,5 +310,6 @@ static void close_set_nx(void *state)
     free(s);
 }
 
-const struct contender set_nx_pair = { "SET NX PX", open_set_nx,  run_set_nx,
-                                       NULL,        close_set_nx, NULL };
+const struct contender set_nx_pair = {
+    .label = "SET NX PX", .open = open_set_nx, .run = run_set_nx, .close = close_set_nx
+};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fair lock's next grant after waiters died.
+ * The fair lock's next grant after waiters died, and after its holder did.
  *
  * A holder and a waiter are processes that use the library and stay. For each run others
  * queue between them and are killed; the time from the holder's unlock to the return of
@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { DEAD_MAX = 16, PATIENCE_S = 10, LOOK_NS = 200000 };
+enum { DEAD_MAX = 16, PATIENCE_S = 10, LOOK_NS = 200000, SHORT_LEASE_MS = 600 };
 
 /* What the holder and the waiter do when they may go on: lock, then unlock. */
 struct actor {
@@ -40,6 +40,7 @@ struct scene {
     lock_keys_t keys;
     struct stage *stage;
     pid_t holder, waiter;
+    bool from_expiry; /* counted from the end of the lease */
     int64_t grant_ns; /* of the last run */
 };
 
@@ -92,6 +93,25 @@ static pid_t start_victim(const struct scene *scene)
         fair_open(&fair, scene->name);
         check(rlock_fair_lock(&fair), "rlock_fair_lock");
         die("a waiter that was to die got the lock");
+    }
+    return pid;
+}
+
+/* Holds the lock until it is killed. */
+static pid_t start_dying_holder(const struct scene *scene)
+{
+    struct actor *self = &scene->stage->holder;
+    pid_t pid = process_fork();
+    if (pid == 0) {
+        rlock_mutexattr_t attr;
+        rlock_fair_t fair;
+        check(rlock_mutexattr_init(&attr), "rlock_mutexattr_init");
+        check(rlock_mutexattr_setlease(&attr, SHORT_LEASE_MS), "setlease");
+        check(rlock_fair_init(&fair, &attr, scene->name), "rlock_fair_init");
+        check(rlock_fair_lock(&fair), "rlock_fair_lock");
+        sem_post(&self->done);
+        for (;;)
+            pause();
     }
     return pid;
 }
@@ -159,6 +179,38 @@ static uint64_t run_scene(void *state)
     return 1;
 }
 
+static int64_t lease_left_ns(struct scene *scene)
+{
+    redisReply *reply = redis_words(
+        scene->conn, (const char *const[]){ "PTTL", scene->keys[RLK_KEY_N], NULL });
+    if (reply->type != REDIS_REPLY_INTEGER || reply->integer < 0)
+        die("the lock has no lease");
+    int64_t ns = reply->integer * (NS_PER_S / 1000);
+    freeReplyObject(reply);
+    return ns;
+}
+
+static uint64_t run_death(void *state)
+{
+    struct scene *scene = state;
+    struct actor *waiter = &scene->stage->waiter;
+
+    pid_t holder = start_dying_holder(scene);
+    await(&scene->stage->holder, "the holder did not get the lock");
+    sem_post(&waiter->go);
+    await_queue(scene, 1);
+    kill(holder, SIGKILL);
+    process_reap(holder);
+    int64_t from = now_ns();
+    if (scene->from_expiry)
+        from += lease_left_ns(scene);
+    await(waiter, "the waiter did not get the lock");
+    scene->grant_ns = waiter->locked_ns - from;
+    sem_post(&waiter->go);
+    await(waiter, "the waiter did not unlock");
+    return 1;
+}
+
 static int64_t grant_ns(void *state)
 {
     return ((const struct scene *)state)->grant_ns;
@@ -195,6 +247,18 @@ static void *open_none(const char *name)
     return open_scene(name, 0);
 }
 
+static void *open_death(const char *name)
+{
+    return open_scene(name, 0);
+}
+
+static void *open_expiry(const char *name)
+{
+    struct scene *scene = open_scene(name, 0);
+    scene->from_expiry = true;
+    return scene;
+}
+
 static void close_scene(void *state)
 {
     struct scene *scene = state;
@@ -207,7 +271,23 @@ static void close_scene(void *state)
     free(scene);
 }
 
-const struct contender after_16_died = { "16 died", open_16,     run_scene,
-                                         NULL,      close_scene, grant_ns };
-const struct contender after_none_died = { "none died", open_none,   run_scene,
-                                           NULL,        close_scene, grant_ns };
+const struct contender after_16_died = { .label = "16 died",
+                                         .open = open_16,
+                                         .run = run_scene,
+                                         .close = close_scene,
+                                         .timed_ns = grant_ns };
+const struct contender after_none_died = { .label = "none died",
+                                           .open = open_none,
+                                           .run = run_scene,
+                                           .close = close_scene,
+                                           .timed_ns = grant_ns };
+const struct contender holder_died = { .label = "from its death",
+                                       .open = open_death,
+                                       .run = run_death,
+                                       .close = close_scene,
+                                       .timed_ns = grant_ns };
+const struct contender holder_died_expiry = { .label = "from lease's end",
+                                              .open = open_expiry,
+                                              .run = run_death,
+                                              .close = close_scene,
+                                              .timed_ns = grant_ns };

@@ -1,7 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # The benchmarks. `make bench` runs them all, `make bench BENCH_FLAGS=-q` for a short while;
 # see bench/README.md. Nothing is asserted, so nothing of it is in make check.
-EXTRA_DIST += bench/README.md bench/run
+EXTRA_DIST += bench/README.md bench/run bench/plot \
+	bench/peers/redisson/Peer.java bench/peers/redisson/pom.xml \
+	bench/peers/redisson/prepare bench/peers/redisson/run \
+	bench/peers/redis-py/peer.py bench/peers/redis-py/prepare bench/peers/redis-py/run \
+	bench/peers/redsync/main.go bench/peers/redsync/go.mod bench/peers/redsync/go.sum \
+	bench/peers/redsync/prepare bench/peers/redsync/run
 
 if BUILD_BENCH
 
@@ -10,25 +15,32 @@ noinst_PROGRAMS += bench/bench
 bench_bench_SOURCES = \
 	bench/bench.h bench/bench.c \
 	bench/team.h bench/team.c \
+	bench/peer.h bench/peer.c \
+	bench/histogram.h bench/histogram.c \
 	bench/process.h bench/process.c \
 	bench/report.h bench/report.c \
 	bench/scenarios.h bench/scenarios.c \
 	bench/contender.h \
 	bench/with_rlock.c \
+	bench/with_pthread.c bench/go_mutex.h bench/go_mutex.c \
+	bench/with_peers.c \
 	bench/control.c \
 	bench/queue.c \
 	bench/readers.c \
 	bench/dead.c \
+	bench/burden.h bench/burden.c \
 	bench/scripts.h bench/scripts.c \
 	bench/redis.h bench/redis.c
 nodist_bench_bench_SOURCES = lua_scripts.c
 bench_bench_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_builddir) -I$(top_srcdir)/src $(HIREDIS_CFLAGS)
 bench_bench_LDADD = librlock.la $(HIREDIS_LIBS) -lpthread
 
-CLEANFILES += bench.csv
-
 bench: bench/bench
-	RLOCK_BENCH=bench/bench $(srcdir)/bench/run -o bench.csv $(BENCH_FLAGS)
+	RLOCK_BENCH=bench/bench $(srcdir)/bench/run $(BENCH_FLAGS)
+
+clean-local: clean-bench
+clean-bench:
+	rm -rf bench-results bench-peers
 
 else
 
@@ -37,4 +49,4 @@ bench:
 
 endif
 
-.PHONY: bench
+.PHONY: bench clean-bench

@@ -171,14 +171,13 @@ static void close_queue(void *state)
     free(q);
 }
 
-#define GRANT(label, open)                                                               \
+#define QUEUE(what, opens, timed)                                                        \
     {                                                                                    \
-        label, open, run_queue, NULL, close_queue, grant_ns                              \
+        .label = (what), .open = (opens), .run = run_queue, .close = close_queue,        \
+        .timed_ns = (timed)                                                              \
     }
-#define JOIN(label, open)                                                                \
-    {                                                                                    \
-        label, open, run_queue, NULL, close_queue, join_ns                               \
-    }
+#define GRANT(what, opens) QUEUE(what, opens, grant_ns)
+#define JOIN(what, opens) QUEUE(what, opens, join_ns)
 
 const struct contender grant_10 = GRANT("10 wait", open_10);
 const struct contender grant_1000 = GRANT("1,000 wait", open_1000);

@@ -190,9 +190,10 @@ static void close_reading(void *state)
     free(r);
 }
 
-#define READERS(label, open, timed)                                                      \
+#define READERS(what, opens, timed)                                                      \
     {                                                                                    \
-        label, open, run_reading, NULL, close_reading, timed                             \
+        .label = (what), .open = (opens), .run = run_reading, .close = close_reading,    \
+        .timed_ns = (timed)                                                              \
     }
 
 const struct contender enter_10 = READERS("10 read", open_10, enter_ns);

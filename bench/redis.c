@@ -50,11 +50,14 @@ redisReply *redis_words(redisContext *conn, const char *const *words)
     return redis_call(conn, count, words, len);
 }
 
-void redis_info(redisContext *conn, const char *field, char *buf, size_t size)
+void redis_info(redisContext *conn, const char *section, const char *field, char *buf,
+                size_t size)
 {
-    redisReply *reply =
-        redis_words(conn, (const char *const[]){ "INFO", "server", NULL });
-    const char *at = reply->str ? strstr(reply->str, field) : NULL;
+    redisReply *reply = redis_words(conn, (const char *const[]){ "INFO", section, NULL });
+    size_t len = strlen(field);
+    const char *at = reply->str;
+    while (at && (at = strstr(at, field)) != NULL && at[len] != ':')
+        at += len;
     buf[0] = '\0';
     if (at && (at = strchr(at, ':')) != NULL)
         snprintf(buf, size, "%.*s", (int)strcspn(at + 1, "\r\n"), at + 1);

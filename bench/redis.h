@@ -22,7 +22,8 @@ redisReply *redis_call(redisContext *conn, int argc, const char *const *argv,
 /* The same for words that end with NUL, the last one followed by NULL. */
 redisReply *redis_words(redisContext *conn, const char *const *words);
 
-/* Copies the value of `field` in the answer to INFO. */
-void redis_info(redisContext *conn, const char *field, char *buf, size_t size);
+/* Copies the value of `field` in a section of the answer to INFO. */
+void redis_info(redisContext *conn, const char *section, const char *field, char *buf,
+                size_t size);
 
 #endif

@@ -3,10 +3,40 @@
 #ifndef BENCH_SCENARIOS_H
 #define BENCH_SCENARIOS_H
 
-#include "report.h"
+#include "team.h"
 
-enum { SCENARIO_COUNT = 22 };
+#include <stdbool.h>
 
-extern const struct scenario scenarios[SCENARIO_COUNT];
+enum { CONTENDERS_MAX = 8 };
+
+enum unit {
+    UNIT_MS,
+    UNIT_US,
+    UNIT_NS,
+    UNIT_PER_S,
+    UNIT_TAIL /* the 99th percentile of what lock() takes, by the 50th */
+};            /* of the table; per pair, or pairs per second */
+
+struct entry {
+    const struct contender *contender; /* NULL: no more */
+    const char *target;                /* of the first one's own figure, of each ratio */
+    struct shape shape;                /* processes 0: the scenario's */
+};
+
+/* The first contender is compared with each of the others: the library with what is
+ * measured against it. */
+struct scenario {
+    const char *word; /* chooses it on the command line */
+    const char *label;
+    enum unit unit;
+    struct shape shape;
+    struct entry entries[CONTENDERS_MAX];
+    bool ratio_to_first; /* the other way round: each of the others with the first */
+    double seconds;      /* of a round, at least */
+    size_t slices;       /* of a round; 0: as all others */
+};
+
+extern const struct scenario scenarios[];
+extern const size_t scenario_count;
 
 #endif

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See team.h. Parent and workers share a board: the parent writes when a round is to
  * begin and end and posts each worker's `go`; each worker adds to its slot and posts
- * `done`. A worker that fails ends, which the parent notices; when the parent ends the
- * kernel ends the workers. */
+ * `done`. A worker is a thread of one of the processes. A process that fails ends, which
+ * the parent notices; when the parent ends the kernel ends the processes. */
 #include "team.h"
 
 #include "bench.h"
+#include "peer.h"
 #include "process.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { CACHE_LINE = 64, ANSWER_TIMEOUT_S = 30 };
+enum { CACHE_LINE = 64, ANSWER_TIMEOUT_S = 60, STACK_SIZE = 256 * 1024 };
 
 #define SETTLE_NS (NS_PER_S / 50) /* from `go` to the start, so that all are ready */
 
@@ -26,20 +27,32 @@ struct slot {
     uint64_t pairs, waits;
     int64_t cpu_ns, timed_ns, longest_ns;
     long switches;
+    struct histogram latencies;
 };
 
 struct board {
     sem_t done;
     int64_t start, stop; /* CLOCK_MONOTONIC */
     bool quit;
-    struct slot slots[TEAM_MAX];
+    struct slot slots[];
 };
 
 struct team {
-    size_t size;
-    double seconds; /* measured since the last team_take() */
+    struct crew *crew;      /* a peer's; the rest, but the figures, is not used then */
+    size_t size, processes; /* workers of all processes */
+    double seconds, crew_cpu_ns; /* since the last team_take() */
     struct board *board;
-    pid_t pids[TEAM_MAX];
+    pid_t *pids;
+};
+
+/* A worker: a thread of a process. */
+struct worker {
+    const struct contender *contender;
+    void *state;
+    struct board *board;
+    struct slot *slot;
+    bool first; /* of its process, which it speaks for */
+    pthread_t thread;
 };
 
 /* ---- a worker */
@@ -65,43 +78,77 @@ static void note_time(int64_t ns, struct slot *slot)
         slot->longest_ns = ns;
 }
 
-static void run_round(const struct contender *contender, void *state, struct slot *slot,
-                      const struct board *board)
+static void run_round(const struct worker *w)
 {
+    const struct contender *contender = w->contender;
+    struct slot *slot = w->slot;
     struct rusage before, after;
-    uint64_t pairs = 0, waits = contender->waits ? contender->waits(state) : 0;
+    uint64_t pairs = 0, waits = 0;
 
-    sleep_until(board->start);
-    getrusage(RUSAGE_SELF, &before);
+    sleep_until(w->board->start);
+    if (w->first) {
+        waits = contender->waits ? contender->waits(w->state) : 0;
+        getrusage(RUSAGE_SELF, &before);
+    }
     for (;;) {
-        uint64_t n = contender->run(state);
-        bool over = now_ns() >= board->stop;
+        uint64_t n = contender->run(w->state);
+        bool over = now_ns() >= w->board->stop;
         if (contender->timed_ns)
-            note_time(contender->timed_ns(state), slot);
+            note_time(contender->timed_ns(w->state), slot);
         if (!over || contender->timed_ns)
             pairs += n; /* a run that was cut off counts if it has a time of its own */
         if (over)
             break;
     }
-    getrusage(RUSAGE_SELF, &after);
     slot->pairs += pairs;
-    slot->waits += contender->waits ? contender->waits(state) - waits : 0;
-    slot->cpu_ns += cpu_ns(&after) - cpu_ns(&before);
-    slot->switches += after.ru_nvcsw - before.ru_nvcsw;
+    if (w->first) {
+        getrusage(RUSAGE_SELF, &after);
+        slot->waits += contender->waits ? contender->waits(w->state) - waits : 0;
+        slot->cpu_ns += cpu_ns(&after) - cpu_ns(&before);
+        slot->switches += after.ru_nvcsw - before.ru_nvcsw;
+    }
 }
 
-static void work(const struct contender *contender, const char *name, struct board *board,
-                 struct slot *slot)
+static void *work(void *arg)
 {
-    void *state = contender->open(name);
-    sem_post(&board->done);
+    const struct worker *w = arg;
+
+    histogram_own = &w->slot->latencies;
+    sem_post(&w->board->done);
     for (;;) {
-        semaphore_wait(&slot->go);
-        if (board->quit)
-            break;
-        run_round(contender, state, slot, board);
-        sem_post(&board->done);
+        semaphore_wait(&w->slot->go);
+        if (w->board->quit)
+            return NULL;
+        run_round(w);
+        sem_post(&w->board->done);
     }
+}
+
+/* The first worker is the process's own thread. */
+static void run_process(const struct contender *contender, const char *name,
+                        struct board *board, struct slot *slots, size_t threads)
+{
+    struct worker *workers = calloc(threads, sizeof(*workers));
+    void *state = contender->open(name);
+    pthread_attr_t attr;
+
+    if (!workers)
+        die("out of memory");
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, STACK_SIZE);
+    for (size_t i = threads; i-- > 0;) {
+        workers[i] = (struct worker){ .contender = contender,
+                                      .state = state,
+                                      .board = board,
+                                      .slot = &slots[i],
+                                      .first = i == 0 };
+        if (i > 0 && pthread_create(&workers[i].thread, &attr, work, &workers[i]) != 0)
+            die("no thread");
+    }
+    pthread_attr_destroy(&attr);
+    work(&workers[0]);
+    for (size_t i = 1; i < threads; i++)
+        pthread_join(workers[i].thread, NULL);
     contender->close(state);
     _exit(0); /* the parent's buffers are not this process's to write */
 }
@@ -132,26 +179,49 @@ static void on_child(int signal)
     }
 }
 
-struct team *team_start(const struct contender *contender, size_t size, const char *name)
+static size_t board_size(size_t workers)
 {
-    struct team *team = calloc(1, sizeof(*team));
+    return sizeof(struct board) + workers * sizeof(struct slot);
+}
 
-    if (!team || size > TEAM_MAX)
-        die("no team of %zu", size);
-    team->size = size;
-    team->board = memory_shared(sizeof(*team->board));
+static void start_processes(struct team *team, const struct contender *contender,
+                            size_t threads, const char *name)
+{
+    team->board = memory_shared(board_size(team->size));
     sem_init(&team->board->done, 1, 0);
-    signal(SIGCHLD, on_child);
-    for (size_t i = 0; i < size; i++) {
-        struct slot *slot = &team->board->slots[i];
-        sem_init(&slot->go, 1, 0);
+    for (size_t i = 0; i < team->size; i++)
+        sem_init(&team->board->slots[i].go, 1, 0);
+    if (contender->prepare)
+        contender->prepare();
+    for (size_t i = 0; i < team->processes; i++) {
         team->pids[i] = process_fork();
         if (team->pids[i] == 0) {
             signal(SIGCHLD, SIG_DFL);
-            work(contender, name, team->board, slot);
+            run_process(contender, name, team->board, &team->board->slots[i * threads],
+                        threads);
         }
     }
     await_all(team, 0);
+}
+
+struct team *team_start(const struct contender *contender, struct shape shape,
+                        const char *name)
+{
+    struct team *team = calloc(1, sizeof(*team));
+    size_t threads = shape.threads > 0 ? shape.threads : 1;
+
+    if (!team)
+        die("out of memory");
+    team->processes = shape.processes > 0 ? shape.processes : 1;
+    team->size = team->processes * threads;
+    team->pids = calloc(team->processes, sizeof(*team->pids));
+    if (!team->pids || team->size > TEAM_MAX)
+        die("no team of %zu", team->size);
+    signal(SIGCHLD, on_child);
+    if (contender->peer)
+        team->crew = crew_start(contender->peer, team->size, name);
+    else
+        start_processes(team, contender, threads, name);
     return team;
 }
 
@@ -163,48 +233,72 @@ static void go(struct team *team)
 
 void team_run(struct team *team, double seconds)
 {
+    team->seconds += seconds;
+    if (team->crew) {
+        crew_run(team->crew, seconds, &team->crew_cpu_ns);
+        return;
+    }
     team->board->start = now_ns() + SETTLE_NS;
     team->board->stop = team->board->start + (int64_t)(seconds * (double)NS_PER_S);
     go(team);
     await_all(team, seconds);
-    team->seconds += seconds;
+}
+
+void result_count(struct result *result, uint64_t pairs)
+{
+    result->pairs += pairs;
+    if (pairs > result->luckiest)
+        result->luckiest = pairs;
+    if (pairs < result->unluckiest)
+        result->unluckiest = pairs;
+}
+
+static void take_slot(struct slot *slot, struct result *result, double *timed_ns)
+{
+    result_count(result, slot->pairs);
+    result->waits += slot->waits;
+    result->cpu_ns += (double)slot->cpu_ns;
+    result->switches += (double)slot->switches;
+    *timed_ns += (double)slot->timed_ns;
+    if ((double)slot->longest_ns > result->longest_ns)
+        result->longest_ns = (double)slot->longest_ns;
+    histogram_merge(&result->latencies, &slot->latencies);
+    slot->pairs = slot->waits = 0;
+    slot->cpu_ns = slot->timed_ns = slot->longest_ns = 0;
+    slot->switches = 0;
+    slot->latencies = (struct histogram){ 0 };
 }
 
 void team_take(struct team *team, struct result *ret_result)
 {
-    struct result result = { .seconds = team->seconds, .unluckiest = UINT64_MAX };
+    struct result *result = ret_result;
     double timed_ns = 0;
 
-    for (size_t i = 0; i < team->size; i++) {
-        struct slot *slot = &team->board->slots[i];
-        result.pairs += slot->pairs;
-        result.waits += slot->waits;
-        result.cpu_ns += (double)slot->cpu_ns;
-        result.switches += (double)slot->switches;
-        timed_ns += (double)slot->timed_ns;
-        if ((double)slot->longest_ns > result.longest_ns)
-            result.longest_ns = (double)slot->longest_ns;
-        if (slot->pairs > result.luckiest)
-            result.luckiest = slot->pairs;
-        if (slot->pairs < result.unluckiest)
-            result.unluckiest = slot->pairs;
-        slot->pairs = slot->waits = 0;
-        slot->cpu_ns = slot->timed_ns = slot->longest_ns = 0;
-        slot->switches = 0;
+    *result = (struct result){ .seconds = team->seconds, .unluckiest = UINT64_MAX };
+    if (team->crew) {
+        crew_take(team->crew, result);
+        result->cpu_ns = team->crew_cpu_ns;
+    } else {
+        for (size_t i = 0; i < team->size; i++)
+            take_slot(&team->board->slots[i], result, &timed_ns);
     }
     if (timed_ns > 0)
-        result.seconds = timed_ns / (double)NS_PER_S;
-    team->seconds = 0;
-    *ret_result = result;
+        result->seconds = timed_ns / (double)NS_PER_S;
+    team->seconds = team->crew_cpu_ns = 0;
 }
 
 void team_stop(struct team *team)
 {
-    team->board->quit = true;
-    go(team);
-    for (size_t i = 0; i < team->size; i++) /* on_child() may have been first */
-        if (process_reap(team->pids[i]) != 0)
-            die("a worker failed at its end");
-    memory_free(team->board, sizeof(*team->board));
+    if (team->crew) {
+        crew_stop(team->crew);
+    } else {
+        team->board->quit = true;
+        go(team);
+        for (size_t i = 0; i < team->processes; i++) /* on_child() may have been first */
+            if (process_reap(team->pids[i]) != 0)
+                die("a worker failed at its end");
+        memory_free(team->board, board_size(team->size));
+    }
+    free(team->pids);
     free(team);
 }

@@ -8,11 +8,16 @@
 #define BENCH_TEAM_H
 
 #include "contender.h"
+#include "histogram.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
-enum { TEAM_MAX = 64 };
+enum { TEAM_MAX = 10240 /* workers: threads of all processes */ };
+
+struct shape {
+    size_t processes, threads; /* of each; 0: one */
+};
 
 /* What a team did in one round. */
 struct result {
@@ -22,11 +27,16 @@ struct result {
     double longest_ns;       /* the longest run, of a contender that says what counts */
     uint64_t waits;          /* pairs that got their lock from another's release */
     double cpu_ns, switches; /* of the workers: CPU time, voluntary switches */
+    struct histogram latencies; /* what the contender notes */
 };
+
+/* One more worker's pairs. */
+void result_count(struct result *result, uint64_t pairs);
 
 struct team;
 
-struct team *team_start(const struct contender *contender, size_t size, const char *name);
+struct team *team_start(const struct contender *contender, struct shape shape,
+                        const char *name);
 /* Lets it work for a while. */
 void team_run(struct team *team, double seconds);
 /* What it did since the last call. */

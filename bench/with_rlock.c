@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The library as its users call it, and pthread's recursive mutex beside its re-entry. */
+/* The library as its users call it. */
 #include "contender.h"
 
 #include "bench.h"
+#include "histogram.h"
 
 #include <rlock.h>
 #include <stdlib.h>
@@ -53,8 +54,16 @@ static uint64_t count_grants(void *state)
     return stats.grants;
 }
 
-const struct contender rlock_pair = { "rlock",      open_rlock,  run_pair,
-                                      count_grants, close_rlock, NULL };
+const struct contender rlock_pair = { .label = "rlock",
+                                      .open = open_rlock,
+                                      .run = run_pair,
+                                      .waits = count_grants,
+                                      .close = close_rlock };
+const struct contender rlock_pair_processes = { .label = "rlock, processes",
+                                                .open = open_rlock,
+                                                .run = run_pair,
+                                                .waits = count_grants,
+                                                .close = close_rlock };
 
 /* ---- a pair of the fair lock */
 
@@ -82,8 +91,16 @@ static uint64_t run_fair(void *state)
     return 1;
 }
 
-const struct contender fair_pair = { "rlock fair", open_fair,  run_fair,
-                                     count_grants, close_fair, NULL };
+const struct contender fair_pair = { .label = "rlock fair",
+                                     .open = open_fair,
+                                     .run = run_fair,
+                                     .waits = count_grants,
+                                     .close = close_fair };
+const struct contender fair_pair_few = { .label = "with 20 threads",
+                                         .open = open_fair,
+                                         .run = run_fair,
+                                         .waits = count_grants,
+                                         .close = close_fair };
 
 /* ---- a pair of the read-write lock */
 
@@ -118,10 +135,67 @@ static uint64_t run_write(void *state)
     return 1;
 }
 
-const struct contender rw_read_pair = { "rlock read", open_rw,  run_read,
-                                        count_grants, close_rw, NULL };
-const struct contender rw_write_pair = { "rlock write", open_rw,  run_write,
-                                         count_grants,  close_rw, NULL };
+const struct contender rw_read_pair = { .label = "rlock read",
+                                        .open = open_rw,
+                                        .run = run_read,
+                                        .waits = count_grants,
+                                        .close = close_rw };
+const struct contender rw_write_pair = { .label = "rlock write",
+                                         .open = open_rw,
+                                         .run = run_write,
+                                         .waits = count_grants,
+                                         .close = close_rw };
+
+/* ---- nine readings for each writing */
+
+static uint64_t run_mixed(void *state)
+{
+    static _Thread_local unsigned turn;
+    return turn++ % 10 == 0 ? run_write(state) : run_read(state);
+}
+
+const struct contender rw_mixed = {
+    .label = "rlock rwlock",
+    .open = open_rw,
+    .run = run_mixed,
+    .waits = count_grants,
+    .close = close_rw,
+};
+
+/* ---- how long lock() takes */
+
+static uint64_t run_latency(void *state)
+{
+    int64_t before = now_ns();
+    check(rlock_mutex_lock(state), "rlock_mutex_lock");
+    histogram_note(now_ns() - before);
+    check(rlock_mutex_unlock(state), "rlock_mutex_unlock");
+    return 1;
+}
+
+static uint64_t run_fair_latency(void *state)
+{
+    int64_t before = now_ns();
+    check(rlock_fair_lock(state), "rlock_fair_lock");
+    histogram_note(now_ns() - before);
+    check(rlock_fair_unlock(state), "rlock_fair_unlock");
+    return 1;
+}
+
+const struct contender rlock_latency = {
+    .label = "rlock",
+    .open = open_rlock,
+    .run = run_latency,
+    .waits = count_grants,
+    .close = close_rlock,
+};
+const struct contender fair_latency = {
+    .label = "rlock fair",
+    .open = open_fair,
+    .run = run_fair_latency,
+    .waits = count_grants,
+    .close = close_fair,
+};
 
 /* ---- a section that takes its time, as one that reads from a disk */
 
@@ -146,10 +220,16 @@ static uint64_t run_mutex_section(void *state)
     return 1;
 }
 
-const struct contender read_section = { "rlock read", open_rw,  run_read_section,
-                                        count_grants, close_rw, NULL };
-const struct contender mutex_section = { "rlock mutex", open_rlock,  run_mutex_section,
-                                         count_grants,  close_rlock, NULL };
+const struct contender read_section = { .label = "rlock read",
+                                        .open = open_rw,
+                                        .run = run_read_section,
+                                        .waits = count_grants,
+                                        .close = close_rw };
+const struct contender mutex_section = { .label = "rlock mutex",
+                                         .open = open_rlock,
+                                         .run = run_mutex_section,
+                                         .waits = count_grants,
+                                         .close = close_rlock };
 
 /* ---- by the holder */
 
@@ -173,42 +253,6 @@ static void close_held(void *state)
     close_rlock(state);
 }
 
-const struct contender rlock_again = { "rlock", open_held,  run_again,
-                                       NULL,    close_held, NULL };
-
-/* ---- pthread */
-
-static void *open_pthread(const char *name)
-{
-    pthread_mutex_t *mutex = malloc(sizeof(*mutex));
-    pthread_mutexattr_t attr;
-    (void)name;
-    if (!mutex)
-        die("out of memory");
-    pthread_mutexattr_init(&attr);
-    pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_RECURSIVE);
-    pthread_mutex_init(mutex, &attr);
-    pthread_mutexattr_destroy(&attr);
-    pthread_mutex_lock(mutex);
-    return mutex;
-}
-
-static uint64_t run_pthread(void *state)
-{
-    for (int i = 0; i < AGAIN_BATCH; i++) {
-        pthread_mutex_lock(state);
-        pthread_mutex_unlock(state);
-    }
-    return AGAIN_BATCH;
-}
-
-static void close_pthread(void *state)
-{
-    pthread_mutex_unlock(state);
-    pthread_mutex_destroy(state);
-    free(state);
-}
-
-const struct contender pthread_again = { "pthread recursive", open_pthread,
-                                         run_pthread,         NULL,
-                                         close_pthread,       NULL };
+const struct contender rlock_again = {
+    .label = "rlock", .open = open_held, .run = run_again, .close = close_held
+};

@@ -111,13 +111,14 @@ configure_in() {
 # -- a private server --------------------------------------------------------------
 
 # Starts a server on a Unix socket in a new temporary directory; sets server_pid,
-# server_dir and RLOCK_URL.
+# server_dir and RLOCK_URL. With a port as argument, on that port of the loopback, too; it
+# fails if the port is taken.
 start_server() {
   server=$(find_server) || die "no redis-server found"
   server_dir=$(mktemp -d "${TMPDIR:-/tmp}/rlock.XXXXXX")
   # In a session of its own, so that Ctrl-C does not take it from its users' feet.
-  setsid "$server" --port 0 --unixsocket "$server_dir/s" --save '' --appendonly no \
-    --dir "$server_dir" --daemonize no >"$server_dir/log" 2>&1 &
+  setsid "$server" --port "${1:-0}" --bind 127.0.0.1 --unixsocket "$server_dir/s" \
+    --save '' --appendonly no --dir "$server_dir" --daemonize no >"$server_dir/log" 2>&1 &
   server_pid=$!
   RLOCK_URL=unix://$server_dir/s
   export RLOCK_URL
@@ -125,11 +126,25 @@ start_server() {
   while [ ! -S "$server_dir/s" ]; do
     tries=$((tries + 1))
     if [ $tries -gt 100 ] || ! kill -0 "$server_pid" 2>/dev/null; then
+      [ -z "${1-}" ] || return 1
       cat "$server_dir/log" >&2
       die "the server did not start"
     fi
     sleep 0.1
   done
+}
+
+# The same on a free port of the loopback, over which RLOCK_URL goes.
+start_server_tcp() {
+  tries_left=20
+  while :; do
+    port=$(shuf -i 20000-32000 -n 1)
+    start_server "$port" && break
+    tries_left=$((tries_left - 1))
+    [ $tries_left -gt 0 ] || die "found no free port"
+    stop_server
+  done
+  RLOCK_URL=redis://127.0.0.1:$port
 }
 
 # Harmless when none runs.
