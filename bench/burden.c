@@ -168,12 +168,17 @@ static void run_held(FILE *table, bool quick)
 
 struct crowd {
     rlock_fair_t fair;
-    _Atomic size_t started;
+    sem_t started, go;
 };
 
+/* What the C library has for each thread is there before the first measurement. */
 static void *wait_for_it(void *arg)
 {
     struct crowd *crowd = arg;
+    void *volatile block = malloc(1);
+    free(block);
+    sem_post(&crowd->started);
+    semaphore_wait(&crowd->go);
     check(rlock_fair_lock(&crowd->fair), "rlock_fair_lock");
     check(rlock_fair_unlock(&crowd->fair), "rlock_fair_unlock");
     return NULL;
@@ -183,7 +188,7 @@ static void await_waiters(size_t count)
 {
     rlock_stats_t stats;
     do {
-        nanosleep(&(struct timespec){ .tv_nsec = 10000000 }, NULL);
+        nanosleep(&(struct timespec){ .tv_nsec = 200000 }, NULL);
         check(rlock_client_getstats(NULL, &stats), "rlock_client_getstats");
     } while (stats.waiters_now < count);
 }
@@ -198,15 +203,21 @@ static void measure_waiters(FILE *table, redisContext *conn)
     snprintf(name, sizeof(name), "crowd-%0*d", NAME_LEN - 6, 0);
     check(rlock_fair_init(&crowd.fair, NULL, name), "rlock_fair_init");
     check(rlock_fair_lock(&crowd.fair), "rlock_fair_lock");
+    sem_init(&crowd.started, 0, 0);
+    sem_init(&crowd.go, 0, 0);
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, STACK_SIZE);
-    size_t heap = heap_used();
-    double server = server_memory(conn);
     for (size_t i = 0; i < MEMORY_WAITERS; i++)
         if (pthread_create(&threads[i], &attr, wait_for_it, &crowd) != 0)
             die("no thread");
-    await_waiters(MEMORY_WAITERS);
-    /* glibc's own of a thread is in its stack */
+    for (size_t i = 0; i < MEMORY_WAITERS; i++)
+        semaphore_wait(&crowd.started);
+    size_t heap = heap_used();
+    double server = server_memory(conn);
+    for (size_t i = 0; i < MEMORY_WAITERS; i++) {
+        sem_post(&crowd.go);
+        await_waiters(i + 1); /* one after the other: connections are not counted */
+    }
     print(table, "client's heap, per waiting thread",
           (double)(heap_used() - heap) / MEMORY_WAITERS, 0, "bytes", "<= 1024");
     print(table, "server's memory, per waiting thread (fair)",
@@ -222,6 +233,7 @@ static void run_memory(FILE *table, bool quick)
     redisContext *conn = redis_open();
     (void)quick;
 
+    mallopt(M_ARENA_MAX, 1); /* one heap for all threads: mallinfo2() tells of one */
     fprintf(table, "\nmemory, names of %d bytes\n", NAME_LEN);
     check(rlock_client_ping(NULL), "rlock_client_ping");
     size_t heap = heap_used();
