@@ -276,6 +276,33 @@ void scene_worker_ends(struct worker *w, const char *thread, const char *code)
     ck_assert_str_eq(news + n, code);
 }
 
+struct cancel {
+    struct worker *worker;
+    char prefix[COMMAND_MAX];
+    int rule;
+    bool ended;
+};
+
+static bool left_or_ended(void *arg)
+{
+    struct cancel *c = arg;
+    if (test_proxy_hits(scene_proxy, c->rule) > 0)
+        return true;
+    const char *news = worker_news(c->worker, c->prefix, 0);
+    c->ended = news != NULL;
+    if (news)
+        ck_assert_str_eq(news + strlen(c->prefix), "ETIMEDOUT");
+    return c->ended;
+}
+
+bool scene_cancel_left(struct worker *w, const char *thread, int rule)
+{
+    struct cancel c = { .worker = w, .rule = rule };
+    snprintf(c.prefix, sizeof(c.prefix), "done %s ", thread);
+    ck_assert(test_wait_until(left_or_ended, &c, SCENE_SOON_MS));
+    return !c.ended;
+}
+
 bool scene_worker_got(struct worker *w, long ms)
 {
     const char *news = worker_news(w, "done t", ms);

@@ -110,6 +110,11 @@ void scene_worker_does(struct worker *w, const char *verb);
 void scene_worker_has_no_more_than(struct worker *w, long long ms);
 /* What the worker's thread was told to do ends with this code, soon. */
 void scene_worker_ends(struct worker *w, const char *thread, const char *code);
+/* Waits until a cancel of the worker's thread has come to the rule. It has 100 ms beyond
+ * the caller's deadline, also on a machine that stands still for so long; where they were
+ * over before it could leave, there is none to be seen: false, and the thread has ended
+ * with ETIMEDOUT. The test begins anew then. */
+bool scene_cancel_left(struct worker *w, const char *thread, int rule);
 /* The news "done t ok" within `ms`. */
 bool scene_worker_got(struct worker *w, long ms);
 
