@@ -15,7 +15,7 @@ USER_TESTS = tests/test_helpers
 # The order of the fair lock's grants, between many processes.
 USER_TESTS += tests/test_history tests/test_fair_order tests/test_fair_crowd
 # Locking under faults and between processes; internals: the scripts, by hand.
-SCENE_TESTS = tests/test_rules tests/test_rules_answers tests/test_faults \
+SCENE_TESTS = tests/test_rules tests/test_rules_answers tests/test_two_grants tests/test_faults \
 	tests/test_refusals tests/test_outage tests/test_exclusion \
 	tests/test_liveness tests/test_redisson
 # What a review found, mended.
@@ -24,6 +24,7 @@ UNIT_TESTS += $(SCENE_TESTS) tests/test_mended_process
 # The tests of the mutex once more, for the fair lock.
 AS_FAIR_TESTS = tests/test_fair_api tests/test_fair_lease tests/test_fair_handle \
 	tests/test_fair_events tests/test_fair_rules tests/test_fair_rules_answers \
+	tests/test_fair_two_grants \
 	tests/test_fair_faults tests/test_fair_refusals tests/test_fair_outage \
 	tests/test_fair_exclusion tests/test_fair_liveness tests/test_fair_mended \
 	tests/test_fair_by_hand tests/test_fair_tokens
@@ -37,6 +38,7 @@ AS_RWLOCK_TESTS = tests/test_rwlock_lease \
 	tests/test_rwlock_events \
 	tests/test_rwlock_rules \
 	tests/test_rwlock_rules_answers \
+	tests/test_rwlock_two_grants \
 	tests/test_rwlock_faults \
 	tests/test_rwlock_refusals \
 	tests/test_rwlock_outage \
@@ -162,6 +164,10 @@ tests_test_handle_SOURCES = tests/test_handle.c $(FIXTURE)
 tests_test_handle_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_handle_LDADD = $(UNIT_LIBS)
 
+tests_test_two_grants_SOURCES = tests/test_two_grants.c tests/scene.h tests/scene.c
+tests_test_two_grants_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_two_grants_LDADD = $(UNIT_LIBS)
+
 tests_test_rules_answers_SOURCES = tests/test_rules_answers.c tests/scene.h tests/scene.c
 tests_test_rules_answers_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_rules_answers_LDADD = $(UNIT_LIBS)
@@ -262,6 +268,10 @@ tests_test_fair_rules_SOURCES = tests/test_rules.c tests/as_fair.h $(SCENE)
 tests_test_fair_rules_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
 tests_test_fair_rules_LDADD = $(UNIT_LIBS)
 
+tests_test_fair_two_grants_SOURCES = tests/test_two_grants.c tests/as_fair.h $(SCENE)
+tests_test_fair_two_grants_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
+tests_test_fair_two_grants_LDADD = $(UNIT_LIBS)
+
 tests_test_fair_rules_answers_SOURCES = tests/test_rules_answers.c tests/as_fair.h $(SCENE)
 tests_test_fair_rules_answers_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
 tests_test_fair_rules_answers_LDADD = $(UNIT_LIBS)
@@ -313,6 +323,10 @@ tests_test_rwlock_events_LDADD = $(UNIT_LIBS)
 tests_test_rwlock_rules_SOURCES = tests/test_rules.c tests/as_rwlock.h $(SCENE)
 tests_test_rwlock_rules_CPPFLAGS = $(AS_RWLOCK_CPPFLAGS)
 tests_test_rwlock_rules_LDADD = $(UNIT_LIBS)
+
+tests_test_rwlock_two_grants_SOURCES = tests/test_two_grants.c tests/as_rwlock.h $(SCENE)
+tests_test_rwlock_two_grants_CPPFLAGS = $(AS_RWLOCK_CPPFLAGS)
+tests_test_rwlock_two_grants_LDADD = $(UNIT_LIBS)
 
 tests_test_rwlock_rules_answers_SOURCES = tests/test_rules_answers.c tests/as_rwlock.h $(SCENE)
 tests_test_rwlock_rules_answers_CPPFLAGS = $(AS_RWLOCK_CPPFLAGS)

@@ -276,11 +276,21 @@ void scene_worker_ends(struct worker *w, const char *thread, const char *code)
     ck_assert_str_eq(news + n, code);
 }
 
+long long scene_stat(struct worker *w, const char *field)
+{
+    char wanted[64];
+    const char *answer = worker_ask(w, "stats", SCENE_SOON_MS);
+    snprintf(wanted, sizeof(wanted), " %s=", field);
+    const char *at = answer ? strstr(answer, wanted) : NULL;
+    ck_assert_ptr_nonnull(at);
+    return strtoll(at + strlen(wanted), NULL, 10);
+}
+
 struct cancel {
     struct worker *worker;
     char prefix[COMMAND_MAX];
     int rule;
-    bool ended;
+    const char *code;
 };
 
 static bool left_or_ended(void *arg)
@@ -289,10 +299,8 @@ static bool left_or_ended(void *arg)
     if (test_proxy_hits(scene_proxy, c->rule) > 0)
         return true;
     const char *news = worker_news(c->worker, c->prefix, 0);
-    c->ended = news != NULL;
-    if (news)
-        ck_assert_str_eq(news + strlen(c->prefix), "ETIMEDOUT");
-    return c->ended;
+    c->code = news ? news + strlen(c->prefix) : NULL;
+    return news != NULL;
 }
 
 bool scene_cancel_left(struct worker *w, const char *thread, int rule)
@@ -300,7 +308,9 @@ bool scene_cancel_left(struct worker *w, const char *thread, int rule)
     struct cancel c = { .worker = w, .rule = rule };
     snprintf(c.prefix, sizeof(c.prefix), "done %s ", thread);
     ck_assert(test_wait_until(left_or_ended, &c, SCENE_SOON_MS));
-    return !c.ended;
+    if (c.code)
+        ck_assert_str_eq(c.code, "ETIMEDOUT");
+    return !c.code;
 }
 
 bool scene_worker_got(struct worker *w, long ms)

@@ -48,16 +48,6 @@ static void start_x(const struct scene_times *times, const char *options)
 }
 
 /* A counter of x's client. */
-static long long stat_of_x(const char *field)
-{
-    char wanted[64];
-    const char *answer = worker_ask(&x, "stats", SCENE_SOON_MS);
-    snprintf(wanted, sizeof(wanted), " %s=", field);
-    const char *at = answer ? strstr(answer, wanted) : NULL;
-    ck_assert_ptr_nonnull(at);
-    return strtoll(at + strlen(wanted), NULL, 10);
-}
-
 struct counter {
     const char *field;
     long long wanted;
@@ -66,7 +56,7 @@ struct counter {
 static bool stat_is(void *arg)
 {
     const struct counter *c = arg;
-    return stat_of_x(c->field) >= c->wanted;
+    return scene_stat(&x, c->field) >= c->wanted;
 }
 
 static bool wait_stat(const char *field, long long wanted)
@@ -115,8 +105,8 @@ START_TEST(a_hold_is_renewed_while_a_wait_has_answers_slower_than_its_polls)
     TEST_RULE(scene_proxy, .on = TEST_ON_MESSAGE, .action = TEST_DELAY,
               .delay_ms = test_ms(ONE_WAY_MS));
     ck_assert(test_stays(x_is_safe, NULL, test_ms(2 * LEASE_MS)));
-    ck_assert_int_eq(stat_of_x("losses"), 0);
-    ck_assert_int_ge(stat_of_x("renewals"), 2);
+    ck_assert_int_eq(scene_stat(&x, "losses"), 0);
+    ck_assert_int_ge(scene_stat(&x, "renewals"), 2);
     test_proxy_remove_all(scene_proxy);
     scene_says(&x, "ok", "on t unlock m");
     scene_release_by_hand("M");
@@ -278,11 +268,11 @@ static void check_persisted(const char *uuid_holder, int held)
     ck_assert_str_ne(id, uuid_holder);
     test_redis_do(scene_redis, "PERSIST", "N");
     ck_assert_int_eq(scene_pttl("N"), -1);
-    long long before = stat_of_x("round_trips");
+    long long before = scene_stat(&x, "round_trips");
     if (held >= 0)
         test_proxy_release(scene_proxy, held);
     ck_assert(scene_worker_got(&x, SCENE_SOON_MS));
-    ck_assert_int_le(stat_of_x("round_trips") - before, TRIPS_MAX);
+    ck_assert_int_le(scene_stat(&x, "round_trips") - before, TRIPS_MAX);
     ck_assert_int_gt(scene_pttl("N"), 0);
     scene_says(&x, "ok SAFE", "on t state m");
     scene_says(&x, "ok", "on t unlock m");
@@ -369,7 +359,7 @@ START_TEST(a_refused_redisson_channel_costs_neither_the_mailbox_nor_the_lock)
     test_redis_do(scene_redis, "DEL", "N"); /* and no message */
     ck_assert(scene_worker_got(&x, SOON_MS));
     ck_assert(!worker_news(&x, "event DISCONNECTED", 0));
-    ck_assert_int_eq(stat_of_x("reconnects"), 0);
+    ck_assert_int_eq(scene_stat(&x, "reconnects"), 0);
     ck_assert(scene_wait_mailboxes(mailboxes + 1, 0));
     scene_says(&x, "ok", "on t unlock m");
 }

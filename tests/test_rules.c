@@ -2,7 +2,8 @@
 /*
  * The rules of the protocol T1 to T7 (doc/DESIGN.md, section 6): each plays the course of
  * events through for which the rule was made, on the library and a real server. The rest
- * is in test_rules_answers.c.
+ * is in test_rules_answers.c, and of T1, what becomes of two grants of one process, in
+ * test_two_grants.c.
  *
  * Who is who: `self` is a client of this process straight to the server, by whose handle
  * `m` the lock "N" is held at first; `x` is a worker whose client goes through the proxy.
@@ -160,140 +161,6 @@ START_TEST(t1_tickets_never_repeat_and_keep_every_digit)
     scene_worker_waits(&x, "N", 2);
     ck_assert(scene_waiter("N", 1, id, ticket));
     ck_assert_str_eq(ticket, "4000000000000124");
-}
-END_TEST
-
-/* x's thread t is given the lock, which it is not told yet; then the server forgets that
- * and gives it to x's thread u, which calls `verb`. Returns the rule that keeps the
- * message. */
-static int grant_to_t_and_then_to_u(const char *verb)
-{
-    start_x(SCENE_TIMES(.presence = LONG_LEASE_MS));
-    scene_worker_waits(&x, "N", 1);
-    int grant = TEST_RULE(scene_proxy, .on = TEST_ON_MESSAGE, .action = TEST_HOLD,
-                          .contains = "1 grant");
-    ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
-    ck_assert(test_proxy_wait_hits(scene_proxy, grant, 1, SCENE_SOON_MS));
-    test_redis_do(scene_redis, "RENAME", "N", "aside");
-    scene_says(&x, "ok", "on u %s m", verb);
-    return grant;
-}
-
-/* t, which asked the server then, waits for u. */
-static void t_is_queued_behind_u(const char *unlock)
-{
-    ck_assert(scene_wait_queued("N", 1, SCENE_SOON_MS));
-    ck_assert(test_stays(x_is_not_told, NULL, test_ms(STAYS_MS)));
-    scene_says(&x, "ok SAFE", "on u state m");
-    scene_says(&x, "ok", "on u %s m", unlock);
-    ck_assert(scene_worker_got(&x, SCENE_SOON_MS));
-    ck_assert(!worker_news(&x, "event LOST", 0));
-}
-
-START_TEST(t1_of_two_grants_of_a_process_the_older_takes_nothing)
-{
-    test_proxy_remove(scene_proxy, grant_to_t_and_then_to_u("trylock"));
-    t_is_queued_behind_u("unlock");
-}
-END_TEST
-
-#ifdef AS_RWLOCK
-START_TEST(t1_of_two_grants_of_a_process_the_older_takes_nothing_from_readers)
-{
-    test_proxy_remove(scene_proxy, grant_to_t_and_then_to_u("tryrdlock"));
-    t_is_queued_behind_u("rdunlock");
-}
-END_TEST
-#endif
-
-/* A try of t's is answered only after u was given the lock, too. */
-START_TEST(t1_of_two_grants_of_a_process_the_older_of_a_try_takes_nothing)
-{
-    ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
-    start_x(NULL);
-    int reply = SCENE_RULE(RLK_MUTEX_ACQUIRE, .on = TEST_ON_REPLY, .action = TEST_HOLD,
-                           .count = 1);
-    scene_says(&x, "ok", "async t trylock m");
-    ck_assert(test_proxy_wait_hits(scene_proxy, reply, 1, SCENE_SOON_MS));
-    test_redis_do(scene_redis, "RENAME", "N", "aside");
-    scene_says(&x, "ok", "on u trylock m");
-    test_proxy_remove(scene_proxy, reply);
-    scene_worker_ends(&x, "t", "EBUSY");
-    scene_says(&x, "ok SAFE", "on u state m");
-    scene_says(&x, "ok", "on u unlock m");
-    ck_assert(!worker_news(&x, "event LOST", 0));
-}
-END_TEST
-
-/* t's cancel finds that the lock is its own, which it hears only after u has it. */
-START_TEST(t1_of_two_grants_of_a_process_the_older_of_a_cancel_takes_nothing)
-{
-    start_x(SCENE_TIMES(.presence = LONG_LEASE_MS));
-    int grant = TEST_RULE(scene_proxy, .on = TEST_ON_MESSAGE, .action = TEST_HOLD,
-                          .contains = "1 grant");
-    int reply = SCENE_RULE(RLK_MUTEX_CANCEL, .on = TEST_ON_REPLY, .action = TEST_HOLD,
-                           .count = 1);
-    for (bool held = false; !held;) {
-        scene_says(&x, "ok", "async t timedlock m %ld", test_ms(STAYS_MS));
-        ck_assert(scene_wait_queued("N", 1, SCENE_SOON_MS));
-        ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
-        held = scene_cancel_left(&x, "t", reply);
-        if (!held)
-            ck_assert_int_eq(rlock_mutex_lock(&m), 0);
-    }
-    test_redis_do(scene_redis, "RENAME", "N", "aside");
-    scene_says(&x, "ok", "on u trylock m");
-    test_proxy_remove(scene_proxy, reply);
-    scene_worker_ends(&x, "t", "ETIMEDOUT");
-    test_proxy_remove(scene_proxy, grant);
-    scene_says(&x, "ok SAFE", "on u state m");
-    scene_says(&x, "ok", "on u unlock m");
-    ck_assert(!worker_news(&x, "event LOST", 0));
-    scene_nothing_is_left("N");
-}
-END_TEST
-
-#ifndef AS_FAIR
-/* t stands still until its deadline is over, and hears of its grant then. */
-START_TEST(t1_of_two_grants_of_a_process_the_older_is_passed_on_to_nobody)
-{
-    enum { DEADLINE_MS = 1000, MORE_MS = 50 };
-    start_x(SCENE_TIMES(.presence = LONG_LEASE_MS));
-    int64_t begin = test_now_ms();
-    scene_says(&x, "ok", "async t timedlock m %ld", test_ms(DEADLINE_MS));
-    ck_assert(scene_wait_queued("N", 1, SCENE_SOON_MS));
-    scene_says(&x, "ok", "async v lock m");
-    int grant = TEST_RULE(scene_proxy, .on = TEST_ON_MESSAGE, .action = TEST_HOLD,
-                          .contains = "1 grant");
-    ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
-    ck_assert(test_proxy_wait_hits(scene_proxy, grant, 1, SCENE_SOON_MS));
-    test_redis_do(scene_redis, "RENAME", "N", "aside");
-    scene_says(&x, "ok", "on u trylock m");
-    worker_stop(&x);
-    test_pause_ms(begin + test_ms(DEADLINE_MS) + MORE_MS - test_now_ms());
-    test_proxy_remove(scene_proxy, grant);
-    test_pause_ms(MORE_MS); /* it is read before t wakes, or not: both may be */
-    worker_cont(&x);
-    scene_worker_ends(&x, "t", "ETIMEDOUT");
-    scene_says(&x, "ok SAFE", "on u state m");
-    scene_says(&x, "ok", "on u unlock m");
-    scene_worker_ends(&x, "v", "ok");
-    scene_says(&x, "ok", "on v unlock m");
-    ck_assert(!worker_news(&x, "event LOST", 0));
-}
-END_TEST
-#endif
-
-START_TEST(t1_of_two_grants_of_a_process_the_one_that_the_server_knows_is_kept)
-{
-    int grant = grant_to_t_and_then_to_u("trylock");
-    test_redis_do(scene_redis, "RENAME", "aside", "N");
-    test_proxy_remove(scene_proxy, grant);
-    ck_assert(scene_worker_got(&x, SCENE_SOON_MS));
-    ck_assert(worker_news(&x, "event LOST", SCENE_SOON_MS));
-    scene_says(&x, "ESTALE", "on u unlock m");
-    scene_says(&x, "ok SAFE", "on t state m");
-    scene_says(&x, "ok", "on t unlock m");
 }
 END_TEST
 
@@ -595,18 +462,6 @@ static Suite *make_suite(void)
     tcase_add_test(
         t1, t1_a_grant_counts_from_the_request_that_queued_and_not_from_the_message);
     tcase_add_test(t1, t1_tickets_never_repeat_and_keep_every_digit);
-    tcase_add_test(t1, t1_of_two_grants_of_a_process_the_older_takes_nothing);
-#ifdef AS_RWLOCK
-    tcase_add_test(t1,
-                   t1_of_two_grants_of_a_process_the_older_takes_nothing_from_readers);
-#endif
-#ifndef AS_FAIR
-    tcase_add_test(t1, t1_of_two_grants_of_a_process_the_older_is_passed_on_to_nobody);
-#endif
-    tcase_add_test(t1, t1_of_two_grants_of_a_process_the_older_of_a_try_takes_nothing);
-    tcase_add_test(t1, t1_of_two_grants_of_a_process_the_older_of_a_cancel_takes_nothing);
-    tcase_add_test(t1,
-                   t1_of_two_grants_of_a_process_the_one_that_the_server_knows_is_kept);
 
     TCase *t2 = scene_tcase(s, "T2", open_scene, close_scene);
     tcase_add_test(t2, t2_a_refresh_that_arrives_after_the_hold_takes_nothing);
