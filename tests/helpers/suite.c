@@ -54,6 +54,7 @@ static int run_in_child(Suite *suite, long *ret_still_ms)
 {
     enum { BEAT_MS = 10 };
     int status = 0;
+    int64_t last = test_now_ms(); /* from before the fork: the child may run first */
     pid_t own = getpid(), child = fork();
 
     if (child < 0)
@@ -63,7 +64,7 @@ static int run_in_child(Suite *suite, long *ret_still_ms)
         exit(getppid() == own ? run_here(suite) : EXIT_FAILURE);
     }
     *ret_still_ms = 0;
-    for (int64_t last = test_now_ms();;) {
+    for (;;) {
         pid_t ended = waitpid(child, &status, WNOHANG);
         int64_t now = test_now_ms();
         if (now - last - BEAT_MS > *ret_still_ms)
