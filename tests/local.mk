@@ -148,7 +148,7 @@ tests_test_pool_SOURCES = tests/test_pool.c
 tests_test_pool_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_pool_LDADD = $(UNIT_LIBS)
 
-tests_test_rules_SOURCES = tests/test_rules.c tests/scene.h tests/scene.c
+tests_test_rules_SOURCES = tests/test_rules.c tests/rulescene.h tests/scene.h tests/scene.c
 tests_test_rules_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_rules_LDADD = $(UNIT_LIBS)
 
@@ -164,7 +164,7 @@ tests_test_handle_SOURCES = tests/test_handle.c $(FIXTURE)
 tests_test_handle_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_handle_LDADD = $(UNIT_LIBS)
 
-tests_test_two_grants_SOURCES = tests/test_two_grants.c tests/scene.h tests/scene.c
+tests_test_two_grants_SOURCES = tests/test_two_grants.c tests/rulescene.h tests/scene.h tests/scene.c
 tests_test_two_grants_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_two_grants_LDADD = $(UNIT_LIBS)
 
@@ -264,11 +264,11 @@ tests_test_fair_events_SOURCES = tests/test_events.c tests/as_fair.h $(FIXTURE)
 tests_test_fair_events_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
 tests_test_fair_events_LDADD = $(UNIT_LIBS)
 
-tests_test_fair_rules_SOURCES = tests/test_rules.c tests/as_fair.h $(SCENE)
+tests_test_fair_rules_SOURCES = tests/test_rules.c tests/rulescene.h tests/as_fair.h $(SCENE)
 tests_test_fair_rules_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
 tests_test_fair_rules_LDADD = $(UNIT_LIBS)
 
-tests_test_fair_two_grants_SOURCES = tests/test_two_grants.c tests/as_fair.h $(SCENE)
+tests_test_fair_two_grants_SOURCES = tests/test_two_grants.c tests/rulescene.h tests/as_fair.h $(SCENE)
 tests_test_fair_two_grants_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
 tests_test_fair_two_grants_LDADD = $(UNIT_LIBS)
 
@@ -320,11 +320,11 @@ tests_test_rwlock_events_SOURCES = tests/test_events.c tests/as_rwlock.h $(FIXTU
 tests_test_rwlock_events_CPPFLAGS = $(AS_RWLOCK_CPPFLAGS)
 tests_test_rwlock_events_LDADD = $(UNIT_LIBS)
 
-tests_test_rwlock_rules_SOURCES = tests/test_rules.c tests/as_rwlock.h $(SCENE)
+tests_test_rwlock_rules_SOURCES = tests/test_rules.c tests/rulescene.h tests/as_rwlock.h $(SCENE)
 tests_test_rwlock_rules_CPPFLAGS = $(AS_RWLOCK_CPPFLAGS)
 tests_test_rwlock_rules_LDADD = $(UNIT_LIBS)
 
-tests_test_rwlock_two_grants_SOURCES = tests/test_two_grants.c tests/as_rwlock.h $(SCENE)
+tests_test_rwlock_two_grants_SOURCES = tests/test_two_grants.c tests/rulescene.h tests/as_rwlock.h $(SCENE)
 tests_test_rwlock_two_grants_CPPFLAGS = $(AS_RWLOCK_CPPFLAGS)
 tests_test_rwlock_two_grants_LDADD = $(UNIT_LIBS)
 

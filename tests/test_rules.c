@@ -3,56 +3,15 @@
  * The rules of the protocol T1 to T7 (doc/DESIGN.md, section 6): each plays the course of
  * events through for which the rule was made, on the library and a real server. The rest
  * is in test_rules_answers.c, and of T1, what becomes of two grants of one process, in
- * test_two_grants.c.
- *
- * Who is who: `self` is a client of this process straight to the server, by whose handle
- * `m` the lock "N" is held at first; `x` is a worker whose client goes through the proxy.
+ * test_two_grants.c. Who is who says rulescene.h.
  */
-#include "scene.h"
+#include "rulescene.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { LONG_LEASE_MS = 20000, POLL_MS = 100, PRESENCE_MS = 3 * POLL_MS, STAYS_MS = 150 };
-
-static rlock_client_t *self;
-static rlock_mutex_t m;
-static struct worker x;
-
-/* x's times; a grant to it lasts for `presence`. */
-static void start_x(const struct scene_times *times)
-{
-    scene_worker(&x, test_proxy_url(scene_proxy), times, "N", "");
-}
-
-static void hold(void)
-{
-    self = scene_client(scene_server.url, NULL);
-    scene_mutex(&m, self, "N");
-    ck_assert_int_eq(rlock_mutex_lock(&m), 0);
-}
-
-static void open_scene(void)
-{
-    scene_open();
-    memset(&x, 0, sizeof(x));
-    hold();
-}
-
-static void close_scene(void)
-{
-    worker_end(&x);
-    rlock_mutex_unlock(&m);
-    rlock_client_close(self);
-    scene_close();
-}
-
-static bool x_is_not_told(void *arg)
-{
-    (void)arg;
-    return !worker_news(&x, "done t", 0);
-}
 
 /* ---- T1 */
 

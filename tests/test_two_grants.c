@@ -3,54 +3,11 @@
  * T1 (doc/DESIGN.md, sections 6 and 8, point 42): of two grants of one lock to threads of
  * one process the newer counts. Data that is lost makes the second: the server forgets
  * that it gave the lock to one thread and gives it to another, and what the first is told
- * comes late.
- *
- * Who is who: `self` is a client of this process straight to the server, by whose handle
- * `m` the lock "N" is held at first; `x` is a worker whose client goes through the proxy.
+ * comes late. Who is who says rulescene.h.
  */
-#include "scene.h"
-
-#include <string.h>
+#include "rulescene.h"
 
 enum { LONG_LEASE_MS = 20000, STAYS_MS = 150 };
-
-static rlock_client_t *self;
-static rlock_mutex_t m;
-static struct worker x;
-
-/* x's times; a grant to it lasts for `presence`. */
-static void start_x(const struct scene_times *times)
-{
-    scene_worker(&x, test_proxy_url(scene_proxy), times, "N", "");
-}
-
-static void hold(void)
-{
-    self = scene_client(scene_server.url, NULL);
-    scene_mutex(&m, self, "N");
-    ck_assert_int_eq(rlock_mutex_lock(&m), 0);
-}
-
-static void open_scene(void)
-{
-    scene_open();
-    memset(&x, 0, sizeof(x));
-    hold();
-}
-
-static void close_scene(void)
-{
-    worker_end(&x);
-    rlock_mutex_unlock(&m);
-    rlock_client_close(self);
-    scene_close();
-}
-
-static bool x_is_not_told(void *arg)
-{
-    (void)arg;
-    return !worker_news(&x, "done t", 0);
-}
 
 static bool has_read_that_it_waits(void *arg)
 {
@@ -185,6 +142,7 @@ START_TEST(t1_of_two_grants_of_a_process_the_older_is_passed_on_to_nobody)
     test_proxy_remove(scene_proxy, grant);
     test_pause_ms(MORE_MS); /* it is read before t wakes, or not: both may be */
     worker_cont(&x);
+    x_reads_its_mail(); /* before u unlocks: nothing would tell it from a new one then */
     scene_worker_ends(&x, "t", "ETIMEDOUT");
     scene_says(&x, "ok SAFE", "on u state m");
     scene_says(&x, "ok", "on u unlock m");
