@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See go_mutex.h. The state is one word that is only changed by compare-and-swap; whoever
- * sleeps does so in a line of its own futexes. */
+/* See go_mutex.h. The state is one word, which running threads change by
+ * compare-and-swap. Who has to wait keeps a place in a line, under the guard, until the
+ * lock is his. */
 #include "go_mutex.h"
 
 #include "bench.h"
 
-#include <limits.h>
 #include <linux/futex.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -13,19 +13,22 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* The state; the last three change under the guard only. */
 enum {
     LOCKED = 1,
-    WOKEN = 2,    /* one is awake and will try: unlock wakes nobody */
-    STARVING = 4, /* the lock goes to the first of the line, nobody takes it */
-    ONE = 8       /* sleeper */
+    SLEEPERS = 2, /* the line is not empty */
+    AWAKE = 4,    /* the first of it is awake and will look: nobody else is woken */
+    STARVED = 8   /* the first of it has waited too long: he is next */
 };
 enum { SPINS = 4, PAUSES = 30 };
+enum { ASLEEP, WOKEN, OWNER };
 
 #define STARVED_NS (NS_PER_S / 1000)
 
 struct go_sleeper {
     struct go_sleeper *next;
-    _Atomic uint32_t awake;
+    int64_t since;
+    _Atomic uint32_t news; /* his futex */
 };
 
 static void pause_briefly(void)
@@ -41,13 +44,6 @@ static void pause_briefly(void)
     }
 }
 
-static long futex(_Atomic uint32_t *word, int what, uint32_t value)
-{
-    return syscall(SYS_futex, word, what | FUTEX_PRIVATE_FLAG, value, NULL, NULL, 0);
-}
-
-/* ---- the line of sleepers */
-
 static void guard(struct go_mutex *m)
 {
     while (atomic_exchange_explicit(&m->guard, 1, memory_order_acquire) != 0)
@@ -59,123 +55,107 @@ static void unguard(struct go_mutex *m)
     atomic_store_explicit(&m->guard, 0, memory_order_release);
 }
 
-/* Who has slept before goes to the front again. */
-static void sleep_in_line(struct go_mutex *m, bool again)
-{
-    struct go_sleeper self = { 0 };
+/* ---- running threads */
 
-    guard(m);
-    if (m->permits > 0) {
-        m->permits--;
-        unguard(m);
-        return;
-    }
-    if (!m->first) {
-        m->first = m->last = &self;
-    } else if (again) {
-        self.next = m->first;
-        m->first = &self;
-    } else {
-        m->last->next = &self;
-        m->last = &self;
-    }
-    unguard(m);
-    while (atomic_load_explicit(&self.awake, memory_order_acquire) == 0)
-        futex(&self.awake, FUTEX_WAIT, 0);
+static bool take(struct go_mutex *m)
+{
+    uint32_t seen = atomic_load(&m->state);
+    while (!(seen & (LOCKED | STARVED)))
+        if (atomic_compare_exchange_weak(&m->state, &seen, seen | LOCKED))
+            return true;
+    return false;
 }
 
-static void wake_first(struct go_mutex *m)
+/* False: somebody of the line is to be looked after. */
+static bool leave(struct go_mutex *m)
 {
+    uint32_t seen = atomic_load(&m->state);
+    while (!(seen & STARVED) && (seen & (SLEEPERS | AWAKE)) != SLEEPERS)
+        if (atomic_compare_exchange_weak(&m->state, &seen, seen & ~(uint32_t)LOCKED))
+            return true;
+    return false;
+}
+
+/* ---- the line. Under the guard. */
+
+static void tell(struct go_sleeper *sleeper, uint32_t news)
+{
+    _Atomic uint32_t *word = &sleeper->news;
+    atomic_store_explicit(word, news, memory_order_release);
+    /* the owner may be gone by now, and his stack: then this wakes nobody */
+    syscall(SYS_futex, word, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, NULL, NULL, 0);
+}
+
+/* The first of the line leaves it: the lock is his. */
+static void pop(struct go_mutex *m)
+{
+    m->first = m->first->next;
+    uint32_t over = AWAKE | STARVED | (m->first ? 0 : SLEEPERS);
+    atomic_fetch_and(&m->state, ~over);
+    if (m->first && now_ns() - m->first->since > STARVED_NS)
+        atomic_fetch_or(&m->state, STARVED);
+}
+
+static void lock_in_line(struct go_mutex *m)
+{
+    struct go_sleeper self = { .since = now_ns() };
+
     guard(m);
-    struct go_sleeper *first = m->first;
-    if (first)
-        m->first = first->next;
-    else
-        m->permits++;
-    unguard(m);
-    if (!first)
-        return;
-    _Atomic uint32_t *word = &first->awake;
-    atomic_store_explicit(word, 1, memory_order_release);
-    futex(word, FUTEX_WAKE, 1); /* its stack may be gone: a wake-up of nobody */
+    *(m->first ? &m->last->next : &m->first) = &self;
+    m->last = &self;
+    atomic_fetch_or(&m->state, SLEEPERS);
+    for (bool first = m->first == &self;; first = true) {
+        /* only the first looks, whom the others' unlock wakes; from when he is not awake
+         * for them, before he looks */
+        if (first) {
+            atomic_fetch_and(&m->state, ~(uint32_t)AWAKE);
+            if (!(atomic_fetch_or(&m->state, LOCKED) & LOCKED)) {
+                pop(m);
+                unguard(m);
+                return;
+            }
+            if (now_ns() - self.since > STARVED_NS)
+                atomic_fetch_or(&m->state, STARVED);
+        }
+        atomic_store(&self.news, ASLEEP);
+        unguard(m);
+        while (atomic_load_explicit(&self.news, memory_order_acquire) == ASLEEP)
+            syscall(SYS_futex, &self.news, FUTEX_WAIT | FUTEX_PRIVATE_FLAG, ASLEEP, NULL,
+                    NULL, 0);
+        if (atomic_load(&self.news) == OWNER)
+            return;
+        guard(m);
+    }
 }
 
 /* ---- the mutex */
 
-static bool swap(struct go_mutex *m, uint32_t *old, uint32_t new)
-{
-    return atomic_compare_exchange_strong(&m->state, old, new);
-}
-
-static void lock_slowly(struct go_mutex *m)
-{
-    int64_t since = 0;
-    bool starving = false, woken = false;
-    int spins = 0;
-    uint32_t old = atomic_load(&m->state);
-
-    for (;;) {
-        if ((old & (LOCKED | STARVING)) == LOCKED && spins < SPINS) {
-            uint32_t seen = old;
-            if (!woken && !(old & WOKEN) && old >= ONE && swap(m, &seen, old | WOKEN))
-                woken = true;
-            pause_briefly();
-            spins++;
-            old = atomic_load(&m->state);
-            continue;
-        }
-        uint32_t new = old;
-        if (!(old & STARVING))
-            new |= LOCKED;
-        if (old & (LOCKED | STARVING))
-            new += ONE;
-        if (starving && (old & LOCKED))
-            new |= STARVING;
-        if (woken)
-            new &= ~(uint32_t)WOKEN;
-        if (!swap(m, &old, new))
-            continue;
-        if (!(old & (LOCKED | STARVING)))
-            return;
-        bool again = since != 0;
-        if (!again)
-            since = now_ns();
-        sleep_in_line(m, again);
-        starving = starving || now_ns() - since > STARVED_NS;
-        old = atomic_load(&m->state);
-        if (old & STARVING) { /* it was handed over to this thread */
-            uint32_t change = (uint32_t)LOCKED - ONE;
-            if (!starving || old / ONE == 1)
-                change -= STARVING;
-            atomic_fetch_add(&m->state, change);
-            return;
-        }
-        woken = true;
-        spins = 0;
-    }
-}
-
 void go_mutex_lock(struct go_mutex *m)
 {
-    uint32_t free_one = 0;
-    if (!swap(m, &free_one, LOCKED))
-        lock_slowly(m);
+    for (int i = 0; i < SPINS; i++) {
+        if (take(m))
+            return;
+        pause_briefly();
+    }
+    lock_in_line(m);
 }
 
 void go_mutex_unlock(struct go_mutex *m)
 {
-    uint32_t old = atomic_fetch_sub(&m->state, LOCKED) - LOCKED;
-
-    if (old == 0)
+    if (leave(m))
         return;
-    if (old & STARVING) {
-        wake_first(m);
-        return;
+    guard(m);
+    struct go_sleeper *first = m->first;
+    uint32_t news = ASLEEP;
+    if (atomic_load(&m->state) & STARVED) {
+        news = OWNER;
+        pop(m);
+    } else {
+        if (!(atomic_fetch_or(&m->state, AWAKE) & AWAKE))
+            news = WOKEN;
+        atomic_fetch_and(&m->state, ~(uint32_t)LOCKED);
     }
-    while (old >= ONE && !(old & (LOCKED | WOKEN | STARVING))) {
-        if (swap(m, &old, (old - ONE) | WOKEN)) {
-            wake_first(m);
-            return;
-        }
-    }
+    unguard(m);
+    if (news != ASLEEP)
+        tell(first, news);
 }

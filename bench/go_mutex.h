@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A mutex of one process with the rules of Go's sync.Mutex, to measure against: a running
- * thread may take it past the sleepers, until a sleeper has waited for 1 ms; then it is
- * handed over in order. (The rules: the comment in Go's src/internal/sync/mutex.go.)
+ * A mutex of one process to measure against, with the rules of Go's sync.Mutex (as its
+ * documentation states them): a running thread may take it past the sleepers, of which at
+ * most one is awake; when a sleeper has waited for 1 ms, it is handed over in the order
+ * of arrival.
  */
 #ifndef BENCH_GO_MUTEX_H
 #define BENCH_GO_MUTEX_H
@@ -12,9 +13,8 @@
 struct go_sleeper;
 
 struct go_mutex {
-    _Atomic uint32_t state; /* flags, and the number of sleepers */
-    _Atomic uint32_t guard; /* spins; of the rest */
-    uint32_t permits;       /* to wake up, of sleepers that are not in the line yet */
+    _Atomic uint32_t state;
+    _Atomic uint32_t guard; /* spins; of the line */
     struct go_sleeper *first, *last;
 };
 
