@@ -206,8 +206,9 @@ static void measure(const struct scenario *s, const struct options *options,
         for (size_t i = 0; i < count; i++)
             team_take(teams[i], &results[i][round]);
     }
-    for (size_t i = 0; i < count; i++)
-        team_stop(teams[i]);
+    /* the newest first: what was forked later has copies of the pipes to older peers */
+    while (count > 0)
+        team_stop(teams[--count]);
 }
 
 static FILE *open_file(const struct options *options, const char *name)
