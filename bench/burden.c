@@ -26,9 +26,10 @@ enum {
     MEMORY_HELD = 10000,
     MEMORY_WAITERS = 1000,
     MEMORY_CLIENTS = 50,
-    STACK_SIZE = 128 * 1024,
-    SLOW_US = 1000 /* scripts from here on are in the server's log of slow ones */
+    STACK_SIZE = 128 * 1024
 };
+
+#define SLOW_US "1000" /* from here on it is in the server's log of slow commands */
 
 static void check(int rc, const char *what)
 {
@@ -89,6 +90,13 @@ static rlock_mutex_t *hold(size_t count)
     return mutexes;
 }
 
+/* The newest first, which the thread finds soonest. */
+static void give_back(rlock_mutex_t *mutexes, size_t count)
+{
+    while (count-- > 0)
+        check(rlock_mutex_unlock(&mutexes[count]), "rlock_mutex_unlock");
+}
+
 /* ---- the renewal of many */
 
 static uint64_t renewals(uint64_t *losses)
@@ -116,16 +124,21 @@ static double slowest_ms(redisContext *conn)
     return slowest;
 }
 
-static void forget_slow(redisContext *conn)
+/* Of the server's configuration: what it is, what it is to be. */
+static void config_get(redisContext *conn, const char *name, char *buf, size_t size)
 {
-    char us[16];
-    snprintf(us, sizeof(us), "%d", SLOW_US);
+    redisReply *reply =
+        redis_words(conn, (const char *const[]){ "CONFIG", "GET", name, NULL });
+    if (reply->elements != 2)
+        die("the server has no %s", name);
+    snprintf(buf, size, "%s", reply->element[1]->str);
+    freeReplyObject(reply);
+}
+
+static void config_set(redisContext *conn, const char *name, const char *value)
+{
     freeReplyObject(
-        redis_words(conn, (const char *const[]){ "CONFIG", "SET",
-                                                 "slowlog-log-slower-than", us, NULL }));
-    freeReplyObject(redis_words(
-        conn, (const char *const[]){ "CONFIG", "SET", "slowlog-max-len", "1000", NULL }));
-    freeReplyObject(redis_words(conn, (const char *const[]){ "SLOWLOG", "RESET", NULL }));
+        redis_words(conn, (const char *const[]){ "CONFIG", "SET", name, value, NULL }));
 }
 
 static void run_held(FILE *table, bool quick)
@@ -133,11 +146,16 @@ static void run_held(FILE *table, bool quick)
     redisContext *conn = redis_open();
     int seconds = quick ? HELD_QUICK_S : HELD_S;
     uint64_t losses, first, before, most = 0;
+    char slow_us[32], slow_kept[32];
 
     int64_t start = now_ns();
-    hold(HELD);
+    rlock_mutex_t *mutexes = hold(HELD);
     double taking = (double)(now_ns() - start) / (double)NS_PER_S;
-    forget_slow(conn);
+    config_get(conn, "slowlog-log-slower-than", slow_us, sizeof(slow_us));
+    config_get(conn, "slowlog-max-len", slow_kept, sizeof(slow_kept));
+    config_set(conn, "slowlog-log-slower-than", SLOW_US);
+    config_set(conn, "slowlog-max-len", "1000");
+    freeReplyObject(redis_words(conn, (const char *const[]){ "SLOWLOG", "RESET", NULL }));
     double client = own_cpu_s(), server = server_cpu_s(conn);
     first = before = renewals(&losses);
     start = now_ns();
@@ -162,6 +180,9 @@ static void run_held(FILE *table, bool quick)
     print(table, "longest script (0: below 1)", slowest_ms(conn), 2, "ms", "<= 5 ms");
     print(table, "most renewals in 100 ms, by the mean", (double)most / mean, 1, "",
           "spread");
+    config_set(conn, "slowlog-log-slower-than", slow_us);
+    config_set(conn, "slowlog-max-len", slow_kept);
+    give_back(mutexes, HELD);
 }
 
 /* ---- memory */
@@ -238,7 +259,7 @@ static void run_memory(FILE *table, bool quick)
     check(rlock_client_ping(NULL), "rlock_client_ping");
     size_t heap = heap_used();
     double server = server_memory(conn);
-    hold(MEMORY_HELD);
+    rlock_mutex_t *mutexes = hold(MEMORY_HELD);
     print(table, "client's heap, per held lock",
           (double)(heap_used() - heap) / MEMORY_HELD, 0, "bytes", "<= 512");
     print(table, "server's memory, per held lock",
@@ -254,9 +275,10 @@ static void run_memory(FILE *table, bool quick)
           (double)(heap_used() - heap) / MEMORY_CLIENTS, 0, "bytes", "");
     print(table, "server's memory, per open client",
           (server_memory(conn) - server) / MEMORY_CLIENTS, 0, "bytes", "");
+    give_back(mutexes, MEMORY_HELD);
 }
 
-/* ---- in a process of its own, which leaves what it holds to its end */
+/* ---- in a process of its own */
 
 static void apart(void (*run)(FILE *table, bool quick), FILE *table, bool quick)
 {
@@ -269,9 +291,6 @@ static void apart(void (*run)(FILE *table, bool quick), FILE *table, bool quick)
     }
     if (process_reap(pid) != 0)
         die("a burden failed");
-    redisContext *conn = redis_open();
-    freeReplyObject(redis_words(conn, (const char *const[]){ "FLUSHALL", NULL }));
-    redisFree(conn);
 }
 
 static void held(FILE *table, bool quick)
