@@ -207,7 +207,7 @@ static void print_latencies(const struct report *report, const struct scenario *
             (unsigned long long)histogram_count(&all));
     for (size_t i = 0; i < sizeof(all.counts) / sizeof(all.counts[0]); i++)
         if (all.counts[i] > 0)
-            fprintf(report->histogram, "%s,%s,%.3f,%u\n", s->word,
+            fprintf(report->histogram, "%s,\"%s\",%.3f,%u\n", s->word,
                     entry->contender->label, histogram_bound(i) / 1e3, all.counts[i]);
 }
 
