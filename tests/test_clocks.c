@@ -8,7 +8,6 @@
 #include "scene.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { HOUR_MS = 3600000, PRESENCE_MS = 300, STAYS_MS = 150, TAKEOVER_MS = 1000 };
@@ -69,23 +68,15 @@ static void start(struct worker *w, const struct scene_times *times)
     scene_worker(w, scene_server.url, times, "N", "fencing=1");
 }
 
-static long long stat_of(struct worker *w, const char *name)
-{
-    const char *answer = worker_ask(w, "stats", SCENE_SOON_MS);
-    const char *found = answer ? strstr(answer, name) : NULL;
-    ck_assert(found);
-    return atoll(found + strlen(name));
-}
-
 static bool has_renewed(void *arg)
 {
-    return stat_of(&x, " renewals=") > *(long long *)arg;
+    return scene_stat(&x, "renewals") > *(long long *)arg;
 }
 
 /* Until x has read the answer to one more renewal. */
 static void wait_renewal(void)
 {
-    long long before = stat_of(&x, " renewals=");
+    long long before = scene_stat(&x, "renewals");
     ck_assert(test_wait_until(has_renewed, &before, SCENE_SOON_MS));
 }
 
