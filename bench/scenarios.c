@@ -168,7 +168,7 @@ const struct scenario scenarios[] = {
       .label = "lease 600, ms to grant",
       .unit = UNIT_MS,
       .shape = SINGLE,
-      .entries = { OF(holder_died, "<= 600 ms"), OF(holder_died_expiry, NO_TARGET) },
+      .entries = { OF(holder_died, NO_TARGET), OF(holder_died_expiry, "<= 50 ms") },
       .ratio_to_first = true },
     { .word = "rw_readers_enter",
       .label = "read, us/new reader",
