@@ -188,7 +188,9 @@ struct rlk_attr {
     int32_t rlk_outage;
     int32_t rlk_lease_ms;
     uint64_t rlk_client;
-    uint64_t rlk_reserved[11];
+    int32_t rlk_handoff_ms;
+    int32_t rlk_handoff_count;
+    uint64_t rlk_reserved[10];
 };
 
 /* Attributes of a mutex or a fair lock. */
@@ -257,7 +259,9 @@ typedef struct rlock_clientattr {
     void *rlk_event_arg;
     char rlk_user[256];
     char rlk_password[2048];
-    uint8_t rlk_reserved[1728];
+    int64_t rlk_handoff_ms;
+    int32_t rlk_handoff_count;
+    uint8_t rlk_reserved[1716];
 } rlock_clientattr_t;
 
 /* Counters of a client since it was opened, and gauges ("now"): 4,096 bytes. */
@@ -297,7 +301,8 @@ typedef struct rlock_stats {
  *
  * url   redis://[user[:password]@]host[:port][/db][?parameters], or
  *       unix:///path/to/socket[?parameters]; parameters: db, lease, presence,
- *       commandtimeout, connecttimeout (ms), mutextype=recursive|errorcheck|normal.
+ *       commandtimeout, connecttimeout (ms), mutextype=recursive|errorcheck|normal,
+ *       handoffms, handoffcount.
  *       NULL: $RLOCK_URL, else redis://127.0.0.1:6379. What the URL says wins
  *       over the attribute.
  * attr  NULL: defaults.
@@ -366,6 +371,12 @@ int rlock_clientattr_getmaxconnections(const rlock_clientattr_t *attr, int *ret_
 /* what an untouched mutex type means: RLOCK_MUTEX_RECURSIVE */
 int rlock_clientattr_setmutextype(rlock_clientattr_t *attr, int type);
 int rlock_clientattr_getmutextype(const rlock_clientattr_t *attr, int *ret_type);
+/* the bounds of local hand-over of locks whose attributes say nothing of it, as
+ * rlock_mutexattr_sethandoffms, ..count: 10 and 1,000 */
+int rlock_clientattr_sethandoffms(rlock_clientattr_t *attr, long handoff_ms);
+int rlock_clientattr_gethandoffms(const rlock_clientattr_t *attr, long *ret_handoff_ms);
+int rlock_clientattr_sethandoffcount(rlock_clientattr_t *attr, int count);
+int rlock_clientattr_gethandoffcount(const rlock_clientattr_t *attr, int *ret_count);
 /* user (NULL or "": the server's default user) and password, copied; NULL password:
  * none. ENAMETOOLONG: over 255 or 2,047 bytes. Credentials in the URL win. */
 int rlock_clientattr_setcredentials(rlock_clientattr_t *attr, const char *user,
@@ -408,6 +419,15 @@ int rlock_mutexattr_getlease(const rlock_mutexattr_t *attr, long *ret_lease_ms);
 /* 1: each hold has a token (S3); 0, the default: none */
 int rlock_mutexattr_setfencing(rlock_mutexattr_t *attr, int fencing);
 int rlock_mutexattr_getfencing(const rlock_mutexattr_t *attr, int *ret_fencing);
+/* Threads of a process that wait for the same mutex pass it on among themselves without
+ * the server. While another process waits for it, too, for so many ms at most, 0 to
+ * 86,400,000, and so many sections, 0 to 1,000,000,000, whichever ends first. 0 in
+ * either: never, each unlock gives it back to the server. Never set: the client's, 10 and
+ * 1,000. No effect on a fair lock, which each thread queues for at the server. */
+int rlock_mutexattr_sethandoffms(rlock_mutexattr_t *attr, long handoff_ms);
+int rlock_mutexattr_gethandoffms(const rlock_mutexattr_t *attr, long *ret_handoff_ms);
+int rlock_mutexattr_sethandoffcount(rlock_mutexattr_t *attr, int count);
+int rlock_mutexattr_gethandoffcount(const rlock_mutexattr_t *attr, int *ret_count);
 /* RLOCK_OUTAGE_WAIT (default), _FAIL, _ABORT */
 int rlock_mutexattr_setoutage(rlock_mutexattr_t *attr, int outage);
 int rlock_mutexattr_getoutage(const rlock_mutexattr_t *attr, int *ret_outage);

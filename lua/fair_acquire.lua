@@ -43,6 +43,7 @@ end
 --include answer
 --include token
 --include robust
+--include telling
 --include asking
 --include handover
 local left = call('PTTL', N)
@@ -50,6 +51,7 @@ local told = known(left)
 if told then return told end
 if held == 0 and call('ZCARD', queue) == 0 then return take('rlock:fair') end
 if held > 0 and try == '1' then
+  wanted()
   return { now, left, waiting() + foreign(), 0, 'busy', -1, 0, '' }
 end
 local flags = waiting()

@@ -8,8 +8,11 @@
 -- ARGV[1] layout of keys and arguments
 -- ARGV[2] id of the acquisition
 -- ARGV[3] lease, ms
+-- ARGV[4] channel on which Redisson's waiters listen
+-- ARGV[5] 1: tell the holder of those who come
 -- Returns the common answer; what: held, gone
 -- Effects: TTL of N, and of the mark, which is made anew if it was lost
 local N, queue, rqueue, dirty = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local layout, id, lease = ARGV[1], ARGV[2], tonumber(ARGV[3])
+local layout, id, lease, channel = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
+local tell = ARGV[5]
 --include renew

@@ -26,7 +26,7 @@ local call = redis.call
 local held = call('HLEN', N)
 local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
-if held == 0 and fence == '0' and now <= not_after
+if held == 0 and fence == '0' and now <= not_after and string.byte(id, -1) ~= 107
   and call('EXISTS', queue, rqueue, cancelled, dirty) == 0 then
   if string.byte(id, -1) > 57 and string.find(id, ':%a%d+%l*b') then
     call('SET', dirty, id .. '#1', 'EX', 604800)
@@ -38,13 +38,17 @@ end
 --include answer
 --include token
 --include robust
+--include telling
 --include asking
 local left = call('PTTL', N)
 local told = known(left)
 if told then return told end
 if held == 0 then return take('rlock:mutex') end
 local flags = waiting() + foreign()
-if try == '1' then return { now, left, flags, 0, 'busy', -1, 0, '' } end
+if try == '1' then
+  wanted()
+  return { now, left, flags, 0, 'busy', -1, 0, '' }
+end
 local ticket = queue_up(queue)
 if flags % 2 == 0 then flags = flags + 1 end
 return { now, left, flags, 0, 'queued', -1, tonumber(ticket), '' }

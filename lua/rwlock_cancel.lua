@@ -26,6 +26,7 @@ local now = t[1] * 1000000 + t[2]
 --include answer
 --include token
 --include robust
+--include telling
 --include settle
 --include mark
 check_types()

@@ -25,6 +25,7 @@ local now = t[1] * 1000000 + t[2]
 --include answer
 --include token
 --include robust
+--include telling
 --include settle
 check_types()
 local more, rmore = 0, 0

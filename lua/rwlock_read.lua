@@ -52,6 +52,7 @@ local held = call('HLEN', N)
 --include answer
 --include token
 --include robust
+--include telling
 --include asking
 --include behind
 local queued = behind(rqueue, 2)

@@ -51,6 +51,7 @@ life = tonumber(life)
 --include answer
 --include token
 --include robust
+--include telling
 --include settle
 --include mark
 check_types()

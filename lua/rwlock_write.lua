@@ -45,6 +45,7 @@ local held = call('HLEN', N)
 --include answer
 --include token
 --include robust
+--include telling
 --include asking
 --include behind
 local queued = behind(queue, 1)

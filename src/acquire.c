@@ -90,6 +90,24 @@ static int try_code(enum rlk_verdict v, const struct rlk_answer *answer)
     return answer->code != 0 ? answer->code : EBUSY;
 }
 
+/* The calling thread, which does not queue yet. */
+static struct rlk_waiter waiter_of(const struct rlk_wish *wish, int64_t now)
+{
+    struct rlk_waiter waiter = {
+        .thread = wish->thread,
+        .self = rlk_thread_self(),
+        .letter = rlk_wish_letter(wish),
+        .robust = wish->robust,
+        .grant_ms = rlk_wish_grant_ms(wish),
+        .lease_ms = wish->lease_ms,
+        .since = now,
+        .passed_on = !wish->fixed && !wish->fencing && wish->handoff.ns > 0 &&
+                     wish->handoff.count > 0,
+    };
+    rlk_list_init(&waiter.link);
+    return waiter;
+}
+
 /* One attempt and its repetitions, without queueing. */
 static int try_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
 {
@@ -100,9 +118,13 @@ static int try_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
         min_time((until - now) / TRY_LEAST_PART, RLK_ATTEMPT_FLOOR_MS * RLK_NS_PER_MS);
     int backoff_ms = 0, late = 0;
 
-    if (rlk_lock_held_locked(lock, now) && (!wish->reading || lock->current))
+    struct rlk_waiter self = waiter_of(wish, now);
+    rlk_lock_held_locked(lock, now); /* what is lost by now */
+    if (rlk_handoff_enter_locked(lock, &self, wish->handoff, now))
+        return 0;
+    if (lock->current || (!wish->reading && !rlk_list_empty(&lock->reads)))
         return EBUSY;
-    struct rlk_hold *hold = rlk_ask_new_hold(wish, lock);
+    struct rlk_hold *hold = rlk_ask_new_hold(wish, lock, false);
     if (!hold)
         return ENOMEM;
     request.hold = hold;
@@ -121,7 +143,7 @@ static int try_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
             if (inside)
                 part = rlk_hold_join_locked(share, wish->fencing);
             if (part) {
-                rlk_share_own_part(part, wish->thread);
+                rlk_part_own_locked(part, wish->thread);
                 RLK_COUNT(wish->client->counters.acquisitions);
             }
             rlk_share_put(share, now);
@@ -352,7 +374,7 @@ static int ask_and_wait(const struct rlk_wish *wish, struct rlk_lock *lock,
     /* an earlier asker's, or NULL */
     struct rlk_hold *hold = in_order ? NULL : rlk_lock_ask_locked(lock);
 
-    if (hold && rlk_ask_suits(hold, waiter)) {
+    if (hold && rlk_hold_suits(hold, waiter)) {
         rlk_hold_ref_locked(hold);
         if (hold->spoilt) /* it may have been mended since */
             rlk_hold_ask_anew_locked(hold);
@@ -363,7 +385,10 @@ static int ask_and_wait(const struct rlk_wish *wish, struct rlk_lock *lock,
     } else {
         if (!in_order)
             rlk_ask_withdraw(lock, wish);
-        hold = rlk_ask_new_hold(wish, lock);
+        /* with others behind it here, it will be passed on */
+        hold = rlk_ask_new_hold(wish, lock,
+                                lock->kind == RLK_KIND_MUTEX && waiter->passed_on &&
+                                    waiter->link.next != waiter->link.prev);
         if (!hold) {
             rlk_ask_leave_queue(&ask);
             rlk_lock_promote_locked(lock);
@@ -379,18 +404,26 @@ static int ask_and_wait(const struct rlk_wish *wish, struct rlk_lock *lock,
 static int wait_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
 {
     struct rlk_registry *reg = &wish->client->registry;
-    struct rlk_waiter waiter = { .thread = wish->thread,
-                                 .letter = rlk_wish_letter(wish),
-                                 .robust = wish->robust,
-                                 .grant_ms = rlk_wish_grant_ms(wish) };
-    int64_t since = rlk_now_boot();
+    int64_t now = rlk_now_boot(), since = now;
+    struct rlk_waiter waiter = waiter_of(wish, now);
     int rc = 0;
 
-    rlk_list_append(&lock->waiters, &waiter.link);
     reg->waiters_now++;
-    for (;;) {
-        int64_t now = rlk_now_boot();
+    for (bool queued = false;; queued = true) {
+        if (waiter.part) { /* another thread handed it over */
+            if (rlk_share_still_in(waiter.part, wish))
+                break;
+            waiter.part = NULL;
+            rlk_list_prepend(&lock->waiters, &waiter.link);
+        }
+        now = rlk_now_boot();
         rlk_lock_held_locked(lock, now); /* what is lost by now */
+        if (lock->woken == &waiter)
+            lock->woken = NULL;
+        if (rlk_handoff_enter_locked(lock, &waiter, wish->handoff, now))
+            break;
+        if (!queued)
+            rlk_list_append(&lock->waiters, &waiter.link);
         if (!lock->asker)
             rlk_lock_promote_locked(lock);
         if (lock->asker == &waiter || rlk_kinds[lock->kind].in_order) {
@@ -407,6 +440,7 @@ static int wait_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
             rc = ENOTCONN;
         if (rc != 0) {
             rlk_list_remove(&waiter.link);
+            rlk_handoff_gave_up_locked(lock, &waiter, now);
             if (rlk_list_empty(&lock->waiters))
                 rlk_ask_withdraw(lock, wish);
             break;

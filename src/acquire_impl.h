@@ -5,6 +5,7 @@
 #define RLK_ACQUIRE_IMPL_H
 
 #include "acquire.h"
+#include "handoff.h"
 #include "trip.h"
 
 /* What an answer to acquire means. */
@@ -37,10 +38,10 @@ enum { RLK_ATTEMPT_FLOOR_MS = 50 };
 /* The TTL of a grant, and the letter of an id. */
 uint32_t rlk_wish_grant_ms(const struct rlk_wish *wish);
 char rlk_wish_letter(const struct rlk_wish *wish);
-/* A hold that asks for it. NULL: out of memory. */
-struct rlk_hold *rlk_ask_new_hold(const struct rlk_wish *wish, struct rlk_lock *lock);
-/* Whether a thread may go on with a hold that another one made. */
-bool rlk_ask_suits(const struct rlk_hold *hold, const struct rlk_waiter *waiter);
+/* A hold that asks for it; tell: and wants to be told of others who do. NULL: out of
+ * memory. */
+struct rlk_hold *rlk_ask_new_hold(const struct rlk_wish *wish, struct rlk_lock *lock,
+                                  bool tell);
 /* A hold that asked is not needed, because another is shared. What may be left of its
  * requests is withdrawn (W21). Consumes the caller's reference. */
 void rlk_ask_end_request(struct rlk_hold *hold, const struct rlk_wish *wish, int64_t now);
@@ -82,8 +83,8 @@ bool rlk_share_end(struct rlk_hold *share, enum rlk_verdict v,
                    int64_t now);
 /* Nobody may have come to share it after all. Consumes rlk_share_begin's reference. */
 void rlk_share_put(struct rlk_hold *share, int64_t now);
-/* A thread's part becomes its own. */
-void rlk_share_own_part(struct rlk_part *part, struct rlk_thread *thread);
+/* A thread that was let in by another: whether it still is. If not, it has nothing. */
+bool rlk_share_still_in(struct rlk_part *part, const struct rlk_wish *wish);
 
 /* Another thread that waits for the same hold, or NULL. */
 struct rlk_waiter *rlk_share_companion(const struct rlk_ask *ask);

@@ -27,7 +27,8 @@ char rlk_wish_letter(const struct rlk_wish *wish)
     return wish->fencing ? (char)(l - 'a' + 'A') : l;
 }
 
-struct rlk_hold *rlk_ask_new_hold(const struct rlk_wish *wish, struct rlk_lock *lock)
+struct rlk_hold *rlk_ask_new_hold(const struct rlk_wish *wish, struct rlk_lock *lock,
+                                  bool tell)
 {
     struct rlk_hold *hold = rlk_hold_new_locked(lock, wish->thread, rlk_wish_letter(wish),
                                                 rlk_wish_grant_ms(wish));
@@ -36,16 +37,13 @@ struct rlk_hold *rlk_ask_new_hold(const struct rlk_wish *wish, struct rlk_lock *
         hold->fixed = wish->fixed;
         hold->reading = wish->reading;
         hold->prefer = wish->prefer;
+        char *flag = hold->id.flags;
         if (wish->robust)
-            hold->id.flags[0] = RLK_ID_ROBUST;
+            *flag++ = RLK_ID_ROBUST;
+        if (tell)
+            *flag++ = RLK_ID_TELL;
     }
     return hold;
-}
-
-bool rlk_ask_suits(const struct rlk_hold *hold, const struct rlk_waiter *waiter)
-{
-    return hold->id.letter == waiter->letter && hold->id.grant_ms == waiter->grant_ms &&
-           rlk_id_robust(&hold->id) == waiter->robust;
 }
 
 bool rlk_ask_may_take(const struct rlk_hold *hold, int64_t now)
@@ -190,7 +188,7 @@ int rlk_ask_give_up(struct rlk_ask *ask, int rc)
         !(lock->current && (hold->granted || hold->need_ask))) {
         struct rlk_waiter *next =
             RLK_CONTAINER_OF(rlk_list_first(&lock->waiters), struct rlk_waiter, link);
-        if (rlk_ask_suits(hold, next)) {
+        if (rlk_hold_suits(hold, next)) {
             hold->asker = NULL;        /* facts are kept in it until the next one looks */
             rlk_hold_put_locked(hold); /* lock->asks keeps it */
             rlk_lock_promote_locked(lock);

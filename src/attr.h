@@ -6,7 +6,7 @@
 
 #include "handle.h"
 
-#define RLK_ATTR_UNSET (-1) /* rlk_type */
+#define RLK_ATTR_UNSET (-1) /* rlk_type, rlk_handoff_* */
 
 /* The frame of every getter and setter. */
 #define RLK_ATTR_CALL(attr, magic, condition, ...)                                       \

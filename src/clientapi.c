@@ -42,6 +42,8 @@ int rlock_clientattr_init(rlock_clientattr_t *attr)
         attr->rlk_connecttimeout_ms = 3000;
         attr->rlk_maxconnections = 16;
         attr->rlk_mutextype = RLOCK_MUTEX_RECURSIVE;
+        attr->rlk_handoff_ms = RLK_HANDOFF_MS;
+        attr->rlk_handoff_count = RLK_HANDOFF_COUNT;
         attr->rlk_magic = RLK_MAGIC_CLIENTATTR;
     }
     return rlk_call_leave(call, attr ? 0 : EINVAL);
@@ -66,6 +68,18 @@ LONG_ATTR(lease, rlk_lease_ms, RLK_LEASE_MIN_MS, RLK_LEASE_MAX_MS)
 LONG_ATTR(presence, rlk_presence_ms, RLK_PRESENCE_MIN_MS, RLK_PRESENCE_MAX_MS)
 LONG_ATTR(commandtimeout, rlk_commandtimeout_ms, RLK_TIMEOUT_MIN_MS, RLK_TIMEOUT_MAX_MS)
 LONG_ATTR(connecttimeout, rlk_connecttimeout_ms, RLK_TIMEOUT_MIN_MS, RLK_TIMEOUT_MAX_MS)
+LONG_ATTR(handoffms, rlk_handoff_ms, 0, RLK_HANDOFF_MAX_MS)
+
+int rlock_clientattr_sethandoffcount(rlock_clientattr_t *attr, int count)
+{
+    ATTR_CALL(attr, count >= 0 && count <= RLK_HANDOFF_MAX_COUNT,
+              attr->rlk_handoff_count = count);
+}
+
+int rlock_clientattr_gethandoffcount(const rlock_clientattr_t *attr, int *ret_count)
+{
+    ATTR_CALL(attr, ret_count, *ret_count = attr->rlk_handoff_count);
+}
 
 int rlock_clientattr_setmaxconnections(rlock_clientattr_t *attr, int count)
 {

@@ -16,6 +16,7 @@
 
 #include "client.h"
 #include "deadline.h"
+#include "handoff.h"
 #include "wire.h"
 
 #include <errno.h>
@@ -287,7 +288,8 @@ static void inside_due(struct rlock_client *client, struct rlk_hold *hold, int64
         hold->at_risk = true;
         rlk_hold_news_locked(hold, RLK_NEWS_AT_RISK);
     }
-    if (rlk_hold_renewable_locked(hold) && now >= hold->renew_at) {
+    if (rlk_hold_renewable_locked(hold) &&
+        (now >= hold->renew_at || now >= rlk_handoff_ask_at(hold))) {
         if (rlk_duty_ready(&client->watch) && hold->reading && !hold->downgrading)
             send_read_renewals(client, hold, now);
         else if (rlk_duty_ready(&client->watch))
@@ -295,7 +297,7 @@ static void inside_due(struct rlock_client *client, struct rlk_hold *hold, int64
         else
             rlk_watch_hurry(&client->watch, now, hold->lease_ms);
         if (hold->op.kind == RLK_OP_NONE)
-            hold->renew_at = rlk_duty_retry_time(hold, now);
+            hold->renew_at = hold->ask_after = rlk_duty_retry_time(hold, now);
     }
     rlk_hold_schedule_locked(hold);
 }

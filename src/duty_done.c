@@ -9,6 +9,7 @@
 
 #include "client.h"
 #include "deadline.h"
+#include "handoff.h"
 #include "log.h"
 #include "refusal.h"
 
@@ -42,7 +43,7 @@ static void renew_done(struct rlock_client *client, struct rlk_hold *hold,
         hold->renew_at = now;
     } else if (answer->outcome != RLK_DONE) {
         hold->doubted = hold->fixed;
-        hold->renew_at = rlk_duty_retry_time(hold, now);
+        hold->renew_at = hold->ask_after = rlk_duty_retry_time(hold, now);
     } else if (fate->what == RLK_HELD) {
         if (downgraded)
             hold->downgrading = false;
@@ -51,6 +52,7 @@ static void renew_done(struct rlock_client *client, struct rlk_hold *hold,
             hold->token = fate->token; /* over that of a message (T12) */
         if (!hold->fixed)
             rlk_hold_confirm_locked(hold, answer->sent, fate->remaining_ms);
+        rlk_handoff_answered_locked(hold, answer->sent, answer->flags);
         if (hold->doubted) /* since this was sent */
             hold->renew_at = now;
         else if (hold->renew_at <= now) /* nothing was gained */

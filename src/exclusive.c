@@ -129,7 +129,8 @@ static int unlock(struct rlk_handle *handle, int kind)
     }
     if (--part->count > 0)
         return 0;
-    return rlk_release_kept(part, now);
+    const struct rlock_client *client = RLK_CLIENT_OF(part->hold->lock->registry);
+    return rlk_release_kept(part, rlk_handle_handoff(handle, client), now);
 }
 
 int rlk_exclusive_unlock(struct rlk_handle *handle, int kind)

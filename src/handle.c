@@ -45,6 +45,9 @@ static int fill(struct rlk_handle *handle, int kind, const struct rlk_attr *attr
                                                                 : 0));
         made.rlk_lease_ms = attr->rlk_lease_ms;
         made.rlk_client = attr->rlk_client;
+        /* 0: never set */
+        made.rlk_handoff_ms = attr->rlk_handoff_ms + 1;
+        made.rlk_handoff_count = attr->rlk_handoff_count + 1;
     }
     if (name) {
         size_t len = strnlen(name, RLOCK_NAME_MAX + 1);
@@ -213,6 +216,7 @@ int rlk_demand_first(const struct rlk_demand *d)
         rc = rlk_client_get(handle->rlk_client, &wish.client);
     if (rc != 0)
         return rc;
+    wish.handoff = rlk_handle_handoff(handle, wish.client);
     wish.lease_ms = d->lease_ms != 0            ? d->lease_ms
                     : handle->rlk_lease_ms != 0 ? handle->rlk_lease_ms
                                                 : wish.client->config.lease_ms;

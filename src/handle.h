@@ -81,6 +81,19 @@ int rlk_handle_guard(bool aborts, int rc);
  * destroyed it. */
 bool rlk_handle_aborts(const struct rlk_handle *handle, int kind);
 
+/* How long threads of a process may pass its lock on. */
+static inline struct rlk_handoff rlk_handle_handoff(const struct rlk_handle *handle,
+                                                    const struct rlock_client *client)
+{
+    const struct rlk_config *config = &client->config;
+    long ms = handle->rlk_handoff_ms ? handle->rlk_handoff_ms - 1 : config->handoff_ms;
+    return (struct rlk_handoff){
+        .ns = ms * RLK_NS_PER_MS,
+        .count = handle->rlk_handoff_count ? handle->rlk_handoff_count - 1
+                                           : config->handoff_count,
+    };
+}
+
 enum rlk_form { RLK_FORM_LOCK, RLK_FORM_TRY, RLK_FORM_TIMED };
 
 /* What a call asks for. */

@@ -5,6 +5,7 @@
 #include "hold.h"
 
 #include "deadline.h"
+#include "handoff.h"
 #include "log.h"
 #include "registry.h"
 
@@ -105,7 +106,7 @@ void rlk_hold_rename_locked(struct rlk_hold *hold, struct rlk_thread *thread)
 {
     hold->id.thread = thread->number;
     hold->id.acquisition = ++thread->acquisitions;
-    hold->unknown = hold->sent_any = false;
+    hold->unknown = hold->sent_any = hold->others = false;
     rlk_hold_ask_anew_locked(hold);
 }
 
@@ -149,8 +150,13 @@ void rlk_hold_schedule_locked(struct rlk_hold *hold)
 {
     int64_t when = hold->end;
 
-    if (rlk_hold_renewable_locked(hold) && hold->renew_at < when)
-        when = hold->renew_at;
+    if (rlk_hold_renewable_locked(hold)) {
+        int64_t ask_at = rlk_handoff_ask_at(hold);
+        if (ask_at < when)
+            when = ask_at;
+        if (hold->renew_at < when)
+            when = hold->renew_at;
+    }
     if (!hold->at_risk && hold->risk_at < when)
         when = hold->risk_at;
     rlk_timer_arm(&hold->lock->registry->timers, &hold->timer, when);
@@ -203,6 +209,11 @@ void rlk_hold_enter_locked(struct rlk_hold *hold, struct rlk_thread *thread, int
     lock->entered++;
     if (!hold->reading)
         lock->entered_alone++;
+    hold->budget_from = now;
+    hold->sections = 1;
+    if (hold->flags & RLK_OTHERS)
+        hold->others = true;
+    hold->tells = strchr(hold->id.flags, RLK_ID_TELL) != NULL;
     hold->own.owner = thread;
     hold->own.owner_thread = rlk_thread_self();
     hold->own.count = 1;
@@ -243,6 +254,15 @@ struct rlk_part *rlk_hold_join_locked(struct rlk_hold *hold, bool fencing)
     rlk_list_append(&hold->parts, &part->hold_link);
     hold->refs++;
     return part;
+}
+
+void rlk_part_own_locked(struct rlk_part *part, struct rlk_thread *thread)
+{
+    part->owner = thread;
+    part->owner_thread = rlk_thread_self();
+    part->count = 1;
+    part->claimed = true;
+    rlk_list_prepend(&thread->holds, &part->thread_link);
 }
 
 /* Neither its thread nor the news need it any more. */
@@ -324,7 +344,9 @@ static void take_out(struct rlk_hold *hold)
         assert(lock->current == hold);
         lock->current = NULL;
     }
-    lock->registry->holds_now--;
+    if (!hold->idle)
+        lock->registry->holds_now--;
+    hold->idle = false;
     rlk_timer_disarm(&lock->registry->timers, &hold->timer);
 }
 

@@ -72,6 +72,13 @@ enum rlk_news {
     RLK_NEWS_DIED = 8
 };
 
+/* How long threads of a process may pass a lock on among themselves while others wait for
+ * it at the server. 0 in either: not at all. */
+struct rlk_handoff {
+    int64_t ns;
+    long count; /* sections */
+};
+
 /* A request of the watchdog that names several holds of a lock. */
 struct rlk_batch {
     struct rlk_op op;
@@ -129,6 +136,15 @@ struct rlk_hold {
     bool spoilt;      /* ASKING: the lock is not recoverable */
     bool doubted;     /* a message says that it is lost: the server is to be asked */
     bool at_risk;     /* AT_RISK was told */
+    bool idle;        /* INSIDE, but nobody's: for the next thread of this process */
+    bool others;      /* somebody else wants the lock, as the server has said */
+    bool asks_others; /* it is to be asked that */
+    bool tells;       /* the server will tell of the first who comes */
+    long sections;    /* that began since budget_from */
+    int64_t budget_from; /* hand-overs are counted from here */
+    int64_t ask_after;   /* no asking before, but for the lease */
+    int64_t
+        entered_at; /* when the newest section began that the server was not told of */
     long lease_ms;
     int64_t ticket;       /* of the newest confirmed "queued" answer; 0: none */
     int64_t ticket_sent;  /* when that request left */
@@ -170,13 +186,16 @@ struct rlk_waiter {
     char letter;
     bool robust;
     uint32_t grant_ms;
-    bool counted; /* in the statistics, as one that had to wait */
+    long lease_ms;
+    int64_t since;         /* it has waited */
+    bool passed_on;        /* will take the lock from another thread of this process */
+    bool counted;          /* in the statistics, as one that had to wait */
+    rlk_thread_t self;     /* whom an event names */
+    struct rlk_part *part; /* it was let in by another thread */
     /* of a reader: several may wait for the same */
     struct rlk_hold *hold; /* that asks; NULL: it was let in, or is to ask anew */
     unsigned asked;        /* what had been sent of it when this thread came */
-    rlk_thread_t self;     /* whom an event names */
-    struct rlk_part *part; /* it was let in by another thread */
-    bool failed;           /* it was not, for want of memory */
+    bool failed;           /* it was not let in, for want of memory */
 };
 
 /* A name in use in this process: one per client, kind and name. Guarded by the registry's
@@ -197,6 +216,7 @@ struct rlk_lock {
     struct rlk_list leaving;  /* reads whose release is under way */
     struct rlk_list asks; /* holds that ask or are queued at the server, by ask_link */
     struct rlk_waiter *asker; /* the one thread that asks, unless in_order */
+    struct rlk_waiter *woken; /* for an IDLE hold, and on its way */
     struct rlk_list waiters;  /* FIFO of threads, the asker among them */
     struct rlk_list readers;  /* threads that wait to read */
     uint8_t prefer;           /* as the newest handle says */
@@ -295,6 +315,9 @@ void rlk_hold_enter_locked(struct rlk_hold *hold, struct rlk_thread *thread, int
 /* Another thread enters a hold that reads and is INSIDE. NULL: out of memory. The thread
  * links the part into its own list. */
 struct rlk_part *rlk_hold_join_locked(struct rlk_hold *hold, bool fencing);
+
+/* The part is the calling thread's. */
+void rlk_part_own_locked(struct rlk_part *part, struct rlk_thread *thread);
 
 /* A thread has no part in the hold any more. The part is gone, and the hold may be. */
 void rlk_part_leave_locked(struct rlk_part *part);

@@ -75,6 +75,35 @@ int rlock_mutexattr_getprotocol(const rlock_mutexattr_t *attr, int *ret_protocol
                   *ret_protocol = attr->rlk.rlk_protocol);
 }
 
+int rlock_mutexattr_sethandoffms(rlock_mutexattr_t *attr, long handoff_ms)
+{
+    RLK_ATTR_CALL(CONST_BASE(attr), MAGIC,
+                  handoff_ms >= 0 && handoff_ms <= RLK_HANDOFF_MAX_MS,
+                  attr->rlk.rlk_handoff_ms = (int32_t)handoff_ms);
+}
+
+int rlock_mutexattr_gethandoffms(const rlock_mutexattr_t *attr, long *ret_handoff_ms)
+{
+    RLK_ATTR_CALL(CONST_BASE(attr), MAGIC, ret_handoff_ms,
+                  *ret_handoff_ms = attr->rlk.rlk_handoff_ms == RLK_ATTR_UNSET
+                                        ? RLK_HANDOFF_MS
+                                        : attr->rlk.rlk_handoff_ms);
+}
+
+int rlock_mutexattr_sethandoffcount(rlock_mutexattr_t *attr, int count)
+{
+    RLK_ATTR_CALL(CONST_BASE(attr), MAGIC, count >= 0 && count <= RLK_HANDOFF_MAX_COUNT,
+                  attr->rlk.rlk_handoff_count = count);
+}
+
+int rlock_mutexattr_gethandoffcount(const rlock_mutexattr_t *attr, int *ret_count)
+{
+    RLK_ATTR_CALL(CONST_BASE(attr), MAGIC, ret_count,
+                  *ret_count = attr->rlk.rlk_handoff_count == RLK_ATTR_UNSET
+                                   ? RLK_HANDOFF_COUNT
+                                   : attr->rlk.rlk_handoff_count);
+}
+
 int rlock_mutexattr_setprioceiling(rlock_mutexattr_t *attr, int ceiling)
 {
     (void)ceiling;

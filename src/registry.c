@@ -3,6 +3,7 @@
 #include "registry.h"
 
 #include "deadline.h"
+#include "handoff.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -534,6 +535,21 @@ void rlk_registry_lost_locked(struct rlk_registry *reg, const struct rlk_id *id,
         rlk_hold_doubt_locked(hold, rlk_now_boot());
     else
         rlk_lock_poll_locked(lock);
+}
+
+void rlk_registry_wanted_locked(struct rlk_registry *reg, const struct rlk_id *id,
+                                const char *name, size_t name_len)
+{
+    int kind = kind_of_letter(id->letter);
+    struct rlk_lock *lock = kind ? rlk_lock_find_locked(reg, kind, name, name_len) : NULL;
+
+    if (!lock)
+        return;
+    struct rlk_hold *hold = lock->current && rlk_id_equal(&lock->current->id, id)
+                                ? lock->current
+                                : find_ask(lock, id);
+    if (hold)
+        rlk_handoff_wanted_locked(hold, rlk_now_boot());
 }
 
 void rlk_registry_recheck_locked(struct rlk_registry *reg)

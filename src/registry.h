@@ -123,6 +123,10 @@ bool rlk_registry_grant_locked(struct rlk_registry *reg, const struct rlk_id *id
 bool rlk_registry_orphan_locked(struct rlk_registry *reg, const struct rlk_id *id,
                                 const char *name, size_t name_len, int64_t now);
 
+/* It was read from the mailbox that somebody else wants what this id holds. */
+void rlk_registry_wanted_locked(struct rlk_registry *reg, const struct rlk_id *id,
+                                const char *name, size_t name_len);
+
 /* A loss was read from the mailbox. */
 void rlk_registry_lost_locked(struct rlk_registry *reg, const struct rlk_id *id,
                               const char *name, size_t name_len);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Giving back, and the lease of what is held: for all lock types. Thread: the holder. */
 #include "acquire.h"
+#include "handoff.h"
 #include "trip.h"
 
 #include "error.h"
@@ -65,7 +66,7 @@ static int judge_release(struct rlk_hold *hold, const struct rlk_answer *answer)
                                "the server says that the lock was not ours any more");
 }
 
-int rlk_release(struct rlk_part *part, int64_t now)
+int rlk_release(struct rlk_part *part, struct rlk_handoff bound, int64_t now)
 {
     struct rlk_hold *hold = part->hold;
     struct rlk_lock *lock = hold->lock;
@@ -80,9 +81,19 @@ int rlk_release(struct rlk_part *part, int64_t now)
         rlk_drain(part);
         return ESTALE;
     }
+    if (bound.ns > 0 && !rlk_list_empty(&lock->waiters)) {
+        now = rlk_now_boot(); /* the registry's mutex may have been waited for (H4) */
+        if (now >= hold->end) {
+            rlk_hold_lose_locked(hold, "the lease ended", now);
+            rlk_registry_unlock(reg);
+            rlk_drain(part);
+            return ESTALE;
+        }
+    }
     RLK_COUNT(client->counters.releases);
     rlk_part_leave_locked(part);
-    if (!rlk_hold_unused_locked(hold)) { /* others read on */
+    if (!rlk_hold_unused_locked(hold) || /* others read on */
+        rlk_handoff_unlock_locked(hold, bound, now)) {
         rlk_registry_unlock(reg);
         rlk_error_clear();
         return 0;
@@ -125,14 +136,14 @@ int rlk_release(struct rlk_part *part, int64_t now)
     return rc;
 }
 
-int rlk_release_kept(struct rlk_part *part, int64_t now)
+int rlk_release_kept(struct rlk_part *part, struct rlk_handoff bound, int64_t now)
 {
     struct rlock_client *client = RLK_CLIENT_OF(part->hold->lock->registry);
     if (rlk_client_keep(client) != 0) { /* closed, so the hold was lost in this moment */
         rlk_drain(part);
         return ESTALE;
     }
-    int rc = rlk_release(part, now);
+    int rc = rlk_release(part, bound, now);
     rlk_client_put(client);
     return rc;
 }

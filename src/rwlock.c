@@ -199,7 +199,7 @@ static int unlock_level(struct rlk_handle *handle, enum which which)
         return ESTALE;
     }
     if (none)
-        return rlk_release_kept(part, now);
+        return rlk_release_kept(part, (struct rlk_handoff){ 0 }, now);
     return !read && levels->writes == 0 ? downgrade(part) : 0;
 }
 

@@ -39,8 +39,9 @@ size_t rlk_id_write_local(char *buf, const struct rlk_id *id);
 /* Whether `text` is an id of client `uuid`; flags of later versions are let through. */
 bool rlk_id_parse(struct rlk_id *ret_id, const char *uuid, const char *text, size_t len);
 bool rlk_id_equal(const struct rlk_id *a, const struct rlk_id *b);
-/* Whether it marks the lock for the case that its holder dies. */
-enum { RLK_ID_ROBUST = 'b' };
+/* Flags, in this order: the lock is marked for the case that its holder dies; the holder
+ * wants to be told when somebody else wants the lock. */
+enum { RLK_ID_ROBUST = 'b', RLK_ID_TELL = 'k' };
 bool rlk_id_robust(const struct rlk_id *id);
 
 /* ---- requests */
@@ -100,7 +101,10 @@ enum rlk_flags {
     RLK_READERS_WAIT = 2,
     RLK_FOREIGN_HOLDER = 4,
     RLK_OWNER_DIED = 8, /* of a robust lock that was given to an id of ours */
-    RLK_UNHEARD = 16    /* of a refresh: nobody listens to our mailbox there */
+    RLK_UNHEARD = 16,   /* of a refresh: nobody listens to our mailbox there */
+    RLK_WANTED = 32,    /* somebody else wants the lock who is in no queue */
+    RLK_WILL_TELL = 64, /* of a renewal: a message will tell of those who come */
+    RLK_OTHERS = RLK_WRITERS_WAIT | RLK_READERS_WAIT | RLK_WANTED
 };
 
 /* Where a hand-over that looked at as many waiters as it may is to go on: the tickets

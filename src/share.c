@@ -47,15 +47,6 @@ void rlk_share_put(struct rlk_hold *share, int64_t now)
     rlk_hold_put_locked(share);
 }
 
-void rlk_share_own_part(struct rlk_part *part, struct rlk_thread *thread)
-{
-    part->owner = thread;
-    part->owner_thread = rlk_thread_self();
-    part->count = 1;
-    part->claimed = true;
-    rlk_list_prepend(&thread->holds, &part->thread_link);
-}
-
 /* ---- waiting together */
 
 struct rlk_waiter *rlk_share_companion(const struct rlk_ask *ask)
@@ -115,14 +106,13 @@ void rlk_share_enter(struct rlk_ask *ask, struct rlk_hold *share, int64_t now)
     rlk_ask_end_request(ask->hold, wish, now);
 }
 
-/* A thread that was let in by another: whether it still is. If not, it has nothing. */
-static bool still_in(struct rlk_part *part, const struct rlk_wish *wish)
+bool rlk_share_still_in(struct rlk_part *part, const struct rlk_wish *wish)
 {
     struct rlk_hold *hold = part->hold;
     int64_t now = rlk_now_boot();
 
     if (hold->state == RLK_HOLD_INSIDE && now < hold->end) {
-        rlk_share_own_part(part, wish->thread);
+        rlk_part_own_locked(part, wish->thread);
         RLK_COUNT(wish->client->counters.acquisitions);
         return true;
     }
@@ -146,7 +136,7 @@ static struct rlk_hold *read_hold(const struct rlk_wish *wish, struct rlk_lock *
         rlk_hold_ref_locked(hold);
         return hold;
     }
-    hold = rlk_ask_new_hold(wish, lock);
+    hold = rlk_ask_new_hold(wish, lock, false);
     if (!hold)
         return NULL;
     rlk_hold_ask_locked(hold, wish->thread);
@@ -197,7 +187,8 @@ int rlk_share_wait(const struct rlk_wish *wish, struct rlk_lock *lock)
         if (rlk_list_empty(&waiter.link))
             rlk_list_append(&lock->readers, &waiter.link);
         rc = rlk_ask_wait(&ask);
-        in = waiter.hold == ask.hold || (waiter.part && still_in(waiter.part, wish));
+        in = waiter.hold == ask.hold ||
+             (waiter.part && rlk_share_still_in(waiter.part, wish));
     }
     reg->waiters_now--;
     return rc;

@@ -233,13 +233,14 @@ static void take_mail(struct rlock_client *client, const char *text, size_t len)
     RLK_COUNT(client->counters.messages);
     if (mail.kind == RLK_MAIL_GRANT) {
         take_grants(client, &mail);
-    } else if (mail.kind == RLK_MAIL_LOST &&
-               rlk_id_parse(&id, client->uuid, mail.id, mail.id_len)) {
+    } else if (rlk_id_parse(&id, client->uuid, mail.id, mail.id_len)) {
         rlk_registry_lock(&client->registry);
-        rlk_registry_lost_locked(&client->registry, &id, mail.name, mail.name_len);
+        if (mail.kind == RLK_MAIL_LOST)
+            rlk_registry_lost_locked(&client->registry, &id, mail.name, mail.name_len);
+        else
+            rlk_registry_wanted_locked(&client->registry, &id, mail.name, mail.name_len);
         rlk_registry_unlock(&client->registry);
     }
-    /* "wanted" asks for locks that are kept while idle: none are, in this version */
 }
 
 /* A message on a lock's channel: it may be free. */

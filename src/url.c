@@ -124,6 +124,8 @@ enum parameter {
     PARAMETER_COMMANDTIMEOUT,
     PARAMETER_CONNECTTIMEOUT,
     PARAMETER_MUTEXTYPE,
+    PARAMETER_HANDOFFMS,
+    PARAMETER_HANDOFFCOUNT,
     PARAMETER_COUNT
 };
 
@@ -139,6 +141,8 @@ static const struct {
     [PARAMETER_CONNECTTIMEOUT] = { "connecttimeout", RLK_TIMEOUT_MIN_MS,
                                    RLK_TIMEOUT_MAX_MS },
     [PARAMETER_MUTEXTYPE] = { "mutextype", 0, 0 },
+    [PARAMETER_HANDOFFMS] = { "handoffms", 0, RLK_HANDOFF_MAX_MS },
+    [PARAMETER_HANDOFFCOUNT] = { "handoffcount", 0, RLK_HANDOFF_MAX_COUNT },
 };
 
 struct parse {
@@ -173,7 +177,7 @@ static int set_mutex_type(struct parse *p, struct slice value)
     return 0;
 }
 
-static int set_milliseconds(struct parse *p, enum parameter which, struct slice value)
+static int set_number(struct parse *p, enum parameter which, struct slice value)
 {
     struct rlk_config *config = p->config;
     long *const fields[PARAMETER_COUNT] = {
@@ -181,6 +185,8 @@ static int set_milliseconds(struct parse *p, enum parameter which, struct slice 
         [PARAMETER_PRESENCE] = &config->presence_ms,
         [PARAMETER_COMMANDTIMEOUT] = &config->command_timeout_ms,
         [PARAMETER_CONNECTTIMEOUT] = &config->connect_timeout_ms,
+        [PARAMETER_HANDOFFMS] = &config->handoff_ms,
+        [PARAMETER_HANDOFFCOUNT] = &config->handoff_count,
     };
     return parse_number(value, parameters[which].name, parameters[which].min,
                         parameters[which].max, fields[which]);
@@ -202,7 +208,7 @@ static int set_parameter(struct parse *p, enum parameter which, struct slice raw
     else if (which == PARAMETER_MUTEXTYPE)
         rc = set_mutex_type(p, value);
     else
-        rc = set_milliseconds(p, which, value);
+        rc = set_number(p, which, value);
     wipe(&text);
     return rc;
 }

@@ -21,6 +21,7 @@ struct rlk_config {
     long lease_ms, presence_ms, command_timeout_ms, connect_timeout_ms;
     int max_connections;
     int mutex_type;
+    long handoff_ms, handoff_count; /* 0: off */
 };
 
 enum {
@@ -30,7 +31,11 @@ enum {
     RLK_PRESENCE_MAX_MS = 30000,
     RLK_TIMEOUT_MIN_MS = 10,
     RLK_TIMEOUT_MAX_MS = 3600000,
-    RLK_CONNECTIONS_MAX = 10000
+    RLK_CONNECTIONS_MAX = 10000,
+    RLK_HANDOFF_MAX_MS = 86400000,
+    RLK_HANDOFF_MAX_COUNT = 1000000000,
+    RLK_HANDOFF_MS = 10, /* when nobody says anything else */
+    RLK_HANDOFF_COUNT = 1000
 };
 
 /* Lays `url` over the values that *config already has (defaults or attributes; its

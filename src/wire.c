@@ -100,6 +100,8 @@ void rlk_wire_renew(struct rlk_request *req, const struct rlock_client *client,
     begin(req, lock, rlk_kinds[lock->kind].renew);
     rlk_request_add_id(req, client->uuid, &hold->id);
     rlk_request_add_int(req, lease_ms);
+    rlk_request_add_channel(req, lock->name, lock->name_len);
+    rlk_request_add_int(req, hold->entered_at != 0 || hold->asks_others);
 }
 
 void rlk_wire_downgrade(struct rlk_request *req, const struct rlock_client *client,

@@ -57,6 +57,10 @@ static void calls_of_clientattr(struct calls *c)
     GOOD(rlock_clientattr_getmaxconnections(&attr, &n));
     GOOD(rlock_clientattr_setmutextype(&attr, RLOCK_MUTEX_ERRORCHECK));
     GOOD(rlock_clientattr_getmutextype(&attr, &n));
+    GOOD(rlock_clientattr_sethandoffms(&attr, 10));
+    GOOD(rlock_clientattr_gethandoffms(&attr, &ms));
+    GOOD(rlock_clientattr_sethandoffcount(&attr, 1000));
+    GOOD(rlock_clientattr_gethandoffcount(&attr, &n));
     GOOD(rlock_clientattr_setcredentials(&attr, NULL, NULL));
     GOOD(rlock_clientattr_seteventcallback(&attr, NULL, NULL));
     CALL(ENOTSUP, rlock_clientattr_setcafile(&attr, "ca"));
@@ -95,6 +99,10 @@ static void calls_of_mutexattr(struct calls *c)
     GOOD(rlock_mutexattr_getprotocol(&attr, &n));
     CALL(ENOTSUP, rlock_mutexattr_setprioceiling(&attr, 1));
     CALL(ENOTSUP, rlock_mutexattr_getprioceiling(&attr, &n));
+    GOOD(rlock_mutexattr_sethandoffms(&attr, 10));
+    GOOD(rlock_mutexattr_gethandoffms(&attr, &ms));
+    GOOD(rlock_mutexattr_sethandoffcount(&attr, 1000));
+    GOOD(rlock_mutexattr_gethandoffcount(&attr, &n));
 #endif
     GOOD(rlock_mutexattr_destroy(&attr));
 }

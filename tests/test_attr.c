@@ -42,6 +42,19 @@ static int get_lease(const rlock_mutexattr_t *a, int *ret_value)
     return rc;
 }
 
+static int set_handoff_ms(rlock_mutexattr_t *a, int value)
+{
+    return rlock_mutexattr_sethandoffms(a, value);
+}
+
+static int get_handoff_ms(const rlock_mutexattr_t *a, int *ret_value)
+{
+    long value = *ret_value;
+    int rc = rlock_mutexattr_gethandoffms(a, ret_value ? &value : NULL);
+    *ret_value = (int)value;
+    return rc;
+}
+
 static const struct {
     const char *name;
     set_fn set;
@@ -132,6 +145,26 @@ static const struct {
       5,
       { -1, 1, 49, 86400001, INT_MAX, INT_MIN },
       6,
+      -1,
+      0 },
+    { "handoffms",
+      set_handoff_ms,
+      get_handoff_ms,
+      10,
+      { 0, 1, 86400000, 10 },
+      4,
+      { -1, 86400001, INT_MAX, INT_MIN },
+      4,
+      -1,
+      0 },
+    { "handoffcount",
+      rlock_mutexattr_sethandoffcount,
+      rlock_mutexattr_gethandoffcount,
+      1000,
+      { 0, 1, 1000000000, 1000 },
+      4,
+      { -1, 1000000001, INT_MAX, INT_MIN },
+      4,
       -1,
       0 },
 };
@@ -433,6 +466,8 @@ static const struct {
       rlock_clientattr_getcommandtimeout, 3000, 10, 3600000 },
     { "connecttimeout", rlock_clientattr_setconnecttimeout,
       rlock_clientattr_getconnecttimeout, 3000, 10, 3600000 },
+    { "handoffms", rlock_clientattr_sethandoffms, rlock_clientattr_gethandoffms, 10, 0,
+      86400000 },
 };
 enum { LONGS = sizeof(longs) / sizeof(longs[0]) };
 
@@ -457,7 +492,8 @@ END_TEST
 
 START_TEST(clientattr_refuses_what_is_not)
 {
-    long values[] = { longs[_i].min - 1, longs[_i].max + 1, 0, -1, LONG_MAX, LONG_MIN };
+    long values[] = { longs[_i].min - 1, longs[_i].max + 1, longs[_i].min / 2 - 1, -1,
+                      LONG_MAX,          LONG_MIN };
     rlock_clientattr_t before = cattr;
     for (int i = 0; i < 6; i++) {
         ck_assert_msg(longs[_i].set(&cattr, values[i]) == EINVAL, "%s %ld",
@@ -483,6 +519,25 @@ START_TEST(maxconnections_is_1_to_10000)
     ck_assert_int_eq(rlock_clientattr_getmaxconnections(&cattr, &value), 0);
     ck_assert_int_eq(value, 16);
     ck_assert_int_eq(rlock_clientattr_getmaxconnections(&cattr, NULL), EINVAL);
+}
+END_TEST
+
+START_TEST(handoffcount_is_0_to_a_billion)
+{
+    int value = -7, good[] = { 0, 1000000000, 1000 },
+        bad[] = { -1, 1000000001, INT_MAX, INT_MIN };
+    ck_assert_int_eq(rlock_clientattr_gethandoffcount(&cattr, &value), 0);
+    ck_assert_int_eq(value, 1000);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_eq(rlock_clientattr_sethandoffcount(&cattr, good[i]), 0);
+        ck_assert_int_eq(rlock_clientattr_gethandoffcount(&cattr, &value), 0);
+        ck_assert_int_eq(value, good[i]);
+    }
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_eq(rlock_clientattr_sethandoffcount(&cattr, bad[i]), EINVAL);
+    ck_assert_int_eq(rlock_clientattr_gethandoffcount(&cattr, &value), 0);
+    ck_assert_int_eq(value, 1000);
+    ck_assert_int_eq(rlock_clientattr_gethandoffcount(&cattr, NULL), EINVAL);
 }
 END_TEST
 
@@ -664,6 +719,7 @@ int main(void)
     tcase_add_loop_test(tc, clientattr_keeps_what_is_in_range, 0, LONGS);
     tcase_add_loop_test(tc, clientattr_refuses_what_is_not, 0, LONGS);
     tcase_add_test(tc, maxconnections_is_1_to_10000);
+    tcase_add_test(tc, handoffcount_is_0_to_a_billion);
     tcase_add_test(tc, mutextype_is_a_type);
     tcase_add_test(tc, credentials_are_bounded_and_wiped);
     tcase_add_test(tc, callback_may_be_set_and_taken_back);

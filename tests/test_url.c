@@ -135,6 +135,10 @@ static const char *const bads[] = {
     "redis://h?mutextype=",
     "redis://h?mutextype=Recursive",
     "redis://h?mutextype=1",
+    "redis://h?handoffms=-1",
+    "redis://h?handoffms=86400001",
+    "redis://h?handoffcount=",
+    "redis://h?handoffcount=1000000001",
     /* passwords that are not percent-encoded and so end up in the wrong part */
     "redis://:p/canary@h",
     "redis://:p?canary@h",
@@ -181,13 +185,16 @@ START_TEST(parameters_are_set)
 {
     ck_assert_int_eq(rlk_url_parse(&config,
                                    "redis://h?lease=50&presence=30000&commandtimeout=10"
-                                   "&connecttimeout=3600000&mutextype=errorcheck"),
+                                   "&connecttimeout=3600000&mutextype=errorcheck"
+                                   "&handoffms=0&handoffcount=1000000000"),
                      0);
     ck_assert_int_eq(config.lease_ms, 50);
     ck_assert_int_eq(config.presence_ms, 30000);
     ck_assert_int_eq(config.command_timeout_ms, 10);
     ck_assert_int_eq(config.connect_timeout_ms, 3600000);
     ck_assert_int_eq(config.mutex_type, RLOCK_MUTEX_ERRORCHECK);
+    ck_assert_int_eq(config.handoff_ms, 0);
+    ck_assert_int_eq(config.handoff_count, 1000000000);
     ck_assert_int_eq(rlk_url_parse(&config, "redis://h?mutextype=normal"), 0);
     ck_assert_int_eq(config.mutex_type, RLOCK_MUTEX_NORMAL);
     ck_assert_int_eq(rlk_url_parse(&config, "redis://h?mutextype=recursive"), 0);

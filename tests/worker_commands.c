@@ -183,6 +183,7 @@ static int set_client_options(rlock_clientattr_t *attr, const struct words *w)
         { "presence", rlock_clientattr_setpresence },
         { "commandtimeout", rlock_clientattr_setcommandtimeout },
         { "connecttimeout", rlock_clientattr_setconnecttimeout },
+        { "handoffms", rlock_clientattr_sethandoffms },
     };
     int rc = rlock_clientattr_seteventcallback(attr, on_event, NULL);
     for (size_t i = 0; i < sizeof(longs) / sizeof(longs[0]) && rc == 0; i++) {
@@ -341,6 +342,10 @@ static int init_exclusive(struct handle *h, const struct words *w)
     SET_OPTIONS(mutex, &attr, w);
     if (rc == 0 && (value = option(w, "type")))
         rc = set_type(&attr, value);
+    if (rc == 0 && (value = option(w, "handoffms")))
+        rc = rlock_mutexattr_sethandoffms(&attr, strtol(value, NULL, NUMBER_BASE));
+    if (rc == 0 && (value = option(w, "handoffcount")))
+        rc = rlock_mutexattr_sethandoffcount(&attr, atoi(value));
     if (rc == 0 && (value = option(w, "robust")) && atoi(value))
         rc = rlock_mutexattr_setrobust(&attr, RLOCK_MUTEX_ROBUST);
     if (rc == 0)

@@ -10,7 +10,9 @@ local function behind(line, bit)
   if call('ZSCORE', cancelled, id) then what = 'refused'
   elseif now > not_after then what = 'late'
   elseif spoilt() then what = 'unrecoverable'
-  elseif try == '1' then what = 'busy'
+  elseif try == '1' then
+    what = 'busy'
+    wanted()
   else
     ticket = queue_up(line)
     if flags % (2 * bit) < bit then flags = flags + bit end

@@ -9,7 +9,7 @@
 -- was lost (see lib/presence.lua), who listens is present. Looks at 64 waiters at most.
 -- `named`: ids whose own request this is; they need no message.
 -- Needs: call, N, queue, rqueue, present, readers, dirty, token, t, now, waiting, token_next,
--- and lib/robust.lua.
+-- lib/robust.lua and lib/telling.lua.
 local modes = { m = 'rlock:mutex', f = 'rlock:fair', w = 'rlock:write' }
 local ms = now / 1000
 local others = nil
@@ -66,7 +66,8 @@ local function grant(id, ticket, uuid, letter, ttl)
   if marks then before, dead = mark_holder(id) end
   call('ZREM', queue, id)
   if letter == 'w' or letter == 'W' then call('DEL', readers) end
-  call('HSET', N, id, '1', 'mode', modes[string.lower(letter)], 'since',
+  local value, flags = value_for(id, waiting())
+  call('HSET', N, id, value, 'mode', modes[string.lower(letter)], 'since',
     string.format('%.0f', now))
   if own ~= '' then call('HSET', N, 'token', own) end
   if dead then call('HSET', N, 'died', '1') end
@@ -74,7 +75,7 @@ local function grant(id, ticket, uuid, letter, ttl)
   if named[id] then return true end
   if own == '' then own = '0' end
   local heard = redis.pcall('PUBLISH', 'rlock:client:' .. uuid, '1 grant '
-    .. waiting() + (dead and 8 or 0) .. ' ' .. own .. ' 1 1 ' .. id .. ' ' .. ticket .. ' ' .. N)
+    .. flags + (dead and 8 or 0) .. ' ' .. own .. ' 1 1 ' .. id .. ' ' .. ticket .. ' ' .. N)
   if type(heard) == 'number' and heard > 0 then return true end
   call('DEL', N)
   if before then

@@ -8,6 +8,7 @@ local now = t[1] * 1000000 + t[2]
 --include answer
 --include token
 --include robust
+--include telling
 --include handover
 --include presence
 local flags = waiting()

@@ -16,6 +16,7 @@ end
 --include answer
 --include token
 --include robust
+--include telling
 --include handover
 --include mark
 check_types()

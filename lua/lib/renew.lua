@@ -2,13 +2,13 @@
 -- The renewal of an exclusive lock: see mutex_renew.lua.
 -- Needs: the names that mutex_renew.lua gives to keys and arguments.
 local call = redis.call
-local mine = call('HEXISTS', N, id)
+local value = call('HGET', N, id)
 local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
 --include answer
 local flags = waiting()
 local left = call('PTTL', N)
-if mine == 0 then return { now, left, flags, 0, 'gone', -1, 0, '' } end
+if not value then return { now, left, flags, 0, 'gone', -1, 0, '' } end
 if left < lease then
   call('PEXPIRE', N, lease)
   left = lease
@@ -17,4 +17,12 @@ if string.byte(id, -1) > 57 and string.find(id, ':%a%d+%l*b')
   and call('EXPIRE', dirty, 604800) == 0 then
   call('SET', dirty, id .. '#1', 'EX', 604800)
 end
+-- who else wants it, and whether it will hear of who comes (lib/telling.lua)
+local heard = flags == 0 and redis.pcall('PUBSUB', 'NUMSUB', channel)
+if flags == 0 and (value == '3' or (heard[2] and heard[2] ~= 0)) then flags = 32 end
+if tell == '1' and value == '1' then
+  value = flags == 0 and '2' or '3'
+  if type(redis.pcall('HSET', N, id, value)) ~= 'number' then value = '1' end
+end
+if value == '2' then flags = flags + 64 end
 return { now, left, flags, 0, 'held', left, 0, call('HGET', N, 'token') or '' }

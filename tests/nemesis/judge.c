@@ -15,7 +15,8 @@ const char *nem_rule_name(enum nem_rule rule)
 {
     static const char *const names[NEM_RULES] = {
         [NEM_RULE_EXCLUSION] = "exclusion", [NEM_RULE_TOKENS] = "tokens",
-        [NEM_RULE_GRANT] = "grant",         [NEM_RULE_BELIEF] = "belief",
+        [NEM_RULE_GRANT] = "grant",         [NEM_RULE_PASSED] = "passed",
+        [NEM_RULE_BELIEF] = "belief",
         [NEM_RULE_OWNER] = "owner",         [NEM_RULE_HOLDS] = "holds",
         [NEM_RULE_UNLOCK] = "unlock",       [NEM_RULE_TOLD] = "told",
         [NEM_RULE_LOSS] = "loss",           [NEM_RULE_KEPT] = "kept",
@@ -110,6 +111,7 @@ void nem_judge(struct nem_round *round, struct nem_verdict *verdict, FILE *out,
     nem_judge_calls(j);
     nem_judge_tokens(j);
     nem_judge_server(j);
+    nem_judge_passed(j);
     nem_judge_order(j);
     nem_judge_ends(j);
     nem_time_free(j);

@@ -18,6 +18,8 @@ enum nem_rule {
                          * writer's, overlap */
     NEM_RULE_TOKENS,    /* S3 */
     NEM_RULE_GRANT,     /* success without a grant at the server */
+    NEM_RULE_PASSED,    /* H1, H6: passed on within a process as it may not be, or for too
+                         * long while others waited */
     NEM_RULE_BELIEF,    /* D is later than the server's end of the lease */
     NEM_RULE_OWNER,     /* S2: the server changed a hold for somebody else's request */
     NEM_RULE_HOLDS,     /* ETIMEDOUT, EBUSY, ... while holding: a hold nobody knows of */

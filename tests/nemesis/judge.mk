@@ -11,7 +11,7 @@ NEMESIS_JUDGE = $(NEMESIS_LEDGER) \
 	tests/nemesis/judge.c tests/nemesis/judge_read.c \
 	tests/nemesis/judge_index.c tests/nemesis/judge_time.c \
 	tests/nemesis/judge_exclusion.c tests/nemesis/judge_holds.c \
-	tests/nemesis/judge_losses.c \
+	tests/nemesis/judge_losses.c tests/nemesis/judge_passed.c \
 	tests/nemesis/judge_calls.c tests/nemesis/judge_tokens.c \
 	tests/nemesis/judge_server.c tests/nemesis/judge_order.c \
 	tests/nemesis/judge_phases.c tests/nemesis/judge_joins.c \
@@ -20,7 +20,7 @@ NEMESIS_CPPFLAGS = $(TEST_CPPFLAGS) -I$(top_srcdir)/tests/nemesis
 
 # The judge of the nemesis, with forged histories; the ledger, with a server's files.
 UNIT_TESTS += tests/test_judge tests/test_judge_excuses tests/test_judge_calls \
-	tests/test_judge_server tests/test_judge_holds tests/test_judge_told tests/test_judge_losses \
+	tests/test_judge_server tests/test_judge_passed tests/test_judge_holds tests/test_judge_told tests/test_judge_losses \
 	tests/test_judge_tokens tests/test_judge_order tests/test_judge_waiters \
 	tests/test_ledger
 
@@ -43,6 +43,10 @@ tests_test_judge_calls_LDADD = $(TEST_LIBS)
 tests_test_judge_server_SOURCES = tests/test_judge_server.c $(FORGED) $(NEMESIS_JUDGE)
 tests_test_judge_server_CPPFLAGS = $(NEMESIS_CPPFLAGS)
 tests_test_judge_server_LDADD = $(TEST_LIBS)
+
+tests_test_judge_passed_SOURCES = tests/test_judge_passed.c $(FORGED) $(NEMESIS_JUDGE)
+tests_test_judge_passed_CPPFLAGS = $(NEMESIS_CPPFLAGS)
+tests_test_judge_passed_LDADD = $(TEST_LIBS)
 
 tests_test_judge_holds_SOURCES = tests/test_judge_holds.c $(FORGED) $(NEMESIS_JUDGE)
 tests_test_judge_holds_CPPFLAGS = $(NEMESIS_CPPFLAGS)

@@ -224,6 +224,12 @@ bool nem_unreachable(const struct nem_judge *j, unsigned process, int64_t from,
 bool nem_delayed(const struct nem_judge *j, unsigned process, int64_t from, int64_t to);
 int64_t nem_slack(const struct nem_judge *j);
 
+/* ---- judge_passed.c */
+
+/* Whether one of two exclusive holds of an id may have been given to the other's thread by
+ * its process. */
+bool nem_passed_on(const struct nem_hold *a, const struct nem_hold *b);
+
 /* ---- the rules */
 
 void nem_judge_exclusion(struct nem_judge *j); /* judge_exclusion.c */
@@ -235,6 +241,7 @@ void nem_judge_calls(struct nem_judge *j);     /* judge_calls.c: code, bound, st
 void nem_judge_tokens(struct nem_judge *j);    /* judge_tokens.c */
 void nem_judge_server(struct nem_judge *j);    /* judge_server.c: grant, belief, owner,
                                                 * holds */
+void nem_judge_passed(struct nem_judge *j);    /* judge_passed.c */
 void nem_judge_order(struct nem_judge *j);     /* judge_order.c: order, reads, writes,
                                                 * prompt */
 void nem_judge_ends(struct nem_judge *j);      /* judge_ends.c: leak, residue, grows,

@@ -74,7 +74,7 @@ static bool expired_at_once(const struct nem_judge *j, const struct nem_hold *ho
 static bool is_doubled(const struct nem_hold *hold)
 {
     for (const struct nem_hold *h = hold->name->holds; h; h = h->next)
-        if (h != hold && (!h->reading || !hold->reading))
+        if (h != hold && (!h->reading || !hold->reading) && !nem_passed_on(h, hold))
             return true;
     return false;
 }

@@ -1,0 +1,18 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- A holder may ask to be told when somebody else wants the lock (flag k of its id, or by a
+-- renewal). The value of its field in N says so: 1 no, 2 yes, 3 it knows. So one message is
+-- sent for each hold, however many queue, try or poll (rule K2).
+-- Needs: call, N.
+local function tells(id) return string.byte(id, -1) > 57 and string.find(id, ':%a%d+%l*k') ~= nil end
+-- Whether somebody listens on Redisson's channel: its waiters, who are in no queue.
+local function channel_heard()
+  local name = string.find(N, '{', 1, true) and N or '{' .. N .. '}'
+  local heard = redis.pcall('PUBSUB', 'NUMSUB', 'redisson_lock__channel:' .. name)
+  return heard[2] ~= nil and heard[2] ~= 0
+end
+-- The flags of who else wants it, and the value for a new holder (K4). flags: who waits beside it.
+local function value_for(id, flags)
+  if not tells(id) then return '1', flags end
+  if flags == 0 and channel_heard() then flags = 32 end
+  return flags == 0 and '2' or '3', flags
+end

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See handoff.h. Thread: any. Locks: hold the registry's mu. Blocks: no. */
+#include "handoff.h"
+
+#include "deadline.h"
+#include "registry.h"
+
+enum { ASK_MAX_MS = 1000 /* between two askings of a hold that threads share */ };
+
+#define STARVED_NS RLK_NS_PER_MS /* from then on a waiter is handed the lock (H4) */
+
+/* ---- the budget */
+
+static bool is_spent(const struct rlk_hold *hold, struct rlk_handoff bound, int64_t now)
+{
+    return now - hold->budget_from >= bound.ns || hold->sections >= bound.count;
+}
+
+/* Whether another section may begin without the server: while nobody else wants the lock,
+ * as it would tell; else within the budget. In the second half of one that nobody is
+ * known to need, the server is asked, so that the answer may be there by its end (H6,
+ * H7).
+ */
+static bool may_go_on(struct rlk_hold *hold, struct rlk_handoff bound, int64_t now)
+{
+    struct rlk_handoff half = { .ns = bound.ns / 2, .count = (bound.count + 1) / 2 };
+
+    if (!hold->others && hold->tells)
+        return true;
+    if (is_spent(hold, bound, now))
+        return false;
+    if (!hold->others && !hold->asks_others && is_spent(hold, half, now)) {
+        hold->asks_others = true;
+        rlk_hold_schedule_locked(hold);
+    }
+    return true;
+}
+
+void rlk_handoff_answered_locked(struct rlk_hold *hold, int64_t sent, unsigned flags)
+{
+    hold->asks_others = false;
+    if (flags & RLK_WILL_TELL)
+        hold->tells = true;
+    if (flags & RLK_OTHERS)
+        hold->others = true; /* for this id, for good */
+    if (hold->others)
+        return;
+    hold->budget_from = sent;
+    hold->sections = 0;
+}
+
+void rlk_handoff_wanted_locked(struct rlk_hold *hold, int64_t now)
+{
+    hold->others =
+        true; /* of an id that still asks, too: it may come before the answer */
+    if (hold->state == RLK_HOLD_INSIDE && hold->idle && !hold->lock->woken)
+        rlk_hold_end_unused_locked(hold, now);
+}
+
+int64_t rlk_handoff_ask_at(const struct rlk_hold *hold)
+{
+    int64_t at = RLK_NEVER;
+
+    if (hold->asks_others) {
+        at = 0;
+    } else if (hold->entered_at > hold->proof_sent) {
+        int64_t period = hold->id.grant_ms * RLK_NS_PER_MS / 3;
+        int64_t max = ASK_MAX_MS * RLK_NS_PER_MS;
+        at = hold->proof_sent + (period < max ? period : max);
+    }
+    return at > hold->ask_after ? at : hold->ask_after;
+}
+
+/* ---- passing on */
+
+static struct rlk_waiter *first_waiter(struct rlk_lock *lock)
+{
+    struct rlk_list *l = rlk_list_first(&lock->waiters);
+    return l ? RLK_CONTAINER_OF(l, struct rlk_waiter, link) : NULL;
+}
+
+bool rlk_hold_suits(const struct rlk_hold *hold, const struct rlk_waiter *waiter)
+{
+    return hold->id.letter == waiter->letter && hold->id.grant_ms == waiter->grant_ms &&
+           rlk_id_robust(&hold->id) == waiter->robust;
+}
+
+/* The same for one that it does not ask for, but finds taken. */
+static bool suits(const struct rlk_hold *hold, const struct rlk_waiter *waiter)
+{
+    return waiter->passed_on && waiter->lease_ms == hold->lease_ms &&
+           rlk_hold_suits(hold, waiter);
+}
+
+/* A section begins that the server is not told of. */
+static void begin_section(struct rlk_hold *hold, int64_t now)
+{
+    bool first = hold->entered_at <= hold->proof_sent;
+
+    hold->sections++;
+    hold->entered_at = now;
+    if (first)
+        rlk_hold_schedule_locked(hold);
+    RLK_COUNT(hold->lock->registry->counters->local_handovers);
+}
+
+static void wake_for(struct rlk_lock *lock, struct rlk_waiter *waiter)
+{
+    if (lock->woken)
+        return;
+    lock->woken = waiter;
+    rlk_registry_wake_locked(lock->registry, waiter->thread);
+}
+
+static void set_idle(struct rlk_hold *hold, bool idle)
+{
+    if (hold->idle == idle)
+        return;
+    hold->idle = idle;
+    if (idle)
+        hold->lock->registry->holds_now--;
+    else
+        hold->lock->registry->holds_now++;
+}
+
+bool rlk_handoff_unlock_locked(struct rlk_hold *hold, struct rlk_handoff bound,
+                               int64_t now)
+{
+    struct rlk_lock *lock = hold->lock;
+    struct rlk_waiter *first = first_waiter(lock);
+
+    if (!first || lock->kind != RLK_KIND_MUTEX || hold->fixed || hold->owner_died ||
+        lock->asker || lock->ending || !suits(hold, first) ||
+        !may_go_on(hold, bound, now))
+        return false;
+    if (now - first->since < STARVED_NS) {
+        set_idle(hold, true);
+        wake_for(lock, first);
+        return true;
+    }
+    struct rlk_part *part = rlk_hold_join_locked(hold, false);
+    if (!part)
+        return false;
+    rlk_list_remove(&first->link);
+    if (lock->woken == first)
+        lock->woken = NULL;
+    part->owner = first->thread;
+    part->owner_thread = first->self;
+    first->part = part;
+    begin_section(hold, now);
+    rlk_registry_wake_locked(lock->registry, first->thread);
+    return true;
+}
+
+bool rlk_handoff_enter_locked(struct rlk_lock *lock, struct rlk_waiter *self,
+                              struct rlk_handoff bound, int64_t now)
+{
+    struct rlk_hold *hold = lock->current;
+
+    if (!hold || !hold->idle || !suits(hold, self))
+        return false;
+    if (!may_go_on(hold, bound, now)) {
+        rlk_hold_end_unused_locked(hold, now);
+        return false;
+    }
+    struct rlk_part *part = rlk_hold_join_locked(hold, false);
+    if (!part)
+        return false;
+    set_idle(hold, false);
+    rlk_part_own_locked(part, self->thread);
+    begin_section(hold, now);
+    RLK_COUNT(lock->registry->counters->acquisitions);
+    rlk_list_remove(&self->link);
+    return true;
+}
+
+void rlk_handoff_gave_up_locked(struct rlk_lock *lock, const struct rlk_waiter *waiter,
+                                int64_t now)
+{
+    struct rlk_hold *hold = lock->current;
+    struct rlk_waiter *next = first_waiter(lock);
+
+    if (lock->woken == waiter)
+        lock->woken = NULL;
+    if (!hold || !hold->idle)
+        return;
+    if (next && suits(hold, next))
+        wake_for(lock, next);
+    else
+        rlk_hold_end_unused_locked(hold, now);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Local hand-over: threads of this process that want the same mutex pass its hold on
+ * among themselves, without the server (rules H1-H12). A hold that a thread unlocked
+ * while others wait here either goes to the first of them, or is IDLE: INSIDE, nobody's,
+ * one of them woken, and free for whichever thread comes first. Bounded while others wait
+ * at the server. All under the registry's mutex.
+ */
+#ifndef RLK_HANDOFF_H
+#define RLK_HANDOFF_H
+
+#include "hold.h"
+
+/* The outermost level of a hold was unlocked at `now` < D. True: it stays with this
+ * process; false: it is to be given back to the server (H4). */
+bool rlk_handoff_unlock_locked(struct rlk_hold *hold, struct rlk_handoff bound,
+                               int64_t now);
+
+/* The calling thread, `self`, which may be in the queue, takes the lock's hold if it is
+ * IDLE, will do for it, and its budget is not spent; one whose budget is spent ends.
+ * rlk_lock_held_locked was called, so that D has not passed (H3). False: it needs the
+ * server, or a longer wait; also when there is no memory. */
+bool rlk_handoff_enter_locked(struct rlk_lock *lock, struct rlk_waiter *self,
+                              struct rlk_handoff bound, int64_t now);
+
+/* A waiter, out of the queue by now, waits no more: if it had been woken for an IDLE
+ * hold, another is, or the hold ends (H5). */
+void rlk_handoff_gave_up_locked(struct rlk_lock *lock, const struct rlk_waiter *waiter,
+                                int64_t now);
+
+/* A message says that somebody else wants a hold, INSIDE or ASKING (K6). */
+void rlk_handoff_wanted_locked(struct rlk_hold *hold, int64_t now);
+
+/* An answer to a request that left at `sent` says who waits at the server (H7). */
+void rlk_handoff_answered_locked(struct rlk_hold *hold, int64_t sent, unsigned flags);
+
+/* Whether a thread may go on with a hold that another one made. */
+bool rlk_hold_suits(const struct rlk_hold *hold, const struct rlk_waiter *waiter);
+
+/* When the server is to be asked because of hand-overs, whatever the lease says (H7, H8);
+ * RLK_NEVER: they want nothing. */
+int64_t rlk_handoff_ask_at(const struct rlk_hold *hold);
+
+#endif

@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Threads of a process pass a mutex on among themselves: what comes of it, with a server
+ * and other processes' clients. The decisions, one by one: test_handoff_rules.c. */
+#include "fixture.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    THREADS = 6,
+    SECTIONS = 300,
+    SOON_MS = 10000,
+    PRESENCE_MS = 600,
+    LINE = 64 /* at most, of those whose order is looked at */
+};
+
+static rlock_mutex_t m, theirs;
+
+static void set_up(void)
+{
+    fixture_open();
+    m = mutex_of(client, "n");
+    theirs = mutex_of(fixture_other(), "n");
+}
+
+static rlock_mutex_t mutex_with(rlock_client_t *c, long ms, int count)
+{
+    rlock_mutexattr_t attr;
+    rlock_mutex_t mutex;
+
+    OK(rlock_mutexattr_init(&attr));
+    OK(rlock_mutexattr_setclient(&attr, c));
+    OK(rlock_mutexattr_sethandoffms(&attr, ms));
+    OK(rlock_mutexattr_sethandoffcount(&attr, count));
+    OK(rlock_mutex_init(&mutex, &attr, "n"));
+    OK(rlock_mutexattr_destroy(&attr));
+    return mutex;
+}
+
+/* ---- threads that take it again and again */
+
+static struct crowd {
+    rlock_mutex_t *mutex;
+    struct task tasks[THREADS];
+    atomic_bool over;
+    int sections; /* each; 0: until over */
+    long inside;  /* guarded by the lock */
+    long done;
+    atomic_bool broken;
+} crowd;
+
+static int run_sections(void *arg)
+{
+    struct crowd *c = arg;
+    for (int i = 0; c->sections ? i < c->sections : !atomic_load(&c->over); i++) {
+        int rc = rlock_mutex_lock(c->mutex);
+        if (rc != 0)
+            return rc;
+        if (c->inside++ != 0)
+            atomic_store(&c->broken, true);
+        c->done++;
+        c->inside--;
+        rc = rlock_mutex_unlock(c->mutex);
+        if (rc != 0)
+            return rc;
+    }
+    return 0;
+}
+
+static void crowd_start(rlock_mutex_t *mutex, int sections)
+{
+    memset(&crowd, 0, sizeof(crowd));
+    crowd.mutex = mutex;
+    crowd.sections = sections;
+    for (int i = 0; i < THREADS; i++)
+        task_start(&crowd.tasks[i], run_sections, &crowd);
+}
+
+static void crowd_ends(void)
+{
+    atomic_store(&crowd.over, true);
+    for (int i = 0; i < THREADS; i++)
+        OK(task_join(&crowd.tasks[i]));
+    ck_assert(!atomic_load(&crowd.broken));
+}
+
+static bool is_passed_on(void *c)
+{
+    return stats_of(c).local_handovers > 100;
+}
+
+START_TEST(threads_pass_it_on_without_the_server)
+{
+    crowd_start(&m, SECTIONS);
+    crowd_ends();
+    ck_assert_int_eq(crowd.done, THREADS * SECTIONS);
+    rlock_stats_t stats = stats_of(client);
+    ck_assert_uint_eq(stats.acquisitions, THREADS * SECTIONS);
+    ck_assert_uint_eq(stats.releases, THREADS * SECTIONS);
+    ck_assert_uint_gt(stats.local_handovers, 0);
+    ck_assert_uint_eq(stats.holds_now, 0);
+    ck_assert_uint_eq(stats.waiters_now, 0);
+    ck_assert(wait_key("n", false, SOON_MS));
+}
+END_TEST
+
+START_TEST(switched_off_each_unlock_gives_it_back)
+{
+    rlock_mutex_t off = _i == 0 ? mutex_with(client, 0, 1000) : mutex_with(client, 10, 0);
+    crowd_start(&off, SECTIONS / 10);
+    crowd_ends();
+    ck_assert_uint_eq(stats_of(client).local_handovers, 0);
+}
+END_TEST
+
+/* By its URL, for all of its mutexes. */
+START_TEST(a_client_may_switch_it_off)
+{
+    reopen_with("?handoffms=0");
+    m = mutex_of(client, "n");
+    crowd_start(&m, SECTIONS / 10);
+    crowd_ends();
+    ck_assert_uint_eq(stats_of(client).local_handovers, 0);
+}
+END_TEST
+
+/* ---- order */
+
+static struct {
+    char who[LINE];
+    int count; /* guarded by the lock */
+} line;
+
+struct comer {
+    rlock_mutex_t *mutex;
+    char who;
+    int rc;
+};
+
+static int run_comer(void *arg)
+{
+    struct comer *comer = arg;
+    int rc = rlock_mutex_lock(comer->mutex);
+    if (rc != 0)
+        return rc;
+    line.who[line.count++] = comer->who;
+    return rlock_mutex_unlock(comer->mutex);
+}
+
+START_TEST(those_who_sleep_get_it_in_order_and_the_server_is_not_asked)
+{
+    struct comer comers[] = { { &m, 'a', 0 }, { &m, 'b', 0 }, { &m, 'c', 0 } };
+    struct task tasks[3];
+
+    memset(&line, 0, sizeof(line));
+    reopen_with("?handoffms=60000"); /* as nobody is known to wait elsewhere */
+    m = mutex_of(client, "n");
+    OK(rlock_mutex_lock(&m));
+    for (unsigned i = 0; i < 3; i++) {
+        task_start(&tasks[i], run_comer, &comers[i]);
+        ck_assert(wait_waiters(client, i + 1));
+    }
+    nanosleep(&(struct timespec){ .tv_nsec = 2000000 }, NULL); /* all have waited 1 ms */
+    rlock_stats_t before = stats_of(client);
+    OK(rlock_mutex_unlock(&m));
+    for (int i = 0; i < 3; i++)
+        OK(task_join(&tasks[i]));
+    rlock_stats_t after = stats_of(client);
+    ck_assert_str_eq(line.who, "abc");
+    ck_assert_uint_eq(after.local_handovers, 3);
+    ck_assert_uint_eq(after.round_trips - after.renewals - before.round_trips +
+                          before.renewals,
+                      1); /* the release */
+    ck_assert(!test_redis_exists(redis, "n"));
+}
+END_TEST
+
+/* While others wait, so many sections in a row and no more. */
+START_TEST(h6_a_process_keeps_it_for_so_many_sections)
+{
+    enum { COUNT = 3, LOCAL = 5 };
+    rlock_mutex_t few = mutex_with(client, 60000, COUNT);
+    rlock_client_t *third = open_with("");
+    rlock_mutex_t last = mutex_of(third, "n");
+    struct comer comers[LOCAL], others = { &last, 'x', 0 };
+    struct task tasks[LOCAL], other_task;
+
+    memset(&line, 0, sizeof(line));
+    OK(rlock_mutex_lock(&theirs));
+    for (unsigned i = 0; i < LOCAL; i++) {
+        comers[i] = (struct comer){ &few, 'a', 0 };
+        task_start(&tasks[i], run_comer, &comers[i]);
+        ck_assert(wait_waiters(client, i + 1));
+    }
+    ck_assert(wait_size("rlock:{n}:queue", 1));
+    task_start(&other_task, run_comer, &others);
+    ck_assert(wait_size("rlock:{n}:queue", 2));
+    OK(rlock_mutex_unlock(&theirs));
+    OK(task_join(&other_task));
+    for (int i = 0; i < LOCAL; i++)
+        OK(task_join(&tasks[i]));
+    ck_assert_str_eq(line.who, "aaaxaa");
+    close_client(third);
+}
+END_TEST
+
+/* ---- others get it */
+
+START_TEST(h6_others_get_it_though_threads_never_rest)
+{
+    crowd_start(&m, 0);
+    ck_assert(test_wait_until(is_passed_on, client, SOON_MS));
+    for (int i = 0; i < 5; i++) {
+        struct timespec at = test_in_ms(CLOCK_MONOTONIC, test_ms(SOON_MS));
+        OK(rlock_mutex_clocklock(&theirs, CLOCK_MONOTONIC, &at));
+        ck_assert_int_eq(crowd.inside, 0);
+        OK(rlock_mutex_unlock(&theirs));
+    }
+    crowd_ends();
+}
+END_TEST
+
+static bool is_told_of(void *value)
+{
+    struct test_redis *r = redis;
+    /* {since, mode, and the owner's field} */
+    char script[200];
+    snprintf(script, sizeof(script),
+             "local f = redis.call('HGETALL', 'n') for i = 1, #f, 2 do "
+             "if string.find(f[i], ':') and f[i + 1] == '%s' then return 1 end end "
+             "return 0",
+             (const char *)value);
+    return test_redis_int(r, "EVAL", script, "0") == 1;
+}
+
+/* The holder asks to be told, and is: once, by a try too (K2, K3). */
+START_TEST(k3_a_holder_with_sleepers_is_told_of_the_first_who_comes)
+{
+    char two[] = "2";
+
+    crowd_start(&m, 0);
+    ck_assert(test_wait_until(is_told_of, two, SOON_MS)); /* asked, or from the start */
+    uint64_t messages = stats_of(client).messages;
+    EXPECT(rlock_mutex_trylock(&theirs), EBUSY);
+    OK(rlock_mutex_lock(&theirs));
+    OK(rlock_mutex_unlock(&theirs));
+    ck_assert_uint_gt(stats_of(client).messages, messages);
+    crowd_ends();
+}
+END_TEST
+
+/* Who sends nothing is seen when the server is asked (H8, K10). */
+START_TEST(k10_a_waiter_of_redisson_gets_its_message)
+{
+    struct test_redis *waiter = test_redis_connect(server.path);
+
+    reopen_with("?presence=600");
+    m = mutex_of(client, "n");
+    crowd_start(&m, 0);
+    ck_assert(test_wait_until(is_passed_on, client, SOON_MS));
+    test_redis_send(waiter, "SUBSCRIBE", "redisson_lock__channel:{n}");
+    ck_assert(test_redis_recv(waiter, test_ms(SOON_MS))); /* joined */
+    ck_assert(test_redis_recv(waiter, test_ms(SOON_MS))); /* it was free for a moment */
+    crowd_ends();
+    test_redis_close(waiter);
+}
+END_TEST
+
+START_TEST(waitfree_comes_to_an_end)
+{
+    struct timespec at = test_in_ms(CLOCK_REALTIME, test_ms(SOON_MS));
+    crowd_start(&m, 0);
+    ck_assert(test_wait_until(is_passed_on, client, SOON_MS));
+    OK(rlock_waitfree(other, "n", &at));
+    crowd_ends();
+}
+END_TEST
+
+/* ---- loss */
+
+static struct {
+    atomic_bool in, out;
+} stay;
+
+static int run_stay(void *mutex)
+{
+    int rc = rlock_mutex_lock(mutex);
+    if (rc != 0)
+        return rc;
+    atomic_store(&stay.in, true);
+    while (!atomic_load(&stay.out))
+        nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+    return rlock_mutex_unlock(mutex);
+}
+
+static bool is_in(void *unused)
+{
+    (void)unused;
+    return atomic_load(&stay.in);
+}
+
+START_TEST(h10_a_loss_is_told_to_the_thread_that_has_it_now)
+{
+    struct task task;
+
+    memset(&stay, 0, sizeof(stay));
+    reopen_with("?handoffms=60000&lease=1000&presence=300");
+    m = mutex_of(client, "n");
+    OK(rlock_mutex_lock(&m));
+    task_start(&task, run_stay, &m);
+    ck_assert(wait_waiters(client, 1));
+    OK(rlock_mutex_unlock(&m));
+    ck_assert(test_wait_until(is_in, NULL, SOON_MS));
+    ck_assert_uint_eq(stats_of(client).local_handovers, 1);
+    test_redis_do(redis, "DEL", "n");
+    const struct told *told = event_of(RLOCK_EVENT_LOST, SOON_MS);
+    ck_assert_ptr_nonnull(told);
+    ck_assert(pthread_equal(told->thread, task.thread));
+    atomic_store(&stay.out, true);
+    EXPECT(task_join(&task), ESTALE);
+    EXPECT(rlock_mutex_unlock(&m), EPERM);
+}
+END_TEST
+
+/* Its end comes while the lock is passed on, and nobody is in it beyond. */
+START_TEST(h3_a_lease_that_cannot_be_renewed_ends_for_all)
+{
+    reopen_with("?lease=500&presence=300&commandtimeout=300");
+    m = mutex_of(client, "n");
+    crowd_start(&m, 0);
+    ck_assert(test_wait_until(is_passed_on, client, SOON_MS));
+    for (int i = 0; i < 10; i++) {
+        test_redis_do(redis, "DEL", "n");
+        OK(rlock_mutex_lock(&theirs));
+        OK(rlock_mutex_unlock(&theirs));
+    }
+    atomic_store(&crowd.over, true);
+    for (int i = 0; i < THREADS; i++) {
+        int rc = task_join(&crowd.tasks[i]);
+        ck_assert_msg(rc == 0 || rc == ESTALE, "%s", rlock_strerror(rc));
+    }
+    ck_assert_uint_eq(stats_of(client).holds_now, 0);
+    ck_assert_uint_eq(stats_of(client).waiters_now, 0);
+}
+END_TEST
+
+/* ---- those who give up */
+
+static int run_short(void *arg)
+{
+    struct crowd *c = arg;
+    for (int i = 0; i < c->sections; i++) {
+        struct timespec at = test_in_ms(CLOCK_MONOTONIC, i % 3);
+        int rc = rlock_mutex_clocklock(c->mutex, CLOCK_MONOTONIC, &at);
+        if (rc == ETIMEDOUT)
+            continue;
+        if (rc != 0)
+            return rc;
+        if (c->inside++ != 0)
+            atomic_store(&c->broken, true);
+        c->done++;
+        if (i % 5 == 0)
+            nanosleep(&(struct timespec){ .tv_nsec = 500000 }, NULL);
+        c->inside--;
+        rc = rlock_mutex_unlock(c->mutex);
+        if (rc != 0)
+            return rc;
+    }
+    return 0;
+}
+
+/* No wake-up is lost where each may give up at any moment (H5). */
+START_TEST(h5_those_who_give_up_leave_it_to_the_others)
+{
+    memset(&crowd, 0, sizeof(crowd));
+    crowd.mutex = &m;
+    crowd.sections = (int)test_count(300, 60);
+    for (int i = 0; i < THREADS; i++)
+        task_start(&crowd.tasks[i], i < 2 ? run_sections : run_short, &crowd);
+    crowd_ends();
+    ck_assert_uint_gt(stats_of(client).local_handovers, 0);
+    ck_assert_uint_eq(stats_of(client).waiters_now, 0);
+    ck_assert(wait_key("n", false, SOON_MS));
+}
+END_TEST
+
+static bool gets_it(void *mutex)
+{
+    return rlock_mutex_trylock(mutex) == 0;
+}
+
+START_TEST(a_try_takes_what_is_passed_on)
+{
+    reopen_with("?handoffms=60000");
+    m = mutex_of(client, "n");
+    crowd_start(&m, 0);
+    ck_assert(test_wait_until(is_passed_on, client, SOON_MS));
+    for (int i = 0; i < 3; i++) {
+        ck_assert(test_wait_until(gets_it, &m, SOON_MS));
+        ck_assert_int_eq(crowd.inside, 0);
+        OK(rlock_mutex_unlock(&m));
+    }
+    crowd_ends();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("handoff");
+    TCase *tc = tcase_create("handoff");
+    tcase_add_unchecked_fixture(tc, fixture_start, fixture_stop);
+    tcase_add_checked_fixture(tc, set_up, fixture_close);
+    tcase_add_test(tc, threads_pass_it_on_without_the_server);
+    tcase_add_loop_test(tc, switched_off_each_unlock_gives_it_back, 0, 2);
+    tcase_add_test(tc, a_client_may_switch_it_off);
+    tcase_add_test(tc, those_who_sleep_get_it_in_order_and_the_server_is_not_asked);
+    tcase_add_test(tc, h6_a_process_keeps_it_for_so_many_sections);
+    tcase_add_test(tc, h6_others_get_it_though_threads_never_rest);
+    tcase_add_test(tc, k3_a_holder_with_sleepers_is_told_of_the_first_who_comes);
+    tcase_add_test(tc, k10_a_waiter_of_redisson_gets_its_message);
+    tcase_add_test(tc, waitfree_comes_to_an_end);
+    tcase_add_test(tc, h10_a_loss_is_told_to_the_thread_that_has_it_now);
+    tcase_add_test(tc, h3_a_lease_that_cannot_be_renewed_ends_for_all);
+    tcase_add_test(tc, h5_those_who_give_up_leave_it_to_the_others);
+    tcase_add_test(tc, a_try_takes_what_is_passed_on);
+    suite_add_tcase(suite, tc);
+    return test_run_suite(suite);
+}

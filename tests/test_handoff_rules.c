@@ -1,0 +1,658 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rules of local hand-over (H1 to H10, K6), decision by decision: the registry alone,
+ * without a server or threads. Time is what a test says. */
+#include "handoff.h"
+
+#include "deadline.h"
+#include "registry.h"
+#include "suite.h"
+
+#include <check.h>
+#include <rlock.h>
+#include <string.h>
+
+enum { LEASE = 30000, GRANT = 3000, THREADS = 3 };
+#define MS RLK_NS_PER_MS
+
+static const struct rlk_handoff bound = { .ns = 10 * MS, .count = 1000 };
+
+static struct rlk_registry reg;
+static struct rlk_counters counters;
+static struct rlk_thread threads[THREADS]; /* the first one holds */
+static struct rlk_waiter waiters[THREADS];
+static struct rlk_lock *lock;
+static struct rlk_hold *hold;
+static int retained;
+static int64_t now;
+
+static void retain(struct rlk_registry *r)
+{
+    (void)r;
+    retained++;
+}
+
+/* A hold of threads[0], as a request that left at `now` was answered; of a kind. */
+static void enter(const char *flags, unsigned others)
+{
+    hold = rlk_hold_new_locked(lock, &threads[0], 'm', GRANT);
+    ck_assert_ptr_nonnull(hold);
+    strcpy(hold->id.flags, flags);
+    hold->lease_ms = LEASE;
+    hold->sent_any = true;
+    rlk_hold_ask_locked(hold, &threads[0]);
+    hold->flags = others;
+    rlk_hold_held_locked(hold, now, LEASE, 0);
+    rlk_hold_enter_locked(hold, &threads[0], now);
+    rlk_hold_put_locked(hold);
+}
+
+static void open_kind(int kind)
+{
+    memset(&reg, 0, sizeof(reg));
+    memset(&counters, 0, sizeof(counters));
+    reg.client_number = 1;
+    reg.uuid = "aaaaaaaa-0000-4000-8000-00000000000a";
+    reg.counters = &counters;
+    reg.presence_ns = GRANT * MS;
+    reg.retain = retain;
+    reg.watchdog_fd = reg.subscriber_fd = -1;
+    ck_assert_int_eq(rlk_registry_init(&reg), 0);
+    retained = 0;
+    now = rlk_now_boot();
+    rlk_registry_lock(&reg);
+    lock = rlk_lock_get_locked(&reg, kind, "n", 1);
+    for (int i = 0; i < THREADS; i++) {
+        memset(&threads[i], 0, sizeof(threads[i]));
+        threads[i].number = (uint64_t)i + 1;
+        rlk_list_init(&threads[i].holds);
+        rlk_list_init(&threads[i].wake_link);
+        ck_assert_int_eq(rlk_cond_init(&threads[i].cond), 0);
+        waiters[i] = (struct rlk_waiter){ .thread = &threads[i],
+                                          .self = rlk_thread_self(),
+                                          .letter = 'm',
+                                          .grant_ms = GRANT,
+                                          .lease_ms = LEASE,
+                                          .since = now,
+                                          .passed_on = true };
+        rlk_list_init(&waiters[i].link);
+    }
+}
+
+static void set_up(void)
+{
+    open_kind(RLK_KIND_MUTEX);
+}
+
+static void tear_down(void)
+{
+    for (int i = 0; i < THREADS; i++) {
+        struct rlk_list *l;
+        rlk_list_remove(&waiters[i].link);
+        while ((l = rlk_list_first(&threads[i].holds)) != NULL)
+            rlk_part_leave_locked(RLK_CONTAINER_OF(l, struct rlk_part, thread_link));
+        if (waiters[i].part && waiters[i].part->hold)
+            rlk_part_leave_locked(waiters[i].part);
+        rlk_list_remove(&threads[i].wake_link);
+    }
+    lock->asker = NULL;
+    if (lock->current)
+        rlk_hold_end_unused_locked(lock->current, now);
+    rlk_lock_put_locked(lock);
+    rlk_registry_shut_locked(&reg);
+    ck_assert_uint_eq(reg.hold_count, 0);
+    ck_assert_uint_eq(reg.holds_now, 0);
+    rlk_mutex_unlock(&reg.mu);
+    rlk_registry_destroy(&reg);
+    for (int i = 0; i < THREADS; i++)
+        rlk_cond_destroy(&threads[i].cond);
+}
+
+/* Thread i has waited so long. */
+static void waits(int i, int64_t ms)
+{
+    waiters[i].since = now - ms * MS;
+    rlk_list_append(&lock->waiters, &waiters[i].link);
+}
+
+static struct rlk_part *part_of(int i)
+{
+    struct rlk_list *l = rlk_list_first(&threads[i].holds);
+    return l ? RLK_CONTAINER_OF(l, struct rlk_part, thread_link) : NULL;
+}
+
+/* Thread i unlocks: whether the hold stays here. */
+static bool unlocks(int i)
+{
+    rlk_part_leave_locked(part_of(i));
+    return rlk_handoff_unlock_locked(hold, bound, now);
+}
+
+static bool enters(int i)
+{
+    rlk_lock_held_locked(lock, now);
+    if (lock->woken == &waiters[i])
+        lock->woken = NULL;
+    return rlk_handoff_enter_locked(lock, &waiters[i], bound, now);
+}
+
+/* Thread 0 unlocks and takes it again, past thread 1, which has not slept for long. */
+static bool goes_on(void)
+{
+    waiters[1].since = now;
+    return unlocks(0) && enters(0);
+}
+
+static void gives_up(int i)
+{
+    rlk_list_remove(&waiters[i].link);
+    rlk_handoff_gave_up_locked(lock, &waiters[i], now);
+}
+
+static bool is_woken(int i)
+{
+    return !rlk_list_empty(&threads[i].wake_link);
+}
+
+/* The server is asked now, whatever the lease says. */
+static bool is_asked(void)
+{
+    return hold->timer.armed && hold->timer.when <= now;
+}
+
+static bool is_gone(void)
+{
+    return !lock->current;
+}
+
+/* ---- H4: unlock */
+
+START_TEST(h4_who_has_waited_1_ms_is_handed_it)
+{
+    enter("", 0);
+    waits(1, 1);
+    waits(2, 5); /* however long: the first comes first */
+    ck_assert(unlocks(0));
+    ck_assert(!hold->idle && is_woken(1) && !is_woken(2));
+    ck_assert_ptr_nonnull(waiters[1].part);
+    ck_assert_ptr_eq(waiters[1].part->owner, &threads[1]);
+    ck_assert(!waiters[1].part->claimed); /* until its thread knows */
+    ck_assert(rlk_list_empty(&waiters[1].link));
+    ck_assert_uint_eq(counters.local_handovers, 1);
+    ck_assert(!enters(2));
+    ck_assert_uint_eq(reg.holds_now, 1);
+}
+END_TEST
+
+START_TEST(h4_else_it_is_idle_and_the_first_is_woken)
+{
+    enter("", 0);
+    waits(1, 0);
+    waits(2, 0);
+    ck_assert(unlocks(0));
+    ck_assert(hold->idle && lock->current == hold);
+    ck_assert(is_woken(1) && !is_woken(2));
+    ck_assert_ptr_eq(lock->woken, &waiters[1]);
+    ck_assert_uint_eq(reg.holds_now, 0);
+    ck_assert(enters(1));
+    ck_assert(!hold->idle);
+    ck_assert_ptr_nonnull(part_of(1));
+    ck_assert_uint_eq(part_of(1)->count, 1);
+    ck_assert_uint_eq(reg.holds_now, 1);
+    ck_assert_uint_eq(counters.local_handovers, 1);
+    ck_assert_uint_eq(counters.acquisitions, 1);
+}
+END_TEST
+
+START_TEST(h4_nobody_waits)
+{
+    enter("", 0);
+    ck_assert(!unlocks(0));
+}
+END_TEST
+
+/* What is not passed on, or not to this one. */
+enum {
+    OFF_MS,
+    OFF_COUNT,
+    FIXED,
+    DIED,
+    ASKER,
+    ENDING,
+    NOT_TAKEN,
+    LEASE_OTHER,
+    GRANT_OTHER,
+    LETTER_OTHER,
+    ROBUST_OTHER,
+    REASONS
+};
+
+START_TEST(h4_what_is_not_passed_on_goes_back_to_the_server)
+{
+    struct rlk_handoff off = bound;
+
+    enter("", 0);
+    waits(1, 5);
+    if (_i == OFF_MS)
+        off.ns = 0;
+    if (_i == OFF_COUNT)
+        off.count = 0;
+    hold->fixed = _i == FIXED;
+    hold->owner_died = _i == DIED;
+    lock->asker = _i == ASKER ? &waiters[1] : NULL;
+    lock->ending = _i == ENDING ? &threads[0] : NULL;
+    waiters[1].passed_on = _i != NOT_TAKEN;
+    waiters[1].lease_ms += _i == LEASE_OTHER;
+    waiters[1].grant_ms += _i == GRANT_OTHER;
+    waiters[1].letter = _i == LETTER_OTHER ? 'M' : 'm';
+    waiters[1].robust = _i == ROBUST_OTHER;
+    rlk_part_leave_locked(part_of(0));
+    ck_assert(!rlk_handoff_unlock_locked(hold, off, now));
+    lock->ending = NULL;
+}
+END_TEST
+
+START_TEST(h4_a_fair_lock_goes_back_in_any_case)
+{
+    tear_down();
+    open_kind(RLK_KIND_FAIR);
+    enter("", 0);
+    waits(1, 5);
+    ck_assert(!unlocks(0));
+}
+END_TEST
+
+/* ---- H1, H2, H3: entry */
+
+START_TEST(h3_nobody_enters_at_D)
+{
+    enter("", 0);
+    waits(1, 0);
+    ck_assert(unlocks(0));
+    now = hold->end;
+    ck_assert(!enters(1));
+    ck_assert(is_gone());
+    ck_assert_uint_eq(counters.losses, 1);
+    ck_assert_ptr_eq(lock->asker, &waiters[1]); /* asks anew (H9) */
+}
+END_TEST
+
+START_TEST(h3_it_may_be_entered_until_D)
+{
+    enter("", 0);
+    waits(1, 0);
+    hold->tells = true;
+    ck_assert(unlocks(0));
+    now = hold->end - 1;
+    ck_assert(enters(1));
+}
+END_TEST
+
+START_TEST(h2_a_hold_whose_release_was_queued_is_gone)
+{
+    enter("", RLK_WRITERS_WAIT);
+    waits(1, 0);
+    ck_assert(unlocks(0));
+    now += 10 * MS;
+    ck_assert(!enters(1)); /* spent: it ends here */
+    ck_assert(is_gone());
+    ck_assert_int_eq(hold->state, RLK_HOLD_GOING);
+    ck_assert_uint_eq(reg.background_count, 1);
+    now -= 10 * MS;
+    ck_assert(!enters(1));
+    ck_assert_ptr_eq(lock->asker, &waiters[1]); /* it asks, and need not wait (H9) */
+}
+END_TEST
+
+START_TEST(h1_what_somebody_is_in_is_not_entered)
+{
+    enter("", 0);
+    ck_assert(!enters(1));
+    waits(1, 0);
+    ck_assert(unlocks(0));
+    ck_assert(enters(2)); /* a running thread goes past those who sleep */
+    ck_assert(!enters(1));
+    ck_assert_ptr_null(part_of(1));
+}
+END_TEST
+
+/* ---- H5: one is awake */
+
+START_TEST(h5_who_loses_the_race_sleeps_on_in_its_place)
+{
+    enter("", 0);
+    waits(1, 0);
+    ck_assert(unlocks(0));
+    ck_assert(enters(0));
+    rlk_list_remove(&threads[1].wake_link);
+    ck_assert(unlocks(0)); /* it is still on its way: nobody else is woken */
+    ck_assert(hold->idle && !is_woken(1));
+    ck_assert(enters(0));
+    ck_assert(!enters(1));
+    ck_assert(unlocks(0));
+    ck_assert(is_woken(1));
+    ck_assert(!rlk_list_empty(&waiters[1].link));
+}
+END_TEST
+
+START_TEST(h5_who_gives_up_wakes_the_next)
+{
+    enter("", 0);
+    waits(1, 0);
+    waits(2, 0);
+    ck_assert(unlocks(0));
+    gives_up(1);
+    ck_assert(is_woken(2));
+    ck_assert_ptr_eq(lock->woken, &waiters[2]);
+    ck_assert(hold->idle);
+    gives_up(2);
+    ck_assert(is_gone());
+    ck_assert_int_eq(hold->state, RLK_HOLD_GOING);
+}
+END_TEST
+
+START_TEST(h5_the_next_may_not_want_it)
+{
+    enter("", 0);
+    waits(1, 0);
+    waits(2, 0);
+    waiters[2].passed_on = false;
+    ck_assert(unlocks(0));
+    gives_up(1);
+    ck_assert(is_gone());
+    ck_assert_ptr_eq(lock->asker, &waiters[2]);
+}
+END_TEST
+
+START_TEST(h5_who_was_not_woken_gives_up_alone)
+{
+    enter("", 0);
+    waits(1, 0);
+    waits(2, 0);
+    ck_assert(unlocks(0));
+    gives_up(2);
+    ck_assert(hold->idle);
+    ck_assert_ptr_eq(lock->woken, &waiters[1]);
+}
+END_TEST
+
+/* ---- H6, H7: the budget */
+
+START_TEST(h6_while_others_wait_it_ends_after_10_ms)
+{
+    enter("", _i == 0 ? RLK_WRITERS_WAIT : _i == 1 ? RLK_READERS_WAIT : RLK_WANTED);
+    now += 10 * MS - 1;
+    waits(1, 5);
+    ck_assert(unlocks(0));
+    rlk_part_own_locked(waiters[1].part, &threads[1]);
+    waiters[1].part = NULL;
+    now += 1;
+    waits(2, 5);
+    ck_assert(!unlocks(1));
+}
+END_TEST
+
+START_TEST(h6_and_after_1000_sections)
+{
+    enter("", RLK_WRITERS_WAIT);
+    waits(1, 0);
+    for (int i = 1; i < bound.count; i++) {
+        ck_assert(unlocks(0));
+        ck_assert(enters(0));
+    }
+    ck_assert(!unlocks(0));
+}
+END_TEST
+
+START_TEST(h6_it_counts_from_the_grant_not_from_the_news)
+{
+    enter("k", 0);
+    waits(1, 5);
+    now += 500 * MS;
+    rlk_handoff_wanted_locked(hold, now);
+    ck_assert(!unlocks(0));
+}
+END_TEST
+
+START_TEST(h7_nobody_waits_as_the_server_would_tell)
+{
+    enter("k", 0);
+    waits(1, 0);
+    now += 20000 * MS;
+    for (int i = 0; i < 3 * bound.count; i++) {
+        ck_assert(goes_on());
+    }
+    ck_assert(!hold->asks_others);
+}
+END_TEST
+
+START_TEST(h7_not_known_it_is_asked_in_time)
+{
+    enter("", 0);
+    waits(1, 0);
+    now += 5 * MS - 1;
+    ck_assert(goes_on());
+    ck_assert(!hold->asks_others);
+    now += 1;
+    ck_assert(goes_on());
+    ck_assert(hold->asks_others && is_asked());
+    now += 5 * MS; /* not answered by its end: it ends */
+    ck_assert(!unlocks(0));
+}
+END_TEST
+
+START_TEST(h7_no_is_a_new_budget)
+{
+    enter("", 0);
+    waits(1, 0);
+    rlk_handoff_answered_locked(hold, now + 7 * MS, 0);
+    now += 15 * MS;
+    ck_assert(goes_on());
+    now += 3 * MS;
+    ck_assert(!unlocks(0));
+}
+END_TEST
+
+START_TEST(h7_yes_stays_yes)
+{
+    enter("k", 0);
+    waits(1, 0);
+    rlk_handoff_answered_locked(hold, now + 7 * MS, RLK_WRITERS_WAIT);
+    rlk_handoff_answered_locked(hold, now + 8 * MS, RLK_WILL_TELL);
+    ck_assert(hold->others);
+    now += 10 * MS;
+    ck_assert(!unlocks(0));
+}
+END_TEST
+
+START_TEST(h7_the_server_may_be_told_to_tell_later)
+{
+    enter("", 0);
+    waits(1, 0);
+    ck_assert(!hold->tells);
+    rlk_handoff_answered_locked(hold, now, RLK_WILL_TELL);
+    now += 500 * MS;
+    ck_assert(unlocks(0));
+    ck_assert(!hold->asks_others);
+}
+END_TEST
+
+/* ---- H8 */
+
+START_TEST(h8_what_is_shared_is_asked_for_every_third_of_a_presence)
+{
+    enter("k", 0);
+    ck_assert_int_eq(rlk_handoff_ask_at(hold), RLK_NEVER); /* the lease alone */
+    ck_assert_int_eq(hold->timer.when, now + LEASE * MS / 3);
+    waits(1, 0);
+    int64_t answered = hold->proof_sent;
+    now += 1;
+    ck_assert(goes_on());
+    ck_assert_int_eq(rlk_handoff_ask_at(hold), answered + GRANT * MS / 3);
+    ck_assert_int_eq(hold->timer.when, answered + GRANT * MS / 3);
+    now += 300 * MS;
+    rlk_hold_confirm_locked(hold, now, LEASE);
+    rlk_handoff_answered_locked(hold, now, 0);
+    rlk_hold_schedule_locked(hold);
+    ck_assert_int_eq(rlk_handoff_ask_at(hold), RLK_NEVER);
+    now += 1;
+    ck_assert(goes_on());
+    ck_assert_int_eq(hold->timer.when, now - 1 + GRANT * MS / 3);
+}
+END_TEST
+
+START_TEST(h8_and_once_a_second_at_least)
+{
+    enter("k", 0);
+    hold->id.grant_ms = waiters[1].grant_ms = 30000;
+    waits(1, 0);
+    now += 1;
+    ck_assert(unlocks(0));
+    ck_assert(enters(1));
+    ck_assert_int_eq(rlk_handoff_ask_at(hold), hold->proof_sent + 1000 * MS);
+}
+END_TEST
+
+/* ---- H10: whom a loss is told */
+
+START_TEST(h10_a_loss_is_told_to_who_has_it_now)
+{
+    enter("k", 0);
+    waits(1, 0);
+    ck_assert(unlocks(0));
+    ck_assert(enters(1));
+    rlk_hold_lose_locked(hold, "why", now);
+    struct rlk_part *part = rlk_registry_news_locked(&reg);
+    ck_assert_ptr_nonnull(part);
+    ck_assert_ptr_eq(part->owner, &threads[1]);
+    rlk_part_told_locked(part);
+    ck_assert_ptr_null(rlk_registry_news_locked(&reg));
+}
+END_TEST
+
+START_TEST(h10_that_of_an_idle_hold_to_nobody)
+{
+    enter("k", 0);
+    waits(1, 0);
+    ck_assert(unlocks(0));
+    rlk_hold_lose_locked(hold, "why", now);
+    ck_assert_ptr_null(rlk_registry_news_locked(&reg));
+    ck_assert_uint_eq(counters.losses, 1);
+    ck_assert_int_eq(retained, 0);
+    ck_assert(!enters(1));
+    ck_assert_ptr_eq(lock->asker, &waiters[1]);
+}
+END_TEST
+
+START_TEST(h10_what_was_handed_over_and_lost_before_its_thread_knew_is_told_to_nobody)
+{
+    enter("k", 0);
+    waits(1, 1);
+    ck_assert(unlocks(0));
+    rlk_hold_lose_locked(hold, "why", now);
+    ck_assert_ptr_null(rlk_registry_news_locked(&reg));
+    ck_assert_int_eq(retained, 1); /* its thread drains it */
+}
+END_TEST
+
+/* ---- K6: "wanted" */
+
+static void wanted(const struct rlk_id *id)
+{
+    rlk_registry_wanted_locked(&reg, id, "n", 1);
+}
+
+START_TEST(k6_wanted_is_of_the_id_that_it_names)
+{
+    enter("k", 0);
+    struct rlk_id id = hold->id;
+    id.acquisition++;
+    wanted(&id);
+    ck_assert(!hold->others);
+    rlk_registry_wanted_locked(&reg, &hold->id, "m", 1);
+    ck_assert(!hold->others);
+    wanted(&hold->id);
+    ck_assert(hold->others);
+}
+END_TEST
+
+START_TEST(k6_it_may_come_before_the_answer)
+{
+    struct rlk_hold *asks = rlk_hold_new_locked(lock, &threads[0], 'm', GRANT);
+    asks->lease_ms = LEASE;
+    rlk_hold_ask_locked(asks, &threads[0]);
+    wanted(&asks->id);
+    rlk_hold_held_locked(asks, now, LEASE, 0);
+    rlk_hold_enter_locked(asks, &threads[0], now);
+    ck_assert(asks->others);
+    rlk_hold_put_locked(asks);
+    hold = asks;
+    waits(1, 5);
+    now += 10 * MS;
+    ck_assert(!unlocks(0));
+}
+END_TEST
+
+START_TEST(k6_but_a_new_id_is_another)
+{
+    struct rlk_hold *asks = rlk_hold_new_locked(lock, &threads[0], 'm', GRANT);
+    rlk_hold_ask_locked(asks, &threads[0]);
+    wanted(&asks->id);
+    rlk_hold_rename_locked(asks, &threads[0]);
+    ck_assert(!asks->others);
+    rlk_hold_ask_end_locked(asks);
+    rlk_hold_put_locked(asks);
+}
+END_TEST
+
+START_TEST(k6_an_idle_hold_that_a_thread_is_on_its_way_to_stays_within_its_budget)
+{
+    enter("k", 0);
+    waits(1, 0);
+    ck_assert(unlocks(0));
+    wanted(&hold->id);
+    ck_assert(!is_gone());
+    ck_assert(enters(1));
+    ck_assert(hold->others);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("handoff: rules");
+    TCase *tc = tcase_create("handoff");
+    tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_add_test(tc, h4_who_has_waited_1_ms_is_handed_it);
+    tcase_add_test(tc, h4_else_it_is_idle_and_the_first_is_woken);
+    tcase_add_test(tc, h4_nobody_waits);
+    tcase_add_loop_test(tc, h4_what_is_not_passed_on_goes_back_to_the_server, 0, REASONS);
+    tcase_add_test(tc, h4_a_fair_lock_goes_back_in_any_case);
+    tcase_add_test(tc, h3_nobody_enters_at_D);
+    tcase_add_test(tc, h3_it_may_be_entered_until_D);
+    tcase_add_test(tc, h2_a_hold_whose_release_was_queued_is_gone);
+    tcase_add_test(tc, h1_what_somebody_is_in_is_not_entered);
+    tcase_add_test(tc, h5_who_loses_the_race_sleeps_on_in_its_place);
+    tcase_add_test(tc, h5_who_gives_up_wakes_the_next);
+    tcase_add_test(tc, h5_the_next_may_not_want_it);
+    tcase_add_test(tc, h5_who_was_not_woken_gives_up_alone);
+    tcase_add_loop_test(tc, h6_while_others_wait_it_ends_after_10_ms, 0, 3);
+    tcase_add_test(tc, h6_and_after_1000_sections);
+    tcase_add_test(tc, h6_it_counts_from_the_grant_not_from_the_news);
+    tcase_add_test(tc, h7_nobody_waits_as_the_server_would_tell);
+    tcase_add_test(tc, h7_not_known_it_is_asked_in_time);
+    tcase_add_test(tc, h7_no_is_a_new_budget);
+    tcase_add_test(tc, h7_yes_stays_yes);
+    tcase_add_test(tc, h7_the_server_may_be_told_to_tell_later);
+    tcase_add_test(tc, h8_what_is_shared_is_asked_for_every_third_of_a_presence);
+    tcase_add_test(tc, h8_and_once_a_second_at_least);
+    tcase_add_test(tc, h10_a_loss_is_told_to_who_has_it_now);
+    tcase_add_test(tc, h10_that_of_an_idle_hold_to_nobody);
+    tcase_add_test(
+        tc, h10_what_was_handed_over_and_lost_before_its_thread_knew_is_told_to_nobody);
+    tcase_add_test(tc, k6_wanted_is_of_the_id_that_it_names);
+    tcase_add_test(tc, k6_it_may_come_before_the_answer);
+    tcase_add_test(tc, k6_but_a_new_id_is_another);
+    tcase_add_test(
+        tc, k6_an_idle_hold_that_a_thread_is_on_its_way_to_stays_within_its_budget);
+    suite_add_tcase(suite, tc);
+    return test_run_suite(suite);
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The judge of the nemesis, with forged histories: what threads of a process passed on
+ * among themselves. */
+#include "forged.h"
+
+#include "suite.h"
+
+#define A "p1:1:1:m300"
+#define FAIR_A "p1:1:1:f300"
+#define FENCED_A "p1:1:1:M300"
+#define B "p2:1:1:m300"
+
+enum { BUDGET = 10, BOUND = PRESENCE / 3 + BUDGET + SLACK };
+
+/* The server gives it to `id` at 1000, for as long as it is there, until `to`. */
+static void tenure(unsigned lock, const char *id, double to)
+{
+    transaction(1000);
+    grants(lock, id, to + LEASE);
+    transaction(to);
+    leaves(lock, id, true);
+}
+
+/* A section of a thread. */
+static void section(int who, unsigned lock, const char *id, double from, double to)
+{
+    takes(who, lock, id, from - 1, from, 5000);
+    unlocks(who, lock, id, to, to + 1, 5000, 0);
+}
+
+START_TEST(one_after_the_other_is_right)
+{
+    tenure(MUTEX, A, 1010);
+    section(11, MUTEX, A, 1001, 1003);
+    section(12, MUTEX, A, 1004, 1006);
+    section(11, MUTEX, A, 1006, 1009); /* it is over when the unlock is called */
+    KEEPS(NEM_RULE_GRANT);
+    KEEPS(NEM_RULE_PASSED);
+    KEEPS(NEM_RULE_EXCLUSION);
+}
+END_TEST
+
+START_TEST(two_at_once_are_not)
+{
+    tenure(MUTEX, A, 1010);
+    section(11, MUTEX, A, 1001, 1005);
+    section(12, MUTEX, A, 1004, 1008);
+    BREAKS(NEM_RULE_GRANT, 2);
+}
+END_TEST
+
+START_TEST(nor_is_one_that_was_never_unlocked)
+{
+    tenure(MUTEX, A, 1010);
+    takes(11, MUTEX, A, 1000, 1001, 5000);
+    section(12, MUTEX, A, 1004, 1008);
+    BREAKS(NEM_RULE_GRANT, 2);
+}
+END_TEST
+
+START_TEST(nor_is_what_another_process_has)
+{
+    tenure(MUTEX, A, 1010);
+    section(11, MUTEX, A, 1001, 1003);
+    section(21, MUTEX, A, 1004, 1008);
+    BREAKS(NEM_RULE_GRANT, 2);
+}
+END_TEST
+
+START_TEST(nor_a_lock_that_is_never_passed_on)
+{
+    tenure(FAIR, FAIR_A, 1010);
+    section(11, FAIR, FAIR_A, 1001, 1003);
+    section(12, FAIR, FAIR_A, 1004, 1008);
+    BREAKS(NEM_RULE_GRANT, 2);
+    tenure(FENCED, FENCED_A, 1010);
+    section(13, FENCED, FENCED_A, 1001, 1003);
+    section(14, FENCED, FENCED_A, 1004, 1008);
+    BREAKS(NEM_RULE_GRANT, 4);
+}
+END_TEST
+
+/* Since 1100 another process waits; a thread of this one gets it from one that unlocked
+ * so long after. */
+static void passed_on_after(double ms)
+{
+    tenure(MUTEX, A, 1100 + ms + 10);
+    transaction(1100);
+    queues(MUTEX, B, false);
+    section(11, MUTEX, A, 1001, 1100 + ms);
+    section(12, MUTEX, A, 1100 + ms + 2, 1100 + ms + 4);
+}
+
+START_TEST(it_may_be_passed_on_for_a_while_while_others_wait)
+{
+    passed_on_after(BOUND - EXACT);
+    KEEPS(NEM_RULE_PASSED);
+}
+END_TEST
+
+START_TEST(it_may_be_new_when_they_have_waited_for_long)
+{
+    transaction(400);
+    queues(MUTEX, B, false);
+    tenure(MUTEX, A, 1010);
+    section(11, MUTEX, A, 1001, 1003);
+    section(12, MUTEX, A, 1004, 1006);
+    KEEPS(NEM_RULE_PASSED);
+}
+END_TEST
+
+START_TEST(but_not_for_longer)
+{
+    passed_on_after(BOUND + 3 * EXACT);
+    BREAKS(NEM_RULE_PASSED, 1);
+}
+END_TEST
+
+START_TEST(unless_it_could_not_be_told)
+{
+    passed_on_after(BOUND + 3 * EXACT);
+    fault(NEM_DELAY, 1, NEM_ALL, 1050, 1200);
+    EXCUSES(NEM_RULE_PASSED, 1);
+}
+END_TEST
+
+START_TEST(waiters_of_its_own_are_no_others)
+{
+    tenure(MUTEX, A, 2000);
+    transaction(1100);
+    queues(MUTEX, "p1:2:1:m300", false);
+    section(11, MUTEX, A, 1001, 1900);
+    section(12, MUTEX, A, 1902, 1904);
+    KEEPS(NEM_RULE_PASSED);
+}
+END_TEST
+
+START_TEST(nor_are_those_who_have_gone)
+{
+    passed_on_after(BOUND + 3 * EXACT);
+    transaction(1101);
+    entry(NEM_UNQUEUED, MUTEX, B, 0);
+    KEEPS(NEM_RULE_PASSED);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("judge: passed");
+    TCase *t = forged_group(suite, "passed");
+    tcase_add_test(t, one_after_the_other_is_right);
+    tcase_add_test(t, two_at_once_are_not);
+    tcase_add_test(t, nor_is_one_that_was_never_unlocked);
+    tcase_add_test(t, nor_is_what_another_process_has);
+    tcase_add_test(t, nor_a_lock_that_is_never_passed_on);
+    tcase_add_test(t, it_may_be_passed_on_for_a_while_while_others_wait);
+    tcase_add_test(t, it_may_be_new_when_they_have_waited_for_long);
+    tcase_add_test(t, but_not_for_longer);
+    tcase_add_test(t, unless_it_could_not_be_told);
+    tcase_add_test(t, waiters_of_its_own_are_no_others);
+    tcase_add_test(t, nor_are_those_who_have_gone);
+    return test_run_suite(suite);
+}
