@@ -35,15 +35,16 @@ int rlk_acquire(const struct rlk_wish *wish);
 
 /*
  * Gives up the outermost level of a hold that is INSIDE; the last thread in it releases
- * it at the server, unless others of this process go on with it, within `bound`. 0:
+ * it at the server, unless others of this process go on with it, within the bounds that
+ * `handle` names (NULL: never). 0:
  * exclusion was unbroken until `now`; ESTALE: it was lost; EACCES, EPROTO: unbroken, but
  * the server refused the release. In every case the thread holds it no more. Blocks: up
  * to the command timeout.
  */
-int rlk_release(struct rlk_part *part, struct rlk_handoff bound, int64_t now);
+int rlk_release(struct rlk_part *part, const struct rlk_handle *handle, int64_t now);
 
 /* The same for a hold whose client may be closed at this moment, which loses it. */
-int rlk_release_kept(struct rlk_part *part, struct rlk_handoff bound, int64_t now);
+int rlk_release_kept(struct rlk_part *part, const struct rlk_handle *handle, int64_t now);
 
 /* The end of a thread's part in a lost hold, when its levels are drained. */
 void rlk_drain(struct rlk_part *part);

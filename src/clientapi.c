@@ -2,6 +2,7 @@
 /* rlock_client_*, rlock_clientattr_*, and the calls that need no client. Thread: any. */
 #include "acquire.h"
 #include "call.h"
+#include "gate.h"
 #include "handle.h"
 
 #include "fork.h"
@@ -239,6 +240,13 @@ int rlock_client_interrupt(rlock_client_t *client)
 
 static void copy_stats(struct rlock_client *client, rlock_stats_t *stats)
 {
+    if (client->running) { /* a child has not used it yet */
+        rlk_registry_lock(&client->registry);
+        rlk_gate_close_all_locked(&client->registry); /* which counts */
+        stats->holds_now = client->registry.holds_now;
+        stats->waiters_now = client->registry.waiters_now;
+        rlk_registry_unlock(&client->registry);
+    }
 #define COPY(counter) stats->counter = atomic_load(&client->counters.counter)
     COPY(acquisitions);
     COPY(reentries);
@@ -263,12 +271,6 @@ static void copy_stats(struct rlock_client *client, rlock_stats_t *stats)
     COPY(messages);
     COPY(messages_ignored);
 #undef COPY
-    if (!client->running) /* a child has not used it yet */
-        return;
-    rlk_registry_lock(&client->registry);
-    stats->holds_now = client->registry.holds_now;
-    stats->waiters_now = client->registry.waiters_now;
-    rlk_registry_unlock(&client->registry);
 }
 
 int rlock_client_getstats(const rlock_client_t *client, rlock_stats_t *ret_stats)

@@ -4,6 +4,7 @@
 
 #include "deadline.h"
 #include "fork.h"
+#include "gate.h"
 #include "log.h"
 
 /* ---- threads that end */
@@ -16,6 +17,7 @@ static void give_up_part(struct rlk_part *part, bool at_exit)
     bool open = rlk_client_keep(client) == 0;
 
     rlk_mutex_lock(&reg->mu);
+    rlk_gate_close_locked(hold);
     if (hold->state == RLK_HOLD_INSIDE) { /* so the client is open */
         int64_t now = rlk_now_boot();
         RLK_COUNT(client->counters.owners_died);
@@ -37,9 +39,29 @@ static void give_up_part(struct rlk_part *part, bool at_exit)
         rlk_client_put(client);
 }
 
+/* By which the thread may be inside, though it does not know yet, or not any more: it was
+ * cancelled on its way. */
+static void give_up_fast(struct rlk_thread *thread, bool at_exit)
+{
+    struct rlk_part *part = thread->fast;
+    struct rlk_registry *reg = part->hold->lock->registry;
+
+    rlk_mutex_lock(&reg->mu);
+    rlk_gate_close_locked(part->hold);
+    bool outside = part->resident;
+    rlk_mutex_unlock(&reg->mu);
+    if (outside)
+        rlk_gate_drop(thread);
+    else
+        give_up_part(part, at_exit);
+}
+
 static void give_up_parts(struct rlk_thread *thread, bool at_exit)
 {
     struct rlk_list *l;
+
+    if (thread->fast)
+        give_up_fast(thread, at_exit);
     while ((l = rlk_list_first(&thread->holds)) != NULL)
         give_up_part(RLK_CONTAINER_OF(l, struct rlk_part, thread_link), at_exit);
 }

@@ -126,18 +126,25 @@ int rlk_handle_destroy(struct rlk_handle *handle, int kind)
 
 /* ---- the calling thread's hold */
 
+static bool is_of(const struct rlk_part *part, const struct rlk_handle *handle)
+{
+    const struct rlk_hold *hold = part->hold;
+    const struct rlk_lock *lock = hold->lock;
+    return hold->client_number == handle->rlk_client && lock->kind == handle->rlk_kind &&
+           lock->name_len == handle->rlk_name_len &&
+           memcmp(lock->name, handle->rlk_name, lock->name_len) == 0;
+}
+
 struct rlk_part *rlk_handle_part(const struct rlk_handle *handle)
 {
     struct rlk_thread *thread = rlk_thread_mine();
     if (!thread)
         return NULL;
+    if (thread->fast_in && is_of(thread->fast, handle))
+        return thread->fast;
     for (struct rlk_list *l = thread->holds.next; l != &thread->holds; l = l->next) {
         struct rlk_part *part = RLK_CONTAINER_OF(l, struct rlk_part, thread_link);
-        const struct rlk_hold *hold = part->hold;
-        const struct rlk_lock *lock = hold->lock;
-        if (hold->client_number == handle->rlk_client && lock->kind == handle->rlk_kind &&
-            lock->name_len == handle->rlk_name_len &&
-            memcmp(lock->name, handle->rlk_name, lock->name_len) == 0)
+        if (is_of(part, handle))
             return part;
     }
     return NULL;
@@ -193,6 +200,15 @@ static uint8_t rwlock_kind(const struct rlk_handle *handle)
                                                : (uint8_t)(handle->rlk_type - 1);
 }
 
+/* A resident part of another lock, or of a hold that has ended, is in the way of the one
+ * that the thread may leave behind now. */
+static void drop_stale(struct rlk_thread *thread, const struct rlk_handle *handle)
+{
+    if (thread && thread->fast && !thread->fast_in &&
+        (thread->fast->hold->state != RLK_HOLD_INSIDE || !is_of(thread->fast, handle)))
+        rlk_gate_drop(thread);
+}
+
 int rlk_demand_first(const struct rlk_demand *d)
 {
     const struct rlk_handle *handle = d->handle;
@@ -233,6 +249,7 @@ int rlk_demand_first(const struct rlk_demand *d)
     }
     if (rc == 0) {
         wish.thread = rlk_thread_get();
+        drop_stale(wish.thread, handle);
         rc = wish.thread ? rlk_acquire(&wish) : ENOMEM;
     }
     if (rc == EBUSY && busy != EBUSY) {

@@ -3,6 +3,7 @@
 #include "handoff.h"
 
 #include "deadline.h"
+#include "gate.h"
 #include "registry.h"
 
 enum { ASK_MAX_MS = 1000 /* between two askings of a hold that threads share */ };
@@ -43,16 +44,19 @@ void rlk_handoff_answered_locked(struct rlk_hold *hold, int64_t sent, unsigned f
         hold->tells = true;
     if (flags & RLK_OTHERS)
         hold->others = true; /* for this id, for good */
-    if (hold->others)
+    if (hold->others) {
+        rlk_gate_close_locked(hold);
         return;
+    }
     hold->budget_from = sent;
     hold->sections = 0;
 }
 
 void rlk_handoff_wanted_locked(struct rlk_hold *hold, int64_t now)
 {
-    hold->others =
-        true; /* of an id that still asks, too: it may come before the answer */
+    /* of an id that still asks, too: it may come before the answer */
+    hold->others = true;
+    rlk_gate_close_locked(hold);
     if (hold->state == RLK_HOLD_INSIDE && hold->idle && !hold->lock->woken)
         rlk_hold_end_unused_locked(hold, now);
 }
@@ -63,7 +67,7 @@ int64_t rlk_handoff_ask_at(const struct rlk_hold *hold)
 
     if (hold->asks_others) {
         at = 0;
-    } else if (hold->entered_at > hold->proof_sent) {
+    } else if (hold->entered_at > hold->proof_sent || hold->gate != 0) {
         int64_t period = hold->id.grant_ms * RLK_NS_PER_MS / 3;
         int64_t max = ASK_MAX_MS * RLK_NS_PER_MS;
         at = hold->proof_sent + (period < max ? period : max);
@@ -92,15 +96,21 @@ static bool suits(const struct rlk_hold *hold, const struct rlk_waiter *waiter)
            rlk_hold_suits(hold, waiter);
 }
 
-/* A section begins that the server is not told of. */
-static void begin_section(struct rlk_hold *hold, int64_t now)
+/* Sections begin that the server is not told of. */
+static void begin_asking(struct rlk_hold *hold, int64_t now)
 {
     bool first = hold->entered_at <= hold->proof_sent;
 
-    hold->sections++;
     hold->entered_at = now;
     if (first)
         rlk_hold_schedule_locked(hold);
+}
+
+/* One does. */
+static void begin_section(struct rlk_hold *hold, int64_t now)
+{
+    hold->sections++;
+    begin_asking(hold, now);
     RLK_COUNT(hold->lock->registry->counters->local_handovers);
 }
 
@@ -112,20 +122,18 @@ static void wake_for(struct rlk_lock *lock, struct rlk_waiter *waiter)
     rlk_registry_wake_locked(lock->registry, waiter->thread);
 }
 
-static void set_idle(struct rlk_hold *hold, bool idle)
+/* The part by which a thread comes into the hold: its resident one, or another. NULL: out
+ * of memory. */
+static struct rlk_part *part_for(struct rlk_hold *hold, struct rlk_thread *thread)
 {
-    if (hold->idle == idle)
-        return;
-    hold->idle = idle;
-    if (idle)
-        hold->lock->registry->holds_now--;
-    else
-        hold->lock->registry->holds_now++;
+    struct rlk_part *part = rlk_gate_step_in_locked(hold, thread);
+    return part ? part : rlk_hold_join_locked(hold, false);
 }
 
-bool rlk_handoff_unlock_locked(struct rlk_hold *hold, struct rlk_handoff bound,
+bool rlk_handoff_unlock_locked(struct rlk_part *part, struct rlk_handoff bound,
                                int64_t now)
 {
+    struct rlk_hold *hold = part->hold;
     struct rlk_lock *lock = hold->lock;
     struct rlk_waiter *first = first_waiter(lock);
 
@@ -133,20 +141,28 @@ bool rlk_handoff_unlock_locked(struct rlk_hold *hold, struct rlk_handoff bound,
         lock->asker || lock->ending || !suits(hold, first) ||
         !may_go_on(hold, bound, now))
         return false;
-    if (now - first->since < STARVED_NS) {
-        set_idle(hold, true);
+    struct rlk_part *next = NULL;
+    if (now - first->since >= STARVED_NS && !(next = part_for(hold, first->thread)))
+        return false;
+    if (hold->tells && !hold->others)
+        rlk_gate_step_out_locked(part);
+    else
+        rlk_part_leave_locked(part);
+    if (!next) {
+        rlk_hold_idle_locked(hold, true);
         wake_for(lock, first);
+        if (hold->tells && !hold->others && now < hold->risk_at) {
+            begin_asking(hold, now);
+            rlk_gate_open_locked(hold);
+        }
         return true;
     }
-    struct rlk_part *part = rlk_hold_join_locked(hold, false);
-    if (!part)
-        return false;
     rlk_list_remove(&first->link);
     if (lock->woken == first)
         lock->woken = NULL;
-    part->owner = first->thread;
-    part->owner_thread = first->self;
-    first->part = part;
+    next->owner = first->thread;
+    next->owner_thread = first->self;
+    first->part = next;
     begin_section(hold, now);
     rlk_registry_wake_locked(lock->registry, first->thread);
     return true;
@@ -157,16 +173,18 @@ bool rlk_handoff_enter_locked(struct rlk_lock *lock, struct rlk_waiter *self,
 {
     struct rlk_hold *hold = lock->current;
 
+    if (hold)
+        rlk_gate_close_locked(hold);
     if (!hold || !hold->idle || !suits(hold, self))
         return false;
     if (!may_go_on(hold, bound, now)) {
         rlk_hold_end_unused_locked(hold, now);
         return false;
     }
-    struct rlk_part *part = rlk_hold_join_locked(hold, false);
+    struct rlk_part *part = part_for(hold, self->thread);
     if (!part)
         return false;
-    set_idle(hold, false);
+    rlk_hold_idle_locked(hold, false);
     rlk_part_own_locked(part, self->thread);
     begin_section(hold, now);
     RLK_COUNT(lock->registry->counters->acquisitions);

@@ -11,9 +11,11 @@
 
 #include "hold.h"
 
-/* The outermost level of a hold was unlocked at `now` < D. True: it stays with this
- * process; false: it is to be given back to the server (H4). */
-bool rlk_handoff_unlock_locked(struct rlk_hold *hold, struct rlk_handoff bound,
+/* A thread unlocks the outermost level at `now` < D. True: it has left, and the hold
+ * stays with this process; false: it is to be given back to the server (H4). The gate is
+ * closed.
+ */
+bool rlk_handoff_unlock_locked(struct rlk_part *part, struct rlk_handoff bound,
                                int64_t now);
 
 /* The calling thread, `self`, which may be in the queue, takes the lock's hold if it is

@@ -5,6 +5,7 @@
 #include "hold.h"
 
 #include "deadline.h"
+#include "gate.h"
 #include "handoff.h"
 #include "log.h"
 #include "registry.h"
@@ -95,6 +96,8 @@ struct rlk_hold *rlk_hold_new_locked(struct rlk_lock *lock, struct rlk_thread *t
     rlk_list_init(&hold->op.link);
     rlk_list_init(&hold->read_link);
     rlk_list_init(&hold->parts);
+    rlk_list_init(&hold->residents);
+    rlk_list_init(&hold->gate_link);
     init_part(&hold->own, hold);
     rlk_list_init(&hold->ask_link);
     rlk_list_init(&hold->free_link);
@@ -262,7 +265,21 @@ void rlk_part_own_locked(struct rlk_part *part, struct rlk_thread *thread)
     part->owner_thread = rlk_thread_self();
     part->count = 1;
     part->claimed = true;
-    rlk_list_prepend(&thread->holds, &part->thread_link);
+    if (thread->fast == part)
+        thread->fast_in = true;
+    else
+        rlk_list_prepend(&thread->holds, &part->thread_link);
+}
+
+void rlk_hold_idle_locked(struct rlk_hold *hold, bool idle)
+{
+    if (hold->idle == idle)
+        return;
+    hold->idle = idle;
+    if (idle)
+        hold->lock->registry->holds_now--;
+    else
+        hold->lock->registry->holds_now++;
 }
 
 /* Neither its thread nor the news need it any more. */
@@ -284,9 +301,14 @@ static void put_part(struct rlk_part *part)
 
 void rlk_part_leave_locked(struct rlk_part *part)
 {
-    atomic_fetch_add_explicit(&part->hold->lock->registry->counters->reentries,
-                              part->reentries, memory_order_relaxed);
-    part->reentries = 0;
+    struct rlk_thread *thread = part->owner;
+
+    rlk_gate_count_locked(part);
+    if (thread && thread->fast == part) {
+        thread->fast = NULL;
+        thread->fast_in = false;
+    }
+    part->resident = false;
     rlk_levels_clear(&part->levels);
     rlk_list_remove(&part->thread_link);
     rlk_list_remove(&part->hold_link);
@@ -347,6 +369,7 @@ static void take_out(struct rlk_hold *hold)
     if (!hold->idle)
         lock->registry->holds_now--;
     hold->idle = false;
+    rlk_gate_end_locked(hold);
     rlk_timer_disarm(&lock->registry->timers, &hold->timer);
 }
 
@@ -354,6 +377,7 @@ void rlk_hold_lose_locked(struct rlk_hold *hold, const char *reason, int64_t now
 {
     struct rlk_registry *reg = hold->lock->registry;
 
+    rlk_gate_close_locked(hold);
     take_out(hold);
     hold->state = RLK_HOLD_LOST;
     if (!hold->reading) /* a grant of it that is read only now is nobody's business */
@@ -383,6 +407,7 @@ void rlk_hold_leave_locked(struct rlk_hold *hold)
 
 void rlk_hold_end_unused_locked(struct rlk_hold *hold, int64_t now)
 {
+    rlk_gate_close_locked(hold);
     if (hold->state != RLK_HOLD_INSIDE || !rlk_hold_unused_locked(hold))
         return;
     hold->no_marker = !hold->unknown;
@@ -428,6 +453,7 @@ void rlk_hold_background_end_locked(struct rlk_hold *hold)
 
 void rlk_hold_news_locked(struct rlk_hold *hold, unsigned news)
 {
+    rlk_gate_close_locked(hold);
     for (struct rlk_list *l = hold->parts.next; l != &hold->parts; l = l->next) {
         struct rlk_part *part = RLK_CONTAINER_OF(l, struct rlk_part, hold_link);
         if (part->claimed) /* nothing is lost that a thread never had */

@@ -89,9 +89,10 @@ struct rlk_batch {
 /* What one thread has of a hold that it entered. Has a reference to it. */
 struct rlk_part {
     struct rlk_hold *hold;
-    struct rlk_list hold_link; /* in hold->parts; guarded by the registry's mu */
+    struct rlk_list hold_link; /* in hold->parts or residents; guarded by mu */
     bool fencing;              /* asked for a token */
     bool claimed;              /* its thread is in, or knows that it was; guarded by mu */
+    bool resident;             /* its thread is outside (gate.h); guarded by mu */
     unsigned news;             /* enum rlk_news; guarded by mu, with a reference */
     struct rlk_list news_link;
 
@@ -100,7 +101,10 @@ struct rlk_part {
     struct rlk_list thread_link;
     unsigned count;           /* levels of an exclusive lock */
     struct rlk_levels levels; /* of a read-write lock */
-    uint64_t reentries;       /* added to the statistics when it is left */
+
+    /* counted by the owner alone, and what of it is in the statistics; guarded by mu */
+    _Atomic uint64_t reentries, gate_entered, gate_left;
+    uint64_t counted_again, counted_entered, counted_left;
 };
 
 struct rlk_hold {
@@ -165,6 +169,8 @@ struct rlk_hold {
     struct rlk_list read_link; /* INSIDE: in lock->reads; GOING: in lock->leaving */
     struct rlk_list parts;     /* INSIDE and LOST: of the threads in it */
     struct rlk_part own;       /* the first of them */
+    struct rlk_list residents; /* INSIDE: of threads that may come by the gate */
+    struct rlk_list gate_link; /* its gate is open: in the registry's gates */
     struct rlk_timer timer;
     struct rlk_op op;
     struct rlk_list ask_link; /* in lock->asks */
@@ -177,6 +183,7 @@ struct rlk_hold {
     _Atomic int64_t end;  /* D */
     _Atomic int64_t risk; /* as risk_at, for getstate */
     _Atomic uint64_t token;
+    _Atomic uint64_t gate; /* gate.h */
 };
 
 /* A thread that waits for a lock; on its stack. Guarded by the registry's mu. */
@@ -315,6 +322,9 @@ void rlk_hold_enter_locked(struct rlk_hold *hold, struct rlk_thread *thread, int
 /* Another thread enters a hold that reads and is INSIDE. NULL: out of memory. The thread
  * links the part into its own list. */
 struct rlk_part *rlk_hold_join_locked(struct rlk_hold *hold, bool fencing);
+
+/* INSIDE, and nobody's, or not. */
+void rlk_hold_idle_locked(struct rlk_hold *hold, bool idle);
 
 /* The part is the calling thread's. */
 void rlk_part_own_locked(struct rlk_part *part, struct rlk_thread *thread);

@@ -3,6 +3,7 @@
 #include "registry.h"
 
 #include "deadline.h"
+#include "gate.h"
 #include "handoff.h"
 
 #include <assert.h>
@@ -39,6 +40,7 @@ int rlk_registry_init(struct rlk_registry *reg)
     rlk_list_init(&reg->channels);
     rlk_list_init(&reg->sleepers);
     rlk_list_init(&reg->wakes);
+    rlk_list_init(&reg->gates);
     reg->armed = RLK_NEVER;
     reg->wakers = 0;
     reg->parting = false;
@@ -51,8 +53,9 @@ int rlk_registry_init(struct rlk_registry *reg)
     return rc;
 }
 
-bool rlk_registry_busy_locked(const struct rlk_registry *reg)
+bool rlk_registry_busy_locked(struct rlk_registry *reg)
 {
+    rlk_gate_close_all_locked(reg);
     return reg->holds_now > 0 || reg->waiters_now > 0;
 }
 
@@ -320,6 +323,8 @@ bool rlk_lock_held_locked(struct rlk_lock *lock, int64_t now)
 {
     static const char reason[] = "the lease ended";
 
+    if (lock->current)
+        rlk_gate_close_locked(lock->current);
     if (lock->current && now >= lock->current->end)
         rlk_hold_lose_locked(lock->current, reason, now);
     for (struct rlk_list *l = lock->reads.next, *next; l != &lock->reads; l = next) {

@@ -56,12 +56,13 @@ struct rlk_registry {
     struct rlk_list
         sleepers; /* waiters that wait for no lock, but for a deadline or an interrupt */
     struct rlk_list channels; /* locks whose channel is to be joined or left */
+    struct rlk_list gates;    /* holds whose gate is open */
     bool interrupted;
 };
 
 int rlk_registry_init(struct rlk_registry *reg);
 /* Whether a lock is held or waited for. */
-bool rlk_registry_busy_locked(const struct rlk_registry *reg);
+bool rlk_registry_busy_locked(struct rlk_registry *reg);
 /* From here on nobody writes to the descriptors by which the threads are woken, so that
  * they may be closed: somebody else's may have the same numbers then. Waits for those who
  * are about to. */

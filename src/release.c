@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Giving back, and the lease of what is held: for all lock types. Thread: the holder. */
 #include "acquire.h"
+#include "handle.h"
 #include "handoff.h"
 #include "trip.h"
 
@@ -66,7 +67,7 @@ static int judge_release(struct rlk_hold *hold, const struct rlk_answer *answer)
                                "the server says that the lock was not ours any more");
 }
 
-int rlk_release(struct rlk_part *part, struct rlk_handoff bound, int64_t now)
+int rlk_release(struct rlk_part *part, const struct rlk_handle *handle, int64_t now)
 {
     struct rlk_hold *hold = part->hold;
     struct rlk_lock *lock = hold->lock;
@@ -74,8 +75,16 @@ int rlk_release(struct rlk_part *part, struct rlk_handoff bound, int64_t now)
     struct rlock_client *client = RLK_CLIENT_OF(reg);
     struct rlk_answer answer;
     int64_t until = now + rlk_client_command_timeout(client);
+    struct rlk_thread *thread = part->owner;
+    struct rlk_handoff bound = { 0 };
 
+    if (handle) { /* which another thread may destroy as soon as this one has left */
+        bound = rlk_handle_handoff(handle, client);
+        if (!thread->fast || thread->fast == part)
+            memcpy(thread->fast_head, handle, RLK_HEAD_SIZE);
+    }
     rlk_registry_lock(reg);
+    rlk_gate_close_locked(hold);
     if (hold->state != RLK_HOLD_INSIDE) { /* lost since the caller looked */
         rlk_registry_unlock(reg);
         rlk_drain(part);
@@ -91,9 +100,10 @@ int rlk_release(struct rlk_part *part, struct rlk_handoff bound, int64_t now)
         }
     }
     RLK_COUNT(client->counters.releases);
-    rlk_part_leave_locked(part);
-    if (!rlk_hold_unused_locked(hold) || /* others read on */
-        rlk_handoff_unlock_locked(hold, bound, now)) {
+    bool stays = rlk_handoff_unlock_locked(part, bound, now);
+    if (!stays)
+        rlk_part_leave_locked(part);
+    if (stays || !rlk_hold_unused_locked(hold)) { /* others go on */
         rlk_registry_unlock(reg);
         rlk_error_clear();
         return 0;
@@ -136,14 +146,14 @@ int rlk_release(struct rlk_part *part, struct rlk_handoff bound, int64_t now)
     return rc;
 }
 
-int rlk_release_kept(struct rlk_part *part, struct rlk_handoff bound, int64_t now)
+int rlk_release_kept(struct rlk_part *part, const struct rlk_handle *handle, int64_t now)
 {
     struct rlock_client *client = RLK_CLIENT_OF(part->hold->lock->registry);
     if (rlk_client_keep(client) != 0) { /* closed, so the hold was lost in this moment */
         rlk_drain(part);
         return ESTALE;
     }
-    int rc = rlk_release(part, bound, now);
+    int rc = rlk_release(part, handle, now);
     rlk_client_put(client);
     return rc;
 }
@@ -161,6 +171,7 @@ int rlk_extend(struct rlk_hold *hold, long lease_ms, bool fixed)
         until = hold->end;
     rlk_trip_renew(client, hold, lease_ms, until, &answer);
     rlk_registry_lock(reg);
+    rlk_gate_close_locked(hold); /* it may not be passed on any more */
     now = rlk_now_boot();
     if (hold->state == RLK_HOLD_INSIDE && now >= hold->end)
         rlk_hold_lose_locked(hold, "the lease ended", now);

@@ -22,7 +22,7 @@ static int lock_again(const struct rlk_demand *d, struct rlk_part *part)
         return d->form == RLK_FORM_TRY ? EBUSY : EDEADLK;
     if (!rlk_levels_push(&part->levels, d->reading))
         return EAGAIN;
-    part->reentries++;
+    rlk_gate_count(&part->reentries, 1);
     return 0;
 }
 
@@ -54,7 +54,7 @@ static int lock_plain(rlock_rwlock_t *rwlock, bool reading, enum rlk_form form,
         if (part && (reading || part->levels.writes > 0) && part->levels.run_count > 0 &&
             rlk_levels_reads(&part->levels) == reading &&
             rlk_levels_push(&part->levels, reading)) {
-            part->reentries++;
+            rlk_gate_count(&part->reentries, 1);
             rlk_error_clear();
             return 0;
         }
@@ -199,7 +199,7 @@ static int unlock_level(struct rlk_handle *handle, enum which which)
         return ESTALE;
     }
     if (none)
-        return rlk_release_kept(part, (struct rlk_handoff){ 0 }, now);
+        return rlk_release_kept(part, NULL, now);
     return !read && levels->writes == 0 ? downgrade(part) : 0;
 }
 

@@ -34,11 +34,11 @@ static void end_thread(struct rlk_thread *thread)
         rlk_thread_record = NULL;
         return; /* it and its holds are the parent's */
     }
-    if (++rounds < ROUNDS_MAX - 1 && !rlk_list_empty(&thread->holds) &&
-        rlk_tsd_set(slot, thread) == 0)
+    bool holds = !rlk_list_empty(&thread->holds) || thread->fast_in;
+    if (++rounds < ROUNDS_MAX - 1 && holds && rlk_tsd_set(slot, thread) == 0)
         return;
     rlk_thread_record = NULL;
-    if (exit_hook && !rlk_list_empty(&thread->holds))
+    if (exit_hook && (holds || thread->fast))
         exit_hook(thread);
     rlk_mutex_lock(&mu);
     rlk_list_append(&unused, &thread->holds);

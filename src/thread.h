@@ -11,7 +11,15 @@
 #include "list.h"
 #include "sync.h"
 
+#include <rlock.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+/* A handle as far as it says what its lock is, but for the name. */
+#define RLK_HEAD_SIZE offsetof(struct rlk_handle, rlk_name)
+
+struct rlk_part;
 
 struct rlk_thread {
     struct rlk_list holds;
@@ -22,6 +30,9 @@ struct rlk_thread {
     uint64_t acquisitions;     /* numbers its ids */
     struct rlk_cond cond;      /* with the mutex of the registry that it waits in */
     struct rlk_list wake_link; /* in the wakes of that registry; guarded by its mutex */
+    struct rlk_part *fast;     /* its resident part (gate.h), or NULL */
+    bool fast_in;              /* it is inside by it */
+    unsigned char fast_head[RLK_HEAD_SIZE]; /* of the handle by which it was left */
 };
 
 /* The calling thread's record, or NULL when it has none yet. In a child where another

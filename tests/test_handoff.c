@@ -211,13 +211,17 @@ START_TEST(h6_others_get_it_though_threads_never_rest)
 {
     crowd_start(&m, 0);
     ck_assert(test_wait_until(is_passed_on, client, SOON_MS));
-    for (int i = 0; i < 5; i++) {
+    for (long i = 0; i < test_count(100, 10); i++) {
         struct timespec at = test_in_ms(CLOCK_MONOTONIC, test_ms(SOON_MS));
+        ck_assert_uint_le(stats_of(client).holds_now, 1);
         OK(rlock_mutex_clocklock(&theirs, CLOCK_MONOTONIC, &at));
         ck_assert_int_eq(crowd.inside, 0);
         OK(rlock_mutex_unlock(&theirs));
     }
     crowd_ends();
+    rlock_stats_t stats = stats_of(client);
+    ck_assert_int_eq((long)stats.acquisitions, crowd.done);
+    ck_assert_int_eq((long)stats.releases, crowd.done);
 }
 END_TEST
 

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See gate.h. Thread: any. Locks: hold the registry's mu. Blocks: no. */
+#include "gate.h"
+
+#include "client.h"
+#include "handoff.h"
+
+#include <assert.h>
+
+void rlk_gate_open_locked(struct rlk_hold *hold)
+{
+    assert(hold->idle && hold->gate == 0);
+    rlk_list_append(&hold->lock->registry->gates, &hold->gate_link);
+    atomic_store_explicit(&hold->gate, RLK_GATE_OPEN, memory_order_release);
+}
+
+void rlk_gate_close_locked(struct rlk_hold *hold)
+{
+    if (atomic_load_explicit(&hold->gate, memory_order_relaxed) == 0)
+        return;
+    uint64_t was = atomic_exchange_explicit(&hold->gate, 0, memory_order_acq_rel);
+    rlk_list_remove(&hold->gate_link);
+    for (struct rlk_list *l = hold->residents.next, *next; l != &hold->residents;
+         l = next) {
+        struct rlk_part *part = RLK_CONTAINER_OF(l, struct rlk_part, hold_link);
+        next = l->next;
+        rlk_gate_count_locked(part);
+        if (rlk_gate_inside(part->owner) != was)
+            continue;
+        rlk_list_remove(&part->hold_link);
+        rlk_list_append(&hold->parts, &part->hold_link);
+        part->resident = false;
+        part->claimed = true;
+        rlk_hold_idle_locked(hold, false);
+    }
+}
+
+void rlk_gate_close_all_locked(struct rlk_registry *reg)
+{
+    struct rlk_list *l;
+    while ((l = rlk_list_first(&reg->gates)) != NULL)
+        rlk_gate_close_locked(RLK_CONTAINER_OF(l, struct rlk_hold, gate_link));
+}
+
+void rlk_gate_step_out_locked(struct rlk_part *part)
+{
+    struct rlk_thread *thread = part->owner;
+    struct rlk_hold *hold = part->hold;
+
+    if (thread->fast && thread->fast != part) {
+        rlk_part_leave_locked(part);
+        return;
+    }
+    rlk_list_remove(&part->thread_link);
+    rlk_list_remove(&part->hold_link);
+    rlk_list_append(&hold->residents, &part->hold_link);
+    part->resident = true;
+    part->claimed = false;
+    part->count = 1; /* as soon as it is inside again */
+    rlk_gate_count_locked(part);
+    thread->fast = part;
+    thread->fast_in = false;
+}
+
+struct rlk_part *rlk_gate_step_in_locked(struct rlk_hold *hold, struct rlk_thread *thread)
+{
+    struct rlk_part *part = thread->fast;
+
+    if (!part || part->hold != hold || !part->resident)
+        return NULL;
+    rlk_list_remove(&part->hold_link);
+    rlk_list_append(&hold->parts, &part->hold_link);
+    part->resident = false;
+    return part;
+}
+
+void rlk_gate_end_locked(struct rlk_hold *hold)
+{
+    struct rlk_registry *reg = hold->lock->registry;
+    for (struct rlk_list *l = hold->residents.next; l != &hold->residents; l = l->next)
+        reg->retain(reg);
+}
+
+void rlk_gate_count_locked(struct rlk_part *part)
+{
+    struct rlk_counters *counters = part->hold->lock->registry->counters;
+    uint64_t entered = atomic_load_explicit(&part->gate_entered, memory_order_relaxed);
+    uint64_t left = atomic_load_explicit(&part->gate_left, memory_order_relaxed);
+    uint64_t again = atomic_load_explicit(&part->reentries, memory_order_relaxed);
+
+    atomic_fetch_add_explicit(&counters->acquisitions, entered - part->counted_entered,
+                              memory_order_relaxed);
+    atomic_fetch_add_explicit(&counters->local_handovers, entered - part->counted_entered,
+                              memory_order_relaxed);
+    atomic_fetch_add_explicit(&counters->releases, left - part->counted_left,
+                              memory_order_relaxed);
+    atomic_fetch_add_explicit(&counters->reentries, again - part->counted_again,
+                              memory_order_relaxed);
+    part->counted_again = again;
+    part->counted_entered = entered;
+    part->counted_left = left;
+}
+
+void rlk_gate_drop(struct rlk_thread *thread)
+{
+    struct rlk_part *part = thread->fast;
+    struct rlk_registry *reg = part->hold->lock->registry;
+
+    /* the client may have been closed meanwhile: its threads are not to be woken */
+    rlk_mutex_lock(&reg->mu);
+    bool ended = part->hold->state != RLK_HOLD_INSIDE;
+    rlk_part_leave_locked(part);
+    rlk_mutex_unlock(&reg->mu);
+    if (ended)
+        rlk_client_release(RLK_CLIENT_OF(reg));
+}

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The gate of a hold that threads pass on among themselves: while it is open, they enter
+ * and leave without the registry's mutex, by one atomic word, as a plain mutex does. It
+ * is opened under the registry's mutex when a thread leaves the hold IDLE, nobody else is
+ * known to want it and nobody here needs a wake-up; and closed under it by whatever looks
+ * at the hold or decides about it, which so finds it as it is (H1): IDLE, or with the
+ * thread inside that the word names. Who is inside then leaves by the registry.
+ *
+ * A thread passes by a part that it keeps while it is outside: a resident part, one for
+ * each thread, of the lock that it took last. The part keeps hold, lock and the memory of
+ * the client until the thread drops it: at its next lock call that needs the registry, or
+ * at its end.
+ */
+#ifndef RLK_GATE_H
+#define RLK_GATE_H
+
+#include "deadline.h"
+#include "hold.h"
+#include "thread.h"
+
+/* The word: 0 closed; else bit 0, and above it the number of the thread inside, or 0. */
+enum { RLK_GATE_OPEN = 1 };
+
+static inline uint64_t rlk_gate_inside(const struct rlk_thread *thread)
+{
+    return thread->number << 1 | RLK_GATE_OPEN;
+}
+
+static inline void rlk_gate_count(_Atomic uint64_t *counter, uint64_t by)
+{
+    /* its thread's alone */
+    uint64_t n = atomic_load_explicit(counter, memory_order_relaxed);
+    atomic_store_explicit(counter, n + by, memory_order_relaxed);
+}
+
+/* The calling thread, which is outside, enters by its resident part. False: not this way.
+ * Entry is before D, and before the lease is at risk (H3). */
+static inline bool rlk_gate_enter(struct rlk_thread *thread)
+{
+    struct rlk_part *part = thread->fast;
+    struct rlk_hold *hold = part->hold;
+    uint64_t open = RLK_GATE_OPEN;
+
+    if (atomic_load_explicit(&hold->gate, memory_order_relaxed) != open ||
+        rlk_now_boot() >= atomic_load_explicit(&hold->risk, memory_order_relaxed))
+        return false;
+    rlk_gate_count(&part->gate_entered, 1);
+    if (!atomic_compare_exchange_strong_explicit(
+            &hold->gate, &open, rlk_gate_inside(thread), memory_order_acq_rel,
+            memory_order_relaxed)) {
+        rlk_gate_count(&part->gate_entered, (uint64_t)-1);
+        return false;
+    }
+    thread->fast_in = true;
+    return true;
+}
+
+/* It leaves at `now` < D. False: not this way; it is inside as before. */
+static inline bool rlk_gate_leave(struct rlk_thread *thread)
+{
+    struct rlk_part *part = thread->fast;
+    struct rlk_hold *hold = part->hold;
+    uint64_t inside = rlk_gate_inside(thread);
+
+    if (atomic_load_explicit(&hold->gate, memory_order_relaxed) != inside ||
+        rlk_now_boot() >= atomic_load_explicit(&hold->end, memory_order_relaxed))
+        return false;
+    thread->fast_in = false;
+    rlk_gate_count(&part->gate_left, 1);
+    if (atomic_compare_exchange_strong_explicit(&hold->gate, &inside, RLK_GATE_OPEN,
+                                                memory_order_acq_rel,
+                                                memory_order_relaxed))
+        return true;
+    thread->fast_in = true;
+    rlk_gate_count(&part->gate_left, (uint64_t)-1);
+    return false;
+}
+
+/* ---- under the registry's mutex */
+
+/* An IDLE hold is free for the threads that have a resident part of it. */
+void rlk_gate_open_locked(struct rlk_hold *hold);
+/* The hold is the registry's again: IDLE, or INSIDE of who is in. Harmless when it is. */
+void rlk_gate_close_locked(struct rlk_hold *hold);
+/* Those of all holds. */
+void rlk_gate_close_all_locked(struct rlk_registry *reg);
+
+/* The calling thread leaves a hold that stays with the process. Its part becomes
+ * resident, or ends: it has another one already. */
+void rlk_gate_step_out_locked(struct rlk_part *part);
+/* The resident part of a thread for this hold, taken into it; or NULL. */
+struct rlk_part *rlk_gate_step_in_locked(struct rlk_hold *hold,
+                                         struct rlk_thread *thread);
+/* The hold ends: its resident parts keep the client's memory until they are dropped. */
+void rlk_gate_end_locked(struct rlk_hold *hold);
+/* What was counted without the registry goes into the statistics. */
+void rlk_gate_count_locked(struct rlk_part *part);
+
+/* The calling thread gives up its resident part, which it is not inside of. Locks: takes
+ * the registry's mu. */
+void rlk_gate_drop(struct rlk_thread *thread);
+
+#endif

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See handscene.h. */
+#include "handscene.h"
+
+const struct rlk_handoff bound = { .ns = 10 * MS, .count = 1000 };
+
+struct rlk_registry reg;
+struct rlk_counters counters;
+struct rlk_thread threads[THREADS]; /* the first one holds */
+struct rlk_waiter waiters[THREADS];
+struct rlk_lock *lock;
+struct rlk_hold *hold;
+int retained;
+int64_t now;
+
+static void retain(struct rlk_registry *r)
+{
+    (void)r;
+    retained++;
+}
+
+/* A hold of threads[0], as a request that left at `now` was answered; of a kind. */
+void enter(const char *flags, unsigned others)
+{
+    hold = rlk_hold_new_locked(lock, &threads[0], 'm', GRANT);
+    ck_assert_ptr_nonnull(hold);
+    strcpy(hold->id.flags, flags);
+    hold->lease_ms = LEASE;
+    hold->sent_any = true;
+    rlk_hold_ask_locked(hold, &threads[0]);
+    hold->flags = others;
+    rlk_hold_held_locked(hold, now, LEASE, 0);
+    rlk_hold_enter_locked(hold, &threads[0], now);
+    rlk_hold_put_locked(hold);
+}
+
+void open_kind(int kind)
+{
+    memset(&reg, 0, sizeof(reg));
+    memset(&counters, 0, sizeof(counters));
+    reg.client_number = 1;
+    reg.uuid = "aaaaaaaa-0000-4000-8000-00000000000a";
+    reg.counters = &counters;
+    reg.presence_ns = GRANT * MS;
+    reg.retain = retain;
+    reg.watchdog_fd = reg.subscriber_fd = -1;
+    ck_assert_int_eq(rlk_registry_init(&reg), 0);
+    retained = 0;
+    now = rlk_now_boot();
+    rlk_registry_lock(&reg);
+    lock = rlk_lock_get_locked(&reg, kind, "n", 1);
+    for (int i = 0; i < THREADS; i++) {
+        memset(&threads[i], 0, sizeof(threads[i]));
+        threads[i].number = (uint64_t)i + 1;
+        rlk_list_init(&threads[i].holds);
+        rlk_list_init(&threads[i].wake_link);
+        ck_assert_int_eq(rlk_cond_init(&threads[i].cond), 0);
+        waiters[i] = (struct rlk_waiter){ .thread = &threads[i],
+                                          .self = rlk_thread_self(),
+                                          .letter = 'm',
+                                          .grant_ms = GRANT,
+                                          .lease_ms = LEASE,
+                                          .since = now,
+                                          .passed_on = true };
+        rlk_list_init(&waiters[i].link);
+    }
+}
+
+void set_up(void)
+{
+    open_kind(RLK_KIND_MUTEX);
+}
+
+void tear_down(void)
+{
+    for (int i = 0; i < THREADS; i++) {
+        struct rlk_list *l;
+        rlk_list_remove(&waiters[i].link);
+        while ((l = rlk_list_first(&threads[i].holds)) != NULL)
+            rlk_part_leave_locked(RLK_CONTAINER_OF(l, struct rlk_part, thread_link));
+        if (waiters[i].part && waiters[i].part->hold)
+            rlk_part_leave_locked(waiters[i].part);
+        if (threads[i].fast)
+            rlk_part_leave_locked(threads[i].fast);
+        rlk_list_remove(&threads[i].wake_link);
+    }
+    lock->asker = NULL;
+    if (lock->current)
+        rlk_hold_end_unused_locked(lock->current, now);
+    rlk_lock_put_locked(lock);
+    rlk_registry_shut_locked(&reg);
+    ck_assert_uint_eq(reg.hold_count, 0);
+    ck_assert_uint_eq(reg.holds_now, 0);
+    rlk_mutex_unlock(&reg.mu);
+    rlk_registry_destroy(&reg);
+    for (int i = 0; i < THREADS; i++)
+        rlk_cond_destroy(&threads[i].cond);
+}
+
+/* Thread i has waited so long. */
+void waits(int i, int64_t ms)
+{
+    waiters[i].since = now - ms * MS;
+    rlk_list_append(&lock->waiters, &waiters[i].link);
+}
+
+struct rlk_part *part_of(int i)
+{
+    struct rlk_list *l = rlk_list_first(&threads[i].holds);
+    if (threads[i].fast_in)
+        return threads[i].fast;
+    return l ? RLK_CONTAINER_OF(l, struct rlk_part, thread_link) : NULL;
+}
+
+/* Thread i unlocks: whether the hold stays here. */
+bool unlocks(int i)
+{
+    struct rlk_part *part = part_of(i);
+    rlk_gate_close_locked(hold);
+    bool stays = rlk_handoff_unlock_locked(part, bound, now);
+    if (!stays)
+        rlk_part_leave_locked(part);
+    return stays;
+}
+
+bool enters(int i)
+{
+    rlk_lock_held_locked(lock, now);
+    if (lock->woken == &waiters[i])
+        lock->woken = NULL;
+    return rlk_handoff_enter_locked(lock, &waiters[i], bound, now);
+}
+
+/* Thread 0 unlocks and takes it again, past thread 1, which has not slept for long. */
+bool goes_on(void)
+{
+    waiters[1].since = now;
+    return unlocks(0) && enters(0);
+}
+
+void gives_up(int i)
+{
+    rlk_list_remove(&waiters[i].link);
+    rlk_handoff_gave_up_locked(lock, &waiters[i], now);
+}
+
+bool is_woken(int i)
+{
+    return !rlk_list_empty(&threads[i].wake_link);
+}
+
+/* The server is asked now, whatever the lease says. */
+bool is_asked(void)
+{
+    return hold->timer.armed && hold->timer.when <= now;
+}
+
+bool is_gone(void)
+{
+    return !lock->current;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A registry with one lock "n", three threads and the hold that the first one has,
+ * without a server: for tests of what threads pass on among themselves. Time is what a
+ * test says. */
+#ifndef TEST_HANDSCENE_H
+#define TEST_HANDSCENE_H
+
+#include "deadline.h"
+#include "gate.h"
+#include "handoff.h"
+#include "registry.h"
+#include "suite.h"
+
+#include <check.h>
+#include <rlock.h>
+#include <string.h>
+
+enum { LEASE = 30000, GRANT = 3000, THREADS = 3 };
+#define MS RLK_NS_PER_MS
+
+extern const struct rlk_handoff bound; /* 10 ms, 1,000 sections */
+extern struct rlk_registry reg;
+extern struct rlk_counters counters;
+extern struct rlk_thread threads[THREADS]; /* the first one holds */
+extern struct rlk_waiter waiters[THREADS];
+extern struct rlk_lock *lock;
+extern struct rlk_hold *hold;
+extern int retained; /* so often was the client's memory to be kept */
+extern int64_t now;
+
+/* A hold of threads[0], as a request that left at `now` was answered; of a kind. */
+void enter(const char *flags, unsigned others);
+void open_kind(int kind);
+void set_up(void);
+void tear_down(void);
+/* Thread i has waited so long. */
+void waits(int i, int64_t ms);
+struct rlk_part *part_of(int i);
+/* Thread i unlocks: whether the hold stays here. */
+bool unlocks(int i);
+bool enters(int i);
+/* Thread 0 unlocks and takes it again, past thread 1, which has not slept for long. */
+bool goes_on(void);
+void gives_up(int i);
+bool is_woken(int i);
+/* The server is asked now, whatever the lease says. */
+bool is_asked(void);
+bool is_gone(void);
+
+#endif

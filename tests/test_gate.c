@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The gate by which threads pass a hold on without the registry's mutex: the registry
+ * alone, without a server or other threads. */
+#include "handscene.h"
+
+/* ---- the gate */
+
+/* Thread 0 has left an IDLE hold, thread 1 is on its way to it. */
+static void open_gate(void)
+{
+    enter("k", 0);
+    waits(1, 0);
+    ck_assert(unlocks(0));
+}
+
+static bool is_open(void)
+{
+    return hold->gate != 0 && !rlk_list_empty(&reg.gates);
+}
+
+START_TEST(gate_is_open_while_nobody_else_wants_an_idle_hold)
+{
+    open_gate();
+    ck_assert(is_open());
+    for (int i = 0; i < 3; i++) {
+        ck_assert(rlk_gate_enter(&threads[0]));
+        ck_assert_ptr_eq(part_of(0)->hold, hold);
+        ck_assert_uint_eq(part_of(0)->count, 1);
+        ck_assert(rlk_gate_leave(&threads[0]));
+        ck_assert_ptr_null(part_of(0));
+    }
+    rlk_gate_close_locked(hold);
+    ck_assert(!is_open() && hold->idle);
+    ck_assert(!rlk_gate_enter(&threads[0]));
+    ck_assert_uint_eq(counters.acquisitions, 3);
+    ck_assert_uint_eq(counters.local_handovers, 3);
+    ck_assert_uint_eq(counters.releases, 3);
+    ck_assert(enters(1));
+}
+END_TEST
+
+enum { CLOSED_NOT_TOLD, CLOSED_OTHERS, CLOSED_AT_RISK, CLOSED_WAYS };
+
+START_TEST(gate_stays_closed_otherwise)
+{
+    enter(_i == CLOSED_NOT_TOLD ? "" : "k", _i == CLOSED_OTHERS ? RLK_WRITERS_WAIT : 0);
+    waits(1, 0);
+    if (_i == CLOSED_AT_RISK) {
+        now = hold->risk_at;
+        waiters[1].since = now;
+    }
+    ck_assert(unlocks(0));
+    ck_assert(hold->idle && !is_open());
+}
+END_TEST
+
+START_TEST(gate_lets_in_one)
+{
+    open_gate();
+    ck_assert(enters(1));
+    waits(2, 0);
+    ck_assert(unlocks(1)); /* now both have a resident part */
+    ck_assert(is_open());
+    ck_assert(rlk_gate_enter(&threads[1]));
+    ck_assert(!rlk_gate_enter(&threads[0]));
+    ck_assert(rlk_gate_leave(&threads[1]));
+    ck_assert(rlk_gate_enter(&threads[0]));
+    ck_assert(!rlk_gate_enter(&threads[1]));
+    ck_assert(rlk_gate_leave(&threads[0]));
+}
+END_TEST
+
+START_TEST(gate_that_is_closed_finds_who_is_inside)
+{
+    open_gate();
+    ck_assert(rlk_gate_enter(&threads[0]));
+    ck_assert(!enters(1)); /* which closes it */
+    ck_assert(!is_open() && !hold->idle);
+    ck_assert_uint_eq(reg.holds_now, 1);
+    ck_assert_uint_eq(counters.acquisitions, 1);
+    ck_assert(!rlk_gate_leave(&threads[0]));
+    ck_assert_ptr_nonnull(part_of(0));
+    ck_assert(unlocks(0)); /* the other way: and it is open again */
+    ck_assert(is_open());
+    ck_assert_uint_eq(reg.holds_now, 0);
+    ck_assert(is_woken(1));
+}
+END_TEST
+
+START_TEST(gate_is_closed_by_whatever_decides)
+{
+    open_gate();
+    ck_assert(rlk_gate_enter(&threads[0]));
+    switch (_i) {
+    case 0:
+        rlk_registry_wanted_locked(&reg, &hold->id, "n", 1);
+        break;
+    case 1:
+        rlk_handoff_answered_locked(hold, now, RLK_WRITERS_WAIT);
+        break;
+    case 2:
+        ck_assert(rlk_registry_busy_locked(&reg));
+        break;
+    case 3:
+        rlk_hold_news_locked(hold, RLK_NEWS_AT_RISK);
+        rlk_part_told_locked(rlk_registry_news_locked(&reg));
+        break;
+    default:
+        rlk_lock_held_locked(lock, now);
+    }
+    ck_assert(!is_open());
+    ck_assert(!rlk_gate_leave(&threads[0]));
+    ck_assert(!rlk_hold_unused_locked(hold));
+}
+END_TEST
+
+START_TEST(h10_a_loss_is_told_to_who_came_by_the_gate)
+{
+    open_gate();
+    ck_assert(rlk_gate_enter(&threads[0]));
+    rlk_hold_lose_locked(hold, "why", now);
+    struct rlk_part *part = rlk_registry_news_locked(&reg);
+    ck_assert_ptr_nonnull(part);
+    ck_assert_ptr_eq(part->owner, &threads[0]);
+    rlk_part_told_locked(part);
+    ck_assert(!rlk_gate_leave(&threads[0]));
+    ck_assert_int_eq(retained, 1);
+}
+END_TEST
+
+START_TEST(a_hold_that_ends_keeps_the_memory_for_those_who_left_it)
+{
+    open_gate();
+    ck_assert(enters(1));
+    waits(2, 0);
+    ck_assert(unlocks(1));
+    gives_up(2);
+    ck_assert(is_gone());
+    ck_assert_int_eq(retained, 2);
+    ck_assert(!rlk_gate_enter(&threads[0]) && !rlk_gate_enter(&threads[1]));
+}
+END_TEST
+
+START_TEST(h8_while_the_gate_is_open_the_server_is_asked)
+{
+    open_gate();
+    now += 100 * MS;
+    rlk_hold_confirm_locked(hold, now, LEASE);
+    rlk_handoff_answered_locked(hold, now, 0);
+    ck_assert(is_open());
+    ck_assert_int_eq(rlk_handoff_ask_at(hold), now + GRANT * MS / 3);
+}
+END_TEST
+
+START_TEST(h3_nobody_comes_by_the_gate_when_the_lease_is_at_risk)
+{
+    open_gate();
+    hold->risk = now; /* as time goes by */
+    ck_assert(!rlk_gate_enter(&threads[0]));
+    hold->risk = now + 1000000 * MS;
+    ck_assert(rlk_gate_enter(&threads[0]));
+    hold->end = now; /* nor does it leave at D by it */
+    ck_assert(!rlk_gate_leave(&threads[0]));
+    ck_assert(threads[0].fast_in);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("gate");
+    TCase *tc = tcase_create("gate");
+    tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_add_test(tc, gate_is_open_while_nobody_else_wants_an_idle_hold);
+    tcase_add_loop_test(tc, gate_stays_closed_otherwise, 0, CLOSED_WAYS);
+    tcase_add_test(tc, gate_lets_in_one);
+    tcase_add_test(tc, gate_that_is_closed_finds_who_is_inside);
+    tcase_add_loop_test(tc, gate_is_closed_by_whatever_decides, 0, 5);
+    tcase_add_test(tc, h10_a_loss_is_told_to_who_came_by_the_gate);
+    tcase_add_test(tc, a_hold_that_ends_keeps_the_memory_for_those_who_left_it);
+    tcase_add_test(tc, h8_while_the_gate_is_open_the_server_is_asked);
+    tcase_add_test(tc, h3_nobody_comes_by_the_gate_when_the_lease_is_at_risk);
+    suite_add_tcase(suite, tc);
+    return test_run_suite(suite);
+}
