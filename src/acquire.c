@@ -91,9 +91,10 @@ static int try_code(enum rlk_verdict v, const struct rlk_answer *answer)
 }
 
 /* The calling thread, which does not queue yet. */
-static struct rlk_waiter waiter_of(const struct rlk_wish *wish, int64_t now)
+static void init_waiter(struct rlk_waiter *waiter, const struct rlk_wish *wish,
+                        int64_t now)
 {
-    struct rlk_waiter waiter = {
+    *waiter = (struct rlk_waiter){
         .thread = wish->thread,
         .self = rlk_thread_self(),
         .letter = rlk_wish_letter(wish),
@@ -104,8 +105,23 @@ static struct rlk_waiter waiter_of(const struct rlk_wish *wish, int64_t now)
         .passed_on = !wish->fixed && !wish->fencing && wish->handoff.ns > 0 &&
                      wish->handoff.count > 0,
     };
-    rlk_list_init(&waiter.link);
-    return waiter;
+    rlk_list_init(&waiter->link);
+}
+
+/* Enters what this process has of the lock, and nobody is in. What it may not have any
+ * longer is given back on the way. */
+static bool enter_idle(const struct rlk_wish *wish, struct rlk_lock *lock,
+                       struct rlk_waiter *waiter)
+{
+    struct rlk_hold *spent;
+    int64_t now = rlk_now_boot();
+
+    rlk_lock_held_locked(lock, now); /* what is lost by now */
+    if (rlk_handoff_enter_locked(lock, waiter, wish->handoff, now, &spent))
+        return true;
+    if (spent)
+        rlk_release_left(spent, attempt_until(wish, now));
+    return false;
 }
 
 /* One attempt and its repetitions, without queueing. */
@@ -118,10 +134,11 @@ static int try_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
         min_time((until - now) / TRY_LEAST_PART, RLK_ATTEMPT_FLOOR_MS * RLK_NS_PER_MS);
     int backoff_ms = 0, late = 0;
 
-    struct rlk_waiter self = waiter_of(wish, now);
-    rlk_lock_held_locked(lock, now); /* what is lost by now */
-    if (rlk_handoff_enter_locked(lock, &self, wish->handoff, now))
+    struct rlk_waiter self;
+    init_waiter(&self, wish, now);
+    if (enter_idle(wish, lock, &self))
         return 0;
+    now = rlk_now_boot();
     if (lock->current || (!wish->reading && !rlk_list_empty(&lock->reads)))
         return EBUSY;
     struct rlk_hold *hold = rlk_ask_new_hold(wish, lock, false);
@@ -405,9 +422,10 @@ static int wait_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
 {
     struct rlk_registry *reg = &wish->client->registry;
     int64_t now = rlk_now_boot(), since = now;
-    struct rlk_waiter waiter = waiter_of(wish, now);
+    struct rlk_waiter waiter;
     int rc = 0;
 
+    init_waiter(&waiter, wish, now);
     reg->waiters_now++;
     for (bool queued = false;; queued = true) {
         if (waiter.part) { /* another thread handed it over */
@@ -416,14 +434,16 @@ static int wait_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
             waiter.part = NULL;
             rlk_list_prepend(&lock->waiters, &waiter.link);
         }
-        now = rlk_now_boot();
-        rlk_lock_held_locked(lock, now); /* what is lost by now */
         if (lock->woken == &waiter)
             lock->woken = NULL;
-        if (rlk_handoff_enter_locked(lock, &waiter, wish->handoff, now))
+        if (enter_idle(wish, lock, &waiter))
             break;
+        if (waiter.part)
+            continue;
+        now = rlk_now_boot();
         if (!queued)
             rlk_list_append(&lock->waiters, &waiter.link);
+        rlk_handoff_settle_locked(lock, now);
         if (!lock->asker)
             rlk_lock_promote_locked(lock);
         if (lock->asker == &waiter || rlk_kinds[lock->kind].in_order) {
@@ -448,6 +468,8 @@ static int wait_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
         doze(wish, lock->current ? min_time(left, lock->current->end - now)
                                  : min_time(left, outage_left(wish, lock, since, now)));
     }
+    if (rc == 0 && rlk_list_empty(&lock->waiters))
+        rlk_ask_withdraw(lock, wish); /* nobody is left who goes on with it */
     reg->waiters_now--;
     return rc;
 }

@@ -46,6 +46,11 @@ int rlk_release(struct rlk_part *part, const struct rlk_handle *handle, int64_t 
 /* The same for a hold whose client may be closed at this moment, which loses it. */
 int rlk_release_kept(struct rlk_part *part, const struct rlk_handle *handle, int64_t now);
 
+/* Releases a hold that is GOING; the watchdog does, if that is not answered by `until`.
+ * Consumes the caller's reference. Locks: hold the registry's mu, which is dropped
+ * meanwhile. */
+void rlk_release_left(struct rlk_hold *hold, int64_t until);
+
 /* The end of a thread's part in a lost hold, when its levels are drained. */
 void rlk_drain(struct rlk_part *part);
 

@@ -5,6 +5,7 @@
 #include "deadline.h"
 #include "fork.h"
 #include "gate.h"
+#include "handoff.h"
 #include "log.h"
 
 /* ---- threads that end */
@@ -96,6 +97,9 @@ __attribute__((destructor)) static void process_ends(void)
     for (uint64_t number = 0; (client = rlk_client_keep_after(number)) != NULL;
          rlk_client_put(client)) {
         number = client->number;
+        rlk_registry_lock(&client->registry);
+        rlk_handoff_end_all_locked(&client->registry, rlk_now_boot());
+        rlk_registry_unlock(&client->registry);
         rlk_client_drain(client, end);
     }
     rlk_cancel_restore(cancel);

@@ -7,9 +7,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* The flag is apart so that a success touches one byte of the static TLS block, of
- * which a library that is loaded with dlopen may take little. */
-static _Thread_local bool present __attribute__((tls_model("initial-exec")));
+_Thread_local bool rlk_error_there;
 static _Thread_local char message[320];
 
 int rlk_error_set(int code, const char *format, ...)
@@ -18,30 +16,25 @@ int rlk_error_set(int code, const char *format, ...)
     va_start(args, format);
     vsnprintf(message, sizeof(message), format, args);
     va_end(args);
-    present = true;
+    rlk_error_there = true;
     return code;
-}
-
-void rlk_error_clear(void)
-{
-    present = false;
 }
 
 bool rlk_error_present(void)
 {
-    return present;
+    return rlk_error_there;
 }
 
 int rlk_error_default(int code)
 {
-    if (code != 0 && !present)
+    if (code != 0 && !rlk_error_there)
         rlk_error_set(code, "%s", rlk_error_text(code));
     return code;
 }
 
 const char *rlk_error_message(void)
 {
-    return present ? message : "";
+    return rlk_error_there ? message : "";
 }
 
 const char *rlk_error_text(int code)

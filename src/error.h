@@ -31,8 +31,17 @@
 int rlk_error_set(int code, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* The calling thread's message is not "". Apart from it, so that a success touches one
+ * byte of the static TLS block, of which a library that is loaded with dlopen may take
+ * little. */
+extern _Thread_local bool rlk_error_there
+    __attribute__((tls_model("initial-exec"), visibility("hidden")));
+
 /* Sets the message to "". */
-void rlk_error_clear(void);
+static inline void rlk_error_clear(void)
+{
+    rlk_error_there = false;
+}
 
 bool rlk_error_present(void);
 

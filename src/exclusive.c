@@ -62,18 +62,18 @@ static int lock(const struct rlk_demand *d)
 }
 
 /* By the gate of a hold that the thread has left before, and no other way. */
-static inline bool enter_fast(const struct rlk_handle *handle)
+static inline bool enter_fast(const struct rlk_handle *handle, int kind)
 {
-    struct rlk_thread *thread = rlk_handle_fast(handle);
+    struct rlk_thread *thread = rlk_handle_fast(handle, kind);
     if (!thread || thread->fast_in || !rlk_gate_enter(thread))
         return false;
     rlk_error_clear();
     return true;
 }
 
-static inline bool leave_fast(const struct rlk_handle *handle)
+static inline bool leave_fast(const struct rlk_handle *handle, int kind)
 {
-    struct rlk_thread *thread = rlk_handle_fast(handle);
+    struct rlk_thread *thread = rlk_handle_fast(handle, kind);
     if (!thread || !thread->fast_in || thread->fast->count != 1 ||
         !rlk_gate_leave(thread))
         return false;
@@ -103,20 +103,27 @@ static inline bool leave_inner(const struct rlk_handle *handle, int kind)
     return true;
 }
 
-int rlk_exclusive_lock(struct rlk_handle *handle, int kind, long lease_ms)
+static __attribute__((noinline)) int lock_slow(struct rlk_handle *handle, int kind,
+                                               enum rlk_form form, long lease_ms)
 {
-    if (lease_ms == 0 && (enter_fast(handle) || enter_again(handle, kind)))
+    if (lease_ms == 0 && enter_again(handle, kind))
         return 0;
     return lock(&(struct rlk_demand){
-        .handle = handle, .kind = kind, .form = RLK_FORM_LOCK, .lease_ms = lease_ms });
+        .handle = handle, .kind = kind, .form = form, .lease_ms = lease_ms });
+}
+
+int rlk_exclusive_lock(struct rlk_handle *handle, int kind, long lease_ms)
+{
+    if (lease_ms == 0 && enter_fast(handle, kind))
+        return 0;
+    return lock_slow(handle, kind, RLK_FORM_LOCK, lease_ms);
 }
 
 int rlk_exclusive_trylock(struct rlk_handle *handle, int kind, long lease_ms)
 {
-    if (lease_ms == 0 && (enter_fast(handle) || enter_again(handle, kind)))
+    if (lease_ms == 0 && enter_fast(handle, kind))
         return 0;
-    return lock(&(struct rlk_demand){
-        .handle = handle, .kind = kind, .form = RLK_FORM_TRY, .lease_ms = lease_ms });
+    return lock_slow(handle, kind, RLK_FORM_TRY, lease_ms);
 }
 
 int rlk_exclusive_clocklock(struct rlk_handle *handle, int kind, clockid_t clock,
@@ -151,13 +158,18 @@ static int unlock(struct rlk_handle *handle, int kind)
     return rlk_release_kept(part, handle, now);
 }
 
-int rlk_exclusive_unlock(struct rlk_handle *handle, int kind)
+static __attribute__((noinline)) int unlock_slow(struct rlk_handle *handle, int kind)
 {
-    if (leave_fast(handle) || leave_inner(handle, kind))
+    if (leave_inner(handle, kind))
         return 0;
     struct rlk_call call = rlk_call_enter();
     bool aborts = rlk_handle_aborts(handle, kind);
     return rlk_call_leave(call, rlk_handle_guard(aborts, unlock(handle, kind)));
+}
+
+int rlk_exclusive_unlock(struct rlk_handle *handle, int kind)
+{
+    return leave_fast(handle, kind) ? 0 : unlock_slow(handle, kind);
 }
 
 /* ---- the rest */

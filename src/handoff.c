@@ -4,6 +4,7 @@
 
 #include "deadline.h"
 #include "gate.h"
+#include "log.h"
 #include "registry.h"
 
 enum { ASK_MAX_MS = 1000 /* between two askings of a hold that threads share */ };
@@ -11,6 +12,11 @@ enum { ASK_MAX_MS = 1000 /* between two askings of a hold that threads share */ 
 #define STARVED_NS RLK_NS_PER_MS /* from then on a waiter is handed the lock (H4) */
 
 /* ---- the budget */
+
+static bool is_on(struct rlk_handoff bound)
+{
+    return bound.ns > 0 && bound.count > 0;
+}
 
 static bool is_spent(const struct rlk_hold *hold, struct rlk_handoff bound, int64_t now)
 {
@@ -122,6 +128,26 @@ static void wake_for(struct rlk_lock *lock, struct rlk_waiter *waiter)
     rlk_registry_wake_locked(lock->registry, waiter->thread);
 }
 
+/* Whether the hold may go to the first who waits here, budget or not. What this process
+ * has asked the server for would be granted later, to nobody. */
+static bool can_pass_on(const struct rlk_hold *hold, struct rlk_handoff bound,
+                        const struct rlk_waiter *first)
+{
+    struct rlk_lock *lock = hold->lock;
+    return first && is_on(bound) && lock->kind == RLK_KIND_MUTEX && !hold->fixed &&
+           !hold->owner_died && !lock->asker && !rlk_lock_ask_locked(lock) &&
+           !lock->ending && !rlk_log_ended() && suits(hold, first);
+}
+
+bool rlk_handoff_asks_locked(struct rlk_hold *hold, struct rlk_handoff bound, int64_t now)
+{
+    if (hold->others || hold->tells || !is_spent(hold, bound, now) ||
+        !can_pass_on(hold, bound, first_waiter(hold->lock)))
+        return false;
+    hold->asks_others = true; /* so the request says that it wants to be told, too */
+    return true;
+}
+
 /* The part by which a thread comes into the hold: its resident one, or another. NULL: out
  * of memory. */
 static struct rlk_part *part_for(struct rlk_hold *hold, struct rlk_thread *thread)
@@ -137,9 +163,7 @@ bool rlk_handoff_unlock_locked(struct rlk_part *part, struct rlk_handoff bound,
     struct rlk_lock *lock = hold->lock;
     struct rlk_waiter *first = first_waiter(lock);
 
-    if (!first || lock->kind != RLK_KIND_MUTEX || hold->fixed || hold->owner_died ||
-        lock->asker || lock->ending || !suits(hold, first) ||
-        !may_go_on(hold, bound, now))
+    if (!can_pass_on(hold, bound, first) || !may_go_on(hold, bound, now))
         return false;
     struct rlk_part *next = NULL;
     if (now - first->since >= STARVED_NS && !(next = part_for(hold, first->thread)))
@@ -169,21 +193,24 @@ bool rlk_handoff_unlock_locked(struct rlk_part *part, struct rlk_handoff bound,
 }
 
 bool rlk_handoff_enter_locked(struct rlk_lock *lock, struct rlk_waiter *self,
-                              struct rlk_handoff bound, int64_t now)
+                              struct rlk_handoff bound, int64_t now,
+                              struct rlk_hold **ret_spent)
 {
     struct rlk_hold *hold = lock->current;
 
     if (hold)
         rlk_gate_close_locked(hold);
-    if (!hold || !hold->idle || !suits(hold, self))
+    *ret_spent = NULL;
+    if (!hold || !hold->idle || !suits(hold, self) || rlk_log_ended())
         return false;
-    if (!may_go_on(hold, bound, now)) {
-        rlk_hold_end_unused_locked(hold, now);
+    struct rlk_part *part =
+        may_go_on(hold, bound, now) ? part_for(hold, self->thread) : NULL;
+    if (!part) {
+        hold->no_marker = !hold->unknown;
+        rlk_hold_leave_locked(hold);
+        *ret_spent = hold;
         return false;
     }
-    struct rlk_part *part = part_for(hold, self->thread);
-    if (!part)
-        return false;
     rlk_hold_idle_locked(hold, false);
     rlk_part_own_locked(part, self->thread);
     begin_section(hold, now);
@@ -195,12 +222,26 @@ bool rlk_handoff_enter_locked(struct rlk_lock *lock, struct rlk_waiter *self,
 void rlk_handoff_gave_up_locked(struct rlk_lock *lock, const struct rlk_waiter *waiter,
                                 int64_t now)
 {
+    if (lock->woken == waiter)
+        lock->woken = NULL;
+    rlk_handoff_settle_locked(lock, now);
+}
+
+void rlk_handoff_end_all_locked(struct rlk_registry *reg, int64_t now)
+{
+    rlk_gate_close_all_locked(reg);
+    for (size_t i = 0; i < reg->table_size; i++)
+        for (struct rlk_lock *lock = reg->table[i]; lock; lock = lock->chain)
+            if (lock->current && lock->current->idle)
+                rlk_hold_end_unused_locked(lock->current, now);
+}
+
+void rlk_handoff_settle_locked(struct rlk_lock *lock, int64_t now)
+{
     struct rlk_hold *hold = lock->current;
     struct rlk_waiter *next = first_waiter(lock);
 
-    if (lock->woken == waiter)
-        lock->woken = NULL;
-    if (!hold || !hold->idle)
+    if (!hold || !hold->idle || lock->woken)
         return;
     if (next && suits(hold, next))
         wake_for(lock, next);

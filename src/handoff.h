@@ -19,11 +19,24 @@ bool rlk_handoff_unlock_locked(struct rlk_part *part, struct rlk_handoff bound,
                                int64_t now);
 
 /* The calling thread, `self`, which may be in the queue, takes the lock's hold if it is
- * IDLE, will do for it, and its budget is not spent; one whose budget is spent ends.
- * rlk_lock_held_locked was called, so that D has not passed (H3). False: it needs the
- * server, or a longer wait; also when there is no memory. */
+ * IDLE, will do for it, and its budget is not spent. rlk_lock_held_locked was called, so
+ * that D has not passed (H3). False: it needs the server, or a longer wait. *ret_spent: a
+ * hold whose budget was spent, or for which there is no memory; it is GOING, and the
+ * caller's to release, with a reference. */
 bool rlk_handoff_enter_locked(struct rlk_lock *lock, struct rlk_waiter *self,
-                              struct rlk_handoff bound, int64_t now);
+                              struct rlk_handoff bound, int64_t now,
+                              struct rlk_hold **ret_spent);
+
+/* Before a thread unlocks: whether it should ask the server who else wants the lock, as
+ * nobody knows, and the budget is spent (H7). */
+bool rlk_handoff_asks_locked(struct rlk_hold *hold, struct rlk_handoff bound,
+                             int64_t now);
+
+/* An IDLE hold that nobody is on his way to goes to the next, or ends (H5). */
+void rlk_handoff_settle_locked(struct rlk_lock *lock, int64_t now);
+
+/* The process ends: what is IDLE is given back (K9). */
+void rlk_handoff_end_all_locked(struct rlk_registry *reg, int64_t now);
 
 /* A waiter, out of the queue by now, waits no more: if it had been woken for an IDLE
  * hold, another is, or the hold ends (H5). */

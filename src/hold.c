@@ -18,6 +18,7 @@ enum { FREE_HOLDS_MAX = 64 /* kept for reuse, so that a pair allocates nothing *
 
 /* How long the one release of a lost hold waits for a connection. */
 #define LATE_RELEASE_NS (3 * RLK_NS_PER_S)
+#define MARK_TRIES_NS (INT64_C(3600) * RLK_NS_PER_S)
 
 const struct rlk_kind rlk_kinds[RLK_KIND_LIMIT] = {
     [RLK_KIND_MUTEX] = { .type = RLOCK_TYPE_MUTEX,
@@ -216,7 +217,7 @@ void rlk_hold_enter_locked(struct rlk_hold *hold, struct rlk_thread *thread, int
     hold->sections = 1;
     if (hold->flags & RLK_OTHERS)
         hold->others = true;
-    hold->tells = strchr(hold->id.flags, RLK_ID_TELL) != NULL;
+    hold->tells = (hold->flags & RLK_WILL_TELL) != 0;
     hold->own.owner = thread;
     hold->own.owner_thread = rlk_thread_self();
     hold->own.count = 1;
@@ -265,6 +266,8 @@ void rlk_part_own_locked(struct rlk_part *part, struct rlk_thread *thread)
     part->owner_thread = rlk_thread_self();
     part->count = 1;
     part->claimed = true;
+    if (part->hold->at_risk)
+        rlk_part_news_locked(part, RLK_NEWS_AT_RISK);
     if (thread->fast == part)
         thread->fast_in = true;
     else
@@ -373,11 +376,21 @@ static void take_out(struct rlk_hold *hold)
     rlk_timer_disarm(&lock->registry->timers, &hold->timer);
 }
 
+/* Whether a thread is in it, or was. */
+static bool is_claimed(const struct rlk_hold *hold)
+{
+    for (struct rlk_list *l = hold->parts.next; l != &hold->parts; l = l->next)
+        if (RLK_CONTAINER_OF(l, struct rlk_part, hold_link)->claimed)
+            return true;
+    return false;
+}
+
 void rlk_hold_lose_locked(struct rlk_hold *hold, const char *reason, int64_t now)
 {
     struct rlk_registry *reg = hold->lock->registry;
 
     rlk_gate_close_locked(hold);
+    hold->whole = !is_claimed(hold);
     take_out(hold);
     hold->state = RLK_HOLD_LOST;
     if (!hold->reading) /* a grant of it that is read only now is nobody's business */
@@ -405,6 +418,13 @@ void rlk_hold_leave_locked(struct rlk_hold *hold)
         hold->lock->left_id = hold->id;
 }
 
+int64_t rlk_hold_release_until_locked(const struct rlk_hold *hold)
+{
+    int64_t lease = hold->lease_ms * RLK_NS_PER_MS;
+    bool marked = rlk_id_robust(&hold->id) && !hold->owner_ended;
+    return hold->end + lease + (marked ? MARK_TRIES_NS : 0);
+}
+
 void rlk_hold_end_unused_locked(struct rlk_hold *hold, int64_t now)
 {
     rlk_gate_close_locked(hold);
@@ -413,7 +433,7 @@ void rlk_hold_end_unused_locked(struct rlk_hold *hold, int64_t now)
     hold->no_marker = !hold->unknown;
     rlk_hold_leave_locked(hold);
     rlk_lock_promote_locked(hold->lock);
-    rlk_hold_background_locked(hold, now, hold->end + hold->lease_ms * RLK_NS_PER_MS);
+    rlk_hold_background_locked(hold, now, rlk_hold_release_until_locked(hold));
 }
 
 void rlk_hold_downgrade_locked(struct rlk_hold *hold)

@@ -144,6 +144,7 @@ struct rlk_hold {
     bool others;      /* somebody else wants the lock, as the server has said */
     bool asks_others; /* it is to be asked that */
     bool tells;       /* the server will tell of the first who comes */
+    bool whole;       /* LOST while nobody was in it: every section was unlocked */
     long sections;    /* that began since budget_from */
     int64_t budget_from; /* hand-overs are counted from here */
     int64_t ask_after;   /* no asking before, but for the lease */
@@ -155,6 +156,7 @@ struct rlk_hold {
     int64_t asks_since;   /* need_ask though it is queued; 0: not so */
     int64_t grant_ticket; /* of a grant that was read and is not believed yet; 0: none */
     uint64_t grant_token;
+    unsigned grant_flags;
     unsigned flags;   /* others wait, as of the newest grant or answer */
     int64_t renew_at; /* INSIDE: next renewal; GOING: next try of the release */
     int64_t risk_at;
@@ -333,6 +335,11 @@ void rlk_part_own_locked(struct rlk_part *part, struct rlk_thread *thread);
 void rlk_part_leave_locked(struct rlk_part *part);
 /* Whether nobody is inside, or on the way to it. */
 bool rlk_hold_unused_locked(const struct rlk_hold *hold);
+
+/* Until when the watchdog tries to release it: past D too, as a renewal that is still
+ * under way may have raised the TTL; and until the mark of a robust lock, which was
+ * unlocked in time, does not look like a death any more. */
+int64_t rlk_hold_release_until_locked(const struct rlk_hold *hold);
 
 /* A hold INSIDE that nobody uses is released in the background; another: nothing. */
 void rlk_hold_end_unused_locked(struct rlk_hold *hold, int64_t now);

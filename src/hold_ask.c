@@ -98,6 +98,7 @@ static void believe(struct rlk_hold *hold)
         return;
     hold->owner_died = hold->grant_died;
     hold->token = hold->grant_token;
+    hold->flags = hold->grant_flags;
     hold->granted_short = true;
     int64_t ticket = hold->ticket;
     grant(hold, hold->ticket_sent, hold->id.grant_ms);
@@ -111,7 +112,7 @@ bool rlk_hold_granted_locked(struct rlk_hold *hold, int64_t ticket, uint64_t tok
     hold->grant_ticket = ticket;
     hold->grant_token = token;
     hold->grant_died = (flags & RLK_OWNER_DIED) != 0 && rlk_id_robust(&hold->id);
-    hold->flags = flags;
+    hold->grant_flags = flags;
     believe(hold);
     return hold->granted || hold->need_ask;
 }

@@ -12,8 +12,6 @@
 
 enum { RELEASE_TRIES = 2 };
 
-#define MARK_TRIES_NS (INT64_C(3600) * RLK_NS_PER_S)
-
 bool rlk_hold_check(struct rlk_hold *hold, int64_t now)
 {
     if (__builtin_expect(hold->state == RLK_HOLD_INSIDE && now < hold->end, 1))
@@ -44,15 +42,6 @@ void rlk_drain(struct rlk_part *part)
     rlk_client_release(RLK_CLIENT_OF(reg));
 }
 
-/* Until when the watchdog tries it: past D too, as a renewal that is still under way may
- * have raised the TTL; and until the mark of a robust lock, which was unlocked in time,
- * does not look like a death any more. */
-static int64_t release_until(const struct rlk_hold *hold)
-{
-    int64_t lease = hold->lease_ms * RLK_NS_PER_MS;
-    return hold->end + (rlk_id_robust(&hold->id) ? lease + MARK_TRIES_NS : lease);
-}
-
 /* The release's last word. */
 static int judge_release(struct rlk_hold *hold, const struct rlk_answer *answer)
 {
@@ -67,54 +56,21 @@ static int judge_release(struct rlk_hold *hold, const struct rlk_answer *answer)
                                "the server says that the lock was not ours any more");
 }
 
-int rlk_release(struct rlk_part *part, const struct rlk_handle *handle, int64_t now)
+/* A hold that is GOING is released at the server; what cannot be told it now is the
+ * watchdog's. Consumes the caller's reference. Locks: holds the registry's mu, and drops
+ * it meanwhile. */
+static int give_back(struct rlk_hold *hold, int64_t until)
 {
-    struct rlk_hold *hold = part->hold;
     struct rlk_lock *lock = hold->lock;
     struct rlk_registry *reg = lock->registry;
     struct rlock_client *client = RLK_CLIENT_OF(reg);
     struct rlk_answer answer;
-    int64_t until = now + rlk_client_command_timeout(client);
-    struct rlk_thread *thread = part->owner;
-    struct rlk_handoff bound = { 0 };
-
-    if (handle) { /* which another thread may destroy as soon as this one has left */
-        bound = rlk_handle_handoff(handle, client);
-        if (!thread->fast || thread->fast == part)
-            memcpy(thread->fast_head, handle, RLK_HEAD_SIZE);
-    }
-    rlk_registry_lock(reg);
-    rlk_gate_close_locked(hold);
-    if (hold->state != RLK_HOLD_INSIDE) { /* lost since the caller looked */
-        rlk_registry_unlock(reg);
-        rlk_drain(part);
-        return ESTALE;
-    }
-    if (bound.ns > 0 && !rlk_list_empty(&lock->waiters)) {
-        now = rlk_now_boot(); /* the registry's mutex may have been waited for (H4) */
-        if (now >= hold->end) {
-            rlk_hold_lose_locked(hold, "the lease ended", now);
-            rlk_registry_unlock(reg);
-            rlk_drain(part);
-            return ESTALE;
-        }
-    }
-    RLK_COUNT(client->counters.releases);
-    bool stays = rlk_handoff_unlock_locked(part, bound, now);
-    if (!stays)
-        rlk_part_leave_locked(part);
-    if (stays || !rlk_hold_unused_locked(hold)) { /* others go on */
-        rlk_registry_unlock(reg);
-        rlk_error_clear();
-        return 0;
-    }
     bool mark = hold->unknown, exclusive = !hold->reading;
-    rlk_hold_leave_locked(hold);
+
     if (exclusive)
         lock->releasing = true;
     lock->refs++;
     rlk_registry_unlock(reg);
-
     /* a connection that was closed while idle is worth one more try at once; what else is
      * wrong is the watchdog's */
     for (int tries = 0; tries < RELEASE_TRIES; tries++) {
@@ -138,12 +94,88 @@ int rlk_release(struct rlk_part *part, const struct rlk_handle *handle, int64_t 
     if (answer.outcome == RLK_DONE || answer.outcome == RLK_REFUSED)
         rlk_hold_put_locked(hold);
     else
-        rlk_hold_background_locked(hold, rlk_now_boot(), release_until(hold));
+        rlk_hold_background_locked(hold, rlk_now_boot(),
+                                   rlk_hold_release_until_locked(hold));
     rlk_lock_put_locked(lock);
+    return rc;
+}
+
+/* The thread inside asks who else wants the lock (H7), which is a renewal, too. Locks:
+ * holds the registry's mu, and drops it meanwhile. */
+static void ask_who_waits(struct rlk_hold *hold, int64_t until)
+{
+    struct rlk_registry *reg = hold->lock->registry;
+    struct rlock_client *client = RLK_CLIENT_OF(reg);
+    struct rlk_answer answer;
+
+    if (until > hold->end)
+        until = hold->end;
+    rlk_registry_unlock(reg);
+    rlk_trip_renew(client, hold, hold->lease_ms, until, &answer);
+    rlk_registry_lock(reg);
+    hold->asks_others = false;
+    if (hold->state != RLK_HOLD_INSIDE || answer.outcome != RLK_DONE)
+        return;
+    RLK_COUNT(client->counters.renewals);
+    if (answer.fate.what != RLK_HELD) {
+        rlk_hold_lose_locked(hold, "the server says that it is not ours any more",
+                             rlk_now_boot());
+        return;
+    }
+    rlk_hold_confirm_locked(hold, answer.sent, answer.fate.remaining_ms);
+    rlk_handoff_answered_locked(hold, answer.sent, answer.flags);
+    rlk_hold_schedule_locked(hold);
+}
+
+int rlk_release(struct rlk_part *part, const struct rlk_handle *handle, int64_t now)
+{
+    struct rlk_hold *hold = part->hold;
+    struct rlk_lock *lock = hold->lock;
+    struct rlk_registry *reg = lock->registry;
+    struct rlock_client *client = RLK_CLIENT_OF(reg);
+    int64_t until = now + rlk_client_command_timeout(client);
+    struct rlk_thread *thread = part->owner;
+    struct rlk_handoff bound = { 0 };
+
+    if (handle) { /* which another thread may destroy as soon as this one has left */
+        bound = rlk_handle_handoff(handle, client);
+        if (!thread->fast || thread->fast == part)
+            memcpy(thread->fast_head, handle, RLK_HEAD_SIZE);
+    }
+    rlk_registry_lock(reg);
+    rlk_gate_close_locked(hold);
+    if (!rlk_list_empty(&lock->waiters))
+        now = rlk_now_boot(); /* the registry's mutex may have been waited for (H4) */
+    if (hold->state == RLK_HOLD_INSIDE && now < hold->end &&
+        rlk_handoff_asks_locked(hold, bound, now)) {
+        ask_who_waits(hold, until);
+        now = rlk_now_boot();
+    }
+    if (hold->state == RLK_HOLD_INSIDE && now >= hold->end)
+        rlk_hold_lose_locked(hold, "the lease ended", now);
+    if (hold->state != RLK_HOLD_INSIDE) { /* lost since the caller looked */
+        rlk_registry_unlock(reg);
+        rlk_drain(part);
+        return ESTALE;
+    }
+    RLK_COUNT(client->counters.releases);
+    bool stays = rlk_handoff_unlock_locked(part, bound, now);
+    if (!stays)
+        rlk_part_leave_locked(part);
+    int rc = 0;
+    if (!stays && rlk_hold_unused_locked(hold)) { /* or others go on */
+        rlk_hold_leave_locked(hold);
+        rc = give_back(hold, until);
+    }
     rlk_registry_unlock(reg);
     if (rc == 0)
         rlk_error_clear();
     return rc;
+}
+
+void rlk_release_left(struct rlk_hold *hold, int64_t until)
+{
+    give_back(hold, until);
 }
 
 int rlk_release_kept(struct rlk_part *part, const struct rlk_handle *handle, int64_t now)

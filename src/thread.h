@@ -32,7 +32,7 @@ struct rlk_thread {
     struct rlk_list wake_link; /* in the wakes of that registry; guarded by its mutex */
     struct rlk_part *fast;     /* its resident part (gate.h), or NULL */
     bool fast_in;              /* it is inside by it */
-    unsigned char fast_head[RLK_HEAD_SIZE]; /* of the handle by which it was left */
+    char fast_head[RLK_HEAD_SIZE]; /* of the handle by which it was left */
 };
 
 /* The calling thread's record, or NULL when it has none yet. In a child where another

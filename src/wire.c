@@ -48,10 +48,11 @@ void rlk_wire_acquire(struct rlk_request *req, const struct rlock_client *client
 /* What is to become of the mark of a robust lock (lua/lib/robust.lua). */
 static void add_mark(struct rlk_request *req, const struct rlk_hold *hold)
 {
-    const char *how = hold->since == 0                                    ? "unused"
-                      : hold->owner_ended || hold->state == RLK_HOLD_LOST ? "died"
-                      : hold->owner_died                                  ? "spoilt"
-                                                                          : "clean";
+    const char *how =
+        hold->since == 0                                                      ? "unused"
+        : hold->owner_ended || (hold->state == RLK_HOLD_LOST && !hold->whole) ? "died"
+        : hold->owner_died                                                    ? "spoilt"
+                                                                              : "clean";
 
     rlk_request_add(req, how, strlen(how));
     rlk_request_add_int(req, hold->background || hold->release_unknown);

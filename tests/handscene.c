@@ -28,7 +28,7 @@ void enter(const char *flags, unsigned others)
     hold->lease_ms = LEASE;
     hold->sent_any = true;
     rlk_hold_ask_locked(hold, &threads[0]);
-    hold->flags = others;
+    hold->flags = others == 0 && strchr(flags, 'k') ? RLK_WILL_TELL : others;
     rlk_hold_held_locked(hold, now, LEASE, 0);
     rlk_hold_enter_locked(hold, &threads[0], now);
     rlk_hold_put_locked(hold);
@@ -128,7 +128,13 @@ bool enters(int i)
     rlk_lock_held_locked(lock, now);
     if (lock->woken == &waiters[i])
         lock->woken = NULL;
-    return rlk_handoff_enter_locked(lock, &waiters[i], bound, now);
+    struct rlk_hold *spent;
+    bool in = rlk_handoff_enter_locked(lock, &waiters[i], bound, now, &spent);
+    if (spent) { /* the thread would release it */
+        rlk_lock_promote_locked(lock);
+        rlk_hold_background_locked(spent, now, now + LEASE * MS);
+    }
+    return in;
 }
 
 /* Thread 0 unlocks and takes it again, past thread 1, which has not slept for long. */

@@ -127,6 +127,11 @@ END_TEST
 
 /* ---- order */
 
+static bool gets_it(void *mutex)
+{
+    return rlock_mutex_trylock(mutex) == 0;
+}
+
 static struct {
     char who[LINE];
     int count; /* guarded by the lock */
@@ -146,6 +151,19 @@ static int run_comer(void *arg)
         return rc;
     line.who[line.count++] = comer->who;
     return rlock_mutex_unlock(comer->mutex);
+}
+
+struct waits {
+    rlock_mutex_t *mutex;
+    long ms;
+};
+
+static int run_timed(void *arg)
+{
+    struct waits *waits = arg;
+    struct timespec at = test_in_ms(CLOCK_MONOTONIC, waits->ms);
+    int rc = rlock_mutex_clocklock(waits->mutex, CLOCK_MONOTONIC, &at);
+    return rc == 0 ? rlock_mutex_unlock(waits->mutex) : rc;
 }
 
 START_TEST(those_who_sleep_get_it_in_order_and_the_server_is_not_asked)
@@ -173,6 +191,67 @@ START_TEST(those_who_sleep_get_it_in_order_and_the_server_is_not_asked)
                           before.renewals,
                       1); /* the release */
     ck_assert(!test_redis_exists(redis, "n"));
+}
+END_TEST
+
+/* What one thread left in the queue is granted to nobody later on (H9, T7). */
+START_TEST(h9_nobody_leaves_a_request_behind)
+{
+    rlock_mutex_t long_one = mutex_with(client, 60000, 1000);
+    struct task w, x;
+    struct comer last = { &long_one, 'x', 0 };
+
+    memset(&line, 0, sizeof(line));
+    OK(rlock_mutex_lock(&theirs));
+    struct waits waits = { &long_one, test_ms(300) };
+    task_start(&w, run_timed, &waits);
+    ck_assert(wait_size("rlock:{n}:queue", 1));
+    task_start(&x, run_comer, &last);
+    ck_assert(wait_waiters(client, 2));
+    test_redis_do(redis, "DEL", "n"); /* whoever asks gets it, past the queue */
+    ck_assert(test_wait_until(gets_it, &long_one, SOON_MS));
+    EXPECT(rlock_mutex_unlock(&theirs), ESTALE);
+    int rc = task_join(&w);
+    ck_assert_msg(rc == ETIMEDOUT || rc == 0, "%s", rlock_strerror(rc));
+    OK(rlock_mutex_unlock(&long_one));
+    OK(task_join(&x));
+    struct timespec soon = test_in_ms(CLOCK_MONOTONIC, test_ms(1000));
+    OK(rlock_mutex_clocklock(&theirs, CLOCK_MONOTONIC, &soon));
+    OK(rlock_mutex_unlock(&theirs));
+    ck_assert(wait_key("n", false, SOON_MS));
+    ck_assert(wait_key("rlock:{n}:queue", false, SOON_MS));
+}
+END_TEST
+
+static int run_slow_comer(void *arg)
+{
+    struct comer *comer = arg;
+    int rc = rlock_mutex_lock(comer->mutex);
+    if (rc != 0)
+        return rc;
+    nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
+    line.who[line.count++] = comer->who;
+    return rlock_mutex_unlock(comer->mutex);
+}
+
+/* Sections that are longer than the budget are passed on all the same (H7). */
+START_TEST(h7_long_sections_are_passed_on_while_nobody_else_waits)
+{
+    struct comer comers[] = { { &m, 'a', 0 }, { &m, 'b', 0 }, { &m, 'c', 0 } };
+    struct task tasks[3];
+
+    memset(&line, 0, sizeof(line));
+    OK(rlock_mutex_lock(&m));
+    for (unsigned i = 0; i < 3; i++) {
+        task_start(&tasks[i], run_slow_comer, &comers[i]);
+        ck_assert(wait_waiters(client, i + 1));
+    }
+    nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
+    OK(rlock_mutex_unlock(&m));
+    for (int i = 0; i < 3; i++)
+        OK(task_join(&tasks[i]));
+    ck_assert_str_eq(line.who, "abc");
+    ck_assert_uint_eq(stats_of(client).local_handovers, 3);
 }
 END_TEST
 
@@ -389,11 +468,6 @@ START_TEST(h5_those_who_give_up_leave_it_to_the_others)
 }
 END_TEST
 
-static bool gets_it(void *mutex)
-{
-    return rlock_mutex_trylock(mutex) == 0;
-}
-
 START_TEST(a_try_takes_what_is_passed_on)
 {
     reopen_with("?handoffms=60000");
@@ -419,6 +493,8 @@ int main(void)
     tcase_add_loop_test(tc, switched_off_each_unlock_gives_it_back, 0, 2);
     tcase_add_test(tc, a_client_may_switch_it_off);
     tcase_add_test(tc, those_who_sleep_get_it_in_order_and_the_server_is_not_asked);
+    tcase_add_test(tc, h9_nobody_leaves_a_request_behind);
+    tcase_add_test(tc, h7_long_sections_are_passed_on_while_nobody_else_waits);
     tcase_add_test(tc, h6_a_process_keeps_it_for_so_many_sections);
     tcase_add_test(tc, h6_others_get_it_though_threads_never_rest);
     tcase_add_test(tc, k3_a_holder_with_sleepers_is_told_of_the_first_who_comes);

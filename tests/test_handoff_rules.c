@@ -56,6 +56,7 @@ enum {
     FIXED,
     DIED,
     ASKER,
+    ASKS,
     ENDING,
     NOT_TAKEN,
     LEASE_OTHER,
@@ -68,23 +69,34 @@ enum {
 START_TEST(h4_what_is_not_passed_on_goes_back_to_the_server)
 {
     struct rlk_handoff off = bound;
+    struct rlk_hold *asks = NULL;
+    int why = _i / 2;
 
-    enter("", 0);
+    enter(_i % 2 ? "k" : "", 0);
     waits(1, 5);
-    if (_i == OFF_MS)
+    if (why == OFF_MS)
         off.ns = 0;
-    if (_i == OFF_COUNT)
+    if (why == OFF_COUNT)
         off.count = 0;
-    hold->fixed = _i == FIXED;
-    hold->owner_died = _i == DIED;
-    lock->asker = _i == ASKER ? &waiters[1] : NULL;
-    lock->ending = _i == ENDING ? &threads[0] : NULL;
-    waiters[1].passed_on = _i != NOT_TAKEN;
-    waiters[1].lease_ms += _i == LEASE_OTHER;
-    waiters[1].grant_ms += _i == GRANT_OTHER;
-    waiters[1].letter = _i == LETTER_OTHER ? 'M' : 'm';
-    waiters[1].robust = _i == ROBUST_OTHER;
+    hold->fixed = why == FIXED;
+    hold->owner_died = why == DIED;
+    lock->asker = why == ASKER ? &waiters[1] : NULL;
+    lock->ending = why == ENDING ? &threads[0] : NULL;
+    waiters[1].passed_on = why != NOT_TAKEN;
+    waiters[1].lease_ms += why == LEASE_OTHER;
+    waiters[1].grant_ms += why == GRANT_OTHER;
+    waiters[1].letter = why == LETTER_OTHER ? 'M' : 'm';
+    waiters[1].robust = why == ROBUST_OTHER;
+    if (why == ASKS) { /* nobody would go on with it */
+        asks = rlk_hold_new_locked(lock, &threads[1], 'm', GRANT);
+        rlk_hold_ask_locked(asks, NULL);
+    }
+    ck_assert(!rlk_handoff_asks_locked(hold, off, now));
     ck_assert(!rlk_handoff_unlock_locked(part_of(0), off, now));
+    if (asks) {
+        rlk_hold_ask_end_locked(asks);
+        rlk_hold_put_locked(asks);
+    }
     lock->ending = NULL;
 }
 END_TEST
@@ -201,6 +213,25 @@ START_TEST(h5_the_next_may_not_want_it)
 }
 END_TEST
 
+START_TEST(h5_an_idle_hold_that_nobody_is_on_his_way_to_is_passed_on)
+{
+    enter("k", 0);
+    waits(1, 0);
+    waits(2, 0);
+    ck_assert(unlocks(0));
+    rlk_handoff_settle_locked(lock, now);
+    ck_assert(!is_woken(2));
+    lock->woken = NULL; /* it may not enter, for want of memory */
+    rlk_list_remove(&waiters[1].link);
+    rlk_handoff_settle_locked(lock, now);
+    ck_assert(is_woken(2));
+    lock->woken = NULL;
+    waiters[2].lease_ms++; /* nor will it do for this one */
+    rlk_handoff_settle_locked(lock, now);
+    ck_assert(is_gone());
+}
+END_TEST
+
 START_TEST(h5_who_was_not_woken_gives_up_alone)
 {
     enter("", 0);
@@ -275,6 +306,21 @@ START_TEST(h7_not_known_it_is_asked_in_time)
     ck_assert(hold->asks_others && is_asked());
     now += 5 * MS; /* not answered by its end: it ends */
     ck_assert(!unlocks(0));
+}
+END_TEST
+
+START_TEST(h7_who_unlocks_asks_when_the_budget_is_spent)
+{
+    enter("", 0);
+    ck_assert(!rlk_handoff_asks_locked(hold, bound, now + 10 * MS)); /* for nobody */
+    waits(1, 5);
+    ck_assert(!rlk_handoff_asks_locked(hold, bound, now + 10 * MS - 1));
+    ck_assert(rlk_handoff_asks_locked(hold, bound, now + 10 * MS));
+    ck_assert(hold->asks_others);
+    hold->tells = true;
+    ck_assert(!rlk_handoff_asks_locked(hold, bound, now + 10 * MS));
+    hold->others = true;
+    ck_assert(!rlk_handoff_asks_locked(hold, bound, now + 10 * MS));
 }
 END_TEST
 
@@ -392,6 +438,48 @@ START_TEST(h10_what_was_handed_over_and_lost_before_its_thread_knew_is_told_to_n
 }
 END_TEST
 
+START_TEST(a_thread_is_told_of_the_risk_that_it_enters)
+{
+    enter("k", 0);
+    waits(1, 0);
+    ck_assert(unlocks(0));
+    hold->at_risk = true;
+    ck_assert(enters(1));
+    struct rlk_part *part = rlk_registry_news_locked(&reg);
+    ck_assert_ptr_nonnull(part);
+    ck_assert_ptr_eq(part->owner, &threads[1]);
+    ck_assert_uint_eq(part->news, RLK_NEWS_AT_RISK);
+    rlk_part_told_locked(part);
+}
+END_TEST
+
+/* The mark of a robust lock says that nobody died, for as long as it may take. */
+START_TEST(h10_what_was_lost_while_it_was_idle_was_whole)
+{
+    enter("bk", 0);
+    waiters[1].robust = true;
+    waits(1, 0);
+    ck_assert(unlocks(0));
+    ck_assert_int_gt(rlk_hold_release_until_locked(hold),
+                     hold->end + INT64_C(3600) * 1000 * MS);
+    rlk_hold_lose_locked(hold, "why", now);
+    ck_assert(hold->whole);
+}
+END_TEST
+
+START_TEST(h10_but_not_with_a_thread_inside)
+{
+    enter("bk", 0);
+    waiters[1].robust = true;
+    waits(1, 0);
+    ck_assert(unlocks(0));
+    ck_assert(rlk_gate_enter(&threads[0]));
+    rlk_hold_lose_locked(hold, "why", now);
+    ck_assert(!hold->whole);
+    rlk_part_told_locked(rlk_registry_news_locked(&reg));
+}
+END_TEST
+
 /* ---- K6: "wanted" */
 
 static void wanted(const struct rlk_id *id)
@@ -462,7 +550,8 @@ int main(void)
     tcase_add_test(tc, h4_who_has_waited_1_ms_is_handed_it);
     tcase_add_test(tc, h4_else_it_is_idle_and_the_first_is_woken);
     tcase_add_test(tc, h4_nobody_waits);
-    tcase_add_loop_test(tc, h4_what_is_not_passed_on_goes_back_to_the_server, 0, REASONS);
+    tcase_add_loop_test(tc, h4_what_is_not_passed_on_goes_back_to_the_server, 0,
+                        2 * REASONS);
     tcase_add_test(tc, h4_a_fair_lock_goes_back_in_any_case);
     tcase_add_test(tc, h3_nobody_enters_at_D);
     tcase_add_test(tc, h3_it_may_be_entered_until_D);
@@ -472,11 +561,13 @@ int main(void)
     tcase_add_test(tc, h5_who_gives_up_wakes_the_next);
     tcase_add_test(tc, h5_the_next_may_not_want_it);
     tcase_add_test(tc, h5_who_was_not_woken_gives_up_alone);
+    tcase_add_test(tc, h5_an_idle_hold_that_nobody_is_on_his_way_to_is_passed_on);
     tcase_add_loop_test(tc, h6_while_others_wait_it_ends_after_10_ms, 0, 3);
     tcase_add_test(tc, h6_and_after_1000_sections);
     tcase_add_test(tc, h6_it_counts_from_the_grant_not_from_the_news);
     tcase_add_test(tc, h7_nobody_waits_as_the_server_would_tell);
     tcase_add_test(tc, h7_not_known_it_is_asked_in_time);
+    tcase_add_test(tc, h7_who_unlocks_asks_when_the_budget_is_spent);
     tcase_add_test(tc, h7_no_is_a_new_budget);
     tcase_add_test(tc, h7_yes_stays_yes);
     tcase_add_test(tc, h7_the_server_may_be_told_to_tell_later);
@@ -486,6 +577,9 @@ int main(void)
     tcase_add_test(tc, h10_that_of_an_idle_hold_to_nobody);
     tcase_add_test(
         tc, h10_what_was_handed_over_and_lost_before_its_thread_knew_is_told_to_nobody);
+    tcase_add_test(tc, a_thread_is_told_of_the_risk_that_it_enters);
+    tcase_add_test(tc, h10_what_was_lost_while_it_was_idle_was_whole);
+    tcase_add_test(tc, h10_but_not_with_a_thread_inside);
     tcase_add_test(tc, k6_wanted_is_of_the_id_that_it_names);
     tcase_add_test(tc, k6_it_may_come_before_the_answer);
     tcase_add_test(tc, k6_but_a_new_id_is_another);

@@ -3,7 +3,7 @@
 -- what, own remaining ms or -1, ticket, token or ""}. Flags: 1 exclusive waiters queued,
 -- 2 readers queued, 4 the holder is foreign, 8 the owner died (lib/robust.lua), 16 nobody
 -- listens to the mailbox of a client that refreshes, 32 somebody else wants it who is in no
--- queue, 64 (lib/renew.lua) the holder will be told of those who come. more: a ticket after which a refresh is to go on
+-- queue, 64 the holder will be told of those who come. more: a ticket after which a refresh is to go on
 -- at once, or 0.
 -- Needs: call, N, queue, rqueue.
 local function waiting()

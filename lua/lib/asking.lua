@@ -12,7 +12,7 @@ local function known(left)
   local lost = spoilt()
   local value = held > 0 and call('HGET', N, id)
   if value then
-    if value == '3' and flags % 4 == 0 then flags = flags + 32 end
+    flags = flags_for(value, flags)
     if left == -1 then
       call('PEXPIRE', N, lease)
       left = tonumber(lease)

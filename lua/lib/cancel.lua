@@ -15,9 +15,10 @@ check_types()
 call('ZREM', queue, id)
 call('ZREM', rqueue, id)
 mark(id, life)
-if held > 0 and call('HEXISTS', N, id) == 1 then
+local value = held > 0 and call('HGET', N, id)
+if value then
   local left = call('PTTL', N)
-  return { now, left, waiting() + died(), 0, 'yours', left, 0, call('HGET', N, 'token') or '' }
+  return { now, left, flags_for(value, waiting()) + died(), 0, 'yours', left, 0, call('HGET', N, 'token') or '' }
 end
 local granted, more = nil, 0
 if held == 0 then granted, more = handover('0') end

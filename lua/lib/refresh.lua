@@ -56,7 +56,7 @@ for i, id in ipairs(ids) do
       answer[2] = left
     end
     what, remaining, ticket, own = 'held', left, 0, call('HGET', N, 'token') or ''
-    answer[3] = flags + died()
+    answer[3] = flags_for(call('HGET', N, id), flags) + died()
   elseif lost then
     what = 'unrecoverable'
   elseif not tickets[i] then

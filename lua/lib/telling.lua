@@ -10,9 +10,16 @@ local function channel_heard()
   local heard = redis.pcall('PUBSUB', 'NUMSUB', 'redisson_lock__channel:' .. name)
   return heard[2] ~= nil and heard[2] ~= 0
 end
--- The flags of who else wants it, and the value for a new holder (K4). flags: who waits beside it.
+-- The value for a new holder, and his flags (K4). flags: who waits beside him.
 local function value_for(id, flags)
   if not tells(id) then return '1', flags end
-  if flags == 0 and channel_heard() then flags = 32 end
-  return flags == 0 and '2' or '3', flags
+  if flags > 0 then return '3', flags end
+  if channel_heard() then return '3', 32 end
+  return '2', 64
+end
+-- The flags for one who holds with this value already.
+local function flags_for(value, flags)
+  if value == '2' then return flags + 64 end
+  if value == '3' and flags % 4 == 0 then return flags + 32 end
+  return flags
 end
