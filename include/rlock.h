@@ -271,7 +271,7 @@ typedef struct rlock_stats {
     uint64_t waiters_now;         /* threads that wait for a lock now */
     uint64_t acquisitions;        /* locks taken, re-entries not counted */
     uint64_t reentries;           /* locks taken again by their holder */
-    uint64_t releases;            /* unlocks that gave the lock up */
+    uint64_t releases;            /* unlocks of the outermost level */
     uint64_t waits;               /* calls that were queued, or waited for a thread */
     uint64_t grants;              /* locks received from another holder's release */
     uint64_t grants_orphaned;     /* grants nobody waited for, given back at once */

@@ -62,7 +62,7 @@ void rlk_handoff_wanted_locked(struct rlk_hold *hold, int64_t now)
 {
     /* of an id that still asks, too: it may come before the answer */
     hold->others = true;
-    rlk_gate_close_locked(hold);
+    rlk_gate_close_locked(hold); /* sections are counted from now on */
     if (hold->state == RLK_HOLD_INSIDE && hold->idle && !hold->lock->woken)
         rlk_hold_end_unused_locked(hold, now);
 }
@@ -241,6 +241,8 @@ void rlk_handoff_settle_locked(struct rlk_lock *lock, int64_t now)
     struct rlk_hold *hold = lock->current;
     struct rlk_waiter *next = first_waiter(lock);
 
+    if (hold)
+        rlk_gate_close_locked(hold);
     if (!hold || !hold->idle || lock->woken)
         return;
     if (next && suits(hold, next))

@@ -133,8 +133,8 @@ static bool gets_it(void *mutex)
 }
 
 static struct {
-    char who[LINE];
-    int count; /* guarded by the lock */
+    char who[LINE]; /* guarded by the lock */
+    atomic_int count;
 } line;
 
 struct comer {
@@ -149,7 +149,7 @@ static int run_comer(void *arg)
     int rc = rlock_mutex_lock(comer->mutex);
     if (rc != 0)
         return rc;
-    line.who[line.count++] = comer->who;
+    line.who[atomic_fetch_add(&line.count, 1)] = comer->who;
     return rlock_mutex_unlock(comer->mutex);
 }
 
@@ -230,7 +230,7 @@ static int run_slow_comer(void *arg)
     if (rc != 0)
         return rc;
     nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
-    line.who[line.count++] = comer->who;
+    line.who[atomic_fetch_add(&line.count, 1)] = comer->who;
     return rlock_mutex_unlock(comer->mutex);
 }
 
@@ -317,51 +317,6 @@ static bool is_told_of(void *value)
     return test_redis_int(r, "EVAL", script, "0") == 1;
 }
 
-/* The holder asks to be told, and is: once, by a try too (K2, K3). */
-START_TEST(k3_a_holder_with_sleepers_is_told_of_the_first_who_comes)
-{
-    char two[] = "2";
-
-    crowd_start(&m, 0);
-    ck_assert(test_wait_until(is_told_of, two, SOON_MS)); /* asked, or from the start */
-    uint64_t messages = stats_of(client).messages;
-    EXPECT(rlock_mutex_trylock(&theirs), EBUSY);
-    OK(rlock_mutex_lock(&theirs));
-    OK(rlock_mutex_unlock(&theirs));
-    ck_assert_uint_gt(stats_of(client).messages, messages);
-    crowd_ends();
-}
-END_TEST
-
-/* Who sends nothing is seen when the server is asked (H8, K10). */
-START_TEST(k10_a_waiter_of_redisson_gets_its_message)
-{
-    struct test_redis *waiter = test_redis_connect(server.path);
-
-    reopen_with("?presence=600");
-    m = mutex_of(client, "n");
-    crowd_start(&m, 0);
-    ck_assert(test_wait_until(is_passed_on, client, SOON_MS));
-    test_redis_send(waiter, "SUBSCRIBE", "redisson_lock__channel:{n}");
-    ck_assert(test_redis_recv(waiter, test_ms(SOON_MS))); /* joined */
-    ck_assert(test_redis_recv(waiter, test_ms(SOON_MS))); /* it was free for a moment */
-    crowd_ends();
-    test_redis_close(waiter);
-}
-END_TEST
-
-START_TEST(waitfree_comes_to_an_end)
-{
-    struct timespec at = test_in_ms(CLOCK_REALTIME, test_ms(SOON_MS));
-    crowd_start(&m, 0);
-    ck_assert(test_wait_until(is_passed_on, client, SOON_MS));
-    OK(rlock_waitfree(other, "n", &at));
-    crowd_ends();
-}
-END_TEST
-
-/* ---- loss */
-
 static struct {
     atomic_bool in, out;
 } stay;
@@ -382,6 +337,96 @@ static bool is_in(void *unused)
     (void)unused;
     return atomic_load(&stay.in);
 }
+
+static bool has_messages(void *more_than)
+{
+    return stats_of(client).messages > *(uint64_t *)more_than;
+}
+
+/* A thread of the process has it from another one, which has asked the server (H7), and
+ * stays inside; one more waits. */
+static void begin_stay(struct task *inside, struct task *behind, struct comer *comer)
+{
+    memset(&stay, 0, sizeof(stay));
+    memset(&line, 0, sizeof(line));
+    OK(rlock_mutex_lock(&m));
+    task_start(inside, run_stay, &m);
+    ck_assert(wait_waiters(client, 1));
+    task_start(behind, run_comer, comer);
+    ck_assert(wait_waiters(client, 2));
+    nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
+    OK(rlock_mutex_unlock(&m));
+    ck_assert(test_wait_until(is_in, NULL, SOON_MS));
+}
+
+/* A holder that asked to be told is, once, by the first who comes, or by a try. */
+START_TEST(k3_a_holder_is_told_of_the_first_who_comes)
+{
+    struct comer comer = { &m, 'a', 0 }, others = { &theirs, 'x', 0 };
+    struct task inside, behind, other_task;
+    char two[] = "2", three[] = "3";
+
+    begin_stay(&inside, &behind, &comer);
+    ck_assert(is_told_of(two));
+    uint64_t before = stats_of(client).messages;
+    if (_i == 0) {
+        EXPECT(rlock_mutex_trylock(&theirs), EBUSY);
+        EXPECT(rlock_mutex_trylock(&theirs), EBUSY);
+    } else {
+        task_start(&other_task, run_comer, &others);
+        ck_assert(wait_size("rlock:{n}:queue", 1));
+    }
+    ck_assert(is_told_of(three));
+    ck_assert(test_wait_until(has_messages, &before, SOON_MS));
+    ck_assert_uint_eq(stats_of(client).messages, before + 1);
+    nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL); /* the budget is over */
+    atomic_store(&stay.out, true);
+    OK(task_join(&inside));
+    OK(task_join(&behind));
+    if (_i == 1) {
+        OK(task_join(&other_task));
+        ck_assert_str_eq(line.who, "xa");
+    }
+}
+END_TEST
+
+/* Who sends nothing is seen when the server is asked (K10). */
+START_TEST(k10_a_waiter_of_redisson_is_not_passed_by)
+{
+    enum { LOCAL = 5 };
+    struct test_redis *waiter = test_redis_connect(server.path);
+    struct comer comer = { &m, 'a', 0 };
+    struct task tasks[LOCAL];
+
+    memset(&line, 0, sizeof(line));
+    OK(rlock_mutex_lock(&m));
+    for (unsigned i = 0; i < LOCAL; i++) {
+        task_start(&tasks[i], run_slow_comer, &comer);
+        ck_assert(wait_waiters(client, i + 1));
+    }
+    test_redis_send(waiter, "SUBSCRIBE", "redisson_lock__channel:{n}");
+    ck_assert(test_redis_recv(waiter, test_ms(SOON_MS))); /* joined */
+    nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
+    OK(rlock_mutex_unlock(&m));
+    ck_assert(test_redis_recv(waiter, test_ms(SOON_MS))); /* it is free */
+    ck_assert_int_lt(atomic_load(&line.count), LOCAL);
+    for (int i = 0; i < LOCAL; i++)
+        OK(task_join(&tasks[i]));
+    test_redis_close(waiter);
+}
+END_TEST
+
+START_TEST(waitfree_comes_to_an_end)
+{
+    struct timespec at = test_in_ms(CLOCK_REALTIME, test_ms(SOON_MS));
+    crowd_start(&m, 0);
+    ck_assert(test_wait_until(is_passed_on, client, SOON_MS));
+    OK(rlock_waitfree(other, "n", &at));
+    crowd_ends();
+}
+END_TEST
+
+/* ---- loss */
 
 START_TEST(h10_a_loss_is_told_to_the_thread_that_has_it_now)
 {
@@ -497,8 +542,8 @@ int main(void)
     tcase_add_test(tc, h7_long_sections_are_passed_on_while_nobody_else_waits);
     tcase_add_test(tc, h6_a_process_keeps_it_for_so_many_sections);
     tcase_add_test(tc, h6_others_get_it_though_threads_never_rest);
-    tcase_add_test(tc, k3_a_holder_with_sleepers_is_told_of_the_first_who_comes);
-    tcase_add_test(tc, k10_a_waiter_of_redisson_gets_its_message);
+    tcase_add_loop_test(tc, k3_a_holder_is_told_of_the_first_who_comes, 0, 2);
+    tcase_add_test(tc, k10_a_waiter_of_redisson_is_not_passed_by);
     tcase_add_test(tc, waitfree_comes_to_an_end);
     tcase_add_test(tc, h10_a_loss_is_told_to_the_thread_that_has_it_now);
     tcase_add_test(tc, h3_a_lease_that_cannot_be_renewed_ends_for_all);
