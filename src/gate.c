@@ -4,6 +4,7 @@
 
 #include "client.h"
 #include "handoff.h"
+#include "holdings.h"
 
 #include <assert.h>
 
@@ -51,7 +52,7 @@ void rlk_gate_step_out_locked(struct rlk_part *part)
         rlk_part_leave_locked(part);
         return;
     }
-    rlk_list_remove(&part->thread_link);
+    rlk_holdings_remove(thread, part);
     rlk_list_remove(&part->hold_link);
     rlk_list_append(&hold->residents, &part->hold_link);
     part->resident = true;

@@ -6,6 +6,7 @@
 #include "handle.h"
 
 #include "call.h"
+#include "holdings.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -135,6 +136,11 @@ static bool is_of(const struct rlk_part *part, const struct rlk_handle *handle)
            memcmp(lock->name, handle->rlk_name, lock->name_len) == 0;
 }
 
+static uint64_t hash_of(const struct rlk_handle *handle)
+{
+    return rlk_name_hash(handle->rlk_name, handle->rlk_name_len);
+}
+
 struct rlk_part *rlk_handle_part(const struct rlk_handle *handle)
 {
     struct rlk_thread *thread = rlk_thread_mine();
@@ -142,8 +148,14 @@ struct rlk_part *rlk_handle_part(const struct rlk_handle *handle)
         return NULL;
     if (thread->fast_in && is_of(thread->fast, handle))
         return thread->fast;
+    struct rlk_part *part;
+    if (thread->table && rlk_holdings_bucket(thread, hash_of(handle), &part)) {
+        while (part && !is_of(part, handle))
+            part = part->next_of_thread;
+        return part;
+    }
     for (struct rlk_list *l = thread->holds.next; l != &thread->holds; l = l->next) {
-        struct rlk_part *part = RLK_CONTAINER_OF(l, struct rlk_part, thread_link);
+        part = RLK_CONTAINER_OF(l, struct rlk_part, thread_link);
         if (is_of(part, handle))
             return part;
     }

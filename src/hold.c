@@ -7,6 +7,7 @@
 #include "deadline.h"
 #include "gate.h"
 #include "handoff.h"
+#include "holdings.h"
 #include "log.h"
 #include "registry.h"
 
@@ -224,7 +225,7 @@ void rlk_hold_enter_locked(struct rlk_hold *hold, struct rlk_thread *thread, int
     hold->own.claimed = true;
     hold->own.fencing = is_upper(hold->id.letter);
     rlk_list_append(&hold->parts, &hold->own.hold_link);
-    rlk_list_prepend(&thread->holds, &hold->own.thread_link);
+    rlk_holdings_add(thread, &hold->own);
     if (hold->reading) {
         rlk_list_append(&lock->reads, &hold->read_link);
         if (!hold->fixed)
@@ -271,7 +272,7 @@ void rlk_part_own_locked(struct rlk_part *part, struct rlk_thread *thread)
     if (thread->fast == part)
         thread->fast_in = true;
     else
-        rlk_list_prepend(&thread->holds, &part->thread_link);
+        rlk_holdings_add(thread, part);
 }
 
 void rlk_hold_idle_locked(struct rlk_hold *hold, bool idle)
@@ -313,7 +314,8 @@ void rlk_part_leave_locked(struct rlk_part *part)
     }
     part->resident = false;
     rlk_levels_clear(&part->levels);
-    rlk_list_remove(&part->thread_link);
+    if (thread)
+        rlk_holdings_remove(thread, part);
     rlk_list_remove(&part->hold_link);
     part->owner = NULL;
     put_part(part);

@@ -99,6 +99,7 @@ struct rlk_part {
     struct rlk_thread *owner; /* NULL: it has left. The rest is the owner's */
     rlk_thread_t owner_thread;
     struct rlk_list thread_link;
+    struct rlk_part *next_of_thread; /* in the same bucket (holdings.h) */
     unsigned count;           /* levels of an exclusive lock */
     struct rlk_levels levels; /* of a read-write lock */
 

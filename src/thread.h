@@ -32,6 +32,9 @@ struct rlk_thread {
     struct rlk_list wake_link; /* in the wakes of that registry; guarded by its mutex */
     struct rlk_part *fast;     /* its resident part (gate.h), or NULL */
     bool fast_in;              /* it is inside by it */
+    size_t hold_count;         /* in holds */
+    struct rlk_part **table;   /* the same by their names; NULL: none (holdings.h) */
+    size_t table_size;         /* a power of two */
     char fast_head[RLK_HEAD_SIZE]; /* of the handle by which it was left */
 };
 
