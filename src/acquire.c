@@ -119,8 +119,10 @@ static bool enter_idle(const struct rlk_wish *wish, struct rlk_lock *lock,
     rlk_lock_held_locked(lock, now); /* what is lost by now */
     if (rlk_handoff_enter_locked(lock, waiter, wish->handoff, now, &spent))
         return true;
-    if (spent)
+    if (spent) {
         rlk_release_left(spent, attempt_until(wish, now));
+        rlk_error_clear(); /* nobody's call, but the watchdog's if it failed */
+    }
     return false;
 }
 
@@ -221,7 +223,7 @@ static bool enter_granted(struct rlk_ask *ask)
         struct rlk_answer answer;
         int64_t until = min_time(hold->end, attempt_until(wish, now));
         rlk_registry_unlock(reg);
-        rlk_trip_renew(wish->client, hold, wish->lease_ms, until, &answer);
+        rlk_trip_renew(wish->client, hold, wish->lease_ms, false, until, &answer);
         rlk_registry_lock(reg);
         if (answer.outcome != RLK_DONE)
             return false;
@@ -438,8 +440,8 @@ static int wait_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
             lock->woken = NULL;
         if (enter_idle(wish, lock, &waiter))
             break;
-        if (waiter.part)
-            continue;
+        if (waiter.part || lock->woken == &waiter)
+            continue; /* it was handed over, or left to us, meanwhile */
         now = rlk_now_boot();
         if (!queued)
             rlk_list_append(&lock->waiters, &waiter.link);

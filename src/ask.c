@@ -160,6 +160,8 @@ void rlk_ask_leave_queue(struct rlk_ask *ask)
 {
     if (ask->lock->asker == ask->waiter)
         ask->lock->asker = NULL;
+    if (ask->lock->woken == ask->waiter)
+        ask->lock->woken = NULL;
     rlk_list_remove(&ask->waiter->link);
 }
 

@@ -33,6 +33,11 @@ void rlk_gate_close_locked(struct rlk_hold *hold)
         part->resident = false;
         part->claimed = true;
         rlk_hold_idle_locked(hold, false);
+        /* which the server was not told of (H8) */
+        if (hold->entered_at <= hold->proof_sent)
+            hold->entered_at = hold->proof_sent + 1;
+        if (hold->state == RLK_HOLD_INSIDE)
+            rlk_hold_schedule_locked(hold);
     }
 }
 

@@ -94,14 +94,17 @@ static inline bool rlk_words_equal(const char *a, const char *b, size_t len)
 }
 
 /* The calling thread, if its resident part is of the lock that the handle names, and was
- * left by a handle like it; NULL: it is not, or this is a child. Ahead of everything: the
- * gate is one step, so that a cancellation leaves nothing half done. */
+ * left by a handle like it; NULL: it is not, or this is a child. Ahead of everything: who
+ * is inside is one word, so that a thread which is cancelled at any point here is either
+ * outside or gives the hold up as it ends. */
 static inline struct rlk_thread *rlk_handle_fast(const struct rlk_handle *handle,
                                                  int kind)
 {
     struct rlk_thread *thread = rlk_thread_record;
 
+    /* the record may be the parent's still, though the state is ours by now */
     if (!thread || !thread->fast || !handle || __builtin_expect(rlk_fork_in_child(), 0) ||
+        __builtin_expect(thread->generation != rlk_fork_generation(), 0) ||
         !rlk_words_equal((const char *)handle, thread->fast_head, RLK_HEAD_SIZE))
         return NULL;
     const struct rlk_lock *lock = thread->fast->hold->lock;

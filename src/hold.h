@@ -100,8 +100,8 @@ struct rlk_part {
     rlk_thread_t owner_thread;
     struct rlk_list thread_link;
     struct rlk_part *next_of_thread; /* in the same bucket (holdings.h) */
-    unsigned count;           /* levels of an exclusive lock */
-    struct rlk_levels levels; /* of a read-write lock */
+    unsigned count;                  /* levels of an exclusive lock */
+    struct rlk_levels levels;        /* of a read-write lock */
 
     /* counted by the owner alone, and what of it is in the statistics; guarded by mu */
     _Atomic uint64_t reentries, gate_entered, gate_left;

@@ -108,18 +108,22 @@ static void ask_who_waits(struct rlk_hold *hold, int64_t until)
     struct rlock_client *client = RLK_CLIENT_OF(reg);
     struct rlk_answer answer;
 
+    long lease_ms = hold->lease_ms;
     if (until > hold->end)
         until = hold->end;
     rlk_registry_unlock(reg);
-    rlk_trip_renew(client, hold, hold->lease_ms, until, &answer);
+    rlk_trip_renew(client, hold, lease_ms, true, until, &answer);
     rlk_registry_lock(reg);
+    int64_t now = rlk_now_boot();
     hold->asks_others = false;
+    if (hold->state == RLK_HOLD_INSIDE && now >= hold->end)
+        rlk_hold_lose_locked(hold, "the lease ended",
+                             now); /* whatever was answered (T6) */
     if (hold->state != RLK_HOLD_INSIDE || answer.outcome != RLK_DONE)
         return;
     RLK_COUNT(client->counters.renewals);
     if (answer.fate.what != RLK_HELD) {
-        rlk_hold_lose_locked(hold, "the server says that it is not ours any more",
-                             rlk_now_boot());
+        rlk_hold_lose_locked(hold, "the server says that it is not ours any more", now);
         return;
     }
     rlk_hold_confirm_locked(hold, answer.sent, answer.fate.remaining_ms);
@@ -201,7 +205,7 @@ int rlk_extend(struct rlk_hold *hold, long lease_ms, bool fixed)
 
     if (until > hold->end)
         until = hold->end;
-    rlk_trip_renew(client, hold, lease_ms, until, &answer);
+    rlk_trip_renew(client, hold, lease_ms, false, until, &answer);
     rlk_registry_lock(reg);
     rlk_gate_close_locked(hold); /* it may not be passed on any more */
     now = rlk_now_boot();

@@ -26,7 +26,7 @@ void rlk_wire_release(struct rlk_request *req, const struct rlock_client *client
 void rlk_wire_cancel(struct rlk_request *req, const struct rlock_client *client,
                      const struct rlk_hold *hold, int64_t marker_ms);
 void rlk_wire_renew(struct rlk_request *req, const struct rlock_client *client,
-                    const struct rlk_hold *hold, int64_t lease_ms);
+                    const struct rlk_hold *hold, int64_t lease_ms, bool tell);
 void rlk_wire_downgrade(struct rlk_request *req, const struct rlock_client *client,
                         const struct rlk_hold *hold, int64_t lease_ms);
 /* `names`: ids of waiters without the uuid, a blank after each; borrowed until it is

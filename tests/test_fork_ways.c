@@ -7,6 +7,9 @@
 #include "fixture.h"
 #include "forked.h"
 
+#include "hold.h"
+#include "thread.h"
+
 #include <fcntl.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -16,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SOON_MS = 15000 };
+enum { SOON_MS = 15000, FORKS = 10 };
 
 static rlock_mutex_t m, own; /* of `client` */
 
@@ -259,6 +262,70 @@ START_TEST(child_without_handlers_is_a_party_of_its_own)
 }
 END_TEST
 
+/* ---- the parent's threads pass a lock on among themselves, and it is inside by the gate
+ */
+
+static atomic_bool over;
+
+static int run_passes_on(void *arg)
+{
+    while (!atomic_load(&over)) {
+        int rc = rlock_mutex_lock(arg);
+        if (rc == 0)
+            rc = rlock_mutex_unlock(arg);
+        if (rc != 0)
+            return rc;
+    }
+    return 0;
+}
+
+static bool is_in_by_the_gate(void *arg)
+{
+    if (rlock_mutex_lock(arg) != 0)
+        return false;
+    if (rlk_thread_record->fast_in && rlk_thread_record->fast->hold->gate != 0)
+        return true;
+    rlock_mutex_unlock(arg);
+    return false;
+}
+
+/* Another thread is the first to use the library. */
+static int has_nothing_by_the_gate(struct forked_report *report, void *arg)
+{
+    rlock_mutex_t *passed = arg;
+    unsigned count = 7;
+    (void)report;
+    MUST(in_thread(run_pair, &own) == 0);
+    MUST(rlock_mutex_getholdcount(passed, &count) == 0 && count == 0);
+    MUST(rlock_mutex_unlock(passed) == EPERM);
+    for (int i = 0; i < 100; i++)
+        MUST(rlock_mutex_trylock(passed) == EBUSY); /* the parent is inside */
+    return 0;
+}
+
+START_TEST(child_without_handlers_does_not_come_by_its_parents_gate)
+{
+    struct forked f;
+    struct task tasks[4];
+    rlock_mutex_t passed = mutex_of(client, "passed");
+    NEEDS_FORK("child_without_handlers_does_not_come_by_its_parents_gate");
+
+    atomic_store(&over, false);
+    for (int i = 0; i < 4; i++)
+        task_start(&tasks[i], run_passes_on, &passed);
+    for (int i = 0; i < FORKS; i++) { /* another thread may close the gate just then */
+        ck_assert(test_wait_until(is_in_by_the_gate, &passed, SOON_MS));
+        forked_start_by(&f, _Fork, has_nothing_by_the_gate, &passed, FORKED_VANISH);
+        ck_assert_int_eq(forked_line(&f, SOON_MS), 0);
+        ck_assert(forked_ends(&f, SOON_MS));
+        OK(rlock_mutex_unlock(&passed));
+    }
+    atomic_store(&over, true);
+    for (int i = 0; i < 4; i++)
+        OK(task_join(&tasks[i]));
+}
+END_TEST
+
 static int counts_sockets(void)
 {
     struct stat st;
@@ -322,6 +389,7 @@ int main(void)
     TCase *bare = tcase(suite, "_Fork");
     tcase_add_loop_test(bare, child_without_handlers_is_a_party_of_its_own, 0,
                         BARE_BODIES);
+    tcase_add_test(bare, child_without_handlers_does_not_come_by_its_parents_gate);
     tcase_add_test(
         bare, child_without_handlers_closes_its_parents_connections_at_its_first_call);
 #endif

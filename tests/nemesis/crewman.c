@@ -35,7 +35,7 @@ enum { NS_PER_US = 1000, NS_PER_MS = 1000000, NS_PER_S = 1000000000 };
 /* of 100 calls */
 enum { READS = 65, PATIENT = 45, TIMED = 30, FIXED = 12, TWICE = 12, LONG = 1 };
 enum { HOT = 75, HOT_LOCKS = 3 };
-enum { DOWNGRADES = 25, EXTENDS = 6, MEDIUM = 10 };
+enum { DOWNGRADES = 25, EXTENDS = 6, MEDIUM = 10, BURSTS = 10, BURST = 12 };
 enum { STAY_US = 2500, MEDIUM_US = 30000, THINK_US = 4000, CHECKS = 8 };
 enum { SECRET_MIN = 6 };
 
@@ -334,9 +334,27 @@ static struct nem_target *choose(struct man *man)
     return &crew.targets[trio * HOT_LOCKS + draw(man, HOT_LOCKS)];
 }
 
+/* Short sections one after the other: where other threads of the process do the same,
+ * they pass the lock on among themselves. */
+static void burst(struct man *man, struct nem_target *target)
+{
+    for (int i = 0; i < BURST; i++) {
+        int rc = take(man, i % 4 == 3 ? NEM_TRYLOCK : NEM_LOCK, target, 0, 0);
+        if (rc == EOWNERDEAD)
+            call_held(man, NEM_CONSISTENT, target, 0);
+        if (rc == 0 || rc == EOWNERDEAD)
+            look(man, target);
+        leave_all(man, target);
+    }
+}
+
 static void work_once(struct man *man)
 {
     struct nem_target *target = choose(man);
+    if (target->type == NEM_MUTEX && chance(man, BURSTS)) {
+        burst(man, target);
+        return;
+    }
     bool reading = target->type == NEM_RWLOCK && chance(man, READS);
     uint64_t form = draw(man, PERCENT);
     enum nem_call call = form < PATIENT           ? NEM_LOCK
