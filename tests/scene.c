@@ -98,13 +98,17 @@ static bool listened(const struct listeners *l, const char *name)
     return false;
 }
 
+static char newest_mailbox[64];
+
 static bool another_listens(void *before)
 {
     const redisReply *r =
         test_redis_do(scene_redis, "PUBSUB", "CHANNELS", RLK_MAILBOX_PREFIX "*");
     for (size_t i = 0; i < r->elements; i++)
-        if (!listened(before, r->element[i]->str))
+        if (!listened(before, r->element[i]->str)) {
+            snprintf(newest_mailbox, sizeof(newest_mailbox), "%s", r->element[i]->str);
             return true;
+        }
     return false;
 }
 
@@ -201,6 +205,11 @@ void scene_worker(struct worker *w, const char *url, const struct scene_times *t
     scene_worker_env(w, url, times, name, options, NULL);
 }
 
+static bool has_heard(void *w)
+{
+    return scene_stat(w, "messages_ignored") > 0;
+}
+
 void scene_worker_env(struct worker *w, const char *url, const struct scene_times *times,
                       const char *name, const char *options, const char *const env[])
 {
@@ -220,6 +229,9 @@ void scene_worker_env(struct worker *w, const char *url, const struct scene_time
     ck_assert(worker_says(w, command, "ok"));
     scene_says(w, "ok", "init m %s" SCENE_KIND " %s", name, options);
     wait_for_another(&before);
+    /* it has read of that when it has read a message behind it, which says nothing */
+    test_redis_do(scene_redis, "PUBLISH", newest_mailbox, "0 nothing");
+    ck_assert(test_wait_until(has_heard, w, SCENE_SOON_MS));
 }
 
 void scene_says(struct worker *w, const char *wanted, const char *format, ...)

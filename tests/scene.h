@@ -86,7 +86,8 @@ void scene_robust_mutex(rlock_mutex_t *m, rlock_client_t *client, const char *na
 void scene_rwlock(rlock_rwlock_t *l, rlock_client_t *client, const char *name);
 
 /* A worker with a client and a handle "m" of the program's kind; `options` as of the
- * worker's init, or "". Its mailbox is subscribed when this returns. */
+ * worker's init, or "". Its mailbox is subscribed when this returns, and it has read so,
+ * upon which it looks after all that it waits for: not later, then. */
 void scene_worker(struct worker *w, const char *url, const struct scene_times *times,
                   const char *name, const char *options);
 /* The same with variables for its environment, as "LD_PRELOAD=...". */

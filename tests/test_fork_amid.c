@@ -81,12 +81,16 @@ static int run_member(void *arg)
 {
     const struct member *member = arg;
     int i = member->number % LOCKS, rc = 0;
-    bool slow = member->number < LOCKS;
-    for (long n = 0; rc == 0 && !atomic_load(&member->crowd->stop); n++) {
+    int64_t slow_at = member->number < LOCKS ? test_now_ms() : INT64_MAX;
+    while (rc == 0 && !atomic_load(&member->crowd->stop)) {
         rc = rlock_mutex_lock(&member->crowd->locks[i]);
         if (rc != 0)
             break;
-        enter_and_leave(member->crowd, i, slow && n % 100 == 1 ? test_ms(250) : 0);
+        /* now and then, by the clock: the sections between may be very short */
+        bool slow = test_now_ms() >= slow_at;
+        enter_and_leave(member->crowd, i, slow ? test_ms(250) : 0);
+        if (slow)
+            slow_at = test_now_ms() + test_ms(2500);
         rc = rlock_mutex_unlock(&member->crowd->locks[i]);
     }
     return rc;
