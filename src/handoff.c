@@ -135,8 +135,9 @@ static bool can_pass_on(const struct rlk_hold *hold, struct rlk_handoff bound,
 {
     struct rlk_lock *lock = hold->lock;
     return first && is_on(bound) && lock->kind == RLK_KIND_MUTEX && !hold->fixed &&
-           !hold->owner_died && !lock->asker && !rlk_lock_ask_locked(lock) &&
-           !lock->ending && !rlk_log_ended() && suits(hold, first);
+           !hold->owner_died && !hold->doubted && !lock->asker &&
+           !rlk_lock_ask_locked(lock) && !lock->ending && !rlk_log_ended() &&
+           suits(hold, first);
 }
 
 bool rlk_handoff_asks_locked(struct rlk_hold *hold, struct rlk_handoff bound, int64_t now)

@@ -354,6 +354,7 @@ void rlk_part_told_locked(struct rlk_part *part)
 
 void rlk_hold_doubt_locked(struct rlk_hold *hold, int64_t now)
 {
+    rlk_gate_close_locked(hold); /* nobody comes in or leaves unasked */
     hold->doubted = true;
     hold->renew_at = now;
     rlk_hold_schedule_locked(hold);

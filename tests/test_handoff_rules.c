@@ -480,6 +480,28 @@ START_TEST(h10_but_not_with_a_thread_inside)
 }
 END_TEST
 
+/* The release, or the answer to the renewal, tells whether it is. */
+START_TEST(h10_what_is_said_to_be_lost_is_not_passed_on)
+{
+    enter("k", 0);
+    waits(1, _i == 0 ? 0 : 5);
+    rlk_registry_lost_locked(&reg, &hold->id, "n", 1);
+    ck_assert(!unlocks(0));
+}
+END_TEST
+
+START_TEST(h10_nor_by_the_gate)
+{
+    enter("k", 0);
+    waits(1, 0);
+    ck_assert(unlocks(0));
+    ck_assert(rlk_gate_enter(&threads[0]));
+    rlk_registry_lost_locked(&reg, &hold->id, "n", 1);
+    ck_assert(!rlk_gate_leave(&threads[0]));
+    ck_assert(!unlocks(0));
+}
+END_TEST
+
 /* ---- K6: "wanted" */
 
 static void wanted(const struct rlk_id *id)
@@ -580,6 +602,8 @@ int main(void)
     tcase_add_test(tc, a_thread_is_told_of_the_risk_that_it_enters);
     tcase_add_test(tc, h10_what_was_lost_while_it_was_idle_was_whole);
     tcase_add_test(tc, h10_but_not_with_a_thread_inside);
+    tcase_add_loop_test(tc, h10_what_is_said_to_be_lost_is_not_passed_on, 0, 2);
+    tcase_add_test(tc, h10_nor_by_the_gate);
     tcase_add_test(tc, k6_wanted_is_of_the_id_that_it_names);
     tcase_add_test(tc, k6_it_may_come_before_the_answer);
     tcase_add_test(tc, k6_but_a_new_id_is_another);
