@@ -190,7 +190,9 @@ struct rlk_attr {
     uint64_t rlk_client;
     int32_t rlk_handoff_ms;
     int32_t rlk_handoff_count;
-    uint64_t rlk_reserved[10];
+    int32_t rlk_retain_ms;
+    int32_t rlk_unused;
+    uint64_t rlk_reserved[9];
 };
 
 /* Attributes of a mutex or a fair lock. */
@@ -261,7 +263,9 @@ typedef struct rlock_clientattr {
     char rlk_password[2048];
     int64_t rlk_handoff_ms;
     int32_t rlk_handoff_count;
-    uint8_t rlk_reserved[1716];
+    int32_t rlk_unused;
+    int64_t rlk_retain_ms;
+    uint8_t rlk_reserved[1704];
 } rlock_clientattr_t;
 
 /* Counters of a client since it was opened, and gauges ("now"): 4,096 bytes. */
@@ -302,7 +306,7 @@ typedef struct rlock_stats {
  * url   redis://[user[:password]@]host[:port][/db][?parameters], or
  *       unix:///path/to/socket[?parameters]; parameters: db, lease, presence,
  *       commandtimeout, connecttimeout (ms), mutextype=recursive|errorcheck|normal,
- *       handoffms, handoffcount.
+ *       handoffms, handoffcount, retain (ms).
  *       NULL: $RLOCK_URL, else redis://127.0.0.1:6379. What the URL says wins
  *       over the attribute.
  * attr  NULL: defaults.
@@ -377,6 +381,10 @@ int rlock_clientattr_sethandoffms(rlock_clientattr_t *attr, long handoff_ms);
 int rlock_clientattr_gethandoffms(const rlock_clientattr_t *attr, long *ret_handoff_ms);
 int rlock_clientattr_sethandoffcount(rlock_clientattr_t *attr, int count);
 int rlock_clientattr_gethandoffcount(const rlock_clientattr_t *attr, int *ret_count);
+/* how long mutexes whose attributes say nothing of it are kept, as
+ * rlock_mutexattr_setretain: 0 */
+int rlock_clientattr_setretain(rlock_clientattr_t *attr, long retain_ms);
+int rlock_clientattr_getretain(const rlock_clientattr_t *attr, long *ret_retain_ms);
 /* user (NULL or "": the server's default user) and password, copied; NULL password:
  * none. ENAMETOOLONG: over 255 or 2,047 bytes. Credentials in the URL win. */
 int rlock_clientattr_setcredentials(rlock_clientattr_t *attr, const char *user,
@@ -428,6 +436,16 @@ int rlock_mutexattr_sethandoffms(rlock_mutexattr_t *attr, long handoff_ms);
 int rlock_mutexattr_gethandoffms(const rlock_mutexattr_t *attr, long *ret_handoff_ms);
 int rlock_mutexattr_sethandoffcount(rlock_mutexattr_t *attr, int count);
 int rlock_mutexattr_gethandoffcount(const rlock_mutexattr_t *attr, int *ret_count);
+/* After an unlock the process keeps the mutex for so many ms, 0 to 86,400,000, while nobody
+ * takes it: taking it again needs no server. Whoever else wants it is given it at once, or
+ * after a third of the presence if a message is lost. 0: not. Never set: the client's, 0.
+ * For a mutex that one process takes much more often than all others together: each time
+ * that another one takes it costs a message more, and a process that is killed or stopped
+ * while it keeps it holds up the others for a presence, as a dead holder. Not kept: fixed
+ * leases, mutexes that are robust or with fencing, fair locks; and nothing, while the
+ * client's mailbox is not subscribed. */
+int rlock_mutexattr_setretain(rlock_mutexattr_t *attr, long retain_ms);
+int rlock_mutexattr_getretain(const rlock_mutexattr_t *attr, long *ret_retain_ms);
 /* RLOCK_OUTAGE_WAIT (default), _FAIL, _ABORT */
 int rlock_mutexattr_setoutage(rlock_mutexattr_t *attr, int outage);
 int rlock_mutexattr_getoutage(const rlock_mutexattr_t *attr, int *ret_outage);

@@ -90,6 +90,19 @@ static int try_code(enum rlk_verdict v, const struct rlk_answer *answer)
     return answer->code != 0 ? answer->code : EBUSY;
 }
 
+/* Whether the lock is to be kept when it has been unlocked, as far as can be said by now.
+ * Such a request takes a free lock for the TTL of a grant only (K2). */
+static bool keeps(const struct rlk_wish *wish)
+{
+    return wish->handoff.retain_ns > 0 && wish->kind == RLK_KIND_MUTEX && !wish->fixed &&
+           !wish->fencing && !wish->robust;
+}
+
+static long first_lease(const struct rlk_wish *wish)
+{
+    return keeps(wish) ? (long)rlk_wish_grant_ms(wish) : wish->lease_ms;
+}
+
 /* The calling thread, which does not queue yet. */
 static void init_waiter(struct rlk_waiter *waiter, const struct rlk_wish *wish,
                         int64_t now)
@@ -102,8 +115,8 @@ static void init_waiter(struct rlk_waiter *waiter, const struct rlk_wish *wish,
         .grant_ms = rlk_wish_grant_ms(wish),
         .lease_ms = wish->lease_ms,
         .since = now,
-        .passed_on = !wish->fixed && !wish->fencing && wish->handoff.ns > 0 &&
-                     wish->handoff.count > 0,
+        .passed_on = !wish->fixed && !wish->fencing &&
+                     ((wish->handoff.ns > 0 && wish->handoff.count > 0) || keeps(wish)),
     };
     rlk_list_init(&waiter->link);
 }
@@ -131,7 +144,7 @@ static int try_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
 {
     struct rlk_registry *reg = &wish->client->registry;
     int64_t now = rlk_now_boot(), until = now + rlk_client_command_timeout(wish->client);
-    struct rlk_wire_acquire request = { .lease_ms = wish->lease_ms, .try_once = true };
+    struct rlk_wire_acquire request = { .lease_ms = first_lease(wish), .try_once = true };
     int64_t least =
         min_time((until - now) / TRY_LEAST_PART, RLK_ATTEMPT_FLOOR_MS * RLK_NS_PER_MS);
     int backoff_ms = 0, late = 0;
@@ -143,7 +156,7 @@ static int try_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
     now = rlk_now_boot();
     if (lock->current || (!wish->reading && !rlk_list_empty(&lock->reads)))
         return EBUSY;
-    struct rlk_hold *hold = rlk_ask_new_hold(wish, lock, false);
+    struct rlk_hold *hold = rlk_ask_new_hold(wish, lock, keeps(wish));
     if (!hold)
         return ENOMEM;
     request.hold = hold;
@@ -293,7 +306,8 @@ static int ask_server(struct rlk_ask *ask)
     struct rlk_hold *share = rlk_share_begin(ask->lock, ask->hold, now);
     struct rlk_wire_acquire request = { .hold = ask->hold,
                                         .share = share,
-                                        .lease_ms = ask->hold->lease_ms,
+                                        .lease_ms = wish->reading ? ask->hold->lease_ms
+                                                                  : first_lease(wish),
                                         .try_once = interrupted };
     ask->hold->asked++;
     rlk_registry_unlock(reg);
@@ -406,8 +420,9 @@ static int ask_and_wait(const struct rlk_wish *wish, struct rlk_lock *lock,
             rlk_ask_withdraw(lock, wish);
         /* with others behind it here, it will be passed on */
         hold = rlk_ask_new_hold(wish, lock,
-                                lock->kind == RLK_KIND_MUTEX && waiter->passed_on &&
-                                    waiter->link.next != waiter->link.prev);
+                                keeps(wish) ||
+                                    (lock->kind == RLK_KIND_MUTEX && waiter->passed_on &&
+                                     waiter->link.next != waiter->link.prev));
         if (!hold) {
             rlk_ask_leave_queue(&ask);
             rlk_lock_promote_locked(lock);

@@ -16,6 +16,7 @@ int rlk_attr_init(struct rlk_attr *attr, uint32_t magic)
         memset(attr, 0, sizeof(*attr));
         attr->rlk_type = RLK_ATTR_UNSET;
         attr->rlk_handoff_ms = attr->rlk_handoff_count = RLK_ATTR_UNSET;
+        attr->rlk_retain_ms = RLK_ATTR_UNSET;
         attr->rlk_magic = magic;
     }
     return rlk_call_leave(call, attr ? 0 : EINVAL);

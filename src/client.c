@@ -97,6 +97,7 @@ int rlk_client_configure(struct rlock_client *client, const char *url,
     config->mutex_type = attr->rlk_mutextype;
     config->handoff_ms = (long)attr->rlk_handoff_ms;
     config->handoff_count = attr->rlk_handoff_count;
+    config->retain_ms = (long)attr->rlk_retain_ms;
     client->event_fn = attr->rlk_event_fn;
     client->event_arg = attr->rlk_event_arg;
     rc = copy_text(&config->target.user, attr->rlk_user);

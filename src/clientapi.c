@@ -70,6 +70,7 @@ LONG_ATTR(presence, rlk_presence_ms, RLK_PRESENCE_MIN_MS, RLK_PRESENCE_MAX_MS)
 LONG_ATTR(commandtimeout, rlk_commandtimeout_ms, RLK_TIMEOUT_MIN_MS, RLK_TIMEOUT_MAX_MS)
 LONG_ATTR(connecttimeout, rlk_connecttimeout_ms, RLK_TIMEOUT_MIN_MS, RLK_TIMEOUT_MAX_MS)
 LONG_ATTR(handoffms, rlk_handoff_ms, 0, RLK_HANDOFF_MAX_MS)
+LONG_ATTR(retain, rlk_retain_ms, 0, RLK_RETAIN_MAX_MS)
 
 int rlock_clientattr_sethandoffcount(rlock_clientattr_t *attr, int count)
 {

@@ -11,6 +11,7 @@
 #include "descriptor.h"
 #include "error.h"
 #include "fork.h"
+#include "handoff.h"
 #include "log.h"
 
 #include <errno.h>
@@ -432,6 +433,8 @@ int rlk_client_close(struct rlock_client *client)
         rlk_mutex_lock(&client->registry.mu);
         if (rlk_registry_busy_locked(&client->registry))
             rc = rlk_error_set(EBUSY, "a lock of the client is held or waited for");
+        else /* what is kept is given back; rlk_client_shut waits for that */
+            rlk_handoff_end_all_locked(&client->registry, rlk_now_boot());
         rlk_mutex_unlock(&client->registry.mu);
     }
     if (rc == 0) {

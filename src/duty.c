@@ -16,6 +16,7 @@
 
 #include "client.h"
 #include "deadline.h"
+#include "gate.h"
 #include "handoff.h"
 #include "wire.h"
 
@@ -80,6 +81,8 @@ static int64_t renew_timeout(const struct rlock_client *client,
  * of it neither shortens nor lengthens it, and mends a key that was made persistent. */
 static int64_t renew_lease(const struct rlk_hold *hold, int64_t now)
 {
+    if (rlk_gate_is_idle(hold)) /* what is kept does not last longer than a grant (K5) */
+        return hold->id.grant_ms;
     return hold->fixed ? (hold->end - now) / RLK_NS_PER_MS + 2 : hold->lease_ms;
 }
 
@@ -285,12 +288,14 @@ static void inside_due(struct rlock_client *client, struct rlk_hold *hold, int64
                              now);
         return;
     }
+    if (rlk_handoff_idle_due_locked(hold, now))
+        return;
     if (!hold->at_risk && now >= hold->risk_at) {
         hold->at_risk = true;
         rlk_hold_news_locked(hold, RLK_NEWS_AT_RISK);
     }
     if (rlk_hold_renewable_locked(hold) &&
-        (now >= hold->renew_at || now >= rlk_handoff_ask_at(hold))) {
+        ((now >= hold->renew_at && !hold->idle) || now >= rlk_handoff_ask_at(hold))) {
         if (rlk_duty_ready(&client->watch) && hold->reading && !hold->downgrading)
             send_read_renewals(client, hold, now);
         else if (rlk_duty_ready(&client->watch))

@@ -53,9 +53,12 @@ static void renew_done(struct rlock_client *client, struct rlk_hold *hold,
         if (!hold->fixed)
             rlk_hold_confirm_locked(hold, answer->sent, fate->remaining_ms);
         rlk_handoff_answered_locked(hold, answer->sent, answer->flags);
+        rlk_handoff_answered_idle_locked(hold);
+        if (rlk_handoff_idle_due_locked(hold, now))
+            return;
         if (hold->doubted) /* since this was sent */
             hold->renew_at = now;
-        else if (hold->renew_at <= now) /* nothing was gained */
+        else if (hold->renew_at <= now && !hold->idle) /* nothing was gained */
             hold->renew_at = rlk_duty_retry_time(hold, now);
     } else {
         rlk_hold_lose_locked(

@@ -63,10 +63,13 @@ static inline bool rlk_gate_leave(struct rlk_thread *thread)
     struct rlk_hold *hold = part->hold;
     uint64_t inside = rlk_gate_inside(thread);
 
-    if (atomic_load_explicit(&hold->gate, memory_order_relaxed) != inside ||
-        rlk_now_boot() >= atomic_load_explicit(&hold->end, memory_order_relaxed))
+    if (atomic_load_explicit(&hold->gate, memory_order_relaxed) != inside)
+        return false;
+    int64_t now = rlk_now_boot();
+    if (now >= atomic_load_explicit(&hold->end, memory_order_relaxed))
         return false;
     thread->fast_in = false;
+    atomic_store_explicit(&hold->used_at, now, memory_order_relaxed);
     rlk_gate_count(&part->gate_left, 1);
     if (atomic_compare_exchange_strong_explicit(&hold->gate, &inside, RLK_GATE_OPEN,
                                                 memory_order_acq_rel,
@@ -75,6 +78,13 @@ static inline bool rlk_gate_leave(struct rlk_thread *thread)
     thread->fast_in = true;
     rlk_gate_count(&part->gate_left, (uint64_t)-1);
     return false;
+}
+
+/* Whether nobody is in it, as far as a look tells. */
+static inline bool rlk_gate_is_idle(const struct rlk_hold *hold)
+{
+    return hold->idle &&
+           atomic_load_explicit(&hold->gate, memory_order_relaxed) <= RLK_GATE_OPEN;
 }
 
 /* ---- under the registry's mutex */

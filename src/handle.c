@@ -49,6 +49,7 @@ static int fill(struct rlk_handle *handle, int kind, const struct rlk_attr *attr
         /* 0: never set */
         made.rlk_handoff_ms = attr->rlk_handoff_ms + 1;
         made.rlk_handoff_count = attr->rlk_handoff_count + 1;
+        made.rlk_retain_ms = attr->rlk_retain_ms + 1;
     }
     if (name) {
         size_t len = strnlen(name, RLOCK_NAME_MAX + 1);
@@ -113,7 +114,8 @@ int rlk_handle_destroy(struct rlk_handle *handle, int kind)
         rlk_registry_lock(reg);
         struct rlk_lock *lock =
             rlk_lock_find_locked(reg, kind, handle->rlk_name, handle->rlk_name_len);
-        if (lock && (rlk_lock_held_locked(lock, rlk_now_boot()) ||
+        if (lock && ((rlk_lock_held_locked(lock, rlk_now_boot()) &&
+                      !(lock->current && lock->current->idle)) ||
                      !rlk_list_empty(&lock->waiters) || !rlk_list_empty(&lock->readers)))
             rc = EBUSY;
         rlk_registry_unlock(reg);

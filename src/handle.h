@@ -127,10 +127,14 @@ static inline struct rlk_handoff rlk_handle_handoff(const struct rlk_handle *han
 {
     const struct rlk_config *config = &client->config;
     long ms = handle->rlk_handoff_ms ? handle->rlk_handoff_ms - 1 : config->handoff_ms;
+    long retain_ms =
+        handle->rlk_retain_ms ? handle->rlk_retain_ms - 1 : config->retain_ms;
     return (struct rlk_handoff){
         .ns = ms * RLK_NS_PER_MS,
         .count = handle->rlk_handoff_count ? handle->rlk_handoff_count - 1
                                            : config->handoff_count,
+        .retain_ns = retain_ms * RLK_NS_PER_MS,
+        .hears = atomic_load(&client->subscription.hears),
     };
 }
 

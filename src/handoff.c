@@ -18,6 +18,11 @@ static bool is_on(struct rlk_handoff bound)
     return bound.ns > 0 && bound.count > 0;
 }
 
+static bool is_fenced(const struct rlk_hold *hold)
+{
+    return hold->id.letter >= 'A' && hold->id.letter <= 'Z';
+}
+
 static bool is_spent(const struct rlk_hold *hold, struct rlk_handoff bound, int64_t now)
 {
     return now - hold->budget_from >= bound.ns || hold->sections >= bound.count;
@@ -73,7 +78,7 @@ int64_t rlk_handoff_ask_at(const struct rlk_hold *hold)
 
     if (hold->asks_others) {
         at = 0;
-    } else if (hold->entered_at > hold->proof_sent || hold->gate != 0) {
+    } else if (hold->entered_at > hold->proof_sent || hold->gate != 0 || hold->idle) {
         int64_t period = hold->id.grant_ms * RLK_NS_PER_MS / 3;
         int64_t max = ASK_MAX_MS * RLK_NS_PER_MS;
         at = hold->proof_sent + (period < max ? period : max);
@@ -157,6 +162,42 @@ static struct rlk_part *part_for(struct rlk_hold *hold, struct rlk_thread *threa
     return part ? part : rlk_hold_join_locked(hold, false);
 }
 
+/* Whether it is kept though nobody here waits (K1). */
+static bool can_keep(const struct rlk_hold *hold, struct rlk_handoff bound, int64_t now)
+{
+    struct rlk_lock *lock = hold->lock;
+    return bound.retain_ns > 0 && bound.hears && lock->kind == RLK_KIND_MUTEX &&
+           !hold->fixed && !hold->owner_died && hold->tells && !hold->others &&
+           !is_fenced(hold) && !rlk_id_robust(&hold->id) && now < hold->risk_at &&
+           !lock->asker && !rlk_lock_ask_locked(lock) && !lock->ending &&
+           !rlk_log_ended();
+}
+
+static void step_out(struct rlk_part *part)
+{
+    if (part->hold->tells && !part->hold->others)
+        rlk_gate_step_out_locked(part);
+    else
+        rlk_part_leave_locked(part);
+}
+
+/* The thread leaves the hold IDLE; retain_ns 0: for one that is woken. */
+static void rest(struct rlk_part *part, int64_t retain_ns, int64_t now)
+{
+    struct rlk_hold *hold = part->hold;
+
+    step_out(part);
+    rlk_hold_idle_locked(hold, true);
+    hold->retain_ns = retain_ns;
+    hold->used_at = now;
+    if (hold->tells && !hold->others && now < hold->risk_at) {
+        begin_asking(hold, now);
+        rlk_gate_open_locked(hold);
+    }
+    if (retain_ns > 0)
+        rlk_hold_schedule_locked(hold);
+}
+
 bool rlk_handoff_unlock_locked(struct rlk_part *part, struct rlk_handoff bound,
                                int64_t now)
 {
@@ -164,24 +205,21 @@ bool rlk_handoff_unlock_locked(struct rlk_part *part, struct rlk_handoff bound,
     struct rlk_lock *lock = hold->lock;
     struct rlk_waiter *first = first_waiter(lock);
 
-    if (!can_pass_on(hold, bound, first) || !may_go_on(hold, bound, now))
-        return false;
-    struct rlk_part *next = NULL;
-    if (now - first->since >= STARVED_NS && !(next = part_for(hold, first->thread)))
-        return false;
-    if (hold->tells && !hold->others)
-        rlk_gate_step_out_locked(part);
-    else
-        rlk_part_leave_locked(part);
-    if (!next) {
-        rlk_hold_idle_locked(hold, true);
-        wake_for(lock, first);
-        if (hold->tells && !hold->others && now < hold->risk_at) {
-            begin_asking(hold, now);
-            rlk_gate_open_locked(hold);
-        }
+    if (!first && can_keep(hold, bound, now)) {
+        rest(part, bound.retain_ns, now);
         return true;
     }
+    if (!can_pass_on(hold, bound, first) || !may_go_on(hold, bound, now))
+        return false;
+    if (now - first->since < STARVED_NS) {
+        rest(part, 0, now);
+        wake_for(lock, first);
+        return true;
+    }
+    struct rlk_part *next = part_for(hold, first->thread);
+    if (!next)
+        return false;
+    step_out(part);
     rlk_list_remove(&first->link);
     if (lock->woken == first)
         lock->woken = NULL;
@@ -202,10 +240,14 @@ bool rlk_handoff_enter_locked(struct rlk_lock *lock, struct rlk_waiter *self,
     if (hold)
         rlk_gate_close_locked(hold);
     *ret_spent = NULL;
-    if (!hold || !hold->idle || !suits(hold, self) || rlk_log_ended())
+    if (!hold || !hold->idle || rlk_log_ended())
         return false;
-    struct rlk_part *part =
-        may_go_on(hold, bound, now) ? part_for(hold, self->thread) : NULL;
+    bool kept = hold->retain_ns > 0, fits = suits(hold, self);
+    if (!fits && !kept)
+        return false;
+    bool goes =
+        fits && may_go_on(hold, bound, now) && !(kept && now >= hold->risk_at); /* K7 */
+    struct rlk_part *part = goes ? part_for(hold, self->thread) : NULL;
     if (!part) {
         hold->no_marker = !hold->unknown;
         rlk_hold_leave_locked(hold);
@@ -213,8 +255,11 @@ bool rlk_handoff_enter_locked(struct rlk_lock *lock, struct rlk_waiter *self,
         return false;
     }
     rlk_hold_idle_locked(hold, false);
+    hold->retain_ns = 0;
     rlk_part_own_locked(part, self->thread);
     begin_section(hold, now);
+    if (kept) /* its whole lease again */
+        rlk_hold_schedule_locked(hold);
     RLK_COUNT(lock->registry->counters->acquisitions);
     rlk_list_remove(&self->link);
     return true;
@@ -235,6 +280,39 @@ void rlk_handoff_end_all_locked(struct rlk_registry *reg, int64_t now)
         for (struct rlk_lock *lock = reg->table[i]; lock; lock = lock->chain)
             if (lock->current && lock->current->idle)
                 rlk_hold_end_unused_locked(lock->current, now);
+}
+
+void rlk_handoff_ask_all_locked(struct rlk_registry *reg)
+{
+    for (size_t i = 0; i < reg->table_size; i++)
+        for (struct rlk_lock *lock = reg->table[i]; lock; lock = lock->chain)
+            if (lock->current && lock->current->idle) {
+                lock->current->asks_others = true;
+                rlk_hold_schedule_locked(lock->current);
+            }
+}
+
+int64_t rlk_handoff_idle_until(const struct rlk_hold *hold)
+{
+    return hold->retain_ns > 0 && hold->idle ? hold->used_at + hold->retain_ns
+                                             : RLK_NEVER;
+}
+
+bool rlk_handoff_idle_due_locked(struct rlk_hold *hold, int64_t now)
+{
+    if (hold->retain_ns == 0 || !rlk_gate_is_idle(hold) ||
+        (!hold->others && now < rlk_handoff_idle_until(hold) && now < hold->risk_at))
+        return false;
+    rlk_hold_end_unused_locked(hold,
+                               now); /* unless somebody comes by the gate just now */
+    return hold->state != RLK_HOLD_INSIDE;
+}
+
+void rlk_handoff_answered_idle_locked(struct rlk_hold *hold)
+{
+    int64_t risk = hold->end - hold->id.grant_ms * RLK_NS_PER_MS / 3;
+    if (hold->idle && risk > hold->risk_at)
+        hold->risk = hold->risk_at = risk;
 }
 
 void rlk_handoff_settle_locked(struct rlk_lock *lock, int64_t now)

@@ -38,6 +38,18 @@ void rlk_handoff_settle_locked(struct rlk_lock *lock, int64_t now);
 /* The process ends: what is IDLE is given back (K9). */
 void rlk_handoff_end_all_locked(struct rlk_registry *reg, int64_t now);
 
+/* The mailbox is not heard any more: what is IDLE is asked for at once (K1). */
+void rlk_handoff_ask_all_locked(struct rlk_registry *reg);
+
+/* When a kept hold is to be looked at (K9); RLK_NEVER: it is not kept. */
+int64_t rlk_handoff_idle_until(const struct rlk_hold *hold);
+/* Whether it has ended by this: nobody used it for so long, somebody else wants it, or
+ * its lease is at risk. */
+bool rlk_handoff_idle_due_locked(struct rlk_hold *hold, int64_t now);
+/* It was confirmed for the TTL of a grant (K5): what is left of a longer lease may go by
+ * without a risk. */
+void rlk_handoff_answered_idle_locked(struct rlk_hold *hold);
+
 /* A waiter, out of the queue by now, waits no more: if it had been woken for an IDLE
  * hold, another is, or the hold ends (H5). */
 void rlk_handoff_gave_up_locked(struct rlk_lock *lock, const struct rlk_waiter *waiter,

@@ -159,9 +159,11 @@ void rlk_hold_schedule_locked(struct rlk_hold *hold)
         int64_t ask_at = rlk_handoff_ask_at(hold);
         if (ask_at < when)
             when = ask_at;
-        if (hold->renew_at < when)
+        if (hold->renew_at < when && !hold->idle) /* which asks more often */
             when = hold->renew_at;
     }
+    if (rlk_handoff_idle_until(hold) < when)
+        when = rlk_handoff_idle_until(hold);
     if (!hold->at_risk && hold->risk_at < when)
         when = hold->risk_at;
     rlk_timer_arm(&hold->lock->registry->timers, &hold->timer, when);

@@ -76,7 +76,9 @@ enum rlk_news {
  * it at the server. 0 in either: not at all. */
 struct rlk_handoff {
     int64_t ns;
-    long count; /* sections */
+    long count;        /* sections */
+    int64_t retain_ns; /* for how long it is kept when nobody wants it; 0: not */
+    bool hears;        /* the mailbox is subscribed */
 };
 
 /* A request of the watchdog that names several holds of a lock. */
@@ -149,8 +151,8 @@ struct rlk_hold {
     long sections;    /* that began since budget_from */
     int64_t budget_from; /* hand-overs are counted from here */
     int64_t ask_after;   /* no asking before, but for the lease */
-    int64_t
-        entered_at; /* when the newest section began that the server was not told of */
+    int64_t entered_at;  /* of the newest section that the server was not told of */
+    int64_t retain_ns;   /* IDLE, kept: for so long since used_at; else 0 */
     long lease_ms;
     int64_t ticket;       /* of the newest confirmed "queued" answer; 0: none */
     int64_t ticket_sent;  /* when that request left */
@@ -186,7 +188,8 @@ struct rlk_hold {
     _Atomic int64_t end;  /* D */
     _Atomic int64_t risk; /* as risk_at, for getstate */
     _Atomic uint64_t token;
-    _Atomic uint64_t gate; /* gate.h */
+    _Atomic uint64_t gate;   /* gate.h */
+    _Atomic int64_t used_at; /* IDLE: since when */
 };
 
 /* A thread that waits for a lock; on its stack. Guarded by the registry's mu. */

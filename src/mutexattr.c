@@ -104,6 +104,21 @@ int rlock_mutexattr_gethandoffcount(const rlock_mutexattr_t *attr, int *ret_coun
                                    : attr->rlk.rlk_handoff_count);
 }
 
+int rlock_mutexattr_setretain(rlock_mutexattr_t *attr, long retain_ms)
+{
+    RLK_ATTR_CALL(CONST_BASE(attr), MAGIC,
+                  retain_ms >= 0 && retain_ms <= RLK_RETAIN_MAX_MS,
+                  attr->rlk.rlk_retain_ms = (int32_t)retain_ms);
+}
+
+int rlock_mutexattr_getretain(const rlock_mutexattr_t *attr, long *ret_retain_ms)
+{
+    RLK_ATTR_CALL(CONST_BASE(attr), MAGIC, ret_retain_ms,
+                  *ret_retain_ms = attr->rlk.rlk_retain_ms == RLK_ATTR_UNSET
+                                       ? 0
+                                       : attr->rlk.rlk_retain_ms);
+}
+
 int rlock_mutexattr_setprioceiling(rlock_mutexattr_t *attr, int ceiling)
 {
     (void)ceiling;

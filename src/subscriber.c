@@ -16,6 +16,7 @@
 #include "client.h"
 #include "deadline.h"
 #include "error.h"
+#include "handoff.h"
 #include "log.h"
 #include "mailbox.h"
 #include "refusal.h"
@@ -409,6 +410,9 @@ static bool listen_on(struct rlock_client *client, int64_t now)
     if (!useful)
         sub->backoff_ms = BACKOFF_MAX_MS; /* refused: trying often is no use */
     fail(sub, now);
+    rlk_registry_lock(&client->registry);
+    rlk_handoff_ask_all_locked(&client->registry);
+    rlk_registry_unlock(&client->registry);
     if (!sub->leaving)
         return tell_down(client, reason);
     sub->leaving = false;

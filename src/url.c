@@ -126,6 +126,7 @@ enum parameter {
     PARAMETER_MUTEXTYPE,
     PARAMETER_HANDOFFMS,
     PARAMETER_HANDOFFCOUNT,
+    PARAMETER_RETAIN,
     PARAMETER_COUNT
 };
 
@@ -143,6 +144,7 @@ static const struct {
     [PARAMETER_MUTEXTYPE] = { "mutextype", 0, 0 },
     [PARAMETER_HANDOFFMS] = { "handoffms", 0, RLK_HANDOFF_MAX_MS },
     [PARAMETER_HANDOFFCOUNT] = { "handoffcount", 0, RLK_HANDOFF_MAX_COUNT },
+    [PARAMETER_RETAIN] = { "retain", 0, RLK_RETAIN_MAX_MS },
 };
 
 struct parse {
@@ -187,6 +189,7 @@ static int set_number(struct parse *p, enum parameter which, struct slice value)
         [PARAMETER_CONNECTTIMEOUT] = &config->connect_timeout_ms,
         [PARAMETER_HANDOFFMS] = &config->handoff_ms,
         [PARAMETER_HANDOFFCOUNT] = &config->handoff_count,
+        [PARAMETER_RETAIN] = &config->retain_ms,
     };
     return parse_number(value, parameters[which].name, parameters[which].min,
                         parameters[which].max, fields[which]);

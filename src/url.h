@@ -22,6 +22,7 @@ struct rlk_config {
     int max_connections;
     int mutex_type;
     long handoff_ms, handoff_count; /* 0: off */
+    long retain_ms;
 };
 
 enum {
@@ -33,6 +34,7 @@ enum {
     RLK_TIMEOUT_MAX_MS = 3600000,
     RLK_CONNECTIONS_MAX = 10000,
     RLK_HANDOFF_MAX_MS = 86400000,
+    RLK_RETAIN_MAX_MS = 86400000,
     RLK_HANDOFF_MAX_COUNT = 1000000000,
     RLK_HANDOFF_MS = 10, /* when nobody says anything else */
     RLK_HANDOFF_COUNT = 1000

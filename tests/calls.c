@@ -61,6 +61,8 @@ static void calls_of_clientattr(struct calls *c)
     GOOD(rlock_clientattr_gethandoffms(&attr, &ms));
     GOOD(rlock_clientattr_sethandoffcount(&attr, 1000));
     GOOD(rlock_clientattr_gethandoffcount(&attr, &n));
+    GOOD(rlock_clientattr_setretain(&attr, 0));
+    GOOD(rlock_clientattr_getretain(&attr, &ms));
     GOOD(rlock_clientattr_setcredentials(&attr, NULL, NULL));
     GOOD(rlock_clientattr_seteventcallback(&attr, NULL, NULL));
     CALL(ENOTSUP, rlock_clientattr_setcafile(&attr, "ca"));
@@ -103,6 +105,8 @@ static void calls_of_mutexattr(struct calls *c)
     GOOD(rlock_mutexattr_gethandoffms(&attr, &ms));
     GOOD(rlock_mutexattr_sethandoffcount(&attr, 1000));
     GOOD(rlock_mutexattr_gethandoffcount(&attr, &n));
+    GOOD(rlock_mutexattr_setretain(&attr, 0));
+    GOOD(rlock_mutexattr_getretain(&attr, &ms));
 #endif
     GOOD(rlock_mutexattr_destroy(&attr));
 }

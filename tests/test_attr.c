@@ -47,6 +47,19 @@ static int set_handoff_ms(rlock_mutexattr_t *a, int value)
     return rlock_mutexattr_sethandoffms(a, value);
 }
 
+static int set_retain(rlock_mutexattr_t *a, int value)
+{
+    return rlock_mutexattr_setretain(a, value);
+}
+
+static int get_retain(const rlock_mutexattr_t *a, int *ret_value)
+{
+    long value = *ret_value;
+    int rc = rlock_mutexattr_getretain(a, ret_value ? &value : NULL);
+    *ret_value = (int)value;
+    return rc;
+}
+
 static int get_handoff_ms(const rlock_mutexattr_t *a, int *ret_value)
 {
     long value = *ret_value;
@@ -157,6 +170,16 @@ static const struct {
       4,
       -1,
       0 },
+    { "retain",
+      set_retain,
+      get_retain,
+      0,
+      { 1, 86400000, 0 },
+      3,
+      { -1, 86400001, INT_MAX, INT_MIN },
+      4,
+      -1,
+      0 },
     { "handoffcount",
       rlock_mutexattr_sethandoffcount,
       rlock_mutexattr_gethandoffcount,
@@ -230,7 +253,8 @@ START_TEST(mutexattr_that_is_none_is_EINVAL)
         ck_assert_int_eq(rlock_mutexattr_setprioceiling(bad[i], 1), EINVAL);
         ck_assert_int_eq(rlock_mutexattr_getprioceiling(bad[i], &value), EINVAL);
     }
-    if (rows[_i].get != get_lease && rows[_i].get != get_handoff_ms)
+    if (rows[_i].get != get_lease && rows[_i].get != get_handoff_ms &&
+        rows[_i].get != get_retain)
         ck_assert_int_eq(rows[_i].get(&attr, NULL), EINVAL);
 }
 END_TEST
@@ -238,6 +262,7 @@ END_TEST
 START_TEST(mutexattr_lease_takes_a_long)
 {
     ck_assert_int_eq(rlock_mutexattr_gethandoffms(&attr, NULL), EINVAL);
+    ck_assert_int_eq(rlock_mutexattr_getretain(&attr, NULL), EINVAL);
     long ms = 7;
     ck_assert_int_eq(rlock_mutexattr_setlease(&attr, LONG_MAX), EINVAL);
     ck_assert_int_eq(rlock_mutexattr_setlease(&attr, LONG_MIN), EINVAL);
@@ -469,6 +494,7 @@ static const struct {
       rlock_clientattr_getconnecttimeout, 3000, 10, 3600000 },
     { "handoffms", rlock_clientattr_sethandoffms, rlock_clientattr_gethandoffms, 10, 0,
       86400000 },
+    { "retain", rlock_clientattr_setretain, rlock_clientattr_getretain, 0, 0, 86400000 },
 };
 enum { LONGS = sizeof(longs) / sizeof(longs[0]) };
 

@@ -81,6 +81,7 @@ static void call_clientattr(void)
     BOTH_WAYS(mutextype, RLOCK_MUTEX_NORMAL, 99, &number);
     BOTH_WAYS(handoffms, 5, -1, &ms);
     BOTH_WAYS(handoffcount, 5, -1, &number);
+    BOTH_WAYS(retain, 5, -1, &ms);
 #undef BOTH_WAYS
     CALL(0, rlock_clientattr_setcredentials, &attr, "user", "password");
     CALL(EINVAL, rlock_clientattr_setcredentials, &attr, "user", NULL);
@@ -125,6 +126,7 @@ static void call_mutexattr(void)
     ATTR_WAYS(mutex, outage, RLOCK_OUTAGE_FAIL, 99, EINVAL, &number);
     ATTR_WAYS(mutex, handoffms, 5, -1, EINVAL, &ms);
     ATTR_WAYS(mutex, handoffcount, 5, -1, EINVAL, &number);
+    ATTR_WAYS(mutex, retain, 5, -1, EINVAL, &ms);
     ATTR_WAYS(mutex, client, client, no_client, EINVAL, &c);
     CALL(0, rlock_mutexattr_destroy, &attr);
     CALL(EINVAL, rlock_mutexattr_destroy, &attr);

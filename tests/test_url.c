@@ -139,6 +139,7 @@ static const char *const bads[] = {
     "redis://h?handoffms=86400001",
     "redis://h?handoffcount=",
     "redis://h?handoffcount=1000000001",
+    "redis://h?retain=86400001",
     /* passwords that are not percent-encoded and so end up in the wrong part */
     "redis://:p/canary@h",
     "redis://:p?canary@h",
@@ -186,7 +187,7 @@ START_TEST(parameters_are_set)
     ck_assert_int_eq(rlk_url_parse(&config,
                                    "redis://h?lease=50&presence=30000&commandtimeout=10"
                                    "&connecttimeout=3600000&mutextype=errorcheck"
-                                   "&handoffms=0&handoffcount=1000000000"),
+                                   "&handoffms=0&handoffcount=1000000000&retain=5"),
                      0);
     ck_assert_int_eq(config.lease_ms, 50);
     ck_assert_int_eq(config.presence_ms, 30000);
@@ -195,6 +196,7 @@ START_TEST(parameters_are_set)
     ck_assert_int_eq(config.mutex_type, RLOCK_MUTEX_ERRORCHECK);
     ck_assert_int_eq(config.handoff_ms, 0);
     ck_assert_int_eq(config.handoff_count, 1000000000);
+    ck_assert_int_eq(config.retain_ms, 5);
     ck_assert_int_eq(rlk_url_parse(&config, "redis://h?mutextype=normal"), 0);
     ck_assert_int_eq(config.mutex_type, RLOCK_MUTEX_NORMAL);
     ck_assert_int_eq(rlk_url_parse(&config, "redis://h?mutextype=recursive"), 0);

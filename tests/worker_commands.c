@@ -184,6 +184,7 @@ static int set_client_options(rlock_clientattr_t *attr, const struct words *w)
         { "commandtimeout", rlock_clientattr_setcommandtimeout },
         { "connecttimeout", rlock_clientattr_setconnecttimeout },
         { "handoffms", rlock_clientattr_sethandoffms },
+        { "retain", rlock_clientattr_setretain },
     };
     int rc = rlock_clientattr_seteventcallback(attr, on_event, NULL);
     for (size_t i = 0; i < sizeof(longs) / sizeof(longs[0]) && rc == 0; i++) {
@@ -344,6 +345,8 @@ static int init_exclusive(struct handle *h, const struct words *w)
         rc = set_type(&attr, value);
     if (rc == 0 && (value = option(w, "handoffms")))
         rc = rlock_mutexattr_sethandoffms(&attr, strtol(value, NULL, NUMBER_BASE));
+    if (rc == 0 && (value = option(w, "retain")))
+        rc = rlock_mutexattr_setretain(&attr, strtol(value, NULL, NUMBER_BASE));
     if (rc == 0 && (value = option(w, "handoffcount")))
         rc = rlock_mutexattr_sethandoffcount(&attr, atoi(value));
     if (rc == 0 && (value = option(w, "robust")) && atoi(value))
