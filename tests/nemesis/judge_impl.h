@@ -226,8 +226,8 @@ int64_t nem_slack(const struct nem_judge *j);
 
 /* ---- judge_passed.c */
 
-/* Whether one of two exclusive holds of an id may have been given to the other's thread by
- * its process. */
+/* Whether one of two exclusive holds of an id may have been given to the other's thread
+ * by its process. */
 bool nem_passed_on(const struct nem_hold *a, const struct nem_hold *b);
 
 /* ---- the rules */

@@ -71,6 +71,16 @@ static bool expired_at_once(const struct nem_judge *j, const struct nem_hold *ho
     return leapt(j, hold->returned, from, to);
 }
 
+/* It was lost at the server while its process kept it, and nothing has told yet (K8). */
+static bool lost_while_kept(const struct nem_judge *j, const struct nem_hold *hold)
+{
+    for (const struct nem_tenure *t = hold->name->tenures; t; t = t->next)
+        if (nem_retains(lock_of(hold)) && t->granted->after <= hold->returned->at &&
+            nem_excluded(j, lock_of(hold), t->granted->after, hold->returned->at))
+            return true;
+    return false;
+}
+
 static bool is_doubled(const struct nem_hold *hold)
 {
     for (const struct nem_hold *h = hold->name->holds; h; h = h->next)
@@ -87,7 +97,8 @@ static void judge_grant(struct nem_judge *j, const struct nem_hold *hold)
         nem_violation(j, NEM_RULE_GRANT, op->lock, "%s: got it at %.3f ms without an id",
                       nem_who(op), nem_ms(j, op->at));
     else if (!was_granted(hold))
-        NEM_BREAKS(j, NEM_RULE_GRANT, op->lock, expired_at_once(j, hold),
+        NEM_BREAKS(j, NEM_RULE_GRANT, op->lock,
+                   expired_at_once(j, hold) || lost_while_kept(j, hold),
                    "%s: got it at %.3f ms, but the server did not give it to %s",
                    nem_who(op), nem_ms(j, op->at), op->id);
     else if (is_doubled(hold))
@@ -250,6 +261,8 @@ static void judge_orphan(struct nem_judge *j, const struct nem_tenure *t)
     int64_t from = nobodys_from(t), until = stayed_until(j, t);
     if (!life || from == INT64_MAX)
         return;
+    if (nem_retains(t->granted->lock)) /* it may be kept for so long */
+        from += NEM_RETAIN_MS * NEM_NS_PER_MS;
     int64_t by = gone_by(j, life->process, from, until);
     if (lease_latest(j, t) <= by || life->dying <= by)
         return;

@@ -30,6 +30,12 @@ static inline bool nem_fencing(unsigned lock)
 {
     return lock / 3 % 3 == 1;
 }
+/* Every other one of the mutexes that can be kept (K1). */
+enum { NEM_RETAIN_MS = 250 };
+static inline bool nem_retains(unsigned lock)
+{
+    return lock % 18 == 0;
+}
 /* Only mutexes and fair locks can be. */
 static inline bool nem_robust(unsigned lock)
 {

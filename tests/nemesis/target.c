@@ -44,6 +44,8 @@ void nem_target_init(struct nem_target *target, unsigned number, rlock_client_t 
     check(rlock_mutexattr_init(&attr), "attr");
     check(rlock_mutexattr_setclient(&attr, client), "client");
     check(rlock_mutexattr_setfencing(&attr, nem_fencing(number)), "fencing");
+    if (nem_retains(number))
+        check(rlock_mutexattr_setretain(&attr, NEM_RETAIN_MS), "retain");
     if (nem_robust(number))
         check(rlock_mutexattr_setrobust(&attr, RLOCK_MUTEX_ROBUST), "robust");
     check(target->type == NEM_FAIR ? rlock_fair_init(&target->lock.fair, &attr, name)
