@@ -210,6 +210,14 @@ inline enter(t)
 #define MAY_BE_ASKED (!waits)
 #endif
 
+#ifdef KEEP
+#define TELL 1
+#define CAN_KEEP (len(q) == 0 && asker == NOBODY && tells && !others)
+#else
+#define TELL (len(q) > 1)
+#define CAN_KEEP 0
+#endif
+
 proctype Thread(byte t)
 {
     byte i, first;
@@ -263,8 +271,8 @@ end:
         srv = OURS; hs = IN; valid = 1; asker = NOBODY;
         sections = 0; unasked = 0;
         others = waits;
-        tells = (len(q) > 1 && !waits);
-        value = (tells -> 2 : (len(q) > 1 -> 3 : 1));
+        tells = (TELL && !waits);
+        value = (tells -> 2 : (TELL -> 3 : 1));
         q??eval(t); in_q[t] = 0;
         st[t] = INSIDE; by_gate[t] = 0; lost[t] = 0; old[t] = 0;
         over = 0;
@@ -303,11 +311,29 @@ end:
                     fi
                 fi;
                 first = 0
+            :: CAN_KEEP ->
+                res[t] = 1; hs = IDLE; word = OPEN
             :: else -> hs = GOING; no_residents()
             fi
         fi;
         nobody_sleeps_alone() }
     od
+}
+
+/* K6, K5: what is idle, with nobody on his way to it */
+inline give_back()
+{
+    if
+#ifndef BREAK_KEEPS_THOUGH_WANTED
+    :: hs == IDLE && woken == NOBODY -> hs = GOING; no_residents()
+#endif
+    :: else
+    fi
+}
+
+inline nobody_keeps()
+{
+    assert(L1 || !(hs == IDLE && others && woken == NOBODY))
 }
 
 /* The library's threads, and the server on its own. */
@@ -332,13 +358,19 @@ end:
         :: else
         fi;
         if
-        :: waits || value == 3 -> others = 1; close()
+        :: waits || value == 3 -> others = 1; close(); give_back()
         :: else -> tells = 1; sections = 0
-        fi }
+        fi;
+        nobody_keeps() }
 #ifdef BREAK_NEVER_ASKS
     :: d_step { (hs == IN || hs == IDLE) && unasked > 0 -> unasked = 0 }
 #endif
     :: d_step { (hs == IN || hs == IDLE) && !valid -> lose() }
+#ifdef KEEP
+    /* nobody has used it for long enough (K9) */
+    :: d_step { hs == IDLE && word <= OPEN && woken == NOBODY && len(q) == 0 ->
+        word = CLOSED; hs = GOING; no_residents() }
+#endif
     /* subscriber.c */
     :: d_step { wanted ->
         wanted = 0;
@@ -346,12 +378,10 @@ end:
         :: hs == IN || hs == IDLE ->
             others = 1;
             close();
-            if
-            :: hs == IDLE && woken == NOBODY -> hs = GOING; no_residents()
-            :: else
-            fi
+            give_back()
         :: else
-        fi }
+        fi;
+        nobody_keeps() }
     :: d_step { wanted && losses > 0 -> losses--; wanted = 0 }
 #ifdef BREAK_TWO_STEPS
     :: d_step { hs == IDLE && others -> decided = 1 }

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rules by which a process keeps a free mutex (K1, K5 to K9), decision by decision:
+ * the registry alone, without a server or threads. */
+#include "handscene.h"
+
+static const struct rlk_handoff keeping = {
+    .ns = 10 * MS, .count = 1000, .retain_ns = 5000 * MS, .hears = true
+};
+
+static bool unlocks_keeping(struct rlk_handoff how)
+{
+    struct rlk_part *part = part_of(0);
+    rlk_gate_close_locked(hold);
+    bool stays = rlk_handoff_unlock_locked(part, how, now);
+    if (!stays)
+        rlk_part_leave_locked(part);
+    return stays;
+}
+
+static void keep(void)
+{
+    enter("k", 0);
+    ck_assert(unlocks_keeping(keeping));
+    ck_assert(hold->idle && lock->current == hold);
+}
+
+static bool takes_again(int i)
+{
+    struct rlk_hold *spent;
+    rlk_lock_held_locked(lock, now);
+    bool in = rlk_handoff_enter_locked(lock, &waiters[i], keeping, now, &spent);
+    if (spent)
+        rlk_hold_background_locked(spent, now, now + LEASE * MS);
+    return in;
+}
+
+/* ---- K1 */
+
+enum {
+    NO_TIME,
+    DEAF,
+    FIXED,
+    DIED,
+    FENCED,
+    ROBUST,
+    NOT_TOLD,
+    OTHERS,
+    AT_RISK,
+    ASKER,
+    ENDING,
+    REASONS
+};
+
+START_TEST(k1_what_is_not_kept)
+{
+    struct rlk_handoff how = keeping;
+
+    enter(_i == ROBUST ? "bk" : _i == NOT_TOLD ? "" : "k", 0);
+    if (_i == NO_TIME)
+        how.retain_ns = 0;
+    how.hears = _i != DEAF;
+    hold->fixed = _i == FIXED;
+    hold->owner_died = _i == DIED;
+    hold->others = _i == OTHERS;
+    if (_i == FENCED)
+        hold->id.letter = 'M';
+    if (_i == AT_RISK)
+        now = hold->risk_at;
+    lock->asker = _i == ASKER ? &waiters[1] : NULL;
+    lock->ending = _i == ENDING ? &threads[0] : NULL;
+    ck_assert(!unlocks_keeping(how));
+    lock->ending = NULL;
+}
+END_TEST
+
+START_TEST(k1_what_is_kept_is_nobodys)
+{
+    keep();
+    ck_assert_uint_eq(reg.holds_now, 0);
+    ck_assert(!rlk_registry_busy_locked(&reg));
+    ck_assert_ptr_null(part_of(0));
+    ck_assert_uint_eq(counters.losses, 0);
+}
+END_TEST
+
+START_TEST(k1_with_somebody_waiting_it_is_passed_on)
+{
+    enter("k", 0);
+    waits(1, 5);
+    ck_assert(unlocks_keeping(keeping));
+    ck_assert(!hold->idle);
+    ck_assert_int_eq(hold->retain_ns, 0);
+}
+END_TEST
+
+/* ---- K5 */
+
+START_TEST(k5_it_is_asked_for_every_third_of_a_presence)
+{
+    keep();
+    int64_t answered = hold->proof_sent;
+    ck_assert_int_eq(rlk_handoff_ask_at(hold), answered + GRANT * MS / 3);
+    ck_assert_int_eq(hold->timer.when, answered + GRANT * MS / 3);
+    rlk_gate_close_locked(hold);
+    now += 500 * MS;
+    rlk_hold_confirm_locked(hold, now, GRANT); /* which raises nothing */
+    rlk_handoff_answered_locked(hold, now, RLK_WILL_TELL);
+    rlk_handoff_answered_idle_locked(hold);
+    rlk_hold_schedule_locked(hold);
+    ck_assert_int_eq(hold->timer.when, now + GRANT * MS / 3);
+    /* and the rest of its longer lease goes by without a risk */
+    ck_assert_int_eq(hold->risk_at, hold->end - GRANT * MS / 3);
+}
+END_TEST
+
+START_TEST(k1_it_is_asked_for_at_once_when_the_mailbox_is_lost)
+{
+    keep();
+    rlk_handoff_ask_all_locked(&reg);
+    ck_assert(is_asked());
+}
+END_TEST
+
+/* ---- K6 */
+
+START_TEST(k6_wanted_ends_it_at_once)
+{
+    keep();
+    rlk_registry_wanted_locked(&reg, &hold->id, "n", 1);
+    ck_assert(is_gone());
+    ck_assert_int_eq(hold->state, RLK_HOLD_GOING);
+    ck_assert(hold->timer.armed && hold->timer.when <= rlk_now_boot());
+}
+END_TEST
+
+START_TEST(k6_but_not_with_a_thread_inside)
+{
+    keep();
+    ck_assert(rlk_gate_enter(&threads[0]));
+    rlk_registry_wanted_locked(&reg, &hold->id, "n", 1);
+    ck_assert(!is_gone() && hold->others);
+    now += 10 * MS;
+    ck_assert(!unlocks_keeping(keeping));
+}
+END_TEST
+
+START_TEST(k5_so_does_an_answer)
+{
+    keep();
+    rlk_handoff_answered_locked(hold, now, RLK_WRITERS_WAIT);
+    ck_assert(rlk_handoff_idle_due_locked(hold, now));
+    ck_assert(is_gone());
+}
+END_TEST
+
+/* ---- K7 */
+
+START_TEST(k7_it_is_taken_again_without_the_server)
+{
+    keep();
+    ck_assert(takes_again(1));
+    ck_assert_ptr_eq(part_of(1)->hold, hold);
+    ck_assert(!hold->idle);
+    ck_assert_int_eq(rlk_handoff_idle_until(hold), RLK_NEVER);
+    ck_assert_uint_eq(reg.holds_now, 1);
+}
+END_TEST
+
+START_TEST(k7_but_not_at_risk_and_not_by_whom_it_does_not_suit)
+{
+    keep();
+    if (_i == 0)
+        now = hold->risk_at;
+    else
+        waiters[1].lease_ms++;
+    ck_assert(!takes_again(1));
+    ck_assert(is_gone()); /* he asks with a new id */
+    ck_assert_int_eq(hold->state, RLK_HOLD_GOING);
+}
+END_TEST
+
+START_TEST(k7_its_whole_lease_is_asked_for_then)
+{
+    keep();
+    hold->renew_at = now - 1; /* of which nobody took notice while it was idle */
+    rlk_hold_schedule_locked(hold);
+    ck_assert(!is_asked());
+    ck_assert(takes_again(1));
+    ck_assert(is_asked());
+}
+END_TEST
+
+/* ---- K9 */
+
+START_TEST(k9_it_ends_when_nobody_has_used_it_for_so_long)
+{
+    keep();
+    ck_assert_int_eq(rlk_handoff_idle_until(hold), now + 5000 * MS);
+    ck_assert(!rlk_handoff_idle_due_locked(hold, now + 5000 * MS - 1));
+    ck_assert(rlk_gate_enter(&threads[0])); /* by which it is in use */
+    ck_assert(!rlk_handoff_idle_due_locked(hold, now + 6000 * MS));
+    ck_assert(rlk_gate_leave(&threads[0]));
+    ck_assert_int_gt(rlk_handoff_idle_until(hold), now + 5000 * MS);
+    ck_assert(rlk_handoff_idle_due_locked(hold, hold->used_at + 5000 * MS));
+    ck_assert(is_gone());
+}
+END_TEST
+
+START_TEST(k9_or_when_its_lease_is_at_risk)
+{
+    keep();
+    ck_assert(rlk_handoff_idle_due_locked(hold, hold->risk_at));
+    ck_assert(is_gone());
+    ck_assert_ptr_null(rlk_registry_news_locked(&reg));
+}
+END_TEST
+
+START_TEST(k9_or_when_the_process_ends)
+{
+    keep();
+    rlk_handoff_end_all_locked(&reg, now);
+    ck_assert(is_gone());
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("keep: rules");
+    TCase *tc = tcase_create("keep");
+    tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_add_loop_test(tc, k1_what_is_not_kept, 0, REASONS);
+    tcase_add_test(tc, k1_what_is_kept_is_nobodys);
+    tcase_add_test(tc, k1_with_somebody_waiting_it_is_passed_on);
+    tcase_add_test(tc, k1_it_is_asked_for_at_once_when_the_mailbox_is_lost);
+    tcase_add_test(tc, k5_it_is_asked_for_every_third_of_a_presence);
+    tcase_add_test(tc, k5_so_does_an_answer);
+    tcase_add_test(tc, k6_wanted_ends_it_at_once);
+    tcase_add_test(tc, k6_but_not_with_a_thread_inside);
+    tcase_add_test(tc, k7_it_is_taken_again_without_the_server);
+    tcase_add_loop_test(tc, k7_but_not_at_risk_and_not_by_whom_it_does_not_suit, 0, 2);
+    tcase_add_test(tc, k7_its_whole_lease_is_asked_for_then);
+    tcase_add_test(tc, k9_it_ends_when_nobody_has_used_it_for_so_long);
+    tcase_add_test(tc, k9_or_when_its_lease_is_at_risk);
+    tcase_add_test(tc, k9_or_when_the_process_ends);
+    suite_add_tcase(suite, tc);
+    return test_run_suite(suite);
+}
