@@ -34,7 +34,7 @@ struct contender {
 };
 
 /* with_rlock.c */
-extern const struct contender rlock_pair, fair_pair, rlock_again;
+extern const struct contender rlock_pair, fair_pair, rlock_again, rlock_kept;
 /* the same by another name, of a team of another shape */
 extern const struct contender rlock_pair_processes, fair_pair_few;
 extern const struct contender rw_read_pair, rw_write_pair, rw_mixed;

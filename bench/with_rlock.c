@@ -11,7 +11,8 @@
 
 enum {
     AGAIN_BATCH = 1000, /* so that reading the clock does not count */
-    SECTION_NS = 2000000
+    SECTION_NS = 2000000,
+    KEEP_MS = 60000
 };
 
 static void check(int rc, const char *what)
@@ -64,6 +65,32 @@ const struct contender rlock_pair_processes = { .label = "rlock, processes",
                                                 .run = run_pair,
                                                 .waits = count_grants,
                                                 .close = close_rlock };
+
+/* ---- a mutex that the process keeps */
+
+static void *open_kept(const char *name)
+{
+    rlock_mutex_t *mutex = malloc(sizeof(*mutex));
+    rlock_mutexattr_t attr;
+    if (!mutex)
+        die("out of memory");
+    check(rlock_mutexattr_init(&attr), "rlock_mutexattr_init");
+    check(rlock_mutexattr_setretain(&attr, KEEP_MS), "rlock_mutexattr_setretain");
+    check(rlock_mutex_init(mutex, &attr, name), "rlock_mutex_init");
+    check(rlock_client_ping(NULL), "rlock_client_ping");
+    return mutex;
+}
+
+static uint64_t run_pairs(void *state)
+{
+    for (int i = 0; i < AGAIN_BATCH; i++)
+        run_pair(state);
+    return AGAIN_BATCH;
+}
+
+const struct contender rlock_kept = {
+    .label = "rlock", .open = open_kept, .run = run_pairs, .close = close_rlock
+};
 
 /* ---- a pair of the fair lock */
 
