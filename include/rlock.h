@@ -441,7 +441,10 @@ int rlock_mutexattr_gethandoffcount(const rlock_mutexattr_t *attr, int *ret_coun
  * after a third of the presence if a message is lost. 0: not. Never set: the client's, 0.
  * For a mutex that one process takes much more often than all others together: each time
  * that another one takes it costs a message more, and a process that is killed or stopped
- * while it keeps it holds up the others for a presence, as a dead holder. Not kept: fixed
+ * while it keeps it holds up the others for a presence, or for its lease if a thread was
+ * inside when it asked the server last. Each costs a request for every third of a presence,
+ * one a second at least; of a client 1,024 are kept, no more. A client of Redisson's that
+ * waits is given it, one that only tries again and again is not seen. Not kept: fixed
  * leases, mutexes that are robust or with fencing, fair locks; and nothing, while the
  * client's mailbox is not subscribed. */
 int rlock_mutexattr_setretain(rlock_mutexattr_t *attr, long retain_ms);

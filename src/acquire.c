@@ -94,8 +94,9 @@ static int try_code(enum rlk_verdict v, const struct rlk_answer *answer)
  * Such a request takes a free lock for the TTL of a grant only (K2). */
 static bool keeps(const struct rlk_wish *wish)
 {
-    return wish->handoff.retain_ns > 0 && wish->kind == RLK_KIND_MUTEX && !wish->fixed &&
-           !wish->fencing && !wish->robust;
+    return wish->handoff.retain_ns > 0 && wish->handoff.hears &&
+           wish->kind == RLK_KIND_MUTEX && !wish->fixed && !wish->fencing &&
+           !wish->robust;
 }
 
 static long first_lease(const struct rlk_wish *wish)
@@ -115,8 +116,9 @@ static void init_waiter(struct rlk_waiter *waiter, const struct rlk_wish *wish,
         .grant_ms = rlk_wish_grant_ms(wish),
         .lease_ms = wish->lease_ms,
         .since = now,
-        .passed_on = !wish->fixed && !wish->fencing &&
-                     ((wish->handoff.ns > 0 && wish->handoff.count > 0) || keeps(wish)),
+        .passed_on = !wish->fixed && !wish->fencing && wish->handoff.ns > 0 &&
+                     wish->handoff.count > 0,
+        .retakes = !wish->fixed && !wish->fencing,
     };
     rlk_list_init(&waiter->link);
 }
@@ -197,6 +199,8 @@ static int try_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
             request.after = answer.more; /* nobody comes first of those seen so far */
             continue;
         }
+        if (v == TAKEN_BY_OTHERS && lock->going > 0 && now < until)
+            v = AGAIN; /* by what we have given back ourselves, perhaps */
         if ((v == TAKEN_BY_OTHERS || v == SPOILT) && !hold->unknown) {
             rlk_hold_put_locked(hold);
             return v == SPOILT ? ENOTRECOVERABLE : EBUSY;

@@ -257,9 +257,17 @@ static void send_refresh(struct rlock_client *client, struct rlk_lock *lock, int
 
 /* ---- what is due. Locks: hold the registry's mu. */
 
+/* What was confirmed last may be a grant's TTL: then there is less time. */
+static long confirmed_ms(const struct rlk_hold *hold)
+{
+    int64_t ms = (hold->end - hold->proof_sent) / RLK_NS_PER_MS;
+    bool known = hold->state == RLK_HOLD_INSIDE && ms > 0 && ms < hold->lease_ms;
+    return known ? (long)ms : hold->lease_ms;
+}
+
 int64_t rlk_duty_retry_time(struct rlk_hold *hold, int64_t now)
 {
-    int64_t max = hold->lease_ms / 20;
+    int64_t max = confirmed_ms(hold) / 20;
     if (max < 20)
         max = 20;
     /* what is left to say when nobody waits for it any more has time */
@@ -295,13 +303,14 @@ static void inside_due(struct rlock_client *client, struct rlk_hold *hold, int64
         rlk_hold_news_locked(hold, RLK_NEWS_AT_RISK);
     }
     if (rlk_hold_renewable_locked(hold) &&
-        ((now >= hold->renew_at && !hold->idle) || now >= rlk_handoff_ask_at(hold))) {
+        ((now >= hold->renew_at && (!hold->idle || hold->doubted)) ||
+         now >= rlk_handoff_ask_at(hold))) {
         if (rlk_duty_ready(&client->watch) && hold->reading && !hold->downgrading)
             send_read_renewals(client, hold, now);
         else if (rlk_duty_ready(&client->watch))
             send_renew(client, hold, now);
         else
-            rlk_watch_hurry(&client->watch, now, hold->lease_ms);
+            rlk_watch_hurry(&client->watch, now, confirmed_ms(hold));
         if (hold->op.kind == RLK_OP_NONE)
             hold->renew_at = hold->ask_after = rlk_duty_retry_time(hold, now);
     }

@@ -8,11 +8,13 @@
 
 #include <assert.h>
 
-void rlk_gate_open_locked(struct rlk_hold *hold)
+void rlk_gate_open_locked(struct rlk_hold *hold, bool kept)
 {
     assert(hold->idle && hold->gate == 0);
     rlk_list_append(&hold->lock->registry->gates, &hold->gate_link);
-    atomic_store_explicit(&hold->gate, RLK_GATE_OPEN, memory_order_release);
+    atomic_store_explicit(&hold->gate,
+                          kept ? RLK_GATE_OPEN | RLK_GATE_KEPT : RLK_GATE_OPEN,
+                          memory_order_release);
 }
 
 void rlk_gate_close_locked(struct rlk_hold *hold)
@@ -26,7 +28,7 @@ void rlk_gate_close_locked(struct rlk_hold *hold)
         struct rlk_part *part = RLK_CONTAINER_OF(l, struct rlk_part, hold_link);
         next = l->next;
         rlk_gate_count_locked(part);
-        if (rlk_gate_inside(part->owner) != was)
+        if (!rlk_gate_is_in(was, part->owner))
             continue;
         rlk_list_remove(&part->hold_link);
         rlk_list_append(&hold->parts, &part->hold_link);
@@ -48,7 +50,7 @@ void rlk_gate_close_all_locked(struct rlk_registry *reg)
         rlk_gate_close_locked(RLK_CONTAINER_OF(l, struct rlk_hold, gate_link));
 }
 
-void rlk_gate_step_out_locked(struct rlk_part *part)
+void rlk_gate_step_out_locked(struct rlk_part *part, bool keeps)
 {
     struct rlk_thread *thread = part->owner;
     struct rlk_hold *hold = part->hold;
@@ -61,6 +63,7 @@ void rlk_gate_step_out_locked(struct rlk_part *part)
     rlk_list_remove(&part->hold_link);
     rlk_list_append(&hold->residents, &part->hold_link);
     part->resident = true;
+    part->keeps = keeps;
     part->claimed = false;
     part->count = 1; /* as soon as it is inside again */
     rlk_gate_count_locked(part);

@@ -19,12 +19,14 @@
 #include "hold.h"
 #include "thread.h"
 
-/* The word: 0 closed; else bit 0, and above it the number of the thread inside, or 0. */
-enum { RLK_GATE_OPEN = 1 };
+/* The word: 0 closed; else bit 0, bit 1 if the hold is kept, and above them the number of
+ * the thread inside, or 0. */
+enum { RLK_GATE_OPEN = 1, RLK_GATE_KEPT = 2, RLK_GATE_BITS = 2 };
 
-static inline uint64_t rlk_gate_inside(const struct rlk_thread *thread)
+/* Who is inside, by the word. */
+static inline bool rlk_gate_is_in(uint64_t word, const struct rlk_thread *thread)
 {
-    return thread->number << 1 | RLK_GATE_OPEN;
+    return word >> RLK_GATE_BITS == thread->number;
 }
 
 static inline void rlk_gate_count(_Atomic uint64_t *counter, uint64_t by)
@@ -40,15 +42,17 @@ static inline bool rlk_gate_enter(struct rlk_thread *thread)
 {
     struct rlk_part *part = thread->fast;
     struct rlk_hold *hold = part->hold;
-    uint64_t open = RLK_GATE_OPEN;
+    uint64_t open = atomic_load_explicit(&hold->gate, memory_order_relaxed);
 
-    if (atomic_load_explicit(&hold->gate, memory_order_relaxed) != open ||
+    /* a handle that does not keep it would have to give it back */
+    if ((open != RLK_GATE_OPEN &&
+         !(open == (RLK_GATE_OPEN | RLK_GATE_KEPT) && part->keeps)) ||
         rlk_now_boot() >= atomic_load_explicit(&hold->risk, memory_order_relaxed))
         return false;
     rlk_gate_count(&part->gate_entered, 1);
     if (!atomic_compare_exchange_strong_explicit(
-            &hold->gate, &open, rlk_gate_inside(thread), memory_order_acq_rel,
-            memory_order_relaxed)) {
+            &hold->gate, &open, open | thread->number << RLK_GATE_BITS,
+            memory_order_acq_rel, memory_order_relaxed)) {
         rlk_gate_count(&part->gate_entered, (uint64_t)-1);
         return false;
     }
@@ -61,9 +65,10 @@ static inline bool rlk_gate_leave(struct rlk_thread *thread)
 {
     struct rlk_part *part = thread->fast;
     struct rlk_hold *hold = part->hold;
-    uint64_t inside = rlk_gate_inside(thread);
+    uint64_t inside = atomic_load_explicit(&hold->gate, memory_order_relaxed);
+    const uint64_t bits = (1 << RLK_GATE_BITS) - 1;
 
-    if (atomic_load_explicit(&hold->gate, memory_order_relaxed) != inside)
+    if (!rlk_gate_is_in(inside, thread))
         return false;
     int64_t now = rlk_now_boot();
     if (now >= atomic_load_explicit(&hold->end, memory_order_relaxed))
@@ -71,7 +76,7 @@ static inline bool rlk_gate_leave(struct rlk_thread *thread)
     thread->fast_in = false;
     atomic_store_explicit(&hold->used_at, now, memory_order_relaxed);
     rlk_gate_count(&part->gate_left, 1);
-    if (atomic_compare_exchange_strong_explicit(&hold->gate, &inside, RLK_GATE_OPEN,
+    if (atomic_compare_exchange_strong_explicit(&hold->gate, &inside, inside & bits,
                                                 memory_order_acq_rel,
                                                 memory_order_relaxed))
         return true;
@@ -84,13 +89,14 @@ static inline bool rlk_gate_leave(struct rlk_thread *thread)
 static inline bool rlk_gate_is_idle(const struct rlk_hold *hold)
 {
     return hold->idle &&
-           atomic_load_explicit(&hold->gate, memory_order_relaxed) <= RLK_GATE_OPEN;
+           atomic_load_explicit(&hold->gate, memory_order_acquire) >> RLK_GATE_BITS == 0;
 }
 
 /* ---- under the registry's mutex */
 
-/* An IDLE hold is free for the threads that have a resident part of it. */
-void rlk_gate_open_locked(struct rlk_hold *hold);
+/* An IDLE hold is free for the threads that have a resident part of it. kept: though
+ * nobody waits here, so only for those whose handle keeps it, too. */
+void rlk_gate_open_locked(struct rlk_hold *hold, bool kept);
 /* The hold is the registry's again: IDLE, or INSIDE of who is in. Harmless when it is. */
 void rlk_gate_close_locked(struct rlk_hold *hold);
 /* Those of all holds. */
@@ -98,7 +104,7 @@ void rlk_gate_close_all_locked(struct rlk_registry *reg);
 
 /* The calling thread leaves a hold that stays with the process. Its part becomes
  * resident, or ends: it has another one already. */
-void rlk_gate_step_out_locked(struct rlk_part *part);
+void rlk_gate_step_out_locked(struct rlk_part *part, bool keeps);
 /* The resident part of a thread for this hold, taken into it; or NULL. */
 struct rlk_part *rlk_gate_step_in_locked(struct rlk_hold *hold,
                                          struct rlk_thread *thread);

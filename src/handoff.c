@@ -7,7 +7,10 @@
 #include "log.h"
 #include "registry.h"
 
-enum { ASK_MAX_MS = 1000 /* between two askings of a hold that threads share */ };
+enum {
+    ASK_MAX_MS = 1000, /* between two askings of a hold that threads share */
+    KEPT_MAX = 1024    /* of a client: each costs a request for each asking */
+};
 
 #define STARVED_NS RLK_NS_PER_MS /* from then on a waiter is handed the lock (H4) */
 
@@ -100,11 +103,15 @@ bool rlk_hold_suits(const struct rlk_hold *hold, const struct rlk_waiter *waiter
            rlk_id_robust(&hold->id) == waiter->robust;
 }
 
+static bool has_terms_of(const struct rlk_hold *hold, const struct rlk_waiter *waiter)
+{
+    return waiter->lease_ms == hold->lease_ms && rlk_hold_suits(hold, waiter);
+}
+
 /* The same for one that it does not ask for, but finds taken. */
 static bool suits(const struct rlk_hold *hold, const struct rlk_waiter *waiter)
 {
-    return waiter->passed_on && waiter->lease_ms == hold->lease_ms &&
-           rlk_hold_suits(hold, waiter);
+    return waiter->passed_on && has_terms_of(hold, waiter);
 }
 
 /* Sections begin that the server is not told of. */
@@ -167,32 +174,32 @@ static bool can_keep(const struct rlk_hold *hold, struct rlk_handoff bound, int6
 {
     struct rlk_lock *lock = hold->lock;
     return bound.retain_ns > 0 && bound.hears && lock->kind == RLK_KIND_MUTEX &&
-           !hold->fixed && !hold->owner_died && hold->tells && !hold->others &&
-           !is_fenced(hold) && !rlk_id_robust(&hold->id) && now < hold->risk_at &&
-           !lock->asker && !rlk_lock_ask_locked(lock) && !lock->ending &&
-           !rlk_log_ended();
+           !hold->fixed && !hold->owner_died && !hold->doubted && hold->tells &&
+           !hold->others && lock->registry->kept_count < KEPT_MAX && !is_fenced(hold) &&
+           !rlk_id_robust(&hold->id) && now < hold->risk_at && !lock->asker &&
+           !rlk_lock_ask_locked(lock) && !lock->ending && !rlk_log_ended();
 }
 
-static void step_out(struct rlk_part *part)
+static void step_out(struct rlk_part *part, bool keeps)
 {
     if (part->hold->tells && !part->hold->others)
-        rlk_gate_step_out_locked(part);
+        rlk_gate_step_out_locked(part, keeps);
     else
         rlk_part_leave_locked(part);
 }
 
 /* The thread leaves the hold IDLE; retain_ns 0: for one that is woken. */
-static void rest(struct rlk_part *part, int64_t retain_ns, int64_t now)
+static void rest(struct rlk_part *part, int64_t retain_ns, bool keeps, int64_t now)
 {
     struct rlk_hold *hold = part->hold;
 
-    step_out(part);
+    step_out(part, keeps);
     rlk_hold_idle_locked(hold, true);
-    hold->retain_ns = retain_ns;
+    rlk_hold_keep_locked(hold, retain_ns);
     hold->used_at = now;
-    if (hold->tells && !hold->others && now < hold->risk_at) {
+    if (hold->tells && !hold->others && !hold->doubted && now < hold->risk_at) {
         begin_asking(hold, now);
-        rlk_gate_open_locked(hold);
+        rlk_gate_open_locked(hold, retain_ns > 0);
     }
     if (retain_ns > 0)
         rlk_hold_schedule_locked(hold);
@@ -206,20 +213,20 @@ bool rlk_handoff_unlock_locked(struct rlk_part *part, struct rlk_handoff bound,
     struct rlk_waiter *first = first_waiter(lock);
 
     if (!first && can_keep(hold, bound, now)) {
-        rest(part, bound.retain_ns, now);
+        rest(part, bound.retain_ns, true, now);
         return true;
     }
     if (!can_pass_on(hold, bound, first) || !may_go_on(hold, bound, now))
         return false;
     if (now - first->since < STARVED_NS) {
-        rest(part, 0, now);
+        rest(part, 0, bound.retain_ns > 0, now);
         wake_for(lock, first);
         return true;
     }
     struct rlk_part *next = part_for(hold, first->thread);
     if (!next)
         return false;
-    step_out(part);
+    step_out(part, bound.retain_ns > 0);
     rlk_list_remove(&first->link);
     if (lock->woken == first)
         lock->woken = NULL;
@@ -242,7 +249,8 @@ bool rlk_handoff_enter_locked(struct rlk_lock *lock, struct rlk_waiter *self,
     *ret_spent = NULL;
     if (!hold || !hold->idle || rlk_log_ended())
         return false;
-    bool kept = hold->retain_ns > 0, fits = suits(hold, self);
+    bool kept = hold->retain_ns > 0;
+    bool fits = kept ? self->retakes && has_terms_of(hold, self) : suits(hold, self);
     if (!fits && !kept)
         return false;
     bool goes =
@@ -255,7 +263,7 @@ bool rlk_handoff_enter_locked(struct rlk_lock *lock, struct rlk_waiter *self,
         return false;
     }
     rlk_hold_idle_locked(hold, false);
-    hold->retain_ns = 0;
+    rlk_hold_keep_locked(hold, 0);
     rlk_part_own_locked(part, self->thread);
     begin_section(hold, now);
     if (kept) /* its whole lease again */
@@ -294,8 +302,9 @@ void rlk_handoff_ask_all_locked(struct rlk_registry *reg)
 
 int64_t rlk_handoff_idle_until(const struct rlk_hold *hold)
 {
-    return hold->retain_ns > 0 && hold->idle ? hold->used_at + hold->retain_ns
-                                             : RLK_NEVER;
+    /* with somebody inside by the gate it is looked at when the server is asked next */
+    return hold->retain_ns > 0 && rlk_gate_is_idle(hold) ? hold->used_at + hold->retain_ns
+                                                         : RLK_NEVER;
 }
 
 bool rlk_handoff_idle_due_locked(struct rlk_hold *hold, int64_t now)
@@ -311,7 +320,8 @@ bool rlk_handoff_idle_due_locked(struct rlk_hold *hold, int64_t now)
 void rlk_handoff_answered_idle_locked(struct rlk_hold *hold)
 {
     int64_t risk = hold->end - hold->id.grant_ms * RLK_NS_PER_MS / 3;
-    if (hold->idle && risk > hold->risk_at)
+    if (hold->retain_ns > 0 && !hold->at_risk && rlk_gate_is_idle(hold) &&
+        risk > hold->risk_at)
         hold->risk = hold->risk_at = risk;
 }
 

@@ -159,7 +159,8 @@ void rlk_hold_schedule_locked(struct rlk_hold *hold)
         int64_t ask_at = rlk_handoff_ask_at(hold);
         if (ask_at < when)
             when = ask_at;
-        if (hold->renew_at < when && !hold->idle) /* which asks more often */
+        if (hold->renew_at < when &&
+            (!hold->idle || hold->doubted)) /* asked more often */
             when = hold->renew_at;
     }
     if (rlk_handoff_idle_until(hold) < when)
@@ -220,6 +221,8 @@ void rlk_hold_enter_locked(struct rlk_hold *hold, struct rlk_thread *thread, int
     hold->sections = 1;
     if (hold->flags & RLK_OTHERS)
         hold->others = true;
+    if (rlk_id_equal(&lock->wanted_id, &hold->id))
+        hold->others = true; /* the message came before the answer (K6) */
     hold->tells = (hold->flags & RLK_WILL_TELL) != 0;
     hold->own.owner = thread;
     hold->own.owner_thread = rlk_thread_self();
@@ -275,6 +278,16 @@ void rlk_part_own_locked(struct rlk_part *part, struct rlk_thread *thread)
         thread->fast_in = true;
     else
         rlk_holdings_add(thread, part);
+}
+
+void rlk_hold_keep_locked(struct rlk_hold *hold, int64_t retain_ns)
+{
+    size_t *count = &hold->lock->registry->kept_count;
+    if (hold->retain_ns > 0)
+        --*count;
+    if (retain_ns > 0)
+        ++*count;
+    hold->retain_ns = retain_ns;
 }
 
 void rlk_hold_idle_locked(struct rlk_hold *hold, bool idle)
@@ -377,6 +390,7 @@ static void take_out(struct rlk_hold *hold)
     if (!hold->idle)
         lock->registry->holds_now--;
     hold->idle = false;
+    rlk_hold_keep_locked(hold, 0);
     rlk_gate_end_locked(hold);
     rlk_timer_disarm(&lock->registry->timers, &hold->timer);
 }
@@ -437,6 +451,10 @@ void rlk_hold_end_unused_locked(struct rlk_hold *hold, int64_t now)
         return;
     hold->no_marker = !hold->unknown;
     rlk_hold_leave_locked(hold);
+    if (!hold->reading) {
+        hold->counted_going = true;
+        hold->lock->going++;
+    }
     rlk_lock_promote_locked(hold->lock);
     rlk_hold_background_locked(hold, now, rlk_hold_release_until_locked(hold));
 }
@@ -473,6 +491,9 @@ void rlk_hold_background_end_locked(struct rlk_hold *hold)
         if (--reg->background_count == 0)
             rlk_cond_broadcast(&reg->background_done);
     }
+    if (hold->counted_going)
+        hold->lock->going--;
+    hold->counted_going = false;
     rlk_hold_put_locked(hold);
 }
 

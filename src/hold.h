@@ -95,6 +95,7 @@ struct rlk_part {
     bool fencing;              /* asked for a token */
     bool claimed;              /* its thread is in, or knows that it was; guarded by mu */
     bool resident;             /* its thread is outside (gate.h); guarded by mu */
+    bool keeps;                /* its handle keeps the lock; the owner's */
     unsigned news;             /* enum rlk_news; guarded by mu, with a reference */
     struct rlk_list news_link;
 
@@ -144,11 +145,12 @@ struct rlk_hold {
     bool doubted;     /* a message says that it is lost: the server is to be asked */
     bool at_risk;     /* AT_RISK was told */
     bool idle;        /* INSIDE, but nobody's: for the next thread of this process */
-    bool others;      /* somebody else wants the lock, as the server has said */
-    bool asks_others; /* it is to be asked that */
-    bool tells;       /* the server will tell of the first who comes */
-    bool whole;       /* LOST while nobody was in it: every section was unlocked */
-    long sections;    /* that began since budget_from */
+    bool counted_going;  /* in the lock's going */
+    bool others;         /* somebody else wants the lock, as the server has said */
+    bool asks_others;    /* it is to be asked that */
+    bool tells;          /* the server will tell of the first who comes */
+    bool whole;          /* LOST while nobody was in it: every section was unlocked */
+    long sections;       /* that began since budget_from */
     int64_t budget_from; /* hand-overs are counted from here */
     int64_t ask_after;   /* no asking before, but for the lease */
     int64_t entered_at;  /* of the newest section that the server was not told of */
@@ -202,6 +204,7 @@ struct rlk_waiter {
     long lease_ms;
     int64_t since;         /* it has waited */
     bool passed_on;        /* will take the lock from another thread of this process */
+    bool retakes;          /* may have what the process keeps */
     bool counted;          /* in the statistics, as one that had to wait */
     rlk_thread_t self;     /* whom an event names */
     struct rlk_part *part; /* it was let in by another thread */
@@ -230,6 +233,8 @@ struct rlk_lock {
     struct rlk_list asks; /* holds that ask or are queued at the server, by ask_link */
     struct rlk_waiter *asker; /* the one thread that asks, unless in_order */
     struct rlk_waiter *woken; /* for an IDLE hold, and on its way */
+    unsigned going;           /* exclusive holds that the watchdog gives back */
+    struct rlk_id wanted_id;  /* of the newest "wanted" that nobody here knew */
     struct rlk_list waiters;  /* FIFO of threads, the asker among them */
     struct rlk_list readers;  /* threads that wait to read */
     uint8_t prefer;           /* as the newest handle says */
@@ -328,6 +333,9 @@ void rlk_hold_enter_locked(struct rlk_hold *hold, struct rlk_thread *thread, int
 /* Another thread enters a hold that reads and is INSIDE. NULL: out of memory. The thread
  * links the part into its own list. */
 struct rlk_part *rlk_hold_join_locked(struct rlk_hold *hold, bool fencing);
+
+/* IDLE, it is kept for so long; 0: it is not. */
+void rlk_hold_keep_locked(struct rlk_hold *hold, int64_t retain_ns);
 
 /* INSIDE, and nobody's, or not. */
 void rlk_hold_idle_locked(struct rlk_hold *hold, bool idle);

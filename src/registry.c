@@ -555,6 +555,8 @@ void rlk_registry_wanted_locked(struct rlk_registry *reg, const struct rlk_id *i
                                 : find_ask(lock, id);
     if (hold)
         rlk_handoff_wanted_locked(hold, rlk_now_boot());
+    else
+        lock->wanted_id = *id; /* a try's, perhaps, that is still being answered */
 }
 
 void rlk_registry_recheck_locked(struct rlk_registry *reg)

@@ -57,6 +57,7 @@ struct rlk_registry {
         sleepers; /* waiters that wait for no lock, but for a deadline or an interrupt */
     struct rlk_list channels; /* locks whose channel is to be joined or left */
     struct rlk_list gates;    /* holds whose gate is open */
+    size_t kept_count;        /* holds that are kept though nobody waits here */
     bool interrupted;
 };
 

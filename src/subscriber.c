@@ -392,6 +392,7 @@ static bool listen_on(struct rlock_client *client, int64_t now)
         sub->ping_at = now + client->config.presence_ms * RLK_NS_PER_MS;
         rlk_registry_lock(&client->registry);
         rlk_registry_recheck_locked(&client->registry);
+        rlk_handoff_ask_all_locked(&client->registry);
         rlk_registry_unlock(&client->registry);
         if (sub->told_down) {
             sub->told_down = false;

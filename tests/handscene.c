@@ -61,7 +61,8 @@ void open_kind(int kind)
                                           .grant_ms = GRANT,
                                           .lease_ms = LEASE,
                                           .since = now,
-                                          .passed_on = true };
+                                          .passed_on = true,
+                                          .retakes = true };
         rlk_list_init(&waiters[i].link);
     }
 }

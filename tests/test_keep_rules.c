@@ -153,6 +153,53 @@ START_TEST(k5_so_does_an_answer)
 }
 END_TEST
 
+START_TEST(k6_wanted_may_come_before_the_answer_to_a_try)
+{
+    struct rlk_hold *tries = rlk_hold_new_locked(lock, &threads[0], 'm', GRANT);
+    tries->lease_ms = LEASE;
+    rlk_registry_wanted_locked(&reg, &tries->id, "n",
+                               1); /* which is not among the asks */
+    tries->flags = RLK_WILL_TELL;
+    rlk_hold_held_locked(tries, now, LEASE, 0);
+    rlk_hold_enter_locked(tries, &threads[0], now);
+    rlk_hold_put_locked(tries);
+    hold = tries;
+    ck_assert(hold->others);
+    ck_assert(!unlocks_keeping(keeping));
+}
+END_TEST
+
+/* ---- K8 */
+
+START_TEST(k8_what_is_said_to_be_lost_is_asked_for_at_once_and_not_kept)
+{
+    keep();
+    ck_assert(rlk_gate_enter(&threads[0]));
+    rlk_registry_lost_locked(&reg, &hold->id, "n", 1);
+    ck_assert(hold->timer.when <= rlk_now_boot());
+    ck_assert(!rlk_gate_leave(&threads[0])); /* the release will tell */
+    ck_assert(!unlocks_keeping(keeping));
+}
+END_TEST
+
+START_TEST(k8_nor_passed_on)
+{
+    enter("k", 0);
+    waits(1, _i == 0 ? 0 : 5);
+    rlk_registry_lost_locked(&reg, &hold->id, "n", 1);
+    ck_assert(!unlocks_keeping(keeping));
+}
+END_TEST
+
+START_TEST(k8_idle_it_is_asked_for_at_once)
+{
+    keep();
+    rlk_registry_lost_locked(&reg, &hold->id, "n", 1);
+    ck_assert(hold->timer.when <= rlk_now_boot());
+    ck_assert(!rlk_gate_enter(&threads[0]));
+}
+END_TEST
+
 /* ---- K7 */
 
 START_TEST(k7_it_is_taken_again_without_the_server)
@@ -206,6 +253,81 @@ START_TEST(k9_it_ends_when_nobody_has_used_it_for_so_long)
 }
 END_TEST
 
+/* Or its timer, which is due, would be the first one for ever. */
+START_TEST(k9_no_timer_is_due_for_a_thread_inside_by_the_gate)
+{
+    keep();
+    hold->retain_ns = 1;
+    ck_assert(rlk_gate_enter(&threads[0]));
+    ck_assert(!rlk_handoff_idle_due_locked(hold, now + MS));
+    rlk_hold_schedule_locked(hold);
+    ck_assert_int_gt(hold->timer.when, now + MS);
+}
+END_TEST
+
+/* What a thread inside by the gate has is a lease, not a grant. */
+START_TEST(k5_the_risk_is_that_of_the_lease_while_a_thread_is_inside)
+{
+    keep();
+    int64_t risk = hold->risk_at;
+    ck_assert(rlk_gate_enter(&threads[0]));
+    rlk_handoff_answered_idle_locked(hold);
+    ck_assert_int_eq(hold->risk_at, risk);
+    ck_assert(rlk_gate_leave(&threads[0]));
+    rlk_handoff_answered_idle_locked(hold);
+    ck_assert_int_gt(hold->risk_at, risk);
+}
+END_TEST
+
+START_TEST(k1_the_gate_of_a_kept_hold_is_for_those_who_keep)
+{
+    struct rlk_handoff passing = { .ns = keeping.ns, .count = keeping.count };
+
+    enter("k", 0);
+    waits(1, 0);
+    ck_assert(unlocks_keeping(passing)); /* thread 0 does not keep */
+    ck_assert(enters(1));
+    rlk_gate_close_locked(hold);
+    ck_assert(rlk_handoff_unlock_locked(part_of(1), keeping, now)); /* thread 1 does */
+    ck_assert(!rlk_gate_enter(&threads[0]));
+    ck_assert(rlk_gate_enter(&threads[1]));
+    ck_assert(rlk_gate_leave(&threads[1]));
+}
+END_TEST
+
+START_TEST(k1_so_many_are_kept_and_no_more)
+{
+    enter("k", 0);
+    reg.kept_count = 1024;
+    ck_assert(!unlocks_keeping(keeping));
+    reg.kept_count = 0;
+}
+END_TEST
+
+START_TEST(k1_those_kept_are_counted)
+{
+    keep();
+    ck_assert_uint_eq(reg.kept_count, 1);
+    ck_assert(takes_again(1));
+    ck_assert_uint_eq(reg.kept_count, 0);
+}
+END_TEST
+
+/* A try of ours that overtakes the release goes round again. */
+START_TEST(k9_what_is_being_given_back_is_counted)
+{
+    keep();
+    ck_assert_uint_eq(lock->going, 0);
+    rlk_hold_ref_locked(hold);
+    ck_assert(rlk_handoff_idle_due_locked(hold, hold->risk_at));
+    ck_assert_uint_eq(lock->going, 1);
+    ck_assert_uint_eq(reg.kept_count, 0);
+    rlk_hold_background_end_locked(hold);
+    ck_assert_uint_eq(lock->going, 0);
+    rlk_hold_put_locked(hold);
+}
+END_TEST
+
 START_TEST(k9_or_when_its_lease_is_at_risk)
 {
     keep();
@@ -242,6 +364,16 @@ int main(void)
     tcase_add_test(tc, k9_it_ends_when_nobody_has_used_it_for_so_long);
     tcase_add_test(tc, k9_or_when_its_lease_is_at_risk);
     tcase_add_test(tc, k9_or_when_the_process_ends);
+    tcase_add_test(tc, k9_no_timer_is_due_for_a_thread_inside_by_the_gate);
+    tcase_add_test(tc, k9_what_is_being_given_back_is_counted);
+    tcase_add_test(tc, k5_the_risk_is_that_of_the_lease_while_a_thread_is_inside);
+    tcase_add_test(tc, k1_the_gate_of_a_kept_hold_is_for_those_who_keep);
+    tcase_add_test(tc, k1_so_many_are_kept_and_no_more);
+    tcase_add_test(tc, k1_those_kept_are_counted);
+    tcase_add_test(tc, k6_wanted_may_come_before_the_answer_to_a_try);
+    tcase_add_test(tc, k8_what_is_said_to_be_lost_is_asked_for_at_once_and_not_kept);
+    tcase_add_loop_test(tc, k8_nor_passed_on, 0, 2);
+    tcase_add_test(tc, k8_idle_it_is_asked_for_at_once);
     suite_add_tcase(suite, tc);
     return test_run_suite(suite);
 }

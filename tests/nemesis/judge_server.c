@@ -71,11 +71,18 @@ static bool expired_at_once(const struct nem_judge *j, const struct nem_hold *ho
     return leapt(j, hold->returned, from, to);
 }
 
-/* It was lost at the server while its process kept it, and nothing has told yet (K8). */
+/* It was lost at the server while its process kept it, and nothing has told yet (K8):
+ * until the next asking. */
 static bool lost_while_kept(const struct nem_judge *j, const struct nem_hold *hold)
 {
+    const int64_t asked = j->round->presence_ms * NEM_NS_PER_MS / 3;
     for (const struct nem_tenure *t = hold->name->tenures; t; t = t->next)
         if (nem_retains(lock_of(hold)) && t->granted->after <= hold->returned->at &&
+            t->left &&
+            hold->returned->at <= t->left->before + asked + nem_slack(j) +
+                                      nem_disturbed_ns(j, hold->life->process,
+                                                       t->left->after,
+                                                       hold->returned->at) &&
             nem_excluded(j, lock_of(hold), t->granted->after, hold->returned->at))
             return true;
     return false;
