@@ -424,7 +424,9 @@ int rlock_mutexattr_getprioceiling(const rlock_mutexattr_t *attr, int *ret_ceili
  * 86,400,000; renewed by the watchdog in any case */
 int rlock_mutexattr_setlease(rlock_mutexattr_t *attr, long lease_ms);
 int rlock_mutexattr_getlease(const rlock_mutexattr_t *attr, long *ret_lease_ms);
-/* 1: each hold has a token (S3); 0, the default: none */
+/* 1: each hold has a token (S3); 0, the default: none. The token is another, and greater,
+ * each time that the mutex is locked, but for a re-entry. The server gives a mutex a
+ * thousand with each grant, for threads that pass it on: numbers in between are skipped. */
 int rlock_mutexattr_setfencing(rlock_mutexattr_t *attr, int fencing);
 int rlock_mutexattr_getfencing(const rlock_mutexattr_t *attr, int *ret_fencing);
 /* Threads of a process that wait for the same mutex pass it on among themselves without
@@ -445,7 +447,7 @@ int rlock_mutexattr_gethandoffcount(const rlock_mutexattr_t *attr, int *ret_coun
  * inside when it asked the server last. Each costs a request for every third of a presence,
  * one a second at least; of a client 1,024 are kept, no more. A client of Redisson's that
  * waits is given it, one that only tries again and again is not seen. Not kept: fixed
- * leases, mutexes that are robust or with fencing, fair locks; and nothing, while the
+ * leases, robust mutexes, fair locks; and nothing, while the
  * client's mailbox is not subscribed. */
 int rlock_mutexattr_setretain(rlock_mutexattr_t *attr, long retain_ms);
 int rlock_mutexattr_getretain(const rlock_mutexattr_t *attr, long *ret_retain_ms);
@@ -760,7 +762,7 @@ typedef struct rlock_party {
 typedef struct rlock_info {
     const char *name;
     rlock_type_t type; /* of the holder; of the first waiter when nobody holds it */
-    uint64_t token;    /* of the holder, 0 without fencing */
+    uint64_t token;    /* of the holder, 0 without fencing; of a mutex, at most his */
     size_t holder_count;
     const rlock_party_t *holders;
     size_t waiter_count;

@@ -5,14 +5,16 @@
 -- KEYS[2] queue   exclusive waiters by ticket
 -- KEYS[3] rqueue  waiting readers by ticket
 -- KEYS[4] dirty   owner-died mark of robust locks
+-- KEYS[5] token   the last fencing token
 -- ARGV[1] layout of keys and arguments
 -- ARGV[2] id of the acquisition
 -- ARGV[3] lease, ms
 -- ARGV[4] channel on which Redisson's waiters listen
 -- ARGV[5] 1: tell the holder of those who come
+-- ARGV[6] 1: another block of fencing tokens (rule H11)
 -- Returns the common answer; what: held, gone
--- Effects: TTL of N, and of the mark, which is made anew if it was lost
-local N, queue, rqueue, dirty = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
+-- Effects: TTL of N, and of the mark, which is made anew if it was lost; the new block
+local N, queue, rqueue, dirty, token = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local layout, id, lease, channel = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
-local tell = ARGV[5]
+local tell, more = ARGV[5], ARGV[6]
 --include renew

@@ -95,8 +95,7 @@ static int try_code(enum rlk_verdict v, const struct rlk_answer *answer)
 static bool keeps(const struct rlk_wish *wish)
 {
     return wish->handoff.retain_ns > 0 && wish->handoff.hears &&
-           wish->kind == RLK_KIND_MUTEX && !wish->fixed && !wish->fencing &&
-           !wish->robust;
+           wish->kind == RLK_KIND_MUTEX && !wish->fixed && !wish->robust;
 }
 
 static long first_lease(const struct rlk_wish *wish)
@@ -116,9 +115,8 @@ static void init_waiter(struct rlk_waiter *waiter, const struct rlk_wish *wish,
         .grant_ms = rlk_wish_grant_ms(wish),
         .lease_ms = wish->lease_ms,
         .since = now,
-        .passed_on = !wish->fixed && !wish->fencing && wish->handoff.ns > 0 &&
-                     wish->handoff.count > 0,
-        .retakes = !wish->fixed && !wish->fencing,
+        .passed_on = !wish->fixed && wish->handoff.ns > 0 && wish->handoff.count > 0,
+        .retakes = !wish->fixed,
     };
     rlk_list_init(&waiter->link);
 }
@@ -240,7 +238,8 @@ static bool enter_granted(struct rlk_ask *ask)
         struct rlk_answer answer;
         int64_t until = min_time(hold->end, attempt_until(wish, now));
         rlk_registry_unlock(reg);
-        rlk_trip_renew(wish->client, hold, wish->lease_ms, false, until, &answer);
+        rlk_trip_renew(wish->client, hold, wish->lease_ms,
+                       (struct rlk_wire_renew){ .tell = false }, until, &answer);
         rlk_registry_lock(reg);
         if (answer.outcome != RLK_DONE)
             return false;

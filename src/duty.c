@@ -94,8 +94,10 @@ static void send_renew(struct rlock_client *client, struct rlk_hold *hold, int64
     if (hold->downgrading)
         rlk_wire_downgrade(&req, client, hold, renew_lease(hold, now));
     else
-        rlk_wire_renew(&req, client, hold, renew_lease(hold, now),
-                       hold->entered_at != 0 || hold->asks_others);
+        rlk_wire_renew(
+            &req, client, hold, renew_lease(hold, now),
+            (struct rlk_wire_renew){ .tell = hold->entered_at != 0 || hold->asks_others,
+                                     .tokens = hold->asks_tokens });
     if (rlk_script_append(client->watch.conn, &req, hold->op.with_text) != 0)
         return;
     hold->doubted = false;

@@ -48,8 +48,7 @@ static void renew_done(struct rlock_client *client, struct rlk_hold *hold,
         if (downgraded)
             hold->downgrading = false;
         hold->flags = answer->flags;
-        if (fate->token != 0)
-            hold->token = fate->token; /* over that of a message (T12) */
+        rlk_handoff_tokens_locked(hold, fate->token);
         if (!hold->fixed)
             rlk_hold_confirm_locked(hold, answer->sent, fate->remaining_ms);
         rlk_handoff_answered_locked(hold, answer->sent, answer->flags);

@@ -56,6 +56,8 @@ static inline bool rlk_gate_enter(struct rlk_thread *thread)
         rlk_gate_count(&part->gate_entered, (uint64_t)-1);
         return false;
     }
+    if (part->fencing) /* there is one left, as the gate was opened with one */
+        rlk_gate_count(&hold->token, 1);
     thread->fast_in = true;
     return true;
 }
@@ -68,7 +70,10 @@ static inline bool rlk_gate_leave(struct rlk_thread *thread)
     uint64_t inside = atomic_load_explicit(&hold->gate, memory_order_relaxed);
     const uint64_t bits = (1 << RLK_GATE_BITS) - 1;
 
-    if (!rlk_gate_is_in(inside, thread))
+    if (!rlk_gate_is_in(inside, thread) ||
+        (part->fencing &&
+         atomic_load_explicit(&hold->token, memory_order_relaxed) + hold->token_spare >=
+             hold->token_end)) /* more are to be asked for */
         return false;
     int64_t now = rlk_now_boot();
     if (now >= atomic_load_explicit(&hold->end, memory_order_relaxed))

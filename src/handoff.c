@@ -89,6 +89,59 @@ int64_t rlk_handoff_ask_at(const struct rlk_hold *hold)
     return at > hold->ask_after ? at : hold->ask_after;
 }
 
+/* ---- fencing tokens: each section has its own, of the block that the server gave (H11)
+ */
+
+static bool has_token(const struct rlk_hold *hold)
+{
+    return !is_fenced(hold) || hold->token < hold->token_end || hold->token_more != 0;
+}
+
+/* Nobody is inside, and has_token. The next section's token is the one after hold->token.
+ */
+static void ready_token(struct rlk_hold *hold)
+{
+    if (!is_fenced(hold) || hold->token < hold->token_end)
+        return;
+    hold->token = hold->token_more - 1;
+    hold->token_end = hold->token_more + RLK_TOKEN_BLOCK - 1;
+    hold->token_more = 0;
+    hold->token_spare = RLK_TOKEN_BLOCK / 4;
+}
+
+/* More are fetched in time, if the block is nearly used. */
+static void fetch_tokens(struct rlk_hold *hold)
+{
+    if (!is_fenced(hold) || hold->token + hold->token_spare < hold->token_end)
+        return;
+    hold->token_spare = 0;
+    if (hold->token_more != 0)
+        return;
+    hold->asks_tokens = hold->asks_others = true;
+    rlk_hold_schedule_locked(hold);
+}
+
+void rlk_handoff_tokens_locked(struct rlk_hold *hold, uint64_t first)
+{
+    bool asked = hold->asks_tokens, heard = hold->token_heard;
+
+    hold->asks_tokens = false;
+    if (first == 0)
+        return;
+    hold->token_heard = false;
+    if (hold->id.letter != 'M') {
+        hold->token = first; /* over that of a message (T12) */
+    } else if (heard && !asked && first != hold->token_end - RLK_TOKEN_BLOCK + 1) {
+        /* what a message said was not so: this section has its token by the answer, and
+         * there is no other by this id */
+        rlk_gate_close_locked(hold);
+        hold->others = true;
+        hold->token = first;
+    } else if (first > hold->token && first > hold->token_more) {
+        hold->token_more = first;
+    }
+}
+
 /* ---- passing on */
 
 static struct rlk_waiter *first_waiter(struct rlk_lock *lock)
@@ -128,6 +181,10 @@ static void begin_asking(struct rlk_hold *hold, int64_t now)
 static void begin_section(struct rlk_hold *hold, int64_t now)
 {
     hold->sections++;
+    if (is_fenced(hold)) {
+        ready_token(hold);
+        hold->token++;
+    }
     begin_asking(hold, now);
     RLK_COUNT(hold->lock->registry->counters->local_handovers);
 }
@@ -152,10 +209,27 @@ static bool can_pass_on(const struct rlk_hold *hold, struct rlk_handoff bound,
            suits(hold, first);
 }
 
+/* Whether it is kept though nobody here waits (K1). */
+static bool can_keep(const struct rlk_hold *hold, struct rlk_handoff bound, int64_t now)
+{
+    struct rlk_lock *lock = hold->lock;
+    return bound.retain_ns > 0 && bound.hears && lock->kind == RLK_KIND_MUTEX &&
+           !hold->fixed && !hold->owner_died && !hold->doubted && hold->tells &&
+           !hold->others && lock->registry->kept_count < KEPT_MAX &&
+           !rlk_id_robust(&hold->id) && now < hold->risk_at && !lock->asker &&
+           !rlk_lock_ask_locked(lock) && !lock->ending && !rlk_log_ended();
+}
+
 bool rlk_handoff_asks_locked(struct rlk_hold *hold, struct rlk_handoff bound, int64_t now)
 {
-    if (hold->others || hold->tells || !is_spent(hold, bound, now) ||
-        !can_pass_on(hold, bound, first_waiter(hold->lock)))
+    struct rlk_waiter *first = first_waiter(hold->lock);
+    bool spent = is_spent(hold, bound, now);
+    bool passes = can_pass_on(hold, bound, first);
+    bool stays = passes ? !(hold->others && spent) : !first && can_keep(hold, bound, now);
+
+    if (stays && !has_token(hold))
+        hold->asks_tokens = true;
+    else if (hold->others || hold->tells || !spent || !passes)
         return false;
     hold->asks_others = true; /* so the request says that it wants to be told, too */
     return true;
@@ -166,18 +240,7 @@ bool rlk_handoff_asks_locked(struct rlk_hold *hold, struct rlk_handoff bound, in
 static struct rlk_part *part_for(struct rlk_hold *hold, struct rlk_thread *thread)
 {
     struct rlk_part *part = rlk_gate_step_in_locked(hold, thread);
-    return part ? part : rlk_hold_join_locked(hold, false);
-}
-
-/* Whether it is kept though nobody here waits (K1). */
-static bool can_keep(const struct rlk_hold *hold, struct rlk_handoff bound, int64_t now)
-{
-    struct rlk_lock *lock = hold->lock;
-    return bound.retain_ns > 0 && bound.hears && lock->kind == RLK_KIND_MUTEX &&
-           !hold->fixed && !hold->owner_died && !hold->doubted && hold->tells &&
-           !hold->others && lock->registry->kept_count < KEPT_MAX && !is_fenced(hold) &&
-           !rlk_id_robust(&hold->id) && now < hold->risk_at && !lock->asker &&
-           !rlk_lock_ask_locked(lock) && !lock->ending && !rlk_log_ended();
+    return part ? part : rlk_hold_join_locked(hold, is_fenced(hold));
 }
 
 static void step_out(struct rlk_part *part, bool keeps)
@@ -199,6 +262,7 @@ static void rest(struct rlk_part *part, int64_t retain_ns, bool keeps, int64_t n
     hold->used_at = now;
     if (hold->tells && !hold->others && !hold->doubted && now < hold->risk_at) {
         begin_asking(hold, now);
+        ready_token(hold);
         rlk_gate_open_locked(hold, retain_ns > 0);
     }
     if (retain_ns > 0)
@@ -212,13 +276,17 @@ bool rlk_handoff_unlock_locked(struct rlk_part *part, struct rlk_handoff bound,
     struct rlk_lock *lock = hold->lock;
     struct rlk_waiter *first = first_waiter(lock);
 
+    if (!has_token(hold))
+        return false;
     if (!first && can_keep(hold, bound, now)) {
+        fetch_tokens(hold);
         rest(part, bound.retain_ns, true, now);
         return true;
     }
     if (!can_pass_on(hold, bound, first) || !may_go_on(hold, bound, now))
         return false;
     if (now - first->since < STARVED_NS) {
+        fetch_tokens(hold);
         rest(part, 0, bound.retain_ns > 0, now);
         wake_for(lock, first);
         return true;
@@ -233,6 +301,7 @@ bool rlk_handoff_unlock_locked(struct rlk_part *part, struct rlk_handoff bound,
     next->owner = first->thread;
     next->owner_thread = first->self;
     first->part = next;
+    fetch_tokens(hold);
     begin_section(hold, now);
     rlk_registry_wake_locked(lock->registry, first->thread);
     return true;

@@ -39,6 +39,8 @@ struct rlk_kind {
 };
 extern const struct rlk_kind rlk_kinds[RLK_KIND_LIMIT];
 
+enum { RLK_TOKEN_BLOCK = 1000 }; /* tokens of a grant; lua/lib/token.lua */
+
 enum rlk_hold_state { RLK_HOLD_ASKING, RLK_HOLD_INSIDE, RLK_HOLD_GOING, RLK_HOLD_LOST };
 
 /* What a timer of the registry is embedded in. */
@@ -144,17 +146,22 @@ struct rlk_hold {
     bool spoilt;      /* ASKING: the lock is not recoverable */
     bool doubted;     /* a message says that it is lost: the server is to be asked */
     bool at_risk;     /* AT_RISK was told */
-    bool idle;        /* INSIDE, but nobody's: for the next thread of this process */
-    bool counted_going;  /* in the lock's going */
-    bool others;         /* somebody else wants the lock, as the server has said */
-    bool asks_others;    /* it is to be asked that */
-    bool tells;          /* the server will tell of the first who comes */
-    bool whole;          /* LOST while nobody was in it: every section was unlocked */
-    long sections;       /* that began since budget_from */
-    int64_t budget_from; /* hand-overs are counted from here */
-    int64_t ask_after;   /* no asking before, but for the lease */
-    int64_t entered_at;  /* of the newest section that the server was not told of */
-    int64_t retain_ns;   /* IDLE, kept: for so long since used_at; else 0 */
+    bool asks_tokens; /* the asking is to bring another block of them */
+    bool token_heard; /* the token came by a message; no answer has said so yet */
+    uint16_t token_spare; /* more are asked for when so many are left */
+    bool idle;            /* INSIDE, but nobody's: for the next thread of this process */
+    bool counted_going;   /* in the lock's going */
+    bool others;          /* somebody else wants the lock, as the server has said */
+    bool asks_others;     /* it is to be asked that */
+    bool tells;           /* the server will tell of the first who comes */
+    bool whole;           /* LOST while nobody was in it: every section was unlocked */
+    long sections;        /* that began since budget_from */
+    uint64_t token_end;   /* the last of the block */
+    uint64_t token_more;  /* the first of the next block; 0: there is none */
+    int64_t budget_from;  /* hand-overs are counted from here */
+    int64_t ask_after;    /* no asking before, but for the lease */
+    int64_t entered_at;   /* of the newest section that the server was not told of */
+    int64_t retain_ns;    /* IDLE, kept: for so long since used_at; else 0 */
     long lease_ms;
     int64_t ticket;       /* of the newest confirmed "queued" answer; 0: none */
     int64_t ticket_sent;  /* when that request left */
@@ -186,10 +193,10 @@ struct rlk_hold {
     struct rlk_list free_link;
 
     /* atomic: written under mu, read by the owner without */
-    _Atomic int state;    /* enum rlk_hold_state */
-    _Atomic int64_t end;  /* D */
-    _Atomic int64_t risk; /* as risk_at, for getstate */
-    _Atomic uint64_t token;
+    _Atomic int state;       /* enum rlk_hold_state */
+    _Atomic int64_t end;     /* D */
+    _Atomic int64_t risk;    /* as risk_at, for getstate */
+    _Atomic uint64_t token;  /* of the section there is, or was last */
     _Atomic uint64_t gate;   /* gate.h */
     _Atomic int64_t used_at; /* IDLE: since when */
 };

@@ -98,6 +98,7 @@ static void believe(struct rlk_hold *hold)
         return;
     hold->owner_died = hold->grant_died;
     hold->token = hold->grant_token;
+    hold->token_heard = true;
     hold->flags = hold->grant_flags;
     hold->granted_short = true;
     int64_t ticket = hold->ticket;
@@ -140,6 +141,7 @@ void rlk_hold_held_locked(struct rlk_hold *hold, int64_t sent, int64_t remaining
     if (hold->state != RLK_HOLD_ASKING)
         return;
     hold->token = token;
+    hold->token_heard = false;
     if (hold->flags & RLK_OWNER_DIED)
         hold->owner_died = rlk_id_robust(&hold->id);
     hold->end = INT64_MIN;

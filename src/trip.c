@@ -96,14 +96,15 @@ void rlk_trip_cancel(struct rlock_client *client, const struct rlk_hold *hold,
 }
 
 void rlk_trip_renew(struct rlock_client *client, const struct rlk_hold *hold,
-                    long lease_ms, bool tell, int64_t until, struct rlk_answer *answer)
+                    long lease_ms, struct rlk_wire_renew with, int64_t until,
+                    struct rlk_answer *answer)
 {
     struct rlk_request req RLK_UNINITIALIZED;
     struct rlk_conn *conn = borrow(client, until, answer);
 
     if (!conn)
         return;
-    rlk_wire_renew(&req, client, hold, lease_ms, tell);
+    rlk_wire_renew(&req, client, hold, lease_ms, with);
     call_script(client, conn, &req, until, answer);
 }
 

@@ -23,7 +23,8 @@ void rlk_trip_release(struct rlock_client *client, const struct rlk_hold *hold, 
 void rlk_trip_cancel(struct rlock_client *client, const struct rlk_hold *hold,
                      int64_t until, struct rlk_answer *answer);
 void rlk_trip_renew(struct rlock_client *client, const struct rlk_hold *hold,
-                    long lease_ms, bool tell, int64_t until, struct rlk_answer *answer);
+                    long lease_ms, struct rlk_wire_renew with, int64_t until,
+                    struct rlk_answer *answer);
 void rlk_trip_downgrade(struct rlock_client *client, const struct rlk_hold *hold,
                         long lease_ms, int64_t until, struct rlk_answer *answer);
 

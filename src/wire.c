@@ -86,7 +86,8 @@ void rlk_wire_cancel(struct rlk_request *req, const struct rlock_client *client,
 }
 
 void rlk_wire_renew(struct rlk_request *req, const struct rlock_client *client,
-                    const struct rlk_hold *hold, int64_t lease_ms, bool tell)
+                    const struct rlk_hold *hold, int64_t lease_ms,
+                    struct rlk_wire_renew with)
 {
     const struct rlk_lock *lock = hold->lock;
 
@@ -102,7 +103,9 @@ void rlk_wire_renew(struct rlk_request *req, const struct rlock_client *client,
     rlk_request_add_id(req, client->uuid, &hold->id);
     rlk_request_add_int(req, lease_ms);
     rlk_request_add_channel(req, lock->name, lock->name_len);
-    rlk_request_add_int(req, tell);
+    rlk_request_add_int(req, with.tell);
+    if (with.tokens)
+        rlk_request_add_int(req, 1);
 }
 
 void rlk_wire_downgrade(struct rlk_request *req, const struct rlock_client *client,

@@ -25,8 +25,14 @@ void rlk_wire_release(struct rlk_request *req, const struct rlock_client *client
                       const struct rlk_hold *hold, int64_t marker_ms);
 void rlk_wire_cancel(struct rlk_request *req, const struct rlock_client *client,
                      const struct rlk_hold *hold, int64_t marker_ms);
+/* What a renewal asks for beside the lease. */
+struct rlk_wire_renew {
+    bool tell;   /* to be told of those who come */
+    bool tokens; /* another block of fencing tokens */
+};
 void rlk_wire_renew(struct rlk_request *req, const struct rlock_client *client,
-                    const struct rlk_hold *hold, int64_t lease_ms, bool tell);
+                    const struct rlk_hold *hold, int64_t lease_ms,
+                    struct rlk_wire_renew with);
 void rlk_wire_downgrade(struct rlk_request *req, const struct rlock_client *client,
                         const struct rlk_hold *hold, int64_t lease_ms);
 /* `names`: ids of waiters without the uuid, a blank after each; borrowed until it is

@@ -307,6 +307,11 @@ struct answer renew(const char *id, const char *lease)
     return RUN(kind_of(id)->renew, uuid_of(id), text);
 }
 
+struct answer renew_for_more(const char *id)
+{
+    return RUN(kind_of(id)->renew, id, "30000", CHANNEL, "1", "1");
+}
+
 struct answer cancel(const char *id)
 {
     return cancel_marked(id, "7000");

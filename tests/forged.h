@@ -18,6 +18,7 @@ enum {
     FAIR = 1,
     RWLOCK = 2,
     FENCED = 3,
+    FENCED_FAIR = 4,
     FENCED_RWLOCK = 5,
     ROBUST = 6,
     FORGED_PROCESSES = 4,

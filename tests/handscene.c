@@ -19,19 +19,31 @@ static void retain(struct rlk_registry *r)
     retained++;
 }
 
-/* A hold of threads[0], as a request that left at `now` was answered; of a kind. */
-void enter(const char *flags, unsigned others)
+static void enter_as(char letter, const char *flags, unsigned others, uint64_t token)
 {
-    hold = rlk_hold_new_locked(lock, &threads[0], 'm', GRANT);
+    hold = rlk_hold_new_locked(lock, &threads[0], letter, GRANT);
     ck_assert_ptr_nonnull(hold);
     strcpy(hold->id.flags, flags);
     hold->lease_ms = LEASE;
     hold->sent_any = true;
     rlk_hold_ask_locked(hold, &threads[0]);
     hold->flags = others == 0 && strchr(flags, 'k') ? RLK_WILL_TELL : others;
-    rlk_hold_held_locked(hold, now, LEASE, 0);
+    rlk_hold_held_locked(hold, now, LEASE, token);
     rlk_hold_enter_locked(hold, &threads[0], now);
     rlk_hold_put_locked(hold);
+}
+
+/* A hold of threads[0], as a request that left at `now` was answered; of a kind. */
+void enter(const char *flags, unsigned others)
+{
+    enter_as('m', flags, others, 0);
+}
+
+void enter_fenced(const char *flags, unsigned others, uint64_t token)
+{
+    for (int i = 0; i < THREADS; i++)
+        waiters[i].letter = 'M';
+    enter_as('M', flags, others, token);
 }
 
 void open_kind(int kind)

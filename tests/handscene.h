@@ -30,6 +30,8 @@ extern int64_t now;
 
 /* A hold of threads[0], as a request that left at `now` was answered; of a kind. */
 void enter(const char *flags, unsigned others);
+/* The same with fencing, for all threads. */
+void enter_fenced(const char *flags, unsigned others, uint64_t token);
 void open_kind(int kind);
 void set_up(void);
 void tear_down(void);

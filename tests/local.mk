@@ -6,7 +6,7 @@
 UNIT_TESTS = tests/test_url tests/test_conn tests/test_conn_frame tests/test_pool tests/test_mailbox \
 	tests/test_mutex_api tests/test_handle tests/test_scripts \
 	tests/test_scripts_handover tests/test_scripts_token \
-	tests/test_registry tests/test_handoff_rules tests/test_keep_rules tests/test_gate tests/test_handoff tests/test_retain tests/test_holdings \
+	tests/test_registry tests/test_handoff_rules tests/test_keep_rules tests/test_token_rules tests/test_gate tests/test_handoff tests/test_retain tests/test_holdings \
 	tests/test_wakes tests/test_timer tests/test_attr tests/test_mutex_lease \
 	tests/test_client_api tests/test_events tests/test_admin
 # What a process runs out of.
@@ -192,6 +192,10 @@ tests_test_handoff_rules_LDADD = $(UNIT_LIBS)
 tests_test_keep_rules_SOURCES = tests/test_keep_rules.c tests/handscene.h tests/handscene.c
 tests_test_keep_rules_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_keep_rules_LDADD = $(UNIT_LIBS)
+
+tests_test_token_rules_SOURCES = tests/test_token_rules.c tests/handscene.h tests/handscene.c
+tests_test_token_rules_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_token_rules_LDADD = $(UNIT_LIBS)
 
 tests_test_gate_SOURCES = tests/test_gate.c tests/handscene.h tests/handscene.c
 tests_test_gate_CPPFLAGS = $(UNIT_CPPFLAGS)

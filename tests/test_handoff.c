@@ -85,6 +85,81 @@ static void crowd_ends(void)
     ck_assert(!atomic_load(&crowd.broken));
 }
 
+/* ---- H11: each section has a token of its own, greater than all before it */
+
+static struct {
+    uint64_t last; /* guarded by the lock */
+    long sections; /* the same */
+    atomic_bool over;
+} numbered;
+
+static int run_numbered(void *mutex)
+{
+    for (int i = 0; i < 4000 && !atomic_load(&numbered.over); i++) {
+        uint64_t token = 0, again = 0;
+        int rc = rlock_mutex_lock(mutex);
+        if (rc == 0)
+            rc = rlock_mutex_gettoken(mutex, &token);
+        if (rc == 0)
+            rc = rlock_mutex_lock(mutex); /* keeps it */
+        if (rc == 0)
+            rc = rlock_mutex_gettoken(mutex, &again);
+        if (rc == 0)
+            rc = rlock_mutex_unlock(mutex);
+        if (rc != 0)
+            return rc;
+        if (token <= numbered.last || again != token)
+            atomic_store(&numbered.over, true);
+        numbered.last = token;
+        numbered.sections++;
+        rc = rlock_mutex_unlock(mutex);
+        if (rc != 0)
+            return rc;
+    }
+    return 0;
+}
+
+static rlock_mutex_t numbered_mutex(rlock_client_t *c, bool kept)
+{
+    rlock_mutexattr_t attr;
+    rlock_mutex_t mutex;
+
+    OK(rlock_mutexattr_init(&attr));
+    OK(rlock_mutexattr_setclient(&attr, c));
+    OK(rlock_mutexattr_settype(&attr, RLOCK_MUTEX_RECURSIVE));
+    OK(rlock_mutexattr_setfencing(&attr, 1));
+    OK(rlock_mutexattr_setretain(&attr, kept ? 1000 : 0));
+    OK(rlock_mutex_init(&mutex, &attr, "n"));
+    OK(rlock_mutexattr_destroy(&attr));
+    return mutex;
+}
+
+/* One thread alone keeps it; several pass it on; others come in between. More sections
+ * than a block has tokens in each case. */
+START_TEST(h11_tokens_grow_from_section_to_section)
+{
+    rlock_mutex_t mine = numbered_mutex(client, _i != 1);
+    rlock_mutex_t others = numbered_mutex(fixture_other(), true);
+    struct task tasks[4], stranger;
+    int count = _i == 0 ? 1 : 4;
+
+    memset(&numbered, 0, sizeof(numbered));
+    for (int i = 0; i < count; i++)
+        task_start(&tasks[i], run_numbered, &mine);
+    if (_i == 2)
+        task_start(&stranger, run_numbered, &others);
+    for (int i = 0; i < count; i++)
+        OK(task_join(&tasks[i]));
+    if (_i == 2)
+        OK(task_join(&stranger));
+    ck_assert(!atomic_load(&numbered.over));
+    ck_assert_int_eq(numbered.sections, 4000 * (count + (_i == 2)));
+    /* which the server did not see */
+    ck_assert_uint_gt(stats_of(client).local_handovers, 3000);
+    ck_assert_uint_lt(stats_of(client).renewals, 1000);
+}
+END_TEST
+
 static bool is_passed_on(void *c)
 {
     return stats_of(c).local_handovers > 100;
@@ -535,6 +610,7 @@ int main(void)
     tcase_add_unchecked_fixture(tc, fixture_start, fixture_stop);
     tcase_add_checked_fixture(tc, set_up, fixture_close);
     tcase_add_test(tc, threads_pass_it_on_without_the_server);
+    tcase_add_loop_test(tc, h11_tokens_grow_from_section_to_section, 0, 3);
     tcase_add_loop_test(tc, switched_off_each_unlock_gives_it_back, 0, 2);
     tcase_add_test(tc, a_client_may_switch_it_off);
     tcase_add_test(tc, those_who_sleep_get_it_in_order_and_the_server_is_not_asked);

@@ -73,10 +73,30 @@ START_TEST(nor_a_lock_that_is_never_passed_on)
     section(11, FAIR, FAIR_A, 1001, 1003);
     section(12, FAIR, FAIR_A, 1004, 1008);
     BREAKS(NEM_RULE_GRANT, 2);
-    tenure(FENCED, FENCED_A, 1010);
-    section(13, FENCED, FENCED_A, 1001, 1003);
-    section(14, FENCED, FENCED_A, 1004, 1008);
-    BREAKS(NEM_RULE_GRANT, 4);
+}
+END_TEST
+
+/* H11. */
+START_TEST(each_section_of_a_hold_has_a_token_of_its_own)
+{
+    static const struct {
+        int who;
+        double from;
+        uint64_t token;
+    } sections[] = { { 13, 1001, 5000 }, { 14, 1004, 5001 }, { 13, 1007, 5001 } };
+
+    transaction(1000);
+    grants(FENCED, FENCED_A, 2010)->token = 5000;
+    for (int i = 0; i < 3; i++) {
+        double from = sections[i].from;
+        if (i == 2)
+            KEEPS(NEM_RULE_TOKENS);
+        takes(sections[i].who, FENCED, FENCED_A, from - 1, from, 5000)->token =
+            sections[i].token;
+        unlocks(sections[i].who, FENCED, FENCED_A, from + 1, from + 2, 5000, 0);
+    }
+    KEEPS(NEM_RULE_GRANT);
+    BREAKS(NEM_RULE_TOKENS, 1);
 }
 END_TEST
 
@@ -153,6 +173,7 @@ int main(void)
     tcase_add_test(t, nor_is_one_that_was_never_unlocked);
     tcase_add_test(t, nor_is_what_another_process_has);
     tcase_add_test(t, nor_a_lock_that_is_never_passed_on);
+    tcase_add_test(t, each_section_of_a_hold_has_a_token_of_its_own);
     tcase_add_test(t, it_may_be_passed_on_for_a_while_while_others_wait);
     tcase_add_test(t, it_may_be_new_when_they_have_waited_for_long);
     tcase_add_test(t, but_not_for_longer);

@@ -5,23 +5,25 @@
 
 #include "suite.h"
 
-#define FENCED_1 "p1:1:1:M300"
-#define FENCED_2 "p2:1:1:M300"
+#define FENCED_1 "p1:1:1:F300"
+#define FENCED_2 "p2:1:1:F300"
+#define BLOCK_1 "p1:1:1:M300"
+#define BLOCK_2 "p2:1:1:M300"
 
 static void granted_twice(uint64_t first, uint64_t second)
 {
     transaction(1000);
-    grants(FENCED, FENCED_1, 2000)->token = first;
+    grants(FENCED_FAIR, FENCED_1, 2000)->token = first;
     transaction(1500);
-    leaves(FENCED, FENCED_1, false);
-    grants(FENCED, FENCED_2, 2500)->token = second;
+    leaves(FENCED_FAIR, FENCED_1, false);
+    grants(FENCED_FAIR, FENCED_2, 2500)->token = second;
 }
 
 START_TEST(tokens_grow)
 {
     granted_twice(70, 71);
     KEEPS(NEM_RULE_TOKENS);
-    ck_assert_uint_eq(forged.last_token[FENCED], 71);
+    ck_assert_uint_eq(forged.last_token[FENCED_FAIR], 71);
 }
 END_TEST
 
@@ -34,7 +36,7 @@ END_TEST
 
 START_TEST(tokens_grow_over_rounds)
 {
-    forged.last_token[FENCED] = 70;
+    forged.last_token[FENCED_FAIR] = 70;
     granted_twice(70, 71);
     BREAKS(NEM_RULE_TOKENS, 1);
 }
@@ -75,7 +77,7 @@ START_TEST(a_clock_that_goes_back_alone_excuses_no_token)
 {
     granted_twice(70, 69);
     goes_back(1100);
-    loses(NEM_EVICT, FENCED, "nemesis3", 1050);
+    loses(NEM_EVICT, FENCED_FAIR, "nemesis4", 1050);
     BREAKS(NEM_RULE_TOKENS, 1);
 }
 END_TEST
@@ -114,7 +116,7 @@ START_TEST(the_second_grant_after_a_loss_is_excused_by_nothing)
 {
     granted_twice(70, 80);
     transaction(1600);
-    grants(FENCED, "p3:1:1:M300", 2600)->token = 75;
+    grants(FENCED_FAIR, "p3:1:1:F300", 2600)->token = 75;
     loses_all(1200);
     goes_back(1550);
     BREAKS(NEM_RULE_TOKENS, 1);
@@ -123,7 +125,7 @@ END_TEST
 
 START_TEST(each_round_begins_without_data)
 {
-    forged.last_token[FENCED] = 70 + STEP_NS;
+    forged.last_token[FENCED_FAIR] = 70 + STEP_NS;
     granted_twice(70, 80);
     BREAKS(NEM_RULE_TOKENS, 1);
     goes_back(500);
@@ -207,11 +209,11 @@ END_TEST
 START_TEST(a_worker_is_told_the_token_of_its_grant)
 {
     transaction(1000);
-    grants(FENCED, FENCED_1, 2000)->token = 70;
-    takes(11, FENCED, FENCED_1, 998, 1002, 1985)->token = 70;
-    checks(11, FENCED, FENCED_1, 1010, 1985, 1)->token = 70;
+    grants(FENCED_FAIR, FENCED_1, 2000)->token = 70;
+    takes(11, FENCED_FAIR, FENCED_1, 998, 1002, 1985)->token = 70;
+    checks(11, FENCED_FAIR, FENCED_1, 1010, 1985, 1)->token = 70;
     KEEPS(NEM_RULE_TOKENS);
-    checks(11, FENCED, FENCED_1, 1020, 1985, 1)->token = 71;
+    checks(11, FENCED_FAIR, FENCED_1, 1020, 1985, 1)->token = 71;
     BREAKS(NEM_RULE_TOKENS, 1);
 }
 END_TEST
@@ -219,8 +221,70 @@ END_TEST
 START_TEST(a_worker_that_is_told_none_is_told)
 {
     transaction(1000);
-    grants(FENCED, FENCED_1, 2000)->token = 70;
-    takes(11, FENCED, FENCED_1, 998, 1002, 1985);
+    grants(FENCED_FAIR, FENCED_1, 2000)->token = 70;
+    takes(11, FENCED_FAIR, FENCED_1, 998, 1002, 1985);
+    BREAKS(NEM_RULE_TOKENS, 1);
+}
+END_TEST
+
+/* ---- a mutex is granted a block (H11) */
+
+static void tenure_with(const char *id, double from, double to, uint64_t first)
+{
+    transaction(from);
+    grants(FENCED, id, to + LEASE)->token = first;
+    transaction(to);
+    leaves(FENCED, id, true);
+}
+
+START_TEST(the_next_block_begins_behind_the_last)
+{
+    tenure_with(BLOCK_1, 1000, 1100, 5000);
+    tenure_with(BLOCK_2, 1200, 1300, 6000);
+    KEEPS(NEM_RULE_TOKENS);
+    ck_assert_uint_eq(forged.last_token[FENCED], 6999);
+    tenure_with("p3:1:1:M300", 1400, 1500, 6999);
+    BREAKS(NEM_RULE_TOKENS, 1);
+}
+END_TEST
+
+static void told(double at, uint64_t token)
+{
+    takes(11, FENCED, BLOCK_1, at - 1, at, 1985)->token = token;
+}
+
+START_TEST(a_section_has_one_of_its_block)
+{
+    tenure_with(BLOCK_1, 1000, 1200, 5000);
+    told(1010, 5000);
+    told(1020, 5999);
+    KEEPS(NEM_RULE_TOKENS);
+    told(1030, 6000);
+    told(1040, 4999);
+    BREAKS(NEM_RULE_TOKENS, 2);
+}
+END_TEST
+
+START_TEST(or_of_one_that_was_drawn_meanwhile)
+{
+    tenure_with(BLOCK_1, 1000, 1200, 5000);
+    transaction(1100);
+    entry(NEM_TOKEN, FENCED, "", 7999);
+    told(1110, 7000);
+    told(1120, 7999);
+    KEEPS(NEM_RULE_TOKENS);
+    told(1130, 8000);
+    told(1140, 6999);
+    BREAKS(NEM_RULE_TOKENS, 2);
+}
+END_TEST
+
+START_TEST(not_of_what_was_drawn_later)
+{
+    tenure_with(BLOCK_1, 1000, 1200, 5000);
+    transaction(1300);
+    entry(NEM_TOKEN, FENCED, "", 7999);
+    told(1110, 7000);
     BREAKS(NEM_RULE_TOKENS, 1);
 }
 END_TEST
@@ -247,6 +311,10 @@ static void add_tokens(Suite *suite)
     tcase_add_test(t, a_downgrade_with_another_token_is_told);
     tcase_add_test(t, a_worker_is_told_the_token_of_its_grant);
     tcase_add_test(t, a_worker_that_is_told_none_is_told);
+    tcase_add_test(t, the_next_block_begins_behind_the_last);
+    tcase_add_test(t, a_section_has_one_of_its_block);
+    tcase_add_test(t, or_of_one_that_was_drawn_meanwhile);
+    tcase_add_test(t, not_of_what_was_drawn_later);
 }
 
 int main(void)

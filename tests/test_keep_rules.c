@@ -41,7 +41,6 @@ enum {
     DEAF,
     FIXED,
     DIED,
-    FENCED,
     ROBUST,
     NOT_TOLD,
     OTHERS,
@@ -62,8 +61,6 @@ START_TEST(k1_what_is_not_kept)
     hold->fixed = _i == FIXED;
     hold->owner_died = _i == DIED;
     hold->others = _i == OTHERS;
-    if (_i == FENCED)
-        hold->id.letter = 'M';
     if (_i == AT_RISK)
         now = hold->risk_at;
     lock->asker = _i == ASKER ? &waiters[1] : NULL;

@@ -213,7 +213,7 @@ END_TEST
 
 /* ---- K1: what is not kept */
 
-enum { FENCED, ROBUST, LEASED, OFF, NOT_KEPT };
+enum { ROBUST, LEASED, OFF, NOT_KEPT };
 
 START_TEST(k1_what_is_not_kept)
 {
@@ -222,8 +222,6 @@ START_TEST(k1_what_is_not_kept)
 
     OK(rlock_mutexattr_init(&attr));
     OK(rlock_mutexattr_setclient(&attr, client));
-    if (_i == FENCED)
-        OK(rlock_mutexattr_setfencing(&attr, 1));
     if (_i == ROBUST)
         OK(rlock_mutexattr_setrobust(&attr, RLOCK_MUTEX_ROBUST));
     if (_i == OFF)

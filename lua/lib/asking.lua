@@ -34,7 +34,7 @@ local function take(mode)
   local value
   value, flags = value_for(id, flags)
   call('ZCARD', present)
-  if fence == '1' then own = token_next() end
+  if fence == '1' then own = token_next(string.match(id, ':(%a)%d+%l*$')) end
   if robust(id) then dead = select(2, mark_holder(id)) end
   call('HSET', N, id, value, 'mode', mode, 'since', string.format('%.0f', now))
   if fence == '1' then call('HSET', N, 'token', own) end

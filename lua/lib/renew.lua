@@ -25,4 +25,10 @@ if tell == '1' and value == '1' then
   if type(redis.pcall('HSET', N, id, value)) ~= 'number' then value = '1' end
 end
 if value == '2' then flags = flags + 64 end
-return { now, left, flags, 0, 'held', left, 0, call('HGET', N, 'token') or '' }
+local own = call('HGET', N, 'token') or ''
+if more ~= '1' or own == '' then return { now, left, flags, 0, 'held', left, 0, own } end
+--include token
+-- where there is no memory for it, or the key holds something else, the lease counts all the same
+local drawn, base = pcall(token_next, 'M')
+if drawn and type(redis.pcall('HSET', N, 'token', base)) == 'number' then own = base end
+return { now, left, flags, 0, 'held', left, 0, own }

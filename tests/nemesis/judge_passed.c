@@ -25,8 +25,7 @@ static bool follows(const struct nem_hold *hold, const struct nem_hold *next)
 
 bool nem_passed_on(const struct nem_hold *a, const struct nem_hold *b)
 {
-    return nem_type_of(lock_of(a)) == NEM_MUTEX && !nem_fencing(lock_of(a)) &&
-           (follows(a, b) || follows(b, a));
+    return nem_type_of(lock_of(a)) == NEM_MUTEX && (follows(a, b) || follows(b, a));
 }
 
 /* ---- who waits meanwhile */
@@ -81,6 +80,21 @@ static int64_t granted_by(const struct nem_hold *hold)
     return hold->returned->at;
 }
 
+/* Each section has a token of its own (H11). */
+static void judge_token(struct nem_judge *j, const struct nem_hold *hold,
+                        const struct nem_hold *next)
+{
+    if (!nem_fencing(lock_of(next)))
+        return;
+    nem_judged(j, NEM_RULE_TOKENS);
+    if (next->returned->token <= hold->returned->token)
+        nem_violation(j, NEM_RULE_TOKENS, lock_of(next),
+                      "%s: has %llu at %.3f ms, the section before it %llu",
+                      nem_who(next->returned), (unsigned long long)next->returned->token,
+                      nem_ms(j, next->returned->at),
+                      (unsigned long long)hold->returned->token);
+}
+
 /* `next` began when `hold` had been unlocked: not before. The bound counts from when both
  * were there, the hold and who waits. */
 static void judge_next(struct nem_judge *j, const struct waits *waits,
@@ -131,8 +145,10 @@ void nem_judge_passed(struct nem_judge *j)
     if (count > 0)
         qsort(holds, count, sizeof(*holds), by_return);
     for (size_t i = 1; i < count; i++)
-        if (holds[i]->name == holds[i - 1]->name && follows(holds[i - 1], holds[i]))
+        if (holds[i]->name == holds[i - 1]->name && follows(holds[i - 1], holds[i])) {
             judge_next(j, &all[lock_of(holds[i])], holds[i - 1], holds[i]);
+            judge_token(j, holds[i - 1], holds[i]);
+        }
     for (unsigned lock = 0; lock < NEM_LOCKS_MAX; lock++)
         free(all[lock].items);
     free(all);

@@ -7,12 +7,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct line { /* the tokens of a lock so far */
-    uint64_t last;
+struct line {           /* the tokens of a lock so far */
+    uint64_t last;      /* of the newest block */
     uint64_t reading;   /* of the reading that goes on; 0: none */
     bool lost;          /* all data, since the last grant... */
     int64_t lost_after; /* ...not before */
 };
+
+/* How many numbers follow the first one of a grant: each section of threads that pass a
+ * mutex on has its own (H11). */
+static uint64_t block(unsigned lock)
+{
+    return nem_type_of(lock) == NEM_MUTEX ? NEM_TOKEN_BLOCK - 1 : 0;
+}
 
 /* How far the server's clock was set back in [from, to], ns. */
 static uint64_t set_back(const struct nem_judge *j, int64_t from, int64_t to)
@@ -47,7 +54,7 @@ static void judge_growth(struct nem_judge *j, struct line *line,
                    entry->id, entry->token, nem_ms(j, entry->after),
                    nem_ms(j, entry->before), line->last);
     line->lost = false;
-    line->last = entry->token;
+    line->last = entry->token + block(entry->lock);
 }
 
 static void judge_same(struct nem_judge *j, const struct nem_entry *entry, uint64_t token,
@@ -130,11 +137,29 @@ static void judge_ledger(struct nem_judge *j)
 
 /* ---- what the workers saw */
 
+static bool is_within(const struct nem_entry *entry, uint64_t first, uint64_t token)
+{
+    return token >= first && token - first <= block(entry->lock);
+}
+
+/* Another block is drawn by a renewal, which the ledger knows by the counter: its last.
+ */
+static bool drew(const struct nem_judge *j, const struct nem_tenure *t, uint64_t token)
+{
+    const struct nem_entry *end = j->round->ledger->entries + j->round->ledger->count;
+    for (const struct nem_entry *e = t->granted; e < end && e != t->left; e++)
+        if (e->change == NEM_TOKEN && e->lock == t->granted->lock &&
+            is_within(e, e->value - block(e->lock), token))
+            return true;
+    return false;
+}
+
 static bool server_says(const struct nem_judge *j, const struct nem_op *op)
 {
     const struct nem_name *name = nem_name_find(j, op->id);
     for (const struct nem_tenure *t = name ? name->tenures : NULL; t; t = t->next)
-        if (t->granted->token == op->token)
+        if (is_within(t->granted, t->granted->token, op->token) ||
+            (block(op->lock) > 0 && drew(j, t, op->token)))
             return true;
     return !name || !name->tenures; /* then that is what is wrong: rule grant */
 }

@@ -348,10 +348,12 @@ static bool do_set(struct nem_keys *keys, int part, const struct nem_command *c)
     return true;
 }
 
-static bool do_incr(struct nem_keys *keys, int part, const struct nem_command *c)
+static bool do_incrby(struct nem_keys *keys, int part, const struct nem_command *c)
 {
-    keys->last_token++;
-    return part == PART_TOKEN && c->count == 2;
+    if (part != PART_TOKEN || c->count != 3)
+        return false;
+    keys->last_token += number_of(&c->args[2]);
+    return true;
 }
 
 bool nem_book_mark(const struct nem_command *c, uint64_t *ret_n)
@@ -378,7 +380,7 @@ bool nem_book_command(struct nem_book *book, const struct nem_command *c)
         { "pexpireat", 3, do_pexpireat },
         { "persist", 2, do_persist },
         { "set", 3, do_set },
-        { "incr", 2, do_incr },
+        { "incrby", 3, do_incrby },
     };
     int part;
 
