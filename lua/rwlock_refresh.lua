@@ -18,7 +18,8 @@
 -- ARGV[6] ticket in rqueue to go on after, or 0
 -- ARGV[7] waiting acquisitions: their ids without the uuid, a blank after each
 -- Returns the common answer; what: held, queued, gone, unrecoverable
--- Effects: presence; N and readers written for who is next, who is told unless among the ids
+-- Effects: presence; a holder who asked for it is told of who waits for the lock to be free, and so
+-- names nobody; N and readers written for who is next, who is told unless among the ids
 local N, queue, rqueue, present, readers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local cancelled, dirty, token = KEYS[6], KEYS[7], KEYS[8]
 local layout, uuid, presence, prefer = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
@@ -33,6 +34,7 @@ local now = t[1] * 1000000 + t[2]
 --include telling
 --include settle
 --include presence
+--include wanted
 check_types()
 local ids, where, queued = {}, {}, false
 for part in string.gmatch(names, '%S+') do
@@ -54,6 +56,7 @@ end
 local lost = spoilt()
 go_on(after, rafter)
 local more, rmore = settle(nil, false)
+if held > 0 and names == '' then wanted() end
 local pttl, flags = call('PTTL', N), waiting()
 if pttl ~= -2 then flags = flags + foreign() end
 if queued and not hears(uuid) then flags = flags + 16 end

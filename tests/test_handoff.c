@@ -434,7 +434,8 @@ static void begin_stay(struct task *inside, struct task *behind, struct comer *c
     ck_assert(test_wait_until(is_in, NULL, SOON_MS));
 }
 
-/* A holder that asked to be told is, once, by the first who comes, or by a try. */
+/* A holder that asked to be told is, once, by the first who comes, by a try, or by one
+ * that waits for the lock to be free. */
 START_TEST(k3_a_holder_is_told_of_the_first_who_comes)
 {
     struct comer comer = { &m, 'a', 0 }, others = { &theirs, 'x', 0 };
@@ -447,6 +448,10 @@ START_TEST(k3_a_holder_is_told_of_the_first_who_comes)
     if (_i == 0) {
         EXPECT(rlock_mutex_trylock(&theirs), EBUSY);
         EXPECT(rlock_mutex_trylock(&theirs), EBUSY);
+    } else if (_i == 2) {
+        struct timespec past = { 0 };
+        EXPECT(rlock_waitfree(fixture_other(), "n", &past), ETIMEDOUT);
+        EXPECT(rlock_waitfree(fixture_other(), "n", &past), ETIMEDOUT);
     } else {
         task_start(&other_task, run_comer, &others);
         ck_assert(wait_size("rlock:{n}:queue", 1));
@@ -618,7 +623,7 @@ int main(void)
     tcase_add_test(tc, h7_long_sections_are_passed_on_while_nobody_else_waits);
     tcase_add_test(tc, h6_a_process_keeps_it_for_so_many_sections);
     tcase_add_test(tc, h6_others_get_it_though_threads_never_rest);
-    tcase_add_loop_test(tc, k3_a_holder_is_told_of_the_first_who_comes, 0, 2);
+    tcase_add_loop_test(tc, k3_a_holder_is_told_of_the_first_who_comes, 0, 3);
     tcase_add_test(tc, k10_a_waiter_of_redisson_is_not_passed_by);
     tcase_add_test(tc, waitfree_comes_to_an_end);
     tcase_add_test(tc, h10_a_loss_is_told_to_the_thread_that_has_it_now);
