@@ -447,8 +447,9 @@ int rlock_mutexattr_gethandoffcount(const rlock_mutexattr_t *attr, int *ret_coun
  * inside when it asked the server last. Each costs a request for every third of a presence,
  * one a second at least; of a client 1,024 are kept, no more. A client of Redisson's that
  * waits is given it, one that only tries again and again is not seen. Not kept: fixed
- * leases, robust mutexes, fair locks; and nothing, while the
- * client's mailbox is not subscribed. */
+ * leases, fair locks; and nothing, while the client's mailbox is not subscribed. A robust
+ * mutex that was kept for a third of a presence costs a round trip when it is taken again:
+ * the server is told that somebody is inside; who dies before that is no dead owner. */
 int rlock_mutexattr_setretain(rlock_mutexattr_t *attr, long retain_ms);
 int rlock_mutexattr_getretain(const rlock_mutexattr_t *attr, long *ret_retain_ms);
 /* RLOCK_OUTAGE_WAIT (default), _FAIL, _ABORT */

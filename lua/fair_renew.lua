@@ -14,5 +14,5 @@
 -- Effects: TTL of N, and of the mark, which is made anew if it was lost
 local N, queue, rqueue, dirty = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local layout, id, lease, channel = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
-local tell, more, token = ARGV[5], '0', nil
+local tell, more, token, number = ARGV[5], '0', nil, 0
 --include renew

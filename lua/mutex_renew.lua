@@ -12,9 +12,12 @@
 -- ARGV[4] channel on which Redisson's waiters listen
 -- ARGV[5] 1: tell the holder of those who come
 -- ARGV[6] 1: another block of fencing tokens (rule H11)
+-- ARGV[7] robust locks: g: somebody is inside, the mark's number is g or more; -g: nobody is, and
+--         mark g ends (rule K11); absent, or 0: as it is
 -- Returns the common answer; what: held, gone
--- Effects: TTL of N, and of the mark, which is made anew if it was lost; the new block
+-- Effects: TTL of N, and of the mark, which is made anew if it was lost, or raised, or ends; the new
+-- block
 local N, queue, rqueue, dirty, token = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local layout, id, lease, channel = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
-local tell, more = ARGV[5], ARGV[6]
+local tell, more, number = ARGV[5], ARGV[6], tonumber(ARGV[7] or '0')
 --include renew

@@ -95,7 +95,7 @@ static int try_code(enum rlk_verdict v, const struct rlk_answer *answer)
 static bool keeps(const struct rlk_wish *wish)
 {
     return wish->handoff.retain_ns > 0 && wish->handoff.hears &&
-           wish->kind == RLK_KIND_MUTEX && !wish->fixed && !wish->robust;
+           wish->kind == RLK_KIND_MUTEX && !wish->fixed;
 }
 
 static long first_lease(const struct rlk_wish *wish)
@@ -121,6 +121,51 @@ static void init_waiter(struct rlk_waiter *waiter, const struct rlk_wish *wish,
     rlk_list_init(&waiter->link);
 }
 
+/* The calling thread is inside what the server takes for unused: it is told first (K11).
+ * False: the hold was given back, or is lost. */
+static bool mark_anew(const struct rlk_wish *wish, struct rlk_hold *hold)
+{
+    struct rlk_registry *reg = &wish->client->registry;
+    struct rlk_part *part =
+        RLK_CONTAINER_OF(rlk_list_first(&hold->parts), struct rlk_part, hold_link);
+    int64_t until = attempt_until(wish, rlk_now_boot());
+    struct rlk_wire_renew with = { .tell = true };
+    struct rlk_answer answer;
+    long lease_ms = hold->lease_ms;
+
+    with.mark = ++hold->mark;
+    hold->cleaned = part->claimed = false;
+    rlk_hold_ref_locked(hold);
+    rlk_registry_unlock(reg);
+    rlk_trip_renew(wish->client, hold, lease_ms, with, min_time(until, hold->end),
+                   &answer);
+    rlk_registry_lock(reg);
+    int64_t now = rlk_now_boot();
+    if (hold->state == RLK_HOLD_INSIDE && now >= hold->end)
+        rlk_hold_lose_locked(hold, "the lease ended", now);
+    bool inside = hold->state == RLK_HOLD_INSIDE, done = answer.outcome == RLK_DONE;
+    if (inside && done && answer.fate.what == RLK_HELD) {
+        part->claimed = true;
+        rlk_hold_confirm_locked(hold, answer.sent, answer.fate.remaining_ms);
+        rlk_handoff_answered_locked(hold, answer.sent, answer.flags);
+        rlk_hold_schedule_locked(hold);
+        rlk_hold_put_locked(hold);
+        return true;
+    }
+    if (inside && done)
+        rlk_hold_lose_locked(hold, "the server says that it is not ours any more", now);
+    rlk_part_leave_locked(part);
+    if (inside && !done) {
+        rlk_hold_leave_locked(hold);
+        rlk_release_left(hold, until); /* takes over a reference */
+    } else {
+        rlk_client_release(wish->client); /* as a lost hold's; the caller keeps it */
+    }
+    rlk_hold_put_locked(hold);
+    rlk_error_clear();
+    return false;
+}
+
 /* Enters what this process has of the lock, and nobody is in. What it may not have any
  * longer is given back on the way. */
 static bool enter_idle(const struct rlk_wish *wish, struct rlk_lock *lock,
@@ -131,7 +176,7 @@ static bool enter_idle(const struct rlk_wish *wish, struct rlk_lock *lock,
 
     rlk_lock_held_locked(lock, now); /* what is lost by now */
     if (rlk_handoff_enter_locked(lock, waiter, wish->handoff, now, &spent))
-        return true;
+        return !lock->current->cleaned || mark_anew(wish, lock->current);
     if (spent) {
         rlk_release_left(spent, attempt_until(wish, now));
         rlk_error_clear(); /* nobody's call, but the watchdog's if it failed */
@@ -463,6 +508,8 @@ static int wait_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
         now = rlk_now_boot();
         if (!queued)
             rlk_list_append(&lock->waiters, &waiter.link);
+        else if (rlk_list_empty(&waiter.link))
+            rlk_list_prepend(&lock->waiters, &waiter.link);
         rlk_handoff_settle_locked(lock, now);
         if (!lock->asker)
             rlk_lock_promote_locked(lock);

@@ -86,6 +86,14 @@ static int64_t renew_lease(const struct rlk_hold *hold, int64_t now)
     return hold->fixed ? (hold->end - now) / RLK_NS_PER_MS + 2 : hold->lease_ms;
 }
 
+/* What the mark of a robust hold is to be (K11). */
+static long renew_mark(struct rlk_hold *hold, int64_t now)
+{
+    if (rlk_handoff_cleans_locked(hold, now))
+        return -(long)hold->mark;
+    return hold->mark > 2 ? (long)hold->mark : 0; /* the first ones are the grant's */
+}
+
 /* Also tells the server that a writer reads now, where that is not confirmed (W18). */
 static void send_renew(struct rlock_client *client, struct rlk_hold *hold, int64_t now)
 {
@@ -97,7 +105,8 @@ static void send_renew(struct rlock_client *client, struct rlk_hold *hold, int64
         rlk_wire_renew(
             &req, client, hold, renew_lease(hold, now),
             (struct rlk_wire_renew){ .tell = hold->entered_at != 0 || hold->asks_others,
-                                     .tokens = hold->asks_tokens });
+                                     .tokens = hold->asks_tokens,
+                                     .mark = renew_mark(hold, now) });
     if (rlk_script_append(client->watch.conn, &req, hold->op.with_text) != 0)
         return;
     hold->doubted = false;

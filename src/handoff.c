@@ -9,7 +9,8 @@
 
 enum {
     ASK_MAX_MS = 1000, /* between two askings of a hold that threads share */
-    KEPT_MAX = 1024    /* of a client: each costs a request for each asking */
+    KEPT_MAX = 1024,   /* of a client: each costs a request for each asking */
+    CLEAN_MS = 5       /* so long nobody has been inside before the server hears of it */
 };
 
 #define STARVED_NS RLK_NS_PER_MS /* from then on a waiter is handed the lock (H4) */
@@ -216,8 +217,8 @@ static bool can_keep(const struct rlk_hold *hold, struct rlk_handoff bound, int6
     return bound.retain_ns > 0 && bound.hears && lock->kind == RLK_KIND_MUTEX &&
            !hold->fixed && !hold->owner_died && !hold->doubted && hold->tells &&
            !hold->others && lock->registry->kept_count < KEPT_MAX &&
-           !rlk_id_robust(&hold->id) && now < hold->risk_at && !lock->asker &&
-           !rlk_lock_ask_locked(lock) && !lock->ending && !rlk_log_ended();
+           now < hold->risk_at && !lock->asker && !rlk_lock_ask_locked(lock) &&
+           !lock->ending && !rlk_log_ended();
 }
 
 bool rlk_handoff_asks_locked(struct rlk_hold *hold, struct rlk_handoff bound, int64_t now)
@@ -384,6 +385,16 @@ bool rlk_handoff_idle_due_locked(struct rlk_hold *hold, int64_t now)
     rlk_hold_end_unused_locked(hold,
                                now); /* unless somebody comes by the gate just now */
     return hold->state != RLK_HOLD_INSIDE;
+}
+
+bool rlk_handoff_cleans_locked(struct rlk_hold *hold, int64_t now)
+{
+    if (!hold->cleaned && hold->retain_ns > 0 && rlk_id_robust(&hold->id) &&
+        rlk_gate_is_idle(hold) && now - hold->used_at >= CLEAN_MS * RLK_NS_PER_MS) {
+        rlk_gate_close_locked(hold); /* unless somebody comes by it just now */
+        hold->cleaned = hold->idle;
+    }
+    return hold->cleaned;
 }
 
 void rlk_handoff_answered_idle_locked(struct rlk_hold *hold)

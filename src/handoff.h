@@ -35,8 +35,8 @@ bool rlk_handoff_asks_locked(struct rlk_hold *hold, struct rlk_handoff bound,
 /* An IDLE hold that nobody is on his way to goes to the next, or ends (H5). */
 void rlk_handoff_settle_locked(struct rlk_lock *lock, int64_t now);
 
-/* Answered: the first token of the newest block that the hold has at the server; 0: it has
- * none (H11). */
+/* Answered: the first token of the newest block that the hold has at the server; 0: it
+ * has none (H11). */
 void rlk_handoff_tokens_locked(struct rlk_hold *hold, uint64_t first);
 
 /* The process ends: what is IDLE is given back (K9). */
@@ -50,6 +50,9 @@ int64_t rlk_handoff_idle_until(const struct rlk_hold *hold);
 /* Whether it has ended by this: nobody used it for so long, somebody else wants it, or
  * its lease is at risk. */
 bool rlk_handoff_idle_due_locked(struct rlk_hold *hold, int64_t now);
+/* Whether a renewal is to say that nobody is inside (K11). From then on whoever enters
+ * says first that he does. */
+bool rlk_handoff_cleans_locked(struct rlk_hold *hold, int64_t now);
 /* It was confirmed for the TTL of a grant (K5): what is left of a longer lease may go by
  * without a risk. */
 void rlk_handoff_answered_idle_locked(struct rlk_hold *hold);

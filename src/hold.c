@@ -224,6 +224,7 @@ void rlk_hold_enter_locked(struct rlk_hold *hold, struct rlk_thread *thread, int
     if (rlk_id_equal(&lock->wanted_id, &hold->id))
         hold->others = true; /* the message came before the answer (K6) */
     hold->tells = (hold->flags & RLK_WILL_TELL) != 0;
+    hold->mark = hold->owner_died ? 2 : 1;
     hold->token_end = hold->token;
     if (hold->token != 0 && hold->id.letter == 'M')
         hold->token_end += RLK_TOKEN_BLOCK - 1;

@@ -146,6 +146,7 @@ struct rlk_hold {
     bool spoilt;      /* ASKING: the lock is not recoverable */
     bool doubted;     /* a message says that it is lost: the server is to be asked */
     bool at_risk;     /* AT_RISK was told */
+    bool cleaned;     /* robust, kept: the server was told that nobody is inside (K11) */
     bool asks_tokens; /* the asking is to bring another block of them */
     bool token_heard; /* the token came by a message; no answer has said so yet */
     uint16_t token_spare; /* more are asked for when so many are left */
@@ -156,6 +157,7 @@ struct rlk_hold {
     bool tells;           /* the server will tell of the first who comes */
     bool whole;           /* LOST while nobody was in it: every section was unlocked */
     long sections;        /* that began since budget_from */
+    uint32_t mark;        /* robust: the number of its mark at the server */
     uint64_t token_end;   /* the last of the block */
     uint64_t token_more;  /* the first of the next block; 0: there is none */
     int64_t budget_from;  /* hand-overs are counted from here */

@@ -104,8 +104,10 @@ void rlk_wire_renew(struct rlk_request *req, const struct rlock_client *client,
     rlk_request_add_int(req, lease_ms);
     rlk_request_add_channel(req, lock->name, lock->name_len);
     rlk_request_add_int(req, with.tell);
-    if (with.tokens)
-        rlk_request_add_int(req, 1);
+    if (with.tokens || with.mark != 0)
+        rlk_request_add_int(req, with.tokens);
+    if (with.mark != 0)
+        rlk_request_add_int(req, with.mark);
 }
 
 void rlk_wire_downgrade(struct rlk_request *req, const struct rlock_client *client,

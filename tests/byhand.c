@@ -307,6 +307,16 @@ struct answer renew(const char *id, const char *lease)
     return RUN(kind_of(id)->renew, uuid_of(id), text);
 }
 
+struct answer renew_marked(const char *id, const char *number)
+{
+    return RUN(kind_of(id)->renew, id, "30000", CHANNEL, "1", "0", number);
+}
+
+struct answer release_robust(const char *id, const char *how)
+{
+    return RUN(kind_of(id)->release, id, "0", CHANNEL, how, "0");
+}
+
 struct answer renew_for_more(const char *id)
 {
     return RUN(kind_of(id)->renew, id, "30000", CHANNEL, "1", "1");

@@ -103,6 +103,9 @@ struct answer acquire_until(const char *id, const char *not_after, const char *f
 struct answer release(const char *id);
 struct answer release_marked(const char *id, const char *life);
 struct answer renew(const char *id, const char *lease);
+/* Of robust ones: with what the mark is to be; with what became of the section. */
+struct answer renew_marked(const char *id, const char *number);
+struct answer release_robust(const char *id, const char *how);
 /* With another block of fencing tokens; of an exclusive lock. */
 struct answer renew_for_more(const char *id);
 struct answer cancel(const char *id); /* its marker lives for 7 s */

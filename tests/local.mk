@@ -73,7 +73,7 @@ PORTED_TESTS = tests/ported/run.sh
 UNIT_TESTS += tests/test_robust tests/test_fair_robust \
 	tests/test_robust_spoilt tests/test_fair_robust_spoilt \
 	tests/test_robust_faults tests/test_fair_robust_faults \
-	tests/test_robust_scripts tests/test_fair_robust_scripts
+	tests/test_robust_scripts tests/test_robust_marks tests/test_retain_robust tests/test_fair_robust_scripts
 # Children of forks.
 UNIT_TESTS += tests/test_fork tests/test_fork_amid tests/test_fork_ways
 # Threads and processes that end.
@@ -551,6 +551,14 @@ tests_test_fair_robust_faults_LDADD = $(UNIT_LIBS)
 tests_test_robust_scripts_SOURCES = tests/test_robust_scripts.c $(BYHAND)
 tests_test_robust_scripts_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_robust_scripts_LDADD = $(UNIT_LIBS)
+
+tests_test_robust_marks_SOURCES = tests/test_robust_marks.c $(BYHAND)
+tests_test_robust_marks_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_robust_marks_LDADD = $(UNIT_LIBS)
+
+tests_test_retain_robust_SOURCES = tests/test_retain_robust.c $(FIXTURE)
+tests_test_retain_robust_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_retain_robust_LDADD = $(UNIT_LIBS)
 
 tests_test_fair_robust_scripts_SOURCES = tests/test_robust_scripts.c tests/as_fair.h $(BYHAND)
 tests_test_fair_robust_scripts_CPPFLAGS = $(AS_FAIR_CPPFLAGS)

@@ -36,25 +36,13 @@ static bool takes_again(int i)
 
 /* ---- K1 */
 
-enum {
-    NO_TIME,
-    DEAF,
-    FIXED,
-    DIED,
-    ROBUST,
-    NOT_TOLD,
-    OTHERS,
-    AT_RISK,
-    ASKER,
-    ENDING,
-    REASONS
-};
+enum { NO_TIME, DEAF, FIXED, DIED, NOT_TOLD, OTHERS, AT_RISK, ASKER, ENDING, REASONS };
 
 START_TEST(k1_what_is_not_kept)
 {
     struct rlk_handoff how = keeping;
 
-    enter(_i == ROBUST ? "bk" : _i == NOT_TOLD ? "" : "k", 0);
+    enter(_i == NOT_TOLD ? "" : "k", 0);
     if (_i == NO_TIME)
         how.retain_ns = 0;
     how.hears = _i != DEAF;
@@ -342,6 +330,67 @@ START_TEST(k9_or_when_the_process_ends)
 }
 END_TEST
 
+/* ---- K11: robust */
+
+enum { CLEAN_MS = 5 };
+
+static void keep_robust(void)
+{
+    for (int i = 0; i < THREADS; i++)
+        waiters[i].robust = true;
+    enter("bk", 0);
+    ck_assert_uint_eq(hold->mark, 1);
+    ck_assert(unlocks_keeping(keeping));
+}
+
+START_TEST(k11_it_is_said_to_be_clean_when_it_has_rested)
+{
+    keep_robust();
+    now += CLEAN_MS * MS - 1;
+    ck_assert(!rlk_handoff_cleans_locked(hold, now));
+    ck_assert(rlk_gate_enter(&threads[0])); /* without a word */
+    now += 1;
+    ck_assert(!rlk_handoff_cleans_locked(hold, now)); /* nor is it clean then */
+    ck_assert(rlk_gate_leave(&threads[0]));
+    now = hold->used_at + CLEAN_MS * MS;
+    ck_assert(rlk_handoff_cleans_locked(hold, now));
+    ck_assert(!rlk_gate_enter(&threads[0]));
+    ck_assert(rlk_handoff_cleans_locked(hold, now)); /* again and again */
+    ck_assert(takes_again(0));
+    ck_assert(hold->cleaned); /* so who enters has to say so first */
+}
+END_TEST
+
+START_TEST(k11_what_is_not_robust_or_not_kept_is_not)
+{
+    if (_i == 0) {
+        keep();
+    } else {
+        waiters[1].robust = true;
+        enter("bk", 0);
+        waits(1, 0);
+        ck_assert(unlocks(0)); /* for who is woken */
+    }
+    ck_assert(hold->idle);
+    ck_assert(!rlk_handoff_cleans_locked(hold, now + 1000 * MS));
+}
+END_TEST
+
+START_TEST(k11_whose_owner_before_died_has_the_second_mark)
+{
+    hold = rlk_hold_new_locked(lock, &threads[0], 'm', GRANT);
+    strcpy(hold->id.flags, "bk");
+    hold->lease_ms = LEASE;
+    rlk_hold_ask_locked(hold, &threads[0]);
+    hold->flags = RLK_OWNER_DIED;
+    rlk_hold_held_locked(hold, now, LEASE, 0);
+    rlk_hold_enter_locked(hold, &threads[0], now);
+    rlk_hold_put_locked(hold);
+    ck_assert(hold->owner_died);
+    ck_assert_uint_eq(hold->mark, 2);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("keep: rules");
@@ -371,6 +420,9 @@ int main(void)
     tcase_add_test(tc, k8_what_is_said_to_be_lost_is_asked_for_at_once_and_not_kept);
     tcase_add_loop_test(tc, k8_nor_passed_on, 0, 2);
     tcase_add_test(tc, k8_idle_it_is_asked_for_at_once);
+    tcase_add_test(tc, k11_it_is_said_to_be_clean_when_it_has_rested);
+    tcase_add_loop_test(tc, k11_what_is_not_robust_or_not_kept_is_not, 0, 2);
+    tcase_add_test(tc, k11_whose_owner_before_died_has_the_second_mark);
     suite_add_tcase(suite, tc);
     return test_run_suite(suite);
 }

@@ -211,7 +211,7 @@ END_TEST
 
 /* ---- K1: what is not kept */
 
-enum { ROBUST, LEASED, OFF, NOT_KEPT };
+enum { LEASED, OFF, NOT_KEPT };
 
 START_TEST(k1_what_is_not_kept)
 {
@@ -220,8 +220,6 @@ START_TEST(k1_what_is_not_kept)
 
     OK(rlock_mutexattr_init(&attr));
     OK(rlock_mutexattr_setclient(&attr, client));
-    if (_i == ROBUST)
-        OK(rlock_mutexattr_setrobust(&attr, RLOCK_MUTEX_ROBUST));
     if (_i == OFF)
         OK(rlock_mutexattr_setretain(&attr, 0));
     OK(rlock_mutex_init(&mutex, &attr, "n"));

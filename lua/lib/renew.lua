@@ -13,9 +13,16 @@ if left < lease then
   call('PEXPIRE', N, lease)
   left = lease
 end
-if string.byte(id, -1) > 57 and string.find(id, ':%a%d+%l*b')
-  and call('EXPIRE', dirty, 604800) == 0 then
-  call('SET', dirty, id .. '#1', 'EX', 604800)
+if string.byte(id, -1) > 57 and string.find(id, ':%a%d+%l*b') then
+  local own = number ~= 0 and call('GET', dirty)
+  if number < 0 then
+    -- exactly that one: this may come late, when somebody is inside again
+    if own == id .. '#' .. -number then call('DEL', dirty) end
+  elseif (own and string.sub(own, 1, #id + 1) == id .. '#'
+    and tonumber(string.sub(own, #id + 2)) < number)
+    or call('EXPIRE', dirty, 604800) == 0 then
+    call('SET', dirty, id .. '#' .. math.max(number, 1), 'EX', 604800)
+  end
 end
 -- who else wants it, and whether it will hear of who comes (lib/telling.lua)
 local heard = flags == 0 and redis.pcall('PUBSUB', 'NUMSUB', channel)

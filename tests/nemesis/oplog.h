@@ -35,7 +35,7 @@ enum { NEM_TOKEN_BLOCK = 1000 }; /* of a grant of a mutex (H11) */
 enum { NEM_RETAIN_MS = 250 };
 static inline bool nem_retains(unsigned lock)
 {
-    return lock % 18 == 0 || lock % 18 == 3;
+    return lock % 18 == 0 || lock % 18 == 3 || lock % 18 == 6;
 }
 /* Only mutexes and fair locks can be. */
 static inline bool nem_robust(unsigned lock)
