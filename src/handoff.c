@@ -390,8 +390,8 @@ bool rlk_handoff_idle_due_locked(struct rlk_hold *hold, int64_t now)
 bool rlk_handoff_cleans_locked(struct rlk_hold *hold, int64_t now)
 {
     if (!hold->cleaned && hold->retain_ns > 0 && rlk_id_robust(&hold->id) &&
-        rlk_gate_is_idle(hold) && now - hold->used_at >= CLEAN_MS * RLK_NS_PER_MS) {
-        rlk_gate_close_locked(hold); /* unless somebody comes by it just now */
+        now - hold->used_at >= CLEAN_MS * RLK_NS_PER_MS) {
+        rlk_gate_close_locked(hold); /* which finds who has come by it */
         hold->cleaned = hold->idle;
     }
     return hold->cleaned;

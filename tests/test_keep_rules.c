@@ -351,7 +351,8 @@ START_TEST(k11_it_is_said_to_be_clean_when_it_has_rested)
     ck_assert(rlk_gate_enter(&threads[0])); /* without a word */
     now += 1;
     ck_assert(!rlk_handoff_cleans_locked(hold, now)); /* nor is it clean then */
-    ck_assert(rlk_gate_leave(&threads[0]));
+    ck_assert(!rlk_gate_leave(&threads[0]));
+    ck_assert(unlocks_keeping(keeping));
     now = hold->used_at + CLEAN_MS * MS;
     ck_assert(rlk_handoff_cleans_locked(hold, now));
     ck_assert(!rlk_gate_enter(&threads[0]));
