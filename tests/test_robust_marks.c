@@ -71,6 +71,9 @@ START_TEST(k11_for_its_own_id_only)
     SAYS(renew_marked(ROBUST, "-1"), "held");
     SAYS(renew_marked(ROBUST, "3"), "held");
     assert_mark("not recoverable");
+    test_redis_do(redis, "SET", DIRTY, ROBUST "#x", "EX", "60"); /* by hand */
+    SAYS(renew_marked(ROBUST, "3"), "held");
+    assert_mark(ROBUST "#3");
     test_redis_do(redis, "SET", DIRTY, OTHER "#1", "EX", "60");
     SAYS(renew_marked(ROBUST, "3"), "held");
     SAYS(renew_marked(ROBUST, "-1"), "held");

@@ -19,7 +19,7 @@ if string.byte(id, -1) > 57 and string.find(id, ':%a%d+%l*b') then
     -- exactly that one: this may come late, when somebody is inside again
     if own == id .. '#' .. -number then call('DEL', dirty) end
   elseif (own and string.sub(own, 1, #id + 1) == id .. '#'
-    and tonumber(string.sub(own, #id + 2)) < number)
+    and (tonumber(string.sub(own, #id + 2)) or 0) < number)
     or call('EXPIRE', dirty, 604800) == 0 then
     call('SET', dirty, id .. '#' .. math.max(number, 1), 'EX', 604800)
   end
