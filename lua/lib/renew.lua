@@ -24,12 +24,20 @@ if string.byte(id, -1) > 57 and string.find(id, ':%a%d+%l*b') then
     call('SET', dirty, id .. '#' .. math.max(number, 1), 'EX', 604800)
   end
 end
+-- Writes a field when the TTL was set already. What had ended by that, on a server that stood still,
+-- is not to come back (doc/DESIGN.md, section 8, 37).
+local function note(field, text)
+  if type(redis.pcall('HSET', N, field, text)) ~= 'number' then return false end
+  if call('PTTL', N) ~= -1 then return true end
+  call('DEL', N)
+  return false
+end
 -- who else wants it, and whether it will hear of who comes (lib/telling.lua)
 local heard = flags == 0 and redis.pcall('PUBSUB', 'NUMSUB', channel)
 if flags == 0 and (value == '3' or (heard[2] and heard[2] ~= 0)) then flags = 32 end
 if tell == '1' and value == '1' then
   value = flags == 0 and '2' or '3'
-  if type(redis.pcall('HSET', N, id, value)) ~= 'number' then value = '1' end
+  if not note(id, value) then value = '1' end
 end
 if value == '2' then flags = flags + 64 end
 local own = call('HGET', N, 'token') or ''
@@ -37,5 +45,5 @@ if more ~= '1' or own == '' then return { now, left, flags, 0, 'held', left, 0, 
 --include token
 -- where there is no memory for it, or the key holds something else, the lease counts all the same
 local drawn, base = pcall(token_next, 'M')
-if drawn and type(redis.pcall('HSET', N, 'token', base)) == 'number' then own = base end
+if drawn and note('token', base) then own = base end
 return { now, left, flags, 0, 'held', left, 0, own }
