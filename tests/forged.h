@@ -14,13 +14,14 @@
 #include <errno.h>
 
 enum {
-    MUTEX = 0,
+    MUTEX = 9, /* the first of its kind that is not kept */
     FAIR = 1,
     RWLOCK = 2,
-    FENCED = 3,
+    FENCED = 12,
     FENCED_FAIR = 4,
     FENCED_RWLOCK = 5,
-    ROBUST = 6,
+    ROBUST = 15,
+    KEPT = 0,
     FORGED_PROCESSES = 4,
     LEASE = 1000,
     PRESENCE = 300,

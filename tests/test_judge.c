@@ -63,7 +63,7 @@ START_TEST(a_violation_is_one_line_with_rule_lock_threads_times_and_ids)
     holds(11, MUTEX, A, 1000, 1200);
     holds(22, MUTEX, B, 1100, 1300);
     judge();
-    const char *line = strstr(forged_text(), "violation of exclusion: nemesis0: ");
+    const char *line = strstr(forged_text(), "violation of exclusion: nemesis9: ");
     ck_assert_ptr_nonnull(line);
     ck_assert_ptr_nonnull(
         strstr(line, "1.1 (life 1) holds from 1002.000 to 1198.000 ms (" A));
@@ -198,7 +198,7 @@ START_TEST(unlock_does_not_give_0_if_somebody_had_it_meanwhile)
 {
     broken_hold(1498);
     BREAKS(NEM_RULE_UNLOCK, 1);
-    loses(NEM_DELETE_LOCK, MUTEX, "nemesis0", 1497);
+    loses(NEM_DELETE_LOCK, MUTEX, "nemesis9", 1497);
     EXCUSES(NEM_RULE_UNLOCK, 1);
 }
 END_TEST
@@ -273,7 +273,7 @@ START_TEST(ESTALE_before_D_is_true_only_when_the_server_lost_it)
     BREAKS(NEM_RULE_UNLOCK, 1);
     fault(NEM_EVICT, NEM_ALL, NEM_ALL, 1400, 1450); /* of none */
     BREAKS(NEM_RULE_UNLOCK, 1);
-    loses(NEM_EVICT, MUTEX, "nemesis0", 1501);
+    loses(NEM_EVICT, MUTEX, "nemesis9", 1501);
     EXCUSES(NEM_RULE_UNLOCK, 1);
 }
 END_TEST

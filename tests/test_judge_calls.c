@@ -359,7 +359,7 @@ START_TEST(one_that_is_told_to_end_must)
     KEEPS(NEM_RULE_HUNG);
     last_fault()->amount = 1; /* and was killed */
     BREAKS(NEM_RULE_HUNG, 1);
-    ck_assert_ptr_nonnull(strstr(forged_text(), "nemesis0: 1.1 (life 1): lock of"));
+    ck_assert_ptr_nonnull(strstr(forged_text(), "nemesis9: 1.1 (life 1): lock of"));
 }
 END_TEST
 
@@ -387,9 +387,9 @@ static void leaves_keys(const char *const left[], size_t count)
 
 START_TEST(keys_that_end_by_themselves_may_be_left)
 {
-    static const char *const left[] = { "redisson_lock_token:{nemesis3} -1 19",
-                                        "rlock:{nemesis0}:present 59000 2",
-                                        "rlock:{nemesis0}:queue 59000 0",
+    static const char *const left[] = { "redisson_lock_token:{nemesis12} -1 19",
+                                        "rlock:{nemesis9}:present 59000 2",
+                                        "rlock:{nemesis9}:queue 59000 0",
                                         "nemesis:mark -1 5", "other -1 1" };
     leaves_keys(left, 5);
     KEEPS(NEM_RULE_LEAK);

@@ -97,7 +97,7 @@ START_TEST(a_fault_of_another_lock_excuses_nothing)
     loses(NEM_DELETE_LOCK, FAIR, "nemesis1", 1050);
     loses(NEM_EVICT, FAIR, "nemesis1", 1050);
     BREAKS(NEM_RULE_EXCLUSION, 1);
-    loses(NEM_DELETE_LOCK, MUTEX, "nemesis0", 1050);
+    loses(NEM_DELETE_LOCK, MUTEX, "nemesis9", 1050);
     EXCUSES(NEM_RULE_EXCLUSION, 1);
 }
 END_TEST
@@ -114,10 +114,10 @@ END_TEST
 START_TEST(a_key_that_says_nothing_of_holders_excuses_nothing)
 {
     overlapping_holds();
-    loses(NEM_DELETE_COMPANION, MUTEX, "rlock:{nemesis0}:queue", 1050);
-    loses(NEM_EVICT, MUTEX, "rlock:{nemesis0}:present", 1050);
+    loses(NEM_DELETE_COMPANION, MUTEX, "rlock:{nemesis9}:queue", 1050);
+    loses(NEM_EVICT, MUTEX, "rlock:{nemesis9}:present", 1050);
     BREAKS(NEM_RULE_EXCLUSION, 1);
-    loses(NEM_DELETE_COMPANION, MUTEX, "rlock:{nemesis0}:readers", 1050);
+    loses(NEM_DELETE_COMPANION, MUTEX, "rlock:{nemesis9}:readers", 1050);
     EXCUSES(NEM_RULE_EXCLUSION, 1);
 }
 END_TEST
@@ -125,7 +125,7 @@ END_TEST
 START_TEST(an_evicted_key_of_the_lock_excuses_an_overlap)
 {
     overlapping_holds();
-    loses(NEM_EVICT, MUTEX, "nemesis0", 1050);
+    loses(NEM_EVICT, MUTEX, "nemesis9", 1050);
     EXCUSES(NEM_RULE_EXCLUSION, 1);
 }
 END_TEST
@@ -243,7 +243,7 @@ START_TEST(a_fault_before_the_grant_excuses_no_ESTALE)
 {
     stale_hold();
     fault(NEM_FLUSHALL, NEM_ALL, NEM_ALL, 950, 951);
-    loses(NEM_EVICT, MUTEX, "rlock:{nemesis0}:queue", 1501);
+    loses(NEM_EVICT, MUTEX, "rlock:{nemesis9}:queue", 1501);
     BREAKS(NEM_RULE_UNLOCK, 1);
     fault(NEM_FLUSHALL, NEM_ALL, NEM_ALL, 1501, 1501);
     EXCUSES(NEM_RULE_UNLOCK, 1);

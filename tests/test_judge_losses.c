@@ -303,9 +303,9 @@ START_TEST(lost_keys_and_a_stepped_clock_are)
 {
     lost_by_D();
     loses(NEM_DELETE_LOCK, FAIR, "nemesis1", 1983);
-    loses(NEM_DELETE_LOCK, MUTEX, "nemesis0", 1995);
+    loses(NEM_DELETE_LOCK, MUTEX, "nemesis9", 1995);
     BREAKS(NEM_RULE_KEPT, 1);
-    loses(NEM_DELETE_LOCK, MUTEX, "nemesis0", 1983);
+    loses(NEM_DELETE_LOCK, MUTEX, "nemesis9", 1983);
     doesnt_break(NEM_RULE_KEPT);
     last_fault()->kind = NEM_CLOCK_BACK;
     doesnt_break(NEM_RULE_KEPT);

@@ -265,9 +265,9 @@ START_TEST(a_hold_that_leaves_before_was_taken_away)
     BREAKS(NEM_RULE_OWNER, 1);
     loses(NEM_DELETE_LOCK, FAIR, "nemesis1", 1500);
     BREAKS(NEM_RULE_OWNER, 1);
-    loses(NEM_DELETE_COMPANION, MUTEX, "rlock:{nemesis0}:queue", 1500);
+    loses(NEM_DELETE_COMPANION, MUTEX, "rlock:{nemesis9}:queue", 1500);
     BREAKS(NEM_RULE_OWNER, 1);
-    loses(NEM_DELETE_LOCK, MUTEX, "nemesis0", 1500);
+    loses(NEM_DELETE_LOCK, MUTEX, "nemesis9", 1500);
     EXCUSES(NEM_RULE_OWNER, 1);
 }
 END_TEST

@@ -118,7 +118,7 @@ START_TEST(a_queue_that_was_lost_dropped_nobody)
     loses(NEM_DELETE_COMPANION, FAIR, "rlock:{nemesis1}:queue", 1199); /* of another */
     fault(NEM_FLUSHALL, 0, NEM_ALL, 1150, 1198);
     BREAKS(NEM_RULE_ORDER, 1);
-    loses(NEM_DELETE_COMPANION, MUTEX, "rlock:{nemesis0}:queue", 1199);
+    loses(NEM_DELETE_COMPANION, MUTEX, "rlock:{nemesis9}:queue", 1199);
     BREAKS(NEM_RULE_ORDER, 0);
 }
 END_TEST
@@ -224,6 +224,14 @@ END_TEST
 START_TEST(a_mutex_with_a_short_lease_may_have_been_taken)
 {
     grants_to(MUTEX, C, "p1:1:1:m299", 1199);
+    BREAKS(NEM_RULE_PROMPT, 0);
+}
+END_TEST
+
+/* Who keeps takes it for the TTL of a grant (K2). */
+START_TEST(a_mutex_that_is_kept_may_have_been_taken)
+{
+    grants_to(KEPT, C, A, 1199);
     BREAKS(NEM_RULE_PROMPT, 0);
 }
 END_TEST
@@ -357,6 +365,7 @@ int main(void)
     tcase_add_test(t, who_asks_itself_shows_that_it_lives);
     tcase_add_test(t, a_mutex_may_be_taken_by_who_is_queued);
     tcase_add_test(t, a_mutex_is_not_handed_over_to_who_is_not_present);
+    tcase_add_test(t, a_mutex_that_is_kept_may_have_been_taken);
     tcase_add_test(t, a_mutex_with_a_short_lease_may_have_been_taken);
     t = forged_group(suite, "strangers");
     tcase_add_test(t, a_client_that_nobody_is_does_not_queue);
