@@ -134,7 +134,7 @@ static inline struct rlk_handoff rlk_handle_handoff(const struct rlk_handle *han
         .count = handle->rlk_handoff_count ? handle->rlk_handoff_count - 1
                                            : config->handoff_count,
         .retain_ns = retain_ms * RLK_NS_PER_MS,
-        .hears = atomic_load(&client->subscription.hears),
+        .hears = atomic_load(&client->subscription.subscribed),
     };
 }
 

@@ -97,6 +97,7 @@ static void fail(struct rlk_subscription *sub, int64_t now)
     sub->conn = NULL;
     sub->state = RLK_SUB_DOWN;
     atomic_store(&sub->hears, false);
+    atomic_store(&sub->subscribed, false);
     sub->answer_due = sub->ping_at = RLK_NEVER;
     /* jitter from the clock's low bits: clients that were cut off together do not return
      * together */
@@ -486,6 +487,7 @@ static int64_t step(struct rlk_loop_member *member, int64_t now)
     }
     if (!sub->conn)
         return sub->retry_at;
+    atomic_store(&sub->subscribed, sub->state == RLK_SUB_UP);
     atomic_store(&sub->hears, sub->state == RLK_SUB_UP && sub->answer_due == RLK_NEVER);
     int64_t due = rlk_conn_due(sub->conn);
     if (sub->answer_due < due)

@@ -19,7 +19,8 @@ struct rlk_subscription {
     int backoff_ms;
     int64_t answer_due; /* of SUBSCRIBE or PING; RLK_NEVER: none is awaited */
     int64_t ping_at;
-    atomic_bool hears; /* it listens, and no answer of the server is awaited */
+    atomic_bool subscribed; /* to the mailbox, as the server has confirmed */
+    atomic_bool hears;      /* and no answer of the server is awaited */
     struct sockaddr_storage address;
     socklen_t address_len;
     unsigned address_moves; /* the count of moves then */
