@@ -55,7 +55,8 @@ static bool is_subscribed(void *arg)
     char mailbox[64];
     snprintf(mailbox, sizeof(mailbox), "rlock:client:%s", c->uuid);
     const redisReply *reply = test_redis_do(redis, "PUBSUB", "NUMSUB", mailbox);
-    return reply->elements == 2 && reply->element[1]->integer == 1;
+    return reply->elements == 2 && reply->element[1]->integer == 1 &&
+           atomic_load(&c->subscription.subscribed);
 }
 
 rlock_client_t *open_with(const char *parameters)

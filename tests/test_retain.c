@@ -22,14 +22,6 @@ static bool is_kept(void)
     return test_redis_exists(redis, "n");
 }
 
-/* Not before its mailbox is subscribed. */
-static bool keeps_now(void *unused)
-{
-    (void)unused;
-    pair();
-    return is_kept();
-}
-
 /* A client that keeps its mutexes for so long, with a presence. */
 static void keep_with(long retain_ms, long presence_ms)
 {
@@ -38,7 +30,6 @@ static void keep_with(long retain_ms, long presence_ms)
              presence_ms);
     reopen_with(parameters);
     m = mutex_of(client, "n");
-    ck_assert(test_wait_until(keeps_now, NULL, SOON_MS));
 }
 
 static void set_up(void)

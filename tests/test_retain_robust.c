@@ -24,15 +24,6 @@ static rlock_mutex_t robust_of(rlock_client_t *c)
     return mutex;
 }
 
-/* Not before its mailbox is subscribed. */
-static bool keeps_now(void *unused)
-{
-    (void)unused;
-    OK(rlock_mutex_lock(&m));
-    OK(rlock_mutex_unlock(&m));
-    return test_redis_exists(redis, "n");
-}
-
 static void set_up(void)
 {
     char parameters[100];
@@ -43,7 +34,6 @@ static void set_up(void)
              PRESENCE_MS);
     reopen_with(parameters);
     m = robust_of(client);
-    ck_assert(test_wait_until(keeps_now, NULL, SOON_MS));
 }
 
 static bool is_clean(void *unused)
