@@ -51,6 +51,9 @@ int rlk_release_kept(struct rlk_part *part, const struct rlk_handle *handle, int
  * meanwhile. */
 void rlk_release_left(struct rlk_hold *hold, int64_t until);
 
+/* A robust one: the state that it protects is consistent again. */
+void rlk_hold_consistent(struct rlk_hold *hold);
+
 /* The end of a thread's part in a lost hold, when its levels are drained. */
 void rlk_drain(struct rlk_part *part);
 

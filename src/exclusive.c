@@ -186,8 +186,7 @@ int rlk_exclusive_consistent(struct rlk_handle *handle, int kind)
     else if (rc == 0 && rlk_hold_check(part->hold, rlk_now_boot()))
         rc = ESTALE;
     else if (rc == 0)
-        part->hold->owner_died =
-            false; /* only its thread looks at it while it is INSIDE */
+        rlk_hold_consistent(part->hold);
     return rlk_call_leave(call, rc);
 }
 

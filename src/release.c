@@ -31,6 +31,16 @@ bool rlk_hold_check(struct rlk_hold *hold, int64_t now)
     return lost;
 }
 
+void rlk_hold_consistent(struct rlk_hold *hold)
+{
+    struct rlk_registry *reg = hold->lock->registry;
+
+    /* it may be lost just now, and its release look at it; and as rlk_drain */
+    rlk_mutex_lock(&reg->mu);
+    hold->owner_died = false;
+    rlk_mutex_unlock(&reg->mu);
+}
+
 void rlk_drain(struct rlk_part *part)
 {
     struct rlk_registry *reg = part->hold->lock->registry;

@@ -176,6 +176,26 @@ START_TEST(a_clock_that_goes_forward_excuses_whom_it_met)
 }
 END_TEST
 
+/* What its process kept, a thread takes after the server has lost it. */
+START_TEST(a_clock_that_goes_forward_excuses_what_is_taken_again)
+{
+    transaction(1000);
+    grants(KEPT, A, 1000 + LEASE);
+    transaction(1060);
+    leaves(KEPT, A, true);
+    grants(KEPT, B, 1060 + LEASE);
+    takes(11, KEPT, A, 999, 1001, 1985);
+    unlocks(11, KEPT, A, 1020, 1021, 1985, 0);
+    takes(21, KEPT, B, 1059, 1062, 2000);
+    unlocks(21, KEPT, B, 1200, 1201, 2000, 0);
+    takes(11, KEPT, A, 1100, 1100.1, 1985);
+    unlocks(11, KEPT, A, 1110, 1110.1, 1985, 0);
+    BREAKS(NEM_RULE_EXCLUSION, 1);
+    forward(1050);
+    EXCUSES(NEM_RULE_EXCLUSION, 1);
+}
+END_TEST
+
 START_TEST(a_clock_that_went_forward_before_excuses_nobody)
 {
     overlapping_holds();
@@ -382,6 +402,7 @@ static void add_excuses(Suite *suite)
     tcase_add_test(t, an_eviction_of_nothing_excuses_nothing);
     tcase_add_test(t, faults_that_a_lock_must_bear_excuse_nothing);
     tcase_add_test(t, a_clock_that_goes_forward_excuses_whom_it_met);
+    tcase_add_test(t, a_clock_that_goes_forward_excuses_what_is_taken_again);
     tcase_add_test(t, a_clock_that_went_forward_before_excuses_nobody);
     tcase_add_test(t, a_strict_round_excuses_nothing);
     t = forged_group(suite, "unlock");

@@ -343,12 +343,19 @@ static void find_tenures(struct nem_judge *j)
 int64_t nem_granted_after(const struct nem_hold *hold)
 {
     int64_t asked = hold->asked ? hold->asked->at : hold->returned->at;
+    const struct nem_tenure *last = NULL;
     for (const struct nem_tenure *t = hold->name ? hold->name->tenures : NULL; t;
-         t = t->next)
-        if (t->granted->after <= hold->returned->at &&
-            (!t->left || t->left->before >= asked))
+         t = t->next) {
+        if (t->granted->after > hold->returned->at)
+            continue;
+        if (!t->left || t->left->before >= asked)
             return t->granted->after;
-    return hold->returned->at;
+        last = t;
+    }
+    /* what a process passes on or keeps, its threads enter without the server, which may
+     * have lost it by then */
+    bool local = last && nem_type_of(hold->returned->lock) == NEM_MUTEX;
+    return local ? last->granted->after : hold->returned->at;
 }
 
 void nem_index_make(struct nem_judge *j)
