@@ -56,7 +56,7 @@ end
 local lost = spoilt()
 go_on(after, rafter)
 local more, rmore = settle(nil, false)
-if held > 0 and names == '' then wanted() end
+if held > 0 and names == '' and after == '0' and rafter == '0' then wanted() end
 local pttl, flags = call('PTTL', N), waiting()
 if pttl ~= -2 then flags = flags + foreign() end
 if queued and not hears(uuid) then flags = flags + 16 end

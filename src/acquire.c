@@ -128,12 +128,13 @@ static bool mark_anew(const struct rlk_wish *wish, struct rlk_hold *hold)
     struct rlk_registry *reg = &wish->client->registry;
     struct rlk_part *part =
         RLK_CONTAINER_OF(rlk_list_first(&hold->parts), struct rlk_part, hold_link);
-    int64_t until = attempt_until(wish, rlk_now_boot());
+    int64_t started = rlk_now_boot(), until = attempt_until(wish, started);
     struct rlk_wire_renew with = { .tell = true };
     struct rlk_answer answer;
     long lease_ms = hold->lease_ms;
 
-    with.mark = ++hold->mark;
+    hold->mark = hold->mark < 3 ? 3 : hold->mark + 1;
+    with.mark = hold->mark;
     hold->cleaned = part->claimed = false;
     rlk_hold_ref_locked(hold);
     rlk_registry_unlock(reg);
@@ -141,11 +142,17 @@ static bool mark_anew(const struct rlk_wish *wish, struct rlk_hold *hold)
                    &answer);
     rlk_registry_lock(reg);
     int64_t now = rlk_now_boot();
+    if (answer.outcome == RLK_DONE)
+        rlk_lock_reached_locked(hold->lock, now);
+    else if (answer.outcome != RLK_REFUSED)
+        rlk_lock_trouble_locked(hold->lock, answer.code, started);
     if (hold->state == RLK_HOLD_INSIDE && now >= hold->end)
         rlk_hold_lose_locked(hold, "the lease ended", now);
     bool inside = hold->state == RLK_HOLD_INSIDE, done = answer.outcome == RLK_DONE;
     if (inside && done && answer.fate.what == RLK_HELD) {
         part->claimed = true;
+        if (hold->at_risk) /* told to nobody meanwhile */
+            rlk_part_news_locked(part, RLK_NEWS_AT_RISK);
         rlk_hold_confirm_locked(hold, answer.sent, answer.fate.remaining_ms);
         rlk_handoff_answered_locked(hold, answer.sent, answer.flags);
         rlk_hold_schedule_locked(hold);

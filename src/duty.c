@@ -91,7 +91,7 @@ static long renew_mark(struct rlk_hold *hold, int64_t now)
 {
     if (rlk_handoff_cleans_locked(hold, now))
         return -(long)hold->mark;
-    return hold->mark > 2 ? (long)hold->mark : 0; /* the first ones are the grant's */
+    return rlk_hold_mark(hold);
 }
 
 /* Also tells the server that a writer reads now, where that is not confirmed (W18). */
@@ -110,6 +110,7 @@ static void send_renew(struct rlock_client *client, struct rlk_hold *hold, int64
     if (rlk_script_append(client->watch.conn, &req, hold->op.with_text) != 0)
         return;
     hold->doubted = false;
+    hold->tokens_sent = hold->asks_tokens;
     rlk_hold_ref_locked(hold);
     put_in_flight(&client->watch, &hold->op,
                   hold->downgrading ? RLK_OP_DOWNGRADE : RLK_OP_RENEW, now,

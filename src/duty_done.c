@@ -48,7 +48,7 @@ static void renew_done(struct rlock_client *client, struct rlk_hold *hold,
         if (downgraded)
             hold->downgrading = false;
         hold->flags = answer->flags;
-        rlk_handoff_tokens_locked(hold, fate->token);
+        rlk_handoff_tokens_locked(hold, fate->token, hold->tokens_sent);
         if (!hold->fixed)
             rlk_hold_confirm_locked(hold, answer->sent, fate->remaining_ms);
         rlk_handoff_answered_locked(hold, answer->sent, answer->flags);

@@ -7,6 +7,8 @@
 #include "log.h"
 #include "registry.h"
 
+#include <assert.h>
+
 enum {
     ASK_MAX_MS = 1000, /* between two askings of a hold that threads share */
     KEPT_MAX = 1024,   /* of a client: each costs a request for each asking */
@@ -54,7 +56,7 @@ static bool may_go_on(struct rlk_hold *hold, struct rlk_handoff bound, int64_t n
 
 void rlk_handoff_answered_locked(struct rlk_hold *hold, int64_t sent, unsigned flags)
 {
-    hold->asks_others = false;
+    hold->asks_others = hold->asks_tokens; /* since that request left */
     if (flags & RLK_WILL_TELL)
         hold->tells = true;
     if (flags & RLK_OTHERS)
@@ -104,6 +106,7 @@ static void ready_token(struct rlk_hold *hold)
 {
     if (!is_fenced(hold) || hold->token < hold->token_end)
         return;
+    assert(hold->token_more != 0);
     hold->token = hold->token_more - 1;
     hold->token_end = hold->token_more + RLK_TOKEN_BLOCK - 1;
     hold->token_more = 0;
@@ -122,11 +125,12 @@ static void fetch_tokens(struct rlk_hold *hold)
     rlk_hold_schedule_locked(hold);
 }
 
-void rlk_handoff_tokens_locked(struct rlk_hold *hold, uint64_t first)
+void rlk_handoff_tokens_locked(struct rlk_hold *hold, uint64_t first, bool asked)
 {
-    bool asked = hold->asks_tokens, heard = hold->token_heard;
+    bool heard = hold->token_heard;
 
-    hold->asks_tokens = false;
+    if (asked)
+        hold->asks_tokens = false;
     if (first == 0)
         return;
     hold->token_heard = false;
@@ -134,12 +138,13 @@ void rlk_handoff_tokens_locked(struct rlk_hold *hold, uint64_t first)
         hold->token = first; /* over that of a message (T12) */
     } else if (heard && !asked && first != hold->token_end - RLK_TOKEN_BLOCK + 1) {
         /* what a message said was not so: this section has its token by the answer, and
-         * there is no other by this id */
+         * there is no other of that block */
         rlk_gate_close_locked(hold);
         hold->others = true;
-        hold->token = first;
-    } else if (first > hold->token && first > hold->token_more) {
-        hold->token_more = first;
+        hold->token = hold->token_end = first;
+        hold->token_more = 0;
+    } else if (first > hold->token_end && first > hold->token_more) {
+        hold->token_more = first; /* else it is late, or the one at hand */
     }
 }
 
@@ -323,8 +328,8 @@ bool rlk_handoff_enter_locked(struct rlk_lock *lock, struct rlk_waiter *self,
     bool fits = kept ? self->retakes && has_terms_of(hold, self) : suits(hold, self);
     if (!fits && !kept)
         return false;
-    bool goes =
-        fits && may_go_on(hold, bound, now) && !(kept && now >= hold->risk_at); /* K7 */
+    bool goes = fits && has_token(hold) && may_go_on(hold, bound, now) &&
+                !(kept && now >= hold->risk_at); /* K7 */
     struct rlk_part *part = goes ? part_for(hold, self->thread) : NULL;
     if (!part) {
         hold->no_marker = !hold->unknown;

@@ -148,6 +148,7 @@ struct rlk_hold {
     bool at_risk;     /* AT_RISK was told */
     bool cleaned;     /* robust, kept: the server was told that nobody is inside (K11) */
     bool asks_tokens; /* the asking is to bring another block of them */
+    bool tokens_sent; /* the renewal in flight asks for that */
     bool token_heard; /* the token came by a message; no answer has said so yet */
     uint16_t token_spare; /* more are asked for when so many are left */
     bool idle;            /* INSIDE, but nobody's: for the next thread of this process */
@@ -202,6 +203,13 @@ struct rlk_hold {
     _Atomic uint64_t gate;   /* gate.h */
     _Atomic int64_t used_at; /* IDLE: since when */
 };
+
+/* What a renewal is to say of the mark of who is inside; 0: nothing, the first ones are
+ * the grant's (K11). */
+static inline long rlk_hold_mark(const struct rlk_hold *hold)
+{
+    return hold->mark > 2 ? (long)hold->mark : 0;
+}
 
 /* A thread that waits for a lock; on its stack. Guarded by the registry's mu. */
 struct rlk_waiter {

@@ -119,14 +119,16 @@ static void ask_who_waits(struct rlk_hold *hold, int64_t until)
     struct rlk_answer answer;
 
     long lease_ms = hold->lease_ms;
-    struct rlk_wire_renew with = { .tell = true, .tokens = hold->asks_tokens };
+    struct rlk_wire_renew with = { .tell = true,
+                                   .tokens = hold->asks_tokens,
+                                   .mark = rlk_hold_mark(hold) };
     if (until > hold->end)
         until = hold->end;
     rlk_registry_unlock(reg);
     rlk_trip_renew(client, hold, lease_ms, with, until, &answer);
     rlk_registry_lock(reg);
     int64_t now = rlk_now_boot();
-    hold->asks_others = hold->asks_tokens = false;
+    hold->asks_others = false;
     if (hold->state == RLK_HOLD_INSIDE && now >= hold->end)
         rlk_hold_lose_locked(hold, "the lease ended",
                              now); /* whatever was answered (T6) */
@@ -138,8 +140,8 @@ static void ask_who_waits(struct rlk_hold *hold, int64_t until)
         return;
     }
     rlk_hold_confirm_locked(hold, answer.sent, answer.fate.remaining_ms);
+    rlk_handoff_tokens_locked(hold, answer.fate.token, with.tokens);
     rlk_handoff_answered_locked(hold, answer.sent, answer.flags);
-    rlk_handoff_tokens_locked(hold, answer.fate.token);
     rlk_hold_schedule_locked(hold);
 }
 
@@ -217,8 +219,9 @@ int rlk_extend(struct rlk_hold *hold, long lease_ms, bool fixed)
 
     if (until > hold->end)
         until = hold->end;
-    rlk_trip_renew(client, hold, lease_ms, (struct rlk_wire_renew){ .tell = false },
-                   until, &answer);
+    rlk_trip_renew(client, hold, lease_ms,
+                   (struct rlk_wire_renew){ .mark = rlk_hold_mark(hold) }, until,
+                   &answer);
     rlk_registry_lock(reg);
     rlk_gate_close_locked(hold); /* it may not be passed on any more */
     now = rlk_now_boot();

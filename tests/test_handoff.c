@@ -160,6 +160,32 @@ START_TEST(h11_tokens_grow_from_section_to_section)
 }
 END_TEST
 
+static bool is_asked_again(void *before)
+{
+    return stats_of(client).renewals > *(uint64_t *)before;
+}
+
+/* It rests where a block ends, and is asked for meanwhile: the next one is at hand. */
+START_TEST(h11_tokens_grow_over_the_ends_of_blocks)
+{
+    enum { BLOCKS = 4, BLOCK = 1000 };
+    uint64_t token, last = 0;
+
+    reopen_with("?presence=600");
+    rlock_mutex_t mutex = numbered_mutex(client, true);
+    for (int i = 1; i <= BLOCKS * BLOCK; i++) {
+        OK(rlock_mutex_lock(&mutex));
+        OK(rlock_mutex_gettoken(&mutex, &token));
+        ck_assert_msg(token > last, "section %d", i);
+        last = token;
+        OK(rlock_mutex_unlock(&mutex));
+        uint64_t before = stats_of(client).renewals;
+        if (i % BLOCK == 0)
+            ck_assert(test_wait_until(is_asked_again, &before, SOON_MS));
+    }
+}
+END_TEST
+
 static bool is_passed_on(void *c)
 {
     return stats_of(c).local_handovers > 100;
@@ -616,6 +642,7 @@ int main(void)
     tcase_add_checked_fixture(tc, set_up, fixture_close);
     tcase_add_test(tc, threads_pass_it_on_without_the_server);
     tcase_add_loop_test(tc, h11_tokens_grow_from_section_to_section, 0, 3);
+    tcase_add_test(tc, h11_tokens_grow_over_the_ends_of_blocks);
     tcase_add_loop_test(tc, switched_off_each_unlock_gives_it_back, 0, 2);
     tcase_add_test(tc, a_client_may_switch_it_off);
     tcase_add_test(tc, those_who_sleep_get_it_in_order_and_the_server_is_not_asked);

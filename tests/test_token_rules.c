@@ -112,7 +112,7 @@ START_TEST(h11_more_are_asked_for_at_the_end_by_who_would_pass_it_on)
     ck_assert(!rlk_handoff_asks_locked(hold, bound, now)); /* would go */
     waits(1, 1);
     ck_assert(rlk_handoff_asks_locked(hold, bound, now));
-    rlk_handoff_tokens_locked(hold, LATER);
+    rlk_handoff_tokens_locked(hold, LATER, hold->asks_tokens);
     ck_assert(!hold->asks_tokens);
     ck_assert(unlocks(0));
     ck_assert_uint_eq(hold->token, LATER);
@@ -146,7 +146,7 @@ START_TEST(h11_the_watchdog_fetches_them_when_three_quarters_are_used)
     ck_assert(rlk_gate_enter(&threads[0]));
     ck_assert(rlk_gate_leave(&threads[0])); /* once */
     hold->asks_others = false;
-    rlk_handoff_tokens_locked(hold, LATER);
+    rlk_handoff_tokens_locked(hold, LATER, hold->asks_tokens);
     ck_assert(!hold->asks_tokens);
     ck_assert_uint_eq(hold->token, LAST - BLOCK / 4 + 1); /* the block goes on */
     hold->token = LAST - 1;
@@ -164,18 +164,85 @@ END_TEST
 START_TEST(h11_a_block_that_begins_below_is_dropped)
 {
     enter_fenced("k", 0, FIRST);
-    rlk_handoff_tokens_locked(hold, LATER);
-    rlk_handoff_tokens_locked(hold, LATER - BLOCK); /* one of two that were drawn */
+    rlk_handoff_tokens_locked(hold, LATER, hold->asks_tokens);
+    rlk_handoff_tokens_locked(hold, LATER - BLOCK,
+                              hold->asks_tokens); /* one of two that were drawn */
     goes_to(LAST);
     waits(1, 0);
     ck_assert(goes_on());
     ck_assert_uint_eq(hold->token, LATER);
     for (int i = 0; i < 3; i++) {
-        rlk_handoff_tokens_locked(hold, i == 0 ? FIRST : i == 1 ? LATER : LATER - BLOCK);
+        rlk_handoff_tokens_locked(hold,
+                                  i == 0   ? FIRST
+                                  : i == 1 ? LATER
+                                           : LATER - BLOCK,
+                                  hold->asks_tokens);
         ck_assert_uint_eq(hold->token_more, 0);
     }
     goes_to(LATER + BLOCK - 1);
     ck_assert(!unlocks(0));
+}
+END_TEST
+
+/* It is said again while it is at hand, and nobody has begun a section of it. */
+START_TEST(h11_a_block_is_taken_up_once)
+{
+    enter_fenced("k", 0, FIRST);
+    rlk_handoff_tokens_locked(hold, LATER, false);
+    goes_to(LAST);
+    ck_assert(keeps());
+    rlk_handoff_tokens_locked(hold, LATER, false);
+    ck_assert_uint_eq(hold->token_more, 0);
+    ck_assert(rlk_gate_enter(&threads[0]));
+    ck_assert_uint_eq(hold->token, LATER);
+    hold->token = LATER + BLOCK - 1;
+    ck_assert(!rlk_gate_leave(&threads[0]));
+    ck_assert(!keeps());
+}
+END_TEST
+
+/* An answer to a request that left before more were asked for. */
+START_TEST(h11_what_is_asked_for_is_not_forgotten)
+{
+    enter_fenced("k", 0, FIRST);
+    goes_to(LAST - BLOCK / 4);
+    ck_assert(keeps());
+    ck_assert(is_asked() && hold->asks_tokens);
+    rlk_handoff_tokens_locked(hold, FIRST, false);
+    rlk_handoff_answered_locked(hold, now, RLK_WILL_TELL);
+    ck_assert(hold->asks_tokens && hold->asks_others);
+    rlk_handoff_tokens_locked(hold, LATER, true);
+    rlk_handoff_answered_locked(hold, now, RLK_WILL_TELL);
+    ck_assert(!hold->asks_tokens && !hold->asks_others);
+}
+END_TEST
+
+/* More were asked for before any answer had confirmed what a message said. */
+START_TEST(h11_another_block_denies_no_message)
+{
+    enter_fenced("k", 0, FIRST);
+    hold->token_heard = true;
+    goes_to(LAST);
+    ck_assert(rlk_handoff_asks_locked(hold, keeping, now));
+    rlk_handoff_tokens_locked(hold, LATER, true);
+    ck_assert(!hold->others);
+    ck_assert(keeps());
+    ck_assert(takes_again());
+    ck_assert_uint_eq(hold->token, LATER);
+}
+END_TEST
+
+/* Too low, and too high: whoever is on his way does not enter. */
+START_TEST(h11_nobody_enters_by_a_block_that_was_made_up)
+{
+    enter_fenced("k", 0, _i == 0 ? FIRST : LATER);
+    hold->token_heard = true;
+    waits(1, 0);
+    ck_assert(unlocks(0));
+    ck_assert(is_woken(1));
+    rlk_handoff_tokens_locked(hold, _i == 0 ? LATER : LATER - 500, false);
+    ck_assert(!enters(1));
+    ck_assert(is_gone());
 }
 END_TEST
 
@@ -187,7 +254,7 @@ START_TEST(h11_a_block_that_a_message_made_up_is_not_used)
     hold->token_heard = true;
     ck_assert(keeps());
     ck_assert(rlk_gate_enter(&threads[0]));
-    rlk_handoff_tokens_locked(hold, FIRST);
+    rlk_handoff_tokens_locked(hold, FIRST, hold->asks_tokens);
     ck_assert_uint_eq(hold->token, FIRST);
     ck_assert(!rlk_gate_leave(&threads[0]));
     ck_assert(!keeps());
@@ -198,7 +265,7 @@ START_TEST(h11_one_that_an_answer_confirms_is)
 {
     enter_fenced("k", 0, FIRST);
     hold->token_heard = true;
-    rlk_handoff_tokens_locked(hold, FIRST);
+    rlk_handoff_tokens_locked(hold, FIRST, hold->asks_tokens);
     ck_assert(!hold->token_heard);
     ck_assert(keeps());
     ck_assert(takes_again());
@@ -229,6 +296,10 @@ int main(void)
     tcase_add_test(t, h11_nor_are_they_when_others_have_waited_for_long);
     tcase_add_test(t, h11_the_watchdog_fetches_them_when_three_quarters_are_used);
     tcase_add_test(t, h11_a_block_that_begins_below_is_dropped);
+    tcase_add_test(t, h11_a_block_is_taken_up_once);
+    tcase_add_test(t, h11_what_is_asked_for_is_not_forgotten);
+    tcase_add_test(t, h11_another_block_denies_no_message);
+    tcase_add_loop_test(t, h11_nobody_enters_by_a_block_that_was_made_up, 0, 2);
     tcase_add_test(t, h11_a_block_that_a_message_made_up_is_not_used);
     tcase_add_test(t, h11_one_that_an_answer_confirms_is);
     tcase_add_test(t, h11_a_thread_takes_nothing_that_does_not_suit_it);

@@ -30,12 +30,21 @@ byte draws = DRAWS, forces = 1, flushes = 1, incrs = 1;
 
 bool has[P];              /* believes that it holds it */
 byte token[P], limit[P], more[P];
+byte newest[P];           /* the first of the id's newest block, at the server */
 byte answer[P * 2];       /* to requests for more, on their way: in any order */
 
 #ifndef BREAK_ONLY_WHEN_MISSING
 #define BASE (counter + 1 > clock -> counter + 1 : clock)
 #else
 #define BASE (counter > 0 -> counter + 1 : clock)
+#endif
+
+#if defined(BREAK_LATE_BLOCK)
+#define ACCEPTED 1
+#elif defined(BREAK_AT_HAND)
+#define ACCEPTED (base > token[p])
+#else
+#define ACCEPTED (base > limit[p])
 #endif
 
 inline draw(base)
@@ -63,41 +72,35 @@ end:
     do
     :: d_step { !has[p] && owner == NOBODY && draws > 0 ->
         draw(base);
-        owner = p; granted = base; has[p] = 1;
+        owner = p; granted = base; newest[p] = base; has[p] = 1;
         token[p] = base; limit[p] = base + BLOCK - 1; more[p] = 0;
         answer[2 * p] = 0; answer[2 * p + 1] = 0;
         base = 0;
         begin(p) }
     :: d_step { has[p] && token[p] < limit[p] -> token[p]++; begin(p) }
+    /* at hand, when the last section is over and the next has not begun */
     :: d_step { has[p] && token[p] == limit[p] && more[p] != 0 ->
-        token[p] = more[p]; limit[p] = more[p] + BLOCK - 1; more[p] = 0; begin(p) }
+        token[p] = more[p] - 1; limit[p] = more[p] + BLOCK - 1; more[p] = 0 }
 #ifdef BREAK_PAST_THE_BLOCK
     :: d_step { has[p] && token[p] == limit[p] -> token[p]++; limit[p]++; begin(p) }
 #endif
     /* the script answers for its own id only; the watchdog asks, and who unlocks does */
     :: d_step { has[p] && owner == p && draws > 0 && answer[2 * p] == 0 ->
-        draw(base); answer[2 * p] = base; base = 0 }
+        draw(base); newest[p] = base; answer[2 * p] = base; base = 0 }
+    :: d_step { has[p] && owner == p && answer[2 * p] == 0 -> answer[2 * p] = newest[p] }
     :: d_step { has[p] && owner == p && draws > 0 && answer[2 * p + 1] == 0 ->
-        draw(base); answer[2 * p + 1] = base; base = 0 }
+        draw(base); newest[p] = base; answer[2 * p + 1] = base; base = 0 }
     :: d_step { has[p] && answer[2 * p] != 0 ->
         base = answer[2 * p]; answer[2 * p] = 0;
         if
-#ifndef BREAK_LATE_BLOCK
-        :: base > token[p] && base > more[p] -> more[p] = base
-#else
-        :: 1 -> more[p] = base
-#endif
+        :: ACCEPTED && base > more[p] -> more[p] = base
         :: else
         fi;
         base = 0 }
     :: d_step { has[p] && answer[2 * p + 1] != 0 ->
         base = answer[2 * p + 1]; answer[2 * p + 1] = 0;
         if
-#ifndef BREAK_LATE_BLOCK
-        :: base > token[p] && base > more[p] -> more[p] = base
-#else
-        :: 1 -> more[p] = base
-#endif
+        :: ACCEPTED && base > more[p] -> more[p] = base
         :: else
         fi;
         base = 0 }
