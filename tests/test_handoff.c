@@ -587,7 +587,8 @@ static int run_short(void *arg)
     for (int i = 0; i < c->sections; i++) {
         struct timespec at = test_in_ms(CLOCK_MONOTONIC, i % 3);
         int rc = rlock_mutex_clocklock(c->mutex, CLOCK_MONOTONIC, &at);
-        if (rc == ETIMEDOUT)
+        /* so short that a busy machine may not even get an answer: given up as well */
+        if (rc == ETIMEDOUT || rc == ENOTCONN)
             continue;
         if (rc != 0)
             return rc;
