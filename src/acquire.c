@@ -26,19 +26,6 @@ enum {
 
 /* ---- waiting. Locks: hold the registry's mu. */
 
-/* Until when a request that is sent now is waited for: the command timeout, but no longer
- * than the caller's deadline and a bit, so that a deadline that is near does not cut off
- * a server that is well. */
-static int64_t attempt_until(const struct rlk_wish *wish, int64_t now)
-{
-    int64_t left = wish->try_once ? RLK_NEVER : rlk_deadline_left(&wish->deadline);
-    int64_t timeout = rlk_client_command_timeout(wish->client);
-
-    if (left >= timeout)
-        return now + timeout;
-    return now + (left > 0 ? left : 0) + RLK_ATTEMPT_FLOOR_MS * RLK_NS_PER_MS;
-}
-
 /* Sleeps until woken, for `ns` at most. */
 static void doze(const struct rlk_wish *wish, int64_t ns)
 {
@@ -90,105 +77,10 @@ static int try_code(enum rlk_verdict v, const struct rlk_answer *answer)
     return answer->code != 0 ? answer->code : EBUSY;
 }
 
-/* Whether the lock is to be kept when it has been unlocked, as far as can be said by now.
- * Such a request takes a free lock for the TTL of a grant only (K2). */
-static bool keeps(const struct rlk_wish *wish)
-{
-    return wish->handoff.retain_ns > 0 && wish->handoff.hears &&
-           wish->kind == RLK_KIND_MUTEX && !wish->fixed;
-}
-
+/* A request of one who keeps takes a free lock for the TTL of a grant only (K2). */
 static long first_lease(const struct rlk_wish *wish)
 {
-    return keeps(wish) ? (long)rlk_wish_grant_ms(wish) : wish->lease_ms;
-}
-
-/* The calling thread, which does not queue yet. */
-static void init_waiter(struct rlk_waiter *waiter, const struct rlk_wish *wish,
-                        int64_t now)
-{
-    *waiter = (struct rlk_waiter){
-        .thread = wish->thread,
-        .self = rlk_thread_self(),
-        .letter = rlk_wish_letter(wish),
-        .robust = wish->robust,
-        .grant_ms = rlk_wish_grant_ms(wish),
-        .lease_ms = wish->lease_ms,
-        .since = now,
-        .passed_on = !wish->fixed && wish->handoff.ns > 0 && wish->handoff.count > 0,
-        .retakes = !wish->fixed,
-    };
-    rlk_list_init(&waiter->link);
-}
-
-/* The calling thread is inside what the server takes for unused: it is told first (K11).
- * False: the hold was given back, or is lost. */
-static bool mark_anew(const struct rlk_wish *wish, struct rlk_hold *hold)
-{
-    struct rlk_registry *reg = &wish->client->registry;
-    struct rlk_part *part =
-        RLK_CONTAINER_OF(rlk_list_first(&hold->parts), struct rlk_part, hold_link);
-    int64_t started = rlk_now_boot(), until = attempt_until(wish, started);
-    struct rlk_wire_renew with = { .tell = true };
-    struct rlk_answer answer;
-    long lease_ms = hold->lease_ms;
-
-    hold->mark = hold->mark < 3 ? 3 : hold->mark + 1;
-    with.mark = hold->mark;
-    hold->cleaned = part->claimed = false;
-    rlk_hold_ref_locked(hold);
-    rlk_registry_unlock(reg);
-    rlk_trip_renew(wish->client, hold, lease_ms, with, min_time(until, hold->end),
-                   &answer);
-    rlk_registry_lock(reg);
-    int64_t now = rlk_now_boot();
-    if (answer.outcome == RLK_DONE)
-        rlk_lock_reached_locked(hold->lock, now);
-    else if (answer.outcome != RLK_REFUSED)
-        rlk_lock_trouble_locked(hold->lock, answer.code, started);
-    if (hold->state == RLK_HOLD_INSIDE && now >= hold->end)
-        rlk_hold_lose_locked(hold, "the lease ended", now);
-    bool inside = hold->state == RLK_HOLD_INSIDE, done = answer.outcome == RLK_DONE;
-    if (inside && done && answer.fate.what == RLK_HELD) {
-        part->claimed = true;
-        if (hold->at_risk) /* told to nobody meanwhile */
-            rlk_part_news_locked(part, RLK_NEWS_AT_RISK);
-        rlk_hold_confirm_locked(hold, answer.sent, answer.fate.remaining_ms);
-        rlk_handoff_answered_locked(hold, answer.sent, answer.flags);
-        rlk_hold_schedule_locked(hold);
-        rlk_hold_put_locked(hold);
-        return true;
-    }
-    if (inside && done)
-        rlk_hold_lose_locked(hold, "the server says that it is not ours any more", now);
-    rlk_part_leave_locked(part);
-    if (inside && !done) {
-        rlk_hold_leave_locked(hold);
-        rlk_release_left(hold, until); /* takes over a reference */
-    } else {
-        rlk_client_release(wish->client); /* as a lost hold's; the caller keeps it */
-    }
-    rlk_hold_put_locked(hold);
-    rlk_error_clear();
-    return false;
-}
-
-/* Enters what this process has of the lock, and nobody is in. What it may not have any
- * longer is given back on the way. */
-static bool enter_idle(const struct rlk_wish *wish, struct rlk_lock *lock,
-                       struct rlk_waiter *waiter)
-{
-    struct rlk_hold *spent;
-    int64_t now = rlk_now_boot();
-
-    rlk_lock_held_locked(lock, now); /* what is lost by now */
-    if (rlk_handoff_enter_locked(lock, waiter, wish->handoff, now, &spent))
-        return !lock->current->cleaned || mark_anew(wish, lock->current);
-    if (spent) {
-        rlk_release_left(spent, attempt_until(wish, now));
-        rlk_error_clear(); /* nobody's call, but the watchdog's if it failed */
-    }
-    return false;
+    return rlk_wish_keeps(wish) ? (long)rlk_wish_grant_ms(wish) : wish->lease_ms;
 }
 
 /* One attempt and its repetitions, without queueing. */
@@ -202,13 +94,13 @@ static int try_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
     int backoff_ms = 0, late = 0;
 
     struct rlk_waiter self;
-    init_waiter(&self, wish, now);
-    if (enter_idle(wish, lock, &self))
+    rlk_waiter_init(&self, wish, now);
+    if (rlk_enter_idle(wish, lock, &self))
         return 0;
     now = rlk_now_boot();
     if (lock->current || (!wish->reading && !rlk_list_empty(&lock->reads)))
         return EBUSY;
-    struct rlk_hold *hold = rlk_ask_new_hold(wish, lock, keeps(wish));
+    struct rlk_hold *hold = rlk_ask_new_hold(wish, lock, rlk_wish_keeps(wish));
     if (!hold)
         return ENOMEM;
     request.hold = hold;
@@ -288,7 +180,7 @@ static bool enter_granted(struct rlk_ask *ask)
         return false; /* no time to confirm the lease */
     if (now < hold->end && wish->fixed && hold->granted_short) {
         struct rlk_answer answer;
-        int64_t until = min_time(hold->end, attempt_until(wish, now));
+        int64_t until = min_time(hold->end, rlk_attempt_until(wish, now));
         rlk_registry_unlock(reg);
         rlk_trip_renew(wish->client, hold, wish->lease_ms,
                        (struct rlk_wire_renew){ .tell = false }, until, &answer);
@@ -357,7 +249,7 @@ static int ask_server(struct rlk_ask *ask)
     int64_t now = rlk_now_boot(), started = now;
     bool interrupted = atomic_load(&wish->client->interrupted);
 
-    int64_t until = attempt_until(wish, now);
+    int64_t until = rlk_attempt_until(wish, now);
     struct rlk_hold *share = rlk_share_begin(ask->lock, ask->hold, now);
     struct rlk_wire_acquire request = { .hold = ask->hold,
                                         .share = share,
@@ -475,7 +367,7 @@ static int ask_and_wait(const struct rlk_wish *wish, struct rlk_lock *lock,
             rlk_ask_withdraw(lock, wish);
         /* with others behind it here, it will be passed on */
         hold = rlk_ask_new_hold(wish, lock,
-                                keeps(wish) ||
+                                rlk_wish_keeps(wish) ||
                                     (lock->kind == RLK_KIND_MUTEX && waiter->passed_on &&
                                      waiter->link.next != waiter->link.prev));
         if (!hold) {
@@ -497,7 +389,7 @@ static int wait_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
     struct rlk_waiter waiter;
     int rc = 0;
 
-    init_waiter(&waiter, wish, now);
+    rlk_waiter_init(&waiter, wish, now);
     reg->waiters_now++;
     for (bool queued = false;; queued = true) {
         if (waiter.part) { /* another thread handed it over */
@@ -508,7 +400,7 @@ static int wait_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
         }
         if (lock->woken == &waiter)
             lock->woken = NULL;
-        if (enter_idle(wish, lock, &waiter))
+        if (rlk_enter_idle(wish, lock, &waiter))
             break;
         if (waiter.part || lock->woken == &waiter)
             continue; /* it was handed over, or left to us, meanwhile */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What acquire.c, ask.c and share.c have between them. All functions need the registry's
- * mu, which they may drop where they wait. */
+/* What acquire.c, enter.c, ask.c and share.c have between them. All functions need the
+ * registry's mu, which they may drop where they wait. */
 #ifndef RLK_ACQUIRE_IMPL_H
 #define RLK_ACQUIRE_IMPL_H
 
@@ -64,6 +64,22 @@ enum rlk_verdict rlk_ask_judge(struct rlk_hold *hold, const struct rlk_wish *wis
  * withdraws it. May find that the lock is ours after all, and returns 0 then. Consumes
  * the hold's reference. */
 int rlk_ask_give_up(struct rlk_ask *ask, int rc);
+
+/* ---- enter.c */
+
+/* Until when a request that is sent now is waited for: the command timeout, but no longer
+ * than the caller's deadline and a bit, so that a deadline that is near does not cut off
+ * a server that is well. */
+int64_t rlk_attempt_until(const struct rlk_wish *wish, int64_t now);
+/* Whether the lock is to be kept when it has been unlocked, as far as can be said by now.
+ */
+bool rlk_wish_keeps(const struct rlk_wish *wish);
+/* The calling thread, which does not queue yet. */
+void rlk_waiter_init(struct rlk_waiter *waiter, const struct rlk_wish *wish, int64_t now);
+/* Enters what this process has of the lock, and nobody is in. What it may not have any
+ * longer is given back on the way, which waits. */
+bool rlk_enter_idle(const struct rlk_wish *wish, struct rlk_lock *lock,
+                    struct rlk_waiter *waiter);
 
 /* ---- acquire.c */
 
