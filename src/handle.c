@@ -116,7 +116,8 @@ int rlk_handle_destroy(struct rlk_handle *handle, int kind)
             rlk_lock_find_locked(reg, kind, handle->rlk_name, handle->rlk_name_len);
         if (lock && ((rlk_lock_held_locked(lock, rlk_now_boot()) &&
                       !(lock->current && lock->current->idle)) ||
-                     !rlk_list_empty(&lock->waiters) || !rlk_list_empty(&lock->readers)))
+                     !rlk_list_empty(&lock->queue->waiters) ||
+                     !rlk_list_empty(&lock->queue->readers)))
             rc = EBUSY;
         rlk_registry_unlock(reg);
     }

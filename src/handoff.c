@@ -74,7 +74,7 @@ void rlk_handoff_wanted_locked(struct rlk_hold *hold, int64_t now)
     /* of an id that still asks, too: it may come before the answer */
     hold->others = true;
     rlk_gate_close_locked(hold); /* sections are counted from now on */
-    if (hold->state == RLK_HOLD_INSIDE && hold->idle && !hold->lock->woken)
+    if (hold->state == RLK_HOLD_INSIDE && hold->idle && !hold->lock->queue->woken)
         rlk_hold_end_unused_locked(hold, now);
 }
 
@@ -152,7 +152,7 @@ void rlk_handoff_tokens_locked(struct rlk_hold *hold, uint64_t first, bool asked
 
 static struct rlk_waiter *first_waiter(struct rlk_lock *lock)
 {
-    struct rlk_list *l = rlk_list_first(&lock->waiters);
+    struct rlk_list *l = rlk_list_first(&lock->queue->waiters);
     return l ? RLK_CONTAINER_OF(l, struct rlk_waiter, link) : NULL;
 }
 
@@ -197,9 +197,9 @@ static void begin_section(struct rlk_hold *hold, int64_t now)
 
 static void wake_for(struct rlk_lock *lock, struct rlk_waiter *waiter)
 {
-    if (lock->woken)
+    if (lock->queue->woken)
         return;
-    lock->woken = waiter;
+    lock->queue->woken = waiter;
     rlk_registry_wake_locked(lock->registry, waiter->thread);
 }
 
@@ -210,7 +210,7 @@ static bool can_pass_on(const struct rlk_hold *hold, struct rlk_handoff bound,
 {
     struct rlk_lock *lock = hold->lock;
     return first && is_on(bound) && lock->kind == RLK_KIND_MUTEX && !hold->fixed &&
-           !hold->owner_died && !hold->doubted && !lock->asker &&
+           !hold->owner_died && !hold->doubted && !lock->queue->asker &&
            !rlk_lock_ask_locked(lock) && !lock->ending && !rlk_log_ended() &&
            suits(hold, first);
 }
@@ -222,7 +222,7 @@ static bool can_keep(const struct rlk_hold *hold, struct rlk_handoff bound, int6
     return bound.retain_ns > 0 && bound.hears && lock->kind == RLK_KIND_MUTEX &&
            !hold->fixed && !hold->owner_died && !hold->doubted && hold->tells &&
            !hold->others && lock->registry->kept_count < KEPT_MAX &&
-           now < hold->risk_at && !lock->asker && !rlk_lock_ask_locked(lock) &&
+           now < hold->risk_at && !lock->queue->asker && !rlk_lock_ask_locked(lock) &&
            !lock->ending && !rlk_log_ended();
 }
 
@@ -302,8 +302,8 @@ bool rlk_handoff_unlock_locked(struct rlk_part *part, struct rlk_handoff bound,
         return false;
     step_out(part, bound.retain_ns > 0);
     rlk_list_remove(&first->link);
-    if (lock->woken == first)
-        lock->woken = NULL;
+    if (lock->queue->woken == first)
+        lock->queue->woken = NULL;
     next->owner = first->thread;
     next->owner_thread = first->self;
     first->part = next;
@@ -351,8 +351,8 @@ bool rlk_handoff_enter_locked(struct rlk_lock *lock, struct rlk_waiter *self,
 void rlk_handoff_gave_up_locked(struct rlk_lock *lock, const struct rlk_waiter *waiter,
                                 int64_t now)
 {
-    if (lock->woken == waiter)
-        lock->woken = NULL;
+    if (lock->queue->woken == waiter)
+        lock->queue->woken = NULL;
     rlk_handoff_settle_locked(lock, now);
 }
 
@@ -417,7 +417,7 @@ void rlk_handoff_settle_locked(struct rlk_lock *lock, int64_t now)
 
     if (hold)
         rlk_gate_close_locked(hold);
-    if (!hold || !hold->idle || lock->woken)
+    if (!hold || !hold->idle || lock->queue->woken)
         return;
     if (next && suits(hold, next))
         wake_for(lock, next);

@@ -95,7 +95,6 @@ struct rlk_hold *rlk_hold_new_locked(struct rlk_lock *lock, struct rlk_thread *t
     hold->end = INT64_MIN;
     hold->state = RLK_HOLD_ASKING;
     hold->timer.tag = RLK_TIMER_HOLD;
-    rlk_list_init(&hold->op.link);
     rlk_list_init(&hold->read_link);
     rlk_list_init(&hold->parts);
     rlk_list_init(&hold->residents);
@@ -129,7 +128,7 @@ void rlk_hold_put_locked(struct rlk_hold *hold)
         return;
     rlk_list_remove(&hold->read_link);
     rlk_timer_disarm(&reg->timers, &hold->timer);
-    rlk_lock_put_locked(hold->lock);
+    rlk_lock_unref_locked(hold->lock);
     reg->hold_count--;
     if (reg->free_hold_count < FREE_HOLDS_MAX) {
         reg->free_hold_count++;
@@ -143,12 +142,12 @@ void rlk_hold_put_locked(struct rlk_hold *hold)
 
 bool rlk_hold_renewable_locked(const struct rlk_hold *hold)
 {
-    if (hold->op.kind != RLK_OP_NONE)
+    if (hold->op)
         return false;
     if (hold->downgrading)
         return true;
     return (!hold->fixed || hold->doubted) &&
-           !(hold->reading && hold->lock->renewal.op.kind != RLK_OP_NONE);
+           !(hold->reading && hold->lock->queue->renewal.op.kind != RLK_OP_NONE);
 }
 
 void rlk_hold_schedule_locked(struct rlk_hold *hold)
@@ -221,7 +220,7 @@ void rlk_hold_enter_locked(struct rlk_hold *hold, struct rlk_thread *thread, int
     hold->sections = 1;
     if (hold->flags & RLK_OTHERS)
         hold->others = true;
-    if (rlk_id_equal(&lock->wanted_id, &hold->id))
+    if (rlk_id_is(&hold->id, lock->queue->wanted))
         hold->others = true; /* the message came before the answer (K6) */
     hold->tells = (hold->flags & RLK_WILL_TELL) != 0;
     hold->mark = hold->owner_died ? 2 : 1;
@@ -237,9 +236,9 @@ void rlk_hold_enter_locked(struct rlk_hold *hold, struct rlk_thread *thread, int
     rlk_list_append(&hold->parts, &hold->own.hold_link);
     rlk_holdings_add(thread, &hold->own);
     if (hold->reading) {
-        rlk_list_append(&lock->reads, &hold->read_link);
+        rlk_list_append(&lock->queue->reads, &hold->read_link);
         if (!hold->fixed)
-            lock->shared = hold;
+            lock->queue->shared = hold;
     } else {
         lock->current = hold;
     }
@@ -386,8 +385,8 @@ static void take_out(struct rlk_hold *hold)
     struct rlk_lock *lock = hold->lock;
     if (hold->reading) {
         rlk_list_remove(&hold->read_link);
-        if (lock->shared == hold)
-            lock->shared = NULL;
+        if (lock->queue->shared == hold)
+            lock->queue->shared = NULL;
     } else {
         assert(lock->current == hold);
         lock->current = NULL;
@@ -418,7 +417,7 @@ void rlk_hold_lose_locked(struct rlk_hold *hold, const char *reason, int64_t now
     take_out(hold);
     hold->state = RLK_HOLD_LOST;
     if (!hold->reading) /* a grant of it that is read only now is nobody's business */
-        hold->lock->left_id = hold->id;
+        hold->lock->left = rlk_id_key(&hold->id);
     hold->reason = reason;
     hold->lost_after = now - hold->since;
     RLK_COUNT(reg->counters->losses);
@@ -437,9 +436,9 @@ void rlk_hold_leave_locked(struct rlk_hold *hold)
     take_out(hold);
     hold->state = RLK_HOLD_GOING;
     if (hold->reading)
-        rlk_list_append(&hold->lock->leaving, &hold->read_link);
+        rlk_list_append(&hold->lock->queue->leaving, &hold->read_link);
     else
-        hold->lock->left_id = hold->id;
+        hold->lock->left = rlk_id_key(&hold->id);
 }
 
 int64_t rlk_hold_release_until_locked(const struct rlk_hold *hold)
@@ -473,7 +472,7 @@ void rlk_hold_downgrade_locked(struct rlk_hold *hold)
     hold->reading = hold->downgrading = true;
     if (hold->fixed)
         hold->renew_at = hold->end; /* the caller tells the server first */
-    rlk_list_append(&lock->reads, &hold->read_link);
+    rlk_list_append(&lock->queue->reads, &hold->read_link);
 }
 
 void rlk_hold_background_locked(struct rlk_hold *hold, int64_t when, int64_t until)

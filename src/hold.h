@@ -55,11 +55,11 @@ enum rlk_op_kind {
     RLK_OP_RENEW_READS
 };
 
-/* A request of the watchdog in flight, embedded in what it is about. */
+/* A request of the watchdog in flight. */
 struct rlk_op {
     struct rlk_list link;
+    struct rlk_hold *hold; /* that it is about, with a reference; NULL: a batch's */
     enum rlk_op_kind kind;
-    bool with_text;
     int64_t sent, deadline; /* CLOCK_BOOTTIME ns */
     int64_t quiet_since;    /* when something was last heard on its connection, as far as
                                counted */
@@ -86,6 +86,7 @@ struct rlk_handoff {
 /* A request of the watchdog that names several holds of a lock. */
 struct rlk_batch {
     struct rlk_op op;
+    bool with_text;          /* the next one is to bring the script's text */
     struct rlk_hold **holds; /* in flight, each with a reference */
     size_t count, size;
 };
@@ -144,6 +145,7 @@ struct rlk_hold {
     bool grant_died;  /* the same of grant_ticket */
     bool owner_ended; /* GOING: the thread in it ended */
     bool spoilt;      /* ASKING: the lock is not recoverable */
+    bool with_text;   /* the watchdog's next request is to bring the script's text */
     bool doubted;     /* a message says that it is lost: the server is to be asked */
     bool at_risk;     /* AT_RISK was told */
     bool cleaned;     /* robust, kept: the server was told that nobody is inside (K11) */
@@ -189,7 +191,8 @@ struct rlk_hold {
     struct rlk_list residents; /* INSIDE: of threads that may come by the gate */
     struct rlk_list gate_link; /* its gate is open: in the registry's gates */
     struct rlk_timer timer;
-    struct rlk_op op;
+    struct rlk_op *op; /* in flight; of reads, perhaps, the one of all that are renewed
+                          together; NULL: none */
     struct rlk_list ask_link; /* in lock->asks */
     uint64_t round;           /* of the newest refresh that named it */
     struct rlk_thread *asker; /* whom a fact is to wake; NULL: nobody now */
@@ -231,60 +234,77 @@ struct rlk_waiter {
     bool failed;           /* it was not let in, for want of memory */
 };
 
+/* What there is of a lock while threads wait for it, or something of it is under way; and
+ * of a read-write lock, while it is in use. Guarded by the registry's mu. */
+struct rlk_queue {
+    struct rlk_lock *lock;
+    unsigned users;          /* threads that got the lock and did not put it yet */
+    struct rlk_list asks;    /* holds that ask or are queued at the server, by ask_link */
+    struct rlk_list waiters; /* FIFO of threads, the asker among them */
+    struct rlk_list readers; /* threads that wait to read */
+    struct rlk_list reads;   /* INSIDE to read, by read_link */
+    struct rlk_list leaving; /* reads whose release is under way */
+    struct rlk_hold *shared; /* the one of reads that threads may still join; or NULL */
+    struct rlk_waiter *asker; /* the one thread that asks, unless in_order */
+    struct rlk_waiter *woken; /* for an IDLE hold, and on its way */
+    struct rlk_id_key wanted; /* the newest id that is wanted and nobody here knew */
+    struct rlk_timer timer;   /* next refresh */
+    bool poll_again;          /* something happened while a refresh was in flight */
+    bool round_open;          /* the refresh in flight could not name all that wait */
+    bool going_on;       /* a hand-over that stopped half-way is to go on (T11); has a
+                            reference */
+    bool after_refresh;  /* as the refresh before said, which named those of its round */
+    bool op_goes_on;     /* the refresh in flight continues a hand-over */
+    bool channel_listed; /* in the registry's list of channel changes */
+    bool channel_joined; /* the subscriber's view */
+    bool foreign;        /* the newest answer saw a foreign holder */
+    uint64_t round;      /* of refreshes that together name all that wait */
+    int64_t pause;       /* ns, before a refresh that failed is repeated; 0: it did not */
+    struct rlk_cursor after;
+    struct rlk_batch refresh;
+    struct rlk_batch renewal;     /* of reads */
+    unsigned channel_wanted;      /* who wants Redisson's channel joined */
+    int trouble;                  /* why the asker has no answer now; 0: it has */
+    struct rlk_list channel_link; /* also of those that are kept for reuse */
+    int64_t trouble_since;
+    int64_t reached_at;     /* when the server last said something about it; 0: not yet */
+    int64_t sent_to_ask_at; /* when one that waits was last told to ask himself */
+    uint64_t messages;      /* WATCH: counts messages, so that none is missed */
+};
+
 /* A name in use in this process: one per client, kind and name. Guarded by the registry's
  * mu, but for what is immutable. */
 struct rlk_lock {
     /* immutable */
     struct rlk_registry *registry;
-    uint64_t hash;
+    uint32_t hash;
     uint8_t kind;
     uint8_t name_len;
 
+    uint8_t prefer; /* as the newest handle says */
+    bool releasing; /* a release is on its way: who waits already goes first */
     struct rlk_lock *chain;
     unsigned refs;
+    unsigned going; /* exclusive holds that the watchdog gives back */
     struct rlk_list idle_link;
     struct rlk_hold *current; /* INSIDE, exclusively */
-    struct rlk_list reads;    /* INSIDE to read, by read_link */
-    struct rlk_hold *shared;  /* the one of them that threads may still join; or NULL */
-    struct rlk_list leaving;  /* reads whose release is under way */
-    struct rlk_list asks; /* holds that ask or are queued at the server, by ask_link */
-    struct rlk_waiter *asker; /* the one thread that asks, unless in_order */
-    struct rlk_waiter *woken; /* for an IDLE hold, and on its way */
-    unsigned going;           /* exclusive holds that the watchdog gives back */
-    struct rlk_id wanted_id;  /* of the newest "wanted" that nobody here knew */
-    struct rlk_list waiters;  /* FIFO of threads, the asker among them */
-    struct rlk_list readers;  /* threads that wait to read */
-    uint8_t prefer;           /* as the newest handle says */
-    bool releasing;           /* a release is on its way: who waits already goes first */
+    struct rlk_queue *queue;  /* &rlk_no_queue: nobody waits, and nothing is under way */
     const struct rlk_thread *ending; /* it had the lock, and ends the process: nobody else
                                         of it is let in any more */
-    struct rlk_timer timer;          /* next refresh */
-    bool poll_again; /* something happened while a refresh was in flight */
-    bool round_open; /* the refresh in flight could not name all that wait */
-    uint64_t round;  /* of refreshes that together name all that wait */
-    int64_t pause;   /* ns, before a refresh that failed is repeated; 0: it did not */
-    bool going_on;   /* a hand-over that stopped half-way is to go on (T11); has a
-                        reference */
-    struct rlk_cursor after;
-    bool after_refresh; /* as the refresh before said, which named those of its round */
-    struct rlk_batch refresh;
-    bool op_goes_on;          /* the refresh in flight continues a hand-over */
-    struct rlk_batch renewal; /* of reads */
-    unsigned channel_wanted;  /* who wants Redisson's channel joined */
-    bool channel_listed;      /* in the registry's list of channel changes */
-    bool channel_joined;      /* the subscriber's view */
-    bool foreign;             /* the newest answer saw a foreign holder */
-    struct rlk_list channel_link;
-    struct rlk_id left_id;           /* of the exclusive hold that was left last */
+    struct rlk_id_key left;          /* the exclusive hold that was left last */
     unsigned entered, entered_alone; /* how often, and that not to read */
-    int64_t trouble_since;
-    int64_t reached_at;     /* when the server last said something about it; 0: not yet */
-    int64_t sent_to_ask_at; /* when one that waits was last told to ask himself */
-    int trouble;            /* why the asker has no answer now; 0: it has */
-    uint64_t messages;      /* WATCH: counts messages, so that none is missed */
 
     char name[]; /* immutable; NUL-terminated */
 };
+
+/* An empty one, to be read by whoever has no other. A lock got by rlk_lock_get_locked has
+ * its own until that reference is put. */
+extern const struct rlk_queue rlk_no_queue;
+
+static inline bool rlk_lock_has_queue(const struct rlk_lock *lock)
+{
+    return lock->queue != &rlk_no_queue;
+}
 
 /* Functions that end in _locked need the registry's mu. Times are CLOCK_BOOTTIME ns. */
 

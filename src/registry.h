@@ -45,6 +45,8 @@ struct rlk_registry {
     size_t free_hold_count, hold_count; /* hold_count: not free */
     struct rlk_list free_parts;         /* likewise, by hold_link */
     size_t free_part_count;
+    struct rlk_list free_queues; /* likewise, by channel_link */
+    size_t free_queue_count;
     size_t holds_now, waiters_now;
     size_t background_count;         /* holds that the watchdog still has to release */
     struct rlk_cond background_done; /* it, or when parting wakers, came to 0 */
@@ -89,6 +91,14 @@ struct rlk_lock *rlk_lock_get_locked(struct rlk_registry *reg, int kind, const c
 struct rlk_lock *rlk_lock_find_locked(struct rlk_registry *reg, int kind,
                                       const char *name, size_t name_len);
 void rlk_lock_put_locked(struct rlk_lock *lock);
+/* Gives back a reference that was not got by rlk_lock_get_locked. */
+void rlk_lock_unref_locked(struct rlk_lock *lock);
+
+/* Its queue, made if need be. False: out of memory. */
+bool rlk_queue_need_locked(struct rlk_lock *lock);
+/* Whether nothing needs it any more while the lock is in use. */
+bool rlk_queue_is_quiet(const struct rlk_lock *lock);
+void rlk_queue_end_locked(struct rlk_lock *lock);
 
 /* ---- polls and mail */
 

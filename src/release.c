@@ -106,7 +106,7 @@ static int give_back(struct rlk_hold *hold, int64_t until)
     else
         rlk_hold_background_locked(hold, rlk_now_boot(),
                                    rlk_hold_release_until_locked(hold));
-    rlk_lock_put_locked(lock);
+    rlk_lock_unref_locked(lock);
     return rc;
 }
 
@@ -162,7 +162,7 @@ int rlk_release(struct rlk_part *part, const struct rlk_handle *handle, int64_t 
     }
     rlk_registry_lock(reg);
     rlk_gate_close_locked(hold);
-    if (!rlk_list_empty(&lock->waiters))
+    if (!rlk_list_empty(&lock->queue->waiters))
         now = rlk_now_boot(); /* the registry's mutex may have been waited for (H4) */
     if (hold->state == RLK_HOLD_INSIDE && now < hold->end &&
         rlk_handoff_asks_locked(hold, bound, now)) {
@@ -271,8 +271,8 @@ int rlk_unshare(struct rlk_part *part, long lease_ms, bool *ret_alone)
     rlk_registry_lock(reg);
     *ret_alone = hold->joins == 0 && hold->parts.next == hold->parts.prev;
     if (*ret_alone) {
-        if (lock->shared == hold)
-            lock->shared = NULL; /* nobody joins it any more */
+        if (lock->queue->shared == hold)
+            lock->queue->shared = NULL; /* nobody joins it any more */
         rlk_registry_unlock(reg);
         return 0;
     }

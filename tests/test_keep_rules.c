@@ -51,7 +51,7 @@ START_TEST(k1_what_is_not_kept)
     hold->others = _i == OTHERS;
     if (_i == AT_RISK)
         now = hold->risk_at;
-    lock->asker = _i == ASKER ? &waiters[1] : NULL;
+    lock->queue->asker = _i == ASKER ? &waiters[1] : NULL;
     lock->ending = _i == ENDING ? &threads[0] : NULL;
     ck_assert(!unlocks_keeping(how));
     lock->ending = NULL;

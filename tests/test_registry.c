@@ -504,14 +504,14 @@ START_TEST(loss_frees_the_lock_for_the_next_thread)
 {
     struct rlk_hold *hold = enter();
     struct rlk_waiter waiter = { .thread = &thread2, .letter = 'm', .grant_ms = GRANT };
-    rlk_list_append(&lock->waiters, &waiter.link);
+    rlk_list_append(&lock->queue->waiters, &waiter.link);
     rlk_lock_promote_locked(lock);
-    ck_assert_ptr_null(lock->asker);
+    ck_assert_ptr_null(lock->queue->asker);
     rlk_hold_lose_locked(hold, "a test", now);
     ck_assert_ptr_null(lock->current);
-    ck_assert_ptr_eq(lock->asker, &waiter);
+    ck_assert_ptr_eq(lock->queue->asker, &waiter);
     ck_assert_uint_eq(reg.holds_now, 0);
-    lock->asker = NULL;
+    lock->queue->asker = NULL;
     rlk_list_remove(&waiter.link);
     rlk_part_leave_locked(&hold->own);
 }
@@ -539,23 +539,23 @@ START_TEST(waiters_are_promoted_in_order_and_one_at_a_time)
 {
     struct rlk_waiter a = { .thread = &thread }, b = { .thread = &thread2 };
     rlk_lock_promote_locked(lock);
-    ck_assert_ptr_null(lock->asker);
-    rlk_list_append(&lock->waiters, &a.link);
-    rlk_list_append(&lock->waiters, &b.link);
+    ck_assert_ptr_null(lock->queue->asker);
+    rlk_list_append(&lock->queue->waiters, &a.link);
+    rlk_list_append(&lock->queue->waiters, &b.link);
     lock->releasing = true;
     rlk_lock_promote_locked(lock);
-    ck_assert_ptr_null(lock->asker);
+    ck_assert_ptr_null(lock->queue->asker);
     lock->releasing = false;
     rlk_lock_promote_locked(lock);
-    ck_assert_ptr_eq(lock->asker, &a);
+    ck_assert_ptr_eq(lock->queue->asker, &a);
     rlk_lock_promote_locked(lock);
-    ck_assert_ptr_eq(lock->asker, &a);
+    ck_assert_ptr_eq(lock->queue->asker, &a);
     rlk_list_remove(&a.link);
-    lock->asker = NULL;
+    lock->queue->asker = NULL;
     rlk_lock_promote_locked(lock);
-    ck_assert_ptr_eq(lock->asker, &b);
+    ck_assert_ptr_eq(lock->queue->asker, &b);
     rlk_list_remove(&b.link);
-    lock->asker = NULL;
+    lock->queue->asker = NULL;
 }
 END_TEST
 
@@ -671,22 +671,22 @@ START_TEST(T11_refresh_timer_is_the_expiry_or_a_third_of_presence)
 {
     struct rlk_hold *hold = ask(&thread);
     rlk_lock_answered_locked(lock, now, 100, 0);
-    ck_assert_int_eq(lock->timer.when, now + 101 * MS);
+    ck_assert_int_eq(lock->queue->timer.when, now + 101 * MS);
     rlk_lock_answered_locked(lock, now, 0, 0); /* Redis says so of its last ms */
-    ck_assert_int_eq(lock->timer.when, now + 1 * MS);
+    ck_assert_int_eq(lock->queue->timer.when, now + 1 * MS);
     rlk_lock_answered_locked(lock, now, 20000, 0);
-    ck_assert_int_eq(lock->timer.when, now + 1000 * MS);
+    ck_assert_int_eq(lock->queue->timer.when, now + 1000 * MS);
     rlk_lock_answered_locked(lock, now, -2, 0);
-    ck_assert_int_eq(lock->timer.when, now + 1000 * MS);
+    ck_assert_int_eq(lock->queue->timer.when, now + 1000 * MS);
     rlk_lock_answered_locked(lock, now - 500 * MS, -1, 0);
-    ck_assert_int_eq(lock->timer.when, now + 500 * MS);
+    ck_assert_int_eq(lock->queue->timer.when, now + 500 * MS);
     rlk_registry_recheck_locked(&reg);
-    ck_assert_int_eq(lock->timer.when, 0);
+    ck_assert_int_eq(lock->queue->timer.when, 0);
     drop(hold);
-    ck_assert(!lock->timer.armed);
+    ck_assert(!lock->queue->timer.armed);
     rlk_lock_answered_locked(lock, now, 100, 0); /* nobody waits any more */
     rlk_registry_recheck_locked(&reg);
-    ck_assert(!lock->timer.armed);
+    ck_assert(!lock->queue->timer.armed);
 }
 END_TEST
 
@@ -694,25 +694,25 @@ START_TEST(redissons_channel_is_wanted_while_a_foreign_holder_is_seen)
 {
     struct rlk_hold *hold = ask(&thread);
     rlk_lock_answered_locked(lock, now, 100, 1);
-    ck_assert_uint_eq(lock->channel_wanted, 0);
+    ck_assert_uint_eq(lock->queue->channel_wanted, 0);
     rlk_lock_answered_locked(lock, now, 100, RLK_FOREIGN_HOLDER);
     rlk_lock_answered_locked(lock, now, 100, RLK_FOREIGN_HOLDER);
-    ck_assert_uint_eq(lock->channel_wanted, 1);
-    ck_assert(lock->channel_listed);
+    ck_assert_uint_eq(lock->queue->channel_wanted, 1);
+    ck_assert(lock->queue->channel_listed);
     unlock_and_lock();
     ck_assert_uint_eq(wakes(reg.subscriber_fd), 1);
-    lock->channel_listed = false; /* as the subscriber does */
+    lock->queue->channel_listed = false; /* as the subscriber does */
     rlk_list_pop(&reg.channels);
     rlk_lock_put_locked(lock);
-    lock->channel_joined = true;
+    lock->queue->channel_joined = true;
     rlk_lock_answered_locked(lock, now, -2, RLK_FOREIGN_HOLDER); /* free */
-    ck_assert_uint_eq(lock->channel_wanted, 0);
-    ck_assert(lock->channel_listed);
+    ck_assert_uint_eq(lock->queue->channel_wanted, 0);
+    ck_assert(lock->queue->channel_listed);
     rlk_lock_answered_locked(lock, now, 100, RLK_FOREIGN_HOLDER);
-    ck_assert_uint_eq(lock->channel_wanted, 1);
+    ck_assert_uint_eq(lock->queue->channel_wanted, 1);
     drop(hold); /* the last one that asks takes its wish along */
-    ck_assert_uint_eq(lock->channel_wanted, 0);
-    lock->channel_joined = false;
+    ck_assert_uint_eq(lock->queue->channel_wanted, 0);
+    lock->queue->channel_joined = false;
 }
 END_TEST
 
