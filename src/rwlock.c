@@ -51,7 +51,7 @@ static int lock_plain(rlock_rwlock_t *rwlock, bool reading, enum rlk_form form,
 {
     if (lease_ms == 0) {
         struct rlk_part *part = rlk_handle_inner(BASE(rwlock), KIND);
-        if (part && (reading || part->levels.writes > 0) && part->levels.run_count > 0 &&
+        if (part && (reading || part->levels.writes > 0) &&
             rlk_levels_reads(&part->levels) == reading &&
             rlk_levels_push(&part->levels, reading)) {
             rlk_gate_count(&part->reentries, 1);
