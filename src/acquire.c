@@ -361,7 +361,7 @@ static int ask_and_wait(const struct rlk_wish *wish, struct rlk_lock *lock,
         if (hold->spoilt) /* it may have been mended since */
             rlk_hold_ask_anew_locked(hold);
         hold->granted_short = true; /* what is known of its lease is the former asker's */
-        hold->lease_ms = wish->lease_ms;
+        hold->lease_ms = (int)wish->lease_ms;
         hold->fixed = wish->fixed;
         hold->prefer = wish->prefer;
     } else {

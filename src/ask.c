@@ -33,7 +33,7 @@ struct rlk_hold *rlk_ask_new_hold(const struct rlk_wish *wish, struct rlk_lock *
     struct rlk_hold *hold = rlk_hold_new_locked(lock, wish->thread, rlk_wish_letter(wish),
                                                 rlk_wish_grant_ms(wish));
     if (hold) {
-        hold->lease_ms = wish->lease_ms;
+        hold->lease_ms = (int)wish->lease_ms;
         hold->fixed = wish->fixed;
         hold->reading = wish->reading;
         hold->prefer = wish->prefer;
@@ -53,17 +53,16 @@ bool rlk_ask_may_take(const struct rlk_hold *hold, int64_t now)
 
 void rlk_ask_take(struct rlk_hold *hold, const struct rlk_wish *wish, int64_t now)
 {
-    static const char reason[] = "the server gave it to another";
     struct rlk_lock *lock = hold->lock;
 
     /* The server has it for this hold, by newer proof than that of any other: a hold that
      * we still believe in was taken away, and the news of it is on its way. */
     if (lock->current)
-        rlk_hold_lose_locked(lock->current, reason, now);
+        rlk_hold_lose_locked(lock->current, RLK_LOSS_ANOTHERS, now);
     while (!hold->reading && !rlk_list_empty(&lock->queue->reads))
         rlk_hold_lose_locked(
-            RLK_CONTAINER_OF(lock->queue->reads.next, struct rlk_hold, read_link), reason,
-            now);
+            RLK_CONTAINER_OF(lock->queue->reads.next, struct rlk_hold, link),
+            RLK_LOSS_ANOTHERS, now);
     rlk_hold_enter_locked(hold, wish->thread, now);
     rlk_lock_reached_locked(hold->lock, now);
     RLK_COUNT(wish->client->counters.acquisitions);

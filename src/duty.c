@@ -122,11 +122,11 @@ static void send_renew(struct rlock_client *client, struct rlk_hold *hold, int64
     if (hold->downgrading)
         rlk_wire_downgrade(&req, client, hold, renew_lease(hold, now));
     else
-        rlk_wire_renew(
-            &req, client, hold, renew_lease(hold, now),
-            (struct rlk_wire_renew){ .tell = hold->entered_at != 0 || hold->asks_others,
-                                     .tokens = hold->asks_tokens,
-                                     .mark = renew_mark(hold, now) });
+        rlk_wire_renew(&req, client, hold, renew_lease(hold, now),
+                       (struct rlk_wire_renew){ .tell = hold->pass->entered_at != 0 ||
+                                                        hold->asks_others,
+                                                .tokens = hold->asks_tokens,
+                                                .mark = renew_mark(hold, now) });
     if (rlk_script_append(client->watch.conn, &req, hold->with_text) != 0) {
         free(op);
         return;
@@ -202,7 +202,7 @@ static void send_read_renewals(struct rlock_client *client, struct rlk_hold *due
     len += rlk_wire_renewal_write(names, due, renew_lease(due, now));
     for (struct rlk_list *l = lock->queue->reads.next;
          l != &lock->queue->reads && batch->count < RLK_RENEWALS_MAX; l = l->next) {
-        hold = RLK_CONTAINER_OF(l, struct rlk_hold, read_link);
+        hold = RLK_CONTAINER_OF(l, struct rlk_hold, link);
         if (hold == due || !renews_along(hold, now))
             continue;
         if (!batch_add(batch, hold))
@@ -223,8 +223,8 @@ static void send_read_renewals(struct rlock_client *client, struct rlk_hold *due
             timeout = renew_timeout(client, hold, now);
         rlk_hold_schedule_locked(hold);
         /* to the end: the next request begins with those that this one had no room for */
-        rlk_list_remove(&hold->read_link);
-        rlk_list_append(&lock->queue->reads, &hold->read_link);
+        rlk_list_remove(&hold->link);
+        rlk_list_append(&lock->queue->reads, &hold->link);
     }
     lock->refs++;
     put_in_flight(&client->watch, &batch->op, RLK_OP_RENEW_READS, now, timeout);
@@ -240,7 +240,7 @@ static size_t name_holds(struct rlk_lock *lock)
     lock->queue->round_open = false;
     for (struct rlk_list *l = lock->queue->asks.next; l != &lock->queue->asks;
          l = l->next) {
-        struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, ask_link);
+        struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, link);
         if (hold->state != RLK_HOLD_ASKING || hold->need_ask ||
             hold->round == lock->queue->round)
             continue;
@@ -315,9 +315,8 @@ int64_t rlk_duty_retry_time(struct rlk_hold *hold, int64_t now)
         (hold->state != RLK_HOLD_INSIDE && hold->end != INT64_MIN &&
          now - hold->end > hold->lease_ms * RLK_NS_PER_MS))
         max = BACKOFF_MAX_MS;
-    hold->backoff_ms = hold->backoff_ms == 0 ? BACKOFF_FIRST_MS : hold->backoff_ms * 2;
-    if (hold->backoff_ms > max)
-        hold->backoff_ms = (int)max;
+    int64_t next = hold->backoff_ms == 0 ? BACKOFF_FIRST_MS : hold->backoff_ms * 2;
+    hold->backoff_ms = (uint16_t)(next < max ? next : max);
     /* a quarter of jitter, from the clock's low bits */
     int64_t ns = hold->backoff_ms * RLK_NS_PER_MS;
     int64_t at = now + ns - now / 1000 % (ns / 4 + 1);
@@ -329,16 +328,13 @@ int64_t rlk_duty_retry_time(struct rlk_hold *hold, int64_t now)
 static void inside_due(struct rlock_client *client, struct rlk_hold *hold, int64_t now)
 {
     if (now >= hold->end) {
-        rlk_hold_lose_locked(hold,
-                             hold->fixed
-                                 ? "its fixed lease ended"
-                                 : "the lease ended before a renewal was confirmed",
-                             now);
+        rlk_hold_lose_locked(
+            hold, hold->fixed ? RLK_LOSS_FIXED_ENDED : RLK_LOSS_UNCONFIRMED, now);
         return;
     }
     if (rlk_handoff_idle_due_locked(hold, now))
         return;
-    if (!hold->at_risk && now >= hold->risk_at) {
+    if (!hold->at_risk && now >= hold->risk) {
         hold->at_risk = true;
         rlk_hold_news_locked(hold, RLK_NEWS_AT_RISK);
     }
@@ -417,7 +413,7 @@ static void poll_by_caller(struct rlock_client *client, struct rlk_lock *lock,
         return;
     for (struct rlk_list *l = lock->queue->asks.next; l != &lock->queue->asks;
          l = l->next) {
-        struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, ask_link);
+        struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, link);
         if (hold->need_ask && ++asking == ASKERS_MAX)
             return;
         if (rlk_hold_ask_too_locked(hold, now)) {

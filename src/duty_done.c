@@ -36,7 +36,7 @@ static void renew_done(struct rlock_client *client, struct rlk_hold *hold,
         return;
     }
     if (now >= hold->end) {
-        rlk_hold_lose_locked(hold, "the lease ended before a renewal was confirmed", now);
+        rlk_hold_lose_locked(hold, RLK_LOSS_UNCONFIRMED, now);
         return;
     }
     if (answer->outcome == RLK_NOSCRIPT) {
@@ -48,7 +48,6 @@ static void renew_done(struct rlock_client *client, struct rlk_hold *hold,
     } else if (fate->what == RLK_HELD) {
         if (downgraded)
             hold->downgrading = false;
-        hold->flags = answer->flags;
         rlk_handoff_tokens_locked(hold, fate->token, hold->tokens_sent);
         if (!hold->fixed)
             rlk_hold_confirm_locked(hold, answer->sent, fate->remaining_ms);
@@ -61,10 +60,7 @@ static void renew_done(struct rlock_client *client, struct rlk_hold *hold,
         else if (hold->renew_at <= now && !hold->idle) /* nothing was gained */
             hold->renew_at = rlk_duty_retry_time(hold, now);
     } else {
-        rlk_hold_lose_locked(
-            hold,
-            "the server says that it is not ours any more (forced, deleted or expired)",
-            now);
+        rlk_hold_lose_locked(hold, RLK_LOSS_NOT_OURS, now);
         return;
     }
     rlk_hold_schedule_locked(hold);
@@ -84,7 +80,7 @@ static void read_renewals_done(struct rlock_client *client, struct rlk_lock *loc
     /* while this one was in flight, nobody's timer was armed for a renewal */
     for (struct rlk_list *l = lock->queue->reads.next; l != &lock->queue->reads;
          l = l->next)
-        rlk_hold_schedule_locked(RLK_CONTAINER_OF(l, struct rlk_hold, read_link));
+        rlk_hold_schedule_locked(RLK_CONTAINER_OF(l, struct rlk_hold, link));
 }
 
 static void release_done(struct rlock_client *client, struct rlk_hold *hold,
@@ -219,13 +215,19 @@ void rlk_duty_done(struct rlock_client *client, struct rlk_op *op,
         const struct rlk_lock *about = lock ? lock : op->hold->lock;
         rlk_log_name(shown, sizeof(shown), about->name, about->name_len);
     }
-    bool *with_text = kind == RLK_OP_REFRESH       ? &lock->queue->refresh.with_text
-                      : kind == RLK_OP_RENEW_READS ? &lock->queue->renewal.with_text
-                                                   : &op->hold->with_text;
+    bool had_text = kind == RLK_OP_REFRESH       ? lock->queue->refresh.with_text
+                    : kind == RLK_OP_RENEW_READS ? lock->queue->renewal.with_text
+                                                 : op->hold->with_text;
     op->kind = RLK_OP_NONE;
-    if (*with_text && answer.outcome == RLK_NOSCRIPT)
-        answer.outcome = RLK_REFUSED; /* it had the text */
-    *with_text = answer.outcome == RLK_NOSCRIPT;
+    if (had_text && answer.outcome == RLK_NOSCRIPT)
+        answer.outcome = RLK_REFUSED;
+    bool wants_text = answer.outcome == RLK_NOSCRIPT;
+    if (kind == RLK_OP_REFRESH)
+        lock->queue->refresh.with_text = wants_text;
+    else if (kind == RLK_OP_RENEW_READS)
+        lock->queue->renewal.with_text = wants_text;
+    else
+        op->hold->with_text = wants_text;
     if (kind == RLK_OP_REFRESH) {
         refresh_done(client, lock, &answer, fates, now);
         rlk_duty_batch_clear(&lock->queue->refresh);

@@ -134,8 +134,8 @@ static bool is_of(const struct rlk_part *part, const struct rlk_handle *handle)
 {
     const struct rlk_hold *hold = part->hold;
     const struct rlk_lock *lock = hold->lock;
-    return hold->client_number == handle->rlk_client && lock->kind == handle->rlk_kind &&
-           lock->name_len == handle->rlk_name_len &&
+    return lock->registry->client_number == handle->rlk_client &&
+           lock->kind == handle->rlk_kind && lock->name_len == handle->rlk_name_len &&
            memcmp(lock->name, handle->rlk_name, lock->name_len) == 0;
 }
 

@@ -37,7 +37,7 @@ int rlk_registry_init(struct rlk_registry *reg)
     rlk_list_init(&reg->free_holds);
     rlk_list_init(&reg->free_parts);
     rlk_list_init(&reg->free_queues);
-    rlk_list_init(&reg->news);
+    rlk_list_init(&reg->free_passes);
     rlk_list_init(&reg->channels);
     rlk_list_init(&reg->sleepers);
     rlk_list_init(&reg->wakes);
@@ -87,7 +87,7 @@ void rlk_registry_destroy(struct rlk_registry *reg)
     if (!reg->table)
         return;
     while ((l = rlk_list_pop(&reg->free_holds)) != NULL)
-        free(RLK_CONTAINER_OF(l, struct rlk_hold, free_link));
+        free(RLK_CONTAINER_OF(l, struct rlk_hold, link));
     while ((l = rlk_list_pop(&reg->free_parts)) != NULL)
         free(RLK_CONTAINER_OF(l, struct rlk_part, hold_link));
     for (size_t i = 0; i < reg->table_size; i++) {
@@ -100,6 +100,8 @@ void rlk_registry_destroy(struct rlk_registry *reg)
     }
     while ((l = rlk_list_pop(&reg->free_queues)) != NULL)
         free(RLK_CONTAINER_OF(l, struct rlk_queue, channel_link));
+    while ((l = rlk_list_pop(&reg->free_passes)) != NULL)
+        free(RLK_CONTAINER_OF(l, struct rlk_pass, gate_link));
     free(reg->table);
     reg->table = NULL;
     rlk_cond_destroy(&reg->background_done);
@@ -305,7 +307,7 @@ struct rlk_hold *rlk_lock_ask_locked(struct rlk_lock *lock)
 {
     for (struct rlk_list *l = lock->queue->asks.next; l != &lock->queue->asks;
          l = l->next) {
-        struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, ask_link);
+        struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, link);
         if (hold->state == RLK_HOLD_ASKING && !hold->reading)
             return hold;
     }
@@ -317,7 +319,7 @@ struct rlk_hold *rlk_lock_read_ask_locked(struct rlk_lock *lock, char letter,
 {
     for (struct rlk_list *l = lock->queue->asks.next; l != &lock->queue->asks;
          l = l->next) {
-        struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, ask_link);
+        struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, link);
         if (hold->state == RLK_HOLD_ASKING && hold->reading && !hold->fixed &&
             hold->id.letter == letter && hold->id.grant_ms == grant_ms)
             return hold;
@@ -327,18 +329,16 @@ struct rlk_hold *rlk_lock_read_ask_locked(struct rlk_lock *lock, char letter,
 
 bool rlk_lock_held_locked(struct rlk_lock *lock, int64_t now)
 {
-    static const char reason[] = "the lease ended";
-
     if (lock->current)
         rlk_gate_close_locked(lock->current);
     if (lock->current && now >= lock->current->end)
-        rlk_hold_lose_locked(lock->current, reason, now);
+        rlk_hold_lose_locked(lock->current, RLK_LOSS_ENDED, now);
     for (struct rlk_list *l = lock->queue->reads.next, *next; l != &lock->queue->reads;
          l = next) {
-        struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, read_link);
+        struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, link);
         next = l->next;
         if (now >= hold->end)
-            rlk_hold_lose_locked(hold, reason, now);
+            rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now);
     }
     return lock->current || !rlk_list_empty(&lock->queue->reads);
 }
@@ -386,7 +386,7 @@ static struct rlk_hold *find_ask(struct rlk_lock *lock, const struct rlk_id *id)
 {
     for (struct rlk_list *l = lock->queue->asks.next; l != &lock->queue->asks;
          l = l->next) {
-        struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, ask_link);
+        struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, link);
         if (rlk_id_equal(&hold->id, id))
             return hold;
     }
@@ -396,7 +396,7 @@ static struct rlk_hold *find_ask(struct rlk_lock *lock, const struct rlk_id *id)
 static struct rlk_hold *find_read(const struct rlk_list *reads, const struct rlk_id *id)
 {
     for (struct rlk_list *l = reads->next; l != reads; l = l->next) {
-        struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, read_link);
+        struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, link);
         if (rlk_id_equal(&hold->id, id))
             return hold;
     }
@@ -498,7 +498,7 @@ void rlk_registry_ask_again_locked(struct rlk_registry *reg, int64_t now)
         for (struct rlk_lock *lock = reg->table[i]; lock; lock = lock->chain)
             for (struct rlk_list *l = lock->queue->asks.next; l != &lock->queue->asks;
                  l = l->next)
-                rlk_hold_ask_again_locked(RLK_CONTAINER_OF(l, struct rlk_hold, ask_link),
+                rlk_hold_ask_again_locked(RLK_CONTAINER_OF(l, struct rlk_hold, link),
                                           now);
 }
 

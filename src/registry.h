@@ -47,13 +47,15 @@ struct rlk_registry {
     size_t free_part_count;
     struct rlk_list free_queues; /* likewise, by channel_link */
     size_t free_queue_count;
+    struct rlk_list free_passes; /* likewise, by gate_link */
+    size_t free_pass_count;
     size_t holds_now, waiters_now;
     size_t background_count;         /* holds that the watchdog still has to release */
     struct rlk_cond background_done; /* it, or when parting wakers, came to 0 */
     struct rlk_timers timers;
     int64_t armed; /* by when the watchdog runs again at the latest */
-    bool watchdog_dirty, subscriber_dirty; /* to be woken when mu is dropped */
-    struct rlk_list news;                  /* parts with news, in order */
+    bool watchdog_dirty, subscriber_dirty;   /* to be woken when mu is dropped */
+    struct rlk_part *first_news, *last_news; /* parts with news, in order */
     struct rlk_list wakes; /* threads to be signalled when mu is dropped */
     struct rlk_list
         sleepers; /* waiters that wait for no lock, but for a deadline or an interrupt */

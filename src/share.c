@@ -29,7 +29,7 @@ bool rlk_share_end(struct rlk_hold *share, enum rlk_verdict v,
     share->joins--;
     if (v == SHARED && share->state == RLK_HOLD_INSIDE) {
         if (wish->lease_ms > share->lease_ms)
-            share->lease_ms = wish->lease_ms;
+            share->lease_ms = (int)wish->lease_ms;
         if (answer->fate.token != 0)
             share->token = answer->fate.token;
         if (now < share->end) {
@@ -117,7 +117,7 @@ bool rlk_share_still_in(struct rlk_part *part, const struct rlk_wish *wish)
         return true;
     }
     if (hold->state == RLK_HOLD_INSIDE)
-        rlk_hold_lose_locked(hold, "the lease ended", now);
+        rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now);
     rlk_part_leave_locked(part);
     rlk_client_release(wish->client); /* as a lost hold's; the caller keeps it */
     return false;
@@ -184,7 +184,7 @@ int rlk_share_wait(const struct rlk_wish *wish, struct rlk_lock *lock)
             break;
         }
         if (wish->lease_ms > ask.hold->lease_ms)
-            ask.hold->lease_ms = wish->lease_ms;
+            ask.hold->lease_ms = (int)wish->lease_ms;
         if (rlk_list_empty(&waiter.link))
             rlk_list_append(&lock->queue->readers, &waiter.link);
         rc = rlk_ask_wait(&ask);

@@ -35,7 +35,7 @@ START_TEST(h4_else_it_is_idle_and_the_first_is_woken)
     ck_assert(enters(1));
     ck_assert(!hold->idle);
     ck_assert_ptr_nonnull(part_of(1));
-    ck_assert_uint_eq(part_of(1)->count, 1);
+    ck_assert_uint_eq(part_of(1)->levels.writes, 1);
     ck_assert_uint_eq(reg.holds_now, 1);
     ck_assert_uint_eq(counters.local_handovers, 1);
     ck_assert_uint_eq(counters.acquisitions, 1);
@@ -404,7 +404,7 @@ START_TEST(h10_a_loss_is_told_to_who_has_it_now)
     waits(1, 0);
     ck_assert(unlocks(0));
     ck_assert(enters(1));
-    rlk_hold_lose_locked(hold, "why", now);
+    rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now);
     struct rlk_part *part = rlk_registry_news_locked(&reg);
     ck_assert_ptr_nonnull(part);
     ck_assert_ptr_eq(part->owner, &threads[1]);
@@ -418,7 +418,7 @@ START_TEST(h10_that_of_an_idle_hold_to_nobody)
     enter("k", 0);
     waits(1, 0);
     ck_assert(unlocks(0));
-    rlk_hold_lose_locked(hold, "why", now);
+    rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now);
     ck_assert_ptr_null(rlk_registry_news_locked(&reg));
     ck_assert_uint_eq(counters.losses, 1);
     ck_assert_int_eq(retained, 1); /* for who left it */
@@ -432,7 +432,7 @@ START_TEST(h10_what_was_handed_over_and_lost_before_its_thread_knew_is_told_to_n
     enter("k", 0);
     waits(1, 1);
     ck_assert(unlocks(0));
-    rlk_hold_lose_locked(hold, "why", now);
+    rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now);
     ck_assert_ptr_null(rlk_registry_news_locked(&reg));
     ck_assert_int_eq(retained, 2); /* its thread drains it, the other left it */
 }
@@ -462,7 +462,7 @@ START_TEST(h10_what_was_lost_while_it_was_idle_was_whole)
     ck_assert(unlocks(0));
     ck_assert_int_gt(rlk_hold_release_until_locked(hold),
                      hold->end + INT64_C(3600) * 1000 * MS);
-    rlk_hold_lose_locked(hold, "why", now);
+    rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now);
     ck_assert(hold->whole);
 }
 END_TEST
@@ -474,7 +474,7 @@ START_TEST(h10_but_not_with_a_thread_inside)
     waits(1, 0);
     ck_assert(unlocks(0));
     ck_assert(rlk_gate_enter(&threads[0]));
-    rlk_hold_lose_locked(hold, "why", now);
+    rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now);
     ck_assert(!hold->whole);
     rlk_part_told_locked(rlk_registry_news_locked(&reg));
 }

@@ -151,7 +151,7 @@ START_TEST(held_counts_from_when_the_request_left)
     ck_assert(hold->granted && !hold->granted_short);
     ck_assert_int_eq(hold->end, now - 500 * MS + 29698 * MS);
     ck_assert_int_eq(hold->renew_at, now - 500 * MS + 10000 * MS);
-    ck_assert_int_eq(hold->risk_at, hold->end - 10000 * MS);
+    ck_assert_int_eq(hold->risk, hold->end - 10000 * MS);
     ck_assert_uint_eq(hold->token, 7);
     drop(hold);
 }
@@ -210,11 +210,11 @@ START_TEST(fixed_lease_is_at_risk_in_its_last_tenth_and_not_renewed)
     hold->lease_ms = 1000;
     rlk_hold_held_locked(hold, now, 5000, 0); /* longer than asked for: D is not */
     ck_assert_int_eq(hold->end, rlk_lease_end(now, 1000));
-    ck_assert_int_eq(hold->risk_at, hold->end - 100 * MS);
+    ck_assert_int_eq(hold->risk, hold->end - 100 * MS);
     rlk_hold_confirm_locked(hold, now, 300);
-    ck_assert_int_eq(hold->risk_at, rlk_lease_end(now, 300) - 50 * MS);
+    ck_assert_int_eq(hold->risk, rlk_lease_end(now, 300) - 50 * MS);
     rlk_hold_enter_locked(hold, &thread, now);
-    ck_assert_int_eq(rlk_timer_first(&reg.timers)->when, hold->risk_at);
+    ck_assert_int_eq(rlk_timer_first(&reg.timers)->when, hold->risk);
     rlk_hold_put_locked(hold);
     leave(hold);
 }
@@ -482,7 +482,7 @@ START_TEST(T6_lost_hold_believes_nothing_more)
 {
     struct rlk_hold *hold = enter();
     int64_t end = hold->end;
-    rlk_hold_lose_locked(hold, "a test", now);
+    rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now);
     ck_assert_int_eq(hold->state, RLK_HOLD_LOST);
     ck_assert_uint_eq(counters.losses, 1);
     ck_assert_int_eq(retained, 1);
@@ -493,7 +493,7 @@ START_TEST(T6_lost_hold_believes_nothing_more)
     ck_assert_int_eq(hold->state, RLK_HOLD_LOST);
     ck_assert_int_eq(hold->end, end);
     /* what it still is: news, a release in the background, its thread's */
-    ck_assert(!rlk_list_empty(&reg.news));
+    ck_assert(reg.first_news);
     ck_assert_uint_eq(reg.background_count, 1);
     ck_assert_ptr_eq(rlk_timer_first(&reg.timers), &hold->timer);
     rlk_part_leave_locked(&hold->own);
@@ -507,7 +507,7 @@ START_TEST(loss_frees_the_lock_for_the_next_thread)
     rlk_list_append(&lock->queue->waiters, &waiter.link);
     rlk_lock_promote_locked(lock);
     ck_assert_ptr_null(lock->queue->asker);
-    rlk_hold_lose_locked(hold, "a test", now);
+    rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now);
     ck_assert_ptr_null(lock->current);
     ck_assert_ptr_eq(lock->queue->asker, &waiter);
     ck_assert_uint_eq(reg.holds_now, 0);
@@ -569,6 +569,7 @@ START_TEST(left_hold_is_given_back)
     hold->own.reentries = 5;
     rlk_part_leave_locked(&hold->own);
     rlk_hold_leave_locked(hold);
+    ck_assert_int_eq(hold->give_up_at, 0); /* not in the background yet */
     ck_assert_int_eq(hold->state, RLK_HOLD_GOING);
     ck_assert_ptr_null(rlk_list_first(&thread.holds));
     ck_assert_uint_eq(counters.reentries, 5);

@@ -34,6 +34,7 @@ static bool takes_again(void)
 static void goes_to(uint64_t token)
 {
     ck_assert_uint_le(hold->token, token);
+    ck_assert(rlk_hold_pass_locked(hold)); /* by those who had it */
     hold->token = token;
 }
 
@@ -116,7 +117,7 @@ START_TEST(h11_more_are_asked_for_at_the_end_by_who_would_pass_it_on)
     ck_assert(!hold->asks_tokens);
     ck_assert(unlocks(0));
     ck_assert_uint_eq(hold->token, LATER);
-    ck_assert_uint_eq(hold->token_end, LATER + BLOCK - 1);
+    ck_assert_uint_eq(hold->pass->token_end, LATER + BLOCK - 1);
 }
 END_TEST
 
@@ -177,7 +178,7 @@ START_TEST(h11_a_block_that_begins_below_is_dropped)
                                   : i == 1 ? LATER
                                            : LATER - BLOCK,
                                   hold->asks_tokens);
-        ck_assert_uint_eq(hold->token_more, 0);
+        ck_assert_uint_eq(hold->pass->token_more, 0);
     }
     goes_to(LATER + BLOCK - 1);
     ck_assert(!unlocks(0));
@@ -192,7 +193,7 @@ START_TEST(h11_a_block_is_taken_up_once)
     goes_to(LAST);
     ck_assert(keeps());
     rlk_handoff_tokens_locked(hold, LATER, false);
-    ck_assert_uint_eq(hold->token_more, 0);
+    ck_assert_uint_eq(hold->pass->token_more, 0);
     ck_assert(rlk_gate_enter(&threads[0]));
     ck_assert_uint_eq(hold->token, LATER);
     hold->token = LATER + BLOCK - 1;
