@@ -226,7 +226,7 @@ static void send_read_renewals(struct rlock_client *client, struct rlk_hold *due
         rlk_list_remove(&hold->link);
         rlk_list_append(&lock->queue->reads, &hold->link);
     }
-    lock->refs++;
+    rlk_lock_ref_locked(lock);
     put_in_flight(&client->watch, &batch->op, RLK_OP_RENEW_READS, now, timeout);
 }
 
@@ -288,7 +288,7 @@ static void send_refresh(struct rlock_client *client, struct rlk_lock *lock, int
         rlk_duty_batch_clear(&lock->queue->refresh);
         return;
     }
-    lock->refs++;
+    rlk_lock_ref_locked(lock);
     lock->queue->op_goes_on = lock->queue->going_on;
     rlk_lock_went_on_locked(lock);
     put_in_flight(&client->watch, &lock->queue->refresh.op, RLK_OP_REFRESH, now,

@@ -220,7 +220,7 @@ void rlk_duty_done(struct rlock_client *client, struct rlk_op *op,
                                                  : op->hold->with_text;
     op->kind = RLK_OP_NONE;
     if (had_text && answer.outcome == RLK_NOSCRIPT)
-        answer.outcome = RLK_REFUSED;
+        answer.outcome = RLK_REFUSED; /* it had the text */
     bool wants_text = answer.outcome == RLK_NOSCRIPT;
     if (kind == RLK_OP_REFRESH)
         lock->queue->refresh.with_text = wants_text;
@@ -236,11 +236,11 @@ void rlk_duty_done(struct rlock_client *client, struct rlk_op *op,
             rlk_lock_go_on_locked(lock, answer.more);
             lock->queue->after_refresh = alone;
         }
-        rlk_lock_unref_locked(lock);
+        rlk_lock_put_locked(lock);
     } else if (kind == RLK_OP_RENEW_READS) {
         read_renewals_done(client, lock, &answer, fates, now);
         rlk_duty_batch_clear(&lock->queue->renewal);
-        rlk_lock_unref_locked(lock);
+        rlk_lock_put_locked(lock);
     } else {
         struct rlk_hold *hold = op->hold;
         hold->op = NULL;

@@ -151,7 +151,6 @@ struct rlk_hold {
     /* written where others may write their neighbours: never without mu */
     bool downgrading : 1; /* written before; the server is still to be told, or to answer
                            */
-    bool asks : 1;        /* it is in the lock's asks */
     bool sent_any : 1;    /* an acquire of this id may have reached the server */
     bool need_ask : 1;    /* not queued as far as is known: the asker sends acquire */
     bool granted : 1;     /* held at the server until D, as told by a believed grant or an
@@ -210,7 +209,7 @@ struct rlk_hold {
     int64_t proof_sent;    /* granted: when the newest request left after which the server
                               had it for this hold */
     struct rlk_list link;  /* ASKING: in lock->asks; INSIDE: in reads; GOING: in leaving;
-                              or  of those that are kept for reuse */
+                              or of those that are kept for reuse */
     struct rlk_list parts; /* INSIDE and LOST: of the threads in it */
     struct rlk_timer timer;
     struct rlk_op *op; /* in flight; of reads, perhaps, the one of all that are renewed
@@ -272,13 +271,13 @@ struct rlk_waiter {
  * of a read-write lock, while it is in use. Guarded by the registry's mu. */
 struct rlk_queue {
     struct rlk_lock *lock;
-    unsigned users;          /* threads that got the lock and did not put it yet */
-    struct rlk_list asks;    /* holds that ask or are queued at the server, by ask_link */
-    struct rlk_list waiters; /* FIFO of threads, the asker among them */
-    struct rlk_list readers; /* threads that wait to read */
-    struct rlk_list reads;   /* INSIDE to read, by read_link */
-    struct rlk_list leaving; /* reads whose release is under way */
-    struct rlk_hold *shared; /* the one of reads that threads may still join; or NULL */
+    unsigned users;           /* threads that got the lock, requests about its holds */
+    struct rlk_list asks;     /* holds that ask or are queued at the server, by link */
+    struct rlk_list waiters;  /* FIFO of threads, the asker among them */
+    struct rlk_list readers;  /* threads that wait to read */
+    struct rlk_list reads;    /* INSIDE to read, by link */
+    struct rlk_list leaving;  /* reads whose release is under way */
+    struct rlk_hold *shared;  /* the one of reads that threads may still join; or NULL */
     struct rlk_waiter *asker; /* the one thread that asks, unless in_order */
     struct rlk_waiter *woken; /* for an IDLE hold, and on its way */
     struct rlk_id_key wanted; /* the newest id that is wanted and nobody here knew */

@@ -82,8 +82,8 @@ bool rlk_queue_is_quiet(const struct rlk_lock *lock)
     return queue->users == 0 && rlk_list_empty(&queue->asks) &&
            rlk_list_empty(&queue->waiters) && !rlk_kinds[lock->kind].read_letter &&
            lock->kind != RLK_KIND_WATCH && !queue->asker && !queue->woken &&
-           !queue->going_on && queue->refresh.op.kind == RLK_OP_NONE &&
-           queue->channel_wanted == 0 && !queue->channel_listed && !queue->channel_joined;
+           !queue->going_on && queue->channel_wanted == 0 && !queue->channel_listed &&
+           !queue->channel_joined;
 }
 
 /* ---- polls */

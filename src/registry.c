@@ -258,8 +258,16 @@ struct rlk_lock *rlk_lock_get_locked(struct rlk_registry *reg, int kind, const c
     return lock;
 }
 
+void rlk_lock_ref_locked(struct rlk_lock *lock)
+{
+    assert(rlk_lock_has_queue(lock));
+    lock->queue->users++;
+    lock->refs++;
+}
+
 void rlk_lock_put_locked(struct rlk_lock *lock)
 {
+    assert(lock->queue->users > 0);
     lock->queue->users--;
     rlk_lock_unref_locked(lock);
 }

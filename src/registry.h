@@ -41,7 +41,7 @@ struct rlk_registry {
     size_t table_size, lock_count; /* size: a power of two */
     struct rlk_list idle;          /* locks nobody uses, oldest first, kept for reuse */
     size_t idle_count;
-    struct rlk_list free_holds;         /* kept for reuse, by free_link */
+    struct rlk_list free_holds;         /* kept for reuse, by link */
     size_t free_hold_count, hold_count; /* hold_count: not free */
     struct rlk_list free_parts;         /* likewise, by hold_link */
     size_t free_part_count;
@@ -93,7 +93,9 @@ struct rlk_lock *rlk_lock_get_locked(struct rlk_registry *reg, int kind, const c
 struct rlk_lock *rlk_lock_find_locked(struct rlk_registry *reg, int kind,
                                       const char *name, size_t name_len);
 void rlk_lock_put_locked(struct rlk_lock *lock);
-/* Gives back a reference that was not got by rlk_lock_get_locked. */
+/* One more such reference, of a lock that has its queue. */
+void rlk_lock_ref_locked(struct rlk_lock *lock);
+/* Gives back a reference by which the lock does not keep its queue. */
 void rlk_lock_unref_locked(struct rlk_lock *lock);
 
 /* Its queue, made if need be. False: out of memory. */

@@ -638,6 +638,36 @@ START_TEST(many_names_are_found_and_idle_ones_forgotten)
 }
 END_TEST
 
+/* A refresh names threads that have all given up when it is answered: what was made for
+ * them stays until then, and no longer. */
+START_TEST(queue_stays_for_a_request_in_flight)
+{
+    enum { MANY = 3 };
+    struct rlk_lock *fair = rlk_lock_get_locked(&reg, RLK_KIND_FAIR, "f", 1);
+    struct rlk_hold *holds[MANY];
+    for (int i = 0; i < MANY; i++) {
+        holds[i] = rlk_hold_new_locked(fair, &thread, 'f', GRANT);
+        rlk_hold_ask_locked(holds[i], &thread);
+        rlk_hold_ref_locked(holds[i]); /* the request's */
+    }
+    rlk_lock_ref_locked(fair);
+    for (int i = 0; i < MANY; i++) {
+        rlk_hold_ask_end_locked(holds[i]);
+        rlk_hold_put_locked(holds[i]);
+    }
+    rlk_lock_put_locked(fair);
+    for (int i = 0; i < MANY; i++) {
+        ck_assert(rlk_lock_has_queue(fair));
+        rlk_hold_put_locked(holds[i]);
+    }
+    ck_assert(rlk_lock_has_queue(fair));
+    struct rlk_hold *held = rlk_hold_new_locked(fair, &thread, 'f', GRANT);
+    rlk_lock_put_locked(fair); /* it is answered */
+    ck_assert(!rlk_lock_has_queue(fair));
+    rlk_hold_put_locked(held);
+}
+END_TEST
+
 START_TEST(pair_after_pair_allocates_one_hold)
 {
     for (int i = 0; i < 1000; i++)
@@ -704,7 +734,7 @@ START_TEST(redissons_channel_is_wanted_while_a_foreign_holder_is_seen)
     ck_assert_uint_eq(wakes(reg.subscriber_fd), 1);
     lock->queue->channel_listed = false; /* as the subscriber does */
     rlk_list_pop(&reg.channels);
-    rlk_lock_put_locked(lock);
+    rlk_lock_unref_locked(lock);
     lock->queue->channel_joined = true;
     rlk_lock_answered_locked(lock, now, -2, RLK_FOREIGN_HOLDER); /* free */
     ck_assert_uint_eq(lock->queue->channel_wanted, 0);
@@ -757,7 +787,7 @@ int main(void)
     CASE("the rest", waiters_are_promoted_in_order_and_one_at_a_time,
          left_hold_is_given_back, background_release_keeps_the_hold_until_its_end,
          orphans_are_bounded, many_names_are_found_and_idle_ones_forgotten,
-         pair_after_pair_allocates_one_hold,
+         queue_stays_for_a_request_in_flight, pair_after_pair_allocates_one_hold,
          watchdog_is_woken_only_for_what_is_due_before_it_wakes,
          T11_refresh_timer_is_the_expiry_or_a_third_of_presence,
          redissons_channel_is_wanted_while_a_foreign_holder_is_seen);
