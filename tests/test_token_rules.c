@@ -262,6 +262,18 @@ START_TEST(h11_a_block_that_a_message_made_up_is_not_used)
 }
 END_TEST
 
+/* The same before the hold was ever passed on. */
+START_TEST(h11_nor_is_there_one_behind_the_token_that_an_answer_put_right)
+{
+    enter_fenced("k", 0, LATER);
+    hold->token_heard = true;
+    rlk_handoff_tokens_locked(hold, FIRST, false);
+    ck_assert_uint_eq(hold->token, FIRST);
+    waits(1, 0);
+    ck_assert(!unlocks(0));
+}
+END_TEST
+
 START_TEST(h11_one_that_an_answer_confirms_is)
 {
     enter_fenced("k", 0, FIRST);
@@ -302,6 +314,7 @@ int main(void)
     tcase_add_test(t, h11_another_block_denies_no_message);
     tcase_add_loop_test(t, h11_nobody_enters_by_a_block_that_was_made_up, 0, 2);
     tcase_add_test(t, h11_a_block_that_a_message_made_up_is_not_used);
+    tcase_add_test(t, h11_nor_is_there_one_behind_the_token_that_an_answer_put_right);
     tcase_add_test(t, h11_one_that_an_answer_confirms_is);
     tcase_add_test(t, h11_a_thread_takes_nothing_that_does_not_suit_it);
     suite_add_tcase(suite, t);
