@@ -168,13 +168,14 @@ static void send_read_renewals(struct rlock_client *client, struct rlk_hold *due
 {
     struct rlk_lock *lock = due->lock;
     struct rlk_batch *batch = &lock->renewal;
+    const struct rlk_wire_renew none = { .tell = false };
     struct rlk_request req RLK_UNINITIALIZED;
     struct rlk_hold *hold = due;
     size_t len = 0;
 
     if (!batch_add(batch, due))
         return;
-    len += rlk_wire_renewal_write(names, due, renew_lease(due, now));
+    len += rlk_wire_renewal_write(names, due, renew_lease(due, now), none);
     for (struct rlk_list *l = lock->reads.next;
          l != &lock->reads && batch->count < RLK_RENEWALS_MAX; l = l->next) {
         hold = RLK_CONTAINER_OF(l, struct rlk_hold, read_link);
@@ -182,7 +183,7 @@ static void send_read_renewals(struct rlock_client *client, struct rlk_hold *due
             continue;
         if (!batch_add(batch, hold))
             break;
-        len += rlk_wire_renewal_write(names + len, hold, renew_lease(hold, now));
+        len += rlk_wire_renewal_write(names + len, hold, renew_lease(hold, now), none);
     }
     rlk_wire_renewals(&req, client, lock, names, len);
     if (rlk_script_append(client->watch.conn, &req, batch->op.with_text) != 0) {

@@ -219,14 +219,14 @@ void rlk_hold_enter_locked(struct rlk_hold *hold, struct rlk_thread *thread, int
         lock->entered_alone++;
     hold->budget_from = now;
     hold->sections = 1;
-    if (hold->flags & RLK_OTHERS)
+    if (rlk_hold_hears_others(hold, hold->flags))
         hold->others = true;
     if (rlk_id_equal(&lock->wanted_id, &hold->id))
         hold->others = true; /* the message came before the answer (K6) */
-    hold->tells = (hold->flags & RLK_WILL_TELL) != 0;
+    hold->tells = rlk_hold_hears_telling(hold, hold->flags);
     hold->mark = hold->owner_died ? 2 : 1;
     hold->token_end = hold->token;
-    if (hold->token != 0 && hold->id.letter == 'M')
+    if (hold->token != 0 && rlk_hold_has_block(hold))
         hold->token_end += RLK_TOKEN_BLOCK - 1;
     hold->token_spare = RLK_TOKEN_BLOCK / 4;
     hold->own.owner = thread;
