@@ -174,6 +174,41 @@ START_TEST(k14_without_retain_every_newcomer_asks)
 }
 END_TEST
 
+/* One whose handle keeps nothing may share what another one keeps, if the server says so,
+ * and ends it. */
+START_TEST(k14_who_asks_shares_what_is_kept)
+{
+    rlock_rwlock_t plain = l;
+    plain.rlk.rlk_retain_ms = 1; /* 0 ms */
+    for (int i = 0; i < 3; i++) {
+        expect_kept();
+        OK(i == 1 ? rlock_rwlock_tryrdlock(&plain) : rlock_rwlock_rdlock(&plain));
+        ck_assert_int_eq((int)test_redis_int(redis, "ZCARD", READERS), 1);
+        ck_assert_uint_eq(stats_of(client).holds_now, 1);
+        OK(rlock_rwlock_unlock(&plain));
+        ck_assert_uint_eq(stats_of(client).holds_now, 0);
+        ck_assert(!is_kept());
+    }
+}
+END_TEST
+
+/* The message is lost, but one who asked was told that a writer waits. */
+START_TEST(k14_the_answer_to_a_newcomer_tells_of_a_writer)
+{
+    keep_behind_proxy(30000);
+    TEST_RULE(proxy, .contains = "1 wanted ", .on = TEST_ON_MESSAGE, .action = TEST_DROP);
+    rlock_rwlock_t plain = l;
+    plain.rlk.rlk_retain_ms = 1; /* 0 ms */
+    OK(rlock_rwlock_rdlock(&l));
+    actor_begin(&actor[0], run_write_pair, &theirs);
+    ck_assert(wait_size(QUEUE, 1));
+    EXPECT(actor_does(&actor[1], run_tryrdlock, &plain), EBUSY);
+    EXPECT(actor_does(&actor[1], run_tryrdlock, &l), EBUSY);
+    OK(rlock_rwlock_unlock(&l));
+    OK(actor_rc(&actor[0]));
+}
+END_TEST
+
 /* Ten times within the time of a few askings. */
 START_TEST(k14_a_writer_gets_it_at_once)
 {
@@ -595,6 +630,8 @@ int main(void)
     tcase_add_test(tc, k14_the_server_sees_no_command_of_it);
     tcase_add_test(tc, k14_threads_join_without_the_server);
     tcase_add_test(tc, k14_without_retain_every_newcomer_asks);
+    tcase_add_test(tc, k14_who_asks_shares_what_is_kept);
+    tcase_add_test(tc, k14_the_answer_to_a_newcomer_tells_of_a_writer);
     tcase_add_test(tc, k14_a_writer_gets_it_at_once);
     tcase_add_test(tc, k15_so_does_who_tries);
     tcase_add_test(tc, k15_and_who_waits_for_it_to_be_free);
