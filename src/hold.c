@@ -471,6 +471,7 @@ void rlk_hold_downgrade_locked(struct rlk_hold *hold)
     assert(lock->current == hold);
     lock->current = NULL;
     hold->reading = hold->downgrading = true;
+    hold->asks_tokens = false; /* it keeps the one it has */
     if (hold->fixed)
         hold->renew_at = hold->end; /* the caller tells the server first */
     rlk_list_append(&lock->reads, &hold->read_link);

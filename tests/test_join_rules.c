@@ -392,7 +392,9 @@ START_TEST(h11_downgraded_it_keeps_its_own)
     enter_mode('W', "k", 0);
     ck_assert(leaves(0, keeping) && takes(0, &spent));
     ck_assert_uint_eq(hold->token, 1001);
+    hold->asks_tokens = true;
     rlk_hold_downgrade_locked(hold);
+    ck_assert(!hold->asks_tokens);                /* nobody would answer that */
     rlk_handoff_tokens_locked(hold, 1000, false); /* from before it was told */
     ck_assert_uint_eq(hold->token, 1001);
     hold->downgrading = false;

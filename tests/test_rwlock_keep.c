@@ -292,6 +292,7 @@ END_TEST
 static struct {
     atomic_bool over;
     atomic_long sections;
+    bool hurry;
 } flood;
 
 static int run_flood(void *lock)
@@ -300,7 +301,8 @@ static int run_flood(void *lock)
         int rc = rlock_rwlock_rdlock(lock);
         if (rc != 0)
             return rc;
-        test_pause_ms(2); /* so that they overlap */
+        if (!flood.hurry)
+            test_pause_ms(2); /* so that they overlap */
         flood.sections++;
         rc = rlock_rwlock_unlock(lock);
         if (rc != 0)
@@ -335,6 +337,29 @@ START_TEST(k14_overlapping_readers_do_not_starve_a_writer)
         OK(task_join(&tasks[i]));
     ck_assert_uint_gt(test_proxy_hits(proxy, rule), 0);
     ck_assert_uint_gt(stats_of(client).local_handovers, 50);
+}
+END_TEST
+
+/* Of its own process. */
+START_TEST(k14_nor_a_writer_here)
+{
+    struct task tasks[3];
+    memset(&flood, 0, sizeof(flood));
+    flood.hurry = true;
+    for (int i = 0; i < 3; i++)
+        task_start(&tasks[i], run_flood, &l);
+    for (int i = 0; i < 20; i++) {
+        struct timespec at = test_in_ms(CLOCK_MONOTONIC, test_ms(SOON_MS));
+        OK(rlock_rwlock_clockwrlock(&l, CLOCK_MONOTONIC, &at));
+        OK(rlock_rwlock_unlock(&l));
+        long now = flood.sections;
+        while (flood.sections < now + 20)
+            test_pause_ms(1);
+    }
+    atomic_store(&flood.over, true);
+    for (int i = 0; i < 3; i++)
+        OK(task_join(&tasks[i]));
+    ck_assert_uint_eq(stats_of(client).losses, 0);
 }
 END_TEST
 
@@ -638,6 +663,7 @@ int main(void)
     tcase_add_test(tc, k14_readers_elsewhere_do_not_end_it);
     tcase_add_test(tc, k14_once_a_writer_waits_new_readers_queue);
     tcase_add_loop_test(tc, k14_overlapping_readers_do_not_starve_a_writer, 0, 2);
+    tcase_add_test(tc, k14_nor_a_writer_here);
     tcase_add_test(tc, k14_a_lost_wanted_is_mended_by_asking);
     tcase_add_test(tc, k14_it_is_kept_for_so_long_and_no_longer);
     tcase_add_test(tc, k14_it_is_asked_for_and_lasts);
