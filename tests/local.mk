@@ -60,7 +60,8 @@ RWLOCK_TESTS = tests/test_levels \
 	tests/test_rwlock_replies \
 	tests/test_rwlock_order \
 	tests/test_rwlock_crowd tests/test_rwlock_wire tests/test_rwlock_polls \
-	tests/test_rwlock_keepers tests/test_rwlock_keep tests/test_join_rules \
+	tests/test_rwlock_keepers tests/test_rwlock_keep tests/test_rwlock_keep_write \
+	tests/test_join_rules \
 	tests/test_rwhistory
 UNIT_TESTS += $(AS_RWLOCK_TESTS) $(RWLOCK_TESTS)
 # Handles in shared memory.
@@ -405,6 +406,10 @@ tests_test_rwlock_keepers_LDADD = $(UNIT_LIBS)
 tests_test_rwlock_keep_SOURCES = tests/test_rwlock_keep.c $(FIXTURE)
 tests_test_rwlock_keep_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_rwlock_keep_LDADD = $(UNIT_LIBS)
+
+tests_test_rwlock_keep_write_SOURCES = tests/test_rwlock_keep_write.c $(FIXTURE)
+tests_test_rwlock_keep_write_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_rwlock_keep_write_LDADD = $(UNIT_LIBS)
 
 tests_test_join_rules_SOURCES = tests/test_join_rules.c tests/handscene.h tests/handscene.c
 tests_test_join_rules_CPPFLAGS = $(UNIT_CPPFLAGS)
