@@ -152,13 +152,14 @@ START_TEST(h11_tokens_grow_and_a_downgrade_keeps_its_own)
 {
     rlock_rwlock_t f = rwlock_with(client, "n", -1, 1);
     rlock_rwlock_t f_theirs = rwlock_with(other, "n", -1, 1);
-    uint64_t last = 0;
+    uint64_t last = 0, before = stats_of(client).local_handovers;
     for (int i = 0; i < 2500; i++) {
         OK(rlock_rwlock_wrlock(&f));
         ck_assert_uint_gt(token(&f), last);
         last = token(&f);
         OK(rlock_rwlock_unlock(&f));
     }
+    ck_assert_uint_eq(stats_of(client).local_handovers, before + 2499);
     OK(rlock_rwlock_wrlock(&f));
     ck_assert_uint_gt(token(&f), last);
     last = token(&f);
