@@ -381,7 +381,7 @@ int rlock_clientattr_sethandoffms(rlock_clientattr_t *attr, long handoff_ms);
 int rlock_clientattr_gethandoffms(const rlock_clientattr_t *attr, long *ret_handoff_ms);
 int rlock_clientattr_sethandoffcount(rlock_clientattr_t *attr, int count);
 int rlock_clientattr_gethandoffcount(const rlock_clientattr_t *attr, int *ret_count);
-/* how long mutexes whose attributes say nothing of it are kept, as
+/* how long mutexes and read-write locks whose attributes say nothing of it are kept, as
  * rlock_mutexattr_setretain: 0 */
 int rlock_clientattr_setretain(rlock_clientattr_t *attr, long retain_ms);
 int rlock_clientattr_getretain(const rlock_clientattr_t *attr, long *ret_retain_ms);
@@ -660,6 +660,16 @@ int rlock_rwlockattr_setpshared(rlock_rwlockattr_t *attr, int pshared);
 int rlock_rwlockattr_getpshared(const rlock_rwlockattr_t *attr, int *ret_pshared);
 int rlock_rwlockattr_setlease(rlock_rwlockattr_t *attr, long lease_ms);
 int rlock_rwlockattr_getlease(const rlock_rwlockattr_t *attr, long *ret_lease_ms);
+/* As rlock_mutexattr_setretain, for both modes. What is kept after an unlock of a reader
+ * lets threads of the process read again without the server, also several, and also while
+ * others of it read; until a writer wants the lock: from then on those who come queue
+ * behind him, and he gets it when those inside have left. So he waits for those who read
+ * when he came, and those let in until the message arrived; a third of the presence if it
+ * is lost. A mutex or a fair lock of the same name that waits for readers is seen no
+ * sooner. What is kept after an unlock of a writer is given back when anybody else, also
+ * of this process, wants to read. */
+int rlock_rwlockattr_setretain(rlock_rwlockattr_t *attr, long retain_ms);
+int rlock_rwlockattr_getretain(const rlock_rwlockattr_t *attr, long *ret_retain_ms);
 int rlock_rwlockattr_setfencing(rlock_rwlockattr_t *attr, int fencing);
 int rlock_rwlockattr_getfencing(const rlock_rwlockattr_t *attr, int *ret_fencing);
 int rlock_rwlockattr_setoutage(rlock_rwlockattr_t *attr, int outage);

@@ -10,6 +10,7 @@
 -- KEYS[6] cancelled  ids that may no longer acquire -> until, ms
 -- KEYS[7] dirty      owner-died mark of robust locks
 -- KEYS[8] token      the last fencing token
+-- KEYS[9] keepers    readers who are to be told of a writer -> lease end, ms
 -- ARGV[1] layout of keys and arguments
 -- ARGV[2] the holder's field, or "" for a reading, or when nobody held it
 -- ARGV[3] its "since", or "" when it has none (Redisson)
@@ -17,7 +18,7 @@
 -- Returns the common answer; what: released, gone
 -- Effects: N deleted, or written for the next holder; messages
 local N, queue, rqueue, present, readers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local cancelled, dirty, token = KEYS[6], KEYS[7], KEYS[8]
+local cancelled, dirty, token, keepers = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local layout, holder, since, channel = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local prefer = ''
 local call = redis.call
@@ -29,7 +30,7 @@ local now = t[1] * 1000000 + t[2]
 --include robust
 --include telling
 --include settle
-check_types()
+check_all_types()
 local reads = call('HGET', N, 'mode') == 'rlock:read'
 local mark = held == 0 and call('GET', dirty)
 if mark and (holder == '' and since == '' or mark == 'not recoverable'
@@ -43,7 +44,7 @@ if not there or (call('HGET', N, 'since') or '') ~= since then return told('gone
 local victims = { holder }
 if reads then victims = call('ZREVRANGE', readers, 0, 255) end
 call('DEL', N)
-call('DEL', readers)
+call('DEL', readers, keepers)
 call('DEL', dirty)
 for _, id in ipairs(victims) do
   local uuid = string.match(id, '^([^:]+):%d+:%d+:%a%d+%l*$')

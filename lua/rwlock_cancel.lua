@@ -10,6 +10,7 @@
 -- KEYS[6] cancelled  ids that may no longer acquire -> until, ms
 -- KEYS[7] dirty      owner-died mark of robust locks
 -- KEYS[8] token      the last fencing token
+-- KEYS[9] keepers    readers who are to be told of a writer -> lease end, ms
 -- ARGV[1] layout of keys and arguments
 -- ARGV[2] id of the acquisition
 -- ARGV[3] life of the marker to leave, ms
@@ -17,7 +18,7 @@
 -- Returns the common answer; what: removed, yours
 -- Effects: the queue entry is gone; marker; what is free is handed over
 local N, queue, rqueue, present, readers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local cancelled, dirty, token = KEYS[6], KEYS[7], KEYS[8]
+local cancelled, dirty, token, keepers = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local layout, id, life, prefer = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local call = redis.call
 local held = call('HLEN', N)
@@ -29,7 +30,7 @@ local now = t[1] * 1000000 + t[2]
 --include telling
 --include settle
 --include mark
-check_types()
+check_all_types()
 call('ZREM', queue, id)
 call('ZREM', rqueue, id)
 mark(id, life)

@@ -9,15 +9,18 @@
 -- KEYS[6] cancelled  ids that may no longer acquire -> until, ms
 -- KEYS[7] dirty      owner-died mark of robust locks
 -- KEYS[8] token      the last fencing token
+-- KEYS[9] keepers    readers who are to be told of a writer -> lease end, ms
 -- ARGV[1] layout of keys and arguments
 -- ARGV[2] id of the acquisition
 -- ARGV[3] lease, ms; 0: what is left of it
 -- ARGV[4] kind of the lock: who is preferred
+-- ARGV[5] fencing token of the section that goes on, if it has one
 -- Returns the common answer; what: held, gone
 -- Effects: N in mode rlock:read, the id in readers; waiting readers let in, who are told
 local N, queue, rqueue, present, readers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local cancelled, dirty, token = KEYS[6], KEYS[7], KEYS[8]
+local cancelled, dirty, token, keepers = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local layout, id, lease, prefer = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
+local own = ARGV[5]
 local call = redis.call
 local held = call('HLEN', N)
 local t = call('TIME')
@@ -27,12 +30,13 @@ local now = t[1] * 1000000 + t[2]
 --include robust
 --include telling
 --include settle
-check_types()
+check_all_types()
 local more, rmore = 0, 0
 if call('HEXISTS', N, id) == 1 then
   local left = math.max(call('PTTL', N), lease, 1)
   call('HDEL', N, id)
   open_read()
+  if own then call('HSET', N, 'token', own) end
   raise(id, left)
   more, rmore = settle(nil, prefer ~= '1' and prefer ~= '2')
 end

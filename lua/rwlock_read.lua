@@ -9,6 +9,7 @@
 -- KEYS[6] cancelled  ids that may no longer acquire -> until, ms
 -- KEYS[7] dirty      owner-died mark of robust locks
 -- KEYS[8] token      the last fencing token
+-- KEYS[9] keepers    readers who are to be told of a writer -> lease end, ms
 -- ARGV[1] layout of keys and arguments
 -- ARGV[2] id of the acquisition
 -- ARGV[3] uuid of the client
@@ -33,8 +34,8 @@ local now = t[1] * 1000000 + t[2]
 local not_after = tonumber(ARGV[6])
 -- the straight line of a lock that nobody has or wants; to write a number as text costs as
 -- much as a command
-if fence == '0' and call('EXISTS', N, queue, rqueue, readers, cancelled, KEYS[7]) == 0
-  and now <= not_after then
+if fence == '0' and string.byte(id, -1) ~= 107
+  and call('EXISTS', N, queue, rqueue, readers, cancelled, KEYS[7]) == 0 and now <= not_after then
   lease = tonumber(lease)
   local till = math.floor(now / 1000) + lease
   local at = till .. ''
@@ -45,7 +46,7 @@ if fence == '0' and call('EXISTS', N, queue, rqueue, readers, cancelled, KEYS[7]
   call('PEXPIREAT', N, at)
   return { now, lease, 0, 0, 'held', lease, 0, '', 0 }
 end
-local present, dirty, token, layout = KEYS[4], KEYS[7], KEYS[8], ARGV[1]
+local present, dirty, token, keepers, layout = KEYS[4], KEYS[7], KEYS[8], KEYS[9], ARGV[1]
 local uuid, presence, try, prefer = ARGV[3], ARGV[5], ARGV[7], ARGV[9]
 local after, rafter, share = ARGV[10], ARGV[11], ARGV[12]
 local held = call('HLEN', N)
@@ -58,14 +59,17 @@ local held = call('HLEN', N)
 local queued = behind(rqueue, 2)
 if queued then return queued end
 --include settle
+--include keepers
 local more, rmore = 0, 0
 local function entered(what, reader)
   -- before N gets its end
   if fence == '1' then reading_token() end
   local left = raise(reader, lease)
-  return told(what, left, 0, more, rmore)
+  local answer = told(what, left, 0, more, rmore)
+  if tells(reader) then answer[3] = flags_for_readers({ reader, left }, answer[3]) end
+  return answer
 end
-check_types()
+check_all_types()
 local left, how = owns(id)
 if how == 'read' then return entered('held', id) end
 if left then return told('held', left) end

@@ -10,6 +10,7 @@
 -- KEYS[6] cancelled  ids that may no longer acquire -> until, ms
 -- KEYS[7] dirty      owner-died mark of robust locks
 -- KEYS[8] token      the last fencing token
+-- KEYS[9] keepers    readers who are to be told of a writer -> lease end, ms
 -- ARGV[1] layout of keys and arguments
 -- ARGV[2] uuid of the client
 -- ARGV[3] presence, ms
@@ -21,7 +22,7 @@
 -- Effects: presence; a holder who asked for it is told of who waits for the lock to be free, and so
 -- names nobody; N and readers written for who is next, who is told unless among the ids
 local N, queue, rqueue, present, readers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local cancelled, dirty, token = KEYS[6], KEYS[7], KEYS[8]
+local cancelled, dirty, token, keepers = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local layout, uuid, presence, prefer = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local after, rafter, names = ARGV[5], ARGV[6], ARGV[7]
 local call = redis.call
@@ -35,7 +36,8 @@ local now = t[1] * 1000000 + t[2]
 --include settle
 --include presence
 --include wanted
-check_types()
+--include keepers
+check_all_types()
 local ids, where, queued = {}, {}, false
 for part in string.gmatch(names, '%S+') do
   local id = uuid .. ':' .. part
@@ -56,7 +58,10 @@ end
 local lost = spoilt()
 go_on(after, rafter)
 local more, rmore = settle(nil, false)
-if held > 0 and names == '' and after == '0' and rafter == '0' then wanted() end
+if held > 0 and names == '' and after == '0' and rafter == '0' then
+  wanted()
+  if call('HGET', N, 'mode') == 'rlock:read' then tell_keepers() end
+end
 local pttl, flags = call('PTTL', N), waiting()
 if pttl ~= -2 then flags = flags + foreign() end
 if queued and not hears(uuid) then flags = flags + 16 end
@@ -73,7 +78,10 @@ for i, id in ipairs(ids) do
       answer[2] = left
     end
     what = left and 'held' or 'gone'
-    if left then own = call('HGET', N, 'token') or '' end
+    if left then
+      own = call('HGET', N, 'token') or ''
+      answer[3] = flags_for(call('HGET', N, id), answer[3])
+    end
   end
   if lost and what ~= 'held' then what = 'unrecoverable' end
   local at = #answer

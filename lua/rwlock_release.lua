@@ -10,6 +10,7 @@
 -- KEYS[6] cancelled  ids that may no longer acquire -> until, ms
 -- KEYS[7] dirty      owner-died mark of robust locks
 -- KEYS[8] token      the last fencing token
+-- KEYS[9] keepers    readers who are to be told of a writer -> lease end, ms
 -- ARGV[1] layout of keys and arguments
 -- ARGV[2] id of the acquisition
 -- ARGV[3] life of the marker to leave, ms; 0: none
@@ -28,6 +29,7 @@ local now = t[1] * 1000000 + t[2]
 -- the straight line when nobody waits
 if life == '0' and (writes or reads) and call('EXISTS', queue, rqueue) == 0 then
   local gone, top = writes, nil
+  if reads and string.byte(id, -1) == 107 then call('ZREM', KEYS[9], id) end
   if reads then
     gone = call('ZREM', readers, id) == 1
     if gone and call('ZCARD', readers) > 0 then
@@ -45,7 +47,7 @@ if life == '0' and (writes or reads) and call('EXISTS', queue, rqueue) == 0 then
     return { now, -2, 0, 0, 'released', -1, 0, '', 0 }
   end
 end
-local present, cancelled, dirty, token = KEYS[4], KEYS[6], KEYS[7], KEYS[8]
+local present, cancelled, dirty, token, keepers = KEYS[4], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local layout, prefer = ARGV[1], ARGV[5]
 life = tonumber(life)
 --include answer
@@ -54,18 +56,19 @@ life = tonumber(life)
 --include telling
 --include settle
 --include mark
-check_types()
+check_all_types()
 local what, last = 'notmine', nil
 if writes then
   call('DEL', N)
   what, last = 'released', 'write'
 elseif reads and call('ZREM', readers, id) == 1 then
   what = 'released'
+  call('ZREM', keepers, id)
   local top = call('ZREVRANGE', readers, 0, 0, 'WITHSCORES')[2]
   if top and tonumber(top) >= clock then
     fit()
   else
-    call('DEL', N, readers)
+    call('DEL', N, readers, keepers)
     last = 'read'
   end
 else

@@ -9,13 +9,15 @@
 -- KEYS[6] cancelled  ids that may no longer acquire -> until, ms
 -- KEYS[7] dirty      owner-died mark of robust locks
 -- KEYS[8] token      the last fencing token
+-- KEYS[9] keepers    readers who are to be told of a writer -> lease end, ms
 -- ARGV[1] layout of keys and arguments
 -- ARGV[2] uuid of the client
--- ARGV[3] at most 256 acquisitions: id without the uuid, blank, lease in ms, blank, and so on
+-- ARGV[3] at most 256 acquisitions: id without the uuid, blank, lease in ms, letters, blank, and so
+-- on; of a writer, t: he wants to be told who else wants it (K2), m: another block of tokens (H11)
 -- Returns the common answer; what: held, gone
--- Effects: ends in readers, TTL of N
+-- Effects: ends in readers and keepers, TTL of N; a writer's value and token
 local N, queue, rqueue, present, readers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local cancelled, dirty, token = KEYS[6], KEYS[7], KEYS[8]
+local cancelled, dirty, token, keepers = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local layout, uuid, names = ARGV[1], ARGV[2], ARGV[3]
 local call = redis.call
 local held = call('HLEN', N)
@@ -23,16 +25,38 @@ local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
 --include answer
 --include token
+--include telling
 --include reading
+--include keepers
+--include note
 local flags = waiting()
 call('ZCARD', readers)
+call('ZCARD', keepers)
 local answer = { now, 0, flags, 0 }
 local pttl, reads = call('PTTL', N), call('HGET', N, 'mode') == 'rlock:read'
 -- a first write that is allowed when memory is full
 if reads then call('PEXPIRE', readers, pttl + 60000) end
-for part, ttl in string.gmatch(names, '(%S+) (%d+) ') do
-  local id = uuid .. ':' .. part
-  local left = owns(id)
+-- What a writer hears of others, and the token that he has (as in lib/renew.lua).
+local function renewed(id, how)
+  local value, tell = call('HGET', N, id), string.find(how, 't') ~= nil
+  if (tell or value ~= '1') and flags == 0 and (value == '3' or channel_heard()) then flags = 32 end
+  if tell and value == '1' then
+    value = flags == 0 and '2' or '3'
+    if not note(id, value) then value = '1' end
+  end
+  if value == '2' then flags = flags + 64 end
+  local own = call('HGET', N, 'token') or ''
+  if own ~= '' and string.find(how, 'm') then
+    -- where there is no memory for it, or the key holds something else, the lease counts all the same
+    local drawn, base = pcall(token_next, 'W')
+    if drawn and note('token', base) then own = base end
+  end
+  return own
+end
+local listed = {}
+for part, ttl, how in string.gmatch(names, '(%S+) (%d+)(%l*) ') do
+  local id, own = uuid .. ':' .. part, ''
+  local left, mode = owns(id)
   if left and tonumber(ttl) > left then
     left = tonumber(ttl)
     if reads then
@@ -41,14 +65,24 @@ for part, ttl in string.gmatch(names, '(%S+) (%d+) ') do
       call('PEXPIRE', N, left)
     end
   end
+  if mode == 'write' then
+    own = renewed(id, how)
+  elseif left then
+    own = call('HGET', N, 'token') or ''
+    if tells(id) then
+      listed[#listed + 1] = id
+      listed[#listed + 1] = left
+    end
+  end
   local at = #answer
   answer[at + 1], answer[at + 2], answer[at + 3] = left and 'held' or 'gone', left or -1, 0
-  answer[at + 4] = left and call('HGET', N, 'token') or ''
+  answer[at + 4] = own
 end
 if reads then
   collect()
   if call('EXISTS', readers) == 1 then fit() end
+  flags = flags_for_readers(listed, flags)
 end
-answer[2] = call('PTTL', N)
+answer[2], answer[3] = call('PTTL', N), flags
 answer[#answer + 1] = 0
 return answer

@@ -9,6 +9,7 @@
 -- KEYS[6] cancelled  ids that may no longer acquire -> until, ms
 -- KEYS[7] dirty      owner-died mark of robust locks
 -- KEYS[8] token      the last fencing token
+-- KEYS[9] keepers    readers who are to be told of a writer -> lease end, ms
 -- ARGV[1] layout of keys and arguments
 -- ARGV[2] id of the acquisition
 -- ARGV[3] uuid of the client
@@ -30,15 +31,15 @@ local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
 local not_after = tonumber(ARGV[6])
 -- the straight line of a lock that nobody has or wants
-if fence == '0' and call('EXISTS', N, queue, rqueue, readers, cancelled, KEYS[7]) == 0
-  and now <= not_after then
+if fence == '0' and string.byte(id, -1) ~= 107
+  and call('EXISTS', N, queue, rqueue, readers, cancelled, KEYS[7]) == 0 and now <= not_after then
   call('HSET', N, id, '1', 'mode', 'rlock:write', 'since',
     t[1] .. string.sub('000000' .. t[2], -6))
   call('PEXPIRE', N, lease)
   lease = tonumber(lease)
   return { now, lease, 0, 0, 'held', lease, 0, '', 0 }
 end
-local present, dirty, token, layout = KEYS[4], KEYS[7], KEYS[8], ARGV[1]
+local present, dirty, token, keepers, layout = KEYS[4], KEYS[7], KEYS[8], KEYS[9], ARGV[1]
 local uuid, presence, try, prefer = ARGV[3], ARGV[5], ARGV[7], ARGV[9]
 local after, rafter = ARGV[10], ARGV[11]
 local held = call('HLEN', N)
@@ -51,6 +52,7 @@ local held = call('HLEN', N)
 local queued = behind(queue, 1)
 if queued then return queued end
 --include settle
+--include keepers
 -- Held by a grant or by an earlier request: with the whole lease now.
 local function entered()
   local left = call('PTTL', N)
@@ -60,7 +62,7 @@ local function entered()
   end
   return told('held', left)
 end
-check_types()
+check_all_types()
 local left, how = owns(id)
 if how == 'write' then return entered() end
 if left then return told('held', left) end
@@ -81,9 +83,15 @@ end
 if ticket then return told('queued', nil, ticket, more, rmore) end
 if more == 0 and rmore == 0 and state() == 'free' then
   local answer = take('rlock:write')
-  call('DEL', readers)
+  call('DEL', readers, keepers)
   answer[9] = 0
   return answer
 end
-if try == '1' then return told('busy', nil, 0, more, rmore) end
-return told('queued', nil, queue_up(queue), more, rmore)
+if try == '1' then
+  tell_keepers()
+  return told('busy', nil, 0, more, rmore)
+end
+local first = call('EXISTS', queue) == 0
+ticket = queue_up(queue)
+if first then tell_keepers() end
+return told('queued', nil, ticket, more, rmore)

@@ -255,8 +255,9 @@ static int ask_server(struct rlk_ask *ask)
     struct rlk_hold *share = rlk_share_begin(ask->lock, ask->hold, now);
     struct rlk_wire_acquire request = { .hold = ask->hold,
                                         .share = share,
-                                        .lease_ms = wish->reading ? ask->hold->lease_ms
-                                                                  : first_lease(wish),
+                                        .lease_ms = wish->reading && !rlk_wish_keeps(wish)
+                                                        ? ask->hold->lease_ms
+                                                        : first_lease(wish),
                                         .try_once = interrupted };
     ask->hold->asked++;
     rlk_registry_unlock(reg);

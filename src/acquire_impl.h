@@ -6,6 +6,7 @@
 
 #include "acquire.h"
 #include "handoff.h"
+#include "joining.h"
 #include "trip.h"
 
 /* What an answer to acquire means. */

@@ -193,13 +193,14 @@ static void send_read_renewals(struct rlock_client *client, struct rlk_hold *due
 {
     struct rlk_lock *lock = due->lock;
     struct rlk_batch *batch = &lock->queue->renewal;
+    const struct rlk_wire_renew none = { .tell = false };
     struct rlk_request req RLK_UNINITIALIZED;
     struct rlk_hold *hold = due;
     size_t len = 0;
 
     if (!batch_add(batch, due))
         return;
-    len += rlk_wire_renewal_write(names, due, renew_lease(due, now));
+    len += rlk_wire_renewal_write(names, due, renew_lease(due, now), none);
     for (struct rlk_list *l = lock->queue->reads.next;
          l != &lock->queue->reads && batch->count < RLK_RENEWALS_MAX; l = l->next) {
         hold = RLK_CONTAINER_OF(l, struct rlk_hold, link);
@@ -207,7 +208,7 @@ static void send_read_renewals(struct rlock_client *client, struct rlk_hold *due
             continue;
         if (!batch_add(batch, hold))
             break;
-        len += rlk_wire_renewal_write(names + len, hold, renew_lease(hold, now));
+        len += rlk_wire_renewal_write(names + len, hold, renew_lease(hold, now), none);
     }
     rlk_wire_renewals(&req, client, lock, names, len);
     if (rlk_script_append(client->watch.conn, &req, batch->with_text) != 0) {

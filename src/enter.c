@@ -6,6 +6,8 @@
 
 #include "error.h"
 
+enum { KEPT_READS_MAX = 2 /* with fencing and without */ };
+
 int64_t rlk_attempt_until(const struct rlk_wish *wish, int64_t now)
 {
     int64_t left = wish->try_once ? RLK_NEVER : rlk_deadline_left(&wish->deadline);
@@ -19,7 +21,8 @@ int64_t rlk_attempt_until(const struct rlk_wish *wish, int64_t now)
 bool rlk_wish_keeps(const struct rlk_wish *wish)
 {
     return wish->handoff.retain_ns > 0 && wish->handoff.hears &&
-           wish->kind == RLK_KIND_MUTEX && !wish->fixed;
+           (wish->kind == RLK_KIND_MUTEX || wish->kind == RLK_KIND_RWLOCK) &&
+           !wish->fixed;
 }
 
 void rlk_waiter_init(struct rlk_waiter *waiter, const struct rlk_wish *wish, int64_t now)
@@ -97,6 +100,19 @@ bool rlk_enter_idle(const struct rlk_wish *wish, struct rlk_lock *lock,
     int64_t now = rlk_now_boot();
 
     rlk_lock_held_locked(lock, now); /* what is lost by now */
+    if (wish->reading && rlk_wish_keeps(wish) &&
+        rlk_joining_enter_locked(lock, waiter, now))
+        return true;
+    /* not again and again: those who read here may be faster each time */
+    for (int i = 0; i < KEPT_READS_MAX && !wish->reading &&
+                    (spent = rlk_joining_kept_locked(lock)) != NULL;
+         i++) {
+        spent->no_marker = !spent->unknown;
+        rlk_hold_leave_locked(spent);
+        rlk_release_left(spent, rlk_attempt_until(wish, now));
+        rlk_error_clear();
+        now = rlk_now_boot();
+    }
     if (rlk_handoff_enter_locked(lock, waiter, wish->handoff, now, &spent))
         return !lock->current->cleaned || mark_anew(wish, lock->current);
     if (spent) {

@@ -96,6 +96,17 @@ int rlk_handle_init(struct rlk_handle *handle, int kind, const struct rlk_attr *
     return rlk_call_leave(call, rc);
 }
 
+/* Whether a thread of this process holds it, or waits for it. */
+static bool is_used_locked(struct rlk_lock *lock, int64_t now)
+{
+    bool used = rlk_lock_held_locked(lock, now) && lock->current && !lock->current->idle;
+    for (struct rlk_list *l = lock->queue->reads.next; !used && l != &lock->queue->reads;
+         l = l->next)
+        used = !RLK_CONTAINER_OF(l, struct rlk_hold, link)->idle;
+    return used || !rlk_list_empty(&lock->queue->waiters) ||
+           !rlk_list_empty(&lock->queue->readers);
+}
+
 int rlk_handle_destroy(struct rlk_handle *handle, int kind)
 {
     struct rlk_call call = rlk_call_enter();
@@ -114,10 +125,7 @@ int rlk_handle_destroy(struct rlk_handle *handle, int kind)
         rlk_registry_lock(reg);
         struct rlk_lock *lock =
             rlk_lock_find_locked(reg, kind, handle->rlk_name, handle->rlk_name_len);
-        if (lock && ((rlk_lock_held_locked(lock, rlk_now_boot()) &&
-                      !(lock->current && lock->current->idle)) ||
-                     !rlk_list_empty(&lock->queue->waiters) ||
-                     !rlk_list_empty(&lock->queue->readers)))
+        if (lock && is_used_locked(lock, rlk_now_boot()))
             rc = EBUSY;
         rlk_registry_unlock(reg);
     }

@@ -4,6 +4,7 @@
 
 #include "deadline.h"
 #include "gate.h"
+#include "joining.h"
 #include "log.h"
 #include "registry.h"
 
@@ -22,6 +23,11 @@ enum {
 static bool is_on(struct rlk_handoff bound)
 {
     return bound.ns > 0 && bound.count > 0;
+}
+
+static bool is_of_rwlock(const struct rlk_hold *hold)
+{
+    return hold->lock->kind == RLK_KIND_RWLOCK;
 }
 
 static bool is_fenced(const struct rlk_hold *hold)
@@ -45,6 +51,8 @@ static bool may_go_on(struct rlk_hold *hold, struct rlk_handoff bound, int64_t n
 
     if (!hold->others && hold->tells)
         return true;
+    if (is_of_rwlock(hold)) /* not past the server (W25) */
+        return false;
     if (is_spent(hold, bound, now))
         return false;
     if (!hold->others && !hold->asks_others && is_spent(hold, half, now)) {
@@ -57,9 +65,9 @@ static bool may_go_on(struct rlk_hold *hold, struct rlk_handoff bound, int64_t n
 void rlk_handoff_answered_locked(struct rlk_hold *hold, int64_t sent, unsigned flags)
 {
     hold->asks_others = hold->asks_tokens; /* since that request left */
-    if (flags & RLK_WILL_TELL)
+    if (rlk_hold_hears_telling(hold, flags))
         hold->tells = true;
-    if (flags & RLK_OTHERS)
+    if (rlk_hold_hears_others(hold, flags))
         hold->others = true; /* for this id, for good */
     if (hold->others) {
         rlk_gate_close_locked(hold);
@@ -140,10 +148,10 @@ void rlk_handoff_tokens_locked(struct rlk_hold *hold, uint64_t first, bool asked
 
     if (asked)
         hold->asks_tokens = false;
-    if (first == 0)
+    if (first == 0 || hold->downgrading)
         return;
     hold->token_heard = false;
-    if (hold->id.letter != 'M') {
+    if (!rlk_hold_has_block(hold)) {
         hold->token = first; /* over that of a message (T12) */
     } else if (heard && !asked &&
                first != rlk_handoff_token_end(hold) - RLK_TOKEN_BLOCK + 1) {
@@ -177,7 +185,7 @@ bool rlk_hold_suits(const struct rlk_hold *hold, const struct rlk_waiter *waiter
            rlk_id_robust(&hold->id) == waiter->robust;
 }
 
-static bool has_terms_of(const struct rlk_hold *hold, const struct rlk_waiter *waiter)
+bool rlk_hold_has_terms_of(const struct rlk_hold *hold, const struct rlk_waiter *waiter)
 {
     return waiter->lease_ms == hold->lease_ms && rlk_hold_suits(hold, waiter);
 }
@@ -185,11 +193,10 @@ static bool has_terms_of(const struct rlk_hold *hold, const struct rlk_waiter *w
 /* The same for one that it does not ask for, but finds taken. */
 static bool suits(const struct rlk_hold *hold, const struct rlk_waiter *waiter)
 {
-    return waiter->passed_on && has_terms_of(hold, waiter);
+    return waiter->passed_on && rlk_hold_has_terms_of(hold, waiter);
 }
 
-/* Sections begin that the server is not told of. */
-static void begin_asking(struct rlk_hold *hold, int64_t now)
+void rlk_handoff_unasked_locked(struct rlk_hold *hold, int64_t now)
 {
     bool first = hold->pass->entered_at <= hold->proof_sent;
 
@@ -206,7 +213,7 @@ static void begin_section(struct rlk_hold *hold, int64_t now)
         ready_token(hold);
         hold->token++;
     }
-    begin_asking(hold, now);
+    rlk_handoff_unasked_locked(hold, now);
     RLK_COUNT(hold->lock->registry->counters->local_handovers);
 }
 
@@ -218,27 +225,40 @@ static void wake_for(struct rlk_lock *lock, struct rlk_waiter *waiter)
     rlk_registry_wake_locked(lock->registry, waiter->thread);
 }
 
-/* Whether the hold may go to the first who waits here, budget or not. What this process
- * has asked the server for would be granted later, to nobody. */
+/* Whether it may be somebody else's of this process, or nobody's. What the process has
+ * asked the server for would be granted later, to nobody; threads that want to read have
+ * asked, and so count as others (K16). */
+static bool is_passable(const struct rlk_hold *hold)
+{
+    struct rlk_lock *lock = hold->lock;
+    return (lock->kind == RLK_KIND_MUTEX ||
+            (is_of_rwlock(hold) && rlk_list_empty(&lock->queue->readers))) &&
+           !hold->fixed && !hold->owner_died && !hold->doubted &&
+           !rlk_lock_ask_locked(lock) && !lock->ending && !rlk_log_ended();
+}
+
+/* Whether the hold may go to the first who waits here, budget or not. One of a read-write
+ * lock only where it is kept, too, and nobody else waits (K16). */
 static bool can_pass_on(const struct rlk_hold *hold, struct rlk_handoff bound,
                         const struct rlk_waiter *first)
 {
-    struct rlk_lock *lock = hold->lock;
-    return first && is_on(bound) && lock->kind == RLK_KIND_MUTEX && !hold->fixed &&
-           !hold->owner_died && !hold->doubted && !lock->queue->asker &&
-           !rlk_lock_ask_locked(lock) && !lock->ending && !rlk_log_ended() &&
-           suits(hold, first);
+    return first && is_on(bound) && is_passable(hold) && !hold->lock->queue->asker &&
+           suits(hold, first) &&
+           (!is_of_rwlock(hold) ||
+            (bound.retain_ns > 0 && bound.hears && hold->tells && !hold->others));
 }
 
 /* Whether it is kept though nobody here waits (K1). */
 static bool can_keep(const struct rlk_hold *hold, struct rlk_handoff bound, int64_t now)
 {
-    struct rlk_lock *lock = hold->lock;
-    return bound.retain_ns > 0 && bound.hears && lock->kind == RLK_KIND_MUTEX &&
-           !hold->fixed && !hold->owner_died && !hold->doubted && hold->tells &&
-           !hold->others && lock->registry->kept_count < KEPT_MAX && now < hold->risk &&
-           !lock->queue->asker && !rlk_lock_ask_locked(lock) && !lock->ending &&
-           !rlk_log_ended();
+    return bound.retain_ns > 0 && bound.hears && is_passable(hold) && hold->tells &&
+           !hold->others && rlk_handoff_room_locked(hold) && now < hold->risk &&
+           !hold->lock->queue->asker;
+}
+
+bool rlk_handoff_room_locked(const struct rlk_hold *hold)
+{
+    return hold->lock->registry->kept_count < KEPT_MAX;
 }
 
 bool rlk_handoff_asks_locked(struct rlk_hold *hold, struct rlk_handoff bound, int64_t now)
@@ -264,9 +284,15 @@ static struct rlk_part *part_for(struct rlk_hold *hold, struct rlk_thread *threa
     return part ? part : rlk_hold_join_locked(hold, is_fenced(hold));
 }
 
+/* The levels of a read-write lock are the registry's business. */
+static bool has_gate(const struct rlk_hold *hold)
+{
+    return hold->lock->kind == RLK_KIND_MUTEX;
+}
+
 static void step_out(struct rlk_part *part, bool keeps)
 {
-    if (part->hold->tells && !part->hold->others)
+    if (has_gate(part->hold) && part->hold->tells && !part->hold->others)
         rlk_gate_step_out_locked(part, keeps);
     else
         rlk_part_leave_locked(part);
@@ -282,9 +308,11 @@ static void rest(struct rlk_part *part, int64_t retain_ns, bool keeps, int64_t n
     rlk_hold_keep_locked(hold, retain_ns);
     hold->pass->used_at = now;
     if (hold->tells && !hold->others && !hold->doubted && now < hold->risk) {
-        begin_asking(hold, now);
-        ready_token(hold);
-        rlk_gate_open_locked(hold, retain_ns > 0);
+        rlk_handoff_unasked_locked(hold, now);
+        if (has_gate(hold)) {
+            ready_token(hold);
+            rlk_gate_open_locked(hold, retain_ns > 0);
+        }
     }
     if (retain_ns > 0)
         rlk_hold_schedule_locked(hold);
@@ -341,7 +369,8 @@ bool rlk_handoff_enter_locked(struct rlk_lock *lock, struct rlk_waiter *self,
     if (!hold || !hold->idle || rlk_log_ended())
         return false;
     bool kept = hold->pass->retain_ns > 0;
-    bool fits = kept ? self->retakes && has_terms_of(hold, self) : suits(hold, self);
+    bool fits =
+        kept ? self->retakes && rlk_hold_has_terms_of(hold, self) : suits(hold, self);
     if (!fits && !kept)
         return false;
     bool goes = fits && has_token(hold) && may_go_on(hold, bound, now) &&
@@ -376,19 +405,31 @@ void rlk_handoff_end_all_locked(struct rlk_registry *reg, int64_t now)
 {
     rlk_gate_close_all_locked(reg);
     for (size_t i = 0; i < reg->table_size; i++)
-        for (struct rlk_lock *lock = reg->table[i]; lock; lock = lock->chain)
+        for (struct rlk_lock *lock = reg->table[i]; lock; lock = lock->chain) {
+            struct rlk_hold *kept;
             if (lock->current && lock->current->idle)
                 rlk_hold_end_unused_locked(lock->current, now);
+            while ((kept = rlk_joining_kept_locked(lock)) != NULL)
+                rlk_hold_end_unused_locked(kept, now);
+        }
+}
+
+/* What it is asked for may be out of date. */
+static void ask_soon(struct rlk_hold *hold)
+{
+    hold->asks_others = true;
+    rlk_hold_schedule_locked(hold);
 }
 
 void rlk_handoff_ask_all_locked(struct rlk_registry *reg)
 {
     for (size_t i = 0; i < reg->table_size; i++)
-        for (struct rlk_lock *lock = reg->table[i]; lock; lock = lock->chain)
-            if (lock->current && lock->current->idle) {
-                lock->current->asks_others = true;
-                rlk_hold_schedule_locked(lock->current);
-            }
+        for (struct rlk_lock *lock = reg->table[i]; lock; lock = lock->chain) {
+            if (lock->current && lock->current->idle)
+                ask_soon(lock->current);
+            if (lock->queue->shared && lock->queue->shared->tells)
+                ask_soon(lock->queue->shared);
+        }
 }
 
 int64_t rlk_handoff_idle_until(const struct rlk_hold *hold)

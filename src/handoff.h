@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Local hand-over: threads of this process that want the same mutex pass its hold on
- * among themselves, without the server (rules H1-H12). A hold that a thread unlocked
- * while others wait here either goes to the first of them, or is IDLE: INSIDE, nobody's,
- * one of them woken, and free for whichever thread comes first. Bounded while others wait
- * at the server. All under the registry's mutex.
+ * Local hand-over: threads of this process that want the same mutex, or to write the same
+ * read-write lock, pass its hold on among themselves, without the server (rules H1-H12).
+ * A hold that a thread unlocked while others wait here either goes to the first of them,
+ * or is IDLE: INSIDE, nobody's, one of them woken, and free for whichever thread comes
+ * first. Bounded while others wait at the server. All under the registry's mutex.
  */
 #ifndef RLK_HANDOFF_H
 #define RLK_HANDOFF_H
@@ -72,6 +72,13 @@ void rlk_handoff_answered_locked(struct rlk_hold *hold, int64_t sent, unsigned f
 
 /* Whether a thread may go on with a hold that another one made. */
 bool rlk_hold_suits(const struct rlk_hold *hold, const struct rlk_waiter *waiter);
+/* And has asked for the same lease. */
+bool rlk_hold_has_terms_of(const struct rlk_hold *hold, const struct rlk_waiter *waiter);
+
+/* A section begins at `now` that the server is not told of (H8). */
+void rlk_handoff_unasked_locked(struct rlk_hold *hold, int64_t now);
+/* Whether one more hold may be kept. */
+bool rlk_handoff_room_locked(const struct rlk_hold *hold);
 
 /* When the server is to be asked because of hand-overs, whatever the lease says (H7, H8);
  * RLK_NEVER: they want nothing. */

@@ -256,13 +256,13 @@ void rlk_hold_enter_locked(struct rlk_hold *hold, struct rlk_thread *thread, int
         lock->entered_alone++;
     hold->budget_from = now;
     hold->sections = 1;
-    if (flags & RLK_OTHERS)
+    if (rlk_hold_hears_others(hold, flags))
         hold->others = true;
     if (rlk_id_is(&hold->id, lock->queue->wanted))
         hold->others = true; /* the message came before the answer (K6) */
-    hold->tells = (flags & RLK_WILL_TELL) != 0;
+    hold->tells = rlk_hold_hears_telling(hold, flags);
     hold->mark = hold->owner_died ? 2 : 1;
-    hold->token_alone = hold->token == 0 || hold->id.letter != 'M';
+    hold->token_alone = hold->token == 0 || !rlk_hold_has_block(hold);
     hold->own.owner = thread;
     hold->own.owner_thread = rlk_thread_self();
     rlk_part_first_level(&hold->own);
@@ -518,6 +518,7 @@ void rlk_hold_downgrade_locked(struct rlk_hold *hold)
     assert(lock->current == hold);
     lock->current = NULL;
     hold->reading = hold->downgrading = true;
+    hold->asks_tokens = false; /* it keeps the one it has */
     if (hold->fixed)
         hold->renew_at = hold->end; /* the caller tells the server first */
     rlk_list_append(&lock->queue->reads, &hold->link);

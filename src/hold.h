@@ -247,6 +247,24 @@ static inline long rlk_hold_mark(const struct rlk_hold *hold)
     return hold->mark > 2 ? (long)hold->mark : 0;
 }
 
+/* Whether somebody else wants the lock, and whether the server will tell of who comes, as
+ * an answer about the hold says. */
+static inline bool rlk_hold_hears_others(const struct rlk_hold *hold, unsigned flags)
+{
+    return (flags & (hold->reading ? RLK_READ_OTHERS : RLK_OTHERS)) != 0;
+}
+static inline bool rlk_hold_hears_telling(const struct rlk_hold *hold, unsigned flags)
+{
+    return (flags & RLK_WILL_TELL) && (!hold->reading || rlk_id_tells(&hold->id));
+}
+
+/* Each section has a token of its own, of a block (H11): what one thread at a time is in,
+ * of the types that pass it on. */
+static inline bool rlk_hold_has_block(const struct rlk_hold *hold)
+{
+    return hold->id.letter == 'M' || (hold->id.letter == 'W' && !hold->reading);
+}
+
 /* A thread that waits for a lock; on its stack. Guarded by the registry's mu. */
 struct rlk_waiter {
     struct rlk_list link;

@@ -5,6 +5,7 @@
 #include "deadline.h"
 #include "gate.h"
 #include "handoff.h"
+#include "joining.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -486,7 +487,11 @@ void rlk_registry_wanted_locked(struct rlk_registry *reg, const struct rlk_id *i
     struct rlk_hold *hold = lock->current && rlk_id_equal(&lock->current->id, id)
                                 ? lock->current
                                 : find_ask(lock, id);
-    if (hold)
+    if (!hold)
+        hold = find_read(&lock->queue->reads, id);
+    if (hold && hold->reading)
+        rlk_joining_wanted_locked(lock, rlk_now_boot());
+    else if (hold)
         rlk_handoff_wanted_locked(hold, rlk_now_boot());
     else if (rlk_lock_has_queue(lock))
         lock->queue->wanted =

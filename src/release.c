@@ -3,6 +3,7 @@
 #include "acquire.h"
 #include "handle.h"
 #include "handoff.h"
+#include "joining.h"
 #include "trip.h"
 
 #include "error.h"
@@ -156,14 +157,14 @@ int rlk_release(struct rlk_part *part, const struct rlk_handle *handle, int64_t 
 
     if (handle) { /* which another thread may destroy as soon as this one has left */
         bound = rlk_handle_handoff(handle, client);
-        if (!thread->fast || thread->fast == part)
+        if (lock->kind != RLK_KIND_RWLOCK && (!thread->fast || thread->fast == part))
             memcpy(thread->fast_head, handle, RLK_HEAD_SIZE);
     }
     rlk_registry_lock(reg);
     rlk_gate_close_locked(hold);
     if (!rlk_list_empty(&lock->queue->waiters))
         now = rlk_now_boot(); /* the registry's mutex may have been waited for (H4) */
-    if (hold->state == RLK_HOLD_INSIDE && now < hold->end &&
+    if (hold->state == RLK_HOLD_INSIDE && now < hold->end && !hold->reading &&
         rlk_handoff_asks_locked(hold, bound, now)) {
         ask_who_waits(hold, until);
         now = rlk_now_boot();
@@ -176,7 +177,8 @@ int rlk_release(struct rlk_part *part, const struct rlk_handle *handle, int64_t 
         return ESTALE;
     }
     RLK_COUNT(client->counters.releases);
-    bool stays = rlk_handoff_unlock_locked(part, bound, now);
+    bool stays = hold->reading ? rlk_joining_unlock_locked(part, bound, now)
+                               : rlk_handoff_unlock_locked(part, bound, now);
     if (!stays)
         rlk_part_leave_locked(part);
     int rc = 0;

@@ -199,7 +199,7 @@ static int unlock_level(struct rlk_handle *handle, enum which which)
         return ESTALE;
     }
     if (none)
-        return rlk_release_kept(part, NULL, now);
+        return rlk_release_kept(part, handle, now);
     return !read && levels->writes == 0 ? downgrade(part) : 0;
 }
 

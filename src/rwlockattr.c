@@ -33,3 +33,18 @@ int rlock_rwlockattr_getkind_np(const rlock_rwlockattr_t *attr, int *ret_kind)
                                   ? RLOCK_RWLOCK_PHASE_FAIR_NP
                                   : attr->rlk.rlk_type);
 }
+
+int rlock_rwlockattr_setretain(rlock_rwlockattr_t *attr, long retain_ms)
+{
+    RLK_ATTR_CALL(CONST_BASE(attr), MAGIC,
+                  retain_ms >= 0 && retain_ms <= RLK_RETAIN_MAX_MS,
+                  attr->rlk.rlk_retain_ms = (int32_t)retain_ms);
+}
+
+int rlock_rwlockattr_getretain(const rlock_rwlockattr_t *attr, long *ret_retain_ms)
+{
+    RLK_ATTR_CALL(CONST_BASE(attr), MAGIC, ret_retain_ms,
+                  *ret_retain_ms = attr->rlk.rlk_retain_ms == RLK_ATTR_UNSET
+                                       ? 0
+                                       : attr->rlk.rlk_retain_ms);
+}

@@ -112,6 +112,11 @@ bool rlk_id_robust(const struct rlk_id *id)
     return strchr(id->flags, RLK_ID_ROBUST) != NULL;
 }
 
+bool rlk_id_tells(const struct rlk_id *id)
+{
+    return strchr(id->flags, RLK_ID_TELL) != NULL;
+}
+
 /* ---- requests */
 
 enum { FIRST_KEY = 3 /* behind EVALSHA, hash, number of keys */ };

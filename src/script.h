@@ -58,6 +58,7 @@ static inline bool rlk_id_is(const struct rlk_id *id, struct rlk_id_key key)
  * wants to be told when somebody else wants the lock. */
 enum { RLK_ID_ROBUST = 'b', RLK_ID_TELL = 'k' };
 bool rlk_id_robust(const struct rlk_id *id);
+bool rlk_id_tells(const struct rlk_id *id);
 
 /* ---- requests */
 
@@ -119,7 +120,8 @@ enum rlk_flags {
     RLK_UNHEARD = 16,   /* of a refresh: nobody listens to our mailbox there */
     RLK_WANTED = 32,    /* somebody else wants the lock who is in no queue */
     RLK_WILL_TELL = 64, /* of a renewal: a message will tell of those who come */
-    RLK_OTHERS = RLK_WRITERS_WAIT | RLK_READERS_WAIT | RLK_WANTED
+    RLK_OTHERS = RLK_WRITERS_WAIT | RLK_READERS_WAIT | RLK_WANTED,
+    RLK_READ_OTHERS = RLK_WRITERS_WAIT | RLK_WANTED /* than those who read */
 };
 
 /* Where a hand-over that looked at as many waiters as it may is to go on: the tickets

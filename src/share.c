@@ -16,6 +16,7 @@ struct rlk_hold *rlk_share_begin(struct rlk_lock *lock, const struct rlk_hold *h
     if (!hold->reading || hold->fixed || !share || now >= share->end)
         return NULL;
     share->joins++;
+    rlk_joining_use_locked(share);
     rlk_hold_ref_locked(share);
     return share;
 }
@@ -27,6 +28,8 @@ bool rlk_share_end(struct rlk_hold *share, enum rlk_verdict v,
     bool inside = false;
 
     share->joins--;
+    if (answer->outcome == RLK_DONE && rlk_hold_hears_others(share, answer->flags))
+        share->others = true; /* a writer waits (K14) */
     if (v == SHARED && share->state == RLK_HOLD_INSIDE) {
         if (wish->lease_ms > share->lease_ms)
             share->lease_ms = (int)wish->lease_ms;
@@ -34,6 +37,7 @@ bool rlk_share_end(struct rlk_hold *share, enum rlk_verdict v,
             share->token = answer->fate.token;
         if (now < share->end) {
             rlk_hold_confirm_locked(share, answer->sent, answer->fate.remaining_ms);
+            rlk_handoff_answered_locked(share, answer->sent, answer->flags);
             rlk_hold_schedule_locked(share);
             inside = true;
         }
@@ -136,7 +140,7 @@ static struct rlk_hold *read_hold(const struct rlk_wish *wish, struct rlk_lock *
         rlk_hold_ref_locked(hold);
         return hold;
     }
-    hold = rlk_ask_new_hold(wish, lock, false);
+    hold = rlk_ask_new_hold(wish, lock, rlk_wish_keeps(wish));
     if (!hold)
         return NULL;
     rlk_hold_ask_locked(hold, wish->thread);
@@ -156,18 +160,15 @@ static struct rlk_hold *read_hold(const struct rlk_wish *wish, struct rlk_lock *
 int rlk_share_wait(const struct rlk_wish *wish, struct rlk_lock *lock)
 {
     struct rlk_registry *reg = &wish->client->registry;
-    struct rlk_waiter waiter = { .thread = wish->thread,
-                                 .letter = rlk_wish_letter(wish),
-                                 .grant_ms = rlk_wish_grant_ms(wish),
-                                 .self = rlk_thread_self() };
+    struct rlk_waiter waiter;
     struct rlk_ask ask = {
         .wish = wish, .lock = lock, .waiter = &waiter, .since = rlk_now_boot()
     };
-    bool in = false;
     int rc = 0;
 
-    rlk_list_init(&waiter.link);
+    rlk_waiter_init(&waiter, wish, ask.since);
     reg->waiters_now++;
+    bool in = rlk_enter_idle(wish, lock, &waiter);
     while (rc == 0 && !in) {
         waiter.part = NULL;
         if (waiter.hold) { /* another thread asks for this one, too */

@@ -93,7 +93,7 @@ void rlk_wire_renew(struct rlk_request *req, const struct rlock_client *client,
 
     if (has_readers(&rlk_kinds[lock->kind])) {
         char buf[RLK_WIRE_RENEWAL_SIZE];
-        size_t len = rlk_wire_renewal_write(buf, hold, lease_ms);
+        size_t len = rlk_wire_renewal_write(buf, hold, lease_ms, with);
         begin(req, lock, rlk_kinds[lock->kind].renew);
         rlk_request_add(req, client->uuid, RLK_UUID_LEN);
         rlk_request_add(req, buf, len);
@@ -117,6 +117,8 @@ void rlk_wire_downgrade(struct rlk_request *req, const struct rlock_client *clie
     rlk_request_add_id(req, client->uuid, &hold->id);
     rlk_request_add_int(req, lease_ms);
     rlk_request_add_int(req, hold->prefer);
+    if (hold->id.letter == 'W') /* of the section, which may not be the block's first */
+        rlk_request_add_int(req, (int64_t)hold->token);
 }
 
 void rlk_wire_refresh(struct rlk_request *req, const struct rlock_client *client,
@@ -134,10 +136,12 @@ void rlk_wire_refresh(struct rlk_request *req, const struct rlock_client *client
     rlk_request_add_borrowed(req, names, names_len);
 }
 
-size_t rlk_wire_renewal_write(char *buf, const struct rlk_hold *hold, int64_t lease_ms)
+size_t rlk_wire_renewal_write(char *buf, const struct rlk_hold *hold, int64_t lease_ms,
+                              struct rlk_wire_renew with)
 {
     size_t len = rlk_id_write_local(buf, &hold->id);
-    return len + (size_t)snprintf(buf + len, 24, " %lld ", (long long)lease_ms);
+    return len + (size_t)snprintf(buf + len, 26, " %lld%s%s ", (long long)lease_ms,
+                                  with.tell ? "t" : "", with.tokens ? "m" : "");
 }
 
 void rlk_wire_renewals(struct rlk_request *req, const struct rlock_client *client,

@@ -43,8 +43,9 @@ void rlk_wire_refresh(struct rlk_request *req, const struct rlock_client *client
                       struct rlk_cursor after, const char *names, size_t names_len);
 
 /* Many renewals of reads in one: ids without the uuid and leases, a blank after each. */
-size_t rlk_wire_renewal_write(char *buf, const struct rlk_hold *hold, int64_t lease_ms);
-enum { RLK_WIRE_RENEWAL_SIZE = RLK_ID_SIZE - RLK_UUID_LEN + 24 };
+size_t rlk_wire_renewal_write(char *buf, const struct rlk_hold *hold, int64_t lease_ms,
+                              struct rlk_wire_renew with);
+enum { RLK_WIRE_RENEWAL_SIZE = RLK_ID_SIZE - RLK_UUID_LEN + 26 };
 void rlk_wire_renewals(struct rlk_request *req, const struct rlock_client *client,
                        const struct rlk_lock *lock, const char *names, size_t names_len);
 

@@ -26,6 +26,7 @@
 #define rlock_mutexattr_getpshared rlock_rwlockattr_getpshared
 #define rlock_mutexattr_setlease rlock_rwlockattr_setlease
 #define rlock_mutexattr_getlease rlock_rwlockattr_getlease
+#define rlock_mutexattr_setretain rlock_rwlockattr_setretain
 #define rlock_mutexattr_setfencing rlock_rwlockattr_setfencing
 #define rlock_mutexattr_getfencing rlock_rwlockattr_getfencing
 #define rlock_mutexattr_setoutage rlock_rwlockattr_setoutage

@@ -319,6 +319,8 @@ struct answer release_robust(const char *id, const char *how)
 
 struct answer renew_for_more(const char *id)
 {
+    if (kind_of(id)->read_letter)
+        return renew(id, "30000tm");
     return RUN(kind_of(id)->renew, id, "30000", CHANNEL, "1", "1");
 }
 

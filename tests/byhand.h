@@ -58,6 +58,7 @@
 #define PRESENT "rlock:{" BYHAND_LOCK "}:present"
 #define READERS "rlock:{" BYHAND_LOCK "}:readers"
 #define CANCELLED "rlock:{" BYHAND_LOCK "}:cancelled"
+#define KEEPERS "rlock:{" BYHAND_LOCK "}:keepers"
 #define DIRTY "rlock:{" BYHAND_LOCK "}:dirty"
 #define TOKEN "redisson_lock_token:{" BYHAND_LOCK "}"
 #define CHANNEL "redisson_lock__channel:{" BYHAND_LOCK "}"

@@ -125,6 +125,8 @@ static void calls_of_rwlockattr(struct calls *c)
     GOOD(rlock_rwlockattr_getpshared(&attr, &n));
     GOOD(rlock_rwlockattr_setlease(&attr, LEASE_MS));
     GOOD(rlock_rwlockattr_getlease(&attr, &ms));
+    GOOD(rlock_rwlockattr_setretain(&attr, 0));
+    GOOD(rlock_rwlockattr_getretain(&attr, &ms));
     GOOD(rlock_rwlockattr_setfencing(&attr, 1));
     GOOD(rlock_rwlockattr_getfencing(&attr, &n));
     GOOD(rlock_rwlockattr_setoutage(&attr, RLOCK_OUTAGE_WAIT));

@@ -22,6 +22,8 @@ enum {
     FENCED_RWLOCK = 5,
     ROBUST = 15,
     KEPT = 0,
+    KEPT_RWLOCK = 8,
+    KEPT_FENCED_RWLOCK = 14,
     FORGED_PROCESSES = 4,
     LEASE = 1000,
     PRESENCE = 300,

@@ -25,6 +25,7 @@ static void enter_as(char letter, const char *flags, unsigned others, uint64_t t
     ck_assert_ptr_nonnull(hold);
     strcpy(hold->id.flags, flags);
     hold->lease_ms = LEASE;
+    hold->reading = letter == 'r' || letter == 'R';
     hold->sent_any = true;
     rlk_hold_ask_locked(hold, &threads[0]);
     hold->flags = others == 0 && strchr(flags, 'k') ? RLK_WILL_TELL : others;
@@ -37,6 +38,13 @@ static void enter_as(char letter, const char *flags, unsigned others, uint64_t t
 void enter(const char *flags, unsigned others)
 {
     enter_as('m', flags, others, 0);
+}
+
+void enter_mode(char letter, const char *flags, unsigned others)
+{
+    for (int i = 0; i < THREADS; i++)
+        waiters[i].letter = letter;
+    enter_as(letter, flags, others, letter < 'a' ? 1000 : 0);
 }
 
 void enter_fenced(const char *flags, unsigned others, uint64_t token)
@@ -100,6 +108,9 @@ void tear_down(void)
     lock->queue->asker = NULL;
     if (lock->current)
         rlk_hold_end_unused_locked(lock->current, now);
+    while (!rlk_list_empty(&lock->queue->reads))
+        rlk_hold_end_unused_locked(
+            RLK_CONTAINER_OF(lock->queue->reads.next, struct rlk_hold, link), now);
     rlk_lock_put_locked(lock);
     rlk_registry_shut_locked(&reg);
     ck_assert_uint_eq(reg.hold_count, 0);

@@ -32,6 +32,8 @@ extern int64_t now;
 void enter(const char *flags, unsigned others);
 /* The same with fencing, for all threads. */
 void enter_fenced(const char *flags, unsigned others, uint64_t token);
+/* The same of a letter. */
+void enter_mode(char letter, const char *flags, unsigned others);
 void open_kind(int kind);
 void set_up(void);
 void tear_down(void);

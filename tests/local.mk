@@ -47,7 +47,7 @@ AS_RWLOCK_TESTS = tests/test_rwlock_lease \
 	tests/test_rwlock_liveness \
 	tests/test_rwlock_mended \
 	tests/test_rwlock_by_hand \
-	tests/test_rwlock_tokens
+	tests/test_rwlock_tokens tests/test_rwlock_retain
 # What is the read-write lock's own.
 RWLOCK_TESTS = tests/test_levels \
 	tests/test_rwlock_scripts \
@@ -60,6 +60,8 @@ RWLOCK_TESTS = tests/test_levels \
 	tests/test_rwlock_replies \
 	tests/test_rwlock_order \
 	tests/test_rwlock_crowd tests/test_rwlock_wire tests/test_rwlock_polls \
+	tests/test_rwlock_keepers tests/test_rwlock_keep tests/test_rwlock_keep_write \
+	tests/test_join_rules \
 	tests/test_rwhistory
 UNIT_TESTS += $(AS_RWLOCK_TESTS) $(RWLOCK_TESTS)
 # Handles in shared memory.
@@ -392,6 +394,26 @@ tests_test_rwlock_by_hand_LDADD = $(UNIT_LIBS)
 tests_test_rwlock_tokens_SOURCES = tests/test_scripts_token.c tests/as_rwlock.h $(BYHAND)
 tests_test_rwlock_tokens_CPPFLAGS = $(AS_RWLOCK_CPPFLAGS)
 tests_test_rwlock_tokens_LDADD = $(UNIT_LIBS)
+
+tests_test_rwlock_retain_SOURCES = tests/test_retain.c tests/as_rwlock.h $(FIXTURE)
+tests_test_rwlock_retain_CPPFLAGS = $(AS_RWLOCK_CPPFLAGS)
+tests_test_rwlock_retain_LDADD = $(UNIT_LIBS)
+
+tests_test_rwlock_keepers_SOURCES = tests/test_rwlock_keepers.c $(BYHAND)
+tests_test_rwlock_keepers_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_rwlock_keepers_LDADD = $(UNIT_LIBS)
+
+tests_test_rwlock_keep_SOURCES = tests/test_rwlock_keep.c $(FIXTURE)
+tests_test_rwlock_keep_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_rwlock_keep_LDADD = $(UNIT_LIBS)
+
+tests_test_rwlock_keep_write_SOURCES = tests/test_rwlock_keep_write.c $(FIXTURE)
+tests_test_rwlock_keep_write_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_rwlock_keep_write_LDADD = $(UNIT_LIBS)
+
+tests_test_join_rules_SOURCES = tests/test_join_rules.c tests/handscene.h tests/handscene.c
+tests_test_join_rules_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_join_rules_LDADD = $(UNIT_LIBS)
 
 tests_test_levels_SOURCES = tests/test_levels.c
 tests_test_levels_CPPFLAGS = $(UNIT_CPPFLAGS)

@@ -327,6 +327,20 @@ static int get_rwlease(const rlock_rwlockattr_t *a, int *ret_value)
     return rc;
 }
 
+static int set_rwretain(rlock_rwlockattr_t *a, int value)
+{
+    return rlock_rwlockattr_setretain(a, value);
+}
+
+static int get_rwretain(const rlock_rwlockattr_t *a, int *ret_value)
+{
+    long value = ret_value ? *ret_value : 0;
+    int rc = rlock_rwlockattr_getretain(a, ret_value ? &value : NULL);
+    if (ret_value)
+        *ret_value = (int)value;
+    return rc;
+}
+
 static const struct {
     const char *name;
     rwset_fn set;
@@ -379,6 +393,14 @@ static const struct {
       5,
       { -1, 1, 49, 86400001, INT_MAX, INT_MIN },
       6 },
+    { "retain",
+      set_rwretain,
+      get_rwretain,
+      0,
+      { 1, 86400000, 0 },
+      3,
+      { -1, 86400001, INT_MAX, INT_MIN },
+      4 },
 };
 enum { RWROWS = sizeof(rwrows) / sizeof(rwrows[0]) };
 

@@ -145,6 +145,7 @@ static void call_rwlockattr(void)
     ATTR_WAYS(rwlock, kind_np, RLOCK_RWLOCK_PREFER_WRITER_NP, 99, EINVAL, &number);
     ATTR_WAYS(rwlock, pshared, RLOCK_PROCESS_SHARED, 99, EINVAL, &number);
     ATTR_WAYS(rwlock, lease, 1000, 1, EINVAL, &ms);
+    ATTR_WAYS(rwlock, retain, 5, -1, EINVAL, &ms);
     ATTR_WAYS(rwlock, fencing, 1, 2, EINVAL, &number);
     ATTR_WAYS(rwlock, outage, RLOCK_OUTAGE_FAIL, 99, EINVAL, &number);
     ATTR_WAYS(rwlock, client, client, no_client, EINVAL, &c);

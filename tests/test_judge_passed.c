@@ -9,6 +9,9 @@
 #define FAIR_A "p1:1:1:f300"
 #define FENCED_A "p1:1:1:M300"
 #define B "p2:1:1:m300"
+#define WRITE_A "p1:1:1:w300"
+#define WRITE_B "p2:1:1:w300"
+#define READ_A "p1:1:2:r300"
 
 enum { BUDGET = 10, BOUND = PRESENCE / 3 + BUDGET + SLACK };
 
@@ -144,6 +147,93 @@ START_TEST(unless_it_could_not_be_told)
 }
 END_TEST
 
+/* ---- K14, K16 */
+
+START_TEST(a_kept_lock_to_write_is_passed_on)
+{
+    tenure(KEPT_RWLOCK, WRITE_A, 1010);
+    section(11, KEPT_RWLOCK, WRITE_A, 1001, 1003);
+    section(12, KEPT_RWLOCK, WRITE_A, 1004, 1006);
+    KEEPS(NEM_RULE_GRANT);
+    KEEPS(NEM_RULE_PASSED);
+}
+END_TEST
+
+START_TEST(one_that_is_not_kept_is_not)
+{
+    tenure(RWLOCK, WRITE_A, 1010);
+    section(11, RWLOCK, WRITE_A, 1001, 1003);
+    section(12, RWLOCK, WRITE_A, 1004, 1006);
+    BREAKS(NEM_RULE_GRANT, 2);
+}
+END_TEST
+
+START_TEST(nor_is_one_at_the_same_time)
+{
+    tenure(KEPT_RWLOCK, WRITE_A, 1010);
+    section(11, KEPT_RWLOCK, WRITE_A, 1001, 1005);
+    section(12, KEPT_RWLOCK, WRITE_A, 1004, 1006);
+    BREAKS(NEM_RULE_GRANT, 2);
+}
+END_TEST
+
+/* _i: since 1100 a reader waits, and the message may have been lost (W25). */
+START_TEST(w25_nor_past_who_waits)
+{
+    double to = 1100 + BOUND - BUDGET + (_i ? 3 * EXACT : -EXACT);
+    tenure(KEPT_RWLOCK, WRITE_A, to + 10);
+    transaction(1100);
+    queues(KEPT_RWLOCK, "p2:1:2:r300", true);
+    section(11, KEPT_RWLOCK, WRITE_A, 1001, to);
+    section(12, KEPT_RWLOCK, WRITE_A, to + 2, to + 4);
+    if (_i)
+        BREAKS(NEM_RULE_PASSED, 1);
+    else
+        KEEPS(NEM_RULE_PASSED);
+}
+END_TEST
+
+/* Process 1 reads from 1000; process 2 waits to write since 1100, and is alive. A second
+ * thread joins at `at`. */
+static void joins(unsigned lock, double at)
+{
+    transaction(900);
+    present(lock, "p1", ENDED);
+    present(lock, "p2", ENDED);
+    transaction(1000);
+    reads(lock, READ_A, 2000, true);
+    transaction(1100);
+    queues(lock, WRITE_B, false);
+    takes(11, lock, READ_A, 999, 1001, 1985)->reading = true;
+    takes(12, lock, READ_A, at, at + 1, 1985)->reading = true;
+}
+
+START_TEST(w21_nobody_enters_a_reading_unasked)
+{
+    joins(RWLOCK, 1110);
+    BREAKS(NEM_RULE_READS, 1);
+}
+END_TEST
+
+/* _i: by then he must have been told, or have asked. */
+START_TEST(k14_but_one_that_is_kept_until_he_is_told)
+{
+    joins(KEPT_RWLOCK, 1100 + PRESENCE / 3 + SLACK + (_i ? 3 * EXACT : -EXACT));
+    if (_i)
+        BREAKS(NEM_RULE_READS, 1);
+    else
+        KEEPS(NEM_RULE_READS);
+}
+END_TEST
+
+START_TEST(k14_unless_he_could_not_be)
+{
+    joins(KEPT_RWLOCK, 1100 + PRESENCE / 3 + SLACK + 3 * EXACT);
+    fault(NEM_DELAY, 1, NEM_ALL, 1150, 1400);
+    EXCUSES(NEM_RULE_READS, 1);
+}
+END_TEST
+
 START_TEST(waiters_of_its_own_are_no_others)
 {
     tenure(MUTEX, A, 2000);
@@ -179,6 +269,13 @@ int main(void)
     tcase_add_test(t, but_not_for_longer);
     tcase_add_test(t, unless_it_could_not_be_told);
     tcase_add_test(t, waiters_of_its_own_are_no_others);
+    tcase_add_test(t, a_kept_lock_to_write_is_passed_on);
+    tcase_add_test(t, one_that_is_not_kept_is_not);
+    tcase_add_test(t, nor_is_one_at_the_same_time);
+    tcase_add_loop_test(t, w25_nor_past_who_waits, 0, 2);
+    tcase_add_test(t, w21_nobody_enters_a_reading_unasked);
+    tcase_add_loop_test(t, k14_but_one_that_is_kept_until_he_is_told, 0, 2);
+    tcase_add_test(t, k14_unless_he_could_not_be);
     tcase_add_test(t, nor_are_those_who_have_gone);
     return test_run_suite(suite);
 }

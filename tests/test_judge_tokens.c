@@ -206,6 +206,62 @@ START_TEST(a_downgrade_with_another_token_is_told)
 }
 END_TEST
 
+/* ---- a lock to write that is kept: each section has a token of its own (H11) */
+
+static void downgraded_after_sections(uint64_t token)
+{
+    transaction(1000);
+    grants(KEPT_FENCED_RWLOCK, "p2:1:1:W300", 2000)->token = 5000;
+    transaction(1100);
+    entry(NEM_DOWNGRADED, KEPT_FENCED_RWLOCK, "p2:1:1:W300", server_at(1100) * 1000)
+        ->token = token;
+}
+
+START_TEST(a_downgrade_may_have_any_of_its_block)
+{
+    downgraded_after_sections(5999);
+    transaction(1200);
+    leaves(KEPT_FENCED_RWLOCK, "p2:1:1:W300", true);
+    grants(KEPT_FENCED_RWLOCK, "p1:1:1:W300", 2200)->token = 6000;
+    KEEPS(NEM_RULE_TOKENS);
+}
+END_TEST
+
+START_TEST(or_of_one_that_a_renewal_has_drawn)
+{
+    transaction(1000);
+    grants(KEPT_FENCED_RWLOCK, "p2:1:1:W300", 2000)->token = 5000;
+    transaction(1050);
+    entry(NEM_TOKEN, KEPT_FENCED_RWLOCK, "", 7999);
+    transaction(1100);
+    entry(NEM_DOWNGRADED, KEPT_FENCED_RWLOCK, "p2:1:1:W300", server_at(1100) * 1000)
+        ->token = 7003;
+    KEEPS(NEM_RULE_TOKENS);
+    transaction(1200);
+    leaves(KEPT_FENCED_RWLOCK, "p2:1:1:W300", true);
+    grants(KEPT_FENCED_RWLOCK, "p1:1:1:W300", 2200)->token = 7003;
+    BREAKS(NEM_RULE_TOKENS, 1);
+}
+END_TEST
+
+START_TEST(but_none_beyond)
+{
+    downgraded_after_sections(6000);
+    BREAKS(NEM_RULE_TOKENS, 1);
+}
+END_TEST
+
+START_TEST(the_next_writer_has_none_of_it)
+{
+    transaction(1000);
+    grants(FENCED_RWLOCK, "p2:1:1:W300", 2000)->token = 5000;
+    transaction(1100);
+    leaves(FENCED_RWLOCK, "p2:1:1:W300", true);
+    grants(FENCED_RWLOCK, "p1:1:1:W300", 2000)->token = 5999;
+    BREAKS(NEM_RULE_TOKENS, 1);
+}
+END_TEST
+
 START_TEST(a_worker_is_told_the_token_of_its_grant)
 {
     transaction(1000);
@@ -309,6 +365,10 @@ static void add_tokens(Suite *suite)
     tcase_add_test(t, a_reading_that_follows_another_at_once_has_another_token);
     tcase_add_test(t, a_downgrade_keeps_its_token_and_shares_it);
     tcase_add_test(t, a_downgrade_with_another_token_is_told);
+    tcase_add_test(t, a_downgrade_may_have_any_of_its_block);
+    tcase_add_test(t, or_of_one_that_a_renewal_has_drawn);
+    tcase_add_test(t, but_none_beyond);
+    tcase_add_test(t, the_next_writer_has_none_of_it);
     tcase_add_test(t, a_worker_is_told_the_token_of_its_grant);
     tcase_add_test(t, a_worker_that_is_told_none_is_told);
     tcase_add_test(t, the_next_block_begins_behind_the_last);

@@ -14,11 +14,19 @@
 #define MUTEX_A UUID_A ":1:1:m3000"
 #define MUTEX_B UUID_B ":1:1:m3000"
 
-enum { KEYS = 8, CALLS = 16, MODES = 3 };
+enum { KEYS = 9, CALLS = 16, MODES = 3 };
 
-static const char *const key_names[KEYS] = { "n",     QUEUE,     RQUEUE, PRESENT,
-                                             READERS, CANCELLED, DIRTY,  TOKEN };
-enum { KEY_N, KEY_QUEUE, KEY_RQUEUE, KEY_PRESENT, KEY_READERS, KEY_CANCELLED };
+static const char *const key_names[KEYS] = { "n",       QUEUE, RQUEUE, PRESENT, READERS,
+                                             CANCELLED, DIRTY, TOKEN,  KEEPERS };
+enum {
+    KEY_N,
+    KEY_QUEUE,
+    KEY_RQUEUE,
+    KEY_PRESENT,
+    KEY_READERS,
+    KEY_CANCELLED,
+    KEY_TOKEN = 7
+};
 enum { NOBODY, WRITER, READER }; /* who has N */
 
 /* B holds, if anybody; C waits, to write and to read. */
@@ -54,8 +62,13 @@ static void set_key(int key, int mode)
     case 6:
         test_redis_do(redis, "SET", DIRTY, UUID_C ":1:1:w3000#1", "PX", "50000");
         break;
-    default:
+    case KEY_TOKEN:
         test_redis_do(redis, "SET", TOKEN, "5");
+        break;
+    default:
+        test_redis_do(redis, "ZADD", KEEPERS, "9999999999999", READ_B "k");
+        test_redis_do(redis, "ZADD", KEEPERS, "5", READ_A2 "k");
+        test_redis_do(redis, "PEXPIRE", KEEPERS, "110000");
     }
 }
 
@@ -105,7 +118,7 @@ START_TEST(W27_every_combination_of_missing_keys_is_valid)
     for (int mode = WRITER; mode <= READER; mode++) {
         for (int present = 0; present < 1 << KEYS; present++) {
             if (!test_is_full() && present >> KEY_CANCELLED &&
-                present >> KEY_CANCELLED != 7)
+                present >> KEY_CANCELLED != 15)
                 continue; /* those that readers and writers have not made */
             test_redis_do(redis, "FLUSHALL");
             for (int key = 0; key < KEYS; key++)
@@ -136,7 +149,7 @@ START_TEST(W27_a_key_of_another_type_gives_an_error_and_nothing_is_changed)
     for (int i = 0; i < MODES * KEYS * 4; i++) {
         int mode = i % MODES, key = i / MODES % KEYS, form = i / MODES / KEYS;
         bool string = form & 1, lasting = form & 2;
-        if (key == 7 && string)
+        if (key == KEY_TOKEN && string)
             continue; /* it is one */
         test_redis_do(redis, "FLUSHALL");
         for (int k = mode == NOBODY ? KEY_QUEUE : KEY_N; k < KEYS; k++)

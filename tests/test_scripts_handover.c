@@ -78,7 +78,7 @@ START_TEST(fenced_grant_tells_the_token_of_the_hold)
     ck_assert_str_eq(message(b), wanted);
     ck_assert_uint_eq(strlen(field("token")), 19);
     unsigned long long last = strtoull(field("token"), NULL, 10);
-    if (FENCED_LETTER[0] == 'M') /* a block of a thousand (H11) */
+    if (FENCED_LETTER[0] != 'F') /* a block of a thousand (H11) */
         last += 999;
     ck_assert_uint_eq(strtoull(test_redis_str(redis, "GET", TOKEN), NULL, 10), last);
     test_redis_close(b);

@@ -17,7 +17,7 @@ static void assert_greater(const char *now, const char *before)
 static void assert_counter(const char *first)
 {
     unsigned long long base = strtoull(first, NULL, 10);
-    unsigned long long last = base + (FENCED_LETTER[0] == 'M' ? 999 : 0);
+    unsigned long long last = base + (FENCED_LETTER[0] != 'F' ? 999 : 0);
     ck_assert_uint_eq(strtoull(test_redis_str(redis, "GET", TOKEN), NULL, 10), last);
 }
 
@@ -47,7 +47,7 @@ START_TEST(S3_token_beyond_2_to_53_is_exact)
     test_redis_do(redis, "SET", TOKEN, "9000000000000000001");
     ck_assert_str_eq(acquire_fenced(FENCED_A).fate[0].token, "9000000000000000002");
     SAYS(release(FENCED_A), "released");
-    ck_assert_str_eq(acquire_fenced(FENCED_B).fate[0].token, FENCED_LETTER[0] == 'M'
+    ck_assert_str_eq(acquire_fenced(FENCED_B).fate[0].token, FENCED_LETTER[0] != 'F'
                                                                  ? "9000000000000001002"
                                                                  : "9000000000000000003");
 }
@@ -189,7 +189,7 @@ int main(void)
     tcase_add_test(tc, S3_token_grows_over_FLUSHALL);
     tcase_add_test(tc, S3_redissons_INCR_is_respected);
     tcase_add_test(tc, h12_a_counter_that_began_anew_is_brought_to_the_clock);
-    if (FENCED_LETTER[0] == 'M') {
+    if (FENCED_LETTER[0] != 'F') {
         tcase_add_test(tc, h11_a_renewal_draws_another_block_for_its_own_id_only);
         tcase_add_test(tc, h11_a_renewal_that_gets_no_block_is_one_all_the_same);
         tcase_add_test(tc, h11_a_holder_without_fencing_gets_none);

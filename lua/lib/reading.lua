@@ -2,7 +2,7 @@
 -- A reading: N in mode rlock:read, and in `readers` each reader's own lease end (server
 -- ms). N's TTL is a function of them, the highest end (W3); nothing but `fit` sets it. Whether
 -- anybody reads is one look at that end; who is past it is garbage (W8).
--- Needs: call, N, readers, now, t, token, token_next.
+-- Needs: call, N, readers, keepers, now, t, token, token_next.
 local clock = math.floor(now / 1000)
 local function text(number) return string.format('%.0f', number) end
 -- The TTL of N is that of the last reader; readers outlives it, to tell what has ended (W7).
@@ -20,8 +20,10 @@ local function fit()
 end
 -- Drops dead readers, 16 at most: nothing depends on it.
 local function collect()
-  local dead = call('ZRANGEBYSCORE', readers, '-inf', '(' .. text(clock), 'LIMIT', 0, 16)
-  if dead[1] then call('ZREM', readers, unpack(dead)) end
+  for _, list in ipairs({ readers, keepers }) do
+    local dead = call('ZRANGEBYSCORE', list, '-inf', '(' .. text(clock), 'LIMIT', 0, 16)
+    if dead[1] then call('ZREM', list, unpack(dead)) end
+  end
 end
 -- The reading's token, drawn if need be (W26).
 local function reading_token()
@@ -36,7 +38,7 @@ end
 local function open_read()
   -- the DEL comes second: as a first write it would let the rest pass though memory is full
   call('HSET', N, 'mode', 'rlock:read', 'since', text(now))
-  call('DEL', readers)
+  call('DEL', readers, keepers)
 end
 -- Whether N is held for an id, in either mode (W19): what is left of it in ms, else nil.
 local function owns(id)

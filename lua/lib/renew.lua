@@ -24,14 +24,7 @@ if string.byte(id, -1) > 57 and string.find(id, ':%a%d+%l*b') then
     call('SET', dirty, id .. '#' .. math.max(number, 1), 'EX', 604800)
   end
 end
--- Writes a field when the TTL was set already. What had ended by that, on a server that stood still,
--- is not to come back (doc/DESIGN.md, section 8, 37).
-local function note(field, text)
-  if type(redis.pcall('HSET', N, field, text)) ~= 'number' then return false end
-  if call('PTTL', N) ~= -1 then return true end
-  call('DEL', N)
-  return false
-end
+--include note
 -- who else wants it, and whether it will hear of who comes (lib/telling.lua)
 local heard = flags == 0 and redis.pcall('PUBSUB', 'NUMSUB', channel)
 if flags == 0 and (value == '3' or (heard[2] and heard[2] ~= 0)) then flags = 32 end

@@ -5,7 +5,8 @@
 -- could not let in at once all who were queued when it began (W9). Grants at most 256
 -- readers, one message for each client, and looks at 64 writers at most.
 -- `prefer`: 0 readers, 1 or 2 writers, else nobody.
--- Needs: what lib/handover.lua and lib/reading.lua need, and both of them; prefer.
+-- Needs: what lib/handover.lua and lib/reading.lua need, and both of them; prefer; keepers; id, where
+-- something is held.
 --include handover
 --include reading
 local rfrom, rlooked = '-inf', '0'
@@ -196,9 +197,15 @@ local function settle(last, joining)
   if waits == 1 then return 0, 0 end
   return settle_reading(joining)
 end
+-- What the hand-over and what tells of it write to, looked at first.
+local function check_all_types()
+  check_types()
+  call('ZCARD', keepers)
+end
 -- The common answer about one id; `left`: what is left of it, when it holds.
 local function told(what, left, ticket, more, rmore)
   local pttl, flags = call('PTTL', N), waiting()
+  if left then flags = flags_for(call('HGET', N, id), flags) end
   if not left and pttl ~= -2 then flags = flags + foreign() end
   local own = left and call('HGET', N, 'token') or ''
   return { now, pttl, flags, more or 0, what, left or -1, tonumber(ticket or 0), own, rmore or 0 }

@@ -2,8 +2,8 @@
 -- The next fencing token (S3): max(last + 1, server TIME in ns), as a string, because
 -- Lua's doubles end at 2^53; INCR counts exactly in the server, its reply through Lua
 -- does not. Redisson counts on the same key. What INCRBY would refuse is foreign data, told
--- before the first write. A mutex is given a block of a thousand, one for each section of
--- threads that pass it on (rules H11, H12); what is answered is the first of them.
+-- before the first write. A mutex and a writer are given a block of a thousand, one for each section
+-- of threads that pass it on (rules H11, H12); what is answered is the first of them.
 -- Needs: call, t, token.
 local function token_last()
   local last = call('GET', token)
@@ -23,6 +23,6 @@ local function token_next(letter)
   else
     call('SET', token, base)
   end
-  if letter == 'M' then call('INCRBY', token, 999) end
+  if letter == 'M' or letter == 'W' then call('INCRBY', token, 999) end
   return base
 end

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* L6 of a waiting writer once more: readers that enter a reading which their process is
- * in already leave no READ at the server, yet nobody enters unasked (W21). */
+ * in already leave no READ at the server, yet nobody enters unasked (W21); where the lock
+ * is kept, nobody does once his process can know of the writer (K14). */
 #include "judge_line.h"
 
 #include <stdlib.h>
@@ -52,6 +53,18 @@ void nem_joins_free(struct nem_joins *joins)
     free(joins);
 }
 
+/* By when the process of who asks has been told that somebody waits, or has asked (H8).
+ */
+static int64_t known_by(const struct nem_judge *j, const struct nem_entry *queued,
+                        const struct nem_op *asked)
+{
+    int64_t by = queued->before;
+    if (nem_retains(asked->lock))
+        by += j->round->presence_ms * NEM_NS_PER_MS / 3 + nem_slack(j) +
+              nem_stalled_ns(j, by, asked->at);
+    return by;
+}
+
 /* Whoever waits to write in `line`, as it was when the call returned, and had queued when
  * it began, waited at whatever moment between the server was asked. */
 static void judge_join(struct nem_judge *j, const struct nem_line *line,
@@ -64,11 +77,13 @@ static void judge_join(struct nem_judge *j, const struct nem_line *line,
     nem_judged(j, NEM_RULE_READS);
     for (size_t i = 0; i < line->waiter_count; i++) {
         const struct nem_waiter *w = &line->waiters[i];
-        if (w->reading || w->queued->before >= asked->at ||
+        if (w->reading || known_by(j, w->queued, asked) >= asked->at ||
             !nem_waits(j, line, w, &during))
             continue;
         NEM_BREAKS(j, NEM_RULE_READS, asked->lock,
-                   nem_keys_lost(j, asked->lock, w->queued->after, returned->at),
+                   nem_keys_lost(j, asked->lock, w->queued->after, returned->at) ||
+                       (nem_retains(asked->lock) &&
+                        nem_disturbed(j, asked->process, w->queued->before, asked->at)),
                    "%s asked to read at %.3f ms and entered a reading of its process by "
                    "%.3f ms (%s); %s waited since %.3f ms to write",
                    nem_who(asked), nem_ms(j, asked->at), nem_ms(j, returned->at),

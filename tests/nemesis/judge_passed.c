@@ -25,7 +25,7 @@ static bool follows(const struct nem_hold *hold, const struct nem_hold *next)
 
 bool nem_passed_on(const struct nem_hold *a, const struct nem_hold *b)
 {
-    return nem_type_of(lock_of(a)) == NEM_MUTEX && (follows(a, b) || follows(b, a));
+    return nem_passes(lock_of(a)) && (follows(a, b) || follows(b, a));
 }
 
 /* ---- who waits meanwhile */
@@ -101,13 +101,16 @@ static void judge_next(struct nem_judge *j, const struct waits *waits,
                        const struct nem_hold *hold, const struct nem_hold *next)
 {
     const int64_t period = j->round->presence_ms * NEM_NS_PER_MS / 3;
+    /* a lock to write is not passed on by who knows (W25) */
+    const int64_t budget =
+        nem_type_of(lock_of(next)) == NEM_MUTEX ? BUDGET_MS * NEM_NS_PER_MS : 0;
     int64_t began = hold->unlocking->at, granted = granted_by(hold);
 
     nem_judged(j, NEM_RULE_PASSED);
     for (size_t i = 0; i < waits->count; i++) {
         const struct wait *w = &waits->items[i];
         int64_t from = w->from > granted ? w->from : granted;
-        int64_t bound = from + period + BUDGET_MS * NEM_NS_PER_MS + nem_slack(j);
+        int64_t bound = from + period + budget + nem_slack(j);
         if (w->from == INT64_MAX || same_client(w->id, hold->name->text) ||
             w->to < next->returned->at || began <= bound ||
             began <= bound + nem_stalled_ns(j, from, began))

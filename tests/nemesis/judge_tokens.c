@@ -9,16 +9,25 @@
 
 struct line {           /* the tokens of a lock so far */
     uint64_t last;      /* of the newest block */
+    uint64_t granted;   /* the first of it */
+    uint64_t drawn;     /* by a renewal: the last of that block */
     uint64_t reading;   /* of the reading that goes on; 0: none */
     bool lost;          /* all data, since the last grant... */
     int64_t lost_after; /* ...not before */
 };
 
 /* How many numbers follow the first one of a grant: each section of threads that pass a
- * mutex on has its own (H11). */
-static uint64_t block(unsigned lock)
+ * mutex on, or a lock to write, has its own (H11). */
+static uint64_t block(const struct nem_entry *granted)
 {
-    return nem_type_of(lock) == NEM_MUTEX ? NEM_TOKEN_BLOCK - 1 : 0;
+    bool writes =
+        nem_type_of(granted->lock) == NEM_RWLOCK && granted->change == NEM_GRANTED;
+    return nem_type_of(granted->lock) == NEM_MUTEX || writes ? NEM_TOKEN_BLOCK - 1 : 0;
+}
+
+static bool is_in_block(uint64_t last, uint64_t token)
+{
+    return token <= last && last - token < NEM_TOKEN_BLOCK;
 }
 
 /* How far the server's clock was set back in [from, to], ns. */
@@ -54,7 +63,8 @@ static void judge_growth(struct nem_judge *j, struct line *line,
                    entry->id, entry->token, nem_ms(j, entry->after),
                    nem_ms(j, entry->before), line->last);
     line->lost = false;
-    line->last = entry->token + block(entry->lock);
+    line->granted = entry->token;
+    line->last = entry->token + block(entry);
 }
 
 static void judge_same(struct nem_judge *j, const struct nem_entry *entry, uint64_t token,
@@ -84,9 +94,16 @@ static void judge_entry(struct nem_judge *j, struct line *line,
             judge_growth(j, line, entry);
         line->reading = entry->token;
         break;
-    case NEM_DOWNGRADED:
-        judge_same(j, entry, line->last, "when it wrote");
+    case NEM_DOWNGRADED: /* that of the section, of a block that it had */
+        if (!nem_retains(entry->lock) || (!is_in_block(line->drawn, entry->token) &&
+                                          !is_in_block(line->last, entry->token)))
+            judge_same(j, entry, line->granted, "when it wrote");
+        if (entry->token > line->last)
+            line->last = entry->token;
         line->reading = entry->token;
+        break;
+    case NEM_TOKEN:
+        line->drawn = entry->value;
         break;
     default:
         break;
@@ -137,9 +154,9 @@ static void judge_ledger(struct nem_judge *j)
 
 /* ---- what the workers saw */
 
-static bool is_within(const struct nem_entry *entry, uint64_t first, uint64_t token)
+static bool is_within(const struct nem_tenure *t, uint64_t first, uint64_t token)
 {
-    return token >= first && token - first <= block(entry->lock);
+    return token >= first && token - first <= block(t->granted);
 }
 
 /* Another block is drawn by a renewal, which the ledger knows by the counter: its last.
@@ -149,7 +166,7 @@ static bool drew(const struct nem_judge *j, const struct nem_tenure *t, uint64_t
     const struct nem_entry *end = j->round->ledger->entries + j->round->ledger->count;
     for (const struct nem_entry *e = t->granted; e < end && e != t->left; e++)
         if (e->change == NEM_TOKEN && e->lock == t->granted->lock &&
-            is_within(e, e->value - block(e->lock), token))
+            is_within(t, e->value - block(t->granted), token))
             return true;
     return false;
 }
@@ -158,8 +175,8 @@ static bool server_says(const struct nem_judge *j, const struct nem_op *op)
 {
     const struct nem_name *name = nem_name_find(j, op->id);
     for (const struct nem_tenure *t = name ? name->tenures : NULL; t; t = t->next)
-        if (is_within(t->granted, t->granted->token, op->token) ||
-            (block(op->lock) > 0 && drew(j, t, op->token)))
+        if (is_within(t, t->granted->token, op->token) ||
+            (block(t->granted) > 0 && drew(j, t, op->token)))
             return true;
     return !name || !name->tenures; /* then that is what is wrong: rule grant */
 }

@@ -30,12 +30,19 @@ static inline bool nem_fencing(unsigned lock)
 {
     return lock / 3 % 3 == 1;
 }
-enum { NEM_TOKEN_BLOCK = 1000 }; /* of a grant of a mutex (H11) */
-/* Every other one of the mutexes that can be kept (K1). */
+enum { NEM_TOKEN_BLOCK = 1000 }; /* of a grant of a mutex, or to write (H11) */
+/* Every other one of the locks that can be kept (K1, K14, K16), about. */
 enum { NEM_RETAIN_MS = 250 };
 static inline bool nem_retains(unsigned lock)
 {
-    return lock % 18 == 0 || lock % 18 == 3 || lock % 18 == 6;
+    return lock % 18 == 0 || lock % 18 == 3 || lock % 18 == 6 || lock % 18 == 8 ||
+           lock % 18 == 14;
+}
+/* What threads of a process pass on among themselves: H4, K16. */
+static inline bool nem_passes(unsigned lock)
+{
+    return nem_type_of(lock) == NEM_MUTEX ||
+           (nem_type_of(lock) == NEM_RWLOCK && nem_retains(lock));
 }
 /* Only mutexes and fair locks can be. */
 static inline bool nem_robust(unsigned lock)

@@ -60,7 +60,7 @@ static const struct {
 };
 
 static const char *const companions[] = { "queue",     "rqueue", "present", "readers",
-                                          "cancelled", "dirty",  NULL };
+                                          "cancelled", "dirty",  "keepers", NULL };
 enum { COMPANIONS = sizeof(companions) / sizeof(companions[0]) - 1 };
 
 const char *nem_kind_name(enum nem_kind kind)

@@ -25,6 +25,8 @@ static void init_rwlock(struct nem_target *target, rlock_client_t *client,
     check(rlock_rwlockattr_init(&attr), "attr");
     check(rlock_rwlockattr_setclient(&attr, client), "client");
     check(rlock_rwlockattr_setfencing(&attr, nem_fencing(target->number)), "fencing");
+    if (nem_retains(target->number))
+        check(rlock_rwlockattr_setretain(&attr, NEM_RETAIN_MS), "retain");
     check(rlock_rwlock_init(&target->lock.rwlock, &attr, name), name);
 }
 

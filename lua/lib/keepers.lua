@@ -1,0 +1,35 @@
+-- SPDX-License-Identifier: Apache-2.0
+-- Who lets threads of his process read without asking, or keeps a read hold that nobody is in,
+-- wants to be told of the first writer (flag k of the id, as in lib/telling.lua): he is in
+-- `keepers`, with his lease end in server ms (rule K15). Whoever is told is taken out, so that it is
+-- one message; while a writer waits, nobody is let in.
+-- Needs: call, N, keepers, clock, text, channel_heard.
+-- Whether the reader, who has `left` ms, will be told.
+local function enlist(id, left)
+  if type(redis.pcall('ZADD', keepers, text(clock + left), id)) ~= 'number' then return false end
+  if call('PTTL', keepers) < left + 60000 then call('PEXPIRE', keepers, text(left + 60000)) end
+  return true
+end
+-- The flags for readers who want to be told, ids and what is left of each by turns.
+local function flags_for_readers(list, flags)
+  if not list[1] or flags % 2 == 1 then return flags end
+  if channel_heard() then return flags + 32 end
+  local all = true
+  for i = 1, #list, 2 do all = enlist(list[i], list[i + 1]) and all end
+  return all and flags + 64 or flags
+end
+-- A writer comes: one message for each client, of the first 64 who are alive. The others find
+-- out when they ask.
+local function tell_keepers()
+  local list = call('ZRANGEBYSCORE', keepers, text(clock), '+inf', 'LIMIT', 0, 64)
+  if not list[1] then return end
+  call('ZREM', keepers, unpack(list))
+  local done = {}
+  for _, id in ipairs(list) do
+    local uuid = string.match(id, '^([^:]+):%d+:%d+:%a%d+%l*$')
+    if uuid and not done[uuid] then
+      done[uuid] = true
+      redis.pcall('PUBLISH', 'rlock:client:' .. uuid, '1 wanted ' .. id .. ' ' .. N)
+    end
+  end
+end

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A process keeps a lock to write, and its threads pass it on (rules K16, W25, H11), with
+ * a server and another process's client. What it keeps without anybody who reads:
+ * test_retain.c, with as_rwlock.h. */
+#include "fixture.h"
+
+enum { SOON_MS = 10000, ACTORS = 4 };
+
+#define QUEUE "rlock:{n}:queue"
+#define RQUEUE "rlock:{n}:rqueue"
+
+static rlock_rwlock_t l, theirs;
+static struct actor actor[ACTORS];
+
+static void write_once(void)
+{
+    OK(rlock_rwlock_wrlock(&l));
+    OK(rlock_rwlock_unlock(&l));
+}
+
+static bool is_kept(void)
+{
+    return test_redis_exists(redis, "n");
+}
+
+static void set_up(void)
+{
+    fixture_open();
+    fixture_load_scripts();
+    theirs = rwlock_of(fixture_other(), "n");
+    reopen_with("?retain=60000&presence=30000");
+    l = rwlock_of(client, "n");
+    for (int i = 0; i < ACTORS; i++)
+        actor_start(&actor[i]);
+}
+
+static void tear_down(void)
+{
+    for (int i = 0; i < ACTORS; i++)
+        actor_end(&actor[i]);
+    fixture_close();
+}
+
+static int run_write_pair(void *lock)
+{
+    int rc = rlock_rwlock_wrlock(lock);
+    return rc == 0 ? rlock_rwlock_unlock(lock) : rc;
+}
+
+/* Requests beside those of the watchdog. */
+static long long asked(void)
+{
+    rlock_stats_t stats = stats_of(client);
+    return (long long)(stats.round_trips - stats.renewals);
+}
+
+static bool is_told(void *messages)
+{
+    return stats_of(client).messages > *(uint64_t *)messages;
+}
+
+START_TEST(k16_writer_and_reader_of_one_process_give_it_back_to_each_other)
+{
+    for (int i = 0; i < 5; i++) {
+        write_once();
+        ck_assert(is_kept());
+        OK(_i ? rlock_rwlock_tryrdlock(&l) : rlock_rwlock_rdlock(&l));
+        OK(rlock_rwlock_unlock(&l));
+        ck_assert(is_kept());
+        OK(_i ? rlock_rwlock_trywrlock(&l) : rlock_rwlock_wrlock(&l));
+        OK(rlock_rwlock_unlock(&l));
+    }
+    ck_assert_uint_eq(stats_of(client).losses, 0);
+    ck_assert_uint_eq(stats_of(client).waits, 0);
+}
+END_TEST
+
+START_TEST(k16_a_reader_elsewhere_gets_it_at_once)
+{
+    struct timespec at = test_in_ms(CLOCK_MONOTONIC, test_ms(SOON_MS / 2));
+    for (int i = 0; i < 10; i++) {
+        write_once();
+        ck_assert(is_kept());
+        OK(rlock_rwlock_clockrdlock(&theirs, CLOCK_MONOTONIC, &at));
+        OK(rlock_rwlock_unlock(&theirs));
+    }
+}
+END_TEST
+
+START_TEST(k16_threads_pass_it_on)
+{
+    OK(actor_does(&actor[0], run_wrlock, &l));
+    long long before = asked();
+    actor_begin(&actor[1], run_wrlock, &l);
+    ck_assert(wait_waiters(client, 1));
+    test_pause_ms(20);
+    OK(actor_does(&actor[0], run_rwunlock, &l));
+    OK(actor_rc(&actor[1]));
+    ck_assert_int_eq((int)(asked() - before), 0);
+    EXPECT(rlock_rwlock_tryrdlock(&theirs), EBUSY);
+    OK(actor_does(&actor[1], run_rwunlock, &l));
+}
+END_TEST
+
+/* _i: who waits elsewhere, or here to read. */
+START_TEST(w25_but_not_past_the_server)
+{
+    rlock_rwlock_t *who = _i == 2 ? &l : &theirs;
+    uint64_t messages = stats_of(client).messages;
+    OK(actor_does(&actor[0], run_wrlock, &l));
+    actor_begin(&actor[1], run_wrlock, &l);
+    ck_assert(wait_waiters(client, 1));
+    actor_begin(&actor[2], _i == 1 ? run_write_pair : run_rdlock, who);
+    ck_assert(wait_size(_i == 1 ? QUEUE : RQUEUE, 1));
+    ck_assert(test_wait_until(is_told, &messages, SOON_MS));
+    test_pause_ms(20);
+    OK(actor_does(&actor[0], run_rwunlock, &l));
+    OK(actor_rc(&actor[2]));
+    if (_i != 1) {
+        ck_assert(!actor_done(&actor[1], 20));
+        OK(actor_does(&actor[2], run_rwunlock, who));
+    }
+    OK(actor_rc(&actor[1]));
+    OK(actor_does(&actor[1], run_rwunlock, &l));
+}
+END_TEST
+
+START_TEST(w25_without_retain_each_goes_to_the_server)
+{
+    rlock_rwlock_t plain = l;
+    plain.rlk.rlk_retain_ms = 1; /* 0 ms */
+    OK(actor_does(&actor[0], run_wrlock, &plain));
+    actor_begin(&actor[1], run_wrlock, &plain);
+    ck_assert(wait_waiters(client, 1));
+    long long before = asked();
+    OK(actor_does(&actor[0], run_rwunlock, &plain));
+    OK(actor_rc(&actor[1]));
+    ck_assert_int_eq((int)(asked() - before), 2);
+    OK(actor_does(&actor[1], run_rwunlock, &plain));
+    ck_assert(!is_kept());
+}
+END_TEST
+
+static uint64_t token(rlock_rwlock_t *lock)
+{
+    uint64_t number = 0;
+    OK(rlock_rwlock_gettoken(lock, &number));
+    return number;
+}
+
+START_TEST(h11_tokens_grow_and_a_downgrade_keeps_its_own)
+{
+    rlock_rwlock_t f = rwlock_with(client, "n", -1, 1);
+    rlock_rwlock_t f_theirs = rwlock_with(other, "n", -1, 1);
+    uint64_t last = 0, before = stats_of(client).local_handovers;
+    for (int i = 0; i < 2500; i++) {
+        OK(rlock_rwlock_wrlock(&f));
+        ck_assert_uint_gt(token(&f), last);
+        last = token(&f);
+        OK(rlock_rwlock_unlock(&f));
+    }
+    ck_assert_uint_eq(stats_of(client).local_handovers, before + 2499);
+    OK(rlock_rwlock_wrlock(&f));
+    ck_assert_uint_gt(token(&f), last);
+    last = token(&f);
+    OK(rlock_rwlock_downgrade(&f));
+    ck_assert_uint_eq(token(&f), last);
+    OK(rlock_rwlock_rdlock(&f_theirs));
+    ck_assert_uint_eq(token(&f_theirs), last);
+    OK(rlock_rwlock_unlock(&f));
+    OK(rlock_rwlock_unlock(&f_theirs));
+    OK(rlock_rwlock_wrlock(&f_theirs));
+    ck_assert_uint_gt(token(&f_theirs), last);
+    OK(rlock_rwlock_unlock(&f_theirs));
+}
+END_TEST
+
+/* Readers of a reading have its token, the newcomers too. */
+START_TEST(w26_who_joins_has_the_token_of_the_reading)
+{
+    rlock_rwlock_t f = rwlock_with(client, "n", -1, 1);
+    OK(rlock_rwlock_rdlock(&f));
+    uint64_t first = token(&f);
+    OK(rlock_rwlock_unlock(&f));
+    OK(rlock_rwlock_rdlock(&f));
+    ck_assert_uint_eq(token(&f), first);
+    OK(rlock_rwlock_unlock(&f));
+    OK(rlock_rwlock_wrlock(&theirs));
+    OK(rlock_rwlock_unlock(&theirs));
+    OK(rlock_rwlock_rdlock(&f));
+    ck_assert_uint_gt(token(&f), first);
+    OK(rlock_rwlock_unlock(&f));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("rwlock: keep to write");
+    TCase *tc = tcase_create("write");
+    tcase_add_unchecked_fixture(tc, fixture_start, fixture_stop);
+    tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_add_loop_test(
+        tc, k16_writer_and_reader_of_one_process_give_it_back_to_each_other, 0, 2);
+    tcase_add_test(tc, k16_a_reader_elsewhere_gets_it_at_once);
+    tcase_add_test(tc, k16_threads_pass_it_on);
+    tcase_add_loop_test(tc, w25_but_not_past_the_server, 0, 3);
+    tcase_add_test(tc, w25_without_retain_each_goes_to_the_server);
+    tcase_add_test(tc, h11_tokens_grow_and_a_downgrade_keeps_its_own);
+    tcase_add_test(tc, w26_who_joins_has_the_token_of_the_reading);
+    suite_add_tcase(suite, tc);
+    return test_run_suite(suite);
+}
