@@ -28,36 +28,40 @@ local cancelled, dirty, token = KEYS[6], KEYS[7], KEYS[8]
 local layout, id, uuid, lease, presence = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local not_after, try, fence, after = tonumber(ARGV[6]), ARGV[7], ARGV[8], ARGV[9]
 local call = redis.call
-local held = call('HLEN', N)
 local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
-if held == 0 and fence == '0' and now <= not_after
-  and call('EXISTS', queue, rqueue, cancelled, dirty) == 0 then
+-- the straight line of a lock that nobody has or wants; to write a number as text costs as
+-- much as a command
+if fence == '0' and now <= not_after
+  and call('EXISTS', N, queue, rqueue, cancelled, dirty) == 0 then
   if string.byte(id, -1) > 57 and string.find(id, ':%a%d+%l*b') then
     call('SET', dirty, id .. '#1', 'EX', 604800)
   end
-  call('HSET', N, id, '1', 'mode', 'rlock:fair', 'since', string.format('%.0f', now))
+  call('HSET', N, id, '1', 'mode', 'rlock:fair', 'since',
+    t[1] .. string.sub('000000' .. t[2], -6))
   call('PEXPIRE', N, lease)
-  return { now, tonumber(lease), 0, 0, 'held', tonumber(lease), 0, '' }
+  lease = tonumber(lease)
+  return { now, lease, 0, 0, 'held', lease, 0, '' }
 end
+local left = call('PTTL', N)
+local held = left == -2 and 0 or 1
 --include answer
 --include token
 --include robust
 --include telling
 --include asking
 --include handover
-local left = call('PTTL', N)
-local told = known(left)
+local flags = waiting()
+local told = known(left, flags)
 if told then return told end
-if held == 0 and call('ZCARD', queue) == 0 then return take('rlock:fair') end
+if held == 0 and flags % 2 == 0 then return take('rlock:fair', flags) end
 if held > 0 and try == '1' then
   wanted()
-  return { now, left, waiting() + foreign(), 0, 'busy', -1, 0, '' }
+  return { now, left, flags + foreign(), 0, 'busy', -1, 0, '' }
 end
-local flags = waiting()
 if held == 0 then check_types() end
 local ticket = '0'
-if try ~= '1' then ticket = queue_up(queue) end
+if try ~= '1' then ticket = queue_up(queue, flags) end
 local granted, more = nil, 0
 if held == 0 then
   named[id] = true
@@ -67,7 +71,11 @@ if held == 0 then
     left = call('PEXPIRE', N, lease) * tonumber(lease)
     return { now, left, waiting() + died(), 0, 'held', left, 0, call('HGET', N, 'token') or '' }
   end
-  if granted then more = 0 elseif try == '1' and more == 0 then return take('rlock:fair') end
+  if granted then
+    more = 0
+  elseif try == '1' and more == 0 then
+    return take('rlock:fair', waiting())
+  end
   left = call('PTTL', N)
   flags = waiting()
 elseif flags % 2 == 0 then

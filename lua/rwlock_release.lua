@@ -22,8 +22,9 @@
 local N, queue, rqueue, readers, id = KEYS[1], KEYS[2], KEYS[3], KEYS[5], ARGV[2]
 local life, channel = ARGV[3], ARGV[4]
 local call = redis.call
-local reads = call('HGET', N, 'mode') == 'rlock:read'
-local writes = not reads and call('HEXISTS', N, id) == 1
+-- who only reads has no field of N
+local writes = not string.find(id, ':r', 1, true) and call('HEXISTS', N, id) == 1
+local reads = not writes and call('HGET', N, 'mode') == 'rlock:read'
 local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
 -- the straight line when nobody waits

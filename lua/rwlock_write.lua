@@ -82,7 +82,7 @@ if ticket then
 end
 if ticket then return told('queued', nil, ticket, more, rmore) end
 if more == 0 and rmore == 0 and state() == 'free' then
-  local answer = take('rlock:write')
+  local answer = take('rlock:write', waiting())
   call('DEL', readers, keepers)
   answer[9] = 0
   return answer

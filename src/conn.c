@@ -108,20 +108,6 @@ static void fail(struct rlk_conn *conn, int code)
 
 /* ---- input */
 
-/* Refuses arrays that announce more elements than the bytes of a reply could hold:
- * hiredis allocates them before it has seen one. Counted over the whole reply, because
- * they nest. */
-static void *create_array(const redisReadTask *task, rlk_element_count_t count)
-{
-    struct rlk_conn *conn = task->privdata;
-    if ((size_t)count > conn->reply_limit - conn->element_count) {
-        conn->too_big = true;
-        return NULL;
-    }
-    conn->element_count += (size_t)count;
-    return conn->create_array(task, count);
-}
-
 int rlk_conn_reset_reader(struct rlk_conn *conn)
 {
     redisReader *reader = redisReaderCreate();
@@ -135,10 +121,7 @@ int rlk_conn_reset_reader(struct rlk_conn *conn)
     /* hiredis aborts when it has no memory for a smaller buffer: rlk_conn_parse sees to
      * that */
     conn->reader->maxbuf = 0;
-    conn->functions = *conn->reader->fn;
-    conn->create_array = conn->functions.createArray;
-    conn->functions.createArray = create_array;
-    conn->reader->fn = &conn->functions;
+    conn->reader->fn = rlk_reply_functions();
     conn->reader->privdata = conn;
     return 0;
 }

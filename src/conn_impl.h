@@ -25,7 +25,8 @@ typedef int rlk_element_count_t;
 
 enum { RLK_CONN_PATIENCE_MS = 50 }; /* SO_RCVTIMEO */
 
-struct rlk_opening; /* conn_open.c */
+struct rlk_opening;     /* conn_open.c */
+struct rlk_reply_block; /* conn_reply.c */
 
 /* A request that was sent, for the next one with as many arguments of the same lengths.
  */
@@ -51,12 +52,11 @@ struct rlk_conn {
 
     /* input */
     redisReader *reader;
-    redisReplyObjectFunctions functions; /* hiredis's, with a bound on arrays */
-    void *(*create_array)(const redisReadTask *, rlk_element_count_t);
-    size_t partial_len;   /* bytes of the reply that is not complete yet */
-    size_t element_count; /* announced by that reply's arrays */
-    bool too_big;         /* they were refused */
-    bool grown;           /* more than REDIS_READER_MAX_BUF was unparsed at a time */
+    struct rlk_reply_block *block; /* the newest of the reply being read; the reader's */
+    size_t partial_len;            /* bytes of the reply that is not complete yet */
+    size_t element_count;          /* announced by that reply's arrays */
+    bool too_big;                  /* they were refused */
+    bool grown; /* more than REDIS_READER_MAX_BUF was unparsed at a time */
 
     struct rlk_frame frames[RLK_FRAME_COUNT];
     unsigned next_frame;
@@ -98,6 +98,9 @@ void rlk_conn_close_fd(struct rlk_conn *conn, bool abort);
 
 /* A fresh reader. 0 or ENOMEM: it has the one from before. */
 int rlk_conn_reset_reader(struct rlk_conn *conn);
+
+/* What makes the objects of a reader whose privdata is the connection. */
+redisReplyObjectFunctions *rlk_reply_functions(void);
 
 /* Bytes that were read and belong to no reply that was taken. */
 size_t rlk_conn_unparsed(const struct rlk_conn *conn);

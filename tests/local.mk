@@ -3,7 +3,7 @@
 # internals) or in USER_TESTS (uses <rlock.h> only), and add the three lines that say how to
 # build it, as those below.
 
-UNIT_TESTS = tests/test_url tests/test_conn tests/test_conn_frame tests/test_pool tests/test_mailbox \
+UNIT_TESTS = tests/test_url tests/test_conn tests/test_conn_frame tests/test_conn_reply tests/test_pool tests/test_mailbox \
 	tests/test_mutex_api tests/test_handle tests/test_scripts \
 	tests/test_scripts_handover tests/test_scripts_token \
 	tests/test_registry tests/test_handoff_rules tests/test_keep_rules tests/test_token_rules tests/test_gate tests/test_handoff tests/test_retain tests/test_holdings \
@@ -146,6 +146,10 @@ tests_test_conn_LDADD = $(UNIT_LIBS)
 tests_test_conn_frame_SOURCES = tests/test_conn_frame.c
 tests_test_conn_frame_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_conn_frame_LDADD = $(UNIT_LIBS)
+
+tests_test_conn_reply_SOURCES = tests/test_conn_reply.c tests/shims/alloc_shim.c
+tests_test_conn_reply_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_conn_reply_LDADD = $(UNIT_LIBS)
 
 tests_test_pool_SOURCES = tests/test_pool.c
 tests_test_pool_CPPFLAGS = $(UNIT_CPPFLAGS)

@@ -6,11 +6,10 @@
 --include wanted
 
 -- The answer when there is nothing to ask: mine already, marked, late, or not recoverable; else
--- nil. "Mine" comes before the marker (T3).
-local function known(left)
-  local flags = waiting()
-  local lost = spoilt()
+-- nil. "Mine" comes before the marker (T3). flags: who waits.
+local function known(left, flags)
   local value = held > 0 and call('HGET', N, id)
+  local lost = spoilt()
   if value then
     flags = flags_for(value, flags)
     if left == -1 then
@@ -25,10 +24,9 @@ local function known(left)
   return what and { now, left, flags, 0, what, -1, 0, '' }
 end
 -- Takes the free lock for the whole lease; the answer. What may be refused comes first, the TTL
--- last: doc/DESIGN.md, section 8, 37.
-local function take(mode)
+-- last: doc/DESIGN.md, section 8, 37. flags: who waits.
+local function take(mode, flags)
   local own, dead = '', false
-  local flags = waiting()
   local queued = flags % 2 == 1 and call('ZSCORE', queue, id)
   if queued and call('ZCARD', queue) == 1 then flags = flags - 1 end
   local value
@@ -46,8 +44,9 @@ local function take(mode)
   if queued then call('ZREM', queue, id) end
   return { now, tonumber(lease), flags, 0, 'held', tonumber(lease), 0, own }
 end
--- Joins a queue, or keeps the place in it; the ticket, as text. Tickets never repeat.
-local function queue_up(queue)
+-- Joins a queue, or keeps the place in it; the ticket, as text. Tickets never repeat. flags: who
+-- waits, if that is known.
+local function queue_up(queue, flags)
   local lost = presence_lost()
   local ticket, first = call('ZSCORE', queue, id), false
   if not ticket then
@@ -55,7 +54,7 @@ local function queue_up(queue)
     ticket = now
     if last and tonumber(last) >= now then ticket = tonumber(last) + 1 end
     ticket = string.format('%.0f', ticket)
-    first = waiting() == 0
+    first = (flags or waiting()) % 4 == 0
     call('ZADD', queue, ticket, id)
   end
   call('PEXPIRE', queue, 60000)

@@ -15,14 +15,19 @@ local ms = now / 1000
 local others = nil
 local deaf = {}
 local named = {}
+local unrecoverable = nil -- as check_types has seen it
+local waits = nil         -- who waited behind the last one who was granted the lock
 local seen, from, looked = 0, '-inf', '0'
 -- What an id says, if its client is alive: its uuid, letter, and the TTL of a grant.
 local function alive(id)
-  if others == nil then
-    others = call('ZCARD', present) == 0 and ms or call('ZSCORE', present, '*')
-  end
   local uuid, letter, ttl = string.match(id, '^([^:]+):%d+:%d+:(%a)(%d+)%l*$')
-  local till = uuid and (call('ZSCORE', present, uuid) or others)
+  local till = uuid and call('ZSCORE', present, uuid)
+  if uuid and not till then
+    if others == nil then
+      others = call('ZCARD', present) == 0 and ms or call('ZSCORE', present, '*')
+    end
+    till = others
+  end
   if till and tonumber(till) >= ms and tonumber(ttl) >= 1 and #ttl <= 9 then
     return uuid, letter, ttl
   end
@@ -66,9 +71,10 @@ local function grant(id, ticket, uuid, letter, ttl)
   if marks then before, dead = mark_holder(id) end
   call('ZREM', queue, id)
   if letter == 'w' or letter == 'W' then call('DEL', readers) end
-  local value, flags = value_for(id, waiting())
+  waits = waiting()
+  local value, flags = value_for(id, waits)
   call('HSET', N, id, value, 'mode', modes[string.lower(letter)], 'since',
-    string.format('%.0f', now))
+    t[1] .. string.sub('000000' .. t[2], -6))
   if own ~= '' then call('HSET', N, 'token', own) end
   if dead then call('HSET', N, 'died', '1') end
   call('PEXPIRE', N, ttl) -- last: doc/DESIGN.md, section 8, 37
@@ -91,7 +97,7 @@ end
 -- Returns the id granted and its TTL, or nil and the ticket to go on after (0: none left).
 -- Nobody gets a lock that is not recoverable.
 local function handover(after)
-  if spoilt() then return nil, 0 end
+  if unrecoverable ~= false and spoilt() then return nil, 0 end
   if after ~= '0' then from = '(' .. after end
   while true do
     local id, ticket, uuid, letter, ttl = candidate()
@@ -105,6 +111,6 @@ local function check_types()
   call('ZCARD', present)
   call('ZCARD', readers)
   call('ZCARD', cancelled)
-  call('GET', dirty)
+  unrecoverable = call('GET', dirty) == 'not recoverable'
   token_last()
 end

@@ -32,8 +32,12 @@ else
   free = call('EXISTS', N) == 0
 end
 if life > 0 then mark(id, life) end
-if how ~= '' and unmark(id, how, mine == 1, late == '1', told) then call_waiters() end
+if how ~= '' and unmark(id, how, mine == 1, late == '1', told) then
+  unrecoverable = true
+  call_waiters()
+end
 local granted, more = nil, 0
 if free then granted, more = handover('0') end
-if granted then more = 0 elseif free and mine == 1 then redis.pcall('PUBLISH', channel, '0') end
+if granted then return { now, more, waits, 0, what, -1, 0, '' } end
+if free and mine == 1 then redis.pcall('PUBLISH', channel, '0') end
 return { now, call('PTTL', N), waiting(), more, what, -1, 0, '' }

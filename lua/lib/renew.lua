@@ -5,8 +5,10 @@ local call = redis.call
 local value = call('HGET', N, id)
 local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
---include answer
-local flags = waiting()
+local flags = 0
+if call('EXISTS', queue, rqueue) > 0 then
+  flags = (call('ZCARD', queue) > 0 and 1 or 0) + (call('ZCARD', rqueue) > 0 and 2 or 0)
+end
 local left = call('PTTL', N)
 if not value then return { now, left, flags, 0, 'gone', -1, 0, '' } end
 if left < lease then
@@ -25,15 +27,17 @@ if string.byte(id, -1) > 57 and string.find(id, ':%a%d+%l*b') then
   end
 end
 --include note
--- who else wants it, and whether it will hear of who comes (lib/telling.lua)
-local heard = flags == 0 and redis.pcall('PUBSUB', 'NUMSUB', channel)
-if flags == 0 and (value == '3' or (heard[2] and heard[2] ~= 0)) then flags = 32 end
+-- who else wants it, and whether it will hear of who comes (lib/telling.lua). Redisson's
+-- waiters are looked for only where the answer is of use: to who shares the lock or keeps it.
+local heard = flags == 0 and tell == '1' and redis.pcall('PUBSUB', 'NUMSUB', channel)
+if flags == 0 and (value == '3' or (heard and heard[2] and heard[2] ~= 0)) then flags = 32 end
 if tell == '1' and value == '1' then
   value = flags == 0 and '2' or '3'
   if not note(id, value) then value = '1' end
 end
 if value == '2' then flags = flags + 64 end
-local own = call('HGET', N, 'token') or ''
+-- in upper case: with fencing
+local own = string.find(id, ':%u%d') and call('HGET', N, 'token') or ''
 if more ~= '1' or own == '' then return { now, left, flags, 0, 'held', left, 0, own } end
 --include token
 -- where there is no memory for it, or the key holds something else, the lease counts all the same

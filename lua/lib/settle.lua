@@ -181,7 +181,7 @@ end
 -- 0.
 local function settle(last, joining)
   local waits = waiting()
-  if waits == 0 or spoilt() then return 0, 0 end
+  if waits == 0 or (unrecoverable ~= false and spoilt()) then return 0, 0 end
   local now_in, ended = 'free', nil
   if not last then now_in, ended = state() end
   if now_in == 'held' then return 0, 0 end
