@@ -492,6 +492,7 @@ void rlk_conn_free(struct rlk_conn *conn)
     rlk_opening_free(conn->opening);
     if (conn->reader)
         redisReaderFree(conn->reader);
+    rlk_reply_forget_spare(conn);
     rlk_conn_forget_frames(conn);
     free(conn->out);
     free(conn);

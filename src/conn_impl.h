@@ -53,6 +53,7 @@ struct rlk_conn {
     /* input */
     redisReader *reader;
     struct rlk_reply_block *block; /* the newest of the reply being read; the reader's */
+    struct rlk_reply_block *spare; /* for the next one, or NULL */
     size_t partial_len;            /* bytes of the reply that is not complete yet */
     size_t element_count;          /* announced by that reply's arrays */
     bool too_big;                  /* they were refused */
@@ -101,6 +102,8 @@ int rlk_conn_reset_reader(struct rlk_conn *conn);
 
 /* What makes the objects of a reader whose privdata is the connection. */
 redisReplyObjectFunctions *rlk_reply_functions(void);
+/* The connection ends. */
+void rlk_reply_forget_spare(struct rlk_conn *conn);
 
 /* Bytes that were read and belong to no reply that was taken. */
 size_t rlk_conn_unparsed(const struct rlk_conn *conn);

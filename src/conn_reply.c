@@ -63,7 +63,12 @@ static redisReply *new_object(const redisReadTask *task, size_t expected)
     struct rlk_conn *conn = task->privdata;
 
     if (!task->parent) {
-        struct rlk_reply_block *block = new_block(sizeof(redisReply) + expected);
+        struct rlk_reply_block *block = conn->spare;
+        size_t size = sizeof(redisReply) + expected;
+        if (block && block->size >= size)
+            conn->spare = NULL;
+        else
+            block = new_block(size);
         if (!block)
             return NULL;
         conn->block = block;
@@ -175,12 +180,14 @@ static void *create_bool(const redisReadTask *task, int value)
 }
 #endif
 
+static struct rlk_reply_block *first_block(void *reply)
+{
+    return (void *)((char *)reply - offsetof(struct rlk_reply_block, bytes));
+}
+
 static void free_blocks(void *reply)
 {
-    if (!reply)
-        return;
-    struct rlk_reply_block *block =
-        (void *)((char *)reply - offsetof(struct rlk_reply_block, bytes));
+    struct rlk_reply_block *block = reply ? first_block(reply) : NULL;
     while (block) {
         struct rlk_reply_block *next = block->next;
         free(block);
@@ -266,4 +273,24 @@ const char *rlk_reply_text_at(const struct rlk_reply *array, size_t i, size_t *r
 void rlk_reply_free(struct rlk_reply *reply)
 {
     free_blocks(reply);
+}
+
+void rlk_conn_give_back(struct rlk_conn *conn, struct rlk_reply *reply)
+{
+    struct rlk_reply_block *block = reply ? first_block(reply) : NULL;
+
+    if (!block || block->next || block->size > FIRST_SIZE_MAX ||
+        (conn->spare && conn->spare->size >= block->size)) {
+        free_blocks(reply);
+        return;
+    }
+    free(conn->spare);
+    block->used = 0;
+    conn->spare = block;
+}
+
+void rlk_reply_forget_spare(struct rlk_conn *conn)
+{
+    free(conn->spare);
+    conn->spare = NULL;
 }

@@ -478,7 +478,7 @@ static void round_trip(struct rlk_conn *conn, const struct rlk_request *req, int
         take_error(conn, argv[0], req, reply, ret_answer, text, sizeof(text));
         rlk_error_set(ret_answer->code, "%s", text);
     }
-    rlk_reply_free(reply);
+    rlk_conn_give_back(conn, reply);
 }
 
 void rlk_command_call(struct rlk_conn *conn, int argc, const char *const *argv,
@@ -519,5 +519,5 @@ void rlk_script_call(struct rlk_conn *conn, const struct rlk_request *req,
                       text, sizeof(text));
     if (ret_answer->outcome != RLK_DONE)
         rlk_error_set(ret_answer->code, "%s", text);
-    rlk_reply_free(reply);
+    rlk_conn_give_back(conn, reply);
 }

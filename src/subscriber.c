@@ -385,7 +385,7 @@ static bool listen_on(struct rlock_client *client, int64_t now)
     }
     while (useful && (reply = rlk_conn_take_reply(sub->conn)) != NULL) {
         useful = take_reply(client, reply, now);
-        rlk_reply_free(reply);
+        rlk_conn_give_back(sub->conn, reply);
     }
     if (now >= sub->answer_due)
         rlk_conn_kill(sub->conn, RLK_FAIL_UNKNOWN, "no answer from the server");

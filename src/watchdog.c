@@ -204,7 +204,7 @@ static void serve_conn(struct rlock_client *client, int64_t now)
         } else {
             rlk_conn_kill(watch->conn, RLK_FAIL_PROTOCOL, "a reply nobody asked for");
         }
-        rlk_reply_free(reply);
+        rlk_conn_give_back(watch->conn, reply);
     }
     if (silent(watch, now))
         rlk_conn_kill(watch->conn, RLK_FAIL_UNKNOWN, "no answer in time");
