@@ -51,7 +51,7 @@ static void renew_done(struct rlock_client *client, struct rlk_hold *hold,
         rlk_handoff_tokens_locked(hold, fate->token, hold->tokens_sent);
         if (!hold->fixed)
             rlk_hold_confirm_locked(hold, answer->sent, fate->remaining_ms);
-        rlk_handoff_answered_locked(hold, answer->sent, answer->flags);
+        rlk_handoff_renewed_locked(hold, answer->sent, answer->flags, hold->op.asks);
         rlk_handoff_answered_idle_locked(hold);
         if (rlk_handoff_idle_due_locked(hold, now))
             return;
@@ -59,6 +59,8 @@ static void renew_done(struct rlock_client *client, struct rlk_hold *hold,
             hold->renew_at = now;
         else if (hold->renew_at <= now && !hold->idle) /* nothing was gained */
             hold->renew_at = rlk_duty_retry_time(hold, now);
+        else if (client->watch.crowded)
+            rlk_duty_spread(hold, answer->sent, now);
     } else {
         rlk_hold_lose_locked(
             hold,
