@@ -193,7 +193,8 @@ int rlk_conn_append(struct rlk_conn *conn, int argc, const char *const *argv,
                     const size_t *argv_len)
 {
     size_t len;
-    char *bytes = rlk_conn_format(argc, argv, argv_len, &len);
+    char *owned;
+    const char *bytes = rlk_conn_frame(conn, argc, argv, argv_len, &len, &owned);
     if (!bytes)
         return ENOMEM;
     if (conn->out_at > 0 && conn->out_size - conn->out_len < len) {
@@ -207,7 +208,7 @@ int rlk_conn_append(struct rlk_conn *conn, int argc, const char *const *argv,
             size *= 2;
         char *grown = realloc(conn->out, size);
         if (!grown) {
-            redisFreeCommand(bytes);
+            redisFreeCommand(owned);
             return ENOMEM;
         }
         conn->out = grown;
@@ -215,7 +216,7 @@ int rlk_conn_append(struct rlk_conn *conn, int argc, const char *const *argv,
     }
     memcpy(conn->out + conn->out_len, bytes, len);
     conn->out_len += len;
-    redisFreeCommand(bytes);
+    redisFreeCommand(owned);
     return 0;
 }
 

@@ -30,6 +30,10 @@ enum {
                          * success brings forward */
     ASKERS_MAX = 2,     /* of a lock, in place of the watchdog */
     BATCH_MAX = 64,     /* requests made while the registry is locked once */
+    ALONG_PART = 32, /* of its period: so much earlier a renewal goes along with others */
+    CROWD_MIN = 4 * BATCH_MAX, /* holds: fewer are no burst */
+    CROWD_FACTOR =
+        4, /* a burst: renewals so much closer together than if spread evenly */
     IN_FLIGHT_MAX = 1024,
     /* A deadline of L/6 alone would cut the connection at every scheduling delay for the
        shortest leases. */
@@ -116,6 +120,7 @@ static void send_renew(struct rlock_client *client, struct rlk_hold *hold, int64
 {
     struct rlk_request req RLK_UNINITIALIZED;
     struct rlk_op *op = new_op(hold);
+    bool tell = hold->pass->entered_at != 0 || hold->asks_others;
 
     if (!op)
         return;
@@ -123,14 +128,15 @@ static void send_renew(struct rlock_client *client, struct rlk_hold *hold, int64
         rlk_wire_downgrade(&req, client, hold, renew_lease(hold, now));
     else
         rlk_wire_renew(&req, client, hold, renew_lease(hold, now),
-                       (struct rlk_wire_renew){ .tell = hold->pass->entered_at != 0 ||
-                                                        hold->asks_others,
+                       (struct rlk_wire_renew){ .tell = tell,
                                                 .tokens = hold->asks_tokens,
                                                 .mark = renew_mark(hold, now) });
     if (rlk_script_append(client->watch.conn, &req, hold->with_text) != 0) {
         free(op);
         return;
     }
+    /* Redisson has no part in read-write locks */
+    op->asks = tell || rlk_kinds[hold->lock->kind].read_letter;
     hold->doubted = false;
     hold->tokens_sent = hold->asks_tokens;
     put_hold_in_flight(&client->watch, op,
@@ -455,6 +461,52 @@ static void lock_due(struct rlock_client *client, struct rlk_lock *lock, int64_t
                                  : RLK_DUTY_REFRESH_AGAIN_MS * RLK_NS_PER_MS));
 }
 
+/* ---- renewals in company */
+
+static int64_t renewal_period(const struct rlk_hold *hold)
+{
+    return confirmed_ms(hold) * RLK_NS_PER_MS / 3;
+}
+
+/* Whether a renewal that is due soon goes along with those that are due now: fewer and
+ * fuller messages cost both sides less than each of many by itself. */
+static bool goes_along(const struct rlock_client *client, const struct rlk_timer *t,
+                       int64_t now)
+{
+    if (!t || t->tag != RLK_TIMER_HOLD || !rlk_duty_ready(&client->watch))
+        return false;
+    const struct rlk_hold *hold = RLK_CONTAINER_OF(t, struct rlk_hold, timer);
+    return hold->state == RLK_HOLD_INSIDE && hold->renew_at == t->when &&
+           hold->backoff_ms == 0 && !hold->downgrading &&
+           rlk_hold_renewable_locked(hold) &&
+           t->when - now <= renewal_period(hold) / ALONG_PART;
+}
+
+/* Whether a full batch of renewals, the first of them due at `when`, is of a burst: of
+ * many holds that were taken, or found the server again, at one time. Judged by when they
+ * were due: that the thread is late makes no burst. */
+static bool is_crowded(const struct rlock_client *client, const struct rlk_hold *hold,
+                       int64_t when)
+{
+    size_t count = client->registry.holds_now;
+
+    if (count < CROWD_MIN)
+        return false;
+    int64_t evenly = renewal_period(hold) / (int64_t)count * BATCH_MAX;
+    return when - client->watch.full_from < evenly / CROWD_FACTOR;
+}
+
+void rlk_duty_spread(struct rlk_hold *hold, int64_t sent, int64_t now)
+{
+    uint64_t random =
+        (hold->id.acquisition ^ (uint64_t)sent) * UINT64_C(0x9e3779b97f4a7c15) >> 32;
+    int64_t most = (hold->renew_at - sent) / 8 * 7;
+
+    hold->renew_at -= (int64_t)(random * ((uint64_t)most >> 16) >> 16);
+    if (hold->renew_at <= now)
+        hold->renew_at = now + 1;
+}
+
 int64_t rlk_duty_run(struct rlock_client *client, bool *ret_wanted)
 {
     struct rlk_registry *reg = &client->registry;
@@ -466,23 +518,40 @@ int64_t rlk_duty_run(struct rlock_client *client, bool *ret_wanted)
         rlk_registry_wake_all_locked(reg);
     }
     now = rlk_now_boot();
-    for (int n = 0;; n++) {
+    struct rlk_watch *watch = &client->watch;
+    size_t in_flight = watch->op_count;
+    int64_t first_due = RLK_NEVER;
+    int n;
+    for (n = 0;; n++) {
         struct rlk_timer *t = rlk_timer_first(&reg->timers);
         due = t ? t->when : RLK_NEVER;
-        if (due > now || n == BATCH_MAX)
+        bool along =
+            due > now && watch->op_count > in_flight && goes_along(client, t, now);
+        if (n == BATCH_MAX || (due > now && !along))
             break;
         *ret_wanted = true;
         rlk_timer_disarm(&reg->timers, t);
         if (t->tag == RLK_TIMER_LOCK) {
             lock_due(client, RLK_CONTAINER_OF(t, struct rlk_queue, timer)->lock, now);
-        } else {
-            struct rlk_hold *hold = RLK_CONTAINER_OF(t, struct rlk_hold, timer);
-            if (hold->state == RLK_HOLD_INSIDE)
-                inside_due(client, hold, now);
-            else if (hold->state != RLK_HOLD_ASKING)
-                outside_due(client, hold, now);
+            continue;
+        }
+        struct rlk_hold *hold = RLK_CONTAINER_OF(t, struct rlk_hold, timer);
+        if (hold->state == RLK_HOLD_INSIDE) {
+            if (n == 0 && hold->renew_at == due) {
+                first_due = due;
+                watch->crowded = is_crowded(client, hold, due);
+            }
+            if (along)
+                hold->renew_at = now;
+            inside_due(client, hold, now);
+        } else if (hold->state != RLK_HOLD_ASKING) {
+            outside_due(client, hold, now);
         }
     }
+    if (n == BATCH_MAX)
+        watch->full_from = first_due;
+    else if (n > 0)
+        watch->crowded = false;
     /* The time is never put off, though what it was for may be gone: locks that are taken
      * and released again and again would wake the watchdog each time. */
     if (due < reg->armed || reg->armed <= now)

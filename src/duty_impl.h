@@ -14,6 +14,9 @@ enum {
 
 /* When what did not succeed is tried again. */
 int64_t rlk_duty_retry_time(struct rlk_hold *hold, int64_t now);
+/* A hold was renewed in a burst, by a request that left at `sent`: its next renewal,
+ * which is due at renew_at, comes earlier, by nearly the time between the two at most. */
+void rlk_duty_spread(struct rlk_hold *hold, int64_t sent, int64_t now);
 /* Gives back the holds that a request named. */
 void rlk_duty_batch_clear(struct rlk_batch *batch);
 

@@ -77,6 +77,13 @@ void rlk_handoff_answered_locked(struct rlk_hold *hold, int64_t sent, unsigned f
     hold->sections = 0;
 }
 
+void rlk_handoff_renewed_locked(struct rlk_hold *hold, int64_t sent, unsigned flags,
+                                bool asked)
+{
+    if (asked || (flags & (RLK_OTHERS | RLK_WILL_TELL)))
+        rlk_handoff_answered_locked(hold, sent, flags);
+}
+
 void rlk_handoff_wanted_locked(struct rlk_hold *hold, int64_t now)
 {
     /* of an id that still asks, too: it may come before the answer */

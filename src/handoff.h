@@ -69,6 +69,10 @@ void rlk_handoff_wanted_locked(struct rlk_hold *hold, int64_t now);
 
 /* An answer to a request that left at `sent` says who waits at the server (H7). */
 void rlk_handoff_answered_locked(struct rlk_hold *hold, int64_t sent, unsigned flags);
+/* The same to a renewal. Unless it asked, its answer knows nothing of Redisson's waiters:
+ * a "nobody" is no new budget. */
+void rlk_handoff_renewed_locked(struct rlk_hold *hold, int64_t sent, unsigned flags,
+                                bool asked);
 
 /* Whether a thread may go on with a hold that another one made. */
 bool rlk_hold_suits(const struct rlk_hold *hold, const struct rlk_waiter *waiter);

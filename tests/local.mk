@@ -803,7 +803,7 @@ include $(srcdir)/tests/nemesis/local.mk
 # they were, many holds at once
 
 UNIT_TESTS += tests/test_links tests/test_links_down tests/test_servers \
-	tests/test_load tests/test_ready_at_once
+	tests/test_load tests/test_renewals tests/test_ready_at_once
 tests_test_links_SOURCES = tests/test_links.c $(FIXTURE)
 tests_test_links_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_links_LDADD = $(UNIT_LIBS)
@@ -815,6 +815,10 @@ tests_test_links_down_LDADD = $(UNIT_LIBS) -ldl
 tests_test_servers_SOURCES = tests/test_servers.c $(FIXTURE)
 tests_test_servers_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_servers_LDADD = $(UNIT_LIBS)
+
+tests_test_renewals_SOURCES = tests/test_renewals.c $(FIXTURE)
+tests_test_renewals_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_renewals_LDADD = $(UNIT_LIBS)
 
 tests_test_load_SOURCES = tests/test_load.c $(FIXTURE)
 tests_test_load_CPPFLAGS = $(UNIT_CPPFLAGS)

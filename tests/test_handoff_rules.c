@@ -336,6 +336,35 @@ START_TEST(h7_no_is_a_new_budget)
 }
 END_TEST
 
+START_TEST(h7_no_of_a_renewal_that_did_not_ask_is_none)
+{
+    enter("", 0);
+    waits(1, 0);
+    rlk_handoff_renewed_locked(hold, now + 7 * MS, 0, false);
+    now += 15 * MS;
+    ck_assert(!unlocks(0));
+}
+END_TEST
+
+START_TEST(h7_renewal_that_asked_renews_the_budget)
+{
+    enter("", 0);
+    waits(1, 0);
+    rlk_handoff_renewed_locked(hold, now + 7 * MS, 0, true);
+    now += 15 * MS;
+    ck_assert(goes_on());
+}
+END_TEST
+
+START_TEST(h7_yes_of_any_renewal_counts)
+{
+    enter("", 0);
+    waits(1, 0);
+    rlk_handoff_renewed_locked(hold, now, RLK_WRITERS_WAIT, false);
+    ck_assert(hold->others);
+}
+END_TEST
+
 START_TEST(h7_yes_stays_yes)
 {
     enter("k", 0);
@@ -591,6 +620,9 @@ int main(void)
     tcase_add_test(tc, h7_not_known_it_is_asked_in_time);
     tcase_add_test(tc, h7_who_unlocks_asks_when_the_budget_is_spent);
     tcase_add_test(tc, h7_no_is_a_new_budget);
+    tcase_add_test(tc, h7_no_of_a_renewal_that_did_not_ask_is_none);
+    tcase_add_test(tc, h7_renewal_that_asked_renews_the_budget);
+    tcase_add_test(tc, h7_yes_of_any_renewal_counts);
     tcase_add_test(tc, h7_yes_stays_yes);
     tcase_add_test(tc, h7_the_server_may_be_told_to_tell_later);
     tcase_add_test(tc, h8_what_is_shared_is_asked_for_every_third_of_a_presence);

@@ -36,8 +36,9 @@ if tell == '1' and value == '1' then
   if not note(id, value) then value = '1' end
 end
 if value == '2' then flags = flags + 64 end
--- in upper case: with fencing
-local own = string.find(id, ':%u%d') and call('HGET', N, 'token') or ''
+-- in lower case: without fencing
+local plain = string.find(id, ':m', 1, true) or string.find(id, ':f', 1, true)
+local own = not plain and call('HGET', N, 'token') or ''
 if more ~= '1' or own == '' then return { now, left, flags, 0, 'held', left, 0, own } end
 --include token
 -- where there is no memory for it, or the key holds something else, the lease counts all the same

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Renewals of many holds: those that are due soon go along with those that are due, a
+ * burst of them is spread over the period, and for all that none is renewed too late, or
+ * much more often than it has to be.
+ */
+#include "fixture.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    FEW = 24,
+    MANY = 500, /* more than a batch or two */
+    LEASE_MS = 6000,
+    PERIOD_MS = LEASE_MS / 3,
+    SLICES = 20 /* of a period */
+};
+
+static rlock_mutex_t hold[MANY];
+
+static void set_up(void)
+{
+    char parameters[64];
+
+    fixture_open();
+    snprintf(parameters, sizeof(parameters), "?lease=%ld", test_ms(LEASE_MS));
+    reopen_with(parameters);
+}
+
+/* Takes them, so many ms apart. */
+static void hold_all(int n, long apart_ms)
+{
+    char name[32];
+    for (int i = 0; i < n; i++) {
+        snprintf(name, sizeof(name), "h%d", i);
+        hold[i] = mutex_of(client, name);
+        OK(rlock_mutex_lock(&hold[i]));
+        if (apart_ms > 0)
+            test_pause_ms(apart_ms);
+    }
+}
+
+static void unlock_all(int n)
+{
+    for (int i = 0; i < n; i++)
+        OK(rlock_mutex_unlock(&hold[i]));
+    ck_assert(!event_seen(RLOCK_EVENT_AT_RISK) && !event_seen(RLOCK_EVENT_LOST));
+}
+
+static uint64_t renewals(void)
+{
+    return stats_of(client).renewals;
+}
+
+static bool has_renewals(void *count)
+{
+    return renewals() >= *(uint64_t *)count;
+}
+
+static void await_renewals(uint64_t count)
+{
+    ck_assert(test_wait_until(has_renewals, &count, 4 * LEASE_MS));
+}
+
+/* What is left of the one that has least, in ms. */
+static long least_left(void)
+{
+    return (long)test_redis_int(redis, "EVAL",
+                                "local least = 1e9\n"
+                                "for _, name in ipairs(redis.call('KEYS', 'h*')) do\n"
+                                "  least = math.min(least, redis.call('PTTL', name))\n"
+                                "end\n"
+                                "return least",
+                                "0");
+}
+
+/* In how many slices of the next period something is renewed. */
+static int busy_slices(void)
+{
+    int busy = 0;
+    for (int i = 0; i < SLICES; i++) {
+        uint64_t before = renewals();
+        test_pause_ms(test_ms(PERIOD_MS) / SLICES);
+        busy += renewals() > before;
+    }
+    return busy;
+}
+
+static long long reads(void)
+{
+    return test_redis_info(redis, "total_reads_processed");
+}
+
+START_TEST(due_soon_goes_along_with_what_is_due)
+{
+    hold_all(FEW, test_ms(2)); /* within a 32nd of the period, or nearly */
+    ck_assert_uint_eq(renewals(), 0);
+    long long before = reads();
+    await_renewals(FEW);
+    /* by themselves they would come in a read each */
+    ck_assert_int_le(reads() - before, FEW / 2);
+    unlock_all(FEW);
+}
+END_TEST
+
+START_TEST(nobody_is_renewed_more_often_for_it)
+{
+    hold_all(FEW, test_ms(PERIOD_MS) / FEW); /* all over the period */
+    int64_t start = test_now_ms();
+    uint64_t before = renewals();
+    await_renewals(before + 4 * FEW);
+    /* a 32nd of the period earlier at most, and in a batch from then on */
+    ck_assert_int_ge(test_now_ms() - start, 4 * test_ms(PERIOD_MS) * 29 / 32);
+    unlock_all(FEW);
+}
+END_TEST
+
+START_TEST(burst_is_spread_over_the_period)
+{
+    hold_all(MANY, 0);
+    await_renewals(MANY);
+    test_pause_ms(test_ms(PERIOD_MS)); /* each has been renewed by its new time */
+    ck_assert_int_ge(busy_slices(), SLICES / 2);
+    ck_assert_int_ge(busy_slices(), SLICES / 2); /* and stays so */
+    unlock_all(MANY);
+}
+END_TEST
+
+START_TEST(nobody_is_renewed_too_late_for_it)
+{
+    long least = LONG_MAX;
+
+    hold_all(MANY, 0);
+    int64_t end = test_now_ms() + 2 * test_ms(LEASE_MS);
+    while (test_now_ms() < end) {
+        long left = least_left();
+        if (left < least)
+            least = left;
+        test_pause_ms(test_ms(50));
+    }
+    /* two thirds, but for how long it takes to do it */
+    ck_assert_int_ge(least, test_ms(LEASE_MS) / 2);
+    unlock_all(MANY);
+}
+END_TEST
+
+START_TEST(server_that_was_stopped_meanwhile_costs_no_lease_and_is_sent_no_burst_for_ever)
+{
+    hold_all(MANY, 0);
+    test_pause_ms(test_ms(PERIOD_MS) * 3 / 4);
+    test_server_pause(&server);
+    test_pause_ms(test_ms(PERIOD_MS) / 2);
+    test_server_resume(&server);
+    await_renewals(2 * MANY);
+    test_pause_ms(test_ms(PERIOD_MS));
+    ck_assert_int_ge(busy_slices(), SLICES / 2);
+    unlock_all(MANY);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("renewals");
+    TCase *tc = tcase_create("many");
+    tcase_set_timeout(tc, 60);
+    tcase_add_unchecked_fixture(tc, fixture_start, fixture_stop);
+    tcase_add_checked_fixture(tc, set_up, fixture_close);
+    tcase_add_test(tc, due_soon_goes_along_with_what_is_due);
+    tcase_add_test(tc, nobody_is_renewed_more_often_for_it);
+    tcase_add_test(tc, burst_is_spread_over_the_period);
+    tcase_add_test(tc, nobody_is_renewed_too_late_for_it);
+    tcase_add_test(
+        tc,
+        server_that_was_stopped_meanwhile_costs_no_lease_and_is_sent_no_burst_for_ever);
+    suite_add_tcase(suite, tc);
+    return test_run_suite(suite);
+}
