@@ -159,7 +159,10 @@ START_TEST(any_reply_in_any_pieces_is_what_was_sent)
         seed = made_from;
         compare(reply, 0);
         seed = go_on_from;
-        rlk_reply_free(reply);
+        if (seed % 2)
+            rlk_reply_free(reply);
+        else
+            rlk_conn_give_back(conn, reply);
     }
 }
 END_TEST
@@ -204,6 +207,40 @@ START_TEST(answer_costs_one_allocation)
         return;
     ck_assert_int_eq(allocations_of(ANSWER), 1);
     ck_assert_int_eq(allocations_of("-NOSCRIPT No matching script.\r\n"), 1);
+}
+END_TEST
+
+/* So that what a thread leaves behind in malloc's cache is no part of a wait. */
+START_TEST(given_back_it_costs_the_next_one_none)
+{
+    struct rlk_reply *reply = NULL, *kept = NULL;
+    size_t len;
+
+    if (!test_alloc_available())
+        return;
+    feed(ANSWER, sizeof(ANSWER) - 1);
+    ck_assert_int_eq(rlk_conn_parse(conn, &reply), RLK_PARSED_REPLY);
+    rlk_conn_give_back(conn, reply);
+    rlk_conn_give_back(conn, NULL);
+    ck_assert_int_eq(allocations_of(ANSWER), 0);
+    ck_assert_int_eq(allocations_of(ANSWER), 1); /* freed, not given back */
+    /* one is kept, the larger of the two; what is very large is not */
+    for (int i = 0; i < 3; i++) {
+        feed(i < 2 ? ANSWER : "$1\r\nx\r\n", i < 2 ? sizeof(ANSWER) - 1 : 7);
+        ck_assert_int_eq(rlk_conn_parse(conn, i ? &kept : &reply), RLK_PARSED_REPLY);
+        rlk_conn_give_back(conn, i ? kept : reply);
+    }
+    ck_assert_int_eq(allocations_of(ANSWER), 0);
+    put_line('$', 30000);
+    memset(bytes + used, 'x', 30000);
+    used += 30000;
+    put("\r\n", 2);
+    feed(bytes, used);
+    ck_assert_int_eq(rlk_conn_parse(conn, &reply), RLK_PARSED_REPLY);
+    rlk_reply_string(reply, &len);
+    ck_assert_uint_eq(len, 30000);
+    rlk_conn_give_back(conn, reply);
+    ck_assert_int_eq(allocations_of(ANSWER), 1);
 }
 END_TEST
 
@@ -265,6 +302,7 @@ int main(void)
     tcase_add_test(tc, any_reply_in_any_pieces_is_what_was_sent);
     tcase_add_test(tc, replies_outlive_the_next_ones_and_the_connection);
     tcase_add_test(tc, answer_costs_one_allocation);
+    tcase_add_test(tc, given_back_it_costs_the_next_one_none);
     tcase_add_test(tc, nth_allocation_failing_ends_the_reply_and_leaks_nothing);
     tcase_add_test(tc, announced_elements_are_bounded_over_the_whole_reply);
     suite_add_tcase(suite, tc);
