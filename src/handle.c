@@ -100,9 +100,11 @@ int rlk_handle_init(struct rlk_handle *handle, int kind, const struct rlk_attr *
 static bool is_used_locked(struct rlk_lock *lock, int64_t now)
 {
     bool used = rlk_lock_held_locked(lock, now) && lock->current && !lock->current->idle;
-    for (struct rlk_list *l = lock->reads.next; !used && l != &lock->reads; l = l->next)
-        used = !RLK_CONTAINER_OF(l, struct rlk_hold, read_link)->idle;
-    return used || !rlk_list_empty(&lock->waiters) || !rlk_list_empty(&lock->readers);
+    for (struct rlk_list *l = lock->queue->reads.next; !used && l != &lock->queue->reads;
+         l = l->next)
+        used = !RLK_CONTAINER_OF(l, struct rlk_hold, link)->idle;
+    return used || !rlk_list_empty(&lock->queue->waiters) ||
+           !rlk_list_empty(&lock->queue->readers);
 }
 
 int rlk_handle_destroy(struct rlk_handle *handle, int kind)
@@ -140,8 +142,8 @@ static bool is_of(const struct rlk_part *part, const struct rlk_handle *handle)
 {
     const struct rlk_hold *hold = part->hold;
     const struct rlk_lock *lock = hold->lock;
-    return hold->client_number == handle->rlk_client && lock->kind == handle->rlk_kind &&
-           lock->name_len == handle->rlk_name_len &&
+    return lock->registry->client_number == handle->rlk_client &&
+           lock->kind == handle->rlk_kind && lock->name_len == handle->rlk_name_len &&
            memcmp(lock->name, handle->rlk_name, lock->name_len) == 0;
 }
 

@@ -12,8 +12,8 @@
 static bool is_open(const struct rlk_hold *hold, int64_t now)
 {
     struct rlk_lock *lock = hold->lock;
-    return hold->tells && !hold->others && lock->shared == hold && !hold->fixed &&
-           !hold->doubted && now < hold->risk_at && rlk_list_empty(&lock->waiters) &&
+    return hold->tells && !hold->others && lock->queue->shared == hold && !hold->fixed &&
+           !hold->doubted && now < hold->risk && rlk_list_empty(&lock->queue->waiters) &&
            !rlk_lock_ask_locked(lock) && !lock->ending && !rlk_log_ended();
 }
 
@@ -29,10 +29,10 @@ void rlk_joining_use_locked(struct rlk_hold *hold)
 bool rlk_joining_enter_locked(struct rlk_lock *lock, const struct rlk_waiter *self,
                               int64_t now)
 {
-    struct rlk_hold *hold = lock->shared;
+    struct rlk_hold *hold = lock->queue->shared;
 
     if (!hold || !self->retakes || !is_open(hold, now) ||
-        !rlk_hold_has_terms_of(hold, self))
+        !rlk_hold_has_terms_of(hold, self) || !rlk_hold_pass_locked(hold))
         return false;
     struct rlk_part *part =
         rlk_hold_join_locked(hold, self->letter >= 'A' && self->letter <= 'Z');
@@ -52,20 +52,22 @@ bool rlk_joining_unlock_locked(struct rlk_part *part, struct rlk_handoff bound,
     struct rlk_hold *hold = part->hold;
 
     if (hold->parts.next != hold->parts.prev || hold->joins > 0 || bound.retain_ns == 0 ||
-        !bound.hears || !is_open(hold, now) || !rlk_handoff_room_locked(hold))
+        !bound.hears || !is_open(hold, now) || !rlk_handoff_room_locked(hold) ||
+        !rlk_hold_pass_locked(hold))
         return false;
     rlk_part_leave_locked(part);
     rlk_hold_idle_locked(hold, true);
     rlk_hold_keep_locked(hold, bound.retain_ns);
-    hold->used_at = now;
+    hold->pass->used_at = now;
     rlk_hold_schedule_locked(hold);
     return true;
 }
 
 struct rlk_hold *rlk_joining_kept_locked(struct rlk_lock *lock)
 {
-    for (struct rlk_list *l = lock->reads.next; l != &lock->reads; l = l->next) {
-        struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, read_link);
+    for (struct rlk_list *l = lock->queue->reads.next; l != &lock->queue->reads;
+         l = l->next) {
+        struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, link);
         if (hold->idle && rlk_hold_unused_locked(hold))
             return hold;
     }
@@ -74,13 +76,15 @@ struct rlk_hold *rlk_joining_kept_locked(struct rlk_lock *lock)
 
 void rlk_joining_wanted_locked(struct rlk_lock *lock, int64_t now)
 {
-    for (struct rlk_list *l = lock->asks.next; l != &lock->asks; l = l->next) {
-        struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, ask_link);
+    for (struct rlk_list *l = lock->queue->asks.next; l != &lock->queue->asks;
+         l = l->next) {
+        struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, link);
         if (hold->reading)
             hold->others = true;
     }
-    for (struct rlk_list *l = lock->reads.next, *next; l != &lock->reads; l = next) {
-        struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, read_link);
+    for (struct rlk_list *l = lock->queue->reads.next, *next; l != &lock->queue->reads;
+         l = next) {
+        struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, link);
         next = l->next;
         hold->others = true;
         if (hold->idle)

@@ -33,7 +33,7 @@ static void keep(void)
 {
     enter_mode('r', "k", 0);
     ck_assert(leaves(0, keeping));
-    ck_assert(hold->idle && lock->shared == hold);
+    ck_assert(hold->idle && lock->queue->shared == hold);
 }
 
 /* ---- K14: who joins */
@@ -79,7 +79,7 @@ static void close_for(int why)
         hold->tells = false;
     hold->doubted = why == DOUBTED;
     if (why == AT_RISK)
-        now = hold->risk_at;
+        now = hold->risk;
     if (why == LOCAL_WRITER)
         waits(2, 1);
     if (why == LOCAL_ASK) {
@@ -88,7 +88,7 @@ static void close_for(int why)
     }
     lock->ending = why == ENDING ? &threads[2] : NULL;
     if (why == NOT_SHARED)
-        lock->shared = NULL;
+        lock->queue->shared = NULL;
     hold->fixed = why == FIXED;
 }
 
@@ -166,8 +166,8 @@ START_TEST(k14_who_asks_uses_it)
     keep();
     rlk_joining_use_locked(hold);
     ck_assert(!hold->idle);
-    ck_assert_int_eq(hold->retain_ns, 0);
-    ck_assert(!is_gone() || !rlk_list_empty(&lock->reads));
+    ck_assert_int_eq(hold->pass->retain_ns, 0);
+    ck_assert(!is_gone() || !rlk_list_empty(&lock->queue->reads));
 }
 END_TEST
 
@@ -176,7 +176,7 @@ START_TEST(k14_it_ends_when_nobody_has_used_it_for_so_long)
     keep();
     now += keeping.retain_ns;
     ck_assert(rlk_handoff_idle_due_locked(hold, now));
-    ck_assert(rlk_list_empty(&lock->reads));
+    ck_assert(rlk_list_empty(&lock->queue->reads));
 }
 END_TEST
 
@@ -208,7 +208,7 @@ START_TEST(k15_wanted_ends_what_is_kept_at_once)
     keep();
     rlk_registry_wanted_locked(&reg, &hold->id, "n", 1);
     ck_assert_int_eq(hold->state, RLK_HOLD_GOING);
-    ck_assert(rlk_list_empty(&lock->reads));
+    ck_assert(rlk_list_empty(&lock->queue->reads));
     ck_assert(!joins(1));
 }
 END_TEST
@@ -304,8 +304,8 @@ END_TEST
 static bool takes(int i, struct rlk_hold **ret_spent)
 {
     rlk_lock_held_locked(lock, now);
-    if (lock->woken == &waiters[i])
-        lock->woken = NULL;
+    if (lock->queue->woken == &waiters[i])
+        lock->queue->woken = NULL;
     bool in = rlk_handoff_enter_locked(lock, &waiters[i], keeping, now, ret_spent);
     if (*ret_spent)
         rlk_hold_background_locked(*ret_spent, now, now + LEASE * MS);
@@ -318,7 +318,7 @@ START_TEST(k16_it_is_handed_over_while_nobody_else_waits)
     waits(1, 5);
     ck_assert(leaves(0, keeping));
     ck_assert_ptr_nonnull(waiters[1].part);
-    ck_assert_uint_eq(hold->gate, 0);
+    ck_assert_uint_eq(hold->pass->gate, 0);
 }
 END_TEST
 
@@ -330,7 +330,7 @@ START_TEST(w25_not_past_the_server)
     enter_mode('w', _i == W_NOT_TOLD ? "" : "k", _i == W_OTHERS ? RLK_READERS_WAIT : 0);
     waits(1, 5);
     if (_i == W_READER)
-        rlk_list_append(&lock->readers, &waiters[2].link);
+        rlk_list_append(&lock->queue->readers, &waiters[2].link);
     if (_i == W_NO_RETAIN)
         how.retain_ns = 0;
     how.hears = _i != W_DEAF;
@@ -356,7 +356,7 @@ START_TEST(k16_it_is_kept_and_taken_again)
     enter_mode('w', "k", 0);
     ck_assert(leaves(0, keeping));
     ck_assert(hold->idle);
-    ck_assert_uint_eq(hold->gate, 0);
+    ck_assert_uint_eq(hold->pass->gate, 0);
     ck_assert(takes(1, &spent));
 }
 END_TEST
