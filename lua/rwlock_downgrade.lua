@@ -32,6 +32,15 @@ local now = t[1] * 1000000 + t[2]
 --include settle
 check_all_types()
 local more, rmore = 0, 0
+if own then
+  -- between the first that it was given, and the last that anybody was
+  local first = call('HGET', N, 'token')
+  local last = token_last() or string.format('%d%06d000', t[1], t[2])
+  local function above(a, b) return #a > #b or (#a == #b and a > b) end
+  if not first or not string.match(own, '^[1-9]%d*$') or above(first, own) or above(own, last) then
+    own = nil
+  end
+end
 if call('HEXISTS', N, id) == 1 then
   local left = math.max(call('PTTL', N), lease, 1)
   call('HDEL', N, id)

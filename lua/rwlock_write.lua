@@ -91,7 +91,8 @@ if try == '1' then
   tell_keepers()
   return told('busy', nil, 0, more, rmore)
 end
-local first = call('EXISTS', queue) == 0
+-- not only the first who queues: that one may be of another type, which tells nobody
+local keep = call('EXISTS', keepers) == 1
 ticket = queue_up(queue)
-if first then tell_keepers() end
+if keep then tell_keepers() end
 return told('queued', nil, ticket, more, rmore)

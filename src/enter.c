@@ -6,8 +6,6 @@
 
 #include "error.h"
 
-enum { KEPT_READS_MAX = 2 /* with fencing and without */ };
-
 int64_t rlk_attempt_until(const struct rlk_wish *wish, int64_t now)
 {
     int64_t left = wish->try_once ? RLK_NEVER : rlk_deadline_left(&wish->deadline);
@@ -103,10 +101,9 @@ bool rlk_enter_idle(const struct rlk_wish *wish, struct rlk_lock *lock,
     if (wish->reading && rlk_wish_keeps(wish) &&
         rlk_joining_enter_locked(lock, waiter, now))
         return true;
-    /* not again and again: those who read here may be faster each time */
-    for (int i = 0; i < KEPT_READS_MAX && !wish->reading &&
-                    (spent = rlk_joining_kept_locked(lock)) != NULL;
-         i++) {
+    /* once, not again and again: those who read here may be faster each time */
+    spent = wish->reading ? NULL : rlk_joining_kept_locked(lock);
+    if (spent) {
         spent->no_marker = !spent->unknown;
         rlk_hold_leave_locked(spent);
         rlk_release_left(spent, rlk_attempt_until(wish, now));

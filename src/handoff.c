@@ -155,7 +155,9 @@ void rlk_handoff_tokens_locked(struct rlk_hold *hold, uint64_t first, bool asked
 
     if (asked)
         hold->asks_tokens = false;
-    if (first == 0 || hold->downgrading)
+    /* a writer who reads now keeps the token of his section, which the server was told;
+     * an answer may be from before that */
+    if (first == 0 || (hold->reading && hold->id.letter == 'W'))
         return;
     hold->token_heard = false;
     if (!rlk_hold_has_block(hold)) {

@@ -272,8 +272,12 @@ void rlk_hold_enter_locked(struct rlk_hold *hold, struct rlk_thread *thread, int
     rlk_holdings_add(thread, &hold->own);
     if (hold->reading) {
         rlk_list_append(&lock->queue->reads, &hold->link);
-        if (!hold->fixed)
+        if (!hold->fixed) {
+            struct rlk_hold *before = lock->queue->shared;
             lock->queue->shared = hold;
+            if (before && before->idle) /* one is kept, which newcomers may join */
+                rlk_hold_end_unused_locked(before, now);
+        }
     } else {
         lock->current = hold;
     }
@@ -496,6 +500,14 @@ int64_t rlk_hold_release_until_locked(const struct rlk_hold *hold)
     return hold->end + lease + (marked ? MARK_TRIES_NS : 0);
 }
 
+void rlk_hold_going_locked(struct rlk_hold *hold)
+{
+    if (hold->reading || hold->counted_going)
+        return;
+    hold->counted_going = true;
+    hold->lock->going++;
+}
+
 void rlk_hold_end_unused_locked(struct rlk_hold *hold, int64_t now)
 {
     rlk_gate_close_locked(hold);
@@ -503,10 +515,7 @@ void rlk_hold_end_unused_locked(struct rlk_hold *hold, int64_t now)
         return;
     hold->no_marker = !hold->unknown;
     rlk_hold_leave_locked(hold);
-    if (!hold->reading) {
-        hold->counted_going = true;
-        hold->lock->going++;
-    }
+    rlk_hold_going_locked(hold);
     rlk_lock_promote_locked(hold->lock);
     rlk_hold_background_locked(hold, now, rlk_hold_release_until_locked(hold));
 }

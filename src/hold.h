@@ -337,7 +337,7 @@ struct rlk_lock {
     bool releasing; /* a release is on its way: who waits already goes first */
     struct rlk_lock *chain;
     unsigned refs;
-    unsigned going; /* exclusive holds that the watchdog gives back */
+    unsigned going; /* exclusive holds that are given back though nobody was in them */
     struct rlk_list idle_link;
     struct rlk_hold *current; /* INSIDE, exclusively */
     struct rlk_queue *queue;  /* &rlk_no_queue: nobody waits, and nothing is under way */
@@ -471,8 +471,12 @@ void rlk_hold_leave_locked(struct rlk_hold *hold);
 /* GOING: the watchdog sends release, with marker, until it is confirmed or `until`. Takes
  * over the caller's reference. */
 void rlk_hold_background_locked(struct rlk_hold *hold, int64_t when, int64_t until);
-/* It was confirmed, or there is no more use in trying. */
+/* It was confirmed, or there is no more use in trying. Also of one that was released
+ * before it came to that. */
 void rlk_hold_background_end_locked(struct rlk_hold *hold);
+/* It is given back by nobody's unlock: until it is, the server may call the lock busy
+ * though nobody has it. */
+void rlk_hold_going_locked(struct rlk_hold *hold);
 
 /* Tells the event callback, of each thread inside; of one. Keeps the hold until it was
  * told. */

@@ -489,6 +489,8 @@ void rlk_registry_wanted_locked(struct rlk_registry *reg, const struct rlk_id *i
                                 : find_ask(lock, id);
     if (!hold)
         hold = find_read(&lock->queue->reads, id);
+    if (!hold) /* the one that the message names may be on its way out */
+        hold = find_read(&lock->queue->leaving, id);
     if (hold && hold->reading)
         rlk_joining_wanted_locked(lock, rlk_now_boot());
     else if (hold)

@@ -103,7 +103,7 @@ static int give_back(struct rlk_hold *hold, int64_t until)
         lock->releasing = false;
     rlk_lock_promote_locked(lock);
     if (answer.outcome == RLK_DONE || answer.outcome == RLK_REFUSED)
-        rlk_hold_put_locked(hold);
+        rlk_hold_background_end_locked(hold);
     else
         rlk_hold_background_locked(hold, rlk_now_boot(),
                                    rlk_hold_release_until_locked(hold));
@@ -194,6 +194,7 @@ int rlk_release(struct rlk_part *part, const struct rlk_handle *handle, int64_t 
 
 void rlk_release_left(struct rlk_hold *hold, int64_t until)
 {
+    rlk_hold_going_locked(hold);
     give_back(hold, until);
 }
 

@@ -168,6 +168,17 @@ START_TEST(one_that_is_not_kept_is_not)
 }
 END_TEST
 
+/* What a process keeps to read is no lock to write. */
+START_TEST(nor_is_a_reading_passed_on_to_a_writer)
+{
+    tenure(KEPT_RWLOCK, WRITE_A, 1010);
+    takes(11, KEPT_RWLOCK, WRITE_A, 1000, 1001, 5000)->reading = true;
+    unlocks(11, KEPT_RWLOCK, WRITE_A, 1003, 1004, 5000, 0);
+    section(12, KEPT_RWLOCK, WRITE_A, 1005, 1006);
+    BREAKS(NEM_RULE_GRANT, 2);
+}
+END_TEST
+
 START_TEST(nor_is_one_at_the_same_time)
 {
     tenure(KEPT_RWLOCK, WRITE_A, 1010);
@@ -271,6 +282,7 @@ int main(void)
     tcase_add_test(t, waiters_of_its_own_are_no_others);
     tcase_add_test(t, a_kept_lock_to_write_is_passed_on);
     tcase_add_test(t, one_that_is_not_kept_is_not);
+    tcase_add_test(t, nor_is_a_reading_passed_on_to_a_writer);
     tcase_add_test(t, nor_is_one_at_the_same_time);
     tcase_add_loop_test(t, w25_nor_past_who_waits, 0, 2);
     tcase_add_test(t, w21_nobody_enters_a_reading_unasked);

@@ -244,6 +244,26 @@ START_TEST(or_of_one_that_a_renewal_has_drawn)
 }
 END_TEST
 
+/* Which is that of the section that goes on, not of one before. */
+START_TEST(it_is_the_sections_own)
+{
+    takes(13, KEPT_FENCED_RWLOCK, "p1:1:1:W300", 999, 1001, 5000)->token = 5000;
+    unlocks(13, KEPT_FENCED_RWLOCK, "p1:1:1:W300", 1002, 1003, 5000, 0);
+    takes(14, KEPT_FENCED_RWLOCK, "p1:1:1:W300", 1004, 1005, 5000)->token = 5001;
+    invoke(14, 1099, NEM_DOWNGRADE, KEPT_FENCED_RWLOCK);
+    returns(14, 1101, NEM_DOWNGRADE, KEPT_FENCED_RWLOCK, 0);
+    transaction(1000);
+    grants(KEPT_FENCED_RWLOCK, "p1:1:1:W300", 5000)->token = 5000;
+    transaction(1100);
+    entry(NEM_DOWNGRADED, KEPT_FENCED_RWLOCK, "p1:1:1:W300", server_at(1100) * 1000)
+        ->token = _i == 0 ? 5001 : 5000 + (uint64_t)_i * 2;
+    if (_i == 0)
+        KEEPS(NEM_RULE_TOKENS);
+    else
+        BREAKS(NEM_RULE_TOKENS, 1);
+}
+END_TEST
+
 START_TEST(but_none_beyond)
 {
     downgraded_after_sections(6000);
@@ -367,6 +387,7 @@ static void add_tokens(Suite *suite)
     tcase_add_test(t, a_downgrade_with_another_token_is_told);
     tcase_add_test(t, a_downgrade_may_have_any_of_its_block);
     tcase_add_test(t, or_of_one_that_a_renewal_has_drawn);
+    tcase_add_loop_test(t, it_is_the_sections_own, 0, 3);
     tcase_add_test(t, but_none_beyond);
     tcase_add_test(t, the_next_writer_has_none_of_it);
     tcase_add_test(t, a_worker_is_told_the_token_of_its_grant);

@@ -3,6 +3,9 @@
  * a server and another process's client. What it keeps without anybody who reads:
  * test_retain.c, with as_rwlock.h. */
 #include "fixture.h"
+#include "script.h"
+
+#include <stdlib.h>
 
 enum { SOON_MS = 10000, ACTORS = 4 };
 
@@ -54,6 +57,11 @@ static long long asked(void)
     return (long long)(stats.round_trips - stats.renewals);
 }
 
+static bool is_renewed(void *renewals)
+{
+    return stats_of(client).renewals > *(uint64_t *)renewals;
+}
+
 static bool is_told(void *messages)
 {
     return stats_of(client).messages > *(uint64_t *)messages;
@@ -72,6 +80,59 @@ START_TEST(k16_writer_and_reader_of_one_process_give_it_back_to_each_other)
     }
     ck_assert_uint_eq(stats_of(client).losses, 0);
     ck_assert_uint_eq(stats_of(client).waits, 0);
+}
+END_TEST
+
+/* Kept twice and given back is tried anew: nobody is inside. */
+static int run_try_read_once(void *lock)
+{
+    int rc = rlock_rwlock_tryrdlock(lock);
+    return rc == 0 ? rlock_rwlock_unlock(lock) : rc;
+}
+
+START_TEST(k16_a_try_to_write_takes_what_threads_have_read_with)
+{
+    enum { ROUNDS = 20 };
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < ACTORS; i++) /* each with a hold of its own, at one time */
+            actor_begin(&actor[i], run_try_read_once, &l);
+        for (int i = 0; i < ACTORS; i++)
+            OK(actor_rc(&actor[i]));
+        OK(rlock_rwlock_trywrlock(&l));
+        OK(rlock_rwlock_unlock(&l));
+    }
+    ck_assert_uint_eq(stats_of(client).holds_now, 0);
+}
+END_TEST
+
+/* H11, W18: the answer says the block's first token, or another block's. */
+START_TEST(h11_a_renewals_late_answer_changes_no_token_of_who_reads_now)
+{
+    uint64_t first, section, reading, later;
+    close_client(client);
+    proxy = test_proxy_start(&server);
+    client = open_at(test_proxy_url(proxy), "?retain=60000&presence=900");
+    rlock_rwlock_t fenced = rwlock_with(client, "n", -1, 1);
+    OK(rlock_rwlock_wrlock(&fenced));
+    OK(rlock_rwlock_gettoken(&fenced, &first));
+    OK(rlock_rwlock_unlock(&fenced));
+    OK(rlock_rwlock_wrlock(&fenced));
+    OK(rlock_rwlock_gettoken(&fenced, &section));
+    ck_assert_uint_eq(section, first + 1);
+    int rule = TEST_RULE(proxy, .contains = rlk_scripts[RLK_RWLOCK_RENEW].sha,
+                         .on = TEST_ON_REPLY, .action = TEST_HOLD);
+    ck_assert(test_proxy_wait_answered(proxy, rule, 1, SOON_MS));
+    OK(rlock_rwlock_downgrade(&fenced));
+    OK(rlock_rwlock_gettoken(&fenced, &reading));
+    ck_assert_uint_eq(reading, section);
+    uint64_t renewals = stats_of(client).renewals;
+    test_proxy_remove(proxy, rule);
+    ck_assert(test_wait_until(is_renewed, &renewals, SOON_MS));
+    OK(rlock_rwlock_gettoken(&fenced, &later));
+    ck_assert_uint_eq(later, section);
+    ck_assert_uint_eq(strtoull(test_redis_str(redis, "HGET", "n", "token"), NULL, 10),
+                      section);
+    OK(rlock_rwlock_unlock(&fenced));
 }
 END_TEST
 
@@ -201,6 +262,8 @@ int main(void)
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_loop_test(
         tc, k16_writer_and_reader_of_one_process_give_it_back_to_each_other, 0, 2);
+    tcase_add_test(tc, k16_a_try_to_write_takes_what_threads_have_read_with);
+    tcase_add_test(tc, h11_a_renewals_late_answer_changes_no_token_of_who_reads_now);
     tcase_add_test(tc, k16_a_reader_elsewhere_gets_it_at_once);
     tcase_add_test(tc, k16_threads_pass_it_on);
     tcase_add_loop_test(tc, w25_but_not_past_the_server, 0, 3);

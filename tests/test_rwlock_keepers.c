@@ -146,6 +146,17 @@ START_TEST(k15_the_first_writer_tells_each_client_once)
 }
 END_TEST
 
+START_TEST(k15_so_does_one_behind_a_waiter_of_another_type)
+{
+    struct test_redis *a = listener(UUID_A);
+    SAYS(acquire(KEEP_A), "held");
+    test_redis_do(redis, "ZADD", QUEUE, "1", UUID_C ":1:1:m3000");
+    SAYS(acquire(WRITE_B), "queued");
+    ck_assert(is_told(a, KEEP_A));
+    test_redis_close(a);
+}
+END_TEST
+
 START_TEST(k15_while_a_writer_waits_nobody_is_in_it)
 {
     SAYS(acquire(KEEP_A), "held");
@@ -366,6 +377,19 @@ START_TEST(h11_a_downgrade_keeps_the_token_of_its_section)
 }
 END_TEST
 
+/* Not what nobody was given: a writer may have been told it by a forged message. */
+START_TEST(h11_nor_has_it_another)
+{
+    static const char *const wrong[] = { "1", "9223372036854775807", "x", "-5", "" };
+    struct answer a = acquire_fenced(FENCED_K);
+    char first[32];
+    snprintf(first, sizeof(first), "%s", a.fate[0].token);
+    a = RUN(RLK_RWLOCK_DOWNGRADE, FENCED_K, "30000", prefer, wrong[_i]);
+    ck_assert_str_eq(WHAT(a), "held");
+    ck_assert_str_eq(a.fate[0].token, first);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("rwlock: keepers");
@@ -379,6 +403,7 @@ int main(void)
     tcase_add_test(tc, k15_a_reading_begins_without_those_of_another);
     tcase_add_test(tc, k15_the_dead_are_taken_out_in_time);
     tcase_add_test(tc, k15_the_first_writer_tells_each_client_once);
+    tcase_add_test(tc, k15_so_does_one_behind_a_waiter_of_another_type);
     tcase_add_test(tc, k15_while_a_writer_waits_nobody_is_in_it);
     tcase_add_test(tc, k15_readers_cause_no_message);
     tcase_add_test(tc, k15_so_does_a_try_to_write_and_who_waits_for_the_lock_to_be_free);
@@ -397,6 +422,7 @@ int main(void)
     tcase_add_test(tc, k2_a_renewal_may_turn_1_into_2);
     tcase_add_test(tc, h11_a_writer_has_a_block_of_tokens_and_asks_for_more);
     tcase_add_test(tc, h11_a_downgrade_keeps_the_token_of_its_section);
+    tcase_add_loop_test(tc, h11_nor_has_it_another, 0, 5);
     suite_add_tcase(suite, tc);
     return test_run_suite(suite);
 }

@@ -83,7 +83,10 @@ static void judge_join(struct nem_judge *j, const struct nem_line *line,
         NEM_BREAKS(j, NEM_RULE_READS, asked->lock,
                    nem_keys_lost(j, asked->lock, w->queued->after, returned->at) ||
                        (nem_retains(asked->lock) &&
-                        nem_disturbed(j, asked->process, w->queued->before, asked->at)),
+                        nem_disturbed(j, asked->process,
+                                      asked->at - (known_by(j, w->queued, asked) -
+                                                   w->queued->before),
+                                      asked->at)),
                    "%s asked to read at %.3f ms and entered a reading of its process by "
                    "%.3f ms (%s); %s waited since %.3f ms to write",
                    nem_who(asked), nem_ms(j, asked->at), nem_ms(j, returned->at),

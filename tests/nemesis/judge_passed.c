@@ -25,7 +25,8 @@ static bool follows(const struct nem_hold *hold, const struct nem_hold *next)
 
 bool nem_passed_on(const struct nem_hold *a, const struct nem_hold *b)
 {
-    return nem_passes(lock_of(a)) && (follows(a, b) || follows(b, a));
+    return nem_passes(lock_of(a)) && !a->reading && !b->reading &&
+           (follows(a, b) || follows(b, a));
 }
 
 /* ---- who waits meanwhile */

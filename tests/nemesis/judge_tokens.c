@@ -77,6 +77,25 @@ static void judge_same(struct nem_judge *j, const struct nem_entry *entry, uint6
                       entry->id, entry->token, nem_ms(j, entry->after), token, whose);
 }
 
+/* A section of a writer who keeps the lock goes on to read with its own token, whichever
+ * of the block that is. Nothing is known of a worker whose records are missing. */
+static void judge_section(struct nem_judge *j, const struct nem_entry *entry)
+{
+    const struct nem_name *name = nem_name_find(j, entry->id);
+    uint64_t token = 0;
+    for (const struct nem_hold *h = name ? name->holds : NULL; h; h = h->next) {
+        if (h->reading || !h->turned || h->returned->token == 0 ||
+            h->returned->at > entry->before ||
+            (h->unlocked && h->unlocked->at < entry->after))
+            continue;
+        token = h->returned->token;
+        if (token == entry->token)
+            break;
+    }
+    if (token != 0)
+        judge_same(j, entry, token, "its section");
+}
+
 static void judge_entry(struct nem_judge *j, struct line *line,
                         const struct nem_entry *entry)
 {
@@ -98,6 +117,8 @@ static void judge_entry(struct nem_judge *j, struct line *line,
         if (!nem_retains(entry->lock) || (!is_in_block(line->drawn, entry->token) &&
                                           !is_in_block(line->last, entry->token)))
             judge_same(j, entry, line->granted, "when it wrote");
+        if (nem_retains(entry->lock))
+            judge_section(j, entry);
         if (entry->token > line->last)
             line->last = entry->token;
         line->reading = entry->token;
