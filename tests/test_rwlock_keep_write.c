@@ -5,6 +5,7 @@
 #include "fixture.h"
 #include "script.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 enum { SOON_MS = 10000, ACTORS = 4 };
@@ -57,6 +58,21 @@ static long long asked(void)
     return (long long)(stats.round_trips - stats.renewals);
 }
 
+static void keep_behind_proxy(long presence_ms)
+{
+    char parameters[100];
+    snprintf(parameters, sizeof(parameters), "?retain=60000&presence=%ld", presence_ms);
+    close_client(client);
+    proxy = test_proxy_start(&server);
+    client = open_at(test_proxy_url(proxy), parameters);
+    l = rwlock_of(client, "n");
+}
+
+static bool has_asked_since(void *round_trips)
+{
+    return stats_of(client).round_trips > *(uint64_t *)round_trips;
+}
+
 static bool is_renewed(void *renewals)
 {
     return stats_of(client).renewals > *(uint64_t *)renewals;
@@ -105,13 +121,28 @@ START_TEST(k16_a_try_to_write_takes_what_threads_have_read_with)
 }
 END_TEST
 
+START_TEST(k16_a_try_is_not_told_busy_by_what_another_thread_gives_back)
+{
+    keep_behind_proxy(30000);
+    write_once();
+    int rule = TEST_RULE(proxy, .contains = rlk_scripts[RLK_RWLOCK_RELEASE].sha,
+                         .on = TEST_ON_REQUEST, .action = TEST_HOLD, .count = 1);
+    actor_begin(&actor[0], run_try_read_once, &l); /* gives back what is kept */
+    ck_assert(test_proxy_wait_hits(proxy, rule, 1, SOON_MS));
+    uint64_t before = stats_of(client).round_trips;
+    actor_begin(&actor[1], run_try_read_once, &l);
+    ck_assert(test_wait_until(has_asked_since, &before, SOON_MS)); /* busy, it was told */
+    test_proxy_release(proxy, rule);
+    OK(actor_rc(&actor[0]));
+    OK(actor_rc(&actor[1]));
+}
+END_TEST
+
 /* H11, W18: the answer says the block's first token, or another block's. */
 START_TEST(h11_a_renewals_late_answer_changes_no_token_of_who_reads_now)
 {
     uint64_t first, section, reading, later;
-    close_client(client);
-    proxy = test_proxy_start(&server);
-    client = open_at(test_proxy_url(proxy), "?retain=60000&presence=900");
+    keep_behind_proxy(900);
     rlock_rwlock_t fenced = rwlock_with(client, "n", -1, 1);
     OK(rlock_rwlock_wrlock(&fenced));
     OK(rlock_rwlock_gettoken(&fenced, &first));
@@ -263,6 +294,7 @@ int main(void)
     tcase_add_loop_test(
         tc, k16_writer_and_reader_of_one_process_give_it_back_to_each_other, 0, 2);
     tcase_add_test(tc, k16_a_try_to_write_takes_what_threads_have_read_with);
+    tcase_add_test(tc, k16_a_try_is_not_told_busy_by_what_another_thread_gives_back);
     tcase_add_test(tc, h11_a_renewals_late_answer_changes_no_token_of_who_reads_now);
     tcase_add_test(tc, k16_a_reader_elsewhere_gets_it_at_once);
     tcase_add_test(tc, k16_threads_pass_it_on);
