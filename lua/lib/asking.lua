@@ -49,12 +49,13 @@ end
 -- waits, if that is known.
 local function queue_up(queue, flags)
   local lost = presence_lost()
-  local first = (flags or waiting()) % 4 == 0
-  local last = call('ZREVRANGE', queue, '0', '0', 'WITHSCORES')[2]
-  local ticket = t[1] .. string.sub('000000' .. t[2], -6)
-  if last and tonumber(last) >= now then ticket = string.format('%.0f', last + 1) end
-  if call('ZADD', queue, 'NX', ticket, id) == 0 then
-    ticket, first = call('ZSCORE', queue, id), false
+  local ticket, first = call('ZSCORE', queue, id), false
+  if not ticket then
+    local last = call('ZREVRANGE', queue, '0', '0', 'WITHSCORES')[2]
+    ticket = t[1] .. string.sub('000000' .. t[2], -6)
+    if last and tonumber(last) >= now then ticket = string.format('%.0f', last + 1) end
+    first = (flags or waiting()) % 4 == 0
+    call('ZADD', queue, ticket, id)
   end
   call('PEXPIRE', queue, '60000')
   stay(lost)
