@@ -98,7 +98,7 @@ static int try_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
     if (rlk_enter_idle(wish, lock, &self))
         return 0;
     now = rlk_now_boot();
-    if (lock->current || (!wish->reading && !rlk_list_empty(&lock->reads)))
+    if (lock->current || (!wish->reading && !rlk_list_empty(&lock->queue->reads)))
         return EBUSY;
     struct rlk_hold *hold = rlk_ask_new_hold(wish, lock, rlk_wish_keeps(wish));
     if (!hold)
@@ -215,18 +215,20 @@ static int64_t outage_left(const struct rlk_wish *wish, const struct rlk_lock *l
     int64_t timeout = rlk_client_command_timeout(wish->client);
     if (!wish->outage_fails)
         return RLK_NEVER;
-    if (lock->trouble == 0)
+    if (lock->queue->trouble == 0)
         return timeout; /* time to look again */
-    return timeout - (now - (lock->trouble_since > since ? lock->trouble_since : since));
+    return timeout -
+           (now -
+            (lock->queue->trouble_since > since ? lock->queue->trouble_since : since));
 }
 
 /* ETIMEDOUT: the lock was busy, as far as the server or this process could tell since
  * `since`; else ENOTCONN. */
 static int deadline_code(const struct rlk_lock *lock, int64_t since)
 {
-    bool told = lock->current || !rlk_list_empty(&lock->reads) ||
-                lock->reached_at >= since ||
-                (lock->trouble == 0 && lock->reached_at != 0);
+    bool told = lock->current || !rlk_list_empty(&lock->queue->reads) ||
+                lock->queue->reached_at >= since ||
+                (lock->queue->trouble == 0 && lock->queue->reached_at != 0);
     return told ? ETIMEDOUT : ENOTCONN;
 }
 
@@ -359,7 +361,7 @@ static int ask_and_wait(const struct rlk_wish *wish, struct rlk_lock *lock,
         if (hold->spoilt) /* it may have been mended since */
             rlk_hold_ask_anew_locked(hold);
         hold->granted_short = true; /* what is known of its lease is the former asker's */
-        hold->lease_ms = wish->lease_ms;
+        hold->lease_ms = (int)wish->lease_ms;
         hold->fixed = wish->fixed;
         hold->prefer = wish->prefer;
     } else {
@@ -396,23 +398,23 @@ static int wait_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
             if (rlk_share_still_in(waiter.part, wish))
                 break;
             waiter.part = NULL;
-            rlk_list_prepend(&lock->waiters, &waiter.link);
+            rlk_list_prepend(&lock->queue->waiters, &waiter.link);
         }
-        if (lock->woken == &waiter)
-            lock->woken = NULL;
+        if (lock->queue->woken == &waiter)
+            lock->queue->woken = NULL;
         if (rlk_enter_idle(wish, lock, &waiter))
             break;
-        if (waiter.part || lock->woken == &waiter)
+        if (waiter.part || lock->queue->woken == &waiter)
             continue; /* it was handed over, or left to us, meanwhile */
         now = rlk_now_boot();
         if (!queued)
-            rlk_list_append(&lock->waiters, &waiter.link);
+            rlk_list_append(&lock->queue->waiters, &waiter.link);
         else if (rlk_list_empty(&waiter.link))
-            rlk_list_prepend(&lock->waiters, &waiter.link);
+            rlk_list_prepend(&lock->queue->waiters, &waiter.link);
         rlk_handoff_settle_locked(lock, now);
-        if (!lock->asker)
+        if (!lock->queue->asker)
             rlk_lock_promote_locked(lock);
-        if (lock->asker == &waiter || rlk_kinds[lock->kind].in_order) {
+        if (lock->queue->asker == &waiter || rlk_kinds[lock->kind].in_order) {
             rc = ask_and_wait(wish, lock, &waiter, since);
             break;
         }
@@ -427,14 +429,14 @@ static int wait_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
         if (rc != 0) {
             rlk_list_remove(&waiter.link);
             rlk_handoff_gave_up_locked(lock, &waiter, now);
-            if (rlk_list_empty(&lock->waiters))
+            if (rlk_list_empty(&lock->queue->waiters))
                 rlk_ask_withdraw(lock, wish);
             break;
         }
         doze(wish, lock->current ? min_time(left, lock->current->end - now)
                                  : min_time(left, outage_left(wish, lock, since, now)));
     }
-    if (rc == 0 && rlk_list_empty(&lock->waiters))
+    if (rc == 0 && rlk_list_empty(&lock->queue->waiters))
         rlk_ask_withdraw(lock, wish); /* nobody is left who goes on with it */
     reg->waiters_now--;
     return rc;

@@ -107,11 +107,11 @@ static int wait_free(struct rlock_client *client, struct rlk_thread *thread,
         rlk_registry_unlock(reg);
         return ENOMEM;
     }
-    rlk_list_append(&lock->waiters, &waiter.link);
+    rlk_list_append(&lock->queue->waiters, &waiter.link);
     reg->waiters_now++;
     rlk_lock_channel_locked(lock, true);
     for (bool asked_once = false, reached = false;; asked_once = true) {
-        uint64_t messages = lock->messages;
+        uint64_t messages = lock->queue->messages;
         int64_t left = rlk_deadline_left(deadline), now = rlk_now_boot();
         int64_t bound = rlk_client_command_timeout(client);
         bool cut = asked_once && left < bound;
@@ -144,7 +144,7 @@ static int wait_free(struct rlock_client *client, struct rlk_thread *thread,
         /* what the subscriber is to join, it must hear of before we sleep */
         rlk_registry_unlock(reg);
         rlk_registry_lock(reg);
-        while (lock->messages == messages && rlk_now_mono() < end &&
+        while (lock->queue->messages == messages && rlk_now_mono() < end &&
                !atomic_load(&client->interrupted))
             rlk_cond_wait(&thread->cond, &reg->mu, end);
     }

@@ -33,7 +33,7 @@ struct rlk_hold *rlk_ask_new_hold(const struct rlk_wish *wish, struct rlk_lock *
     struct rlk_hold *hold = rlk_hold_new_locked(lock, wish->thread, rlk_wish_letter(wish),
                                                 rlk_wish_grant_ms(wish));
     if (hold) {
-        hold->lease_ms = wish->lease_ms;
+        hold->lease_ms = (int)wish->lease_ms;
         hold->fixed = wish->fixed;
         hold->reading = wish->reading;
         hold->prefer = wish->prefer;
@@ -53,16 +53,16 @@ bool rlk_ask_may_take(const struct rlk_hold *hold, int64_t now)
 
 void rlk_ask_take(struct rlk_hold *hold, const struct rlk_wish *wish, int64_t now)
 {
-    static const char reason[] = "the server gave it to another";
     struct rlk_lock *lock = hold->lock;
 
     /* The server has it for this hold, by newer proof than that of any other: a hold that
      * we still believe in was taken away, and the news of it is on its way. */
     if (lock->current)
-        rlk_hold_lose_locked(lock->current, reason, now);
-    while (!hold->reading && !rlk_list_empty(&lock->reads))
+        rlk_hold_lose_locked(lock->current, RLK_LOSS_ANOTHERS, now);
+    while (!hold->reading && !rlk_list_empty(&lock->queue->reads))
         rlk_hold_lose_locked(
-            RLK_CONTAINER_OF(lock->reads.next, struct rlk_hold, read_link), reason, now);
+            RLK_CONTAINER_OF(lock->queue->reads.next, struct rlk_hold, link),
+            RLK_LOSS_ANOTHERS, now);
     rlk_hold_enter_locked(hold, wish->thread, now);
     rlk_lock_reached_locked(hold->lock, now);
     RLK_COUNT(wish->client->counters.acquisitions);
@@ -158,10 +158,10 @@ static int64_t cancel_until(const struct rlk_wish *wish, int64_t now)
 
 void rlk_ask_leave_queue(struct rlk_ask *ask)
 {
-    if (ask->lock->asker == ask->waiter)
-        ask->lock->asker = NULL;
-    if (ask->lock->woken == ask->waiter)
-        ask->lock->woken = NULL;
+    if (ask->lock->queue->asker == ask->waiter)
+        ask->lock->queue->asker = NULL;
+    if (ask->lock->queue->woken == ask->waiter)
+        ask->lock->queue->woken = NULL;
     rlk_list_remove(&ask->waiter->link);
 }
 
@@ -186,13 +186,13 @@ int rlk_ask_give_up(struct rlk_ask *ask, int rc)
     /* (not beside a hold that is believed in, where nobody else could go on with what is
      * to be asked about: the cancel tells) */
     if (!hold->reading && !rlk_kinds[lock->kind].in_order &&
-        !rlk_list_empty(&lock->waiters) &&
+        !rlk_list_empty(&lock->queue->waiters) &&
         !(lock->current && (hold->granted || hold->need_ask))) {
-        struct rlk_waiter *next =
-            RLK_CONTAINER_OF(rlk_list_first(&lock->waiters), struct rlk_waiter, link);
+        struct rlk_waiter *next = RLK_CONTAINER_OF(rlk_list_first(&lock->queue->waiters),
+                                                   struct rlk_waiter, link);
         if (rlk_hold_suits(hold, next)) {
             hold->asker = NULL;        /* facts are kept in it until the next one looks */
-            rlk_hold_put_locked(hold); /* lock->asks keeps it */
+            rlk_hold_put_locked(hold); /* lock->queue->asks keeps it */
             rlk_lock_promote_locked(lock);
             return rc;
         }

@@ -9,7 +9,7 @@
  *   - of a hold LOST: its one release (T6)
  *
  * One script for each lock, the one with the earliest deadline first. A request in flight
- * is an rlk_op embedded in its hold or lock, which it keeps alive by a reference.
+ * is an rlk_op, which keeps its hold or lock alive by a reference.
  * Everything that is repeated is idempotent. Thread: the watchdog.
  */
 #include "duty_impl.h"
@@ -68,6 +68,23 @@ static void put_in_flight(struct rlk_watch *watch, struct rlk_op *op,
         watch->op_deadline = op->deadline;
 }
 
+/* The same for a request about one hold. */
+static struct rlk_op *new_op(struct rlk_hold *hold)
+{
+    struct rlk_op *op = malloc(sizeof(*op));
+    if (op)
+        op->hold = hold;
+    return op;
+}
+
+static void put_hold_in_flight(struct rlk_watch *watch, struct rlk_op *op,
+                               enum rlk_op_kind kind, int64_t now, int64_t timeout)
+{
+    op->hold->op = op;
+    rlk_hold_ref_locked(op->hold);
+    put_in_flight(watch, op, kind, now, timeout);
+}
+
 /* How long a renewal is waited for. */
 static int64_t renew_timeout(const struct rlock_client *client,
                              const struct rlk_hold *hold, int64_t now)
@@ -102,37 +119,45 @@ static long renew_mark(struct rlk_hold *hold, int64_t now)
 static void send_renew(struct rlock_client *client, struct rlk_hold *hold, int64_t now)
 {
     struct rlk_request req RLK_UNINITIALIZED;
+    struct rlk_op *op = new_op(hold);
 
+    if (!op)
+        return;
     if (hold->downgrading)
         rlk_wire_downgrade(&req, client, hold, renew_lease(hold, now));
     else
-        rlk_wire_renew(
-            &req, client, hold, renew_lease(hold, now),
-            (struct rlk_wire_renew){ .tell = hold->entered_at != 0 || hold->asks_others,
-                                     .tokens = hold->asks_tokens,
-                                     .mark = renew_mark(hold, now) });
-    if (rlk_script_append(client->watch.conn, &req, hold->op.with_text) != 0)
+        rlk_wire_renew(&req, client, hold, renew_lease(hold, now),
+                       (struct rlk_wire_renew){ .tell = hold->pass->entered_at != 0 ||
+                                                        hold->asks_others,
+                                                .tokens = hold->asks_tokens,
+                                                .mark = renew_mark(hold, now) });
+    if (rlk_script_append(client->watch.conn, &req, hold->with_text) != 0) {
+        free(op);
         return;
-    hold->op.asks = hold->entered_at != 0 || hold->asks_others;
+    }
+    op->asks = hold->pass->entered_at != 0 || hold->asks_others;
     hold->doubted = false;
     hold->tokens_sent = hold->asks_tokens;
-    rlk_hold_ref_locked(hold);
-    put_in_flight(&client->watch, &hold->op,
-                  hold->downgrading ? RLK_OP_DOWNGRADE : RLK_OP_RENEW, now,
-                  renew_timeout(client, hold, now));
+    put_hold_in_flight(&client->watch, op,
+                       hold->downgrading ? RLK_OP_DOWNGRADE : RLK_OP_RENEW, now,
+                       renew_timeout(client, hold, now));
 }
 
 static void send_release(struct rlock_client *client, struct rlk_hold *hold, int64_t now)
 {
     struct rlk_request req RLK_UNINITIALIZED;
+    struct rlk_op *op = new_op(hold);
 
+    if (!op)
+        return;
     rlk_wire_release(&req, client, hold,
                      hold->no_marker ? 0 : rlk_client_marker_ms(client));
-    if (rlk_script_append(client->watch.conn, &req, hold->op.with_text) != 0)
+    if (rlk_script_append(client->watch.conn, &req, hold->with_text) != 0) {
+        free(op);
         return;
-    rlk_hold_ref_locked(hold);
-    put_in_flight(&client->watch, &hold->op, RLK_OP_RELEASE, now,
-                  rlk_client_command_timeout(client));
+    }
+    put_hold_in_flight(&client->watch, op, RLK_OP_RELEASE, now,
+                       rlk_client_command_timeout(client));
 }
 
 /* Takes another hold into the request, with a reference. False: out of memory. */
@@ -163,7 +188,7 @@ void rlk_duty_batch_clear(struct rlk_batch *batch)
 static bool renews_along(const struct rlk_hold *hold, int64_t now)
 {
     return (!hold->fixed || hold->doubted) && !hold->downgrading && now < hold->end &&
-           hold->op.kind == RLK_OP_NONE;
+           !hold->op;
 }
 
 /* One renewal for all of the process that read: `due` first, then the others, whose next
@@ -172,7 +197,7 @@ static void send_read_renewals(struct rlock_client *client, struct rlk_hold *due
                                int64_t now)
 {
     struct rlk_lock *lock = due->lock;
-    struct rlk_batch *batch = &lock->renewal;
+    struct rlk_batch *batch = &lock->queue->renewal;
     struct rlk_request req RLK_UNINITIALIZED;
     struct rlk_hold *hold = due;
     size_t len = 0;
@@ -180,9 +205,9 @@ static void send_read_renewals(struct rlock_client *client, struct rlk_hold *due
     if (!batch_add(batch, due))
         return;
     len += rlk_wire_renewal_write(names, due, renew_lease(due, now));
-    for (struct rlk_list *l = lock->reads.next;
-         l != &lock->reads && batch->count < RLK_RENEWALS_MAX; l = l->next) {
-        hold = RLK_CONTAINER_OF(l, struct rlk_hold, read_link);
+    for (struct rlk_list *l = lock->queue->reads.next;
+         l != &lock->queue->reads && batch->count < RLK_RENEWALS_MAX; l = l->next) {
+        hold = RLK_CONTAINER_OF(l, struct rlk_hold, link);
         if (hold == due || !renews_along(hold, now))
             continue;
         if (!batch_add(batch, hold))
@@ -190,7 +215,7 @@ static void send_read_renewals(struct rlock_client *client, struct rlk_hold *due
         len += rlk_wire_renewal_write(names + len, hold, renew_lease(hold, now));
     }
     rlk_wire_renewals(&req, client, lock, names, len);
-    if (rlk_script_append(client->watch.conn, &req, batch->op.with_text) != 0) {
+    if (rlk_script_append(client->watch.conn, &req, batch->with_text) != 0) {
         rlk_duty_batch_clear(batch);
         return;
     }
@@ -198,15 +223,15 @@ static void send_read_renewals(struct rlock_client *client, struct rlk_hold *due
     for (size_t i = 0; i < batch->count; i++) {
         hold = batch->holds[i];
         hold->doubted = false;
-        hold->op.kind = RLK_OP_RENEW; /* within the batch */
+        hold->op = &batch->op;
         if (renew_timeout(client, hold, now) < timeout)
             timeout = renew_timeout(client, hold, now);
         rlk_hold_schedule_locked(hold);
         /* to the end: the next request begins with those that this one had no room for */
-        rlk_list_remove(&hold->read_link);
-        rlk_list_append(&lock->reads, &hold->read_link);
+        rlk_list_remove(&hold->link);
+        rlk_list_append(&lock->queue->reads, &hold->link);
     }
-    lock->refs++;
+    rlk_lock_ref_locked(lock);
     put_in_flight(&client->watch, &batch->op, RLK_OP_RENEW_READS, now, timeout);
 }
 
@@ -217,24 +242,26 @@ static size_t name_holds(struct rlk_lock *lock)
 {
     size_t len = 0;
 
-    lock->round_open = false;
-    for (struct rlk_list *l = lock->asks.next; l != &lock->asks; l = l->next) {
-        struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, ask_link);
+    lock->queue->round_open = false;
+    for (struct rlk_list *l = lock->queue->asks.next; l != &lock->queue->asks;
+         l = l->next) {
+        struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, link);
         if (hold->state != RLK_HOLD_ASKING || hold->need_ask ||
-            hold->round == lock->round)
+            hold->round == lock->queue->round)
             continue;
-        if (lock->refresh.count == RLK_DUTY_NAMES_MAX ||
-            !batch_add(&lock->refresh, hold)) {
-            lock->round_open = true;
+        if (lock->queue->refresh.count == RLK_DUTY_NAMES_MAX ||
+            !batch_add(&lock->queue->refresh, hold)) {
+            lock->queue->round_open = true;
             break;
         }
         /* what was passed over because its mailbox was not heard needs none now; but not
          * if the refresh that passed it over had named it */
-        int64_t *after = hold->reading ? &lock->after.rqueue : &lock->after.queue;
-        bool named = lock->after_refresh && hold->round + 1 == lock->round;
+        int64_t *after =
+            hold->reading ? &lock->queue->after.rqueue : &lock->queue->after.queue;
+        bool named = lock->queue->after_refresh && hold->round + 1 == lock->queue->round;
         if (hold->ticket != 0 && hold->ticket <= *after && !named)
             *after = hold->ticket - 1;
-        hold->round = lock->round;
+        hold->round = lock->queue->round;
         len += rlk_id_write_local(names + len, &hold->id);
         names[len++] = ' ';
     }
@@ -245,30 +272,31 @@ static void send_refresh(struct rlock_client *client, struct rlk_lock *lock, int
 {
     struct rlk_request req RLK_UNINITIALIZED;
 
-    if (!lock->round_open) {
-        lock->round++;
-        lock->poll_again = false; /* asked for later, it wants another round */
+    if (!lock->queue->round_open) {
+        lock->queue->round++;
+        lock->queue->poll_again = false; /* asked for later, it wants another round */
     }
     size_t len = name_holds(lock);
-    if (lock->refresh.count == 0 && !lock->going_on) {
-        if (lock->round_open) /* for want of memory: it is tried again soon */
-            lock->poll_again = true;
-        lock->round_open = false;
+    if (lock->queue->refresh.count == 0 && !lock->queue->going_on) {
+        if (lock->queue->round_open) /* for want of memory: it is tried again soon */
+            lock->queue->poll_again = true;
+        lock->queue->round_open = false;
         return;
     }
     rlk_wire_refresh(&req, client, lock->kind, lock->name, lock->name_len, lock->prefer,
-                     lock->after, names, len);
-    if (rlk_script_append(client->watch.conn, &req, lock->refresh.op.with_text) != 0) {
-        lock->poll_again = true; /* what it was for is still to be looked at */
-        lock->round_open = false;
-        lock->after = (struct rlk_cursor){ 0 };
-        rlk_duty_batch_clear(&lock->refresh);
+                     lock->queue->after, names, len);
+    if (rlk_script_append(client->watch.conn, &req, lock->queue->refresh.with_text) !=
+        0) {
+        lock->queue->poll_again = true; /* what it was for is still to be looked at */
+        lock->queue->round_open = false;
+        lock->queue->after = (struct rlk_cursor){ 0 };
+        rlk_duty_batch_clear(&lock->queue->refresh);
         return;
     }
-    lock->refs++;
-    lock->op_goes_on = lock->going_on;
+    rlk_lock_ref_locked(lock);
+    lock->queue->op_goes_on = lock->queue->going_on;
     rlk_lock_went_on_locked(lock);
-    put_in_flight(&client->watch, &lock->refresh.op, RLK_OP_REFRESH, now,
+    put_in_flight(&client->watch, &lock->queue->refresh.op, RLK_OP_REFRESH, now,
                   rlk_client_command_timeout(client));
 }
 
@@ -292,9 +320,8 @@ int64_t rlk_duty_retry_time(struct rlk_hold *hold, int64_t now)
         (hold->state != RLK_HOLD_INSIDE && hold->end != INT64_MIN &&
          now - hold->end > hold->lease_ms * RLK_NS_PER_MS))
         max = BACKOFF_MAX_MS;
-    hold->backoff_ms = hold->backoff_ms == 0 ? BACKOFF_FIRST_MS : hold->backoff_ms * 2;
-    if (hold->backoff_ms > max)
-        hold->backoff_ms = (int)max;
+    int64_t next = hold->backoff_ms == 0 ? BACKOFF_FIRST_MS : hold->backoff_ms * 2;
+    hold->backoff_ms = (uint16_t)(next < max ? next : max);
     /* a quarter of jitter, from the clock's low bits */
     int64_t ns = hold->backoff_ms * RLK_NS_PER_MS;
     int64_t at = now + ns - now / 1000 % (ns / 4 + 1);
@@ -306,16 +333,13 @@ int64_t rlk_duty_retry_time(struct rlk_hold *hold, int64_t now)
 static void inside_due(struct rlock_client *client, struct rlk_hold *hold, int64_t now)
 {
     if (now >= hold->end) {
-        rlk_hold_lose_locked(hold,
-                             hold->fixed
-                                 ? "its fixed lease ended"
-                                 : "the lease ended before a renewal was confirmed",
-                             now);
+        rlk_hold_lose_locked(
+            hold, hold->fixed ? RLK_LOSS_FIXED_ENDED : RLK_LOSS_UNCONFIRMED, now);
         return;
     }
     if (rlk_handoff_idle_due_locked(hold, now))
         return;
-    if (!hold->at_risk && now >= hold->risk_at) {
+    if (!hold->at_risk && now >= hold->risk) {
         hold->at_risk = true;
         rlk_hold_news_locked(hold, RLK_NEWS_AT_RISK);
     }
@@ -328,7 +352,7 @@ static void inside_due(struct rlock_client *client, struct rlk_hold *hold, int64
             send_renew(client, hold, now);
         else
             rlk_watch_hurry(&client->watch, now, confirmed_ms(hold));
-        if (hold->op.kind == RLK_OP_NONE)
+        if (!hold->op)
             hold->renew_at = hold->ask_after = rlk_duty_retry_time(hold, now);
     }
     rlk_hold_schedule_locked(hold);
@@ -339,7 +363,7 @@ static void outside_due(struct rlock_client *client, struct rlk_hold *hold, int6
 {
     bool lost = hold->state == RLK_HOLD_LOST;
 
-    if (hold->op.kind != RLK_OP_NONE)
+    if (hold->op)
         return; /* goes on when that was answered */
     if (now > hold->give_up_at || (lost && hold->late_release_sent)) {
         rlk_hold_background_end_locked(hold);
@@ -347,8 +371,8 @@ static void outside_due(struct rlock_client *client, struct rlk_hold *hold, int6
     }
     if (rlk_duty_ready(&client->watch))
         send_release(client, hold, now);
-    hold->late_release_sent = lost && hold->op.kind != RLK_OP_NONE;
-    if (hold->op.kind == RLK_OP_NONE)
+    hold->late_release_sent = lost && hold->op;
+    if (!hold->op)
         rlk_hold_background_locked(hold, rlk_duty_retry_time(hold, now),
                                    hold->give_up_at);
 }
@@ -364,8 +388,8 @@ static void miss_connection(struct rlock_client *client, struct rlk_lock *lock,
     if (watch->down_since == 0 ||
         now - watch->down_since < OP_TIMEOUT_MIN_MS * RLK_NS_PER_MS)
         return;
-    if (lock->reached_at > watch->tried_at &&
-        now - lock->reached_at < rlk_client_command_timeout(client)) {
+    if (lock->queue->reached_at > watch->tried_at &&
+        now - lock->queue->reached_at < rlk_client_command_timeout(client)) {
         int64_t soon = watch->tried_at + TRY_AGAIN_MS * RLK_NS_PER_MS;
         if (watch->retry_at > soon)
             watch->retry_at = soon;
@@ -388,15 +412,17 @@ static void poll_by_caller(struct rlock_client *client, struct rlk_lock *lock,
     unsigned asking = 0;
 
     if (!atomic_load(&client->subscription.hears) || down_since == 0 ||
-        now - down_since < presence / 6 || now - lock->reached_at < presence / 2 ||
-        now - lock->sent_to_ask_at < presence / 6 || now - *in_vain_at < presence / 6)
+        now - down_since < presence / 6 || now - lock->queue->reached_at < presence / 2 ||
+        now - lock->queue->sent_to_ask_at < presence / 6 ||
+        now - *in_vain_at < presence / 6)
         return;
-    for (struct rlk_list *l = lock->asks.next; l != &lock->asks; l = l->next) {
-        struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, ask_link);
+    for (struct rlk_list *l = lock->queue->asks.next; l != &lock->queue->asks;
+         l = l->next) {
+        struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, link);
         if (hold->need_ask && ++asking == ASKERS_MAX)
             return;
         if (rlk_hold_ask_too_locked(hold, now)) {
-            lock->sent_to_ask_at = now;
+            lock->queue->sent_to_ask_at = now;
             if (*in_vain_at != 0)
                 *in_vain_at = now; /* he tries for all */
             return;
@@ -408,27 +434,27 @@ static void lock_due(struct rlock_client *client, struct rlk_lock *lock, int64_t
 {
     struct rlk_registry *reg = &client->registry;
 
-    if (rlk_list_empty(&lock->asks) && !lock->going_on)
+    if (rlk_list_empty(&lock->queue->asks) && !lock->queue->going_on)
         return;
-    if (lock->refresh.op.kind != RLK_OP_NONE) {
-        lock->poll_again = true; /* it may have run before what this is about */
-        lock->after = (struct rlk_cursor){ 0 }; /* stale by the time of the next */
+    if (lock->queue->refresh.op.kind != RLK_OP_NONE) {
+        lock->queue->poll_again = true; /* it may have run before what this is about */
+        lock->queue->after = (struct rlk_cursor){ 0 }; /* stale by the time of the next */
         return;
     }
     if (rlk_duty_ready(&client->watch)) {
         send_refresh(client, lock, now);
     } else {
-        lock->after = (struct rlk_cursor){ 0 }; /* would be stale */
+        lock->queue->after = (struct rlk_cursor){ 0 }; /* would be stale */
         miss_connection(client, lock, now);
         poll_by_caller(client, lock, now);
-        if (rlk_list_empty(&lock->asks)) { /* others' polls will find the lock */
+        if (rlk_list_empty(&lock->queue->asks)) { /* others' polls will find the lock */
             rlk_lock_went_on_locked(lock);
             return;
         }
     }
-    if (lock->refresh.op.kind == RLK_OP_NONE)
-        rlk_timer_arm(&reg->timers, &lock->timer,
-                      now + (rlk_duty_ready(&client->watch) && !lock->poll_again
+    if (lock->queue->refresh.op.kind == RLK_OP_NONE)
+        rlk_timer_arm(&reg->timers, &lock->queue->timer,
+                      now + (rlk_duty_ready(&client->watch) && !lock->queue->poll_again
                                  ? reg->presence_ns / 3
                                  : RLK_DUTY_REFRESH_AGAIN_MS * RLK_NS_PER_MS));
 }
@@ -504,7 +530,7 @@ int64_t rlk_duty_run(struct rlock_client *client, bool *ret_wanted)
         *ret_wanted = true;
         rlk_timer_disarm(&reg->timers, t);
         if (t->tag == RLK_TIMER_LOCK) {
-            lock_due(client, RLK_CONTAINER_OF(t, struct rlk_lock, timer), now);
+            lock_due(client, RLK_CONTAINER_OF(t, struct rlk_queue, timer)->lock, now);
             continue;
         }
         struct rlk_hold *hold = RLK_CONTAINER_OF(t, struct rlk_hold, timer);
@@ -520,9 +546,9 @@ int64_t rlk_duty_run(struct rlock_client *client, bool *ret_wanted)
             outside_due(client, hold, now);
         }
     }
-    if (n == BATCH_MAX)
+    if (n == BATCH_MAX && first_due != RLK_NEVER)
         watch->full_from = first_due;
-    else if (n > 0)
+    else if (n > 0 && n < BATCH_MAX)
         watch->crowded = false;
     /* The time is never put off, though what it was for may be gone: locks that are taken
      * and released again and again would wake the watchdog each time. */

@@ -14,6 +14,7 @@
 #include "refusal.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 static void count_renewal(struct rlock_client *client, const struct rlk_answer *answer)
 {
@@ -26,7 +27,7 @@ static void count_renewal(struct rlock_client *client, const struct rlk_answer *
 /* Of one hold; `fate` is what became of it when the answer is DONE. */
 static void renew_done(struct rlock_client *client, struct rlk_hold *hold,
                        const struct rlk_answer *answer, const struct rlk_fate *fate,
-                       bool downgraded, int64_t now)
+                       bool downgraded, bool asked, int64_t now)
 {
     if (hold->state != RLK_HOLD_INSIDE) {
         /* it ended meanwhile; what waits for this answer goes on */
@@ -35,7 +36,7 @@ static void renew_done(struct rlock_client *client, struct rlk_hold *hold,
         return;
     }
     if (now >= hold->end) {
-        rlk_hold_lose_locked(hold, "the lease ended before a renewal was confirmed", now);
+        rlk_hold_lose_locked(hold, RLK_LOSS_UNCONFIRMED, now);
         return;
     }
     if (answer->outcome == RLK_NOSCRIPT) {
@@ -47,11 +48,10 @@ static void renew_done(struct rlock_client *client, struct rlk_hold *hold,
     } else if (fate->what == RLK_HELD) {
         if (downgraded)
             hold->downgrading = false;
-        hold->flags = answer->flags;
         rlk_handoff_tokens_locked(hold, fate->token, hold->tokens_sent);
         if (!hold->fixed)
             rlk_hold_confirm_locked(hold, answer->sent, fate->remaining_ms);
-        rlk_handoff_renewed_locked(hold, answer->sent, answer->flags, hold->op.asks);
+        rlk_handoff_renewed_locked(hold, answer->sent, answer->flags, asked);
         rlk_handoff_answered_idle_locked(hold);
         if (rlk_handoff_idle_due_locked(hold, now))
             return;
@@ -62,10 +62,7 @@ static void renew_done(struct rlock_client *client, struct rlk_hold *hold,
         else if (client->watch.crowded)
             rlk_duty_spread(hold, answer->sent, now);
     } else {
-        rlk_hold_lose_locked(
-            hold,
-            "the server says that it is not ours any more (forced, deleted or expired)",
-            now);
+        rlk_hold_lose_locked(hold, RLK_LOSS_NOT_OURS, now);
         return;
     }
     rlk_hold_schedule_locked(hold);
@@ -77,14 +74,15 @@ static void read_renewals_done(struct rlock_client *client, struct rlk_lock *loc
                                const struct rlk_fate *fates, int64_t now)
 {
     count_renewal(client, answer);
-    for (size_t i = 0; i < lock->renewal.count; i++) {
-        struct rlk_hold *hold = lock->renewal.holds[i];
-        hold->op.kind = RLK_OP_NONE;
-        renew_done(client, hold, answer, &fates[i], false, now);
+    for (size_t i = 0; i < lock->queue->renewal.count; i++) {
+        struct rlk_hold *hold = lock->queue->renewal.holds[i];
+        hold->op = NULL;
+        renew_done(client, hold, answer, &fates[i], false, false, now);
     }
     /* while this one was in flight, nobody's timer was armed for a renewal */
-    for (struct rlk_list *l = lock->reads.next; l != &lock->reads; l = l->next)
-        rlk_hold_schedule_locked(RLK_CONTAINER_OF(l, struct rlk_hold, read_link));
+    for (struct rlk_list *l = lock->queue->reads.next; l != &lock->queue->reads;
+         l = l->next)
+        rlk_hold_schedule_locked(RLK_CONTAINER_OF(l, struct rlk_hold, link));
 }
 
 static void release_done(struct rlock_client *client, struct rlk_hold *hold,
@@ -119,12 +117,12 @@ static int64_t refresh_pause(struct rlk_lock *lock, enum rlk_outcome outcome)
         return 0;
     if (outcome == RLK_REFUSED)
         return presence / 3;
-    lock->pause *= 2;
-    if (lock->pause > presence / 20)
-        lock->pause = presence / 20;
-    if (lock->pause < RLK_DUTY_REFRESH_AGAIN_MS * RLK_NS_PER_MS)
-        lock->pause = RLK_DUTY_REFRESH_AGAIN_MS * RLK_NS_PER_MS;
-    return lock->pause;
+    lock->queue->pause *= 2;
+    if (lock->queue->pause > presence / 20)
+        lock->queue->pause = presence / 20;
+    if (lock->queue->pause < RLK_DUTY_REFRESH_AGAIN_MS * RLK_NS_PER_MS)
+        lock->queue->pause = RLK_DUTY_REFRESH_AGAIN_MS * RLK_NS_PER_MS;
+    return lock->queue->pause;
 }
 
 static void refresh_done(struct rlock_client *client, struct rlk_lock *lock,
@@ -134,25 +132,26 @@ static void refresh_done(struct rlock_client *client, struct rlk_lock *lock,
     struct rlk_registry *reg = &client->registry;
 
     if (answer->outcome != RLK_DONE) {
-        lock->round_open = false;
+        lock->queue->round_open = false;
         /* from the head: the ticket may be stale by then. Where nobody waits any more,
          * others' polls will find the lock. */
-        if (lock->op_goes_on &&
-            (answer->outcome == RLK_NOSCRIPT || !rlk_list_empty(&lock->asks)))
+        if (lock->queue->op_goes_on &&
+            (answer->outcome == RLK_NOSCRIPT || !rlk_list_empty(&lock->queue->asks)))
             rlk_lock_go_on_locked(lock, (struct rlk_cursor){ 0 });
         if (answer->outcome != RLK_NOSCRIPT)
-            rlk_lock_trouble_locked(lock, answer->code, lock->refresh.op.sent);
-        for (size_t i = 0; answer->outcome == RLK_REFUSED && i < lock->refresh.count; i++)
-            rlk_hold_ask_again_locked(lock->refresh.holds[i], now);
-        rlk_timer_arm(&reg->timers, &lock->timer,
+            rlk_lock_trouble_locked(lock, answer->code, lock->queue->refresh.op.sent);
+        for (size_t i = 0;
+             answer->outcome == RLK_REFUSED && i < lock->queue->refresh.count; i++)
+            rlk_hold_ask_again_locked(lock->queue->refresh.holds[i], now);
+        rlk_timer_arm(&reg->timers, &lock->queue->timer,
                       now + refresh_pause(lock, answer->outcome));
         return;
     }
-    lock->pause = 0;
+    lock->queue->pause = 0;
     RLK_COUNT(client->counters.refreshes);
     rlk_lock_reached_locked(lock, now);
-    for (size_t i = 0; i < lock->refresh.count; i++) {
-        struct rlk_hold *hold = lock->refresh.holds[i];
+    for (size_t i = 0; i < lock->queue->refresh.count; i++) {
+        struct rlk_hold *hold = lock->queue->refresh.holds[i];
         /* a newer answer knows better */
         if (hold->state != RLK_HOLD_ASKING || hold->granted || hold->need_ask ||
             hold->ticket_sent > answer->sent)
@@ -177,8 +176,8 @@ static void refresh_done(struct rlock_client *client, struct rlk_lock *lock,
         atomic_store(&client->subscription.unheard_at, answer->sent);
         reg->subscriber_dirty = true;
     }
-    if (lock->poll_again || lock->round_open)
-        rlk_timer_arm(&reg->timers, &lock->timer, now);
+    if (lock->queue->poll_again || lock->queue->round_open)
+        rlk_timer_arm(&reg->timers, &lock->queue->timer, now);
 }
 
 void rlk_duty_done(struct rlock_client *client, struct rlk_op *op,
@@ -199,11 +198,11 @@ void rlk_duty_done(struct rlock_client *client, struct rlk_op *op,
     int64_t now = rlk_now_boot(); /* leases are judged by what the clock says now (T6) */
     struct rlk_lock *lock = NULL; /* of a request about several holds */
     if (kind == RLK_OP_REFRESH)
-        lock = RLK_CONTAINER_OF(op, struct rlk_lock, refresh.op);
+        lock = RLK_CONTAINER_OF(op, struct rlk_queue, refresh.op)->lock;
     else if (kind == RLK_OP_RENEW_READS)
-        lock = RLK_CONTAINER_OF(op, struct rlk_lock, renewal.op);
-    size_t count = kind == RLK_OP_REFRESH       ? lock->refresh.count
-                   : kind == RLK_OP_RENEW_READS ? lock->renewal.count
+        lock = RLK_CONTAINER_OF(op, struct rlk_queue, renewal.op)->lock;
+    size_t count = kind == RLK_OP_REFRESH       ? lock->queue->refresh.count
+                   : kind == RLK_OP_RENEW_READS ? lock->queue->renewal.count
                                                 : 1;
     if (reply) {
         RLK_COUNT(client->counters.round_trips);
@@ -215,35 +214,46 @@ void rlk_duty_done(struct rlock_client *client, struct rlk_op *op,
     if (rlk_conn_state(watch->conn) == RLK_CONN_DEAD && rlk_conn_moved(watch->conn))
         reg->subscriber_dirty = true;
     if (text[0]) {
-        const struct rlk_lock *about =
-            lock ? lock : RLK_CONTAINER_OF(op, struct rlk_hold, op)->lock;
+        const struct rlk_lock *about = lock ? lock : op->hold->lock;
         rlk_log_name(shown, sizeof(shown), about->name, about->name_len);
     }
+    bool had_text = kind == RLK_OP_REFRESH       ? lock->queue->refresh.with_text
+                    : kind == RLK_OP_RENEW_READS ? lock->queue->renewal.with_text
+                                                 : op->hold->with_text;
     op->kind = RLK_OP_NONE;
-    if (op->with_text && answer.outcome == RLK_NOSCRIPT)
+    if (had_text && answer.outcome == RLK_NOSCRIPT)
         answer.outcome = RLK_REFUSED; /* it had the text */
-    op->with_text = answer.outcome == RLK_NOSCRIPT;
+    bool wants_text = answer.outcome == RLK_NOSCRIPT;
+    if (kind == RLK_OP_REFRESH)
+        lock->queue->refresh.with_text = wants_text;
+    else if (kind == RLK_OP_RENEW_READS)
+        lock->queue->renewal.with_text = wants_text;
+    else
+        op->hold->with_text = wants_text;
     if (kind == RLK_OP_REFRESH) {
         refresh_done(client, lock, &answer, fates, now);
-        rlk_duty_batch_clear(&lock->refresh);
+        rlk_duty_batch_clear(&lock->queue->refresh);
         if (answer.outcome == RLK_DONE && rlk_cursor_set(answer.more)) {
-            bool alone = !lock->going_on;
+            bool alone = !lock->queue->going_on;
             rlk_lock_go_on_locked(lock, answer.more);
-            lock->after_refresh = alone;
+            lock->queue->after_refresh = alone;
         }
         rlk_lock_put_locked(lock);
     } else if (kind == RLK_OP_RENEW_READS) {
         read_renewals_done(client, lock, &answer, fates, now);
-        rlk_duty_batch_clear(&lock->renewal);
+        rlk_duty_batch_clear(&lock->queue->renewal);
         rlk_lock_put_locked(lock);
     } else {
-        struct rlk_hold *hold = RLK_CONTAINER_OF(op, struct rlk_hold, op);
+        struct rlk_hold *hold = op->hold;
+        bool asked = op->asks;
+        hold->op = NULL;
+        free(op);
         if (kind == RLK_OP_RELEASE) {
             release_done(client, hold, &answer, now);
         } else {
             count_renewal(client, &answer);
             renew_done(client, hold, &answer, &answer.fate, kind == RLK_OP_DOWNGRADE,
-                       now);
+                       asked, now);
             if (answer.outcome == RLK_DONE && rlk_cursor_set(answer.more))
                 rlk_lock_go_on_locked(hold->lock, answer.more);
         }

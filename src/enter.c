@@ -64,7 +64,7 @@ static bool mark_anew(const struct rlk_wish *wish, struct rlk_hold *hold)
     else if (answer.outcome != RLK_REFUSED)
         rlk_lock_trouble_locked(hold->lock, answer.code, started);
     if (hold->state == RLK_HOLD_INSIDE && now >= hold->end)
-        rlk_hold_lose_locked(hold, "the lease ended", now);
+        rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now);
     bool inside = hold->state == RLK_HOLD_INSIDE, done = answer.outcome == RLK_DONE;
     if (inside && done && answer.fate.what == RLK_HELD) {
         part->claimed = true;
@@ -77,7 +77,7 @@ static bool mark_anew(const struct rlk_wish *wish, struct rlk_hold *hold)
         return true;
     }
     if (inside && done)
-        rlk_hold_lose_locked(hold, "the server says that it is not ours any more", now);
+        rlk_hold_lose_locked(hold, RLK_LOSS_NOT_OURS, now);
     rlk_part_leave_locked(part);
     if (inside && !done) {
         rlk_hold_leave_locked(hold);

@@ -24,10 +24,10 @@ static int lock_again(const struct rlk_demand *d, struct rlk_part *part)
         return ESTALE;
     int type = type_of(d->handle, hold);
     if (type == RLOCK_MUTEX_RECURSIVE) {
-        if (part->count >= INT_MAX)
+        if (part->levels.writes >= INT_MAX)
             return EAGAIN;
-        part->count++;
-        rlk_gate_count(&part->reentries, 1);
+        part->levels.writes++;
+        rlk_gate_reenter(part);
         return 0;
     }
     if (d->form == RLK_FORM_TRY)
@@ -74,7 +74,7 @@ static inline bool enter_fast(const struct rlk_handle *handle, int kind)
 static inline bool leave_fast(const struct rlk_handle *handle, int kind)
 {
     struct rlk_thread *thread = rlk_handle_fast(handle, kind);
-    if (!thread || !thread->fast_in || thread->fast->count != 1 ||
+    if (!thread || !thread->fast_in || thread->fast->levels.writes != 1 ||
         !rlk_gate_leave(thread))
         return false;
     rlk_error_clear();
@@ -85,10 +85,10 @@ static inline bool enter_again(const struct rlk_handle *handle, int kind)
 {
     struct rlk_part *part = rlk_handle_inner(handle, kind);
     if (!part || type_of(handle, part->hold) != RLOCK_MUTEX_RECURSIVE ||
-        part->count >= INT_MAX)
+        part->levels.writes >= INT_MAX)
         return false;
-    part->count++;
-    rlk_gate_count(&part->reentries, 1);
+    part->levels.writes++;
+    rlk_gate_reenter(part);
     rlk_error_clear();
     return true;
 }
@@ -96,9 +96,9 @@ static inline bool enter_again(const struct rlk_handle *handle, int kind)
 static inline bool leave_inner(const struct rlk_handle *handle, int kind)
 {
     struct rlk_part *part = rlk_handle_inner(handle, kind);
-    if (!part || part->count < 2)
+    if (!part || part->levels.writes < 2)
         return false;
-    part->count--;
+    part->levels.writes--;
     rlk_error_clear();
     return true;
 }
@@ -149,11 +149,11 @@ static int unlock(struct rlk_handle *handle, int kind)
         return EPERM;
     int64_t now = rlk_now_boot();
     if (rlk_hold_check(part->hold, now)) {
-        if (--part->count == 0)
+        if (--part->levels.writes == 0)
             rlk_drain(part);
         return ESTALE;
     }
-    if (--part->count > 0)
+    if (--part->levels.writes > 0)
         return 0;
     return rlk_release_kept(part, handle, now);
 }

@@ -10,21 +10,21 @@
 
 void rlk_gate_open_locked(struct rlk_hold *hold, bool kept)
 {
-    assert(hold->idle && hold->gate == 0);
-    rlk_list_append(&hold->lock->registry->gates, &hold->gate_link);
-    atomic_store_explicit(&hold->gate,
+    assert(hold->idle && hold->pass != &rlk_no_pass && hold->pass->gate == 0);
+    rlk_list_append(&hold->lock->registry->gates, &hold->pass->gate_link);
+    atomic_store_explicit(&hold->pass->gate,
                           kept ? RLK_GATE_OPEN | RLK_GATE_KEPT : RLK_GATE_OPEN,
                           memory_order_release);
 }
 
 void rlk_gate_close_locked(struct rlk_hold *hold)
 {
-    if (atomic_load_explicit(&hold->gate, memory_order_relaxed) == 0)
+    if (atomic_load_explicit(&hold->pass->gate, memory_order_relaxed) == 0)
         return;
-    uint64_t was = atomic_exchange_explicit(&hold->gate, 0, memory_order_acq_rel);
-    rlk_list_remove(&hold->gate_link);
-    for (struct rlk_list *l = hold->residents.next, *next; l != &hold->residents;
-         l = next) {
+    uint64_t was = atomic_exchange_explicit(&hold->pass->gate, 0, memory_order_acq_rel);
+    rlk_list_remove(&hold->pass->gate_link);
+    for (struct rlk_list *l = hold->pass->residents.next, *next;
+         l != &hold->pass->residents; l = next) {
         struct rlk_part *part = RLK_CONTAINER_OF(l, struct rlk_part, hold_link);
         next = l->next;
         rlk_gate_count_locked(part);
@@ -36,8 +36,8 @@ void rlk_gate_close_locked(struct rlk_hold *hold)
         part->claimed = true;
         rlk_hold_idle_locked(hold, false);
         /* which the server was not told of (H8) */
-        if (hold->entered_at <= hold->proof_sent)
-            hold->entered_at = hold->proof_sent + 1;
+        if (hold->pass->entered_at <= hold->proof_sent)
+            hold->pass->entered_at = hold->proof_sent + 1;
         if (hold->state == RLK_HOLD_INSIDE)
             rlk_hold_schedule_locked(hold);
     }
@@ -47,7 +47,7 @@ void rlk_gate_close_all_locked(struct rlk_registry *reg)
 {
     struct rlk_list *l;
     while ((l = rlk_list_first(&reg->gates)) != NULL)
-        rlk_gate_close_locked(RLK_CONTAINER_OF(l, struct rlk_hold, gate_link));
+        rlk_gate_close_locked(RLK_CONTAINER_OF(l, struct rlk_pass, gate_link)->hold);
 }
 
 void rlk_gate_step_out_locked(struct rlk_part *part, bool keeps)
@@ -61,13 +61,14 @@ void rlk_gate_step_out_locked(struct rlk_part *part, bool keeps)
     }
     rlk_holdings_remove(thread, part);
     rlk_list_remove(&part->hold_link);
-    rlk_list_append(&hold->residents, &part->hold_link);
+    rlk_list_append(&hold->pass->residents, &part->hold_link);
     part->resident = true;
     part->keeps = keeps;
     part->claimed = false;
-    part->count = 1; /* as soon as it is inside again */
+    rlk_part_first_level(part); /* as soon as it is inside again */
     rlk_gate_count_locked(part);
     thread->fast = part;
+    part->fast = true;
     thread->fast_in = false;
 }
 
@@ -86,28 +87,41 @@ struct rlk_part *rlk_gate_step_in_locked(struct rlk_hold *hold, struct rlk_threa
 void rlk_gate_end_locked(struct rlk_hold *hold)
 {
     struct rlk_registry *reg = hold->lock->registry;
-    for (struct rlk_list *l = hold->residents.next; l != &hold->residents; l = l->next)
+    for (struct rlk_list *l = hold->pass->residents.next; l != &hold->pass->residents;
+         l = l->next)
         reg->retain(reg);
 }
 
 void rlk_gate_count_locked(struct rlk_part *part)
 {
     struct rlk_counters *counters = part->hold->lock->registry->counters;
-    uint64_t entered = atomic_load_explicit(&part->gate_entered, memory_order_relaxed);
-    uint64_t left = atomic_load_explicit(&part->gate_left, memory_order_relaxed);
-    uint64_t again = atomic_load_explicit(&part->reentries, memory_order_relaxed);
+    uint32_t again = atomic_load_explicit(&part->reentries, memory_order_relaxed);
 
-    atomic_fetch_add_explicit(&counters->acquisitions, entered - part->counted_entered,
-                              memory_order_relaxed);
-    atomic_fetch_add_explicit(&counters->local_handovers, entered - part->counted_entered,
-                              memory_order_relaxed);
-    atomic_fetch_add_explicit(&counters->releases, left - part->counted_left,
-                              memory_order_relaxed);
-    atomic_fetch_add_explicit(&counters->reentries, again - part->counted_again,
+    atomic_fetch_add_explicit(&counters->reentries,
+                              (uint32_t)(again - part->counted_again),
                               memory_order_relaxed);
     part->counted_again = again;
-    part->counted_entered = entered;
-    part->counted_left = left;
+    if (!part->fast)
+        return;
+    struct rlk_passes *passes = &part->owner->passes;
+    uint64_t entered = atomic_load_explicit(&passes->entered, memory_order_relaxed);
+    uint64_t left = atomic_load_explicit(&passes->left, memory_order_relaxed);
+    atomic_fetch_add_explicit(&counters->acquisitions, entered - passes->counted_entered,
+                              memory_order_relaxed);
+    atomic_fetch_add_explicit(&counters->local_handovers,
+                              entered - passes->counted_entered, memory_order_relaxed);
+    atomic_fetch_add_explicit(&counters->releases, left - passes->counted_left,
+                              memory_order_relaxed);
+    passes->counted_entered = entered;
+    passes->counted_left = left;
+}
+
+void rlk_gate_count(struct rlk_part *part)
+{
+    struct rlk_registry *reg = part->hold->lock->registry;
+    rlk_mutex_lock(&reg->mu);
+    rlk_gate_count_locked(part);
+    rlk_mutex_unlock(&reg->mu);
 }
 
 void rlk_gate_drop(struct rlk_thread *thread)

@@ -29,7 +29,7 @@ static inline bool rlk_gate_is_in(uint64_t word, const struct rlk_thread *thread
     return word >> RLK_GATE_BITS == thread->number;
 }
 
-static inline void rlk_gate_count(_Atomic uint64_t *counter, uint64_t by)
+static inline void rlk_gate_add(_Atomic uint64_t *counter, uint64_t by)
 {
     /* its thread's alone */
     uint64_t n = atomic_load_explicit(counter, memory_order_relaxed);
@@ -42,18 +42,18 @@ static inline bool rlk_gate_enter(struct rlk_thread *thread)
 {
     struct rlk_part *part = thread->fast;
     struct rlk_hold *hold = part->hold;
-    uint64_t open = atomic_load_explicit(&hold->gate, memory_order_relaxed);
+    uint64_t open = atomic_load_explicit(&hold->pass->gate, memory_order_relaxed);
 
     /* a handle that does not keep it would have to give it back */
     if ((open != RLK_GATE_OPEN &&
          !(open == (RLK_GATE_OPEN | RLK_GATE_KEPT) && part->keeps)) ||
         rlk_now_boot() >= atomic_load_explicit(&hold->risk, memory_order_relaxed))
         return false;
-    rlk_gate_count(&part->gate_entered, 1);
+    rlk_gate_add(&thread->passes.entered, 1);
     if (!atomic_compare_exchange_strong_explicit(
-            &hold->gate, &open, open | thread->number << RLK_GATE_BITS,
+            &hold->pass->gate, &open, open | thread->number << RLK_GATE_BITS,
             memory_order_acq_rel, memory_order_relaxed)) {
-        rlk_gate_count(&part->gate_entered, (uint64_t)-1);
+        rlk_gate_add(&thread->passes.entered, (uint64_t)-1);
         return false;
     }
     if (part->fencing) /* there is one left, as the gate was opened with one */
@@ -67,34 +67,50 @@ static inline bool rlk_gate_leave(struct rlk_thread *thread)
 {
     struct rlk_part *part = thread->fast;
     struct rlk_hold *hold = part->hold;
-    uint64_t inside = atomic_load_explicit(&hold->gate, memory_order_relaxed);
+    struct rlk_pass *pass = hold->pass;
+    uint64_t inside = atomic_load_explicit(&pass->gate, memory_order_relaxed);
     const uint64_t bits = (1 << RLK_GATE_BITS) - 1;
 
     if (!rlk_gate_is_in(inside, thread) ||
         (part->fencing &&
-         atomic_load_explicit(&hold->token, memory_order_relaxed) + hold->token_spare >=
-             hold->token_end)) /* more are to be asked for */
+         atomic_load_explicit(&hold->token, memory_order_relaxed) + pass->token_spare >=
+             pass->token_end)) /* more are to be asked for */
         return false;
     int64_t now = rlk_now_boot();
     if (now >= atomic_load_explicit(&hold->end, memory_order_relaxed))
         return false;
     thread->fast_in = false;
-    atomic_store_explicit(&hold->used_at, now, memory_order_relaxed);
-    rlk_gate_count(&part->gate_left, 1);
-    if (atomic_compare_exchange_strong_explicit(&hold->gate, &inside, inside & bits,
+    atomic_store_explicit(&pass->used_at, now, memory_order_relaxed);
+    rlk_gate_add(&thread->passes.left, 1);
+    if (atomic_compare_exchange_strong_explicit(&pass->gate, &inside, inside & bits,
                                                 memory_order_acq_rel,
                                                 memory_order_relaxed))
         return true;
     thread->fast_in = true;
-    rlk_gate_count(&part->gate_left, (uint64_t)-1);
+    rlk_gate_add(&thread->passes.left, (uint64_t)-1);
     return false;
 }
 
 /* Whether nobody is in it, as far as a look tells. */
 static inline bool rlk_gate_is_idle(const struct rlk_hold *hold)
 {
-    return hold->idle &&
-           atomic_load_explicit(&hold->gate, memory_order_acquire) >> RLK_GATE_BITS == 0;
+    uint64_t word = atomic_load_explicit(&hold->pass->gate, memory_order_acquire);
+    return hold->idle && word >> RLK_GATE_BITS == 0;
+}
+
+/* What the calling thread has counted goes into the statistics. Locks: takes the
+ * registry's mu. */
+void rlk_gate_count(struct rlk_part *part);
+
+/* The calling thread takes what it has once more. */
+static inline void rlk_gate_reenter(struct rlk_part *part)
+{
+    enum { COUNT_FROM = 1 << 30 }; /* long before the difference no longer fits */
+    uint32_t n = atomic_load_explicit(&part->reentries, memory_order_relaxed) + 1;
+
+    atomic_store_explicit(&part->reentries, n, memory_order_relaxed);
+    if (__builtin_expect(n % COUNT_FROM == 0, 0))
+        rlk_gate_count(part);
 }
 
 /* ---- under the registry's mutex */

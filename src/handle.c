@@ -116,7 +116,8 @@ int rlk_handle_destroy(struct rlk_handle *handle, int kind)
             rlk_lock_find_locked(reg, kind, handle->rlk_name, handle->rlk_name_len);
         if (lock && ((rlk_lock_held_locked(lock, rlk_now_boot()) &&
                       !(lock->current && lock->current->idle)) ||
-                     !rlk_list_empty(&lock->waiters) || !rlk_list_empty(&lock->readers)))
+                     !rlk_list_empty(&lock->queue->waiters) ||
+                     !rlk_list_empty(&lock->queue->readers)))
             rc = EBUSY;
         rlk_registry_unlock(reg);
     }
@@ -133,8 +134,8 @@ static bool is_of(const struct rlk_part *part, const struct rlk_handle *handle)
 {
     const struct rlk_hold *hold = part->hold;
     const struct rlk_lock *lock = hold->lock;
-    return hold->client_number == handle->rlk_client && lock->kind == handle->rlk_kind &&
-           lock->name_len == handle->rlk_name_len &&
+    return lock->registry->client_number == handle->rlk_client &&
+           lock->kind == handle->rlk_kind && lock->name_len == handle->rlk_name_len &&
            memcmp(lock->name, handle->rlk_name, lock->name_len) == 0;
 }
 

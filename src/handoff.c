@@ -81,7 +81,7 @@ void rlk_handoff_wanted_locked(struct rlk_hold *hold, int64_t now)
     /* of an id that still asks, too: it may come before the answer */
     hold->others = true;
     rlk_gate_close_locked(hold); /* sections are counted from now on */
-    if (hold->state == RLK_HOLD_INSIDE && hold->idle && !hold->lock->woken)
+    if (hold->state == RLK_HOLD_INSIDE && hold->idle && !hold->lock->queue->woken)
         rlk_hold_end_unused_locked(hold, now);
 }
 
@@ -91,7 +91,8 @@ int64_t rlk_handoff_ask_at(const struct rlk_hold *hold)
 
     if (hold->asks_others) {
         at = 0;
-    } else if (hold->entered_at > hold->proof_sent || hold->gate != 0 || hold->idle) {
+    } else if (hold->pass->entered_at > hold->proof_sent || hold->pass->gate != 0 ||
+               hold->idle) {
         int64_t period = hold->id.grant_ms * RLK_NS_PER_MS / 3;
         int64_t max = ASK_MAX_MS * RLK_NS_PER_MS;
         at = hold->proof_sent + (period < max ? period : max);
@@ -102,31 +103,39 @@ int64_t rlk_handoff_ask_at(const struct rlk_hold *hold)
 /* ---- fencing tokens: each section has its own, of the block that the server gave (H11)
  */
 
+uint64_t rlk_handoff_token_end(const struct rlk_hold *hold)
+{
+    if (hold->pass != &rlk_no_pass)
+        return hold->pass->token_end;
+    return hold->token_alone ? hold->token : hold->token + RLK_TOKEN_BLOCK - 1;
+}
+
 static bool has_token(const struct rlk_hold *hold)
 {
-    return !is_fenced(hold) || hold->token < hold->token_end || hold->token_more != 0;
+    return !is_fenced(hold) || hold->token < rlk_handoff_token_end(hold) ||
+           hold->pass->token_more != 0;
 }
 
 /* Nobody is inside, and has_token. The next section's token is the one after hold->token.
  */
 static void ready_token(struct rlk_hold *hold)
 {
-    if (!is_fenced(hold) || hold->token < hold->token_end)
+    if (!is_fenced(hold) || hold->token < hold->pass->token_end)
         return;
-    assert(hold->token_more != 0);
-    hold->token = hold->token_more - 1;
-    hold->token_end = hold->token_more + RLK_TOKEN_BLOCK - 1;
-    hold->token_more = 0;
-    hold->token_spare = RLK_TOKEN_BLOCK / 4;
+    assert(hold->pass->token_more != 0);
+    hold->token = hold->pass->token_more - 1;
+    hold->pass->token_end = hold->pass->token_more + RLK_TOKEN_BLOCK - 1;
+    hold->pass->token_more = 0;
+    hold->pass->token_spare = RLK_TOKEN_BLOCK / 4;
 }
 
 /* More are fetched in time, if the block is nearly used. */
 static void fetch_tokens(struct rlk_hold *hold)
 {
-    if (!is_fenced(hold) || hold->token + hold->token_spare < hold->token_end)
+    if (!is_fenced(hold) || hold->token + hold->pass->token_spare < hold->pass->token_end)
         return;
-    hold->token_spare = 0;
-    if (hold->token_more != 0)
+    hold->pass->token_spare = 0;
+    if (hold->pass->token_more != 0)
         return;
     hold->asks_tokens = hold->asks_others = true;
     rlk_hold_schedule_locked(hold);
@@ -143,15 +152,21 @@ void rlk_handoff_tokens_locked(struct rlk_hold *hold, uint64_t first, bool asked
     hold->token_heard = false;
     if (hold->id.letter != 'M') {
         hold->token = first; /* over that of a message (T12) */
-    } else if (heard && !asked && first != hold->token_end - RLK_TOKEN_BLOCK + 1) {
+    } else if (heard && !asked &&
+               first != rlk_handoff_token_end(hold) - RLK_TOKEN_BLOCK + 1) {
         /* what a message said was not so: this section has its token by the answer, and
          * there is no other of that block */
         rlk_gate_close_locked(hold);
         hold->others = true;
-        hold->token = hold->token_end = first;
-        hold->token_more = 0;
-    } else if (first > hold->token_end && first > hold->token_more) {
-        hold->token_more = first; /* else it is late, or the one at hand */
+        hold->token = first;
+        hold->token_alone = true;
+        if (hold->pass != &rlk_no_pass) {
+            hold->pass->token_end = first;
+            hold->pass->token_more = 0;
+        }
+    } else if (first > rlk_handoff_token_end(hold) && first > hold->pass->token_more &&
+               rlk_hold_pass_locked(hold)) {
+        hold->pass->token_more = first; /* else it is late, or the one at hand */
     }
 }
 
@@ -159,7 +174,7 @@ void rlk_handoff_tokens_locked(struct rlk_hold *hold, uint64_t first, bool asked
 
 static struct rlk_waiter *first_waiter(struct rlk_lock *lock)
 {
-    struct rlk_list *l = rlk_list_first(&lock->waiters);
+    struct rlk_list *l = rlk_list_first(&lock->queue->waiters);
     return l ? RLK_CONTAINER_OF(l, struct rlk_waiter, link) : NULL;
 }
 
@@ -183,9 +198,9 @@ static bool suits(const struct rlk_hold *hold, const struct rlk_waiter *waiter)
 /* Sections begin that the server is not told of. */
 static void begin_asking(struct rlk_hold *hold, int64_t now)
 {
-    bool first = hold->entered_at <= hold->proof_sent;
+    bool first = hold->pass->entered_at <= hold->proof_sent;
 
-    hold->entered_at = now;
+    hold->pass->entered_at = now;
     if (first)
         rlk_hold_schedule_locked(hold);
 }
@@ -204,9 +219,9 @@ static void begin_section(struct rlk_hold *hold, int64_t now)
 
 static void wake_for(struct rlk_lock *lock, struct rlk_waiter *waiter)
 {
-    if (lock->woken)
+    if (lock->queue->woken)
         return;
-    lock->woken = waiter;
+    lock->queue->woken = waiter;
     rlk_registry_wake_locked(lock->registry, waiter->thread);
 }
 
@@ -217,7 +232,7 @@ static bool can_pass_on(const struct rlk_hold *hold, struct rlk_handoff bound,
 {
     struct rlk_lock *lock = hold->lock;
     return first && is_on(bound) && lock->kind == RLK_KIND_MUTEX && !hold->fixed &&
-           !hold->owner_died && !hold->doubted && !lock->asker &&
+           !hold->owner_died && !hold->doubted && !lock->queue->asker &&
            !rlk_lock_ask_locked(lock) && !lock->ending && !rlk_log_ended() &&
            suits(hold, first);
 }
@@ -228,9 +243,9 @@ static bool can_keep(const struct rlk_hold *hold, struct rlk_handoff bound, int6
     struct rlk_lock *lock = hold->lock;
     return bound.retain_ns > 0 && bound.hears && lock->kind == RLK_KIND_MUTEX &&
            !hold->fixed && !hold->owner_died && !hold->doubted && hold->tells &&
-           !hold->others && lock->registry->kept_count < KEPT_MAX &&
-           now < hold->risk_at && !lock->asker && !rlk_lock_ask_locked(lock) &&
-           !lock->ending && !rlk_log_ended();
+           !hold->others && lock->registry->kept_count < KEPT_MAX && now < hold->risk &&
+           !lock->queue->asker && !rlk_lock_ask_locked(lock) && !lock->ending &&
+           !rlk_log_ended();
 }
 
 bool rlk_handoff_asks_locked(struct rlk_hold *hold, struct rlk_handoff bound, int64_t now)
@@ -272,8 +287,8 @@ static void rest(struct rlk_part *part, int64_t retain_ns, bool keeps, int64_t n
     step_out(part, keeps);
     rlk_hold_idle_locked(hold, true);
     rlk_hold_keep_locked(hold, retain_ns);
-    hold->used_at = now;
-    if (hold->tells && !hold->others && !hold->doubted && now < hold->risk_at) {
+    hold->pass->used_at = now;
+    if (hold->tells && !hold->others && !hold->doubted && now < hold->risk) {
         begin_asking(hold, now);
         ready_token(hold);
         rlk_gate_open_locked(hold, retain_ns > 0);
@@ -291,12 +306,13 @@ bool rlk_handoff_unlock_locked(struct rlk_part *part, struct rlk_handoff bound,
 
     if (!has_token(hold))
         return false;
-    if (!first && can_keep(hold, bound, now)) {
+    if (!first && can_keep(hold, bound, now) && rlk_hold_pass_locked(hold)) {
         fetch_tokens(hold);
         rest(part, bound.retain_ns, true, now);
         return true;
     }
-    if (!can_pass_on(hold, bound, first) || !may_go_on(hold, bound, now))
+    if (!can_pass_on(hold, bound, first) || !may_go_on(hold, bound, now) ||
+        !rlk_hold_pass_locked(hold))
         return false;
     if (now - first->since < STARVED_NS) {
         fetch_tokens(hold);
@@ -309,8 +325,8 @@ bool rlk_handoff_unlock_locked(struct rlk_part *part, struct rlk_handoff bound,
         return false;
     step_out(part, bound.retain_ns > 0);
     rlk_list_remove(&first->link);
-    if (lock->woken == first)
-        lock->woken = NULL;
+    if (lock->queue->woken == first)
+        lock->queue->woken = NULL;
     next->owner = first->thread;
     next->owner_thread = first->self;
     first->part = next;
@@ -331,12 +347,12 @@ bool rlk_handoff_enter_locked(struct rlk_lock *lock, struct rlk_waiter *self,
     *ret_spent = NULL;
     if (!hold || !hold->idle || rlk_log_ended())
         return false;
-    bool kept = hold->retain_ns > 0;
+    bool kept = hold->pass->retain_ns > 0;
     bool fits = kept ? self->retakes && has_terms_of(hold, self) : suits(hold, self);
     if (!fits && !kept)
         return false;
     bool goes = fits && has_token(hold) && may_go_on(hold, bound, now) &&
-                !(kept && now >= hold->risk_at); /* K7 */
+                !(kept && now >= hold->risk); /* K7 */
     struct rlk_part *part = goes ? part_for(hold, self->thread) : NULL;
     if (!part) {
         hold->no_marker = !hold->unknown;
@@ -358,8 +374,8 @@ bool rlk_handoff_enter_locked(struct rlk_lock *lock, struct rlk_waiter *self,
 void rlk_handoff_gave_up_locked(struct rlk_lock *lock, const struct rlk_waiter *waiter,
                                 int64_t now)
 {
-    if (lock->woken == waiter)
-        lock->woken = NULL;
+    if (lock->queue->woken == waiter)
+        lock->queue->woken = NULL;
     rlk_handoff_settle_locked(lock, now);
 }
 
@@ -385,14 +401,15 @@ void rlk_handoff_ask_all_locked(struct rlk_registry *reg)
 int64_t rlk_handoff_idle_until(const struct rlk_hold *hold)
 {
     /* with somebody inside by the gate it is looked at when the server is asked next */
-    return hold->retain_ns > 0 && rlk_gate_is_idle(hold) ? hold->used_at + hold->retain_ns
-                                                         : RLK_NEVER;
+    return hold->pass->retain_ns > 0 && rlk_gate_is_idle(hold)
+               ? hold->pass->used_at + hold->pass->retain_ns
+               : RLK_NEVER;
 }
 
 bool rlk_handoff_idle_due_locked(struct rlk_hold *hold, int64_t now)
 {
-    if (hold->retain_ns == 0 || !rlk_gate_is_idle(hold) ||
-        (!hold->others && now < rlk_handoff_idle_until(hold) && now < hold->risk_at))
+    if (hold->pass->retain_ns == 0 || !rlk_gate_is_idle(hold) ||
+        (!hold->others && now < rlk_handoff_idle_until(hold) && now < hold->risk))
         return false;
     rlk_hold_end_unused_locked(hold,
                                now); /* unless somebody comes by the gate just now */
@@ -401,8 +418,8 @@ bool rlk_handoff_idle_due_locked(struct rlk_hold *hold, int64_t now)
 
 bool rlk_handoff_cleans_locked(struct rlk_hold *hold, int64_t now)
 {
-    if (!hold->cleaned && hold->retain_ns > 0 && rlk_id_robust(&hold->id) &&
-        now - hold->used_at >= CLEAN_MS * RLK_NS_PER_MS) {
+    if (!hold->cleaned && hold->pass->retain_ns > 0 && rlk_id_robust(&hold->id) &&
+        now - hold->pass->used_at >= CLEAN_MS * RLK_NS_PER_MS) {
         rlk_gate_close_locked(hold); /* which finds who has come by it */
         hold->cleaned = hold->idle;
     }
@@ -412,9 +429,9 @@ bool rlk_handoff_cleans_locked(struct rlk_hold *hold, int64_t now)
 void rlk_handoff_answered_idle_locked(struct rlk_hold *hold)
 {
     int64_t risk = hold->end - hold->id.grant_ms * RLK_NS_PER_MS / 3;
-    if (hold->retain_ns > 0 && !hold->at_risk && rlk_gate_is_idle(hold) &&
-        risk > hold->risk_at)
-        hold->risk = hold->risk_at = risk;
+    if (hold->pass->retain_ns > 0 && !hold->at_risk && rlk_gate_is_idle(hold) &&
+        risk > hold->risk)
+        hold->risk = risk;
 }
 
 void rlk_handoff_settle_locked(struct rlk_lock *lock, int64_t now)
@@ -424,7 +441,7 @@ void rlk_handoff_settle_locked(struct rlk_lock *lock, int64_t now)
 
     if (hold)
         rlk_gate_close_locked(hold);
-    if (!hold || !hold->idle || lock->woken)
+    if (!hold || !hold->idle || lock->queue->woken)
         return;
     if (next && suits(hold, next))
         wake_for(lock, next);

@@ -35,6 +35,8 @@ bool rlk_handoff_asks_locked(struct rlk_hold *hold, struct rlk_handoff bound,
 /* An IDLE hold that nobody is on his way to goes to the next, or ends (H5). */
 void rlk_handoff_settle_locked(struct rlk_lock *lock, int64_t now);
 
+/* The last token of the block that sections take theirs from. */
+uint64_t rlk_handoff_token_end(const struct rlk_hold *hold);
 /* Answered, to a request that asked for another block or not: the first token of the
  * newest block that the hold has at the server; 0: it has none (H11). */
 void rlk_handoff_tokens_locked(struct rlk_hold *hold, uint64_t first, bool asked);

@@ -63,7 +63,6 @@ static void init_part(struct rlk_part *part, struct rlk_hold *hold)
     memset(part, 0, sizeof(*part));
     part->hold = hold;
     rlk_list_init(&part->hold_link);
-    rlk_list_init(&part->news_link);
     rlk_list_init(&part->thread_link);
 }
 
@@ -75,7 +74,7 @@ struct rlk_hold *rlk_hold_new_locked(struct rlk_lock *lock, struct rlk_thread *t
     struct rlk_list *l = rlk_list_pop(&reg->free_holds);
 
     if (l) {
-        hold = RLK_CONTAINER_OF(l, struct rlk_hold, free_link);
+        hold = RLK_CONTAINER_OF(l, struct rlk_hold, link);
         reg->free_hold_count--;
         memset(hold, 0, sizeof(*hold));
     } else {
@@ -85,7 +84,6 @@ struct rlk_hold *rlk_hold_new_locked(struct rlk_lock *lock, struct rlk_thread *t
     }
     hold->lock = lock;
     lock->refs++;
-    hold->client_number = reg->client_number;
     hold->id.letter = letter;
     hold->id.grant_ms = grant_ms;
     if (thread)
@@ -95,14 +93,9 @@ struct rlk_hold *rlk_hold_new_locked(struct rlk_lock *lock, struct rlk_thread *t
     hold->end = INT64_MIN;
     hold->state = RLK_HOLD_ASKING;
     hold->timer.tag = RLK_TIMER_HOLD;
-    rlk_list_init(&hold->op.link);
-    rlk_list_init(&hold->read_link);
+    hold->pass = (struct rlk_pass *)&rlk_no_pass;
+    rlk_list_init(&hold->link);
     rlk_list_init(&hold->parts);
-    rlk_list_init(&hold->residents);
-    rlk_list_init(&hold->gate_link);
-    init_part(&hold->own, hold);
-    rlk_list_init(&hold->ask_link);
-    rlk_list_init(&hold->free_link);
     reg->hold_count++;
     return hold;
 }
@@ -113,6 +106,16 @@ void rlk_hold_rename_locked(struct rlk_hold *hold, struct rlk_thread *thread)
     hold->id.acquisition = ++thread->acquisitions;
     hold->unknown = hold->sent_any = hold->others = false;
     rlk_hold_ask_anew_locked(hold);
+}
+
+static void put_pass(struct rlk_registry *reg, struct rlk_pass *pass)
+{
+    if (reg->free_pass_count < FREE_HOLDS_MAX) {
+        reg->free_pass_count++;
+        rlk_list_prepend(&reg->free_passes, &pass->gate_link);
+    } else {
+        free(pass);
+    }
 }
 
 void rlk_hold_ref_locked(struct rlk_hold *hold)
@@ -127,28 +130,61 @@ void rlk_hold_put_locked(struct rlk_hold *hold)
     assert(hold->refs > 0);
     if (--hold->refs > 0)
         return;
-    rlk_list_remove(&hold->read_link);
+    rlk_list_remove(&hold->link);
     rlk_timer_disarm(&reg->timers, &hold->timer);
-    rlk_lock_put_locked(hold->lock);
+    rlk_lock_unref_locked(hold->lock);
     reg->hold_count--;
+    if (hold->pass != &rlk_no_pass)
+        put_pass(reg, hold->pass);
     if (reg->free_hold_count < FREE_HOLDS_MAX) {
         reg->free_hold_count++;
-        rlk_list_prepend(&reg->free_holds, &hold->free_link);
+        rlk_list_prepend(&reg->free_holds, &hold->link);
     } else {
         free(hold);
     }
+}
+
+/* ---- passing on */
+
+const struct rlk_pass rlk_no_pass = {
+    .residents = { (struct rlk_list *)&rlk_no_pass.residents,
+                   (struct rlk_list *)&rlk_no_pass.residents },
+};
+
+bool rlk_hold_pass_locked(struct rlk_hold *hold)
+{
+    struct rlk_registry *reg = hold->lock->registry;
+
+    if (hold->pass != &rlk_no_pass)
+        return true;
+    struct rlk_list *l = rlk_list_pop(&reg->free_passes);
+    struct rlk_pass *pass =
+        l ? RLK_CONTAINER_OF(l, struct rlk_pass, gate_link) : malloc(sizeof(*pass));
+    if (!pass)
+        return false;
+    if (l)
+        reg->free_pass_count--;
+    uint64_t end = rlk_handoff_token_end(hold);
+    memset(pass, 0, sizeof(*pass));
+    pass->hold = hold;
+    pass->token_end = end;
+    pass->token_spare = RLK_TOKEN_BLOCK / 4;
+    rlk_list_init(&pass->residents);
+    rlk_list_init(&pass->gate_link);
+    hold->pass = pass;
+    return true;
 }
 
 /* ---- leases */
 
 bool rlk_hold_renewable_locked(const struct rlk_hold *hold)
 {
-    if (hold->op.kind != RLK_OP_NONE)
+    if (hold->op)
         return false;
     if (hold->downgrading)
         return true;
     return (!hold->fixed || hold->doubted) &&
-           !(hold->reading && hold->lock->renewal.op.kind != RLK_OP_NONE);
+           !(hold->reading && hold->lock->queue->renewal.op.kind != RLK_OP_NONE);
 }
 
 void rlk_hold_schedule_locked(struct rlk_hold *hold)
@@ -165,8 +201,8 @@ void rlk_hold_schedule_locked(struct rlk_hold *hold)
     }
     if (rlk_handoff_idle_until(hold) < when)
         when = rlk_handoff_idle_until(hold);
-    if (!hold->at_risk && hold->risk_at < when)
-        when = hold->risk_at;
+    if (!hold->at_risk && hold->risk < when)
+        when = hold->risk;
     rlk_timer_arm(&hold->lock->registry->timers, &hold->timer, when);
 }
 
@@ -190,13 +226,12 @@ void rlk_hold_relet_locked(struct rlk_hold *hold, int64_t sent, int64_t ms)
     hold->end = end;
     if (hold->fixed) {
         int64_t tenth = ms / 10 > 50 ? ms / 10 : 50;
-        hold->risk_at = end - tenth * RLK_NS_PER_MS;
+        hold->risk = end - tenth * RLK_NS_PER_MS;
     } else {
-        hold->risk_at = end - third;
+        hold->risk = end - third;
         /* a grant's short TTL: two thirds before its end; a whole lease: after a third */
         hold->renew_at = ms < hold->lease_ms ? end - 2 * third : sent + third;
     }
-    hold->risk = hold->risk_at;
     hold->backoff_ms = 0;
     if (hold->at_risk) {
         hold->at_risk = false;
@@ -210,6 +245,8 @@ void rlk_hold_enter_locked(struct rlk_hold *hold, struct rlk_thread *thread, int
 
     hold->refs += 2; /* the lock's, the part's */
     rlk_hold_ask_end_locked(hold);
+    unsigned flags = hold->flags;
+    init_part(&hold->own, hold); /* in the place of what it was asked with */
     hold->state = RLK_HOLD_INSIDE;
     hold->since = now;
     if (rlk_log_ended()) /* the process ends: it would be renewed, but never unlocked */
@@ -219,27 +256,24 @@ void rlk_hold_enter_locked(struct rlk_hold *hold, struct rlk_thread *thread, int
         lock->entered_alone++;
     hold->budget_from = now;
     hold->sections = 1;
-    if (hold->flags & RLK_OTHERS)
+    if (flags & RLK_OTHERS)
         hold->others = true;
-    if (rlk_id_equal(&lock->wanted_id, &hold->id))
+    if (rlk_id_is(&hold->id, lock->queue->wanted))
         hold->others = true; /* the message came before the answer (K6) */
-    hold->tells = (hold->flags & RLK_WILL_TELL) != 0;
+    hold->tells = (flags & RLK_WILL_TELL) != 0;
     hold->mark = hold->owner_died ? 2 : 1;
-    hold->token_end = hold->token;
-    if (hold->token != 0 && hold->id.letter == 'M')
-        hold->token_end += RLK_TOKEN_BLOCK - 1;
-    hold->token_spare = RLK_TOKEN_BLOCK / 4;
+    hold->token_alone = hold->token == 0 || hold->id.letter != 'M';
     hold->own.owner = thread;
     hold->own.owner_thread = rlk_thread_self();
-    hold->own.count = 1;
+    rlk_part_first_level(&hold->own);
     hold->own.claimed = true;
     hold->own.fencing = is_upper(hold->id.letter);
     rlk_list_append(&hold->parts, &hold->own.hold_link);
     rlk_holdings_add(thread, &hold->own);
     if (hold->reading) {
-        rlk_list_append(&lock->reads, &hold->read_link);
+        rlk_list_append(&lock->queue->reads, &hold->link);
         if (!hold->fixed)
-            lock->shared = hold;
+            lock->queue->shared = hold;
     } else {
         lock->current = hold;
     }
@@ -254,7 +288,7 @@ struct rlk_part *rlk_hold_join_locked(struct rlk_hold *hold, bool fencing)
     struct rlk_registry *reg = hold->lock->registry;
     struct rlk_part *part = &hold->own;
 
-    if (part->owner || !rlk_list_empty(&part->news_link)) {
+    if (part->owner || part->news_awaits) {
         struct rlk_list *l = rlk_list_pop(&reg->free_parts);
         part =
             l ? RLK_CONTAINER_OF(l, struct rlk_part, hold_link) : malloc(sizeof(*part));
@@ -275,7 +309,7 @@ void rlk_part_own_locked(struct rlk_part *part, struct rlk_thread *thread)
 {
     part->owner = thread;
     part->owner_thread = rlk_thread_self();
-    part->count = 1;
+    rlk_part_first_level(part);
     part->claimed = true;
     if (part->hold->at_risk)
         rlk_part_news_locked(part, RLK_NEWS_AT_RISK);
@@ -288,11 +322,13 @@ void rlk_part_own_locked(struct rlk_part *part, struct rlk_thread *thread)
 void rlk_hold_keep_locked(struct rlk_hold *hold, int64_t retain_ns)
 {
     size_t *count = &hold->lock->registry->kept_count;
-    if (hold->retain_ns > 0)
+    if (hold->pass == &rlk_no_pass)
+        return;
+    if (hold->pass->retain_ns > 0)
         --*count;
     if (retain_ns > 0)
         ++*count;
-    hold->retain_ns = retain_ns;
+    hold->pass->retain_ns = retain_ns;
 }
 
 void rlk_hold_idle_locked(struct rlk_hold *hold, bool idle)
@@ -312,7 +348,7 @@ static void put_part(struct rlk_part *part)
     struct rlk_hold *hold = part->hold;
     struct rlk_registry *reg = hold->lock->registry;
 
-    if (part != &hold->own && !part->owner && rlk_list_empty(&part->news_link)) {
+    if (part != &hold->own && !part->owner && !part->news_awaits) {
         if (reg->free_part_count < FREE_HOLDS_MAX) {
             reg->free_part_count++;
             rlk_list_prepend(&reg->free_parts, &part->hold_link);
@@ -328,11 +364,11 @@ void rlk_part_leave_locked(struct rlk_part *part)
     struct rlk_thread *thread = part->owner;
 
     rlk_gate_count_locked(part);
-    if (thread && thread->fast == part) {
+    if (part->fast) {
         thread->fast = NULL;
         thread->fast_in = false;
     }
-    part->resident = false;
+    part->resident = part->fast = false;
     rlk_levels_clear(&part->levels);
     if (thread)
         rlk_holdings_remove(thread, part);
@@ -350,18 +386,28 @@ void rlk_part_news_locked(struct rlk_part *part, unsigned news)
 {
     struct rlk_registry *reg = part->hold->lock->registry;
 
-    part->news |= news;
-    if (rlk_list_empty(&part->news_link)) {
+    part->news |= (uint8_t)news;
+    if (!part->news_awaits) {
+        part->news_awaits = true;
         part->hold->refs++;
-        rlk_list_append(&reg->news, &part->news_link);
+        part->next_news = NULL;
+        if (reg->first_news)
+            reg->last_news->next_news = part;
+        else
+            reg->first_news = part;
+        reg->last_news = part;
     }
     reg->subscriber_dirty = true;
 }
 
 struct rlk_part *rlk_registry_news_locked(struct rlk_registry *reg)
 {
-    struct rlk_list *l = rlk_list_pop(&reg->news);
-    return l ? RLK_CONTAINER_OF(l, struct rlk_part, news_link) : NULL;
+    struct rlk_part *part = reg->first_news;
+    if (part) {
+        reg->first_news = part->next_news;
+        part->news_awaits = false;
+    }
+    return part;
 }
 
 void rlk_part_told_locked(struct rlk_part *part)
@@ -385,9 +431,9 @@ static void take_out(struct rlk_hold *hold)
 {
     struct rlk_lock *lock = hold->lock;
     if (hold->reading) {
-        rlk_list_remove(&hold->read_link);
-        if (lock->shared == hold)
-            lock->shared = NULL;
+        rlk_list_remove(&hold->link);
+        if (lock->queue->shared == hold)
+            lock->queue->shared = NULL;
     } else {
         assert(lock->current == hold);
         lock->current = NULL;
@@ -395,6 +441,7 @@ static void take_out(struct rlk_hold *hold)
     if (!hold->idle)
         lock->registry->holds_now--;
     hold->idle = false;
+    hold->give_up_at = 0; /* where the budget was */
     rlk_hold_keep_locked(hold, 0);
     rlk_gate_end_locked(hold);
     rlk_timer_disarm(&lock->registry->timers, &hold->timer);
@@ -409,7 +456,7 @@ static bool is_claimed(const struct rlk_hold *hold)
     return false;
 }
 
-void rlk_hold_lose_locked(struct rlk_hold *hold, const char *reason, int64_t now)
+void rlk_hold_lose_locked(struct rlk_hold *hold, enum rlk_loss loss, int64_t now)
 {
     struct rlk_registry *reg = hold->lock->registry;
 
@@ -418,8 +465,8 @@ void rlk_hold_lose_locked(struct rlk_hold *hold, const char *reason, int64_t now
     take_out(hold);
     hold->state = RLK_HOLD_LOST;
     if (!hold->reading) /* a grant of it that is read only now is nobody's business */
-        hold->lock->left_id = hold->id;
-    hold->reason = reason;
+        hold->lock->left = rlk_id_key(&hold->id);
+    hold->loss = (uint8_t)loss;
     hold->lost_after = now - hold->since;
     RLK_COUNT(reg->counters->losses);
     /* the threads may drain it long after the client was closed */
@@ -437,9 +484,9 @@ void rlk_hold_leave_locked(struct rlk_hold *hold)
     take_out(hold);
     hold->state = RLK_HOLD_GOING;
     if (hold->reading)
-        rlk_list_append(&hold->lock->leaving, &hold->read_link);
+        rlk_list_append(&hold->lock->queue->leaving, &hold->link);
     else
-        hold->lock->left_id = hold->id;
+        hold->lock->left = rlk_id_key(&hold->id);
 }
 
 int64_t rlk_hold_release_until_locked(const struct rlk_hold *hold)
@@ -473,7 +520,7 @@ void rlk_hold_downgrade_locked(struct rlk_hold *hold)
     hold->reading = hold->downgrading = true;
     if (hold->fixed)
         hold->renew_at = hold->end; /* the caller tells the server first */
-    rlk_list_append(&lock->reads, &hold->read_link);
+    rlk_list_append(&lock->queue->reads, &hold->link);
 }
 
 void rlk_hold_background_locked(struct rlk_hold *hold, int64_t when, int64_t until)

@@ -55,11 +55,11 @@ enum rlk_op_kind {
     RLK_OP_RENEW_READS
 };
 
-/* A request of the watchdog in flight, embedded in what it is about. */
+/* A request of the watchdog in flight. */
 struct rlk_op {
     struct rlk_list link;
+    struct rlk_hold *hold; /* that it is about, with a reference; NULL: a batch's */
     enum rlk_op_kind kind;
-    bool with_text;
     bool asks;              /* RENEW: it asks who else wants the lock */
     int64_t sent, deadline; /* CLOCK_BOOTTIME ns */
     int64_t quiet_since;    /* when something was last heard on its connection, as far as
@@ -87,122 +87,158 @@ struct rlk_handoff {
 /* A request of the watchdog that names several holds of a lock. */
 struct rlk_batch {
     struct rlk_op op;
+    bool with_text;          /* the next one is to bring the script's text */
     struct rlk_hold **holds; /* in flight, each with a reference */
     size_t count, size;
+};
+
+/* Why a hold was lost; the texts are telling.c's. */
+enum rlk_loss {
+    RLK_LOSS_NONE,
+    RLK_LOSS_ENDED,
+    RLK_LOSS_FIXED_ENDED,
+    RLK_LOSS_UNCONFIRMED,
+    RLK_LOSS_NOT_OURS,
+    RLK_LOSS_ANOTHERS
 };
 
 /* What one thread has of a hold that it entered. Has a reference to it. */
 struct rlk_part {
     struct rlk_hold *hold;
-    struct rlk_list hold_link; /* in hold->parts or residents; guarded by mu */
-    bool fencing;              /* asked for a token */
-    bool claimed;              /* its thread is in, or knows that it was; guarded by mu */
-    bool resident;             /* its thread is outside (gate.h); guarded by mu */
-    bool keeps;                /* its handle keeps the lock; the owner's */
-    unsigned news;             /* enum rlk_news; guarded by mu, with a reference */
-    struct rlk_list news_link;
+    struct rlk_list hold_link;  /* in hold->parts or residents; guarded by mu */
+    struct rlk_part *next_news; /* in the registry's news; guarded by mu */
+    bool fencing;               /* asked for a token */
+    bool claimed;     /* its thread is in, or knows that it was; guarded by mu */
+    bool resident;    /* its thread is outside (gate.h); guarded by mu */
+    bool fast;        /* it is owner->fast; guarded by mu */
+    bool keeps;       /* its handle keeps the lock; the owner's */
+    uint8_t news;     /* enum rlk_news; guarded by mu */
+    bool news_awaits; /* it is in the registry's news, with a reference; guarded by mu */
+    _Atomic uint32_t reentries; /* counted by the owner alone */
+    uint32_t counted_again;     /* of these, in the statistics; guarded by mu */
 
     struct rlk_thread *owner; /* NULL: it has left. The rest is the owner's */
     rlk_thread_t owner_thread;
     struct rlk_list thread_link;
     struct rlk_part *next_of_thread; /* in the same bucket (holdings.h) */
-    unsigned count;                  /* levels of an exclusive lock */
-    struct rlk_levels levels;        /* of a read-write lock */
-
-    /* counted by the owner alone, and what of it is in the statistics; guarded by mu */
-    _Atomic uint64_t reentries, gate_entered, gate_left;
-    uint64_t counted_again, counted_entered, counted_left;
+    struct rlk_levels levels;        /* writes alone of a lock that has one mode */
 };
 
+/* What there is of a hold that threads pass on among themselves, or that is kept though
+ * nobody is in it. Guarded by the registry's mu, but for what is atomic. */
+struct rlk_pass {
+    struct rlk_hold *hold;
+    uint64_t token_end;        /* the last of the block */
+    uint64_t token_more;       /* the first of the next block; 0: there is none */
+    uint16_t token_spare;      /* more are asked for when so many are left */
+    int64_t entered_at;        /* of the newest section that the server was not told of */
+    int64_t retain_ns;         /* IDLE, kept: for so long since used_at; else 0 */
+    struct rlk_list residents; /* INSIDE: of threads that may come by the gate */
+    struct rlk_list gate_link; /* its gate is open: in the registry's gates; or of those
+                                  that are kept for reuse */
+    _Atomic uint64_t gate;     /* gate.h */
+    _Atomic int64_t used_at;   /* IDLE: since when */
+};
+
+/* One that was not passed on, to be read by whoever has no other. */
+extern const struct rlk_pass rlk_no_pass;
+
 struct rlk_hold {
-    /* immutable from ask to end */
-    struct rlk_lock *lock;
-    uint64_t client_number;
+    struct rlk_lock *lock; /* immutable, as the next but for a rename */
 
     /* guarded by the registry's mu */
     struct rlk_id id;
     unsigned refs;
-    bool fixed;       /* a lease that is never renewed */
-    bool reading;     /* reads, or asks to */
-    bool downgrading; /* written before; the server is still to be told, or to answer */
-    uint8_t prefer;   /* RLOCK_RWLOCK_PREFER_*, PHASE_FAIR */
-    unsigned asked;   /* acquires sent */
+    /* written where others may write their neighbours: never without mu */
+    bool downgrading : 1; /* written before; the server is still to be told, or to answer
+                           */
+    bool sent_any : 1;    /* an acquire of this id may have reached the server */
+    bool need_ask : 1;    /* not queued as far as is known: the asker sends acquire */
+    bool granted : 1;     /* held at the server until D, as told by a believed grant or an
+                             answer */
+    bool granted_short : 1; /* the server's TTL is that of a grant, not yet the lease */
+    bool late_release_sent : 1; /* LOST: its one release was sent */
+    bool no_marker : 1;         /* GOING: no acquire of this id can be under way */
+    bool grant_died : 1;        /* as owner_died, of grant_ticket */
+    bool spoilt : 1;            /* ASKING: the lock is not recoverable */
+    bool with_text : 1; /* the watchdog's next request is to bring the script's text */
+    bool doubted : 1;   /* a message says that it is lost: the server is to be asked */
+    bool at_risk : 1;   /* AT_RISK was told */
+    bool cleaned : 1; /* robust, kept: the server was told that nobody is inside (K11) */
+    bool asks_tokens : 1; /* the asking is to bring another block of them */
+    bool tokens_sent : 1; /* the renewal in flight asks for that */
+    bool token_heard : 1; /* the token came by a message; no answer has said so yet */
+    bool token_alone : 1; /* there is no block behind it */
+    bool idle : 1;        /* INSIDE, but nobody's: for the next thread of this process */
+    bool counted_going : 1; /* in the lock's going */
+    bool others : 1;        /* somebody else wants the lock, as the server has said */
+    bool asks_others : 1;   /* it is to be asked that */
+    bool tells : 1;         /* the server will tell of the first who comes */
+    uint8_t loss;           /* LOST: enum rlk_loss */
+    uint8_t prefer;         /* RLOCK_RWLOCK_PREFER_*, PHASE_FAIR */
+    /* these the thread whose hold it is may read, or write, without mu where nobody else
+     * writes them */
+    bool fixed;           /* a lease that is never renewed */
+    bool reading;         /* reads, or asks to */
+    bool unknown;         /* an acquire of this id had an unknown outcome: leave a marker
+                             (T3) */
+    bool background;      /* counted in the registry's background_count */
+    bool release_unknown; /* a release of this id had an unknown outcome (T9) */
+    bool owner_died;  /* robust: given with the news of a death; the thread in it has not
+                         said that the state is consistent */
+    bool owner_ended; /* GOING: the thread in it ended */
+    bool whole;       /* LOST while nobody was in it: every section was unlocked */
+    _Atomic uint8_t state; /* enum rlk_hold_state */
+    uint16_t backoff_ms;
+    unsigned joins;   /* requests under way to share it, each as good as a reader (W22) */
     unsigned open_to; /* granted: to the threads that came before this acquire left; those
                          that came later may have been overtaken by a writer */
-    unsigned joins;   /* requests under way to share it, each as good as a reader (W22) */
-    bool sent_any;    /* an acquire of this id may have reached the server */
-    bool unknown;  /* an acquire of this id had an unknown outcome: leave a marker (T3) */
-    bool need_ask; /* not queued as far as is known: the asker sends acquire */
-    bool granted;  /* held at the server until D, as told by a believed grant or an answer
-                    */
-    bool granted_short;     /* the server's TTL is that of a grant, not yet the lease */
-    bool late_release_sent; /* LOST: its one release was sent */
-    bool no_marker;         /* GOING: no acquire of this id can be under way */
-    bool background;        /* counted in the registry's background_count */
-    bool release_unknown;   /* a release of this id had an unknown outcome (T9) */
-    bool owner_died;  /* robust: given with the news of a death; the thread in it has not
-                         said  that the state is consistent */
-    bool grant_died;  /* the same of grant_ticket */
-    bool owner_ended; /* GOING: the thread in it ended */
-    bool spoilt;      /* ASKING: the lock is not recoverable */
-    bool doubted;     /* a message says that it is lost: the server is to be asked */
-    bool at_risk;     /* AT_RISK was told */
-    bool cleaned;     /* robust, kept: the server was told that nobody is inside (K11) */
-    bool asks_tokens; /* the asking is to bring another block of them */
-    bool tokens_sent; /* the renewal in flight asks for that */
-    bool token_heard; /* the token came by a message; no answer has said so yet */
-    uint16_t token_spare; /* more are asked for when so many are left */
-    bool idle;            /* INSIDE, but nobody's: for the next thread of this process */
-    bool counted_going;   /* in the lock's going */
-    bool others;          /* somebody else wants the lock, as the server has said */
-    bool asks_others;     /* it is to be asked that */
-    bool tells;           /* the server will tell of the first who comes */
-    bool whole;           /* LOST while nobody was in it: every section was unlocked */
-    long sections;        /* that began since budget_from */
-    uint32_t mark;        /* robust: the number of its mark at the server */
-    uint64_t token_end;   /* the last of the block */
-    uint64_t token_more;  /* the first of the next block; 0: there is none */
-    int64_t budget_from;  /* hand-overs are counted from here */
-    int64_t ask_after;    /* no asking before, but for the lease */
-    int64_t entered_at;   /* of the newest section that the server was not told of */
-    int64_t retain_ns;    /* IDLE, kept: for so long since used_at; else 0 */
-    long lease_ms;
-    int64_t ticket;       /* of the newest confirmed "queued" answer; 0: none */
-    int64_t ticket_sent;  /* when that request left */
-    int64_t asks_since;   /* need_ask though it is queued; 0: not so */
-    int64_t grant_ticket; /* of a grant that was read and is not believed yet; 0: none */
-    uint64_t grant_token;
-    unsigned grant_flags;
-    unsigned flags;   /* others wait, as of the newest grant or answer */
-    int64_t renew_at; /* INSIDE: next renewal; GOING: next try of the release */
-    int64_t risk_at;
-    int64_t give_up_at;    /* GOING: when background tries end */
-    int64_t lost_after;    /* ns the hold had lasted, for the log */
+    int lease_ms;
+    uint32_t mark;     /* robust: the number of its mark at the server */
+    unsigned sections; /* that began since budget_from */
+    union {
+        int64_t budget_from; /* INSIDE: hand-overs are counted from here */
+        int64_t give_up_at;  /* GOING, LOST: when background tries end */
+    };
+    union {
+        int64_t ask_after;  /* INSIDE: no asking before, but for the lease */
+        int64_t lost_after; /* ns the hold had lasted, for the log. Less than what the
+                               clock shows, so it delays nothing */
+    };
+    int64_t renew_at;      /* INSIDE: next renewal; GOING: next try of the release */
     int64_t since;         /* INSIDE from */
-    unsigned entered_then; /* granted: what the lock's count that matters was then */
     int64_t proof_sent;    /* granted: when the newest request left after which the server
                               had it for this hold */
-    int backoff_ms;
-    const char *reason;        /* of a loss; static text */
-    struct rlk_list read_link; /* INSIDE: in lock->reads; GOING: in lock->leaving */
-    struct rlk_list parts;     /* INSIDE and LOST: of the threads in it */
-    struct rlk_part own;       /* the first of them */
-    struct rlk_list residents; /* INSIDE: of threads that may come by the gate */
-    struct rlk_list gate_link; /* its gate is open: in the registry's gates */
+    struct rlk_list link;  /* ASKING: in lock->asks; INSIDE: in reads; GOING: in leaving;
+                              or of those that are kept for reuse */
+    struct rlk_list parts; /* INSIDE and LOST: of the threads in it */
     struct rlk_timer timer;
-    struct rlk_op op;
-    struct rlk_list ask_link; /* in lock->asks */
-    uint64_t round;           /* of the newest refresh that named it */
-    struct rlk_thread *asker; /* whom a fact is to wake; NULL: nobody now */
-    struct rlk_list free_link;
+    struct rlk_op *op; /* in flight; of reads, perhaps, the one of all that are renewed
+                          together; NULL: none */
+    struct rlk_pass *pass; /* &rlk_no_pass: it was not passed on */
 
     /* atomic: written under mu, read by the owner without */
-    _Atomic int state;       /* enum rlk_hold_state */
-    _Atomic int64_t end;     /* D */
-    _Atomic int64_t risk;    /* as risk_at, for getstate */
-    _Atomic uint64_t token;  /* of the section there is, or was last */
-    _Atomic uint64_t gate;   /* gate.h */
-    _Atomic int64_t used_at; /* IDLE: since when */
+    _Atomic int64_t end;    /* D */
+    _Atomic int64_t risk;   /* from when on it is at risk */
+    _Atomic uint64_t token; /* of the section there is, or was last */
+
+    union {
+        struct rlk_part own;      /* from INSIDE on: the first of the parts */
+        struct {                  /* before */
+            int64_t ticket;       /* of the newest confirmed "queued" answer; 0: none */
+            int64_t ticket_sent;  /* when that request left */
+            int64_t asks_since;   /* need_ask though it is queued; 0: not so */
+            int64_t grant_ticket; /* of a grant that was read and is not believed yet; 0:
+                                     none */
+            uint64_t grant_token;
+            unsigned grant_flags;
+            unsigned flags;        /* others wait, as of the newest grant or answer */
+            unsigned asked;        /* acquires sent */
+            unsigned entered_then; /* granted: what the lock's count that matters was */
+            uint64_t round;        /* of the newest refresh that named it */
+            struct rlk_thread *asker; /* whom a fact is to wake; NULL: nobody now */
+        };
+    };
 };
 
 /* What a renewal is to say of the mark of who is inside; 0: nothing, the first ones are
@@ -232,60 +268,83 @@ struct rlk_waiter {
     bool failed;           /* it was not let in, for want of memory */
 };
 
+/* What there is of a lock while threads wait for it, or something of it is under way; and
+ * of a read-write lock, while it is in use. Guarded by the registry's mu. */
+struct rlk_queue {
+    struct rlk_lock *lock;
+    unsigned users;           /* threads that got the lock, requests about its holds */
+    struct rlk_list asks;     /* holds that ask or are queued at the server, by link */
+    struct rlk_list waiters;  /* FIFO of threads, the asker among them */
+    struct rlk_list readers;  /* threads that wait to read */
+    struct rlk_list reads;    /* INSIDE to read, by link */
+    struct rlk_list leaving;  /* reads whose release is under way */
+    struct rlk_hold *shared;  /* the one of reads that threads may still join; or NULL */
+    struct rlk_waiter *asker; /* the one thread that asks, unless in_order */
+    struct rlk_waiter *woken; /* for an IDLE hold, and on its way */
+    struct rlk_id_key wanted; /* the newest id that is wanted and nobody here knew */
+    struct rlk_timer timer;   /* next refresh */
+    bool poll_again;          /* something happened while a refresh was in flight */
+    bool round_open;          /* the refresh in flight could not name all that wait */
+    bool going_on;       /* a hand-over that stopped half-way is to go on (T11); has a
+                            reference */
+    bool after_refresh;  /* as the refresh before said, which named those of its round */
+    bool op_goes_on;     /* the refresh in flight continues a hand-over */
+    bool channel_listed; /* in the registry's list of channel changes */
+    bool channel_joined; /* the subscriber's view */
+    bool foreign;        /* the newest answer saw a foreign holder */
+    uint64_t round;      /* of refreshes that together name all that wait */
+    int64_t pause;       /* ns, before a refresh that failed is repeated; 0: it did not */
+    struct rlk_cursor after;
+    struct rlk_batch refresh;
+    struct rlk_batch renewal;     /* of reads */
+    unsigned channel_wanted;      /* who wants Redisson's channel joined */
+    int trouble;                  /* why the asker has no answer now; 0: it has */
+    struct rlk_list channel_link; /* also of those that are kept for reuse */
+    int64_t trouble_since;
+    int64_t reached_at;     /* when the server last said something about it; 0: not yet */
+    int64_t sent_to_ask_at; /* when one that waits was last told to ask himself */
+    uint64_t messages;      /* WATCH: counts messages, so that none is missed */
+};
+
 /* A name in use in this process: one per client, kind and name. Guarded by the registry's
  * mu, but for what is immutable. */
 struct rlk_lock {
     /* immutable */
     struct rlk_registry *registry;
-    uint64_t hash;
+    uint32_t hash;
     uint8_t kind;
     uint8_t name_len;
 
+    uint8_t prefer; /* as the newest handle says */
+    bool releasing; /* a release is on its way: who waits already goes first */
     struct rlk_lock *chain;
     unsigned refs;
+    unsigned going; /* exclusive holds that the watchdog gives back */
     struct rlk_list idle_link;
     struct rlk_hold *current; /* INSIDE, exclusively */
-    struct rlk_list reads;    /* INSIDE to read, by read_link */
-    struct rlk_hold *shared;  /* the one of them that threads may still join; or NULL */
-    struct rlk_list leaving;  /* reads whose release is under way */
-    struct rlk_list asks; /* holds that ask or are queued at the server, by ask_link */
-    struct rlk_waiter *asker; /* the one thread that asks, unless in_order */
-    struct rlk_waiter *woken; /* for an IDLE hold, and on its way */
-    unsigned going;           /* exclusive holds that the watchdog gives back */
-    struct rlk_id wanted_id;  /* of the newest "wanted" that nobody here knew */
-    struct rlk_list waiters;  /* FIFO of threads, the asker among them */
-    struct rlk_list readers;  /* threads that wait to read */
-    uint8_t prefer;           /* as the newest handle says */
-    bool releasing;           /* a release is on its way: who waits already goes first */
+    struct rlk_queue *queue;  /* &rlk_no_queue: nobody waits, and nothing is under way */
     const struct rlk_thread *ending; /* it had the lock, and ends the process: nobody else
                                         of it is let in any more */
-    struct rlk_timer timer;          /* next refresh */
-    bool poll_again; /* something happened while a refresh was in flight */
-    bool round_open; /* the refresh in flight could not name all that wait */
-    uint64_t round;  /* of refreshes that together name all that wait */
-    int64_t pause;   /* ns, before a refresh that failed is repeated; 0: it did not */
-    bool going_on;   /* a hand-over that stopped half-way is to go on (T11); has a
-                        reference */
-    struct rlk_cursor after;
-    bool after_refresh; /* as the refresh before said, which named those of its round */
-    struct rlk_batch refresh;
-    bool op_goes_on;          /* the refresh in flight continues a hand-over */
-    struct rlk_batch renewal; /* of reads */
-    unsigned channel_wanted;  /* who wants Redisson's channel joined */
-    bool channel_listed;      /* in the registry's list of channel changes */
-    bool channel_joined;      /* the subscriber's view */
-    bool foreign;             /* the newest answer saw a foreign holder */
-    struct rlk_list channel_link;
-    struct rlk_id left_id;           /* of the exclusive hold that was left last */
+    struct rlk_id_key left;          /* the exclusive hold that was left last */
     unsigned entered, entered_alone; /* how often, and that not to read */
-    int64_t trouble_since;
-    int64_t reached_at;     /* when the server last said something about it; 0: not yet */
-    int64_t sent_to_ask_at; /* when one that waits was last told to ask himself */
-    int trouble;            /* why the asker has no answer now; 0: it has */
-    uint64_t messages;      /* WATCH: counts messages, so that none is missed */
 
     char name[]; /* immutable; NUL-terminated */
 };
+
+/* An empty one, to be read by whoever has no other. A lock got by rlk_lock_get_locked has
+ * its own until that reference is put. */
+extern const struct rlk_queue rlk_no_queue;
+
+static inline bool rlk_lock_has_queue(const struct rlk_lock *lock)
+{
+    return lock->queue != &rlk_no_queue;
+}
+
+/* The calling thread has taken the lock once. Of a read-write lock it says itself how. */
+static inline void rlk_part_first_level(struct rlk_part *part)
+{
+    part->levels.writes = !rlk_kinds[part->hold->lock->kind].read_letter;
+}
 
 /* Functions that end in _locked need the registry's mu. Times are CLOCK_BOOTTIME ns. */
 
@@ -293,6 +352,8 @@ struct rlk_lock {
 struct rlk_hold *rlk_hold_new_locked(struct rlk_lock *lock, struct rlk_thread *thread,
                                      char letter, uint32_t grant_ms);
 void rlk_hold_ref_locked(struct rlk_hold *hold);
+/* It is to be passed on, or kept. False: out of memory. */
+bool rlk_hold_pass_locked(struct rlk_hold *hold);
 void rlk_hold_put_locked(struct rlk_hold *hold);
 /* A new id for a hold that was refused under the old one. */
 void rlk_hold_rename_locked(struct rlk_hold *hold, struct rlk_thread *thread);
@@ -379,7 +440,7 @@ void rlk_hold_downgrade_locked(struct rlk_hold *hold);
 
 /* INSIDE -> LOST. The next local waiter asks; one release is sent in the background (T6).
  */
-void rlk_hold_lose_locked(struct rlk_hold *hold, const char *reason, int64_t now);
+void rlk_hold_lose_locked(struct rlk_hold *hold, enum rlk_loss loss, int64_t now);
 
 /* INSIDE: a message says that it was taken away. Anybody may have sent it: the server is
  * asked at once, and that answer counts. */

@@ -14,8 +14,8 @@ enum { ASK_AGAIN_PARTS = 20 /* of a presence: who asked so lately need not ask a
 
 void rlk_hold_ask_locked(struct rlk_hold *hold, struct rlk_thread *thread)
 {
-    if (rlk_list_empty(&hold->ask_link)) {
-        rlk_list_append(&hold->lock->asks, &hold->ask_link);
+    if (rlk_list_empty(&hold->link)) {
+        rlk_list_append(&hold->lock->queue->asks, &hold->link);
         hold->refs++;
     }
     hold->asker = thread;
@@ -25,15 +25,15 @@ void rlk_hold_ask_end_locked(struct rlk_hold *hold)
 {
     struct rlk_lock *lock = hold->lock;
 
-    if (rlk_list_empty(&hold->ask_link))
+    if (rlk_list_empty(&hold->link))
         return;
-    rlk_list_remove(&hold->ask_link);
+    rlk_list_remove(&hold->link);
     hold->asker = NULL;
-    if (rlk_list_empty(&lock->asks)) {
-        if (!lock->going_on)
-            rlk_timer_disarm(&lock->registry->timers, &lock->timer);
-        if (lock->foreign) {
-            lock->foreign = false;
+    if (rlk_list_empty(&lock->queue->asks)) {
+        if (!lock->queue->going_on)
+            rlk_timer_disarm(&lock->registry->timers, &lock->queue->timer);
+        if (lock->queue->foreign) {
+            lock->queue->foreign = false;
             rlk_lock_channel_locked(lock, false);
         }
     }
@@ -67,9 +67,9 @@ bool rlk_hold_newest_locked(const struct rlk_hold *hold)
     if (hold->entered_then != times_entered(hold) ||
         (lock->current && !is_newer(hold, lock->current)))
         return false;
-    for (struct rlk_list *l = lock->reads.next; !hold->reading && l != &lock->reads;
-         l = l->next)
-        if (!is_newer(hold, RLK_CONTAINER_OF(l, struct rlk_hold, read_link)))
+    for (struct rlk_list *l = lock->queue->reads.next;
+         !hold->reading && l != &lock->queue->reads; l = l->next)
+        if (!is_newer(hold, RLK_CONTAINER_OF(l, struct rlk_hold, link)))
             return false;
     return true;
 }

@@ -6,26 +6,37 @@
 #include <stdlib.h>
 #include <string.h>
 
-static unsigned *runs_of(struct rlk_levels *levels)
+enum { SIZE_FIRST = 8 };
+
+static struct rlk_runs *resize(struct rlk_runs *runs, unsigned size)
 {
-    return levels->far_runs ? levels->far_runs : levels->near_runs;
+    struct rlk_runs *bigger =
+        realloc(runs, sizeof(*runs) + (size_t)size * sizeof(runs->levels[0]));
+    if (bigger)
+        bigger->size = size;
+    return bigger;
 }
 
-/* Room for `count` runs. */
-static bool reserve(struct rlk_levels *levels, unsigned count)
+/* The runs, with room for one more. False: out of memory. */
+static bool reserve(struct rlk_levels *levels)
 {
-    unsigned size = levels->far_runs ? levels->far_size : RLK_LEVELS_NEAR;
-    if (count <= size)
-        return true;
-    if (size > UINT_MAX / 2 / sizeof(unsigned))
-        return false;
-    unsigned *bigger = realloc(levels->far_runs, 2 * (size_t)size * sizeof(*bigger));
-    if (!bigger)
-        return false;
-    if (!levels->far_runs)
-        memcpy(bigger, levels->near_runs, sizeof(levels->near_runs));
-    levels->far_runs = bigger;
-    levels->far_size = 2 * size;
+    struct rlk_runs *runs = levels->runs;
+
+    if (!runs) {
+        runs = resize(NULL, SIZE_FIRST);
+        if (!runs)
+            return false;
+        runs->count = 2;
+        runs->levels[0] = levels->writes;
+        runs->levels[1] = levels->reads;
+    } else if (runs->count == runs->size) {
+        if (runs->size > UINT_MAX / 2 / sizeof(unsigned))
+            return false;
+        runs = resize(runs, 2 * runs->size);
+        if (!runs)
+            return false;
+    }
+    levels->runs = runs;
     return true;
 }
 
@@ -37,17 +48,18 @@ static bool is_read(unsigned run)
 
 bool rlk_levels_push(struct rlk_levels *levels, bool read)
 {
-    unsigned count = levels->run_count;
-    if (count == 0)
-        count = read ? 2 : 1;
-    else if (is_read(count - 1) != read)
-        count++;
-    if (levels->writes + levels->reads >= INT_MAX || !reserve(levels, count))
+    struct rlk_runs *runs = levels->runs;
+
+    if (levels->writes + levels->reads >= INT_MAX)
         return false;
-    unsigned *runs = runs_of(levels);
-    while (levels->run_count < count)
-        runs[levels->run_count++] = 0;
-    runs[levels->run_count - 1]++;
+    if ((runs || (!read && levels->reads > 0)) && rlk_levels_reads(levels) != read) {
+        if (!reserve(levels))
+            return false;
+        runs = levels->runs;
+        runs->levels[runs->count++] = 0;
+    }
+    if (runs)
+        runs->levels[runs->count - 1]++;
     if (read)
         levels->reads++;
     else
@@ -57,47 +69,56 @@ bool rlk_levels_push(struct rlk_levels *levels, bool read)
 
 bool rlk_levels_reads(const struct rlk_levels *levels)
 {
-    return levels->run_count > 0 && is_read(levels->run_count - 1);
+    return levels->runs ? is_read(levels->runs->count - 1) : levels->reads > 0;
+}
+
+static void drop_run(struct rlk_levels *levels, bool read)
+{
+    struct rlk_runs *runs = levels->runs;
+    unsigned i = runs->count;
+
+    while (is_read(i - 1) != read || runs->levels[i - 1] == 0)
+        i--;
+    i--;
+    if (--runs->levels[i] > 0 || i == 0)
+        return;
+    /* the runs around it are of one mode */
+    if (i + 1 < runs->count) {
+        runs->levels[i - 1] += runs->levels[i + 1];
+        memmove(&runs->levels[i], &runs->levels[i + 2],
+                (runs->count - i - 2) * sizeof(runs->levels[0]));
+        runs->count--;
+    }
+    runs->count--;
+    if (runs->count <= 2) {
+        free(runs);
+        levels->runs = NULL;
+    }
 }
 
 bool rlk_levels_drop(struct rlk_levels *levels, bool read)
 {
-    unsigned *runs = runs_of(levels), i = levels->run_count;
-
     if ((read ? levels->reads : levels->writes) == 0)
         return false;
-    while (is_read(i - 1) != read || runs[i - 1] == 0)
-        i--;
-    i--;
+    if (levels->runs)
+        drop_run(levels, read);
     if (read)
         levels->reads--;
     else
         levels->writes--;
-    if (--runs[i] > 0 || i == 0)
-        return true;
-    /* the runs around it are of one mode */
-    if (i + 1 < levels->run_count) {
-        runs[i - 1] += runs[i + 1];
-        memmove(&runs[i], &runs[i + 2], (levels->run_count - i - 2) * sizeof(*runs));
-        levels->run_count--;
-    }
-    levels->run_count--;
     return true;
 }
 
 void rlk_levels_downgrade(struct rlk_levels *levels)
 {
-    unsigned *runs = runs_of(levels);
-
+    free(levels->runs);
+    levels->runs = NULL;
     levels->reads += levels->writes;
     levels->writes = 0;
-    levels->run_count = 2; /* near_runs has room */
-    runs[0] = 0;
-    runs[1] = levels->reads;
 }
 
 void rlk_levels_clear(struct rlk_levels *levels)
 {
-    free(levels->far_runs);
+    free(levels->runs);
     memset(levels, 0, sizeof(*levels));
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * How often a thread has taken a read-write lock, and in which order: runs of writes and
- * of reads by turns, so that a thousand levels of one mode cost as much as one. A zeroed
+ * of reads by turns, so that a thousand levels of one mode cost as much as one. While
+ * there are writes and behind them reads at most, the two counts say it all. A zeroed
  * object is empty. Thread: the owner's.
  */
 #ifndef RLK_LEVELS_H
@@ -9,14 +10,14 @@
 
 #include <stdbool.h>
 
-enum { RLK_LEVELS_NEAR = 4 };
+struct rlk_runs {
+    unsigned count, size;
+    unsigned levels[]; /* run 0, which may be 0 long, is of writes */
+};
 
 struct rlk_levels {
     unsigned writes, reads;
-    unsigned run_count; /* run 0, which may be 0 long, is of writes */
-    unsigned near_runs[RLK_LEVELS_NEAR];
-    unsigned *far_runs; /* all of them, when they are more */
-    unsigned far_size;
+    struct rlk_runs *runs; /* all of them, when they are more than two; else NULL */
 };
 
 /* One level more. False: too many, or out of memory; nothing changed. */

@@ -99,7 +99,7 @@ int rlk_query_getholdcount(const struct rlk_handle *handle, int kind, unsigned *
     if (rc == 0 || rc == EPERM) {
         rc = 0;
         *ret_count = !part                     ? 0
-                     : kind != RLK_KIND_RWLOCK ? part->count
+                     : kind != RLK_KIND_RWLOCK ? part->levels.writes
                      : part->levels.writes > 0 ? part->levels.writes
                                                : part->levels.reads;
     }

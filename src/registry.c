@@ -36,7 +36,8 @@ int rlk_registry_init(struct rlk_registry *reg)
     rlk_list_init(&reg->idle);
     rlk_list_init(&reg->free_holds);
     rlk_list_init(&reg->free_parts);
-    rlk_list_init(&reg->news);
+    rlk_list_init(&reg->free_queues);
+    rlk_list_init(&reg->free_passes);
     rlk_list_init(&reg->channels);
     rlk_list_init(&reg->sleepers);
     rlk_list_init(&reg->wakes);
@@ -69,21 +70,14 @@ void rlk_registry_shut_locked(struct rlk_registry *reg)
         if (t->tag == RLK_TIMER_HOLD)
             rlk_hold_background_end_locked(RLK_CONTAINER_OF(t, struct rlk_hold, timer));
         else
-            rlk_lock_went_on_locked(RLK_CONTAINER_OF(t, struct rlk_lock, timer));
+            rlk_lock_went_on_locked(RLK_CONTAINER_OF(t, struct rlk_queue, timer)->lock);
     }
     struct rlk_part *part;
     while ((part = rlk_registry_news_locked(reg)) != NULL)
         rlk_part_told_locked(part);
     while ((l = rlk_list_pop(&reg->channels)) != NULL)
-        rlk_lock_put_locked(RLK_CONTAINER_OF(l, struct rlk_lock, channel_link));
+        rlk_lock_unref_locked(RLK_CONTAINER_OF(l, struct rlk_queue, channel_link)->lock);
     reg->watchdog_fd = reg->subscriber_fd = -1;
-}
-
-static void free_lock(struct rlk_lock *lock)
-{
-    free(lock->refresh.holds);
-    free(lock->renewal.holds);
-    free(lock);
 }
 
 void rlk_registry_destroy(struct rlk_registry *reg)
@@ -93,16 +87,21 @@ void rlk_registry_destroy(struct rlk_registry *reg)
     if (!reg->table)
         return;
     while ((l = rlk_list_pop(&reg->free_holds)) != NULL)
-        free(RLK_CONTAINER_OF(l, struct rlk_hold, free_link));
+        free(RLK_CONTAINER_OF(l, struct rlk_hold, link));
     while ((l = rlk_list_pop(&reg->free_parts)) != NULL)
         free(RLK_CONTAINER_OF(l, struct rlk_part, hold_link));
     for (size_t i = 0; i < reg->table_size; i++) {
         while (reg->table[i]) {
             struct rlk_lock *lock = reg->table[i];
             reg->table[i] = lock->chain;
-            free_lock(lock);
+            rlk_queue_end_locked(lock);
+            free(lock);
         }
     }
+    while ((l = rlk_list_pop(&reg->free_queues)) != NULL)
+        free(RLK_CONTAINER_OF(l, struct rlk_queue, channel_link));
+    while ((l = rlk_list_pop(&reg->free_passes)) != NULL)
+        free(RLK_CONTAINER_OF(l, struct rlk_pass, gate_link));
     free(reg->table);
     reg->table = NULL;
     rlk_cond_destroy(&reg->background_done);
@@ -164,13 +163,13 @@ void rlk_registry_part_from_threads(struct rlk_registry *reg)
     rlk_mutex_unlock(&reg->mu);
 }
 
-static struct rlk_lock **bucket(struct rlk_registry *reg, uint64_t hash)
+static struct rlk_lock **bucket(struct rlk_registry *reg, uint32_t hash)
 {
     return &reg->table[hash & (reg->table_size - 1)];
 }
 
 static struct rlk_lock *find(struct rlk_registry *reg, int kind, const char *name,
-                             size_t name_len, uint64_t hash)
+                             size_t name_len, uint32_t hash)
 {
     struct rlk_lock *lock = *bucket(reg, hash);
     while (lock &&
@@ -210,26 +209,29 @@ static void forget(struct rlk_lock *lock)
         at = &(*at)->chain;
     *at = lock->chain;
     reg->lock_count--;
-    free_lock(lock);
+    free(lock);
 }
 
 struct rlk_lock *rlk_lock_find_locked(struct rlk_registry *reg, int kind,
                                       const char *name, size_t name_len)
 {
-    return find(reg, kind, name, name_len, rlk_name_hash(name, name_len));
+    return find(reg, kind, name, name_len, (uint32_t)rlk_name_hash(name, name_len));
 }
 
 struct rlk_lock *rlk_lock_get_locked(struct rlk_registry *reg, int kind, const char *name,
                                      size_t name_len)
 {
-    uint64_t hash = rlk_name_hash(name, name_len);
+    uint32_t hash = (uint32_t)rlk_name_hash(name, name_len);
     struct rlk_lock *lock = find(reg, kind, name, name_len, hash);
 
     if (lock) {
+        if (!rlk_queue_need_locked(lock))
+            return NULL;
         if (lock->refs++ == 0) {
             rlk_list_remove(&lock->idle_link);
             reg->idle_count--;
         }
+        lock->queue->users++;
         return lock;
     }
     lock = calloc(1, sizeof(*lock) + name_len + 1);
@@ -242,15 +244,12 @@ struct rlk_lock *rlk_lock_get_locked(struct rlk_registry *reg, int kind, const c
     memcpy(lock->name, name, name_len);
     lock->refs = 1;
     rlk_list_init(&lock->idle_link);
-    rlk_list_init(&lock->asks);
-    rlk_list_init(&lock->waiters);
-    rlk_list_init(&lock->channel_link);
-    rlk_list_init(&lock->readers);
-    rlk_list_init(&lock->reads);
-    rlk_list_init(&lock->leaving);
-    rlk_list_init(&lock->refresh.op.link);
-    rlk_list_init(&lock->renewal.op.link);
-    lock->timer.tag = RLK_TIMER_LOCK;
+    lock->queue = (struct rlk_queue *)&rlk_no_queue;
+    if (!rlk_queue_need_locked(lock)) {
+        free(lock);
+        return NULL;
+    }
+    lock->queue->users = 1;
     if (reg->lock_count >= reg->table_size)
         grow(reg);
     lock->chain = *bucket(reg, hash);
@@ -259,17 +258,31 @@ struct rlk_lock *rlk_lock_get_locked(struct rlk_registry *reg, int kind, const c
     return lock;
 }
 
+void rlk_lock_ref_locked(struct rlk_lock *lock)
+{
+    assert(rlk_lock_has_queue(lock));
+    lock->queue->users++;
+    lock->refs++;
+}
+
 void rlk_lock_put_locked(struct rlk_lock *lock)
+{
+    assert(lock->queue->users > 0);
+    lock->queue->users--;
+    rlk_lock_unref_locked(lock);
+}
+
+void rlk_lock_unref_locked(struct rlk_lock *lock)
 {
     struct rlk_registry *reg = lock->registry;
 
     assert(lock->refs > 0);
-    if (--lock->refs > 0)
+    if (--lock->refs > 0) {
+        if (rlk_queue_is_quiet(lock))
+            rlk_queue_end_locked(lock);
         return;
-    rlk_timer_disarm(&reg->timers, &lock->timer);
-    lock->foreign = lock->poll_again = lock->round_open = false;
-    lock->trouble = 0;
-    lock->reached_at = lock->sent_to_ask_at = lock->pause = 0;
+    }
+    rlk_queue_end_locked(lock);
     rlk_list_append(&reg->idle, &lock->idle_link);
     if (++reg->idle_count <= IDLE_MAX)
         return;
@@ -284,23 +297,25 @@ void rlk_lock_promote_locked(struct rlk_lock *lock)
 {
     if (rlk_kinds[lock->kind].in_order)
         return; /* everybody asks on his own */
-    if (lock->current || lock->asker || lock->releasing || rlk_list_empty(&lock->waiters))
+    if (lock->current || lock->queue->asker || lock->releasing ||
+        rlk_list_empty(&lock->queue->waiters))
         return;
-    struct rlk_list *l = lock->waiters.next;
+    struct rlk_list *l = lock->queue->waiters.next;
     /* another would die with the lock, and others wait for its lease */
-    while (lock->ending && l != &lock->waiters &&
+    while (lock->ending && l != &lock->queue->waiters &&
            RLK_CONTAINER_OF(l, struct rlk_waiter, link)->thread != lock->ending)
         l = l->next;
-    if (l == &lock->waiters)
+    if (l == &lock->queue->waiters)
         return;
-    lock->asker = RLK_CONTAINER_OF(l, struct rlk_waiter, link);
-    rlk_registry_wake_locked(lock->registry, lock->asker->thread);
+    lock->queue->asker = RLK_CONTAINER_OF(l, struct rlk_waiter, link);
+    rlk_registry_wake_locked(lock->registry, lock->queue->asker->thread);
 }
 
 struct rlk_hold *rlk_lock_ask_locked(struct rlk_lock *lock)
 {
-    for (struct rlk_list *l = lock->asks.next; l != &lock->asks; l = l->next) {
-        struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, ask_link);
+    for (struct rlk_list *l = lock->queue->asks.next; l != &lock->queue->asks;
+         l = l->next) {
+        struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, link);
         if (hold->state == RLK_HOLD_ASKING && !hold->reading)
             return hold;
     }
@@ -310,8 +325,9 @@ struct rlk_hold *rlk_lock_ask_locked(struct rlk_lock *lock)
 struct rlk_hold *rlk_lock_read_ask_locked(struct rlk_lock *lock, char letter,
                                           uint32_t grant_ms)
 {
-    for (struct rlk_list *l = lock->asks.next; l != &lock->asks; l = l->next) {
-        struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, ask_link);
+    for (struct rlk_list *l = lock->queue->asks.next; l != &lock->queue->asks;
+         l = l->next) {
+        struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, link);
         if (hold->state == RLK_HOLD_ASKING && hold->reading && !hold->fixed &&
             hold->id.letter == letter && hold->id.grant_ms == grant_ms)
             return hold;
@@ -321,19 +337,18 @@ struct rlk_hold *rlk_lock_read_ask_locked(struct rlk_lock *lock, char letter,
 
 bool rlk_lock_held_locked(struct rlk_lock *lock, int64_t now)
 {
-    static const char reason[] = "the lease ended";
-
     if (lock->current)
         rlk_gate_close_locked(lock->current);
     if (lock->current && now >= lock->current->end)
-        rlk_hold_lose_locked(lock->current, reason, now);
-    for (struct rlk_list *l = lock->reads.next, *next; l != &lock->reads; l = next) {
-        struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, read_link);
+        rlk_hold_lose_locked(lock->current, RLK_LOSS_ENDED, now);
+    for (struct rlk_list *l = lock->queue->reads.next, *next; l != &lock->queue->reads;
+         l = next) {
+        struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, link);
         next = l->next;
         if (now >= hold->end)
-            rlk_hold_lose_locked(hold, reason, now);
+            rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now);
     }
-    return lock->current || !rlk_list_empty(&lock->reads);
+    return lock->current || !rlk_list_empty(&lock->queue->reads);
 }
 
 void rlk_registry_wake_locked(struct rlk_registry *reg, struct rlk_thread *thread)
@@ -351,8 +366,8 @@ static void wake_list(struct rlk_registry *reg, struct rlk_list *waiters)
 
 void rlk_lock_wake_locked(struct rlk_lock *lock)
 {
-    wake_list(lock->registry, &lock->waiters);
-    wake_list(lock->registry, &lock->readers);
+    wake_list(lock->registry, &lock->queue->waiters);
+    wake_list(lock->registry, &lock->queue->readers);
 }
 
 void rlk_registry_wake_all_locked(struct rlk_registry *reg)
@@ -361,89 +376,6 @@ void rlk_registry_wake_all_locked(struct rlk_registry *reg)
         for (struct rlk_lock *lock = reg->table[i]; lock; lock = lock->chain)
             rlk_lock_wake_locked(lock);
     wake_list(reg, &reg->sleepers);
-}
-
-/* ---- polls */
-
-void rlk_lock_answered_locked(struct rlk_lock *lock, int64_t sent, int64_t pttl_ms,
-                              unsigned flags)
-{
-    struct rlk_registry *reg = lock->registry;
-    int64_t due = sent + reg->presence_ns / 3;
-
-    if (pttl_ms >= 0) {
-        /* Redis expires strictly after the instant: one ms more */
-        int64_t expiry = sent + (pttl_ms + 1) * RLK_NS_PER_MS;
-        if (expiry < due)
-            due = expiry;
-    }
-    bool foreign = (flags & RLK_FOREIGN_HOLDER) != 0 && pttl_ms != -2;
-    if (foreign != lock->foreign && !rlk_list_empty(&lock->asks)) {
-        lock->foreign = foreign;
-        rlk_lock_channel_locked(lock, foreign);
-    }
-    if (lock->timer.armed && lock->timer.when == 0)
-        return; /* a poll is due at once: this answer may be older than its reason */
-    if (!rlk_list_empty(&lock->asks))
-        rlk_timer_arm(&reg->timers, &lock->timer, due);
-}
-
-void rlk_lock_joined_locked(struct rlk_lock *lock, int64_t sent, int64_t pttl_ms,
-                            unsigned flags)
-{
-    int64_t due = lock->timer.armed ? lock->timer.when : RLK_NEVER;
-
-    rlk_lock_answered_locked(lock, sent, pttl_ms, flags);
-    if (lock->timer.armed && due < lock->timer.when)
-        rlk_timer_arm(&lock->registry->timers, &lock->timer, due);
-}
-
-void rlk_lock_trouble_locked(struct rlk_lock *lock, int code, int64_t now)
-{
-    if (lock->trouble == 0)
-        lock->trouble_since = now;
-    lock->trouble = code;
-}
-
-void rlk_lock_reached_locked(struct rlk_lock *lock, int64_t now)
-{
-    lock->trouble = 0;
-    lock->reached_at = now;
-    lock->registry->asked_in_vain_at = 0;
-}
-
-void rlk_lock_go_on_locked(struct rlk_lock *lock, struct rlk_cursor after)
-{
-    lock->after_refresh = false;
-    if (!lock->going_on) {
-        lock->going_on = true;
-        lock->refs++;
-        lock->after = after;
-    } else {
-        if (after.queue < lock->after.queue)
-            lock->after.queue = after.queue;
-        if (after.rqueue < lock->after.rqueue)
-            lock->after.rqueue = after.rqueue;
-    }
-    rlk_timer_arm(&lock->registry->timers, &lock->timer, 0);
-}
-
-void rlk_lock_went_on_locked(struct rlk_lock *lock)
-{
-    if (!lock->going_on)
-        return;
-    lock->going_on = false;
-    lock->after = (struct rlk_cursor){ 0 };
-    rlk_lock_put_locked(lock);
-}
-
-void rlk_lock_poll_locked(struct rlk_lock *lock)
-{
-    lock->after = (struct rlk_cursor){
-        0
-    }; /* something has changed: who was passed over may come first now */
-    if (!rlk_list_empty(&lock->asks))
-        rlk_timer_arm(&lock->registry->timers, &lock->timer, 0);
 }
 
 /* ---- facts from the mailbox */
@@ -460,8 +392,9 @@ static int kind_of_letter(char letter)
 
 static struct rlk_hold *find_ask(struct rlk_lock *lock, const struct rlk_id *id)
 {
-    for (struct rlk_list *l = lock->asks.next; l != &lock->asks; l = l->next) {
-        struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, ask_link);
+    for (struct rlk_list *l = lock->queue->asks.next; l != &lock->queue->asks;
+         l = l->next) {
+        struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, link);
         if (rlk_id_equal(&hold->id, id))
             return hold;
     }
@@ -471,7 +404,7 @@ static struct rlk_hold *find_ask(struct rlk_lock *lock, const struct rlk_id *id)
 static struct rlk_hold *find_read(const struct rlk_list *reads, const struct rlk_id *id)
 {
     for (struct rlk_list *l = reads->next; l != reads; l = l->next) {
-        struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, read_link);
+        struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, link);
         if (rlk_id_equal(&hold->id, id))
             return hold;
     }
@@ -488,8 +421,8 @@ bool rlk_registry_grant_locked(struct rlk_registry *reg, const struct rlk_id *id
     if (!lock)
         return false;
     if ((lock->current && rlk_id_equal(&lock->current->id, id)) ||
-        rlk_id_equal(&lock->left_id, id) || find_read(&lock->reads, id) ||
-        find_read(&lock->leaving, id))
+        rlk_id_is(id, lock->left) || find_read(&lock->queue->reads, id) ||
+        find_read(&lock->queue->leaving, id))
         return true; /* the answer to a poll was faster; or its hold is released already
                       */
     struct rlk_hold *hold = find_ask(lock, id);
@@ -533,7 +466,7 @@ void rlk_registry_lost_locked(struct rlk_registry *reg, const struct rlk_id *id,
 
     if (!lock)
         return;
-    struct rlk_hold *hold = find_read(&lock->reads, id);
+    struct rlk_hold *hold = find_read(&lock->queue->reads, id);
     if (!hold && lock->current && rlk_id_equal(&lock->current->id, id))
         hold = lock->current;
     if (hold)
@@ -555,8 +488,9 @@ void rlk_registry_wanted_locked(struct rlk_registry *reg, const struct rlk_id *i
                                 : find_ask(lock, id);
     if (hold)
         rlk_handoff_wanted_locked(hold, rlk_now_boot());
-    else
-        lock->wanted_id = *id; /* a try's, perhaps, that is still being answered */
+    else if (rlk_lock_has_queue(lock))
+        lock->queue->wanted =
+            rlk_id_key(id); /* a try's, perhaps, that is still being answered */
 }
 
 void rlk_registry_recheck_locked(struct rlk_registry *reg)
@@ -570,8 +504,9 @@ void rlk_registry_ask_again_locked(struct rlk_registry *reg, int64_t now)
 {
     for (size_t i = 0; i < reg->table_size; i++)
         for (struct rlk_lock *lock = reg->table[i]; lock; lock = lock->chain)
-            for (struct rlk_list *l = lock->asks.next; l != &lock->asks; l = l->next)
-                rlk_hold_ask_again_locked(RLK_CONTAINER_OF(l, struct rlk_hold, ask_link),
+            for (struct rlk_list *l = lock->queue->asks.next; l != &lock->queue->asks;
+                 l = l->next)
+                rlk_hold_ask_again_locked(RLK_CONTAINER_OF(l, struct rlk_hold, link),
                                           now);
 }
 
@@ -580,13 +515,14 @@ void rlk_lock_channel_locked(struct rlk_lock *lock, bool want)
     struct rlk_registry *reg = lock->registry;
 
     if (want)
-        lock->channel_wanted++;
+        lock->queue->channel_wanted++;
     else
-        lock->channel_wanted--;
-    if (!lock->channel_listed && (lock->channel_wanted > 0) != lock->channel_joined) {
-        lock->channel_listed = true;
+        lock->queue->channel_wanted--;
+    if (!lock->queue->channel_listed &&
+        (lock->queue->channel_wanted > 0) != lock->queue->channel_joined) {
+        lock->queue->channel_listed = true;
         lock->refs++;
-        rlk_list_append(&reg->channels, &lock->channel_link);
+        rlk_list_append(&reg->channels, &lock->queue->channel_link);
         reg->subscriber_dirty = true;
     }
 }

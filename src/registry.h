@@ -41,17 +41,21 @@ struct rlk_registry {
     size_t table_size, lock_count; /* size: a power of two */
     struct rlk_list idle;          /* locks nobody uses, oldest first, kept for reuse */
     size_t idle_count;
-    struct rlk_list free_holds;         /* kept for reuse, by free_link */
+    struct rlk_list free_holds;         /* kept for reuse, by link */
     size_t free_hold_count, hold_count; /* hold_count: not free */
     struct rlk_list free_parts;         /* likewise, by hold_link */
     size_t free_part_count;
+    struct rlk_list free_queues; /* likewise, by channel_link */
+    size_t free_queue_count;
+    struct rlk_list free_passes; /* likewise, by gate_link */
+    size_t free_pass_count;
     size_t holds_now, waiters_now;
     size_t background_count;         /* holds that the watchdog still has to release */
     struct rlk_cond background_done; /* it, or when parting wakers, came to 0 */
     struct rlk_timers timers;
     int64_t armed; /* by when the watchdog runs again at the latest */
-    bool watchdog_dirty, subscriber_dirty; /* to be woken when mu is dropped */
-    struct rlk_list news;                  /* parts with news, in order */
+    bool watchdog_dirty, subscriber_dirty;   /* to be woken when mu is dropped */
+    struct rlk_part *first_news, *last_news; /* parts with news, in order */
     struct rlk_list wakes; /* threads to be signalled when mu is dropped */
     struct rlk_list
         sleepers; /* waiters that wait for no lock, but for a deadline or an interrupt */
@@ -89,6 +93,16 @@ struct rlk_lock *rlk_lock_get_locked(struct rlk_registry *reg, int kind, const c
 struct rlk_lock *rlk_lock_find_locked(struct rlk_registry *reg, int kind,
                                       const char *name, size_t name_len);
 void rlk_lock_put_locked(struct rlk_lock *lock);
+/* One more such reference, of a lock that has its queue. */
+void rlk_lock_ref_locked(struct rlk_lock *lock);
+/* Gives back a reference by which the lock does not keep its queue. */
+void rlk_lock_unref_locked(struct rlk_lock *lock);
+
+/* Its queue, made if need be. False: out of memory. */
+bool rlk_queue_need_locked(struct rlk_lock *lock);
+/* Whether nothing needs it any more while the lock is in use. */
+bool rlk_queue_is_quiet(const struct rlk_lock *lock);
+void rlk_queue_end_locked(struct rlk_lock *lock);
 
 /* ---- polls and mail */
 

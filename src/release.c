@@ -24,7 +24,7 @@ bool rlk_hold_check(struct rlk_hold *hold, int64_t now)
         return true;
     rlk_registry_lock(reg);
     if (hold->state == RLK_HOLD_INSIDE && now >= hold->end)
-        rlk_hold_lose_locked(hold, "the lease ended", now);
+        rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now);
     bool lost = hold->state == RLK_HOLD_LOST;
     rlk_registry_unlock(reg);
     rlk_client_put(client);
@@ -106,7 +106,7 @@ static int give_back(struct rlk_hold *hold, int64_t until)
     else
         rlk_hold_background_locked(hold, rlk_now_boot(),
                                    rlk_hold_release_until_locked(hold));
-    rlk_lock_put_locked(lock);
+    rlk_lock_unref_locked(lock);
     return rc;
 }
 
@@ -130,13 +130,12 @@ static void ask_who_waits(struct rlk_hold *hold, int64_t until)
     int64_t now = rlk_now_boot();
     hold->asks_others = false;
     if (hold->state == RLK_HOLD_INSIDE && now >= hold->end)
-        rlk_hold_lose_locked(hold, "the lease ended",
-                             now); /* whatever was answered (T6) */
+        rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now); /* whatever was answered (T6) */
     if (hold->state != RLK_HOLD_INSIDE || answer.outcome != RLK_DONE)
         return;
     RLK_COUNT(client->counters.renewals);
     if (answer.fate.what != RLK_HELD) {
-        rlk_hold_lose_locked(hold, "the server says that it is not ours any more", now);
+        rlk_hold_lose_locked(hold, RLK_LOSS_NOT_OURS, now);
         return;
     }
     rlk_hold_confirm_locked(hold, answer.sent, answer.fate.remaining_ms);
@@ -162,7 +161,7 @@ int rlk_release(struct rlk_part *part, const struct rlk_handle *handle, int64_t 
     }
     rlk_registry_lock(reg);
     rlk_gate_close_locked(hold);
-    if (!rlk_list_empty(&lock->waiters))
+    if (!rlk_list_empty(&lock->queue->waiters))
         now = rlk_now_boot(); /* the registry's mutex may have been waited for (H4) */
     if (hold->state == RLK_HOLD_INSIDE && now < hold->end &&
         rlk_handoff_asks_locked(hold, bound, now)) {
@@ -170,7 +169,7 @@ int rlk_release(struct rlk_part *part, const struct rlk_handle *handle, int64_t 
         now = rlk_now_boot();
     }
     if (hold->state == RLK_HOLD_INSIDE && now >= hold->end)
-        rlk_hold_lose_locked(hold, "the lease ended", now);
+        rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now);
     if (hold->state != RLK_HOLD_INSIDE) { /* lost since the caller looked */
         rlk_registry_unlock(reg);
         rlk_drain(part);
@@ -226,10 +225,10 @@ int rlk_extend(struct rlk_hold *hold, long lease_ms, bool fixed)
     rlk_gate_close_locked(hold); /* it may not be passed on any more */
     now = rlk_now_boot();
     if (hold->state == RLK_HOLD_INSIDE && now >= hold->end)
-        rlk_hold_lose_locked(hold, "the lease ended", now);
+        rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now);
     else if (hold->state == RLK_HOLD_INSIDE && answer.outcome == RLK_DONE &&
              answer.fate.what != RLK_HELD)
-        rlk_hold_lose_locked(hold, "the server says that it is not ours any more", now);
+        rlk_hold_lose_locked(hold, RLK_LOSS_NOT_OURS, now);
     if (hold->state != RLK_HOLD_INSIDE) {
         rc = ESTALE;
     } else if (answer.outcome != RLK_DONE) {
@@ -240,11 +239,11 @@ int rlk_extend(struct rlk_hold *hold, long lease_ms, bool fixed)
         if (alone) {
             /* a shorter lease lowers D only: the server's end comes by the release at D
              * (T4) */
-            hold->lease_ms = lease_ms;
+            hold->lease_ms = (int)lease_ms;
             rlk_hold_relet_locked(hold, answer.sent, lease_ms);
         } else { /* it is the others' lease, too */
             if (lease_ms > hold->lease_ms)
-                hold->lease_ms = lease_ms;
+                hold->lease_ms = (int)lease_ms;
             rlk_hold_confirm_locked(hold, answer.sent, lease_ms);
         }
         rlk_hold_schedule_locked(hold);
@@ -271,8 +270,8 @@ int rlk_unshare(struct rlk_part *part, long lease_ms, bool *ret_alone)
     rlk_registry_lock(reg);
     *ret_alone = hold->joins == 0 && hold->parts.next == hold->parts.prev;
     if (*ret_alone) {
-        if (lock->shared == hold)
-            lock->shared = NULL; /* nobody joins it any more */
+        if (lock->queue->shared == hold)
+            lock->queue->shared = NULL; /* nobody joins it any more */
         rlk_registry_unlock(reg);
         return 0;
     }
@@ -285,7 +284,7 @@ int rlk_unshare(struct rlk_part *part, long lease_ms, bool *ret_alone)
         rlk_registry_unlock(reg);
         return ENOMEM;
     }
-    own->lease_ms = lease_ms;
+    own->lease_ms = (int)lease_ms;
     own->fixed = own->reading = true;
     /* it reads already, so it passes nobody; while the shared hold lasts, so does its
      * place in the reading */
@@ -305,7 +304,7 @@ int rlk_unshare(struct rlk_part *part, long lease_ms, bool *ret_alone)
     if (answer.outcome == RLK_DONE && rlk_cursor_set(answer.more))
         rlk_lock_go_on_locked(lock, answer.more);
     if (hold->state == RLK_HOLD_INSIDE && now >= hold->end)
-        rlk_hold_lose_locked(hold, "the lease ended", now);
+        rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now);
     if (hold->state == RLK_HOLD_INSIDE && held) {
         rlk_hold_held_locked(own, answer.sent, answer.fate.remaining_ms,
                              answer.fate.token);
@@ -313,7 +312,6 @@ int rlk_unshare(struct rlk_part *part, long lease_ms, bool *ret_alone)
         memset(&part->levels, 0, sizeof(part->levels));
         rlk_hold_enter_locked(own, part->owner, now);
         own->own.levels = levels;
-        own->own.count = part->count;
         rlk_part_leave_locked(part);
         rlk_hold_end_unused_locked(hold, now);
         rlk_hold_put_locked(own);
@@ -366,9 +364,9 @@ int rlk_downgrade(struct rlk_part *part)
     lock->releasing = false;
     if (hold->state == RLK_HOLD_INSIDE && answer.outcome == RLK_DONE &&
         answer.fate.what != RLK_HELD)
-        rlk_hold_lose_locked(hold, "the server says that it is not ours any more", now);
+        rlk_hold_lose_locked(hold, RLK_LOSS_NOT_OURS, now);
     else if (hold->state == RLK_HOLD_INSIDE && now >= hold->end)
-        rlk_hold_lose_locked(hold, "the lease ended", now);
+        rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now);
     if (hold->state != RLK_HOLD_INSIDE) {
         rc = ESTALE;
     } else if (answer.outcome == RLK_DONE) {

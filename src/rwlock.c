@@ -22,7 +22,7 @@ static int lock_again(const struct rlk_demand *d, struct rlk_part *part)
         return d->form == RLK_FORM_TRY ? EBUSY : EDEADLK;
     if (!rlk_levels_push(&part->levels, d->reading))
         return EAGAIN;
-    rlk_gate_count(&part->reentries, 1);
+    rlk_gate_reenter(part);
     return 0;
 }
 
@@ -51,10 +51,10 @@ static int lock_plain(rlock_rwlock_t *rwlock, bool reading, enum rlk_form form,
 {
     if (lease_ms == 0) {
         struct rlk_part *part = rlk_handle_inner(BASE(rwlock), KIND);
-        if (part && (reading || part->levels.writes > 0) && part->levels.run_count > 0 &&
+        if (part && (reading || part->levels.writes > 0) &&
             rlk_levels_reads(&part->levels) == reading &&
             rlk_levels_push(&part->levels, reading)) {
-            rlk_gate_count(&part->reentries, 1);
+            rlk_gate_reenter(part);
             rlk_error_clear();
             return 0;
         }

@@ -32,6 +32,11 @@ struct rlk_id {
     char flags[8]; /* lower-case letters, NUL-terminated; those of later versions too */
 };
 
+/* Which of this process's it is. */
+struct rlk_id_key {
+    uint64_t thread, acquisition;
+};
+
 /* Writes it with NUL; returns its length. */
 size_t rlk_id_write(char buf[RLK_ID_SIZE], const char *uuid, const struct rlk_id *id);
 /* The same without uuid and colon. */
@@ -39,6 +44,16 @@ size_t rlk_id_write_local(char *buf, const struct rlk_id *id);
 /* Whether `text` is an id of client `uuid`; flags of later versions are let through. */
 bool rlk_id_parse(struct rlk_id *ret_id, const char *uuid, const char *text, size_t len);
 bool rlk_id_equal(const struct rlk_id *a, const struct rlk_id *b);
+
+static inline struct rlk_id_key rlk_id_key(const struct rlk_id *id)
+{
+    return (struct rlk_id_key){ id->thread, id->acquisition };
+}
+
+static inline bool rlk_id_is(const struct rlk_id *id, struct rlk_id_key key)
+{
+    return id->acquisition == key.acquisition && id->thread == key.thread;
+}
 /* Flags, in this order: the lock is marked for the case that its holder dies; the holder
  * wants to be told when somebody else wants the lock. */
 enum { RLK_ID_ROBUST = 'b', RLK_ID_TELL = 'k' };

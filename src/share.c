@@ -11,7 +11,7 @@
 struct rlk_hold *rlk_share_begin(struct rlk_lock *lock, const struct rlk_hold *hold,
                                  int64_t now)
 {
-    struct rlk_hold *share = lock->shared;
+    struct rlk_hold *share = lock->queue->shared;
 
     if (!hold->reading || hold->fixed || !share || now >= share->end)
         return NULL;
@@ -29,7 +29,7 @@ bool rlk_share_end(struct rlk_hold *share, enum rlk_verdict v,
     share->joins--;
     if (v == SHARED && share->state == RLK_HOLD_INSIDE) {
         if (wish->lease_ms > share->lease_ms)
-            share->lease_ms = wish->lease_ms;
+            share->lease_ms = (int)wish->lease_ms;
         if (answer->fate.token != 0)
             share->token = answer->fate.token;
         if (now < share->end) {
@@ -51,7 +51,7 @@ void rlk_share_put(struct rlk_hold *share, int64_t now)
 
 struct rlk_waiter *rlk_share_companion(const struct rlk_ask *ask)
 {
-    struct rlk_list *readers = &ask->lock->readers;
+    struct rlk_list *readers = &ask->lock->queue->readers;
     for (struct rlk_list *l = readers->next; l != readers; l = l->next) {
         struct rlk_waiter *other = RLK_CONTAINER_OF(l, struct rlk_waiter, link);
         if (other != ask->waiter && other->hold == ask->hold)
@@ -117,7 +117,7 @@ bool rlk_share_still_in(struct rlk_part *part, const struct rlk_wish *wish)
         return true;
     }
     if (hold->state == RLK_HOLD_INSIDE)
-        rlk_hold_lose_locked(hold, "the lease ended", now);
+        rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now);
     rlk_part_leave_locked(part);
     rlk_client_release(wish->client); /* as a lost hold's; the caller keeps it */
     return false;
@@ -140,13 +140,14 @@ static struct rlk_hold *read_hold(const struct rlk_wish *wish, struct rlk_lock *
     if (!hold)
         return NULL;
     rlk_hold_ask_locked(hold, wish->thread);
-    for (struct rlk_list *l = lock->readers.next; !wish->fixed && l != &lock->readers;
-         l = l->next) {
+    for (struct rlk_list *l = lock->queue->readers.next;
+         !wish->fixed && l != &lock->queue->readers; l = l->next) {
         struct rlk_waiter *other = RLK_CONTAINER_OF(l, struct rlk_waiter, link);
         if (other == waiter || other->hold || other->letter != waiter->letter ||
             other->grant_ms != waiter->grant_ms)
             continue;
-        other->hold = hold; /* lock->asks keeps it as long as somebody waits for it */
+        other->hold =
+            hold; /* lock->queue->asks keeps it as long as somebody waits for it */
         other->asked = hold->asked;
     }
     return hold;
@@ -183,9 +184,9 @@ int rlk_share_wait(const struct rlk_wish *wish, struct rlk_lock *lock)
             break;
         }
         if (wish->lease_ms > ask.hold->lease_ms)
-            ask.hold->lease_ms = wish->lease_ms;
+            ask.hold->lease_ms = (int)wish->lease_ms;
         if (rlk_list_empty(&waiter.link))
-            rlk_list_append(&lock->readers, &waiter.link);
+            rlk_list_append(&lock->queue->readers, &waiter.link);
         rc = rlk_ask_wait(&ask);
         in = waiter.hold == ask.hold ||
              (waiter.part && rlk_share_still_in(waiter.part, wish));

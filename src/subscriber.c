@@ -167,8 +167,10 @@ static int join_all(struct rlock_client *client, int64_t now)
     rlk_registry_lock(reg);
     for (size_t i = 0; rc == 0 && i < reg->table_size; i++) {
         for (struct rlk_lock *lock = reg->table[i]; rc == 0 && lock; lock = lock->chain) {
-            lock->channel_joined = lock->channel_wanted > 0;
-            if (lock->channel_joined)
+            if (!rlk_lock_has_queue(lock))
+                continue;
+            lock->queue->channel_joined = lock->queue->channel_wanted > 0;
+            if (lock->queue->channel_joined)
                 rc = send_channel(sub, lock, true);
         }
     }
@@ -187,14 +189,14 @@ static int follow_channels(struct rlock_client *client)
 
     rlk_registry_lock(reg);
     while (rc == 0 && (l = rlk_list_pop(&reg->channels)) != NULL) {
-        struct rlk_lock *lock = RLK_CONTAINER_OF(l, struct rlk_lock, channel_link);
-        bool want = lock->channel_wanted > 0;
-        lock->channel_listed = false;
-        if (want != lock->channel_joined) {
+        struct rlk_lock *lock = RLK_CONTAINER_OF(l, struct rlk_queue, channel_link)->lock;
+        bool want = lock->queue->channel_wanted > 0;
+        lock->queue->channel_listed = false;
+        if (want != lock->queue->channel_joined) {
             rc = send_channel(&client->subscription, lock, want);
-            lock->channel_joined = want;
+            lock->queue->channel_joined = want;
         }
-        rlk_lock_put_locked(lock);
+        rlk_lock_unref_locked(lock);
     }
     rlk_registry_unlock(reg);
     return rc;
@@ -266,7 +268,8 @@ static void take_channel(struct rlock_client *client, const char *channel, size_
                           : rlk_lock_find_locked(reg, kind, tagged, name_len + 2);
             if (!lock)
                 continue;
-            lock->messages++;
+            if (rlk_lock_has_queue(lock))
+                lock->queue->messages++;
             rlk_lock_poll_locked(lock);
             if (kind == RLK_KIND_WATCH)
                 rlk_lock_wake_locked(lock);

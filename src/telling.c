@@ -40,6 +40,16 @@ bool rlk_tell_connection(struct rlock_client *client, bool up, const char *reaso
     return tell(client, &event);
 }
 
+static const char *const reasons[] = {
+    [RLK_LOSS_NONE] = "",
+    [RLK_LOSS_ENDED] = "the lease ended",
+    [RLK_LOSS_FIXED_ENDED] = "its fixed lease ended",
+    [RLK_LOSS_UNCONFIRMED] = "the lease ended before a renewal was confirmed",
+    [RLK_LOSS_NOT_OURS] =
+        "the server says that it is not ours any more (forced, deleted or expired)",
+    [RLK_LOSS_ANOTHERS] = "the server gave it to another",
+};
+
 struct told {
     unsigned news;
     rlock_event_t event;
@@ -68,9 +78,10 @@ static bool next_news(struct rlk_registry *reg, struct told *ret_told)
         .token = part->fencing ? hold->token : 0,
         .thread = part->owner_thread,
         .remaining_ms = left_ms > 0 && hold->state == RLK_HOLD_INSIDE ? (long)left_ms : 0,
-        .reason = hold->reason ? hold->reason : "",
+        .reason = reasons[hold->loss],
     };
-    ret_told->lasted = hold->lost_after;
+    ret_told->lasted =
+        hold->state == RLK_HOLD_INSIDE ? rlk_now_boot() - hold->since : hold->lost_after;
     rlk_part_told_locked(part);
     rlk_registry_unlock(reg);
     return true;

@@ -21,6 +21,14 @@
 
 struct rlk_part;
 
+/* How often a thread came in and left by the gate (gate.h), counted by it alone, and what
+ * of that is in the statistics of the client whose gate it is; guarded by its registry's
+ * mutex. */
+struct rlk_passes {
+    _Atomic uint64_t entered, left;
+    uint64_t counted_entered, counted_left;
+};
+
 struct rlk_thread {
     struct rlk_list holds;
     /* by thread_link, newest first; the first member, so that a checker of leaks sees
@@ -32,9 +40,10 @@ struct rlk_thread {
     struct rlk_list wake_link; /* in the wakes of that registry; guarded by its mutex */
     struct rlk_part *fast;     /* its resident part (gate.h), or NULL */
     bool fast_in;              /* it is inside by it */
-    size_t hold_count;         /* in holds */
-    struct rlk_part **table;   /* the same by their names; NULL: none (holdings.h) */
-    size_t table_size;         /* a power of two */
+    struct rlk_passes passes;
+    size_t hold_count;             /* in holds */
+    struct rlk_part **table;       /* the same by their names; NULL: none (holdings.h) */
+    size_t table_size;             /* a power of two */
     char fast_head[RLK_HEAD_SIZE]; /* of the handle by which it was left */
 };
 

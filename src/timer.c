@@ -5,6 +5,8 @@
 
 #include <stddef.h>
 
+#define WHEN_MAX ((INT64_C(1) << 60) - 1)
+
 static struct rlk_timer *merge(struct rlk_timer *a, struct rlk_timer *b)
 {
     if (!a)
@@ -74,7 +76,9 @@ void rlk_timer_disarm(struct rlk_timers *heap, struct rlk_timer *t)
 void rlk_timer_arm(struct rlk_timers *heap, struct rlk_timer *t, int64_t when)
 {
     rlk_timer_disarm(heap, t);
-    t->when = when;
+    if (when < 0)
+        when = 0;
+    t->when = (when < WHEN_MAX ? when : WHEN_MAX) & WHEN_MAX;
     t->child = t->next = t->prev = NULL;
     t->armed = true;
     heap->root = merge(heap->root, t);

@@ -8,10 +8,10 @@
 #include <stdint.h>
 
 struct rlk_timer {
-    int64_t when; /* ns */
+    int64_t when : 61; /* ns; 36 years are later than any other time */
+    uint64_t armed : 1;
+    uint64_t tag : 2; /* the owner's: what the timer is embedded in */
     struct rlk_timer *child, *next, *prev;
-    bool armed;
-    unsigned char tag; /* the owner's: what the timer is embedded in */
 };
 
 struct rlk_timers {

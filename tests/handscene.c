@@ -97,7 +97,7 @@ void tear_down(void)
             rlk_part_leave_locked(threads[i].fast);
         rlk_list_remove(&threads[i].wake_link);
     }
-    lock->asker = NULL;
+    lock->queue->asker = NULL;
     if (lock->current)
         rlk_hold_end_unused_locked(lock->current, now);
     rlk_lock_put_locked(lock);
@@ -114,7 +114,7 @@ void tear_down(void)
 void waits(int i, int64_t ms)
 {
     waiters[i].since = now - ms * MS;
-    rlk_list_append(&lock->waiters, &waiters[i].link);
+    rlk_list_append(&lock->queue->waiters, &waiters[i].link);
 }
 
 struct rlk_part *part_of(int i)
@@ -139,8 +139,8 @@ bool unlocks(int i)
 bool enters(int i)
 {
     rlk_lock_held_locked(lock, now);
-    if (lock->woken == &waiters[i])
-        lock->woken = NULL;
+    if (lock->queue->woken == &waiters[i])
+        lock->queue->woken = NULL;
     struct rlk_hold *spent;
     bool in = rlk_handoff_enter_locked(lock, &waiters[i], bound, now, &spent);
     if (spent) { /* the thread would release it */

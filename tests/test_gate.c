@@ -15,7 +15,7 @@ static void open_gate(void)
 
 static bool is_open(void)
 {
-    return hold->gate != 0 && !rlk_list_empty(&reg.gates);
+    return hold->pass->gate != 0 && !rlk_list_empty(&reg.gates);
 }
 
 START_TEST(gate_is_open_while_nobody_else_wants_an_idle_hold)
@@ -25,7 +25,7 @@ START_TEST(gate_is_open_while_nobody_else_wants_an_idle_hold)
     for (int i = 0; i < 3; i++) {
         ck_assert(rlk_gate_enter(&threads[0]));
         ck_assert_ptr_eq(part_of(0)->hold, hold);
-        ck_assert_uint_eq(part_of(0)->count, 1);
+        ck_assert_uint_eq(part_of(0)->levels.writes, 1);
         ck_assert(rlk_gate_leave(&threads[0]));
         ck_assert_ptr_null(part_of(0));
     }
@@ -39,6 +39,25 @@ START_TEST(gate_is_open_while_nobody_else_wants_an_idle_hold)
 }
 END_TEST
 
+/* The counters are short, and what they hold is counted before they begin anew. */
+START_TEST(reentries_are_counted_before_they_are_too_many)
+{
+    enum { FULL = 1 << 30 };
+    enter("k", 0);
+    struct rlk_part *part = part_of(0);
+    for (int i = 1; i <= 5; i++) {
+        atomic_store(&part->reentries, (uint32_t)i * FULL - 1); /* as if so many times */
+        rlk_registry_unlock(&reg);
+        rlk_gate_reenter(part);
+        rlk_registry_lock(&reg);
+        ck_assert_uint_eq(counters.reentries, (uint64_t)i * FULL);
+    }
+    rlk_gate_reenter(part);
+    rlk_gate_count_locked(part);
+    ck_assert_uint_eq(counters.reentries, 5 * (uint64_t)FULL + 1);
+}
+END_TEST
+
 enum { CLOSED_NOT_TOLD, CLOSED_OTHERS, CLOSED_AT_RISK, CLOSED_WAYS };
 
 START_TEST(gate_stays_closed_otherwise)
@@ -46,7 +65,7 @@ START_TEST(gate_stays_closed_otherwise)
     enter(_i == CLOSED_NOT_TOLD ? "" : "k", _i == CLOSED_OTHERS ? RLK_WRITERS_WAIT : 0);
     waits(1, 0);
     if (_i == CLOSED_AT_RISK) {
-        now = hold->risk_at;
+        now = hold->risk;
         waiters[1].since = now;
     }
     ck_assert(unlocks(0));
@@ -118,7 +137,7 @@ START_TEST(h10_a_loss_is_told_to_who_came_by_the_gate)
 {
     open_gate();
     ck_assert(rlk_gate_enter(&threads[0]));
-    rlk_hold_lose_locked(hold, "why", now);
+    rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now);
     struct rlk_part *part = rlk_registry_news_locked(&reg);
     ck_assert_ptr_nonnull(part);
     ck_assert_ptr_eq(part->owner, &threads[0]);
@@ -171,6 +190,7 @@ int main(void)
     TCase *tc = tcase_create("gate");
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, gate_is_open_while_nobody_else_wants_an_idle_hold);
+    tcase_add_test(tc, reentries_are_counted_before_they_are_too_many);
     tcase_add_loop_test(tc, gate_stays_closed_otherwise, 0, CLOSED_WAYS);
     tcase_add_test(tc, gate_lets_in_one);
     tcase_add_test(tc, gate_that_is_closed_finds_who_is_inside);

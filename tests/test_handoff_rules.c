@@ -30,12 +30,12 @@ START_TEST(h4_else_it_is_idle_and_the_first_is_woken)
     ck_assert(unlocks(0));
     ck_assert(hold->idle && lock->current == hold);
     ck_assert(is_woken(1) && !is_woken(2));
-    ck_assert_ptr_eq(lock->woken, &waiters[1]);
+    ck_assert_ptr_eq(lock->queue->woken, &waiters[1]);
     ck_assert_uint_eq(reg.holds_now, 0);
     ck_assert(enters(1));
     ck_assert(!hold->idle);
     ck_assert_ptr_nonnull(part_of(1));
-    ck_assert_uint_eq(part_of(1)->count, 1);
+    ck_assert_uint_eq(part_of(1)->levels.writes, 1);
     ck_assert_uint_eq(reg.holds_now, 1);
     ck_assert_uint_eq(counters.local_handovers, 1);
     ck_assert_uint_eq(counters.acquisitions, 1);
@@ -80,7 +80,7 @@ START_TEST(h4_what_is_not_passed_on_goes_back_to_the_server)
         off.count = 0;
     hold->fixed = why == FIXED;
     hold->owner_died = why == DIED;
-    lock->asker = why == ASKER ? &waiters[1] : NULL;
+    lock->queue->asker = why == ASKER ? &waiters[1] : NULL;
     lock->ending = why == ENDING ? &threads[0] : NULL;
     waiters[1].passed_on = why != NOT_TAKEN;
     waiters[1].lease_ms += why == LEASE_OTHER;
@@ -122,7 +122,7 @@ START_TEST(h3_nobody_enters_at_D)
     ck_assert(!enters(1));
     ck_assert(is_gone());
     ck_assert_uint_eq(counters.losses, 1);
-    ck_assert_ptr_eq(lock->asker, &waiters[1]); /* asks anew (H9) */
+    ck_assert_ptr_eq(lock->queue->asker, &waiters[1]); /* asks anew (H9) */
 }
 END_TEST
 
@@ -149,7 +149,7 @@ START_TEST(h2_a_hold_whose_release_was_queued_is_gone)
     ck_assert_uint_eq(reg.background_count, 1);
     now -= 10 * MS;
     ck_assert(!enters(1));
-    ck_assert_ptr_eq(lock->asker, &waiters[1]); /* it asks, and need not wait (H9) */
+    ck_assert_ptr_eq(lock->queue->asker, &waiters[1]); /* it asks, and need not wait (H9) */
 }
 END_TEST
 
@@ -192,7 +192,7 @@ START_TEST(h5_who_gives_up_wakes_the_next)
     ck_assert(unlocks(0));
     gives_up(1);
     ck_assert(is_woken(2));
-    ck_assert_ptr_eq(lock->woken, &waiters[2]);
+    ck_assert_ptr_eq(lock->queue->woken, &waiters[2]);
     ck_assert(hold->idle);
     gives_up(2);
     ck_assert(is_gone());
@@ -209,7 +209,7 @@ START_TEST(h5_the_next_may_not_want_it)
     ck_assert(unlocks(0));
     gives_up(1);
     ck_assert(is_gone());
-    ck_assert_ptr_eq(lock->asker, &waiters[2]);
+    ck_assert_ptr_eq(lock->queue->asker, &waiters[2]);
 }
 END_TEST
 
@@ -221,11 +221,11 @@ START_TEST(h5_an_idle_hold_that_nobody_is_on_his_way_to_is_passed_on)
     ck_assert(unlocks(0));
     rlk_handoff_settle_locked(lock, now);
     ck_assert(!is_woken(2));
-    lock->woken = NULL; /* it may not enter, for want of memory */
+    lock->queue->woken = NULL; /* it may not enter, for want of memory */
     rlk_list_remove(&waiters[1].link);
     rlk_handoff_settle_locked(lock, now);
     ck_assert(is_woken(2));
-    lock->woken = NULL;
+    lock->queue->woken = NULL;
     waiters[2].lease_ms++; /* nor will it do for this one */
     rlk_handoff_settle_locked(lock, now);
     ck_assert(is_gone());
@@ -240,7 +240,7 @@ START_TEST(h5_who_was_not_woken_gives_up_alone)
     ck_assert(unlocks(0));
     gives_up(2);
     ck_assert(hold->idle);
-    ck_assert_ptr_eq(lock->woken, &waiters[1]);
+    ck_assert_ptr_eq(lock->queue->woken, &waiters[1]);
 }
 END_TEST
 
@@ -433,7 +433,7 @@ START_TEST(h10_a_loss_is_told_to_who_has_it_now)
     waits(1, 0);
     ck_assert(unlocks(0));
     ck_assert(enters(1));
-    rlk_hold_lose_locked(hold, "why", now);
+    rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now);
     struct rlk_part *part = rlk_registry_news_locked(&reg);
     ck_assert_ptr_nonnull(part);
     ck_assert_ptr_eq(part->owner, &threads[1]);
@@ -447,12 +447,12 @@ START_TEST(h10_that_of_an_idle_hold_to_nobody)
     enter("k", 0);
     waits(1, 0);
     ck_assert(unlocks(0));
-    rlk_hold_lose_locked(hold, "why", now);
+    rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now);
     ck_assert_ptr_null(rlk_registry_news_locked(&reg));
     ck_assert_uint_eq(counters.losses, 1);
     ck_assert_int_eq(retained, 1); /* for who left it */
     ck_assert(!enters(1));
-    ck_assert_ptr_eq(lock->asker, &waiters[1]);
+    ck_assert_ptr_eq(lock->queue->asker, &waiters[1]);
 }
 END_TEST
 
@@ -461,7 +461,7 @@ START_TEST(h10_what_was_handed_over_and_lost_before_its_thread_knew_is_told_to_n
     enter("k", 0);
     waits(1, 1);
     ck_assert(unlocks(0));
-    rlk_hold_lose_locked(hold, "why", now);
+    rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now);
     ck_assert_ptr_null(rlk_registry_news_locked(&reg));
     ck_assert_int_eq(retained, 2); /* its thread drains it, the other left it */
 }
@@ -491,7 +491,7 @@ START_TEST(h10_what_was_lost_while_it_was_idle_was_whole)
     ck_assert(unlocks(0));
     ck_assert_int_gt(rlk_hold_release_until_locked(hold),
                      hold->end + INT64_C(3600) * 1000 * MS);
-    rlk_hold_lose_locked(hold, "why", now);
+    rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now);
     ck_assert(hold->whole);
 }
 END_TEST
@@ -503,7 +503,7 @@ START_TEST(h10_but_not_with_a_thread_inside)
     waits(1, 0);
     ck_assert(unlocks(0));
     ck_assert(rlk_gate_enter(&threads[0]));
-    rlk_hold_lose_locked(hold, "why", now);
+    rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now);
     ck_assert(!hold->whole);
     rlk_part_told_locked(rlk_registry_news_locked(&reg));
 }

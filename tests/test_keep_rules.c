@@ -50,8 +50,8 @@ START_TEST(k1_what_is_not_kept)
     hold->owner_died = _i == DIED;
     hold->others = _i == OTHERS;
     if (_i == AT_RISK)
-        now = hold->risk_at;
-    lock->asker = _i == ASKER ? &waiters[1] : NULL;
+        now = hold->risk;
+    lock->queue->asker = _i == ASKER ? &waiters[1] : NULL;
     lock->ending = _i == ENDING ? &threads[0] : NULL;
     ck_assert(!unlocks_keeping(how));
     lock->ending = NULL;
@@ -74,7 +74,7 @@ START_TEST(k1_with_somebody_waiting_it_is_passed_on)
     waits(1, 5);
     ck_assert(unlocks_keeping(keeping));
     ck_assert(!hold->idle);
-    ck_assert_int_eq(hold->retain_ns, 0);
+    ck_assert_int_eq(hold->pass->retain_ns, 0);
 }
 END_TEST
 
@@ -94,7 +94,7 @@ START_TEST(k5_it_is_asked_for_every_third_of_a_presence)
     rlk_hold_schedule_locked(hold);
     ck_assert_int_eq(hold->timer.when, now + GRANT * MS / 3);
     /* and the rest of its longer lease goes by without a risk */
-    ck_assert_int_eq(hold->risk_at, hold->end - GRANT * MS / 3);
+    ck_assert_int_eq(hold->risk, hold->end - GRANT * MS / 3);
 }
 END_TEST
 
@@ -202,7 +202,7 @@ START_TEST(k7_but_not_at_risk_and_not_by_whom_it_does_not_suit)
 {
     keep();
     if (_i == 0)
-        now = hold->risk_at;
+        now = hold->risk;
     else
         waiters[1].lease_ms++;
     ck_assert(!takes_again(1));
@@ -233,7 +233,7 @@ START_TEST(k9_it_ends_when_nobody_has_used_it_for_so_long)
     ck_assert(!rlk_handoff_idle_due_locked(hold, now + 6000 * MS));
     ck_assert(rlk_gate_leave(&threads[0]));
     ck_assert_int_gt(rlk_handoff_idle_until(hold), now + 5000 * MS);
-    ck_assert(rlk_handoff_idle_due_locked(hold, hold->used_at + 5000 * MS));
+    ck_assert(rlk_handoff_idle_due_locked(hold, hold->pass->used_at + 5000 * MS));
     ck_assert(is_gone());
 }
 END_TEST
@@ -242,7 +242,7 @@ END_TEST
 START_TEST(k9_no_timer_is_due_for_a_thread_inside_by_the_gate)
 {
     keep();
-    hold->retain_ns = 1;
+    hold->pass->retain_ns = 1;
     ck_assert(rlk_gate_enter(&threads[0]));
     ck_assert(!rlk_handoff_idle_due_locked(hold, now + MS));
     rlk_hold_schedule_locked(hold);
@@ -254,13 +254,13 @@ END_TEST
 START_TEST(k5_the_risk_is_that_of_the_lease_while_a_thread_is_inside)
 {
     keep();
-    int64_t risk = hold->risk_at;
+    int64_t risk = hold->risk;
     ck_assert(rlk_gate_enter(&threads[0]));
     rlk_handoff_answered_idle_locked(hold);
-    ck_assert_int_eq(hold->risk_at, risk);
+    ck_assert_int_eq(hold->risk, risk);
     ck_assert(rlk_gate_leave(&threads[0]));
     rlk_handoff_answered_idle_locked(hold);
-    ck_assert_int_gt(hold->risk_at, risk);
+    ck_assert_int_gt(hold->risk, risk);
 }
 END_TEST
 
@@ -304,7 +304,7 @@ START_TEST(k9_what_is_being_given_back_is_counted)
     keep();
     ck_assert_uint_eq(lock->going, 0);
     rlk_hold_ref_locked(hold);
-    ck_assert(rlk_handoff_idle_due_locked(hold, hold->risk_at));
+    ck_assert(rlk_handoff_idle_due_locked(hold, hold->risk));
     ck_assert_uint_eq(lock->going, 1);
     ck_assert_uint_eq(reg.kept_count, 0);
     rlk_hold_background_end_locked(hold);
@@ -316,7 +316,7 @@ END_TEST
 START_TEST(k9_or_when_its_lease_is_at_risk)
 {
     keep();
-    ck_assert(rlk_handoff_idle_due_locked(hold, hold->risk_at));
+    ck_assert(rlk_handoff_idle_due_locked(hold, hold->risk));
     ck_assert(is_gone());
     ck_assert_ptr_null(rlk_registry_news_locked(&reg));
 }
@@ -353,7 +353,7 @@ START_TEST(k11_it_is_said_to_be_clean_when_it_has_rested)
     ck_assert(!rlk_handoff_cleans_locked(hold, now)); /* nor is it clean then */
     ck_assert(!rlk_gate_leave(&threads[0]));
     ck_assert(unlocks_keeping(keeping));
-    now = hold->used_at + CLEAN_MS * MS;
+    now = hold->pass->used_at + CLEAN_MS * MS;
     ck_assert(rlk_handoff_cleans_locked(hold, now));
     ck_assert(!rlk_gate_enter(&threads[0]));
     ck_assert(rlk_handoff_cleans_locked(hold, now)); /* again and again */

@@ -56,11 +56,15 @@ static bool model_drop(bool read)
 /* Whether the runs spell the model's levels, in order. */
 static bool is_as_model(void)
 {
-    const unsigned *runs = levels.far_runs ? levels.far_runs : levels.near_runs;
+    const unsigned two[] = { levels.writes, levels.reads };
+    const unsigned *runs = levels.runs ? levels.runs->levels : two;
+    unsigned run_count = levels.runs ? levels.runs->count : 2;
     int at = 0;
 
-    for (unsigned r = 0; r < levels.run_count; r++) {
-        if (r > 0 && runs[r] == 0) /* only the first may be 0 long */
+    if (levels.runs && run_count <= 2) /* the counts would say it */
+        return false;
+    for (unsigned r = 0; r < run_count; r++) {
+        if (levels.runs && r > 0 && runs[r] == 0) /* only the first may be 0 long */
             return false;
         for (unsigned i = 0; i < runs[r]; i++, at++)
             if (at >= depth || model[at] != (r % 2 == 1))
@@ -129,11 +133,11 @@ START_TEST(many_levels_of_one_mode_need_no_memory)
     test_alloc_fail_from(0);
     ck_assert_int_eq(refused, 0);
     ck_assert_uint_eq(levels.reads, 100000);
-    ck_assert_ptr_null(levels.far_runs);
+    ck_assert_ptr_null(levels.runs);
 }
 END_TEST
 
-START_TEST(turns_beyond_the_near_runs_are_kept_elsewhere_until_cleared)
+START_TEST(turns_beyond_two_are_kept_elsewhere_until_they_are_gone)
 {
     depth = 0;
     for (int i = 0; i < MODEL_MAX; i++) {
@@ -141,8 +145,8 @@ START_TEST(turns_beyond_the_near_runs_are_kept_elsewhere_until_cleared)
         model[depth++] = i % 2 == 1;
         assert_as_model();
     }
-    ck_assert_ptr_nonnull(levels.far_runs);
-    ck_assert_uint_ge(levels.far_size, MODEL_MAX);
+    ck_assert_ptr_nonnull(levels.runs);
+    ck_assert_uint_ge(levels.runs->size, MODEL_MAX);
     while (depth > 0) { /* from the outside in */
         ck_assert(rlk_levels_drop(&levels, false) == model_drop(false) ||
                   rlk_levels_drop(&levels, true) == model_drop(true));
@@ -151,8 +155,7 @@ START_TEST(turns_beyond_the_near_runs_are_kept_elsewhere_until_cleared)
                 ck_assert(rlk_levels_drop(&levels, true) && model_drop(true));
         assert_as_model();
     }
-    rlk_levels_clear(&levels);
-    ck_assert_ptr_null(levels.far_runs);
+    ck_assert_ptr_null(levels.runs);
 }
 END_TEST
 
@@ -161,7 +164,7 @@ START_TEST(failed_allocation_changes_nothing)
 {
     if (!test_alloc_available())
         return;
-    int until = RLK_LEVELS_NEAR << _i; /* full, so that the next turn grows it */
+    int until = 2 << _i; /* full, so that one of the next turns grows it */
     depth = 0;
     for (bool grows = false; !grows;) {
         bool read = depth % 2 == 1;
@@ -185,7 +188,7 @@ START_TEST(more_than_INT_MAX_levels_are_refused)
 {
     ck_assert(rlk_levels_push(&levels, false));
     ck_assert(rlk_levels_push(&levels, true));
-    levels.near_runs[1] = levels.reads = INT_MAX - 2;
+    levels.reads = INT_MAX - 2;
     ck_assert(rlk_levels_push(&levels, true)); /* the last one, of both modes together */
     ck_assert(!rlk_levels_push(&levels, true));
     ck_assert(!rlk_levels_push(&levels, false));
@@ -220,7 +223,7 @@ int main(void)
     tcase_add_test(tc, zeroed_ones_are_empty);
     tcase_add_loop_test(tc, any_sequence_is_as_a_list_of_levels, 0, SEEDS);
     tcase_add_test(tc, many_levels_of_one_mode_need_no_memory);
-    tcase_add_test(tc, turns_beyond_the_near_runs_are_kept_elsewhere_until_cleared);
+    tcase_add_test(tc, turns_beyond_two_are_kept_elsewhere_until_they_are_gone);
     tcase_add_loop_test(tc, failed_allocation_changes_nothing, 0, 4);
     tcase_add_test(tc, more_than_INT_MAX_levels_are_refused);
     tcase_add_test(tc, downgraded_levels_are_reads);

@@ -403,12 +403,12 @@ START_TEST(level_above_INT_MAX_is_EAGAIN)
     OK(rlock_mutex_lock(&m));
     struct rlk_list *first = rlk_list_first(&rlk_thread_record->holds);
     struct rlk_part *part = RLK_CONTAINER_OF(first, struct rlk_part, thread_link);
-    part->count = INT_MAX - 1;
+    part->levels.writes = INT_MAX - 1;
     OK(rlock_mutex_lock(&m));
     EXPECT(rlock_mutex_lock(&m), EAGAIN);
     EXPECT(rlock_mutex_trylock(&m), EAGAIN);
     ck_assert_int_eq(count_of(&m), INT_MAX);
-    part->count = 1;
+    part->levels.writes = 1;
     OK(rlock_mutex_unlock(&m));
 }
 END_TEST

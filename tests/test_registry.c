@@ -151,7 +151,7 @@ START_TEST(held_counts_from_when_the_request_left)
     ck_assert(hold->granted && !hold->granted_short);
     ck_assert_int_eq(hold->end, now - 500 * MS + 29698 * MS);
     ck_assert_int_eq(hold->renew_at, now - 500 * MS + 10000 * MS);
-    ck_assert_int_eq(hold->risk_at, hold->end - 10000 * MS);
+    ck_assert_int_eq(hold->risk, hold->end - 10000 * MS);
     ck_assert_uint_eq(hold->token, 7);
     drop(hold);
 }
@@ -210,11 +210,11 @@ START_TEST(fixed_lease_is_at_risk_in_its_last_tenth_and_not_renewed)
     hold->lease_ms = 1000;
     rlk_hold_held_locked(hold, now, 5000, 0); /* longer than asked for: D is not */
     ck_assert_int_eq(hold->end, rlk_lease_end(now, 1000));
-    ck_assert_int_eq(hold->risk_at, hold->end - 100 * MS);
+    ck_assert_int_eq(hold->risk, hold->end - 100 * MS);
     rlk_hold_confirm_locked(hold, now, 300);
-    ck_assert_int_eq(hold->risk_at, rlk_lease_end(now, 300) - 50 * MS);
+    ck_assert_int_eq(hold->risk, rlk_lease_end(now, 300) - 50 * MS);
     rlk_hold_enter_locked(hold, &thread, now);
-    ck_assert_int_eq(rlk_timer_first(&reg.timers)->when, hold->risk_at);
+    ck_assert_int_eq(rlk_timer_first(&reg.timers)->when, hold->risk);
     rlk_hold_put_locked(hold);
     leave(hold);
 }
@@ -482,7 +482,7 @@ START_TEST(T6_lost_hold_believes_nothing_more)
 {
     struct rlk_hold *hold = enter();
     int64_t end = hold->end;
-    rlk_hold_lose_locked(hold, "a test", now);
+    rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now);
     ck_assert_int_eq(hold->state, RLK_HOLD_LOST);
     ck_assert_uint_eq(counters.losses, 1);
     ck_assert_int_eq(retained, 1);
@@ -493,7 +493,7 @@ START_TEST(T6_lost_hold_believes_nothing_more)
     ck_assert_int_eq(hold->state, RLK_HOLD_LOST);
     ck_assert_int_eq(hold->end, end);
     /* what it still is: news, a release in the background, its thread's */
-    ck_assert(!rlk_list_empty(&reg.news));
+    ck_assert(reg.first_news);
     ck_assert_uint_eq(reg.background_count, 1);
     ck_assert_ptr_eq(rlk_timer_first(&reg.timers), &hold->timer);
     rlk_part_leave_locked(&hold->own);
@@ -504,14 +504,14 @@ START_TEST(loss_frees_the_lock_for_the_next_thread)
 {
     struct rlk_hold *hold = enter();
     struct rlk_waiter waiter = { .thread = &thread2, .letter = 'm', .grant_ms = GRANT };
-    rlk_list_append(&lock->waiters, &waiter.link);
+    rlk_list_append(&lock->queue->waiters, &waiter.link);
     rlk_lock_promote_locked(lock);
-    ck_assert_ptr_null(lock->asker);
-    rlk_hold_lose_locked(hold, "a test", now);
+    ck_assert_ptr_null(lock->queue->asker);
+    rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now);
     ck_assert_ptr_null(lock->current);
-    ck_assert_ptr_eq(lock->asker, &waiter);
+    ck_assert_ptr_eq(lock->queue->asker, &waiter);
     ck_assert_uint_eq(reg.holds_now, 0);
-    lock->asker = NULL;
+    lock->queue->asker = NULL;
     rlk_list_remove(&waiter.link);
     rlk_part_leave_locked(&hold->own);
 }
@@ -539,23 +539,23 @@ START_TEST(waiters_are_promoted_in_order_and_one_at_a_time)
 {
     struct rlk_waiter a = { .thread = &thread }, b = { .thread = &thread2 };
     rlk_lock_promote_locked(lock);
-    ck_assert_ptr_null(lock->asker);
-    rlk_list_append(&lock->waiters, &a.link);
-    rlk_list_append(&lock->waiters, &b.link);
+    ck_assert_ptr_null(lock->queue->asker);
+    rlk_list_append(&lock->queue->waiters, &a.link);
+    rlk_list_append(&lock->queue->waiters, &b.link);
     lock->releasing = true;
     rlk_lock_promote_locked(lock);
-    ck_assert_ptr_null(lock->asker);
+    ck_assert_ptr_null(lock->queue->asker);
     lock->releasing = false;
     rlk_lock_promote_locked(lock);
-    ck_assert_ptr_eq(lock->asker, &a);
+    ck_assert_ptr_eq(lock->queue->asker, &a);
     rlk_lock_promote_locked(lock);
-    ck_assert_ptr_eq(lock->asker, &a);
+    ck_assert_ptr_eq(lock->queue->asker, &a);
     rlk_list_remove(&a.link);
-    lock->asker = NULL;
+    lock->queue->asker = NULL;
     rlk_lock_promote_locked(lock);
-    ck_assert_ptr_eq(lock->asker, &b);
+    ck_assert_ptr_eq(lock->queue->asker, &b);
     rlk_list_remove(&b.link);
-    lock->asker = NULL;
+    lock->queue->asker = NULL;
 }
 END_TEST
 
@@ -569,6 +569,7 @@ START_TEST(left_hold_is_given_back)
     hold->own.reentries = 5;
     rlk_part_leave_locked(&hold->own);
     rlk_hold_leave_locked(hold);
+    ck_assert_int_eq(hold->give_up_at, 0); /* not in the background yet */
     ck_assert_int_eq(hold->state, RLK_HOLD_GOING);
     ck_assert_ptr_null(rlk_list_first(&thread.holds));
     ck_assert_uint_eq(counters.reentries, 5);
@@ -637,6 +638,36 @@ START_TEST(many_names_are_found_and_idle_ones_forgotten)
 }
 END_TEST
 
+/* A refresh names threads that have all given up when it is answered: what was made for
+ * them stays until then, and no longer. */
+START_TEST(queue_stays_for_a_request_in_flight)
+{
+    enum { MANY = 3 };
+    struct rlk_lock *fair = rlk_lock_get_locked(&reg, RLK_KIND_FAIR, "f", 1);
+    struct rlk_hold *holds[MANY];
+    for (int i = 0; i < MANY; i++) {
+        holds[i] = rlk_hold_new_locked(fair, &thread, 'f', GRANT);
+        rlk_hold_ask_locked(holds[i], &thread);
+        rlk_hold_ref_locked(holds[i]); /* the request's */
+    }
+    rlk_lock_ref_locked(fair);
+    for (int i = 0; i < MANY; i++) {
+        rlk_hold_ask_end_locked(holds[i]);
+        rlk_hold_put_locked(holds[i]);
+    }
+    rlk_lock_put_locked(fair);
+    for (int i = 0; i < MANY; i++) {
+        ck_assert(rlk_lock_has_queue(fair));
+        rlk_hold_put_locked(holds[i]);
+    }
+    ck_assert(rlk_lock_has_queue(fair));
+    struct rlk_hold *held = rlk_hold_new_locked(fair, &thread, 'f', GRANT);
+    rlk_lock_put_locked(fair); /* it is answered */
+    ck_assert(!rlk_lock_has_queue(fair));
+    rlk_hold_put_locked(held);
+}
+END_TEST
+
 START_TEST(pair_after_pair_allocates_one_hold)
 {
     for (int i = 0; i < 1000; i++)
@@ -671,22 +702,22 @@ START_TEST(T11_refresh_timer_is_the_expiry_or_a_third_of_presence)
 {
     struct rlk_hold *hold = ask(&thread);
     rlk_lock_answered_locked(lock, now, 100, 0);
-    ck_assert_int_eq(lock->timer.when, now + 101 * MS);
+    ck_assert_int_eq(lock->queue->timer.when, now + 101 * MS);
     rlk_lock_answered_locked(lock, now, 0, 0); /* Redis says so of its last ms */
-    ck_assert_int_eq(lock->timer.when, now + 1 * MS);
+    ck_assert_int_eq(lock->queue->timer.when, now + 1 * MS);
     rlk_lock_answered_locked(lock, now, 20000, 0);
-    ck_assert_int_eq(lock->timer.when, now + 1000 * MS);
+    ck_assert_int_eq(lock->queue->timer.when, now + 1000 * MS);
     rlk_lock_answered_locked(lock, now, -2, 0);
-    ck_assert_int_eq(lock->timer.when, now + 1000 * MS);
+    ck_assert_int_eq(lock->queue->timer.when, now + 1000 * MS);
     rlk_lock_answered_locked(lock, now - 500 * MS, -1, 0);
-    ck_assert_int_eq(lock->timer.when, now + 500 * MS);
+    ck_assert_int_eq(lock->queue->timer.when, now + 500 * MS);
     rlk_registry_recheck_locked(&reg);
-    ck_assert_int_eq(lock->timer.when, 0);
+    ck_assert_int_eq(lock->queue->timer.when, 0);
     drop(hold);
-    ck_assert(!lock->timer.armed);
+    ck_assert(!lock->queue->timer.armed);
     rlk_lock_answered_locked(lock, now, 100, 0); /* nobody waits any more */
     rlk_registry_recheck_locked(&reg);
-    ck_assert(!lock->timer.armed);
+    ck_assert(!lock->queue->timer.armed);
 }
 END_TEST
 
@@ -694,25 +725,25 @@ START_TEST(redissons_channel_is_wanted_while_a_foreign_holder_is_seen)
 {
     struct rlk_hold *hold = ask(&thread);
     rlk_lock_answered_locked(lock, now, 100, 1);
-    ck_assert_uint_eq(lock->channel_wanted, 0);
+    ck_assert_uint_eq(lock->queue->channel_wanted, 0);
     rlk_lock_answered_locked(lock, now, 100, RLK_FOREIGN_HOLDER);
     rlk_lock_answered_locked(lock, now, 100, RLK_FOREIGN_HOLDER);
-    ck_assert_uint_eq(lock->channel_wanted, 1);
-    ck_assert(lock->channel_listed);
+    ck_assert_uint_eq(lock->queue->channel_wanted, 1);
+    ck_assert(lock->queue->channel_listed);
     unlock_and_lock();
     ck_assert_uint_eq(wakes(reg.subscriber_fd), 1);
-    lock->channel_listed = false; /* as the subscriber does */
+    lock->queue->channel_listed = false; /* as the subscriber does */
     rlk_list_pop(&reg.channels);
-    rlk_lock_put_locked(lock);
-    lock->channel_joined = true;
+    rlk_lock_unref_locked(lock);
+    lock->queue->channel_joined = true;
     rlk_lock_answered_locked(lock, now, -2, RLK_FOREIGN_HOLDER); /* free */
-    ck_assert_uint_eq(lock->channel_wanted, 0);
-    ck_assert(lock->channel_listed);
+    ck_assert_uint_eq(lock->queue->channel_wanted, 0);
+    ck_assert(lock->queue->channel_listed);
     rlk_lock_answered_locked(lock, now, 100, RLK_FOREIGN_HOLDER);
-    ck_assert_uint_eq(lock->channel_wanted, 1);
+    ck_assert_uint_eq(lock->queue->channel_wanted, 1);
     drop(hold); /* the last one that asks takes its wish along */
-    ck_assert_uint_eq(lock->channel_wanted, 0);
-    lock->channel_joined = false;
+    ck_assert_uint_eq(lock->queue->channel_wanted, 0);
+    lock->queue->channel_joined = false;
 }
 END_TEST
 
@@ -756,7 +787,7 @@ int main(void)
     CASE("the rest", waiters_are_promoted_in_order_and_one_at_a_time,
          left_hold_is_given_back, background_release_keeps_the_hold_until_its_end,
          orphans_are_bounded, many_names_are_found_and_idle_ones_forgotten,
-         pair_after_pair_allocates_one_hold,
+         queue_stays_for_a_request_in_flight, pair_after_pair_allocates_one_hold,
          watchdog_is_woken_only_for_what_is_due_before_it_wakes,
          T11_refresh_timer_is_the_expiry_or_a_third_of_presence,
          redissons_channel_is_wanted_while_a_foreign_holder_is_seen);

@@ -213,6 +213,42 @@ START_TEST(waiting_threads_of_all_clients_get_it)
 }
 END_TEST
 
+#ifndef AS_RWLOCK
+static bool so_many_queued(void *n)
+{
+    return test_redis_int(redis, "ZCARD", "rlock:{n}:queue") == *(const int *)n;
+}
+
+/* The release says that it passed over as many as it may; nobody here waits when the
+ * watchdog goes on behind them. */
+START_TEST(it_goes_to_who_waits_behind_many_that_do_not_listen)
+{
+    enum { DEAF = 70, PRESENCE_MS = 30000 };
+    static const char uuid[] = "00000000-0000-4000-8000-00000000000d";
+    rlock_client_t *patient = open_with("?presence=30000"); /* its polls are 10 s apart */
+    rlock_mutex_t waiter = mutex_of(patient, "n");
+    struct actor holder;
+    struct task task;
+    char id[64], ticket[16];
+    actor_start(&holder);
+    OK(actor_does(&holder, run_lock, &m));
+    for (int i = 1; i <= DEAF; i++) {
+        snprintf(id, sizeof(id), "%s:%d:1:m3000", uuid, i);
+        snprintf(ticket, sizeof(ticket), "%d", i);
+        test_redis_do(redis, "ZADD", "rlock:{n}:queue", ticket, id);
+    }
+    test_redis_do(redis, "ZADD", "rlock:{n}:present", "99999999999999", uuid);
+    task_start(&task, run_pair, &waiter);
+    ck_assert(test_wait_until(so_many_queued, &(int){ DEAF + 1 }, SOON_MS));
+    actor_end(&holder);
+    ck_assert(task_ends(&task, PRESENCE_MS / 6));
+    OK(task_join(&task));
+    test_redis_do(redis, "DEL", "rlock:{n}:queue");
+    close_client(patient);
+}
+END_TEST
+#endif
+
 static bool no_renewals(void *arg)
 {
     return stats_of(client).renewals == *(const uint64_t *)arg;
@@ -503,6 +539,7 @@ int main(void)
     tcase_add_loop_test(ends, ended_thread_gives_up_all_its_locks, 0, WAYS);
     tcase_add_test(ends, waiting_threads_of_all_clients_get_it);
 #ifndef AS_RWLOCK
+    tcase_add_test(ends, it_goes_to_who_waits_behind_many_that_do_not_listen);
     tcase_add_loop_test(ends, next_locker_of_a_robust_lock_gets_EOWNERDEAD, 0, WAYS);
 #endif
     TCase *lost = add_case(suite, "lost");

@@ -34,6 +34,7 @@ static bool takes_again(void)
 static void goes_to(uint64_t token)
 {
     ck_assert_uint_le(hold->token, token);
+    ck_assert(rlk_hold_pass_locked(hold)); /* by those who had it */
     hold->token = token;
 }
 
@@ -116,7 +117,7 @@ START_TEST(h11_more_are_asked_for_at_the_end_by_who_would_pass_it_on)
     ck_assert(!hold->asks_tokens);
     ck_assert(unlocks(0));
     ck_assert_uint_eq(hold->token, LATER);
-    ck_assert_uint_eq(hold->token_end, LATER + BLOCK - 1);
+    ck_assert_uint_eq(hold->pass->token_end, LATER + BLOCK - 1);
 }
 END_TEST
 
@@ -177,7 +178,7 @@ START_TEST(h11_a_block_that_begins_below_is_dropped)
                                   : i == 1 ? LATER
                                            : LATER - BLOCK,
                                   hold->asks_tokens);
-        ck_assert_uint_eq(hold->token_more, 0);
+        ck_assert_uint_eq(hold->pass->token_more, 0);
     }
     goes_to(LATER + BLOCK - 1);
     ck_assert(!unlocks(0));
@@ -192,7 +193,7 @@ START_TEST(h11_a_block_is_taken_up_once)
     goes_to(LAST);
     ck_assert(keeps());
     rlk_handoff_tokens_locked(hold, LATER, false);
-    ck_assert_uint_eq(hold->token_more, 0);
+    ck_assert_uint_eq(hold->pass->token_more, 0);
     ck_assert(rlk_gate_enter(&threads[0]));
     ck_assert_uint_eq(hold->token, LATER);
     hold->token = LATER + BLOCK - 1;
@@ -261,6 +262,18 @@ START_TEST(h11_a_block_that_a_message_made_up_is_not_used)
 }
 END_TEST
 
+/* The same before the hold was ever passed on. */
+START_TEST(h11_nor_is_there_one_behind_the_token_that_an_answer_put_right)
+{
+    enter_fenced("k", 0, LATER);
+    hold->token_heard = true;
+    rlk_handoff_tokens_locked(hold, FIRST, false);
+    ck_assert_uint_eq(hold->token, FIRST);
+    waits(1, 0);
+    ck_assert(!unlocks(0));
+}
+END_TEST
+
 START_TEST(h11_one_that_an_answer_confirms_is)
 {
     enter_fenced("k", 0, FIRST);
@@ -301,6 +314,7 @@ int main(void)
     tcase_add_test(t, h11_another_block_denies_no_message);
     tcase_add_loop_test(t, h11_nobody_enters_by_a_block_that_was_made_up, 0, 2);
     tcase_add_test(t, h11_a_block_that_a_message_made_up_is_not_used);
+    tcase_add_test(t, h11_nor_is_there_one_behind_the_token_that_an_answer_put_right);
     tcase_add_test(t, h11_one_that_an_answer_confirms_is);
     tcase_add_test(t, h11_a_thread_takes_nothing_that_does_not_suit_it);
     suite_add_tcase(suite, t);
