@@ -35,7 +35,7 @@ local now = t[1] * 1000000 + t[2]
 if fence == '0' and now <= not_after
   and call('EXISTS', N, queue, rqueue, cancelled, dirty) == 0 then
   if string.byte(id, -1) > 57 and string.find(id, ':%a%d+%l*b') then
-    call('SET', dirty, id .. '#1', 'EX', 604800)
+    call('SET', dirty, id .. '#1', 'EX', '604800')
   end
   call('HSET', N, id, '1', 'mode', 'rlock:fair', 'since',
     t[1] .. string.sub('000000' .. t[2], -6))

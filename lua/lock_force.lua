@@ -42,7 +42,7 @@ end
 local there = held > 0 and (holder == '' and reads or call('HEXISTS', N, holder) == 1)
 if not there or (call('HGET', N, 'since') or '') ~= since then return told('gone') end
 local victims = { holder }
-if reads then victims = call('ZREVRANGE', readers, 0, 255) end
+if reads then victims = call('ZREVRANGE', readers, '0', '255') end
 call('DEL', N)
 call('DEL', readers, keepers)
 call('DEL', dirty)

@@ -18,7 +18,7 @@ local call = redis.call
 local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
 local function page(key, from)
-  return call('ZRANGEBYSCORE', key, '(' .. from, '+inf', 'WITHSCORES', 'LIMIT', 0, count)
+  return call('ZRANGEBYSCORE', key, '(' .. from, '+inf', 'WITHSCORES', 'LIMIT', '0', count)
 end
 local waiters, rwaiters = page(queue, after), page(rqueue, rafter)
 local alive = {}
@@ -31,6 +31,6 @@ for _, list in ipairs({ waiters, rwaiters }) do
 end
 local reading = {}
 if call('HGET', N, 'mode') == 'rlock:read' then
-  reading = call('ZRANGE', readers, 0, -1, 'WITHSCORES')
+  reading = call('ZRANGE', readers, '0', '-1', 'WITHSCORES')
 end
 return { now, call('PTTL', N), call('HGETALL', N), reading, waiters, rwaiters, alive }

@@ -30,7 +30,7 @@ local now = t[1] * 1000000 + t[2]
 --include telling
 --include settle
 --include mark
-check_all_types()
+check_all_types(true)
 call('ZREM', queue, id)
 call('ZREM', rqueue, id)
 mark(id, life)

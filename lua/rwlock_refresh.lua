@@ -50,8 +50,8 @@ for part in string.gmatch(names, '%S+') do
 end
 if queued then
   local lost = presence_lost()
-  call('PEXPIRE', queue, 60000)
-  call('PEXPIRE', rqueue, 60000)
+  call('PEXPIRE', queue, '60000')
+  call('PEXPIRE', rqueue, '60000')
   stay(lost)
   redis.pcall('ZREMRANGEBYSCORE', present, '-inf', '(' .. text(clock))
 end

@@ -34,7 +34,7 @@ if life == '0' and (writes or reads) and call('EXISTS', queue, rqueue) == 0 then
   if reads then
     gone = call('ZREM', readers, id) == 1
     if gone and call('ZCARD', readers) > 0 then
-      top = call('ZREVRANGE', readers, 0, 0, 'WITHSCORES')[2]
+      top = call('ZREVRANGE', readers, '0', '0', 'WITHSCORES')[2]
     end
   end
   if top and now < (top + 1) * 1000 then
@@ -57,7 +57,7 @@ life = tonumber(life)
 --include telling
 --include settle
 --include mark
-check_all_types()
+check_all_types(life > 0)
 local what, last = 'notmine', nil
 if writes then
   call('DEL', N)
@@ -65,7 +65,7 @@ if writes then
 elseif reads and call('ZREM', readers, id) == 1 then
   what = 'released'
   call('ZREM', keepers, id)
-  local top = call('ZREVRANGE', readers, 0, 0, 'WITHSCORES')[2]
+  local top = call('ZREVRANGE', readers, '0', '0', 'WITHSCORES')[2]
   if top and tonumber(top) >= clock then
     fit()
   else

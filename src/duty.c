@@ -548,9 +548,9 @@ int64_t rlk_duty_run(struct rlock_client *client, bool *ret_wanted)
             outside_due(client, hold, now);
         }
     }
-    if (n == BATCH_MAX)
+    if (n == BATCH_MAX && first_due != RLK_NEVER)
         watch->full_from = first_due;
-    else if (n > 0)
+    else if (n > 0 && n < BATCH_MAX)
         watch->crowded = false;
     /* The time is never put off, though what it was for may be gone: locks that are taken
      * and released again and again would wake the watchdog each time. */

@@ -34,7 +34,8 @@ local function take(mode, flags)
   call('ZCARD', present)
   if fence == '1' then own = token_next(string.match(id, ':(%a)%d+%l*$')) end
   if robust(id) then dead = select(2, mark_holder(id)) end
-  call('HSET', N, id, value, 'mode', mode, 'since', string.format('%.0f', now))
+  call('HSET', N, id, value, 'mode', mode, 'since',
+    t[1] .. string.sub('000000' .. t[2], -6))
   if fence == '1' then call('HSET', N, 'token', own) end
   if dead then
     call('HSET', N, 'died', '1')
@@ -50,14 +51,13 @@ local function queue_up(queue, flags)
   local lost = presence_lost()
   local ticket, first = call('ZSCORE', queue, id), false
   if not ticket then
-    local last = call('ZREVRANGE', queue, 0, 0, 'WITHSCORES')[2]
-    ticket = now
-    if last and tonumber(last) >= now then ticket = tonumber(last) + 1 end
-    ticket = string.format('%.0f', ticket)
+    local last = call('ZREVRANGE', queue, '0', '0', 'WITHSCORES')[2]
+    ticket = t[1] .. string.sub('000000' .. t[2], -6)
+    if last and tonumber(last) >= now then ticket = string.format('%.0f', last + 1) end
     first = (flags or waiting()) % 4 == 0
     call('ZADD', queue, ticket, id)
   end
-  call('PEXPIRE', queue, 60000)
+  call('PEXPIRE', queue, '60000')
   stay(lost)
   if first then wanted() end
   return ticket

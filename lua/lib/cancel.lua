@@ -11,7 +11,7 @@ local now = t[1] * 1000000 + t[2]
 --include telling
 --include handover
 --include mark
-check_types()
+check_types(true)
 call('ZREM', queue, id)
 call('ZREM', rqueue, id)
 mark(id, life)

@@ -45,7 +45,7 @@ end
 -- ticket to go on after (0: none left). Who is not listening is not meant.
 local function candidate()
   while true do
-    local entry = call('ZRANGEBYSCORE', queue, from, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)
+    local entry = call('ZRANGEBYSCORE', queue, from, '+inf', 'WITHSCORES', 'LIMIT', '0', '1')
     local id, ticket = entry[1], entry[2]
     if not id then return nil, 0 end
     if seen == 64 then return nil, tonumber(looked) end
@@ -66,7 +66,7 @@ local function grant(id, ticket, uuid, letter, ttl)
   local fenced, before, dead = letter ~= string.lower(letter), nil, nil
   -- a first write that is allowed when memory is full; while a token or a mark may still be
   -- refused, the waiter keeps its place
-  if fenced or marks then call('PEXPIRE', queue, 60000) end
+  if fenced or marks then call('PEXPIRE', queue, '60000') end
   if fenced then own = token_next(letter) end
   if marks then before, dead = mark_holder(id) end
   call('ZREM', queue, id)
@@ -85,12 +85,12 @@ local function grant(id, ticket, uuid, letter, ttl)
   if type(heard) == 'number' and heard > 0 then return true end
   call('DEL', N)
   if before then
-    call('SET', dirty, before, 'EX', 604800)
+    call('SET', dirty, before, 'EX', '604800')
   elseif marks then
     call('DEL', dirty)
   end
   call('ZADD', queue, ticket, id)
-  call('PEXPIRE', queue, 60000)
+  call('PEXPIRE', queue, '60000')
   deaf[uuid] = true
   return false
 end
@@ -105,12 +105,13 @@ local function handover(after)
     if grant(id, ticket, uuid, letter, ttl) then return id, tonumber(ttl) end
   end
 end
--- What the hand-over writes to, looked at before the first write: Lua has no rollback.
-local function check_types()
+-- What the hand-over writes to, looked at before the first write: Lua has no rollback. marks: a
+-- marker is left, too.
+local function check_types(marks)
   waiting()
   call('ZCARD', present)
   call('ZCARD', readers)
-  call('ZCARD', cancelled)
+  if marks then call('ZCARD', cancelled) end
   unrecoverable = call('GET', dirty) == 'not recoverable'
   token_last()
 end

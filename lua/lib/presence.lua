@@ -13,5 +13,5 @@ local function stay(lost)
     call('ZADD', present, string.format('%.0f', math.floor(now / 1000) + 11000), '*')
   end
   call('ZADD', present, till, uuid)
-  call('PEXPIRE', present, 60000)
+  call('PEXPIRE', present, '60000')
 end

@@ -9,7 +9,7 @@ local function text(number) return string.format('%.0f', number) end
 -- Nothing may be written to N after it: doc/DESIGN.md, section 8, 37.
 -- Returns it.
 local function fit()
-  local top = call('ZREVRANGE', readers, 0, 0, 'WITHSCORES')[2]
+  local top = call('ZREVRANGE', readers, '0', '0', 'WITHSCORES')[2]
   if not top then
     call('DEL', N)
     return -2
@@ -21,7 +21,7 @@ end
 -- Drops dead readers, 16 at most: nothing depends on it.
 local function collect()
   for _, list in ipairs({ readers, keepers }) do
-    local dead = call('ZRANGEBYSCORE', list, '-inf', '(' .. text(clock), 'LIMIT', 0, 16)
+    local dead = call('ZRANGEBYSCORE', list, '-inf', '(' .. text(clock), 'LIMIT', '0', '16')
     if dead[1] then call('ZREM', list, unpack(dead)) end
   end
 end
@@ -55,10 +55,10 @@ local function state()
     if mode or call('EXISTS', N) == 1 then return 'held' end
     return 'free', call('EXISTS', readers) == 1 and 'read' or nil
   end
-  local top = call('ZREVRANGE', readers, 0, 0, 'WITHSCORES')[2]
+  local top = call('ZREVRANGE', readers, '0', '0', 'WITHSCORES')[2]
   if not top then
     -- of a script that was refused in its midst, or somebody made it persistent
-    if call('PTTL', N) == -1 then call('PEXPIRE', N, 60000) end
+    if call('PTTL', N) == -1 then call('PEXPIRE', N, '60000') end
     return 'held'
   end
   if tonumber(top) >= clock then return 'read' end

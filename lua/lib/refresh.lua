@@ -33,7 +33,7 @@ for i, id in ipairs(ids) do
 end
 if queued then
   local alone = presence_lost()
-  call('PEXPIRE', queue, 60000)
+  call('PEXPIRE', queue, '60000')
   stay(alone)
   redis.pcall('ZREMRANGEBYSCORE', present, '-inf', string.format('(%.0f', math.floor(now / 1000)))
 end

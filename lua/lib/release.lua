@@ -19,7 +19,7 @@ end
 --include telling
 --include handover
 --include mark
-check_types()
+check_types(life > 0)
 local what = 'released'
 local free = true
 local told = how == 'unused' and died() > 0

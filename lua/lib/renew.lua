@@ -12,7 +12,7 @@ end
 local left = call('PTTL', N)
 if not value then return { now, left, flags, 0, 'gone', -1, 0, '' } end
 if left < lease then
-  call('PEXPIRE', N, lease)
+  call('PEXPIRE', N, ARGV[3]) -- lease, as text
   left = lease
 end
 if string.byte(id, -1) > 57 and string.find(id, ':%a%d+%l*b') then
@@ -22,8 +22,8 @@ if string.byte(id, -1) > 57 and string.find(id, ':%a%d+%l*b') then
     if own == id .. '#' .. -number then call('DEL', dirty) end
   elseif (own and string.sub(own, 1, #id + 1) == id .. '#'
     and (tonumber(string.sub(own, #id + 2)) or 0) < number)
-    or call('EXPIRE', dirty, 604800) == 0 then
-    call('SET', dirty, id .. '#' .. math.max(number, 1), 'EX', 604800)
+    or call('EXPIRE', dirty, '604800') == 0 then
+    call('SET', dirty, id .. '#' .. math.max(number, 1), 'EX', '604800')
   end
 end
 --include note

@@ -11,7 +11,7 @@ end
 local function spoilt()
   local lost = call('GET', dirty) == 'not recoverable'
   -- as long as somebody wants it
-  if lost then call('EXPIRE', dirty, 604800) end
+  if lost then call('EXPIRE', dirty, '604800') end
   return lost
 end
 -- The flag for a holder who is to be told.
@@ -24,7 +24,7 @@ local function mark_holder(id)
   if dead and string.sub(before, 1, #id + 1) == id .. '#' then
     dead = string.sub(before, -2) == '#2'
   end
-  call('SET', dirty, id .. (dead and '#2' or '#1'), 'EX', 604800)
+  call('SET', dirty, id .. (dead and '#2' or '#1'), 'EX', '604800')
   return before, dead
 end
 -- Ends a holder's mark, after N was deleted. how: clean; spoilt (unlocked though not
@@ -39,7 +39,7 @@ local function unmark(id, how, mine, late, told)
   elseif mine or late then
     if how == 'clean' then call('DEL', dirty) end
     if how == 'spoilt' then
-      call('SET', dirty, 'not recoverable', 'EX', 604800)
+      call('SET', dirty, 'not recoverable', 'EX', '604800')
       return true
     end
   end
@@ -49,7 +49,7 @@ end
 local function call_waiters()
   local called = {}
   for _, line in ipairs({ queue, rqueue }) do
-    for _, id in ipairs(call('ZRANGE', line, 0, 1023)) do
+    for _, id in ipairs(call('ZRANGE', line, '0', '1023')) do
       local uuid, letter = string.match(id, '^([^:]+):%d+:%d+:(%a)')
       if uuid and not called[uuid .. letter] then
         called[uuid .. letter] = true

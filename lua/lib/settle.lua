@@ -43,7 +43,7 @@ local function tell_readers(groups, order, own)
         call('ZADD', rqueue, parts[i + 1], parts[i])
         undone = undone + 1
       end
-      call('PEXPIRE', rqueue, 60000)
+      call('PEXPIRE', rqueue, '60000')
     end
   end
   return undone
@@ -52,7 +52,7 @@ end
 -- the ticket to go on after (0: none left).
 local function grant_readers(upto)
   if not upto then return 0, 0 end
-  local list = call('ZRANGEBYSCORE', rqueue, rfrom, upto, 'WITHSCORES', 'LIMIT', 0, 258)
+  local list = call('ZRANGEBYSCORE', rqueue, rfrom, upto, 'WITHSCORES', 'LIMIT', '0', '258')
   local ends, drop, groups, order, fenced = {}, {}, {}, {}, false
   local kept, met, more = rfrom ~= '-inf', 0, 0
   for i = 1, #list, 2 do
@@ -85,7 +85,7 @@ local function grant_readers(upto)
       end
     end
   end
-  if fenced then call('PEXPIRE', rqueue, 60000) end
+  if fenced then call('PEXPIRE', rqueue, '60000') end
   local own = '0'
   local opened = call('EXISTS', N) == 0
   if fenced and opened then own = token_next() end
@@ -108,13 +108,13 @@ local function grant_readers(upto)
   end
   if kept or more > 0 then
     call('ZADD', rqueue, upto, '~')
-    call('PEXPIRE', rqueue, 60000)
+    call('PEXPIRE', rqueue, '60000')
   else
     call('ZREM', rqueue, '~')
   end
   return count, more
 end
-local function highest() return call('ZREVRANGE', rqueue, 0, 0, 'WITHSCORES')[2] end
+local function highest() return call('ZREVRANGE', rqueue, '0', '0', 'WITHSCORES')[2] end
 local function bar() return call('ZSCORE', rqueue, '~') or nil end
 -- The next writer who is alive and listens. `writer`: whether there is one, or the ticket to
 -- go on after; nil until somebody has looked.
@@ -127,8 +127,8 @@ end
 -- A script that goes on knows by this what has ended, though the reading is gone (W7).
 local function leave_trace(last, more)
   if last == 'read' and more > 0 and call('EXISTS', readers) == 0 then
-    call('ZADD', readers, 0, '~')
-    call('PEXPIRE', readers, 60000)
+    call('ZADD', readers, '0', '~')
+    call('PEXPIRE', readers, '60000')
   end
 end
 -- A reading; joining: those who wait may join past a writer who waits.
@@ -197,9 +197,9 @@ local function settle(last, joining)
   if waits == 1 then return 0, 0 end
   return settle_reading(joining)
 end
--- What the hand-over and what tells of it write to, looked at first.
-local function check_all_types()
-  check_types()
+-- What the hand-over and what tells of it write to, looked at first. marks: a marker, too.
+local function check_all_types(marks)
+  check_types(marks)
   call('ZCARD', keepers)
 end
 -- The common answer about one id; `left`: what is left of it, when it holds.

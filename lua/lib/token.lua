@@ -18,11 +18,11 @@ local function token_next(letter)
   local last = token_last()
   local base = string.format('%d%06d000', t[1], t[2])
   if last and (#last > #base or (#last == #base and last >= base)) then
-    call('INCRBY', token, 1)
+    call('INCRBY', token, '1')
     base = call('GET', token)
   else
     call('SET', token, base)
   end
-  if letter == 'M' or letter == 'W' then call('INCRBY', token, 999) end
+  if letter == 'M' or letter == 'W' then call('INCRBY', token, '999') end
   return base
 end
