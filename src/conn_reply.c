@@ -36,6 +36,12 @@ static struct rlk_reply_block *new_block(size_t size)
     return block;
 }
 
+static size_t aligned(size_t size)
+{
+    size_t unit = alignof(max_align_t);
+    return (size + unit - 1) / unit * unit;
+}
+
 /* Room in the newest block of the reply that is being read. NULL: out of memory. */
 static void *room(struct rlk_conn *conn, size_t size)
 {
@@ -43,8 +49,7 @@ static void *room(struct rlk_conn *conn, size_t size)
 
     if (size > SIZE_MAX / 4)
         return NULL;
-    size =
-        (size + alignof(max_align_t) - 1) / alignof(max_align_t) * alignof(max_align_t);
+    size = aligned(size);
     if (block->size - block->used < size) {
         size_t next_size =
             2 * block->size < LATER_SIZE_MAX ? 2 * block->size : LATER_SIZE_MAX;
@@ -64,7 +69,7 @@ static redisReply *new_object(const redisReadTask *task, size_t expected)
 
     if (!task->parent) {
         struct rlk_reply_block *block = conn->spare;
-        size_t size = sizeof(redisReply) + expected;
+        size_t size = aligned(sizeof(redisReply)) + expected;
         if (block && block->size >= size)
             conn->spare = NULL;
         else

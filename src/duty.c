@@ -58,6 +58,7 @@ static void put_in_flight(struct rlk_watch *watch, struct rlk_op *op,
     if (timeout < OP_TIMEOUT_MIN_MS * RLK_NS_PER_MS)
         timeout = OP_TIMEOUT_MIN_MS * RLK_NS_PER_MS;
     op->kind = kind;
+    op->crowded = watch->crowded;
     op->sent = now;
     op->quiet_since = now;
     op->timeout = timeout;
@@ -234,6 +235,7 @@ static void send_read_renewals(struct rlock_client *client, struct rlk_hold *due
         rlk_list_append(&lock->queue->reads, &hold->link);
     }
     rlk_lock_ref_locked(lock);
+    batch->op.asks = true;
     put_in_flight(&client->watch, &batch->op, RLK_OP_RENEW_READS, now, timeout);
 }
 
@@ -500,7 +502,7 @@ void rlk_duty_spread(struct rlk_hold *hold, int64_t sent, int64_t now)
 {
     uint64_t random =
         (hold->id.acquisition ^ (uint64_t)sent) * UINT64_C(0x9e3779b97f4a7c15) >> 32;
-    int64_t most = (hold->renew_at - sent) / 8 * 7;
+    int64_t most = (hold->renew_at - sent) / 8 * 7; /* ns; of a day they fit below */
 
     hold->renew_at -= (int64_t)(random * ((uint64_t)most >> 16) >> 16);
     if (hold->renew_at <= now)
@@ -522,6 +524,7 @@ int64_t rlk_duty_run(struct rlock_client *client, bool *ret_wanted)
     size_t in_flight = watch->op_count;
     int64_t first_due = RLK_NEVER;
     int n;
+    watch->crowded = false;
     for (n = 0;; n++) {
         struct rlk_timer *t = rlk_timer_first(&reg->timers);
         due = t ? t->when : RLK_NEVER;
@@ -550,8 +553,6 @@ int64_t rlk_duty_run(struct rlock_client *client, bool *ret_wanted)
     }
     if (n == BATCH_MAX && first_due != RLK_NEVER)
         watch->full_from = first_due;
-    else if (n > 0 && n < BATCH_MAX)
-        watch->crowded = false;
     /* The time is never put off, though what it was for may be gone: locks that are taken
      * and released again and again would wake the watchdog each time. */
     if (due < reg->armed || reg->armed <= now)

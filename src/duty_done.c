@@ -24,11 +24,11 @@ static void count_renewal(struct rlock_client *client, const struct rlk_answer *
         RLK_COUNT(client->counters.renewal_failures);
 }
 
-/* Of one hold; `fate` is what became of it when the answer is DONE. `asked`: who else
- * wants the lock. */
+/* Of one hold; `fate` is what became of it when the answer is DONE. op: the request, of
+ * which others may have been the subject, too. */
 static void renew_done(struct rlock_client *client, struct rlk_hold *hold,
-                       const struct rlk_answer *answer, const struct rlk_fate *fate,
-                       bool asked, bool downgraded, int64_t now)
+                       const struct rlk_op *op, const struct rlk_answer *answer,
+                       const struct rlk_fate *fate, int64_t now)
 {
     if (hold->state != RLK_HOLD_INSIDE) {
         /* it ended meanwhile; what waits for this answer goes on */
@@ -47,12 +47,12 @@ static void renew_done(struct rlock_client *client, struct rlk_hold *hold,
         hold->doubted = hold->fixed;
         hold->renew_at = hold->ask_after = rlk_duty_retry_time(hold, now);
     } else if (fate->what == RLK_HELD) {
-        if (downgraded)
+        if (op->kind == RLK_OP_DOWNGRADE)
             hold->downgrading = false;
         rlk_handoff_tokens_locked(hold, fate->token, hold->tokens_sent);
         if (!hold->fixed)
             rlk_hold_confirm_locked(hold, answer->sent, fate->remaining_ms);
-        rlk_handoff_renewed_locked(hold, answer->sent, answer->flags, asked);
+        rlk_handoff_renewed_locked(hold, answer->sent, answer->flags, op->asks);
         rlk_handoff_answered_idle_locked(hold);
         if (rlk_handoff_idle_due_locked(hold, now))
             return;
@@ -60,7 +60,7 @@ static void renew_done(struct rlock_client *client, struct rlk_hold *hold,
             hold->renew_at = now;
         else if (hold->renew_at <= now && !hold->idle) /* nothing was gained */
             hold->renew_at = rlk_duty_retry_time(hold, now);
-        else if (client->watch.crowded)
+        else if (op->crowded && !hold->idle && !hold->fixed)
             rlk_duty_spread(hold, answer->sent, now);
     } else {
         rlk_hold_lose_locked(hold, RLK_LOSS_NOT_OURS, now);
@@ -78,7 +78,7 @@ static void read_renewals_done(struct rlock_client *client, struct rlk_lock *loc
     for (size_t i = 0; i < lock->queue->renewal.count; i++) {
         struct rlk_hold *hold = lock->queue->renewal.holds[i];
         hold->op = NULL;
-        renew_done(client, hold, answer, &fates[i], true, false, now);
+        renew_done(client, hold, &lock->queue->renewal.op, answer, &fates[i], now);
     }
     /* while this one was in flight, nobody's timer was armed for a renewal */
     for (struct rlk_list *l = lock->queue->reads.next; l != &lock->queue->reads;
@@ -221,7 +221,8 @@ void rlk_duty_done(struct rlock_client *client, struct rlk_op *op,
     bool had_text = kind == RLK_OP_REFRESH       ? lock->queue->refresh.with_text
                     : kind == RLK_OP_RENEW_READS ? lock->queue->renewal.with_text
                                                  : op->hold->with_text;
-    op->kind = RLK_OP_NONE;
+    if (lock)
+        op->kind = RLK_OP_NONE; /* there may be another; what is of one hold is freed */
     if (had_text && answer.outcome == RLK_NOSCRIPT)
         answer.outcome = RLK_REFUSED; /* it had the text */
     bool wants_text = answer.outcome == RLK_NOSCRIPT;
@@ -246,18 +247,16 @@ void rlk_duty_done(struct rlock_client *client, struct rlk_op *op,
         rlk_lock_put_locked(lock);
     } else {
         struct rlk_hold *hold = op->hold;
-        bool asked = op->asks;
         hold->op = NULL;
-        free(op);
         if (kind == RLK_OP_RELEASE) {
             release_done(client, hold, &answer, now);
         } else {
             count_renewal(client, &answer);
-            renew_done(client, hold, &answer, &answer.fate, asked,
-                       kind == RLK_OP_DOWNGRADE, now);
+            renew_done(client, hold, op, &answer, &answer.fate, now);
             if (answer.outcome == RLK_DONE && rlk_cursor_set(answer.more))
                 rlk_lock_go_on_locked(hold->lock, answer.more);
         }
+        free(op);
         rlk_hold_put_locked(hold);
     }
     rlk_registry_unlock(reg);

@@ -61,6 +61,7 @@ struct rlk_op {
     struct rlk_hold *hold; /* that it is about, with a reference; NULL: a batch's */
     enum rlk_op_kind kind;
     bool asks;              /* RENEW: it asks who else wants the lock */
+    bool crowded;           /* it left in a burst of renewals */
     int64_t sent, deadline; /* CLOCK_BOOTTIME ns */
     int64_t quiet_since;    /* when something was last heard on its connection, as far as
                                counted */

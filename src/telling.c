@@ -80,8 +80,10 @@ static bool next_news(struct rlk_registry *reg, struct told *ret_told)
         .remaining_ms = left_ms > 0 && hold->state == RLK_HOLD_INSIDE ? (long)left_ms : 0,
         .reason = reasons[hold->loss],
     };
-    ret_told->lasted =
-        hold->state == RLK_HOLD_INSIDE ? rlk_now_boot() - hold->since : hold->lost_after;
+    bool ended = hold->state == RLK_HOLD_LOST || hold->owner_ended;
+    ret_told->lasted = hold->state == RLK_HOLD_INSIDE ? rlk_now_boot() - hold->since
+                       : ended                        ? hold->lost_after
+                                                      : 0; /* unlocked meanwhile */
     rlk_part_told_locked(part);
     rlk_registry_unlock(reg);
     return true;

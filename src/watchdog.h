@@ -20,7 +20,7 @@ struct rlk_watch {
     int backoff_ms;
     struct rlk_list ops; /* requests in flight, in the order sent */
     size_t op_count;
-    bool crowded;        /* renewals come in a burst: the next ones are to be spread */
+    bool crowded;        /* those that are sent now are of a burst */
     int64_t full_from;   /* when the first of the last full batch was due */
     int64_t heard_at;    /* when the newest reply was read */
     int64_t op_deadline; /* no later than the earliest of theirs */

@@ -5,6 +5,7 @@
  * much more often than it has to be.
  */
 #include "fixture.h"
+#include "script.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -128,6 +129,24 @@ START_TEST(burst_is_spread_over_the_period)
 }
 END_TEST
 
+/* The answers come when all of the burst was sent long ago. */
+START_TEST(burst_is_spread_over_the_period_by_a_server_that_is_far_away)
+{
+    close_client(client);
+    proxy = test_proxy_start(&server);
+    char parameters[64];
+    snprintf(parameters, sizeof(parameters), "?lease=%ld", test_ms(LEASE_MS));
+    client = open_at(test_proxy_url(proxy), parameters);
+    hold_all(MANY, 0);
+    TEST_RULE(proxy, .contains = rlk_scripts[RLK_MUTEX_RENEW].sha, .on = TEST_ON_REPLY,
+              .action = TEST_DELAY, .delay_ms = test_ms(60));
+    await_renewals(MANY);
+    test_pause_ms(test_ms(PERIOD_MS));
+    ck_assert_int_ge(busy_slices(), SLICES / 2);
+    unlock_all(MANY);
+}
+END_TEST
+
 START_TEST(nobody_is_renewed_too_late_for_it)
 {
     long least = LONG_MAX;
@@ -170,6 +189,7 @@ int main(void)
     tcase_add_test(tc, due_soon_goes_along_with_what_is_due);
     tcase_add_test(tc, nobody_is_renewed_more_often_for_it);
     tcase_add_test(tc, burst_is_spread_over_the_period);
+    tcase_add_test(tc, burst_is_spread_over_the_period_by_a_server_that_is_far_away);
     tcase_add_test(tc, nobody_is_renewed_too_late_for_it);
     tcase_add_test(
         tc,
