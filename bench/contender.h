@@ -38,6 +38,7 @@ extern const struct contender rlock_pair, fair_pair, rlock_again, rlock_kept;
 /* the same by another name, of a team of another shape */
 extern const struct contender rlock_pair_processes, fair_pair_few;
 extern const struct contender rw_read_pair, rw_write_pair, rw_mixed;
+extern const struct contender read_kept, write_kept;
 /* they note how long the lock took */
 extern const struct contender rlock_latency, fair_latency;
 /* the same with a section of 2 ms between */

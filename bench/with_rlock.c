@@ -173,6 +173,42 @@ const struct contender rw_write_pair = { .label = "rlock write",
                                          .waits = count_grants,
                                          .close = close_rw };
 
+/* ---- a read-write lock that the process keeps */
+
+static void *open_kept_rw(const char *name)
+{
+    rlock_rwlock_t *rwlock = malloc(sizeof(*rwlock));
+    rlock_rwlockattr_t attr;
+    if (!rwlock)
+        die("out of memory");
+    check(rlock_rwlockattr_init(&attr), "rlock_rwlockattr_init");
+    check(rlock_rwlockattr_setretain(&attr, KEEP_MS), "rlock_rwlockattr_setretain");
+    check(rlock_rwlock_init(rwlock, &attr, name), "rlock_rwlock_init");
+    check(rlock_client_ping(NULL), "rlock_client_ping");
+    return rwlock;
+}
+
+static uint64_t run_reads(void *state)
+{
+    for (int i = 0; i < AGAIN_BATCH; i++)
+        run_read(state);
+    return AGAIN_BATCH;
+}
+
+static uint64_t run_writes(void *state)
+{
+    for (int i = 0; i < AGAIN_BATCH; i++)
+        run_write(state);
+    return AGAIN_BATCH;
+}
+
+const struct contender read_kept = {
+    .label = "rlock read", .open = open_kept_rw, .run = run_reads, .close = close_rw
+};
+const struct contender write_kept = {
+    .label = "rlock write", .open = open_kept_rw, .run = run_writes, .close = close_rw
+};
+
 /* ---- nine readings for each writing */
 
 static uint64_t run_mixed(void *state)
