@@ -150,7 +150,7 @@ START_TEST(burst_is_spread_over_the_period_by_a_server_that_is_far_away)
     client = open_at(test_proxy_url(proxy), parameters);
     hold_all(MANY, 0);
     TEST_RULE(proxy, .contains = rlk_scripts[RLK_MUTEX_RENEW].sha, .on = TEST_ON_REPLY,
-              .action = TEST_DELAY, .delay_ms = test_ms(500));
+              .action = TEST_DELAY, .delay_ms = period_ms() / 4);
     await_renewals(MANY);
     test_pause_ms(period_ms());
     ck_assert_int_ge(busy_slices(), SLICES / 2);
