@@ -83,13 +83,6 @@ static long first_lease(const struct rlk_wish *wish)
     return rlk_wish_keeps(wish) ? (long)rlk_wish_grant_ms(wish) : wish->lease_ms;
 }
 
-/* Whether this process gives something back that nobody is in, and that would be in the
- * way. */
-static bool is_going(const struct rlk_wish *wish, const struct rlk_lock *lock)
-{
-    return lock->going > 0 || (!wish->reading && !rlk_list_empty(&lock->queue->leaving));
-}
-
 /* One attempt and its repetitions, without queueing. */
 static int try_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
 {
@@ -115,7 +108,7 @@ static int try_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
         struct rlk_answer answer;
         struct rlk_hold *share = rlk_share_begin(lock, hold, now);
         request.share = share;
-        bool going = is_going(wish, lock);
+        bool going = lock->going > 0;
         rlk_registry_unlock(reg);
         rlk_trip_acquire(wish->client, request, until, &answer);
         rlk_registry_lock(reg);
@@ -149,8 +142,7 @@ static int try_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
             request.after = answer.more; /* nobody comes first of those seen so far */
             continue;
         }
-        going = going || is_going(wish, lock);
-        if (v == TAKEN_BY_OTHERS && going && now < until)
+        if (v == TAKEN_BY_OTHERS && (going || lock->going > 0) && now < until)
             v = AGAIN; /* by what we have given back ourselves, perhaps */
         if ((v == TAKEN_BY_OTHERS || v == SPOILT) && !hold->unknown) {
             rlk_hold_put_locked(hold);

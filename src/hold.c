@@ -502,7 +502,7 @@ int64_t rlk_hold_release_until_locked(const struct rlk_hold *hold)
 
 void rlk_hold_going_locked(struct rlk_hold *hold)
 {
-    if (hold->reading || hold->counted_going)
+    if (hold->counted_going)
         return;
     hold->counted_going = true;
     hold->lock->going++;

@@ -338,7 +338,7 @@ struct rlk_lock {
     bool releasing; /* a release is on its way: who waits already goes first */
     struct rlk_lock *chain;
     unsigned refs;
-    unsigned going; /* exclusive holds that are given back though nobody was in them */
+    unsigned going; /* holds that are given back though nobody was in them */
     struct rlk_list idle_link;
     struct rlk_hold *current; /* INSIDE, exclusively */
     struct rlk_queue *queue;  /* &rlk_no_queue: nobody waits, and nothing is under way */
