@@ -24,6 +24,9 @@ static size_t table_count, table_size;
 static uint64_t last_number;
 static struct rlock_client *default_client;
 static bool default_opening; /* one thread opens it, the others wait */
+/* Which clients there are is being changed: a copy of this memory is not to be trusted.
+ */
+static atomic_bool changing;
 static char *default_url;
 static rlock_clientattr_t *default_attr;
 static struct rlk_cond changed; /* default_opening, draining */
@@ -55,11 +58,9 @@ static void forked_parent(void)
 static void forked_child(bool late)
 {
     if (late) {
-        /* held at the moment of the fork: then the table was being changed */
-        bool whole = rlk_mutex_trylock(&mu);
-        mu = (struct rlk_mutex)RLK_MUTEX_INIT;
+        mu = (struct rlk_mutex)RLK_MUTEX_INIT; /* who only looked has it most often */
         rlk_log_forget();
-        if (!whole) {
+        if (atomic_exchange(&changing, false)) {
             table = NULL;
             table_count = table_size = 0;
             default_client = NULL;
@@ -105,6 +106,7 @@ static int enter(struct rlock_client *client)
     int rc = 0;
 
     rlk_mutex_lock(&mu);
+    atomic_store(&changing, true);
     if (table_count == table_size) {
         size_t size = table_size ? 2 * table_size : 8;
         struct rlock_client **bigger =
@@ -122,6 +124,7 @@ static int enter(struct rlock_client *client)
             table[i] = table[i - 1];
         table[i] = client;
     }
+    atomic_store(&changing, false);
     rlk_mutex_unlock(&mu);
     return rc;
 }
@@ -134,6 +137,7 @@ static void remove_locked(struct rlock_client *client)
         i++;
     if (i == table_count)
         return;
+    atomic_store(&changing, true);
     table_count--;
     memmove(&table[i], &table[i + 1], (table_count - i) * sizeof(struct rlock_client *));
     if (table_count == 0) { /* nothing is left behind when the last client is closed */
@@ -141,6 +145,11 @@ static void remove_locked(struct rlock_client *client)
         table = NULL;
         table_size = 0;
     }
+    if (client == default_client) {
+        default_client = NULL;
+        atomic_store(&default_for_signals, NULL);
+    }
+    atomic_store(&changing, false);
 }
 
 /* Locks: holds mu. */
@@ -439,10 +448,6 @@ int rlk_client_close(struct rlock_client *client)
     }
     if (rc == 0) {
         remove_locked(client);
-        if (client == default_client) {
-            default_client = NULL;
-            atomic_store(&default_for_signals, NULL);
-        }
         drain_signal_calls_locked();
     }
     rlk_mutex_unlock(&mu);

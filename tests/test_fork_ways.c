@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SOON_MS = 15000, FORKS = 10 };
+enum { SOON_MS = 15000, FORKS = 10, LOOKS = 40 };
 
 static rlock_mutex_t m, own; /* of `client` */
 
@@ -262,10 +262,45 @@ START_TEST(child_without_handlers_is_a_party_of_its_own)
 }
 END_TEST
 
+static atomic_bool over;
+
+static int run_looks(void *arg)
+{
+    rlock_stats_t stats;
+    (void)arg;
+    while (!atomic_load(&over)) {
+        int rc = rlock_client_getstats(client, &stats);
+        if (rc != 0)
+            return rc;
+    }
+    return 0;
+}
+
+/* Other threads have the table of clients in hand at the moment of the fork, and change
+ * nothing. */
+START_TEST(child_without_handlers_has_the_clients_that_others_only_look_up)
+{
+    struct forked f;
+    struct task tasks[4];
+    NEEDS_FORK("child_without_handlers_has_the_clients_that_others_only_look_up");
+    OK(rlock_mutex_lock(&m));
+    atomic_store(&over, false);
+    for (int i = 0; i < 4; i++)
+        task_start(&tasks[i], run_looks, NULL);
+    for (int i = 0; i < LOOKS; i++) {
+        forked_start_by(&f, _Fork, is_a_party, NULL, FORKED_VANISH);
+        ck_assert_int_eq(forked_line(&f, SOON_MS), 0);
+        ck_assert(forked_ends(&f, SOON_MS));
+    }
+    atomic_store(&over, true);
+    for (int i = 0; i < 4; i++)
+        OK(task_join(&tasks[i]));
+    OK(rlock_mutex_unlock(&m));
+}
+END_TEST
+
 /* ---- the parent's threads pass a lock on among themselves, and it is inside by the gate
  */
-
-static atomic_bool over;
 
 static int run_passes_on(void *arg)
 {
@@ -389,6 +424,7 @@ int main(void)
     TCase *bare = tcase(suite, "_Fork");
     tcase_add_loop_test(bare, child_without_handlers_is_a_party_of_its_own, 0,
                         BARE_BODIES);
+    tcase_add_test(bare, child_without_handlers_has_the_clients_that_others_only_look_up);
     tcase_add_test(bare, child_without_handlers_does_not_come_by_its_parents_gate);
     tcase_add_test(
         bare, child_without_handlers_closes_its_parents_connections_at_its_first_call);

@@ -196,6 +196,28 @@ START_TEST(a_clock_that_goes_forward_excuses_what_is_taken_again)
 }
 END_TEST
 
+/* The same of a reading that its process keeps, and a thread joins (K14). */
+START_TEST(a_clock_that_goes_forward_excuses_what_is_joined)
+{
+    unsigned lock = _i ? RWLOCK : KEPT_RWLOCK;
+    transaction(1000);
+    reads(lock, READER, 1000 + LEASE, true);
+    transaction(1060);
+    leaves(lock, READER, true);
+    grants(lock, WRITER, 1060 + LEASE);
+    takes(21, lock, WRITER, 1059, 1062, 2000);
+    unlocks(21, lock, WRITER, 1200, 1201, 2000, 0);
+    takes(11, lock, READER, 1100, 1100.1, 1985)->reading = true;
+    unlocks(11, lock, READER, 1110, 1110.1, 1985, 0);
+    BREAKS(NEM_RULE_EXCLUSION, 1);
+    forward(1050);
+    if (_i) /* of one that is not kept, nobody can have taken it unasked */
+        BREAKS(NEM_RULE_EXCLUSION, 1);
+    else
+        EXCUSES(NEM_RULE_EXCLUSION, 1);
+}
+END_TEST
+
 START_TEST(a_clock_that_went_forward_before_excuses_nobody)
 {
     overlapping_holds();
@@ -403,6 +425,7 @@ static void add_excuses(Suite *suite)
     tcase_add_test(t, faults_that_a_lock_must_bear_excuse_nothing);
     tcase_add_test(t, a_clock_that_goes_forward_excuses_whom_it_met);
     tcase_add_test(t, a_clock_that_goes_forward_excuses_what_is_taken_again);
+    tcase_add_loop_test(t, a_clock_that_goes_forward_excuses_what_is_joined, 0, 2);
     tcase_add_test(t, a_clock_that_went_forward_before_excuses_nobody);
     tcase_add_test(t, a_strict_round_excuses_nothing);
     t = forged_group(suite, "unlock");

@@ -354,7 +354,7 @@ int64_t nem_granted_after(const struct nem_hold *hold)
     }
     /* what a process passes on or keeps, its threads enter without the server, which may
      * have lost it by then */
-    bool local = last && nem_type_of(hold->returned->lock) == NEM_MUTEX;
+    bool local = last && nem_passes(hold->returned->lock);
     return local ? last->granted->after : hold->returned->at;
 }
 
