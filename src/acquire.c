@@ -13,6 +13,7 @@
 #include "acquire_impl.h"
 
 #include "error.h"
+#include "leading.h"
 
 #include <errno.h>
 
@@ -26,8 +27,9 @@ enum {
 
 /* ---- waiting. Locks: hold the registry's mu. */
 
-/* Sleeps until woken, for `ns` at most. */
-static void doze(const struct rlk_wish *wish, int64_t ns)
+/* Sleeps until woken, for `ns` at most. by_mail: what it waits for comes by the mailbox.
+ */
+static void sleep_for(const struct rlk_wish *wish, int64_t ns, bool by_mail)
 {
     struct rlk_registry *reg = &wish->client->registry;
 
@@ -39,13 +41,20 @@ static void doze(const struct rlk_wish *wish, int64_t ns)
      * may answer before we sleep; so look whether that is needed first. */
     struct rlk_timer *first = rlk_timer_first(&reg->timers);
     if ((first && first->when < reg->armed) || reg->watchdog_dirty ||
-        reg->subscriber_dirty || !rlk_list_empty(&reg->wakes)) {
+        reg->subscriber_dirty || !rlk_list_empty(&reg->wakes) ||
+        rlk_leader_pending_locked(reg)) {
         rlk_registry_unlock(reg);
         rlk_registry_lock(reg);
         return;
     }
-    rlk_cond_wait(&wish->thread->cond, &reg->mu,
-                  ns == RLK_NEVER ? RLK_NEVER : rlk_time_add(rlk_now_mono(), ns));
+    int64_t end = ns == RLK_NEVER ? RLK_NEVER : rlk_time_add(rlk_now_mono(), ns);
+    if (!by_mail || !rlk_lead_locked(wish->client, wish->thread, end))
+        rlk_cond_wait(&wish->thread->cond, &reg->mu, end);
+}
+
+static void doze(const struct rlk_wish *wish, int64_t ns)
+{
+    sleep_for(wish, ns, false);
 }
 
 static int64_t min_time(int64_t a, int64_t b)
@@ -345,7 +354,7 @@ int rlk_ask_wait(struct rlk_ask *ask)
         if (outage <= 0)
             return rlk_ask_give_up(ask, ENOTCONN);
         count_wait(wish, waiter);
-        doze(wish, min_time(left, outage));
+        sleep_for(wish, min_time(left, outage), hold->asker == wish->thread);
     }
 }
 

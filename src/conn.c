@@ -22,6 +22,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -52,6 +53,10 @@ void rlk_conn_close_fd(struct rlk_conn *conn, bool abort)
         struct linger now = { .l_onoff = 1, .l_linger = 0 };
         setsockopt(conn->fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
     }
+    /* first: it stays in the set as long as a copy of it is open, in a child of a fork */
+    if (conn->watcher >= 0)
+        epoll_ctl(conn->watcher, EPOLL_CTL_DEL, conn->fd, &(struct epoll_event){ 0 });
+    conn->watcher = -1;
     rlk_fd_close(conn->fd);
     conn->fd = -1;
 }
@@ -451,6 +456,22 @@ struct rlk_reply *rlk_conn_take_reply(struct rlk_conn *conn)
     }
 }
 
+int rlk_conn_watch(struct rlk_conn *conn, int epoll_fd, bool on)
+{
+    struct epoll_event event = { .events = on ? EPOLLIN : 0 };
+    bool first = conn->watcher < 0;
+
+    if (conn->fd < 0)
+        return EBADF;
+    if (!first && on == conn->watch_on)
+        return 0;
+    if (epoll_ctl(epoll_fd, first ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, conn->fd, &event) != 0)
+        return errno;
+    conn->watcher = epoll_fd;
+    conn->watch_on = on;
+    return 0;
+}
+
 bool rlk_conn_idle_ok(struct rlk_conn *conn)
 {
     char c;
@@ -473,7 +494,7 @@ int rlk_conn_start(struct rlk_conn **ret_conn, const struct rlk_conn_options *op
     conn->reply_limit = options->reply_limit;
     conn->moves = options->moves;
     conn->moves_seen = options->moves_seen;
-    conn->fd = -1;
+    conn->fd = conn->watcher = -1;
     conn->state = RLK_CONN_OPENING;
     if (rlk_conn_reset_reader(conn) != 0 ||
         rlk_opening_create(conn, options, deadline) != 0) {

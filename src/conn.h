@@ -178,6 +178,11 @@ struct rlk_reply *rlk_conn_take_reply(struct rlk_conn *conn);
 /* Makes it dead, as after a timeout. */
 void rlk_conn_kill(struct rlk_conn *conn, enum rlk_failure why, const char *text);
 
+/* The epoll set watches its socket for input: from now on, when it tells what is there
+ * already, too; or not for the moment, when it tells broken connections only. The socket
+ * leaves the set before it is closed. Returns 0 or an errno. Blocks: no. */
+int rlk_conn_watch(struct rlk_conn *conn, int epoll_fd, bool on);
+
 /* Whether an idle connection (no request under way) is still usable as far as can be seen
  * without a round trip: not closed by the peer, nothing unsolicited to read. */
 bool rlk_conn_idle_ok(struct rlk_conn *conn);

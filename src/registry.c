@@ -137,7 +137,11 @@ void rlk_registry_unlock(struct rlk_registry *reg)
         else
             rlk_cond_signal(&thread->cond);
     }
-    bool waker = watchdog || subscriber;
+    /* who reads himself what concerns him looks by himself */
+    bool leader = rlk_leader_pending_locked(reg) && reg->leader != rlk_thread_record;
+    reg->leader_told |= leader;
+    int leader_fd = reg->leader_fd;
+    bool waker = watchdog || subscriber || leader;
     if (waker)
         atomic_fetch_add(&reg->wakers, 1);
     rlk_mutex_unlock(&reg->mu);
@@ -147,6 +151,8 @@ void rlk_registry_unlock(struct rlk_registry *reg)
         wake(watchdog_fd);
     if (subscriber)
         wake(subscriber_fd);
+    if (leader)
+        wake(leader_fd);
     if (waker && atomic_fetch_sub(&reg->wakers, 1) == 1 && atomic_load(&reg->parting)) {
         rlk_mutex_lock(&reg->mu);
         rlk_cond_broadcast(&reg->background_done);
@@ -157,7 +163,8 @@ void rlk_registry_unlock(struct rlk_registry *reg)
 void rlk_registry_part_from_threads(struct rlk_registry *reg)
 {
     rlk_mutex_lock(&reg->mu);
-    reg->watchdog_fd = reg->subscriber_fd = -1;
+    reg->watchdog_fd = reg->subscriber_fd = reg->leader_fd = -1;
+    reg->mail_open = false;
     atomic_store(&reg->parting, true);
     while (atomic_load(&reg->wakers) > 0)
         rlk_cond_wait(&reg->background_done, &reg->mu, RLK_NEVER);
@@ -354,7 +361,9 @@ bool rlk_lock_held_locked(struct rlk_lock *lock, int64_t now)
 
 void rlk_registry_wake_locked(struct rlk_registry *reg, struct rlk_thread *thread)
 {
-    if (rlk_list_empty(&thread->wake_link))
+    if (thread == reg->leader)
+        atomic_store_explicit(&reg->leader_called, true, memory_order_relaxed);
+    else if (rlk_list_empty(&thread->wake_link))
         rlk_list_append(&reg->wakes, &thread->wake_link);
 }
 

@@ -63,6 +63,13 @@ struct rlk_registry {
     struct rlk_list gates;    /* holds whose gate is open */
     size_t kept_count;        /* holds that are kept though nobody waits here */
     bool interrupted;
+
+    /* leading.h */
+    bool mail_open;            /* a waiting thread may read the mailbox */
+    bool leader_told;          /* leader_fd was written to */
+    atomic_bool leader_called; /* to look whether it has what it waits for; set only */
+    struct rlk_thread *leader; /* which reads it now; NULL: none */
+    _Atomic int leader_fd;     /* an eventfd by which it is called; -1: there is none */
 };
 
 int rlk_registry_init(struct rlk_registry *reg);
@@ -81,6 +88,11 @@ void rlk_registry_destroy(struct rlk_registry *reg);
 static inline void rlk_registry_lock(struct rlk_registry *reg)
 {
     rlk_mutex_lock(&reg->mu);
+}
+/* A thread that leads is yet to be told that it was called. */
+static inline bool rlk_leader_pending_locked(const struct rlk_registry *reg)
+{
+    return reg->leader && !reg->leader_told && atomic_load(&reg->leader_called);
 }
 /* Drops mu, then wakes watchdog and subscriber where something became due or is to be
  * told. */

@@ -15,6 +15,7 @@
 
 #include "client.h"
 #include "deadline.h"
+#include "descriptor.h"
 #include "error.h"
 #include "handoff.h"
 #include "log.h"
@@ -23,6 +24,7 @@
 #include "telling.h"
 
 #include <string.h>
+#include <sys/epoll.h>
 
 enum { BACKOFF_FIRST_MS = 20, BACKOFF_MAX_MS = 1000 };
 
@@ -46,6 +48,22 @@ static struct rlock_client *client_of(struct rlk_loop_member *member)
     return RLK_CONTAINER_OF(member, struct rlock_client, subscription.member);
 }
 
+static int make_watch(void)
+{
+    return epoll_create1(EPOLL_CLOEXEC);
+}
+
+static void close_fds(struct rlock_client *client)
+{
+    struct rlk_subscription *sub = &client->subscription;
+    client->registry.leader_fd = -1;
+    if (sub->watch_fd >= 0)
+        rlk_fd_close(sub->watch_fd);
+    if (sub->leader_fd >= 0)
+        rlk_fd_close(sub->leader_fd);
+    sub->watch_fd = sub->leader_fd = -1;
+}
+
 int rlk_subscriber_join(struct rlock_client *client)
 {
     struct rlk_subscription *sub = &client->subscription;
@@ -56,10 +74,15 @@ int rlk_subscriber_join(struct rlock_client *client)
     sub->state = RLK_SUB_DOWN;
     sub->backoff_ms = BACKOFF_FIRST_MS;
     sub->answer_due = sub->ping_at = RLK_NEVER;
+    /* without these it does it all by itself */
+    sub->watch_fd = rlk_fd_made_by(make_watch);
+    client->registry.leader_fd = sub->leader_fd = rlk_fd_event();
     int wake_fd;
     int rc = rlk_loop_join(&loop, &sub->member, &wake_fd);
     if (rc == 0)
         client->registry.subscriber_fd = wake_fd;
+    else
+        close_fds(client);
     return rc;
 }
 
@@ -83,6 +106,9 @@ void rlk_subscriber_forget(void)
 static int fd(struct rlk_loop_member *member, short *ret_events)
 {
     struct rlk_subscription *sub = &client_of(member)->subscription;
+    *ret_events = POLLIN;
+    if (sub->mode != RLK_SUB_OWN)
+        return sub->mode == RLK_SUB_LENT ? sub->watch_fd : -1;
     if (!sub->conn)
         return -1;
     *ret_events = rlk_conn_events(sub->conn);
@@ -95,6 +121,7 @@ static void fail(struct rlk_subscription *sub, int64_t now)
 {
     rlk_conn_free(sub->conn);
     sub->conn = NULL;
+    sub->refused = false;
     sub->state = RLK_SUB_DOWN;
     atomic_store(&sub->hears, false);
     atomic_store(&sub->subscribed, false);
@@ -359,6 +386,29 @@ static bool take_reply(struct rlock_client *client, const struct rlk_reply *repl
     return true;
 }
 
+/* Returns as take_reply does. */
+static bool take_replies(struct rlock_client *client, int64_t now)
+{
+    struct rlk_subscription *sub = &client->subscription;
+    struct rlk_reply *reply;
+    bool useful = true;
+
+    while (useful && (reply = rlk_conn_take_reply(sub->conn)) != NULL) {
+        useful = take_reply(client, reply, now);
+        rlk_conn_give_back(sub->conn, reply);
+    }
+    return useful;
+}
+
+bool rlk_subscriber_read(struct rlock_client *client)
+{
+    struct rlk_subscription *sub = &client->subscription;
+
+    rlk_conn_step(sub->conn);
+    sub->refused = !take_replies(client, rlk_now_boot());
+    return !sub->refused && rlk_conn_state(sub->conn) != RLK_CONN_DEAD;
+}
+
 /* ---- the loop's calls */
 
 /* Once, until it is up again. False: the client was closed by the callback. */
@@ -374,8 +424,7 @@ static bool tell_down(struct rlock_client *client, const char *reason)
 static bool listen_on(struct rlock_client *client, int64_t now)
 {
     struct rlk_subscription *sub = &client->subscription;
-    bool was_up = sub->state == RLK_SUB_UP, useful = true;
-    struct rlk_reply *reply;
+    bool was_up = sub->state == RLK_SUB_UP, useful = !sub->refused;
 
     rlk_conn_step(sub->conn);
     if (sub->state == RLK_SUB_OPENING && rlk_conn_state(sub->conn) == RLK_CONN_READY) {
@@ -383,10 +432,7 @@ static bool listen_on(struct rlock_client *client, int64_t now)
         useful = join_all(client, now) == 0;
         rlk_conn_step(sub->conn);
     }
-    while (useful && (reply = rlk_conn_take_reply(sub->conn)) != NULL) {
-        useful = take_reply(client, reply, now);
-        rlk_conn_give_back(sub->conn, reply);
-    }
+    useful = useful && take_replies(client, now);
     if (now >= sub->answer_due)
         rlk_conn_kill(sub->conn, RLK_FAIL_UNKNOWN, "no answer from the server");
     if (sub->state == RLK_SUB_UP && !was_up) {
@@ -463,13 +509,59 @@ static int64_t leave_elsewhere(struct rlock_client *client, int64_t now)
     return RLK_NEVER;
 }
 
-static int64_t step(struct rlk_loop_member *member, int64_t now)
+/* The peer has reset it, which an epoll set tells even where it is not to. Until the
+ * leader finds out, it would wake us again and again. */
+static bool is_broken(const struct rlk_subscription *sub)
 {
-    struct rlock_client *client = client_of(member);
+    struct epoll_event event;
+    return epoll_wait(sub->watch_fd, &event, 1, 0) == 1 &&
+           (event.events & (EPOLLERR | EPOLLHUP)) != 0;
+}
+
+/* False: a waiting thread leads. It goes on if there is nothing to do for us, or is told
+ * to leave, and wakes us then. */
+static bool take_over(struct rlock_client *client, int64_t now)
+{
+    struct rlk_subscription *sub = &client->subscription;
+    struct rlk_registry *reg = &client->registry;
+
+    rlk_registry_lock(reg);
+    bool led = reg->leader != NULL;
+    if (!led) {
+        sub->mode = RLK_SUB_OWN;
+    } else if (sub->mode == RLK_SUB_LENT &&
+               (now >= sub->due || !rlk_list_empty(&reg->channels) ||
+                is_elsewhere(client) || is_broken(sub))) {
+        sub->mode = RLK_SUB_RECALLED;
+        rlk_registry_wake_locked(reg, reg->leader);
+    }
+    reg->mail_open = sub->mode == RLK_SUB_LENT;
+    rlk_registry_unlock(reg);
+    return !led;
+}
+
+/* Lets a waiting thread read the mailbox while there is nothing else to do. */
+static void lend(struct rlock_client *client)
+{
+    struct rlk_subscription *sub = &client->subscription;
+    struct rlk_registry *reg = &client->registry;
+
+    if (sub->state != RLK_SUB_UP || sub->answer_due != RLK_NEVER ||
+        rlk_conn_unsent(sub->conn) > 0 || sub->watch_fd < 0 || sub->leader_fd < 0 ||
+        rlk_conn_watch(sub->conn, sub->watch_fd, true) != 0)
+        return;
+    rlk_registry_lock(reg);
+    reg->mail_open = reg->leader_fd >= 0;
+    if (reg->mail_open)
+        sub->mode = RLK_SUB_LENT;
+    rlk_registry_unlock(reg);
+}
+
+/* Returns when to be called again, 0: the client was closed by a callback. */
+static int64_t step_conn(struct rlock_client *client, int64_t now)
+{
     struct rlk_subscription *sub = &client->subscription;
 
-    if (!rlk_tell_news(client))
-        return 0;
     if (sub->state == RLK_SUB_DOWN && now >= sub->retry_at) {
         int rc = open_conn(client, now);
         if (rc != 0 && !tell_down(client, rlk_error_text(rc)))
@@ -502,6 +594,24 @@ static int64_t step(struct rlk_loop_member *member, int64_t now)
     return due;
 }
 
+static int64_t step(struct rlk_loop_member *member, int64_t now)
+{
+    struct rlock_client *client = client_of(member);
+    struct rlk_subscription *sub = &client->subscription;
+
+    if (!rlk_tell_news(client))
+        return 0;
+    if (take_over(client, now)) {
+        int64_t due = step_conn(client, now);
+        if (due == 0)
+            return 0;
+        sub->due = due;
+        if (sub->conn)
+            lend(client);
+    }
+    return sub->mode == RLK_SUB_RECALLED ? RLK_NEVER : sub->due;
+}
+
 /* What happened before the client was closed is told, unless its own callback closed it.
  */
 static void left(struct rlk_loop_member *member)
@@ -514,4 +624,6 @@ static void left(struct rlk_loop_member *member)
     rlk_conn_free(sub->conn);
     sub->conn = NULL;
     sub->state = RLK_SUB_DOWN;
+    sub->mode = RLK_SUB_OWN;
+    close_fds(client);
 }

@@ -30,6 +30,14 @@ struct rlk_subscription {
     int64_t up_at;            /* when it was last heard that SUBSCRIBE was done */
     int64_t leave_at;         /* not before, where the server is another one */
     struct rlk_log_pace pace; /* of what the server refuses */
+    /* Has the connection in the midst of other things, so that whoever leads (leading.h)
+     * can keep what it reads from waking the thread; -1: there is none. */
+    int watch_fd, leader_fd; /* leader_fd: as the registry's, to be closed */
+    /* Whose connection and state are: the thread's; whoever's leads, if somebody does;
+     * the leader's until it leaves, which it was told to. */
+    enum { RLK_SUB_OWN, RLK_SUB_LENT, RLK_SUB_RECALLED } mode;
+    bool refused; /* a leader found the subscription to be of no use */
+    int64_t due;  /* when the thread needs the connection, by its last look at it */
 };
 
 struct rlock_client;
@@ -40,6 +48,9 @@ int rlk_subscriber_join(struct rlock_client *client);
 void rlk_subscriber_leave(struct rlock_client *client);
 /* To look whether it listens where the locks are. Locks: takes the registry's mu. */
 void rlk_subscriber_look(struct rlock_client *client);
+/* Reads the mailbox in place of the thread, which lets it (leading.h). False: it is to
+ * look itself. Locks: takes the registry's mu. */
+bool rlk_subscriber_read(struct rlock_client *client);
 /* In a child: the thread was the parent's. */
 void rlk_subscriber_forget(void);
 

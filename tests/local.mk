@@ -83,7 +83,8 @@ UNIT_TESTS += tests/test_thread_exit tests/test_fair_thread_exit tests/test_rwlo
 	tests/test_thread_exit_readers tests/test_process_exit
 # Cancellation and signals.
 UNIT_TESTS += tests/test_cancel tests/test_fair_cancel tests/test_rwlock_cancel \
-	tests/test_cancel_ends tests/test_signals tests/test_signals_threads
+	tests/test_cancel_ends tests/test_signals tests/test_signals_threads \
+	tests/test_leading
 # What the server says and does: error replies, states, lost data.
 UNIT_TESTS += tests/test_server_errors tests/test_server_waits tests/test_server_states \
 	tests/test_server_cluster tests/test_server_data
@@ -657,6 +658,10 @@ tests_test_signals_LDADD = $(UNIT_LIBS)
 tests_test_signals_threads_SOURCES = tests/test_signals_threads.c $(FIXTURE)
 tests_test_signals_threads_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_signals_threads_LDADD = $(UNIT_LIBS)
+
+tests_test_leading_SOURCES = tests/test_leading.c $(FIXTURE)
+tests_test_leading_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_leading_LDADD = $(UNIT_LIBS)
 
 # -- pthread semantics: the table of equivalence
 

@@ -434,8 +434,9 @@ START_TEST(every_descriptor_is_closed_on_exec)
         seen++;
         ck_assert_msg(closes_on_exec(fd), "descriptor %d", fd);
     }
-    /* an event and a timer of each thread; two subscribers, a watchdog, two callers */
-    ck_assert_int_eq(seen, 4 + 5);
+    /* an event and a timer of each thread; two subscribers, a watchdog, two callers; an
+     * epoll set and an event for who leads of each client */
+    ck_assert_int_eq(seen, 4 + 5 + 4);
     OK(rlock_mutex_unlock(&m));
 }
 END_TEST

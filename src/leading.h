@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One of the threads that wait for a message reads the mailbox itself, in place of the
+ * subscriber thread: one switch of threads less for each hand-over. (Schmidt et al.,
+ * "Leader/Followers", PLoP 2000.) It takes up what is for others, too, and leaves as soon
+ * as it has what it waits for, or the subscriber wants the connection.
+ *
+ * The connection belongs to the leader from rlk_registry.leader being set until it is
+ * NULL again; else to the subscriber, which lets it go by mail_open.
+ */
+#ifndef RLK_LEADING_H
+#define RLK_LEADING_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct rlock_client;
+struct rlk_thread;
+
+/* Reads the mailbox until the calling thread is woken, or until `mono_end`
+ * (CLOCK_MONOTONIC, ns; RLK_NEVER). False: another does, or there is nothing to read; it
+ * did not wait. Locks: holds the registry's mu, dropped meanwhile. Blocks: network. */
+bool rlk_lead_locked(struct rlock_client *client, struct rlk_thread *thread,
+                     int64_t mono_end);
+
+#endif
