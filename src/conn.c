@@ -13,6 +13,7 @@
 
 #include "deadline.h"
 #include "descriptor.h"
+#include "fork.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -53,8 +54,9 @@ void rlk_conn_close_fd(struct rlk_conn *conn, bool abort)
         struct linger now = { .l_onoff = 1, .l_linger = 0 };
         setsockopt(conn->fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
     }
-    /* first: it stays in the set as long as a copy of it is open, in a child of a fork */
-    if (conn->watcher >= 0)
+    /* first: it stays in the set as long as a copy of it is open, in a child of a fork,
+     * which has nothing to do with its parent's set */
+    if (conn->watcher >= 0 && !rlk_fork_in_child())
         epoll_ctl(conn->watcher, EPOLL_CTL_DEL, conn->fd, &(struct epoll_event){ 0 });
     conn->watcher = -1;
     rlk_fd_close(conn->fd);
@@ -463,12 +465,9 @@ int rlk_conn_watch(struct rlk_conn *conn, int epoll_fd, bool on)
 
     if (conn->fd < 0)
         return EBADF;
-    if (!first && on == conn->watch_on)
-        return 0;
     if (epoll_ctl(epoll_fd, first ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, conn->fd, &event) != 0)
         return errno;
     conn->watcher = epoll_fd;
-    conn->watch_on = on;
     return 0;
 }
 

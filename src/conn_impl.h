@@ -46,9 +46,8 @@ struct rlk_conn {
     unsigned moves_seen;
 
     enum rlk_conn_state state;
-    int fd;      /* -1: none */
-    int watcher; /* the epoll set that has it; -1: none */
-    bool watch_on;
+    int fd;                      /* -1: none */
+    int watcher;                 /* the epoll set that has it; -1: none */
     struct rlk_opening *opening; /* NULL unless OPENING */
     int64_t clock_offset_us;
 

@@ -6,10 +6,17 @@
 
 #include "client.h"
 #include "deadline.h"
+#include "descriptor.h"
 #include "fork.h"
 
 #include <errno.h>
 #include <poll.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+
+enum { FDS_LEFT = 16 };
+
+/* ---- the leader's side */
 
 /* Until one of them has events, a signal, or `mono_end`. False: it cannot wait so. */
 static bool await(struct pollfd fds[2], int64_t mono_end)
@@ -45,19 +52,24 @@ bool rlk_lead_locked(struct rlock_client *client, struct rlk_thread *thread,
                              { reg->leader_fd, POLLIN, 0 } };
     rlk_mutex_unlock(&reg->mu);
 
-    bool good = rlk_conn_watch(sub->conn, sub->watch_fd, false) == 0;
+    /* in a child, where a signal's handler has forked and come back, they are the
+     * parent's
+     */
+    bool good = !rlk_fork_since(generation) &&
+                rlk_conn_watch(sub->conn, sub->watch_fd, false) == 0;
     while (good && !atomic_load(&reg->leader_called) &&
            (mono_end == RLK_NEVER || rlk_now_mono() < mono_end)) {
         good = await(fds, mono_end);
         if (rlk_fork_since(generation))
-            break; /* a signal's handler forked, and this is the child */
+            break;
         if (fds[1].revents)
             rlk_alarm_clear(fds[1].fd); /* an eventfd is emptied in the same way */
         if (fds[0].revents)
             good = rlk_subscriber_read(client);
     }
     bool inherited = rlk_fork_since(generation);
-    /* while we are seen to lead, the subscriber lets what it is told of alone */
+    /* if the subscriber is told of something before we are seen to have left, it waits
+     * for that */
     if (!inherited && good)
         good = rlk_conn_watch(sub->conn, sub->watch_fd, true) == 0;
     rlk_mutex_lock(&reg->mu);
@@ -67,4 +79,92 @@ bool rlk_lead_locked(struct rlock_client *client, struct rlk_thread *thread,
     reg->mail_open &= good;
     reg->subscriber_dirty |= !reg->mail_open;
     return true;
+}
+
+/* ---- the subscriber's side */
+
+/* There is something to read, or the peer has reset it, which an epoll set tells even
+ * where it is switched off. Until the leader comes to it, it would wake us again and
+ * again, and keep it from coming to it, if it may run only when we sleep. */
+static bool is_telling(const struct rlk_subscription *sub)
+{
+    struct epoll_event event;
+    return epoll_wait(sub->watch_fd, &event, 1, 0) > 0;
+}
+
+bool rlk_lead_take_over(struct rlock_client *client, bool wanted)
+{
+    struct rlk_subscription *sub = &client->subscription;
+    struct rlk_registry *reg = &client->registry;
+
+    rlk_registry_lock(reg);
+    bool led = reg->leader != NULL;
+    if (!led) {
+        sub->mode = RLK_SUB_OWN;
+    } else if (sub->mode == RLK_SUB_LENT &&
+               (wanted || !rlk_list_empty(&reg->channels) || is_telling(sub))) {
+        sub->mode = RLK_SUB_RECALLED;
+        rlk_registry_wake_locked(reg, reg->leader);
+    }
+    reg->mail_open = sub->mode == RLK_SUB_LENT;
+    rlk_registry_unlock(reg);
+    return !led;
+}
+
+static int make_watch(void)
+{
+    return epoll_create1(EPOLL_CLOEXEC);
+}
+
+/* The lowest that was free: as many more are left for connections. */
+static bool leaves_enough(int fd)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_NOFILE, &limit) == 0 &&
+           (rlim_t)fd + FDS_LEFT < limit.rlim_cur;
+}
+
+/* Without these the subscriber does it all by itself. */
+static bool need_watch(struct rlock_client *client)
+{
+    struct rlk_subscription *sub = &client->subscription;
+    struct rlk_registry *reg = &client->registry;
+
+    if (sub->watch_fd >= 0)
+        return true;
+    int leader_fd = rlk_fd_event();
+    if (leader_fd >= 0 && leaves_enough(leader_fd))
+        sub->watch_fd = rlk_fd_made_by(make_watch);
+    if (sub->watch_fd >= 0) {
+        sub->leader_fd = leader_fd;
+        atomic_store(&reg->leader_fd, leader_fd);
+    } else if (leader_fd >= 0) {
+        rlk_fd_close(leader_fd);
+    }
+    return sub->watch_fd >= 0;
+}
+
+void rlk_lead_end(struct rlock_client *client)
+{
+    struct rlk_subscription *sub = &client->subscription;
+    if (sub->watch_fd < 0)
+        return;
+    rlk_fd_close(sub->watch_fd);
+    rlk_fd_close(sub->leader_fd);
+    sub->watch_fd = -1;
+}
+
+void rlk_lead_lend(struct rlock_client *client)
+{
+    struct rlk_subscription *sub = &client->subscription;
+    struct rlk_registry *reg = &client->registry;
+
+    if (sub->state != RLK_SUB_UP || sub->answer_due != RLK_NEVER ||
+        rlk_conn_unsent(sub->conn) > 0 || !need_watch(client) ||
+        rlk_conn_watch(sub->conn, sub->watch_fd, true) != 0)
+        return;
+    rlk_registry_lock(reg);
+    reg->mail_open = true;
+    sub->mode = RLK_SUB_LENT;
+    rlk_registry_unlock(reg);
 }

@@ -15,16 +15,15 @@
 
 #include "client.h"
 #include "deadline.h"
-#include "descriptor.h"
 #include "error.h"
 #include "handoff.h"
+#include "leading.h"
 #include "log.h"
 #include "mailbox.h"
 #include "refusal.h"
 #include "telling.h"
 
 #include <string.h>
-#include <sys/epoll.h>
 
 enum { BACKOFF_FIRST_MS = 20, BACKOFF_MAX_MS = 1000 };
 
@@ -48,22 +47,6 @@ static struct rlock_client *client_of(struct rlk_loop_member *member)
     return RLK_CONTAINER_OF(member, struct rlock_client, subscription.member);
 }
 
-static int make_watch(void)
-{
-    return epoll_create1(EPOLL_CLOEXEC);
-}
-
-static void close_fds(struct rlock_client *client)
-{
-    struct rlk_subscription *sub = &client->subscription;
-    client->registry.leader_fd = -1;
-    if (sub->watch_fd >= 0)
-        rlk_fd_close(sub->watch_fd);
-    if (sub->leader_fd >= 0)
-        rlk_fd_close(sub->leader_fd);
-    sub->watch_fd = sub->leader_fd = -1;
-}
-
 int rlk_subscriber_join(struct rlock_client *client)
 {
     struct rlk_subscription *sub = &client->subscription;
@@ -74,15 +57,12 @@ int rlk_subscriber_join(struct rlock_client *client)
     sub->state = RLK_SUB_DOWN;
     sub->backoff_ms = BACKOFF_FIRST_MS;
     sub->answer_due = sub->ping_at = RLK_NEVER;
-    /* without these it does it all by itself */
-    sub->watch_fd = rlk_fd_made_by(make_watch);
-    client->registry.leader_fd = sub->leader_fd = rlk_fd_event();
+    sub->watch_fd = -1;
+    client->registry.leader_fd = -1;
     int wake_fd;
     int rc = rlk_loop_join(&loop, &sub->member, &wake_fd);
     if (rc == 0)
         client->registry.subscriber_fd = wake_fd;
-    else
-        close_fds(client);
     return rc;
 }
 
@@ -117,12 +97,18 @@ static int fd(struct rlk_loop_member *member, short *ret_events)
 
 /* ---- the connection */
 
-static void fail(struct rlk_subscription *sub, int64_t now)
+static void drop_conn(struct rlk_subscription *sub)
 {
+    rlk_reply_free(sub->left_over);
+    sub->left_over = NULL;
     rlk_conn_free(sub->conn);
     sub->conn = NULL;
-    sub->refused = false;
     sub->state = RLK_SUB_DOWN;
+}
+
+static void fail(struct rlk_subscription *sub, int64_t now)
+{
+    drop_conn(sub);
     atomic_store(&sub->hears, false);
     atomic_store(&sub->subscribed, false);
     sub->answer_due = sub->ping_at = RLK_NEVER;
@@ -386,16 +372,23 @@ static bool take_reply(struct rlock_client *client, const struct rlk_reply *repl
     return true;
 }
 
-/* Returns as take_reply does. */
-static bool take_replies(struct rlock_client *client, int64_t now)
+/* Returns as take_reply does; to a leader also when it left a reply to the thread: what
+ * is refused is for the logger, which is not to run where the program takes a lock. */
+static bool take_replies(struct rlock_client *client, int64_t now, bool leads)
 {
     struct rlk_subscription *sub = &client->subscription;
-    struct rlk_reply *reply;
+    struct rlk_reply *reply = sub->left_over;
     bool useful = true;
 
-    while (useful && (reply = rlk_conn_take_reply(sub->conn)) != NULL) {
+    sub->left_over = NULL;
+    while (useful && (reply || (reply = rlk_conn_take_reply(sub->conn)) != NULL)) {
+        if (leads && rlk_reply_type(reply) != RLK_REPLY_ARRAY) {
+            sub->left_over = reply;
+            return false;
+        }
         useful = take_reply(client, reply, now);
         rlk_conn_give_back(sub->conn, reply);
+        reply = NULL;
     }
     return useful;
 }
@@ -405,8 +398,8 @@ bool rlk_subscriber_read(struct rlock_client *client)
     struct rlk_subscription *sub = &client->subscription;
 
     rlk_conn_step(sub->conn);
-    sub->refused = !take_replies(client, rlk_now_boot());
-    return !sub->refused && rlk_conn_state(sub->conn) != RLK_CONN_DEAD;
+    return take_replies(client, rlk_now_boot(), true) &&
+           rlk_conn_state(sub->conn) != RLK_CONN_DEAD;
 }
 
 /* ---- the loop's calls */
@@ -424,7 +417,7 @@ static bool tell_down(struct rlock_client *client, const char *reason)
 static bool listen_on(struct rlock_client *client, int64_t now)
 {
     struct rlk_subscription *sub = &client->subscription;
-    bool was_up = sub->state == RLK_SUB_UP, useful = !sub->refused;
+    bool was_up = sub->state == RLK_SUB_UP, useful = true;
 
     rlk_conn_step(sub->conn);
     if (sub->state == RLK_SUB_OPENING && rlk_conn_state(sub->conn) == RLK_CONN_READY) {
@@ -432,7 +425,7 @@ static bool listen_on(struct rlock_client *client, int64_t now)
         useful = join_all(client, now) == 0;
         rlk_conn_step(sub->conn);
     }
-    useful = useful && take_replies(client, now);
+    useful = useful && take_replies(client, now, false);
     if (now >= sub->answer_due)
         rlk_conn_kill(sub->conn, RLK_FAIL_UNKNOWN, "no answer from the server");
     if (sub->state == RLK_SUB_UP && !was_up) {
@@ -509,54 +502,6 @@ static int64_t leave_elsewhere(struct rlock_client *client, int64_t now)
     return RLK_NEVER;
 }
 
-/* The peer has reset it, which an epoll set tells even where it is not to. Until the
- * leader finds out, it would wake us again and again. */
-static bool is_broken(const struct rlk_subscription *sub)
-{
-    struct epoll_event event;
-    return epoll_wait(sub->watch_fd, &event, 1, 0) == 1 &&
-           (event.events & (EPOLLERR | EPOLLHUP)) != 0;
-}
-
-/* False: a waiting thread leads. It goes on if there is nothing to do for us, or is told
- * to leave, and wakes us then. */
-static bool take_over(struct rlock_client *client, int64_t now)
-{
-    struct rlk_subscription *sub = &client->subscription;
-    struct rlk_registry *reg = &client->registry;
-
-    rlk_registry_lock(reg);
-    bool led = reg->leader != NULL;
-    if (!led) {
-        sub->mode = RLK_SUB_OWN;
-    } else if (sub->mode == RLK_SUB_LENT &&
-               (now >= sub->due || !rlk_list_empty(&reg->channels) ||
-                is_elsewhere(client) || is_broken(sub))) {
-        sub->mode = RLK_SUB_RECALLED;
-        rlk_registry_wake_locked(reg, reg->leader);
-    }
-    reg->mail_open = sub->mode == RLK_SUB_LENT;
-    rlk_registry_unlock(reg);
-    return !led;
-}
-
-/* Lets a waiting thread read the mailbox while there is nothing else to do. */
-static void lend(struct rlock_client *client)
-{
-    struct rlk_subscription *sub = &client->subscription;
-    struct rlk_registry *reg = &client->registry;
-
-    if (sub->state != RLK_SUB_UP || sub->answer_due != RLK_NEVER ||
-        rlk_conn_unsent(sub->conn) > 0 || sub->watch_fd < 0 || sub->leader_fd < 0 ||
-        rlk_conn_watch(sub->conn, sub->watch_fd, true) != 0)
-        return;
-    rlk_registry_lock(reg);
-    reg->mail_open = reg->leader_fd >= 0;
-    if (reg->mail_open)
-        sub->mode = RLK_SUB_LENT;
-    rlk_registry_unlock(reg);
-}
-
 /* Returns when to be called again, 0: the client was closed by a callback. */
 static int64_t step_conn(struct rlock_client *client, int64_t now)
 {
@@ -601,13 +546,14 @@ static int64_t step(struct rlk_loop_member *member, int64_t now)
 
     if (!rlk_tell_news(client))
         return 0;
-    if (take_over(client, now)) {
+    bool wanted = sub->mode == RLK_SUB_LENT && (now >= sub->due || is_elsewhere(client));
+    if (rlk_lead_take_over(client, wanted)) {
         int64_t due = step_conn(client, now);
         if (due == 0)
             return 0;
         sub->due = due;
         if (sub->conn)
-            lend(client);
+            rlk_lead_lend(client);
     }
     return sub->mode == RLK_SUB_RECALLED ? RLK_NEVER : sub->due;
 }
@@ -621,9 +567,7 @@ static void left(struct rlk_loop_member *member)
 
     if (member->attached && !rlk_tell_news(client))
         return;
-    rlk_conn_free(sub->conn);
-    sub->conn = NULL;
-    sub->state = RLK_SUB_DOWN;
+    drop_conn(sub);
     sub->mode = RLK_SUB_OWN;
-    close_fds(client);
+    rlk_lead_end(client);
 }

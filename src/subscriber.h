@@ -36,8 +36,8 @@ struct rlk_subscription {
     /* Whose connection and state are: the thread's; whoever's leads, if somebody does;
      * the leader's until it leaves, which it was told to. */
     enum { RLK_SUB_OWN, RLK_SUB_LENT, RLK_SUB_RECALLED } mode;
-    bool refused; /* a leader found the subscription to be of no use */
-    int64_t due;  /* when the thread needs the connection, by its last look at it */
+    struct rlk_reply *left_over; /* of a leader, for the thread; or NULL */
+    int64_t due; /* when the thread needs the connection, by its last look at it */
 };
 
 struct rlock_client;

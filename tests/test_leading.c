@@ -8,8 +8,12 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <syslog.h>
 #include <unistd.h>
 
 enum { SOON_MS = 10000, SPELL_MS = 500, LONG_MS = 30000 };
@@ -54,6 +58,11 @@ static bool is_lent(void *c)
 static bool is_up_again(void *c)
 {
     return stats_of(c).reconnects > 0 && is_lent(c);
+}
+
+static bool is_heard(void *c)
+{
+    return atomic_load(&((rlock_client_t *)c)->subscription.hears);
 }
 
 /* ---- a client whose messages go through the proxy, and another that holds n */
@@ -245,6 +254,11 @@ static int is_interrupted(void *mutex)
     return rc == ECANCELED ? 0 : rc != 0 ? rc : EPROTO;
 }
 
+static bool has_more_messages(void *than)
+{
+    return stats_of(client).messages > *(uint64_t *)than;
+}
+
 /* That somebody forced it is told by the mailbox alone: the lease is long. */
 static void subscriber_reads(void)
 {
@@ -253,10 +267,7 @@ static void subscriber_reads(void)
     OK(rlock_mutex_lock(&forced));
     ck_assert(!is_led(client));
     OK(rlock_force_unlock(other, "forced"));
-    for (int64_t end = test_now_ms() + test_ms(SOON_MS); test_now_ms() < end;)
-        if (stats_of(client).messages > messages)
-            break;
-    ck_assert_uint_gt(stats_of(client).messages, messages);
+    ck_assert(test_wait_until(has_more_messages, &messages, SOON_MS));
     ck_assert_int_ne(rlock_mutex_unlock(&forced), 0);
 }
 
@@ -365,6 +376,44 @@ START_TEST(led_connection_that_breaks_is_made_anew)
 }
 END_TEST
 
+static pthread_t logged_by;
+static atomic_int logged;
+
+static void logs(int level, const char *line, void *arg)
+{
+    (void)level;
+    (void)arg;
+    if (!strstr(line, "SUBSCRIBE"))
+        return;
+    logged_by = pthread_self();
+    atomic_fetch_add(&logged, 1);
+}
+
+static bool has_logged(void *arg)
+{
+    (void)arg;
+    return atomic_load(&logged) > 0;
+}
+
+/* The program's logger may take what the program has taken when it locks. */
+START_TEST(what_is_refused_while_somebody_leads_is_logged_by_the_subscriber)
+{
+    char mailbox[64];
+    snprintf(mailbox, sizeof(mailbox), "rlock:client:%s", client->uuid);
+    rlock_setlogger(logs, NULL, LOG_ERR);
+    atomic_store(&logged, 0);
+    TEST_RULE(proxy, .on = TEST_ON_MESSAGE, .action = TEST_ANSWER, .contains = "rubbish",
+              .text = "-NOPERM this user has no permissions\r\n");
+    begins_to(run_pair);
+    test_redis_do(redis, "PUBLISH", mailbox, "rubbish");
+    ck_assert(test_wait_until(has_logged, NULL, SOON_MS));
+    ck_assert(!pthread_equal(logged_by, waiting.thread));
+    gets_n(1);
+    ck_assert_uint_eq(stats_of(client).reconnects, 0);
+    rlock_setlogger(NULL, NULL, 0);
+}
+END_TEST
+
 /* ---- a leader that cannot go on */
 
 static atomic_int in_handler; /* 1: it is, 2: it may go on */
@@ -412,6 +461,71 @@ START_TEST(reset_that_the_leader_does_not_see_yet_keeps_nobody_busy)
 }
 END_TEST
 
+/* Stops the thread that says so on its way: when it is seen to lead, and has not switched
+ * the socket off yet, or has switched it on, and is still seen to lead. */
+enum { NOWHERE, ON_THE_WAY_IN, ON_THE_WAY_OUT };
+static atomic_int to_stop, has_stopped;
+static _Thread_local bool is_stoppable;
+
+static void stop_at(int way)
+{
+    if (!is_stoppable || atomic_load(&to_stop) != way)
+        return;
+    atomic_store(&has_stopped, 1);
+    while (atomic_load(&to_stop) == way)
+        nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
+}
+
+int epoll_ctl(int set, int op, int fd, struct epoll_event *event)
+{
+    if (op == EPOLL_CTL_MOD && event->events == 0)
+        stop_at(ON_THE_WAY_IN);
+    int rc = (int)syscall(SYS_epoll_ctl, set, op, fd, event);
+    if (op == EPOLL_CTL_MOD && event->events != 0)
+        stop_at(ON_THE_WAY_OUT);
+    return rc;
+}
+
+static int run_stoppable(void *mutex)
+{
+    is_stoppable = true;
+    return run_pair(mutex);
+}
+
+static bool is_stopped(void *arg)
+{
+    (void)arg;
+    return atomic_load(&has_stopped) == 1;
+}
+
+START_TEST(message_that_comes_on_the_way_keeps_nobody_busy)
+{
+    char mailbox[64];
+    int way = _i ? ON_THE_WAY_OUT : ON_THE_WAY_IN;
+    snprintf(mailbox, sizeof(mailbox), "rlock:client:%s", client->uuid);
+    atomic_store(&has_stopped, 0);
+    atomic_store(&to_stop, way);
+    task_start(&waiting, run_stoppable, &n);
+    if (way == ON_THE_WAY_OUT) {
+        ck_assert(test_wait_until(is_led, client, SOON_MS));
+        OK(rlock_mutex_unlock(&theirs));
+    }
+    ck_assert(test_wait_until(is_stopped, NULL, SOON_MS));
+    test_redis_do(redis, "PUBLISH", mailbox, "rubbish");
+    int64_t before = used_ms();
+    nanosleep(&(struct timespec){ .tv_sec = 1 }, NULL);
+    ck_assert_int_lt(used_ms() - before, 700);
+    atomic_store(&to_stop, NOWHERE);
+    if (way == ON_THE_WAY_IN)
+        OK(rlock_mutex_unlock(&theirs));
+    ck_assert(task_ends(&waiting, SOON_MS));
+    OK(task_join(&waiting));
+    ck_assert_uint_eq(stats_of(client).grants, 1);
+    ck_assert(test_wait_until(is_lent, client, SOON_MS));
+    subscriber_reads();
+}
+END_TEST
+
 #if defined(__GLIBC__) && __GLIBC_PREREQ(2, 34)
 #define HAVE_BARE_FORK
 /* It runs no handlers, and so keeps copies of the descriptors. An epoll set has what is
@@ -442,6 +556,42 @@ START_TEST(connection_that_a_child_keeps_open_keeps_nobody_busy)
 }
 END_TEST
 #endif
+
+/* What is left is for connections: two events and two timers of the threads, three
+ * sockets, and two more. */
+START_TEST(descriptors_that_connections_need_are_not_taken_for_it)
+{
+    enum { NEEDED = 9, FDS_MAX = 256 };
+    struct rlimit limit;
+    struct timespec at = test_in_ms(CLOCK_REALTIME, test_ms(SOON_MS));
+    int taken[FDS_MAX], count = 0;
+    OK(rlock_mutex_unlock(&theirs));
+    close_client(client);
+    close_client(other);
+    client = other = NULL;
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    limit.rlim_cur = FDS_MAX;
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    while (count < FDS_MAX && (taken[count] = dup(0)) >= 0)
+        count++;
+    ck_assert_int_gt(count, NEEDED);
+    for (int i = 0; i < NEEDED; i++)
+        close(taken[--count]);
+    OK(rlock_client_open(&client, server.url, NULL));
+    n = mutex_of(client, "n");
+    OK(rlock_mutex_timedlock(&n, &at));
+    ck_assert(test_wait_until(is_heard, client, SOON_MS));
+    OK(rlock_mutex_unlock(&n));
+    ck_assert(!is_lent(client));
+    test_redis_do(redis, "HSET", "n", "8743c9c0-0795-4907-87fd-6c719a6b4586:52", "1");
+    task_start(&waiting, times_out, &n);
+    OK(task_join(&waiting));
+    ck_assert_uint_eq(stats_of(client).connect_failures, 0);
+    test_redis_do(redis, "DEL", "n");
+    while (count > 0)
+        close(taken[--count]);
+}
+END_TEST
 
 static void returns(int signal)
 {
@@ -488,10 +638,13 @@ int main(void)
     tcase_add_test(tc, channels_are_joined_while_somebody_leads);
     tcase_add_test(tc, subscription_that_is_not_where_the_locks_are_is_left_while_led);
     tcase_add_loop_test(tc, led_connection_that_breaks_is_made_anew, 0, BREAKS);
+    tcase_add_test(tc, what_is_refused_while_somebody_leads_is_logged_by_the_subscriber);
     tcase_add_test(tc, reset_that_the_leader_does_not_see_yet_keeps_nobody_busy);
+    tcase_add_loop_test(tc, message_that_comes_on_the_way_keeps_nobody_busy, 0, 2);
 #ifdef HAVE_BARE_FORK
     tcase_add_test(tc, connection_that_a_child_keeps_open_keeps_nobody_busy);
 #endif
+    tcase_add_test(tc, descriptors_that_connections_need_are_not_taken_for_it);
     tcase_add_test(tc, who_cannot_poll_waits_to_be_woken);
     suite_add_tcase(suite, tc);
     return test_run_suite(suite);
