@@ -67,7 +67,7 @@ struct rlk_registry {
     /* leading.h */
     bool mail_open;            /* a waiting thread may read the mailbox */
     bool leader_told;          /* leader_fd was written to */
-    atomic_bool leader_called; /* to look whether it has what it waits for; set only */
+    atomic_bool leader_called; /* to look for what it waits for; it reads it without mu */
     struct rlk_thread *leader; /* which reads it now; NULL: none */
     _Atomic int leader_fd;     /* an eventfd by which it is called; -1: there is none */
 };
