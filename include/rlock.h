@@ -235,7 +235,8 @@ typedef struct rlock_event {
     uint64_t token;     /* 0 without fencing */
     pthread_t thread;   /* the holder; undefined for (DIS)CONNECTED */
     long remaining_ms;  /* until the hold is no longer proven; 0 when lost */
-    const char *reason; /* one line, valid during the call */
+    const char *reason; /* one line, valid during the call; as in the log, with since
+                           when: "server unreachable since 30.1 s" */
 } rlock_event_t;
 
 /* Called on a library thread with no library mutex held; may call any function
@@ -268,6 +269,18 @@ typedef struct rlock_clientattr {
     uint8_t rlk_reserved[1704];
 } rlock_clientattr_t;
 
+/* Durations by powers of two of a microsecond: buckets[0] counts those below 1 us,
+ * buckets[i] those below 2^i us and not below 2^(i-1); the last one all that are longer.
+ * A quantile is so known within a factor of two (doc/OBSERVABILITY.md). sum_us by count
+ * is the mean. */
+#define RLOCK_HISTOGRAM_BUCKETS 40
+typedef struct rlock_histogram {
+    uint64_t count;  /* of all buckets */
+    uint64_t sum_us; /* of the durations, before they were cut to microseconds */
+    uint64_t max_us;
+    uint64_t buckets[RLOCK_HISTOGRAM_BUCKETS];
+} rlock_histogram_t;
+
 /* Counters of a client since it was opened, and gauges ("now"): 4,096 bytes. */
 typedef struct rlock_stats {
     uint64_t holds_now;           /* acquisitions held now; threads that share a read
@@ -295,7 +308,28 @@ typedef struct rlock_stats {
     uint64_t background_releases; /* releases and cancels finished by the watchdog */
     uint64_t messages;            /* mailbox messages understood */
     uint64_t messages_ignored;    /* mailbox messages of no known form */
-    uint64_t rlk_reserved[488];
+    uint64_t risks;               /* times that a hold came to be at risk */
+    uint64_t refusals;            /* requests that the server refused for good: ACL,
+                                     a key of another type, ... */
+    uint64_t script_loads; /* requests sent again with their script, which the server
+                              did not know (any more) */
+    uint64_t events;       /* told to the event callback */
+    uint64_t outages;      /* times that the server could not be reached any more, as
+                              RLOCK_EVENT_DISCONNECTED tells */
+    uint64_t outage_us;    /* how long that has lasted in all, the present one
+                              included */
+    rlock_histogram_t wait_time; /* of calls that waited (see waits) and got the lock:
+                                    from their begin until they had it */
+    rlock_histogram_t failed_wait_time; /* of calls that waited, and came back without it:
+                                           ETIMEDOUT, ECANCELED, ENOTCONN, ... */
+    rlock_histogram_t hold_time; /* of sections, each thread's: from when the call had the
+                                    lock to the unlock of its outermost level, to its
+                                    loss, or to the end of the thread. What a process
+                                    keeps between two sections is in none; readers that
+                                    share a hold are in one each */
+    rlock_histogram_t round_trip_time; /* of requests that were answered: from when they
+                                          were sent until the answer was read */
+    uint64_t rlk_reserved[310];
 } rlock_stats_t;
 
 /*
@@ -412,6 +446,8 @@ int rlock_mutexattr_setrobust(rlock_mutexattr_t *attr, int robust);
 int rlock_mutexattr_getrobust(const rlock_mutexattr_t *attr, int *ret_robust);
 int rlock_mutexattr_setrobust_np(rlock_mutexattr_t *attr, int robust);
 int rlock_mutexattr_getrobust_np(const rlock_mutexattr_t *attr, int *ret_robust);
+/* RLOCK_PROCESS_PRIVATE (default). RLOCK_PROCESS_SHARED: the handle lies in memory that
+ * processes share, and may name no explicit client */
 int rlock_mutexattr_setpshared(rlock_mutexattr_t *attr, int pshared);
 int rlock_mutexattr_getpshared(const rlock_mutexattr_t *attr, int *ret_pshared);
 /* RLOCK_PRIO_INHERIT has no effect; RLOCK_PRIO_PROTECT: ENOTSUP */
@@ -426,7 +462,8 @@ int rlock_mutexattr_setlease(rlock_mutexattr_t *attr, long lease_ms);
 int rlock_mutexattr_getlease(const rlock_mutexattr_t *attr, long *ret_lease_ms);
 /* 1: each hold has a token (S3); 0, the default: none. The token is another, and greater,
  * each time that the mutex is locked, but for a re-entry. The server gives a mutex a
- * thousand with each grant, for threads that pass it on: numbers in between are skipped. */
+ * thousand with each grant, for threads that pass it on: numbers in between are skipped.
+ */
 int rlock_mutexattr_setfencing(rlock_mutexattr_t *attr, int fencing);
 int rlock_mutexattr_getfencing(const rlock_mutexattr_t *attr, int *ret_fencing);
 /* Threads of a process that wait for the same mutex pass it on among themselves without
@@ -438,18 +475,19 @@ int rlock_mutexattr_sethandoffms(rlock_mutexattr_t *attr, long handoff_ms);
 int rlock_mutexattr_gethandoffms(const rlock_mutexattr_t *attr, long *ret_handoff_ms);
 int rlock_mutexattr_sethandoffcount(rlock_mutexattr_t *attr, int count);
 int rlock_mutexattr_gethandoffcount(const rlock_mutexattr_t *attr, int *ret_count);
-/* After an unlock the process keeps the mutex for so many ms, 0 to 86,400,000, while nobody
- * takes it: taking it again needs no server. Whoever else wants it is given it at once, or
- * after a third of the presence if a message is lost. 0: not. Never set: the client's, 0.
- * For a mutex that one process takes much more often than all others together: each time
- * that another one takes it costs a message more, and a process that is killed or stopped
- * while it keeps it holds up the others for a presence, or for its lease if a thread was
- * inside when it asked the server last. Each costs a request for every third of a presence,
- * one a second at least; of a client 1,024 are kept, no more. A client of Redisson's that
- * waits is given it, one that only tries again and again is not seen. Not kept: fixed
- * leases, fair locks; and nothing, while the client's mailbox is not subscribed. A robust
- * mutex that was kept for a third of a presence costs a round trip when it is taken again:
- * the server is told that somebody is inside; who dies before that is no dead owner. */
+/* After an unlock the process keeps the mutex for so many ms, 0 to 86,400,000, while
+ * nobody takes it: taking it again needs no server. Whoever else wants it is given it at
+ * once, or after a third of the presence if a message is lost. 0: not. Never set: the
+ * client's, 0. For a mutex that one process takes much more often than all others
+ * together: each time that another one takes it costs a message more, and a process that
+ * is killed or stopped while it keeps it holds up the others for a presence, or for its
+ * lease if a thread was inside when it asked the server last. Each costs a request for
+ * every third of a presence, one a second at least; of a client 1,024 are kept, no more.
+ * A client of Redisson's that waits is given it, one that only tries again and again is
+ * not seen. Not kept: fixed leases, fair locks; and nothing, while the client's mailbox
+ * is not subscribed. A robust mutex that was kept for a third of a presence costs a round
+ * trip when it is taken again: the server is told that somebody is inside; who dies
+ * before that is no dead owner. */
 int rlock_mutexattr_setretain(rlock_mutexattr_t *attr, long retain_ms);
 int rlock_mutexattr_getretain(const rlock_mutexattr_t *attr, long *ret_retain_ms);
 /* RLOCK_OUTAGE_WAIT (default), _FAIL, _ABORT */
@@ -809,6 +847,44 @@ int rlock_list(rlock_client_t *client, const char *pattern,
 int rlock_waitfree(rlock_client_t *client, const char *name,
                    const struct timespec *abstime);
 
+typedef struct rlock_finding {
+    int severity;      /* as in syslog(3): LOG_INFO, LOG_NOTICE: well, or to be known;
+                          LOG_WARNING: locks work, but; LOG_ERR, LOG_CRIT: they do not
+                          work here, or are not safe */
+    const char *topic; /* what it is about, a word or two that programs may compare */
+    const char *text;  /* what is, what it means for locks, what to do; no secrets */
+} rlock_finding_t;     /* fields are only added at the end; valid during the call */
+
+/*
+ * Looks whether the client's server is fit for locks; NULL: the default client. Calls
+ * `each` for every finding, at least one of each topic: "version", "cluster", "replicas",
+ * "persistence", "eviction", "memory", "connections", "buffers", "clock", "round trip",
+ * "acl", "scripts", "messages"; others may come. A non-zero result of `each` ends the
+ * call and is returned.
+ *
+ * Asks for INFO and CONFIG GET (of a dozen settings, none of them secret); what the
+ * server refuses is a finding, not a failure. Rights are found out by commands that
+ * change nothing; those that are refused are in its ACL LOG. The client's mailbox gets a
+ * message, which counts in messages_ignored.
+ *
+ * `each` runs on the calling thread, with no library mutex held, and is not cancelled; it
+ * may call any function of the library but rlock_client_close of this client (EBUSY).
+ * From an event callback, whose thread is the one that reads messages, whether they
+ * arrive cannot be looked at: the finding says so.
+ *
+ * EINVAL     no such client, or `each` is NULL
+ * ENOTCONN   the server cannot be reached, or does not answer in time; findings may have
+ *            been told before
+ * EACCES     it refuses the credentials, or TIME, without which nothing works
+ * EPROTO     what answers is no such server
+ * ECANCELED  `each` forked and returned, and this is the child
+ * Blocks: up to the command timeout for each request, of which there are about seventy.
+ * Threads: any. Fork: the child may not go on with it. Since: 0.1
+ */
+int rlock_client_diagnose(rlock_client_t *client,
+                          int (*each)(const rlock_finding_t *finding, void *arg),
+                          void *arg);
+
 /* ---------------------------------------------------------- errors and log */
 
 /* One sentence for a code of this library, static. */
@@ -821,9 +897,14 @@ const char *rlock_errmsg(void);
 /* RLOCK_VERSION of the library that runs. */
 const char *rlock_version(void);
 
-/* Where log lines go; NULL: nowhere, the default. Levels as in syslog(3); lines
- * above max_level are dropped. `log` may run on any thread, with no library mutex
- * held, and must not call the library. Since: 0.1 */
+/* Where log lines go; NULL: nowhere, the default. Levels as in syslog(3), lines above
+ * max_level are dropped: 3 losses, threads that ended holding, a refused subscription; 4
+ * leases at risk, outages, requests of the library's threads that are refused; 6 what is
+ * well again; 7 connections that are replaced. One line each, without a newline, as
+ *   rlock: lost "orders" after 31.2 s: server unreachable since 30.1 s
+ * doc/OBSERVABILITY.md lists them. What a call returns is not logged. Many of a kind in
+ * one second are cut, and the next line says how many were. `log` may run on any thread,
+ * with no library mutex held, and must not call the library. Since: 0.1 */
 void rlock_setlogger(void (*log)(int level, const char *line, void *arg), void *arg,
                      int max_level);
 

@@ -7,9 +7,12 @@ EXTRA_DIST += \
 	build-aux/check-exports \
 	build-aux/check-faults \
 	build-aux/check-layers \
+	build-aux/check-probes \
 	build-aux/check-pthread \
 	doc/DESIGN.md \
 	doc/FAULTS.md \
+	doc/PERFORMANCE.md \
+	doc/OBSERVABILITY.md \
 	doc/model/README.md \
 	doc/model/check \
 	doc/model/exclusive.pml \
@@ -23,7 +26,7 @@ EXTRA_DIST += \
 	scripts/soak \
 	scripts/valgrind.supp
 
-check-local: check-layers check-exports check-docs check-pthread check-examples
+check-local: check-layers check-exports check-probes check-docs check-pthread check-examples
 
 check-layers:
 	$(AM_V_GEN)$(srcdir)/build-aux/check-layers $(srcdir)
@@ -32,6 +35,11 @@ check-layers:
 check-exports: librlock.la
 	$(AM_V_GEN)test ! -f .libs/librlock.so || \
 	  NM='$(NM)' $(srcdir)/build-aux/check-exports .libs/librlock.so $(srcdir)
+
+# Likewise.
+check-probes: librlock.la
+	$(AM_V_GEN)test ! -f .libs/librlock.so || \
+	  $(srcdir)/build-aux/check-probes .libs/librlock.so $(srcdir)
 
 check-docs:
 	$(AM_V_GEN)CC='$(CC)' $(srcdir)/build-aux/check-docs $(srcdir)
@@ -42,4 +50,4 @@ check-pthread:
 check-examples: examples/01_hello examples/02_flash_sale
 	$(AM_V_GEN)$(srcdir)/build-aux/check-examples $(srcdir)
 
-.PHONY: check-layers check-exports check-docs check-pthread check-examples
+.PHONY: check-layers check-exports check-probes check-docs check-pthread check-examples

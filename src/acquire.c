@@ -13,7 +13,9 @@
 #include "acquire_impl.h"
 
 #include "error.h"
+#include "gate.h"
 #include "leading.h"
+#include "probe.h"
 
 #include <errno.h>
 
@@ -129,7 +131,7 @@ static int try_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
             if (inside)
                 part = rlk_hold_join_locked(share, wish->fencing);
             if (part) {
-                rlk_part_own_locked(part, wish->thread);
+                rlk_part_own_locked(part, wish->thread, now);
                 RLK_COUNT(wish->client->counters.acquisitions);
             }
             rlk_share_put(share, now);
@@ -210,6 +212,7 @@ static bool enter_granted(struct rlk_ask *ask)
     if (!hold->granted || !rlk_ask_may_take(hold, now))
         return false;
     rlk_ask_leave_queue(ask);
+    ask->open_to = hold->open_to;
     rlk_ask_take(hold, wish, now);
     if (hold->reading)
         rlk_share_bring_along(ask, hold);
@@ -246,9 +249,22 @@ static int deadline_code(const struct rlk_lock *lock, int64_t since)
  * before they had begun to, and those that waited for a thread of this process. */
 static void count_wait(const struct rlk_wish *wish, struct rlk_waiter *waiter)
 {
-    if (!waiter->counted)
+    if (!waiter->counted) {
         RLK_COUNT(wish->client->counters.waits);
+        RLK_PROBE3(lock_wait_begin, wish->name, wish->kind, (int)wish->reading);
+    }
     waiter->counted = true;
+}
+
+void rlk_waiter_done(const struct rlk_waiter *waiter, const struct rlk_wish *wish, int rc,
+                     int64_t *ret_waited)
+{
+    struct rlk_registry *reg = &wish->client->registry;
+
+    if (!waiter->counted)
+        return;
+    *ret_waited = rlk_now_boot() - waiter->since;
+    rlk_histogram_add(rc == 0 ? &reg->waited : &reg->waited_in_vain, *ret_waited);
 }
 
 /* Sends acquire until it is queued, held or refused. Returns a code to give up with, or
@@ -395,7 +411,8 @@ static int ask_and_wait(const struct rlk_wish *wish, struct rlk_lock *lock,
 }
 
 /* A thread that wants the lock without bound or until a deadline. */
-static int wait_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
+static int wait_lock(const struct rlk_wish *wish, struct rlk_lock *lock,
+                     int64_t *ret_waited)
 {
     struct rlk_registry *reg = &wish->client->registry;
     int64_t now = rlk_now_boot(), since = now;
@@ -450,12 +467,22 @@ static int wait_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
     if (rc == 0 && rlk_list_empty(&lock->queue->waiters))
         rlk_ask_withdraw(lock, wish); /* nobody is left who goes on with it */
     reg->waiters_now--;
+    rlk_waiter_done(&waiter, wish, rc, ret_waited);
     return rc;
+}
+
+/* The lock is the thread's: whether it may leave it by a gate. */
+static bool may_rest(const struct rlk_wish *wish, const struct rlk_lock *lock)
+{
+    return wish->kind == RLK_KIND_MUTEX && !wish->fixed && lock->current &&
+           (lock->current->tells || !rlk_list_empty(&lock->queue->waiters));
 }
 
 int rlk_acquire(const struct rlk_wish *wish)
 {
     struct rlk_registry *reg = &wish->client->registry;
+    int64_t waited = 0;
+    bool rests = false;
     int rc;
 
     rlk_registry_lock(reg);
@@ -464,15 +491,23 @@ int rlk_acquire(const struct rlk_wish *wish)
     if (lock) {
         lock->prefer = wish->prefer;
         rc = wish->try_once  ? try_lock(wish, lock)
-             : wish->reading ? rlk_share_wait(wish, lock)
-                             : wait_lock(wish, lock);
+             : wish->reading ? rlk_share_wait(wish, lock, &waited)
+                             : wait_lock(wish, lock, &waited);
         if (rc == ETIMEDOUT)
             RLK_COUNT(wish->client->counters.timeouts);
+        rests = rc == 0 && may_rest(wish, lock);
         rlk_lock_put_locked(lock);
     } else {
         rc = ENOMEM;
     }
     rlk_registry_unlock(reg);
+    if (rests)
+        rlk_gate_prepare(wish->thread);
+    if (rc == 0)
+        RLK_PROBE4(lock_acquired, wish->name, wish->kind, (int)wish->reading,
+                   RLK_PROBE_US(waited));
+    else
+        RLK_PROBE4(lock_failed, wish->name, wish->kind, rc, RLK_PROBE_US(waited));
     if (rc == 0)
         rlk_error_clear(); /* of tries that failed on the way */
     else if (rc == EBUSY || rc == ETIMEDOUT || rc == ECANCELED || rc == ENOTRECOVERABLE)

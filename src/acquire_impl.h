@@ -29,6 +29,7 @@ struct rlk_ask {
     struct rlk_hold *hold; /* one reference */
     int64_t since;         /* when its thread came */
     int backoff_ms, late;
+    unsigned open_to; /* of its hold, which has no room for it once it is entered */
 };
 
 /* How long a request may be waited for beyond the caller's deadline. */
@@ -84,6 +85,11 @@ bool rlk_enter_idle(const struct rlk_wish *wish, struct rlk_lock *lock,
 
 /* ---- acquire.c */
 
+/* The call of a thread that waited, or not, has come to `rc`. *ret_waited: for how long,
+ * ns; 0: it had not to. */
+void rlk_waiter_done(const struct rlk_waiter *waiter, const struct rlk_wish *wish, int rc,
+                     int64_t *ret_waited);
+
 /* Until the hold that it is about is the caller's, or it has given up, or it is decided
  * by another thread. Gives its reference back. */
 int rlk_ask_wait(struct rlk_ask *ask);
@@ -114,6 +120,7 @@ void rlk_share_bring_along(struct rlk_ask *ask, struct rlk_hold *hold);
 /* All that wait for this hold enter another, which the server says they share. */
 void rlk_share_enter(struct rlk_ask *ask, struct rlk_hold *share, int64_t now);
 /* A thread that wants to read, until it does or gives up. */
-int rlk_share_wait(const struct rlk_wish *wish, struct rlk_lock *lock);
+int rlk_share_wait(const struct rlk_wish *wish, struct rlk_lock *lock,
+                   int64_t *ret_waited);
 
 #endif

@@ -213,6 +213,7 @@ void rlk_client_disown(struct rlock_client *client)
     memset(&client->registry, 0, sizeof(client->registry));
     client->registry.watchdog_fd = client->registry.subscriber_fd = -1;
     memset(&client->counters, 0, sizeof(client->counters));
+    memset(&client->round_trips, 0, sizeof(client->round_trips));
     memset(&client->watch, 0, sizeof(client->watch));
     memset(&client->subscription, 0, sizeof(client->subscription));
     client->pool = NULL;

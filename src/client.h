@@ -25,9 +25,10 @@ struct rlock_client {
     void *event_arg;
     struct rlk_pool *pool;
 
-    struct rlk_moves moves;       /* of all its connections */
-    struct rlk_registry registry; /* has a mutex of its own */
-    struct rlk_counters counters; /* atomic */
+    struct rlk_moves moves;           /* of all its connections */
+    struct rlk_registry registry;     /* has a mutex of its own */
+    struct rlk_counters counters;     /* atomic */
+    struct rlk_histogram round_trips; /* shared by all threads */
     _Atomic unsigned memory_refs; /* the open client, lost holds, a callback under way */
     _Atomic bool interrupted;
 
@@ -85,6 +86,14 @@ bool rlk_client_is_open(const struct rlock_client *client, uint64_t *ret_number)
 /* Memory of a client outlives its closing while lost holds refer to it. */
 void rlk_client_retain(struct rlock_client *client);
 void rlk_client_release(struct rlock_client *client);
+
+/* The server answered at `now` to a request that left at `sent`. */
+static inline void rlk_client_answered(struct rlock_client *client, int64_t sent,
+                                       int64_t now)
+{
+    rlk_histogram_add_shared(&client->round_trips, now - sent);
+    atomic_store_explicit(&client->registry.heard_at, now, memory_order_relaxed);
+}
 
 #define RLK_CLIENT_OF(reg) RLK_CONTAINER_OF(reg, struct rlock_client, registry)
 

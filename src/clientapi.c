@@ -13,6 +13,9 @@
 
 _Static_assert(sizeof(rlock_clientattr_t) == 4096, "part of the ABI");
 _Static_assert(sizeof(rlock_stats_t) == 4096, "part of the ABI");
+_Static_assert(offsetof(rlock_stats_t, messages_ignored) == 23 * 8, "part of the ABI");
+_Static_assert(offsetof(rlock_stats_t, wait_time) == 30 * 8, "part of the ABI");
+_Static_assert(offsetof(rlock_stats_t, rlk_reserved) == 202 * 8, "part of the ABI");
 
 /* ---- attributes */
 
@@ -239,6 +242,18 @@ int rlock_client_interrupt(rlock_client_t *client)
     return client ? 0 : EINVAL;
 }
 
+/* Its end moves time from what goes on to what is over: never both, nor neither. */
+static void copy_outages_locked(struct rlock_client *client, rlock_stats_t *stats)
+{
+    uint64_t ns = atomic_load(&client->counters.outage_ns);
+    int64_t since = atomic_load(&client->subscription.away_since);
+
+    if (since != 0)
+        ns += (uint64_t)(rlk_now_boot() - since);
+    stats->outages = atomic_load(&client->counters.outages);
+    stats->outage_us = ns / 1000;
+}
+
 static void copy_stats(struct rlock_client *client, rlock_stats_t *stats)
 {
     if (client->running) { /* a child has not used it yet */
@@ -246,6 +261,10 @@ static void copy_stats(struct rlock_client *client, rlock_stats_t *stats)
         rlk_gate_close_all_locked(&client->registry); /* which counts */
         stats->holds_now = client->registry.holds_now;
         stats->waiters_now = client->registry.waiters_now;
+        rlk_histogram_show(&client->registry.waited, &stats->wait_time);
+        rlk_histogram_show(&client->registry.waited_in_vain, &stats->failed_wait_time);
+        rlk_histogram_show(&client->registry.held, &stats->hold_time);
+        copy_outages_locked(client, stats);
         rlk_registry_unlock(&client->registry);
     }
 #define COPY(counter) stats->counter = atomic_load(&client->counters.counter)
@@ -271,7 +290,12 @@ static void copy_stats(struct rlock_client *client, rlock_stats_t *stats)
     COPY(background_releases);
     COPY(messages);
     COPY(messages_ignored);
+    COPY(risks);
+    COPY(refusals);
+    COPY(script_loads);
+    COPY(events);
 #undef COPY
+    rlk_histogram_show(&client->round_trips, &stats->round_trip_time);
 }
 
 int rlock_client_getstats(const rlock_client_t *client, rlock_stats_t *ret_stats)

@@ -345,6 +345,7 @@ static void inside_due(struct rlock_client *client, struct rlk_hold *hold, int64
         return;
     if (!hold->at_risk && now >= hold->risk) {
         hold->at_risk = true;
+        RLK_COUNT(client->counters.risks);
         rlk_hold_news_locked(hold, RLK_NEWS_AT_RISK);
     }
     if (rlk_hold_renewable_locked(hold) &&

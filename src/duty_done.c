@@ -11,10 +11,28 @@
 #include "deadline.h"
 #include "handoff.h"
 #include "log.h"
+#include "probe.h"
 #include "refusal.h"
 
 #include <errno.h>
 #include <stdlib.h>
+
+static const char *const op_names[] = {
+    [RLK_OP_NONE] = "",           [RLK_OP_RENEW] = "renewal",
+    [RLK_OP_RELEASE] = "release", [RLK_OP_DOWNGRADE] = "downgrade",
+    [RLK_OP_REFRESH] = "poll",    [RLK_OP_RENEW_READS] = "renewal",
+};
+
+/* The script that a request about a lock was. */
+static const char *script_of(enum rlk_op_kind op, const struct rlk_lock *lock)
+{
+    const struct rlk_kind *kind = &rlk_kinds[lock->kind];
+    return rlk_scripts[op == RLK_OP_REFRESH     ? kind->refresh
+                       : op == RLK_OP_RELEASE   ? kind->release
+                       : op == RLK_OP_DOWNGRADE ? kind->downgrade
+                                                : kind->renew]
+        .name;
+}
 
 static void count_renewal(struct rlock_client *client, const struct rlk_answer *answer)
 {
@@ -44,9 +62,12 @@ static void renew_done(struct rlock_client *client, struct rlk_hold *hold,
         hold->doubted = hold->fixed;
         hold->renew_at = now;
     } else if (answer->outcome != RLK_DONE) {
+        hold->refused = answer->outcome == RLK_REFUSED;
         hold->doubted = hold->fixed;
         hold->renew_at = hold->ask_after = rlk_duty_retry_time(hold, now);
     } else if (fate->what == RLK_HELD) {
+        RLK_PROBE2(lease_renewed, RLK_PROBE_TEXT(hold->lock->name), fate->remaining_ms);
+        hold->refused = hold->told_lost = false;
         if (op->kind == RLK_OP_DOWNGRADE)
             hold->downgrading = false;
         rlk_handoff_tokens_locked(hold, fate->token, hold->tokens_sent);
@@ -207,6 +228,9 @@ void rlk_duty_done(struct rlock_client *client, struct rlk_op *op,
                                                 : 1;
     if (reply) {
         RLK_COUNT(client->counters.round_trips);
+        RLK_PROBE2(reply, script_of(kind, lock ? lock : op->hold->lock),
+                   RLK_PROBE_US(now - op->sent));
+        rlk_client_answered(client, op->sent, now);
         rlk_script_decode(watch->conn, reply, op->sent, &answer, fates, count, text,
                           sizeof(text));
     } else {
@@ -226,6 +250,10 @@ void rlk_duty_done(struct rlock_client *client, struct rlk_op *op,
     if (had_text && answer.outcome == RLK_NOSCRIPT)
         answer.outcome = RLK_REFUSED; /* it had the text */
     bool wants_text = answer.outcome == RLK_NOSCRIPT;
+    if (wants_text)
+        RLK_COUNT(client->counters.script_loads);
+    if (answer.outcome == RLK_REFUSED)
+        RLK_COUNT(client->counters.refusals);
     if (kind == RLK_OP_REFRESH)
         lock->queue->refresh.with_text = wants_text;
     else if (kind == RLK_OP_RENEW_READS)
@@ -260,8 +288,9 @@ void rlk_duty_done(struct rlock_client *client, struct rlk_op *op,
         rlk_hold_put_locked(hold);
     }
     rlk_registry_unlock(reg);
-    unsigned left_out;
-    if (text[0] && rlk_log_now(&watch->pace, now, &left_out))
-        rlk_log(RLK_LOG_WARNING, "rlock: lock \"%s\": %s at %s (%u lines left out)",
-                shown, text, client->config.target.label, left_out);
+    char more[RLK_LOG_MORE_SIZE];
+    if (text[0] && rlk_log_now(&watch->pace, now, 1, more))
+        rlk_log(RLK_LOG_WARNING, "rlock: %s of \"%s\" %s at %s: %s%s", op_names[kind],
+                shown, answer.outcome == RLK_REFUSED ? "refused" : "failed",
+                client->config.target.label, text, more);
 }

@@ -22,8 +22,8 @@ static void give_up_part(struct rlk_part *part, bool at_exit)
     if (hold->state == RLK_HOLD_INSIDE) { /* so the client is open */
         int64_t now = rlk_now_boot();
         RLK_COUNT(client->counters.owners_died);
-        hold->lost_after = now - hold->since;
         hold->owner_ended = true;
+        rlk_part_end_section_locked(part, now);
         if (at_exit)
             hold->lock->ending = rlk_thread_mine();
         else

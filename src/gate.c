@@ -7,6 +7,7 @@
 #include "holdings.h"
 
 #include <assert.h>
+#include <stdlib.h>
 
 void rlk_gate_open_locked(struct rlk_hold *hold, bool kept)
 {
@@ -50,12 +51,18 @@ void rlk_gate_close_all_locked(struct rlk_registry *reg)
         rlk_gate_close_locked(RLK_CONTAINER_OF(l, struct rlk_pass, gate_link)->hold);
 }
 
+void rlk_gate_prepare(struct rlk_thread *thread)
+{
+    if (!thread->passes.times)
+        thread->passes.times = calloc(1, sizeof(*thread->passes.times));
+}
+
 void rlk_gate_step_out_locked(struct rlk_part *part, bool keeps)
 {
     struct rlk_thread *thread = part->owner;
     struct rlk_hold *hold = part->hold;
 
-    if (thread->fast && thread->fast != part) {
+    if ((thread->fast && thread->fast != part) || !thread->passes.times) {
         rlk_part_leave_locked(part);
         return;
     }
@@ -64,9 +71,11 @@ void rlk_gate_step_out_locked(struct rlk_part *part, bool keeps)
     rlk_list_append(&hold->pass->residents, &part->hold_link);
     part->resident = true;
     part->keeps = keeps;
-    part->claimed = false;
+    part->claimed = part->ended = false;
     rlk_part_first_level(part); /* as soon as it is inside again */
     rlk_gate_count_locked(part);
+    if (!thread->fast) /* perhaps of another client: with a longest section of its own */
+        rlk_histogram_set(&thread->passes.times->held.max_ns, 0);
     thread->fast = part;
     part->fast = true;
     thread->fast_in = false;
@@ -94,7 +103,8 @@ void rlk_gate_end_locked(struct rlk_hold *hold)
 
 void rlk_gate_count_locked(struct rlk_part *part)
 {
-    struct rlk_counters *counters = part->hold->lock->registry->counters;
+    struct rlk_registry *reg = part->hold->lock->registry;
+    struct rlk_counters *counters = reg->counters;
     uint32_t again = atomic_load_explicit(&part->reentries, memory_order_relaxed);
 
     atomic_fetch_add_explicit(&counters->reentries,
@@ -112,6 +122,9 @@ void rlk_gate_count_locked(struct rlk_part *part)
                               entered - passes->counted_entered, memory_order_relaxed);
     atomic_fetch_add_explicit(&counters->releases, left - passes->counted_left,
                               memory_order_relaxed);
+    /* also when as many left as before: of one who left and was still in after all, what
+     * was taken over meanwhile is to be taken back */
+    rlk_histogram_fold(&reg->held, &passes->times->held, &passes->times->counted_held);
     passes->counted_entered = entered;
     passes->counted_left = left;
 }

@@ -17,6 +17,7 @@
 
 #include "deadline.h"
 #include "hold.h"
+#include "probe.h"
 #include "thread.h"
 
 /* The word: 0 closed; else bit 0, bit 1 if the hold is kept, and above them the number of
@@ -45,10 +46,13 @@ static inline bool rlk_gate_enter(struct rlk_thread *thread)
     uint64_t open = atomic_load_explicit(&hold->pass->gate, memory_order_relaxed);
 
     /* a handle that does not keep it would have to give it back */
-    if ((open != RLK_GATE_OPEN &&
-         !(open == (RLK_GATE_OPEN | RLK_GATE_KEPT) && part->keeps)) ||
-        rlk_now_boot() >= atomic_load_explicit(&hold->risk, memory_order_relaxed))
+    if (open != RLK_GATE_OPEN &&
+        !(open == (RLK_GATE_OPEN | RLK_GATE_KEPT) && part->keeps))
         return false;
+    int64_t now = rlk_now_boot();
+    if (now >= atomic_load_explicit(&hold->risk, memory_order_relaxed))
+        return false;
+    atomic_store_explicit(&part->since, now, memory_order_relaxed);
     rlk_gate_add(&thread->passes.entered, 1);
     if (!atomic_compare_exchange_strong_explicit(
             &hold->pass->gate, &open, open | thread->number << RLK_GATE_BITS,
@@ -59,6 +63,8 @@ static inline bool rlk_gate_enter(struct rlk_thread *thread)
     if (part->fencing) /* there is one left, as the gate was opened with one */
         atomic_fetch_add_explicit(&hold->token, 1, memory_order_relaxed);
     thread->fast_in = true;
+    RLK_PROBE4(lock_acquired, RLK_PROBE_TEXT(hold->lock->name), (int)hold->lock->kind,
+               (int)hold->reading, rlk_probe_zero());
     return true;
 }
 
@@ -79,15 +85,20 @@ static inline bool rlk_gate_leave(struct rlk_thread *thread)
     int64_t now = rlk_now_boot();
     if (now >= atomic_load_explicit(&hold->end, memory_order_relaxed))
         return false;
+    int64_t lasted = now - atomic_load_explicit(&part->since, memory_order_relaxed);
     thread->fast_in = false;
     atomic_store_explicit(&pass->used_at, now, memory_order_relaxed);
     rlk_gate_add(&thread->passes.left, 1);
+    rlk_histogram_add(&thread->passes.times->held, lasted);
     if (atomic_compare_exchange_strong_explicit(&pass->gate, &inside, inside & bits,
                                                 memory_order_acq_rel,
-                                                memory_order_relaxed))
+                                                memory_order_relaxed)) {
+        RLK_PROBE2(lock_released, RLK_PROBE_TEXT(hold->lock->name), RLK_PROBE_US(lasted));
         return true;
+    }
     thread->fast_in = true;
     rlk_gate_add(&thread->passes.left, (uint64_t)-1);
+    rlk_histogram_undo(&thread->passes.times->held, lasted);
     return false;
 }
 
@@ -113,6 +124,10 @@ static inline void rlk_gate_reenter(struct rlk_part *part)
         rlk_gate_count(part);
 }
 
+/* The calling thread, which has no registry's mutex, may come by a gate later: an unlock
+ * allocates nothing. Out of memory: it will come by none. */
+void rlk_gate_prepare(struct rlk_thread *thread);
+
 /* ---- under the registry's mutex */
 
 /* An IDLE hold is free for the threads that have a resident part of it. kept: though
@@ -124,7 +139,7 @@ void rlk_gate_close_locked(struct rlk_hold *hold);
 void rlk_gate_close_all_locked(struct rlk_registry *reg);
 
 /* The calling thread leaves a hold that stays with the process. Its part becomes
- * resident, or ends: it has another one already. */
+ * resident, or ends: it has another one already, or was not prepared. */
 void rlk_gate_step_out_locked(struct rlk_part *part, bool keeps);
 /* The resident part of a thread for this hold, taken into it; or NULL. */
 struct rlk_part *rlk_gate_step_in_locked(struct rlk_hold *hold,

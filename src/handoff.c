@@ -6,6 +6,7 @@
 #include "gate.h"
 #include "joining.h"
 #include "log.h"
+#include "probe.h"
 #include "registry.h"
 
 #include <assert.h>
@@ -224,6 +225,7 @@ static void begin_section(struct rlk_hold *hold, int64_t now)
     }
     rlk_handoff_unasked_locked(hold, now);
     RLK_COUNT(hold->lock->registry->counters->local_handovers);
+    RLK_PROBE1(handed_over, RLK_PROBE_TEXT(hold->lock->name));
 }
 
 static void wake_for(struct rlk_lock *lock, struct rlk_waiter *waiter)
@@ -393,7 +395,7 @@ bool rlk_handoff_enter_locked(struct rlk_lock *lock, struct rlk_waiter *self,
     }
     rlk_hold_idle_locked(hold, false);
     rlk_hold_keep_locked(hold, 0);
-    rlk_part_own_locked(part, self->thread);
+    rlk_part_own_locked(part, self->thread, now);
     begin_section(hold, now);
     if (kept) /* its whole lease again */
         rlk_hold_schedule_locked(hold);

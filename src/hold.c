@@ -4,16 +4,21 @@
  * to a network. */
 #include "hold.h"
 
+#include "cause.h"
 #include "deadline.h"
 #include "gate.h"
 #include "handoff.h"
 #include "holdings.h"
 #include "log.h"
+#include "probe.h"
 #include "registry.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* what a held lock costs (doc/PERFORMANCE.md): with malloc's own 8, a multiple of 16 */
+_Static_assert(sizeof(struct rlk_hold) <= 328, "more than 512 bytes per held lock");
 
 enum { FREE_HOLDS_MAX = 64 /* kept for reuse, so that a pair allocates nothing */ };
 
@@ -261,12 +266,16 @@ void rlk_hold_enter_locked(struct rlk_hold *hold, struct rlk_thread *thread, int
     if (rlk_id_is(&hold->id, lock->queue->wanted))
         hold->others = true; /* the message came before the answer (K6) */
     hold->tells = rlk_hold_hears_telling(hold, flags);
-    hold->mark = hold->owner_died ? 2 : 1;
+    if (hold->reading)
+        hold->joins = 0;
+    else
+        hold->mark = hold->owner_died ? 2 : 1;
     hold->token_alone = hold->token == 0 || !rlk_hold_has_block(hold);
     hold->own.owner = thread;
     hold->own.owner_thread = rlk_thread_self();
     rlk_part_first_level(&hold->own);
     hold->own.claimed = true;
+    hold->own.since = now;
     hold->own.fencing = is_upper(hold->id.letter);
     rlk_list_append(&hold->parts, &hold->own.hold_link);
     rlk_holdings_add(thread, &hold->own);
@@ -303,14 +312,16 @@ struct rlk_part *rlk_hold_join_locked(struct rlk_hold *hold, bool fencing)
         init_part(part, hold);
     }
     part->fencing = fencing;
-    part->claimed = false;
+    part->claimed = part->ended = false;
     rlk_list_append(&hold->parts, &part->hold_link);
     hold->refs++;
     return part;
 }
 
-void rlk_part_own_locked(struct rlk_part *part, struct rlk_thread *thread)
+void rlk_part_own_locked(struct rlk_part *part, struct rlk_thread *thread, int64_t now)
 {
+    part->since = now;
+    part->ended = false;
     part->owner = thread;
     part->owner_thread = rlk_thread_self();
     rlk_part_first_level(part);
@@ -344,6 +355,15 @@ void rlk_hold_idle_locked(struct rlk_hold *hold, bool idle)
         hold->lock->registry->holds_now--;
     else
         hold->lock->registry->holds_now++;
+}
+
+void rlk_part_end_section_locked(struct rlk_part *part, int64_t now)
+{
+    int64_t lasted = now - part->since;
+
+    rlk_histogram_add(&part->hold->lock->registry->held, lasted);
+    part->since = lasted > 0 ? lasted : 0;
+    part->ended = true;
 }
 
 /* Neither its thread nor the news need it any more. */
@@ -383,7 +403,7 @@ void rlk_part_leave_locked(struct rlk_part *part)
 
 bool rlk_hold_unused_locked(const struct rlk_hold *hold)
 {
-    return rlk_list_empty(&hold->parts) && hold->joins == 0;
+    return rlk_list_empty(&hold->parts) && (!hold->reading || hold->joins == 0);
 }
 
 void rlk_part_news_locked(struct rlk_part *part, unsigned news)
@@ -466,16 +486,23 @@ void rlk_hold_lose_locked(struct rlk_hold *hold, enum rlk_loss loss, int64_t now
 
     rlk_gate_close_locked(hold);
     hold->whole = !is_claimed(hold);
+    int64_t cause_ms;
+    hold->loss = (uint8_t)rlk_cause_of_locked(hold, loss, now, &cause_ms);
+    hold->cause_ms = cause_ms < UINT32_MAX ? (uint32_t)cause_ms : UINT32_MAX;
     take_out(hold);
     hold->state = RLK_HOLD_LOST;
     if (!hold->reading) /* a grant of it that is read only now is nobody's business */
         hold->lock->left = rlk_id_key(&hold->id);
-    hold->loss = (uint8_t)loss;
-    hold->lost_after = now - hold->since;
     RLK_COUNT(reg->counters->losses);
-    /* the threads may drain it long after the client was closed */
-    for (struct rlk_list *l = hold->parts.next; l != &hold->parts; l = l->next)
-        reg->retain(reg);
+    for (struct rlk_list *l = hold->parts.next; l != &hold->parts; l = l->next) {
+        struct rlk_part *part = RLK_CONTAINER_OF(l, struct rlk_part, hold_link);
+        reg->retain(reg); /* it may be drained long after the client was closed */
+        if (!part->claimed)
+            continue;
+        RLK_PROBE3(lock_lost, RLK_PROBE_TEXT(hold->lock->name), (int)hold->loss,
+                   RLK_PROBE_US(now - part->since));
+        rlk_part_end_section_locked(part, now);
+    }
     rlk_hold_news_locked(hold, RLK_NEWS_LOST);
     rlk_lock_promote_locked(hold->lock);
     /* one release, without repetition, with the lock's reference */
@@ -527,6 +554,7 @@ void rlk_hold_downgrade_locked(struct rlk_hold *hold)
     assert(lock->current == hold);
     lock->current = NULL;
     hold->reading = hold->downgrading = true;
+    hold->joins = 0;           /* in place of the mark, which no writer has */
     hold->asks_tokens = false; /* it keeps the one it has */
     if (hold->fixed)
         hold->renew_at = hold->end; /* the caller tells the server first */

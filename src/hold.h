@@ -93,12 +93,16 @@ struct rlk_batch {
     size_t count, size;
 };
 
-/* Why a hold was lost; the texts are telling.c's. */
+/* Why a hold was lost; cause.c knows more than who finds it, and has the texts. */
 enum rlk_loss {
     RLK_LOSS_NONE,
     RLK_LOSS_ENDED,
     RLK_LOSS_FIXED_ENDED,
     RLK_LOSS_UNCONFIRMED,
+    RLK_LOSS_UNREACHABLE,
+    RLK_LOSS_REFUSED,
+    RLK_LOSS_STOOD_STILL,
+    RLK_LOSS_FORCED,
     RLK_LOSS_NOT_OURS,
     RLK_LOSS_ANOTHERS
 };
@@ -113,10 +117,13 @@ struct rlk_part {
     bool resident;    /* its thread is outside (gate.h); guarded by mu */
     bool fast;        /* it is owner->fast; guarded by mu */
     bool keeps;       /* its handle keeps the lock; the owner's */
+    bool ended;       /* its section is over; guarded by mu */
     uint8_t news;     /* enum rlk_news; guarded by mu */
     bool news_awaits; /* it is in the registry's news, with a reference; guarded by mu */
     _Atomic uint32_t reentries; /* counted by the owner alone */
     uint32_t counted_again;     /* of these, in the statistics; guarded by mu */
+    _Atomic int64_t since; /* its thread is in from; written by the thread, which may come
+                              by the gate. Ended: for how long it was in, ns */
 
     struct rlk_thread *owner; /* NULL: it has left. The rest is the owner's */
     rlk_thread_t owner_thread;
@@ -175,6 +182,8 @@ struct rlk_hold {
     bool others : 1;        /* somebody else wants the lock, as the server has said */
     bool asks_others : 1;   /* it is to be asked that */
     bool tells : 1;         /* the server will tell of the first who comes */
+    bool refused : 1;       /* INSIDE: its newest renewal was refused for good */
+    bool told_lost : 1;     /* INSIDE: a message says that it was taken away */
     uint8_t loss;           /* LOST: enum rlk_loss */
     uint8_t prefer;         /* RLOCK_RWLOCK_PREFER_*, PHASE_FAIR */
     /* these the thread whose hold it is may read, or write, without mu where nobody else
@@ -191,21 +200,21 @@ struct rlk_hold {
     bool whole;       /* LOST while nobody was in it: every section was unlocked */
     _Atomic uint8_t state; /* enum rlk_hold_state */
     uint16_t backoff_ms;
-    unsigned joins;   /* requests under way to share it, each as good as a reader (W22) */
-    unsigned open_to; /* granted: to the threads that came before this acquire left; those
-                         that came later may have been overtaken by a writer */
     int lease_ms;
-    uint32_t mark;     /* robust: the number of its mark at the server */
-    unsigned sections; /* that began since budget_from */
+    union {
+        unsigned joins; /* reading: requests under way to share it, each as good as a
+                           reader (W22) */
+        uint32_t mark;  /* not reading, robust: the number of its mark at the server */
+    };
+    union {
+        unsigned sections; /* INSIDE: that began since budget_from */
+        uint32_t cause_ms; /* LOST: since when its cause was so */
+    };
     union {
         int64_t budget_from; /* INSIDE: hand-overs are counted from here */
         int64_t give_up_at;  /* GOING, LOST: when background tries end */
     };
-    union {
-        int64_t ask_after;  /* INSIDE: no asking before, but for the lease */
-        int64_t lost_after; /* ns the hold had lasted, for the log. Less than what the
-                               clock shows, so it delays nothing */
-    };
+    int64_t ask_after;     /* INSIDE: no asking before, but for the lease */
     int64_t renew_at;      /* INSIDE: next renewal; GOING: next try of the release */
     int64_t since;         /* INSIDE from */
     int64_t proof_sent;    /* granted: when the newest request left after which the server
@@ -235,6 +244,9 @@ struct rlk_hold {
             unsigned grant_flags;
             unsigned flags;        /* others wait, as of the newest grant or answer */
             unsigned asked;        /* acquires sent */
+            unsigned open_to;      /* granted: to the threads that came before this
+                                      acquire left; those that came later may have been
+                                      overtaken by a writer */
             unsigned entered_then; /* granted: what the lock's count that matters was */
             uint64_t round;        /* of the newest refresh that named it */
             struct rlk_thread *asker; /* whom a fact is to wake; NULL: nobody now */
@@ -246,7 +258,7 @@ struct rlk_hold {
  * the grant's (K11). */
 static inline long rlk_hold_mark(const struct rlk_hold *hold)
 {
-    return hold->mark > 2 ? (long)hold->mark : 0;
+    return !hold->reading && hold->mark > 2 ? (long)hold->mark : 0;
 }
 
 /* Whether somebody else wants the lock, and whether the server will tell of who comes, as
@@ -439,7 +451,9 @@ void rlk_hold_keep_locked(struct rlk_hold *hold, int64_t retain_ns);
 void rlk_hold_idle_locked(struct rlk_hold *hold, bool idle);
 
 /* The part is the calling thread's. */
-void rlk_part_own_locked(struct rlk_part *part, struct rlk_thread *thread);
+void rlk_part_own_locked(struct rlk_part *part, struct rlk_thread *thread, int64_t now);
+/* Its section ends, however: it goes into the statistics, and news tell of it as over. */
+void rlk_part_end_section_locked(struct rlk_part *part, int64_t now);
 
 /* A thread has no part in the hold any more. The part is gone, and the hold may be. */
 void rlk_part_leave_locked(struct rlk_part *part);

@@ -39,7 +39,7 @@ bool rlk_joining_enter_locked(struct rlk_lock *lock, const struct rlk_waiter *se
     if (!part)
         return false;
     rlk_joining_use_locked(hold);
-    rlk_part_own_locked(part, self->thread);
+    rlk_part_own_locked(part, self->thread, now);
     rlk_handoff_unasked_locked(hold, now);
     RLK_COUNT(lock->registry->counters->acquisitions);
     RLK_COUNT(lock->registry->counters->local_handovers);

@@ -44,15 +44,22 @@ void rlk_log(int level, const char *format, ...)
     fn(level, line, arg);
 }
 
-bool rlk_log_now(struct rlk_log_pace *pace, int64_t now, unsigned *ret_left_out)
+bool rlk_log_now(struct rlk_log_pace *pace, int64_t now, unsigned most,
+                 char ret_more[RLK_LOG_MORE_SIZE])
 {
-    if (now < pace->next) {
+    if (now >= pace->next) {
+        pace->next = now + PACE_NS;
+        pace->count = 0;
+    } else if (pace->count >= most) {
         pace->left_out++;
         return false;
     }
-    *ret_left_out = pace->left_out;
+    pace->count++;
+    ret_more[0] = '\0';
+    if (pace->left_out > 0)
+        snprintf(ret_more, RLK_LOG_MORE_SIZE, " (%u such lines left out before)",
+                 pace->left_out);
     pace->left_out = 0;
-    pace->next = now + PACE_NS;
     return true;
 }
 
@@ -105,4 +112,30 @@ const char *rlk_log_name(char *buf, size_t size, const char *name, size_t name_l
     }
     buf[at] = '\0';
     return buf;
+}
+
+const char *rlk_log_number(char buf[RLK_LOG_NUMBER_SIZE], int64_t n, int64_t unit,
+                           int digits)
+{
+    uint64_t size = n < 0 ? -(uint64_t)n : (uint64_t)n, by = (uint64_t)unit, scale = 1;
+
+    for (int i = 0; i < digits; i++)
+        scale *= 10;
+    uint64_t whole = size / by, part = (size % by * scale + by / 2) / by;
+    if (part == scale) {
+        whole++;
+        part = 0;
+    }
+    const char *sign = n < 0 && (whole > 0 || part > 0) ? "-" : "";
+    if (digits > 0)
+        snprintf(buf, RLK_LOG_NUMBER_SIZE, "%s%llu.%0*llu", sign,
+                 (unsigned long long)whole, digits, (unsigned long long)part);
+    else
+        snprintf(buf, RLK_LOG_NUMBER_SIZE, "%s%llu", sign, (unsigned long long)whole);
+    return buf;
+}
+
+const char *rlk_log_seconds(char buf[RLK_LOG_NUMBER_SIZE], int64_t ns)
+{
+    return rlk_log_number(buf, ns, INT64_C(1000000000), 1);
 }

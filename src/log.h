@@ -29,14 +29,26 @@ void rlk_log_hold(void);
 void rlk_log_unhold(void);
 void rlk_log_forget(void);
 
-/* Of lines that others can provoke: at most one a second of each pace, which tells how
- * many were left out before it. Zeroed at first; its owner's alone. */
+/* Of lines that others can provoke, or that many locks have at once: so many a second of
+ * each pace at most, and the next one tells how many were left out. Zeroed at first; its
+ * owner's alone. */
 struct rlk_log_pace {
     int64_t next; /* ns */
-    unsigned left_out;
+    unsigned count, left_out;
 };
-/* Whether to log now; *ret_left_out: how many were not, since the last that was. */
-bool rlk_log_now(struct rlk_log_pace *pace, int64_t now, unsigned *ret_left_out);
+#define RLK_LOG_MORE_SIZE 48
+/* Whether to log now. ret_more: the end of the line: " (7 such lines left out before)",
+ * or nothing. */
+bool rlk_log_now(struct rlk_log_pace *pace, int64_t now, unsigned most,
+                 char ret_more[RLK_LOG_MORE_SIZE]);
+
+/* Writes n / unit with so many digits behind the point, rounded, whatever the program's
+ * locale is; returns buf. unit: 1 to 10^12, digits: 0 to 6. */
+#define RLK_LOG_NUMBER_SIZE 32
+const char *rlk_log_number(char buf[RLK_LOG_NUMBER_SIZE], int64_t n, int64_t unit,
+                           int digits);
+/* Seconds with one digit, of ns. */
+const char *rlk_log_seconds(char buf[RLK_LOG_NUMBER_SIZE], int64_t ns);
 
 /* Writes `name` with bytes outside printable ASCII, '"' and '\\' as \xNN, cut to fit
  * `size` with "..." ; returns buf. */

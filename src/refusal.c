@@ -160,6 +160,12 @@ bool rlk_refusal_of_key(const char *text, size_t len)
            is_about_key((struct words){ text, text + len });
 }
 
+bool rlk_refusal_of_channel(const char *text, size_t len)
+{
+    struct words t = { text, text + len };
+    return rlk_refusal_by_acl(text, len) && !is_about_key(t) && is_about_channel(t);
+}
+
 /* What a script does, "acquire". Those of two types may be the same text. */
 static const char *verb(const struct rlk_script *script)
 {

@@ -14,6 +14,8 @@ bool rlk_refusal_by_acl(const char *text, size_t len);
 
 /* Whether it is about a key that a request named, be it by itself or within a script. */
 bool rlk_refusal_of_key(const char *text, size_t len);
+/* The same about a channel. */
+bool rlk_refusal_of_channel(const char *text, size_t len);
 
 /* Writes one line, printable and cut to `size`: the lock (name may be NULL), what was
  * refused if it was the ACL that did, and the server's own words. `command` is what was

@@ -479,10 +479,12 @@ void rlk_registry_lost_locked(struct rlk_registry *reg, const struct rlk_id *id,
     struct rlk_hold *hold = find_read(&lock->queue->reads, id);
     if (!hold && lock->current && rlk_id_equal(&lock->current->id, id))
         hold = lock->current;
-    if (hold)
-        rlk_hold_doubt_locked(hold, rlk_now_boot());
-    else
+    if (!hold) {
         rlk_lock_poll_locked(lock);
+        return;
+    }
+    hold->told_lost = true;
+    rlk_hold_doubt_locked(hold, rlk_now_boot());
 }
 
 void rlk_registry_wanted_locked(struct rlk_registry *reg, const struct rlk_id *id,

@@ -11,6 +11,7 @@
 #ifndef RLK_REGISTRY_H
 #define RLK_REGISTRY_H
 
+#include "histogram.h"
 #include "hold.h"
 #include "thread.h"
 
@@ -19,7 +20,8 @@ struct rlk_counters {
     _Atomic uint64_t acquisitions, reentries, releases, waits, grants, grants_orphaned,
         local_handovers, timeouts, cancels, round_trips, renewals, renewal_failures,
         refreshes, losses, owners_died, connects, connect_failures, reconnects,
-        unknown_outcomes, background_releases, messages, messages_ignored;
+        unknown_outcomes, background_releases, messages, messages_ignored, risks,
+        refusals, script_loads, events, outages, outage_ns;
 };
 #define RLK_COUNT(counter) atomic_fetch_add_explicit(&(counter), 1, memory_order_relaxed)
 
@@ -32,8 +34,9 @@ struct rlk_registry {
     int64_t asked_in_vain_at; /* by a caller, in place of the watchdog; 0: not since the
                                * server was reached; guarded by mu */
     _Atomic int watchdog_fd, subscriber_fd; /* eventfds to wake the threads by, or -1 */
-    _Atomic unsigned wakers; /* those that dropped mu and are yet to write to one */
-    _Atomic bool parting;    /* the last of the wakers says so */
+    _Atomic int64_t heard_at; /* when the server was last heard, on any connection */
+    _Atomic unsigned wakers;  /* those that dropped mu and are yet to write to one */
+    _Atomic bool parting;     /* the last of the wakers says so */
     void (*retain)(struct rlk_registry *); /* keeps the client's memory for a lost hold */
 
     struct rlk_mutex mu; /* protects all below, and the locks, holds and waiters */
@@ -63,6 +66,7 @@ struct rlk_registry {
     struct rlk_list gates;    /* holds whose gate is open */
     size_t kept_count;        /* holds that are kept though nobody waits here */
     bool interrupted;
+    struct rlk_histogram waited, waited_in_vain, held; /* of calls, and of sections */
 
     /* leading.h */
     bool mail_open;            /* a waiting thread may read the mailbox */

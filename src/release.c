@@ -4,6 +4,7 @@
 #include "handle.h"
 #include "handoff.h"
 #include "joining.h"
+#include "probe.h"
 #include "trip.h"
 
 #include "error.h"
@@ -177,6 +178,9 @@ int rlk_release(struct rlk_part *part, const struct rlk_handle *handle, int64_t 
         return ESTALE;
     }
     RLK_COUNT(client->counters.releases);
+    RLK_PROBE2(lock_released, RLK_PROBE_TEXT(lock->name),
+               RLK_PROBE_US(now - part->since));
+    rlk_part_end_section_locked(part, now);
     bool stays = hold->reading ? rlk_joining_unlock_locked(part, bound, now)
                                : rlk_handoff_unlock_locked(part, bound, now);
     if (!stays)
@@ -315,6 +319,7 @@ int rlk_unshare(struct rlk_part *part, long lease_ms, bool *ret_alone)
         memset(&part->levels, 0, sizeof(part->levels));
         rlk_hold_enter_locked(own, part->owner, now);
         own->own.levels = levels;
+        own->own.since = part->since;
         rlk_part_leave_locked(part);
         rlk_hold_end_unused_locked(hold, now);
         rlk_hold_put_locked(own);

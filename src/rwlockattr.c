@@ -8,6 +8,7 @@
 
 #include "attr_api.h"
 
+#ifdef __GLIBC__ /* other C libraries have no kinds */
 _Static_assert((int)RLOCK_RWLOCK_PREFER_READER_NP ==
                        (int)PTHREAD_RWLOCK_PREFER_READER_NP &&
                    (int)RLOCK_RWLOCK_PREFER_WRITER_NP ==
@@ -16,6 +17,7 @@ _Static_assert((int)RLOCK_RWLOCK_PREFER_READER_NP ==
                        (int)PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP &&
                    (int)RLOCK_RWLOCK_DEFAULT_NP == (int)PTHREAD_RWLOCK_DEFAULT_NP,
                "constants equal pthread's");
+#endif
 
 int rlock_rwlockattr_setkind_np(rlock_rwlockattr_t *attr, int kind)
 {

@@ -5,6 +5,7 @@
 
 #include "deadline.h"
 #include "error.h"
+#include "probe.h"
 #include "refusal.h"
 
 #include <assert.h>
@@ -425,6 +426,7 @@ static void with_text(const struct rlk_request *req, const char **argv, size_t *
 
 int rlk_script_append(struct rlk_conn *conn, const struct rlk_request *req, bool text)
 {
+    RLK_PROBE1(request, rlk_scripts[req->script].name);
     if (!text)
         return rlk_conn_append(conn, req->argc, req->argv, req->len);
     const char *argv[RLK_REQUEST_ARGS_MAX];
@@ -461,12 +463,14 @@ static void round_trip(struct rlk_conn *conn, const struct rlk_request *req, int
     struct rlk_reply *reply = NULL;
     char text[RLK_REFUSAL_SIZE];
     int64_t sent = 0;
+    RLK_PROBE1(request, req ? rlk_scripts[req->script].name : argv[0]);
     enum rlk_failure failure =
         rlk_conn_call(conn, argc, argv, len, deadline, &reply, &sent);
 
     clear_answer(ret_answer, sent);
     if (!take_failure(conn, failure, ret_answer))
         return;
+    ret_answer->answered = true;
     if (rlk_reply_type(reply) != RLK_REPLY_ERROR) {
         *ret_reply = reply;
         return;
@@ -500,6 +504,7 @@ void rlk_script_call_raw(struct rlk_conn *conn, const struct rlk_request *req,
     size_t len[RLK_REQUEST_ARGS_MAX];
     with_text(req, argv, len);
     round_trip(conn, req, req->argc, argv, len, deadline, ret_answer, ret_reply);
+    ret_answer->loaded = true;
     if (ret_answer->outcome != RLK_NOSCRIPT)
         return;
     ret_answer->outcome = RLK_REFUSED;
@@ -515,8 +520,11 @@ void rlk_script_call(struct rlk_conn *conn, const struct rlk_request *req,
     rlk_script_call_raw(conn, req, deadline, ret_answer, &reply);
     if (ret_answer->outcome != RLK_DONE)
         return;
+    bool loaded = ret_answer->loaded;
     rlk_script_decode(conn, reply, ret_answer->sent, ret_answer, &ret_answer->fate, 1,
                       text, sizeof(text));
+    ret_answer->loaded = loaded;
+    ret_answer->answered = true;
     if (ret_answer->outcome != RLK_DONE)
         rlk_error_set(ret_answer->code, "%s", text);
     rlk_conn_give_back(conn, reply);

@@ -145,6 +145,8 @@ struct rlk_fate {
 struct rlk_answer {
     enum rlk_outcome outcome;
     int code; /* the caller's code when not DONE; the thread's message is set by _call */
+    bool answered;    /* a reply came, whatever it says: the server is there */
+    bool loaded;      /* the server had not known the script, and was sent it */
     bool key_refused; /* REFUSED, EACCES: it was about the key, not about a command */
     int64_t sent;     /* just before the request left: CLOCK_BOOTTIME ns */
     int64_t server_us;

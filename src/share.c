@@ -79,7 +79,7 @@ void rlk_share_bring_along(struct rlk_ask *ask, struct rlk_hold *hold)
 
     while ((other = rlk_share_companion(ask)) != NULL) {
         other->hold = NULL;
-        if (other->asked < ask->hold->open_to) {
+        if (other->asked < ask->open_to) {
             rlk_list_remove(&other->link);
             other->part = rlk_hold_join_locked(hold, wish->fencing);
             other->failed = !other->part;
@@ -97,6 +97,7 @@ void rlk_share_enter(struct rlk_ask *ask, struct rlk_hold *share, int64_t now)
     const struct rlk_wish *wish = ask->wish;
     struct rlk_waiter *waiter = ask->waiter;
 
+    ask->open_to = ask->hold->open_to;
     rlk_ask_leave_queue(ask);
     waiter->part = rlk_hold_join_locked(share, wish->fencing);
     waiter->failed = !waiter->part;
@@ -116,7 +117,7 @@ bool rlk_share_still_in(struct rlk_part *part, const struct rlk_wish *wish)
     int64_t now = rlk_now_boot();
 
     if (hold->state == RLK_HOLD_INSIDE && now < hold->end) {
-        rlk_part_own_locked(part, wish->thread);
+        rlk_part_own_locked(part, wish->thread, now);
         RLK_COUNT(wish->client->counters.acquisitions);
         return true;
     }
@@ -157,7 +158,8 @@ static struct rlk_hold *read_hold(const struct rlk_wish *wish, struct rlk_lock *
     return hold;
 }
 
-int rlk_share_wait(const struct rlk_wish *wish, struct rlk_lock *lock)
+int rlk_share_wait(const struct rlk_wish *wish, struct rlk_lock *lock,
+                   int64_t *ret_waited)
 {
     struct rlk_registry *reg = &wish->client->registry;
     struct rlk_waiter waiter;
@@ -193,5 +195,6 @@ int rlk_share_wait(const struct rlk_wish *wish, struct rlk_lock *lock)
              (waiter.part && rlk_share_still_in(waiter.part, wish));
     }
     reg->waiters_now--;
+    rlk_waiter_done(&waiter, wish, rc, ret_waited);
     return rc;
 }

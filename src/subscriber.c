@@ -78,6 +78,11 @@ void rlk_subscriber_look(struct rlock_client *client)
     rlk_registry_unlock(&client->registry);
 }
 
+bool rlk_subscriber_is_self(void)
+{
+    return rlk_loop_is_self(&loop);
+}
+
 void rlk_subscriber_forget(void)
 {
     rlk_loop_forget(&loop);
@@ -308,16 +313,17 @@ static bool refused(struct rlock_client *client, const struct rlk_reply *reply,
     struct rlk_subscription *sub = &client->subscription;
     bool error = rlk_reply_type(reply) == RLK_REPLY_ERROR;
     char text[RLK_REFUSAL_SIZE] = "an answer out of place to SUBSCRIBE";
-    unsigned left_out;
+    char more[RLK_LOG_MORE_SIZE];
     size_t len;
 
     if (error) {
         const char *said = rlk_reply_string(reply, &len);
         rlk_refusal_describe(text, sizeof(text), "SUBSCRIBE", NULL, 0, said, len);
     }
-    if (rlk_log_now(&sub->pace, now, &left_out))
-        rlk_log(RLK_LOG_ERR, "rlock: %s at %s (%u lines left out)", text,
-                client->config.target.label, left_out);
+    RLK_COUNT(client->counters.refusals);
+    if (rlk_log_now(&sub->pace, now, 1, more))
+        rlk_log(RLK_LOG_ERR, "rlock: subscription refused at %s: %s%s",
+                client->config.target.label, text, more);
     /* a channel of Redisson's may be refused: its lock is polled, the mailbox stays */
     if (sub->state == RLK_SUB_UP && error) {
         /* if it was a PING, that has been answered */
@@ -339,6 +345,7 @@ static bool take_reply(struct rlock_client *client, const struct rlk_reply *repl
                            *payload = rlk_reply_at(reply, 2);
     size_t channel_len, payload_len;
 
+    atomic_store_explicit(&client->registry.heard_at, now, memory_order_relaxed);
     if (rlk_reply_type(reply) != RLK_REPLY_ARRAY)
         return refused(client, reply, now);
     sub->ping_at = now + client->config.presence_ms * RLK_NS_PER_MS;
@@ -404,20 +411,12 @@ bool rlk_subscriber_read(struct rlock_client *client)
 
 /* ---- the loop's calls */
 
-/* Once, until it is up again. False: the client was closed by the callback. */
-static bool tell_down(struct rlock_client *client, const char *reason)
-{
-    if (client->subscription.told_down)
-        return true;
-    client->subscription.told_down = true;
-    return rlk_tell_connection(client, false, reason);
-}
-
 /* Reads what there is. False: the client was closed by a callback. */
 static bool listen_on(struct rlock_client *client, int64_t now)
 {
     struct rlk_subscription *sub = &client->subscription;
-    bool was_up = sub->state == RLK_SUB_UP, useful = true;
+    bool was_up = sub->state == RLK_SUB_UP, useful = true, silent = false;
+    int64_t heard_at = client->registry.heard_at;
 
     rlk_conn_step(sub->conn);
     if (sub->state == RLK_SUB_OPENING && rlk_conn_state(sub->conn) == RLK_CONN_READY) {
@@ -426,10 +425,13 @@ static bool listen_on(struct rlock_client *client, int64_t now)
         rlk_conn_step(sub->conn);
     }
     useful = useful && take_replies(client, now, false);
-    if (now >= sub->answer_due)
+    if (now >= sub->answer_due) {
+        silent = true;
         rlk_conn_kill(sub->conn, RLK_FAIL_UNKNOWN, "no answer from the server");
+    }
     if (sub->state == RLK_SUB_UP && !was_up) {
-        if (sub->been_up)
+        bool again = sub->been_up;
+        if (again)
             RLK_COUNT(client->counters.reconnects);
         sub->been_up = true;
         sub->ping_at = now + client->config.presence_ms * RLK_NS_PER_MS;
@@ -437,10 +439,9 @@ static bool listen_on(struct rlock_client *client, int64_t now)
         rlk_registry_recheck_locked(&client->registry);
         rlk_handoff_ask_all_locked(&client->registry);
         rlk_registry_unlock(&client->registry);
-        if (sub->told_down) {
-            sub->told_down = false;
-            return rlk_tell_connection(client, true, "");
-        }
+        bool told_down = sub->told_down, open = rlk_tell_up(client, again);
+        if (told_down)
+            return open;
     }
     if (useful && rlk_conn_state(sub->conn) != RLK_CONN_DEAD)
         return true;
@@ -458,7 +459,7 @@ static bool listen_on(struct rlock_client *client, int64_t now)
     rlk_handoff_ask_all_locked(&client->registry);
     rlk_registry_unlock(&client->registry);
     if (!sub->leaving)
-        return tell_down(client, reason);
+        return rlk_tell_down(client, reason, heard_at != 0 && silent ? heard_at : now);
     sub->leaving = false;
     rlk_log(RLK_LOG_DEBUG, "rlock: %s: %s", client->config.target.label, reason);
     return true;
@@ -509,7 +510,7 @@ static int64_t step_conn(struct rlock_client *client, int64_t now)
 
     if (sub->state == RLK_SUB_DOWN && now >= sub->retry_at) {
         int rc = open_conn(client, now);
-        if (rc != 0 && !tell_down(client, rlk_error_text(rc)))
+        if (rc != 0 && !rlk_tell_down(client, rlk_error_text(rc), now))
             return 0;
     }
     int64_t leave_due = leave_elsewhere(client, now);

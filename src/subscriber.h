@@ -7,6 +7,7 @@
 #include "conn.h"
 #include "log.h"
 #include "loop.h"
+#include "telling.h"
 
 /* A client's part; the thread's own, but for `member`. */
 struct rlk_subscription {
@@ -30,6 +31,8 @@ struct rlk_subscription {
     int64_t up_at;            /* when it was last heard that SUBSCRIBE was done */
     int64_t leave_at;         /* not before, where the server is another one */
     struct rlk_log_pace pace; /* of what the server refuses */
+    struct rlk_log_pace link_pace, paces[RLK_TELLING_KINDS]; /* of what is told */
+    _Atomic int64_t away_since; /* told_down: when the server was last there; else 0 */
     /* Has the connection in the midst of other things, so that whoever leads (leading.h)
      * can keep what it reads from waking the thread; -1: there is none. */
     int watch_fd, leader_fd; /* leader_fd: as the registry's, to be closed */
@@ -51,6 +54,8 @@ void rlk_subscriber_look(struct rlock_client *client);
 /* Reads the mailbox in place of the thread, which lets it (leading.h). False: it is to
  * look itself. Locks: takes the registry's mu. */
 bool rlk_subscriber_read(struct rlock_client *client);
+/* Whether the calling thread is the one that listens, and so hears nothing meanwhile. */
+bool rlk_subscriber_is_self(void);
 /* In a child: the thread was the parent's. */
 void rlk_subscriber_forget(void);
 

@@ -8,6 +8,7 @@
 #define RLK_THREAD_H
 
 #include "fork.h"
+#include "histogram.h"
 #include "list.h"
 #include "sync.h"
 
@@ -27,6 +28,12 @@ struct rlk_part;
 struct rlk_passes {
     _Atomic uint64_t entered, left;
     uint64_t counted_entered, counted_left;
+    struct rlk_gate_times *times; /* NULL: it never came by a gate */
+};
+/* How long it was inside each time; apart, as most threads come by none. */
+struct rlk_gate_times {
+    struct rlk_histogram held;
+    struct rlk_histogram_folded counted_held;
 };
 
 struct rlk_thread {

@@ -4,6 +4,7 @@
 #include "trip.h"
 
 #include "deadline.h"
+#include "probe.h"
 
 #include <errno.h>
 
@@ -31,12 +32,22 @@ void rlk_trip_put(struct rlock_client *client, struct rlk_conn *conn)
         rlk_subscriber_look(client);
 }
 
-static void count_answer(struct rlock_client *client, const struct rlk_answer *answer)
+static void count_answer(struct rlock_client *client, const struct rlk_request *req,
+                         const struct rlk_answer *answer)
 {
     if (answer->outcome == RLK_UNKNOWN)
         RLK_COUNT(client->counters.unknown_outcomes);
-    else
+    if (answer->loaded)
+        RLK_COUNT(client->counters.script_loads);
+    if (answer->outcome == RLK_REFUSED && answer->answered)
+        RLK_COUNT(client->counters.refusals);
+    if (answer->answered) {
         RLK_COUNT(client->counters.round_trips);
+        int64_t now = rlk_now_boot();
+        RLK_PROBE2(reply, rlk_scripts[req->script].name,
+                   RLK_PROBE_US(now - answer->sent));
+        rlk_client_answered(client, answer->sent, now);
+    }
 }
 
 static void call_script(struct rlock_client *client, struct rlk_conn *conn,
@@ -44,7 +55,7 @@ static void call_script(struct rlock_client *client, struct rlk_conn *conn,
                         struct rlk_answer *answer)
 {
     rlk_script_call(conn, req, until, answer);
-    count_answer(client, answer);
+    count_answer(client, req, answer);
     rlk_trip_put(client, conn);
 }
 
@@ -137,10 +148,13 @@ void rlk_trip_go_on(struct rlock_client *client, int kind, const char *name,
         rlk_wire_refresh(&req, client, kind, name, name_len, prefer, after, "", 0);
         rlk_script_call_raw(conn, &req, until, &answer, &reply);
         if (answer.outcome == RLK_DONE) {
+            bool loaded = answer.loaded;
             rlk_script_decode(conn, reply, answer.sent, &answer, NULL, 0, NULL, 0);
+            answer.loaded = loaded;
+            answer.answered = true;
             rlk_reply_free(reply);
         }
-        count_answer(client, &answer);
+        count_answer(client, &req, &answer);
         rlk_trip_put(client, conn);
         after = answer.outcome == RLK_DONE ? answer.more : (struct rlk_cursor){ 0 };
     }
@@ -160,7 +174,7 @@ void rlk_trip_request(struct rlock_client *client, const struct rlk_request *req
             rlk_script_call_raw(conn, req, until, ret_answer, ret_raw);
         else
             rlk_script_call(conn, req, until, ret_answer);
-        count_answer(client, ret_answer);
+        count_answer(client, req, ret_answer);
         bool dead = rlk_conn_state(conn) == RLK_CONN_DEAD;
         rlk_trip_put(client, conn);
         if (ret_answer->outcome == RLK_DONE || ret_answer->outcome == RLK_REFUSED ||

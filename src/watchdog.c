@@ -19,6 +19,7 @@
 enum {
     BACKOFF_FIRST_MS = 10,
     BACKOFF_MAX_MS = 1000,
+    TELL_AFTER_MS = 500,
     HURRY_PARTS = 20, /* of the shortest lease that is to be renewed, */
     HURRY_MIN_MS = 5  /* but no shorter than this: at most between two tries */
 };
@@ -96,12 +97,28 @@ static void drop_conn(struct rlock_client *client, int64_t now)
         watch->backoff_ms * 2 > BACKOFF_MAX_MS ? BACKOFF_MAX_MS : watch->backoff_ms * 2;
 }
 
+/* While the mailbox is heard, nobody else tells that the server is not there for us. */
+static void tell_down(struct rlock_client *client, int64_t now)
+{
+    struct rlk_watch *watch = &client->watch;
+    char since[RLK_LOG_NUMBER_SIZE];
+
+    if (watch->told_down || !atomic_load(&client->subscription.hears) ||
+        now - watch->down_since < TELL_AFTER_MS * RLK_NS_PER_MS)
+        return;
+    watch->told_down = true;
+    rlk_log(RLK_LOG_WARNING, "rlock: no connection to renew leases at %s since %s s: %s",
+            client->config.target.label, rlk_log_seconds(since, now - watch->down_since),
+            rlk_conn_error_text(watch->conn));
+}
+
 /* The handshake failed. */
 static void count_failure(struct rlock_client *client, int64_t now)
 {
     enum rlk_failure why = rlk_conn_failure(client->watch.conn);
 
     RLK_COUNT(client->counters.connect_failures);
+    tell_down(client, now);
     if (why != RLK_FAIL_ACCESS && why != RLK_FAIL_PROTOCOL)
         return;
     rlk_registry_lock(&client->registry);
@@ -151,15 +168,22 @@ static void open_conn(struct rlock_client *client, int64_t now)
     watch->opening = true; /* though it may be ready, or dead, by now */
 }
 
-static void note_ready(struct rlock_client *client)
+static void note_ready(struct rlock_client *client, int64_t now)
 {
     struct rlk_watch *watch = &client->watch;
+    char lasted[RLK_LOG_NUMBER_SIZE];
 
     watch->opening = false;
+    atomic_store_explicit(&client->registry.heard_at, now, memory_order_relaxed);
     RLK_COUNT(client->counters.connects);
     if (watch->been_ready)
         RLK_COUNT(client->counters.reconnects);
     watch->been_ready = true;
+    if (watch->told_down)
+        rlk_log(RLK_LOG_INFO, "rlock: connected again to renew leases at %s after %s s",
+                client->config.target.label,
+                rlk_log_seconds(lasted, rlk_now_boot() - watch->down_since));
+    watch->told_down = false;
     watch->down_since = 0;
 }
 
@@ -192,7 +216,7 @@ static void serve_conn(struct rlock_client *client, int64_t now)
 
     rlk_conn_step(watch->conn);
     if (watch->opening && rlk_conn_state(watch->conn) == RLK_CONN_READY)
-        note_ready(client);
+        note_ready(client, now);
     while ((reply = rlk_conn_take_reply(watch->conn)) != NULL) {
         struct rlk_list *l = rlk_list_first(&watch->ops);
         watch->heard_at = now;

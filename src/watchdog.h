@@ -15,6 +15,7 @@ struct rlk_watch {
     bool opening; /* it was not seen to be ready yet */
     bool been_ready;
     int64_t down_since; /* when a connection was first wanted in vain; 0: there is one */
+    bool told_down;     /* that there is none, though the mailbox is heard */
     int64_t tried_at;   /* when the last attempt to connect began */
     int64_t retry_at;
     int backoff_ms;

@@ -320,6 +320,14 @@ static void calls_of_client(struct calls *c)
     GOOD(rlock_client_close(NULL));
 }
 
+static int each_finding(const rlock_finding_t *finding, void *arg)
+{
+    (void)finding;
+    (void)arg;
+    pthread_testcancel();
+    return 0;
+}
+
 static void calls_of_administration(struct calls *c)
 {
     rlock_info_t *info = NULL;
@@ -330,6 +338,7 @@ static void calls_of_administration(struct calls *c)
     GOOD((rlock_info_free(info), 0));
     CALL(ENOENT, rlock_force_unlock(c->client, c->free_one));
     GOOD(rlock_list(c->client, NULL, each, NULL));
+    GOOD(rlock_client_diagnose(c->client, each_finding, NULL));
     GOOD(rlock_waitfree(c->client, c->free_one, NULL));
     CALL(ETIMEDOUT, rlock_waitfree(c->client, c->theirs, &at));
     GOOD(rlock_strerror(ESTALE) == NULL);

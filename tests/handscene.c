@@ -2,6 +2,8 @@
 /* See handscene.h. */
 #include "handscene.h"
 
+#include <stdlib.h>
+
 const struct rlk_handoff bound = { .ns = 10 * MS, .count = 1000 };
 
 struct rlk_registry reg;
@@ -72,6 +74,7 @@ void open_kind(int kind)
     for (int i = 0; i < THREADS; i++) {
         memset(&threads[i], 0, sizeof(threads[i]));
         threads[i].number = (uint64_t)i + 1;
+        rlk_gate_prepare(&threads[i]);
         rlk_list_init(&threads[i].holds);
         rlk_list_init(&threads[i].wake_link);
         ck_assert_int_eq(rlk_cond_init(&threads[i].cond), 0);
@@ -117,8 +120,11 @@ void tear_down(void)
     ck_assert_uint_eq(reg.holds_now, 0);
     rlk_mutex_unlock(&reg.mu);
     rlk_registry_destroy(&reg);
-    for (int i = 0; i < THREADS; i++)
+    for (int i = 0; i < THREADS; i++) {
         rlk_cond_destroy(&threads[i].cond);
+        free(threads[i].passes.times);
+        threads[i].passes.times = NULL;
+    }
 }
 
 /* Thread i has waited so long. */

@@ -9,6 +9,10 @@ UNIT_TESTS = tests/test_url tests/test_conn tests/test_conn_frame tests/test_con
 	tests/test_registry tests/test_handoff_rules tests/test_keep_rules tests/test_token_rules tests/test_gate tests/test_handoff tests/test_retain tests/test_holdings \
 	tests/test_wakes tests/test_timer tests/test_attr tests/test_mutex_lease \
 	tests/test_client_api tests/test_events tests/test_admin
+# Whether a server is fit for locks.
+UNIT_TESTS += tests/test_diagnose tests/test_diagnose_call tests/test_diagnose_acl
+# What it tells of itself.
+UNIT_TESTS += tests/test_stats tests/test_log
 # What a process runs out of.
 UNIT_TESTS += tests/test_errno tests/test_memory tests/test_memory_threads \
 	tests/test_descriptors tests/test_threads
@@ -18,8 +22,8 @@ USER_TESTS += tests/test_history tests/test_fair_order tests/test_fair_crowd
 # Locking under faults and between processes; internals: the scripts, by hand.
 SCENE_TESTS = tests/test_rules tests/test_rules_answers tests/test_two_grants tests/test_faults \
 	tests/test_refusals tests/test_outage tests/test_exclusion \
-	tests/test_liveness tests/test_redisson
-# What a review found, mended.
+	tests/test_liveness tests/test_redisson tests/test_setnx
+# Found by reading, mended.
 SCENE_TESTS += tests/test_mended
 UNIT_TESTS += $(SCENE_TESTS) tests/test_mended_process
 # The tests of the mutex once more, for the fair lock.
@@ -112,6 +116,8 @@ GATHERING = tests/gathering.h tests/gathering.c tests/history.h tests/history.c
 FORKED = tests/forked.h tests/forked.c $(FIXTURE)
 # Every public function, called.
 CALLS = tests/calls.h tests/calls.c
+# What a diagnosis told.
+FINDINGS = tests/findings.h tests/findings.c
 # The scripts, sent by hand.
 BYHAND = tests/byhand.h tests/byhand.c
 # Processes that read and write, what they logged, and who judges it.
@@ -256,6 +262,14 @@ tests_test_exclusion_SOURCES = tests/test_exclusion.c tests/scene.h tests/scene.
 tests_test_exclusion_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_exclusion_LDADD = $(UNIT_LIBS)
 
+tests_test_stats_SOURCES = tests/test_stats.c $(FIXTURE)
+tests_test_stats_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_stats_LDADD = $(UNIT_LIBS)
+
+tests_test_log_SOURCES = tests/test_log.c $(FIXTURE)
+tests_test_log_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_log_LDADD = $(UNIT_LIBS)
+
 tests_test_events_SOURCES = tests/test_events.c $(FIXTURE)
 tests_test_events_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_events_LDADD = $(UNIT_LIBS)
@@ -264,6 +278,19 @@ tests_test_admin_SOURCES = tests/test_admin.c $(FIXTURE)
 tests_test_admin_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_admin_LDADD = $(UNIT_LIBS)
 
+tests_test_diagnose_SOURCES = tests/test_diagnose.c $(FINDINGS) $(FIXTURE)
+tests_test_diagnose_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_diagnose_LDADD = $(UNIT_LIBS)
+
+tests_test_diagnose_call_SOURCES = tests/test_diagnose_call.c $(FINDINGS) $(FIXTURE)
+tests_test_diagnose_call_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_diagnose_call_LDADD = $(UNIT_LIBS)
+
+tests_test_diagnose_acl_SOURCES = tests/test_diagnose_acl.c \
+	tests/acl_line.h tests/acl_line.c $(FINDINGS) $(FIXTURE)
+tests_test_diagnose_acl_CPPFLAGS = $(UNIT_CPPFLAGS) -DACL_DOC='"$(abs_top_srcdir)/doc/ACL.md"'
+tests_test_diagnose_acl_LDADD = $(UNIT_LIBS)
+
 tests_test_liveness_SOURCES = tests/test_liveness.c tests/scene.h tests/scene.c
 tests_test_liveness_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_liveness_LDADD = $(UNIT_LIBS)
@@ -271,6 +298,10 @@ tests_test_liveness_LDADD = $(UNIT_LIBS)
 tests_test_redisson_SOURCES = tests/test_redisson.c tests/scene.h tests/scene.c
 tests_test_redisson_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_redisson_LDADD = $(UNIT_LIBS)
+
+tests_test_setnx_SOURCES = tests/test_setnx.c $(FIXTURE)
+tests_test_setnx_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_setnx_LDADD = $(UNIT_LIBS)
 
 tests_test_scripts_token_SOURCES = tests/test_scripts_token.c $(BYHAND)
 tests_test_scripts_token_CPPFLAGS = $(UNIT_CPPFLAGS)

@@ -135,7 +135,8 @@ static bool is_refusal(const redisReply *reply)
 {
     return reply && reply->type == REDIS_REPLY_ERROR &&
            (strstr(reply->str, "NOPERM") ||
-            strstr(reply->str, "unknown command") || /* of later servers */
+            strstr(reply->str, "unknown command") ||       /* of later servers */
+            strstr(reply->str, "ACL failure in script") || /* since 7.2 */
             strstr(reply->str, "can't run this command") ||
             strstr(reply->str, "can't access at least one of the keys") ||
             strstr(reply->str, "can't publish to the channel"));

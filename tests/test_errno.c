@@ -361,7 +361,15 @@ static int spoil_errno(const rlock_info_t *info, void *arg)
     return info->holder_count > 0 ? 0 : 1;
 }
 
-static void look(int inspected, int listed, int forced, int waited)
+static int spoil_by_finding(const rlock_finding_t *finding, void *arg)
+{
+    (void)finding;
+    (void)arg;
+    errno = EXDEV;
+    return 0;
+}
+
+static void look(int inspected, int listed, int diagnosed, int forced, int waited)
 {
     rlock_info_t *info = NULL;
     struct timespec end;
@@ -370,6 +378,7 @@ static void look(int inspected, int listed, int forced, int waited)
     CALL(inspected, rlock_inspect, client, "n", &info);
     CALL_ONLY(rlock_info_free, info);
     CALL(listed, rlock_list, client, NULL, spoil_errno, &seen);
+    CALL(diagnosed, rlock_client_diagnose, client, spoil_by_finding, NULL);
     end = soon(CLOCK_REALTIME);
     CALL(waited, rlock_waitfree, client, "n", &end);
     CALL(forced, rlock_force_unlock, client, "n");
@@ -486,7 +495,7 @@ START_TEST(every_function_of_the_header_leaves_errno_alone)
     hold_rwlock(&w);
     lock_in_all_ways(0);
     call_clients();
-    look(ENOENT, 0, ENOENT, 0);
+    look(ENOENT, 0, 0, ENOENT, 0);
     char *header = read_header();
     int declared = count_declared(header);
     free(header);
@@ -501,7 +510,7 @@ START_TEST(lock_that_is_held_elsewhere_leaves_errno_alone)
     make_all(client);
     OK(rlock_mutex_lock(&theirs));
     lock_in_all_ways(EBUSY);
-    look(0, 0, 0, ETIMEDOUT);
+    look(0, 0, 0, 0, ETIMEDOUT);
     CALL(ESTALE, rlock_mutex_unlock, &theirs);
 }
 END_TEST
@@ -574,7 +583,7 @@ START_TEST(foreign_key_leaves_errno_alone)
     make_all(client);
     test_redis_do(redis, "SET", "n", "a string");
     lock_in_all_ways(EPROTO);
-    look(EPROTO, 0, EPROTO, ANY);
+    look(EPROTO, 0, 0, EPROTO, ANY);
 }
 END_TEST
 
@@ -583,7 +592,7 @@ START_TEST(server_that_refuses_leaves_errno_alone)
     make_all(client);
     test_redis_do(redis, "ACL", "SETUSER", "default", "-eval", "-evalsha");
     lock_in_all_ways(EACCES);
-    look(EACCES, ANY, EACCES, EACCES);
+    look(EACCES, ANY, 0, EACCES, EACCES);
     test_redis_do(redis, "ACL", "SETUSER", "default", "+@all");
 }
 END_TEST
@@ -663,9 +672,9 @@ START_TEST(server_that_is_away_leaves_errno_alone)
     lock_in_all_ways(want);
     CALL(want, rlock_client_ping, client);
     if (want == 0)
-        look(ENOENT, 0, ENOENT, 0);
+        look(ENOENT, 0, 0, ENOENT, 0);
     else
-        look(want, want, want, ENOTCONN);
+        look(want, want, want, want, ENOTCONN);
     find_server(way);
     CALL(0, rlock_client_close, client);
     client = NULL;

@@ -444,6 +444,31 @@ START_TEST(child_that_returns_from_a_listing_is_told_so)
 }
 END_TEST
 
+static int forks_in_a_finding(const rlock_finding_t *finding, void *arg)
+{
+    (void)finding;
+    return forks_in_each(NULL, arg);
+}
+
+START_TEST(child_that_returns_from_a_diagnosis_is_told_so)
+{
+    int calls = 0;
+    NEEDS_FORK("child_that_returns_from_a_diagnosis_is_told_so");
+    lister = -1;
+    int rc = rlock_client_diagnose(client, forks_in_a_finding, &calls);
+    if (lister == 0) {
+        bool right = rc == ECANCELED && calls == 1 && rlock_client_ping(client) == 0;
+        execl("/bin/sh", "sh", "-c", right ? "exit 0" : "exit 1", (char *)NULL);
+        abort();
+    }
+    ck_assert_int_eq(rc, 0);
+    ck_assert_int_gt(calls, 2);
+    struct forked child = { .pid = lister };
+    ck_assert(forked_ends(&child, SOON_MS));
+    ck_assert_int_eq(child.status, 0);
+}
+END_TEST
+
 static void reset_only(void)
 {
     test_server_reset(&server);
@@ -480,5 +505,6 @@ int main(void)
     tcase_add_loop_test(
         calls, child_that_returns_from_a_callback_ends_and_the_parent_goes_on, 0, 2);
     tcase_add_test(calls, child_that_returns_from_a_listing_is_told_so);
+    tcase_add_test(calls, child_that_returns_from_a_diagnosis_is_told_so);
     return test_run_suite(suite);
 }

@@ -58,6 +58,39 @@ START_TEST(reentries_are_counted_before_they_are_too_many)
 }
 END_TEST
 
+/* It is closed while thread 0 leaves by it, which then has to leave by the registry: the
+ * registry has counted the section by then, though not that it was left. */
+START_TEST(a_section_that_the_gate_did_not_end_counts_once)
+{
+    rlock_histogram_t held;
+    open_gate();
+    ck_assert(rlk_gate_enter(&threads[0]));
+    ck_assert(rlk_gate_leave(&threads[0]));
+    ck_assert(rlk_gate_enter(&threads[0]));
+    struct rlk_histogram *its = &threads[0].passes.times->held;
+    rlk_histogram_add(its, 5 * MS); /* as rlk_gate_leave does */
+    rlk_gate_close_locked(hold);
+    rlk_histogram_undo(its, 5 * MS);
+    rlk_part_end_section_locked(part_of(0), now); /* as rlk_release does */
+    ck_assert(unlocks(0));
+    rlk_histogram_show(&reg.held, &held);
+    ck_assert_uint_eq(held.count, 2);
+    ck_assert_uint_lt(held.sum_us, UINT64_MAX / 2);
+}
+END_TEST
+
+START_TEST(an_unlock_allocates_nothing_for_the_gate)
+{
+    struct rlk_gate_times *times = threads[0].passes.times;
+    threads[0].passes.times = NULL;
+    open_gate();
+    ck_assert_ptr_null(threads[0].passes.times);
+    ck_assert_ptr_null(threads[0].fast);
+    ck_assert(hold->idle && enters(1));
+    threads[0].passes.times = times;
+}
+END_TEST
+
 enum { CLOSED_NOT_TOLD, CLOSED_OTHERS, CLOSED_AT_RISK, CLOSED_WAYS };
 
 START_TEST(gate_stays_closed_otherwise)
@@ -191,6 +224,8 @@ int main(void)
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, gate_is_open_while_nobody_else_wants_an_idle_hold);
     tcase_add_test(tc, reentries_are_counted_before_they_are_too_many);
+    tcase_add_test(tc, a_section_that_the_gate_did_not_end_counts_once);
+    tcase_add_test(tc, an_unlock_allocates_nothing_for_the_gate);
     tcase_add_loop_test(tc, gate_stays_closed_otherwise, 0, CLOSED_WAYS);
     tcase_add_test(tc, gate_lets_in_one);
     tcase_add_test(tc, gate_that_is_closed_finds_who_is_inside);

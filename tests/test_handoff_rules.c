@@ -252,7 +252,7 @@ START_TEST(h6_while_others_wait_it_ends_after_10_ms)
     now += 10 * MS - 1;
     waits(1, 5);
     ck_assert(unlocks(0));
-    rlk_part_own_locked(waiters[1].part, &threads[1]);
+    rlk_part_own_locked(waiters[1].part, &threads[1], now);
     waiters[1].part = NULL;
     now += 1;
     waits(2, 5);

@@ -482,6 +482,19 @@ static int list(void)
     return rc == 0 && seen != 1 ? -1 : rc;
 }
 
+static int count_finding(const rlock_finding_t *finding, void *arg)
+{
+    ++*(int *)arg;
+    return finding->text[0] != '\0' ? 0 : -1;
+}
+
+static int diagnose(void)
+{
+    int seen = 0;
+    int rc = rlock_client_diagnose(client, count_finding, &seen);
+    return rc == 0 && seen == 0 ? -1 : rc;
+}
+
 static int force(void)
 {
     return rlock_force_unlock(client, "n");
@@ -567,6 +580,7 @@ static const struct scene {
     { "levels", write_w, by_turns, unlock_w, 0, EAGAIN, 0 },
     { "inspect", lock_m, inspect, unlock_m_once, 0, ENOMEM, 0 },
     { "list", lock_m, list, unlock_m_once, 0, ENOMEM, 0 },
+    { "diagnose", nothing, diagnose, no_matter, 0, ENOMEM, 0 },
     { "force_unlock", lock_theirs, force, is_lost_if_forced, 0, ENOMEM, 0 },
     { "waitfree", nothing, waitfree, no_matter, 0, ENOMEM, 0 },
     { "waitfree, held", lock_theirs, waitfree, unlock_theirs, ETIMEDOUT, ENOMEM,

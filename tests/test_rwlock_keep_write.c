@@ -258,7 +258,10 @@ START_TEST(h11_tokens_grow_and_a_downgrade_keeps_its_own)
     OK(rlock_rwlock_downgrade(&f));
     ck_assert_uint_eq(token(&f), last);
     OK(rlock_rwlock_rdlock(&f_theirs));
-    ck_assert_uint_eq(token(&f_theirs), last);
+    /* the same, unless a block more was drawn: when the thread had no token left before
+     * the watchdog's answer came, both asked */
+    ck_assert_uint_ge(token(&f_theirs), last);
+    last = token(&f_theirs);
     OK(rlock_rwlock_unlock(&f));
     OK(rlock_rwlock_unlock(&f_theirs));
     OK(rlock_rwlock_wrlock(&f_theirs));

@@ -286,9 +286,8 @@ END_TEST
 
 START_TEST(handler_that_outlasts_the_deadline_is_waited_for_and_no_more)
 {
-    struct timespec at = test_in_ms(CLOCK_REALTIME, WAIT_MS);
-
     OK(rlock_mutex_lock(&theirs));
+    struct timespec at = test_in_ms(CLOCK_REALTIME, WAIT_MS);
     begin_timer(take_longer_than_the_deadline, 0, WAIT_MS / 2, 0);
     int rc = rlock_mutex_timedlock(&m, &at);
     long past = ms_past(CLOCK_REALTIME, &at);

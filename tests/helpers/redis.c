@@ -94,8 +94,10 @@ static bool send_command(struct test_redis *r, int argc, const char *const argv[
                          const size_t len[])
 {
     char *text = NULL;
-    /* hiredis declares its arrays without const, and only reads them */
-    int total = redisFormatCommandArgv(&text, argc, (const char **)(uintptr_t)argv, len);
+    /* hiredis declares its arrays without const, and only reads them; newer ones count in
+     * long long */
+    int total =
+        (int)redisFormatCommandArgv(&text, argc, (const char **)(uintptr_t)argv, len);
     if (total < 0)
         test_die("cannot format a command");
     for (int sent = 0; sent < total && !r->closed;) {
