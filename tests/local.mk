@@ -26,6 +26,11 @@ SCENE_TESTS = tests/test_rules tests/test_rules_answers tests/test_two_grants te
 # Found by reading, mended.
 SCENE_TESTS += tests/test_mended
 UNIT_TESTS += $(SCENE_TESTS) tests/test_mended_process
+# rlock(1), as a process.
+USER_TESTS += tests/test_cli_run tests/test_cli_signals tests/test_cli_lost \
+	tests/test_cli_terminal tests/test_cli_doctor
+# Looking at locks, and interfering with them, from the command line.
+UNIT_TESTS += tests/test_cli_look tests/test_cli_release tests/test_cli_watch
 # The tests of the mutex once more, for the fair lock.
 AS_FAIR_TESTS = tests/test_fair_api tests/test_fair_lease tests/test_fair_handle \
 	tests/test_fair_events tests/test_fair_rules tests/test_fair_rules_answers \
@@ -75,6 +80,8 @@ UNIT_TESTS += tests/test_init_destroy tests/test_destroy tests/test_fair_destroy
 # Programs of pthread's, ported by a script; needs no Check.
 TEST_EXTENSIONS = .sh
 PORTED_TESTS = tests/ported/run.sh
+# The completions of rlock(1), in the shells that are there.
+SHELL_TESTS = tests/cli/completions.sh
 # Robust locks, mutex and fair.
 UNIT_TESTS += tests/test_robust tests/test_fair_robust \
 	tests/test_robust_spoilt tests/test_fair_robust_spoilt \
@@ -127,6 +134,9 @@ RWHISTORY = tests/rwhistory.h tests/rwhistory.c tests/rwlog.h
 SHARING = tests/sharing.h tests/sharing.c
 # What the tests of locking share.
 SCENE = tests/scene.h tests/scene.c
+# rlock(1) as a process, with pipes or on a terminal.
+CLI = tests/cli.h tests/cli.c
+RUNSCENE = tests/runscene.h tests/runscene.c $(CLI)
 # In front of every file of a program that tests the fair lock as the mutex.
 AS_FAIR_CPPFLAGS = $(UNIT_CPPFLAGS) -include $(top_srcdir)/tests/as_fair.h
 # The same for the writers of the read-write lock.
@@ -580,6 +590,42 @@ tests_worker_SOURCES = tests/worker.c tests/worker_commands.h tests/worker_comma
 tests_worker_CPPFLAGS = $(AM_CPPFLAGS)
 tests_worker_LDADD = librlk.la -lpthread
 
+# -- rlock(1): the built program, by its path
+tests_test_cli_run_SOURCES = tests/test_cli_run.c $(RUNSCENE)
+tests_test_cli_run_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_test_cli_run_LDADD = $(USER_LIBS)
+
+tests_test_cli_doctor_SOURCES = tests/test_cli_doctor.c $(CLI)
+tests_test_cli_doctor_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_test_cli_doctor_LDADD = $(USER_LIBS) -lutil
+tests_test_cli_signals_SOURCES = tests/test_cli_signals.c $(RUNSCENE)
+tests_test_cli_signals_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_test_cli_signals_LDADD = $(USER_LIBS)
+
+tests_test_cli_lost_SOURCES = tests/test_cli_lost.c $(RUNSCENE)
+tests_test_cli_lost_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_test_cli_lost_LDADD = $(USER_LIBS)
+
+tests_test_cli_terminal_SOURCES = tests/test_cli_terminal.c $(RUNSCENE)
+tests_test_cli_terminal_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_test_cli_terminal_LDADD = $(USER_LIBS)
+
+# a command for it
+check_PROGRAMS += tests/sleeper
+tests_sleeper_SOURCES = tests/sleeper.c
+tests_sleeper_CPPFLAGS = $(AM_CPPFLAGS)
+tests_test_cli_look_SOURCES = tests/test_cli_look.c $(CLI) $(FIXTURE)
+tests_test_cli_look_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_cli_look_LDADD = $(UNIT_LIBS) -lutil
+
+tests_test_cli_release_SOURCES = tests/test_cli_release.c $(CLI) $(FIXTURE)
+tests_test_cli_release_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_cli_release_LDADD = $(UNIT_LIBS) -lutil
+
+tests_test_cli_watch_SOURCES = tests/test_cli_watch.c tests/screen.h tests/screen.c $(CLI) $(FIXTURE)
+tests_test_cli_watch_CPPFLAGS = $(UNIT_CPPFLAGS) $(CLI_CPPFLAGS)
+tests_test_cli_watch_LDADD = $(UNIT_LIBS) -lutil
+
 # -- pthread semantics: robust locks
 
 tests_test_robust_SOURCES = tests/test_robust.c $(SCENE)
@@ -696,7 +742,7 @@ tests_test_leading_LDADD = $(UNIT_LIBS)
 
 # -- pthread semantics: the table of equivalence
 
-TESTS += $(PORTED_TESTS)
+TESTS += $(PORTED_TESTS) $(SHELL_TESTS)
 
 # -- pthread semantics: shared memory, init and destroy
 
@@ -886,7 +932,7 @@ tests_test_hostile_server_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_hostile_server_LDADD = $(UNIT_LIBS)
 
 else
-TESTS = $(PORTED_TESTS)
+TESTS = $(PORTED_TESTS) $(SHELL_TESTS)
 endif
 
 # A time limit for each test that leaves room for slow machines, and no server but the
@@ -905,6 +951,7 @@ EXTRA_DIST += tests/README.md tests/shims/clock_shim.c
 
 EXTRA_DIST += \
 	scripts/pthread2rlock.sed \
+	tests/cli/completions.sh \
 	tests/ported/run.sh \
 	tests/ported/attributes.c \
 	tests/ported/bank.c \

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the commands share. Thread: main only. */
+#include "cli.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { PASSWORD_MAX = 2047, ESCAPE_LEN = 4 };
+
+/* ---- messages */
+
+static void to_stderr(const char *line, size_t len)
+{
+    fwrite(line, 1, len, stderr);
+}
+
+static void (*listener)(const char *line, size_t len) = to_stderr;
+
+void cli_tell_by(void (*tell)(const char *line, size_t len))
+{
+    listener = tell ? tell : to_stderr;
+}
+
+/* In one piece; what is too long for a line is cut off. detail: NULL: none. */
+__attribute__((format(printf, 1, 0))) static void say(const char *format, va_list args,
+                                                      const char *detail)
+{
+    static const char prefix[] = "rlock: ";
+    char line[CLI_LINE_MAX];
+    const size_t most = sizeof(line) - 2; /* the newline */
+    size_t len = sizeof(prefix) - 1;
+
+    memcpy(line, prefix, len);
+    int n = vsnprintf(line + len, sizeof(line) - len, format, args);
+    len += n > 0 ? (size_t)n : 0;
+    if (detail && len < most) {
+        n = snprintf(line + len, sizeof(line) - len, ": %s", detail);
+        len += n > 0 ? (size_t)n : 0;
+    }
+    if (len > most)
+        len = most;
+    line[len++] = '\n';
+    listener(line, len);
+}
+
+void cli_complain(const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    say(format, args, NULL);
+    va_end(args);
+}
+
+int cli_exit_code(int code)
+{
+    switch (code) {
+    case 0:
+        return CLI_OK;
+    case ENOENT:
+        return CLI_NO;
+    case EINVAL:
+    case ENAMETOOLONG:
+    case ENOTSUP: /* rediss:// */
+        return CLI_USAGE;
+    case ENOTCONN:
+        return CLI_UNREACHABLE;
+    case EBUSY:
+    case ETIMEDOUT:
+        return CLI_BUSY;
+    case EACCES:
+        return CLI_REFUSED;
+    case ESTALE:
+        return CLI_LOST;
+    case EPROTO:
+    case ENOTRECOVERABLE:
+        return CLI_PROTOCOL;
+    default:
+        return CLI_INTERNAL;
+    }
+}
+
+int cli_failed(int code, const char *format, ...)
+{
+    const char *detail = rlock_errmsg();
+    va_list args;
+
+    va_start(args, format);
+    say(format, args, detail[0] != '\0' ? detail : rlock_strerror(code));
+    va_end(args);
+    return cli_exit_code(code);
+}
+
+void cli_bad_usage(const struct cli_command *command, const char *format, ...)
+{
+    va_list args;
+
+    fprintf(stderr, "rlock %s: ", command->name);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fprintf(stderr, "\nTry: rlock %s --help\n", command->name);
+    exit(CLI_USAGE);
+}
+
+bool cli_common_option(const struct cli_command *command, struct cli_server *server,
+                       int option)
+{
+    extern char *optarg;
+
+    switch (option) {
+    case CLI_OPT_URL:
+        server->url = optarg;
+        return true;
+    case CLI_OPT_USER:
+        server->user = optarg;
+        return true;
+    case CLI_OPT_PASSWORD_FILE:
+        server->password_file = optarg;
+        return true;
+    case CLI_OPT_HELP:
+        fputs(command->usage, stdout);
+        exit(CLI_OK);
+    case '?': /* getopt has said what is wrong */
+        fprintf(stderr, "Try: rlock %s --help\n", command->name);
+        exit(CLI_USAGE);
+    default:
+        return false;
+    }
+}
+
+long cli_number(const struct cli_command *command, const char *what, const char *text,
+                long min, long max)
+{
+    char *end;
+
+    errno = 0;
+    long number = strtol(text, &end, 10);
+    if (end == text || *end != '\0' || errno != 0 || number < min || number > max)
+        cli_bad_usage(command, "%s: \"%s\" is not a number from %ld to %ld", what, text,
+                      min, max);
+    return number;
+}
+
+/* ---- the client */
+
+/* redis://user:password@host. What precedes the first '/', '?' or '@' after "//" may hold
+ * a ':' before a '@'; passwords may hold all of them, so any '@' counts. */
+static bool holds_password(const char *url)
+{
+    const char *at = strstr(url, "://");
+    at = at ? at + strlen("://") : url;
+    const char *sign = strchr(at, '@'), *colon = strchr(at, ':');
+    return sign && colon && colon < sign;
+}
+
+/* The first line of the file. Ends the program when there is none. */
+static void read_password(const struct cli_command *command, const char *path,
+                          char *ret_password, size_t size)
+{
+    FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
+
+    if (!file)
+        cli_bad_usage(command, "--password-file: %s: %s", path, strerror(errno));
+    setvbuf(file, NULL, _IONBF,
+            0); /* no copy stays behind, and of stdin one line only is taken */
+    if (!fgets(ret_password, (int)size, file))
+        cli_bad_usage(command, "--password-file: %s: no line in it", path);
+    size_t len = strcspn(ret_password, "\r\n");
+    if (ret_password[len] == '\0' && len == size - 1)
+        cli_bad_usage(command, "--password-file: %s: its line is too long", path);
+    ret_password[len] = '\0';
+    if (file != stdin)
+        fclose(file);
+}
+
+static void set_credentials(const struct cli_command *command,
+                            const struct cli_server *server, rlock_clientattr_t *attr)
+{
+    char line[PASSWORD_MAX + 2];
+    const char *user = server->user ? server->user : getenv("RLOCK_USER");
+    const char *password = getenv("RLOCK_PASSWORD");
+
+    if (server->password_file) {
+        read_password(command, server->password_file, line, sizeof(line));
+        password = line;
+    }
+    if (password || user) {
+        int rc = rlock_clientattr_setcredentials(attr, user, password);
+        if (rc != 0)
+            cli_bad_usage(command, "%s", rlock_errmsg());
+    }
+    explicit_bzero(line, sizeof(line));
+}
+
+rlock_client_t *cli_open(const struct cli_command *command,
+                         const struct cli_server *server, rlock_clientattr_t *attr)
+{
+    rlock_clientattr_t plain;
+    rlock_client_t *client = NULL;
+
+    if (server->url && holds_password(server->url))
+        cli_bad_usage(command,
+                      "--url: all users of this machine can read a password there;"
+                      " use RLOCK_URL, RLOCK_PASSWORD or --password-file");
+    if (!attr) {
+        rlock_clientattr_init(&plain);
+        attr = &plain;
+    }
+    set_credentials(command, server, attr);
+    int rc = rlock_client_open(&client, server->url, attr);
+    if (rc != 0) /* at once: the next call of the library begins a new message */
+        exit(cli_failed(rc, "cannot use the server's URL"));
+    if (attr == &plain)
+        rlock_clientattr_destroy(&plain);
+    return client;
+}
+
+void cli_close(rlock_client_t *client)
+{
+    (void)rlock_client_close(client);
+}
+
+char *cli_printable(const char *text)
+{
+    char *shown = malloc(strlen(text) * ESCAPE_LEN + 1), *at = shown;
+
+    if (!shown) {
+        cli_complain("out of memory");
+        exit(CLI_INTERNAL);
+    }
+    for (; *text != '\0'; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (c >= ' ' && c <= '~' && c != '"' && c != '\\')
+            *at++ = (char)c;
+        else
+            at += sprintf(at, "\\x%02x", c);
+    }
+    *at = '\0';
+    return shown;
+}

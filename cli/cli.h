@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the commands of rlock(1) share: the options that all know, the client, exit codes,
+ * messages. Uses <rlock.h> only. */
+#ifndef CLI_H
+#define CLI_H
+
+#include <rlock.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/* Exit codes, after sysexits(3) and the shell's; rlock(1) lists them. */
+enum {
+    CLI_OK = 0,
+    CLI_NO = 1,           /* the answer is no: nobody holds it, nothing found */
+    CLI_USAGE = 64,       /* bad arguments */
+    CLI_UNREACHABLE = 69, /* no server could be asked */
+    CLI_INTERNAL = 70,    /* no memory, no descriptor, a system call failed */
+    CLI_LOST = 74,        /* the lease was lost while the command ran */
+    CLI_BUSY = 75,        /* not obtained in the time given */
+    CLI_PROTOCOL = 76, /* foreign data under that name, or the server refused the step */
+    CLI_REFUSED = 77,  /* the server refused the credentials, or its ACL did */
+    CLI_CANNOT_RUN = 126, /* the command is no program that may be run */
+    CLI_NOT_FOUND = 127,  /* the command was not found */
+    CLI_SIGNAL = 128,     /* plus the signal that ended it */
+};
+
+/* Of getopt_long, beyond the letters. */
+enum {
+    CLI_OPT_URL = 0x100,
+    CLI_OPT_USER,
+    CLI_OPT_PASSWORD_FILE,
+    CLI_OPT_HELP,
+    CLI_OPT_OWN, /* a command's own long options begin here */
+};
+
+/* The rows that each command's table of long options ends with. */
+#define CLI_COMMON_OPTIONS                                                               \
+    { "url", required_argument, NULL, CLI_OPT_URL },                                     \
+        { "user", required_argument, NULL, CLI_OPT_USER },                               \
+        { "password-file", required_argument, NULL, CLI_OPT_PASSWORD_FILE },             \
+        { "help", no_argument, NULL, CLI_OPT_HELP },                                     \
+    {                                                                                    \
+        NULL, 0, NULL, 0                                                                 \
+    }
+
+/* What the common options said. Zeroed: nothing. */
+struct cli_server {
+    const char *url, *user, *password_file;
+};
+
+/* One command. `usage` is what its --help prints, a screen at most. */
+struct cli_command {
+    const char *name, *usage;
+    int (*run)(int argc, char **argv); /* argv[0] is the command's name; an exit code */
+};
+
+extern const struct cli_command cli_run, cli_list, cli_show, cli_watch, cli_release,
+    cli_wait, cli_doctor;
+
+/* Takes note of what getopt_long returned if it is a common option; --help and wrong
+ * options end the program. False: it is the command's own. */
+bool cli_common_option(const struct cli_command *command, struct cli_server *server,
+                       int option);
+
+/* Says what is wrong with the arguments, and ends the program with CLI_USAGE. */
+void cli_bad_usage(const struct cli_command *command, const char *format, ...)
+    __attribute__((format(printf, 2, 3), noreturn));
+
+/* A whole number within bounds; else as cli_bad_usage. */
+long cli_number(const struct cli_command *command, const char *what, const char *text,
+                long min, long max);
+
+/*
+ * Opens a client. attr: the command's own wishes, NULL for none; gets the credentials of
+ * RLOCK_PASSWORD or the file. Ends the program with a message and an exit code when the
+ * arguments are wrong, as when the URL on the command line holds a password, which all
+ * users of the machine could read.
+ */
+rlock_client_t *cli_open(const struct cli_command *command,
+                         const struct cli_server *server, rlock_clientattr_t *attr);
+
+/* Closes it, and waits for what is unfinished, at most one command timeout. */
+void cli_close(rlock_client_t *client);
+
+/* The exit code for a code of the library. */
+int cli_exit_code(int code);
+
+enum { CLI_LINE_MAX = 4096 };
+
+/* "rlock: ...\n" to stderr, or to whom cli_tell_by named: CLI_LINE_MAX bytes at most. */
+void cli_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* Complains with rlock_errmsg() about the call that gave `code`; returns its exit code.
+ */
+int cli_failed(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Complaints go there from now on; NULL: to stderr. */
+void cli_tell_by(void (*tell)(const char *line, size_t len));
+
+/* The name with what is not printable, quotes and backslashes as \xNN, so that no name
+ * plays with a terminal; allocated, never NULL. */
+char *cli_printable(const char *text);
+
+#endif

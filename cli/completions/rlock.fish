@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+# Completions of rlock(1) for fish.
+
+# The names of the locks that are held, from the server that the words before name. Quiet,
+# and not for long; left out are names with unprintable bytes, and those that would be taken
+# for options.
+function __rlock_names
+    set -l server
+    set -l words (commandline -opc)
+    for i in (seq 2 (math (count $words) - 1))
+        switch $words[$i]
+            case --url --user --password-file
+                test "$words[(math $i + 1)]" = -
+                or set -a server $words[$i] $words[(math $i + 1)]
+        end
+    end
+    timeout 1 rlock list $server 2>/dev/null </dev/null | cut -f1 | string match -rv '\\\\x|^-'
+end
+
+# How many operands stand behind the command of rlock that is given: 0 when the next word is
+# the first one; 1 and more for run's command.
+function __rlock_operands
+    set -l words (commandline -opc)[3..-1]
+    set -l valued --url --user --password-file --interval --wait -E --conflict-exit-code \
+        --lease --on-lost --grace --fd
+    while set -q words[1]
+        switch $words[1]
+            case --
+                set -e words[1]
+                break
+            case '-*'
+                contains -- $words[1] $valued
+                and set -e words[1]
+                set -e words[1]
+            case '*'
+                break
+        end
+    end
+    count $words
+end
+
+# Whether one of these commands was given, and an operand of it may come.
+function __rlock_in
+    contains -- (commandline -opc)[2] $argv
+    and test (__rlock_operands) = 0
+end
+
+function __rlock_runs
+    test "$(commandline -opc)[2]" = run
+    and test (__rlock_operands) -gt 0
+end
+
+# What stands behind the lock's name, and the word that is typed.
+function __rlock_command
+    set -l words (commandline -opc)
+    set -l from (math (count $words) - (__rlock_operands) + 2)
+    test "$words[$from]" = --
+    and set from (math $from + 1)
+    set -l line
+    test $from -le (count $words)
+    and set line (string escape -- $words[$from..-1])
+    set line (string join ' ' -- $line (commandline -ct))
+    complete --do-complete="$line"
+end
+
+complete -c rlock -f
+set -l first 'test (count (commandline -opc)) -eq 1'
+complete -c rlock -n $first -a run -d 'Run a command while holding a lock'
+complete -c rlock -n $first -a list -d 'The locks that are held'
+complete -c rlock -n $first -a show -d 'Who holds a lock, and who waits'
+complete -c rlock -n $first -a watch -d 'The same, live'
+complete -c rlock -n $first -a wait -d 'Until nobody holds a lock'
+complete -c rlock -n $first -a release -d 'Take a lock from whoever holds it'
+complete -c rlock -n $first -a doctor -d 'Is this server fit for locks?'
+complete -c rlock -n $first -l version -d 'The version'
+complete -c rlock -n $first -l help -d 'What there is'
+
+set -l all '__rlock_in run list show watch wait release doctor'
+complete -c rlock -n $all -l url -x -d 'The server'
+complete -c rlock -n $all -l user -x -d 'Its user'
+complete -c rlock -n $all -l password-file -r -F -d 'First line of this file'
+complete -c rlock -n $all -l help -d 'Options of the command'
+
+complete -c rlock -n '__rlock_in run' -l fair -d 'In the order of arrival'
+complete -c rlock -n '__rlock_in run' -l read -d 'Beside other readers'
+complete -c rlock -n '__rlock_in run' -l write -d 'Alone, of a read-write lock'
+complete -c rlock -n '__rlock_in run wait' -l wait -x -d 'So many seconds at most'
+complete -c rlock -n '__rlock_in run' -l no-wait -d 'Not at all'
+complete -c rlock -n '__rlock_in run' -s E -l conflict-exit-code -x -d 'When not obtained in time'
+complete -c rlock -n '__rlock_in run' -s q -l quiet -d 'Say nothing of that'
+complete -c rlock -n '__rlock_in run' -l lease -x -d 'Length of the lease, ms'
+complete -c rlock -n '__rlock_in run' -l on-lost -x -a 'term warn' -d 'When the lease is lost'
+complete -c rlock -n '__rlock_in run' -l grace -x -d 'Seconds from SIGTERM to SIGKILL'
+complete -c rlock -n '__rlock_in run' -l fd -x -d 'Events of the lease are read there'
+complete -c rlock -n '__rlock_in list show doctor' -l json -d 'For programs'
+complete -c rlock -n '__rlock_in watch' -l interval -x -d 'Seconds between two looks'
+complete -c rlock -n '__rlock_in release' -l force -d Required
+complete -c rlock -n '__rlock_in release' -l yes -d 'Do not ask'
+complete -c rlock -n '__rlock_in run show wait release' -a '(__rlock_names)' -d Lock
+complete -c rlock -n __rlock_runs -a '(__rlock_command)'

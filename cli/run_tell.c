@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Messages while the lock is held. stderr may not drain: a pipe that is full, a terminal
+ * that Ctrl-S has stopped. rlock must not wait there, with a command to end or signals to
+ * forward. Only a thread that may be held up makes sure of that: O_NONBLOCK would be set
+ * for all who have this stderr, and poll tells of room, not for how much. Its lines come
+ * as packets; when they cannot be had any more they are dropped, never waited for.
+ * Threads: main, and the one that writes.
+ */
+#include "run.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* At the end, when the lock is given back. */
+enum { LINGER_MS = 2000 };
+
+static struct {
+    int lines; /* -1: closed */
+    pthread_t writer;
+} teller = { .lines = -1 };
+
+static void write_line(const char *line, size_t len)
+{
+    while (len > 0) {
+        ssize_t n = write(STDERR_FILENO, line, len);
+        if (n < 0 && errno != EINTR)
+            return;
+        line += n > 0 ? n : 0;
+        len -= n > 0 ? (size_t)n : 0;
+    }
+}
+
+static void *write_lines(void *arg)
+{
+    int lines = (int)(intptr_t)arg;
+    char line[CLI_LINE_MAX];
+    ssize_t n;
+
+    for (;;) {
+        n = recv(lines, line, sizeof(line), 0);
+        if (n > 0)
+            write_line(line, (size_t)n);
+        else if (n == 0 || errno != EINTR)
+            break;
+    }
+    shutdown(lines, SHUT_RDWR); /* the other end sees it: all is written */
+    close(lines);
+    return NULL;
+}
+
+static void tell(const char *line, size_t len)
+{
+    ssize_t n = send(teller.lines, line, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+    (void)n;
+}
+
+int run_tell_open(void)
+{
+    sigset_t all, old;
+    int ends[2];
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+        return errno;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int rc = pthread_create(&teller.writer, NULL, write_lines, (void *)(intptr_t)ends[1]);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (rc != 0) {
+        close(ends[0]);
+        close(ends[1]);
+        return rc;
+    }
+    teller.lines = ends[0];
+    cli_tell_by(tell);
+    return 0;
+}
+
+void run_tell_close(void)
+{
+    struct pollfd end = { .fd = teller.lines }; /* POLLHUP is told unasked */
+
+    if (teller.lines < 0)
+        return;
+    cli_tell_by(NULL);
+    shutdown(teller.lines, SHUT_WR);
+    if (poll(&end, 1, LINGER_MS) == 1)
+        pthread_join(teller.writer, NULL);
+    else
+        pthread_detach(teller.writer);
+    close(teller.lines);
+    teller.lines = -1;
+}

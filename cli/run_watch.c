@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What happens while the command of `rlock run` runs. The main thread sleeps until there
+ * is a signal, or news of the lease: these come through a pipe from the callback of
+ * events, so that a loss is acted upon at once and everything happens on one thread, in
+ * one order.
+ *
+ * The command stays a zombie until all is over: its pid, which is its process group's
+ * number, cannot become somebody else's as long as rlock sends signals to it.
+ */
+#include "run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { NS_PER_MS = 1000000, NS_PER_S = 1000000000, REASON_SIZE = 200, LOOK_MS = 20 };
+
+/* What goes through the pipe, in one piece each. */
+struct news {
+    rlock_event_kind_t kind;
+    long remaining_ms;
+    char reason[REASON_SIZE];
+};
+_Static_assert(sizeof(struct news) <= PIPE_BUF, "written in one piece");
+
+int64_t run_now_ns(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (int64_t)ts.tv_sec * NS_PER_S + ts.tv_nsec;
+}
+
+void run_watch_event(const rlock_event_t *event, void *arg)
+{
+    const struct run_watch *watch = arg;
+    struct news news = { .kind = event->kind, .remaining_ms = event->remaining_ms };
+
+    if (event->kind != RLOCK_EVENT_AT_RISK && event->kind != RLOCK_EVENT_SAFE_AGAIN &&
+        event->kind != RLOCK_EVENT_LOST)
+        return;
+    snprintf(news.reason, sizeof(news.reason), "%s", event->reason);
+    ssize_t n;
+    do
+        n = write(watch->teller, &news, sizeof(news));
+    while (n < 0 && errno == EINTR);
+}
+
+static void signal_group(struct run_watch *watch, int number)
+{
+    if (kill(-watch->command.pid, number) != 0 && errno == EPERM)
+        cli_complain("may not send signal %d (%s) to the command", number,
+                     strsignal(number));
+}
+
+/* ---- news of the lease */
+
+/* To the command's descriptor. A reader that does not read loses lines: rlock never waits
+ * for it. */
+static void tell_command(struct run_watch *watch, const char *line)
+{
+    if (watch->lines < 0)
+        return;
+    ssize_t n = write(watch->lines, line, strlen(line));
+    (void)n;
+}
+
+/* Stopped processes do not act on SIGTERM before they are continued. */
+static void end_command(struct run_watch *watch)
+{
+    if (watch->ending)
+        return;
+    watch->ending = true;
+    watch->kill_at_ns = run_now_ns() + watch->options->grace_ms * NS_PER_MS;
+    signal_group(watch, SIGTERM);
+    signal_group(watch, SIGCONT);
+}
+
+void run_watch_tell_lost(struct run_watch *watch, const char *reason)
+{
+    if (!watch->lost)
+        cli_complain("lost \"%s\": %s", watch->shown, reason);
+    watch->lost = true;
+}
+
+/* The command is told, then ended, before anybody else hears of it. */
+static void lose(struct run_watch *watch, const char *reason)
+{
+    char line[REASON_SIZE + sizeof("lost \n")];
+
+    snprintf(line, sizeof(line), "lost %s\n", reason);
+    if (!watch->lost)
+        tell_command(watch, line);
+    if (!watch->options->warn)
+        end_command(watch);
+    run_watch_tell_lost(watch, reason);
+}
+
+static void take_news(struct run_watch *watch)
+{
+    char line[64];
+    struct news news;
+
+    while (read(watch->news, &news, sizeof(news)) == (ssize_t)sizeof(news)) {
+        if (news.kind == RLOCK_EVENT_LOST) {
+            lose(watch, news.reason);
+        } else if (news.kind == RLOCK_EVENT_AT_RISK) {
+            snprintf(line, sizeof(line), "at-risk %ld\n", news.remaining_ms);
+            tell_command(watch, line);
+            cli_complain("\"%s\" is at risk, lost in %ld ms if its lease is not renewed",
+                         watch->shown, news.remaining_ms);
+        } else {
+            tell_command(watch, "safe\n");
+            cli_complain("\"%s\" is safe again", watch->shown);
+        }
+    }
+}
+
+/* ---- stop and continue */
+
+/* The lease ran on while rlock was stopped: the loss is found before the command runs. */
+static void continue_command(struct run_watch *watch)
+{
+    if (run_lock_state(&watch->lock) == RLOCK_LOST)
+        lose(watch, "the lease ended while rlock was stopped");
+    if (watch->terminal.wanted && run_terminal_is_here(&watch->terminal))
+        run_terminal_give(&watch->terminal, watch->command.pid);
+    if (!watch->ending)
+        signal_group(watch, SIGCONT);
+}
+
+/* The command was stopped. Whoever waits for rlock, as a shell does, is to see the same
+ * of rlock; but not when somebody stopped the command alone: it stays a holder. */
+static void stopped(struct run_watch *watch, int number)
+{
+    bool wants_terminal = number == SIGTTIN || number == SIGTTOU;
+    bool had_terminal = watch->terminal.given, asked = watch->stop_asked;
+
+    watch->stop_asked = false;
+    if (wants_terminal && run_terminal_is_here(&watch->terminal)) {
+        run_terminal_give(&watch->terminal, watch->command.pid);
+        signal_group(watch, SIGCONT);
+        return;
+    }
+    if (watch->ending)
+        return;
+    run_terminal_take(&watch->terminal);
+    if (!had_terminal && !asked && !(wants_terminal && watch->terminal.fd >= 0))
+        return;
+    /* the terminal would have stopped all of rlock's group, a script for instance */
+    bool did = run_signals_stop(number, had_terminal && number == SIGTSTP);
+    if (!did && wants_terminal) {
+        cli_complain("the command wants the terminal, and no shell is there to give it");
+        end_command(watch);
+    } else {
+        continue_command(watch);
+    }
+}
+
+/* ---- signals */
+
+static void forward(struct run_watch *watch, int number)
+{
+    if (number == SIGCONT) {
+        continue_command(watch);
+    } else if (number != SIGTSTP || !watch->ending) {
+        watch->stop_asked = watch->stop_asked || number == SIGTSTP;
+        signal_group(watch, number);
+    }
+}
+
+static void take_signals(struct run_watch *watch)
+{
+    struct signalfd_siginfo got;
+    siginfo_t info;
+
+    while (read(watch->signals, &got, sizeof(got)) == (ssize_t)sizeof(got))
+        if (got.ssi_signo != SIGCHLD)
+            forward(watch, (int)got.ssi_signo);
+    /* always: one SIGCHLD may stand for several changes */
+    for (;;) {
+        info.si_pid = 0;
+        if (waitid(P_PID, (id_t)watch->command.pid, &info, WSTOPPED | WNOHANG) != 0 ||
+            info.si_pid == 0)
+            break;
+        stopped(watch, info.si_status);
+    }
+}
+
+/* ---- the loop */
+
+static bool has_ended(const struct run_watch *watch, siginfo_t *ret_info)
+{
+    ret_info->si_pid = 0;
+    return waitid(P_PID, (id_t)watch->command.pid, ret_info,
+                  WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           ret_info->si_pid != 0;
+}
+
+/* For poll. While the rest of a group is on its way out nothing tells of its end. */
+static int time_left_ms(const struct run_watch *watch, bool ended)
+{
+    if (!watch->ending || watch->killed)
+        return -1;
+    int64_t left = (watch->kill_at_ns - run_now_ns()) / NS_PER_MS + 1;
+    if (ended && left > LOOK_MS)
+        left = LOOK_MS;
+    return left < 0 ? 0 : (int)left;
+}
+
+static void kill_in_time(struct run_watch *watch)
+{
+    if (watch->ending && !watch->killed && run_now_ns() >= watch->kill_at_ns) {
+        watch->killed = true;
+        signal_group(watch, SIGKILL);
+    }
+}
+
+siginfo_t run_watch_command(struct run_watch *watch)
+{
+    siginfo_t info = { 0 };
+    bool ended = false;
+
+    do {
+        struct pollfd fds[] = { { .fd = watch->signals, .events = POLLIN },
+                                { .fd = watch->news, .events = POLLIN } };
+        poll(fds, sizeof(fds) / sizeof(fds[0]), time_left_ms(watch, ended));
+        take_news(watch);
+        take_signals(watch);
+        kill_in_time(watch);
+        ended = has_ended(watch, &info);
+    } while (!ended || (watch->ending && !watch->killed &&
+                        run_command_has_company(&watch->command)));
+    watch->had_terminal = watch->terminal.given;
+    run_terminal_take(&watch->terminal);
+    /* it had no chance to do so */
+    if (watch->had_terminal && (watch->ending || info.si_code != CLD_EXITED))
+        run_terminal_restore(&watch->terminal);
+    waitpid(watch->command.pid, NULL, 0);
+    return info;
+}

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `rlock run` whose lease is lost, or about to be. */
+#include "runscene.h"
+#include "wait.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <termios.h>
+#include <unistd.h>
+
+enum { LOST = 74, SOON_MS = 5000 };
+
+/* "echo pid $$", and a sleep that signals find as they were. */
+#define SLEEPS "sh", "-c", "echo pid $$; exec sleep 300"
+
+START_TEST(loss_ends_the_command_at_once_and_gives_74)
+{
+    START(&c, "n", SLEEPS);
+    pid_t command = run_pid(&c, "pid ");
+    int64_t begin = test_now_ms();
+    scene_force(); /* the lease of 30 s is renewed each 10 s */
+    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), LOST);
+    ck_assert_int_lt(test_now_ms() - begin, test_ms(SOON_MS));
+    ck_assert(run_is_gone(command));
+    ck_assert(cli_complains(&c, "rlock: lost \"n\""));
+}
+END_TEST
+
+START_TEST(loss_is_found_by_the_next_renewal)
+{
+    char lease[16];
+    snprintf(lease, sizeof(lease), "%ld", test_ms(600));
+    START(&c, "--lease", lease, "n", SLEEPS);
+    pid_t command = run_pid(&c, "pid ");
+    test_redis_do(redis, "DEL", "n");
+    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), LOST);
+    ck_assert(run_is_gone(command));
+}
+END_TEST
+
+START_TEST(loss_is_found_while_the_server_is_away)
+{
+    char lease[32];
+    snprintf(lease, sizeof(lease), "?lease=%ld", test_ms(600));
+    START_WITH(lease, &c, "n", SLEEPS);
+    pid_t command = run_pid(&c, "pid ");
+    test_server_kill(&server);
+    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), LOST);
+    ck_assert(run_is_gone(command));
+    ck_assert(cli_complains(&c, "at risk"));
+}
+END_TEST
+
+START_TEST(loss_ends_readers_and_fair_holders_too)
+{
+    static const char *const options[] = { "--fair", "--read", "--write" };
+    START(&c, options[_i], "n", SLEEPS);
+    pid_t command = run_pid(&c, "pid ");
+    scene_force();
+    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), LOST);
+    ck_assert(run_is_gone(command));
+}
+END_TEST
+
+START_TEST(command_has_the_grace_period_to_clean_up)
+{
+    START(&c, "n", "sh", "-c",
+          "trap 'echo cleaned up; exit 0' TERM; echo pid $$; sleep 300 & wait");
+    run_pid(&c, "pid ");
+    scene_force();
+    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), LOST);
+    ck_assert(cli_says(&c, "cleaned up"));
+}
+END_TEST
+
+START_TEST(command_that_ignores_SIGTERM_is_killed_after_the_grace_period)
+{
+    enum { GRACE_MS = 300 };
+    START(&c, "--grace", "0.3", "n", "sh", "-c",
+          "trap '' TERM; echo pid $$; exec sleep 300");
+    pid_t command = run_pid(&c, "pid ");
+    int64_t begin = test_now_ms();
+    scene_force();
+    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), LOST);
+    ck_assert_int_ge(test_now_ms() - begin, GRACE_MS);
+    ck_assert(run_is_gone(command));
+}
+END_TEST
+
+START_TEST(grandchild_that_ignores_SIGTERM_is_killed_though_the_command_ended)
+{
+    START(&c, "--grace", "0.3", "n", "sh", "-c",
+          "(trap '' TERM; exec sleep 300) & echo pid $!; wait");
+    pid_t grandchild = run_pid(&c, "pid ");
+    scene_force();
+    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), LOST);
+    ck_assert(run_is_gone(grandchild));
+}
+END_TEST
+
+START_TEST(grandchild_has_the_grace_period_though_the_command_ended)
+{
+    /* $$ is the command, its parent: it says its last word when that is a zombie */
+    START(&c, "--grace", "60", "n", "sh", "-c",
+          "(trap 'for i in $(seq 5000); do"
+          " grep -qs ^State:.Z /proc/$$/status && echo in peace && exit; done' TERM;"
+          " echo set; sleep 300 & wait) & echo pid $!; wait");
+    run_pid(&c, "pid ");
+    ck_assert(cli_says(&c, "set"));
+    scene_force();
+    ck_assert(cli_says(&c, "in peace"));
+    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), LOST);
+}
+END_TEST
+
+START_TEST(command_that_is_stopped_is_ended)
+{
+    START(&c, "--grace", "60", "n", SLEEPS);
+    pid_t command = run_pid(&c, "pid ");
+    kill(command, SIGSTOP);
+    ck_assert(run_is_stopped(command));
+    scene_force();
+    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), LOST);
+    ck_assert(run_is_gone(command));
+}
+END_TEST
+
+START_TEST(rlock_that_was_stopped_ends_the_command_before_it_runs_on)
+{
+    char cont[16], lease[16];
+    snprintf(cont, sizeof(cont), "%d", SIGCONT);
+    snprintf(lease, sizeof(lease), "%ld", test_ms(500));
+    START(&c, "--lease", lease, "n", scene_sleeper(), cont);
+    pid_t command = run_pid(&c, "pid ");
+    kill(c.pid, SIGTSTP);
+    ck_assert(run_is_stopped(command));
+    ck_assert(run_is_stopped(c.pid));
+    ck_assert(run_is_free());
+    kill(c.pid, SIGCONT);
+    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), LOST);
+    ck_assert(run_is_gone(command));
+    ck_assert(!strstr(c.out.text, "got")); /* SIGTERM, pending, came first */
+}
+END_TEST
+
+START_TEST(rlock_that_was_paused_ends_the_command)
+{
+    char lease[16];
+    snprintf(lease, sizeof(lease), "%ld", test_ms(500));
+    START(&c, "--lease", lease, "n", SLEEPS);
+    pid_t command = run_pid(&c, "pid ");
+    kill(c.pid, SIGSTOP);
+    ck_assert(run_is_free());
+    kill(c.pid, SIGCONT);
+    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), LOST);
+    ck_assert(run_is_gone(command));
+}
+END_TEST
+
+/* ---- --on-lost warn */
+
+START_TEST(warned_command_goes_on_and_its_code_is_passed_through)
+{
+    START(&c, "--on-lost", "warn", "n", "sh", "-c", "echo pid $$; cat; exit 5");
+    run_pid(&c, "pid ");
+    scene_force();
+    ck_assert(cli_complains(&c, "rlock: lost \"n\""));
+    ck_assert(cli_type(&c, "still here\n"));
+    ck_assert(cli_says(&c, "still here"));
+    cli_close_in(&c);
+    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), 5);
+}
+END_TEST
+
+/* ---- a loss that only the unlock finds */
+
+START_TEST(unlock_that_finds_the_loss_gives_74)
+{
+    START(&c, "n", "sh", "-c", "echo pid $$; cat; exit 5");
+    run_pid(&c, "pid ");
+    test_redis_do(redis, "DEL", "n");
+    cli_close_in(&c);
+    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), LOST);
+    ck_assert(cli_complains(&c, "before the command did"));
+}
+END_TEST
+
+START_TEST(unlock_that_finds_the_loss_warns)
+{
+    START(&c, "--on-lost", "warn", "n", "sh", "-c", "echo pid $$; cat; exit 5");
+    run_pid(&c, "pid ");
+    test_redis_do(redis, "DEL", "n");
+    cli_close_in(&c);
+    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), 5);
+    ck_assert(cli_complains(&c, "before the command did"));
+}
+END_TEST
+
+/* ---- --fd */
+
+/* A writing end of what the process has at that descriptor; without waiting. */
+static int open_other_end(pid_t pid, int fd)
+{
+    char path[64];
+
+    snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)pid, fd);
+    int end = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    ck_assert_msg(end >= 0, "%s: %s", path, strerror(errno));
+    return end;
+}
+
+/* Nothing fits into that pipe any more. */
+static void fill(int end)
+{
+    while (write(end, "x", 1) == 1)
+        continue;
+    ck_assert_int_eq(errno, EAGAIN);
+    close(end);
+}
+
+START_TEST(descriptor_tells_of_risk_safety_and_loss)
+{
+    char lease[32];
+    snprintf(lease, sizeof(lease), "?lease=%ld", test_ms(2000));
+    START_WITH(lease, &c, "--fd", "5", "--on-lost", "warn", "n", "sh", "-c",
+               "echo pid $$; cat <&5; echo the end");
+    run_pid(&c, "pid ");
+    test_server_pause(&server);
+    ck_assert(cli_says(&c, "at-risk "));
+    test_server_resume(&server);
+    ck_assert(cli_says(&c, "safe\n"));
+    scene_force();
+    ck_assert(cli_says(&c, "lost "));
+    kill(c.pid, SIGKILL); /* its end, and so the end of the file */
+    cli_collect(&c);
+    ck_assert(!strstr(c.out.text, "the end"));
+}
+END_TEST
+
+START_TEST(descriptor_is_at_its_place_whatever_lies_there)
+{
+    static const char *const fds[] = { "3",  "4",  "5",  "6",  "7",  "8",  "9",
+                                       "10", "11", "12", "13", "14", "15", "200" };
+    char script[128];
+    for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
+        snprintf(script, sizeof(script),
+                 "readlink /proc/self/fd/%s; readlink /proc/$PPID/exe >&2", fds[i]);
+        ck_assert_int_eq(RUN("--fd", fds[i], "n", "sh", "-c", script), 0);
+        ck_assert_msg(strncmp(c.out.text, "pipe:", strlen("pipe:")) == 0, "%s: %s",
+                      fds[i], c.out.text);
+        cli_stop(&c);
+        /* and the news of a failure still comes */
+        ck_assert_int_eq(RUN("--fd", fds[i], "n", "/nowhere/at/all"), 127);
+        ck_assert(cli_complains(&c, "cannot run"));
+        cli_stop(&c);
+    }
+}
+END_TEST
+
+START_TEST(reader_that_does_not_read_never_holds_up_rlock)
+{
+    START(&c, "--fd", "3", "n", SLEEPS);
+    pid_t command = run_pid(&c, "pid ");
+    fill(open_other_end(command, 3));
+    scene_force();
+    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), LOST);
+    ck_assert(run_is_gone(command));
+}
+END_TEST
+
+START_TEST(reader_that_closed_its_end_does_not_end_rlock)
+{
+    START(&c, "--fd", "3", "n", "sh", "-c", "exec 3<&-; echo pid $$; exec sleep 300");
+    run_pid(&c, "pid ");
+    scene_force(); /* no SIGPIPE */
+    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), LOST);
+}
+END_TEST
+
+/* ---- stderr that does not drain */
+
+/* Fills its stderr; the reading end, which stays open. */
+static int fill_stderr(struct cli *cli)
+{
+    int reader = cli->err.fd;
+    cli->err.fd = -1; /* it is not read */
+    fill(open_other_end(cli->pid, STDERR_FILENO));
+    return reader;
+}
+
+START_TEST(loss_ends_the_command_though_nobody_reads_stderr)
+{
+    START(&c, "n", SLEEPS);
+    pid_t command = run_pid(&c, "pid ");
+    int reader = fill_stderr(&c);
+    scene_force();
+    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), LOST);
+    ck_assert(run_is_gone(command));
+    close(reader);
+}
+END_TEST
+
+START_TEST(loss_ends_the_command_though_the_terminal_is_stopped)
+{
+    cli_start_pty(&c, CLI_ARGV("rlock", "run", "n", SLEEPS), ENV, 24, 80);
+    pid_t command = run_pid(&c, "pid ");
+    int terminal = open_other_end(command, STDIN_FILENO);
+    ck_assert_int_eq(tcflow(terminal, TCOOFF), 0);
+    close(terminal);
+    scene_force();
+    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), LOST);
+    ck_assert(run_is_gone(command));
+}
+END_TEST
+
+START_TEST(signals_are_forwarded_though_nobody_reads_stderr)
+{
+    char lease[32];
+    snprintf(lease, sizeof(lease), "?lease=%ld", test_ms(2000));
+    START_WITH(lease, &c, "--fd", "5", "--on-lost", "warn", "n", "sh", "-c",
+               "trap 'echo told; exit 3' USR1; echo pid $$; cat <&5 & wait");
+    run_pid(&c, "pid ");
+    int reader = fill_stderr(&c);
+    test_server_pause(&server);
+    ck_assert(cli_says(&c, "at-risk "));
+    test_server_resume(&server);
+    ck_assert(cli_says(&c, "safe\n")); /* at-risk was complained of by now */
+    kill(c.pid, SIGUSR1);
+    ck_assert(cli_says(&c, "told"));
+    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), 3);
+    ck_assert(!run_is_held());
+    close(reader);
+}
+END_TEST
+
+START_TEST(lock_is_given_back_though_nobody_reads_stderr)
+{
+    scene_hold(&other, "-q");
+    START(&c, "n", "/nowhere/at/all");
+    ck_assert(run_is_queued(1));
+    int reader = fill_stderr(&c);
+    cli_close_in(&other);
+    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), 127);
+    ck_assert(!run_is_held());
+    close(reader);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("cli_lost");
+    TCase *tc = scene_case(suite, "term");
+    tcase_add_test(tc, loss_ends_the_command_at_once_and_gives_74);
+    tcase_add_test(tc, loss_is_found_by_the_next_renewal);
+    tcase_add_test(tc, loss_is_found_while_the_server_is_away);
+    tcase_add_loop_test(tc, loss_ends_readers_and_fair_holders_too, 0, 3);
+    tcase_add_test(tc, command_has_the_grace_period_to_clean_up);
+    tcase_add_test(tc, command_that_ignores_SIGTERM_is_killed_after_the_grace_period);
+    tcase_add_test(tc,
+                   grandchild_that_ignores_SIGTERM_is_killed_though_the_command_ended);
+    tcase_add_test(tc, grandchild_has_the_grace_period_though_the_command_ended);
+    tcase_add_test(tc, command_that_is_stopped_is_ended);
+    tcase_add_test(tc, rlock_that_was_stopped_ends_the_command_before_it_runs_on);
+    tcase_add_test(tc, rlock_that_was_paused_ends_the_command);
+    tc = scene_case(suite, "warn");
+    tcase_add_test(tc, warned_command_goes_on_and_its_code_is_passed_through);
+    tcase_add_test(tc, unlock_that_finds_the_loss_gives_74);
+    tcase_add_test(tc, unlock_that_finds_the_loss_warns);
+    tc = scene_case(suite, "descriptor");
+    tcase_add_test(tc, descriptor_tells_of_risk_safety_and_loss);
+    tcase_add_test(tc, descriptor_is_at_its_place_whatever_lies_there);
+    tcase_add_test(tc, reader_that_does_not_read_never_holds_up_rlock);
+    tcase_add_test(tc, reader_that_closed_its_end_does_not_end_rlock);
+    tc = scene_case(suite, "stderr");
+    tcase_add_test(tc, loss_ends_the_command_though_nobody_reads_stderr);
+    tcase_add_test(tc, loss_ends_the_command_though_the_terminal_is_stopped);
+    tcase_add_test(tc, signals_are_forwarded_though_nobody_reads_stderr);
+    tcase_add_test(tc, lock_is_given_back_though_nobody_reads_stderr);
+    return test_run_suite(suite);
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `rlock run` and signals, without a terminal: forwarded to the command, and while rlock
+ * waits for the lock. */
+#include "runscene.h"
+#include "wait.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SLEEPER_CODE = 7, STAYS_MS = 150 };
+
+/* Every one that is forwarded and does not stop. */
+static const int told[] = { SIGTERM, SIGINT,  SIGHUP,   SIGQUIT,
+                            SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT };
+static const int ending[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 };
+enum {
+    TOLD = sizeof(told) / sizeof(told[0]),
+    ENDING = sizeof(ending) / sizeof(ending[0])
+};
+
+static char number[16];
+
+static const char *text_of(int signal_number)
+{
+    snprintf(number, sizeof(number), "%d", signal_number);
+    return number;
+}
+
+/* ---- the command */
+
+START_TEST(signal_is_forwarded_to_the_command)
+{
+    char got[32];
+    START(&c, "n", scene_sleeper(), text_of(told[_i]));
+    run_pid(&c, "pid ");
+    kill(c.pid, told[_i]);
+    snprintf(got, sizeof(got), "got %d\n", told[_i]);
+    ck_assert(cli_says(&c, got));
+    cli_close_in(&c);
+    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), SLEEPER_CODE);
+}
+END_TEST
+
+START_TEST(signal_that_ends_the_command_is_its_code)
+{
+    START(&c, "n", scene_sleeper());
+    run_pid(&c, "pid ");
+    kill(c.pid, ending[_i]);
+    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), 128 + ending[_i]);
+    ck_assert(!run_is_held());
+}
+END_TEST
+
+START_TEST(signal_reaches_the_whole_process_group)
+{
+    START(&c, "n", "sh", "-c", "sleep 300 & echo pid $!; wait; wait");
+    pid_t background = run_pid(&c, "pid ");
+    kill(c.pid, SIGTERM);
+    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), 128 + SIGTERM);
+    ck_assert(run_is_gone(background));
+}
+END_TEST
+
+START_TEST(stop_and_continue_reach_the_command)
+{
+    START(&c, "n", scene_sleeper());
+    pid_t command = run_pid(&c, "pid ");
+    kill(c.pid, SIGTSTP);
+    ck_assert(run_is_stopped(command));
+    ck_assert(run_is_stopped(c.pid)); /* so that a shell sees it */
+    kill(c.pid, SIGCONT);
+    cli_close_in(&c);
+    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), SLEEPER_CODE);
+}
+END_TEST
+
+static bool is_running(void *arg)
+{
+    char state = run_state(*(const pid_t *)arg);
+    return state != 'T' && state != 'X' && state != 'Z';
+}
+
+START_TEST(rlock_goes_on_when_somebody_stops_the_command_alone)
+{
+    START(&c, "n", scene_sleeper());
+    pid_t command = run_pid(&c, "pid ");
+    kill(command, SIGSTOP);
+    ck_assert(run_is_stopped(command));
+    ck_assert(test_stays(is_running, &c.pid, STAYS_MS));
+    kill(command, SIGCONT);
+    cli_close_in(&c);
+    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), SLEEPER_CODE);
+}
+END_TEST
+
+START_TEST(ignored_signal_ends_neither_rlock_nor_the_command)
+{
+    char usr1[16];
+    snprintf(usr1, sizeof(usr1), "%d", SIGUSR1);
+    cli_start(&c,
+              CLI_ARGV("sh", "-c", "trap '' HUP; exec $R run n \"$@\"", "sh",
+                       scene_sleeper(), usr1),
+              ENV);
+    run_pid(&c, "pid ");
+    kill(c.pid, SIGHUP);
+    kill(c.pid, SIGUSR1);
+    ck_assert(cli_says(&c, "got "));
+    cli_close_in(&c);
+    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), SLEEPER_CODE);
+}
+END_TEST
+
+START_TEST(command_ends_when_rlock_is_killed)
+{
+    START(&c, "n", "sh", "-c", "echo pid $$; exec sleep 300");
+    pid_t command = run_pid(&c, "pid ");
+    kill(c.pid, SIGKILL);
+    ck_assert(run_is_gone(command));
+    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), -SIGKILL);
+}
+END_TEST
+
+START_TEST(command_that_is_stopped_ends_when_rlock_is_killed)
+{
+    START(&c, "n", scene_sleeper());
+    pid_t command = run_pid(&c, "pid ");
+    kill(command, SIGSTOP);
+    ck_assert(run_is_stopped(command));
+    kill(c.pid, SIGKILL);
+    ck_assert(run_is_gone(command));
+}
+END_TEST
+
+/* ---- while it waits */
+
+START_TEST(waiting_run_ends_by_the_signal_and_leaves_the_queue)
+{
+    static const char *const options[] = { "-q", "--fair", "--write" };
+    scene_hold(&other, "-q");
+    for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++) {
+        START(&c, options[i], "n", "echo", "inside");
+        ck_assert(run_is_queued(1));
+        kill(c.pid, ending[_i]);
+        ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), -ending[_i]);
+        ck_assert_int_eq(test_redis_int(redis, "ZCARD", "rlock:{n}:queue"), 0);
+        ck_assert_uint_eq(c.out.len, 0);
+        cli_stop(&c);
+    }
+}
+END_TEST
+
+static bool waits(void *arg)
+{
+    (void)arg;
+    return test_redis_int(redis, "ZCARD", "rlock:{n}:queue") == 1 &&
+           run_state(c.pid) != 'Z';
+}
+
+START_TEST(ignored_signal_does_not_end_the_wait)
+{
+    scene_hold(&other, "-q");
+    cli_start(&c, CLI_ARGV("sh", "-c", "trap '' HUP; exec $R run n echo inside"), ENV);
+    ck_assert(run_is_queued(1));
+    kill(c.pid, SIGHUP);
+    ck_assert(test_stays(waits, NULL, STAYS_MS));
+    cli_close_in(&other);
+    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), 0);
+    ck_assert_str_eq(c.out.text, "inside\n");
+}
+END_TEST
+
+START_TEST(waiting_run_may_be_stopped_and_goes_on)
+{
+    scene_hold(&other, "-q");
+    START(&c, "n", "echo", "inside");
+    ck_assert(run_is_queued(1));
+    kill(c.pid, SIGTSTP);
+    ck_assert(run_is_stopped(c.pid));
+    kill(c.pid, SIGCONT);
+    cli_close_in(&other);
+    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), 0);
+    ck_assert_str_eq(c.out.text, "inside\n");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("cli_signals");
+    TCase *tc = scene_case(suite, "command");
+    tcase_add_loop_test(tc, signal_is_forwarded_to_the_command, 0, TOLD);
+    tcase_add_loop_test(tc, signal_that_ends_the_command_is_its_code, 0, ENDING);
+    tcase_add_test(tc, signal_reaches_the_whole_process_group);
+    tcase_add_test(tc, stop_and_continue_reach_the_command);
+    tcase_add_test(tc, rlock_goes_on_when_somebody_stops_the_command_alone);
+    tcase_add_test(tc, ignored_signal_ends_neither_rlock_nor_the_command);
+    tcase_add_test(tc, command_ends_when_rlock_is_killed);
+    tcase_add_test(tc, command_that_is_stopped_ends_when_rlock_is_killed);
+    tc = scene_case(suite, "wait");
+    tcase_add_loop_test(tc, waiting_run_ends_by_the_signal_and_leaves_the_queue, 0,
+                        ENDING);
+    tcase_add_test(tc, ignored_signal_does_not_end_the_wait);
+    tcase_add_test(tc, waiting_run_may_be_stopped_and_goes_on);
+    return test_run_suite(suite);
+}
