@@ -92,7 +92,7 @@ same_after_porting() {
 # The names in the table that no program uses.
 unused() {
   ! sed -nE 's/^\.It (Fn|Dv) (pthread_(mutex|rwlock)\w*|PTHREAD_\w*) Ta .*/\2/p' \
-    "$srcdir/man/rlock_pthread.7" | sort -u | while read -r name; do
+    "$srcdir/doc/man/rlock_pthread.7" | sort -u | while read -r name; do
     grep -qw "$name" "$srcdir"/tests/ported/*.c || say "$name"
   done | grep .
 }
