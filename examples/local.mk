@@ -2,7 +2,8 @@
 # Programs that use the library as its users do. The flash sale needs hiredis for the
 # locks that it compares with.
 noinst_PROGRAMS = examples/01_hello examples/02_flash_sale examples/03_ticket_counter \
-	examples/04_config_cache examples/05_prefork
+	examples/04_config_cache examples/05_prefork examples/06_cron_once examples/07_leader \
+	examples/08_guard_file examples/08_guard_file_trim
 
 examples_01_hello_SOURCES = examples/01_hello.c
 examples_01_hello_LDADD = librlock.la
@@ -25,4 +26,27 @@ examples_04_config_cache_LDADD = librlock.la -lpthread
 examples_05_prefork_SOURCES = examples/05_prefork.c
 examples_05_prefork_LDADD = librlock.la
 
-check-examples: examples/03_ticket_counter examples/04_config_cache examples/05_prefork
+examples_06_cron_once_SOURCES = examples/06_cron_once.c
+examples_06_cron_once_LDADD = librlock.la
+
+examples_07_leader_SOURCES = examples/07_leader.c
+examples_07_leader_LDADD = librlock.la
+
+examples_08_guard_file_SOURCES = examples/08_guard_file.c
+examples_08_guard_file_LDADD = librlock.la
+
+examples_08_guard_file_trim_SOURCES = examples/08_guard_file_trim.c
+examples_08_guard_file_trim_LDADD = librlock.la
+
+# Where a compiler for C++17 was found.
+examples_09_cpp_SOURCES = examples/09_cpp.cpp
+examples_09_cpp_CXXFLAGS = $(RLK_CXXFLAGS)
+examples_09_cpp_LDADD = librlock.la -lpthread
+if HAVE_CXX
+CPP_EXAMPLES = examples/09_cpp
+noinst_PROGRAMS += $(CPP_EXAMPLES)
+endif
+
+check-examples: examples/03_ticket_counter examples/04_config_cache examples/05_prefork \
+	examples/06_cron_once examples/07_leader examples/08_guard_file \
+	examples/08_guard_file_trim $(CPP_EXAMPLES)

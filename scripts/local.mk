@@ -11,6 +11,7 @@ EXTRA_DIST += \
 	build-aux/check-pthread \
 	doc/DESIGN.md \
 	doc/FAULTS.md \
+	doc/MIGRATING.md \
 	doc/PERFORMANCE.md \
 	doc/OBSERVABILITY.md \
 	doc/model/README.md \
