@@ -15,9 +15,17 @@ die() {
 # libFuzzer.
 BUILD_NEEDS='hdr:stdio.h=libc6-dev cmd:gcc=gcc cmd:make=make cmd:autoconf=autoconf
   cmd:automake=automake cmd:libtoolize=libtool cmd:pkg-config=pkg-config
-  pc:hiredis=libhiredis-dev cmd:redis-server=redis-server'
-CHECK_NEEDS="$BUILD_NEEDS cmd:clang=clang pc:check=check cmd:valgrind=valgrind
-  fuzz:clang=libclang-rt-dev pkg:libc6-dbg=libc6-dbg cmd:xz=xz-utils"
+  pc:hiredis=libhiredis-dev pc:ncursesw=libncurses-dev cmd:redis-server=redis-server'
+CHECK_NEEDS="$BUILD_NEEDS cmd:g++=g++ cmd:clang=clang pc:check=check cmd:valgrind=valgrind
+  fuzz:clang=libclang-rt-dev pkg:libc6-dbg=libc6-dbg cmd:xz=xz-utils
+  cmd:mandoc=mandoc cmd:python3=python3"
+
+# For programs of users, the Debian packages, and the comparison with a release.
+INSTALL_NEEDS='cmd:g++=g++ cmd:cmake=cmake cmd:musl-gcc=musl-tools'
+PACKAGE_NEEDS='cmd:g++=g++ cmd:cmake=cmake cmd:dpkg-buildpackage=dpkg-dev cmd:dh=debhelper
+  cmd:lintian=lintian pkg:build-essential=build-essential cmd:unshare=util-linux
+  hdr:ncurses.h=libncurses-dev hdr:sys/sdt.h=systemtap-sdt-dev'
+ABI_NEEDS='cmd:abidiff=abigail-tools'
 
 find_server() {
   (
@@ -47,7 +55,8 @@ missing_packages() {
   done
 }
 
-# install_missing kind:what=package...: asks apt only for what is not there.
+# install_missing kind:what=package...: asks apt only for what is not there. Runs at the same
+# time, of whatever trees and users, take turns.
 install_missing() {
   wanted=$(missing_packages "$@")
   [ -n "$wanted" ] || return 0
@@ -57,10 +66,39 @@ install_missing() {
     command -v sudo >/dev/null 2>&1 || die "not root, and no sudo; please install: $wanted"
     sudo=sudo
   fi
+  # The lock is on the directory itself: nobody has to own a file for it.
+  (
+    flock -n 9 || say "waiting for another installation"
+    flock 9
+    install_in_turn "$@"
+  ) 9<"${policy%/*}" || exit 1
+  wanted=$(missing_packages "$@")
+  [ -z "$wanted" ] || die "still missing after the installation: $wanted"
+}
+
+# A server that gets installed is for our own private instances: its package's service stays
+# down. So says this file while apt-get runs; one that is there already is not touched.
+policy=/usr/sbin/policy-rc.d
+policy_mark='# of scripts/common.sh of rlock, for the time of an installation'
+
+apt_get() {
+  $sudo env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 "$@" 9<&-
+}
+
+remove_policy() {
+  if [ "$own_policy" ] || grep -qsxF "$policy_mark" $policy; then
+    $sudo rm -f $policy
+  fi
+}
+
+# In a subshell that holds the lock: a policy with our mark is here of a run that was killed.
+install_in_turn() {
+  wanted=$(missing_packages "$@") # the other run may have installed them
+  [ -n "$wanted" ] || return 0
   say "installing: $wanted"
-  apt_get() {
-    $sudo env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=300 "$@"
-  }
+  own_policy=
+  remove_policy
+  on_end remove_policy # after a signal, too: when apt-get has ended
   apt_get update >/dev/null || die "apt-get update failed"
   case " $wanted " in
     *' redis-server '*)
@@ -68,28 +106,28 @@ install_missing() {
         wanted=$(say "$wanted" | sed 's/redis-server/valkey-server/')
       fi ;;
   esac
-  # The server is for our own private instances: its package's service stays down.
-  policy=/usr/sbin/policy-rc.d
-  own_policy=
   if [ ! -e $policy ]; then
-    own_policy=$policy
-    printf '#!/bin/sh\nexit 101\n' | $sudo tee $policy >/dev/null
-    $sudo chmod 755 $policy
+    own_policy=yes
+    printf '%s\n' '#!/bin/sh' "$policy_mark" 'exit 101' | $sudo tee $policy >/dev/null
+    $sudo chmod 755 $policy || die "cannot write $policy"
   fi
-  status=0
   # shellcheck disable=SC2086 # a list of words
-  apt_get install -y --no-install-recommends $wanted >/dev/null || status=$?
-  [ -z "$own_policy" ] || $sudo rm -f $own_policy
-  [ $status = 0 ] || die "apt-get install failed: $wanted"
-  wanted=$(missing_packages "$@")
-  [ -z "$wanted" ] || die "still missing after the installation: $wanted"
+  apt_get install -y --no-install-recommends $wanted >/dev/null ||
+    die "apt-get install failed: $wanted"
 }
 
 # -- building ----------------------------------------------------------------------
 
+# The scripts build out of the tree, which automake refuses when the tree itself is configured.
+need_clean_tree() {
+  [ ! -e config.status ] ||
+    die "this tree is configured in itself; the scripts build below build/: make distclean first"
+}
+
 # Makes ./configure where it is missing or older than what it is made of. Two runs at
 # once in one tree take turns.
 make_configure() {
+  need_clean_tree
   mkdir -p build
   (
     flock 9
@@ -106,6 +144,23 @@ configure_in() {
   shift
   mkdir -p "$dir"
   (cd "$dir" && { [ -f Makefile ] || "$top/configure" --quiet "$@"; })
+}
+
+# -- what the tests said ------------------------------------------------------------
+
+# count_tests directory: "checks failures skipped" from what Check and automake wrote.
+# A program that failed with no failed check in its closing line counts as one.
+count_tests() {
+  find "$1" -name '*.trs' -path '*/tests/*' | while read -r trs; do
+    result=$(sed -n 's/^:test-result: //p' "$trs")
+    awk -v result="$result" '
+      /^[0-9]+%: Checks: [0-9]+, Failures: / { checks += $3; bad += $5 + $7 }
+      /^repeated: this machine / { checks = bad = 0 } # what was before it does not count
+      END {
+        if (result != "PASS" && result != "SKIP" && !bad) { checks++; bad = 1 }
+        print checks + 0, bad + 0, result == "SKIP"
+      }' "${trs%.trs}.log"
+  done | awk '{ c += $1; f += $2; s += $3 } END { print c + 0, f + 0, s + 0 }'
 }
 
 # -- a private server --------------------------------------------------------------

@@ -21,11 +21,16 @@ EXTRA_DIST += \
 	doc/model/rwlock.pml \
 	doc/model/share.pml \
 	doc/model/state.pml \
+	scripts/abi \
 	scripts/check \
 	scripts/common.sh \
+	scripts/consumers \
 	scripts/demo \
+	scripts/matrix \
 	scripts/soak \
-	scripts/valgrind.supp
+	scripts/valgrind.supp \
+	tests/consumer/CMakeLists.txt \
+	tests/consumer/consumer.c
 
 check-local: check-layers check-exports check-probes check-docs check-pthread check-examples
 

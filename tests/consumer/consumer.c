@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A program of somebody else's, built against the installed library; one text for C11,
+ * C17 and C++17. Takes each kind of lock once, and sees that the header is the library's.
+ */
+#include <rlock.h>
+
+#include <stdio.h>
+#include <string.h>
+
+static rlock_mutex_t mutex = RLOCK_MUTEX_INITIALIZER("consumer:mutex");
+static rlock_fair_t fair = RLOCK_FAIR_INITIALIZER("consumer:fair");
+static rlock_rwlock_t rwlock = RLOCK_RWLOCK_INITIALIZER("consumer:rwlock");
+
+static int failed(const char *what)
+{
+    fprintf(stderr, "consumer: %s: %s\n", what, rlock_errmsg());
+    return 1;
+}
+
+int main(void)
+{
+    if (strcmp(rlock_version(), RLOCK_VERSION) != 0) {
+        fprintf(stderr, "consumer: header %s, library %s\n", RLOCK_VERSION,
+                rlock_version());
+        return 1;
+    }
+    if (rlock_mutex_lock(&mutex) != 0)
+        return failed("mutex");
+    if (rlock_fair_lock(&fair) != 0)
+        return failed("fair");
+    if (rlock_rwlock_rdlock(&rwlock) != 0)
+        return failed("rwlock");
+    if (rlock_rwlock_unlock(&rwlock) != 0 || rlock_fair_unlock(&fair) != 0 ||
+        rlock_mutex_unlock(&mutex) != 0)
+        return failed("unlock");
+    puts("consumer: " RLOCK_VERSION);
+    return 0;
+}
