@@ -74,6 +74,8 @@ void forked_start_by(struct forked *f, pid_t (*how)(void),
                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (f->report == MAP_FAILED)
         test_die("no memory to share");
+    if (how != fork) /* which runs handlers */
+        test_before_fork();
     atomic_store(&f->report->line, -1);
     f->status = -1;
     f->pid = how();

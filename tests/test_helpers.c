@@ -3,6 +3,7 @@
  * has happened must have happened, or no other test proves anything. */
 #include "alloc.h"
 #include "clock.h"
+#include "process.h"
 #include "program.h"
 #include "proxy.h"
 #include "redis.h"
@@ -14,7 +15,9 @@
 #include <check.h>
 #include <errno.h>
 #include <limits.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -1039,6 +1042,32 @@ START_TEST(clock_shim_moves_a_running_program)
 }
 END_TEST
 
+/* Runs until it is told to end, or sleeps. */
+static void *busy_thread(void *arg)
+{
+    atomic_int *busy = arg;
+    while (atomic_load(busy) > 0)
+        continue;
+    while (atomic_load(busy) == 0)
+        test_pause_ms(1000);
+    return NULL;
+}
+
+START_TEST(threads_are_quiet_when_all_sleep)
+{
+    enum { QUIET_MS = 20, STAYS_MS = 200 };
+    atomic_int busy = 1;
+    pthread_t thread;
+    ck_assert(test_thread_quiet(QUIET_MS, 0)); /* there are no others */
+    ck_assert_int_eq(pthread_create(&thread, NULL, busy_thread, &busy), 0);
+    ck_assert(!test_thread_quiet(QUIET_MS, STAYS_MS));
+    atomic_store(&busy, 0);
+    ck_assert(test_thread_quiet(QUIET_MS, SOON_MS));
+    atomic_store(&busy, -1);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+}
+END_TEST
+
 START_TEST(alloc_shim_fails_what_it_is_told_to)
 {
     if (!test_alloc_available()) {
@@ -1197,6 +1226,13 @@ static void add_suites(Suite *suite)
     suite_add_tcase(suite, tc);
 }
 
+static void add_process(Suite *suite)
+{
+    TCase *tc = tcase_create("process");
+    tcase_add_test(tc, threads_are_quiet_when_all_sleep);
+    suite_add_tcase(suite, tc);
+}
+
 static void add_shims(Suite *suite)
 {
     TCase *tc = tcase_create("shims");
@@ -1217,6 +1253,7 @@ int main(void)
     add_proxy(suite);
     add_programs(suite);
     add_suites(suite);
+    add_process(suite);
     add_shims(suite);
     return test_run_suite(suite);
 }

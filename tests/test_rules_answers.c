@@ -386,7 +386,9 @@ START_TEST(t13_nor_is_a_child_of_a_fork_that_runs_no_handlers)
     if (!test_can_fork("t13_nor_is_a_child_of_a_fork_that_runs_no_handlers"))
         return;
     ck_assert_int_eq(rlock_mutex_lock(&m), 0);
+    test_before_fork();
     ck_assert_int_eq(in_child(_Fork(), rlock_mutex_unlock), EPERM);
+    test_before_fork();
     ck_assert_int_eq(in_child(_Fork(), rlock_mutex_trylock), EBUSY);
     ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
 }

@@ -8,8 +8,10 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 enum { THREAD_NAME_SIZE = 17 };
 
@@ -89,4 +91,60 @@ bool test_thread_wait(const char *prefix, int count, long ms)
 {
     struct wanted w = { prefix, count };
     return test_wait_until(are_so_many, &w, ms);
+}
+
+/* How often the thread has stopped running; -1: it runs, or would; 0: it has ended. */
+static long thread_sleeps(const char *tid)
+{
+    char path[300], line[200], state = '\0';
+    long sleeps = 0;
+
+    snprintf(path, sizeof(path), "/proc/self/task/%s/status", tid);
+    FILE *f = fopen(path, "r");
+    if (!f)
+        return 0;
+    while (fgets(line, sizeof(line), f)) {
+        char *colon = strchr(line, ':');
+        if (colon && strncmp(line, "State:", 6) == 0)
+            state = colon[1 + strspn(colon + 1, " \t")];
+        if (colon && strstr(line, "ctxt_switches:"))
+            sleeps += strtol(colon + 1, NULL, 10);
+    }
+    fclose(f);
+    return state == 'S' ? sleeps : -1;
+}
+
+/* The sum of those of all other threads; -1 while one of them runs. */
+static long others_sleeps(void)
+{
+    DIR *dir = opendir("/proc/self/task");
+    struct dirent *entry;
+    long sum = 0;
+
+    if (!dir)
+        test_die("/proc/self/task");
+    while (sum >= 0 && (entry = readdir(dir)) != NULL) {
+        if (entry->d_name[0] == '.' || atoi(entry->d_name) == gettid())
+            continue;
+        long sleeps = thread_sleeps(entry->d_name);
+        sum = sleeps < 0 ? -1 : sum + sleeps + 1; /* 1: a new one is a change */
+    }
+    closedir(dir);
+    return sum;
+}
+
+bool test_thread_quiet(long quiet_ms, long ms)
+{
+    int64_t now = test_now_ms(), since = now, end = now + ms;
+    long seen = others_sleeps();
+
+    while (seen != 0 && (seen < 0 || now - since < quiet_ms) && now < end) {
+        test_pause_ms(1);
+        long sleeps = others_sleeps();
+        now = test_now_ms();
+        if (sleeps != seen)
+            since = now;
+        seen = sleeps;
+    }
+    return seen == 0 || (seen > 0 && now - since >= quiet_ms);
 }

@@ -12,6 +12,9 @@ bool test_can_fork(const char *test);
 /* The same while other threads allocate memory: AddressSanitizer's allocator may be left
  * locked in the child. */
 bool test_can_fork_amid_threads(const char *test);
+/* Before a fork that runs no handlers: waits until that allocator is not in use. Others do
+ * by themselves in what test_run_suite runs. */
+void test_before_fork(void);
 
 /* Runs the suite and frees it; the program's exit status. A suite that fails while this
  * machine stands still, which no lease outlives, is run again, twice at the most, and says
