@@ -221,12 +221,12 @@ static bool enter_granted(struct rlk_ask *ask)
 }
 
 /* How much longer a caller that does not want to wait for a server waits for it: since
- * the trouble began, or since he came. */
+ * the trouble began, or since he came. Who has a deadline waits until then. */
 static int64_t outage_left(const struct rlk_wish *wish, const struct rlk_lock *lock,
                            int64_t since, int64_t now)
 {
     int64_t timeout = rlk_client_command_timeout(wish->client);
-    if (!wish->outage_fails)
+    if (!wish->outage_fails || wish->deadline.clock != RLK_DEADLINE_NONE)
         return RLK_NEVER;
     if (lock->queue->trouble == 0)
         return timeout; /* time to look again */

@@ -7,6 +7,7 @@
 #include "scene.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -155,18 +156,69 @@ START_TEST(lock_waits_for_the_server_and_gets_the_lock_when_it_is_back)
 }
 END_TEST
 
-START_TEST(lock_told_to_fail_gives_ENOTCONN_after_the_command_timeout)
+/* A handle whose lock() does not wait for a server. */
+static void init_failing(rlock_mutex_t *n)
 {
     rlock_mutexattr_t attr;
-    rlock_mutex_t n;
     ck_assert_int_eq(rlock_mutexattr_init(&attr), 0);
     ck_assert_int_eq(rlock_mutexattr_setclient(&attr, self), 0);
     ck_assert_int_eq(rlock_mutexattr_setoutage(&attr, RLOCK_OUTAGE_FAIL), 0);
-    ck_assert_int_eq(rlock_mutex_init(&n, &attr, "N"), 0);
+    ck_assert_int_eq(rlock_mutex_init(n, &attr, "N"), 0);
+}
+
+START_TEST(lock_told_to_fail_gives_ENOTCONN_after_the_command_timeout)
+{
+    rlock_mutex_t n;
+    init_failing(&n);
     refuse_connections();
     int64_t begin = test_now_ms();
     ck_assert_int_eq(rlock_mutex_lock(&n), ENOTCONN);
     ck_assert_int_lt(test_now_ms() - begin, test_ms(2 * (COMMAND_MS + SLACK_MS)));
+}
+END_TEST
+
+struct patient {
+    rlock_mutex_t mutex;
+    atomic_int rc; /* -1: not back yet */
+};
+
+/* Has a deadline. */
+static void *wait_patiently(void *arg)
+{
+    struct patient *p = arg;
+    struct timespec at = test_in_ms(CLOCK_MONOTONIC, test_ms(SCENE_SOON_MS));
+    int rc = rlock_mutex_clocklock(&p->mutex, CLOCK_MONOTONIC, &at);
+    if (rc == 0)
+        rc = rlock_mutex_unlock(&p->mutex);
+    atomic_store(&p->rc, rc);
+    return NULL;
+}
+
+static bool is_not_back(void *arg)
+{
+    return atomic_load(&((struct patient *)arg)->rc) == -1;
+}
+
+/* Being told to fail is for who has none. */
+START_TEST(clocklock_told_to_fail_waits_for_a_server_until_its_deadline)
+{
+    pthread_t thread;
+    struct patient p = { .rc = -1 };
+    init_failing(&p.mutex);
+    bool queues = _i;
+    if (queues)
+        scene_hold_by_hand("N", 5 * test_ms(COMMAND_MS + SLACK_MS));
+    else
+        refuse_connections();
+    ck_assert_int_eq(pthread_create(&thread, NULL, wait_patiently, &p), 0);
+    if (queues) {
+        ck_assert(scene_wait_queued("N", 1, SCENE_SOON_MS));
+        refuse_connections();
+    }
+    ck_assert(test_stays(is_not_back, &p, test_ms(3 * (COMMAND_MS + SLACK_MS))));
+    be_well_again();
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    ck_assert_int_eq(atomic_load(&p.rc), 0);
 }
 END_TEST
 
@@ -349,6 +401,8 @@ static Suite *make_suite(void)
         l7, timedlock_at_a_server_that_is_back_is_ETIMEDOUT_though_the_watchdog_pauses);
     tcase_add_test(l7, lock_waits_for_the_server_and_gets_the_lock_when_it_is_back);
     tcase_add_test(l7, lock_told_to_fail_gives_ENOTCONN_after_the_command_timeout);
+    tcase_add_loop_test(l7, clocklock_told_to_fail_waits_for_a_server_until_its_deadline,
+                        0, 2);
     tcase_add_test(l7, unlock_gives_0_in_time_while_the_lease_is_proven);
     tcase_add_test(l7, unlock_that_reached_nobody_is_made_up_for_in_the_background);
     tcase_add_test(l7, fifty_threads_at_a_stopped_server_all_return_in_time);
