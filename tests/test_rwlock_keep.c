@@ -13,8 +13,8 @@ enum {
     SOON_MS = 10000,
     RETAIN_MS = 60000,
     SHORT_MS = 300,
-    PRESENCE_MS = 900,
-    UUID_SIZE = 37,
+    PRESENCE_MS = 1800,
+    ID_SIZE = 128,
     ACTORS = 4
 };
 
@@ -501,7 +501,7 @@ static void start_keeper(struct worker *w)
 START_TEST(k12_a_child_has_nothing)
 {
     struct worker w;
-    char keeper[UUID_SIZE];
+    char keeper[ID_SIZE];
     if (!test_can_fork("k12_a_child_has_nothing"))
         return;
     start_keeper(&w);
