@@ -11,6 +11,7 @@ EXTRA_DIST += \
 	debian/librlock0.lintian-overrides \
 	debian/librlock0.symbols \
 	debian/not-installed \
+	debian/rlock-tools.docs \
 	debian/rlock-tools.install \
 	debian/rules \
 	debian/source/format \

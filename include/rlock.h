@@ -11,7 +11,8 @@
  *   ENOTCONN  no server could be asked before the deadline
  *   EACCES    the server refused the credentials or an ACL rule
  *   EPROTO    the server answered what no lock script answers, or a key of this
- *             name holds foreign data (it is left untouched)
+ *             name holds foreign data (it is left untouched; a hash counts as held,
+ *             whosever it is)
  *   ENOMEM    out of memory; nothing changed (what a request had asked for may have been
  *             done when there was no memory for its reply)
  *   EAGAIN    a library thread could not be started

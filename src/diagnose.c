@@ -301,8 +301,9 @@ static int tell_messages(struct rlk_diagnosis *d)
     if (!comes_true(d, is_subscribed, 0))
         return rlk_diagnose_tell(d, LOG_WARNING, "messages",
                                  "The client's mailbox is not subscribed. " POLLS
-                                 "allow SUBSCRIBE to rlock:client:*, on a connection of "
-                                 "its own for each client.",
+                                 "it needs SUBSCRIBE to rlock:client:*, a connection of "
+                                 "its own, and a descriptor for it in this process; the "
+                                 "log tells what was missing.",
                                  late_ms);
     uint64_t before = atomic_load(&d->client->counters.messages_ignored);
     int rc = rlk_diagnose_command(d, argv, RLK_REPLY_INTEGER, &reply);

@@ -20,6 +20,8 @@
 #include <stdio.h>
 #include <string.h>
 
+static const char wrong_type[] = "WRONGTYPE ";
+
 enum { WHAT_SIZE = 100, LINE_MAX_DIGITS = 5 };
 
 struct words {
@@ -215,6 +217,10 @@ void rlk_refusal_describe(char *buf, size_t size, const char *command, const cha
         append(buf, size, "the ACL refuses ", 16);
         append(buf, size, what, strlen(what));
     } else {
+        static const char odd[] = "a key of it holds something that is no lock: ";
+        if (name && len >= sizeof(wrong_type) - 1 &&
+            memcmp(text, wrong_type, sizeof(wrong_type) - 1) == 0)
+            append(buf, size, odd, sizeof(odd) - 1);
         append(buf, size, command, strlen(command));
     }
     append(buf, size, ": ", 2);

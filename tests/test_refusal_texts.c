@@ -125,7 +125,8 @@ START_TEST(other_errors_are_told_in_the_servers_words)
     char said[RLK_REFUSAL_SIZE];
     ck_assert(!rlk_refusal_by_acl(text, sizeof(text) - 1));
     rlk_refusal_describe(said, sizeof(said), "EVALSHA", "N", 1, text, sizeof(text) - 1);
-    ck_assert_str_eq(said, "lock \"N\": EVALSHA: WRONGTYPE Operation against a key");
+    ck_assert_str_eq(said, "lock \"N\": a key of it holds something that is no lock: "
+                           "EVALSHA: WRONGTYPE Operation against a key");
 }
 END_TEST
 

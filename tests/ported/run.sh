@@ -97,6 +97,14 @@ unused() {
   done | grep .
 }
 
+# Objects of a structure are many, a name in the source is one.
+members_get_no_name() {
+  printf '%s\n' 'q = { .mu = PTHREAD_MUTEX_INITIALIZER };' 'm = PTHREAD_MUTEX_INITIALIZER;' |
+    sed -E -f "$port" >"$work/members"
+  printf '%s\n' 'q = { .mu = RLOCK_MUTEX_INITIALIZER };' 'm = RLOCK_MUTEX_INITIALIZER("m");' |
+    diff - "$work/members"
+}
+
 expressions() {
   [ "$(grep -c '^[^#]' "$port")" -le 5 ]
 }
@@ -106,6 +114,7 @@ for program in "$srcdir"/tests/ported/*.c; do
   claim "$name is another program after porting" same_after_porting "$name"
 done
 claim "some of the table is used by no program" unused
+claim "a member of a structure got a name" members_get_no_name
 claim "more than five expressions" expressions
 # as Check says it
 say "$((100 * (checks - failures) / checks))%: Checks: $checks, Failures: $failures, Errors: 0"
