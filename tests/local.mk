@@ -120,7 +120,7 @@ FIXTURE = tests/fixture.h tests/fixture.c
 # Processes that ask in turn, and what happened to them.
 GATHERING = tests/gathering.h tests/gathering.c tests/history.h tests/history.c
 # Children that use the library like their parent.
-FORKED = tests/forked.h tests/forked.c $(FIXTURE)
+FORKED = tests/forked.h tests/forked.c
 # Every public function, called.
 CALLS = tests/calls.h tests/calls.c
 # What a diagnosis told.
@@ -128,7 +128,7 @@ FINDINGS = tests/findings.h tests/findings.c
 # The scripts, sent by hand.
 BYHAND = tests/byhand.h tests/byhand.c
 # Processes that read and write, what they logged, and who judges it.
-RWSCENE = tests/rwscene.h tests/rwscene.c $(RWHISTORY) $(SCENE)
+RWSCENE = tests/rwscene.h tests/rwscene.c $(RWHISTORY)
 RWHISTORY = tests/rwhistory.h tests/rwhistory.c tests/rwlog.h
 # A lock in shared memory, and what it guards.
 SHARING = tests/sharing.h tests/sharing.c
@@ -147,6 +147,36 @@ if HAVE_CHECK
 TESTS = $(UNIT_TESTS) $(USER_TESTS)
 check_PROGRAMS = $(UNIT_TESTS) $(USER_TESTS) tests/worker tests/hammer
 check_LTLIBRARIES = tests/libtesthelp.la
+
+# What many share is compiled once, or once for each type of lock that it is to be about.
+check_LTLIBRARIES += \
+	tests/libbyhand.la \
+	tests/libbyhand_fair.la \
+	tests/libbyhand_rwlock.la \
+	tests/libfixture.la \
+	tests/libfixture_fair.la \
+	tests/libfixture_rwlock.la \
+	tests/libscene.la \
+	tests/libscene_fair.la \
+	tests/libscene_rwlock.la
+tests_libbyhand_la_SOURCES = $(BYHAND)
+tests_libbyhand_la_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_libbyhand_fair_la_SOURCES = $(BYHAND)
+tests_libbyhand_fair_la_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
+tests_libbyhand_rwlock_la_SOURCES = $(BYHAND)
+tests_libbyhand_rwlock_la_CPPFLAGS = $(AS_RWLOCK_CPPFLAGS)
+tests_libfixture_la_SOURCES = $(FIXTURE)
+tests_libfixture_la_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_libfixture_fair_la_SOURCES = $(FIXTURE)
+tests_libfixture_fair_la_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
+tests_libfixture_rwlock_la_SOURCES = $(FIXTURE)
+tests_libfixture_rwlock_la_CPPFLAGS = $(AS_RWLOCK_CPPFLAGS)
+tests_libscene_la_SOURCES = $(SCENE)
+tests_libscene_la_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_libscene_fair_la_SOURCES = $(SCENE)
+tests_libscene_fair_la_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
+tests_libscene_rwlock_la_SOURCES = $(SCENE)
+tests_libscene_rwlock_la_CPPFLAGS = $(AS_RWLOCK_CPPFLAGS)
 
 tests_test_helpers_SOURCES = tests/test_helpers.c tests/shims/alloc_shim.c
 tests_test_helpers_CPPFLAGS = $(TEST_CPPFLAGS)
@@ -172,41 +202,41 @@ tests_test_pool_SOURCES = tests/test_pool.c
 tests_test_pool_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_pool_LDADD = $(UNIT_LIBS)
 
-tests_test_rules_SOURCES = tests/test_rules.c tests/rulescene.h tests/scene.h tests/scene.c
+tests_test_rules_SOURCES = tests/test_rules.c tests/rulescene.h
 tests_test_rules_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_rules_LDADD = $(UNIT_LIBS)
+tests_test_rules_LDADD = tests/libscene.la $(UNIT_LIBS)
 
 tests_test_mailbox_SOURCES = tests/test_mailbox.c
 tests_test_mailbox_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_mailbox_LDADD = $(UNIT_LIBS)
 
-tests_test_mutex_api_SOURCES = tests/test_mutex_api.c $(FIXTURE)
+tests_test_mutex_api_SOURCES = tests/test_mutex_api.c
 tests_test_mutex_api_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_mutex_api_LDADD = $(UNIT_LIBS)
+tests_test_mutex_api_LDADD = tests/libfixture.la $(UNIT_LIBS)
 
-tests_test_handle_SOURCES = tests/test_handle.c $(FIXTURE)
+tests_test_handle_SOURCES = tests/test_handle.c
 tests_test_handle_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_handle_LDADD = $(UNIT_LIBS)
+tests_test_handle_LDADD = tests/libfixture.la $(UNIT_LIBS)
 
-tests_test_two_grants_SOURCES = tests/test_two_grants.c tests/rulescene.h tests/scene.h tests/scene.c
+tests_test_two_grants_SOURCES = tests/test_two_grants.c tests/rulescene.h
 tests_test_two_grants_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_two_grants_LDADD = $(UNIT_LIBS)
+tests_test_two_grants_LDADD = tests/libscene.la $(UNIT_LIBS)
 
-tests_test_rules_answers_SOURCES = tests/test_rules_answers.c tests/scene.h tests/scene.c
+tests_test_rules_answers_SOURCES = tests/test_rules_answers.c
 tests_test_rules_answers_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_rules_answers_LDADD = $(UNIT_LIBS)
+tests_test_rules_answers_LDADD = tests/libscene.la $(UNIT_LIBS)
 
-tests_test_scripts_SOURCES = tests/test_scripts.c $(BYHAND)
+tests_test_scripts_SOURCES = tests/test_scripts.c
 tests_test_scripts_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_scripts_LDADD = $(UNIT_LIBS)
+tests_test_scripts_LDADD = tests/libbyhand.la $(UNIT_LIBS)
 
-tests_test_scripts_handover_SOURCES = tests/test_scripts_handover.c $(BYHAND)
+tests_test_scripts_handover_SOURCES = tests/test_scripts_handover.c
 tests_test_scripts_handover_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_scripts_handover_LDADD = $(UNIT_LIBS)
+tests_test_scripts_handover_LDADD = tests/libbyhand.la $(UNIT_LIBS)
 
-tests_test_faults_SOURCES = tests/test_faults.c tests/scene.h tests/scene.c
+tests_test_faults_SOURCES = tests/test_faults.c
 tests_test_faults_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_faults_LDADD = $(UNIT_LIBS)
+tests_test_faults_LDADD = tests/libscene.la $(UNIT_LIBS)
 
 tests_test_handoff_rules_SOURCES = tests/test_handoff_rules.c tests/handscene.h tests/handscene.c
 tests_test_handoff_rules_CPPFLAGS = $(UNIT_CPPFLAGS)
@@ -224,17 +254,17 @@ tests_test_gate_SOURCES = tests/test_gate.c tests/handscene.h tests/handscene.c
 tests_test_gate_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_gate_LDADD = $(UNIT_LIBS)
 
-tests_test_retain_SOURCES = tests/test_retain.c $(FIXTURE)
+tests_test_retain_SOURCES = tests/test_retain.c
 tests_test_retain_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_retain_LDADD = $(UNIT_LIBS)
+tests_test_retain_LDADD = tests/libfixture.la $(UNIT_LIBS)
 
-tests_test_holdings_SOURCES = tests/test_holdings.c $(FIXTURE)
+tests_test_holdings_SOURCES = tests/test_holdings.c
 tests_test_holdings_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_holdings_LDADD = $(UNIT_LIBS)
+tests_test_holdings_LDADD = tests/libfixture.la $(UNIT_LIBS)
 
-tests_test_handoff_SOURCES = tests/test_handoff.c $(FIXTURE)
+tests_test_handoff_SOURCES = tests/test_handoff.c
 tests_test_handoff_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_handoff_LDADD = $(UNIT_LIBS)
+tests_test_handoff_LDADD = tests/libfixture.la $(UNIT_LIBS)
 
 tests_test_registry_SOURCES = tests/test_registry.c
 tests_test_registry_CPPFLAGS = $(UNIT_CPPFLAGS)
@@ -252,210 +282,210 @@ tests_test_attr_SOURCES = tests/test_attr.c
 tests_test_attr_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_attr_LDADD = $(UNIT_LIBS)
 
-tests_test_mutex_lease_SOURCES = tests/test_mutex_lease.c $(FIXTURE)
+tests_test_mutex_lease_SOURCES = tests/test_mutex_lease.c
 tests_test_mutex_lease_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_mutex_lease_LDADD = $(UNIT_LIBS)
+tests_test_mutex_lease_LDADD = tests/libfixture.la $(UNIT_LIBS)
 
-tests_test_refusals_SOURCES = tests/test_refusals.c tests/scene.h tests/scene.c
+tests_test_refusals_SOURCES = tests/test_refusals.c
 tests_test_refusals_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_refusals_LDADD = $(UNIT_LIBS)
+tests_test_refusals_LDADD = tests/libscene.la $(UNIT_LIBS)
 
-tests_test_outage_SOURCES = tests/test_outage.c tests/scene.h tests/scene.c
+tests_test_outage_SOURCES = tests/test_outage.c
 tests_test_outage_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_outage_LDADD = $(UNIT_LIBS)
+tests_test_outage_LDADD = tests/libscene.la $(UNIT_LIBS)
 
-tests_test_client_api_SOURCES = tests/test_client_api.c $(FIXTURE)
+tests_test_client_api_SOURCES = tests/test_client_api.c
 tests_test_client_api_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_client_api_LDADD = $(UNIT_LIBS)
+tests_test_client_api_LDADD = tests/libfixture.la $(UNIT_LIBS)
 
-tests_test_exclusion_SOURCES = tests/test_exclusion.c tests/scene.h tests/scene.c
+tests_test_exclusion_SOURCES = tests/test_exclusion.c
 tests_test_exclusion_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_exclusion_LDADD = $(UNIT_LIBS)
+tests_test_exclusion_LDADD = tests/libscene.la $(UNIT_LIBS)
 
-tests_test_stats_SOURCES = tests/test_stats.c $(FIXTURE)
+tests_test_stats_SOURCES = tests/test_stats.c
 tests_test_stats_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_stats_LDADD = $(UNIT_LIBS)
+tests_test_stats_LDADD = tests/libfixture.la $(UNIT_LIBS)
 
-tests_test_log_SOURCES = tests/test_log.c $(FIXTURE)
+tests_test_log_SOURCES = tests/test_log.c
 tests_test_log_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_log_LDADD = $(UNIT_LIBS)
+tests_test_log_LDADD = tests/libfixture.la $(UNIT_LIBS)
 
-tests_test_events_SOURCES = tests/test_events.c $(FIXTURE)
+tests_test_events_SOURCES = tests/test_events.c
 tests_test_events_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_events_LDADD = $(UNIT_LIBS)
+tests_test_events_LDADD = tests/libfixture.la $(UNIT_LIBS)
 
-tests_test_admin_SOURCES = tests/test_admin.c $(FIXTURE)
+tests_test_admin_SOURCES = tests/test_admin.c
 tests_test_admin_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_admin_LDADD = $(UNIT_LIBS)
+tests_test_admin_LDADD = tests/libfixture.la $(UNIT_LIBS)
 
-tests_test_diagnose_SOURCES = tests/test_diagnose.c $(FINDINGS) $(FIXTURE)
+tests_test_diagnose_SOURCES = tests/test_diagnose.c $(FINDINGS)
 tests_test_diagnose_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_diagnose_LDADD = $(UNIT_LIBS)
+tests_test_diagnose_LDADD = tests/libfixture.la $(UNIT_LIBS)
 
-tests_test_diagnose_call_SOURCES = tests/test_diagnose_call.c $(FINDINGS) $(FIXTURE)
+tests_test_diagnose_call_SOURCES = tests/test_diagnose_call.c $(FINDINGS)
 tests_test_diagnose_call_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_diagnose_call_LDADD = $(UNIT_LIBS)
+tests_test_diagnose_call_LDADD = tests/libfixture.la $(UNIT_LIBS)
 
 tests_test_diagnose_acl_SOURCES = tests/test_diagnose_acl.c \
-	tests/acl_line.h tests/acl_line.c $(FINDINGS) $(FIXTURE)
+	tests/acl_line.h tests/acl_line.c $(FINDINGS)
 tests_test_diagnose_acl_CPPFLAGS = $(UNIT_CPPFLAGS) -DACL_DOC='"$(abs_top_srcdir)/doc/ACL.md"'
-tests_test_diagnose_acl_LDADD = $(UNIT_LIBS)
+tests_test_diagnose_acl_LDADD = tests/libfixture.la $(UNIT_LIBS)
 
-tests_test_liveness_SOURCES = tests/test_liveness.c tests/scene.h tests/scene.c
+tests_test_liveness_SOURCES = tests/test_liveness.c
 tests_test_liveness_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_liveness_LDADD = $(UNIT_LIBS)
+tests_test_liveness_LDADD = tests/libscene.la $(UNIT_LIBS)
 
-tests_test_redisson_SOURCES = tests/test_redisson.c tests/scene.h tests/scene.c
+tests_test_redisson_SOURCES = tests/test_redisson.c
 tests_test_redisson_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_redisson_LDADD = $(UNIT_LIBS)
+tests_test_redisson_LDADD = tests/libscene.la $(UNIT_LIBS)
 
-tests_test_setnx_SOURCES = tests/test_setnx.c $(FIXTURE)
+tests_test_setnx_SOURCES = tests/test_setnx.c
 tests_test_setnx_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_setnx_LDADD = $(UNIT_LIBS)
+tests_test_setnx_LDADD = tests/libfixture.la $(UNIT_LIBS)
 
-tests_test_scripts_token_SOURCES = tests/test_scripts_token.c $(BYHAND)
+tests_test_scripts_token_SOURCES = tests/test_scripts_token.c
 tests_test_scripts_token_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_scripts_token_LDADD = $(UNIT_LIBS)
+tests_test_scripts_token_LDADD = tests/libbyhand.la $(UNIT_LIBS)
 
-tests_test_mended_SOURCES = tests/test_mended.c tests/scene.h tests/scene.c
+tests_test_mended_SOURCES = tests/test_mended.c
 tests_test_mended_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_mended_LDADD = $(UNIT_LIBS)
+tests_test_mended_LDADD = tests/libscene.la $(UNIT_LIBS)
 
-tests_test_mended_process_SOURCES = tests/test_mended_process.c $(FIXTURE)
+tests_test_mended_process_SOURCES = tests/test_mended_process.c
 tests_test_mended_process_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_mended_process_LDADD = $(UNIT_LIBS)
+tests_test_mended_process_LDADD = tests/libfixture.la $(UNIT_LIBS)
 
-tests_test_fair_api_SOURCES = tests/test_mutex_api.c tests/as_fair.h $(FIXTURE)
+tests_test_fair_api_SOURCES = tests/test_mutex_api.c tests/as_fair.h
 tests_test_fair_api_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
-tests_test_fair_api_LDADD = $(UNIT_LIBS)
+tests_test_fair_api_LDADD = tests/libfixture_fair.la $(UNIT_LIBS)
 
-tests_test_fair_lease_SOURCES = tests/test_mutex_lease.c tests/as_fair.h $(FIXTURE)
+tests_test_fair_lease_SOURCES = tests/test_mutex_lease.c tests/as_fair.h
 tests_test_fair_lease_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
-tests_test_fair_lease_LDADD = $(UNIT_LIBS)
+tests_test_fair_lease_LDADD = tests/libfixture_fair.la $(UNIT_LIBS)
 
-tests_test_fair_handle_SOURCES = tests/test_handle.c tests/as_fair.h $(FIXTURE)
+tests_test_fair_handle_SOURCES = tests/test_handle.c tests/as_fair.h
 tests_test_fair_handle_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
-tests_test_fair_handle_LDADD = $(UNIT_LIBS)
+tests_test_fair_handle_LDADD = tests/libfixture_fair.la $(UNIT_LIBS)
 
-tests_test_fair_events_SOURCES = tests/test_events.c tests/as_fair.h $(FIXTURE)
+tests_test_fair_events_SOURCES = tests/test_events.c tests/as_fair.h
 tests_test_fair_events_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
-tests_test_fair_events_LDADD = $(UNIT_LIBS)
+tests_test_fair_events_LDADD = tests/libfixture_fair.la $(UNIT_LIBS)
 
-tests_test_fair_rules_SOURCES = tests/test_rules.c tests/rulescene.h tests/as_fair.h $(SCENE)
+tests_test_fair_rules_SOURCES = tests/test_rules.c tests/rulescene.h tests/as_fair.h
 tests_test_fair_rules_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
-tests_test_fair_rules_LDADD = $(UNIT_LIBS)
+tests_test_fair_rules_LDADD = tests/libscene_fair.la $(UNIT_LIBS)
 
-tests_test_fair_two_grants_SOURCES = tests/test_two_grants.c tests/rulescene.h tests/as_fair.h $(SCENE)
+tests_test_fair_two_grants_SOURCES = tests/test_two_grants.c tests/rulescene.h tests/as_fair.h
 tests_test_fair_two_grants_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
-tests_test_fair_two_grants_LDADD = $(UNIT_LIBS)
+tests_test_fair_two_grants_LDADD = tests/libscene_fair.la $(UNIT_LIBS)
 
-tests_test_fair_rules_answers_SOURCES = tests/test_rules_answers.c tests/as_fair.h $(SCENE)
+tests_test_fair_rules_answers_SOURCES = tests/test_rules_answers.c tests/as_fair.h
 tests_test_fair_rules_answers_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
-tests_test_fair_rules_answers_LDADD = $(UNIT_LIBS)
+tests_test_fair_rules_answers_LDADD = tests/libscene_fair.la $(UNIT_LIBS)
 
-tests_test_fair_faults_SOURCES = tests/test_faults.c tests/as_fair.h $(SCENE)
+tests_test_fair_faults_SOURCES = tests/test_faults.c tests/as_fair.h
 tests_test_fair_faults_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
-tests_test_fair_faults_LDADD = $(UNIT_LIBS)
+tests_test_fair_faults_LDADD = tests/libscene_fair.la $(UNIT_LIBS)
 
-tests_test_fair_refusals_SOURCES = tests/test_refusals.c tests/as_fair.h $(SCENE)
+tests_test_fair_refusals_SOURCES = tests/test_refusals.c tests/as_fair.h
 tests_test_fair_refusals_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
-tests_test_fair_refusals_LDADD = $(UNIT_LIBS)
+tests_test_fair_refusals_LDADD = tests/libscene_fair.la $(UNIT_LIBS)
 
-tests_test_fair_outage_SOURCES = tests/test_outage.c tests/as_fair.h $(SCENE)
+tests_test_fair_outage_SOURCES = tests/test_outage.c tests/as_fair.h
 tests_test_fair_outage_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
-tests_test_fair_outage_LDADD = $(UNIT_LIBS)
+tests_test_fair_outage_LDADD = tests/libscene_fair.la $(UNIT_LIBS)
 
-tests_test_fair_exclusion_SOURCES = tests/test_exclusion.c tests/as_fair.h $(SCENE)
+tests_test_fair_exclusion_SOURCES = tests/test_exclusion.c tests/as_fair.h
 tests_test_fair_exclusion_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
-tests_test_fair_exclusion_LDADD = $(UNIT_LIBS)
+tests_test_fair_exclusion_LDADD = tests/libscene_fair.la $(UNIT_LIBS)
 
-tests_test_fair_liveness_SOURCES = tests/test_liveness.c tests/as_fair.h $(SCENE)
+tests_test_fair_liveness_SOURCES = tests/test_liveness.c tests/as_fair.h
 tests_test_fair_liveness_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
-tests_test_fair_liveness_LDADD = $(UNIT_LIBS)
+tests_test_fair_liveness_LDADD = tests/libscene_fair.la $(UNIT_LIBS)
 
-tests_test_fair_mended_SOURCES = tests/test_mended.c tests/as_fair.h $(SCENE)
+tests_test_fair_mended_SOURCES = tests/test_mended.c tests/as_fair.h
 tests_test_fair_mended_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
-tests_test_fair_mended_LDADD = $(UNIT_LIBS)
+tests_test_fair_mended_LDADD = tests/libscene_fair.la $(UNIT_LIBS)
 
-tests_test_fair_by_hand_SOURCES = tests/test_scripts.c tests/as_fair.h $(BYHAND)
+tests_test_fair_by_hand_SOURCES = tests/test_scripts.c tests/as_fair.h
 tests_test_fair_by_hand_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
-tests_test_fair_by_hand_LDADD = $(UNIT_LIBS)
+tests_test_fair_by_hand_LDADD = tests/libbyhand_fair.la $(UNIT_LIBS)
 
-tests_test_fair_tokens_SOURCES = tests/test_scripts_token.c tests/as_fair.h $(BYHAND)
+tests_test_fair_tokens_SOURCES = tests/test_scripts_token.c tests/as_fair.h
 tests_test_fair_tokens_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
-tests_test_fair_tokens_LDADD = $(UNIT_LIBS)
+tests_test_fair_tokens_LDADD = tests/libbyhand_fair.la $(UNIT_LIBS)
 
-tests_test_rwlock_lease_SOURCES = tests/test_mutex_lease.c tests/as_rwlock.h $(FIXTURE)
+tests_test_rwlock_lease_SOURCES = tests/test_mutex_lease.c tests/as_rwlock.h
 tests_test_rwlock_lease_CPPFLAGS = $(AS_RWLOCK_CPPFLAGS)
-tests_test_rwlock_lease_LDADD = $(UNIT_LIBS)
+tests_test_rwlock_lease_LDADD = tests/libfixture_rwlock.la $(UNIT_LIBS)
 
-tests_test_rwlock_handle_SOURCES = tests/test_handle.c tests/as_rwlock.h $(FIXTURE)
+tests_test_rwlock_handle_SOURCES = tests/test_handle.c tests/as_rwlock.h
 tests_test_rwlock_handle_CPPFLAGS = $(AS_RWLOCK_CPPFLAGS)
-tests_test_rwlock_handle_LDADD = $(UNIT_LIBS)
+tests_test_rwlock_handle_LDADD = tests/libfixture_rwlock.la $(UNIT_LIBS)
 
-tests_test_rwlock_events_SOURCES = tests/test_events.c tests/as_rwlock.h $(FIXTURE)
+tests_test_rwlock_events_SOURCES = tests/test_events.c tests/as_rwlock.h
 tests_test_rwlock_events_CPPFLAGS = $(AS_RWLOCK_CPPFLAGS)
-tests_test_rwlock_events_LDADD = $(UNIT_LIBS)
+tests_test_rwlock_events_LDADD = tests/libfixture_rwlock.la $(UNIT_LIBS)
 
-tests_test_rwlock_rules_SOURCES = tests/test_rules.c tests/rulescene.h tests/as_rwlock.h $(SCENE)
+tests_test_rwlock_rules_SOURCES = tests/test_rules.c tests/rulescene.h tests/as_rwlock.h
 tests_test_rwlock_rules_CPPFLAGS = $(AS_RWLOCK_CPPFLAGS)
-tests_test_rwlock_rules_LDADD = $(UNIT_LIBS)
+tests_test_rwlock_rules_LDADD = tests/libscene_rwlock.la $(UNIT_LIBS)
 
-tests_test_rwlock_two_grants_SOURCES = tests/test_two_grants.c tests/rulescene.h tests/as_rwlock.h $(SCENE)
+tests_test_rwlock_two_grants_SOURCES = tests/test_two_grants.c tests/rulescene.h tests/as_rwlock.h
 tests_test_rwlock_two_grants_CPPFLAGS = $(AS_RWLOCK_CPPFLAGS)
-tests_test_rwlock_two_grants_LDADD = $(UNIT_LIBS)
+tests_test_rwlock_two_grants_LDADD = tests/libscene_rwlock.la $(UNIT_LIBS)
 
-tests_test_rwlock_rules_answers_SOURCES = tests/test_rules_answers.c tests/as_rwlock.h $(SCENE)
+tests_test_rwlock_rules_answers_SOURCES = tests/test_rules_answers.c tests/as_rwlock.h
 tests_test_rwlock_rules_answers_CPPFLAGS = $(AS_RWLOCK_CPPFLAGS)
-tests_test_rwlock_rules_answers_LDADD = $(UNIT_LIBS)
+tests_test_rwlock_rules_answers_LDADD = tests/libscene_rwlock.la $(UNIT_LIBS)
 
-tests_test_rwlock_faults_SOURCES = tests/test_faults.c tests/as_rwlock.h $(SCENE)
+tests_test_rwlock_faults_SOURCES = tests/test_faults.c tests/as_rwlock.h
 tests_test_rwlock_faults_CPPFLAGS = $(AS_RWLOCK_CPPFLAGS)
-tests_test_rwlock_faults_LDADD = $(UNIT_LIBS)
+tests_test_rwlock_faults_LDADD = tests/libscene_rwlock.la $(UNIT_LIBS)
 
-tests_test_rwlock_refusals_SOURCES = tests/test_refusals.c tests/as_rwlock.h $(SCENE)
+tests_test_rwlock_refusals_SOURCES = tests/test_refusals.c tests/as_rwlock.h
 tests_test_rwlock_refusals_CPPFLAGS = $(AS_RWLOCK_CPPFLAGS)
-tests_test_rwlock_refusals_LDADD = $(UNIT_LIBS)
+tests_test_rwlock_refusals_LDADD = tests/libscene_rwlock.la $(UNIT_LIBS)
 
-tests_test_rwlock_outage_SOURCES = tests/test_outage.c tests/as_rwlock.h $(SCENE)
+tests_test_rwlock_outage_SOURCES = tests/test_outage.c tests/as_rwlock.h
 tests_test_rwlock_outage_CPPFLAGS = $(AS_RWLOCK_CPPFLAGS)
-tests_test_rwlock_outage_LDADD = $(UNIT_LIBS)
+tests_test_rwlock_outage_LDADD = tests/libscene_rwlock.la $(UNIT_LIBS)
 
-tests_test_rwlock_exclusion_SOURCES = tests/test_exclusion.c tests/as_rwlock.h $(SCENE)
+tests_test_rwlock_exclusion_SOURCES = tests/test_exclusion.c tests/as_rwlock.h
 tests_test_rwlock_exclusion_CPPFLAGS = $(AS_RWLOCK_CPPFLAGS)
-tests_test_rwlock_exclusion_LDADD = $(UNIT_LIBS)
+tests_test_rwlock_exclusion_LDADD = tests/libscene_rwlock.la $(UNIT_LIBS)
 
-tests_test_rwlock_liveness_SOURCES = tests/test_liveness.c tests/as_rwlock.h $(SCENE)
+tests_test_rwlock_liveness_SOURCES = tests/test_liveness.c tests/as_rwlock.h
 tests_test_rwlock_liveness_CPPFLAGS = $(AS_RWLOCK_CPPFLAGS)
-tests_test_rwlock_liveness_LDADD = $(UNIT_LIBS)
+tests_test_rwlock_liveness_LDADD = tests/libscene_rwlock.la $(UNIT_LIBS)
 
-tests_test_rwlock_mended_SOURCES = tests/test_mended.c tests/as_rwlock.h $(SCENE)
+tests_test_rwlock_mended_SOURCES = tests/test_mended.c tests/as_rwlock.h
 tests_test_rwlock_mended_CPPFLAGS = $(AS_RWLOCK_CPPFLAGS)
-tests_test_rwlock_mended_LDADD = $(UNIT_LIBS)
+tests_test_rwlock_mended_LDADD = tests/libscene_rwlock.la $(UNIT_LIBS)
 
-tests_test_rwlock_by_hand_SOURCES = tests/test_scripts.c tests/as_rwlock.h $(BYHAND)
+tests_test_rwlock_by_hand_SOURCES = tests/test_scripts.c tests/as_rwlock.h
 tests_test_rwlock_by_hand_CPPFLAGS = $(AS_RWLOCK_CPPFLAGS)
-tests_test_rwlock_by_hand_LDADD = $(UNIT_LIBS)
+tests_test_rwlock_by_hand_LDADD = tests/libbyhand_rwlock.la $(UNIT_LIBS)
 
-tests_test_rwlock_tokens_SOURCES = tests/test_scripts_token.c tests/as_rwlock.h $(BYHAND)
+tests_test_rwlock_tokens_SOURCES = tests/test_scripts_token.c tests/as_rwlock.h
 tests_test_rwlock_tokens_CPPFLAGS = $(AS_RWLOCK_CPPFLAGS)
-tests_test_rwlock_tokens_LDADD = $(UNIT_LIBS)
+tests_test_rwlock_tokens_LDADD = tests/libbyhand_rwlock.la $(UNIT_LIBS)
 
-tests_test_rwlock_retain_SOURCES = tests/test_retain.c tests/as_rwlock.h $(FIXTURE)
+tests_test_rwlock_retain_SOURCES = tests/test_retain.c tests/as_rwlock.h
 tests_test_rwlock_retain_CPPFLAGS = $(AS_RWLOCK_CPPFLAGS)
-tests_test_rwlock_retain_LDADD = $(UNIT_LIBS)
+tests_test_rwlock_retain_LDADD = tests/libfixture_rwlock.la $(UNIT_LIBS)
 
-tests_test_rwlock_keepers_SOURCES = tests/test_rwlock_keepers.c $(BYHAND)
+tests_test_rwlock_keepers_SOURCES = tests/test_rwlock_keepers.c
 tests_test_rwlock_keepers_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_rwlock_keepers_LDADD = $(UNIT_LIBS)
+tests_test_rwlock_keepers_LDADD = tests/libbyhand.la $(UNIT_LIBS)
 
-tests_test_rwlock_keep_SOURCES = tests/test_rwlock_keep.c $(FIXTURE)
+tests_test_rwlock_keep_SOURCES = tests/test_rwlock_keep.c
 tests_test_rwlock_keep_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_rwlock_keep_LDADD = $(UNIT_LIBS)
+tests_test_rwlock_keep_LDADD = tests/libfixture.la $(UNIT_LIBS)
 
-tests_test_rwlock_keep_write_SOURCES = tests/test_rwlock_keep_write.c $(FIXTURE)
+tests_test_rwlock_keep_write_SOURCES = tests/test_rwlock_keep_write.c
 tests_test_rwlock_keep_write_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_rwlock_keep_write_LDADD = $(UNIT_LIBS)
+tests_test_rwlock_keep_write_LDADD = tests/libfixture.la $(UNIT_LIBS)
 
 tests_test_join_rules_SOURCES = tests/test_join_rules.c tests/handscene.h tests/handscene.c
 tests_test_join_rules_CPPFLAGS = $(UNIT_CPPFLAGS)
@@ -465,89 +495,89 @@ tests_test_levels_SOURCES = tests/test_levels.c
 tests_test_levels_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_levels_LDADD = $(UNIT_LIBS)
 
-tests_test_rwlock_scripts_SOURCES = tests/test_rwlock_scripts.c $(BYHAND)
+tests_test_rwlock_scripts_SOURCES = tests/test_rwlock_scripts.c
 tests_test_rwlock_scripts_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_rwlock_scripts_LDADD = $(UNIT_LIBS)
+tests_test_rwlock_scripts_LDADD = tests/libbyhand.la $(UNIT_LIBS)
 
-tests_test_rwlock_phases_SOURCES = tests/test_rwlock_phases.c $(BYHAND)
+tests_test_rwlock_phases_SOURCES = tests/test_rwlock_phases.c
 tests_test_rwlock_phases_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_rwlock_phases_LDADD = $(UNIT_LIBS)
+tests_test_rwlock_phases_LDADD = tests/libbyhand.la $(UNIT_LIBS)
 
-tests_test_rwlock_grants_SOURCES = tests/test_rwlock_grants.c $(BYHAND)
+tests_test_rwlock_grants_SOURCES = tests/test_rwlock_grants.c
 tests_test_rwlock_grants_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_rwlock_grants_LDADD = $(UNIT_LIBS)
+tests_test_rwlock_grants_LDADD = tests/libbyhand.la $(UNIT_LIBS)
 
-tests_test_rwlock_keys_SOURCES = tests/test_rwlock_keys.c $(BYHAND)
+tests_test_rwlock_keys_SOURCES = tests/test_rwlock_keys.c
 tests_test_rwlock_keys_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_rwlock_keys_LDADD = $(UNIT_LIBS)
+tests_test_rwlock_keys_LDADD = tests/libbyhand.la $(UNIT_LIBS)
 
-tests_test_rwlock_leases_SOURCES = tests/test_rwlock_leases.c $(FIXTURE)
+tests_test_rwlock_leases_SOURCES = tests/test_rwlock_leases.c
 tests_test_rwlock_leases_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_rwlock_leases_LDADD = $(UNIT_LIBS)
+tests_test_rwlock_leases_LDADD = tests/libfixture.la $(UNIT_LIBS)
 
-tests_test_rwlock_parties_SOURCES = tests/test_rwlock_parties.c $(FIXTURE)
+tests_test_rwlock_parties_SOURCES = tests/test_rwlock_parties.c
 tests_test_rwlock_parties_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_rwlock_parties_LDADD = $(UNIT_LIBS)
+tests_test_rwlock_parties_LDADD = tests/libfixture.la $(UNIT_LIBS)
 
-tests_test_rwlock_chain_SOURCES = tests/test_rwlock_chain.c $(BYHAND)
+tests_test_rwlock_chain_SOURCES = tests/test_rwlock_chain.c
 tests_test_rwlock_chain_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_rwlock_chain_LDADD = $(UNIT_LIBS)
+tests_test_rwlock_chain_LDADD = tests/libbyhand.la $(UNIT_LIBS)
 
-tests_test_rwlock_wire_SOURCES = tests/test_rwlock_wire.c $(SCENE)
+tests_test_rwlock_wire_SOURCES = tests/test_rwlock_wire.c
 tests_test_rwlock_wire_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_rwlock_wire_LDADD = $(UNIT_LIBS)
+tests_test_rwlock_wire_LDADD = tests/libscene.la $(UNIT_LIBS)
 
-tests_test_rwlock_polls_SOURCES = tests/test_rwlock_polls.c $(SCENE)
+tests_test_rwlock_polls_SOURCES = tests/test_rwlock_polls.c
 tests_test_rwlock_polls_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_rwlock_polls_LDADD = $(UNIT_LIBS)
+tests_test_rwlock_polls_LDADD = tests/libscene.la $(UNIT_LIBS)
 
 tests_test_rwhistory_SOURCES = tests/test_rwhistory.c $(RWHISTORY)
 tests_test_rwhistory_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_rwhistory_LDADD = $(UNIT_LIBS)
 
-tests_test_rwlock_SOURCES = tests/test_rwlock.c $(FIXTURE)
+tests_test_rwlock_SOURCES = tests/test_rwlock.c
 tests_test_rwlock_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_rwlock_LDADD = $(UNIT_LIBS)
+tests_test_rwlock_LDADD = tests/libfixture.la $(UNIT_LIBS)
 
-tests_test_rwlock_shared_SOURCES = tests/test_rwlock_shared.c $(FIXTURE)
+tests_test_rwlock_shared_SOURCES = tests/test_rwlock_shared.c
 tests_test_rwlock_shared_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_rwlock_shared_LDADD = $(UNIT_LIBS)
+tests_test_rwlock_shared_LDADD = tests/libfixture.la $(UNIT_LIBS)
 
-tests_test_rwlock_gone_SOURCES = tests/test_rwlock_gone.c $(SCENE)
+tests_test_rwlock_gone_SOURCES = tests/test_rwlock_gone.c
 tests_test_rwlock_gone_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_rwlock_gone_LDADD = $(UNIT_LIBS)
+tests_test_rwlock_gone_LDADD = tests/libscene.la $(UNIT_LIBS)
 
-tests_test_rwlock_replies_SOURCES = tests/test_rwlock_replies.c $(SCENE)
+tests_test_rwlock_replies_SOURCES = tests/test_rwlock_replies.c
 tests_test_rwlock_replies_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_rwlock_replies_LDADD = $(UNIT_LIBS)
+tests_test_rwlock_replies_LDADD = tests/libscene.la $(UNIT_LIBS)
 
 tests_test_rwlock_order_SOURCES = tests/test_rwlock_order.c $(RWSCENE)
 tests_test_rwlock_order_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_rwlock_order_LDADD = $(UNIT_LIBS)
+tests_test_rwlock_order_LDADD = tests/libscene.la $(UNIT_LIBS)
 
 tests_test_rwlock_crowd_SOURCES = tests/test_rwlock_crowd.c $(RWSCENE)
 tests_test_rwlock_crowd_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_rwlock_crowd_LDADD = $(UNIT_LIBS)
+tests_test_rwlock_crowd_LDADD = tests/libscene.la $(UNIT_LIBS)
 
-tests_test_fair_SOURCES = tests/test_fair.c tests/as_fair.h $(SCENE)
+tests_test_fair_SOURCES = tests/test_fair.c tests/as_fair.h
 tests_test_fair_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
-tests_test_fair_LDADD = $(UNIT_LIBS)
+tests_test_fair_LDADD = tests/libscene_fair.la $(UNIT_LIBS)
 
-tests_test_fair_gone_SOURCES = tests/test_fair_gone.c tests/as_fair.h $(SCENE)
+tests_test_fair_gone_SOURCES = tests/test_fair_gone.c tests/as_fair.h
 tests_test_fair_gone_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
-tests_test_fair_gone_LDADD = $(UNIT_LIBS)
+tests_test_fair_gone_LDADD = tests/libscene_fair.la $(UNIT_LIBS)
 
-tests_test_fair_polls_SOURCES = tests/test_fair_polls.c tests/as_fair.h $(SCENE)
+tests_test_fair_polls_SOURCES = tests/test_fair_polls.c tests/as_fair.h
 tests_test_fair_polls_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
-tests_test_fair_polls_LDADD = $(UNIT_LIBS)
+tests_test_fair_polls_LDADD = tests/libscene_fair.la $(UNIT_LIBS)
 
-tests_test_fair_scripts_SOURCES = tests/test_fair_scripts.c $(BYHAND)
+tests_test_fair_scripts_SOURCES = tests/test_fair_scripts.c
 tests_test_fair_scripts_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_fair_scripts_LDADD = $(UNIT_LIBS)
+tests_test_fair_scripts_LDADD = tests/libbyhand.la $(UNIT_LIBS)
 
-tests_test_fair_found_SOURCES = tests/test_fair_found.c $(BYHAND)
+tests_test_fair_found_SOURCES = tests/test_fair_found.c
 tests_test_fair_found_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_fair_found_LDADD = $(UNIT_LIBS)
+tests_test_fair_found_LDADD = tests/libbyhand.la $(UNIT_LIBS)
 
 tests_test_history_SOURCES = tests/test_history.c tests/history.h tests/history.c
 tests_test_history_CPPFLAGS = $(TEST_CPPFLAGS)
@@ -614,95 +644,95 @@ tests_test_cli_terminal_LDADD = $(USER_LIBS)
 check_PROGRAMS += tests/sleeper
 tests_sleeper_SOURCES = tests/sleeper.c
 tests_sleeper_CPPFLAGS = $(AM_CPPFLAGS)
-tests_test_cli_look_SOURCES = tests/test_cli_look.c $(CLI) $(FIXTURE)
+tests_test_cli_look_SOURCES = tests/test_cli_look.c $(CLI)
 tests_test_cli_look_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_cli_look_LDADD = $(UNIT_LIBS) -lutil
+tests_test_cli_look_LDADD = tests/libfixture.la $(UNIT_LIBS) -lutil
 
-tests_test_cli_release_SOURCES = tests/test_cli_release.c $(CLI) $(FIXTURE)
+tests_test_cli_release_SOURCES = tests/test_cli_release.c $(CLI)
 tests_test_cli_release_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_cli_release_LDADD = $(UNIT_LIBS) -lutil
+tests_test_cli_release_LDADD = tests/libfixture.la $(UNIT_LIBS) -lutil
 
-tests_test_cli_watch_SOURCES = tests/test_cli_watch.c tests/screen.h tests/screen.c $(CLI) $(FIXTURE)
+tests_test_cli_watch_SOURCES = tests/test_cli_watch.c tests/screen.h tests/screen.c $(CLI)
 tests_test_cli_watch_CPPFLAGS = $(UNIT_CPPFLAGS) $(CLI_CPPFLAGS)
-tests_test_cli_watch_LDADD = $(UNIT_LIBS) -lutil
+tests_test_cli_watch_LDADD = tests/libfixture.la $(UNIT_LIBS) -lutil
 
 # -- pthread semantics: robust locks
 
-tests_test_robust_SOURCES = tests/test_robust.c $(SCENE)
+tests_test_robust_SOURCES = tests/test_robust.c
 tests_test_robust_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_robust_LDADD = $(UNIT_LIBS)
+tests_test_robust_LDADD = tests/libscene.la $(UNIT_LIBS)
 
-tests_test_fair_robust_SOURCES = tests/test_robust.c tests/as_fair.h $(SCENE)
+tests_test_fair_robust_SOURCES = tests/test_robust.c tests/as_fair.h
 tests_test_fair_robust_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
-tests_test_fair_robust_LDADD = $(UNIT_LIBS)
+tests_test_fair_robust_LDADD = tests/libscene_fair.la $(UNIT_LIBS)
 
-tests_test_robust_spoilt_SOURCES = tests/test_robust_spoilt.c $(SCENE)
+tests_test_robust_spoilt_SOURCES = tests/test_robust_spoilt.c
 tests_test_robust_spoilt_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_robust_spoilt_LDADD = $(UNIT_LIBS)
+tests_test_robust_spoilt_LDADD = tests/libscene.la $(UNIT_LIBS)
 
-tests_test_fair_robust_spoilt_SOURCES = tests/test_robust_spoilt.c tests/as_fair.h $(SCENE)
+tests_test_fair_robust_spoilt_SOURCES = tests/test_robust_spoilt.c tests/as_fair.h
 tests_test_fair_robust_spoilt_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
-tests_test_fair_robust_spoilt_LDADD = $(UNIT_LIBS)
+tests_test_fair_robust_spoilt_LDADD = tests/libscene_fair.la $(UNIT_LIBS)
 
-tests_test_robust_faults_SOURCES = tests/test_robust_faults.c $(SCENE)
+tests_test_robust_faults_SOURCES = tests/test_robust_faults.c
 tests_test_robust_faults_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_robust_faults_LDADD = $(UNIT_LIBS)
+tests_test_robust_faults_LDADD = tests/libscene.la $(UNIT_LIBS)
 
-tests_test_fair_robust_faults_SOURCES = tests/test_robust_faults.c tests/as_fair.h $(SCENE)
+tests_test_fair_robust_faults_SOURCES = tests/test_robust_faults.c tests/as_fair.h
 tests_test_fair_robust_faults_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
-tests_test_fair_robust_faults_LDADD = $(UNIT_LIBS)
+tests_test_fair_robust_faults_LDADD = tests/libscene_fair.la $(UNIT_LIBS)
 
-tests_test_robust_scripts_SOURCES = tests/test_robust_scripts.c $(BYHAND)
+tests_test_robust_scripts_SOURCES = tests/test_robust_scripts.c
 tests_test_robust_scripts_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_robust_scripts_LDADD = $(UNIT_LIBS)
+tests_test_robust_scripts_LDADD = tests/libbyhand.la $(UNIT_LIBS)
 
-tests_test_robust_marks_SOURCES = tests/test_robust_marks.c $(BYHAND)
+tests_test_robust_marks_SOURCES = tests/test_robust_marks.c
 tests_test_robust_marks_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_robust_marks_LDADD = $(UNIT_LIBS)
+tests_test_robust_marks_LDADD = tests/libbyhand.la $(UNIT_LIBS)
 
-tests_test_retain_robust_SOURCES = tests/test_retain_robust.c $(FIXTURE)
+tests_test_retain_robust_SOURCES = tests/test_retain_robust.c
 tests_test_retain_robust_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_retain_robust_LDADD = $(UNIT_LIBS)
+tests_test_retain_robust_LDADD = tests/libfixture.la $(UNIT_LIBS)
 
-tests_test_fair_robust_scripts_SOURCES = tests/test_robust_scripts.c tests/as_fair.h $(BYHAND)
+tests_test_fair_robust_scripts_SOURCES = tests/test_robust_scripts.c tests/as_fair.h
 tests_test_fair_robust_scripts_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
-tests_test_fair_robust_scripts_LDADD = $(UNIT_LIBS)
+tests_test_fair_robust_scripts_LDADD = tests/libbyhand_fair.la $(UNIT_LIBS)
 
 # -- pthread semantics: fork
 
 tests_test_fork_SOURCES = tests/test_fork.c $(FORKED)
 tests_test_fork_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_fork_LDADD = $(UNIT_LIBS)
+tests_test_fork_LDADD = tests/libfixture.la $(UNIT_LIBS)
 
 tests_test_fork_amid_SOURCES = tests/test_fork_amid.c $(FORKED)
 tests_test_fork_amid_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_fork_amid_LDADD = $(UNIT_LIBS)
+tests_test_fork_amid_LDADD = tests/libfixture.la $(UNIT_LIBS)
 
 tests_test_fork_ways_SOURCES = tests/test_fork_ways.c $(FORKED)
 tests_test_fork_ways_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_fork_ways_LDADD = $(UNIT_LIBS)
+tests_test_fork_ways_LDADD = tests/libfixture.la $(UNIT_LIBS)
 
 # -- pthread semantics: threads and processes that end
 
-tests_test_thread_exit_SOURCES = tests/test_thread_exit.c $(FIXTURE)
+tests_test_thread_exit_SOURCES = tests/test_thread_exit.c
 tests_test_thread_exit_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_thread_exit_LDADD = $(UNIT_LIBS)
+tests_test_thread_exit_LDADD = tests/libfixture.la $(UNIT_LIBS)
 
-tests_test_fair_thread_exit_SOURCES = tests/test_thread_exit.c tests/as_fair.h $(FIXTURE)
+tests_test_fair_thread_exit_SOURCES = tests/test_thread_exit.c tests/as_fair.h
 tests_test_fair_thread_exit_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
-tests_test_fair_thread_exit_LDADD = $(UNIT_LIBS)
+tests_test_fair_thread_exit_LDADD = tests/libfixture_fair.la $(UNIT_LIBS)
 
-tests_test_rwlock_thread_exit_SOURCES = tests/test_thread_exit.c tests/as_rwlock.h $(FIXTURE)
+tests_test_rwlock_thread_exit_SOURCES = tests/test_thread_exit.c tests/as_rwlock.h
 tests_test_rwlock_thread_exit_CPPFLAGS = $(AS_RWLOCK_CPPFLAGS)
-tests_test_rwlock_thread_exit_LDADD = $(UNIT_LIBS)
+tests_test_rwlock_thread_exit_LDADD = tests/libfixture_rwlock.la $(UNIT_LIBS)
 
-tests_test_thread_exit_readers_SOURCES = tests/test_thread_exit_readers.c $(FIXTURE)
+tests_test_thread_exit_readers_SOURCES = tests/test_thread_exit_readers.c
 tests_test_thread_exit_readers_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_thread_exit_readers_LDADD = $(UNIT_LIBS)
+tests_test_thread_exit_readers_LDADD = tests/libfixture.la $(UNIT_LIBS)
 
-tests_test_process_exit_SOURCES = tests/test_process_exit.c $(SCENE)
+tests_test_process_exit_SOURCES = tests/test_process_exit.c
 tests_test_process_exit_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_process_exit_LDADD = $(UNIT_LIBS)
+tests_test_process_exit_LDADD = tests/libscene.la $(UNIT_LIBS)
 
 # Loads the shared library by itself; tests start it.
 check_PROGRAMS += tests/loader
@@ -712,33 +742,33 @@ tests_loader_LDADD = -lpthread -ldl
 
 # -- pthread semantics: cancellation and signals
 
-tests_test_cancel_SOURCES = tests/test_cancel.c $(CALLS) $(FIXTURE)
+tests_test_cancel_SOURCES = tests/test_cancel.c $(CALLS)
 tests_test_cancel_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_cancel_LDADD = $(UNIT_LIBS)
+tests_test_cancel_LDADD = tests/libfixture.la $(UNIT_LIBS)
 
-tests_test_fair_cancel_SOURCES = tests/test_cancel.c tests/as_fair.h $(CALLS) $(FIXTURE)
+tests_test_fair_cancel_SOURCES = tests/test_cancel.c tests/as_fair.h $(CALLS)
 tests_test_fair_cancel_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
-tests_test_fair_cancel_LDADD = $(UNIT_LIBS)
+tests_test_fair_cancel_LDADD = tests/libfixture_fair.la $(UNIT_LIBS)
 
-tests_test_rwlock_cancel_SOURCES = tests/test_cancel.c tests/as_rwlock.h $(CALLS) $(FIXTURE)
+tests_test_rwlock_cancel_SOURCES = tests/test_cancel.c tests/as_rwlock.h $(CALLS)
 tests_test_rwlock_cancel_CPPFLAGS = $(AS_RWLOCK_CPPFLAGS)
-tests_test_rwlock_cancel_LDADD = $(UNIT_LIBS)
+tests_test_rwlock_cancel_LDADD = tests/libfixture_rwlock.la $(UNIT_LIBS)
 
-tests_test_cancel_ends_SOURCES = tests/test_cancel_ends.c $(FIXTURE)
+tests_test_cancel_ends_SOURCES = tests/test_cancel_ends.c
 tests_test_cancel_ends_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_cancel_ends_LDADD = $(UNIT_LIBS)
+tests_test_cancel_ends_LDADD = tests/libfixture.la $(UNIT_LIBS)
 
-tests_test_signals_SOURCES = tests/test_signals.c $(CALLS) $(FIXTURE)
+tests_test_signals_SOURCES = tests/test_signals.c $(CALLS)
 tests_test_signals_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_signals_LDADD = $(UNIT_LIBS)
+tests_test_signals_LDADD = tests/libfixture.la $(UNIT_LIBS)
 
-tests_test_signals_threads_SOURCES = tests/test_signals_threads.c $(FIXTURE)
+tests_test_signals_threads_SOURCES = tests/test_signals_threads.c
 tests_test_signals_threads_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_signals_threads_LDADD = $(UNIT_LIBS)
+tests_test_signals_threads_LDADD = tests/libfixture.la $(UNIT_LIBS)
 
-tests_test_leading_SOURCES = tests/test_leading.c $(FIXTURE)
+tests_test_leading_SOURCES = tests/test_leading.c
 tests_test_leading_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_leading_LDADD = $(UNIT_LIBS)
+tests_test_leading_LDADD = tests/libfixture.la $(UNIT_LIBS)
 
 # -- pthread semantics: the table of equivalence
 
@@ -750,100 +780,99 @@ tests_test_shared_SOURCES = tests/test_shared.c $(SHARING)
 tests_test_shared_CPPFLAGS = $(TEST_CPPFLAGS)
 tests_test_shared_LDADD = $(USER_LIBS) -lrt
 
-tests_test_init_destroy_SOURCES = tests/test_init_destroy.c $(FIXTURE)
+tests_test_init_destroy_SOURCES = tests/test_init_destroy.c
 tests_test_init_destroy_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_init_destroy_LDADD = $(UNIT_LIBS)
+tests_test_init_destroy_LDADD = tests/libfixture.la $(UNIT_LIBS)
 
-tests_test_destroy_SOURCES = tests/test_destroy.c $(FIXTURE)
+tests_test_destroy_SOURCES = tests/test_destroy.c
 tests_test_destroy_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_destroy_LDADD = $(UNIT_LIBS)
+tests_test_destroy_LDADD = tests/libfixture.la $(UNIT_LIBS)
 
-tests_test_fair_destroy_SOURCES = tests/test_destroy.c tests/as_fair.h $(FIXTURE)
+tests_test_fair_destroy_SOURCES = tests/test_destroy.c tests/as_fair.h
 tests_test_fair_destroy_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
-tests_test_fair_destroy_LDADD = $(UNIT_LIBS)
+tests_test_fair_destroy_LDADD = tests/libfixture_fair.la $(UNIT_LIBS)
 
-tests_test_rwlock_destroy_SOURCES = tests/test_destroy.c tests/as_rwlock.h $(FIXTURE)
+tests_test_rwlock_destroy_SOURCES = tests/test_destroy.c tests/as_rwlock.h
 tests_test_rwlock_destroy_CPPFLAGS = $(AS_RWLOCK_CPPFLAGS)
-tests_test_rwlock_destroy_LDADD = $(UNIT_LIBS)
+tests_test_rwlock_destroy_LDADD = tests/libfixture_rwlock.la $(UNIT_LIBS)
 
 # -- pthread semantics: errno, memory, descriptors, stacks
 
-tests_test_errno_SOURCES = tests/test_errno.c $(FIXTURE)
+tests_test_errno_SOURCES = tests/test_errno.c
 tests_test_errno_CPPFLAGS = $(UNIT_CPPFLAGS) -DTEST_HEADER='"$(abs_top_srcdir)/include/rlock.h"'
-tests_test_errno_LDADD = $(UNIT_LIBS)
+tests_test_errno_LDADD = tests/libfixture.la $(UNIT_LIBS)
 
-tests_test_memory_SOURCES = tests/test_memory.c tests/shims/alloc_shim.c $(FIXTURE)
+tests_test_memory_SOURCES = tests/test_memory.c tests/shims/alloc_shim.c
 tests_test_memory_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_memory_LDADD = $(UNIT_LIBS)
+tests_test_memory_LDADD = tests/libfixture.la $(UNIT_LIBS)
 
-tests_test_memory_threads_SOURCES = tests/test_memory_threads.c tests/shims/alloc_shim.c \
-	$(FIXTURE)
+tests_test_memory_threads_SOURCES = tests/test_memory_threads.c tests/shims/alloc_shim.c
 tests_test_memory_threads_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_memory_threads_LDADD = $(UNIT_LIBS)
+tests_test_memory_threads_LDADD = tests/libfixture.la $(UNIT_LIBS)
 
-tests_test_descriptors_SOURCES = tests/test_descriptors.c $(FIXTURE)
+tests_test_descriptors_SOURCES = tests/test_descriptors.c
 tests_test_descriptors_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_descriptors_LDADD = $(UNIT_LIBS)
+tests_test_descriptors_LDADD = tests/libfixture.la $(UNIT_LIBS)
 
-tests_test_threads_SOURCES = tests/test_threads.c $(FIXTURE)
+tests_test_threads_SOURCES = tests/test_threads.c
 tests_test_threads_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_threads_LDADD = $(UNIT_LIBS)
+tests_test_threads_LDADD = tests/libfixture.la $(UNIT_LIBS)
 
 # -- what the server says and does
 
-tests_test_server_errors_SOURCES = tests/test_server_errors.c $(SCENE)
+tests_test_server_errors_SOURCES = tests/test_server_errors.c
 tests_test_server_errors_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_server_errors_LDADD = $(UNIT_LIBS)
+tests_test_server_errors_LDADD = tests/libscene.la $(UNIT_LIBS)
 
-tests_test_server_waits_SOURCES = tests/test_server_waits.c $(SCENE)
+tests_test_server_waits_SOURCES = tests/test_server_waits.c
 tests_test_server_waits_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_server_waits_LDADD = $(UNIT_LIBS)
+tests_test_server_waits_LDADD = tests/libscene.la $(UNIT_LIBS)
 
-tests_test_server_states_SOURCES = tests/test_server_states.c $(SCENE)
+tests_test_server_states_SOURCES = tests/test_server_states.c
 tests_test_server_states_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_server_states_LDADD = $(UNIT_LIBS)
+tests_test_server_states_LDADD = tests/libscene.la $(UNIT_LIBS)
 
-tests_test_server_cluster_SOURCES = tests/test_server_cluster.c $(SCENE)
+tests_test_server_cluster_SOURCES = tests/test_server_cluster.c
 tests_test_server_cluster_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_server_cluster_LDADD = $(UNIT_LIBS)
+tests_test_server_cluster_LDADD = tests/libscene.la $(UNIT_LIBS)
 
-tests_test_server_data_SOURCES = tests/test_server_data.c $(SCENE)
+tests_test_server_data_SOURCES = tests/test_server_data.c
 tests_test_server_data_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_server_data_LDADD = $(UNIT_LIBS)
+tests_test_server_data_LDADD = tests/libscene.la $(UNIT_LIBS)
 # -- faults: clocks
 
-tests_test_standstill_SOURCES = tests/test_standstill.c $(BYHAND)
+tests_test_standstill_SOURCES = tests/test_standstill.c
 tests_test_standstill_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_standstill_LDADD = $(UNIT_LIBS)
+tests_test_standstill_LDADD = tests/libbyhand.la $(UNIT_LIBS)
 
-tests_test_clocks_SOURCES = tests/test_clocks.c $(SCENE)
+tests_test_clocks_SOURCES = tests/test_clocks.c
 tests_test_clocks_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_clocks_LDADD = $(UNIT_LIBS)
+tests_test_clocks_LDADD = tests/libscene.la $(UNIT_LIBS)
 
-tests_test_fair_clocks_SOURCES = tests/test_clocks.c tests/as_fair.h $(SCENE)
+tests_test_fair_clocks_SOURCES = tests/test_clocks.c tests/as_fair.h
 tests_test_fair_clocks_CPPFLAGS = $(AS_FAIR_CPPFLAGS)
-tests_test_fair_clocks_LDADD = $(UNIT_LIBS)
+tests_test_fair_clocks_LDADD = tests/libscene_fair.la $(UNIT_LIBS)
 
-tests_test_rwlock_clocks_SOURCES = tests/test_clocks.c tests/as_rwlock.h $(SCENE)
+tests_test_rwlock_clocks_SOURCES = tests/test_clocks.c tests/as_rwlock.h
 tests_test_rwlock_clocks_CPPFLAGS = $(AS_RWLOCK_CPPFLAGS)
-tests_test_rwlock_clocks_LDADD = $(UNIT_LIBS)
+tests_test_rwlock_clocks_LDADD = tests/libscene_rwlock.la $(UNIT_LIBS)
 
-tests_test_clocks_client_SOURCES = tests/test_clocks_client.c $(SCENE)
+tests_test_clocks_client_SOURCES = tests/test_clocks_client.c
 tests_test_clocks_client_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_clocks_client_LDADD = $(UNIT_LIBS)
+tests_test_clocks_client_LDADD = tests/libscene.la $(UNIT_LIBS)
 
-tests_test_wedged_SOURCES = tests/test_wedged.c $(FIXTURE)
+tests_test_wedged_SOURCES = tests/test_wedged.c
 tests_test_wedged_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_wedged_LDADD = $(UNIT_LIBS)
+tests_test_wedged_LDADD = tests/libfixture.la $(UNIT_LIBS)
 
-tests_test_pubsub_SOURCES = tests/test_pubsub.c $(SCENE)
+tests_test_pubsub_SOURCES = tests/test_pubsub.c
 tests_test_pubsub_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_pubsub_LDADD = $(UNIT_LIBS)
+tests_test_pubsub_LDADD = tests/libscene.la $(UNIT_LIBS)
 # -- what the fuzz targets found
 
-tests_test_odd_answers_SOURCES = tests/test_odd_answers.c $(FIXTURE)
+tests_test_odd_answers_SOURCES = tests/test_odd_answers.c
 tests_test_odd_answers_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_odd_answers_LDADD = $(UNIT_LIBS)
+tests_test_odd_answers_LDADD = tests/libfixture.la $(UNIT_LIBS)
 
 # -- programs that tests start
 
@@ -886,29 +915,29 @@ include $(srcdir)/tests/nemesis/local.mk
 
 UNIT_TESTS += tests/test_links tests/test_links_down tests/test_servers \
 	tests/test_load tests/test_renewals tests/test_ready_at_once
-tests_test_links_SOURCES = tests/test_links.c $(FIXTURE)
+tests_test_links_SOURCES = tests/test_links.c
 tests_test_links_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_links_LDADD = $(UNIT_LIBS)
+tests_test_links_LDADD = tests/libfixture.la $(UNIT_LIBS)
 
-tests_test_links_down_SOURCES = tests/test_links_down.c $(FIXTURE)
+tests_test_links_down_SOURCES = tests/test_links_down.c
 tests_test_links_down_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_links_down_LDADD = $(UNIT_LIBS) -ldl
+tests_test_links_down_LDADD = tests/libfixture.la $(UNIT_LIBS) -ldl
 
-tests_test_servers_SOURCES = tests/test_servers.c $(FIXTURE)
+tests_test_servers_SOURCES = tests/test_servers.c
 tests_test_servers_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_servers_LDADD = $(UNIT_LIBS)
+tests_test_servers_LDADD = tests/libfixture.la $(UNIT_LIBS)
 
-tests_test_renewals_SOURCES = tests/test_renewals.c $(FIXTURE)
+tests_test_renewals_SOURCES = tests/test_renewals.c
 tests_test_renewals_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_renewals_LDADD = $(UNIT_LIBS)
+tests_test_renewals_LDADD = tests/libfixture.la $(UNIT_LIBS)
 
-tests_test_load_SOURCES = tests/test_load.c $(FIXTURE)
+tests_test_load_SOURCES = tests/test_load.c
 tests_test_load_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_load_LDADD = $(UNIT_LIBS)
+tests_test_load_LDADD = tests/libfixture.la $(UNIT_LIBS)
 
-tests_test_ready_at_once_SOURCES = tests/test_ready_at_once.c $(FIXTURE)
+tests_test_ready_at_once_SOURCES = tests/test_ready_at_once.c
 tests_test_ready_at_once_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_ready_at_once_LDADD = $(UNIT_LIBS)
+tests_test_ready_at_once_LDADD = tests/libfixture.la $(UNIT_LIBS)
 
 # Least privilege, hostile peers, and what must never be shown.
 UNIT_TESTS += tests/test_refusal_texts tests/test_acl tests/test_canary tests/test_hostile \
@@ -917,19 +946,19 @@ tests_test_refusal_texts_SOURCES = tests/test_refusal_texts.c
 tests_test_refusal_texts_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_refusal_texts_LDADD = $(UNIT_LIBS)
 tests_test_acl_SOURCES = tests/test_acl.c tests/acl_line.h tests/acl_line.c \
-	tests/acl_tour.h tests/acl_tour.c $(SCENE)
+	tests/acl_tour.h tests/acl_tour.c
 tests_test_acl_CPPFLAGS = $(UNIT_CPPFLAGS) -DACL_DOC='"$(abs_top_srcdir)/doc/ACL.md"'
-tests_test_acl_LDADD = $(UNIT_LIBS)
+tests_test_acl_LDADD = tests/libscene.la $(UNIT_LIBS)
 EXTRA_DIST += doc/ACL.md
-tests_test_canary_SOURCES = tests/test_canary.c $(SCENE)
+tests_test_canary_SOURCES = tests/test_canary.c
 tests_test_canary_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_canary_LDADD = $(UNIT_LIBS)
-tests_test_hostile_SOURCES = tests/test_hostile.c tests/pair.h $(SCENE)
+tests_test_canary_LDADD = tests/libscene.la $(UNIT_LIBS)
+tests_test_hostile_SOURCES = tests/test_hostile.c tests/pair.h
 tests_test_hostile_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_hostile_LDADD = $(UNIT_LIBS)
-tests_test_hostile_server_SOURCES = tests/test_hostile_server.c tests/pair.h $(SCENE)
+tests_test_hostile_LDADD = tests/libscene.la $(UNIT_LIBS)
+tests_test_hostile_server_SOURCES = tests/test_hostile_server.c tests/pair.h
 tests_test_hostile_server_CPPFLAGS = $(UNIT_CPPFLAGS)
-tests_test_hostile_server_LDADD = $(UNIT_LIBS)
+tests_test_hostile_server_LDADD = tests/libscene.la $(UNIT_LIBS)
 
 else
 TESTS = $(PORTED_TESTS) $(SHELL_TESTS)
