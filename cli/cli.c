@@ -149,13 +149,14 @@ long cli_number(const struct cli_command *command, const char *what, const char 
 
 /* ---- the client */
 
-/* redis://user:password@host. What precedes the first '/', '?' or '@' after "//" may hold
- * a ':' before a '@'; passwords may hold all of them, so any '@' counts. */
+/* redis://user:password@host. The host begins behind the last '@', for users and
+ * passwords may hold others; passwords may hold '/' and '?' as well, so all of the URL is
+ * looked at. */
 static bool holds_password(const char *url)
 {
-    const char *at = strstr(url, "://");
-    at = at ? at + strlen("://") : url;
-    const char *sign = strchr(at, '@'), *colon = strchr(at, ':');
+    const char *from = strstr(url, "://");
+    from = from ? from + strlen("://") : url;
+    const char *sign = strrchr(from, '@'), *colon = strchr(from, ':');
     return sign && colon && colon < sign;
 }
 

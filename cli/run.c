@@ -174,6 +174,11 @@ static void parse(int argc, char **argv, struct run_options *ret_options,
     options.name = argv[optind++];
     if (optind < argc && strcmp(argv[optind], "--") == 0)
         optind++;
+    else if (optind < argc && argv[optind][0] == '-') /* not a command: a mistake */
+        cli_bad_usage(&cli_run,
+                      "\"%s\": options go before NAME; use -- before a command that"
+                      " begins with -",
+                      argv[optind]);
     if (optind == argc)
         cli_bad_usage(&cli_run, "COMMAND is missing");
     options.command = argv + optind;

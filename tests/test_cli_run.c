@@ -121,7 +121,22 @@ START_TEST(wrong_arguments_give_64_and_run_nothing)
     REFUSED("neither term nor warn", "--on-lost", "die", "n", "echo", "x");
     REFUSED("--nonsense", "--nonsense", "n", "echo", "x");
     REFUSED("name of a lock", "rlock:n", "echo", "x");
-    REFUSED("password", "--url", "redis://u:p@localhost", "n", "echo", "x");
+    REFUSED("options go before NAME", "n", "--wait", "5", "--", "echo", "x");
+    REFUSED("options go before NAME", "n", "-x");
+    ck_assert(!test_redis_exists(redis, "redisson_lock_token:{n}"));
+}
+END_TEST
+
+static const char *const with_password[] = {
+    "redis://u:p@localhost", "redis://:p@localhost",    "redis://u@v:p@localhost",
+    "redis://@:p@localhost", "redis://u:p@q@localhost", "redis://u:/?@localhost",
+};
+
+START_TEST(password_in_an_argument_is_refused)
+{
+    REFUSED("can read a password", "--url", with_password[_i], "n", "echo", "x");
+    /* a user alone is no secret */
+    REFUSED("user without password", "--url", "redis://u@v@localhost", "n", "echo", "x");
 }
 END_TEST
 
@@ -461,6 +476,8 @@ static void add_codes(Suite *suite)
     tcase_add_test(tc, code_of_the_command_is_passed_through);
     tcase_add_test(tc, code_is_128_and_the_signal_that_ended_the_command);
     tcase_add_test(tc, wrong_arguments_give_64_and_run_nothing);
+    tcase_add_loop_test(tc, password_in_an_argument_is_refused, 0,
+                        sizeof(with_password) / sizeof(with_password[0]));
     tcase_add_loop_test(tc, url_that_cannot_be_used_gives_64_and_says_why, 0,
                         sizeof(each) / sizeof(each[0]));
     tcase_add_test(tc, options_end_at_the_name);
