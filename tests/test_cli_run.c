@@ -247,6 +247,45 @@ START_TEST(server_that_comes_back_in_time_is_enough)
 }
 END_TEST
 
+static bool still_runs(void *arg)
+{
+    (void)arg;
+    return cli_ends(&c, 0) == CLI_STILL_RUNS;
+}
+
+/* At the first connect, and while it is queued. */
+START_TEST(wait_outlasts_an_outage_of_many_command_timeouts)
+{
+    enum { OUTAGE_MS = 2000 };
+    bool queues = _i;
+
+    if (queues) /* whose key a restart takes away */
+        test_redis_do(redis, "HSET", "n", "7c9ad6a5-7c1f-4ee0-a6cd-fd3d1f1cd1d3:52", "1");
+    else
+        test_server_kill(&server);
+    START_WITH("?commandtimeout=100", &c, "--wait", "120", "n", "echo", "inside");
+    if (queues) {
+        ck_assert(run_is_queued(1));
+        test_server_kill(&server);
+    }
+    ck_assert_msg(test_stays(still_runs, NULL, OUTAGE_MS), "%s", c.err.text);
+    test_server_restart(&server);
+    ck_assert_msg(cli_ends(&c, CLI_WAIT_MS) == 0, "%s", c.err.text);
+    ck_assert_str_eq(c.out.text, "inside\n");
+}
+END_TEST
+
+START_TEST(without_wait_an_outage_while_it_is_queued_gives_69)
+{
+    scene_hold(&other, "--fair");
+    START_WITH("?commandtimeout=300", &c, "n", "echo", "inside");
+    ck_assert(run_is_queued(1));
+    test_server_kill(&server);
+    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), 69);
+    ck_assert_uint_eq(c.out.len, 0);
+}
+END_TEST
+
 START_TEST(server_that_refuses_gives_77)
 {
     test_redis_config(redis, "requirepass", "secret");
@@ -486,6 +525,8 @@ static void add_codes(Suite *suite)
     tcase_add_test(tc, wait_gives_up_after_its_time);
     tcase_add_test(tc, server_that_is_away_gives_69);
     tcase_add_test(tc, server_that_comes_back_in_time_is_enough);
+    tcase_add_loop_test(tc, wait_outlasts_an_outage_of_many_command_timeouts, 0, 2);
+    tcase_add_test(tc, without_wait_an_outage_while_it_is_queued_gives_69);
     tcase_add_test(tc, server_that_refuses_gives_77);
     tcase_add_test(tc, foreign_data_under_the_name_gives_76);
 }
