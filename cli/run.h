@@ -100,8 +100,9 @@ int run_command_start(struct run_command *command, const struct run_options *opt
 /* After its end: the exit code, with a message, if it could not be started; else -1. */
 int run_command_failure(const struct run_command *command,
                         const struct run_options *options);
-/* Whether its process group has living members beside the command itself. */
-bool run_command_has_company(const struct run_command *command);
+/* Whether its process group has living members beside the command itself, which has ended
+ * and is not reaped; true where no /proc tells. */
+bool run_command_may_have_company(const struct run_command *command);
 
 /* ---- messages (run_tell.c) */
 

@@ -156,17 +156,22 @@ static bool is_alive_in_group(const char *pid, pid_t group)
            state != 'Z' && state != 'X';
 }
 
-bool run_command_has_company(const struct run_command *command)
+bool run_command_may_have_company(const struct run_command *command)
 {
     DIR *proc = opendir("/proc");
-    bool found = false;
+    bool found = false, tells = false;
 
     if (!proc)
-        return false;
-    for (const struct dirent *e; !found && (e = readdir(proc)) != NULL;)
-        found = isdigit((unsigned char)e->d_name[0]) &&
-                strtol(e->d_name, NULL, 10) != command->pid &&
-                is_alive_in_group(e->d_name, command->pid);
+        return true;
+    for (const struct dirent *e; !found && (e = readdir(proc)) != NULL;) {
+        if (!isdigit((unsigned char)e->d_name[0]))
+            continue;
+        /* not reaped yet, so it is there, unless this is nothing, or of others */
+        if (strtol(e->d_name, NULL, 10) == command->pid)
+            tells = true;
+        else
+            found = is_alive_in_group(e->d_name, command->pid);
+    }
     closedir(proc);
-    return found;
+    return found || !tells;
 }

@@ -236,7 +236,7 @@ siginfo_t run_watch_command(struct run_watch *watch)
         kill_in_time(watch);
         ended = has_ended(watch, &info);
     } while (!ended || (watch->ending && !watch->killed &&
-                        run_command_has_company(&watch->command)));
+                        run_command_may_have_company(&watch->command)));
     watch->had_terminal = watch->terminal.given;
     run_terminal_take(&watch->terminal);
     /* it had no chance to do so */

@@ -102,6 +102,28 @@ START_TEST(grandchild_that_ignores_SIGTERM_is_killed_though_the_command_ended)
 }
 END_TEST
 
+/* In a tree of mounts of its own. */
+#define HIDE "mount -t tmpfs none /proc && "
+
+START_TEST(grandchild_is_killed_where_proc_tells_nothing)
+{
+    static const char script[] =
+        HIDE "exec \"$R\" run --grace 0.3 n sh -c"
+             " '(trap \"\" TERM; exec sleep 300) & echo pid $!; wait'";
+
+    if (cli_does(&c, CLI_ARGV("unshare", "-rm", "sh", "-c", HIDE "true"), ENV) != 0) {
+        printf("skipped: grandchild_is_killed_where_proc_tells_nothing: no mounts\n");
+        return;
+    }
+    cli_stop(&c);
+    cli_start(&c, CLI_ARGV("unshare", "-rm", "sh", "-c", script), ENV);
+    pid_t grandchild = run_pid(&c, "pid ");
+    scene_force();
+    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), LOST);
+    ck_assert(run_is_gone(grandchild));
+}
+END_TEST
+
 START_TEST(grandchild_has_the_grace_period_though_the_command_ended)
 {
     /* $$ is the command, its parent: it says its last word when that is a zombie */
@@ -362,6 +384,7 @@ int main(void)
     tcase_add_test(tc, command_that_ignores_SIGTERM_is_killed_after_the_grace_period);
     tcase_add_test(tc,
                    grandchild_that_ignores_SIGTERM_is_killed_though_the_command_ended);
+    tcase_add_test(tc, grandchild_is_killed_where_proc_tells_nothing);
     tcase_add_test(tc, grandchild_has_the_grace_period_though_the_command_ended);
     tcase_add_test(tc, command_that_is_stopped_is_ended);
     tcase_add_test(tc, rlock_that_was_stopped_ends_the_command_before_it_runs_on);
