@@ -39,6 +39,7 @@ static void *look_on(void *arg)
     pthread_mutex_lock(&looker->mu);
     while (!looker->stop) {
         looker->looking = true;
+        looker->since_ms = look_now_ms();
         pthread_mutex_unlock(&looker->mu);
         struct look_list *list = calloc(1, sizeof(*list));
         if (list)
@@ -85,6 +86,14 @@ struct look_list *looker_take(struct looker *looker)
     looker->news = NULL;
     pthread_mutex_unlock(&looker->mu);
     return list;
+}
+
+int64_t looker_waits_ms(struct looker *looker)
+{
+    pthread_mutex_lock(&looker->mu);
+    int64_t waits_ms = looker->looking ? look_now_ms() - looker->since_ms : 0;
+    pthread_mutex_unlock(&looker->mu);
+    return waits_ms;
 }
 
 bool looker_stop(struct looker *looker)

@@ -16,6 +16,7 @@ struct looker {
     pthread_mutex_t mu; /* of what follows; nests in nothing */
     pthread_cond_t cond;
     bool stop, looking;
+    int64_t since_ms;       /* look_now_ms() when it began to look */
     struct look_list *news; /* not taken yet; owned */
 };
 
@@ -25,6 +26,8 @@ bool looker_start(struct looker *looker, const struct watch *watch);
 /* The last look since the one before, the caller's to looker_drop; NULL: none. */
 struct look_list *looker_take(struct looker *looker);
 void looker_drop(struct look_list *list);
+/* How long the look that is under way has lasted; 0: none is. */
+int64_t looker_waits_ms(struct looker *looker);
 /* False: it is amid a look, which may last, and goes on. */
 bool looker_stop(struct looker *looker);
 

@@ -321,8 +321,12 @@ static bool start_command(struct run_watch *watch)
 /* Gives the lock back, and finds out whether it was held to the end. */
 static void give_back(struct run_watch *watch)
 {
-    int rc = run_lock_release(&watch->lock);
+    char late[CLI_LINE_MAX];
 
+    snprintf(late, sizeof(late), "giving \"%s\" back, the server does not answer",
+             watch->shown);
+    run_tell_if_late(late);
+    int rc = run_lock_release(&watch->lock);
     if (rc == ESTALE)
         run_watch_tell_lost(watch, "the lease ended before the command did");
     else if (rc != 0)

@@ -109,6 +109,8 @@ bool run_command_may_have_company(const struct run_command *command);
 /* From now on complaints are written by a thread, and rlock does not wait for stderr. An
  * errno code. */
 int run_tell_open(void);
+/* As cli_complain("%s", text) in a second, unless run_tell_close comes first. */
+void run_tell_if_late(const char *text);
 /* Gives what is unwritten a little time. */
 void run_tell_close(void);
 

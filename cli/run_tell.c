@@ -4,7 +4,8 @@
  * that Ctrl-S has stopped. rlock must not wait there, with a command to end or signals to
  * forward. Only a thread that may be held up makes sure of that: O_NONBLOCK would be set
  * for all who have this stderr, and poll tells of room, not for how much. Its lines come
- * as packets; when they cannot be had any more they are dropped, never waited for.
+ * as packets; when they cannot be had any more they are dropped, never waited for. It can
+ * keep one line back, too, for as long as the main thread may still be done in time.
  * Threads: main, and the one that writes.
  */
 #include "run.h"
@@ -13,11 +14,17 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* At the end, when the lock is given back. */
-enum { LINGER_MS = 2000 };
+enum {
+    LINGER_MS = 2000, /* at the end, when the lock is given back */
+    LATE_MS = 1000,   /* of a line that is kept back */
+    NS_PER_MS = 1000000,
+    KEPT_BACK = '\0', /* what the packet of such a line begins with */
+    PACKET_MAX = CLI_LINE_MAX + 1
+};
 
 static struct {
     int lines; /* -1: closed */
@@ -35,18 +42,37 @@ static void write_line(const char *line, size_t len)
     }
 }
 
+/* False: it is late, and no packet came, nor the end. */
+static bool comes_in_time(int lines, int64_t late_ns)
+{
+    struct pollfd packet = { .fd = lines, .events = POLLIN };
+    int64_t left_ms = (late_ns - run_now_ns()) / NS_PER_MS + 1;
+
+    return poll(&packet, 1, left_ms > 0 ? (int)left_ms : 0) != 0;
+}
+
 static void *write_lines(void *arg)
 {
     int lines = (int)(intptr_t)arg;
-    char line[CLI_LINE_MAX];
-    ssize_t n;
+    char line[PACKET_MAX], kept[PACKET_MAX];
+    size_t kept_len = 0;
+    int64_t late_ns = 0;
 
     for (;;) {
-        n = recv(lines, line, sizeof(line), 0);
-        if (n > 0)
+        if (kept_len > 0 && !comes_in_time(lines, late_ns)) {
+            write_line(kept, kept_len);
+            kept_len = 0;
+        }
+        ssize_t n = recv(lines, line, sizeof(line), 0);
+        if (n > 1 && line[0] == KEPT_BACK) {
+            kept_len = (size_t)n - 1;
+            memcpy(kept, line + 1, kept_len);
+            late_ns = run_now_ns() + (int64_t)LATE_MS * NS_PER_MS;
+        } else if (n > 0) {
             write_line(line, (size_t)n);
-        else if (n == 0 || errno != EINTR)
+        } else if (n == 0 || errno != EINTR) {
             break;
+        }
     }
     shutdown(lines, SHUT_RDWR); /* the other end sees it: all is written */
     close(lines);
@@ -57,6 +83,23 @@ static void tell(const char *line, size_t len)
 {
     ssize_t n = send(teller.lines, line, len, MSG_DONTWAIT | MSG_NOSIGNAL);
     (void)n;
+}
+
+static void keep_back(const char *line, size_t len)
+{
+    char packet[PACKET_MAX] = { KEPT_BACK };
+
+    memcpy(packet + 1, line, len);
+    tell(packet, len + 1);
+}
+
+void run_tell_if_late(const char *text)
+{
+    if (teller.lines < 0)
+        return;
+    cli_tell_by(keep_back);
+    cli_complain("%s", text);
+    cli_tell_by(tell);
 }
 
 int run_tell_open(void)

@@ -26,8 +26,8 @@ static const char usage[] =
     "and left (of readers), unreachable (the reason instead of a client), reachable.\n"
     "What comes and goes between two looks is not seen.\n"
     "\n"
-    "While the server is away it goes on trying. Exit code: 0 after q; 77 when the\n"
-    "server refuses.\n";
+    "While the server is away it goes on trying; of one that does not answer a\n"
+    "terminal is told how long. Exit code: 0 after q; 77 when the server refuses.\n";
 
 static const struct option options[] = {
     { "interval", required_argument, NULL, OPT_INTERVAL }, CLI_COMMON_OPTIONS

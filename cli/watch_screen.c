@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 enum { HEADER_LINES = 2, FOOTER_LINES = 1, ESCAPE_DELAY_MS = 25, CONTROL_L = 'L' & 0x1f };
+enum { MS_PER_S = 1000, SILENCE_MS = 1000 }; /* without an answer, from when it is shown */
 
 /* ---- the terminal */
 
@@ -123,6 +124,7 @@ static void stop_here(void)
 struct view {
     struct look_list *list; /* the last one that was complete; NULL: none yet */
     struct tm seen, away;   /* when that was; since when the server is away */
+    int64_t waits_ms;       /* for the answer to the look that is under way */
     bool is_away, refused;
     int code; /* of a refusal */
     char reason[LOOK_REASON_MAX];
@@ -252,22 +254,25 @@ static void draw_line(int row, int attribute, const char *text)
 static void draw_header(const struct view *view)
 {
     enum { HEADER_MAX = 512 };
-    char header[HEADER_MAX], seen[LOOK_TIME_SIZE] = "", away[LOOK_TIME_SIZE];
+    char header[HEADER_MAX], at[LOOK_TIME_SIZE], silence[LOOK_TIME_SIZE + 32] = "";
     size_t locks = view->list ? view->list->count : 0;
+    bool is_silent = view->waits_ms >= SILENCE_MS;
 
-    if (view->list)
-        strftime(seen, sizeof(seen), "%H:%M:%S", &view->seen);
+    if (is_silent)
+        snprintf(silence, sizeof(silence), ", no answer for %lld s",
+                 (long long)view->waits_ms / MS_PER_S);
     if (view->is_away) {
-        strftime(away, sizeof(away), "%H:%M:%S", &view->away);
-        snprintf(header, sizeof(header), "SERVER AWAY since %s, trying again: %s", away,
+        strftime(at, sizeof(at), "%H:%M:%S", &view->away);
+        snprintf(header, sizeof(header), "SERVER AWAY since %s, trying again: %s", at,
                  view->reason);
     } else if (view->list) {
-        snprintf(header, sizeof(header), "%s  %zu lock%s held", seen, locks,
-                 locks == 1 ? "" : "s");
+        strftime(at, sizeof(at), "%H:%M:%S", &view->seen);
+        snprintf(header, sizeof(header), "%s  %zu lock%s held%s", at, locks,
+                 locks == 1 ? "" : "s", silence);
     } else {
-        snprintf(header, sizeof(header), "asking the server");
+        snprintf(header, sizeof(header), "asking the server%s", silence);
     }
-    draw_line(0, view->is_away ? A_REVERSE : A_BOLD, header);
+    draw_line(0, view->is_away || is_silent ? A_REVERSE : A_BOLD, header);
 }
 
 static void draw_footer(const struct view *view, size_t page)
@@ -351,14 +356,17 @@ static bool on_key(struct view *view, int key)
 /* Until q, a signal, a refusal, or the end of the terminal. */
 static void show(struct looker *looker, struct view *view, const sigset_t *deliver)
 {
+    /* nothing else tells that no answer comes */
+    const struct timespec tick = { .tv_sec = SILENCE_MS / MS_PER_S };
     struct pollfd fds[] = { { .fd = STDIN_FILENO, .events = POLLIN },
                             { .fd = looker->wake[0], .events = POLLIN } };
     int key;
 
     while (ended_by == 0 && !view->refused) {
+        view->waits_ms = looker_waits_ms(looker);
         draw(view);
         fds[0].revents = fds[1].revents = 0;
-        if (ppoll(fds, 2, NULL, deliver) < 0 && errno != EINTR)
+        if (ppoll(fds, 2, &tick, deliver) < 0 && errno != EINTR)
             return;
         if (stop_wanted)
             stop_here();

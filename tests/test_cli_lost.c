@@ -372,6 +372,32 @@ START_TEST(lock_is_given_back_though_nobody_reads_stderr)
 }
 END_TEST
 
+/* ---- a server that does not answer */
+
+static const char giving_back[] = "rlock: giving \"n\" back, the server does not answer\n";
+
+START_TEST(giving_back_that_takes_long_is_told)
+{
+    START(&c, "n", "sh", "-c", "echo pid $$; cat");
+    run_pid(&c, "pid ");
+    test_server_pause(&server);
+    cli_close_in(&c);
+    ck_assert(cli_complains(&c, giving_back));
+    ck_assert_int_eq(cli_ends(&c, 0), CLI_STILL_RUNS); /* told meanwhile, not at the end */
+    test_server_resume(&server);
+    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), 0);
+    ck_assert_str_eq(c.err.text, giving_back); /* once */
+    ck_assert(!run_is_held());
+}
+END_TEST
+
+START_TEST(giving_back_in_time_is_not_told)
+{
+    ck_assert_int_eq(RUN("n", "true"), 0);
+    ck_assert_uint_eq(c.err.len, 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("cli_lost");
@@ -403,5 +429,8 @@ int main(void)
     tcase_add_test(tc, loss_ends_the_command_though_the_terminal_is_stopped);
     tcase_add_test(tc, signals_are_forwarded_though_nobody_reads_stderr);
     tcase_add_test(tc, lock_is_given_back_though_nobody_reads_stderr);
+    tc = scene_case(suite, "unanswered");
+    tcase_add_test(tc, giving_back_that_takes_long_is_told);
+    tcase_add_test(tc, giving_back_in_time_is_not_told);
     return test_run_suite(suite);
 }
