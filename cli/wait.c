@@ -13,8 +13,9 @@ enum { OPT_WAIT = CLI_OPT_OWN };
 enum {
     MS_PER_S = 1000,
     NS_PER_MS = 1000000,
-    SLICE_MS = 5000,   /* after which it asks itself whether the server is there */
-    OUTAGE_MS = 10000, /* a longer one it does not wait through */
+    SLICE_MS = 5000,      /* after which it asks itself whether the server is there */
+    OUTAGE_MS = 10000,    /* a longer one it does not wait through */
+    ANSWER_MIN_MS = 1000, /* the server has so long, however short the wait is */
     WAIT_MAX_S = 365 * 24 * 3600
 };
 
@@ -26,8 +27,9 @@ static const char usage[] =
     "  --wait SECONDS       at most so long; a fraction is fine, 0 only looks\n"
     "  --url URL, --user NAME, --password-file FILE, --help: see rlock --help\n"
     "\n"
-    "When the server goes away while it waits, it goes on if the server is back\n"
-    "within 10 s or so, and gives up if not, with --wait and without.\n"
+    "When no server answers at first, it gives up at once, or after 3 s of one that\n"
+    "hangs. When it goes away later, it goes on if it is back within 10 s, and gives\n"
+    "up if not, with --wait and without. The last answer may be up to 3 s late.\n"
     "\n"
     "Exit code: 0 when nobody holds it; 75 when the time was over; 69 when the\n"
     "server cannot be reached, 77 when it refuses.\n";
@@ -49,32 +51,51 @@ static struct timespec realtime_in(int64_t ms)
     return when;
 }
 
+static int64_t lesser(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
 /* Waits in slices: rlock_waitfree waits through outages of any length. end_ms: of
  * look_now_ms, INT64_MAX: none. */
 static int wait_for(rlock_client_t *client, const char *name, int64_t end_ms)
 {
     int rc = rlock_client_ping(client);
-    int64_t answered_ms = look_now_ms();
+    int64_t now_ms = look_now_ms(), answered_ms = now_ms;
 
     while (rc == 0) {
-        int64_t left = end_ms - look_now_ms();
-        left = left < 0 ? 0 : left;
-        struct timespec until = realtime_in(left < SLICE_MS ? left : SLICE_MS);
+        int64_t left = lesser(end_ms, answered_ms + OUTAGE_MS) - now_ms;
+        struct timespec until = realtime_in(left < 0 ? 0 : lesser(left, SLICE_MS));
         rc = rlock_waitfree(client, name, &until);
         if (rc != ETIMEDOUT && rc != ENOTCONN)
             return rc;
-        bool is_over = look_now_ms() >= end_ms;
-        if (rc == ETIMEDOUT || (!is_over && rlock_client_ping(client) == 0))
-            answered_ms = look_now_ms();
-        if (!is_over && look_now_ms() - answered_ms < OUTAGE_MS)
+        now_ms = look_now_ms();
+        bool gives_up = now_ms >= end_ms || now_ms - answered_ms >= OUTAGE_MS;
+        if (rc == ETIMEDOUT || (!gives_up && rlock_client_ping(client) == 0))
+            answered_ms = now_ms = look_now_ms();
+        if (now_ms < end_ms && now_ms - answered_ms < OUTAGE_MS)
             rc = 0;
     }
     return rc;
 }
 
+/* With a deadline no call waits longer than until then for an answer, unless the URL
+ * says how long. */
+static void set_timeout(rlock_clientattr_t *attr, int64_t wait_ms)
+{
+    long timeout_ms;
+
+    rlock_clientattr_init(attr);
+    rlock_clientattr_getcommandtimeout(attr, &timeout_ms);
+    if (wait_ms > 0 && wait_ms < timeout_ms)
+        rlock_clientattr_setcommandtimeout(
+            attr, wait_ms > ANSWER_MIN_MS ? (long)wait_ms : ANSWER_MIN_MS);
+}
+
 static int run(int argc, char **argv)
 {
     struct cli_server server = { 0 };
+    rlock_clientattr_t attr;
     int64_t wait_ms = -1;
     int option, code = CLI_OK;
 
@@ -85,7 +106,9 @@ static int run(int argc, char **argv)
     const char *name = look_word(&cli_wait, argc, argv, "NAME");
     char *shown = cli_printable(name);
     int64_t end_ms = wait_ms < 0 ? INT64_MAX : look_now_ms() + wait_ms;
-    rlock_client_t *client = cli_open(&cli_wait, &server, NULL);
+    set_timeout(&attr, wait_ms);
+    rlock_client_t *client = cli_open(&cli_wait, &server, &attr);
+    rlock_clientattr_destroy(&attr);
     int rc = wait_for(client, name, end_ms);
     if (rc == ETIMEDOUT) {
         cli_complain("\"%s\" is still held", shown);

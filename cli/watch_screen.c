@@ -23,7 +23,8 @@
 #include <unistd.h>
 
 enum { HEADER_LINES = 2, FOOTER_LINES = 1, ESCAPE_DELAY_MS = 25, CONTROL_L = 'L' & 0x1f };
-enum { MS_PER_S = 1000, SILENCE_MS = 1000 }; /* without an answer, from when it is shown */
+/* Of a server; from then on it is shown. */
+enum { MS_PER_S = 1000, SILENCE_MS = 1000 };
 
 /* ---- the terminal */
 

@@ -374,7 +374,8 @@ END_TEST
 
 /* ---- a server that does not answer */
 
-static const char giving_back[] = "rlock: giving \"n\" back, the server does not answer\n";
+static const char giving_back[] =
+    "rlock: giving \"n\" back, the server does not answer\n";
 
 START_TEST(giving_back_that_takes_long_is_told)
 {
@@ -383,7 +384,7 @@ START_TEST(giving_back_that_takes_long_is_told)
     test_server_pause(&server);
     cli_close_in(&c);
     ck_assert(cli_complains(&c, giving_back));
-    ck_assert_int_eq(cli_ends(&c, 0), CLI_STILL_RUNS); /* told meanwhile, not at the end */
+    ck_assert_int_eq(cli_ends(&c, 0), CLI_STILL_RUNS); /* meanwhile, not at the end */
     test_server_resume(&server);
     ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), 0);
     ck_assert_str_eq(c.err.text, giving_back); /* once */
