@@ -96,6 +96,14 @@ int cli_failed(int code, const char *format, ...)
     return cli_exit_code(code);
 }
 
+int cli_printed(int code)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return code;
+    cli_complain("cannot write to stdout: %s", strerror(errno));
+    return CLI_INTERNAL;
+}
+
 void cli_bad_usage(const struct cli_command *command, const char *format, ...)
 {
     va_list args;
@@ -123,9 +131,9 @@ bool cli_common_option(const struct cli_command *command, struct cli_server *ser
     case CLI_OPT_PASSWORD_FILE:
         server->password_file = optarg;
         return true;
-    case CLI_OPT_HELP:
+    case 'h':
         fputs(command->usage, stdout);
-        exit(CLI_OK);
+        exit(cli_printed(CLI_OK));
     case '?': /* getopt has said what is wrong */
         fprintf(stderr, "Try: rlock %s --help\n", command->name);
         exit(CLI_USAGE);
@@ -176,6 +184,9 @@ static void read_password(const struct cli_command *command, const char *path,
     if (ret_password[len] == '\0' && len == size - 1)
         cli_bad_usage(command, "--password-file: %s: its line is too long", path);
     ret_password[len] = '\0';
+    if (len == 0) /* the library would take it for none, and ask without */
+        cli_bad_usage(command, "--password-file: %s: no password in its first line",
+                      path);
     if (file != stdin)
         fclose(file);
 }

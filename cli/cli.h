@@ -29,16 +29,17 @@ enum {
     CLI_OPT_URL = 0x100,
     CLI_OPT_USER,
     CLI_OPT_PASSWORD_FILE,
-    CLI_OPT_HELP,
     CLI_OPT_OWN, /* a command's own long options begin here */
 };
 
-/* The rows that each command's table of long options ends with. */
+/* The letters of the common options, and the rows that each command's table of long ones
+ * ends with. */
+#define CLI_COMMON_LETTERS "h"
 #define CLI_COMMON_OPTIONS                                                               \
     { "url", required_argument, NULL, CLI_OPT_URL },                                     \
         { "user", required_argument, NULL, CLI_OPT_USER },                               \
         { "password-file", required_argument, NULL, CLI_OPT_PASSWORD_FILE },             \
-        { "help", no_argument, NULL, CLI_OPT_HELP },                                     \
+        { "help", no_argument, NULL, 'h' },                                              \
     {                                                                                    \
         NULL, 0, NULL, 0                                                                 \
     }
@@ -51,7 +52,7 @@ struct cli_server {
 /* One command. `usage` is what its --help prints, a screen at most. */
 struct cli_command {
     const char *name, *usage;
-    int (*run)(int argc, char **argv); /* argv[0] is the command's name; an exit code */
+    int (*run)(int argc, char **argv); /* argv[0] is "rlock NAME"; an exit code */
 };
 
 extern const struct cli_command cli_run, cli_list, cli_show, cli_watch, cli_release,
@@ -93,6 +94,9 @@ void cli_complain(const char *format, ...) __attribute__((format(printf, 1, 2)))
 /* Complains with rlock_errmsg() about the call that gave `code`; returns its exit code.
  */
 int cli_failed(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* The exit code of what printed: `code`, unless stdout took not all of it. */
+int cli_printed(int code);
 
 /* Complaints go there from now on; NULL: to stderr. */
 void cli_tell_by(void (*tell)(const char *line, size_t len));

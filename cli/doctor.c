@@ -227,7 +227,7 @@ static int run(int argc, char **argv)
     bool as_json = false;
     int option;
 
-    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
+    while ((option = getopt_long(argc, argv, CLI_COMMON_LETTERS, options, NULL)) != -1)
         if (!cli_common_option(&cli_doctor, &server, option))
             as_json = true; /* there is no other of its own */
     if (optind < argc)
@@ -249,7 +249,7 @@ static int run(int argc, char **argv)
         cli_complain("cannot look at the server: %s", failure);
     forget(&found);
     cli_close(client);
-    return look_printed(code);
+    return cli_printed(code);
 }
 
 const struct cli_command cli_doctor = { "doctor", usage, run };

@@ -81,7 +81,7 @@ static int run(int argc, char **argv)
     bool as_json = false;
     int option;
 
-    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
+    while ((option = getopt_long(argc, argv, CLI_COMMON_LETTERS, options, NULL)) != -1)
         if (!cli_common_option(&cli_list, &server, option))
             as_json = true; /* there is no other of its own */
     const char *pattern = look_word(&cli_list, argc, argv, NULL);
@@ -95,7 +95,7 @@ static int run(int argc, char **argv)
         print_table(&list);
     look_free(&list);
     cli_close(client);
-    return look_printed(code);
+    return cli_printed(code);
 }
 
 const struct cli_command cli_list = { "list", usage, run };

@@ -260,6 +260,17 @@ void look_json(struct json *json, const rlock_info_t *lock)
 
 /* ---- arguments and ends */
 
+static void bad_seconds(const struct cli_command *command, const char *what,
+                        const char *text, long min_ms, long max_ms)
+{
+    char from[LOOK_TIME_SIZE] = "";
+
+    if (min_ms > 0)
+        snprintf(from, sizeof(from), "from %g ", (double)min_ms / MS_PER_S);
+    cli_bad_usage(command, "%s: \"%s\" is not a number of seconds %s%s %ld", what, text,
+                  from, min_ms > 0 ? "to" : "up to", max_ms / MS_PER_S);
+}
+
 long look_seconds(const struct cli_command *command, const char *what, const char *text,
                   long min_ms, long max_ms)
 {
@@ -273,8 +284,7 @@ long look_seconds(const struct cli_command *command, const char *what, const cha
     if (end == text || *end != '\0' || errno != 0 ||
         strspn(text, "0123456789.") != strlen(text) || ms + half < (double)min_ms ||
         ms > (double)max_ms)
-        cli_bad_usage(command, "%s: \"%s\" is not a number of seconds from %g to %g",
-                      what, text, (double)min_ms / MS_PER_S, (double)max_ms / MS_PER_S);
+        bad_seconds(command, what, text, min_ms, max_ms);
     return (long)(ms + half);
 }
 
@@ -288,12 +298,4 @@ const char *look_word(const struct cli_command *command, int argc, char **argv,
     if (what)
         cli_bad_usage(command, "%s is missing", what);
     return NULL;
-}
-
-int look_printed(int code)
-{
-    if (fflush(stdout) == 0 && !ferror(stdout))
-        return code;
-    cli_complain("cannot write to stdout: %s", strerror(errno));
-    return CLI_INTERNAL;
 }

@@ -60,7 +60,4 @@ const char *look_word(const struct cli_command *command, int argc, char **argv,
                       const char *what);
 /* Zeroed memory; ends the program when there is none. */
 void *look_alloc(size_t size);
-/* The exit code of a command that printed: `code`, unless stdout took not all of it. */
-int look_printed(int code);
-
 #endif

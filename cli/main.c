@@ -28,7 +28,7 @@ static const char usage[] =
     "                       else $RLOCK_URL, else redis://127.0.0.1:6379\n"
     "  --user NAME          else $RLOCK_USER\n"
     "  --password-file F    its first line; else $RLOCK_PASSWORD\n"
-    "  --help               of a command: its options\n"
+    "  -h, --help           of a command: its options\n"
     "\n"
     "rlock --version; rlock(1) has examples and the exit codes.\n";
 
@@ -45,6 +45,16 @@ static bool occupy_standard_descriptors(void)
     return true;
 }
 
+/* getopt's messages begin with argv[0]. */
+static int run(const struct cli_command *command, int argc, char **argv)
+{
+    char title[CLI_LINE_MAX];
+
+    snprintf(title, sizeof(title), "rlock %s", command->name);
+    argv[0] = title;
+    return command->run(argc, argv);
+}
+
 int main(int argc, char **argv)
 {
     if (!occupy_standard_descriptors())
@@ -56,16 +66,19 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
         strcmp(argv[1], "help") == 0) {
         fputs(usage, stdout);
-        return CLI_OK;
+        return cli_printed(CLI_OK);
     }
     if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0) {
         printf("rlock %s\n", rlock_version());
-        return CLI_OK;
+        return cli_printed(CLI_OK);
     }
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
         if (strcmp(argv[1], commands[i]->name) == 0)
-            return commands[i]->run(argc - 1, argv + 1);
-    cli_complain("no command \"%s\"", argv[1]);
+            return run(commands[i], argc - 1, argv + 1);
+    if (argv[1][0] == '-')
+        cli_complain("\"%s\": options go behind the command", argv[1]);
+    else
+        cli_complain("no command \"%s\"", argv[1]);
     fputs("Try: rlock --help\n", stderr);
     return CLI_USAGE;
 }

@@ -158,7 +158,7 @@ static int release(struct target *target)
                target->lock->holder_count > 1 ? "s" : "");
     else
         printf("\"%s\": nobody held it; a mark on it was cleared\n", target->shown);
-    return look_printed(CLI_OK);
+    return cli_printed(CLI_OK);
 }
 
 /* The controlling terminal, wherever stdin comes from. False: there is nobody to ask. */
@@ -180,7 +180,7 @@ static int run(int argc, char **argv)
     bool force = false, yes = false;
     int option;
 
-    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
+    while ((option = getopt_long(argc, argv, CLI_COMMON_LETTERS, options, NULL)) != -1)
         if (!cli_common_option(&cli_release, &server, option))
             *(option == OPT_FORCE ? &force : &yes) = true;
     target.name = look_word(&cli_release, argc, argv, "NAME");

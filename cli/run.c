@@ -166,7 +166,8 @@ static void parse(int argc, char **argv, struct run_options *ret_options,
     int option;
 
     /* '+': what begins with '-' behind NAME is the command's */
-    while ((option = getopt_long(argc, argv, "+E:q", long_options, NULL)) != -1)
+    while ((option = getopt_long(argc, argv, "+" CLI_COMMON_LETTERS "E:q", long_options,
+                                 NULL)) != -1)
         if (!cli_common_option(&cli_run, ret_server, option))
             set_option(&options, option);
     if (options.no_wait && options.wait_ns >= 0)
@@ -240,7 +241,7 @@ static void warn_of_nesting(const struct run_watch *watch)
 
     if (!watch->options->no_wait && around && strcmp(around, watch->options->name) == 0)
         cli_complain("\"%s\" is the lock of the command around this one (RLOCK_NAME):"
-                     " waiting for it may never end",
+                     " waiting for it may never end, if it is at the same server",
                      watch->shown);
 }
 

@@ -80,7 +80,7 @@ static int run(int argc, char **argv)
     bool as_json = false;
     int option, code = CLI_OK;
 
-    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
+    while ((option = getopt_long(argc, argv, CLI_COMMON_LETTERS, options, NULL)) != -1)
         if (!cli_common_option(&cli_show, &server, option))
             as_json = true; /* there is no other of its own */
     const char *name = look_word(&cli_show, argc, argv, "NAME");
@@ -101,7 +101,7 @@ static int run(int argc, char **argv)
     rlock_info_free(lock);
     free(shown);
     cli_close(client);
-    return look_printed(code);
+    return cli_printed(code);
 }
 
 const struct cli_command cli_show = { "show", usage, run };

@@ -99,7 +99,7 @@ static int run(int argc, char **argv)
     int64_t wait_ms = -1;
     int option, code = CLI_OK;
 
-    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
+    while ((option = getopt_long(argc, argv, CLI_COMMON_LETTERS, options, NULL)) != -1)
         if (!cli_common_option(&cli_wait, &server, option))
             wait_ms =
                 look_seconds(&cli_wait, "--wait", optarg, 0, (long)WAIT_MAX_S * MS_PER_S);

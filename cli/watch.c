@@ -39,7 +39,7 @@ static int run(int argc, char **argv)
     struct watch watch = { .interval_ms = INTERVAL_MS };
     int option, code;
 
-    while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
+    while ((option = getopt_long(argc, argv, CLI_COMMON_LETTERS, options, NULL)) != -1)
         if (!cli_common_option(&cli_watch, &server, option))
             watch.interval_ms = look_seconds(&cli_watch, "--interval", optarg,
                                              INTERVAL_MIN_MS, INTERVAL_MAX_MS);

@@ -127,7 +127,7 @@ int watch_plain(const struct watch *watch)
             was = is;
             first = false;
         }
-        code = look_printed(CLI_OK);
+        code = cli_printed(CLI_OK);
         if (code == CLI_OK && !pause_for(watch->interval_ms))
             break;
     }

@@ -413,7 +413,7 @@ bool watch_screen(const struct watch *watch, int *ret_code)
         *ret_code = cli_exit_code(view.code);
     }
     if (!looker_stop(&looker))
-        _exit(look_printed(*ret_code));
+        _exit(cli_printed(*ret_code));
     drop_lines(&view);
     looker_drop(view.list);
     return true;

@@ -361,6 +361,31 @@ START_TEST(bad_arguments_are_64)
 }
 END_TEST
 
+START_TEST(bounds_of_seconds_are_told_in_digits)
+{
+    ck_assert_int_eq(RLOCK("wait", "--wait=-1", "n"), 64);
+    complained("\"-1\" is not a number of seconds up to 31536000\n");
+    ck_assert_int_eq(RLOCK("watch", "--interval", "1e9"), 64);
+    complained("\"1e9\" is not a number of seconds from 0.1 to 86400\n");
+}
+END_TEST
+
+/* Not as if there were no password: the server's default user would be asked. */
+START_TEST(password_file_without_a_password_is_64)
+{
+    static const char *const empty[] = { "", "\n", "\r\nsecret\n" };
+    const char *what = empty[_i][0] ? "no password in its first line" : "no line in it";
+
+    cli_start(&c, CLI_ARGV("rlock", "list", "--password-file", "-"), env);
+    ck_assert(cli_type(&c, empty[_i]));
+    cli_close_in(&c);
+    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), 64);
+    complained(what);
+    ck_assert_ptr_null(strstr(c.err.text, "secret"));
+    ck_assert_int_eq(RLOCK("list", "--password-file", "/nowhere/at/all"), 64);
+}
+END_TEST
+
 static const char *const asking[][4] = { { "list" },
                                          { "list", "--json" },
                                          { "show", "n" },
@@ -531,6 +556,8 @@ int main(void)
     tcase_add_test(tc, show_of_foreign_data_is_76);
     tc = add_case(suite, "codes");
     tcase_add_loop_test(tc, bad_arguments_are_64, 0, sizeof(bad) / sizeof(bad[0]));
+    tcase_add_test(tc, bounds_of_seconds_are_told_in_digits);
+    tcase_add_loop_test(tc, password_file_without_a_password_is_64, 0, 3);
     tcase_add_loop_test(tc, no_server_is_69, 0, sizeof(asking) / sizeof(asking[0]));
     tcase_add_loop_test(tc, refused_credentials_are_77, 0,
                         sizeof(asking) / sizeof(asking[0]));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `rlock run` whose lease is lost, or about to be. */
+/* `rlock run` whose lease is lost, or about to be, or whose server is away. */
 #include "runscene.h"
 #include "wait.h"
 
@@ -372,7 +372,56 @@ START_TEST(lock_is_given_back_though_nobody_reads_stderr)
 }
 END_TEST
 
-/* ---- a server that does not answer */
+/* ---- a server that is away, or does not answer */
+
+START_TEST(server_that_comes_back_in_time_is_enough)
+{
+    test_server_kill(&server);
+    START(&c, "--wait", "60", "n", "echo", "inside");
+    test_server_restart(&server);
+    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), 0);
+    ck_assert_str_eq(c.out.text, "inside\n");
+}
+END_TEST
+
+static bool still_runs(void *arg)
+{
+    (void)arg;
+    return cli_ends(&c, 0) == CLI_STILL_RUNS;
+}
+
+/* At the first connect, and while it is queued. */
+START_TEST(wait_outlasts_an_outage_of_many_command_timeouts)
+{
+    enum { OUTAGE_MS = 2000 };
+    bool queues = _i;
+
+    if (queues) /* whose key a restart takes away */
+        test_redis_do(redis, "HSET", "n", "7c9ad6a5-7c1f-4ee0-a6cd-fd3d1f1cd1d3:52", "1");
+    else
+        test_server_kill(&server);
+    START_WITH("?commandtimeout=100", &c, "--wait", "120", "n", "echo", "inside");
+    if (queues) {
+        ck_assert(run_is_queued(1));
+        test_server_kill(&server);
+    }
+    ck_assert_msg(test_stays(still_runs, NULL, OUTAGE_MS), "%s", c.err.text);
+    test_server_restart(&server);
+    ck_assert_msg(cli_ends(&c, CLI_WAIT_MS) == 0, "%s", c.err.text);
+    ck_assert_str_eq(c.out.text, "inside\n");
+}
+END_TEST
+
+START_TEST(without_wait_an_outage_while_it_is_queued_gives_69)
+{
+    scene_hold(&other, "--fair");
+    START_WITH("?commandtimeout=300", &c, "n", "echo", "inside");
+    ck_assert(run_is_queued(1));
+    test_server_kill(&server);
+    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), 69);
+    ck_assert_uint_eq(c.out.len, 0);
+}
+END_TEST
 
 static const char giving_back[] =
     "rlock: giving \"n\" back, the server does not answer\n";
@@ -430,7 +479,10 @@ int main(void)
     tcase_add_test(tc, loss_ends_the_command_though_the_terminal_is_stopped);
     tcase_add_test(tc, signals_are_forwarded_though_nobody_reads_stderr);
     tcase_add_test(tc, lock_is_given_back_though_nobody_reads_stderr);
-    tc = scene_case(suite, "unanswered");
+    tc = scene_case(suite, "server");
+    tcase_add_test(tc, server_that_comes_back_in_time_is_enough);
+    tcase_add_loop_test(tc, wait_outlasts_an_outage_of_many_command_timeouts, 0, 2);
+    tcase_add_test(tc, without_wait_an_outage_while_it_is_queued_gives_69);
     tcase_add_test(tc, giving_back_that_takes_long_is_told);
     tcase_add_test(tc, giving_back_in_time_is_not_told);
     return test_run_suite(suite);

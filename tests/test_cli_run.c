@@ -63,6 +63,55 @@ START_TEST(help_of_each_command_fits_a_screen)
 }
 END_TEST
 
+static const char *const each[][5] = { { "run", "n", "true" },
+                                       { "list" },
+                                       { "show", "n" },
+                                       { "watch" },
+                                       { "wait", "n" },
+                                       { "doctor" },
+                                       { "release", "--force", "--yes", "n" } };
+enum { COMMANDS = sizeof(each) / sizeof(each[0]) };
+
+START_TEST(h_is_help_and_messages_name_rlock_and_the_command)
+{
+    const char *command = each[_i][0];
+    char text[CLI_TEXT_MAX];
+
+    ck_assert_int_eq(cli_does(&c, CLI_ARGV("rlock", command, "--help"), NULL), 0);
+    strcpy(text, c.out.text);
+    cli_stop(&c);
+    ck_assert_int_eq(cli_does(&c, CLI_ARGV("rlock", command, "-h"), NULL), 0);
+    ck_assert_str_eq(c.out.text, text);
+    cli_stop(&c);
+    ck_assert_int_eq(cli_does(&c, CLI_ARGV("rlock", command, "--bogus"), NULL), 64);
+    snprintf(text, sizeof(text), "rlock %s: ", command);
+    ck_assert_msg(strncmp(c.err.text, text, strlen(text)) == 0, "%s", c.err.text);
+}
+END_TEST
+
+START_TEST(option_before_the_command_is_told_where_to_go)
+{
+    ck_assert_int_eq(cli_does(&c, CLI_ARGV("rlock", "--url", "x", "list"), NULL), 64);
+    ck_assert(cli_complains(&c, "\"--url\": options go behind the command"));
+    cli_stop(&c);
+    ck_assert_int_eq(cli_does(&c, CLI_ARGV("rlock", "lists"), NULL), 64);
+    ck_assert(cli_complains(&c, "no command \"lists\""));
+}
+END_TEST
+
+static const char *const printing[] = { "--help", "--version", "run --help",
+                                        "watch -h", "list --json" };
+
+START_TEST(what_cannot_be_printed_is_70)
+{
+    char script[64];
+
+    snprintf(script, sizeof(script), "exec \"$R\" %s >/dev/full", printing[_i]);
+    ck_assert_int_eq(cli_does(&c, CLI_ARGV("sh", "-c", script), ENV), 70);
+    ck_assert(cli_complains(&c, "cannot write to stdout"));
+}
+END_TEST
+
 /* ---- exit codes */
 
 START_TEST(code_of_the_command_is_passed_through)
@@ -139,14 +188,6 @@ START_TEST(password_in_an_argument_is_refused)
     REFUSED("user without password", "--url", "redis://u@v@localhost", "n", "echo", "x");
 }
 END_TEST
-
-static const char *const each[][5] = { { "run", "n", "true" },
-                                       { "list" },
-                                       { "show", "n" },
-                                       { "watch" },
-                                       { "wait", "n" },
-                                       { "doctor" },
-                                       { "release", "--force", "--yes", "n" } };
 
 START_TEST(url_that_cannot_be_used_gives_64_and_says_why)
 {
@@ -233,55 +274,6 @@ START_TEST(server_that_is_away_gives_69)
     int64_t took = test_now_ms() - begin;
     ck_assert_int_ge(took, 300);
     ck_assert_int_lt(took, 300 + test_ms(2000));
-    ck_assert_uint_eq(c.out.len, 0);
-}
-END_TEST
-
-START_TEST(server_that_comes_back_in_time_is_enough)
-{
-    test_server_kill(&server);
-    START(&c, "--wait", "60", "n", "echo", "inside");
-    test_server_restart(&server);
-    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), 0);
-    ck_assert_str_eq(c.out.text, "inside\n");
-}
-END_TEST
-
-static bool still_runs(void *arg)
-{
-    (void)arg;
-    return cli_ends(&c, 0) == CLI_STILL_RUNS;
-}
-
-/* At the first connect, and while it is queued. */
-START_TEST(wait_outlasts_an_outage_of_many_command_timeouts)
-{
-    enum { OUTAGE_MS = 2000 };
-    bool queues = _i;
-
-    if (queues) /* whose key a restart takes away */
-        test_redis_do(redis, "HSET", "n", "7c9ad6a5-7c1f-4ee0-a6cd-fd3d1f1cd1d3:52", "1");
-    else
-        test_server_kill(&server);
-    START_WITH("?commandtimeout=100", &c, "--wait", "120", "n", "echo", "inside");
-    if (queues) {
-        ck_assert(run_is_queued(1));
-        test_server_kill(&server);
-    }
-    ck_assert_msg(test_stays(still_runs, NULL, OUTAGE_MS), "%s", c.err.text);
-    test_server_restart(&server);
-    ck_assert_msg(cli_ends(&c, CLI_WAIT_MS) == 0, "%s", c.err.text);
-    ck_assert_str_eq(c.out.text, "inside\n");
-}
-END_TEST
-
-START_TEST(without_wait_an_outage_while_it_is_queued_gives_69)
-{
-    scene_hold(&other, "--fair");
-    START_WITH("?commandtimeout=300", &c, "n", "echo", "inside");
-    ck_assert(run_is_queued(1));
-    test_server_kill(&server);
-    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), 69);
     ck_assert_uint_eq(c.out.len, 0);
 }
 END_TEST
@@ -422,7 +414,10 @@ END_TEST
 
 START_TEST(run_inside_a_run_of_the_same_name_is_warned_of)
 {
-    static const char warning[] = "\"n\" is the lock of the command around this one";
+    /* the other server is not known, only the name */
+    static const char warning[] =
+        "\"n\" is the lock of the command around this one (RLOCK_NAME):"
+        " waiting for it may never end, if it is at the same server\n";
 
     ck_assert_int_eq(RUN("n", "sh", "-c", "exec \"$R\" run --wait 0.1 n true"), 75);
     ck_assert_msg(strstr(c.err.text, warning), "%s", c.err.text);
@@ -509,6 +504,17 @@ START_TEST(stdin_passes_through)
 }
 END_TEST
 
+static void add_help(Suite *suite)
+{
+    TCase *tc = scene_case(suite, "help");
+    tcase_add_test(tc, help_of_each_command_fits_a_screen);
+    tcase_add_loop_test(tc, h_is_help_and_messages_name_rlock_and_the_command, 0,
+                        COMMANDS);
+    tcase_add_test(tc, option_before_the_command_is_told_where_to_go);
+    tcase_add_loop_test(tc, what_cannot_be_printed_is_70, 0,
+                        sizeof(printing) / sizeof(printing[0]));
+}
+
 static void add_codes(Suite *suite)
 {
     TCase *tc = scene_case(suite, "codes");
@@ -518,15 +524,12 @@ static void add_codes(Suite *suite)
     tcase_add_loop_test(tc, password_in_an_argument_is_refused, 0,
                         sizeof(with_password) / sizeof(with_password[0]));
     tcase_add_loop_test(tc, url_that_cannot_be_used_gives_64_and_says_why, 0,
-                        sizeof(each) / sizeof(each[0]));
+                        COMMANDS);
     tcase_add_test(tc, options_end_at_the_name);
     tcase_add_test(tc, command_that_cannot_be_run_gives_126_and_127);
     tcase_add_test(tc, busy_lock_gives_75_or_the_code_that_was_asked_for);
     tcase_add_test(tc, wait_gives_up_after_its_time);
     tcase_add_test(tc, server_that_is_away_gives_69);
-    tcase_add_test(tc, server_that_comes_back_in_time_is_enough);
-    tcase_add_loop_test(tc, wait_outlasts_an_outage_of_many_command_timeouts, 0, 2);
-    tcase_add_test(tc, without_wait_an_outage_while_it_is_queued_gives_69);
     tcase_add_test(tc, server_that_refuses_gives_77);
     tcase_add_test(tc, foreign_data_under_the_name_gives_76);
 }
@@ -556,7 +559,7 @@ static void add_environment(Suite *suite)
 int main(void)
 {
     Suite *suite = suite_create("cli_run");
-    tcase_add_test(scene_case(suite, "help"), help_of_each_command_fits_a_screen);
+    add_help(suite);
     add_codes(suite);
     add_lock(suite);
     add_environment(suite);
