@@ -38,7 +38,7 @@ static void add(struct table *table, const rlock_info_t *lock)
     table_add(table,
               (const char *const[]){ name, look_type(lock->type), holders, who,
                                      look_time(first->since_ms, age),
-                                     look_time(first->lease_left_ms, lease), waiters });
+                                     look_lease(first->lease_left_ms, lease), waiters });
     free(name);
     free(who);
 }

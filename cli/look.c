@@ -199,6 +199,11 @@ const char *look_time(long ms, char buffer[LOOK_TIME_SIZE])
     return buffer;
 }
 
+const char *look_lease(long ms, char buffer[LOOK_TIME_SIZE])
+{
+    return ms < 0 ? "never" : look_time(ms, buffer);
+}
+
 char *look_who(const rlock_party_t *party)
 {
     if (party->client[0] != '\0')

@@ -37,6 +37,8 @@ const char *look_type(rlock_type_t type);
 const char *look_mode(rlock_mode_t mode);
 /* "29.4 s", "3 min 20 s", "5 h 2 min", "3 d 4 h"; "-" when negative. Returns buffer. */
 const char *look_time(long ms, char buffer[LOOK_TIME_SIZE]);
+/* The same of a lease: "never" (it ends) when negative. */
+const char *look_lease(long ms, char buffer[LOOK_TIME_SIZE]);
 /* The client, or the owner where the client is not known; printable, allocated. */
 char *look_who(const rlock_party_t *party);
 /* The columns of the terminal that stdout is; 0: it is none. */

@@ -65,9 +65,13 @@ static void tell_holders(const struct target *target, FILE *out)
         char age[LOOK_TIME_SIZE], lease[LOOK_TIME_SIZE];
         const rlock_party_t *holder = &lock->holders[i];
         char *who = look_who(holder);
-        fprintf(out, "  %s, %s, for %s, %s of its lease left\n", who,
-                look_mode(holder->mode), look_time(holder->since_ms, age),
-                look_time(holder->lease_left_ms, lease));
+        fprintf(out, "  %s, %s, for %s, ", who, look_mode(holder->mode),
+                look_time(holder->since_ms, age));
+        if (holder->lease_left_ms < 0)
+            fprintf(out, "its lease never ends\n");
+        else
+            fprintf(out, "%s of its lease left\n",
+                    look_time(holder->lease_left_ms, lease));
         free(who);
     }
     if (lock->waiter_count > 0)

@@ -19,9 +19,9 @@ static const char usage[] =
     "                       owner, client, mode, age_ms, lease_left_ms\n"
     "  --url URL, --user NAME, --password-file FILE, --help: see rlock --help\n"
     "\n"
-    "What is not known is -, in JSON null. A waiter's lease is the time until it\n"
-    "counts as gone. Bytes that are not UTF-8 are \\u00XX in JSON, and a member\n"
-    "name_hex (client_hex, owner_hex) has all bytes then.\n"
+    "What is not known is -, in JSON null; so is a lease_left_ms that is \"never\".\n"
+    "A waiter's lease is the time until it counts as gone. Bytes that are not UTF-8\n"
+    "are \\u00XX in JSON, and name_hex (client_hex, owner_hex) has all bytes then.\n"
     "\n"
     "Exit code: 0; 1 when nobody holds it or waits for it; 69 when the server\n"
     "cannot be reached, 76 when foreign data lies there, 77 when it refuses.\n";
@@ -49,7 +49,7 @@ static void print_parties(const char *heading, const char *since, const char *le
         table_add(&table,
                   (const char *const[]){ number, client, look_mode(party->mode),
                                          look_time(party->since_ms, age),
-                                         look_time(party->lease_left_ms, left), owner });
+                                         look_lease(party->lease_left_ms, left), owner });
         free(client);
         free(owner);
     }

@@ -151,7 +151,7 @@ static void add_party(struct table *table, const char *name, const char *type,
 
     table_add(table, (const char *const[]){ name, type, role, look_mode(party->mode), who,
                                             look_time(party->since_ms, age),
-                                            look_time(party->lease_left_ms, lease) });
+                                            look_lease(party->lease_left_ms, lease) });
     free(who);
 }
 

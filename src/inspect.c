@@ -17,6 +17,7 @@ enum {
 };
 
 #define NUMBER_MAX (INT64_C(1) << 60)
+#define NEVER INT64_C(-1) /* PTTL of a key that does not expire; told as it is */
 
 /* ---- building an rlock_info_t */
 
@@ -78,7 +79,7 @@ static int add_party(struct parties *p, const struct rlk_peers *peers, const cha
     party->client = client ? strndup(client, client_len) : strdup("");
     party->mode = mode;
     party->since_ms = (long)since_ms;
-    party->lease_left_ms = (long)(left_ms > 0 ? left_ms : 0);
+    party->lease_left_ms = (long)(left_ms > 0 || left_ms == NEVER ? left_ms : 0);
     p->tickets[p->count] = 0;
     p->count++; /* free_parties takes what is there */
     return party->owner && party->client ? 0 : ENOMEM;

@@ -202,6 +202,23 @@ START_TEST(redisson_holder_is_told_as_such)
 }
 END_TEST
 
+/* By others: what has no TTL is held until somebody deletes it. */
+START_TEST(lease_that_never_ends_is_told_as_such)
+{
+    hold_as_redisson(NULL);
+    test_redis_do(redis, "PERSIST", "n");
+    look();
+    ck_assert_uint_eq(info->holder_count, 1);
+    ck_assert_int_eq(info->holders[0].lease_left_ms, -1);
+    test_redis_do(redis, "DEL", "n");
+    /* readers whose ends were lost have the key's */
+    test_redis_do(redis, "HSET", "n", "mode", "rlock:read");
+    look();
+    ck_assert_uint_eq(info->holder_count, 1);
+    ck_assert_int_eq(info->holders[0].lease_left_ms, -1);
+}
+END_TEST
+
 START_TEST(other_families_are_told_by_their_mode)
 {
     static const struct {
@@ -613,6 +630,7 @@ int main(void)
     tcase_add_unchecked_fixture(loops, fixture_start, fixture_stop);
     tcase_add_checked_fixture(loops, set_up, tear_down);
     tcase_add_loop_test(loops, redisson_holder_is_told_as_such, 0, 3);
+    tcase_add_test(loops, lease_that_never_ends_is_told_as_such);
     tcase_add_loop_test(loops, other_families_are_told_by_their_mode, 0, 3);
     tcase_add_loop_test(loops, foreign_data_is_EPROTO_and_untouched, 0, 5);
     suite_add_tcase(suite, loops);

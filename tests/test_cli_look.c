@@ -88,6 +88,12 @@ static void let_go(rlock_mutex_t *m)
     }
 }
 
+/* And without a TTL: for ever. */
+static void hold_by_hand(void)
+{
+    test_redis_do(redis, "HSET", "n", "7c9ad6a5-7c1f-4ee0-a6cd-fd3d1f1cd1d3:52", "1");
+}
+
 /* ---- list */
 
 START_TEST(list_of_none_is_empty_and_0)
@@ -314,6 +320,22 @@ START_TEST(show_tells_holder_and_waiters_in_order)
 }
 END_TEST
 
+START_TEST(lease_that_never_ends_is_told_as_never_and_null)
+{
+    char fields[FIELDS][FIELD_MAX];
+
+    hold_by_hand();
+    ck_assert_int_eq(RLOCK("show", "n"), 0);
+    ck_assert_msg(strstr(c.out.text, "  never  "), "%s", c.out.text);
+    ck_assert_int_eq(RLOCK("list"), 0);
+    const char *at = c.out.text;
+    ck_assert(next_line(&at, fields));
+    ck_assert_str_eq(fields[5], "never");
+    ck_assert_int_eq(RLOCK("show", "--json", "n"), 0);
+    ck_assert_msg(strstr(c.out.text, "\"lease_left_ms\": null\n"), "%s", c.out.text);
+}
+END_TEST
+
 START_TEST(show_of_nobody_is_1)
 {
     ck_assert_int_eq(RLOCK("show", "n"), 1);
@@ -483,11 +505,6 @@ START_TEST(wait_ends_by_a_signal)
 }
 END_TEST
 
-static void hold_by_hand(void)
-{
-    test_redis_do(redis, "HSET", "n", "7c9ad6a5-7c1f-4ee0-a6cd-fd3d1f1cd1d3:52", "1");
-}
-
 START_TEST(wait_outlasts_a_short_outage)
 {
     hold_by_hand();
@@ -552,6 +569,7 @@ int main(void)
     tcase_add_test(tc, json_has_token_holder_and_waiters_in_order);
     tc = add_case(suite, "show");
     tcase_add_test(tc, show_tells_holder_and_waiters_in_order);
+    tcase_add_test(tc, lease_that_never_ends_is_told_as_never_and_null);
     tcase_add_test(tc, show_of_nobody_is_1);
     tcase_add_test(tc, show_of_foreign_data_is_76);
     tc = add_case(suite, "codes");

@@ -84,6 +84,16 @@ START_TEST(with_yes_it_takes_it_and_tells_from_whom)
 }
 END_TEST
 
+START_TEST(lease_that_never_ends_is_told)
+{
+    test_redis_do(redis, "HSET", "n", "7c9ad6a5-7c1f-4ee0-a6cd-fd3d1f1cd1d3:52", "1");
+    ck_assert_int_eq(
+        cli_does(&c, CLI_ARGV("rlock", "release", "--force", "--yes", "n"), env), 0);
+    ck_assert_ptr_nonnull(strstr(c.out.text, ":52, exclusive, for -, its lease never"));
+    ck_assert(!test_redis_exists(redis, "n"));
+}
+END_TEST
+
 START_TEST(of_nobody_it_is_1)
 {
     ck_assert_int_eq(
@@ -235,6 +245,7 @@ int main(void)
     tcase_add_test(tc, without_force_it_explains_and_does_nothing);
     tcase_add_test(tc, without_a_terminal_it_wants_yes_and_does_nothing);
     tcase_add_test(tc, with_yes_it_takes_it_and_tells_from_whom);
+    tcase_add_test(tc, lease_that_never_ends_is_told);
     tcase_add_test(tc, of_nobody_it_is_1);
     tcase_add_test(tc, of_nobody_it_clears_a_mark_with_yes_alone);
     tcase_add_loop_test(tc, yes_on_the_terminal_takes_it, 0, 3);
