@@ -45,8 +45,8 @@ static void add(struct table *table, const rlock_info_t *lock)
 
 static void print_table(const struct look_list *list)
 {
-    enum { COLUMNS = 7, NAME_AND_CLIENT = 1 << 0 | 1 << 3 };
-    struct table table = { .columns = COLUMNS, .cut = NAME_AND_CLIENT };
+    enum { COLUMNS = 7, NAME = 1 << 0, CLIENT = 1 << 3 };
+    struct table table = { .columns = COLUMNS, .cut = NAME | CLIENT, .clients = CLIENT };
     size_t width = look_columns();
 
     if (width > 0 && list->count > 0)

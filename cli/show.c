@@ -32,8 +32,8 @@ static const struct option options[] = { { "json", no_argument, NULL, OPT_JSON }
 static void print_parties(const char *heading, const char *since, const char *lease,
                           const rlock_party_t *parties, size_t count)
 {
-    enum { COLUMNS = 6, CLIENT_AND_OWNER = 1 << 1 | 1 << 5 };
-    struct table table = { .columns = COLUMNS, .cut = CLIENT_AND_OWNER };
+    enum { COLUMNS = 6, CLIENT = 1 << 1, OWNER = 1 << 5 };
+    struct table table = { .columns = COLUMNS, .cut = CLIENT | OWNER, .clients = CLIENT };
 
     printf("%s %zu\n", heading, count);
     if (count == 0)

@@ -69,21 +69,71 @@ static void measure(const struct table *table, size_t width, size_t widths[])
         narrow(table, width, widths);
 }
 
-static char *make_line(char *const cells[], size_t columns, const size_t widths[],
+/* The first `width` bytes of a cell that is longer, with a mark that there is more. */
+static void cut_end(char *at, const char *cell, size_t width)
+{
+    memcpy(at, cell, width - strlen(cut_mark));
+    memcpy(at + width - strlen(cut_mark), cut_mark, strlen(cut_mark));
+}
+
+/* "host:pid:program": the colon before the pid, and how long it is with that. NULL: it is
+ * no client, but an owner's id. */
+static const char *pid_of(const char *cell, size_t *ret_len)
+{
+    const char *pid = strchr(cell, ':');
+
+    if (!pid)
+        return NULL;
+    *ret_len = 1 + strspn(pid + 1, "0123456789");
+    if (*ret_len == 1 || pid[*ret_len] != ':' || strchr(pid + *ret_len + 1, ':'))
+        return NULL;
+    return pid;
+}
+
+/* A cell that is longer than that. By its pid a client is found: the program goes first,
+ * then the host is cut. How much there is then. */
+static size_t cut_client(char *at, const char *cell, size_t width)
+{
+    size_t pid_len = 0;
+    const char *pid = pid_of(cell, &pid_len);
+    size_t whole = pid ? (size_t)(pid - cell) + pid_len : 0;
+
+    if (!pid || pid_len > width || whole + strlen(cut_mark) < width) {
+        cut_end(at, cell, width);
+        return width;
+    }
+    if (whole <= width) {
+        memcpy(at, cell, whole);
+        return whole;
+    }
+    size_t host = width - pid_len;
+    if (host > strlen(cut_mark))
+        cut_end(at, cell, host);
+    else
+        memset(at, cut_mark[0], host);
+    memcpy(at + host, pid, pid_len);
+    return width;
+}
+
+static char *make_line(const struct table *table, size_t row, const size_t widths[],
                        size_t line_size)
 {
+    char *const *cells = table->cells + row * table->columns;
     char *line = look_alloc(line_size + 1), *at = line, *end = line;
 
-    for (size_t i = 0; i < columns; i++) {
-        size_t len = strlen(cells[i]);
+    for (size_t i = 0; i < table->columns; i++) {
+        size_t len = strlen(cells[i]), gap = i + 1 < table->columns ? GAP : 0;
         size_t shown = len <= widths[i] ? len : widths[i];
-        memset(at, ' ', widths[i] + (i + 1 < columns ? GAP : 0));
-        memcpy(at, cells[i], shown);
-        if (shown < len)
-            memcpy(at + shown - strlen(cut_mark), cut_mark, strlen(cut_mark));
+        memset(at, ' ', widths[i] + gap);
+        if (shown == len)
+            memcpy(at, cells[i], len);
+        else if (table->clients >> i & 1u)
+            shown = cut_client(at, cells[i], shown);
+        else
+            cut_end(at, cells[i], shown);
         if (shown > 0)
             end = at + shown;
-        at += widths[i] + (i + 1 < columns ? GAP : 0);
+        at += widths[i] + gap;
     }
     *end = '\0'; /* no blanks at the end */
     return line;
@@ -96,8 +146,7 @@ char **table_lines(const struct table *table, size_t width)
 
     measure(table, width, widths);
     for (size_t i = 0; i < table->rows; i++) {
-        lines[i] = make_line(table->cells + i * table->columns, table->columns, widths,
-                             line_len(table, widths));
+        lines[i] = make_line(table, i, widths, line_len(table, widths));
         if (width > 0 && strlen(lines[i]) > width)
             lines[i][width] = '\0';
     }

@@ -12,6 +12,7 @@ enum { TABLE_COLUMNS_MAX = 8 };
 struct table {
     size_t columns;
     unsigned cut; /* bit i: column i may be cut when the lines are too long */
+    unsigned clients; /* bit i: column i has "host:pid:program", whose pid is cut last */
     size_t rows, size;
     char **cells; /* rows * columns; owned */
 };

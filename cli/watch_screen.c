@@ -173,8 +173,8 @@ static void add_lock(struct table *table, const rlock_info_t *lock)
 /* The first line is that of the headings. */
 static void make_lines(struct view *view)
 {
-    enum { COLUMNS = 7, NAME_AND_CLIENT = 1 << 0 | 1 << 4 };
-    struct table table = { .columns = COLUMNS, .cut = NAME_AND_CLIENT };
+    enum { COLUMNS = 7, NAME = 1 << 0, CLIENT = 1 << 4 };
+    struct table table = { .columns = COLUMNS, .cut = NAME | CLIENT, .clients = CLIENT };
 
     drop_lines(view);
     view->width = COLS;

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { ROWS = 24, COLUMNS = 80, CROWD = 40, LEFT = 30, AT_ONCE_MS = 5000 };
 
@@ -359,6 +360,29 @@ START_TEST(view_follows_the_terminals_size)
 }
 END_TEST
 
+/* The first thing that a narrow terminal cuts of a client is not what it is found by. */
+START_TEST(narrow_view_keeps_the_pid)
+{
+    static const char *const names[] = { "orders", "orders-of-all-customers-and-years" };
+    char wanted[32];
+    rlock_mutex_t n = mutex_of(client, names[_i]);
+
+    OK(rlock_mutex_lock(&n));
+    snprintf(wanted, sizeof(wanted), ":%d", (int)getpid());
+    for (int columns = 60; columns > 50; columns--) {
+        start_view(ROWS, columns);
+        shows("1 lock held");
+        const char *pid_at = strstr(screen.cells[2], wanted);
+        ck_assert_msg(pid_at && strchr(" :", pid_at[strlen(wanted)]), "%d columns: %s",
+                      columns, screen.cells[2]);
+        cli_type(&c, "q");
+        left_with(0);
+        cli_stop(&c);
+    }
+    OK(rlock_mutex_unlock(&n));
+}
+END_TEST
+
 START_TEST(view_scrolls)
 {
     char name[16];
@@ -539,6 +563,7 @@ int main(void)
     tcase_add_test(tc, view_shows_holders_and_waiters_and_what_changes);
     tcase_add_test(tc, view_draws_no_bytes_of_a_hostile_name);
     tcase_add_test(tc, view_follows_the_terminals_size);
+    tcase_add_loop_test(tc, narrow_view_keeps_the_pid, 0, 2);
     tcase_add_test(tc, view_scrolls);
     tcase_add_loop_test(tc, a_signal_leaves_the_terminal_as_it_was, 0, 3);
     tcase_add_test(tc, ctrl_c_leaves_the_terminal_as_it_was);
