@@ -23,8 +23,9 @@ static const char usage[] =
     "A waiter's lease is the time until it counts as gone. Bytes that are not UTF-8\n"
     "are \\u00XX in JSON, and name_hex (client_hex, owner_hex) has all bytes then.\n"
     "\n"
-    "Exit code: 0; 1 when nobody holds it or waits for it; 69 when the server\n"
-    "cannot be reached, 76 when foreign data lies there, 77 when it refuses.\n";
+    "Exit code: 0; 1 when nobody holds it or waits for it, and nothing is printed;\n"
+    "69 when the server cannot be reached, 76 when foreign data lies there, 77 when\n"
+    "it refuses.\n";
 
 static const struct option options[] = { { "json", no_argument, NULL, OPT_JSON },
                                          CLI_COMMON_OPTIONS };

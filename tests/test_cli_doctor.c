@@ -238,6 +238,24 @@ START_TEST(json_has_the_findings_with_the_gravest_first)
 }
 END_TEST
 
+START_TEST(help_names_all_that_json_has)
+{
+    static struct cli help;
+
+    ck_assert_int_eq(cli_does(&help, CLI_ARGV("rlock", "doctor", "--help"), NULL), 0);
+    ck_assert_int_eq(doctor("--json"), OK);
+    for (const char *at = c.out.text; (at = strstr(at, "\": ")) != NULL; at++) {
+        const char *end = at, *begin = end;
+        char name[32];
+        while (begin[-1] != '"')
+            begin--;
+        snprintf(name, sizeof(name), "%.*s", (int)(end - begin), begin);
+        ck_assert_msg(strstr(help.out.text, name), "%s", name);
+    }
+    cli_stop(&help);
+}
+END_TEST
+
 START_TEST(json_of_a_server_that_is_away_says_why)
 {
     test_server_kill(&server);
@@ -267,6 +285,7 @@ int main(void)
     tcase_add_test(tc, a_terminal_gets_colours_and_lines_as_wide_as_it_is);
     tcase_add_test(tc, NO_COLOR_is_heeded);
     tcase_add_test(tc, json_has_the_findings_with_the_gravest_first);
+    tcase_add_test(tc, help_names_all_that_json_has);
     tcase_add_test(tc, json_of_a_server_that_is_away_says_why);
     suite_add_tcase(suite, tc);
     return test_run_suite(suite);
