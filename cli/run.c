@@ -326,7 +326,8 @@ static void give_back(struct run_watch *watch)
 
     snprintf(late, sizeof(late), "giving \"%s\" back, the server does not answer",
              watch->shown);
-    run_tell_if_late(late);
+    if (!watch->lost)
+        run_tell_if_late(late);
     int rc = run_lock_release(&watch->lock);
     if (rc == ESTALE)
         run_watch_tell_lost(watch, "the lease ended before the command did");
