@@ -11,7 +11,7 @@ enum { TABLE_COLUMNS_MAX = 8 };
 /* Begin with { .columns = N, .cut = ... }. */
 struct table {
     size_t columns;
-    unsigned cut; /* bit i: column i may be cut when the lines are too long */
+    unsigned cut;     /* bit i: column i may be cut when the lines are too long */
     unsigned clients; /* bit i: column i has "host:pid:program", whose pid is cut last */
     size_t rows, size;
     char **cells; /* rows * columns; owned */
