@@ -156,9 +156,21 @@ static bool is_alive_in_group(const char *pid, pid_t group)
            state != 'Z' && state != 'X';
 }
 
+/* False: it is nothing, or of another namespace of processes, with other numbers. */
+static bool proc_is_ours(void)
+{
+    char self[32];
+    ssize_t n = readlink("/proc/self", self, sizeof(self) - 1);
+
+    if (n <= 0)
+        return false;
+    self[n] = '\0';
+    return strtol(self, NULL, 10) == getpid();
+}
+
 bool run_command_may_have_company(const struct run_command *command)
 {
-    DIR *proc = opendir("/proc");
+    DIR *proc = proc_is_ours() ? opendir("/proc") : NULL;
     bool found = false, tells = false;
 
     if (!proc)
@@ -166,7 +178,7 @@ bool run_command_may_have_company(const struct run_command *command)
     for (const struct dirent *e; !found && (e = readdir(proc)) != NULL;) {
         if (!isdigit((unsigned char)e->d_name[0]))
             continue;
-        /* not reaped yet, so it is there, unless this is nothing, or of others */
+        /* not reaped yet, so it is there, unless others are hidden (hidepid) */
         if (strtol(e->d_name, NULL, 10) == command->pid)
             tells = true;
         else

@@ -56,8 +56,8 @@ static int64_t lesser(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Waits in slices: rlock_waitfree waits through outages of any length. end_ms: of
- * look_now_ms, INT64_MAX: none. */
+/* Waits in slices: rlock_waitfree waits through outages of any length, so the server is
+ * asked behind each. end_ms: of look_now_ms, INT64_MAX: none. */
 static int wait_for(rlock_client_t *client, const char *name, int64_t end_ms)
 {
     int rc = rlock_client_ping(client);
@@ -70,10 +70,13 @@ static int wait_for(rlock_client_t *client, const char *name, int64_t end_ms)
         if (rc != ETIMEDOUT && rc != ENOTCONN)
             return rc;
         now_ms = look_now_ms();
-        bool gives_up = now_ms >= end_ms || now_ms - answered_ms >= OUTAGE_MS;
-        if (rc == ETIMEDOUT || (!gives_up && rlock_client_ping(client) == 0))
-            answered_ms = now_ms = look_now_ms();
-        if (now_ms < end_ms && now_ms - answered_ms < OUTAGE_MS)
+        if (now_ms >= end_ms || (rc == ENOTCONN && now_ms - answered_ms >= OUTAGE_MS))
+            return rc;
+        rc = rlock_client_ping(client);
+        now_ms = look_now_ms();
+        if (rc == 0)
+            answered_ms = now_ms;
+        else if (rc == ENOTCONN && now_ms < end_ms && now_ms - answered_ms < OUTAGE_MS)
             rc = 0;
     }
     return rc;
@@ -87,7 +90,7 @@ static void set_timeout(rlock_clientattr_t *attr, int64_t wait_ms)
 
     rlock_clientattr_init(attr);
     rlock_clientattr_getcommandtimeout(attr, &timeout_ms);
-    if (wait_ms > 0 && wait_ms < timeout_ms)
+    if (wait_ms >= 0 && wait_ms < timeout_ms)
         rlock_clientattr_setcommandtimeout(
             attr, wait_ms > ANSWER_MIN_MS ? (long)wait_ms : ANSWER_MIN_MS);
 }

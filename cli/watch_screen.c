@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 enum { HEADER_LINES = 2, FOOTER_LINES = 1, ESCAPE_DELAY_MS = 25, CONTROL_L = 'L' & 0x1f };
-/* Of a server; from then on it is shown. */
+/* Of a look; from then on it is shown how long it takes. */
 enum { MS_PER_S = 1000, SILENCE_MS = 1000 };
 
 /* ---- the terminal */
@@ -260,7 +260,7 @@ static void draw_header(const struct view *view)
     bool is_silent = view->waits_ms >= SILENCE_MS;
 
     if (is_silent)
-        snprintf(silence, sizeof(silence), ", no answer for %lld s",
+        snprintf(silence, sizeof(silence), ", asking for %lld s",
                  (long long)view->waits_ms / MS_PER_S);
     if (view->is_away) {
         strftime(at, sizeof(at), "%H:%M:%S", &view->away);

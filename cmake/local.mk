@@ -16,6 +16,6 @@ uninstall-hook:
 	  '$(mandir)/man1' '$(mandir)/man3' '$(mandir)/man7' \
 	  '$(datadir)/bash-completion/completions' '$(datadir)/bash-completion' \
 	  '$(datadir)/zsh/site-functions' '$(datadir)/zsh/vendor-completions' '$(datadir)/zsh' \
-	  '$(datadir)/fish/vendor_completions.d' '$(datadir)/fish' '$(docdir)'; do \
+	  '$(datadir)/fish/vendor_completions.d' '$(datadir)/fish' '$(docdir)' '$(datadir)/doc'; do \
 	  test ! -d "$(DESTDIR)$$dir" || rmdir "$(DESTDIR)$$dir" 2>/dev/null || :; \
 	done

@@ -419,7 +419,7 @@ END_TEST
 START_TEST(without_wait_an_outage_while_it_is_queued_gives_69)
 {
     scene_hold(&other, "--fair");
-    START_WITH("?commandtimeout=300", &c, "n", "echo", "inside");
+    START_WITH("?commandtimeout=1500", &c, "n", "echo", "inside");
     ck_assert(run_is_queued(1));
     test_server_kill(&server);
     ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), 69);

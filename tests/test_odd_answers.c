@@ -51,7 +51,7 @@ START_TEST(since_of_a_holder_is_in_range_whatever_the_key_says)
     ck_assert_uint_eq(info->holder_count, 1);
     ck_assert_int_ge(info->holders[0].since_ms, sinces[_i].least);
     ck_assert_int_le(info->holders[0].since_ms, sinces[_i].most);
-    ck_assert_int_eq(info->holders[0].lease_left_ms, 0);
+    ck_assert_int_eq(info->holders[0].lease_left_ms, -1); /* no TTL */
 }
 END_TEST
 

@@ -186,7 +186,7 @@ struct patient {
 static void *wait_patiently(void *arg)
 {
     struct patient *p = arg;
-    struct timespec at = test_in_ms(CLOCK_MONOTONIC, test_ms(SCENE_SOON_MS));
+    struct timespec at = test_in_ms(CLOCK_MONOTONIC, test_ms(2 * SCENE_SOON_MS));
     int rc = rlock_mutex_clocklock(&p->mutex, CLOCK_MONOTONIC, &at);
     if (rc == 0)
         rc = rlock_mutex_unlock(&p->mutex);
@@ -207,7 +207,7 @@ START_TEST(clocklock_told_to_fail_waits_for_a_server_until_its_deadline)
     init_failing(&p.mutex);
     bool queues = _i;
     if (queues)
-        scene_hold_by_hand("N", 5 * test_ms(COMMAND_MS + SLACK_MS));
+        scene_hold_by_hand("N", test_ms(SCENE_SOON_MS / 4));
     else
         refuse_connections();
     ck_assert_int_eq(pthread_create(&thread, NULL, wait_patiently, &p), 0);

@@ -112,14 +112,14 @@ void fuzz_command_call(struct rlk_conn *on, int argc, const char *const *argv,
 
 /* ---- what is told */
 
-static void check_party(const rlock_party_t *party)
+static void check_party(const rlock_party_t *party, long least_left_ms)
 {
     fuzz_must(party->owner && party->client);
     fuzz_must(strlen(party->owner) <= REPLY_LIMIT);
     fuzz_must(!strpbrk(party->client, " \n"));
     fuzz_must(party->mode == RLOCK_MODE_READ || party->mode == RLOCK_MODE_EXCLUSIVE);
     fuzz_must(party->since_ms >= -1);
-    fuzz_must(party->lease_left_ms >= 0);
+    fuzz_must(party->lease_left_ms >= least_left_ms);
 }
 
 static void check_info(const rlock_info_t *info)
@@ -128,9 +128,9 @@ static void check_info(const rlock_info_t *info)
     fuzz_must((int)info->type >= RLOCK_TYPE_UNKNOWN && info->type <= RLOCK_TYPE_REDISSON);
     fuzz_must(info->holder_count + info->waiter_count > 0);
     for (size_t i = 0; i < info->holder_count; i++)
-        check_party(&info->holders[i]);
+        check_party(&info->holders[i], -1); /* for ever */
     for (size_t i = 0; i < info->waiter_count; i++)
-        check_party(&info->waiters[i]);
+        check_party(&info->waiters[i], 0);
 }
 
 static int told(const rlock_info_t *info, void *arg)
