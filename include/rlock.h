@@ -806,8 +806,8 @@ typedef struct rlock_party {
     const char *client; /* "host:pid:program" where known, else "" */
     rlock_mode_t mode;
     long since_ms;      /* held, or waited for, this long; -1 when unknown */
-    long lease_left_ms; /* of a holder, -1 when it never ends: a lock of others', without a
-                           TTL; of a waiter, until it counts as gone */
+    long lease_left_ms; /* of a holder, -1 when it never ends: a key without a TTL, by
+                           others; of a waiter, until it counts as gone */
 } rlock_party_t;
 
 typedef struct rlock_info {
