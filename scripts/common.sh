@@ -147,6 +147,12 @@ configure_in() {
   (cd "$dir" && { [ -f Makefile ] || "$top/configure" --quiet "$@"; })
 }
 
+# What a program of ThreadSanitizer's is started by: its memory layout does not go with the
+# address randomisation of newer kernels.
+fixed_addresses() {
+  ! setarch "$(uname -m)" -R true 2>/dev/null || say "setarch $(uname -m) -R"
+}
+
 # -- what the tests said ------------------------------------------------------------
 
 # count_tests directory: "checks failures skipped" from what Check and automake wrote.

@@ -22,6 +22,7 @@ EXTRA_DIST += \
 	doc/model/share.pml \
 	doc/model/state.pml \
 	scripts/abi \
+	scripts/build-parts \
 	scripts/check \
 	scripts/common.sh \
 	scripts/consumers \

@@ -964,6 +964,10 @@ else
 TESTS = $(PORTED_TESTS) $(SHELL_TESTS)
 endif
 
+# What `make check` builds before it runs them.
+test-programs: $(check_PROGRAMS) $(check_LTLIBRARIES) $(check_DATA)
+.PHONY: test-programs
+
 # A time limit for each test that leaves room for slow machines, and no server but the
 # tests' own.
 AM_TESTS_ENVIRONMENT = \
