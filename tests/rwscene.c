@@ -137,6 +137,12 @@ void rw_go(void)
     atomic_store(&rw_log->go, true);
 }
 
+static int64_t events(void *arg)
+{
+    const struct rwlog *log = arg;
+    return (int64_t)atomic_load(&log->next);
+}
+
 bool rw_join(struct rw_totals *ret_totals, long ms)
 {
     memset(ret_totals, 0, sizeof(*ret_totals));
@@ -145,7 +151,8 @@ bool rw_join(struct rw_totals *ret_totals, long ms)
         long n[5] = { 0 };
         if (rw_parties[i].dead)
             continue;
-        if (!test_program_read(&rw_parties[i].program, line, sizeof(line), ms) ||
+        if (!test_program_read_amid(&rw_parties[i].program, line, sizeof(line), events,
+                                    rw_log, ms) ||
             sscanf(line, "sections %ld writes %ld torn %ld lost %ld failed %ld", &n[0],
                    &n[1], &n[2], &n[3], &n[4]) != 5)
             return false;

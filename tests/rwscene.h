@@ -54,9 +54,10 @@ void rw_kill(struct rw_party *p);
 void rw_init(rlock_rwlock_t *lock, rlock_client_t *client, int kind);
 
 void rw_go(void);
-/* Those without an end are done, then all; false: not within `ms`. */
+/* Those without an end are done, then all; false: somebody is not, and nothing has
+ * happened among them for `ms`. */
 bool rw_stop(struct rw_totals *ret_totals, long ms);
-/* All that live end by themselves. */
+/* All that live end by themselves; false: as there. */
 bool rw_join(struct rw_totals *ret_totals, long ms);
 
 /* Notes who waits now. */

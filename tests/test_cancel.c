@@ -455,7 +455,7 @@ int main(void)
     tc = tcase_create("moments");
     tcase_add_unchecked_fixture(tc, fixture_start, fixture_stop);
     tcase_add_checked_fixture(tc, set_up, fixture_close);
-    tcase_set_timeout(tc, test_is_full() ? 600 : 120);
+    test_long_tcase(tc);
     tcase_add_loop_test(tc, cancelled_at_any_moment_all_is_whole, 0, 2);
     suite_add_tcase(suite, tc);
     return test_run_suite(suite);

@@ -885,6 +885,33 @@ START_TEST(program_answers_in_lines)
 }
 END_TEST
 
+/* Comes on for so many looks. */
+static int64_t looks_left(void *arg)
+{
+    int *looks = arg;
+    return *looks > 0 ? --*looks : 0;
+}
+
+START_TEST(program_is_read_as_long_as_its_work_comes_on)
+{
+    enum { LOOKS = 12, LOOKS_MS = 900 }; /* 11 times 100 ms and less */
+    static const char *const argv[] = { "cat", NULL };
+    struct test_program p;
+    char line[64];
+    int looks = LOOKS;
+    test_program_start(&p, argv, NULL);
+    int64_t begin = test_now_ms();
+    ck_assert(!test_program_read_amid(&p, line, sizeof(line), looks_left, &looks, 200));
+    ck_assert_int_ge(test_now_ms() - begin, LOOKS_MS);
+    ck_assert_int_eq(looks, 0);
+    ck_assert(test_program_write(&p, "one"));
+    looks = LOOKS;
+    ck_assert(test_program_read_amid(&p, line, sizeof(line), looks_left, &looks, SOON_MS));
+    ck_assert_str_eq(line, "one");
+    test_program_end(&p);
+}
+END_TEST
+
 START_TEST(stopped_program_answers_when_continued)
 {
     static const char *const argv[] = { "cat", NULL };
@@ -1212,6 +1239,7 @@ static void add_programs(Suite *suite)
 {
     TCase *tc = tcase_create("programs");
     tcase_add_test(tc, program_answers_in_lines);
+    tcase_add_test(tc, program_is_read_as_long_as_its_work_comes_on);
     tcase_add_test(tc, stopped_program_answers_when_continued);
     tcase_add_test(tc, killed_program_reads_no_more);
     tcase_add_test(tc, program_gets_its_environment);

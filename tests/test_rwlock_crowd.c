@@ -70,7 +70,7 @@ START_TEST(s1_32_readers_of_8_processes_are_inside_at_once_and_a_writer_is_not)
     ck_assert_uint_eq(atomic_load(&rw_log->first), 0);
     ck_assert_int_eq(atomic_load(&rw_log->inside), PROCESSES * THREADS);
     atomic_store(&rw_log->open, true);
-    ck_assert(rw_join(&totals, SERVED_MS));
+    ck_assert(rw_join(&totals, SCENE_SOON_MS));
     no_fault();
     check_totals(&totals);
     ck_assert_int_eq(rwhistory_most_readers(history), PROCESSES * THREADS);
@@ -93,7 +93,7 @@ START_TEST(s1_s3_nobody_meets_a_writer_and_tokens_grow_whatever_form_they_ask_in
     long sections = test_count(SECTIONS, SECTIONS_QUICK);
     start_mixed(&(struct rw_options){ .section_ms = test_ms(10000) }, sections);
     rw_go();
-    ck_assert(rw_join(&totals, 2 * SERVED_MS));
+    ck_assert(rw_join(&totals, SCENE_SOON_MS));
     no_fault();
     printf("%ld sections, %ld written, %ld downgrades, %ld refused or timed out; "
            "%ld at once\n",
@@ -153,7 +153,7 @@ START_TEST(s1_s3_nor_when_processes_are_killed_at_any_moment_and_started_again)
         if (i % 2 == 0)
             rw_restart_argv(&rw_parties[i], &options, TEST_ARGV("m40", "m40", "m40"));
     }
-    ck_assert(rw_join(&totals, SERVED_MS));
+    ck_assert(rw_join(&totals, SCENE_SOON_MS));
     no_fault();
     printf("%ld sections, %ld written, %ld killed\n", totals.sections, totals.writes,
            kills);
@@ -172,7 +172,7 @@ START_TEST(l7_everybody_answers_at_his_deadline_and_nobody_is_left)
     for (long i = 0; i < PROCESSES; i++)
         rw_start(&(struct rw_options){ 0 }, job, job, job, job);
     rw_go();
-    ck_assert(rw_join(&totals, SERVED_MS));
+    ck_assert(rw_join(&totals, SCENE_SOON_MS));
     no_fault();
     long late = atomic_load(&rw_log->late_ms), out = all_of(RWLOG_OUT);
     printf("%ld entered, %ld timed out, at most %ld ms late\n", totals.sections, out,
@@ -195,6 +195,7 @@ static Suite *make_suite(void)
                    s1_s3_nobody_meets_a_writer_and_tokens_grow_whatever_form_they_ask_in);
     tcase_add_test(s1,
                    s1_s3_nor_when_processes_are_killed_at_any_moment_and_started_again);
+    test_long_tcase(s1);
 
     TCase *l7 = scene_tcase(s, "L7", open_scene, close_scene);
     tcase_add_test(l7, l7_everybody_answers_at_his_deadline_and_nobody_is_left);

@@ -122,16 +122,24 @@ static bool take_line(struct test_program *p, char *line, size_t size)
     return true;
 }
 
-bool test_program_read(struct test_program *p, char *line, size_t size, long ms)
+bool test_program_read_amid(struct test_program *p, char *line, size_t size,
+                            test_progress progress, void *arg, long ms)
 {
-    int64_t end = test_now_ms() + test_ms(ms);
+    enum { LOOK_MS = 100 };
+    int64_t last = test_now_ms(), so_far = progress ? progress(arg) : 0;
     while (!take_line(p, line, size)) {
-        int64_t left = end - test_now_ms();
+        int64_t now = test_now_ms(), far = progress ? progress(arg) : 0;
+        if (far != so_far)
+            last = now;
+        so_far = far;
+        int64_t left = last + test_ms(ms) - now;
+        if (progress && left > LOOK_MS)
+            left = LOOK_MS;
         struct pollfd pfd = { .fd = p->out, .events = POLLIN };
         int ready = poll(&pfd, 1, left > 0 ? (int)left : 0);
-        if (ready == 0)
+        if (ready == 0 && left <= 0)
             return false;
-        if (ready < 0 && errno == EINTR)
+        if (ready == 0 || (ready < 0 && errno == EINTR))
             continue;
         if (p->len == sizeof(p->buf))
             test_die("a helper program wrote too long a line");
@@ -141,6 +149,11 @@ bool test_program_read(struct test_program *p, char *line, size_t size, long ms)
         p->len += (size_t)n;
     }
     return true;
+}
+
+bool test_program_read(struct test_program *p, char *line, size_t size, long ms)
+{
+    return test_program_read_amid(p, line, size, NULL, NULL, ms);
 }
 
 static bool stopped(void *arg)

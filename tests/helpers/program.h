@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct test_program {
@@ -31,6 +32,13 @@ bool test_program_write(struct test_program *p, const char *line);
 /* The next line, without its newline, NUL-terminated, cut to `size`. False: none within
  * test_ms(ms), or the end of its output. */
 bool test_program_read(struct test_program *p, char *line, size_t size, long ms);
+
+/* How far the work has come that the program has a part in; grows. */
+typedef int64_t (*test_progress)(void *arg);
+/* The same, however long the work takes on a slow machine, as long as it comes on: false
+ * also when the next line and any progress have both been missing for test_ms(ms). */
+bool test_program_read_amid(struct test_program *p, char *line, size_t size,
+                            test_progress progress, void *arg, long ms);
 
 /* SIGSTOP, and SIGCONT; both return when the kernel says that it is so. */
 void test_program_stop(struct test_program *p);

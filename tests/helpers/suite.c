@@ -54,6 +54,13 @@ void test_before_fork(void)
 #endif
 }
 
+void test_long_tcase(TCase *tcase)
+{
+    enum { LONG_S = 600 };
+    if (test_is_full())
+        tcase_set_timeout(tcase, LONG_S);
+}
+
 static int run_here(Suite *suite)
 {
     pthread_atfork(test_before_fork, NULL, NULL);

@@ -16,6 +16,10 @@ bool test_can_fork_amid_threads(const char *test);
  * by themselves in what test_run_suite runs. */
 void test_before_fork(void);
 
+/* For tests of much work, that end by themselves when it comes to a standstill: at level
+ * full they may take long on a slow machine. */
+void test_long_tcase(TCase *tcase);
+
 /* Runs the suite and frees it; the program's exit status. A suite that fails while this
  * machine stands still, which no lease outlives, is run again, twice at the most, and says
  * so. */
