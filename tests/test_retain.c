@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SOON_MS = 10000, RETAIN_MS = 60000, SHORT_MS = 300, PRESENCE_MS = 900 };
+enum { SOON_MS = 10000, RETAIN_MS = 60000, SHORT_MS = 300 };
+/* What is kept outlasts slow code. */
+#define PRESENCE_MS test_ms(900)
 
 static rlock_mutex_t m, theirs;
 
