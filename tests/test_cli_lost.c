@@ -265,7 +265,7 @@ START_TEST(descriptor_tells_of_risk_safety_and_loss)
     char lease[32];
     snprintf(lease, sizeof(lease), "?lease=%ld", test_ms(2000));
     START_WITH(lease, &c, "--fd", "5", "--on-lost", "warn", "n", "sh", "-c",
-               "echo pid $$; cat <&5; echo the end");
+               "echo pid $$; cat <&5; kill -STOP $$; echo the end");
     run_pid(&c, "pid ");
     test_server_pause(&server);
     ck_assert(cli_says(&c, "at-risk "));
@@ -273,7 +273,7 @@ START_TEST(descriptor_tells_of_risk_safety_and_loss)
     ck_assert(cli_says(&c, "safe\n"));
     scene_force();
     ck_assert(cli_says(&c, "lost "));
-    kill(c.pid, SIGKILL); /* its end, and so the end of the file */
+    kill(c.pid, SIGKILL); /* the end of the file, and then the command's */
     cli_collect(&c);
     ck_assert(!strstr(c.out.text, "the end"));
 }
