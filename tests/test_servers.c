@@ -347,6 +347,7 @@ START_TEST(who_waits_at_a_full_server_is_not_dropped_and_gets_the_lock_at_once)
     OK(rlock_mutex_unlock(&theirs));
     ck_assert(task_ends(&task, SLACK_MS));
     OK(task_join(&task));
+    ck_assert_uint_eq(stats_of(client).grants, 1);
 }
 END_TEST
 
