@@ -235,13 +235,26 @@ static int64_t outage_left(const struct rlk_wish *wish, const struct rlk_lock *l
             (lock->queue->trouble_since > since ? lock->queue->trouble_since : since));
 }
 
+/* Another thread of this process is in. That holds behind its unlock as well, until
+ * somebody asks the server: who wakes at his deadline may find that it has just left. */
+static void note_busy(const struct rlk_lock *lock, struct rlk_waiter *waiter)
+{
+    if (lock->current || !rlk_list_empty(&lock->queue->reads))
+        waiter->busy_at = rlk_now_boot();
+}
+
 /* ETIMEDOUT: the lock was busy, as far as the server or this process could tell since
  * `since`; else ENOTCONN. */
-static int deadline_code(const struct rlk_lock *lock, int64_t since)
+static int deadline_code(const struct rlk_lock *lock, struct rlk_waiter *waiter,
+                         int64_t since)
 {
-    bool told = lock->current || !rlk_list_empty(&lock->queue->reads) ||
-                lock->queue->reached_at >= since ||
-                (lock->queue->trouble == 0 && lock->queue->reached_at != 0);
+    const struct rlk_queue *queue = lock->queue;
+
+    note_busy(lock, waiter);
+    bool told = queue->reached_at >= since ||
+                (queue->trouble == 0 && queue->reached_at != 0) ||
+                (waiter->busy_at != 0 &&
+                 (queue->trouble == 0 || waiter->busy_at >= queue->troubled_at));
     return told ? ETIMEDOUT : ENOTCONN;
 }
 
@@ -286,6 +299,7 @@ static int ask_server(struct rlk_ask *ask)
                                                         : first_lease(wish),
                                         .try_once = interrupted };
     ask->hold->asked++;
+    ask->tried = true;
     rlk_registry_unlock(reg);
     rlk_trip_acquire(wish->client, request, until, &answer);
     rlk_registry_lock(reg);
@@ -351,8 +365,14 @@ int rlk_ask_wait(struct rlk_ask *ask)
             return rlk_ask_give_up(ask, ENOTRECOVERABLE);
         }
         int64_t left = rlk_deadline_left(&wish->deadline);
-        if (left <= 0)
-            return rlk_ask_give_up(ask, deadline_code(ask->lock, ask->since));
+        if (left <= 0) {
+            int rc = deadline_code(ask->lock, waiter, ask->since);
+            /* who comes this far with a deadline that has passed meanwhile asks once, as
+             * a try would */
+            if (rc != ENOTCONN || ask->tried || !hold->need_ask ||
+                hold->asker != wish->thread)
+                return rlk_ask_give_up(ask, rc);
+        }
         if (hold->granted && hold->asker == wish->thread)
             /* too late to believe, or not confirmed: let the server say what is true,
              * also of the death that a grant told of */
@@ -370,6 +390,7 @@ int rlk_ask_wait(struct rlk_ask *ask)
         if (outage <= 0)
             return rlk_ask_give_up(ask, ENOTCONN);
         count_wait(wish, waiter);
+        note_busy(ask->lock, waiter);
         sleep_for(wish, min_time(left, outage), hold->asker == wish->thread);
     }
 }
@@ -449,7 +470,7 @@ static int wait_lock(const struct rlk_wish *wish, struct rlk_lock *lock,
         count_wait(wish, &waiter);
         int64_t left = rlk_deadline_left(&wish->deadline);
         if (left <= 0)
-            rc = deadline_code(lock, since);
+            rc = deadline_code(lock, &waiter, since);
         else if (atomic_load(&wish->client->interrupted))
             rc = ECANCELED;
         else if (!lock->current && outage_left(wish, lock, since, now) <= 0)
@@ -461,6 +482,7 @@ static int wait_lock(const struct rlk_wish *wish, struct rlk_lock *lock,
                 rlk_ask_withdraw(lock, wish);
             break;
         }
+        note_busy(lock, &waiter);
         doze(wish, lock->current ? min_time(left, lock->current->end - now)
                                  : min_time(left, outage_left(wish, lock, since, now)));
     }

@@ -29,6 +29,7 @@ struct rlk_ask {
     struct rlk_hold *hold; /* one reference */
     int64_t since;         /* when its thread came */
     int backoff_ms, late;
+    bool tried;       /* to ask the server */
     unsigned open_to; /* of its hold, which has no room for it once it is entered */
 };
 

@@ -288,6 +288,7 @@ struct rlk_waiter {
     uint32_t grant_ms;
     long lease_ms;
     int64_t since;         /* it has waited */
+    int64_t busy_at;       /* when it last saw another thread of this process in; 0 */
     bool passed_on;        /* will take the lock from another thread of this process */
     bool retakes;          /* may have what the process keeps */
     bool counted;          /* in the statistics, as one that had to wait */
@@ -332,6 +333,7 @@ struct rlk_queue {
     int trouble;                  /* why the asker has no answer now; 0: it has */
     struct rlk_list channel_link; /* also of those that are kept for reuse */
     int64_t trouble_since;
+    int64_t troubled_at;    /* when the last attempt that failed began */
     int64_t reached_at;     /* when the server last said something about it; 0: not yet */
     int64_t sent_to_ask_at; /* when one that waits was last told to ask himself */
     uint64_t messages;      /* WATCH: counts messages, so that none is missed */

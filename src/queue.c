@@ -127,6 +127,8 @@ void rlk_lock_trouble_locked(struct rlk_lock *lock, int code, int64_t now)
         return; /* nobody waits */
     if (lock->queue->trouble == 0)
         lock->queue->trouble_since = now;
+    if (now > lock->queue->troubled_at)
+        lock->queue->troubled_at = now;
     lock->queue->trouble = code;
 }
 

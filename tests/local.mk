@@ -4,7 +4,7 @@
 # build it, as those below.
 
 UNIT_TESTS = tests/test_url tests/test_conn tests/test_conn_frame tests/test_conn_reply tests/test_pool tests/test_mailbox \
-	tests/test_mutex_api tests/test_handle tests/test_scripts \
+	tests/test_mutex_api tests/test_deadlines tests/test_handle tests/test_scripts \
 	tests/test_scripts_handover tests/test_scripts_token \
 	tests/test_registry tests/test_handoff_rules tests/test_keep_rules tests/test_token_rules tests/test_gate tests/test_handoff tests/test_retain tests/test_holdings \
 	tests/test_wakes tests/test_timer tests/test_attr tests/test_mutex_lease \
@@ -350,6 +350,10 @@ tests_test_scripts_token_LDADD = tests/libbyhand.la $(UNIT_LIBS)
 tests_test_mended_SOURCES = tests/test_mended.c
 tests_test_mended_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_mended_LDADD = tests/libscene.la $(UNIT_LIBS)
+
+tests_test_deadlines_SOURCES = tests/test_deadlines.c
+tests_test_deadlines_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_deadlines_LDADD = tests/libfixture.la $(UNIT_LIBS)
 
 tests_test_mended_process_SOURCES = tests/test_mended_process.c
 tests_test_mended_process_CPPFLAGS = $(UNIT_CPPFLAGS)

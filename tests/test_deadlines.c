@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A deadline that passes while the machine stands still: what the call returns is what its
+ * process knew of the lock, and who has asked nobody yet asks once. A thread stands still
+ * here in the handler of a signal, or behind a proxy that is slow.
+ */
+#include "fixture.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SOON_MS = 10000 };
+
+static rlock_client_t *c;
+static rlock_mutex_t m;
+
+/* ---- a thread that stands still */
+
+static int stood[2], goes_on[2];
+
+static void stand_still(int sig)
+{
+    char byte = (char)sig;
+    int saved = errno;
+    if (write(stood[1], &byte, 1) != 1 || read(goes_on[0], &byte, 1) != 1)
+        abort();
+    errno = saved;
+}
+
+static void open_pipes(void)
+{
+    struct sigaction action = { .sa_handler = stand_still, .sa_flags = SA_RESTART };
+    ck_assert_int_eq(pipe(stood), 0);
+    ck_assert_int_eq(pipe(goes_on), 0);
+    sigemptyset(&action.sa_mask);
+    ck_assert_int_eq(sigaction(SIGUSR1, &action, NULL), 0);
+}
+
+static void close_pipes(void)
+{
+    for (int i = 0; i < 2; i++) {
+        close(stood[i]);
+        close(goes_on[i]);
+    }
+}
+
+static void set_up(void)
+{
+    fixture_open_proxied();
+    open_pipes();
+}
+
+static void tear_down(void)
+{
+    close_client(c);
+    close_pipes();
+    fixture_close_proxied();
+}
+
+static void open_here(const char *parameters)
+{
+    c = open_at(test_proxy_url(proxy), parameters);
+    m = mutex_of(c, "n");
+}
+
+struct timed {
+    struct timespec at;
+    void *lock;
+};
+
+static int run_timedlock(void *arg)
+{
+    struct timed *timed = arg;
+    int rc = rlock_mutex_clocklock(timed->lock, CLOCK_MONOTONIC, &timed->at);
+    return rc == 0 ? rlock_mutex_unlock(timed->lock) : rc;
+}
+
+static void wait_past(const struct timespec *at)
+{
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, at, NULL) == EINTR)
+        ;
+}
+
+/* The task waits until its deadline has passed, and goes on after `meanwhile` only. */
+static void stand_past_deadline(struct task *task, const struct timed *timed,
+                                int (*meanwhile)(void *), void *lock)
+{
+    char byte = 0;
+    ck_assert(wait_waiters(c, 1));
+    ck_assert_int_eq(pthread_kill(task->thread, SIGUSR1), 0);
+    ck_assert_int_eq(read(stood[0], &byte, 1), 1);
+    wait_past(&timed->at);
+    if (meanwhile)
+        OK(meanwhile(lock));
+    ck_assert_int_eq(write(goes_on[1], &byte, 1), 1);
+}
+
+/* ---- what was known */
+
+START_TEST(a_lock_that_another_thread_left_at_the_deadline_was_busy)
+{
+    struct task task;
+    open_here("?handoffms=0");
+    struct timed timed = { test_in_ms(CLOCK_MONOTONIC, test_ms(300)), &m };
+    OK(rlock_mutex_lock(&m));
+    task_start(&task, run_timedlock, &timed);
+    stand_past_deadline(&task, &timed, run_unlock, &m);
+    ck_assert_int_eq(task_join(&task), ETIMEDOUT);
+    OK(run_pair(&m));
+}
+END_TEST
+
+START_TEST(what_another_thread_holds_is_busy_behind_a_server_that_is_away)
+{
+    struct task task;
+    open_here("?handoffms=0&commandtimeout=300");
+    OK(rlock_mutex_lock(&m));
+    test_server_pause(&server);
+    struct timed timed = { test_in_ms(CLOCK_MONOTONIC, test_ms(300)), &m };
+    task_start(&task, run_timedlock, &timed);
+    ck_assert_int_eq(task_join(&task), ETIMEDOUT);
+    test_server_resume(&server);
+    OK(rlock_mutex_unlock(&m));
+}
+END_TEST
+
+START_TEST(who_could_ask_after_the_holder_left_and_had_no_answer_gets_ENOTCONN)
+{
+    struct task task;
+    open_here("?handoffms=0&commandtimeout=200");
+    OK(rlock_mutex_lock(&m));
+    struct timed timed = { test_in_ms(CLOCK_MONOTONIC, test_ms(1000)), &m };
+    task_start(&task, run_timedlock, &timed);
+    ck_assert(wait_waiters(c, 1));
+    test_server_pause(&server);
+    int rc = rlock_mutex_unlock(&m); /* as far as it can be told */
+    ck_assert(rc == 0 || rc == ESTALE || rc == ENOTCONN);
+    rc = task_join(&task);
+    test_server_resume(&server);
+    ck_assert_int_eq(rc, ENOTCONN);
+    ck_assert(wait_key("n", false, SOON_MS));
+}
+END_TEST
+
+/* ---- who has asked nobody */
+
+/* The deadline passes while what the process keeps is given back first, in one round trip;
+ * nobody has asked for the lock when it has. */
+START_TEST(who_comes_to_ask_after_the_deadline_asks_once)
+{
+    enum { ONE_WAY_MS = 20, DEADLINE_MS = 10 };
+    open_here("?retain=60000");
+    OK(run_pair(&m));
+    ck_assert(test_redis_exists(redis, "n")); /* is kept */
+    TEST_RULE(proxy, .on = TEST_ON_REQUEST, .action = TEST_DELAY, .delay_ms = ONE_WAY_MS);
+    struct timespec at = test_in_ms(CLOCK_MONOTONIC, DEADLINE_MS);
+    /* another lease than what is kept has: it is not taken as it is */
+    int rc = rlock_mutex_clocklock_lease(&m, CLOCK_MONOTONIC, &at, test_ms(SOON_MS));
+    test_proxy_remove_all(proxy);
+    OK(rc);
+    OK(rlock_mutex_unlock(&m));
+}
+END_TEST
+
+static Suite *make_suite(void)
+{
+    Suite *suite = suite_create("deadlines");
+    TCase *tc = tcase_create("deadlines");
+    tcase_add_unchecked_fixture(tc, fixture_start, fixture_stop);
+    tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_add_test(tc, a_lock_that_another_thread_left_at_the_deadline_was_busy);
+    tcase_add_test(tc, what_another_thread_holds_is_busy_behind_a_server_that_is_away);
+    tcase_add_test(tc, who_could_ask_after_the_holder_left_and_had_no_answer_gets_ENOTCONN);
+    tcase_add_test(tc, who_comes_to_ask_after_the_deadline_asks_once);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
+
+int main(void)
+{
+    return test_run_suite(make_suite());
+}
