@@ -569,6 +569,8 @@ START_TEST(descriptors_that_connections_need_are_not_taken_for_it)
     close_client(client);
     close_client(other);
     client = other = NULL;
+    /* their descriptors are the proxy's, too, which would be free later */
+    ck_assert(test_proxy_wait_open(proxy, 0, SOON_MS));
     ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
     limit.rlim_cur = FDS_MAX;
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
