@@ -297,6 +297,7 @@ START_TEST(view_shows_holders_and_waiters_and_what_changes)
     start_view(ROWS, COLUMNS);
     shows("2 locks held");
     shows("waits 1");
+    shows("users"); /* the last line to be drawn */
     int row = screen_find(&screen, "orders");
     ck_assert_int_eq(row, 2);
     ck_assert_ptr_nonnull(strstr(screen.cells[row], "holds"));
