@@ -66,7 +66,7 @@ check_all_types()
 local left, how = owns(id)
 if how == 'write' then return entered() end
 if left then return told('held', left) end
-if call('ZSCORE', cancelled, id) then return told('refused') end
+if is_marked() then return told('refused') end
 if now > not_after then return told('late') end
 if spoilt() then return told('unrecoverable') end
 local ticket = call('ZSCORE', queue, id)

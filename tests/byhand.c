@@ -146,6 +146,7 @@ static bool will_settle(enum rlk_script_id id, const char *const args[])
     case RLK_RWLOCK_CANCEL:
     case RLK_RWLOCK_REFRESH:
     case RLK_LOCK_FORCE:
+    case RLK_LOCK_BURY:
         return true;
     default:
         return false;
@@ -363,6 +364,11 @@ struct answer refresh_after(const char *ticket)
 struct answer force(const char *holder, const char *since)
 {
     return RUN(RLK_LOCK_FORCE, holder, since, CHANNEL);
+}
+
+struct answer bury(const char *ids)
+{
+    return RUN(RLK_LOCK_BURY, UUID_A, "10000", CHANNEL, prefer, ids);
 }
 
 struct answer share(const char *id, const char *shared)

@@ -114,6 +114,8 @@ struct answer cancel_marked(const char *id, const char *life);
 struct answer refresh(const char *id);
 struct answer refresh_after(const char *ticket);
 struct answer force(const char *holder, const char *since);
+/* Client A is dead; ids: as in the script's last argument. Its marker lives for 10 s. */
+struct answer bury(const char *ids);
 /* Of the read-write lock. */
 extern const char *prefer; /* the kind that the scripts are told: "16" */
 extern bool byhand_w13;    /* whether W13 is asserted: true */

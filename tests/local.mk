@@ -82,6 +82,8 @@ TEST_EXTENSIONS = .sh
 PORTED_TESTS = tests/ported/run.sh
 # The completions of rlock(1), in the shells that are there.
 SHELL_TESTS = tests/cli/completions.sh
+# What a dead client had, given back by hand.
+UNIT_TESTS += tests/test_bury_scripts tests/test_bury_marks
 # Robust locks, mutex and fair.
 UNIT_TESTS += tests/test_robust tests/test_fair_robust \
 	tests/test_robust_spoilt tests/test_fair_robust_spoilt \
@@ -690,6 +692,14 @@ tests_test_robust_scripts_SOURCES = tests/test_robust_scripts.c
 tests_test_robust_scripts_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_robust_scripts_LDADD = tests/libbyhand.la $(UNIT_LIBS)
 
+tests_test_bury_scripts_SOURCES = tests/test_bury_scripts.c tests/acl_line.h \
+	tests/acl_line.c
+tests_test_bury_scripts_CPPFLAGS = $(UNIT_CPPFLAGS) \
+	-DACL_DOC='"$(abs_top_srcdir)/doc/ACL.md"'
+tests_test_bury_scripts_LDADD = tests/libbyhand.la $(UNIT_LIBS)
+tests_test_bury_marks_SOURCES = tests/test_bury_marks.c
+tests_test_bury_marks_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_bury_marks_LDADD = tests/libbyhand.la $(UNIT_LIBS)
 tests_test_robust_marks_SOURCES = tests/test_robust_marks.c
 tests_test_robust_marks_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_robust_marks_LDADD = tests/libbyhand.la $(UNIT_LIBS)

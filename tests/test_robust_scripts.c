@@ -552,6 +552,7 @@ static const struct {
       { READ_A, UUID_A, "30000", "3000", NEVER, "0", "0", "16", "0", "0", "" } },
     { RLK_RWLOCK_REFRESH, { UUID_A, "3000", "16", "0", "0", "1:4:w3000 " } },
     { RLK_LOCK_FORCE, { "", "", CHANNEL } },
+    { RLK_LOCK_BURY, { UUID_A, "7000", CHANNEL, "16", "1:7:" LETTER "3000b 1 " } },
 };
 
 START_TEST(mark_of_another_type_is_refused_before_anything_is_written)

@@ -14,7 +14,7 @@
 #define MUTEX_A UUID_A ":1:1:m3000"
 #define MUTEX_B UUID_B ":1:1:m3000"
 
-enum { KEYS = 9, CALLS = 16, MODES = 3 };
+enum { KEYS = 9, CALL_FORCE = 15, CALLS = 17, MODES = 3 };
 
 static const char *const key_names[KEYS] = { "n",       QUEUE, RQUEUE, PRESENT, READERS,
                                              CANCELLED, DIRTY, TOKEN,  KEEPERS };
@@ -106,8 +106,11 @@ static struct answer call_of(int which)
         return refresh(READ_A);
     case 14:
         return downgrade(WRITE_B);
-    default:
+    case CALL_FORCE:
         return force("", "1");
+    default:
+        return RUN(RLK_LOCK_BURY, UUID_B, "7000", CHANNEL, prefer,
+                   "1:1:r3000 0 1:4:w3000 1 ");
     }
 }
 
@@ -172,7 +175,7 @@ START_TEST(W27_a_key_of_another_type_gives_an_error_and_nothing_is_changed)
             ck_assert_msg(key > KEY_RQUEUE, "mode %d, key %s: %s", mode, key_names[key],
                           WHAT(a));
             const char *now = test_redis_str(redis, "TYPE", key_names[key]);
-            ck_assert_msg(strcmp(now, type) == 0 || (key == 6 && _i == 15),
+            ck_assert_msg(strcmp(now, type) == 0 || (key == 6 && _i == CALL_FORCE),
                           "mode %d, key %s: now %s", mode, key_names[key], now);
             test_redis_close(c);
             c = listener(UUID_C);

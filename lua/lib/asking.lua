@@ -5,6 +5,11 @@
 --include presence
 --include wanted
 
+-- Whether the id may no longer acquire, or its client, which is dead, may not (G12).
+local function is_marked()
+  return call('EXISTS', cancelled) == 1
+    and (call('ZSCORE', cancelled, id) or call('ZSCORE', cancelled, uuid)) and true
+end
 -- The answer when there is nothing to ask: mine already, marked, late, or not recoverable; else
 -- nil. "Mine" comes before the marker (T3). flags: who waits.
 local function known(left, flags)
@@ -19,7 +24,7 @@ local function known(left, flags)
     return { now, left, flags + died(), 0, 'held', left, 0, call('HGET', N, 'token') or '' }
   end
   local what = lost and 'unrecoverable' or nil
-  if call('ZSCORE', cancelled, id) then what = 'refused' end
+  if is_marked() then what = 'refused' end
   if what ~= 'refused' and now > not_after then what = 'late' end
   return what and { now, left, flags, 0, what, -1, 0, '' }
 end
