@@ -10,10 +10,11 @@ rlockConfig.cmake: cmake/rlockConfig.cmake.in build-aux/relative-path Makefile
 	  $(SED) "s|@includedir_from_here@|$$back|" $(srcdir)/cmake/rlockConfig.cmake.in >$@.tmp && mv $@.tmp $@
 
 # Uninstalling takes away the directories that a bare prefix had not, as long as they are
-# empty; bin, include, lib, share and share/man stay in any case.
+# empty; bin, sbin, include, lib, share and share/man stay in any case.
 uninstall-hook:
 	for dir in '$(cmakedir)' '$(libdir)/cmake' '$(pkgconfigdir)' \
-	  '$(mandir)/man1' '$(mandir)/man3' '$(mandir)/man7' \
+	  '$(mandir)/man1' '$(mandir)/man3' '$(mandir)/man7' '$(mandir)/man8' \
+	  '$(systemdsystemunitdir)' '$(prefix)/lib/systemd' '$(sysusersdir)' '$(tmpfilesdir)' \
 	  '$(datadir)/bash-completion/completions' '$(datadir)/bash-completion' \
 	  '$(datadir)/zsh/site-functions' '$(datadir)/zsh/vendor-completions' '$(datadir)/zsh' \
 	  '$(datadir)/fish/vendor_completions.d' '$(datadir)/fish' '$(docdir)' '$(datadir)/doc'; do \

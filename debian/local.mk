@@ -2,6 +2,7 @@
 # The Debian packages, made by scripts/package; a release holds what they are made from.
 EXTRA_DIST += \
 	debian/changelog \
+	debian/clean \
 	debian/control \
 	debian/copyright \
 	debian/librlock-dev.docs \
@@ -11,6 +12,9 @@ EXTRA_DIST += \
 	debian/librlock0.lintian-overrides \
 	debian/librlock0.symbols \
 	debian/not-installed \
+	debian/rlock-guard.install \
+	debian/rlock-guard.postinst \
+	debian/rlock-guard.postrm \
 	debian/rlock-tools.docs \
 	debian/rlock-tools.install \
 	debian/rules \
@@ -18,5 +22,6 @@ EXTRA_DIST += \
 	debian/source/options \
 	debian/tests/command \
 	debian/tests/control \
+	debian/tests/guard \
 	debian/tests/program \
 	scripts/package

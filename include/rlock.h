@@ -223,7 +223,8 @@ typedef enum {
     RLOCK_EVENT_SAFE_AGAIN,   /* it was renewed after all */
     RLOCK_EVENT_LOST,         /* the lease ended before unlock; not of a loss that unlock
                                  itself finds: its ESTALE tells */
-    RLOCK_EVENT_OWNER_DIED,   /* a thread ended while it held the lock */
+    RLOCK_EVENT_OWNER_DIED,   /* a thread ended while it held the lock; or a process of
+                                 this host died with it, and this client gave it back */
     RLOCK_EVENT_DISCONNECTED, /* the server cannot be reached; name is "" */
     RLOCK_EVENT_CONNECTED     /* it can again; name is "" */
 } rlock_event_kind_t;
@@ -234,7 +235,8 @@ typedef struct rlock_event {
     rlock_mode_t mode;
     const char *name;   /* valid during the call */
     uint64_t token;     /* 0 without fencing */
-    pthread_t thread;   /* the holder; undefined for (DIS)CONNECTED */
+    pthread_t thread;   /* the holder; undefined for (DIS)CONNECTED, and for OWNER_DIED of
+                           another process */
     long remaining_ms;  /* until the hold is no longer proven; 0 when lost */
     const char *reason; /* one line, valid during the call; as in the log, with since
                            when: "server unreachable since 30.1 s" */
@@ -265,7 +267,7 @@ typedef struct rlock_clientattr {
     char rlk_password[2048];
     int64_t rlk_handoff_ms;
     int32_t rlk_handoff_count;
-    int32_t rlk_unused;
+    int32_t rlk_guard;
     int64_t rlk_retain_ms;
     uint8_t rlk_reserved[1704];
 } rlock_clientattr_t;
@@ -330,7 +332,9 @@ typedef struct rlock_stats {
                                     share a hold are in one each */
     rlock_histogram_t round_trip_time; /* of requests that were answered: from when they
                                           were sent until the answer was read */
-    uint64_t rlk_reserved[310];
+    uint64_t burials; /* clients of other processes of this host that this one has found
+                         dead and seen to: what they held was given back */
+    uint64_t rlk_reserved[309];
 } rlock_stats_t;
 
 /*
@@ -341,7 +345,7 @@ typedef struct rlock_stats {
  * url   redis://[user[:password]@]host[:port][/db][?parameters], or
  *       unix:///path/to/socket[?parameters]; parameters: db, lease, presence,
  *       commandtimeout, connecttimeout (ms), mutextype=recursive|errorcheck|normal,
- *       handoffms, handoffcount, retain (ms).
+ *       handoffms, handoffcount, retain (ms), guard=0|1.
  *       NULL: $RLOCK_URL, else redis://127.0.0.1:6379. What the URL says wins
  *       over the attribute.
  * attr  NULL: defaults.
@@ -420,6 +424,17 @@ int rlock_clientattr_gethandoffcount(const rlock_clientattr_t *attr, int *ret_co
  * rlock_mutexattr_setretain: 0 */
 int rlock_clientattr_setretain(rlock_clientattr_t *attr, long retain_ms);
 int rlock_clientattr_getretain(const rlock_clientattr_t *attr, long *ret_retain_ms);
+/* The crash guard: whether a death of this process is seen by others of its host that use
+ * the same server, or by rlock-guard(8), which then give its locks back at once; and
+ * whether this client does so for others. RLOCK_GUARD_ON (the initial one): while it
+ * waits for a lock; RLOCK_GUARD_ALWAYS: all the time; RLOCK_GUARD_OFF: neither. It needs
+ * a directory, see rlock_getrundir; where there is none, leases end things as with
+ * RLOCK_GUARD_OFF, and rlock_client_diagnose says why. */
+#define RLOCK_GUARD_OFF 0
+#define RLOCK_GUARD_ON 1
+#define RLOCK_GUARD_ALWAYS 2
+int rlock_clientattr_setguard(rlock_clientattr_t *attr, int guard);
+int rlock_clientattr_getguard(const rlock_clientattr_t *attr, int *ret_guard);
 /* user (NULL or "": the server's default user) and password, copied; NULL password:
  * none. ENAMETOOLONG: over 255 or 2,047 bytes. Credentials in the URL win. */
 int rlock_clientattr_setcredentials(rlock_clientattr_t *attr, const char *user,
@@ -431,6 +446,15 @@ int rlock_clientattr_seteventcallback(rlock_clientattr_t *attr, rlock_event_fn f
 int rlock_clientattr_setcafile(rlock_clientattr_t *attr, const char *path);
 int rlock_clientattr_setcertfile(rlock_clientattr_t *attr, const char *path);
 int rlock_clientattr_setkeyfile(rlock_clientattr_t *attr, const char *path);
+
+/* The directory of the crash guard, as a client that is opened now would use it:
+ * $RLOCK_RUNDIR if it is set (to nothing: no guard), else /run/rlock if that exists and
+ * the caller may write there, else $XDG_RUNTIME_DIR/rlock, else /dev/shm/rlock-<uid>. It
+ * has to be on a tmpfs, owned by root or the caller's user, and writable by nobody else,
+ * but by its group. The two last are made if need be, with mode 0700. ENOENT: there is
+ * none to be used, and rlock_errmsg says why. ENAMETOOLONG: buf, of `size` bytes, is too
+ * small. EINVAL. Blocks: no network. Since: 0.1 */
+int rlock_getrundir(char *buf, size_t size);
 
 /* ------------------------------------------------------- mutex attributes */
 
@@ -861,8 +885,8 @@ typedef struct rlock_finding {
  * Looks whether the client's server is fit for locks; NULL: the default client. Calls
  * `each` for every finding, at least one of each topic: "version", "cluster", "replicas",
  * "persistence", "eviction", "memory", "connections", "buffers", "clock", "round trip",
- * "acl", "scripts", "messages"; others may come. A non-zero result of `each` ends the
- * call and is returned.
+ * "acl", "scripts", "messages", "guard"; others may come. A non-zero result of `each`
+ * ends the call and is returned.
  *
  * Asks for INFO and CONFIG GET (of a dozen settings, none of them secret); what the
  * server refuses is a finding, not a failure. Rights are found out by commands that
@@ -901,8 +925,9 @@ const char *rlock_version(void);
 
 /* Where log lines go; NULL: nowhere, the default. Levels as in syslog(3), lines above
  * max_level are dropped: 3 losses, threads that ended holding, a refused subscription; 4
- * leases at risk, outages, requests of the library's threads that are refused; 6 what is
- * well again; 7 connections that are replaced. One line each, without a newline, as
+ * leases at risk, outages, requests of the library's threads that are refused, processes
+ * of this host that died holding; 6 what is well again, no crash guard; 7 connections
+ * that are replaced. One line each, without a newline, as
  *   rlock: lost "orders" after 31.2 s: server unreachable since 30.1 s
  * doc/OBSERVABILITY.md lists them. What a call returns is not logged. Many of a kind in
  * one second are cut, and the next line says how many were. `log` may run on any thread,

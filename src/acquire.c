@@ -120,6 +120,7 @@ static int try_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
         struct rlk_hold *share = rlk_share_begin(lock, hold, now);
         request.share = share;
         bool going = lock->going > 0;
+        rlk_slot_note_locked(hold);
         rlk_registry_unlock(reg);
         rlk_trip_acquire(wish->client, request, until, &answer);
         rlk_registry_lock(reg);
@@ -300,6 +301,7 @@ static int ask_server(struct rlk_ask *ask)
                                         .try_once = interrupted };
     ask->hold->asked++;
     ask->tried = true;
+    rlk_slot_note_locked(ask->hold);
     rlk_registry_unlock(reg);
     rlk_trip_acquire(wish->client, request, until, &answer);
     rlk_registry_lock(reg);

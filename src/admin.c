@@ -109,6 +109,7 @@ static int wait_free(struct rlock_client *client, struct rlk_thread *thread,
     }
     rlk_list_append(&lock->queue->waiters, &waiter.link);
     reg->waiters_now++;
+    rlk_registry_asks_locked(reg);
     rlk_lock_channel_locked(lock, true);
     for (bool asked_once = false, reached = false;; asked_once = true) {
         uint64_t messages = lock->queue->messages;
@@ -150,6 +151,7 @@ static int wait_free(struct rlock_client *client, struct rlk_thread *thread,
     }
     rlk_lock_channel_locked(lock, false);
     reg->waiters_now--;
+    rlk_registry_asked_locked(reg);
     rlk_list_remove(&waiter.link);
     rlk_lock_put_locked(lock);
     rlk_registry_unlock(reg);

@@ -25,6 +25,7 @@ void rlk_client_release(struct rlock_client *client)
     if (atomic_fetch_sub(&client->memory_refs, 1) > 1)
         return;
     rlk_registry_destroy(&client->registry);
+    rlk_guard_free(client);
     rlk_config_clear(&client->config);
     free(client);
 }
@@ -98,6 +99,7 @@ int rlk_client_configure(struct rlock_client *client, const char *url,
     config->handoff_ms = (long)attr->rlk_handoff_ms;
     config->handoff_count = attr->rlk_handoff_count;
     config->retain_ms = (long)attr->rlk_retain_ms;
+    config->guard = attr->rlk_guard;
     client->event_fn = attr->rlk_event_fn;
     client->event_arg = attr->rlk_event_arg;
     rc = copy_text(&config->target.user, attr->rlk_user);
@@ -148,6 +150,10 @@ int rlk_client_start(struct rlock_client *client, bool is_default)
     if (rc != 0)
         return rc;
     rc = make_pool(client);
+    if (rc == 0) { /* before anything is asked for */
+        rlk_guard_start(client);
+        rlk_deaths_start(client);
+    }
     if (rc == 0)
         rc = rlk_watchdog_join(client);
     if (rc == 0) {
@@ -157,6 +163,8 @@ int rlk_client_start(struct rlock_client *client, bool is_default)
         rlk_registry_part_from_threads(reg);
         rlk_watchdog_leave(client);
     }
+    rlk_guard_leave(client, true);
+    rlk_guard_free(client);
     rlk_pool_free(client->pool);
     client->pool = NULL;
     rlk_registry_destroy(reg);
@@ -194,6 +202,12 @@ void rlk_client_shut(struct rlock_client *client)
     rlk_subscriber_leave(client);
     rlk_watchdog_leave(client);
     rlk_mutex_lock(&reg->mu);
+    bool settled = reg->background_count == 0;
+    rlk_mutex_unlock(&reg->mu);
+    rlk_guard_leave(client, settled);
+    rlk_guard_end(client);
+    /* then: what is abandoned stays in the file, for who buries it */
+    rlk_mutex_lock(&reg->mu);
     rlk_registry_shut_locked(reg);
     rlk_mutex_unlock(&reg->mu);
     rlk_pool_free(client->pool);
@@ -215,6 +229,8 @@ void rlk_client_disown(struct rlock_client *client)
     memset(&client->counters, 0, sizeof(client->counters));
     memset(&client->round_trips, 0, sizeof(client->round_trips));
     memset(&client->watch, 0, sizeof(client->watch));
+    memset(&client->deaths, 0, sizeof(client->deaths));
+    rlk_guard_forget(client);
     memset(&client->subscription, 0, sizeof(client->subscription));
     client->pool = NULL;
     client->memory_refs = 1;

@@ -4,6 +4,8 @@
 #ifndef RLK_CLIENT_H
 #define RLK_CLIENT_H
 
+#include "deaths.h"
+#include "guard.h"
 #include "loop.h"
 #include "pool.h"
 #include "registry.h"
@@ -40,7 +42,9 @@ struct rlock_client {
     const void *inherited[4]; /* what its parent had, which is nobody's here: not lost */
 
     struct rlk_subscription subscription; /* the subscriber thread's */
-    struct rlk_watch watch;               /* the watchdog thread's */
+    struct rlk_watch watch;               /* the watchdog thread's, as the next */
+    struct rlk_deaths deaths;
+    struct rlk_guard guard; /* its own file */
 };
 
 /* What rlock_client_open, _close and _setdefault do (client NULL: the default client). */

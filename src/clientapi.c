@@ -15,7 +15,7 @@ _Static_assert(sizeof(rlock_clientattr_t) == 4096, "part of the ABI");
 _Static_assert(sizeof(rlock_stats_t) == 4096, "part of the ABI");
 _Static_assert(offsetof(rlock_stats_t, messages_ignored) == 23 * 8, "part of the ABI");
 _Static_assert(offsetof(rlock_stats_t, wait_time) == 30 * 8, "part of the ABI");
-_Static_assert(offsetof(rlock_stats_t, rlk_reserved) == 202 * 8, "part of the ABI");
+_Static_assert(offsetof(rlock_stats_t, rlk_reserved) == 203 * 8, "part of the ABI");
 
 /* ---- attributes */
 
@@ -48,6 +48,7 @@ int rlock_clientattr_init(rlock_clientattr_t *attr)
         attr->rlk_mutextype = RLOCK_MUTEX_RECURSIVE;
         attr->rlk_handoff_ms = RLK_HANDOFF_MS;
         attr->rlk_handoff_count = RLK_HANDOFF_COUNT;
+        attr->rlk_guard = RLOCK_GUARD_ON;
         attr->rlk_magic = RLK_MAGIC_CLIENTATTR;
     }
     return rlk_call_leave(call, attr ? 0 : EINVAL);
@@ -106,6 +107,17 @@ int rlock_clientattr_setmutextype(rlock_clientattr_t *attr, int type)
 int rlock_clientattr_getmutextype(const rlock_clientattr_t *attr, int *ret_type)
 {
     ATTR_CALL(attr, ret_type, *ret_type = attr->rlk_mutextype);
+}
+
+int rlock_clientattr_setguard(rlock_clientattr_t *attr, int guard)
+{
+    ATTR_CALL(attr, guard >= RLOCK_GUARD_OFF && guard <= RLOCK_GUARD_ALWAYS,
+              attr->rlk_guard = guard);
+}
+
+int rlock_clientattr_getguard(const rlock_clientattr_t *attr, int *ret_guard)
+{
+    ATTR_CALL(attr, ret_guard, *ret_guard = attr->rlk_guard);
 }
 
 static int set_credentials(rlock_clientattr_t *attr, const char *user,
@@ -294,6 +306,7 @@ static void copy_stats(struct rlock_client *client, rlock_stats_t *stats)
     COPY(refusals);
     COPY(script_loads);
     COPY(events);
+    COPY(burials);
 #undef COPY
     rlk_histogram_show(&client->round_trips, &stats->round_trip_time);
 }
@@ -330,6 +343,20 @@ const char *rlock_errmsg(void)
 const char *rlock_version(void)
 {
     return RLOCK_VERSION;
+}
+
+int rlock_getrundir(char *buf, size_t size)
+{
+    struct rlk_call call = rlk_call_enter();
+    char path[RLK_RUNDIR_SIZE];
+    int rc = buf ? rlk_rundir_find(path, NULL) : EINVAL;
+
+    if (rc == 0 && strlen(path) >= size)
+        rc = rlk_error_set(ENAMETOOLONG, "the directory's path has %zu bytes",
+                           strlen(path) + 1);
+    if (rc == 0)
+        memcpy(buf, path, strlen(path) + 1);
+    return rlk_call_leave(call, rc);
 }
 
 void rlock_setlogger(void (*log)(int level, const char *line, void *arg), void *arg,

@@ -5,6 +5,7 @@
 #include "sync.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -79,6 +80,14 @@ int rlk_fd_made_by(int (*make)(void))
 {
     rlk_mutex_lock(&mu);
     int fd = written_down(make());
+    rlk_mutex_unlock(&mu);
+    return fd;
+}
+
+int rlk_fd_openat(int dir, const char *path, int flags, mode_t mode)
+{
+    rlk_mutex_lock(&mu);
+    int fd = written_down(openat(dir, path, flags | O_CLOEXEC | O_NONBLOCK, mode));
     rlk_mutex_unlock(&mu);
     return fd;
 }

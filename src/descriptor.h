@@ -7,12 +7,15 @@
 #define RLK_DESCRIPTOR_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 /* As socket and eventfd(0), not blocking, and whatever else `make` opens, which is called
  * with the mutex held; -1 with errno, ENOMEM among others. */
 int rlk_fd_socket(int family);
 int rlk_fd_event(void);
 int rlk_fd_made_by(int (*make)(void));
+/* As openat; O_CLOEXEC and O_NONBLOCK are added. */
+int rlk_fd_openat(int dir, const char *path, int flags, mode_t mode);
 /* Closes one of these. */
 void rlk_fd_close(int fd);
 

@@ -327,6 +327,31 @@ static int tell_messages(struct rlk_diagnosis *d)
                              "woken at once.");
 }
 
+/* ---- the crash guard */
+
+static int tell_guard(struct rlk_diagnosis *d)
+{
+    const struct rlk_guard *guard = &d->client->guard;
+
+    if (guard->dir[0])
+        return rlk_diagnose_tell(d, LOG_INFO, "guard",
+                                 "The crash guard is on, in %s: when this process is "
+                                 "killed, others of this host that use it give its "
+                                 "locks back at once.",
+                                 guard->dir);
+    if (guard->off)
+        return rlk_diagnose_tell(d, LOG_INFO, "guard",
+                                 "The crash guard is turned off: %s. The locks of a "
+                                 "process that is killed come free when their leases "
+                                 "end.",
+                                 guard->why);
+    return rlk_diagnose_tell(d, LOG_NOTICE, "guard",
+                             "There is no crash guard: %s. The locks of a process that "
+                             "is killed come free when their leases end; see "
+                             "rlock_getrundir(3) for the directory that it needs.",
+                             guard->why);
+}
+
 /* ---- the call */
 
 static int diagnose(struct rlk_diagnosis *d)
@@ -348,6 +373,8 @@ static int diagnose(struct rlk_diagnosis *d)
         rc = tell_scripts(d);
     if (rc == 0)
         rc = tell_messages(d);
+    if (rc == 0)
+        rc = tell_guard(d);
     rlk_diagnose_forget(d);
     if (rc == 0)
         rlk_error_clear();

@@ -52,8 +52,8 @@ bool rlk_duty_ready(const struct rlk_watch *watch)
 
 /* ---- requests */
 
-static void put_in_flight(struct rlk_watch *watch, struct rlk_op *op,
-                          enum rlk_op_kind kind, int64_t now, int64_t timeout)
+void rlk_duty_put_in_flight(struct rlk_watch *watch, struct rlk_op *op,
+                            enum rlk_op_kind kind, int64_t now, int64_t timeout)
 {
     if (timeout < OP_TIMEOUT_MIN_MS * RLK_NS_PER_MS)
         timeout = OP_TIMEOUT_MIN_MS * RLK_NS_PER_MS;
@@ -83,7 +83,7 @@ static void put_hold_in_flight(struct rlk_watch *watch, struct rlk_op *op,
 {
     op->hold->op = op;
     rlk_hold_ref_locked(op->hold);
-    put_in_flight(watch, op, kind, now, timeout);
+    rlk_duty_put_in_flight(watch, op, kind, now, timeout);
 }
 
 /* How long a renewal is waited for. */
@@ -236,7 +236,7 @@ static void send_read_renewals(struct rlock_client *client, struct rlk_hold *due
     }
     rlk_lock_ref_locked(lock);
     batch->op.asks = true;
-    put_in_flight(&client->watch, &batch->op, RLK_OP_RENEW_READS, now, timeout);
+    rlk_duty_put_in_flight(&client->watch, &batch->op, RLK_OP_RENEW_READS, now, timeout);
 }
 
 /* Chooses the holds that the next refresh names: those that are queued as far as is known
@@ -300,8 +300,8 @@ static void send_refresh(struct rlock_client *client, struct rlk_lock *lock, int
     rlk_lock_ref_locked(lock);
     lock->queue->op_goes_on = lock->queue->going_on;
     rlk_lock_went_on_locked(lock);
-    put_in_flight(&client->watch, &lock->queue->refresh.op, RLK_OP_REFRESH, now,
-                  rlk_client_command_timeout(client));
+    rlk_duty_put_in_flight(&client->watch, &lock->queue->refresh.op, RLK_OP_REFRESH, now,
+                           rlk_client_command_timeout(client));
 }
 
 /* ---- what is due. Locks: hold the registry's mu. */
@@ -533,8 +533,12 @@ int64_t rlk_duty_run(struct rlock_client *client, bool *ret_wanted)
             due > now && watch->op_count > in_flight && goes_along(client, t, now);
         if (n == BATCH_MAX || (due > now && !along))
             break;
-        *ret_wanted = true;
         rlk_timer_disarm(&reg->timers, t);
+        if (t->tag == RLK_TIMER_LOOK) {
+            client->deaths.begin = reg->looks = reg->asks_now > 0;
+            continue;
+        }
+        *ret_wanted = true;
         if (t->tag == RLK_TIMER_LOCK) {
             lock_due(client, RLK_CONTAINER_OF(t, struct rlk_queue, timer)->lock, now);
             continue;

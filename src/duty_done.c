@@ -21,6 +21,7 @@ static const char *const op_names[] = {
     [RLK_OP_NONE] = "",           [RLK_OP_RENEW] = "renewal",
     [RLK_OP_RELEASE] = "release", [RLK_OP_DOWNGRADE] = "downgrade",
     [RLK_OP_REFRESH] = "poll",    [RLK_OP_RENEW_READS] = "renewal",
+    [RLK_OP_BURY] = "burial",
 };
 
 /* The script that a request about a lock was. */
@@ -216,6 +217,10 @@ void rlk_duty_done(struct rlock_client *client, struct rlk_op *op,
     watch->op_count--;
     if (rlk_list_empty(&watch->ops))
         watch->op_deadline = RLK_NEVER;
+    if (kind == RLK_OP_BURY) {
+        rlk_deaths_answered(client, op, reply);
+        return;
+    }
     rlk_registry_lock(reg);
     int64_t now = rlk_now_boot(); /* leases are judged by what the clock says now (T6) */
     struct rlk_lock *lock = NULL; /* of a request about several holds */

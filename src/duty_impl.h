@@ -17,6 +17,9 @@ int64_t rlk_duty_retry_time(struct rlk_hold *hold, int64_t now);
 /* A hold was renewed in a burst, by a request that left at `sent`: its next renewal,
  * which is due at renew_at, comes earlier, by nearly the time between the two at most. */
 void rlk_duty_spread(struct rlk_hold *hold, int64_t sent, int64_t now);
+/* A request was appended. */
+void rlk_duty_put_in_flight(struct rlk_watch *watch, struct rlk_op *op,
+                            enum rlk_op_kind kind, int64_t now, int64_t timeout);
 /* Gives back the holds that a request named. */
 void rlk_duty_batch_clear(struct rlk_batch *batch);
 

@@ -101,6 +101,10 @@ __attribute__((destructor)) static void process_ends(void)
         rlk_handoff_end_all_locked(&client->registry, rlk_now_boot());
         rlk_registry_unlock(&client->registry);
         rlk_client_drain(client, end);
+        rlk_registry_lock(&client->registry);
+        bool settled = !rlk_slots_used_locked(&client->registry.slots);
+        rlk_registry_unlock(&client->registry);
+        rlk_guard_leave(client, settled);
     }
     rlk_cancel_restore(cancel);
 }

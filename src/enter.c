@@ -69,6 +69,7 @@ static bool mark_anew(const struct rlk_wish *wish, struct rlk_hold *hold)
     bool inside = hold->state == RLK_HOLD_INSIDE, done = answer.outcome == RLK_DONE;
     if (inside && done && answer.fate.what == RLK_HELD) {
         part->claimed = true;
+        rlk_slot_say_locked(hold, RLK_INSIDE);
         part->since = now;
         if (hold->at_risk) /* told to nobody meanwhile */
             rlk_part_news_locked(part, RLK_NEWS_AT_RISK);

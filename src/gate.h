@@ -18,6 +18,7 @@
 #include "deadline.h"
 #include "hold.h"
 #include "probe.h"
+#include "slots.h"
 #include "thread.h"
 
 /* The word: 0 closed; else bit 0, bit 1 if the hold is kept, and above them the number of
@@ -35,6 +36,15 @@ static inline void rlk_gate_add(_Atomic uint64_t *counter, uint64_t by)
     /* its thread's alone */
     uint64_t n = atomic_load_explicit(counter, memory_order_relaxed);
     atomic_store_explicit(counter, n + by, memory_order_relaxed);
+}
+
+/* Whether a thread is inside, for whoever finds this process dead (G8). The word may be
+ * its hold's no more: then it is nobody's, but still there (guard.h). */
+static inline void rlk_gate_say(struct rlk_pass *pass, enum rlk_inside inside)
+{
+    _Atomic uint32_t *word = atomic_load_explicit(&pass->inside, memory_order_relaxed);
+    if (word)
+        atomic_store_explicit(word, inside, memory_order_release);
 }
 
 /* The calling thread, which is outside, enters by its resident part. False: not this way.
@@ -60,6 +70,7 @@ static inline bool rlk_gate_enter(struct rlk_thread *thread)
         rlk_gate_add(&thread->passes.entered, (uint64_t)-1);
         return false;
     }
+    rlk_gate_say(hold->pass, RLK_INSIDE);
     if (part->fencing) /* there is one left, as the gate was opened with one */
         atomic_fetch_add_explicit(&hold->token, 1, memory_order_relaxed);
     thread->fast_in = true;
@@ -89,6 +100,7 @@ static inline bool rlk_gate_leave(struct rlk_thread *thread)
     thread->fast_in = false;
     atomic_store_explicit(&pass->used_at, now, memory_order_relaxed);
     rlk_gate_add(&thread->passes.left, 1);
+    rlk_gate_say(pass, RLK_INSIDE_LEFT);
     rlk_histogram_add(&thread->passes.times->held, lasted);
     if (atomic_compare_exchange_strong_explicit(&pass->gate, &inside, inside & bits,
                                                 memory_order_acq_rel,

@@ -315,6 +315,7 @@ static void rest(struct rlk_part *part, int64_t retain_ns, bool keeps, int64_t n
     struct rlk_hold *hold = part->hold;
 
     step_out(part, keeps);
+    rlk_slot_say_locked(hold, RLK_INSIDE_LEFT);
     rlk_hold_idle_locked(hold, true);
     rlk_hold_keep_locked(hold, retain_ns);
     hold->pass->used_at = now;
@@ -322,6 +323,8 @@ static void rest(struct rlk_part *part, int64_t retain_ns, bool keeps, int64_t n
         rlk_handoff_unasked_locked(hold, now);
         if (has_gate(hold)) {
             ready_token(hold);
+            if (rlk_id_robust(&hold->id))
+                hold->pass->inside = rlk_slot_inside_locked(hold);
             rlk_gate_open_locked(hold, retain_ns > 0);
         }
     }
@@ -395,6 +398,8 @@ bool rlk_handoff_enter_locked(struct rlk_lock *lock, struct rlk_waiter *self,
     }
     rlk_hold_idle_locked(hold, false);
     rlk_hold_keep_locked(hold, 0);
+    if (!hold->cleaned) /* else when the server knows it (K11) */
+        rlk_slot_say_locked(hold, RLK_INSIDE);
     rlk_part_own_locked(part, self->thread, now);
     begin_section(hold, now);
     if (kept) /* its whole lease again */

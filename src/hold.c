@@ -26,36 +26,6 @@ enum { FREE_HOLDS_MAX = 64 /* kept for reuse, so that a pair allocates nothing *
 #define LATE_RELEASE_NS (3 * RLK_NS_PER_S)
 #define MARK_TRIES_NS (INT64_C(3600) * RLK_NS_PER_S)
 
-const struct rlk_kind rlk_kinds[RLK_KIND_LIMIT] = {
-    [RLK_KIND_MUTEX] = { .type = RLOCK_TYPE_MUTEX,
-                         .letter = 'm',
-                         .acquire = RLK_MUTEX_ACQUIRE,
-                         .release = RLK_MUTEX_RELEASE,
-                         .renew = RLK_MUTEX_RENEW,
-                         .cancel = RLK_MUTEX_CANCEL,
-                         .refresh = RLK_MUTEX_REFRESH },
-    [RLK_KIND_FAIR] = { .type = RLOCK_TYPE_FAIR,
-                        .letter = 'f',
-                        .in_order = true,
-                        .acquire = RLK_FAIR_ACQUIRE,
-                        .release = RLK_FAIR_RELEASE,
-                        .renew = RLK_FAIR_RENEW,
-                        .cancel = RLK_FAIR_CANCEL,
-                        .refresh = RLK_FAIR_REFRESH },
-    [RLK_KIND_RWLOCK] = { .type = RLOCK_TYPE_RWLOCK,
-                          .letter = 'w',
-                          .read_letter = 'r',
-                          .acquire = RLK_RWLOCK_WRITE,
-                          .read = RLK_RWLOCK_READ,
-                          .release = RLK_RWLOCK_RELEASE,
-                          .renew = RLK_RWLOCK_RENEW,
-                          .cancel = RLK_RWLOCK_CANCEL,
-                          .refresh = RLK_RWLOCK_REFRESH,
-                          .downgrade = RLK_RWLOCK_DOWNGRADE },
-    /* its refresh hands over to whatever waits */
-    [RLK_KIND_WATCH] = { .type = RLOCK_TYPE_UNKNOWN, .refresh = RLK_RWLOCK_REFRESH },
-};
-
 /* ---- holds */
 
 static bool is_upper(char letter)
@@ -136,6 +106,7 @@ void rlk_hold_put_locked(struct rlk_hold *hold)
     if (--hold->refs > 0)
         return;
     rlk_list_remove(&hold->link);
+    rlk_slot_clear_locked(hold);
     rlk_timer_disarm(&reg->timers, &hold->timer);
     rlk_lock_unref_locked(hold->lock);
     reg->hold_count--;
@@ -291,6 +262,7 @@ void rlk_hold_enter_locked(struct rlk_hold *hold, struct rlk_thread *thread, int
         lock->current = hold;
     }
     lock->registry->holds_now++;
+    rlk_slot_say_locked(hold, RLK_INSIDE);
     rlk_hold_schedule_locked(hold);
 }
 
@@ -466,6 +438,8 @@ static void take_out(struct rlk_hold *hold)
         lock->registry->holds_now--;
     hold->idle = false;
     hold->give_up_at = 0; /* where the budget was */
+    if (hold->pass != &rlk_no_pass)
+        atomic_store_explicit(&hold->pass->inside, NULL, memory_order_relaxed);
     rlk_hold_keep_locked(hold, 0);
     rlk_gate_end_locked(hold);
     rlk_timer_disarm(&lock->registry->timers, &hold->timer);
@@ -514,6 +488,8 @@ void rlk_hold_leave_locked(struct rlk_hold *hold)
     assert(rlk_hold_unused_locked(hold));
     take_out(hold);
     hold->state = RLK_HOLD_GOING;
+    if (!hold->owner_ended && !hold->owner_died) /* before the release leaves (G8) */
+        rlk_slot_say_locked(hold, RLK_INSIDE_LEFT);
     if (hold->reading)
         rlk_list_append(&hold->lock->queue->leaving, &hold->link);
     else
@@ -584,6 +560,7 @@ void rlk_hold_background_end_locked(struct rlk_hold *hold)
     if (hold->counted_going)
         hold->lock->going--;
     hold->counted_going = false;
+    rlk_slot_clear_locked(hold);
     rlk_hold_put_locked(hold);
 }
 

@@ -44,7 +44,7 @@ enum { RLK_TOKEN_BLOCK = 1000 }; /* tokens of a grant; lua/lib/token.lua */
 enum rlk_hold_state { RLK_HOLD_ASKING, RLK_HOLD_INSIDE, RLK_HOLD_GOING, RLK_HOLD_LOST };
 
 /* What a timer of the registry is embedded in. */
-enum rlk_timer_tag { RLK_TIMER_HOLD = 1, RLK_TIMER_LOCK };
+enum rlk_timer_tag { RLK_TIMER_HOLD = 1, RLK_TIMER_LOCK, RLK_TIMER_LOOK };
 
 enum rlk_op_kind {
     RLK_OP_NONE,
@@ -52,7 +52,8 @@ enum rlk_op_kind {
     RLK_OP_RELEASE,
     RLK_OP_DOWNGRADE,
     RLK_OP_REFRESH, /* of a lock, as the next */
-    RLK_OP_RENEW_READS
+    RLK_OP_RENEW_READS,
+    RLK_OP_BURY /* of a process that is dead (deaths.h) */
 };
 
 /* A request of the watchdog in flight. */
@@ -145,6 +146,7 @@ struct rlk_pass {
     struct rlk_list gate_link; /* its gate is open: in the registry's gates; or of those
                                   that are kept for reuse */
     _Atomic uint64_t gate;     /* gate.h */
+    _Atomic uint32_t *_Atomic inside; /* of a robust lock: the slot's (slots.h), or NULL */
     _Atomic int64_t used_at;   /* IDLE: since when */
 };
 

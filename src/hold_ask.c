@@ -17,6 +17,7 @@ void rlk_hold_ask_locked(struct rlk_hold *hold, struct rlk_thread *thread)
     if (rlk_list_empty(&hold->link)) {
         rlk_list_append(&hold->lock->queue->asks, &hold->link);
         hold->refs++;
+        rlk_registry_asks_locked(hold->lock->registry);
     }
     hold->asker = thread;
 }
@@ -28,6 +29,7 @@ void rlk_hold_ask_end_locked(struct rlk_hold *hold)
     if (rlk_list_empty(&hold->link))
         return;
     rlk_list_remove(&hold->link);
+    rlk_registry_asked_locked(lock->registry);
     hold->asker = NULL;
     if (rlk_list_empty(&lock->queue->asks)) {
         if (!lock->queue->going_on)

@@ -101,6 +101,23 @@ static int64_t step_all(struct rlk_loop *loop)
     return next;
 }
 
+/* Adds one to fds, of which there are n. Returns how many there are; without memory the
+ * others are stepped when the rest wakes the thread. */
+static size_t add_fd(struct rlk_loop *loop, size_t n, int fd, short events)
+{
+    if (fd < 0)
+        return n;
+    if (n == loop->fd_max) {
+        struct pollfd *more = realloc(loop->fds, 2 * loop->fd_max * sizeof(*more));
+        if (!more)
+            return n;
+        loop->fds = more;
+        loop->fd_max *= 2;
+    }
+    loop->fds[n] = (struct pollfd){ fd, events, 0 };
+    return n + 1;
+}
+
 /* Fills fds; returns their number. */
 static size_t collect(struct rlk_loop *loop)
 {
@@ -111,16 +128,9 @@ static size_t collect(struct rlk_loop *loop)
     for (struct rlk_list *l = loop->members.next; l != &loop->members; l = l->next) {
         short events = 0;
         int fd = loop->fd(member_of(l), &events);
-        if (fd < 0)
-            continue;
-        if (n == loop->fd_max) {
-            struct pollfd *more = realloc(loop->fds, 2 * loop->fd_max * sizeof(*more));
-            if (!more)
-                break; /* the others are stepped when the rest wakes the thread */
-            loop->fds = more;
-            loop->fd_max *= 2;
-        }
-        loop->fds[n++] = (struct pollfd){ fd, events, 0 };
+        n = add_fd(loop, n, fd, events);
+        if (loop->other_fd)
+            n = add_fd(loop, n, loop->other_fd(member_of(l)), POLLIN);
     }
     return n;
 }

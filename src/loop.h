@@ -30,6 +30,8 @@ struct rlk_loop {
     int64_t (*step)(struct rlk_loop_member *member, int64_t now);
     /* The descriptor to poll for the member, or -1. */
     int (*fd)(struct rlk_loop_member *member, short *ret_events);
+    /* Another one to be read, or -1; NULL: no member has one. */
+    int (*other_fd)(struct rlk_loop_member *member);
     /* The member is stepped no more. Runs on the thread. */
     void (*left)(struct rlk_loop_member *member);
 

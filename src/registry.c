@@ -44,6 +44,7 @@ int rlk_registry_init(struct rlk_registry *reg)
     rlk_list_init(&reg->wakes);
     rlk_list_init(&reg->gates);
     reg->armed = RLK_NEVER;
+    reg->look_timer.tag = RLK_TIMER_LOOK;
     reg->wakers = 0;
     reg->parting = false;
     rc = rlk_cond_init(&reg->background_done);
@@ -70,7 +71,7 @@ void rlk_registry_shut_locked(struct rlk_registry *reg)
         rlk_timer_disarm(&reg->timers, t);
         if (t->tag == RLK_TIMER_HOLD)
             rlk_hold_background_end_locked(RLK_CONTAINER_OF(t, struct rlk_hold, timer));
-        else
+        else if (t->tag == RLK_TIMER_LOCK)
             rlk_lock_went_on_locked(RLK_CONTAINER_OF(t, struct rlk_queue, timer)->lock);
     }
     struct rlk_part *part;
@@ -78,6 +79,9 @@ void rlk_registry_shut_locked(struct rlk_registry *reg)
         rlk_part_told_locked(part);
     while ((l = rlk_list_pop(&reg->channels)) != NULL)
         rlk_lock_unref_locked(RLK_CONTAINER_OF(l, struct rlk_queue, channel_link)->lock);
+    struct rlk_obituary *obituary;
+    while ((obituary = rlk_registry_obituary_locked(reg)) != NULL)
+        free(obituary);
     reg->watchdog_fd = reg->subscriber_fd = -1;
 }
 
@@ -297,6 +301,44 @@ void rlk_lock_unref_locked(struct rlk_lock *lock)
     struct rlk_list *oldest = rlk_list_pop(&reg->idle);
     reg->idle_count--;
     forget(RLK_CONTAINER_OF(oldest, struct rlk_lock, idle_link));
+}
+
+/* ---- deaths of others */
+
+enum { LOOK_AFTER_MS = 10 /* a shorter wait is for one who lives */ };
+
+void rlk_registry_asks_locked(struct rlk_registry *reg)
+{
+    reg->asks_now++;
+    reg->asks_begun++;
+    if (reg->buries && !reg->looks && !reg->look_timer.armed)
+        rlk_timer_arm(&reg->timers, &reg->look_timer,
+                      rlk_now_boot() + LOOK_AFTER_MS * RLK_NS_PER_MS);
+}
+
+void rlk_registry_asked_locked(struct rlk_registry *reg)
+{
+    assert(reg->asks_now > 0);
+    reg->asks_now--;
+}
+
+void rlk_registry_mourn_locked(struct rlk_registry *reg, struct rlk_obituary *obituary)
+{
+    obituary->next = NULL;
+    if (reg->first_obituary)
+        reg->last_obituary->next = obituary;
+    else
+        reg->first_obituary = obituary;
+    reg->last_obituary = obituary;
+    reg->subscriber_dirty = true;
+}
+
+struct rlk_obituary *rlk_registry_obituary_locked(struct rlk_registry *reg)
+{
+    struct rlk_obituary *obituary = reg->first_obituary;
+    if (obituary)
+        reg->first_obituary = obituary->next;
+    return obituary;
 }
 
 /* ---- the local queue */

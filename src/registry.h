@@ -13,6 +13,7 @@
 
 #include "histogram.h"
 #include "hold.h"
+#include "slots.h"
 #include "thread.h"
 
 /* Counters of one client, relaxed; the order of rlock_stats_t. */
@@ -21,7 +22,7 @@ struct rlk_counters {
         local_handovers, timeouts, cancels, round_trips, renewals, renewal_failures,
         refreshes, losses, owners_died, connects, connect_failures, reconnects,
         unknown_outcomes, background_releases, messages, messages_ignored, risks,
-        refusals, script_loads, events, outages, outage_ns;
+        refusals, script_loads, events, outages, outage_ns, burials;
 };
 #define RLK_COUNT(counter) atomic_fetch_add_explicit(&(counter), 1, memory_order_relaxed)
 
@@ -66,6 +67,13 @@ struct rlk_registry {
     struct rlk_list gates;    /* holds whose gate is open */
     size_t kept_count;        /* holds that are kept though nobody waits here */
     bool interrupted;
+    struct rlk_slots slots; /* what others are to know of when this process is dead */
+    bool buries;            /* deaths of others are looked for (deaths.h) while */
+    unsigned asks_now;      /* so many holds ask, or threads wait for a lock to be free; */
+    unsigned asks_begun;    /* or this changes */
+    bool looks;             /* they are being looked for */
+    struct rlk_timer look_timer;       /* a wait that lasts until then has it begin */
+    struct rlk_obituary *first_obituary, *last_obituary; /* to be told, in order */
     struct rlk_histogram waited, waited_in_vain, held; /* of calls, and of sections */
 
     /* leading.h */
@@ -139,6 +147,25 @@ void rlk_lock_trouble_locked(struct rlk_lock *lock, int code, int64_t now);
 void rlk_lock_reached_locked(struct rlk_lock *lock, int64_t now);
 /* Refresh at once. */
 void rlk_lock_poll_locked(struct rlk_lock *lock);
+
+/* A thread begins to wait for what others have, or ends to. */
+void rlk_registry_asks_locked(struct rlk_registry *reg);
+void rlk_registry_asked_locked(struct rlk_registry *reg);
+
+/* A process was found dead that had this lock, which was given back; the event callback
+ * is to be told. On the heap; the text behind it. */
+struct rlk_obituary {
+    struct rlk_obituary *next;
+    rlock_type_t type;
+    rlock_mode_t mode;
+    long pid;
+    char program[64];
+    char name[];
+};
+/* Takes it over. */
+void rlk_registry_mourn_locked(struct rlk_registry *reg, struct rlk_obituary *obituary);
+/* The next one, which is the caller's; or NULL. */
+struct rlk_obituary *rlk_registry_obituary_locked(struct rlk_registry *reg);
 
 /* The server refuses the watchdog for good: whoever is queued asks himself, and is told
  * why. */

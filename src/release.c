@@ -296,6 +296,7 @@ int rlk_unshare(struct rlk_part *part, long lease_ms, bool *ret_alone)
     /* it reads already, so it passes nobody; while the shared hold lasts, so does its
      * place in the reading */
     own->prefer = RLOCK_RWLOCK_PREFER_READER_NP;
+    rlk_slot_note_locked(own);
     rlk_registry_unlock(reg);
     for (int late = 0; late <= RLK_LATE_TRIES_MAX; late++) {
         rlk_trip_acquire(client,

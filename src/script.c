@@ -92,6 +92,7 @@ bool rlk_id_parse(struct rlk_id *ret_id, const char *uuid, const char *text, siz
         return false;
     id.grant_ms = (uint32_t)grant_ms;
     memset(id.flags, 0, sizeof(id.flags));
+    id.slot = 0;
     for (size_t i = 0; p < end; p++, i++) {
         if (*p < 'a' || *p > 'z' || i + 1 >= sizeof(id.flags))
             return false;

@@ -30,6 +30,7 @@ struct rlk_id {
     uint32_t grant_ms; /* A: the TTL of a grant to it */
     char letter;       /* m f r w; upper case with fencing */
     char flags[8]; /* lower-case letters, NUL-terminated; those of later versions too */
+    uint16_t slot; /* of the acquisition in the guard's file (slots.h), from 1; 0: none */
 };
 
 /* Which of this process's it is. */

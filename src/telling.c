@@ -12,6 +12,7 @@
 #include "probe.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Calls the event callback. False: the client was closed by it, or is the parent's. */
@@ -208,6 +209,39 @@ static bool tell_part(struct rlock_client *client, struct told *told)
     return true;
 }
 
+/* Of a process of this host that was found dead. Of its locks there is a line in the log
+ * (burial.c). */
+static bool tell_obituary(struct rlock_client *client,
+                          const struct rlk_obituary *obituary)
+{
+    char reason[RLK_CAUSE_SIZE + sizeof(obituary->program)];
+    rlock_event_t event = { .kind = RLOCK_EVENT_OWNER_DIED,
+                            .type = obituary->type,
+                            .mode = obituary->mode,
+                            .name = obituary->name,
+                            .reason = reason };
+
+    snprintf(reason, sizeof(reason), "process %ld (%s) of this host died with it",
+             obituary->pid, obituary->program);
+    return tell(client, &event);
+}
+
+static bool tell_obituaries(struct rlock_client *client)
+{
+    bool go_on = true;
+
+    while (go_on) {
+        rlk_registry_lock(&client->registry);
+        struct rlk_obituary *obituary = rlk_registry_obituary_locked(&client->registry);
+        rlk_registry_unlock(&client->registry);
+        if (!obituary)
+            break;
+        go_on = tell_obituary(client, obituary);
+        free(obituary);
+    }
+    return go_on;
+}
+
 bool rlk_tell_news(struct rlock_client *client)
 {
     struct told told RLK_UNINITIALIZED;
@@ -215,5 +249,5 @@ bool rlk_tell_news(struct rlock_client *client)
     while (next_news(&client->registry, &told))
         if (!tell_part(client, &told))
             return false;
-    return true;
+    return tell_obituaries(client);
 }

@@ -127,6 +127,7 @@ enum parameter {
     PARAMETER_HANDOFFMS,
     PARAMETER_HANDOFFCOUNT,
     PARAMETER_RETAIN,
+    PARAMETER_GUARD,
     PARAMETER_COUNT
 };
 
@@ -145,6 +146,7 @@ static const struct {
     [PARAMETER_HANDOFFMS] = { "handoffms", 0, RLK_HANDOFF_MAX_MS },
     [PARAMETER_HANDOFFCOUNT] = { "handoffcount", 0, RLK_HANDOFF_MAX_COUNT },
     [PARAMETER_RETAIN] = { "retain", 0, RLK_RETAIN_MAX_MS },
+    [PARAMETER_GUARD] = { "guard", 0, 1 },
 };
 
 struct parse {
@@ -195,6 +197,16 @@ static int set_number(struct parse *p, enum parameter which, struct slice value)
                         parameters[which].max, fields[which]);
 }
 
+/* A client that looks after others all the time goes on doing so. */
+static int set_guard(struct parse *p, struct slice value)
+{
+    long on;
+    int rc = parse_number(value, "guard", RLOCK_GUARD_OFF, RLOCK_GUARD_ON, &on);
+    if (rc == 0 && (on == RLOCK_GUARD_OFF || p->config->guard == RLOCK_GUARD_OFF))
+        p->config->guard = (int)on;
+    return rc;
+}
+
 static int set_parameter(struct parse *p, enum parameter which, struct slice raw)
 {
     char *text = NULL;
@@ -210,6 +222,8 @@ static int set_parameter(struct parse *p, enum parameter which, struct slice raw
         rc = set_db(p, value);
     else if (which == PARAMETER_MUTEXTYPE)
         rc = set_mutex_type(p, value);
+    else if (which == PARAMETER_GUARD)
+        rc = set_guard(p, value);
     else
         rc = set_number(p, which, value);
     wipe(&text);

@@ -23,6 +23,7 @@ struct rlk_config {
     int mutex_type;
     long handoff_ms, handoff_count; /* 0: off */
     long retain_ms;
+    int guard; /* RLOCK_GUARD_* */
 };
 
 enum {

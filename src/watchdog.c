@@ -26,10 +26,15 @@ enum {
 
 static int64_t step(struct rlk_loop_member *member, int64_t now);
 static int fd(struct rlk_loop_member *member, short *ret_events);
+static int other_fd(struct rlk_loop_member *member);
 static void left(struct rlk_loop_member *member);
 
 static struct rlk_loop loop = {
-    .thread_name = "rlock-watch", .step = step, .fd = fd, .left = left
+    .thread_name = "rlock-watch",
+    .step = step,
+    .fd = fd,
+    .other_fd = other_fd,
+    .left = left,
 };
 static rlk_once_t once = RLK_ONCE_INIT;
 static int loop_rc;
@@ -76,6 +81,11 @@ static int fd(struct rlk_loop_member *member, short *ret_events)
         return -1;
     *ret_events = rlk_conn_events(watch->conn);
     return rlk_conn_fd(watch->conn);
+}
+
+static int other_fd(struct rlk_loop_member *member)
+{
+    return rlk_deaths_fd(client_of(member));
 }
 
 /* ---- the connection */
@@ -254,12 +264,18 @@ static int64_t step(struct rlk_loop_member *member, int64_t now)
     if (watch->conn)
         serve_conn(client, now);
     int64_t due = rlk_duty_run(client, &wanted);
+    int64_t look_at = rlk_deaths_step(client, now, &wanted);
+    if (look_at < due)
+        due = look_at;
+    bool missed = wanted && !rlk_duty_ready(watch);
     if (wanted && !watch->conn && now >= watch->retry_at)
         open_conn(client, now);
     /* sends; and takes what it reads by the way, of which poll tells no more */
     if (watch->conn &&
         (watch->opening || !rlk_duty_ready(watch) || rlk_conn_unsent(watch->conn) > 0))
         serve_conn(client, now);
+    if (client->deaths.answered || (missed && rlk_duty_ready(watch)))
+        due = 0; /* what follows from it */
     if (watch->conn) {
         int64_t conn_due = rlk_conn_due(watch->conn);
         if (conn_due < due)
@@ -276,4 +292,5 @@ static void left(struct rlk_loop_member *member)
     struct rlock_client *client = client_of(member);
     if (client->watch.conn)
         drop_conn(client, rlk_now_boot());
+    rlk_deaths_stop(client);
 }

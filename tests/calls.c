@@ -4,6 +4,7 @@
 
 #include "wait.h"
 
+#include <stdlib.h>
 #include <stddef.h>
 
 enum { LEASE_MS = 60000 };
@@ -63,6 +64,8 @@ static void calls_of_clientattr(struct calls *c)
     GOOD(rlock_clientattr_gethandoffcount(&attr, &n));
     GOOD(rlock_clientattr_setretain(&attr, 0));
     GOOD(rlock_clientattr_getretain(&attr, &ms));
+    GOOD(rlock_clientattr_setguard(&attr, RLOCK_GUARD_ON));
+    GOOD(rlock_clientattr_getguard(&attr, &n));
     GOOD(rlock_clientattr_setcredentials(&attr, NULL, NULL));
     GOOD(rlock_clientattr_seteventcallback(&attr, NULL, NULL));
     CALL(ENOTSUP, rlock_clientattr_setcafile(&attr, "ca"));
@@ -306,7 +309,10 @@ static void calls_of_client(struct calls *c)
 {
     rlock_client_t *client = NULL;
     rlock_stats_t stats;
+    char dir[1];
 
+    CALL(getenv("RLOCK_RUNDIR")[0] ? ENAMETOOLONG : ENOENT,
+         rlock_getrundir(dir, sizeof(dir)));
     GOOD(rlock_client_getstats(c->client, &stats));
     GOOD(rlock_client_ping(c->client));
     GOOD(rlock_client_open(&client, c->url, NULL));

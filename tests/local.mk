@@ -31,6 +31,8 @@ USER_TESTS += tests/test_cli_run tests/test_cli_signals tests/test_cli_lost \
 	tests/test_cli_terminal tests/test_cli_doctor
 # Looking at locks, and interfering with them, from the command line.
 UNIT_TESTS += tests/test_cli_look tests/test_cli_release tests/test_cli_watch
+# rlock-guard(8), as a process.
+USER_TESTS += tests/test_guardd tests/test_guardd_stop tests/test_guardd_burials
 # The tests of the mutex once more, for the fair lock.
 AS_FAIR_TESTS = tests/test_fair_api tests/test_fair_lease tests/test_fair_handle \
 	tests/test_fair_events tests/test_fair_rules tests/test_fair_rules_answers \
@@ -82,8 +84,14 @@ TEST_EXTENSIONS = .sh
 PORTED_TESTS = tests/ported/run.sh
 # The completions of rlock(1), in the shells that are there.
 SHELL_TESTS = tests/cli/completions.sh
-# What a dead client had, given back by hand.
+# Processes that die, on the host of others.
+UNIT_TESTS += tests/test_guard_life
+UNIT_TESTS += tests/test_deaths tests/test_deaths_faults \
+	tests/test_deaths_robust tests/test_deaths_many tests/test_deaths_buriers
 UNIT_TESTS += tests/test_bury_scripts tests/test_bury_marks
+# The directory in which they are seen to have lived, and what is in it.
+UNIT_TESTS += tests/test_rundir tests/test_guard tests/test_guard_slots \
+	tests/test_guard_ends tests/test_guard_places
 # Robust locks, mutex and fair.
 UNIT_TESTS += tests/test_robust tests/test_fair_robust \
 	tests/test_robust_spoilt tests/test_fair_robust_spoilt \
@@ -125,6 +133,10 @@ GATHERING = tests/gathering.h tests/gathering.c tests/history.h tests/history.c
 FORKED = tests/forked.h tests/forked.c
 # Every public function, called.
 CALLS = tests/calls.h tests/calls.c
+# A file of the crash guard, as others see it.
+GUARDFILE = tests/guardfile.h tests/guardfile.c
+# Mounts and the like of a test's own.
+NAMESPACES = tests/namespaces.h tests/namespaces.c
 # What a diagnosis told.
 FINDINGS = tests/findings.h tests/findings.c
 # The scripts, sent by hand.
@@ -136,9 +148,13 @@ RWHISTORY = tests/rwhistory.h tests/rwhistory.c tests/rwlog.h
 SHARING = tests/sharing.h tests/sharing.c
 # What the tests of locking share.
 SCENE = tests/scene.h tests/scene.c
+# Workers that die, and who finds them so.
+DEATHSCENE = tests/deathscene.h tests/deathscene.c
 # rlock(1) as a process, with pipes or on a terminal.
 CLI = tests/cli.h tests/cli.c
 RUNSCENE = tests/runscene.h tests/runscene.c $(CLI)
+# rlock-guard(8) as a process, with a directory and a service manager.
+GUARDSCENE = tests/guardscene.h tests/guardscene.c $(CLI)
 # In front of every file of a program that tests the fair lock as the mutex.
 AS_FAIR_CPPFLAGS = $(UNIT_CPPFLAGS) -include $(top_srcdir)/tests/as_fair.h
 # The same for the writers of the read-write lock.
@@ -610,6 +626,7 @@ tests_libtesthelp_la_SOURCES = \
 	tests/helpers/proxy.h tests/helpers/proxy.c \
 	tests/helpers/redis.h tests/helpers/redis.c \
 	tests/helpers/resp.h tests/helpers/resp.c \
+	tests/helpers/rundir.h tests/helpers/rundir.c \
 	tests/helpers/rules.h tests/helpers/rules.c \
 	tests/helpers/server.h tests/helpers/server.c \
 	tests/helpers/suite.h tests/helpers/suite.c \
@@ -662,6 +679,20 @@ tests_test_cli_watch_SOURCES = tests/test_cli_watch.c tests/screen.h tests/scree
 tests_test_cli_watch_CPPFLAGS = $(UNIT_CPPFLAGS) $(CLI_CPPFLAGS)
 tests_test_cli_watch_LDADD = tests/libfixture.la $(UNIT_LIBS) -lutil
 
+# -- the daemon
+
+tests_test_guardd_SOURCES = tests/test_guardd.c $(GUARDSCENE)
+tests_test_guardd_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_test_guardd_LDADD = $(USER_LIBS)
+
+tests_test_guardd_stop_SOURCES = tests/test_guardd_stop.c $(GUARDSCENE)
+tests_test_guardd_stop_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_test_guardd_stop_LDADD = $(USER_LIBS)
+
+tests_test_guardd_burials_SOURCES = tests/test_guardd_burials.c $(GUARDSCENE)
+tests_test_guardd_burials_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_test_guardd_burials_LDADD = $(USER_LIBS)
+
 # -- pthread semantics: robust locks
 
 tests_test_robust_SOURCES = tests/test_robust.c
@@ -692,14 +723,48 @@ tests_test_robust_scripts_SOURCES = tests/test_robust_scripts.c
 tests_test_robust_scripts_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_robust_scripts_LDADD = tests/libbyhand.la $(UNIT_LIBS)
 
+tests_test_guard_life_SOURCES = tests/test_guard_life.c $(GUARDFILE)
+tests_test_guard_life_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_guard_life_LDADD = tests/libscene.la $(UNIT_LIBS)
+tests_test_rundir_SOURCES = tests/test_rundir.c $(FINDINGS) $(NAMESPACES)
+tests_test_rundir_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_rundir_LDADD = tests/libfixture.la $(UNIT_LIBS)
+tests_test_guard_SOURCES = tests/test_guard.c $(FINDINGS) $(FORKED) $(GUARDFILE) $(NAMESPACES)
+tests_test_guard_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_guard_LDADD = tests/libfixture.la $(UNIT_LIBS)
+tests_test_guard_ends_SOURCES = tests/test_guard_ends.c $(FORKED) $(GUARDFILE)
+tests_test_guard_ends_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_guard_ends_LDADD = tests/libfixture.la $(UNIT_LIBS)
+tests_test_guard_places_SOURCES = tests/test_guard_places.c $(FORKED) $(GUARDFILE) \
+	$(NAMESPACES)
+tests_test_guard_places_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_guard_places_LDADD = tests/libfixture.la $(UNIT_LIBS)
+tests_test_guard_slots_SOURCES = tests/test_guard_slots.c $(GUARDFILE)
+tests_test_guard_slots_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_guard_slots_LDADD = tests/libfixture.la $(UNIT_LIBS)
 tests_test_bury_scripts_SOURCES = tests/test_bury_scripts.c tests/acl_line.h \
 	tests/acl_line.c
 tests_test_bury_scripts_CPPFLAGS = $(UNIT_CPPFLAGS) \
 	-DACL_DOC='"$(abs_top_srcdir)/doc/ACL.md"'
 tests_test_bury_scripts_LDADD = tests/libbyhand.la $(UNIT_LIBS)
+tests_test_deaths_faults_SOURCES = tests/test_deaths_faults.c
+tests_test_deaths_faults_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_deaths_faults_LDADD = tests/libscene.la $(UNIT_LIBS)
 tests_test_bury_marks_SOURCES = tests/test_bury_marks.c
 tests_test_bury_marks_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_bury_marks_LDADD = tests/libbyhand.la $(UNIT_LIBS)
+tests_test_deaths_SOURCES = tests/test_deaths.c
+tests_test_deaths_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_deaths_LDADD = tests/libscene.la $(UNIT_LIBS)
+tests_test_deaths_robust_SOURCES = tests/test_deaths_robust.c $(DEATHSCENE)
+tests_test_deaths_robust_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_deaths_robust_LDADD = tests/libscene.la $(UNIT_LIBS)
+tests_test_deaths_many_SOURCES = tests/test_deaths_many.c $(DEATHSCENE)
+tests_test_deaths_many_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_deaths_many_LDADD = tests/libscene.la $(UNIT_LIBS)
+tests_test_deaths_buriers_SOURCES = tests/test_deaths_buriers.c $(DEATHSCENE)
+tests_test_deaths_buriers_CPPFLAGS = $(UNIT_CPPFLAGS)
+tests_test_deaths_buriers_LDADD = tests/libscene.la $(UNIT_LIBS)
 tests_test_robust_marks_SOURCES = tests/test_robust_marks.c
 tests_test_robust_marks_CPPFLAGS = $(UNIT_CPPFLAGS)
 tests_test_robust_marks_LDADD = tests/libbyhand.la $(UNIT_LIBS)

@@ -10,6 +10,7 @@
 
 #include "proxy.h"
 #include "redis.h"
+#include "rundir.h"
 #include "server.h"
 #include "suite.h"
 #include "wait.h"

@@ -590,6 +590,24 @@ START_TEST(handoffcount_is_0_to_a_billion)
 }
 END_TEST
 
+START_TEST(guard_is_off_on_or_always)
+{
+    int value = -7, bad[] = { -1, 3, INT_MAX };
+    ck_assert_int_eq(rlock_clientattr_getguard(&cattr, &value), 0);
+    ck_assert_int_eq(value, RLOCK_GUARD_ON);
+    for (int guard = RLOCK_GUARD_OFF; guard <= RLOCK_GUARD_ALWAYS; guard++) {
+        ck_assert_int_eq(rlock_clientattr_setguard(&cattr, guard), 0);
+        ck_assert_int_eq(rlock_clientattr_getguard(&cattr, &value), 0);
+        ck_assert_int_eq(value, guard);
+    }
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_eq(rlock_clientattr_setguard(&cattr, bad[i]), EINVAL);
+    ck_assert_int_eq(rlock_clientattr_getguard(&cattr, &value), 0);
+    ck_assert_int_eq(value, RLOCK_GUARD_ALWAYS);
+    ck_assert_int_eq(rlock_clientattr_getguard(&cattr, NULL), EINVAL);
+}
+END_TEST
+
 START_TEST(mutextype_is_a_type)
 {
     int value = -7, bad[] = { -1, 4, INT_MAX };
@@ -769,6 +787,7 @@ int main(void)
     tcase_add_loop_test(tc, clientattr_refuses_what_is_not, 0, LONGS);
     tcase_add_test(tc, maxconnections_is_1_to_10000);
     tcase_add_test(tc, handoffcount_is_0_to_a_billion);
+    tcase_add_test(tc, guard_is_off_on_or_always);
     tcase_add_test(tc, mutextype_is_a_type);
     tcase_add_test(tc, credentials_are_bounded_and_wiped);
     tcase_add_test(tc, callback_may_be_set_and_taken_back);

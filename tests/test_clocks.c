@@ -269,6 +269,7 @@ END_TEST
  * longer; its end by the server's clock counts, or a force. */
 START_TEST(l4_a_dead_holders_lease_is_taken_over_when_the_clock_is_put_right)
 {
+    test_rundir_off();
     long lease = test_ms(1000);
     start_x(SCENE_TIMES(.lease = lease));
     start(&y, SCENE_TIMES(.presence = test_ms(PRESENCE_MS)));
@@ -288,6 +289,7 @@ END_TEST
 
 START_TEST(a_dead_holders_lock_may_be_forced_after_the_clock_stepped_back)
 {
+    test_rundir_off();
     start_x(NULL);
     start(&y, NULL);
     scene_says(&x, "ok", "on t lock m");

@@ -81,6 +81,7 @@ static void call_clientattr(void)
     BOTH_WAYS(mutextype, RLOCK_MUTEX_NORMAL, 99, &number);
     BOTH_WAYS(handoffms, 5, -1, &ms);
     BOTH_WAYS(handoffcount, 5, -1, &number);
+    BOTH_WAYS(guard, 1, 3, &number);
     BOTH_WAYS(retain, 5, -1, &ms);
 #undef BOTH_WAYS
     CALL(0, rlock_clientattr_setcredentials, &attr, "user", "password");
@@ -409,6 +410,7 @@ static void call_clients(void)
     CALL(EINVAL, rlock_client_close, no_client);
     CALL(EINVAL, rlock_client_ping, no_client);
     CALL(EINVAL, rlock_client_interrupt, NULL);
+    CALL(EINVAL, rlock_getrundir, NULL, 0);
     CALL(EINVAL, rlock_client_setdefault, "nonsense", NULL);
     CALL(0, rlock_client_setdefault, server.url, NULL);
     CALL(0, rlock_client_ping, NULL);

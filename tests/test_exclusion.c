@@ -175,6 +175,7 @@ static void start_both(const struct scene_times *times)
 
 START_TEST(s1_the_next_holder_of_a_killed_one_comes_when_the_lease_ends_and_not_before)
 {
+    test_rundir_off();
     start_both(SCENE_TIMES(.lease = test_ms(LEASE_MS)));
     scene_says(&x, "ok", "on t lock m");
     scene_worker_waits(&y, "N", 1);

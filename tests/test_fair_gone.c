@@ -67,6 +67,7 @@ static void pass_on(int i)
 
 START_TEST(l4_l5_a_lease_that_ends_goes_to_the_first_in_the_queue)
 {
+    test_rundir_off();
     hold_and_wait(5, SCENE_TIMES(.lease = test_ms(LEASE_MS)));
     worker_kill(&w[0]);
     int64_t begin = test_now_ms();
@@ -86,6 +87,7 @@ END_TEST
 
 START_TEST(l2_holder_and_next_three_killed_together_cost_the_fourth_a_lease)
 {
+    test_rundir_off();
     hold_and_wait(6, SCENE_TIMES(.lease = test_ms(LEASE_MS)));
     for (int i = 0; i < 4; i++)
         worker_kill(&w[i]);

@@ -119,6 +119,7 @@ static bool only_two_listen(void *arg)
 
 START_TEST(l2_killed_waiters_cost_nobody_anything)
 {
+    test_rundir_off();
     ck_assert_int_eq(rlock_mutex_lock(&m), 0);
     start_waiters(WORKERS, NULL);
     for (int i = 0; i < WORKERS - 1; i++)

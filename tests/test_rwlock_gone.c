@@ -157,6 +157,7 @@ END_TEST
 
 START_TEST(l4_a_writer_waits_for_the_lease_of_a_killed_reader_and_not_longer)
 {
+    test_rundir_off();
     char id[SCENE_ID_MAX];
     long long end = one_of_fifty_is_killed(id);
     for (int i = 1; i < WORKERS; i++)
@@ -175,6 +176,7 @@ END_TEST
 
 START_TEST(w7_after_a_killed_writer_those_who_wait_to_read_are_next)
 {
+    test_rundir_off();
     start(0, 1, SCENE_TIMES(.lease = test_ms(LEASE_MS)));
     start(1, 5, NULL);
     has(0, "lock");
@@ -203,6 +205,7 @@ END_TEST
 
 START_TEST(w7_after_a_killed_reader_a_writer_is_next)
 {
+    test_rundir_off();
     start(0, 1, SCENE_TIMES(.lease = test_ms(LEASE_MS)));
     start(1, 4, NULL);
     has(0, "rdlock");
@@ -408,6 +411,7 @@ static long rare_polls(void)
  * be there when the dead one's ends, half-way between two polls. */
 START_TEST(w15_a_writer_is_not_late_when_the_reader_with_the_longest_lease_leaves)
 {
+    test_rundir_off();
     char id[SCENE_ID_MAX], end[32];
     const long poll = rare_polls() * 2 / 9;
     start(0, 1, SCENE_TIMES(.lease = 20 * poll));

@@ -107,6 +107,8 @@ START_TEST(old_fields_stay_where_they_were)
     ck_assert_uint_eq(offsetof(rlock_stats_t, messages_ignored), 23 * 8);
     ck_assert_uint_eq(offsetof(rlock_stats_t, risks), 24 * 8);
     ck_assert_uint_eq(offsetof(rlock_stats_t, wait_time), 30 * 8);
+    ck_assert_uint_eq(offsetof(rlock_stats_t, burials),
+                      30 * 8 + 4 * sizeof(rlock_histogram_t));
 }
 END_TEST
 

@@ -140,6 +140,9 @@ static const char *const bads[] = {
     "redis://h?handoffcount=",
     "redis://h?handoffcount=1000000001",
     "redis://h?retain=86400001",
+    "redis://h?guard=2",
+    "redis://h?guard=on",
+    "redis://h?guard=",
     /* passwords that are not percent-encoded and so end up in the wrong part */
     "redis://:p/canary@h",
     "redis://:p?canary@h",
@@ -197,6 +200,13 @@ START_TEST(parameters_are_set)
     ck_assert_int_eq(config.handoff_ms, 0);
     ck_assert_int_eq(config.handoff_count, 1000000000);
     ck_assert_int_eq(config.retain_ms, 5);
+    ck_assert_int_eq(rlk_url_parse(&config, "redis://h?guard=1"), 0);
+    ck_assert_int_eq(config.guard, RLOCK_GUARD_ON);
+    ck_assert_int_eq(rlk_url_parse(&config, "redis://h?guard=00"), 0);
+    ck_assert_int_eq(config.guard, RLOCK_GUARD_OFF);
+    config.guard = RLOCK_GUARD_ALWAYS; /* which is on, and more */
+    ck_assert_int_eq(rlk_url_parse(&config, "redis://h?guard=1"), 0);
+    ck_assert_int_eq(config.guard, RLOCK_GUARD_ALWAYS);
     ck_assert_int_eq(rlk_url_parse(&config, "redis://h?mutextype=normal"), 0);
     ck_assert_int_eq(config.mutex_type, RLOCK_MUTEX_NORMAL);
     ck_assert_int_eq(rlk_url_parse(&config, "redis://h?mutextype=recursive"), 0);

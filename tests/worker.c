@@ -2,7 +2,8 @@
 /*
  * A user of the library that obeys: one command a line on stdin, one answer a line on
  * stdout, "= ok ...", "= <name of the code>" or "= ? <why>". It uses <rlock.h> only.
- * News come in between: "event KIND name token remaining_ms", "done TAG answer".
+ * News come in between: "event KIND name token remaining_ms type mode reason",
+ * "done TAG answer".
  *
  *   open URL [lease=MS] [presence=MS] [commandtimeout=MS] [connecttimeout=MS]
  *        [maxconnections=N] [mutextype=N]
@@ -27,6 +28,7 @@
  *   unlock H, rdunlock H, wrunlock H, downgrade H
  *   extend H LEASE
  *   state H, remaining H, token H, count H
+ *   hoard NAME N      locks mutexes NAME0, NAME1 ... by as many handles
  *   hammer H N FILE   N times: lock, add 1 to the 64-bit number in FILE in two steps,
  *                     unlock
  *

@@ -166,10 +166,13 @@ static void on_event(const rlock_event_t *event, void *arg)
 {
     static const char *const kinds[] = { "AT_RISK",    "SAFE_AGAIN",   "LOST",
                                          "OWNER_DIED", "DISCONNECTED", "CONNECTED" };
+    static const char *const types[] = { "-", "mutex", "fair", "rwlock", "redisson" };
     (void)arg;
-    say("event %s %s %" PRIu64 " %ld", kinds[event->kind],
+    say("event %s %s %" PRIu64 " %ld %s %s %s", kinds[event->kind],
         event->name && event->name[0] ? event->name : "-", event->token,
-        event->remaining_ms);
+        event->remaining_ms, types[event->type],
+        event->mode == RLOCK_MODE_READ ? "read" : "exclusive",
+        event->reason ? event->reason : "");
     exit_at_event(kinds[event->kind]);
 }
 
@@ -292,12 +295,13 @@ static void do_stats(const struct words *w, char *answer)
                         FIELD(owners_died) FIELD(connects) FIELD(connect_failures)
                             FIELD(reconnects) FIELD(unknown_outcomes)
                                 FIELD(background_releases) FIELD(messages)
-                                    FIELD(messages_ignored),
+                                    FIELD(messages_ignored) FIELD(refusals)
+                                        FIELD(burials),
         s.holds_now, s.waiters_now, s.acquisitions, s.reentries, s.releases, s.waits,
         s.grants, s.grants_orphaned, s.local_handovers, s.timeouts, s.cancels,
         s.round_trips, s.renewals, s.renewal_failures, s.refreshes, s.losses,
         s.owners_died, s.connects, s.connect_failures, s.reconnects, s.unknown_outcomes,
-        s.background_releases, s.messages, s.messages_ignored);
+        s.background_releases, s.messages, s.messages_ignored, s.refusals, s.burials);
 #undef FIELD
 }
 
@@ -696,6 +700,31 @@ static void do_spin(const struct words *w, char *answer)
     put(answer, "? no client");
 }
 
+/* Locks many, each by a handle of its own, which lives as long as the process. */
+static void do_hoard(const struct words *w, char *answer)
+{
+    static rlock_mutex_t *mutexes;
+    rlock_mutexattr_t attr;
+    long count = number(w, 2);
+    int rc = !mutexes && count > 0 ? 0 : EINVAL; /* once */
+
+    if (rc == 0 && !(mutexes = calloc((size_t)count, sizeof(*mutexes))))
+        rc = ENOMEM;
+
+    rlock_mutexattr_init(&attr);
+    if (rc == 0 && client())
+        rc = rlock_mutexattr_setclient(&attr, client());
+    for (long i = 0; i < count && rc == 0; i++) {
+        char name[LINE_MAX_LEN + TAG_MAX];
+        snprintf(name, sizeof(name), "%s%ld", word(w, 1), i);
+        rc = rlock_mutex_init(&mutexes[i], &attr, name);
+        if (rc == 0)
+            rc = rlock_mutex_lock(&mutexes[i]);
+    }
+    rlock_mutexattr_destroy(&attr);
+    put_code(answer, rc);
+}
+
 static void do_errmsg(const struct words *w, char *answer)
 {
     (void)w;
@@ -737,6 +766,7 @@ static const struct {
     { "waitfree", do_waitfree },
     { "list", do_list },
     { "hammer", do_hammer },
+    { "hoard", do_hoard },
     { "spin", do_spin },
     { "rdlock", do_rdlock },
     { "tryrdlock", do_tryrdlock },

@@ -8,6 +8,7 @@ dist_man3_MANS = \
 	doc/man/rlock_clientattr_init.3 \
 	doc/man/rlock_event.3 \
 	doc/man/rlock_fair_lock.3 \
+	doc/man/rlock_getrundir.3 \
 	doc/man/rlock_inspect.3 \
 	doc/man/rlock_mutex_consistent.3 \
 	doc/man/rlock_mutex_getprioceiling.3 \

@@ -4,6 +4,7 @@
 
 #include "die.h"
 #include "port.h"
+#include "rundir.h"
 #include "supervisor.h"
 #include "wait.h"
 
@@ -315,6 +316,7 @@ static bool wipe(const struct test_server *s)
 
 void test_server_reset(struct test_server *s)
 {
+    test_rundir_own_if_any();
     test_server_resume(s);
     if (test_server_pid(s) == 0)
         test_server_restart(s);

@@ -5,6 +5,7 @@
 #include "clock.h"
 #include "die.h"
 #include "process.h"
+#include "rundir.h"
 #include "wait.h"
 
 #include <errno.h>
@@ -108,8 +109,12 @@ int test_run_suite(Suite *suite)
     long still_ms;
     int status = EXIT_FAILURE;
 
-    if (fork_mode && strcmp(fork_mode, "no") == 0) /* for a debugger */
-        return run_here(suite);
+    test_rundir_begin();
+    if (fork_mode && strcmp(fork_mode, "no") == 0) { /* for a debugger */
+        status = run_here(suite);
+        test_rundir_end();
+        return status;
+    }
     for (int i = 0; i < RUNS; i++) {
         status = run_in_child(suite, &still_ms);
         if (status == EXIT_SUCCESS || still_ms <= test_ms(STILL_MS) || i == RUNS - 1)
@@ -119,6 +124,7 @@ int test_run_suite(Suite *suite)
                still_ms, (long long)now.tv_sec, now.tv_nsec);
         fflush(stdout);
     }
+    test_rundir_end();
     srunner_free(srunner_create(suite));
     return status;
 }

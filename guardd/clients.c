@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The clients, one for each URL. What they do they do by themselves, on the library's
+ * threads. To close one may take a command timeout, which is not waited for: what is left
+ * open is like a client of a program that was killed. Thread: main, but for hear.
+ */
+#include "guardd.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+enum { STOP_US = 600000 };
+
+struct guarded {
+    rlock_client_t *client;
+    char *label;
+};
+
+static struct guarded guarded[URLS_MAX];
+static int guarded_count;
+static atomic_bool blind; /* one of them looks at nothing */
+
+/* The library's logger. A client that can make no file of its own works on without; of a
+ * guard nothing is left then. */
+static void hear(int level, const char *line, void *arg)
+{
+    static const char no_guard[] = "rlock: no crash guard: ";
+
+    (void)arg;
+    if (strncmp(line, no_guard, sizeof(no_guard) - 1) == 0) {
+        blind = true;
+        level = SAY_ERROR;
+    }
+    say_line(level, line);
+}
+
+static void open_one(const struct guard_url *url, const rlock_clientattr_t *attr)
+{
+    const char *given = url->text ? url->text : getenv("RLOCK_URL");
+    struct guarded *one = &guarded[guarded_count];
+
+    int rc = rlock_client_open(&one->client, url->text, attr);
+    if (rc != 0)
+        say_and_exit(rc == EINVAL || rc == ENOTSUP ? GUARD_USAGE : GUARD_INTERNAL,
+                     "%s: %s", url->from,
+                     rlock_errmsg()[0] != '\0' ? rlock_errmsg() : rlock_strerror(rc));
+    if (!given || given[0] == '\0')
+        given = "redis://127.0.0.1:6379";
+    one->label = url_label(given);
+    guarded_count++;
+    if (url_is_off(given))
+        say_and_exit(GUARD_USAGE, "%s: URL: guard=0 switches off what rlock-guard is for",
+                     url->from);
+}
+
+void clients_open(const struct guard_urls *urls)
+{
+    rlock_clientattr_t attr;
+
+    int rc = rlock_clientattr_init(&attr);
+    if (rc == 0)
+        rc = rlock_clientattr_setguard(&attr, RLOCK_GUARD_ALWAYS);
+    if (rc != 0)
+        say_and_exit(GUARD_INTERNAL, "cannot have a guard: %s", rlock_strerror(rc));
+    rlock_setlogger(hear, NULL, SAY_DEBUG);
+    for (int i = 0; i < urls->count; i++)
+        open_one(&urls->each[i], &attr);
+    rlock_clientattr_destroy(&attr);
+    if (blind)
+        say_and_exit(GUARD_INTERNAL, "ends, for it would look at nothing");
+}
+
+int clients_count(void)
+{
+    return guarded_count;
+}
+
+/* ---- what is said of them */
+
+/* Behind what is there already, as far as there is room. */
+__attribute__((format(printf, 3, 4))) static void append(char *text, size_t size,
+                                                         const char *format, ...)
+{
+    size_t len = strlen(text);
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(text + len, size - len, format, args);
+    va_end(args);
+}
+
+void clients_describe(char *text, size_t size)
+{
+    text[0] = '\0';
+    for (int i = 0; i < guarded_count; i++)
+        append(text, size, "%s%s", i > 0 ? ", " : "", guarded[i].label);
+}
+
+void clients_count_burials(char *text, size_t size)
+{
+    uint64_t each[URLS_MAX] = { 0 }, sum = 0;
+    rlock_stats_t stats;
+
+    for (int i = 0; i < guarded_count; i++) {
+        if (rlock_client_getstats(guarded[i].client, &stats) == 0)
+            each[i] = stats.burials;
+        sum += each[i];
+    }
+    snprintf(text, size, "%llu burial%s", (unsigned long long)sum, sum == 1 ? "" : "s");
+    for (int i = 0; i < guarded_count; i++)
+        append(text, size, "%s%llu at %s%s", i > 0 ? ", " : " (",
+               (unsigned long long)each[i], guarded[i].label,
+               i == guarded_count - 1 ? ")" : "");
+}
+
+/* ---- the end */
+
+static void end_now(int number)
+{
+    (void)number;
+    _exit(GUARD_OK);
+}
+
+static void bound_the_end(void)
+{
+    struct sigaction action = { .sa_handler = end_now };
+    struct itimerval timer = { .it_value.tv_usec = STOP_US };
+    sigset_t set;
+
+    sigaction(SIGALRM, &action, NULL);
+    sigemptyset(&set);
+    sigaddset(&set, SIGALRM);
+    sigprocmask(SIG_UNBLOCK, &set, NULL);
+    setitimer(ITIMER_REAL, &timer, NULL);
+}
+
+void clients_close(void)
+{
+    bound_the_end();
+    for (int i = 0; i < guarded_count; i++) {
+        int rc = rlock_client_close(guarded[i].client);
+        if (rc != 0)
+            say(SAY_WARNING, "cannot close %s: %s", guarded[i].label, rlock_strerror(rc));
+        free(guarded[i].label);
+    }
+    guarded_count = 0;
+}

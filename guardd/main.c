@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * rlock-guard(8): a process whose clients look all the time for others of this host that
+ * have died, and give back their locks. The library does that; here are the command line,
+ * the order of things, and the signals. Thread: main; the library's block all signals.
+ */
+#include "guardd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { OPT_URL = 0x100, OPT_URL_FILE };
+
+static const char usage[] =
+    "Usage: rlock-guard [OPTION...]\n"
+    "Sees processes of this host die, and gives the locks that they held in Redis or\n"
+    "Valkey back at once. Runs until it gets SIGTERM.\n"
+    "\n"
+    "  --url URL        a server, several times for several:\n"
+    "                   redis://host[:port][/db] or unix:///path\n"
+    "  --url-file FILE  one URL in each line, those with a password too; # comments\n"
+    "  -q, --quiet      only warnings and errors\n"
+    "  -v, --verbose    connections that are replaced, too\n"
+    "  -h, --help       this text\n"
+    "  -V, --version    the version\n"
+    "\n"
+    "Without a URL: $RLOCK_URL, else redis://127.0.0.1:6379.\n"
+    "SIGUSR1: a line with the number of burials. Exit code: 0 stopped, 64 usage,\n"
+    "70 internal, 78 no directory to look at.\n";
+
+static const struct option long_options[] = {
+    { "url", required_argument, NULL, OPT_URL },
+    { "url-file", required_argument, NULL, OPT_URL_FILE },
+    { "quiet", no_argument, NULL, 'q' },
+    { "verbose", no_argument, NULL, 'v' },
+    { "help", no_argument, NULL, 'h' },
+    { "version", no_argument, NULL, 'V' },
+    { NULL, 0, NULL, 0 },
+};
+
+/* Standard descriptors that are closed would be the next ones that the library gets, and
+ * messages would go to a server. */
+static bool occupy_standard_descriptors(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/", O_PATH | O_CLOEXEC) != fd)
+            return false;
+    return true;
+}
+
+/* ---- signals */
+
+/* Those that have a meaning here. Of a signal that is blocked and ignored the kernel
+ * keeps a note: those that end it from a terminal and were ignored at the start, as under
+ * nohup(1), are left alone. */
+static void set_of_signals(sigset_t *ret_set)
+{
+    static const int of_terminal[] = { SIGINT, SIGHUP };
+    struct sigaction action;
+
+    sigemptyset(ret_set);
+    sigaddset(ret_set, SIGTERM);
+    sigaddset(ret_set, SIGUSR1);
+    for (size_t i = 0; i < sizeof(of_terminal) / sizeof(of_terminal[0]); i++)
+        if (sigaction(of_terminal[i], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+            sigaddset(ret_set, of_terminal[i]);
+}
+
+/* At the very start, so that who asks for numbers too early does not end it. */
+static void begin_signals(void)
+{
+    sigset_t asking;
+
+    signal(SIGPIPE, SIG_IGN);
+    sigemptyset(&asking);
+    sigaddset(&asking, SIGUSR1);
+    sigprocmask(SIG_BLOCK, &asking, NULL);
+}
+
+/* From here on none is lost: they are blocked, and read from the descriptor. */
+static int take_signals(void)
+{
+    sigset_t set;
+
+    set_of_signals(&set);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    int fd = signalfd(-1, &set, SFD_CLOEXEC);
+    if (fd < 0)
+        say_and_exit(GUARD_INTERNAL, "cannot have signals: %s", strerror(errno));
+    return fd;
+}
+
+/* ---- the command line */
+
+__attribute__((noreturn)) static void print_and_exit(const char *text)
+{
+    fputs(text, stdout);
+    if (fflush(stdout) != 0 || ferror(stdout))
+        say_and_exit(GUARD_INTERNAL, "cannot write to stdout: %s", strerror(errno));
+    exit(GUARD_OK);
+}
+
+/* Of what was written in a wrong place nothing is shown: it may be a password. */
+__attribute__((noreturn)) static void bad_usage(const char *what, const char *why)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyz-";
+
+    say(SAY_ERROR, "%.*s%s", (int)strspn(what, letters), what, why);
+    fputs("Try: rlock-guard --help\n", stderr);
+    exit(GUARD_USAGE);
+}
+
+__attribute__((noreturn)) static void bad_option(char **argv, const char *why)
+{
+    char letter[] = "-?";
+
+    if (optopt <= 0 || optopt >= OPT_URL)
+        bad_usage(argv[optind - 1], why);
+    letter[1] = (char)optopt;
+    bad_usage(letter, why);
+}
+
+/* The level of the log: statistics, which somebody has asked for, are told in any case.
+ */
+static int parse(int argc, char **argv, struct guard_urls *urls)
+{
+    int option, max_level = SAY_INFO;
+
+    /* ':': it says nothing by itself */
+    while ((option = getopt_long(argc, argv, ":qvhV", long_options, NULL)) != -1)
+        switch (option) {
+        case OPT_URL:
+            urls_add(urls, optarg);
+            break;
+        case OPT_URL_FILE:
+            urls_read(urls, optarg);
+            break;
+        case 'q':
+            max_level = SAY_NOTICE;
+            break;
+        case 'v':
+            max_level = SAY_DEBUG;
+            break;
+        case 'h':
+            print_and_exit(usage);
+        case 'V':
+            printf("rlock-guard %s\n", rlock_version());
+            print_and_exit("");
+        case ':':
+            bad_option(argv, ": a value is missing");
+        default:
+            bad_option(argv, ": no such option, or none that takes a value");
+        }
+    if (optind < argc)
+        bad_usage("", "there are only options; a server is named by --url");
+    return max_level;
+}
+
+/* ---- the order of things */
+
+/* The directory, printable. Ends the program when there is none to look at. */
+static char *find_directory(void)
+{
+    char dir[PATH_MAX];
+    struct stat st;
+
+    if (rlock_getrundir(dir, sizeof(dir)) != 0)
+        say_and_exit(GUARD_CONFIG, "no directory to look at: %s", rlock_errmsg());
+    char *shown = printable(dir);
+    if (stat(dir, &st) != 0)
+        say_and_exit(GUARD_CONFIG, "%s: %s", shown, strerror(errno));
+    /* whoever can write there decides what is opened, locked and unlinked */
+    if (geteuid() == 0 && (st.st_mode & (S_IWGRP | S_IWOTH)))
+        say_and_exit(GUARD_CONFIG,
+                     "%s can be written by its group: not as root; run it as a user who "
+                     "is in that group",
+                     shown);
+    return shown;
+}
+
+static void announce(char *directory)
+{
+    char servers[SAY_LINE_MAX / 2];
+
+    clients_describe(servers, sizeof(servers));
+    say(SAY_INFO, "looks at %s for %s", directory, servers);
+    notify("READY=1\nSTATUS=Looks at %s for %d server%s", directory, clients_count(),
+           clients_count() == 1 ? "" : "s");
+    free(directory);
+}
+
+/* Until a signal says stop; which. */
+static int serve(int signals)
+{
+    struct signalfd_siginfo info;
+    char text[SAY_LINE_MAX / 2];
+
+    for (;;) {
+        ssize_t n = read(signals, &info, sizeof(info));
+        if (n != (ssize_t)sizeof(info) && errno == EINTR)
+            continue;
+        if (n != (ssize_t)sizeof(info))
+            say_and_exit(GUARD_INTERNAL, "cannot read signals: %s", strerror(errno));
+        if (info.ssi_signo != SIGUSR1)
+            return (int)info.ssi_signo;
+        clients_count_burials(text, sizeof(text));
+        say(SAY_NOTICE, "%s", text);
+        notify("STATUS=%s", text);
+    }
+}
+
+static void stop(int number)
+{
+    char text[SAY_LINE_MAX / 2];
+
+    clients_count_burials(text, sizeof(text));
+    say(SAY_INFO, "stops by signal %d: %s", number, text);
+    notify("STOPPING=1\nSTATUS=Stops");
+    clients_close();
+}
+
+int main(int argc, char **argv)
+{
+    static struct guard_urls urls;
+
+    if (!occupy_standard_descriptors())
+        return GUARD_INTERNAL;
+    begin_signals();
+    say_open(SAY_INFO);
+    say_open(parse(argc, argv, &urls));
+    if (urls.count == 0)
+        urls_add_default(&urls);
+
+    /* not before: a file of URLs may be one to wait for */
+    int signals = take_signals();
+    char *directory = find_directory();
+    clients_open(&urls);
+    urls_clear(&urls);
+    announce(directory);
+    stop(serve(signals));
+    return GUARD_OK;
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The URLs of the servers: where they come from, and what of them may be shown. Whether
+ * they are right is the library's to say; here they are looked at only for a password
+ * where all can read it, and for what would make a guard that does nothing. Thread: main.
+ */
+#include "guardd.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum { ESCAPE_LEN = 4, URL_LINE_MAX = 8192, HEX = 16 };
+
+static void *checked(void *memory)
+{
+    if (!memory)
+        say_and_exit(GUARD_INTERNAL, "out of memory");
+    return memory;
+}
+
+static void add(struct guard_urls *urls, const char *text, char *from)
+{
+    if (urls->count == URLS_MAX)
+        say_and_exit(GUARD_USAGE, "%s: more than %d URLs", from, URLS_MAX);
+    urls->each[urls->count++] = (struct guard_url){
+        .text = text ? checked(strdup(text)) : NULL,
+        .from = from,
+    };
+}
+
+/* redis://user:password@host. Users and passwords may hold each of these characters, so
+ * all of the URL is looked at. */
+static bool holds_password(const char *url)
+{
+    const char *from = strstr(url, "://");
+    from = from ? from + strlen("://") : url;
+    const char *sign = strrchr(from, '@'), *colon = strchr(from, ':');
+    return sign && colon && colon < sign;
+}
+
+void urls_add(struct guard_urls *urls, const char *url)
+{
+    char *from;
+
+    if (holds_password(url))
+        say_and_exit(GUARD_USAGE,
+                     "--url: all users of this host can read a password there; use "
+                     "--url-file or RLOCK_URL");
+    if (asprintf(&from, "--url, number %d", ++urls->of_command_line) < 0)
+        from = checked(NULL);
+    add(urls, url, from);
+}
+
+/* The next line without blanks around it; false: there is none. */
+static bool next_line(FILE *file, const char *path, int number, char *line, size_t size,
+                      char **ret_begin)
+{
+    static const char blanks[] = " \t\r\n";
+
+    if (!fgets(line, (int)size, file)) {
+        if (ferror(file))
+            say_and_exit(GUARD_USAGE, "--url-file: %s: %s", path, strerror(errno));
+        return false;
+    }
+    size_t len = strlen(line);
+    if (len == size - 1 && line[len - 1] != '\n')
+        say_and_exit(GUARD_USAGE, "--url-file: %s, line %d is too long", path, number);
+    while (len > 0 && strchr(blanks, line[len - 1]))
+        line[--len] = '\0';
+    *ret_begin = line + strspn(line, blanks);
+    return true;
+}
+
+void urls_read(struct guard_urls *urls, const char *path)
+{
+    char line[URL_LINE_MAX], *begin, *from, *shown = printable(path);
+    int before = urls->count, number = 1;
+    FILE *file = fopen(path, "re");
+
+    if (!file)
+        say_and_exit(GUARD_USAGE, "--url-file: %s: %s", shown, strerror(errno));
+    setvbuf(file, NULL, _IONBF, 0); /* no copy of a password stays behind */
+    for (; next_line(file, shown, number, line, sizeof(line), &begin); number++) {
+        if (*begin == '\0' || *begin == '#')
+            continue;
+        if (asprintf(&from, "%s, line %d", shown, number) < 0)
+            from = checked(NULL);
+        add(urls, begin, from);
+    }
+    explicit_bzero(line, sizeof(line));
+    fclose(file);
+    if (urls->count == before)
+        say_and_exit(GUARD_USAGE, "--url-file: %s: no URL in it", shown);
+    free(shown);
+}
+
+void urls_add_default(struct guard_urls *urls)
+{
+    const char *url = getenv("RLOCK_URL");
+    bool given = url && url[0] != '\0';
+
+    add(urls, NULL, checked(strdup(given ? "RLOCK_URL" : "the default URL")));
+}
+
+void urls_clear(struct guard_urls *urls)
+{
+    for (int i = 0; i < urls->count; i++) {
+        if (urls->each[i].text)
+            explicit_bzero(urls->each[i].text, strlen(urls->each[i].text));
+        free(urls->each[i].text);
+        free(urls->each[i].from);
+    }
+    urls->count = 0;
+}
+
+/* ---- what stands in one */
+
+static int hex_value(char c)
+{
+    static const char digits[] = "0123456789abcdef";
+    const char *at = c != '\0' ? strchr(digits, tolower((unsigned char)c)) : NULL;
+    return at ? (int)(at - digits) : -1;
+}
+
+/* The byte at *at, which %NN may stand for; goes behind it. */
+static int next_byte(const char **at)
+{
+    int c = (unsigned char)*(*at)++;
+    if (c != '%' || hex_value((*at)[0]) < 0 || hex_value((*at)[1]) < 0)
+        return c;
+    c = hex_value((*at)[0]) * HEX + hex_value((*at)[1]);
+    *at += 2;
+    return c;
+}
+
+/* Whether a parameter, from `at` up to `end`, is the one that switches the guard, and
+ * to 0. The number was found to be 0 or 1, however it is written. */
+static bool switches_off(const char *at, const char *end)
+{
+    for (const char *name = "guard="; *name; name++)
+        if (at >= end || next_byte(&at) != *name)
+            return false;
+    while (at < end)
+        if (next_byte(&at) != '0')
+            return false;
+    return true;
+}
+
+bool url_is_off(const char *url)
+{
+    const char *at = strchr(url, '?');
+    while (at) {
+        const char *end = strchrnul(++at, '&');
+        if (switches_off(at, end))
+            return true;
+        at = *end != '\0' ? end : NULL;
+    }
+    return false;
+}
+
+char *url_label(const char *url)
+{
+    static const char scheme[] = "redis://";
+    const size_t scheme_len = sizeof(scheme) - 1;
+    char *text;
+
+    if (strncasecmp(url, scheme, scheme_len) != 0)
+        return printable(url);
+    const char *host = url + scheme_len;
+    const char *sign = memrchr(host, '@', strcspn(host, "/?"));
+    if (asprintf(&text, "%s%s", scheme, sign ? sign + 1 : host) < 0)
+        text = checked(NULL);
+    char *label = printable(text);
+    free(text);
+    return label;
+}
+
+char *printable(const char *text)
+{
+    char *shown = checked(malloc(strlen(text) * ESCAPE_LEN + 1)), *at = shown;
+
+    for (; *text != '\0'; text++) {
+        unsigned char c = (unsigned char)*text;
+        if (c >= ' ' && c <= '~' && c != '\\')
+            *at++ = (char)c;
+        else
+            at += sprintf(at, "\\x%02x", c);
+    }
+    *at = '\0';
+    return shown;
+}

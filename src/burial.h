@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Giving back what a dead process had (rules G10-G13): whoever got the lock of its file
+ * reads its table, and has the server run one script for each name, then one for each
+ * name that this client waits for: of those the table may have had no room. The file is
+ * unlinked when all is answered; if this process dies before, the kernel frees the lock
+ * and another one goes on. Thread: the watchdog. Blocks: no network.
+ */
+#ifndef RLK_BURIAL_H
+#define RLK_BURIAL_H
+
+#include "guard.h"
+
+#include <stdbool.h>
+
+struct rlk_op;
+struct rlk_reply;
+
+/* Takes over fd, by which the lock is held. False: out of memory; fd is closed. */
+bool rlk_burial_begin(struct rlock_client *client, int fd, const char *uuid,
+                      const struct rlk_guard_head *head, int64_t now);
+/* Sends what is due; returns when to be called again at the latest. */
+int64_t rlk_burial_step(struct rlock_client *client, int64_t now, bool *ret_wanted);
+/* reply NULL: none will come. */
+void rlk_burial_answered(struct rlock_client *client, struct rlk_op *op,
+                         const struct rlk_reply *reply);
+/* Leaves what is under way to others. None of its requests is in flight. */
+void rlk_burial_stop(struct rlock_client *client);
+
+#endif

@@ -1,0 +1,506 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See deaths.h. */
+#include "deaths.h"
+
+#include "burial.h"
+#include "client.h"
+#include "deadline.h"
+#include "descriptor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum {
+    CHECK_MS = 1000,       /* between two looks whether anybody waits still, */
+    CHECK_ALWAYS_S = 3600, /* and where that does not matter */
+    POLL_MS = 100,   /* between two looks at all files, where the kernel tells of none, */
+    POLL_SHARE = 20, /* and all who look so take this part of a processor together */
+    LEFT_MS = 3000,  /* until one that could not be buried is tried again */
+    LOOKS_MAX = 64,  /* in one step */
+    BEGUN_S = 60,    /* a file that has had no name for so long is nobody's */
+    KEPT_S = 2 * 86400, /* one of a server that nobody here uses any more: twice the
+                           longest lease */
+    MARK_SIZE = 64
+};
+
+/* After these, ms, a file that the kernel named is looked at again: its lock goes a
+ * moment after its last reference. */
+static const int again_ms[] = { 0, 1, 10, 100 };
+enum { AGAIN = sizeof(again_ms) / sizeof(again_ms[0]) };
+
+struct suspect {
+    struct rlk_list link;
+    char name[RLK_UUID_LEN + 2];
+    unsigned looks; /* so many were there */
+    int64_t at;     /* of the next */
+};
+
+static void add_suspect(struct rlk_deaths *deaths, const char *name, unsigned looks,
+                        int64_t at)
+{
+    struct suspect *suspect = calloc(1, sizeof(*suspect));
+    if (!suspect)
+        return; /* it costs the lease */
+    snprintf(suspect->name, sizeof(suspect->name), "%s", name);
+    suspect->looks = looks;
+    suspect->at = at;
+    rlk_list_append(looks == AGAIN ? &deaths->left : &deaths->suspects, &suspect->link);
+}
+
+static void free_suspect(struct suspect *suspect)
+{
+    rlk_list_remove(&suspect->link);
+    free(suspect);
+}
+
+/* Until its time has come it is not looked at: who leaves a file closes it, which is what
+ * the kernel tells of. */
+static bool is_left(const struct rlk_deaths *deaths, const char *name)
+{
+    for (const struct rlk_list *l = deaths->left.next; l != &deaths->left; l = l->next)
+        if (strcmp(RLK_CONTAINER_OF(l, struct suspect, link)->name, name) == 0)
+            return true;
+    return false;
+}
+
+void rlk_deaths_left(struct rlock_client *client, const char *uuid, int64_t now)
+{
+    struct rlk_list *suspects = &client->deaths.suspects;
+
+    for (struct rlk_list *l = suspects->next, *next; l != suspects; l = next) {
+        struct suspect *suspect = RLK_CONTAINER_OF(l, struct suspect, link);
+        next = l->next;
+        if (strcmp(suspect->name, uuid) == 0)
+            free_suspect(suspect);
+    }
+    add_suspect(&client->deaths, uuid, AGAIN, now + LEFT_MS * RLK_NS_PER_MS);
+}
+
+/* ---- files that nobody will bury */
+
+/* A file of this inode in the directory, open to write and locked; -1: it is another's,
+ * or was taken, or is gone. */
+static int take_file(const struct rlk_rundir *dir, const char *name,
+                     const struct stat *seen)
+{
+    struct stat st;
+    int fd = rlk_fd_openat(dir->fd, name, O_RDWR | O_NOFOLLOW, 0);
+
+    if (fd < 0)
+        return -1;
+    /* locked first: who had it may have removed the file just now */
+    if (!rlk_guard_take(fd) || fstat(fd, &st) != 0 || st.st_ino != seen->st_ino ||
+        st.st_nlink == 0) {
+        rlk_fd_close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+/* A dead one's of another server: it is written into it when it was first found so, and
+ * removed when all that it can have had has long ended. */
+static void keep_for_others(const struct rlk_rundir *dir, const char *name, int fd,
+                            const struct stat *seen)
+{
+    const off_t at = RLK_GUARD_HEADER - MARK_SIZE;
+    int64_t now = rlk_now_real() / RLK_NS_PER_S, since = 0;
+    char mark[MARK_SIZE];
+
+    if (pread(fd, mark, sizeof(mark), at) != sizeof(mark))
+        return;
+    mark[sizeof(mark) - 1] = '\0';
+    if (strncmp(mark, "dead ", 5) == 0)
+        since = strtoll(mark + 5, NULL, 10);
+    if (since > 0 && since <= now && now - since < KEPT_S)
+        return;
+    int own = take_file(dir, name, seen);
+    if (own < 0)
+        return;
+    if (since > 0 && since <= now) {
+        unlinkat(dir->fd, name, 0);
+    } else {
+        memset(mark, 0, sizeof(mark));
+        snprintf(mark, sizeof(mark), "dead %lld\n", (long long)now);
+        if (pwrite(own, mark, sizeof(mark), at) != sizeof(mark))
+            (void)0; /* somebody will see to it later */
+    }
+    rlk_fd_close(own);
+}
+
+/* One that was being made when its process died. */
+static void remove_begun(const struct rlk_rundir *dir, const char *name)
+{
+    struct stat st;
+
+    if (fstatat(dir->fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode) ||
+        st.st_mtime > rlk_now_real() / RLK_NS_PER_S - BEGUN_S)
+        return;
+    int fd = take_file(dir, name, &st);
+    if (fd < 0)
+        return;
+    unlinkat(dir->fd, name, 0);
+    rlk_fd_close(fd);
+}
+
+/* ---- looking at one */
+
+/* Whether it is to be looked at again, if it was named by the kernel. */
+static bool look(struct rlock_client *client, const struct rlk_rundir *dir,
+                 const char *name, int64_t now)
+{
+    struct rlk_guard_head head;
+    struct stat st;
+
+    if (name[0] == '.') {
+        remove_begun(dir, name);
+        return false;
+    }
+    /* not to write: to close that is what the kernel tells the others of */
+    int fd = rlk_fd_openat(dir->fd, name, O_RDONLY | O_NOFOLLOW, 0);
+    if (fd < 0)
+        return errno != ENOENT && errno != EACCES;
+    bool ours =
+        fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && rlk_guard_read(fd, name, &head);
+    bool dead = ours && rlk_guard_is_free(fd);
+    bool same = ours && strcmp(head.server, client->guard.server) == 0;
+    if (dead && !same)
+        keep_for_others(dir, name, fd, &st);
+    rlk_fd_close(fd);
+    if (!dead || !same)
+        return ours && !dead;
+    int own = take_file(dir, name, &st);
+    return own < 0 || !rlk_burial_begin(client, own, name, &head, now);
+}
+
+/* Those that were left are looked at once more when their time has come, if somebody here
+ * needs it. Returns when the next one is due. */
+static int64_t try_again(struct rlock_client *client, int64_t now)
+{
+    struct rlk_deaths *deaths = &client->deaths;
+    struct rlk_list *l;
+
+    while ((l = rlk_list_first(&deaths->left)) != NULL) {
+        struct suspect *suspect = RLK_CONTAINER_OF(l, struct suspect, link);
+        if (suspect->at > now)
+            return suspect->at;
+        rlk_list_remove(l);
+        suspect->looks = AGAIN - 1;
+        if (client->registry.looks)
+            rlk_list_append(&deaths->suspects, l);
+        else
+            free(suspect);
+    }
+    return RLK_NEVER;
+}
+
+/* Looks at those that are due. Returns when the next one is. */
+static int64_t look_at_suspects(struct rlock_client *client, int64_t now)
+{
+    struct rlk_deaths *deaths = &client->deaths;
+    struct rlk_rundir dir = { .fd = -1 };
+    int64_t due = RLK_NEVER;
+    int count = 0;
+
+    for (struct rlk_list *l = deaths->suspects.next, *next; l != &deaths->suspects;
+         l = next) {
+        struct suspect *suspect = RLK_CONTAINER_OF(l, struct suspect, link);
+        next = l->next;
+        if (suspect->at <= now && count < LOOKS_MAX) {
+            if (dir.fd < 0 && rlk_rundir_open(&dir, client->guard.dir) != 0)
+                dir.fd = -1;
+            count++;
+            unsigned looks = ++suspect->looks;
+            if (dir.fd < 0 || !look(client, &dir, suspect->name, now) || looks >= AGAIN) {
+                free_suspect(suspect);
+                continue;
+            }
+            suspect->at = now + again_ms[looks] * RLK_NS_PER_MS;
+        }
+        if (suspect->at < due)
+            due = suspect->at;
+    }
+    if (dir.fd >= 0)
+        rlk_fd_close(dir.fd);
+    return due;
+}
+
+/* ---- all of them */
+
+/* As the kernel writes it: struct linux_dirent64. */
+struct entry {
+    uint64_t inode;
+    int64_t next;
+    uint16_t size;
+    uint8_t type;
+    char name[];
+};
+
+static bool is_suspect(const struct rlock_client *client, const char *name)
+{
+    if (name[0] == '.')
+        return rlk_guard_is_name(name + 1);
+    return rlk_guard_is_name(name) && strcmp(name, client->uuid) != 0;
+}
+
+/* Every file becomes a suspect, to be looked at once. Returns how many there are. By the
+ * system call: readdir's descriptor would be inherited by a child. */
+static size_t list_all(struct rlock_client *client, int64_t now)
+{
+    char buf[4096] __attribute__((aligned(__alignof__(struct entry))));
+    struct rlk_rundir dir;
+    size_t count = 0;
+    long n;
+
+    if (rlk_rundir_open(&dir, client->guard.dir) != 0)
+        return 0;
+    while ((n = syscall(SYS_getdents64, dir.fd, buf, sizeof(buf))) > 0) {
+        for (char *at = buf; at < buf + n;) {
+            const struct entry *entry = (const struct entry *)at;
+            at += entry->size;
+            if (!is_suspect(client, entry->name) || is_left(&client->deaths, entry->name))
+                continue;
+            add_suspect(&client->deaths, entry->name, AGAIN - 1, now);
+            count++;
+        }
+    }
+    rlk_fd_close(dir.fd);
+    return count;
+}
+
+static void look_at_all(struct rlock_client *client, int64_t now)
+{
+    struct rlk_deaths *deaths = &client->deaths;
+    int64_t begun = rlk_now_boot();
+    size_t count = list_all(client, now);
+
+    deaths->look_at = RLK_NEVER;
+    if (deaths->inotify_fd >= 0 || deaths->check_at == RLK_NEVER)
+        return;
+    /* a look costs about as much as the list of them took, and as many look as are there
+     */
+    int64_t cost = rlk_now_boot() - begun;
+    int64_t pause = cost * (int64_t)count * POLL_SHARE;
+    if (pause < POLL_MS * RLK_NS_PER_MS)
+        pause = POLL_MS * RLK_NS_PER_MS;
+    deaths->look_at = now + pause;
+}
+
+/* ---- what the kernel tells */
+
+static int make_inotify(void)
+{
+    return inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+}
+
+static void close_inotify(struct rlk_deaths *deaths)
+{
+    if (deaths->check_at != RLK_NEVER)
+        deaths->check_at = 0; /* what is to be done without it */
+    if (deaths->inotify_fd >= 0)
+        rlk_fd_close(deaths->inotify_fd);
+    deaths->inotify_fd = -1;
+}
+
+/* By the descriptor of the directory, not by its path, which may be another one by now.
+ * And the own file: a directory that is removed says nothing of it while files that were
+ * in it are in use, but the own one is removed first. */
+static void open_inotify(struct rlock_client *client)
+{
+    struct rlk_deaths *deaths = &client->deaths;
+    struct rlk_rundir dir;
+    struct stat st;
+    char path[32 + RLK_UUID_LEN];
+
+    if (deaths->inotify_fd >= 0 || rlk_rundir_open(&dir, client->guard.dir) != 0)
+        return;
+    deaths->inotify_fd = rlk_fd_made_by(make_inotify);
+    int len = snprintf(path, sizeof(path), "/proc/self/fd/%d", dir.fd);
+    if (deaths->inotify_fd >= 0 &&
+        (fstat(dir.fd, &st) != 0 || inotify_add_watch(deaths->inotify_fd, path,
+                                                      IN_CLOSE_WRITE | IN_DELETE_SELF |
+                                                          IN_MOVE_SELF | IN_ONLYDIR) < 0))
+        close_inotify(deaths);
+    if (deaths->inotify_fd >= 0) {
+        deaths->dev = st.st_dev;
+        deaths->ino = st.st_ino;
+        snprintf(path + len, sizeof(path) - (size_t)len, "/%s", client->uuid);
+        inotify_add_watch(deaths->inotify_fd, path, IN_ATTRIB);
+    }
+    rlk_fd_close(dir.fd);
+}
+
+/* Whether the own file is where it was made, and so is the directory. */
+static bool has_own_file(const struct rlock_client *client)
+{
+    char path[RLK_RUNDIR_SIZE + RLK_UUID_LEN + 1];
+    struct stat st;
+
+    snprintf(path, sizeof(path), "%s/%s", client->guard.dir, client->uuid);
+    return lstat(path, &st) == 0;
+}
+
+/* Whether the directory is the one that is watched. */
+static bool is_watched(const struct rlock_client *client)
+{
+    struct stat st;
+    return lstat(client->guard.dir, &st) == 0 && st.st_dev == client->deaths.dev &&
+           st.st_ino == client->deaths.ino;
+}
+
+/* Reads what there is. The directory may be gone, and another one there. */
+static void read_inotify(struct rlock_client *client, int64_t now)
+{
+    struct rlk_deaths *deaths = &client->deaths;
+    char buf[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
+    ssize_t n;
+
+    while (deaths->inotify_fd >= 0 &&
+           (n = read(deaths->inotify_fd, buf, sizeof(buf))) != 0) {
+        if (n < 0 && errno != EAGAIN && errno != EINTR)
+            close_inotify(deaths);
+        if (n < 0)
+            return;
+        for (char *at = buf; at < buf + n;) {
+            const struct inotify_event *event = (const struct inotify_event *)at;
+            at += sizeof(*event) + event->len;
+            if (event->mask & IN_Q_OVERFLOW)
+                deaths->look_at = now;
+            else if (event->mask & IN_ATTRIB)
+                deaths->check_at = now; /* the own file, which may be gone */
+            else if (event->mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_IGNORED))
+                close_inotify(deaths);
+            else if (event->len > 0 && event->name[0] != '.' &&
+                     is_suspect(client, event->name) && !is_left(deaths, event->name))
+                add_suspect(deaths, event->name, 0, now);
+        }
+    }
+}
+
+/* ---- when */
+
+/* Looking begins: somebody waits, or it is done all the time. First the kernel is to tell
+ * of deaths, then those that were before are looked for. */
+static void begin(struct rlock_client *client, int64_t now)
+{
+    struct rlk_deaths *deaths = &client->deaths;
+
+    deaths->begin = false;
+    if (client->registry.looks) {
+        open_inotify(client);
+        deaths->check_at = now + CHECK_MS * RLK_NS_PER_MS;
+        deaths->quiet = false;
+    }
+    look_at_all(client, now);
+}
+
+/* Nobody has waited for a while: nothing wakes this process any more. */
+static void end(struct rlk_deaths *deaths)
+{
+    close_inotify(deaths);
+    deaths->check_at = deaths->look_at = RLK_NEVER;
+}
+
+static void check(struct rlock_client *client, int64_t now)
+{
+    struct rlk_deaths *deaths = &client->deaths;
+    struct rlk_registry *reg = &client->registry;
+    bool always = client->config.guard == RLOCK_GUARD_ALWAYS;
+
+    rlk_registry_lock(reg);
+    bool quiet = !always && reg->asks_now == 0 && reg->asks_begun == deaths->asks_seen;
+    deaths->asks_seen = reg->asks_begun;
+    bool over = quiet && deaths->quiet;
+    if (over)
+        reg->looks = false;
+    rlk_registry_unlock(reg);
+    deaths->quiet = quiet;
+    if (over) {
+        end(deaths);
+        return;
+    }
+    bool own = has_own_file(client);
+    if (deaths->inotify_fd >= 0 && !own && !is_watched(client))
+        close_inotify(deaths);
+    deaths->check_at = now + CHECK_MS * RLK_NS_PER_MS;
+    if (deaths->inotify_fd < 0) {
+        open_inotify(client);
+        if (deaths->inotify_fd >= 0 || deaths->look_at == RLK_NEVER)
+            look_at_all(client, now);
+    } else if (always && own) { /* it is looked at again when the kernel tells no more */
+        deaths->check_at = now + CHECK_ALWAYS_S * RLK_NS_PER_S;
+    }
+}
+
+void rlk_deaths_start(struct rlock_client *client)
+{
+    struct rlk_deaths *deaths = &client->deaths;
+
+    memset(deaths, 0, sizeof(*deaths));
+    rlk_list_init(&deaths->suspects);
+    rlk_list_init(&deaths->left);
+    rlk_list_init(&deaths->corpses);
+    deaths->inotify_fd = -1;
+    deaths->look_at = deaths->check_at = RLK_NEVER;
+    deaths->on = deaths->begin = client->guard.dir[0] != '\0';
+    client->registry.buries = deaths->on;
+    client->registry.looks = deaths->on && client->config.guard == RLOCK_GUARD_ALWAYS;
+}
+
+int rlk_deaths_fd(const struct rlock_client *client)
+{
+    return client->deaths.on ? client->deaths.inotify_fd : -1;
+}
+
+int64_t rlk_deaths_step(struct rlock_client *client, int64_t now, bool *ret_wanted)
+{
+    struct rlk_deaths *deaths = &client->deaths;
+
+    if (!deaths->on)
+        return RLK_NEVER;
+    deaths->answered = false;
+    if (deaths->begin)
+        begin(client, now);
+    if (deaths->inotify_fd >= 0)
+        read_inotify(client, now);
+    if (now >= deaths->check_at)
+        check(client, now);
+    if (now >= deaths->look_at)
+        look_at_all(client, now);
+    int64_t left = try_again(client, now);
+    int64_t due = look_at_suspects(client, now);
+    int64_t burial = rlk_burial_step(client, now, ret_wanted);
+    int64_t times[] = { left, burial, deaths->check_at, deaths->look_at };
+    for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
+        if (times[i] < due)
+            due = times[i];
+    return due;
+}
+
+void rlk_deaths_answered(struct rlock_client *client, struct rlk_op *op,
+                         const struct rlk_reply *reply)
+{
+    client->deaths.answered = true;
+    rlk_burial_answered(client, op, reply);
+}
+
+void rlk_deaths_stop(struct rlock_client *client)
+{
+    struct rlk_deaths *deaths = &client->deaths;
+    struct rlk_list *l;
+
+    if (!deaths->on)
+        return;
+    rlk_burial_stop(client);
+    while ((l = rlk_list_first(&deaths->suspects)) != NULL ||
+           (l = rlk_list_first(&deaths->left)) != NULL)
+        free_suspect(RLK_CONTAINER_OF(l, struct suspect, link));
+    close_inotify(deaths);
+    deaths->on = false;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Deaths of other processes of this host (rules G9, G10): while a client waits for a
+ * lock, and once when it begins, it looks for files of clients that nobody keeps locked
+ * any more, and gives back what those had at its server: it buries them. Which of many
+ * does it is settled by the kernel's lock of the file; the others do nothing. It only
+ * shortens waits: whatever goes wrong here, leases end things as before.
+ *
+ * A look is at one file: is it locked? One that is named by the kernel, as its last
+ * reference goes, is looked at at once and thrice again, as its lock goes a moment later.
+ * All files are looked at when it begins, and by and by where the kernel tells of none.
+ * Thread: the watchdog, but for rlk_deaths_start. Blocks: no network.
+ */
+#ifndef RLK_DEATHS_H
+#define RLK_DEATHS_H
+
+#include "list.h"
+#include "log.h"
+
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct rlock_client;
+struct rlk_op;
+struct rlk_reply;
+
+struct rlk_deaths {
+    bool on;                  /* there is a directory to look at */
+    bool begin;               /* all of it is to be looked at */
+    int inotify_fd;           /* -1: there is none */
+    uint64_t dev, ino;        /* of the directory that it watches */
+    int64_t look_at;          /* all files once more; RLK_NEVER: the kernel tells */
+    int64_t check_at;         /* whether anybody waits still; RLK_NEVER: not looking */
+    unsigned asks_seen;       /* of the registry's asks_begun, at the last check */
+    bool quiet;               /* nobody waited then */
+    bool answered;            /* something, since the last step */
+    struct rlk_list suspects; /* files to be looked at */
+    struct rlk_list left; /* those that could not be buried, and wait for another try */
+    struct rlk_list corpses; /* being buried */
+    struct rlk_log_pace pace;
+};
+
+/* Before the watchdog has the client. */
+void rlk_deaths_start(struct rlock_client *client);
+/* Does what is due; returns when to be called again at the latest. *ret_wanted is set
+ * where a connection is needed. */
+int64_t rlk_deaths_step(struct rlock_client *client, int64_t now, bool *ret_wanted);
+/* The descriptor to be polled, or -1. */
+int rlk_deaths_fd(const struct rlock_client *client);
+/* Takes the answer to a burial; NULL: none will come. */
+void rlk_deaths_answered(struct rlock_client *client, struct rlk_op *op,
+                         const struct rlk_reply *reply);
+/* This one could not be buried, and is about to be left to others. */
+void rlk_deaths_left(struct rlock_client *client, const char *uuid, int64_t now);
+/* The client leaves the watchdog: what is under way is left to others. */
+void rlk_deaths_stop(struct rlock_client *client);
+
+#endif

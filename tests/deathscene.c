@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See deathscene.h. */
+#include "deathscene.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+
+struct worker v, w, x;
+const char *death_dir;
+char death_uuid[RLK_UUID_LEN + 1];
+
+void death_open(void)
+{
+    scene_open();
+    death_dir = test_rundir_own();
+    memset(&v, 0, sizeof(v));
+    memset(&w, 0, sizeof(w));
+    memset(&x, 0, sizeof(x));
+}
+
+void death_close(void)
+{
+    test_proxy_remove_all(scene_proxy);
+    worker_end(&v);
+    worker_end(&w);
+    worker_end(&x);
+    scene_close();
+}
+
+enum { NAMES_SIZE = 4096 };
+
+/* The files' names, one behind the other; uuid: that of one which is not among `known`,
+ * may be NULL. */
+static void list_files(char names[NAMES_SIZE], const char *known, char *uuid)
+{
+    const struct dirent *entry;
+    DIR *list = opendir(death_dir);
+    size_t len = 0;
+
+    ck_assert_ptr_nonnull(list);
+    while ((entry = readdir(list)) != NULL) {
+        if (strlen(entry->d_name) != RLK_UUID_LEN || len + RLK_UUID_LEN >= NAMES_SIZE)
+            continue;
+        memcpy(names + len, entry->d_name, RLK_UUID_LEN + 1);
+        len += RLK_UUID_LEN;
+        if (uuid && !strstr(known, entry->d_name))
+            memcpy(uuid, entry->d_name, RLK_UUID_LEN + 1);
+    }
+    closedir(list);
+}
+
+void death_start_at(struct worker *who, const char *url, const char *name,
+                    const char *options)
+{
+    char before[NAMES_SIZE] = "", after[NAMES_SIZE] = "";
+    const struct scene_times times = { .lease = test_ms(DEATH_LEASE_MS),
+                                       .presence = DEATH_PRESENCE_MS,
+                                       .command = test_ms(DEATH_LEASE_MS) };
+
+    list_files(before, "", NULL);
+    scene_worker(who, url, &times, name, options);
+    if (who == &v)
+        list_files(after, before, death_uuid);
+}
+
+void death_start(struct worker *who, const char *name, const char *options)
+{
+    death_start_at(who, test_proxy_url(scene_proxy), name, options);
+}
+
+void death_strike(void)
+{
+    worker_kill(&v);
+}
+
+void death_wait_files(int count)
+{
+    ck_assert(test_rundir_wait(death_dir, count, SCENE_SOON_MS));
+}
+
+void death_has_it(struct worker *who)
+{
+    scene_worker_ends(who, "t", "ok");
+}
+
+void death_waits_still(struct worker *who)
+{
+    ck_assert(!worker_news(who, "done t", 0));
+}
+
+void death_is_safe(struct worker *who)
+{
+    scene_says(who, "ok SAFE", "on t state m");
+}
+
+void death_look(int files)
+{
+    struct worker passer_by;
+
+    death_start(&passer_by, "nothing", "");
+    death_wait_files(files + 1);
+    scene_says(&passer_by, "ok", "destroy m");
+    scene_says(&passer_by, "ok", "close");
+    death_wait_files(files);
+    worker_end(&passer_by);
+}
+
+const char *death_event(struct worker *who)
+{
+    return worker_news(who, "event OWNER_DIED", 0);
+}

@@ -1,0 +1,556 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who buries (rules G9, G10, G16): buriers that stop, end, give up or may not, servers
+ * that are away or have forgotten, others' servers and hosts, kernels that tell nothing.
+ * A client that begins looks at all files, and so buries without waiting for anything:
+ * it comes through the proxy, which holds its request. `self` is a client of this
+ * process, whose system calls can be made to fail.
+ */
+#include "deathscene.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+enum { LEFT_MS = 3000 /* until one that could not be buried is tried again */ };
+
+/* ---- the library's system calls, which are ours here */
+
+static atomic_bool no_inotify;
+static atomic_int inotify_calls;
+
+int inotify_init1(int flags)
+{
+    inotify_calls++;
+    if (no_inotify) {
+        errno = EMFILE;
+        return -1;
+    }
+    return (int)syscall(SYS_inotify_init1, flags);
+}
+
+/* ---- a burier that does not get through */
+
+/* v has "N", and is dead. w buries it; its request is held. */
+static int w_buries_in_vain(void)
+{
+    death_start(&v, "N", "");
+    scene_worker_does(&v, "lock");
+    death_strike();
+    int held = scene_hold_first(RLK_LOCK_BURY);
+    death_start(&w, "other", "");
+    ck_assert(test_proxy_wait_hits(scene_proxy, held, 1, SCENE_SOON_MS));
+    return held;
+}
+
+/* x, who has the lock, keeps it when the request comes. */
+static void comes_too_late(int held)
+{
+    scene_let_go(held);
+    death_is_safe(&x);
+    scene_says(&x, "ok", "on t unlock m");
+    scene_says(&x, "ok", "on t lock m");
+}
+
+START_TEST(g10_who_closes_its_client_leaves_the_dead_to_others)
+{
+    int held = w_buries_in_vain();
+    death_start(&x, "N", "");
+    scene_worker_waits(&x, "N", 1);
+    scene_says(&w, "ok", "destroy m");
+    scene_says(&w, "ok", "close");
+    death_has_it(&x);
+    death_wait_files(1);
+    comes_too_late(held);
+}
+END_TEST
+
+START_TEST(g14_while_a_burier_is_stopped_leases_decide)
+{
+    scene_worker(&v, test_proxy_url(scene_proxy), SCENE_TIMES(.lease = test_ms(1000)),
+                 "N", "");
+    scene_worker_does(&v, "lock");
+    death_strike();
+    int held = scene_hold_first(RLK_LOCK_BURY);
+    death_start(&w, "other", "");
+    ck_assert(test_proxy_wait_hits(scene_proxy, held, 1, SCENE_SOON_MS));
+    worker_stop(&w);
+    death_start(&x, "N", "");
+    scene_worker_does(&x, "lock");
+    ck_assert_int_eq(test_rundir_count(death_dir), 3);
+    worker_cont(&w);
+    comes_too_late(held);
+    death_wait_files(2);
+    ck_assert_int_eq(scene_stat(&w, "burials"), 1);
+    ck_assert_ptr_null(death_event(&w)); /* it held nothing any more */
+}
+END_TEST
+
+START_TEST(g10_what_a_killed_burier_had_done_is_not_done_twice)
+{
+    death_start(&v, "N", "");
+    scene_worker_does(&v, "lock");
+    scene_says(&v, "ok", "init m2 M");
+    scene_says(&v, "ok", "lock m2");
+    death_strike();
+    int held = SCENE_RULE(RLK_LOCK_BURY, .on = TEST_ON_REQUEST, .action = TEST_HOLD,
+                          .skip = 1, .count = 1);
+    death_start(&w, "other", "");
+    ck_assert(worker_news(&w, "event OWNER_DIED", SCENE_SOON_MS));
+    ck_assert(test_proxy_wait_hits(scene_proxy, held, 1, SCENE_SOON_MS));
+    worker_kill(&w);
+    death_start(&x, "N", "");
+    scene_worker_does(&x, "lock");
+    death_wait_files(1);
+    ck_assert(worker_news(&x, "event OWNER_DIED", SCENE_SOON_MS));
+    ck_assert_ptr_null(death_event(&x));
+    ck_assert(!test_redis_exists(scene_redis, "M"));
+    ck_assert_int_eq(scene_stat(&x, "burials"), 2); /* w had nothing */
+    comes_too_late(held);
+}
+END_TEST
+
+START_TEST(g10_a_burial_goes_on_when_nobody_waits_any_more)
+{
+    death_start(&v, "N", "");
+    death_start(&w, "N", "");
+    scene_worker_does(&v, "lock");
+    int held = scene_hold_first(RLK_LOCK_BURY);
+    death_strike();
+    scene_says(&w, "ok", "async t timedlock m %ld", test_ms(200));
+    ck_assert(test_proxy_wait_hits(scene_proxy, held, 1, SCENE_SOON_MS));
+    scene_worker_ends(&w, "t", "ETIMEDOUT");
+    scene_let_go(held);
+    death_wait_files(1);
+    ck_assert(scene_wait_free("N", SCENE_SOON_MS));
+}
+END_TEST
+
+/* Whether the lock of v's file can be had. */
+static bool is_left(void *arg)
+{
+    struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+    char path[512];
+    (void)arg;
+    snprintf(path, sizeof(path), "%s/%s", death_dir, death_uuid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(fcntl(fd, F_OFD_GETLK, &lock), 0);
+    close(fd);
+    return lock.l_type == F_UNLCK;
+}
+
+START_TEST(g10_who_is_not_answered_leaves_the_dead_to_others)
+{
+    death_start(&v, "N", "");
+    scene_worker_does(&v, "lock");
+    death_strike();
+    int lost = SCENE_RULE(RLK_LOCK_BURY, .on = TEST_ON_REQUEST, .action = TEST_DROP);
+    scene_worker(&w, test_proxy_url(scene_proxy), SCENE_TIMES(.command = test_ms(100)),
+                 "other", "");
+    ck_assert(test_proxy_wait_hits(scene_proxy, lost, 1, SCENE_SOON_MS));
+    ck_assert(!is_left(NULL));
+    ck_assert(test_wait_until(is_left, NULL, SCENE_SOON_MS));
+    test_proxy_remove(scene_proxy, lost);
+    death_start(&x, "N", "");
+    scene_worker_does(&x, "lock");
+    death_wait_files(2);
+    ck_assert_int_eq(scene_stat(&x, "burials"), 1);
+}
+END_TEST
+
+/* ---- servers */
+
+/* Both may not bury, and each hears of it when the other one leaves the file. */
+START_TEST(g10_who_may_not_tries_again_but_not_all_the_time)
+{
+    char url[TEST_URL_MAX + 64];
+    int64_t begun = test_now_ms();
+    test_redis_do(scene_redis, "ACL", "SETUSER", "poor", "on", ">word", "~*", "&*",
+                  "+@all", "-zrem");
+    snprintf(url, sizeof(url), "redis://poor:word@127.0.0.1:%u",
+             (unsigned)scene_server.port);
+    death_start_at(&v, scene_server.tcp_url, "N", "");
+    death_start_at(&w, url, "N", "");
+    death_start_at(&x, url, "N", "");
+    scene_says(&w, "ok", "logger");
+    scene_says(&x, "ok", "logger");
+    scene_worker_does(&v, "lock");
+    scene_worker_waits(&w, "N", 1);
+    scene_worker_waits(&x, "N", 2);
+    death_strike();
+    ck_assert(worker_news(&w, "log 4 rlock: \"N\" of a dead process", SCENE_SOON_MS));
+    ck_assert(worker_news(&x, "log 4 rlock: \"N\" of a dead process", SCENE_SOON_MS));
+    test_redis_do(scene_redis, "ACL", "SETUSER", "poor", "+zrem");
+    death_has_it(&w);
+    long long most = 2 + (test_now_ms() - begun) / LEFT_MS;
+    ck_assert_int_le(scene_stat(&w, "refusals"), most);
+    ck_assert_int_le(scene_stat(&x, "refusals"), most);
+    death_wait_files(2);
+    test_redis_do(scene_redis, "ACL", "DELUSER", "poor");
+}
+END_TEST
+
+static void cut_off(void)
+{
+    test_proxy_set_mode(scene_proxy, TEST_PROXY_DOWN);
+    test_proxy_cut(scene_proxy, 0, false);
+}
+
+static bool has_failed(void *who)
+{
+    return scene_stat(who, "connect_failures") > 2;
+}
+
+static void v_dies_in_an_outage(void)
+{
+    death_start(&v, "N", "");
+    death_start(&w, "N", "");
+    scene_worker_does(&v, "lock");
+    scene_worker_waits(&w, "N", 1);
+    cut_off();
+    death_strike();
+    ck_assert(test_wait_until(has_failed, &w, SCENE_SOON_MS));
+    ck_assert_int_eq(test_rundir_count(death_dir), 2);
+    death_waits_still(&w);
+}
+
+START_TEST(g10_a_server_that_is_away_is_asked_when_it_is_back)
+{
+    v_dies_in_an_outage();
+    test_proxy_set_mode(scene_proxy, TEST_PROXY_OPEN);
+    death_has_it(&w);
+    death_wait_files(1);
+    ck_assert_ptr_nonnull(worker_news(&w, "event OWNER_DIED", SCENE_SOON_MS));
+}
+END_TEST
+
+START_TEST(g10_what_a_server_has_forgotten_is_told_to_nobody)
+{
+    v_dies_in_an_outage();
+    test_server_restart(&scene_server);
+    test_redis_close(scene_redis);
+    scene_redis = test_redis_connect(scene_server.path);
+    test_proxy_set_mode(scene_proxy, TEST_PROXY_OPEN);
+    death_has_it(&w);
+    death_wait_files(1);
+    ck_assert_int_eq(scene_stat(&w, "burials"), 1);
+    ck_assert_ptr_null(death_event(&w));
+}
+END_TEST
+
+START_TEST(g10_the_dead_of_another_database_keep_what_they_have_there)
+{
+    char url[TEST_URL_MAX + 16];
+    snprintf(url, sizeof(url), "%s?db=1", test_proxy_url(scene_proxy));
+    death_start_at(&v, url, "N", "");
+    death_start(&w, "N", "");
+    death_start(&x, "N", "");
+    scene_worker_does(&v, "lock");
+    scene_worker_does(&x, "lock");
+    scene_worker_waits(&w, "N", 1);
+    death_strike();
+    worker_kill(&x);
+    death_has_it(&w); /* who has looked at v, too, by and by */
+    scene_says(&w, "ok", "on t unlock m");
+    death_look(2);
+    test_redis_do(scene_redis, "SELECT", "1");
+    ck_assert(test_redis_exists(scene_redis, "N"));
+    death_start_at(&x, url, "N", "");
+    scene_says(&x, "ok", "on t lock m");
+    death_wait_files(2);
+    ck_assert_int_eq(scene_stat(&w, "burials"), 1);
+    ck_assert_int_eq(scene_stat(&x, "burials"), 1);
+}
+END_TEST
+
+START_TEST(g10_who_waits_on_another_host_is_served_by_one_of_this)
+{
+    char elsewhere[256], env[300];
+    snprintf(elsewhere, sizeof(elsewhere), "%s/elsewhere", death_dir);
+    snprintf(env, sizeof(env), "RLOCK_RUNDIR=%s", elsewhere);
+    ck_assert_int_eq(mkdir(elsewhere, 0700), 0);
+    const char *const its[] = { env, NULL };
+    death_start(&v, "N", "");
+    scene_worker_env(&x, test_proxy_url(scene_proxy), NULL, "N", "", its);
+    scene_worker_does(&v, "lock");
+    scene_worker_waits(&x, "N", 1);
+    death_strike();
+    ck_assert_int_eq(test_rundir_count(death_dir), 1); /* x does not see it */
+    ck_assert_int_eq(test_rundir_count(elsewhere), 1);
+    death_waits_still(&x);
+    death_start(&w, "other", "");
+    death_has_it(&x);
+    death_wait_files(1);
+}
+END_TEST
+
+START_TEST(g10_a_server_that_is_busy_is_asked_at_intervals)
+{
+    enum { TIMES = 5, AT_LEAST_MS = 150 };
+    death_start(&v, "N", "");
+    death_start(&w, "N", "");
+    scene_worker_does(&v, "lock");
+    scene_worker_waits(&w, "N", 1);
+    int busy = SCENE_RULE(RLK_LOCK_BURY, .on = TEST_ON_REQUEST, .action = TEST_ANSWER,
+                          .count = TIMES, .text = "-BUSY Redis is busy\r\n");
+    int64_t begun = test_now_ms();
+    death_strike();
+    death_has_it(&w);
+    ck_assert_int_ge(test_now_ms() - begun, AT_LEAST_MS);
+    ck_assert_uint_eq(test_proxy_hits(scene_proxy, busy), TIMES);
+}
+END_TEST
+
+/* More wait in front, and are gone, than a script looks at. */
+START_TEST(g11_a_burier_goes_on_with_the_hand_over)
+{
+    enum { GONE = 200 };
+    char key[SCENE_KEY_MAX], id[SCENE_ID_MAX], ticket[32];
+    const char *const elsewhere[] = { "RLOCK_RUNDIR=", NULL };
+    death_start(&v, "N", "");
+    scene_worker_env(&x, test_proxy_url(scene_proxy),
+                     SCENE_TIMES(.presence = DEATH_PRESENCE_MS), "N", "", elsewhere);
+    scene_worker_does(&v, "lock");
+    scene_worker_waits(&x, "N", 1);
+    scene_key(key, "N", "queue");
+    for (int i = 1; i <= GONE; i++) {
+        snprintf(id, sizeof(id), "00000000-0000-4000-8000-%012d:1:1:m3000", i);
+        snprintf(ticket, sizeof(ticket), "%d", i);
+        test_redis_do(scene_redis, "ZADD", key, ticket, id);
+    }
+    death_strike();
+    death_start(&w, "other", "");
+    death_has_it(&x);
+    ck_assert_int_eq(scene_queue_len("N"), 0);
+}
+END_TEST
+
+/* ---- what the kernel tells */
+
+/* As many notices as the kernel keeps for one who does not read them. */
+static bool flood(void)
+{
+    enum { MOST = 100000 };
+    char path[2][300], line[32] = "";
+    FILE *file = fopen("/proc/sys/fs/inotify/max_queued_events", "re");
+    if (file && !fgets(line, sizeof(line), file))
+        line[0] = '\0';
+    if (file)
+        fclose(file);
+    long most = atol(line);
+    if (most <= 0 || most > MOST)
+        return false;
+    snprintf(path[0], sizeof(path[0]), "%s/a", death_dir);
+    snprintf(path[1], sizeof(path[1]), "%s/b", death_dir);
+    for (long i = 0; i < most + 10; i++) /* two by turns: alike ones are told once */
+        close(open(path[i % 2], O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    return true;
+}
+
+START_TEST(g9_when_more_was_to_be_told_than_the_kernel_keeps_all_are_looked_at)
+{
+    death_start(&v, "N", "");
+    death_start(&w, "N", "");
+    scene_worker_does(&v, "lock");
+    scene_worker_waits(&w, "N", 1);
+    death_start(&x, "x", "");
+    worker_kill(&x);
+    death_wait_files(2); /* w looks */
+    worker_stop(&w);
+    bool is_full = flood();
+    death_strike();
+    worker_cont(&w);
+    if (!is_full)
+        printf("skipped: "
+               "g9_when_more_was_to_be_told_than_the_kernel_keeps_all_are_looked_at: "
+               "it keeps too many\n");
+    death_has_it(&w);
+}
+END_TEST
+
+/* The lowest descriptor that the process could open. */
+static rlim_t free_descriptor(pid_t pid)
+{
+    char path[64], target[8];
+    for (unsigned fd = 0;; fd++) {
+        snprintf(path, sizeof(path), "/proc/%d/fd/%u", (int)pid, fd);
+        if (readlink(path, target, sizeof(target)) < 0)
+            return fd;
+    }
+}
+
+START_TEST(g9_who_has_no_descriptor_left_looks_when_it_has_one)
+{
+    struct rlimit before, none;
+    death_start(&v, "N", "");
+    death_start(&w, "N", "");
+    scene_says(&w, "ok", "on t lock m"); /* its connections are there */
+    scene_says(&w, "ok", "on t unlock m");
+    scene_worker_does(&v, "lock");
+    ck_assert_int_eq(prlimit(w.program.pid, RLIMIT_NOFILE, NULL, &before), 0);
+    none = before;
+    none.rlim_cur = free_descriptor(w.program.pid);
+    ck_assert_int_eq(prlimit(w.program.pid, RLIMIT_NOFILE, &none, NULL), 0);
+    scene_worker_waits(&w, "N", 1);
+    death_strike();
+    test_pause_ms(200);
+    ck_assert_int_eq(test_rundir_count(death_dir), 2);
+    ck_assert_int_eq(prlimit(w.program.pid, RLIMIT_NOFILE, &before, NULL), 0);
+    death_has_it(&w);
+}
+END_TEST
+
+/* ---- always */
+
+static rlock_client_t *open_always(void)
+{
+    rlock_clientattr_t attr;
+    rlock_client_t *self = NULL;
+    rlock_clientattr_init(&attr);
+    ck_assert_int_eq(rlock_clientattr_setguard(&attr, RLOCK_GUARD_ALWAYS), 0);
+    ck_assert_int_eq(rlock_client_open(&self, test_proxy_url(scene_proxy), &attr), 0);
+    rlock_clientattr_destroy(&attr);
+    ck_assert(scene_wait_mailboxes(1, SCENE_SOON_MS));
+    return self;
+}
+
+static bool has_looked(void *arg)
+{
+    (void)arg;
+    return inotify_calls > 0;
+}
+
+/* It does so each second. */
+static bool has_tried_thrice(void *arg)
+{
+    (void)arg;
+    return inotify_calls >= 3;
+}
+
+static void v_is_buried_by(rlock_client_t *self)
+{
+    rlock_stats_t stats;
+    ck_assert(test_wait_until(has_looked, NULL, SCENE_SOON_MS));
+    death_start(&v, "N", "");
+    scene_worker_does(&v, "lock");
+    death_strike();
+    ck_assert(scene_wait_free("N", SCENE_SOON_MS));
+    death_wait_files(1);
+    ck_assert_int_eq(rlock_client_getstats(self, &stats), 0);
+    ck_assert_uint_eq(stats.burials, 1);
+    ck_assert_int_eq(rlock_client_close(self), 0);
+}
+
+static void open_always_scene(void)
+{
+    death_open();
+    no_inotify = false;
+    inotify_calls = 0;
+}
+
+START_TEST(g16_who_always_looks_waits_for_nothing)
+{
+    v_is_buried_by(open_always());
+}
+END_TEST
+
+START_TEST(g16_and_is_told_of_nothing)
+{
+    no_inotify = true;
+    v_is_buried_by(open_always());
+}
+END_TEST
+
+START_TEST(g16_and_goes_on_when_it_is_told_again)
+{
+    no_inotify = true;
+    rlock_client_t *self = open_always();
+    ck_assert(test_wait_until(has_tried_thrice, NULL, SCENE_SOON_MS));
+    no_inotify = false;
+    inotify_calls = 0;
+    v_is_buried_by(self);
+}
+END_TEST
+
+START_TEST(g16_and_sees_to_a_directory_that_is_made_anew)
+{
+    char old[300];
+    rlock_client_t *self = open_always();
+    ck_assert(test_wait_until(has_looked, NULL, SCENE_SOON_MS));
+    snprintf(old, sizeof(old), "%s.old", death_dir);
+    inotify_calls = 0;
+    ck_assert_int_eq(rename(death_dir, old), 0);
+    ck_assert_int_eq(mkdir(death_dir, 0700), 0);
+    ck_assert(test_wait_until(has_looked, NULL, SCENE_SOON_MS));
+    death_start(&v, "N", "");
+    scene_worker_does(&v, "lock");
+    death_strike();
+    ck_assert(scene_wait_free("N", SCENE_SOON_MS));
+    death_wait_files(0);
+    ck_assert_int_eq(rlock_client_close(self), 0);
+}
+END_TEST
+
+START_TEST(g9_a_wait_of_some_ms_is_none)
+{
+    enum { TRIES = 20, DELAY_MS = 3, SHORT_MS = 8 };
+    bool is_short = false;
+
+    SCENE_RULE(RLK_MUTEX_ACQUIRE, .on = TEST_ON_REPLY, .action = TEST_DELAY,
+               .delay_ms = DELAY_MS);
+    for (int i = 0; i < TRIES && !is_short; i++) { /* until one is, on this machine */
+        rlock_client_t *self = scene_client(test_proxy_url(scene_proxy), NULL);
+        rlock_mutex_t m;
+        scene_mutex(&m, self, "N");
+        inotify_calls = 0;
+        int64_t begun = test_now_ms();
+        ck_assert_int_eq(rlock_mutex_lock(&m), 0);
+        is_short = test_now_ms() - begun <= SHORT_MS;
+        ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
+        ck_assert_int_eq(rlock_mutex_destroy(&m), 0);
+        ck_assert_int_eq(rlock_client_close(self), 0);
+        if (is_short)
+            ck_assert_int_eq(inotify_calls, 0);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("deaths, buriers");
+    TCase *tc = scene_tcase(s, "vain", death_open, death_close);
+    tcase_add_test(tc, g10_who_closes_its_client_leaves_the_dead_to_others);
+    tcase_add_test(tc, g14_while_a_burier_is_stopped_leases_decide);
+    tcase_add_test(tc, g10_what_a_killed_burier_had_done_is_not_done_twice);
+    tcase_add_test(tc, g10_a_burial_goes_on_when_nobody_waits_any_more);
+    tcase_add_test(tc, g10_who_is_not_answered_leaves_the_dead_to_others);
+    tc = scene_tcase(s, "servers", death_open, death_close);
+    tcase_add_test(tc, g10_who_may_not_tries_again_but_not_all_the_time);
+    tcase_add_test(tc, g10_a_server_that_is_away_is_asked_when_it_is_back);
+    tcase_add_test(tc, g10_what_a_server_has_forgotten_is_told_to_nobody);
+    tcase_add_test(tc, g10_the_dead_of_another_database_keep_what_they_have_there);
+    tcase_add_test(tc, g10_who_waits_on_another_host_is_served_by_one_of_this);
+    tcase_add_test(tc, g10_a_server_that_is_busy_is_asked_at_intervals);
+    tcase_add_test(tc, g11_a_burier_goes_on_with_the_hand_over);
+    tc = scene_tcase(s, "kernel", death_open, death_close);
+    tcase_add_test(tc,
+                   g9_when_more_was_to_be_told_than_the_kernel_keeps_all_are_looked_at);
+    tcase_add_test(tc, g9_who_has_no_descriptor_left_looks_when_it_has_one);
+    tc = scene_tcase(s, "always", open_always_scene, death_close);
+    tcase_add_test(tc, g16_who_always_looks_waits_for_nothing);
+    tcase_add_test(tc, g16_and_is_told_of_nothing);
+    tcase_add_test(tc, g16_and_goes_on_when_it_is_told_again);
+    tcase_add_test(tc, g16_and_sees_to_a_directory_that_is_made_anew);
+    tcase_add_test(tc, g9_a_wait_of_some_ms_is_none);
+    return test_run_suite(s);
+}

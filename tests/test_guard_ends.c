@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a client's file goes (rules G6, G15): at its close, at the end of its process, and
+ * not with a child; and that who waits for nothing is not woken by the deaths of others
+ * (G9). */
+#include "client.h" /* before the fixture, which has a variable of that name */
+
+#include "fixture.h"
+
+#include "forked.h"
+#include "guardfile.h"
+#include "worker.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SOON_MS = 10000, LONG_MS = 120000, QUIET_MS = 50, DEATHS = 20 };
+
+static const char *dir;
+static struct guard_file file;
+
+static void set_up(void)
+{
+    dir = test_rundir_own();
+    file.fd = -1;
+    fixture_open();
+}
+
+static void tear_down(void)
+{
+    fixture_close();
+    if (file.fd >= 0)
+        guard_file_close(&file);
+}
+
+/* ---- how it goes */
+
+START_TEST(g15_close_removes_it)
+{
+    other = open_with("");
+    ck_assert_int_eq(test_rundir_count(dir), 2);
+    guard_file_open(&file, dir, client->uuid);
+    close_client(client);
+    client = NULL;
+    ck_assert(!guard_file_exists(dir, file.uuid));
+    ck_assert(!guard_file_is_locked(&file));
+    guard_file_close(&file);
+    guard_file_open(&file, dir, NULL);
+    ck_assert(guard_file_is_locked(&file)); /* the other one's */
+}
+END_TEST
+
+/* Its release could not be sent: the lock is still held at the server. */
+START_TEST(g15_close_leaves_it_for_a_burier_when_something_is_abandoned)
+{
+    rlock_mutex_t m;
+    struct actor holder;
+    char parameters[64];
+    long timeout = test_ms(100);
+
+    other = open_with("");
+    snprintf(parameters, sizeof(parameters), "?lease=%ld&commandtimeout=%ld",
+             test_ms(LONG_MS), timeout);
+    reopen_with(parameters);
+    m = mutex_of(client, "n");
+    guard_file_open(&file, dir, client->uuid);
+    actor_start(&holder);
+    OK(actor_does(&holder, run_lock, &m));
+    test_server_pause(&server);
+    actor_end(&holder);
+    close_client(client);
+    client = NULL;
+    test_server_resume(&server);
+    ck_assert(guard_file_exists(dir, file.uuid));
+    ck_assert(!guard_file_is_locked(&file));
+    ck_assert_int_eq(guard_file_inside(&file, "n"), RLK_INSIDE);
+    m = mutex_of(other, "n");
+    OK(rlock_mutex_lock(&m));
+    OK(rlock_mutex_unlock(&m));
+    ck_assert(guard_file_wait_gone(dir, file.uuid));
+    ck_assert(guard_wait_burials(other, 1));
+}
+END_TEST
+
+static struct worker w;
+
+/* No client but its own. */
+static void start_worker(void)
+{
+    char url[TEST_URL_MAX + 64];
+    close_client(client);
+    client = NULL;
+    snprintf(url, sizeof(url), "%s?lease=%ld", server.url, test_ms(LONG_MS));
+    worker_start(&w, url);
+    ck_assert(worker_says(&w, "init m n", "ok"));
+    guard_file_open(&file, dir, NULL);
+}
+
+static void quit(const char *command)
+{
+    worker_send(&w, command);
+    ck_assert_int_eq(test_program_wait(&w.program, SOON_MS), 0);
+    worker_end(&w);
+}
+
+static const struct {
+    const char *before[4];
+    const char *end;
+    bool held; /* at the server, behind it */
+    bool file;
+} ends[] = {
+    { { NULL }, "quit", false, false },
+    { { "lock m", "unlock m" }, "return", false, false },
+    { { "lock m" }, "quit", false, false },
+    { { "on t lock m" }, "quit", true, true },
+    { { "on t lock m", "on t unlock m" }, "quit", false, false },
+    { { "on t lock m", "end t" }, "quit", false, false },
+    { { "lock m" }, "leave _exit", true, true },
+    { { NULL }, "leave _exit", false, true },
+    { { "lock m" }, "leave quick_exit", true, true },
+};
+
+START_TEST(g15_exit_removes_it_unless_something_is_left)
+{
+    start_worker();
+    for (int i = 0; ends[_i].before[i]; i++)
+        ck_assert(worker_says(&w, ends[_i].before[i], "ok"));
+    quit(ends[_i].end);
+    ck_assert(!guard_file_is_locked(&file));
+    ck_assert_int_eq(guard_file_exists(dir, file.uuid), ends[_i].file);
+    ck_assert_int_eq(test_redis_exists(redis, "n"), ends[_i].held);
+    if (ends[_i].held)
+        ck_assert_int_eq(guard_file_inside(&file, "n"), RLK_INSIDE);
+}
+END_TEST
+
+/* ---- a child */
+
+static int is_another_client(struct forked_report *report, void *arg)
+{
+    rlock_mutex_t *m = arg;
+    (void)report;
+    MUST(rlock_mutex_unlock(m) == EPERM); /* its parent's, by its gate */
+    MUST(rlock_client_ping(client) == 0);
+    MUST(test_rundir_count(dir) == 2);
+    return 0;
+}
+
+static rlock_mutex_t robust_mutex(rlock_client_t *c, const char *name)
+{
+    rlock_mutexattr_t attr;
+    rlock_mutex_t m;
+    OK(rlock_mutexattr_init(&attr));
+    OK(rlock_mutexattr_setclient(&attr, c));
+    OK(rlock_mutexattr_setrobust(&attr, RLOCK_MUTEX_ROBUST));
+    OK(rlock_mutex_init(&m, &attr, name));
+    OK(rlock_mutexattr_destroy(&attr));
+    return m;
+}
+
+/* What the parent writes into is not there. */
+START_TEST(g6_child_has_a_file_of_its_own)
+{
+    struct forked child;
+    NEEDS_FORK("g6_child_has_a_file_of_its_own");
+    reopen_with("?retain=60000");
+    rlock_mutex_t m = robust_mutex(client, "n");
+    for (int i = 0; i < 3; i++) {
+        OK(rlock_mutex_lock(&m));
+        if (i < 2)
+            OK(rlock_mutex_unlock(&m));
+    }
+    guard_file_open(&file, dir, NULL);
+    forked_start_by(&child, fork, is_another_client, &m,
+                    _i == 0 ? FORKED_KILL : FORKED_VANISH);
+    ck_assert_int_eq(forked_line(&child, SOON_MS), 0);
+    ck_assert(forked_ends(&child, SOON_MS));
+    ck_assert(guard_file_is_locked(&file));
+    ck_assert_int_eq(guard_file_inside(&file, "n"), RLK_INSIDE);
+    OK(rlock_mutex_unlock(&m));
+    ck_assert_int_eq(guard_file_inside(&file, "n"), RLK_INSIDE_LEFT);
+}
+END_TEST
+
+/* ---- who waits for nothing is not woken */
+
+static int inotify_count(void)
+{
+    char target[64];
+    int count = 0;
+    DIR *fds = opendir("/proc/self/fd");
+    const struct dirent *entry;
+
+    while ((entry = readdir(fds)) != NULL) {
+        ssize_t n = readlinkat(dirfd(fds), entry->d_name, target, sizeof(target) - 1);
+        target[n > 0 ? n : 0] = '\0';
+        count += strstr(target, "inotify") != NULL;
+    }
+    closedir(fds);
+    return count;
+}
+
+static bool has_inotify(void *count)
+{
+    return inotify_count() == *(int *)count;
+}
+
+static bool wait_inotify(int count)
+{
+    return test_wait_until(has_inotify, &count, SOON_MS);
+}
+
+START_TEST(g9_inotify_is_there_while_somebody_waits_and_a_little_longer)
+{
+    struct task task;
+    rlock_mutex_t m = mutex_of(client, "n"), theirs;
+    other = open_with("");
+    theirs = mutex_of(other, "n");
+    OK(rlock_mutex_lock(&theirs));
+    ck_assert_int_eq(inotify_count(), 0);
+    task_start(&task, run_pair, &m);
+    ck_assert(wait_inotify(1));
+    OK(rlock_mutex_unlock(&theirs));
+    OK(task_join(&task));
+    ck_assert(wait_inotify(0));
+}
+END_TEST
+
+static long long wakes(void)
+{
+    char path[64], text[256];
+    long long count = -1;
+    DIR *tasks = opendir("/proc/self/task");
+    const struct dirent *entry;
+
+    while ((entry = readdir(tasks)) != NULL) {
+        bool mine = false;
+        snprintf(path, sizeof(path), "/proc/self/task/%.16s/status", entry->d_name);
+        FILE *status = fopen(path, "re");
+        while (status && fgets(text, sizeof(text), status)) {
+            mine = mine || strcmp(text, "Name:\trlock-watch\n") == 0;
+            if (mine)
+                (void)sscanf(text, "voluntary_ctxt_switches: %lld", &count);
+        }
+        if (status)
+            fclose(status);
+    }
+    closedir(tasks);
+    ck_assert_int_ge(count, 0);
+    return count;
+}
+
+static bool no_more_wakes(void *before)
+{
+    return wakes() == *(long long *)before;
+}
+
+/* All that it does by itself is done. */
+static bool is_at_rest(void *before)
+{
+    *(long long *)before = wakes();
+    return test_stays(no_more_wakes, before, QUIET_MS);
+}
+
+static void let_many_die(void)
+{
+    struct worker dying[2];
+    char command[TEST_URL_MAX + 8];
+
+    snprintf(command, sizeof(command), "open %s", server.url);
+    for (int i = 0; i < 2; i++) {
+        worker_start(&dying[i], NULL);
+        for (int n = 0; n < DEATHS / 2; n++)
+            ck_assert(worker_says(&dying[i], command, "ok"));
+    }
+    ck_assert_int_eq(test_rundir_count(dir), DEATHS + 1);
+    for (int i = 0; i < 2; i++)
+        worker_stop(&dying[i]); /* so that none buries the others */
+    for (int i = 0; i < 2; i++) {
+        worker_kill(&dying[i]);
+        worker_end(&dying[i]);
+    }
+}
+
+START_TEST(deaths_of_others_wake_nobody_who_does_not_wait)
+{
+    long long before;
+    ck_assert(test_wait_until(is_at_rest, &before, SOON_MS));
+    let_many_die();
+    ck_assert(test_stays(no_more_wakes, &before, QUIET_MS));
+    ck_assert_int_eq(test_rundir_count(dir), DEATHS + 1);
+}
+END_TEST
+
+static rlock_client_t *open_always(void)
+{
+    rlock_clientattr_t attr;
+    rlock_client_t *c;
+    OK(rlock_clientattr_init(&attr));
+    OK(rlock_clientattr_setguard(&attr, RLOCK_GUARD_ALWAYS));
+    OK(rlock_client_open(&c, server.url, &attr));
+    OK(rlock_clientattr_destroy(&attr));
+    return c;
+}
+
+START_TEST(who_always_looks_is_woken)
+{
+    long long before;
+    close_client(client);
+    client = open_always();
+    ck_assert(wait_inotify(1));
+    ck_assert(test_wait_until(is_at_rest, &before, SOON_MS));
+    let_many_die();
+    ck_assert(guard_wait_burials(client, DEATHS));
+    ck_assert_int_gt(wakes(), before);
+    ck_assert_int_eq(test_rundir_count(dir), 1);
+    ck_assert_int_eq(inotify_count(), 1);
+}
+END_TEST
+
+/* Most waits are for somebody who lives. */
+START_TEST(a_short_wait_begins_nothing)
+{
+    enum { TRIES = 100, SHORT_US = 8000 };
+    struct task task;
+    other = open_with("");
+    rlock_mutex_t m, theirs = mutex_of(other, "n");
+
+    for (int i = 0; i < TRIES; i++) { /* until one was as short as that */
+        reopen_with("");
+        m = mutex_of(client, "n");
+        OK(rlock_mutex_lock(&theirs));
+        task_start(&task, run_pair, &m);
+        ck_assert(wait_size("rlock:{n}:queue", 1));
+        OK(rlock_mutex_unlock(&theirs));
+        OK(task_join(&task));
+        rlock_stats_t stats = stats_of(client);
+        ck_assert_uint_eq(stats.wait_time.count, 1);
+        if (stats.wait_time.max_us > SHORT_US)
+            continue;
+        ck_assert_int_eq(inotify_count(), 0);
+        return;
+    }
+    printf("skipped: a_short_wait_begins_nothing: no wait was short\n");
+}
+END_TEST
+
+/* ---- */
+
+static TCase *tcase(Suite *suite, const char *name)
+{
+    TCase *tc = tcase_create(name);
+    tcase_add_unchecked_fixture(tc, fixture_start, fixture_stop);
+    tcase_add_checked_fixture(tc, set_up, tear_down);
+    suite_add_tcase(suite, tc);
+    return tc;
+}
+
+int main(void)
+{
+    Suite *suite = suite_create("guard ends");
+    TCase *tc = tcase(suite, "ends");
+    tcase_add_test(tc, g15_close_removes_it);
+    tcase_add_test(tc, g15_close_leaves_it_for_a_burier_when_something_is_abandoned);
+    tcase_add_loop_test(tc, g15_exit_removes_it_unless_something_is_left, 0,
+                        sizeof(ends) / sizeof(ends[0]));
+    tcase_add_loop_test(tc, g6_child_has_a_file_of_its_own, 0, 2);
+    tc = tcase(suite, "wakes");
+    tcase_add_test(tc, g9_inotify_is_there_while_somebody_waits_and_a_little_longer);
+    tcase_add_test(tc, deaths_of_others_wake_nobody_who_does_not_wait);
+    tcase_add_test(tc, who_always_looks_is_woken);
+    tcase_add_test(tc, a_short_wait_begins_nothing);
+    return test_run_suite(suite);
+}
