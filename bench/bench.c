@@ -241,7 +241,7 @@ int main(int argc, char **argv)
     }
     for (size_t i = 0; i < burden_count; i++)
         if (options.chosen[scenario_count + i])
-            burdens[i].run(stdout, options.quick);
+            burden_run(&burdens[i], stdout, options.quick);
     if (fclose(report.csv) != 0 || fclose(report.histogram) != 0)
         die("cannot write to %s", options.dir);
     return 0;

@@ -280,28 +280,23 @@ static void run_memory(FILE *table, bool quick)
 
 /* ---- in a process of its own */
 
-static void apart(void (*run)(FILE *table, bool quick), FILE *table, bool quick)
+void burden_run(const struct burden *burden, FILE *table, bool quick)
 {
     fflush(table);
     pid_t pid = process_fork();
     if (pid == 0) {
-        run(table, quick);
+        burden->run(table, quick);
         fflush(table);
         _exit(0);
     }
     if (process_reap(pid) != 0)
-        die("a burden failed");
+        die("%s failed", burden->word);
 }
 
-static void held(FILE *table, bool quick)
-{
-    apart(run_held, table, quick);
-}
-
-static void memory(FILE *table, bool quick)
-{
-    apart(run_memory, table, quick);
-}
-
-const struct burden burdens[] = { { "held100000", held }, { "memory", memory } };
+const struct burden burdens[] = {
+    { "held100000", run_held },        { "memory", run_memory },
+    { "guard_pair", run_guard_pair },  { "guard_kept", run_guard_kept },
+    { "guard_idle", run_guard_idle },  { "guard_killed", run_guard_killed },
+    { "guard_hosts", run_guard_hosts }
+};
 const size_t burden_count = sizeof(burdens) / sizeof(burdens[0]);

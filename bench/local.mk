@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The benchmarks. `make bench` runs them all, `make bench BENCH_FLAGS=-q` for a short while;
 # see bench/README.md. Nothing is asserted, so nothing of it is in make check.
-EXTRA_DIST += bench/README.md bench/run bench/plot \
+EXTRA_DIST += bench/README.md bench/run bench/hosts bench/plot \
 	bench/peers/redisson/Peer.java bench/peers/redisson/pom.xml \
 	bench/peers/redisson/prepare bench/peers/redisson/run \
 	bench/peers/redis-py/peer.py bench/peers/redis-py/prepare bench/peers/redis-py/run \
@@ -11,7 +11,7 @@ EXTRA_DIST += bench/README.md bench/run bench/plot \
 if BUILD_BENCH
 
 # The library as programs use it, and beside it the text of its scripts for the control.
-noinst_PROGRAMS += bench/bench
+noinst_PROGRAMS += bench/bench bench/pairs
 bench_bench_SOURCES = \
 	bench/bench.h bench/bench.c \
 	bench/team.h bench/team.c \
@@ -29,11 +29,19 @@ bench_bench_SOURCES = \
 	bench/readers.c \
 	bench/dead.c \
 	bench/burden.h bench/burden.c \
+	bench/sample.h bench/sample.c \
+	bench/guarded.h bench/guarded.c \
+	bench/guard_cost.c \
+	bench/guard_idle.c \
+	bench/guard_killed.c \
 	bench/scripts.h bench/scripts.c \
 	bench/redis.h bench/redis.c
 nodist_bench_bench_SOURCES = lua_scripts.c
 bench_bench_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_builddir) -I$(top_srcdir)/src $(HIREDIS_CFLAGS)
-bench_bench_LDADD = librlock.la $(HIREDIS_LIBS) -lpthread
+bench_bench_LDADD = librlock.la $(HIREDIS_LIBS) -lpthread -lm
+
+bench_pairs_SOURCES = bench/pairs.c
+bench_pairs_LDADD = librlock.la -lpthread
 
 bench: bench/bench
 	RLOCK_BENCH=bench/bench $(srcdir)/bench/run $(BENCH_FLAGS)
