@@ -70,6 +70,7 @@ static void open_node(void)
 {
     char command[256];
     memset(&x, 0, sizeof(x));
+    test_rundir_own_if_any(); /* another test's dead may have had what has moved */
     redis = test_redis_connect(node.path);
     test_redis_do(redis, "FLUSHALL");
     client = scene_open_client(node.url, SCENE_TIMES(.command = test_ms(COMMAND_MS)));
