@@ -257,7 +257,7 @@ static const struct {
     { UUID("8"), "rlock-guard 1 " UUID("8") "\npid 1\nserver %s\nlife 1000\n" },
     { UUID("9"), "rlock-guard 1 " UUID("9") "\npid 1\nprogram p\nlife 1000\n%s" },
     { UUID("A"), HEAD("1", UUID("A")) },
-    { UUID("b") "0", HEAD("1", UUID("b") "0") },
+    { UUID("b") "0", HEAD("1", UUID("b")) },
     { "00000000_0000_4000_8000_000000000000", HEAD("1", UUID("0")) },
     { "readme", HEAD("1", "readme") },
 };

@@ -270,6 +270,12 @@ END_TEST
 
 /* ---- who is nobody */
 
+static void let_strangers_in(void)
+{
+    ck_assert_int_eq(chmod(base, 0755), 0);
+    ck_assert_int_eq(chmod(under(base, ".."), 0755), 0);
+}
+
 /* Runs in a child, as its user is changed for good. */
 static bool child_says(bool (*say)(void))
 {
@@ -301,7 +307,7 @@ START_TEST(who_may_not_write_there_has_none)
         printf("skipped: who_may_not_write_there_has_none: not root\n");
         return;
     }
-    ck_assert_int_eq(chmod(base, 0755), 0);
+    let_strangers_in();
     make_dir(under(base, "d"), 0755);
     ck_assert(child_says(a_stranger_is_kept_out));
 }
@@ -320,7 +326,7 @@ static bool nobodys_is_refused(void)
 
 START_TEST(in_a_user_namespace_nobody_is_trusted)
 {
-    ck_assert_int_eq(chmod(base, 0755), 0);
+    let_strangers_in();
     ck_assert(child_says(nobodys_is_refused));
 }
 END_TEST
@@ -411,7 +417,8 @@ START_TEST(who_is_only_kept_out_of_the_administrators_has_his_own)
     if (!enter(name))
         return;
     ck_assert_int_eq(chmod("/dev/shm", 01777), 0);
-    make_dir(session, 0755);
+    ck_assert_int_eq(chmod("/run", 0755), 0);
+    make_dir(session, 0777);
     begin_session(session);
     make_dir("/run/rlock", _i == 0 ? 0700 : 0755);
     ck_assert(child_says(a_stranger_has_his_own));
