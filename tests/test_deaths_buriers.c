@@ -74,6 +74,21 @@ START_TEST(g10_who_closes_its_client_leaves_the_dead_to_others)
 }
 END_TEST
 
+START_TEST(g10_a_child_of_a_burier_keeps_nothing)
+{
+    if (!test_can_fork("g10_a_child_of_a_burier_keeps_nothing"))
+        return;
+    int held = w_buries_in_vain();
+    scene_says(&w, "ok", "async c fork waitfree N %ld", test_ms(DEATH_LEASE_MS));
+    ck_assert(scene_wait_mailboxes(2, SCENE_SOON_MS)); /* it is not its parent */
+    scene_says(&w, "ok", "destroy m");
+    scene_says(&w, "ok", "close");
+    death_start(&x, "N", "");
+    scene_says(&x, "ok", "on t lock m");
+    comes_too_late(held);
+}
+END_TEST
+
 START_TEST(g14_while_a_burier_is_stopped_leases_decide)
 {
     scene_worker(&v, test_proxy_url(scene_proxy), SCENE_TIMES(.lease = test_ms(1000)),
@@ -530,6 +545,7 @@ int main(void)
     Suite *s = suite_create("deaths, buriers");
     TCase *tc = scene_tcase(s, "vain", death_open, death_close);
     tcase_add_test(tc, g10_who_closes_its_client_leaves_the_dead_to_others);
+    tcase_add_test(tc, g10_a_child_of_a_burier_keeps_nothing);
     tcase_add_test(tc, g14_while_a_burier_is_stopped_leases_decide);
     tcase_add_test(tc, g10_what_a_killed_burier_had_done_is_not_done_twice);
     tcase_add_test(tc, g10_a_burial_goes_on_when_nobody_waits_any_more);

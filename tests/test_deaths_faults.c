@@ -222,23 +222,6 @@ START_TEST(g10_when_the_burier_is_killed_another_goes_on)
 }
 END_TEST
 
-START_TEST(g10_a_child_of_the_burier_keeps_nothing)
-{
-    if (!test_can_fork("g10_a_child_of_the_burier_keeps_nothing"))
-        return;
-    start_proxied();
-    int held = scene_hold_first(RLK_LOCK_BURY);
-    worker_kill(&v);
-    ck_assert(test_proxy_wait_hits(scene_proxy, held, 1, SCENE_SOON_MS));
-    scene_says(&w, "ok", "async c fork waitfree N %ld", test_ms(LONG_MS));
-    ck_assert(scene_wait_mailboxes(3, SCENE_SOON_MS)); /* w, its child, x */
-    scene_worker_waits(&x, "N", 2);
-    worker_kill(&w);
-    scene_worker_ends(&x, "t", "ok");
-    scene_let_go(held);
-}
-END_TEST
-
 START_TEST(g10_a_server_that_is_silent_is_asked_when_it_answers)
 {
     start(&v);
@@ -460,7 +443,6 @@ int main(void)
     tcase_add_test(tc, g9_who_waits_for_nothing_is_told_of_nothing);
     tc = scene_tcase(s, "burying", open_scene, close_scene);
     tcase_add_test(tc, g10_when_the_burier_is_killed_another_goes_on);
-    tcase_add_test(tc, g10_a_child_of_the_burier_keeps_nothing);
     tcase_add_test(tc, g10_a_server_that_is_silent_is_asked_when_it_answers);
     tcase_add_test(tc, g10_a_lost_answer_is_asked_for_again);
     tcase_add_test(tc, g10_a_server_that_does_not_know_the_script_is_sent_it);
