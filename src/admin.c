@@ -110,6 +110,7 @@ static int wait_free(struct rlock_client *client, struct rlk_thread *thread,
     rlk_list_append(&lock->queue->waiters, &waiter.link);
     reg->waiters_now++;
     rlk_registry_asks_locked(reg);
+    rlk_registry_waits_locked(reg);
     rlk_lock_channel_locked(lock, true);
     for (bool asked_once = false, reached = false;; asked_once = true) {
         uint64_t messages = lock->queue->messages;

@@ -186,12 +186,6 @@ static bool has_job(const struct corpse *corpse, const struct rlk_lock *lock)
     return false;
 }
 
-static bool is_waited_for(const struct rlk_lock *lock)
-{
-    return !rlk_list_empty(&lock->queue->asks) ||
-           (lock->kind == RLK_KIND_WATCH && !rlk_list_empty(&lock->queue->waiters));
-}
-
 /* The names that this client waits for, which may be held though the table had no room
  * for them. */
 static void add_waited_for(struct rlock_client *client, struct corpse *corpse)
@@ -202,8 +196,8 @@ static void add_waited_for(struct rlock_client *client, struct corpse *corpse)
     rlk_registry_lock(reg);
     for (size_t i = 0; reg->asks_now > 0 && i < reg->table_size; i++)
         for (struct rlk_lock *lock = reg->table[i]; lock; lock = lock->chain)
-            if (count < WAITED_MAX && is_waited_for(lock) && !has_job(corpse, lock) &&
-                add_job(corpse, lock->name, lock->name_len))
+            if (count < WAITED_MAX && rlk_lock_awaited_locked(lock) &&
+                !has_job(corpse, lock) && add_job(corpse, lock->name, lock->name_len))
                 count++;
     rlk_registry_unlock(reg);
 }

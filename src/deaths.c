@@ -414,8 +414,9 @@ static void check(struct rlock_client *client, int64_t now)
     bool always = client->config.guard == RLOCK_GUARD_ALWAYS;
 
     rlk_registry_lock(reg);
-    bool quiet = !always && reg->asks_now == 0 && reg->asks_begun == deaths->asks_seen;
-    deaths->asks_seen = reg->asks_begun;
+    bool quiet = !always && reg->waits_begun == deaths->waits_seen &&
+                 !rlk_registry_awaits_locked(reg);
+    deaths->waits_seen = reg->waits_begun;
     bool over = quiet && deaths->quiet;
     if (over)
         reg->looks = false;

@@ -32,7 +32,7 @@ struct rlk_deaths {
     uint64_t dev, ino;        /* of the directory that it watches */
     int64_t look_at;          /* all files once more; RLK_NEVER: the kernel tells */
     int64_t check_at;         /* whether anybody waits still; RLK_NEVER: not looking */
-    unsigned asks_seen;       /* of the registry's asks_begun, at the last check */
+    unsigned waits_seen;      /* of the registry's waits_begun, at the last check */
     bool quiet;               /* nobody waited then */
     bool answered;            /* something, since the last step */
     struct rlk_list suspects; /* files to be looked at */

@@ -535,7 +535,7 @@ int64_t rlk_duty_run(struct rlock_client *client, bool *ret_wanted)
             break;
         rlk_timer_disarm(&reg->timers, t);
         if (t->tag == RLK_TIMER_LOOK) {
-            client->deaths.begin = reg->looks = reg->asks_now > 0;
+            client->deaths.begin = reg->looks = rlk_registry_awaits_locked(reg);
             continue;
         }
         *ret_wanted = true;

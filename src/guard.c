@@ -166,10 +166,9 @@ static int make(struct rlock_client *client, const struct rlk_rundir *dir)
     snprintf(before, sizeof(before), ".%s", client->uuid);
     int fd =
         openat(dir->fd, before, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0)
-        return errno;
-    int rc = set_up(client, fd, dir);
-    close(fd);
+    int rc = fd < 0 ? errno : set_up(client, fd, dir);
+    if (fd >= 0)
+        close(fd);
     if (rc == 0 && renameat(dir->fd, before, dir->fd, client->uuid) != 0)
         rc = errno;
     if (rc != 0)

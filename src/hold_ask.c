@@ -134,6 +134,7 @@ void rlk_hold_queued_locked(struct rlk_hold *hold, int64_t ticket, int64_t sent)
     hold->ticket_sent = sent;
     hold->need_ask = hold->owner_died = false;
     hold->asks_since = 0;
+    rlk_registry_waits_locked(hold->lock->registry);
     believe(hold);
 }
 

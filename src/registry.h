@@ -69,12 +69,12 @@ struct rlk_registry {
     bool interrupted;
     struct rlk_slots slots; /* what others are to know of when this process is dead */
     bool buries;            /* deaths of others are looked for (deaths.h) while */
-    unsigned asks_now;      /* so many holds ask, or threads wait for a lock to be free; */
-    unsigned asks_begun;    /* or this changes */
-    bool looks;             /* they are being looked for */
-    struct rlk_timer look_timer;       /* a wait that lasts until then has it begin */
+    unsigned asks_now;    /* so many holds ask, or threads wait for a lock to be free, */
+    unsigned waits_begun; /* and some were told to wait, as of late if this changes */
+    bool looks;           /* they are being looked for */
+    struct rlk_timer look_timer; /* a wait that lasts until then has it begin */
     struct rlk_obituary *first_obituary, *last_obituary; /* to be told, in order */
-    struct rlk_histogram waited, waited_in_vain, held; /* of calls, and of sections */
+    struct rlk_histogram waited, waited_in_vain, held;   /* of calls, and of sections */
 
     /* leading.h */
     bool mail_open;            /* a waiting thread may read the mailbox */
@@ -148,9 +148,14 @@ void rlk_lock_reached_locked(struct rlk_lock *lock, int64_t now);
 /* Refresh at once. */
 void rlk_lock_poll_locked(struct rlk_lock *lock);
 
-/* A thread begins to wait for what others have, or ends to. */
+/* A thread begins to ask, or to wait for a lock to be free, or ends to. */
 void rlk_registry_asks_locked(struct rlk_registry *reg);
 void rlk_registry_asked_locked(struct rlk_registry *reg);
+/* It has to wait: others have the lock, as the server says. */
+void rlk_registry_waits_locked(struct rlk_registry *reg);
+/* Whether somebody waits so for the lock; for any. */
+bool rlk_lock_awaited_locked(const struct rlk_lock *lock);
+bool rlk_registry_awaits_locked(const struct rlk_registry *reg);
 
 /* A process was found dead that had this lock, which was given back; the event callback
  * is to be told. On the heap; the text behind it. */

@@ -131,6 +131,7 @@ START_TEST(g2_every_name_that_appears_is_locked)
     ck_assert_int_ge(pid, 0);
     if (pid == 0) {
         close(stop[1]);
+        test_redis_close(redis); /* or it is a leak of this process */
         _exit(look_on(stop[0]));
     }
     for (int i = 0; i < OPENERS; i++)
