@@ -17,10 +17,15 @@ EXTRA_DIST += \
 	doc/model/README.md \
 	doc/model/check \
 	doc/model/exclusive.pml \
+	doc/model/guard.pml \
+	doc/model/handoff.pml \
+	doc/model/joining.pml \
+	doc/model/marks.pml \
 	doc/model/process.pml \
 	doc/model/rwlock.pml \
 	doc/model/share.pml \
 	doc/model/state.pml \
+	doc/model/tokens.pml \
 	scripts/abi \
 	scripts/build-parts \
 	scripts/check \
