@@ -20,7 +20,8 @@
 #include <unistd.h>
 
 enum {
-    IN_FLIGHT_MAX = 64, /* of a corpse: so many scripts in a row at the server */
+    IN_FLIGHT_MAX = 64, /* of all: so many scripts in a row at the server, in front of
+                           renewals */
     WAITED_MAX = 1024,  /* names that this client waits for */
     BACKOFF_FIRST_MS = 10,
     BACKOFF_MAX_MS = 1000,
@@ -237,6 +238,16 @@ bool rlk_burial_begin(struct rlock_client *client, int fd, const char *uuid,
     return true;
 }
 
+size_t rlk_burial_count(const struct rlock_client *client)
+{
+    const struct rlk_list *corpses = &client->deaths.corpses;
+    size_t count = 0;
+
+    for (const struct rlk_list *l = corpses->next; l != corpses; l = l->next)
+        count++;
+    return count;
+}
+
 /* Only the file that is locked: another one under that name would be somebody's who made
  * it so. */
 static void remove_file(struct rlock_client *client, const struct corpse *corpse)
@@ -299,6 +310,7 @@ static bool send_job(struct rlock_client *client, struct corpse *corpse, size_t 
     request->job = i;
     job->state = SENT;
     corpse->in_flight++;
+    client->deaths.in_flight++;
     rlk_duty_put_in_flight(&client->watch, &request->op, RLK_OP_BURY, now,
                            rlk_client_command_timeout(client));
     return true;
@@ -306,6 +318,8 @@ static bool send_job(struct rlock_client *client, struct corpse *corpse, size_t 
 
 static void back_off(struct corpse *corpse, int64_t now)
 {
+    if (now < corpse->retry_at) /* by what was in flight with it */
+        return;
     corpse->retry_at = now + corpse->backoff_ms * RLK_NS_PER_MS;
     corpse->backoff_ms *= 2;
     if (corpse->backoff_ms > BACKOFF_MAX_MS)
@@ -320,7 +334,7 @@ static bool send_some(struct rlock_client *client, struct corpse *corpse, int64_
             corpse->next++;
             continue;
         }
-        if (corpse->in_flight >= IN_FLIGHT_MAX || !rlk_duty_ready(&client->watch))
+        if (client->deaths.in_flight >= IN_FLIGHT_MAX || !rlk_duty_ready(&client->watch))
             return true;
         if (!send_job(client, corpse, corpse->next, now)) {
             back_off(corpse, now);
@@ -350,7 +364,7 @@ static int64_t step_corpse(struct rlock_client *client, struct corpse *corpse,
         return corpse->retry_at;
     if (corpse->in_flight > 0)
         return corpse->until;
-    if (!corpse->asked_for_more) {
+    if (corpse->head.full && !corpse->asked_for_more) {
         corpse->asked_for_more = true;
         add_waited_for(client, corpse);
         return now;
@@ -470,6 +484,7 @@ void rlk_burial_answered(struct rlock_client *client, struct rlk_op *op,
         answer.outcome = RLK_REFUSED; /* it had the text */
     assert(corpse->in_flight > 0);
     corpse->in_flight--;
+    client->deaths.in_flight--;
     free(request);
     take(client, corpse, job, &answer, now);
     if (answer.outcome != RLK_REFUSED ||

@@ -19,6 +19,8 @@ struct rlk_reply;
 /* Takes over fd, by which the lock is held. False: out of memory; fd is closed. */
 bool rlk_burial_begin(struct rlock_client *client, int fd, const char *uuid,
                       const struct rlk_guard_head *head, int64_t now);
+/* How many are being buried. */
+size_t rlk_burial_count(const struct rlock_client *client);
 /* Sends what is due; returns when to be called again at the latest. */
 int64_t rlk_burial_step(struct rlock_client *client, int64_t now, bool *ret_wanted);
 /* reply NULL: none will come. */

@@ -24,7 +24,10 @@ enum {
     POLL_SHARE = 20, /* and all who look so take this part of a processor together */
     LEFT_MS = 3000,  /* until one that could not be buried is tried again */
     LOOKS_MAX = 64,  /* in one step */
-    BEGUN_S = 60,    /* a file that has had no name for so long is nobody's */
+    READS_MAX = 16,  /* of the kernel's notices, likewise */
+    CORPSES_MAX = 16,   /* at a time: each has a descriptor */
+    FULL_MS = 20,       /* until one that there was no room for is looked at again */
+    BEGUN_S = 60,       /* a file that has had no name for so long is nobody's */
     KEPT_S = 2 * 86400, /* one of a server that nobody here uses any more: twice the
                            longest lease */
     MARK_SIZE = 64
@@ -33,7 +36,11 @@ enum {
 /* After these, ms, a file that the kernel named is looked at again: its lock goes a
  * moment after its last reference. */
 static const int again_ms[] = { 0, 1, 10, 100 };
-enum { AGAIN = sizeof(again_ms) / sizeof(again_ms[0]) };
+enum {
+    AGAIN = sizeof(again_ms) / sizeof(again_ms[0]),
+    LISTED = AGAIN - 2 /* twice: its last reference may have gone just before the kernel
+                          was to tell of that, and its lock goes just now */
+};
 
 struct suspect {
     struct rlk_list link;
@@ -212,6 +219,8 @@ static int64_t look_at_suspects(struct rlock_client *client, int64_t now)
          l = next) {
         struct suspect *suspect = RLK_CONTAINER_OF(l, struct suspect, link);
         next = l->next;
+        if (suspect->at <= now && rlk_burial_count(client) >= CORPSES_MAX)
+            suspect->at = now + FULL_MS * RLK_NS_PER_MS;
         if (suspect->at <= now && count < LOOKS_MAX) {
             if (dir.fd < 0 && rlk_rundir_open(&dir, client->guard.dir) != 0)
                 dir.fd = -1;
@@ -249,7 +258,7 @@ static bool is_suspect(const struct rlock_client *client, const char *name)
     return rlk_guard_is_name(name) && strcmp(name, client->uuid) != 0;
 }
 
-/* Every file becomes a suspect, to be looked at once. Returns how many there are. By the
+/* Every file becomes a suspect, to be looked at twice. Returns how many there are. By the
  * system call: readdir's descriptor would be inherited by a child. */
 static size_t list_all(struct rlock_client *client, int64_t now)
 {
@@ -266,7 +275,7 @@ static size_t list_all(struct rlock_client *client, int64_t now)
             at += entry->size;
             if (!is_suspect(client, entry->name) || is_left(&client->deaths, entry->name))
                 continue;
-            add_suspect(&client->deaths, entry->name, AGAIN - 1, now);
+            add_suspect(&client->deaths, entry->name, LISTED, now);
             count++;
         }
     }
@@ -301,8 +310,6 @@ static int make_inotify(void)
 
 static void close_inotify(struct rlk_deaths *deaths)
 {
-    if (deaths->check_at != RLK_NEVER)
-        deaths->check_at = 0; /* what is to be done without it */
     if (deaths->inotify_fd >= 0)
         rlk_fd_close(deaths->inotify_fd);
     deaths->inotify_fd = -1;
@@ -354,17 +361,42 @@ static bool is_watched(const struct rlock_client *client)
            st.st_ino == client->deaths.ino;
 }
 
-/* Reads what there is. The directory may be gone, and another one there. */
+/* The directory is another one, perhaps: it is seen to at once what can be done. */
+static void lose_inotify(struct rlk_deaths *deaths, int64_t now)
+{
+    close_inotify(deaths);
+    deaths->check_at = now;
+}
+
+/* The kernel has named it. */
+static void name_suspect(struct rlk_deaths *deaths, const char *name, int64_t now)
+{
+    struct rlk_list *suspects = &deaths->suspects;
+
+    for (struct rlk_list *l = suspects->next; l != suspects; l = l->next) {
+        struct suspect *suspect = RLK_CONTAINER_OF(l, struct suspect, link);
+        if (strcmp(suspect->name, name) != 0)
+            continue;
+        suspect->looks = 0;
+        suspect->at = now;
+        return;
+    }
+    add_suspect(deaths, name, 0, now);
+}
+
+/* Reads what there is, or a good part of it: the rest wakes the thread again. The
+ * directory may be gone, and another one there. */
 static void read_inotify(struct rlock_client *client, int64_t now)
 {
     struct rlk_deaths *deaths = &client->deaths;
     char buf[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
     ssize_t n;
 
-    while (deaths->inotify_fd >= 0 &&
-           (n = read(deaths->inotify_fd, buf, sizeof(buf))) != 0) {
+    for (int i = 0; i < READS_MAX && deaths->inotify_fd >= 0 &&
+                    (n = read(deaths->inotify_fd, buf, sizeof(buf))) != 0;
+         i++) {
         if (n < 0 && errno != EAGAIN && errno != EINTR)
-            close_inotify(deaths);
+            lose_inotify(deaths, now);
         if (n < 0)
             return;
         for (char *at = buf; at < buf + n;) {
@@ -375,10 +407,10 @@ static void read_inotify(struct rlock_client *client, int64_t now)
             else if (event->mask & IN_ATTRIB)
                 deaths->check_at = now; /* the own file, which may be gone */
             else if (event->mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_IGNORED))
-                close_inotify(deaths);
+                lose_inotify(deaths, now);
             else if (event->len > 0 && event->name[0] != '.' &&
                      is_suspect(client, event->name) && !is_left(deaths, event->name))
-                add_suspect(deaths, event->name, 0, now);
+                name_suspect(deaths, event->name, now);
         }
     }
 }

@@ -35,6 +35,7 @@ struct rlk_deaths {
     unsigned waits_seen;      /* of the registry's waits_begun, at the last check */
     bool quiet;               /* nobody waited then */
     bool answered;            /* something, since the last step */
+    size_t in_flight;         /* requests of burials */
     struct rlk_list suspects; /* files to be looked at */
     struct rlk_list left; /* those that could not be buried, and wait for another try */
     struct rlk_list corpses; /* being buried */

@@ -535,7 +535,8 @@ int64_t rlk_duty_run(struct rlock_client *client, bool *ret_wanted)
             break;
         rlk_timer_disarm(&reg->timers, t);
         if (t->tag == RLK_TIMER_LOOK) {
-            client->deaths.begin = reg->looks = rlk_registry_awaits_locked(reg);
+            reg->looks = rlk_registry_awaits_locked(reg);
+            client->deaths.begin |= reg->looks;
             continue;
         }
         *ret_wanted = true;

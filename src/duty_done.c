@@ -219,6 +219,8 @@ void rlk_duty_done(struct rlock_client *client, struct rlk_op *op,
         watch->op_deadline = RLK_NEVER;
     if (kind == RLK_OP_BURY) {
         rlk_deaths_answered(client, op, reply);
+        if (rlk_conn_state(watch->conn) == RLK_CONN_DEAD && rlk_conn_moved(watch->conn))
+            rlk_subscriber_look(client);
         return;
     }
     rlk_registry_lock(reg);

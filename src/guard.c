@@ -153,6 +153,7 @@ static int set_up(struct rlock_client *client, int fd, const struct rlk_rundir *
     guard->map_len = len_of(max);
     write_head(client, map);
     slots->table = (struct rlk_slot *)((char *)map + RLK_GUARD_HEADER);
+    slots->full = (_Atomic uint32_t *)((char *)map + RLK_GUARD_FULL_AT);
     slots->count = count;
     slots->max = max;
     return 0;
@@ -308,6 +309,7 @@ bool rlk_guard_read(int fd, const char *uuid, struct rlk_guard_head *ret_head)
 {
     char text[1024], number[24];
     const size_t first = sizeof(FORMAT) - 1;
+    uint32_t full;
     ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
 
     if (n <= 0)
@@ -324,6 +326,11 @@ bool rlk_guard_read(int fd, const char *uuid, struct rlk_guard_head *ret_head)
     if (!find_line(text, "life", number, sizeof(number)))
         return false;
     ret_head->life_ms = strtoll(number, NULL, 10);
+    ret_head->full =
+        pread(fd, &full, sizeof(full), RLK_GUARD_FULL_AT) == sizeof(full) && full != 0;
+    for (char *c = ret_head->program; *c; c++) /* it goes into lines of the log */
+        if (*c <= ' ' || *c > '~')
+            *c = '_';
     if (ret_head->life_ms > LIFE_MAX_MS)
         ret_head->life_ms = LIFE_MAX_MS;
     return ret_head->life_ms > 0;

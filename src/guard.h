@@ -24,6 +24,7 @@ struct rlock_client;
 
 enum {
     RLK_GUARD_HEADER = 4096, /* bytes in front of the slots: text, NUL behind it */
+    RLK_GUARD_FULL_AT = RLK_GUARD_HEADER - 128, /* a word: a slot was wanted in vain */
     RLK_GUARD_SERVER_SIZE = 320,
     RLK_GUARD_WHY_SIZE = 384
 };
@@ -56,6 +57,7 @@ struct rlk_guard_head {
     char program[64], server[RLK_GUARD_SERVER_SIZE];
     long pid;
     int64_t life_ms; /* of its requests that may still be under way */
+    bool full;       /* it may have more than is in its table */
 };
 /* Reads the head of a file that is named by this uuid. False: it is none of ours. */
 bool rlk_guard_read(int fd, const char *uuid, struct rlk_guard_head *ret_head);

@@ -365,6 +365,8 @@ bool rlk_handoff_unlock_locked(struct rlk_part *part, struct rlk_handoff bound,
     next->owner = first->thread;
     next->owner_thread = first->self;
     first->part = next;
+    /* who left by the gate in vain has said otherwise */
+    rlk_slot_say_locked(next->hold, RLK_INSIDE);
     fetch_tokens(hold);
     begin_section(hold, now);
     rlk_registry_wake_locked(lock->registry, first->thread);

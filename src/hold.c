@@ -560,7 +560,7 @@ void rlk_hold_background_end_locked(struct rlk_hold *hold)
     if (hold->counted_going)
         hold->lock->going--;
     hold->counted_going = false;
-    rlk_slot_clear_locked(hold);
+    rlk_slot_end_locked(hold);
     rlk_hold_put_locked(hold);
 }
 

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 _Static_assert(sizeof(struct rlk_slot) == 256, "the layout of the file");
 _Static_assert(offsetof(struct rlk_slot, name) == 40, "the layout of the file");
@@ -29,8 +30,11 @@ static bool grow(struct rlk_slots *slots)
 
     if (count > slots->max)
         count = slots->max;
-    size_t len = (count - slots->count) * sizeof(*slots->table);
-    if (len == 0 || madvise(slots->table + slots->count, len, MADV_POPULATE_WRITE) != 0)
+    uintptr_t from = (uintptr_t)(slots->table + slots->count);
+    uintptr_t to = (uintptr_t)(slots->table + count);
+    from &= ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1); /* what is there stays as it is */
+    if (count == slots->count ||
+        madvise((void *)from, to - from, MADV_POPULATE_WRITE) != 0)
         return false;
     slots->count = count;
     return true;
@@ -67,8 +71,10 @@ void rlk_slot_note_locked(struct rlk_hold *hold)
         return;
     if (hold->id.slot == 0)
         hold->id.slot = (uint16_t)claim(slots);
-    if (hold->id.slot == 0)
+    if (hold->id.slot == 0) {
+        atomic_store_explicit(slots->full, 1, memory_order_relaxed);
         return;
+    }
     struct rlk_slot *slot = &slots->table[hold->id.slot - 1];
     if (atomic_load_explicit(&slot->state, memory_order_relaxed) == RLK_SLOT_VALID &&
         slot->acquisition == hold->id.acquisition && slot->thread == hold->id.thread)
@@ -88,6 +94,15 @@ void rlk_slot_note_locked(struct rlk_hold *hold)
     atomic_store_explicit(&slot->state, RLK_SLOT_VALID, memory_order_release);
 }
 
+void rlk_slot_end_locked(const struct rlk_hold *hold)
+{
+    struct rlk_slots *slots = slots_of(hold);
+
+    if (hold->id.slot != 0 && slots->table)
+        atomic_store_explicit(&slots->table[hold->id.slot - 1].state, 0,
+                              memory_order_release);
+}
+
 void rlk_slot_clear_locked(struct rlk_hold *hold)
 {
     struct rlk_slots *slots = slots_of(hold);
@@ -95,18 +110,19 @@ void rlk_slot_clear_locked(struct rlk_hold *hold)
     if (hold->id.slot == 0)
         return;
     unsigned at = hold->id.slot - 1u;
+    rlk_slot_end_locked(hold);
     hold->id.slot = 0;
     if (!slots->table)
         return;
-    atomic_store_explicit(&slots->table[at].state, 0, memory_order_release);
     slots->used[at / 64] &= ~(UINT64_C(1) << at % 64);
     slots->hint = at;
 }
 
 bool rlk_slots_used_locked(const struct rlk_slots *slots)
 {
-    for (unsigned i = 0; i < RLK_SLOTS_MAX / 64; i++)
-        if (slots->used[i] != 0)
+    for (unsigned i = 0; slots->table && i < slots->count; i++)
+        if ((slots->used[i / 64] >> i % 64 & 1) &&
+            atomic_load_explicit(&slots->table[i].state, memory_order_relaxed) != 0)
             return true;
     return false;
 }

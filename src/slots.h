@@ -45,6 +45,7 @@ enum rlk_inside {
 /* A client's table. Guarded by the registry's mu. */
 struct rlk_slots {
     struct rlk_slot *table; /* NULL: there is none */
+    _Atomic uint32_t *full; /* in the file: there was no slot for one */
     unsigned count, max;    /* usable now; at most */
     unsigned hint;          /* where to look for a free one first */
     uint64_t used[RLK_SLOTS_MAX / 64];
@@ -54,6 +55,8 @@ struct rlk_slots {
  * leaves. */
 void rlk_slot_note_locked(struct rlk_hold *hold);
 /* There is nothing of it at the server any more, or nothing more is done about it. */
+void rlk_slot_end_locked(const struct rlk_hold *hold);
+/* And no thread can say any more that it is inside: the slot is for another. */
 void rlk_slot_clear_locked(struct rlk_hold *hold);
 /* Whether any is in use. */
 bool rlk_slots_used_locked(const struct rlk_slots *slots);

@@ -274,6 +274,8 @@ static int64_t step(struct rlk_loop_member *member, int64_t now)
     if (watch->conn &&
         (watch->opening || !rlk_duty_ready(watch) || rlk_conn_unsent(watch->conn) > 0))
         serve_conn(client, now);
+    if (wanted && !watch->conn && watch->retry_at < due)
+        due = watch->retry_at;
     if (client->deaths.answered || (missed && rlk_duty_ready(watch)))
         due = 0; /* what follows from it */
     if (watch->conn) {

@@ -228,6 +228,7 @@ END_TEST
 static void empty_table(void)
 {
     char path[512], zeros[RLK_SLOTS_FIRST * sizeof(struct rlk_slot)] = "";
+    const uint32_t full = 1;
     DIR *list = opendir(dir);
     const struct dirent *entry;
 
@@ -239,6 +240,8 @@ static void empty_table(void)
         ck_assert_int_ge(fd, 0);
         ck_assert_int_eq(pwrite(fd, zeros, sizeof(zeros), RLK_GUARD_HEADER),
                          (ssize_t)sizeof(zeros));
+        ck_assert_int_eq(pwrite(fd, &full, sizeof(full), RLK_GUARD_FULL_AT),
+                         (ssize_t)sizeof(full));
         close(fd);
     }
     closedir(list);

@@ -17,7 +17,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SOON_MS = 10000, LONG_MS = 120000, PAIRS = 2000, MANY = 5000, RETAIN_MS = 60000 };
+enum {
+    SOON_MS = 10000,
+    LONG_MS = 120000,
+    PAIRS = 2000,
+    MANY = 5000,
+    RETAIN_MS = 60000,
+    CROWD_MS = 1000
+};
 #define DIRTY "rlock:{n}:dirty"
 
 static struct guard_file file;
@@ -504,6 +511,45 @@ static int run_consistent(void *mutex)
 }
 
 /* What it protects is as the dead one left it until it is said to be consistent. */
+/* As whoever found this process dead now would read it. */
+static bool somebody_is_inside(void)
+{
+    const struct rlk_slot *table = client->registry.slots.table;
+    for (int i = 0; i < RLK_SLOTS_FIRST; i++)
+        if (table[i].state == RLK_SLOT_VALID && table[i].inside == RLK_INSIDE)
+            return true;
+    return false;
+}
+
+static int crowd(void *mutex)
+{
+    int64_t end = test_now_ms() + CROWD_MS;
+    int unsaid = 0;
+
+    while (test_now_ms() < end) {
+        if (rlock_mutex_lock(mutex) != 0)
+            return -1;
+        unsaid += !somebody_is_inside();
+        if (rlock_mutex_unlock(mutex) != 0)
+            return -1;
+    }
+    return unsaid;
+}
+
+/* Who leaves by the gate while another comes, and then hands it to a third who has slept
+ * for long: that is one in some thousands. */
+START_TEST(g8_each_of_a_crowd_is_inside)
+{
+    enum { THREADS = 2 };
+    struct task tasks[THREADS];
+    open_client("&handoffms=60000&handoffcount=1000000");
+    for (int i = 0; i < THREADS; i++)
+        task_start(&tasks[i], crowd, &robust);
+    for (int i = 0; i < THREADS; i++)
+        ck_assert_int_eq(task_join(&tasks[i]), 0);
+}
+END_TEST
+
 START_TEST(g8_who_is_told_of_a_death_is_inside_until_it_is_consistent)
 {
     rlock_mutex_t their_robust = robust_mutex(other);
@@ -607,6 +653,7 @@ int main(void)
     tcase_add_test(tc, g8_who_keeps_it_is_inside_between_lock_and_unlock);
     tcase_add_test(tc, g8_who_kept_it_long_is_inside_when_the_server_knows);
     tcase_add_test(tc, g8_who_is_handed_it_is_inside);
+    tcase_add_test(tc, g8_each_of_a_crowd_is_inside);
     tcase_add_loop_test(tc, g8_who_is_told_of_a_death_is_inside_until_it_is_consistent, 0,
                         2);
     tcase_add_test(tc, g8_who_ended_inside_is_inside);
