@@ -291,7 +291,7 @@ START_TEST(g7_what_the_table_has_no_room_for_ends_with_its_lease_unless_one_wait
     death_has_it(&w);
     death_wait_files(1);
     for (int i = ROOM; i < HOARD - 1; i++) {
-        char name[16];
+        char name[32];
         snprintf(name, sizeof(name), "hoard%d", i);
         ck_assert_int_gt(scene_pttl(name), test_ms(DEATH_LEASE_MS) / 2);
     }
