@@ -299,7 +299,7 @@ START_TEST(g10_who_is_refused_leaves_the_file_to_others)
     /* nor does it try again and again: what it closed is told to it, too */
     while ((news = worker_news(&w, "log 4", QUIET_MS)) != NULL)
         ck_assert_ptr_null(strstr(news, "of a dead process"));
-    scene_worker_waits(&x, "N", 2);
+    scene_says(&x, "ok", "async t lock m");
     ck_assert(test_rundir_wait(dir, 2, SCENE_SOON_MS));
     ck_assert_int_eq(scene_stat(&x, "burials"), 1);
     scene_worker_ends(&w, "t", "ok");
