@@ -159,6 +159,13 @@ void restarts(int process, double at)
     snprintf(op->id, sizeof(op->id), "p%d%s", process, lives[process] > 1 ? "b" : "");
 }
 
+void has_guard(int process)
+{
+    for (size_t i = 0; i < forged.op_count; i++)
+        if (ops[i].process == process && ops[i].what == NEM_STARTED)
+            ops[i].code = 1;
+}
+
 void fault(int kind, unsigned target, unsigned lock, double begin, double end)
 {
     if (forged.fault_count == FAULTS_MAX)
@@ -259,6 +266,12 @@ void queues(unsigned lock, const char *id, bool reading)
 void present(unsigned lock, const char *client, double until)
 {
     entry(NEM_PRESENT, lock, client, server_at(until));
+}
+
+void buries(unsigned lock, const char *client)
+{
+    entry(NEM_MARKED, lock, client, server_at(now_at + LEASE));
+    present(lock, client, -1e9);
 }
 
 void holds(int who, unsigned lock, const char *id, double from, double to)

@@ -21,6 +21,8 @@ enum {
     FENCED_FAIR = 4,
     FENCED_RWLOCK = 5,
     ROBUST = 15,
+    ROBUST_FAIR = 7,
+    KEPT_ROBUST = 6,
     KEPT = 0,
     KEPT_RWLOCK = 8,
     KEPT_FENCED_RWLOCK = 14,
@@ -65,6 +67,8 @@ struct nem_op *unlocks(int who, unsigned lock, const char *id, double from, doub
 struct nem_op *event_lost(int who, unsigned lock, double at);
 /* The process's next life has begun. */
 void restarts(int process, double at);
+/* The lives of the process that were told so far have the crash guard. */
+void has_guard(int process);
 
 void fault(int kind, unsigned target, unsigned lock, double begin, double end);
 struct nem_fault *last_fault(void);
@@ -84,6 +88,8 @@ struct nem_entry *reads(unsigned lock, const char *id, double end, bool opens);
 void leaves(unsigned lock, const char *id, bool frees);
 void queues(unsigned lock, const char *id, bool reading);
 void present(unsigned lock, const char *client, double until);
+/* The client was buried: its marker. What it had is to be told before. */
+void buries(unsigned lock, const char *client);
 
 /* ---- both: a whole hold, from the grant at `from` to the release at `to`. */
 void holds(int who, unsigned lock, const char *id, double from, double to);
@@ -109,6 +115,13 @@ void judge(void);
         judge();                                                                         \
         ck_assert_uint_eq(verdict.violations[rule], 0);                                  \
         ck_assert_uint_eq(verdict.excused[rule], count);                                 \
+    } while (0)
+/* It was not tried. */
+#define LEAVES(rule)                                                                     \
+    do {                                                                                 \
+        judge();                                                                         \
+        ck_assert_uint_eq(verdict.violations[rule], 0);                                  \
+        ck_assert_uint_eq(verdict.judged[rule], 0);                                      \
     } while (0)
 /* What was printed. */
 const char *forged_text(void);

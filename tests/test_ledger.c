@@ -280,6 +280,26 @@ START_TEST(a_cancel_marks_and_leaves_the_queue)
 }
 END_TEST
 
+/* G11, G12: all in one transaction. */
+START_TEST(a_burial_is_known_by_the_marker_of_a_client)
+{
+    SAYS(acquire(WRITE_A), "held");
+    SAYS(acquire(WRITE_B), "queued");
+    SAYS(acquire(WRITE_A2), "queued");
+    SAYS(bury("1:4:w3000 1 "), "released");
+    SAYS(bury("1:4:w3000 1 "), "gone");
+    archive(0);
+    read_ledger();
+    uint64_t transaction = one(NEM_MARKED, UUID_A)->transaction;
+    ck_assert_uint_eq(one(NEM_LEFT, WRITE_A)->transaction, transaction);
+    ck_assert_uint_eq(one(NEM_UNQUEUED, WRITE_A2)->transaction, transaction);
+    ck_assert_uint_eq(one(NEM_GRANTED, WRITE_B)->transaction, transaction);
+    ck_assert_uint_eq(find(NEM_PRESENT, UUID_A, 1)->transaction, transaction);
+    ck_assert_uint_eq(find(NEM_PRESENT, UUID_A, 1)->value, 0);
+    NONE(NEM_FREED, "");
+}
+END_TEST
+
 static bool is_gone(void *arg)
 {
     (void)arg;
@@ -599,6 +619,7 @@ static Suite *ledger_suite(void)
     tcase_add_test(scripts, readers_have_leases_of_their_own);
     tcase_add_test(scripts, a_downgrade_is_no_grant_and_lets_readers_in);
     tcase_add_test(scripts, a_cancel_marks_and_leaves_the_queue);
+    tcase_add_test(scripts, a_burial_is_known_by_the_marker_of_a_client);
     tcase_add_test(scripts, an_expiry_is_seen);
     tcase_add_test(scripts, keys_without_ttl_are_told_once);
     tcase_add_test(scripts, the_scripts_leave_no_key_without_ttl);

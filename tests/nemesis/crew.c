@@ -24,8 +24,10 @@ struct member {
     struct test_program program;
     unsigned life; /* from 1 */
     bool ending;   /* was told to end */
+    bool falling;  /* was told to kill itself */
     bool resting;
-    int status; /* of its end */
+    int status;      /* of its end */
+    char client[64]; /* its uuid; "": not known */
 };
 
 struct nem_crew {
@@ -81,7 +83,7 @@ static bool has_ended(struct member *m)
 static void must_run(struct nem_crew *crew, unsigned process)
 {
     struct member *m = &crew->members[process];
-    if (!m->ending && has_ended(m))
+    if (!m->ending && !m->falling && has_ended(m))
         ended_by_itself(crew, process);
 }
 
@@ -122,7 +124,7 @@ static void expect_work(struct nem_crew *crew, unsigned process)
     char line[TEXT];
     struct member *m = &crew->members[process];
     if (!test_program_read(&m->program, line, sizeof(line), ANSWER_MS) ||
-        strcmp(line, "working") != 0)
+        sscanf(line, "working %63s", m->client) != 1)
         is_amiss(crew, process, "does not work");
 }
 
@@ -146,21 +148,37 @@ static void send_to_work(struct nem_crew *crew, unsigned process)
  * thread and each size, and such stores fill for an hour. */
 #define PLAIN_HEAP "GLIBC_TUNABLES=glibc.malloc.tcache_count=0:glibc.malloc.arena_max=1"
 
+/* All name the same server, as the processes of a host do, so that the guard may help;
+ * each comes to it by its own link (link.c). */
+#define SERVER_NAME "192.0.2.1:6379" /* RFC 5737: nobody's */
+
+static bool is_guarded(const struct nem_crew_options *o, unsigned process, unsigned life)
+{
+    uint64_t z =
+        (o->seed ^ ((uint64_t)process << 32 | life)) * UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 31)) * UINT64_C(0xbf58476d1ce4e5b9);
+    return o->rundir && (o->guard == NEM_GUARD_ON || z >> 63);
+}
+
 static void begin_life(struct nem_crew *crew, unsigned process)
 {
     const struct nem_crew_options *o = &crew->options;
     struct member *m = &crew->members[process];
-    char path[PATH_MAX], url[TEXT], number[6][24];
+    char path[PATH_MAX], url[TEXT], link[TEXT], rundir[PATH_MAX], number[6][24];
 
     m->life++;
-    m->ending = false;
+    m->ending = m->falling = false;
+    m->client[0] = '\0';
     m->status = 0;
     test_build_path(path, sizeof(path), "tests/nemesis/crewman");
-    const char *host = strstr(nem_faults_url(crew->faults, process), "//") + 2;
+    snprintf(link, sizeof(link), "NEMESIS_LINK=%s",
+             strstr(nem_faults_url(crew->faults, process), "//") + 2);
+    snprintf(rundir, sizeof(rundir), "RLOCK_RUNDIR=%s",
+             is_guarded(o, process, m->life) ? o->rundir : "");
     snprintf(url, sizeof(url),
-             "RLOCK_URL=redis://" NEM_USER ":%s@%s?lease=%ld&presence=%ld&"
+             "RLOCK_URL=redis://" NEM_USER ":%s@" SERVER_NAME "?lease=%ld&presence=%ld&"
              "commandtimeout=%ld&connecttimeout=%ld",
-             nem_faults_password(crew->faults), host, o->lease_ms, o->presence_ms,
+             nem_faults_password(crew->faults), o->lease_ms, o->presence_ms,
              o->commandtimeout_ms, o->commandtimeout_ms);
     snprintf(number[0], sizeof(number[0]), "%u", process);
     snprintf(number[1], sizeof(number[1]), "%u", m->life);
@@ -170,7 +188,8 @@ static void begin_life(struct nem_crew *crew, unsigned process)
     snprintf(number[5], sizeof(number[5]), "%llu", (unsigned long long)o->seed);
     const char *argv[] = { path,      number[0], number[1], number[2],
                            number[3], number[4], number[5], NULL };
-    test_program_start(&m->program, argv, (const char *const[]){ PLAIN_HEAP, url, NULL });
+    test_program_start(&m->program, argv,
+                       (const char *const[]){ PLAIN_HEAP, url, link, rundir, NULL });
     send_to_work(crew, process);
 }
 
@@ -250,6 +269,34 @@ static bool gone_one(void *arg, unsigned process)
     return true;
 }
 
+static void fall_one(void *arg, unsigned process, enum nem_kind kind, enum nem_type type)
+{
+    char line[TEXT];
+    struct nem_crew *crew = arg;
+    must_run(crew, process);
+    crew->members[process].falling = true;
+    snprintf(line, sizeof(line), "fall %d %d", (int)kind, (int)type);
+    tell(crew, process, line);
+}
+
+static bool fallen_one(void *arg, unsigned process)
+{
+    struct nem_crew *crew = arg;
+    struct member *m = &crew->members[process];
+    if (!has_ended(m))
+        return false;
+    if (!WIFSIGNALED(m->status) || WTERMSIG(m->status) != SIGKILL)
+        ended_by_itself(crew, process);
+    return true;
+}
+
+static const char *client_of(void *arg, unsigned process)
+{
+    struct nem_crew *crew = arg;
+    const char *client = crew->members[process].client;
+    return client[0] ? client : NULL;
+}
+
 struct nem_workers nem_crew_workers(struct nem_crew *crew)
 {
     return (struct nem_workers){ .arg = crew,
@@ -258,7 +305,10 @@ struct nem_workers nem_crew_workers(struct nem_crew *crew)
                                  .stop = stop_one,
                                  .cont = cont_one,
                                  .term = term_one,
-                                 .gone = gone_one };
+                                 .gone = gone_one,
+                                 .fall = fall_one,
+                                 .fallen = fallen_one,
+                                 .client = client_of };
 }
 
 /* ---- rounds */

@@ -11,10 +11,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Which lives have the crash guard; some: half of them, by the seed. */
+enum nem_guard { NEM_GUARD_OFF, NEM_GUARD_ON, NEM_GUARD_SOME };
+
 struct nem_crew_options {
     unsigned processes, threads, locks;
     long lease_ms, presence_ms, commandtimeout_ms;
     uint64_t seed;
+    enum nem_guard guard;
+    const char *rundir; /* the guard's directory; NULL: it is off */
 };
 
 struct nem_crew;

@@ -9,13 +9,16 @@
  * an event shows a part of the URL's password.
  *
  * Lines on stdin, each answered by one line:
- *   round DIR   the threads work, and write into DIR      working
+ *   round DIR   the threads work, and write into DIR      working UUID
  *   rest        they finish what they have begun; nobody
  *               holds or waits any more                   resting
+ *   fall K T    SIGKILL to itself as soon as a thread is as enum nem_kind K wants it,
+ *               with a lock of type T; nothing is answered
  *   look        what the process uses, "descriptors threads bytes"; bytes of its own, not
  *               of files
  * The end of stdin: it rests, closes its client and ends.
  */
+#include "link.h"
 #include "pulse.h"
 #include "target.h"
 
@@ -23,6 +26,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,15 +41,20 @@ enum { READS = 65, PATIENT = 45, TIMED = 30, FIXED = 12, TWICE = 12, LONG = 1 };
 enum { HOT = 75, HOT_LOCKS = 3 };
 enum { DOWNGRADES = 25, EXTENDS = 6, MEDIUM = 10, BURSTS = 10, BURST = 12 };
 enum { STAY_US = 2500, MEDIUM_US = 30000, THINK_US = 4000, CHECKS = 8 };
+enum { CHILDREN = 250, CHILD_S = 2 }; /* one in so many times of work leaves a child */
 enum { SECRET_MIN = 6 };
 
 #define HOT_NS (UINT64_C(3) * NS_PER_S)
+
+/* What a thread is at, with which lock. */
+enum at { NOTHING, ASKING, INSIDE, LEFT };
 
 struct man {
     pthread_t thread;
     unsigned number;
     uint64_t random;
     int fd;
+    atomic_uint at; /* enum at << 16 | lock */
 };
 
 static struct {
@@ -53,6 +62,7 @@ static struct {
     unsigned process, life, threads, locks;
     long lease_ms;
     uint64_t seed;
+    bool guarded;
     char secret[LINE]; /* the password; "": there is none */
     struct nem_target targets[LOCKS_MAX];
     struct man men[THREADS_MAX];
@@ -147,6 +157,8 @@ static void log_simple(struct man *man, enum nem_what what)
 {
     struct nem_op op = op_of(man, what, NEM_NO_CALL, NULL);
     nem_target_client(crew.client, &op);
+    if (what == NEM_STARTED)
+        op.code = crew.guarded;
     op.at = now_boot();
     write_op(man->fd, &op);
 }
@@ -196,7 +208,7 @@ static void on_event(const rlock_event_t *event, void *arg)
                          .reading = event->mode == RLOCK_MODE_READ,
                          .levels = UINT8_MAX, /* nobody's that we know */
                          .pid = (uint32_t)getpid() };
-    for (unsigned i = 0; i < crew.threads; i++)
+    for (unsigned i = 0; event->kind == RLOCK_EVENT_LOST && i < crew.threads; i++)
         if (pthread_equal(crew.men[i].thread, event->thread))
             op.levels = (uint8_t)i;
     write_op(crew.events_fd, &op);
@@ -252,6 +264,11 @@ static void stay(struct man *man, struct nem_target *target, uint64_t us)
     }
 }
 
+static void be_at(struct man *man, enum at at, const struct nem_target *target)
+{
+    atomic_store(&man->at, (unsigned)at << 16 | target->number);
+}
+
 /* A call about a hold that there is. */
 static int call_held(struct man *man, enum nem_call call, struct nem_target *target,
                      long lease_ms)
@@ -291,16 +308,21 @@ static int take(struct man *man, enum nem_call call, struct nem_target *target,
     if (deadline.tv_sec != 0)
         op.deadline = before + (int64_t)wait_us * NS_PER_US;
     write_op(man->fd, &op);
+    if (op.levels == 0)
+        be_at(man, ASKING, target);
     int rc = nem_target_take(target, call, &deadline, lease_ms);
     log_return(man, call, target, reading, rc);
+    be_at(man, nem_target_levels(target) > 0 ? INSIDE : NOTHING, target);
     return rc;
 }
 
 static void leave_all(struct man *man, struct nem_target *target)
 {
+    be_at(man, NOTHING, target);
     while (nem_target_levels(target) > 0)
         if (call_held(man, NEM_UNLOCK, target, 0) == EPERM)
             return;
+    be_at(man, LEFT, target);
 }
 
 static void inside(struct man *man, struct nem_target *target, bool reading,
@@ -348,8 +370,22 @@ static void burst(struct man *man, struct nem_target *target)
     }
 }
 
+/* A child that outlives us, with what it inherits: the locks are not among it. */
+static void leave_child(void)
+{
+    if (fork() != 0)
+        return;
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        close(fd); /* whoever reads there reads us */
+    alarm(CHILD_S);
+    for (;;)
+        pause();
+}
+
 static void work_once(struct man *man)
 {
+    if (crew.guarded && draw(man, CHILDREN) == 0)
+        leave_child();
     struct nem_target *target = choose(man);
     if (target->type == NEM_MUTEX && chance(man, BURSTS)) {
         burst(man, target);
@@ -461,15 +497,61 @@ static void tell_resources(void)
            count_entries("/proc/self/task"), (resident - shared) * sysconf(_SC_PAGESIZE));
 }
 
+/* ---- how it falls */
+
+static bool wants(unsigned at, enum nem_kind kind, unsigned type)
+{
+    unsigned lock = at & 0xffff;
+    enum at state = (enum at)(at >> 16);
+    return nem_type_of(lock) == type &&
+           (kind == NEM_KILL_INSIDE ? state == INSIDE
+            : kind == NEM_KILL_KEPT ? state == LEFT && nem_retains(lock)
+                                    : state == ASKING);
+}
+
+/* Kept is what one has left and nobody else of this process has to do with. */
+static bool is_as_wanted(unsigned man, enum nem_kind kind, unsigned type)
+{
+    unsigned at = atomic_load(&crew.men[man].at);
+    if (!wants(at, kind, type))
+        return false;
+    for (unsigned i = 0; kind == NEM_KILL_KEPT && i < crew.threads; i++) {
+        unsigned other = atomic_load(&crew.men[i].at);
+        if (i != man && (other & 0xffff) == (at & 0xffff) && other >> 16 != LEFT)
+            return false;
+    }
+    return true;
+}
+
+/* Whoever told us kills us when it takes too long. */
+__attribute__((noreturn)) static void fall(enum nem_kind kind, unsigned type)
+{
+    enum { LOOK_US = 50 };
+    for (;; pause_us(LOOK_US))
+        for (unsigned i = 0; i < crew.threads; i++)
+            if (is_as_wanted(i, kind, type))
+                kill(getpid(), SIGKILL);
+}
+
+static void tell_that_it_works(void)
+{
+    struct nem_op op = { 0 };
+    nem_target_client(crew.client, &op);
+    printf("working %s\n", op.id);
+}
+
 static void obey(void)
 {
     char line[LINE];
+    unsigned kind, type;
 
     while (fgets(line, sizeof(line), stdin)) {
         line[strcspn(line, "\n")] = '\0';
         if (strncmp(line, "round ", 6) == 0) {
             begin_round(line + 6);
-            puts("working");
+            tell_that_it_works();
+        } else if (sscanf(line, "fall %u %u", &kind, &type) == 2) {
+            fall((enum nem_kind)kind, type);
         } else if (strcmp(line, "rest") == 0) {
             wait_for_rest();
             puts("resting");
@@ -486,6 +568,8 @@ static void obey(void)
 static void start(void)
 {
     rlock_clientattr_t attr;
+    nem_link_open();
+    signal(SIGCHLD, SIG_IGN); /* children are not waited for */
     find_secret(getenv("RLOCK_URL"));
     rlock_setlogger(hear_line, NULL, LOG_DEBUG);
     if (rlock_clientattr_init(&attr) != 0 ||
@@ -494,6 +578,7 @@ static void start(void)
         fprintf(stderr, "crewman: %s\n", rlock_errmsg());
         exit(EXIT_FAILURE);
     }
+    crew.guarded = nem_target_guarded(crew.client);
     nem_pulse_start((uint16_t)crew.process);
     for (unsigned i = 0; i < crew.locks; i++)
         nem_target_init(&crew.targets[i], i, crew.client);

@@ -2,8 +2,7 @@
 /*
  * Starts what faults are done to, and carries plans out: a list of the steps that are due
  * is gone through again and again; none waits for another except where they clash. Faults
- * of processes are here, those of links, of the server and of its data in files of their
- * own.
+ * of processes, of links, of the server and of its data are in files of their own.
  */
 #include "faults_impl.h"
 
@@ -234,68 +233,19 @@ bool nem_faults_possible(struct nem_faults *f, enum nem_kind kind)
     return kind != NEM_LINK_DOWN || f->net.on;
 }
 
-/* ---- faults of processes */
-
-static void kill_process(struct nem_faults *f, struct nem_active *a)
-{
-    f->workers->kill(f->workers->arg, a->step->target);
-}
-
-static bool restart_process(struct nem_faults *f, struct nem_active *a)
-{
-    f->workers->restart(f->workers->arg, a->step->target);
-    return true;
-}
-
-static void stop_process(struct nem_faults *f, struct nem_active *a)
-{
-    f->workers->stop(f->workers->arg, a->step->target);
-}
-
-static bool continue_process(struct nem_faults *f, struct nem_active *a)
-{
-    f->workers->cont(f->workers->arg, a->step->target);
-    return true;
-}
-
-static void tell_to_end(struct nem_faults *f, struct nem_active *a)
-{
-    f->workers->term(f->workers->arg, a->step->target);
-    a->until = nem_now() + f->gone_ms * (int64_t)NEM_NS_PER_MS;
-}
-
-static bool restart_when_gone(struct nem_faults *f, struct nem_active *a)
-{
-    if (f->workers->gone(f->workers->arg, a->step->target))
-        return restart_process(f, a);
-    if (nem_now() <= a->until)
-        return false;
-    nem_faults_tell_keys(f);
-    a->record.amount = 1; /* the judge says what it hangs in */
-    return restart_process(f, a);
-}
-
-static const struct nem_action process_actions[NEM_KINDS] = {
-    [NEM_KILL] = { .begin = kill_process, .end = restart_process },
-    [NEM_STOP_SHORT] = { .begin = stop_process, .end = continue_process },
-    [NEM_STOP_LONG] = { .begin = stop_process, .end = continue_process },
-    [NEM_TERM] = { .begin = tell_to_end, .end = restart_when_gone },
-};
-
 /* ---- carrying out */
 
 struct run {
     struct nem_faults *f;
     const struct nem_plan *plan;
     int64_t start;
-    int64_t moved;            /* when a step was due, began or ended last */
-    size_t next;              /* of the plan, not yet due */
-    struct nem_active *first; /* due, by begin_ms */
+    int64_t moved; /* when a step was due, began or ended last */
+    size_t next;   /* of the plan, not yet due */
 };
 
 static const struct nem_action *action_of(enum nem_kind kind)
 {
-    const struct nem_action *const tables[] = { process_actions, nem_link_actions,
+    const struct nem_action *const tables[] = { nem_process_actions, nem_link_actions,
                                                 nem_server_actions, nem_data_actions };
     for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
         if (tables[i][kind].begin)
@@ -308,12 +258,13 @@ static struct nem_active *add(struct run *run, size_t index)
 {
     const struct nem_step *step = &run->plan->steps[index];
     struct nem_active *a = calloc(1, sizeof(*a));
-    struct nem_active **at = &run->first;
+    struct nem_active **at = &run->f->active;
     size_t processes = run->f->processes;
     if (!a || !(a->rules = calloc(processes * NEM_RULES_EACH, sizeof(*a->rules))) ||
         !(a->connections = calloc(processes, sizeof(*a->connections))))
         test_die("out of memory");
     a->step = step;
+    a->also = NEM_ALL;
     a->record = (struct nem_fault){ .kind = (int32_t)step->kind,
                                     .target = step->target,
                                     .lock = step->lock,
@@ -337,12 +288,19 @@ static void drop(struct nem_active **at)
     free(a);
 }
 
+/* Another process than its target's, which the plan does not know of. */
+static bool hits_too(const struct nem_active *other, const struct nem_active *a)
+{
+    return other->also != NEM_ALL && nem_kind_lane(a->step->kind) == NEM_LANE_PROCESS &&
+           a->step->target == other->also;
+}
+
 /* What the plan keeps apart may meet when something takes longer than planned. */
 static bool may_begin(const struct run *run, const struct nem_active *a)
 {
     const struct nem_action *action = action_of(a->step->kind);
-    for (const struct nem_active *other = run->first; other; other = other->next) {
-        if (other->begun && nem_steps_clash(a->step, other->step))
+    for (const struct nem_active *other = run->f->active; other; other = other->next) {
+        if (other->begun && (nem_steps_clash(a->step, other->step) || hits_too(other, a)))
             return false;
     }
     return !action->ready || action->ready(run->f);
@@ -379,7 +337,7 @@ static int64_t bound_of(const struct run *run, const struct nem_active *a)
     int64_t room = run->f->stuck_ms * (int64_t)NEM_NS_PER_MS;
     if (a->begun)
         return a->end_at + room;
-    for (const struct nem_active *other = run->first; other; other = other->next)
+    for (const struct nem_active *other = run->f->active; other; other = other->next)
         if (other->begun)
             return INT64_MAX; /* that one's */
     /* the server's clock is to catch up */
@@ -404,7 +362,7 @@ static void pause_between(const struct run *run)
     int64_t now = nem_now(), until = INT64_MAX;
     if (run->next < run->plan->count)
         until = run->start + run->plan->steps[run->next].begin_ms * NEM_NS_PER_MS;
-    for (const struct nem_active *a = run->first; a; a = a->next) {
+    for (const struct nem_active *a = run->f->active; a; a = a->next) {
         bool asks = !a->begun || a->ending || action_of(a->step->kind)->during;
         int64_t at = asks ? now + TICK_MS * NEM_NS_PER_MS : a->end_at;
         until = at < until ? at : until;
@@ -428,11 +386,11 @@ void nem_faults_run(struct nem_faults *f, const struct nem_plan *plan,
 {
     struct run run = { .f = f, .plan = plan, .start = nem_now() };
     f->workers = workers;
-    while (run.next < plan->count || run.first) {
+    while (run.next < plan->count || f->active) {
         int64_t now_ms = (nem_now() - run.start) / NEM_NS_PER_MS;
         while (run.next < plan->count && plan->steps[run.next].begin_ms <= now_ms)
             add(&run, run.next++);
-        for (struct nem_active **at = &run.first; *at;) {
+        for (struct nem_active **at = &f->active; *at;) {
             if (advance(&run, *at)) {
                 drop(at);
                 continue;

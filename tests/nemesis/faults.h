@@ -40,6 +40,12 @@ struct nem_workers {
     void (*cont)(void *arg, unsigned process);
     void (*term)(void *arg, unsigned process); /* to end in good order; returns at once */
     bool (*gone)(void *arg, unsigned process); /* and whether it has */
+    /* It kills itself as soon as it is as a kind of enum nem_kind wants it, with a lock
+     * of a type; returns at once. NULL: it cannot. */
+    void (*fall)(void *arg, unsigned process, enum nem_kind kind, enum nem_type type);
+    bool (*fallen)(void *arg, unsigned process); /* and whether it has */
+    /* What each request that is about the process's client contains; NULL: not known. */
+    const char *(*client)(void *arg, unsigned process);
 };
 
 struct nem_faults;

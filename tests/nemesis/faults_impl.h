@@ -28,6 +28,7 @@ struct nem_faults {
     struct nem_net net;
     struct test_proxy **proxies; /* of each process */
     const struct nem_workers *workers;
+    struct nem_active *active; /* due, by begin_ms */
     unsigned epoch;
     char password[NEM_PASSWORD_LEN + 1];
     long gone_ms;      /* within which a process ends that was told to */
@@ -47,6 +48,8 @@ struct nem_active {
     /* the kind's own */
     unsigned stage;
     int64_t until;
+    uint16_t also; /* another process that it has met; NEM_ALL: none */
+    struct nem_fault also_record;
     int *rules;            /* NEM_RULES_EACH of each process, 0: none */
     unsigned *connections; /* of each process, 0: all of its link */
     struct test_redis *redis, *messages;
@@ -64,6 +67,7 @@ struct nem_action {
 };
 
 /* By kind; zero where a kind is another file's. */
+extern const struct nem_action nem_process_actions[NEM_KINDS];
 extern const struct nem_action nem_link_actions[NEM_KINDS];
 extern const struct nem_action nem_server_actions[NEM_KINDS];
 extern const struct nem_action nem_data_actions[NEM_KINDS];

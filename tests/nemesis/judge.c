@@ -25,7 +25,8 @@ const char *nem_rule_name(enum nem_rule rule)
         [NEM_RULE_PROMPT] = "prompt",       [NEM_RULE_STARVED] = "starved",
         [NEM_RULE_HUNG] = "hung",           [NEM_RULE_LEAK] = "leak",
         [NEM_RULE_RESIDUE] = "residue",     [NEM_RULE_GROWS] = "grows",
-        [NEM_RULE_SPINS] = "spins",
+        [NEM_RULE_SPINS] = "spins",         [NEM_RULE_BURIED] = "buried",
+        [NEM_RULE_DEAD] = "dead",           [NEM_RULE_SOON] = "soon",
     };
     return (unsigned)rule < NEM_RULES ? names[rule] : "?";
 }
@@ -113,6 +114,7 @@ void nem_judge(struct nem_round *round, struct nem_verdict *verdict, FILE *out,
     nem_judge_server(j);
     nem_judge_passed(j);
     nem_judge_order(j);
+    nem_judge_deaths(j);
     nem_judge_ends(j);
     nem_time_free(j);
     nem_index_free(j);

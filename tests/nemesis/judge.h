@@ -34,6 +34,10 @@ enum nem_rule {
     NEM_RULE_WRITES,    /* L6, of a waiting reader */
     NEM_RULE_PROMPT,  /* L1, L2, L4: a free lock with live waiters was not handed over */
     NEM_RULE_STARVED, /* L3: a patient waiter did not get it after the faults */
+    NEM_RULE_BURIED,  /* G9, G10: what a killed process held stayed, though another of its
+                       * host waited, and both had the guard */
+    NEM_RULE_DEAD,    /* G3, G11: who lived was buried, or lost something by a burial */
+    NEM_RULE_SOON,    /* G13: EOWNERDEAD after a burial, but not for a death inside */
     NEM_RULE_HUNG,    /* L3, L7: a process did not come to rest, or did not end */
     NEM_RULE_LEAK,    /* a key without TTL, or left though nobody holds or waits */
     NEM_RULE_RESIDUE, /* a queue is not empty at the end */
@@ -80,7 +84,7 @@ struct nem_verdict {
     unsigned long excused[NEM_RULES];
     unsigned long judged[NEM_RULES]; /* decisions: what was looked at and could have
                                       * failed; 0 tells that the rule was not tried */
-    unsigned long operations, successes, handovers, losses;
+    unsigned long operations, successes, handovers, losses, burials; /* of a name */
     /* for how much of the round the machine kept a process from running, on average over
      * the processes; when that was too much, the round says nothing but its violations */
     unsigned stalled_percent;

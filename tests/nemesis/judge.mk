@@ -15,13 +15,14 @@ NEMESIS_JUDGE = $(NEMESIS_LEDGER) \
 	tests/nemesis/judge_calls.c tests/nemesis/judge_tokens.c \
 	tests/nemesis/judge_server.c tests/nemesis/judge_order.c \
 	tests/nemesis/judge_phases.c tests/nemesis/judge_joins.c \
-	tests/nemesis/judge_ends.c
+	tests/nemesis/judge_deaths.c tests/nemesis/judge_ends.c
 NEMESIS_CPPFLAGS = $(TEST_CPPFLAGS) -I$(top_srcdir)/tests/nemesis
 
 # The judge of the nemesis, with forged histories; the ledger, with a server's files.
 UNIT_TESTS += tests/test_judge tests/test_judge_excuses tests/test_judge_calls \
 	tests/test_judge_server tests/test_judge_passed tests/test_judge_holds tests/test_judge_told tests/test_judge_losses \
 	tests/test_judge_tokens tests/test_judge_order tests/test_judge_waiters \
+	tests/test_judge_deaths \
 	tests/test_ledger
 
 if HAVE_CHECK
@@ -71,6 +72,10 @@ tests_test_judge_order_LDADD = $(TEST_LIBS)
 tests_test_judge_waiters_SOURCES = tests/test_judge_waiters.c $(FORGED) $(NEMESIS_JUDGE)
 tests_test_judge_waiters_CPPFLAGS = $(NEMESIS_CPPFLAGS)
 tests_test_judge_waiters_LDADD = $(TEST_LIBS)
+
+tests_test_judge_deaths_SOURCES = tests/test_judge_deaths.c $(FORGED) $(NEMESIS_JUDGE)
+tests_test_judge_deaths_CPPFLAGS = $(NEMESIS_CPPFLAGS)
+tests_test_judge_deaths_LDADD = $(TEST_LIBS)
 
 tests_test_ledger_SOURCES = tests/test_ledger.c $(BYHAND) $(NEMESIS_LEDGER)
 tests_test_ledger_CPPFLAGS = $(UNIT_CPPFLAGS) -I$(top_srcdir)/tests/nemesis \

@@ -22,6 +22,8 @@ struct nem_life {
     int64_t begun, last; /* its first and last record */
     int64_t over;        /* it had ended by then; INT64_MAX: it has not */
     int64_t dying;       /* from then on it may have been ending; INT64_MAX */
+    int64_t killed;      /* it was dead by then, of a SIGKILL; INT64_MAX: of none */
+    bool guarded;        /* had the crash guard */
 };
 
 /* An id at the server, from its grant until it left. */
@@ -115,8 +117,11 @@ struct nem_judge {
     size_t stretch_count;
     struct nem_windows disturbed[NEM_PROCESSES_MAX]; /* each process, merged */
     struct nem_windows deaf[NEM_PROCESSES_MAX];
+    struct nem_windows hampered[NEM_PROCESSES_MAX];
     struct nem_windows stopped[NEM_PROCESSES_MAX];    /* or kept from running */
     struct nem_windows on_purpose[NEM_PROCESSES_MAX]; /* stopped */
+    struct nem_windows
+        stood; /* some process was kept from running that was not stopped */
     struct nem_windows stalled; /* some process was kept from running, unplanned */
 };
 
@@ -196,6 +201,10 @@ bool nem_server_stopped(const struct nem_judge *j, int64_t from, int64_t to);
  * its own, of its link or of the server, or that it has just started; each until a
  * presence later. */
 bool nem_disturbed(const struct nem_judge *j, unsigned process, int64_t from, int64_t to);
+/* Whether a fault may have kept a process from burying others in [from, to]: its own stop
+ * or end, one of its link or of the server, until a presence later. Stalls are not among
+ * them, nor is that others died. */
+bool nem_hampered(const struct nem_judge *j, unsigned process, int64_t from, int64_t to);
 /* Whether the server may have found nobody at a process's mailbox in [from, to]. */
 bool nem_deaf(const struct nem_judge *j, unsigned process, int64_t from, int64_t to);
 /* How long of [from, to] a process was disturbed. */
@@ -208,6 +217,8 @@ int64_t nem_stopped_ns(const struct nem_judge *j, unsigned process, int64_t from
 int64_t nem_stopped_until(const struct nem_judge *j, unsigned process, int64_t at);
 /* How long of [from, to] the machine kept some process from running. */
 int64_t nem_stalled_ns(const struct nem_judge *j, int64_t from, int64_t to);
+/* The same but for those that were stopped on purpose then. */
+int64_t nem_stood_ns(const struct nem_judge *j, int64_t from, int64_t to);
 /* For how much of the round a process was kept from running that was not stopped on
  * purpose: on average over the processes. */
 unsigned nem_stalled_percent(const struct nem_judge *j);
@@ -223,6 +234,11 @@ bool nem_unreachable(const struct nem_judge *j, unsigned process, int64_t from,
 /* The same of its link and the server only: requests may be executed late. */
 bool nem_delayed(const struct nem_judge *j, unsigned process, int64_t from, int64_t to);
 int64_t nem_slack(const struct nem_judge *j);
+
+/* ---- judge_server.c */
+
+/* The end of a tenure's lease at the earliest; INT64_MIN: not known. */
+int64_t nem_lease_earliest(const struct nem_judge *j, const struct nem_tenure *t);
 
 /* ---- judge_passed.c */
 
@@ -244,6 +260,7 @@ void nem_judge_server(struct nem_judge *j);    /* judge_server.c: grant, belief,
 void nem_judge_passed(struct nem_judge *j);    /* judge_passed.c */
 void nem_judge_order(struct nem_judge *j);     /* judge_order.c: order, reads, writes,
                                                 * prompt */
+void nem_judge_deaths(struct nem_judge *j);    /* judge_deaths.c: buried, dead, soon */
 void nem_judge_ends(struct nem_judge *j);      /* judge_ends.c: leak, residue, grows,
                                                 * spins */
 

@@ -84,21 +84,26 @@ static void sort_ops(struct nem_judge *j)
 
 static bool ends_life(const struct nem_fault *fault, const struct nem_life *life)
 {
-    return (fault->kind == NEM_KILL || fault->kind == NEM_TERM) &&
+    return (nem_kills(fault->kind) || fault->kind == NEM_TERM) &&
            (fault->target == life->process || fault->target == NEM_ALL) &&
            fault->begin >= life->begun && fault->begin < life->over;
 }
 
 static void end_lives(struct nem_judge *j)
 {
+    enum { NS_PER_US = 1000 };
     for (size_t i = 0; i < j->life_count; i++) {
         struct nem_life *life = &j->lives[i];
         if (i + 1 < j->life_count && life[1].process == life->process)
             life->over = life[1].begun;
         for (size_t f = 0; f < j->round->fault_count; f++) {
             const struct nem_fault *fault = &j->round->faults[f];
-            if (ends_life(fault, life) && fault->begin < life->dying)
-                life->dying = fault->begin;
+            if (!ends_life(fault, life) || fault->begin >= life->dying)
+                continue;
+            life->dying = fault->begin;
+            life->killed = nem_kills(fault->kind)
+                               ? fault->begin + (int64_t)fault->took_us * NS_PER_US
+                               : INT64_MAX;
         }
         if (life->over < life->dying)
             life->dying = life->last; /* it died by itself */
@@ -114,9 +119,16 @@ static void find_lives(struct nem_judge *j)
         if (!life || life->process != op->process || life->life != op->life) {
             j->lives = nem_grow(j->lives, j->life_count, &size, sizeof(*life));
             life = &j->lives[j->life_count++];
-            *life = (struct nem_life){ op->process, op->life,  op->at,
-                                       op->at,      INT64_MAX, INT64_MAX };
+            *life = (struct nem_life){ .process = op->process,
+                                       .life = op->life,
+                                       .begun = op->at,
+                                       .last = op->at,
+                                       .over = INT64_MAX,
+                                       .dying = INT64_MAX,
+                                       .killed = INT64_MAX };
         }
+        if (op->what == NEM_STARTED)
+            life->guarded = op->code == 1;
         if (op->at < life->begun)
             life->begun = op->at;
         if (op->at > life->last)

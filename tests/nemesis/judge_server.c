@@ -20,7 +20,7 @@ static int64_t lease_latest(const struct nem_judge *j, const struct nem_tenure *
     return t->lease_count ? end : INT64_MAX;
 }
 
-static int64_t lease_earliest(const struct nem_judge *j, const struct nem_tenure *t)
+int64_t nem_lease_earliest(const struct nem_judge *j, const struct nem_tenure *t)
 {
     int64_t end = INT64_MIN;
     for (size_t i = 0; i < t->lease_count; i++) {
@@ -162,7 +162,7 @@ static void judge_left(struct nem_judge *j, const struct nem_tenure *t)
 {
     const struct nem_entry *left = t->left;
     const struct nem_life *life = t->name->life;
-    int64_t end = lease_earliest(j, t);
+    int64_t end = nem_lease_earliest(j, t);
     if (!life || !t->name->holds || t->name->tenures->next || left->before == INT64_MAX)
         return;
     nem_judged(j, NEM_RULE_OWNER);

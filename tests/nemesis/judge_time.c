@@ -116,6 +116,12 @@ static size_t windows_find(const struct nem_windows *windows, int64_t from)
     return low;
 }
 
+static bool meets(const struct nem_windows *windows, int64_t from, int64_t to)
+{
+    size_t at = windows_find(windows, from);
+    return at < windows->count && windows->items[at].from <= to;
+}
+
 static const struct nem_stretch *stretch_of(const struct nem_judge *j,
                                             const struct nem_entry *entry)
 {
@@ -280,10 +286,16 @@ static void find_stops(struct nem_judge *j)
         windows_merge(&j->stopped[p]);
         windows_merge(&j->on_purpose[p]);
     }
-    for (size_t i = 0; i < j->round->fault_count; i++)
-        if (j->round->faults[i].kind == NEM_STALL)
-            windows_add(&j->stalled, j->round->faults[i].begin, j->round->faults[i].end);
+    for (size_t i = 0; i < j->round->fault_count; i++) {
+        const struct nem_fault *f = &j->round->faults[i];
+        if (f->kind != NEM_STALL)
+            continue;
+        windows_add(&j->stalled, f->begin, f->end);
+        if (!meets(&j->on_purpose[f->target % NEM_PROCESSES_MAX], f->begin, f->end))
+            windows_add(&j->stood, f->begin, f->end);
+    }
     windows_merge(&j->stalled);
+    windows_merge(&j->stood);
 }
 
 /* Takes its mailbox away, or has it subscribe anew. Nothing else does: the ledger tells
@@ -377,15 +389,40 @@ static void find_disturbances(struct nem_judge *j)
     add_lives(j, j->disturbed);
 }
 
-static bool meets(const struct nem_windows *windows, int64_t from, int64_t to)
+static bool of_its_own(const struct nem_fault *fault)
 {
-    size_t at = windows_find(windows, from);
-    return at < windows->count && windows->items[at].from <= to;
+    return fault->kind <= NEM_TERM;
+}
+
+/* Of the server or of the link, then the connection may have to be made anew; or of its
+ * own. */
+static bool hampers(const struct nem_fault *fault, unsigned process)
+{
+    return disturbs(fault, process) && !nem_kills(fault->kind) &&
+           fault->kind != NEM_STALL && fault->kind != NEM_CLOCK_FORWARD;
+}
+
+static void find_hampered(struct nem_judge *j)
+{
+    for (unsigned p = 0; p < NEM_PROCESSES_MAX; p++) {
+        for (size_t i = 0; i < j->round->fault_count; i++) {
+            const struct nem_fault *fault = &j->round->faults[i];
+            int64_t room = of_its_own(fault) ? nem_slack(j) : room_of(j);
+            if (hampers(fault, p))
+                windows_add(&j->hampered[p], fault->begin, later(fault->end, room));
+        }
+        windows_merge(&j->hampered[p]);
+    }
 }
 
 bool nem_disturbed(const struct nem_judge *j, unsigned process, int64_t from, int64_t to)
 {
     return meets(&j->disturbed[process % NEM_PROCESSES_MAX], from, to);
+}
+
+bool nem_hampered(const struct nem_judge *j, unsigned process, int64_t from, int64_t to)
+{
+    return meets(&j->hampered[process % NEM_PROCESSES_MAX], from, to);
 }
 
 bool nem_deaf(const struct nem_judge *j, unsigned process, int64_t from, int64_t to)
@@ -421,6 +458,11 @@ int64_t nem_stopped_until(const struct nem_judge *j, unsigned process, int64_t a
     const struct nem_windows *stopped = &j->stopped[process % NEM_PROCESSES_MAX];
     size_t i = windows_find(stopped, at);
     return i < stopped->count && stopped->items[i].from <= at ? stopped->items[i].to : at;
+}
+
+int64_t nem_stood_ns(const struct nem_judge *j, int64_t from, int64_t to)
+{
+    return sum_of(&j->stood, from, to);
 }
 
 int64_t nem_stalled_ns(const struct nem_judge *j, int64_t from, int64_t to)
@@ -507,15 +549,18 @@ void nem_time_make(struct nem_judge *j)
     find_stops(j);
     find_disturbances(j);
     find_deaf(j);
+    find_hampered(j);
 }
 
 void nem_time_free(struct nem_judge *j)
 {
     free(j->stretches);
     free(j->stalled.items);
+    free(j->stood.items);
     for (unsigned p = 0; p < NEM_PROCESSES_MAX; p++) {
         free(j->disturbed[p].items);
         free(j->deaf[p].items);
+        free(j->hampered[p].items);
         free(j->stopped[p].items);
         free(j->on_purpose[p].items);
     }

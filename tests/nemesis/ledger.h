@@ -22,10 +22,11 @@ enum nem_change {
     NEM_FREED,  /* N is gone; why is not in the file */
     NEM_QUEUED, /* `id` joined queue or rqueue (reading) with ticket `value` */
     NEM_UNQUEUED, /* it left it */
-    NEM_MARKED,   /* `id` may no longer acquire */
-    NEM_TOKEN,    /* the token's key is now `value` */
-    NEM_PRESENT,  /* client uuid `id` is present until `value` (server ms); 0: it is taken
-                   * for gone. "*": whoever is not named */
+    NEM_MARKED,  /* `id` may no longer acquire; a client's uuid: it was buried (G12), what
+                  * it had left and came to others in the same transaction */
+    NEM_TOKEN,   /* the token's key is now `value` */
+    NEM_PRESENT, /* client uuid `id` is present until `value` (server ms); 0: it is taken
+                  * for gone. "*": whoever is not named */
     NEM_DOWNGRADED, /* writer `id` is a reader now */
     NEM_LOST_DATA,  /* FLUSHALL, or a new epoch */
     NEM_FORCED_TTL, /* a key of a lock (`id`: its name) has no TTL at the end of a

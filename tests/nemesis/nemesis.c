@@ -17,6 +17,7 @@
 #include "options.h"
 #include "pulse.h"
 #include "round.h"
+#include "shelf.h"
 #include "times.h"
 
 #include "die.h"
@@ -74,12 +75,25 @@ static bool is_strict(unsigned long round)
     return opt.strict || (opt.in_turn && round % 3 == 2);
 }
 
+/* Burials are judged only while nothing hampers them. */
+static bool is_of_deaths(unsigned long round)
+{
+    return opt.in_turn && !opt.only && opt.crew.guard != NEM_GUARD_OFF && round % 6 == 3;
+}
+
 /* The orders among those who wait are judged only while nothing disturbs them. */
 static long gap_of(unsigned long round)
 {
-    enum { WIDE_MS = 2000 };
+    enum { WIDE_MS = 2000, OF_DEATHS_MS = 1000 };
     bool wide = opt.in_turn && round % 3 == 1 && opt.gap_ms < WIDE_MS;
-    return wide ? WIDE_MS : opt.gap_ms;
+    return wide ? WIDE_MS : is_of_deaths(round) ? OF_DEATHS_MS : opt.gap_ms;
+}
+
+static bool is_wanted(unsigned long round, enum nem_kind kind)
+{
+    if (is_strict(round) && nem_kind_excluded(kind))
+        return false;
+    return !is_of_deaths(round) || nem_kind_lane(kind) == NEM_LANE_PROCESS;
 }
 
 static struct nem_plan plan_of(unsigned long round)
@@ -88,7 +102,7 @@ static struct nem_plan plan_of(unsigned long round)
     uint64_t kinds = opt.kinds;
 
     for (int i = 0; i < NEM_KINDS; i++)
-        if (is_strict(round) && nem_kind_excluded((enum nem_kind)i))
+        if (!is_wanted(round, (enum nem_kind)i))
             kinds &= ~(UINT64_C(1) << i);
     nem_plan_make(&plan, &(const struct nem_plan_options){
                              .seed = seed_of(round),
@@ -133,7 +147,7 @@ static struct nem_round round_of(unsigned long number, const struct nem_times *t
                                .strict = is_strict(number),
                                .patience_ms = times->patience_ms,
                                .slack_ms = test_ms(400),
-                               .spare_descriptors = opt.crew.threads + 2,
+                               .spare_descriptors = opt.crew.threads + 3,
                                .spare_memory = test_ms(1) > 1 ? 0 : SPARE_MEMORY,
                                .cores = cores(),
                                .started = now_boot() };
@@ -148,6 +162,10 @@ static bool happened(const struct nem_fault *fault)
     case NEM_DELETE_COMPANION:
     case NEM_EVICT:
         return fault->what[0] != '\0';
+    case NEM_KILL_INSIDE: /* else it was a kill of any kind */
+    case NEM_KILL_KEPT:
+    case NEM_KILL_ASKING:
+    case NEM_KILL_BURIER:
     case NEM_CUT_ONE:
     case NEM_CUT:
     case NEM_RESET:
@@ -187,6 +205,7 @@ static void add_verdict(const struct nem_verdict *v)
     run.sum.successes += v->successes;
     run.sum.handovers += v->handovers;
     run.sum.losses += v->losses;
+    run.sum.burials += v->burials;
     run.rounds++;
     run.inconclusive += v->inconclusive;
 }
@@ -242,12 +261,13 @@ static unsigned long judge(const char *dir, struct nem_round *round, unsigned lo
     count_faults(round);
     add_verdict(&verdict);
     unsigned long bad = total(verdict.violations);
-    printf("round %lu: %lu operations, %lu successes, %lu hand-overs, %lu losses, %zu "
-           "faults, %lu excused, %lu violations; cpu %.2f s, stalled %u %%%s\n",
-           number, verdict.operations, verdict.successes, verdict.handovers,
-           verdict.losses, round->fault_count, total(verdict.excused), bad,
-           (double)round->cpu_ns / NS_PER_S, verdict.stalled_percent,
-           verdict.inconclusive ? ": INCONCLUSIVE, this machine stood still" : "");
+    printf(
+        "round %lu: %lu operations, %lu successes, %lu hand-overs, %lu losses, %lu "
+        "burials, %zu faults, %lu excused, %lu violations; cpu %.2f s, stalled %u %%%s\n",
+        number, verdict.operations, verdict.successes, verdict.handovers, verdict.losses,
+        verdict.burials, round->fault_count, total(verdict.excused), bad,
+        (double)round->cpu_ns / NS_PER_S, verdict.stalled_percent,
+        verdict.inconclusive ? ": INCONCLUSIVE, this machine stood still" : "");
     keep_looks(round);
     fflush(stdout);
     nem_files_free(&files);
@@ -297,8 +317,10 @@ static void one_round(unsigned long number)
 
 static void print_sum(void)
 {
-    printf("operations %lu, successes %lu, hand-overs %lu, losses told %lu\nfaults:",
-           run.sum.operations, run.sum.successes, run.sum.handovers, run.sum.losses);
+    printf("operations %lu, successes %lu, hand-overs %lu, losses told %lu, burials %lu\n"
+           "faults:",
+           run.sum.operations, run.sum.successes, run.sum.handovers, run.sum.losses,
+           run.sum.burials);
     for (int i = 0; i < NEM_KINDS; i++)
         if (run.faults_by_kind[i] > 0)
             printf(" %s %lu", nem_kind_name((enum nem_kind)i), run.faults_by_kind[i]);
@@ -315,7 +337,7 @@ static void print_sum(void)
 /* Rules that a run must have tried: a short one those that always find something. */
 static bool must_be_tried(enum nem_rule rule)
 {
-    enum { ROUNDS = 3, LOCKS = 6 };
+    enum { ROUNDS = 3, ROUNDS_OF_DEATHS = 12, LOCKS = 6 };
     static const enum nem_rule always[] = { NEM_RULE_EXCLUSION, NEM_RULE_GRANT,
                                             NEM_RULE_BELIEF,    NEM_RULE_UNLOCK,
                                             NEM_RULE_CODE,      NEM_RULE_BOUND,
@@ -323,7 +345,11 @@ static bool must_be_tried(enum nem_rule rule)
                                             NEM_RULE_LEAK };
     if (opt.must >> rule & 1)
         return true;
-    if (run.rounds - run.inconclusive >= ROUNDS && opt.crew.locks >= LOCKS)
+    unsigned long rounds = run.rounds - run.inconclusive;
+    if (rule == NEM_RULE_BURIED || rule == NEM_RULE_DEAD || rule == NEM_RULE_SOON)
+        return opt.in_turn && opt.crew.guard != NEM_GUARD_OFF &&
+               rounds >= ROUNDS_OF_DEATHS && opt.crew.locks > LOCKS;
+    if (rounds >= ROUNDS && opt.crew.locks >= LOCKS)
         return rule != NEM_RULE_SPINS || cores() > 0;
     for (size_t i = 0; i < sizeof(always) / sizeof(always[0]); i++)
         if (always[i] == rule)
@@ -408,11 +434,13 @@ int main(int argc, char **argv)
         return EXIT_SUCCESS;
     }
     printf("nemesis: seed %" PRIu64 ", %u processes, %u threads each, %u locks, lease "
-           "%ld ms\n",
+           "%ld ms, guard %s\n",
            opt.seed, opt.crew.processes, opt.crew.threads, opt.crew.locks,
-           opt.crew.lease_ms);
+           opt.crew.lease_ms, nem_guard_name(opt.crew.guard));
     fflush(stdout);
     make_directory();
+    if (opt.crew.guard != NEM_GUARD_OFF)
+        opt.crew.rundir = nem_shelf_open();
     run.began = now_boot();
     nem_pulse_start(NEM_ALL);
     run.faults = nem_faults_start(run.dir, opt.crew.processes, NULL);
@@ -427,5 +455,6 @@ int main(int argc, char **argv)
     nem_pulse_stop();
     nem_faults_turn(run.faults, run.dir);
     nem_faults_stop(run.faults);
+    nem_shelf_close();
     return finish(bad_ends);
 }

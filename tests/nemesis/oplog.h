@@ -57,8 +57,9 @@ enum nem_what {
                      * or AT_RISK), 0: lost */
     NEM_EVENT,      /* a callback: code is rlock_event_kind_t; of the thread `levels`
                      * (UINT8_MAX: of none of ours) */
-    NEM_STARTED,    /* the thread begins: its first record; `id` is the client's uuid */
-    NEM_DONE        /* it ends as it was told to: holds nothing, waits for nothing */
+    NEM_STARTED, /* the thread begins: its first record; `id` is the client's uuid, code
+                  * 1: the client has the crash guard */
+    NEM_DONE     /* it ends as it was told to: holds nothing, waits for nothing */
 };
 
 enum nem_call {
@@ -95,11 +96,16 @@ struct nem_op {
  * which nothing of it is left (a link open again, a process running again...). */
 enum nem_kind {
     /* processes */
-    NEM_KILL,       /* SIGKILL, and another life */
-    NEM_STOP_SHORT, /* SIGSTOP for less than a lease */
-    NEM_STOP_LONG,  /* for more than one */
-    NEM_TERM,       /* ends in good order while others wait, and another life; amount 1:
-                     * it did not end, and was killed */
+    NEM_KILL,        /* SIGKILL, and another life */
+    NEM_KILL_INSIDE, /* the same while a thread is inside of a lock of type `amount`, */
+    NEM_KILL_KEPT,   /* while one is kept and idle, */
+    NEM_KILL_ASKING, /* while one is asked for; or whenever, if that does not come */
+    NEM_KILL_BURIER, /* and then whoever is about to bury it; hits: whether one was. What
+                      * that one had asked for is done late, amount 1: very late */
+    NEM_STOP_SHORT,  /* SIGSTOP for less than a lease */
+    NEM_STOP_LONG,   /* for more than one */
+    NEM_TERM,        /* ends in good order while others wait, and another life; amount 1:
+                      * it did not end, and was killed */
     /* the link of one process, or of all (target NEM_ALL) */
     /* of all of the link, or of one connection (field connection) */
     NEM_CUT_ONE, /* always of one */
@@ -141,14 +147,20 @@ enum nem_kind {
     NEM_STALL = NEM_KINDS
 };
 
+static inline bool nem_kills(int32_t kind)
+{
+    return kind >= NEM_KILL && kind <= NEM_KILL_BURIER;
+}
+
 struct nem_fault {
     int64_t begin, end;
-    int32_t kind;        /* enum nem_kind */
-    uint16_t target;     /* a process; NEM_ALL: all */
-    uint16_t lock;       /* NEM_ALL: all */
-    int64_t amount;      /* ms of delay, of a clock's step... */
-    uint32_t index;      /* in the schedule */
-    uint32_t took_us;    /* a step of the clock: how long after `begin` it was done */
+    int32_t kind;     /* enum nem_kind */
+    uint16_t target;  /* a process; NEM_ALL: all */
+    uint16_t lock;    /* NEM_ALL: all */
+    int64_t amount;   /* ms of delay, of a clock's step... */
+    uint32_t index;   /* in the schedule */
+    uint32_t took_us; /* a step of the clock, a kill: how long after `begin` it was done
+                       */
     uint32_t connection; /* of the link, by number; 0: all of it, or another kind;
                           * NEM_EACH: one of each link */
     uint32_t hits;       /* of a link: connections that it met, or messages */

@@ -34,6 +34,8 @@ static const char help[] =
     "  --gap MS        mean time between faults: 400\n"
     "  --processes W   4     --threads T  3     --locks K  9\n"
     "  --lease MS      1000\n"
+    "  --guard WHO     has the crash guard: off (nobody), on (all), some (half of the\n"
+    "                  lives); off, and some with --in-turn\n"
     "  --only KINDS    faults of these kinds, with commas between\n"
     "  --must RULES    that are to have been tried in the end, with commas between\n"
     "  --strict        only faults that S1 does not exclude: nothing is excused\n"
@@ -112,6 +114,7 @@ enum {
     OPT_THREADS,
     OPT_LOCKS,
     OPT_LEASE,
+    OPT_GUARD,
     OPT_ONLY,
     OPT_MUST,
     OPT_STRICT,
@@ -132,6 +135,7 @@ static const struct option long_options[] = {
     { "threads", required_argument, NULL, OPT_THREADS },
     { "locks", required_argument, NULL, OPT_LOCKS },
     { "lease", required_argument, NULL, OPT_LEASE },
+    { "guard", required_argument, NULL, OPT_GUARD },
     { "only", required_argument, NULL, OPT_ONLY },
     { "must", required_argument, NULL, OPT_MUST },
     { "strict", no_argument, NULL, OPT_STRICT },
@@ -142,6 +146,31 @@ static const struct option long_options[] = {
     { "help", no_argument, NULL, OPT_HELP },
     { NULL, 0, NULL, 0 }
 };
+
+const char *nem_guard_name(enum nem_guard guard)
+{
+    return guard == NEM_GUARD_ON ? "on" : guard == NEM_GUARD_SOME ? "some" : "off";
+}
+
+static enum nem_guard guard_of(const char *arg)
+{
+    for (int i = NEM_GUARD_OFF; i <= NEM_GUARD_SOME; i++)
+        if (strcmp(arg, nem_guard_name((enum nem_guard)i)) == 0)
+            return (enum nem_guard)i;
+    fprintf(stderr, "nemesis: --guard: off, on or some, not %s\n", arg);
+    exit(EXIT_FAILURE);
+}
+
+/* What is about burials comes only with the guard, so that a seed means what it meant
+ * without. */
+static void fit_guard(struct nem_options *opt)
+{
+    if (opt->in_turn && !opt->guard_given)
+        opt->crew.guard = NEM_GUARD_SOME;
+    for (int i = NEM_KILL_INSIDE; i <= NEM_KILL_BURIER; i++)
+        if (opt->crew.guard == NEM_GUARD_OFF && !opt->only)
+            opt->kinds &= ~(UINT64_C(1) << i);
+}
 
 static void take_option(struct nem_options *opt, int option, const char *arg)
 {
@@ -173,8 +202,13 @@ static void take_option(struct nem_options *opt, int option, const char *arg)
     case OPT_LEASE:
         opt->crew.lease_ms = number_of(arg, 300, 60000, "--lease");
         break;
+    case OPT_GUARD:
+        opt->crew.guard = guard_of(arg);
+        opt->guard_given = true;
+        break;
     case OPT_ONLY:
         opt->kinds = set_of(arg, NEM_KINDS, kind_name);
+        opt->only = true;
         break;
     case OPT_MUST:
         opt->must = set_of(arg, NEM_RULES, rule_name);
@@ -213,4 +247,5 @@ void nem_options_take(struct nem_options *opt, int argc, char **argv)
     if (optind < argc)
         take_option(opt, '?', NULL);
     opt->crew.seed = opt->seed;
+    fit_guard(opt);
 }

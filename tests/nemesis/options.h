@@ -12,11 +12,13 @@ struct nem_options {
     unsigned long rounds;
     long minutes, seconds, gap_ms;
     struct nem_crew_options crew;
-    uint64_t kinds, must; /* bits of enum nem_kind, of enum nem_rule */
+    uint64_t kinds, must;   /* bits of enum nem_kind, of enum nem_rule */
+    bool only, guard_given; /* `kinds`, `crew.guard` was */
     bool strict, in_turn, keep, plan_only;
     const char *explain;
 };
 
+const char *nem_guard_name(enum nem_guard guard);
 /* Ends the process with a word about it when one is wrong, and after --help. */
 void nem_options_take(struct nem_options *opt, int argc, char **argv);
 

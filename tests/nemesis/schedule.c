@@ -24,6 +24,10 @@ static const struct {
     bool excluded;
 } kinds[NEM_KINDS] = {
     [NEM_KILL] = { "kill", NEM_LANE_PROCESS, 5, 150, false },
+    [NEM_KILL_INSIDE] = { "kill-inside", NEM_LANE_PROCESS, 60, 150, false },
+    [NEM_KILL_KEPT] = { "kill-kept", NEM_LANE_PROCESS, 60, 150, false },
+    [NEM_KILL_ASKING] = { "kill-asking", NEM_LANE_PROCESS, 60, 150, false },
+    [NEM_KILL_BURIER] = { "kill-burier", NEM_LANE_PROCESS, 50, 150, false },
     [NEM_STOP_SHORT] = { "stop-short", NEM_LANE_PROCESS, 10, 60, false },
     [NEM_STOP_LONG] = { "stop-long", NEM_LANE_PROCESS, 120, LONGEST, false },
     [NEM_TERM] = { "term", NEM_LANE_PROCESS, 0, 0, false },
@@ -169,12 +173,18 @@ static int64_t draw_amount(struct draw *d, enum nem_kind kind)
 {
     long lease = d->options->lease_ms;
     switch (kind) {
+    case NEM_KILL_INSIDE:
+    case NEM_KILL_ASKING:
+        return between(d, 0, 2);
+    case NEM_KILL_KEPT: /* no fair lock is */
+        return 2 * between(d, 0, 1);
     case NEM_DELAY:
         return between(d, 1, lease / 4 > 1 ? lease / 4 : 1);
     case NEM_CUT_REPLIES:
         return between(d, 1, 8);
     case NEM_DRIP:
         return between(d, 1, 3);
+    case NEM_KILL_BURIER:
     case NEM_HALF_CLOSE:
     case NEM_REFUSE:
     case NEM_LINK_DOWN:
@@ -202,7 +212,7 @@ static struct nem_step draw_step(struct draw *d, enum nem_kind kind, int64_t beg
     step.amount = draw_amount(d, kind);
     uint16_t process = (uint16_t)(next(d) % o->processes);
     /* one process lives through all, to be looked at in the end */
-    if ((kind == NEM_KILL || kind == NEM_TERM) && o->processes > 1)
+    if ((nem_kills(kind) || kind == NEM_TERM) && o->processes > 1)
         process = (uint16_t)(1 + next(d) % (o->processes - 1));
     bool all = next(d) % ALL_IN == 0;
     if (kinds[kind].lane == NEM_LANE_PROCESS ||

@@ -21,6 +21,11 @@ struct nem_plan_options {
 
 /*
  * `amount` is, for
+ *   KILL_INSIDE      the type of the lock
+ *   KILL_KEPT
+ *   KILL_ASKING
+ *   KILL_BURIER      0: what the burier had asked for is done when it is dead, 1: at the
+ *                    end of the step
  *   DELAY            ms, each way
  *   CUT_REPLIES      how many bytes of the reply still pass
  *   DRIP             ms for each byte

@@ -152,6 +152,11 @@ void nem_target_client(const rlock_client_t *client, struct nem_op *op)
     snprintf(op->id, sizeof(op->id), "%s", client->uuid);
 }
 
+bool nem_target_guarded(const rlock_client_t *client)
+{
+    return client->guard.map != NULL;
+}
+
 void nem_target_look(struct nem_target *target, struct nem_op *op)
 {
     struct rlk_part *part = rlk_handle_part(&target->lock.mutex.rlk);

@@ -34,6 +34,8 @@ unsigned nem_target_levels(struct nem_target *target);
 
 /* The client's uuid as the record's id. */
 void nem_target_client(const rlock_client_t *client, struct nem_op *op);
+/* Whether it has the crash guard. */
+bool nem_target_guarded(const rlock_client_t *client);
 
 /* What the calling thread has of it: D, token, id and mode into the record; zeros when it
  * has nothing. */
