@@ -88,8 +88,10 @@ struct rlk_slot guard_file_slot(const struct guard_file *file, unsigned i)
 unsigned guard_file_used(const struct guard_file *file)
 {
     unsigned used = 0;
-    for (unsigned i = 0; i < RLK_SLOTS_MAX; i++)
-        used += guard_file_slot(file, i).state == RLK_SLOT_VALID;
+    for (unsigned i = 0; i < RLK_SLOTS_MAX; i++) {
+        struct rlk_slot slot = guard_file_slot(file, i);
+        used += slot.state == RLK_SLOT_VALID;
+    }
     return used;
 }
 

@@ -270,7 +270,10 @@ static void make_strange(const char *server_line)
     struct sockaddr_un address = { .sun_family = AF_UNIX };
 
     for (int i = 0; i < STRANGE; i++) {
-        snprintf(text, sizeof(text), strange[i].head, server_line);
+        const char *head = strange[i].head, *at = strstr(head, "%s");
+        int before = (int)(at ? (size_t)(at - head) : strlen(head));
+        snprintf(text, sizeof(text), "%.*s%s%s", before, head, at ? server_line : "",
+                 at ? at + 2 : "");
         write_file(strange[i].name, text, strlen(text));
     }
     end = path + snprintf(path, sizeof(path), "%s/", dir);

@@ -33,6 +33,12 @@ static rlock_mutex_t m, robust, fenced, theirs;
 static rlock_fair_t fair;
 static rlock_rwlock_t rw;
 
+static unsigned inside_of(unsigned i)
+{
+    struct rlk_slot slot = guard_file_slot(&file, i);
+    return slot.inside;
+}
+
 static rlock_mutex_t robust_mutex(rlock_client_t *c)
 {
     rlock_mutexattr_t attr;
@@ -178,7 +184,7 @@ static const char *id_in_slot(void)
 
 START_TEST(g7_slot_is_there_before_the_acquire_leaves)
 {
-    int rule = hold_requests(rows[_i].acquire);
+    int rule = hold_requests((enum rlk_script_id)rows[_i].acquire);
     INSIDE(-1);
     actor_begin(&a, rows[_i].lock, rows[_i].handle);
     wait_held(rule);
@@ -200,7 +206,7 @@ END_TEST
 
 START_TEST(g7_slot_stays_until_the_release_is_confirmed)
 {
-    int rule = hold_requests(rows[_i].release);
+    int rule = hold_requests((enum rlk_script_id)rows[_i].release);
     OK(actor_does(&a, rows[_i].lock, rows[_i].handle));
     actor_begin(&a, rows[_i].unlock, rows[_i].handle);
     wait_held(rule);
@@ -286,7 +292,7 @@ START_TEST(who_reads_by_one_id_has_one_slot)
     OK(actor_does(&a, extend, &rw)); /* by an id of its own from now on */
     ck_assert_uint_eq(guard_file_used(&file), 2);
     for (unsigned i = 0; i < 2; i++)
-        ck_assert_uint_eq(guard_file_slot(&file, i).inside, RLK_INSIDE);
+        ck_assert_uint_eq(inside_of(i), RLK_INSIDE);
     OK(actor_does(&a, run_rwunlock, &rw));
     INSIDE(RLK_INSIDE);
     OK(actor_does(&b, run_rwunlock, &rw));
@@ -423,9 +429,9 @@ START_TEST(g8_who_keeps_it_is_inside_between_lock_and_unlock)
     rlock_stats_t before = stats_of(client);
     for (int i = 0; i < PAIRS; i++) {
         OK(i % 2 ? rlock_mutex_trylock(&robust) : rlock_mutex_lock(&robust));
-        ck_assert_uint_eq(guard_file_slot(&file, 0).inside, RLK_INSIDE);
+        ck_assert_uint_eq(inside_of(0), RLK_INSIDE);
         OK(rlock_mutex_unlock(&robust));
-        ck_assert_uint_eq(guard_file_slot(&file, 0).inside, RLK_INSIDE_LEFT);
+        ck_assert_uint_eq(inside_of(0), RLK_INSIDE_LEFT);
     }
     rlock_stats_t after = stats_of(client);
     ck_assert_uint_eq(after.local_handovers - before.local_handovers, PAIRS);

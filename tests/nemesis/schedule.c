@@ -212,7 +212,7 @@ static struct nem_step draw_step(struct draw *d, enum nem_kind kind, int64_t beg
     step.amount = draw_amount(d, kind);
     uint16_t process = (uint16_t)(next(d) % o->processes);
     /* one process lives through all, to be looked at in the end */
-    if ((nem_kills(kind) || kind == NEM_TERM) && o->processes > 1)
+    if ((nem_kills((int32_t)kind) || kind == NEM_TERM) && o->processes > 1)
         process = (uint16_t)(1 + next(d) % (o->processes - 1));
     bool all = next(d) % ALL_IN == 0;
     if (kinds[kind].lane == NEM_LANE_PROCESS ||
