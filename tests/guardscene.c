@@ -74,10 +74,12 @@ const char *const *guard_env(const char *more)
 {
     static char directory[PATH_MAX], url[TEST_URL_MAX + 16];
     static const char *env[] = { directory, url, NULL, NULL };
+    bool has_url = more && strncmp(more, "RLOCK_URL=", strlen("RLOCK_URL=")) == 0;
 
     snprintf(directory, sizeof(directory), "RLOCK_RUNDIR=%s", guard_dir);
     snprintf(url, sizeof(url), "RLOCK_URL=%s", server.url);
-    env[2] = more;
+    env[1] = has_url ? more : url; /* of two the first one would count */
+    env[2] = has_url ? NULL : more;
     return env;
 }
 

@@ -41,7 +41,7 @@ static bool enter(int kinds)
 bool namespaces_enter(const char *test, int kinds)
 {
     if (!enter(kinds) || ((kinds & CLONE_NEWNS) &&
-                          mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)) {
+                          mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) != 0)) {
         printf("skipped: %s: no namespaces are to be had: %s\n", test, strerror(errno));
         fflush(stdout);
         return false;

@@ -412,6 +412,7 @@ static bool has_it(void *id)
  * hear. */
 START_TEST(t11_a_refresh_that_picked_its_caller_unheard_is_believed_by_the_next)
 {
+    test_rundir_off();
     char id[SCENE_ID_MAX], ticket[32];
     start_x(SCENE_TIMES(.presence = test_ms(3000), .command = test_ms(COMMAND_MS)));
     start_others();
