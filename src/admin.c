@@ -3,6 +3,7 @@
  * not wanted, rlock_waitfree. Thread: any. Blocks: network. */
 #include "inspect.h"
 
+#include "awaited.h"
 #include "call.h"
 #include "trip.h"
 

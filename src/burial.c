@@ -2,6 +2,7 @@
 /* See burial.h. */
 #include "burial.h"
 
+#include "awaited.h"
 #include "client.h"
 #include "deadline.h"
 #include "descriptor.h"

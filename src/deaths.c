@@ -2,6 +2,7 @@
 /* See deaths.h. */
 #include "deaths.h"
 
+#include "awaited.h"
 #include "burial.h"
 #include "client.h"
 #include "deadline.h"

@@ -14,6 +14,7 @@
  */
 #include "duty_impl.h"
 
+#include "awaited.h"
 #include "client.h"
 #include "deadline.h"
 #include "gate.h"

@@ -3,6 +3,7 @@
  * and messages (T1). The rest of its life is in hold.c, under the same rules. */
 #include "hold.h"
 
+#include "awaited.h"
 #include "deadline.h"
 #include "registry.h"
 

@@ -148,30 +148,6 @@ void rlk_lock_reached_locked(struct rlk_lock *lock, int64_t now);
 /* Refresh at once. */
 void rlk_lock_poll_locked(struct rlk_lock *lock);
 
-/* A thread begins to ask, or to wait for a lock to be free, or ends to. */
-void rlk_registry_asks_locked(struct rlk_registry *reg);
-void rlk_registry_asked_locked(struct rlk_registry *reg);
-/* It has to wait: others have the lock, as the server says. */
-void rlk_registry_waits_locked(struct rlk_registry *reg);
-/* Whether somebody waits so for the lock; for any. */
-bool rlk_lock_awaited_locked(const struct rlk_lock *lock);
-bool rlk_registry_awaits_locked(const struct rlk_registry *reg);
-
-/* A process was found dead that had this lock, which was given back; the event callback
- * is to be told. On the heap; the text behind it. */
-struct rlk_obituary {
-    struct rlk_obituary *next;
-    rlock_type_t type;
-    rlock_mode_t mode;
-    long pid;
-    char program[64];
-    char name[];
-};
-/* Takes it over. */
-void rlk_registry_mourn_locked(struct rlk_registry *reg, struct rlk_obituary *obituary);
-/* The next one, which is the caller's; or NULL. */
-struct rlk_obituary *rlk_registry_obituary_locked(struct rlk_registry *reg);
-
 /* The server refuses the watchdog for good: whoever is queued asks himself, and is told
  * why. */
 void rlk_registry_ask_again_locked(struct rlk_registry *reg, int64_t now);

@@ -4,6 +4,7 @@
  * mu; none is held while the callback runs. */
 #include "telling.h"
 
+#include "awaited.h"
 #include "cause.h"
 #include "client.h"
 #include "deadline.h"

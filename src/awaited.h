@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the waits of a client have to do with the deaths of others (deaths.h, G9): while
+ * somebody waits they are looked for, and when one was buried it is told. Thread: any,
+ * with the registry's mutex. Blocks: no.
+ */
+#ifndef RLK_AWAITED_H
+#define RLK_AWAITED_H
+
+#include "registry.h"
+
+#include <rlock.h>
+#include <stdbool.h>
+
+/* A thread begins to ask, or to wait for a lock to be free, or ends to. */
+void rlk_registry_asks_locked(struct rlk_registry *reg);
+void rlk_registry_asked_locked(struct rlk_registry *reg);
+/* It has to wait: others have the lock, as the server says. */
+void rlk_registry_waits_locked(struct rlk_registry *reg);
+/* Whether somebody waits so for the lock; for any. */
+bool rlk_lock_awaited_locked(const struct rlk_lock *lock);
+bool rlk_registry_awaits_locked(const struct rlk_registry *reg);
+
+/* A process was found dead that had this lock, which was given back; the event callback
+ * is to be told. On the heap; the text behind it. */
+struct rlk_obituary {
+    struct rlk_obituary *next;
+    rlock_type_t type;
+    rlock_mode_t mode;
+    long pid;
+    char program[64];
+    char name[];
+};
+/* Takes it over. */
+void rlk_registry_mourn_locked(struct rlk_registry *reg, struct rlk_obituary *obituary);
+/* The next one, which is the caller's; or NULL. */
+struct rlk_obituary *rlk_registry_obituary_locked(struct rlk_registry *reg);
+
+#endif
