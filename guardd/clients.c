@@ -28,18 +28,30 @@ static struct guarded guarded[URLS_MAX];
 static int guarded_count;
 static atomic_bool blind; /* one of them looks at nothing */
 
-/* The library's logger. A client that can make no file of its own works on without; of a
- * guard nothing is left then. */
+static bool begins_with(const char *line, const char *text)
+{
+    return strncmp(line, text, strlen(text)) == 0;
+}
+
+/* The library's logger. A client that can make no file of its own, or may not look at the
+ * directory any more, works on without; of a guard nothing is left then. */
 static void hear(int level, const char *line, void *arg)
 {
-    static const char no_guard[] = "rlock: no crash guard: ";
+    bool later = begins_with(line, "rlock: no crash guard any more: ");
 
     (void)arg;
-    if (strncmp(line, no_guard, sizeof(no_guard) - 1) == 0) {
-        blind = true;
-        level = SAY_ERROR;
+    if (!later && !begins_with(line, "rlock: no crash guard: ")) {
+        say_line(level, line);
+        return;
     }
-    say_line(level, line);
+    say_line(SAY_ERROR, line);
+    if (!atomic_exchange(&blind, true) && later)
+        kill(getpid(), SIGTERM); /* main waits for a signal */
+}
+
+bool clients_are_blind(void)
+{
+    return blind;
 }
 
 static void open_one(const struct guard_url *url, const rlock_clientattr_t *attr)
@@ -126,10 +138,10 @@ void clients_count_burials(char *text, size_t size)
 static void end_now(int number)
 {
     (void)number;
-    _exit(GUARD_OK);
+    _exit(blind ? GUARD_INTERNAL : GUARD_OK);
 }
 
-static void bound_the_end(void)
+void clients_bound_the_end(void)
 {
     struct sigaction action = { .sa_handler = end_now };
     struct itimerval timer = { .it_value.tv_usec = STOP_US };
@@ -144,7 +156,6 @@ static void bound_the_end(void)
 
 void clients_close(void)
 {
-    bound_the_end();
     for (int i = 0; i < guarded_count; i++) {
         int rc = rlock_client_close(guarded[i].client);
         if (rc != 0)

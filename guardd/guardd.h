@@ -74,7 +74,12 @@ int clients_count(void);
 void clients_describe(char *text, size_t size);
 /* "3 burials (2 at redis://a:6379, 1 at unix:///s)" */
 void clients_count_burials(char *text, size_t size);
-/* Closes them. When that takes too long, the program ends by itself, with GUARD_OK. */
+/* Whether one of them looks at nothing, or not any more: then SIGTERM was sent to this
+ * process by itself. */
+bool clients_are_blind(void);
+/* From here on the program ends by itself when its end takes too long: with GUARD_OK, or,
+ * if they are blind, with GUARD_INTERNAL. */
+void clients_bound_the_end(void);
 void clients_close(void);
 
 /* ---- the service manager: notify.c. Thread: main. */

@@ -222,8 +222,12 @@ static void stop(int number)
 {
     char text[SAY_LINE_MAX / 2];
 
+    clients_bound_the_end();
     clients_count_burials(text, sizeof(text));
-    say(SAY_INFO, "stops by signal %d: %s", number, text);
+    if (clients_are_blind())
+        say(SAY_ERROR, "ends, for it would look at nothing: %s", text);
+    else
+        say(SAY_INFO, "stops by signal %d: %s", number, text);
     notify("STOPPING=1\nSTATUS=Stops");
     clients_close();
 }
@@ -247,5 +251,5 @@ int main(int argc, char **argv)
     urls_clear(&urls);
     announce(directory);
     stop(serve(signals));
-    return GUARD_OK;
+    return clients_are_blind() ? GUARD_INTERNAL : GUARD_OK;
 }

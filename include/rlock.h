@@ -333,7 +333,8 @@ typedef struct rlock_stats {
     rlock_histogram_t round_trip_time; /* of requests that were answered: from when they
                                           were sent until the answer was read */
     uint64_t burials; /* clients of other processes of this host that this one has found
-                         dead and seen to: what they held was given back */
+                         dead and seen to: what they held, if anything, was
+                         given back */
     uint64_t rlk_reserved[309];
 } rlock_stats_t;
 
@@ -927,7 +928,8 @@ const char *rlock_version(void);
  * max_level are dropped: 3 losses, threads that ended holding, a refused subscription; 4
  * leases at risk, outages, requests of the library's threads that are refused, processes
  * of this host that died holding; 6 what is well again, no crash guard; 7 connections
- * that are replaced. One line each, without a newline, as
+ * that are replaced, processes that died holding nothing. One line each, without a
+ * newline, as
  *   rlock: lost "orders" after 31.2 s: server unreachable since 30.1 s
  * doc/OBSERVABILITY.md lists them. What a call returns is not logged. Many of a kind in
  * one second are cut, and the next line says how many were. `log` may run on any thread,

@@ -9,6 +9,7 @@
 #include "duty_impl.h"
 #include "log.h"
 #include "refusal.h"
+#include "remains.h"
 #include "wire.h"
 
 #include <assert.h>
@@ -250,27 +251,29 @@ size_t rlk_burial_count(const struct rlock_client *client)
 }
 
 /* Only the file that is locked: another one under that name would be somebody's who made
- * it so. */
-static void remove_file(struct rlock_client *client, const struct corpse *corpse)
+ * it so. Whether it is gone. */
+static bool remove_file(struct rlock_client *client, const struct corpse *corpse)
 {
     struct rlk_rundir dir;
     struct stat locked, named;
 
     if (rlk_rundir_open(&dir, client->guard.dir) != 0)
-        return;
-    if (fstat(corpse->fd, &locked) == 0 &&
-        fstatat(dir.fd, corpse->uuid, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-        locked.st_ino == named.st_ino && locked.st_dev == named.st_dev)
-        unlinkat(dir.fd, corpse->uuid, 0);
+        return false;
+    bool there = fstat(corpse->fd, &locked) == 0 &&
+                 fstatat(dir.fd, corpse->uuid, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+                 locked.st_ino == named.st_ino && locked.st_dev == named.st_dev;
+    bool gone = !there || rlk_remains_remove(&dir, corpse->uuid);
     rlk_fd_close(dir.fd);
+    return gone;
 }
 
 static void finish(struct rlock_client *client, struct corpse *corpse, int64_t now)
 {
     char more[RLK_LOG_MORE_SIZE];
 
-    remove_file(client, corpse);
-    RLK_COUNT(client->counters.burials);
+    RLK_COUNT(client->counters.burials); /* before others see that it is over */
+    if (!remove_file(client, corpse)) /* to close it is told to all who look, this too */
+        rlk_deaths_left(client, corpse->uuid, now);
     if (rlk_log_now(&client->deaths.pace, now, LINES_MAX, more))
         rlk_log(corpse->given_back > 0 ? RLK_LOG_WARNING : RLK_LOG_DEBUG,
                 "rlock: process %ld (%s) of this host died; locks given back at %s: %u%s",
@@ -282,6 +285,8 @@ static void finish(struct rlock_client *client, struct corpse *corpse, int64_t n
 /* Others may have more luck, or more rights. */
 static void leave(struct rlock_client *client, struct corpse *corpse, int64_t now)
 {
+    if (corpse->refused > 0)
+        rlk_remains_mark(corpse->fd);
     rlk_deaths_left(client, corpse->uuid, now);
     free_corpse(corpse);
 }

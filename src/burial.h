@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Giving back what a dead process had (rules G10-G13): whoever got the lock of its file
- * reads its table, and has the server run one script for each name, then one for each
- * name that this client waits for: of those the table may have had no room. The file is
- * unlinked when all is answered; if this process dies before, the kernel frees the lock
- * and another one goes on. Thread: the watchdog. Blocks: no network.
+ * reads its table, and has the server run one script for each name; then, if the table
+ * had no room once, one for each name that this client waits for. The file is unlinked
+ * when all is answered; if this process dies before, the kernel frees the lock and
+ * another one goes on. Thread: the watchdog. Blocks: no network.
  */
 #ifndef RLK_BURIAL_H
 #define RLK_BURIAL_H

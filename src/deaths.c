@@ -7,6 +7,7 @@
 #include "client.h"
 #include "deadline.h"
 #include "descriptor.h"
+#include "remains.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,15 +24,14 @@ enum {
     CHECK_ALWAYS_S = 3600, /* and where that does not matter */
     POLL_MS = 100,   /* between two looks at all files, where the kernel tells of none, */
     POLL_SHARE = 20, /* and all who look so take this part of a processor together */
-    LEFT_MS = 3000,  /* until one that could not be buried is tried again */
-    LOOKS_MAX = 64,  /* in one step */
-    READS_MAX = 16,  /* of the kernel's notices, likewise */
-    CORPSES_MAX = 16,   /* at a time: each has a descriptor */
-    FULL_MS = 20,       /* until one that there was no room for is looked at again */
-    BEGUN_S = 60,       /* a file that has had no name for so long is nobody's */
-    KEPT_S = 2 * 86400, /* one of a server that nobody here uses any more: twice the
-                           longest lease */
-    MARK_SIZE = 64
+    KEEP_NS = 200000,  /* by the square of the files: who lists all keeps what the kernel
+                          tells for so long, or all together would take more than that
+                          part, at some 10 us for a file */
+    LEFT_MS = 3000,    /* until one that could not be buried is tried again */
+    LOOKS_MAX = 64,    /* in one step */
+    READS_MAX = 16,    /* of the kernel's notices, likewise */
+    CORPSES_MAX = 16,  /* at a time: each has a descriptor */
+    SHORTAGE_MS = 100, /* until it is tried again to have a descriptor or memory */
 };
 
 /* After these, ms, a file that the kernel named is looked at again: its lock goes a
@@ -91,100 +91,94 @@ void rlk_deaths_left(struct rlock_client *client, const char *uuid, int64_t now)
     add_suspect(&client->deaths, uuid, AGAIN, now + LEFT_MS * RLK_NS_PER_MS);
 }
 
-/* ---- files that nobody will bury */
+/* ---- the directory */
 
-/* A file of this inode in the directory, open to write and locked; -1: it is another's,
- * or was taken, or is gone. */
-static int take_file(const struct rlk_rundir *dir, const char *name,
-                     const struct stat *seen)
+enum { REFUSED_TOLD = 2 /* while it is made anew there is none for a moment */ };
+
+/* It is looked at each time whether it is to be trusted still. */
+static int open_dir(struct rlock_client *client, struct rlk_rundir *ret_dir)
 {
-    struct stat st;
-    int fd = rlk_fd_openat(dir->fd, name, O_RDWR | O_NOFOLLOW, 0);
-
-    if (fd < 0)
-        return -1;
-    /* locked first: who had it may have removed the file just now */
-    if (!rlk_guard_take(fd) || fstat(fd, &st) != 0 || st.st_ino != seen->st_ino ||
-        st.st_nlink == 0) {
-        rlk_fd_close(fd);
-        return -1;
-    }
-    return fd;
+    int rc = rlk_rundir_open(ret_dir, client->guard.dir);
+    if (rc != 0)
+        ret_dir->fd = -1;
+    return rc;
 }
 
-/* A dead one's of another server: it is written into it when it was first found so, and
- * removed when all that it can have had has long ended. */
-static void keep_for_others(const struct rlk_rundir *dir, const char *name, int fd,
-                            const struct stat *seen)
+static bool is_shortage(int code)
 {
-    const off_t at = RLK_GUARD_HEADER - MARK_SIZE;
-    int64_t now = rlk_now_real() / RLK_NS_PER_S, since = 0;
-    char mark[MARK_SIZE];
-
-    if (pread(fd, mark, sizeof(mark), at) != sizeof(mark))
-        return;
-    mark[sizeof(mark) - 1] = '\0';
-    if (strncmp(mark, "dead ", 5) == 0)
-        since = strtoll(mark + 5, NULL, 10);
-    if (since > 0 && since <= now && now - since < KEPT_S)
-        return;
-    int own = take_file(dir, name, seen);
-    if (own < 0)
-        return;
-    if (since > 0 && since <= now) {
-        unlinkat(dir->fd, name, 0);
-    } else {
-        memset(mark, 0, sizeof(mark));
-        snprintf(mark, sizeof(mark), "dead %lld\n", (long long)now);
-        if (pwrite(own, mark, sizeof(mark), at) != sizeof(mark))
-            (void)0; /* somebody will see to it later */
-    }
-    rlk_fd_close(own);
+    return code == EMFILE || code == ENFILE || code == ENOMEM;
 }
 
-/* One that was being made when its process died. */
-static void remove_begun(const struct rlk_rundir *dir, const char *name)
+/* At each check it is said here how it went: why deaths are seen no more, once. */
+static void note_dir(struct rlock_client *client, int code)
 {
-    struct stat st;
+    struct rlk_deaths *deaths = &client->deaths;
 
-    if (fstatat(dir->fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode) ||
-        st.st_mtime > rlk_now_real() / RLK_NS_PER_S - BEGUN_S)
-        return;
-    int fd = take_file(dir, name, &st);
-    if (fd < 0)
-        return;
-    unlinkat(dir->fd, name, 0);
-    rlk_fd_close(fd);
+    if (code == 0)
+        deaths->refused = 0;
+    else if (!is_shortage(code) && ++deaths->refused == REFUSED_TOLD)
+        rlk_log(RLK_LOG_WARNING, "rlock: no crash guard any more: %s", rlock_errmsg());
+}
+
+static void close_inotify(struct rlk_deaths *deaths)
+{
+    if (deaths->inotify_fd >= 0)
+        rlk_fd_close(deaths->inotify_fd);
+    deaths->inotify_fd = -1;
+}
+
+/* The directory is another one, perhaps, or not to be trusted: it is seen to at once what
+ * can be done. */
+static void lose_inotify(struct rlk_deaths *deaths, int64_t now)
+{
+    close_inotify(deaths);
+    deaths->check_at = now;
 }
 
 /* ---- looking at one */
 
-/* Whether it is to be looked at again, if it was named by the kernel. */
-static bool look(struct rlock_client *client, const struct rlk_rundir *dir,
-                 const char *name, int64_t now)
+enum verdict { DONE, LOOK_AGAIN, LEAVE };
+
+/* Nobody else has it: what becomes of the file of a dead one. */
+static enum verdict bury(struct rlock_client *client, const struct rlk_rundir *dir,
+                         const char *name, const struct rlk_guard_head *head, int fd,
+                         int64_t now)
+{
+    if (rlk_remains_are_old(fd)) {
+        bool gone = rlk_remains_remove(dir, name);
+        rlk_fd_close(fd);
+        return gone ? DONE : LEAVE;
+    }
+    return rlk_burial_begin(client, fd, name, head, now) ? DONE : LEAVE;
+}
+
+/* What is to be done about it, if it was named by the kernel. */
+static enum verdict look(struct rlock_client *client, const struct rlk_rundir *dir,
+                         const char *name, int64_t now)
 {
     struct rlk_guard_head head;
     struct stat st;
 
     if (name[0] == '.') {
-        remove_begun(dir, name);
-        return false;
+        rlk_remains_of_making(dir, name);
+        return DONE;
     }
     /* not to write: to close that is what the kernel tells the others of */
     int fd = rlk_fd_openat(dir->fd, name, O_RDONLY | O_NOFOLLOW, 0);
     if (fd < 0)
-        return errno != ENOENT && errno != EACCES;
+        return errno != ENOENT && errno != EACCES ? LOOK_AGAIN : DONE;
     bool ours =
         fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && rlk_guard_read(fd, name, &head);
     bool dead = ours && rlk_guard_is_free(fd);
     bool same = ours && strcmp(head.server, client->guard.server) == 0;
-    if (dead && !same)
-        keep_for_others(dir, name, fd, &st);
+    bool left = dead && !same && !rlk_remains_keep(dir, name, fd, &st);
     rlk_fd_close(fd);
+    if (left)
+        return LEAVE;
     if (!dead || !same)
-        return ours && !dead;
-    int own = take_file(dir, name, &st);
-    return own < 0 || !rlk_burial_begin(client, own, name, &head, now);
+        return ours && !dead ? LOOK_AGAIN : DONE;
+    int own = rlk_remains_take(dir, name, &st);
+    return own < 0 ? LOOK_AGAIN : bury(client, dir, name, &head, own, now);
 }
 
 /* Those that were left are looked at once more when their time has come, if somebody here
@@ -214,30 +208,41 @@ static int64_t look_at_suspects(struct rlock_client *client, int64_t now)
     struct rlk_deaths *deaths = &client->deaths;
     struct rlk_rundir dir = { .fd = -1 };
     int64_t due = RLK_NEVER;
-    int count = 0;
+    int count = 0, rc = 0;
 
     for (struct rlk_list *l = deaths->suspects.next, *next; l != &deaths->suspects;
          l = next) {
         struct suspect *suspect = RLK_CONTAINER_OF(l, struct suspect, link);
         next = l->next;
-        if (suspect->at <= now && rlk_burial_count(client) >= CORPSES_MAX)
-            suspect->at = now + FULL_MS * RLK_NS_PER_MS;
+        if (suspect->at <= now && rlk_burial_count(client) >= CORPSES_MAX) {
+            deaths->no_room = true; /* until one of them is done with */
+            continue;
+        }
+        if (suspect->at <= now && rc == 0 && dir.fd < 0)
+            rc = open_dir(client, &dir);
+        if (suspect->at <= now && is_shortage(rc))
+            suspect->at = now + SHORTAGE_MS * RLK_NS_PER_MS;
         if (suspect->at <= now && count < LOOKS_MAX) {
-            if (dir.fd < 0 && rlk_rundir_open(&dir, client->guard.dir) != 0)
-                dir.fd = -1;
             count++;
-            unsigned looks = ++suspect->looks;
-            if (dir.fd < 0 || !look(client, &dir, suspect->name, now) || looks >= AGAIN) {
+            enum verdict verdict =
+                dir.fd < 0 ? DONE : look(client, &dir, suspect->name, now);
+            if (verdict == LEAVE)
+                add_suspect(deaths, suspect->name, AGAIN, now + LEFT_MS * RLK_NS_PER_MS);
+            if (verdict != LOOK_AGAIN || ++suspect->looks >= AGAIN) {
                 free_suspect(suspect);
                 continue;
             }
-            suspect->at = now + again_ms[looks] * RLK_NS_PER_MS;
+            suspect->at = now + again_ms[suspect->looks] * RLK_NS_PER_MS;
         }
         if (suspect->at < due)
             due = suspect->at;
     }
     if (dir.fd >= 0)
         rlk_fd_close(dir.fd);
+    if (rc != 0 && !is_shortage(rc) && deaths->inotify_fd >= 0) {
+        lose_inotify(deaths, now); /* what it tells of may not be looked at */
+        due = now;
+    }
     return due;
 }
 
@@ -268,7 +273,7 @@ static size_t list_all(struct rlock_client *client, int64_t now)
     size_t count = 0;
     long n;
 
-    if (rlk_rundir_open(&dir, client->guard.dir) != 0)
+    if (open_dir(client, &dir) != 0)
         return 0;
     while ((n = syscall(SYS_getdents64, dir.fd, buf, sizeof(buf))) > 0) {
         for (char *at = buf; at < buf + n;) {
@@ -288,15 +293,16 @@ static void look_at_all(struct rlock_client *client, int64_t now)
 {
     struct rlk_deaths *deaths = &client->deaths;
     int64_t begun = rlk_now_boot();
-    size_t count = list_all(client, now);
+    int64_t count = (int64_t)list_all(client, now);
 
+    deaths->keep_until = now + count * count * KEEP_NS;
     deaths->look_at = RLK_NEVER;
     if (deaths->inotify_fd >= 0 || deaths->check_at == RLK_NEVER)
         return;
     /* a look costs about as much as the list of them took, and as many look as are there
      */
     int64_t cost = rlk_now_boot() - begun;
-    int64_t pause = cost * (int64_t)count * POLL_SHARE;
+    int64_t pause = cost * count * POLL_SHARE;
     if (pause < POLL_MS * RLK_NS_PER_MS)
         pause = POLL_MS * RLK_NS_PER_MS;
     deaths->look_at = now + pause;
@@ -309,13 +315,6 @@ static int make_inotify(void)
     return inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 }
 
-static void close_inotify(struct rlk_deaths *deaths)
-{
-    if (deaths->inotify_fd >= 0)
-        rlk_fd_close(deaths->inotify_fd);
-    deaths->inotify_fd = -1;
-}
-
 /* By the descriptor of the directory, not by its path, which may be another one by now.
  * And the own file: a directory that is removed says nothing of it while files that were
  * in it are in use, but the own one is removed first. */
@@ -326,7 +325,11 @@ static void open_inotify(struct rlock_client *client)
     struct stat st;
     char path[32 + RLK_UUID_LEN];
 
-    if (deaths->inotify_fd >= 0 || rlk_rundir_open(&dir, client->guard.dir) != 0)
+    if (deaths->inotify_fd >= 0)
+        return;
+    int rc = open_dir(client, &dir);
+    note_dir(client, rc);
+    if (rc != 0)
         return;
     deaths->inotify_fd = rlk_fd_made_by(make_inotify);
     int len = snprintf(path, sizeof(path), "/proc/self/fd/%d", dir.fd);
@@ -360,13 +363,6 @@ static bool is_watched(const struct rlock_client *client)
     struct stat st;
     return lstat(client->guard.dir, &st) == 0 && st.st_dev == client->deaths.dev &&
            st.st_ino == client->deaths.ino;
-}
-
-/* The directory is another one, perhaps: it is seen to at once what can be done. */
-static void lose_inotify(struct rlk_deaths *deaths, int64_t now)
-{
-    close_inotify(deaths);
-    deaths->check_at = now;
 }
 
 /* The kernel has named it. */
@@ -450,7 +446,7 @@ static void check(struct rlock_client *client, int64_t now)
     bool quiet = !always && reg->waits_begun == deaths->waits_seen &&
                  !rlk_registry_awaits_locked(reg);
     deaths->waits_seen = reg->waits_begun;
-    bool over = quiet && deaths->quiet;
+    bool over = quiet && deaths->quiet && now >= deaths->keep_until;
     if (over)
         reg->looks = false;
     rlk_registry_unlock(reg);
@@ -507,9 +503,12 @@ int64_t rlk_deaths_step(struct rlock_client *client, int64_t now, bool *ret_want
         check(client, now);
     if (now >= deaths->look_at)
         look_at_all(client, now);
+    deaths->no_room = false;
     int64_t left = try_again(client, now);
     int64_t due = look_at_suspects(client, now);
     int64_t burial = rlk_burial_step(client, now, ret_wanted);
+    if (deaths->no_room && rlk_burial_count(client) < CORPSES_MAX)
+        due = now;
     int64_t times[] = { left, burial, deaths->check_at, deaths->look_at };
     for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
         if (times[i] < due)

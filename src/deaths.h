@@ -34,6 +34,9 @@ struct rlk_deaths {
     int64_t check_at;         /* whether anybody waits still; RLK_NEVER: not looking */
     unsigned waits_seen;      /* of the registry's waits_begun, at the last check */
     bool quiet;               /* nobody waited then */
+    bool no_room;             /* a file waits for a burial to end */
+    int64_t keep_until;       /* what the kernel tells is not given up before */
+    unsigned refused;         /* so often in a row the directory could not be used */
     bool answered;            /* something, since the last step */
     size_t in_flight;         /* requests of burials */
     struct rlk_list suspects; /* files to be looked at */

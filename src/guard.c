@@ -136,27 +136,40 @@ static int set_up(struct rlock_client *client, int fd, const struct rlk_rundir *
         return errno;
     if (!rlk_guard_take(fd))
         return errno;
-    void *map = mmap(NULL, len_of(max), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    const size_t map_len = len_of(max); /* all of it, whatever is used */
+    void *map = mmap(NULL, map_len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (map == MAP_FAILED)
         return errno;
-    int rc = madvise(map, len_of(max), MADV_DONTFORK) == 0 ? 0 : errno;
+    int rc = madvise(map, map_len, MADV_DONTFORK) == 0 ? 0 : errno;
     if (rc == 0 && !can_grow(map)) {
         max = max < SLOTS_OLD_KERNEL ? max : SLOTS_OLD_KERNEL;
         rc = fallocate(fd, 0, 0, (off_t)len_of(max)) == 0 ? 0 : errno;
         count = max;
     }
     if (rc != 0) {
-        munmap(map, len_of(max));
+        munmap(map, map_len);
         return rc;
     }
     guard->map = map;
-    guard->map_len = len_of(max);
+    guard->map_len = map_len;
     write_head(client, map);
     slots->table = (struct rlk_slot *)((char *)map + RLK_GUARD_HEADER);
     slots->full = (_Atomic uint32_t *)((char *)map + RLK_GUARD_FULL_AT);
     slots->count = count;
     slots->max = max;
     return 0;
+}
+
+/* Whether the mapping alone keeps the lock, on which all depends (G1): a kernel for which
+ * that is not so would have this process buried alive. */
+static bool is_kept_locked(const struct rlk_rundir *dir, const char *name)
+{
+    int fd = openat(dir->fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    bool kept = fd >= 0 && !rlk_guard_is_free(fd);
+
+    if (fd >= 0)
+        close(fd);
+    return kept;
 }
 
 /* The lock comes before the name (G2): until then nobody looks for it. */
@@ -170,6 +183,8 @@ static int make(struct rlock_client *client, const struct rlk_rundir *dir)
     int rc = fd < 0 ? errno : set_up(client, fd, dir);
     if (fd >= 0)
         close(fd);
+    if (rc == 0 && !is_kept_locked(dir, before))
+        rc = ENOLCK;
     if (rc == 0 && renameat(dir->fd, before, dir->fd, client->uuid) != 0)
         rc = errno;
     if (rc != 0)

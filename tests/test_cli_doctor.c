@@ -233,6 +233,7 @@ START_TEST(json_has_the_findings_with_the_gravest_first)
                 "error eviction\n");
     expect_json("d['findings'][1]['grade'], d['findings'][1]['topic']",
                 "warning buffers\n");
+    expect_json("[f['topic'] for f in d['findings']].count('guard')", "1\n");
     expect_json("all(f['text'] for f in d['findings']) and len(d['findings']) > 12",
                 "True\n");
 }

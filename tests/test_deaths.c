@@ -45,11 +45,12 @@ static void start_as(struct worker *who, const char *options)
                  options);
 }
 
-/* v, which is killed, and w, both with this kind of handle. */
+/* v, which is killed, and w, both with this kind of handle. When w begins it looks at all
+ * files; v's is to be found by what w does later. */
 static void start_two(const char *options)
 {
-    start_as(&v, options);
     start_as(&w, options);
+    start_as(&v, options);
 }
 
 /* Of the lease, which has just begun: nobody waited for its end. */
@@ -123,8 +124,8 @@ END_TEST
 
 START_TEST(a_killed_reader_takes_nobody_elses_read_with_it)
 {
-    start_two("rwlock=1");
     start_as(&x, "rwlock=1");
+    start_two("rwlock=1");
     scene_worker_does(&v, "rdlock");
     scene_worker_does(&x, "rdlock");
     scene_worker_queues(&w, "N", "lock");

@@ -19,6 +19,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <syslog.h>
 #include <unistd.h>
 
 enum { LEFT_MS = 3000 /* until one that could not be buried is tried again */ };
@@ -136,12 +137,12 @@ END_TEST
 
 START_TEST(g10_a_burial_goes_on_when_nobody_waits_any_more)
 {
-    death_start(&v, "N", "");
     death_start(&w, "N", "");
+    death_start(&v, "N", "");
     scene_worker_does(&v, "lock");
     int held = scene_hold_first(RLK_LOCK_BURY);
     death_strike();
-    scene_says(&w, "ok", "async t timedlock m %ld", test_ms(200));
+    scene_says(&w, "ok", "async t timedlock m %ld", test_ms(2000));
     ck_assert(test_proxy_wait_hits(scene_proxy, held, 1, SCENE_SOON_MS));
     scene_worker_ends(&w, "t", "ETIMEDOUT");
     scene_let_go(held);
@@ -170,7 +171,7 @@ START_TEST(g10_who_is_not_answered_leaves_the_dead_to_others)
     scene_worker_does(&v, "lock");
     death_strike();
     int lost = SCENE_RULE(RLK_LOCK_BURY, .on = TEST_ON_REQUEST, .action = TEST_DROP);
-    scene_worker(&w, test_proxy_url(scene_proxy), SCENE_TIMES(.command = test_ms(100)),
+    scene_worker(&w, test_proxy_url(scene_proxy), SCENE_TIMES(.command = test_ms(1000)),
                  "other", "");
     ck_assert(test_proxy_wait_hits(scene_proxy, lost, 1, SCENE_SOON_MS));
     ck_assert(!is_left(NULL));
@@ -374,13 +375,16 @@ static bool flood(void)
 
 START_TEST(g9_when_more_was_to_be_told_than_the_kernel_keeps_all_are_looked_at)
 {
-    death_start(&v, "N", "");
+    struct worker holder;
     death_start(&w, "N", "");
-    scene_worker_does(&v, "lock");
+    death_start(&holder, "N", "");
+    scene_worker_does(&holder, "lock");
     scene_worker_waits(&w, "N", 1);
     death_start(&x, "x", "");
     worker_kill(&x);
-    death_wait_files(2); /* w looks */
+    death_wait_files(2); /* w looks, and has listed neither x nor v */
+    death_start(&v, "M", "");
+    scene_worker_does(&v, "lock");
     worker_stop(&w);
     bool is_full = flood();
     death_strike();
@@ -389,7 +393,10 @@ START_TEST(g9_when_more_was_to_be_told_than_the_kernel_keeps_all_are_looked_at)
         printf("skipped: "
                "g9_when_more_was_to_be_told_than_the_kernel_keeps_all_are_looked_at: "
                "it keeps too many\n");
+    ck_assert(scene_wait_free("M", SCENE_SOON_MS));
+    scene_says(&holder, "ok", "on t unlock m");
     death_has_it(&w);
+    worker_end(&holder);
 }
 END_TEST
 
@@ -516,27 +523,41 @@ START_TEST(g16_and_sees_to_a_directory_that_is_made_anew)
 }
 END_TEST
 
-START_TEST(g9_a_wait_of_some_ms_is_none)
-{
-    enum { TRIES = 20, DELAY_MS = 3, SHORT_MS = 8 };
-    bool is_short = false;
+static atomic_bool is_refused;
 
-    SCENE_RULE(RLK_MUTEX_ACQUIRE, .on = TEST_ON_REPLY, .action = TEST_DELAY,
-               .delay_ms = DELAY_MS);
-    for (int i = 0; i < TRIES && !is_short; i++) { /* until one is, on this machine */
-        rlock_client_t *self = scene_client(test_proxy_url(scene_proxy), NULL);
-        rlock_mutex_t m;
-        scene_mutex(&m, self, "N");
-        inotify_calls = 0;
-        int64_t begun = test_now_ms();
-        ck_assert_int_eq(rlock_mutex_lock(&m), 0);
-        is_short = test_now_ms() - begun <= SHORT_MS;
-        ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
-        ck_assert_int_eq(rlock_mutex_destroy(&m), 0);
-        ck_assert_int_eq(rlock_client_close(self), 0);
-        if (is_short)
-            ck_assert_int_eq(inotify_calls, 0);
-    }
+static void note_refusal(int level, const char *line, void *arg)
+{
+    (void)arg;
+    if (level == LOG_WARNING && strstr(line, "rlock: no crash guard any more: ") &&
+        strstr(line, "everybody can write there"))
+        is_refused = true;
+}
+
+static bool has_heard(void *arg)
+{
+    (void)arg;
+    return is_refused;
+}
+
+/* Nor is what somebody put there in the meantime. */
+START_TEST(g5_directory_that_everybody_can_write_is_not_looked_at_any_more)
+{
+    rlock_client_t *self = open_always();
+    ck_assert(test_wait_until(has_looked, NULL, SCENE_SOON_MS));
+    death_start(&v, "N", "");
+    scene_worker_does(&v, "lock");
+    is_refused = false;
+    rlock_setlogger(note_refusal, NULL, LOG_WARNING);
+    ck_assert_int_eq(chmod(death_dir, 0777), 0);
+    death_strike();
+    ck_assert(test_wait_until(has_heard, NULL, SCENE_SOON_MS));
+    ck_assert_int_eq(test_rundir_count(death_dir), 2);
+    ck_assert(test_redis_exists(scene_redis, "N"));
+    ck_assert_int_eq(chmod(death_dir, 0700), 0);
+    death_wait_files(1);
+    ck_assert(scene_wait_free("N", SCENE_SOON_MS));
+    ck_assert_int_eq(rlock_client_close(self), 0);
+    rlock_setlogger(NULL, NULL, 0);
 }
 END_TEST
 
@@ -567,6 +588,6 @@ int main(void)
     tcase_add_test(tc, g16_and_is_told_of_nothing);
     tcase_add_test(tc, g16_and_goes_on_when_it_is_told_again);
     tcase_add_test(tc, g16_and_sees_to_a_directory_that_is_made_anew);
-    tcase_add_test(tc, g9_a_wait_of_some_ms_is_none);
+    tcase_add_test(tc, g5_directory_that_everybody_can_write_is_not_looked_at_any_more);
     return test_run_suite(s);
 }

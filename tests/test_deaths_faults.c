@@ -2,7 +2,8 @@
 /*
  * Deaths found and buried though something fails (rules G9, G10, G12): the kernel tells
  * of none, the burier dies, is refused or finds the server gone, requests come late.
- * Leases are so long that nothing else can have ended them. `v` is killed; `w` waits;
+ * Leases are so long that nothing else can have ended them. `v` is killed; `w` waits.
+ * Who begins before v has not listed its file, and so finds it by what it does later.
  * `self` is a client of this process, whose system calls can be made to fail.
  */
 #include "scene.h"
@@ -179,6 +180,23 @@ static void has_one(void)
     ck_assert_int_eq(count_inotify(), 1);
 }
 
+/* The kernel tells of one that began when it was looked at all already. */
+static void one_dies_meanwhile(void)
+{
+    until_it_looks();
+    start_at(&w, scene_server.url, "other");
+    scene_says(&w, "ok", "on t lock m");
+    worker_kill(&w);
+    ck_assert(test_rundir_wait(dir, 2, SCENE_SOON_MS));
+    ck_assert(!test_redis_exists(scene_redis, "other"));
+}
+
+START_TEST(g9_kernel_tells_of_a_death)
+{
+    wait_here(one_dies_meanwhile, NULL);
+}
+END_TEST
+
 static bool has_none(void *arg)
 {
     (void)arg;
@@ -201,9 +219,9 @@ END_TEST
 /* v, x and w at the proxy; v holds "N", and w waits for it. */
 static void start_proxied(void)
 {
-    start_at(&v, test_proxy_url(scene_proxy), "N");
-    start_at(&w, test_proxy_url(scene_proxy), "N");
     start_at(&x, test_proxy_url(scene_proxy), "N");
+    start_at(&w, test_proxy_url(scene_proxy), "N");
+    start_at(&v, test_proxy_url(scene_proxy), "N");
     scene_says(&v, "ok", "on t lock m");
     scene_worker_waits(&w, "N", 1);
 }
@@ -227,8 +245,8 @@ END_TEST
 
 START_TEST(g10_a_server_that_is_silent_is_asked_when_it_answers)
 {
-    start(&v);
     start(&w);
+    start(&v);
     scene_says(&v, "ok", "on t lock m");
     scene_worker_waits(&w, "N", 1);
     test_server_pause(&scene_server);
@@ -236,6 +254,27 @@ START_TEST(g10_a_server_that_is_silent_is_asked_when_it_answers)
     test_pause_ms(test_ms(100));
     test_server_resume(&scene_server);
     scene_worker_ends(&w, "t", "ok");
+}
+END_TEST
+
+START_TEST(g12_requests_of_the_dead_are_refused_as_long_as_they_would_be_underway)
+{
+    enum { ITS_MS = 60000, OWN_MS = 1000 };
+    char key[SCENE_KEY_MAX], id[SCENE_ID_MAX];
+    const char *url = scene_server.url;
+    scene_worker(&w, url, SCENE_TIMES(.command = test_ms(OWN_MS)), "N", "");
+    scene_worker(&v, url, SCENE_TIMES(.command = test_ms(ITS_MS)), "N", "");
+    scene_says(&v, "ok", "on t lock m");
+    ck_assert(scene_holder("N", id));
+    id[RLK_UUID_LEN] = '\0';
+    scene_worker_waits(&w, "N", 1);
+    worker_kill(&v);
+    scene_worker_ends(&w, "t", "ok");
+    scene_key(key, "N", "cancelled");
+    const char *end = test_redis_str(scene_redis, "ZSCORE", key, id);
+    ck_assert_ptr_nonnull(end);
+    ck_assert_int_gt(atoll(end), scene_now_ms() + test_ms(ITS_MS));
+    scene_says(&w, "ok", "on t unlock m");
 }
 END_TEST
 
@@ -251,8 +290,8 @@ END_TEST
 
 START_TEST(g10_a_server_that_does_not_know_the_script_is_sent_it)
 {
-    start(&v);
     start(&w);
+    start(&v);
     scene_says(&v, "ok", "on t lock m");
     scene_worker_waits(&w, "N", 1);
     test_redis_do(scene_redis, "SCRIPT", "FLUSH");
@@ -263,8 +302,8 @@ END_TEST
 
 START_TEST(g10_a_server_without_memory_does_it_too)
 {
-    start(&v);
     start(&w);
+    start(&v);
     scene_says(&v, "ok", "on t lock m");
     scene_worker_waits(&w, "N", 1);
     test_redis_do(scene_redis, "CONFIG", "SET", "maxmemory", "1");
@@ -284,9 +323,9 @@ START_TEST(g10_who_is_refused_leaves_the_file_to_others)
                   "+@all", "-zrem");
     snprintf(url, sizeof(url), "redis://poor:word@127.0.0.1:%u",
              (unsigned)scene_server.port);
-    start_at(&v, scene_server.tcp_url, "N");
     start_at(&x, scene_server.tcp_url, "N");
     start_at(&w, url, "N");
+    start_at(&v, scene_server.tcp_url, "N");
     scene_says(&w, "ok", "logger");
     scene_says(&v, "ok", "on t lock m");
     scene_worker_waits(&w, "N", 1);
@@ -357,6 +396,16 @@ static bool is_marked(void *path)
     return strncmp(mark, "dead ", 5) == 0;
 }
 
+/* As if it had been found so three days ago. */
+static void set_back(const char *path)
+{
+    char mark[LINE] = "";
+    snprintf(mark, sizeof(mark), "dead %lld\n", 1600000000LL);
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    ck_assert_int_eq(pwrite(fd, mark, sizeof(mark), MARK_AT), (ssize_t)sizeof(mark));
+    close(fd);
+}
+
 START_TEST(g10_the_dead_of_another_server_are_left_to_its_clients_for_two_days)
 {
     char url[TEST_URL_MAX + 16], path[512], mark[LINE];
@@ -369,15 +418,34 @@ START_TEST(g10_the_dead_of_another_server_are_left_to_its_clients_for_two_days)
     mark_of(path, mark);
     ck_assert_int_gt(atoll(mark + 5), 1600000000);
     worker_end(&x);
-    /* found so three days ago */
-    memset(mark, 0, sizeof(mark));
-    snprintf(mark, sizeof(mark), "dead %lld\n", 1600000000LL);
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
-    ck_assert_int_eq(pwrite(fd, mark, sizeof(mark), MARK_AT), (ssize_t)sizeof(mark));
-    close(fd);
+    set_back(path);
     start_at(&x, url, "other");
     ck_assert(test_rundir_wait(dir, 1, SCENE_SOON_MS));
     ck_assert_int_ne(access(path, F_OK), 0);
+}
+END_TEST
+
+/* Nobody may give back what it had: it is not tried for ever. */
+START_TEST(g10_the_dead_that_are_refused_go_after_two_days)
+{
+    char url[TEST_URL_MAX + 64], path[512];
+    test_redis_do(scene_redis, "ACL", "SETUSER", "poor", "on", ">word", "~*", "&*",
+                  "+@all", "-zrem");
+    snprintf(url, sizeof(url), "redis://poor:word@127.0.0.1:%u",
+             (unsigned)scene_server.port);
+    start_at(&v, scene_server.tcp_url, "N");
+    file_of_the_dead(path);
+    scene_says(&v, "ok", "on t lock m");
+    worker_kill(&v);
+    start_at(&x, url, "other");
+    ck_assert(test_wait_until(is_marked, path, SCENE_SOON_MS));
+    ck_assert(test_redis_exists(scene_redis, "N"));
+    worker_end(&x);
+    set_back(path);
+    start_at(&x, url, "other");
+    ck_assert(test_rundir_wait(dir, 1, SCENE_SOON_MS));
+    ck_assert_int_ne(access(path, F_OK), 0);
+    test_redis_do(scene_redis, "ACL", "DELUSER", "poor");
 }
 END_TEST
 
@@ -443,10 +511,13 @@ int main(void)
     tcase_add_test(tc, g9_all_are_looked_at_by_turns_when_no_inotify_is_to_be_had);
     tcase_add_test(tc, g9_and_when_no_directory_may_be_watched);
     tcase_add_test(tc, g9_directory_may_be_made_anew);
+    tcase_add_test(tc, g9_kernel_tells_of_a_death);
     tcase_add_test(tc, g9_who_waits_for_nothing_is_told_of_nothing);
     tc = scene_tcase(s, "burying", open_scene, close_scene);
     tcase_add_test(tc, g10_when_the_burier_is_killed_another_goes_on);
     tcase_add_test(tc, g10_a_server_that_is_silent_is_asked_when_it_answers);
+    tcase_add_test(
+        tc, g12_requests_of_the_dead_are_refused_as_long_as_they_would_be_underway);
     tcase_add_test(tc, g10_a_lost_answer_is_asked_for_again);
     tcase_add_test(tc, g10_a_server_that_does_not_know_the_script_is_sent_it);
     tcase_add_test(tc, g10_a_server_without_memory_does_it_too);
@@ -455,6 +526,7 @@ int main(void)
     tc = scene_tcase(s, "files", open_scene, close_scene);
     tcase_add_test(tc,
                    g10_the_dead_of_another_server_are_left_to_its_clients_for_two_days);
+    tcase_add_test(tc, g10_the_dead_that_are_refused_go_after_two_days);
     tcase_add_test(tc, g3_foreign_files_are_left_alone);
     return test_run_suite(s);
 }

@@ -21,7 +21,7 @@ enum { SOON_MS = 10000 };
 static const char *const topics[] = {
     "version", "cluster",     "replicas", "persistence", "eviction",
     "memory",  "connections", "buffers",  "clock",       "round trip",
-    "acl",     "scripts",     "messages",
+    "acl",     "scripts",     "messages", "guard",
 };
 enum { TOPICS = sizeof(topics) / sizeof(topics[0]) };
 

@@ -82,7 +82,8 @@ static bool is_made_so(int inotify)
 
 /* In a process of its own: looks at all files again and again, until `stop` is closed. 0:
  * it saw some, and all were locked. */
-static int look_on(int stop)
+/* Says by a byte when it looks. */
+static int look_on(int stop, int looking)
 {
     int inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC), looks = 0;
     DIR *list = opendir(dir);
@@ -90,7 +91,8 @@ static int look_on(int stop)
     char c;
 
     fcntl(stop, F_SETFL, O_NONBLOCK);
-    if (!list || inotify_add_watch(inotify, dir, IN_CREATE) < 0)
+    if (!list || inotify_add_watch(inotify, dir, IN_CREATE) < 0 ||
+        write(looking, "", 1) != 1)
         return 2;
     while (read(stop, &c, 1) < 0) {
         rewinddir(list);
@@ -124,16 +126,21 @@ static int run_opens(void *arg)
 START_TEST(g2_every_name_that_appears_is_locked)
 {
     struct task tasks[OPENERS];
-    int stop[2], status;
+    int stop[2], looking[2], status;
+    char c;
 
     ck_assert_int_eq(pipe2(stop, O_CLOEXEC), 0);
+    ck_assert_int_eq(pipe2(looking, O_CLOEXEC), 0);
     pid_t pid = fork();
     ck_assert_int_ge(pid, 0);
     if (pid == 0) {
         close(stop[1]);
         test_redis_close(redis); /* or it is a leak of this process */
-        _exit(look_on(stop[0]));
+        _exit(look_on(stop[0], looking[1]));
     }
+    close(looking[1]);
+    ck_assert_int_eq(read(looking[0], &c, 1), 1);
+    close(looking[0]);
     for (int i = 0; i < OPENERS; i++)
         task_start(&tasks[i], run_opens, NULL);
     for (int i = 0; i < OPENERS; i++)

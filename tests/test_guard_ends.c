@@ -11,17 +11,38 @@
 #include "worker.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
 
 enum { SOON_MS = 10000, LONG_MS = 120000, QUIET_MS = 50, DEATHS = 20 };
 
 static const char *dir;
 static struct guard_file file;
 
+/* The library's system call, which is ours here: before Linux 5.14 it knows no such
+ * advice. */
+static bool old_kernel;
+
+int madvise(void *at, size_t len, int advice)
+{
+    if (old_kernel && advice == MADV_POPULATE_WRITE) {
+        errno = EINVAL;
+        return -1;
+    }
+    return (int)syscall(SYS_madvise, at, len, advice);
+}
+
 static void set_up(void)
 {
+    old_kernel = false;
     dir = test_rundir_own();
     file.fd = -1;
     fixture_open();
@@ -59,6 +80,7 @@ START_TEST(g15_close_leaves_it_for_a_burier_when_something_is_abandoned)
     char parameters[64];
     long timeout = test_ms(100);
 
+    old_kernel = _i == 1;
     other = open_with("");
     snprintf(parameters, sizeof(parameters), "?lease=%ld&commandtimeout=%ld",
              test_ms(LONG_MS), timeout);
@@ -367,7 +389,8 @@ int main(void)
     Suite *suite = suite_create("guard ends");
     TCase *tc = tcase(suite, "ends");
     tcase_add_test(tc, g15_close_removes_it);
-    tcase_add_test(tc, g15_close_leaves_it_for_a_burier_when_something_is_abandoned);
+    tcase_add_loop_test(tc, g15_close_leaves_it_for_a_burier_when_something_is_abandoned,
+                        0, 2);
     tcase_add_loop_test(tc, g15_exit_removes_it_unless_something_is_left, 0,
                         sizeof(ends) / sizeof(ends[0]));
     tcase_add_loop_test(tc, g6_child_has_a_file_of_its_own, 0, 2);

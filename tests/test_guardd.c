@@ -5,7 +5,9 @@
 
 #include "port.h"
 
+#include <fcntl.h>
 #include <grp.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -306,6 +308,22 @@ START_TEST(it_ends_when_it_would_look_at_nothing)
 }
 END_TEST
 
+/* It sees so when it is told of a file there. */
+START_TEST(it_ends_when_everybody_can_write_there_by_now)
+{
+    char path[PATH_MAX];
+    GUARD_READY("--url", server.url);
+    ck_assert_int_eq(chmod(guard_dir, 0777), 0);
+    snprintf(path, sizeof(path), "%s/00000000-0000-4000-8000-000000000001", guard_dir);
+    close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    ck_assert_int_eq(cli_ends(&guard, CLI_WAIT_MS), GUARD_INTERNAL);
+    ck_assert_msg(strstr(guard.err.text, "rlock: no crash guard any more: ") &&
+                      strstr(guard.err.text, "rlock-guard: ends, for it would look at "),
+                  "%s", guard.err.text);
+    ck_assert_int_eq(access(path, F_OK), 0);
+}
+END_TEST
+
 START_TEST(root_does_not_look_where_a_group_can_write)
 {
     if (!is_root("root_does_not_look_where_a_group_can_write"))
@@ -370,6 +388,7 @@ int main(void)
     tcase_add_loop_test(tc, it_ends_where_there_is_no_directory, 0, 3);
     tcase_add_test(tc, it_ends_where_everybody_can_write);
     tcase_add_test(tc, it_ends_when_it_would_look_at_nothing);
+    tcase_add_test(tc, it_ends_when_everybody_can_write_there_by_now);
     tcase_add_test(tc, root_does_not_look_where_a_group_can_write);
     tcase_add_test(tc, member_of_the_group_looks_there);
     return test_run_suite(suite);

@@ -27,13 +27,20 @@ static void expect_end(int number)
     ck_assert_int_eq(cli_ends(&guard, GUARD_STOP_MS), GUARD_OK);
 }
 
+static bool says_it_was(int number)
+{
+    char text[64];
+    snprintf(text, sizeof(text), "rlock-guard: stops by signal %d: ", number);
+    return strstr(guard.err.text, text) != NULL;
+}
+
 START_TEST(signal_ends_it)
 {
     const char *variable = guard_manager(false);
     GUARD_READY_WITH(variable, "--url", server.url);
     expect_end(ending[_i]);
     ck_assert(guard_tells("STOPPING=1\n"));
-    ck_assert(strstr(guard.err.text, "stops by signal "));
+    ck_assert_msg(says_it_was(ending[_i]), "%s", guard.err.text);
     ck_assert_int_eq(test_rundir_count(guard_dir), 0);
 }
 END_TEST
@@ -55,6 +62,7 @@ START_TEST(signal_that_was_ignored_at_the_start_does_not_end_it)
     kill(guard.pid, SIGINT);
     ck_assert(test_stays(is_running, NULL, STAYS_MS));
     expect_end(SIGTERM);
+    ck_assert_msg(says_it_was(SIGTERM), "%s", guard.err.text);
 }
 END_TEST
 

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Files of dead processes that nobody buries, and how files go: those of other servers,
+ * whose users may come later, or be rlock-guard, and those that the server refuses to
+ * give back, are marked with the time, and removed when nothing of them can be at a
+ * server any more. Thread: the watchdog. Blocks: no network.
+ */
+#ifndef RLK_REMAINS_H
+#define RLK_REMAINS_H
+
+#include "rundir.h"
+
+#include <stdbool.h>
+#include <sys/stat.h>
+
+/* The file of this inode in the directory, open to write and locked; -1: it is another
+ * one, or was taken, or is gone. */
+int rlk_remains_take(const struct rlk_rundir *dir, const char *name,
+                     const struct stat *seen);
+/* Writes the time into it, if it is not there. */
+void rlk_remains_mark(int fd);
+/* Whether it was marked so long ago that it may go. */
+bool rlk_remains_are_old(int fd);
+/* Unlinks it. Whether it is gone. */
+bool rlk_remains_remove(const struct rlk_rundir *dir, const char *name);
+/* A dead one's of another server, open to read: marked, or removed when it is time for
+ * that. False: it could not be. */
+bool rlk_remains_keep(const struct rlk_rundir *dir, const char *name, int fd,
+                      const struct stat *seen);
+/* One that has no name yet: removed if its process died long ago while it made it. */
+void rlk_remains_of_making(const struct rlk_rundir *dir, const char *name);
+
+#endif
