@@ -42,7 +42,8 @@ void guard_file_make(const char *dir, const char *uuid, const char *server);
 /* Waits until it was buried: until there is no such file. */
 bool guard_file_wait_gone(const char *dir, const char *uuid);
 bool guard_file_exists(const char *dir, const char *uuid);
-/* Waits until the client has counted so many burials, which it does behind that. */
+/* Waits until the client has counted so many burials, each a moment before its file goes.
+ */
 bool guard_wait_burials(rlock_client_t *client, unsigned long count);
 
 #endif

@@ -341,7 +341,7 @@ START_TEST(who_always_looks_is_woken)
     let_many_die();
     ck_assert(guard_wait_burials(client, DEATHS));
     ck_assert(test_wait_until(were_woken, &before, SOON_MS)); /* counted as they sleep */
-    ck_assert_int_eq(test_rundir_count(dir), 1);
+    ck_assert(test_rundir_wait(dir, 1, SOON_MS));
     ck_assert_int_eq(inotify_count(), 1);
 }
 END_TEST
