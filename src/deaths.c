@@ -295,7 +295,7 @@ static void look_at_all(struct rlock_client *client, int64_t now)
     int64_t begun = rlk_now_boot();
     int64_t count = (int64_t)list_all(client, now);
 
-    deaths->keep_until = now + count * count * KEEP_NS;
+    deaths->keep_until = deaths->inotify_fd >= 0 ? now + count * count * KEEP_NS : now;
     deaths->look_at = RLK_NEVER;
     if (deaths->inotify_fd >= 0 || deaths->check_at == RLK_NEVER)
         return;
