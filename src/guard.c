@@ -160,16 +160,16 @@ static int set_up(struct rlock_client *client, int fd, const struct rlk_rundir *
     return 0;
 }
 
-/* Whether the mapping alone keeps the lock, on which all depends (G1): a kernel for which
- * that is not so would have this process buried alive. */
-static bool is_kept_locked(const struct rlk_rundir *dir, const char *name)
+/* That the mapping alone keeps the lock, on which all depends (G1): a kernel for which
+ * that is not so would have this process buried alive. 0, or an errno value. */
+static int check_lock(const struct rlk_rundir *dir, const char *name)
 {
     int fd = openat(dir->fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    bool kept = fd >= 0 && !rlk_guard_is_free(fd);
-
-    if (fd >= 0)
-        close(fd);
-    return kept;
+    if (fd < 0)
+        return errno;
+    int rc = rlk_guard_is_free(fd) ? ENOLCK : 0;
+    close(fd);
+    return rc;
 }
 
 /* The lock comes before the name (G2): until then nobody looks for it. */
@@ -183,8 +183,8 @@ static int make(struct rlock_client *client, const struct rlk_rundir *dir)
     int rc = fd < 0 ? errno : set_up(client, fd, dir);
     if (fd >= 0)
         close(fd);
-    if (rc == 0 && !is_kept_locked(dir, before))
-        rc = ENOLCK;
+    if (rc == 0)
+        rc = check_lock(dir, before);
     if (rc == 0 && renameat(dir->fd, before, dir->fd, client->uuid) != 0)
         rc = errno;
     if (rc != 0)
