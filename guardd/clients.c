@@ -33,14 +33,16 @@ static bool begins_with(const char *line, const char *text)
     return strncmp(line, text, strlen(text)) == 0;
 }
 
-/* The library's logger. A client that can make no file of its own, or may not look at the
- * directory any more, works on without; of a guard nothing is left then. */
+/* The library's logger. A client that can make no file of its own works on without, and
+ * so does one whose directory is not to be trusted any more; of a guard nothing is left
+ * then. A directory that is not there may come back. */
 static void hear(int level, const char *line, void *arg)
 {
     bool later = begins_with(line, "rlock: no crash guard any more: ");
+    bool gone = later && strstr(line, " cannot be opened: No such file");
 
     (void)arg;
-    if (!later && !begins_with(line, "rlock: no crash guard: ")) {
+    if ((!later && !begins_with(line, "rlock: no crash guard: ")) || gone) {
         say_line(level, line);
         return;
     }

@@ -927,9 +927,9 @@ const char *rlock_version(void);
 /* Where log lines go; NULL: nowhere, the default. Levels as in syslog(3), lines above
  * max_level are dropped: 3 losses, threads that ended holding, a refused subscription; 4
  * leases at risk, outages, requests of the library's threads that are refused, processes
- * of this host that died holding; 6 what is well again, no crash guard; 7 connections
- * that are replaced, processes that died holding nothing. One line each, without a
- * newline, as
+ * of this host that died holding, no crash guard any more; 6 what is well again, no crash
+ * guard; 7 connections that are replaced, processes that died holding nothing. One line
+ * each, without a newline, as
  *   rlock: lost "orders" after 31.2 s: server unreachable since 30.1 s
  * doc/OBSERVABILITY.md lists them. What a call returns is not logged. Many of a kind in
  * one second are cut, and the next line says how many were. `log` may run on any thread,

@@ -262,7 +262,7 @@ static bool remove_file(struct rlock_client *client, const struct corpse *corpse
     bool there = fstat(corpse->fd, &locked) == 0 &&
                  fstatat(dir.fd, corpse->uuid, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
                  locked.st_ino == named.st_ino && locked.st_dev == named.st_dev;
-    bool gone = !there || rlk_remains_remove(&dir, corpse->uuid);
+    bool gone = !there || rlk_remains_remove(&dir, corpse->uuid, corpse->fd);
     rlk_fd_close(dir.fd);
     return gone;
 }

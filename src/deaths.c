@@ -93,8 +93,6 @@ void rlk_deaths_left(struct rlock_client *client, const char *uuid, int64_t now)
 
 /* ---- the directory */
 
-enum { REFUSED_TOLD = 2 /* while it is made anew there is none for a moment */ };
-
 /* It is looked at each time whether it is to be trusted still. */
 static int open_dir(struct rlock_client *client, struct rlk_rundir *ret_dir)
 {
@@ -109,15 +107,19 @@ static bool is_shortage(int code)
     return code == EMFILE || code == ENFILE || code == ENOMEM;
 }
 
-/* At each check it is said here how it went: why deaths are seen no more, once. */
+/* At each check it is said here how it went. Why deaths are seen no more is told once,
+ * and not before the second check: while the directory is made anew there is none. */
 static void note_dir(struct rlock_client *client, int code)
 {
     struct rlk_deaths *deaths = &client->deaths;
 
-    if (code == 0)
-        deaths->refused = 0;
-    else if (!is_shortage(code) && ++deaths->refused == REFUSED_TOLD)
+    if (is_shortage(code))
+        return;
+    if (code != 0 && code == deaths->refused && code != deaths->told)
         rlk_log(RLK_LOG_WARNING, "rlock: no crash guard any more: %s", rlock_errmsg());
+    if (code == 0 || code == deaths->refused)
+        deaths->told = code;
+    deaths->refused = code;
 }
 
 static void close_inotify(struct rlk_deaths *deaths)
@@ -137,7 +139,7 @@ static void lose_inotify(struct rlk_deaths *deaths, int64_t now)
 
 /* ---- looking at one */
 
-enum verdict { DONE, LOOK_AGAIN, LEAVE };
+enum verdict { DONE, LOOK_AGAIN, LATER /* for want of a descriptor */, LEAVE };
 
 /* Nobody else has it: what becomes of the file of a dead one. */
 static enum verdict bury(struct rlock_client *client, const struct rlk_rundir *dir,
@@ -145,7 +147,7 @@ static enum verdict bury(struct rlock_client *client, const struct rlk_rundir *d
                          int64_t now)
 {
     if (rlk_remains_are_old(fd)) {
-        bool gone = rlk_remains_remove(dir, name);
+        bool gone = rlk_remains_remove(dir, name, fd);
         rlk_fd_close(fd);
         return gone ? DONE : LEAVE;
     }
@@ -165,6 +167,8 @@ static enum verdict look(struct rlock_client *client, const struct rlk_rundir *d
     }
     /* not to write: to close that is what the kernel tells the others of */
     int fd = rlk_fd_openat(dir->fd, name, O_RDONLY | O_NOFOLLOW, 0);
+    if (fd < 0 && is_shortage(errno))
+        return LATER;
     if (fd < 0)
         return errno != ENOENT && errno != EACCES ? LOOK_AGAIN : DONE;
     bool ours =
@@ -178,7 +182,9 @@ static enum verdict look(struct rlock_client *client, const struct rlk_rundir *d
     if (!dead || !same)
         return ours && !dead ? LOOK_AGAIN : DONE;
     int own = rlk_remains_take(dir, name, &st);
-    return own < 0 ? LOOK_AGAIN : bury(client, dir, name, &head, own, now);
+    if (own < 0)
+        return is_shortage(errno) ? LATER : LOOK_AGAIN;
+    return bury(client, dir, name, &head, own, now);
 }
 
 /* Those that were left are looked at once more when their time has come, if somebody here
@@ -228,11 +234,14 @@ static int64_t look_at_suspects(struct rlock_client *client, int64_t now)
                 dir.fd < 0 ? DONE : look(client, &dir, suspect->name, now);
             if (verdict == LEAVE)
                 add_suspect(deaths, suspect->name, AGAIN, now + LEFT_MS * RLK_NS_PER_MS);
-            if (verdict != LOOK_AGAIN || ++suspect->looks >= AGAIN) {
+            if (verdict == DONE || verdict == LEAVE ||
+                (verdict == LOOK_AGAIN && ++suspect->looks >= AGAIN)) {
                 free_suspect(suspect);
                 continue;
             }
-            suspect->at = now + again_ms[suspect->looks] * RLK_NS_PER_MS;
+            suspect->at =
+                now + (verdict == LATER ? SHORTAGE_MS : again_ms[suspect->looks]) *
+                          RLK_NS_PER_MS;
         }
         if (suspect->at < due)
             due = suspect->at;
@@ -264,17 +273,19 @@ static bool is_suspect(const struct rlock_client *client, const char *name)
     return rlk_guard_is_name(name) && strcmp(name, client->uuid) != 0;
 }
 
-/* Every file becomes a suspect, to be looked at twice. Returns how many there are. By the
- * system call: readdir's descriptor would be inherited by a child. */
-static size_t list_all(struct rlock_client *client, int64_t now)
+/* Every file becomes a suspect, to be looked at twice. How many there are; 0, or why the
+ * directory could not be opened. By the system call: readdir's descriptor would be
+ * inherited by a child. */
+static int list_all(struct rlock_client *client, int64_t now, int64_t *ret_count)
 {
     char buf[4096] __attribute__((aligned(__alignof__(struct entry))));
     struct rlk_rundir dir;
-    size_t count = 0;
     long n;
 
-    if (open_dir(client, &dir) != 0)
-        return 0;
+    *ret_count = 0;
+    int rc = open_dir(client, &dir);
+    if (rc != 0)
+        return rc;
     while ((n = syscall(SYS_getdents64, dir.fd, buf, sizeof(buf))) > 0) {
         for (char *at = buf; at < buf + n;) {
             const struct entry *entry = (const struct entry *)at;
@@ -282,22 +293,27 @@ static size_t list_all(struct rlock_client *client, int64_t now)
             if (!is_suspect(client, entry->name) || is_left(&client->deaths, entry->name))
                 continue;
             add_suspect(&client->deaths, entry->name, LISTED, now);
-            count++;
+            ++*ret_count;
         }
     }
     rlk_fd_close(dir.fd);
-    return count;
+    return 0;
 }
 
 static void look_at_all(struct rlock_client *client, int64_t now)
 {
     struct rlk_deaths *deaths = &client->deaths;
     int64_t begun = rlk_now_boot();
-    int64_t count = (int64_t)list_all(client, now);
+    int64_t count;
 
+    int rc = list_all(client, now, &count);
     deaths->keep_until = deaths->inotify_fd >= 0 ? now + count * count * KEEP_NS : now;
     deaths->look_at = RLK_NEVER;
-    if (deaths->inotify_fd >= 0 || deaths->check_at == RLK_NEVER)
+    if (deaths->check_at == RLK_NEVER)
+        return;
+    if (is_shortage(rc))
+        deaths->look_at = now + SHORTAGE_MS * RLK_NS_PER_MS;
+    if (deaths->inotify_fd >= 0)
         return;
     /* a look costs about as much as the list of them took, and as many look as are there
      */
@@ -501,6 +517,8 @@ int64_t rlk_deaths_step(struct rlock_client *client, int64_t now, bool *ret_want
         read_inotify(client, now);
     if (now >= deaths->check_at)
         check(client, now);
+    if (now >= deaths->look_at && deaths->no_room) /* the list is long enough */
+        deaths->look_at = now + POLL_MS * RLK_NS_PER_MS;
     if (now >= deaths->look_at)
         look_at_all(client, now);
     deaths->no_room = false;

@@ -36,7 +36,8 @@ struct rlk_deaths {
     bool quiet;               /* nobody waited then */
     bool no_room;             /* a file waits for a burial to end */
     int64_t keep_until;       /* what the kernel tells is not given up before */
-    unsigned refused;         /* so often in a row the directory could not be used */
+    int refused, told;        /* why the directory could not be used at the last check;
+                                 what was said of it; 0: it could */
     bool answered;            /* something, since the last step */
     size_t in_flight;         /* requests of burials */
     struct rlk_list suspects; /* files to be looked at */

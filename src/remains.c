@@ -32,6 +32,7 @@ int rlk_remains_take(const struct rlk_rundir *dir, const char *name,
     if (!rlk_guard_take(fd) || fstat(fd, &st) != 0 || st.st_ino != seen->st_ino ||
         st.st_nlink == 0) {
         rlk_fd_close(fd);
+        errno = EAGAIN;
         return -1;
     }
     return fd;
@@ -75,9 +76,9 @@ bool rlk_remains_are_old(int fd)
 
 /* ---- how files go */
 
-bool rlk_remains_remove(const struct rlk_rundir *dir, const char *name)
+bool rlk_remains_remove(const struct rlk_rundir *dir, const char *name, int fd)
 {
-    return unlinkat(dir->fd, name, 0) == 0 || errno == ENOENT;
+    return unlinkat(dir->fd, name, 0) == 0 || errno == ENOENT || ftruncate(fd, 0) == 0;
 }
 
 bool rlk_remains_keep(const struct rlk_rundir *dir, const char *name, int fd,
@@ -92,7 +93,7 @@ bool rlk_remains_keep(const struct rlk_rundir *dir, const char *name, int fd,
     if (own < 0)
         return true;
     if (age == OLD)
-        done = rlk_remains_remove(dir, name);
+        done = rlk_remains_remove(dir, name, own);
     else
         rlk_remains_mark(own);
     rlk_fd_close(own);
@@ -109,6 +110,6 @@ void rlk_remains_of_making(const struct rlk_rundir *dir, const char *name)
     int fd = rlk_remains_take(dir, name, &st);
     if (fd < 0)
         return;
-    rlk_remains_remove(dir, name);
+    rlk_remains_remove(dir, name, fd);
     rlk_fd_close(fd);
 }

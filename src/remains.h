@@ -14,15 +14,17 @@
 #include <sys/stat.h>
 
 /* The file of this inode in the directory, open to write and locked; -1: it is another
- * one, or was taken, or is gone. */
+ * one, or was taken, or is gone, or errno says what there is too little of. */
 int rlk_remains_take(const struct rlk_rundir *dir, const char *name,
                      const struct stat *seen);
 /* Writes the time into it, if it is not there. */
 void rlk_remains_mark(int fd);
 /* Whether it was marked so long ago that it may go. */
 bool rlk_remains_are_old(int fd);
-/* Unlinks it. Whether it is gone. */
-bool rlk_remains_remove(const struct rlk_rundir *dir, const char *name);
+/* Unlinks it. Where that is not allowed, as another user's in a directory with the sticky
+ * bit, it is emptied: it is no client's file then. fd: the file, open to write and
+ * locked, so that no process maps it. Whether either was done. */
+bool rlk_remains_remove(const struct rlk_rundir *dir, const char *name, int fd);
 /* A dead one's of another server, open to read: marked, or removed when it is time for
  * that. False: it could not be. */
 bool rlk_remains_keep(const struct rlk_rundir *dir, const char *name, int fd,

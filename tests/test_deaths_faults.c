@@ -504,6 +504,61 @@ START_TEST(g3_foreign_files_are_left_alone)
 }
 END_TEST
 
+/* Files of nobody, which are only looked at. */
+static void put_many(int count)
+{
+    char name[64];
+    for (int i = 0; i < count; i++) {
+        snprintf(name, sizeof(name), "11111111-2222-4333-8444-%012d", i);
+        put_file(name, "anything\n", true);
+    }
+}
+
+static bool no_more_calls(void *before)
+{
+    return inotify_calls == *(int *)before;
+}
+
+/* It was tried each second. */
+static bool tries_no_more(void *arg)
+{
+    int before = inotify_calls;
+    (void)arg;
+    return test_stays(no_more_calls, &before, 2500);
+}
+
+static void soon_tries_no_more(void)
+{
+    ck_assert(test_wait_until(tries_no_more, NULL, SCENE_SOON_MS));
+}
+
+START_TEST(g9_who_looks_by_turns_ends_to_when_nobody_waits)
+{
+    put_many(40);
+    no_inotify = true;
+    wait_here(until_it_looks, soon_tries_no_more);
+}
+END_TEST
+
+static bool still_has_one(void *arg)
+{
+    (void)arg;
+    return count_inotify() == 1;
+}
+
+/* By 400 times 400 times 200 us: half a minute. */
+static void still_looks(void)
+{
+    ck_assert(test_stays(still_has_one, NULL, 4000));
+}
+
+START_TEST(g9_who_had_to_list_many_files_does_so_seldom)
+{
+    put_many(400);
+    wait_here(until_it_looks, still_looks);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("deaths, faults");
@@ -513,6 +568,8 @@ int main(void)
     tcase_add_test(tc, g9_directory_may_be_made_anew);
     tcase_add_test(tc, g9_kernel_tells_of_a_death);
     tcase_add_test(tc, g9_who_waits_for_nothing_is_told_of_nothing);
+    tcase_add_test(tc, g9_who_looks_by_turns_ends_to_when_nobody_waits);
+    tcase_add_test(tc, g9_who_had_to_list_many_files_does_so_seldom);
     tc = scene_tcase(s, "burying", open_scene, close_scene);
     tcase_add_test(tc, g10_when_the_burier_is_killed_another_goes_on);
     tcase_add_test(tc, g10_a_server_that_is_silent_is_asked_when_it_answers);
