@@ -8,6 +8,8 @@
  */
 #include "deathscene.h"
 
+#include "client.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -548,6 +550,28 @@ START_TEST(g16_and_sees_to_a_directory_that_is_made_anew)
 }
 END_TEST
 
+/* The lock is free; only the answer takes longer than a wait that is looked into. */
+START_TEST(g9_who_is_not_told_to_wait_does_not_look)
+{
+    enum { DELAY_MS = 50 };
+    rlock_client_t *self = scene_client(test_proxy_url(scene_proxy), NULL);
+    rlock_mutex_t m;
+
+    int slow = SCENE_RULE(RLK_MUTEX_ACQUIRE, .on = TEST_ON_REPLY, .action = TEST_DELAY,
+                          .delay_ms = DELAY_MS);
+    scene_mutex(&m, self, "N");
+    int64_t begun = test_now_ms();
+    ck_assert_int_eq(rlock_mutex_lock(&m), 0);
+    ck_assert_int_ge(test_now_ms() - begun, DELAY_MS - 1);
+    ck_assert_uint_ge(test_proxy_hits(scene_proxy, slow), 1);
+    ck_assert_uint_eq(self->registry.waits_begun, 0); /* nor was the watchdog to */
+    ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
+    ck_assert_int_eq(rlock_mutex_destroy(&m), 0);
+    ck_assert_int_eq(rlock_client_close(self), 0);
+    ck_assert_int_eq(inotify_calls, 0);
+}
+END_TEST
+
 static atomic_bool is_refused;
 
 static void note_refusal(int level, const char *line, void *arg)
@@ -614,6 +638,7 @@ int main(void)
     tcase_add_test(tc, g16_and_is_told_of_nothing);
     tcase_add_test(tc, g16_and_goes_on_when_it_is_told_again);
     tcase_add_test(tc, g16_and_sees_to_a_directory_that_is_made_anew);
+    tcase_add_test(tc, g9_who_is_not_told_to_wait_does_not_look);
     tcase_add_test(tc, g5_directory_that_everybody_can_write_is_not_looked_at_any_more);
     return test_run_suite(s);
 }
