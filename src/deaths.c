@@ -313,6 +313,8 @@ static void look_at_all(struct rlock_client *client, int64_t now)
         return;
     if (is_shortage(rc))
         deaths->look_at = now + SHORTAGE_MS * RLK_NS_PER_MS;
+    else if (rc != 0 && deaths->inotify_fd >= 0)
+        lose_inotify(deaths, now);
     if (deaths->inotify_fd >= 0)
         return;
     /* a look costs about as much as the list of them took, and as many look as are there

@@ -28,12 +28,14 @@ enum { LEFT_MS = 3000 /* until one that could not be buried is tried again */ };
 
 /* ---- the library's system calls, which are ours here */
 
-static atomic_bool no_inotify;
+static atomic_bool no_inotify, opens_it_to_all;
 static atomic_int inotify_calls;
 
 int inotify_init1(int flags)
 {
     inotify_calls++;
+    if (opens_it_to_all)
+        chmod(death_dir, 0777);
     if (no_inotify) {
         errno = EMFILE;
         return -1;
@@ -461,7 +463,7 @@ END_TEST
 
 /* ---- always */
 
-static rlock_client_t *open_always(void)
+static rlock_client_t *open_always_beside(unsigned others)
 {
     rlock_clientattr_t attr;
     rlock_client_t *self = NULL;
@@ -469,8 +471,13 @@ static rlock_client_t *open_always(void)
     ck_assert_int_eq(rlock_clientattr_setguard(&attr, RLOCK_GUARD_ALWAYS), 0);
     ck_assert_int_eq(rlock_client_open(&self, test_proxy_url(scene_proxy), &attr), 0);
     rlock_clientattr_destroy(&attr);
-    ck_assert(scene_wait_mailboxes(1, SCENE_SOON_MS));
+    ck_assert(scene_wait_mailboxes(1 + others, SCENE_SOON_MS));
     return self;
+}
+
+static rlock_client_t *open_always(void)
+{
+    return open_always_beside(0);
 }
 
 static bool has_looked(void *arg)
@@ -503,7 +510,7 @@ static void v_is_buried_by(rlock_client_t *self)
 static void open_always_scene(void)
 {
     death_open();
-    no_inotify = false;
+    no_inotify = opens_it_to_all = false;
     inotify_calls = 0;
 }
 
@@ -588,7 +595,21 @@ static bool has_heard(void *arg)
     return is_refused;
 }
 
-/* Nor is what somebody put there in the meantime. */
+/* It cannot be looked at, and says so; when it is as it was, v is buried. */
+static void is_not_looked_at_until_mended(rlock_client_t *self)
+{
+    death_strike();
+    ck_assert(test_wait_until(has_heard, NULL, SCENE_SOON_MS));
+    ck_assert_int_eq(test_rundir_count(death_dir), 2);
+    ck_assert(test_redis_exists(scene_redis, "N"));
+    opens_it_to_all = false;
+    ck_assert_int_eq(chmod(death_dir, 0700), 0);
+    death_wait_files(1);
+    ck_assert(scene_wait_free("N", SCENE_SOON_MS));
+    ck_assert_int_eq(rlock_client_close(self), 0);
+    rlock_setlogger(NULL, NULL, 0);
+}
+
 START_TEST(g5_directory_that_everybody_can_write_is_not_looked_at_any_more)
 {
     rlock_client_t *self = open_always();
@@ -598,15 +619,21 @@ START_TEST(g5_directory_that_everybody_can_write_is_not_looked_at_any_more)
     is_refused = false;
     rlock_setlogger(note_refusal, NULL, LOG_WARNING);
     ck_assert_int_eq(chmod(death_dir, 0777), 0);
-    death_strike();
-    ck_assert(test_wait_until(has_heard, NULL, SCENE_SOON_MS));
-    ck_assert_int_eq(test_rundir_count(death_dir), 2);
-    ck_assert(test_redis_exists(scene_redis, "N"));
-    ck_assert_int_eq(chmod(death_dir, 0700), 0);
-    death_wait_files(1);
-    ck_assert(scene_wait_free("N", SCENE_SOON_MS));
-    ck_assert_int_eq(rlock_client_close(self), 0);
-    rlock_setlogger(NULL, NULL, 0);
+    is_not_looked_at_until_mended(self);
+}
+END_TEST
+
+/* Nor when it becomes so between what the kernel is asked to tell and the first look. */
+START_TEST(g5_nor_one_that_they_can_since_it_began_to_look)
+{
+    death_start(&v, "N", "");
+    scene_worker_does(&v, "lock");
+    is_refused = false;
+    rlock_setlogger(note_refusal, NULL, LOG_WARNING);
+    opens_it_to_all = true;
+    rlock_client_t *self = open_always_beside(1);
+    ck_assert(test_wait_until(has_heard, NULL, SCENE_SOON_MS)); /* without a death */
+    is_not_looked_at_until_mended(self);
 }
 END_TEST
 
@@ -640,5 +667,6 @@ int main(void)
     tcase_add_test(tc, g16_and_sees_to_a_directory_that_is_made_anew);
     tcase_add_test(tc, g9_who_is_not_told_to_wait_does_not_look);
     tcase_add_test(tc, g5_directory_that_everybody_can_write_is_not_looked_at_any_more);
+    tcase_add_test(tc, g5_nor_one_that_they_can_since_it_began_to_look);
     return test_run_suite(s);
 }
