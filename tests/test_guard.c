@@ -189,13 +189,10 @@ static int has_nothing_of_it(struct forked_report *report, void *arg)
 
 START_TEST(g1_a_mapping_keeps_the_lock_and_no_descriptor)
 {
-    struct forked child;
     client = open_with("");
     ck_assert(is_mapped(client->uuid));
     ck_assert(!has_descriptor_of(client->uuid));
-    forked_start(&child, has_nothing_of_it, client->uuid, FORKED_EXIT_NOW);
-    ck_assert_int_eq(forked_line(&child, SOON_MS), 0);
-    ck_assert(forked_ends(&child, SOON_MS));
+    ck_assert_int_eq(forked(has_nothing_of_it, client->uuid), 0);
     guard_file_open(&file, dir, NULL);
     ck_assert(guard_file_is_locked(&file));
 }
