@@ -132,8 +132,10 @@ __attribute__((noreturn)) static void become(const struct start *start, char **e
     sigset_t blocked;
     sigemptyset(&blocked);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    for (const int *number = start->pending; number && *number != 0; number++)
+    for (const int *number = start->pending; number && *number != 0; number++) {
+        signal(*number, SIG_DFL); /* under nohup it is ignored, and so by the guard */
         sigaddset(&blocked, *number);
+    }
     sigprocmask(SIG_SETMASK, &blocked, NULL);
     for (const int *number = start->pending; number && *number != 0; number++)
         raise(*number);
