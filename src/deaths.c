@@ -125,7 +125,7 @@ static void note_dir(struct rlock_client *client, int code)
 static void close_inotify(struct rlk_deaths *deaths)
 {
     if (deaths->inotify_fd >= 0)
-        rlk_fd_close(deaths->inotify_fd);
+        rlk_fd_close_aside(deaths->inotify_fd);
     deaths->inotify_fd = -1;
 }
 

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -99,6 +100,29 @@ void rlk_fd_close(int fd)
         table[fd] = NOT_OURS;
     close(fd);
     rlk_mutex_unlock(&mu);
+}
+
+/* Of its place in the table first: as soon as the close begins its number may be another
+ * one's. A child that is forked between the two has a copy of it, which ends with it, or
+ * as it becomes another program. */
+static void *close_slowly(void *arg)
+{
+    int fd = (int)(intptr_t)arg;
+
+    rlk_mutex_lock(&mu);
+    if ((size_t)fd < table_size)
+        table[fd] = NOT_OURS;
+    rlk_mutex_unlock(&mu);
+    close(fd);
+    return NULL;
+}
+
+void rlk_fd_close_aside(int fd)
+{
+    void *arg = (void *)(intptr_t)fd;
+
+    if (rlk_thread_start_detached("rlock-close", close_slowly, arg) != 0)
+        close_slowly(arg);
 }
 
 /* ---- around a fork */

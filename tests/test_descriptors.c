@@ -6,11 +6,16 @@
  */
 #include "fixture.h"
 
+#include "descriptor.h"
+#include "port.h"
 #include "process.h"
 
+#include <arpa/inet.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 enum { SOON_MS = 10000, COMMAND_MS = 200, NS_MAX = 40 };
@@ -441,6 +446,73 @@ START_TEST(every_descriptor_is_closed_on_exec)
 }
 END_TEST
 
+/* ---- one that the kernel is slow to close */
+
+enum { LINGER_S = 30 };
+
+static int task_count(void)
+{
+    DIR *tasks = opendir("/proc/self/task");
+    int count = 0;
+    while (readdir(tasks) != NULL)
+        count++;
+    closedir(tasks);
+    return count;
+}
+
+static bool has_tasks(void *count)
+{
+    return task_count() == *(int *)count;
+}
+
+static bool has_gone(void *fd)
+{
+    return fcntl(*(int *)fd, F_GETFD) < 0;
+}
+
+/* A connection whose close lasts as long as there is something that the peer has not
+ * read.
+ */
+static int slow_to_close(int *ret_peer)
+{
+    static const char bytes[65536];
+    struct linger linger = { .l_onoff = 1, .l_linger = LINGER_S };
+    struct sockaddr_in address = { .sin_family = AF_INET };
+    uint16_t port;
+    int reserved = test_port_reserve("127.0.0.1", &port);
+    int listener = test_port_listen("127.0.0.1", port), fd = rlk_fd_socket(AF_INET);
+
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    ck_assert(connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0 ||
+              errno == EINPROGRESS);
+    *ret_peer = accept(listener, NULL, NULL);
+    ck_assert_int_ge(*ret_peer, 0);
+    close(listener);
+    close(reserved);
+    while (send(fd, bytes, sizeof(bytes), MSG_DONTWAIT | MSG_NOSIGNAL) > 0)
+        continue;
+    ck_assert_int_eq(errno, EAGAIN);
+    ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)), 0);
+    return fd;
+}
+
+START_TEST(nobody_waits_for_a_close_that_takes_long)
+{
+    int peer, before = task_count(), with_one = before + 1;
+    int slow = slow_to_close(&peer);
+
+    rlk_fd_close_aside(slow);
+    ck_assert(test_wait_until(has_gone, &slow, SOON_MS));
+    int fd = rlk_fd_event();
+    ck_assert_int_ge(fd, 0);
+    rlk_fd_close(fd);
+    ck_assert_int_eq(task_count(), with_one); /* it lasts still */
+    close(peer);
+    ck_assert(test_wait_until(has_tasks, &before, SOON_MS));
+}
+END_TEST
+
 static TCase *tcase(Suite *s, const char *name)
 {
     TCase *tc = tcase_create(name);
@@ -471,6 +543,8 @@ static Suite *suite(void)
     tc = tcase(s, "process");
     tcase_add_test(tc, many_clients_one_after_the_other_leave_no_descriptor);
     tcase_add_test(tc, every_descriptor_is_closed_on_exec);
+    tc = tcase(s, "closed");
+    tcase_add_test(tc, nobody_waits_for_a_close_that_takes_long);
     return s;
 }
 
