@@ -554,6 +554,14 @@ void rlk_deaths_stop(struct rlock_client *client)
     while ((l = rlk_list_first(&deaths->suspects)) != NULL ||
            (l = rlk_list_first(&deaths->left)) != NULL)
         free_suspect(RLK_CONTAINER_OF(l, struct suspect, link));
-    close_inotify(deaths);
     deaths->on = false;
+}
+
+void rlk_deaths_end(struct rlock_client *client)
+{
+    struct rlk_deaths *deaths = &client->deaths;
+
+    if (deaths->inotify_fd >= 0)
+        rlk_fd_close_slow(deaths->inotify_fd);
+    deaths->inotify_fd = -1;
 }

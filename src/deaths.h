@@ -9,7 +9,7 @@
  * A look is at one file: is it locked? One that is named by the kernel, as its last
  * reference goes, is looked at at once and thrice again, as its lock goes a moment later.
  * All files are looked at when it begins, and by and by where the kernel tells of none.
- * Thread: the watchdog, but for rlk_deaths_start. Blocks: no network.
+ * Thread: the watchdog, but for rlk_deaths_start and _end. Blocks: no network.
  */
 #ifndef RLK_DEATHS_H
 #define RLK_DEATHS_H
@@ -60,5 +60,7 @@ void rlk_deaths_answered(struct rlock_client *client, struct rlk_op *op,
 void rlk_deaths_left(struct rlock_client *client, const char *uuid, int64_t now);
 /* The client leaves the watchdog: what is under way is left to others. */
 void rlk_deaths_stop(struct rlock_client *client);
+/* After that, by who closes the client: when it is closed, so is its descriptor. */
+void rlk_deaths_end(struct rlock_client *client);
 
 #endif

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -102,27 +103,29 @@ void rlk_fd_close(int fd)
     rlk_mutex_unlock(&mu);
 }
 
-/* Of its place in the table first: as soon as the close begins its number may be another
+/* The place in the table first: as soon as the close begins the number may be another
  * one's. A child that is forked between the two has a copy of it, which ends with it, or
  * as it becomes another program. */
-static void *close_slowly(void *arg)
+void rlk_fd_close_slow(int fd)
 {
-    int fd = (int)(intptr_t)arg;
-
     rlk_mutex_lock(&mu);
     if ((size_t)fd < table_size)
         table[fd] = NOT_OURS;
     rlk_mutex_unlock(&mu);
     close(fd);
+}
+
+static void *run_close(void *arg)
+{
+    prctl(PR_SET_NAME, "rlock-close");
+    rlk_fd_close_slow((int)(intptr_t)arg);
     return NULL;
 }
 
 void rlk_fd_close_aside(int fd)
 {
-    void *arg = (void *)(intptr_t)fd;
-
-    if (rlk_thread_start_detached("rlock-close", close_slowly, arg) != 0)
-        close_slowly(arg);
+    if (rlk_thread_start_detached("rlock-close", run_close, (void *)(intptr_t)fd) != 0)
+        rlk_fd_close_slow(fd);
 }
 
 /* ---- around a fork */

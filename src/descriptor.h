@@ -19,8 +19,9 @@ int rlk_fd_openat(int dir, const char *path, int flags, mode_t mode);
 /* Closes one of these, which is a matter of a moment. */
 void rlk_fd_close(int fd);
 /* Closes one for which the kernel may take its time, as for inotify's (Linux waits until
- * nobody looks at any mark any more): by a thread of its own, or by the caller where there
- * is none to be had; in either case nobody else waits for it. */
+ * nobody looks at any mark any more): nobody but the caller waits for it, */
+void rlk_fd_close_slow(int fd);
+/* or not even he, but a thread of its own, where one is to be had. */
 void rlk_fd_close_aside(int fd);
 
 /* ---- around a fork */

@@ -67,6 +67,7 @@ int rlk_watchdog_join(struct rlock_client *client)
 void rlk_watchdog_leave(struct rlock_client *client)
 {
     rlk_loop_leave(&loop, &client->watch.member);
+    rlk_deaths_end(client);
 }
 
 void rlk_watchdog_forget(void)

@@ -13,6 +13,7 @@
 #include <arpa/inet.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -486,6 +487,8 @@ static int slow_to_close(int *ret_peer)
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     ck_assert(connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0 ||
               errno == EINPROGRESS);
+    struct pollfd p = { .fd = listener, .events = POLLIN };
+    ck_assert_int_eq(poll(&p, 1, SOON_MS), 1);
     *ret_peer = accept(listener, NULL, NULL);
     ck_assert_int_ge(*ret_peer, 0);
     close(listener);
@@ -499,14 +502,15 @@ static int slow_to_close(int *ret_peer)
 
 START_TEST(nobody_waits_for_a_close_that_takes_long)
 {
-    int peer, before = task_count(), with_one = before + 1;
+    int peer;
     if (test_ms(1) >= 10) {
         printf(
             "skipped: nobody_waits_for_a_close_that_takes_long: Valgrind lets no other "
             "thread run during close\n");
         return;
     }
-    int slow = slow_to_close(&peer);
+    ck_assert(test_thread_wait("rlock-", 0, SOON_MS)); /* the client's, of set_up */
+    int before = task_count(), with_one = before + 1, slow = slow_to_close(&peer);
 
     rlk_fd_close_aside(slow);
     ck_assert(test_wait_until(has_gone, &slow, SOON_MS));

@@ -384,7 +384,6 @@ START_TEST(a_short_wait_begins_nothing)
 
     for (int i = 0; i < TRIES; i++) { /* until one was as short as that */
         reopen_with("");
-        ck_assert(wait_inotify(0)); /* that of the one before, which is closed aside */
         m = mutex_of(client, "n");
         OK(rlock_mutex_lock(&theirs));
         task_start(&task, run_pair, &m);
