@@ -471,9 +471,7 @@ static bool has_gone(void *fd)
     return fcntl(*(int *)fd, F_GETFD) < 0;
 }
 
-/* A connection whose close lasts as long as there is something that the peer has not
- * read.
- */
+/* A connection whose close lasts as long as its peer has not read all. */
 static int slow_to_close(int *ret_peer)
 {
     static const char bytes[65536];
@@ -504,9 +502,8 @@ START_TEST(nobody_waits_for_a_close_that_takes_long)
 {
     int peer;
     if (test_ms(1) >= 10) {
-        printf(
-            "skipped: nobody_waits_for_a_close_that_takes_long: Valgrind lets no other "
-            "thread run during close\n");
+        printf("skipped: nobody_waits_for_a_close_that_takes_long: "
+               "Valgrind lets no other thread run meanwhile\n");
         return;
     }
     ck_assert(test_thread_wait("rlock-", 0, SOON_MS)); /* the client's, of set_up */
