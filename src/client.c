@@ -230,6 +230,7 @@ void rlk_client_disown(struct rlock_client *client)
     memset(&client->round_trips, 0, sizeof(client->round_trips));
     memset(&client->watch, 0, sizeof(client->watch));
     memset(&client->deaths, 0, sizeof(client->deaths));
+    client->deaths.inotify_fd = -1; /* 0 is the program's */
     rlk_guard_forget(client);
     memset(&client->subscription, 0, sizeof(client->subscription));
     client->pool = NULL;
