@@ -374,6 +374,17 @@ START_TEST(who_always_looks_is_woken)
 }
 END_TEST
 
+START_TEST(g9_when_it_is_closed_so_is_its_inotify)
+{
+    close_client(client);
+    client = open_always();
+    ck_assert(wait_inotify(1));
+    close_client(client);
+    client = NULL;
+    ck_assert_int_eq(inotify_count(), 0);
+}
+END_TEST
+
 /* Most waits are for somebody who lives. */
 START_TEST(a_short_wait_begins_nothing)
 {
@@ -425,6 +436,7 @@ int main(void)
     tcase_add_loop_test(tc, g6_child_has_a_file_of_its_own, 0, 2);
     tc = tcase(suite, "wakes");
     tcase_add_test(tc, g9_inotify_is_there_while_somebody_waits_and_a_little_longer);
+    tcase_add_test(tc, g9_when_it_is_closed_so_is_its_inotify);
     tcase_add_test(tc, deaths_of_others_wake_nobody_who_does_not_wait);
     tcase_add_test(tc, who_always_looks_is_woken);
     tcase_add_test(tc, a_short_wait_begins_nothing);
