@@ -4,4 +4,5 @@
 set -e
 cd "$(dirname "$0")"
 mkdir -p build-aux/autotools build-aux/m4
+build-aux/test-programs mk >tests/programs.mk
 exec autoreconf --force --install

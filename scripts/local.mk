@@ -38,10 +38,13 @@ EXTRA_DIST += \
 	tests/consumer/CMakeLists.txt \
 	tests/consumer/consumer.c
 
-check-local: check-layers check-exports check-probes check-docs check-pthread check-examples
+check-local: check-layers check-programs check-exports check-probes check-docs check-pthread check-examples
 
 check-layers:
 	$(AM_V_GEN)$(srcdir)/build-aux/check-layers $(srcdir)
+
+check-programs:
+	$(AM_V_GEN)$(srcdir)/build-aux/test-programs check
 
 # Only a shared library has a table of exports.
 check-exports: librlock.la
@@ -62,4 +65,4 @@ check-pthread:
 check-examples: examples/01_hello examples/02_flash_sale
 	$(AM_V_GEN)$(srcdir)/build-aux/check-examples $(srcdir)
 
-.PHONY: check-layers check-exports check-probes check-docs check-pthread check-examples
+.PHONY: check-layers check-programs check-exports check-probes check-docs check-pthread check-examples

@@ -6,6 +6,8 @@
 
 #include <stdbool.h>
 
+#define ACL_DOC TEST_SRCDIR "/doc/ACL.md"
+
 enum { ACL_WORDS_MAX = 96, ACL_WORD_SIZE = 64, ACL_TEXT_SIZE = 256 };
 
 struct acl_line {

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: tier=unit */
 /* Attribute objects of mutexes, read-write locks and clients: what is set is read, what
  * is out of range is refused and leaves the object as it was. No server. */
 #include "suite.h"

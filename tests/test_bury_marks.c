@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: claims=G12,G13 */
 /* What the script that gives back what a dead client had leaves of it, by hand: the
  * marker that keeps its late requests out (rule G12), and a robust lock's mark (G13). A
  * is dead, others live. */

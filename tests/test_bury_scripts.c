@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: claims=G11 */
 /* The script that gives back what a dead client had (rule G11), by hand: A is dead,
  * others live. What it leaves of A: test_bury_marks.c. */
 #include "acl_line.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: as=fair_cancel,rwlock_cancel */
 /* Cancellation: no function is a cancellation point, of whatever type the request is; it
  * takes effect after the call, and leaves everything whole. */
 #include "calls.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: kind=user */
 /* rlock doctor, as a process: its exit codes, what it prints for people and programs. */
 #include "cli.h"
 

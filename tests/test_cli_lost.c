@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: kind=user */
 /* `rlock run` whose lease is lost, or about to be, or whose server is away. */
 #include "runscene.h"
 #include "wait.h"

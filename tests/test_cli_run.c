@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: kind=user */
 /* `rlock run`, as a process of its own: exit codes, the lock, what the command finds. */
 #include "runscene.h"
 #include "wait.h"

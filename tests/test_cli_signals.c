@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: kind=user */
 /* `rlock run` and signals, without a terminal: forwarded to the command, and while rlock
  * waits for the lock. */
 #include "runscene.h"

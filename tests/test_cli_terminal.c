@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: kind=user */
 /*
  * `rlock run` on a terminal, typed at by the test: mostly in an interactive shell, which
  * does the job control. Words that a test looks for are typed with "" amid them, so that

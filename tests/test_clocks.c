@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: as=fair_clocks,rwlock_clocks */
 /*
  * The server's clock steps, or runs apart from ours. The server of these tests has a
  * clock that is set while it runs (helpers/clock.h); nothing else has. `x`, `y` and `z`

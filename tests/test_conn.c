@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: tier=unit */
 /*
  * Connections against a peer that misbehaves in ways that a real server cannot be brought
  * to. The peer is a thread of the test: it accepts connections one after the other and

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: tier=unit with=shims/alloc_shim.c */
 /* Replies are put together in few blocks of memory: whatever a server sends, in whatever
  * pieces, is what the accessors tell; and where memory runs out nothing is left behind.
  */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: claims=G16 */
 /*
  * Who buries (rules G9, G10, G16): buriers that stop, end, give up or may not, servers
  * that are away or have forgotten, others' servers and hosts, kernels that tell nothing.

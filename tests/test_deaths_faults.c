@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: claims=G9,G10 */
 /*
  * Deaths found and buried though something fails (rules G9, G10, G12): the kernel tells
  * of none, the burier dies, is refused or finds the server gone, requests come late.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: as=fair_destroy,rwlock_destroy */
 /* When a handle may be destroyed, and who may race with it. (What functions say to bad
  * handles is in test_handle.c.) */
 #include "fixture.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: as=fair_events,rwlock_events */
 /* The event callback, and threads and processes that end, are cancelled or forked. */
 #include "fixture.h"
 

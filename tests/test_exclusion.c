@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: as=fair_exclusion,rwlock_exclusion claims=S1,S2,S3,S4,S5 */
 /*
  * S1 to S5: never two holders, whatever happens to processes. `x` and `y` are workers,
  * straight to the server unless a test says otherwise.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: lock=fair claims=L5 */
 /*
  * What is special of the fair lock: who comes first, places in the queue, and what others
  * see of it. Dead and stopped processes: test_fair_gone.c; polls and lost keys:

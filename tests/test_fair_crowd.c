@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: kind=user */
 /* L5 with many waiters: a thousand threads of ten processes, and more threads of one
  * process than one refresh can name. */
 #include "gathering.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: lock=fair */
 /*
  * The fair lock when processes that hold it or wait for it are killed or stopped: L2, L4,
  * L5. As test_fair.c, which says how it is built; `w` are workers, each with one thread

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: kind=user */
 /*
  * L5 between real processes: the fair lock is granted in the order in which the requests
  * reached the server. What happened is written down by the processes of tests/crowd.c

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: lock=fair */
 /*
  * How a client of the fair lock polls for all that wait in it, and what is when the keys
  * that it polls are lost. As test_fair.c, which says how it is built: `f` is a handle of

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: as=fair_faults,rwlock_faults */
 /*
  * Single faults: lost requests and replies, ghosts, a server that forgets. Refusals are
  * in test_refusals.c, outages in test_outage.c. `m` is a handle of `self`, a client of

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: tier=unit */
 /* The gate by which threads pass a hold on without the registry's mutex: the registry
  * alone, without a server or other threads. */
 #include "handscene.h"

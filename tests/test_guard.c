@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: claims=G1,G2,G7 */
 /* A client's own file in the directory of the crash guard (rules G1, G2, G7): how it
  * comes, and what its head says. What is in its slots is in test_guard_slots.c, how it
  * goes in test_guard_ends.c. */

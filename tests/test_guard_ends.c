@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: claims=G6,G15 */
 /* How a client's file goes (rules G6, G15): at its close, at the end of its process, and
  * not with a child; and that who waits for nothing is not woken by the deaths of others
  * (G9). */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: claims=G14 */
 /*
  * Who lives and who is dead (rules G1, G3, G14): a process that holds "N" does something
  * odd while somebody looks all the time; then somebody who waits for it looks at all

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: claims=G3,G5 */
 /*
  * Where a client's file is (rules G3 to G5, G7): a tmpfs that is full, or gets so; a
  * limit for files; a directory with what is none of ours; one that users of a group, or

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: claims=G8 */
 /*
  * The slots of a client's file (rules G7, G8): what others find of a client that dies
  * just then. A proxy holds a request, so that the moment in which it has left, and is not

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: kind=user */
 /* Whose locks rlock-guard(8) gives back. Who waits for them has no guard and looks at
  * nothing, as if on another host: what he gets before the lease ends he has from it. */
 #include "guardscene.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: kind=user */
 /* How rlock-guard(8) ends: by which signals, from the first moment on, and soon, whatever
  * its servers, its log's reader and its service manager do. */
 #include "guardscene.h"

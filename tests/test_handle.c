@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: as=fair_handle,rwlock_handle */
 /* Handles and names of mutexes, what no function of theirs may touch (errno, the object
  * on failure), and messages. */
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: claims=H9 */
 /* Threads of a process pass a mutex on among themselves: what comes of it, with a server
  * and other processes' clients. The decisions, one by one: test_handoff_rules.c. */
 #include "fixture.h"

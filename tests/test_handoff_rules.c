@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: tier=unit claims=H1,H2,H3,H4,H5,H6,H7,H8,H10 */
 /* The rules of local hand-over (H1 to H10, K6), decision by decision: the registry alone,
  * without a server or threads. */
 #include "handscene.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: kind=alone harness with=shims/alloc_shim.c */
 /* The test helpers, tested against a real server with plain connections: what they say
  * has happened must have happened, or no other test proves anything. */
 #include "alloc.h"

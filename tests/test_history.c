@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: kind=alone tier=unit harness */
 /* The history check itself, with forged histories: each rule kept, and broken. */
 #include "history.h"
 

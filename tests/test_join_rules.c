@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: tier=unit */
 /* The rules by which threads of a process read without asking and keep what they read
  * with (K14), and pass on a lock to write (K16, W25), decision by decision: the registry
  * alone, without a server. */

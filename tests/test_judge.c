@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: kind=alone tier=unit harness */
 /* The judge of the nemesis, with forged histories: what workers believed, were told and
  * got back, each rule kept and broken. */
 #include "forged.h"

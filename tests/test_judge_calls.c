@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: kind=alone tier=unit harness */
 /* The judge of the nemesis, with forged histories: what calls returned and when, what is
  * left at the end, and the files with the records. */
 #include "forged.h"

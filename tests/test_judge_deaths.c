@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: kind=alone tier=unit harness */
 /* The judge of the nemesis, with forged histories: the crash guard's burials. Process 1
  * is killed at 1200 while it holds the lock, 2 waits for it since 1100. */
 #include "forged.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: kind=alone tier=unit harness */
 /* The judge of the nemesis, with forged histories: what excuses that a hold was broken,
  * and what does not. */
 #include "forged.h"

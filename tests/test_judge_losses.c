@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: kind=alone tier=unit harness */
 /* The judge of the nemesis, with forged histories: whether a loss had to be, and whether
  * it stays one. */
 #include "forged.h"

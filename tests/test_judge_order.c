@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: kind=alone tier=unit harness */
 /* The judge of the nemesis, with forged ledgers: order, phases, hand-over in time. Each
  * waiter is judged by what befell its own process. */
 #include "forged.h"

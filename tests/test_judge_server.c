@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: kind=alone tier=unit harness */
 /* The judge of the nemesis, with forged histories: what workers had, against what the
  * server did for them. */
 #include "forged.h"

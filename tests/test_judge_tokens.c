@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: kind=alone tier=unit harness */
 /* The judge of the nemesis, with forged histories: fencing tokens, in the order of the
  * server's grants, and as workers were told them. */
 #include "forged.h"

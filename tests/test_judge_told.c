@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: kind=alone tier=unit harness */
 /* The judge of the nemesis, with forged histories: a success is told before D, and an
  * event of a loss is told of a loss, once. */
 #include "forged.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: kind=alone tier=unit harness */
 /* The judge of the nemesis, with forged ledgers: what becomes of single waiters, who is
  * nobody's, and readers that enter a reading of their process. */
 #include "forged.h"

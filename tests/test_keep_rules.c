@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: tier=unit claims=K1,K5,K6,K7,K8,K9,K11 */
 /* The rules by which a process keeps a free mutex (K1, K5 to K9), decision by decision:
  * the registry alone, without a server or threads. */
 #include "handscene.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: kind=own harness */
 /* The ledger, read from a server's append-only files: what the scripts did, in order and
  * in time, and files that a killed server leaves. */
 #include "ledger.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: tier=unit */
 /* The levels of a thread in a read-write lock, against a plain list of them. No server.
  */
 #include "levels.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: as=fair_liveness,rwlock_liveness claims=L1,L2,L3,L4 */
 /*
  * L1 to L4: who waits gets the lock, soon, and without asking for it all the time. L7 is
  * in test_outage.c. `m` is a handle of `self`, a client of this process; `w` are workers.

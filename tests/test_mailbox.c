@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: tier=unit */
 /* The parser of mailbox messages, on good, cut and hostile input. */
 #include "mailbox.h"
 #include "suite.h"

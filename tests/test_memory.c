@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: with=shims/alloc_shim.c */
 /*
  * Memory that runs out: each function with its n-th allocation failing, and with that one
  * and all after it, for every n until it needs no more. It says ENOMEM or succeeds,

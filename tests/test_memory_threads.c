@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: with=shims/alloc_shim.c */
 /* Memory that runs out for all threads, the library's included: renewals, losses, grants.
  * (Calls: test_memory.c.) */
 #include "fixture.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: as=fair_mended,rwlock_mended */
 /*
  * What a review found in waiting and renewing, at servers that are slow, silent, or
  * written to by others: each test fails without its mend. `m` is a handle of `self`, a

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: as=fair_api */
 /* The codes of the mutex's functions: forms of lock, types, handles, names, threads.
  * Other claims about the mutex: test_mutex_lease.c (leases, tokens, losses),
  * test_client_api.c. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: as=fair_lease,rwlock_lease */
 /* Leases of the mutex: fixed and renewed, extended, lost; and fencing tokens. Faults of
  * network and server: test_faults.c. */
 #include "fixture.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: kind=alone harness */
 /* The nemesis's faults of the server's clock and data, and the marks in its files. */
 #include "nemesis/marks.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: kind=alone harness */
 /* The nemesis's faults of processes and of the server, and plans of many. */
 #include "faultscene.h"
 

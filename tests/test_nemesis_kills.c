@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: kind=alone harness */
 /* The nemesis's kills that choose their moment: of processes that kill themselves, and of
  * whoever is about to bury another. */
 #include "faultscene.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: kind=alone harness */
 /* The nemesis's faults of links, each seen by plain connections through the URLs that its
  * workers get. What is judged by time is judged against the fault's own record. */
 #include "faultscene.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: as=fair_outage,rwlock_outage */
 /*
  * A server that is gone or silent, for a while or for good: L7, S4, and what is true
  * afterwards. `m` is a handle of `self`, a client of this process that goes through the

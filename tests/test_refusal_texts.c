@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: tier=unit */
 /*
  * What an ACL's refusal says to a person: the texts of Redis 6.0 to 8 and of Valkey, word
  * for word, about our scripts. Needs no server.

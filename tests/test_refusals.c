@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: as=fair_refusals,rwlock_refusals */
 /*
  * A server that refuses (ACL, memory), and what others may do to the keys and channels.
  * `m` is a handle of `self`, a client of this process straight to the server; `x` is a

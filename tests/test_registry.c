@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: tier=unit */
 /* The registry alone: no server, no client, no threads. Time is whatever a test says, but
  * where the registry itself asks for it. */
 #include "registry.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: as=rwlock_retain claims=K3,K10 */
 /* A process keeps a free mutex for a while (rules K1 to K10), with a server and another
  * process's client. Also, with as_rwlock.h, what it keeps of a writer's (K16). */
 #include "fixture.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: as=fair_robust */
 /*
  * Robust locks: who comes after a death is told so once, with the lock held. What becomes
  * of the news when messages are lost: test_robust_faults.c; of a lock that nobody made

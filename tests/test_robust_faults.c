@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: as=fair_robust_faults */
 /*
  * Robust locks when requests, replies and messages are lost: the news of a death reaches
  * one locker, and an unlock leaves nothing behind. `m` is a robust handle of `self`, a

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: as=fair_robust_scripts */
 /*
  * The scripts by hand for robust locks: what each leaves in the mark and in the field
  * `died`, and what all of them do with a lock that is not recoverable.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: as=fair_robust_spoilt */
 /*
  * Robust locks that were unlocked without having been made consistent: nobody gets them
  * until they are forced. `m` is a robust handle of `self`, a client of this process; so

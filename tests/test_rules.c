@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: as=fair_rules,rwlock_rules claims=T1,T2,T3,T4,T5,T6,T7 */
 /*
  * The rules of the protocol T1 to T7 (doc/DESIGN.md, section 6): each plays the course of
  * events through for which the rule was made, on the library and a real server. The rest

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: as=fair_rules_answers,rwlock_rules_answers claims=T8,T9,T10,T11,T12,T13 */
 /*
  * The rules of the protocol T8 to T13 (doc/DESIGN.md, section 6), and T3's about the
  * server's clock: as test_rules.c, which says who is who.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: claims=G4 */
 /* Which directory the crash guard uses (rules G4, G5): the order in which one is looked
  * for, and why one is not used; what rlock_getrundir, the log and the diagnosis say of
  * it. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: claims=W13 */
 /*
  * The scripts of the read-write lock by hand: hand-overs that one script cannot end, as
  * it looks at 64 writers and 256 readers at most, and what answers then. Rule W13, that

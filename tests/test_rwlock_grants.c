@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: claims=W16,W17,W18,W26 */
 /*
  * The scripts of the read-write lock by hand: grants, downgrades, shared holds and
  * tokens.

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: claims=K12,K13,K14 */
 /* A process reads without asking, and keeps what it has read with (rules K14, K15), with
  * a server, another process's client, and processes that fork, stop and die. To write:
  * test_rwlock_keep_write.c. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: claims=K16,W25 */
 /* A process keeps a lock to write, and its threads pass it on (rules K16, W25, H11), with
  * a server and another process's client. What it keeps without anybody who reads:
  * test_retain.c, with as_rwlock.h. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: claims=K2,K4,K15 */
 /*
  * The scripts of the read-write lock by hand: readers who are told of the first writer
  * (rule K15), what a writer who keeps the lock is told (K2-K4, K16), and his tokens

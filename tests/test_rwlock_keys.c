@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: claims=W27 */
 /*
  * The scripts of the read-write lock by hand: keys that are missing or of another type,
  * full memory, other kinds of locks on the name, and who takes a lock away or looks at

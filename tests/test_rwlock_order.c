@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: claims=L6,W14,W20 */
 /*
  * L6 between real processes: reading and writing alternate (W11, W14), whoever floods the
  * lock, and the other kinds prefer whom they say. Readers in the flood go hand in hand:

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: claims=W9,W10,W11,W12 */
 /*
  * The scripts of the read-write lock by hand: who is let in when, by its kind. Rule W13,
  * that nobody who listens waits for what is free, is asserted after each script by

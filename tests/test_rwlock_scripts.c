@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: claims=W1,W2,W3,W4,W5,W6,W7,W8,W15 */
 /*
  * The scripts of the read-write lock by hand: whose end is when, what belongs to a
  * reading, grants, downgrades, shared holds and tokens. The order of readers and writers:

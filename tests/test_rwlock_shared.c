@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: claims=W23,W24 */
 /*
  * Threads of one process that read at the same time: they share one hold at the server
  * (W21-W24), which comes, is renewed and goes with them. How it is lost:

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: claims=W19,W21,W22 */
 /*
  * Downgrades, joins, renewals and refreshes of the read-write lock when replies are lost,
  * when requests are executed though their client has gone on (ghosts), and when one

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: kind=alone tier=unit harness */
 /* The schedule of the nemesis's faults: what a seed decides, and what it must not. */
 #include "nemesis/schedule.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: as=fair_by_hand,rwlock_by_hand */
 /* The scripts of the mutex by hand (of the other types: see as_fair.h, as_rwlock.h):
  * acquire, renew, release, cancel, tokens, and what all of them do with foreign data and
  * full memory. The hand-over: test_scripts_handover.c.

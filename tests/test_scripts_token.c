@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: as=fair_tokens,rwlock_tokens claims=H11,H12 */
 /* Fencing tokens (S3), by the scripts sent by hand. */
 #include "byhand.h"
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: kind=user */
 /* Handles in memory that processes share: they are the same lock for all of them, and a
  * process that dies inside init leaves one that is whole or says so. A test's process
  * that forks opens no client itself, so that it may wherever the tests run. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: as=fair_thread_exit,rwlock_thread_exit */
 /* Threads that end, in whatever way, while they hold locks: the locks are given up, and
  * what a thread's destructors still unlock is no death. */
 #include "thread.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: tier=unit */
 /* The heap of timers against an array that is searched. */
 #include "suite.h"
 #include "timer.h"

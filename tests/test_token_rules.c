@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: tier=unit */
 /* The rules of fencing tokens in a process (H11), decision by decision: the registry
  * alone, without a server or threads. Their other half is the scripts':
  * test_scripts_token.c. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: as=fair_two_grants,rwlock_two_grants */
 /*
  * T1 (doc/DESIGN.md, sections 6 and 8, point 42): of two grants of one lock to threads of
  * one process the newer counts. Data that is lost makes the second: the server forgets

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: tier=unit */
 /* URLs: what they mean, what is refused, and that no message shows a secret. */
 #include "error.h"
 #include "suite.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: tier=unit */
 /* How the registry wakes watchdog and subscriber, and stops doing so: the descriptors are
  * closed afterwards, and somebody else's may have their numbers then. No server. */
 #include "deadline.h"

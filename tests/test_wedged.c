@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: claims=L7 */
 /*
  * The watchdog stands still: it got no processor, or hangs in something. What callers are
  * told is right all the same, by their own look at the clock. This program's poll() keeps

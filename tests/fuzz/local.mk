@@ -49,37 +49,41 @@ tests_fuzz_fuzz_client_LDADD = $(FUZZ_LIBS)
 tests_fuzz_fuzz_client_LDFLAGS = $(LINK_FUZZER)
 
 if HAVE_CHECK
-TESTS += $(FUZZ_REPLAYS)
-check_PROGRAMS += $(FUZZ_REPLAYS)
 
 tests_fuzz_replay_url_SOURCES = tests/fuzz/fuzz_url.c $(FUZZ_COMMON) $(FUZZ_REPLAY)
 tests_fuzz_replay_url_CPPFLAGS = $(FUZZ_CPPFLAGS) -DFUZZ_TARGET='"url"'
-tests_fuzz_replay_url_LDADD = $(FUZZ_LIBS)
+tests_fuzz_replay_url_LDADD = $(RLK_ARCHIVE) $(HIREDIS_LIBS) -lpthread
+tests_fuzz_replay_url_LINK = $(TEST_LINK)
 
 tests_fuzz_replay_name_SOURCES = tests/fuzz/fuzz_name.c $(FUZZ_COMMON) $(FUZZ_REPLAY)
 tests_fuzz_replay_name_CPPFLAGS = $(FUZZ_CPPFLAGS) -DFUZZ_TARGET='"name"'
-tests_fuzz_replay_name_LDADD = $(FUZZ_LIBS)
+tests_fuzz_replay_name_LDADD = $(RLK_ARCHIVE) $(HIREDIS_LIBS) -lpthread
+tests_fuzz_replay_name_LINK = $(TEST_LINK)
 
 tests_fuzz_replay_mailbox_SOURCES = tests/fuzz/fuzz_mailbox.c $(FUZZ_COMMON) $(FUZZ_REPLAY)
 tests_fuzz_replay_mailbox_CPPFLAGS = $(FUZZ_CPPFLAGS) -DFUZZ_TARGET='"mailbox"'
-tests_fuzz_replay_mailbox_LDADD = $(FUZZ_LIBS)
+tests_fuzz_replay_mailbox_LDADD = $(RLK_ARCHIVE) $(HIREDIS_LIBS) -lpthread
+tests_fuzz_replay_mailbox_LINK = $(TEST_LINK)
 
 tests_fuzz_replay_reply_SOURCES = tests/fuzz/fuzz_reply.c $(FUZZ_COMMON) $(FUZZ_WIRE) \
 	$(FUZZ_REPLAY)
 tests_fuzz_replay_reply_CPPFLAGS = $(FUZZ_CPPFLAGS) -DFUZZ_TARGET='"reply"'
-tests_fuzz_replay_reply_LDADD = $(FUZZ_LIBS)
+tests_fuzz_replay_reply_LDADD = $(RLK_ARCHIVE) $(HIREDIS_LIBS) -lpthread
+tests_fuzz_replay_reply_LINK = $(TEST_LINK)
 
 tests_fuzz_replay_inspect_SOURCES = tests/fuzz/fuzz_inspect.c $(FUZZ_COMMON) $(FUZZ_WIRE) \
 	$(FUZZ_REPLAY)
 tests_fuzz_replay_inspect_CPPFLAGS = $(FUZZ_CPPFLAGS) -DFUZZ_TARGET='"inspect"'
-tests_fuzz_replay_inspect_LDADD = $(FUZZ_LIBS)
+tests_fuzz_replay_inspect_LDADD = $(RLK_ARCHIVE) $(HIREDIS_LIBS) -lpthread
+tests_fuzz_replay_inspect_LINK = $(TEST_LINK)
 
 # Its inputs take time: connections, timeouts.
 tests_fuzz_replay_client_SOURCES = tests/fuzz/fuzz_client.c $(FUZZ_COMMON) $(FUZZ_CLIENT) \
 	$(FUZZ_REPLAY)
 tests_fuzz_replay_client_CPPFLAGS = $(FUZZ_CPPFLAGS) -DFUZZ_TARGET='"client"' \
 	-DFUZZ_ROUNDS=300
-tests_fuzz_replay_client_LDADD = $(FUZZ_LIBS)
+tests_fuzz_replay_client_LDADD = $(RLK_ARCHIVE) $(HIREDIS_LIBS) -lpthread
+tests_fuzz_replay_client_LINK = $(TEST_LINK)
 endif
 
 EXTRA_DIST += tests/fuzz/run tests/fuzz/corpus

@@ -1,26 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-# The nemesis: workers under faults, and a judge of what they did (tests/README.md).
+# The nemesis: workers under faults, and a judge of what they did (tests/README.md). Judge,
+# schedule and faults are in the archives of tests/local.mk, where their tests find them.
 
-check_PROGRAMS += tests/nemesis/crewman
+NEMESIS_STARTED = tests/nemesis/crewman tests/nemesis/nemesis
+NEMESIS_TEST = tests/nemesis/check.sh
+EXTRA_DIST += $(NEMESIS_TEST) tests/mutants/run tests/mutants/list
+
+if HAVE_CHECK
+
 tests_nemesis_crewman_SOURCES = tests/nemesis/crewman.c tests/nemesis/oplog.h \
 	tests/nemesis/link.h tests/nemesis/link.c \
 	tests/nemesis/pulse.h tests/nemesis/pulse.c \
 	tests/nemesis/target.h tests/nemesis/target.c
 tests_nemesis_crewman_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_builddir) -I$(top_srcdir)/src \
 	$(HIREDIS_CFLAGS)
-tests_nemesis_crewman_LDADD = librlk.la -lpthread -ldl
+tests_nemesis_crewman_LINK = $(TEST_LINK)
+tests_nemesis_crewman_LDADD = $(RLK_ARCHIVE) $(HIREDIS_LIBS) -lpthread -ldl
 
 # The driver, which is a user of the workers and of nothing else of the library.
-check_PROGRAMS += tests/nemesis/nemesis
 tests_nemesis_nemesis_SOURCES = tests/nemesis/nemesis.c \
 	tests/nemesis/options.h tests/nemesis/options.c \
 	tests/nemesis/crew.h tests/nemesis/crew.c tests/nemesis/pulse.h tests/nemesis/pulse.c \
 	tests/nemesis/round.h tests/nemesis/round.c \
-	tests/nemesis/shelf.h tests/nemesis/shelf.c \
-	$(NEMESIS_FAULTS) $(NEMESIS_JUDGE)
+	tests/nemesis/shelf.h tests/nemesis/shelf.c
 tests_nemesis_nemesis_CPPFLAGS = $(TEST_CPPFLAGS)
-tests_nemesis_nemesis_LDADD = $(TEST_LIBS)
+tests_nemesis_nemesis_LINK = $(TEST_LINK)
+tests_nemesis_nemesis_LDADD = tests/libtests.a tests/libjudge.a $(TEST_LIBS)
 
-NEMESIS_TEST = tests/nemesis/check.sh
-TESTS += $(NEMESIS_TEST)
-EXTRA_DIST += $(NEMESIS_TEST) tests/mutants/run tests/mutants/list
+endif
