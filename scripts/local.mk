@@ -2,6 +2,7 @@
 # The checks of the tree itself; part of make check.
 EXTRA_DIST += \
 	.ci/run \
+	build-aux/check-ci \
 	build-aux/check-docs \
 	build-aux/check-examples \
 	build-aux/check-exports \
@@ -33,6 +34,7 @@ EXTRA_DIST += \
 	scripts/consumers \
 	scripts/demo \
 	scripts/matrix \
+	scripts/parts.sh \
 	scripts/soak \
 	scripts/valgrind.supp \
 	tests/consumer/CMakeLists.txt \

@@ -208,13 +208,28 @@ test-programs: $(check_PROGRAMS) $(check_LIBRARIES) $(check_DATA)
 
 # What needs no server, and no more than that is built.
 check-unit:
-	$(MAKE) $(AM_MAKEFLAGS) check-TESTS TESTS='$(CHECK_UNIT)' check_PROGRAMS= check_LIBRARIES= check_DATA=
+	$(MAKE) $(AM_MAKEFLAGS) check-TESTS TESTS='$(CHECK_UNIT)' check_PROGRAMS= check_LIBRARIES= \
+	  check_DATA=
+
+# make check-chosen CHOSEN='tests/test_url tests/test_fork': those alone, and what they start.
+build-chosen: $(STARTED) $(check_DATA)
+	$(MAKE) $(AM_MAKEFLAGS) $(filter-out %.sh,$(CHOSEN))
+check-chosen: build-chosen
+	$(MAKE) $(AM_MAKEFLAGS) check-TESTS TESTS='$(CHOSEN)' check_PROGRAMS= check_LIBRARIES= \
+	  check_DATA=
+
+# Every test source as the compiler sees it, for the warnings of one that builds few of them.
+check-syntax: lua_scripts.h
+	$(AM_V_GEN)$(COMPILE) $(INSIDE_CPPFLAGS) -fsyntax-only $(filter-out $(FAIR_ONLY_FILES), \
+	  $(wildcard $(srcdir)/tests/*.c $(srcdir)/tests/helpers/*.c $(srcdir)/tests/nemesis/*.c))
+	$(AM_V_at)$(COMPILE) $(INSIDE_CPPFLAGS) -include $(top_srcdir)/tests/as_fair.h \
+	  -fsyntax-only $(FAIR_FILES)
 
 # All of them, for scripts that choose.
 list-tests:
 	@for test in $(TESTS); do echo $$test; done
 
-.PHONY: test-programs check-unit list-tests
+.PHONY: test-programs check-unit build-chosen check-chosen check-syntax list-tests
 
 # A time limit for each test that leaves room for slow machines, and no server but the
 # tests' own.

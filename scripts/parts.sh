@@ -1,0 +1,230 @@
+# shellcheck shell=sh
+# SPDX-License-Identifier: Apache-2.0
+# The parts of scripts/check, sourced by it. Each function part_NAME runs under set -e with its
+# output in a log, below $work; $mode is quick or full, $third says which third of the tests
+# is in turn.
+
+# More tests at a time than there are cores: most of a test is waiting for leases to end.
+cores=$(getconf _NPROCESSORS_ONLN)
+
+# Which tests a part runs. Full: all. Quick, of the tools that are slow: those that stand for
+# a guarantee or a rule, and a third of the others in turn, so that three commits cover all;
+# without the tests of the test harness, and but for ThreadSanitizer without the same tests
+# once more for another type of lock.
+choose_tests() {
+  part=$1
+  [ "$mode" = quick ] || return 0
+  case $part in
+    clang) build-aux/test-programs list unit | sed 's|^|tests/|' ;;
+    memcheck | asan | tsan)
+      {
+        build-aux/test-programs list claims
+        {
+          build-aux/test-programs list harness
+          [ "$part" = tsan ] || build-aux/test-programs list second
+          build-aux/test-programs list claims
+        } | sort -u >"$work/.$part.not"
+        {
+          build-aux/test-programs list all
+          printf '%s\n' nemesis/check.sh cli/completions.sh ported/run.sh
+          sed -n 's/^FUZZ_TARGETS = //p' tests/fuzz/local.mk | tr ' ' '\n' | sed 's|^|fuzz/replay_|'
+        } | sort | comm -23 - "$work/.$part.not" | awk -v third="$third" 'NR % 3 == third'
+      } | sed 's|^|tests/|' ;;
+  esac >"$work/$part.tests.new"
+  if [ -s "$work/$part.tests.new" ]; then
+    mv "$work/$part.tests.new" "$work/$part.tests"
+  else
+    rm "$work/$part.tests.new"
+  fi
+}
+
+# build directory [configure option...]
+build() {
+  make_configure
+  configure_in "$@"
+  make -C "$1" -j2 all
+}
+
+# suite part level scale jobs [make argument...]: runs its tests, in $work/PART.
+suite() {
+  suite_part=$1 jobs=$4
+  RLOCK_TEST_LEVEL=$2 RLOCK_TEST_SCALE=$3
+  export RLOCK_TEST_LEVEL RLOCK_TEST_SCALE
+  shift 4
+  if [ -e "$work/$suite_part.tests" ]; then
+    $wrapped make -C "$work/$suite_part" -j"$jobs" -k VERBOSE=1 check-chosen \
+      CHOSEN="$(cat "$work/$suite_part.tests")" "$@"
+  else
+    $wrapped make -C "$work/$suite_part" -j"$jobs" -k VERBOSE=1 check "$@"
+  fi
+}
+wrapped=
+
+part_gcc() {
+  scripts/build-parts "$work" gcc
+  if [ "$mode" = full ]; then level=full; else level=quick; fi
+  suite gcc $level 1 $((4 * cores))
+}
+
+# Its warnings of all there is, and its code in the tests without a server; in full, all tests.
+part_clang() {
+  scripts/build-parts "$work" clang
+  make -C "$work/clang" check-syntax
+  RLOCK_TEST_GUARD=1 # as users have it; the other parts see what leases do
+  export RLOCK_TEST_GUARD
+  suite clang quick 1 $((2 * cores))
+  [ "$mode" = quick ] || tests/fuzz/run --seconds 5 --build "$work/clang/fuzz"
+}
+
+# All is built, installed and removed again as from a release; its tests are gcc's.
+part_distcheck() {
+  scripts/build-parts "$work" gcc # which makes the release
+  make -C "$work/dist" -j2 distcheck TESTS= \
+    DISTCHECK_CONFIGURE_FLAGS='--enable-werror --disable-static --disable-tests --disable-bench'
+}
+
+# What part gcc has built, by Valgrind. Reports go to files: one of a helper process that a
+# test starts counts too.
+part_memcheck() {
+  reports=$work/memcheck/reports
+  scripts/build-parts "$work" gcc
+  cp -al "$work/gcc" "$work/memcheck"
+  find "$work/memcheck/tests" \( -name '*.log' -o -name '*.trs' \) -delete
+  mkdir -p "$reports"
+  # fair: or threads that never sleep may keep the others from running, for minutes
+  memcheck="valgrind --fair-sched=try --error-exitcode=99 --leak-check=full --track-fds=no"
+  memcheck="$memcheck --errors-for-leak-kinds=definite,possible --num-callers=30"
+  memcheck="$memcheck --suppressions=$top/scripts/valgrind.supp --log-file=$reports/%p"
+  status=0
+  suite memcheck quick 10 $((4 * cores)) \
+    LOG_COMPILER="./libtool --mode=execute $memcheck" || status=$?
+  drop_outdated
+  bad=$(grep -l 'ERROR SUMMARY: [1-9]' "$reports"/* || :)
+  show_reports
+}
+
+part_asan() {
+  reports=$work/asan/reports
+  scripts/build-parts "$work" asan
+  mkdir -p "$reports"
+  ASAN_OPTIONS=exitcode=99:detect_stack_use_after_return=1:log_path=$reports/asan:log_exe_name=1
+  UBSAN_OPTIONS=exitcode=99:print_stacktrace=1:log_path=$reports/ubsan:log_exe_name=1
+  export ASAN_OPTIONS UBSAN_OPTIONS
+  status=0
+  suite asan quick 3 $((3 * cores)) || status=$?
+  drop_outdated
+  bad=$(find "$reports" -type f -size +0)
+  show_reports
+}
+
+part_tsan() {
+  reports=$work/tsan/reports
+  scripts/build-parts "$work" tsan
+  mkdir -p "$reports"
+  TSAN_OPTIONS=exitcode=99:second_deadlock_stack=1:log_path=$reports/tsan:log_exe_name=1
+  RLOCK_TEST_GUARD=1
+  export TSAN_OPTIONS RLOCK_TEST_GUARD
+  status=0
+  wrapped=$(fixed_addresses)
+  suite tsan quick 5 $((3 * cores)) || status=$?
+  drop_outdated
+  bad=$(find "$reports" -type f -size +0)
+  show_reports
+}
+
+# Removes what the tools report of runs that were repeated: of a test that failed, mostly that
+# it left its memory behind.
+drop_outdated() {
+  find "${reports%/*}/tests" -name '*.log' -exec grep -H '^repeated: .*@' {} + |
+    while IFS=: read -r repeated line; do
+      program=$(basename "${repeated%.log}")
+      touch -d "@${line##*@}" "$reports/.repeated"
+      find "$reports" -type f ! -name .repeated ! -newer "$reports/.repeated" |
+        while read -r report; do
+          case $report in */*san."$program".*) rm "$report" ;; esac
+          ! grep -qs "^==[0-9]*== Command: .*/$program\$" "$report" || rm "$report"
+        done
+      rm "$reports/.repeated"
+    done || :
+}
+
+# Fails when the suite did, or when there are reports.
+show_reports() {
+  for report in $bad; do
+    say "--- $report"
+    tail -n 100 "$report"
+  done
+  [ -z "$bad" ] && [ "$status" = 0 ]
+}
+
+# Three lines of the library broken on purpose: others each time, so that all come in turn.
+part_mutants() {
+  tests/mutants/run --quick 3
+}
+
+part_layers() {
+  build-aux/check-layers "$top"
+  build-aux/test-programs check
+  build-aux/check-ci "$top"
+}
+
+part_docs() {
+  CC=gcc build-aux/check-docs "$top"
+  CC=gcc build-aux/check-man "$top"
+}
+
+# With both compilers' view of the system's header.
+part_pthread() {
+  for cc in gcc clang; do
+    CC=$cc build-aux/check-pthread "$top"
+  done
+}
+
+part_exports() {
+  scripts/build-parts "$work" gcc
+  build-aux/check-exports "$work/gcc/.libs/librlock.so" "$top"
+  build-aux/check-probes "$work/gcc/.libs/librlock.so" "$top"
+}
+
+# The header alone, as users' compilers see it.
+part_header() {
+  strict='-pedantic -Wall -Wextra -Werror -fsyntax-only'
+  # shellcheck disable=SC2086 # a list of words
+  for cc in gcc clang; do
+    $cc -x c -std=c11 $strict include/rlock.h
+    $cc -x c -std=c11 -D_GNU_SOURCE $strict include/rlock.h
+  done
+  # shellcheck disable=SC2086
+  for cc in g++ clang++; do
+    $cc -x c++ -std=c++17 $strict include/rlock.h
+    $cc -std=c++17 $strict -Iinclude examples/09_cpp.cpp
+  done
+}
+
+# Programs of users against the installed library; first README's, as it says there.
+part_install() {
+  prefix=$work/gcc/prefix
+  scripts/build-parts "$work" gcc
+  make -C "$work/gcc" install
+  mkdir -p "$work/install"
+  build-aux/check-docs --programs README.md "$work/install"
+  # shellcheck disable=SC2046 # a list of words
+  (cd "$work/install" && PKG_CONFIG_PATH=$prefix/lib/pkgconfig && export PKG_CONFIG_PATH &&
+    gcc -Wall -Wextra -Werror 1.c $(pkg-config --cflags --libs rlock) -o hello)
+  start_server
+  LD_LIBRARY_PATH=$prefix/lib timeout 30 "$work/install/hello" a-name </dev/null
+  stop_server
+  make -C "$work/gcc" uninstall
+  scripts/consumers "$work/gcc"
+}
+
+# The Debian packages of the release, installed into a private copy of this system.
+part_package() {
+  scripts/build-parts "$work" gcc
+  scripts/package "$work"/dist/rlock-*.tar.xz
+}
+
+# The interface against the last release's.
+part_abi() {
+  scripts/abi
+}
