@@ -105,7 +105,9 @@ static void spec_make(struct spec *spec, const struct test_server *s,
     const char *const fixed[] = { "--port",       port,    "--bind",       "127.0.0.1",
                                   "--unixsocket", s->path, "--daemonize",  "no",
                                   "--save",       "",      "--appendonly", "no",
-                                  "--supervised", "no",    "--dir",        s->dir };
+                                  "--supervised", "no",    "--dir",        s->dir,
+                                  /* a replica need not wait 5 s for other ones */
+                                  "--repl-diskless-sync-delay", "0" };
     spec->text[0] = TEST_SUPERVISOR_START;
     spec->len = 1;
     spec_add(spec, 'a', find_program(program, sizeof(program)));
