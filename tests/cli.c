@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -20,13 +21,36 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { EXIT_NO_EXEC = 127, GLANCE_MS = 5 };
+enum { EXIT_NO_EXEC = 127, GLANCE_MS = 5, ENV_MAX = 32 };
 
+/* Where libtool puts the program and the library themselves. */
+#define LIBTOOL_DIR ".libs"
+
+/* The program itself rather than the shell script of libtool's that would run it, which
+ * takes ten times as long; where the program is static there is no such script. */
 const char *cli_path(void)
 {
     static char path[PATH_MAX];
-    test_build_path(path, sizeof(path), "cli/rlock");
+    static const char *const names[] = { "cli/" LIBTOOL_DIR "/lt-rlock",
+                                         "cli/" LIBTOOL_DIR "/rlock", "cli/rlock" };
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        test_build_path(path, sizeof(path), names[i]);
+        if (access(path, X_OK) == 0)
+            break;
+    }
     return path;
+}
+
+/* The variable by which that program finds the library. */
+static const char *library_path(void)
+{
+    static char variable[2 * PATH_MAX];
+    char dir[PATH_MAX];
+    const char *others = getenv("LD_LIBRARY_PATH");
+    test_build_path(dir, sizeof(dir), LIBTOOL_DIR);
+    snprintf(variable, sizeof(variable), "LD_LIBRARY_PATH=%s%s%s", dir,
+             others && *others ? ":" : "", others ? others : "");
+    return variable;
 }
 
 /* ---- the start */
@@ -52,7 +76,13 @@ static bool is_of_rlock(const char *variable)
 
 static char **make_environ(const char *const env[])
 {
-    char **all = test_environ(env);
+    const char *with[ENV_MAX] = { library_path() };
+    for (size_t i = 0; env && env[i]; i++) {
+        if (i + 2 >= ENV_MAX)
+            test_die("too many variables");
+        with[i + 1] = env[i];
+    }
+    char **all = test_environ(with);
     size_t kept = 0;
     for (size_t i = 0; all[i]; i++)
         if (!is_of_rlock(all[i]) || is_among(all[i], env))
@@ -142,7 +172,6 @@ static void take_terminal(const char *path)
 void cli_start_pty(struct cli *c, const char *const argv[], const char *const env[],
                    int rows, int columns)
 {
-    enum { ENV_MAX = 32 };
     const char *with[ENV_MAX] = { "TERM=xterm" };
     char path[64];
 
