@@ -79,24 +79,22 @@ static bool has_listeners(void *arg)
 
 /* ---- slow answers */
 
-static bool x_is_safe(void *arg)
+static bool x_is_renewed_or_not_safe(void *renewals)
 {
-    (void)arg;
-    return worker_says(&x, "on t state m", "ok SAFE");
+    return stat_is(renewals) || !worker_says(&x, "on t state m", "ok SAFE");
 }
 
-static bool x_other_is_not_lost(void *arg)
+static bool x_other_is_renewed_or_lost(void *renewals)
 {
-    (void)arg;
-    return !worker_says(&x, "on t state other", "ok LOST");
+    return stat_is(renewals) || worker_says(&x, "on t state other", "ok LOST");
 }
 
 START_TEST(a_hold_is_renewed_while_a_wait_has_answers_slower_than_its_polls)
 {
-    enum { LEASE_MS = 1500, ONE_WAY_MS = 75 }; /* a round trip: 150 ms; a poll: 100 ms */
+    /* a round trip: 60 ms; a poll: 50 ms; three renewals: a lease */
+    enum { LEASE_MS = 1200, OFTEN_MS = 150, ONE_WAY_MS = 30 };
     scene_hold_by_hand("M", 600000);
-    start_x(SCENE_TIMES(.lease = test_ms(LEASE_MS), .presence = test_ms(PRESENCE_MS)),
-            "");
+    start_x(SCENE_TIMES(.lease = test_ms(LEASE_MS), .presence = test_ms(OFTEN_MS)), "");
     scene_says(&x, "ok", "init other M" SCENE_KIND);
     scene_says(&x, "ok", "on t lock m");
     scene_says(&x, "ok", "async u lock other");
@@ -105,9 +103,10 @@ START_TEST(a_hold_is_renewed_while_a_wait_has_answers_slower_than_its_polls)
               .delay_ms = test_ms(ONE_WAY_MS));
     TEST_RULE(scene_proxy, .on = TEST_ON_MESSAGE, .action = TEST_DELAY,
               .delay_ms = test_ms(ONE_WAY_MS));
-    ck_assert(test_stays(x_is_safe, NULL, test_ms(2 * LEASE_MS)));
+    struct counter renewals = { "renewals", scene_stat(&x, "renewals") + 3 };
+    ck_assert(test_wait_until(x_is_renewed_or_not_safe, &renewals, SCENE_SOON_MS));
+    ck_assert(stat_is(&renewals));
     ck_assert_int_eq(scene_stat(&x, "losses"), 0);
-    ck_assert_int_ge(scene_stat(&x, "renewals"), 2);
     test_proxy_remove_all(scene_proxy);
     scene_says(&x, "ok", "on t unlock m");
     scene_release_by_hand("M");
@@ -119,7 +118,7 @@ END_TEST
  * silent. */
 START_TEST(a_connection_that_falls_silent_behind_an_answer_is_given_up)
 {
-    enum { LEASE_MS = 2400, LATE_MS = 150 };
+    enum { LEASE_MS = 1200, LATE_MS = 75 };
     start_x(SCENE_TIMES(.lease = test_ms(LEASE_MS)), "");
     scene_says(&x, "ok", "init other M" SCENE_KIND);
     scene_says(&x, "ok", "on t lock m");
@@ -132,8 +131,10 @@ START_TEST(a_connection_that_falls_silent_behind_an_answer_is_given_up)
     ck_assert(test_proxy_wait_hits(scene_proxy, lost, 1, SCENE_SOON_MS));
     ck_assert(wait_stat("renewals", 1));
     scene_says(&x, "ok", "on t unlock m"); /* nothing else is to be sent there */
-    ck_assert(test_stays(x_other_is_not_lost, NULL, test_ms(2 * LEASE_MS)));
-    scene_says(&x, "ok", "on t unlock other");
+    struct counter renewals = { "renewals", 2 };
+    ck_assert(test_wait_until(x_other_is_renewed_or_lost, &renewals, SCENE_SOON_MS));
+    ck_assert(stat_is(&renewals));
+    scene_says(&x, "ok", "on t unlock other"); /* and it was not lost meanwhile */
 }
 END_TEST
 
@@ -270,8 +271,10 @@ static void check_persisted(const char *uuid_holder, int held)
     test_redis_do(scene_redis, "PERSIST", "N");
     ck_assert_int_eq(scene_pttl("N"), -1);
     long long before = scene_stat(&x, "round_trips");
-    if (held >= 0)
+    if (held >= 0) {
+        ck_assert(test_proxy_wait_hits(scene_proxy, held, 1, SCENE_SOON_MS));
         test_proxy_release(scene_proxy, held);
+    }
     ck_assert(scene_worker_got(&x, SCENE_SOON_MS));
     ck_assert_int_le(scene_stat(&x, "round_trips") - before, TRIPS_MAX);
     ck_assert_int_gt(scene_pttl("N"), 0);
