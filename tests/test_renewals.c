@@ -14,8 +14,9 @@
 enum {
     FEW = 24,
     MANY = 500, /* more than a batch or two */
-    LEASE_MS = 6000,
-    LEASE_MAX_MS = 30000, /* where all is slow: a test takes some periods */
+    LEASE_MS = 2400,
+    LEASE_MAX_MS = 10000, /* where all is slow: a test takes some periods */
+    ALONG_PART = 32,      /* of a period: so near ones go along */
     SLICES = 20           /* of a period */
 };
 
@@ -107,7 +108,7 @@ static long long reads(void)
 
 START_TEST(due_soon_goes_along_with_what_is_due)
 {
-    hold_all(FEW, test_ms(2)); /* within a 32nd of the period, or nearly */
+    hold_all(FEW, period_ms() / ALONG_PART / FEW); /* near enough, or nearly */
     ck_assert_uint_eq(renewals(), 0);
     long long before = reads();
     await_renewals(FEW);
@@ -120,11 +121,12 @@ END_TEST
 START_TEST(nobody_is_renewed_more_often_for_it)
 {
     hold_all(FEW, period_ms() / FEW); /* all over the period */
+    const long periods = test_count(4, 2);
     int64_t start = test_now_ms();
     uint64_t before = renewals();
-    await_renewals(before + 4 * FEW);
+    await_renewals(before + (uint64_t)periods * FEW);
     /* a 32nd of the period earlier at most, and in a batch from then on */
-    ck_assert_int_ge(test_now_ms() - start, 4 * period_ms() * 29 / 32);
+    ck_assert_int_ge(test_now_ms() - start, periods * period_ms() * 29 / ALONG_PART);
     unlock_all(FEW);
 }
 END_TEST
@@ -168,7 +170,7 @@ START_TEST(nobody_is_renewed_too_late_for_it)
         long left = least_left();
         if (left < least)
             least = left;
-        test_pause_ms(test_ms(50));
+        test_pause_ms(period_ms() / (2 * ALONG_PART));
     }
     /* two thirds, but for how long it takes to do it */
     ck_assert_int_ge(least, lease_ms() / 2);
