@@ -132,7 +132,7 @@ END_TEST
 
 START_TEST(hold_is_LOST_by_D_while_no_name_is_resolved)
 {
-    enum { LEASE_MS = 900 };
+    enum { LEASE_MS = 600 };
     open_by_name(LEASE_MS);
     rlock_mutex_t elsewhere = mutex_of(fixture_other(), "elsewhere");
     OK(rlock_mutex_lock(&m));
@@ -155,7 +155,7 @@ static bool has_renewals(void *arg)
 
 START_TEST(hold_outlives_its_connections_while_no_name_is_resolved)
 {
-    open_by_name(900);
+    open_by_name(600);
     OK(rlock_mutex_lock(&m));
     uint64_t wanted = 1;
     ck_assert(test_wait_until(has_renewals, &wanted, SOON_MS));
@@ -185,7 +185,7 @@ START_TEST(name_is_resolved_anew_when_its_server_is_no_master)
         "-ERR Error running script (call to f_0): @user_script:30: @user_script: 30: "
         "-READONLY You can't write against a read only replica.\r\n",
     };
-    open_by_name(3000);
+    open_by_name(1200);
     OK(rlock_mutex_lock(&m));
     uint64_t connects = 3, renewals = 1; /* of callers, the subscriber, the watchdog */
     ck_assert(test_wait_until(has_connected, &connects, SOON_MS));
@@ -423,20 +423,22 @@ END_TEST
 START_TEST(link_that_is_down_for_less_than_the_lease_costs_no_hold)
 {
     /* A link that is up again may swallow what is sent at first; the kernel then asks for
-     * the neighbour's address again after 1 s. */
-    enum { LEASE_MS = 5400 };
+     * the neighbour's address again after 1 s, however slow all else is. */
+    enum { LEASE_MS = 5400, SLOW_FACTOR = 2 };
     if (!has_net(__func__))
         return;
-    open_over_net(LEASE_MS, 600);
+    long scale = test_ms(1);
+    const long lease_ms = LEASE_MS * (scale < SLOW_FACTOR ? scale : SLOW_FACTOR);
+    open_over_net(lease_ms / scale, 600);
     uint64_t wanted = 1;
     OK(rlock_mutex_lock(&m));
     ck_assert(test_wait_until(has_renewals, &wanted, SOON_MS));
     link_is("down");
     /* until the next renewal was given up */
-    test_pause_ms(test_ms(LEASE_MS * 55 / 100));
+    test_pause_ms(lease_ms * 55 / 100);
     link_is("up");
     wanted++;
-    ck_assert(test_wait_until(has_renewals, &wanted, LEASE_MS * 2 / 5));
+    ck_assert(test_wait_until(has_renewals, &wanted, lease_ms * 2 / 5 / scale));
     ck_assert_int_eq(state_of(&m), RLOCK_SAFE);
     OK(rlock_mutex_unlock(&m));
     ck_assert(!event_seen(RLOCK_EVENT_LOST));
