@@ -86,7 +86,7 @@ static bool x_is_renewed_or_not_safe(void *renewals)
 
 static bool x_other_is_renewed_or_lost(void *renewals)
 {
-    return stat_is(renewals) || worker_says(&x, "on t state other", "ok LOST");
+    return stat_is(renewals) || worker_news(&x, "event LOST M", 0);
 }
 
 START_TEST(a_hold_is_renewed_while_a_wait_has_answers_slower_than_its_polls)
