@@ -302,7 +302,7 @@ static void hold_with_lease(long lease_ms)
 
 START_TEST(hold_with_a_working_connection_is_renewed_and_released)
 {
-    hold_with_lease(1500);
+    hold_with_lease(900);
     uint64_t more = stats_of(client).renewals + 4; /* beyond the first lease */
     test_fd_limit(NO_MORE);
     bool renewed = test_wait_until(is_renewed, &more, SOON_MS);
@@ -342,7 +342,7 @@ END_TEST
 
 START_TEST(hold_is_SAFE_AGAIN_when_descriptors_come_before_D)
 {
-    hold_with_lease(3000);
+    hold_with_lease(1500);
     test_fd_limit(NO_MORE);
     test_redis_kill_clients(redis);
     const struct told *risk = event_of(RLOCK_EVENT_AT_RISK, SOON_MS);
@@ -376,7 +376,7 @@ END_TEST
 START_TEST(limit_below_what_is_open_keeps_holds_and_costs_no_processor)
 {
     struct timespec cpu;
-    hold_with_lease(1500);
+    hold_with_lease(900);
     uint64_t more = stats_of(client).renewals + 4; /* beyond the first lease */
     test_fd_limit(0);
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
@@ -431,7 +431,7 @@ START_TEST(every_descriptor_is_closed_on_exec)
     int seen = 0;
     for (int fd = 0; fd < TEST_FDS_MAX; fd++)
         open_before[fd] = test_fd_is_open(fd);
-    hold_with_lease(1500);
+    hold_with_lease(600);
     other = open_at(server.tcp_url, "");
     OK(rlock_client_ping(other));
     for (int fd = 0; fd < TEST_FDS_MAX; fd++) {
