@@ -21,7 +21,7 @@ enum {
     COMMAND_MS = 300,
     SLACK_MS = 700, /* of a busy machine */
     LEASE_MS = 900,
-    PRESENCE_MS = 900,
+    PRESENCE_MS = 600,
     OUTAGE_MS = 600
 };
 
@@ -362,7 +362,7 @@ END_TEST
 /* Nor do callers find one: the attempts are few, however many locks are waited for. */
 START_TEST(who_waits_at_a_full_server_without_a_connection_makes_no_storm)
 {
-    enum { LOCKS = 8, ROUNDS = 3, EACH = 6 + 2, GROWING = 10 };
+    enum { LOCKS = 8, ROUNDS = 2, EACH = 6 + 2, GROWING = 10 };
     struct task tasks[LOCKS];
     rlock_mutex_t theirs[LOCKS];
     char names[LOCKS][16], key[48];
