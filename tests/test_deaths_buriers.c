@@ -97,7 +97,7 @@ END_TEST
 
 START_TEST(g14_while_a_burier_is_stopped_leases_decide)
 {
-    scene_worker(&v, test_proxy_url(scene_proxy), SCENE_TIMES(.lease = test_ms(1000)),
+    scene_worker(&v, test_proxy_url(scene_proxy), SCENE_TIMES(.lease = test_ms(500)),
                  "N", "");
     scene_worker_does(&v, "lock");
     death_strike();
@@ -147,7 +147,7 @@ START_TEST(g10_a_burial_goes_on_when_nobody_waits_any_more)
     scene_worker_does(&v, "lock");
     int held = scene_hold_first(RLK_LOCK_BURY);
     death_strike();
-    scene_says(&w, "ok", "async t timedlock m %ld", test_ms(2000));
+    scene_says(&w, "ok", "async t timedlock m %ld", test_ms(800));
     ck_assert(test_proxy_wait_hits(scene_proxy, held, 1, SCENE_SOON_MS));
     scene_worker_ends(&w, "t", "ETIMEDOUT");
     scene_let_go(held);
@@ -176,7 +176,7 @@ START_TEST(g10_who_is_not_answered_leaves_the_dead_to_others)
     scene_worker_does(&v, "lock");
     death_strike();
     int lost = SCENE_RULE(RLK_LOCK_BURY, .on = TEST_ON_REQUEST, .action = TEST_DROP);
-    scene_worker(&w, test_proxy_url(scene_proxy), SCENE_TIMES(.command = test_ms(1000)),
+    scene_worker(&w, test_proxy_url(scene_proxy), SCENE_TIMES(.command = test_ms(400)),
                  "other", "");
     ck_assert(test_proxy_wait_hits(scene_proxy, lost, 1, SCENE_SOON_MS));
     ck_assert(!is_left(NULL));
