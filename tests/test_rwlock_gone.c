@@ -15,8 +15,8 @@ enum {
     READERS = 50,
     CLIENTS = 7,    /* in each process of the fifty but one */
     LEASE_MS = 600, /* of who is to die; the others have the default, or what follows */
-    OTHERS_LEASE_MS = 3000,
-    PRESENCE_MS = 750,
+    OTHERS_LEASE_MS = 1800,
+    PRESENCE_MS = 600,
     SOON_MS = 800, /* the default poll comes 1 s later */
     STAYS_MS = 80
 };
@@ -141,7 +141,7 @@ START_TEST(w2_w8_a_killed_reader_ends_no_other_reading_and_lives_on_nobody_elses
     char id[SCENE_ID_MAX], key[SCENE_KEY_MAX];
     long long end = one_of_fifty_is_killed(id);
     scene_wait_past(end);
-    ck_assert(test_stays(it_is_dead_and_the_others_are_not, id, test_ms(LEASE_MS)));
+    ck_assert(test_stays(it_is_dead_and_the_others_are_not, id, test_ms(LEASE_MS / 3)));
     /* the others' renewals sweep it away */
     ck_assert(scene_wait_count("N", "readers", READERS - 1, SCENE_SOON_MS));
     ck_assert_ptr_null(
@@ -253,7 +253,7 @@ END_TEST
 /* At the next poll, that is: its presence lasts for two of them at least. */
 START_TEST(w12_readers_get_in_when_the_last_writer_who_waits_is_killed)
 {
-    const long poll = 1000;
+    const long poll = 600;
     start(0, 4, SCENE_TIMES(.presence = test_ms(3 * poll)));
     has(0, "rdlock");
     waits(1, "lock");
