@@ -87,7 +87,7 @@ static void wait_renewal(void)
  * step. It ends with the next renewal, and tokens tell who is right. */
 START_TEST(s4_a_holder_whose_lease_is_skipped_is_told_by_its_next_renewal)
 {
-    long lease = test_ms(3000);
+    long lease = test_ms(1500);
     start_x(SCENE_TIMES(.lease = lease));
     start(&y, NULL);
     scene_says(&x, "ok", "on t %s m", verbs[_i]);
@@ -166,7 +166,7 @@ END_TEST
 
 START_TEST(s1_no_renewal_is_believed_for_longer_than_the_lease)
 {
-    long lease = test_ms(900);
+    long lease = test_ms(600);
     start_x(SCENE_TIMES(.lease = lease));
     scene_says(&x, "ok", "on t %s m", verbs[_i]);
     step(-HOUR_MS);
@@ -271,7 +271,7 @@ END_TEST
 START_TEST(l4_a_dead_holders_lease_is_taken_over_when_the_clock_is_put_right)
 {
     test_rundir_off();
-    long lease = test_ms(1000);
+    long lease = test_ms(500);
     start_x(SCENE_TIMES(.lease = lease));
     start(&y, SCENE_TIMES(.presence = test_ms(PRESENCE_MS)));
     scene_says(&x, "ok", "on t lock m");
