@@ -15,6 +15,7 @@
 enum {
     EACH_MS = 1,
     WAIT_MS = 150,
+    SLOW_MS = 100, /* the timeouts where a server is slow */
     CANCEL_MS = 100, /* what a deadline may be passed by (L7) */
     ROOM_MS = 400,   /* and a busy machine */
     STORMS = 4,      /* with SA_RESTART or not, of the process or of this thread */
@@ -310,8 +311,8 @@ static rlock_client_t *open_slow(int i)
     rlock_client_t *c = NULL;
 
     snprintf(url, sizeof(url), "%s?commandtimeout=%ld&connecttimeout=%ld",
-             tcp ? test_proxy_tcp_url(proxy) : test_proxy_url(proxy), test_ms(WAIT_MS),
-             test_ms(WAIT_MS));
+             tcp ? test_proxy_tcp_url(proxy) : test_proxy_url(proxy), test_ms(SLOW_MS),
+             test_ms(SLOW_MS));
     OK(rlock_client_open(&c, url, NULL));
     return c;
 }
@@ -323,7 +324,7 @@ static void expect_command_timeout(rlock_client_t *c, const char *name)
     rlock_mutex_t mutex = mutex_of(c, name);
     rlock_info_t *info;
     int64_t begun = test_now_ms(), took;
-    long timeout = test_ms(WAIT_MS);
+    long timeout = test_ms(SLOW_MS);
 
     for (int call = 0; call < 3; call++) {
         begun = test_now_ms();
@@ -341,7 +342,7 @@ static void expect_close_in_time(rlock_client_t *c)
 {
     int64_t begun = test_now_ms();
     OK(rlock_client_close(c));
-    ck_assert_int_le(test_now_ms() - begun, test_ms(WAIT_MS) + test_ms(ROOM_MS));
+    ck_assert_int_le(test_now_ms() - begun, test_ms(SLOW_MS) + test_ms(ROOM_MS));
 }
 
 START_TEST(storm_moves_no_deadline_of_connecting_to_a_silent_server)
@@ -367,7 +368,7 @@ START_TEST(storm_moves_no_deadline_of_a_server_that_falls_silent)
     int rc = rlock_mutex_unlock(&held); /* the watchdog goes on with it */
     int64_t took = test_now_ms() - begun;
     OK(rc);
-    ck_assert_int_le(took, test_ms(WAIT_MS) + test_ms(ROOM_MS));
+    ck_assert_int_le(took, test_ms(SLOW_MS) + test_ms(ROOM_MS));
     expect_command_timeout(c, "far");
     expect_close_in_time(c);
     end_storm(_i);
@@ -381,19 +382,19 @@ START_TEST(storm_moves_no_deadline_of_a_server_that_drips)
 
     OK(rlock_client_ping(c));
     int slow = TEST_RULE(proxy, .on = TEST_ON_REPLY, .action = TEST_DRIP,
-                         .contains = "PING", .delay_ms = test_ms(WAIT_MS) / 20);
+                         .contains = "PING", .delay_ms = test_ms(SLOW_MS) / 20);
     begin_storm(_i);
     OK(rlock_client_ping(c)); /* 7 bytes */
     test_proxy_remove(proxy, slow);
     TEST_RULE(proxy, .on = TEST_ON_REPLY, .action = TEST_DRIP, .contains = "PING",
-              .delay_ms = test_ms(WAIT_MS) / 3);
+              .delay_ms = test_ms(SLOW_MS) / 3);
     int64_t begun = test_now_ms();
     int rc = rlock_client_ping(c);
     int64_t took = test_now_ms() - begun;
     end_storm(_i);
     EXPECT(rc, ENOTCONN);
-    ck_assert_int_ge(took, test_ms(WAIT_MS) - 1);
-    ck_assert_int_le(took, test_ms(WAIT_MS) + test_ms(ROOM_MS));
+    ck_assert_int_ge(took, test_ms(SLOW_MS) - 1);
+    ck_assert_int_le(took, test_ms(SLOW_MS) + test_ms(ROOM_MS));
     OK(rlock_client_close(c));
 }
 END_TEST
