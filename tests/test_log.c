@@ -199,9 +199,10 @@ static bool both_at_risk(void *arg)
 
 START_TEST(risk_that_is_told_late_says_that_the_section_ended)
 {
+    enum { LATE_MS = 1000 };
     rlock_mutex_t late = mutex_of(client, "late");
     stop_logger("at risk \"n\"");
-    OK(rlock_mutex_lock_lease(&late, test_ms(2500)));
+    OK(rlock_mutex_lock_lease(&late, test_ms(LATE_MS)));
     OK(rlock_mutex_lock_lease(&m, 300));
     bool in_time = test_wait_until(logger_stopped, NULL, SOON_MS) &&
                    test_wait_until(both_at_risk, NULL, SOON_MS);
@@ -211,14 +212,14 @@ START_TEST(risk_that_is_told_late_says_that_the_section_ended)
     OK(rc);
     struct sought risk = line_like(LOG_WARNING, "^rlock: at risk \"late\" after " S
                                                 ": its section ended meanwhile$");
-    ck_assert_double_ge(risk.seconds[0], 2);
+    ck_assert_double_ge(risk.seconds[0], (double)test_ms(LATE_MS) * 0.8 / 1000);
     EXPECT(rlock_mutex_unlock(&m), ESTALE);
 }
 END_TEST
 
 START_TEST(loss_in_an_outage_says_since_when_the_server_is_away)
 {
-    long lease = test_ms(1500);
+    long lease = test_ms(750);
     alone_with(lease, test_ms(300));
     OK(rlock_mutex_lock(&m));
     test_pause_ms(test_ms(400)); /* the outage is shorter than the section */
@@ -246,7 +247,7 @@ END_TEST
 /* What is told of a reader is of his section, also when another has left their hold. */
 START_TEST(risk_of_a_reader_says_how_long_he_has_read)
 {
-    long lease = test_ms(1500);
+    long lease = test_ms(900);
     alone_with(lease, 3000);
     rlock_rwlock_t rw = rwlock_of(client, "n");
     OK(rlock_rwlock_rdlock(&rw));
@@ -317,7 +318,7 @@ static void become_user(const char *parameters)
 START_TEST(refused_renewal_is_logged_and_is_why_it_is_lost)
 {
     char parameters[32];
-    snprintf(parameters, sizeof(parameters), "?lease=%ld", test_ms(900));
+    snprintf(parameters, sizeof(parameters), "?lease=%ld", test_ms(600));
     become_user(parameters);
     OK(rlock_mutex_lock(&m));
     test_redis_do(redis, "ACL", "SETUSER", "u", "-eval", "-evalsha");
