@@ -17,8 +17,8 @@
 enum {
     COMMAND_MS = 200,
     ROOM_MS = 500, /* for a busy machine */
-    LEASE_MS = 1600,
-    TIMED_MS = 300
+    LEASE_MS = 900,
+    TIMED_MS = 200
 };
 
 static struct worker x, y, z;
