@@ -45,9 +45,10 @@ END_TEST
 
 START_TEST(loss_is_found_while_the_server_is_away)
 {
-    char lease[32];
-    snprintf(lease, sizeof(lease), "?lease=%ld", test_ms(600));
-    START_WITH(lease, &c, "n", SLEEPS);
+    char times[64];
+    snprintf(times, sizeof(times), "?lease=%ld&commandtimeout=%ld", test_ms(600),
+             test_ms(300));
+    START_WITH(times, &c, "n", SLEEPS);
     pid_t command = run_pid(&c, "pid ");
     test_server_kill(&server);
     ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), LOST);
@@ -264,7 +265,7 @@ static void fill(int end)
 START_TEST(descriptor_tells_of_risk_safety_and_loss)
 {
     char lease[32];
-    snprintf(lease, sizeof(lease), "?lease=%ld", test_ms(2000));
+    snprintf(lease, sizeof(lease), "?lease=%ld", test_ms(1200));
     START_WITH(lease, &c, "--fd", "5", "--on-lost", "warn", "n", "sh", "-c",
                "echo pid $$; cat <&5; kill -STOP $$; echo the end");
     run_pid(&c, "pid ");
@@ -359,7 +360,7 @@ END_TEST
 START_TEST(signals_are_forwarded_though_nobody_reads_stderr)
 {
     char lease[32];
-    snprintf(lease, sizeof(lease), "?lease=%ld", test_ms(2000));
+    snprintf(lease, sizeof(lease), "?lease=%ld", test_ms(1200));
     START_WITH(lease, &c, "--fd", "5", "--on-lost", "warn", "n", "sh", "-c",
                "trap 'echo told; exit 3' USR1; echo pid $$; cat <&5 & wait");
     run_pid(&c, "pid ");
@@ -410,7 +411,7 @@ static bool still_runs(void *arg)
 /* At the first connect, and while it is queued. */
 START_TEST(wait_outlasts_an_outage_of_many_command_timeouts)
 {
-    enum { OUTAGE_MS = 2000 };
+    enum { OUTAGE_MS = 1000 };
     bool queues = _i;
 
     if (queues) /* whose key a restart takes away */
@@ -432,7 +433,7 @@ END_TEST
 START_TEST(without_wait_an_outage_while_it_is_queued_gives_69)
 {
     scene_hold(&other, "--fair");
-    START_WITH("?commandtimeout=1500", &c, "n", "echo", "inside");
+    START_WITH("?commandtimeout=700", &c, "n", "echo", "inside");
     ck_assert(run_is_queued(1));
     test_server_kill(&server);
     ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), 69);
