@@ -143,7 +143,7 @@ START_TEST(renewals_go_on_though_the_scripts_are_forgotten_before_each)
 {
     start_x(scene_server.url);
     x_locks();
-    int64_t end = test_now_ms() + 3 * test_ms(LEASE_MS);
+    int64_t end = test_now_ms() + test_ms(LEASE_MS * 3 / 2);
     while (test_now_ms() < end) {
         test_redis_do(scene_redis, "SCRIPT", "FLUSH");
         scene_says(&x, "ok SAFE", "on t state m");
@@ -411,13 +411,13 @@ START_TEST(an_old_master_that_wants_a_replica_grants_and_renews_nothing_once_it_
     make_replica(&p);
     test_redis_config(scene_redis, "min-replicas-max-lag", "3");
     test_redis_config(scene_redis, "min-replicas-to-write", "1");
-    ck_assert(!worker_news(&x, "event LOST N", 2 * LEASE_MS));
+    ck_assert(!worker_news(&x, "event LOST N", LEASE_MS * 4 / 3));
 
     test_proxy_freeze(p.replication, true);
     test_redis_do(p.redis, "REPLICAOF", "NO", "ONE");
     ck_assert(worker_news(&x, "event LOST N", SCENE_SOON_MS));
     scene_says(&x, "ESTALE", "on t unlock m");
-    struct timespec soon = test_in_ms(CLOCK_REALTIME, test_ms(LEASE_MS));
+    struct timespec soon = test_in_ms(CLOCK_REALTIME, test_ms(LEASE_MS / 3));
     ck_assert_int_eq(rlock_mutex_timedlock(&m, &soon), ENOTCONN);
 
     rlock_client_t *other = scene_open_client(p.replica.url, NULL);
