@@ -179,10 +179,10 @@ START_TEST(a_hold_takes_no_notice_of_the_time_of_day)
     scene_says(&x, "ok", "on t lock m");
     test_clock_set_real(&x_clock, hour);
     scene_worker_has_no_more_than(&x, lease * 99 / 100);
-    ck_assert(test_stays(is_safe, &x, 2 * lease));
+    ck_assert(test_stays(is_safe, &x, lease * 4 / 3));
     scene_worker_has_no_more_than(&x, lease * 99 / 100);
     scene_says(&x, "ok", "on t unlock m");
-    scene_says(&x, "ok", "on t lock m %ld", lease); /* a fixed one */
+    scene_says(&x, "ok", "on t lock m %ld", lease / 2); /* a fixed one */
     test_clock_set_real(&x_clock, 0);
     ck_assert(worker_news(&x, "event LOST N", 2 * lease));
     scene_says(&x, "ESTALE", "on t unlock m");
@@ -206,14 +206,14 @@ END_TEST
 
 START_TEST(timedlock_goes_on_when_the_time_of_day_is_set_back)
 {
-    long wait = test_ms(400);
+    long wait = test_ms(300);
     start(&x, NULL);
     start(&y, NULL);
     scene_says(&y, "ok", "on t lock m");
     scene_says(&x, "ok", "async t timedlock m %ld", wait);
     ck_assert(scene_wait_queued("N", 1, SCENE_SOON_MS));
     test_clock_set_real(&x_clock, -HOUR_MS);
-    ck_assert(test_stays(is_told_nothing, &x, 2 * wait));
+    ck_assert(test_stays(is_told_nothing, &x, wait * 3 / 2));
     if (_i == 0) {
         scene_says(&y, "ok", "on t unlock m");
         ck_assert(scene_worker_got(&x, SCENE_SOON_MS));
@@ -226,7 +226,7 @@ END_TEST
 
 START_TEST(clocklock_on_CLOCK_MONOTONIC_takes_notice_of_no_other_clock)
 {
-    long wait = test_ms(600);
+    long wait = test_ms(400);
     start(&x, NULL);
     start(&y, NULL);
     scene_says(&y, "ok", "on t lock m");
@@ -268,7 +268,7 @@ START_TEST(clients_hours_apart_wait_and_are_granted_side_by_side)
         ck_assert_int_ge(atoll(ticket) / 1000, begin);
         ck_assert_int_le(atoll(ticket) / 1000, end);
     }
-    ck_assert(test_stays(is_told_nothing, &x, 2 * test_ms(PRESENCE_MS)));
+    ck_assert(test_stays(is_told_nothing, &x, test_ms(PRESENCE_MS * 3 / 2)));
     ck_assert(scene_waiter("N", 1, id, ticket));
     ck_assert_int_le(atoll(ticket) / 1000, end); /* it has the place that it had */
     ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
@@ -330,7 +330,9 @@ START_TEST(s1_s4_a_holder_stopped_at_any_moment_has_it_or_is_told)
     const char *given_seed = getenv("RLOCK_TEST_SEED");
     unsigned seed =
         given_seed ? (unsigned)strtoul(given_seed, NULL, 10) : (unsigned)time(NULL);
-    long lease = test_ms(200), rounds = test_count(300, 8), losses = 0, made = 0;
+    const long longest = 1000; /* the workers do not run under Valgrind */
+    long lease = test_ms(200) < longest ? test_ms(200) : longest;
+    long rounds = test_count(300, 8), losses = 0, made = 0;
     printf("seed %u\n", seed);
     srandom(seed);
     start(&x, SCENE_TIMES(.lease = lease));
