@@ -17,7 +17,7 @@
 enum {
     COMMAND_MS = 200,
     ROOM_MS = 500, /* for a busy machine */
-    LEASE_MS = 1500,
+    LEASE_MS = 900,
     PRESENCE_MS = 450,
     STAYS_MS = 80
 };
