@@ -20,7 +20,7 @@ enum {
     LEASE_MS = 500,
     SLACK_MS =
         1000, /* of a busy machine: a script that does not end has one of its cores */
-    LOAD_MS = 1000,
+    LOAD_MS = 500,
     STAYS_MS = 150,
     CONNECTS_MAX = 60, /* of two clients while both are refused for LEASE_MS */
     THREADS = 6
