@@ -487,8 +487,10 @@ int rlock_mutexattr_getprioceiling(const rlock_mutexattr_t *attr, int *ret_ceili
 int rlock_mutexattr_setlease(rlock_mutexattr_t *attr, long lease_ms);
 int rlock_mutexattr_getlease(const rlock_mutexattr_t *attr, long *ret_lease_ms);
 /* 1: each hold has a token (S3); 0, the default: none. The token is another, and greater,
- * each time that the mutex is locked, but for a re-entry. The server gives a mutex a
- * thousand with each grant, for threads that pass it on: numbers in between are skipped.
+ * each time that the mutex is locked, but for a re-entry. It is a number that grows, with
+ * gaps, and no time. Of a new name it stays below 2^53 until the year 2255, and so exact
+ * in a double; where the name's counter was above, it goes on from there. Threads of a
+ * process that pass the mutex on are given a million in a second at most.
  */
 int rlock_mutexattr_setfencing(rlock_mutexattr_t *attr, int fencing);
 int rlock_mutexattr_getfencing(const rlock_mutexattr_t *attr, int *ret_fencing);
@@ -838,7 +840,8 @@ typedef struct rlock_party {
 typedef struct rlock_info {
     const char *name;
     rlock_type_t type; /* of the holder; of the first waiter when nobody holds it */
-    uint64_t token;    /* of the holder, 0 without fencing; of a mutex, at most his */
+    uint64_t token;    /* of the holder, 0 without fencing; of what is passed on, at most
+                          his */
     size_t holder_count;
     const rlock_party_t *holders;
     size_t waiter_count;

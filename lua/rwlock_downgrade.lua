@@ -33,11 +33,11 @@ local now = t[1] * 1000000 + t[2]
 check_all_types()
 local more, rmore = 0, 0
 if own then
-  -- between the first that it was given, and the last that anybody was
+  -- between that of its grant, and the last that anybody was given
   local first = call('HGET', N, 'token')
-  local last = token_last() or string.format('%d%06d000', t[1], t[2])
-  local function above(a, b) return #a > #b or (#a == #b and a > b) end
-  if not first or not string.match(own, '^[1-9]%d*$') or above(first, own) or above(own, last) then
+  local last = token_last() or string.format('%.0f', now)
+  if not first or not string.match(own, '^[1-9]%d*$') or token_above(first, own)
+    or token_above(own, last) then
     own = nil
   end
 end

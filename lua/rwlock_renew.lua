@@ -15,7 +15,7 @@
 -- ARGV[3] at most 256 acquisitions: id without the uuid, blank, lease in ms, letters, blank, and so
 -- on; of a writer, t: he wants to be told who else wants it (K2), m: another block of tokens (H11)
 -- Returns the common answer; what: held, gone
--- Effects: ends in readers and keepers, TTL of N; a writer's value and token
+-- Effects: ends in readers and keepers, TTL of N; a writer's value, and the block
 local N, queue, rqueue, present, readers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local cancelled, dirty, token, keepers = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local layout, uuid, names = ARGV[1], ARGV[2], ARGV[3]
@@ -48,14 +48,14 @@ local function renewed(id, how)
   local own = call('HGET', N, 'token') or ''
   if own ~= '' and string.find(how, 'm') then
     -- where there is no memory for it, or the key holds something else, the lease counts all the same
-    local drawn, base = pcall(token_next, 'W')
-    if drawn and note('token', base) then own = base end
+    local drawn, first, count = pcall(token_block)
+    if drawn then return first, count end
   end
-  return own
+  return own, 0
 end
 local listed = {}
 for part, ttl, how in string.gmatch(names, '(%S+) (%d+)(%l*) ') do
-  local id, own = uuid .. ':' .. part, ''
+  local id, own, count = uuid .. ':' .. part, '', 0
   local left, mode = owns(id)
   if left and tonumber(ttl) > left then
     left = tonumber(ttl)
@@ -66,7 +66,7 @@ for part, ttl, how in string.gmatch(names, '(%S+) (%d+)(%l*) ') do
     end
   end
   if mode == 'write' then
-    own = renewed(id, how)
+    own, count = renewed(id, how)
   elseif left then
     own = call('HGET', N, 'token') or ''
     if tells(id) then
@@ -75,7 +75,7 @@ for part, ttl, how in string.gmatch(names, '(%S+) (%d+)(%l*) ') do
     end
   end
   local at = #answer
-  answer[at + 1], answer[at + 2], answer[at + 3] = left and 'held' or 'gone', left or -1, 0
+  answer[at + 1], answer[at + 2], answer[at + 3] = left and 'held' or 'gone', left or -1, count
   answer[at + 4] = own
 end
 if reads then

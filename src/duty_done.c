@@ -71,7 +71,7 @@ static void renew_done(struct rlock_client *client, struct rlk_hold *hold,
         hold->refused = hold->told_lost = false;
         if (op->kind == RLK_OP_DOWNGRADE)
             hold->downgrading = false;
-        rlk_handoff_tokens_locked(hold, fate->token, hold->tokens_sent);
+        rlk_handoff_tokens_locked(hold, fate, hold->tokens_sent);
         if (!hold->fixed)
             rlk_hold_confirm_locked(hold, answer->sent, fate->remaining_ms);
         rlk_handoff_renewed_locked(hold, answer->sent, answer->flags, op->asks);

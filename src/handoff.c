@@ -109,14 +109,12 @@ int64_t rlk_handoff_ask_at(const struct rlk_hold *hold)
     return at > hold->ask_after ? at : hold->ask_after;
 }
 
-/* ---- fencing tokens: each section has its own, of the block that the server gave (H11)
- */
+/* ---- fencing tokens: each section has its own. The first one's is that of the grant,
+ * for others the server gives blocks when it is asked (H11) */
 
 uint64_t rlk_handoff_token_end(const struct rlk_hold *hold)
 {
-    if (hold->pass != &rlk_no_pass)
-        return hold->pass->token_end;
-    return hold->token_alone ? hold->token : hold->token + RLK_TOKEN_BLOCK - 1;
+    return hold->pass != &rlk_no_pass ? hold->pass->token_end : hold->token;
 }
 
 static bool has_token(const struct rlk_hold *hold)
@@ -126,6 +124,8 @@ static bool has_token(const struct rlk_hold *hold)
 }
 
 /* Nobody is inside, and has_token. The next section's token is the one after hold->token.
+ * A block that is not full says that they are used as fast as the server's clock goes on:
+ * then two who ask share what there is, and who unlocks is the one who needs it.
  */
 static void ready_token(struct rlk_hold *hold)
 {
@@ -133,9 +133,10 @@ static void ready_token(struct rlk_hold *hold)
         return;
     assert(hold->pass->token_more != 0);
     hold->token = hold->pass->token_more - 1;
-    hold->pass->token_end = hold->pass->token_more + RLK_TOKEN_BLOCK - 1;
+    hold->pass->token_end = hold->token + hold->pass->token_more_count;
     hold->pass->token_more = 0;
-    hold->pass->token_spare = RLK_TOKEN_BLOCK / 4;
+    hold->pass->token_spare =
+        hold->pass->token_more_count == RLK_TOKEN_BLOCK ? RLK_TOKEN_BLOCK / 4 : 0;
 }
 
 /* More are fetched in time, if the block is nearly used. */
@@ -150,9 +151,12 @@ static void fetch_tokens(struct rlk_hold *hold)
     rlk_hold_schedule_locked(hold);
 }
 
-void rlk_handoff_tokens_locked(struct rlk_hold *hold, uint64_t first, bool asked)
+void rlk_handoff_tokens_locked(struct rlk_hold *hold, const struct rlk_fate *fate,
+                               bool asked)
 {
     bool heard = hold->token_heard;
+    uint64_t first = fate->token;
+    unsigned count = fate->token_count;
 
     if (asked)
         hold->asks_tokens = false;
@@ -161,23 +165,16 @@ void rlk_handoff_tokens_locked(struct rlk_hold *hold, uint64_t first, bool asked
     if (first == 0 || (hold->reading && hold->id.letter == 'W'))
         return;
     hold->token_heard = false;
-    if (!rlk_hold_has_block(hold)) {
-        hold->token = first; /* over that of a message (T12) */
-    } else if (heard && !asked &&
-               first != rlk_handoff_token_end(hold) - RLK_TOKEN_BLOCK + 1) {
-        /* what a message said was not so: this section has its token by the answer, and
-         * there is no other of that block */
-        rlk_gate_close_locked(hold);
-        hold->others = true;
+    if (!rlk_hold_has_block(hold) || (heard && count == 0)) {
+        /* over that of a message (T12), which no section but this one can have used: none
+         * follows before an answer has given more */
         hold->token = first;
-        hold->token_alone = true;
-        if (hold->pass != &rlk_no_pass) {
+        if (hold->pass != &rlk_no_pass)
             hold->pass->token_end = first;
-            hold->pass->token_more = 0;
-        }
-    } else if (first > rlk_handoff_token_end(hold) && first > hold->pass->token_more &&
-               rlk_hold_pass_locked(hold)) {
-        hold->pass->token_more = first; /* else it is late, or the one at hand */
+    } else if (count > 0 && first > rlk_handoff_token_end(hold) &&
+               first > hold->pass->token_more && rlk_hold_pass_locked(hold)) {
+        hold->pass->token_more = first; /* else it is late */
+        hold->pass->token_more_count = (uint16_t)count;
     }
 }
 

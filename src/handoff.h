@@ -37,9 +37,10 @@ void rlk_handoff_settle_locked(struct rlk_lock *lock, int64_t now);
 
 /* The last token of the block that sections take theirs from. */
 uint64_t rlk_handoff_token_end(const struct rlk_hold *hold);
-/* Answered, to a request that asked for another block or not: the first token of the
- * newest block that the hold has at the server; 0: it has none (H11). */
-void rlk_handoff_tokens_locked(struct rlk_hold *hold, uint64_t first, bool asked);
+/* Answered, to a request that asked for another block or not: its first token and how
+ * many they are, or that of the grant and 0; a token of 0: it has none (H11). */
+void rlk_handoff_tokens_locked(struct rlk_hold *hold, const struct rlk_fate *fate,
+                               bool asked);
 
 /* The process ends: what is IDLE is given back (K9). */
 void rlk_handoff_end_all_locked(struct rlk_registry *reg, int64_t now);

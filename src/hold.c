@@ -144,7 +144,6 @@ bool rlk_hold_pass_locked(struct rlk_hold *hold)
     memset(pass, 0, sizeof(*pass));
     pass->hold = hold;
     pass->token_end = end;
-    pass->token_spare = RLK_TOKEN_BLOCK / 4;
     rlk_list_init(&pass->residents);
     rlk_list_init(&pass->gate_link);
     hold->pass = pass;
@@ -241,7 +240,6 @@ void rlk_hold_enter_locked(struct rlk_hold *hold, struct rlk_thread *thread, int
         hold->joins = 0;
     else
         hold->mark = hold->owner_died ? 2 : 1;
-    hold->token_alone = hold->token == 0 || !rlk_hold_has_block(hold);
     hold->own.owner = thread;
     hold->own.owner_thread = rlk_thread_self();
     rlk_part_first_level(&hold->own);

@@ -39,8 +39,6 @@ struct rlk_kind {
 };
 extern const struct rlk_kind rlk_kinds[RLK_KIND_LIMIT];
 
-enum { RLK_TOKEN_BLOCK = 1000 }; /* tokens of a grant; lua/lib/token.lua */
-
 enum rlk_hold_state { RLK_HOLD_ASKING, RLK_HOLD_INSIDE, RLK_HOLD_GOING, RLK_HOLD_LOST };
 
 /* What a timer of the registry is embedded in. */
@@ -139,6 +137,7 @@ struct rlk_pass {
     struct rlk_hold *hold;
     uint64_t token_end;        /* the last of the block */
     uint64_t token_more;       /* the first of the next block; 0: there is none */
+    uint16_t token_more_count; /* how many are in that */
     uint16_t token_spare;      /* more are asked for when so many are left */
     int64_t entered_at;        /* of the newest section that the server was not told of */
     int64_t retain_ns;         /* IDLE, kept: for so long since used_at; else 0 */
@@ -178,7 +177,6 @@ struct rlk_hold {
     bool asks_tokens : 1; /* the asking is to bring another block of them */
     bool tokens_sent : 1; /* the renewal in flight asks for that */
     bool token_heard : 1; /* the token came by a message; no answer has said so yet */
-    bool token_alone : 1; /* there is no block behind it */
     bool idle : 1;        /* INSIDE, but nobody's: for the next thread of this process */
     bool counted_going : 1; /* in the lock's going */
     bool others : 1;        /* somebody else wants the lock, as the server has said */
@@ -274,8 +272,8 @@ static inline bool rlk_hold_hears_telling(const struct rlk_hold *hold, unsigned 
     return (flags & RLK_WILL_TELL) && (!hold->reading || rlk_id_tells(&hold->id));
 }
 
-/* Each section has a token of its own, of a block (H11): what one thread at a time is in,
- * of the types that pass it on. */
+/* Each section has a token of its own: behind that of the grant they come from blocks
+ * (H11). What one thread at a time is in, of the types that pass it on. */
 static inline bool rlk_hold_has_block(const struct rlk_hold *hold)
 {
     return hold->id.letter == 'M' || (hold->id.letter == 'W' && !hold->reading);

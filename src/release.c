@@ -141,7 +141,7 @@ static void ask_who_waits(struct rlk_hold *hold, int64_t until)
         return;
     }
     rlk_hold_confirm_locked(hold, answer.sent, answer.fate.remaining_ms);
-    rlk_handoff_tokens_locked(hold, answer.fate.token, with.tokens);
+    rlk_handoff_tokens_locked(hold, &answer.fate, with.tokens);
     rlk_handoff_answered_locked(hold, answer.sent, answer.flags);
     rlk_hold_schedule_locked(hold);
 }

@@ -315,6 +315,12 @@ static bool decode_fate(const struct rlk_reply *reply, size_t at,
         return false;
     if (ret_fate->remaining_ms > MS_MAX)
         ret_fate->remaining_ms = MS_MAX;
+    if (ret_fate->what == RLK_HELD) {
+        int64_t most = RLK_TOKEN_BLOCK;
+        ret_fate->token_count =
+            (unsigned)(ret_fate->ticket < most ? ret_fate->ticket : most);
+        ret_fate->ticket = 0;
+    }
     /* held by us without TTL: someone made the key persistent; the renewal mends it */
     if ((ret_fate->what == RLK_HELD || ret_fate->what == RLK_SHARED ||
          ret_fate->what == RLK_YOURS) &&

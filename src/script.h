@@ -135,12 +135,15 @@ static inline bool rlk_cursor_set(struct rlk_cursor cursor)
     return cursor.queue != 0 || cursor.rqueue != 0;
 }
 
+enum { RLK_TOKEN_BLOCK = 1000 }; /* tokens of a block, at most; lua/lib/token.lua */
+
 /* What became of one id. */
 struct rlk_fate {
     enum rlk_what what;
     int64_t remaining_ms; /* HELD, SHARED, YOURS */
     int64_t ticket;       /* QUEUED */
     uint64_t token;       /* 0: none */
+    unsigned token_count; /* of a renewal that asked for more: how many from it on */
 };
 
 struct rlk_answer {

@@ -56,6 +56,12 @@ void enter_fenced(const char *flags, unsigned others, uint64_t token)
     enter_as('M', flags, others, token);
 }
 
+void answered(uint64_t first, unsigned count, bool asked)
+{
+    rlk_handoff_tokens_locked(
+        hold, &(struct rlk_fate){ .token = first, .token_count = count }, asked);
+}
+
 void open_kind(int kind)
 {
     memset(&reg, 0, sizeof(reg));

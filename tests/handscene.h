@@ -32,6 +32,8 @@ extern int64_t now;
 void enter(const char *flags, unsigned others);
 /* The same with fencing, for all threads. */
 void enter_fenced(const char *flags, unsigned others, uint64_t token);
+/* An answer says so of its tokens; count 0: it is to a renewal that asked for none. */
+void answered(uint64_t first, unsigned count, bool asked);
 /* The same of a letter. */
 void enter_mode(char letter, const char *flags, unsigned others);
 void open_kind(int kind);

@@ -136,7 +136,7 @@ static rlock_mutex_t numbered_mutex(rlock_client_t *c, bool kept)
 }
 
 /* One thread alone keeps it; several pass it on; others come in between. More sections
- * than a block has tokens in each case. */
+ * than a block may have tokens in each case. */
 START_TEST(h11_tokens_grow_from_section_to_section)
 {
     rlock_mutex_t mine = numbered_mutex(client, _i != 1);
@@ -166,7 +166,7 @@ static bool is_asked_again(void *before)
     return stats_of(client).renewals > *(uint64_t *)before;
 }
 
-/* It rests where a block ends, and is asked for meanwhile: the next one is at hand. */
+/* It rests now and then, and is asked for meanwhile: another block is at hand. */
 START_TEST(h11_tokens_grow_over_the_ends_of_blocks)
 {
     enum { BLOCKS = 4, BLOCK = 1000 };
@@ -184,6 +184,20 @@ START_TEST(h11_tokens_grow_over_the_ends_of_blocks)
         if (i % BLOCK == 0)
             ck_assert(test_wait_until(is_asked_again, &before, SOON_MS));
     }
+}
+END_TEST
+
+/* A block has as many as the answer says: those behind it are the next holder's. */
+START_TEST(h11_no_section_has_a_token_that_was_not_drawn)
+{
+    rlock_mutex_t mutex = numbered_mutex(client, true);
+    for (int i = 0; i < 1500; i++) {
+        OK(rlock_mutex_lock(&mutex));
+        long long drawn = test_redis_int(redis, "GET", "redisson_lock_token:{n}");
+        ck_assert_uint_le(token_of(&mutex), (uint64_t)drawn);
+        OK(rlock_mutex_unlock(&mutex));
+    }
+    ck_assert_uint_gt(stats_of(client).local_handovers, 1000);
 }
 END_TEST
 
@@ -645,6 +659,7 @@ int main(void)
     tcase_add_test(tc, threads_pass_it_on_without_the_server);
     tcase_add_loop_test(tc, h11_tokens_grow_from_section_to_section, 0, 3);
     tcase_add_test(tc, h11_tokens_grow_over_the_ends_of_blocks);
+    tcase_add_test(tc, h11_no_section_has_a_token_that_was_not_drawn);
     tcase_add_loop_test(tc, switched_off_each_unlock_gives_it_back, 0, 2);
     tcase_add_test(tc, a_client_may_switch_it_off);
     tcase_add_test(tc, those_who_sleep_get_it_in_order_and_the_server_is_not_asked);

@@ -378,6 +378,7 @@ START_TEST(h11_each_section_of_a_writer_has_a_token)
 {
     struct rlk_hold *spent;
     enter_mode('W', "k", 0);
+    answered(1001, 999, true);
     for (uint64_t token = 1000; token < 1999; token++) {
         ck_assert_uint_eq(hold->token, token);
         ck_assert(leaves(0, keeping));
@@ -392,18 +393,19 @@ START_TEST(h11_downgraded_it_keeps_its_own)
 {
     struct rlk_hold *spent;
     enter_mode('W', "k", 0);
+    answered(1001, 999, true);
     ck_assert(leaves(0, keeping) && takes(0, &spent));
     ck_assert_uint_eq(hold->token, 1001);
     hold->asks_tokens = true;
     rlk_hold_downgrade_locked(hold);
-    ck_assert(!hold->asks_tokens);                /* nobody would answer that */
-    rlk_handoff_tokens_locked(hold, 1000, false); /* from before it was told */
+    ck_assert(!hold->asks_tokens); /* nobody would answer that */
+    answered(1000, 0, false);      /* from before it was told */
     ck_assert_uint_eq(hold->token, 1001);
     hold->downgrading = false;
-    rlk_handoff_tokens_locked(hold, 1001, false);
+    answered(1001, 0, false);
     ck_assert_uint_eq(hold->token, 1001);
-    rlk_handoff_tokens_locked(hold, 1000, false); /* and one that is late */
-    rlk_handoff_tokens_locked(hold, 3000, true);
+    answered(1000, 0, false); /* and one that is late */
+    answered(3000, 500, true);
     ck_assert_uint_eq(hold->token, 1001);
 }
 END_TEST

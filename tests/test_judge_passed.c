@@ -91,6 +91,8 @@ START_TEST(each_section_of_a_hold_has_a_token_of_its_own)
 
     transaction(1000);
     grants(FENCED, FENCED_A, 2010)->token = 5000;
+    transaction(1003);
+    entry(NEM_TOKEN, FENCED, "", 5002)->token = 5000; /* a renewal draws a block */
     for (int i = 0; i < 3; i++) {
         double from = sections[i].from;
         if (i == 2)

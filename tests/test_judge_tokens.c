@@ -8,8 +8,8 @@
 
 #define FENCED_1 "p1:1:1:F300"
 #define FENCED_2 "p2:1:1:F300"
-#define BLOCK_1 "p1:1:1:M300"
-#define BLOCK_2 "p2:1:1:M300"
+#define MUTEX_1 "p1:1:1:M300"
+#define MUTEX_2 "p2:1:1:M300"
 
 static void granted_twice(uint64_t first, uint64_t second)
 {
@@ -64,7 +64,7 @@ static void goes_back(double at)
     last_fault()->took_us = 1;
 }
 
-enum { STEP_NS = 1000000 }; /* of goes_back */
+enum { STEP_US = 1000 }; /* of goes_back */
 
 START_TEST(lost_data_alone_excuses_no_token)
 {
@@ -85,7 +85,7 @@ END_TEST
 
 START_TEST(a_clock_that_goes_back_after_a_loss_excuses_as_much)
 {
-    granted_twice(70 + STEP_NS, 70);
+    granted_twice(70 + STEP_US, 70);
     loses_all(1200);
     goes_back(1300);
     EXCUSES(NEM_RULE_TOKENS, 1);
@@ -94,7 +94,7 @@ END_TEST
 
 START_TEST(it_excuses_no_more_than_that)
 {
-    granted_twice(71 + STEP_NS, 70);
+    granted_twice(71 + STEP_US, 70);
     loses_all(1200);
     goes_back(1300);
     fault(NEM_CLOCK_FORWARD, NEM_ALL, NEM_ALL, 1310, 1311);
@@ -106,7 +106,7 @@ END_TEST
 /* The driver waits until it has caught up before it loses anything. */
 START_TEST(a_clock_that_went_back_before_the_loss_excuses_none)
 {
-    granted_twice(70 + STEP_NS, 70);
+    granted_twice(70 + STEP_US, 70);
     goes_back(1100);
     loses_all(1200);
     BREAKS(NEM_RULE_TOKENS, 1);
@@ -126,7 +126,7 @@ END_TEST
 
 START_TEST(each_round_begins_without_data)
 {
-    forged.last_token[FENCED_FAIR] = 70 + STEP_NS;
+    forged.last_token[FENCED_FAIR] = 70 + STEP_US;
     granted_twice(70, 80);
     BREAKS(NEM_RULE_TOKENS, 1);
     goes_back(500);
@@ -207,20 +207,30 @@ START_TEST(a_downgrade_with_another_token_is_told)
 }
 END_TEST
 
+/* The counter goes from `before` to `last`: what is between was drawn. */
+static void draws(unsigned lock, double at, uint64_t before, uint64_t last)
+{
+    transaction(at);
+    entry(NEM_TOKEN, lock, "", last)->token = before;
+}
+
 /* ---- a lock to write that is kept: each section has a token of its own (H11) */
 
 static void downgraded_after_sections(uint64_t token)
 {
     transaction(1000);
     grants(KEPT_FENCED_RWLOCK, "p2:1:1:W300", 2000)->token = 5000;
+    draws(KEPT_FENCED_RWLOCK, 1020, 5000, 5400);
+    draws(KEPT_FENCED_RWLOCK, 1040, 5400, 5999);
     transaction(1100);
     entry(NEM_DOWNGRADED, KEPT_FENCED_RWLOCK, "p2:1:1:W300", server_at(1100) * 1000)
         ->token = token;
 }
 
-START_TEST(a_downgrade_may_have_any_of_its_block)
+START_TEST(a_downgrade_may_have_any_that_was_drawn_since_its_grant)
 {
-    downgraded_after_sections(5999);
+    static const uint64_t tokens[] = { 5000, 5001, 5400, 5999 };
+    downgraded_after_sections(tokens[_i]);
     transaction(1200);
     leaves(KEPT_FENCED_RWLOCK, "p2:1:1:W300", true);
     grants(KEPT_FENCED_RWLOCK, "p1:1:1:W300", 2200)->token = 6000;
@@ -228,19 +238,12 @@ START_TEST(a_downgrade_may_have_any_of_its_block)
 }
 END_TEST
 
-START_TEST(or_of_one_that_a_renewal_has_drawn)
+START_TEST(the_next_grant_is_behind_all_that_was_drawn)
 {
-    transaction(1000);
-    grants(KEPT_FENCED_RWLOCK, "p2:1:1:W300", 2000)->token = 5000;
-    transaction(1050);
-    entry(NEM_TOKEN, KEPT_FENCED_RWLOCK, "", 7999);
-    transaction(1100);
-    entry(NEM_DOWNGRADED, KEPT_FENCED_RWLOCK, "p2:1:1:W300", server_at(1100) * 1000)
-        ->token = 7003;
-    KEEPS(NEM_RULE_TOKENS);
+    downgraded_after_sections(5001);
     transaction(1200);
     leaves(KEPT_FENCED_RWLOCK, "p2:1:1:W300", true);
-    grants(KEPT_FENCED_RWLOCK, "p1:1:1:W300", 2200)->token = 7003;
+    grants(KEPT_FENCED_RWLOCK, "p1:1:1:W300", 2200)->token = 5999;
     BREAKS(NEM_RULE_TOKENS, 1);
 }
 END_TEST
@@ -255,6 +258,7 @@ START_TEST(it_is_the_sections_own)
     returns(14, 1101, NEM_DOWNGRADE, KEPT_FENCED_RWLOCK, 0);
     transaction(1000);
     grants(KEPT_FENCED_RWLOCK, "p1:1:1:W300", 5000)->token = 5000;
+    draws(KEPT_FENCED_RWLOCK, 1050, 5000, 5999);
     transaction(1100);
     entry(NEM_DOWNGRADED, KEPT_FENCED_RWLOCK, "p1:1:1:W300", server_at(1100) * 1000)
         ->token = _i == 0 ? 5001 : 5000 + (uint64_t)_i * 2;
@@ -272,13 +276,9 @@ START_TEST(but_none_beyond)
 }
 END_TEST
 
-START_TEST(the_next_writer_has_none_of_it)
+START_TEST(nor_one_before_its_grant)
 {
-    transaction(1000);
-    grants(FENCED_RWLOCK, "p2:1:1:W300", 2000)->token = 5000;
-    transaction(1100);
-    leaves(FENCED_RWLOCK, "p2:1:1:W300", true);
-    grants(FENCED_RWLOCK, "p1:1:1:W300", 2000)->token = 5999;
+    downgraded_after_sections(4999);
     BREAKS(NEM_RULE_TOKENS, 1);
 }
 END_TEST
@@ -304,7 +304,7 @@ START_TEST(a_worker_that_is_told_none_is_told)
 }
 END_TEST
 
-/* ---- a mutex is granted a block (H11) */
+/* ---- a mutex is granted one token; renewals draw blocks behind it (H11) */
 
 static void tenure_with(const char *id, double from, double to, uint64_t first)
 {
@@ -314,53 +314,84 @@ static void tenure_with(const char *id, double from, double to, uint64_t first)
     leaves(FENCED, id, true);
 }
 
-START_TEST(the_next_block_begins_behind_the_last)
+/* Drawn while the first one holds it; by the script that grants, which says it, too. */
+START_TEST(the_next_grant_is_behind_the_blocks)
 {
-    tenure_with(BLOCK_1, 1000, 1100, 5000);
-    tenure_with(BLOCK_2, 1200, 1300, 6000);
+    transaction(1000);
+    entry(NEM_TOKEN, FENCED, "", 5000);
+    grants(FENCED, MUTEX_1, 1100 + LEASE)->token = 5000;
+    draws(FENCED, 1050, 5000, 5999);
+    transaction(1100);
+    leaves(FENCED, MUTEX_1, true);
+    transaction(1200);
+    entry(NEM_TOKEN, FENCED, "", 6000)->token = 5999;
+    grants(FENCED, MUTEX_2, 1300 + LEASE)->token = 6000;
     KEEPS(NEM_RULE_TOKENS);
-    ck_assert_uint_eq(forged.last_token[FENCED], 6999);
-    tenure_with("p3:1:1:M300", 1400, 1500, 6999);
+    ck_assert_uint_eq(forged.last_token[FENCED], 6000);
+    draws(FENCED, 1250, 6000, 6500);
+    transaction(1300);
+    leaves(FENCED, MUTEX_2, true);
+    transaction(1400);
+    grants(FENCED, "p3:1:1:M300", 1500 + LEASE)->token = 6500;
     BREAKS(NEM_RULE_TOKENS, 1);
 }
 END_TEST
 
 static void told(double at, uint64_t token)
 {
-    takes(11, FENCED, BLOCK_1, at - 1, at, 1985)->token = token;
+    takes(11, FENCED, MUTEX_1, at - 1, at, 1985)->token = token;
 }
 
-START_TEST(a_section_has_one_of_its_block)
+START_TEST(a_section_has_that_of_the_grant)
 {
-    tenure_with(BLOCK_1, 1000, 1200, 5000);
+    tenure_with(MUTEX_1, 1000, 1200, 5000);
     told(1010, 5000);
-    told(1020, 5999);
     KEEPS(NEM_RULE_TOKENS);
-    told(1030, 6000);
+    told(1030, 5001);
     told(1040, 4999);
     BREAKS(NEM_RULE_TOKENS, 2);
 }
 END_TEST
 
-START_TEST(or_of_one_that_was_drawn_meanwhile)
+START_TEST(or_one_that_was_drawn_meanwhile)
 {
-    tenure_with(BLOCK_1, 1000, 1200, 5000);
-    transaction(1100);
-    entry(NEM_TOKEN, FENCED, "", 7999);
+    tenure_with(MUTEX_1, 1000, 1200, 5000);
+    draws(FENCED, 1100, 6999, 7400);
     told(1110, 7000);
-    told(1120, 7999);
+    told(1120, 7400);
     KEEPS(NEM_RULE_TOKENS);
-    told(1130, 8000);
+    told(1130, 7401);
     told(1140, 6999);
     BREAKS(NEM_RULE_TOKENS, 2);
 }
 END_TEST
 
+/* The counter goes on by more than a block where the lock was at rest. */
+START_TEST(of_which_there_are_a_thousand_at_most)
+{
+    tenure_with(MUTEX_1, 1000, 1200, 5000);
+    draws(FENCED, 1100, 5000, 8999);
+    told(1110, 8000);
+    KEEPS(NEM_RULE_TOKENS);
+    told(1120, 7999);
+    BREAKS(NEM_RULE_TOKENS, 1);
+}
+END_TEST
+
+START_TEST(a_fair_lock_has_none_of_them)
+{
+    transaction(1000);
+    grants(FENCED_FAIR, FENCED_1, 2000)->token = 5000;
+    draws(FENCED_FAIR, 1005, 5000, 5999);
+    takes(11, FENCED_FAIR, FENCED_1, 1009, 1010, 1985)->token = 5001;
+    BREAKS(NEM_RULE_TOKENS, 1);
+}
+END_TEST
+
 START_TEST(not_of_what_was_drawn_later)
 {
-    tenure_with(BLOCK_1, 1000, 1200, 5000);
-    transaction(1300);
-    entry(NEM_TOKEN, FENCED, "", 7999);
+    tenure_with(MUTEX_1, 1000, 1200, 5000);
+    draws(FENCED, 1300, 6999, 7999);
     told(1110, 7000);
     BREAKS(NEM_RULE_TOKENS, 1);
 }
@@ -386,16 +417,18 @@ static void add_tokens(Suite *suite)
     tcase_add_test(t, a_reading_that_follows_another_at_once_has_another_token);
     tcase_add_test(t, a_downgrade_keeps_its_token_and_shares_it);
     tcase_add_test(t, a_downgrade_with_another_token_is_told);
-    tcase_add_test(t, a_downgrade_may_have_any_of_its_block);
-    tcase_add_test(t, or_of_one_that_a_renewal_has_drawn);
+    tcase_add_loop_test(t, a_downgrade_may_have_any_that_was_drawn_since_its_grant, 0, 4);
+    tcase_add_test(t, the_next_grant_is_behind_all_that_was_drawn);
     tcase_add_loop_test(t, it_is_the_sections_own, 0, 3);
     tcase_add_test(t, but_none_beyond);
-    tcase_add_test(t, the_next_writer_has_none_of_it);
+    tcase_add_test(t, nor_one_before_its_grant);
     tcase_add_test(t, a_worker_is_told_the_token_of_its_grant);
     tcase_add_test(t, a_worker_that_is_told_none_is_told);
-    tcase_add_test(t, the_next_block_begins_behind_the_last);
-    tcase_add_test(t, a_section_has_one_of_its_block);
-    tcase_add_test(t, or_of_one_that_was_drawn_meanwhile);
+    tcase_add_test(t, the_next_grant_is_behind_the_blocks);
+    tcase_add_test(t, a_section_has_that_of_the_grant);
+    tcase_add_test(t, or_one_that_was_drawn_meanwhile);
+    tcase_add_test(t, of_which_there_are_a_thousand_at_most);
+    tcase_add_test(t, a_fair_lock_has_none_of_them);
     tcase_add_test(t, not_of_what_was_drawn_later);
 }
 

@@ -347,28 +347,37 @@ START_TEST(k2_a_renewal_may_turn_1_into_2)
 }
 END_TEST
 
-START_TEST(h11_a_writer_has_a_block_of_tokens_and_asks_for_more)
+static unsigned long long number(const char *token)
 {
-    test_redis_do(redis, "SET", TOKEN, "9000000000000000000"); /* ahead of the clock */
+    return strtoull(token, NULL, 10);
+}
+
+START_TEST(h11_a_writer_is_given_a_block_of_tokens_when_he_asks)
+{
     struct answer a = acquire_fenced(FENCED_K);
-    unsigned long long first = strtoull(a.fate[0].token, NULL, 10);
+    unsigned long long first = number(a.fate[0].token);
     ck_assert_str_eq(renew(FENCED_K, "60000").fate[0].token, a.fate[0].token);
+    ck_assert_uint_eq(number(test_redis_str(redis, "GET", TOKEN)), first);
     a = renew(FENCED_K, "60000m");
-    ck_assert_uint_ge(strtoull(a.fate[0].token, NULL, 10), first + 1000);
-    ck_assert_str_eq(field("token"), a.fate[0].token);
+    ck_assert_uint_gt(number(a.fate[0].token), first);
+    ck_assert_int_ge(a.fate[0].ticket, 1);
+    unsigned long long last =
+        number(a.fate[0].token) + (unsigned long long)a.fate[0].ticket - 1;
+    ck_assert_uint_eq(number(test_redis_str(redis, "GET", TOKEN)), last);
+    ck_assert_uint_eq(number(field("token")), first);
     SAYS(release(FENCED_K), "released");
-    ck_assert_uint_ge(
-        strtoull(acquire_fenced(UUID_B ":1:6:R3000").fate[0].token, NULL, 10),
-        strtoull(a.fate[0].token, NULL, 10) + 1000);
+    ck_assert_uint_gt(number(acquire_fenced(UUID_B ":1:6:R3000").fate[0].token), last);
 }
 END_TEST
 
 /* Those who join the reading have no smaller one than the sections before. */
 START_TEST(h11_a_downgrade_keeps_the_token_of_its_section)
 {
-    struct answer a = acquire_fenced(FENCED_K);
+    acquire_fenced(FENCED_K);
+    struct answer a = renew(FENCED_K, "60000m");
     char token[32];
-    snprintf(token, sizeof(token), "%llu", strtoull(a.fate[0].token, NULL, 10) + 7);
+    snprintf(token, sizeof(token), "%llu",
+             number(a.fate[0].token) + (unsigned long long)a.fate[0].ticket / 2);
     a = RUN(RLK_RWLOCK_DOWNGRADE, FENCED_K, "30000", prefer, token);
     ck_assert_str_eq(WHAT(a), "held");
     ck_assert_str_eq(a.fate[0].token, token);
@@ -421,7 +430,7 @@ int main(void)
     tcase_add_loop_test(tc, k16_a_writer_is_told_of_whoever_comes_once, 0, 4);
     tcase_add_loop_test(tc, k4_a_grant_says_whether_others_wait, 0, 2);
     tcase_add_test(tc, k2_a_renewal_may_turn_1_into_2);
-    tcase_add_test(tc, h11_a_writer_has_a_block_of_tokens_and_asks_for_more);
+    tcase_add_test(tc, h11_a_writer_is_given_a_block_of_tokens_when_he_asks);
     tcase_add_test(tc, h11_a_downgrade_keeps_the_token_of_its_section);
     tcase_add_loop_test(tc, h11_nor_has_it_another, 0, 5);
     suite_add_tcase(suite, tc);

@@ -5,11 +5,19 @@
  * test_scripts_token.c. */
 #include "handscene.h"
 
-enum { FIRST = 5000, BLOCK = RLK_TOKEN_BLOCK, LAST = FIRST + BLOCK - 1, LATER = 90000 };
+/* FIRST is that of the grant; a block behind it ends with LAST. */
+enum { FIRST = 5000, BLOCK = RLK_TOKEN_BLOCK, LAST = FIRST + BLOCK, LATER = 90000 };
 
 static const struct rlk_handoff keeping = {
     .ns = 10 * MS, .count = 1000, .retain_ns = 5000 * MS, .hears = true
 };
+
+/* A hold of thread 0 that has asked for a block. */
+static void enter_with_block(void)
+{
+    enter_fenced("k", 0, FIRST);
+    answered(FIRST + 1, BLOCK, true);
+}
 
 /* Thread 0 unlocks what is kept then. */
 static bool keeps(void)
@@ -39,9 +47,18 @@ static void goes_to(uint64_t token)
     hold->token = token;
 }
 
-START_TEST(h11_each_section_has_the_next_one)
+START_TEST(h11_a_grant_has_one)
 {
     enter_fenced("k", 0, FIRST);
+    ck_assert_uint_eq(hold->token, FIRST);
+    waits(1, _i);
+    ck_assert(!unlocks(0));
+}
+END_TEST
+
+START_TEST(h11_each_section_has_the_next_one)
+{
+    enter_with_block();
     ck_assert_uint_eq(hold->token, FIRST);
     waits(1, 0);
     ck_assert(goes_on()); /* past thread 1, which is woken */
@@ -56,7 +73,7 @@ END_TEST
 
 START_TEST(h11_so_has_each_of_a_kept_hold_by_either_way)
 {
-    enter_fenced("k", 0, FIRST);
+    enter_with_block();
     ck_assert(keeps());
     ck_assert(rlk_gate_enter(&threads[0]));
     ck_assert_uint_eq(hold->token, FIRST + 1);
@@ -71,10 +88,17 @@ START_TEST(h11_so_has_each_of_a_kept_hold_by_either_way)
 }
 END_TEST
 
+/* The block need not follow the one before. */
 START_TEST(h11_none_is_used_past_the_block)
 {
     enter_fenced("k", 0, FIRST);
-    goes_to(LAST);
+    answered(LATER, 2, true);
+    ck_assert(keeps());
+    ck_assert(takes_again());
+    ck_assert_uint_eq(hold->token, LATER);
+    ck_assert(keeps());
+    ck_assert(takes_again());
+    ck_assert_uint_eq(hold->token, LATER + 1);
     waits(1, _i);
     ck_assert(!unlocks(0));
 }
@@ -83,15 +107,13 @@ END_TEST
 START_TEST(h11_nor_kept_without_one)
 {
     enter_fenced("k", 0, _i == 0 ? FIRST : 0);
-    if (_i == 0)
-        goes_to(LAST);
     ck_assert(!keeps());
 }
 END_TEST
 
 START_TEST(h11_the_gate_is_not_left_with_the_last_one)
 {
-    enter_fenced("k", 0, FIRST);
+    enter_with_block();
     ck_assert(keeps());
     hold->token = LAST - 1;
     ck_assert(rlk_gate_enter(&threads[0]));
@@ -102,9 +124,42 @@ START_TEST(h11_the_gate_is_not_left_with_the_last_one)
 }
 END_TEST
 
-START_TEST(h11_more_are_asked_for_at_the_end_by_who_would_pass_it_on)
+START_TEST(h11_the_first_block_is_asked_for_by_who_would_pass_it_on)
 {
     enter_fenced("k", 0, FIRST);
+    ck_assert(rlk_handoff_asks_locked(hold, keeping, now)); /* would be kept */
+    ck_assert(hold->asks_tokens);
+    hold->asks_tokens = false;
+    ck_assert(!rlk_handoff_asks_locked(hold, bound, now)); /* would go */
+    waits(1, 1);
+    ck_assert(rlk_handoff_asks_locked(hold, bound, now));
+    answered(FIRST + 7, 3, hold->asks_tokens);
+    ck_assert(!hold->asks_tokens);
+    ck_assert_uint_eq(hold->token, FIRST);
+    ck_assert(unlocks(0));
+    ck_assert_uint_eq(hold->token, FIRST + 7);
+    ck_assert_uint_eq(hold->pass->token_end, FIRST + 9);
+}
+END_TEST
+
+/* As where the server's memory is full. */
+START_TEST(h11_who_gets_no_block_gives_it_back)
+{
+    enter_fenced("k", 0, FIRST);
+    waits(1, 1);
+    ck_assert(rlk_handoff_asks_locked(hold, bound, now));
+    answered(FIRST, 0, true);
+    ck_assert(!hold->asks_tokens);
+    ck_assert_uint_eq(hold->token, FIRST);
+    ck_assert(!unlocks(0));
+}
+END_TEST
+
+START_TEST(h11_more_are_asked_for_at_the_end_by_who_would_pass_it_on)
+{
+    enter_with_block();
+    ck_assert(keeps());
+    ck_assert(takes_again());
     goes_to(LAST - 1);
     ck_assert(!rlk_handoff_asks_locked(hold, keeping, now));
     goes_to(LAST);
@@ -114,7 +169,7 @@ START_TEST(h11_more_are_asked_for_at_the_end_by_who_would_pass_it_on)
     ck_assert(!rlk_handoff_asks_locked(hold, bound, now)); /* would go */
     waits(1, 1);
     ck_assert(rlk_handoff_asks_locked(hold, bound, now));
-    rlk_handoff_tokens_locked(hold, LATER, hold->asks_tokens);
+    answered(LATER, BLOCK, hold->asks_tokens);
     ck_assert(!hold->asks_tokens);
     ck_assert(unlocks(0));
     ck_assert_uint_eq(hold->token, LATER);
@@ -125,7 +180,6 @@ END_TEST
 START_TEST(h11_nor_are_they_when_others_have_waited_for_long)
 {
     enter_fenced("k", RLK_WRITERS_WAIT, FIRST);
-    goes_to(LAST);
     waits(1, 1);
     ck_assert(rlk_handoff_asks_locked(hold, bound, now));
     now += 10 * MS;
@@ -137,9 +191,9 @@ END_TEST
 
 START_TEST(h11_the_watchdog_fetches_them_when_three_quarters_are_used)
 {
-    enter_fenced("k", 0, FIRST);
-    goes_to(LAST - BLOCK / 4 - 1);
+    enter_with_block();
     ck_assert(keeps());
+    hold->token = LAST - BLOCK / 4 - 1;
     ck_assert(!is_asked() && !hold->asks_tokens);
     ck_assert(rlk_gate_enter(&threads[0]));
     ck_assert(!rlk_gate_leave(&threads[0])); /* it is to be said */
@@ -148,7 +202,7 @@ START_TEST(h11_the_watchdog_fetches_them_when_three_quarters_are_used)
     ck_assert(rlk_gate_enter(&threads[0]));
     ck_assert(rlk_gate_leave(&threads[0])); /* once */
     hold->asks_others = false;
-    rlk_handoff_tokens_locked(hold, LATER, hold->asks_tokens);
+    answered(LATER, BLOCK, hold->asks_tokens);
     ck_assert(!hold->asks_tokens);
     ck_assert_uint_eq(hold->token, LAST - BLOCK / 4 + 1); /* the block goes on */
     hold->token = LAST - 1;
@@ -162,23 +216,39 @@ START_TEST(h11_the_watchdog_fetches_them_when_three_quarters_are_used)
 }
 END_TEST
 
+/* There would be too few for two who ask. */
+START_TEST(h11_nor_before_the_end_of_a_block_that_is_not_full)
+{
+    enter_fenced("k", 0, FIRST);
+    answered(FIRST + 1, BLOCK - 1, true);
+    ck_assert(keeps());
+    hold->token = LAST - 3;
+    ck_assert(rlk_gate_enter(&threads[0]));
+    ck_assert(rlk_gate_leave(&threads[0]));
+    ck_assert(!is_asked() && !hold->asks_tokens);
+    ck_assert(rlk_gate_enter(&threads[0]));
+    ck_assert_uint_eq(hold->token, LAST - 1); /* the last */
+    ck_assert(!rlk_gate_leave(&threads[0]));
+    rlk_gate_close_locked(hold);
+    ck_assert(rlk_handoff_asks_locked(hold, keeping, now));
+}
+END_TEST
+
 /* An answer that is late. */
 START_TEST(h11_a_block_that_begins_below_is_dropped)
 {
-    enter_fenced("k", 0, FIRST);
-    rlk_handoff_tokens_locked(hold, LATER, hold->asks_tokens);
-    rlk_handoff_tokens_locked(hold, LATER - BLOCK,
-                              hold->asks_tokens); /* one of two that were drawn */
+    enter_with_block();
+    ck_assert(keeps()); /* the block is in use */
+    ck_assert(takes_again());
+    answered(LATER, BLOCK, false);
+    answered(LATER - BLOCK, BLOCK, false); /* one of two that were drawn */
     goes_to(LAST);
     waits(1, 0);
     ck_assert(goes_on());
     ck_assert_uint_eq(hold->token, LATER);
-    for (int i = 0; i < 3; i++) {
-        rlk_handoff_tokens_locked(hold,
-                                  i == 0   ? FIRST
-                                  : i == 1 ? LATER
-                                           : LATER - BLOCK,
-                                  hold->asks_tokens);
+    static const uint64_t late[] = { FIRST + 1, LATER, LATER - BLOCK, LATER + BLOCK - 1 };
+    for (int i = 0; i < 4; i++) {
+        answered(late[i], BLOCK, false);
         ck_assert_uint_eq(hold->pass->token_more, 0);
     }
     goes_to(LATER + BLOCK - 1);
@@ -186,47 +256,44 @@ START_TEST(h11_a_block_that_begins_below_is_dropped)
 }
 END_TEST
 
-/* It is said again while it is at hand, and nobody has begun a section of it. */
-START_TEST(h11_a_block_is_taken_up_once)
+/* A renewal that asks for none is answered with that of the grant. */
+START_TEST(h11_an_answer_without_a_block_brings_none)
 {
     enter_fenced("k", 0, FIRST);
-    rlk_handoff_tokens_locked(hold, LATER, false);
-    goes_to(LAST);
-    ck_assert(keeps());
-    rlk_handoff_tokens_locked(hold, LATER, false);
-    ck_assert_uint_eq(hold->pass->token_more, 0);
-    ck_assert(rlk_gate_enter(&threads[0]));
-    ck_assert_uint_eq(hold->token, LATER);
-    hold->token = LATER + BLOCK - 1;
-    ck_assert(!rlk_gate_leave(&threads[0]));
-    ck_assert(!keeps());
+    answered(_i == 0 ? FIRST : LATER, 0, false);
+    ck_assert_uint_eq(hold->token, FIRST);
+    waits(1, 0);
+    ck_assert(!unlocks(0));
 }
 END_TEST
 
 /* An answer to a request that left before more were asked for. */
 START_TEST(h11_what_is_asked_for_is_not_forgotten)
 {
-    enter_fenced("k", 0, FIRST);
-    goes_to(LAST - BLOCK / 4);
+    enter_with_block();
+    ck_assert(keeps());
+    hold->token = LAST - BLOCK / 4;
+    ck_assert(rlk_gate_enter(&threads[0]));
+    ck_assert(!rlk_gate_leave(&threads[0]));
     ck_assert(keeps());
     ck_assert(is_asked() && hold->asks_tokens);
-    rlk_handoff_tokens_locked(hold, FIRST, false);
+    answered(FIRST, 0, false);
     rlk_handoff_answered_locked(hold, now, RLK_WILL_TELL);
     ck_assert(hold->asks_tokens && hold->asks_others);
-    rlk_handoff_tokens_locked(hold, LATER, true);
+    answered(LATER, BLOCK, true);
     rlk_handoff_answered_locked(hold, now, RLK_WILL_TELL);
     ck_assert(!hold->asks_tokens && !hold->asks_others);
 }
 END_TEST
 
 /* More were asked for before any answer had confirmed what a message said. */
-START_TEST(h11_another_block_denies_no_message)
+START_TEST(h11_a_block_denies_no_message)
 {
     enter_fenced("k", 0, FIRST);
     hold->token_heard = true;
-    goes_to(LAST);
     ck_assert(rlk_handoff_asks_locked(hold, keeping, now));
-    rlk_handoff_tokens_locked(hold, LATER, true);
+    answered(LATER, BLOCK, true);
+    ck_assert_uint_eq(hold->token, FIRST);
     ck_assert(!hold->others);
     ck_assert(keeps());
     ck_assert(takes_again());
@@ -234,62 +301,51 @@ START_TEST(h11_another_block_denies_no_message)
 }
 END_TEST
 
-/* Too low, and too high: whoever is on his way does not enter. */
-START_TEST(h11_nobody_enters_by_a_block_that_was_made_up)
+/* Too low, and too high: nobody else has entered by it, or does. */
+START_TEST(h11_a_token_that_a_message_made_up_is_put_right)
 {
-    enter_fenced("k", 0, _i == 0 ? FIRST : LATER);
+    uint64_t said = _i == 0 ? FIRST - 1000 : LATER;
+    enter_fenced("k", 0, said);
     hold->token_heard = true;
-    waits(1, 0);
-    ck_assert(unlocks(0));
-    ck_assert(is_woken(1));
-    rlk_handoff_tokens_locked(hold, _i == 0 ? LATER : LATER - 500, false);
-    ck_assert(!enters(1));
-    ck_assert(is_gone());
-}
-END_TEST
-
-/* T12: what an answer says counts over a message; and then there is no other by this id.
- */
-START_TEST(h11_a_block_that_a_message_made_up_is_not_used)
-{
-    enter_fenced("k", 0, LATER);
-    hold->token_heard = true;
-    ck_assert(keeps());
-    ck_assert(rlk_gate_enter(&threads[0]));
-    rlk_handoff_tokens_locked(hold, FIRST, hold->asks_tokens);
+    if (_i == 0)
+        ck_assert(rlk_hold_pass_locked(hold));
+    answered(FIRST, 0, false);
     ck_assert_uint_eq(hold->token, FIRST);
-    ck_assert(!rlk_gate_leave(&threads[0]));
-    ck_assert(!keeps());
-}
-END_TEST
-
-/* The same before the hold was ever passed on. */
-START_TEST(h11_nor_is_there_one_behind_the_token_that_an_answer_put_right)
-{
-    enter_fenced("k", 0, LATER);
-    hold->token_heard = true;
-    rlk_handoff_tokens_locked(hold, FIRST, false);
-    ck_assert_uint_eq(hold->token, FIRST);
+    ck_assert_uint_eq(rlk_handoff_token_end(hold), FIRST);
     waits(1, 0);
     ck_assert(!unlocks(0));
 }
 END_TEST
 
-START_TEST(h11_one_that_an_answer_confirms_is)
+/* Once: an answer that is late denies no section that an answer has given a token. */
+START_TEST(h11_one_that_an_answer_confirms_is_not_denied)
 {
     enter_fenced("k", 0, FIRST);
     hold->token_heard = true;
-    rlk_handoff_tokens_locked(hold, FIRST, hold->asks_tokens);
+    answered(FIRST, 0, false);
     ck_assert(!hold->token_heard);
+    answered(LATER, BLOCK, true);
     ck_assert(keeps());
     ck_assert(takes_again());
-    ck_assert_uint_eq(hold->token, FIRST + 1);
+    answered(FIRST, 0, false);
+    ck_assert_uint_eq(hold->token, LATER);
+}
+END_TEST
+
+/* As a hostile server may say: numbers that no uint64_t has. */
+START_TEST(h11_nobody_enters_by_a_block_past_the_last_number)
+{
+    enter_fenced("k", 0, FIRST);
+    answered(UINT64_MAX - 1, 5, true);
+    ck_assert(keeps());
+    ck_assert(!takes_again());
+    ck_assert(is_gone());
 }
 END_TEST
 
 START_TEST(h11_a_thread_takes_nothing_that_does_not_suit_it)
 {
-    enter_fenced("k", 0, FIRST);
+    enter_with_block();
     waiters[1].letter = 'm';
     waits(1, 1);
     ck_assert(!unlocks(0));
@@ -301,22 +357,25 @@ int main(void)
     Suite *suite = suite_create("token rules");
     TCase *t = tcase_create("h11");
     tcase_add_checked_fixture(t, set_up, tear_down);
+    tcase_add_loop_test(t, h11_a_grant_has_one, 0, 2);
     tcase_add_test(t, h11_each_section_has_the_next_one);
     tcase_add_test(t, h11_so_has_each_of_a_kept_hold_by_either_way);
     tcase_add_loop_test(t, h11_none_is_used_past_the_block, 0, 2);
     tcase_add_loop_test(t, h11_nor_kept_without_one, 0, 2);
     tcase_add_test(t, h11_the_gate_is_not_left_with_the_last_one);
+    tcase_add_test(t, h11_the_first_block_is_asked_for_by_who_would_pass_it_on);
+    tcase_add_test(t, h11_who_gets_no_block_gives_it_back);
     tcase_add_test(t, h11_more_are_asked_for_at_the_end_by_who_would_pass_it_on);
     tcase_add_test(t, h11_nor_are_they_when_others_have_waited_for_long);
     tcase_add_test(t, h11_the_watchdog_fetches_them_when_three_quarters_are_used);
+    tcase_add_test(t, h11_nor_before_the_end_of_a_block_that_is_not_full);
     tcase_add_test(t, h11_a_block_that_begins_below_is_dropped);
-    tcase_add_test(t, h11_a_block_is_taken_up_once);
+    tcase_add_loop_test(t, h11_an_answer_without_a_block_brings_none, 0, 2);
     tcase_add_test(t, h11_what_is_asked_for_is_not_forgotten);
-    tcase_add_test(t, h11_another_block_denies_no_message);
-    tcase_add_loop_test(t, h11_nobody_enters_by_a_block_that_was_made_up, 0, 2);
-    tcase_add_test(t, h11_a_block_that_a_message_made_up_is_not_used);
-    tcase_add_test(t, h11_nor_is_there_one_behind_the_token_that_an_answer_put_right);
-    tcase_add_test(t, h11_one_that_an_answer_confirms_is);
+    tcase_add_test(t, h11_a_block_denies_no_message);
+    tcase_add_loop_test(t, h11_a_token_that_a_message_made_up_is_put_right, 0, 2);
+    tcase_add_test(t, h11_one_that_an_answer_confirms_is_not_denied);
+    tcase_add_test(t, h11_nobody_enters_by_a_block_past_the_last_number);
     tcase_add_test(t, h11_a_thread_takes_nothing_that_does_not_suit_it);
     suite_add_tcase(suite, t);
     return test_run_suite(suite);

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- What every script answers: {server us, PTTL of N, flags, more, then for each id
--- what, own remaining ms or -1, ticket, token or ""}. Flags: 1 exclusive waiters queued,
+-- what, own remaining ms or -1, ticket, token or ""}; a renewal that was asked for more tokens
+-- says how many there are from that one on in place of the ticket. Flags: 1 exclusive waiters queued,
 -- 2 readers queued, 4 the holder is foreign, 8 the owner died (lib/robust.lua), 16 nobody
 -- listens to the mailbox of a client that refreshes, 32 somebody else wants it who is in no
 -- queue, 64 the holder will be told of those who come. more: a ticket after which a refresh is to go on

@@ -37,7 +37,7 @@ local function take(mode, flags)
   local value
   value, flags = value_for(id, flags)
   call('ZCARD', present)
-  if fence == '1' then own = token_next(string.match(id, ':(%a)%d+%l*$')) end
+  if fence == '1' then own = token_next() end
   if robust(id) then dead = select(2, mark_holder(id)) end
   call('HSET', N, id, value, 'mode', mode, 'since',
     t[1] .. string.sub('000000' .. t[2], -6))

@@ -67,7 +67,7 @@ local function grant(id, ticket, uuid, letter, ttl)
   -- a first write that is allowed when memory is full; while a token or a mark may still be
   -- refused, the waiter keeps its place
   if fenced or marks then call('PEXPIRE', queue, '60000') end
-  if fenced then own = token_next(letter) end
+  if fenced then own = token_next() end
   if marks then before, dead = mark_holder(id) end
   call('ZREM', queue, id)
   if letter == 'w' or letter == 'W' then call('DEL', readers) end

@@ -42,6 +42,6 @@ local own = not plain and call('HGET', N, 'token') or ''
 if more ~= '1' or own == '' then return { now, left, flags, 0, 'held', left, 0, own } end
 --include token
 -- where there is no memory for it, or the key holds something else, the lease counts all the same
-local drawn, base = pcall(token_next, 'M')
-if drawn and note('token', base) then own = base end
-return { now, left, flags, 0, 'held', left, 0, own }
+local drawn, first, count = pcall(token_block)
+if not drawn then first, count = own, 0 end
+return { now, left, flags, 0, 'held', left, count, first }

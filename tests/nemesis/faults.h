@@ -20,7 +20,8 @@
  * A deletion waits for its key, as long as its step's length allows; `what` is "" when it
  * never came. EVICT writes a record for each key, with its lock; with the lock NEM_ALL:
  * nothing was evicted. FLUSHALL and SERVER_EMPTY wait until the server's clock, if it was
- * stepped back, has caught up with what it has shown before: tokens begin at that time.
+ * stepped back, has caught up with what it has shown before, and with the tokens that
+ * were counted on meanwhile: tokens begin at that time.
  */
 #ifndef NEM_FAULTS_H
 #define NEM_FAULTS_H

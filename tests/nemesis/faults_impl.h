@@ -80,8 +80,8 @@ void nem_record(struct nem_faults *f, const struct nem_fault *record);
  * stdin. False: it failed. */
 bool nem_run_program(const char *const argv[], const char *input);
 
-/* Whether the server's clock shows more than it ever has: its tokens, which begin at its
- * time, then grow also when all data is lost. */
+/* Whether the server's clock shows more than it ever has, and is past all tokens: these,
+ * which begin at its time, then grow also when all data is lost. */
 bool nem_clock_has_caught_up(struct nem_faults *f);
 
 /* Moves the append-only files of the server, which does not run, to <dir>/aof.<epoch>. */

@@ -7,37 +7,35 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { US_PER_MS = 1000 };
+
 struct line {           /* the tokens of a lock so far */
-    uint64_t last;      /* of the newest block */
-    uint64_t granted;   /* the first of it */
-    uint64_t drawn;     /* by a renewal: the last of that block */
+    uint64_t last;      /* the greatest that anybody was given */
+    uint64_t granted;   /* that of the newest grant */
+    uint64_t drawn;     /* what the counter was set to last... */
+    uint64_t drawn_in;  /* ...in this transaction */
     uint64_t reading;   /* of the reading that goes on; 0: none */
     bool lost;          /* all data, since the last grant... */
     int64_t lost_after; /* ...not before */
 };
 
-/* How many numbers follow the first one of a grant: each section of threads that pass a
- * mutex on, or a lock to write, has its own (H11). */
-static uint64_t block(const struct nem_entry *granted)
+/* Whether its holder may draw more than the one token of the grant: for threads that pass
+ * a mutex on, or a lock to write, each of whose sections has its own (H11). */
+static bool may_draw(const struct nem_entry *granted)
 {
     bool writes =
         nem_type_of(granted->lock) == NEM_RWLOCK && granted->change == NEM_GRANTED;
-    return nem_type_of(granted->lock) == NEM_MUTEX || writes ? NEM_TOKEN_BLOCK - 1 : 0;
+    return nem_type_of(granted->lock) == NEM_MUTEX || writes;
 }
 
-static bool is_in_block(uint64_t last, uint64_t token)
-{
-    return token <= last && last - token < NEM_TOKEN_BLOCK;
-}
-
-/* How far the server's clock was set back in [from, to], ns. */
+/* How far the server's clock was set back in [from, to], us. */
 static uint64_t set_back(const struct nem_judge *j, int64_t from, int64_t to)
 {
     uint64_t sum = 0;
     for (size_t i = 0; i < j->round->fault_count; i++) {
         const struct nem_fault *fault = &j->round->faults[i];
         if (fault->kind == NEM_CLOCK_BACK && fault->begin >= from && fault->begin <= to)
-            sum += (uint64_t)llabs(fault->amount) * (uint64_t)NEM_NS_PER_MS;
+            sum += (uint64_t)llabs(fault->amount) * US_PER_MS;
     }
     return sum;
 }
@@ -57,14 +55,15 @@ static void judge_growth(struct nem_judge *j, struct line *line,
                          const struct nem_entry *entry)
 {
     nem_judged(j, NEM_RULE_TOKENS);
+    if (line->drawn_in != entry->transaction && line->drawn > line->last)
+        line->last = line->drawn; /* by a renewal of who was before, not for this one */
     if (entry->token <= line->last)
         NEM_BREAKS(j, NEM_RULE_TOKENS, entry->lock, may_fall(j, line, entry),
                    "%s was granted %" PRIu64 " between %.3f and %.3f ms, after %" PRIu64,
                    entry->id, entry->token, nem_ms(j, entry->after),
                    nem_ms(j, entry->before), line->last);
     line->lost = false;
-    line->granted = entry->token;
-    line->last = entry->token + block(entry);
+    line->granted = line->last = entry->token;
 }
 
 static void judge_same(struct nem_judge *j, const struct nem_entry *entry, uint64_t token,
@@ -78,7 +77,7 @@ static void judge_same(struct nem_judge *j, const struct nem_entry *entry, uint6
 }
 
 /* A section of a writer who keeps the lock goes on to read with its own token, whichever
- * of the block that is. Nothing is known of a worker whose records are missing. */
+ * that is. Nothing is known of a worker whose records are missing. */
 static void judge_section(struct nem_judge *j, const struct nem_entry *entry)
 {
     const struct nem_name *name = nem_name_find(j, entry->id);
@@ -113,9 +112,9 @@ static void judge_entry(struct nem_judge *j, struct line *line,
             judge_growth(j, line, entry);
         line->reading = entry->token;
         break;
-    case NEM_DOWNGRADED: /* that of the section, of a block that it had */
-        if (!nem_retains(entry->lock) || (!is_in_block(line->drawn, entry->token) &&
-                                          !is_in_block(line->last, entry->token)))
+    case NEM_DOWNGRADED: /* that of the section, of what was drawn since its grant */
+        if (!nem_retains(entry->lock) || entry->token < line->granted ||
+            entry->token > line->drawn)
             judge_same(j, entry, line->granted, "when it wrote");
         if (nem_retains(entry->lock))
             judge_section(j, entry);
@@ -124,7 +123,10 @@ static void judge_entry(struct nem_judge *j, struct line *line,
         line->reading = entry->token;
         break;
     case NEM_TOKEN:
+        if (line->drawn > line->last)
+            line->last = line->drawn;
         line->drawn = entry->value;
+        line->drawn_in = entry->transaction;
         break;
     default:
         break;
@@ -175,19 +177,20 @@ static void judge_ledger(struct nem_judge *j)
 
 /* ---- what the workers saw */
 
-static bool is_within(const struct nem_tenure *t, uint64_t first, uint64_t token)
+/* A block is drawn by a renewal, which the ledger knows by the counter: its last. It
+ * begins behind what the counter was. */
+static bool is_in_block(const struct nem_entry *drawn, uint64_t token)
 {
-    return token >= first && token - first <= block(t->granted);
+    return token > drawn->token && token <= drawn->value &&
+           drawn->value - token < NEM_TOKEN_BLOCK;
 }
 
-/* Another block is drawn by a renewal, which the ledger knows by the counter: its last.
- */
 static bool drew(const struct nem_judge *j, const struct nem_tenure *t, uint64_t token)
 {
     const struct nem_entry *end = j->round->ledger->entries + j->round->ledger->count;
     for (const struct nem_entry *e = t->granted; e < end && e != t->left; e++)
         if (e->change == NEM_TOKEN && e->lock == t->granted->lock &&
-            is_within(t, e->value - block(t->granted), token))
+            is_in_block(e, token))
             return true;
     return false;
 }
@@ -196,8 +199,8 @@ static bool server_says(const struct nem_judge *j, const struct nem_op *op)
 {
     const struct nem_name *name = nem_name_find(j, op->id);
     for (const struct nem_tenure *t = name ? name->tenures : NULL; t; t = t->next)
-        if (is_within(t, t->granted->token, op->token) ||
-            (block(t->granted) > 0 && drew(j, t, op->token)))
+        if (op->token == t->granted->token ||
+            (may_draw(t->granted) && drew(j, t, op->token)))
             return true;
     return !name || !name->tenures; /* then that is what is wrong: rule grant */
 }

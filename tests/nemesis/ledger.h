@@ -24,7 +24,7 @@ enum nem_change {
     NEM_UNQUEUED, /* it left it */
     NEM_MARKED,  /* `id` may no longer acquire; a client's uuid: it was buried (G12), what
                   * it had left and came to others in the same transaction */
-    NEM_TOKEN,   /* the token's key is now `value` */
+    NEM_TOKEN,   /* the token's key is now `value`, before it was `token`; 0: none */
     NEM_PRESENT, /* client uuid `id` is present until `value` (server ms); 0: it is taken
                   * for gone. "*": whoever is not named */
     NEM_DOWNGRADED, /* writer `id` is a reader now */

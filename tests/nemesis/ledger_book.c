@@ -207,8 +207,11 @@ static void end_lock(struct nem_book *book, unsigned lock)
     for (int part = NEM_QUEUE; part <= NEM_RQUEUE; part++)
         compare(book, lock, nem_set_before(&sets[part]), &sets[part].now,
                 part == NEM_RQUEUE, tell_unqueued);
-    if (keys->last_token != keys->old_last_token)
-        add(book, lock, NEM_TOKEN, "")->value = keys->last_token;
+    if (keys->last_token != keys->old_last_token) {
+        struct nem_entry *entry = add(book, lock, NEM_TOKEN, "");
+        entry->value = keys->last_token;
+        entry->token = keys->old_last_token;
+    }
     for (int part = NEM_QUEUE; part <= NEM_RQUEUE; part++)
         compare(book, lock, nem_set_before(&sets[part]), &sets[part].now,
                 part == NEM_RQUEUE, tell_queued);

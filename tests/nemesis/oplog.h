@@ -30,7 +30,7 @@ static inline bool nem_fencing(unsigned lock)
 {
     return lock / 3 % 3 == 1;
 }
-enum { NEM_TOKEN_BLOCK = 1000 }; /* of a grant of a mutex, or to write (H11) */
+enum { NEM_TOKEN_BLOCK = 1000 }; /* the most that a renewal draws (H11) */
 /* Every other one of the locks that can be kept (K1, K14, K16), about. */
 enum { NEM_RETAIN_MS = 250 };
 static inline bool nem_retains(unsigned lock)
