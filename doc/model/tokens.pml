@@ -1,18 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The fencing tokens of a mutex (H11, H12): each grant and each request for more reserves
- * a block at the server; each section takes the next one. Two processes; a holder that was
- * forced out and does not know it yet; lost data; a client of Redisson that counts on the
- * same key. See README.md.
+ * The fencing tokens of a mutex (H11, H12): each grant draws one at the server, each
+ * request for more a block: what the clock has gone on by since the last one was drawn.
+ * Each section takes the next one. Two processes; a holder that was forced out and does
+ * not know it yet; lost data, or the lost counter alone; a client of Redisson that counts
+ * on the same key. See README.md.
  *
- * Time: the clock runs by more than a block between two draws, as in ns it does.
+ * Time: the clock runs by one at least between two draws, as in us it does: a script
+ * takes longer.
  */
 #define P 2      /* processes */
-#define BLOCK 2  /* tokens of a block */
+#define BLOCK 3  /* tokens of a block, at most */
 #ifndef DRAWS
-#define DRAWS 7  /* in all */
+#define DRAWS 4  /* in all */
 #endif
-#define TICK 3   /* of the clock, between draws */
+#ifndef TICKS
+#define TICKS 2  /* of the clock, beside one for each draw */
+#endif
 #define NOBODY 9
 
 #ifdef ONLY
@@ -24,19 +28,20 @@ hidden byte S3 = OTHER;
 
 byte clock = 10, counter; /* 0: the key is not there */
 byte owner = NOBODY;      /* at the server */
-byte granted;             /* the first token of the newest grant */
+byte granted;             /* the token of the newest grant */
 byte last;                /* of the sections of those who were owners when they began */
-byte draws = DRAWS, forces = 1, flushes = 1, incrs = 1;
+byte draws = DRAWS, ticks = TICKS, forces = 1, losses = 1, incrs = 1;
 
 bool has[P];              /* believes that it holds it */
-byte token[P], limit[P], more[P];
-byte newest[P];           /* the first of the id's newest block, at the server */
-byte answer[P * 2];       /* to requests for more, on their way: in any order */
+byte token[P], limit[P];
+byte more[P], many[P];    /* the block at hand: its first, how many; 0: there is none */
+byte answer[P * 2];       /* to requests for more, on their way, in any order: the first, */
+byte count[P * 2];        /* and how many */
 
 #ifndef BREAK_ONLY_WHEN_MISSING
-#define BASE (counter + 1 > clock -> counter + 1 : clock)
+#define NEXT (counter + 1 > clock -> counter + 1 : clock)
 #else
-#define BASE (counter > 0 -> counter + 1 : clock)
+#define NEXT (counter > 0 -> counter + 1 : clock)
 #endif
 
 #if defined(BREAK_LATE_BLOCK)
@@ -47,12 +52,33 @@ byte answer[P * 2];       /* to requests for more, on their way: in any order */
 #define ACCEPTED (base > limit[p])
 #endif
 
+/* lib/token.lua: token_next */
 inline draw(base)
 {
     draws--;
-    clock = clock + TICK;
-    base = BASE;
+    clock++;
+    base = NEXT;
+    counter = base
+}
+
+/* token_block */
+inline draw_block(base, n)
+{
+#ifndef BREAK_AHEAD
+    if
+    :: counter == 0 || counter > clock -> draw(base); n = 1
+    :: else ->
+        draws--;
+        clock++;
+        base = (counter + BLOCK > clock -> counter + 1 : clock - BLOCK + 1);
+        n = clock - base + 1;
+        counter = clock
+    fi
+#else
+    draw(base);
+    n = BLOCK;
     counter = base + BLOCK - 1
+#endif
 }
 
 /* A section begins. Who is not the owner any more has only smaller ones than the next. */
@@ -65,45 +91,44 @@ inline begin(p)
     fi
 }
 
+inline answered(p, i)
+{
+    base = answer[i]; n = count[i];
+    answer[i] = 0; count[i] = 0;
+    if
+    :: ACCEPTED && base > more[p] -> more[p] = base; many[p] = n
+    :: else
+    fi;
+    base = 0; n = 0
+}
+
 proctype Process(byte p)
 {
-    byte base;
+    byte base, n;
 end:
     do
     :: d_step { !has[p] && owner == NOBODY && draws > 0 ->
         draw(base);
-        owner = p; granted = base; newest[p] = base; has[p] = 1;
-        token[p] = base; limit[p] = base + BLOCK - 1; more[p] = 0;
+        owner = p; granted = base; has[p] = 1;
+        token[p] = base; limit[p] = base; more[p] = 0; many[p] = 0;
         answer[2 * p] = 0; answer[2 * p + 1] = 0;
+        count[2 * p] = 0; count[2 * p + 1] = 0;
         base = 0;
         begin(p) }
     :: d_step { has[p] && token[p] < limit[p] -> token[p]++; begin(p) }
     /* at hand, when the last section is over and the next has not begun */
     :: d_step { has[p] && token[p] == limit[p] && more[p] != 0 ->
-        token[p] = more[p] - 1; limit[p] = more[p] + BLOCK - 1; more[p] = 0 }
+        token[p] = more[p] - 1; limit[p] = more[p] + many[p] - 1; more[p] = 0; many[p] = 0 }
 #ifdef BREAK_PAST_THE_BLOCK
     :: d_step { has[p] && token[p] == limit[p] -> token[p]++; limit[p]++; begin(p) }
 #endif
     /* the script answers for its own id only; the watchdog asks, and who unlocks does */
     :: d_step { has[p] && owner == p && draws > 0 && answer[2 * p] == 0 ->
-        draw(base); newest[p] = base; answer[2 * p] = base; base = 0 }
-    :: d_step { has[p] && owner == p && answer[2 * p] == 0 -> answer[2 * p] = newest[p] }
+        draw_block(base, n); answer[2 * p] = base; count[2 * p] = n; base = 0; n = 0 }
     :: d_step { has[p] && owner == p && draws > 0 && answer[2 * p + 1] == 0 ->
-        draw(base); newest[p] = base; answer[2 * p + 1] = base; base = 0 }
-    :: d_step { has[p] && answer[2 * p] != 0 ->
-        base = answer[2 * p]; answer[2 * p] = 0;
-        if
-        :: ACCEPTED && base > more[p] -> more[p] = base
-        :: else
-        fi;
-        base = 0 }
-    :: d_step { has[p] && answer[2 * p + 1] != 0 ->
-        base = answer[2 * p + 1]; answer[2 * p + 1] = 0;
-        if
-        :: ACCEPTED && base > more[p] -> more[p] = base
-        :: else
-        fi;
-        base = 0 }
+        draw_block(base, n); answer[2 * p + 1] = base; count[2 * p + 1] = n; base = 0; n = 0 }
+    :: d_step { has[p] && answer[2 * p] != 0 -> answered(p, 2 * p) }
+    :: d_step { has[p] && answer[2 * p + 1] != 0 -> answered(p, 2 * p + 1) }
     :: d_step { has[p] ->
         has[p] = 0;
         if
@@ -117,9 +142,11 @@ active proctype World()
 {
 end:
     do
+    :: d_step { ticks > 0 -> ticks--; clock++ }
     :: d_step { forces > 0 && owner != NOBODY -> forces--; owner = NOBODY }
-    :: d_step { flushes > 0 -> flushes--; owner = NOBODY; counter = 0 }
-    :: d_step { incrs > 0 -> incrs--; counter++ }
+    :: d_step { losses > 0 -> losses--; owner = NOBODY; counter = 0 }
+    :: d_step { losses > 0 -> losses--; counter = 0 }
+    :: d_step { incrs > 0 -> incrs--; clock++; counter++ } /* a script, too */
     od
 }
 
