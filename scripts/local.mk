@@ -35,10 +35,13 @@ EXTRA_DIST += \
 	scripts/demo \
 	scripts/matrix \
 	scripts/parts.sh \
+	scripts/redisson \
 	scripts/soak \
 	scripts/valgrind.supp \
 	tests/consumer/CMakeLists.txt \
-	tests/consumer/consumer.c
+	tests/consumer/consumer.c \
+	tests/redisson/Holders.java \
+	tests/redisson/holders.c
 
 check-local: check-layers check-programs check-exports check-probes check-docs check-pthread check-examples
 
