@@ -53,7 +53,7 @@ suite() {
   shift 4
   if [ -e "$work/$suite_part.tests" ]; then
     $wrapped make -C "$work/$suite_part" -j"$jobs" -k VERBOSE=1 check-chosen \
-      CHOSEN="$(cat "$work/$suite_part.tests")" "$@"
+      CHOSEN="$(tr '\n' ' ' <"$work/$suite_part.tests")" "$@"
   else
     $wrapped make -C "$work/$suite_part" -j"$jobs" -k VERBOSE=1 check "$@"
   fi
