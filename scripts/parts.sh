@@ -111,7 +111,7 @@ part_asan() {
   UBSAN_OPTIONS=exitcode=99:print_stacktrace=1:log_path=$reports/ubsan:log_exe_name=1
   export ASAN_OPTIONS UBSAN_OPTIONS
   status=0
-  suite asan quick 3 $((3 * cores)) || status=$?
+  suite asan quick 3 $((2 * cores)) || status=$?
   drop_outdated
   bad=$(find "$reports" -type f -size +0)
   show_reports
@@ -126,7 +126,7 @@ part_tsan() {
   export TSAN_OPTIONS RLOCK_TEST_GUARD
   status=0
   wrapped=$(fixed_addresses)
-  suite tsan quick 5 $((3 * cores)) || status=$?
+  suite tsan quick 5 $((2 * cores)) || status=$?
   drop_outdated
   bad=$(find "$reports" -type f -size +0)
   show_reports

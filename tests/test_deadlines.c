@@ -154,7 +154,9 @@ START_TEST(who_comes_to_ask_after_the_deadline_asks_once)
     open_here("?retain=60000");
     OK(run_pair(&m));
     ck_assert(test_redis_exists(redis, "n")); /* is kept */
-    TEST_RULE(proxy, .on = TEST_ON_REQUEST, .action = TEST_DELAY, .delay_ms = ONE_WAY_MS);
+    /* what gives it back; the one late attempt has 50 ms, whatever tool this runs under */
+    TEST_RULE(proxy, .on = TEST_ON_REQUEST, .action = TEST_DELAY, .delay_ms = ONE_WAY_MS,
+              .count = 1);
     struct timespec at = test_in_ms(CLOCK_MONOTONIC, DEADLINE_MS);
     /* another lease than what is kept has: it is not taken as it is */
     int rc = rlock_mutex_clocklock_lease(&m, CLOCK_MONOTONIC, &at, test_ms(SOON_MS));

@@ -95,19 +95,22 @@ static int look_on(int stop, int looking)
     if (!list || inotify_add_watch(inotify, dir, IN_CREATE) < 0 ||
         write(looking, "", 1) != 1)
         return 2;
-    while (read(stop, &c, 1) < 0) {
+    int found = 0;
+    while (found == 0 && read(stop, &c, 1) < 0) {
         rewinddir(list);
-        while ((entry = readdir(list)) != NULL) {
+        while (found == 0 && (entry = readdir(list)) != NULL) {
             if (strlen(entry->d_name) != GUARD_UUID_LEN)
                 continue;
             looks++;
             if (is_unlocked(dirfd(list), entry->d_name))
-                return 3;
+                found = 3;
         }
-        if (is_made_so(inotify))
-            return 4;
+        if (found == 0 && is_made_so(inotify))
+            found = 4;
     }
-    return looks >= OPENERS ? 0 : 5;
+    closedir(list); /* or it is a leak of this process */
+    close(inotify);
+    return found == 0 && looks < OPENERS ? 5 : found;
 }
 
 static int run_opens(void *arg)

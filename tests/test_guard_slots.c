@@ -221,7 +221,7 @@ END_TEST
 
 static int lock_for_a_moment(void *mutex)
 {
-    struct timespec at = test_in_ms(CLOCK_MONOTONIC, 20);
+    struct timespec at = test_in_ms(CLOCK_MONOTONIC, test_ms(20));
     return rlock_mutex_clocklock(mutex, CLOCK_MONOTONIC, &at);
 }
 
@@ -232,7 +232,7 @@ START_TEST(who_did_not_get_it_has_no_slot)
     INSIDE(-1);
     EXPECT(lock_for_a_moment(&m), ETIMEDOUT);
     ck_assert(guard_file_wait(&file, "n", -1)); /* the cancel may have been late */
-    struct timespec at = test_in_ms(CLOCK_REALTIME, 20);
+    struct timespec at = test_in_ms(CLOCK_REALTIME, test_ms(20));
     EXPECT(rlock_waitfree(client, "n", &at), ETIMEDOUT);
     ck_assert_uint_eq(guard_file_used(&file), 0);
     OK(rlock_mutex_unlock(&theirs));

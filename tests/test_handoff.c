@@ -171,8 +171,10 @@ START_TEST(h11_tokens_grow_over_the_ends_of_blocks)
 {
     enum { BLOCKS = 4, BLOCK = 1000 };
     uint64_t token, last = 0;
+    char presence[32];
 
-    reopen_with("?presence=600");
+    snprintf(presence, sizeof(presence), "?presence=%ld", test_ms(600));
+    reopen_with(presence);
     rlock_mutex_t mutex = numbered_mutex(client, true);
     for (int i = 1; i <= BLOCKS * BLOCK; i++) {
         OK(rlock_mutex_lock(&mutex));
