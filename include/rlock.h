@@ -294,7 +294,8 @@ typedef struct rlock_stats {
     uint64_t releases;            /* unlocks of the outermost level */
     uint64_t waits;               /* calls that were queued, or waited for a thread */
     uint64_t grants;              /* locks received from another holder's release */
-    uint64_t grants_orphaned;     /* grants nobody waited for, given back at once */
+    uint64_t grants_orphaned;     /* grants for what had been given up, which is released
+                                     at once */
     uint64_t local_handovers;     /* passed between threads without the server */
     uint64_t timeouts;            /* calls that ended with ETIMEDOUT */
     uint64_t cancels;             /* waiters withdrawn at the server */
@@ -310,7 +311,8 @@ typedef struct rlock_stats {
     uint64_t unknown_outcomes;    /* requests whose reply was lost */
     uint64_t background_releases; /* releases and cancels finished by the watchdog */
     uint64_t messages;            /* mailbox messages understood */
-    uint64_t messages_ignored;    /* mailbox messages of no known form */
+    uint64_t messages_ignored;    /* mailbox messages of no known form, or about no lock
+                                     that the client holds or waits for */
     uint64_t risks;               /* times that a hold came to be at risk */
     uint64_t refusals;            /* requests that the server refused for good: ACL,
                                      a key of another type, ... */

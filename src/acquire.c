@@ -114,6 +114,7 @@ static int try_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
     struct rlk_hold *hold = rlk_ask_new_hold(wish, lock, rlk_wish_keeps(wish));
     if (!hold)
         return ENOMEM;
+    rlk_hold_try_locked(hold);
     request.hold = hold;
     for (;;) {
         struct rlk_answer answer;

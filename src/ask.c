@@ -70,14 +70,14 @@ void rlk_ask_take(struct rlk_hold *hold, const struct rlk_wish *wish, int64_t no
 
 void rlk_ask_abandon(struct rlk_hold *hold, const struct rlk_wish *wish, int64_t now)
 {
-    rlk_hold_ask_end_locked(hold);
-    hold->state = RLK_HOLD_GOING;
     if (!hold->sent_any) {
+        rlk_hold_ask_end_locked(hold);
+        hold->state = RLK_HOLD_GOING;
         rlk_hold_put_locked(hold);
         return;
     }
     int64_t window = rlk_client_marker_ms(wish->client) + wish->lease_ms;
-    rlk_hold_background_locked(hold, now, now + window * RLK_NS_PER_MS);
+    rlk_hold_give_up_locked(hold, now, now + window * RLK_NS_PER_MS);
 }
 
 void rlk_ask_withdraw(struct rlk_lock *lock, const struct rlk_wish *wish)

@@ -233,8 +233,6 @@ void rlk_hold_enter_locked(struct rlk_hold *hold, struct rlk_thread *thread, int
     hold->sections = 1;
     if (rlk_hold_hears_others(hold, flags))
         hold->others = true;
-    if (rlk_id_is(&hold->id, lock->queue->wanted))
-        hold->others = true; /* the message came before the answer (K6) */
     hold->tells = rlk_hold_hears_telling(hold, flags);
     if (hold->reading)
         hold->joins = 0;
@@ -459,11 +457,14 @@ void rlk_hold_lose_locked(struct rlk_hold *hold, enum rlk_loss loss, int64_t now
     rlk_gate_close_locked(hold);
     hold->whole = !is_claimed(hold);
     int64_t cause_ms;
-    hold->loss = (uint8_t)rlk_cause_of_locked(hold, loss, now, &cause_ms);
+    hold->loss = rlk_cause_of_locked(hold, loss, now, &cause_ms) & RLK_LOSS_MASK;
     hold->cause_ms = cause_ms < UINT32_MAX ? (uint32_t)cause_ms : UINT32_MAX;
     take_out(hold);
     hold->state = RLK_HOLD_LOST;
-    if (!hold->reading) /* a grant of it that is read only now is nobody's business */
+    /* a grant of it that is read only now is nobody's business */
+    if (hold->reading)
+        rlk_list_append(&hold->lock->queue->leaving, &hold->link);
+    else
         hold->lock->left = rlk_id_key(&hold->id);
     RLK_COUNT(reg->counters->losses);
     for (struct rlk_list *l = hold->parts.next; l != &hold->parts; l = l->next) {
@@ -492,6 +493,15 @@ void rlk_hold_leave_locked(struct rlk_hold *hold)
         rlk_list_append(&hold->lock->queue->leaving, &hold->link);
     else
         hold->lock->left = rlk_id_key(&hold->id);
+}
+
+void rlk_hold_give_up_locked(struct rlk_hold *hold, int64_t now, int64_t until)
+{
+    assert(hold->state == RLK_HOLD_ASKING && rlk_lock_has_queue(hold->lock));
+    rlk_hold_ask_end_locked(hold);
+    hold->state = RLK_HOLD_GOING;
+    rlk_list_append(&hold->lock->queue->leaving, &hold->link);
+    rlk_hold_background_locked(hold, now, until);
 }
 
 int64_t rlk_hold_release_until_locked(const struct rlk_hold *hold)
@@ -558,6 +568,7 @@ void rlk_hold_background_end_locked(struct rlk_hold *hold)
     if (hold->counted_going)
         hold->lock->going--;
     hold->counted_going = false;
+    rlk_list_remove(&hold->link);
     rlk_slot_end_locked(hold);
     rlk_hold_put_locked(hold);
 }

@@ -103,7 +103,8 @@ enum rlk_loss {
     RLK_LOSS_STOOD_STILL,
     RLK_LOSS_FORCED,
     RLK_LOSS_NOT_OURS,
-    RLK_LOSS_ANOTHERS
+    RLK_LOSS_ANOTHERS,
+    RLK_LOSS_MASK = 15 /* they fit into rlk_hold.loss */
 };
 
 /* What one thread has of a hold that it entered. Has a reference to it. */
@@ -184,7 +185,8 @@ struct rlk_hold {
     bool tells : 1;         /* the server will tell of the first who comes */
     bool refused : 1;       /* INSIDE: its newest renewal was refused for good */
     bool told_lost : 1;     /* INSIDE: a message says that it was taken away */
-    uint8_t loss;           /* LOST: enum rlk_loss */
+    bool trying : 1;        /* ASKING: in the lock's tries */
+    uint8_t loss : 4;       /* LOST: enum rlk_loss */
     uint8_t prefer;         /* RLOCK_RWLOCK_PREFER_*, PHASE_FAIR */
     /* these the thread whose hold it is may read, or write, without mu where nobody else
      * writes them */
@@ -219,8 +221,9 @@ struct rlk_hold {
     int64_t since;         /* INSIDE from */
     int64_t proof_sent;    /* granted: when the newest request left after which the server
                               had it for this hold */
-    struct rlk_list link;  /* ASKING: in lock->asks; INSIDE: in reads; GOING: in leaving;
-                              or of those that are kept for reuse */
+    struct rlk_list link;  /* ASKING: in asks or tries; INSIDE, of those that read: in
+                              reads; on its way out: in leaving, but for what was held
+                              exclusively; or of those that are kept for reuse */
     struct rlk_list parts; /* INSIDE and LOST: of the threads in it */
     struct rlk_timer timer;
     struct rlk_op *op; /* in flight; of reads, perhaps, the one of all that are renewed
@@ -306,14 +309,15 @@ struct rlk_queue {
     struct rlk_lock *lock;
     unsigned users;           /* threads that got the lock, requests about its holds */
     struct rlk_list asks;     /* holds that ask or are queued at the server, by link */
+    struct rlk_list tries;    /* holds that ask without queueing, likewise */
     struct rlk_list waiters;  /* FIFO of threads, the asker among them */
     struct rlk_list readers;  /* threads that wait to read */
     struct rlk_list reads;    /* INSIDE to read, by link */
-    struct rlk_list leaving;  /* reads whose release is under way */
+    struct rlk_list leaving;  /* whose release is under way: reads, and what was given up
+                                 before it was entered */
     struct rlk_hold *shared;  /* the one of reads that threads may still join; or NULL */
     struct rlk_waiter *asker; /* the one thread that asks, unless in_order */
     struct rlk_waiter *woken; /* for an IDLE hold, and on its way */
-    struct rlk_id_key wanted; /* the newest id that is wanted and nobody here knew */
     struct rlk_timer timer;   /* next refresh */
     bool poll_again;          /* something happened while a refresh was in flight */
     bool round_open;          /* the refresh in flight could not name all that wait */
@@ -397,6 +401,9 @@ void rlk_hold_rename_locked(struct rlk_hold *hold, struct rlk_thread *thread);
  * ask_end, which gives it back. */
 void rlk_hold_ask_locked(struct rlk_hold *hold, struct rlk_thread *thread);
 void rlk_hold_ask_end_locked(struct rlk_hold *hold);
+/* The same for a hold that asks without queueing. Takes no reference; ends likewise, or
+ * when the last one is given back. */
+void rlk_hold_try_locked(struct rlk_hold *hold);
 /* Wakes the thread that asks. */
 void rlk_hold_wake_locked(struct rlk_hold *hold);
 
@@ -472,6 +479,11 @@ void rlk_hold_end_unused_locked(struct rlk_hold *hold, int64_t now);
 
 /* A writer counts as a reader from now on (W18). */
 void rlk_hold_downgrade_locked(struct rlk_hold *hold);
+
+/* ASKING -> GOING without having been entered: the id is given up. The watchdog withdraws
+ * what may be of it at the server, until `until`, and takes over the caller's reference.
+ */
+void rlk_hold_give_up_locked(struct rlk_hold *hold, int64_t now, int64_t until);
 
 /* INSIDE -> LOST. The next local waiter asks; one release is sent in the background (T6).
  */

@@ -23,6 +23,12 @@ void rlk_hold_ask_locked(struct rlk_hold *hold, struct rlk_thread *thread)
     hold->asker = thread;
 }
 
+void rlk_hold_try_locked(struct rlk_hold *hold)
+{
+    hold->trying = true;
+    rlk_list_append(&hold->lock->queue->tries, &hold->link);
+}
+
 void rlk_hold_ask_end_locked(struct rlk_hold *hold)
 {
     struct rlk_lock *lock = hold->lock;
@@ -30,6 +36,10 @@ void rlk_hold_ask_end_locked(struct rlk_hold *hold)
     if (rlk_list_empty(&hold->link))
         return;
     rlk_list_remove(&hold->link);
+    if (hold->trying) {
+        hold->trying = false;
+        return;
+    }
     rlk_registry_asked_locked(lock->registry);
     hold->asker = NULL;
     if (rlk_list_empty(&lock->queue->asks)) {

@@ -74,14 +74,19 @@ struct rlk_hold *rlk_joining_kept_locked(struct rlk_lock *lock)
     return NULL;
 }
 
-void rlk_joining_wanted_locked(struct rlk_lock *lock, int64_t now)
+static void reads_of_all_are_wanted(struct rlk_list *holds)
 {
-    for (struct rlk_list *l = lock->queue->asks.next; l != &lock->queue->asks;
-         l = l->next) {
+    for (struct rlk_list *l = holds->next; l != holds; l = l->next) {
         struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, link);
         if (hold->reading)
             hold->others = true;
     }
+}
+
+void rlk_joining_wanted_locked(struct rlk_lock *lock, int64_t now)
+{
+    reads_of_all_are_wanted(&lock->queue->asks);
+    reads_of_all_are_wanted(&lock->queue->tries);
     for (struct rlk_list *l = lock->queue->reads.next, *next; l != &lock->queue->reads;
          l = next) {
         struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, link);

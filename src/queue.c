@@ -17,6 +17,7 @@ enum { FREE_QUEUES_MAX = 64 /* kept for reuse, so that a pair allocates nothing 
     }
 
 const struct rlk_queue rlk_no_queue = { .asks = EMPTY(asks),
+                                        .tries = EMPTY(tries),
                                         .waiters = EMPTY(waiters),
                                         .readers = EMPTY(readers),
                                         .reads = EMPTY(reads),
@@ -27,6 +28,7 @@ static void init_queue(struct rlk_queue *queue, struct rlk_lock *lock)
     memset(queue, 0, sizeof(*queue));
     queue->lock = lock;
     rlk_list_init(&queue->asks);
+    rlk_list_init(&queue->tries);
     rlk_list_init(&queue->waiters);
     rlk_list_init(&queue->channel_link);
     rlk_list_init(&queue->readers);
@@ -80,6 +82,7 @@ bool rlk_queue_is_quiet(const struct rlk_lock *lock)
 {
     const struct rlk_queue *queue = lock->queue;
     return queue->users == 0 && rlk_list_empty(&queue->asks) &&
+           rlk_list_empty(&queue->tries) && rlk_list_empty(&queue->leaving) &&
            rlk_list_empty(&queue->waiters) && !rlk_kinds[lock->kind].read_letter &&
            lock->kind != RLK_KIND_WATCH && !queue->asker && !queue->woken &&
            !queue->going_on && queue->channel_wanted == 0 && !queue->channel_listed &&

@@ -18,8 +18,7 @@ enum {
     TABLE_SIZE_FIRST = 64,
     IDLE_MAX =
         256, /* locks kept though nobody uses them, so that a pair allocates nothing */
-    WAKES_MAX = 8,     /* threads signalled after mu is dropped; more are rare */
-    ORPHANS_MAX = 1024 /* a flood of forged grants makes no more work than this */
+    WAKES_MAX = 8 /* threads signalled after mu is dropped; more are rare */
 };
 
 /* ---- the table of locks */
@@ -405,10 +404,9 @@ static int kind_of_letter(char letter)
     return 0;
 }
 
-static struct rlk_hold *find_ask(struct rlk_lock *lock, const struct rlk_id *id)
+static struct rlk_hold *find_in(const struct rlk_list *holds, const struct rlk_id *id)
 {
-    for (struct rlk_list *l = lock->queue->asks.next; l != &lock->queue->asks;
-         l = l->next) {
+    for (struct rlk_list *l = holds->next; l != holds; l = l->next) {
         struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, link);
         if (rlk_id_equal(&hold->id, id))
             return hold;
@@ -416,104 +414,86 @@ static struct rlk_hold *find_ask(struct rlk_lock *lock, const struct rlk_id *id)
     return NULL;
 }
 
-static struct rlk_hold *find_read(const struct rlk_list *reads, const struct rlk_id *id)
+/* The lock of what a message names; NULL: there is none. */
+static struct rlk_lock *find_named(struct rlk_registry *reg, const struct rlk_id *id,
+                                   const char *name, size_t name_len)
 {
-    for (struct rlk_list *l = reads->next; l != reads; l = l->next) {
-        struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, link);
-        if (rlk_id_equal(&hold->id, id))
-            return hold;
-    }
-    return NULL;
+    int kind = kind_of_letter(id->letter);
+    return kind ? rlk_lock_find_locked(reg, kind, name, name_len) : NULL;
+}
+
+/* The hold with this id, whatever becomes of it, from before its first request leaves
+ * until its last is answered. Not of what was held exclusively, behind its end (`left`).
+ * NULL: none. */
+static struct rlk_hold *find_hold(struct rlk_lock *lock, const struct rlk_id *id)
+{
+    const struct rlk_queue *queue = lock->queue;
+    const struct rlk_list *lists[] = { &queue->asks, &queue->tries, &queue->reads,
+                                       &queue->leaving };
+    struct rlk_hold *hold = NULL;
+
+    if (lock->current && rlk_id_equal(&lock->current->id, id))
+        return lock->current;
+    for (size_t i = 0; !hold && i < sizeof(lists) / sizeof(*lists); i++)
+        hold = find_in(lists[i], id);
+    return hold;
 }
 
 bool rlk_registry_grant_locked(struct rlk_registry *reg, const struct rlk_id *id,
                                const char *name, size_t name_len, int64_t ticket,
                                uint64_t token, unsigned flags)
 {
-    int kind = kind_of_letter(id->letter);
-    struct rlk_lock *lock = kind ? rlk_lock_find_locked(reg, kind, name, name_len) : NULL;
+    struct rlk_lock *lock = find_named(reg, id, name, name_len);
+    struct rlk_hold *hold = lock ? find_hold(lock, id) : NULL;
 
-    if (!lock)
-        return false;
-    if ((lock->current && rlk_id_equal(&lock->current->id, id)) ||
-        rlk_id_is(id, lock->left) || find_read(&lock->queue->reads, id) ||
-        find_read(&lock->queue->leaving, id))
-        return true; /* the answer to a poll was faster; or its hold is released already
-                      */
-    struct rlk_hold *hold = find_ask(lock, id);
-    if (!hold)
-        return false;
-    if (hold->granted || hold->state != RLK_HOLD_ASKING)
-        return true; /* known; or the answer to its cancel will tell */
+    if (!hold) /* what was left is released already, or by the release that it has */
+        return lock && rlk_id_is(id, lock->left);
+    if (hold->background && hold->state == RLK_HOLD_GOING && hold->since == 0) {
+        RLK_COUNT(reg->counters->grants_orphaned);
+        if (!hold->op)
+            rlk_hold_background_locked(hold, rlk_now_boot(), hold->give_up_at);
+        return true;
+    }
+    /* the answer to a poll was faster; or that to its cancel will tell; and who does not
+     * queue is granted nothing */
+    if (hold->granted || hold->state != RLK_HOLD_ASKING || hold->trying)
+        return true;
     RLK_COUNT(reg->counters->grants);
     if (!rlk_hold_granted_locked(hold, ticket, token, flags))
         rlk_lock_poll_locked(lock); /* another ticket than the confirmed one: ask */
     return true;
 }
 
-bool rlk_registry_orphan_locked(struct rlk_registry *reg, const struct rlk_id *id,
-                                const char *name, size_t name_len, int64_t now)
+bool rlk_registry_lost_locked(struct rlk_registry *reg, const struct rlk_id *id,
+                              const char *name, size_t name_len)
 {
-    int kind = kind_of_letter(id->letter);
+    struct rlk_lock *lock = find_named(reg, id, name, name_len);
+    struct rlk_hold *hold = lock ? find_hold(lock, id) : NULL;
 
-    RLK_COUNT(reg->counters->grants_orphaned);
-    if (!kind || reg->background_count >= ORPHANS_MAX)
-        return false;
-    struct rlk_lock *lock = rlk_lock_get_locked(reg, kind, name, name_len);
-    if (!lock)
-        return false;
-    struct rlk_hold *hold = rlk_hold_new_locked(lock, NULL, id->letter, id->grant_ms);
-    rlk_lock_put_locked(lock);
     if (!hold)
-        return false;
-    hold->prefer = hold->lock->prefer;
-    hold->id = *id;
-    hold->state = RLK_HOLD_GOING;
-    rlk_hold_background_locked(hold, now, now + (int64_t)id->grant_ms * RLK_NS_PER_MS);
+        return lock && rlk_id_is(id, lock->left);
+    if (hold->state == RLK_HOLD_INSIDE) {
+        hold->told_lost = true;
+        rlk_hold_doubt_locked(hold, rlk_now_boot());
+    } else if (hold->state == RLK_HOLD_ASKING) {
+        rlk_lock_poll_locked(lock);
+    }
     return true;
 }
 
-void rlk_registry_lost_locked(struct rlk_registry *reg, const struct rlk_id *id,
-                              const char *name, size_t name_len)
-{
-    int kind = kind_of_letter(id->letter);
-    struct rlk_lock *lock = kind ? rlk_lock_find_locked(reg, kind, name, name_len) : NULL;
-
-    if (!lock)
-        return;
-    struct rlk_hold *hold = find_read(&lock->queue->reads, id);
-    if (!hold && lock->current && rlk_id_equal(&lock->current->id, id))
-        hold = lock->current;
-    if (!hold) {
-        rlk_lock_poll_locked(lock);
-        return;
-    }
-    hold->told_lost = true;
-    rlk_hold_doubt_locked(hold, rlk_now_boot());
-}
-
-void rlk_registry_wanted_locked(struct rlk_registry *reg, const struct rlk_id *id,
+bool rlk_registry_wanted_locked(struct rlk_registry *reg, const struct rlk_id *id,
                                 const char *name, size_t name_len)
 {
-    int kind = kind_of_letter(id->letter);
-    struct rlk_lock *lock = kind ? rlk_lock_find_locked(reg, kind, name, name_len) : NULL;
+    struct rlk_lock *lock = find_named(reg, id, name, name_len);
+    struct rlk_hold *hold = lock ? find_hold(lock, id) : NULL;
 
-    if (!lock)
-        return;
-    struct rlk_hold *hold = lock->current && rlk_id_equal(&lock->current->id, id)
-                                ? lock->current
-                                : find_ask(lock, id);
     if (!hold)
-        hold = find_read(&lock->queue->reads, id);
-    if (!hold) /* the one that the message names may be on its way out */
-        hold = find_read(&lock->queue->leaving, id);
-    if (hold && hold->reading)
+        return lock && rlk_id_is(id, lock->left);
+    if (hold->reading) /* the one that is named may be on its way out */
         rlk_joining_wanted_locked(lock, rlk_now_boot());
-    else if (hold)
+    else
         rlk_handoff_wanted_locked(hold, rlk_now_boot());
-    else if (rlk_lock_has_queue(lock))
-        lock->queue->wanted =
-            rlk_id_key(id); /* a try's, perhaps, that is still being answered */
+    return true;
 }
 
 void rlk_registry_recheck_locked(struct rlk_registry *reg)

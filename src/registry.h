@@ -152,23 +152,21 @@ void rlk_lock_poll_locked(struct rlk_lock *lock);
  * why. */
 void rlk_registry_ask_again_locked(struct rlk_registry *reg, int64_t now);
 
-/* A grant was read from the mailbox. False: nobody waits under this id any more; it is to
- * be released at once (T7). */
+/* Messages of the mailbox, which anybody may have sent. False: no id that this process
+ * asks with, holds or still gives back; nothing was changed, and nothing is to be done,
+ * or who sends such messages would have us send requests (T7). */
+
+/* A grant. One for what was given up is released at once. */
 bool rlk_registry_grant_locked(struct rlk_registry *reg, const struct rlk_id *id,
                                const char *name, size_t name_len, int64_t ticket,
                                uint64_t token, unsigned flags);
 
-/* Releases in the background an id that nobody here knows. False: out of memory (its
- * lease ends it). */
-bool rlk_registry_orphan_locked(struct rlk_registry *reg, const struct rlk_id *id,
-                                const char *name, size_t name_len, int64_t now);
-
-/* It was read from the mailbox that somebody else wants what this id holds. */
-void rlk_registry_wanted_locked(struct rlk_registry *reg, const struct rlk_id *id,
+/* Somebody else wants what this id holds, or will have been given by an answer. */
+bool rlk_registry_wanted_locked(struct rlk_registry *reg, const struct rlk_id *id,
                                 const char *name, size_t name_len);
 
-/* A loss was read from the mailbox. */
-void rlk_registry_lost_locked(struct rlk_registry *reg, const struct rlk_id *id,
+/* A loss of what it holds. */
+bool rlk_registry_lost_locked(struct rlk_registry *reg, const struct rlk_id *id,
                               const char *name, size_t name_len);
 
 /* ---- the local queue */

@@ -291,6 +291,7 @@ int rlk_unshare(struct rlk_part *part, long lease_ms, bool *ret_alone)
         rlk_registry_unlock(reg);
         return ENOMEM;
     }
+    rlk_hold_try_locked(own);
     own->lease_ms = (int)lease_ms;
     own->fixed = own->reading = true;
     /* it reads already, so it passes nobody; while the shared hold lasts, so does its
@@ -329,8 +330,7 @@ int rlk_unshare(struct rlk_part *part, long lease_ms, bool *ret_alone)
              : answer.code != 0             ? answer.code
                                             : ENOTCONN;
         /* it may have come to the server all the same */
-        own->state = RLK_HOLD_GOING;
-        rlk_hold_background_locked(
+        rlk_hold_give_up_locked(
             own, now, now + (rlk_client_marker_ms(client) + lease_ms) * RLK_NS_PER_MS);
     }
     rlk_registry_unlock(reg);

@@ -222,30 +222,43 @@ static int follow_channels(struct rlock_client *client)
 
 /* ---- messages */
 
-static void take_grants(struct rlock_client *client, const struct rlk_mail *mail)
+/* Whether the id is one that this process has to do with. */
+static bool take_grant(struct rlock_client *client, const struct rlk_mail *mail, size_t i)
 {
     struct rlk_registry *reg = &client->registry;
-    for (size_t i = 0; i < mail->grant_count; i++) {
-        const struct rlk_mail_grant *grant = &mail->grants[i];
-        struct rlk_id id;
-        if (!rlk_id_parse(&id, client->uuid, grant->id, grant->id_len)) {
-            RLK_COUNT(client->counters.messages_ignored);
-            continue;
-        }
-        uint64_t token = mail->token == 0 ? 0 : mail->token + i * mail->token_count;
-        int64_t now = rlk_now_boot();
-        rlk_registry_lock(reg);
-        if (!rlk_registry_grant_locked(reg, &id, mail->name, mail->name_len,
-                                       grant->ticket, token, mail->flags))
-            rlk_registry_orphan_locked(reg, &id, mail->name, mail->name_len, now);
-        rlk_registry_unlock(reg);
-    }
+    const struct rlk_mail_grant *grant = &mail->grants[i];
+    uint64_t token = mail->token == 0 ? 0 : mail->token + i * mail->token_count;
+    struct rlk_id id;
+
+    if (!rlk_id_parse(&id, client->uuid, grant->id, grant->id_len))
+        return false;
+    rlk_registry_lock(reg);
+    bool known = rlk_registry_grant_locked(reg, &id, mail->name, mail->name_len,
+                                           grant->ticket, token, mail->flags);
+    rlk_registry_unlock(reg);
+    return known;
+}
+
+/* The same. */
+static bool take_news(struct rlock_client *client, const struct rlk_mail *mail)
+{
+    struct rlk_registry *reg = &client->registry;
+    struct rlk_id id;
+
+    if (!rlk_id_parse(&id, client->uuid, mail->id, mail->id_len))
+        return false;
+    rlk_registry_lock(reg);
+    bool known = mail->kind == RLK_MAIL_LOST
+                     ? rlk_registry_lost_locked(reg, &id, mail->name, mail->name_len)
+                     : rlk_registry_wanted_locked(reg, &id, mail->name, mail->name_len);
+    rlk_registry_unlock(reg);
+    return known;
 }
 
 static void take_mail(struct rlock_client *client, const char *text, size_t len)
 {
     struct rlk_mail mail RLK_UNINITIALIZED;
-    struct rlk_id id;
+    size_t unknown = 0;
 
     if (!rlk_mail_parse(&mail, text, len) ||
         rlk_name_check(mail.name, mail.name_len) != 0) {
@@ -253,16 +266,12 @@ static void take_mail(struct rlock_client *client, const char *text, size_t len)
         return;
     }
     RLK_COUNT(client->counters.messages);
-    if (mail.kind == RLK_MAIL_GRANT) {
-        take_grants(client, &mail);
-    } else if (rlk_id_parse(&id, client->uuid, mail.id, mail.id_len)) {
-        rlk_registry_lock(&client->registry);
-        if (mail.kind == RLK_MAIL_LOST)
-            rlk_registry_lost_locked(&client->registry, &id, mail.name, mail.name_len);
-        else
-            rlk_registry_wanted_locked(&client->registry, &id, mail.name, mail.name_len);
-        rlk_registry_unlock(&client->registry);
-    }
+    if (mail.kind != RLK_MAIL_GRANT)
+        unknown = !take_news(client, &mail);
+    for (size_t i = 0; mail.kind == RLK_MAIL_GRANT && i < mail.grant_count; i++)
+        unknown += !take_grant(client, &mail, i);
+    if (unknown > 0)
+        RLK_COUNT(client->counters.messages_ignored);
 }
 
 /* A message on a lock's channel: it may be free. */

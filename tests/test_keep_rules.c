@@ -143,8 +143,12 @@ START_TEST(k6_wanted_may_come_before_the_answer_to_a_try)
 {
     struct rlk_hold *tries = rlk_hold_new_locked(lock, &threads[0], 'm', GRANT);
     tries->lease_ms = LEASE;
-    rlk_registry_wanted_locked(&reg, &tries->id, "n",
-                               1); /* which is not among the asks */
+    rlk_hold_try_locked(tries);
+    struct rlk_id other = tries->id;
+    other.acquisition++;
+    ck_assert(rlk_registry_wanted_locked(&reg, &tries->id, "n", 1));
+    ck_assert(
+        !rlk_registry_wanted_locked(&reg, &other, "n", 1)); /* and forgets nothing */
     tries->flags = RLK_WILL_TELL;
     rlk_hold_held_locked(tries, now, LEASE, 0);
     rlk_hold_enter_locked(tries, &threads[0], now);

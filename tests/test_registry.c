@@ -322,22 +322,160 @@ START_TEST(T1_nothing_of_a_grant_outlives_gone)
 }
 END_TEST
 
-START_TEST(T7_grant_of_an_id_nobody_knows_is_an_orphan)
+/* Messages about an id that this process has nothing to do with. */
+static void nothing_comes_of(const struct rlk_id *id, const char *name)
+{
+    size_t holds = reg.hold_count, names = reg.lock_count;
+    ck_assert(!rlk_registry_grant_locked(&reg, id, name, 1, 7, 0, 0));
+    ck_assert(!rlk_registry_lost_locked(&reg, id, name, 1));
+    ck_assert(!rlk_registry_wanted_locked(&reg, id, name, 1));
+    ck_assert_uint_eq(reg.hold_count, holds);
+    ck_assert_uint_eq(reg.lock_count, names);
+    ck_assert_uint_eq(reg.background_count, 0);
+    ck_assert_ptr_null(rlk_timer_first(&reg.timers));
+    ck_assert_uint_eq(counters.grants_orphaned, 0);
+}
+
+START_TEST(T7_nothing_comes_of_a_message_about_an_id_nobody_knows)
 {
     struct rlk_hold *hold = ask(&thread);
     struct rlk_id id = hold->id;
     id.acquisition++;
-    ck_assert(!rlk_registry_grant_locked(&reg, &id, "n", 1, 7, 0, 0));
-    ck_assert(!rlk_registry_grant_locked(&reg, &hold->id, "x", 1, 7, 0, 0));
+    nothing_comes_of(&id, "n");
+    nothing_comes_of(&hold->id, "x");
     id = hold->id;
     id.letter = 'q';
-    ck_assert(!rlk_registry_grant_locked(&reg, &id, "n", 1, 7, 0, 0));
+    nothing_comes_of(&id, "n");
     id = hold->id;
     id.grant_ms++;
-    ck_assert(!rlk_registry_grant_locked(&reg, &id, "n", 1, 7, 0, 0));
+    nothing_comes_of(&id, "n");
     id = hold->id;
     drop(hold);
+    nothing_comes_of(&id, "n");
+}
+END_TEST
+
+START_TEST(T7_nothing_comes_of_a_flood_of_grants_for_ids_nobody_knows)
+{
+    struct rlk_hold *hold = ask(&thread);
+    struct rlk_id id = hold->id;
+    for (int i = 0; i < 3000; i++) {
+        id.acquisition++;
+        nothing_comes_of(&id, "n");
+    }
+    drop(hold);
+}
+END_TEST
+
+/* In whatever form it asks: queued for or not, to write or to read. */
+enum { FORMS = 4 };
+
+static struct rlk_hold *in_form(int form)
+{
+    struct rlk_hold *hold =
+        rlk_hold_new_locked(lock, &thread, form < 2 ? 'm' : 'r', GRANT);
+    ck_assert_ptr_nonnull(hold);
+    hold->lease_ms = LEASE;
+    hold->sent_any = true;
+    hold->reading = form >= 2;
+    if (form % 2 == 0)
+        rlk_hold_ask_locked(hold, &thread);
+    else
+        rlk_hold_try_locked(hold);
+    return hold;
+}
+
+static void in_a_form(int form)
+{
+    if (form < 2)
+        return;
+    rlk_lock_put_locked(lock);
+    lock = rlk_lock_get_locked(&reg, RLK_KIND_RWLOCK, "n", 1);
+    ck_assert_ptr_nonnull(lock);
+}
+
+START_TEST(T7_grant_of_an_id_under_way_is_no_orphan)
+{
+    in_a_form(_i);
+    struct rlk_hold *hold = in_form(_i);
+    ck_assert(grant(hold, 7));
+    ck_assert_uint_eq(reg.background_count, 0);
+    ck_assert(!hold->granted);
+    ck_assert_int_eq(hold->state, RLK_HOLD_ASKING);
+    rlk_hold_held_locked(hold, now, LEASE, 0);
+    rlk_hold_enter_locked(hold, &thread, now);
+    ck_assert(grant(hold, 7));
+    ck_assert_uint_eq(reg.background_count, 0);
+    ck_assert_uint_eq(counters.grants_orphaned, 0);
+    leave(hold);
+    rlk_hold_put_locked(hold);
+}
+END_TEST
+
+/* It is what the server says of it in the end, and nothing of it is left. */
+static void enter_and_leave(struct rlk_hold *hold, bool doubted, bool others)
+{
+    rlk_hold_held_locked(hold, now, LEASE, 0);
+    rlk_hold_enter_locked(hold, &thread, now);
+    ck_assert_int_eq(hold->state, RLK_HOLD_INSIDE);
+    ck_assert_int_eq(hold->doubted, doubted);
+    ck_assert_int_eq(rlk_timer_first(&reg.timers)->when <= rlk_now_boot(), doubted);
+    ck_assert_int_eq(hold->others, others);
+    leave(hold);
+    rlk_hold_put_locked(hold);
+}
+
+START_TEST(K6_that_somebody_wants_it_is_remembered)
+{
+    in_a_form(_i);
+    struct rlk_hold *hold = in_form(_i), *other = in_form(_i);
+    ck_assert(rlk_registry_wanted_locked(&reg, &hold->id, "n", 1));
+    ck_assert(rlk_registry_wanted_locked(&reg, &other->id, "n", 1));
+    drop(other);
+    enter_and_leave(hold, false, true);
+}
+END_TEST
+
+START_TEST(K6_but_of_that_id_alone)
+{
+    in_a_form(_i);
+    struct rlk_hold *hold = in_form(_i);
+    ck_assert(rlk_registry_wanted_locked(&reg, &hold->id, "n", 1));
+    rlk_hold_rename_locked(hold, &thread);
+    enter_and_leave(hold, false, false);
+}
+END_TEST
+
+/* Its release, which was put off, goes out at once. */
+START_TEST(T7_grant_of_an_id_that_was_given_up_is_released_at_once)
+{
+    in_a_form(_i);
+    struct rlk_hold *hold = in_form(_i);
+    int64_t until = now + 3000 * MS;
+    rlk_hold_give_up_locked(hold, now, until);
+    rlk_hold_background_locked(hold, now + 1000 * MS, until);
+    ck_assert(grant(hold, 7));
+    ck_assert_int_le(rlk_timer_first(&reg.timers)->when, rlk_now_boot());
+    ck_assert_int_eq(hold->give_up_at, until);
+    ck_assert_uint_eq(reg.background_count, 1);
+    ck_assert_uint_eq(counters.grants_orphaned, 1);
+    struct rlk_id id = hold->id;
+    rlk_hold_background_end_locked(hold); /* confirmed: nothing can come behind it */
     ck_assert(!rlk_registry_grant_locked(&reg, &id, "n", 1, 7, 0, 0));
+    ck_assert_uint_eq(reg.hold_count, 0);
+}
+END_TEST
+
+/* A queue of a mutex ends when nobody waits any more. */
+START_TEST(T7_what_was_given_up_is_known_though_nobody_waits_any_more)
+{
+    struct rlk_hold *hold = in_form(_i);
+    rlk_hold_give_up_locked(hold, now, now + 3000 * MS);
+    rlk_lock_put_locked(lock);
+    ck_assert(grant(hold, 7));
+    rlk_hold_background_end_locked(hold);
+    ck_assert(!rlk_lock_has_queue(lock));
+    lock = rlk_lock_get_locked(&reg, RLK_KIND_MUTEX, "n", 1);
 }
 END_TEST
 
@@ -596,23 +734,6 @@ START_TEST(background_release_keeps_the_hold_until_its_end)
 }
 END_TEST
 
-START_TEST(orphans_are_bounded)
-{
-    struct rlk_id id = { .thread = 1, .letter = 'm', .grant_ms = GRANT };
-    int taken = 0;
-    for (int i = 0; i < 3000; i++) {
-        id.acquisition = (uint64_t)i;
-        taken += rlk_registry_orphan_locked(&reg, &id, "n", 1, now);
-    }
-    ck_assert_int_ge(taken, 64);
-    ck_assert_int_le(taken, 1024);
-    ck_assert_uint_eq(reg.background_count, (size_t)taken);
-    ck_assert_uint_eq(counters.grants_orphaned, 3000);
-    id.letter = 'q';
-    ck_assert(!rlk_registry_orphan_locked(&reg, &id, "n", 1, now));
-}
-END_TEST
-
 START_TEST(many_names_are_found_and_idle_ones_forgotten)
 {
     enum { NAMES = 2000 };
@@ -773,8 +894,19 @@ int main(void)
          T1_stale_grant_read_first_is_dropped_by_the_new_ticket,
          waiter_whose_polls_are_refused_asks_and_takes_the_ticket_that_it_is_told,
          T1_nothing_of_a_grant_outlives_gone);
-    CASE("T6 to T12", T7_grant_of_an_id_nobody_knows_is_an_orphan,
-         T7_grant_is_left_to_the_cancel_that_is_under_way,
+    CASE("T7", T7_nothing_comes_of_a_message_about_an_id_nobody_knows,
+         T7_nothing_comes_of_a_flood_of_grants_for_ids_nobody_knows);
+    TCase *forms = tcase_create("messages about what is under way");
+    tcase_add_checked_fixture(forms, set_up, tear_down);
+    tcase_add_loop_test(forms, T7_grant_of_an_id_under_way_is_no_orphan, 0, FORMS);
+    tcase_add_loop_test(forms, T7_grant_of_an_id_that_was_given_up_is_released_at_once, 0,
+                        FORMS);
+    tcase_add_loop_test(forms, T7_what_was_given_up_is_known_though_nobody_waits_any_more,
+                        0, 2);
+    tcase_add_loop_test(forms, K6_that_somebody_wants_it_is_remembered, 0, FORMS);
+    tcase_add_loop_test(forms, K6_but_of_that_id_alone, 0, FORMS);
+    suite_add_tcase(suite, forms);
+    CASE("T6 to T12", T7_grant_is_left_to_the_cancel_that_is_under_way,
          grant_that_the_answer_has_told_is_known,
          T12_token_of_a_reply_overrides_that_of_a_message,
          who_asks_though_he_is_queued_believes_a_grant_meanwhile,
@@ -787,7 +919,7 @@ int main(void)
          loss_read_from_the_mailbox_has_the_server_asked_about_that_id_only);
     CASE("the rest", waiters_are_promoted_in_order_and_one_at_a_time,
          left_hold_is_given_back, background_release_keeps_the_hold_until_its_end,
-         orphans_are_bounded, many_names_are_found_and_idle_ones_forgotten,
+         many_names_are_found_and_idle_ones_forgotten,
          queue_stays_for_a_request_in_flight, pair_after_pair_allocates_one_hold,
          watchdog_is_woken_only_for_what_is_due_before_it_wakes,
          T11_refresh_timer_is_the_expiry_or_a_third_of_presence,

@@ -236,11 +236,15 @@ inline message_read()
     :: h[c].st == OFF && h[c].id == x /* the answer to its cancel will tell */
 #endif
     :: bgid[c] == x && !(h[c].st == ASK && h[c].id == x)
-    :: else -> /* nobody here waits for it: rlk_registry_orphan_locked */
+#if defined(BREAK_LEFT_UNKNOWN) || defined(BREAK_CANCEL_UNKNOWN)
+    :: else -> /* nobody here has to do with it: it is released */
         if
         :: bgid[c] == 0 -> bgid[c] = x; bglost[c] = 0
         :: else
         fi
+#else
+    :: else /* nobody here has to do with it: nothing */
+#endif
     fi;
     x = 0; t = 0
 }
