@@ -79,7 +79,7 @@ void rlk_hold_rename_locked(struct rlk_hold *hold, struct rlk_thread *thread)
 {
     hold->id.thread = thread->number;
     hold->id.acquisition = ++thread->acquisitions;
-    hold->unknown = hold->sent_any = hold->others = false;
+    hold->unknown = hold->sent_any = hold->others = hold->told_lost = false;
     rlk_hold_ask_anew_locked(hold);
 }
 
@@ -259,7 +259,10 @@ void rlk_hold_enter_locked(struct rlk_hold *hold, struct rlk_thread *thread, int
     }
     lock->registry->holds_now++;
     rlk_slot_say_locked(hold, RLK_INSIDE);
-    rlk_hold_schedule_locked(hold);
+    if (hold->told_lost) /* the message came before the answer (T10) */
+        rlk_hold_doubt_locked(hold, now);
+    else
+        rlk_hold_schedule_locked(hold);
 }
 
 /* ---- parts */

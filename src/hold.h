@@ -184,7 +184,7 @@ struct rlk_hold {
     bool asks_others : 1;   /* it is to be asked that */
     bool tells : 1;         /* the server will tell of the first who comes */
     bool refused : 1;       /* INSIDE: its newest renewal was refused for good */
-    bool told_lost : 1;     /* INSIDE: a message says that it was taken away */
+    bool told_lost : 1;     /* a message says that it was taken away */
     bool trying : 1;        /* ASKING: in the lock's tries */
     uint8_t loss : 4;       /* LOST: enum rlk_loss */
     uint8_t prefer;         /* RLOCK_RWLOCK_PREFER_*, PHASE_FAIR */
@@ -489,8 +489,8 @@ void rlk_hold_give_up_locked(struct rlk_hold *hold, int64_t now, int64_t until);
  */
 void rlk_hold_lose_locked(struct rlk_hold *hold, enum rlk_loss loss, int64_t now);
 
-/* INSIDE: a message says that it was taken away. Anybody may have sent it: the server is
- * asked at once, and that answer counts. */
+/* INSIDE: a message says that it was taken away, or said so before it was entered.
+ * Anybody may have sent it: the server is asked at once, and that answer counts. */
 void rlk_hold_doubt_locked(struct rlk_hold *hold, int64_t now);
 
 /* INSIDE -> GOING: no longer anybody's; its threads have left. The caller releases it at

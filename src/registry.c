@@ -472,12 +472,11 @@ bool rlk_registry_lost_locked(struct rlk_registry *reg, const struct rlk_id *id,
 
     if (!hold)
         return lock && rlk_id_is(id, lock->left);
-    if (hold->state == RLK_HOLD_INSIDE) {
-        hold->told_lost = true;
+    hold->told_lost = true; /* an answer that is still to come may say that it has it */
+    if (hold->state == RLK_HOLD_INSIDE)
         rlk_hold_doubt_locked(hold, rlk_now_boot());
-    } else if (hold->state == RLK_HOLD_ASKING) {
+    else if (hold->state == RLK_HOLD_ASKING)
         rlk_lock_poll_locked(lock);
-    }
     return true;
 }
 

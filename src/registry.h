@@ -165,7 +165,7 @@ bool rlk_registry_grant_locked(struct rlk_registry *reg, const struct rlk_id *id
 bool rlk_registry_wanted_locked(struct rlk_registry *reg, const struct rlk_id *id,
                                 const char *name, size_t name_len);
 
-/* A loss of what it holds. */
+/* A loss of what it holds, or will have been given by an answer. */
 bool rlk_registry_lost_locked(struct rlk_registry *reg, const struct rlk_id *id,
                               const char *name, size_t name_len);
 

@@ -2,7 +2,7 @@
 /* program: as=fair_mail,rwlock_mail */
 /*
  * Messages of the mailbox that are not awaited: read before the answer that they are
- * about, or sent by somebody who is no client but may publish (S1, S2, T7, K6). Who
+ * about, or sent by somebody who is no client but may publish (S1, S2, T7, T10, K6). Who
  * is who says rulescene.h; each test is made of every form in which a lock is asked for.
  */
 #include "rulescene.h"
@@ -23,7 +23,15 @@ enum {
 struct form {
     const char *does;
     enum rlk_script_id script;
+    bool confirms; /* a lease that is shorter than it asked for: the server may give it
+                      the lock again then */
 };
+
+#ifdef AS_RWLOCK
+enum { CONFIRMS = false }; /* it is told its whole lease again */
+#else
+enum { CONFIRMS = true };
+#endif
 
 #define WRITES(does_)                                                                    \
     {                                                                                    \
@@ -45,7 +53,7 @@ static const struct form forms[] = {
 #endif
     /* with leases that are not renewed, and so not kept */
     WRITES("trylock m 20000"),
-    WRITES("lock m 20000"),
+    { .does = "lock m 20000", .script = RLK_MUTEX_ACQUIRE, .confirms = CONFIRMS },
 #ifdef AS_RWLOCK
     READS("tryrdlock m 20000"),
     READS("rdlock m 20000"),
@@ -295,7 +303,79 @@ START_TEST(t7_nothing_comes_of_messages_about_ids_nobody_has)
 }
 END_TEST
 
-/* ---- a reader's own lease */
+/* ---- T10: a loss that is read before the answer */
+
+static void x_is_told_of_its_loss(void)
+{
+    ck_assert(worker_news(&x, "event LOST N", TOLD_MS));
+    scene_says(&x, "ok LOST", "on t state m");
+    scene_says(&x, "ESTALE", "on t unlock m");
+}
+
+START_TEST(t10_a_loss_read_before_the_answer_is_told_at_once)
+{
+    char id[SCENE_ID_MAX];
+    start_x(SCENE_TIMES(.command = test_ms(5000)));
+    int rule = takes_it_unanswered(&forms[_i], id);
+    ck_assert_int_eq(rlock_force_unlock(self, "N"), 0);
+    x_reads_its_mail();
+    is_answered(rule);
+    x_is_told_of_its_loss();
+}
+END_TEST
+
+START_TEST(t10_so_is_it_when_the_first_answer_was_lost)
+{
+    char id[SCENE_ID_MAX], again[SCENE_ID_MAX];
+    start_x(SCENE_TIMES(.command = test_ms(5000)));
+    SCENE_RULE(forms[_i].script, .on = TEST_ON_REPLY, .action = TEST_CUT, .count = 1);
+    int rule = takes_it_unanswered(&forms[_i], id);
+    ck_assert_int_eq(rlock_force_unlock(self, "N"), 0);
+    x_reads_its_mail();
+    is_answered(rule);
+    if (forms[_i].confirms) {
+        scene_only_holder("N", again);
+        ck_assert_str_eq(again, id);
+        scene_says(&x, "ok", "on t unlock m");
+        return;
+    }
+    x_is_told_of_its_loss();
+}
+END_TEST
+
+START_TEST(t10_so_is_it_when_a_poll_finds_the_grant)
+{
+    char id[SCENE_ID_MAX];
+    start_x(SCENE_TIMES(.presence = test_ms(6000), .command = test_ms(5000)));
+    TEST_RULE(scene_proxy, .on = TEST_ON_MESSAGE, .action = TEST_DROP,
+              .contains = "1 grant");
+    scene_worker_waits(&x, "N", 1);
+    int poll = SCENE_RULE(RLK_MUTEX_REFRESH, .on = TEST_ON_REPLY, .action = TEST_HOLD,
+                          .count = 1);
+    ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
+    ck_assert(test_proxy_wait_hits(scene_proxy, poll, 1, SCENE_SOON_MS));
+    scene_only_holder("N", id);
+    ck_assert_int_eq(rlock_force_unlock(self, "N"), 0);
+    x_reads_its_mail();
+    is_answered(poll);
+    x_is_told_of_its_loss();
+}
+END_TEST
+
+/* As they come, one behind the other. */
+START_TEST(t10_so_is_it_when_it_comes_with_the_grant)
+{
+    start_x(NULL);
+    int mail = TEST_RULE(scene_proxy, .on = TEST_ON_MESSAGE, .action = TEST_HOLD,
+                         .contains = "1 grant", .count = 1);
+    scene_worker_waits(&x, "N", 1);
+    ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
+    ck_assert(test_proxy_wait_hits(scene_proxy, mail, 1, SCENE_SOON_MS));
+    ck_assert_int_eq(rlock_force_unlock(self, "N"), 0);
+    is_answered(mail);
+    x_is_told_of_its_loss();
+}
+END_TEST
 
 #ifdef AS_RWLOCK
 /* x's threads a and b read by one hold; a asks for a lease of its own, whose answer is
@@ -331,6 +411,21 @@ START_TEST(t7_nor_of_a_reader_who_gets_a_lease_of_his_own)
     is_answered(rule);
     ck_assert_int_gt(scene_reader_left("N", id), 0);
     scene_says(&x, "ok", "on t unlock m");
+    scene_says(&x, "ok", "on b unlock m");
+}
+END_TEST
+
+/* The message about the hold that it shared may have come, or not. */
+START_TEST(t10_so_is_it_to_a_reader_who_gets_a_lease_of_his_own)
+{
+    char id[SCENE_ID_MAX];
+    start_x(SCENE_TIMES(.command = test_ms(5000)));
+    int rule = asks_for_its_own(id);
+    test_redis_do(scene_redis, "ZREM", "rlock:{N}:readers", id);
+    forge(id, "1 lost %s N", id);
+    x_reads_its_mail();
+    is_answered(rule);
+    x_is_told_of_its_loss();
     scene_says(&x, "ok", "on b unlock m");
 }
 END_TEST
@@ -370,11 +465,17 @@ static Suite *make_suite(void)
                         FORMS);
     tcase_add_loop_test(forged, t7_nothing_comes_of_messages_about_ids_nobody_has, 0, 3);
     tcase_add_test(forged, s1_nobody_has_what_another_has_tried_for_whatever_is_forged);
+    TCase *early = scene_tcase(s, "early", open_scene, close_scene);
+    tcase_add_loop_test(early, t10_a_loss_read_before_the_answer_is_told_at_once, 0,
+                        FORMS);
+    tcase_add_loop_test(early, t10_so_is_it_when_the_first_answer_was_lost, 0, FORMS);
+    tcase_add_test(early, t10_so_is_it_when_a_poll_finds_the_grant);
+    tcase_add_test(early, t10_so_is_it_when_it_comes_with_the_grant);
 #ifdef AS_RWLOCK
     tcase_add_test(forged, t7_nor_of_a_reader_who_gets_a_lease_of_his_own);
+    tcase_add_test(early, t10_so_is_it_to_a_reader_who_gets_a_lease_of_his_own);
 #endif
 #ifndef AS_FAIR
-    TCase *early = scene_tcase(s, "early", open_scene, close_scene);
     tcase_add_loop_test(early, k6_wanted_before_the_answer_it_is_not_kept, 0,
                         RENEWED_FORMS);
 #endif

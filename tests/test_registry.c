@@ -425,7 +425,18 @@ static void enter_and_leave(struct rlk_hold *hold, bool doubted, bool others)
     rlk_hold_put_locked(hold);
 }
 
-START_TEST(K6_that_somebody_wants_it_is_remembered)
+START_TEST(T10_loss_read_before_the_answer_is_remembered)
+{
+    in_a_form(_i);
+    struct rlk_hold *hold = in_form(_i);
+    hold->fixed = true; /* which is renewed for no other reason */
+    ck_assert(rlk_registry_lost_locked(&reg, &hold->id, "n", 1));
+    ck_assert(!hold->granted);
+    enter_and_leave(hold, true, false);
+}
+END_TEST
+
+START_TEST(K6_so_is_it_that_somebody_wants_it)
 {
     in_a_form(_i);
     struct rlk_hold *hold = in_form(_i), *other = in_form(_i);
@@ -436,10 +447,11 @@ START_TEST(K6_that_somebody_wants_it_is_remembered)
 }
 END_TEST
 
-START_TEST(K6_but_of_that_id_alone)
+START_TEST(and_both_are_of_that_id_alone)
 {
     in_a_form(_i);
     struct rlk_hold *hold = in_form(_i);
+    ck_assert(rlk_registry_lost_locked(&reg, &hold->id, "n", 1));
     ck_assert(rlk_registry_wanted_locked(&reg, &hold->id, "n", 1));
     rlk_hold_rename_locked(hold, &thread);
     enter_and_leave(hold, false, false);
@@ -903,8 +915,9 @@ int main(void)
                         FORMS);
     tcase_add_loop_test(forms, T7_what_was_given_up_is_known_though_nobody_waits_any_more,
                         0, 2);
-    tcase_add_loop_test(forms, K6_that_somebody_wants_it_is_remembered, 0, FORMS);
-    tcase_add_loop_test(forms, K6_but_of_that_id_alone, 0, FORMS);
+    tcase_add_loop_test(forms, T10_loss_read_before_the_answer_is_remembered, 0, FORMS);
+    tcase_add_loop_test(forms, K6_so_is_it_that_somebody_wants_it, 0, FORMS);
+    tcase_add_loop_test(forms, and_both_are_of_that_id_alone, 0, FORMS);
     suite_add_tcase(suite, forms);
     CASE("T6 to T12", T7_grant_is_left_to_the_cancel_that_is_under_way,
          grant_that_the_answer_has_told_is_known,
