@@ -5,12 +5,12 @@
 
 #include "deadline.h"
 #include "error.h"
+#include "random.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 /* ---- memory */
@@ -40,14 +40,8 @@ static void registry_retain(struct rlk_registry *reg)
 static int make_uuid(char uuid[RLK_UUID_LEN + 1])
 {
     unsigned char b[16];
-    size_t have = 0;
-    while (have < sizeof(b)) {
-        ssize_t n = getrandom(b + have, sizeof(b) - have, 0);
-        if (n < 0 && errno != EINTR)
-            return ENOMEM;
-        if (n > 0)
-            have += (size_t)n;
-    }
+    if (!rlk_random_bytes(b, sizeof(b)))
+        return ENOMEM;
     b[6] = (unsigned char)((b[6] & 0x0f) | 0x40); /* version 4, RFC 9562 */
     b[8] = (unsigned char)((b[8] & 0x3f) | 0x80);
     snprintf(uuid, RLK_UUID_LEN + 1,

@@ -7,10 +7,10 @@
 
 #include "call.h"
 #include "holdings.h"
+#include "random.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/random.h>
 
 _Static_assert(sizeof(struct rlk_handle) == 256, "part of the ABI");
 _Static_assert(_Alignof(struct rlk_handle) == 8, "part of the ABI");
@@ -21,7 +21,7 @@ _Static_assert(_Alignof(struct rlk_handle) == 8, "part of the ABI");
 static int make_name(char name[RLOCK_NAME_MAX + 1])
 {
     uint64_t bits[2];
-    if (getrandom(bits, sizeof(bits), 0) != (ssize_t)sizeof(bits))
+    if (!rlk_random_bytes(bits, sizeof(bits)))
         return rlk_error_set(ENOMEM, "no random bytes for a name");
     snprintf(name, RLOCK_NAME_MAX + 1, "anonymous-%016llx%016llx",
              (unsigned long long)bits[0], (unsigned long long)bits[1]);

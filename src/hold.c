@@ -78,7 +78,7 @@ struct rlk_hold *rlk_hold_new_locked(struct rlk_lock *lock, struct rlk_thread *t
 void rlk_hold_rename_locked(struct rlk_hold *hold, struct rlk_thread *thread)
 {
     hold->id.thread = thread->number;
-    hold->id.acquisition = ++thread->acquisitions;
+    hold->id.acquisition = rlk_id_number(rlk_random_next(&hold->lock->registry->random));
     hold->unknown = hold->sent_any = hold->others = hold->told_lost = false;
     rlk_hold_ask_anew_locked(hold);
 }

@@ -25,6 +25,8 @@ enum {
 
 int rlk_registry_init(struct rlk_registry *reg)
 {
+    if (!rlk_random_init(&reg->random))
+        return ENOMEM;
     int rc = rlk_mutex_init(&reg->mu);
     if (rc != 0)
         return rc;

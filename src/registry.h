@@ -13,6 +13,7 @@
 
 #include "histogram.h"
 #include "hold.h"
+#include "random.h"
 #include "slots.h"
 #include "thread.h"
 
@@ -41,6 +42,7 @@ struct rlk_registry {
     void (*retain)(struct rlk_registry *); /* keeps the client's memory for a lost hold */
 
     struct rlk_mutex mu; /* protects all below, and the locks, holds and waiters */
+    struct rlk_random random; /* of the numbers of acquisitions */
     struct rlk_lock **table;
     size_t table_size, lock_count; /* size: a power of two */
     struct rlk_list idle;          /* locks nobody uses, oldest first, kept for reuse */

@@ -24,14 +24,13 @@ int64_t rlk_lease_end(int64_t sent, int64_t ms)
 
 static size_t write_uint(char *buf, uint64_t value)
 {
-    char digits[20];
-    size_t n = 0;
+    char digits[20], *first = digits + sizeof(digits);
     do {
-        digits[n++] = (char)('0' + value % 10);
+        *--first = (char)('0' + value % 10);
         value /= 10;
     } while (value > 0);
-    for (size_t i = 0; i < n; i++)
-        buf[i] = digits[n - 1 - i];
+    size_t n = (size_t)(digits + sizeof(digits) - first);
+    memcpy(buf, first, n);
     return n;
 }
 

@@ -25,9 +25,30 @@ extern const struct rlk_script rlk_scripts[RLK_SCRIPT_COUNT];
 
 enum { RLK_UUID_LEN = 36, RLK_ID_SIZE = 128 };
 
+/* The acquisition's number is random, so that nobody can name an id who cannot read the
+ * lock's keys or the traffic. It is not looked at by anybody else: other versions take any
+ * digits. It has 16 of them:
+ *   - always as many, so that requests keep their lengths (conn_frame.c);
+ *   - no more, because Redis keeps a hash or sorted set with members of up to 64 bytes in
+ *     its small form: a lock with a longer id takes 200 bytes more there. With a TTL of 4
+ *     digits and without flags it is so up to thread 9999;
+ *   - below 2^53, so that a reader who takes it for a floating-point number has it exact.
+ * These are 52.8 bits. A number that comes twice could harm only while the first one is
+ * held or marked as cancelled under the same name and thread: with 1,000 of such, once in
+ * 8 * 10^12 acquisitions, where all but a hold or two are marks, which only have the
+ * request refused and another number drawn. */
+#define RLK_ID_NUMBER_FIRST UINT64_C(1000000000000000)
+#define RLK_ID_NUMBER_COUNT UINT64_C(8000000000000000)
+_Static_assert(RLK_ID_NUMBER_FIRST + RLK_ID_NUMBER_COUNT <= UINT64_C(1) << 53, "exact");
+
+static inline uint64_t rlk_id_number(uint64_t random)
+{
+    return RLK_ID_NUMBER_FIRST + random % RLK_ID_NUMBER_COUNT;
+}
+
 struct rlk_id {
-    uint64_t thread, acquisition;
-    uint32_t grant_ms; /* A: the TTL of a grant to it */
+    uint64_t thread, acquisition; /* acquisition: rlk_id_number */
+    uint32_t grant_ms;            /* A: the TTL of a grant to it */
     char letter;       /* m f r w; upper case with fencing */
     char flags[8]; /* lower-case letters, NUL-terminated; those of later versions too */
     uint16_t slot; /* of the acquisition in the guard's file (slots.h), from 1; 0: none */

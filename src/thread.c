@@ -106,7 +106,6 @@ struct rlk_thread *rlk_thread_get(void)
     }
     thread->generation = rlk_fork_generation();
     thread->number = atomic_fetch_add(&last_number, 1) + 1;
-    thread->acquisitions = 0;
     rlk_thread_record = thread;
     return thread;
 }

@@ -42,7 +42,6 @@ struct rlk_thread {
      * whole blocks in the list of unused records */
     uint64_t number;           /* unique in the process, from 1 */
     unsigned generation;       /* of rlk_fork_generation: whose it is */
-    uint64_t acquisitions;     /* numbers its ids */
     struct rlk_cond cond;      /* with the mutex of the registry that it waits in */
     struct rlk_list wake_link; /* in the wakes of that registry; guarded by its mutex */
     struct rlk_part *fast;     /* its resident part (gate.h), or NULL */

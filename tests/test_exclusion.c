@@ -279,16 +279,32 @@ START_TEST(s2_only_the_thread_that_took_it_can_release_it)
 }
 END_TEST
 
+/* The number in x's next id, which it holds the lock by. */
+static unsigned long long next_number(void)
+{
+    char id[SCENE_ID_MAX], digits[32];
+    scene_says(&x, "ok", "on t lock m");
+    ck_assert(scene_holder("N", id));
+    scene_says(&x, "ok", "on t unlock m");
+    ck_assert_int_eq(sscanf(id, "%*36[^:]:%*u:%31[0-9]:", digits), 1);
+    ck_assert_uint_eq(strlen(digits), 16);
+    return strtoull(digits, NULL, 10);
+}
+
+/* And it cannot be told from those before it: neither one is near another. */
 START_TEST(s2_each_acquisition_has_an_id_of_its_own)
 {
-    char first[SCENE_ID_MAX], second[SCENE_ID_MAX];
+    enum { IDS = 50 };
+    const unsigned long long near = 1000000; /* by chance, 1 in 3 * 10^6 */
+    unsigned long long numbers[IDS];
     scene_worker(&x, scene_server.url, NULL, "N", "");
-    scene_says(&x, "ok", "on t lock m");
-    ck_assert(scene_holder("N", first));
-    scene_says(&x, "ok", "on t unlock m");
-    scene_says(&x, "ok", "on t lock m");
-    ck_assert(scene_holder("N", second));
-    ck_assert_str_ne(first, second);
+    for (int i = 0; i < IDS; i++) {
+        numbers[i] = next_number();
+        for (int j = 0; j < i; j++) {
+            unsigned long long a = numbers[i], b = numbers[j];
+            ck_assert_uint_gt(a > b ? a - b : b - a, near);
+        }
+    }
 }
 END_TEST
 

@@ -166,13 +166,13 @@ static bool is_digits(const char *text)
 START_TEST(a_hold_has_redissons_shape)
 {
     char id[SCENE_ID_MAX];
-    unsigned a, b, c, d, thread, acquisition, ttl;
-    unsigned long long e;
+    unsigned a, b, c, d, thread, ttl;
+    unsigned long long e, acquisition;
     start_x(NULL, "N", "");
     scene_says(&x, "ok", "on t lock m");
     ck_assert_str_eq(test_redis_str(scene_redis, "TYPE", "N"), "hash");
     ck_assert(scene_holder("N", id));
-    ck_assert_int_eq(sscanf(id, "%8x-%4x-%4x-%4x-%12llx:%u:%u:m%u", &a, &b, &c, &d, &e,
+    ck_assert_int_eq(sscanf(id, "%8x-%4x-%4x-%4x-%12llx:%u:%llu:m%u", &a, &b, &c, &d, &e,
                             &thread, &acquisition, &ttl),
                      8);
     ck_assert_str_eq(test_redis_str(scene_redis, "HGET", "N", id), "1");
