@@ -124,12 +124,15 @@ static void ask_who_waits(struct rlk_hold *hold, int64_t until)
     struct rlk_wire_renew with = { .tell = true,
                                    .tokens = hold->asks_tokens,
                                    .mark = rlk_hold_mark(hold) };
-    if (until > hold->end)
-        until = hold->end;
+    /* in time to give it back without having asked: who unlocks before the end loses nothing */
+    int64_t now = rlk_now_boot();
+    int64_t half = now + (hold->end - now) / 2;
+    if (until > half)
+        until = half;
     rlk_registry_unlock(reg);
     rlk_trip_renew(client, hold, lease_ms, with, until, &answer);
     rlk_registry_lock(reg);
-    int64_t now = rlk_now_boot();
+    now = rlk_now_boot();
     hold->asks_others = false;
     if (hold->state == RLK_HOLD_INSIDE && now >= hold->end)
         rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now); /* whatever was answered (T6) */

@@ -596,6 +596,27 @@ START_TEST(h3_a_lease_that_cannot_be_renewed_ends_for_all)
 }
 END_TEST
 
+/* A section that was over before the lease was whole, though the server, which is to give the
+ * next section its token, is silent until that. */
+START_TEST(an_unlock_that_asks_for_a_token_in_vain_is_no_loss)
+{
+    struct task task;
+    char lease[32];
+
+    snprintf(lease, sizeof(lease), "?lease=%ld", test_ms(1500));
+    reopen_with(lease);
+    rlock_mutex_t mutex = numbered_mutex(client, false);
+    OK(rlock_mutex_lock(&mutex));
+    task_start(&task, run_pair, &mutex);
+    ck_assert(wait_waiters(client, 1));
+    test_server_pause(&server);
+    int rc = rlock_mutex_unlock(&mutex);
+    test_server_resume(&server);
+    OK(rc);
+    OK(task_join(&task));
+}
+END_TEST
+
 /* ---- those who give up */
 
 static int run_short(void *arg)
@@ -674,6 +695,7 @@ int main(void)
     tcase_add_test(tc, waitfree_comes_to_an_end);
     tcase_add_test(tc, h10_a_loss_is_told_to_the_thread_that_has_it_now);
     tcase_add_test(tc, h3_a_lease_that_cannot_be_renewed_ends_for_all);
+    tcase_add_test(tc, an_unlock_that_asks_for_a_token_in_vain_is_no_loss);
     tcase_add_test(tc, h5_those_who_give_up_leave_it_to_the_others);
     tcase_add_test(tc, a_try_takes_what_is_passed_on);
     suite_add_tcase(suite, tc);
