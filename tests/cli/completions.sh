@@ -27,6 +27,14 @@ on_end clean_up
 start_server
 mkdir -p "$work/bin" "$work/home" "$work/zsh/functions"
 ln -s "$top/cli/rlock" "$work/bin/rlock"
+# The completions give up after a second, for whoever types; nobody waits here, and a busy
+# machine may take longer.
+cat >"$work/bin/timeout" <<EOF
+#!/bin/sh
+[ "\$1" != 1 ] || { shift; set -- 60 "\$@"; }
+exec $(command -v timeout) "\$@"
+EOF
+chmod +x "$work/bin/timeout"
 cp "$files/_rlock" "$work/zsh/functions"
 # shellcheck disable=SC2031 # common.sh changes it in a subshell, and means to
 PATH=$work/bin:$PATH
