@@ -96,7 +96,7 @@ part_memcheck() {
   memcheck="$memcheck --errors-for-leak-kinds=definite,possible --num-callers=30"
   memcheck="$memcheck --suppressions=$top/scripts/valgrind.supp --log-file=$reports/%p"
   status=0
-  suite memcheck quick 10 $((4 * cores)) \
+  suite memcheck quick 10 $((2 * cores)) \
     LOG_COMPILER="./libtool --mode=execute $memcheck" || status=$?
   drop_outdated
   bad=$(grep -l 'ERROR SUMMARY: [1-9]' "$reports"/* || :)
@@ -111,6 +111,7 @@ part_asan() {
   UBSAN_OPTIONS=exitcode=99:print_stacktrace=1:log_path=$reports/ubsan:log_exe_name=1
   export ASAN_OPTIONS UBSAN_OPTIONS
   status=0
+  wrapped='nice -n 5' # Valgrind, beside it, needs the processors more
   suite asan quick 3 $((2 * cores)) || status=$?
   drop_outdated
   bad=$(find "$reports" -type f -size +0)
@@ -125,7 +126,7 @@ part_tsan() {
   RLOCK_TEST_GUARD=1
   export TSAN_OPTIONS RLOCK_TEST_GUARD
   status=0
-  wrapped=$(fixed_addresses)
+  wrapped="nice -n 5 $(fixed_addresses)"
   suite tsan quick 5 $((2 * cores)) || status=$?
   drop_outdated
   bad=$(find "$reports" -type f -size +0)
