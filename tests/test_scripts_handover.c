@@ -77,7 +77,7 @@ START_TEST(fenced_grant_tells_the_token_of_the_hold)
              FENCED_B, ticket);
     ck_assert_str_eq(message(b), wanted);
     ck_assert_uint_eq(strlen(field("token")), 16); /* us, as text */
-    ck_assert_str_eq(test_redis_str(redis, "GET", TOKEN), field("token"));
+    ck_assert_str_eq(field("token"), test_redis_str(redis, "GET", TOKEN));
     test_redis_close(b);
 }
 END_TEST
