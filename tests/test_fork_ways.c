@@ -23,14 +23,19 @@ enum { SOON_MS = 15000, FORKS = 10, LOOKS = 40 };
 
 static rlock_mutex_t m, own; /* of `client` */
 
-static void set_up(void)
+static void open_with_lease(long ms)
 {
     char parameters[64];
-    fixture_open();
-    snprintf(parameters, sizeof(parameters), "?lease=%ld", test_ms(300));
+    snprintf(parameters, sizeof(parameters), "?lease=%ld", ms);
     reopen_with(parameters);
     m = mutex_of(client, "n");
     own = mutex_of(client, "own");
+}
+
+static void set_up(void)
+{
+    fixture_open();
+    open_with_lease(test_ms(300));
 }
 
 /* What it holds goes on. */
@@ -283,6 +288,7 @@ START_TEST(child_without_handlers_has_the_clients_that_others_only_look_up)
     struct forked f;
     struct task tasks[4];
     NEEDS_FORK("child_without_handlers_has_the_clients_that_others_only_look_up");
+    open_with_lease(SOON_MS); /* who renews it competes with four that never sleep */
     OK(rlock_mutex_lock(&m));
     atomic_store(&over, false);
     for (int i = 0; i < 4; i++)

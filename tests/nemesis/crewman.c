@@ -66,7 +66,7 @@ static struct {
     char secret[LINE]; /* the password; "": there is none */
     struct nem_target targets[LOCKS_MAX];
     struct man men[THREADS_MAX];
-    int events_fd;
+    atomic_int events_fd;
     char dir[LINE];
     atomic_bool rest;
     /* guards what follows */
@@ -195,7 +195,8 @@ static void on_event(const rlock_event_t *event, void *arg)
     (void)arg;
     unsigned lock = 0;
     hear("an event", event->reason);
-    if (crew.events_fd < 0 || sscanf(event->name, "nemesis%u", &lock) != 1)
+    int fd = atomic_load(&crew.events_fd);
+    if (fd < 0 || sscanf(event->name, "nemesis%u", &lock) != 1)
         return;
     struct nem_op op = { .at = now_boot(),
                          .process = (uint16_t)crew.process,
@@ -211,7 +212,7 @@ static void on_event(const rlock_event_t *event, void *arg)
     for (unsigned i = 0; event->kind == RLOCK_EVENT_LOST && i < crew.threads; i++)
         if (pthread_equal(crew.men[i].thread, event->thread))
             op.levels = (uint8_t)i;
-    write_op(crew.events_fd, &op);
+    write_op(fd, &op);
 }
 
 /* ---- what a thread does */
@@ -449,10 +450,11 @@ static void begin_round(const char *dir)
     pthread_mutex_lock(&crew.mutex);
     snprintf(crew.dir, sizeof(crew.dir), "%s", dir);
     int fd = open_log("events");
-    if (crew.events_fd < 0) {
-        crew.events_fd = fd;
+    int events_fd = atomic_load(&crew.events_fd);
+    if (events_fd < 0) {
+        atomic_store(&crew.events_fd, fd);
     } else { /* under the number that a callback may be writing to */
-        if (dup3(fd, crew.events_fd, O_CLOEXEC) < 0)
+        if (dup3(fd, events_fd, O_CLOEXEC) < 0)
             abort();
         close(fd);
     }
