@@ -18,6 +18,7 @@ static rlk_tsd_t slot;
 static int slot_rc = -1;
 static struct rlk_thread *inherited
     __attribute__((used)); /* the parent's record of this thread: not lost */
+static struct rlk_list *inherited_unused __attribute__((used)); /* nor its unused ones */
 static atomic_uint_fast64_t last_number;
 static void (*exit_hook)(struct rlk_thread *thread);
 
@@ -82,6 +83,7 @@ static void init(void)
 void rlk_thread_forget(void)
 {
     mu = (struct rlk_mutex)RLK_MUTEX_INIT;
+    inherited_unused = unused.next;
     rlk_list_init(&unused);
     if (slot_rc == 0)
         rlk_tsd_set(slot, NULL);

@@ -62,12 +62,26 @@ void test_long_tcase(TCase *tcase)
         tcase_set_timeout(tcase, LONG_S);
 }
 
+/* In this very process, which the tests will be children of. */
+static bool warm_up(void)
+{
+    SRunner *runner = srunner_create(test_warm_up());
+    srunner_set_fork_status(runner, CK_NOFORK);
+    srunner_run_all(runner, CK_SILENT);
+    int failed = srunner_ntests_failed(runner);
+    if (failed)
+        srunner_print(runner, CK_NORMAL);
+    srunner_free(runner);
+    return failed == 0;
+}
+
 static int run_here(Suite *suite)
 {
     pthread_atfork(test_before_fork, NULL, NULL);
+    bool warm = !test_warm_up || !getenv("RLOCK_TEST_WARM") || warm_up();
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
+    int failed = srunner_ntests_failed(runner) || !warm;
     srunner_free(runner);
     return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -16,6 +16,11 @@ bool test_can_fork_amid_threads(const char *test);
  * by themselves in what test_run_suite runs. */
 void test_before_fork(void);
 
+/* What most tests of a program have in common; a program may be without. With RLOCK_TEST_WARM
+ * in the environment it runs before them, in the process that they are forked from: there
+ * Valgrind translates the code once instead of in each. */
+Suite *test_warm_up(void) __attribute__((weak));
+
 /* For tests of much work, that end by themselves when it comes to a standstill: at level
  * full they may take long on a slow machine. */
 void test_long_tcase(TCase *tcase);
