@@ -593,3 +593,37 @@ void expire(void)
 {
     test_redis_do(redis, "DEL", BYHAND_LOCK);
 }
+
+/* ---- what nearly all of them do (suite.h) */
+
+START_TEST(all_that_is_common_to_the_tests)
+{
+    struct test_redis *mail = listener(UUID_B);
+    put_present(UUID_B);
+    SAYS(acquire(A), "held");
+    acquire(B);
+    try_acquire(C);
+    renew(A, "30000");
+    refresh(B);
+    queue_text();
+    assert_ttls();
+    release(A);
+    message(mail);
+    cancel(B);
+    cancel(C);
+    ck_assert_str_ne(digest(), "");
+    run_raw(RLK_RWLOCK_WRITE, TEST_ARGV("no arguments"));
+    test_redis_close(mail);
+}
+END_TEST
+
+Suite *test_warm_up(void)
+{
+    Suite *suite = suite_create("warm_up");
+    TCase *tcase = tcase_create("warm_up");
+    tcase_add_unchecked_fixture(tcase, byhand_start, byhand_stop);
+    tcase_add_checked_fixture(tcase, byhand_open, byhand_close);
+    tcase_add_test(tcase, all_that_is_common_to_the_tests);
+    suite_add_tcase(suite, tcase);
+    return suite;
+}

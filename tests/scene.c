@@ -599,3 +599,32 @@ const char *scene_sha(enum rlk_script_id script)
 {
     return rlk_scripts[script].sha;
 }
+
+/* ---- what nearly all of them do (suite.h) */
+
+START_TEST(all_that_is_common_to_the_tests)
+{
+    rlock_mutex_t m;
+    struct worker w;
+    rlock_client_t *client = scene_client(scene_server.url, SCENE_TIMES(.lease = 60000));
+    scene_mutex(&m, client, "N");
+    ck_assert_int_eq(rlock_mutex_lock(&m), 0);
+    scene_worker(&w, test_proxy_url(scene_proxy), NULL, "N", "");
+    scene_worker_waits(&w, "N", 1);
+    ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
+    ck_assert(scene_worker_got(&w, SCENE_SOON_MS));
+    ck_assert_int_eq(rlock_mutex_trylock(&m), EBUSY);
+    scene_worker_does(&w, "unlock");
+    worker_end(&w);
+    ck_assert_int_eq(rlock_client_close(client), 0);
+    scene_nothing_is_left("N");
+}
+END_TEST
+
+Suite *test_warm_up(void)
+{
+    Suite *suite = suite_create("warm_up");
+    tcase_add_test(scene_tcase(suite, "warm_up", scene_open, scene_close),
+                   all_that_is_common_to_the_tests);
+    return suite;
+}
