@@ -75,6 +75,14 @@ static bool warm_up(void)
     return failed == 0;
 }
 
+static volatile sig_atomic_t told_to_end;
+
+static void note_term(int sig)
+{
+    (void)sig;
+    told_to_end = 1;
+}
+
 static int run_here(Suite *suite)
 {
     pthread_atfork(test_before_fork, NULL, NULL);
@@ -99,11 +107,14 @@ static int run_in_child(Suite *suite, long *ret_still_ms)
     if (child < 0)
         test_die("fork: %s", strerror(errno));
     if (child == 0) {
+        signal(SIGTERM, SIG_DFL); /* the handler is the parent's */
         prctl(PR_SET_PDEATHSIG, SIGTERM); /* Check ends its tests then */
         exit(getppid() == own ? run_here(suite) : EXIT_FAILURE);
     }
     *ret_still_ms = 0;
     for (;;) {
+        if (told_to_end)
+            kill(child, SIGTERM);
         pid_t ended = waitpid(child, &status, WNOHANG);
         int64_t now = test_now_ms();
         if (now - last - BEAT_MS > *ret_still_ms)
@@ -124,14 +135,23 @@ int test_run_suite(Suite *suite)
     long still_ms;
     int status = EXIT_FAILURE;
 
+    bool here = fork_mode && strcmp(fork_mode, "no") == 0; /* for a debugger */
+    if (!here)
+        signal(SIGTERM, note_term);
     test_rundir_begin();
-    if (fork_mode && strcmp(fork_mode, "no") == 0) { /* for a debugger */
+    if (here) {
         status = run_here(suite);
         test_rundir_end();
         return status;
     }
     for (int i = 0; i < RUNS; i++) {
         status = run_in_child(suite, &still_ms);
+        if (told_to_end) {
+            status = EXIT_FAILURE;
+            if (still_ms > test_ms(STILL_MS))
+                printf("stopped: this machine stood still for %ld ms\n", still_ms);
+            break;
+        }
         if (status == EXIT_SUCCESS || still_ms <= test_ms(STILL_MS) || i == RUNS - 1)
             break;
         clock_gettime(CLOCK_REALTIME, &now);

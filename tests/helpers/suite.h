@@ -27,7 +27,7 @@ void test_long_tcase(TCase *tcase);
 
 /* Runs the suite and frees it; the program's exit status. A suite that fails while this
  * machine stands still, which no lease outlives, is run again, twice at the most, and says
- * so. */
+ * so. SIGTERM ends the suite: it cleans up, fails, and says if the machine stood still. */
 int test_run_suite(Suite *suite);
 
 #endif
