@@ -169,6 +169,7 @@ part_layers() {
   build-aux/check-layers "$top"
   build-aux/test-programs check
   build-aux/check-ci "$top"
+  tests/mutants/run --check
 }
 
 part_docs() {

@@ -4,7 +4,8 @@
 
 NEMESIS_STARTED = tests/nemesis/crewman tests/nemesis/nemesis
 NEMESIS_TEST = tests/nemesis/check.sh
-EXTRA_DIST += $(NEMESIS_TEST) tests/mutants/run tests/mutants/list
+EXTRA_DIST += $(NEMESIS_TEST) \
+	tests/mutants/run tests/mutants/check tests/mutants/mutate.awk tests/mutants/list
 
 if HAVE_CHECK
 
