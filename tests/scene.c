@@ -244,6 +244,13 @@ void scene_says(struct worker *w, const char *wanted, const char *format, ...)
     ck_assert(worker_says(w, command, wanted));
 }
 
+void scene_anew(struct worker *a, struct worker *b)
+{
+    worker_end(a);
+    worker_end(b);
+    test_redis_do(scene_redis, "FLUSHALL");
+}
+
 void scene_worker_waits(struct worker *w, const char *name, long n)
 {
     scene_says(w, "ok", "async t lock m");

@@ -112,6 +112,8 @@ void scene_worker_does(struct worker *w, const char *verb);
 void scene_worker_has_no_more_than(struct worker *w, long long ms);
 /* What the worker's thread was told to do ends with this code, soon. */
 void scene_worker_ends(struct worker *w, const char *thread, const char *code);
+/* Both end, and the server is empty: a test whose times did not suffice begins anew. */
+void scene_anew(struct worker *a, struct worker *b);
 /* What its client has counted: a field of rlock_stats_t. */
 long long scene_stat(struct worker *w, const char *field);
 /* Waits until a cancel of the worker's thread has come to the rule. It has 100 ms beyond
