@@ -16,15 +16,28 @@ static struct rlk_list unused = { &unused,
 static rlk_once_t once = RLK_ONCE_INIT;
 static rlk_tsd_t slot;
 static int slot_rc = -1;
-static struct rlk_thread *inherited
-    __attribute__((used)); /* the parent's record of this thread: not lost */
-static struct rlk_list *inherited_unused __attribute__((used)); /* nor its unused ones */
+/* A thread is amid a change of `unused`: a child that another one makes then has no use
+ * for it. */
+static atomic_bool changing;
+/* What is left of the parent's, so that checkers of leaks see it: records of the threads
+ * that went on in children, and unused ones. */
+static struct rlk_thread *inherited;
+static struct rlk_list *inherited_unused __attribute__((used));
 static atomic_uint_fast64_t last_number;
 static void (*exit_hook)(struct rlk_thread *thread);
 
 void rlk_thread_set_exit(void (*give_up)(struct rlk_thread *thread))
 {
     exit_hook = give_up;
+}
+
+static void leave_for_others(struct rlk_thread *thread)
+{
+    rlk_mutex_lock(&mu);
+    atomic_store(&changing, true);
+    rlk_list_append(&unused, &thread->holds);
+    atomic_store(&changing, false);
+    rlk_mutex_unlock(&mu);
 }
 
 static void end_thread(struct rlk_thread *thread)
@@ -41,9 +54,7 @@ static void end_thread(struct rlk_thread *thread)
     rlk_thread_record = NULL;
     if (exit_hook && (holds || thread->fast))
         exit_hook(thread);
-    rlk_mutex_lock(&mu);
-    rlk_list_append(&unused, &thread->holds);
-    rlk_mutex_unlock(&mu);
+    leave_for_others(thread);
 }
 
 /* Destructors of the program may still unlock what the thread holds, whichever comes
@@ -61,7 +72,9 @@ static void thread_ends(void *value)
 static struct rlk_thread *make_record(void)
 {
     rlk_mutex_lock(&mu);
+    atomic_store(&changing, true);
     struct rlk_list *l = rlk_list_pop(&unused);
+    atomic_store(&changing, false);
     rlk_mutex_unlock(&mu);
     if (l)
         return RLK_CONTAINER_OF(l, struct rlk_thread, holds);
@@ -80,30 +93,46 @@ static void init(void)
     slot_rc = rlk_tsd_create(&slot, thread_ends);
 }
 
+/* The calling thread's record, if any, is its parent's. */
+static void leave_inherited(void)
+{
+    struct rlk_thread *last = rlk_thread_record;
+
+    if (!last)
+        return;
+    while (last->inherited)
+        last = last->inherited;
+    rlk_mutex_lock(&mu);
+    last->inherited = inherited;
+    inherited = rlk_thread_record;
+    rlk_mutex_unlock(&mu);
+    rlk_thread_record = NULL;
+}
+
 void rlk_thread_forget(void)
 {
     mu = (struct rlk_mutex)RLK_MUTEX_INIT;
-    inherited_unused = unused.next;
-    rlk_list_init(&unused);
+    if (atomic_exchange(&changing, false)) {
+        inherited_unused = unused.next;
+        rlk_list_init(&unused);
+    }
     if (slot_rc == 0)
         rlk_tsd_set(slot, NULL);
-    inherited = rlk_thread_record;
-    rlk_thread_record = NULL;
+    leave_inherited();
 }
 
 struct rlk_thread *rlk_thread_get(void)
 {
     if (rlk_thread_mine())
         return rlk_thread_record;
+    leave_inherited();
     rlk_once(&once, init);
     struct rlk_thread *thread = slot_rc == 0 ? make_record() : NULL;
     if (!thread)
         return NULL;
     rlk_list_init(&thread->holds);
     if (rlk_tsd_set(slot, thread) != 0) {
-        rlk_mutex_lock(&mu);
-        rlk_list_append(&unused, &thread->holds);
-        rlk_mutex_unlock(&mu);
+        leave_for_others(thread);
         return NULL;
     }
     thread->generation = rlk_fork_generation();

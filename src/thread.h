@@ -50,6 +50,7 @@ struct rlk_thread {
     size_t hold_count;             /* in holds */
     struct rlk_part **table;       /* the same by their names; NULL: none (holdings.h) */
     size_t table_size;             /* a power of two */
+    struct rlk_thread *inherited;  /* of a thread that went on in a child: the next one */
     char fast_head[RLK_HEAD_SIZE]; /* of the handle by which it was left */
 };
 

@@ -533,10 +533,10 @@ bool reads_now(const char *id)
 
 void put_waiters(const char *queue, const char *uuid, char letter, int first, int count)
 {
-    char from[16], to[16], tail[16];
+    char from[16], to[16], tail[32];
     snprintf(from, sizeof(from), "%d", first);
     snprintf(to, sizeof(to), "%d", first + count - 1);
-    snprintf(tail, sizeof(tail), ":9:%c3000", letter);
+    snprintf(tail, sizeof(tail), ":9:%c%ld", letter, test_ms(3000));
     test_redis_do(redis, "EVAL",
                   "for i = ARGV[1], ARGV[2] do\n"
                   "redis.call('ZADD', KEYS[1], i, ARGV[3] .. ':' .. i .. ARGV[4])\n"
@@ -548,7 +548,7 @@ void put_waiters(const char *queue, const char *uuid, char letter, int first, in
 const char *waiter_id(const char *uuid, int ticket, char letter)
 {
     static char id[64];
-    snprintf(id, sizeof(id), "%s:%d:9:%c3000", uuid, ticket, letter);
+    snprintf(id, sizeof(id), "%s:%d:9:%c%ld", uuid, ticket, letter, test_ms(3000));
     return id;
 }
 

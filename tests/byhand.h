@@ -150,7 +150,8 @@ const char *field(const char *name); /* of N; "" when absent */
 const char *queue_text(void);
 const char *rqueue_text(void);
 const char *readers_text(void);
-/* Waiters of a client, each with a ticket, from `first` on, and an id that tells it. */
+/* Waiters of a client, each with a ticket, from `first` on, and an id that tells it. What
+ * they are granted is theirs for test_ms(3000): there may be many of them. */
 void put_waiters(const char *queue, const char *uuid, char letter, int first, int count);
 const char *waiter_id(const char *uuid, int ticket, char letter);
 /* Who reads; and who waits in a queue: the bar is nobody. */
