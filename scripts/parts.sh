@@ -98,7 +98,7 @@ part_memcheck() {
   RLOCK_TEST_WARM=1
   export RLOCK_TEST_WARM
   status=0
-  suite memcheck quick 10 $((2 * cores)) \
+  suite memcheck quick 10 $((3 * cores)) \
     LOG_COMPILER="./libtool --mode=execute $memcheck" || status=$?
   drop_outdated
   bad=$(grep -l 'ERROR SUMMARY: [1-9]' "$reports"/* || :)

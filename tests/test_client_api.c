@@ -336,6 +336,8 @@ START_TEST(statistics_count_what_happened)
     struct timespec past = { 0, 0 }, soon;
     rlock_stats_t zero = { 0 };
 
+    reopen_with("?presence=30000"); /* it learns of its grant by the message */
+    m = mutex_of(client, "n");
     for (int i = 0; i < 3; i++)
         OK(rlock_mutex_lock(&m));
     rlock_stats_t s = stats_of(client);

@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SOON_MS = 15000, FORKS = 10, LOOKS = 40 };
+enum { SOON_MS = 15000, FORKS = 10 };
 
 static rlock_mutex_t m, own; /* of `client` */
 
@@ -293,7 +293,7 @@ START_TEST(child_without_handlers_has_the_clients_that_others_only_look_up)
     atomic_store(&over, false);
     for (int i = 0; i < 4; i++)
         task_start(&tasks[i], run_looks, NULL);
-    for (int i = 0; i < LOOKS; i++) {
+    for (long i = test_count(40, 10); i > 0; i--) {
         forked_start_by(&f, _Fork, is_a_party, NULL, FORKED_VANISH);
         ck_assert_int_eq(forked_line(&f, SOON_MS), 0);
         ck_assert(forked_ends(&f, SOON_MS));

@@ -233,7 +233,7 @@ START_TEST(signals_to_the_process_are_handled_on_threads_of_the_program)
 {
     struct sigaction action;
     struct task of_taker, churn;
-    long rounds = test_count(1000, 50);
+    long rounds = test_count(1000, 20);
     int sent = 0;
 
     memset(&action, 0, sizeof(action));
@@ -263,7 +263,7 @@ END_TEST
 START_TEST(signal_that_the_program_waits_for_is_not_eaten)
 {
     struct timespec bound = { test_ms(SOON_MS) / 1000, 0 };
-    long rounds = test_count(1000, 50);
+    long rounds = test_count(1000, 20);
     sigset_t set;
 
     reopen_with("?lease=100"); /* keeps the watchdog busy */
@@ -336,7 +336,7 @@ START_TEST(broken_connections_raise_no_SIGPIPE)
     char parameters[96];
     struct sigaction action, after;
     struct task caller;
-    long kills = test_count(300, 40);
+    long kills = test_count(300, 20);
 
     memset(&action, 0, sizeof(action));
     action.sa_handler = ways[_i / 2];

@@ -62,7 +62,7 @@ END_TEST
 START_TEST(random_arming_and_disarming_keeps_the_earliest_first)
 {
     uint32_t range = _i ? 10 : 1000000; /* with many equal ones, and with few */
-    for (long n = test_count(200000, 20000); n > 0; n--) {
+    for (long n = test_count(200000, 10000); n > 0; n--) {
         struct rlk_timer *t = &timers[next_random() % TIMERS];
         switch (next_random() % 4) {
         case 0:
