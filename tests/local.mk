@@ -204,15 +204,15 @@ endif
 AM_MAKEFLAGS = $(if $(filter check%,$(MAKECMDGOALS)),$(if $(filter -j%,$(MAKEFLAGS)),,-j$(TEST_JOBS)))
 
 # What `make check` builds before it runs them.
-test-programs: $(check_PROGRAMS) $(check_LIBRARIES) $(check_DATA)
+test-programs: $(BUILT_SOURCES) $(check_PROGRAMS) $(check_LIBRARIES) $(check_DATA)
 
 # What needs no server, and no more than that is built.
-check-unit:
+check-unit: $(BUILT_SOURCES)
 	$(MAKE) $(AM_MAKEFLAGS) check-TESTS TESTS='$(CHECK_UNIT)' check_PROGRAMS= check_LIBRARIES= \
 	  check_DATA=
 
 # make check-chosen CHOSEN='tests/test_url tests/test_fork': those alone, and what they start.
-build-chosen: $(STARTED) $(check_DATA)
+build-chosen: $(BUILT_SOURCES) $(STARTED) $(check_DATA)
 	$(MAKE) $(AM_MAKEFLAGS) $(filter-out %.sh,$(CHOSEN))
 check-chosen: build-chosen
 	$(MAKE) $(AM_MAKEFLAGS) check-TESTS TESTS='$(CHOSEN)' check_PROGRAMS= check_LIBRARIES= \
