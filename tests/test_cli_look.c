@@ -78,15 +78,30 @@ static void queue_up(void)
     }
 }
 
+/* One of those who wait has it. A mutex promises no order among them. */
+static bool one_has_it(void *has_had_it)
+{
+    bool *had = has_had_it;
+    for (int i = 0; i < WAITERS; i++)
+        if (!had[i] && worker_news(&workers[i], "done t ok", 1)) {
+            had[i] = true;
+            ck_assert(worker_says(&workers[i], "on t unlock 1", "ok"));
+            return true;
+        }
+    return false;
+}
+
 static void let_go(rlock_mutex_t *m)
 {
-    OK(rlock_mutex_unlock(m));
+    bool had[WAITERS];
+    int waiting = 0;
     for (int i = 0; i < WAITERS; i++) {
-        if (workers[i].program.pid == 0)
-            continue;
-        ck_assert(worker_news(&workers[i], "done t ok", CLI_WAIT_MS));
-        ck_assert(worker_says(&workers[i], "on t unlock 1", "ok"));
+        had[i] = workers[i].program.pid == 0;
+        waiting += !had[i];
     }
+    OK(rlock_mutex_unlock(m));
+    for (; waiting > 0; waiting--)
+        ck_assert(test_wait_until(one_has_it, had, CLI_WAIT_MS));
 }
 
 /* And without a TTL: for ever. */
