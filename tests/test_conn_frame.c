@@ -1,52 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: tier=unit */
 /* A connection keeps the framing of requests and puts other arguments into it: whatever
- * is sent in whatever order, the server reads the arguments that were given. */
+ * is framed in whatever order, hiredis reads the arguments that were given. */
 #include "conn_impl.h"
 
-#include "deadline.h"
-#include "server.h"
 #include "suite.h"
-#include "url.h"
 #include "wait.h"
 
 #include <check.h>
+#include <hiredis.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { ARGS_MAX = 48, PREFIX = 3, TEXT_MAX = 6000 };
 
-static struct test_server server;
-static struct rlk_config config;
-static struct rlk_conn *conn;
+static struct rlk_conn *conn; /* only its frames */
 static unsigned seed;
-
-static void start_server(void)
-{
-    test_server_start(&server, NULL);
-}
-
-static void stop_server(void)
-{
-    test_server_stop(&server);
-}
 
 static void set_up(void)
 {
-    ck_assert_int_eq(rlk_url_parse(&config, server.url), 0);
-    struct rlk_conn_options options = { .target = &config.target,
-                                        .name = "rlock:test",
-                                        .keepalive_ms = 10000,
-                                        .reply_limit = 1 << 20 };
-    int64_t deadline = rlk_now_boot() + test_ms(5000) * RLK_NS_PER_MS;
-    ck_assert_int_eq(rlk_conn_start(&conn, &options, deadline), 0);
-    ck_assert_int_eq(rlk_conn_wait_ready(conn, deadline), RLK_CONN_READY);
+    conn = calloc(1, sizeof(*conn));
+    ck_assert_ptr_nonnull(conn);
     seed = 1;
 }
 
 static void tear_down(void)
 {
-    rlk_conn_free(conn);
-    rlk_config_clear(&config);
+    rlk_conn_forget_frames(conn);
+    free(conn);
 }
 
 static unsigned random_below(unsigned n)
@@ -55,7 +37,6 @@ static unsigned random_below(unsigned n)
     return (seed >> 16) % n;
 }
 
-/* A script that answers its arguments. */
 struct request {
     int argc;
     const char *argv[ARGS_MAX];
@@ -80,22 +61,30 @@ static void add(struct request *r, const char *bytes, size_t len)
 
 static void assert_read_as_sent(const struct request *r)
 {
-    struct rlk_reply *reply = NULL;
-    int64_t sent;
+    char *owned;
     size_t len;
-    enum rlk_failure why =
-        rlk_conn_call(conn, r->argc, r->argv, r->len,
-                      rlk_now_boot() + test_ms(5000) * RLK_NS_PER_MS, &reply, &sent);
+    void *read = NULL;
+    const char *bytes = rlk_conn_frame(conn, r->argc, r->argv, r->len, &len, &owned);
+    redisReader *reader = redisReaderCreate();
 
-    ck_assert_msg(why == RLK_FAIL_NONE, "%s", rlk_conn_error_text(conn));
-    ck_assert_uint_eq(rlk_reply_count(reply), (size_t)(r->argc - PREFIX));
-    for (int i = PREFIX; i < r->argc; i++) {
-        const char *text =
-            rlk_reply_string(rlk_reply_at(reply, (size_t)(i - PREFIX)), &len);
-        ck_assert_uint_eq(len, r->len[i]);
-        ck_assert_int_eq(memcmp(text, r->argv[i], len), 0);
+    ck_assert_ptr_nonnull(bytes);
+    ck_assert_int_eq(redisReaderFeed(reader, bytes, len), REDIS_OK);
+    ck_assert_int_eq(redisReaderGetReply(reader, &read), REDIS_OK);
+    const redisReply *request = read;
+    ck_assert_ptr_nonnull(request);
+    ck_assert_int_eq(request->type, REDIS_REPLY_ARRAY);
+    ck_assert_uint_eq(request->elements, (size_t)r->argc);
+    for (int i = 0; i < r->argc; i++) {
+        ck_assert_int_eq(request->element[i]->type, REDIS_REPLY_STRING);
+        ck_assert_uint_eq(request->element[i]->len, r->len[i]);
+        ck_assert_int_eq(memcmp(request->element[i]->str, r->argv[i], r->len[i]), 0);
     }
-    rlk_reply_free(reply);
+    freeReplyObject(read);
+    ck_assert_int_eq(redisReaderGetReply(reader, &read), REDIS_OK);
+    ck_assert_ptr_null(read); /* and nothing behind it */
+    ck_assert_uint_eq(reader->pos, reader->len);
+    redisReaderFree(reader);
+    redisFreeCommand(owned);
 }
 
 static int frames_kept(void)
@@ -190,7 +179,6 @@ int main(void)
 {
     Suite *suite = suite_create("conn_frame");
     TCase *tc = tcase_create("frames");
-    tcase_add_unchecked_fixture(tc, start_server, stop_server);
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, the_same_shape_is_framed_once);
     tcase_add_test(tc, other_lengths_are_another_shape);
