@@ -346,7 +346,7 @@ END_TEST
 START_TEST(t10_so_is_it_when_a_poll_finds_the_grant)
 {
     char id[SCENE_ID_MAX];
-    start_x(SCENE_TIMES(.presence = test_ms(6000), .command = test_ms(5000)));
+    start_x(SCENE_TIMES(.presence = test_ms(3000), .command = test_ms(5000)));
     TEST_RULE(scene_proxy, .on = TEST_ON_MESSAGE, .action = TEST_DROP,
               .contains = "1 grant");
     scene_worker_waits(&x, "N", 1);
