@@ -6,6 +6,7 @@
  */
 #include "client.h" /* before the fixture, which has a variable of that name */
 #include "deadline.h"
+#include "thread.h"
 
 #include "fixture.h"
 #include "forked.h"
@@ -19,7 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { SOON_MS = 15000, STAYS_MS = 150 };
+enum { SOON_MS = 15000, STAYS_MS = 150, WOKEN_MS = 5000 };
 
 static rlock_mutex_t m, own, childs; /* of `client`; "n" is the parent's */
 
@@ -463,6 +464,88 @@ START_TEST(interrupt_in_a_child_ends_the_childs_waits_and_no_others)
 }
 END_TEST
 
+/* ---- records of threads */
+
+static int run_leaves_a_record(void *arg)
+{
+    int rc = run_pair(&own);
+    *(struct rlk_thread **)arg = rlk_thread_record;
+    return rc;
+}
+
+static int run_waits(void *mutex)
+{
+    struct timespec at = test_in_ms(CLOCK_REALTIME, test_ms(SOON_MS));
+    int rc = rlock_mutex_timedlock(mutex, &at);
+    return rc == 0 ? rlock_mutex_unlock(mutex) : rc;
+}
+
+/* The first who waits reads the messages; another one, with that record, is woken by it. */
+static int is_woken(struct forked_report *report, void *record)
+{
+    struct task first;
+    MUST(run_pair(&own) == 0);
+    MUST(rlk_thread_record == record);
+    task_start(&first, run_waits, &m);
+    MUST(wait_waiters(client, 1));
+    atomic_store(&report->counter, 1);
+    struct timespec at = test_in_ms(CLOCK_REALTIME, test_ms(WOKEN_MS));
+    MUST(rlock_mutex_timedlock(&childs, &at) == 0);
+    MUST(rlock_mutex_unlock(&childs) == 0);
+    atomic_store(&report->counter, 2);
+    MUST(task_join(&first) == 0);
+    return 0;
+}
+
+static bool counter_is_2(void *report)
+{
+    return atomic_load(&((struct forked_report *)report)->counter) == 2;
+}
+
+/* As a thread that signals it has it for a moment. */
+static void lock_inside(pthread_cond_t *cond)
+{
+#ifdef __GLIBC__
+    cond->__data.__g1_orig_size |= 1;
+#else
+    memset(cond, 0xff, sizeof(*cond));
+#endif
+}
+
+/* A thread of the parent has ended, and another one is about to wake it nevertheless: the
+ * link is in a list, and the condition amid a signal. */
+START_TEST(child_takes_a_record_that_its_parent_was_about_to_wake)
+{
+    struct forked f;
+    struct rlk_thread *record = NULL;
+    struct rlk_list wakes;
+    NEEDS_FORK("child_takes_a_record_that_its_parent_was_about_to_wake");
+    reopen_with("?presence=30000"); /* no poll finds what no message did */
+    m = mutex_of(client, "n");
+    own = mutex_of(client, "own");
+    childs = mutex_of(client, "childs");
+    rlock_mutex_t n = mutex_of(fixture_other(), "n"), c = mutex_of(other, "childs");
+    OK(rlock_mutex_lock(&n));
+    OK(rlock_mutex_lock(&c));
+    OK(in_thread(run_leaves_a_record, &record));
+    ck_assert_ptr_nonnull(record);
+    struct rlk_cond cond = record->cond;
+    rlk_list_init(&wakes);
+    rlk_list_append(&wakes, &record->wake_link);
+    lock_inside(&record->cond.c);
+    forked_start(&f, is_woken, record, FORKED_VANISH);
+    record->cond = cond;
+    rlk_list_remove(&record->wake_link);
+    ck_assert(wait_size("rlock:{childs}:queue", 1));
+    OK(rlock_mutex_unlock(&c));
+    bool woken = test_wait_until(counter_is_2, f.report, SOON_MS);
+    OK(rlock_mutex_unlock(&n));
+    ck_assert_int_eq(forked_line(&f, SOON_MS), 0);
+    ck_assert(forked_ends(&f, SOON_MS));
+    ck_assert(woken);
+}
+END_TEST
+
 /* ---- the wire */
 
 static int talks(struct forked_report *report, void *arg)
@@ -612,6 +695,7 @@ int main(void)
     tcase_add_test(tc, child_of_a_child_is_a_party_of_its_own);
     tcase_add_test(tc, child_of_a_child_that_never_used_the_library_is_one_as_well);
     tcase_add_test(tc, interrupt_in_a_child_ends_the_childs_waits_and_no_others);
+    tcase_add_test(tc, child_takes_a_record_that_its_parent_was_about_to_wake);
     tcase_add_test(tc, child_says_nothing_on_its_parents_connections);
     tcase_add_test(tc, processes_of_the_same_number_are_two_parties);
     tcase_add_test(tc, fork_waits_for_no_answer_of_a_server);
