@@ -95,8 +95,10 @@ part_memcheck() {
   memcheck="valgrind --fair-sched=try --error-exitcode=99 --leak-check=full --track-fds=no"
   memcheck="$memcheck --errors-for-leak-kinds=definite,possible --num-callers=30"
   memcheck="$memcheck --suppressions=$top/scripts/valgrind.supp --log-file=$reports/%p"
-  RLOCK_TEST_WARM=1
-  export RLOCK_TEST_WARM
+  if [ "$mode" = quick ]; then
+    RLOCK_TEST_WARM=1
+    export RLOCK_TEST_WARM
+  fi
   status=0
   suite memcheck quick 10 $((3 * cores)) \
     LOG_COMPILER="./libtool --mode=execute $memcheck" || status=$?
