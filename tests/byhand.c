@@ -619,11 +619,6 @@ END_TEST
 
 Suite *test_warm_up(void)
 {
-    Suite *suite = suite_create("warm_up");
-    TCase *tcase = tcase_create("warm_up");
-    tcase_add_unchecked_fixture(tcase, byhand_start, byhand_stop);
-    tcase_add_checked_fixture(tcase, byhand_open, byhand_close);
-    tcase_add_test(tcase, all_that_is_common_to_the_tests);
-    suite_add_tcase(suite, tcase);
-    return suite;
+    return test_warm_up_of(all_that_is_common_to_the_tests, byhand_start, byhand_stop,
+                         byhand_open, byhand_close);
 }

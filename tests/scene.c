@@ -630,8 +630,6 @@ END_TEST
 
 Suite *test_warm_up(void)
 {
-    Suite *suite = suite_create("warm_up");
-    tcase_add_test(scene_tcase(suite, "warm_up", scene_open, scene_close),
-                   all_that_is_common_to_the_tests);
-    return suite;
+    return test_warm_up_of(all_that_is_common_to_the_tests, scene_start, scene_stop,
+                         scene_open, scene_close);
 }

@@ -42,8 +42,8 @@ bool test_can_fork_amid_threads(const char *test)
 #endif
 }
 
-/* The library's threads allocate while they connect; AddressSanitizer's allocator (GCC 12)
- * is not unlocked in a child for what another thread had locked at the fork. */
+/* The library's threads allocate while they connect; AddressSanitizer's allocator (GCC
+ * 12) is not unlocked in a child for what another thread had locked at the fork. */
 void test_before_fork(void)
 {
 #ifdef __SANITIZE_ADDRESS__
@@ -60,6 +60,18 @@ void test_long_tcase(TCase *tcase)
     enum { LONG_S = 600 };
     if (test_is_full())
         tcase_set_timeout(tcase, LONG_S);
+}
+
+Suite *test_warm_up_of(const TTest *test, void (*start)(void), void (*stop)(void),
+                       void (*open)(void), void (*close)(void))
+{
+    Suite *suite = suite_create("warm_up");
+    TCase *tcase = tcase_create("warm_up");
+    tcase_add_unchecked_fixture(tcase, start, stop);
+    tcase_add_checked_fixture(tcase, open, close);
+    tcase_add_test(tcase, test);
+    suite_add_tcase(suite, tcase);
+    return suite;
 }
 
 /* In this very process, which the tests will be children of. */
@@ -107,7 +119,7 @@ static int run_in_child(Suite *suite, long *ret_still_ms)
     if (child < 0)
         test_die("fork: %s", strerror(errno));
     if (child == 0) {
-        signal(SIGTERM, SIG_DFL); /* the handler is the parent's */
+        signal(SIGTERM, SIG_DFL);         /* the handler is the parent's */
         prctl(PR_SET_PDEATHSIG, SIGTERM); /* Check ends its tests then */
         exit(getppid() == own ? run_here(suite) : EXIT_FAILURE);
     }
