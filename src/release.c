@@ -124,7 +124,8 @@ static void ask_who_waits(struct rlk_hold *hold, int64_t until)
     struct rlk_wire_renew with = { .tell = true,
                                    .tokens = hold->asks_tokens,
                                    .mark = rlk_hold_mark(hold) };
-    /* in time to give it back without having asked: who unlocks before the end loses nothing */
+    /* in time to give it back without having asked: who unlocks before the end loses
+     * nothing */
     int64_t now = rlk_now_boot();
     int64_t half = now + (hold->end - now) / 2;
     if (until > half)

@@ -68,9 +68,9 @@ static void thread_ends(void *value)
     rlk_cancel_restore(cancel);
 }
 
-/* A record of a thread that ended, or a new one. Of one that is a parent's, another thread
- * of the parent may have been about to wake the one that had it: the condition is amid a
- * signal then, and the link in a list. */
+/* A record of a thread that ended, or a new one. Of one that is a parent's, another
+ * thread of the parent may have been about to wake the one that had it: the condition is
+ * amid a signal then, and the link in a list. */
 static struct rlk_thread *make_record(void)
 {
     rlk_mutex_lock(&mu);
@@ -78,8 +78,8 @@ static struct rlk_thread *make_record(void)
     struct rlk_list *l = rlk_list_pop(&unused);
     atomic_store(&changing, false);
     rlk_mutex_unlock(&mu);
-    struct rlk_thread *thread = l ? RLK_CONTAINER_OF(l, struct rlk_thread, holds)
-                                  : calloc(1, sizeof(*thread));
+    struct rlk_thread *thread =
+        l ? RLK_CONTAINER_OF(l, struct rlk_thread, holds) : calloc(1, sizeof(*thread));
     if (!thread || (l && thread->generation == rlk_fork_generation()))
         return thread;
     if (rlk_cond_init(&thread->cond) != 0) {

@@ -620,5 +620,5 @@ END_TEST
 Suite *test_warm_up(void)
 {
     return test_warm_up_of(all_that_is_common_to_the_tests, byhand_start, byhand_stop,
-                         byhand_open, byhand_close);
+                           byhand_open, byhand_close);
 }

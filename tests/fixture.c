@@ -570,5 +570,5 @@ END_TEST
 Suite *test_warm_up(void)
 {
     return test_warm_up_of(all_that_is_common_to_the_tests, fixture_start, fixture_stop,
-                         fixture_open, fixture_close);
+                           fixture_open, fixture_close);
 }

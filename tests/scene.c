@@ -631,5 +631,5 @@ END_TEST
 Suite *test_warm_up(void)
 {
     return test_warm_up_of(all_that_is_common_to_the_tests, scene_start, scene_stop,
-                         scene_open, scene_close);
+                           scene_open, scene_close);
 }

@@ -480,7 +480,8 @@ static int run_waits(void *mutex)
     return rc == 0 ? rlock_mutex_unlock(mutex) : rc;
 }
 
-/* The first who waits reads the messages; another one, with that record, is woken by it. */
+/* The first who waits reads the messages; another one, with that record, is woken by it.
+ */
 struct sleeper {
     struct forked_report *report;
     const struct rlk_thread *record;
