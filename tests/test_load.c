@@ -74,7 +74,7 @@ START_TEST(thousands_of_holds_are_renewed_over_a_slow_link)
 {
     enum { ONE_WAY_MS = 50 };
     /* no more in a second at the quick level */
-    long n = test_count(HOLDS_MAX, 1500), lease_ms = test_count(12000, 2100);
+    long n = test_count(HOLDS_MAX, 1500), lease_ms = test_count(12000, 3600);
     open_client(lease_ms, 3000);
     hold_many(n);
     TEST_RULE(proxy, .on = TEST_ON_REQUEST, .action = TEST_DELAY, .delay_ms = ONE_WAY_MS);
