@@ -103,8 +103,10 @@ bool looker_stop(struct looker *looker)
     looker->stop = true;
     pthread_cond_signal(&looker->cond);
     pthread_mutex_unlock(&looker->mu);
-    if (!idle)
+    if (!idle) {
+        pthread_detach(looker->thread); /* it may end before the process does */
         return false;
+    }
     pthread_join(looker->thread, NULL);
     looker_drop(looker->news);
     close(looker->wake[0]);
