@@ -215,7 +215,7 @@ START_TEST(t11_a_poll_that_takes_over_for_its_own_waiter_sends_no_message)
 {
     start_x(NULL, "");
     int grants = watch(TEST_ON_MESSAGE, "1 grant");
-    scene_hold_by_hand("N", 100);
+    scene_hold_by_hand("N", test_ms(300));
     scene_worker_waits(&x, "N", 1);
     ck_assert(scene_worker_got(&x, SCENE_SOON_MS));
     ck_assert_uint_eq(test_proxy_hits(scene_proxy, grants), 0);
