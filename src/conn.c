@@ -138,6 +138,13 @@ size_t rlk_conn_unparsed(const struct rlk_conn *conn)
     return conn->reader ? conn->reader->len - conn->reader->pos : 0;
 }
 
+/* A failure is kept in the reader, where rlk_conn_parse finds it. */
+static void feed(void *arg, const char *bytes, size_t len)
+{
+    struct rlk_conn *conn = arg;
+    redisReaderFeed(conn->reader, bytes, len);
+}
+
 enum rlk_input rlk_conn_input(struct rlk_conn *conn, int flags)
 {
     char buf[READ_CHUNK] RLK_UNINITIALIZED;
@@ -152,9 +159,12 @@ enum rlk_input rlk_conn_input(struct rlk_conn *conn, int flags)
         rlk_conn_explain(conn, "connection to %s: %s", conn->label, strerror(errno));
         return RLK_INPUT_END;
     }
-    /* A failure is kept in the reader, where rlk_conn_parse finds it. */
-    redisReaderFeed(conn->reader, buf, (size_t)n);
-    conn->partial_len += (size_t)n;
+    size_t len = (size_t)n;
+    if (conn->skip.over == 0)
+        feed(conn, buf, len);
+    else
+        len = rlk_skip_filter(&conn->skip, buf, len, feed, conn);
+    conn->partial_len += len;
     conn->grown = conn->grown || conn->partial_len > REDIS_READER_MAX_BUF;
     return RLK_INPUT_DATA;
 }
@@ -491,6 +501,7 @@ int rlk_conn_start(struct rlk_conn **ret_conn, const struct rlk_conn_options *op
         return ENOMEM;
     conn->label = options->target->label;
     conn->reply_limit = options->reply_limit;
+    conn->skip.over = options->skip_over;
     conn->moves = options->moves;
     conn->moves_seen = options->moves_seen;
     conn->fd = conn->watcher = -1;

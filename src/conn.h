@@ -65,6 +65,9 @@ struct rlk_conn_options {
     /* Most bytes of one reply (give or take one read), and most elements of its arrays;
      * more is a protocol error. */
     size_t reply_limit;
+    /* Strings of more bytes in it, which are of no use, are read past, and are NIL in the
+     * reply; 0: none are. */
+    size_t skip_over;
     /* The address that answered last, tried alone when len > 0 (reconnecting needs no
      * resolver then, but has no second address); filled when a connection becomes ready,
      * emptied when it fails; left alone for addresses that need no resolver. NULL: not

@@ -6,6 +6,7 @@
 #define RLK_CONN_IMPL_H
 
 #include "conn.h"
+#include "conn_skip.h"
 
 #include <sys/types.h>
 
@@ -53,6 +54,7 @@ struct rlk_conn {
 
     /* input */
     redisReader *reader;
+    struct rlk_skip skip;          /* what of the input does not reach it */
     struct rlk_reply_block *block; /* the newest of the reply being read; the reader's */
     struct rlk_reply_block *spare; /* for the next one, or NULL */
     size_t partial_len;            /* bytes of the reply that is not complete yet */

@@ -135,6 +135,7 @@ static void become_ready(struct rlk_conn *conn)
 static bool fail_address(struct rlk_conn *conn)
 {
     rlk_conn_close_fd(conn, true);
+    conn->skip = (struct rlk_skip){ .over = conn->skip.over };
     if (rlk_conn_reset_reader(conn) != 0) {
         rlk_conn_explain(conn, "out of memory");
         give_up(conn, RLK_FAIL_LOCAL, ENOMEM);

@@ -11,11 +11,21 @@
 #ifndef RLK_MAILBOX_H
 #define RLK_MAILBOX_H
 
+#include "script.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 enum { RLK_MAIL_GRANTS_MAX = 256 };
+
+/* No message of ours is longer: a grant to so many, with the longest of ids, tickets and
+ * names. */
+enum {
+    RLK_MAIL_SIZE_MAX =
+        128 + RLK_MAIL_GRANTS_MAX * (RLK_ID_SIZE + sizeof(" 9223372036854775807 ")) +
+        RLOCK_NAME_MAX
+};
 
 struct rlk_mail_grant {
     const char *id;

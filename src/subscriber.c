@@ -138,6 +138,7 @@ static int open_conn(struct rlock_client *client, int64_t now)
         .name = client->conn_name,
         .keepalive_ms = client->config.presence_ms,
         .reply_limit = 1 << 20,
+        .skip_over = RLK_MAIL_SIZE_MAX, /* or anybody's long message would cut it */
         .last_address = &sub->address,
         .last_address_len = &sub->address_len,
         .moves = &client->moves,
@@ -359,9 +360,9 @@ static bool take_reply(struct rlock_client *client, const struct rlk_reply *repl
         return refused(client, reply, now);
     sub->ping_at = now + client->config.presence_ms * RLK_NS_PER_MS;
     if (word_is(kind, "message") && channel && payload &&
-        rlk_reply_type(channel) == RLK_REPLY_STRING &&
-        rlk_reply_type(payload) == RLK_REPLY_STRING) {
+        rlk_reply_type(channel) == RLK_REPLY_STRING) {
         const char *name = rlk_reply_string(channel, &channel_len);
+        /* "" of one that was too long */
         const char *text = rlk_reply_string(payload, &payload_len);
         if (strncmp(name, RLK_MAILBOX_PREFIX, sizeof(RLK_MAILBOX_PREFIX) - 1) == 0)
             take_mail(client, text, payload_len);

@@ -82,6 +82,66 @@ START_TEST(l3_a_subscriber_cut_off_for_its_backlog_misses_no_grant)
 }
 END_TEST
 
+/* ---- messages that are too long to be anybody's of ours */
+
+/* x waits for N; its mailbox. */
+static void wait_behind_proxy(char mailbox[static 64])
+{
+    char id[SCENE_ID_MAX], ticket[32], uuid[RLK_UUID_LEN + 1];
+    scene_worker(&x, test_proxy_url(scene_proxy),
+                 SCENE_TIMES(.presence = LONG_PRESENCE_MS), "N", "");
+    ck_assert_int_eq(rlock_mutex_lock(&m), 0);
+    scene_worker_waits(&x, "N", 1);
+    ck_assert(scene_waiter("N", 0, id, ticket));
+    snprintf(mailbox, 64, RLK_MAILBOX_PREFIX "%s", scene_uuid(uuid, id));
+}
+
+static bool is_ignored(void *count)
+{
+    return scene_stat(&x, "messages_ignored") >= *(long long *)count;
+}
+
+START_TEST(a_message_that_is_too_long_is_read_past)
+{
+    static const size_t sizes[] = { 40000, 1 << 20, 20 << 20 };
+    char mailbox[64];
+    wait_behind_proxy(mailbox);
+    long long ignored = scene_stat(&x, "messages_ignored");
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        char *junk = malloc(sizes[i]);
+        ck_assert_ptr_nonnull(junk);
+        memset(junk, '$', sizes[i]);
+        const char *argv[] = { "PUBLISH", mailbox, junk };
+        size_t lens[] = { 7, strlen(mailbox), sizes[i] };
+        ck_assert_ptr_nonnull(test_redis_try_bytes(scene_redis, 3, argv, lens));
+        free(junk);
+        ignored++;
+        ck_assert(test_wait_until(is_ignored, &ignored, 10 * SOON_MS));
+    }
+    ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
+    ck_assert(scene_worker_got(&x, SCENE_SOON_MS)); /* by a message: its polls are rare */
+    ck_assert_int_eq(scene_stat(&x, "reconnects"), 0);
+    ck_assert_ptr_null(worker_news(&x, "event DISCONNECTED", 0));
+    scene_says(&x, "ok", "on t unlock m");
+}
+END_TEST
+
+START_TEST(what_is_no_message_at_all_ends_the_connection)
+{
+    static const char *const what[] = { "hello\r\n", "*3\r\n$7\r\nmessage\r\n$99x\r\n" };
+    char mailbox[64];
+    wait_behind_proxy(mailbox);
+    TEST_RULE(scene_proxy, .on = TEST_ON_MESSAGE, .action = TEST_ANSWER,
+              .contains = "nothing", .text = what[_i], .count = 1);
+    test_redis_do(scene_redis, "PUBLISH", mailbox, "0 nothing");
+    ck_assert(worker_news(&x, "event DISCONNECTED", SCENE_SOON_MS));
+    ck_assert(worker_news(&x, "event CONNECTED", SCENE_SOON_MS));
+    ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
+    ck_assert(scene_worker_got(&x, SCENE_SOON_MS));
+    scene_says(&x, "ok", "on t unlock m");
+}
+END_TEST
+
 /* ---- a subscriber whose peer has vanished */
 
 /* No end of the stream tells it; the server still counts it as a listener. */
@@ -259,6 +319,8 @@ int main(void)
     Suite *suite = suite_create("pubsub");
     TCase *tc = scene_tcase(suite, "channels", open_scene, close_scene);
     tcase_add_test(tc, l3_a_subscriber_cut_off_for_its_backlog_misses_no_grant);
+    tcase_add_test(tc, a_message_that_is_too_long_is_read_past);
+    tcase_add_loop_test(tc, what_is_no_message_at_all_ends_the_connection, 0, 2);
     tcase_add_test(tc, a_subscriber_that_hears_nothing_any_more_connects_anew);
     tcase_add_test(tc, s5_one_name_in_two_databases_is_two_locks);
     tcase_add_test(tc, s5_a_grant_in_one_database_is_none_in_another);
