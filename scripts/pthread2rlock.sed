@@ -8,4 +8,4 @@ s/<pthread\.h>/<rlock.h>/
 s/\bpthread_(mutex|rwlock)/rlock_\1/g
 s/\bPTHREAD_(MUTEX|RWLOCK|PROCESS|PRIO|RECURSIVE|ERRORCHECK|ADAPTIVE)/RLOCK_\1/g
 s/(^|[^.[:alnum:]_])(\w+)( *= *RLOCK_\w*INITIALIZER(_NP)?)\b/\1\2\3("\2")/g
-s/\b(rlock_(mutex|rwlock)_init\([^(),]+,[^(),]+)\)/\1, NULL)/g
+s/\b(rlock_(mutex|rwlock)_init *\(([^(),]|\(([^()]|\([^()]*\))*\))+,([^(),]|\(([^()]|\([^()]*\))*\))+)\)/\1, NULL)/g

@@ -8,7 +8,7 @@
 
 enum { RING = 8, PRODUCERS = 3, CONSUMERS = 2, NUMBERS = 40, STOP = -1 };
 
-static struct {
+static struct ring {
     pthread_mutex_t lock;
     int number[RING], head, count;
     int most;
@@ -66,13 +66,24 @@ static void *consume(void *arg)
     return NULL;
 }
 
+/* As others' code has it: a call of two arguments among the arguments. */
+static struct ring *of(struct ring *rings, int i)
+{
+    return &rings[i];
+}
+
+static pthread_mutex_t *lock_of(struct ring *r)
+{
+    return &r->lock;
+}
+
 int main(void)
 {
     pthread_t producer[PRODUCERS], consumer[CONSUMERS];
 
     sem_init(&filled, 0, 0);
     sem_init(&empty, 0, RING);
-    must(pthread_mutex_init(&ring.lock, NULL));
+    must(pthread_mutex_init(lock_of(of(&ring, 0)), NULL));
     for (int i = 0; i < CONSUMERS; i++)
         must(pthread_create(&consumer[i], NULL, consume, NULL));
     for (int i = 0; i < PRODUCERS; i++)
