@@ -466,7 +466,8 @@ int rlock_getrundir(char *buf, size_t size);
 int rlock_mutexattr_init(rlock_mutexattr_t *attr);
 int rlock_mutexattr_destroy(rlock_mutexattr_t *attr);
 int rlock_mutexattr_settype(rlock_mutexattr_t *attr, int type);
-/* RLOCK_MUTEX_RECURSIVE when never set (the client's mutextype then decides) */
+/* When never set: the mutextype of the attribute's client, which is what a mutex made with
+ * it has; of a default client that is not open yet, what it would be opened with. */
 int rlock_mutexattr_gettype(const rlock_mutexattr_t *attr, int *ret_type);
 /* RLOCK_MUTEX_STALLED (default): who takes the lock after its holder's death gets 0.
  * RLOCK_MUTEX_ROBUST: one of them is told by EOWNERDEAD; see rlock_mutex_consistent. */

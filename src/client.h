@@ -74,6 +74,9 @@ int rlk_client_peek(uint64_t number, struct rlock_client **ret_client);
 int rlk_client_peek_pointer(const struct rlock_client *client,
                             struct rlock_client **ret_client);
 void rlk_client_put(struct rlock_client *client);
+/* Of mutexes without a type of their own: RLOCK_MUTEX_*, of a default client that is not
+ * open as it would be. Opens nothing. */
+int rlk_client_mutex_type(uint64_t number);
 
 /* For a call from a signal handler: `client`, or for NULL the default client, or NULL
  * when that is not open. Until the other is called, it is not closed, and the thread runs

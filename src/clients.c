@@ -317,6 +317,38 @@ int rlk_client_peek(uint64_t number, struct rlock_client **ret_client)
     return 0;
 }
 
+/* What the default client would be opened with: a URL that is wrong is told when it is. */
+static int default_mutex_type(void)
+{
+    struct rlock_client *client = calloc(1, sizeof(*client));
+    int type = RLOCK_MUTEX_RECURSIVE;
+
+    if (!client)
+        return type;
+    client->memory_refs = 1;
+    rlk_mutex_lock(&mu);
+    int rc = rlk_client_configure(client, default_url, default_attr);
+    rlk_mutex_unlock(&mu);
+    if (rc == 0)
+        type = client->config.mutex_type;
+    rlk_client_release(client);
+    return type;
+}
+
+int rlk_client_mutex_type(uint64_t number)
+{
+    struct rlock_client *client = NULL;
+    int type = RLOCK_MUTEX_RECURSIVE;
+
+    if (rlk_client_peek(number, &client) == 0 && client) {
+        type = client->config.mutex_type;
+        rlk_client_put(client);
+    } else if (number == 0) {
+        type = default_mutex_type();
+    }
+    return type;
+}
+
 /* The number of a client that is open; 0 of the default client, which is NULL. */
 static int number_of(const struct rlock_client *client, uint64_t *ret_number)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rlock_mutexattr_*: plain data of the caller. Thread: any. */
 #include "call.h"
+#include "client.h"
 
 #define API(verb) rlock_mutexattr_##verb
 #define ATTR rlock_mutexattr_t
@@ -36,8 +37,9 @@ int rlock_mutexattr_settype(rlock_mutexattr_t *attr, int type)
 int rlock_mutexattr_gettype(const rlock_mutexattr_t *attr, int *ret_type)
 {
     RLK_ATTR_CALL(CONST_BASE(attr), MAGIC, ret_type,
-                  *ret_type = attr->rlk.rlk_type == RLK_ATTR_UNSET ? RLOCK_MUTEX_RECURSIVE
-                                                                   : attr->rlk.rlk_type);
+                  *ret_type = attr->rlk.rlk_type == RLK_ATTR_UNSET
+                                  ? rlk_client_mutex_type(attr->rlk.rlk_client)
+                                  : attr->rlk.rlk_type);
 }
 
 int rlock_mutexattr_setrobust(rlock_mutexattr_t *attr, int robust)

@@ -344,14 +344,21 @@ START_TEST(untouched_type_is_the_clients)
 {
     static const struct {
         const char *parameters;
-        int lock, try_, timed;
+        int type, lock, try_, timed;
     } rows[] = {
-        { "", 0, 0, 0 },
-        { "?mutextype=recursive", 0, 0, 0 },
-        { "?mutextype=errorcheck", EDEADLK, EBUSY, EDEADLK },
-        { "?mutextype=normal", EDEADLK, EBUSY, ETIMEDOUT },
+        { "", RLOCK_MUTEX_RECURSIVE, 0, 0, 0 },
+        { "?mutextype=recursive", RLOCK_MUTEX_RECURSIVE, 0, 0, 0 },
+        { "?mutextype=errorcheck", RLOCK_MUTEX_ERRORCHECK, EDEADLK, EBUSY, EDEADLK },
+        { "?mutextype=normal", RLOCK_MUTEX_NORMAL, EDEADLK, EBUSY, ETIMEDOUT },
     };
     reopen_with(rows[_i].parameters);
+    rlock_mutexattr_t attr;
+    int told = -1;
+    OK(rlock_mutexattr_init(&attr));
+    OK(rlock_mutexattr_setclient(&attr, client));
+    OK(rlock_mutexattr_gettype(&attr, &told));
+    ck_assert_int_eq(told, rows[_i].type);
+    OK(rlock_mutexattr_destroy(&attr));
     rlock_mutex_t untouched = mutex_of(client, "n");
     assert_again("untouched", &untouched, rows[_i].lock, rows[_i].try_, rows[_i].timed);
     rlock_mutex_t r = by_type(RLOCK_MUTEX_RECURSIVE), e = by_type(RLOCK_MUTEX_ERRORCHECK),
@@ -361,6 +368,17 @@ START_TEST(untouched_type_is_the_clients)
     assert_again("normal", &n, EDEADLK, EBUSY, ETIMEDOUT);
 }
 END_TEST
+
+/* The type that is told of an attribute in which only the default stands. */
+static void assert_untouched(int type)
+{
+    rlock_mutexattr_t attr;
+    int told = -1;
+    OK(rlock_mutexattr_init(&attr));
+    OK(rlock_mutexattr_gettype(&attr, &told));
+    ck_assert_int_eq(told, type);
+    OK(rlock_mutexattr_destroy(&attr));
+}
 
 START_TEST(static_initializers_have_their_types)
 {
@@ -374,6 +392,7 @@ START_TEST(static_initializers_have_their_types)
 
     snprintf(url, sizeof(url), "%s?mutextype=normal", server.url);
     OK(rlock_client_setdefault(url, NULL));
+    assert_untouched(RLOCK_MUTEX_NORMAL); /* the client is not open yet */
     OK(rlock_mutex_init(&no_attr, NULL, "n"));
     assert_again("plain", &plain, EDEADLK, EBUSY, ETIMEDOUT);
     assert_again("no attr", &no_attr, EDEADLK, EBUSY, ETIMEDOUT);
@@ -381,8 +400,10 @@ START_TEST(static_initializers_have_their_types)
     assert_again("recursive", &r, 0, 0, 0);
     assert_again("errorcheck", &e, EDEADLK, EBUSY, EDEADLK);
 #endif
+    assert_untouched(RLOCK_MUTEX_NORMAL);
     OK(rlock_client_close(NULL));
     OK(rlock_client_setdefault(NULL, NULL));
+    assert_untouched(RLOCK_MUTEX_RECURSIVE);
 }
 END_TEST
 
