@@ -141,17 +141,22 @@ typedef struct rlock_fair {
 #define RLK_KIND_MUTEX 1
 #define RLK_KIND_FAIR 2
 #define RLK_KIND_RWLOCK 3
+#ifdef __cplusplus
+#define RLK_U8(value) static_cast<uint8_t>(value)
+#else
+#define RLK_U8(value) ((uint8_t)(value))
+#endif
 /* The length of a literal; an empty or too long one does not compile. */
 #define RLK_NAME_LEN(name)                                                               \
-    ((uint8_t)((sizeof("" name "") - 1) *                                                \
-               sizeof(char[(sizeof("" name "") > 1 &&                                    \
-                            sizeof("" name "") <= RLOCK_NAME_MAX + 1)                    \
-                               ? 1                                                       \
-                               : -1])))
+    RLK_U8((sizeof("" name "") - 1) *                                                    \
+           sizeof(char[(sizeof("" name "") > 1 &&                                        \
+                        sizeof("" name "") <= RLOCK_NAME_MAX + 1)                        \
+                           ? 1                                                           \
+                           : -1]))
 #define RLK_HANDLE_INITIALIZER(kind, name, type)                                         \
     {                                                                                    \
         {                                                                                \
-            RLK_MAGIC_HANDLE, (kind), (uint8_t)(type), 0, RLK_NAME_LEN(name), 0, 0, 0,   \
+            RLK_MAGIC_HANDLE, (kind), RLK_U8(type), 0, RLK_NAME_LEN(name), 0, 0, 0,      \
                 0, 0, "" name "",                                                        \
             {                                                                            \
                 0                                                                        \

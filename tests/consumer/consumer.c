@@ -10,6 +10,14 @@
 static rlock_mutex_t mutex = RLOCK_MUTEX_INITIALIZER("consumer:mutex");
 static rlock_fair_t fair = RLOCK_FAIR_INITIALIZER("consumer:fair");
 static rlock_rwlock_t rwlock = RLOCK_RWLOCK_INITIALIZER("consumer:rwlock");
+/* The others are to compile. */
+rlock_mutex_t consumer_mutexes[] = {
+    RLOCK_RECURSIVE_MUTEX_INITIALIZER_NP("consumer:recursive"),
+    RLOCK_ERRORCHECK_MUTEX_INITIALIZER_NP("consumer:errorcheck"),
+    RLOCK_ADAPTIVE_MUTEX_INITIALIZER_NP("consumer:adaptive"),
+};
+rlock_rwlock_t consumer_rwlock =
+    RLOCK_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP("consumer:writers");
 
 static int failed(const char *what)
 {
