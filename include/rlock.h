@@ -26,6 +26,7 @@
  * calls it, within a second (but nothing, if a signal's handler calls it that came
  * amid the library's work). Cancellation is off inside every function, and so in
  * the callbacks that a function calls: a request takes effect after its return.
+ * A thread needs 32 KiB of stack for them: more than PTHREAD_STACK_MIN.
  *
  * Fork: the child owns nothing of its parent's; what the parent holds stays the
  * parent's. Handles and clients go on working in the child: with the first use it

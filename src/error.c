@@ -1,40 +1,89 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Error texts, and one message buffer per thread. Thread: any. */
+/* Error texts, and one message per thread. Its bytes are not thread-local: programs that
+ * load the library with dlopen have little room for such data. Thread: any. */
 #include "error.h"
+
+#include "sync.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 
-_Thread_local bool rlk_error_there;
-static _Thread_local char message[320];
+enum {
+    MESSAGE_SIZE = 320,
+    ENDS_MAX = 3 /* fewer than glibc's PTHREAD_DESTRUCTOR_ITERATIONS */
+};
+
+_Thread_local struct rlk_error rlk_error;
+
+static rlk_once_t once = RLK_ONCE_INIT;
+static rlk_tsd_t slot;
+static int slot_rc = -1;
+
+/* Another destructor of the thread may still call the library, which then makes another
+ * one. */
+static void thread_ends(void *value)
+{
+    if (rlk_error.message == rlk_error.buffer)
+        rlk_error.there = false;
+    rlk_error.buffer = NULL;
+    rlk_error.ended++;
+    free(value);
+}
+
+static void init(void)
+{
+    slot_rc = rlk_tsd_create(&slot, thread_ends);
+}
+
+static char *need_buffer(void)
+{
+    if (rlk_error.buffer || rlk_error.ended == ENDS_MAX)
+        return rlk_error.buffer;
+    rlk_once(&once, init);
+    char *memory = slot_rc == 0 ? malloc(MESSAGE_SIZE) : NULL;
+    if (memory && rlk_tsd_set(slot, memory) != 0) {
+        free(memory);
+        memory = NULL;
+    }
+    rlk_error.buffer = memory;
+    return memory;
+}
 
 int rlk_error_set(int code, const char *format, ...)
 {
-    va_list args;
-    va_start(args, format);
-    vsnprintf(message, sizeof(message), format, args);
-    va_end(args);
-    rlk_error_there = true;
+    char *text = need_buffer();
+
+    if (text) {
+        va_list args;
+        va_start(args, format);
+        vsnprintf(text, MESSAGE_SIZE, format, args);
+        va_end(args);
+    }
+    rlk_error.message = text ? text : rlk_error_text(code);
+    rlk_error.there = true;
     return code;
 }
 
 bool rlk_error_present(void)
 {
-    return rlk_error_there;
+    return rlk_error.there;
 }
 
 int rlk_error_default(int code)
 {
-    if (code != 0 && !rlk_error_there)
-        rlk_error_set(code, "%s", rlk_error_text(code));
+    if (code != 0 && !rlk_error.there) {
+        rlk_error.message = rlk_error_text(code);
+        rlk_error.there = true;
+    }
     return code;
 }
 
 const char *rlk_error_message(void)
 {
-    return rlk_error_there ? message : "";
+    return rlk_error.there ? rlk_error.message : "";
 }
 
 const char *rlk_error_text(int code)

@@ -3,6 +3,8 @@
 #ifndef RLK_ERROR_H
 #define RLK_ERROR_H
 
+#include "sync.h"
+
 #include <stdbool.h>
 
 #define RLK_CODES(X)                                                                     \
@@ -27,20 +29,23 @@
     X(EACCES, "the server refused the credentials or an ACL rule")                       \
     X(EPROTO, "the server gave an unexpected answer, or the key holds foreign data")
 
-/* Sets the calling thread's message and returns `code`. */
+/* Sets the calling thread's message and returns `code`. The first time in a thread it
+ * needs memory; without any, the message is the text of the code. */
 int rlk_error_set(int code, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/* The calling thread's message is not "". Apart from it, so that a success touches one
- * byte of the static TLS block, of which a library that is loaded with dlopen may take
- * little. */
-extern _Thread_local bool rlk_error_there
-    __attribute__((tls_model("initial-exec"), visibility("hidden")));
+/* Of the calling thread. */
+extern _Thread_local struct rlk_error {
+    const char *message;  /* a text of rlk_error_text, or the buffer */
+    char *buffer;         /* NULL: none yet, or no more */
+    unsigned char ended;  /* how often the thread has: its destructors go on */
+    bool there;           /* the message is not "" */
+} rlk_error RLK_TLS __attribute__((visibility("hidden")));
 
 /* Sets the message to "". */
 static inline void rlk_error_clear(void)
 {
-    rlk_error_there = false;
+    rlk_error.there = false;
 }
 
 bool rlk_error_present(void);

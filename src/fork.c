@@ -73,9 +73,6 @@ static bool begin(void)
                       atomic_compare_exchange_strong(&settling_pid, &settler, self);
 }
 
-/* What prepare() took is this thread's: it is in the midst of fork(). */
-static _Thread_local bool prepared __attribute__((tls_model("initial-exec")));
-
 /* Signals are blocked: a handler may call rlock_client_interrupt. */
 static void settle_child(void)
 {
@@ -83,8 +80,8 @@ static void settle_child(void)
 
     rlk_signals_block(&old);
     if (begin()) {
-        bool late = !prepared;
-        prepared = false;
+        bool late = !rlk_sections.forking;
+        rlk_sections.forking = false;
         if (rlk_fork_in_child()) /* another thread may have done it just now */
             now_ours(late);
         atomic_store(&settling_pid, 0);
@@ -100,29 +97,29 @@ static void settle_child(void)
  * mutexes may be anybody's. */
 static void prepare(void)
 {
-    if (prepared || rlk_fork_in_child())
+    if (rlk_sections.forking || rlk_fork_in_child())
         return;
     hooks.prepare();
-    prepared = true;
+    rlk_sections.forking = true;
 }
 
 static void parent(void)
 {
-    if (!prepared)
+    if (!rlk_sections.forking)
         return;
-    prepared = false;
+    rlk_sections.forking = false;
     hooks.parent();
 }
 
 static void child(void)
 {
-    if (prepared && rlk_fork_in_child())
+    if (rlk_sections.forking && rlk_fork_in_child())
         settle_child();
 }
 
 void rlk_fork_settle(void)
 {
-    if (prepared && !rlk_fork_in_child())
+    if (rlk_sections.forking && !rlk_fork_in_child())
         parent(); /* a handler of the program that runs between ours: a late child then */
     while (rlk_fork_in_child())
         settle_child();

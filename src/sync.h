@@ -11,6 +11,16 @@
 #include <stdlib.h>
 #include <sys/select.h> /* sigset_t: signal.h brings names of unistd.h along */
 
+/* Of a thread-local variable. In the block that a program starts with, which takes two
+ * instructions to reach; glibc keeps some of it for libraries that are loaded later, so
+ * together they have to be small (build-aux/check-exports). musl keeps none, and loads no
+ * library with such a variable. */
+#ifdef __GLIBC__
+#define RLK_TLS __attribute__((tls_model("initial-exec")))
+#else
+#define RLK_TLS
+#endif
+
 struct rlk_mutex {
     pthread_mutex_t m;
 };
@@ -27,13 +37,16 @@ struct rlk_cond {
 typedef pthread_t rlk_thread_t;
 
 /* How many mutexes the calling thread has or is about to have, and the one that it sleeps
- * with, for exit() in the handler of a signal: that may have come amid a section. */
+ * with, for exit() in the handler of a signal: that may have come amid a section. What
+ * else is of the thread is here to take no room of its own. */
 struct rlk_sections {
     volatile int count;
+    bool forking;       /* fork.c: what prepare() took is this thread's */
+    unsigned char ends; /* thread.c: how often its destructor has run */
     struct rlk_mutex *volatile asleep; /* it is among the count; held or not */
 };
-extern _Thread_local struct rlk_sections rlk_sections
-    __attribute__((tls_model("initial-exec"), visibility("hidden")));
+extern _Thread_local struct rlk_sections rlk_sections RLK_TLS
+    __attribute__((visibility("hidden")));
 
 /* Whether the calling thread is amid a section that its handler of a signal has
  * interrupted, so that to take a mutex could block for ever. Takes a moment where it

@@ -42,14 +42,12 @@ static void leave_for_others(struct rlk_thread *thread)
 
 static void end_thread(struct rlk_thread *thread)
 {
-    static _Thread_local int rounds __attribute__((tls_model("initial-exec")));
-
     if (rlk_fork_since(thread->generation)) {
         rlk_thread_record = NULL;
         return; /* it and its holds are the parent's */
     }
     bool holds = !rlk_list_empty(&thread->holds) || thread->fast_in;
-    if (++rounds < ROUNDS_MAX - 1 && holds && rlk_tsd_set(slot, thread) == 0)
+    if (++rlk_sections.ends < ROUNDS_MAX - 1 && holds && rlk_tsd_set(slot, thread) == 0)
         return;
     rlk_thread_record = NULL;
     if (exit_hook && (holds || thread->fast))

@@ -57,8 +57,8 @@ struct rlk_thread {
 /* The calling thread's record, or NULL when it has none yet. In a child where another
  * thread was the first to use the library, it may be the parent's still: see
  * rlk_thread_mine. */
-extern _Thread_local struct rlk_thread *rlk_thread_record
-    __attribute__((tls_model("initial-exec"), visibility("hidden")));
+extern _Thread_local struct rlk_thread *rlk_thread_record RLK_TLS
+    __attribute__((visibility("hidden")));
 
 /* The calling thread's record, unless it is the parent's of this process; or NULL. */
 static inline struct rlk_thread *rlk_thread_mine(void)
