@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: Apache-2.0
+# Surprises of other software; nothing runs them but people.
+EXTRA_DIST += \
+	findings/README.md \
+	findings/common.sh \
+	findings/sherlock-expire.sh
