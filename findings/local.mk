@@ -3,4 +3,5 @@
 EXTRA_DIST += \
 	findings/README.md \
 	findings/common.sh \
-	findings/sherlock-expire.sh
+	findings/sherlock-expire.sh \
+	findings/redis-py-lost-reply.sh
