@@ -4,4 +4,5 @@ EXTRA_DIST += \
 	findings/README.md \
 	findings/common.sh \
 	findings/sherlock-expire.sh \
-	findings/redis-py-lost-reply.sh
+	findings/redis-py-lost-reply.sh \
+	findings/redislock-token-prefix.sh
