@@ -5,4 +5,5 @@ EXTRA_DIST += \
 	findings/common.sh \
 	findings/sherlock-expire.sh \
 	findings/redis-py-lost-reply.sh \
-	findings/redislock-token-prefix.sh
+	findings/redislock-token-prefix.sh \
+	findings/pottery-try-forgets-hold.sh
