@@ -6,4 +6,5 @@ EXTRA_DIST += \
 	findings/sherlock-expire.sh \
 	findings/redis-py-lost-reply.sh \
 	findings/redislock-token-prefix.sh \
-	findings/pottery-try-forgets-hold.sh
+	findings/pottery-try-forgets-hold.sh \
+	findings/python-redis-lock-takes-and-raises.sh
