@@ -7,4 +7,5 @@ EXTRA_DIST += \
 	findings/redis-py-lost-reply.sh \
 	findings/redislock-token-prefix.sh \
 	findings/pottery-try-forgets-hold.sh \
-	findings/python-redis-lock-takes-and-raises.sh
+	findings/python-redis-lock-takes-and-raises.sh \
+	findings/python-redis-lock-waits-for-the-free.sh
