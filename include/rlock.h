@@ -244,8 +244,8 @@ typedef struct rlock_event {
     pthread_t thread;   /* the holder; undefined for (DIS)CONNECTED, and for OWNER_DIED of
                            another process */
     long remaining_ms;  /* until the hold is no longer proven; 0 when lost */
-    const char *reason; /* one line, valid during the call; as in the log, with since
-                           when: "server unreachable since 30.1 s" */
+    const char *reason; /* one line, valid during the call; as in the log, with for
+                           how long: "server unreachable for 30.1 s" */
 } rlock_event_t;
 
 /* Called on a library thread with no library mutex held; may call any function
@@ -369,7 +369,8 @@ int rlock_client_open(rlock_client_t **ret_client, const char *url,
 
 /*
  * Closes a client and frees it; NULL: the default client, which its next use
- * opens anew. Unfinished background releases get one command timeout. Events that are
+ * opens anew. Unfinished background releases get one command timeout, but for that
+ * of a lost lock while the server is away: its lease is over. Events that are
  * still to be told are told before it returns: do not hold what the callback waits for.
  * EBUSY    one of its locks is held or waited for, or another thread is inside
  *          one of its functions; nothing changed
@@ -942,7 +943,7 @@ const char *rlock_version(void);
  * of this host that died holding, no crash guard any more; 6 what is well again, no crash
  * guard; 7 connections that are replaced, processes that died holding nothing. One line
  * each, without a newline, as
- *   rlock: lost "orders" after 31.2 s: server unreachable since 30.1 s
+ *   rlock: lost "orders" after 31.2 s: server unreachable for 30.1 s
  * doc/OBSERVABILITY.md lists them. What a call returns is not logged. Many of a kind in
  * one second are cut, and the next line says how many were. `log` may run on any thread,
  * with no library mutex held, and must not call the library. Since: 0.1 */

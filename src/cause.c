@@ -25,6 +25,17 @@ static const char *const texts[] = {
     [RLK_LOSS_ANOTHERS] = "the server gave it to another",
 };
 
+/* From the first request that is not answered, a renewal that is still waited for
+ * included. Of the time before it nobody knows whether the server was there. */
+static int64_t away_since(const struct rlk_hold *hold, int64_t heard_at)
+{
+    int64_t since = rlk_registry_away_since(hold->lock->registry);
+
+    if (hold->op && hold->op->sent > heard_at && hold->op->sent < since)
+        since = hold->op->sent;
+    return since == RLK_NEVER ? heard_at : since;
+}
+
 enum rlk_loss rlk_cause_of_locked(const struct rlk_hold *hold, enum rlk_loss loss,
                                   int64_t now, int64_t *ret_ms)
 {
@@ -49,7 +60,7 @@ enum rlk_loss rlk_cause_of_locked(const struct rlk_hold *hold, enum rlk_loss los
         /* on any connection, though this one's renewals were due: those are asked for a
          * third before */
         loss = RLK_LOSS_UNREACHABLE;
-        since = heard_at;
+        since = away_since(hold, heard_at);
     }
     *ret_ms = (now - since) / RLK_NS_PER_MS;
     return loss;
@@ -64,7 +75,7 @@ const char *rlk_cause_write(char buf[RLK_CAUSE_SIZE], enum rlk_loss loss, int64_
         snprintf(buf, RLK_CAUSE_SIZE, "%s %s s ago", texts[loss], s);
     else if (loss == RLK_LOSS_ENDED || loss == RLK_LOSS_UNCONFIRMED ||
              loss == RLK_LOSS_UNREACHABLE)
-        snprintf(buf, RLK_CAUSE_SIZE, "%s since %s s", texts[loss], s);
+        snprintf(buf, RLK_CAUSE_SIZE, "%s for %s s", texts[loss], s);
     else
         snprintf(buf, RLK_CAUSE_SIZE, "%s", texts[loss]);
     return buf;

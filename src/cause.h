@@ -13,8 +13,8 @@
 #define RLK_CAUSE_SIZE 160
 
 /* More than the caller knows, who sees that the lease ended, or is at risk. `loss` if
- * there is no more to say. *ret_ms: since when that is so. Locks: hold the registry's mu.
- */
+ * there is no more to say. *ret_ms: for how long that is so. Locks: hold the registry's
+ * mu. */
 enum rlk_loss rlk_cause_of_locked(const struct rlk_hold *hold, enum rlk_loss loss,
                                   int64_t now, int64_t *ret_ms);
 

@@ -13,6 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { DRAIN_LOOK_MS = 50 };
+
 /* ---- memory */
 
 void rlk_client_retain(struct rlock_client *client)
@@ -172,12 +174,16 @@ void rlk_client_drain(struct rlock_client *client, int64_t mono_end)
     struct rlk_registry *reg = &client->registry;
 
     rlk_registry_lock(reg);
-    while (reg->background_count > 0 && rlk_now_mono() < mono_end) {
+    while (!rlk_registry_settled_locked(reg, rlk_now_boot()) &&
+           rlk_now_mono() < mono_end) {
         /* the sleep must not keep the watchdog from what became due */
         rlk_registry_unlock(reg);
         rlk_registry_lock(reg);
+        /* nobody tells that the server goes away */
+        int64_t look_at = rlk_now_mono() + DRAIN_LOOK_MS * RLK_NS_PER_MS;
         if (reg->background_count > 0)
-            rlk_cond_wait(&reg->background_done, &reg->mu, mono_end);
+            rlk_cond_wait(&reg->background_done, &reg->mu,
+                          look_at < mono_end ? look_at : mono_end);
     }
     rlk_registry_unlock(reg);
 }
@@ -196,7 +202,7 @@ void rlk_client_shut(struct rlock_client *client)
     rlk_subscriber_leave(client);
     rlk_watchdog_leave(client);
     rlk_mutex_lock(&reg->mu);
-    bool settled = reg->background_count == 0;
+    bool settled = rlk_registry_settled_locked(reg, rlk_now_boot());
     rlk_mutex_unlock(&reg->mu);
     rlk_guard_leave(client, settled);
     rlk_guard_end(client);

@@ -553,6 +553,7 @@ void rlk_hold_background_locked(struct rlk_hold *hold, int64_t when, int64_t unt
     if (!hold->background) {
         hold->background = true;
         hold->lock->registry->background_count++;
+        hold->lock->registry->late_count += hold->state == RLK_HOLD_LOST;
     }
     hold->renew_at = when;
     hold->give_up_at = until;
@@ -565,7 +566,9 @@ void rlk_hold_background_end_locked(struct rlk_hold *hold)
 
     if (hold->background) {
         hold->background = false;
-        if (--reg->background_count == 0)
+        reg->background_count--;
+        reg->late_count -= hold->state == RLK_HOLD_LOST;
+        if (reg->background_count == 0)
             rlk_cond_broadcast(&reg->background_done);
     }
     if (hold->counted_going)

@@ -18,7 +18,8 @@ enum {
     TABLE_SIZE_FIRST = 64,
     IDLE_MAX =
         256, /* locks kept though nobody uses them, so that a pair allocates nothing */
-    WAKES_MAX = 8 /* threads signalled after mu is dropped; more are rare */
+    WAKES_MAX = 8, /* threads signalled after mu is dropped; more are rare */
+    AWAY_MS = 100  /* an answer that takes longer is not worth waiting for at the end */
 };
 
 /* ---- the table of locks */
@@ -164,6 +165,26 @@ void rlk_registry_unlock(struct rlk_registry *reg)
         rlk_cond_broadcast(&reg->background_done);
         rlk_mutex_unlock(&reg->mu);
     }
+}
+
+void rlk_registry_unanswered(struct rlk_registry *reg, int64_t when)
+{
+    rlk_mutex_lock(&reg->mu);
+    if (when > atomic_load(&reg->heard_at) && when < rlk_registry_away_since(reg))
+        atomic_store(&reg->unanswered_at, when);
+    rlk_mutex_unlock(&reg->mu);
+}
+
+int64_t rlk_registry_away_since(const struct rlk_registry *reg)
+{
+    int64_t at = atomic_load(&reg->unanswered_at);
+    return at > atomic_load(&reg->heard_at) ? at : RLK_NEVER;
+}
+
+bool rlk_registry_settled_locked(const struct rlk_registry *reg, int64_t now)
+{
+    bool away = rlk_registry_away_since(reg) < now - AWAY_MS * RLK_NS_PER_MS;
+    return reg->background_count == (away ? reg->late_count : 0);
 }
 
 void rlk_registry_part_from_threads(struct rlk_registry *reg)

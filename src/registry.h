@@ -37,6 +37,8 @@ struct rlk_registry {
                                * server was reached; guarded by mu */
     _Atomic int watchdog_fd, subscriber_fd; /* eventfds to wake the threads by, or -1 */
     _Atomic int64_t heard_at; /* when the server was last heard, on any connection */
+    _Atomic int64_t unanswered_at; /* since then: when the first request left that it has
+                                    * not answered; an older time says nothing */
     _Atomic unsigned wakers;  /* those that dropped mu and are yet to write to one */
     _Atomic bool parting;     /* the last of the wakers says so */
     void (*retain)(struct rlk_registry *); /* keeps the client's memory for a lost hold */
@@ -56,7 +58,8 @@ struct rlk_registry {
     struct rlk_list free_passes; /* likewise, by gate_link */
     size_t free_pass_count;
     size_t holds_now, waiters_now;
-    size_t background_count;         /* holds that the watchdog still has to release */
+    size_t background_count; /* holds that the watchdog still has to release */
+    size_t late_count;       /* those of them that are lost */
     struct rlk_cond background_done; /* it, or when parting wakers, came to 0 */
     struct rlk_timers timers;
     int64_t armed; /* by when the watchdog runs again at the latest */
@@ -89,6 +92,14 @@ struct rlk_registry {
 int rlk_registry_init(struct rlk_registry *reg);
 /* Whether a lock is held or waited for. */
 bool rlk_registry_busy_locked(struct rlk_registry *reg);
+/* A request that left at `when`, or an attempt to connect that began then, has no answer
+ * yet. Locks: takes mu. */
+void rlk_registry_unanswered(struct rlk_registry *reg, int64_t when);
+/* Since when the server answers nothing; RLK_NEVER: there is no such request. */
+int64_t rlk_registry_away_since(const struct rlk_registry *reg);
+/* Whether no hold is left whose release is worth waiting for. The lease of a lost one is
+ * over by itself: of a server that does not answer nobody waits for its release. */
+bool rlk_registry_settled_locked(const struct rlk_registry *reg, int64_t now);
 /* From here on nobody writes to the descriptors by which the threads are woken, so that
  * they may be closed: somebody else's may have the same numbers then. Waits for those who
  * are about to. */

@@ -153,6 +153,8 @@ static int open_conn(struct rlock_client *client, int64_t now)
         return rc;
     }
     sub->state = RLK_SUB_OPENING;
+    sub->asked_at = now;
+    rlk_registry_unanswered(&client->registry, now);
     sub->answer_due = deadline;
     return 0;
 }
@@ -195,6 +197,7 @@ static int join_all(struct rlock_client *client, int64_t now)
     }
     rlk_registry_unlock(reg);
     sub->state = RLK_SUB_JOINING;
+    sub->asked_at = now;
     sub->answer_due = now + rlk_client_command_timeout(client);
     return rc;
 }
@@ -457,6 +460,8 @@ static bool listen_on(struct rlock_client *client, int64_t now)
         return true;
     if (sub->state == RLK_SUB_OPENING)
         RLK_COUNT(client->counters.connect_failures);
+    if (silent)
+        rlk_registry_unanswered(&client->registry, sub->asked_at);
     char reason[200];
     const char *text = rlk_conn_error_text(sub->conn);
     size_t len = strnlen(text, sizeof(reason) - 1);
@@ -481,6 +486,7 @@ static void ping_if_due(struct rlock_client *client, int64_t now)
     if (sub->state != RLK_SUB_UP || now < sub->ping_at)
         return;
     sub->ping_at = RLK_NEVER;
+    sub->asked_at = now;
     sub->answer_due = now + rlk_client_command_timeout(client);
     if (send_words(sub, "PING", NULL, 0) != 0)
         rlk_conn_kill(sub->conn, RLK_FAIL_LOCAL, "out of memory");

@@ -19,6 +19,7 @@ struct rlk_subscription {
     int64_t retry_at;
     int backoff_ms;
     int64_t answer_due; /* of SUBSCRIBE or PING; RLK_NEVER: none is awaited */
+    int64_t asked_at;   /* when that one, or the attempt to connect, began */
     int64_t ping_at;
     atomic_bool subscribed; /* to the mailbox, as the server has confirmed */
     atomic_bool hears;      /* and no answer of the server is awaited */

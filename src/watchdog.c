@@ -94,8 +94,11 @@ static int other_fd(struct rlk_loop_member *member)
 static void drop_conn(struct rlock_client *client, int64_t now)
 {
     struct rlk_watch *watch = &client->watch;
-    struct rlk_list *l;
+    struct rlk_list *l = rlk_list_first(&watch->ops);
 
+    if (l)
+        rlk_registry_unanswered(&client->registry,
+                                RLK_CONTAINER_OF(l, struct rlk_op, link)->sent);
     if (rlk_conn_failure(watch->conn) != RLK_FAIL_NONE)
         rlk_log(RLK_LOG_DEBUG, "rlock: watchdog: %s", rlk_conn_error_text(watch->conn));
     while ((l = rlk_list_first(&watch->ops)) != NULL)
@@ -112,14 +115,14 @@ static void drop_conn(struct rlock_client *client, int64_t now)
 static void tell_down(struct rlock_client *client, int64_t now)
 {
     struct rlk_watch *watch = &client->watch;
-    char since[RLK_LOG_NUMBER_SIZE];
+    char lasted[RLK_LOG_NUMBER_SIZE];
 
     if (watch->told_down || !atomic_load(&client->subscription.hears) ||
         now - watch->down_since < TELL_AFTER_MS * RLK_NS_PER_MS)
         return;
     watch->told_down = true;
-    rlk_log(RLK_LOG_WARNING, "rlock: no connection to renew leases at %s since %s s: %s",
-            client->config.target.label, rlk_log_seconds(since, now - watch->down_since),
+    rlk_log(RLK_LOG_WARNING, "rlock: no connection to renew leases at %s for %s s: %s",
+            client->config.target.label, rlk_log_seconds(lasted, now - watch->down_since),
             rlk_conn_error_text(watch->conn));
 }
 
@@ -155,6 +158,7 @@ static void open_conn(struct rlock_client *client, int64_t now)
     if (watch->down_since == 0)
         watch->down_since = now;
     watch->tried_at = now;
+    rlk_registry_unanswered(&client->registry, now);
     unsigned moves = atomic_load(&client->moves.count);
     if (watch->address_moves != moves)
         watch->address_len = 0;

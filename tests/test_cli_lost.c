@@ -57,6 +57,20 @@ START_TEST(loss_is_found_while_the_server_is_away)
 }
 END_TEST
 
+START_TEST(run_ends_at_once_when_the_server_is_gone_for_good)
+{
+    char lease[32];
+    snprintf(lease, sizeof(lease), "?lease=%ld", test_ms(600));
+    START_WITH(lease, &c, "n", SLEEPS); /* and a command timeout of 3 s */
+    run_pid(&c, "pid ");
+    test_server_kill(&server);
+    ck_assert(cli_complains(&c, "lost \"n\": server unreachable for "));
+    int64_t begin = test_now_ms();
+    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), LOST);
+    ck_assert_int_lt(test_now_ms() - begin, test_ms(1000));
+}
+END_TEST
+
 START_TEST(loss_ends_readers_and_fair_holders_too)
 {
     static const char *const options[] = { "--fair", "--read", "--write" };
@@ -473,6 +487,7 @@ int main(void)
     tcase_add_test(tc, loss_ends_the_command_at_once_and_gives_74);
     tcase_add_test(tc, loss_is_found_by_the_next_renewal);
     tcase_add_test(tc, loss_is_found_while_the_server_is_away);
+    tcase_add_test(tc, run_ends_at_once_when_the_server_is_gone_for_good);
     tcase_add_loop_test(tc, loss_ends_readers_and_fair_holders_too, 0, 3);
     tcase_add_test(tc, command_has_the_grace_period_to_clean_up);
     tcase_add_test(tc, command_that_ignores_SIGTERM_is_killed_after_the_grace_period);

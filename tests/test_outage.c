@@ -341,6 +341,32 @@ START_TEST(an_outage_longer_than_the_lease_is_told_by_D)
 }
 END_TEST
 
+static bool is_lost(void *arg)
+{
+    rlock_state_t state = RLOCK_UNHELD;
+    return rlock_mutex_getstate(arg, &state) == 0 && state == RLOCK_LOST;
+}
+
+/* Its release would tell the server nothing that the end of the lease does not. */
+START_TEST(a_lost_hold_keeps_no_client_open_while_the_server_is_away)
+{
+    static void (*const go_away[])(void) = { refuse_connections, answer_nothing };
+    rlock_mutex_t lost;
+    rlock_client_t *client =
+        scene_client(test_proxy_url(scene_proxy),
+                     SCENE_TIMES(.lease = test_ms(LEASE_MS), .command = test_ms(3000)));
+
+    scene_mutex(&lost, client, "M");
+    ck_assert_int_eq(rlock_mutex_lock(&lost), 0);
+    go_away[_i]();
+    ck_assert(test_wait_until(is_lost, &lost, 4 * LEASE_MS));
+    ck_assert_int_eq(rlock_mutex_unlock(&lost), ESTALE);
+    int64_t begin = test_now_ms();
+    ck_assert_int_eq(rlock_client_close(client), 0);
+    ck_assert_int_lt(test_now_ms() - begin, test_ms(1000));
+}
+END_TEST
+
 START_TEST(a_server_restarted_empty_is_told_as_a_loss)
 {
     x_holds();
@@ -412,6 +438,8 @@ static Suite *make_suite(void)
     TCase *s4 = scene_tcase(s, "S4", open_scene, close_scene);
     tcase_add_test(s4, an_outage_shorter_than_the_lease_is_survived);
     tcase_add_test(s4, an_outage_longer_than_the_lease_is_told_by_D);
+    tcase_add_loop_test(s4, a_lost_hold_keeps_no_client_open_while_the_server_is_away, 0,
+                        2);
     tcase_add_test(s4, a_server_restarted_empty_is_told_as_a_loss);
     tcase_add_test(s4, connections_that_go_and_come_are_told_once);
     tcase_add_test(s4, a_silent_server_delays_nothing_of_another_servers_locks);
