@@ -7,7 +7,7 @@ cli_rlock_SOURCES = \
 	cli/json.h cli/json.c \
 	cli/table.h cli/table.c cli/look.h cli/look.c \
 	cli/run.h cli/run.c cli/run_lock.c cli/run_signals.c \
-	cli/run_terminal.c cli/run_command.c cli/run_watch.c cli/run_tell.c \
+	cli/run_terminal.c cli/run_supervisor.c cli/run_command.c cli/run_watch.c cli/run_tell.c \
 	cli/list.c cli/show.c \
 	cli/watch.h cli/watch.c cli/watch_plain.c cli/watch_screen.c \
 	cli/looker.h cli/looker.c \

@@ -21,6 +21,7 @@ enum {
     OPT_LEASE,
     OPT_ON_LOST,
     OPT_GRACE,
+    OPT_LEAVE,
     OPT_FD
 };
 enum {
@@ -51,12 +52,12 @@ static const char usage[] =
     "  --lease MS           when rlock dies, others get the lock so much later\n"
     "  --on-lost term|warn  when the lease is lost: end COMMAND (default), or tell\n"
     "  --grace SECONDS      from its SIGTERM to its SIGKILL then; default 5\n"
+    "  --leave              for COMMAND alone; else until all that it started ended\n"
     "  --fd N               COMMAND reads there: at-risk MS, safe, lost REASON\n"
     "  --url URL, --user NAME, --password-file FILE, --help: see rlock --help\n"
     "\n"
     "Without --wait: for the lock as long as it takes, for a server about 3 s.\n"
-    "COMMAND finds RLOCK_NAME and RLOCK_TOKEN in its environment. Processes that it\n"
-    "leaves in the background run on without the lock.\n"
+    "COMMAND finds RLOCK_NAME and RLOCK_TOKEN in its environment.\n"
     "Exit code, beside COMMAND's: 64 usage, 69 no server, 74 lease lost, 75 not\n"
     "obtained, 76 no lock of rlock's, 77 refused by the server, 126 cannot be run,\n"
     "127 not found.\n";
@@ -72,6 +73,7 @@ static const struct option long_options[] = {
     { "lease", required_argument, NULL, OPT_LEASE },
     { "on-lost", required_argument, NULL, OPT_ON_LOST },
     { "grace", required_argument, NULL, OPT_GRACE },
+    { "leave", no_argument, NULL, OPT_LEAVE },
     { "fd", required_argument, NULL, OPT_FD },
     CLI_COMMON_OPTIONS
 };
@@ -150,6 +152,9 @@ static void set_option(struct run_options *options, int option)
     case OPT_GRACE:
         options->grace_ms =
             (long)(parse_seconds("--grace", optarg, GRACE_MAX) / NS_PER_MS);
+        break;
+    case OPT_LEAVE:
+        options->leave = true;
         break;
     default:
         set_fd(options, optarg);

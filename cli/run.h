@@ -20,6 +20,7 @@ struct run_options {
     enum run_kind kind;
     bool no_wait, quiet;
     bool warn;       /* --on-lost warn */
+    bool leave;      /* the lock ends with the command, whatever that left */
     int64_t wait_ns; /* -1: as long as it takes */
     long lease_ms;   /* 0: the client's */
     long grace_ms;
@@ -86,11 +87,35 @@ void run_terminal_take(struct run_terminal *terminal);
 /* As it was before the command had it. Only while rlock has it. */
 void run_terminal_restore(const struct run_terminal *terminal);
 
+/* ---- the supervisor (run_supervisor.c) */
+
+enum run_word_kind {
+    RUN_WORD_STARTED, /* number: the command's pid; 0: status is the errno */
+    RUN_WORD_STOPPED, /* number, status: si_code and si_status, as in the next */
+    RUN_WORD_ENDED,
+    RUN_WORD_COMPANY, /* number: what is left of an ended command, as below */
+    RUN_WORD_SIGNAL   /* from rlock; number: what it adopted is to get that signal */
+};
+enum { RUN_COMPANY_NONE, RUN_COMPANY_THERE, RUN_COMPANY_UNKNOWN };
+
+/* A packet between rlock and the supervisor. */
+struct run_word {
+    enum run_word_kind kind;
+    int number, status;
+};
+
+/* In the child of fork: becomes the supervisor of a child that `become` makes the command
+ * of, and ends when rlock does. */
+__attribute__((noreturn)) void run_supervise(int link, void (*become)(void *arg),
+                                             void *arg);
+
 /* ---- the command (run_command.c) */
 
 struct run_command {
-    pid_t pid;  /* and its process group */
-    int report; /* the errno of an exec that failed comes here */
+    pid_t pid;        /* and its process group; a zombie until the supervisor ends */
+    pid_t supervisor; /* its parent */
+    int link;         /* to it; -1: it is dead */
+    int report;       /* the errno of an exec that failed comes here */
 };
 
 /* Starts it in a process group of its own; lines: what it is to find at options->fd. An
@@ -100,9 +125,12 @@ int run_command_start(struct run_command *command, const struct run_options *opt
 /* After its end: the exit code, with a message, if it could not be started; else -1. */
 int run_command_failure(const struct run_command *command,
                         const struct run_options *options);
-/* Whether its process group has living members beside the command itself, which has ended
- * and is not reaped; true where no /proc tells. */
-bool run_command_may_have_company(const struct run_command *command);
+/* Signals its process group and, `all`, what the supervisor adopted. An errno code. */
+int run_command_signal(const struct run_command *command, int number, bool all);
+/* The next word of the supervisor's. False: there is none now. */
+bool run_command_word(struct run_command *command, struct run_word *ret_word);
+/* Ends the supervisor, and reaps it and the command. */
+void run_command_close(struct run_command *command);
 
 /* ---- messages (run_tell.c) */
 
@@ -130,6 +158,9 @@ struct run_watch {
     bool killed;
     bool stop_asked;   /* rlock itself was told to stop */
     bool had_terminal; /* at its end */
+    bool ended;        /* the command itself, by `end` */
+    siginfo_t end;
+    int company; /* then: what is left of it */
     int64_t kill_at_ns;
 };
 

@@ -1,30 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command of `rlock run`: its start, and its process group. Thread: main, for the
- * command dies with the thread that forked it. */
+/* The command of `rlock run`: its start, and its process group. Thread: main. */
 #include "run.h"
 
-#include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 extern char **environ;
 
-enum { TOKEN_SIZE = sizeof("RLOCK_TOKEN=") + 20, STAT_SIZE = 512 };
+enum { TOKEN_SIZE = sizeof("RLOCK_TOKEN=") + 20, MAPS_MAX = 4, PATH_SIZE = 4096 };
+
+/* The mappings that keep the crash guard's lock on this process's file. */
+struct guard {
+    size_t count;
+    struct {
+        void *at;
+        size_t len;
+    } maps[MAPS_MAX];
+};
 
 /* What the child needs; all of it is made before the fork. */
 struct start {
     const struct run_options *options;
     struct run_terminal *terminal;
     char **env;
-    pid_t parent;
     int report, lines;
+    struct guard guard;
+    pid_t supervisor;
 };
 
 static bool is_of(const char *variable, const char *name)
@@ -71,11 +81,19 @@ static int put_in_place(struct start *start)
     return dup2(start->lines, fd);
 }
 
-__attribute__((noreturn)) static void become_command(struct start *start)
+static void advise(const struct guard *guard, int advice)
 {
-    /* first: rlock may be killed at any time */
+    for (size_t i = 0; i < guard->count; i++)
+        madvise(guard->maps[i].at, guard->maps[i].len, advice);
+}
+
+static void become_command(void *arg)
+{
+    struct start *start = arg;
+
+    /* first: the supervisor may be killed at any time */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != start->parent)
+    if (getppid() != start->supervisor)
         _exit(CLI_INTERNAL);
     setpgid(0, 0);
     if (start->terminal->wanted)
@@ -91,14 +109,92 @@ __attribute__((noreturn)) static void become_command(struct start *start)
     _exit(code == ENOENT ? CLI_NOT_FOUND : CLI_CANNOT_RUN);
 }
 
+__attribute__((noreturn)) static void become_supervisor(struct start *start, int link)
+{
+    start->supervisor = getpid();
+    advise(&start->guard, MADV_DONTFORK); /* its copy is not the command's */
+    run_supervise(link, become_command, start);
+}
+
 /* ---- in rlock */
+
+/* A lock of the kernel's lasts as long as one of its mappings does. The library keeps its
+ * own from children; the supervisor's child is to have one, so that others see this
+ * process dead only when the supervisor has ended the command. */
+static void find_guard(struct guard *ret_guard)
+{
+    char dir[PATH_SIZE], real[PATH_SIZE], line[2 * PATH_SIZE];
+    unsigned long from, to;
+    int at;
+
+    ret_guard->count = 0;
+    FILE *maps = rlock_getrundir(dir, sizeof(dir)) == 0 && realpath(dir, real)
+                     ? fopen("/proc/self/maps", "re")
+                     : NULL;
+    if (!maps)
+        return;
+    size_t len = strlen(real);
+    while (ret_guard->count < MAPS_MAX && fgets(line, sizeof(line), maps))
+        if (sscanf(line, "%lx-%lx %*s %*s %*s %*s %n", &from, &to, &at) == 2 &&
+            strncmp(line + at, real, len) == 0 && line[at + (int)len] == '/') {
+            ret_guard->maps[ret_guard->count].at = (void *)from;
+            ret_guard->maps[ret_guard->count++].len = to - from;
+        }
+    fclose(maps);
+}
+
+/* What the supervisor says first. An errno code. */
+static int hear_of_start(struct run_command *command)
+{
+    struct run_word word;
+    ssize_t n;
+
+    do
+        n = recv(command->link, &word, sizeof(word), 0);
+    while (n < 0 && errno == EINTR);
+    if (n != (ssize_t)sizeof(word))
+        return ESRCH; /* somebody killed it */
+    command->pid = word.number;
+    return word.number > 0 ? 0 : word.status;
+}
+
+static int start_supervisor(struct run_command *command, struct start *start)
+{
+    int link[2];
+
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, link) != 0)
+        return errno;
+    /* if somebody kills the supervisor, what it had is ours */
+    prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+    find_guard(&start->guard);
+    advise(&start->guard, MADV_DOFORK);
+    command->supervisor = fork();
+    int code = errno;
+    if (command->supervisor == 0) {
+        close(link[0]);
+        become_supervisor(start, link[1]);
+    }
+    advise(&start->guard, MADV_DONTFORK);
+    close(link[1]);
+    command->link = link[0];
+    if (command->supervisor > 0) {
+        code = hear_of_start(command);
+        if (code == 0)
+            return 0;
+        waitpid(command->supervisor, NULL, 0);
+    }
+    close(link[0]);
+    return code;
+}
 
 int run_command_start(struct run_command *command, const struct run_options *options,
                       uint64_t token, struct run_terminal *terminal, int lines)
 {
     int report[2];
-    struct start start = { options,  terminal, make_environ(options->name, token),
-                           getpid(), -1,       lines };
+    struct start start = { .options = options,
+                           .terminal = terminal,
+                           .env = make_environ(options->name, token),
+                           .lines = lines };
 
     if (!start.env)
         return ENOMEM;
@@ -109,20 +205,51 @@ int run_command_start(struct run_command *command, const struct run_options *opt
     }
     start.report = report[1];
     command->report = report[0];
-    command->pid = fork();
-    int code = errno;
-    if (command->pid == 0)
-        become_command(&start);
+    int code = start_supervisor(command, &start);
     close(report[1]);
     free(start.env);
-    if (command->pid < 0) {
+    if (code != 0)
         close(report[0]);
-        return code;
+    else
+        terminal->given = terminal->wanted;
+    return code;
+}
+
+int run_command_signal(const struct run_command *command, int number, bool all)
+{
+    struct run_word word = { .kind = RUN_WORD_SIGNAL, .number = number };
+    int code = kill(-command->pid, number) == 0 ? 0 : errno;
+
+    if (all && command->link >= 0) {
+        ssize_t n = send(command->link, &word, sizeof(word), MSG_NOSIGNAL);
+        (void)n; /* it is dead, and its end is read next */
     }
-    /* whoever of the two comes first: signals may be forwarded from now on */
-    setpgid(command->pid, command->pid);
-    terminal->given = terminal->wanted;
-    return 0;
+    return code;
+}
+
+bool run_command_word(struct run_command *command, struct run_word *ret_word)
+{
+    ssize_t n = command->link < 0
+                    ? -1
+                    : recv(command->link, ret_word, sizeof(*ret_word), MSG_DONTWAIT);
+
+    if (n == 0) { /* the command has died with it, unless it became somebody else's */
+        close(command->link);
+        command->link = -1;
+        kill(-command->pid, SIGKILL);
+    }
+    return n == (ssize_t)sizeof(*ret_word);
+}
+
+void run_command_close(struct run_command *command)
+{
+    if (command->link >= 0) {
+        kill(command->supervisor, SIGKILL); /* it may be stopped */
+        close(command->link);
+    }
+    command->link = -1;
+    waitpid(command->supervisor, NULL, 0);
+    waitpid(command->pid, NULL, 0); /* it is ours now */
 }
 
 int run_command_failure(const struct run_command *command,
@@ -134,56 +261,4 @@ int run_command_failure(const struct run_command *command,
         return -1;
     cli_complain("cannot run %s: %s", options->command[0], strerror(code));
     return code == ENOENT ? CLI_NOT_FOUND : CLI_CANNOT_RUN;
-}
-
-/* Reads "pid (name) state ppid pgrp ..." of proc(5); the name may hold anything. */
-static bool is_alive_in_group(const char *pid, pid_t group)
-{
-    char path[sizeof("/proc//stat") + 32], text[STAT_SIZE], state;
-    int pgrp;
-
-    snprintf(path, sizeof(path), "/proc/%.31s/stat", pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return false;
-    ssize_t n = read(fd, text, sizeof(text) - 1);
-    close(fd);
-    if (n <= 0)
-        return false;
-    text[n] = '\0';
-    const char *after = strrchr(text, ')');
-    return after && sscanf(after, ") %c %*d %d", &state, &pgrp) == 2 && pgrp == group &&
-           state != 'Z' && state != 'X';
-}
-
-/* False: it is nothing, or of another namespace of processes, with other numbers. */
-static bool proc_is_ours(void)
-{
-    char self[32];
-    ssize_t n = readlink("/proc/self", self, sizeof(self) - 1);
-
-    if (n <= 0)
-        return false;
-    self[n] = '\0';
-    return strtol(self, NULL, 10) == getpid();
-}
-
-bool run_command_may_have_company(const struct run_command *command)
-{
-    DIR *proc = proc_is_ours() ? opendir("/proc") : NULL;
-    bool found = false, tells = false;
-
-    if (!proc)
-        return true;
-    for (const struct dirent *e; !found && (e = readdir(proc)) != NULL;) {
-        if (!isdigit((unsigned char)e->d_name[0]))
-            continue;
-        /* not reaped yet, so it is there, unless others are hidden (hidepid) */
-        if (strtol(e->d_name, NULL, 10) == command->pid)
-            tells = true;
-        else
-            found = is_alive_in_group(e->d_name, command->pid);
-    }
-    closedir(proc);
-    return found || !tells;
 }

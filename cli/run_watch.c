@@ -5,8 +5,9 @@
  * events, so that a loss is acted upon at once and everything happens on one thread, in
  * one order.
  *
- * The command stays a zombie until all is over: its pid, which is its process group's
- * number, cannot become somebody else's as long as rlock sends signals to it.
+ * The command is a child of the supervisor, which tells what becomes of it. It stays a
+ * zombie until all is over: its pid, which is its process group's number, cannot become
+ * somebody else's as long as rlock sends signals to it.
  */
 #include "run.h"
 
@@ -20,7 +21,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { NS_PER_MS = 1000000, NS_PER_S = 1000000000, REASON_SIZE = 200, LOOK_MS = 20 };
+enum { NS_PER_MS = 1000000, NS_PER_S = 1000000000, REASON_SIZE = 200 };
+enum { LAST_NS = NS_PER_S }; /* from SIGKILL on, for what may be somebody else's */
 
 /* What goes through the pipe, in one piece each. */
 struct news {
@@ -54,7 +56,9 @@ void run_watch_event(const rlock_event_t *event, void *arg)
 
 static void signal_group(struct run_watch *watch, int number)
 {
-    if (kill(-watch->command.pid, number) != 0 && errno == EPERM)
+    bool all = watch->ending || watch->ended;
+
+    if (run_command_signal(&watch->command, number, all) == EPERM)
         cli_complain("may not send signal %d (%s) to the command", number,
                      strsignal(number));
 }
@@ -129,7 +133,7 @@ static void continue_command(struct run_watch *watch)
 {
     if (run_lock_state(&watch->lock) == RLOCK_LOST)
         lose(watch, "the lease ended while rlock was stopped");
-    if (watch->terminal.wanted && run_terminal_is_here(&watch->terminal))
+    if (!watch->ended && watch->terminal.wanted && run_terminal_is_here(&watch->terminal))
         run_terminal_give(&watch->terminal, watch->command.pid);
     if (!watch->ending)
         signal_group(watch, SIGCONT);
@@ -178,39 +182,86 @@ static void forward(struct run_watch *watch, int number)
 static void take_signals(struct run_watch *watch)
 {
     struct signalfd_siginfo got;
-    siginfo_t info;
 
     while (read(watch->signals, &got, sizeof(got)) == (ssize_t)sizeof(got))
         if (got.ssi_signo != SIGCHLD)
             forward(watch, (int)got.ssi_signo);
-    /* always: one SIGCHLD may stand for several changes */
-    for (;;) {
-        info.si_pid = 0;
-        if (waitid(P_PID, (id_t)watch->command.pid, &info, WSTOPPED | WNOHANG) != 0 ||
-            info.si_pid == 0)
-            break;
-        stopped(watch, info.si_status);
+}
+
+/* ---- news of the command */
+
+static void ended(struct run_watch *watch, int code, int status)
+{
+    watch->ended = true;
+    watch->end.si_code = code;
+    watch->end.si_status = status;
+    watch->had_terminal = watch->terminal.given;
+    run_terminal_take(&watch->terminal);
+    /* it had no chance to do so */
+    if (watch->had_terminal && (watch->ending || code != CLD_EXITED))
+        run_terminal_restore(&watch->terminal);
+    char late[CLI_LINE_MAX];
+    snprintf(late, sizeof(late),
+             "the command has ended, but not all that it started: still holding \"%s\"",
+             watch->shown);
+    if (!watch->ending && !watch->options->leave)
+        run_tell_if_late(late);
+}
+
+/* The supervisor was killed: the command is rlock's own child now. */
+static void look_after_orphan(struct run_watch *watch)
+{
+    siginfo_t info = { 0 };
+
+    watch->company = RUN_COMPANY_UNKNOWN;
+    if (!watch->ended &&
+        waitid(P_PID, (id_t)watch->command.pid, &info, WEXITED | WNOHANG | WNOWAIT) ==
+            0 &&
+        info.si_pid != 0)
+        ended(watch, info.si_code, info.si_status);
+}
+
+static void take_words(struct run_watch *watch)
+{
+    struct run_word word;
+
+    while (run_command_word(&watch->command, &word)) {
+        if (word.kind == RUN_WORD_STOPPED)
+            stopped(watch, word.status);
+        else if (word.kind == RUN_WORD_ENDED)
+            ended(watch, word.number, word.status);
+        else
+            watch->company = word.number;
     }
+    if (watch->command.link < 0)
+        look_after_orphan(watch);
 }
 
 /* ---- the loop */
 
-static bool has_ended(const struct run_watch *watch, siginfo_t *ret_info)
+/* Whether all is over: of what it was told to kill rlock sees the end, too, but for what
+ * it may not kill. */
+static bool is_over(const struct run_watch *watch)
 {
-    ret_info->si_pid = 0;
-    return waitid(P_PID, (id_t)watch->command.pid, ret_info,
-                  WEXITED | WNOHANG | WNOWAIT) == 0 &&
-           ret_info->si_pid != 0;
+    bool alone = watch->company == RUN_COMPANY_NONE;
+
+    if (!watch->ended || watch->company < 0)
+        return false;
+    if (!watch->ending)
+        return alone || watch->company == RUN_COMPANY_UNKNOWN || watch->options->leave;
+    return alone || (watch->killed && (watch->company == RUN_COMPANY_UNKNOWN ||
+                                       run_now_ns() >= watch->kill_at_ns + LAST_NS));
 }
 
-/* For poll. While the rest of a group is on its way out nothing tells of its end. */
-static int time_left_ms(const struct run_watch *watch, bool ended)
+/* For poll. */
+static int time_left_ms(const struct run_watch *watch)
 {
-    if (!watch->ending || watch->killed)
+    if (!watch->ending)
         return -1;
-    int64_t left = (watch->kill_at_ns - run_now_ns()) / NS_PER_MS + 1;
-    if (ended && left > LOOK_MS)
-        left = LOOK_MS;
+    int64_t at = watch->kill_at_ns + (watch->killed ? LAST_NS : 0);
+    int64_t left = (at - run_now_ns()) / NS_PER_MS + 1;
+    if (watch->killed && left < 0) /* the command itself is waited for */
+        return -1;
     return left < 0 ? 0 : (int)left;
 }
 
@@ -224,24 +275,17 @@ static void kill_in_time(struct run_watch *watch)
 
 siginfo_t run_watch_command(struct run_watch *watch)
 {
-    siginfo_t info = { 0 };
-    bool ended = false;
-
-    do {
+    watch->company = -1;
+    while (!is_over(watch)) {
         struct pollfd fds[] = { { .fd = watch->signals, .events = POLLIN },
-                                { .fd = watch->news, .events = POLLIN } };
-        poll(fds, sizeof(fds) / sizeof(fds[0]), time_left_ms(watch, ended));
+                                { .fd = watch->news, .events = POLLIN },
+                                { .fd = watch->command.link, .events = POLLIN } };
+        poll(fds, sizeof(fds) / sizeof(fds[0]), time_left_ms(watch));
         take_news(watch);
         take_signals(watch);
+        take_words(watch);
         kill_in_time(watch);
-        ended = has_ended(watch, &info);
-    } while (!ended || (watch->ending && !watch->killed &&
-                        run_command_may_have_company(&watch->command)));
-    watch->had_terminal = watch->terminal.given;
-    run_terminal_take(&watch->terminal);
-    /* it had no chance to do so */
-    if (watch->had_terminal && (watch->ending || info.si_code != CLD_EXITED))
-        run_terminal_restore(&watch->terminal);
-    waitpid(watch->command.pid, NULL, 0);
-    return info;
+    }
+    run_command_close(&watch->command);
+    return watch->end;
 }

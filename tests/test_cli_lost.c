@@ -118,6 +118,16 @@ START_TEST(grandchild_that_ignores_SIGTERM_is_killed_though_the_command_ended)
 }
 END_TEST
 
+START_TEST(loss_ends_what_left_the_process_group_too)
+{
+    START(&c, "n", "sh", "-c", "(setsid sleep 300 & echo pid $!); cat");
+    pid_t adopted = run_pid(&c, "pid ");
+    scene_force();
+    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), LOST);
+    ck_assert(run_is_gone(adopted));
+}
+END_TEST
+
 /* In a tree of mounts of its own. */
 #define HIDE "mount -t tmpfs none /proc && "
 
@@ -493,6 +503,7 @@ int main(void)
     tcase_add_test(tc, command_that_ignores_SIGTERM_is_killed_after_the_grace_period);
     tcase_add_test(tc,
                    grandchild_that_ignores_SIGTERM_is_killed_though_the_command_ended);
+    tcase_add_test(tc, loss_ends_what_left_the_process_group_too);
     tcase_add_loop_test(tc, grandchild_is_killed_where_proc_tells_nothing, 0, 2);
     tcase_add_test(tc, grandchild_has_the_grace_period_though_the_command_ended);
     tcase_add_test(tc, command_that_is_stopped_is_ended);

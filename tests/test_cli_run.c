@@ -100,8 +100,8 @@ START_TEST(option_before_the_command_is_told_where_to_go)
 }
 END_TEST
 
-static const char *const printing[] = { "--help", "--version", "run --help",
-                                        "watch -h", "list --json" };
+static const char *const printing[] = { "--help", "--version", "run --help", "watch -h",
+                                        "list --json" };
 
 START_TEST(what_cannot_be_printed_is_70)
 {
@@ -365,9 +365,29 @@ START_TEST(fair_runs_come_in_the_order_of_arrival)
 }
 END_TEST
 
-START_TEST(lock_is_free_when_the_command_ended_whatever_it_left)
+static bool holds_on(void *arg)
 {
-    ck_assert_int_eq(RUN("n", "sh", "-c", "sleep 300 & echo pid $!"), 0);
+    (void)arg;
+    return run_is_held() && cli_ends(&c, 0) == CLI_STILL_RUNS;
+}
+
+/* The command itself ends at once: setsid forks, as it leads a process group. */
+START_TEST(lock_is_held_until_what_was_started_has_ended)
+{
+    START(&c, "n", "setsid", "sh", "-c", "echo inside; read x; echo \"said <$x>\"");
+    ck_assert(cli_says(&c, "inside"));
+    ck_assert(test_stays(holds_on, NULL, 300));
+    ck_assert(cli_complains(&c, "has ended, but not all that it started"));
+    ck_assert(cli_type(&c, "hello\n"));
+    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), 0);
+    ck_assert(cli_says(&c, "said <hello>"));
+    ck_assert(!run_is_held());
+}
+END_TEST
+
+START_TEST(left_lock_is_free_when_the_command_ended_whatever_it_left)
+{
+    ck_assert_int_eq(RUN("--leave", "n", "sh", "-c", "sleep 300 & echo pid $!"), 0);
     pid_t left = run_pid(&c, "pid ");
     ck_assert(!run_is_held());
     ck_assert_int_ne(run_state(left), 'X');
@@ -524,8 +544,7 @@ static void add_codes(Suite *suite)
     tcase_add_test(tc, wrong_arguments_give_64_and_run_nothing);
     tcase_add_loop_test(tc, password_in_an_argument_is_refused, 0,
                         sizeof(with_password) / sizeof(with_password[0]));
-    tcase_add_loop_test(tc, url_that_cannot_be_used_gives_64_and_says_why, 0,
-                        COMMANDS);
+    tcase_add_loop_test(tc, url_that_cannot_be_used_gives_64_and_says_why, 0, COMMANDS);
     tcase_add_test(tc, options_end_at_the_name);
     tcase_add_test(tc, command_that_cannot_be_run_gives_126_and_127);
     tcase_add_test(tc, busy_lock_gives_75_or_the_code_that_was_asked_for);
@@ -541,7 +560,8 @@ static void add_lock(Suite *suite)
     tcase_add_loop_test(tc, two_runs_exclude_each_other, 0, 3);
     tcase_add_test(tc, readers_run_side_by_side_and_a_writer_does_not);
     tcase_add_test(tc, fair_runs_come_in_the_order_of_arrival);
-    tcase_add_test(tc, lock_is_free_when_the_command_ended_whatever_it_left);
+    tcase_add_test(tc, lock_is_held_until_what_was_started_has_ended);
+    tcase_add_test(tc, left_lock_is_free_when_the_command_ended_whatever_it_left);
     tcase_add_test(tc, lease_is_as_long_as_was_asked_for);
 }
 

@@ -2,13 +2,17 @@
 /* program: kind=user */
 /* `rlock run` and signals, without a terminal: forwarded to the command, and while rlock
  * waits for the lock. */
+#include "rundir.h"
 #include "runscene.h"
 #include "wait.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
 
 enum { SLEEPER_CODE = 7, STAYS_MS = 150 };
 
@@ -134,6 +138,108 @@ START_TEST(command_that_is_stopped_ends_when_rlock_is_killed)
 }
 END_TEST
 
+/* In the command's process group; in a session of its own; that, and orphaned. */
+static const char *const descendants[] = {
+    "sleep 300 & echo pid $!; wait; echo after",
+    "setsid sleep 300 & echo pid $!; wait; echo after",
+    "(setsid sleep 300 & echo pid $!); cat; echo after",
+};
+
+START_TEST(descendants_end_when_rlock_is_killed)
+{
+    START(&c, "n", "sh", "-c", descendants[_i]);
+    pid_t descendant = run_pid(&c, "pid ");
+    kill(c.pid, SIGKILL);
+    ck_assert(run_is_gone(descendant));
+    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), -SIGKILL);
+    ck_assert(!strstr(c.out.text, "after"));
+}
+END_TEST
+
+static bool other_waits(void *arg)
+{
+    (void)arg;
+    cli_collect(&other);
+    return other.out.len == 0;
+}
+
+/* The crash guard would give the lock on at once. A supervisor that is traced, as no
+ * SIGCONT wakes it, stands for one that is late. */
+START_TEST(nobody_has_the_lock_before_the_descendants_have_ended)
+{
+    test_rundir_own();
+    START(&c, "n", "sh", "-c", "echo supervisor $PPID; sleep 300 & echo pid $!; wait");
+    pid_t supervisor = run_pid(&c, "supervisor "), descendant = run_pid(&c, "pid ");
+    START(&other, "n", "echo", "inside");
+    ck_assert(run_is_queued(1));
+    if (ptrace(PTRACE_ATTACH, supervisor, NULL, NULL) != 0) {
+        printf("skipped: nobody_has_the_lock_before_the_descendants_have_ended: %s\n",
+               strerror(errno));
+        return;
+    }
+    ck_assert_int_eq(waitpid(supervisor, NULL, __WALL), supervisor);
+    kill(c.pid, SIGKILL);
+    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), -SIGKILL);
+    ck_assert(test_stays(other_waits, NULL, 4 * STAYS_MS));
+    ck_assert_int_eq(ptrace(PTRACE_DETACH, supervisor, NULL, NULL), 0);
+    ck_assert(run_is_gone(descendant));
+    int64_t begin = test_now_ms();
+    ck_assert(cli_says(&other, "inside")); /* long before the lease of 30 s ends */
+    ck_assert_int_lt(test_now_ms() - begin, test_ms(5000));
+    ck_assert_int_eq(cli_ends(&other, CLI_WAIT_MS), 0);
+}
+END_TEST
+
+START_TEST(command_ends_when_its_supervisor_is_killed)
+{
+    START(&c, "n", "sh", "-c", "echo supervisor $PPID; sleep 300 & echo pid $!; wait");
+    pid_t supervisor = run_pid(&c, "supervisor "), descendant = run_pid(&c, "pid ");
+    kill(supervisor, SIGKILL);
+    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), 128 + SIGKILL);
+    ck_assert(run_is_gone(descendant));
+    ck_assert(!run_is_held());
+}
+END_TEST
+
+START_TEST(command_ends_with_its_supervisor_though_rlock_cannot_see_to_it)
+{
+    START(&c, "n", "sh", "-c", "echo supervisor $PPID; echo pid $$; exec sleep 300");
+    pid_t supervisor = run_pid(&c, "supervisor "), command = run_pid(&c, "pid ");
+    kill(c.pid, SIGSTOP);
+    ck_assert(run_is_stopped(c.pid));
+    kill(supervisor, SIGKILL);
+    ck_assert(run_is_gone(command));
+}
+END_TEST
+
+START_TEST(signal_reaches_what_the_command_left)
+{
+    /* setsid of a group's leader forks, and its child is told, not it */
+    START(&c, "n", "setsid", scene_sleeper());
+    run_pid(&c, "pid ");
+    kill(c.pid, SIGTERM);
+    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), 0);
+    ck_assert(!run_is_held());
+}
+END_TEST
+
+/* ---- children of others */
+
+static bool is_reaped(void *arg)
+{
+    return run_state(*(const pid_t *)arg) == 'X';
+}
+
+START_TEST(orphan_of_the_command_is_reaped)
+{
+    START(&c, "n", "sh", "-c", "(sh -c 'exit 0' & echo pid $!); cat");
+    pid_t orphan = run_pid(&c, "pid ");
+    ck_assert(test_wait_until(is_reaped, &orphan, CLI_WAIT_MS));
+    cli_close_in(&c);
+    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), 0);
+}
+END_TEST
+
 /* ---- while it waits */
 
 START_TEST(waiting_run_ends_by_the_signal_and_leaves_the_queue)
@@ -198,6 +304,15 @@ int main(void)
     tcase_add_test(tc, ignored_signal_ends_neither_rlock_nor_the_command);
     tcase_add_test(tc, command_ends_when_rlock_is_killed);
     tcase_add_test(tc, command_that_is_stopped_ends_when_rlock_is_killed);
+    tc = scene_case(suite, "killed");
+    tcase_add_loop_test(tc, descendants_end_when_rlock_is_killed, 0,
+                        sizeof(descendants) / sizeof(descendants[0]));
+    tcase_add_test(tc, nobody_has_the_lock_before_the_descendants_have_ended);
+    tcase_add_test(tc, command_ends_when_its_supervisor_is_killed);
+    tcase_add_test(tc, command_ends_with_its_supervisor_though_rlock_cannot_see_to_it);
+    tc = scene_case(suite, "children");
+    tcase_add_test(tc, signal_reaches_what_the_command_left);
+    tcase_add_test(tc, orphan_of_the_command_is_reaped);
     tc = scene_case(suite, "wait");
     tcase_add_loop_test(tc, waiting_run_ends_by_the_signal_and_leaves_the_queue, 0,
                         ENDING);
