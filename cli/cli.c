@@ -4,10 +4,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { PASSWORD_MAX = 2047, ESCAPE_LEN = 4 };
@@ -231,6 +233,13 @@ rlock_client_t *cli_open(const struct cli_command *command,
     if (attr == &plain)
         rlock_clientattr_destroy(&plain);
     return client;
+}
+
+void cli_have_no_children(void)
+{
+    signal(SIGCHLD, SIG_IGN);
+    while (waitpid(-1, NULL, WNOHANG) > 0) /* those that ended before */
+        continue;
 }
 
 void cli_close(rlock_client_t *client)

@@ -80,6 +80,10 @@ long cli_number(const struct cli_command *command, const char *what, const char 
 rlock_client_t *cli_open(const struct cli_command *command,
                          const struct cli_server *server, rlock_clientattr_t *attr);
 
+/* The kernel reaps what others leave to this process, which has no children of its own:
+ * for commands that last, as the first process of a container. */
+void cli_have_no_children(void);
+
 /* Closes it, and waits for what is unfinished, at most one command timeout. */
 void cli_close(rlock_client_t *client);
 

@@ -59,6 +59,7 @@ void run_signals_interrupt(rlock_client_t *client)
     struct sigaction action = { .sa_handler = interrupt_wait,
                                 .sa_flags = (int)SA_RESETHAND };
 
+    cli_have_no_children(); /* while it waits */
     interrupted = client;
     for (int i = 0; i < FORWARDED; i++)
         if (forwarded[i].ends && !found.ignored[i])
@@ -86,6 +87,7 @@ int run_signals_block(void)
 
     set_of_blocked(&set);
     sigprocmask(SIG_BLOCK, &set, NULL);
+    sigaction(SIGCHLD, &plain, NULL); /* ignored, the command's end would be kept back */
     for (int i = 0; i < FORWARDED; i++)
         if (forwarded[i].ends && !found.ignored[i])
             sigaction(forwarded[i].number, &plain, NULL);

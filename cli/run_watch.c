@@ -179,6 +179,19 @@ static void forward(struct run_watch *watch, int number)
     }
 }
 
+/* Any child: of the first process of a container, or of a program that executed rlock. */
+static void reap_others(const struct run_watch *watch)
+{
+    siginfo_t info = { 0 };
+
+    while (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           info.si_pid != 0 && info.si_pid != watch->command.supervisor &&
+           info.si_pid != watch->command.pid) {
+        waitid(P_PID, (id_t)info.si_pid, &info, WEXITED | WNOHANG);
+        info.si_pid = 0;
+    }
+}
+
 static void take_signals(struct run_watch *watch)
 {
     struct signalfd_siginfo got;
@@ -186,6 +199,8 @@ static void take_signals(struct run_watch *watch)
     while (read(watch->signals, &got, sizeof(got)) == (ssize_t)sizeof(got))
         if (got.ssi_signo != SIGCHLD)
             forward(watch, (int)got.ssi_signo);
+    /* always: one SIGCHLD may stand for several changes */
+    reap_others(watch);
 }
 
 /* ---- news of the command */

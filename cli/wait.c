@@ -107,6 +107,7 @@ static int run(int argc, char **argv)
             wait_ms =
                 look_seconds(&cli_wait, "--wait", optarg, 0, (long)WAIT_MAX_S * MS_PER_S);
     const char *name = look_word(&cli_wait, argc, argv, "NAME");
+    cli_have_no_children();
     char *shown = cli_printable(name);
     int64_t end_ms = wait_ms < 0 ? INT64_MAX : look_now_ms() + wait_ms;
     set_timeout(&attr, wait_ms);

@@ -44,6 +44,7 @@ static int run(int argc, char **argv)
             watch.interval_ms = look_seconds(&cli_watch, "--interval", optarg,
                                              INTERVAL_MIN_MS, INTERVAL_MAX_MS);
     watch.pattern = look_word(&cli_watch, argc, argv, NULL);
+    cli_have_no_children();
     watch.client = cli_open(&cli_watch, &server, NULL);
     if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO) || !watch_screen(&watch, &code))
         code = watch_plain(&watch);

@@ -240,6 +240,32 @@ START_TEST(orphan_of_the_command_is_reaped)
 }
 END_TEST
 
+/* As of the first process of a container. */
+static const struct {
+    const char *script, *says;
+    bool waits;
+} parents[] = {
+    { "exec \"$R\" run n sh -c 'echo inside; exec cat'", "inside", false },
+    { "exec \"$R\" run n cat", "pid", true },
+    { "exec \"$R\" wait n", "pid", true },
+    { "exec \"$R\" watch", "n", true },
+};
+
+START_TEST(child_that_rlock_did_not_start_is_reaped)
+{
+    char script[128];
+
+    if (parents[_i].waits)
+        scene_hold(&other, "-q");
+    snprintf(script, sizeof(script), "sleep 300 & echo pid $!; %s", parents[_i].script);
+    cli_start(&c, CLI_ARGV("sh", "-c", script), ENV);
+    pid_t child = run_pid(&c, "pid ");
+    ck_assert(cli_says(&c, parents[_i].says));
+    kill(child, SIGKILL);
+    ck_assert(test_wait_until(is_reaped, &child, CLI_WAIT_MS));
+}
+END_TEST
+
 /* ---- while it waits */
 
 START_TEST(waiting_run_ends_by_the_signal_and_leaves_the_queue)
@@ -313,6 +339,8 @@ int main(void)
     tc = scene_case(suite, "children");
     tcase_add_test(tc, signal_reaches_what_the_command_left);
     tcase_add_test(tc, orphan_of_the_command_is_reaped);
+    tcase_add_loop_test(tc, child_that_rlock_did_not_start_is_reaped, 0,
+                        sizeof(parents) / sizeof(parents[0]));
     tc = scene_case(suite, "wait");
     tcase_add_loop_test(tc, waiting_run_ends_by_the_signal_and_leaves_the_queue, 0,
                         ENDING);
