@@ -7,6 +7,7 @@
 #include <rlock.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Exit codes, after sysexits(3) and the shell's; rlock(1) lists them. */
 enum {
@@ -70,6 +71,16 @@ void cli_bad_usage(const struct cli_command *command, const char *format, ...)
 /* A whole number within bounds; else as cli_bad_usage. */
 long cli_number(const struct cli_command *command, const char *what, const char *text,
                 long min, long max);
+
+/* What a duration may be. */
+struct cli_bounds {
+    int64_t min_ms, max_ms;
+    bool needs_unit; /* a bare number is refused; else it is seconds */
+};
+
+/* "60s", "500ms", "2m", "0.5h", "1d"; in ms; else as cli_bad_usage. */
+int64_t cli_duration(const struct cli_command *command, const char *what,
+                     const char *text, struct cli_bounds bounds);
 
 /*
  * Opens a client. attr: the command's own wishes, NULL for none; gets the credentials of

@@ -3,7 +3,7 @@
 bin_PROGRAMS = cli/rlock
 
 cli_rlock_SOURCES = \
-	cli/cli.h cli/cli.c cli/main.c \
+	cli/cli.h cli/cli.c cli/duration.c cli/main.c \
 	cli/json.h cli/json.c \
 	cli/table.h cli/table.c cli/look.h cli/look.c \
 	cli/run.h cli/run.c cli/run_lock.c cli/run_signals.c \

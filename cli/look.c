@@ -2,7 +2,6 @@
 /* See look.h. */
 #include "look.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -264,34 +263,6 @@ void look_json(struct json *json, const rlock_info_t *lock)
 }
 
 /* ---- arguments and ends */
-
-static void bad_seconds(const struct cli_command *command, const char *what,
-                        const char *text, long min_ms, long max_ms)
-{
-    char from[LOOK_TIME_SIZE] = "";
-
-    if (min_ms > 0)
-        snprintf(from, sizeof(from), "from %g ", (double)min_ms / MS_PER_S);
-    cli_bad_usage(command, "%s: \"%s\" is not a number of seconds %s%s %ld", what, text,
-                  from, min_ms > 0 ? "to" : "up to", max_ms / MS_PER_S);
-}
-
-long look_seconds(const struct cli_command *command, const char *what, const char *text,
-                  long min_ms, long max_ms)
-{
-    const double half = 0.5;
-    char *end;
-
-    errno = 0;
-    double seconds = strtod(text, &end);
-    double ms = seconds * MS_PER_S;
-    /* no "inf", "nan" or hexadecimal: nobody means them */
-    if (end == text || *end != '\0' || errno != 0 ||
-        strspn(text, "0123456789.") != strlen(text) || ms + half < (double)min_ms ||
-        ms > (double)max_ms)
-        bad_seconds(command, what, text, min_ms, max_ms);
-    return (long)(ms + half);
-}
 
 const char *look_word(const struct cli_command *command, int argc, char **argv,
                       const char *what)

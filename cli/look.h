@@ -53,9 +53,6 @@ void look_json(struct json *json, const rlock_info_t *lock);
 /* CLOCK_MONOTONIC. */
 int64_t look_now_ms(void);
 
-/* Seconds with a fraction ("0.5") as ms; else as cli_bad_usage. */
-long look_seconds(const struct cli_command *command, const char *what, const char *text,
-                  long min_ms, long max_ms);
 /* The one word after the options; NULL: there is none, and `what` is NULL or missing it
  * is bad usage. */
 const char *look_word(const struct cli_command *command, int argc, char **argv,

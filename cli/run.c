@@ -26,17 +26,17 @@ enum {
 };
 enum {
     GRACE_MS = 5000,
-    MS_PER_S = 1000,
     NS_PER_MS = 1000000,
     NS_PER_S = 1000000000,
     LEASE_MIN_MS = 50,
     LEASE_MAX_MS = 86400000,
-    SECONDS_MAX = 315360000, /* ten years */
-    GRACE_MAX = 86400,       /* a day; poll takes no more ms than an int */
+    GRACE_MAX_MS = 86400000, /* a day; poll takes no more ms than an int */
     CODE_MAX = 255,
     FD_MIN = 3,
     FD_MAX = 1048575
 };
+
+static const int64_t WAIT_MAX_MS = 315360000000; /* ten years */
 
 static const char usage[] =
     "Usage: rlock run [OPTION...] NAME [--] COMMAND [ARGUMENT...]\n"
@@ -45,17 +45,18 @@ static const char usage[] =
     "\n"
     "  --fair               in the order of arrival; else who comes when it is free\n"
     "  --read, --write      of a read-write lock: beside other readers, or alone\n"
-    "  --wait SECONDS       so long at most, though the server be away meanwhile\n"
+    "  --wait DURATION      so long at most, though the server be away meanwhile\n"
     "  --no-wait            not at all\n"
     "  -E, --conflict-exit-code CODE    when not obtained in time; default 75\n"
     "  -q, --quiet          say nothing of that\n"
-    "  --lease MS           when rlock dies, others get the lock so much later\n"
+    "  --lease DURATION     when rlock dies, others get the lock so much later\n"
     "  --on-lost term|warn  when the lease is lost: end COMMAND (default), or tell\n"
-    "  --grace SECONDS      from its SIGTERM to its SIGKILL then; default 5\n"
+    "  --grace DURATION     from its SIGTERM to its SIGKILL then; default 5s\n"
     "  --leave              for COMMAND alone; else until all that it started ended\n"
     "  --fd N               COMMAND reads there: at-risk MS, safe, lost REASON\n"
     "  --url URL, --user NAME, --password-file FILE, --help: see rlock --help\n"
     "\n"
+    "Durations: 500ms, 60s, 2m, 1h, 1d; a bare number is seconds (not of --lease).\n"
     "Without --wait: for the lock as long as it takes, for a server about 3 s.\n"
     "COMMAND finds RLOCK_NAME and RLOCK_TOKEN in its environment.\n"
     "Exit code, beside COMMAND's: 64 usage, 69 no server, 74 lease lost, 75 not\n"
@@ -80,17 +81,9 @@ static const struct option long_options[] = {
 
 /* ---- the command line */
 
-/* "2", "0.5", ".5"; in ns. */
-static int64_t parse_seconds(const char *what, const char *text, long max)
+static int64_t up_to(const char *what, int64_t max_ms)
 {
-    char *end;
-    double seconds = strtod(text, &end);
-
-    if (end == text || *end != '\0' || text[strspn(text, "0123456789.")] != '\0' ||
-        seconds > (double)max)
-        cli_bad_usage(&cli_run, "%s: \"%s\" is not a number of seconds up to %ld", what,
-                      text, max);
-    return (int64_t)(seconds * NS_PER_S);
+    return cli_duration(&cli_run, what, optarg, (struct cli_bounds){ .max_ms = max_ms });
 }
 
 static void set_kind(struct run_options *options, enum run_kind kind)
@@ -130,7 +123,7 @@ static void set_option(struct run_options *options, int option)
         set_kind(options, RUN_WRITE);
         break;
     case OPT_WAIT:
-        options->wait_ns = parse_seconds("--wait", optarg, SECONDS_MAX);
+        options->wait_ns = up_to("--wait", WAIT_MAX_MS) * NS_PER_MS;
         break;
     case OPT_NO_WAIT:
         options->no_wait = true;
@@ -143,15 +136,16 @@ static void set_option(struct run_options *options, int option)
         options->quiet = true;
         break;
     case OPT_LEASE:
+        /* a unit: 60 was taken for ms beside a --wait of seconds */
         options->lease_ms =
-            cli_number(&cli_run, "--lease", optarg, LEASE_MIN_MS, LEASE_MAX_MS);
+            (long)cli_duration(&cli_run, "--lease", optarg,
+                               (struct cli_bounds){ LEASE_MIN_MS, LEASE_MAX_MS, true });
         break;
     case OPT_ON_LOST:
         set_on_lost(options, optarg);
         break;
     case OPT_GRACE:
-        options->grace_ms =
-            (long)(parse_seconds("--grace", optarg, GRACE_MAX) / NS_PER_MS);
+        options->grace_ms = (long)up_to("--grace", GRACE_MAX_MS);
         break;
     case OPT_LEAVE:
         options->leave = true;

@@ -24,7 +24,7 @@ static const char usage[] =
     "Waits until nobody holds the lock NAME, without taking it: somebody else may\n"
     "hold it at the next moment. To hold it yourself: rlock run.\n"
     "\n"
-    "  --wait SECONDS       at most so long; a fraction is fine, 0 only looks\n"
+    "  --wait DURATION      at most so long: 500ms, 60s (or 60), 2m; 0 only looks\n"
     "  --url URL, --user NAME, --password-file FILE, --help: see rlock --help\n"
     "\n"
     "When no server answers at first, it gives up at once, or after 3 s of one that\n"
@@ -104,8 +104,9 @@ static int run(int argc, char **argv)
 
     while ((option = getopt_long(argc, argv, CLI_COMMON_LETTERS, options, NULL)) != -1)
         if (!cli_common_option(&cli_wait, &server, option))
-            wait_ms =
-                look_seconds(&cli_wait, "--wait", optarg, 0, (long)WAIT_MAX_S * MS_PER_S);
+            wait_ms = cli_duration(
+                &cli_wait, "--wait", optarg,
+                (struct cli_bounds){ .max_ms = (int64_t)WAIT_MAX_S * MS_PER_S });
     const char *name = look_word(&cli_wait, argc, argv, "NAME");
     cli_have_no_children();
     char *shown = cli_printable(name);

@@ -14,7 +14,7 @@ static const char usage[] =
     "The locks that are held, live: their holders, and who waits, in order; those\n"
     "whose name matches the glob PATTERN.\n"
     "\n"
-    "  --interval SECONDS   between two looks; 1, at least 0.1\n"
+    "  --interval DURATION  between two looks: 500ms, 2s (or 2); 1s, at least 100ms\n"
     "  --url URL, --user NAME, --password-file FILE, --help: see rlock --help\n"
     "\n"
     "Keys: q or Ctrl-C end it; arrows or j and k, page keys or space and b, Home and\n"
@@ -41,8 +41,9 @@ static int run(int argc, char **argv)
 
     while ((option = getopt_long(argc, argv, CLI_COMMON_LETTERS, options, NULL)) != -1)
         if (!cli_common_option(&cli_watch, &server, option))
-            watch.interval_ms = look_seconds(&cli_watch, "--interval", optarg,
-                                             INTERVAL_MIN_MS, INTERVAL_MAX_MS);
+            watch.interval_ms = (long)cli_duration(
+                &cli_watch, "--interval", optarg,
+                (struct cli_bounds){ INTERVAL_MIN_MS, INTERVAL_MAX_MS, false });
     watch.pattern = look_word(&cli_watch, argc, argv, NULL);
     cli_have_no_children();
     watch.client = cli_open(&cli_watch, &server, NULL);

@@ -402,9 +402,9 @@ END_TEST
 START_TEST(bounds_of_seconds_are_told_in_digits)
 {
     ck_assert_int_eq(RLOCK("wait", "--wait=-1", "n"), 64);
-    complained("\"-1\" is not a number of seconds up to 31536000\n");
+    complained("\"-1\" is not a duration from 0s to 31536000s, as 500ms, 60s or 2m\n");
     ck_assert_int_eq(RLOCK("watch", "--interval", "1e9"), 64);
-    complained("\"1e9\" is not a number of seconds from 0.1 to 86400\n");
+    complained("\"1e9\" is not a duration from 100ms to 86400s, as 500ms, 60s or 2m\n");
 }
 END_TEST
 
@@ -499,7 +499,7 @@ START_TEST(wait_gives_up_at_its_deadline_with_75)
 
     OK(rlock_mutex_lock(&n));
     int64_t begin = test_now_ms();
-    ck_assert_int_eq(RLOCK("wait", "--wait", "0.3", "n"), 75);
+    ck_assert_int_eq(RLOCK("wait", "--wait", "300ms", "n"), 75);
     ck_assert_int_ge(test_now_ms() - begin, WAIT_MS);
     complained("\"n\" is still held");
     ck_assert_int_eq(RLOCK("wait", "--wait", "0", "n"), 75);

@@ -34,7 +34,7 @@ END_TEST
 START_TEST(loss_is_found_by_the_next_renewal)
 {
     char lease[16];
-    snprintf(lease, sizeof(lease), "%ld", test_ms(600));
+    snprintf(lease, sizeof(lease), "%ldms", test_ms(600));
     START(&c, "--lease", lease, "n", SLEEPS);
     pid_t command = run_pid(&c, "pid ");
     test_redis_do(redis, "DEL", "n");
@@ -197,7 +197,7 @@ START_TEST(rlock_that_was_stopped_ends_the_command_before_it_runs_on)
 {
     char cont[16], lease[16];
     snprintf(cont, sizeof(cont), "%d", SIGCONT);
-    snprintf(lease, sizeof(lease), "%ld", test_ms(500));
+    snprintf(lease, sizeof(lease), "%ldms", test_ms(500));
     START(&c, "--lease", lease, "n", scene_sleeper(), cont);
     pid_t command = run_pid(&c, "pid ");
     kill(c.pid, SIGTSTP);
@@ -214,7 +214,7 @@ END_TEST
 START_TEST(rlock_that_was_paused_ends_the_command)
 {
     char lease[16];
-    snprintf(lease, sizeof(lease), "%ld", test_ms(500));
+    snprintf(lease, sizeof(lease), "%ldms", test_ms(500));
     START(&c, "--lease", lease, "n", SLEEPS);
     pid_t command = run_pid(&c, "pid ");
     kill(c.pid, SIGSTOP);

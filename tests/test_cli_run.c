@@ -158,16 +158,23 @@ START_TEST(wrong_arguments_give_64_and_run_nothing)
     REFUSED("exclude each other", "--wait", "1", "--no-wait", "n", "echo", "x");
     REFUSED("exclude each other", "--fair", "--read", "n", "echo", "x");
     REFUSED("exclude each other", "--read", "--write", "n", "echo", "x");
-    REFUSED("seconds", "--wait", "-1", "n", "echo", "x");
-    REFUSED("seconds", "--wait", "1x", "n", "echo", "x");
-    REFUSED("seconds", "--wait", "inf", "n", "echo", "x");
-    REFUSED("seconds", "--grace", "", "n", "echo", "x");
-    REFUSED("up to 86400", "--grace", "86400.5", "n", "echo", "x");
-    REFUSED("up to 86400", "--grace", "2200000", "n", "echo", "x");
+    REFUSED("not a duration", "--wait", "-1", "n", "echo", "x");
+    REFUSED("not a duration", "--wait", "1x", "n", "echo", "x");
+    REFUSED("not a duration", "--wait", "inf", "n", "echo", "x");
+    REFUSED("not a duration", "--grace", "", "n", "echo", "x");
+    REFUSED("to 86400s", "--grace", "86400.5", "n", "echo", "x");
+    REFUSED("to 86400s", "--grace", "2200000", "n", "echo", "x");
     REFUSED("3 to", "--fd", "2", "n", "echo", "x");
     REFUSED("limit of open files", "--fd", "1048575", "n", "echo", "x");
     REFUSED("0 to 255", "-E", "256", "n", "echo", "x");
-    REFUSED("50 to", "--lease", "49", "n", "echo", "x");
+    REFUSED("from 50ms to 86400s", "--lease", "49ms", "n", "echo", "x");
+    REFUSED("from 50ms to 86400s", "--lease", "1.1d", "n", "echo", "x");
+    REFUSED("\"60\" has no unit: 60s or 60ms?", "--lease", "60", "n", "echo", "x");
+    REFUSED("not a duration", "--wait", "ms", "n", "echo", "x");
+    REFUSED("not a duration", "--wait", ".s", "n", "echo", "x");
+    REFUSED("not a duration", "--wait", "1.2.3s", "n", "echo", "x");
+    REFUSED("not a duration", "--wait", "1S", "n", "echo", "x");
+    REFUSED("not a duration", "--wait", "1 s", "n", "echo", "x");
     REFUSED("neither term nor warn", "--on-lost", "die", "n", "echo", "x");
     REFUSED("--nonsense", "--nonsense", "n", "echo", "x");
     REFUSED("name of a lock", "rlock:n", "echo", "x");
@@ -246,12 +253,14 @@ START_TEST(busy_lock_gives_75_or_the_code_that_was_asked_for)
 }
 END_TEST
 
+static const char *const waits[] = { "0.25", "250ms", "0.25s" };
+
 START_TEST(wait_gives_up_after_its_time)
 {
     enum { MS = 250 };
     scene_hold(&other, "--write");
     int64_t begin = test_now_ms();
-    ck_assert_int_eq(RUN("--wait", "0.25", "n", "echo", "x"), 75);
+    ck_assert_int_eq(RUN("--wait", waits[_i], "n", "echo", "x"), 75);
     int64_t took = test_now_ms() - begin;
     ck_assert_int_ge(took, MS);
     ck_assert_int_lt(took, MS + test_ms(2000));
@@ -395,14 +404,23 @@ START_TEST(left_lock_is_free_when_the_command_ended_whatever_it_left)
 }
 END_TEST
 
+/* In each unit, and within 2 s of what it stands for. */
+static const struct {
+    const char *text;
+    long long ms;
+} leases[] = { { "5000ms", 5000 },
+               { "5s", 5000 },
+               { "2.5m", 150000 },
+               { ".5h", 1800000 },
+               { "0.5d", 43200000 } };
+
 START_TEST(lease_is_as_long_as_was_asked_for)
 {
-    enum { LEASE_MS = 5000 };
-    START(&c, "--lease", "5000", "n", "sh", "-c", "echo inside; cat");
+    START(&c, "--lease", leases[_i].text, "n", "sh", "-c", "echo inside; cat");
     ck_assert(cli_says(&c, "inside"));
     long long left = test_redis_int(redis, "PTTL", "n");
-    ck_assert_int_gt(left, 0);
-    ck_assert_int_le(left, LEASE_MS);
+    ck_assert_int_gt(left, leases[_i].ms - test_ms(2000));
+    ck_assert_int_le(left, leases[_i].ms);
 }
 END_TEST
 
@@ -548,7 +566,8 @@ static void add_codes(Suite *suite)
     tcase_add_test(tc, options_end_at_the_name);
     tcase_add_test(tc, command_that_cannot_be_run_gives_126_and_127);
     tcase_add_test(tc, busy_lock_gives_75_or_the_code_that_was_asked_for);
-    tcase_add_test(tc, wait_gives_up_after_its_time);
+    tcase_add_loop_test(tc, wait_gives_up_after_its_time, 0,
+                        sizeof(waits) / sizeof(waits[0]));
     tcase_add_test(tc, server_that_is_away_gives_69);
     tcase_add_test(tc, server_that_refuses_gives_77);
     tcase_add_test(tc, foreign_data_under_the_name_gives_76);
@@ -562,7 +581,8 @@ static void add_lock(Suite *suite)
     tcase_add_test(tc, fair_runs_come_in_the_order_of_arrival);
     tcase_add_test(tc, lock_is_held_until_what_was_started_has_ended);
     tcase_add_test(tc, left_lock_is_free_when_the_command_ended_whatever_it_left);
-    tcase_add_test(tc, lease_is_as_long_as_was_asked_for);
+    tcase_add_loop_test(tc, lease_is_as_long_as_was_asked_for, 0,
+                        sizeof(leases) / sizeof(leases[0]));
 }
 
 static void add_environment(Suite *suite)
