@@ -18,8 +18,9 @@ enum {
     CLI_INTERNAL = 70,    /* no memory, no descriptor, a system call failed */
     CLI_LOST = 74,        /* the lease was lost while the command ran */
     CLI_BUSY = 75,        /* not obtained in the time given */
-    CLI_PROTOCOL = 76, /* foreign data under that name, or the server refused the step */
-    CLI_REFUSED = 77,  /* the server refused the credentials, or its ACL did */
+    CLI_PROTOCOL = 76,  /* foreign data under that name, or the server refused the step */
+    CLI_REFUSED = 77,   /* the server refused the credentials, or its ACL did */
+    CLI_TOO_LONG = 124, /* the command was ended after --max-hold, as by timeout(1) */
     CLI_CANNOT_RUN = 126, /* the command is no program that may be run */
     CLI_NOT_FOUND = 127,  /* the command was not found */
     CLI_SIGNAL = 128,     /* plus the signal that ended it */

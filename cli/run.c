@@ -22,6 +22,8 @@ enum {
     OPT_ON_LOST,
     OPT_GRACE,
     OPT_LEAVE,
+    OPT_MAX_HOLD,
+    OPT_MIN_HOLD,
     OPT_FD
 };
 enum {
@@ -52,6 +54,7 @@ static const char usage[] =
     "  --lease DURATION     when rlock dies, others get the lock so much later\n"
     "  --on-lost term|warn  when the lease is lost: end COMMAND (default), or tell\n"
     "  --grace DURATION     from its SIGTERM to its SIGKILL then; default 5s\n"
+    "  --max-hold, --min-hold DURATION    ends COMMAND then; holds it for so long\n"
     "  --leave              for COMMAND alone; else until all that it started ended\n"
     "  --fd N               COMMAND reads there: at-risk MS, safe, lost REASON\n"
     "  --url URL, --user NAME, --password-file FILE, --help: see rlock --help\n"
@@ -60,8 +63,8 @@ static const char usage[] =
     "Without --wait: for the lock as long as it takes, for a server about 3 s.\n"
     "COMMAND finds RLOCK_NAME and RLOCK_TOKEN in its environment.\n"
     "Exit code, beside COMMAND's: 64 usage, 69 no server, 74 lease lost, 75 not\n"
-    "obtained, 76 no lock of rlock's, 77 refused by the server, 126 cannot be run,\n"
-    "127 not found.\n";
+    "obtained, 76 no lock of rlock's, 77 refused by the server, 124 held too long,\n"
+    "126 cannot be run, 127 not found.\n";
 
 static const struct option long_options[] = {
     { "fair", no_argument, NULL, OPT_FAIR },
@@ -75,6 +78,8 @@ static const struct option long_options[] = {
     { "on-lost", required_argument, NULL, OPT_ON_LOST },
     { "grace", required_argument, NULL, OPT_GRACE },
     { "leave", no_argument, NULL, OPT_LEAVE },
+    { "max-hold", required_argument, NULL, OPT_MAX_HOLD },
+    { "min-hold", required_argument, NULL, OPT_MIN_HOLD },
     { "fd", required_argument, NULL, OPT_FD },
     CLI_COMMON_OPTIONS
 };
@@ -84,6 +89,13 @@ static const struct option long_options[] = {
 static int64_t up_to(const char *what, int64_t max_ms)
 {
     return cli_duration(&cli_run, what, optarg, (struct cli_bounds){ .max_ms = max_ms });
+}
+
+static int64_t hold_bound(const char *what)
+{
+    return cli_duration(&cli_run, what, optarg,
+                        (struct cli_bounds){ 1, WAIT_MAX_MS, false }) *
+           NS_PER_MS;
 }
 
 static void set_kind(struct run_options *options, enum run_kind kind)
@@ -147,6 +159,12 @@ static void set_option(struct run_options *options, int option)
     case OPT_GRACE:
         options->grace_ms = (long)up_to("--grace", GRACE_MAX_MS);
         break;
+    case OPT_MAX_HOLD:
+        options->max_hold_ns = hold_bound("--max-hold");
+        break;
+    case OPT_MIN_HOLD:
+        options->min_hold_ns = hold_bound("--min-hold");
+        break;
     case OPT_LEAVE:
         options->leave = true;
         break;
@@ -171,6 +189,8 @@ static void parse(int argc, char **argv, struct run_options *ret_options,
             set_option(&options, option);
     if (options.no_wait && options.wait_ns >= 0)
         cli_bad_usage(&cli_run, "--wait and --no-wait exclude each other");
+    if (options.max_hold_ns > 0 && options.min_hold_ns > options.max_hold_ns)
+        cli_bad_usage(&cli_run, "--min-hold is longer than --max-hold");
     if (optind == argc)
         cli_bad_usage(&cli_run, "NAME is missing");
     options.name = argv[optind++];
@@ -353,6 +373,9 @@ static int run_command(struct run_watch *watch, int *ret_number)
         *ret_number = info.si_status;
     if (failure >= 0)
         return failure;
+    run_watch_hold_on(watch);
+    if (watch->too_long)
+        return CLI_TOO_LONG;
     return info.si_status + (info.si_code == CLD_EXITED ? 0 : CLI_SIGNAL);
 }
 
@@ -370,6 +393,7 @@ static int run(int argc, char **argv)
     char *shown = cli_printable(options.name);
     watch.shown = shown;
     if (obtain(&watch, client, begin_ns, &code)) {
+        watch.held_since_ns = run_now_ns();
         code = run_command(&watch, &number);
         give_back(&watch);
     }

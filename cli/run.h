@@ -24,6 +24,7 @@ struct run_options {
     int64_t wait_ns; /* -1: as long as it takes */
     long lease_ms;   /* 0: the client's */
     long grace_ms;
+    int64_t max_hold_ns, min_hold_ns; /* 0: no bound */
     int conflict_code;
     int fd; /* -1: none */
     const char *name;
@@ -62,6 +63,8 @@ int run_signals_block(void);
 int run_signals_open(void);
 /* In the child of fork: async-signal-safe. */
 void run_signals_as_found(void);
+/* Whether it is forwarded, and by default ends a process. */
+bool run_signals_ends(int number);
 /* Ends rlock by that signal, so that its parent sees it. */
 __attribute__((noreturn)) void run_signals_die(int number);
 /* Stops rlock, or its process group, and returns when it goes on. False: it did not stop,
@@ -157,10 +160,14 @@ struct run_watch {
     bool ending;      /* the command was told to end, and is killed at kill_at_ns */
     bool killed;
     bool stop_asked;   /* rlock itself was told to stop */
+    bool told_to_end;  /* it forwarded a signal that means that */
     bool had_terminal; /* at its end */
     bool ended;        /* the command itself, by `end` */
     siginfo_t end;
-    int company; /* then: what is left of it */
+    int company;   /* then: what is left of it */
+    bool over;     /* nothing of it is left to be ended */
+    bool too_long; /* it was told to end because of --max-hold */
+    int64_t held_since_ns;
     int64_t kill_at_ns;
 };
 
@@ -168,6 +175,8 @@ struct run_watch {
 void run_watch_event(const rlock_event_t *event, void *arg);
 /* Until the command has ended; what it ended by, as siginfo_t's si_code and si_status. */
 siginfo_t run_watch_command(struct run_watch *watch);
+/* Until it was held for long enough, is lost, or a signal that would end rlock comes. */
+void run_watch_hold_on(struct run_watch *watch);
 /* Complains once. */
 void run_watch_tell_lost(struct run_watch *watch, const char *reason);
 

@@ -103,6 +103,14 @@ int run_signals_open(void)
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
+bool run_signals_ends(int number)
+{
+    for (int i = 0; i < FORWARDED; i++)
+        if (forwarded[i].number == number)
+            return forwarded[i].ends;
+    return false;
+}
+
 void run_signals_as_found(void)
 {
     sigaction(SIGCHLD, &found.child, NULL);

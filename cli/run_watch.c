@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 enum { NS_PER_MS = 1000000, NS_PER_S = 1000000000, REASON_SIZE = 200 };
+enum { POLL_MAX_MS = 86400000 };
 enum { LAST_NS = NS_PER_S }; /* from SIGKILL on, for what may be somebody else's */
 
 /* What goes through the pipe, in one piece each. */
@@ -78,7 +79,7 @@ static void tell_command(struct run_watch *watch, const char *line)
 /* Stopped processes do not act on SIGTERM before they are continued. */
 static void end_command(struct run_watch *watch)
 {
-    if (watch->ending)
+    if (watch->ending || watch->over)
         return;
     watch->ending = true;
     watch->kill_at_ns = run_now_ns() + watch->options->grace_ms * NS_PER_MS;
@@ -174,6 +175,7 @@ static void forward(struct run_watch *watch, int number)
     if (number == SIGCONT) {
         continue_command(watch);
     } else if (number != SIGTSTP || !watch->ending) {
+        watch->told_to_end |= number == SIGTERM || number == SIGINT || number == SIGQUIT;
         watch->stop_asked = watch->stop_asked || number == SIGTSTP;
         signal_group(watch, number);
     }
@@ -268,20 +270,38 @@ static bool is_over(const struct run_watch *watch)
                                        run_now_ns() >= watch->kill_at_ns + LAST_NS));
 }
 
-/* For poll. */
+/* For poll: -1: there is no such time; at most a day, for it takes an int. */
+static int ms_until(int64_t at_ns)
+{
+    int64_t left = (at_ns - run_now_ns()) / NS_PER_MS + 1;
+
+    if (left > POLL_MAX_MS)
+        left = POLL_MAX_MS;
+    return left < 0 ? 0 : (int)left;
+}
+
 static int time_left_ms(const struct run_watch *watch)
 {
+    int64_t max_ns = watch->options->max_hold_ns;
+
     if (!watch->ending)
-        return -1;
-    int64_t at = watch->kill_at_ns + (watch->killed ? LAST_NS : 0);
-    int64_t left = (at - run_now_ns()) / NS_PER_MS + 1;
-    if (watch->killed && left < 0) /* the command itself is waited for */
-        return -1;
-    return left < 0 ? 0 : (int)left;
+        return max_ns > 0 ? ms_until(watch->held_since_ns + max_ns) : -1;
+    if (!watch->killed)
+        return ms_until(watch->kill_at_ns);
+    int64_t last = watch->kill_at_ns + LAST_NS;
+    return run_now_ns() < last ? ms_until(last) : -1; /* for the command itself */
 }
 
 static void kill_in_time(struct run_watch *watch)
 {
+    int64_t max_ns = watch->options->max_hold_ns;
+
+    if (!watch->ending && max_ns > 0 && run_now_ns() >= watch->held_since_ns + max_ns) {
+        watch->too_long = true;
+        end_command(watch);
+        cli_complain("\"%s\" was held for %.3g s: ending the command", watch->shown,
+                     (double)max_ns / NS_PER_S);
+    }
     if (watch->ending && !watch->killed && run_now_ns() >= watch->kill_at_ns) {
         watch->killed = true;
         signal_group(watch, SIGKILL);
@@ -301,6 +321,40 @@ siginfo_t run_watch_command(struct run_watch *watch)
         take_words(watch);
         kill_in_time(watch);
     }
+    watch->over = true;
     run_command_close(&watch->command);
     return watch->end;
+}
+
+/* False: one came that would end rlock. */
+static bool take_signals_alone(struct run_watch *watch)
+{
+    struct signalfd_siginfo got;
+    bool go_on = true;
+
+    while (read(watch->signals, &got, sizeof(got)) == (ssize_t)sizeof(got)) {
+        go_on = go_on && !run_signals_ends((int)got.ssi_signo);
+        if (got.ssi_signo == SIGTSTP)
+            run_signals_stop(SIGTSTP, false);
+    }
+    reap_others(watch);
+    return go_on;
+}
+
+void run_watch_hold_on(struct run_watch *watch)
+{
+    int64_t end_ns = watch->held_since_ns + watch->options->min_hold_ns;
+    struct pollfd fds[] = { { .fd = watch->signals, .events = POLLIN },
+                            { .fd = watch->news, .events = POLLIN } };
+
+    /* the terminal's signals go to the command itself */
+    if (watch->options->min_hold_ns == 0 || watch->told_to_end ||
+        (watch->had_terminal && watch->end.si_code != CLD_EXITED))
+        return;
+    do {
+        take_news(watch);
+        if (watch->lost || run_now_ns() >= end_ns)
+            return;
+        poll(fds, sizeof(fds) / sizeof(fds[0]), ms_until(end_ns));
+    } while (take_signals_alone(watch));
 }

@@ -225,6 +225,96 @@ START_TEST(rlock_that_was_paused_ends_the_command)
 }
 END_TEST
 
+/* ---- --max-hold and --min-hold */
+
+static bool is_no_process(void *arg)
+{
+    return run_state(*(const pid_t *)arg) == 'X';
+}
+
+static bool is_still_held(void *arg)
+{
+    (void)arg;
+    return run_is_held() && cli_ends(&c, 0) == CLI_STILL_RUNS;
+}
+
+START_TEST(command_is_ended_when_it_was_held_for_too_long)
+{
+    enum { HOLD_MS = 300, TOO_LONG = 124 };
+    /* one that ends on SIGTERM, with a code of its own; one that ignores it */
+    static const char *const scripts[] = {
+        "trap 'echo told; exit 3' TERM; echo pid $$; sleep 300 & wait",
+        "trap '' TERM; echo pid $$; exec sleep 300",
+    };
+    int64_t begin = test_now_ms();
+
+    START(&c, "--max-hold", "300ms", "--grace", "100ms", "n", "sh", "-c", scripts[_i]);
+    pid_t command = run_pid(&c, "pid ");
+    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), TOO_LONG);
+    ck_assert_int_ge(test_now_ms() - begin, HOLD_MS);
+    ck_assert(run_is_gone(command));
+    ck_assert(cli_complains(&c, "\"n\" was held for 0.3 s: ending the command"));
+    ck_assert(!run_is_held());
+    ck_assert_int_eq(strstr(c.out.text, "told") != NULL, _i == 0);
+}
+END_TEST
+
+START_TEST(bound_of_the_hold_is_nothing_to_a_command_that_ends_before)
+{
+    ck_assert_int_eq(RUN("--max-hold", "1h", "n", "sh", "-c", "exit 3"), 3);
+    ck_assert_uint_eq(c.err.len, 0);
+}
+END_TEST
+
+START_TEST(lock_is_held_for_a_while_after_a_short_job)
+{
+    enum { HOLD_MS = 700 };
+    int64_t begin = test_now_ms();
+
+    START(&c, "--min-hold", "700ms", "n", "sh", "-c", "echo inside; exit 3");
+    ck_assert(cli_says(&c, "inside"));
+    ck_assert(run_is_held());
+    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), 3);
+    ck_assert_int_ge(test_now_ms() - begin, HOLD_MS);
+    ck_assert(!run_is_held());
+}
+END_TEST
+
+START_TEST(signal_ends_the_wait_after_a_short_job)
+{
+    START(&c, "--min-hold", "1h", "n", "sh", "-c", "echo pid $$; exit 3");
+    pid_t command = run_pid(&c, "pid ");
+    ck_assert(test_wait_until(is_no_process, &command, CLI_WAIT_MS));
+    kill(c.pid, SIGWINCH);
+    kill(c.pid, SIGCONT);
+    ck_assert(test_stays(is_still_held, NULL, 100));
+    kill(c.pid, SIGTERM);
+    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), 3);
+    ck_assert(!run_is_held());
+}
+END_TEST
+
+START_TEST(job_that_is_told_to_end_is_followed_by_no_wait)
+{
+    START(&c, "--min-hold", "1h", "n", SLEEPS);
+    run_pid(&c, "pid ");
+    kill(c.pid, SIGTERM);
+    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), 128 + SIGTERM);
+    cli_stop(&c);
+    ck_assert_int_eq(RUN("--min-hold", "1h", "n", "/nowhere/at/all"), 127);
+}
+END_TEST
+
+START_TEST(loss_ends_the_wait_after_a_short_job)
+{
+    START(&c, "--min-hold", "1h", "n", "sh", "-c", "echo pid $$; exit 3");
+    pid_t command = run_pid(&c, "pid ");
+    ck_assert(test_wait_until(is_no_process, &command, CLI_WAIT_MS));
+    scene_force();
+    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), LOST);
+}
+END_TEST
+
 /* ---- --on-lost warn */
 
 START_TEST(warned_command_goes_on_and_its_code_is_passed_through)
@@ -509,6 +599,13 @@ int main(void)
     tcase_add_test(tc, command_that_is_stopped_is_ended);
     tcase_add_test(tc, rlock_that_was_stopped_ends_the_command_before_it_runs_on);
     tcase_add_test(tc, rlock_that_was_paused_ends_the_command);
+    tc = scene_case(suite, "bounds");
+    tcase_add_loop_test(tc, command_is_ended_when_it_was_held_for_too_long, 0, 2);
+    tcase_add_test(tc, bound_of_the_hold_is_nothing_to_a_command_that_ends_before);
+    tcase_add_test(tc, lock_is_held_for_a_while_after_a_short_job);
+    tcase_add_test(tc, signal_ends_the_wait_after_a_short_job);
+    tcase_add_test(tc, job_that_is_told_to_end_is_followed_by_no_wait);
+    tcase_add_test(tc, loss_ends_the_wait_after_a_short_job);
     tc = scene_case(suite, "warn");
     tcase_add_test(tc, warned_command_goes_on_and_its_code_is_passed_through);
     tcase_add_test(tc, unlock_that_finds_the_loss_gives_74);

@@ -157,6 +157,8 @@ START_TEST(wrong_arguments_give_64_and_run_nothing)
     REFUSED("COMMAND is missing", "n", "--");
     REFUSED("exclude each other", "--wait", "1", "--no-wait", "n", "echo", "x");
     REFUSED("exclude each other", "--fair", "--read", "n", "echo", "x");
+    REFUSED("longer than", "--min-hold", "2s", "--max-hold", "1", "n", "echo", "x");
+    REFUSED("not a duration", "--max-hold", "0", "n", "echo", "x");
     REFUSED("exclude each other", "--read", "--write", "n", "echo", "x");
     REFUSED("not a duration", "--wait", "-1", "n", "echo", "x");
     REFUSED("not a duration", "--wait", "1x", "n", "echo", "x");

@@ -6,7 +6,7 @@
 # names and URLs have.
 
 # Options that the next word belongs to.
-_rlock_valued='--(url|user|password-file|interval|wait|conflict-exit-code|lease|on-lost|grace|fd)|-E'
+_rlock_valued='--(url|user|password-file|interval|wait|conflict-exit-code|lease|on-lost|grace|max-hold|min-hold|fd)|-E'
 
 # The names of the locks that are held, from the server that these words name. Quiet, and
 # not for long; left out are names with unprintable bytes, and those that would be taken for
@@ -72,7 +72,7 @@ _rlock() {
   fi
   case ${words[1]} in
     run) own='--fair --read --write --wait --no-wait --conflict-exit-code --quiet --lease
-      --on-lost --grace --leave --fd' ;;
+      --on-lost --grace --leave --max-hold --min-hold --fd' ;;
     list) own=--json names= ;;
     show) own=--json ;;
     watch) own=--interval names= ;;

@@ -22,7 +22,7 @@ end
 function __rlock_operands
     set -l words (commandline -opc)[3..-1]
     set -l valued --url --user --password-file --interval --wait -E --conflict-exit-code \
-        --lease --on-lost --grace --fd
+        --lease --on-lost --grace --max-hold --min-hold --fd
     while set -q words[1]
         switch $words[1]
             case --
@@ -91,6 +91,8 @@ complete -c rlock -n '__rlock_in run' -s q -l quiet -d 'Say nothing of that'
 complete -c rlock -n '__rlock_in run' -l lease -x -d 'Length of the lease: 500ms, 60s, 2m'
 complete -c rlock -n '__rlock_in run' -l on-lost -x -a 'term warn' -d 'When the lease is lost'
 complete -c rlock -n '__rlock_in run' -l grace -x -d 'From SIGTERM to SIGKILL: 500ms, 60s, 2m'
+complete -c rlock -n '__rlock_in run' -l max-hold -x -d 'Ends the command then: 500ms, 60s, 2m'
+complete -c rlock -n '__rlock_in run' -l min-hold -x -d 'Holds it for so long: 500ms, 60s, 2m'
 complete -c rlock -n '__rlock_in run' -l leave -d 'Until the command has ended, whatever it left'
 complete -c rlock -n '__rlock_in run' -l fd -x -d 'Events of the lease are read there'
 complete -c rlock -n '__rlock_in list show doctor' -l json -d 'For programs'
