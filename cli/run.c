@@ -22,6 +22,7 @@ enum {
     OPT_ON_LOST,
     OPT_GRACE,
     OPT_LEAVE,
+    OPT_NO_TOKEN,
     OPT_MAX_HOLD,
     OPT_MIN_HOLD,
     OPT_FD
@@ -42,8 +43,7 @@ static const int64_t WAIT_MAX_MS = 315360000000; /* ten years */
 
 static const char usage[] =
     "Usage: rlock run [OPTION...] NAME [--] COMMAND [ARGUMENT...]\n"
-    "Runs COMMAND while holding the lock NAME. Gives COMMAND's exit code, 128+n when\n"
-    "signal n ended it.\n"
+    "Runs COMMAND while holding the lock NAME. Gives its exit code; 128+n: signal n.\n"
     "\n"
     "  --fair               in the order of arrival; else who comes when it is free\n"
     "  --read, --write      of a read-write lock: beside other readers, or alone\n"
@@ -51,6 +51,7 @@ static const char usage[] =
     "  --no-wait            not at all\n"
     "  -E, --conflict-exit-code CODE    when not obtained in time; default 75\n"
     "  -q, --quiet          say nothing of that\n"
+    "  --no-token           no RLOCK_TOKEN, and no key for it that stays\n"
     "  --lease DURATION     when rlock dies, others get the lock so much later\n"
     "  --on-lost term|warn  when the lease is lost: end COMMAND (default), or tell\n"
     "  --grace DURATION     from its SIGTERM to its SIGKILL then; default 5s\n"
@@ -78,6 +79,7 @@ static const struct option long_options[] = {
     { "on-lost", required_argument, NULL, OPT_ON_LOST },
     { "grace", required_argument, NULL, OPT_GRACE },
     { "leave", no_argument, NULL, OPT_LEAVE },
+    { "no-token", no_argument, NULL, OPT_NO_TOKEN },
     { "max-hold", required_argument, NULL, OPT_MAX_HOLD },
     { "min-hold", required_argument, NULL, OPT_MIN_HOLD },
     { "fd", required_argument, NULL, OPT_FD },
@@ -158,6 +160,9 @@ static void set_option(struct run_options *options, int option)
         break;
     case OPT_GRACE:
         options->grace_ms = (long)up_to("--grace", GRACE_MAX_MS);
+        break;
+    case OPT_NO_TOKEN:
+        options->no_token = true;
         break;
     case OPT_MAX_HOLD:
         options->max_hold_ns = hold_bound("--max-hold");

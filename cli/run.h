@@ -20,6 +20,7 @@ struct run_options {
     enum run_kind kind;
     bool no_wait, quiet;
     bool warn;       /* --on-lost warn */
+    bool no_token;   /* nor a key for it at the server */
     bool leave;      /* the lock ends with the command, whatever that left */
     int64_t wait_ns; /* -1: as long as it takes */
     long lease_ms;   /* 0: the client's */

@@ -43,7 +43,8 @@ static bool is_of(const char *variable, const char *name)
     return strncmp(variable, name, len) == 0 && variable[len] == '=';
 }
 
-/* The environment with RLOCK_NAME and RLOCK_TOKEN; NULL: no memory. One allocation. */
+/* The environment with RLOCK_NAME and RLOCK_TOKEN (0: without, whatever an outer run has
+ * set); NULL: no memory. One allocation. */
 static char **make_environ(const char *name, uint64_t token)
 {
     size_t count = 0, kept = 0, name_size = sizeof("RLOCK_NAME=") + strlen(name);
@@ -60,7 +61,8 @@ static char **make_environ(const char *name, uint64_t token)
     snprintf(name_text, name_size, "RLOCK_NAME=%s", name);
     snprintf(token_text, TOKEN_SIZE, "RLOCK_TOKEN=%" PRIu64, token);
     env[kept++] = name_text;
-    env[kept++] = token_text;
+    if (token != 0)
+        env[kept++] = token_text;
     env[kept] = NULL;
     return env;
 }

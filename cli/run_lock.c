@@ -14,7 +14,7 @@ static int init_exclusive(struct run_lock *lock, const struct run_options *optio
     if (rc == 0)
         rc = rlock_mutexattr_setlease(&attr, options->lease_ms);
     if (rc == 0)
-        rc = rlock_mutexattr_setfencing(&attr, 1);
+        rc = rlock_mutexattr_setfencing(&attr, !options->no_token);
     if (rc == 0)
         rc = rlock_mutexattr_setoutage(&attr, RLOCK_OUTAGE_FAIL);
     if (rc == 0)
@@ -38,7 +38,7 @@ int run_lock_init(struct run_lock *lock, const struct run_options *options,
     if (rc == 0)
         rc = rlock_rwlockattr_setlease(&attr, options->lease_ms);
     if (rc == 0)
-        rc = rlock_rwlockattr_setfencing(&attr, 1);
+        rc = rlock_rwlockattr_setfencing(&attr, !options->no_token);
     if (rc == 0)
         rc = rlock_rwlockattr_setoutage(&attr, RLOCK_OUTAGE_FAIL);
     if (rc == 0)

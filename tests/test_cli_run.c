@@ -446,6 +446,21 @@ START_TEST(command_finds_name_and_a_token_that_grows)
 }
 END_TEST
 
+static const char *const kinds[] = { "-q", "--fair", "--read", "--write" };
+
+START_TEST(without_token_there_is_no_key_that_stays_and_no_variable)
+{
+    /* of an outer run neither: it is another lock's */
+    ck_assert_int_eq(RUN("m", "sh", "-c",
+                         "exec $R run --no-token $0 n sh -c 'env | grep -E ^RLOCK_.[AO]'",
+                         kinds[_i]),
+                     0);
+    ck_assert_str_eq(c.out.text, "RLOCK_NAME=n\n");
+    ck_assert(!test_redis_exists(redis, "redisson_lock_token:{n}"));
+    ck_assert(test_redis_exists(redis, "redisson_lock_token:{m}"));
+}
+END_TEST
+
 START_TEST(inner_run_tells_its_own_name)
 {
     ck_assert_int_eq(RUN("n", "sh", "-c", "$R run m sh -c 'env | grep RLOCK_NAME'"), 0);
@@ -591,6 +606,8 @@ static void add_environment(Suite *suite)
 {
     TCase *tc = scene_case(suite, "environment");
     tcase_add_test(tc, command_finds_name_and_a_token_that_grows);
+    tcase_add_loop_test(tc, without_token_there_is_no_key_that_stays_and_no_variable, 0,
+                        sizeof(kinds) / sizeof(kinds[0]));
     tcase_add_test(tc, inner_run_tells_its_own_name);
     tcase_add_test(tc, run_inside_a_run_of_the_same_name_is_warned_of);
     tcase_add_test(tc, command_finds_signals_as_rlock_did);

@@ -72,7 +72,7 @@ _rlock() {
   fi
   case ${words[1]} in
     run) own='--fair --read --write --wait --no-wait --conflict-exit-code --quiet --lease
-      --on-lost --grace --leave --max-hold --min-hold --fd' ;;
+      --on-lost --grace --no-token --leave --max-hold --min-hold --fd' ;;
     list) own=--json names= ;;
     show) own=--json ;;
     watch) own=--interval names= ;;
