@@ -69,7 +69,7 @@ if held == 0 then
   if granted == id then
     -- 0: what was given has lapsed since, of a server that stood still
     left = call('PEXPIRE', N, lease) * tonumber(lease)
-    return { now, left, waiting() + died(), 0, 'held', left, 0, call('HGET', N, 'token') or '' }
+    return { now, left, waiting() + died(), 0, 'held', left, 0, token_there() }
   end
   if granted then
     more = 0

@@ -48,7 +48,7 @@ call('DEL', readers, keepers)
 call('DEL', dirty)
 for _, id in ipairs(victims) do
   local uuid = string.match(id, '^([^:]+):%d+:%d+:%a%d+%l*$')
-  if uuid then redis.pcall('PUBLISH', 'rlock:client:' .. uuid, '1 lost ' .. id .. ' ' .. N) end
+  if uuid and #id < 128 then redis.pcall('PUBLISH', 'rlock:client:' .. uuid, '1 lost ' .. id .. ' ' .. N) end
 end
 local more, rmore = settle(reads and 'read' or 'write', false)
 if call('EXISTS', N) == 0 then redis.pcall('PUBLISH', channel, '0') end

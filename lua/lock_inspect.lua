@@ -12,13 +12,24 @@
 -- Returns {server us, PTTL of N, fields of N, readers and ends, waiters and tickets, waiting readers
 -- and tickets, alive-until of each waiter in the same order}
 -- Effects: none
+-- What is longer than any of ours is cut, and more than 16 MiB is an error: whatever somebody writes
+-- to the keys, the answer is one that a client can read.
 local N, queue, rqueue, present, readers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local layout, count, after, rafter = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local call = redis.call
 local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
+local room = 16777216
+local function short(list)
+  for i, text in ipairs(list) do
+    if #text > 512 then list[i] = string.sub(text, 1, 512) end
+    room = room - #list[i] - 16
+    if room < 0 then error('the keys of the lock hold too much for one', 0) end
+  end
+  return list
+end
 local function page(key, from)
-  return call('ZRANGEBYSCORE', key, '(' .. from, '+inf', 'WITHSCORES', 'LIMIT', '0', count)
+  return short(call('ZRANGEBYSCORE', key, '(' .. from, '+inf', 'WITHSCORES', 'LIMIT', '0', count))
 end
 local waiters, rwaiters = page(queue, after), page(rqueue, rafter)
 local alive = {}
@@ -33,4 +44,4 @@ local reading = {}
 if call('HGET', N, 'mode') == 'rlock:read' then
   reading = call('ZRANGE', readers, '0', '-1', 'WITHSCORES')
 end
-return { now, call('PTTL', N), call('HGETALL', N), reading, waiters, rwaiters, alive }
+return { now, call('PTTL', N), short(call('HGETALL', N)), short(reading), waiters, rwaiters, alive }

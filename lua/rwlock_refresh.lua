@@ -79,7 +79,7 @@ for i, id in ipairs(ids) do
     end
     what = left and 'held' or 'gone'
     if left then
-      own = call('HGET', N, 'token') or ''
+      own = token_there()
       answer[3] = flags_for(call('HGET', N, id), answer[3])
     end
   end

@@ -45,7 +45,7 @@ local function renewed(id, how)
     if not note(id, value) then value = '1' end
   end
   if value == '2' then flags = flags + 64 end
-  local own = call('HGET', N, 'token') or ''
+  local own = token_there()
   if own ~= '' and string.find(how, 'm') then
     -- where there is no memory for it, or the key holds something else, the lease counts all the same
     local drawn, first, count = pcall(token_block)
@@ -68,7 +68,7 @@ for part, ttl, how in string.gmatch(names, '(%S+) (%d+)(%l*) ') do
   if mode == 'write' then
     own, count = renewed(id, how)
   elseif left then
-    own = call('HGET', N, 'token') or ''
+    own = token_there()
     if tells(id) then
       listed[#listed + 1] = id
       listed[#listed + 1] = left

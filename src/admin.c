@@ -82,7 +82,7 @@ static int look(struct rlock_client *client, const char *name, int64_t until,
     int rc =
         pttl && rlk_reply_type(pttl) == RLK_REPLY_INTEGER && rlk_reply_integer(pttl) >= -2
             ? 0
-            : rlk_error_set(EPROTO, "the answer is none of a lock script");
+            : rlk_script_unreadable(&req, "lease");
     if (rc == 0) {
         *ret_pttl_ms = rlk_reply_integer(pttl);
         if (*ret_pttl_ms > RLK_LEASE_MAX_MS) /* it is looked at again before that */

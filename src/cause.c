@@ -18,6 +18,7 @@ static const char *const texts[] = {
     [RLK_LOSS_UNCONFIRMED] = "no renewal was confirmed",
     [RLK_LOSS_UNREACHABLE] = "server unreachable",
     [RLK_LOSS_REFUSED] = "the server refused to renew it; last renewed",
+    [RLK_LOSS_UNREADABLE] = "its renewals have answers of no lock script; last renewed",
     [RLK_LOSS_STOOD_STILL] =
         "this process or its watchdog did not run; a renewal was due",
     [RLK_LOSS_FORCED] = (NOT_OURS ": unlocked by force"),
@@ -51,7 +52,7 @@ enum rlk_loss rlk_cause_of_locked(const struct rlk_hold *hold, enum rlk_loss los
     if (hold->fixed)
         return RLK_LOSS_FIXED_ENDED;
     if (hold->refused) {
-        loss = RLK_LOSS_REFUSED;
+        loss = hold->unreadable ? RLK_LOSS_UNREADABLE : RLK_LOSS_REFUSED;
     } else if (!hold->op && now - hold->renew_at > third / 2) {
         /* it was not even tried: tries that fail put the next one off by little */
         loss = RLK_LOSS_STOOD_STILL;
@@ -71,7 +72,8 @@ const char *rlk_cause_write(char buf[RLK_CAUSE_SIZE], enum rlk_loss loss, int64_
     char s[RLK_LOG_NUMBER_SIZE];
 
     rlk_log_number(s, ms, 1000, 1);
-    if (loss == RLK_LOSS_REFUSED || loss == RLK_LOSS_STOOD_STILL)
+    if (loss == RLK_LOSS_REFUSED || loss == RLK_LOSS_UNREADABLE ||
+        loss == RLK_LOSS_STOOD_STILL)
         snprintf(buf, RLK_CAUSE_SIZE, "%s %s s ago", texts[loss], s);
     else if (loss == RLK_LOSS_ENDED || loss == RLK_LOSS_UNCONFIRMED ||
              loss == RLK_LOSS_UNREACHABLE)

@@ -64,6 +64,7 @@ static void renew_done(struct rlock_client *client, struct rlk_hold *hold,
         hold->renew_at = now;
     } else if (answer->outcome != RLK_DONE) {
         hold->refused = answer->outcome == RLK_REFUSED;
+        hold->unreadable = answer->unreadable != NULL;
         hold->doubted = hold->fixed;
         hold->renew_at = hold->ask_after = rlk_duty_retry_time(hold, now);
     } else if (fate->what == RLK_HELD) {
@@ -298,6 +299,8 @@ void rlk_duty_done(struct rlock_client *client, struct rlk_op *op,
     char more[RLK_LOG_MORE_SIZE];
     if (text[0] && rlk_log_now(&watch->pace, now, 1, more))
         rlk_log(RLK_LOG_WARNING, "rlock: %s of \"%s\" %s at %s: %s%s", op_names[kind],
-                shown, answer.outcome == RLK_REFUSED ? "refused" : "failed",
+                shown,
+                answer.outcome == RLK_REFUSED && !answer.unreadable ? "refused"
+                                                                    : "failed",
                 client->config.target.label, text, more);
 }

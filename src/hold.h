@@ -104,6 +104,7 @@ enum rlk_loss {
     RLK_LOSS_FORCED,
     RLK_LOSS_NOT_OURS,
     RLK_LOSS_ANOTHERS,
+    RLK_LOSS_UNREADABLE,
     RLK_LOSS_MASK = 15 /* they fit into rlk_hold.loss */
 };
 
@@ -184,6 +185,7 @@ struct rlk_hold {
     bool asks_others : 1;   /* it is to be asked that */
     bool tells : 1;         /* the server will tell of the first who comes */
     bool refused : 1;       /* INSIDE: its newest renewal was refused for good */
+    bool unreadable : 1;    /* or answered by what no script answers */
     bool told_lost : 1;     /* a message says that it was taken away */
     bool trying : 1;        /* ASKING: in the lock's tries */
     uint8_t loss : 4;       /* LOST: enum rlk_loss */

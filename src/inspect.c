@@ -329,7 +329,7 @@ static int ask_page(struct rlock_client *client, const char *name, size_t name_l
     if (shape_ok(*ret_reply))
         return 0;
     rlk_reply_free(*ret_reply);
-    return rlk_error_set(EPROTO, "the answer is none of a lock script");
+    return rlk_script_unreadable(&req, "form");
 }
 
 /* Holders and the first page of waiters are of one moment, further pages later. */

@@ -5,6 +5,7 @@
 
 #include "deadline.h"
 #include "error.h"
+#include "log.h"
 #include "probe.h"
 #include "refusal.h"
 
@@ -303,15 +304,18 @@ static bool decode_token(const struct rlk_reply *reply, uint64_t *ret_token)
 #define MS_MAX (INT64_C(1) << 40)
 #define US_MAX (INT64_C(1) << 53)
 
-static bool decode_fate(const struct rlk_reply *reply, size_t at,
-                        struct rlk_fate *ret_fate)
+/* NULL, or what is wrong. */
+static const char *decode_fate(const struct rlk_reply *reply, size_t at,
+                               struct rlk_fate *ret_fate)
 {
-    if (!decode_what(rlk_reply_at(reply, at), &ret_fate->what) ||
-        !decode_int(rlk_reply_at(reply, at + 1), -2, INT64_MAX,
-                    &ret_fate->remaining_ms) ||
-        !decode_int(rlk_reply_at(reply, at + 2), 0, US_MAX, &ret_fate->ticket) ||
-        !decode_token(rlk_reply_at(reply, at + 3), &ret_fate->token))
-        return false;
+    if (!decode_what(rlk_reply_at(reply, at), &ret_fate->what))
+        return "outcome";
+    if (!decode_int(rlk_reply_at(reply, at + 1), -2, INT64_MAX, &ret_fate->remaining_ms))
+        return "lease";
+    if (!decode_int(rlk_reply_at(reply, at + 2), 0, US_MAX, &ret_fate->ticket))
+        return "ticket";
+    if (!decode_token(rlk_reply_at(reply, at + 3), &ret_fate->token))
+        return "token";
     if (ret_fate->remaining_ms > MS_MAX)
         ret_fate->remaining_ms = MS_MAX;
     if (ret_fate->what == RLK_HELD) {
@@ -325,36 +329,52 @@ static bool decode_fate(const struct rlk_reply *reply, size_t at,
          ret_fate->what == RLK_YOURS) &&
         ret_fate->remaining_ms < 0)
         ret_fate->remaining_ms = 0;
-    return true;
+    return NULL;
 }
 
 enum { HEAD_LEN = 4, FATE_LEN = 4 };
 
-static bool decode(const struct rlk_reply *reply, struct rlk_answer *answer,
-                   struct rlk_fate *fates, size_t fate_max)
+/* NULL, or what is wrong. */
+static const char *decode(const struct rlk_reply *reply, struct rlk_answer *answer,
+                          struct rlk_fate *fates, size_t fate_max)
 {
     int64_t flags;
     size_t count = rlk_reply_count(reply), end = HEAD_LEN + FATE_LEN * fate_max;
 
     /* scripts of the read-write lock say behind it where to go on in the other queue */
     if (rlk_reply_type(reply) != RLK_REPLY_ARRAY || (count != end && count != end + 1))
-        return false;
+        return "form";
     if (count > end &&
         !decode_int(rlk_reply_at(reply, end), 0, US_MAX, &answer->more.rqueue))
-        return false;
-    if (!decode_int(rlk_reply_at(reply, 0), 1, US_MAX, &answer->server_us) ||
-        !decode_int(rlk_reply_at(reply, 1), -2, INT64_MAX, &answer->pttl_ms) ||
-        !decode_int(rlk_reply_at(reply, 2), 0, INT32_MAX, &flags) ||
-        !decode_int(rlk_reply_at(reply, 3), 0, US_MAX, &answer->more.queue))
-        return false;
+        return "ticket";
+    if (!decode_int(rlk_reply_at(reply, 0), 1, US_MAX, &answer->server_us))
+        return "time";
+    if (!decode_int(rlk_reply_at(reply, 1), -2, INT64_MAX, &answer->pttl_ms))
+        return "lease";
+    if (!decode_int(rlk_reply_at(reply, 2), 0, INT32_MAX, &flags))
+        return "flags";
+    if (!decode_int(rlk_reply_at(reply, 3), 0, US_MAX, &answer->more.queue))
+        return "ticket";
     if (answer->pttl_ms > MS_MAX)
         answer->pttl_ms = MS_MAX;
     answer->flags = (unsigned)flags;
     answer->fate_count = fate_max;
-    for (size_t i = 0; i < fate_max; i++)
-        if (!decode_fate(reply, HEAD_LEN + FATE_LEN * i, &fates[i]))
-            return false;
-    return true;
+    const char *wrong = NULL;
+    for (size_t i = 0; !wrong && i < fate_max; i++)
+        wrong = decode_fate(reply, HEAD_LEN + FATE_LEN * i, &fates[i]);
+    return wrong;
+}
+
+#define UNREADABLE                                                                       \
+    "the answer is none of a lock script (%s): the lock's keys may hold what is no lock's"
+
+int rlk_script_unreadable(const struct rlk_request *req, const char *wrong)
+{
+    char shown[RLK_LOG_NAME_SIZE];
+
+    /* the first key of every script is the lock */
+    rlk_log_name(shown, sizeof(shown), req->argv[FIRST_KEY], req->len[FIRST_KEY]);
+    return rlk_error_set(EPROTO, "lock \"%s\": " UNREADABLE, shown, wrong);
 }
 
 /* Sorts an ERROR reply into the answer. req: of a script, whose lock is named; or NULL.
@@ -406,11 +426,13 @@ void rlk_script_decode(struct rlk_conn *conn, const struct rlk_reply *reply, int
         take_error(conn, "EVALSHA", NULL, reply, ret_answer, text, text_size);
         return;
     }
-    if (!decode(reply, ret_answer, fates, fate_max)) {
-        snprintf(text, text_size, "the answer is none of a lock script");
-        rlk_conn_kill(conn, RLK_FAIL_PROTOCOL, text);
-        ret_answer->outcome = RLK_UNKNOWN;
+    const char *wrong = decode(reply, ret_answer, fates, fate_max);
+    if (wrong) {
+        clear_answer(ret_answer, sent);
+        snprintf(text, text_size, UNREADABLE, wrong);
+        ret_answer->outcome = RLK_REFUSED;
         ret_answer->code = EPROTO;
+        ret_answer->unreadable = wrong;
         return;
     }
     ret_answer->outcome = RLK_DONE;
@@ -531,7 +553,9 @@ void rlk_script_call(struct rlk_conn *conn, const struct rlk_request *req,
                       text, sizeof(text));
     ret_answer->loaded = loaded;
     ret_answer->answered = true;
-    if (ret_answer->outcome != RLK_DONE)
+    if (ret_answer->unreadable)
+        rlk_script_unreadable(req, ret_answer->unreadable);
+    else if (ret_answer->outcome != RLK_DONE)
         rlk_error_set(ret_answer->code, "%s", text);
     rlk_conn_give_back(conn, reply);
 }

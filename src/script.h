@@ -114,7 +114,8 @@ void rlk_request_add_channel(struct rlk_request *req, const char *name, size_t n
 enum rlk_outcome {
     RLK_DONE,    /* the script ran; the answer is there */
     RLK_RETRY,   /* definitely not executed, may work later (or elsewhere) */
-    RLK_REFUSED, /* definitely not executed, trying again is no use: `code` */
+    RLK_REFUSED, /* trying again is no use: `code`. Not executed; or in part, if an ACL
+                  * refused a command of it; or its answer cannot be read (EPROTO) */
     RLK_UNKNOWN, /* may have been executed, or may be later */
     RLK_NOSCRIPT /* of a pipelined request: send it again with its text */
 };
@@ -173,6 +174,8 @@ struct rlk_answer {
     bool answered;    /* a reply came, whatever it says: the server is there */
     bool loaded;      /* the server had not known the script, and was sent it */
     bool key_refused; /* REFUSED, EACCES: it was about the key, not about a command */
+    const char *unreadable; /* REFUSED, EPROTO: what of the reply is none of a script's;
+                               else NULL */
     int64_t sent;     /* just before the request left: CLOCK_BOOTTIME ns */
     int64_t server_us;
     int64_t pttl_ms; /* of N; -2: free, -1: without TTL */
@@ -202,11 +205,17 @@ int rlk_script_append(struct rlk_conn *conn, const struct rlk_request *req,
                       bool with_text);
 
 /* Decodes the reply of a pipelined request. `fates` takes up to `fate_max` ids' fates;
- * more or fewer than fate_max is a violation. The violation kills the connection, the
- * outcome is UNKNOWN. `text` (may be NULL) receives a line about what is not DONE. */
+ * more or fewer than fate_max is a violation. A reply of another form is REFUSED and
+ * unreadable, and nobody else's matter: others' requests are on the same connection, and
+ * whoever may write to one lock's keys can have its scripts answer anything. `text` (may
+ * be NULL) receives a line about what is not DONE. */
 void rlk_script_decode(struct rlk_conn *conn, const struct rlk_reply *reply, int64_t sent,
                        struct rlk_answer *ret_answer, struct rlk_fate *fates,
                        size_t fate_max, char *text, size_t text_size);
+
+/* What a script answered has another form than its own: `wrong` says what of it. Sets the
+ * thread's message, which names the lock, and returns EPROTO. */
+int rlk_script_unreadable(const struct rlk_request *req, const char *wrong);
 
 /* D of a lease of `ms` whose request left at `sent` (design: doc/DESIGN.md, section 5).
  */

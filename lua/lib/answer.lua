@@ -13,6 +13,12 @@ local function waiting()
   if call('ZCARD', rqueue) > 0 then flags = flags + 2 end
   return flags
 end
+-- The token that N has, or "". Whatever else stands there makes no answer of any length: it is told
+-- as what no decoder takes for a token.
+local function token_there()
+  local own = call('HGET', N, 'token') or ''
+  return #own <= 20 and own or '?'
+end
 -- The flag for the holder there is.
 local function foreign()
   local mode = call('HGET', N, 'mode')

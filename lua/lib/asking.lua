@@ -21,7 +21,7 @@ local function known(left, flags)
       call('PEXPIRE', N, lease)
       left = tonumber(lease)
     end
-    return { now, left, flags + died(), 0, 'held', left, 0, call('HGET', N, 'token') or '' }
+    return { now, left, flags + died(), 0, 'held', left, 0, token_there() }
   end
   local what = lost and 'unrecoverable' or nil
   if is_marked() then what = 'refused' end

@@ -18,7 +18,7 @@ mark(id, life)
 local value = held > 0 and call('HGET', N, id)
 if value then
   local left = call('PTTL', N)
-  return { now, left, flags_for(value, waiting()) + died(), 0, 'yours', left, 0, call('HGET', N, 'token') or '' }
+  return { now, left, flags_for(value, waiting()) + died(), 0, 'yours', left, 0, token_there() }
 end
 local granted, more = nil, 0
 if held == 0 then granted, more = handover('0') end

@@ -20,6 +20,8 @@ local waits = nil         -- who waited behind the last one who was granted the 
 local seen, from, looked = 0, '-inf', '0'
 -- What an id says, if its client is alive: its uuid, letter, and the TTL of a grant.
 local function alive(id)
+  -- longer than any of ours: no id, and none that messages are to carry
+  if #id > 127 then return nil end
   local uuid, letter, ttl = string.match(id, '^([^:]+):%d+:%d+:(%a)(%d+)%l*$')
   local till = uuid and call('ZSCORE', present, uuid)
   if uuid and not till then

@@ -27,7 +27,7 @@ local function tell_keepers()
   local done = {}
   for _, id in ipairs(list) do
     local uuid = string.match(id, '^([^:]+):%d+:%d+:%a%d+%l*$')
-    if uuid and not done[uuid] then
+    if uuid and #id < 128 and not done[uuid] then
       done[uuid] = true
       redis.pcall('PUBLISH', 'rlock:client:' .. uuid, '1 wanted ' .. id .. ' ' .. N)
     end

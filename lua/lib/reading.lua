@@ -2,7 +2,7 @@
 -- A reading: N in mode rlock:read, and in `readers` each reader's own lease end (server
 -- ms). N's TTL is a function of them, the highest end (W3); nothing but `fit` sets it. Whether
 -- anybody reads is one look at that end; who is past it is garbage (W8).
--- Needs: call, N, readers, keepers, now, t, token, token_next.
+-- Needs: call, N, readers, keepers, now, t, token, token_next, token_there.
 local clock = math.floor(now / 1000)
 local function text(number) return string.format('%.0f', number) end
 -- The TTL of N is that of the last reader; readers outlives it, to tell what has ended (W7).
@@ -27,8 +27,8 @@ local function collect()
 end
 -- The reading's token, drawn if need be (W26).
 local function reading_token()
-  local own = call('HGET', N, 'token')
-  if not own then
+  local own = token_there()
+  if own == '' then
     own = token_next()
     call('HSET', N, 'token', own)
   end

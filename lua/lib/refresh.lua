@@ -55,7 +55,7 @@ for i, id in ipairs(ids) do
       call('PEXPIRE', N, left)
       answer[2] = left
     end
-    what, remaining, ticket, own = 'held', left, 0, call('HGET', N, 'token') or ''
+    what, remaining, ticket, own = 'held', left, 0, token_there()
     answer[3] = flags_for(call('HGET', N, id), flags) + died()
   elseif lost then
     what = 'unrecoverable'

@@ -39,6 +39,7 @@ if value == '2' then flags = flags + 64 end
 -- in lower case: without fencing
 local plain = string.find(id, ':m', 1, true) or string.find(id, ':f', 1, true)
 local own = not plain and call('HGET', N, 'token') or ''
+if #own > 20 then own = '?' end -- as in lib/answer.lua
 if more ~= '1' or own == '' then return { now, left, flags, 0, 'held', left, 0, own } end
 --include token
 -- where there is no memory for it, or the key holds something else, the lease counts all the same

@@ -51,7 +51,7 @@ local function call_waiters()
   for _, line in ipairs({ queue, rqueue }) do
     for _, id in ipairs(call('ZRANGE', line, '0', '1023')) do
       local uuid, letter = string.match(id, '^([^:]+):%d+:%d+:(%a)')
-      if uuid and not called[uuid .. letter] then
+      if uuid and #id < 128 and not called[uuid .. letter] then
         called[uuid .. letter] = true
         redis.pcall('PUBLISH', 'rlock:client:' .. uuid, '1 lost ' .. id .. ' ' .. N)
       end

@@ -207,7 +207,7 @@ local function told(what, left, ticket, more, rmore)
   local pttl, flags = call('PTTL', N), waiting()
   if left then flags = flags_for(call('HGET', N, id), flags) end
   if not left and pttl ~= -2 then flags = flags + foreign() end
-  local own = left and call('HGET', N, 'token') or ''
+  local own = left and token_there() or ''
   return { now, pttl, flags, more or 0, what, left or -1, tonumber(ticket or 0), own, rmore or 0 }
 end
 -- The end of a reader, raised to the lease and never lowered (W5); what is left of it.

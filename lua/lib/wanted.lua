@@ -6,7 +6,7 @@ local function wanted()
   local fields = redis.pcall('HGETALL', N)
   for i = 1, #fields, 2 do
     local id = fields[i]
-    local uuid = fields[i + 1] == '2' and string.match(id, '^([^:]+):%d+:%d+:%a%d+%l*$')
+    local uuid = fields[i + 1] == '2' and #id < 128 and string.match(id, '^([^:]+):%d+:%d+:%a%d+%l*$')
     if uuid then
       redis.pcall('HSET', N, id, '3')
       redis.pcall('PUBLISH', 'rlock:client:' .. uuid, '1 wanted ' .. id .. ' ' .. N)

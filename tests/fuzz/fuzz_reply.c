@@ -156,8 +156,8 @@ static void decode(struct rlk_conn *conn, const redisReply *reply, size_t count,
         fuzz_must(answer.outcome == RLK_DONE && conn->state == RLK_CONN_READY);
         check_done(&answer, fates, count);
     } else {
-        fuzz_must(answer.outcome == RLK_UNKNOWN && answer.code == EPROTO);
-        fuzz_must(conn->state == RLK_CONN_DEAD);
+        fuzz_must(answer.outcome == RLK_REFUSED && answer.code == EPROTO);
+        fuzz_must(answer.unreadable && conn->state == RLK_CONN_READY);
     }
     if (text) {
         fuzz_must(memchr(text, '\0', text_size) && fuzz_printable(text));
