@@ -481,8 +481,8 @@ void rlk_burial_answered(struct rlock_client *client, struct rlk_op *op,
     if (reply) {
         RLK_COUNT(client->counters.round_trips);
         rlk_client_answered(client, op->sent, now);
-        rlk_script_decode(client->watch.conn, reply, op->sent, &answer, &fate, 1, text,
-                          sizeof(text));
+        rlk_script_decode(client->watch.conn, &rlk_scripts[RLK_LOCK_BURY], reply,
+                          op->sent, &answer, &fate, 1, text, sizeof(text));
     } else {
         RLK_COUNT(client->counters.unknown_outcomes);
     }

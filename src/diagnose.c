@@ -94,7 +94,7 @@ int rlk_diagnose_command(struct rlk_diagnosis *d, const char *const *argv,
     } else {
         const char *said = rlk_reply_string(reply, &len);
         if (rlk_script_sort_error(said, len, &rc) == RLK_RETRY) {
-            rlk_refusal_describe(text, sizeof(text), argv[0], NULL, 0, said, len);
+            rlk_refusal_describe(text, sizeof(text), argv[0], NULL, NULL, 0, said, len);
             rlk_error_set(rc, "%s", text);
         } else {
             rc = 0;
@@ -142,7 +142,7 @@ static int take_sample(struct rlk_diagnosis *d, struct sample *ret_sample)
     } else if (rlk_reply_type(reply) == RLK_REPLY_ERROR) {
         const char *said = rlk_reply_string(reply, &len);
         rlk_script_sort_error(said, len, &rc);
-        rlk_refusal_describe(text, sizeof(text), argv[0], NULL, 0, said, len);
+        rlk_refusal_describe(text, sizeof(text), argv[0], NULL, NULL, 0, said, len);
         rlk_error_set(rc, "%s", text);
     } else {
         rc = rlk_error_set(EPROTO, "an answer out of place to TIME");

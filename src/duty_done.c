@@ -25,14 +25,14 @@ static const char *const op_names[] = {
 };
 
 /* The script that a request about a lock was. */
-static const char *script_of(enum rlk_op_kind op, const struct rlk_lock *lock)
+static const struct rlk_script *script_of(enum rlk_op_kind op,
+                                          const struct rlk_lock *lock)
 {
     const struct rlk_kind *kind = &rlk_kinds[lock->kind];
-    return rlk_scripts[op == RLK_OP_REFRESH     ? kind->refresh
-                       : op == RLK_OP_RELEASE   ? kind->release
-                       : op == RLK_OP_DOWNGRADE ? kind->downgrade
-                                                : kind->renew]
-        .name;
+    return &rlk_scripts[op == RLK_OP_REFRESH     ? kind->refresh
+                        : op == RLK_OP_RELEASE   ? kind->release
+                        : op == RLK_OP_DOWNGRADE ? kind->downgrade
+                                                 : kind->renew];
 }
 
 static void count_renewal(struct rlock_client *client, const struct rlk_answer *answer)
@@ -236,11 +236,11 @@ void rlk_duty_done(struct rlock_client *client, struct rlk_op *op,
                                                 : 1;
     if (reply) {
         RLK_COUNT(client->counters.round_trips);
-        RLK_PROBE2(reply, script_of(kind, lock ? lock : op->hold->lock),
-                   RLK_PROBE_US(now - op->sent));
+        const struct rlk_script *script = script_of(kind, lock ? lock : op->hold->lock);
+        RLK_PROBE2(reply, script->name, RLK_PROBE_US(now - op->sent));
         rlk_client_answered(client, op->sent, now);
-        rlk_script_decode(watch->conn, reply, op->sent, &answer, fates, count, text,
-                          sizeof(text));
+        rlk_script_decode(watch->conn, script, reply, op->sent, &answer, fates, count,
+                          text, sizeof(text));
     } else {
         RLK_COUNT(client->counters.unknown_outcomes);
     }
@@ -298,9 +298,8 @@ void rlk_duty_done(struct rlock_client *client, struct rlk_op *op,
     rlk_registry_unlock(reg);
     char more[RLK_LOG_MORE_SIZE];
     if (text[0] && rlk_log_now(&watch->pace, now, 1, more))
-        rlk_log(RLK_LOG_WARNING, "rlock: %s of \"%s\" %s at %s: %s%s", op_names[kind],
-                shown,
-                answer.outcome == RLK_REFUSED && !answer.unreadable ? "refused"
-                                                                    : "failed",
-                client->config.target.label, text, more);
+        rlk_log(
+            RLK_LOG_WARNING, "rlock: %s of \"%s\" %s at %s: %s%s", op_names[kind], shown,
+            answer.outcome == RLK_REFUSED && !answer.unreadable ? "refused" : "failed",
+            client->config.target.label, text, more);
 }

@@ -2,15 +2,12 @@
 /*
  * Texts of refusals; see refusal.h.
  *
- * Who may not run a script's inner command is told so in words that differ:
- *   6.x    ERR Error running script (call to f_SHA): @user_script:7: @user_script: 7: The
- *          user executing the script can't run this command or subcommand
- *   7.0    ERR The user executing the script can't run this command or subcommand script:
- *          SHA, on @user_script:7.
- *   7.2    NOPERM ACL failure in script: User u has no permissions to run the 'hset'
- *          command script: SHA, on @user_script:7.
- * Only the last names the command, and none the key or the channel. But all tell script
- * and line, and the scripts are ours: what is called there is read from their text.
+ * What a command inside of a script is told comes to the client in words that differ by
+ * version (`forms`, below). And who may not run one is told so in other words:
+ *   6.x, 7.0   The user executing the script can't run this command or subcommand
+ *   7.2        ACL failure in script: User u has no permissions to run the 'hset' command
+ * Only the last names the command, and none the key or the channel. But all tell the
+ * line, and the scripts are ours: what is called there is read from their text.
  */
 #include "refusal.h"
 
@@ -21,6 +18,25 @@
 #include <string.h>
 
 static const char wrong_type[] = "WRONGTYPE ";
+static const char whole_scripts[] = "Write commands not allowed after non deterministic";
+
+/* How an error inside of a script is told, one line a version: what the whole begins with
+ * ("": with what the command said, else that comes last), what stands in front of the
+ * script's hash (NULL: it is not told), and of the line's number. From the servers'
+ * sources:
+ *   6.x   evalGenericCommand and luaPushError in src/scripting.c of 6.0.9 and 6.2.14; as
+ * in the issues laravel/horizon#1068 (3.2), kkoomen/nestjs-throttler-storage-redis#1096
+ *   7.0   luaCallFunction in src/script_lua.c of Redis 7.0.15, 7.2.5, 7.4.1, Valkey 8.0.1
+ *   9.1   luaCallFunction in src/modules/lua/script_lua.c of Valkey
+ */
+static const struct form {
+    const char *begin, *hash, *line;
+} forms[] = {
+    { "ERR Error running script (call to f_", "", "@user_script:" },
+    { "", " script: ", ", on @user_script:" },
+    { "", NULL, " script: on @user_script:" },
+};
+enum { FORM_COUNT = sizeof(forms) / sizeof(forms[0]), HASH_LEN = 40 };
 
 enum { WHAT_SIZE = 100, LINE_MAX_DIGITS = 5 };
 
@@ -67,13 +83,71 @@ static void append_upper(char *buf, size_t size, const char *text, size_t len)
 
 /* ---- where */
 
-/* The script whose hash is in the text. */
-static const struct rlk_script *find_script(struct words text)
+static bool starts(struct words text, const char *with)
 {
-    for (int i = 0; i < RLK_SCRIPT_COUNT; i++)
-        if (find(text, rlk_scripts[i].sha))
+    size_t len = strlen(with);
+    return (size_t)(text.end - text.at) >= len && memcmp(text.at, with, len) == 0;
+}
+
+/* Whether the text is of this form. ret_hash: from the script's hash on; empty where none
+ * is told. */
+static bool is_form(const struct form *form, struct words text, struct words *ret_hash)
+{
+    const char *line = find(text, form->line), *hash = text.at + strlen(form->begin);
+
+    *ret_hash = (struct words){ text.end, text.end };
+    if (!line || !starts(text, form->begin))
+        return false;
+    if (!form->hash)
+        return true;
+    size_t mark = strlen(form->hash);
+    if (mark > 0 && (size_t)(line - text.at) >= mark + HASH_LEN)
+        hash = line - HASH_LEN;
+    *ret_hash = (struct words){ hash, text.end };
+    return text.end - hash >= HASH_LEN &&
+           (mark == 0 || ((size_t)(hash - text.at) >= mark &&
+                          memcmp(hash - mark, form->hash, mark) == 0));
+}
+
+static const struct form *form_of(struct words text, struct words *ret_hash)
+{
+    for (int i = 0; i < FORM_COUNT; i++)
+        if (is_form(&forms[i], text, ret_hash))
+            return &forms[i];
+    return NULL;
+}
+
+/* The script whose hash is in the text; `sent` where none is told. NULL: neither. */
+static const struct rlk_script *find_script(struct words text,
+                                            const struct rlk_script *sent)
+{
+    struct words hash;
+    const struct form *form = form_of(text, &hash);
+    if (form && !form->hash)
+        return sent;
+    for (int i = 0; form && i < RLK_SCRIPT_COUNT; i++)
+        if (starts(hash, rlk_scripts[i].sha))
             return &rlk_scripts[i];
     return NULL;
+}
+
+/* What the command said that a script called, as it would say to whoever calls it by
+ * itself: "WRONGTYPE Operation against ..."; the whole text when it is no script's. */
+static struct words said(struct words text)
+{
+    struct words hash, rest;
+    const struct form *form = form_of(text, &hash);
+    if (form && form->begin[0] == '\0') {
+        text.end = form->hash ? hash.at - strlen(form->hash) : find(text, form->line);
+    } else if (form) {
+        /* "@user_script:7: @user_script: 7: -OOM ...": the second only of what the server
+         * refuses before the command runs */
+        while (behind(text, form->line, &rest) && behind(rest, ": ", &rest))
+            text = rest;
+    }
+    if (text.at < text.end && *text.at == '-')
+        text.at++;
+    return text;
 }
 
 /* The line of the script that the text tells of. False: of none, or none that is there.
@@ -81,10 +155,15 @@ static const struct rlk_script *find_script(struct words text)
 static bool find_line(struct words text, const struct rlk_script *script,
                       struct words *ret_line)
 {
-    struct words rest;
+    struct words rest = text;
     size_t number = 0;
-    if (!behind(text, "@user_script:", &rest))
+    /* the last one: the first may be where an error was raised anew */
+    if (!find(text, "@user_script:"))
         return false;
+    while (behind(rest, "@user_script:", &rest))
+        ;
+    if (rest.at < rest.end && *rest.at == ' ')
+        rest.at++;
     for (int n = 0; rest.at < rest.end && *rest.at >= '0' && *rest.at <= '9'; rest.at++)
         if (n++ < LINE_MAX_DIGITS)
             number = number * 10 + (size_t)(*rest.at - '0');
@@ -176,9 +255,10 @@ static const char *verb(const struct rlk_script *script)
 }
 
 /* "HSET in acquire", "a key of EVALSHA". */
-static void append_what(char *buf, size_t size, const char *command, struct words text)
+static void append_what(char *buf, size_t size, const char *command,
+                        const struct rlk_script *sent, struct words text)
 {
-    const struct rlk_script *script = find_script(text);
+    const struct rlk_script *script = find_script(text, sent);
     struct words line;
     bool key = is_about_key(text), channel = !key && is_about_channel(text);
     size_t before;
@@ -200,7 +280,19 @@ static void append_what(char *buf, size_t size, const char *command, struct word
     }
 }
 
-void rlk_refusal_describe(char *buf, size_t size, const char *command, const char *name,
+bool rlk_refusal_of_writes(const char *text, size_t len)
+{
+    return find((struct words){ text, text + len }, whole_scripts) != NULL;
+}
+
+bool rlk_refusal_begins(const char *text, size_t len, const char *code)
+{
+    struct words t = { text, text + len };
+    return starts(t, code) || starts(said(t), code);
+}
+
+void rlk_refusal_describe(char *buf, size_t size, const char *command,
+                          const struct rlk_script *sent, const char *name,
                           size_t name_len, const char *text, size_t len)
 {
     char shown[RLK_LOG_NAME_SIZE], what[WHAT_SIZE] = "";
@@ -213,14 +305,18 @@ void rlk_refusal_describe(char *buf, size_t size, const char *command, const cha
         append(buf, size, "\": ", 3);
     }
     if (rlk_refusal_by_acl(text, len)) {
-        append_what(what, sizeof(what), command, (struct words){ text, text + len });
+        append_what(what, sizeof(what), command, sent,
+                    (struct words){ text, text + len });
         append(buf, size, "the ACL refuses ", 16);
         append(buf, size, what, strlen(what));
     } else {
         static const char odd[] = "a key of it holds something that is no lock: ";
-        if (name && len >= sizeof(wrong_type) - 1 &&
-            memcmp(text, wrong_type, sizeof(wrong_type) - 1) == 0)
+        static const char whole[] = "the server lets no script write that has asked for "
+                                    "the time (set lua-replicate-commands to yes): ";
+        if (name && rlk_refusal_begins(text, len, wrong_type))
             append(buf, size, odd, sizeof(odd) - 1);
+        if (rlk_refusal_of_writes(text, len))
+            append(buf, size, whole, sizeof(whole) - 1);
         append(buf, size, command, strlen(command));
     }
     append(buf, size, ": ", 2);

@@ -17,10 +17,18 @@ bool rlk_refusal_of_key(const char *text, size_t len);
 /* The same about a channel. */
 bool rlk_refusal_of_channel(const char *text, size_t len);
 
+/* Whether the server lets no script write that has asked for the time: 6.x with
+ * lua-replicate-commands no. No lock can be taken there. */
+bool rlk_refusal_of_writes(const char *text, size_t len);
+/* Whether it begins with this word, or what a command inside of a script said does. */
+bool rlk_refusal_begins(const char *text, size_t len, const char *code);
+
+struct rlk_script;
 /* Writes one line, printable and cut to `size`: the lock (name may be NULL), what was
  * refused if it was the ACL that did, and the server's own words. `command` is what was
- * sent. */
-void rlk_refusal_describe(char *buf, size_t size, const char *command, const char *name,
+ * sent, and `sent` the script, if it was one. */
+void rlk_refusal_describe(char *buf, size_t size, const char *command,
+                          const struct rlk_script *sent, const char *name,
                           size_t name_len, const char *text, size_t len);
 
 #endif

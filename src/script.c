@@ -216,7 +216,7 @@ enum rlk_outcome rlk_script_sort_error(const char *text, size_t len, int *ret_co
     static const char *const access[] = { "NOAUTH", "WRONGPASS", "NOPERM", "DENIED" };
 
     for (size_t i = 0; i < sizeof(temporary) / sizeof(temporary[0]); i++) {
-        if (begins(text, len, temporary[i])) {
+        if (rlk_refusal_begins(text, len, temporary[i])) {
             *ret_code = ENOTCONN;
             return RLK_RETRY;
         }
@@ -227,11 +227,7 @@ enum rlk_outcome rlk_script_sort_error(const char *text, size_t len, int *ret_co
             return RLK_REFUSED;
     if (rlk_refusal_by_acl(text, len)) /* also of a command inside a script */
         return RLK_REFUSED;
-    /* errors of commands that a script called, before it wrote */
-    if (memmem(text, len, "-OOM ", 5) ||
-        memmem(text, len, "OOM command not allowed", 23) ||
-        memmem(text, len, "-READONLY ", 10) || memmem(text, len, "-MISCONF ", 9) ||
-        memmem(text, len, "-NOREPLICAS ", 12) ||
+    if (memmem(text, len, "OOM command not allowed", 23) ||
         memmem(text, len, "Errors trying to SAVE", 21)) {
         *ret_code = ENOTCONN;
         return RLK_RETRY;
@@ -366,7 +362,8 @@ static const char *decode(const struct rlk_reply *reply, struct rlk_answer *answ
 }
 
 #define UNREADABLE                                                                       \
-    "the answer is none of a lock script (%s): the lock's keys may hold what is no lock's"
+    "the answer is none of a lock script (%s): the lock's keys may hold what is no "     \
+    "lock's"
 
 int rlk_script_unreadable(const struct rlk_request *req, const char *wrong)
 {
@@ -377,23 +374,25 @@ int rlk_script_unreadable(const struct rlk_request *req, const char *wrong)
     return rlk_error_set(EPROTO, "lock \"%s\": " UNREADABLE, shown, wrong);
 }
 
-/* Sorts an ERROR reply into the answer. req: of a script, whose lock is named; or NULL.
- */
+/* Sorts an ERROR reply into the answer. script: what was sent, or NULL; req: the request
+ * for one, whose lock is to be named, or NULL. */
 static void take_error(struct rlk_conn *conn, const char *command,
-                       const struct rlk_request *req, const struct rlk_reply *reply,
-                       struct rlk_answer *answer, char *text, size_t text_size)
+                       const struct rlk_script *script, const struct rlk_request *req,
+                       const struct rlk_reply *reply, struct rlk_answer *answer,
+                       char *text, size_t text_size)
 {
     size_t len;
     const char *error = rlk_reply_string(reply, &len);
     answer->outcome = rlk_script_sort_error(error, len, &answer->code);
     /* the first key of every script is the lock */
-    rlk_refusal_describe(text, text_size, command, req ? req->argv[FIRST_KEY] : NULL,
-                         req ? req->len[FIRST_KEY] : 0, error, len);
+    rlk_refusal_describe(text, text_size, command, script,
+                         req ? req->argv[FIRST_KEY] : NULL, req ? req->len[FIRST_KEY] : 0,
+                         error, len);
     answer->key_refused = answer->code == EACCES && rlk_refusal_of_key(error, len);
     /* this server is no master (any more): connect anew, perhaps to another. Redis 6 says
      * so from within the script. */
-    if (begins(error, len, "READONLY") || begins(error, len, "MASTERDOWN") ||
-        memmem(error, len, "-READONLY ", 10))
+    if (rlk_refusal_begins(error, len, "READONLY") ||
+        rlk_refusal_begins(error, len, "MASTERDOWN"))
         rlk_conn_leave(conn, text);
 }
 
@@ -406,7 +405,8 @@ static bool is_noscript(const struct rlk_reply *reply)
     return begins(text, len, "NOSCRIPT");
 }
 
-void rlk_script_decode(struct rlk_conn *conn, const struct rlk_reply *reply, int64_t sent,
+void rlk_script_decode(struct rlk_conn *conn, const struct rlk_script *script,
+                       const struct rlk_reply *reply, int64_t sent,
                        struct rlk_answer *ret_answer, struct rlk_fate *fates,
                        size_t fate_max, char *text, size_t text_size)
 {
@@ -423,7 +423,7 @@ void rlk_script_decode(struct rlk_conn *conn, const struct rlk_reply *reply, int
         return;
     }
     if (rlk_reply_type(reply) == RLK_REPLY_ERROR) {
-        take_error(conn, "EVALSHA", NULL, reply, ret_answer, text, text_size);
+        take_error(conn, "EVALSHA", script, NULL, reply, ret_answer, text, text_size);
         return;
     }
     const char *wrong = decode(reply, ret_answer, fates, fate_max);
@@ -507,7 +507,8 @@ static void round_trip(struct rlk_conn *conn, const struct rlk_request *req, int
         ret_answer->outcome = RLK_NOSCRIPT;
         ret_answer->code = EPROTO;
     } else {
-        take_error(conn, argv[0], req, reply, ret_answer, text, sizeof(text));
+        take_error(conn, argv[0], req ? &rlk_scripts[req->script] : NULL, req, reply,
+                   ret_answer, text, sizeof(text));
         rlk_error_set(ret_answer->code, "%s", text);
     }
     rlk_conn_give_back(conn, reply);
@@ -549,8 +550,8 @@ void rlk_script_call(struct rlk_conn *conn, const struct rlk_request *req,
     if (ret_answer->outcome != RLK_DONE)
         return;
     bool loaded = ret_answer->loaded;
-    rlk_script_decode(conn, reply, ret_answer->sent, ret_answer, &ret_answer->fate, 1,
-                      text, sizeof(text));
+    rlk_script_decode(conn, &rlk_scripts[req->script], reply, ret_answer->sent,
+                      ret_answer, &ret_answer->fate, 1, text, sizeof(text));
     ret_answer->loaded = loaded;
     ret_answer->answered = true;
     if (ret_answer->unreadable)

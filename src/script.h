@@ -204,12 +204,13 @@ void rlk_script_call_raw(struct rlk_conn *conn, const struct rlk_request *req,
 int rlk_script_append(struct rlk_conn *conn, const struct rlk_request *req,
                       bool with_text);
 
-/* Decodes the reply of a pipelined request. `fates` takes up to `fate_max` ids' fates;
+/* Decodes the reply of a pipelined request to run `script`. `fates` takes up to `fate_max` ids' fates;
  * more or fewer than fate_max is a violation. A reply of another form is REFUSED and
  * unreadable, and nobody else's matter: others' requests are on the same connection, and
  * whoever may write to one lock's keys can have its scripts answer anything. `text` (may
  * be NULL) receives a line about what is not DONE. */
-void rlk_script_decode(struct rlk_conn *conn, const struct rlk_reply *reply, int64_t sent,
+void rlk_script_decode(struct rlk_conn *conn, const struct rlk_script *script,
+                       const struct rlk_reply *reply, int64_t sent,
                        struct rlk_answer *ret_answer, struct rlk_fate *fates,
                        size_t fate_max, char *text, size_t text_size);
 

@@ -331,7 +331,7 @@ static bool refused(struct rlock_client *client, const struct rlk_reply *reply,
 
     if (error) {
         const char *said = rlk_reply_string(reply, &len);
-        rlk_refusal_describe(text, sizeof(text), "SUBSCRIBE", NULL, 0, said, len);
+        rlk_refusal_describe(text, sizeof(text), "SUBSCRIBE", NULL, NULL, 0, said, len);
     }
     RLK_COUNT(client->counters.refusals);
     if (rlk_log_now(&sub->pace, now, 1, more))

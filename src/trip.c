@@ -149,7 +149,8 @@ void rlk_trip_go_on(struct rlock_client *client, int kind, const char *name,
         rlk_script_call_raw(conn, &req, until, &answer, &reply);
         if (answer.outcome == RLK_DONE) {
             bool loaded = answer.loaded;
-            rlk_script_decode(conn, reply, answer.sent, &answer, NULL, 0, NULL, 0);
+            rlk_script_decode(conn, &rlk_scripts[req.script], reply, answer.sent, &answer,
+                              NULL, 0, NULL, 0);
             answer.loaded = loaded;
             answer.answered = true;
             rlk_reply_free(reply);

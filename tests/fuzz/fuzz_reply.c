@@ -6,6 +6,7 @@
  * the connection.
  */
 #include "fuzz.h"
+#include "refusal.h"
 #include "script.h"
 #include "wire.h"
 
@@ -122,8 +123,8 @@ static bool begins(const redisReply *reply, const char *prefix)
 static void check_error(const struct rlk_conn *conn, const redisReply *reply,
                         const struct rlk_answer *answer)
 {
-    bool no_master = begins(reply, "READONLY") || begins(reply, "MASTERDOWN") ||
-                     memmem(reply->str, reply->len, "-READONLY ", 10);
+    bool no_master = rlk_refusal_begins(reply->str, reply->len, "READONLY") ||
+                     rlk_refusal_begins(reply->str, reply->len, "MASTERDOWN");
     if (begins(reply, "NOSCRIPT")) {
         fuzz_must(answer->outcome == RLK_NOSCRIPT && conn->state == RLK_CONN_READY);
         return;
@@ -148,8 +149,8 @@ static void decode(struct rlk_conn *conn, const redisReply *reply, size_t count,
         abort();
     memset(&answer, 0xa5, sizeof(answer));
     memset(&fates[count], 0xa5, sizeof(*fates));
-    rlk_script_decode(conn, (const struct rlk_reply *)(const void *)reply, 1, &answer,
-                      fates, count, text, text_size);
+    rlk_script_decode(conn, NULL, (const struct rlk_reply *)(const void *)reply, 1,
+                      &answer, fates, count, text, text_size);
     if (reply->type == REDIS_REPLY_ERROR) {
         check_error(conn, reply, &answer);
     } else if (is_answer(reply, count)) {
