@@ -232,6 +232,26 @@ static int tell_clock(struct rlk_diagnosis *d, const struct sample *best)
 
 /* ---- scripts and messages */
 
+/* Whether a script may write when it has asked for the time, as all of ours do. A user
+ * who may not use this key, and what a replica says, tell nothing of it. */
+static int look_for_whole_scripts(struct rlk_diagnosis *d, bool *ret_found)
+{
+    const char *const argv[] = { "EVAL",
+                                 "redis.call('TIME') return redis.call('DEL', KEYS[1])",
+                                 "1", d->client->uuid, NULL };
+    struct rlk_reply *reply = NULL;
+    size_t len;
+
+    int rc = rlk_diagnose_ask(d, argv, &reply, NULL);
+    if (rc != 0)
+        return rc;
+    const char *text = rlk_reply_string(reply, &len);
+    *ret_found =
+        rlk_reply_type(reply) == RLK_REPLY_ERROR && rlk_refusal_of_writes(text, len);
+    rlk_reply_free(reply);
+    return 0;
+}
+
 static int tell_scripts(struct rlk_diagnosis *d)
 {
     static const char *const argv[] = { "EVAL", "return 1", "0", NULL };
@@ -240,8 +260,18 @@ static int tell_scripts(struct rlk_diagnosis *d)
     int rc = rlk_diagnose_command(d, argv, RLK_REPLY_INTEGER, &reply);
     if (rc != 0)
         return rc;
-    bool runs = reply != NULL;
+    bool runs = reply != NULL, whole = false;
     rlk_reply_free(reply);
+    if (runs)
+        rc = look_for_whole_scripts(d, &whole);
+    if (rc != 0)
+        return rc;
+    if (whole)
+        return rlk_diagnose_tell(
+            d, LOG_ERR, "scripts",
+            "The server lets no script write that has asked for the time, as every step "
+            "of a lock does (lua-replicate-commands no): no lock can be taken here. Set "
+            "lua-replicate-commands to yes.");
     if (runs)
         return rlk_diagnose_tell(d, LOG_INFO, "scripts",
                                  "The server runs scripts, of which every step of a lock "

@@ -154,6 +154,23 @@ START_TEST(versions_before_6_are_too_old_and_Valkey_goes_by_its_own)
 }
 END_TEST
 
+/* As Redis 6.2 says it (src/scripting.c; taskforcesh/bullmq#3856). */
+START_TEST(a_server_that_replicates_whole_scripts_is_an_error)
+{
+    TEST_RULE(proxy, .on = TEST_ON_REQUEST, .action = TEST_ANSWER,
+              .contains = "redis.call('TIME')",
+              .text =
+                  "-ERR Error running script (call to "
+                  "f_2d7dd7dc9e64977a0bb14fb5930851d80bdb1237): @user_script:1: "
+                  "@user_script: 1: Write commands not allowed after non deterministic "
+                  "commands. Call redis.replicate_commands() at the start of your "
+                  "script in order to switch to single commands replication mode.\r\n");
+    client = open_at(test_proxy_url(proxy), "");
+    diagnose();
+    FOUND(&f, LOG_ERR, "scripts", "lua-replicate-commands no");
+}
+END_TEST
+
 START_TEST(a_failed_write_of_the_append_only_file_is_an_error)
 {
     answer_info("redis_version:7.0.0\r\naof_enabled:1\r\naof_last_write_status:err\r\n");
@@ -545,6 +562,7 @@ int main(void)
 
     TCase *tc = tcase(suite, "answers", fixture_open_proxied, fixture_close_proxied);
     LOOP(tc, versions_before_6_are_too_old_and_Valkey_goes_by_its_own, versions);
+    tcase_add_test(tc, a_server_that_replicates_whole_scripts_is_an_error);
     tcase_add_test(tc, a_failed_write_of_the_append_only_file_is_an_error);
     tcase_add_test(tc, bytes_of_the_server_do_not_reach_the_text_as_they_are);
     tcase_add_test(tc, numbers_that_no_server_has_are_told_as_they_are);
