@@ -34,12 +34,18 @@ local now = t[1] * 1000000 + t[2]
 -- much as a command
 if fence == '0' and now <= not_after
   and call('EXISTS', N, queue, rqueue, cancelled, dirty) == 0 then
-  if string.byte(id, -1) > 57 and string.find(id, ':%a%d+%l*b') then
-    call('SET', dirty, id .. '#1', 'EX', '604800')
-  end
   call('HSET', N, id, '1', 'mode', 'rlock:fair', 'since',
     t[1] .. string.sub('000000' .. t[2], -6))
-  call('PEXPIRE', N, lease)
+  -- what an ACL refuses now is undone, and told as it is: nothing of ours stays without an end
+  if redis.pcall('PEXPIRE', N, lease) ~= 1 then
+    call('DEL', N)
+    return call('PEXPIRE', N, lease)
+  end
+  if string.byte(id, -1) > 57 and string.find(id, ':%a%d+%l*b')
+    and redis.pcall('SET', dirty, id .. '#1', 'EX', '604800').err then
+    call('DEL', N)
+    return call('SET', dirty, id, 'XX')
+  end
   lease = tonumber(lease)
   return { now, lease, 0, 0, 'held', lease, 0, '' }
 end
@@ -54,6 +60,7 @@ local held = left == -2 and 0 or 1
 local flags = waiting()
 local told = known(left, flags)
 if told then return told end
+left = with_end(left)
 if held == 0 and flags % 2 == 0 then return take('rlock:fair', flags) end
 if held > 0 and try == '1' then
   wanted()

@@ -72,13 +72,16 @@ if victim then
   call('DEL', N)
   what, last = 'released', 'write'
 elseif held > 0 and call('HGET', N, 'mode') == 'rlock:read' and call('EXISTS', readers) == 1
-  and take_out(readers, text(clock), '256') > 0 then
+  and call('ZREVRANGE', readers, '0', '0') and take_out(readers, text(clock), '256') > 0 then
   what = 'released'
   local top = call('ZREVRANGE', readers, '0', '0', 'WITHSCORES')[2]
   if top and tonumber(top) >= clock then
     fit()
   else
-    call('DEL', N, readers, keepers)
+    if type(redis.pcall('DEL', N, readers, keepers)) ~= 'number' then
+      call('PEXPIRE', N, '0')
+      return call('DEL', N)
+    end
     last = 'read'
   end
 end

@@ -43,10 +43,17 @@ if own then
 end
 if call('HEXISTS', N, id) == 1 then
   local left = math.max(call('PTTL', N), lease, 1)
-  call('HDEL', N, id)
-  open_read()
-  if own then call('HSET', N, 'token', own) end
-  raise(id, left)
+  -- a first write that is allowed when memory is full
+  call('PEXPIRE', N, left)
+  open_read(own)
+  whole(function()
+    clear_readers()
+    raise(id, left)
+    call('HDEL', N, id)
+  end, function()
+    call('HSET', N, 'mode', 'rlock:write')
+    drop(readers)
+  end, readers)
   more, rmore = settle(nil, prefer ~= '1' and prefer ~= '2')
 end
 local left = owns(id)

@@ -39,10 +39,17 @@ if fence == '0' and string.byte(id, -1) ~= 107
   lease = tonumber(lease)
   local till = math.floor(now / 1000) + lease
   local at = till .. ''
-  -- a PEXPIREAT that is refused is so before there is an N
   call('ZADD', readers, at, id)
-  call('PEXPIREAT', readers, till + 60000)
-  call('HSET', N, 'mode', 'rlock:read', 'since', t[1] .. string.sub('000000' .. t[2], -6))
+  -- what an ACL refuses now is undone, and told as it is: nothing of ours stays without an end
+  if redis.pcall('PEXPIREAT', readers, till + 60000) ~= 1 then
+    call('DEL', readers)
+    return call('PEXPIREAT', readers, at)
+  end
+  if type(redis.pcall('HSET', N, 'mode', 'rlock:read', 'since',
+    t[1] .. string.sub('000000' .. t[2], -6))) ~= 'number' then
+    call('DEL', readers)
+    return call('HSET', N, 'mode', 'rlock:read', 'odd')
+  end
   call('PEXPIREAT', N, at)
   return { now, lease, 0, 0, 'held', lease, 0, '', 0 }
 end
@@ -61,10 +68,22 @@ if queued then return queued end
 --include settle
 --include keepers
 local more, rmore = 0, 0
-local function entered(what, reader)
+local function entered(what, reader, opened)
   -- before N gets its end
   if fence == '1' then reading_token() end
-  local left = raise(reader, lease)
+  local was = not opened and call('ZSCORE', readers, reader)
+  local left
+  whole(function()
+    if opened then clear_readers() end
+    left = raise(reader, lease)
+  end, function()
+    if opened then
+      drop(N)
+      drop(readers)
+    elseif not was then
+      redis.pcall('ZREM', readers, reader)
+    end
+  end, opened and N)
   local answer = told(what, left, 0, more, rmore)
   if tells(reader) then answer[3] = flags_for_readers({ reader, left }, answer[3]) end
   return answer
@@ -102,9 +121,7 @@ end
 if open then
   if what == 'free' then
     -- what may be refused comes before there is an N
-    local own = fence == '1' and token_next()
-    open_read()
-    if own then call('HSET', N, 'token', own) end
+    open_read(fence == '1' and token_next())
   else
     collect()
   end
@@ -112,7 +129,7 @@ if open then
     and tonumber(call('ZSCORE', readers, share) or 0) >= clock then
     return entered('shared', share)
   end
-  return entered('held', id)
+  return entered('held', id, what == 'free')
 end
 if try == '1' then return told('busy', nil, 0, more, rmore) end
 return told('queued', nil, queue_up(rqueue), more, rmore)

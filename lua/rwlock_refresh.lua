@@ -88,5 +88,6 @@ for i, id in ipairs(ids) do
   answer[at + 1], answer[at + 2], answer[at + 3] = what, left or -1, tonumber(ticket or 0)
   answer[at + 4] = own
 end
+if answer[2] == -1 then answer[2] = with_end(-1) end
 answer[#answer + 1] = rmore
 return answer

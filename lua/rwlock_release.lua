@@ -32,8 +32,10 @@ if life == '0' and (writes or reads) and call('EXISTS', queue, rqueue) == 0 then
   local gone, top = writes, nil
   if reads and string.byte(id, -1) == 107 then call('ZREM', KEYS[9], id) end
   if reads then
+    -- looked at first: who may not look takes nobody out
+    local count = call('ZCARD', readers)
     gone = call('ZREM', readers, id) == 1
-    if gone and call('ZCARD', readers) > 0 then
+    if gone and count > 1 then
       top = call('ZREVRANGE', readers, '0', '0', 'WITHSCORES')[2]
     end
   end
@@ -42,7 +44,11 @@ if life == '0' and (writes or reads) and call('EXISTS', queue, rqueue) == 0 then
     call('PEXPIREAT', readers, top + 60000)
     return { now, call('PTTL', N), 0, 0, 'released', -1, 0, '', 0 }
   elseif gone then
-    call('DEL', N)
+    -- of a user who may not, a reading does not go on without its last reader
+    if type(redis.pcall('DEL', N)) ~= 'number' then
+      if reads then call('PEXPIRE', N, '0') end
+      return call('DEL', N)
+    end
     if top then call('DEL', readers) end
     redis.pcall('PUBLISH', channel, '0')
     return { now, -2, 0, 0, 'released', -1, 0, '', 0 }
@@ -58,18 +64,26 @@ life = tonumber(life)
 --include settle
 --include mark
 check_all_types(life > 0)
-local what, last = 'notmine', nil
+local what, last, top = 'notmine', nil, nil
+-- The end of those who stay is looked at first: who may not look takes nobody out.
+local function leave_reading()
+  local highest = call('ZREVRANGE', readers, '0', '1', 'WITHSCORES')
+  top = highest[1] == id and highest[4] or highest[1] ~= id and highest[2]
+  return call('ZREM', readers, id) == 1
+end
 if writes then
   call('DEL', N)
   what, last = 'released', 'write'
-elseif reads and call('ZREM', readers, id) == 1 then
+elseif reads and leave_reading() then
   what = 'released'
   call('ZREM', keepers, id)
-  local top = call('ZREVRANGE', readers, '0', '0', 'WITHSCORES')[2]
   if top and tonumber(top) >= clock then
     fit()
   else
-    call('DEL', N, readers, keepers)
+    if type(redis.pcall('DEL', N, readers, keepers)) ~= 'number' then
+      call('PEXPIRE', N, '0')
+      return call('DEL', N)
+    end
     last = 'read'
   end
 else

@@ -35,7 +35,11 @@ if fence == '0' and string.byte(id, -1) ~= 107
   and call('EXISTS', N, queue, rqueue, readers, cancelled, KEYS[7]) == 0 and now <= not_after then
   call('HSET', N, id, '1', 'mode', 'rlock:write', 'since',
     t[1] .. string.sub('000000' .. t[2], -6))
-  call('PEXPIRE', N, lease)
+  -- what an ACL refuses now is undone, and told as it is: nothing of ours stays without an end
+  if redis.pcall('PEXPIRE', N, lease) ~= 1 then
+    call('DEL', N)
+    return call('PEXPIRE', N, lease)
+  end
   lease = tonumber(lease)
   return { now, lease, 0, 0, 'held', lease, 0, '', 0 }
 end
@@ -83,7 +87,10 @@ end
 if ticket then return told('queued', nil, ticket, more, rmore) end
 if more == 0 and rmore == 0 and state() == 'free' then
   local answer = take('rlock:write', waiting())
-  call('DEL', readers, keepers)
+  if not pcall(clear_readers) then
+    call('PEXPIRE', N, '0')
+    return clear_readers()
+  end
   answer[9] = 0
   return answer
 end

@@ -28,8 +28,8 @@ local function known(left, flags)
   if what ~= 'refused' and now > not_after then what = 'late' end
   return what and { now, left, flags, 0, what, -1, 0, '' }
 end
--- Takes the free lock for the whole lease; the answer. What may be refused comes first, the TTL
--- last: doc/DESIGN.md, section 8, 37. flags: who waits.
+-- Takes the free lock for the whole lease; the answer. Of what is written to N the TTL is the last
+-- (doc/DESIGN.md, section 8, 37); what is refused then is undone. flags: who waits.
 local function take(mode, flags)
   local own, dead = '', false
   local queued = flags % 2 == 1 and call('ZSCORE', queue, id)
@@ -38,31 +38,42 @@ local function take(mode, flags)
   value, flags = value_for(id, flags)
   call('ZCARD', present)
   if fence == '1' then own = token_next() end
-  if robust(id) then dead = select(2, mark_holder(id)) end
-  call('HSET', N, id, value, 'mode', mode, 'since',
-    t[1] .. string.sub('000000' .. t[2], -6))
-  if fence == '1' then call('HSET', N, 'token', own) end
-  if dead then
-    call('HSET', N, 'died', '1')
-    flags = flags + 8
+  local marks, before = robust(id), nil
+  if marks then before, dead = mark_before(id) end
+  write_holder(id, value, mode, own, dead)
+  if dead then flags = flags + 8 end
+  if redis.pcall('PEXPIRE', N, lease) ~= 1 then
+    call('DEL', N)
+    return call('PEXPIRE', N, lease)
   end
-  call('PEXPIRE', N, lease)
-  if queued then call('ZREM', queue, id) end
+  if marks and set_mark(id, dead).err then
+    call('DEL', N)
+    return call('SET', dirty, id, 'XX')
+  end
+  if queued and type(redis.pcall('ZREM', queue, id)) ~= 'number' then
+    call('DEL', N)
+    if marks then restore_mark(before) end
+    return call('ZREM', queue, id)
+  end
   return { now, tonumber(lease), flags, 0, 'held', tonumber(lease), 0, own }
 end
 -- Joins a queue, or keeps the place in it; the ticket, as text. Tickets never repeat. flags: who
 -- waits, if that is known.
 local function queue_up(queue, flags)
   local lost = presence_lost()
-  local ticket, first = call('ZSCORE', queue, id), false
+  local ticket, first, joined = call('ZSCORE', queue, id), false, false
   if not ticket then
     local last = call('ZREVRANGE', queue, '0', '0', 'WITHSCORES')[2]
     ticket = t[1] .. string.sub('000000' .. t[2], -6)
     if last and tonumber(last) >= now then ticket = string.format('%.0f', last + 1) end
     first = (flags or waiting()) % 4 == 0
     call('ZADD', queue, ticket, id)
+    joined = true
   end
-  call('PEXPIRE', queue, '60000')
+  if type(redis.pcall('PEXPIRE', queue, '60000')) ~= 'number' then
+    if joined then call('ZREM', queue, id) end
+    return call('PEXPIRE', queue, '60000')
+  end
   stay(lost)
   if first then wanted() end
   return ticket

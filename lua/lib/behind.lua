@@ -7,6 +7,7 @@ local function behind(line, bit)
   if held == 0 or mode == 'rlock:read' or call('HEXISTS', N, id) == 1 then return nil end
   local left, flags, what, ticket = call('PTTL', N), waiting(), 'queued', '0'
   if not mode or string.sub(mode, 1, 6) ~= 'rlock:' then flags = flags + 4 end
+  left = with_end(left)
   if is_marked() then what = 'refused'
   elseif now > not_after then what = 'late'
   elseif spoilt() then what = 'unrecoverable'

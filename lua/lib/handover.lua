@@ -10,6 +10,7 @@
 -- `named`: ids whose own request this is; they need no message.
 -- Needs: call, N, queue, rqueue, present, readers, dirty, token, t, now, waiting, token_next,
 -- lib/robust.lua and lib/telling.lua.
+--include whole
 local modes = { m = 'rlock:mutex', f = 'rlock:fair', w = 'rlock:write' }
 local ms = now / 1000
 local others = nil
@@ -70,29 +71,34 @@ local function grant(id, ticket, uuid, letter, ttl)
   -- refused, the waiter keeps its place
   if fenced or marks then call('PEXPIRE', queue, '60000') end
   if fenced then own = token_next() end
-  if marks then before, dead = mark_holder(id) end
+  if marks then
+    before, dead = mark_before(id)
+    if set_mark(id, dead).err then return call('SET', dirty, id, 'XX') end
+  end
   call('ZREM', queue, id)
-  if letter == 'w' or letter == 'W' then call('DEL', readers) end
   waits = waiting()
   local value, flags = value_for(id, waits)
-  call('HSET', N, id, value, 'mode', modes[string.lower(letter)], 'since',
-    t[1] .. string.sub('000000' .. t[2], -6))
-  if own ~= '' then call('HSET', N, 'token', own) end
-  if dead then call('HSET', N, 'died', '1') end
-  call('PEXPIRE', N, ttl) -- last: doc/DESIGN.md, section 8, 37
+  local function take_back()
+    drop(N)
+    if marks then restore_mark(before) end
+    -- who has no place that ends asks anew
+    if redis.pcall('ZADD', queue, ticket, id) == 1
+      and redis.pcall('PEXPIRE', queue, '60000') ~= 1 then
+      call('ZREM', queue, id)
+    end
+  end
+  -- what an ACL refuses is undone, and told as it is
+  whole(function()
+    if letter == 'w' or letter == 'W' then call('DEL', readers) end
+    write_holder(id, value, modes[string.lower(letter)], own, dead)
+    call('PEXPIRE', N, ttl) -- last: doc/DESIGN.md, section 8, 37
+  end, take_back, N)
   if named[id] then return true end
   if own == '' then own = '0' end
   local heard = redis.pcall('PUBLISH', 'rlock:client:' .. uuid, '1 grant '
     .. flags + (dead and 8 or 0) .. ' ' .. own .. ' 1 1 ' .. id .. ' ' .. ticket .. ' ' .. N)
   if type(heard) == 'number' and heard > 0 then return true end
-  call('DEL', N)
-  if before then
-    call('SET', dirty, before, 'EX', '604800')
-  elseif marks then
-    call('DEL', dirty)
-  end
-  call('ZADD', queue, ticket, id)
-  call('PEXPIRE', queue, '60000')
+  take_back()
   deaf[uuid] = true
   return false
 end

@@ -7,8 +7,13 @@
 -- Whether the reader, who has `left` ms, will be told.
 local function enlist(id, left)
   if type(redis.pcall('ZADD', keepers, text(clock + left), id)) ~= 'number' then return false end
-  if call('PTTL', keepers) < left + 60000 then call('PEXPIRE', keepers, text(left + 60000)) end
-  return true
+  local ends = redis.pcall('PTTL', keepers)
+  if type(ends) == 'number' and (ends >= left + 60000
+    or redis.pcall('PEXPIRE', keepers, text(left + 60000)) == 1) then
+    return true
+  end
+  redis.pcall('ZREM', keepers, id)
+  return false
 end
 -- The flags for readers who want to be told, ids and what is left of each by turns.
 local function flags_for_readers(list, flags)

@@ -6,5 +6,12 @@ local function mark(id, life)
   local ms = math.floor(now / 1000)
   redis.pcall('ZREMRANGEBYSCORE', cancelled, '-inf', string.format('(%.0f', ms))
   call('ZADD', cancelled, string.format('%.0f', ms + life), id)
-  if call('PTTL', cancelled) < life then call('PEXPIRE', cancelled, life) end
+  local ends = redis.pcall('PTTL', cancelled)
+  if type(ends) == 'number' and (ends >= life or redis.pcall('PEXPIRE', cancelled, life) == 1) then
+    return
+  end
+  -- no mark without an end
+  call('ZREM', cancelled, id)
+  call('PTTL', cancelled)
+  call('PEXPIRE', cancelled, life)
 end

@@ -34,12 +34,16 @@ local function reading_token()
   end
   return own
 end
--- Begins a reading, which nobody is in yet (W6).
-local function open_read()
-  -- the DEL comes second: as a first write it would let the rest pass though memory is full
-  call('HSET', N, 'mode', 'rlock:read', 'since', text(now))
-  call('DEL', readers, keepers)
+-- Begins a reading, which nobody is in yet: who was in another is taken out behind it (W6), for
+-- a DEL as a first write would let the rest pass though memory is full. own: its token.
+local function open_read(own)
+  if own then
+    call('HSET', N, 'mode', 'rlock:read', 'since', text(now), 'token', own)
+  else
+    call('HSET', N, 'mode', 'rlock:read', 'since', text(now))
+  end
 end
+local function clear_readers() return call('DEL', readers, keepers) end
 -- Whether N is held for an id, in either mode (W19): what is left of it in ms, else nil.
 local function owns(id)
   if call('HEXISTS', N, id) == 1 then return call('PTTL', N), 'write' end

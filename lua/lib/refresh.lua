@@ -46,6 +46,7 @@ end
 if granted or held > 0 then flags = flags + foreign() end
 if queued and not hears(uuid) then flags = flags + 16 end
 local left = call('PTTL', N)
+local endless = left == -1
 local answer = { now, left, flags, more }
 for i, id in ipairs(ids) do
   local what, remaining, ticket, own = 'queued', -1, tonumber(tickets[i] or 0), ''
@@ -65,4 +66,5 @@ for i, id in ipairs(ids) do
   local at = #answer
   answer[at + 1], answer[at + 2], answer[at + 3], answer[at + 4] = what, remaining, ticket, own
 end
+if endless and left == -1 then answer[2] = with_end(left) end
 return answer

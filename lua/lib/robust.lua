@@ -16,16 +16,27 @@ local function spoilt()
 end
 -- The flag for a holder who is to be told.
 local function died() return call('HEXISTS', N, 'died') == 1 and 8 or 0 end
--- Marks the lock, which is about to be given to a robust id. Returns the mark there was, and
+-- The mark there is, of a lock which is about to be given to a robust id, and
 -- whether it tells of a death: his own, of a grant that has lapsed, only if that one did (#2).
-local function mark_holder(id)
+local function mark_before(id)
   local before = call('GET', dirty)
   local dead = before ~= false
   if dead and string.sub(before, 1, #id + 1) == id .. '#' then
     dead = string.sub(before, -2) == '#2'
   end
-  call('SET', dirty, id .. (dead and '#2' or '#1'), 'EX', '604800')
   return before, dead
+end
+-- Marks it. Its answer has `err` if an ACL refuses that.
+local function set_mark(id, dead)
+  return redis.pcall('SET', dirty, id .. (dead and '#2' or '#1'), 'EX', '604800')
+end
+-- It is not given to him after all.
+local function restore_mark(before)
+  if before then
+    call('SET', dirty, before, 'EX', '604800')
+  else
+    call('DEL', dirty)
+  end
 end
 -- Ends a holder's mark, after N was deleted. how: clean; spoilt (unlocked though not
 -- consistent); died; unused (never entered: what was marked before stays). mine: N was still

@@ -28,6 +28,13 @@ local function both(more, rmore, found)
   end
   return more, rmore
 end
+-- Readers wait again as before, tickets and ids by turns. Where an ACL lets the key have no end, they
+-- have no place, and ask anew.
+local function put_back(places)
+  if type(redis.pcall('ZADD', rqueue, unpack(places))) ~= 'number' then return end
+  if redis.pcall('PEXPIRE', rqueue, '60000') == 1 then return end
+  for i = 2, #places, 2 do call('ZREM', rqueue, places[i]) end
+end
 -- The mailboxes of who was let in: one message for each client. Who is not heard is put back
 -- with his ticket (W17). Returns how many were.
 local function tell_readers(groups, order, own)
@@ -38,12 +45,13 @@ local function tell_readers(groups, order, own)
       .. own .. ' 0 ' .. #parts / 2 .. ' ' .. table.concat(parts, ' ') .. ' ' .. N)
     if type(heard) ~= 'number' or heard == 0 then
       deaf[uuid] = true
+      local places = {}
       for i = 1, #parts, 2 do
         call('ZREM', readers, parts[i])
-        call('ZADD', rqueue, parts[i + 1], parts[i])
+        places[i], places[i + 1] = parts[i + 1], parts[i]
         undone = undone + 1
       end
-      call('PEXPIRE', rqueue, '60000')
+      put_back(places)
     end
   end
   return undone
@@ -53,7 +61,8 @@ end
 local function grant_readers(upto)
   if not upto then return 0, 0 end
   local list = call('ZRANGEBYSCORE', rqueue, rfrom, upto, 'WITHSCORES', 'LIMIT', '0', '258')
-  local ends, drop, groups, order, fenced = {}, {}, {}, {}, false
+  local ends, out, groups, order, fenced = {}, {}, {}, {}, false
+  local places = {}
   local kept, met, more = rfrom ~= '-inf', 0, 0
   for i = 1, #list, 2 do
     local id, ticket = list[i], list[i + 1]
@@ -65,12 +74,14 @@ local function grant_readers(upto)
       met, rlooked = met + 1, ticket
       local uuid, letter, ttl = alive(id)
       if not uuid then
-        drop[#drop + 1] = id
+        out[#out + 1] = id
       elseif string.lower(letter) == 'r' and (named[id] or hears(uuid)) then
         fenced = fenced or letter == 'R'
         ends[#ends + 1] = text(clock + ttl)
         ends[#ends + 1] = id
-        drop[#drop + 1] = id
+        places[#places + 1] = ticket
+        places[#places + 1] = id
+        out[#out + 1] = id
         if not named[id] then
           if not groups[uuid] then
             groups[uuid] = {}
@@ -88,18 +99,26 @@ local function grant_readers(upto)
   if fenced then call('PEXPIRE', rqueue, '60000') end
   local own = '0'
   local opened = call('EXISTS', N) == 0
-  if fenced and opened then own = token_next() end
-  if drop[1] then call('ZREM', rqueue, unpack(drop)) end
+  if fenced then own = opened and token_next() or reading_token() end
+  if out[1] then call('ZREM', rqueue, unpack(out)) end
   local count = #ends / 2
   if count > 0 then
-    if opened then
-      open_read()
-      if fenced then call('HSET', N, 'token', own) end
-    elseif fenced then
-      own = reading_token()
-    end
-    call('ZADD', readers, unpack(ends))
-    fit()
+    whole(function()
+      if opened then
+        open_read(fenced and own)
+        clear_readers()
+      end
+      call('ZADD', readers, unpack(ends))
+      fit()
+    end, function()
+      if opened then
+        drop(N)
+        drop(readers)
+      else
+        for i = 2, #ends, 2 do redis.pcall('ZREM', readers, ends[i]) end
+      end
+      put_back(places)
+    end, opened and N)
     local undone = tell_readers(groups, order, own)
     if undone > 0 then
       count, kept = count - undone, true
@@ -128,7 +147,7 @@ end
 local function leave_trace(last, more)
   if last == 'read' and more > 0 and call('EXISTS', readers) == 0 then
     call('ZADD', readers, '0', '~')
-    call('PEXPIRE', readers, '60000')
+    if redis.pcall('PEXPIRE', readers, '60000') ~= 1 then call('ZREM', readers, '~') end
   end
 end
 -- A reading; joining: those who wait may join past a writer who waits.
