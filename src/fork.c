@@ -20,16 +20,35 @@ static struct rlk_fork_hooks hooks;
 static atomic_int owner_pid;
 static atomic_int settling_pid; /* an inherited one is of no account */
 
+static void *map(size_t size, int how)
+{
+    void *page = mmap(NULL, size, PROT_READ | PROT_WRITE, how | MAP_ANONYMOUS, -1, 0);
+    return page == MAP_FAILED ? NULL : page;
+}
+
+/* Whether what the kernel says of this advice is true. An emulator that takes all advice
+ * for hints (qemu-user before 8.0) agrees, and does nothing; it also agrees of shared
+ * memory, of which Linux says that this cannot be done. */
+static bool means_what_it_says(size_t size)
+{
+    void *shared = map(size, MAP_SHARED);
+    bool refused = shared && madvise(shared, size, MADV_WIPEONFORK) != 0;
+    if (shared)
+        munmap(shared, size);
+    return refused;
+}
+
 static void init(void)
 {
     atomic_store(&owner_pid, (int)getpid());
-    long size = sysconf(_SC_PAGESIZE);
-    void *page = mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (page == MAP_FAILED)
+    size_t size = (size_t)sysconf(_SC_PAGESIZE);
+    if (!means_what_it_says(size))
         return;
-    if (madvise(page, (size_t)size, MADV_WIPEONFORK) != 0) {
-        munmap(page, (size_t)size);
+    void *page = map(size, MAP_PRIVATE);
+    if (!page)
+        return;
+    if (madvise(page, size, MADV_WIPEONFORK) != 0) {
+        munmap(page, size);
         return;
     }
     *(unsigned char *)page = OURS;
@@ -73,8 +92,9 @@ static bool begin(void)
                       atomic_compare_exchange_strong(&settling_pid, &settler, self);
 }
 
-/* Signals are blocked: a handler may call rlock_client_interrupt. */
-static void settle_child(void)
+/* Signals are blocked: a handler may call rlock_client_interrupt. sure: this is a child,
+ * whatever page or process id say. */
+static void settle_child(bool sure)
 {
     sigset_t old;
 
@@ -82,7 +102,7 @@ static void settle_child(void)
     if (begin()) {
         bool late = !rlk_sections.forking;
         rlk_sections.forking = false;
-        if (rlk_fork_in_child()) /* another thread may have done it just now */
+        if (sure || rlk_fork_in_child()) /* another thread may have done it just now */
             now_ours(late);
         atomic_store(&settling_pid, 0);
     } else {
@@ -111,10 +131,16 @@ static void parent(void)
     hooks.parent();
 }
 
+/* Whoever runs this is a child: neither page nor process id is asked. */
 static void child(void)
 {
-    if (rlk_sections.forking && rlk_fork_in_child())
-        settle_child();
+    volatile unsigned char *page = rlk_fork_page;
+
+    if (!rlk_sections.forking)
+        return;
+    if (page && *page == OURS) /* not wiped: nor will it be in children of this one */
+        __atomic_store_n(&rlk_fork_page, NULL, __ATOMIC_RELEASE);
+    settle_child(true);
 }
 
 void rlk_fork_settle(void)
@@ -122,7 +148,7 @@ void rlk_fork_settle(void)
     if (rlk_sections.forking && !rlk_fork_in_child())
         parent(); /* a handler of the program that runs between ours: a late child then */
     while (rlk_fork_in_child())
-        settle_child();
+        settle_child(false);
 }
 
 int rlk_fork_init(const struct rlk_fork_hooks *wanted)
