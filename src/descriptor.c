@@ -15,7 +15,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { TABLE_FIRST = 64 };
+enum {
+    TABLE_FIRST = 64,
+    NUMBER_MIN = 3 /* a program takes those below for itself, at any time, by dup2() */
+};
 
 /* What a table's place says beside a socket's inode number. */
 enum { NOT_OURS = 0, NO_SOCKET = 1 };
@@ -48,9 +51,20 @@ static uint64_t inode_of(int fd)
     return fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode) ? (uint64_t)st.st_ino : NO_SOCKET;
 }
 
+int rlk_fd_raise(int fd)
+{
+    if (fd < 0 || fd >= NUMBER_MIN)
+        return fd;
+    int higher = fcntl(fd, F_DUPFD_CLOEXEC, NUMBER_MIN), code = errno;
+    close(fd);
+    errno = code;
+    return higher;
+}
+
 /* Locks: holds mu. */
 static int written_down(int fd)
 {
+    fd = rlk_fd_raise(fd);
     if (fd < 0)
         return fd;
     if (!make_room((size_t)fd)) {

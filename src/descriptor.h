@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The library's descriptors: all close on exec, and written down, so that the child of a
  * fork closes them at once. (A socket that a child kept open would look alive to the
- * server after its owner's death.) Thread: any. Locks: takes a mutex of its own, under
+ * server after its owner's death.) And all at 3 or above: those below are the program's,
+ * which may point them elsewhere at any time. Thread: any. Locks: takes a mutex of its own, under
  * which nothing blocks. */
 #ifndef RLK_DESCRIPTOR_H
 #define RLK_DESCRIPTOR_H
@@ -16,6 +17,9 @@ int rlk_fd_event(void);
 int rlk_fd_made_by(int (*make)(void));
 /* As openat; O_CLOEXEC and O_NONBLOCK are added. */
 int rlk_fd_openat(int dir, const char *path, int flags, mode_t mode);
+/* One that is closed again before rlk_fd_unhold, and not by a function of these: at 3 or
+ * above; negative: as it is, with errno. Locks: between rlk_fd_hold and rlk_fd_unhold. */
+int rlk_fd_raise(int fd);
 /* Closes one of these, which is a matter of a moment. */
 void rlk_fd_close(int fd);
 /* Closes one for which the kernel may take its time, as for inotify's (Linux waits until

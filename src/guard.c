@@ -164,7 +164,7 @@ static int set_up(struct rlock_client *client, int fd, const struct rlk_rundir *
  * that is not so would have this process buried alive. 0, or an errno value. */
 static int check_lock(const struct rlk_rundir *dir, const char *name)
 {
-    int fd = openat(dir->fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int fd = rlk_fd_raise(openat(dir->fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
     if (fd < 0)
         return errno;
     int rc = rlk_guard_is_free(fd) ? ENOLCK : 0;
@@ -178,8 +178,8 @@ static int make(struct rlock_client *client, const struct rlk_rundir *dir)
     char before[RLK_UUID_LEN + 2];
 
     snprintf(before, sizeof(before), ".%s", client->uuid);
-    int fd =
-        openat(dir->fd, before, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    int fd = rlk_fd_raise(openat(
+        dir->fd, before, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
     int rc = fd < 0 ? errno : set_up(client, fd, dir);
     if (fd >= 0)
         close(fd);

@@ -447,6 +447,37 @@ START_TEST(every_descriptor_is_closed_on_exec)
 }
 END_TEST
 
+/* Those below are the program's, which points them elsewhere when it likes. */
+START_TEST(every_kind_of_descriptor_is_at_3_or_above)
+{
+    int saved[3], made[3], dir;
+    for (int low = 0; low < 3; low++) {
+        saved[low] = fcntl(low, F_DUPFD_CLOEXEC, 100);
+        close(low);
+    }
+    made[0] = rlk_fd_socket(AF_UNIX);
+    made[1] = rlk_fd_event();
+    made[2] = rlk_fd_openat(AT_FDCWD, "/", O_RDONLY | O_DIRECTORY, 0);
+    rlk_fd_hold();
+    dir = rlk_fd_raise(open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    rlk_fd_unhold();
+    bool low_is_open = test_fd_is_open(0) || test_fd_is_open(1) || test_fd_is_open(2);
+    for (int low = 0; low < 3; low++)
+        if (saved[low] >= 0)
+            dup2(saved[low], low);
+    ck_assert(!low_is_open);
+    for (int i = 0; i < 3; i++) {
+        ck_assert_int_ge(made[i], 3);
+        ck_assert(fcntl(made[i], F_GETFD) & FD_CLOEXEC);
+        rlk_fd_close(made[i]);
+        ck_assert(!test_fd_is_open(made[i]));
+    }
+    ck_assert_int_ge(dir, 3);
+    ck_assert(fcntl(dir, F_GETFD) & FD_CLOEXEC);
+    close(dir);
+}
+END_TEST
+
 /* ---- one that the kernel is slow to close */
 
 enum { LINGER_S = 30 };
@@ -550,6 +581,7 @@ static Suite *suite(void)
     tc = tcase(s, "process");
     tcase_add_test(tc, many_clients_one_after_the_other_leave_no_descriptor);
     tcase_add_test(tc, every_descriptor_is_closed_on_exec);
+    tcase_add_test(tc, every_kind_of_descriptor_is_at_3_or_above);
     tc = tcase(s, "closed");
     tcase_add_test(tc, nobody_waits_for_a_close_that_takes_long);
     return s;
