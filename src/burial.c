@@ -257,6 +257,8 @@ static bool remove_file(struct rlock_client *client, const struct corpse *corpse
     struct rlk_rundir dir;
     struct stat locked, named;
 
+    if (!rlk_fd_is_ours(corpse->fd)) /* the lock went with it: it is another's to do */
+        return false;
     if (rlk_rundir_open(&dir, client->guard.dir) != 0)
         return false;
     bool there = fstat(corpse->fd, &locked) == 0 &&

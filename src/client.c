@@ -136,7 +136,7 @@ int rlk_client_start(struct rlock_client *client, bool is_default)
     if (rc != 0)
         return rc;
     make_conn_name(client);
-    reg->watchdog_fd = reg->subscriber_fd = -1;
+    reg->watchdog = reg->subscriber = NULL;
     reg->client_number = is_default ? 0 : client->number;
     reg->uuid = client->uuid;
     reg->counters = &client->counters;
@@ -225,7 +225,6 @@ void rlk_client_disown(struct rlock_client *client)
     client->inherited[2] = client->watch.conn;
     client->inherited[3] = client->subscription.conn;
     memset(&client->registry, 0, sizeof(client->registry));
-    client->registry.watchdog_fd = client->registry.subscriber_fd = -1;
     memset(&client->counters, 0, sizeof(client->counters));
     memset(&client->round_trips, 0, sizeof(client->round_trips));
     memset(&client->watch, 0, sizeof(client->watch));

@@ -246,7 +246,9 @@ int rlock_client_interrupt(rlock_client_t *client)
     client = rlk_client_signal_begin(client, &signal_call);
     if (client) {
         atomic_store(&client->interrupted, true);
-        rlk_loop_wake(client->registry.watchdog_fd);
+        struct rlk_bell *watchdog = client->registry.watchdog;
+        if (watchdog)
+            rlk_bell_ring(watchdog);
     }
     rlk_client_signal_end(&signal_call);
     errno = saved_errno;

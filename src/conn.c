@@ -50,13 +50,14 @@ void rlk_conn_close_fd(struct rlk_conn *conn, bool abort)
 {
     if (conn->fd < 0)
         return;
-    if (abort) {
+    bool ours = rlk_fd_is_ours(conn->fd);
+    if (abort && ours) {
         struct linger now = { .l_onoff = 1, .l_linger = 0 };
         setsockopt(conn->fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
     }
     /* first: it stays in the set as long as a copy of it is open, in a child of a fork,
      * which has nothing to do with its parent's set */
-    if (conn->watcher >= 0 && !rlk_fork_in_child())
+    if (conn->watcher >= 0 && ours && !rlk_fork_in_child())
         epoll_ctl(conn->watcher, EPOLL_CTL_DEL, conn->fd, &(struct epoll_event){ 0 });
     conn->watcher = -1;
     rlk_fd_close(conn->fd);
@@ -105,6 +106,14 @@ void rlk_conn_leave(struct rlk_conn *conn, const char *text)
 bool rlk_conn_moved(const struct rlk_conn *conn)
 {
     return conn->moves && atomic_load(&conn->moves->count) != conn->moves_seen;
+}
+
+bool rlk_conn_has_socket(struct rlk_conn *conn)
+{
+    if (rlk_fd_is_ours(conn->fd))
+        return true;
+    rlk_conn_explain(conn, "the program has closed the connection to %s", conn->label);
+    return false;
 }
 
 /* A connection that was ready fails. */
@@ -312,6 +321,8 @@ static bool call_send(struct rlk_conn *conn, const char *bytes, size_t len,
             rlk_conn_explain(conn, "%s took no request in time", conn->label);
             break;
         }
+        if (!rlk_conn_has_socket(conn))
+            break;
     }
     rlk_conn_die(conn, at > 0 ? RLK_FAIL_UNKNOWN : RLK_FAIL_NOT_SENT, ENOTCONN);
     return false;
@@ -342,6 +353,8 @@ static struct rlk_reply *call_receive(struct rlk_conn *conn, int64_t deadline, b
                 break;
         } else if (!rlk_conn_poll(conn->fd, POLLIN, deadline)) {
             rlk_conn_explain(conn, "no reply from %s in time", conn->label);
+            break;
+        } else if (!rlk_conn_has_socket(conn)) {
             break;
         }
         plain = false;
@@ -430,8 +443,8 @@ void rlk_conn_step(struct rlk_conn *conn)
         rlk_opening_step(conn);
     if (conn->state != RLK_CONN_READY)
         return;
-    bool open = flush(conn);
-    for (int i = 0; i < READS_PER_STEP; i++) {
+    bool ours = rlk_conn_has_socket(conn), open = ours && flush(conn);
+    for (int i = 0; ours && i < READS_PER_STEP; i++) {
         size_t before = conn->partial_len;
         enum rlk_input input = rlk_conn_input(conn, MSG_DONTWAIT);
         if (input == RLK_INPUT_NONE)
@@ -471,14 +484,24 @@ struct rlk_reply *rlk_conn_take_reply(struct rlk_conn *conn)
 int rlk_conn_watch(struct rlk_conn *conn, int epoll_fd, bool on)
 {
     struct epoll_event event = { .events = on ? EPOLLIN : 0 };
-    bool first = conn->watcher < 0;
 
-    if (conn->fd < 0)
+    if (!rlk_fd_is_ours(conn->fd))
         return EBADF;
-    if (epoll_ctl(epoll_fd, first ? EPOLL_CTL_ADD : EPOLL_CTL_MOD, conn->fd, &event) != 0)
+    /* no set of the program's has it: that cannot be changed by mistake */
+    if (conn->watcher == epoll_fd &&
+        epoll_ctl(epoll_fd, EPOLL_CTL_MOD, conn->fd, &event) == 0)
+        return 0;
+    if (!rlk_fd_is_ours(epoll_fd))
+        return EBADF;
+    if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, conn->fd, &event) != 0)
         return errno;
     conn->watcher = epoll_fd;
     return 0;
+}
+
+bool rlk_conn_is_ours(const struct rlk_conn *conn)
+{
+    return rlk_fd_is_ours(conn->fd);
 }
 
 bool rlk_conn_idle_ok(struct rlk_conn *conn)

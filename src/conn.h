@@ -186,6 +186,10 @@ void rlk_conn_kill(struct rlk_conn *conn, enum rlk_failure why, const char *text
  * leaves the set before it is closed. Returns 0 or an errno. Blocks: no. */
 int rlk_conn_watch(struct rlk_conn *conn, int epoll_fd, bool on);
 
+/* Whether its socket is still at its number: the program may have closed it, and have
+ * something else there. One system call. */
+bool rlk_conn_is_ours(const struct rlk_conn *conn);
+
 /* Whether an idle connection (no request under way) is still usable as far as can be seen
  * without a round trip: not closed by the peer, nothing unsolicited to read. */
 bool rlk_conn_idle_ok(struct rlk_conn *conn);

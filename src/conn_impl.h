@@ -97,6 +97,10 @@ void rlk_conn_explain(struct rlk_conn *conn, const char *format, ...)
 /* Makes it dead, with the text as it stands. */
 void rlk_conn_die(struct rlk_conn *conn, enum rlk_failure why, int local_code);
 
+/* Whether its socket is still there: the program may have closed it, and have something
+ * else at that number. Sets the text if not. */
+bool rlk_conn_has_socket(struct rlk_conn *conn);
+
 /* Closes the socket; abort: what is unsent or unanswered must not live on. */
 void rlk_conn_close_fd(struct rlk_conn *conn, bool abort);
 

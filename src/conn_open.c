@@ -378,8 +378,22 @@ void rlk_opening_time_out(struct rlk_conn *conn)
     give_up(conn, RLK_FAIL_NOT_SENT, ENOTCONN);
 }
 
+/* The program has closed what it sleeps on, so that it would hear of nothing. */
+static bool is_robbed(struct rlk_conn *conn)
+{
+    const struct rlk_opening *o = conn->opening;
+    int fd = o->phase == PHASE_RESOLVE && o->job ? rlk_resolve_fd(o->job) : conn->fd;
+    return fd >= 0 && !rlk_fd_is_ours(fd);
+}
+
 void rlk_opening_step(struct rlk_conn *conn)
 {
+    if (is_robbed(conn)) {
+        rlk_conn_explain(conn, "the program has closed the connection to %s",
+                         conn->label);
+        give_up(conn, RLK_FAIL_NOT_SENT, ENOTCONN);
+        return;
+    }
     for (;;) {
         while (conn->state == RLK_CONN_OPENING && advance(conn))
             continue;

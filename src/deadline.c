@@ -92,10 +92,3 @@ void rlk_alarm_set(int fd, int64_t boot_ns)
     }
     timerfd_settime(fd, TFD_TIMER_ABSTIME, &its, NULL);
 }
-
-void rlk_alarm_clear(int fd)
-{
-    uint64_t ticks;
-    ssize_t n = read(fd, &ticks, sizeof(ticks));
-    (void)n; /* EAGAIN: it was not readable */
-}

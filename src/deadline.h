@@ -42,11 +42,10 @@ int64_t rlk_deadline_left(const struct rlk_deadline *deadline);
 int64_t rlk_time_add(int64_t now, int64_t add);
 
 /* A descriptor (close-on-exec) that becomes readable at an instant of CLOCK_BOOTTIME,
- * also one that passed in suspend. Negative errno value on failure. */
+ * also one that passed in suspend; rlk_fd_hush takes that away. Negative errno value on
+ * failure. */
 int rlk_alarm_open(void);
 /* RLK_NEVER: off. An instant that has passed fires at once. */
 void rlk_alarm_set(int fd, int64_t boot_ns);
-/* Takes the readability away. */
-void rlk_alarm_clear(int fd);
 
 #endif

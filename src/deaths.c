@@ -515,6 +515,8 @@ int64_t rlk_deaths_step(struct rlock_client *client, int64_t now, bool *ret_want
     deaths->answered = false;
     if (deaths->begin)
         begin(client, now);
+    if (deaths->inotify_fd >= 0 && !rlk_fd_is_ours(deaths->inotify_fd))
+        lose_inotify(deaths, now); /* the program has closed it */
     if (deaths->inotify_fd >= 0)
         read_inotify(client, now);
     if (now >= deaths->check_at)

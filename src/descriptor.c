@@ -6,6 +6,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -19,6 +21,17 @@ enum {
     TABLE_FIRST = 64,
     NUMBER_MIN = 3 /* a program takes those below for itself, at any time, by dup2() */
 };
+
+/* F_SETSIG of the library's descriptors: signals that are never sent, as nobody sets
+ * O_ASYNC. The kernel keeps them with the open file, so they tell it from another one
+ * that has its number now, also where both have the same inode, as all of eventfd,
+ * timerfd, epoll and inotify have. */
+enum {
+    MARK = SIGCONT,
+    MARK_OF_EVENT = SIGCHLD /* what is written to a number that was an event's is written
+                               to no other kind of ours */
+};
+static atomic_bool unmarked; /* the kernel has no such marks: numbers are trusted */
 
 /* What a table's place says beside a socket's inode number. */
 enum { NOT_OURS = 0, NO_SOCKET = 1 };
@@ -51,23 +64,45 @@ static uint64_t inode_of(int fd)
     return fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode) ? (uint64_t)st.st_ino : NO_SOCKET;
 }
 
-int rlk_fd_raise(int fd)
+/* Locks: holds mu. */
+static bool is_free_number(int fd)
 {
-    if (fd < 0 || fd >= NUMBER_MIN)
-        return fd;
-    int higher = fcntl(fd, F_DUPFD_CLOEXEC, NUMBER_MIN), code = errno;
-    close(fd);
-    errno = code;
-    return higher;
+    return fd >= NUMBER_MIN && ((size_t)fd >= table_size || table[fd] == NOT_OURS);
+}
+
+/* Locks: holds mu. At a number that is no other one's of ours, either: one that the
+ * program has closed still belongs to who made it, who is yet to notice. Returns -1 with
+ * errno, and closes it then. */
+static int move(int fd)
+{
+    while (fd >= 0 && !is_free_number(fd)) {
+        int next = fcntl(fd, F_DUPFD_CLOEXEC, fd < NUMBER_MIN ? NUMBER_MIN : fd + 1);
+        int code = errno;
+        close(fd);
+        errno = code;
+        fd = next;
+    }
+    return fd;
+}
+
+static bool put_mark(int fd, int mark)
+{
+    if (atomic_load(&unmarked) ||
+        (fcntl(fd, F_SETSIG, mark) == 0 && fcntl(fd, F_GETSIG) == mark))
+        return true;
+    if (errno == ENOMEM)
+        return false;
+    atomic_store(&unmarked, true);
+    return true;
 }
 
 /* Locks: holds mu. */
-static int written_down(int fd)
+static int written_down(int fd, int mark)
 {
-    fd = rlk_fd_raise(fd);
+    fd = move(fd);
     if (fd < 0)
         return fd;
-    if (!make_room((size_t)fd)) {
+    if (!make_room((size_t)fd) || !put_mark(fd, mark)) {
         close(fd);
         errno = ENOMEM;
         return -1;
@@ -79,7 +114,8 @@ static int written_down(int fd)
 int rlk_fd_socket(int family)
 {
     rlk_mutex_lock(&mu);
-    int fd = written_down(socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    int fd =
+        written_down(socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), MARK);
     rlk_mutex_unlock(&mu);
     return fd;
 }
@@ -87,7 +123,7 @@ int rlk_fd_socket(int family)
 int rlk_fd_event(void)
 {
     rlk_mutex_lock(&mu);
-    int fd = written_down(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    int fd = written_down(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), MARK_OF_EVENT);
     rlk_mutex_unlock(&mu);
     return fd;
 }
@@ -95,7 +131,7 @@ int rlk_fd_event(void)
 int rlk_fd_made_by(int (*make)(void))
 {
     rlk_mutex_lock(&mu);
-    int fd = written_down(make());
+    int fd = written_down(make(), MARK);
     rlk_mutex_unlock(&mu);
     return fd;
 }
@@ -103,17 +139,30 @@ int rlk_fd_made_by(int (*make)(void))
 int rlk_fd_openat(int dir, const char *path, int flags, mode_t mode)
 {
     rlk_mutex_lock(&mu);
-    int fd = written_down(openat(dir, path, flags | O_CLOEXEC | O_NONBLOCK, mode));
+    int fd = written_down(openat(dir, path, flags | O_CLOEXEC | O_NONBLOCK, mode), MARK);
     rlk_mutex_unlock(&mu);
     return fd;
+}
+
+int rlk_fd_raise(int fd)
+{
+    return fd >= NUMBER_MIN ? fd : move(fd);
+}
+
+/* Locks: holds mu. Whether it is to be closed. */
+static bool strike_out(int fd)
+{
+    bool ours = rlk_fd_is_ours(fd);
+    if ((size_t)fd < table_size)
+        table[fd] = NOT_OURS;
+    return ours;
 }
 
 void rlk_fd_close(int fd)
 {
     rlk_mutex_lock(&mu);
-    if ((size_t)fd < table_size)
-        table[fd] = NOT_OURS;
-    close(fd);
+    if (strike_out(fd))
+        close(fd);
     rlk_mutex_unlock(&mu);
 }
 
@@ -123,10 +172,10 @@ void rlk_fd_close(int fd)
 void rlk_fd_close_slow(int fd)
 {
     rlk_mutex_lock(&mu);
-    if ((size_t)fd < table_size)
-        table[fd] = NOT_OURS;
+    bool ours = strike_out(fd);
     rlk_mutex_unlock(&mu);
-    close(fd);
+    if (ours)
+        close(fd);
 }
 
 static void *run_close(void *arg)
@@ -142,6 +191,35 @@ void rlk_fd_close_aside(int fd)
         rlk_fd_close_slow(fd);
 }
 
+/* ---- what the program may have closed */
+
+bool rlk_fd_is_ours(int fd)
+{
+    int mark = fcntl(fd, F_GETSIG);
+    return mark == MARK || mark == MARK_OF_EVENT || (mark >= 0 && atomic_load(&unmarked));
+}
+
+bool rlk_fd_ring(int fd)
+{
+    static const uint64_t one = 1;
+    int mark = fcntl(fd, F_GETSIG);
+
+    if (mark != MARK_OF_EVENT && !(mark >= 0 && atomic_load(&unmarked)))
+        return false;
+    /* a full counter wakes as well */
+    return write(fd, &one, sizeof(one)) == sizeof(one) || errno == EAGAIN;
+}
+
+bool rlk_fd_hush(int fd)
+{
+    uint64_t count;
+
+    if (!rlk_fd_is_ours(fd))
+        return false;
+    ssize_t n = read(fd, &count, sizeof(count));
+    return n == sizeof(count) || (n < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
 /* ---- around a fork */
 
 void rlk_fd_hold(void)
@@ -152,6 +230,15 @@ void rlk_fd_hold(void)
 void rlk_fd_unhold(void)
 {
     rlk_mutex_unlock(&mu);
+}
+
+/* Whether it is the parent's still. Locks: holds mu, or this thread is alone. */
+static bool is_inherited(int fd, bool late)
+{
+    if (!rlk_fd_is_ours(fd))
+        return false;
+    return table[fd] == NO_SOCKET ? !late || !atomic_load(&unmarked)
+                                  : inode_of(fd) == table[fd];
 }
 
 void rlk_fd_forget(bool late)
@@ -165,8 +252,7 @@ void rlk_fd_forget(bool late)
     }
     for (size_t i = 0; i < table_size; i++) {
         int fd = (int)i;
-        if (table[i] != NOT_OURS &&
-            (!late || (table[i] != NO_SOCKET && inode_of(fd) == table[i])))
+        if (table[i] != NOT_OURS && is_inherited(fd, late))
             close(fd);
         table[i] = NOT_OURS;
     }

@@ -14,25 +14,31 @@
 #include <sys/epoll.h>
 #include <sys/resource.h>
 
-enum { FDS_LEFT = 16 };
+enum {
+    FDS_LEFT = 16,
+    LOOK_MS = 1000 /* between two looks whether what it polls is still ours: one whose
+                      number was closed in its sleep cannot be called by it */
+};
 
 /* ---- the leader's side */
 
-/* Until one of them has events, a signal, or `mono_end`. False: it cannot wait so. */
+/* Until one of them has events, a signal, or `mono_end`, or for a while. False: it cannot
+ * wait so. */
 static bool await(struct pollfd fds[2], int64_t mono_end)
 {
-    struct timespec left = { 0 };
+    int64_t ns = LOOK_MS * RLK_NS_PER_MS;
 
-    if (mono_end != RLK_NEVER) {
-        int64_t ns = mono_end - rlk_now_mono();
-        if (ns > 0) {
-            left.tv_sec = (time_t)(ns / RLK_NS_PER_S);
-            left.tv_nsec = (long)(ns % RLK_NS_PER_S);
-        }
-    }
-    if (ppoll(fds, 2, mono_end == RLK_NEVER ? NULL : &left, NULL) >= 0)
+    if (mono_end != RLK_NEVER && mono_end - rlk_now_mono() < ns)
+        ns = mono_end - rlk_now_mono();
+    if (ns < 0)
+        ns = 0;
+    struct timespec left = { (time_t)(ns / RLK_NS_PER_S), (long)(ns % RLK_NS_PER_S) };
+    int count = ppoll(fds, 2, &left, NULL);
+    if (count > 0)
         return true;
     fds[0].revents = fds[1].revents = 0;
+    if (count == 0)
+        return rlk_fd_is_ours(fds[0].fd) && rlk_fd_is_ours(fds[1].fd);
     return errno == EINTR; /* EINVAL: RLIMIT_NOFILE was lowered to less than these */
 }
 
@@ -63,8 +69,8 @@ bool rlk_lead_locked(struct rlock_client *client, struct rlk_thread *thread,
         if (rlk_fork_since(generation))
             break;
         if (fds[1].revents)
-            rlk_alarm_clear(fds[1].fd); /* an eventfd is emptied in the same way */
-        if (fds[0].revents)
+            good = rlk_fd_hush(fds[1].fd);
+        if (good && fds[0].revents)
             good = rlk_subscriber_read(client);
     }
     bool inherited = rlk_fork_since(generation);
@@ -84,12 +90,13 @@ bool rlk_lead_locked(struct rlock_client *client, struct rlk_thread *thread,
 /* ---- the subscriber's side */
 
 /* There is something to read, or the peer has reset it, which an epoll set tells even
- * where it is switched off. Until the leader comes to it, it would wake us again and
- * again, and keep it from coming to it, if it may run only when we sleep. */
+ * where it is switched off; or the program has closed the set. Until the leader comes to
+ * it, it would wake us again and again, and keep it from coming to it, if it may run only
+ * when we sleep. */
 static bool is_telling(const struct rlk_subscription *sub)
 {
     struct epoll_event event;
-    return epoll_wait(sub->watch_fd, &event, 1, 0) > 0;
+    return !rlk_fd_is_ours(sub->watch_fd) || epoll_wait(sub->watch_fd, &event, 1, 0) > 0;
 }
 
 bool rlk_lead_take_over(struct rlock_client *client, bool wanted)
@@ -124,14 +131,26 @@ static bool leaves_enough(int fd)
            (rlim_t)fd + FDS_LEFT < limit.rlim_cur;
 }
 
+void rlk_lead_end(struct rlock_client *client)
+{
+    struct rlk_subscription *sub = &client->subscription;
+    if (sub->watch_fd < 0)
+        return;
+    rlk_fd_close(sub->watch_fd);
+    rlk_fd_close(sub->leader_fd);
+    sub->watch_fd = -1;
+}
+
 /* Without these the subscriber does it all by itself. */
 static bool need_watch(struct rlock_client *client)
 {
     struct rlk_subscription *sub = &client->subscription;
     struct rlk_registry *reg = &client->registry;
 
-    if (sub->watch_fd >= 0)
+    if (sub->watch_fd >= 0 && rlk_fd_is_ours(sub->watch_fd) &&
+        rlk_fd_is_ours(sub->leader_fd))
         return true;
+    rlk_lead_end(client); /* the program has closed them, if there were any */
     int leader_fd = rlk_fd_event();
     if (leader_fd >= 0 && leaves_enough(leader_fd))
         sub->watch_fd = rlk_fd_made_by(make_watch);
@@ -142,16 +161,6 @@ static bool need_watch(struct rlock_client *client)
         rlk_fd_close(leader_fd);
     }
     return sub->watch_fd >= 0;
-}
-
-void rlk_lead_end(struct rlock_client *client)
-{
-    struct rlk_subscription *sub = &client->subscription;
-    if (sub->watch_fd < 0)
-        return;
-    rlk_fd_close(sub->watch_fd);
-    rlk_fd_close(sub->leader_fd);
-    sub->watch_fd = -1;
 }
 
 void rlk_lead_lend(struct rlock_client *client)

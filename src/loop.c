@@ -8,19 +8,27 @@
 #include "deadline.h"
 #include "descriptor.h"
 #include "fork.h"
+#include "log.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
-enum { FDS_FIRST = 8, FDS_OWN = 2, NAP_MS = 10 };
+enum { BELL, ALARM, FDS_OWN }; /* the first of fds */
+enum {
+    FDS_FIRST = 8,
+    NAP_MS = 10,
+    /* At most asleep. What the program puts at a number that is polled takes its place at
+     * once in a poll() that sleeps: if it is silent, nothing else ends that sleep. */
+    SLEEP_MS = 1000,
+    SHORTAGE_MS = 100 /* the same while descriptors are missing */
+};
 
 int rlk_loop_init(struct rlk_loop *loop)
 {
     rlk_list_init(&loop->joining);
     rlk_list_init(&loop->members);
-    loop->wake_fd = loop->alarm_fd = -1;
+    loop->bell = RLK_BELL_CLOSED;
+    loop->alarm_fd = -1;
     int rc = rlk_mutex_init(&loop->mu);
     if (rc == 0)
         rc = rlk_cond_init(&loop->changed);
@@ -39,13 +47,6 @@ void rlk_loop_forget(struct rlk_loop *loop)
     loop->inherited = loop->fds;
     loop->fds = NULL;
     loop->fd_max = 0;
-}
-
-void rlk_loop_wake(int wake_fd)
-{
-    static const uint64_t one = 1;
-    ssize_t n = write(wake_fd, &one, sizeof(one));
-    (void)n; /* a full counter wakes as well */
 }
 
 static struct rlk_loop_member *member_of(struct rlk_list *l)
@@ -123,8 +124,8 @@ static size_t collect(struct rlk_loop *loop)
 {
     size_t n = FDS_OWN;
 
-    loop->fds[0] = (struct pollfd){ loop->wake_fd, POLLIN, 0 };
-    loop->fds[1] = (struct pollfd){ loop->alarm_fd, POLLIN, 0 };
+    loop->fds[BELL] = (struct pollfd){ atomic_load(&loop->bell.fd), POLLIN, 0 };
+    loop->fds[ALARM] = (struct pollfd){ loop->alarm_fd, POLLIN, 0 };
     for (struct rlk_list *l = loop->members.next; l != &loop->members; l = l->next) {
         short events = 0;
         int fd = loop->fd(member_of(l), &events);
@@ -133,6 +134,67 @@ static size_t collect(struct rlk_loop *loop)
             n = add_fd(loop, n, loop->other_fd(member_of(l)), POLLIN);
     }
     return n;
+}
+
+/* ---- its own descriptors */
+
+static void close_own(struct rlk_loop *loop)
+{
+    rlk_bell_close(&loop->bell);
+    if (loop->alarm_fd >= 0)
+        rlk_fd_close(loop->alarm_fd);
+    loop->alarm_fd = -1;
+}
+
+static int open_own(struct rlk_loop *loop)
+{
+    int rc = rlk_bell_open(&loop->bell);
+    if (rc == 0) {
+        loop->alarm_fd = rlk_alarm_open();
+        rc = loop->alarm_fd < 0 ? -loop->alarm_fd : 0;
+    }
+    if (rc != 0)
+        close_own(loop);
+    return rc;
+}
+
+/* Whether it has them all. Looked at before each sleep: the program may have closed them
+ * since the last one, and then nothing would wake the thread. */
+static bool has_own(const struct rlk_loop *loop)
+{
+    return !loop->lost && rlk_fd_is_ours(atomic_load(&loop->bell.fd)) &&
+           rlk_fd_is_ours(loop->alarm_fd);
+}
+
+/* Makes new ones. False: there are none to be had. */
+static bool renew_own(struct rlk_loop *loop)
+{
+    bool again = loop->alarm_fd < 0; /* and said so */
+
+    close_own(loop);
+    loop->lost = false;
+    bool done = open_own(loop) == 0;
+    if (!again)
+        rlk_log(RLK_LOG_WARNING,
+                "rlock: the program has closed descriptors of the thread %s, which makes "
+                "new ones",
+                loop->thread_name);
+    return done;
+}
+
+/* Until one has events, or `due` (0: one look), or for a while. */
+static void sleep_until(struct rlk_loop *loop, size_t count, int64_t due, bool has_all)
+{
+    int64_t most_ms = has_all ? SLEEP_MS : SHORTAGE_MS, ms = 0;
+
+    if (due != 0) /* the alarm comes first, if it is there */
+        ms = rlk_time_add(due, -rlk_now_boot()) / RLK_NS_PER_MS + 1;
+    if (ms > most_ms)
+        ms = most_ms;
+    if (ms < 0)
+        ms = 0;
+    if (poll(loop->fds, (nfds_t)count, (int)ms) < 0 && errno == EINVAL)
+        poll(NULL, 0, NAP_MS); /* RLIMIT_NOFILE was lowered to less than these */
 }
 
 static void *run(void *arg)
@@ -145,21 +207,31 @@ static void *run(void *arg)
         int64_t due = step_all(loop);
         if (rlk_fork_since(generation))
             return NULL; /* a callback forked, and came back in the child */
+        bool has_all = has_own(loop);
+        if (!has_all) {
+            has_all = renew_own(loop);
+            alarm = RLK_NEVER;
+            if (rlk_fork_since(generation))
+                return NULL;
+            if (has_all) /* who rang the old bell is to be heard */
+                continue;
+        }
         if (due <= rlk_now_boot())
             due = 0;
         size_t n = collect(loop);
         /* an alarm that is early costs a round, setting it later a system call each time
          */
-        if (due != 0 && due < alarm) {
+        if (due != 0 && due < alarm && has_all) {
             rlk_alarm_set(loop->alarm_fd, due);
             alarm = due;
         }
-        if (poll(loop->fds, (nfds_t)n, due == 0 ? 0 : -1) < 0 && errno == EINVAL)
-            poll(NULL, 0, NAP_MS); /* RLIMIT_NOFILE was lowered to less than these */
-        if (loop->fds[0].revents)
-            rlk_alarm_clear(loop->wake_fd); /* an eventfd is emptied in the same way */
-        if (loop->fds[1].revents) {
-            rlk_alarm_clear(loop->alarm_fd);
+        sleep_until(loop, n, due, has_all);
+        if (!has_all)
+            continue;
+        if (loop->fds[BELL].revents)
+            loop->lost = !rlk_fd_hush(loop->fds[BELL].fd);
+        if (loop->fds[ALARM].revents) {
+            loop->lost |= !rlk_fd_hush(loop->alarm_fd);
             alarm = RLK_NEVER;
         }
     }
@@ -178,33 +250,21 @@ static int start_locked(struct rlk_loop *loop)
             return ENOMEM;
         loop->fd_max = FDS_FIRST;
     }
-    loop->wake_fd = rlk_fd_event();
-    if (loop->wake_fd < 0) {
-        rc = errno;
-        goto fail;
+    loop->lost = false;
+    rc = open_own(loop);
+    if (rc == 0)
+        rc = rlk_thread_start(&loop->thread, loop->thread_name, run, loop);
+    if (rc == 0) {
+        loop->running = true;
+        return 0;
     }
-    loop->alarm_fd = rlk_alarm_open();
-    if (loop->alarm_fd < 0) {
-        rc = -loop->alarm_fd;
-        goto fail;
-    }
-    rc = rlk_thread_start(&loop->thread, loop->thread_name, run, loop);
-    if (rc != 0)
-        goto fail;
-    loop->running = true;
-    return 0;
-fail:
-    if (loop->alarm_fd >= 0)
-        rlk_fd_close(loop->alarm_fd);
-    if (loop->wake_fd >= 0)
-        rlk_fd_close(loop->wake_fd);
-    loop->wake_fd = loop->alarm_fd = -1;
+    close_own(loop);
     free(loop->fds);
     loop->fds = NULL;
     return rc;
 }
 
-int rlk_loop_join(struct rlk_loop *loop, struct rlk_loop_member *member, int *ret_wake_fd)
+int rlk_loop_join(struct rlk_loop *loop, struct rlk_loop_member *member)
 {
     int rc = 0;
 
@@ -218,8 +278,7 @@ int rlk_loop_join(struct rlk_loop *loop, struct rlk_loop_member *member, int *re
         member->attached = true;
         rlk_list_append(&loop->joining, &member->link);
         loop->member_count++;
-        *ret_wake_fd = loop->wake_fd;
-        rlk_loop_wake(loop->wake_fd);
+        rlk_bell_ring(&loop->bell);
     }
     rlk_mutex_unlock(&loop->mu);
     return rc;
@@ -237,13 +296,11 @@ bool rlk_loop_is_self(struct rlk_loop *loop)
 static void stop_locked(struct rlk_loop *loop)
 {
     loop->stop = true;
-    rlk_loop_wake(loop->wake_fd);
+    rlk_bell_ring(&loop->bell);
     rlk_mutex_unlock(&loop->mu);
     rlk_thread_join(loop->thread);
     rlk_mutex_lock(&loop->mu);
-    rlk_fd_close(loop->wake_fd);
-    rlk_fd_close(loop->alarm_fd);
-    loop->wake_fd = loop->alarm_fd = -1;
+    close_own(loop);
     free(loop->fds);
     loop->fds = NULL;
     loop->running = loop->stop = false;
@@ -263,7 +320,7 @@ void rlk_loop_leave(struct rlk_loop *loop, struct rlk_loop_member *member)
         return;
     }
     member->leaving = true;
-    rlk_loop_wake(loop->wake_fd);
+    rlk_bell_ring(&loop->bell);
     while (member->attached)
         rlk_cond_wait(&loop->changed, &loop->mu, RLK_NEVER);
     if (--loop->member_count == 0)

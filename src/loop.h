@@ -2,12 +2,15 @@
 /*
  * A thread with a poll loop over all clients of the process: what subscriber and watchdog
  * have in common. The thread starts with the first member and ends with the last. It
- * sleeps in poll() on its members' sockets, an eventfd by which others wake it, and an
- * alarm of CLOCK_BOOTTIME, so that it runs at once after a suspend.
+ * sleeps in poll() on its members' sockets, a bell by which others wake it, and an alarm
+ * of CLOCK_BOOTTIME, so that it runs at once after a suspend. Where the program closes
+ * bell or alarm, or has something else at their numbers, it makes new ones, a second
+ * later at most.
  */
 #ifndef RLK_LOOP_H
 #define RLK_LOOP_H
 
+#include "bell.h"
 #include "list.h"
 #include "sync.h"
 
@@ -44,11 +47,12 @@ struct rlk_loop {
     bool running, stop;
     uint64_t removals; /* members taken out while the thread was in a step */
     rlk_thread_t thread;
-    int wake_fd; /* open while running */
+    struct rlk_bell bell; /* open while running */
 
     /* the thread's own */
     struct rlk_list members;
     int alarm_fd;
+    bool lost; /* one of its own descriptors is not what it was */
     struct pollfd *fds;
     size_t fd_max;
     const void *inherited; /* the parent's, in a child: not lost */
@@ -57,10 +61,9 @@ struct rlk_loop {
 /* Prepares the loop before its first use. */
 int rlk_loop_init(struct rlk_loop *loop);
 
-/* Adds a member, starting the thread if need be; *ret_wake_fd is what wakes the loop. 0,
- * EAGAIN, ENOMEM, EMFILE, ENFILE. */
-int rlk_loop_join(struct rlk_loop *loop, struct rlk_loop_member *member,
-                  int *ret_wake_fd);
+/* Adds a member, starting the thread if need be; loop->bell wakes it. 0, EAGAIN, ENOMEM,
+ * EMFILE, ENFILE. */
+int rlk_loop_join(struct rlk_loop *loop, struct rlk_loop_member *member);
 
 /* Takes a member out and returns when it is stepped no more. Ends the thread with the
  * last one. May be called on the thread itself, from within a step, too. */
@@ -68,8 +71,6 @@ void rlk_loop_leave(struct rlk_loop *loop, struct rlk_loop_member *member);
 
 /* Whether the calling thread is the loop's. */
 bool rlk_loop_is_self(struct rlk_loop *loop);
-
-void rlk_loop_wake(int wake_fd);
 
 /* In a child: the thread and the members were the parent's. */
 void rlk_loop_forget(struct rlk_loop *loop);

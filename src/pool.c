@@ -22,6 +22,10 @@
  * which callers are prepared for. */
 #define CHECK_AFTER_NS (5 * RLK_NS_PER_MS)
 
+/* After this long it is looked whether its number is still the library's: a program that
+ * closes what it does not know, and opens something else, takes longer. */
+#define OURS_AFTER_NS (RLK_NS_PER_MS / 50)
+
 struct idle {
     struct rlk_conn *conn;
     int64_t since;
@@ -238,6 +242,16 @@ static int open_conn(struct rlk_pool *pool, int64_t deadline, struct rlk_conn **
 
 /* ---- lending */
 
+/* Of a connection that was put back at `since`; RLK_NEVER: just now. */
+static bool is_usable(struct rlk_conn *conn, int64_t since)
+{
+    int64_t rested = since != RLK_NEVER ? rlk_now_boot() - since : 0;
+
+    if (rlk_conn_moved(conn) || (rested > OURS_AFTER_NS && !rlk_conn_is_ours(conn)))
+        return false;
+    return rested <= CHECK_AFTER_NS || rlk_conn_idle_ok(conn);
+}
+
 int rlk_pool_get(struct rlk_pool *pool, int64_t deadline, struct rlk_conn **ret_conn)
 {
     struct rlk_conn *conn;
@@ -245,9 +259,7 @@ int rlk_pool_get(struct rlk_pool *pool, int64_t deadline, struct rlk_conn **ret_
     int rc = take_place(pool, deadline, &conn, &since);
     if (rc != 0)
         return rc;
-    if (conn && (rlk_conn_moved(conn) ||
-                 (since != RLK_NEVER && rlk_now_boot() - since > CHECK_AFTER_NS &&
-                  !rlk_conn_idle_ok(conn)))) {
+    if (conn && !is_usable(conn, since)) {
         /* What closed this one has most likely closed those below it; where the server is
          * no master any more, none of them is of use. */
         rlk_conn_free(conn);

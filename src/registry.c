@@ -4,6 +4,7 @@
 
 #include "awaited.h"
 #include "deadline.h"
+#include "descriptor.h"
 #include "gate.h"
 #include "handoff.h"
 #include "joining.h"
@@ -12,7 +13,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum {
     TABLE_SIZE_FIRST = 64,
@@ -85,7 +85,7 @@ void rlk_registry_shut_locked(struct rlk_registry *reg)
     struct rlk_obituary *obituary;
     while ((obituary = rlk_registry_obituary_locked(reg)) != NULL)
         free(obituary);
-    reg->watchdog_fd = reg->subscriber_fd = -1;
+    reg->watchdog = reg->subscriber = NULL;
 }
 
 void rlk_registry_destroy(struct rlk_registry *reg)
@@ -116,18 +116,11 @@ void rlk_registry_destroy(struct rlk_registry *reg)
     rlk_mutex_destroy(&reg->mu);
 }
 
-static void wake(int fd)
-{
-    static const uint64_t one = 1;
-    ssize_t n = write(fd, &one, sizeof(one));
-    (void)n; /* a full counter wakes as well */
-}
-
 void rlk_registry_unlock(struct rlk_registry *reg)
 {
     struct rlk_timer *first = rlk_timer_first(&reg->timers);
     bool watchdog = reg->watchdog_dirty, subscriber = reg->subscriber_dirty;
-    int watchdog_fd = reg->watchdog_fd, subscriber_fd = reg->subscriber_fd;
+    struct rlk_bell *to_watchdog = reg->watchdog, *to_subscriber = reg->subscriber;
 
     if (first && first->when < reg->armed) {
         watchdog = true;
@@ -154,12 +147,12 @@ void rlk_registry_unlock(struct rlk_registry *reg)
     rlk_mutex_unlock(&reg->mu);
     for (size_t i = 0; i < count; i++)
         rlk_cond_signal(&woken[i]->cond);
-    if (watchdog)
-        wake(watchdog_fd);
-    if (subscriber)
-        wake(subscriber_fd);
+    if (watchdog && to_watchdog)
+        rlk_bell_ring(to_watchdog);
+    if (subscriber && to_subscriber)
+        rlk_bell_ring(to_subscriber);
     if (leader)
-        wake(leader_fd);
+        rlk_fd_ring(leader_fd);
     if (waker && atomic_fetch_sub(&reg->wakers, 1) == 1 && atomic_load(&reg->parting)) {
         rlk_mutex_lock(&reg->mu);
         rlk_cond_broadcast(&reg->background_done);
@@ -190,7 +183,8 @@ bool rlk_registry_settled_locked(const struct rlk_registry *reg, int64_t now)
 void rlk_registry_part_from_threads(struct rlk_registry *reg)
 {
     rlk_mutex_lock(&reg->mu);
-    reg->watchdog_fd = reg->subscriber_fd = reg->leader_fd = -1;
+    reg->watchdog = reg->subscriber = NULL;
+    reg->leader_fd = -1;
     reg->mail_open = false;
     atomic_store(&reg->parting, true);
     while (atomic_load(&reg->wakers) > 0)

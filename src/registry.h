@@ -11,6 +11,7 @@
 #ifndef RLK_REGISTRY_H
 #define RLK_REGISTRY_H
 
+#include "bell.h"
 #include "histogram.h"
 #include "hold.h"
 #include "random.h"
@@ -35,15 +36,15 @@ struct rlk_registry {
     int64_t presence_ns;
     int64_t asked_in_vain_at; /* by a caller, in place of the watchdog; 0: not since the
                                * server was reached; guarded by mu */
-    _Atomic int watchdog_fd, subscriber_fd; /* eventfds to wake the threads by, or -1 */
+    struct rlk_bell *_Atomic watchdog, *_Atomic subscriber; /* of the threads, or NULL */
     _Atomic int64_t heard_at; /* when the server was last heard, on any connection */
     _Atomic int64_t unanswered_at; /* since then: when the first request left that it has
                                     * not answered; an older time says nothing */
-    _Atomic unsigned wakers;  /* those that dropped mu and are yet to write to one */
+    _Atomic unsigned wakers;  /* those that dropped mu and are yet to ring one */
     _Atomic bool parting;     /* the last of the wakers says so */
     void (*retain)(struct rlk_registry *); /* keeps the client's memory for a lost hold */
 
-    struct rlk_mutex mu; /* protects all below, and the locks, holds and waiters */
+    struct rlk_mutex mu;      /* protects all below, and the locks, holds and waiters */
     struct rlk_random random; /* of the numbers of acquisitions */
     struct rlk_lock **table;
     size_t table_size, lock_count; /* size: a power of two */
@@ -100,9 +101,8 @@ int64_t rlk_registry_away_since(const struct rlk_registry *reg);
 /* Whether no hold is left whose release is worth waiting for. The lease of a lost one is
  * over by itself: of a server that does not answer nobody waits for its release. */
 bool rlk_registry_settled_locked(const struct rlk_registry *reg, int64_t now);
-/* From here on nobody writes to the descriptors by which the threads are woken, so that
- * they may be closed: somebody else's may have the same numbers then. Waits for those who
- * are about to. */
+/* From here on nobody rings the bells by which the threads are woken, so that these may
+ * end. Waits for those who are about to. */
 void rlk_registry_part_from_threads(struct rlk_registry *reg);
 /* Drops timers, news and background work; the threads have left. Lost holds stay with
  * their threads. */

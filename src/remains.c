@@ -61,7 +61,7 @@ void rlk_remains_mark(int fd)
 {
     char mark[MARK_SIZE] = "";
 
-    if (age_of(fd) != UNMARKED)
+    if (!rlk_fd_is_ours(fd) || age_of(fd) != UNMARKED)
         return;
     snprintf(mark, sizeof(mark), "dead %lld\n",
              (long long)(rlk_now_real() / RLK_NS_PER_S));
@@ -78,7 +78,8 @@ bool rlk_remains_are_old(int fd)
 
 bool rlk_remains_remove(const struct rlk_rundir *dir, const char *name, int fd)
 {
-    return unlinkat(dir->fd, name, 0) == 0 || errno == ENOENT || ftruncate(fd, 0) == 0;
+    return unlinkat(dir->fd, name, 0) == 0 || errno == ENOENT ||
+           (rlk_fd_is_ours(fd) && ftruncate(fd, 0) == 0);
 }
 
 bool rlk_remains_keep(const struct rlk_rundir *dir, const char *name, int fd,

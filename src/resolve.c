@@ -14,7 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -61,7 +60,7 @@ static void *run(void *arg)
     struct rlk_resolve *job = arg;
     look_up(job, 0);
     atomic_store(&job->done, true);
-    eventfd_write(job->fd, 1);
+    rlk_fd_ring(job->fd);
     unref(job);
     return NULL;
 }

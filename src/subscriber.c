@@ -59,10 +59,9 @@ int rlk_subscriber_join(struct rlock_client *client)
     sub->answer_due = sub->ping_at = RLK_NEVER;
     sub->watch_fd = -1;
     client->registry.leader_fd = -1;
-    int wake_fd;
-    int rc = rlk_loop_join(&loop, &sub->member, &wake_fd);
+    int rc = rlk_loop_join(&loop, &sub->member);
     if (rc == 0)
-        client->registry.subscriber_fd = wake_fd;
+        client->registry.subscriber = &loop.bell;
     return rc;
 }
 

@@ -57,10 +57,9 @@ int rlk_watchdog_join(struct rlock_client *client)
     rlk_list_init(&client->watch.ops);
     client->watch.backoff_ms = BACKOFF_FIRST_MS;
     client->watch.op_deadline = RLK_NEVER;
-    int wake_fd;
-    int rc = rlk_loop_join(&loop, &client->watch.member, &wake_fd);
+    int rc = rlk_loop_join(&loop, &client->watch.member);
     if (rc == 0)
-        client->registry.watchdog_fd = wake_fd;
+        client->registry.watchdog = &loop.bell;
     return rc;
 }
 

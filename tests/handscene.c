@@ -71,7 +71,6 @@ void open_kind(int kind)
     reg.counters = &counters;
     reg.presence_ns = GRANT * MS;
     reg.retain = retain;
-    reg.watchdog_fd = reg.subscriber_fd = -1;
     ck_assert_int_eq(rlk_registry_init(&reg), 0);
     retained = 0;
     now = rlk_now_boot();

@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 enum { LEASE = 30000, GRANT = 3000 };
@@ -21,6 +20,7 @@ enum { LEASE = 30000, GRANT = 3000 };
 
 static struct rlk_registry reg;
 static struct rlk_counters counters;
+static struct rlk_bell watchdog = RLK_BELL_CLOSED, subscriber = RLK_BELL_CLOSED;
 static struct rlk_thread thread, thread2;
 static struct rlk_lock *lock;
 static int retained;
@@ -49,9 +49,11 @@ static void set_up(void)
     reg.counters = &counters;
     reg.presence_ns = 3000 * MS;
     reg.retain = retain;
-    reg.watchdog_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    reg.subscriber_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    ck_assert_int_eq(rlk_bell_open(&watchdog), 0);
+    ck_assert_int_eq(rlk_bell_open(&subscriber), 0);
     ck_assert_int_eq(rlk_registry_init(&reg), 0);
+    reg.watchdog = &watchdog;
+    reg.subscriber = &subscriber;
     init_thread(&thread, 1);
     init_thread(&thread2, 2);
     retained = 0;
@@ -64,7 +66,6 @@ static void set_up(void)
 /* Everything was given back: what a test holds beyond is a leak. */
 static void tear_down(void)
 {
-    int watchdog = reg.watchdog_fd, subscriber = reg.subscriber_fd;
     rlk_lock_put_locked(lock);
     rlk_registry_shut_locked(&reg);
     ck_assert_uint_eq(reg.hold_count, 0);
@@ -76,8 +77,8 @@ static void tear_down(void)
     rlk_registry_destroy(&reg);
     rlk_cond_destroy(&thread.cond);
     rlk_cond_destroy(&thread2.cond);
-    close(watchdog);
-    close(subscriber);
+    rlk_bell_close(&watchdog);
+    rlk_bell_close(&subscriber);
 }
 
 /* A hold that asks; one reference is the test's. */
@@ -120,10 +121,10 @@ static bool grant(const struct rlk_hold *hold, int64_t ticket)
 }
 
 /* How often the thread behind this descriptor was woken since the last look. */
-static uint64_t wakes(int fd)
+static uint64_t wakes(const struct rlk_bell *bell)
 {
     uint64_t n = 0;
-    return read(fd, &n, sizeof(n)) == (ssize_t)sizeof(n) ? n : 0;
+    return read(bell->fd, &n, sizeof(n)) == (ssize_t)sizeof(n) ? n : 0;
 }
 
 static void unlock_and_lock(void)
@@ -817,17 +818,17 @@ START_TEST(watchdog_is_woken_only_for_what_is_due_before_it_wakes)
     reg.armed = now + 5000 * MS;
     struct rlk_hold *hold = enter(); /* due in 10 s */
     unlock_and_lock();
-    ck_assert_uint_eq(wakes(reg.watchdog_fd), 0);
+    ck_assert_uint_eq(wakes(&watchdog), 0);
     leave(hold);
     unlock_and_lock();
-    ck_assert_uint_eq(wakes(reg.watchdog_fd), 0);
+    ck_assert_uint_eq(wakes(&watchdog), 0);
     reg.armed = now + 20000 * MS;
     hold = enter();
     unlock_and_lock();
-    ck_assert_uint_eq(wakes(reg.watchdog_fd), 1);
+    ck_assert_uint_eq(wakes(&watchdog), 1);
     unlock_and_lock(); /* once */
-    ck_assert_uint_eq(wakes(reg.watchdog_fd), 0);
-    ck_assert_uint_eq(wakes(reg.subscriber_fd), 0);
+    ck_assert_uint_eq(wakes(&watchdog), 0);
+    ck_assert_uint_eq(wakes(&subscriber), 0);
     leave(hold);
 }
 END_TEST
@@ -865,7 +866,7 @@ START_TEST(redissons_channel_is_wanted_while_a_foreign_holder_is_seen)
     ck_assert_uint_eq(lock->queue->channel_wanted, 1);
     ck_assert(lock->queue->channel_listed);
     unlock_and_lock();
-    ck_assert_uint_eq(wakes(reg.subscriber_fd), 1);
+    ck_assert_uint_eq(wakes(&subscriber), 1);
     lock->queue->channel_listed = false; /* as the subscriber does */
     rlk_list_pop(&reg.channels);
     rlk_lock_unref_locked(lock);

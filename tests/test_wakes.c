@@ -3,6 +3,7 @@
 /* How the registry wakes watchdog and subscriber, and stops doing so: the descriptors are
  * closed afterwards, and somebody else's may have their numbers then. No server. */
 #include "deadline.h"
+#include "descriptor.h"
 #include "registry.h"
 #include "suite.h"
 #include "wait.h"
@@ -19,6 +20,7 @@ enum { SOON_MS = 20000 };
 static struct rlk_registry reg;
 static struct rlk_counters counters;
 static int pipe_fds[2]; /* in place of an eventfd: a write to it when full takes time */
+static struct rlk_bell bell = RLK_BELL_CLOSED;
 static atomic_bool parted;
 
 static void set_up(void)
@@ -32,7 +34,11 @@ static void set_up(void)
         continue;
     ck_assert_int_eq(fcntl(pipe_fds[1], F_SETFL, 0), 0);
     ck_assert_int_eq(rlk_registry_init(&reg), 0);
-    reg.watchdog_fd = reg.subscriber_fd = -1;
+    /* one that the library would take for an event of its own */
+    int event_fd = rlk_fd_event();
+    ck_assert_int_eq(fcntl(pipe_fds[1], F_SETSIG, fcntl(event_fd, F_GETSIG)), 0);
+    rlk_fd_close(event_fd);
+    bell.fd = pipe_fds[1];
     parted = false;
 }
 
@@ -77,7 +83,7 @@ START_TEST(nobody_writes_to_a_descriptor_after_the_parting)
     pthread_t waker, closer;
     char some[4096];
 
-    *(_i ? &reg.watchdog_fd : &reg.subscriber_fd) = pipe_fds[1];
+    *(_i ? &reg.watchdog : &reg.subscriber) = &bell;
     ck_assert_int_eq(pthread_create(&waker, NULL, wake, _i ? &reg : NULL), 0);
     ck_assert(test_wait_until(is_waking, NULL, SOON_MS));
     ck_assert_int_eq(pthread_create(&closer, NULL, part, NULL), 0);
