@@ -15,7 +15,8 @@
  *             whosever it is)
  *   ENOMEM    out of memory; nothing changed (what a request had asked for may have been
  *             done when there was no memory for its reply)
- *   EAGAIN    a library thread could not be started
+ *   EAGAIN    a library thread could not be started, or the system refuses what one
+ *             needs (a sandbox; then rlock_errmsg() names it)
  *   EMFILE, ENFILE  no descriptor is left for a thread or a connection
  * rlock_errmsg() tells more about the last failed call of the calling thread.
  *
@@ -361,7 +362,7 @@ typedef struct rlock_stats {
  *
  * EINVAL   malformed URL, unknown scheme or parameter, value out of range
  * ENOTSUP  rediss:// (TLS is not built yet)
- * ENOMEM, EAGAIN (a thread could not be started), EMFILE, ENFILE
+ * ENOMEM, EAGAIN (see the top of this file), EMFILE, ENFILE
  * *ret_client is untouched on failure. Blocks: no network. Since: 0.1
  */
 int rlock_client_open(rlock_client_t **ret_client, const char *url,

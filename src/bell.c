@@ -3,6 +3,7 @@
 #include "bell.h"
 
 #include "descriptor.h"
+#include "error.h"
 
 #include <errno.h>
 
@@ -10,7 +11,7 @@ int rlk_bell_open(struct rlk_bell *bell)
 {
     int fd = rlk_fd_event();
     if (fd < 0)
-        return errno;
+        return rlk_error_of_step(errno, "cannot make an event (eventfd)");
     atomic_store(&bell->fd, fd);
     return 0;
 }

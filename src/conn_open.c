@@ -12,6 +12,7 @@
 
 #include "deadline.h"
 #include "descriptor.h"
+#include "error.h"
 #include "resolve.h"
 
 #include <errno.h>
@@ -163,9 +164,11 @@ static bool phase_resolve(struct rlk_conn *conn)
     int gai_code;
     if (!o->job) {
         const struct rlk_target *target = o->options.target;
+        rlk_error_clear();
         int rc = rlk_resolve_start(&o->job, target->host, target->port);
         if (rc != 0) {
-            explain_unresolved(conn, strerror(rc));
+            rlk_error_default(rc);
+            explain_unresolved(conn, rlk_error_message());
             give_up(conn, RLK_FAIL_LOCAL, rc);
             return false;
         }
@@ -210,9 +213,10 @@ static bool start_connect(struct rlk_conn *conn)
     conn->fd = rlk_fd_socket(family);
     if (conn->fd < 0) {
         int code = errno == ENOBUFS ? ENOMEM : errno;
+        rlk_conn_explain(conn, "cannot connect to %s: no socket: %s", conn->label,
+                         strerror(code));
         if (code != EMFILE && code != ENFILE && code != ENOMEM)
-            return fail_connect(conn, code);
-        rlk_conn_explain(conn, "cannot connect to %s: %s", conn->label, strerror(code));
+            return fail_address(conn);
         give_up(conn, RLK_FAIL_LOCAL, code);
         return false;
     }

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     MESSAGE_SIZE = 320,
@@ -65,6 +66,12 @@ int rlk_error_set(int code, const char *format, ...)
     rlk_error.message = text ? text : rlk_error_text(code);
     rlk_error.there = true;
     return code;
+}
+
+int rlk_error_of_step(int code, const char *step)
+{
+    bool known = code == ENOMEM || code == EMFILE || code == ENFILE || code == EAGAIN;
+    return rlk_error_set(known ? code : EAGAIN, "%s: %s", step, strerror(code));
 }
 
 bool rlk_error_present(void)

@@ -50,6 +50,11 @@ static inline void rlk_error_clear(void)
 
 bool rlk_error_present(void);
 
+/* What the code of a step that the system refused is to a call: itself if it is a
+ * shortage that callers know, else EAGAIN (a sandbox refuses with whatever code it likes,
+ * and EPERM means something else here). The message names the step. */
+int rlk_error_of_step(int code, const char *step);
+
 /* If there is no message yet, sets that of `code`. Returns `code`. */
 int rlk_error_default(int code);
 

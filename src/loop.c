@@ -7,6 +7,7 @@
 
 #include "deadline.h"
 #include "descriptor.h"
+#include "error.h"
 #include "fork.h"
 #include "log.h"
 
@@ -151,7 +152,9 @@ static int open_own(struct rlk_loop *loop)
     int rc = rlk_bell_open(&loop->bell);
     if (rc == 0) {
         loop->alarm_fd = rlk_alarm_open();
-        rc = loop->alarm_fd < 0 ? -loop->alarm_fd : 0;
+        if (loop->alarm_fd < 0)
+            rc = rlk_error_of_step(-loop->alarm_fd,
+                                   "cannot make a timer (timerfd_create)");
     }
     if (rc != 0)
         close_own(loop);

@@ -5,6 +5,7 @@
 #include "awaited.h"
 #include "deadline.h"
 #include "descriptor.h"
+#include "error.h"
 #include "gate.h"
 #include "handoff.h"
 #include "joining.h"
@@ -27,7 +28,7 @@ enum {
 int rlk_registry_init(struct rlk_registry *reg)
 {
     if (!rlk_random_init(&reg->random))
-        return ENOMEM;
+        return rlk_error_of_step(errno, "no random numbers (getrandom)");
     int rc = rlk_mutex_init(&reg->mu);
     if (rc != 0)
         return rc;

@@ -7,6 +7,7 @@
 #include "resolve.h"
 
 #include "descriptor.h"
+#include "error.h"
 #include "sync.h"
 
 #include <errno.h>
@@ -69,7 +70,7 @@ static int start_thread(struct rlk_resolve *job)
 {
     job->fd = rlk_fd_event();
     if (job->fd < 0)
-        return errno;
+        return rlk_error_of_step(errno, "cannot make an event (eventfd)");
     atomic_store(&job->refs, 2);
     int rc = rlk_thread_start_detached("rlock-resolve", run, job);
     if (rc != 0)

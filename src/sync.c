@@ -2,9 +2,12 @@
 /* Thin wrappers of pthreads; no state but what a thread is amid. Thread: any. */
 #include "sync.h"
 
+#include "error.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <time.h>
 
 enum { NS_PER_S = 1000000000, TRIES = 100, TRY_MS = 1 };
@@ -111,9 +114,14 @@ static int start(rlk_thread_t *thread, const char *name, void *(*run)(void *), v
     }
     rlk_signals_restore(&old);
     pthread_attr_destroy(&attr);
-    if (rc == 0 && !detached)
+    if (rc != 0) {
+        char step[64];
+        snprintf(step, sizeof(step), "cannot start the thread %s", name);
+        return rlk_error_of_step(rc, step);
+    }
+    if (!detached)
         pthread_setname_np(*thread, name);
-    return rc;
+    return 0;
 }
 
 int rlk_thread_start(rlk_thread_t *ret_thread, const char *name, void *(*run)(void *),
