@@ -15,6 +15,8 @@
 
 #include <rlock.h>
 
+struct rlk_heritage; /* client.c */
+
 enum { RLK_CONN_NAME_SIZE = 256, RLK_CLIENT_NS_PER_MS = 1000000 };
 
 struct rlock_client {
@@ -39,7 +41,8 @@ struct rlock_client {
     _Atomic bool running; /* false in a child that has not used it yet: then nothing below
                        the configuration is there */
     bool starting;        /* a thread sees to that */
-    const void *inherited[4]; /* what its parent had, which is nobody's here: not lost */
+    struct rlk_heritage
+        *heritage; /* room for what a child will find here, while running */
 
     struct rlk_subscription subscription; /* the subscriber thread's */
     struct rlk_watch watch;               /* the watchdog thread's, as the next */

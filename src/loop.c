@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { BELL, ALARM, FDS_OWN }; /* the first of fds */
 enum {
@@ -45,7 +46,10 @@ void rlk_loop_forget(struct rlk_loop *loop)
     rlk_loop_init(loop); /* with a mutex and a condition like those of before */
     loop->member_count = 0;
     loop->running = loop->stop = false;
-    loop->inherited = loop->fds;
+    if (loop->fds) {
+        memcpy(loop->fds, &loop->inherited, sizeof(loop->inherited));
+        loop->inherited = loop->fds;
+    }
     loop->fds = NULL;
     loop->fd_max = 0;
 }

@@ -55,7 +55,7 @@ struct rlk_loop {
     bool lost; /* one of its own descriptors is not what it was */
     struct pollfd *fds;
     size_t fd_max;
-    const void *inherited; /* the parent's, in a child: not lost */
+    void *inherited; /* the parents' fds, in a child, each the next one's: not lost */
 };
 
 /* Prepares the loop before its first use. */
