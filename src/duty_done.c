@@ -131,15 +131,16 @@ static void release_done(struct rlock_client *client, struct rlk_hold *hold,
         hold->give_up_at);
 }
 
-/* Until a refresh without an answer is repeated: soon at first. Refused for good, it is
- * no use: whoever waits asks himself, and his answer says when. */
-static int64_t refresh_pause(struct rlk_lock *lock, enum rlk_outcome outcome)
+/* Until a refresh without an answer, or with none that can be read, is repeated: soon at
+ * first. Refused for good, it is no use: whoever waits asks himself, and his answer says
+ * when. */
+static int64_t refresh_pause(struct rlk_lock *lock, const struct rlk_answer *answer)
 {
     int64_t presence = lock->registry->presence_ns;
 
-    if (outcome == RLK_NOSCRIPT)
+    if (answer->outcome == RLK_NOSCRIPT)
         return 0;
-    if (outcome == RLK_REFUSED)
+    if (answer->outcome == RLK_REFUSED && !answer->unreadable)
         return presence / 3;
     lock->queue->pause *= 2;
     if (lock->queue->pause > presence / 20)
@@ -168,7 +169,7 @@ static void refresh_done(struct rlock_client *client, struct rlk_lock *lock,
              answer->outcome == RLK_REFUSED && i < lock->queue->refresh.count; i++)
             rlk_hold_ask_again_locked(lock->queue->refresh.holds[i], now);
         rlk_timer_arm(&reg->timers, &lock->queue->timer,
-                      now + refresh_pause(lock, answer->outcome));
+                      now + refresh_pause(lock, answer));
         return;
     }
     lock->queue->pause = 0;
