@@ -29,7 +29,8 @@ long test_count(long full, long quick);
 struct timespec test_in_ms(clockid_t clock, long ms);
 
 typedef bool (*test_condition)(void *arg);
-/* Asks every millisecond or so; false when it did not come true within test_ms(ms). */
+/* Asks each millisecond at first, then less often; false when it did not come true within
+ * test_ms(ms). */
 bool test_wait_until(test_condition condition, void *arg, long ms);
 /* Whether it stays true for `ms`, unscaled: for what must not happen. */
 bool test_stays(test_condition condition, void *arg, long ms);
