@@ -283,7 +283,7 @@ END_TEST
 
 /* ---- free contention */
 
-enum { CONTENDERS = 16, CONTEND_MS = 10000, CONTEND_QUICK_MS = 2000 };
+enum { CONTENDERS = 16, CONTEND_MS = 10000, CONTEND_QUICK_MS = 2000, HOLD_MS = 2 };
 
 /* Holder and queue of one moment. */
 static void look_at_queue(struct history *h)
@@ -359,11 +359,14 @@ START_TEST(l5_contenders_get_equal_shares_and_nobody_is_overtaken)
     struct history *h = history_new();
     long count = gather_scaled(CONTENDERS, 6, "contenders"), most = 0, least = LONG_MAX;
     long looks = 0;
+    char loop[32];
 
     start_parties(count, "");
     take_lock();
+    /* a turn lasts longer than a busy machine keeps one of them from queueing again */
+    snprintf(loop, sizeof(loop), "loop 0 1 %ld", test_ms(HOLD_MS) * 1000);
     for (long i = 0; i < count; i++)
-        party_tell(&parties[i], "loop 0 1 0");
+        party_tell(&parties[i], loop);
     ck_assert(gather_wait_queued(count, GATHER_SOON_MS));
     give_lock();
     int64_t end = test_now_ms() + test_count(CONTEND_MS, CONTEND_QUICK_MS);
