@@ -245,19 +245,26 @@ static void note_busy(const struct rlk_lock *lock, struct rlk_waiter *waiter)
         waiter->busy_at = rlk_now_boot();
 }
 
-/* ETIMEDOUT: the lock was busy, as far as the server or this process could tell since
- * `since`; else ENOTCONN. */
-static int deadline_code(const struct rlk_lock *lock, struct rlk_waiter *waiter,
-                         int64_t since)
+/* Whether the server or this process could tell that the lock was busy since `since`. */
+static bool was_busy(const struct rlk_lock *lock, struct rlk_waiter *waiter,
+                     int64_t since)
 {
     const struct rlk_queue *queue = lock->queue;
 
     note_busy(lock, waiter);
-    bool told = queue->reached_at >= since ||
-                (queue->trouble == 0 && queue->reached_at != 0) ||
-                (waiter->busy_at != 0 &&
-                 (queue->trouble == 0 || waiter->busy_at >= queue->troubled_at));
-    return told ? ETIMEDOUT : ENOTCONN;
+    return queue->reached_at >= since ||
+           (queue->trouble == 0 && queue->reached_at != 0) ||
+           (waiter->busy_at != 0 &&
+            (queue->trouble == 0 || waiter->busy_at >= queue->troubled_at));
+}
+
+/* ETIMEDOUT: it was, or nothing failed for which nobody could tell; else ENOTCONN. */
+static int deadline_code(const struct rlk_lock *lock, struct rlk_waiter *waiter,
+                         int64_t since)
+{
+    bool well = lock->queue->trouble == 0 &&
+                !rlk_registry_is_away(lock->registry, rlk_now_boot());
+    return well || was_busy(lock, waiter, since) ? ETIMEDOUT : ENOTCONN;
 }
 
 /* Of the calls that had to wait: those that were queued, also when the grant was there
@@ -368,14 +375,11 @@ int rlk_ask_wait(struct rlk_ask *ask)
             return rlk_ask_give_up(ask, ENOTRECOVERABLE);
         }
         int64_t left = rlk_deadline_left(&wish->deadline);
-        if (left <= 0) {
-            int rc = deadline_code(ask->lock, waiter, ask->since);
-            /* who comes this far with a deadline that has passed meanwhile asks once, as
-             * a try would */
-            if (rc != ENOTCONN || ask->tried || !hold->need_ask ||
-                hold->asker != wish->thread)
-                return rlk_ask_give_up(ask, rc);
-        }
+        /* who comes this far with a deadline that has passed meanwhile asks once, as a
+         * try would */
+        if (left <= 0 && (was_busy(ask->lock, waiter, ask->since) || ask->tried ||
+                          !hold->need_ask || hold->asker != wish->thread))
+            return rlk_ask_give_up(ask, deadline_code(ask->lock, waiter, ask->since));
         if (hold->granted && hold->asker == wish->thread)
             /* too late to believe, or not confirmed: let the server say what is true,
              * also of the death that a grant told of */

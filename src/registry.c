@@ -20,7 +20,7 @@ enum {
     IDLE_MAX =
         256, /* locks kept though nobody uses them, so that a pair allocates nothing */
     WAKES_MAX = 8, /* threads signalled after mu is dropped; more are rare */
-    AWAY_MS = 100  /* an answer that takes longer is not worth waiting for at the end */
+    AWAY_MS = 100  /* an answer that takes longer is a failure to who is in a hurry */
 };
 
 /* ---- the table of locks */
@@ -175,9 +175,14 @@ int64_t rlk_registry_away_since(const struct rlk_registry *reg)
     return at > atomic_load(&reg->heard_at) ? at : RLK_NEVER;
 }
 
+bool rlk_registry_is_away(const struct rlk_registry *reg, int64_t now)
+{
+    return rlk_registry_away_since(reg) < now - AWAY_MS * RLK_NS_PER_MS;
+}
+
 bool rlk_registry_settled_locked(const struct rlk_registry *reg, int64_t now)
 {
-    bool away = rlk_registry_away_since(reg) < now - AWAY_MS * RLK_NS_PER_MS;
+    bool away = rlk_registry_is_away(reg, now);
     return reg->background_count == (away ? reg->late_count : 0);
 }
 

@@ -98,6 +98,8 @@ bool rlk_registry_busy_locked(struct rlk_registry *reg);
 void rlk_registry_unanswered(struct rlk_registry *reg, int64_t when);
 /* Since when the server answers nothing; RLK_NEVER: there is no such request. */
 int64_t rlk_registry_away_since(const struct rlk_registry *reg);
+/* Whether that is so long ago that something must be wrong. */
+bool rlk_registry_is_away(const struct rlk_registry *reg, int64_t now);
 /* Whether no hold is left whose release is worth waiting for. The lease of a lost one is
  * over by itself: of a server that does not answer nobody waits for its release. */
 bool rlk_registry_settled_locked(const struct rlk_registry *reg, int64_t now);

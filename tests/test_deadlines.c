@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A deadline that passes while the machine stands still: what the call returns is what its
- * process knew of the lock, and who has asked nobody yet asks once. A thread stands still
- * here in the handler of a signal, or behind a proxy that is slow.
+ * A deadline that passes while the machine stands still: what the call returns is what
+ * its process knew of the lock, and who has asked nobody yet asks once. A thread stands
+ * still here in the handler of a signal, or behind a proxy that is slow.
  */
 #include "fixture.h"
+
+#include "script.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -146,15 +148,16 @@ END_TEST
 
 /* ---- who has asked nobody */
 
-/* The deadline passes while what the process keeps is given back first, in one round trip;
- * nobody has asked for the lock when it has. */
+/* The deadline passes while what the process keeps is given back first, in one round
+ * trip; nobody has asked for the lock when it has. */
 START_TEST(who_comes_to_ask_after_the_deadline_asks_once)
 {
     enum { ONE_WAY_MS = 20, DEADLINE_MS = 10 };
     open_here("?retain=60000");
     OK(run_pair(&m));
     ck_assert(test_redis_exists(redis, "n")); /* is kept */
-    /* what gives it back; the one late attempt has 50 ms, whatever tool this runs under */
+    /* what gives it back; the one late attempt has 50 ms, whatever tool this runs under
+     */
     TEST_RULE(proxy, .on = TEST_ON_REQUEST, .action = TEST_DELAY, .delay_ms = ONE_WAY_MS,
               .count = 1);
     struct timespec at = test_in_ms(CLOCK_MONOTONIC, DEADLINE_MS);
@@ -166,6 +169,31 @@ START_TEST(who_comes_to_ask_after_the_deadline_asks_once)
 }
 END_TEST
 
+static int run_lock_pair(void *unused)
+{
+    rlock_mutex_t own = m;
+    (void)unused;
+    int rc = rlock_mutex_lock(&own);
+    return rc == 0 ? rlock_mutex_unlock(&own) : rc;
+}
+
+/* Nothing is known of the lock yet, nor of any trouble: another thread is just asking. */
+START_TEST(who_is_in_a_hurry_while_another_thread_asks_is_not_told_of_trouble)
+{
+    struct task task;
+    open_here("?handoffms=0&commandtimeout=30000");
+    OK(rlock_client_ping(c)); /* connected */
+    int rule = TEST_RULE(proxy, .on = TEST_ON_REPLY, .action = TEST_HOLD, .count = 1,
+                         .contains = rlk_scripts[RLK_MUTEX_ACQUIRE].sha);
+    task_start(&task, run_lock_pair, NULL);
+    ck_assert(test_proxy_wait_hits(proxy, rule, 1, SOON_MS));
+    struct timespec at = test_in_ms(CLOCK_MONOTONIC, 1);
+    EXPECT(rlock_mutex_clocklock(&m, CLOCK_MONOTONIC, &at), ETIMEDOUT);
+    test_proxy_release(proxy, rule);
+    OK(task_join(&task));
+}
+END_TEST
+
 static Suite *make_suite(void)
 {
     Suite *suite = suite_create("deadlines");
@@ -174,8 +202,11 @@ static Suite *make_suite(void)
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, a_lock_that_another_thread_left_at_the_deadline_was_busy);
     tcase_add_test(tc, what_another_thread_holds_is_busy_behind_a_server_that_is_away);
-    tcase_add_test(tc, who_could_ask_after_the_holder_left_and_had_no_answer_gets_ENOTCONN);
+    tcase_add_test(tc,
+                   who_could_ask_after_the_holder_left_and_had_no_answer_gets_ENOTCONN);
     tcase_add_test(tc, who_comes_to_ask_after_the_deadline_asks_once);
+    tcase_add_test(tc,
+                   who_is_in_a_hurry_while_another_thread_asks_is_not_told_of_trouble);
     suite_add_tcase(suite, tc);
     return suite;
 }
