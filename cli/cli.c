@@ -229,7 +229,8 @@ rlock_client_t *cli_open(const struct cli_command *command,
     set_credentials(command, server, attr);
     int rc = rlock_client_open(&client, server->url, attr);
     if (rc != 0) /* at once: the next call of the library begins a new message */
-        exit(cli_failed(rc, "cannot use the server's URL"));
+        exit(cli_failed(rc, server->url ? "cannot use the URL of --url"
+                                        : "cannot use the server's URL"));
     if (attr == &plain)
         rlock_clientattr_destroy(&plain);
     return client;

@@ -63,6 +63,8 @@ int rlock_force_unlock(rlock_client_t *client, const char *name)
 
 /* ---- rlock_waitfree */
 
+enum { LATE_MS = 80 /* of the 100 ms that a call may take beyond its deadline (L7) */ };
+
 /* What a look says: ms until the lock may be free; 0: it is. */
 static int look(struct rlock_client *client, const char *name, int64_t until,
                 int64_t *ret_pttl_ms)
@@ -117,9 +119,9 @@ static int wait_free(struct rlock_client *client, struct rlk_thread *thread,
         uint64_t messages = lock->queue->messages;
         int64_t left = rlk_deadline_left(deadline), now = rlk_now_boot();
         int64_t bound = rlk_client_command_timeout(client);
-        bool cut = asked_once && left < bound;
-        if (cut)
-            bound = left;
+        bool cut = left < bound;
+        if (cut) /* the first look is made in any case */
+            bound = asked_once ? left : (left > 0 ? left : 0) + LATE_MS * RLK_NS_PER_MS;
         rlk_registry_unlock(reg);
         int asked = look(client, name, now + bound, &pttl_ms);
         rlk_registry_lock(reg);
@@ -174,7 +176,7 @@ int rlock_waitfree(rlock_client_t *client, const char *name,
     if (rc == 0 && abstime)
         rc = rlk_timespec_valid(abstime)
                  ? rlk_deadline_set(&deadline, CLOCK_REALTIME, abstime)
-                 : EINVAL;
+                 : rlk_timespec_bad(abstime);
     if (rc == 0)
         rc = rlk_client_get_pointer(client, &used);
     if (rc == 0) {

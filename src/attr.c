@@ -9,6 +9,17 @@
 
 #include <string.h>
 
+bool rlk_attr_good(const struct rlk_attr *attr, uint32_t magic)
+{
+    if (!rlk_argument_there("the attributes object", attr))
+        return false;
+    if (attr->rlk_magic != magic)
+        rlk_error_set(EINVAL,
+                      "the attributes object is not initialised, was destroyed, or is "
+                      "of another type of lock");
+    return attr->rlk_magic == magic;
+}
+
 int rlk_attr_init(struct rlk_attr *attr, uint32_t magic)
 {
     struct rlk_call call = rlk_call_enter();
@@ -19,7 +30,8 @@ int rlk_attr_init(struct rlk_attr *attr, uint32_t magic)
         attr->rlk_retain_ms = RLK_ATTR_UNSET;
         attr->rlk_magic = magic;
     }
-    return rlk_call_leave(call, attr ? 0 : EINVAL);
+    return rlk_call_leave(call,
+                          rlk_argument_there("the attributes object", attr) ? 0 : EINVAL);
 }
 
 int rlk_attr_destroy(struct rlk_attr *attr, uint32_t magic)
@@ -29,47 +41,54 @@ int rlk_attr_destroy(struct rlk_attr *attr, uint32_t magic)
 
 int rlk_attr_setpshared(struct rlk_attr *attr, uint32_t magic, int pshared)
 {
-    RLK_ATTR_CALL(attr, magic,
-                  pshared == RLOCK_PROCESS_PRIVATE || pshared == RLOCK_PROCESS_SHARED,
-                  attr->rlk_pshared = pshared);
+    RLK_ATTR_CALL(
+        attr, magic,
+        rlk_argument_in("pshared", pshared, RLOCK_PROCESS_PRIVATE, RLOCK_PROCESS_SHARED),
+        attr->rlk_pshared = pshared);
 }
 
 int rlk_attr_getpshared(const struct rlk_attr *attr, uint32_t magic, int *ret_pshared)
 {
-    RLK_ATTR_CALL(attr, magic, ret_pshared, *ret_pshared = attr->rlk_pshared);
+    RLK_ATTR_CALL(attr, magic, rlk_argument_there("ret_pshared", ret_pshared),
+                  *ret_pshared = attr->rlk_pshared);
 }
 
 int rlk_attr_setlease(struct rlk_attr *attr, uint32_t magic, long lease_ms)
 {
-    RLK_ATTR_CALL(attr, magic, lease_ms == 0 || rlk_lease_valid(lease_ms),
+    RLK_ATTR_CALL(attr, magic, rlk_lease_or_0(lease_ms),
                   attr->rlk_lease_ms = (int32_t)lease_ms);
 }
 
 int rlk_attr_getlease(const struct rlk_attr *attr, uint32_t magic, long *ret_lease_ms)
 {
-    RLK_ATTR_CALL(attr, magic, ret_lease_ms, *ret_lease_ms = attr->rlk_lease_ms);
+    RLK_ATTR_CALL(attr, magic, rlk_argument_there("ret_lease_ms", ret_lease_ms),
+                  *ret_lease_ms = attr->rlk_lease_ms);
 }
 
 int rlk_attr_setfencing(struct rlk_attr *attr, uint32_t magic, int fencing)
 {
-    RLK_ATTR_CALL(attr, magic, fencing == 0 || fencing == 1, attr->rlk_fencing = fencing);
+    RLK_ATTR_CALL(attr, magic, rlk_argument_in("fencing", fencing, 0, 1),
+                  attr->rlk_fencing = fencing);
 }
 
 int rlk_attr_getfencing(const struct rlk_attr *attr, uint32_t magic, int *ret_fencing)
 {
-    RLK_ATTR_CALL(attr, magic, ret_fencing, *ret_fencing = attr->rlk_fencing);
+    RLK_ATTR_CALL(attr, magic, rlk_argument_there("ret_fencing", ret_fencing),
+                  *ret_fencing = attr->rlk_fencing);
 }
 
 int rlk_attr_setoutage(struct rlk_attr *attr, uint32_t magic, int outage)
 {
-    RLK_ATTR_CALL(attr, magic,
-                  outage >= RLOCK_OUTAGE_WAIT && outage <= RLOCK_OUTAGE_ABORT,
-                  attr->rlk_outage = outage);
+    RLK_ATTR_CALL(
+        attr, magic,
+        rlk_argument_in("outage", outage, RLOCK_OUTAGE_WAIT, RLOCK_OUTAGE_ABORT),
+        attr->rlk_outage = outage);
 }
 
 int rlk_attr_getoutage(const struct rlk_attr *attr, uint32_t magic, int *ret_outage)
 {
-    RLK_ATTR_CALL(attr, magic, ret_outage, *ret_outage = attr->rlk_outage);
+    RLK_ATTR_CALL(attr, magic, rlk_argument_there("ret_outage", ret_outage),
+                  *ret_outage = attr->rlk_outage);
 }
 
 int rlk_attr_setclient(struct rlk_attr *attr, uint32_t magic, rlock_client_t *client)
@@ -77,7 +96,7 @@ int rlk_attr_setclient(struct rlk_attr *attr, uint32_t magic, rlock_client_t *cl
     uint64_t number = 0;
     RLK_ATTR_CALL(attr, magic, true, rc = rlk_client_check_process();
                   if (rc == 0 && client && !rlk_client_is_open(client, &number)) rc =
-                      EINVAL;
+                      rlk_error_set(EINVAL, "the client is not open");
                   if (rc == 0) attr->rlk_client = number);
 }
 
@@ -85,9 +104,10 @@ int rlk_attr_getclient(const struct rlk_attr *attr, uint32_t magic,
                        rlock_client_t **ret_client)
 {
     struct rlock_client *client = NULL;
-    RLK_ATTR_CALL(attr, magic, ret_client,
+    RLK_ATTR_CALL(attr, magic, rlk_argument_there("ret_client", ret_client),
                   if (attr->rlk_client != 0) rc =
                       rlk_client_peek(attr->rlk_client, &client);
-                  if (rc == 0 && attr->rlk_client != 0 && !client) rc = EINVAL;
+                  if (rc == 0 && attr->rlk_client != 0 && !client) rc =
+                      rlk_error_set(EINVAL, "the client of the attributes is closed");
                   if (client) rlk_client_put(client); if (rc == 0) *ret_client = client);
 }

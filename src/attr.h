@@ -8,12 +8,15 @@
 
 #define RLK_ATTR_UNSET (-1) /* rlk_type, rlk_handoff_* */
 
-/* The frame of every getter and setter. */
+/* Whether it is an object of that type; else the message says what is wrong. */
+bool rlk_attr_good(const struct rlk_attr *attr, uint32_t magic);
+
+/* The frame of every getter and setter. The condition says what is wrong with it. */
 #define RLK_ATTR_CALL(attr, magic, condition, ...)                                       \
     do {                                                                                 \
         struct rlk_call call = rlk_call_enter();                                         \
         int rc = 0;                                                                      \
-        if (!(attr) || (attr)->rlk_magic != (magic) || !(condition))                     \
+        if (!rlk_attr_good(attr, magic) || !(condition))                                 \
             rc = EINVAL;                                                                 \
         else                                                                             \
             __VA_ARGS__;                                                                 \

@@ -134,9 +134,16 @@ int rlk_client_configure(struct rlock_client *client, const char *url,
         rc = copy_text(&config->target.password, attr->rlk_password);
     if (rc != 0)
         return rc;
+    const char *ours = url ? NULL : getenv("RLOCK_URL");
     if (!url)
-        url = getenv("RLOCK_URL");
-    return rlk_url_parse(config, url && url[0] ? url : "redis://127.0.0.1:6379");
+        url = ours;
+    rc = rlk_url_parse(config, url && url[0] ? url : "redis://127.0.0.1:6379");
+    if (rc != 0 && ours) {
+        char why[200];
+        snprintf(why, sizeof(why), "%s", rlk_error_message());
+        rlk_error_set(rc, "RLOCK_URL: %s", why);
+    }
+    return rc;
 }
 
 /* ---- start */

@@ -21,7 +21,13 @@ _Static_assert(offsetof(rlock_stats_t, rlk_reserved) == 203 * 8, "part of the AB
 
 static bool good(const rlock_clientattr_t *attr)
 {
-    return attr && attr->rlk_magic == RLK_MAGIC_CLIENTATTR;
+    if (!rlk_argument_there("the attributes object", attr))
+        return false;
+    if (attr->rlk_magic != RLK_MAGIC_CLIENTATTR)
+        rlk_error_set(EINVAL,
+                      "the attributes object is not initialised, was destroyed, or is "
+                      "none of a client");
+    return attr->rlk_magic == RLK_MAGIC_CLIENTATTR;
 }
 
 #define ATTR_CALL(attr, condition, ...)                                                  \
@@ -51,7 +57,8 @@ int rlock_clientattr_init(rlock_clientattr_t *attr)
         attr->rlk_guard = RLOCK_GUARD_ON;
         attr->rlk_magic = RLK_MAGIC_CLIENTATTR;
     }
-    return rlk_call_leave(call, attr ? 0 : EINVAL);
+    return rlk_call_leave(call,
+                          rlk_argument_there("the attributes object", attr) ? 0 : EINVAL);
 }
 
 int rlock_clientattr_destroy(rlock_clientattr_t *attr)
@@ -62,11 +69,12 @@ int rlock_clientattr_destroy(rlock_clientattr_t *attr)
 #define LONG_ATTR(name, field, min, max)                                                 \
     int rlock_clientattr_set##name(rlock_clientattr_t *attr, long ms)                    \
     {                                                                                    \
-        ATTR_CALL(attr, ms >= (min) && ms <= (max), attr->field = ms);                   \
+        ATTR_CALL(attr, rlk_argument_in(#name, ms, min, max), attr->field = ms);         \
     }                                                                                    \
     int rlock_clientattr_get##name(const rlock_clientattr_t *attr, long *ret_ms)         \
     {                                                                                    \
-        ATTR_CALL(attr, ret_ms, *ret_ms = (long)attr->field);                            \
+        ATTR_CALL(attr, rlk_argument_there("ret_ms", ret_ms),                            \
+                  *ret_ms = (long)attr->field);                                          \
     }
 
 LONG_ATTR(lease, rlk_lease_ms, RLK_LEASE_MIN_MS, RLK_LEASE_MAX_MS)
@@ -78,46 +86,52 @@ LONG_ATTR(retain, rlk_retain_ms, 0, RLK_RETAIN_MAX_MS)
 
 int rlock_clientattr_sethandoffcount(rlock_clientattr_t *attr, int count)
 {
-    ATTR_CALL(attr, count >= 0 && count <= RLK_HANDOFF_MAX_COUNT,
+    ATTR_CALL(attr, rlk_argument_in("handoffcount", count, 0, RLK_HANDOFF_MAX_COUNT),
               attr->rlk_handoff_count = count);
 }
 
 int rlock_clientattr_gethandoffcount(const rlock_clientattr_t *attr, int *ret_count)
 {
-    ATTR_CALL(attr, ret_count, *ret_count = attr->rlk_handoff_count);
+    ATTR_CALL(attr, rlk_argument_there("ret_count", ret_count),
+              *ret_count = attr->rlk_handoff_count);
 }
 
 int rlock_clientattr_setmaxconnections(rlock_clientattr_t *attr, int count)
 {
-    ATTR_CALL(attr, count >= 1 && count <= RLK_CONNECTIONS_MAX,
+    ATTR_CALL(attr, rlk_argument_in("maxconnections", count, 1, RLK_CONNECTIONS_MAX),
               attr->rlk_maxconnections = count);
 }
 
 int rlock_clientattr_getmaxconnections(const rlock_clientattr_t *attr, int *ret_count)
 {
-    ATTR_CALL(attr, ret_count, *ret_count = attr->rlk_maxconnections);
+    ATTR_CALL(attr, rlk_argument_there("ret_count", ret_count),
+              *ret_count = attr->rlk_maxconnections);
 }
 
 int rlock_clientattr_setmutextype(rlock_clientattr_t *attr, int type)
 {
-    ATTR_CALL(attr, type >= RLOCK_MUTEX_NORMAL && type <= RLOCK_MUTEX_ADAPTIVE_NP,
-              attr->rlk_mutextype = type);
+    ATTR_CALL(
+        attr,
+        rlk_argument_in("mutextype", type, RLOCK_MUTEX_NORMAL, RLOCK_MUTEX_ADAPTIVE_NP),
+        attr->rlk_mutextype = type);
 }
 
 int rlock_clientattr_getmutextype(const rlock_clientattr_t *attr, int *ret_type)
 {
-    ATTR_CALL(attr, ret_type, *ret_type = attr->rlk_mutextype);
+    ATTR_CALL(attr, rlk_argument_there("ret_type", ret_type),
+              *ret_type = attr->rlk_mutextype);
 }
 
 int rlock_clientattr_setguard(rlock_clientattr_t *attr, int guard)
 {
-    ATTR_CALL(attr, guard >= RLOCK_GUARD_OFF && guard <= RLOCK_GUARD_ALWAYS,
+    ATTR_CALL(attr, rlk_argument_in("guard", guard, RLOCK_GUARD_OFF, RLOCK_GUARD_ALWAYS),
               attr->rlk_guard = guard);
 }
 
 int rlock_clientattr_getguard(const rlock_clientattr_t *attr, int *ret_guard)
 {
-    ATTR_CALL(attr, ret_guard, *ret_guard = attr->rlk_guard);
+    ATTR_CALL(attr, rlk_argument_there("ret_guard", ret_guard),
+              *ret_guard = attr->rlk_guard);
 }
 
 static int set_credentials(rlock_clientattr_t *attr, const char *user,
@@ -158,17 +172,17 @@ static int no_tls(void)
 
 int rlock_clientattr_setcafile(rlock_clientattr_t *attr, const char *path)
 {
-    ATTR_CALL(attr, path, rc = no_tls());
+    ATTR_CALL(attr, rlk_argument_there("path", path), rc = no_tls());
 }
 
 int rlock_clientattr_setcertfile(rlock_clientattr_t *attr, const char *path)
 {
-    ATTR_CALL(attr, path, rc = no_tls());
+    ATTR_CALL(attr, rlk_argument_there("path", path), rc = no_tls());
 }
 
 int rlock_clientattr_setkeyfile(rlock_clientattr_t *attr, const char *path)
 {
-    ATTR_CALL(attr, path, rc = no_tls());
+    ATTR_CALL(attr, rlk_argument_there("path", path), rc = no_tls());
 }
 
 /* ---- clients */
@@ -177,8 +191,8 @@ int rlock_client_open(rlock_client_t **ret_client, const char *url,
                       const rlock_clientattr_t *attr)
 {
     struct rlk_call call = rlk_call_enter();
-    int rc = ret_client && (!attr || good(attr)) ? rlk_client_open(ret_client, url, attr)
-                                                 : EINVAL;
+    bool fit = rlk_argument_there("ret_client", ret_client) && (!attr || good(attr));
+    int rc = fit ? rlk_client_open(ret_client, url, attr) : EINVAL;
     return rlk_call_leave(call, rc);
 }
 
@@ -253,7 +267,7 @@ int rlock_client_interrupt(rlock_client_t *client)
     rlk_client_signal_end(&signal_call);
     errno = saved_errno;
     rlk_cancel_restore(cancel);
-    return client ? 0 : EINVAL;
+    return rlk_argument_there("the client", client) ? 0 : EINVAL;
 }
 
 /* Its end moves time from what goes on to what is over: never both, nor neither. */
@@ -317,7 +331,7 @@ int rlock_client_getstats(const rlock_client_t *client, rlock_stats_t *ret_stats
 {
     struct rlk_call call = rlk_call_enter();
     struct rlock_client *used = NULL;
-    int rc = ret_stats ? 0 : EINVAL;
+    int rc = rlk_argument_there("ret_stats", ret_stats) ? 0 : EINVAL;
 
     if (rc == 0)
         rc = rlk_client_peek_pointer(client, &used);
@@ -351,7 +365,7 @@ int rlock_getrundir(char *buf, size_t size)
 {
     struct rlk_call call = rlk_call_enter();
     char path[RLK_RUNDIR_SIZE];
-    int rc = buf ? rlk_rundir_find(path, NULL) : EINVAL;
+    int rc = rlk_argument_there("buf", buf) ? rlk_rundir_find(path, NULL) : EINVAL;
 
     if (rc == 0 && strlen(path) >= size)
         rc = rlk_error_set(ENAMETOOLONG, "the directory's path has %zu bytes",

@@ -317,7 +317,8 @@ int rlk_client_peek(uint64_t number, struct rlock_client **ret_client)
     return 0;
 }
 
-/* What the default client would be opened with: a URL that is wrong is told when it is. */
+/* What the default client would be opened with: a URL that is wrong is told when it is.
+ */
 static int default_mutex_type(void)
 {
     struct rlock_client *client = calloc(1, sizeof(*client));
@@ -384,7 +385,7 @@ int rlk_client_keep(struct rlock_client *client)
     if (is_open_locked(client))
         client->users++;
     else
-        rc = EINVAL;
+        rc = rlk_error_set(EINVAL, "the client is not open");
     rlk_mutex_unlock(&mu);
     return rc;
 }

@@ -3,6 +3,7 @@
 #include "deadline.h"
 
 #include "descriptor.h"
+#include "error.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -42,6 +43,12 @@ int64_t rlk_time_add(int64_t now, int64_t add)
 bool rlk_timespec_valid(const struct timespec *abstime)
 {
     return abstime->tv_nsec >= 0 && abstime->tv_nsec < RLK_NS_PER_S;
+}
+
+int rlk_timespec_bad(const struct timespec *abstime)
+{
+    rlk_argument_in("tv_nsec of the deadline", abstime->tv_nsec, 0, RLK_NS_PER_S - 1);
+    return EINVAL;
 }
 
 int rlk_deadline_set(struct rlk_deadline *ret_deadline, clockid_t clock,

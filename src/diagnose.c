@@ -417,7 +417,8 @@ int rlock_client_diagnose(rlock_client_t *client,
 {
     struct rlk_call call = rlk_call_enter();
     struct rlk_diagnosis d = { .each = each, .arg = arg };
-    int rc = each ? rlk_client_get_pointer(client, &d.client) : EINVAL;
+    int rc = rlk_argument_there("each", each) ? rlk_client_get_pointer(client, &d.client)
+                                              : EINVAL;
 
     if (rc == 0) {
         rc = diagnose(&d);

@@ -55,8 +55,9 @@ static char *need_buffer(void)
 
 int rlk_error_set(int code, const char *format, ...)
 {
+    if (rlk_error.kept)
+        return code;
     char *text = need_buffer();
-
     if (text) {
         va_list args;
         va_start(args, format);
@@ -86,6 +87,22 @@ int rlk_error_default(int code)
         rlk_error.there = true;
     }
     return code;
+}
+
+bool rlk_argument_in(const char *what, int64_t value, int64_t least, int64_t most)
+{
+    if (value >= least && value <= most)
+        return true;
+    rlk_error_set(EINVAL, "%s is %lld: it has to be from %lld to %lld", what,
+                  (long long)value, (long long)least, (long long)most);
+    return false;
+}
+
+bool rlk_argument_there(const char *what, const void *pointer)
+{
+    if (!pointer)
+        rlk_error_set(EINVAL, "%s is NULL", what);
+    return pointer != NULL;
 }
 
 const char *rlk_error_message(void)

@@ -6,6 +6,7 @@
 #include "sync.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #define RLK_CODES(X)                                                                     \
     X(0, "success")                                                                      \
@@ -36,16 +37,24 @@ int rlk_error_set(int code, const char *format, ...)
 
 /* Of the calling thread. */
 extern _Thread_local struct rlk_error {
-    const char *message;  /* a text of rlk_error_text, or the buffer */
-    char *buffer;         /* NULL: none yet, or no more */
-    unsigned char ended;  /* how often the thread has: its destructors go on */
-    bool there;           /* the message is not "" */
+    const char *message; /* a text of rlk_error_text, or the buffer */
+    char *buffer;        /* NULL: none yet, or no more */
+    unsigned char ended; /* how often the thread has: its destructors go on */
+    bool there;          /* the message is not "" */
+    bool kept;           /* nothing changes it for now */
 } rlk_error RLK_TLS __attribute__((visibility("hidden")));
 
 /* Sets the message to "". */
 static inline void rlk_error_clear(void)
 {
     rlk_error.there = false;
+}
+
+/* From true to false, the message stays as it is, or "": what is tried meanwhile is not
+ * why the call fails. */
+static inline void rlk_error_keep(bool kept)
+{
+    rlk_error.kept = kept;
 }
 
 bool rlk_error_present(void);
@@ -57,6 +66,11 @@ int rlk_error_of_step(int code, const char *step);
 
 /* If there is no message yet, sets that of `code`. Returns `code`. */
 int rlk_error_default(int code);
+
+/* Checks of a caller's arguments: whether it is fit, else the message says what it is and
+ * what it has to be, and the code is EINVAL. */
+bool rlk_argument_in(const char *what, int64_t value, int64_t least, int64_t most);
+bool rlk_argument_there(const char *what, const void *pointer);
 
 /* The calling thread's message. */
 const char *rlk_error_message(void);

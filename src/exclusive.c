@@ -31,7 +31,7 @@ static int lock_again(const struct rlk_demand *d, struct rlk_part *part)
         return 0;
     }
     if (d->form == RLK_FORM_TRY)
-        return EBUSY;
+        return rlk_error_set(EBUSY, "the calling thread already holds the lock");
     if (d->form == RLK_FORM_LOCK || type == RLOCK_MUTEX_ERRORCHECK)
         return EDEADLK;
     /* a normal mutex waits for itself, as in glibc */
@@ -195,6 +195,6 @@ int rlk_exclusive_prioceiling(const struct rlk_handle *handle, int kind)
     struct rlk_call call = rlk_call_enter();
     int rc = rlk_handle_good(handle, kind)
                  ? rlk_error_set(ENOTSUP, "a distributed lock has no priority ceiling")
-                 : EINVAL;
+                 : rlk_handle_bad(handle, kind);
     return rlk_call_leave(call, rc);
 }

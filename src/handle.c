@@ -5,6 +5,7 @@
  * Thread: any. */
 #include "handle.h"
 
+#include "attr.h"
 #include "call.h"
 #include "holdings.h"
 #include "random.h"
@@ -79,7 +80,9 @@ int rlk_handle_init(struct rlk_handle *handle, int kind, const struct rlk_attr *
     struct rlk_call call = rlk_call_enter();
     int rc = 0;
 
-    if (!handle || (attr && attr->rlk_magic != attr_magic)) {
+    if (!handle) {
+        rc = rlk_handle_bad(handle, kind);
+    } else if (attr && !rlk_attr_good(attr, attr_magic)) {
         rc = EINVAL;
     } else if (attr && attr->rlk_client != 0) {
         struct rlock_client *client;
@@ -114,7 +117,7 @@ int rlk_handle_destroy(struct rlk_handle *handle, int kind)
     int rc = 0;
 
     if (!rlk_handle_good(handle, kind)) {
-        rc = EINVAL;
+        rc = rlk_handle_bad(handle, kind);
     } else if (rlk_client_peek(handle->rlk_client, &client) != 0) {
         rlk_error_clear();
     }
@@ -126,7 +129,8 @@ int rlk_handle_destroy(struct rlk_handle *handle, int kind)
         struct rlk_lock *lock =
             rlk_lock_find_locked(reg, kind, handle->rlk_name, handle->rlk_name_len);
         if (lock && is_used_locked(lock, rlk_now_boot()))
-            rc = EBUSY;
+            rc = rlk_error_set(
+                EBUSY, "a thread of this process holds the lock, or waits for it");
         rlk_registry_unlock(reg);
     }
     if (client)
@@ -173,10 +177,42 @@ struct rlk_part *rlk_handle_part(const struct rlk_handle *handle)
     return NULL;
 }
 
+bool rlk_lease_or_0(long lease_ms)
+{
+    if (lease_ms == 0 || rlk_lease_valid(lease_ms))
+        return true;
+    rlk_error_set(EINVAL, "a lease of %ld ms: it has to be 0, or from %d to %d", lease_ms,
+                  RLK_LEASE_MIN_MS, RLK_LEASE_MAX_MS);
+    return false;
+}
+
+int rlk_handle_bad(const struct rlk_handle *handle, int kind)
+{
+    static const char *const kinds[] = { [RLK_KIND_MUTEX] = "mutex",
+                                         [RLK_KIND_FAIR] = "fair lock",
+                                         [RLK_KIND_RWLOCK] = "read-write lock" };
+    const uint32_t layout = 0xff000000u, magic = handle ? handle->rlk_magic : 0;
+
+    if (!handle)
+        return rlk_error_set(EINVAL, "the lock is NULL");
+    if (magic != RLK_MAGIC_HANDLE && (magic & ~layout) == (RLK_MAGIC_HANDLE & ~layout))
+        return rlk_error_set(
+            EINVAL,
+            "the lock is of layout %u, made with another version of this "
+            "library, which knows layout %u",
+            (unsigned)(magic >> 24), (unsigned)(RLK_MAGIC_HANDLE >> 24));
+    if (magic != RLK_MAGIC_HANDLE)
+        return rlk_error_set(EINVAL, "the lock is not initialised, or was destroyed");
+    if (handle->rlk_kind != kind && handle->rlk_kind < sizeof(kinds) / sizeof(kinds[0]) &&
+        kinds[handle->rlk_kind])
+        return rlk_error_set(EINVAL, "the lock is a %s", kinds[handle->rlk_kind]);
+    return rlk_error_set(EINVAL, "the lock has been overwritten");
+}
+
 int rlk_handle_check(const struct rlk_handle *handle, int kind)
 {
     if (!rlk_handle_good(handle, kind))
-        return EINVAL;
+        return rlk_handle_bad(handle, kind);
     rlk_fork_settle();
     return 0;
 }
@@ -209,10 +245,15 @@ int rlk_demand_check(const struct rlk_demand *d)
     if (rc == 0 && d->lease_ms != 0 && !rlk_lease_valid(d->lease_ms))
         rc = rlk_error_set(EINVAL, "a lease is %d to %d ms", RLK_LEASE_MIN_MS,
                            RLK_LEASE_MAX_MS);
-    if (rc == 0 && d->form == RLK_FORM_TIMED &&
-        (!d->abstime || (d->clock != CLOCK_REALTIME && d->clock != CLOCK_MONOTONIC)))
-        rc = EINVAL;
-    return rc;
+    if (rc != 0 || d->form != RLK_FORM_TIMED)
+        return rc;
+    if (!rlk_argument_there("the deadline", d->abstime))
+        return EINVAL;
+    if (d->clock != CLOCK_REALTIME && d->clock != CLOCK_MONOTONIC)
+        return rlk_error_set(EINVAL,
+                             "clock %d is neither CLOCK_REALTIME nor CLOCK_MONOTONIC",
+                             (int)d->clock);
+    return 0;
 }
 
 /* Of a read-write lock; 0 of others. */
@@ -275,7 +316,9 @@ int rlk_demand_first(const struct rlk_demand *d)
         drop_stale(wish.thread, handle);
         rc = wish.thread ? rlk_acquire(&wish) : ENOMEM;
     }
-    if (rc == EBUSY && busy != EBUSY) {
+    if (rc == EBUSY && busy == EINVAL) {
+        rc = rlk_timespec_bad(d->abstime);
+    } else if (rc == EBUSY && busy != EBUSY) {
         rc = rlk_error_set(busy, "%s", rlk_error_text(busy));
         if (rc == ETIMEDOUT)
             RLK_COUNT(wish.client->counters.timeouts);
@@ -292,7 +335,7 @@ int rlk_demand_in_vain(const struct rlk_demand *d, const struct rlk_hold *hold)
     if (rc != 0)
         return rc;
     if (!rlk_timespec_valid(d->abstime))
-        return EINVAL;
+        return rlk_timespec_bad(d->abstime);
     return rlk_wait_in_vain(RLK_CLIENT_OF(hold->lock->registry), rlk_thread_record,
                             &deadline);
 }

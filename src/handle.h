@@ -49,6 +49,12 @@ int rlk_handle_init(struct rlk_handle *handle, int kind, const struct rlk_attr *
                     uint32_t attr_magic, const char *name);
 int rlk_handle_destroy(struct rlk_handle *handle, int kind);
 
+/* Whether it is a lease in ms, or 0, which is another's; else the message says so. */
+bool rlk_lease_or_0(long lease_ms);
+
+/* EINVAL of what is no good handle, with a message that says why. */
+int rlk_handle_bad(const struct rlk_handle *handle, int kind);
+
 /* 0 or EINVAL. A child is no longer its parent from here on. */
 int rlk_handle_check(const struct rlk_handle *handle, int kind);
 

@@ -390,7 +390,8 @@ int rlock_inspect(rlock_client_t *client, const char *name, rlock_info_t **ret_i
     struct rlock_client *used;
     rlock_info_t *info;
     bool hidden;
-    int rc = ret_info ? rlk_inspect_check_name(name) : EINVAL;
+    int rc =
+        rlk_argument_there("ret_info", ret_info) ? rlk_inspect_check_name(name) : EINVAL;
 
     if (rc == 0)
         rc = rlk_client_get_pointer(client, &used);

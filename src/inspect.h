@@ -5,13 +5,16 @@
 
 #include "client.h"
 #include "deadline.h"
+#include "error.h"
 
 #include <errno.h>
 #include <string.h>
 
 static inline int rlk_inspect_check_name(const char *name)
 {
-    return name ? rlk_name_check(name, strnlen(name, RLOCK_NAME_MAX + 1)) : EINVAL;
+    return rlk_argument_there("name", name)
+               ? rlk_name_check(name, strnlen(name, RLOCK_NAME_MAX + 1))
+               : EINVAL;
 }
 
 /* When a call that begins now has to be through. */

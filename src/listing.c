@@ -121,7 +121,8 @@ int rlock_list(rlock_client_t *client, const char *pattern,
 {
     struct rlk_call call = rlk_call_enter();
     struct rlock_client *used;
-    int rc = each ? rlk_client_get_pointer(client, &used) : EINVAL;
+    int rc =
+        rlk_argument_there("each", each) ? rlk_client_get_pointer(client, &used) : EINVAL;
 
     if (rc == 0) {
         rc = list(used, pattern ? pattern : "*", each, arg);

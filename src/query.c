@@ -21,8 +21,7 @@ int rlk_query_extend(struct rlk_handle *handle, int kind, long lease_ms)
     struct rlk_call call = rlk_call_enter();
     struct rlk_part *part = NULL;
     struct rlock_client *client = NULL;
-    int rc = lease_ms == 0 || rlk_lease_valid(lease_ms) ? find_part(handle, kind, &part)
-                                                        : EINVAL;
+    int rc = rlk_lease_or_0(lease_ms) ? find_part(handle, kind, &part) : EINVAL;
 
     if (rc == 0 && rlk_hold_check(part->hold, rlk_now_boot()))
         rc = ESTALE;
@@ -48,7 +47,8 @@ int rlk_query_gettoken(const struct rlk_handle *handle, int kind, uint64_t *ret_
 {
     struct rlk_call call = rlk_call_enter();
     struct rlk_part *part = NULL;
-    int rc = ret_token ? find_part(handle, kind, &part) : EINVAL;
+    int rc = rlk_argument_there("ret_token", ret_token) ? find_part(handle, kind, &part)
+                                                        : EINVAL;
 
     if (rc == 0 && (!part->fencing || part->hold->token == 0))
         rc = rlk_error_set(ENOTSUP, "the lock was taken without fencing");
@@ -61,7 +61,8 @@ int rlk_query_getremaining(const struct rlk_handle *handle, int kind, long *ret_
 {
     struct rlk_call call = rlk_call_enter();
     struct rlk_part *part = NULL;
-    int rc = ret_ms ? find_part(handle, kind, &part) : EINVAL;
+    int rc =
+        rlk_argument_there("ret_ms", ret_ms) ? find_part(handle, kind, &part) : EINVAL;
 
     if (rc == 0) {
         int64_t now = rlk_now_boot(), end = part->hold->end;
@@ -76,7 +77,8 @@ int rlk_query_getstate(const struct rlk_handle *handle, int kind,
 {
     struct rlk_call call = rlk_call_enter();
     struct rlk_part *part = NULL;
-    int rc = ret_state ? find_part(handle, kind, &part) : EINVAL;
+    int rc = rlk_argument_there("ret_state", ret_state) ? find_part(handle, kind, &part)
+                                                        : EINVAL;
 
     if (rc == 0) {
         int64_t now = rlk_now_boot();
@@ -94,7 +96,8 @@ int rlk_query_getholdcount(const struct rlk_handle *handle, int kind, unsigned *
 {
     struct rlk_call call = rlk_call_enter();
     struct rlk_part *part = NULL;
-    int rc = ret_count ? find_part(handle, kind, &part) : EINVAL;
+    int rc = rlk_argument_there("ret_count", ret_count) ? find_part(handle, kind, &part)
+                                                        : EINVAL;
 
     if (rc == 0 || rc == EPERM) {
         rc = 0;

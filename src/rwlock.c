@@ -19,7 +19,8 @@ static int lock_again(const struct rlk_demand *d, struct rlk_part *part)
     if (rlk_hold_check(part->hold, rlk_now_boot()))
         return ESTALE;
     if (!d->reading && part->levels.writes == 0)
-        return d->form == RLK_FORM_TRY ? EBUSY : EDEADLK;
+        return rlk_error_set(d->form == RLK_FORM_TRY ? EBUSY : EDEADLK,
+                             "the calling thread already holds the lock, for reading");
     if (!rlk_levels_push(&part->levels, d->reading))
         return EAGAIN;
     rlk_gate_reenter(part);

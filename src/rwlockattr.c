@@ -22,15 +22,16 @@ _Static_assert((int)RLOCK_RWLOCK_PREFER_READER_NP ==
 int rlock_rwlockattr_setkind_np(rlock_rwlockattr_t *attr, int kind)
 {
     RLK_ATTR_CALL(CONST_BASE(attr), MAGIC,
-                  (kind >= RLOCK_RWLOCK_PREFER_READER_NP &&
-                   kind <= RLOCK_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP) ||
-                      kind == RLOCK_RWLOCK_PHASE_FAIR_NP,
+                  kind == RLOCK_RWLOCK_PHASE_FAIR_NP ||
+                      rlk_argument_in("a kind other than RLOCK_RWLOCK_PHASE_FAIR_NP",
+                                      kind, RLOCK_RWLOCK_PREFER_READER_NP,
+                                      RLOCK_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP),
                   attr->rlk.rlk_type = kind);
 }
 
 int rlock_rwlockattr_getkind_np(const rlock_rwlockattr_t *attr, int *ret_kind)
 {
-    RLK_ATTR_CALL(CONST_BASE(attr), MAGIC, ret_kind,
+    RLK_ATTR_CALL(CONST_BASE(attr), MAGIC, rlk_argument_there("ret_kind", ret_kind),
                   *ret_kind = attr->rlk.rlk_type == RLK_ATTR_UNSET
                                   ? RLOCK_RWLOCK_PHASE_FAIR_NP
                                   : attr->rlk.rlk_type);
@@ -39,14 +40,14 @@ int rlock_rwlockattr_getkind_np(const rlock_rwlockattr_t *attr, int *ret_kind)
 int rlock_rwlockattr_setretain(rlock_rwlockattr_t *attr, long retain_ms)
 {
     RLK_ATTR_CALL(CONST_BASE(attr), MAGIC,
-                  retain_ms >= 0 && retain_ms <= RLK_RETAIN_MAX_MS,
+                  rlk_argument_in("retain", retain_ms, 0, RLK_RETAIN_MAX_MS),
                   attr->rlk.rlk_retain_ms = (int32_t)retain_ms);
 }
 
 int rlock_rwlockattr_getretain(const rlock_rwlockattr_t *attr, long *ret_retain_ms)
 {
-    RLK_ATTR_CALL(CONST_BASE(attr), MAGIC, ret_retain_ms,
-                  *ret_retain_ms = attr->rlk.rlk_retain_ms == RLK_ATTR_UNSET
-                                       ? 0
-                                       : attr->rlk.rlk_retain_ms);
+    RLK_ATTR_CALL(
+        CONST_BASE(attr), MAGIC, rlk_argument_there("ret_retain_ms", ret_retain_ms),
+        *ret_retain_ms =
+            attr->rlk.rlk_retain_ms == RLK_ATTR_UNSET ? 0 : attr->rlk.rlk_retain_ms);
 }

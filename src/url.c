@@ -97,6 +97,12 @@ static int decode(char **string, struct slice s, const char *part)
     return 0;
 }
 
+/* As a file or a shell's command leaves it; not what the locale says. */
+static bool is_blank(char c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
 static int parse_number(struct slice s, const char *part, long min, long max,
                         long *ret_value)
 {
@@ -396,7 +402,10 @@ int rlk_url_parse(struct rlk_config *config, const char *url)
     static const char redis[] = "redis://", rediss[] = "rediss://", unix_[] = "unix://";
     struct parse p = { .config = config };
     int (*parse)(struct parse *, struct slice);
-    size_t scheme_len;
+    size_t scheme_len, len = strlen(url);
+    if (len > 0 && (is_blank(url[0]) || is_blank(url[len - 1])))
+        return rlk_error_set(EINVAL, "URL: there is a blank or a line break %s it",
+                             is_blank(url[0]) ? "before" : "behind");
     if (strncasecmp(url, redis, sizeof(redis) - 1) == 0) {
         parse = parse_redis;
         scheme_len = sizeof(redis) - 1;

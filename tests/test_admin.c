@@ -583,6 +583,22 @@ START_TEST(waitfree_is_ETIMEDOUT_at_the_deadline)
 }
 END_TEST
 
+START_TEST(waitfree_at_a_silent_server_ends_by_its_deadline)
+{
+    enum { DEADLINE_MS = 200 };
+    rlock_client_t *patient = open_with("?commandtimeout=20000");
+    OK(rlock_waitfree(patient, "n", NULL));
+    test_server_pause(&server);
+    int64_t start = test_now_ms();
+    struct timespec at = test_in_ms(CLOCK_REALTIME, DEADLINE_MS);
+    EXPECT(rlock_waitfree(patient, "n", &at), ENOTCONN);
+    test_server_resume(&server);
+    ck_assert_int_ge(test_now_ms() - start, DEADLINE_MS - 1);
+    ck_assert_int_le(test_now_ms() - start, DEADLINE_MS + 100 + test_ms(200));
+    close_client(patient);
+}
+END_TEST
+
 START_TEST(waitfree_hands_over_what_came_free_by_expiry)
 {
     /* a deaf lock with a waiter: whoever looks hands it over, and then it is held */
@@ -625,6 +641,7 @@ int main(void)
     CASE("waitfree", waitfree_of_a_free_lock_is_0_at_once,
          waitfree_ends_at_the_release_without_taking_it, waitfree_ends_at_the_expiry,
          waitfree_is_ETIMEDOUT_at_the_deadline,
+         waitfree_at_a_silent_server_ends_by_its_deadline,
          waitfree_hands_over_what_came_free_by_expiry);
     TCase *loops = tcase_create("each");
     tcase_add_unchecked_fixture(loops, fixture_start, fixture_stop);

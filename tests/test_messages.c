@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rlock_errmsg() of arguments that are refused: which one, what it is, what it has to be.
+ */
+#include "fixture.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static rlock_mutex_t m;
+static rlock_rwlock_t rw;
+
+static void set_up(void)
+{
+    fixture_open();
+    m = mutex_of(client, "n");
+    rw = rwlock_of(client, "n");
+}
+
+/* The call has this code, and this is in its message. */
+#define SAYS(code, part, call)                                                           \
+    do {                                                                                 \
+        ck_assert_int_eq(call, code);                                                    \
+        ck_assert_msg(strstr(rlock_errmsg(), part), "%s: %s", #call, rlock_errmsg());    \
+    } while (0)
+
+START_TEST(attribute_that_is_refused_is_named_with_its_bounds)
+{
+    rlock_mutexattr_t attr, none;
+    rlock_rwlockattr_t rwattr;
+    rlock_clientattr_t cattr;
+    long ms;
+    memset(&none, 0, sizeof(none));
+    OK(rlock_mutexattr_init(&attr));
+    OK(rlock_rwlockattr_init(&rwattr));
+    OK(rlock_clientattr_init(&cattr));
+    SAYS(EINVAL, "type is 7: it has to be from 0 to 3",
+         rlock_mutexattr_settype(&attr, 7));
+    SAYS(EINVAL, "a lease of 30 ms: it has to be 0, or from 50 to ",
+         rlock_mutexattr_setlease(&attr, 30));
+    SAYS(EINVAL, "pshared is 2", rlock_mutexattr_setpshared(&attr, 2));
+    SAYS(EINVAL, "fencing is -1", rlock_mutexattr_setfencing(&attr, -1));
+    SAYS(EINVAL, "outage is 9", rlock_mutexattr_setoutage(&attr, 9));
+    SAYS(EINVAL, "robust is 5", rlock_mutexattr_setrobust(&attr, 5));
+    SAYS(EINVAL, "protocol is 8", rlock_mutexattr_setprotocol(&attr, 8));
+    SAYS(EINVAL, "handoffms is -1", rlock_mutexattr_sethandoffms(&attr, -1));
+    SAYS(EINVAL, "handoffcount is -1", rlock_mutexattr_sethandoffcount(&attr, -1));
+    SAYS(EINVAL, "retain is -1", rlock_mutexattr_setretain(&attr, -1));
+    SAYS(EINVAL, " is 77: it has to be from 0 to 2",
+         rlock_rwlockattr_setkind_np(&rwattr, 77));
+    SAYS(EINVAL, "ret_lease_ms is NULL", rlock_mutexattr_getlease(&attr, NULL));
+    SAYS(EINVAL, "object is NULL", rlock_mutexattr_getlease(NULL, &ms));
+    SAYS(EINVAL, "not initialised", rlock_mutexattr_getlease(&none, &ms));
+    SAYS(EINVAL, "not initialised", rlock_mutex_init(&m, &none, "n"));
+    SAYS(EINVAL, "presence is 1: it has to be from ",
+         rlock_clientattr_setpresence(&cattr, 1));
+    SAYS(EINVAL, "maxconnections is 0: it has to be from 1 to ",
+         rlock_clientattr_setmaxconnections(&cattr, 0));
+    SAYS(EINVAL, "mutextype is -1", rlock_clientattr_setmutextype(&cattr, -1));
+    SAYS(EINVAL, "guard is 3", rlock_clientattr_setguard(&cattr, 3));
+    OK(rlock_clientattr_destroy(&cattr));
+    SAYS(EINVAL, "was destroyed", rlock_clientattr_setguard(&cattr, 0));
+}
+END_TEST
+
+START_TEST(handle_that_is_none_is_said_to_be_what_it_is)
+{
+    rlock_mutex_t strange, none;
+    memset(&none, 0, sizeof(none));
+    SAYS(EINVAL, "the lock is NULL", rlock_mutex_lock(NULL));
+    SAYS(EINVAL, "not initialised", rlock_mutex_trylock(&none));
+    SAYS(EINVAL, "not initialised", rlock_mutex_destroy(&none));
+    SAYS(EINVAL, "not initialised", rlock_mutex_unlock(&none));
+    memcpy(&strange, &m, sizeof(strange));
+    *(uint32_t *)(void *)&strange += UINT32_C(1) << 24;
+    SAYS(EINVAL, "the lock is of layout 2", rlock_mutex_lock(&strange));
+    memcpy(&strange, &rw, sizeof(strange));
+    SAYS(EINVAL, "the lock is a read-write lock", rlock_mutex_lock(&strange));
+}
+END_TEST
+
+START_TEST(deadline_and_lease_that_are_refused_are_told)
+{
+    struct timespec bad = { 0, 1000000000 };
+    fixture_other();
+    rlock_mutex_t theirs = mutex_of(other, "n");
+    OK(rlock_mutex_lock(&theirs));
+    SAYS(EINVAL,
+         "tv_nsec of the deadline is 1000000000: it has to be from 0 to 999999999",
+         rlock_mutex_timedlock(&m, &bad));
+    SAYS(EINVAL, "tv_nsec of the deadline", rlock_waitfree(client, "n", &bad));
+    SAYS(EINVAL, "the deadline is NULL", rlock_mutex_timedlock(&m, NULL));
+    SAYS(EINVAL, "clock 77 is neither", rlock_mutex_clocklock(&m, 77, &bad));
+    OK(rlock_mutex_unlock(&theirs));
+    OK(rlock_mutex_lock(&m));
+    SAYS(EINVAL, "a lease of 10 ms: it has to be 0, or from 50 to ",
+         rlock_mutex_extend(&m, 10));
+    OK(rlock_mutex_unlock(&m));
+}
+END_TEST
+
+START_TEST(own_hold_is_not_said_to_be_somebody_elses)
+{
+    rlock_mutex_t normal = typed_mutex(client, "normal", RLOCK_MUTEX_NORMAL);
+    OK(rlock_mutex_lock(&normal));
+    SAYS(EBUSY, "a thread of this process holds the lock", rlock_mutex_destroy(&normal));
+    SAYS(EBUSY, "the calling thread already holds the lock",
+         rlock_mutex_trylock(&normal));
+    OK(rlock_mutex_unlock(&normal));
+    OK(rlock_rwlock_rdlock(&rw));
+    SAYS(EBUSY, "already holds the lock, for reading", rlock_rwlock_trywrlock(&rw));
+    SAYS(EDEADLK, "already holds the lock, for reading", rlock_rwlock_wrlock(&rw));
+    OK(rlock_rwlock_unlock(&rw));
+}
+END_TEST
+
+START_TEST(url_is_said_to_be_whose_and_to_have_a_blank)
+{
+    rlock_client_t *c;
+    SAYS(EINVAL, "URL: there is a blank or a line break behind it",
+         rlock_client_open(&c, "redis://127.0.0.1:6379\n", NULL));
+    SAYS(EINVAL, "URL: there is a blank or a line break before it",
+         rlock_client_open(&c, " redis://127.0.0.1:6379", NULL));
+    ck_assert_ptr_null(strstr(rlock_errmsg(), "RLOCK_URL"));
+    setenv("RLOCK_URL", "redis://127.0.0.1:6379 ", 1);
+    SAYS(EINVAL, "RLOCK_URL: URL: there is a blank or a line break behind it",
+         rlock_client_open(&c, NULL, NULL));
+    unsetenv("RLOCK_URL");
+    SAYS(EINVAL, "ret_client is NULL", rlock_client_open(NULL, "redis://x", NULL));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("messages");
+    TCase *tc = tcase_create("messages");
+    tcase_add_unchecked_fixture(tc, fixture_start, fixture_stop);
+    tcase_add_checked_fixture(tc, set_up, fixture_close);
+    tcase_add_test(tc, attribute_that_is_refused_is_named_with_its_bounds);
+    tcase_add_test(tc, handle_that_is_none_is_said_to_be_what_it_is);
+    tcase_add_test(tc, deadline_and_lease_that_are_refused_are_told);
+    tcase_add_test(tc, own_hold_is_not_said_to_be_somebody_elses);
+    tcase_add_test(tc, url_is_said_to_be_whose_and_to_have_a_blank);
+    suite_add_tcase(suite, tc);
+    return test_run_suite(suite);
+}
