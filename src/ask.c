@@ -212,10 +212,12 @@ int rlk_ask_give_up(struct rlk_ask *ask, int rc)
     struct rlk_answer answer;
     int64_t until = cancel_until(wish, now);
     rlk_registry_unlock(reg);
+    rlk_error_keep(rc != ENOTCONN || rlk_error_present());
     rlk_trip_cancel(wish->client, hold, until, &answer);
     if (answer.outcome == RLK_DONE)
         rlk_trip_go_on(wish->client, lock->kind, lock->name, lock->name_len, hold->prefer,
                        answer.more, until);
+    rlk_error_keep(false);
     rlk_registry_lock(reg);
     now = rlk_now_boot();
     hold->state = RLK_HOLD_ASKING;

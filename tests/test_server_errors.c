@@ -121,6 +121,21 @@ START_TEST(a_lasting_error_ends_lock_at_once_and_its_attempt_is_cancelled)
 }
 END_TEST
 
+/* The message is of what the call was about, not of what was tried then. */
+START_TEST(a_lasting_error_is_named_though_the_cancel_has_no_answer)
+{
+    int asked = answer(RLK_MUTEX_ACQUIRE, lasting[0].text);
+    SCENE_RULE(RLK_MUTEX_CANCEL, .on = TEST_ON_REQUEST, .action = TEST_DROP);
+    ck_assert_int_eq(rlock_mutex_lock(&m), lasting[0].code);
+    ck_assert_msg(named(lasting[0].text), "%s", rlock_errmsg());
+    test_proxy_remove(scene_proxy, asked);
+    struct timespec at = test_in_ms(CLOCK_REALTIME, 1);
+    scene_hold_by_hand("N", test_ms(LEASE_MS));
+    ck_assert_int_eq(rlock_mutex_timedlock(&m, &at), ETIMEDOUT);
+    ck_assert_str_eq(rlock_errmsg(), rlock_strerror(ETIMEDOUT));
+}
+END_TEST
+
 START_TEST(a_lasting_error_at_unlock_is_told_and_not_repeated)
 {
     for (int i = 0; i < LASTING; i++) {
@@ -260,6 +275,7 @@ static Suite *make_suite(void)
                    a_lasting_error_ends_trylock_at_once_and_its_attempt_is_withdrawn);
     tcase_add_test(callers,
                    a_lasting_error_ends_lock_at_once_and_its_attempt_is_cancelled);
+    tcase_add_test(callers, a_lasting_error_is_named_though_the_cancel_has_no_answer);
     tcase_add_test(callers, a_lasting_error_at_unlock_is_told_and_not_repeated);
     tcase_add_test(
         callers,
