@@ -12,6 +12,7 @@
  */
 #include "acquire_impl.h"
 
+#include "awaited.h"
 #include "error.h"
 #include "gate.h"
 #include "leading.h"
@@ -157,6 +158,8 @@ static int try_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
         }
         if (v == TAKEN_BY_OTHERS && (going || lock->going > 0) && now < until)
             v = AGAIN; /* by what we have given back ourselves, perhaps */
+        if (v == TAKEN_BY_OTHERS)
+            rlk_registry_tried_locked(reg); /* whoever has it may be dead */
         if ((v == TAKEN_BY_OTHERS || v == SPOILT) && !hold->unknown) {
             rlk_hold_put_locked(hold);
             return v == SPOILT ? ENOTRECOVERABLE : EBUSY;

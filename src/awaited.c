@@ -41,6 +41,12 @@ void rlk_registry_waits_locked(struct rlk_registry *reg)
                       rlk_now_boot() + LOOK_AFTER_MS * RLK_NS_PER_MS);
 }
 
+void rlk_registry_tried_locked(struct rlk_registry *reg)
+{
+    reg->tried = true;
+    rlk_registry_waits_locked(reg);
+}
+
 void rlk_registry_asked_locked(struct rlk_registry *reg)
 {
     assert(reg->asks_now > 0);

@@ -17,6 +17,9 @@ void rlk_registry_asks_locked(struct rlk_registry *reg);
 void rlk_registry_asked_locked(struct rlk_registry *reg);
 /* It has to wait: others have the lock, as the server says. */
 void rlk_registry_waits_locked(struct rlk_registry *reg);
+/* It would have to, but only tried. Deaths are looked for in 10 ms, if they are not just
+ * now, and for a second or two: who tries again learns of them. */
+void rlk_registry_tried_locked(struct rlk_registry *reg);
 /* Whether somebody waits so for the lock; for any. */
 bool rlk_lock_awaited_locked(const struct rlk_lock *lock);
 bool rlk_registry_awaits_locked(const struct rlk_registry *reg);

@@ -536,7 +536,8 @@ int64_t rlk_duty_run(struct rlock_client *client, bool *ret_wanted)
             break;
         rlk_timer_disarm(&reg->timers, t);
         if (t->tag == RLK_TIMER_LOOK) {
-            reg->looks = rlk_registry_awaits_locked(reg);
+            reg->looks = reg->tried || rlk_registry_awaits_locked(reg);
+            reg->tried = false;
             client->deaths.begin |= reg->looks;
             continue;
         }

@@ -37,11 +37,11 @@ struct rlk_registry {
     int64_t asked_in_vain_at; /* by a caller, in place of the watchdog; 0: not since the
                                * server was reached; guarded by mu */
     struct rlk_bell *_Atomic watchdog, *_Atomic subscriber; /* of the threads, or NULL */
-    _Atomic int64_t heard_at; /* when the server was last heard, on any connection */
+    _Atomic int64_t heard_at;      /* when the server was last heard, on any connection */
     _Atomic int64_t unanswered_at; /* since then: when the first request left that it has
                                     * not answered; an older time says nothing */
-    _Atomic unsigned wakers;  /* those that dropped mu and are yet to ring one */
-    _Atomic bool parting;     /* the last of the wakers says so */
+    _Atomic unsigned wakers;       /* those that dropped mu and are yet to ring one */
+    _Atomic bool parting;          /* the last of the wakers says so */
     void (*retain)(struct rlk_registry *); /* keeps the client's memory for a lost hold */
 
     struct rlk_mutex mu;      /* protects all below, and the locks, holds and waiters */
@@ -59,8 +59,8 @@ struct rlk_registry {
     struct rlk_list free_passes; /* likewise, by gate_link */
     size_t free_pass_count;
     size_t holds_now, waiters_now;
-    size_t background_count; /* holds that the watchdog still has to release */
-    size_t late_count;       /* those of them that are lost */
+    size_t background_count;         /* holds that the watchdog still has to release */
+    size_t late_count;               /* those of them that are lost */
     struct rlk_cond background_done; /* it, or when parting wakers, came to 0 */
     struct rlk_timers timers;
     int64_t armed; /* by when the watchdog runs again at the latest */
@@ -77,6 +77,7 @@ struct rlk_registry {
     bool buries;            /* deaths of others are looked for (deaths.h) while */
     unsigned asks_now;    /* so many holds ask, or threads wait for a lock to be free, */
     unsigned waits_begun; /* and some were told to wait, as of late if this changes */
+    bool tried;           /* as of late one was told, who did not want to wait */
     bool looks;           /* they are being looked for */
     struct rlk_timer look_timer; /* a wait that lasts until then has it begin */
     struct rlk_obituary *first_obituary, *last_obituary; /* to be told, in order */

@@ -393,6 +393,25 @@ START_TEST(who_was_killed_inside_is_EOWNERDEAD)
 }
 END_TEST
 
+/* Nobody waits: who tries again and again, as a program does that looks whether locks
+ * are robust here, learns of the death. */
+START_TEST(who_was_killed_inside_is_EOWNERDEAD_to_who_only_tries)
+{
+    const char *code = "EBUSY";
+    start_two("robust=1");
+    scene_worker_does(&v, "lock");
+    scene_says(&w, "EBUSY", "on t trylock m");
+    worker_kill(&v);
+    int64_t end = test_now_ms() + test_ms(SCENE_SOON_MS);
+    while (code && strcmp(code, "EBUSY") == 0 && test_now_ms() < end) {
+        code = worker_ask(&w, "on t trylock m", SCENE_SOON_MS);
+        test_pause_ms(1);
+    }
+    ck_assert_ptr_nonnull(code);
+    ck_assert_str_eq(code, "EOWNERDEAD");
+}
+END_TEST
+
 START_TEST(who_was_killed_inside_a_fair_lock_is_EOWNERDEAD)
 {
     robust_next(" fair=1", NULL, "EOWNERDEAD");
@@ -477,6 +496,7 @@ int main(void)
     tcase_add_test(tc, exit_without_anything_held_leaves_no_file);
     tc = scene_tcase(s, "robust", open_scene, close_scene);
     tcase_add_test(tc, who_was_killed_inside_is_EOWNERDEAD);
+    tcase_add_test(tc, who_was_killed_inside_is_EOWNERDEAD_to_who_only_tries);
     tcase_add_test(tc, who_was_killed_inside_a_fair_lock_is_EOWNERDEAD);
     tcase_add_test(tc, a_waiter_that_is_killed_is_no_owner);
     tcase_add_test(tc, who_was_killed_while_it_was_only_kept_is_no_owner);
