@@ -900,11 +900,11 @@ typedef struct rlock_finding {
  * Looks whether the client's server is fit for locks; NULL: the default client. Calls
  * `each` for every finding, at least one of each topic: "version", "cluster", "replicas",
  * "persistence", "eviction", "memory", "connections", "buffers", "clock", "round trip",
- * "acl", "scripts", "messages", "guard"; others may come. A non-zero result of `each`
+ * "acl", "access", "scripts", "messages", "guard"; others may come. A non-zero result of `each`
  * ends the call and is returned.
  *
- * Asks for INFO and CONFIG GET (of a dozen settings, none of them secret); what the
- * server refuses is a finding, not a failure. Rights are found out by commands that
+ * Asks for INFO, CONFIG GET (of a dozen settings, none of them secret) and what its own
+ * user may do (ACL GETUSER); what the server refuses is a finding, not a failure. Rights are found out by commands that
  * change nothing; those that are refused are in its ACL LOG. The client's mailbox gets a
  * message, which counts in messages_ignored.
  *

@@ -328,7 +328,14 @@ static int tell_messages(struct rlk_diagnosis *d)
                                  "event callback, whose thread is the one that reads "
                                  "them.");
     snprintf(mailbox, sizeof(mailbox), RLK_MAILBOX_PREFIX "%s", d->client->uuid);
-    if (!comes_true(d, is_subscribed, 0))
+    bool subscribed = comes_true(d, is_subscribed, 0);
+    if (!subscribed && rlk_diagnose_full(d)) /* Redis 8.6.3 refuses SUBSCRIBE then */
+        return rlk_diagnose_tell(d, LOG_WARNING, "messages",
+                                 "The client's mailbox is not subscribed, and the "
+                                 "server's memory is full, when some refuse SUBSCRIBE "
+                                 "(OOM). " POLLS "make room, or raise maxmemory.",
+                                 late_ms);
+    if (!subscribed)
         return rlk_diagnose_tell(d, LOG_WARNING, "messages",
                                  "The client's mailbox is not subscribed. " POLLS
                                  "it needs SUBSCRIBE to rlock:client:*, a connection of "
@@ -399,6 +406,8 @@ static int diagnose(struct rlk_diagnosis *d)
         rc = tell_round_trip(d, samples[SAMPLES / 2].took);
     if (rc == 0)
         rc = rlk_diagnose_acl(d);
+    if (rc == 0)
+        rc = rlk_diagnose_access(d);
     if (rc == 0)
         rc = tell_scripts(d);
     if (rc == 0)

@@ -48,8 +48,14 @@ int rlk_diagnose_load(struct rlk_diagnosis *d);
 void rlk_diagnose_forget(struct rlk_diagnosis *d);
 /* The findings from that. */
 int rlk_diagnose_server(struct rlk_diagnosis *d);
+/* Of Redis 6.2.14 60214, of Valkey 7.2.5 70205; 0: not told. */
+long rlk_diagnose_version(const struct rlk_diagnosis *d);
+/* Whether there is no memory left for data. */
+bool rlk_diagnose_full(const struct rlk_diagnosis *d);
 
 /* What the user may do, by trying: nothing is changed by it. */
 int rlk_diagnose_acl(struct rlk_diagnosis *d);
+/* Who else can come as this user, or read what is sent. */
+int rlk_diagnose_access(struct rlk_diagnosis *d);
 
 #endif

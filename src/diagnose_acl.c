@@ -288,17 +288,101 @@ static int tell(struct search *s)
     return rc;
 }
 
+/* Of a command that a server of that version does not have, and scripts do without, no
+ * user lacks the right. */
+static bool is_too_new(const struct probe *probe, long version)
+{
+    return version != 0 && version < 60200 && strcmp(probe->word, "zmscore") == 0;
+}
+
 int rlk_diagnose_acl(struct rlk_diagnosis *d)
 {
     struct search s = { .d = d };
     int rc = 0;
 
     memcpy(s.name, d->client->uuid, sizeof(s.name));
+    long version = rlk_diagnose_version(d);
     for (size_t i = 0; rc == 0 && i < sizeof(probes) / sizeof(probes[0]); i++)
-        rc = try_probe(&s, &probes[i]);
+        if (!is_too_new(&probes[i], version))
+            rc = try_probe(&s, &probes[i]);
     if (rc == 0)
         rc = try_subscribe(&s);
     if (rc == 0 && s.exists && !s.own_keys)
         rc = try_companions(&s);
     return rc == 0 ? tell(&s) : rc;
+}
+
+/* ---- who else can come */
+
+/* By what the URL says: of a name nobody but the resolver knows where it is. */
+static bool is_this_host(const char *host)
+{
+    return strcasecmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 ||
+           strcmp(host, "::1") == 0;
+}
+
+/* Whether the user may do everything, as far as the server shows him himself. */
+static int look_for_all(struct rlk_diagnosis *d, const char *user, bool *ret_all)
+{
+    const char *const argv[] = { "ACL", "GETUSER", user, NULL };
+    struct rlk_reply *reply;
+    bool commands = false, keys = false;
+
+    *ret_all = false;
+    int rc = rlk_diagnose_command(d, argv, RLK_REPLY_ARRAY, &reply);
+    if (rc != 0 || !reply)
+        return rc;
+    for (size_t i = 0; i + 1 < rlk_reply_count(reply); i += 2) {
+        size_t len;
+        const char *name = rlk_reply_text_at(reply, i, &len);
+        const char *text = rlk_reply_text_at(reply, i + 1, &len);
+        const struct rlk_reply *list = rlk_reply_at(reply, i + 1);
+        if (name && strcmp(name, "commands") == 0)
+            commands = text && strcmp(text, "+@all") == 0;
+        if (name && strcmp(name, "keys") == 0) {
+            if (!text && rlk_reply_type(list) == RLK_REPLY_ARRAY) /* before 7.0 */
+                text = rlk_reply_text_at(list, 0, &len);
+            keys = text && (strcmp(text, "~*") == 0 || strcmp(text, "*") == 0);
+        }
+    }
+    rlk_reply_free(reply);
+    *ret_all = commands && keys;
+    return 0;
+}
+
+int rlk_diagnose_access(struct rlk_diagnosis *d)
+{
+    const struct rlk_target *target = &d->client->config.target;
+    const char *user = target->user ? target->user : "default";
+    char shown[RLK_LOG_NAME_SIZE];
+    bool all, near = !target->host || is_this_host(target->host);
+
+    int rc = look_for_all(d, user, &all);
+    if (rc != 0)
+        return rc;
+    rlk_log_name(shown, sizeof(shown), user, strlen(user));
+    if (target->host && !target->password)
+        return rlk_diagnose_tell(
+            d, near ? LOG_NOTICE : LOG_WARNING, "access",
+            "The server asks for no password: whoever reaches its port may take, end and "
+            "forge every lock. Give locks a user of their own, with a password "
+            "(doc/ACL.md).");
+    if (!near)
+        return rlk_diagnose_tell(
+            d, LOG_WARNING, "access",
+            "The password of \"%s\" and all that locks say go to another host in clear: "
+            "who reads them there may come as this user. Keep to a network that is "
+            "trusted, or to a tunnel.",
+            shown);
+    if (all)
+        return rlk_diagnose_tell(
+            d, LOG_NOTICE, "access",
+            "The user \"%s\" may do everything at this server, of which locks need "
+            "little: what reads the password, or a fault of a program, may do it, too. "
+            "Give locks a user of their own (doc/ACL.md).",
+            shown);
+    return rlk_diagnose_tell(d, LOG_INFO, "access",
+                             "The user \"%s\" may not do everything, and comes from this "
+                             "host.",
+                             shown);
 }

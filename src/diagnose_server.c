@@ -9,6 +9,10 @@
 
 #define FIT_MAJOR 6 /* ACLs, and SCAN with TYPE */
 
+/* min-replicas-to-write is for scripts, too: seen of 6.2.14 and later; not of 6.0.0 to
+ * 6.2.5, where SET is refused and EVAL is not. */
+#define BOUND_SCRIPTS 60214
+
 enum { FULL_PERCENT = 90, BUFFER_MIN = 1 << 20 };
 
 /* What is asked of CONFIG GET, and nothing else: it would show passwords, too. */
@@ -150,6 +154,28 @@ static bool is_value(const struct rlk_diagnosis *d, const char *info, const char
     return in_info(d, info, value) && strcmp(value, is) == 0;
 }
 
+long rlk_diagnose_version(const struct rlk_diagnosis *d)
+{
+    enum { PARTS = 3, PART_MAX = 100 };
+    char value[RLK_FACT_SIZE], *at = value;
+    long version = 0;
+
+    if (!in_info(d, "valkey_version", value) && !in_info(d, "redis_version", value))
+        return 0;
+    for (int i = 0; i < PARTS; i++) {
+        long part = strtol(at, &at, 10);
+        version = version * PART_MAX + (part < 0 ? 0 : part % PART_MAX);
+        at += *at == '.';
+    }
+    return version;
+}
+
+bool rlk_diagnose_full(const struct rlk_diagnosis *d)
+{
+    long long max = number(d, "maxmemory", "maxmemory");
+    return max > 0 && number(d, "used_memory", NULL) >= max;
+}
+
 /* ---- which server */
 
 static int tell_version(struct rlk_diagnosis *d)
@@ -279,6 +305,16 @@ static int tell_followers(struct rlk_diagnosis *d)
         good = count;
     if (lag == 0) /* then the bound is off */
         min = 0;
+    long version = rlk_diagnose_version(d);
+    if (min > 0 && version != 0 && version < BOUND_SCRIPTS)
+        return rlk_diagnose_tell(
+            d, LOG_WARNING, "replicas",
+            "min-replicas-to-write is %lld, but a Redis this old does not apply it to "
+            "scripts, of which every step of a lock is one: a master that is cut off "
+            "from its replicas (%lld now) goes on giving locks, and after a failover two "
+            "hold one. Use Redis 6.2.14 or later, or have what a lock guards check "
+            "fencing tokens.",
+            min, good);
     if (min > good)
         return rlk_diagnose_tell(
             d, LOG_ERR, "replicas",

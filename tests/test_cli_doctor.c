@@ -85,7 +85,8 @@ START_TEST(notes_alone_are_0)
     test_redis_config(redis, "timeout", "60");
     ck_assert_int_eq(doctor(NULL), OK);
     ck_assert_int_eq(strncmp(c.out.text, "note      connections: ", 23), 0);
-    ck_assert(prints("\n1 note, "));
+    ck_assert(prints("\nnote      access: The user \"default\" may do everything"));
+    ck_assert(prints("\n2 notes, "));
 }
 END_TEST
 

@@ -21,7 +21,7 @@ enum { SOON_MS = 10000 };
 static const char *const topics[] = {
     "version", "cluster",     "replicas", "persistence", "eviction",
     "memory",  "connections", "buffers",  "clock",       "round trip",
-    "acl",     "scripts",     "messages", "guard",
+    "acl",     "access",      "scripts",  "messages",    "guard",
 };
 enum { TOPICS = sizeof(topics) / sizeof(topics[0]) };
 
@@ -151,6 +151,76 @@ START_TEST(versions_before_6_are_too_old_and_Valkey_goes_by_its_own)
 {
     answer_info(versions[_i].info);
     FOUND(&f, versions[_i].severity, "version", versions[_i].text);
+}
+END_TEST
+
+START_TEST(an_old_Redis_does_not_bound_scripts_by_its_replicas)
+{
+    test_redis_config(redis, "min-replicas-to-write", "1");
+    answer_info("redis_version:6.2.5\r\nrole:master\r\nconnected_slaves:0\r\n");
+    FOUND(&f, LOG_WARNING, "replicas", "does not apply it to scripts");
+    ck_assert(!findings_have(&f, -1, "replicas", "no lock can be taken"));
+    close_client(client);
+    test_proxy_remove_all(proxy);
+    answer_info("redis_version:6.2.14\r\nrole:master\r\nconnected_slaves:0\r\n");
+    FOUND(&f, LOG_ERR, "replicas", "no lock can be taken");
+    test_redis_config(redis, "min-replicas-to-write", "0");
+}
+END_TEST
+
+START_TEST(a_command_that_an_old_Redis_does_not_have_is_not_missed)
+{
+    int asked = TEST_RULE(proxy, .on = TEST_ON_REQUEST, .action = TEST_ANSWER,
+                          .contains = "ZMSCORE", .text = "-ERR unknown command\r\n");
+    answer_info("redis_version:6.0.20\r\n");
+    ck_assert(!findings_have(&f, -1, "acl", "zmscore"));
+    ck_assert_uint_eq(test_proxy_hits(proxy, asked), 0);
+    close_client(client);
+    client = open_at(test_proxy_url(proxy), "");
+    test_proxy_remove_all(proxy);
+    TEST_RULE(proxy, .on = TEST_ON_REQUEST, .action = TEST_ANSWER, .contains = "ZMSCORE",
+              .text = "-ERR unknown command\r\n");
+    diagnose();
+    FOUND(&f, LOG_NOTICE, "acl", "+zmscore");
+}
+END_TEST
+
+/* As Redis 8.6.3 does. */
+START_TEST(a_mailbox_that_is_refused_for_want_of_memory_is_told_so)
+{
+    char url[TEST_URL_MAX + 64];
+    TEST_RULE(proxy, .on = TEST_ON_REQUEST, .action = TEST_ANSWER,
+              .contains = "SUBSCRIBE",
+              .text = "-OOM command not allowed when used memory > 'maxmemory'.\r\n");
+    TEST_RULE(proxy, .on = TEST_ON_REQUEST, .action = TEST_ANSWER,
+              .contains = "$4\r\nINFO\r\n",
+              .text = "$32\r\nused_memory:2000\r\nmaxmemory:1000\r\n");
+    snprintf(url, sizeof(url), "%s?commandtimeout=%ld", test_proxy_url(proxy),
+             test_ms(500));
+    OK(rlock_client_open(&client, url, NULL));
+    diagnose();
+    FOUND(&f, LOG_WARNING, "messages", "memory is full");
+}
+END_TEST
+
+START_TEST(who_else_can_come_is_told)
+{
+    char url[TEST_URL_MAX + 64];
+    diagnose();
+    FOUND(&f, LOG_NOTICE, "access", "\"default\" may do everything");
+    findings_at(&f, server.tcp_url, NULL, NULL);
+    FOUND(&f, LOG_NOTICE, "access", "asks for no password");
+    test_redis_do(redis, "ACL", "SETUSER", "poor", "on", ">word", "~n*", "&*", "+@all",
+                  "-acl");
+    findings_at(&f, server.tcp_url, "poor", "word");
+    FOUND(&f, LOG_INFO, "access", "\"poor\" may not do everything");
+    /* the same address, but nothing that this host alone would call itself */
+    snprintf(url, sizeof(url), "redis://[::ffff:127.0.0.1]:%u", (unsigned)server.port);
+    findings_at(&f, url, "poor", "word");
+    FOUND(&f, LOG_WARNING, "access", "in clear");
+    findings_at(&f, url, NULL, NULL);
+    FOUND(&f, LOG_WARNING, "access", "asks for no password");
+    test_redis_do(redis, "ACL", "DELUSER", "poor");
 }
 END_TEST
 
@@ -549,6 +619,7 @@ static void add_states(Suite *suite)
     tcase_add_test(tc, a_master_that_waits_for_replicas_it_has_not_is_an_error);
     tcase_add_test(tc, connections_that_run_out_or_end_are_told);
     tcase_add_test(tc, small_buffers_of_subscribers_are_a_warning);
+    tcase_add_test(tc, who_else_can_come_is_told);
 
     tc = tcase(suite, "replicas", start_follower, stop_follower);
     tcase_add_test(tc, a_master_with_replicas_may_lose_a_lock_to_a_failover);
@@ -562,6 +633,9 @@ int main(void)
 
     TCase *tc = tcase(suite, "answers", fixture_open_proxied, fixture_close_proxied);
     LOOP(tc, versions_before_6_are_too_old_and_Valkey_goes_by_its_own, versions);
+    tcase_add_test(tc, an_old_Redis_does_not_bound_scripts_by_its_replicas);
+    tcase_add_test(tc, a_command_that_an_old_Redis_does_not_have_is_not_missed);
+    tcase_add_test(tc, a_mailbox_that_is_refused_for_want_of_memory_is_told_so);
     tcase_add_test(tc, a_server_that_replicates_whole_scripts_is_an_error);
     tcase_add_test(tc, a_failed_write_of_the_append_only_file_is_an_error);
     tcase_add_test(tc, bytes_of_the_server_do_not_reach_the_text_as_they_are);
