@@ -25,6 +25,7 @@ enum {
     BACKOFF_MAX_MS = 500,
     TRY_LEAST_PART = 4,  /* of a try's time, RLK_ATTEMPT_FLOOR_MS at most: what an attempt
                             that is repeated must have left */
+    LATE_MS = 20,        /* behind its deadline, a sleep was not ended by that */
     REAL_SLICE_MS = 1000 /* a deadline of CLOCK_REALTIME is looked at anew so often */
 };
 
@@ -53,6 +54,12 @@ static void sleep_for(const struct rlk_wish *wish, int64_t ns, bool by_mail)
     int64_t end = ns == RLK_NEVER ? RLK_NEVER : rlk_time_add(rlk_now_mono(), ns);
     if (!by_mail || !rlk_lead_locked(wish->client, wish->thread, end))
         rlk_cond_wait(&wish->thread->cond, &reg->mu, end);
+}
+
+/* Behind a sleep. */
+static void note_late(const struct rlk_wish *wish, struct rlk_waiter *waiter)
+{
+    waiter->late = rlk_deadline_left(&wish->deadline) < -LATE_MS * RLK_NS_PER_MS;
 }
 
 static void doze(const struct rlk_wish *wish, int64_t ns)
@@ -96,10 +103,10 @@ static long first_lease(const struct rlk_wish *wish)
 }
 
 /* One attempt and its repetitions, without queueing. */
-static int try_lock(const struct rlk_wish *wish, struct rlk_lock *lock)
+static int try_lock(const struct rlk_wish *wish, struct rlk_lock *lock, int64_t until)
 {
     struct rlk_registry *reg = &wish->client->registry;
-    int64_t now = rlk_now_boot(), until = now + rlk_client_command_timeout(wish->client);
+    int64_t now = rlk_now_boot();
     struct rlk_wire_acquire request = { .lease_ms = first_lease(wish), .try_once = true };
     int64_t least =
         min_time((until - now) / TRY_LEAST_PART, RLK_ATTEMPT_FLOOR_MS * RLK_NS_PER_MS);
@@ -402,6 +409,7 @@ int rlk_ask_wait(struct rlk_ask *ask)
         count_wait(wish, waiter);
         note_busy(ask->lock, waiter);
         sleep_for(wish, min_time(left, outage), hold->asker == wish->thread);
+        note_late(wish, waiter);
     }
 }
 
@@ -443,7 +451,7 @@ static int ask_and_wait(const struct rlk_wish *wish, struct rlk_lock *lock,
 
 /* A thread that wants the lock without bound or until a deadline. */
 static int wait_lock(const struct rlk_wish *wish, struct rlk_lock *lock,
-                     int64_t *ret_waited)
+                     int64_t *ret_waited, bool *ret_late)
 {
     struct rlk_registry *reg = &wish->client->registry;
     int64_t now = rlk_now_boot(), since = now;
@@ -495,12 +503,25 @@ static int wait_lock(const struct rlk_wish *wish, struct rlk_lock *lock,
         note_busy(lock, &waiter);
         doze(wish, lock->current ? min_time(left, lock->current->end - now)
                                  : min_time(left, outage_left(wish, lock, since, now)));
+        note_late(wish, &waiter);
     }
     if (rc == 0 && rlk_list_empty(&lock->queue->waiters))
         rlk_ask_withdraw(lock, wish); /* nobody is left who goes on with it */
     reg->waiters_now--;
     rlk_waiter_done(&waiter, wish, rc, ret_waited);
+    *ret_late = waiter.late;
     return rc;
+}
+
+/* What came free while a signal's handler, or a machine that stood still, kept the thread
+ * beyond its deadline is not refused for that: it is tried once, as a call does that
+ * begins past its deadline. */
+static bool had_after_all(const struct rlk_wish *wish, struct rlk_lock *lock)
+{
+    struct rlk_wish once = *wish;
+    once.try_once = true;
+    return try_lock(&once, lock, rlk_now_boot() + RLK_ATTEMPT_FLOOR_MS * RLK_NS_PER_MS) ==
+           0;
 }
 
 /* The lock is the thread's: whether it may leave it by a gate. */
@@ -514,7 +535,7 @@ int rlk_acquire(const struct rlk_wish *wish)
 {
     struct rlk_registry *reg = &wish->client->registry;
     int64_t waited = 0;
-    bool rests = false;
+    bool rests = false, late = false;
     int rc;
 
     rlk_registry_lock(reg);
@@ -522,9 +543,13 @@ int rlk_acquire(const struct rlk_wish *wish)
         rlk_lock_get_locked(reg, wish->kind, wish->name, wish->name_len);
     if (lock) {
         lock->prefer = wish->prefer;
-        rc = wish->try_once  ? try_lock(wish, lock)
-             : wish->reading ? rlk_share_wait(wish, lock, &waited)
-                             : wait_lock(wish, lock, &waited);
+        rc = wish->try_once
+                 ? try_lock(wish, lock,
+                            rlk_now_boot() + rlk_client_command_timeout(wish->client))
+             : wish->reading ? rlk_share_wait(wish, lock, &waited, &late)
+                             : wait_lock(wish, lock, &waited, &late);
+        if (rc == ETIMEDOUT && late && had_after_all(wish, lock))
+            rc = 0;
         if (rc == ETIMEDOUT)
             RLK_COUNT(wish->client->counters.timeouts);
         rests = rc == 0 && may_rest(wish, lock);

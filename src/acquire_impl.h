@@ -120,8 +120,9 @@ bool rlk_share_decided(const struct rlk_ask *ask);
 void rlk_share_bring_along(struct rlk_ask *ask, struct rlk_hold *hold);
 /* All that wait for this hold enter another, which the server says they share. */
 void rlk_share_enter(struct rlk_ask *ask, struct rlk_hold *share, int64_t now);
-/* A thread that wants to read, until it does or gives up. */
+/* A thread that wants to read, until it does or gives up. *ret_late: it slept beyond its
+ * deadline. */
 int rlk_share_wait(const struct rlk_wish *wish, struct rlk_lock *lock,
-                   int64_t *ret_waited);
+                   int64_t *ret_waited, bool *ret_late);
 
 #endif

@@ -147,8 +147,9 @@ struct rlk_pass {
     struct rlk_list gate_link; /* its gate is open: in the registry's gates; or of those
                                   that are kept for reuse */
     _Atomic uint64_t gate;     /* gate.h */
-    _Atomic uint32_t *_Atomic inside; /* of a robust lock: the slot's (slots.h), or NULL */
-    _Atomic int64_t used_at;   /* IDLE: since when */
+    _Atomic uint32_t
+        *_Atomic inside;     /* of a robust lock: the slot's (slots.h), or NULL */
+    _Atomic int64_t used_at; /* IDLE: since when */
 };
 
 /* One that was not passed on, to be read by whoever has no other. */
@@ -297,6 +298,7 @@ struct rlk_waiter {
     bool passed_on;        /* will take the lock from another thread of this process */
     bool retakes;          /* may have what the process keeps */
     bool counted;          /* in the statistics, as one that had to wait */
+    bool late;             /* it came back from its last sleep long after its deadline */
     rlk_thread_t self;     /* whom an event names */
     struct rlk_part *part; /* it was let in by another thread */
     /* of a reader: several may wait for the same */

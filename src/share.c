@@ -159,7 +159,7 @@ static struct rlk_hold *read_hold(const struct rlk_wish *wish, struct rlk_lock *
 }
 
 int rlk_share_wait(const struct rlk_wish *wish, struct rlk_lock *lock,
-                   int64_t *ret_waited)
+                   int64_t *ret_waited, bool *ret_late)
 {
     struct rlk_registry *reg = &wish->client->registry;
     struct rlk_waiter waiter;
@@ -196,5 +196,6 @@ int rlk_share_wait(const struct rlk_wish *wish, struct rlk_lock *lock,
     }
     reg->waiters_now--;
     rlk_waiter_done(&waiter, wish, rc, ret_waited);
+    *ret_late = waiter.late;
     return rc;
 }
