@@ -366,7 +366,7 @@ START_TEST(l5_contenders_get_equal_shares_and_nobody_is_overtaken)
     /* a turn lasts longer than a busy machine keeps one of them from queueing again */
     snprintf(loop, sizeof(loop), "loop 0 1 %ld", test_ms(HOLD_MS) * 1000);
     for (long i = 0; i < count; i++)
-        party_tell(&parties[i], loop);
+        party_tell(&parties[i], "%s", loop);
     ck_assert(gather_wait_queued(count, GATHER_SOON_MS));
     give_lock();
     int64_t end = test_now_ms() + test_count(CONTEND_MS, CONTEND_QUICK_MS);
