@@ -18,6 +18,7 @@ enum {
     SLACK_MS = 700, /* of a busy machine */
     TEXT_MAX = 160,
     TRIES_MAX = 12,   /* of one trylock: pauses from 10 ms on, doubled up to 500 */
+    SILENT_MAX = 5,   /* of all trylocks */
     RENEWALS_MAX = 30 /* of a lease: pauses of a twentieth of it */
 };
 
@@ -171,11 +172,17 @@ enum { PASSING = sizeof(passing) / sizeof(passing[0]) };
 START_TEST(
     a_passing_error_is_asked_again_without_a_storm_until_trylock_ends_with_its_name)
 {
-    for (int i = 0; i < PASSING; i++) {
+    for (int i = 0, silent = 0; i < PASSING; i++) {
         int asked = answer(RLK_MUTEX_ACQUIRE, passing[i]);
         int64_t begin = test_now_ms();
         ck_assert_int_eq(rlock_mutex_trylock(&m), ENOTCONN);
         ck_assert_int_lt(test_now_ms() - begin, test_ms(COMMAND_MS + SLACK_MS));
+        /* the last of its attempts has 50 ms, which a busy machine may take */
+        if (strstr(rlock_errmsg(), "in time") && ++silent <= SILENT_MAX) {
+            test_proxy_remove(scene_proxy, asked);
+            i--;
+            continue;
+        }
         ck_assert_msg(named(passing[i]), "%s", rlock_errmsg());
         ck_assert_uint_ge(test_proxy_hits(scene_proxy, asked), 2);
         ck_assert_uint_le(test_proxy_hits(scene_proxy, asked), TRIES_MAX);
