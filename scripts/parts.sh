@@ -100,7 +100,7 @@ part_memcheck() {
     export RLOCK_TEST_WARM
   fi
   status=0
-  suite memcheck quick 10 $((3 * cores)) \
+  suite memcheck quick 10 $((2 * cores)) \
     LOG_COMPILER="./libtool --mode=execute $memcheck" || status=$?
   drop_outdated
   bad=$(grep -l 'ERROR SUMMARY: [1-9]' "$reports"/* || :)
