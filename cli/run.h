@@ -129,7 +129,8 @@ int run_command_start(struct run_command *command, const struct run_options *opt
 /* After its end: the exit code, with a message, if it could not be started; else -1. */
 int run_command_failure(const struct run_command *command,
                         const struct run_options *options);
-/* Signals its process group and, `all`, what the supervisor adopted. An errno code. */
+/* Signals its process group and, `all` or when the command has ended, what the supervisor
+ * adopted. An errno code. */
 int run_command_signal(const struct run_command *command, int number, bool all);
 /* The next word of the supervisor's. False: there is none now. */
 bool run_command_word(struct run_command *command, struct run_word *ret_word);

@@ -219,10 +219,10 @@ int run_command_start(struct run_command *command, const struct run_options *opt
 
 int run_command_signal(const struct run_command *command, int number, bool all)
 {
-    struct run_word word = { .kind = RUN_WORD_SIGNAL, .number = number };
+    struct run_word word = { .kind = RUN_WORD_SIGNAL, .number = number, .status = all };
     int code = kill(-command->pid, number) == 0 ? 0 : errno;
 
-    if (all && command->link >= 0) {
+    if (command->link >= 0) {
         ssize_t n = send(command->link, &word, sizeof(word), MSG_NOSIGNAL);
         (void)n; /* it is dead, and its end is read next */
     }

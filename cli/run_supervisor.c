@@ -37,9 +37,11 @@ enum { STAT_SIZE = 512, ENTRIES_SIZE = 8192, NUMBER_SIZE = 32, FDS_MAX = 65536 }
 struct supervisor {
     pid_t command;
     int link, signals;
-    bool ended;   /* the command itself */
-    bool killing; /* whatever is adopted from now on, too */
-    int company;  /* as rlock was told */
+    bool ended;      /* the command itself */
+    bool killing;    /* whatever is adopted from now on, too */
+    int told_to_end; /* the command, by this signal; 0: it was not. What it leaves then is
+                        told the same: it may have been about to leave it, as setsid(1) */
+    int company;     /* as rlock was told */
 };
 
 /* One of this process's children. */
@@ -208,6 +210,7 @@ static void reap_orphans(const struct supervisor *s)
 static void look(struct supervisor *s)
 {
     siginfo_t info;
+    int number = 0;
 
     if (!s->ended) {
         reap_orphans(s);
@@ -217,8 +220,9 @@ static void look(struct supervisor *s)
         if (!s->ended)
             return;
         tell(s, RUN_WORD_ENDED, info.si_code, info.si_status);
+        number = s->told_to_end;
     }
-    int company = visit_all(s, s->killing ? SIGKILL : 0);
+    int company = visit_all(s, s->killing ? SIGKILL : number);
     if (company != s->company)
         tell(s, RUN_WORD_COMPANY, company, 0);
     s->company = company;
@@ -228,12 +232,20 @@ static void look(struct supervisor *s)
 static bool take_words(struct supervisor *s)
 {
     struct run_word word;
+    siginfo_t info;
     ssize_t n;
 
     while ((n = recv(s->link, &word, sizeof(word), MSG_DONTWAIT)) ==
            (ssize_t)sizeof(word)) {
-        s->killing |= word.number == SIGKILL;
-        visit_all(s, word.number);
+        bool all = word.status != 0;
+        s->killing |= all && word.number == SIGKILL;
+        /* what was for a command that has just ended is for what it left: rlock could not
+         * know */
+        if (all || s->ended || command_has(WEXITED | WNOWAIT, s, &info))
+            visit_all(s, word.number);
+        else if (word.number == SIGTERM || word.number == SIGINT ||
+                 word.number == SIGQUIT || word.number == SIGHUP)
+            s->told_to_end = word.number;
     }
     return n < 0 && (errno == EAGAIN || errno == EINTR);
 }

@@ -218,7 +218,9 @@ START_TEST(signal_reaches_what_the_command_left)
     START(&c, "n", "setsid", scene_sleeper());
     run_pid(&c, "pid ");
     kill(c.pid, SIGTERM);
-    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), 0);
+    int code = cli_ends(&c, CLI_WAIT_MS);
+    /* or the signal comes when setsid is just about to end, and hits it, too */
+    ck_assert_msg(code == 0 || code == 128 + SIGTERM, "%d", code);
     ck_assert(!run_is_held());
 }
 END_TEST
