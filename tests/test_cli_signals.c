@@ -225,6 +225,20 @@ START_TEST(signal_reaches_what_the_command_left)
 }
 END_TEST
 
+START_TEST(what_a_command_leaves_that_was_told_to_end_is_told_too)
+{
+    char script[512];
+    snprintf(script, sizeof(script),
+             "trap 'exit 0' TERM; setsid %s & while :; do sleep 0.1; done",
+             scene_sleeper());
+    START(&c, "n", "sh", "-c", script);
+    run_pid(&c, "pid ");
+    kill(c.pid, SIGTERM);
+    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), 0);
+    ck_assert(!run_is_held());
+}
+END_TEST
+
 /* ---- children of others */
 
 static bool is_reaped(void *arg)
@@ -340,6 +354,7 @@ int main(void)
     tcase_add_test(tc, command_ends_with_its_supervisor_though_rlock_cannot_see_to_it);
     tc = scene_case(suite, "children");
     tcase_add_test(tc, signal_reaches_what_the_command_left);
+    tcase_add_test(tc, what_a_command_leaves_that_was_told_to_end_is_told_too);
     tcase_add_test(tc, orphan_of_the_command_is_reaped);
     tcase_add_loop_test(tc, child_that_rlock_did_not_start_is_reaped, 0,
                         sizeof(parents) / sizeof(parents[0]));
