@@ -139,12 +139,18 @@ END_TEST
 
 START_TEST(grandchild_is_killed_where_proc_tells_nothing)
 {
-    /* an empty one; one of others, who have a process of the command's number */
+    enum { GRACE_MS = 300 };
+    /* an empty one; one of others, who have a process of the command's number; one that
+     * hides it */
     static const char *const scripts[] = {
         HIDE "exec \"$R\" run --grace 0.3 n sh -c"
              " '(trap \"\" TERM; exec sleep 300) & echo pid $!; wait'",
         HIDE "exec \"$R\" run --grace 0.3 n sh -c"
-             " 'mkdir /proc/$$ && ln -s 1 /proc/self || exit;"
+             " 'mkdir /proc/$$ && echo \"$$ (sh) S $PPID $$ $$ 0\" >/proc/$$/stat &&"
+             " ln -s 1 /proc/self || exit;"
+             " (trap \"\" TERM; exec sleep 300) & echo pid $!; wait'",
+        HIDE "exec \"$R\" run --grace 0.3 n sh -c"
+             " 'ln -s $PPID /proc/self || exit;"
              " (trap \"\" TERM; exec sleep 300) & echo pid $!; wait'",
     };
 
@@ -156,8 +162,11 @@ START_TEST(grandchild_is_killed_where_proc_tells_nothing)
     cli_stop(&c);
     cli_start(&c, CLI_ARGV("unshare", "-rm", "sh", "-c", scripts[_i]), ENV);
     pid_t grandchild = run_pid(&c, "pid ");
+    int64_t begin = test_now_ms();
     scene_force();
     ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), LOST);
+    /* it is not taken for gone, and has the grace period */
+    ck_assert_int_ge(test_now_ms() - begin, GRACE_MS);
     ck_assert(run_is_gone(grandchild));
 }
 END_TEST
@@ -594,7 +603,7 @@ int main(void)
     tcase_add_test(tc,
                    grandchild_that_ignores_SIGTERM_is_killed_though_the_command_ended);
     tcase_add_test(tc, loss_ends_what_left_the_process_group_too);
-    tcase_add_loop_test(tc, grandchild_is_killed_where_proc_tells_nothing, 0, 2);
+    tcase_add_loop_test(tc, grandchild_is_killed_where_proc_tells_nothing, 0, 3);
     tcase_add_test(tc, grandchild_has_the_grace_period_though_the_command_ended);
     tcase_add_test(tc, command_that_is_stopped_is_ended);
     tcase_add_test(tc, rlock_that_was_stopped_ends_the_command_before_it_runs_on);

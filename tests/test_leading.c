@@ -6,6 +6,8 @@
 
 #include "deadline.h"
 
+#include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,13 +18,50 @@
 #include <syslog.h>
 #include <unistd.h>
 
-enum { SOON_MS = 10000, SPELL_MS = 500, LONG_MS = 30000 };
+enum { SOON_MS = 10000, SPELL_MS = 500, LONG_MS = 30000, LOOK_MS = 1000 };
 /* Nothing comes about because the time for something else has come: refreshes, which find
- * what no message told, pings, and the alarms for answers. */
+ * what no message told, pings, the alarms for answers, and the threads' looks at their
+ * descriptors (poll, below). */
 #define PATIENT "?presence=30000&commandtimeout=30000&connecttimeout=30000"
 
 static rlock_mutex_t n, theirs;
 static struct task waiting;
+
+/* ---- no look comes by itself */
+
+#ifndef SYS_ppoll_time64
+#define SYS_ppoll_time64 SYS_ppoll /* the time is of 64 bits anyway */
+#endif
+
+static int poll_patiently(struct pollfd *fds, nfds_t count, int ms)
+{
+    struct {
+        int64_t sec, nsec;
+    } left;
+
+    if (ms == LOOK_MS)
+        ms = LONG_MS;
+    left.sec = ms / 1000;
+    left.nsec = (int64_t)(ms % 1000) * 1000000;
+    return (int)syscall(SYS_ppoll_time64, fds, count, ms < 0 ? NULL : &left, NULL, 0);
+}
+
+int poll(struct pollfd *fds, nfds_t count, int ms)
+{
+    return poll_patiently(fds, count, ms);
+}
+
+int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *left,
+          const sigset_t *mask)
+{
+    if (mask) { /* nobody does */
+        errno = ENOTSUP;
+        return -1;
+    }
+    return poll_patiently(
+        fds, count,
+        left ? (int)(left->tv_sec * 1000 + (left->tv_nsec + 999999) / 1000000) : -1);
+}
 
 /* ---- looks */
 
