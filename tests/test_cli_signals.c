@@ -227,13 +227,18 @@ END_TEST
 
 START_TEST(what_a_command_leaves_that_was_told_to_end_is_told_too)
 {
-    char script[512];
+    char script[512], got[32];
+    snprintf(got, sizeof(got), "got %d\n", SIGTERM);
     snprintf(script, sizeof(script),
-             "trap 'exit 0' TERM; setsid %s & while :; do sleep 0.1; done",
-             scene_sleeper());
+             /* its input is not /dev/null, at whose end it would leave */
+             "exec 3<&0; trap 'exit 0' TERM; setsid %s %d <&3 &"
+             " while :; do sleep 0.1; done",
+             scene_sleeper(), SIGTERM);
     START(&c, "n", "sh", "-c", script);
     run_pid(&c, "pid ");
     kill(c.pid, SIGTERM);
+    ck_assert(cli_says(&c, got));
+    cli_close_in(&c);
     ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), 0);
     ck_assert(!run_is_held());
 }
