@@ -331,7 +331,7 @@ END_TEST
 
 START_TEST(a_server_that_forgets_the_scripts_stops_nobody)
 {
-    start_load(NULL);
+    start_load(SCENE_TIMES(.presence = test_ms(1000)));
     for (long i = test_count(500, 60); i > 0; i--) {
         test_redis_do(scene_redis, "SCRIPT", "FLUSH");
         ck_assert(load_goes_on(5, SCENE_SOON_MS));
