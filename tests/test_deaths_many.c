@@ -92,6 +92,20 @@ START_TEST(g11_who_reads_after_it_has_written_may_die)
 }
 END_TEST
 
+/* A lease of its own ends that it reads by the same hold as the other threads. */
+START_TEST(g11_who_reads_with_a_lease_of_its_own_may_die)
+{
+    start_three("rwlock=1");
+    scene_worker_does(&v, "rdlock");
+    scene_says(&v, "ok", "on other rdlock m");
+    scene_says(&v, "ok", "on t extend m %ld", test_ms(DEATH_LEASE_MS));
+    ck_assert_int_eq(scene_count("N", "readers"), 2);
+    scene_worker_queues(&w, "N", "lock");
+    death_strike();
+    death_has_it(&w);
+}
+END_TEST
+
 static bool is_kept(void *writes)
 {
     scene_says(&v, "ok", "on t %s m", writes ? "lock" : "rdlock");
@@ -430,6 +444,7 @@ int main(void)
     tcase_add_test(tc, g11_a_writer_that_dies_while_it_waits_is_in_nobodys_way);
     tcase_add_loop_test(tc, g11_who_is_preferred_is_next, 0, 2);
     tcase_add_test(tc, g11_who_reads_after_it_has_written_may_die);
+    tcase_add_test(tc, g11_who_reads_with_a_lease_of_its_own_may_die);
     tcase_add_loop_test(tc, g11_what_is_kept_to_read_or_write_is_free, 0, 2);
     tcase_add_loop_test(tc, g11_tokens_of_the_next_are_greater, 0, 2);
     tc = scene_tcase(s, "told", death_open, death_close);

@@ -52,6 +52,19 @@ START_TEST(S3_token_grows_with_each_holder_and_is_that_of_the_hold)
 }
 END_TEST
 
+/* What somebody wrote there: no answer is as long as that. */
+START_TEST(what_is_longer_than_a_token_is_told_as_none)
+{
+    static char text[70000];
+    memset(text, '7', sizeof(text) - 1);
+    acquire_fenced(FENCED_A);
+    test_redis_do(redis, "HSET", "n", "token", text);
+    ck_assert_str_eq(renew(FENCED_A, "30000").fate[0].token, "?");
+    test_redis_do(redis, "HSET", "n", "token", "12345678901234567890");
+    ck_assert_str_eq(renew(FENCED_A, "30000").fate[0].token, "12345678901234567890");
+}
+END_TEST
+
 START_TEST(h12_a_token_is_the_servers_time_in_us)
 {
     unsigned long long before = server_us();
@@ -284,6 +297,7 @@ int main(void)
     tcase_add_unchecked_fixture(tc, byhand_start, byhand_stop);
     tcase_add_checked_fixture(tc, byhand_open, byhand_close);
     tcase_add_test(tc, S3_token_grows_with_each_holder_and_is_that_of_the_hold);
+    tcase_add_test(tc, what_is_longer_than_a_token_is_told_as_none);
     tcase_add_test(tc, h12_a_token_is_the_servers_time_in_us);
     tcase_add_loop_test(tc, S3_a_counter_ahead_of_the_clock_is_counted_on_exactly, 0,
                         AHEAD);
