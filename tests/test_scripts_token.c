@@ -60,6 +60,7 @@ START_TEST(what_is_longer_than_a_token_is_told_as_none)
     acquire_fenced(FENCED_A);
     test_redis_do(redis, "HSET", "n", "token", text);
     ck_assert_str_eq(renew(FENCED_A, "30000").fate[0].token, "?");
+    ck_assert_str_eq(acquire_fenced(FENCED_A).fate[0].token, "?");
     test_redis_do(redis, "HSET", "n", "token", "12345678901234567890");
     ck_assert_str_eq(renew(FENCED_A, "30000").fate[0].token, "12345678901234567890");
 }
