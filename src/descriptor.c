@@ -19,6 +19,7 @@
 
 enum {
     TABLE_FIRST = 64,
+    TRIES_MAX = 4, /* to make one that other threads close, and to see marks kept */
     NUMBER_MIN = 3 /* a program takes those below for itself, at any time, by dup2() */
 };
 
@@ -31,7 +32,8 @@ enum {
     MARK_OF_EVENT = SIGCHLD /* what is written to a number that was an event's is written
                                to no other kind of ours */
 };
-static atomic_bool unmarked; /* the kernel has no such marks: numbers are trusted */
+static atomic_bool unmarked; /* the kernel has no such marks, or a sandbox refuses them:
+                                numbers are trusted */
 
 /* What a table's place says beside a socket's inode number. */
 enum { NOT_OURS = 0, NO_SOCKET = 1 };
@@ -85,15 +87,34 @@ static int move(int fd)
     return fd;
 }
 
-static bool put_mark(int fd, int mark)
+/* Whether what the kernel says of a mark that it took is to be believed: one that has
+ * kept a mark keeps all. Locks: holds mu. */
+static bool keeps_marks(bool kept)
 {
-    if (atomic_load(&unmarked) ||
-        (fcntl(fd, F_SETSIG, mark) == 0 && fcntl(fd, F_GETSIG) == mark))
-        return true;
-    if (errno == ENOMEM)
-        return false;
+    static bool has_kept;
+    static int forgotten;
+
+    has_kept |= kept;
+    forgotten += !kept;
+    return has_kept || forgotten < TRIES_MAX;
+}
+
+/* Returns 0; ENOMEM; EBADF: another thread of the program has closed it meanwhile.
+ * Locks: holds mu. */
+static int put_mark(int fd, int mark)
+{
+    if (atomic_load(&unmarked))
+        return 0;
+    bool refused = fcntl(fd, F_SETSIG, mark) != 0;
+    if (refused && (errno == ENOMEM || errno == EBADF))
+        return errno;
+    bool kept = !refused && fcntl(fd, F_GETSIG) == mark;
+    if (kept && keeps_marks(true))
+        return 0;
+    if (!refused && keeps_marks(false))
+        return EBADF; /* the number is another one's by now */
     atomic_store(&unmarked, true);
-    return true;
+    return 0;
 }
 
 /* Locks: holds mu. */
@@ -102,46 +123,81 @@ static int written_down(int fd, int mark)
     fd = move(fd);
     if (fd < 0)
         return fd;
-    if (!make_room((size_t)fd) || !put_mark(fd, mark)) {
-        close(fd);
-        errno = ENOMEM;
-        return -1;
+    int code = make_room((size_t)fd) ? put_mark(fd, mark) : ENOMEM;
+    if (code == 0) {
+        table[fd] = inode_of(fd);
+        return fd;
     }
-    table[fd] = inode_of(fd);
+    if (code != EBADF)
+        close(fd);
+    errno = code;
+    return -1;
+}
+
+/* What another thread closes before it is written down is made anew. */
+static int made(int (*make)(const void *arg), const void *arg, int mark)
+{
+    int fd = -1;
+
+    errno = EBADF;
+    rlk_mutex_lock(&mu);
+    for (int i = 0; i < TRIES_MAX && fd < 0 && errno == EBADF; i++)
+        fd = written_down(make(arg), mark);
+    rlk_mutex_unlock(&mu);
     return fd;
+}
+
+static int make_socket(const void *family)
+{
+    return socket(*(const int *)family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 }
 
 int rlk_fd_socket(int family)
 {
-    rlk_mutex_lock(&mu);
-    int fd =
-        written_down(socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), MARK);
-    rlk_mutex_unlock(&mu);
-    return fd;
+    return made(make_socket, &family, MARK);
+}
+
+static int make_event(const void *arg)
+{
+    (void)arg;
+    return eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 }
 
 int rlk_fd_event(void)
 {
-    rlk_mutex_lock(&mu);
-    int fd = written_down(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), MARK_OF_EVENT);
-    rlk_mutex_unlock(&mu);
-    return fd;
+    return made(make_event, NULL, MARK_OF_EVENT);
+}
+
+struct maker {
+    int (*make)(void);
+};
+
+static int make_other(const void *maker)
+{
+    return ((const struct maker *)maker)->make();
 }
 
 int rlk_fd_made_by(int (*make)(void))
 {
-    rlk_mutex_lock(&mu);
-    int fd = written_down(make(), MARK);
-    rlk_mutex_unlock(&mu);
-    return fd;
+    return made(make_other, &(struct maker){ make }, MARK);
+}
+
+struct file {
+    int dir, flags;
+    const char *path;
+    mode_t mode;
+};
+
+static int make_file(const void *arg)
+{
+    const struct file *file = arg;
+    return openat(file->dir, file->path, file->flags | O_CLOEXEC | O_NONBLOCK,
+                  file->mode);
 }
 
 int rlk_fd_openat(int dir, const char *path, int flags, mode_t mode)
 {
-    rlk_mutex_lock(&mu);
-    int fd = written_down(openat(dir, path, flags | O_CLOEXEC | O_NONBLOCK, mode), MARK);
-    rlk_mutex_unlock(&mu);
-    return fd;
+    return made(make_file, &(struct file){ dir, flags, path, mode }, MARK);
 }
 
 int rlk_fd_raise(int fd)
