@@ -63,7 +63,10 @@ int rlock_force_unlock(rlock_client_t *client, const char *name)
 
 /* ---- rlock_waitfree */
 
-enum { LATE_MS = 80 /* of the 100 ms that a call may take beyond its deadline (L7) */ };
+enum {
+    LATE_MS = 80,  /* of the 100 ms that a call may take beyond its deadline (L7) */
+    SHORT_MS = 100 /* a server that is well may take longer to answer */
+};
 
 /* What a look says: ms until the lock may be free; 0: it is. */
 static int look(struct rlock_client *client, const char *name, int64_t until,
@@ -119,21 +122,27 @@ static int wait_free(struct rlock_client *client, struct rlk_thread *thread,
         uint64_t messages = lock->queue->messages;
         int64_t left = rlk_deadline_left(deadline), now = rlk_now_boot();
         int64_t bound = rlk_client_command_timeout(client);
-        bool cut = left < bound;
-        if (cut) /* the first look is made in any case */
-            bound = asked_once ? left : (left > 0 ? left : 0) + LATE_MS * RLK_NS_PER_MS;
+        /* of a call that begins past its deadline the first look has all of that */
+        bool cut = left < bound && (asked_once || left > 0);
+        if (cut)
+            bound = asked_once ? left : left + LATE_MS * RLK_NS_PER_MS;
         rlk_registry_unlock(reg);
         int asked = look(client, name, now + bound, &pttl_ms);
         rlk_registry_lock(reg);
+        bool short_of_time = asked == ENOTCONN && !asked_once && cut &&
+                             bound <= SHORT_MS * RLK_NS_PER_MS &&
+                             rlk_now_boot() >= now + bound;
         if (asked == EACCES || asked == EPROTO || asked == ENOMEM)
             rc = asked;
         if (rc != 0 || (asked == 0 && pttl_ms == -2))
             break;
-        /* a look for which there was no time says nothing against the one before */
+        /* a look for which there was no time says nothing against the one before, nor
+         * against the server if there was little */
         reached = asked == 0 || (reached && cut);
         left = rlk_deadline_left(deadline);
         if (left <= 0) {
-            rc = reached ? ETIMEDOUT : ENOTCONN;
+            bool well = short_of_time && !rlk_registry_is_away(reg, rlk_now_boot());
+            rc = reached || well ? ETIMEDOUT : ENOTCONN;
             break;
         }
         if (atomic_load(&client->interrupted)) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rlock_inspect, rlock_force_unlock, rlock_list, rlock_waitfree. */
 #include "fixture.h"
+#include "proxy.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -599,6 +600,21 @@ START_TEST(waitfree_at_a_silent_server_ends_by_its_deadline)
 }
 END_TEST
 
+/* As from another continent. */
+START_TEST(waitfree_that_begins_past_its_deadline_has_the_time_of_a_look)
+{
+    struct timespec past = { 0, 0 };
+    struct test_proxy *far = test_proxy_start(&server);
+    rlock_client_t *c;
+    OK(rlock_client_open(&c, test_proxy_url(far), NULL));
+    TEST_RULE(far, .on = TEST_ON_REPLY, .action = TEST_DELAY, .delay_ms = 150);
+    OK(rlock_waitfree(c, "n", &past));
+    OK(rlock_waitfree(c, "n", &past));
+    close_client(c);
+    test_proxy_stop(far);
+}
+END_TEST
+
 START_TEST(waitfree_hands_over_what_came_free_by_expiry)
 {
     /* a deaf lock with a waiter: whoever looks hands it over, and then it is held */
@@ -642,6 +658,7 @@ int main(void)
          waitfree_ends_at_the_release_without_taking_it, waitfree_ends_at_the_expiry,
          waitfree_is_ETIMEDOUT_at_the_deadline,
          waitfree_at_a_silent_server_ends_by_its_deadline,
+         waitfree_that_begins_past_its_deadline_has_the_time_of_a_look,
          waitfree_hands_over_what_came_free_by_expiry);
     TCase *loops = tcase_create("each");
     tcase_add_unchecked_fixture(loops, fixture_start, fixture_stop);
