@@ -244,7 +244,7 @@ void rlk_client_shut(struct rlock_client *client)
     rlk_subscriber_leave(client);
     rlk_watchdog_leave(client);
     rlk_mutex_lock(&reg->mu);
-    bool settled = rlk_registry_settled_locked(reg, rlk_now_boot());
+    bool settled = reg->background_count == 0; /* the lost ones, too */
     rlk_mutex_unlock(&reg->mu);
     rlk_guard_leave(client, settled);
     rlk_guard_end(client);

@@ -122,6 +122,44 @@ START_TEST(g15_close_leaves_it_for_a_burier_when_something_is_abandoned)
 }
 END_TEST
 
+static bool has_lost(void *arg)
+{
+    (void)arg;
+    return stats_of(client).losses == 1;
+}
+
+/* A renewal ran whose answer did not come: the lock is held at the server for longer than
+ * the client could know. */
+START_TEST(g15_close_leaves_it_for_a_burier_when_something_lost_may_be_held)
+{
+    rlock_mutex_t m;
+    struct actor holder;
+    char parameters[64], longer[32];
+
+    other = open_with("");
+    snprintf(parameters, sizeof(parameters), "?lease=%ld&commandtimeout=%ld",
+             test_ms(600), test_ms(100));
+    reopen_with(parameters);
+    m = mutex_of(client, "n");
+    guard_file_open(&file, dir, client->uuid);
+    actor_start(&holder);
+    OK(actor_does(&holder, run_lock, &m));
+    snprintf(longer, sizeof(longer), "%ld", test_ms(LONG_MS));
+    test_redis_do(redis, "PEXPIRE", "n", longer);
+    test_server_pause(&server);
+    ck_assert(test_wait_until(has_lost, NULL, test_ms(LONG_MS)));
+    actor_end(&holder);
+    close_client(client);
+    client = NULL;
+    ck_assert(guard_file_exists(dir, file.uuid));
+    test_server_resume(&server);
+    m = mutex_of(other, "n");
+    OK(rlock_mutex_lock(&m));
+    OK(rlock_mutex_unlock(&m));
+    ck_assert(guard_wait_burials(other, 1));
+}
+END_TEST
+
 START_TEST(g1_where_a_mapping_keeps_no_lock_there_is_no_guard)
 {
     forgets_locks = true;
@@ -445,6 +483,7 @@ int main(void)
     tcase_add_test(tc, g15_close_removes_it);
     tcase_add_loop_test(tc, g15_close_leaves_it_for_a_burier_when_something_is_abandoned,
                         0, 2);
+    tcase_add_test(tc, g15_close_leaves_it_for_a_burier_when_something_lost_may_be_held);
     tcase_add_loop_test(tc, g15_exit_removes_it_unless_something_is_left, 0,
                         sizeof(ends) / sizeof(ends[0]));
     tcase_add_loop_test(tc, g6_child_has_a_file_of_its_own, 0, 2);
