@@ -69,7 +69,7 @@ int rlock_clientattr_destroy(rlock_clientattr_t *attr)
 #define LONG_ATTR(name, field, min, max)                                                 \
     int rlock_clientattr_set##name(rlock_clientattr_t *attr, long ms)                    \
     {                                                                                    \
-        ATTR_CALL(attr, rlk_argument_in(#name, ms, min, max), attr->field = ms);         \
+        ATTR_CALL(attr, rlk_argument_in(#name " (ms)", ms, min, max), attr->field = ms); \
     }                                                                                    \
     int rlock_clientattr_get##name(const rlock_clientattr_t *attr, long *ret_ms)         \
     {                                                                                    \
@@ -267,7 +267,7 @@ int rlock_client_interrupt(rlock_client_t *client)
     rlk_client_signal_end(&signal_call);
     errno = saved_errno;
     rlk_cancel_restore(cancel);
-    return rlk_argument_there("the client", client) ? 0 : EINVAL;
+    return client ? 0 : EINVAL;
 }
 
 /* Its end moves time from what goes on to what is over: never both, nor neither. */
