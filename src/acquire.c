@@ -25,6 +25,7 @@ enum {
     BACKOFF_MAX_MS = 500,
     TRY_LEAST_PART = 4,  /* of a try's time, RLK_ATTEMPT_FLOOR_MS at most: what an attempt
                             that is repeated must have left */
+    OVERTIME_MS = 100,   /* that a call may take beyond its deadline (L7) */
     LATE_MS = 20,        /* behind its deadline, a sleep was not ended by that */
     REAL_SLICE_MS = 1000 /* a deadline of CLOCK_REALTIME is looked at anew so often */
 };
@@ -519,9 +520,13 @@ static int wait_lock(const struct rlk_wish *wish, struct rlk_lock *lock,
 static bool had_after_all(const struct rlk_wish *wish, struct rlk_lock *lock)
 {
     struct rlk_wish once = *wish;
+    int64_t share = RLK_ATTEMPT_FLOOR_MS * RLK_NS_PER_MS, least = share / 2;
+    int64_t rest = OVERTIME_MS * RLK_NS_PER_MS + rlk_deadline_left(&wish->deadline);
+
+    if (share > rest)
+        share = rest > least ? rest : least;
     once.try_once = true;
-    return try_lock(&once, lock, rlk_now_boot() + RLK_ATTEMPT_FLOOR_MS * RLK_NS_PER_MS) ==
-           0;
+    return try_lock(&once, lock, rlk_now_boot() + share) == 0;
 }
 
 /* The lock is the thread's: whether it may leave it by a gate. */

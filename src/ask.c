@@ -221,6 +221,8 @@ int rlk_ask_give_up(struct rlk_ask *ask, int rc)
     rlk_registry_lock(reg);
     now = rlk_now_boot();
     hold->state = RLK_HOLD_ASKING;
+    /* a server that does not answer is not asked once more for it */
+    ask->waiter->late &= answer.outcome == RLK_DONE;
     if (answer.outcome == RLK_DONE && answer.fate.what == RLK_REMOVED) {
         rlk_hold_ask_end_locked(hold);
         rlk_hold_put_locked(hold);

@@ -333,6 +333,7 @@ static int default_mutex_type(void)
     if (rc == 0)
         type = client->config.mutex_type;
     rlk_client_release(client);
+    rlk_error_clear();
     return type;
 }
 

@@ -82,7 +82,7 @@ bool rlk_error_present(void)
 
 int rlk_error_default(int code)
 {
-    if (code != 0 && !rlk_error.there) {
+    if (code != 0 && !rlk_error.there && !rlk_error.kept) {
         rlk_error.message = rlk_error_text(code);
         rlk_error.there = true;
     }

@@ -47,7 +47,7 @@ extern _Thread_local struct rlk_error {
 /* Sets the message to "". */
 static inline void rlk_error_clear(void)
 {
-    rlk_error.there = false;
+    rlk_error.there &= rlk_error.kept;
 }
 
 /* From true to false, the message stays as it is, or "": what is tried meanwhile is not

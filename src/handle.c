@@ -242,9 +242,8 @@ int rlk_demand_check(const struct rlk_demand *d)
 {
     int rc = rlk_handle_check(d->handle, d->kind);
 
-    if (rc == 0 && d->lease_ms != 0 && !rlk_lease_valid(d->lease_ms))
-        rc = rlk_error_set(EINVAL, "a lease is %d to %d ms", RLK_LEASE_MIN_MS,
-                           RLK_LEASE_MAX_MS);
+    if (rc == 0 && !rlk_lease_or_0(d->lease_ms))
+        rc = EINVAL;
     if (rc != 0 || d->form != RLK_FORM_TIMED)
         return rc;
     if (!rlk_argument_there("the deadline", d->abstime))

@@ -87,7 +87,7 @@ int rlock_mutexattr_getprotocol(const rlock_mutexattr_t *attr, int *ret_protocol
 int rlock_mutexattr_sethandoffms(rlock_mutexattr_t *attr, long handoff_ms)
 {
     RLK_ATTR_CALL(CONST_BASE(attr), MAGIC,
-                  rlk_argument_in("handoffms", handoff_ms, 0, RLK_HANDOFF_MAX_MS),
+                  rlk_argument_in("handoffms (ms)", handoff_ms, 0, RLK_HANDOFF_MAX_MS),
                   attr->rlk.rlk_handoff_ms = (int32_t)handoff_ms);
 }
 
@@ -118,7 +118,7 @@ int rlock_mutexattr_gethandoffcount(const rlock_mutexattr_t *attr, int *ret_coun
 int rlock_mutexattr_setretain(rlock_mutexattr_t *attr, long retain_ms)
 {
     RLK_ATTR_CALL(CONST_BASE(attr), MAGIC,
-                  rlk_argument_in("retain", retain_ms, 0, RLK_RETAIN_MAX_MS),
+                  rlk_argument_in("retain (ms)", retain_ms, 0, RLK_RETAIN_MAX_MS),
                   attr->rlk.rlk_retain_ms = (int32_t)retain_ms);
 }
 

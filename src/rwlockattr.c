@@ -40,7 +40,7 @@ int rlock_rwlockattr_getkind_np(const rlock_rwlockattr_t *attr, int *ret_kind)
 int rlock_rwlockattr_setretain(rlock_rwlockattr_t *attr, long retain_ms)
 {
     RLK_ATTR_CALL(CONST_BASE(attr), MAGIC,
-                  rlk_argument_in("retain", retain_ms, 0, RLK_RETAIN_MAX_MS),
+                  rlk_argument_in("retain (ms)", retain_ms, 0, RLK_RETAIN_MAX_MS),
                   attr->rlk.rlk_retain_ms = (int32_t)retain_ms);
 }
 

@@ -2,6 +2,7 @@
 /* rlock_errmsg() of arguments that are refused: which one, what it is, what it has to be.
  */
 #include "fixture.h"
+#include "proxy.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -42,16 +43,16 @@ START_TEST(attribute_that_is_refused_is_named_with_its_bounds)
     SAYS(EINVAL, "outage is 9", rlock_mutexattr_setoutage(&attr, 9));
     SAYS(EINVAL, "robust is 5", rlock_mutexattr_setrobust(&attr, 5));
     SAYS(EINVAL, "protocol is 8", rlock_mutexattr_setprotocol(&attr, 8));
-    SAYS(EINVAL, "handoffms is -1", rlock_mutexattr_sethandoffms(&attr, -1));
+    SAYS(EINVAL, "handoffms (ms) is -1", rlock_mutexattr_sethandoffms(&attr, -1));
     SAYS(EINVAL, "handoffcount is -1", rlock_mutexattr_sethandoffcount(&attr, -1));
-    SAYS(EINVAL, "retain is -1", rlock_mutexattr_setretain(&attr, -1));
+    SAYS(EINVAL, "retain (ms) is -1", rlock_mutexattr_setretain(&attr, -1));
     SAYS(EINVAL, " is 77: it has to be from 0 to 2",
          rlock_rwlockattr_setkind_np(&rwattr, 77));
     SAYS(EINVAL, "ret_lease_ms is NULL", rlock_mutexattr_getlease(&attr, NULL));
     SAYS(EINVAL, "object is NULL", rlock_mutexattr_getlease(NULL, &ms));
     SAYS(EINVAL, "not initialised", rlock_mutexattr_getlease(&none, &ms));
     SAYS(EINVAL, "not initialised", rlock_mutex_init(&m, &none, "n"));
-    SAYS(EINVAL, "presence is 1: it has to be from ",
+    SAYS(EINVAL, "presence (ms) is 1: it has to be from ",
          rlock_clientattr_setpresence(&cattr, 1));
     SAYS(EINVAL, "maxconnections is 0: it has to be from 1 to ",
          rlock_clientattr_setmaxconnections(&cattr, 0));
@@ -91,6 +92,8 @@ START_TEST(deadline_and_lease_that_are_refused_are_told)
     SAYS(EINVAL, "the deadline is NULL", rlock_mutex_timedlock(&m, NULL));
     SAYS(EINVAL, "clock 77 is neither", rlock_mutex_clocklock(&m, 77, &bad));
     OK(rlock_mutex_unlock(&theirs));
+    SAYS(EINVAL, "a lease of 10 ms: it has to be 0, or from 50 to ",
+         rlock_mutex_lock_lease(&m, 10));
     OK(rlock_mutex_lock(&m));
     SAYS(EINVAL, "a lease of 10 ms: it has to be 0, or from 50 to ",
          rlock_mutex_extend(&m, 10));
@@ -129,6 +132,47 @@ START_TEST(url_is_said_to_be_whose_and_to_have_a_blank)
 }
 END_TEST
 
+/* It may interrupt a call of the same thread, or malloc. */
+START_TEST(interrupt_of_no_client_is_EINVAL_and_says_nothing)
+{
+    SAYS(EPERM, "does not hold the lock", rlock_mutex_unlock(&m));
+    SAYS(EINVAL, "does not hold the lock", rlock_client_interrupt(NULL));
+}
+END_TEST
+
+START_TEST(type_of_an_attribute_is_told_without_a_word_of_a_bad_URL)
+{
+    rlock_mutexattr_t attr;
+    int type = -1;
+    setenv("RLOCK_URL", "http://127.0.0.1", 1);
+    OK(rlock_mutexattr_init(&attr));
+    OK(rlock_mutexattr_gettype(&attr, &type));
+    ck_assert_int_eq(type, RLOCK_MUTEX_RECURSIVE);
+    ck_assert_str_eq(rlock_errmsg(), "");
+    OK(rlock_mutexattr_destroy(&attr));
+    unsetenv("RLOCK_URL");
+}
+END_TEST
+
+/* The withdrawal, on a connection of its own, has no answer either. */
+START_TEST(server_that_is_silent_is_named)
+{
+    struct test_proxy *frozen = test_proxy_start(&server);
+    rlock_client_t *c;
+    OK(rlock_client_open(&c, test_proxy_tcp_url(frozen), NULL));
+    rlock_mutex_t far = mutex_of(c, "far");
+    OK(rlock_mutex_lock(&far));
+    OK(rlock_mutex_unlock(&far));
+    test_proxy_freeze(frozen, true);
+    struct timespec at = test_in_ms(CLOCK_REALTIME, test_ms(200));
+    SAYS(ENOTCONN, "in time", rlock_mutex_timedlock(&far, &at));
+    ck_assert_msg(strstr(rlock_errmsg(), "127.0.0.1:"), "%s", rlock_errmsg());
+    test_proxy_freeze(frozen, false);
+    close_client(c);
+    test_proxy_stop(frozen);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("messages");
@@ -139,6 +183,9 @@ int main(void)
     tcase_add_test(tc, handle_that_is_none_is_said_to_be_what_it_is);
     tcase_add_test(tc, deadline_and_lease_that_are_refused_are_told);
     tcase_add_test(tc, own_hold_is_not_said_to_be_somebody_elses);
+    tcase_add_test(tc, interrupt_of_no_client_is_EINVAL_and_says_nothing);
+    tcase_add_test(tc, type_of_an_attribute_is_told_without_a_word_of_a_bad_URL);
+    tcase_add_test(tc, server_that_is_silent_is_named);
     tcase_add_test(tc, url_is_said_to_be_whose_and_to_have_a_blank);
     suite_add_tcase(suite, tc);
     return test_run_suite(suite);
