@@ -143,18 +143,34 @@ static size_t collect(struct rlk_loop *loop)
 
 /* ---- its own descriptors */
 
-static void close_own(struct rlk_loop *loop)
+static bool has_bell(const struct rlk_loop *loop)
 {
-    rlk_bell_close(&loop->bell);
+    return !loop->bell_lost && rlk_fd_is_ours(atomic_load(&loop->bell.fd));
+}
+
+static bool has_alarm(const struct rlk_loop *loop)
+{
+    return !loop->alarm_lost && rlk_fd_is_ours(loop->alarm_fd);
+}
+
+static void close_alarm(struct rlk_loop *loop)
+{
     if (loop->alarm_fd >= 0)
         rlk_fd_close(loop->alarm_fd);
     loop->alarm_fd = -1;
 }
 
+static void close_own(struct rlk_loop *loop)
+{
+    rlk_bell_close(&loop->bell);
+    close_alarm(loop);
+}
+
+/* Opens those that are not there; without one of them, both are closed. */
 static int open_own(struct rlk_loop *loop)
 {
-    int rc = rlk_bell_open(&loop->bell);
-    if (rc == 0) {
+    int rc = atomic_load(&loop->bell.fd) < 0 ? rlk_bell_open(&loop->bell) : 0;
+    if (rc == 0 && loop->alarm_fd < 0) {
         loop->alarm_fd = rlk_alarm_open();
         if (loop->alarm_fd < 0)
             rc = rlk_error_of_step(-loop->alarm_fd,
@@ -169,17 +185,20 @@ static int open_own(struct rlk_loop *loop)
  * since the last one, and then nothing would wake the thread. */
 static bool has_own(const struct rlk_loop *loop)
 {
-    return !loop->lost && rlk_fd_is_ours(atomic_load(&loop->bell.fd)) &&
-           rlk_fd_is_ours(loop->alarm_fd);
+    return has_bell(loop) && has_alarm(loop);
 }
 
-/* Makes new ones. False: there are none to be had. */
+/* Makes new ones for those that are gone; another thread may be about to ring a bell that
+ * is still there. False: there are none to be had. */
 static bool renew_own(struct rlk_loop *loop)
 {
     bool again = loop->alarm_fd < 0; /* and said so */
 
-    close_own(loop);
-    loop->lost = false;
+    if (!has_bell(loop))
+        rlk_bell_close(&loop->bell);
+    if (!has_alarm(loop))
+        close_alarm(loop);
+    loop->bell_lost = loop->alarm_lost = false;
     bool done = open_own(loop) == 0;
     if (!again)
         rlk_log(RLK_LOG_WARNING,
@@ -236,9 +255,9 @@ static void *run(void *arg)
         if (!has_all)
             continue;
         if (loop->fds[BELL].revents)
-            loop->lost = !rlk_fd_hush(loop->fds[BELL].fd);
+            loop->bell_lost = !rlk_fd_hush(loop->fds[BELL].fd);
         if (loop->fds[ALARM].revents) {
-            loop->lost |= !rlk_fd_hush(loop->alarm_fd);
+            loop->alarm_lost = !rlk_fd_hush(loop->alarm_fd);
             alarm = RLK_NEVER;
         }
     }
@@ -257,7 +276,7 @@ static int start_locked(struct rlk_loop *loop)
             return ENOMEM;
         loop->fd_max = FDS_FIRST;
     }
-    loop->lost = false;
+    loop->bell_lost = loop->alarm_lost = false;
     rc = open_own(loop);
     if (rc == 0)
         rc = rlk_thread_start(&loop->thread, loop->thread_name, run, loop);

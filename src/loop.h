@@ -52,7 +52,7 @@ struct rlk_loop {
     /* the thread's own */
     struct rlk_list members;
     int alarm_fd;
-    bool lost; /* one of its own descriptors is not what it was */
+    bool bell_lost, alarm_lost; /* it is not what it was */
     struct pollfd *fds;
     size_t fd_max;
     void *inherited; /* the parents' fds, in a child, each the next one's: not lost */
