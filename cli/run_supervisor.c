@@ -30,18 +30,27 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { STAT_SIZE = 512, ENTRIES_SIZE = 8192, NUMBER_SIZE = 32, FDS_MAX = 65536 };
+enum {
+    STAT_SIZE = 512,
+    ENTRIES_SIZE = 8192,
+    NUMBER_SIZE = 32,
+    FDS_MAX = 65536,
+    LEAVES_S = 5 /* a command that ends so long after a signal has lived with it */
+};
 
 struct supervisor {
     pid_t command;
     int link, signals;
     bool ended;      /* the command itself */
     bool killing;    /* whatever is adopted from now on, too */
-    int told_to_end; /* the command, by this signal; 0: it was not. What it leaves then is
-                        told the same: it may have been about to leave it, as setsid(1) */
-    int company;     /* as rlock was told */
+    int told_to_end; /* the command, by this signal; 0: it was not. What it leaves soon
+                        after is told the same: it may have been about to leave it, as
+                        setsid(1) */
+    time_t told_at;
+    int company; /* as rlock was told */
 };
 
 /* One of this process's children. */
@@ -207,6 +216,13 @@ static void reap_orphans(const struct supervisor *s)
     }
 }
 
+static time_t seconds(void)
+{
+    struct timespec now = { 0, 0 };
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec;
+}
+
 static void look(struct supervisor *s)
 {
     siginfo_t info;
@@ -220,7 +236,8 @@ static void look(struct supervisor *s)
         if (!s->ended)
             return;
         tell(s, RUN_WORD_ENDED, info.si_code, info.si_status);
-        number = s->told_to_end;
+        if (seconds() - s->told_at < LEAVES_S)
+            number = s->told_to_end;
     }
     int company = visit_all(s, s->killing ? SIGKILL : number);
     if (company != s->company)
@@ -244,8 +261,10 @@ static bool take_words(struct supervisor *s)
         if (all || s->ended || command_has(WEXITED | WNOWAIT, s, &info))
             visit_all(s, word.number);
         else if (word.number == SIGTERM || word.number == SIGINT ||
-                 word.number == SIGQUIT || word.number == SIGHUP)
+                 word.number == SIGQUIT) { /* SIGHUP may be to read a file anew */
             s->told_to_end = word.number;
+            s->told_at = seconds();
+        }
     }
     return n < 0 && (errno == EAGAIN || errno == EINTR);
 }

@@ -225,22 +225,42 @@ START_TEST(signal_reaches_what_the_command_left)
 }
 END_TEST
 
-START_TEST(what_a_command_leaves_that_was_told_to_end_is_told_too)
+/* Starts a command that ends by a signal, and leaves a sleeper in a session of its own
+ * that tells of that signal and of SIGTERM. */
+static void leave_at(const char *signal, int which)
 {
-    char script[512], got[32];
-    snprintf(got, sizeof(got), "got %d\n", SIGTERM);
+    char script[512];
     snprintf(script, sizeof(script),
              /* its input is not /dev/null, at whose end it would leave */
-             "exec 3<&0; trap 'exit 0' TERM; setsid %s %d <&3 &"
+             "exec 3<&0; trap 'echo leaving; exit 0' %s; setsid %s %d %d <&3 &"
              " while :; do sleep 0.1; done",
-             scene_sleeper(), SIGTERM);
+             signal, scene_sleeper(), which, SIGTERM);
     START(&c, "n", "sh", "-c", script);
     run_pid(&c, "pid ");
-    kill(c.pid, SIGTERM);
-    ck_assert(cli_says(&c, got));
+    kill(c.pid, which);
+    ck_assert(cli_says(&c, "leaving"));
+}
+
+START_TEST(what_a_command_leaves_that_was_told_to_end_is_told_too)
+{
+    leave_at("INT", SIGINT);
+    ck_assert(cli_says(&c, "got 2\n"));
     cli_close_in(&c);
     ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), 0);
     ck_assert(!run_is_held());
+}
+END_TEST
+
+/* Many read their configuration anew by it. */
+START_TEST(what_a_command_leaves_hears_of_no_SIGHUP)
+{
+    leave_at("HUP", SIGHUP);
+    ck_assert(cli_complains(&c, "still holding"));
+    kill(c.pid, SIGTERM);
+    ck_assert(cli_says(&c, "got 15\n"));
+    ck_assert(!strstr(c.out.text, "got 1\n"));
+    cli_close_in(&c);
+    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), 0);
 }
 END_TEST
 
@@ -360,6 +380,7 @@ int main(void)
     tc = scene_case(suite, "children");
     tcase_add_test(tc, signal_reaches_what_the_command_left);
     tcase_add_test(tc, what_a_command_leaves_that_was_told_to_end_is_told_too);
+    tcase_add_test(tc, what_a_command_leaves_hears_of_no_SIGHUP);
     tcase_add_test(tc, orphan_of_the_command_is_reaped);
     tcase_add_loop_test(tc, child_that_rlock_did_not_start_is_reaped, 0,
                         sizeof(parents) / sizeof(parents[0]));
