@@ -321,14 +321,17 @@ static bool is_this_host(const char *host)
            strcmp(host, "::1") == 0;
 }
 
+enum rights { UNKNOWN, SOME, ALL };
+
 /* Whether the user may do everything, as far as the server shows him himself. */
-static int look_for_all(struct rlk_diagnosis *d, const char *user, bool *ret_all)
+static int look_for_all(struct rlk_diagnosis *d, const char *user,
+                        enum rights *ret_rights)
 {
     const char *const argv[] = { "ACL", "GETUSER", user, NULL };
     struct rlk_reply *reply;
     bool commands = false, keys = false;
 
-    *ret_all = false;
+    *ret_rights = UNKNOWN;
     int rc = rlk_diagnose_command(d, argv, RLK_REPLY_ARRAY, &reply);
     if (rc != 0 || !reply)
         return rc;
@@ -346,7 +349,7 @@ static int look_for_all(struct rlk_diagnosis *d, const char *user, bool *ret_all
         }
     }
     rlk_reply_free(reply);
-    *ret_all = commands && keys;
+    *ret_rights = commands && keys ? ALL : SOME;
     return 0;
 }
 
@@ -355,9 +358,10 @@ int rlk_diagnose_access(struct rlk_diagnosis *d)
     const struct rlk_target *target = &d->client->config.target;
     const char *user = target->user ? target->user : "default";
     char shown[RLK_LOG_NAME_SIZE];
-    bool all, near = !target->host || is_this_host(target->host);
+    enum rights rights;
+    bool near = !target->host || is_this_host(target->host);
 
-    int rc = look_for_all(d, user, &all);
+    int rc = look_for_all(d, user, &rights);
     if (rc != 0)
         return rc;
     rlk_log_name(shown, sizeof(shown), user, strlen(user));
@@ -374,15 +378,18 @@ int rlk_diagnose_access(struct rlk_diagnosis *d)
             "who reads them there may come as this user. Keep to a network that is "
             "trusted, or to a tunnel.",
             shown);
-    if (all)
+    if (rights == ALL)
         return rlk_diagnose_tell(
             d, LOG_NOTICE, "access",
             "The user \"%s\" may do everything at this server, of which locks need "
-            "little: what reads the password, or a fault of a program, may do it, too. "
+            "little: %s, or a fault of a program, may do it, too. "
             "Give locks a user of their own (doc/ACL.md).",
-            shown);
-    return rlk_diagnose_tell(d, LOG_INFO, "access",
-                             "The user \"%s\" may not do everything, and comes from this "
-                             "host.",
-                             shown);
+            shown, target->password ? "who reads the password" : "who opens the socket");
+    return rlk_diagnose_tell(
+        d, LOG_INFO, "access",
+        rights == SOME
+            ? "The user \"%s\" may not do everything, and comes from this host."
+            : "The user \"%s\" comes from this host; what else he may do the "
+              "server does not tell.",
+        shown);
 }

@@ -210,10 +210,12 @@ START_TEST(who_else_can_come_is_told)
     FOUND(&f, LOG_NOTICE, "access", "\"default\" may do everything");
     findings_at(&f, server.tcp_url, NULL, NULL);
     FOUND(&f, LOG_NOTICE, "access", "asks for no password");
-    test_redis_do(redis, "ACL", "SETUSER", "poor", "on", ">word", "~n*", "&*", "+@all",
-                  "-acl");
+    test_redis_do(redis, "ACL", "SETUSER", "poor", "on", ">word", "~n*", "&*", "+@all");
     findings_at(&f, server.tcp_url, "poor", "word");
     FOUND(&f, LOG_INFO, "access", "\"poor\" may not do everything");
+    test_redis_do(redis, "ACL", "SETUSER", "poor", "-acl");
+    findings_at(&f, server.tcp_url, "poor", "word");
+    FOUND(&f, LOG_INFO, "access", "what else he may do the server does not tell");
     /* the same address, but nothing that this host alone would call itself */
     snprintf(url, sizeof(url), "redis://[::ffff:127.0.0.1]:%u", (unsigned)server.port);
     findings_at(&f, url, "poor", "word");
