@@ -42,7 +42,7 @@ if own then
   end
 end
 if call('HEXISTS', N, id) == 1 then
-  local left = math.max(call('PTTL', N), lease, 1)
+  local left, since = math.max(call('PTTL', N), lease, 1), call('HGET', N, 'since')
   -- a first write that is allowed when memory is full
   call('PEXPIRE', N, left)
   open_read(own)
@@ -51,7 +51,7 @@ if call('HEXISTS', N, id) == 1 then
     raise(id, left)
     call('HDEL', N, id)
   end, function()
-    call('HSET', N, 'mode', 'rlock:write')
+    call('HSET', N, 'mode', 'rlock:write', 'since', since or '0')
     drop(readers)
   end, readers)
   more, rmore = settle(nil, prefer ~= '1' and prefer ~= '2')

@@ -16,13 +16,14 @@
 -- ARGV[4] lease, ms
 -- ARGV[5] presence, ms
 -- ARGV[6] not-after, server us
--- ARGV[7] 1: try, do not queue
+-- ARGV[7] 1: try, do not queue; 2: a try for an end of its own beside the hold in ARGV[12], and
+-- only while that is there: who reads already passes nobody by it
 -- ARGV[8] 1: with fencing
 -- ARGV[9] kind of the lock: who is preferred
 -- ARGV[10] ticket in queue after which a hand-over is to go on, or 0
 -- ARGV[11] ticket in rqueue after which it is to go on, or 0
 -- ARGV[12] a read hold of the same client to be shared, or ""
--- Returns the common answer; what: held, shared, queued, busy, refused (marked), late,
+-- Returns the common answer; what: held, shared, queued, busy, gone, refused (marked), late,
 -- unrecoverable
 -- Effects: the reader's end, and N's TTL; or an entry in rqueue and presence; a free lock is handed
 -- over
@@ -34,7 +35,7 @@ local now = t[1] * 1000000 + t[2]
 local not_after = tonumber(ARGV[6])
 -- the straight line of a lock that nobody has or wants; to write a number as text costs as
 -- much as a command
-if fence == '0' and string.byte(id, -1) ~= 107
+if fence == '0' and string.byte(id, -1) ~= 107 and ARGV[7] ~= '2'
   and call('EXISTS', N, queue, rqueue, readers, cancelled, KEYS[7]) == 0 and now <= not_after then
   lease = tonumber(lease)
   local till = math.floor(now / 1000) + lease
@@ -95,6 +96,7 @@ if left then return told('held', left) end
 if is_marked() then return told('refused') end
 if now > not_after then return told('late') end
 if spoilt() then return told('unrecoverable') end
+if try == '2' and not owns(share) then return told('gone') end
 local ticket = call('ZSCORE', rqueue, id)
 if ticket then
   queue_up(rqueue)
@@ -125,11 +127,11 @@ if open then
   else
     collect()
   end
-  if what == 'read' and share ~= ''
+  if what == 'read' and share ~= '' and try ~= '2'
     and tonumber(call('ZSCORE', readers, share) or 0) >= clock then
     return entered('shared', share)
   end
   return entered('held', id, what == 'free')
 end
-if try == '1' then return told('busy', nil, 0, more, rmore) end
+if try == '1' or try == '2' then return told('busy', nil, 0, more, rmore) end
 return told('queued', nil, queue_up(rqueue), more, rmore)

@@ -305,8 +305,11 @@ int rlk_unshare(struct rlk_part *part, long lease_ms, bool *ret_alone)
     rlk_registry_unlock(reg);
     for (int late = 0; late <= RLK_LATE_TRIES_MAX; late++) {
         rlk_trip_acquire(client,
-                         (struct rlk_wire_acquire){
-                             .hold = own, .lease_ms = lease_ms, .try_once = true },
+                         (struct rlk_wire_acquire){ .hold = own,
+                                                    .share = hold,
+                                                    .lease_ms = lease_ms,
+                                                    .try_once = true,
+                                                    .beside = true },
                          until, &answer);
         if (answer.outcome != RLK_DONE || answer.fate.what != RLK_LATE)
             break;
@@ -318,6 +321,9 @@ int rlk_unshare(struct rlk_part *part, long lease_ms, bool *ret_alone)
         rlk_lock_go_on_locked(lock, answer.more);
     if (hold->state == RLK_HOLD_INSIDE && now >= hold->end)
         rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now);
+    else if (hold->state == RLK_HOLD_INSIDE && answer.outcome == RLK_DONE &&
+             answer.fate.what == RLK_GONE)
+        rlk_hold_lose_locked(hold, RLK_LOSS_NOT_OURS, now);
     if (hold->state == RLK_HOLD_INSIDE && held) {
         rlk_hold_held_locked(own, answer.sent, answer.fate.remaining_ms,
                              answer.fate.token);

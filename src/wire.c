@@ -61,7 +61,7 @@ void rlk_wire_acquire(struct rlk_request *req, const struct rlock_client *client
     rlk_request_add_int(req, ask->lease_ms);
     rlk_request_add_int(req, client->config.presence_ms);
     rlk_request_add_int(req, ask->not_after_us);
-    rlk_request_add_int(req, ask->try_once);
+    rlk_request_add_int(req, ask->beside ? 2 : ask->try_once);
     rlk_request_add_int(req, hold->id.letter >= 'A' && hold->id.letter <= 'Z');
     if (has_readers(kind))
         rlk_request_add_int(req, hold->prefer);

@@ -15,6 +15,7 @@ struct rlk_wire_acquire {
     const struct rlk_hold *hold, *share;
     long lease_ms; /* the hold's; others may raise that one meanwhile */
     bool try_once;
+    bool beside; /* to read beside `share`, while that is there, by an end of its own */
     struct rlk_cursor after;
     int64_t not_after_us;
 };

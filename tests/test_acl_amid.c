@@ -252,6 +252,17 @@ static void check_holders(const char *what, const char *command)
     }
 }
 
+/* Who holds it as before, does since then. */
+static void check_since(const char *what, const char *command)
+{
+    const char *mode = test_redis_str(scene_redis, "HGET", N, "mode");
+    if (!mode || strcmp(mode, "rlock:write") != 0)
+        return;
+    const char *since = test_redis_str(scene_redis, "HGET", N, "since");
+    ck_assert_msg(since && strcmp(since, "1700000000000000") == 0,
+                  "%s without %s: since %s", what, command, since);
+}
+
 /* To one who waited, and has been told or asks again, for no longer than a grant. */
 static bool is_granted(void)
 {
@@ -280,6 +291,8 @@ static void check(int i, const char *command)
         check_named(script, reply, command);
     check_ends(what, command);
     check_holders(what, command);
+    if (refused && s->script == RLK_RWLOCK_DOWNGRADE)
+        check_since(what, command);
     if (!refused || !s->free || is_granted())
         return;
     ck_assert_msg(!test_redis_exists(scene_redis, N), "%s without %s", what, command);

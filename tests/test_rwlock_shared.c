@@ -173,6 +173,26 @@ START_TEST(longest_lease_is_that_of_all_and_only_fencing_gives_tokens)
 }
 END_TEST
 
+/* By force, say, and no message has told. What another reading lets in is no part of it.
+ */
+START_TEST(extend_of_one_who_shares_is_ESTALE_when_the_reading_was_taken_away)
+{
+    OK(rlock_rwlock_rdlock(&l));
+    OK(actor_does(&actor[0], run_rdlock, &l));
+    test_redis_do(redis, "DEL", "n", READERS);
+    if (_i == 1)
+        OK(rlock_rwlock_rdlock(&theirs));
+    if (_i == 2)
+        OK(rlock_rwlock_wrlock(&theirs));
+    EXPECT(rlock_rwlock_extend(&l, 60000), ESTALE);
+    EXPECT(rlock_rwlock_unlock(&l), ESTALE);
+    EXPECT(actor_does(&actor[0], run_rwunlock, &l), ESTALE);
+    if (_i > 0)
+        OK(rlock_rwlock_unlock(&theirs));
+    ck_assert(!test_redis_exists(redis, "n"));
+}
+END_TEST
+
 /* The server's clock has stepped since it was read last: its answer has the new one. */
 START_TEST(extend_of_one_who_shares_is_repeated_when_it_is_refused_as_late)
 {
@@ -608,6 +628,8 @@ int main(void)
     tcase_add_test(tc, the_last_one_out_releases);
     tcase_add_test(tc, longest_lease_is_that_of_all_and_only_fencing_gives_tokens);
     tcase_add_test(tc, extend_of_one_who_shares_is_repeated_when_it_is_refused_as_late);
+    tcase_add_loop_test(
+        tc, extend_of_one_who_shares_is_ESTALE_when_the_reading_was_taken_away, 0, 3);
     tcase_add_test(tc, downgraded_hold_is_left_to_its_thread);
 
     tc = new_case(suite, "joins");

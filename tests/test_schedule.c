@@ -138,6 +138,8 @@ static bool overlap(const struct nem_step *a, const struct nem_step *b)
 /* By themselves, not by nem_steps_clash. */
 static bool spoil_one_another(const struct nem_step *a, const struct nem_step *b)
 {
+    if (nem_is_strangers((int)a->kind) || nem_is_strangers((int)b->kind))
+        return a->kind == b->kind;
     if (a->kind >= NEM_CLIENT_KILL || b->kind >= NEM_CLIENT_KILL)
         return a->kind >= NEM_CLIENT_KILL && b->kind >= NEM_CLIENT_KILL;
     return (a->kind <= NEM_TERM) == (b->kind <= NEM_TERM) &&
@@ -197,7 +199,7 @@ START_TEST(targets_and_locks_are_those_that_exist)
         }
         if (step->kind <= NEM_TERM)
             ck_assert_uint_ne(step->target, NEM_ALL);
-        if (step->kind >= NEM_CLIENT_KILL)
+        if (step->kind >= NEM_FORGE)
             ck_assert_uint_eq(step->target, NEM_ALL);
         else if (step->target == NEM_ALL)
             all++;

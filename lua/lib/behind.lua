@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- An arrival at a lock that a writer or another type holds: nothing can be handed over, so it
 -- queues in `line` (its bit in the flags: `bit`), or is told why not.
--- Needs: what lib/asking.lua needs, try.
+-- Needs: what lib/asking.lua needs, try; of readers, share.
 local function behind(line, bit)
   local mode = held > 0 and call('HGET', N, 'mode')
   if held == 0 or mode == 'rlock:read' or call('HEXISTS', N, id) == 1 then return nil end
@@ -14,6 +14,9 @@ local function behind(line, bit)
   elseif try == '1' then
     what = 'busy'
     wanted()
+  elseif try == '2' then
+    -- a reader's only: he is not to wait
+    what = call('HEXISTS', N, share) == 1 and 'busy' or 'gone'
   else
     ticket = queue_up(line)
     if flags % (2 * bit) < bit then flags = flags + bit end

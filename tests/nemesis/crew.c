@@ -164,7 +164,7 @@ static void begin_life(struct nem_crew *crew, unsigned process)
 {
     const struct nem_crew_options *o = &crew->options;
     struct member *m = &crew->members[process];
-    char path[PATH_MAX], url[TEXT], link[TEXT], rundir[PATH_MAX], number[6][24];
+    char path[PATH_MAX], url[TEXT], link[TEXT], rundir[PATH_MAX], number[7][24];
 
     m->life++;
     m->ending = m->falling = false;
@@ -186,8 +186,9 @@ static void begin_life(struct nem_crew *crew, unsigned process)
     snprintf(number[3], sizeof(number[3]), "%u", o->locks);
     snprintf(number[4], sizeof(number[4]), "%ld", o->lease_ms);
     snprintf(number[5], sizeof(number[5]), "%llu", (unsigned long long)o->seed);
-    const char *argv[] = { path,      number[0], number[1], number[2],
-                           number[3], number[4], number[5], NULL };
+    snprintf(number[6], sizeof(number[6]), "%u", o->long_percent);
+    const char *argv[] = { path,      number[0], number[1], number[2], number[3],
+                           number[4], number[5], number[6], NULL };
     test_program_start(&m->program, argv,
                        (const char *const[]){ PLAIN_HEAP, url, link, rundir, NULL });
     send_to_work(crew, process);
@@ -290,6 +291,24 @@ static bool fallen_one(void *arg, unsigned process)
     return true;
 }
 
+static void close_low_one(void *arg, unsigned process, unsigned what)
+{
+    char line[TEXT];
+    struct nem_crew *crew = arg;
+    must_run(crew, process);
+    snprintf(line, sizeof(line), "close %u", what);
+    tell(crew, process, line);
+}
+
+static void open_low_one(void *arg, unsigned process, unsigned what)
+{
+    char line[TEXT];
+    struct nem_crew *crew = arg;
+    must_run(crew, process);
+    snprintf(line, sizeof(line), "open %u", what);
+    tell(crew, process, line);
+}
+
 static const char *client_of(void *arg, unsigned process)
 {
     struct nem_crew *crew = arg;
@@ -308,6 +327,8 @@ struct nem_workers nem_crew_workers(struct nem_crew *crew)
                                  .gone = gone_one,
                                  .fall = fall_one,
                                  .fallen = fallen_one,
+                                 .close_low = close_low_one,
+                                 .open_low = open_low_one,
                                  .client = client_of };
 }
 

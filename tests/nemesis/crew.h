@@ -17,6 +17,7 @@ enum nem_guard { NEM_GUARD_OFF, NEM_GUARD_ON, NEM_GUARD_SOME };
 struct nem_crew_options {
     unsigned processes, threads, locks;
     long lease_ms, presence_ms, commandtimeout_ms;
+    unsigned long_percent; /* of their sections last about a lease */
     uint64_t seed;
     enum nem_guard guard;
     const char *rundir; /* the guard's directory; NULL: it is off */

@@ -3,7 +3,10 @@
  * A process of the nemesis: threads that want its locks all the time, in all forms, and
  * write down each call, what came of it, and what they believe.
  *
- *   RLOCK_URL=... crewman PROCESS LIFE THREADS LOCKS LEASE_MS SEED
+ *   RLOCK_URL=... crewman PROCESS LIFE THREADS LOCKS LEASE_MS SEED LONG_PERCENT
+ *
+ * One more thread uses locks that the judge does not judge (sacrifice.h). The lines are
+ * read and answered at the numbers that robbery.h gives them.
  *
  * It ends by abort(3) when a line of the library's log, at its most verbose, a message or
  * an event shows a part of the URL's password.
@@ -14,12 +17,16 @@
  *               holds or waits any more                   resting
  *   fall K T    SIGKILL to itself as soon as a thread is as enum nem_kind K wants it,
  *               with a lock of type T; nothing is answered
+ *   close W     its 0 to 2, see robbery.h; nothing is answered
+ *   open W      what it has at 0 to 2 from now on; nothing is answered
  *   look        what the process uses, "descriptors threads bytes"; bytes of its own, not
  *               of files
  * The end of stdin: it rests, closes its client and ends.
  */
 #include "link.h"
 #include "pulse.h"
+#include "robbery.h"
+#include "sacrifice.h"
 #include "target.h"
 
 #include <dirent.h>
@@ -34,10 +41,10 @@
 #include <syslog.h>
 #include <unistd.h>
 
-enum { ARGUMENTS = 7, LOCKS_MAX = 64, THREADS_MAX = 64, LINE = 4096, PERCENT = 100 };
+enum { ARGUMENTS = 8, LOCKS_MAX = 64, THREADS_MAX = 64, LINE = 4096, PERCENT = 100 };
 enum { NS_PER_US = 1000, NS_PER_MS = 1000000, NS_PER_S = 1000000000 };
 /* of 100 calls */
-enum { READS = 65, PATIENT = 45, TIMED = 30, FIXED = 12, TWICE = 12, LONG = 1 };
+enum { READS = 65, PATIENT = 45, TIMED = 30, FIXED = 12, TWICE = 12 };
 enum { HOT = 75, HOT_LOCKS = 3 };
 enum { DOWNGRADES = 25, EXTENDS = 6, MEDIUM = 10, BURSTS = 10, BURST = 12 };
 enum { STAY_US = 2500, MEDIUM_US = 30000, THINK_US = 4000, CHECKS = 8 };
@@ -59,7 +66,7 @@ struct man {
 
 static struct {
     rlock_client_t *client;
-    unsigned process, life, threads, locks;
+    unsigned process, life, threads, locks, long_percent;
     long lease_ms;
     uint64_t seed;
     bool guarded;
@@ -101,13 +108,6 @@ static void hear(const char *what, const char *text)
         fprintf(stderr, "crewman: the password is in %s: %s\n", what, text);
         abort();
     }
-}
-
-static void hear_line(int level, const char *line, void *arg)
-{
-    (void)level;
-    (void)arg;
-    hear("the log", line);
 }
 
 /* ---- what is written down */
@@ -189,6 +189,33 @@ static void log_return(struct man *man, enum nem_call call, struct nem_target *t
     write_op(man->fd, &op);
 }
 
+static void log_cut_off(int code)
+{
+    int fd = atomic_load(&crew.events_fd);
+    if (fd < 0)
+        return;
+    struct nem_op op = { .at = now_boot(),
+                         .process = (uint16_t)crew.process,
+                         .life = (uint16_t)crew.life,
+                         .thread = NEM_EVENTS_THREAD,
+                         .lock = NEM_ALL,
+                         .what = NEM_CUT_OFF,
+                         .code = code,
+                         .pid = (uint32_t)getpid() };
+    write_op(fd, &op);
+}
+
+/* That the watchdog's connection has ended is told by no event. */
+static void hear_line(int level, const char *line, void *arg)
+{
+    static const char watchdog[] = "rlock: watchdog: ";
+    (void)level;
+    (void)arg;
+    hear("the log", line);
+    if (strncmp(line, watchdog, sizeof(watchdog) - 1) == 0)
+        log_cut_off(1);
+}
+
 /* Events are told on one thread of the library. */
 static void on_event(const rlock_event_t *event, void *arg)
 {
@@ -196,6 +223,8 @@ static void on_event(const rlock_event_t *event, void *arg)
     unsigned lock = 0;
     hear("an event", event->reason);
     int fd = atomic_load(&crew.events_fd);
+    if (event->kind == RLOCK_EVENT_DISCONNECTED)
+        log_cut_off(0);
     if (fd < 0 || sscanf(event->name, "nemesis%u", &lock) != 1)
         return;
     struct nem_op op = { .at = now_boot(),
@@ -330,7 +359,8 @@ static void inside(struct man *man, struct nem_target *target, bool reading,
                    long lease_ms)
 {
     uint64_t lease_us = (uint64_t)crew.lease_ms * 1000;
-    uint64_t us = chance(man, LONG)     ? lease_us / 4 + draw(man, lease_us * 5 / 4)
+    uint64_t us = chance(man, crew.long_percent)
+                      ? lease_us / 4 + draw(man, lease_us * 5 / 4)
                   : chance(man, MEDIUM) ? draw(man, MEDIUM_US)
                                         : draw(man, STAY_US);
 
@@ -376,8 +406,7 @@ static void leave_child(void)
 {
     if (fork() != 0)
         return;
-    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
-        close(fd); /* whoever reads there reads us */
+    nem_lines_leave(); /* whoever reads there reads us */
     alarm(CHILD_S);
     for (;;)
         pause();
@@ -432,12 +461,15 @@ static void *run(void *arg)
             return NULL;
         char number[16];
         snprintf(number, sizeof(number), "%u", man->number);
+        nem_own_begin();
         man->fd = open_log(number);
+        nem_own(man->fd);
+        nem_own_end();
         log_simple(man, NEM_STARTED);
         while (!atomic_load(&crew.rest))
             work_once(man);
         log_simple(man, NEM_DONE);
-        close(man->fd);
+        nem_own_close(man->fd);
         pthread_mutex_lock(&crew.mutex);
         crew.resting++;
         pthread_cond_broadcast(&crew.changed);
@@ -453,12 +485,17 @@ static void begin_round(const char *dir)
     int events_fd = atomic_load(&crew.events_fd);
     if (events_fd < 0) {
         atomic_store(&crew.events_fd, fd);
+        nem_own(fd);
     } else { /* under the number that a callback may be writing to */
         if (dup3(fd, events_fd, O_CLOEXEC) < 0)
             abort();
         close(fd);
     }
+    if (nem_pulse_fd() >= 0)
+        nem_disown(nem_pulse_fd());
     nem_pulse_into(crew.dir);
+    nem_own(nem_pulse_fd());
+    nem_sacrifice_begin();
     atomic_store(&crew.rest, false);
     crew.resting = 0;
     crew.round++;
@@ -469,6 +506,7 @@ static void begin_round(const char *dir)
 static void wait_for_rest(void)
 {
     atomic_store(&crew.rest, true);
+    nem_sacrifice_rest();
     pthread_mutex_lock(&crew.mutex);
     while (crew.round > 0 && crew.resting < crew.threads)
         pthread_cond_wait(&crew.changed, &crew.mutex);
@@ -495,8 +533,9 @@ static void tell_resources(void)
         resident = shared = 0;
     if (f)
         fclose(f);
-    printf("%u %u %ld\n", count_entries("/proc/self/fd"),
-           count_entries("/proc/self/task"), (resident - shared) * sysconf(_SC_PAGESIZE));
+    fprintf(nem_lines_out(), "%u %u %ld\n", count_entries("/proc/self/fd"),
+            count_entries("/proc/self/task"),
+            (resident - shared) * sysconf(_SC_PAGESIZE));
 }
 
 /* ---- how it falls */
@@ -539,7 +578,7 @@ static void tell_that_it_works(void)
 {
     struct nem_op op = { 0 };
     nem_target_client(crew.client, &op);
-    printf("working %s\n", op.id);
+    fprintf(nem_lines_out(), "working %s\n", op.id);
 }
 
 static void obey(void)
@@ -547,29 +586,35 @@ static void obey(void)
     char line[LINE];
     unsigned kind, type;
 
-    while (fgets(line, sizeof(line), stdin)) {
+    while (fgets(line, sizeof(line), nem_lines_in())) {
         line[strcspn(line, "\n")] = '\0';
         if (strncmp(line, "round ", 6) == 0) {
             begin_round(line + 6);
             tell_that_it_works();
         } else if (sscanf(line, "fall %u %u", &kind, &type) == 2) {
             fall((enum nem_kind)kind, type);
+        } else if (sscanf(line, "close %u", &kind) == 1) {
+            nem_rob(kind);
+        } else if (sscanf(line, "open %u", &kind) == 1) {
+            nem_rob_end(kind);
         } else if (strcmp(line, "rest") == 0) {
             wait_for_rest();
-            puts("resting");
+            nem_rob_rest();
+            fputs("resting\n", nem_lines_out());
         } else if (strcmp(line, "look") == 0) {
             tell_resources();
         } else {
             fprintf(stderr, "crewman: what is \"%s\"?\n", line);
             abort();
         }
-        fflush(stdout);
+        fflush(nem_lines_out());
     }
 }
 
 static void start(void)
 {
     rlock_clientattr_t attr;
+    nem_lines_open();
     nem_link_open();
     signal(SIGCHLD, SIG_IGN); /* children are not waited for */
     find_secret(getenv("RLOCK_URL"));
@@ -584,6 +629,7 @@ static void start(void)
     nem_pulse_start((uint16_t)crew.process);
     for (unsigned i = 0; i < crew.locks; i++)
         nem_target_init(&crew.targets[i], i, crew.client);
+    nem_sacrifice_start(crew.client, crew.lease_ms);
     /* before the event callback may look through them */
     pthread_mutex_lock(&crew.mutex);
     for (unsigned i = 0; i < crew.threads; i++) {
@@ -608,6 +654,7 @@ static int finish(void)
     pthread_mutex_unlock(&crew.mutex);
     for (unsigned i = 0; i < crew.threads; i++)
         pthread_join(crew.men[i].thread, NULL);
+    nem_sacrifice_stop();
     for (unsigned i = 0; i < crew.locks; i++)
         nem_target_destroy(&crew.targets[i]);
     nem_pulse_stop();
@@ -627,6 +674,7 @@ int main(int argc, char **argv)
     crew.locks = (unsigned)strtoul(argv[4], NULL, 10);
     crew.lease_ms = strtol(argv[5], NULL, 10);
     crew.seed = strtoull(argv[6], NULL, 10);
+    crew.long_percent = (unsigned)strtoul(argv[7], NULL, 10);
     if (crew.threads > THREADS_MAX || crew.locks > LOCKS_MAX || crew.locks == 0)
         return EXIT_FAILURE;
     start();

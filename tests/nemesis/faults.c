@@ -87,15 +87,19 @@ static void draw_password(struct nem_faults *f)
 static void start_server(struct nem_faults *f, const char *const more[])
 {
     char password[NEM_PASSWORD_LEN + 2];
+#define MAILBOXES "resetchannels", "&rlock:client:*"
     const char *const fixed[] = {
-        "--user", NEM_USER,
-        "on",     password,
-        "~*",     "&*",
-        "+@all",  "--appendonly",
-        "yes",    "--appendfsync",
-        "no",     "--auto-aof-rewrite-percentage",
-        "0",      "--aof-use-rdb-preamble",
-        "no",
+        /* clang-format off */
+        "--user", NEM_USER, "on", password, "~*", "&*", "+@all",
+        "--user", NEM_FORGING_USER, "on", "nopass", MAILBOXES, "+publish",
+        "--user", NEM_READING_USER, "on", "nopass", MAILBOXES, "~nemesis*",
+        "~rlock:{nemesis*", "+eval", "+keys", "+hkeys", "+zrange", "+pubsub", "+publish",
+        "--user", NEM_HOSTILE_USER, "on", "nopass", "~" NEM_SACRIFICE "*",
+        "~rlock:{" NEM_SACRIFICE "*", "~redisson_lock_token:{" NEM_SACRIFICE "*",
+        "+@read", "+@write", "+ping",
+        "--appendonly", "yes", "--appendfsync", "no",
+        "--auto-aof-rewrite-percentage", "0", "--aof-use-rdb-preamble", "no",
+        /* clang-format on */
     };
     const char *args[ARGS_MAX];
     draw_password(f);
@@ -246,7 +250,8 @@ struct run {
 static const struct nem_action *action_of(enum nem_kind kind)
 {
     const struct nem_action *const tables[] = { nem_process_actions, nem_link_actions,
-                                                nem_server_actions, nem_data_actions };
+                                                nem_stranger_actions, nem_server_actions,
+                                                nem_data_actions };
     for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
         if (tables[i][kind].begin)
             return &tables[i][kind];
@@ -265,6 +270,7 @@ static struct nem_active *add(struct run *run, size_t index)
         test_die("out of memory");
     a->step = step;
     a->also = NEM_ALL;
+    a->stranger.in = a->stranger.out = -1;
     a->record = (struct nem_fault){ .kind = (int32_t)step->kind,
                                     .target = step->target,
                                     .lock = step->lock,
@@ -283,6 +289,7 @@ static void drop(struct nem_active **at)
     *at = a->next;
     test_redis_close(a->redis);
     test_redis_close(a->messages);
+    test_program_end(&a->stranger);
     free(a->rules);
     free(a->connections);
     free(a);

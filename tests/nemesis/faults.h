@@ -45,11 +45,22 @@ struct nem_workers {
      * of a type; returns at once. NULL: it cannot. */
     void (*fall)(void *arg, unsigned process, enum nem_kind kind, enum nem_type type);
     bool (*fallen)(void *arg, unsigned process); /* and whether it has */
+    /* It closes its 0 to 2 (`what`: that of the kind's amounts), or opens something
+     * there; return at once. NULL: it cannot. */
+    void (*close_low)(void *arg, unsigned process, unsigned what);
+    void (*open_low)(void *arg, unsigned process, unsigned what);
     /* What each request that is about the process's client contains; NULL: not known. */
     const char *(*client)(void *arg, unsigned process);
 };
 
 struct nem_faults;
+
+/* The users of strangers at the server, without a password: who may do nothing but
+ * publish to mailboxes; who may read the locks' keys and publish; who may do what he
+ * likes with the keys of the locks that are sacrificed. */
+#define NEM_FORGING_USER "nemesis-forging"
+#define NEM_READING_USER "nemesis-reading"
+#define NEM_HOSTILE_USER "nemesis-hostile"
 
 /* The workers' user at the server; its password is drawn anew by nem_faults_start, so
  * that what is found of it is found by no chance. */

@@ -5,4 +5,5 @@ NEMESIS_FAULTS = \
 	tests/nemesis/faults.h tests/nemesis/faults_impl.h tests/nemesis/faults.c \
 	tests/nemesis/faults_process.c tests/nemesis/faults_link.c tests/nemesis/faults_net.c \
 	tests/nemesis/faults_server.c tests/nemesis/faults_data.c \
+	tests/nemesis/faults_stranger.c \
 	tests/nemesis/marks.c

@@ -6,6 +6,7 @@
 
 #include "faults.h"
 
+#include "program.h"
 #include "redis.h"
 
 #include <limits.h>
@@ -53,6 +54,7 @@ struct nem_active {
     int *rules;            /* NEM_RULES_EACH of each process, 0: none */
     unsigned *connections; /* of each process, 0: all of its link */
     struct test_redis *redis, *messages;
+    struct test_program stranger;
 };
 
 /* How a kind is done. Only `begin` must be there. */
@@ -69,6 +71,7 @@ struct nem_action {
 /* By kind; zero where a kind is another file's. */
 extern const struct nem_action nem_process_actions[NEM_KINDS];
 extern const struct nem_action nem_link_actions[NEM_KINDS];
+extern const struct nem_action nem_stranger_actions[NEM_KINDS];
 extern const struct nem_action nem_server_actions[NEM_KINDS];
 extern const struct nem_action nem_data_actions[NEM_KINDS];
 
@@ -83,6 +86,9 @@ bool nem_run_program(const char *const argv[], const char *input);
 /* Whether the server's clock shows more than it ever has, and is past all tokens: these,
  * which begin at its time, then grow also when all data is lost. */
 bool nem_clock_has_caught_up(struct nem_faults *f);
+
+/* Takes the rules of its `rules` away, and counts how often they were applied. True. */
+bool nem_lift(struct nem_faults *f, struct nem_active *a);
 
 /* Moves the append-only files of the server, which does not run, to <dir>/aof.<epoch>. */
 void nem_archive(struct nem_faults *f);

@@ -58,7 +58,7 @@ static void lay(struct nem_faults *f, struct nem_active *a, const struct test_ru
 }
 #define RULE(...) (&(const struct test_rule){ __VA_ARGS__ })
 
-static bool lift(struct nem_faults *f, struct nem_active *a)
+bool nem_lift(struct nem_faults *f, struct nem_active *a)
 {
     for (unsigned i = 0; i < f->processes * NEM_RULES_EACH; i++) {
         struct test_proxy *proxy = f->proxies[i / NEM_RULES_EACH];
@@ -112,7 +112,7 @@ static void freeze(struct nem_faults *f, struct nem_active *a)
 
 static bool thaw(struct nem_faults *f, struct nem_active *a)
 {
-    lift(f, a);
+    nem_lift(f, a);
     for (EACH_TARGET(i))
         test_proxy_freeze(f->proxies[i], false);
     return true;
@@ -150,7 +150,7 @@ static bool admit(struct nem_faults *f, struct nem_active *a)
 static bool lift_and_drain(struct nem_faults *f, struct nem_active *a)
 {
     bool late = false;
-    lift(f, a);
+    nem_lift(f, a);
     for (EACH_TARGET(i))
         late = late || test_proxy_is_late(f->proxies[i]);
     return !late;
@@ -194,7 +194,7 @@ static bool lift_and_cut(struct nem_faults *f, struct nem_active *a)
             test_proxy_set_mode(f->proxies[i], TEST_PROXY_DOWN);
         test_proxy_cut(f->proxies[i], a->connections[i], false);
     }
-    lift(f, a);
+    nem_lift(f, a);
     return admit(f, a);
 }
 
@@ -248,11 +248,11 @@ const struct nem_action nem_link_actions[NEM_KINDS] = {
     [NEM_DELAY] = { .begin = delay, .end = lift_and_drain },
     [NEM_LOSE_REQUESTS] = { .begin = lose_requests, .end = lift_and_cut },
     [NEM_LOSE_REPLIES] = { .begin = lose_replies, .end = lift_and_cut },
-    [NEM_CUT_REPLIES] = { .begin = cut_replies, .end = lift },
+    [NEM_CUT_REPLIES] = { .begin = cut_replies, .end = nem_lift },
     [NEM_DRIP] = { .begin = drip, .end = lift_and_drain },
-    [NEM_HALF_CLOSE] = { .begin = half_close, .end = lift },
+    [NEM_HALF_CLOSE] = { .begin = half_close, .end = nem_lift },
     [NEM_REFUSE] = { .begin = refuse, .end = admit },
     [NEM_SILENT] = { .begin = silence, .end = admit },
-    [NEM_LOSE_MESSAGES] = { .begin = lose_messages, .end = lift },
+    [NEM_LOSE_MESSAGES] = { .begin = lose_messages, .end = nem_lift },
     [NEM_LINK_DOWN] = { .begin = link_down, .end = link_up },
 };

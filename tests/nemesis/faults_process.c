@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Faults of processes: killed, stopped, told to end. */
+/* Faults of processes: killed, stopped, told to end, robbed of descriptors. */
 #include "faults_impl.h"
 
 enum { FALL_MS = 500, BURIAL_MS = 200, NS_PER_US = 1000 };
@@ -168,6 +168,27 @@ static bool restart_when_gone(struct nem_faults *f, struct nem_active *a)
     return restart_process(f, a);
 }
 
+/* ---- descriptors */
+
+static void close_low(struct nem_faults *f, struct nem_active *a)
+{
+    if (f->workers->close_low)
+        f->workers->close_low(f->workers->arg, a->step->target,
+                              (unsigned)a->step->amount);
+}
+
+/* What was closed is noticed within a second, and made anew. */
+static bool open_low(struct nem_faults *f, struct nem_active *a)
+{
+    if (a->stage++ == 0) {
+        if (f->workers->open_low)
+            f->workers->open_low(f->workers->arg, a->step->target,
+                                 (unsigned)a->step->amount);
+        a->until = nem_now() + NEM_NOTICED_MS * (int64_t)NEM_NS_PER_MS;
+    }
+    return nem_now() >= a->until;
+}
+
 const struct nem_action nem_process_actions[NEM_KINDS] = {
     [NEM_KILL] = { .begin = kill_process, .end = restart_process },
     [NEM_KILL_INSIDE] = { .begin = tell_to_fall,
@@ -184,5 +205,6 @@ const struct nem_action nem_process_actions[NEM_KINDS] = {
                           .end = restart_both },
     [NEM_STOP_SHORT] = { .begin = stop_process, .end = continue_process },
     [NEM_STOP_LONG] = { .begin = stop_process, .end = continue_process },
+    [NEM_DESCRIPTORS] = { .begin = close_low, .end = open_low },
     [NEM_TERM] = { .begin = tell_to_end, .end = restart_when_gone },
 };

@@ -117,6 +117,31 @@ static bool free_memory(struct nem_faults *f, struct nem_active *a)
     return true;
 }
 
+/* `back`: the words that give it back. */
+static void set_right(struct nem_faults *f, const struct nem_active *a, bool back)
+{
+    const char *argv[8] = { "ACL", "SETUSER", NEM_USER };
+    const struct nem_right *right = nem_right((unsigned)a->step->amount);
+    size_t count = 3;
+    for (size_t i = 0; !back && right->taken[i]; i++)
+        argv[count++] = right->taken[i];
+    if (back)
+        argv[count++] = right->given;
+    argv[count] = NULL;
+    tell_argv(f, argv);
+}
+
+static void take_right(struct nem_faults *f, struct nem_active *a)
+{
+    set_right(f, a, false);
+}
+
+static bool give_right(struct nem_faults *f, struct nem_active *a)
+{
+    set_right(f, a, true);
+    return true;
+}
+
 /* ---- its process */
 
 static void stop_server(struct nem_faults *f, struct nem_active *a)
@@ -209,6 +234,7 @@ const struct nem_action nem_server_actions[NEM_KINDS] = {
     [NEM_CLIENT_PAUSE] = { .begin = pause_clients, .end = clients_go_on },
     [NEM_BUSY] = { .begin = keep_busy, .end = end_busy },
     [NEM_MAXMEMORY] = { .begin = fill_memory, .end = free_memory },
+    [NEM_ACL] = { .begin = take_right, .end = give_right },
     [NEM_SERVER_STOP_SHORT] = { .begin = stop_server, .end = continue_server },
     [NEM_SERVER_STOP_LONG] = { .begin = stop_server, .end = continue_server },
     [NEM_SERVER_RESTART] = { .begin = kill_server, .end = revive_server },

@@ -28,6 +28,8 @@ enum nem_rule {
     NEM_RULE_LOSS,      /* a loss was told that is none */
     NEM_RULE_KEPT,      /* a lease ran out that was to be renewed, and could have been */
     NEM_RULE_CODE,      /* a code that the call may not return, or no reason for it */
+    NEM_RULE_CUT,       /* a connection ended that nothing had cut: by what somebody wrote
+                         * to keys or published */
     NEM_RULE_BOUND,     /* L7: a call took longer than it may */
     NEM_RULE_ORDER,     /* L5 */
     NEM_RULE_READS,     /* L6, of a waiting writer */

@@ -11,7 +11,7 @@ NEMESIS_JUDGE = $(NEMESIS_LEDGER) \
 	tests/nemesis/judge.c tests/nemesis/judge_read.c \
 	tests/nemesis/judge_index.c tests/nemesis/judge_time.c \
 	tests/nemesis/judge_exclusion.c tests/nemesis/judge_holds.c \
-	tests/nemesis/judge_losses.c tests/nemesis/judge_passed.c \
+	tests/nemesis/judge_losses.c tests/nemesis/judge_forces.c tests/nemesis/judge_passed.c \
 	tests/nemesis/judge_calls.c tests/nemesis/judge_tokens.c \
 	tests/nemesis/judge_server.c tests/nemesis/judge_order.c \
 	tests/nemesis/judge_phases.c tests/nemesis/judge_joins.c \

@@ -13,7 +13,8 @@ const char *nem_call_name(unsigned call)
 
 /* ---- code */
 
-/* What a call may return whatever else happens; ENOTCONN and ECANCELED need a reason. */
+/* What a call may return whatever else happens; ENOTCONN, EACCES and ECANCELED need a
+ * reason. */
 static bool may_return(const struct nem_made *made)
 {
     const struct nem_op *invoke = made->invoke;
@@ -57,6 +58,8 @@ static bool code_has_reason(const struct nem_judge *j, const struct nem_made *ca
     int code = call->ret->code;
     if (may_return(call))
         return true;
+    if (code == EACCES)
+        return nem_refused(j, call->invoke->at, call->ret->at);
     if (code == ECANCELED) /* a process that is to end may interrupt its waits */
         return nem_is_acquire(which) && call->life->dying <= call->ret->at;
     return code == ENOTCONN && !waits_for_ever(which) && which != NEM_UNLOCK &&
@@ -199,6 +202,34 @@ static void judge_rest(struct nem_judge *j)
     }
     if (j->round->given_up != 0 && !any)
         nem_violation(j, NEM_RULE_HUNG, NEM_ALL, "a process does not say that it rests");
+}
+
+/* ---- cut */
+
+/* What a fault has broken is found out by what is asked next, or by an answer that does
+ * not come. */
+static bool was_cut(const struct nem_judge *j, unsigned process, int64_t at)
+{
+    int64_t late = (j->round->commandtimeout_ms + j->round->presence_ms) * NEM_NS_PER_MS;
+    return nem_unreachable(j, process, at - late, at);
+}
+
+/* Between two rounds the server is started anew. */
+void nem_judge_cuts(struct nem_judge *j)
+{
+    for (size_t i = 0; i < j->made_count; i++)
+        nem_judged(j, NEM_RULE_CUT); /* none ended by then */
+    for (size_t i = 0; i < j->op_count; i++) {
+        const struct nem_op *op = j->ops[i];
+        if (op->what != NEM_CUT_OFF || op->at >= j->round->ended ||
+            was_cut(j, op->process, op->at))
+            continue;
+        nem_violation(j, NEM_RULE_CUT, NEM_ALL,
+                      "process %u (life %u): the connection of the %s ended at %.3f ms, "
+                      "and nothing had cut it",
+                      op->process, op->life, op->code ? "watchdog" : "subscriber",
+                      nem_ms(j, op->at));
+    }
 }
 
 void nem_judge_calls(struct nem_judge *j)

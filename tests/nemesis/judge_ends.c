@@ -65,6 +65,11 @@ static void judge_key(struct nem_judge *j, const struct left *left)
 {
     unsigned lock;
     bool token = strncmp(left->key, "redisson_lock_token:", 20) == 0;
+    if (strncmp(left->key, NEM_FORGED_NAME, strlen(NEM_FORGED_NAME)) == 0 ||
+        strstr(left->key, "{" NEM_FORGED_NAME))
+        nem_violation(j, NEM_RULE_OWNER, NEM_ALL,
+                      "%s is at the server; only forged messages name that lock",
+                      left->key);
     if (!is_locks(left->key, &lock))
         return;
     nem_judged(j, NEM_RULE_LEAK);
@@ -144,7 +149,7 @@ static int64_t memory_bound(const struct nem_judge *j, const struct nem_end *fir
 static uint32_t thread_bound(const struct nem_judge *j, const struct nem_end *first)
 {
     enum { KEYS = 9 };
-    uint32_t keys = j->round->locks * KEYS + 1;
+    uint32_t keys = (j->round->locks + NEM_SACRIFICES) * KEYS + 1;
     return first->process == NEM_ALL && keys > first->threads ? keys : first->threads;
 }
 

@@ -53,6 +53,15 @@ static const struct nem_tenure *broken_by(const struct grants *grants,
     return NULL;
 }
 
+/* It was taken by force so lately that the unlock, which may ask no server, need not
+ * know.
+ */
+static bool is_not_told_yet(const struct nem_judge *j, const struct nem_hold *hold)
+{
+    const struct nem_tenure *t = nem_force_took(j, hold);
+    return t && hold->unlocking->at <= nem_told_of_force_by(j, t);
+}
+
 static void judge_unbroken(struct nem_judge *j, const struct grants *grants,
                            const struct nem_hold *hold)
 {
@@ -66,7 +75,8 @@ static void judge_unbroken(struct nem_judge *j, const struct grants *grants,
     if (other)
         NEM_BREAKS(j, NEM_RULE_UNLOCK, lock_of(hold),
                    nem_excluded(j, lock_of(hold), nem_granted_after(hold),
-                                other->granted->before),
+                                other->granted->before) ||
+                       is_not_told_yet(j, hold),
                    "%s: held from %.3f ms, unlock at %.3f ms gave 0; meanwhile, between "
                    "%.3f and %.3f ms, %s got it (%s)",
                    nem_who(invoke), nem_ms(j, hold->returned->at), nem_ms(j, invoke->at),
@@ -132,8 +142,7 @@ static void judge_return(struct nem_judge *j, const struct nem_hold *hold,
                       nem_ms(j, invoke->end), hold->returned->id);
 }
 
-/* `at` and the slack, plus whatever of that time the process was stopped. */
-static int64_t running_by(const struct nem_judge *j, unsigned process, int64_t at)
+int64_t nem_running_by(const struct nem_judge *j, unsigned process, int64_t at)
 {
     int64_t by = at + nem_slack(j), next = by;
     do {
@@ -158,7 +167,8 @@ static void judge_success(struct nem_judge *j, const struct nem_hold *hold)
     looked = nem_stopped_until(j, process, looked) - nem_slack(j);
     if (looked > returned->at) /* it was another life that was stopped */
         looked = begun(hold);
-    if (looked > returned->end || returned->at > running_by(j, process, returned->end))
+    if (looked > returned->end ||
+        returned->at > nem_running_by(j, process, returned->end))
         nem_violation(j, NEM_RULE_TOLD, lock_of(hold),
                       "%s: %s gave it at %.3f ms, D was %.3f ms (%s)", nem_who(returned),
                       nem_call_name(returned->call), nem_ms(j, returned->at),
@@ -223,7 +233,8 @@ static bool tells_loss(const struct nem_op *event, const struct nem_hold *hold)
 static int64_t told_by(const struct nem_judge *j, const struct nem_hold *hold)
 {
     const struct nem_life *life = hold->life;
-    int64_t by = running_by(j, life->process, hold->end != 0 ? hold->end : hold->lost);
+    int64_t by =
+        nem_running_by(j, life->process, hold->end != 0 ? hold->end : hold->lost);
     /* an unlock that finds it out is the news itself */
     bool by_unlock = hold->unlocked && hold->unlocked->at == hold->lost &&
                      hold->unlocking && hold->unlocking->at < hold->end;

@@ -228,6 +228,8 @@ bool nem_keys_lost(const struct nem_judge *j, unsigned lock, int64_t from, int64
 /* Whether something that S1 excludes happened to who holds the lock in [from, to]: what
  * says so was lost, or the clock was stepped forward; not in a strict round. */
 bool nem_excluded(const struct nem_judge *j, unsigned lock, int64_t from, int64_t to);
+/* Whether the server may have refused what the workers' user asked for in [from, to]. */
+bool nem_refused(const struct nem_judge *j, int64_t from, int64_t to);
 /* Whether there is a reason in [from, to] for a process to get no answer. */
 bool nem_unreachable(const struct nem_judge *j, unsigned process, int64_t from,
                      int64_t to);
@@ -246,14 +248,31 @@ int64_t nem_lease_earliest(const struct nem_judge *j, const struct nem_tenure *t
  * by its process. */
 bool nem_passed_on(const struct nem_hold *a, const struct nem_hold *b);
 
+/* ---- judge_forces.c */
+
+/* Whether rlock_force_unlock may have taken the lock from somebody in [from, to]. */
+bool nem_forced(const struct nem_judge *j, unsigned lock, int64_t from, int64_t to);
+/* The tenure by which a hold was taken away by force; NULL: by none. */
+const struct nem_tenure *nem_force_took(const struct nem_judge *j,
+                                        const struct nem_hold *hold);
+/* By when the process is told, if it hears: until then it may believe in the hold. */
+int64_t nem_told_of_force_by(const struct nem_judge *j, const struct nem_tenure *t);
+
+/* ---- judge_holds.c */
+
+/* `at` and the slack, plus whatever of that time the process was stopped. */
+int64_t nem_running_by(const struct nem_judge *j, unsigned process, int64_t at);
+
 /* ---- the rules */
 
 void nem_judge_exclusion(struct nem_judge *j); /* judge_exclusion.c */
 void nem_judge_holds(struct nem_judge *j);     /* judge_holds.c: unlock, told */
+void nem_judge_forces(struct nem_judge *j);    /* judge_forces.c: told */
 void nem_judge_losses(struct nem_judge *j);    /* judge_losses.c: unlock, told, loss,
                                                 * kept */
 void nem_judge_calls(struct nem_judge *j);     /* judge_calls.c: code, bound, starved,
                                                 * hung */
+void nem_judge_cuts(struct nem_judge *j);      /* judge_calls.c: cut */
 void nem_judge_tokens(struct nem_judge *j);    /* judge_tokens.c */
 void nem_judge_server(struct nem_judge *j);    /* judge_server.c: grant, belief, owner,
                                                 * holds */

@@ -33,7 +33,8 @@ static void judge_truth(struct nem_judge *j, const struct nem_hold *hold)
     /* an unlock's own request takes it away at the server, too */
     int64_t since = told == hold->unlocked ? hold->unlocking->at : told->at;
     nem_judged(j, rule);
-    if (told->at >= hold->end_at_loss - NEM_ROUNDED || left_by(last_name(hold), since))
+    if (told->at >= hold->end_at_loss - NEM_ROUNDED || left_by(last_name(hold), since) ||
+        nem_forced(j, lock_of(hold), nem_granted_after(hold), told->at))
         return;
     NEM_BREAKS(j, rule, lock_of(hold),
                nem_excluded(j, lock_of(hold), nem_granted_after(hold), told->at),

@@ -73,10 +73,12 @@ static bool has(const struct nem_step *step, enum nem_change change, const char 
     return false;
 }
 
-/* Out of the queue by its own wish: with a marker. */
-static bool gave_up(const struct nem_step *step, const char *id)
+/* Out of the queue by its own wish: with a marker, which an ACL may refuse. */
+static bool gave_up(const struct nem_judge *j, const struct nem_step *step,
+                    const char *id)
 {
-    return has(step, NEM_MARKED, id);
+    return has(step, NEM_MARKED, id) ||
+           nem_refused(j, step->first->after, step->first->before);
 }
 
 /* The order is that in which they came, whatever their tickets say. */
@@ -88,7 +90,7 @@ static void judge_turn(struct nem_judge *j, const struct nem_line *line,
     for (size_t i = 0; i < line->waiter_count; i++) {
         const struct nem_waiter *w = &line->waiters[i];
         if (strcmp(w->queued->id, entry->id) == 0 ||
-            (w->gone && gave_up(step, w->queued->id)) || !nem_waits(j, line, w, entry))
+            (w->gone && gave_up(j, step, w->queued->id)) || !nem_waits(j, line, w, entry))
             continue;
         judged = true;
         if (own && w->queued->number > own->queued->number)
@@ -115,7 +117,7 @@ static void judge_dropped(struct nem_judge *j, const struct nem_line *line,
         nem_keys_lost(j, entry->lock, entry->after, entry->before))
         return;
     nem_judged(j, NEM_RULE_ORDER);
-    if (gave_up(step, entry->id) || has(step, NEM_GRANTED, entry->id) ||
+    if (gave_up(j, step, entry->id) || has(step, NEM_GRANTED, entry->id) ||
         has(step, NEM_READ, entry->id))
         return;
     nem_violation(j, NEM_RULE_ORDER, entry->lock,

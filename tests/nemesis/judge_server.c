@@ -88,6 +88,14 @@ static bool lost_while_kept(const struct nem_judge *j, const struct nem_hold *ho
     return false;
 }
 
+/* It was taken by force so lately that its process may still have passed it on, or
+ * entered it. */
+static bool is_not_told_yet(const struct nem_judge *j, const struct nem_hold *hold)
+{
+    const struct nem_tenure *t = nem_force_took(j, hold);
+    return t && hold->returned->at <= nem_told_of_force_by(j, t);
+}
+
 static bool is_doubled(const struct nem_hold *hold)
 {
     for (const struct nem_hold *h = hold->name->holds; h; h = h->next)
@@ -105,7 +113,8 @@ static void judge_grant(struct nem_judge *j, const struct nem_hold *hold)
                       nem_who(op), nem_ms(j, op->at));
     else if (!was_granted(hold))
         NEM_BREAKS(j, NEM_RULE_GRANT, op->lock,
-                   expired_at_once(j, hold) || lost_while_kept(j, hold),
+                   expired_at_once(j, hold) || lost_while_kept(j, hold) ||
+                       is_not_told_yet(j, hold),
                    "%s: got it at %.3f ms, but the server did not give it to %s",
                    nem_who(op), nem_ms(j, op->at), op->id);
     else if (is_doubled(hold))
@@ -171,6 +180,7 @@ static void judge_left(struct nem_judge *j, const struct nem_tenure *t)
     for (const struct nem_hold *h = t->name->holds; h; h = h->next)
         if (in_hand(h, t->name, left)) {
             bool excused = nem_excluded(j, left->lock, left->after, left->before) ||
+                           nem_forced(j, left->lock, left->after, left->before) ||
                            nem_clock_forward(j, t->granted->after, left->before);
             NEM_BREAKS(j, NEM_RULE_OWNER, left->lock, excused,
                        "%s lost it at the server between %.3f and %.3f ms; it had not "
@@ -220,6 +230,20 @@ static void judge_strangers(struct nem_judge *j)
     }
 }
 
+/* A message that names no acquisition of the client's changes nothing. */
+static void judge_forged(struct nem_judge *j)
+{
+    for (size_t i = 0; i < j->round->ledger->count; i++) {
+        const struct nem_entry *entry = &j->round->ledger->entries[i];
+        if (strstr(entry->id, ":" NEM_FORGED_THREAD ":"))
+            nem_violation(
+                j, NEM_RULE_OWNER, entry->lock,
+                "%s was written between %.3f and %.3f ms; only a forged message "
+                "names it",
+                entry->id, nem_ms(j, entry->after), nem_ms(j, entry->before));
+    }
+}
+
 /* ---- holds */
 
 static int64_t later_of(int64_t at, const struct nem_hold *hold)
@@ -262,6 +286,21 @@ static int64_t gone_by(const struct nem_judge *j, unsigned process, int64_t from
     return by;
 }
 
+/* A cancel that an ACL has refused leaves it in the queue, with the presence of others of
+ * its client; when its turn comes it is given to nobody. */
+static bool was_refused_since_it_queued(const struct nem_judge *j,
+                                        const struct nem_tenure *t, int64_t until)
+{
+    const struct nem_ledger *ledger = j->round->ledger;
+    for (size_t i = 0; i < ledger->count; i++) {
+        const struct nem_entry *entry = &ledger->entries[i];
+        if (entry->change == NEM_QUEUED && entry->lock == t->granted->lock &&
+            strcmp(entry->id, t->name->text) == 0)
+            return nem_refused(j, entry->after, until);
+    }
+    return false;
+}
+
 static void judge_orphan(struct nem_judge *j, const struct nem_tenure *t)
 {
     const struct nem_life *life = t->name->life;
@@ -277,7 +316,8 @@ static void judge_orphan(struct nem_judge *j, const struct nem_tenure *t)
     if (until > by)
         NEM_BREAKS(
             j, NEM_RULE_HOLDS, t->granted->lock,
-            nem_clock_stepped(j, t->granted->after, until),
+            nem_clock_stepped(j, t->granted->after, until) ||
+                was_refused_since_it_queued(j, t, until),
             "process %u: %s holds at the server until %.3f ms and more; nobody has "
             "it since %.3f ms",
             life->process, t->name->text, nem_ms(j, until), nem_ms(j, from));
@@ -293,6 +333,7 @@ void nem_judge_server(struct nem_judge *j)
             judge_belief(j, op);
     }
     judge_strangers(j);
+    judge_forged(j);
     for (size_t i = 0; i < j->tenure_count; i++) {
         if (j->tenures[i]->left)
             judge_left(j, j->tenures[i]);

@@ -267,8 +267,8 @@ static bool meets_lock(const struct nem_fault *fault, unsigned lock)
 static bool disturbs(const struct nem_fault *fault, unsigned process)
 {
     return fault->kind != NEM_SCRIPT_FLUSH && fault->kind != NEM_FLUSHALL &&
-           fault->kind != NEM_CLOCK_BACK && !of_a_lock(fault->kind) &&
-           meets_process(fault, process);
+           fault->kind != NEM_CLOCK_BACK && !nem_is_strangers(fault->kind) &&
+           !of_a_lock(fault->kind) && meets_process(fault, process);
 }
 
 static void find_stops(struct nem_judge *j)
@@ -391,7 +391,7 @@ static void find_disturbances(struct nem_judge *j)
 
 static bool of_its_own(const struct nem_fault *fault)
 {
-    return fault->kind <= NEM_TERM;
+    return fault->kind <= NEM_TERM && fault->kind != NEM_DESCRIPTORS;
 }
 
 /* Of the server or of the link, then the connection may have to be made anew; or of its
@@ -524,8 +524,20 @@ static bool hinders(const struct nem_judge *j, int32_t from_kind, unsigned proce
     for (size_t i = 0; i < j->round->fault_count; i++) {
         const struct nem_fault *fault = &j->round->faults[i];
         bool answers = fault->kind == NEM_SCRIPT_FLUSH || fault->kind == NEM_FLUSHALL ||
+                       fault->kind == NEM_ACL || nem_is_strangers(fault->kind) ||
                        steps_clock(fault) || of_a_lock(fault->kind);
         if (!answers && fault->kind >= from_kind && meets_process(fault, process) &&
+            overlaps(from, to, fault->begin, later(fault->end, nem_slack(j))))
+            return true;
+    }
+    return false;
+}
+
+bool nem_refused(const struct nem_judge *j, int64_t from, int64_t to)
+{
+    for (size_t i = 0; i < j->round->fault_count; i++) {
+        const struct nem_fault *fault = &j->round->faults[i];
+        if (fault->kind == NEM_ACL &&
             overlaps(from, to, fault->begin, later(fault->end, nem_slack(j))))
             return true;
     }

@@ -2,7 +2,7 @@
 # The nemesis: workers under faults, and a judge of what they did (tests/README.md). Judge,
 # schedule and faults are in the archives of tests/local.mk, where their tests find them.
 
-NEMESIS_STARTED = tests/nemesis/crewman tests/nemesis/nemesis
+NEMESIS_STARTED = tests/nemesis/crewman tests/nemesis/stranger tests/nemesis/nemesis
 NEMESIS_TEST = tests/nemesis/check.sh
 EXTRA_DIST += $(NEMESIS_TEST) \
 	tests/mutants/run tests/mutants/check tests/mutants/mutate.awk tests/mutants/list
@@ -12,11 +12,20 @@ if HAVE_CHECK
 tests_nemesis_crewman_SOURCES = tests/nemesis/crewman.c tests/nemesis/oplog.h \
 	tests/nemesis/link.h tests/nemesis/link.c \
 	tests/nemesis/pulse.h tests/nemesis/pulse.c \
+	tests/nemesis/robbery.h tests/nemesis/robbery.c \
+	tests/nemesis/sacrifice.h tests/nemesis/sacrifice.c \
 	tests/nemesis/target.h tests/nemesis/target.c
 tests_nemesis_crewman_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_builddir) -I$(top_srcdir)/src \
 	$(HIREDIS_CFLAGS)
 tests_nemesis_crewman_LINK = $(TEST_LINK)
 tests_nemesis_crewman_LDADD = $(RLK_ARCHIVE) $(HIREDIS_LIBS) -lpthread -ldl
+
+# What strangers do: a user of the server and of <rlock.h>.
+tests_nemesis_stranger_SOURCES = tests/nemesis/stranger.c tests/nemesis/oplog.h \
+	tests/nemesis/schedule.h tests/nemesis/faults.h
+tests_nemesis_stranger_CPPFLAGS = $(TEST_CPPFLAGS)
+tests_nemesis_stranger_LINK = $(TEST_LINK)
+tests_nemesis_stranger_LDADD = $(RLK_ARCHIVE) $(HIREDIS_LIBS) -lpthread -ldl
 
 # The driver, which is a user of the workers and of nothing else of the library.
 tests_nemesis_nemesis_SOURCES = tests/nemesis/nemesis.c \

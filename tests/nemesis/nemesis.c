@@ -147,7 +147,7 @@ static struct nem_round round_of(unsigned long number, const struct nem_times *t
                                .strict = is_strict(number),
                                .patience_ms = times->patience_ms,
                                .slack_ms = test_ms(400),
-                               .spare_descriptors = opt.crew.threads + 3,
+                               .spare_descriptors = opt.crew.threads + 6,
                                .spare_memory = test_ms(1) > 1 ? 0 : SPARE_MEMORY,
                                .cores = cores(),
                                .started = now_boot() };
@@ -158,6 +158,8 @@ static struct nem_round round_of(unsigned long number, const struct nem_times *t
 static bool happened(const struct nem_fault *fault)
 {
     switch (fault->kind) {
+    case NEM_FORCE: /* a record for each */
+        return fault->lock != NEM_ALL;
     case NEM_DELETE_LOCK:
     case NEM_DELETE_COMPANION:
     case NEM_EVICT:
@@ -176,6 +178,9 @@ static bool happened(const struct nem_fault *fault)
     case NEM_DRIP:
     case NEM_HALF_CLOSE:
     case NEM_LOSE_MESSAGES:
+    case NEM_FORGE:
+    case NEM_LONG_MESSAGES:
+    case NEM_HOSTILE:
         return fault->hits > 0;
     default:
         return true;

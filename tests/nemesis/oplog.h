@@ -50,6 +50,16 @@ static inline bool nem_robust(unsigned lock)
     return lock / 3 % 3 == 2 && nem_type_of(lock) != NEM_RWLOCK;
 }
 
+/* Locks that each process uses, too, and the judge does not judge: "sacrifice<i>", of
+ * the types in turn. Whoever has the user NEM_HOSTILE_USER may write to their keys. */
+enum { NEM_SACRIFICES = 3 };
+#define NEM_SACRIFICE "sacrifice"
+
+/* By these what strangers forge is known: the thread in the ids of nobody's acquisitions,
+ * and the beginning of the names of locks that nobody uses. */
+#define NEM_FORGED_THREAD "424242"
+#define NEM_FORGED_NAME "forged"
+
 enum nem_what {
     NEM_INVOKE = 1, /* a call begins */
     NEM_RETURN,     /* it has returned `code` */
@@ -59,6 +69,8 @@ enum nem_what {
                      * (UINT8_MAX: of none of ours) */
     NEM_STARTED, /* the thread begins: its first record; `id` is the client's uuid, code
                   * 1: the client has the crash guard */
+    NEM_CUT_OFF, /* of the events' thread: a connection of the library's threads has
+                  * ended, code 0: the subscriber's, 1: the watchdog's */
     NEM_DONE     /* it ends as it was told to: holds nothing, waits for nothing */
 };
 
@@ -104,6 +116,7 @@ enum nem_kind {
                       * that one had asked for is done late, amount 1: very late */
     NEM_STOP_SHORT,  /* SIGSTOP for less than a lease */
     NEM_STOP_LONG,   /* for more than one */
+    NEM_DESCRIPTORS, /* closes 0 to 2, and opens something there later */
     NEM_TERM,        /* ends in good order while others wait, and another life; amount 1:
                       * it did not end, and was killed */
     /* the link of one process, or of all (target NEM_ALL) */
@@ -123,6 +136,12 @@ enum nem_kind {
     NEM_SILENT,        /* accepted, never answered */
     NEM_LOSE_MESSAGES, /* of pub/sub */
     NEM_LINK_DOWN,     /* of a network namespace */
+    /* what strangers do who use the same server; of all processes */
+    NEM_FORGE,         /* messages to the clients' mailboxes that nobody has sent */
+    NEM_LONG_MESSAGES, /* of more than a MiB, likewise */
+    NEM_HOSTILE, /* a user of other locks writes to their keys what is none of ours */
+    NEM_FORCE,   /* an operator's rlock_force_unlock. One record for each that took
+                  * a lock away (field lock), and that of the step (NEM_ALL) */
     /* what the server is told */
     NEM_CLIENT_KILL,
     NEM_CLIENT_KILL_PUBSUB,
@@ -130,6 +149,7 @@ enum nem_kind {
     NEM_CLIENT_PAUSE,
     NEM_BUSY,
     NEM_MAXMEMORY, /* reached, noeviction */
+    NEM_ACL,       /* the workers' user loses a command or a pattern of keys */
     /* the server */
     NEM_SERVER_STOP_SHORT,
     NEM_SERVER_STOP_LONG,
@@ -150,6 +170,11 @@ enum nem_kind {
 static inline bool nem_kills(int32_t kind)
 {
     return kind >= NEM_KILL && kind <= NEM_KILL_BURIER;
+}
+
+static inline bool nem_is_strangers(int32_t kind)
+{
+    return kind >= NEM_FORGE && kind <= NEM_FORCE;
 }
 
 struct nem_fault {

@@ -22,6 +22,7 @@ static const struct nem_options defaults = { .rounds = 1,
                                                        .threads = 3,
                                                        .locks = 9,
                                                        .lease_ms = 1000,
+                                                       .long_percent = 1,
                                                        .presence_ms = 600,
                                                        .commandtimeout_ms = 500 } };
 
@@ -34,6 +35,7 @@ static const char help[] =
     "  --gap MS        mean time between faults: 400\n"
     "  --processes W   4     --threads T  3     --locks K  9\n"
     "  --lease MS      1000\n"
+    "  --long P        of 100 sections last about a lease: 1\n"
     "  --guard WHO     has the crash guard: off (nobody), on (all), some (half of the\n"
     "                  lives); off, and some with --in-turn\n"
     "  --only KINDS    faults of these kinds, with commas between\n"
@@ -114,6 +116,7 @@ enum {
     OPT_THREADS,
     OPT_LOCKS,
     OPT_LEASE,
+    OPT_LONG,
     OPT_GUARD,
     OPT_ONLY,
     OPT_MUST,
@@ -135,6 +138,7 @@ static const struct option long_options[] = {
     { "threads", required_argument, NULL, OPT_THREADS },
     { "locks", required_argument, NULL, OPT_LOCKS },
     { "lease", required_argument, NULL, OPT_LEASE },
+    { "long", required_argument, NULL, OPT_LONG },
     { "guard", required_argument, NULL, OPT_GUARD },
     { "only", required_argument, NULL, OPT_ONLY },
     { "must", required_argument, NULL, OPT_MUST },
@@ -201,6 +205,9 @@ static void take_option(struct nem_options *opt, int option, const char *arg)
         break;
     case OPT_LEASE:
         opt->crew.lease_ms = number_of(arg, 300, 60000, "--lease");
+        break;
+    case OPT_LONG:
+        opt->crew.long_percent = (unsigned)number_of(arg, 0, 100, "--long");
         break;
     case OPT_GUARD:
         opt->crew.guard = guard_of(arg);

@@ -120,6 +120,14 @@ void nem_pulse_into(const char *dir)
         close(old);
 }
 
+int nem_pulse_fd(void)
+{
+    pthread_mutex_lock(&pulse.mutex);
+    int fd = pulse.fd;
+    pthread_mutex_unlock(&pulse.mutex);
+    return fd;
+}
+
 void nem_pulse_stop(void)
 {
     pthread_mutex_lock(&pulse.mutex);

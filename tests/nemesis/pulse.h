@@ -18,5 +18,7 @@ void nem_pulse_start(uint16_t target);
 /* Where to write from now on; NULL: nowhere. */
 void nem_pulse_into(const char *dir);
 void nem_pulse_stop(void);
+/* The descriptor that it writes to; -1: none. */
+int nem_pulse_fd(void);
 
 #endif

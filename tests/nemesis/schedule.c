@@ -15,6 +15,7 @@
 /* One link fault in ALL_IN is everybody's; of those that can be done to one connection,
  * one in ONE_IN is. */
 enum { ALL_IN = 4, ONE_IN = 2, CONNECTIONS = 8, PERCENT = 100, LONGEST = 250 };
+enum { LATE_MS = 30 };
 
 /* Lengths are in percents of a lease. */
 static const struct {
@@ -30,6 +31,7 @@ static const struct {
     [NEM_KILL_BURIER] = { "kill-burier", NEM_LANE_PROCESS, 50, 150, false },
     [NEM_STOP_SHORT] = { "stop-short", NEM_LANE_PROCESS, 10, 60, false },
     [NEM_STOP_LONG] = { "stop-long", NEM_LANE_PROCESS, 120, LONGEST, false },
+    [NEM_DESCRIPTORS] = { "descriptors", NEM_LANE_PROCESS, 10, 100, false },
     [NEM_TERM] = { "term", NEM_LANE_PROCESS, 0, 0, false },
     [NEM_CUT_ONE] = { "cut-one", NEM_LANE_LINK, 0, 0, false },
     [NEM_CUT] = { "cut", NEM_LANE_LINK, 0, 0, false },
@@ -45,12 +47,17 @@ static const struct {
     [NEM_SILENT] = { "silent", NEM_LANE_LINK, 5, 150, false },
     [NEM_LOSE_MESSAGES] = { "lose-messages", NEM_LANE_LINK, 5, 150, false },
     [NEM_LINK_DOWN] = { "link-down", NEM_LANE_LINK, 5, 150, false },
+    [NEM_FORGE] = { "forge", NEM_LANE_STRANGER, 50, 150, false },
+    [NEM_LONG_MESSAGES] = { "long-messages", NEM_LANE_STRANGER, 50, 150, false },
+    [NEM_HOSTILE] = { "hostile", NEM_LANE_STRANGER, 50, 200, false },
+    [NEM_FORCE] = { "force", NEM_LANE_STRANGER, 25, 100, false },
     [NEM_CLIENT_KILL] = { "client-kill", NEM_LANE_SERVER, 0, 0, false },
     [NEM_CLIENT_KILL_PUBSUB] = { "client-kill-pubsub", NEM_LANE_SERVER, 0, 0, false },
     [NEM_SCRIPT_FLUSH] = { "script-flush", NEM_LANE_SERVER, 0, 0, false },
     [NEM_CLIENT_PAUSE] = { "client-pause", NEM_LANE_SERVER, 5, 80, false },
     [NEM_BUSY] = { "busy", NEM_LANE_SERVER, 5, 80, false },
     [NEM_MAXMEMORY] = { "maxmemory", NEM_LANE_SERVER, 5, 150, false },
+    [NEM_ACL] = { "acl", NEM_LANE_SERVER, 5, 80, false },
     [NEM_SERVER_STOP_SHORT] = { "server-stop-short", NEM_LANE_SERVER, 10, 60, false },
     [NEM_SERVER_STOP_LONG] = { "server-stop-long", NEM_LANE_SERVER, 120, LONGEST, false },
     [NEM_SERVER_RESTART] = { "server-restart", NEM_LANE_SERVER, 0, 50, false },
@@ -66,6 +73,15 @@ static const struct {
 static const char *const companions[] = { "queue",     "rqueue", "present", "readers",
                                           "cancelled", "dirty",  "keepers", NULL };
 enum { COMPANIONS = sizeof(companions) / sizeof(companions[0]) - 1 };
+
+static const struct nem_right rights[] = {
+    { { "-zadd" }, "+zadd" },
+    { { "-pexpire" }, "+pexpire" },
+    { { "-hset" }, "+hset" },
+    { { "resetkeys", "~nemesis*", "~redisson*" }, "~*" }, /* not the companions' */
+    { { "resetkeys", "~nemesis*", "~rlock:*" }, "~*" },   /* not the tokens' */
+};
+enum { RIGHTS = sizeof(rights) / sizeof(rights[0]) };
 
 const char *nem_kind_name(enum nem_kind kind)
 {
@@ -105,6 +121,8 @@ bool nem_steps_clash(const struct nem_step *a, const struct nem_step *b)
     enum nem_lane lane = nem_kind_lane(a->kind);
     if (lane != nem_kind_lane(b->kind))
         return false;
+    if (lane == NEM_LANE_STRANGER)
+        return a->kind == b->kind;
     return lane == NEM_LANE_SERVER || a->target == b->target || a->target == NEM_ALL ||
            b->target == NEM_ALL;
 }
@@ -112,6 +130,11 @@ bool nem_steps_clash(const struct nem_step *a, const struct nem_step *b)
 const char *nem_companion(unsigned number)
 {
     return number < COMPANIONS ? companions[number] : NULL;
+}
+
+const struct nem_right *nem_right(unsigned number)
+{
+    return number < RIGHTS ? &rights[number] : NULL;
 }
 
 /* ---- drawing */
@@ -184,6 +207,13 @@ static int64_t draw_amount(struct draw *d, enum nem_kind kind)
         return between(d, 1, 8);
     case NEM_DRIP:
         return between(d, 1, 3);
+    case NEM_DESCRIPTORS:
+        return between(d, 0, 3);
+    case NEM_FORGE:
+    case NEM_FORCE:
+        return between(d, 0, 1) * between(d, 1, LATE_MS);
+    case NEM_ACL:
+        return between(d, 0, RIGHTS - 1);
     case NEM_KILL_BURIER:
     case NEM_HALF_CLOSE:
     case NEM_REFUSE:
@@ -232,6 +262,8 @@ static int64_t over_at(const struct nem_step *step)
     int64_t end = step->begin_ms + step->length_ms;
     if (step->kind == NEM_LINK_DOWN)
         end += step->length_ms + NEM_LINK_RETRY_MS;
+    if (step->kind == NEM_DESCRIPTORS)
+        end += NEM_NOTICED_MS;
     return end;
 }
 

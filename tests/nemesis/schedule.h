@@ -33,6 +33,11 @@ struct nem_plan_options {
  *   REFUSE           0: nobody listens, 1: accepted and closed at once
  *   LINK_DOWN        0: the other end (a cable pulled), 1: the process's own end (which
  *                    takes its route away, too)
+ *   DESCRIPTORS      bit 0: a pipe is opened, else /dev/null; bit 1: those from 3 on are
+ *                    closed as well, but for the program's own
+ *   FORGE            ms by which all replies are late meanwhile: a message then comes
+ *   FORCE            before the answer to which it belongs
+ *   ACL              which right (nem_right)
  *   CLIENT_PAUSE     0: all commands, 1: writes only
  *   CLOCK_BACK       ms, negative: by how much the server's clock is stepped. The step is
  *   CLOCK_FORWARD    ms, positive  never taken back at its end, only by a later step the
@@ -57,6 +62,8 @@ struct nem_plan {
 };
 
 enum { NEM_OFFSET_MAX_MS = 24 * 60 * 60 * 1000, NEM_LINK_RETRY_MS = 1000 };
+/* By when the library has noticed that its descriptors were closed. */
+enum { NEM_NOTICED_MS = 1000 };
 
 /* Steps that would spoil one another (two of the server at a time, a process that is
  * stopped and killed) do not overlap. */
@@ -68,8 +75,9 @@ const char *nem_kind_name(enum nem_kind kind); /* "kill", "stop-short"... */
 bool nem_kind_excluded(enum nem_kind kind);
 
 /* What a kind is done to. Two of one lane clash when it is the server's, or they have the
- * same target or one has all. */
-enum nem_lane { NEM_LANE_PROCESS, NEM_LANE_LINK, NEM_LANE_SERVER };
+ * same target or one has all; strangers do not know of one another, so only two of one
+ * kind do. */
+enum nem_lane { NEM_LANE_PROCESS, NEM_LANE_LINK, NEM_LANE_STRANGER, NEM_LANE_SERVER };
 enum nem_lane nem_kind_lane(enum nem_kind kind);
 /* Whether it can be done to one connection of a link. */
 bool nem_kind_of_one(enum nem_kind kind);
@@ -77,5 +85,12 @@ bool nem_steps_clash(const struct nem_step *a, const struct nem_step *b);
 
 /* The suffixes of a lock's companion keys; NULL behind the last. */
 const char *nem_companion(unsigned number);
+
+/* What the workers' user loses and gets back: words of ACL SETUSER, NULL behind the last;
+ * NULL: there are no more. */
+struct nem_right {
+    const char *taken[4], *given;
+};
+const struct nem_right *nem_right(unsigned number);
 
 #endif
