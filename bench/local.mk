@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The benchmarks. `make bench` runs them all, `make bench BENCH_FLAGS=-q` for a short while;
 # see bench/README.md. Nothing is asserted, so nothing of it is in make check.
-EXTRA_DIST += bench/README.md bench/run bench/hosts bench/plot \
+EXTRA_DIST += bench/README.md bench/run bench/hosts bench/before bench/plot \
 	bench/peers/redisson/Peer.java bench/peers/redisson/pom.xml \
 	bench/peers/redisson/prepare bench/peers/redisson/run \
 	bench/peers/redis-py/peer.py bench/peers/redis-py/prepare bench/peers/redis-py/run \
@@ -11,7 +11,7 @@ EXTRA_DIST += bench/README.md bench/run bench/hosts bench/plot \
 if BUILD_BENCH
 
 # The library as programs use it, and beside it the text of its scripts for the control.
-noinst_PROGRAMS += bench/bench bench/pairs
+noinst_PROGRAMS += bench/bench bench/pairs bench/versus
 bench_bench_SOURCES = \
 	bench/bench.h bench/bench.c \
 	bench/team.h bench/team.c \
@@ -43,12 +43,24 @@ bench_bench_LDADD = librlock.la $(HIREDIS_LIBS) -lpthread -lm
 bench_pairs_SOURCES = bench/pairs.c
 bench_pairs_LDADD = librlock.la -lpthread
 
+# Loads two builds of the library by itself.
+bench_versus_SOURCES = \
+	bench/bench.h bench/process.h bench/process.c bench/redis.h bench/redis.c \
+	bench/sample.h bench/sample.c \
+	bench/versus.h bench/versus.c \
+	bench/versus_pair.c \
+	bench/versus_deaths.c \
+	bench/versus_forced.c \
+	bench/versus_forged.c
+bench_versus_CPPFLAGS = $(AM_CPPFLAGS) $(HIREDIS_CFLAGS)
+bench_versus_LDADD = $(HIREDIS_LIBS) -ldl -lpthread -lm
+
 bench: bench/bench
 	RLOCK_BENCH=bench/bench $(srcdir)/bench/run $(BENCH_FLAGS)
 
 clean-local: clean-bench
 clean-bench:
-	rm -rf bench-results bench-peers
+	rm -rf bench-results bench-peers bench-before
 
 else
 

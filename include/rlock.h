@@ -301,8 +301,8 @@ typedef struct rlock_stats {
     uint64_t releases;            /* unlocks of the outermost level */
     uint64_t waits;               /* calls that were queued, or waited for a thread */
     uint64_t grants;              /* locks received from another holder's release */
-    uint64_t grants_orphaned;     /* grants for what had been given up, which is released
-                                     at once */
+    uint64_t grants_orphaned;     /* grants for what had been given up or is over, which
+                                     is released at once */
     uint64_t local_handovers;     /* passed between threads without the server */
     uint64_t timeouts;            /* calls that ended with ETIMEDOUT */
     uint64_t cancels;             /* waiters withdrawn at the server */

@@ -27,8 +27,10 @@ local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
 -- the straight line of a lock that nobody has or wants; to write a number as text costs as
 -- much as a command
-if fence == '0' and now <= not_after and string.byte(id, -1) ~= 107
-  and call('EXISTS', N, queue, rqueue, cancelled, dirty) == 0 then
+local plain = fence == '0' and string.byte(id, -1) ~= 107
+local there = now <= not_after and (plain or try == '1')
+  and call('EXISTS', N, queue, rqueue, cancelled, dirty) or -1
+if there == 0 and plain then
   call('HSET', N, id, '1', 'mode', 'rlock:mutex', 'since',
     t[1] .. string.sub('000000' .. t[2], -6))
   -- what an ACL refuses now is undone, and told as it is: nothing of ours stays without an end
@@ -44,6 +46,7 @@ if fence == '0' and now <= not_after and string.byte(id, -1) ~= 107
   lease = tonumber(lease)
   return { now, lease, 0, 0, 'held', lease, 0, '' }
 end
+--include busy
 local left = call('PTTL', N)
 local held = left == -2 and 0 or 1
 --include answer

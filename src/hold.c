@@ -75,8 +75,17 @@ struct rlk_hold *rlk_hold_new_locked(struct rlk_lock *lock, struct rlk_thread *t
     return hold;
 }
 
+/* Its id is over. */
+static void end_id(struct rlk_hold *hold)
+{
+    if (hold->queued)
+        rlk_registry_remember_locked(hold->lock->registry, &hold->id);
+    hold->queued = false;
+}
+
 void rlk_hold_rename_locked(struct rlk_hold *hold, struct rlk_thread *thread)
 {
+    end_id(hold);
     hold->id.thread = thread->number;
     hold->id.acquisition = rlk_id_number(rlk_random_next(&hold->lock->registry->random));
     hold->unknown = hold->sent_any = hold->others = hold->told_lost = false;
@@ -105,6 +114,7 @@ void rlk_hold_put_locked(struct rlk_hold *hold)
     assert(hold->refs > 0);
     if (--hold->refs > 0)
         return;
+    end_id(hold);
     rlk_list_remove(&hold->link);
     rlk_slot_clear_locked(hold);
     rlk_timer_disarm(&reg->timers, &hold->timer);
@@ -501,6 +511,7 @@ void rlk_hold_leave_locked(struct rlk_hold *hold)
 void rlk_hold_give_up_locked(struct rlk_hold *hold, int64_t now, int64_t until)
 {
     assert(hold->state == RLK_HOLD_ASKING && rlk_lock_has_queue(hold->lock));
+    hold->queued = true; /* it may be */
     rlk_hold_ask_end_locked(hold);
     hold->state = RLK_HOLD_GOING;
     rlk_list_append(&hold->lock->queue->leaving, &hold->link);

@@ -189,6 +189,7 @@ struct rlk_hold {
     bool unreadable : 1;    /* or answered by what no script answers */
     bool told_lost : 1;     /* a message says that it was taken away */
     bool trying : 1;        /* ASKING: in the lock's tries */
+    bool queued : 1;        /* this id has queued, or may have and was given up */
     uint8_t loss : 4;       /* LOST: enum rlk_loss */
     uint8_t prefer;         /* RLOCK_RWLOCK_PREFER_*, PHASE_FAIR */
     /* these the thread whose hold it is may read, or write, without mu where nobody else

@@ -141,6 +141,7 @@ void rlk_hold_queued_locked(struct rlk_hold *hold, int64_t ticket, int64_t sent)
         return; /* an answer from before it joined anew */
     if (hold->grant_ticket != 0 && hold->grant_ticket < ticket)
         hold->grant_ticket = 0; /* that grant had lapsed when it joined anew */
+    hold->queued = true;
     hold->ticket = ticket;
     hold->ticket_sent = sent;
     hold->need_ask = hold->owner_died = false;

@@ -462,6 +462,54 @@ static struct rlk_hold *find_hold(struct rlk_lock *lock, const struct rlk_id *id
     return hold;
 }
 
+void rlk_registry_remember_locked(struct rlk_registry *reg, const struct rlk_id *id)
+{
+    struct rlk_past *past = &reg->past;
+    past->numbers[past->next] = id->acquisition;
+    past->next = (past->next + 1) % RLK_PAST_MAX;
+}
+
+/* Whether it is one of the past, which is forgotten then. */
+static bool was_ours(struct rlk_past *past, uint64_t number)
+{
+    for (size_t i = 0; number != 0 && i < RLK_PAST_MAX; i++) {
+        if (past->numbers[i] != number)
+            continue;
+        past->numbers[i] = 0;
+        return true;
+    }
+    return false;
+}
+
+/* Nobody has it any more, but the server has given it the lock: it is given back at once
+ * (T7), for the others would wait for the grant's TTL. No request of this id is under way
+ * that would need a marker. */
+static bool give_back_locked(struct rlk_registry *reg, const struct rlk_id *id,
+                             const char *name, size_t name_len)
+{
+    int kind = kind_of_letter(id->letter);
+    int64_t now = rlk_now_boot();
+
+    if (!kind || reg->background_count >= RLK_PAST_MAX ||
+        !was_ours(&reg->past, id->acquisition))
+        return false;
+    RLK_COUNT(reg->counters->grants_orphaned);
+    struct rlk_lock *lock = rlk_lock_get_locked(reg, kind, name, name_len);
+    struct rlk_hold *hold =
+        lock ? rlk_hold_new_locked(lock, NULL, id->letter, id->grant_ms) : NULL;
+    if (lock)
+        rlk_lock_put_locked(lock);
+    if (!hold)
+        return true;
+    hold->prefer = hold->lock->prefer;
+    hold->id = *id;
+    hold->reading = id->letter == 'r' || id->letter == 'R';
+    hold->no_marker = true;
+    hold->state = RLK_HOLD_GOING;
+    rlk_hold_background_locked(hold, now, now + id->grant_ms * RLK_NS_PER_MS);
+    return true;
+}
+
 bool rlk_registry_grant_locked(struct rlk_registry *reg, const struct rlk_id *id,
                                const char *name, size_t name_len, int64_t ticket,
                                uint64_t token, unsigned flags)
@@ -470,7 +518,8 @@ bool rlk_registry_grant_locked(struct rlk_registry *reg, const struct rlk_id *id
     struct rlk_hold *hold = lock ? find_hold(lock, id) : NULL;
 
     if (!hold) /* what was left is released already, or by the release that it has */
-        return lock && rlk_id_is(id, lock->left);
+        return (lock && rlk_id_is(id, lock->left)) ||
+               give_back_locked(reg, id, name, name_len);
     if (hold->background && hold->state == RLK_HOLD_GOING && hold->since == 0) {
         RLK_COUNT(reg->counters->grants_orphaned);
         if (!hold->op)

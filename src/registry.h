@@ -28,6 +28,15 @@ struct rlk_counters {
 };
 #define RLK_COUNT(counter) atomic_fetch_add_explicit(&(counter), 1, memory_order_relaxed)
 
+/* The numbers of the last acquisitions that queued, or that were given up while they
+ * might have. By them the grant of one that is long over is told from a forged one: a
+ * server that lost data grants what its owner has had or given up. Each is used once. */
+enum { RLK_PAST_MAX = 1024 };
+struct rlk_past {
+    uint64_t numbers[RLK_PAST_MAX]; /* 0: none */
+    unsigned next;                  /* the oldest */
+};
+
 struct rlk_registry {
     /* immutable after init */
     uint64_t client_number; /* as handles name it: 0 is the default client */
@@ -46,6 +55,7 @@ struct rlk_registry {
 
     struct rlk_mutex mu;      /* protects all below, and the locks, holds and waiters */
     struct rlk_random random; /* of the numbers of acquisitions */
+    struct rlk_past past;
     struct rlk_lock **table;
     size_t table_size, lock_count; /* size: a power of two */
     struct rlk_list idle;          /* locks nobody uses, oldest first, kept for reuse */
@@ -168,11 +178,15 @@ void rlk_lock_poll_locked(struct rlk_lock *lock);
  * why. */
 void rlk_registry_ask_again_locked(struct rlk_registry *reg, int64_t now);
 
+/* This id is over; it has queued, or may have. */
+void rlk_registry_remember_locked(struct rlk_registry *reg, const struct rlk_id *id);
+
 /* Messages of the mailbox, which anybody may have sent. False: no id that this process
  * asks with, holds or still gives back; nothing was changed, and nothing is to be done,
  * or who sends such messages would have us send requests (T7). */
 
-/* A grant. One for what was given up is released at once. */
+/* A grant. One for what was given up is released at once; so is, once, one for what this
+ * process remembers to have queued and has no more (L2). */
 bool rlk_registry_grant_locked(struct rlk_registry *reg, const struct rlk_id *id,
                                const char *name, size_t name_len, int64_t ticket,
                                uint64_t token, unsigned flags);

@@ -127,6 +127,7 @@ tests_libtests_a_SOURCES = \
 	tests/rwscene.h tests/rwscene.c \
 	tests/screen.h tests/screen.c \
 	tests/sharing.h tests/sharing.c \
+	tests/userscene.h tests/userscene.c \
 	$(NEMESIS_FAULTS)
 tests_libtests_a_CPPFLAGS = $(INSIDE_CPPFLAGS)
 

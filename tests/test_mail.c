@@ -303,6 +303,49 @@ START_TEST(t7_nothing_comes_of_messages_about_ids_nobody_has)
 }
 END_TEST
 
+/* ---- L2: what a server that lost data grants again */
+
+static void x_has_it_and_leaves(void)
+{
+    scene_worker_waits(&x, "N", 1);
+    ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
+    ck_assert(scene_worker_got(&x, SCENE_SOON_MS));
+    scene_says(&x, "ok", "on t unlock m");
+}
+
+/* x's times are so long that the others would wait for 30 s. */
+START_TEST(l2_a_ticket_whose_owner_had_his_turn_costs_nobody_anything)
+{
+    char id[SCENE_ID_MAX], ticket[32], uuid[RLK_UUID_LEN + 1], key[SCENE_KEY_MAX],
+        end[32];
+    start_x(SCENE_TIMES(.presence = 30000, .lease = 300000));
+    scene_worker_waits(&x, "N", 1);
+    ck_assert(scene_waiter("N", 0, id, ticket));
+    ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
+    ck_assert(scene_worker_got(&x, SCENE_SOON_MS));
+    scene_says(&x, "ok", "on t unlock m");
+    ck_assert_int_eq(rlock_mutex_lock(&m), 0);
+    x_has_it_and_leaves(); /* another is the last */
+    ck_assert_int_eq(rlock_mutex_lock(&m), 0);
+    snprintf(end, sizeof(end), "%lld", scene_now_ms() + 30000);
+    test_redis_do(scene_redis, "ZADD", scene_key(key, "N", "queue"), ticket, id);
+    test_redis_do(scene_redis, "ZADD", scene_key(key, "N", "present"), end,
+                  scene_uuid(uuid, id));
+    ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
+    ck_assert(scene_wait_free("N", TOLD_MS));
+    ck_assert_int_eq(scene_stat(&x, "grants_orphaned"), 1);
+    ck_assert(!test_redis_exists(scene_redis, scene_key(key, "N", "cancelled")));
+    /* who has read the id has nothing sent by it */
+    x_reads_its_mail();
+    int any = TEST_RULE(scene_proxy, .on = TEST_ON_REQUEST, .action = TEST_WATCH);
+    long long ignored = scene_stat(&x, "messages_ignored");
+    forge(id, "1 grant 0 0 1 1 %s %s N", id, ticket);
+    x_gets_to_ignore(ignored + 1);
+    ck_assert(test_stays(was_not_hit, &any, test_ms(STAYS_MS)));
+    ck_assert_int_eq(rlock_mutex_lock(&m), 0);
+}
+END_TEST
+
 /* ---- T10: a loss that is read before the answer */
 
 static void x_is_told_of_its_loss(void)
@@ -465,6 +508,7 @@ static Suite *make_suite(void)
                         FORMS);
     tcase_add_loop_test(forged, t7_nothing_comes_of_messages_about_ids_nobody_has, 0, 3);
     tcase_add_test(forged, s1_nobody_has_what_another_has_tried_for_whatever_is_forged);
+    tcase_add_test(forged, l2_a_ticket_whose_owner_had_his_turn_costs_nobody_anything);
     TCase *early = scene_tcase(s, "early", open_scene, close_scene);
     tcase_add_loop_test(early, t10_a_loss_read_before_the_answer_is_told_at_once, 0,
                         FORMS);

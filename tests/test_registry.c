@@ -459,6 +459,26 @@ START_TEST(and_both_are_of_that_id_alone)
 }
 END_TEST
 
+/* A server that lost what was confirmed grants it again: it is released, without a
+ * marker, but only once, or a forger who has read it would have more sent. */
+static void was_had(const struct rlk_id *id)
+{
+    uint64_t orphans = counters.grants_orphaned;
+    ck_assert(rlk_registry_grant_locked(&reg, id, "n", 1, 7, 0, 0));
+    ck_assert_uint_eq(counters.grants_orphaned, orphans + 1);
+    ck_assert_uint_eq(reg.background_count, 1);
+    struct rlk_timer *timer = rlk_timer_first(&reg.timers);
+    struct rlk_hold *hold = RLK_CONTAINER_OF(timer, struct rlk_hold, timer);
+    ck_assert_int_le(timer->when, rlk_now_boot());
+    ck_assert_int_eq(hold->state, RLK_HOLD_GOING);
+    ck_assert(rlk_id_equal(&hold->id, id));
+    ck_assert(hold->no_marker);
+    rlk_hold_background_end_locked(hold);
+    ck_assert_uint_eq(reg.hold_count, 0);
+    ck_assert(!rlk_registry_grant_locked(&reg, id, "n", 1, 7, 0, 0));
+    ck_assert_uint_eq(counters.grants_orphaned, orphans + 1);
+}
+
 /* Its release, which was put off, goes out at once. */
 START_TEST(T7_grant_of_an_id_that_was_given_up_is_released_at_once)
 {
@@ -473,9 +493,40 @@ START_TEST(T7_grant_of_an_id_that_was_given_up_is_released_at_once)
     ck_assert_uint_eq(reg.background_count, 1);
     ck_assert_uint_eq(counters.grants_orphaned, 1);
     struct rlk_id id = hold->id;
-    rlk_hold_background_end_locked(hold); /* confirmed: nothing can come behind it */
-    ck_assert(!rlk_registry_grant_locked(&reg, &id, "n", 1, 7, 0, 0));
-    ck_assert_uint_eq(reg.hold_count, 0);
+    rlk_hold_background_end_locked(hold); /* confirmed */
+    was_had(&id);
+}
+END_TEST
+
+START_TEST(L2_grant_of_what_had_its_turn_is_given_back_once)
+{
+    struct rlk_hold *hold = ask(&thread);
+    struct rlk_id id = hold->id;
+    rlk_hold_queued_locked(hold, 7, now);
+    rlk_hold_queued_locked(hold, 7, now + MS);
+    drop(hold);
+    was_had(&id);
+}
+END_TEST
+
+START_TEST(L2_the_oldest_are_forgotten_and_what_never_queued_was_never_known)
+{
+    struct rlk_id ids[2];
+    for (int i = 0; i <= RLK_PAST_MAX; i++) {
+        struct rlk_hold *hold = ask(&thread);
+        ids[i > 0] = hold->id;
+        rlk_hold_queued_locked(hold, i + 1, now);
+        drop(hold);
+    }
+    nothing_comes_of(&ids[0], "n");
+    was_had(&ids[1]);
+    counters.grants_orphaned = 0; /* as nothing_comes_of wants it */
+    struct rlk_hold *hold = ask(&thread);
+    ids[0] = hold->id;
+    drop(hold);
+    nothing_comes_of(&ids[0], "n");
+    ids[0].acquisition = 0; /* what is forgotten is no number */
+    nothing_comes_of(&ids[0], "n");
 }
 END_TEST
 
@@ -914,6 +965,9 @@ int main(void)
     tcase_add_loop_test(forms, T7_grant_of_an_id_under_way_is_no_orphan, 0, FORMS);
     tcase_add_loop_test(forms, T7_grant_of_an_id_that_was_given_up_is_released_at_once, 0,
                         FORMS);
+    tcase_add_test(forms, L2_grant_of_what_had_its_turn_is_given_back_once);
+    tcase_add_test(forms,
+                   L2_the_oldest_are_forgotten_and_what_never_queued_was_never_known);
     tcase_add_loop_test(forms, T7_what_was_given_up_is_known_though_nobody_waits_any_more,
                         0, 2);
     tcase_add_loop_test(forms, T10_loss_read_before_the_answer_is_remembered, 0, FORMS);

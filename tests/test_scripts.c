@@ -164,6 +164,32 @@ START_TEST(try_never_queues)
 }
 END_TEST
 
+/* Whatever is special of it, a try that finds it held is told as who would queue is. */
+START_TEST(try_is_told_all_that_is_special_of_a_held_lock)
+{
+    acquire(A);
+    struct answer a = try_acquire(B);
+    ck_assert_int_eq(a.flags, 0);
+    ck_assert_int_gt(a.left, 0);
+    SAYS(try_acquire(A), "held"); /* the answer was lost */
+    test_redis_do(redis, "PERSIST", "n");
+    ck_assert_int_gt(try_acquire(B).left, 0);
+    ck_assert_int_gt(test_redis_int(redis, "PTTL", "n"), 0);
+    test_redis_do(redis, "SET", DIRTY, "not recoverable");
+    SAYS(try_acquire(B), "unrecoverable");
+    test_redis_do(redis, "DEL", DIRTY, "n");
+    test_redis_do(redis, "HSET", "n", UUID_C ":1", "1");
+    test_redis_do(redis, "PEXPIRE", "n", "30000");
+    a = try_acquire(B);
+    ck_assert_str_eq(WHAT(a), "busy");
+    ck_assert_int_eq(a.flags, 4);
+    test_redis_do(redis, "DEL", "n");
+    acquire(A);
+    acquire(C);
+    ck_assert_int_eq(try_acquire(B).flags, 1);
+}
+END_TEST
+
 START_TEST(waiter_that_takes_a_free_lock_leaves_the_queue)
 {
     SAYS(acquire(A), "held");
@@ -595,7 +621,8 @@ int main(void)
         held_lock_queues_whoever_acquires_and_once,
         tickets_grow_strictly_and_have_no_exponent, T1_rejoining_gives_a_new_ticket,
         marked_id_is_refused, T3_late_request_is_refused_and_told_the_time,
-        try_never_queues, waiter_that_takes_a_free_lock_leaves_the_queue,
+        try_never_queues, try_is_told_all_that_is_special_of_a_held_lock,
+        waiter_that_takes_a_free_lock_leaves_the_queue,
         flags_tell_who_waits_and_foreign_holders, redisson_holder_is_held_and_left_alone);
     ADD("renew", T4_renew_raises_and_never_shortens,
         S2_renew_of_another_or_of_nothing_changes_nothing);

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Two builds of the library side by side in one process (bench/before): each has been
+ * loaded for itself, and is called by way of its table.
+ */
+#ifndef BENCH_VERSUS_H
+#define BENCH_VERSUS_H
+
+#include <rlock.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { BEFORE, NOW, VERSIONS };
+
+#define VERSUS_FUNCTIONS(X)                                                              \
+    X(client_open)                                                                       \
+    X(client_close)                                                                      \
+    X(client_ping)                                                                       \
+    X(clientattr_init)                                                                   \
+    X(clientattr_destroy)                                                                \
+    X(clientattr_setpresence)                                                            \
+    X(clientattr_setlease)                                                               \
+    X(clientattr_setguard)                                                               \
+    X(clientattr_seteventcallback)                                                       \
+    X(mutexattr_init)                                                                    \
+    X(mutexattr_destroy)                                                                 \
+    X(mutexattr_setclient)                                                               \
+    X(mutexattr_setrobust)                                                               \
+    X(mutex_init)                                                                        \
+    X(mutex_destroy)                                                                     \
+    X(mutex_lock)                                                                        \
+    X(mutex_trylock)                                                                     \
+    X(mutex_unlock)                                                                      \
+    X(mutex_consistent)                                                                  \
+    X(force_unlock)                                                                      \
+    X(strerror)
+
+struct library {
+    const char *label;
+#define VERSUS_FIELD(name) __typeof__(rlock_##name) *name;
+    VERSUS_FUNCTIONS(VERSUS_FIELD)
+#undef VERSUS_FIELD
+};
+
+/* The process that calls it must not have used a library before. Ends it on failure. */
+void library_load(struct library *ret_lib, const char *label, const char *path);
+
+/* 0 goes on; other codes end the process. */
+void library_check(const struct library *lib, int rc, const char *what);
+/* Connected, and its mailbox subscribed; attr may be NULL. */
+rlock_client_t *library_client(const struct library *lib, const rlock_clientattr_t *attr);
+void library_mutex(const struct library *lib, rlock_mutex_t *m, rlock_client_t *client,
+                   const char *name, bool robust);
+
+/* The libraries' paths; "before" first. */
+extern const char *versus_paths[VERSIONS];
+extern const char *const versus_labels[VERSIONS];
+
+/* What is measured; each in a process of its own. `quick`: a tenth of it. */
+void versus_pair(bool quick);
+void versus_try(bool quick);
+void versus_forced(bool quick);
+void versus_forged(bool quick);
+void versus_deaths(bool quick);
+
+#endif
