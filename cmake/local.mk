@@ -13,7 +13,7 @@ rlockConfig.cmake: cmake/rlockConfig.cmake.in build-aux/relative-path Makefile
 # empty; bin, sbin, include, lib, share and share/man stay in any case.
 uninstall-hook:
 	for dir in '$(cmakedir)' '$(libdir)/cmake' '$(pkgconfigdir)' \
-	  '$(mandir)/man1' '$(mandir)/man3' '$(mandir)/man7' '$(mandir)/man8' \
+	  '$(mandir)/man1' '$(mandir)/man3' '$(mandir)/man5' '$(mandir)/man7' '$(mandir)/man8' \
 	  '$(systemdsystemunitdir)' '$(prefix)/lib/systemd' '$(sysusersdir)' '$(tmpfilesdir)' \
 	  '$(datadir)/bash-completion/completions' '$(datadir)/bash-completion' \
 	  '$(datadir)/zsh/site-functions' '$(datadir)/zsh/vendor-completions' '$(datadir)/zsh' \
