@@ -18,7 +18,7 @@ enum run_kind { RUN_MUTEX, RUN_FAIR, RUN_READ, RUN_WRITE };
 /* What the command line said. */
 struct run_options {
     enum run_kind kind;
-    bool no_wait, quiet;
+    bool no_wait, quiet, verbose;
     bool warn;       /* --on-lost warn */
     bool no_token;   /* nor a key for it at the server */
     bool leave;      /* the lock ends with the command, whatever that left */

@@ -8,13 +8,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/capability.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
-enum { NOBODY = 65534, PATHS = 4, TEXT_MAX = 16384 };
+enum { PATHS = 4, TEXT_MAX = 16384 };
 
 static char dir[32];
 
@@ -34,8 +37,6 @@ void conffile_begin(void)
 
 void conffile_end(void)
 {
-    if (geteuid() != getuid() && seteuid(getuid()) != 0)
-        test_die("seteuid: %s", strerror(errno));
     DIR *entries = opendir(dir);
     struct dirent *entry;
     while (entries && (entry = readdir(entries)))
@@ -94,8 +95,21 @@ const char *conffile_use(const char *text)
     return variable;
 }
 
-void conffile_be_nobody(void)
+void conffile_obey_rights(void)
 {
-    if (geteuid() == 0 && seteuid(NOBODY) != 0)
-        test_die("seteuid: %s", strerror(errno));
+    static const int over[] = { CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH };
+    struct __user_cap_header_struct head = { _LINUX_CAPABILITY_VERSION_3, 0 };
+    struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3];
+
+    if (geteuid() != 0)
+        return;
+    if (syscall(SYS_capget, &head, sets) != 0)
+        test_die("capget: %s", strerror(errno));
+    for (size_t i = 0; i < sizeof(over) / sizeof(over[0]); i++) {
+        prctl(PR_CAPBSET_DROP, over[i]); /* those that it starts would have it again */
+        sets[CAP_TO_INDEX(over[i])].effective &= ~CAP_TO_MASK(over[i]);
+        sets[CAP_TO_INDEX(over[i])].permitted &= ~CAP_TO_MASK(over[i]);
+    }
+    if (syscall(SYS_capset, &head, sets) != 0)
+        test_die("capset: %s", strerror(errno));
 }
