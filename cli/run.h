@@ -144,6 +144,8 @@ void run_command_close(struct run_command *command);
 int run_tell_open(void);
 /* As cli_complain("%s", text) in a second, unless run_tell_close comes first. */
 void run_tell_if_late(const char *text);
+/* It will not: what came in time is not said. */
+void run_tell_in_time(void);
 /* Gives what is unwritten a little time. */
 void run_tell_close(void);
 
