@@ -17,6 +17,7 @@ uninstall-hook:
 	  '$(systemdsystemunitdir)' '$(prefix)/lib/systemd' '$(sysusersdir)' '$(tmpfilesdir)' \
 	  '$(datadir)/bash-completion/completions' '$(datadir)/bash-completion' \
 	  '$(datadir)/zsh/site-functions' '$(datadir)/zsh/vendor-completions' '$(datadir)/zsh' \
-	  '$(datadir)/fish/vendor_completions.d' '$(datadir)/fish' '$(docdir)' '$(datadir)/doc'; do \
+	  '$(datadir)/fish/vendor_completions.d' '$(datadir)/fish' '$(examplesdir)/cron.d' '$(examplesdir)/systemd' \
+	  '$(examplesdir)' '$(docdir)' '$(datadir)/doc'; do \
 	  test ! -d "$(DESTDIR)$$dir" || rmdir "$(DESTDIR)$$dir" 2>/dev/null || :; \
 	done
