@@ -308,7 +308,7 @@ static int set_target(struct rlk_config *config, const struct conf *conf)
 
     target->user = target->password = NULL;
     int rc = rlk_url_parse(config, url->value);
-    bool of_url = target->password != NULL;
+    bool of_url = target->user || target->password; /* one of them where it failed */
     if (of_url) {
         wipe(&user);
         wipe(&password);
