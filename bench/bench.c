@@ -4,9 +4,9 @@
  *
  *     bench [-q] [-r rounds] [-d seconds] [-o directory] [scenario...]
  *
- * The server is $RLOCK_URL; bench/run starts one, and makes the peers of
- * $RLOCK_BENCH_PEERS. This process itself never uses the library: its workers do
- * (team.h).
+ * The server is $RLOCK_URL, else redis://127.0.0.1:6379; bench/run starts one, and makes
+ * the peers of $RLOCK_BENCH_PEERS. This process itself never uses the library: its
+ * workers do (team.h).
  */
 #include "bench.h"
 #include "burden.h"
@@ -221,12 +221,23 @@ static FILE *open_file(const struct options *options, const char *name)
     return f;
 }
 
+/* Its parts are to have one server, with the library and without: not one that some file
+ * of the host names for the library alone. */
+static void fix_server(void)
+{
+    const char *url = getenv("RLOCK_URL");
+
+    if ((!url || !url[0]) && setenv("RLOCK_URL", "redis://127.0.0.1:6379", 1) != 0)
+        die("out of memory");
+}
+
 int main(int argc, char **argv)
 {
     struct options options = { .rounds = FULL_ROUNDS, .seconds = full_seconds };
     static results_t results;
 
     parse(&options, argc, argv);
+    fix_server();
     struct report report = { .table = stdout,
                              .csv = open_file(&options, "bench.csv"),
                              .histogram = open_file(&options, "bench-latency.csv") };

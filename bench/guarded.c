@@ -41,8 +41,8 @@ rlock_client_t *client_open(bool guard)
     char url[URL_SIZE];
     rlock_client_t *client;
 
-    if (!base || !base[0])
-        base = "redis://127.0.0.1:6379";
+    if (!base)
+        die("RLOCK_URL is not set");
     int len = snprintf(url, sizeof(url), "%s%cguard=%d", base,
                        strchr(base, '?') ? '&' : '?', guard ? 1 : 0);
     if (len < 0 || (size_t)len >= sizeof(url))

@@ -14,14 +14,14 @@ redisContext *redis_open(void)
 {
     static const char scheme[] = "unix://";
     const char *url = getenv("RLOCK_URL");
-    char host[64] = "127.0.0.1";
+    char host[64];
     int port = 6379;
     redisContext *conn;
 
     if (url && strncmp(url, scheme, sizeof(scheme) - 1) == 0) {
         conn = redisConnectUnix(url + sizeof(scheme) - 1);
     } else {
-        if (url && sscanf(url, "redis://%63[0-9.]:%d", host, &port) < 1)
+        if (!url || sscanf(url, "redis://%63[0-9.]:%d", host, &port) < 1)
             die("RLOCK_URL is neither unix:///path nor redis://a.b.c.d:port");
         conn = redisConnect(host, port);
     }

@@ -12,7 +12,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { PASSWORD_MAX = 2047, ESCAPE_LEN = 4 };
+enum {
+    PASSWORD_MAX = 2047,
+    ESCAPE_LEN = 4,
+    URL_MAX = 16384, /* longer ones are named by no word */
+    SOURCE_MAX = 4096
+};
+
+static struct cli_named named;
+static bool named_by_option;
 
 /* ---- messages */
 
@@ -90,10 +98,14 @@ int cli_exit_code(int code)
 int cli_failed(int code, const char *format, ...)
 {
     const char *detail = rlock_errmsg();
+    bool is_servers = code == ENOTCONN || code == EACCES;
+    char text[CLI_LINE_MAX];
     va_list args;
 
+    snprintf(text, sizeof(text), "%s%s", detail[0] ? detail : rlock_strerror(code),
+             is_servers && named_by_option ? " (the server is that of --url)" : "");
     va_start(args, format);
-    say(format, args, detail[0] != '\0' ? detail : rlock_strerror(code));
+    say(format, args, text);
     va_end(args);
     return cli_exit_code(code);
 }
@@ -212,13 +224,31 @@ static void set_credentials(const struct cli_command *command,
     explicit_bzero(line, sizeof(line));
 }
 
+const struct cli_named *cli_server(void)
+{
+    return &named;
+}
+
+static void note_server(const rlock_client_t *client, bool by_option)
+{
+    char url[URL_MAX] = "a very long URL", source[SOURCE_MAX] = "a very long path";
+
+    (void)rlock_client_getserver(client, url, sizeof(url), source, sizeof(source));
+    named.url = cli_printable(url);
+    named.source = by_option ? "--url" : cli_printable(source);
+    named.is_built_in = strcmp(source, "built-in default") == 0;
+    named_by_option = by_option;
+}
+
 rlock_client_t *cli_open(const struct cli_command *command,
                          const struct cli_server *server, rlock_clientattr_t *attr)
 {
     rlock_clientattr_t plain;
     rlock_client_t *client = NULL;
 
-    if (server->url && holds_password(server->url))
+    const char *url = server->url && server->url[0] ? server->url : NULL;
+
+    if (url && holds_password(url))
         cli_bad_usage(command,
                       "--url: all users of this machine can read a password there;"
                       " use RLOCK_URL, RLOCK_PASSWORD or --password-file");
@@ -227,10 +257,11 @@ rlock_client_t *cli_open(const struct cli_command *command,
         attr = &plain;
     }
     set_credentials(command, server, attr);
-    int rc = rlock_client_open(&client, server->url, attr);
+    int rc = rlock_client_open(&client, url, attr);
     if (rc != 0) /* at once: the next call of the library begins a new message */
-        exit(cli_failed(rc, server->url ? "cannot use the URL of --url"
-                                        : "cannot use the server's URL"));
+        exit(cli_failed(rc,
+                        url ? "cannot use the URL of --url" : "no server can be asked"));
+    note_server(client, url != NULL);
     if (attr == &plain)
         rlock_clientattr_destroy(&plain);
     return client;

@@ -85,12 +85,20 @@ int64_t cli_duration(const struct cli_command *command, const char *what,
 
 /*
  * Opens a client. attr: the command's own wishes, NULL for none; gets the credentials of
- * RLOCK_PASSWORD or the file. Ends the program with a message and an exit code when the
- * arguments are wrong, as when the URL on the command line holds a password, which all
- * users of the machine could read.
+ * RLOCK_PASSWORD or the file. From then on cli_server tells of it. Ends the program with
+ * a message and an exit code when the arguments are wrong, as when the URL on the command
+ * line holds a password, which all users of the machine could read.
  */
 rlock_client_t *cli_open(const struct cli_command *command,
                          const struct cli_server *server, rlock_clientattr_t *attr);
+
+/* The server of cli_open's client: its URL, printable and without user and password, and
+ * who named it: "--url", "RLOCK_URL", a path, "built-in default". */
+struct cli_named {
+    const char *url, *source;
+    bool is_built_in; /* nobody did */
+};
+const struct cli_named *cli_server(void);
 
 /* The kernel reaps what others leave to this process, which has no children of its own:
  * for commands that last, as the first process of a container. */
@@ -108,7 +116,8 @@ enum { CLI_LINE_MAX = 4096 };
 void cli_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* Complains with rlock_errmsg() about the call that gave `code`; returns its exit code.
- */
+ * Of a server that was not to be had it says so when --url named it; when others did, the
+ * library says that. */
 int cli_failed(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* The exit code of what printed: `code`, unless stdout took not all of it. */

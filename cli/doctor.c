@@ -24,9 +24,9 @@ static const char usage[] =
     "Is this server fit for locks? Its persistence, eviction, replicas, clock, the\n"
     "user's rights and more: what is, what it means, what to do. Changes nothing.\n"
     "\n"
-    "  --json               an object, also on failure: findings (each with grade,\n"
-    "                       topic, text), errors, warnings (how many), complete,\n"
-    "                       failure (a text or null), exit_code\n"
+    "  --json               an object, also on failure: server, source (who named\n"
+    "                       it), findings (each with grade, topic, text), errors,\n"
+    "                       warnings, complete, failure (text or null), exit_code\n"
     "  --url URL, --user NAME, --password-file FILE, --help: see rlock --help\n"
     "\n"
     "The gravest findings come first:\n"
@@ -186,6 +186,7 @@ static void print(const struct findings *found)
         for (size_t i = 0; i < found->count; i++)
             if (found->each[i].grade == (enum grade)g)
                 print_finding(&found->each[i], width, colours);
+    printf("%-*s%s (%s)\n", INDENT, "server", cli_server()->url, cli_server()->source);
     if (width > 0)
         putchar('\n');
     print_sum(found);
@@ -198,6 +199,8 @@ static void print_json(const struct findings *found, int rc, int code, const cha
     struct json json = { .out = stdout };
 
     json_begin_object(&json, NULL);
+    json_string(&json, "server", cli_server()->url);
+    json_string(&json, "source", cli_server()->source);
     json_begin_array(&json, "findings");
     for (int g = 0; g < GRADE_COUNT; g++)
         for (size_t i = 0; i < found->count; i++) {

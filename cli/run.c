@@ -50,7 +50,7 @@ static const char usage[] =
     "  --wait DURATION      so long at most, though the server be away meanwhile\n"
     "  --no-wait            not at all\n"
     "  -E, --conflict-exit-code CODE    when not obtained in time; default 75\n"
-    "  -q, --quiet          say nothing of that\n"
+    "  -q, --quiet; -v, --verbose    nothing of that; which server, who named it\n"
     "  --no-token           no RLOCK_TOKEN, and no key for it that stays\n"
     "  --lease DURATION     when rlock dies, others get the lock so much later\n"
     "  --on-lost term|warn  when the lease is lost: end COMMAND (default), or tell\n"
@@ -75,6 +75,7 @@ static const struct option long_options[] = {
     { "no-wait", no_argument, NULL, OPT_NO_WAIT },
     { "conflict-exit-code", required_argument, NULL, 'E' },
     { "quiet", no_argument, NULL, 'q' },
+    { "verbose", no_argument, NULL, 'v' },
     { "lease", required_argument, NULL, OPT_LEASE },
     { "on-lost", required_argument, NULL, OPT_ON_LOST },
     { "grace", required_argument, NULL, OPT_GRACE },
@@ -149,6 +150,9 @@ static void set_option(struct run_options *options, int option)
     case 'q':
         options->quiet = true;
         break;
+    case 'v':
+        options->verbose = true;
+        break;
     case OPT_LEASE:
         /* a unit: 60 was taken for ms beside a --wait of seconds */
         options->lease_ms =
@@ -188,7 +192,7 @@ static void parse(int argc, char **argv, struct run_options *ret_options,
     int option;
 
     /* '+': what begins with '-' behind NAME is the command's */
-    while ((option = getopt_long(argc, argv, "+" CLI_COMMON_LETTERS "E:q", long_options,
+    while ((option = getopt_long(argc, argv, "+" CLI_COMMON_LETTERS "E:qv", long_options,
                                  NULL)) != -1)
         if (!cli_common_option(&cli_run, ret_server, option))
             set_option(&options, option);
@@ -214,6 +218,20 @@ static void parse(int argc, char **argv, struct run_options *ret_options,
 
 /* ---- the order of things */
 
+/* Where nobody has named a server, which may be a mistake that goes unseen: cron passes
+ * no environment, and each host has a server of its own there, or none. */
+static void tell_server(const struct run_options *options)
+{
+    const struct cli_named *server = cli_server();
+
+    if (server->is_built_in)
+        cli_complain("neither --url nor RLOCK_URL nor rlock.conf(5) names a server: it is"
+                     " %s, of this host alone",
+                     server->url);
+    else if (options->verbose)
+        cli_complain("the server is %s (%s)", server->url, server->source);
+}
+
 static rlock_client_t *open_client(struct run_watch *watch,
                                    const struct cli_server *server)
 {
@@ -230,6 +248,7 @@ static rlock_client_t *open_client(struct run_watch *watch,
     rlock_clientattr_seteventcallback(&attr, run_watch_event, watch);
     rlock_client_t *client = cli_open(&cli_run, server, &attr);
     rlock_clientattr_destroy(&attr);
+    tell_server(watch->options);
     return client;
 }
 

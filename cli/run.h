@@ -18,7 +18,7 @@ enum run_kind { RUN_MUTEX, RUN_FAIR, RUN_READ, RUN_WRITE };
 /* What the command line said. */
 struct run_options {
     enum run_kind kind;
-    bool no_wait, quiet;
+    bool no_wait, quiet, verbose;
     bool warn;       /* --on-lost warn */
     bool no_token;   /* nor a key for it at the server */
     bool leave;      /* the lock ends with the command, whatever that left */
@@ -144,6 +144,8 @@ void run_command_close(struct run_command *command);
 int run_tell_open(void);
 /* As cli_complain("%s", text) in a second, unless run_tell_close comes first. */
 void run_tell_if_late(const char *text);
+/* It will not: what came in time is not said. */
+void run_tell_in_time(void);
 /* Gives what is unwritten a little time. */
 void run_tell_close(void);
 

@@ -64,7 +64,7 @@ static void *write_lines(void *arg)
             kept_len = 0;
         }
         ssize_t n = recv(lines, line, sizeof(line), 0);
-        if (n > 1 && line[0] == KEPT_BACK) {
+        if (n > 0 && line[0] == KEPT_BACK) { /* alone, it is no more to be said */
             kept_len = (size_t)n - 1;
             memcpy(kept, line + 1, kept_len);
             late_ns = run_now_ns() + (int64_t)LATE_MS * NS_PER_MS;
@@ -100,6 +100,12 @@ void run_tell_if_late(const char *text)
     cli_tell_by(keep_back);
     cli_complain("%s", text);
     cli_tell_by(tell);
+}
+
+void run_tell_in_time(void)
+{
+    if (teller.lines >= 0)
+        keep_back("", 0);
 }
 
 int run_tell_open(void)

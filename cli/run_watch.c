@@ -347,6 +347,7 @@ void run_watch_hold_on(struct run_watch *watch)
     struct pollfd fds[] = { { .fd = watch->signals, .events = POLLIN },
                             { .fd = watch->news, .events = POLLIN } };
 
+    run_tell_in_time(); /* nothing is left of the command */
     /* the terminal's signals go to the command itself */
     if (watch->options->min_hold_ns == 0 || watch->told_to_end ||
         (watch->had_terminal && watch->end.si_code != CLD_EXITED))

@@ -13,10 +13,11 @@ rlockConfig.cmake: cmake/rlockConfig.cmake.in build-aux/relative-path Makefile
 # empty; bin, sbin, include, lib, share and share/man stay in any case.
 uninstall-hook:
 	for dir in '$(cmakedir)' '$(libdir)/cmake' '$(pkgconfigdir)' \
-	  '$(mandir)/man1' '$(mandir)/man3' '$(mandir)/man7' '$(mandir)/man8' \
+	  '$(mandir)/man1' '$(mandir)/man3' '$(mandir)/man5' '$(mandir)/man7' '$(mandir)/man8' \
 	  '$(systemdsystemunitdir)' '$(prefix)/lib/systemd' '$(sysusersdir)' '$(tmpfilesdir)' \
 	  '$(datadir)/bash-completion/completions' '$(datadir)/bash-completion' \
 	  '$(datadir)/zsh/site-functions' '$(datadir)/zsh/vendor-completions' '$(datadir)/zsh' \
-	  '$(datadir)/fish/vendor_completions.d' '$(datadir)/fish' '$(docdir)' '$(datadir)/doc'; do \
+	  '$(datadir)/fish/vendor_completions.d' '$(datadir)/fish' '$(examplesdir)/cron.d' '$(examplesdir)/systemd' \
+	  '$(examplesdir)' '$(docdir)' '$(datadir)/doc'; do \
 	  test ! -d "$(DESTDIR)$$dir" || rmdir "$(DESTDIR)$$dir" 2>/dev/null || :; \
 	done

@@ -16,6 +16,7 @@ EXTRA_DIST += \
 	debian/rlock-guard.postinst \
 	debian/rlock-guard.postrm \
 	debian/rlock-tools.docs \
+	debian/rlock-tools.examples \
 	debian/rlock-tools.install \
 	debian/rules \
 	debian/source/format \

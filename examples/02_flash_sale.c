@@ -6,9 +6,9 @@
  *
  *     02_flash_sale [-n items] [none] [setnx] [delete] [compare] [rlock]
  *
- * The server is $RLOCK_URL, else redis://127.0.0.1:6379. Fails when the row of rlock
- * shows anything but every item sold once. The workers are this program, executed
- * anew.
+ * The server is $RLOCK_URL, else that of rlock.conf(5), else redis://127.0.0.1:6379.
+ * Fails when the row of rlock shows anything but every item sold once. The workers are
+ * this program, executed anew.
  */
 #include "flash_sale/sale.h"
 

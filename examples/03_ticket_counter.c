@@ -10,9 +10,9 @@
  * sends one of its threads to queue at the server, the others wait at home until that one
  * is back.
  *
- * The server is $RLOCK_URL, else redis://127.0.0.1:6379. Fails when the fair lock served
- * anybody out of turn. The families are forked before anybody uses the library; later
- * they would have to call exec first.
+ * The server is $RLOCK_URL, else that of rlock.conf(5), else redis://127.0.0.1:6379.
+ * Fails when the fair lock served anybody out of turn. The families are forked before
+ * anybody uses the library; later they would have to call exec first.
  */
 #include <pthread.h>
 #include <rlock.h>

@@ -10,8 +10,9 @@
  * Prints a row for each of the two locks, with --mutex only the mutex's; with --none
  * nothing guards the settings, to see that they do get torn.
  *
- * The server is $RLOCK_URL, else redis://127.0.0.1:6379. Fails when settings of two
- * versions were seen together. The processes are this program, executed anew.
+ * The server is $RLOCK_URL, else that of rlock.conf(5), else redis://127.0.0.1:6379.
+ * Fails when settings of two versions were seen together. The processes are this program,
+ * executed anew.
  */
 #include <pthread.h>
 #include <rlock.h>

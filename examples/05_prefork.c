@@ -9,7 +9,8 @@
  *
  *     05_prefork
  *
- * The server is $RLOCK_URL, else redis://127.0.0.1:6379. Fails when a coin is missing.
+ * The server is $RLOCK_URL, else that of rlock.conf(5), else redis://127.0.0.1:6379.
+ * Fails when a coin is missing.
  */
 #include <rlock.h>
 #include <signal.h>

@@ -17,8 +17,8 @@
  *     06_cron_once
  *
  * Hosts are processes, a minute is 200 ms, and one host is killed during minute 3. The
- * server is $RLOCK_URL, else redis://127.0.0.1:6379. Fails when a minute's job was not
- * done exactly once.
+ * server is $RLOCK_URL, else that of rlock.conf(5), else redis://127.0.0.1:6379. Fails
+ * when a minute's job was not done exactly once.
  */
 #include <rlock.h>
 #include <signal.h>

@@ -15,8 +15,8 @@
  *
  * With --trusting the store does not look at tokens, to see the harm.
  *
- * The server is $RLOCK_URL, else redis://127.0.0.1:6379. Fails when the old leader's
- * write is in the store at the end.
+ * The server is $RLOCK_URL, else that of rlock.conf(5), else redis://127.0.0.1:6379.
+ * Fails when the old leader's write is in the store at the end.
  */
 #include <rlock.h>
 #include <signal.h>

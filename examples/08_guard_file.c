@@ -14,7 +14,7 @@
  * doubled, and fails otherwise. A shell script joins in by the same name:
  * rlock run "file:FILE" -- COMMAND.
  *
- * The server is $RLOCK_URL, else redis://127.0.0.1:6379.
+ * The server is $RLOCK_URL, else that of rlock.conf(5), else redis://127.0.0.1:6379.
  */
 #include <rlock.h>
 #include <stdbool.h>

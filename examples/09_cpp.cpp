@@ -10,8 +10,8 @@
  * unlock: thrown by std::unique_lock::unlock(), while at the end of a guard it ends the
  * program (destructors do not throw), for what was done under it cannot be called back.
  *
- * The server is $RLOCK_URL, else redis://127.0.0.1:6379. Fails when an update is lost or
- * readers do not read side by side.
+ * The server is $RLOCK_URL, else that of rlock.conf(5), else redis://127.0.0.1:6379.
+ * Fails when an update is lost or readers do not read side by side.
  */
 #include <rlock.h>
 

@@ -47,6 +47,14 @@ CPP_EXAMPLES = examples/09_cpp
 noinst_PROGRAMS += $(CPP_EXAMPLES)
 endif
 
+# Files for a host; tests/test_cron.c runs what they say.
+examplesdir = $(docdir)/examples
+dist_examples_DATA = examples/rlock.conf
+croneddir = $(examplesdir)/cron.d
+dist_croned_DATA = examples/cron.d/nightly
+timeddir = $(examplesdir)/systemd
+dist_timed_DATA = examples/systemd/nightly.service examples/systemd/nightly.timer
+
 check-examples: examples/03_ticket_counter examples/04_config_cache examples/05_prefork \
 	examples/06_cron_once examples/07_leader examples/08_guard_file \
 	examples/08_guard_file_trim $(CPP_EXAMPLES)

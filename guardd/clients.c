@@ -17,11 +17,16 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-enum { STOP_US = 600000 };
+enum {
+    STOP_US = 600000,
+    URL_SIZE = 16384, /* a line of a file of URLs has less */
+    SOURCE_SIZE = 4096
+};
 
 struct guarded {
     rlock_client_t *client;
     char *label;
+    char *source; /* who named it, where the command line did not; else NULL */
 };
 
 static struct guarded guarded[URLS_MAX];
@@ -56,23 +61,32 @@ bool clients_are_blind(void)
     return blind;
 }
 
+__attribute__((noreturn)) static void cannot_open(const struct guard_url *url, int rc)
+{
+    const char *detail = rlock_errmsg()[0] != '\0' ? rlock_errmsg() : rlock_strerror(rc);
+    const char *from = url->from ? url->from : "no server to look after";
+
+    say_and_exit(rc == EINVAL || rc == ENOTSUP ? GUARD_USAGE : GUARD_INTERNAL, "%s: %s",
+                 from, detail);
+}
+
 static void open_one(const struct guard_url *url, const rlock_clientattr_t *attr)
 {
-    const char *given = url->text ? url->text : getenv("RLOCK_URL");
     struct guarded *one = &guarded[guarded_count];
+    char given[URL_SIZE], source[SOURCE_SIZE];
 
     int rc = rlock_client_open(&one->client, url->text, attr);
+    if (rc == 0) /* what it was, whoever named it */
+        rc = rlock_client_getserver(one->client, given, sizeof(given), source,
+                                    sizeof(source));
     if (rc != 0)
-        say_and_exit(rc == EINVAL || rc == ENOTSUP ? GUARD_USAGE : GUARD_INTERNAL,
-                     "%s: %s", url->from,
-                     rlock_errmsg()[0] != '\0' ? rlock_errmsg() : rlock_strerror(rc));
-    if (!given || given[0] == '\0')
-        given = "redis://127.0.0.1:6379";
-    one->label = url_label(given);
+        cannot_open(url, rc);
+    one->label = printable(given);
+    one->source = strcmp(source, "program") == 0 ? NULL : printable(source);
     guarded_count++;
     if (url_is_off(given))
         say_and_exit(GUARD_USAGE, "%s: URL: guard=0 switches off what rlock-guard is for",
-                     url->from);
+                     url->from ? url->from : source);
 }
 
 void clients_open(const struct guard_urls *urls)
@@ -115,7 +129,9 @@ void clients_describe(char *text, size_t size)
 {
     text[0] = '\0';
     for (int i = 0; i < guarded_count; i++)
-        append(text, size, "%s%s", i > 0 ? ", " : "", guarded[i].label);
+        append(text, size, "%s%s%s%s%s", i > 0 ? ", " : "", guarded[i].label,
+               guarded[i].source ? " (" : "", guarded[i].source ? guarded[i].source : "",
+               guarded[i].source ? ")" : "");
 }
 
 void clients_count_burials(char *text, size_t size)
@@ -163,6 +179,7 @@ void clients_close(void)
         if (rc != 0)
             say(SAY_WARNING, "cannot close %s: %s", guarded[i].label, rlock_strerror(rc));
         free(guarded[i].label);
+        free(guarded[i].source);
     }
     guarded_count = 0;
 }

@@ -38,8 +38,8 @@ void say_and_exit(int code, const char *format, ...)
 enum { URLS_MAX = 64 };
 
 struct guard_url {
-    char *text; /* NULL: the library's default, $RLOCK_URL or its own */
-    char *from; /* where it stood, for messages */
+    char *text; /* NULL: the library's default, see rlock.conf(5) */
+    char *from; /* where it stood, for messages; NULL: the library says that */
 };
 
 struct guard_urls {
@@ -59,8 +59,6 @@ void urls_clear(struct guard_urls *urls);
 
 /* Whether a URL that rlock_client_open has taken says guard=0. */
 bool url_is_off(const char *url);
-/* The same URL without user and password, printable; allocated, never NULL. */
-char *url_label(const char *url);
 /* A text with what is not printable as \xNN; allocated, never NULL. */
 char *printable(const char *text);
 
@@ -70,7 +68,7 @@ char *printable(const char *text);
  * a message when a URL is of no use, or one would look at nothing. */
 void clients_open(const struct guard_urls *urls);
 int clients_count(void);
-/* "redis://a:6379, unix:///s" */
+/* "redis://a:6379, unix:///s"; behind one that the command line did not name: who did */
 void clients_describe(char *text, size_t size);
 /* "3 burials (2 at redis://a:6379, 1 at unix:///s)" */
 void clients_count_burials(char *text, size_t size);

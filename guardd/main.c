@@ -33,7 +33,8 @@ static const char usage[] =
     "  -h, --help       this text\n"
     "  -V, --version    the version\n"
     "\n"
-    "Without a URL: $RLOCK_URL, else redis://127.0.0.1:6379.\n"
+    "Without a URL: $RLOCK_URL, else that of rlock.conf(5), else\n"
+    "redis://127.0.0.1:6379.\n"
     "SIGUSR1: a line with the number of burials. Exit code: 0 stopped, 64 usage,\n"
     "70 internal, 78 no directory to look at.\n";
 

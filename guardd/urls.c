@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 enum { ESCAPE_LEN = 4, URL_LINE_MAX = 8192, HEX = 16 };
 
@@ -100,10 +99,7 @@ void urls_read(struct guard_urls *urls, const char *path)
 
 void urls_add_default(struct guard_urls *urls)
 {
-    const char *url = getenv("RLOCK_URL");
-    bool given = url && url[0] != '\0';
-
-    add(urls, NULL, checked(strdup(given ? "RLOCK_URL" : "the default URL")));
+    add(urls, NULL, NULL);
 }
 
 void urls_clear(struct guard_urls *urls)
@@ -160,23 +156,6 @@ bool url_is_off(const char *url)
         at = *end != '\0' ? end : NULL;
     }
     return false;
-}
-
-char *url_label(const char *url)
-{
-    static const char scheme[] = "redis://";
-    const size_t scheme_len = sizeof(scheme) - 1;
-    char *text;
-
-    if (strncasecmp(url, scheme, scheme_len) != 0)
-        return printable(url);
-    const char *host = url + scheme_len;
-    const char *sign = memrchr(host, '@', strcspn(host, "/?"));
-    if (asprintf(&text, "%s%s", scheme, sign ? sign + 1 : host) < 0)
-        text = checked(NULL);
-    char *label = printable(text);
-    free(text);
-    return label;
 }
 
 char *printable(const char *text)

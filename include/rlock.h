@@ -356,14 +356,20 @@ typedef struct rlock_stats {
  *       unix:///path/to/socket[?parameters]; parameters: db, lease, presence,
  *       commandtimeout, connecttimeout (ms), mutextype=recursive|errorcheck|normal,
  *       handoffms, handoffcount, retain (ms), guard=0|1.
- *       NULL: $RLOCK_URL, else redis://127.0.0.1:6379. What the URL says wins
- *       over the attribute.
+ *       NULL or empty: $RLOCK_URL; if that is unset or empty, what the system's file
+ *       /etc/rlock.conf says (below configure's sysconfdir; RLOCK_CONF names another,
+ *       see rlock.conf(5)); if there is none, redis://127.0.0.1:6379. What the URL says
+ *       wins over the attribute; the file's user and passwordfile do not, they are for
+ *       who has no credentials of his own. A program with more rights than its caller
+ *       (setuid) does not look at the environment.
  * attr  NULL: defaults.
  *
- * EINVAL   malformed URL, unknown scheme or parameter, value out of range
+ * EINVAL   malformed URL, unknown scheme or parameter, value out of range; the file, or
+ *          the one with the password that it names, is wrong or cannot be read: it is
+ *          never passed over. The message names the file and its line
  * ENOTSUP  rediss:// (TLS is not built yet)
  * ENOMEM, EAGAIN (see the top of this file), EMFILE, ENFILE
- * *ret_client is untouched on failure. Blocks: no network. Since: 0.1
+ * *ret_client is untouched on failure. Blocks: no network; reads those files. Since: 0.1
  */
 int rlock_client_open(rlock_client_t **ret_client, const char *url,
                       const rlock_clientattr_t *attr) RLOCK_MUST_CHECK;
@@ -384,6 +390,23 @@ int rlock_client_close(rlock_client_t *client);
  * too, if it was open in the parent: close it first); EINVAL, ENOTSUP as
  * rlock_client_open. Since: 0.1 */
 int rlock_client_setdefault(const char *url, const rlock_clientattr_t *attr);
+
+/*
+ * Which server a client has, and who has named it, for messages and logs. NULL: the
+ * default client; if it is not open, what it would be opened with now.
+ *
+ * url     gets the URL as it was given, without user and password
+ * source  gets "program" (an argument of rlock_client_open or _setdefault), "RLOCK_URL",
+ *         the path of the file (rlock.conf(5)), or "built-in default"
+ *
+ * EINVAL        a buffer is NULL; no such client is open
+ * ENAMETOOLONG  a text does not fit its buffer; both are untouched
+ * EINVAL, ENOTSUP, ENOMEM, EMFILE, ENFILE    of a default client that is not open: as
+ *               rlock_client_open
+ * Blocks: no network; may read files as rlock_client_open does. Since: 0.1
+ */
+int rlock_client_getserver(const rlock_client_t *client, char *url, size_t url_size,
+                           char *source, size_t source_size);
 
 /* One round trip; NULL: the default client, opened if need be. ENOTCONN, EACCES,
  * EPROTO, EINVAL. Blocks: up to the command timeout. Since: 0.1 */

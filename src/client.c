@@ -3,6 +3,7 @@
  * there are is clients.c's. Thread: any. */
 #include "client_impl.h"
 
+#include "conf.h"
 #include "deadline.h"
 #include "error.h"
 #include "random.h"
@@ -106,10 +107,9 @@ static int copy_text(char **ret_copy, const char *text)
     return *ret_copy ? 0 : rlk_error_set(ENOMEM, "out of memory");
 }
 
-int rlk_client_configure(struct rlock_client *client, const char *url,
+int rlk_client_configure(struct rlk_config *config, const char *url,
                          const rlock_clientattr_t *attr)
 {
-    struct rlk_config *config = &client->config;
     rlock_clientattr_t defaults RLK_UNINITIALIZED;
     int rc;
 
@@ -127,23 +127,15 @@ int rlk_client_configure(struct rlock_client *client, const char *url,
     config->handoff_count = attr->rlk_handoff_count;
     config->retain_ms = (long)attr->rlk_retain_ms;
     config->guard = attr->rlk_guard;
-    client->event_fn = attr->rlk_event_fn;
-    client->event_arg = attr->rlk_event_arg;
     rc = copy_text(&config->target.user, attr->rlk_user);
     if (rc == 0)
         rc = copy_text(&config->target.password, attr->rlk_password);
     if (rc != 0)
         return rc;
-    const char *ours = url ? NULL : getenv("RLOCK_URL");
-    if (!url)
-        url = ours;
-    rc = rlk_url_parse(config, url && url[0] ? url : "redis://127.0.0.1:6379");
-    if (rc != 0 && ours) {
-        char why[200];
-        snprintf(why, sizeof(why), "%s", rlk_error_message());
-        rlk_error_set(rc, "RLOCK_URL: %s", why);
-    }
-    return rc;
+    if (!url || !url[0])
+        return rlk_conf_parse(config);
+    config->source = RLK_SOURCE_PROGRAM;
+    return rlk_url_parse(config, url);
 }
 
 /* ---- start */

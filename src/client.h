@@ -80,6 +80,9 @@ void rlk_client_put(struct rlock_client *client);
 /* Of mutexes without a type of their own: RLOCK_MUTEX_*, of a default client that is not
  * open as it would be. Opens nothing. */
 int rlk_client_mutex_type(uint64_t number);
+/* What the default client would be opened with; to be cleared, also on failure. 0,
+ * EINVAL, ENOTSUP, ENOMEM, EMFILE, ENFILE. Blocks: may read files. */
+int rlk_client_configure_default(struct rlk_config *config);
 
 /* For a call from a signal handler: `client`, or for NULL the default client, or NULL
  * when that is not open. Until the other is called, it is not closed, and the thread runs

@@ -7,9 +7,10 @@
 
 /* ---- client.c */
 
-/* What URL and attributes (NULL: defaults) say, of a zeroed client. 0, EINVAL, ENOTSUP,
- * ENOMEM. */
-int rlk_client_configure(struct rlock_client *client, const char *url,
+/* What URL and attributes (NULL: defaults) say, into a zeroed config; no URL: what
+ * rlk_conf_parse finds. 0, EINVAL, ENOTSUP, ENOMEM, EMFILE, ENFILE. Blocks: may read
+ * files, so that no mutex is held. */
+int rlk_client_configure(struct rlk_config *config, const char *url,
                          const rlock_clientattr_t *attr);
 /* Gives a client its identity, and what it does with it. On failure it is as before. */
 int rlk_client_start(struct rlock_client *client, bool is_default);

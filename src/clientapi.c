@@ -235,6 +235,59 @@ static int ping(struct rlock_client *client)
     return rc;
 }
 
+/* A buffer of the caller's. */
+struct buffer {
+    char *at;
+    size_t size;
+};
+
+static int put_server(const struct rlk_config *config, struct buffer url,
+                      struct buffer source)
+{
+    size_t url_size = strlen(config->url) + 1, source_size = strlen(config->source) + 1;
+
+    if (url_size > url.size)
+        return rlk_error_set(ENAMETOOLONG, "the URL has %zu bytes", url_size);
+    if (source_size > source.size)
+        return rlk_error_set(ENAMETOOLONG, "the source of the URL has %zu bytes",
+                             source_size);
+    memcpy(url.at, config->url, url_size);
+    memcpy(source.at, config->source, source_size);
+    return 0;
+}
+
+static int get_server(const struct rlock_client *client, struct buffer url,
+                      struct buffer source)
+{
+    struct rlock_client *used = NULL;
+    struct rlk_config config;
+    int rc = rlk_client_peek_pointer(client, &used);
+
+    if (rc != 0)
+        return rc;
+    if (used) {
+        rc = put_server(&used->config, url, source);
+        rlk_client_put(used);
+        return rc;
+    }
+    rc = rlk_client_configure_default(&config);
+    if (rc == 0)
+        rc = put_server(&config, url, source);
+    rlk_config_clear(&config);
+    return rc;
+}
+
+int rlock_client_getserver(const rlock_client_t *client, char *url, size_t url_size,
+                           char *source, size_t source_size)
+{
+    struct rlk_call call = rlk_call_enter();
+    bool fit = rlk_argument_there("url", url) && rlk_argument_there("source", source);
+    int rc = fit ? get_server(client, (struct buffer){ url, url_size },
+                              (struct buffer){ source, source_size })
+                 : EINVAL;
+    return rlk_call_leave(call, rc);
+}
+
 int rlock_client_ping(rlock_client_t *client)
 {
     struct rlk_call call = rlk_call_enter();

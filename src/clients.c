@@ -199,7 +199,11 @@ static int open_client(struct rlock_client **ret_client, const char *url,
     if (!client)
         return rlk_error_set(ENOMEM, "out of memory");
     client->memory_refs = 1;
-    int rc = rlk_client_configure(client, url, attr);
+    int rc = rlk_client_configure(&client->config, url, attr);
+    if (attr) {
+        client->event_fn = attr->rlk_event_fn;
+        client->event_arg = attr->rlk_event_arg;
+    }
     if (rc == 0) {
         rlk_mutex_lock(&mu);
         client->number = ++last_number;
@@ -317,22 +321,58 @@ int rlk_client_peek(uint64_t number, struct rlock_client **ret_client)
     return 0;
 }
 
-/* What the default client would be opened with: a URL that is wrong is told when it is.
- */
+/* What rlk_client_set_default has said, copied: a file may be read for it, which is not
+ * done with mu held. NULL each when nothing was said. 0 or ENOMEM. */
+static int copy_default(char **ret_url, rlock_clientattr_t **ret_attr)
+{
+    char *url = NULL;
+    rlock_clientattr_t *attr = NULL;
+
+    rlk_mutex_lock(&mu);
+    if (default_url)
+        url = strdup(default_url);
+    if (default_attr)
+        attr = malloc(sizeof(*attr));
+    if (attr)
+        memcpy(attr, default_attr, sizeof(*attr));
+    bool whole = !default_url == !url && !default_attr == !attr;
+    rlk_mutex_unlock(&mu);
+    *ret_url = url;
+    *ret_attr = attr;
+    return whole ? 0 : rlk_error_set(ENOMEM, "out of memory");
+}
+
+static void drop_default(char *url, rlock_clientattr_t *attr)
+{
+    if (url)
+        explicit_bzero(url, strlen(url));
+    free(url);
+    if (attr)
+        explicit_bzero(attr, sizeof(*attr));
+    free(attr);
+}
+
+int rlk_client_configure_default(struct rlk_config *config)
+{
+    rlock_clientattr_t *attr;
+    char *url;
+
+    memset(config, 0, sizeof(*config));
+    int rc = copy_default(&url, &attr);
+    if (rc == 0)
+        rc = rlk_client_configure(config, url, attr);
+    drop_default(url, attr);
+    return rc;
+}
+
+/* A URL that is wrong is told when the client is opened. */
 static int default_mutex_type(void)
 {
-    struct rlock_client *client = calloc(1, sizeof(*client));
-    int type = RLOCK_MUTEX_RECURSIVE;
+    struct rlk_config config;
+    int rc = rlk_client_configure_default(&config);
+    int type = rc == 0 ? config.mutex_type : RLOCK_MUTEX_RECURSIVE;
 
-    if (!client)
-        return type;
-    client->memory_refs = 1;
-    rlk_mutex_lock(&mu);
-    int rc = rlk_client_configure(client, default_url, default_attr);
-    rlk_mutex_unlock(&mu);
-    if (rc == 0)
-        type = client->config.mutex_type;
-    rlk_client_release(client);
+    rlk_config_clear(&config);
     rlk_error_clear();
     return type;
 }
@@ -494,18 +534,14 @@ int rlk_client_set_default(const char *url, const rlock_clientattr_t *attr)
 {
     rlock_clientattr_t *attr_copy = NULL;
     char *url_copy = NULL;
-    struct rlock_client *probe;
+    struct rlk_config probe = { .url = NULL };
     int rc = rlk_client_check_process();
 
     if (rc != 0)
         return rc;
     /* what would fail at first use fails here */
-    probe = calloc(1, sizeof(*probe));
-    if (!probe)
-        return rlk_error_set(ENOMEM, "out of memory");
-    rc = rlk_client_configure(probe, url, attr);
-    rlk_config_clear(&probe->config);
-    free(probe);
+    rc = rlk_client_configure(&probe, url, attr);
+    rlk_config_clear(&probe);
     if (rc != 0)
         return rc;
     if (url && !(url_copy = strdup(url)))
@@ -530,11 +566,6 @@ int rlk_client_set_default(const char *url, const rlock_clientattr_t *attr)
         attr_copy = old_attr;
     }
     rlk_mutex_unlock(&mu);
-    if (url_copy)
-        explicit_bzero(url_copy, strlen(url_copy));
-    free(url_copy);
-    if (attr_copy)
-        explicit_bzero(attr_copy, sizeof(*attr_copy));
-    free(attr_copy);
+    drop_default(url_copy, attr_copy);
     return rc;
 }

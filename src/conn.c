@@ -523,6 +523,7 @@ int rlk_conn_start(struct rlk_conn **ret_conn, const struct rlk_conn_options *op
     if (!conn)
         return ENOMEM;
     conn->label = options->target->label;
+    conn->whence = options->target->whence;
     conn->reply_limit = options->reply_limit;
     conn->skip.over = options->skip_over;
     conn->moves = options->moves;

@@ -143,7 +143,7 @@ static void explain_auth(struct rlk_conn *conn, const char *text)
         why = "the server knows no users, only a password";
     else if (!is_denied(text) && !begins(text, "ERR invalid"))
         why = "unexpected error";
-    rlk_conn_explain(conn, "%s refused AUTH: %s", conn->label, why);
+    rlk_conn_explain(conn, "%s%s refused AUTH: %s", conn->label, conn->whence, why);
 }
 
 /* What an error reply to `command` means; WAIT: it does not matter. */
@@ -163,8 +163,8 @@ static enum rlk_hello_result take_error(struct rlk_conn *conn,
         explain_auth(conn, text);
         return RLK_HELLO_DENIED;
     }
-    rlk_conn_explain(conn, "%s refused %s: %s", conn->label, command_names[command],
-                     line);
+    rlk_conn_explain(conn, "%s%s refused %s: %s", conn->label, conn->whence,
+                     command_names[command], line);
     return is_denied(text) ? RLK_HELLO_DENIED : RLK_HELLO_STRANGE;
 }
 
@@ -209,7 +209,7 @@ static enum rlk_hello_result take_answer(struct rlk_conn *conn, struct rlk_hello
     if (command == RLK_HELLO_TIME ? take_time(conn, reply, h->sent)
                                   : type == RLK_REPLY_STATUS)
         return RLK_HELLO_WAIT;
-    rlk_conn_explain(conn, "%s gave a strange answer to %s", conn->label,
+    rlk_conn_explain(conn, "%s%s gave a strange answer to %s", conn->label, conn->whence,
                      command_names[command]);
     return RLK_HELLO_STRANGE;
 }

@@ -41,7 +41,8 @@ struct rlk_frame {
 
 struct rlk_conn {
     /* immutable after start */
-    const char *label; /* of the target */
+    const char *label;  /* of the target */
+    const char *whence; /* the same; behind the label in messages about the server */
     size_t reply_limit;
     struct rlk_moves *moves; /* or NULL */
     unsigned moves_seen;

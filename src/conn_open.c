@@ -148,13 +148,15 @@ static bool fail_address(struct rlk_conn *conn)
 
 static bool fail_connect(struct rlk_conn *conn, int code)
 {
-    rlk_conn_explain(conn, "cannot connect to %s: %s", conn->label, strerror(code));
+    rlk_conn_explain(conn, "cannot connect to %s%s: %s", conn->label, conn->whence,
+                     strerror(code));
     return fail_address(conn);
 }
 
 static void explain_unresolved(struct rlk_conn *conn, const char *reason)
 {
-    rlk_conn_explain(conn, "cannot resolve the host of %s: %s", conn->label, reason);
+    rlk_conn_explain(conn, "cannot resolve the host of %s%s: %s", conn->label,
+                     conn->whence, reason);
 }
 
 static bool phase_resolve(struct rlk_conn *conn)
@@ -365,14 +367,15 @@ static void explain_time_out(struct rlk_conn *conn)
         explain_unresolved(conn, "no answer in time");
         break;
     case PHASE_SHAKE:
-        rlk_conn_explain(conn, "%s accepted the connection, but did not answer in time",
-                         conn->label);
+        rlk_conn_explain(conn, "%s%s accepted the connection, but did not answer in time",
+                         conn->label, conn->whence);
         break;
     case PHASE_NEXT:
     case PHASE_RETRY:
     case PHASE_CONNECT:
     default:
-        rlk_conn_explain(conn, "cannot connect to %s: timed out", conn->label);
+        rlk_conn_explain(conn, "cannot connect to %s%s: timed out", conn->label,
+                         conn->whence);
     }
 }
 

@@ -397,6 +397,21 @@ static int parse_unix(struct parse *p, struct slice rest)
     return 0;
 }
 
+/* Keeps the URL, and leaves out what is before an '@' in front of the path and the
+ * parameters: the same '@' as parse_redis's. */
+static int keep_url(struct rlk_config *config, const char *url, size_t scheme_len)
+{
+    const char *rest = url + scheme_len;
+    const char *at = config->target.host ? memrchr(rest, '@', strcspn(rest, "/?")) : NULL;
+    char *kept = NULL;
+
+    if (asprintf(&kept, "%.*s%s", (int)scheme_len, url, at ? at + 1 : rest) < 0)
+        return rlk_error_set(ENOMEM, "out of memory");
+    wipe(&config->url);
+    config->url = kept;
+    return 0;
+}
+
 int rlk_url_parse(struct rlk_config *config, const char *url)
 {
     static const char redis[] = "redis://", rediss[] = "rediss://", unix_[] = "unix://";
@@ -425,7 +440,9 @@ int rlk_url_parse(struct rlk_config *config, const char *url)
     else
         query.len = 0;
     int rc = parse(&p, rest);
-    return rc != 0 ? rc : parse_query(&p, query, url);
+    if (rc == 0)
+        rc = parse_query(&p, query, url);
+    return rc != 0 ? rc : keep_url(config, url, scheme_len);
 }
 
 void rlk_config_clear(struct rlk_config *config)
@@ -434,5 +451,7 @@ void rlk_config_clear(struct rlk_config *config)
     wipe(&config->target.path);
     wipe(&config->target.user);
     wipe(&config->target.password);
+    wipe(&config->url);
+    wipe(&config->source_path);
     explicit_bzero(config, sizeof(*config));
 }

@@ -14,10 +14,16 @@ struct rlk_target {
     char *user;      /* NULL: the server's default user */
     char *password;  /* NULL: no AUTH */
     char label[128]; /* for messages and logs: "host:port" or the path, never a secret */
+    /* put behind the label where the server cannot be had: " (RLOCK_URL)", " (the file's
+     * path)", " (built-in default)"; "" when the program named it */
+    char whence[64];
 };
 
 struct rlk_config {
     struct rlk_target target;
+    char *url;          /* as it was given, but without user and password */
+    const char *source; /* who named it: RLK_SOURCE_*, or source_path */
+    char *source_path;
     long lease_ms, presence_ms, command_timeout_ms, connect_timeout_ms;
     int max_connections;
     int mutex_type;
@@ -25,6 +31,10 @@ struct rlk_config {
     long retain_ms;
     int guard; /* RLOCK_GUARD_* */
 };
+
+#define RLK_SOURCE_PROGRAM "program"
+#define RLK_SOURCE_ENVIRONMENT "RLOCK_URL"
+#define RLK_SOURCE_BUILT_IN "built-in default"
 
 enum {
     RLK_LEASE_MIN_MS = 50,

@@ -4,8 +4,8 @@
 
 #include "wait.h"
 
-#include <stdlib.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 enum { LEASE_MS = 60000 };
 
@@ -314,6 +314,8 @@ static void calls_of_client(struct calls *c)
     CALL(getenv("RLOCK_RUNDIR")[0] ? ENAMETOOLONG : ENOENT,
          rlock_getrundir(dir, sizeof(dir)));
     GOOD(rlock_client_getstats(c->client, &stats));
+    CALL(ENAMETOOLONG,
+         rlock_client_getserver(c->client, dir, sizeof(dir), dir, sizeof(dir)));
     GOOD(rlock_client_ping(c->client));
     GOOD(rlock_client_open(&client, c->url, NULL));
     GOOD(rlock_client_ping(client));

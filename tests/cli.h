@@ -36,7 +36,8 @@ struct cli {
 /*
  * Start it. argv[0]: "rlock" is the one that was built (cli_path); others are looked up
  * in PATH. env: "NAME=value" laid over the environment, from which RLOCK_URL, _USER,
- * _PASSWORD, _NAME and _TOKEN are gone. Abort when it cannot be started.
+ * _PASSWORD, _NAME and _TOKEN are gone, and RLOCK_CONF is /dev/null. Abort when it cannot
+ * be started.
  */
 void cli_start(struct cli *c, const char *const argv[], const char *const env[]);
 /* On a pseudo-terminal of that size, its controlling one, with TERM=xterm. */

@@ -7,7 +7,7 @@
 
 TEST_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests -I$(top_srcdir)/tests/helpers \
 	-I$(top_srcdir)/tests/nemesis $(HIREDIS_CFLAGS) $(CHECK_CFLAGS) $(CLI_CPPFLAGS) \
-	-DTEST_SRCDIR='"$(abs_top_srcdir)"'
+	-DTEST_SRCDIR='"$(abs_top_srcdir)"' -DTEST_SYSCONFDIR='"$(sysconfdir)"'
 INSIDE_CPPFLAGS = $(TEST_CPPFLAGS) -I$(top_builddir) -I$(top_srcdir)/src
 # Linked without libtool, which takes longer than the linker: with the library's objects, or
 # with none of the library. Only programs that use the shared library need it.
@@ -50,6 +50,7 @@ check_LIBRARIES = tests/libtesthelp.a tests/libhands.a tests/libjudge.a tests/li
 tests_libtesthelp_a_SOURCES = \
 	tests/helpers/alloc.h tests/helpers/alloc.c \
 	tests/helpers/clock.h tests/helpers/clock.c \
+	tests/helpers/conffile.h tests/helpers/conffile.c \
 	tests/helpers/die.h tests/helpers/die.c \
 	tests/helpers/link.h tests/helpers/link.c \
 	tests/helpers/port.h tests/helpers/port.c \
@@ -241,7 +242,7 @@ AM_TESTS_ENVIRONMENT = \
 	RLOCK_TEST_LINK='$(CC) $(AM_CFLAGS) $(CFLAGS) $(AM_LDFLAGS) $(LDFLAGS)'; \
 	export RLOCK_TEST_SERVER CK_DEFAULT_TIMEOUT RLOCK_TEST_BUILDDIR; \
 	export RLOCK_TEST_COMPILE RLOCK_TEST_LINK; \
-	unset RLOCK_URL;
+	unset RLOCK_URL; RLOCK_CONF=/dev/null; export RLOCK_CONF;
 
 
 EXTRA_DIST += build-aux/test-programs build-aux/test-driver tests/README.md tests/shims/clock_shim.c

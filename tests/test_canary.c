@@ -7,6 +7,8 @@
  */
 #include "scene.h"
 
+#include "conffile.h"
+
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
@@ -14,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <syslog.h>
 #include <unistd.h>
@@ -457,6 +460,61 @@ START_TEST(not_when_the_environments_URL_is_wrong)
 }
 END_TEST
 
+/* Files like /etc/rlock.conf, wrong ones. */
+static const char *const bad_files[] = {
+    "url=redis://u:@@%@host\n",
+    "url=redis://u:@@@host:x\n",
+    "url=redis://u:@@@host\nuser=@@\n",
+    "url=redis://host\nuser=@@\n",
+    "@@\n",
+    "@@=redis://host\n",
+    "url=@@\n",
+    "url=@@\nurl=@@\n",
+    "password=@@\n",
+    "url=redis://u:@@@host\npasswordfile=/x\n",
+    "redis://u:@@@host?db=0\n",
+};
+
+START_TEST(not_when_the_file_is_wrong)
+{
+    char text[512];
+    rlock_mutex_t m = RLOCK_MUTEX_INITIALIZER("N");
+    conffile_begin();
+    fill_in(text, sizeof(text), bad_files[_i]);
+    setenv("RLOCK_CONF", conffile_write("conf", text, 0600), 1);
+    explicit_bzero(text, sizeof(text));
+    int rc = rlock_mutex_lock(&m);
+    conffile_end();
+    ck_assert_int_eq(rc, EINVAL);
+    see_code(rc);
+    see("a line that makes it long enough");
+    check_unseen();
+}
+END_TEST
+
+START_TEST(not_when_the_password_of_a_file_is_wrong)
+{
+    char text[512];
+    rlock_client_t *client = NULL;
+    conffile_begin();
+    fill_in(text, sizeof(text), "@@\n");
+    conffile_write("password", text, 0600);
+    explicit_bzero(text, sizeof(text));
+    snprintf(text, sizeof(text),
+             "url=redis://127.0.0.1:%u\nuser=u\npasswordfile=^/password\n",
+             (unsigned)scene_server.port);
+    conffile_use(text);
+    ck_assert_int_eq(rlock_client_open(&client, NULL, NULL), 0);
+    conffile_end();
+    int rc = rlock_client_ping(client);
+    ck_assert_int_eq(rc, EACCES);
+    see_code(rc);
+    ck_assert_int_eq(rlock_client_close(client), 0);
+    see("a line that makes it long enough");
+    check_unseen();
+}
+END_TEST
+
 /* ---- memory */
 
 /* How many copies are in this process's writable memory: by their ends, because free()
@@ -590,6 +648,33 @@ START_TEST(attributes_are_wiped_by_destroy)
 }
 END_TEST
 
+/* In the URL of a file, or in a file of its own. */
+START_TEST(password_of_a_file_is_in_memory_once)
+{
+    char text[256];
+    rlock_client_t *client = NULL;
+    if (!can_search())
+        return;
+    conffile_begin();
+    fill_in(text, sizeof(text), _i == 0 ? "url=redis://u:@@@127.0.0.1:1\n" : "@@\n");
+    const char *path = conffile_write("secret", text, 0600);
+    explicit_bzero(text, sizeof(text));
+    conffile_use("url=redis://127.0.0.1:1\npasswordfile=^/secret\n");
+    if (_i == 0)
+        setenv("RLOCK_CONF", path, 1);
+    ck_assert_int_eq(rlock_client_open(&client, NULL, NULL), 0);
+    check_copies(1, "after open");
+    ck_assert_int_eq(rlock_client_close(client), 0);
+    check_copies(0, "after close");
+    ck_assert_int_eq(rlock_client_setdefault(NULL, NULL), 0);
+    check_copies(0, "after a look");
+    chmod(conffile_path("secret"), 0644); /* refused */
+    ck_assert_int_eq(rlock_client_open(&client, NULL, NULL), EINVAL);
+    check_copies(0, "after a refusal");
+    conffile_end();
+}
+END_TEST
+
 START_TEST(what_failed_to_open_leaves_nothing)
 {
     if (!can_search())
@@ -627,9 +712,13 @@ static Suite *make_suite(void)
     tcase_add_loop_test(urls, not_when_the_URL_is_wrong, 0,
                         sizeof(bad_urls) / sizeof(bad_urls[0]));
     tcase_add_test(urls, not_when_the_environments_URL_is_wrong);
+    tcase_add_loop_test(urls, not_when_the_file_is_wrong, 0,
+                        sizeof(bad_files) / sizeof(bad_files[0]));
+    tcase_add_test(urls, not_when_the_password_of_a_file_is_wrong);
     TCase *memory = scene_tcase(s, "memory", open_scene, scene_close);
     tcase_add_test(memory, one_copy_is_in_memory_while_the_client_is_open_and_none_later);
     tcase_add_test(memory, attributes_are_wiped_by_destroy);
+    tcase_add_loop_test(memory, password_of_a_file_is_in_memory_once, 0, 2);
     tcase_add_test(memory, what_failed_to_open_leaves_nothing);
     return s;
 }

@@ -289,6 +289,14 @@ START_TEST(lock_is_held_for_a_while_after_a_short_job)
 }
 END_TEST
 
+/* Longer than it takes until what is left of a command is told. */
+START_TEST(nothing_is_said_of_a_command_that_left_nothing)
+{
+    ck_assert_int_eq(RUN("--min-hold", "1300ms", "n", "true"), 0);
+    ck_assert_str_eq(c.err.text, "");
+}
+END_TEST
+
 START_TEST(signal_ends_the_wait_after_a_short_job)
 {
     START(&c, "--min-hold", "1h", "n", "sh", "-c", "echo pid $$; exit 3");
@@ -612,6 +620,7 @@ int main(void)
     tcase_add_loop_test(tc, command_is_ended_when_it_was_held_for_too_long, 0, 2);
     tcase_add_test(tc, bound_of_the_hold_is_nothing_to_a_command_that_ends_before);
     tcase_add_test(tc, lock_is_held_for_a_while_after_a_short_job);
+    tcase_add_test(tc, nothing_is_said_of_a_command_that_left_nothing);
     tcase_add_test(tc, signal_ends_the_wait_after_a_short_job);
     tcase_add_test(tc, job_that_is_told_to_end_is_followed_by_no_wait);
     tcase_add_test(tc, loss_ends_the_wait_after_a_short_job);

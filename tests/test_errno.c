@@ -397,6 +397,7 @@ static void call_clients(void)
 {
     rlock_client_t *c;
     rlock_stats_t stats;
+    char text[64];
 
     CALL(EINVAL, rlock_client_open, &c, "nonsense", NULL);
     CALL(ENOTSUP, rlock_client_open, &c, "rediss://localhost", NULL);
@@ -409,6 +410,10 @@ static void call_clients(void)
     CALL(0, rlock_client_close, c);
     CALL(EINVAL, rlock_client_close, no_client);
     CALL(EINVAL, rlock_client_ping, no_client);
+    CALL(EINVAL, rlock_client_getserver, no_client, text, sizeof(text), text,
+         sizeof(text));
+    CALL(EINVAL, rlock_client_getserver, NULL, NULL, 0, text, sizeof(text));
+    CALL(0, rlock_client_getserver, NULL, text, sizeof(text), text, sizeof(text));
     CALL(EINVAL, rlock_client_interrupt, NULL);
     CALL(EINVAL, rlock_getrundir, NULL, 0);
     CALL(EINVAL, rlock_client_setdefault, "nonsense", NULL);

@@ -4,6 +4,7 @@
  * ends is test_guardd_stop's, whom it buries test_guardd_burials's. */
 #include "guardscene.h"
 
+#include "conffile.h"
 #include "port.h"
 
 #include <fcntl.h>
@@ -74,7 +75,53 @@ START_TEST(server_is_the_librarys_default_when_none_is_named_anywhere)
     snprintf(rundir, sizeof(rundir), "RLOCK_RUNDIR=%s", guard_dir);
     cli_start(&guard, CLI_ARGV(guard_path()), CLI_ARGV(rundir));
     guard_is_ready();
-    ck_assert(cli_complains(&guard, " for redis://127.0.0.1:6379\n"));
+    ck_assert(cli_complains(&guard, " for redis://127.0.0.1:6379 (built-in default)\n"));
+}
+END_TEST
+
+/* With the file instead of RLOCK_URL. */
+static const char *const *by_file(const char *text)
+{
+    static char rundir[128];
+    static const char *env[3];
+    snprintf(rundir, sizeof(rundir), "RLOCK_RUNDIR=%s", guard_dir);
+    env[0] = rundir;
+    env[1] = conffile_use(text);
+    return env;
+}
+
+START_TEST(server_is_that_of_the_hosts_file_when_none_is_named)
+{
+    char text[TEST_URL_MAX + 128];
+    conffile_begin();
+    conffile_write("password", SECRET, 0600);
+    snprintf(text, sizeof(text), "url=%s\nuser=u\npasswordfile=^/password", server.url);
+    cli_start(&guard, CLI_ARGV(guard_path()), by_file(text));
+    guard_is_ready();
+    snprintf(text, sizeof(text), " for %s (%s)\n", server.url, conffile_path("conf"));
+    ck_assert_msg(cli_complains(&guard, text), "%s", guard.err.text);
+    ck_assert(!says_secret());
+    conffile_end();
+}
+END_TEST
+
+START_TEST(hosts_file_that_is_of_no_use_is_refused)
+{
+    char text[PATH_MAX + 128];
+    conffile_begin();
+    ck_assert_int_eq(cli_does(&guard, CLI_ARGV(guard_path()), by_file("\n" SECRET "\n")),
+                     GUARD_USAGE);
+    snprintf(text, sizeof(text),
+             "rlock-guard: no server to look after: %s, line 2: there is no '=' in it\n",
+             conffile_path("conf"));
+    ck_assert_str_eq(guard.err.text, text);
+    cli_stop(&guard);
+    ck_assert_int_eq(cli_does(&guard, CLI_ARGV(guard_path()),
+                              by_file("url=redis://127.0.0.1:1?guard=0")),
+                     GUARD_USAGE);
+    snprintf(text, sizeof(text), "%s: URL: guard=0 switches off", conffile_path("conf"));
+    ck_assert_msg(strstr(guard.err.text, text), "%s", guard.err.text);
+    conffile_end();
 }
 END_TEST
 
@@ -98,7 +145,7 @@ START_TEST(passwords_of_a_file_are_not_shown)
     const char *variable = guard_manager(false);
     GUARD_READY_WITH(variable, "-v", "--url-file", guard_file(text));
     ck_assert(cli_complains(&guard, " for redis://127.0.0.1:1/2, "
-                                    "redis://127.0.0.1:1?lease=500\n"));
+                                    "REDIS://127.0.0.1:1?lease=500\n"));
     ck_assert(guard_tells(" for 2 servers"));
     kill(guard.pid, SIGUSR1);
     ck_assert(cli_complains(&guard, "0 burials (0 at redis://127.0.0.1:1/2, 0 at "));
@@ -370,6 +417,8 @@ int main(void)
     tcase_add_loop_test(tc, manager_that_cannot_be_told_is_no_failure, 0, 3);
     tcase_add_test(tc, server_is_that_of_the_environment_when_none_is_named);
     tcase_add_test(tc, server_is_the_librarys_default_when_none_is_named_anywhere);
+    tcase_add_test(tc, server_is_that_of_the_hosts_file_when_none_is_named);
+    tcase_add_test(tc, hosts_file_that_is_of_no_use_is_refused);
     tcase_add_test(tc, it_looks_after_several_servers);
     tcase_add_test(tc, passwords_of_a_file_are_not_shown);
     tcase_add_test(tc, help_and_version_need_nothing);

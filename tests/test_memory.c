@@ -9,6 +9,7 @@
 #include "fixture.h"
 
 #include "alloc.h"
+#include "conffile.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -89,6 +90,35 @@ static int open_with_everything(void)
         return closed != 0 ? -closed : 0;
     }
     return rc;
+}
+
+static void name_by_a_file(void)
+{
+    conffile_begin();
+    conffile_write("password", "p", 0600);
+    conffile_use("url=redis://127.0.0.1:1\nuser=u\npasswordfile=^/password\n");
+}
+
+static int open_by_the_file(void)
+{
+    int rc = rlock_client_open(&mine, NULL, NULL);
+    if (rc == 0) {
+        int closed = rlock_client_close(mine);
+        return closed != 0 ? -closed : 0;
+    }
+    return rc;
+}
+
+static int ask_of_the_file(void)
+{
+    char url[64], source[64];
+    return rlock_client_getserver(NULL, url, sizeof(url), source, sizeof(source));
+}
+
+static void drop_the_file(int rc)
+{
+    (void)rc;
+    conffile_end();
 }
 
 static int set_default_and_use_it(void)
@@ -551,6 +581,8 @@ static const struct scene {
 } scenes[] = {
     { "open", nothing, open_and_close, no_matter, 0, ENOMEM, 0 },
     { "open with all", nothing, open_with_everything, no_matter, 0, ENOMEM, 0 },
+    { "open by the file", name_by_a_file, open_by_the_file, drop_the_file, 0, ENOMEM, 0 },
+    { "ask of the file", name_by_a_file, ask_of_the_file, drop_the_file, 0, ENOMEM, 0 },
     { "default", nothing, set_default_and_use_it, close_default, 0, ENOMEM, 0 },
     { "first ping", open_mine, first_ping, close_mine, 0, ENOMEM, 0 },
     { "ping", nothing, ping, no_matter, 0, ENOMEM, 0 },

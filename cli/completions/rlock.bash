@@ -71,7 +71,7 @@ _rlock() {
     return
   fi
   case ${words[1]} in
-    run) own='--fair --read --write --wait --no-wait --conflict-exit-code --quiet --lease
+    run) own='--fair --read --write --wait --no-wait --conflict-exit-code --quiet --verbose --lease
       --on-lost --grace --no-token --leave --max-hold --min-hold --fd' ;;
     list) own=--json names= ;;
     show) own=--json ;;

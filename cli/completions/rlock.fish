@@ -88,6 +88,7 @@ complete -c rlock -n '__rlock_in run wait' -l wait -x -d 'So long at most: 500ms
 complete -c rlock -n '__rlock_in run' -l no-wait -d 'Not at all'
 complete -c rlock -n '__rlock_in run' -s E -l conflict-exit-code -x -d 'When not obtained in time'
 complete -c rlock -n '__rlock_in run' -s q -l quiet -d 'Say nothing of that'
+complete -c rlock -n '__rlock_in run' -s v -l verbose -d 'Which server it is, and who named it'
 complete -c rlock -n '__rlock_in run' -l lease -x -d 'Length of the lease: 500ms, 60s, 2m'
 complete -c rlock -n '__rlock_in run' -l on-lost -x -a 'term warn' -d 'When the lease is lost'
 complete -c rlock -n '__rlock_in run' -l grace -x -d 'From SIGTERM to SIGKILL: 500ms, 60s, 2m'

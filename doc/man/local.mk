@@ -31,6 +31,7 @@ dist_man3_MANS = \
 	doc/man/rlock_rwlock_unlock.3 \
 	doc/man/rlock_rwlockattr_init.3 \
 	doc/man/rlock_strerror.3
+dist_man5_MANS = doc/man/rlock.conf.5
 dist_man7_MANS = \
 	doc/man/rlock.7 \
 	doc/man/rlock_pthread.7

@@ -3,6 +3,8 @@
  * poll, since nothing tells them that the lock is free. */
 #include "sale.h"
 
+#include <rlock.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,18 +35,19 @@ static void fail(const char *what)
     _exit(2);
 }
 
-/* Understands unix:///path and redis://host[:port], with nothing behind them. */
-static redisContext *dial(const char *url)
+/* The server that rlock takes, whoever named it. Understands unix:///path and
+ * redis://host[:port], with nothing behind them. */
+static redisContext *dial(void)
 {
-    char host[256];
+    char url[512], source[512], host[256];
     int port = PORT;
 
-    if (!url)
-        return redisConnect("127.0.0.1", PORT);
+    if (rlock_client_getserver(NULL, url, sizeof(url), source, sizeof(source)) != 0)
+        fail(rlock_errmsg());
     if (strncmp(url, "unix://", 7) == 0)
         return redisConnectUnix(url + 7);
     if (sscanf(url, "redis://%255[^:/]:%d", host, &port) < 1)
-        fail("RLOCK_URL is neither unix:///path nor redis://host:port");
+        fail("the server's URL is neither unix:///path nor redis://host:port");
     return redisConnect(host, port);
 }
 
@@ -52,7 +55,7 @@ static void connect_once(void)
 {
     if (redis)
         return;
-    redis = dial(getenv("RLOCK_URL"));
+    redis = dial();
     if (!redis || redis->err)
         fail(redis ? redis->errstr : "out of memory");
     snprintf(token, sizeof(token), "%d:%p", (int)getpid(), (void *)&draw);

@@ -152,6 +152,7 @@ all_of() {
   claims "$1" 'rlock run --f' --fair --fd
   claims "$1" 'rlock release --fo' --force
   claims "$1" 'rlock run --on-lost w' warn
+  claims "$1" 'rlock run --verb' --verbose
   claims "$1" 'rlock run --lease 500ms --no-w' --no-wait
   claims_not "$1" 'rlock show --' --fair --json
   [ -z "$names" ] || claims "$1" "rlock show dep" deploy:web
