@@ -875,11 +875,15 @@ void rlock_info_free(rlock_info_t *info);
 int rlock_force_unlock(rlock_client_t *client, const char *name);
 
 /* Calls `each` for every held lock whose name matches the glob `pattern` (NULL: all);
- * a non-zero result of `each` ends the walk and is returned. Uses SCAN: a lock that
- * is held throughout is seen, others may be. Needs a server >= 6.0. `each` runs on the
- * calling thread, with no library mutex held, and is not cancelled. ECANCELED: it forked
- * and returned, and this is the child. Blocks: up to the command timeout for each
- * request. Since: 0.1 */
+ * a non-zero result of `each` ends the walk and is returned. A pattern without *, ? and [
+ * is a name, of which alone is asked (a backslash stands before a byte that means
+ * nothing). Others walk all keys of the database, 200 a request, by SCAN, which takes the
+ * server about half a second for a million of them: a lock that is held throughout is
+ * seen, others may be. A lock that the ACL hides is left out of a walk, and EACCES when
+ * asked for by its name. Needs a server >= 6.0. `each` runs on the calling thread,
+ * with no library mutex held, and is not cancelled. ECANCELED: it forked and returned,
+ * and this is the child. Blocks: up to the command timeout for each request. Since: 0.1
+ */
 int rlock_list(rlock_client_t *client, const char *pattern,
                int (*each)(const rlock_info_t *info, void *arg), void *arg);
 
