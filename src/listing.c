@@ -11,25 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WORDS_MAX = 8, SCAN_COUNT = 200 };
-
-static int command(struct rlock_client *client, int argc, const char *const *argv,
-                   struct rlk_answer *ret_answer, struct rlk_reply **ret_reply)
-{
-    size_t len[WORDS_MAX];
-    struct rlk_conn *conn;
-    int64_t until = rlk_inspect_until(client);
-
-    for (int i = 0; i < argc; i++)
-        len[i] = strlen(argv[i]);
-    int rc = rlk_pool_get(client->pool, until, &conn);
-    if (rc != 0)
-        return rc;
-    *ret_reply = NULL;
-    rlk_command_call(conn, argc, argv, len, until, ret_answer, ret_reply);
-    rlk_trip_put(client, conn);
-    return ret_answer->outcome == RLK_DONE ? 0 : ret_answer->code;
-}
+enum { SCAN_COUNT = 200 };
 
 /* Whether it is the lock itself that the ACL hides. Otherwise it is a key beside it, and
  * to leave the lock out would tell that nobody holds it. */
@@ -39,7 +21,8 @@ static bool is_hidden(struct rlock_client *client, const char *name)
     struct rlk_answer answer = { .key_refused = false };
     struct rlk_reply *reply = NULL;
 
-    int rc = command(client, 2, argv, &answer, &reply);
+    int rc =
+        rlk_trip_command(client, 2, argv, rlk_inspect_until(client), &answer, &reply);
     rlk_reply_free(reply);
     if (rc != 0 && answer.key_refused)
         return true;
@@ -53,12 +36,13 @@ static int scan(struct rlock_client *client, char cursor[32], const char *patter
                 struct rlk_reply **ret_reply)
 {
     char count[16];
-    const char *argv[WORDS_MAX] = { "SCAN",  cursor, "MATCH", pattern,
-                                    "COUNT", count,  "TYPE",  "hash" };
+    const char *argv[] = { "SCAN",  cursor, "MATCH", pattern,
+                           "COUNT", count,  "TYPE",  "hash" };
     struct rlk_answer answer;
 
     snprintf(count, sizeof(count), "%d", SCAN_COUNT);
-    int rc = command(client, WORDS_MAX, argv, &answer, ret_reply);
+    int rc = rlk_trip_command(client, sizeof(argv) / sizeof(argv[0]), argv,
+                              rlk_inspect_until(client), &answer, ret_reply);
     if (rc != 0)
         return rc;
     size_t cursor_len = 0;
