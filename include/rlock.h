@@ -878,7 +878,7 @@ int rlock_force_unlock(rlock_client_t *client, const char *name);
  * a non-zero result of `each` ends the walk and is returned. A pattern without *, ? and [
  * is a name, of which alone is asked (a backslash stands before a byte that means
  * nothing). Others walk all keys of the database, 200 a request, by SCAN, which takes the
- * server about half a second for a million of them: a lock that is held throughout is
+ * server about a second for a million of them: a lock that is held throughout is
  * seen, others may be. A lock that the ACL hides is left out of a walk, and EACCES when
  * asked for by its name. Needs a server >= 6.0. `each` runs on the calling thread,
  * with no library mutex held, and is not cancelled. ECANCELED: it forked and returned,
