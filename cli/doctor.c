@@ -22,7 +22,8 @@ enum {
 static const char usage[] =
     "Usage: rlock doctor [OPTION...]\n"
     "Is this server fit for locks? Its persistence, eviction, replicas, clock, the\n"
-    "user's rights and more: what is, what it means, what to do. Changes nothing.\n"
+    "user's rights and more: what is, what it means, what to do. Changes nothing but\n"
+    "a key of its own, for 50 ms.\n"
     "\n"
     "  --json               an object, also on failure: server, source (who named\n"
     "                       it), findings (each with grade, topic, text), errors,\n"
@@ -38,7 +39,8 @@ static const char usage[] =
     "one sees all. The user's rights are tried out, which its ACL LOG shows.\n"
     "\n"
     "Exit code: 0 ok and notes, 1 warnings, 2 errors; 69 when the server cannot be\n"
-    "reached, 77 when it refuses the credentials.\n";
+    "reached, 76 when it is none (or a proxy that passes on too little), 77 when it\n"
+    "refuses the credentials.\n";
 
 static const struct option options[] = { { "json", no_argument, NULL, OPT_JSON },
                                          CLI_COMMON_OPTIONS };

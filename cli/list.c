@@ -12,6 +12,7 @@ enum { OPT_JSON = CLI_OPT_OWN };
 static const char usage[] =
     "Usage: rlock list [OPTION...] [PATTERN]\n"
     "The locks that are held, by name; those whose name matches the glob PATTERN.\n"
+    "A full name is asked for; a glob, or none, walks all keys of the database.\n"
     "\n"
     "  --json               an array of objects as of rlock show --json, times in ms\n"
     "  --url URL, --user NAME, --password-file FILE, --help: see rlock --help\n"

@@ -10,7 +10,7 @@ cli_rlock_SOURCES = \
 	cli/run_terminal.c cli/run_supervisor.c cli/run_command.c cli/run_watch.c cli/run_tell.c \
 	cli/list.c cli/show.c \
 	cli/watch.h cli/watch.c cli/watch_plain.c cli/watch_screen.c \
-	cli/looker.h cli/looker.c \
+	cli/pace.h cli/pace.c cli/looker.h cli/looker.c \
 	cli/wait.c cli/release.c \
 	cli/doctor.c
 cli_rlock_CPPFLAGS = $(AM_CPPFLAGS) $(CLI_CPPFLAGS) $(NCURSES_CFLAGS)

@@ -2,6 +2,8 @@
 /* See looker.h. */
 #include "looker.h"
 
+#include "pace.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -32,25 +34,41 @@ static struct timespec monotonic_in(long ms)
     return when;
 }
 
+/* One look; hands the list over. */
+static void look_once(struct looker *looker, struct pace *pace)
+{
+    struct look_list *list = calloc(1, sizeof(*list));
+    bool is_well = false;
+
+    pace_begin(pace, looker->watch->client);
+    if (list)
+        is_well = look_gather(looker->watch->client, looker->watch->pattern, list) == 0;
+    pace_end(pace, looker->watch->client);
+    pthread_mutex_lock(&looker->mu);
+    looker_drop(looker->news);
+    looker->news = list;
+    if (write(looker->wake[1], "", 1) < 0)
+        looker->stop = errno != EAGAIN; /* full: it will be woken anyway */
+    pthread_mutex_unlock(&looker->mu);
+    if (is_well)
+        pace_measure(pace, looker->watch->client);
+}
+
 static void *look_on(void *arg)
 {
     struct looker *looker = arg;
+    struct pace pace = { .interval_ms = looker->watch->interval_ms };
 
     pthread_mutex_lock(&looker->mu);
     while (!looker->stop) {
         looker->looking = true;
         looker->since_ms = look_now_ms();
         pthread_mutex_unlock(&looker->mu);
-        struct look_list *list = calloc(1, sizeof(*list));
-        if (list)
-            look_gather(looker->watch->client, looker->watch->pattern, list);
+        look_once(looker, &pace);
         pthread_mutex_lock(&looker->mu);
         looker->looking = false;
-        looker_drop(looker->news);
-        looker->news = list;
-        if (write(looker->wake[1], "", 1) < 0)
-            looker->stop = errno != EAGAIN; /* full: it will be woken anyway */
-        struct timespec until = monotonic_in(looker->watch->interval_ms);
+        looker->pause_ms = pace_pause_ms(&pace);
+        struct timespec until = monotonic_in(looker->pause_ms);
         while (!looker->stop &&
                pthread_cond_timedwait(&looker->cond, &looker->mu, &until) == 0)
             continue;
@@ -94,6 +112,14 @@ int64_t looker_waits_ms(struct looker *looker)
     int64_t waits_ms = looker->looking ? look_now_ms() - looker->since_ms : 0;
     pthread_mutex_unlock(&looker->mu);
     return waits_ms;
+}
+
+long looker_pause_ms(struct looker *looker)
+{
+    pthread_mutex_lock(&looker->mu);
+    long pause_ms = looker->pause_ms;
+    pthread_mutex_unlock(&looker->mu);
+    return pause_ms;
 }
 
 bool looker_stop(struct looker *looker)

@@ -17,6 +17,7 @@ struct looker {
     pthread_cond_t cond;
     bool stop, looking;
     int64_t since_ms;       /* look_now_ms() when it began to look */
+    long pause_ms;          /* between the last look and the next; 0: there was none */
     struct look_list *news; /* not taken yet; owned */
 };
 
@@ -28,6 +29,9 @@ struct look_list *looker_take(struct looker *looker);
 void looker_drop(struct look_list *list);
 /* How long the look that is under way has lasted; 0: none is. */
 int64_t looker_waits_ms(struct looker *looker);
+/* The pause between two looks, which may be longer than the interval; 0: not known yet.
+ */
+long looker_pause_ms(struct looker *looker);
 /* False: it is amid a look, which may last, and goes on. */
 bool looker_stop(struct looker *looker);
 

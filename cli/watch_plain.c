@@ -2,6 +2,7 @@
 /* rlock watch into a file or a pipe: what differs between two looks, a line for each
  * change. A log grows with what happens then, not with time. Signals end it as they end
  * any program. Thread: main only. */
+#include "pace.h"
 #include "watch.h"
 
 #include <errno.h>
@@ -11,6 +12,8 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+enum { US_PER_MS = 1000 };
 
 static void tell(const char *event, const char *name, const char *type, const char *who)
 {
@@ -99,15 +102,31 @@ static bool pause_for(long ms)
     return poll(&out, 1, (int)ms) <= 0 || !(out.revents & (POLLERR | POLLHUP));
 }
 
+/* On stderr: it is nothing that happened to a lock. */
+static void tell_pause(struct pace *pace)
+{
+    char cost[LOOK_TIME_SIZE], pause[LOOK_TIME_SIZE], asked[LOOK_TIME_SIZE];
+
+    if (pace_is_news(pace))
+        cli_complain(
+            "a look takes up to %s of the server's time: one every %s from now on, "
+            "not every %s",
+            look_time((long)(pace_cost_us(pace) / US_PER_MS), cost),
+            look_time(pace_pause_ms(pace), pause), look_time(pace->interval_ms, asked));
+}
+
 int watch_plain(const struct watch *watch)
 {
+    struct pace pace = { .interval_ms = watch->interval_ms };
     struct look_list was = { 0 };
     bool away = false;
     int code = CLI_OK;
 
     for (bool first = true; code == CLI_OK;) {
         struct look_list is = { 0 };
+        pace_begin(&pace, watch->client);
         int rc = look_gather(watch->client, watch->pattern, &is);
+        pace_end(&pace, watch->client);
         if (rc != 0 && rc != ENOTCONN) {
             code = cli_failed(rc, "cannot list the locks");
             look_free(&is);
@@ -128,7 +147,10 @@ int watch_plain(const struct watch *watch)
             first = false;
         }
         code = cli_printed(CLI_OK);
-        if (code == CLI_OK && !pause_for(watch->interval_ms))
+        if (rc == 0)
+            pace_measure(&pace, watch->client);
+        tell_pause(&pace);
+        if (code == CLI_OK && !pause_for(pace_pause_ms(&pace)))
             break;
     }
     look_free(&was);

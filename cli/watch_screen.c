@@ -126,6 +126,7 @@ struct view {
     struct look_list *list; /* the last one that was complete; NULL: none yet */
     struct tm seen, away;   /* when that was; since when the server is away */
     int64_t waits_ms;       /* for the answer to the look that is under way */
+    long pause_ms; /* between two looks, where the interval is not kept; else 0 */
     bool is_away, refused;
     int code; /* of a refusal */
     char reason[LOOK_REASON_MAX];
@@ -255,13 +256,17 @@ static void draw_line(int row, int attribute, const char *text)
 static void draw_header(const struct view *view)
 {
     enum { HEADER_MAX = 512 };
-    char header[HEADER_MAX], at[LOOK_TIME_SIZE], silence[LOOK_TIME_SIZE + 32] = "";
+    char header[HEADER_MAX], at[LOOK_TIME_SIZE],
+        more[LOOK_TIME_SIZE + 64] = "", pause[LOOK_TIME_SIZE];
     size_t locks = view->list ? view->list->count : 0;
     bool is_silent = view->waits_ms >= SILENCE_MS;
 
     if (is_silent)
-        snprintf(silence, sizeof(silence), ", asking for %lld s",
+        snprintf(more, sizeof(more), ", asking for %lld s",
                  (long long)view->waits_ms / MS_PER_S);
+    else if (view->pause_ms > 0)
+        snprintf(more, sizeof(more), ", a look every %s to spare the server",
+                 look_time(view->pause_ms, pause));
     if (view->is_away) {
         strftime(at, sizeof(at), "%H:%M:%S", &view->away);
         snprintf(header, sizeof(header), "SERVER AWAY since %s, trying again: %s", at,
@@ -269,9 +274,9 @@ static void draw_header(const struct view *view)
     } else if (view->list) {
         strftime(at, sizeof(at), "%H:%M:%S", &view->seen);
         snprintf(header, sizeof(header), "%s  %zu lock%s held%s", at, locks,
-                 locks == 1 ? "" : "s", silence);
+                 locks == 1 ? "" : "s", more);
     } else {
-        snprintf(header, sizeof(header), "asking the server%s", silence);
+        snprintf(header, sizeof(header), "asking the server%s", more);
     }
     draw_line(0, view->is_away || is_silent ? A_REVERSE : A_BOLD, header);
 }
@@ -365,6 +370,9 @@ static void show(struct looker *looker, struct view *view, const sigset_t *deliv
 
     while (ended_by == 0 && !view->refused) {
         view->waits_ms = looker_waits_ms(looker);
+        view->pause_ms = looker_pause_ms(looker);
+        if (view->pause_ms <= looker->watch->interval_ms)
+            view->pause_ms = 0;
         draw(view);
         fds[0].revents = fds[1].revents = 0;
         if (ppoll(fds, 2, &tick, deliver) < 0 && errno != EINTR)

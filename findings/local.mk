@@ -8,4 +8,5 @@ EXTRA_DIST += \
 	findings/redislock-token-prefix.sh \
 	findings/pottery-try-forgets-hold.sh \
 	findings/python-redis-lock-takes-and-raises.sh \
-	findings/python-redis-lock-waits-for-the-free.sh
+	findings/python-redis-lock-waits-for-the-free.sh \
+	findings/fakeredis-get-is-a-status.sh

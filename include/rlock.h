@@ -898,11 +898,15 @@ void rlock_info_free(rlock_info_t *info);
 int rlock_force_unlock(rlock_client_t *client, const char *name);
 
 /* Calls `each` for every held lock whose name matches the glob `pattern` (NULL: all);
- * a non-zero result of `each` ends the walk and is returned. Uses SCAN: a lock that
- * is held throughout is seen, others may be. Needs a server >= 6.0. `each` runs on the
- * calling thread, with no library mutex held, and is not cancelled. ECANCELED: it forked
- * and returned, and this is the child. Blocks: up to the command timeout for each
- * request. Since: 0.1 */
+ * a non-zero result of `each` ends the walk and is returned. A pattern without *, ? and [
+ * is a name, of which alone is asked (a backslash stands before a byte that means
+ * nothing). Others walk all keys of the database, 200 a request, by SCAN, which takes the
+ * server about a second for a million of them: a lock that is held throughout is
+ * seen, others may be. A lock that the ACL hides is left out of a walk, and EACCES when
+ * asked for by its name. Needs a server >= 6.0. `each` runs on the calling thread,
+ * with no library mutex held, and is not cancelled. ECANCELED: it forked and returned,
+ * and this is the child. Blocks: up to the command timeout for each request. Since: 0.1
+ */
 int rlock_list(rlock_client_t *client, const char *pattern,
                int (*each)(const rlock_info_t *info, void *arg), void *arg);
 
@@ -923,13 +927,15 @@ typedef struct rlock_finding {
  * Looks whether the client's server is fit for locks; NULL: the default client. Calls
  * `each` for every finding, at least one of each topic: "version", "cluster", "replicas",
  * "persistence", "eviction", "memory", "connections", "buffers", "clock", "round trip",
- * "acl", "access", "scripts", "messages", "guard"; others may come. A non-zero result of `each`
+ * "acl", "access", "scripts", "leases", "messages", "guard"; others may come. A non-zero result of `each`
  * ends the call and is returned.
  *
- * Asks for INFO, CONFIG GET (of a dozen settings, none of them secret) and what its own
- * user may do (ACL GETUSER); what the server refuses is a finding, not a failure. Rights are found out by commands that
- * change nothing; those that are refused are in its ACL LOG. The client's mailbox gets a
- * message, which counts in messages_ignored.
+ * Asks for INFO, HELLO where that tells no version, CONFIG GET (of a dozen settings, none
+ * of them secret) and what its own user may do (ACL GETUSER); what the server refuses is
+ * a finding, not a failure. Rights are found out by commands that change nothing; those
+ * that are refused are in its ACL LOG. One key, rlock:{...}:probe:..., is set for 50 ms
+ * to see whether leases end. The client's mailbox gets a message, which counts in
+ * messages_ignored.
  *
  * `each` runs on the calling thread, with no library mutex held, and is not cancelled; it
  * may call any function of the library but rlock_client_close of this client (EBUSY).
@@ -940,9 +946,11 @@ typedef struct rlock_finding {
  * ENOTCONN   the server cannot be reached, or does not answer in time; findings may have
  *            been told before
  * EACCES     it refuses the credentials, or TIME, without which nothing works
- * EPROTO     what answers is no such server
+ * EPROTO     what answers is no such server, or a proxy that does not pass on what locks
+ *            need
  * ECANCELED  `each` forked and returned, and this is the child
- * Blocks: up to the command timeout for each request, of which there are about seventy.
+ * Blocks: up to the command timeout for each request, of which there are about eighty;
+ * for a second where leases never end.
  * Threads: any. Fork: the child may not go on with it. Since: 0.1
  */
 int rlock_client_diagnose(rlock_client_t *client,

@@ -61,7 +61,8 @@ struct rlk_moves {
 struct rlk_conn_options {
     const struct rlk_target *target; /* outlives the connection */
     const char *name;                /* CLIENT SETNAME; already clean; NULL: none */
-    int64_t keepalive_ms;            /* TCP_USER_TIMEOUT and keepalive idle time */
+    bool only_ping;       /* AUTH and PING are the handshake: no request may follow */
+    int64_t keepalive_ms; /* TCP_USER_TIMEOUT and keepalive idle time */
     /* Most bytes of one reply (give or take one read), and most elements of its arrays;
      * more is a protocol error. */
     size_t reply_limit;

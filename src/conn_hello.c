@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The handshake: AUTH, SELECT, CLIENT SETNAME, TIME, sent in one piece. Entered by the
- * thread that owns the connection; never blocks.
+ * The handshake: AUTH, SELECT, CLIENT SETNAME, TIME, sent in one piece; or AUTH and PING,
+ * which tells whether anything is there at all. Entered by the thread that owns the
+ * connection; never blocks.
  *
  * The bytes hold the password: the buffer is wiped. Servers quote arguments in error
  * texts: of an answer to AUTH none is shown, but for a server that serves nobody at the
@@ -26,6 +27,7 @@ static const char *const command_names[] = {
     [RLK_HELLO_SELECT] = "SELECT",
     [RLK_HELLO_SETNAME] = "CLIENT SETNAME",
     [RLK_HELLO_TIME] = "TIME",
+    [RLK_HELLO_PING] = "PING",
 };
 
 /* ---- the bytes */
@@ -66,6 +68,8 @@ int rlk_hello_init(struct rlk_hello *h, const struct rlk_conn_options *options)
                  (const char *[]){ "AUTH", target->user, target->password });
     else if (target->password)
         rc = add(h, RLK_HELLO_AUTH, 2, (const char *[]){ "AUTH", target->password });
+    if (rc == 0 && options->only_ping)
+        return add(h, RLK_HELLO_PING, 1, (const char *[]){ "PING" });
     if (rc == 0 && target->db != 0) {
         char db[16];
         snprintf(db, sizeof(db), "%d", target->db);

@@ -141,6 +141,7 @@ enum rlk_hello_command {
     RLK_HELLO_SELECT,
     RLK_HELLO_SETNAME,
     RLK_HELLO_TIME,
+    RLK_HELLO_PING,
     RLK_HELLO_COMMAND_COUNT
 };
 

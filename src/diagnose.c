@@ -395,7 +395,9 @@ static int diagnose(struct rlk_diagnosis *d)
 {
     struct sample samples[SAMPLES];
 
-    int rc = take_samples(d, samples);
+    int rc = rlk_diagnose_reach(d);
+    if (rc == 0)
+        rc = take_samples(d, samples);
     if (rc == 0)
         rc = rlk_diagnose_load(d);
     if (rc == 0)
@@ -410,6 +412,8 @@ static int diagnose(struct rlk_diagnosis *d)
         rc = rlk_diagnose_access(d);
     if (rc == 0)
         rc = tell_scripts(d);
+    if (rc == 0)
+        rc = rlk_diagnose_leases(d);
     if (rc == 0)
         rc = tell_messages(d);
     if (rc == 0)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of rlock_client_diagnose share: diagnose.c (the call, and what is
- * measured), diagnose_server.c (what the server says of itself) and diagnose_acl.c (what
- * the user may do). Nobody else includes this. Thread: the caller's. */
+ * measured), diagnose_server.c (what the server says of itself), diagnose_kind.c (whether
+ * it is one at all) and diagnose_acl.c (what the user may do). Nobody else includes this.
+ * Thread: the caller's. */
 #ifndef RLK_DIAGNOSE_H
 #define RLK_DIAGNOSE_H
 
@@ -17,6 +18,8 @@ struct rlk_diagnosis {
     void *arg;
     char *info;        /* the answer to INFO; NULL: the server refused it */
     bool config_there; /* it did not refuse CONFIG GET */
+    /* of HELLO, where INFO tells no version; "": not told */
+    char hello_name[RLK_FACT_SIZE], hello_version[RLK_FACT_SIZE];
     struct {
         bool known;
         char value[RLK_FACT_SIZE];
@@ -52,6 +55,17 @@ int rlk_diagnose_server(struct rlk_diagnosis *d);
 long rlk_diagnose_version(const struct rlk_diagnosis *d);
 /* Whether there is no memory left for data. */
 bool rlk_diagnose_full(const struct rlk_diagnosis *d);
+
+/* Copies a value of the server's, printable, up to the line's end. */
+void rlk_diagnose_copy(char ret_value[RLK_FACT_SIZE], const char *from);
+
+/* First of all: whether there is a server to be asked. EPROTO: a proxy that does not pass
+ * on what locks need. */
+int rlk_diagnose_reach(struct rlk_diagnosis *d);
+/* Asks for the name and the version that HELLO tells, which is refused to nobody. */
+int rlk_diagnose_hello(struct rlk_diagnosis *d);
+/* Whether a lease comes to its end, by a key of 50 ms. Blocks: for a second where not. */
+int rlk_diagnose_leases(struct rlk_diagnosis *d);
 
 /* What the user may do, by trying: nothing is changed by it. */
 int rlk_diagnose_acl(struct rlk_diagnosis *d);

@@ -224,10 +224,15 @@ static int subscribe_once(struct search *s, bool ret_refused[SUBSCRIBE_WORDS])
 static int try_subscribe(struct search *s)
 {
     bool refused[SUBSCRIBE_WORDS] = { false };
+    int64_t until = rlk_inspect_until(s->d->client);
     int rc = EPROTO;
 
-    for (int tries = 0; rc == EPROTO && tries < SUBSCRIBE_TRIES; tries++)
+    for (int tries = 0; tries < SUBSCRIBE_TRIES && (rc == EPROTO || rc == ENOTCONN);
+         tries++) {
+        if (rc == ENOTCONN && rlk_now_boot() >= until)
+            break; /* no broken connection, but no answer */
         rc = subscribe_once(s, refused);
+    }
     for (int i = 0; rc == 0 && i < SUBSCRIBE_WORDS; i++)
         if (refused[i])
             add_missing(s, i == 0 ? SLOWER : COSTLIER, "+", subscribe_words[i]);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a server says of itself in INFO and CONFIG GET, and what that means for locks.
- * INFO is asked first: it is refused less often, and shows no secrets. Thread: any. */
+ * INFO is asked first: it is refused less often, and shows no secrets. HELLO is where
+ * INFO tells no version. Thread: any. */
 #include "diagnose.h"
 
 #include <stdio.h>
@@ -37,8 +38,7 @@ _Static_assert(sizeof(config_names) / sizeof(config_names[0]) == RLK_CONFIG_COUN
 
 /* ---- asking */
 
-/* Copies a value of the server's, printable, up to the line's end. */
-static void copy_value(char ret_value[RLK_FACT_SIZE], const char *from)
+void rlk_diagnose_copy(char ret_value[RLK_FACT_SIZE], const char *from)
 {
     size_t i = 0;
 
@@ -63,35 +63,11 @@ static int ask_config(struct rlk_diagnosis *d)
         const char *value = reply ? rlk_reply_text_at(reply, 1, &len) : NULL;
         if (value) {
             d->config[i].known = true;
-            copy_value(d->config[i].value, value);
+            rlk_diagnose_copy(d->config[i].value, value);
         }
         rlk_reply_free(reply);
     }
     return rc;
-}
-
-int rlk_diagnose_load(struct rlk_diagnosis *d)
-{
-    static const char *const argv[] = { "INFO", NULL };
-    struct rlk_reply *reply;
-    size_t len;
-
-    int rc = rlk_diagnose_command(d, argv, RLK_REPLY_STRING, &reply);
-    if (rc != 0)
-        return rc;
-    if (reply) {
-        d->info = strdup(rlk_reply_string(reply, &len));
-        rlk_reply_free(reply);
-        if (!d->info)
-            return ENOMEM;
-    }
-    return ask_config(d);
-}
-
-void rlk_diagnose_forget(struct rlk_diagnosis *d)
-{
-    free(d->info);
-    d->info = NULL;
 }
 
 /* ---- looking it up */
@@ -104,7 +80,7 @@ static bool in_info(const struct rlk_diagnosis *d, const char *name,
     for (const char *at = d->info; at; at = strchr(at, '\n')) {
         at += *at == '\n';
         if (strncmp(at, name, len) == 0 && at[len] == ':') {
-            copy_value(ret_value, at + len + 1);
+            rlk_diagnose_copy(ret_value, at + len + 1);
             return true;
         }
     }
@@ -154,13 +130,54 @@ static bool is_value(const struct rlk_diagnosis *d, const char *info, const char
     return in_info(d, info, value) && strcmp(value, is) == 0;
 }
 
+/* By INFO or else by HELLO; its name, or NULL: neither tells that it is one of these. */
+static const char *find_version(const struct rlk_diagnosis *d,
+                                char ret_version[RLK_FACT_SIZE])
+{
+    if (in_info(d, "valkey_version", ret_version))
+        return "Valkey";
+    if (in_info(d, "redis_version", ret_version))
+        return "Redis";
+    memcpy(ret_version, d->hello_version, RLK_FACT_SIZE);
+    return strcmp(d->hello_name, "valkey") == 0  ? "Valkey"
+           : strcmp(d->hello_name, "redis") == 0 ? "Redis"
+                                                 : NULL;
+}
+
+int rlk_diagnose_load(struct rlk_diagnosis *d)
+{
+    static const char *const argv[] = { "INFO", NULL };
+    struct rlk_reply *reply;
+    size_t len;
+
+    int rc = rlk_diagnose_command(d, argv, RLK_REPLY_STRING, &reply);
+    if (rc != 0)
+        return rc;
+    if (reply) {
+        d->info = strdup(rlk_reply_string(reply, &len));
+        rlk_reply_free(reply);
+        if (!d->info)
+            return ENOMEM;
+    }
+    char unused[RLK_FACT_SIZE];
+    if (!find_version(d, unused))
+        rc = rlk_diagnose_hello(d);
+    return rc == 0 ? ask_config(d) : rc;
+}
+
+void rlk_diagnose_forget(struct rlk_diagnosis *d)
+{
+    free(d->info);
+    d->info = NULL;
+}
+
 long rlk_diagnose_version(const struct rlk_diagnosis *d)
 {
     enum { PARTS = 3, PART_MAX = 100 };
     char value[RLK_FACT_SIZE], *at = value;
     long version = 0;
 
-    if (!in_info(d, "valkey_version", value) && !in_info(d, "redis_version", value))
+    if (!find_version(d, value))
         return 0;
     for (int i = 0; i < PARTS; i++) {
         long part = strtol(at, &at, 10);
@@ -181,15 +198,19 @@ bool rlk_diagnose_full(const struct rlk_diagnosis *d)
 static int tell_version(struct rlk_diagnosis *d)
 {
     char value[RLK_FACT_SIZE];
-    const char *name = "Valkey";
+    const char *name = find_version(d, value);
 
-    if (!in_info(d, "valkey_version", value)) {
-        name = "Redis";
-        if (!in_info(d, "redis_version", value))
-            return rlk_diagnose_tell(d, LOG_NOTICE, "version",
-                                     "The version could not be looked at: the server "
-                                     "does not tell it by INFO.");
-    }
+    if (!name && d->hello_name[0])
+        return rlk_diagnose_tell(
+            d, LOG_WARNING, "version",
+            "The server calls itself %s %s, and is neither Redis nor Valkey, for which "
+            "locks are made and with which they are tried. miniredis and fakeredis are "
+            "for the tests of programs.",
+            d->hello_name, d->hello_version);
+    if (!name)
+        return rlk_diagnose_tell(d, LOG_NOTICE, "version",
+                                 "The version could not be looked at: the server tells "
+                                 "it neither by INFO nor by HELLO.");
     if (strtol(value, NULL, 10) < FIT_MAJOR)
         return rlk_diagnose_tell(d, LOG_ERR, "version",
                                  "%s %s is too old: locks are made for Redis %d.0 and "

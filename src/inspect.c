@@ -384,6 +384,28 @@ void rlk_inspect_free(rlock_info_t *info)
 
 /* ---- rlock_inspect */
 
+int rlk_inspect_named(struct rlock_client *client, const char *name, bool *ret_hidden,
+                      rlock_info_t **ret_info)
+{
+    int64_t until = rlk_inspect_until(client);
+    rlock_info_t *named;
+    bool hidden;
+    /* first a look without names: most locks are free */
+    int rc = rlk_inspect(client, name, NULL, until, ret_hidden, ret_info);
+
+    if (rc != 0)
+        return rc;
+    struct rlk_peers peers = rlk_peers_list(client, until);
+    if (peers.count > 0 &&
+        rlk_inspect(client, name, &peers, until, &hidden, &named) == 0) {
+        rlk_inspect_free(*ret_info);
+        *ret_info = named;
+    }
+    rlk_peers_free(&peers);
+    rlk_error_clear();
+    return 0;
+}
+
 int rlock_inspect(rlock_client_t *client, const char *name, rlock_info_t **ret_info)
 {
     struct rlk_call call = rlk_call_enter();
@@ -396,21 +418,9 @@ int rlock_inspect(rlock_client_t *client, const char *name, rlock_info_t **ret_i
     if (rc == 0)
         rc = rlk_client_get_pointer(client, &used);
     if (rc == 0) {
-        int64_t until = rlk_inspect_until(used);
-        /* first a look without names: most locks are free */
-        rc = rlk_inspect(used, name, NULL, until, &hidden, &info);
-        if (rc == 0) {
-            struct rlk_peers peers = rlk_peers_list(used, until);
-            rlock_info_t *named;
-            if (peers.count > 0 &&
-                rlk_inspect(used, name, &peers, until, &hidden, &named) == 0) {
-                rlk_inspect_free(info);
-                info = named;
-            }
-            rlk_peers_free(&peers);
-            rlk_error_clear();
+        rc = rlk_inspect_named(used, name, &hidden, &info);
+        if (rc == 0)
             *ret_info = info;
-        }
         rlk_client_put(used);
     }
     return rlk_call_leave(call, rc);

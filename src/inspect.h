@@ -31,6 +31,9 @@ struct rlk_peers;
 int rlk_inspect(struct rlock_client *client, const char *name,
                 const struct rlk_peers *peers, int64_t until, bool *ret_hidden,
                 rlock_info_t **ret_info);
+/* The same for one lock, which asks who is who when it is there. */
+int rlk_inspect_named(struct rlock_client *client, const char *name, bool *ret_hidden,
+                      rlock_info_t **ret_info);
 void rlk_inspect_free(rlock_info_t *info);
 
 /* Who holds a lock now: the field of N, "" for readers, and its "since" or "". Both are

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looking for locks: rlock_list. Thread: any. Blocks: network, up to the command timeout
- * for each request. */
+/* Looking for locks: rlock_list. A name is asked for; for a glob all keys of the database
+ * are walked, by SCAN, which takes the server's time for each of them. Thread: any.
+ * Blocks: network, up to the command timeout for each request. */
 #include "call.h"
 #include "fork.h"
 #include "inspect.h"
@@ -10,25 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WORDS_MAX = 8, SCAN_COUNT = 200 };
-
-static int command(struct rlock_client *client, int argc, const char *const *argv,
-                   struct rlk_answer *ret_answer, struct rlk_reply **ret_reply)
-{
-    size_t len[WORDS_MAX];
-    struct rlk_conn *conn;
-    int64_t until = rlk_inspect_until(client);
-
-    for (int i = 0; i < argc; i++)
-        len[i] = strlen(argv[i]);
-    int rc = rlk_pool_get(client->pool, until, &conn);
-    if (rc != 0)
-        return rc;
-    *ret_reply = NULL;
-    rlk_command_call(conn, argc, argv, len, until, ret_answer, ret_reply);
-    rlk_trip_put(client, conn);
-    return ret_answer->outcome == RLK_DONE ? 0 : ret_answer->code;
-}
+enum { SCAN_COUNT = 200 };
 
 /* Whether it is the lock itself that the ACL hides. Otherwise it is a key beside it, and
  * to leave the lock out would tell that nobody holds it. */
@@ -38,7 +21,8 @@ static bool is_hidden(struct rlock_client *client, const char *name)
     struct rlk_answer answer = { .key_refused = false };
     struct rlk_reply *reply = NULL;
 
-    int rc = command(client, 2, argv, &answer, &reply);
+    int rc =
+        rlk_trip_command(client, 2, argv, rlk_inspect_until(client), &answer, &reply);
     rlk_reply_free(reply);
     if (rc != 0 && answer.key_refused)
         return true;
@@ -52,12 +36,13 @@ static int scan(struct rlock_client *client, char cursor[32], const char *patter
                 struct rlk_reply **ret_reply)
 {
     char count[16];
-    const char *argv[WORDS_MAX] = { "SCAN",  cursor, "MATCH", pattern,
-                                    "COUNT", count,  "TYPE",  "hash" };
+    const char *argv[] = { "SCAN",  cursor, "MATCH", pattern,
+                           "COUNT", count,  "TYPE",  "hash" };
     struct rlk_answer answer;
 
     snprintf(count, sizeof(count), "%d", SCAN_COUNT);
-    int rc = command(client, WORDS_MAX, argv, &answer, ret_reply);
+    int rc = rlk_trip_command(client, sizeof(argv) / sizeof(argv[0]), argv,
+                              rlk_inspect_until(client), &answer, ret_reply);
     if (rc != 0)
         return rc;
     size_t cursor_len = 0;
@@ -73,7 +58,22 @@ static int scan(struct rlock_client *client, char cursor[32], const char *patter
     return 0;
 }
 
-static int list(struct rlock_client *client, const char *pattern,
+/* Frees the lock. */
+static int tell(rlock_info_t *info, int (*each)(const rlock_info_t *info, void *arg),
+                void *arg)
+{
+    unsigned generation = rlk_fork_generation();
+    int rc = 0;
+
+    if (info->holder_count > 0)
+        rc = each(info, arg);
+    rlk_inspect_free(info);
+    if (rlk_fork_since(generation) && rc == 0)
+        rc = rlk_error_set(ECANCELED, "the function forked; the child's listing ends");
+    return rc;
+}
+
+static int walk(struct rlock_client *client, const char *pattern,
                 int (*each)(const rlock_info_t *info, void *arg), void *arg)
 {
     char cursor[32] = "0";
@@ -93,24 +93,62 @@ static int list(struct rlock_client *client, const char *pattern,
             if (!name || strlen(name) != len || rlk_name_check(name, len) != 0)
                 continue;
             bool hidden = false;
-            int one = rlk_inspect(client, name, &peers, rlk_inspect_until(client),
-                                  &hidden, &info);
-            if (one == ENOENT || one == EPROTO || (hidden && is_hidden(client, name)))
-                continue; /* gone since, or no lock, or SCAN told more than we may see */
-            rc = one;
-            if (rc == 0) {
-                unsigned generation = rlk_fork_generation();
-                if (info->holder_count > 0)
-                    rc = each(info, arg);
-                rlk_inspect_free(info);
-                if (rlk_fork_since(generation) && rc == 0)
-                    rc = rlk_error_set(ECANCELED, "the function forked; the child's "
-                                                  "listing ends");
-            }
+            rc = rlk_inspect(client, name, &peers, rlk_inspect_until(client), &hidden,
+                             &info);
+            if (rc == 0)
+                rc = tell(info, each, arg);
+            else if (rc == ENOENT || rc == EPROTO || (hidden && is_hidden(client, name)))
+                rc = 0; /* gone since, or no lock, or SCAN told more than we may see */
         }
         rlk_reply_free(reply);
     } while (rc == 0 && strcmp(cursor, "0") != 0);
     rlk_peers_free(&peers);
+    return rc;
+}
+
+enum { NAME_ROOM = RLOCK_NAME_MAX + 2 }; /* one byte more than a name has */
+
+/* The only name that the pattern matches, as the server reads it: a backslash takes away
+ * what the next byte means. Of one that is longer than any name, as much as tells that.
+ * False: it has a glob. */
+static bool is_name(const char *pattern, char ret_name[NAME_ROOM])
+{
+    size_t len = 0;
+
+    for (const char *at = pattern; *at && len < NAME_ROOM - 1; at++) {
+        if (strchr("*?[", *at))
+            return false;
+        if (*at == '\\' && at[1])
+            at++;
+        ret_name[len++] = *at;
+    }
+    ret_name[len] = '\0';
+    return true;
+}
+
+/* As the walk would tell of this one, but that a lock which the ACL hides is no secret to
+ * who knows its name: then EACCES. */
+static int look_at(struct rlock_client *client, const char *name,
+                   int (*each)(const rlock_info_t *info, void *arg), void *arg)
+{
+    rlock_info_t *info;
+    bool hidden;
+
+    if (rlk_name_check(name, strlen(name)) != 0)
+        return 0; /* no lock can have it */
+    int rc = rlk_inspect_named(client, name, &hidden, &info);
+    if (rc == ENOENT || rc == EPROTO)
+        return 0;
+    return rc == 0 ? tell(info, each, arg) : rc;
+}
+
+static int list(struct rlock_client *client, const char *pattern,
+                int (*each)(const rlock_info_t *info, void *arg), void *arg)
+{
+    char name[NAME_ROOM];
+    int rc = is_name(pattern, name) ? look_at(client, name, each, arg)
+                                    : walk(client, pattern, each, arg);
+
     if (rc == 0)
         rlk_error_clear();
     return rc;

@@ -68,18 +68,11 @@ struct rlk_peers rlk_peers_list(struct rlock_client *client, int64_t until)
 {
     struct rlk_peers peers = { 0 };
     static const char *const argv[] = { "CLIENT", "LIST" };
-    static const size_t len[] = { 6, 4 };
-    struct rlk_conn *conn;
     struct rlk_reply *reply = NULL;
     struct rlk_answer answer;
     size_t size;
 
-    if (rlk_pool_get(client->pool, until, &conn) != 0) {
-        rlk_error_clear();
-        return peers;
-    }
-    rlk_command_call(conn, 2, argv, len, until, &answer, &reply);
-    rlk_trip_put(client, conn);
+    (void)rlk_trip_command(client, 2, argv, until, &answer, &reply);
     if (reply && rlk_reply_type(reply) == RLK_REPLY_STRING)
         peers.text = strdup(rlk_reply_string(reply, &size));
     rlk_reply_free(reply);

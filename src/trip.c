@@ -7,6 +7,7 @@
 #include "probe.h"
 
 #include <errno.h>
+#include <string.h>
 
 /* Lends a connection, or answers why not: nothing was sent. */
 static struct rlk_conn *borrow(struct rlock_client *client, int64_t until,
@@ -32,7 +33,8 @@ void rlk_trip_put(struct rlock_client *client, struct rlk_conn *conn)
         rlk_subscriber_look(client);
 }
 
-static void count_answer(struct rlock_client *client, const struct rlk_request *req,
+/* `what`: the script's name, or the command's. */
+static void count_answer(struct rlock_client *client, const char *what,
                          const struct rlk_answer *answer)
 {
     if (answer->outcome == RLK_UNKNOWN)
@@ -44,8 +46,7 @@ static void count_answer(struct rlock_client *client, const struct rlk_request *
     if (answer->answered) {
         RLK_COUNT(client->counters.round_trips);
         int64_t now = rlk_now_boot();
-        RLK_PROBE2(reply, rlk_scripts[req->script].name,
-                   RLK_PROBE_US(now - answer->sent));
+        RLK_PROBE2(reply, what, RLK_PROBE_US(now - answer->sent));
         rlk_client_answered(client, answer->sent, now);
     }
 }
@@ -55,7 +56,7 @@ static void call_script(struct rlock_client *client, struct rlk_conn *conn,
                         struct rlk_answer *answer)
 {
     rlk_script_call(conn, req, until, answer);
-    count_answer(client, req, answer);
+    count_answer(client, rlk_scripts[req->script].name, answer);
     rlk_trip_put(client, conn);
 }
 
@@ -155,7 +156,7 @@ void rlk_trip_go_on(struct rlock_client *client, int kind, const char *name,
             answer.answered = true;
             rlk_reply_free(reply);
         }
-        count_answer(client, &req, &answer);
+        count_answer(client, rlk_scripts[req.script].name, &answer);
         rlk_trip_put(client, conn);
         after = answer.outcome == RLK_DONE ? answer.more : (struct rlk_cursor){ 0 };
     }
@@ -175,11 +176,29 @@ void rlk_trip_request(struct rlock_client *client, const struct rlk_request *req
             rlk_script_call_raw(conn, req, until, ret_answer, ret_raw);
         else
             rlk_script_call(conn, req, until, ret_answer);
-        count_answer(client, req, ret_answer);
+        count_answer(client, rlk_scripts[req->script].name, ret_answer);
         bool dead = rlk_conn_state(conn) == RLK_CONN_DEAD;
         rlk_trip_put(client, conn);
         if (ret_answer->outcome == RLK_DONE || ret_answer->outcome == RLK_REFUSED ||
             !dead || rlk_now_boot() - started > (until - started) / 2)
             return;
     }
+}
+
+int rlk_trip_command(struct rlock_client *client, int argc, const char *const *argv,
+                     int64_t until, struct rlk_answer *ret_answer,
+                     struct rlk_reply **ret_reply)
+{
+    size_t len[RLK_TRIP_WORDS_MAX];
+    struct rlk_conn *conn;
+
+    for (int i = 0; i < argc; i++)
+        len[i] = strlen(argv[i]);
+    int rc = rlk_pool_get(client->pool, until, &conn);
+    if (rc != 0)
+        return rc;
+    rlk_command_call(conn, argc, argv, len, until, ret_answer, ret_reply);
+    count_answer(client, argv[0], ret_answer);
+    rlk_trip_put(client, conn);
+    return ret_answer->outcome == RLK_DONE ? 0 : ret_answer->code;
 }

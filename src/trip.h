@@ -43,4 +43,10 @@ void rlk_trip_request(struct rlock_client *client, const struct rlk_request *req
                       int64_t until, struct rlk_answer *ret_answer,
                       struct rlk_reply **ret_raw);
 
+/* A command of at most so many words, once. 0 with *ret_reply, or the caller's code. */
+enum { RLK_TRIP_WORDS_MAX = 8 };
+int rlk_trip_command(struct rlock_client *client, int argc, const char *const *argv,
+                     int64_t until, struct rlk_answer *ret_answer,
+                     struct rlk_reply **ret_reply);
+
 #endif

@@ -199,6 +199,7 @@ START_TEST(a_listing_leaves_out_what_he_may_not_see)
     ck_assert_str_eq(rlock_errmsg(), "");
     rlock_info_t *info;
     ck_assert_int_eq(rlock_inspect(client, "pay:1", &info), EACCES);
+    ck_assert_int_eq(rlock_list(client, "pay:1", note_name, names), EACCES);
     ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
     ck_assert_int_eq(rlock_client_close(client), 0);
 }

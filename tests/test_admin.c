@@ -437,10 +437,15 @@ END_TEST
 static char seen[SEEN_MAX][RLOCK_NAME_MAX + 1];
 static int seen_count, stop_at;
 
+static size_t waiters_seen; /* of the last one */
+static bool named;          /* its holder */
+
 static int see(const rlock_info_t *each, void *arg)
 {
     ck_assert_ptr_eq(arg, seen);
     ck_assert_uint_ge(each->holder_count, 1);
+    waiters_seen = each->waiter_count;
+    named = each->holders[0].client[0] != '\0';
     if (seen_count < SEEN_MAX)
         strcpy(seen[seen_count], each->name);
     return ++seen_count == stop_at ? 4711 : 0;
@@ -498,6 +503,72 @@ START_TEST(list_tells_of_each_held_lock_once)
         OK(rlock_mutex_unlock(&locks[i]));
     test_redis_do(redis, "DEL", "n");
     list(NULL, 0, 0);
+    ck_assert_int_eq(seen_count, 0);
+}
+END_TEST
+
+static bool has_walked(void)
+{
+    return strstr(test_redis_str(redis, "INFO", "commandstats"), "cmdstat_scan:") != NULL;
+}
+
+START_TEST(list_of_a_name_asks_for_that_lock_alone)
+{
+    static const char *const names[] = { "a*b", "a\\", "[a]" }, *const patterns[] = {
+        "a\\*b", "a\\", "\\[a\\]"
+    };
+    char long_name[RLOCK_NAME_MAX + 2];
+    rlock_mutex_t near = mutex_of(client, "axb");
+
+    OK(rlock_mutex_lock(&m));
+    OK(rlock_mutex_lock(&near));
+    test_redis_do(redis, "SET", "a string", "x");
+    test_redis_do(redis, "CONFIG", "RESETSTAT");
+    list("n", 0, 0);
+    ck_assert_int_eq(seen_count, 1);
+    ck_assert(was_seen("n"));
+    list("n", 1, 4711);
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        rlock_mutex_t odd = mutex_of(client, names[i]);
+        list(patterns[i], 0, 0);
+        ck_assert_int_eq(seen_count, 0);
+        OK(rlock_mutex_lock(&odd));
+        list(patterns[i], 0, 0);
+        ck_assert_int_eq(seen_count, 1);
+        ck_assert(was_seen(names[i]));
+        OK(rlock_mutex_unlock(&odd));
+    }
+    memset(long_name, 'n', sizeof(long_name) - 1);
+    long_name[sizeof(long_name) - 1] = '\0';
+    const char *const of_none[] = { "", "a string", "rlock:x", long_name };
+    for (size_t i = 0; i < sizeof(of_none) / sizeof(of_none[0]); i++) {
+        list(of_none[i], 0, 0);
+        ck_assert_int_eq(seen_count, 0);
+        ck_assert_str_eq(rlock_errmsg(), "");
+    }
+    ck_assert(!has_walked());
+    list("a?b", 0, 0);
+    ck_assert_int_eq(seen_count, 1);
+    ck_assert(has_walked());
+    OK(rlock_mutex_unlock(&near));
+    OK(rlock_mutex_unlock(&m));
+}
+END_TEST
+
+START_TEST(list_of_a_name_tells_who_waits_and_who_they_are)
+{
+    struct task waits;
+    OK(rlock_mutex_lock(&m));
+    task_start(&waits, run_pair, &theirs);
+    ck_assert(wait_size(QUEUE, 1));
+    list("n", 0, 0);
+    ck_assert_int_eq(seen_count, 1);
+    ck_assert_uint_eq(waiters_seen, 1);
+    ck_assert(named);
+    OK(rlock_mutex_unlock(&m));
+    ck_assert_int_eq(task_join(&waits), 0);
+    test_redis_do(redis, "ZADD", QUEUE, "5", UUID ":1:1:m3000");
+    list("n", 0, 0); /* waited for, but not held */
     ck_assert_int_eq(seen_count, 0);
 }
 END_TEST
@@ -653,7 +724,9 @@ int main(void)
          force_goes_on_behind_waiters_that_do_not_listen, own_hold_may_be_forced,
          redissons_hold_may_be_forced_and_its_waiters_are_told,
          force_clears_the_owner_died_mark);
-    CASE("list", list_tells_of_each_held_lock_once, each_may_call_the_library);
+    CASE("list", list_tells_of_each_held_lock_once,
+         list_of_a_name_asks_for_that_lock_alone,
+         list_of_a_name_tells_who_waits_and_who_they_are, each_may_call_the_library);
     CASE("waitfree", waitfree_of_a_free_lock_is_0_at_once,
          waitfree_ends_at_the_release_without_taking_it, waitfree_ends_at_the_expiry,
          waitfree_is_ETIMEDOUT_at_the_deadline,

@@ -3,6 +3,7 @@
 /* rlock doctor, as a process: its exit codes, what it prints for people and programs. */
 #include "cli.h"
 
+#include "proxy.h"
 #include "redis.h"
 #include "server.h"
 #include "suite.h"
@@ -13,7 +14,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OK = 0, WARNINGS = 1, ERRORS = 2, USAGE = 64, UNREACHABLE = 69, REFUSED = 77 };
+enum {
+    OK = 0,
+    WARNINGS = 1,
+    ERRORS = 2,
+    USAGE = 64,
+    UNREACHABLE = 69,
+    NO_SERVER = 76,
+    REFUSED = 77
+};
 
 static struct test_server server;
 static struct test_redis *redis;
@@ -130,6 +139,19 @@ START_TEST(refused_credentials_are_77_without_the_password)
     ck_assert_int_eq(cli_does(&c, argv, env), REFUSED);
     ck_assert(strstr(c.err.text, "AUTH"));
     ck_assert(!strstr(c.err.text, "hush"));
+}
+END_TEST
+
+START_TEST(a_proxy_that_is_no_server_is_76_and_named)
+{
+    struct test_proxy *proxy = test_proxy_start(&server);
+    TEST_RULE(proxy, .on = TEST_ON_REQUEST, .action = TEST_CUT, .contains = "SETNAME");
+    const char *const argv[] = { "rlock", "doctor", "--url", test_proxy_url(proxy),
+                                 NULL };
+    ck_assert_int_eq(cli_does(&c, argv, NULL), NO_SERVER);
+    ck_assert_str_eq(c.out.text, "");
+    ck_assert(strstr(c.err.text, "twemproxy"));
+    test_proxy_stop(proxy);
 }
 END_TEST
 
@@ -282,6 +304,7 @@ int main(void)
     tcase_add_test(tc, an_error_is_2_and_comes_before_warnings);
     tcase_add_test(tc, a_server_that_is_away_is_69_and_said_on_stderr);
     tcase_add_test(tc, refused_credentials_are_77_without_the_password);
+    tcase_add_test(tc, a_proxy_that_is_no_server_is_76_and_named);
     tcase_add_test(tc, words_and_options_it_does_not_know_are_64);
     tcase_add_test(tc, output_that_cannot_be_written_is_70);
     tcase_add_test(tc, a_pipe_gets_one_line_for_each_finding_and_no_colours);

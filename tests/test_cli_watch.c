@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 enum { ROWS = 24, COLUMNS = 80, CROWD = 40, LEFT = 30, AT_ONCE_MS = 5000 };
+enum { OTHERS = 50000 }; /* keys that are no locks */
 
 #define HOSTILE "x\x1b[2J\ny\xff"
 #define HOSTILE_SHOWN "x\\x1b[2J\\x0ay\\xff"
@@ -183,6 +184,106 @@ START_TEST(refused_credentials_are_77)
         cli_start_pty(&c, CLI_ARGV(WATCH), with_user, ROWS, COLUMNS);
     ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), 77);
     ck_assert(cli_complains(&c, "cannot list the locks"));
+}
+END_TEST
+
+/* ---- what it takes of the server */
+
+static int scans; /* the proxy's rule that counts them */
+
+static bool has_scanned(void *count)
+{
+    return test_proxy_hits(proxy, scans) >= *(unsigned *)count;
+}
+
+START_TEST(a_long_way_to_the_server_makes_looks_no_rarer)
+{
+    enum { WAY_MS = 100, LOOKS = 5, BOUND_MS = 10000 }; /* 20 times as long: 16 s */
+    unsigned looks = LOOKS;
+    proxy = test_proxy_start(&server);
+    scans = TEST_RULE(proxy, .on = TEST_ON_REQUEST, .contains = "SCAN");
+    TEST_RULE(proxy, .on = TEST_ON_REPLY, .action = TEST_DELAY, .delay_ms = WAY_MS);
+    snprintf(url, sizeof(url), "RLOCK_URL=%s", test_proxy_url(proxy));
+    start_plain();
+    ck_assert(test_wait_until(has_scanned, &looks, BOUND_MS));
+    cli_stop(&c);
+    test_proxy_stop(proxy);
+    proxy = NULL;
+}
+END_TEST
+
+/* Of a command, since the last CONFIG RESETSTAT; 0: it was not called. */
+static long long calls_of(const char *command, long long *ret_us)
+{
+    char key[64];
+    long long calls = 0;
+
+    snprintf(key, sizeof(key), "cmdstat_%s:", command);
+    const char *at = strstr(test_redis_str(redis, "INFO", "commandstats"), key);
+    if (at)
+        sscanf(at + strlen(key), "calls=%lld,usec=%lld", &calls, ret_us);
+    return calls;
+}
+
+static void make_others(void)
+{
+    char script[128];
+
+    snprintf(script, sizeof(script),
+             "for i = 1, %d do redis.call('SET', 'other' .. i, '') end", OTHERS);
+    test_redis_do(redis, "EVAL", script, "0");
+}
+
+static bool has_walked(void *calls)
+{
+    long long us;
+    return calls_of("scan", &us) > *(long long *)calls;
+}
+
+static int none(const rlock_info_t *each, void *arg)
+{
+    (void)each;
+    (void)arg;
+    return 0;
+}
+
+START_TEST(plain_takes_a_twentieth_of_the_server_and_says_so)
+{
+    enum { US_PER_MS = 1000, PART = 10 }; /* with room */
+    long long us = 0;
+
+    make_others();
+    test_redis_do(redis, "CONFIG", "RESETSTAT");
+    OK(rlock_list(client, "none*", none, NULL));
+    long long two_looks = 2 * calls_of("scan", &us);
+    ck_assert_int_gt(two_looks, 2);
+    test_redis_do(redis, "CONFIG", "RESETSTAT");
+    int64_t begin = test_now_ms();
+    start_plain();
+    ck_assert(test_wait_until(has_walked, &two_looks, 3 * CLI_WAIT_MS));
+    int64_t took_us = (test_now_ms() - begin) * US_PER_MS;
+    calls_of("scan", &us);
+    ck_assert_msg(us * PART < took_us, "%lld us of %lld", us, (long long)took_us);
+    ck_assert(cli_complains(&c, "of the server's time: one every "));
+    ck_assert(cli_complains(&c, "not every 0.1 s"));
+    ck_assert_str_eq(c.out.text, "");
+}
+END_TEST
+
+START_TEST(a_name_is_watched_without_a_walk)
+{
+    rlock_mutex_t n = mutex_of(client, "n");
+    long long us;
+
+    OK(rlock_mutex_lock(&n));
+    test_redis_do(redis, "CONFIG", "RESETSTAT");
+    cli_start(&c, CLI_ARGV(WATCH, "n"), env);
+    told = 0;
+    tells("held", "n", "mutex");
+    OK(rlock_mutex_unlock(&n));
+    tells("released", "n", "mutex");
+    ck_assert_int_eq(calls_of("scan", &us), 0);
+    ck_assert_int_gt(calls_of("evalsha", &us), 0);
 }
 END_TEST
 
@@ -464,6 +565,19 @@ START_TEST(view_says_that_the_server_is_away_and_goes_on)
 }
 END_TEST
 
+START_TEST(view_says_that_looks_are_rarer_than_asked_for)
+{
+    start_view(ROWS, 100);
+    shows("0 locks held");
+    ck_assert_int_eq(screen_find(&screen, "to spare the server"), -1);
+    make_others();
+    shows("0 locks held, a look every ");
+    shows(" s to spare the server");
+    cli_type(&c, "q");
+    left_with(0);
+}
+END_TEST
+
 /* A server that is stopped; its view waits for the answer to a look. */
 static void start_silent_view(void)
 {
@@ -487,12 +601,17 @@ static bool counts_on(void *arg)
 
 START_TEST(view_counts_the_seconds_without_an_answer)
 {
+    rlock_mutex_t n = mutex_of(client, "orders");
+
     start_silent_view();
     ck_assert(test_wait_until(counts_on, NULL, CLI_WAIT_MS));
     ck_assert_int_eq(screen_find(&screen, "SERVER AWAY"), -1);
     test_server_resume(&server);
     hides("asking for");
     shows("0 locks held");
+    OK(rlock_mutex_lock(&n)); /* its standstill was no work that looks have to spare it */
+    shows("orders");
+    OK(rlock_mutex_unlock(&n));
     cli_type(&c, "q");
     left_with(0);
 }
@@ -559,6 +678,10 @@ int main(void)
     tcase_add_test(tc, plain_ends_when_nobody_reads);
     tcase_add_loop_test(tc, refused_credentials_are_77, 0, 2);
     tcase_add_loop_test(tc, a_terminal_without_a_cursor_gets_lines, 0, 3);
+    tcase_add_test(tc, a_name_is_watched_without_a_walk);
+    tcase_add_test(tc, a_long_way_to_the_server_makes_looks_no_rarer);
+    tc = add_case(suite, "spares");
+    tcase_add_test(tc, plain_takes_a_twentieth_of_the_server_and_says_so);
 #ifdef HAVE_NCURSES
     tc = add_case(suite, "view");
     tcase_add_test(tc, view_shows_holders_and_waiters_and_what_changes);
@@ -569,6 +692,7 @@ int main(void)
     tcase_add_loop_test(tc, a_signal_leaves_the_terminal_as_it_was, 0, 3);
     tcase_add_test(tc, ctrl_c_leaves_the_terminal_as_it_was);
     tcase_add_test(tc, view_says_that_the_server_is_away_and_goes_on);
+    tcase_add_test(tc, view_says_that_looks_are_rarer_than_asked_for);
     tcase_add_test(tc, view_counts_the_seconds_without_an_answer);
     tcase_add_test(tc, q_works_while_the_server_does_not_answer);
     tcase_add_test(tc, ctrl_z_gives_the_terminal_back_and_fg_draws_anew);

@@ -69,9 +69,11 @@ START_TEST(the_user_of_the_document_has_all_that_a_diagnosis_needs)
     for (int i = 0; i < f.count; i++)
         ck_assert_msg(!strstr(f.each[i].text, "could not be looked at"), "%s",
                       f.each[i].text);
+    FOUND(&f, LOG_NOTICE, "leases", "was not tried"); /* its key is none of his */
     ck_assert_int_eq(findings_worst(&f, "messages"), LOG_INFO);
     set_user(NULL, all_keys);
     diagnose();
+    FOUND(&f, LOG_INFO, "leases", "end by themselves");
     ck_assert_int_eq(findings_worst(&f, "acl"), LOG_INFO);
 }
 END_TEST
@@ -225,7 +227,7 @@ START_TEST(without_INFO_it_goes_by_CONFIG_and_says_what_it_could_not_see)
     FOUND(&f, LOG_ERR, "eviction", "volatile-lru");
     FOUND(&f, LOG_WARNING, "persistence", "saves nothing");
     FOUND(&f, LOG_INFO, "cluster", "no cluster's node");
-    FOUND(&f, LOG_NOTICE, "version", "could not be looked at");
+    FOUND(&f, LOG_INFO, "version", "new enough"); /* HELLO is refused to nobody */
     FOUND(&f, LOG_NOTICE, "replicas", "could not be looked at");
     test_redis_config(redis, "maxmemory", "0");
     test_redis_config(redis, "maxmemory-policy", "noeviction");
@@ -234,9 +236,9 @@ END_TEST
 
 START_TEST(with_neither_each_topic_says_so)
 {
-    static const char *const unseen[] = { "version",     "cluster",  "replicas",
-                                          "persistence", "eviction", "memory",
-                                          "connections", "buffers" };
+    static const char *const unseen[] = { "cluster",  "replicas", "persistence",
+                                          "eviction", "memory",   "connections",
+                                          "buffers" };
     acl_read_line(&line, ACL_DOC, 1);
     test_redis_do(redis, "ACL", "DELUSER", "worker");
     set_user(NULL, NULL);

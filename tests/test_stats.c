@@ -435,6 +435,27 @@ START_TEST(round_trip_time_is_of_requests_that_were_answered)
 }
 END_TEST
 
+static int ignore(const rlock_info_t *each, void *arg)
+{
+    (void)each;
+    (void)arg;
+    return 0;
+}
+
+START_TEST(round_trip_time_is_of_a_listings_requests_too)
+{
+    enum { REQUESTS = 3 }; /* CLIENT LIST, SCAN, and one for the lock */
+    OK(rlock_mutex_lock(&m));
+    OK(rlock_list(client, NULL, ignore, NULL)); /* loads the script */
+    uint64_t before = stats_of(client).round_trip_time.count;
+    OK(rlock_list(client, NULL, ignore, NULL));
+    ck_assert_uint_ge(stats_of(client).round_trip_time.count, before + REQUESTS);
+    ck_assert_uint_eq(stats_of(client).round_trip_time.count,
+                      stats_of(client).round_trips);
+    OK(rlock_mutex_unlock(&m));
+}
+END_TEST
+
 START_TEST(script_loads_counts_what_the_server_had_forgotten)
 {
     fixture_load_scripts();
@@ -554,6 +575,7 @@ int main(void)
     tcase_add_test(redis_case, script_loads_counts_what_the_server_had_forgotten);
     tcase_add_test(redis_case, refusals_counts_what_the_server_refused);
     tcase_add_test(redis_case, round_trip_time_is_of_refusals_for_a_time_too);
+    tcase_add_test(redis_case, round_trip_time_is_of_a_listings_requests_too);
     tcase_add_test(redis_case, outage_is_counted_and_timed);
     tcase_add_test(redis_case, risks_counts_holds_that_came_at_risk);
     suite_add_tcase(suite, redis_case);
