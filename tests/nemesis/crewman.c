@@ -189,10 +189,17 @@ static void log_return(struct man *man, enum nem_call call, struct nem_target *t
     write_op(man->fd, &op);
 }
 
-static void log_cut_off(int code)
+/* Who waits in vain for an answer ends a connection himself: on a busy machine, too. */
+static bool is_for_want_of_an_answer(const char *reason)
+{
+    return strstr(reason, "no answer") || strstr(reason, "in time") ||
+           strstr(reason, "timed out");
+}
+
+static void log_cut_off(int code, const char *reason)
 {
     int fd = atomic_load(&crew.events_fd);
-    if (fd < 0)
+    if (fd < 0 || is_for_want_of_an_answer(reason))
         return;
     struct nem_op op = { .at = now_boot(),
                          .process = (uint16_t)crew.process,
@@ -213,7 +220,7 @@ static void hear_line(int level, const char *line, void *arg)
     (void)arg;
     hear("the log", line);
     if (strncmp(line, watchdog, sizeof(watchdog) - 1) == 0)
-        log_cut_off(1);
+        log_cut_off(1, line);
 }
 
 /* Events are told on one thread of the library. */
@@ -224,7 +231,7 @@ static void on_event(const rlock_event_t *event, void *arg)
     hear("an event", event->reason);
     int fd = atomic_load(&crew.events_fd);
     if (event->kind == RLOCK_EVENT_DISCONNECTED)
-        log_cut_off(0);
+        log_cut_off(0, event->reason);
     if (fd < 0 || sscanf(event->name, "nemesis%u", &lock) != 1)
         return;
     struct nem_op op = { .at = now_boot(),

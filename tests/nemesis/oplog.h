@@ -70,7 +70,8 @@ enum nem_what {
     NEM_STARTED, /* the thread begins: its first record; `id` is the client's uuid, code
                   * 1: the client has the crash guard */
     NEM_CUT_OFF, /* of the events' thread: a connection of the library's threads has
-                  * ended, code 0: the subscriber's, 1: the watchdog's */
+                  * ended, but not for want of an answer; code 0: the subscriber's, 1: the
+                  * watchdog's */
     NEM_DONE     /* it ends as it was told to: holds nothing, waits for nothing */
 };
 
