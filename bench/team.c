@@ -59,7 +59,7 @@ struct worker {
 
 static void sleep_until(int64_t ns)
 {
-    struct timespec ts = { .tv_sec = ns / NS_PER_S, .tv_nsec = ns % NS_PER_S };
+    struct timespec ts = { .tv_sec = ns / NS_PER_S, .tv_nsec = (long)(ns % NS_PER_S) };
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL) == EINTR)
         continue;
 }

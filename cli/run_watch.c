@@ -82,7 +82,7 @@ static void end_command(struct run_watch *watch)
     if (watch->ending || watch->over)
         return;
     watch->ending = true;
-    watch->kill_at_ns = run_now_ns() + watch->options->grace_ms * NS_PER_MS;
+    watch->kill_at_ns = run_now_ns() + (int64_t)watch->options->grace_ms * NS_PER_MS;
     signal_group(watch, SIGTERM);
     signal_group(watch, SIGCONT);
 }

@@ -359,6 +359,15 @@ static bool on_key(struct view *view, int key)
     return true;
 }
 
+/* With _FORTIFY_SOURCE glibc 2.36 calls the ppoll for a time_t of 32 bits also where ours
+ * has 64. */
+#if defined(__TIMESIZE) && __TIMESIZE == 32 && defined(__USE_TIME_BITS64)
+int ppoll_ns(struct pollfd *fds, nfds_t count, const struct timespec *timeout,
+             const sigset_t *signals) __asm__("__ppoll64");
+#else
+#define ppoll_ns ppoll
+#endif
+
 /* Until q, a signal, a refusal, or the end of the terminal. */
 static void show(struct looker *looker, struct view *view, const sigset_t *deliver)
 {
@@ -375,7 +384,7 @@ static void show(struct looker *looker, struct view *view, const sigset_t *deliv
             view->pause_ms = 0;
         draw(view);
         fds[0].revents = fds[1].revents = 0;
-        if (ppoll(fds, 2, &tick, deliver) < 0 && errno != EINTR)
+        if (ppoll_ns(fds, 2, &tick, deliver) < 0 && errno != EINTR)
             return;
         if (stop_wanted)
             stop_here();

@@ -95,7 +95,7 @@ static int worker_main(char **argv)
     return sale.till ? shop_run(&sale) : 2;
 }
 
-static void progress(const struct sale *sale, long begin_us)
+static void progress(const struct sale *sale, long long begin_us)
 {
     if (!live)
         return;
@@ -139,7 +139,8 @@ static void run_workers(const struct sale *sale, struct result *res)
 {
     pid_t pids[SALE_PROCESSES];
     int killed = 0;
-    long begin = now_us(), moved = begin, served = 0;
+    long long begin = now_us(), moved = begin;
+    long served = 0;
 
     for (int i = 0; i < SALE_PROCESSES; i++)
         pids[i] = worker_start(sale);
@@ -153,10 +154,10 @@ static void run_workers(const struct sale *sale, struct result *res)
         sleep_us(TICK_US);
     }
     stop_all(pids);
-    res->time_us = now_us() - begin;
+    res->time_us = (long)(now_us() - begin);
     res->longest_wait_us = sale->board->longest_wait_us;
     if (res->hung && now_us() - moved > res->longest_wait_us)
-        res->longest_wait_us = now_us() - moved;
+        res->longest_wait_us = (long)(now_us() - moved);
     if (killed == 0)
         res->failed = true; /* the sale did not come to the fatal payment */
 }

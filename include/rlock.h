@@ -62,6 +62,41 @@ extern "C" {
 #define RLOCK_MUST_CHECK
 #endif
 
+/* Where time_t may have 32 or 64 bits (glibc on systems of 32 bits, by _TIME_BITS), the
+ * library has two functions of each name that takes a struct timespec, and the program's
+ * own choice is called, as of pthread's. (Who looks symbols up by name: the plain one is
+ * for 32 bits there, NAME_time64 for 64.) */
+#if defined(__TIMESIZE) && __TIMESIZE == 32 && defined(__USE_TIME_BITS64)
+#pragma redefine_extname rlock_mutex_timedlock rlock_mutex_timedlock_time64
+#pragma redefine_extname rlock_mutex_clocklock rlock_mutex_clocklock_time64
+#pragma redefine_extname rlock_mutex_timedlock_lease rlock_mutex_timedlock_lease_time64
+#pragma redefine_extname rlock_mutex_clocklock_lease rlock_mutex_clocklock_lease_time64
+#pragma redefine_extname rlock_fair_timedlock rlock_fair_timedlock_time64
+#pragma redefine_extname rlock_fair_clocklock rlock_fair_clocklock_time64
+#pragma redefine_extname rlock_fair_timedlock_lease rlock_fair_timedlock_lease_time64
+#pragma redefine_extname rlock_fair_clocklock_lease rlock_fair_clocklock_lease_time64
+#pragma redefine_extname rlock_rwlock_timedrdlock rlock_rwlock_timedrdlock_time64
+#pragma redefine_extname rlock_rwlock_clockrdlock rlock_rwlock_clockrdlock_time64
+#pragma redefine_extname rlock_rwlock_timedrdlock_lease                                  \
+    rlock_rwlock_timedrdlock_lease_time64
+#pragma redefine_extname rlock_rwlock_clockrdlock_lease                                  \
+    rlock_rwlock_clockrdlock_lease_time64
+#pragma redefine_extname rlock_rwlock_timedwrlock rlock_rwlock_timedwrlock_time64
+#pragma redefine_extname rlock_rwlock_clockwrlock rlock_rwlock_clockwrlock_time64
+#pragma redefine_extname rlock_rwlock_timedwrlock_lease                                  \
+    rlock_rwlock_timedwrlock_lease_time64
+#pragma redefine_extname rlock_rwlock_clockwrlock_lease                                  \
+    rlock_rwlock_clockwrlock_lease_time64
+#pragma redefine_extname rlock_waitfree rlock_waitfree_time64
+#endif
+
+/* Aligned as on systems of 64 bits. */
+#if defined(__GNUC__)
+#define RLK_ALIGNED_8 __attribute__((aligned(8)))
+#else
+#define RLK_ALIGNED_8
+#endif
+
 /* ------------------------------------------------------------------ names */
 
 /* Longest name of a lock, in bytes, without the NUL. A name is any non-empty
@@ -110,8 +145,9 @@ extern "C" {
 /* A connected party to the locks: connections, identity, defaults. Opaque. */
 typedef struct rlock_client rlock_client_t;
 
-/* What a handle holds: plain data without pointers, 256 bytes. May be static, copied,
- * inherited, or placed in shared memory. All live state is kept in the process, found by
+/* What a handle holds: plain data without pointers, 256 bytes, aligned at 8, alike for
+ * programs of 32 and of 64 bits. May be static, copied, inherited, or placed in shared
+ * memory. All live state is kept in the process, found by
  * client, kind and name: two handles with one name are one lock (S5). The fields are the
  * library's. */
 struct rlk_handle {
@@ -120,7 +156,7 @@ struct rlk_handle {
     uint8_t rlk_type;
     uint8_t rlk_flags;
     uint8_t rlk_name_len;
-    uint64_t rlk_client;
+    uint64_t rlk_client RLK_ALIGNED_8;
     int32_t rlk_lease_ms;
     int32_t rlk_retain_ms;
     int32_t rlk_handoff_ms;
@@ -150,16 +186,16 @@ typedef struct rlock_fair {
 #endif
 /* The length of a literal; an empty or too long one does not compile. */
 #define RLK_NAME_LEN(name)                                                               \
-    RLK_U8((sizeof("" name "") - 1) *                                                    \
-           sizeof(char[(sizeof("" name "") > 1 &&                                        \
-                        sizeof("" name "") <= RLOCK_NAME_MAX + 1)                        \
-                           ? 1                                                           \
-                           : -1]))
+    RLK_U8(                                                                              \
+        (sizeof("" name "") - 1) *                                                       \
+        sizeof(char[(sizeof("" name "") > 1 && sizeof("" name "") <= RLOCK_NAME_MAX + 1) \
+                        ? 1                                                              \
+                        : -1]))
 #define RLK_HANDLE_INITIALIZER(kind, name, type)                                         \
     {                                                                                    \
         {                                                                                \
-            RLK_MAGIC_HANDLE, (kind), RLK_U8(type), 0, RLK_NAME_LEN(name), 0, 0, 0,      \
-                0, 0, "" name "",                                                        \
+            RLK_MAGIC_HANDLE, (kind), RLK_U8(type), 0, RLK_NAME_LEN(name), 0, 0, 0, 0,   \
+                0, "" name "",                                                           \
             {                                                                            \
                 0                                                                        \
             }                                                                            \
@@ -276,7 +312,7 @@ typedef struct rlock_clientattr {
     int32_t rlk_handoff_count;
     int32_t rlk_guard;
     int64_t rlk_retain_ms;
-    uint8_t rlk_reserved[1704];
+    uint8_t rlk_reserved[1704 + 2 * (8 - sizeof(void *))];
 } rlock_clientattr_t;
 
 /* Durations by powers of two of a microsecond: buckets[0] counts those below 1 us,
@@ -497,8 +533,8 @@ int rlock_getrundir(char *buf, size_t size);
 int rlock_mutexattr_init(rlock_mutexattr_t *attr);
 int rlock_mutexattr_destroy(rlock_mutexattr_t *attr);
 int rlock_mutexattr_settype(rlock_mutexattr_t *attr, int type);
-/* When never set: the mutextype of the attribute's client, which is what a mutex made with
- * it has; of a default client that is not open yet, what it would be opened with. */
+/* When never set: the mutextype of the attribute's client, which is what a mutex made
+ * with it has; of a default client that is not open yet, what it would be opened with. */
 int rlock_mutexattr_gettype(const rlock_mutexattr_t *attr, int *ret_type);
 /* RLOCK_MUTEX_STALLED (default): who takes the lock after its holder's death gets 0.
  * RLOCK_MUTEX_ROBUST: one of them is told by EOWNERDEAD; see rlock_mutex_consistent. */
@@ -927,8 +963,8 @@ typedef struct rlock_finding {
  * Looks whether the client's server is fit for locks; NULL: the default client. Calls
  * `each` for every finding, at least one of each topic: "version", "cluster", "replicas",
  * "persistence", "eviction", "memory", "connections", "buffers", "clock", "round trip",
- * "acl", "access", "scripts", "leases", "messages", "guard"; others may come. A non-zero result of `each`
- * ends the call and is returned.
+ * "acl", "access", "scripts", "leases", "messages", "guard"; others may come. A non-zero
+ * result of `each` ends the call and is returned.
  *
  * Asks for INFO, HELLO where that tells no version, CONFIG GET (of a dozen settings, none
  * of them secret) and what its own user may do (ACL GETUSER); what the server refuses is

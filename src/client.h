@@ -17,7 +17,8 @@
 
 struct rlk_heritage; /* client.c */
 
-enum { RLK_CONN_NAME_SIZE = 256, RLK_CLIENT_NS_PER_MS = 1000000 };
+enum { RLK_CONN_NAME_SIZE = 256 };
+#define RLK_CLIENT_NS_PER_MS INT64_C(1000000)
 
 struct rlock_client {
     /* immutable after open, but for the identity: a child has its own */

@@ -14,11 +14,11 @@
 #include "deadline.h"
 #include "descriptor.h"
 #include "fork.h"
+#include "ppoll.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <limits.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -298,7 +298,7 @@ bool rlk_conn_poll(int fd, short events, int64_t deadline)
                                 .tv_nsec = (long)(left % RLK_NS_PER_S) };
     /* Ready, an error, a signal, out of time: the next system call or look at the
      * clock tells. */
-    ppoll(&p, 1, &timeout, NULL);
+    rlk_ppoll(&p, 1, &timeout, NULL);
     return true;
 }
 

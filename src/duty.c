@@ -110,10 +110,10 @@ static int64_t renew_lease(const struct rlk_hold *hold, int64_t now)
 }
 
 /* What the mark of a robust hold is to be (K11). */
-static long renew_mark(struct rlk_hold *hold, int64_t now)
+static int64_t renew_mark(struct rlk_hold *hold, int64_t now)
 {
     if (rlk_handoff_cleans_locked(hold, now))
-        return -(long)hold->mark;
+        return -(int64_t)hold->mark;
     return rlk_hold_mark(hold);
 }
 

@@ -79,7 +79,7 @@ enum rlk_news {
  * it at the server. 0 in either: not at all. */
 struct rlk_handoff {
     int64_t ns;
-    long count;        /* sections */
+    int64_t count;     /* sections */
     int64_t retain_ns; /* for how long it is kept when nobody wants it; 0: not */
     bool hears;        /* the mailbox is subscribed */
 };
@@ -263,9 +263,9 @@ struct rlk_hold {
 
 /* What a renewal is to say of the mark of who is inside; 0: nothing, the first ones are
  * the grant's (K11). */
-static inline long rlk_hold_mark(const struct rlk_hold *hold)
+static inline int64_t rlk_hold_mark(const struct rlk_hold *hold)
 {
-    return !hold->reading && hold->mark > 2 ? (long)hold->mark : 0;
+    return !hold->reading && hold->mark > 2 ? (int64_t)hold->mark : 0;
 }
 
 /* Whether somebody else wants the lock, and whether the server will tell of who comes, as

@@ -7,6 +7,7 @@
 #include "peers.h"
 #include "trip.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,6 +53,12 @@ static void free_box(struct box *box)
     free(box);
 }
 
+/* Years in ms may be more than a long of 32 bits holds. */
+static long as_long(int64_t ms)
+{
+    return ms > LONG_MAX ? LONG_MAX : (long)ms;
+}
+
 static int add_party(struct parties *p, const struct rlk_peers *peers, const char *owner,
                      size_t owner_len, rlock_mode_t mode, int64_t since_ms,
                      int64_t left_ms)
@@ -78,8 +85,8 @@ static int add_party(struct parties *p, const struct rlk_peers *peers, const cha
     party->owner = strndup(owner, owner_len);
     party->client = client ? strndup(client, client_len) : strdup("");
     party->mode = mode;
-    party->since_ms = (long)since_ms;
-    party->lease_left_ms = (long)(left_ms > 0 || left_ms == NEVER ? left_ms : 0);
+    party->since_ms = as_long(since_ms);
+    party->lease_left_ms = as_long(left_ms > 0 || left_ms == NEVER ? left_ms : 0);
     p->tickets[p->count] = 0;
     p->count++; /* free_parties takes what is there */
     return party->owner && party->client ? 0 : ENOMEM;

@@ -8,9 +8,9 @@
 #include "deadline.h"
 #include "descriptor.h"
 #include "fork.h"
+#include "ppoll.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
 
@@ -33,7 +33,7 @@ static bool await(struct pollfd fds[2], int64_t mono_end)
     if (ns < 0)
         ns = 0;
     struct timespec left = { (time_t)(ns / RLK_NS_PER_S), (long)(ns % RLK_NS_PER_S) };
-    int count = ppoll(fds, 2, &left, NULL);
+    int count = rlk_ppoll(fds, 2, &left, NULL);
     if (count > 0)
         return true;
     fds[0].revents = fds[1].revents = 0;

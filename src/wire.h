@@ -28,9 +28,9 @@ void rlk_wire_cancel(struct rlk_request *req, const struct rlock_client *client,
                      const struct rlk_hold *hold, int64_t marker_ms);
 /* What a renewal asks for beside the lease. */
 struct rlk_wire_renew {
-    bool tell;   /* to be told of those who come */
-    bool tokens; /* another block of fencing tokens */
-    long mark;   /* robust: its number; negative: nobody is inside; 0: as it is */
+    bool tell;    /* to be told of those who come */
+    bool tokens;  /* another block of fencing tokens */
+    int64_t mark; /* robust: its number; negative: nobody is inside; 0: as it is */
 };
 void rlk_wire_renew(struct rlk_request *req, const struct rlock_client *client,
                     const struct rlk_hold *hold, int64_t lease_ms,

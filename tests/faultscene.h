@@ -17,9 +17,9 @@ enum {
     FS_SOON_MS = 10000,
     FS_LOOK_MS = 20,
     FS_WINDOW_MS = 300, /* how long a fault lasts, scaled */
-    FS_RECORDS_MAX = 256,
-    FS_NS_PER_MS = 1000000
+    FS_RECORDS_MAX = 256
 };
+#define FS_NS_PER_MS INT64_C(1000000)
 
 extern char fs_dir[];
 extern struct nem_faults *fs_faults;

@@ -3,6 +3,7 @@
 #include "fixture.h"
 #include "proxy.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -217,6 +218,19 @@ START_TEST(lease_that_never_ends_is_told_as_such)
     look();
     ck_assert_uint_eq(info->holder_count, 1);
     ck_assert_int_eq(info->holders[0].lease_left_ms, -1);
+}
+END_TEST
+
+/* 90 days of ms are more than a long of 32 bits holds: then it is as much as one does. */
+START_TEST(lease_of_months_is_told_as_long)
+{
+    hold_as_redisson(NULL);
+    test_redis_do(redis, "PEXPIRE", "n", "7776000000");
+    look();
+    ck_assert_uint_eq(info->holder_count, 1);
+    ck_assert_int_ge(info->holders[0].lease_left_ms,
+                     LONG_MAX > INT32_MAX ? (long)(INT64_C(7776000000) - test_ms(10000))
+                                          : LONG_MAX);
 }
 END_TEST
 
@@ -738,6 +752,7 @@ int main(void)
     tcase_add_checked_fixture(loops, set_up, tear_down);
     tcase_add_loop_test(loops, redisson_holder_is_told_as_such, 0, 3);
     tcase_add_test(loops, lease_that_never_ends_is_told_as_such);
+    tcase_add_test(loops, lease_of_months_is_told_as_long);
     tcase_add_loop_test(loops, other_families_are_told_by_their_mode, 0, 3);
     tcase_add_loop_test(loops, foreign_data_is_EPROTO_and_untouched, 0, 5);
     suite_add_tcase(suite, loops);

@@ -260,6 +260,9 @@ START_TEST(mutexattr_that_is_none_is_EINVAL)
 }
 END_TEST
 
+/* As an int it would be a good lease, where a long has more bits. */
+#define BEYOND_AN_INT (LONG_MAX > INT_MAX ? (long)((INT64_C(1) << 32) + 60) : LONG_MAX)
+
 START_TEST(mutexattr_lease_takes_a_long)
 {
     ck_assert_int_eq(rlock_mutexattr_gethandoffms(&attr, NULL), EINVAL);
@@ -267,7 +270,7 @@ START_TEST(mutexattr_lease_takes_a_long)
     long ms = 7;
     ck_assert_int_eq(rlock_mutexattr_setlease(&attr, LONG_MAX), EINVAL);
     ck_assert_int_eq(rlock_mutexattr_setlease(&attr, LONG_MIN), EINVAL);
-    ck_assert_int_eq(rlock_mutexattr_setlease(&attr, (1L << 32) + 60), EINVAL);
+    ck_assert_int_eq(rlock_mutexattr_setlease(&attr, BEYOND_AN_INT), EINVAL);
     ck_assert_int_eq(rlock_mutexattr_getlease(&attr, NULL), EINVAL);
     ck_assert_int_eq(rlock_mutexattr_getlease(&attr, &ms), 0);
     ck_assert_int_eq(ms, 0);
@@ -435,7 +438,7 @@ START_TEST(rwlockattr_refuses_and_stays_as_it_was)
         ck_assert_str_ne(rlock_errmsg(), "");
         ck_assert_int_eq(memcmp(&rwattr, &before, sizeof(rwattr)), 0);
     }
-    ck_assert_int_eq(rlock_rwlockattr_setlease(&rwattr, (1L << 32) + 60), EINVAL);
+    ck_assert_int_eq(rlock_rwlockattr_setlease(&rwattr, BEYOND_AN_INT), EINVAL);
     ck_assert_int_eq(memcmp(&rwattr, &before, sizeof(rwattr)), 0);
 }
 END_TEST

@@ -383,9 +383,9 @@ static void cancel_some(struct victim *v, unsigned *seed, bool async)
         v[i].end_ms = test_now_ms() + test_ms(SOON_MS);
         v[i].thread = start(run_victim, &v[i]);
     }
-    sleep_us(next_of(seed) % MOMENT_US);
+    sleep_us((long)(next_of(seed) % MOMENT_US));
     for (int i = 0; i < AT_A_TIME; i++) {
-        sleep_us(next_of(seed) % (MOMENT_US / AT_A_TIME));
+        sleep_us((long)(next_of(seed) % (MOMENT_US / AT_A_TIME)));
         ck_assert_int_eq(pthread_cancel(v[i].thread), 0);
     }
     for (int i = 0; i < AT_A_TIME; i++) {

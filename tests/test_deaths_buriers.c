@@ -97,8 +97,8 @@ END_TEST
 
 START_TEST(g14_while_a_burier_is_stopped_leases_decide)
 {
-    scene_worker(&v, test_proxy_url(scene_proxy), SCENE_TIMES(.lease = test_ms(500)),
-                 "N", "");
+    scene_worker(&v, test_proxy_url(scene_proxy), SCENE_TIMES(.lease = test_ms(500)), "N",
+                 "");
     scene_worker_does(&v, "lock");
     death_strike();
     int held = scene_hold_first(RLK_LOCK_BURY);
@@ -472,7 +472,7 @@ static rlock_client_t *open_always_beside(unsigned others)
     ck_assert_int_eq(rlock_clientattr_setguard(&attr, RLOCK_GUARD_ALWAYS), 0);
     ck_assert_int_eq(rlock_client_open(&self, test_proxy_url(scene_proxy), &attr), 0);
     rlock_clientattr_destroy(&attr);
-    ck_assert(scene_wait_mailboxes(1 + others, SCENE_SOON_MS));
+    ck_assert(scene_wait_mailboxes((long)(1 + others), SCENE_SOON_MS));
     return self;
 }
 

@@ -136,7 +136,7 @@ START_TEST(what_was_unlocked_without_an_answer_is_renewed_no_more)
     unsigned before = test_proxy_hits(scene_proxy, renewals);
     long long left = scene_pttl("N");
     ck_assert_int_gt(left, 0);
-    test_pause_ms(left + 1);
+    test_pause_ms((long)left + 1);
     ck_assert(scene_wait_free("N", 500));
     ck_assert_uint_eq(test_proxy_hits(scene_proxy, renewals), before);
 }

@@ -47,7 +47,7 @@ static rlock_fair_t fair_of(rlock_client_t *c, const char *name)
 }
 
 struct renewals {
-    unsigned long wanted;
+    uint64_t wanted;
 };
 
 static bool renewed(void *arg)

@@ -285,7 +285,7 @@ static const char *server_of(const char *url)
     return line;
 }
 
-static unsigned long own_net(void)
+static unsigned long long own_net(void)
 {
     struct stat st;
     ck_assert_int_eq(stat("/proc/self/ns/net", &st), 0);
@@ -308,12 +308,12 @@ START_TEST(g7_server_of_a_loopback_address_is_of_its_network)
 
     for (int i = 0; i < 4; i++) {
         snprintf(url, sizeof(url), "redis://:p@%s:%u/3", hosts[i], server.port);
-        snprintf(wanted, sizeof(wanted), "tcp %s:%u 3 %lu", names[i], server.port,
+        snprintf(wanted, sizeof(wanted), "tcp %s:%u 3 %llu", names[i], server.port,
                  own_net());
         EXPECT_SERVER(url, wanted);
     }
     snprintf(before, sizeof(before), "%s", server_of(server.tcp_url));
-    unsigned long net = own_net();
+    unsigned long long net = own_net();
     if (!namespaces_enter("g7_server_of_a_loopback_address_is_of_its_network",
                           CLONE_NEWNET))
         return;
@@ -331,8 +331,8 @@ START_TEST(g7_server_of_a_socket_is_of_its_directory)
     const char *base = strrchr(server.path, '/') + 1;
 
     ck_assert_int_eq(stat(server.dir, &st), 0);
-    snprintf(wanted, sizeof(wanted), "unix %lu:%lu/%s 0", (unsigned long)st.st_dev,
-             (unsigned long)st.st_ino, base);
+    snprintf(wanted, sizeof(wanted), "unix %llu:%llu/%s 0", (unsigned long long)st.st_dev,
+             (unsigned long long)st.st_ino, base);
     EXPECT_SERVER(server.url, wanted);
     snprintf(url, sizeof(url), "%s?db=7", server.url);
     snprintf(first, sizeof(first), "%s", server_of(url));

@@ -467,7 +467,9 @@ START_TEST(plan_of_all_kinds_leaves_everything_running)
     ck_assert_int_eq(lives, 0);
     fs_reconnect();
     ck_assert(fs_answers(fs_client) && fs_answers(fs_redis));
-    ck_assert_int_eq(test_redis_info(fs_redis, "maxmemory"), 0);
+    /* a server of 32 bits that was started anew gives itself 3 GiB */
+    long long most = test_redis_info(fs_redis, "maxmemory");
+    ck_assert(most == 0 || most == 3LL << 30);
     nem_plan_free(&plan);
 }
 END_TEST

@@ -311,7 +311,7 @@ START_TEST(t6_a_confirmation_that_is_read_after_D_is_not_believed)
     int renew = x_holds_and_its_renewals_are_not_confirmed();
     worker_stop(&x);
     test_proxy_remove(scene_proxy, renew); /* waits in x's socket */
-    test_pause_ms(begin + lease + test_ms(50) - test_now_ms());
+    test_pause_ms((long)(begin + lease + test_ms(50) - test_now_ms()));
     ck_assert(test_redis_exists(scene_redis, "N")); /* the server has renewed it */
     worker_cont(&x);
     scene_says(&x, "ok LOST", "on t state m");

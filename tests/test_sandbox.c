@@ -17,6 +17,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#ifdef SYS_fcntl64 /* systems of 32 bits */
+#define FCNTL SYS_fcntl64
+#else
+#define FCNTL SYS_fcntl
+#endif
 #ifndef SYS_clone3
 #define SYS_clone3 435
 #endif
@@ -119,7 +124,7 @@ static const struct refusal {
     { "inotify", { SYS_inotify_init1 }, ANY, { EPERM }, 0, 0, NULL, false },
     { "inotify_add_watch", { SYS_inotify_add_watch }, ANY, { EPERM }, 0, 0, NULL, false },
     { "signalfd", { SYS_signalfd4 }, ANY, { ENOSYS }, 0, 0, NULL, false },
-    { "F_SETSIG", { SYS_fcntl }, F_SETSIG, { EPERM }, 0, 0, NULL, true },
+    { "F_SETSIG", { FCNTL }, F_SETSIG, { EPERM }, 0, 0, NULL, true },
     { "mremap", { SYS_mremap }, ANY, { EPERM }, 0, 0, NULL, false },
 };
 enum { REFUSALS = sizeof(refusals) / sizeof(refusals[0]) };

@@ -139,7 +139,7 @@ START_TEST(t1_of_two_grants_of_a_process_the_older_is_passed_on_to_nobody)
     test_redis_do(scene_redis, "RENAME", "N", "aside");
     scene_says(&x, "ok", "on u trylock m");
     worker_stop(&x);
-    test_pause_ms(begin + test_ms(DEADLINE_MS) + MORE_MS - test_now_ms());
+    test_pause_ms((long)(begin + test_ms(DEADLINE_MS) + MORE_MS - test_now_ms()));
     test_proxy_remove(scene_proxy, grant);
     test_pause_ms(MORE_MS); /* it is read before t wakes, or not: both may be */
     worker_cont(&x);

@@ -49,12 +49,18 @@ static void keep_back(void)
         keep_back_here();
 }
 
+#ifdef SYS_ppoll_time64 /* 32 bits, but for those of time_t */
+#define PPOLL SYS_ppoll_time64
+#else
+#define PPOLL SYS_ppoll
+#endif
+
 /* In place of the C library's, for the library that is linked into this program. */
 int poll(struct pollfd *fds, nfds_t n, int timeout_ms)
 {
     struct timespec ts = { timeout_ms / 1000, timeout_ms % 1000 * 1000000L };
     keep_back();
-    return (int)syscall(SYS_ppoll, fds, n, timeout_ms < 0 ? NULL : &ts, NULL, 0);
+    return (int)syscall(PPOLL, fds, n, timeout_ms < 0 ? NULL : &ts, NULL, 0);
 }
 
 static void set_gate(bool value)

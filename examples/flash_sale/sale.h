@@ -48,7 +48,7 @@ struct sale {
     long items;
 };
 
-long now_us(void);
+long long now_us(void);
 void sleep_us(long us);
 
 /* A worker process: serves buyers with SALE_THREADS threads until none is left.

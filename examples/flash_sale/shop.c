@@ -10,11 +10,11 @@
 #include <time.h>
 #include <unistd.h>
 
-long now_us(void)
+long long now_us(void)
 {
     struct timespec ts;
     clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (long)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
+    return (long long)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
 }
 
 void sleep_us(long us)
@@ -74,9 +74,9 @@ static void *serve(void *arg)
     const long buyers = sale->items * SALE_BUYERS_PER_ITEM;
 
     while (sale->board->arrived++ < buyers) {
-        long asked = now_us();
+        long long asked = now_us();
         sale->till->lock();
-        note_wait(sale->board, now_us() - asked);
+        note_wait(sale->board, (long)(now_us() - asked));
         sell(sale);
         sale->till->unlock();
         sale->board->served++;

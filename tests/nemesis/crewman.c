@@ -337,8 +337,8 @@ static int take(struct man *man, enum nem_call call, struct nem_target *target,
     if (call == NEM_TIMEDLOCK || call == NEM_TIMEDRDLOCK) {
         clock_gettime(CLOCK_REALTIME, &deadline);
         int64_t ns = deadline.tv_nsec + (int64_t)wait_us * NS_PER_US;
-        deadline.tv_sec += ns / NS_PER_S;
-        deadline.tv_nsec = ns % NS_PER_S;
+        deadline.tv_sec += (time_t)(ns / NS_PER_S);
+        deadline.tv_nsec = (long)(ns % NS_PER_S);
     }
     stamp(&op, target);
     op.reading = reading;

@@ -11,7 +11,8 @@
 
 #include <limits.h>
 
-enum { NEM_NS_PER_MS = 1000000, NEM_RULES_EACH = 2 };
+enum { NEM_RULES_EACH = 2 };
+#define NEM_NS_PER_MS INT64_C(1000000)
 
 /* Two network namespaces with a veth pair for each process between them: `near` is the
  * driver's, its server's and its workers', in `far` the proxies listen. */

@@ -9,10 +9,10 @@
 
 static size_t hash(const char *text)
 {
-    size_t h = 1469598103934665603u;
+    uint64_t h = 1469598103934665603u;
     for (; *text; text++)
         h = (h ^ (unsigned char)*text) * 1099511628211u;
-    return h;
+    return (size_t)(h ^ h >> 32);
 }
 
 struct nem_name *nem_name_find(const struct nem_judge *j, const char *text)

@@ -148,17 +148,96 @@ int timerfd_create(clockid_t clock, int flags)
     return fd;
 }
 
+/* What a descriptor's timer is moved by when it is set to an absolute instant. */
+static int64_t moved(int fd, int flags, bool armed)
+{
+    int known =
+        fd >= 0 && fd < FDS_MAX ? __atomic_load_n(&timer_clock[fd], __ATOMIC_RELAXED) : 0;
+    return (flags & TFD_TIMER_ABSTIME) && armed && known > 0 ? -shift(known - 1) : 0;
+}
+
 int timerfd_settime(int fd, int flags, const struct itimerspec *value,
                     struct itimerspec *old)
 {
     struct itimerspec real = *value;
-    int known =
-        fd >= 0 && fd < FDS_MAX ? __atomic_load_n(&timer_clock[fd], __ATOMIC_RELAXED) : 0;
-    bool armed = value->it_value.tv_sec != 0 || value->it_value.tv_nsec != 0;
-    if ((flags & TFD_TIMER_ABSTIME) && armed && known > 0) {
-        add(&real.it_value, -shift(known - 1));
-        if (real.it_value.tv_sec < 0) /* long past: at once */
-            real.it_value = (struct timespec){ 0, 1 };
-    }
+    add(&real.it_value,
+        moved(fd, flags, value->it_value.tv_sec != 0 || value->it_value.tv_nsec != 0));
+    if (real.it_value.tv_sec < 0) /* long past: at once */
+        real.it_value = (struct timespec){ 0, 1 };
     return (int)syscall(SYS_timerfd_settime, fd, flags, &real, old);
 }
+
+/* ---- programs whose time_t has 64 bits, where the system's own has 32
+
+ * This file is compiled for the latter; the C library has the former's functions under
+ * other names. */
+#if defined(__TIMESIZE) && __TIMESIZE == 32
+
+struct timespec64 {
+    int64_t tv_sec, tv_nsec; /* half of the second is padding: garbage where it is read */
+};
+struct timeval64 {
+    int64_t tv_sec, tv_usec;
+};
+struct itimerspec64 {
+    struct timespec64 it_interval, it_value;
+};
+
+int __clock_gettime64(clockid_t clock, struct timespec64 *ts);
+int __clock_gettime64(clockid_t clock, struct timespec64 *ts)
+{
+    int rc = (int)syscall(SYS_clock_gettime64, clock, ts);
+    if (rc == 0) {
+        int64_t ns = ts->tv_sec * ns_per_s + ts->tv_nsec + shift(clock);
+        *ts = (struct timespec64){ ns / ns_per_s, ns % ns_per_s };
+    }
+    return rc;
+}
+
+int __gettimeofday64(struct timeval64 *restrict tv, void *restrict zone);
+int __gettimeofday64(struct timeval64 *restrict tv, void *restrict zone)
+{
+    struct timespec64 ts;
+    (void)zone;
+    int rc = __clock_gettime64(CLOCK_REALTIME, &ts);
+    if (rc == 0)
+        *tv = (struct timeval64){ ts.tv_sec, ts.tv_nsec / NS_PER_US };
+    return rc;
+}
+
+int64_t __time64(int64_t *ret);
+int64_t __time64(int64_t *ret)
+{
+    struct timespec64 ts = { 0, 0 };
+    __clock_gettime64(CLOCK_REALTIME, &ts);
+    if (ret)
+        *ret = ts.tv_sec;
+    return ts.tv_sec;
+}
+
+int __timespec_get64(struct timespec64 *ts, int base);
+int __timespec_get64(struct timespec64 *ts, int base)
+{
+    return base == TIME_UTC && __clock_gettime64(CLOCK_REALTIME, ts) == 0 ? base : 0;
+}
+
+int __timerfd_settime64(int fd, int flags, const struct itimerspec64 *value,
+                        struct itimerspec64 *old);
+int __timerfd_settime64(int fd, int flags, const struct itimerspec64 *value,
+                        struct itimerspec64 *old)
+{
+    struct itimerspec64 real = *value;
+    real.it_interval.tv_nsec = (int32_t)value->it_interval.tv_nsec;
+    real.it_value.tv_nsec = (int32_t)value->it_value.tv_nsec;
+    bool armed = real.it_value.tv_sec != 0 || real.it_value.tv_nsec != 0;
+    int64_t by = moved(fd, flags, armed);
+    if (by != 0) {
+        int64_t ns = real.it_value.tv_sec * ns_per_s + real.it_value.tv_nsec + by;
+        if (ns < 1) /* long past: at once */
+            ns = 1;
+        real.it_value = (struct timespec64){ ns / ns_per_s, ns % ns_per_s };
+    }
+    return (int)syscall(SYS_timerfd_settime64, fd, flags, &real, old);
+}
+
+#endif
