@@ -26,7 +26,7 @@ static void add(struct guard_urls *urls, const char *text, char *from)
     if (urls->count == URLS_MAX)
         say_and_exit(GUARD_USAGE, "%s: more than %d URLs", from, URLS_MAX);
     urls->each[urls->count++] = (struct guard_url){
-        .text = text ? checked(strdup(text)) : NULL,
+        .text = checked(strdup(text)),
         .from = from,
     };
 }
@@ -99,7 +99,7 @@ void urls_read(struct guard_urls *urls, const char *path)
 
 void urls_add_default(struct guard_urls *urls)
 {
-    add(urls, NULL, NULL);
+    urls->each[urls->count++] = (struct guard_url){ .text = NULL, .from = NULL };
 }
 
 void urls_clear(struct guard_urls *urls)
