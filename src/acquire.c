@@ -463,8 +463,10 @@ static int wait_lock(const struct rlk_wish *wish, struct rlk_lock *lock,
     reg->waiters_now++;
     for (bool queued = false;; queued = true) {
         if (waiter.part) { /* another thread handed it over */
-            if (rlk_share_still_in(waiter.part, wish))
+            if (rlk_share_still_in(waiter.part, wish)) {
+                rlk_slot_say_locked(waiter.part->hold, RLK_INSIDE);
                 break;
+            }
             waiter.part = NULL;
             rlk_list_prepend(&lock->queue->waiters, &waiter.link);
         }

@@ -362,8 +362,9 @@ bool rlk_handoff_unlock_locked(struct rlk_part *part, struct rlk_handoff bound,
     next->owner = first->thread;
     next->owner_thread = first->self;
     first->part = next;
-    /* who left by the gate in vain has said otherwise */
-    rlk_slot_say_locked(next->hold, RLK_INSIDE);
+    /* until it takes it (rlk_slot_say_locked in acquire.c): what it does not live to take
+     * it has not touched */
+    rlk_slot_say_locked(next->hold, RLK_INSIDE_LEFT);
     fetch_tokens(hold);
     begin_section(hold, now);
     rlk_registry_wake_locked(lock->registry, first->thread);

@@ -12,6 +12,7 @@
 
 #include "guardfile.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -523,6 +524,44 @@ START_TEST(g8_who_is_handed_it_is_inside)
 }
 END_TEST
 
+static int caught[2]; /* a pipe: a byte that is written ends the handler */
+
+static void stay_in_handler(int signal)
+{
+    char byte;
+    (void)signal;
+    while (read(caught[0], &byte, 1) != 1)
+        continue;
+}
+
+/* It is handed over while a signal's handler keeps the next thread, which might die
+ * there.
+ */
+START_TEST(g8_who_is_handed_it_and_does_not_take_it_is_not_inside)
+{
+    struct sigaction action = { .sa_handler = stay_in_handler };
+    open_client("&handoffms=60000&handoffcount=1000000");
+    ck_assert_int_eq(pipe(caught), 0);
+    ck_assert_int_eq(sigaction(SIGUSR1, &action, NULL), 0);
+    OK(actor_does(&a, run_lock, &robust));
+    rlock_stats_t before = stats_of(client);
+    actor_begin(&b, run_lock, &robust);
+    ck_assert(wait_waiters(client, 1));
+    test_pause_ms(2); /* who has waited for long is handed it */
+    INSIDE(RLK_INSIDE);
+    ck_assert_int_eq(pthread_kill(b.thread, SIGUSR1), 0);
+    OK(actor_does(&a, run_unlock, &robust));
+    INSIDE(RLK_INSIDE_LEFT);
+    ck_assert_int_eq(write(caught[1], "x", 1), 1);
+    OK(actor_rc(&b));
+    INSIDE(RLK_INSIDE);
+    ck_assert_uint_gt(stats_of(client).local_handovers, before.local_handovers);
+    OK(actor_does(&b, run_unlock, &robust));
+    close(caught[0]);
+    close(caught[1]);
+}
+END_TEST
+
 static int run_consistent(void *mutex)
 {
     return rlock_mutex_consistent(mutex);
@@ -671,6 +710,7 @@ int main(void)
     tcase_add_test(tc, g8_who_keeps_it_is_inside_between_lock_and_unlock);
     tcase_add_test(tc, g8_who_kept_it_long_is_inside_when_the_server_knows);
     tcase_add_test(tc, g8_who_is_handed_it_is_inside);
+    tcase_add_test(tc, g8_who_is_handed_it_and_does_not_take_it_is_not_inside);
     tcase_add_test(tc, g8_each_of_a_crowd_is_inside);
     tcase_add_loop_test(tc, g8_who_is_told_of_a_death_is_inside_until_it_is_consistent, 0,
                         2);
