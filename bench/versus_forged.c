@@ -39,6 +39,7 @@ struct stage {
     _Atomic long sent, pairs[VERSIONS][PROCESSES];
     _Atomic int version; /* which team works */
     sem_t ready;
+    pid_t members[VERSIONS][PROCESSES];
 };
 
 static void pause_ms(long ms)
@@ -159,6 +160,29 @@ static double evalshas(redisContext *conn)
     return calls;
 }
 
+/* Of a team's processes; of the server. */
+static double members_cpu_us(const struct stage *stage, int version)
+{
+    double us = 0;
+    for (int i = 0; i < PROCESSES; i++) {
+        clockid_t clock;
+        struct timespec ts;
+        if (clock_getcpuclockid(stage->members[version][i], &clock) != 0 ||
+            clock_gettime(clock, &ts) != 0)
+            die("no clock of a process");
+        us += (double)ts.tv_sec * 1e6 + (double)ts.tv_nsec / 1e3;
+    }
+    return us;
+}
+
+static double server_cpu_us(redisContext *conn)
+{
+    char text[2][64];
+    redis_info(conn, "cpu", "used_cpu_sys", text[0], sizeof(text[0]));
+    redis_info(conn, "cpu", "used_cpu_user", text[1], sizeof(text[1]));
+    return (strtod(text[0], NULL) + strtod(text[1], NULL)) * 1e6;
+}
+
 /* Pairs a second. */
 static double run_slice(struct stage *stage, int version, bool floods)
 {
@@ -225,7 +249,7 @@ static void measure_handovers(struct stage *stage, size_t rounds)
 static void measure_requests(struct stage *stage, redisContext *conn, int version,
                              int seconds)
 {
-    double calls[2];
+    double calls[2], members[2], server[2];
     struct library lib;
     rlock_mutex_t m;
     library_load(&lib, "the holder", versus_paths[NOW]);
@@ -237,14 +261,20 @@ static void measure_requests(struct stage *stage, redisContext *conn, int versio
     long sent = atomic_load(&stage->sent);
     for (int floods = 0; floods < 2; floods++) {
         double before = evalshas(conn);
+        members[floods] = -members_cpu_us(stage, version);
+        server[floods] = -server_cpu_us(conn);
         atomic_store(&stage->floods, floods != 0);
         pause_ms(seconds * 1000L);
         atomic_store(&stage->floods, false);
         pause_ms(100);
         calls[floods] = evalshas(conn) - before;
+        members[floods] += members_cpu_us(stage, version);
+        server[floods] += server_cpu_us(conn);
     }
-    printf("%-8s %10.0f %10.0f   of %ld messages %s\n", versus_labels[version], calls[0],
-           calls[1], atomic_load(&stage->sent) - sent, version == NOW ? "  as many" : "");
+    sent = atomic_load(&stage->sent) - sent;
+    printf("%-8s %10.0f %10.0f %10ld %10.1f %10.1f %s\n", versus_labels[version],
+           calls[0], calls[1], sent, (members[1] - members[0]) / (double)sent,
+           (server[1] - server[0]) / (double)sent, version == NOW ? "  as many" : "");
     fflush(stdout);
     atomic_store(&stage->works, false);
     library_check(&lib, lib.mutex_unlock(&m), "unlock");
@@ -263,7 +293,8 @@ void versus_forged(bool quick)
                                      "&rlock:client:*", "+publish", NULL }));
     for (int version = 0; version < VERSIONS; version++) {
         for (int i = 0; i < PROCESSES; i++) {
-            if (process_fork() == 0)
+            stage->members[version][i] = process_fork();
+            if (stage->members[version][i] == 0)
                 be_member(stage, version, i);
             semaphore_wait(&stage->ready);
         }
@@ -274,9 +305,10 @@ void versus_forged(bool quick)
         be_publisher(stage, mailboxes);
     semaphore_wait(&stage->ready);
     measure_handovers(stage, quick ? QUICK_ROUNDS : ROUNDS);
-    printf("\nrequests for locks (EVALSHA) in %d s, while %d processes wait, without and "
-           "with him\n",
-           quick ? QUICK_IDLE_S : IDLE_S, PROCESSES);
+    printf("\nrequests for locks (EVALSHA) in %d s, while %d processes wait; CPU that a "
+           "message costs, us\n%-8s %10s %10s %10s %10s %10s   target\n",
+           quick ? QUICK_IDLE_S : IDLE_S, PROCESSES, "", "without", "with", "messages",
+           "client", "server");
     for (int version = 0; version < VERSIONS; version++)
         measure_requests(stage, conn, version, quick ? QUICK_IDLE_S : IDLE_S);
     freeReplyObject(redis_words(
