@@ -90,6 +90,41 @@ START_TEST(who_believes_in_it_for_long_was_not_told)
 }
 END_TEST
 
+/* The next had been granted it before, too, and was robbed of that before it entered. */
+START_TEST(the_next_may_have_been_robbed_of_a_grant_before)
+{
+    transaction(900);
+    grants(MUTEX, B, 1900);
+    transaction(950);
+    leaves(MUTEX, B, true);
+    fault(NEM_FORCE, NEM_ALL, MUTEX, 949, 951);
+    taken_and_lost(1150);
+    takes(21, MUTEX, B, 890, 1103, 2085);
+    transaction(1101);
+    grants(MUTEX, B, 2100);
+    unlocks(21, MUTEX, B, 1200, 1201, 2085, 0);
+    BREAKS(NEM_RULE_EXCLUSION, 1);
+    is_forced(1100);
+    EXCUSES(NEM_RULE_EXCLUSION, 1);
+}
+END_TEST
+
+/* Before it was entered; then it is asked for by the same id. */
+START_TEST(who_is_robbed_of_a_grant_may_believe_in_the_next)
+{
+    takes(11, MUTEX, A, 999, 1201, 2085);
+    transaction(1000);
+    grants(MUTEX, A, 2000);
+    transaction(1100);
+    leaves(MUTEX, A, true);
+    transaction(1200);
+    grants(MUTEX, A, 2100);
+    is_forced(1100);
+    checks(11, MUTEX, A, 1800, 2085, 1);
+    KEEPS(NEM_RULE_TOLD);
+}
+END_TEST
+
 START_TEST(who_could_not_hear_believes_until_D)
 {
     static const enum nem_kind deaf[] = { NEM_CLIENT_KILL_PUBSUB, NEM_FREEZE, NEM_ACL,
@@ -270,6 +305,17 @@ START_TEST(while_an_ACL_refuses_calls_say_so)
 }
 END_TEST
 
+/* Nothing tells whom another thread of the process asks for whether the lock is busy. */
+START_TEST(while_an_ACL_refuses_polls_a_deadline_may_be_ENOTCONN)
+{
+    invoke(11, 1000, NEM_TIMEDLOCK, MUTEX)->deadline = at_ms(1300);
+    returns(11, 1300, NEM_TIMEDLOCK, MUTEX, ENOTCONN);
+    BREAKS(NEM_RULE_CODE, 1);
+    fault(NEM_ACL, NEM_ALL, NEM_ALL, 900, 1100);
+    KEEPS(NEM_RULE_CODE);
+}
+END_TEST
+
 START_TEST(when_the_right_is_back_nothing_is_refused)
 {
     fault(NEM_ACL, NEM_ALL, NEM_ALL, 900, 1000);
@@ -332,6 +378,8 @@ static void add_force(Suite *suite)
     tcase_add_test(tc, a_force_behind_the_next_grant_excuses_no_overlap);
     tcase_add_test(tc, who_is_robbed_by_force_is_told_at_once);
     tcase_add_test(tc, who_believes_in_it_for_long_was_not_told);
+    tcase_add_test(tc, the_next_may_have_been_robbed_of_a_grant_before);
+    tcase_add_test(tc, who_is_robbed_of_a_grant_may_believe_in_the_next);
     tcase_add_loop_test(tc, who_could_not_hear_believes_until_D, 0, 4);
     tcase_add_test(tc, what_strangers_publish_makes_nobody_deaf);
     tcase_add_test(tc, a_loss_by_force_is_one_before_the_server_was_seen_to_end_it);
@@ -355,6 +403,7 @@ int main(void)
     tc = forged_group(suite, "acl");
     tcase_add_test(tc, nothing_is_refused_without_an_ACL);
     tcase_add_test(tc, while_an_ACL_refuses_calls_say_so);
+    tcase_add_test(tc, while_an_ACL_refuses_polls_a_deadline_may_be_ENOTCONN);
     tcase_add_test(tc, when_the_right_is_back_nothing_is_refused);
     tcase_add_test(tc, while_an_ACL_refuses_a_waiter_may_leave_without_a_marker);
     tcase_add_test(tc, a_cancel_that_was_refused_leaves_a_waiter_who_is_nobody);

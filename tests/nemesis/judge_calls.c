@@ -49,6 +49,8 @@ static bool was_unreachable(const struct nem_judge *j, const struct nem_made *ca
     const struct nem_op *invoke = call->invoke;
     /* no more than the machine may take without that being told as a stall (pulse.c) */
     return is_hurried(j, invoke, OF_SLACK) ||
+           /* whom its process asks for: a poll that is refused tells nothing either */
+           (nem_is_timed(invoke->call) && nem_refused(j, invoke->at, call->ret->at)) ||
            nem_unreachable(j, invoke->process, invoke->at, call->ret->at);
 }
 

@@ -49,25 +49,17 @@ static int by_lock_and_begin(const void *a, const void *b)
     return (x->from > y->from) - (x->from < y->from);
 }
 
-/* Whether a hold had been taken by force before another one was granted: for how long it
- * may be believed in is a matter of the rule told. */
-static bool was_robbed_by_then(const struct nem_judge *j, const struct nem_hold *hold,
-                               int64_t granted_after)
-{
-    const struct nem_tenure *t = nem_force_took(j, hold);
-    return t && t->left->after <= granted_after;
-}
-
 static void judge_pair(struct nem_judge *j, const struct interval *a,
                        const struct interval *b)
 {
     unsigned lock = a->hold->returned->lock;
     int64_t since_a = nem_granted_after(a->hold), since_b = nem_granted_after(b->hold);
     /* what made them overlap met the one that was first, before both were believed in */
+    /* for how long who was robbed may believe is a matter of the rule told */
     bool excused = nem_excluded(j, lock, since_a < since_b ? since_a : since_b,
                                 a->from > b->from ? a->from : b->from) ||
-                   was_robbed_by_then(j, a->hold, since_b) ||
-                   was_robbed_by_then(j, b->hold, since_a);
+                   nem_force_took_before(j, a->hold, b->hold) ||
+                   nem_force_took_before(j, b->hold, a->hold);
     NEM_BREAKS(j, NEM_RULE_EXCLUSION, lock, excused,
                "%s %s from %.3f to %.3f ms (%s), and %s %s from %.3f to %.3f ms (%s)",
                nem_who(a->hold->returned), a->reading ? "reads" : "holds",

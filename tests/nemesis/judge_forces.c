@@ -18,22 +18,55 @@ bool nem_forced(const struct nem_judge *j, unsigned lock, int64_t from, int64_t 
     return false;
 }
 
-/* Whoever joins a reading, or is passed a lock, has the id of an earlier grant. */
-static const struct nem_tenure *
-took(const struct nem_judge *j, const struct nem_name *name, const struct nem_hold *hold)
+/* Whoever joins a reading, or is passed a lock, has the id of an earlier grant. One that
+ * was taken before its waiter entered is asked for again by the same id: then the hold
+ * may be by each grant that was not surely followed by another before it was entered. */
+static bool may_be_by(const struct nem_hold *hold, const struct nem_tenure *t)
 {
+    return t->granted->after <= hold->returned->at &&
+           !(t->next && t->next->granted->before < hold->returned->at);
+}
+
+/* The last of them; NULL: none. */
+static const struct nem_tenure *last_of(const struct nem_hold *hold,
+                                        const struct nem_name *name)
+{
+    const struct nem_tenure *last = NULL;
     for (const struct nem_tenure *t = name ? name->tenures : NULL; t; t = t->next)
-        if (t->left && t->granted->after <= hold->returned->at &&
-            nem_forced(j, t->left->lock, t->left->after, t->left->before))
-            return t;
-    return NULL;
+        if (may_be_by(hold, t))
+            last = t;
+    return last;
+}
+
+static bool is_forced(const struct nem_judge *j, const struct nem_tenure *t)
+{
+    return t && t->left && nem_forced(j, t->left->lock, t->left->after, t->left->before);
 }
 
 const struct nem_tenure *nem_force_took(const struct nem_judge *j,
                                         const struct nem_hold *hold)
 {
-    const struct nem_tenure *t = took(j, hold->name, hold);
-    return t ? t : took(j, hold->second, hold);
+    const struct nem_tenure *first = last_of(hold, hold->name);
+    const struct nem_tenure *second = last_of(hold, hold->second);
+    return is_forced(j, first) ? first : is_forced(j, second) ? second : NULL;
+}
+
+static bool took_before(const struct nem_judge *j, const struct nem_hold *hold,
+                        const struct nem_name *name, const struct nem_tenure *other)
+{
+    for (const struct nem_tenure *t = name ? name->tenures : NULL; t; t = t->next)
+        if (may_be_by(hold, t) && is_forced(j, t) &&
+            t->left->number <= other->granted->number)
+            return true;
+    return false;
+}
+
+bool nem_force_took_before(const struct nem_judge *j, const struct nem_hold *hold,
+                           const struct nem_hold *other)
+{
+    const struct nem_tenure *its = last_of(other, other->name);
+    return its && (took_before(j, hold, hold->name, its) ||
+                   took_before(j, hold, hold->second, its));
 }
 
 int64_t nem_told_of_force_by(const struct nem_judge *j, const struct nem_tenure *t)

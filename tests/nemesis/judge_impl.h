@@ -255,6 +255,9 @@ bool nem_forced(const struct nem_judge *j, unsigned lock, int64_t from, int64_t 
 /* The tenure by which a hold was taken away by force; NULL: by none. */
 const struct nem_tenure *nem_force_took(const struct nem_judge *j,
                                         const struct nem_hold *hold);
+/* Whether a hold had been taken by force before another one was granted. */
+bool nem_force_took_before(const struct nem_judge *j, const struct nem_hold *hold,
+                           const struct nem_hold *other);
 /* By when the process is told, if it hears: until then it may believe in the hold. */
 int64_t nem_told_of_force_by(const struct nem_judge *j, const struct nem_tenure *t);
 
