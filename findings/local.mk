@@ -9,4 +9,5 @@ EXTRA_DIST += \
 	findings/pottery-try-forgets-hold.sh \
 	findings/python-redis-lock-takes-and-raises.sh \
 	findings/python-redis-lock-waits-for-the-free.sh \
-	findings/fakeredis-get-is-a-status.sh
+	findings/fakeredis-get-is-a-status.sh \
+	findings/glibc-ppoll-time64-fortify.sh
