@@ -23,7 +23,8 @@ enum {
 
 /* ---- a proxy */
 
-/* Whether a connection that begins with PING alone gets its answer. */
+/* Whether a connection that begins with PING alone gets its answer. Leaves the thread's
+ * message as it is. */
 static bool answers_ping(struct rlk_diagnosis *d)
 {
     const struct rlk_conn_options options = {
@@ -34,11 +35,14 @@ static bool answers_ping(struct rlk_diagnosis *d)
     };
     int64_t until = rlk_inspect_until(d->client);
     struct rlk_conn *conn;
+    bool answers = false;
 
-    if (rlk_conn_start(&conn, &options, until) != 0)
-        return false;
-    bool answers = rlk_conn_wait_ready(conn, until) == RLK_CONN_READY;
-    rlk_conn_free(conn);
+    rlk_error_keep(true);
+    if (rlk_conn_start(&conn, &options, until) == 0) {
+        answers = rlk_conn_wait_ready(conn, until) == RLK_CONN_READY;
+        rlk_conn_free(conn);
+    }
+    rlk_error_keep(false);
     return answers;
 }
 

@@ -185,6 +185,17 @@ START_TEST(one_that_closes_upon_PING_too_is_no_such_proxy)
 }
 END_TEST
 
+START_TEST(that_nobody_listens_is_said_of_both_kinds_of_addresses)
+{
+    client = open_at(_i ? test_proxy_tcp_url(proxy) : test_proxy_url(proxy), "");
+    test_proxy_set_mode(proxy, TEST_PROXY_DOWN);
+    test_proxy_cut(proxy, 0, false);
+    diagnose();
+    ck_assert_int_eq(f.rc, ENOTCONN);
+    ck_assert_msg(strstr(rlock_errmsg(), "cannot connect to"), "%s", rlock_errmsg());
+}
+END_TEST
+
 /* The first PING of all is that of the question whether it is a proxy. */
 START_TEST(one_that_was_away_for_a_moment_is_no_such_proxy)
 {
@@ -220,6 +231,7 @@ int main(void)
     tcase_add_test(tc, a_server_that_goes_upon_each_SUBSCRIBE_is_ENOTCONN);
     LOOP(tc, a_proxy_that_passes_PING_alone_is_EPROTO_and_named, handshake);
     tcase_add_test(tc, one_that_closes_upon_PING_too_is_no_such_proxy);
+    tcase_add_loop_test(tc, that_nobody_listens_is_said_of_both_kinds_of_addresses, 0, 2);
     tcase_add_test(tc, one_that_was_away_for_a_moment_is_no_such_proxy);
     return test_run_suite(suite);
 }
