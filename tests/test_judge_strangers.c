@@ -360,6 +360,24 @@ START_TEST(a_cancel_that_was_refused_leaves_a_waiter_who_is_nobody)
 }
 END_TEST
 
+/* What it holds is no time that others starve. */
+START_TEST(who_waits_behind_one_who_is_nobody_waits_longer)
+{
+    fault(NEM_ACL, NEM_ALL, NEM_ALL, CALM - 400, CALM - 300);
+    invoke(21, CALM, NEM_LOCK, FAIR);
+    returns(21, CALM + PATIENCE + 500, NEM_LOCK, FAIR, 0);
+    BREAKS(NEM_RULE_STARVED, 1);
+    transaction(CALM - 500);
+    queues(FAIR, "p1:1:1:f300", false);
+    transaction(CALM + 100);
+    grants(FAIR, "p1:1:1:f300", CALM + 700);
+    transaction(CALM + 700);
+    leaves(FAIR, "p1:1:1:f300", true);
+    judge();
+    ck_assert_uint_eq(verdict.violations[NEM_RULE_STARVED], 0);
+}
+END_TEST
+
 START_TEST(an_ACL_before_it_queued_left_nobody)
 {
     granted_to_nobody();
@@ -407,6 +425,7 @@ int main(void)
     tcase_add_test(tc, when_the_right_is_back_nothing_is_refused);
     tcase_add_test(tc, while_an_ACL_refuses_a_waiter_may_leave_without_a_marker);
     tcase_add_test(tc, a_cancel_that_was_refused_leaves_a_waiter_who_is_nobody);
+    tcase_add_test(tc, who_waits_behind_one_who_is_nobody_waits_longer);
     tcase_add_test(tc, an_ACL_before_it_queued_left_nobody);
     return test_run_suite(suite);
 }

@@ -469,8 +469,7 @@ static void *run(void *arg)
         char number[16];
         snprintf(number, sizeof(number), "%u", man->number);
         nem_own_begin();
-        man->fd = open_log(number);
-        nem_own(man->fd);
+        man->fd = nem_own_raised(open_log(number));
         nem_own_end();
         log_simple(man, NEM_STARTED);
         while (!atomic_load(&crew.rest))

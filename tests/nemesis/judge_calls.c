@@ -131,7 +131,8 @@ static void judge_starved(struct nem_judge *j, const struct nem_made *call)
     if (!waits_for_ever(invoke->call) || until < from || (!call->ret && until <= by))
         return;
     nem_judged(j, NEM_RULE_STARVED);
-    if (until > by && until > by + nem_stalled_ns(j, from, until))
+    if (until > by && until > by + nem_stalled_ns(j, from, until) +
+                                  nem_nobodys_ns(j, invoke->lock, from, until))
         nem_violation(j, NEM_RULE_STARVED, invoke->lock,
                       "%s: %s of %.3f ms %s %.3f ms; all was calm at %.3f ms",
                       nem_who(invoke), nem_call_name(invoke->call), nem_ms(j, invoke->at),

@@ -242,6 +242,11 @@ int64_t nem_slack(const struct nem_judge *j);
 /* The end of a tenure's lease at the earliest; INT64_MIN: not known. */
 int64_t nem_lease_earliest(const struct nem_judge *j, const struct nem_tenure *t);
 
+/* For how long of [from, to] a lock was held by waiters who are nobody, as their cancels
+ * had been refused. */
+int64_t nem_nobodys_ns(const struct nem_judge *j, unsigned lock, int64_t from,
+                       int64_t to);
+
 /* ---- judge_passed.c */
 
 /* Whether one of two exclusive holds of an id may have been given to the other's thread

@@ -301,6 +301,21 @@ static bool was_refused_since_it_queued(const struct nem_judge *j,
     return false;
 }
 
+int64_t nem_nobodys_ns(const struct nem_judge *j, unsigned lock, int64_t from, int64_t to)
+{
+    int64_t sum = 0;
+    for (size_t i = 0; i < j->tenure_count; i++) {
+        const struct nem_tenure *t = j->tenures[i];
+        if (t->granted->lock != lock || t->name->holds || t->name->renamed)
+            continue;
+        int64_t begin = t->granted->after > from ? t->granted->after : from;
+        int64_t end = t->left && t->left->before < to ? t->left->before : to;
+        if (begin < end && was_refused_since_it_queued(j, t, end))
+            sum += end - begin;
+    }
+    return sum;
+}
+
 static void judge_orphan(struct nem_judge *j, const struct nem_tenure *t)
 {
     const struct nem_life *life = t->name->life;

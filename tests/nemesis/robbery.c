@@ -56,6 +56,17 @@ void nem_own(int fd)
     robbery.own[fd] = true;
 }
 
+int nem_own_raised(int fd)
+{
+    while (fd >= 0 && fd < FIRST) {
+        int next = fcntl(fd, F_DUPFD_CLOEXEC, FIRST);
+        close(fd);
+        fd = next;
+    }
+    nem_own(fd);
+    return fd;
+}
+
 void nem_disown(int fd)
 {
     robbery.own[fd] = false;

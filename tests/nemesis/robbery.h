@@ -22,6 +22,8 @@ void nem_lines_leave(void);
 void nem_own_begin(void);
 void nem_own_end(void);
 void nem_own(int fd);
+/* The same, at a number from 3 on. */
+int nem_own_raised(int fd);
 void nem_disown(int fd);
 void nem_own_close(int fd);
 
