@@ -232,6 +232,8 @@ static void measure_handovers(struct stage *stage, size_t rounds)
             }
             atomic_store(&stage->works, false);
             pause_ms(SETTLE_MS);
+            if (sum[0] == 0)
+                die("%s: nobody gets the lock any more", versus_labels[version]);
             without[version][i] = sum[0];
             with[version][i] = sum[1];
             ratio[version][i] = sum[1] / sum[0];
