@@ -8,9 +8,7 @@
  * What asks is compiled in here, with its ways to the server replaced.
  */
 #define rlk_trip_request fuzz_trip_request
-#define rlk_command_call fuzz_command_call
-#define rlk_pool_get fuzz_pool_get
-#define rlk_trip_put fuzz_trip_put
+#define rlk_trip_command fuzz_trip_command
 #define rlk_client_get_pointer fuzz_client_get_pointer
 #define rlk_client_put fuzz_client_put
 #include "inspect.c"
@@ -41,19 +39,6 @@ int fuzz_client_get_pointer(const struct rlock_client *client,
 void fuzz_client_put(struct rlock_client *client)
 {
     fuzz_must(client == &the_client);
-}
-
-int fuzz_pool_get(struct rlk_pool *pool, int64_t deadline, struct rlk_conn **ret_conn)
-{
-    (void)pool;
-    (void)deadline;
-    *ret_conn = conn;
-    return 0;
-}
-
-void fuzz_trip_put(struct rlock_client *client, struct rlk_conn *given)
-{
-    fuzz_must(client == &the_client && given == conn);
 }
 
 static void next_reply(struct rlk_answer *ret_answer, struct rlk_reply **ret_reply)
@@ -99,15 +84,16 @@ void fuzz_trip_request(struct rlock_client *client, const struct rlk_request *re
         strange = !is_page(*ret_raw);
 }
 
-void fuzz_command_call(struct rlk_conn *on, int argc, const char *const *argv,
-                       const size_t *len, int64_t deadline, struct rlk_answer *ret_answer,
-                       struct rlk_reply **ret_reply)
+int fuzz_trip_command(struct rlock_client *client, int argc, const char *const *argv,
+                      int64_t until, struct rlk_answer *ret_answer,
+                      struct rlk_reply **ret_reply)
 {
-    (void)deadline;
-    fuzz_must(on == conn);
+    (void)until;
+    fuzz_must(client == &the_client);
     for (int i = 0; i < argc; i++)
-        fuzz_must(strlen(argv[i]) == len[i]);
+        fuzz_must(argv[i]);
     next_reply(ret_answer, ret_reply);
+    return ret_answer->outcome == RLK_DONE ? 0 : ret_answer->code;
 }
 
 /* ---- what is told */
