@@ -37,7 +37,7 @@
 #include <unistd.h>
 
 enum { LINE_SIZE = 256, ARGUMENTS = 4, US_PER_S = 1000000, MS_PER_S = 1000 };
-enum { NS_PER_US = 1000, NS_PER_MS = 1000000 };
+enum { NS_PER_US = 1000, NS_PER_MS = 1000000, STACK_SIZE = 512 << 10 };
 
 enum job_kind { NOTHING, ASK, LOOP, KEEP, LET };
 
@@ -190,11 +190,16 @@ static struct member *member(long number)
         }
         struct member *m = calloc(1, sizeof(*m));
         pthread_t thread;
+        pthread_attr_t small; /* hundreds are to fit into an address space of 32 bits */
         if (!m)
             return NULL;
         m->number = crowd.count;
         pthread_cond_init(&m->told, NULL);
-        if (pthread_create(&thread, NULL, run, m) != 0) {
+        pthread_attr_init(&small);
+        pthread_attr_setstacksize(&small, STACK_SIZE);
+        int rc = pthread_create(&thread, &small, run, m);
+        pthread_attr_destroy(&small);
+        if (rc != 0) {
             free(m);
             return NULL;
         }
