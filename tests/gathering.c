@@ -71,6 +71,7 @@ void gather_open(void)
     test_clock_set_real(&gather_clock, 0);
     test_server_reset(&server);
     gather_redis = test_redis_connect(server.path);
+    test_clock_step(&gather_clock, gather_redis, 0);
     /* processes of a test that failed die by themselves, but not at once */
     if (!test_wait_until(is_nobody_there, NULL, GATHER_SOON_MS))
         test_die("clients of an earlier test are left");

@@ -47,6 +47,7 @@ static void open_scene(void)
 {
     test_clock_set_real(&server_clock, 0);
     scene_open();
+    test_clock_step(&server_clock, scene_redis, 0);
     memset(&x, 0, sizeof(x));
     memset(&y, 0, sizeof(y));
     memset(&z, 0, sizeof(z));
@@ -62,7 +63,7 @@ static void close_scene(void)
 
 static void step(long ms)
 {
-    test_clock_set_real(&server_clock, ms);
+    test_clock_step(&server_clock, scene_redis, ms);
 }
 
 static void start_x(const struct scene_times *times)

@@ -43,6 +43,7 @@ static void open_scene(void)
     test_clock_open(&x_clock);
     test_clock_open(&y_clock);
     scene_open();
+    test_clock_step(&server_clock, scene_redis, 0);
     memset(&x, 0, sizeof(x));
     memset(&y, 0, sizeof(y));
 }
@@ -67,7 +68,7 @@ static void suspend_x(void)
 {
     test_clock_set_boot(&x_clock, HOUR_MS);
     test_clock_set_real(&x_clock, HOUR_MS);
-    test_clock_set_real(&server_clock, HOUR_MS);
+    test_clock_step(&server_clock, scene_redis, HOUR_MS);
 }
 
 static bool is_told_nothing(void *arg)

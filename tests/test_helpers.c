@@ -907,7 +907,8 @@ START_TEST(program_is_read_as_long_as_its_work_comes_on)
     ck_assert_int_eq(looks, 0);
     ck_assert(test_program_write(&p, "one"));
     looks = LOOKS;
-    ck_assert(test_program_read_amid(&p, line, sizeof(line), looks_left, &looks, SOON_MS));
+    ck_assert(
+        test_program_read_amid(&p, line, sizeof(line), looks_left, &looks, SOON_MS));
     ck_assert_str_eq(line, "one");
     test_program_end(&p);
 }
@@ -1035,16 +1036,16 @@ START_TEST(clock_shim_moves_a_running_server)
     ck_assert_int_lt(llabs(before - (long long)time(NULL)), 60);
     test_redis_do(r, "SET", "k", "v", "PX", "7200000");
 
-    test_clock_set_real(&clock, HOUR_MS);
+    test_clock_step(&clock, r, HOUR_MS);
     ck_assert_int_ge(server_seconds(r) - before, HOUR_S);
     ck_assert_int_le(test_redis_int(r, "PTTL", "k"), HOUR_MS);
     ck_assert_int_gt(test_redis_int(r, "PTTL", "k"), HOUR_MS - test_ms(60000));
 
-    test_clock_set_real(&clock, -HOUR_MS);
+    test_clock_step(&clock, r, -HOUR_MS);
     ck_assert_int_le(server_seconds(r) - before, -HOUR_S + 60);
     ck_assert_int_gt(test_redis_int(r, "PTTL", "k"), 2 * HOUR_MS);
 
-    test_clock_set_real(&clock, 3L * HOUR_MS);
+    test_clock_step(&clock, r, 3L * HOUR_MS);
     ck_assert(!test_redis_exists(r, "k"));
     test_redis_close(r);
     test_server_stop(&other);

@@ -60,7 +60,9 @@ START_TEST(t3_an_acquire_refused_as_late_is_repeated_with_the_servers_new_time)
     scene_mutex(&n, client, "N");
     ck_assert_int_eq(rlock_mutex_lock(&n), 0);
     ck_assert_int_eq(rlock_mutex_unlock(&n), 0);
-    test_clock_set_real(&clock, 3600000);
+    struct test_redis *r = test_redis_connect(other.path);
+    test_clock_step(&clock, r, 3600000);
+    test_redis_close(r);
     ck_assert_int_eq(rlock_mutex_trylock(&n), 0);
     ck_assert_int_eq(rlock_mutex_unlock(&n), 0);
     ck_assert_int_eq(rlock_client_close(client), 0);

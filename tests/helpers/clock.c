@@ -5,6 +5,8 @@
 #include "../shims/clock_file.h"
 #include "die.h"
 #include "program.h"
+#include "redis.h"
+#include "wait.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,8 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
+enum { IN_FORCE_MS = 10000, ROUNDED_MS = 10 };
 static const int64_t ns_per_ms = 1000000;
 
 void test_clock_open(struct test_clock *c)
@@ -49,6 +53,37 @@ void test_clock_close(struct test_clock *c)
 void test_clock_set_real(struct test_clock *c, long ms)
 {
     __atomic_store_n(&c->file->real_ns, ms * ns_per_ms, __ATOMIC_RELAXED);
+}
+
+struct step {
+    struct test_redis *server;
+    int64_t ns;
+};
+
+static int64_t wall_ns(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_REALTIME, &ts);
+    return (int64_t)ts.tv_sec * 1000 * ns_per_ms + ts.tv_nsec;
+}
+
+static bool is_in_force(void *arg)
+{
+    const struct step *step = arg;
+    int64_t before = wall_ns() + step->ns - ROUNDED_MS * ns_per_ms;
+    const redisReply *r = test_redis_do(step->server, "TIME");
+    int64_t after = wall_ns() + step->ns + ROUNDED_MS * ns_per_ms;
+    int64_t its = strtoll(r->element[0]->str, NULL, 10) * 1000 * ns_per_ms +
+                  strtoll(r->element[1]->str, NULL, 10) * 1000;
+    return its >= before && its <= after;
+}
+
+void test_clock_step(struct test_clock *c, struct test_redis *server, long ms)
+{
+    struct step step = { server, ms * ns_per_ms };
+    test_clock_set_real(c, ms);
+    if (!test_wait_until(is_in_force, &step, IN_FORCE_MS))
+        test_die("the server's clock is not %ld ms away from this host's", ms);
 }
 
 void test_clock_leap(struct test_clock *c, long reads, long ms)

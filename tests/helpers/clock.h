@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 struct test_clock_file;
+struct test_redis;
 
 struct test_clock {
     struct test_clock_file *file;
@@ -23,6 +24,11 @@ void test_clock_close(struct test_clock *c);
  * c->env, from now on, against the machine's. */
 void test_clock_set_real(struct test_clock *c, long ms);
 void test_clock_set_boot(struct test_clock *c, long ms);
+
+/* The same of the wall clock of a server, which is in force when this returns: some take
+ * it at the next turn of their loop only (Valkey 9.1), or at one that has something to
+ * do. Aborts when its TIME does not show it. */
+void test_clock_step(struct test_clock *c, struct test_redis *server, long ms);
 
 /* CLOCK_REALTIME leaps by ms more when it is read for the `reads`th time from now on, as
  * it seems to a process that stood still there; 0: no longer. Whether it has. */

@@ -201,6 +201,19 @@ void test_redis_config(struct test_redis *r, const char *name, const char *value
     test_redis_do(r, "CONFIG", "SET", name, value);
 }
 
+bool test_redis_time_runs_in_scripts(struct test_redis *r)
+{
+    /* ends when it went on, or after 100,000 looks, which take longer than its unit */
+    return test_redis_int(r, "EVAL",
+                          "local t = redis.call('TIME')\n"
+                          "for i = 1, 100000 do\n"
+                          "  local u = redis.call('TIME')\n"
+                          "  if u[1] ~= t[1] or u[2] ~= t[2] then return 1 end\n"
+                          "end\n"
+                          "return 0",
+                          "0") == 1;
+}
+
 void test_redis_kill_clients(struct test_redis *r)
 {
     test_redis_do(r, "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");

@@ -60,6 +60,9 @@ int test_redis_fd(const struct test_redis *r);
 bool test_redis_exists(struct test_redis *r, const char *key);
 /* "OK" from CONFIG SET. */
 void test_redis_config(struct test_redis *r, const char *name, const char *value);
+/* Whether TIME and PTTL go on within a script, as up to Redis 7.0, or stand still (see
+ * test_server_facts). */
+bool test_redis_time_runs_in_scripts(struct test_redis *r);
 /* Closes all other connections at the server, subscribers too. */
 void test_redis_kill_clients(struct test_redis *r);
 /* How often the server has executed a command ("evalsha", "config|set"): INFO. */

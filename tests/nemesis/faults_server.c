@@ -195,8 +195,9 @@ static void step_clock(struct nem_faults *f, struct nem_active *a)
     }
     f->peak_ms = now > f->peak_ms ? now : f->peak_ms;
     f->offset_ms = offset;
-    test_clock_set_real(&f->clock, (long)offset);
-    tell(f, "TIME"); /* behind this it is in force */
+    struct test_redis *r = test_redis_connect(f->server.path);
+    test_clock_step(&f->clock, r, (long)offset);
+    test_redis_close(r);
     a->record.took_us = (uint32_t)((nem_now() - a->record.begin) / NS_PER_US + 1);
 }
 
