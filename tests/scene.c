@@ -98,27 +98,28 @@ static bool listened(const struct listeners *l, const char *name)
     return false;
 }
 
-static char newest_mailbox[64];
-
 static bool another_listens(void *before)
 {
     const redisReply *r =
         test_redis_do(scene_redis, "PUBSUB", "CHANNELS", RLK_MAILBOX_PREFIX "*");
     for (size_t i = 0; i < r->elements; i++)
-        if (!listened(before, r->element[i]->str)) {
-            snprintf(newest_mailbox, sizeof(newest_mailbox), "%s", r->element[i]->str);
+        if (!listened(before, r->element[i]->str))
             return true;
-        }
     return false;
+}
+
+static void free_listeners(struct listeners *l)
+{
+    for (size_t i = 0; i < l->n; i++)
+        free(l->names[i]);
+    free(l->names);
 }
 
 /* Until one listens that was not there before; what was noted ends here. */
 static void wait_for_another(struct listeners *before)
 {
     ck_assert(test_wait_until(another_listens, before, SCENE_SOON_MS));
-    for (size_t i = 0; i < before->n; i++)
-        free(before->names[i]);
-    free(before->names);
+    free_listeners(before);
 }
 
 rlock_client_t *scene_open_client(const char *url, const struct scene_times *times)
@@ -205,16 +206,30 @@ void scene_worker(struct worker *w, const char *url, const struct scene_times *t
     scene_worker_env(w, url, times, name, options, NULL);
 }
 
-static bool has_heard(void *w)
+struct arrival {
+    struct worker *w;
+    struct listeners before;
+};
+
+/* Whether the worker has read a message behind its subscription. Those who have begun to
+ * listen meanwhile are sent one each, which says nothing: another may be among them. */
+static bool has_heard(void *arg)
 {
-    return scene_stat(w, "messages_ignored") > 0;
+    struct arrival *a = arg;
+    struct listeners now = listeners();
+    for (size_t i = 0; i < now.n; i++)
+        if (!listened(&a->before, now.names[i]))
+            test_redis_do(scene_redis, "PUBLISH", now.names[i], "0 nothing");
+    free_listeners(&a->before);
+    a->before = now;
+    return scene_stat(a->w, "messages_ignored") > 0;
 }
 
 void scene_worker_env(struct worker *w, const char *url, const struct scene_times *times,
                       const char *name, const char *options, const char *const env[])
 {
     char command[COMMAND_MAX];
-    struct listeners before = listeners();
+    struct arrival arrival = { w, listeners() };
     worker_start_env(w, NULL, env);
     int n = snprintf(command, sizeof(command), "open %s", url);
     if (times && times->lease)
@@ -228,10 +243,8 @@ void scene_worker_env(struct worker *w, const char *url, const struct scene_time
                  times->command);
     ck_assert(worker_says(w, command, "ok"));
     scene_says(w, "ok", "init m %s" SCENE_KIND " %s", name, options);
-    wait_for_another(&before);
-    /* it has read of that when it has read a message behind it, which says nothing */
-    test_redis_do(scene_redis, "PUBLISH", newest_mailbox, "0 nothing");
-    ck_assert(test_wait_until(has_heard, w, SCENE_SOON_MS));
+    ck_assert(test_wait_until(has_heard, &arrival, SCENE_SOON_MS));
+    free_listeners(&arrival.before);
 }
 
 void scene_says(struct worker *w, const char *wanted, const char *format, ...)
