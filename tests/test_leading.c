@@ -33,6 +33,8 @@ static struct task waiting;
 #define SYS_ppoll_time64 SYS_ppoll /* the time is of 64 bits anyway */
 #endif
 
+static _Thread_local int64_t ends_at; /* a thread that has a deadline; test_now_ms */
+
 static int poll_patiently(struct pollfd *fds, nfds_t count, int ms)
 {
     struct {
@@ -40,7 +42,9 @@ static int poll_patiently(struct pollfd *fds, nfds_t count, int ms)
     } left;
 
     if (ms == LOOK_MS)
-        ms = LONG_MS;
+        ms = ends_at == 0 ? LONG_MS : (int)(ends_at - test_now_ms());
+    if (ends_at != 0 && ms < 0)
+        ms = 0;
     left.sec = ms / 1000;
     left.nsec = (int64_t)(ms % 1000) * 1000000;
     return (int)syscall(SYS_ppoll_time64, fds, count, ms < 0 ? NULL : &left, NULL, 0);
@@ -283,7 +287,9 @@ END_TEST
 static int times_out(void *mutex)
 {
     struct timespec at = test_in_ms(CLOCK_REALTIME, test_ms(SPELL_MS));
+    ends_at = test_now_ms() + test_ms(SPELL_MS) + 1;
     int rc = rlock_mutex_timedlock(mutex, &at);
+    ends_at = 0;
     return rc == ETIMEDOUT ? 0 : rc != 0 ? rc : EPROTO;
 }
 
