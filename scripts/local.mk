@@ -15,6 +15,18 @@ EXTRA_DIST += \
 	doc/MIGRATING.md \
 	doc/PERFORMANCE.md \
 	doc/OBSERVABILITY.md \
+	doc/design/README.md \
+	doc/design/client.md \
+	doc/design/crash-guard.md \
+	doc/design/guarantees.md \
+	doc/design/hand-off.md \
+	doc/design/processes.md \
+	doc/design/protocol.md \
+	doc/design/retention.md \
+	doc/design/robust.md \
+	doc/design/rwlock.md \
+	doc/design/scripts.md \
+	doc/design/times.md \
 	doc/model/README.md \
 	doc/model/check \
 	doc/model/exclusive.pml \
