@@ -167,6 +167,7 @@ START_TEST(gate_is_closed_by_whatever_decides)
 }
 END_TEST
 
+/* rule: H10 */
 START_TEST(h10_a_loss_is_told_to_who_came_by_the_gate)
 {
     open_gate();
@@ -194,6 +195,7 @@ START_TEST(a_hold_that_ends_keeps_the_memory_for_those_who_left_it)
 }
 END_TEST
 
+/* rule: H8 */
 START_TEST(h8_while_the_gate_is_open_the_server_is_asked)
 {
     open_gate();
@@ -205,6 +207,7 @@ START_TEST(h8_while_the_gate_is_open_the_server_is_asked)
 }
 END_TEST
 
+/* rule: H3 */
 START_TEST(h3_nobody_comes_by_the_gate_when_the_lease_is_at_risk)
 {
     open_gate();
