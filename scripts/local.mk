@@ -10,6 +10,7 @@ EXTRA_DIST += \
 	build-aux/check-layers \
 	build-aux/check-probes \
 	build-aux/check-pthread \
+	build-aux/design-rules \
 	doc/DESIGN.md \
 	doc/FAULTS.md \
 	doc/MIGRATING.md \
