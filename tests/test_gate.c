@@ -107,6 +107,7 @@ START_TEST(gate_stays_closed_otherwise)
 }
 END_TEST
 
+/* rule: H1 */
 START_TEST(gate_lets_in_one)
 {
     open_gate();
@@ -123,6 +124,7 @@ START_TEST(gate_lets_in_one)
 }
 END_TEST
 
+/* rule: H1 */
 START_TEST(gate_that_is_closed_finds_who_is_inside)
 {
     open_gate();
@@ -140,6 +142,7 @@ START_TEST(gate_that_is_closed_finds_who_is_inside)
 }
 END_TEST
 
+/* rule: H1 */
 START_TEST(gate_is_closed_by_whatever_decides)
 {
     open_gate();

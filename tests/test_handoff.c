@@ -217,6 +217,7 @@ static bool is_passed_on(void *c)
     return stats_of(c).local_handovers > 100;
 }
 
+/* rule: H4 */
 START_TEST(threads_pass_it_on_without_the_server)
 {
     crowd_start(&m, SECTIONS, false);
@@ -232,6 +233,7 @@ START_TEST(threads_pass_it_on_without_the_server)
 }
 END_TEST
 
+/* rule: H4 */
 START_TEST(switched_off_each_unlock_gives_it_back)
 {
     rlock_mutex_t off = _i == 0 ? mutex_with(client, 0, 1000) : mutex_with(client, 10, 0);
@@ -293,6 +295,7 @@ static int run_timed(void *arg)
     return rc == 0 ? rlock_mutex_unlock(waits->mutex) : rc;
 }
 
+/* rule: H9 */
 START_TEST(those_who_sleep_get_it_in_order_and_the_server_is_not_asked)
 {
     struct comer comers[] = { { &m, 'a', 0 }, { &m, 'b', 0 }, { &m, 'c', 0 } };

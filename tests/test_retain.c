@@ -49,6 +49,7 @@ static void expect_kept(void)
     ck_assert_uint_eq(stats_of(client).holds_now, 0);
 }
 
+/* rule: K7 */
 START_TEST(taking_it_again_needs_no_server)
 {
     expect_kept();
@@ -150,6 +151,7 @@ START_TEST(k5_it_is_asked_for_every_third_of_a_presence_and_lasts)
 }
 END_TEST
 
+/* rule: K2, K5 */
 START_TEST(who_is_inside_has_the_whole_lease)
 {
     long ms;
