@@ -94,7 +94,8 @@ local function grant(id, ticket, uuid, letter, ttl)
   whole(function()
     if letter == 'w' or letter == 'W' then call('DEL', readers) end
     write_holder(id, value, modes[string.lower(letter)], own, dead)
-    call('PEXPIRE', N, ttl) -- last (T5)
+    -- last (T5)
+    call('PEXPIRE', N, ttl)
   end, take_back, N)
   if named[id] then return true end
   if own == '' then own = '0' end
