@@ -93,6 +93,7 @@ void clients_open(const struct guard_urls *urls)
 {
     rlock_clientattr_t attr;
 
+    /* rule: G16 */
     int rc = rlock_clientattr_init(&attr);
     if (rc == 0)
         rc = rlock_clientattr_setguard(&attr, RLOCK_GUARD_ALWAYS);

@@ -5,7 +5,7 @@
  * Every function returns 0 or a positive errno value unless its declaration
  * shows another type, leaves errno alone, never returns EINTR, and is not a
  * cancellation point. NULL, zeroed or destroyed handles give EINVAL. The
- * letters S1-S5 and L1-L7 name the guarantees of doc/DESIGN.md, section 2.
+ * letters S1-S5 and L1-L7 name the guarantees of doc/design/guarantees.md.
  *
  * Codes that any function which asks the server may return, beside its own:
  *   ENOTCONN  no server could be asked before the deadline

@@ -23,6 +23,7 @@
 -- Returns the common answer; what: held, queued, busy, refused (marked), late, unrecoverable
 -- Effects: N with the lease as TTL, or written for who came first, who is told; or an entry in
 -- queue and presence
+-- rule: L5
 local N, queue, rqueue, present, readers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local cancelled, dirty, token = KEYS[6], KEYS[7], KEYS[8]
 local layout, id, uuid, lease, presence = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]

@@ -22,6 +22,7 @@
 -- Returns the common answer; what: released, gone (it held nothing)
 -- Effects: N deleted, shortened to the last reader's end, or written for who is next, who is told;
 -- message 0 on the channel when nobody took it; the marker of the uuid
+-- rule: G11, G12, G13
 local N, queue, rqueue, present, readers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local cancelled, dirty, token, keepers = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local layout, uuid, life, channel, prefer = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]

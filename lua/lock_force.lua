@@ -17,6 +17,7 @@
 -- ARGV[4] channel on which Redisson's waiters listen
 -- Returns the common answer; what: released, gone
 -- Effects: N deleted, or written for the next holder; messages
+-- rule: T10
 local N, queue, rqueue, present, readers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local cancelled, dirty, token, keepers = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local layout, holder, since, channel = ARGV[1], ARGV[2], ARGV[3], ARGV[4]

@@ -17,6 +17,7 @@
 -- ARGV[5] fencing token of the section that goes on, if it has one
 -- Returns the common answer; what: held, gone
 -- Effects: N in mode rlock:read, the id in readers; waiting readers let in, who are told
+-- rule: W18, W20
 local N, queue, rqueue, present, readers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local cancelled, dirty, token, keepers = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local layout, id, lease, prefer = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]

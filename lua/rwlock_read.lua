@@ -27,6 +27,7 @@
 -- unrecoverable
 -- Effects: the reader's end, and N's TTL; or an entry in rqueue and presence; a free lock is handed
 -- over
+-- rule: W21
 local N, queue, rqueue, readers, cancelled = KEYS[1], KEYS[2], KEYS[3], KEYS[5], KEYS[6]
 local id, lease, fence = ARGV[2], ARGV[4], ARGV[8]
 local call = redis.call

@@ -21,6 +21,7 @@
 -- Returns the common answer; what: held, queued, gone, unrecoverable
 -- Effects: presence; a holder who asked for it is told of who waits for the lock to be free, and so
 -- names nobody; N and readers written for who is next, who is told unless among the ids
+-- rule: T2
 local N, queue, rqueue, present, readers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local cancelled, dirty, token, keepers = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local layout, uuid, presence, prefer = ARGV[1], ARGV[2], ARGV[3], ARGV[4]

@@ -19,6 +19,7 @@
 -- Returns the common answer; what: released, notmine
 -- Effects: N deleted, shortened to the last reader's end, or written for who is next, who is told;
 -- message 0 on the channel when nobody took it
+-- rule: W19
 local N, queue, rqueue, readers, id = KEYS[1], KEYS[2], KEYS[3], KEYS[5], ARGV[2]
 local life, channel = ARGV[3], ARGV[4]
 local call = redis.call

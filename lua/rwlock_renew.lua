@@ -16,6 +16,7 @@
 -- on; of a writer, t: he wants to be told who else wants it (K2), m: another block of tokens (H11)
 -- Returns the common answer; what: held, gone
 -- Effects: ends in readers and keepers, TTL of N; a writer's value, and the block
+-- rule: W2, T4
 local N, queue, rqueue, present, readers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local cancelled, dirty, token, keepers = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local layout, uuid, names = ARGV[1], ARGV[2], ARGV[3]

@@ -10,11 +10,24 @@ EXTRA_DIST += \
 	build-aux/check-layers \
 	build-aux/check-probes \
 	build-aux/check-pthread \
+	build-aux/design-rules \
 	doc/DESIGN.md \
 	doc/FAULTS.md \
 	doc/MIGRATING.md \
 	doc/PERFORMANCE.md \
 	doc/OBSERVABILITY.md \
+	doc/design/README.md \
+	doc/design/client.md \
+	doc/design/crash-guard.md \
+	doc/design/guarantees.md \
+	doc/design/hand-off.md \
+	doc/design/processes.md \
+	doc/design/protocol.md \
+	doc/design/retention.md \
+	doc/design/robust.md \
+	doc/design/rwlock.md \
+	doc/design/scripts.md \
+	doc/design/times.md \
 	doc/model/README.md \
 	doc/model/check \
 	doc/model/exclusive.pml \

@@ -97,6 +97,7 @@ static int try_code(enum rlk_verdict v, const struct rlk_answer *answer)
     return answer->code != 0 ? answer->code : EBUSY;
 }
 
+/* rule: K2 */
 /* A request of one who keeps takes a free lock for the TTL of a grant only (K2). */
 static long first_lease(const struct rlk_wish *wish)
 {
@@ -450,6 +451,7 @@ static int ask_and_wait(const struct rlk_wish *wish, struct rlk_lock *lock,
     return rlk_ask_wait(&ask);
 }
 
+/* rule: H9 */
 /* A thread that wants the lock without bound or until a deadline. */
 static int wait_lock(const struct rlk_wish *wish, struct rlk_lock *lock,
                      int64_t *ret_waited, bool *ret_late)

@@ -20,6 +20,7 @@ static int force(struct rlock_client *client, const char *name)
     int rc = rlk_inspect_victim(client, name, until, &holder, &since);
     bool held = rc != ENOENT;
 
+    /* rule: T10 */
     if (!held) /* the mark of a robust lock may be there all the same */
         rc = 0;
     if (rc == 0 && held &&

@@ -70,6 +70,7 @@ void rlk_ask_take(struct rlk_hold *hold, const struct rlk_wish *wish, int64_t no
 
 void rlk_ask_abandon(struct rlk_hold *hold, const struct rlk_wish *wish, int64_t now)
 {
+    /* rule: T3, T8 */
     if (!hold->sent_any) {
         rlk_hold_ask_end_locked(hold);
         hold->state = RLK_HOLD_GOING;
@@ -91,6 +92,7 @@ void rlk_ask_withdraw(struct rlk_lock *lock, const struct rlk_wish *wish)
 
 void rlk_ask_end_request(struct rlk_hold *hold, const struct rlk_wish *wish, int64_t now)
 {
+    /* rule: W21 */
     if (hold->unknown) {
         rlk_ask_abandon(hold, wish, now);
         return;
@@ -147,6 +149,7 @@ enum rlk_verdict rlk_ask_judge(struct rlk_hold *hold, const struct rlk_wish *wis
     }
 }
 
+/* rule: L7 */
 /* The cancel's share of the 100 ms that a call may take beyond its deadline (L7). */
 static int64_t cancel_until(const struct rlk_wish *wish, int64_t now)
 {
@@ -202,6 +205,7 @@ int rlk_ask_give_up(struct rlk_ask *ask, int rc)
         rlk_lock_promote_locked(lock);
         return rc;
     }
+    /* rule: T7, T8 */
     /* From here on the id is dead, unless the cancel finds that it is ours (T7, T8). It
      * stays among the asks until then, so that a grant which is read meanwhile is not
      * taken for one that nobody knows, and released behind our back. */

@@ -35,6 +35,7 @@ bool rlk_registry_awaits_locked(const struct rlk_registry *reg)
 
 void rlk_registry_waits_locked(struct rlk_registry *reg)
 {
+    /* rule: G9 */
     reg->waits_begun++;
     if (reg->buries && !reg->looks && !reg->look_timer.armed)
         rlk_timer_arm(&reg->timers, &reg->look_timer,

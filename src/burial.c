@@ -161,6 +161,7 @@ static int by_name(const void *a, const void *b)
     return memcmp(x->name, y->name, x->name_len);
 }
 
+/* rule: G10 */
 /* False: out of memory. */
 static bool read_table(struct corpse *corpse)
 {
@@ -189,6 +190,7 @@ static bool has_job(const struct corpse *corpse, const struct rlk_lock *lock)
     return false;
 }
 
+/* rule: G10 */
 /* The names that this client waits for, which may be held though the table had no room
  * for them. */
 static void add_waited_for(struct rlock_client *client, struct corpse *corpse)
@@ -273,6 +275,7 @@ static void finish(struct rlock_client *client, struct corpse *corpse, int64_t n
 {
     char more[RLK_LOG_MORE_SIZE];
 
+    /* rule: G10 */
     RLK_COUNT(client->counters.burials); /* before others see that it is over */
     if (!remove_file(client, corpse)) /* to close it is told to all who look, this too */
         rlk_deaths_left(client, corpse->uuid, now);

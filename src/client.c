@@ -230,6 +230,7 @@ void rlk_client_shut(struct rlock_client *client)
         rlk_client_release(client);
         return;
     }
+    /* rule: G15 */
     /* unfinished releases get one command timeout */
     rlk_client_drain(client, rlk_now_mono() + rlk_client_command_timeout(client));
     rlk_registry_part_from_threads(reg);
@@ -254,6 +255,7 @@ void rlk_client_shut(struct rlock_client *client)
 
 void rlk_client_disown(struct rlock_client *client)
 {
+    /* rule: K12, G6 */
     inherit(client);
     memset(&client->registry, 0, sizeof(client->registry));
     memset(&client->counters, 0, sizeof(client->counters));

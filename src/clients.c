@@ -57,6 +57,7 @@ static void forked_parent(void)
 
 static void forked_child(bool late)
 {
+    /* rule: T13 */
     if (late) {
         mu = (struct rlk_mutex)RLK_MUTEX_INIT; /* who only looked has it most often */
         rlk_log_forget();
@@ -230,6 +231,7 @@ static int open_client(struct rlock_client **ret_client, const char *url,
 
 int rlk_client_check_process(void)
 {
+    /* rule: T13 */
     rlk_once(&once, init);
     rlk_fork_settle();
     return once_rc;

@@ -154,6 +154,7 @@ static enum verdict bury(struct rlock_client *client, const struct rlk_rundir *d
     return rlk_burial_begin(client, fd, name, head, now) ? DONE : LEAVE;
 }
 
+/* rule: G3 */
 /* What is to be done about it, if it was named by the kernel. */
 static enum verdict look(struct rlock_client *client, const struct rlk_rundir *dir,
                          const char *name, int64_t now)
@@ -306,6 +307,7 @@ static void look_at_all(struct rlock_client *client, int64_t now)
     int64_t begun = rlk_now_boot();
     int64_t count;
 
+    /* rule: G9 */
     int rc = list_all(client, now, &count);
     deaths->keep_until = deaths->inotify_fd >= 0 ? now + count * count * KEEP_NS : now;
     deaths->look_at = RLK_NEVER;
@@ -399,6 +401,7 @@ static void name_suspect(struct rlk_deaths *deaths, const char *name, int64_t no
     add_suspect(deaths, name, 0, now);
 }
 
+/* rule: G9 */
 /* Reads what there is, or a good part of it: the rest wakes the thread again. The
  * directory may be gone, and another one there. */
 static void read_inotify(struct rlock_client *client, int64_t now)
@@ -432,6 +435,7 @@ static void read_inotify(struct rlock_client *client, int64_t now)
 
 /* ---- when */
 
+/* rule: G9 */
 /* Looking begins: somebody waits, or it is done all the time. First the kernel is to tell
  * of deaths, then those that were before are looked for. */
 static void begin(struct rlock_client *client, int64_t now)
@@ -473,6 +477,7 @@ static void check(struct rlock_client *client, int64_t now)
         end(deaths);
         return;
     }
+    /* rule: G9 */
     bool own = has_own_file(client);
     if (deaths->inotify_fd >= 0 && !own && !is_watched(client))
         close_inotify(deaths);

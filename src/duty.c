@@ -100,6 +100,7 @@ static int64_t renew_timeout(const struct rlock_client *client,
     return timeout;
 }
 
+/* rule: K5, K13 */
 /* The lease to ask for. Of a fixed one it is only asked whether it is there: what is left
  * of it neither shortens nor lengthens it, and mends a key that was made persistent. */
 static int64_t renew_lease(const struct rlk_hold *hold, int64_t now)
@@ -117,6 +118,7 @@ static int64_t renew_mark(struct rlk_hold *hold, int64_t now)
     return rlk_hold_mark(hold);
 }
 
+/* rule: W18 */
 /* Also tells the server that a writer reads now, where that is not confirmed (W18). */
 static void send_renew(struct rlock_client *client, struct rlk_hold *hold, int64_t now)
 {
@@ -240,6 +242,7 @@ static void send_read_renewals(struct rlock_client *client, struct rlk_hold *due
     rlk_duty_put_in_flight(&client->watch, &batch->op, RLK_OP_RENEW_READS, now, timeout);
 }
 
+/* rule: W16 */
 /* Chooses the holds that the next refresh names: those that are queued as far as is known
  * (the others' askers ask themselves) and were not named in this round yet. Writes their
  * ids, and returns the text's length. */
@@ -442,6 +445,7 @@ static void lock_due(struct rlock_client *client, struct rlk_lock *lock, int64_t
 
     if (rlk_list_empty(&lock->queue->asks) && !lock->queue->going_on)
         return;
+    /* rule: L4 */
     if (lock->queue->refresh.op.kind != RLK_OP_NONE) {
         lock->queue->poll_again = true; /* it may have run before what this is about */
         lock->queue->after = (struct rlk_cursor){ 0 }; /* stale by the time of the next */

@@ -43,6 +43,7 @@ static void count_renewal(struct rlock_client *client, const struct rlk_answer *
         RLK_COUNT(client->counters.renewal_failures);
 }
 
+/* rule: T6 */
 /* Of one hold; `fate` is what became of it when the answer is DONE. op: the request, of
  * which others may have been the subject, too. */
 static void renew_done(struct rlock_client *client, struct rlk_hold *hold,

@@ -76,6 +76,7 @@ void rlk_client_thread_ended(struct rlk_thread *thread)
 
 enum { EXIT_MS = 1000 };
 
+/* rule: G15 */
 /* exit(), or the return from main: what the exiting thread holds is released, so that
  * others need not wait for its lease; the watchdog sends all of it at once. It finishes
  * what it has to release by then, for threads that ended, too. What other threads hold

@@ -39,6 +39,7 @@ void rlk_waiter_init(struct rlk_waiter *waiter, const struct rlk_wish *wish, int
     rlk_list_init(&waiter->link);
 }
 
+/* rule: K11 */
 /* The calling thread is inside what the server takes for unused: it is told first (K11).
  * False: the hold was given back, or is lost. */
 static bool mark_anew(const struct rlk_wish *wish, struct rlk_hold *hold)
@@ -103,6 +104,7 @@ bool rlk_enter_idle(const struct rlk_wish *wish, struct rlk_lock *lock,
     if (wish->reading && rlk_wish_keeps(wish) &&
         rlk_joining_enter_locked(lock, waiter, now))
         return true;
+    /* rule: K16 */
     /* once, not again and again: those who read here may be faster each time */
     spent = wish->reading ? NULL : rlk_joining_kept_locked(lock);
     if (spent) {

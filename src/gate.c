@@ -20,6 +20,7 @@ void rlk_gate_open_locked(struct rlk_hold *hold, bool kept)
 
 void rlk_gate_close_locked(struct rlk_hold *hold)
 {
+    /* rule: H1 */
     if (atomic_load_explicit(&hold->pass->gate, memory_order_relaxed) == 0)
         return;
     uint64_t was = atomic_exchange_explicit(&hold->pass->gate, 0, memory_order_acq_rel);

@@ -38,6 +38,7 @@ static inline void rlk_gate_add(_Atomic uint64_t *counter, uint64_t by)
     atomic_store_explicit(counter, n + by, memory_order_relaxed);
 }
 
+/* rule: G8 */
 /* Whether a thread is inside, for whoever finds this process dead (G8). The word may be
  * its hold's no more: then it is nobody's, but still there (guard.h). */
 static inline void rlk_gate_say(struct rlk_pass *pass, enum rlk_inside inside)
@@ -47,6 +48,7 @@ static inline void rlk_gate_say(struct rlk_pass *pass, enum rlk_inside inside)
         atomic_store_explicit(word, inside, memory_order_release);
 }
 
+/* rule: H3, K7 */
 /* The calling thread, which is outside, enters by its resident part. False: not this way.
  * Entry is before D, and before the lease is at risk (H3). */
 static inline bool rlk_gate_enter(struct rlk_thread *thread)
@@ -79,6 +81,7 @@ static inline bool rlk_gate_enter(struct rlk_thread *thread)
     return true;
 }
 
+/* rule: H11 */
 /* It leaves at `now` < D. False: not this way; it is inside as before. */
 static inline bool rlk_gate_leave(struct rlk_thread *thread)
 {

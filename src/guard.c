@@ -72,12 +72,14 @@ static const struct flock whole_file = { .l_type = F_WRLCK, .l_whence = SEEK_SET
 
 bool rlk_guard_take(int fd)
 {
+    /* rule: G3 */
     struct flock lock = whole_file;
     return fcntl(fd, F_OFD_SETLK, &lock) == 0;
 }
 
 bool rlk_guard_is_free(int fd)
 {
+    /* rule: G3, G14 */
     struct flock lock = whole_file;
     return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type == F_UNLCK;
 }
@@ -106,6 +108,7 @@ static bool can_grow(void *map)
 
 static void write_head(const struct rlock_client *client, char *at)
 {
+    /* rule: G12 */
     char program[64];
     snprintf(program, sizeof(program), "%s", program_invocation_short_name);
     for (char *c = program; *c; c++)
@@ -117,6 +120,7 @@ static void write_head(const struct rlock_client *client, char *at)
              rlk_client_marker_ms(client));
 }
 
+/* rule: G1, G6 */
 /* Memory, lock and mapping of a new file, which then needs its descriptor no more.
  * Returns an errno value. */
 static int set_up(struct rlock_client *client, int fd, const struct rlk_rundir *dir)
@@ -160,6 +164,7 @@ static int set_up(struct rlock_client *client, int fd, const struct rlk_rundir *
     return 0;
 }
 
+/* rule: G1 */
 /* That the mapping alone keeps the lock, on which all depends (G1): a kernel for which
  * that is not so would have this process buried alive. 0, or an errno value. */
 static int check_lock(const struct rlk_rundir *dir, const char *name)
@@ -172,6 +177,7 @@ static int check_lock(const struct rlk_rundir *dir, const char *name)
     return rc;
 }
 
+/* rule: G1, G2 */
 /* The lock comes before the name (G2): until then nobody looks for it. */
 static int make(struct rlock_client *client, const struct rlk_rundir *dir)
 {
@@ -252,6 +258,7 @@ void rlk_guard_leave(struct rlock_client *client, bool settled)
 
     if (!guard->map || !settled || rlk_rundir_open(&dir, guard->dir) != 0)
         return;
+    /* rule: G15 */
     unlinkat(dir.fd, client->uuid, 0);
     rlk_fd_close(dir.fd);
 }
@@ -262,6 +269,7 @@ void rlk_guard_end(struct rlock_client *client)
 
     if (!guard->map)
         return;
+    /* rule: G15 */
     /* Moved over the file's mapping, which is so never without memory. What fails leaves
      * it there: then the lock goes with the memory. */
     void *spare = mmap(NULL, guard->map_len, PROT_READ | PROT_WRITE,
@@ -285,6 +293,7 @@ void rlk_guard_free(struct rlock_client *client)
 
 void rlk_guard_forget(struct rlock_client *client)
 {
+    /* rule: G6 */
     memset(&client->guard, 0, sizeof(client->guard));
 }
 
@@ -322,6 +331,7 @@ static bool find_line(const char *text, const char *key, char *buf, size_t size)
 
 bool rlk_guard_read(int fd, const char *uuid, struct rlk_guard_head *ret_head)
 {
+    /* rule: G3 */
     char text[1024], number[24];
     const size_t first = sizeof(FORMAT) - 1;
     uint32_t full;

@@ -211,6 +211,7 @@ int rlk_handle_bad(const struct rlk_handle *handle, int kind)
 
 int rlk_handle_check(const struct rlk_handle *handle, int kind)
 {
+    /* rule: T13 */
     if (!rlk_handle_good(handle, kind))
         return rlk_handle_bad(handle, kind);
     rlk_fork_settle();

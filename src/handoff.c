@@ -38,9 +38,11 @@ static bool is_fenced(const struct rlk_hold *hold)
 
 static bool is_spent(const struct rlk_hold *hold, struct rlk_handoff bound, int64_t now)
 {
+    /* rule: H6 */
     return now - hold->budget_from >= bound.ns || hold->sections >= bound.count;
 }
 
+/* rule: H6, H7, W25 */
 /* Whether another section may begin without the server: while nobody else wants the lock,
  * as it would tell; else within the budget. In the second half of one that nobody is
  * known to need, the server is asked, so that the answer may be there by its end (H6,
@@ -65,6 +67,7 @@ static bool may_go_on(struct rlk_hold *hold, struct rlk_handoff bound, int64_t n
 
 void rlk_handoff_answered_locked(struct rlk_hold *hold, int64_t sent, unsigned flags)
 {
+    /* rule: H7 */
     hold->asks_others = hold->asks_tokens; /* since that request left */
     if (rlk_hold_hears_telling(hold, flags))
         hold->tells = true;
@@ -81,12 +84,14 @@ void rlk_handoff_answered_locked(struct rlk_hold *hold, int64_t sent, unsigned f
 void rlk_handoff_renewed_locked(struct rlk_hold *hold, int64_t sent, unsigned flags,
                                 bool asked)
 {
+    /* rule: H7 */
     if (asked || (flags & (RLK_OTHERS | RLK_WILL_TELL)))
         rlk_handoff_answered_locked(hold, sent, flags);
 }
 
 void rlk_handoff_wanted_locked(struct rlk_hold *hold, int64_t now)
 {
+    /* rule: K6 */
     /* of an id that still asks, too: it may come before the answer */
     hold->others = true;
     rlk_gate_close_locked(hold); /* sections are counted from now on */
@@ -98,6 +103,7 @@ int64_t rlk_handoff_ask_at(const struct rlk_hold *hold)
 {
     int64_t at = RLK_NEVER;
 
+    /* rule: H8, K5 */
     if (hold->asks_others) {
         at = 0;
     } else if (hold->pass->entered_at > hold->proof_sent || hold->pass->gate != 0 ||
@@ -123,6 +129,7 @@ static bool has_token(const struct rlk_hold *hold)
            hold->pass->token_more != 0;
 }
 
+/* rule: H11 */
 /* Nobody is inside, and has_token. The next section's token is the one after hold->token.
  * A block that is not full says that they are used as fast as the server's clock goes on:
  * then two who ask share what there is, and who unlocks is the one who needs it.
@@ -139,6 +146,7 @@ static void ready_token(struct rlk_hold *hold)
         hold->pass->token_more_count == RLK_TOKEN_BLOCK ? RLK_TOKEN_BLOCK / 4 : 0;
 }
 
+/* rule: H11 */
 /* More are fetched in time, if the block is nearly used. */
 static void fetch_tokens(struct rlk_hold *hold)
 {
@@ -158,6 +166,7 @@ void rlk_handoff_tokens_locked(struct rlk_hold *hold, const struct rlk_fate *fat
     uint64_t first = fate->token;
     unsigned count = fate->token_count;
 
+    /* rule: T12, H11 */
     if (asked)
         hold->asks_tokens = false;
     /* a writer who reads now keeps the token of his section, which the server was told;
@@ -227,12 +236,14 @@ static void begin_section(struct rlk_hold *hold, int64_t now)
 
 static void wake_for(struct rlk_lock *lock, struct rlk_waiter *waiter)
 {
+    /* rule: H5 */
     if (lock->queue->woken)
         return;
     lock->queue->woken = waiter;
     rlk_registry_wake_locked(lock->registry, waiter->thread);
 }
 
+/* rule: K16 */
 /* Whether it may be somebody else's of this process, or nobody's. What the process has
  * asked the server for would be granted later, to nobody; threads that want to read have
  * asked, and so count as others (K16). */
@@ -245,6 +256,7 @@ static bool is_passable(const struct rlk_hold *hold)
            !rlk_lock_ask_locked(lock) && !lock->ending && !rlk_log_ended();
 }
 
+/* rule: H9, K16, W25 */
 /* Whether the hold may go to the first who waits here, budget or not. One of a read-write
  * lock only where it is kept, too, and nobody else waits (K16). */
 static bool can_pass_on(const struct rlk_hold *hold, struct rlk_handoff bound,
@@ -256,6 +268,7 @@ static bool can_pass_on(const struct rlk_hold *hold, struct rlk_handoff bound,
             (bound.retain_ns > 0 && bound.hears && hold->tells && !hold->others));
 }
 
+/* rule: K1, K16 */
 /* Whether it is kept though nobody here waits (K1). */
 static bool can_keep(const struct rlk_hold *hold, struct rlk_handoff bound, int64_t now)
 {
@@ -336,6 +349,7 @@ bool rlk_handoff_unlock_locked(struct rlk_part *part, struct rlk_handoff bound,
     struct rlk_lock *lock = hold->lock;
     struct rlk_waiter *first = first_waiter(lock);
 
+    /* rule: H1, H4 */
     if (!has_token(hold))
         return false;
     if (!first && can_keep(hold, bound, now) && rlk_hold_pass_locked(hold)) {
@@ -377,6 +391,7 @@ bool rlk_handoff_enter_locked(struct rlk_lock *lock, struct rlk_waiter *self,
 {
     struct rlk_hold *hold = lock->current;
 
+    /* rule: H2, K7 */
     if (hold)
         rlk_gate_close_locked(hold);
     *ret_spent = NULL;
@@ -419,6 +434,7 @@ void rlk_handoff_gave_up_locked(struct rlk_lock *lock, const struct rlk_waiter *
 
 void rlk_handoff_end_all_locked(struct rlk_registry *reg, int64_t now)
 {
+    /* rule: K9 */
     rlk_gate_close_all_locked(reg);
     for (size_t i = 0; i < reg->table_size; i++)
         for (struct rlk_lock *lock = reg->table[i]; lock; lock = lock->chain) {
@@ -439,6 +455,7 @@ static void ask_soon(struct rlk_hold *hold)
 
 void rlk_handoff_ask_all_locked(struct rlk_registry *reg)
 {
+    /* rule: K1 */
     for (size_t i = 0; i < reg->table_size; i++)
         for (struct rlk_lock *lock = reg->table[i]; lock; lock = lock->chain) {
             if (lock->current && lock->current->idle)
@@ -458,6 +475,7 @@ int64_t rlk_handoff_idle_until(const struct rlk_hold *hold)
 
 bool rlk_handoff_idle_due_locked(struct rlk_hold *hold, int64_t now)
 {
+    /* rule: K9 */
     if (hold->pass->retain_ns == 0 || !rlk_gate_is_idle(hold) ||
         (!hold->others && now < rlk_handoff_idle_until(hold) && now < hold->risk))
         return false;
@@ -468,6 +486,7 @@ bool rlk_handoff_idle_due_locked(struct rlk_hold *hold, int64_t now)
 
 bool rlk_handoff_cleans_locked(struct rlk_hold *hold, int64_t now)
 {
+    /* rule: K11 */
     if (!hold->cleaned && hold->pass->retain_ns > 0 && rlk_id_robust(&hold->id) &&
         now - hold->pass->used_at >= CLEAN_MS * RLK_NS_PER_MS) {
         rlk_gate_close_locked(hold); /* which finds who has come by it */
@@ -478,6 +497,7 @@ bool rlk_handoff_cleans_locked(struct rlk_hold *hold, int64_t now)
 
 void rlk_handoff_answered_idle_locked(struct rlk_hold *hold)
 {
+    /* rule: K5 */
     int64_t risk = hold->end - hold->id.grant_ms * RLK_NS_PER_MS / 3;
     if (hold->pass->retain_ns > 0 && !hold->at_risk && rlk_gate_is_idle(hold) &&
         risk > hold->risk)
@@ -489,6 +509,7 @@ void rlk_handoff_settle_locked(struct rlk_lock *lock, int64_t now)
     struct rlk_hold *hold = lock->current;
     struct rlk_waiter *next = first_waiter(lock);
 
+    /* rule: H5 */
     if (hold)
         rlk_gate_close_locked(hold);
     if (!hold || !hold->idle || lock->queue->woken)

@@ -228,6 +228,7 @@ void rlk_hold_enter_locked(struct rlk_hold *hold, struct rlk_thread *thread, int
 {
     struct rlk_lock *lock = hold->lock;
 
+    /* rule: T10 */
     hold->refs += 2; /* the lock's, the part's */
     rlk_hold_ask_end_locked(hold);
     unsigned flags = hold->flags;
@@ -384,6 +385,7 @@ void rlk_part_leave_locked(struct rlk_part *part)
 
 bool rlk_hold_unused_locked(const struct rlk_hold *hold)
 {
+    /* rule: W22 */
     return rlk_list_empty(&hold->parts) && (!hold->reading || hold->joins == 0);
 }
 
@@ -427,6 +429,7 @@ void rlk_hold_doubt_locked(struct rlk_hold *hold, int64_t now)
 {
     rlk_gate_close_locked(hold); /* nobody comes in or leaves unasked */
     hold->doubted = true;
+    /* rule: K8 */
     hold->renew_at = now;
     rlk_hold_schedule_locked(hold);
 }
@@ -469,6 +472,7 @@ void rlk_hold_lose_locked(struct rlk_hold *hold, enum rlk_loss loss, int64_t now
 
     rlk_gate_close_locked(hold);
     hold->whole = !is_claimed(hold);
+    /* rule: T6, H10, K8, S4 */
     int64_t cause_ms;
     hold->loss = rlk_cause_of_locked(hold, loss, now, &cause_ms) & RLK_LOSS_MASK;
     hold->cause_ms = cause_ms < UINT32_MAX ? (uint32_t)cause_ms : UINT32_MAX;
@@ -510,6 +514,7 @@ void rlk_hold_leave_locked(struct rlk_hold *hold)
 
 void rlk_hold_give_up_locked(struct rlk_hold *hold, int64_t now, int64_t until)
 {
+    /* rule: T7 */
     assert(hold->state == RLK_HOLD_ASKING && rlk_lock_has_queue(hold->lock));
     hold->queued = true; /* it may be */
     rlk_hold_ask_end_locked(hold);
@@ -549,6 +554,7 @@ void rlk_hold_downgrade_locked(struct rlk_hold *hold)
 {
     struct rlk_lock *lock = hold->lock;
 
+    /* rule: W18 */
     assert(lock->current == hold);
     lock->current = NULL;
     hold->reading = hold->downgrading = true;
@@ -592,6 +598,7 @@ void rlk_hold_background_end_locked(struct rlk_hold *hold)
 
 void rlk_hold_news_locked(struct rlk_hold *hold, unsigned news)
 {
+    /* rule: W23 */
     rlk_gate_close_locked(hold);
     for (struct rlk_list *l = hold->parts.next; l != &hold->parts; l = l->next) {
         struct rlk_part *part = RLK_CONTAINER_OF(l, struct rlk_part, hold_link);

@@ -77,6 +77,7 @@ bool rlk_hold_newest_locked(const struct rlk_hold *hold)
 {
     const struct rlk_lock *lock = hold->lock;
 
+    /* rule: T1 */
     if (hold->entered_then != times_entered(hold) ||
         (lock->current && !is_newer(hold, lock->current)))
         return false;
@@ -103,6 +104,7 @@ static void grant(struct rlk_hold *hold, int64_t sent, int64_t ms)
     rlk_hold_wake_locked(hold);
 }
 
+/* rule: T1, W16 */
 /* T1: the ticket of the grant is that of a confirmed "queued" answer, so the entry was
  * still in the queue when that request left, and the grant's TTL began later. */
 static void believe(struct rlk_hold *hold)
@@ -135,6 +137,7 @@ void rlk_hold_queued_locked(struct rlk_hold *hold, int64_t ticket, int64_t sent)
 {
     if (hold->state != RLK_HOLD_ASKING || hold->granted)
         return;
+    /* rule: T1 */
     if (hold->ticket == ticket && sent <= hold->ticket_sent)
         return;
     if (ticket < hold->ticket && (hold->asks_since == 0 || sent < hold->asks_since))
@@ -155,6 +158,7 @@ void rlk_hold_held_locked(struct rlk_hold *hold, int64_t sent, int64_t remaining
 {
     if (hold->state != RLK_HOLD_ASKING)
         return;
+    /* rule: T12, W1 */
     hold->token = token;
     hold->token_heard = false;
     if (hold->flags & RLK_OWNER_DIED)

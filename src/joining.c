@@ -7,6 +7,7 @@
 #include "log.h"
 #include "registry.h"
 
+/* rule: K14 */
 /* Whether a hold may be used without the server: no writer waits, here or, as far as it
  * has told or would tell, elsewhere. */
 static bool is_open(const struct rlk_hold *hold, int64_t now)
@@ -31,6 +32,7 @@ bool rlk_joining_enter_locked(struct rlk_lock *lock, const struct rlk_waiter *se
 {
     struct rlk_hold *hold = lock->queue->shared;
 
+    /* rule: K14 */
     if (!hold || !self->retakes || !is_open(hold, now) ||
         !rlk_hold_has_terms_of(hold, self) || !rlk_hold_pass_locked(hold))
         return false;
@@ -51,6 +53,7 @@ bool rlk_joining_unlock_locked(struct rlk_part *part, struct rlk_handoff bound,
 {
     struct rlk_hold *hold = part->hold;
 
+    /* rule: K14 */
     if (hold->parts.next != hold->parts.prev || hold->joins > 0 || bound.retain_ns == 0 ||
         !bound.hears || !is_open(hold, now) || !rlk_handoff_room_locked(hold) ||
         !rlk_hold_pass_locked(hold))
@@ -85,6 +88,7 @@ static void reads_of_all_are_wanted(struct rlk_list *holds)
 
 void rlk_joining_wanted_locked(struct rlk_lock *lock, int64_t now)
 {
+    /* rule: K15 */
     reads_of_all_are_wanted(&lock->queue->asks);
     reads_of_all_are_wanted(&lock->queue->tries);
     for (struct rlk_list *l = lock->queue->reads.next, *next; l != &lock->queue->reads;

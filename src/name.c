@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Validation of names and the mapping to keys (design: doc/DESIGN.md, section 6). No
+/* Validation of names and the mapping to keys (doc/DESIGN.md, "What is in Redis"). No
  * state. Thread: any. */
 #include "name.h"
 

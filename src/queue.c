@@ -97,6 +97,7 @@ void rlk_lock_answered_locked(struct rlk_lock *lock, int64_t sent, int64_t pttl_
     struct rlk_registry *reg = lock->registry;
     int64_t due = sent + reg->presence_ns / 3;
 
+    /* rule: T11, W15 */
     if (pttl_ms >= 0) {
         /* Redis expires strictly after the instant: one ms more */
         int64_t expiry = sent + (pttl_ms + 1) * RLK_NS_PER_MS;
@@ -149,6 +150,7 @@ void rlk_lock_go_on_locked(struct rlk_lock *lock, struct rlk_cursor after)
     if (!rlk_queue_need_locked(lock))
         return; /* others' polls will find the lock */
     lock->queue->after_refresh = false;
+    /* rule: T11 */
     if (!lock->queue->going_on) {
         lock->queue->going_on = true;
         lock->refs++;

@@ -39,6 +39,7 @@ bool rlk_random_init(struct rlk_random *random)
 
 uint64_t rlk_random_next(struct rlk_random *random)
 {
+    /* rule: S2 */
     if (random->left == 0 && !fill(random))
         return ++random->last;
     random->last = random->words[--random->left];

@@ -372,6 +372,7 @@ struct rlk_hold *rlk_lock_read_ask_locked(struct rlk_lock *lock, char letter,
 
 bool rlk_lock_held_locked(struct rlk_lock *lock, int64_t now)
 {
+    /* rule: H3 */
     if (lock->current)
         rlk_gate_close_locked(lock->current);
     if (lock->current && now >= lock->current->end)
@@ -445,6 +446,7 @@ static struct rlk_lock *find_named(struct rlk_registry *reg, const struct rlk_id
     return kind ? rlk_lock_find_locked(reg, kind, name, name_len) : NULL;
 }
 
+/* rule: T7 */
 /* The hold with this id, whatever becomes of it, from before its first request leaves
  * until its last is answered. Not of what was held exclusively, behind its end (`left`).
  * NULL: none. */
@@ -469,6 +471,7 @@ void rlk_registry_remember_locked(struct rlk_registry *reg, const struct rlk_id 
     past->next = (past->next + 1) % RLK_PAST_MAX;
 }
 
+/* rule: L2 */
 /* Whether it is one of the past, which is forgotten then. */
 static bool was_ours(struct rlk_past *past, uint64_t number)
 {
@@ -517,6 +520,7 @@ bool rlk_registry_grant_locked(struct rlk_registry *reg, const struct rlk_id *id
     struct rlk_lock *lock = find_named(reg, id, name, name_len);
     struct rlk_hold *hold = lock ? find_hold(lock, id) : NULL;
 
+    /* rule: T7 */
     if (!hold) /* what was left is released already, or by the release that it has */
         return (lock && rlk_id_is(id, lock->left)) ||
                give_back_locked(reg, id, name, name_len);
@@ -542,6 +546,7 @@ bool rlk_registry_lost_locked(struct rlk_registry *reg, const struct rlk_id *id,
     struct rlk_lock *lock = find_named(reg, id, name, name_len);
     struct rlk_hold *hold = lock ? find_hold(lock, id) : NULL;
 
+    /* rule: T10 */
     if (!hold)
         return lock && rlk_id_is(id, lock->left);
     hold->told_lost = true; /* an answer that is still to come may say that it has it */
@@ -558,6 +563,7 @@ bool rlk_registry_wanted_locked(struct rlk_registry *reg, const struct rlk_id *i
     struct rlk_lock *lock = find_named(reg, id, name, name_len);
     struct rlk_hold *hold = lock ? find_hold(lock, id) : NULL;
 
+    /* rule: K6 */
     if (!hold)
         return lock && rlk_id_is(id, lock->left);
     if (hold->reading) /* the one that is named may be on its way out */
@@ -569,6 +575,7 @@ bool rlk_registry_wanted_locked(struct rlk_registry *reg, const struct rlk_id *i
 
 void rlk_registry_recheck_locked(struct rlk_registry *reg)
 {
+    /* rule: L3 */
     for (size_t i = 0; i < reg->table_size; i++)
         for (struct rlk_lock *lock = reg->table[i]; lock; lock = lock->chain)
             rlk_lock_poll_locked(lock);

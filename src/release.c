@@ -16,6 +16,7 @@ enum { RELEASE_TRIES = 2 };
 
 bool rlk_hold_check(struct rlk_hold *hold, int64_t now)
 {
+    /* rule: S4 */
     if (__builtin_expect(hold->state == RLK_HOLD_INSIDE && now < hold->end, 1))
         return false;
     struct rlk_registry *reg = hold->lock->registry;
@@ -54,6 +55,7 @@ void rlk_drain(struct rlk_part *part)
     rlk_client_release(RLK_CLIENT_OF(reg));
 }
 
+/* rule: T9 */
 /* The release's last word. */
 static int judge_release(struct rlk_hold *hold, const struct rlk_answer *answer)
 {
@@ -112,6 +114,7 @@ static int give_back(struct rlk_hold *hold, int64_t until)
     return rc;
 }
 
+/* rule: H7 */
 /* The thread inside asks who else wants the lock (H7), which is a renewal, too. Locks:
  * holds the registry's mu, and drops it meanwhile. */
 static void ask_who_waits(struct rlk_hold *hold, int64_t until)
@@ -202,6 +205,7 @@ int rlk_release(struct rlk_part *part, const struct rlk_handle *handle, int64_t 
 
 void rlk_release_left(struct rlk_hold *hold, int64_t until)
 {
+    /* rule: H2 */
     rlk_hold_going_locked(hold);
     give_back(hold, until);
 }
@@ -227,6 +231,7 @@ int rlk_extend(struct rlk_hold *hold, long lease_ms, bool fixed)
     int64_t until = now + rlk_client_command_timeout(client);
     int rc = 0;
 
+    /* rule: T4, W5 */
     if (until > hold->end)
         until = hold->end;
     rlk_trip_renew(client, hold, lease_ms,
@@ -358,6 +363,7 @@ int rlk_downgrade(struct rlk_part *part)
     int64_t until = now + rlk_client_command_timeout(client);
     int rc = 0;
 
+    /* rule: W18 */
     rlk_registry_lock(reg);
     if (hold->state != RLK_HOLD_INSIDE) {
         rlk_registry_unlock(reg);

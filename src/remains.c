@@ -23,6 +23,7 @@ enum {
 int rlk_remains_take(const struct rlk_rundir *dir, const char *name,
                      const struct stat *seen)
 {
+    /* rule: G3 */
     struct stat st;
     int fd = rlk_fd_openat(dir->fd, name, O_RDWR | O_NOFOLLOW, 0);
 

@@ -50,6 +50,7 @@ static bool is_nobody(uid_t uid)
              outside == 0 && count >= UINT32_MAX);
 }
 
+/* rule: G4, G5 */
 /* Why the directory is not to be used; NULL: it is. */
 static const char *refuse(int fd, const struct stat *st)
 {
@@ -121,6 +122,7 @@ static const char *of_session(void)
 
 static int find(char path[RLK_RUNDIR_SIZE], bool *ret_off)
 {
+    /* rule: G5 */
     const char *wanted = secure_getenv("RLOCK_RUNDIR"), *session;
     int len, rc;
 

@@ -13,6 +13,7 @@
 
 /* ---- lock */
 
+/* rule: W24 */
 /* One more level of who holds it already: no round trip, whoever waits (W24). */
 static int lock_again(const struct rlk_demand *d, struct rlk_part *part)
 {
@@ -199,6 +200,7 @@ static int unlock_level(struct rlk_handle *handle, enum which which)
             rlk_drain(part);
         return ESTALE;
     }
+    /* rule: W24 */
     if (none)
         return rlk_release_kept(part, handle, now);
     return !read && levels->writes == 0 ? downgrade(part) : 0;

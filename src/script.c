@@ -17,6 +17,7 @@
 
 int64_t rlk_lease_end(int64_t sent, int64_t ms)
 {
+    /* rule: S1 */
     /* 1 % for clocks that run apart, 2 ms for the granularity of both sides */
     return sent + ms * (RLK_NS_PER_MS * 99 / 100) - 2 * RLK_NS_PER_MS;
 }

@@ -218,8 +218,7 @@ void rlk_script_decode(struct rlk_conn *conn, const struct rlk_script *script,
  * thread's message, which names the lock, and returns EPROTO. */
 int rlk_script_unreadable(const struct rlk_request *req, const char *wrong);
 
-/* D of a lease of `ms` whose request left at `sent` (design: doc/DESIGN.md, section 5).
- */
+/* D of a lease of `ms` whose request left at `sent` (doc/design/times.md). */
 int64_t rlk_lease_end(int64_t sent, int64_t ms);
 
 /* Sorts a server's error text. Sets *ret_code. */

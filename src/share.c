@@ -13,6 +13,7 @@ struct rlk_hold *rlk_share_begin(struct rlk_lock *lock, const struct rlk_hold *h
 {
     struct rlk_hold *share = lock->queue->shared;
 
+    /* rule: W21, W22 */
     if (!hold->reading || hold->fixed || !share || now >= share->end)
         return NULL;
     share->joins++;
@@ -25,6 +26,7 @@ bool rlk_share_end(struct rlk_hold *share, enum rlk_verdict v,
                    const struct rlk_wish *wish, const struct rlk_answer *answer,
                    int64_t now)
 {
+    /* rule: K14 */
     bool inside = false;
 
     share->joins--;
@@ -69,6 +71,7 @@ bool rlk_share_decided(const struct rlk_ask *ask)
     return ask->waiter->hold != ask->hold;
 }
 
+/* rule: W23 */
 /* The others that wait for this one's hold enter `hold` with it: that one, or what is
  * shared instead (W23). Not those that came when the request that was answered had left:
  * nobody enters unasked, as a writer may have queued (W21). They ask anew, together. */

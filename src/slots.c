@@ -67,6 +67,7 @@ void rlk_slot_note_locked(struct rlk_hold *hold)
     struct rlk_slots *slots = slots_of(hold);
     const struct rlk_lock *lock = hold->lock;
 
+    /* rule: G7 */
     if (!slots->table)
         return;
     if (hold->id.slot == 0)
@@ -107,6 +108,7 @@ void rlk_slot_clear_locked(struct rlk_hold *hold)
 {
     struct rlk_slots *slots = slots_of(hold);
 
+    /* rule: G7 */
     if (hold->id.slot == 0)
         return;
     unsigned at = hold->id.slot - 1u;
@@ -136,6 +138,7 @@ _Atomic uint32_t *rlk_slot_inside_locked(const struct rlk_hold *hold)
 
 void rlk_slot_say_locked(const struct rlk_hold *hold, enum rlk_inside inside)
 {
+    /* rule: G8 */
     _Atomic uint32_t *word = rlk_slot_inside_locked(hold);
     if (word)
         atomic_store_explicit(word, inside, memory_order_release);

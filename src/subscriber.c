@@ -423,6 +423,7 @@ bool rlk_subscriber_read(struct rlock_client *client)
 
 /* ---- the loop's calls */
 
+/* rule: L3 */
 /* Reads what there is. False: the client was closed by a callback. */
 static bool listen_on(struct rlock_client *client, int64_t now)
 {

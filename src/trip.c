@@ -73,6 +73,7 @@ void rlk_trip_acquire(struct rlock_client *client, struct rlk_wire_acquire ask,
     struct rlk_request req RLK_UNINITIALIZED;
     struct rlk_conn *conn = borrow(client, until, answer);
 
+    /* rule: T3 */
     if (!conn)
         return;
     /* server time by when this request must have run (T3); an upper bound of the clock's

@@ -17,6 +17,7 @@ enum { DIED = 8, LIFE_MS = 10000 };
 
 /* ---- ghosts (G12) */
 
+/* rule: G12 */
 START_TEST(g12_no_request_of_it_is_let_in_any_more)
 {
     const char *const ids[] = { FRESH_A "m3000",  FRESH_A "f3000",  FRESH_A "w3000",
@@ -40,6 +41,7 @@ START_TEST(g12_no_request_of_it_is_let_in_any_more)
 END_TEST
 
 /* And what it holds it has, as before its marker (T3). */
+/* rule: G12 */
 START_TEST(g12_mine_comes_before_its_marker)
 {
     const char *const ids[] = { A, FAIR_A, WRITE_A, READ_A };
@@ -52,6 +54,7 @@ START_TEST(g12_mine_comes_before_its_marker)
 }
 END_TEST
 
+/* rule: G12 */
 START_TEST(g12_a_reader_of_it_shares_no_hold)
 {
     SAYS(bury(""), "gone");
@@ -60,6 +63,7 @@ START_TEST(g12_a_reader_of_it_shares_no_hold)
 }
 END_TEST
 
+/* rule: G12 */
 START_TEST(g12_a_poll_of_it_makes_it_not_present)
 {
     SAYS(acquire(B), "held");
@@ -72,6 +76,7 @@ START_TEST(g12_a_poll_of_it_makes_it_not_present)
 }
 END_TEST
 
+/* rule: G12 */
 START_TEST(g12_others_are_let_in)
 {
     SAYS(bury(""), "gone");
@@ -81,6 +86,7 @@ START_TEST(g12_others_are_let_in)
 }
 END_TEST
 
+/* rule: G12 */
 START_TEST(g12_its_marker_lasts_as_long_as_its_requests_may)
 {
     long long before = server_ms();
@@ -92,6 +98,7 @@ START_TEST(g12_its_marker_lasts_as_long_as_its_requests_may)
 }
 END_TEST
 
+/* rule: G12 */
 START_TEST(g12_a_marker_that_lasts_longer_stays)
 {
     RUN(RLK_LOCK_BURY, UUID_A, "60000", CHANNEL, "16", "");
@@ -122,24 +129,28 @@ static void is_left(const char *ids, bool dead)
     ck_assert_int_eq(a.flags & DIED, dead ? DIED : 0);
 }
 
+/* rule: G13 */
 START_TEST(g13_who_was_inside_is_an_owner_that_died)
 {
     is_left("1:7:m3000b 1 ", true);
 }
 END_TEST
 
+/* rule: G13 */
 START_TEST(g13_so_is_one_of_whom_nothing_is_known)
 {
     is_left("1:8:m3000b 2 ", true);
 }
 END_TEST
 
+/* rule: G13 */
 START_TEST(g13_who_had_left_is_none)
 {
     is_left("1:7:m3000b 2 ", false);
 }
 END_TEST
 
+/* rule: G13 */
 START_TEST(g13_who_had_never_entered_is_none)
 {
     is_left("1:7:m3000b 0 ", false);
@@ -147,6 +158,7 @@ START_TEST(g13_who_had_never_entered_is_none)
 END_TEST
 
 /* Whether the one who took it meanwhile was inside nobody knows any more. */
+/* rule: G13 */
 START_TEST(g13_after_the_lease_the_mark_stays_unless_it_had_left)
 {
     SAYS(acquire(ROBUST_A), "held");
@@ -158,6 +170,7 @@ START_TEST(g13_after_the_lease_the_mark_stays_unless_it_had_left)
 }
 END_TEST
 
+/* rule: G13 */
 START_TEST(g13_who_waits_is_told_of_the_death_by_the_grant)
 {
     struct test_redis *b = listener(UUID_B);
@@ -170,6 +183,7 @@ START_TEST(g13_who_waits_is_told_of_the_death_by_the_grant)
 }
 END_TEST
 
+/* rule: G13 */
 START_TEST(g13_news_that_nobody_has_read_go_to_the_next)
 {
     test_redis_do(redis, "SET", DIRTY, ROBUST_B "#1", "EX", "1000");
@@ -179,6 +193,7 @@ START_TEST(g13_news_that_nobody_has_read_go_to_the_next)
 }
 END_TEST
 
+/* rule: G13 */
 START_TEST(g13_what_was_made_consistent_and_left_is_clean)
 {
     test_redis_do(redis, "SET", DIRTY, ROBUST_B "#1", "EX", "1000");
@@ -188,6 +203,7 @@ START_TEST(g13_what_was_made_consistent_and_left_is_clean)
 }
 END_TEST
 
+/* rule: G13 */
 START_TEST(g13_a_later_number_of_the_mark_is_the_same_mark)
 {
     SAYS(acquire(ROBUST_A), "held");
@@ -197,6 +213,7 @@ START_TEST(g13_a_later_number_of_the_mark_is_the_same_mark)
 }
 END_TEST
 
+/* rule: G13 */
 START_TEST(g13_anothers_mark_stays)
 {
     SAYS(acquire(ROBUST_B), "held");
@@ -205,6 +222,7 @@ START_TEST(g13_anothers_mark_stays)
 }
 END_TEST
 
+/* rule: G13 */
 START_TEST(g13_what_is_not_recoverable_stays_so)
 {
     SAYS(acquire(ROBUST_A), "held");

@@ -40,30 +40,35 @@ static void is_given_to(const char *dead, const char *next)
     test_redis_close(b);
 }
 
+/* rule: G11 */
 START_TEST(g11_a_mutex_goes_to_the_next)
 {
     is_given_to(A, B);
 }
 END_TEST
 
+/* rule: G11 */
 START_TEST(g11_a_fair_lock_goes_to_the_next)
 {
     is_given_to(FAIR_A, FAIR_B);
 }
 END_TEST
 
+/* rule: G11 */
 START_TEST(g11_a_writers_lock_goes_to_a_writer)
 {
     is_given_to(WRITE_A, WRITE_B);
 }
 END_TEST
 
+/* rule: G11 */
 START_TEST(g11_a_writers_lock_goes_to_a_reader)
 {
     is_given_to(WRITE_A, READ_B);
 }
 END_TEST
 
+/* rule: G11 */
 START_TEST(g11_a_readers_lock_goes_to_a_writer)
 {
     is_given_to(READ_A, WRITE_B);
@@ -78,6 +83,7 @@ static const struct order {
     { "1", WRITE_A, WRITE_B }, { "2", WRITE_A, WRITE_B },
 };
 
+/* rule: G11 */
 START_TEST(g11_who_is_next_is_so_as_after_a_release)
 {
     const struct order *o = &orders[_i];
@@ -94,6 +100,7 @@ START_TEST(g11_who_is_next_is_so_as_after_a_release)
 }
 END_TEST
 
+/* rule: G11 */
 START_TEST(g11_a_writer_who_reads_now_is_a_reader)
 {
     SAYS(acquire(WRITE_A), "held");
@@ -106,6 +113,7 @@ START_TEST(g11_a_writer_who_reads_now_is_a_reader)
 }
 END_TEST
 
+/* rule: G11 */
 START_TEST(g11_what_nobody_wants_is_free_and_redisson_is_told)
 {
     struct test_redis *channel = channel_listener(CHANNEL);
@@ -117,6 +125,7 @@ START_TEST(g11_what_nobody_wants_is_free_and_redisson_is_told)
 }
 END_TEST
 
+/* rule: G11 */
 START_TEST(g11_the_second_finds_nothing)
 {
     struct test_redis *b = listener(UUID_B), *channel = channel_listener(CHANNEL);
@@ -133,6 +142,7 @@ START_TEST(g11_the_second_finds_nothing)
 }
 END_TEST
 
+/* rule: G11 */
 START_TEST(g11_the_next_holder_is_left_alone)
 {
     const char *const holders[] = { B, FAIR_B, WRITE_B, READ_B };
@@ -147,6 +157,7 @@ START_TEST(g11_the_next_holder_is_left_alone)
 }
 END_TEST
 
+/* rule: G11 */
 START_TEST(g11_redissons_holder_is_left_alone)
 {
     test_redis_do(redis, "HSET", "n", UUID_B ":1", "1");
@@ -156,6 +167,7 @@ START_TEST(g11_redissons_holder_is_left_alone)
 }
 END_TEST
 
+/* rule: G11 */
 START_TEST(g11_other_readers_stay_and_the_lock_ends_with_them)
 {
     SAYS(acquire(READ_A), "held");
@@ -171,6 +183,7 @@ START_TEST(g11_other_readers_stay_and_the_lock_ends_with_them)
 END_TEST
 
 /* Behind more readers than it looks at. */
+/* rule: G11 */
 START_TEST(g11_a_reader_who_is_named_is_found_among_any_number)
 {
     char id[64];
@@ -196,6 +209,7 @@ static void keep(const char *id)
     test_redis_do(redis, "PEXPIRE", KEEPERS, "60000");
 }
 
+/* rule: G11 */
 START_TEST(g11_nobody_asks_it_to_make_room_for_a_writer)
 {
     SAYS(acquire(READ_A), "held");
@@ -210,6 +224,7 @@ START_TEST(g11_nobody_asks_it_to_make_room_for_a_writer)
 }
 END_TEST
 
+/* rule: G11 */
 START_TEST(g11_its_places_are_gone)
 {
     SAYS(acquire(B), "held");
@@ -226,6 +241,7 @@ START_TEST(g11_its_places_are_gone)
 }
 END_TEST
 
+/* rule: G11 */
 START_TEST(g11_all_that_are_named_are_taken_out)
 {
     char *ids = calloc(NAMED, 24), *at = ids;
@@ -241,6 +257,7 @@ START_TEST(g11_all_that_are_named_are_taken_out)
 }
 END_TEST
 
+/* rule: G11 */
 START_TEST(g11_it_is_not_present_any_more_and_others_are)
 {
     SAYS(acquire(B), "held");
@@ -254,6 +271,7 @@ START_TEST(g11_it_is_not_present_any_more_and_others_are)
 }
 END_TEST
 
+/* rule: G11 */
 START_TEST(g11_where_nobody_is_present_it_does_not_come_in)
 {
     struct test_redis *b = listener(UUID_B);
@@ -266,6 +284,7 @@ START_TEST(g11_where_nobody_is_present_it_does_not_come_in)
 }
 END_TEST
 
+/* rule: G11 */
 START_TEST(g11_readers_behind_a_dead_writer_who_waited_get_in)
 {
     struct test_redis *c = listener(UUID_C), *a = listener(UUID_A);
@@ -280,6 +299,7 @@ START_TEST(g11_readers_behind_a_dead_writer_who_waited_get_in)
 END_TEST
 
 /* Who is not in an empty key of presence counts as present (lib/presence.lua). */
+/* rule: G11 */
 START_TEST(g11_a_stopped_waiter_is_no_more_present_than_before)
 {
     struct test_redis *b = listener(UUID_B);
@@ -293,6 +313,7 @@ START_TEST(g11_a_stopped_waiter_is_no_more_present_than_before)
 }
 END_TEST
 
+/* rule: G11 */
 START_TEST(g11_more_than_one_script_may_let_in_are_let_in_by_the_next)
 {
     struct test_redis *b = listener(UUID_B);
@@ -310,6 +331,7 @@ END_TEST
 
 /* ---- types, memory, permissions */
 
+/* rule: G11 */
 START_TEST(g11_foreign_keys_are_refused_before_anything_is_written)
 {
     const char *const keys[] = { "n",       QUEUE,   RQUEUE, PRESENT, READERS,
@@ -338,6 +360,7 @@ static struct answer bury_with_memory_full(const char *ids)
     return a;
 }
 
+/* rule: G11 */
 START_TEST(g11_it_runs_when_memory_is_full)
 {
     struct test_redis *b = listener(UUID_B);
@@ -350,6 +373,7 @@ START_TEST(g11_it_runs_when_memory_is_full)
 }
 END_TEST
 
+/* rule: G11 */
 START_TEST(g11_it_marks_the_dead_when_memory_is_full_and_nothing_is_named)
 {
     put_present(UUID_A); /* so that there is something to be written before the marker */
@@ -378,6 +402,7 @@ static struct test_redis *user_of_the_document(void)
 }
 
 /* Of a hold, among readers, and in the queues. */
+/* rule: G11 */
 START_TEST(g11_who_may_lock_may_bury)
 {
     static const char *const ids[] = { ROBUST_A, WRITE_A, READ_A };
@@ -398,6 +423,7 @@ START_TEST(g11_who_may_lock_may_bury)
 }
 END_TEST
 
+/* rule: G11 */
 START_TEST(g11_who_may_not_see_the_holder_buries_what_is_named)
 {
     SAYS(acquire(A), "held");

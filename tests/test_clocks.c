@@ -92,6 +92,7 @@ static void wait_renewal(void)
 
 /* The server forgets the lease, and two believe that they hold it: S1 excludes such a
  * step. It ends with the next renewal, and tokens tell who is right. */
+/* rule: S4 */
 START_TEST(s4_a_holder_whose_lease_is_skipped_is_told_by_its_next_renewal)
 {
     long lease = test_ms(1500);
@@ -112,6 +113,7 @@ START_TEST(s4_a_holder_whose_lease_is_skipped_is_told_by_its_next_renewal)
 }
 END_TEST
 
+/* rule: S4 */
 START_TEST(s4_an_unlock_after_the_lease_was_skipped_says_ESTALE_and_frees_nothing)
 {
     start_x(NULL);
@@ -126,6 +128,7 @@ START_TEST(s4_an_unlock_after_the_lease_was_skipped_says_ESTALE_and_frees_nothin
 END_TEST
 
 /* Their presence has passed, too. */
+/* rule: L3 */
 START_TEST(l3_all_who_wait_get_the_lock_when_the_clock_steps_forward)
 {
     const struct scene_times *times = SCENE_TIMES(.presence = test_ms(PRESENCE_MS));
@@ -154,6 +157,7 @@ START_TEST(l3_all_who_wait_get_the_lock_when_the_clock_steps_forward)
 }
 END_TEST
 
+/* rule: L3 */
 START_TEST(l3_a_release_after_the_clock_stepped_forward_reaches_who_waits)
 {
     const struct scene_times *times = SCENE_TIMES(.presence = test_ms(PRESENCE_MS));
@@ -171,6 +175,7 @@ END_TEST
 
 /* ---- it steps back */
 
+/* rule: S1 */
 START_TEST(s1_no_renewal_is_believed_for_longer_than_the_lease)
 {
     long lease = test_ms(600);
@@ -190,6 +195,7 @@ START_TEST(s1_no_renewal_is_believed_for_longer_than_the_lease)
 }
 END_TEST
 
+/* rule: S1 */
 START_TEST(s1_no_repeated_acquire_is_believed_for_longer_than_the_lease)
 {
     static const enum rlk_script_id acquires[] = { ACQUIRES };
@@ -212,6 +218,7 @@ START_TEST(s1_no_repeated_acquire_is_believed_for_longer_than_the_lease)
 END_TEST
 
 #ifndef AS_RWLOCK /* whose acquire raises the end to the whole lease */
+/* rule: S1 */
 START_TEST(s1_no_grant_is_believed_for_longer_than_it_is_given_for)
 {
     long lease = test_ms(20000), grant = test_ms(1500);
@@ -233,6 +240,7 @@ START_TEST(s1_no_grant_is_believed_for_longer_than_it_is_given_for)
 }
 END_TEST
 /* It is found by a cancel. */
+/* rule: S1 */
 START_TEST(s1_no_grant_that_a_cancel_finds_is_believed_for_longer)
 {
     long lease = test_ms(20000), grant = test_ms(1500), wait = test_ms(800);
@@ -264,6 +272,7 @@ START_TEST(s1_no_grant_that_a_cancel_finds_is_believed_for_longer)
 END_TEST
 #endif
 
+/* rule: L1 */
 START_TEST(l1_a_release_after_the_clock_stepped_back_reaches_who_waits_in_order)
 {
     start_x(NULL);
@@ -286,6 +295,7 @@ END_TEST
 
 /* No script shortens what it did not give (T4), so a dead holder's lease lasts an hour
  * longer; its end by the server's clock counts, or a force. */
+/* rule: L4 */
 START_TEST(l4_a_dead_holders_lease_is_taken_over_when_the_clock_is_put_right)
 {
     test_rundir_off();
@@ -341,6 +351,7 @@ static void drift(void)
 
 /* Eight tenths of the margin. What is asked last is the holder: it says that the lease is
  * over no later than the server. */
+/* rule: S1 */
 START_TEST(s1_a_holder_whose_server_runs_fast_gives_up_before_the_server_does)
 {
     rlock_mutex_t m;

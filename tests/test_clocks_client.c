@@ -85,6 +85,7 @@ static bool is_safe(void *arg)
 
 /* Each call finds it by itself: the timers of the library's threads do not notice the
  * shift, and have not run out yet. */
+/* rule: S4 */
 START_TEST(s4_each_call_after_a_suspend_finds_that_the_lease_is_over)
 {
     static const struct {
@@ -113,6 +114,7 @@ START_TEST(s4_each_call_after_a_suspend_finds_that_the_lease_is_over)
 }
 END_TEST
 
+/* rule: S2 */
 START_TEST(s2_who_was_suspended_frees_nothing_of_the_next_holder)
 {
     start(&x, NULL);
@@ -133,6 +135,7 @@ END_TEST
 
 /* ---- suspended while it waits */
 
+/* rule: L3 */
 START_TEST(l3_who_was_suspended_while_it_waited_gets_the_lock)
 {
     start(&x, SCENE_TIMES(.presence = test_ms(PRESENCE_MS)));
@@ -150,6 +153,7 @@ END_TEST
 
 /* Its host sleeps between the grant and the message: by CLOCK_MONOTONIC hardly any time
  * has passed. */
+/* rule: S1 */
 START_TEST(s1_a_grant_from_before_a_suspend_is_not_believed)
 {
     start(&x, SCENE_TIMES(.presence = test_ms(3000)));
@@ -285,6 +289,7 @@ END_TEST
 /* ---- the last ms */
 
 /* PTTL says 0 of a key that is still there. */
+/* rule: S1 */
 START_TEST(s1_a_lease_with_0_ms_left_is_no_success)
 {
     static const char held[] = "*8\r\n:1\r\n:0\r\n:0\r\n:0\r\n$4\r\nheld\r\n"
@@ -326,6 +331,7 @@ static bool found_stopped(long lease, bool *ret_lost)
 
 /* Whoever finds itself inside is alone there; who was too late is told so, whatever it
  * asks first. */
+/* rule: S1, S4 */
 START_TEST(s1_s4_a_holder_stopped_at_any_moment_has_it_or_is_told)
 {
     const char *given_seed = getenv("RLOCK_TEST_SEED");

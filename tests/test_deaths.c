@@ -122,6 +122,7 @@ START_TEST(next_writes_after_a_killed_reader)
 }
 END_TEST
 
+/* rule: G11 */
 START_TEST(a_killed_reader_takes_nobody_elses_read_with_it)
 {
     start_as(&x, "rwlock=1");
@@ -168,6 +169,7 @@ static bool can_be_taken(void *arg)
     return worker_says(&x, "on t trylock m", "ok");
 }
 
+/* rule: G9 */
 START_TEST(who_opens_a_client_finds_what_one_before_has_left)
 {
     start_as(&v, "");
@@ -248,6 +250,7 @@ static void empty_table(void)
     closedir(list);
 }
 
+/* rule: G10 */
 START_TEST(what_the_table_had_no_room_for_is_free_for_who_waits)
 {
     start_two("");
@@ -278,6 +281,7 @@ START_TEST(places_of_a_killed_waiter_are_gone)
 }
 END_TEST
 
+/* rule: G10 */
 START_TEST(one_of_many_who_wait_buries_and_says_so_once)
 {
     enum { WAITERS = 5 };
@@ -328,6 +332,7 @@ START_TEST(who_does_not_take_part_neither_buries_nor_is_buried)
 }
 END_TEST
 
+/* rule: G14 */
 START_TEST(who_is_stopped_is_not_buried)
 {
     start_two("");
@@ -387,6 +392,7 @@ static void robust_next(const char *kind, const char *prepare, const char *code)
     scene_says(&w, "ok", "on t unlock m");
 }
 
+/* rule: G13 */
 START_TEST(who_was_killed_inside_is_EOWNERDEAD)
 {
     robust_next("", NULL, "EOWNERDEAD");
@@ -433,6 +439,7 @@ START_TEST(a_waiter_that_is_killed_is_no_owner)
 }
 END_TEST
 
+/* rule: G8, G13 */
 START_TEST(who_was_killed_while_it_was_only_kept_is_no_owner)
 {
     start_as(&w, "robust=1");

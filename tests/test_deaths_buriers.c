@@ -67,6 +67,7 @@ static void comes_too_late(int held)
     scene_says(&x, "ok", "on t lock m");
 }
 
+/* rule: G10 */
 START_TEST(g10_who_closes_its_client_leaves_the_dead_to_others)
 {
     int held = w_buries_in_vain();
@@ -80,6 +81,7 @@ START_TEST(g10_who_closes_its_client_leaves_the_dead_to_others)
 }
 END_TEST
 
+/* rule: G10 */
 START_TEST(g10_a_child_of_a_burier_keeps_nothing)
 {
     if (!test_can_fork("g10_a_child_of_a_burier_keeps_nothing"))
@@ -95,6 +97,7 @@ START_TEST(g10_a_child_of_a_burier_keeps_nothing)
 }
 END_TEST
 
+/* rule: G14 */
 START_TEST(g14_while_a_burier_is_stopped_leases_decide)
 {
     scene_worker(&v, test_proxy_url(scene_proxy), SCENE_TIMES(.lease = test_ms(500)), "N",
@@ -116,6 +119,7 @@ START_TEST(g14_while_a_burier_is_stopped_leases_decide)
 }
 END_TEST
 
+/* rule: G10 */
 START_TEST(g10_what_a_killed_burier_had_done_is_not_done_twice)
 {
     death_start(&v, "N", "");
@@ -140,6 +144,7 @@ START_TEST(g10_what_a_killed_burier_had_done_is_not_done_twice)
 }
 END_TEST
 
+/* rule: G10 */
 START_TEST(g10_a_burial_goes_on_when_nobody_waits_any_more)
 {
     death_start(&w, "N", "");
@@ -170,6 +175,7 @@ static bool is_left(void *arg)
     return lock.l_type == F_UNLCK;
 }
 
+/* rule: G10 */
 START_TEST(g10_who_is_not_answered_leaves_the_dead_to_others)
 {
     death_start(&v, "N", "");
@@ -192,6 +198,7 @@ END_TEST
 /* ---- servers */
 
 /* Both may not bury, and each hears of it when the other one leaves the file. */
+/* rule: G10 */
 START_TEST(g10_who_may_not_tries_again_but_not_all_the_time)
 {
     char url[TEST_URL_MAX + 64];
@@ -245,6 +252,7 @@ static void v_dies_in_an_outage(void)
     death_waits_still(&w);
 }
 
+/* rule: G10 */
 START_TEST(g10_a_server_that_is_away_is_asked_when_it_is_back)
 {
     v_dies_in_an_outage();
@@ -255,6 +263,7 @@ START_TEST(g10_a_server_that_is_away_is_asked_when_it_is_back)
 }
 END_TEST
 
+/* rule: G10 */
 START_TEST(g10_what_a_server_has_forgotten_is_told_to_nobody)
 {
     v_dies_in_an_outage();
@@ -269,6 +278,7 @@ START_TEST(g10_what_a_server_has_forgotten_is_told_to_nobody)
 }
 END_TEST
 
+/* rule: G10 */
 START_TEST(g10_the_dead_of_another_database_keep_what_they_have_there)
 {
     char url[TEST_URL_MAX + 16];
@@ -294,6 +304,7 @@ START_TEST(g10_the_dead_of_another_database_keep_what_they_have_there)
 }
 END_TEST
 
+/* rule: G10 */
 START_TEST(g10_who_waits_on_another_host_is_served_by_one_of_this)
 {
     char elsewhere[256], env[300];
@@ -315,6 +326,7 @@ START_TEST(g10_who_waits_on_another_host_is_served_by_one_of_this)
 }
 END_TEST
 
+/* rule: G10 */
 START_TEST(g10_a_server_that_is_busy_is_asked_at_intervals)
 {
     enum { TIMES = 5, AT_LEAST_MS = 150 };
@@ -333,6 +345,7 @@ START_TEST(g10_a_server_that_is_busy_is_asked_at_intervals)
 END_TEST
 
 /* More wait in front, and are gone, than a script looks at. */
+/* rule: G11 */
 START_TEST(g11_a_burier_goes_on_with_the_hand_over)
 {
     enum { GONE = 200 };
@@ -378,6 +391,7 @@ static bool flood(void)
     return true;
 }
 
+/* rule: G9 */
 START_TEST(g9_when_more_was_to_be_told_than_the_kernel_keeps_all_are_looked_at)
 {
     struct worker holder;
@@ -435,6 +449,7 @@ static const struct shortage {
     bool is_told;
 } shortages[] = { { 0, false }, { 0, true }, { 1, true } };
 
+/* rule: G9 */
 START_TEST(g9_who_has_no_descriptor_left_looks_when_it_has_one)
 {
     struct rlimit before, few;
@@ -515,12 +530,14 @@ static void open_always_scene(void)
     inotify_calls = 0;
 }
 
+/* rule: G16 */
 START_TEST(g16_who_always_looks_waits_for_nothing)
 {
     v_is_buried_by(open_always());
 }
 END_TEST
 
+/* rule: G16 */
 START_TEST(g16_and_is_told_of_nothing)
 {
     no_inotify = true;
@@ -528,6 +545,7 @@ START_TEST(g16_and_is_told_of_nothing)
 }
 END_TEST
 
+/* rule: G16 */
 START_TEST(g16_and_goes_on_when_it_is_told_again)
 {
     no_inotify = true;
@@ -539,6 +557,7 @@ START_TEST(g16_and_goes_on_when_it_is_told_again)
 }
 END_TEST
 
+/* rule: G16 */
 START_TEST(g16_and_sees_to_a_directory_that_is_made_anew)
 {
     char old[300];
@@ -559,6 +578,7 @@ START_TEST(g16_and_sees_to_a_directory_that_is_made_anew)
 END_TEST
 
 /* The lock is free; only the answer takes longer than a wait that is looked into. */
+/* rule: G9 */
 START_TEST(g9_who_is_not_told_to_wait_does_not_look)
 {
     enum { DELAY_MS = 50 };
@@ -611,6 +631,7 @@ static void is_not_looked_at_until_mended(rlock_client_t *self)
     rlock_setlogger(NULL, NULL, 0);
 }
 
+/* rule: G5 */
 START_TEST(g5_directory_that_everybody_can_write_is_not_looked_at_any_more)
 {
     rlock_client_t *self = open_always();
@@ -625,6 +646,7 @@ START_TEST(g5_directory_that_everybody_can_write_is_not_looked_at_any_more)
 END_TEST
 
 /* Nor when it becomes so between what the kernel is asked to tell and the first look. */
+/* rule: G5 */
 START_TEST(g5_nor_one_that_they_can_since_it_began_to_look)
 {
     death_start(&v, "N", "");

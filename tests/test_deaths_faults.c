@@ -130,6 +130,7 @@ static void until_it_looks(void)
     ck_assert(test_wait_until(has_looked, NULL, SCENE_SOON_MS));
 }
 
+/* rule: G9 */
 START_TEST(g9_all_are_looked_at_by_turns_when_no_inotify_is_to_be_had)
 {
     no_inotify = true;
@@ -137,6 +138,7 @@ START_TEST(g9_all_are_looked_at_by_turns_when_no_inotify_is_to_be_had)
 }
 END_TEST
 
+/* rule: G9 */
 START_TEST(g9_and_when_no_directory_may_be_watched)
 {
     no_watch = true;
@@ -156,6 +158,7 @@ static void remake_directory(void)
     ck_assert_int_eq(system(command), 0);
 }
 
+/* rule: G9 */
 START_TEST(g9_directory_may_be_made_anew)
 {
     wait_here(remake_directory, NULL);
@@ -195,6 +198,7 @@ static void one_dies_meanwhile(void)
     ck_assert(!test_redis_exists(scene_redis, "other"));
 }
 
+/* rule: G9 */
 START_TEST(g9_kernel_tells_of_a_death)
 {
     wait_here(one_dies_meanwhile, NULL);
@@ -212,6 +216,7 @@ static void soon_has_none(void)
     ck_assert(test_wait_until(has_none, NULL, SCENE_SOON_MS));
 }
 
+/* rule: G9 */
 START_TEST(g9_who_waits_for_nothing_is_told_of_nothing)
 {
     wait_here(has_one, soon_has_none);
@@ -220,6 +225,7 @@ END_TEST
 
 /* ---- burying */
 
+/* rule: G10 */
 START_TEST(g10_when_the_burier_is_killed_another_goes_on)
 {
     start_at(&x, test_proxy_url(scene_proxy), "N");
@@ -241,6 +247,7 @@ START_TEST(g10_when_the_burier_is_killed_another_goes_on)
 }
 END_TEST
 
+/* rule: G10 */
 START_TEST(g10_a_server_that_is_silent_is_asked_when_it_answers)
 {
     start(&w);
@@ -255,6 +262,7 @@ START_TEST(g10_a_server_that_is_silent_is_asked_when_it_answers)
 }
 END_TEST
 
+/* rule: G12 */
 START_TEST(g12_requests_of_the_dead_are_refused_as_long_as_they_would_be_underway)
 {
     enum { ITS_MS = 60000, OWN_MS = 1000 };
@@ -276,6 +284,7 @@ START_TEST(g12_requests_of_the_dead_are_refused_as_long_as_they_would_be_underwa
 }
 END_TEST
 
+/* rule: G10 */
 START_TEST(g10_a_lost_answer_is_asked_for_again)
 {
     start_at(&v, test_proxy_url(scene_proxy), "N");
@@ -290,6 +299,7 @@ START_TEST(g10_a_lost_answer_is_asked_for_again)
 }
 END_TEST
 
+/* rule: G10 */
 START_TEST(g10_a_server_that_does_not_know_the_script_is_sent_it)
 {
     start(&w);
@@ -302,6 +312,7 @@ START_TEST(g10_a_server_that_does_not_know_the_script_is_sent_it)
 }
 END_TEST
 
+/* rule: G10 */
 START_TEST(g10_a_server_without_memory_does_it_too)
 {
     start(&w);
@@ -317,6 +328,7 @@ START_TEST(g10_a_server_without_memory_does_it_too)
 END_TEST
 
 /* Who may not do it leaves it to who may. */
+/* rule: G10 */
 START_TEST(g10_who_is_refused_leaves_the_file_to_others)
 {
     char url[TEST_URL_MAX + 64];
@@ -348,6 +360,7 @@ START_TEST(g10_who_is_refused_leaves_the_file_to_others)
 }
 END_TEST
 
+/* rule: G12 */
 START_TEST(g12_what_a_dead_one_had_sent_comes_too_late)
 {
     start_at(&v, test_proxy_url(scene_proxy), "ghost");
@@ -408,6 +421,7 @@ static void set_back(const char *path)
     close(fd);
 }
 
+/* rule: G10 */
 START_TEST(g10_the_dead_of_another_server_are_left_to_its_clients_for_two_days)
 {
     char url[TEST_URL_MAX + 16], path[512], mark[LINE];
@@ -428,6 +442,7 @@ START_TEST(g10_the_dead_of_another_server_are_left_to_its_clients_for_two_days)
 END_TEST
 
 /* Nobody may give back what it had: it is not tried for ever. */
+/* rule: G10 */
 START_TEST(g10_the_dead_that_are_refused_go_after_two_days)
 {
     char url[TEST_URL_MAX + 64], path[512];
@@ -477,6 +492,7 @@ static void put_file(const char *name, const char *text, bool old)
 #define BEGUN ".11111111-2222-4333-8444-999999999999"
 #define BEGINS ".11111111-2222-4333-8444-aaaaaaaaaaaa"
 
+/* rule: G3 */
 START_TEST(g3_foreign_files_are_left_alone)
 {
     const char *const stay[] = { "README", FOREIGN, LATER, LINKED, PIPE, BEGINS };
@@ -534,6 +550,7 @@ static void soon_tries_no_more(void)
     ck_assert(test_wait_until(tries_no_more, NULL, SCENE_SOON_MS));
 }
 
+/* rule: G9 */
 START_TEST(g9_who_looks_by_turns_ends_to_when_nobody_waits)
 {
     put_many(40);
@@ -554,6 +571,7 @@ static void still_looks(void)
     ck_assert(test_stays(still_has_one, NULL, 4000));
 }
 
+/* rule: G9 */
 START_TEST(g9_who_had_to_list_many_files_does_so_seldom)
 {
     put_many(400);

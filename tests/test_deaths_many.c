@@ -23,6 +23,7 @@ static void start_three(const char *options)
     death_start(&v, "N", options);
 }
 
+/* rule: G11 */
 START_TEST(g11_all_readers_may_die)
 {
     start_three("rwlock=1");
@@ -40,6 +41,7 @@ START_TEST(g11_all_readers_may_die)
 }
 END_TEST
 
+/* rule: G11 */
 START_TEST(g11_all_who_read_go_on_when_a_writer_dies)
 {
     start_three("rwlock=1");
@@ -52,6 +54,7 @@ START_TEST(g11_all_who_read_go_on_when_a_writer_dies)
 }
 END_TEST
 
+/* rule: G11 */
 START_TEST(g11_a_writer_that_dies_while_it_waits_is_in_nobodys_way)
 {
     start_three("rwlock=1");
@@ -64,6 +67,7 @@ START_TEST(g11_a_writer_that_dies_while_it_waits_is_in_nobodys_way)
 }
 END_TEST
 
+/* rule: G11 */
 START_TEST(g11_who_is_preferred_is_next)
 {
     char options[32];
@@ -79,6 +83,7 @@ START_TEST(g11_who_is_preferred_is_next)
 }
 END_TEST
 
+/* rule: G11 */
 START_TEST(g11_who_reads_after_it_has_written_may_die)
 {
     start_three("rwlock=1");
@@ -94,6 +99,7 @@ END_TEST
 
 /* With a lease of its own it does not read by the hold of the other threads any more.
  * Nobody waits: then all would be given back that it had of this lock. */
+/* rule: G11 */
 START_TEST(g11_who_reads_with_a_lease_of_its_own_may_die)
 {
     start_three("rwlock=1");
@@ -115,6 +121,7 @@ static bool is_kept(void *writes)
     return test_redis_exists(scene_redis, "N");
 }
 
+/* rule: G11 */
 START_TEST(g11_what_is_kept_to_read_or_write_is_free)
 {
     char url[TEST_URL_MAX + 64];
@@ -129,6 +136,7 @@ START_TEST(g11_what_is_kept_to_read_or_write_is_free)
 }
 END_TEST
 
+/* rule: G11 */
 START_TEST(g11_tokens_of_the_next_are_greater)
 {
     start_three(_i ? "rwlock=1 fencing=1" : "fair=1 fencing=1");
@@ -144,6 +152,7 @@ END_TEST
 /* ---- who tells of it */
 
 /* v has a lock of each kind, and w waits for each. */
+/* rule: G11 */
 START_TEST(g11_each_is_told_with_its_type_its_mode_and_whose_it_was)
 {
     static const struct {
@@ -190,6 +199,7 @@ static void has_line(const char *level, const char *text)
     ck_assert_ptr_nonnull(line);
 }
 
+/* rule: G10 */
 START_TEST(g10_log_says_who_died_and_how_much_was_given_back)
 {
     char text[256];
@@ -207,6 +217,7 @@ START_TEST(g10_log_says_who_died_and_how_much_was_given_back)
 }
 END_TEST
 
+/* rule: G10 */
 START_TEST(g10_nothing_is_told_of_who_had_nothing)
 {
     start_three("fair=1");
@@ -239,6 +250,7 @@ static void w_has_news(int got, int died)
     ck_assert_ptr_null(death_event(&w));
 }
 
+/* rule: G10 */
 START_TEST(g10_all_that_one_had_is_had_by_who_waited)
 {
     enum { MANY = 50 };
@@ -270,6 +282,7 @@ static int count_hoard(int most)
     return (int)test_redis_int(scene_redis, "EVAL", text, "0", number);
 }
 
+/* rule: G10 */
 START_TEST(g10_a_thousand_and_more_are_given_back)
 {
     enum { HOARD = 1200 };
@@ -290,6 +303,7 @@ static bool is_waiting(void *who)
     return scene_stat(who, "waiters_now") > 0;
 }
 
+/* rule: G7 */
 START_TEST(g7_what_the_table_has_no_room_for_ends_with_its_lease_unless_one_waits)
 {
     enum { ROOM = 8, HOARD = 12, SLOT = 256, HEADER = 4096 };
@@ -334,6 +348,7 @@ static bool is_busy(void *who)
 
 /* Threads of v lock and unlock without end, some of one lock, and wait for each other,
  * pass it on, keep it, give it back. */
+/* rule: G8 */
 START_TEST(g8_whatever_its_threads_were_at_is_free)
 {
     enum { THREADS = 6, LOCKS = 3 };
@@ -381,6 +396,7 @@ static bool told_of_deaths(int deaths)
     return test_wait_until(is_told, &deaths, SCENE_SOON_MS) && told == deaths;
 }
 
+/* rule: G10 */
 START_TEST(g10_one_of_sixteen_threads_of_two_processes_buries)
 {
     enum { THREADS = 8 };
@@ -408,6 +424,7 @@ START_TEST(g10_one_of_sixteen_threads_of_two_processes_buries)
 END_TEST
 
 /* Three die at once. */
+/* rule: G10 */
 START_TEST(g10_each_of_several_who_die_is_buried_once)
 {
     enum { DEAD = 3 };

@@ -67,6 +67,7 @@ static void v_has_it_unawares(int i)
     ck_assert(scene_wait_held("N", SCENE_SOON_MS));
 }
 
+/* rule: G13 */
 START_TEST(g13_who_was_killed_before_it_knew_of_its_hold_is_no_owner)
 {
     start_two(_i);
@@ -76,6 +77,7 @@ START_TEST(g13_who_was_killed_before_it_knew_of_its_hold_is_no_owner)
 }
 END_TEST
 
+/* rule: G13 */
 START_TEST(g13_but_what_it_was_to_be_told_of_another_is_told)
 {
     x_dies_inside(_i);
@@ -90,6 +92,7 @@ START_TEST(g13_but_what_it_was_to_be_told_of_another_is_told)
 }
 END_TEST
 
+/* rule: G13 */
 START_TEST(g13_who_was_killed_before_it_knew_of_its_grant_is_no_owner)
 {
     start_two(_i);
@@ -116,6 +119,7 @@ static int v_unlocks_in_vain(int i)
     return held;
 }
 
+/* rule: G8 */
 START_TEST(g8_who_was_killed_in_its_unlock_is_no_owner)
 {
     start_two(_i);
@@ -128,6 +132,7 @@ START_TEST(g8_who_was_killed_in_its_unlock_is_no_owner)
 }
 END_TEST
 
+/* rule: G8 */
 START_TEST(g8_who_was_killed_in_its_unlock_of_the_inconsistent_is_an_owner)
 {
     x_dies_inside(_i);
@@ -142,6 +147,7 @@ START_TEST(g8_who_was_killed_in_its_unlock_of_the_inconsistent_is_an_owner)
 }
 END_TEST
 
+/* rule: G13 */
 START_TEST(g13_what_a_killed_one_made_not_recoverable_stays_so)
 {
     x_dies_inside(_i);
@@ -159,6 +165,7 @@ END_TEST
 
 /* ---- whose it is no more */
 
+/* rule: G11 */
 START_TEST(g11_who_had_handed_it_over_takes_nothing_with_it)
 {
     start_two(_i);
@@ -179,6 +186,7 @@ START_TEST(g11_who_had_handed_it_over_takes_nothing_with_it)
 }
 END_TEST
 
+/* rule: G11 */
 START_TEST(g11_whose_lock_was_taken_from_it_takes_nothing_with_it)
 {
     start_two(_i);
@@ -221,6 +229,7 @@ static void pass_on(const char *options)
     ck_assert_str_eq(id, same);
 }
 
+/* rule: G8 */
 START_TEST(g8_who_was_killed_in_a_section_that_was_passed_on_is_an_owner)
 {
     pass_on(kinds[0].options);
@@ -228,6 +237,7 @@ START_TEST(g8_who_was_killed_in_a_section_that_was_passed_on_is_an_owner)
 }
 END_TEST
 
+/* rule: G8 */
 START_TEST(g8_who_was_killed_behind_one_is_no_owner)
 {
     pass_on(kinds[0].options);
@@ -238,6 +248,7 @@ START_TEST(g8_who_was_killed_behind_one_is_no_owner)
 }
 END_TEST
 
+/* rule: G8 */
 START_TEST(g8_who_took_it_back_and_was_killed_is_an_owner)
 {
     pass_on(kinds[0].options);
@@ -247,6 +258,7 @@ START_TEST(g8_who_took_it_back_and_was_killed_is_an_owner)
 }
 END_TEST
 
+/* rule: G8 */
 START_TEST(g8_who_took_it_back_and_left_is_no_owner)
 {
     pass_on(kinds[0].options);
@@ -263,6 +275,7 @@ END_TEST
 
 /* ---- several deaths */
 
+/* rule: G13 */
 START_TEST(g13_who_had_made_it_consistent_is_an_owner_as_any_other)
 {
     x_dies_inside(_i);
@@ -275,6 +288,7 @@ START_TEST(g13_who_had_made_it_consistent_is_an_owner_as_any_other)
 }
 END_TEST
 
+/* rule: G13 */
 START_TEST(g13_what_was_made_consistent_and_unlocked_is_whole)
 {
     x_dies_inside(_i);

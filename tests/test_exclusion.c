@@ -132,6 +132,7 @@ static void end_team(struct team *team)
     unlink(team->file);
 }
 
+/* rule: S1 */
 START_TEST(s1_no_two_of_64_threads_in_16_processes_are_ever_inside_and_tokens_grow)
 {
     static struct team team;
@@ -149,6 +150,7 @@ static bool file_has_grown(void *arg)
     return team_progress(arg) > PAGE_SIZE + 100 * (int64_t)sizeof(uint64_t);
 }
 
+/* rule: S1 */
 START_TEST(s1_nor_when_processes_are_killed_at_any_moment)
 {
     static struct team team;
@@ -182,6 +184,7 @@ static bool y_waits_or_has_it(void *arg)
     return *has || scene_count("N", "queue") > 0;
 }
 
+/* rule: S1 */
 START_TEST(s1_the_next_holder_of_a_killed_one_comes_when_the_lease_ends_and_not_before)
 {
     test_rundir_off();
@@ -211,6 +214,7 @@ START_TEST(s1_the_next_holder_of_a_killed_one_comes_when_the_lease_ends_and_not_
 }
 END_TEST
 
+/* rule: S4 */
 START_TEST(s4_a_holder_stopped_past_its_lease_learns_the_loss_before_anything_else)
 {
     start_both(SCENE_TIMES(.lease = test_ms(LEASE_MS)));
@@ -233,6 +237,7 @@ START_TEST(s4_a_holder_stopped_past_its_lease_learns_the_loss_before_anything_el
 }
 END_TEST
 
+/* rule: S4 */
 START_TEST(s4_unlock_of_a_holder_stopped_past_its_lease_says_ESTALE_and_frees_nothing)
 {
     char id[SCENE_ID_MAX];
@@ -255,6 +260,7 @@ static bool x_is_not_told(void *arg)
     return !worker_news(&x, "done t", 0);
 }
 
+/* rule: S1 */
 START_TEST(s1_a_waiter_stopped_while_it_is_granted_believes_nothing_that_has_lapsed)
 {
     start_both(SCENE_TIMES(.presence = test_ms(300)));
@@ -272,6 +278,7 @@ START_TEST(s1_a_waiter_stopped_while_it_is_granted_believes_nothing_that_has_lap
 }
 END_TEST
 
+/* rule: S1 */
 START_TEST(s1_a_waiter_stopped_shorter_than_its_grant_lasts_has_the_lock)
 {
     start_both(SCENE_TIMES(.presence = test_ms(2000)));
@@ -288,6 +295,7 @@ END_TEST
 
 /* ---- S2, S5 */
 
+/* rule: S2 */
 START_TEST(s2_only_the_thread_that_took_it_can_release_it)
 {
     start_both(NULL);
@@ -312,6 +320,7 @@ static unsigned long long next_number(void)
 }
 
 /* And it cannot be told from those before it: neither one is near another. */
+/* rule: S2 */
 START_TEST(s2_each_acquisition_has_an_id_of_its_own)
 {
     enum { IDS = 50 };
@@ -328,6 +337,7 @@ START_TEST(s2_each_acquisition_has_an_id_of_its_own)
 }
 END_TEST
 
+/* rule: S3 */
 START_TEST(s3_a_token_is_greater_after_the_server_has_forgotten_the_last_one)
 {
     scene_worker(&x, scene_server.url, NULL, "N", "fencing=1");
@@ -340,6 +350,7 @@ START_TEST(s3_a_token_is_greater_after_the_server_has_forgotten_the_last_one)
 }
 END_TEST
 
+/* rule: S3 */
 START_TEST(s3_a_re_entry_keeps_the_token)
 {
     scene_worker(&x, scene_server.url, NULL, "N", "fencing=1 type=recursive");
@@ -350,6 +361,7 @@ START_TEST(s3_a_re_entry_keeps_the_token)
 }
 END_TEST
 
+/* rule: S5 */
 START_TEST(s5_two_handles_and_two_clients_with_one_name_are_one_lock)
 {
     scene_worker(&x, scene_server.url, NULL, "N", "");
@@ -365,6 +377,7 @@ START_TEST(s5_two_handles_and_two_clients_with_one_name_are_one_lock)
 }
 END_TEST
 
+/* rule: S5 */
 START_TEST(s5_a_name_that_another_lock_type_uses_counts_as_held)
 {
     static const char *const modes[] = { "rlock:mutex", "rlock:fair", "rlock:write",

@@ -91,6 +91,7 @@ static void free_it_before_a_live_waiter(char id[SCENE_ID_MAX])
     test_redis_do(scene_redis, "DEL", "N");
 }
 
+/* rule: L5 */
 START_TEST(l5_trylock_is_EBUSY_on_a_free_lock_that_somebody_waits_for)
 {
     char id[SCENE_ID_MAX];
@@ -104,6 +105,7 @@ START_TEST(l5_trylock_is_EBUSY_on_a_free_lock_that_somebody_waits_for)
 }
 END_TEST
 
+/* rule: L5 */
 START_TEST(l5_a_past_deadline_is_ETIMEDOUT_on_a_free_lock_that_somebody_waits_for)
 {
     char id[SCENE_ID_MAX];
@@ -115,6 +117,7 @@ START_TEST(l5_a_past_deadline_is_ETIMEDOUT_on_a_free_lock_that_somebody_waits_fo
 }
 END_TEST
 
+/* rule: L5 */
 START_TEST(l5_lock_queues_behind_who_waits_for_a_free_lock)
 {
     char id[SCENE_ID_MAX];
@@ -132,6 +135,7 @@ START_TEST(l5_lock_queues_behind_who_waits_for_a_free_lock)
 }
 END_TEST
 
+/* rule: L5 */
 START_TEST(l5_a_thread_does_not_pass_another_of_its_process)
 {
     scene_hold_by_hand("N", 600000);
@@ -148,6 +152,7 @@ static bool only_self_listens(void *arg)
     return test_redis_info(scene_redis, "pubsub_channels") == 1;
 }
 
+/* rule: L2 */
 START_TEST(l2_trylock_takes_a_free_lock_whose_waiters_are_dead)
 {
     scene_hold_by_hand("N", 600000);
@@ -175,6 +180,7 @@ static void queue_many(bool present)
                   present ? "99999999999999" : "1", uuid);
 }
 
+/* rule: L2 */
 START_TEST(l2_so_do_all_forms_when_more_are_dead_than_a_script_looks_at)
 {
     bool present = _i & 1;
@@ -192,6 +198,7 @@ END_TEST
 
 /* ---- places */
 
+/* rule: L5 */
 START_TEST(l5_each_waiting_thread_has_a_ticket_and_all_come_in_its_order)
 {
     enum { THREADS = 20 };
@@ -220,6 +227,7 @@ START_TEST(l5_each_waiting_thread_has_a_ticket_and_all_come_in_its_order)
 }
 END_TEST
 
+/* rule: L5 */
 START_TEST(l5_who_times_out_has_left_the_queue_when_its_call_returns)
 {
     char head[SCENE_ID_MAX], next[SCENE_ID_MAX], id[SCENE_ID_MAX], ticket[32], later[32];
@@ -246,6 +254,7 @@ START_TEST(l5_who_times_out_has_left_the_queue_when_its_call_returns)
 }
 END_TEST
 
+/* rule: L5 */
 START_TEST(l5_the_next_comes_first_when_the_first_has_timed_out)
 {
     ck_assert_int_eq(rlock_fair_lock(&f), 0);
@@ -283,6 +292,7 @@ END_TEST
 
 /* ---- S5 */
 
+/* rule: S5 */
 START_TEST(s5_mutex_and_fair_lock_exclude_each_other_and_hand_over)
 {
     start_worker(0, LONG_PRESENCE_MS, "");
@@ -304,6 +314,7 @@ START_TEST(s5_mutex_and_fair_lock_exclude_each_other_and_hand_over)
 }
 END_TEST
 
+/* rule: S5 */
 START_TEST(s5_in_one_process_they_are_two_holders_of_one_name)
 {
     start_worker(0, LONG_PRESENCE_MS, "");
@@ -319,6 +330,7 @@ START_TEST(s5_in_one_process_they_are_two_holders_of_one_name)
 }
 END_TEST
 
+/* rule: S5 */
 START_TEST(s5_a_redisson_lock_excludes_it_and_it_comes_after)
 {
     static const char field[] = "8743c9c0-0795-4907-87fd-6c719a6b4586:52";
@@ -403,6 +415,7 @@ START_TEST(force_unlock_hands_over_to_the_first_and_the_victim_sees_ESTALE)
 }
 END_TEST
 
+/* rule: S3 */
 START_TEST(s3_tokens_grow_along_the_grants)
 {
     long long last = 0;

@@ -108,6 +108,7 @@ static void all_are_served(void)
 
 /* ---- a thousand */
 
+/* rule: L5 */
 START_TEST(l5_a_thousand_waiting_threads_cost_little_and_are_served_in_order)
 {
     start_parties(PROCESSES, "");
@@ -158,6 +159,7 @@ static void many_ask(void)
     all_ask(count);
 }
 
+/* rule: L5 */
 START_TEST(l5_more_threads_than_a_refresh_names_keep_their_places)
 {
     size_t before_count, after_count;
@@ -188,6 +190,7 @@ static bool are_let(void *unused)
     return true;
 }
 
+/* rule: L5 */
 START_TEST(l5_holds_are_renewed_while_many_threads_of_their_process_wait)
 {
     many_ask();
@@ -216,6 +219,7 @@ static void asked_anew(void)
     free(queue);
 }
 
+/* rule: L5 */
 START_TEST(l5_a_lost_queue_is_made_anew_by_all_threads)
 {
     many_ask();

@@ -33,6 +33,7 @@ static void close_queue(void)
     test_redis_close(c);
 }
 
+/* rule: L5 */
 START_TEST(L5_after_lost_presence_a_newcomer_comes_behind_those_who_wait)
 {
     open_queue();
@@ -51,6 +52,7 @@ START_TEST(L5_after_lost_presence_a_newcomer_comes_behind_those_who_wait)
 }
 END_TEST
 
+/* rule: L5 */
 START_TEST(L5_after_lost_presence_one_refresh_throws_nobody_out)
 {
     open_queue();
@@ -62,6 +64,7 @@ START_TEST(L5_after_lost_presence_one_refresh_throws_nobody_out)
 }
 END_TEST
 
+/* rule: L2 */
 START_TEST(L2_after_lost_presence_who_does_not_come_back_is_dropped_in_time)
 {
     open_queue();
@@ -78,6 +81,7 @@ START_TEST(L2_after_lost_presence_who_does_not_come_back_is_dropped_in_time)
 }
 END_TEST
 
+/* rule: L5 */
 START_TEST(L5_after_lost_presence_a_short_presence_throws_nobody_out)
 {
     open_queue();
@@ -91,6 +95,7 @@ START_TEST(L5_after_lost_presence_a_short_presence_throws_nobody_out)
 }
 END_TEST
 
+/* rule: L5 */
 START_TEST(L5_a_token_that_is_refused_costs_no_waiter_its_place)
 {
     struct test_redis *l = listener(UUID_B);
@@ -128,6 +133,7 @@ START_TEST(the_first_waiter_of_all_makes_no_presence_for_others)
 }
 END_TEST
 
+/* rule: T5 */
 START_TEST(T5_a_wrong_type_is_found_before_a_waiter_is_written)
 {
     SAYS(acquire(FAIR_A), "held");
@@ -139,6 +145,7 @@ START_TEST(T5_a_wrong_type_is_found_before_a_waiter_is_written)
 }
 END_TEST
 
+/* rule: T5 */
 START_TEST(T5_a_wrong_type_is_found_before_a_lease_is_mended)
 {
     SAYS(acquire(FAIR_A), "held");

@@ -66,6 +66,7 @@ static void pass_on(int i)
     scene_says(&w[i], "ok", "on t unlock m");
 }
 
+/* rule: L4, L5 */
 START_TEST(l4_l5_a_lease_that_ends_goes_to_the_first_in_the_queue)
 {
     test_rundir_off();
@@ -86,6 +87,7 @@ START_TEST(l4_l5_a_lease_that_ends_goes_to_the_first_in_the_queue)
 }
 END_TEST
 
+/* rule: L2 */
 START_TEST(l2_holder_and_next_three_killed_together_cost_the_fourth_a_lease)
 {
     test_rundir_off();
@@ -103,6 +105,7 @@ START_TEST(l2_holder_and_next_three_killed_together_cost_the_fourth_a_lease)
 }
 END_TEST
 
+/* rule: L2 */
 START_TEST(l2_holder_killed_and_next_three_stopped_cost_a_presence_more)
 {
     hold_and_wait(
@@ -132,6 +135,7 @@ static bool presence_has_run_out(void *uuid)
     return end < now;
 }
 
+/* rule: L5 */
 START_TEST(l5_a_first_waiter_stopped_past_its_presence_queues_again_at_the_end)
 {
     char id[SCENE_ID_MAX], again[SCENE_ID_MAX], old[32], ticket[32];
@@ -159,6 +163,7 @@ START_TEST(l5_a_first_waiter_stopped_past_its_presence_queues_again_at_the_end)
 }
 END_TEST
 
+/* rule: L5 */
 START_TEST(l5_a_first_waiter_stopped_through_its_whole_turn_never_believes_it)
 {
     char id[SCENE_ID_MAX];
@@ -180,6 +185,7 @@ START_TEST(l5_a_first_waiter_stopped_through_its_whole_turn_never_believes_it)
 }
 END_TEST
 
+/* rule: L5 */
 START_TEST(l5_one_stopped_for_less_than_its_presence_keeps_its_place)
 {
     hold_and_wait(3, SCENE_TIMES(.presence = test_ms(3000)));

@@ -226,6 +226,7 @@ static void play_round(struct round *r, bool early, bool holder)
     /* dead ones may be left behind the last live one: the next round begins with them */
 }
 
+/* rule: L5 */
 START_TEST(l5_grants_are_in_the_order_of_asking_through_timeouts_and_kills)
 {
     char parameters[64];
@@ -257,6 +258,7 @@ START_TEST(l5_grants_are_in_the_order_of_asking_through_timeouts_and_kills)
 }
 END_TEST
 
+/* rule: L5 */
 START_TEST(l5_the_order_survives_a_clock_that_steps_back)
 {
     enum { EARLY = 3, LATE = 3 };
@@ -352,6 +354,7 @@ static void share_out(const struct tally *t, struct share shares[], long parts)
             shares[party_of_pid(t->grants[i].pid)].grants++;
 }
 
+/* rule: L5 */
 START_TEST(l5_contenders_get_equal_shares_and_nobody_is_overtaken)
 {
     struct share shares[CONTENDERS] = { { 0, 0, 0 } };

@@ -198,6 +198,7 @@ static bool has_polled(void *client)
 
 /* The acquire of the last one looks at 64 whose mailbox is not heard, and the poll that
  * goes on behind them is their own: it needs no mailbox. */
+/* rule: L5 */
 START_TEST(l5_a_continuation_by_poll_begins_with_the_first_of_its_own)
 {
     pthread_t threads[DEAF];
@@ -304,6 +305,7 @@ static void delete_keys(int which)
         test_redis_do(scene_redis, "DEL", scene_key(key, "N", "present"));
 }
 
+/* rule: L3 */
 START_TEST(l3_waiters_whose_keys_are_deleted_all_get_the_lock)
 {
     enum { WAITERS = 4 };
@@ -326,6 +328,7 @@ START_TEST(l3_waiters_whose_keys_are_deleted_all_get_the_lock)
 }
 END_TEST
 
+/* rule: S1 */
 START_TEST(s1_deleting_keys_under_load_breaks_no_exclusion_and_stops_nobody)
 {
     enum { PROCESSES = 3, THREADS = 4 };
@@ -358,6 +361,7 @@ START_TEST(s1_deleting_keys_under_load_breaks_no_exclusion_and_stops_nobody)
 }
 END_TEST
 
+/* rule: L1 */
 START_TEST(l1_without_the_key_of_presence_a_release_still_hands_over_by_message)
 {
     ck_assert_int_eq(rlock_fair_lock(&f), 0);

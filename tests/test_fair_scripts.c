@@ -105,6 +105,7 @@ static struct answer ask(bool try_once)
 
 /* ---- free, and others are queued */
 
+/* rule: L5 */
 START_TEST(L5_a_listening_waiter_comes_first)
 {
     struct test_redis *b = listener(UUID_B), *d = listener(UUID_D);
@@ -131,6 +132,7 @@ START_TEST(L5_a_listening_waiter_comes_first)
 }
 END_TEST
 
+/* rule: L2 */
 START_TEST(L2_the_dead_are_dropped_and_the_caller_takes_it)
 {
     have_presence();
@@ -144,6 +146,7 @@ START_TEST(L2_the_dead_are_dropped_and_the_caller_takes_it)
 }
 END_TEST
 
+/* rule: L5 */
 START_TEST(L5_the_deaf_keep_their_tickets_and_the_caller_takes_it)
 {
     make_present(UUID_A);
@@ -157,6 +160,7 @@ START_TEST(L5_the_deaf_keep_their_tickets_and_the_caller_takes_it)
 }
 END_TEST
 
+/* rule: L5 */
 START_TEST(L5_the_first_who_listens_comes_first_behind_dead_and_deaf)
 {
     struct test_redis *b = listener(UUID_B), *c = listener(UUID_C);
@@ -262,6 +266,7 @@ START_TEST(waiting_readers_and_markers_of_others_do_not_hinder)
 }
 END_TEST
 
+/* rule: S3 */
 START_TEST(S3_a_token_comes_with_a_lock_that_others_are_stepped_over_for)
 {
     char first[32];
@@ -281,6 +286,7 @@ END_TEST
 
 /* ---- the bound */
 
+/* rule: T11 */
 START_TEST(T11_a_try_goes_on_behind_64_until_it_takes_it)
 {
     bool own = _i & 1, present = _i & 2;
@@ -301,6 +307,7 @@ START_TEST(T11_a_try_goes_on_behind_64_until_it_takes_it)
 }
 END_TEST
 
+/* rule: T11 */
 START_TEST(T11_a_try_that_goes_on_finds_who_comes_first)
 {
     struct test_redis *b = listener(UUID_B);
@@ -317,6 +324,7 @@ START_TEST(T11_a_try_that_goes_on_finds_who_comes_first)
 }
 END_TEST
 
+/* rule: T11 */
 START_TEST(T11_a_waiter_behind_more_than_64_is_queued_and_found_by_refreshes)
 {
     bool own = _i & 1, present = _i & 2;
@@ -343,6 +351,7 @@ START_TEST(T11_a_waiter_behind_more_than_64_is_queued_and_found_by_refreshes)
 }
 END_TEST
 
+/* rule: T11 */
 START_TEST(T11_64_that_do_not_come_first_are_no_reason_to_go_on)
 {
     char id[64];
@@ -390,6 +399,7 @@ END_TEST
 
 /* ---- asked again, refused */
 
+/* rule: T1 */
 START_TEST(T1_asked_again_the_ticket_is_kept)
 {
     add_many(true, true); /* so that the lock stays free */
@@ -404,6 +414,7 @@ START_TEST(T1_asked_again_the_ticket_is_kept)
 }
 END_TEST
 
+/* rule: T8 */
 START_TEST(T8_a_granted_lock_is_held_with_the_time_and_token_that_it_has)
 {
     char token[32];
@@ -429,6 +440,7 @@ START_TEST(T8_a_granted_lock_is_held_with_the_time_and_token_that_it_has)
 }
 END_TEST
 
+/* rule: T3 */
 START_TEST(T3_who_is_refused_or_late_hands_nothing_over)
 {
     static const char *const words[] = { "refused", "late" };
@@ -450,6 +462,7 @@ END_TEST
 
 /* ---- S5 */
 
+/* rule: S5 */
 START_TEST(S5_fair_and_mutex_hand_over_to_each_other)
 {
     struct test_redis *b = listener(UUID_B), *c = listener(UUID_C);

@@ -119,6 +119,7 @@ static int owns_nothing(struct forked_report *report, void *arg)
     return 0;
 }
 
+/* rule: T13 */
 START_TEST(child_owns_nothing_of_what_its_parent_holds)
 {
     struct all_kinds k = { fenced_mutex(client, "m"), fair_of(client, "f"),
@@ -277,6 +278,7 @@ static int opens_its_own(struct forked_report *report, void *arg)
     return 0;
 }
 
+/* rule: T13, S2 */
 START_TEST(childs_client_has_an_identity_of_its_own)
 {
     char uuid[RLK_UUID_LEN + 1];
@@ -648,6 +650,7 @@ static int locks_in_a_namespace(struct forked_report *report, void *arg)
     return 0;
 }
 
+/* rule: T13 */
 START_TEST(processes_of_the_same_number_are_two_parties)
 {
     struct forked first, second;

@@ -95,6 +95,7 @@ static void assert_alone(int (*body)(struct forked_report *report, void *arg),
     OK(rlock_mutex_unlock(&m));
 }
 
+/* rule: T13 */
 START_TEST(page_that_is_not_wiped_is_not_believed_in)
 {
     ck_assert(!believed_in);

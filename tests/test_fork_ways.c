@@ -253,6 +253,7 @@ static const struct {
                     { has_other_descriptors } };
 enum { BARE_BODIES = sizeof(bare_bodies) / sizeof(bare_bodies[0]) };
 
+/* rule: T13 */
 START_TEST(child_without_handlers_is_a_party_of_its_own)
 {
     struct forked f;
@@ -344,6 +345,7 @@ static int has_nothing_by_the_gate(struct forked_report *report, void *arg)
     return 0;
 }
 
+/* rule: T13, K12 */
 START_TEST(child_without_handlers_does_not_come_by_its_parents_gate)
 {
     struct forked f;

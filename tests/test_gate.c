@@ -107,6 +107,7 @@ START_TEST(gate_stays_closed_otherwise)
 }
 END_TEST
 
+/* rule: H1 */
 START_TEST(gate_lets_in_one)
 {
     open_gate();
@@ -123,6 +124,7 @@ START_TEST(gate_lets_in_one)
 }
 END_TEST
 
+/* rule: H1 */
 START_TEST(gate_that_is_closed_finds_who_is_inside)
 {
     open_gate();
@@ -140,6 +142,7 @@ START_TEST(gate_that_is_closed_finds_who_is_inside)
 }
 END_TEST
 
+/* rule: H1 */
 START_TEST(gate_is_closed_by_whatever_decides)
 {
     open_gate();
@@ -167,6 +170,7 @@ START_TEST(gate_is_closed_by_whatever_decides)
 }
 END_TEST
 
+/* rule: H10 */
 START_TEST(h10_a_loss_is_told_to_who_came_by_the_gate)
 {
     open_gate();
@@ -194,6 +198,7 @@ START_TEST(a_hold_that_ends_keeps_the_memory_for_those_who_left_it)
 }
 END_TEST
 
+/* rule: H8 */
 START_TEST(h8_while_the_gate_is_open_the_server_is_asked)
 {
     open_gate();
@@ -205,6 +210,7 @@ START_TEST(h8_while_the_gate_is_open_the_server_is_asked)
 }
 END_TEST
 
+/* rule: H3 */
 START_TEST(h3_nobody_comes_by_the_gate_when_the_lease_is_at_risk)
 {
     open_gate();

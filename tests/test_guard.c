@@ -127,6 +127,7 @@ static int run_opens(void *arg)
     return 0;
 }
 
+/* rule: G2 */
 START_TEST(g2_every_name_that_appears_is_locked)
 {
     struct task tasks[OPENERS];
@@ -191,6 +192,7 @@ static int has_nothing_of_it(struct forked_report *report, void *arg)
     return 0;
 }
 
+/* rule: G1 */
 START_TEST(g1_a_mapping_keeps_the_lock_and_no_descriptor)
 {
     client = open_with("");
@@ -229,6 +231,7 @@ END_TEST
 
 /* ---- its head */
 
+/* rule: G7 */
 START_TEST(g7_head_says_whose_it_is)
 {
     static char program[] = "a b\nserver \xc3";
@@ -250,6 +253,7 @@ START_TEST(g7_head_says_whose_it_is)
 }
 END_TEST
 
+/* rule: G7 */
 START_TEST(g7_file_has_no_password)
 {
     char url[TEST_URL_MAX + 64], byte;
@@ -300,6 +304,7 @@ static void expect_server(const char *url, const char *wanted, int at)
 }
 #define EXPECT_SERVER(url, wanted) expect_server((url), (wanted), __LINE__)
 
+/* rule: G7 */
 START_TEST(g7_server_of_a_loopback_address_is_of_its_network)
 {
     char url[TEST_URL_MAX], before[512], wanted[512];
@@ -324,6 +329,7 @@ START_TEST(g7_server_of_a_loopback_address_is_of_its_network)
 }
 END_TEST
 
+/* rule: G7 */
 START_TEST(g7_server_of_a_socket_is_of_its_directory)
 {
     char url[TEST_URL_MAX + 64], wanted[512], first[512], link[TEST_PATH_MAX];

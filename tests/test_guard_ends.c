@@ -74,6 +74,7 @@ static void tear_down(void)
 
 /* ---- how it goes */
 
+/* rule: G15 */
 START_TEST(g15_close_removes_it)
 {
     other = open_with("");
@@ -90,6 +91,7 @@ START_TEST(g15_close_removes_it)
 END_TEST
 
 /* Its release could not be sent: the lock is still held at the server. */
+/* rule: G15 */
 START_TEST(g15_close_leaves_it_for_a_burier_when_something_is_abandoned)
 {
     rlock_mutex_t m;
@@ -130,6 +132,7 @@ static bool has_lost(void *arg)
 
 /* A renewal ran whose answer did not come: the lock is held at the server for longer than
  * the client could know. */
+/* rule: G15 */
 START_TEST(g15_close_leaves_it_for_a_burier_when_something_lost_may_be_held)
 {
     rlock_mutex_t m;
@@ -160,6 +163,7 @@ START_TEST(g15_close_leaves_it_for_a_burier_when_something_lost_may_be_held)
 }
 END_TEST
 
+/* rule: G1 */
 START_TEST(g1_where_a_mapping_keeps_no_lock_there_is_no_guard)
 {
     forgets_locks = true;
@@ -210,6 +214,7 @@ static const struct {
     { { "lock m" }, "leave quick_exit", true, true },
 };
 
+/* rule: G15 */
 START_TEST(g15_exit_removes_it_unless_something_is_left)
 {
     start_worker();
@@ -249,6 +254,7 @@ static rlock_mutex_t robust_mutex(rlock_client_t *c, const char *name)
 }
 
 /* What the parent writes into is not there. */
+/* rule: G6 */
 START_TEST(g6_child_has_a_file_of_its_own)
 {
     struct forked child;
@@ -300,6 +306,7 @@ static bool wait_inotify(int count)
     return test_wait_until(has_inotify, &count, SOON_MS);
 }
 
+/* rule: G9 */
 START_TEST(g9_inotify_is_there_while_somebody_waits_and_a_little_longer)
 {
     struct task task;
@@ -426,6 +433,7 @@ START_TEST(who_always_looks_is_woken)
 }
 END_TEST
 
+/* rule: G9 */
 START_TEST(g9_when_it_is_closed_so_is_its_inotify)
 {
     close_client(client);

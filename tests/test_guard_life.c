@@ -211,6 +211,7 @@ static void close_all(void)
     say("done\n");
 }
 
+/* rule: G1 */
 START_TEST(g1_who_has_closed_all_descriptors_lives)
 {
     start("close_all");
@@ -229,6 +230,7 @@ static void open_own_file(void)
     say(system(path) == 0 ? "done\n" : "failed\n");
 }
 
+/* rule: G1 */
 START_TEST(g1_who_has_its_file_opened_and_closed_lives)
 {
     start("open_own_file");
@@ -262,6 +264,7 @@ static void end_main_thread(void)
     pthread_exit(NULL);
 }
 
+/* rule: G3 */
 START_TEST(g3_a_process_lives_without_its_main_thread)
 {
     start("end_main_thread");
@@ -279,6 +282,7 @@ START_TEST(g3_a_process_lives_without_its_main_thread)
 }
 END_TEST
 
+/* rule: G14 */
 START_TEST(g14_who_is_stopped_lives)
 {
     int status;
@@ -292,6 +296,7 @@ START_TEST(g14_who_is_stopped_lives)
 }
 END_TEST
 
+/* rule: G14 */
 START_TEST(g14_who_is_in_a_debugger_lives)
 {
     int status;
@@ -316,6 +321,7 @@ static void remove_file(void)
     say(system(command) == 0 ? "done\n" : "failed\n");
 }
 
+/* rule: G3 */
 START_TEST(g3_who_has_no_file_any_more_lives)
 {
     start("remove_file");
@@ -358,6 +364,7 @@ static bool is_at_rest(void *arg)
 }
 
 /* Who looked there looks at the one that comes after it. */
+/* rule: G3 */
 START_TEST(g3_who_has_no_directory_any_more_lives)
 {
     start("remove_directory");
@@ -395,6 +402,7 @@ static void have_children(void)
     say("done\n");
 }
 
+/* rule: G1 */
 START_TEST(g1_who_has_children_or_had_some_lives)
 {
     start("have_children");
@@ -426,6 +434,7 @@ static void end_a_thread(void)
 }
 
 /* What the thread had is given back by the process itself; what others have is not. */
+/* rule: G3 */
 START_TEST(g3_who_has_ended_a_thread_that_held_something_lives)
 {
     start("end_a_thread");
@@ -445,6 +454,7 @@ static void use_two_clients(void)
     say(rlock_client_close(second) == 0 ? "done\n" : "failed\n");
 }
 
+/* rule: G1 */
 START_TEST(g1_who_has_two_clients_lives_also_when_one_is_closed)
 {
     start("use_two_clients");
@@ -506,6 +516,7 @@ static bool has_vfork_child(const char *test)
     return false;
 }
 
+/* rule: G3 */
 START_TEST(g3_who_has_a_vfork_child_lives)
 {
     start("vfork_and_wait");
@@ -519,6 +530,7 @@ START_TEST(g3_who_has_a_vfork_child_lives)
 END_TEST
 
 /* The lock goes with the last that has the memory: until then it costs the lease. */
+/* rule: G3 */
 START_TEST(g3_who_is_killed_lives_until_its_vfork_child_has_gone)
 {
     start("vfork_and_wait");
@@ -581,6 +593,7 @@ static bool is_dumping(void *arg)
     return is;
 }
 
+/* rule: G14 */
 START_TEST(g14_who_is_dumping_core_lives)
 {
     const char *name = "g14_who_is_dumping_core_lives";
@@ -641,6 +654,7 @@ static void kill_the_parent(void)
     waitpid(holder.pid, NULL, 0);
 }
 
+/* rule: G1 */
 START_TEST(g1_a_child_that_is_left_behind_keeps_nobody_alive)
 {
     start("fork_a_child");
@@ -662,6 +676,7 @@ static void spawn_a_program(void)
     say(line);
 }
 
+/* rule: G1 */
 START_TEST(g1_nor_does_a_program_that_it_started)
 {
     start("spawn_a_program");
@@ -687,6 +702,7 @@ static void become_another(void)
     execlp("tail", "tail", "-f", "/dev/null", (char *)NULL);
 }
 
+/* rule: G15 */
 START_TEST(g15_who_aborts_is_dead)
 {
     start("abort_at_once");
@@ -694,6 +710,7 @@ START_TEST(g15_who_aborts_is_dead)
 }
 END_TEST
 
+/* rule: G15 */
 START_TEST(g15_who_ends_by_exit_without_handlers_is_dead)
 {
     start("end_at_once");
@@ -701,6 +718,7 @@ START_TEST(g15_who_ends_by_exit_without_handlers_is_dead)
 }
 END_TEST
 
+/* rule: G15 */
 START_TEST(g15_who_has_become_another_program_is_dead)
 {
     start("become_another");
@@ -710,6 +728,7 @@ START_TEST(g15_who_has_become_another_program_is_dead)
 END_TEST
 
 /* Nobody continues it. */
+/* rule: G14 */
 START_TEST(g14_who_is_killed_while_it_is_stopped_is_dead)
 {
     int status;

@@ -137,6 +137,7 @@ static void remove_filler(const char *name)
     ck_assert_int_eq(unlink(path), 0);
 }
 
+/* rule: G1 */
 START_TEST(g1_a_full_tmpfs_is_no_guard)
 {
     if (!have_room("g1_a_full_tmpfs_is_no_guard", 2 * FIRST))
@@ -155,6 +156,7 @@ START_TEST(g1_a_full_tmpfs_is_no_guard)
 END_TEST
 
 /* A store into a page that the file system has no memory for would be a SIGBUS. */
+/* rule: G1 */
 START_TEST(g1_on_a_tmpfs_that_gets_full_there_are_no_more_slots)
 {
     if (!have_room("g1_on_a_tmpfs_that_gets_full_there_are_no_more_slots", FIRST + PAGE))
@@ -220,6 +222,7 @@ static const struct limit limits[] = {
 };
 
 /* A file over it would be a signal. */
+/* rule: G7 */
 START_TEST(g7_a_limit_for_files_is_one_for_slots)
 {
     struct limit limit = limits[_i];
@@ -307,6 +310,7 @@ static int entries(const char *path)
 }
 
 /* Also as they come, while somebody looks. */
+/* rule: G3 */
 START_TEST(g3_what_is_none_of_ours_is_left_alone)
 {
     char server_line[RLK_GUARD_SERVER_SIZE], path[PATH_MAX];
@@ -463,6 +467,7 @@ static const char *lease(void)
     return parameters;
 }
 
+/* rule: G5 */
 START_TEST(g5_containers_bury_each_other_in_a_directory_that_they_share)
 {
     const char *name = "g5_containers_bury_each_other_in_a_directory_that_they_share";
@@ -501,6 +506,7 @@ START_TEST(g5_containers_bury_each_other_in_a_directory_that_they_share)
 }
 END_TEST
 
+/* rule: G5 */
 START_TEST(g5_containers_with_a_directory_of_their_own_wait_for_the_lease)
 {
     const char *name = "g5_containers_with_a_directory_of_their_own_wait_for_the_lease";
@@ -531,6 +537,7 @@ START_TEST(g5_containers_with_a_directory_of_their_own_wait_for_the_lease)
 END_TEST
 
 /* Root's, which lets a group write there. */
+/* rule: G5 */
 START_TEST(g5_users_of_a_group_bury_each_other)
 {
     const char *name = "g5_users_of_a_group_bury_each_other";

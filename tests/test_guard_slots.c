@@ -184,6 +184,7 @@ static const char *id_in_slot(void)
     return text;
 }
 
+/* rule: G7 */
 START_TEST(g7_slot_is_there_before_the_acquire_leaves)
 {
     int rule = hold_requests((enum rlk_script_id)rows[_i].acquire);
@@ -206,6 +207,7 @@ START_TEST(g7_slot_is_there_before_the_acquire_leaves)
 }
 END_TEST
 
+/* rule: G7 */
 START_TEST(g7_slot_stays_until_the_release_is_confirmed)
 {
     int rule = hold_requests((enum rlk_script_id)rows[_i].release);
@@ -240,6 +242,7 @@ START_TEST(who_did_not_get_it_has_no_slot)
 }
 END_TEST
 
+/* rule: G7 */
 START_TEST(g7_slot_stays_until_the_cancel_is_confirmed)
 {
     int rule = hold_requests(RLK_MUTEX_CANCEL);
@@ -411,6 +414,7 @@ END_TEST
 
 /* ---- whether a thread is inside (G8) */
 
+/* rule: G8 */
 START_TEST(g8_it_is_inside_until_the_outermost_unlock)
 {
     for (int i = 0; i < 3; i++) {
@@ -435,6 +439,7 @@ static bool is_kept(void *arg)
 }
 
 /* By the gate, as soon as there is one: without the server. */
+/* rule: G8 */
 START_TEST(g8_who_keeps_it_is_inside_between_lock_and_unlock)
 {
     open_client("&retain=60000&presence=30000");
@@ -475,6 +480,7 @@ static bool is_clean(void *arg)
 
 /* Then the server takes it for unused (K11): it has to hear of a section before the file
  * does, or a death in between would be nobody's. */
+/* rule: G8 */
 START_TEST(g8_who_kept_it_long_is_inside_when_the_server_knows)
 {
     char parameters[64];
@@ -499,6 +505,7 @@ START_TEST(g8_who_kept_it_long_is_inside_when_the_server_knows)
 END_TEST
 
 /* Threads of one process, without the server: another one is inside. */
+/* rule: G8 */
 START_TEST(g8_who_is_handed_it_is_inside)
 {
     struct actor *in = &a, *next = &b;
@@ -537,6 +544,7 @@ static void stay_in_handler(int signal)
 /* It is handed over while a signal's handler keeps the next thread, which might die
  * there.
  */
+/* rule: G8 */
 START_TEST(g8_who_is_handed_it_and_does_not_take_it_is_not_inside)
 {
     struct sigaction action = { .sa_handler = stay_in_handler };
@@ -595,6 +603,7 @@ static int crowd(void *mutex)
 
 /* Who leaves by the gate while another comes, and then hands it to a third who has slept
  * for long: that is one in some thousands. */
+/* rule: G8 */
 START_TEST(g8_each_of_a_crowd_is_inside)
 {
     enum { THREADS = 2 };
@@ -607,6 +616,7 @@ START_TEST(g8_each_of_a_crowd_is_inside)
 }
 END_TEST
 
+/* rule: G8 */
 START_TEST(g8_who_is_told_of_a_death_is_inside_until_it_is_consistent)
 {
     rlock_mutex_t their_robust = robust_mutex(other);
@@ -630,6 +640,7 @@ START_TEST(g8_who_is_told_of_a_death_is_inside_until_it_is_consistent)
 END_TEST
 
 /* Its section was not ended by an unlock. */
+/* rule: G8 */
 START_TEST(g8_who_ended_inside_is_inside)
 {
     OK(actor_does(&a, run_lock, &robust));
@@ -654,6 +665,7 @@ static bool is_lost(void *mutex)
 }
 
 /* The thread does not know yet. */
+/* rule: G8 */
 START_TEST(g8_who_has_lost_it_is_inside_until_it_was_released)
 {
     int rule = hold_requests(RLK_MUTEX_RELEASE);
@@ -667,6 +679,7 @@ START_TEST(g8_who_has_lost_it_is_inside_until_it_was_released)
 }
 END_TEST
 
+/* rule: G8 */
 START_TEST(g8_who_has_downgraded_is_inside)
 {
     char id[RLK_ID_SIZE];

@@ -141,6 +141,7 @@ static rlock_mutex_t numbered_mutex(rlock_client_t *c, bool kept)
 
 /* One thread alone keeps it; several pass it on; others come in between. More sections
  * than a block may have tokens in each case. */
+/* rule: H11 */
 START_TEST(h11_tokens_grow_from_section_to_section)
 {
     rlock_mutex_t mine = numbered_mutex(client, _i != 1);
@@ -171,6 +172,7 @@ static bool is_asked_again(void *before)
 }
 
 /* It rests now and then, and is asked for meanwhile: another block is at hand. */
+/* rule: H11 */
 START_TEST(h11_tokens_grow_over_the_ends_of_blocks)
 {
     enum { BLOCKS = 4, BLOCK = 1000 };
@@ -196,6 +198,7 @@ START_TEST(h11_tokens_grow_over_the_ends_of_blocks)
 END_TEST
 
 /* A block has as many as the answer says: those behind it are the next holder's. */
+/* rule: H11 */
 START_TEST(h11_no_section_has_a_token_that_was_not_drawn)
 {
     rlock_mutex_t mutex = numbered_mutex(client, true);
@@ -214,6 +217,7 @@ static bool is_passed_on(void *c)
     return stats_of(c).local_handovers > 100;
 }
 
+/* rule: H4 */
 START_TEST(threads_pass_it_on_without_the_server)
 {
     crowd_start(&m, SECTIONS, false);
@@ -229,6 +233,7 @@ START_TEST(threads_pass_it_on_without_the_server)
 }
 END_TEST
 
+/* rule: H4 */
 START_TEST(switched_off_each_unlock_gives_it_back)
 {
     rlock_mutex_t off = _i == 0 ? mutex_with(client, 0, 1000) : mutex_with(client, 10, 0);
@@ -290,6 +295,7 @@ static int run_timed(void *arg)
     return rc == 0 ? rlock_mutex_unlock(waits->mutex) : rc;
 }
 
+/* rule: H9 */
 START_TEST(those_who_sleep_get_it_in_order_and_the_server_is_not_asked)
 {
     struct comer comers[] = { { &m, 'a', 0 }, { &m, 'b', 0 }, { &m, 'c', 0 } };
@@ -319,6 +325,7 @@ START_TEST(those_who_sleep_get_it_in_order_and_the_server_is_not_asked)
 END_TEST
 
 /* What one thread left in the queue is granted to nobody later on (H9, T7). */
+/* rule: H9 */
 START_TEST(h9_nobody_leaves_a_request_behind)
 {
     rlock_mutex_t long_one = mutex_with(client, 60000, 1000);
@@ -359,6 +366,7 @@ static int run_slow_comer(void *arg)
 }
 
 /* Sections that are longer than the budget are passed on all the same (H7). */
+/* rule: H7 */
 START_TEST(h7_long_sections_are_passed_on_while_nobody_else_waits)
 {
     struct comer comers[] = { { &m, 'a', 0 }, { &m, 'b', 0 }, { &m, 'c', 0 } };
@@ -380,6 +388,7 @@ START_TEST(h7_long_sections_are_passed_on_while_nobody_else_waits)
 END_TEST
 
 /* While others wait, so many sections in a row and no more. */
+/* rule: H6 */
 START_TEST(h6_a_process_keeps_it_for_so_many_sections)
 {
     enum { COUNT = 3, LOCAL = 5 };
@@ -410,6 +419,7 @@ END_TEST
 
 /* ---- others get it */
 
+/* rule: H6 */
 START_TEST(h6_others_get_it_though_threads_never_rest)
 {
     crowd_start(&m, 0, false);
@@ -496,6 +506,7 @@ static int look_whether_free(void)
 
 /* A holder that asked to be told is, once, by the first who comes, by a try, or by one
  * that waits for the lock to be free. */
+/* rule: K3 */
 START_TEST(k3_a_holder_is_told_of_the_first_who_comes)
 {
     struct comer comer = { &m, 'a', 0 }, others = { &theirs, 'x', 0 };
@@ -530,6 +541,7 @@ START_TEST(k3_a_holder_is_told_of_the_first_who_comes)
 END_TEST
 
 /* Who sends nothing is seen when the server is asked (K10). */
+/* rule: K10 */
 START_TEST(k10_a_waiter_of_redisson_is_not_passed_by)
 {
     enum { LOCAL = 5 };
@@ -567,6 +579,7 @@ END_TEST
 
 /* ---- loss */
 
+/* rule: H10 */
 START_TEST(h10_a_loss_is_told_to_the_thread_that_has_it_now)
 {
     struct task task;
@@ -591,6 +604,7 @@ START_TEST(h10_a_loss_is_told_to_the_thread_that_has_it_now)
 END_TEST
 
 /* Its end comes while the lock is passed on, and nobody is in it beyond. */
+/* rule: H3 */
 START_TEST(h3_a_lease_that_cannot_be_renewed_ends_for_all)
 {
     reopen_with("?lease=500&presence=300&commandtimeout=300");
@@ -660,6 +674,7 @@ static int run_short(void *arg)
 }
 
 /* No wake-up is lost where each may give up at any moment (H5). */
+/* rule: H5 */
 START_TEST(h5_those_who_give_up_leave_it_to_the_others)
 {
     memset(&crowd, 0, sizeof(crowd));

@@ -6,6 +6,7 @@
 
 /* ---- H4: unlock */
 
+/* rule: H4 */
 START_TEST(h4_who_has_waited_1_ms_is_handed_it)
 {
     enter("", 0);
@@ -23,6 +24,7 @@ START_TEST(h4_who_has_waited_1_ms_is_handed_it)
 }
 END_TEST
 
+/* rule: H4 */
 START_TEST(h4_else_it_is_idle_and_the_first_is_woken)
 {
     enter("", 0);
@@ -43,6 +45,7 @@ START_TEST(h4_else_it_is_idle_and_the_first_is_woken)
 }
 END_TEST
 
+/* rule: H4 */
 START_TEST(h4_nobody_waits)
 {
     enter("", 0);
@@ -67,6 +70,7 @@ enum {
     REASONS
 };
 
+/* rule: H4 */
 START_TEST(h4_what_is_not_passed_on_goes_back_to_the_server)
 {
     struct rlk_handoff off = bound;
@@ -102,6 +106,7 @@ START_TEST(h4_what_is_not_passed_on_goes_back_to_the_server)
 }
 END_TEST
 
+/* rule: H4 */
 START_TEST(h4_a_fair_lock_goes_back_in_any_case)
 {
     tear_down();
@@ -114,6 +119,7 @@ END_TEST
 
 /* ---- H1, H2, H3: entry */
 
+/* rule: H3 */
 START_TEST(h3_nobody_enters_at_D)
 {
     enter("", 0);
@@ -127,6 +133,7 @@ START_TEST(h3_nobody_enters_at_D)
 }
 END_TEST
 
+/* rule: H3 */
 START_TEST(h3_it_may_be_entered_until_D)
 {
     enter("", 0);
@@ -138,6 +145,7 @@ START_TEST(h3_it_may_be_entered_until_D)
 }
 END_TEST
 
+/* rule: H2 */
 START_TEST(h2_a_hold_whose_release_was_queued_is_gone)
 {
     enter("", RLK_WRITERS_WAIT);
@@ -154,6 +162,7 @@ START_TEST(h2_a_hold_whose_release_was_queued_is_gone)
 }
 END_TEST
 
+/* rule: H1 */
 START_TEST(h1_what_somebody_is_in_is_not_entered)
 {
     enter("", 0);
@@ -168,6 +177,7 @@ END_TEST
 
 /* ---- H5: one is awake */
 
+/* rule: H5 */
 START_TEST(h5_who_loses_the_race_sleeps_on_in_its_place)
 {
     enter("", 0);
@@ -185,6 +195,7 @@ START_TEST(h5_who_loses_the_race_sleeps_on_in_its_place)
 }
 END_TEST
 
+/* rule: H5 */
 START_TEST(h5_who_gives_up_wakes_the_next)
 {
     enter("", 0);
@@ -201,6 +212,7 @@ START_TEST(h5_who_gives_up_wakes_the_next)
 }
 END_TEST
 
+/* rule: H5 */
 START_TEST(h5_the_next_may_not_want_it)
 {
     enter("", 0);
@@ -214,6 +226,7 @@ START_TEST(h5_the_next_may_not_want_it)
 }
 END_TEST
 
+/* rule: H5 */
 START_TEST(h5_an_idle_hold_that_nobody_is_on_his_way_to_is_passed_on)
 {
     enter("k", 0);
@@ -233,6 +246,7 @@ START_TEST(h5_an_idle_hold_that_nobody_is_on_his_way_to_is_passed_on)
 }
 END_TEST
 
+/* rule: H5 */
 START_TEST(h5_who_was_not_woken_gives_up_alone)
 {
     enter("", 0);
@@ -247,6 +261,7 @@ END_TEST
 
 /* ---- H6, H7: the budget */
 
+/* rule: H6 */
 START_TEST(h6_while_others_wait_it_ends_after_10_ms)
 {
     enter("", _i == 0 ? RLK_WRITERS_WAIT : _i == 1 ? RLK_READERS_WAIT : RLK_WANTED);
@@ -261,6 +276,7 @@ START_TEST(h6_while_others_wait_it_ends_after_10_ms)
 }
 END_TEST
 
+/* rule: H6 */
 START_TEST(h6_and_after_1000_sections)
 {
     enter("", RLK_WRITERS_WAIT);
@@ -273,6 +289,7 @@ START_TEST(h6_and_after_1000_sections)
 }
 END_TEST
 
+/* rule: H6 */
 START_TEST(h6_it_counts_from_the_grant_not_from_the_news)
 {
     enter("k", 0);
@@ -283,6 +300,7 @@ START_TEST(h6_it_counts_from_the_grant_not_from_the_news)
 }
 END_TEST
 
+/* rule: H7 */
 START_TEST(h7_nobody_waits_as_the_server_would_tell)
 {
     enter("k", 0);
@@ -295,6 +313,7 @@ START_TEST(h7_nobody_waits_as_the_server_would_tell)
 }
 END_TEST
 
+/* rule: H7 */
 START_TEST(h7_not_known_it_is_asked_in_time)
 {
     enter("", 0);
@@ -310,6 +329,7 @@ START_TEST(h7_not_known_it_is_asked_in_time)
 }
 END_TEST
 
+/* rule: H7 */
 START_TEST(h7_who_unlocks_asks_when_the_budget_is_spent)
 {
     enter("", 0);
@@ -325,6 +345,7 @@ START_TEST(h7_who_unlocks_asks_when_the_budget_is_spent)
 }
 END_TEST
 
+/* rule: H7 */
 START_TEST(h7_no_is_a_new_budget)
 {
     enter("", 0);
@@ -337,6 +358,7 @@ START_TEST(h7_no_is_a_new_budget)
 }
 END_TEST
 
+/* rule: H7 */
 START_TEST(h7_no_of_a_renewal_that_did_not_ask_is_none)
 {
     enter("", 0);
@@ -347,6 +369,7 @@ START_TEST(h7_no_of_a_renewal_that_did_not_ask_is_none)
 }
 END_TEST
 
+/* rule: H7 */
 START_TEST(h7_renewal_that_asked_renews_the_budget)
 {
     enter("", 0);
@@ -357,6 +380,7 @@ START_TEST(h7_renewal_that_asked_renews_the_budget)
 }
 END_TEST
 
+/* rule: H7 */
 START_TEST(h7_yes_of_any_renewal_counts)
 {
     enter("", 0);
@@ -366,6 +390,7 @@ START_TEST(h7_yes_of_any_renewal_counts)
 }
 END_TEST
 
+/* rule: H7 */
 START_TEST(h7_yes_stays_yes)
 {
     enter("k", 0);
@@ -378,6 +403,7 @@ START_TEST(h7_yes_stays_yes)
 }
 END_TEST
 
+/* rule: H7 */
 START_TEST(h7_the_server_may_be_told_to_tell_later)
 {
     enter("", 0);
@@ -392,6 +418,7 @@ END_TEST
 
 /* ---- H8 */
 
+/* rule: H8 */
 START_TEST(h8_what_is_shared_is_asked_for_every_third_of_a_presence)
 {
     enter("k", 0);
@@ -414,6 +441,7 @@ START_TEST(h8_what_is_shared_is_asked_for_every_third_of_a_presence)
 }
 END_TEST
 
+/* rule: H8 */
 START_TEST(h8_and_once_a_second_at_least)
 {
     enter("k", 0);
@@ -428,6 +456,7 @@ END_TEST
 
 /* ---- H10: whom a loss is told */
 
+/* rule: H10 */
 START_TEST(h10_a_loss_is_told_to_who_has_it_now)
 {
     enter("k", 0);
@@ -443,6 +472,7 @@ START_TEST(h10_a_loss_is_told_to_who_has_it_now)
 }
 END_TEST
 
+/* rule: H10 */
 START_TEST(h10_that_of_an_idle_hold_to_nobody)
 {
     enter("k", 0);
@@ -457,6 +487,7 @@ START_TEST(h10_that_of_an_idle_hold_to_nobody)
 }
 END_TEST
 
+/* rule: H10 */
 START_TEST(h10_what_was_handed_over_and_lost_before_its_thread_knew_is_told_to_nobody)
 {
     enter("k", 0);
@@ -484,6 +515,7 @@ START_TEST(a_thread_is_told_of_the_risk_that_it_enters)
 END_TEST
 
 /* The mark of a robust lock says that nobody died, for as long as it may take. */
+/* rule: H10 */
 START_TEST(h10_what_was_lost_while_it_was_idle_was_whole)
 {
     enter("bk", 0);
@@ -497,6 +529,7 @@ START_TEST(h10_what_was_lost_while_it_was_idle_was_whole)
 }
 END_TEST
 
+/* rule: H10 */
 START_TEST(h10_but_not_with_a_thread_inside)
 {
     enter("bk", 0);
@@ -511,6 +544,7 @@ START_TEST(h10_but_not_with_a_thread_inside)
 END_TEST
 
 /* The release, or the answer to the renewal, tells whether it is. */
+/* rule: H10 */
 START_TEST(h10_what_is_said_to_be_lost_is_not_passed_on)
 {
     enter("k", 0);
@@ -520,6 +554,7 @@ START_TEST(h10_what_is_said_to_be_lost_is_not_passed_on)
 }
 END_TEST
 
+/* rule: H10 */
 START_TEST(h10_nor_by_the_gate)
 {
     enter("k", 0);
@@ -539,6 +574,7 @@ static void wanted(const struct rlk_id *id)
     rlk_registry_wanted_locked(&reg, id, "n", 1);
 }
 
+/* rule: K6 */
 START_TEST(k6_wanted_is_of_the_id_that_it_names)
 {
     enter("k", 0);
@@ -553,6 +589,7 @@ START_TEST(k6_wanted_is_of_the_id_that_it_names)
 }
 END_TEST
 
+/* rule: K6 */
 START_TEST(k6_it_may_come_before_the_answer)
 {
     struct rlk_hold *asks = rlk_hold_new_locked(lock, &threads[0], 'm', GRANT);
@@ -570,6 +607,7 @@ START_TEST(k6_it_may_come_before_the_answer)
 }
 END_TEST
 
+/* rule: K6 */
 START_TEST(k6_but_a_new_id_is_another)
 {
     struct rlk_hold *asks = rlk_hold_new_locked(lock, &threads[0], 'm', GRANT);
@@ -582,6 +620,7 @@ START_TEST(k6_but_a_new_id_is_another)
 }
 END_TEST
 
+/* rule: K6 */
 START_TEST(k6_an_idle_hold_that_a_thread_is_on_its_way_to_stays_within_its_budget)
 {
     enter("k", 0);

@@ -39,6 +39,7 @@ static void keep(void)
 
 /* ---- K14: who joins */
 
+/* rule: K14 */
 START_TEST(k14_threads_join_who_reads)
 {
     enter_mode('r', "k", 0);
@@ -102,6 +103,7 @@ static void reopen(int why)
     }
 }
 
+/* rule: K14 */
 START_TEST(k14_who_does_not)
 {
     enter_mode('r', "k", 0);
@@ -120,6 +122,7 @@ START_TEST(k14_who_does_not)
 }
 END_TEST
 
+/* rule: K14 */
 START_TEST(k14_what_is_not_kept)
 {
     struct rlk_handoff how = keeping;
@@ -138,6 +141,7 @@ START_TEST(k14_what_is_not_kept)
 }
 END_TEST
 
+/* rule: K14 */
 START_TEST(k14_what_is_kept_is_nobodys)
 {
     keep();
@@ -152,6 +156,7 @@ START_TEST(k14_what_is_kept_is_nobodys)
 }
 END_TEST
 
+/* rule: K14 */
 START_TEST(k14_so_many_are_kept_and_no_more)
 {
     enter_mode('r', "k", 0);
@@ -162,6 +167,7 @@ START_TEST(k14_so_many_are_kept_and_no_more)
 END_TEST
 
 /* What is asked whether it may be shared is in use (W22). */
+/* rule: K14 */
 START_TEST(k14_who_asks_uses_it)
 {
     keep();
@@ -172,6 +178,7 @@ START_TEST(k14_who_asks_uses_it)
 }
 END_TEST
 
+/* rule: K14 */
 START_TEST(k14_it_ends_when_nobody_has_used_it_for_so_long)
 {
     keep();
@@ -181,6 +188,7 @@ START_TEST(k14_it_ends_when_nobody_has_used_it_for_so_long)
 }
 END_TEST
 
+/* rule: K14 */
 START_TEST(k14_it_is_asked_for_every_third_of_a_presence)
 {
     keep();
@@ -192,6 +200,7 @@ START_TEST(k14_it_is_asked_for_every_third_of_a_presence)
 }
 END_TEST
 
+/* rule: K14 */
 START_TEST(k14_at_once_when_the_mailbox_is_lost)
 {
     enter_mode('r', "k", 0);
@@ -204,6 +213,7 @@ END_TEST
 
 /* ---- a writer comes */
 
+/* rule: K15 */
 START_TEST(k15_wanted_ends_what_is_kept_at_once)
 {
     keep();
@@ -214,6 +224,7 @@ START_TEST(k15_wanted_ends_what_is_kept_at_once)
 }
 END_TEST
 
+/* rule: K15 */
 START_TEST(k15_while_threads_read_nobody_joins_any_more)
 {
     enter_mode('r', "k", 0);
@@ -226,6 +237,7 @@ START_TEST(k15_while_threads_read_nobody_joins_any_more)
 }
 END_TEST
 
+/* rule: K15 */
 START_TEST(k15_for_another_id_it_is_not)
 {
     keep();
@@ -237,6 +249,7 @@ START_TEST(k15_for_another_id_it_is_not)
 END_TEST
 
 /* The one message names one of them. */
+/* rule: K15 */
 START_TEST(k15_it_is_about_all_of_the_process)
 {
     enter_mode('r', "k", 0);
@@ -256,6 +269,7 @@ START_TEST(k15_it_is_about_all_of_the_process)
 END_TEST
 
 /* _i: flags of an answer: a writer waits, or tries. Readers do not count. */
+/* rule: K14 */
 START_TEST(k14_an_answer_says_so_too)
 {
     static const unsigned flags[] = { RLK_WRITERS_WAIT, RLK_WANTED,
@@ -267,6 +281,7 @@ START_TEST(k14_an_answer_says_so_too)
 }
 END_TEST
 
+/* rule: K14 */
 START_TEST(k14_a_grant_says_so_too)
 {
     enter_mode('r', "k", _i ? RLK_READERS_WAIT | RLK_WILL_TELL : RLK_WRITERS_WAIT);
@@ -275,6 +290,7 @@ START_TEST(k14_a_grant_says_so_too)
 END_TEST
 
 /* Answered together with one who does. */
+/* rule: K14 */
 START_TEST(k14_who_did_not_ask_to_be_told_will_not_be)
 {
     enter_mode('r', "", RLK_WILL_TELL);
@@ -284,6 +300,7 @@ START_TEST(k14_who_did_not_ask_to_be_told_will_not_be)
 }
 END_TEST
 
+/* rule: K14 */
 START_TEST(k14_what_was_granted_is_kept_when_an_answer_says_that_it_will_be_told)
 {
     enter_mode('r', "k", RLK_READERS_WAIT);
@@ -293,6 +310,7 @@ START_TEST(k14_what_was_granted_is_kept_when_an_answer_says_that_it_will_be_told
 }
 END_TEST
 
+/* rule: K9 */
 START_TEST(k9_it_ends_with_the_process)
 {
     keep();
@@ -314,6 +332,7 @@ static bool takes(int i, struct rlk_hold **ret_spent)
     return in;
 }
 
+/* rule: K16 */
 START_TEST(k16_it_is_handed_over_while_nobody_else_waits)
 {
     enter_mode('w', "k", 0);
@@ -326,6 +345,7 @@ END_TEST
 
 enum { W_OTHERS, W_NOT_TOLD, W_READER, W_NO_RETAIN, W_DEAF, W_REASONS };
 
+/* rule: W25 */
 START_TEST(w25_not_past_the_server)
 {
     struct rlk_handoff how = keeping;
@@ -340,6 +360,7 @@ START_TEST(w25_not_past_the_server)
 }
 END_TEST
 
+/* rule: W25 */
 START_TEST(w25_nor_by_one_who_is_on_his_way)
 {
     struct rlk_hold *spent;
@@ -352,6 +373,7 @@ START_TEST(w25_nor_by_one_who_is_on_his_way)
 }
 END_TEST
 
+/* rule: K16 */
 START_TEST(k16_it_is_kept_and_taken_again)
 {
     struct rlk_hold *spent;
@@ -363,6 +385,7 @@ START_TEST(k16_it_is_kept_and_taken_again)
 }
 END_TEST
 
+/* rule: K16 */
 START_TEST(k16_one_who_wants_to_read_has_it_given_back)
 {
     struct rlk_hold *spent;
@@ -374,6 +397,7 @@ START_TEST(k16_one_who_wants_to_read_has_it_given_back)
 }
 END_TEST
 
+/* rule: H11 */
 START_TEST(h11_each_section_of_a_writer_has_a_token)
 {
     struct rlk_hold *spent;
@@ -389,6 +413,7 @@ START_TEST(h11_each_section_of_a_writer_has_a_token)
 }
 END_TEST
 
+/* rule: H11 */
 START_TEST(h11_downgraded_it_keeps_its_own)
 {
     struct rlk_hold *spent;

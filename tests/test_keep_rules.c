@@ -39,6 +39,7 @@ static bool takes_again(int i)
 
 enum { NO_TIME, DEAF, FIXED, DIED, NOT_TOLD, OTHERS, AT_RISK, ASKER, ENDING, REASONS };
 
+/* rule: K1 */
 START_TEST(k1_what_is_not_kept)
 {
     struct rlk_handoff how = keeping;
@@ -59,6 +60,7 @@ START_TEST(k1_what_is_not_kept)
 }
 END_TEST
 
+/* rule: K1 */
 START_TEST(k1_what_is_kept_is_nobodys)
 {
     keep();
@@ -69,6 +71,7 @@ START_TEST(k1_what_is_kept_is_nobodys)
 }
 END_TEST
 
+/* rule: K1 */
 START_TEST(k1_with_somebody_waiting_it_is_passed_on)
 {
     enter("k", 0);
@@ -81,6 +84,7 @@ END_TEST
 
 /* ---- K5 */
 
+/* rule: K5 */
 START_TEST(k5_it_is_asked_for_every_third_of_a_presence)
 {
     keep();
@@ -99,6 +103,7 @@ START_TEST(k5_it_is_asked_for_every_third_of_a_presence)
 }
 END_TEST
 
+/* rule: K1 */
 START_TEST(k1_it_is_asked_for_at_once_when_the_mailbox_is_lost)
 {
     keep();
@@ -109,6 +114,7 @@ END_TEST
 
 /* ---- K6 */
 
+/* rule: K6 */
 START_TEST(k6_wanted_ends_it_at_once)
 {
     keep();
@@ -119,6 +125,7 @@ START_TEST(k6_wanted_ends_it_at_once)
 }
 END_TEST
 
+/* rule: K6 */
 START_TEST(k6_but_not_with_a_thread_inside)
 {
     keep();
@@ -130,6 +137,7 @@ START_TEST(k6_but_not_with_a_thread_inside)
 }
 END_TEST
 
+/* rule: K5 */
 START_TEST(k5_so_does_an_answer)
 {
     keep();
@@ -139,6 +147,7 @@ START_TEST(k5_so_does_an_answer)
 }
 END_TEST
 
+/* rule: K6 */
 START_TEST(k6_wanted_may_come_before_the_answer_to_a_try)
 {
     struct rlk_hold *tries = rlk_hold_new_locked(lock, &threads[0], 'm', GRANT);
@@ -161,6 +170,7 @@ END_TEST
 
 /* ---- K8 */
 
+/* rule: K8 */
 START_TEST(k8_what_is_said_to_be_lost_is_asked_for_at_once_and_not_kept)
 {
     keep();
@@ -172,6 +182,7 @@ START_TEST(k8_what_is_said_to_be_lost_is_asked_for_at_once_and_not_kept)
 }
 END_TEST
 
+/* rule: K8 */
 START_TEST(k8_nor_passed_on)
 {
     enter("k", 0);
@@ -181,6 +192,7 @@ START_TEST(k8_nor_passed_on)
 }
 END_TEST
 
+/* rule: K8 */
 START_TEST(k8_idle_it_is_asked_for_at_once)
 {
     keep();
@@ -192,6 +204,7 @@ END_TEST
 
 /* ---- K7 */
 
+/* rule: K7 */
 START_TEST(k7_it_is_taken_again_without_the_server)
 {
     keep();
@@ -203,6 +216,7 @@ START_TEST(k7_it_is_taken_again_without_the_server)
 }
 END_TEST
 
+/* rule: K7 */
 START_TEST(k7_but_not_at_risk_and_not_by_whom_it_does_not_suit)
 {
     keep();
@@ -216,6 +230,7 @@ START_TEST(k7_but_not_at_risk_and_not_by_whom_it_does_not_suit)
 }
 END_TEST
 
+/* rule: K7 */
 START_TEST(k7_its_whole_lease_is_asked_for_then)
 {
     keep();
@@ -229,6 +244,7 @@ END_TEST
 
 /* ---- K9 */
 
+/* rule: K9 */
 START_TEST(k9_it_ends_when_nobody_has_used_it_for_so_long)
 {
     keep();
@@ -244,6 +260,7 @@ START_TEST(k9_it_ends_when_nobody_has_used_it_for_so_long)
 END_TEST
 
 /* Or its timer, which is due, would be the first one for ever. */
+/* rule: K9 */
 START_TEST(k9_no_timer_is_due_for_a_thread_inside_by_the_gate)
 {
     keep();
@@ -256,6 +273,7 @@ START_TEST(k9_no_timer_is_due_for_a_thread_inside_by_the_gate)
 END_TEST
 
 /* What a thread inside by the gate has is a lease, not a grant. */
+/* rule: K5 */
 START_TEST(k5_the_risk_is_that_of_the_lease_while_a_thread_is_inside)
 {
     keep();
@@ -269,6 +287,7 @@ START_TEST(k5_the_risk_is_that_of_the_lease_while_a_thread_is_inside)
 }
 END_TEST
 
+/* rule: K1 */
 START_TEST(k1_the_gate_of_a_kept_hold_is_for_those_who_keep)
 {
     struct rlk_handoff passing = { .ns = keeping.ns, .count = keeping.count };
@@ -285,6 +304,7 @@ START_TEST(k1_the_gate_of_a_kept_hold_is_for_those_who_keep)
 }
 END_TEST
 
+/* rule: K1 */
 START_TEST(k1_so_many_are_kept_and_no_more)
 {
     enter("k", 0);
@@ -294,6 +314,7 @@ START_TEST(k1_so_many_are_kept_and_no_more)
 }
 END_TEST
 
+/* rule: K1 */
 START_TEST(k1_those_kept_are_counted)
 {
     keep();
@@ -304,6 +325,7 @@ START_TEST(k1_those_kept_are_counted)
 END_TEST
 
 /* A try of ours that overtakes the release goes round again. */
+/* rule: K9 */
 START_TEST(k9_what_is_being_given_back_is_counted)
 {
     keep();
@@ -318,6 +340,7 @@ START_TEST(k9_what_is_being_given_back_is_counted)
 }
 END_TEST
 
+/* rule: K9 */
 START_TEST(k9_or_when_its_lease_is_at_risk)
 {
     keep();
@@ -327,6 +350,7 @@ START_TEST(k9_or_when_its_lease_is_at_risk)
 }
 END_TEST
 
+/* rule: K9 */
 START_TEST(k9_or_when_the_process_ends)
 {
     keep();
@@ -348,6 +372,7 @@ static void keep_robust(void)
     ck_assert(unlocks_keeping(keeping));
 }
 
+/* rule: K11 */
 START_TEST(k11_it_is_said_to_be_clean_when_it_has_rested)
 {
     keep_robust();
@@ -367,6 +392,7 @@ START_TEST(k11_it_is_said_to_be_clean_when_it_has_rested)
 }
 END_TEST
 
+/* rule: K11 */
 START_TEST(k11_what_is_not_robust_or_not_kept_is_not)
 {
     if (_i == 0) {
@@ -382,6 +408,7 @@ START_TEST(k11_what_is_not_robust_or_not_kept_is_not)
 }
 END_TEST
 
+/* rule: K11 */
 START_TEST(k11_whose_owner_before_died_has_the_second_mark)
 {
     hold = rlk_hold_new_locked(lock, &threads[0], 'm', GRANT);

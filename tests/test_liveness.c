@@ -56,6 +56,7 @@ static void start_proxied_waiter(const struct scene_times *times)
 
 /* ---- L1 */
 
+/* rule: L1 */
 START_TEST(l1_a_hand_over_is_one_message_and_nobody_polls_for_it)
 {
     ck_assert_int_eq(rlock_mutex_lock(&m), 0);
@@ -78,6 +79,7 @@ START_TEST(l1_a_hand_over_is_one_message_and_nobody_polls_for_it)
 END_TEST
 
 #ifndef AS_FAIR /* where each thread has a ticket of its own */
+/* rule: L1 */
 START_TEST(l1_threads_of_one_process_wait_with_one_ticket_and_no_connection_each)
 {
     ck_assert_int_eq(rlock_mutex_lock(&m), 0);
@@ -96,6 +98,7 @@ START_TEST(l1_threads_of_one_process_wait_with_one_ticket_and_no_connection_each
 END_TEST
 #endif
 
+/* rule: L1 */
 START_TEST(l1_a_cancelled_waiter_is_not_waited_for)
 {
     ck_assert_int_eq(rlock_mutex_lock(&m), 0);
@@ -118,6 +121,7 @@ static bool only_two_listen(void *arg)
            2; /* self, and one waiter */
 }
 
+/* rule: L2 */
 START_TEST(l2_killed_waiters_cost_nobody_anything)
 {
     test_rundir_off();
@@ -135,6 +139,7 @@ START_TEST(l2_killed_waiters_cost_nobody_anything)
 }
 END_TEST
 
+/* rule: L2 */
 START_TEST(l2_stopped_waiters_cost_a_presence_and_a_grant_together)
 {
     enum { STOPPED = 5 };
@@ -149,6 +154,7 @@ START_TEST(l2_stopped_waiters_cost_a_presence_and_a_grant_together)
 }
 END_TEST
 
+/* rule: L2 */
 START_TEST(l2_waiters_stopped_longer_than_their_presence_cost_nothing)
 {
     enum { STOPPED = 3 };
@@ -165,6 +171,7 @@ START_TEST(l2_waiters_stopped_longer_than_their_presence_cost_nothing)
 }
 END_TEST
 
+/* rule: L2 */
 START_TEST(l2_a_waiter_that_was_taken_for_dead_joins_anew_when_it_goes_on)
 {
     ck_assert_int_eq(rlock_mutex_lock(&m), 0);
@@ -182,6 +189,7 @@ END_TEST
 
 /* ---- L3 */
 
+/* rule: L3 */
 START_TEST(l3_a_waiter_that_hears_nothing_finds_its_grant_by_the_next_poll)
 {
     ck_assert_int_eq(rlock_mutex_lock(&m), 0);
@@ -195,6 +203,7 @@ START_TEST(l3_a_waiter_that_hears_nothing_finds_its_grant_by_the_next_poll)
 }
 END_TEST
 
+/* rule: L3 */
 START_TEST(l3_a_new_subscription_looks_again_at_once)
 {
     ck_assert_int_eq(rlock_mutex_lock(&m), 0);
@@ -208,6 +217,7 @@ START_TEST(l3_a_new_subscription_looks_again_at_once)
 }
 END_TEST
 
+/* rule: L3 */
 START_TEST(l3_a_waiter_whose_keys_are_deleted_joins_anew)
 {
     char queue[SCENE_KEY_MAX], present[SCENE_KEY_MAX];
@@ -235,6 +245,7 @@ static void check_takeover(long ttl)
     scene_says(&w[0], "ok", "on t unlock m");
 }
 
+/* rule: L4 */
 START_TEST(l4_a_lease_that_ends_is_taken_over_at_once)
 {
     scene_worker(&w[0], scene_server.url, SCENE_TIMES(.presence = LONG_PRESENCE_MS), "N",
@@ -245,6 +256,7 @@ START_TEST(l4_a_lease_that_ends_is_taken_over_at_once)
 }
 END_TEST
 
+/* rule: L4 */
 START_TEST(l4_one_of_many_takes_it_over_and_hands_it_on)
 {
     scene_hold_by_hand("N", test_ms(700));
@@ -259,6 +271,7 @@ START_TEST(l4_one_of_many_takes_it_over_and_hands_it_on)
 }
 END_TEST
 
+/* rule: L4 */
 START_TEST(l4_a_deleted_lock_is_taken_by_the_next_poll)
 {
     scene_hold_by_hand("N", 60000);

@@ -119,6 +119,7 @@ static bool was_not_hit(void *rule)
 
 /* ---- S1, S2 */
 
+/* rule: T7 */
 START_TEST(t7_a_grant_for_an_id_under_way_releases_nothing)
 {
     char id[SCENE_ID_MAX];
@@ -190,6 +191,7 @@ static void *forge_again_and_again(void *arg)
     return NULL;
 }
 
+/* rule: S1 */
 START_TEST(s1_nobody_has_what_another_has_tried_for_whatever_is_forged)
 {
     struct trier triers[2];
@@ -263,6 +265,7 @@ static int forge_about(const char *stranger, const char *ticket)
 
 /* _i: x is idle, waits, holds it. Its own times are so long that it sends nothing by
  * itself. */
+/* rule: T7 */
 START_TEST(t7_nothing_comes_of_messages_about_ids_nobody_has)
 {
     char id[SCENE_ID_MAX], ticket[32] = "5", ids[STRANGERS][SCENE_ID_MAX];
@@ -314,6 +317,7 @@ static void x_has_it_and_leaves(void)
 }
 
 /* x's times are so long that the others would wait for 30 s. */
+/* rule: L2 */
 START_TEST(l2_a_ticket_whose_owner_had_his_turn_costs_nobody_anything)
 {
     char id[SCENE_ID_MAX], ticket[32], uuid[RLK_UUID_LEN + 1], key[SCENE_KEY_MAX],
@@ -355,6 +359,7 @@ static void x_is_told_of_its_loss(void)
     scene_says(&x, "ESTALE", "on t unlock m");
 }
 
+/* rule: T10 */
 START_TEST(t10_a_loss_read_before_the_answer_is_told_at_once)
 {
     char id[SCENE_ID_MAX];
@@ -367,6 +372,7 @@ START_TEST(t10_a_loss_read_before_the_answer_is_told_at_once)
 }
 END_TEST
 
+/* rule: T10 */
 START_TEST(t10_so_is_it_when_the_first_answer_was_lost)
 {
     char id[SCENE_ID_MAX], again[SCENE_ID_MAX];
@@ -386,6 +392,7 @@ START_TEST(t10_so_is_it_when_the_first_answer_was_lost)
 }
 END_TEST
 
+/* rule: T10 */
 START_TEST(t10_so_is_it_when_a_poll_finds_the_grant)
 {
     char id[SCENE_ID_MAX];
@@ -406,6 +413,7 @@ START_TEST(t10_so_is_it_when_a_poll_finds_the_grant)
 END_TEST
 
 /* As they come, one behind the other. */
+/* rule: T10 */
 START_TEST(t10_so_is_it_when_it_comes_with_the_grant)
 {
     start_x(NULL);
@@ -441,6 +449,7 @@ static int asks_for_its_own(char id[SCENE_ID_MAX])
     return rule;
 }
 
+/* rule: T7 */
 START_TEST(t7_nor_of_a_reader_who_gets_a_lease_of_his_own)
 {
     char id[SCENE_ID_MAX];
@@ -459,6 +468,7 @@ START_TEST(t7_nor_of_a_reader_who_gets_a_lease_of_his_own)
 END_TEST
 
 /* The message about the hold that it shared may have come, or not. */
+/* rule: T10 */
 START_TEST(t10_so_is_it_to_a_reader_who_gets_a_lease_of_his_own)
 {
     char id[SCENE_ID_MAX];
@@ -477,6 +487,7 @@ END_TEST
 /* ---- K6: that somebody wants it, read before the answer */
 
 #ifndef AS_FAIR /* which is not kept */
+/* rule: K6 */
 START_TEST(k6_wanted_before_the_answer_it_is_not_kept)
 {
     char id[SCENE_ID_MAX], url[256], ids[STRANGERS][SCENE_ID_MAX];

@@ -331,6 +331,7 @@ END_TEST
 
 /* ---- lost holds */
 
+/* rule: S4 */
 START_TEST(S4_lost_hold_answers_ESTALE_until_it_is_drained)
 {
     struct timespec at = test_in_ms(CLOCK_REALTIME, 20);
@@ -460,6 +461,7 @@ START_TEST(token_is_ENOTSUP_without_fencing)
 }
 END_TEST
 
+/* rule: S3 */
 START_TEST(S3_token_grows_with_each_hold_and_reentry_keeps_it)
 {
     rlock_mutex_t mine = fenced_mutex(client, "n"), yours = fenced_mutex(other, "n");
@@ -490,6 +492,7 @@ static int run_fenced(void *mutex)
     return rc != 0 ? rc : rlock_mutex_unlock(mutex);
 }
 
+/* rule: S3 */
 START_TEST(S3_granted_waiters_token_is_greater)
 {
     struct task task;

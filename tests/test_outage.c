@@ -73,6 +73,7 @@ static void check_timedlock(long ms)
     ck_assert_int_lt(took, ms + 100 + test_ms(SLACK_MS));
 }
 
+/* rule: L7 */
 START_TEST(trylock_gives_ENOTCONN_within_the_command_timeout)
 {
     refuse_connections();
@@ -82,6 +83,7 @@ START_TEST(trylock_gives_ENOTCONN_within_the_command_timeout)
 }
 END_TEST
 
+/* rule: L7 */
 START_TEST(timedlock_gives_ENOTCONN_by_its_deadline)
 {
     refuse_connections();
@@ -92,6 +94,7 @@ START_TEST(timedlock_gives_ENOTCONN_by_its_deadline)
 }
 END_TEST
 
+/* rule: L7 */
 START_TEST(timedlock_that_is_queued_when_the_server_goes_ends_by_its_deadline)
 {
     scene_hold_by_hand("N", 60000);
@@ -224,6 +227,7 @@ START_TEST(clocklock_told_to_fail_waits_for_a_server_until_its_deadline)
 }
 END_TEST
 
+/* rule: L7 */
 START_TEST(unlock_gives_0_in_time_while_the_lease_is_proven)
 {
     ck_assert_int_eq(rlock_mutex_lock(&m), 0);
@@ -234,6 +238,7 @@ START_TEST(unlock_gives_0_in_time_while_the_lease_is_proven)
 }
 END_TEST
 
+/* rule: T9 */
 START_TEST(unlock_that_reached_nobody_is_made_up_for_in_the_background)
 {
     ck_assert_int_eq(rlock_mutex_lock(&m), 0);
@@ -313,6 +318,7 @@ START_TEST(an_outage_shorter_than_the_lease_is_survived)
 }
 END_TEST
 
+/* rule: S4 */
 START_TEST(an_outage_longer_than_the_lease_is_told_by_D)
 {
     x_holds();

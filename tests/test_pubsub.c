@@ -58,6 +58,7 @@ static bool flood(const char *mailbox)
 
 /* What was on its way is read first; then it subscribes anew, and looks for itself what
  * it has missed. */
+/* rule: L3 */
 START_TEST(l3_a_subscriber_cut_off_for_its_backlog_misses_no_grant)
 {
     char id[SCENE_ID_MAX], ticket[32], uuid[RLK_UUID_LEN + 1];
@@ -176,6 +177,7 @@ static bool still_waits(void *arg)
 }
 
 /* Channels know no database: a message about the one lock wakes nobody wrongly. */
+/* rule: S5 */
 START_TEST(s5_one_name_in_two_databases_is_two_locks)
 {
     char url[TEST_URL_MAX + 8];
@@ -203,6 +205,7 @@ START_TEST(s5_one_name_in_two_databases_is_two_locks)
 END_TEST
 
 /* Both hear what Redisson's channel says; grants are each one's own. */
+/* rule: S5 */
 START_TEST(s5_a_grant_in_one_database_is_none_in_another)
 {
     char url[TEST_URL_MAX + 8];

@@ -253,6 +253,7 @@ static void expect_next(int turn, long long *last, long long token)
 
 /* One or two of theirs, one or two of ours; 1: these are often one hold, which is kept.
  */
+/* rule: S3 */
 START_TEST(s3_tokens_grow_over_redissons_holders_and_ours_as_each_is_told_them)
 {
     char url[TEST_URL_MAX + 32];

@@ -135,6 +135,7 @@ static void unlock_and_lock(void)
 
 /* ---- D */
 
+/* rule: S1 */
 START_TEST(D_is_99_percent_of_the_lease_less_2_ms)
 {
     ck_assert_int_eq(rlk_lease_end(0, 30000), 29698 * MS);
@@ -159,6 +160,7 @@ START_TEST(held_counts_from_when_the_request_left)
 }
 END_TEST
 
+/* rule: T8 */
 START_TEST(T8_held_counts_what_is_left)
 {
     struct rlk_hold *hold = ask(&thread);
@@ -169,6 +171,7 @@ START_TEST(T8_held_counts_what_is_left)
 }
 END_TEST
 
+/* rule: T8 */
 START_TEST(no_answer_is_believed_for_longer_than_the_lease)
 {
     struct rlk_hold *hold = ask(&thread);
@@ -193,6 +196,7 @@ START_TEST(granted_hold_is_renewed_at_D_less_two_thirds_of_A)
 }
 END_TEST
 
+/* rule: T6 */
 START_TEST(older_answer_does_not_lower_D)
 {
     struct rlk_hold *hold = enter();
@@ -224,6 +228,7 @@ END_TEST
 
 /* ---- T1 */
 
+/* rule: T1 */
 START_TEST(T1_grant_of_the_confirmed_ticket_is_believed)
 {
     struct rlk_hold *hold = ask(&thread);
@@ -241,6 +246,7 @@ START_TEST(T1_grant_of_the_confirmed_ticket_is_believed)
 }
 END_TEST
 
+/* rule: T1 */
 START_TEST(T1_grant_without_a_confirmed_answer_is_not_believed)
 {
     struct rlk_hold *hold = ask(&thread);
@@ -251,6 +257,7 @@ START_TEST(T1_grant_without_a_confirmed_answer_is_not_believed)
 }
 END_TEST
 
+/* rule: T1 */
 START_TEST(T1_grant_that_overtook_the_answer_is_believed_with_it)
 {
     struct rlk_hold *hold = ask(&thread);
@@ -263,6 +270,7 @@ START_TEST(T1_grant_that_overtook_the_answer_is_believed_with_it)
 }
 END_TEST
 
+/* rule: T1 */
 START_TEST(T1_stale_grant_is_not_believed_after_joining_anew)
 {
     /* the counterexample: granted ticket 7 unread, stopped, lapsed, joined anew as 9 */
@@ -298,6 +306,7 @@ START_TEST(waiter_whose_polls_are_refused_asks_and_takes_the_ticket_that_it_is_t
 }
 END_TEST
 
+/* rule: T1 */
 START_TEST(T1_stale_grant_read_first_is_dropped_by_the_new_ticket)
 {
     struct rlk_hold *hold = ask(&thread);
@@ -311,6 +320,7 @@ START_TEST(T1_stale_grant_read_first_is_dropped_by_the_new_ticket)
 }
 END_TEST
 
+/* rule: T1 */
 START_TEST(T1_nothing_of_a_grant_outlives_gone)
 {
     struct rlk_hold *hold = ask(&thread);
@@ -337,6 +347,7 @@ static void nothing_comes_of(const struct rlk_id *id, const char *name)
     ck_assert_uint_eq(counters.grants_orphaned, 0);
 }
 
+/* rule: T7 */
 START_TEST(T7_nothing_comes_of_a_message_about_an_id_nobody_knows)
 {
     struct rlk_hold *hold = ask(&thread);
@@ -356,6 +367,7 @@ START_TEST(T7_nothing_comes_of_a_message_about_an_id_nobody_knows)
 }
 END_TEST
 
+/* rule: T7 */
 START_TEST(T7_nothing_comes_of_a_flood_of_grants_for_ids_nobody_knows)
 {
     struct rlk_hold *hold = ask(&thread);
@@ -395,6 +407,7 @@ static void in_a_form(int form)
     ck_assert_ptr_nonnull(lock);
 }
 
+/* rule: T7 */
 START_TEST(T7_grant_of_an_id_under_way_is_no_orphan)
 {
     in_a_form(_i);
@@ -426,6 +439,7 @@ static void enter_and_leave(struct rlk_hold *hold, bool doubted, bool others)
     rlk_hold_put_locked(hold);
 }
 
+/* rule: T10 */
 START_TEST(T10_loss_read_before_the_answer_is_remembered)
 {
     in_a_form(_i);
@@ -437,6 +451,7 @@ START_TEST(T10_loss_read_before_the_answer_is_remembered)
 }
 END_TEST
 
+/* rule: K6 */
 START_TEST(K6_so_is_it_that_somebody_wants_it)
 {
     in_a_form(_i);
@@ -480,6 +495,7 @@ static void was_had(const struct rlk_id *id)
 }
 
 /* Its release, which was put off, goes out at once. */
+/* rule: T7 */
 START_TEST(T7_grant_of_an_id_that_was_given_up_is_released_at_once)
 {
     in_a_form(_i);
@@ -498,6 +514,7 @@ START_TEST(T7_grant_of_an_id_that_was_given_up_is_released_at_once)
 }
 END_TEST
 
+/* rule: L2 */
 START_TEST(L2_grant_of_what_had_its_turn_is_given_back_once)
 {
     struct rlk_hold *hold = ask(&thread);
@@ -509,6 +526,7 @@ START_TEST(L2_grant_of_what_had_its_turn_is_given_back_once)
 }
 END_TEST
 
+/* rule: L2 */
 START_TEST(L2_the_oldest_are_forgotten_and_what_never_queued_was_never_known)
 {
     struct rlk_id ids[2];
@@ -531,6 +549,7 @@ START_TEST(L2_the_oldest_are_forgotten_and_what_never_queued_was_never_known)
 END_TEST
 
 /* A queue of a mutex ends when nobody waits any more. */
+/* rule: T7 */
 START_TEST(T7_what_was_given_up_is_known_though_nobody_waits_any_more)
 {
     struct rlk_hold *hold = in_form(_i);
@@ -543,6 +562,7 @@ START_TEST(T7_what_was_given_up_is_known_though_nobody_waits_any_more)
 }
 END_TEST
 
+/* rule: T7 */
 START_TEST(T7_grant_is_left_to_the_cancel_that_is_under_way)
 {
     struct rlk_hold *hold = ask(&thread);
@@ -628,6 +648,7 @@ static struct rlk_hold *older_grant(struct rlk_hold **ret_inside)
     return hold;
 }
 
+/* rule: T1 */
 START_TEST(grant_that_may_be_older_than_what_is_believed_in_has_the_server_asked)
 {
     struct rlk_hold *inside, *hold = older_grant(&inside);
@@ -667,6 +688,7 @@ START_TEST(grant_is_not_the_newest_when_another_was_entered_since)
 }
 END_TEST
 
+/* rule: T12 */
 START_TEST(T12_token_of_a_reply_overrides_that_of_a_message)
 {
     struct rlk_hold *hold = ask(&thread);
@@ -681,6 +703,7 @@ END_TEST
 
 /* ---- T6 */
 
+/* rule: T6 */
 START_TEST(T6_lost_hold_believes_nothing_more)
 {
     struct rlk_hold *hold = enter();
@@ -884,6 +907,7 @@ START_TEST(watchdog_is_woken_only_for_what_is_due_before_it_wakes)
 }
 END_TEST
 
+/* rule: T11 */
 START_TEST(T11_refresh_timer_is_the_expiry_or_a_third_of_presence)
 {
     struct rlk_hold *hold = ask(&thread);

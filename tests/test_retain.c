@@ -49,6 +49,7 @@ static void expect_kept(void)
     ck_assert_uint_eq(stats_of(client).holds_now, 0);
 }
 
+/* rule: K7 */
 START_TEST(taking_it_again_needs_no_server)
 {
     expect_kept();
@@ -71,6 +72,7 @@ START_TEST(taking_it_again_needs_no_server)
 }
 END_TEST
 
+/* rule: K3 */
 START_TEST(k3_who_waits_gets_it_at_once)
 {
     struct timespec at = test_in_ms(CLOCK_MONOTONIC, test_ms(SOON_MS / 2));
@@ -88,6 +90,7 @@ static bool gets_it(void *mutex)
     return rlock_mutex_trylock(mutex) == 0;
 }
 
+/* rule: K3 */
 START_TEST(k3_so_does_who_tries_again)
 {
     expect_kept();
@@ -98,6 +101,7 @@ START_TEST(k3_so_does_who_tries_again)
 END_TEST
 
 /* Told while a thread is inside, it goes at the unlock, and is not kept. */
+/* rule: K6 */
 START_TEST(k6_it_goes_at_the_unlock)
 {
     struct task task;
@@ -115,6 +119,7 @@ END_TEST
 
 /* Its TTL is that of a grant while nobody is inside (K5), and nobody for long is too long
  * (K9). */
+/* rule: K9 */
 START_TEST(k9_it_is_kept_for_so_long_and_no_longer)
 {
     keep_with(test_ms(SHORT_MS), PRESENCE_MS);
@@ -131,6 +136,7 @@ static bool is_asked(void *before)
     return stats_of(client).renewals >= *(uint64_t *)before + 4;
 }
 
+/* rule: K5 */
 START_TEST(k5_it_is_asked_for_every_third_of_a_presence_and_lasts)
 {
     keep_with(RETAIN_MS, PRESENCE_MS);
@@ -145,6 +151,7 @@ START_TEST(k5_it_is_asked_for_every_third_of_a_presence_and_lasts)
 }
 END_TEST
 
+/* rule: K2, K5 */
 START_TEST(who_is_inside_has_the_whole_lease)
 {
     long ms;
@@ -163,6 +170,7 @@ START_TEST(who_is_inside_has_the_whole_lease)
 END_TEST
 
 /* K10: those who send nothing. */
+/* rule: K10 */
 START_TEST(k10_a_waiter_of_redisson_is_seen)
 {
     struct test_redis *waiter = test_redis_connect(server.path);
@@ -175,6 +183,7 @@ START_TEST(k10_a_waiter_of_redisson_is_seen)
 }
 END_TEST
 
+/* rule: K8 */
 START_TEST(k8_what_was_deleted_is_asked_for_anew)
 {
     keep_with(RETAIN_MS, PRESENCE_MS);
@@ -190,6 +199,7 @@ END_TEST
 
 /* ---- K9: destroy, close, exit */
 
+/* rule: K9 */
 START_TEST(k9_destroy_does_not_mind)
 {
     expect_kept();
@@ -202,6 +212,7 @@ START_TEST(k9_destroy_does_not_mind)
 }
 END_TEST
 
+/* rule: K9 */
 START_TEST(k9_close_gives_it_back)
 {
     expect_kept();
@@ -216,6 +227,7 @@ END_TEST
 
 enum { LEASED, OFF, NOT_KEPT };
 
+/* rule: K1 */
 START_TEST(k1_what_is_not_kept)
 {
     rlock_mutexattr_t attr;
@@ -234,6 +246,7 @@ START_TEST(k1_what_is_not_kept)
 END_TEST
 
 #ifndef AS_RWLOCK
+/* rule: K1 */
 START_TEST(k1_a_fair_lock_is_not_kept)
 {
     rlock_mutexattr_t attr;
@@ -252,6 +265,7 @@ END_TEST
 #endif
 
 /* A handle that wants it otherwise makes an end of it, and is served. */
+/* rule: K7 */
 START_TEST(k7_who_may_not_have_it_asks_anew)
 {
     rlock_mutexattr_t attr;

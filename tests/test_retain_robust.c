@@ -54,6 +54,7 @@ static void rest(void)
     ck_assert(test_redis_exists(redis, "n"));
 }
 
+/* rule: K11 */
 START_TEST(k11_who_dies_while_it_rests_is_no_dead_owner)
 {
     for (int i = 0; i < 3; i++)
@@ -64,6 +65,7 @@ START_TEST(k11_who_dies_while_it_rests_is_no_dead_owner)
 }
 END_TEST
 
+/* rule: K11 */
 START_TEST(k11_who_dies_inside_is_one)
 {
     for (int i = 0; i < 3; i++) {
@@ -82,6 +84,7 @@ START_TEST(k11_who_dies_inside_is_one)
 }
 END_TEST
 
+/* rule: K11 */
 START_TEST(k11_it_is_taken_again_by_one_request)
 {
     rest();
@@ -96,6 +99,7 @@ START_TEST(k11_it_is_taken_again_by_one_request)
 END_TEST
 
 /* What was there is gone: the caller, who never had it, is not told of a loss. */
+/* rule: K11 */
 START_TEST(k11_what_was_lost_meanwhile_is_asked_for_anew)
 {
     rest();
@@ -110,6 +114,7 @@ START_TEST(k11_what_was_lost_meanwhile_is_asked_for_anew)
 END_TEST
 
 /* It cannot be said that somebody is inside: so nobody is. */
+/* rule: K11 */
 START_TEST(k11_nobody_enters_without_a_word)
 {
     struct timespec at;
@@ -144,6 +149,7 @@ static int run_pairs(void *mutex)
     return 0;
 }
 
+/* rule: K11 */
 START_TEST(k11_threads_and_others_take_it_in_turn)
 {
     struct task tasks[3];

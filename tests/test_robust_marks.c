@@ -17,6 +17,7 @@ static void assert_mark(const char *mark)
         ck_assert_str_eq(test_redis_str(redis, "GET", DIRTY), mark);
 }
 
+/* rule: K11 */
 START_TEST(k11_the_mark_ends_if_it_is_exactly_that_one)
 {
     SAYS(acquire(ROBUST), "held");
@@ -32,6 +33,7 @@ START_TEST(k11_the_mark_ends_if_it_is_exactly_that_one)
 END_TEST
 
 /* A request that comes twice, or late, ends no newer one. */
+/* rule: K11 */
 START_TEST(k11_nor_does_it_end_the_next_sections)
 {
     SAYS(acquire(ROBUST), "held");
@@ -44,6 +46,7 @@ START_TEST(k11_nor_does_it_end_the_next_sections)
 }
 END_TEST
 
+/* rule: K11 */
 START_TEST(k11_the_number_rises_and_never_falls)
 {
     SAYS(acquire(ROBUST), "held");
@@ -61,6 +64,7 @@ START_TEST(k11_the_number_rises_and_never_falls)
 }
 END_TEST
 
+/* rule: K11 */
 START_TEST(k11_for_its_own_id_only)
 {
     SAYS(acquire(ROBUST), "held");
@@ -82,6 +86,7 @@ START_TEST(k11_for_its_own_id_only)
 END_TEST
 
 /* It is made anew where it was lost, with its number. */
+/* rule: K11 */
 START_TEST(k11_a_lost_mark_comes_back_with_its_number)
 {
     SAYS(acquire(ROBUST), "held");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: as=fair_rules,rwlock_rules claims=T1,T2,T3,T4,T5,T6,T7 */
 /*
- * The rules of the protocol T1 to T7 (doc/DESIGN.md, section 6): each plays the course of
+ * The rules of the protocol T1 to T7 (doc/design/protocol.md): each plays the course of
  * events through for which the rule was made, on the library and a real server. The rest
  * is in test_rules_answers.c, and of T1, what becomes of two grants of one process, in
  * test_two_grants.c. Who is who says rulescene.h.
@@ -16,6 +16,7 @@ enum { LONG_LEASE_MS = 20000, POLL_MS = 100, PRESENCE_MS = 3 * POLL_MS, STAYS_MS
 
 /* ---- T1 */
 
+/* rule: T1 */
 START_TEST(t1_a_grant_of_an_old_ticket_is_not_believed)
 {
     char id[SCENE_ID_MAX], old[32], new[32];
@@ -40,6 +41,7 @@ START_TEST(t1_a_grant_of_an_old_ticket_is_not_believed)
 }
 END_TEST
 
+/* rule: T1 */
 START_TEST(t1_a_grant_that_overtakes_the_queued_answer_waits_for_it)
 {
     start_x(NULL);
@@ -69,6 +71,7 @@ static bool a_third_of_the_grant_is_left(void *arg)
     return scene_pttl("N") < test_ms(2 * PRESENCE_MS) / 3;
 }
 
+/* rule: T1 */
 START_TEST(t1_a_grant_read_before_the_queued_answer_counts_from_the_request_too)
 {
     /* its acquire is not repeated meanwhile, which might raise the end of the grant */
@@ -89,6 +92,7 @@ START_TEST(t1_a_grant_read_before_the_queued_answer_counts_from_the_request_too)
 }
 END_TEST
 
+/* rule: T1 */
 START_TEST(t1_a_grant_counts_from_the_request_that_queued_and_not_from_the_message)
 {
     start_x(SCENE_TIMES(.presence = test_ms(1000)));
@@ -110,6 +114,7 @@ START_TEST(t1_a_grant_counts_from_the_request_that_queued_and_not_from_the_messa
 }
 END_TEST
 
+/* rule: T1 */
 START_TEST(t1_tickets_never_repeat_and_keep_every_digit)
 {
     char key[SCENE_KEY_MAX], id[SCENE_ID_MAX], ticket[32];
@@ -126,6 +131,7 @@ END_TEST
 
 /* ---- T2 */
 
+/* rule: T2 */
 START_TEST(t2_a_refresh_that_arrives_after_the_hold_takes_nothing)
 {
     start_x(SCENE_TIMES(.presence = test_ms(PRESENCE_MS)));
@@ -175,6 +181,7 @@ static void x_holds_by_its_second_acquire(char id[SCENE_ID_MAX])
     ck_assert(scene_holder("N", id));
 }
 
+/* rule: T3 */
 START_TEST(t3_a_release_marks_an_id_whose_acquire_had_an_unknown_outcome)
 {
     char id[SCENE_ID_MAX];
@@ -185,6 +192,7 @@ START_TEST(t3_a_release_marks_an_id_whose_acquire_had_an_unknown_outcome)
 }
 END_TEST
 
+/* rule: T3 */
 START_TEST(t3_mine_already_is_tested_before_the_marker)
 {
     char id[SCENE_ID_MAX], key[SCENE_KEY_MAX];
@@ -205,6 +213,7 @@ static bool is_gone(void *key)
     return !exists(key);
 }
 
+/* rule: T3 */
 START_TEST(t3_a_ghost_acquire_that_outlives_its_marker_is_too_late)
 {
     char cancelled[SCENE_KEY_MAX];
@@ -222,6 +231,7 @@ START_TEST(t3_a_ghost_acquire_that_outlives_its_marker_is_too_late)
 }
 END_TEST
 
+/* rule: T3 */
 START_TEST(t3_an_abandoned_acquire_leaves_a_marker_that_outlives_its_window)
 {
     char cancelled[SCENE_KEY_MAX];
@@ -238,6 +248,7 @@ END_TEST
 
 /* ---- T4 */
 
+/* rule: T4 */
 START_TEST(t4_a_delayed_renewal_shortens_no_longer_lease)
 {
     ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
@@ -255,6 +266,7 @@ END_TEST
 
 /* ---- T5 */
 
+/* rule: T5 */
 START_TEST(t5_no_grant_is_sent_when_the_server_refuses_the_write)
 {
     start_x(NULL);
@@ -271,6 +283,7 @@ START_TEST(t5_no_grant_is_sent_when_the_server_refuses_the_write)
 }
 END_TEST
 
+/* rule: T5 */
 START_TEST(t5_a_waiter_whose_mailbox_nobody_hears_is_stepped_over_and_keeps_its_ticket)
 {
     struct worker y;
@@ -302,6 +315,7 @@ static int x_holds_and_its_renewals_are_not_confirmed(void)
     return renew;
 }
 
+/* rule: T6 */
 START_TEST(t6_a_confirmation_that_is_read_after_D_is_not_believed)
 {
     long lease = test_ms(900);
@@ -319,6 +333,7 @@ START_TEST(t6_a_confirmation_that_is_read_after_D_is_not_believed)
 }
 END_TEST
 
+/* rule: T6 */
 START_TEST(t6_a_lost_hold_is_released_once_and_never_renewed)
 {
     ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
@@ -343,6 +358,7 @@ END_TEST
 /* ---- T7 */
 
 #ifndef AS_FAIR /* where each thread has a ticket of its own */
+/* rule: T7 */
 START_TEST(t7_a_thread_that_gives_up_passes_its_ticket_to_the_next)
 {
     char id[SCENE_ID_MAX], ticket[32], later[32];
@@ -364,6 +380,7 @@ START_TEST(t7_a_thread_that_gives_up_passes_its_ticket_to_the_next)
 END_TEST
 #endif
 
+/* rule: T7 */
 START_TEST(t7_an_id_whose_cancel_is_on_its_way_is_used_by_nobody)
 {
     char dead[SCENE_ID_MAX], id[SCENE_ID_MAX], ticket[32];
@@ -402,6 +419,7 @@ static bool x_has_orphans(void *arg)
 
 /* Its cancel is lost, and the server takes no release until it has granted the lock to
  * the id that was given up. */
+/* rule: T7 */
 START_TEST(t7_a_grant_for_an_id_that_was_given_up_is_released_at_once)
 {
     char dead[SCENE_ID_MAX], holder[SCENE_ID_MAX], ticket[32];

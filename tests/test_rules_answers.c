@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: as=fair_rules_answers,rwlock_rules_answers claims=T8,T9,T10,T11,T12,T13 */
 /*
- * The rules of the protocol T8 to T13 (doc/DESIGN.md, section 6), and T3's about the
+ * The rules of the protocol T8 to T13 (doc/design/protocol.md), and T3's about the
  * server's clock: as test_rules.c, which says who is who.
  */
 #include "clock.h"
@@ -49,6 +49,7 @@ static int watch(enum test_point on, const char *contains)
 
 /* ---- T3, the server's clock */
 
+/* rule: T3 */
 START_TEST(t3_an_acquire_refused_as_late_is_repeated_with_the_servers_new_time)
 {
     struct test_clock clock;
@@ -73,6 +74,7 @@ END_TEST
 
 /* ---- T8 */
 
+/* rule: T8 */
 START_TEST(t8_a_lock_that_is_already_mine_has_the_servers_time_left)
 {
     long lease = test_ms(2000);
@@ -92,6 +94,7 @@ START_TEST(t8_a_lock_that_is_already_mine_has_the_servers_time_left)
 }
 END_TEST
 
+/* rule: T8 */
 START_TEST(t8_a_lost_cancel_is_made_up_for_by_leaving_the_queue)
 {
     start_x(NULL, "");
@@ -104,6 +107,7 @@ START_TEST(t8_a_lost_cancel_is_made_up_for_by_leaving_the_queue)
 }
 END_TEST
 
+/* rule: T8 */
 START_TEST(t8_a_lost_cancel_of_a_granted_lock_is_made_up_for_by_releasing_it)
 {
     start_x(NULL, "");
@@ -134,6 +138,7 @@ END_TEST
 
 /* ---- T9 */
 
+/* rule: T9 */
 START_TEST(t9_not_mine_at_the_first_release_is_a_loss)
 {
     ck_assert_int_eq(rlock_mutex_lock(&m), 0);
@@ -142,6 +147,7 @@ START_TEST(t9_not_mine_at_the_first_release_is_a_loss)
 }
 END_TEST
 
+/* rule: T9 */
 START_TEST(t9_not_mine_after_a_release_of_unknown_outcome_is_that_release)
 {
     start_x(NULL, "");
@@ -155,6 +161,7 @@ END_TEST
 
 /* ---- T10 */
 
+/* rule: T10 */
 START_TEST(t10_a_repeated_force_hits_nobody_but_its_victim)
 {
     rlock_mutex_t n;
@@ -177,6 +184,7 @@ START_TEST(t10_a_repeated_force_hits_nobody_but_its_victim)
 }
 END_TEST
 
+/* rule: T10 */
 START_TEST(t10_the_victim_is_told_at_once)
 {
     start_x(NULL, "");
@@ -192,6 +200,7 @@ END_TEST
 
 /* ---- T11 */
 
+/* rule: T11 */
 START_TEST(t11_the_expiry_timer_follows_the_newest_answer)
 {
     start_x(SCENE_TIMES(.presence = test_ms(900)), "");
@@ -213,6 +222,7 @@ START_TEST(t11_the_expiry_timer_follows_the_newest_answer)
 }
 END_TEST
 
+/* rule: T11 */
 START_TEST(t11_a_poll_that_takes_over_for_its_own_waiter_sends_no_message)
 {
     start_x(NULL, "");
@@ -245,6 +255,7 @@ static long long_presence(void)
     return test_ms(6000) < 30000 ? test_ms(6000) : 30000;
 }
 
+/* rule: T11 */
 START_TEST(t11_a_release_that_skipped_as_many_as_it_may_goes_on_at_once)
 {
     start_x(SCENE_TIMES(.presence = long_presence()), "");
@@ -259,6 +270,7 @@ START_TEST(t11_a_release_that_skipped_as_many_as_it_may_goes_on_at_once)
 }
 END_TEST
 
+/* rule: T11 */
 START_TEST(t11_a_poll_that_skipped_as_many_as_it_may_goes_on_at_once)
 {
     start_x(SCENE_TIMES(.presence = long_presence()), "");
@@ -302,6 +314,7 @@ static bool x_has_token(void *arg)
     return (unsigned long long)worker_number(&x, "on t token m") == wanted->token;
 }
 
+/* rule: T12 */
 START_TEST(t12_the_token_of_a_renewal_overrides_that_of_the_message)
 {
     start_x(SCENE_TIMES(.presence = test_ms(1000)), "fencing=1");
@@ -316,6 +329,7 @@ START_TEST(t12_the_token_of_a_renewal_overrides_that_of_the_message)
 }
 END_TEST
 
+/* rule: T12 */
 START_TEST(t12_the_token_that_confirms_a_fixed_lease_overrides_that_of_the_message)
 {
     start_x(NULL, "fencing=1");
@@ -331,6 +345,7 @@ START_TEST(t12_the_token_that_confirms_a_fixed_lease_overrides_that_of_the_messa
 }
 END_TEST
 
+/* rule: T12 */
 START_TEST(t12_a_message_does_not_override_the_token_of_an_answer)
 {
     char id[SCENE_ID_MAX], ticket[32], message[512], uuid[RLK_UUID_LEN + 1], channel[64];
@@ -372,6 +387,7 @@ static int in_child(pid_t pid, int (*call)(rlock_mutex_t *))
     return WEXITSTATUS(status);
 }
 
+/* rule: T13 */
 START_TEST(t13_a_forked_child_is_not_its_parent)
 {
     if (!test_can_fork("t13_a_forked_child_is_not_its_parent"))
@@ -384,6 +400,7 @@ START_TEST(t13_a_forked_child_is_not_its_parent)
 END_TEST
 
 #if defined(__GLIBC__) && __GLIBC_PREREQ(2, 34)
+/* rule: T13 */
 START_TEST(t13_nor_is_a_child_of_a_fork_that_runs_no_handlers)
 {
     if (!test_can_fork("t13_nor_is_a_child_of_a_fork_that_runs_no_handlers"))

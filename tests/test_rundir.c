@@ -207,6 +207,7 @@ static const struct {
 };
 enum { REFUSED = sizeof(refused) / sizeof(refused[0]) };
 
+/* rule: G4, G5 */
 START_TEST(what_is_not_to_be_trusted_is_not_used_and_it_says_why)
 {
     const char *path = refused[_i].make();
@@ -304,6 +305,7 @@ static bool a_stranger_is_kept_out(void)
            refuses(under(base, "d"), "Permission denied");
 }
 
+/* rule: G5 */
 START_TEST(who_may_not_write_there_has_none)
 {
     if (geteuid() != 0) {
@@ -364,6 +366,7 @@ static void assert_mode(const char *path, mode_t mode)
     ck_assert_uint_eq(st.st_mode & 07777, mode);
 }
 
+/* rule: G5 */
 START_TEST(the_administrators_comes_first_then_the_sessions_then_the_users)
 {
     if (!enter("the_administrators_comes_first_then_the_sessions_then_the_users"))

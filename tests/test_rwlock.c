@@ -238,6 +238,7 @@ START_TEST(bad_arguments_are_EINVAL)
 }
 END_TEST
 
+/* rule: W24 */
 START_TEST(reader_that_asks_to_write_is_told_without_a_request)
 {
     const struct form *f = &forms[_i];
@@ -339,6 +340,7 @@ START_TEST(rdunlock_and_wrunlock_give_up_a_level_of_their_mode)
 }
 END_TEST
 
+/* rule: W24 */
 START_TEST(last_write_level_given_up_before_reads_is_a_downgrade)
 {
     OK(rlock_rwlock_wrlock(&l));
@@ -380,6 +382,7 @@ START_TEST(downgrade_makes_reads_of_all_levels)
 }
 END_TEST
 
+/* rule: W24 */
 START_TEST(reader_reads_again_past_a_waiting_writer_without_a_round_trip)
 {
     struct actor writer;

@@ -40,6 +40,7 @@ enum { DEAF = 600 };
 /* Who was last: a writing or a reading, by release or by expiry, _i & 3. Before the live
  * one are deaf writers, _i & 4, and deaf readers, _i & 8. The live one wants to read, _i
  * & 16, or to write. */
+/* rule: T11 */
 START_TEST(T11_the_live_one_behind_the_deaf_is_found)
 {
     bool read_ends = _i & 1, expires = _i & 2, live_reads = _i & 16;
@@ -69,6 +70,7 @@ START_TEST(T11_the_live_one_behind_the_deaf_is_found)
 END_TEST
 
 /* Into a reading that goes on: behind deaf writers, _i & 1, and deaf readers, _i & 2. */
+/* rule: T11 */
 START_TEST(T11_a_live_reader_behind_the_deaf_joins_a_reading)
 {
     struct test_redis *c = listener(UUID_C);
@@ -92,6 +94,7 @@ START_TEST(T11_a_live_reader_behind_the_deaf_joins_a_reading)
 END_TEST
 
 /* A try goes on, too: _i & 1 to write. */
+/* rule: T11 */
 START_TEST(T11_a_try_behind_the_deaf_is_not_busy_in_the_end)
 {
     char after[32], rafter[32];
@@ -117,6 +120,7 @@ END_TEST
 
 /* Readers below the bar come in while it is not known whether a live writer waits; so it
  * is not known either whether those above it may. */
+/* rule: W13 */
 START_TEST(W13_who_is_above_the_bar_is_not_forgotten_behind_deaf_writers)
 {
     SAYS(acquire(WRITE_A), "held");
@@ -138,6 +142,7 @@ START_TEST(W13_who_is_above_the_bar_is_not_forgotten_behind_deaf_writers)
 END_TEST
 
 /* Of 300 the first asks again: by refresh, acquire, acquire of who prefers readers. */
+/* rule: W13 */
 START_TEST(W13_an_answer_held_goes_on_for_the_others)
 {
     struct test_redis *b = listener(UUID_B);
@@ -160,6 +165,7 @@ START_TEST(W13_an_answer_held_goes_on_for_the_others)
 END_TEST
 
 /* A newcomer who passes the others opens the way for them, too. */
+/* rule: W13 */
 START_TEST(W13_a_reader_who_passes_goes_on_for_the_others)
 {
     struct test_redis *b = listener(UUID_B);
@@ -344,6 +350,7 @@ static void step(struct client *c)
         go_on(id, refresh(id));
 }
 
+/* rule: W14, W13 */
 START_TEST(W14_and_W13_in_any_sequence)
 {
     walk_state = (unsigned)_i;

@@ -57,6 +57,7 @@ static void check_totals(const struct rw_totals *t)
     ck_assert_int_eq(t->failed, 0);
 }
 
+/* rule: S1 */
 START_TEST(s1_32_readers_of_8_processes_are_inside_at_once_and_a_writer_is_not)
 {
     struct rw_totals totals;
@@ -87,6 +88,7 @@ static void start_mixed(const struct rw_options *options, long sections)
         rw_start(options, job, job, job, job);
 }
 
+/* rule: S1, S3 */
 START_TEST(s1_s3_nobody_meets_a_writer_and_tokens_grow_whatever_form_they_ask_in)
 {
     struct rw_totals totals;
@@ -136,6 +138,7 @@ static bool log_has_grown(void *arg)
     return atomic_load(&rw_log->next) >= mark->events;
 }
 
+/* rule: S1, S3 */
 START_TEST(s1_s3_nor_when_processes_are_killed_at_any_moment_and_started_again)
 {
     enum { EVENTS_BETWEEN = 200 };
@@ -164,6 +167,7 @@ START_TEST(s1_s3_nor_when_processes_are_killed_at_any_moment_and_started_again)
 }
 END_TEST
 
+/* rule: L7 */
 START_TEST(l7_everybody_answers_at_his_deadline_and_nobody_is_left)
 {
     char job[16];

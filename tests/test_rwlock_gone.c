@@ -136,6 +136,7 @@ static bool it_is_dead_and_the_others_are_not(void *arg)
     return scene_reader_left("N", dead) < 0 && is_not_told(&writer);
 }
 
+/* rule: W2, W8 */
 START_TEST(w2_w8_a_killed_reader_ends_no_other_reading_and_lives_on_nobody_elses)
 {
     char id[SCENE_ID_MAX], key[SCENE_KEY_MAX];
@@ -155,6 +156,7 @@ START_TEST(w2_w8_a_killed_reader_ends_no_other_reading_and_lives_on_nobody_elses
 }
 END_TEST
 
+/* rule: L4 */
 START_TEST(l4_a_writer_waits_for_the_lease_of_a_killed_reader_and_not_longer)
 {
     test_rundir_off();
@@ -174,6 +176,7 @@ END_TEST
 
 /* ---- killed */
 
+/* rule: W7 */
 START_TEST(w7_after_a_killed_writer_those_who_wait_to_read_are_next)
 {
     test_rundir_off();
@@ -203,6 +206,7 @@ START_TEST(w7_after_a_killed_writer_those_who_wait_to_read_are_next)
 }
 END_TEST
 
+/* rule: W7 */
 START_TEST(w7_after_a_killed_reader_a_writer_is_next)
 {
     test_rundir_off();
@@ -227,6 +231,7 @@ START_TEST(w7_after_a_killed_reader_a_writer_is_next)
 }
 END_TEST
 
+/* rule: L2 */
 START_TEST(l2_the_hand_over_goes_past_killed_waiters_of_both_kinds)
 {
     start(0, 7, NULL);
@@ -251,6 +256,7 @@ START_TEST(l2_the_hand_over_goes_past_killed_waiters_of_both_kinds)
 END_TEST
 
 /* At the next poll, that is: its presence lasts for two of them at least. */
+/* rule: W12 */
 START_TEST(w12_readers_get_in_when_the_last_writer_who_waits_is_killed)
 {
     const long poll = 600;
@@ -270,6 +276,7 @@ END_TEST
 
 /* ---- stopped */
 
+/* rule: W10 */
 START_TEST(w10_a_stopped_writer_keeps_readers_out_no_longer_than_its_presence)
 {
     start(0, 4, SCENE_TIMES(.presence = test_ms(PRESENCE_MS)));
@@ -293,6 +300,7 @@ START_TEST(w10_a_stopped_writer_keeps_readers_out_no_longer_than_its_presence)
 END_TEST
 
 /* Two of its threads share a hold. The second time the one asks first of all. */
+/* rule: S4 */
 START_TEST(s4_a_reader_stopped_past_its_lease_is_told_and_harms_no_writer)
 {
     char id[SCENE_ID_MAX], writer_id[SCENE_ID_MAX], now_id[SCENE_ID_MAX];
@@ -327,6 +335,7 @@ START_TEST(s4_a_reader_stopped_past_its_lease_is_told_and_harms_no_writer)
 }
 END_TEST
 
+/* rule: W4 */
 START_TEST(w4_a_reader_stopped_past_its_lease_is_lost_though_others_read_on)
 {
     char id[SCENE_ID_MAX];
@@ -352,6 +361,7 @@ static const struct {
 } grants[] = { { "lock", "rdlock", "lock" }, { "rdlock", "lock", "rdlock" } };
 
 /* w[0] lets w[1] in, which is stopped for longer than the grant; w[2] comes after it. */
+/* rule: T1 */
 START_TEST(t1_a_waiter_stopped_over_its_grant_does_not_believe_it)
 {
     const char *verb = grants[_i].verb;
@@ -374,6 +384,7 @@ START_TEST(t1_a_waiter_stopped_over_its_grant_does_not_believe_it)
 }
 END_TEST
 
+/* rule: S4 */
 START_TEST(s4_a_writer_stopped_past_its_lease_is_told_and_harms_no_reader)
 {
     start(0, 1, SCENE_TIMES(.lease = test_ms(LEASE_MS)));
@@ -409,6 +420,7 @@ static long rare_polls(void)
 
 /* The writer polls, first with a long lease of another's before it, and is to
  * be there when the dead one's ends, half-way between two polls. */
+/* rule: W15 */
 START_TEST(w15_a_writer_is_not_late_when_the_reader_with_the_longest_lease_leaves)
 {
     test_rundir_off();
@@ -505,6 +517,7 @@ static void leaves_or_has_lost_it(void)
 
 static const char *const modes[] = { "lock", "rdlock" };
 
+/* rule: L3 */
 START_TEST(l3_everybody_gets_in_after_a_restart_that_lost_all)
 {
     start_line(test_ms(2 * LEASE_MS), test_ms(PRESENCE_MS));
@@ -518,6 +531,7 @@ START_TEST(l3_everybody_gets_in_after_a_restart_that_lost_all)
 }
 END_TEST
 
+/* rule: L3 */
 START_TEST(l3_everybody_gets_in_when_the_scripts_are_forgotten)
 {
     start_line(test_ms(2 * LEASE_MS), test_ms(PRESENCE_MS));
@@ -531,6 +545,7 @@ END_TEST
 
 /* Polls come 3 s apart: those who were not heard when the lock came free look again as
  * soon as they are. */
+/* rule: L3 */
 START_TEST(l3_no_wake_up_is_lost_when_subscribers_are_killed)
 {
     start_line(0, rare_polls());
@@ -548,6 +563,7 @@ START_TEST(l3_no_wake_up_is_lost_when_subscribers_are_killed)
 }
 END_TEST
 
+/* rule: L3 */
 START_TEST(l3_everybody_gets_in_whichever_key_is_deleted)
 {
     static const char *const keys[] = { "N", "rlock:{N}:queue", "rlock:{N}:rqueue",
@@ -564,6 +580,7 @@ START_TEST(l3_everybody_gets_in_whichever_key_is_deleted)
 END_TEST
 
 /* They are stopped, so that it is the force that hands over, and not their release. */
+/* rule: T10 */
 START_TEST(t10_everybody_gets_in_after_a_force_and_each_holder_is_told)
 {
     start_line(0, rare_polls());

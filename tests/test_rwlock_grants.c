@@ -32,6 +32,7 @@ static struct answer downgrade_for(const char *id, const char *lease)
 
 /* ---- grants */
 
+/* rule: W16 */
 START_TEST(W16_one_message_names_all_of_a_client_with_their_tickets)
 {
     struct test_redis *b = listener(UUID_B), *c = listener(UUID_C);
@@ -52,6 +53,7 @@ START_TEST(W16_one_message_names_all_of_a_client_with_their_tickets)
 }
 END_TEST
 
+/* rule: W16 */
 START_TEST(W16_who_is_named_by_the_request_is_told_by_its_answer_alone)
 {
     struct test_redis *b = listener(UUID_B);
@@ -71,6 +73,7 @@ START_TEST(W16_who_is_named_by_the_request_is_told_by_its_answer_alone)
 }
 END_TEST
 
+/* rule: W16 */
 START_TEST(W16_a_refresh_tells_the_fate_of_each_id)
 {
     struct test_redis *b = listener(UUID_B);
@@ -93,6 +96,7 @@ START_TEST(W16_a_refresh_tells_the_fate_of_each_id)
 END_TEST
 
 /* _i: whether anybody else waits to read. */
+/* rule: W17 */
 START_TEST(W17_a_client_that_is_not_heard_gets_its_tickets_back)
 {
     struct test_redis *c = _i ? listener(UUID_C) : NULL, *admin = redis;
@@ -131,6 +135,7 @@ END_TEST
 
 /* ---- downgrade */
 
+/* rule: W18 */
 START_TEST(W18_a_downgrade_keeps_id_token_and_end)
 {
     static const char *const leases[] = { "0", "10000", "60000" };
@@ -149,6 +154,7 @@ START_TEST(W18_a_downgrade_keeps_id_token_and_end)
 }
 END_TEST
 
+/* rule: W18 */
 START_TEST(W18_a_downgrade_may_be_repeated)
 {
     struct test_redis *b = listener(UUID_B);
@@ -175,6 +181,7 @@ START_TEST(W18_a_downgrade_may_be_repeated)
 END_TEST
 
 /* _i: whether a downgrade has come before. */
+/* rule: W19 */
 START_TEST(W19_scripts_find_an_id_in_either_mode)
 {
     SAYS(acquire(WRITE_A), "held");
@@ -198,6 +205,7 @@ END_TEST
 
 /* ---- sharing */
 
+/* rule: W21 */
 START_TEST(W21_who_shares_has_no_end_of_its_own)
 {
     SAYS(ask_read(READ_A, "10000", ""), "held");
@@ -216,6 +224,7 @@ START_TEST(W21_who_shares_has_no_end_of_its_own)
 }
 END_TEST
 
+/* rule: W21 */
 START_TEST(W21_who_shares_queues_behind_a_writer)
 {
     struct test_redis *b = listener(UUID_B);
@@ -234,6 +243,7 @@ START_TEST(W21_who_shares_queues_behind_a_writer)
 }
 END_TEST
 
+/* rule: W21 */
 START_TEST(W21_what_is_not_held_is_not_shared)
 {
     SAYS(acquire(READ_A), "held");
@@ -272,6 +282,7 @@ static bool later(const char *one, const char *other)
                                         : strlen(one) > strlen(other);
 }
 
+/* rule: W26 */
 START_TEST(W26_readers_of_one_reading_share_a_token_and_writers_have_greater_ones)
 {
     char last[32] = "1";
@@ -292,6 +303,7 @@ START_TEST(W26_readers_of_one_reading_share_a_token_and_writers_have_greater_one
 }
 END_TEST
 
+/* rule: W26 */
 START_TEST(W26_granted_readers_are_told_the_token_that_they_share)
 {
     struct test_redis *b = listener(UUID_B), *c = listener(UUID_C);
@@ -321,6 +333,7 @@ START_TEST(W26_granted_readers_are_told_the_token_that_they_share)
 END_TEST
 
 /* _i: by a request of its own, or let in. */
+/* rule: W26 */
 START_TEST(W26_the_first_with_fencing_that_joins_draws_the_token)
 {
     struct test_redis *b = listener(UUID_B), *c = listener(UUID_C);
@@ -345,6 +358,7 @@ START_TEST(W26_the_first_with_fencing_that_joins_draws_the_token)
 }
 END_TEST
 
+/* rule: W26 */
 START_TEST(W26_readers_that_join_a_downgrade_have_its_token)
 {
     struct answer w = acquire_fenced(FENCED_WRITE_A);

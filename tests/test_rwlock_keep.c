@@ -107,6 +107,7 @@ static void expect_kept(void)
 
 /* ---- K14 */
 
+/* rule: K14 */
 START_TEST(k14_reading_again_needs_no_server)
 {
     expect_kept();
@@ -127,6 +128,7 @@ START_TEST(k14_reading_again_needs_no_server)
 END_TEST
 
 /* The server's own count: the library asks once a second, for all it keeps. */
+/* rule: K14 */
 START_TEST(k14_the_server_sees_no_command_of_it)
 {
     expect_kept();
@@ -139,6 +141,7 @@ START_TEST(k14_the_server_sees_no_command_of_it)
 }
 END_TEST
 
+/* rule: K14 */
 START_TEST(k14_threads_join_without_the_server)
 {
     OK(rlock_rwlock_rdlock(&l));
@@ -155,6 +158,7 @@ START_TEST(k14_threads_join_without_the_server)
 }
 END_TEST
 
+/* rule: K14 */
 START_TEST(k14_without_retain_every_newcomer_asks)
 {
     rlock_rwlock_t plain = l;
@@ -172,6 +176,7 @@ END_TEST
 
 /* One whose handle keeps nothing may share what another one keeps, if the server says so,
  * and ends it. */
+/* rule: K14 */
 START_TEST(k14_who_asks_shares_what_is_kept)
 {
     rlock_rwlock_t plain = l;
@@ -189,6 +194,7 @@ START_TEST(k14_who_asks_shares_what_is_kept)
 END_TEST
 
 /* The message is lost, but one who asked was told that a writer waits. */
+/* rule: K14 */
 START_TEST(k14_the_answer_to_a_newcomer_tells_of_a_writer)
 {
     keep_behind_proxy(30000);
@@ -206,6 +212,7 @@ START_TEST(k14_the_answer_to_a_newcomer_tells_of_a_writer)
 END_TEST
 
 /* Ten times within the time of a few askings. */
+/* rule: K14 */
 START_TEST(k14_a_writer_gets_it_at_once)
 {
     struct timespec at = test_in_ms(CLOCK_MONOTONIC, test_ms(SOON_MS / 2));
@@ -223,6 +230,7 @@ static bool gets_it(void *lock)
     return rlock_rwlock_trywrlock(lock) == 0;
 }
 
+/* rule: K15 */
 START_TEST(k15_so_does_who_tries)
 {
     expect_kept();
@@ -232,6 +240,7 @@ START_TEST(k15_so_does_who_tries)
 }
 END_TEST
 
+/* rule: K15 */
 START_TEST(k15_and_who_waits_for_it_to_be_free)
 {
     struct timespec at = test_in_ms(CLOCK_REALTIME, test_ms(SOON_MS / 2));
@@ -241,6 +250,7 @@ START_TEST(k15_and_who_waits_for_it_to_be_free)
 }
 END_TEST
 
+/* rule: K14 */
 START_TEST(k14_readers_elsewhere_do_not_end_it)
 {
     expect_kept();
@@ -261,6 +271,7 @@ static bool is_told(void *messages)
 }
 
 /* Those inside finish, and may read again; those who come queue behind the writer. */
+/* rule: K14 */
 START_TEST(k14_once_a_writer_waits_new_readers_queue)
 {
     uint64_t messages = stats_of(client).messages;
@@ -308,6 +319,7 @@ static int run_flood(void *lock)
 }
 
 /* _i: with its message, and when that is lost, so that the asking has to tell (H8). */
+/* rule: K14 */
 START_TEST(k14_overlapping_readers_do_not_starve_a_writer)
 {
     struct task tasks[4];
@@ -337,6 +349,7 @@ START_TEST(k14_overlapping_readers_do_not_starve_a_writer)
 END_TEST
 
 /* Of its own process. */
+/* rule: K14 */
 START_TEST(k14_nor_a_writer_here)
 {
     struct task tasks[3];
@@ -360,6 +373,7 @@ START_TEST(k14_nor_a_writer_here)
 END_TEST
 
 /* Nobody inside, and the message is lost: a third of a presence, and no longer (K5). */
+/* rule: K14 */
 START_TEST(k14_a_lost_wanted_is_mended_by_asking)
 {
     keep_behind_proxy(PRESENCE_MS);
@@ -377,6 +391,7 @@ END_TEST
 
 /* Its TTL is that of a grant while nobody is inside (K5), and nobody for long is too long
  * (K9). */
+/* rule: K14 */
 START_TEST(k14_it_is_kept_for_so_long_and_no_longer)
 {
     keep_with(test_ms(SHORT_MS), PRESENCE_MS);
@@ -394,6 +409,7 @@ static bool is_asked(void *before)
     return stats_of(client).renewals >= *(uint64_t *)before + 6;
 }
 
+/* rule: K14 */
 START_TEST(k14_it_is_asked_for_and_lasts)
 {
     keep_with(RETAIN_MS, PRESENCE_MS);
@@ -406,6 +422,7 @@ START_TEST(k14_it_is_asked_for_and_lasts)
 }
 END_TEST
 
+/* rule: K14 */
 START_TEST(k14_who_is_inside_has_the_whole_lease)
 {
     long ms = 0;
@@ -423,6 +440,7 @@ END_TEST
 
 /* ---- how it ends */
 
+/* rule: K8 */
 START_TEST(k8_forced_or_deleted_it_is_asked_for_anew)
 {
     keep_with(RETAIN_MS, PRESENCE_MS);
@@ -442,6 +460,7 @@ START_TEST(k8_forced_or_deleted_it_is_asked_for_anew)
 }
 END_TEST
 
+/* rule: K9 */
 START_TEST(k9_destroy_and_close_do_not_mind)
 {
     expect_kept();
@@ -459,6 +478,7 @@ START_TEST(k9_destroy_and_close_do_not_mind)
 }
 END_TEST
 
+/* rule: K14 */
 START_TEST(k14_a_fixed_lease_has_a_hold_of_its_own)
 {
     expect_kept();
@@ -474,6 +494,7 @@ START_TEST(k14_a_fixed_lease_has_a_hold_of_its_own)
 END_TEST
 
 /* Who extends to a fixed lease keeps nothing. */
+/* rule: K14 */
 START_TEST(k14_nor_is_what_became_fixed_kept)
 {
     OK(rlock_rwlock_rdlock(&l));
@@ -499,6 +520,7 @@ static void start_keeper(struct worker *w)
     ck_assert(is_kept());
 }
 
+/* rule: K12 */
 START_TEST(k12_a_child_has_nothing)
 {
     struct worker w;
@@ -521,6 +543,7 @@ START_TEST(k12_a_child_has_nothing)
 END_TEST
 
 /* Stopped or killed while nobody was inside, it holds up others for a presence. */
+/* rule: K13 */
 START_TEST(k13_a_keeper_that_stops_costs_a_presence)
 {
     struct worker w;

@@ -84,6 +84,7 @@ static bool is_told(void *messages)
     return stats_of(client).messages > *(uint64_t *)messages;
 }
 
+/* rule: K16 */
 START_TEST(k16_writer_and_reader_of_one_process_give_it_back_to_each_other)
 {
     for (int i = 0; i < 5; i++) {
@@ -107,6 +108,7 @@ static int run_try_read_once(void *lock)
     return rc == 0 ? rlock_rwlock_unlock(lock) : rc;
 }
 
+/* rule: K16 */
 START_TEST(k16_a_try_to_write_takes_what_threads_have_read_with)
 {
     enum { ROUNDS = 20 };
@@ -122,6 +124,7 @@ START_TEST(k16_a_try_to_write_takes_what_threads_have_read_with)
 }
 END_TEST
 
+/* rule: K16 */
 START_TEST(k16_a_try_is_not_told_busy_by_what_another_thread_gives_back)
 {
     keep_behind_proxy(30000);
@@ -140,6 +143,7 @@ START_TEST(k16_a_try_is_not_told_busy_by_what_another_thread_gives_back)
 END_TEST
 
 /* H11, W18: the answer says that of the grant, or a block's first. */
+/* rule: H11 */
 START_TEST(h11_a_renewals_late_answer_changes_no_token_of_who_reads_now)
 {
     uint64_t first, section, reading, later;
@@ -168,6 +172,7 @@ START_TEST(h11_a_renewals_late_answer_changes_no_token_of_who_reads_now)
 }
 END_TEST
 
+/* rule: K16 */
 START_TEST(k16_a_reader_elsewhere_gets_it_at_once)
 {
     struct timespec at = test_in_ms(CLOCK_MONOTONIC, test_ms(SOON_MS / 2));
@@ -180,6 +185,7 @@ START_TEST(k16_a_reader_elsewhere_gets_it_at_once)
 }
 END_TEST
 
+/* rule: K16 */
 START_TEST(k16_threads_pass_it_on)
 {
     OK(actor_does(&actor[0], run_wrlock, &l));
@@ -196,6 +202,7 @@ START_TEST(k16_threads_pass_it_on)
 END_TEST
 
 /* _i: who waits elsewhere, or here to read. */
+/* rule: W25 */
 START_TEST(w25_but_not_past_the_server)
 {
     rlock_rwlock_t *who = _i == 2 ? &l : &theirs;
@@ -218,6 +225,7 @@ START_TEST(w25_but_not_past_the_server)
 }
 END_TEST
 
+/* rule: W25 */
 START_TEST(w25_without_retain_each_goes_to_the_server)
 {
     rlock_rwlock_t plain = l;
@@ -241,6 +249,7 @@ static uint64_t token(rlock_rwlock_t *lock)
     return number;
 }
 
+/* rule: H11 */
 START_TEST(h11_tokens_grow_and_a_downgrade_keeps_its_own)
 {
     rlock_rwlock_t f = rwlock_with(client, "n", -1, 1);
@@ -269,6 +278,7 @@ START_TEST(h11_tokens_grow_and_a_downgrade_keeps_its_own)
 END_TEST
 
 /* Readers of a reading have its token, the newcomers too. */
+/* rule: W26 */
 START_TEST(w26_who_joins_has_the_token_of_the_reading)
 {
     rlock_rwlock_t f = rwlock_with(client, "n", -1, 1);

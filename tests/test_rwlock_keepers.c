@@ -44,6 +44,7 @@ static bool is_told(struct test_redis *box, const char *id)
 
 /* ---- who is in it */
 
+/* rule: K15 */
 START_TEST(k15_who_wants_to_be_told_is_in_it_until_his_end)
 {
     struct answer a = acquire(KEEP_A);
@@ -65,6 +66,7 @@ START_TEST(k15_who_wants_to_be_told_is_in_it_until_his_end)
 }
 END_TEST
 
+/* rule: K15 */
 START_TEST(k15_other_readers_are_not)
 {
     ck_assert_int_eq((int)acquire(READ_A).flags, 0);
@@ -74,6 +76,7 @@ START_TEST(k15_other_readers_are_not)
 }
 END_TEST
 
+/* rule: K15 */
 START_TEST(k15_who_shares_the_hold_of_one_who_is_raises_it)
 {
     SAYS(acquire(KEEP_A), "held");
@@ -87,6 +90,7 @@ END_TEST
 
 /* _i: the last reader's release, one of two, with a marker, force, and the hand-over to a
  * writer of what has expired. */
+/* rule: K15 */
 START_TEST(k15_it_goes_with_the_hold)
 {
     SAYS(acquire(KEEP_A), "held");
@@ -109,6 +113,7 @@ START_TEST(k15_it_goes_with_the_hold)
 }
 END_TEST
 
+/* rule: K15 */
 START_TEST(k15_a_reading_begins_without_those_of_another)
 {
     SAYS(acquire(KEEP_A), "held");
@@ -119,6 +124,7 @@ START_TEST(k15_a_reading_begins_without_those_of_another)
 }
 END_TEST
 
+/* rule: K15 */
 START_TEST(k15_the_dead_are_taken_out_in_time)
 {
     SAYS(acquire(KEEP_A), "held");
@@ -130,6 +136,7 @@ END_TEST
 
 /* ---- who is told, and when */
 
+/* rule: K15 */
 START_TEST(k15_the_first_writer_tells_each_client_once)
 {
     struct test_redis *a = listener(UUID_A), *b = listener(UUID_B);
@@ -147,6 +154,7 @@ START_TEST(k15_the_first_writer_tells_each_client_once)
 }
 END_TEST
 
+/* rule: K15 */
 START_TEST(k15_so_does_one_behind_a_waiter_of_another_type)
 {
     struct test_redis *a = listener(UUID_A);
@@ -158,6 +166,7 @@ START_TEST(k15_so_does_one_behind_a_waiter_of_another_type)
 }
 END_TEST
 
+/* rule: K15 */
 START_TEST(k15_while_a_writer_waits_nobody_is_in_it)
 {
     SAYS(acquire(KEEP_A), "held");
@@ -173,6 +182,7 @@ START_TEST(k15_while_a_writer_waits_nobody_is_in_it)
 }
 END_TEST
 
+/* rule: K15 */
 START_TEST(k15_readers_cause_no_message)
 {
     struct test_redis *a = listener(UUID_A), *c = listener(UUID_C);
@@ -191,6 +201,7 @@ START_TEST(k15_readers_cause_no_message)
 }
 END_TEST
 
+/* rule: K15 */
 START_TEST(k15_so_does_a_try_to_write_and_who_waits_for_the_lock_to_be_free)
 {
     struct test_redis *a = listener(UUID_A);
@@ -208,6 +219,7 @@ START_TEST(k15_so_does_a_try_to_write_and_who_waits_for_the_lock_to_be_free)
 }
 END_TEST
 
+/* rule: K15 */
 START_TEST(k15_the_dead_are_not_told)
 {
     struct test_redis *a = listener(UUID_A), *b = listener(UUID_B);
@@ -223,6 +235,7 @@ START_TEST(k15_the_dead_are_not_told)
 END_TEST
 
 /* The rest finds out when it asks. */
+/* rule: K15 */
 START_TEST(k15_so_many_are_told_and_no_more)
 {
     char id[64];
@@ -237,6 +250,7 @@ START_TEST(k15_so_many_are_told_and_no_more)
 }
 END_TEST
 
+/* rule: K10 */
 START_TEST(k10_who_listens_as_redisson_does_is_another)
 {
     struct test_redis *waiter = channel_listener(CHANNEL);
@@ -249,6 +263,7 @@ START_TEST(k10_who_listens_as_redisson_does_is_another)
 END_TEST
 
 /* What is no member that a library wrote is not told. */
+/* rule: K15 */
 START_TEST(k15_a_foreign_member_does_no_harm)
 {
     SAYS(acquire(KEEP_A), "held");
@@ -260,6 +275,7 @@ START_TEST(k15_a_foreign_member_does_no_harm)
 END_TEST
 
 /* _i: the call. */
+/* rule: K15 */
 START_TEST(k15_a_key_of_another_type_gives_an_error_and_nothing_is_changed)
 {
     char before[64];
@@ -282,6 +298,7 @@ END_TEST
 
 /* ---- a writer who keeps it */
 
+/* rule: K16 */
 START_TEST(k16_a_writer_is_told_of_whoever_comes_once)
 {
     struct test_redis *a = listener(UUID_A);
@@ -318,6 +335,7 @@ START_TEST(k16_a_writer_is_told_of_whoever_comes_once)
 }
 END_TEST
 
+/* rule: K4 */
 START_TEST(k4_a_grant_says_whether_others_wait)
 {
     struct test_redis *a = listener(UUID_A);
@@ -334,6 +352,7 @@ START_TEST(k4_a_grant_says_whether_others_wait)
 }
 END_TEST
 
+/* rule: K2 */
 START_TEST(k2_a_renewal_may_turn_1_into_2)
 {
     SAYS(acquire(WRITE_A), "held");
@@ -352,6 +371,7 @@ static unsigned long long number(const char *token)
     return strtoull(token, NULL, 10);
 }
 
+/* rule: H11 */
 START_TEST(h11_a_writer_is_given_a_block_of_tokens_when_he_asks)
 {
     struct answer a = acquire_fenced(FENCED_K);
@@ -371,6 +391,7 @@ START_TEST(h11_a_writer_is_given_a_block_of_tokens_when_he_asks)
 END_TEST
 
 /* Those who join the reading have no smaller one than the sections before. */
+/* rule: H11 */
 START_TEST(h11_a_downgrade_keeps_the_token_of_its_section)
 {
     acquire_fenced(FENCED_K);
@@ -388,6 +409,7 @@ START_TEST(h11_a_downgrade_keeps_the_token_of_its_section)
 END_TEST
 
 /* Not what nobody was given: a writer may have been told it by a forged message. */
+/* rule: H11 */
 START_TEST(h11_nor_has_it_another)
 {
     static const char *const wrong[] = { "1", "9223372036854775807", "x", "-5", "" };

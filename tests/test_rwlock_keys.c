@@ -116,6 +116,7 @@ static struct answer call_of(int which)
 }
 
 /* _i: the call, and whether C listens. */
+/* rule: W27 */
 START_TEST(W27_every_combination_of_missing_keys_is_valid)
 {
     struct test_redis *c = _i % 2 ? listener(UUID_C) : NULL;
@@ -146,6 +147,7 @@ static long long ttl_of(const char *key)
 }
 
 /* _i: the call. Each key in turn is a string or a list, with and without a TTL. */
+/* rule: W27 */
 START_TEST(W27_a_key_of_another_type_gives_an_error_and_nothing_is_changed)
 {
     struct test_redis *c = listener(UUID_C);
@@ -189,6 +191,7 @@ START_TEST(W27_a_key_of_another_type_gives_an_error_and_nothing_is_changed)
 }
 END_TEST
 
+/* rule: W27 */
 START_TEST(W27_a_look_at_keys_of_another_type_gives_an_error)
 {
     for (int key = KEY_N; key <= KEY_RQUEUE; key++) {
@@ -209,6 +212,7 @@ static void fill_memory(void)
     test_redis_config(redis, "maxmemory", "1");
 }
 
+/* rule: W27 */
 START_TEST(W27_a_hold_ends_and_is_renewed_when_memory_is_full)
 {
     struct test_redis *a = listener(UUID_A), *b = listener(UUID_B);
@@ -240,6 +244,7 @@ START_TEST(W27_a_hold_ends_and_is_renewed_when_memory_is_full)
 }
 END_TEST
 
+/* rule: W27 */
 START_TEST(W27_readers_of_full_memory_are_handed_an_expired_lock)
 {
     struct test_redis *b = listener(UUID_B);
@@ -255,6 +260,7 @@ START_TEST(W27_readers_of_full_memory_are_handed_an_expired_lock)
 }
 END_TEST
 
+/* rule: W27 */
 START_TEST(W27_acquires_are_refused_untouched_when_memory_is_full)
 {
     char before[64];
@@ -288,6 +294,7 @@ static void hold_otherwise(int which)
     test_redis_do(redis, "PEXPIRE", "n", "30000");
 }
 
+/* rule: S5 */
 START_TEST(S5_a_lock_of_another_kind_is_held)
 {
     char before[64];
@@ -316,6 +323,7 @@ START_TEST(S5_a_lock_of_another_kind_is_held)
 END_TEST
 
 /* _i: mutex or fair. */
+/* rule: S5 */
 START_TEST(S5_what_we_release_goes_to_waiters_of_other_kinds_in_their_mode)
 {
     const char *other = _i ? FAIR_B : MUTEX_B;
@@ -337,6 +345,7 @@ START_TEST(S5_what_we_release_goes_to_waiters_of_other_kinds_in_their_mode)
 }
 END_TEST
 
+/* rule: S5 */
 START_TEST(S5_what_other_kinds_release_goes_to_our_writers)
 {
     const char *other = _i ? FAIR_A : MUTEX_A;
@@ -354,6 +363,7 @@ START_TEST(S5_what_other_kinds_release_goes_to_our_writers)
 }
 END_TEST
 
+/* rule: S5 */
 START_TEST(S5_a_waiter_of_another_kind_is_a_writer_to_the_readers)
 {
     const char *other = _i ? FAIR_B : MUTEX_B;
@@ -368,6 +378,7 @@ START_TEST(S5_a_waiter_of_another_kind_is_a_writer_to_the_readers)
 }
 END_TEST
 
+/* rule: S5 */
 START_TEST(S5_Redissons_waiters_are_told_when_nobody_takes_it)
 {
     struct test_redis *channel = channel_listener(CHANNEL);
@@ -391,6 +402,7 @@ END_TEST
 
 /* ---- force */
 
+/* rule: T10 */
 START_TEST(T10_force_names_a_reading_by_its_since_and_tells_all_readers)
 {
     struct test_redis *a = listener(UUID_A), *b = listener(UUID_B);
@@ -419,6 +431,7 @@ START_TEST(T10_force_names_a_reading_by_its_since_and_tells_all_readers)
 END_TEST
 
 /* _i: a reading or a writing. */
+/* rule: T10 */
 START_TEST(T10_what_is_forced_is_handed_over)
 {
     struct test_redis *b = listener(UUID_B), *c = listener(UUID_C);
@@ -437,6 +450,7 @@ START_TEST(T10_what_is_forced_is_handed_over)
 }
 END_TEST
 
+/* rule: T10 */
 START_TEST(T10_a_downgraded_hold_is_forced_as_a_reading)
 {
     struct test_redis *a = listener(UUID_A);

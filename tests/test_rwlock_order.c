@@ -117,6 +117,7 @@ static void end_phase_fair(void)
     check_totals(&totals);
 }
 
+/* rule: W14, L6 */
 START_TEST(w14_writers_enter_a_flood_of_readers_after_those_who_were_in_or_queued)
 {
     enum { FEW = 2 };
@@ -134,6 +135,7 @@ START_TEST(w14_writers_enter_a_flood_of_readers_after_those_who_were_in_or_queue
 }
 END_TEST
 
+/* rule: W14, L6 */
 START_TEST(w14_readers_enter_a_flood_of_writers_after_one_of_them)
 {
     enum { FEW = 3 };
@@ -150,6 +152,7 @@ START_TEST(w14_readers_enter_a_flood_of_writers_after_one_of_them)
 }
 END_TEST
 
+/* rule: W14, L6 */
 START_TEST(w14_both_floods_at_once_keep_both_bounds)
 {
     long sections = test_count(2000, 400);
@@ -286,6 +289,7 @@ static void let_all(rlock_rwlock_t *lock, rlock_client_t *client)
     ck_assert(rw_wait_clean(SCENE_SOON_MS));
 }
 
+/* rule: W20 */
 START_TEST(w20_who_waits_to_read_joins_a_downgrade_past_many_writers)
 {
     rlock_rwlock_t lock;
@@ -304,6 +308,7 @@ static bool nobody_has_come(void *arg)
     return atomic_load(&rw_log->inside) == 0 && atomic_load(&rw_log->first) == 0;
 }
 
+/* rule: W20 */
 START_TEST(w20_with_PREFER_WRITER_nobody_joins_a_downgrade_while_a_writer_waits)
 {
     rlock_rwlock_t lock;
@@ -314,6 +319,7 @@ START_TEST(w20_with_PREFER_WRITER_nobody_joins_a_downgrade_while_a_writer_waits)
 }
 END_TEST
 
+/* rule: W18 */
 START_TEST(w18_nobody_writes_between_a_writing_and_its_downgrade_while_many_wait)
 {
     uint64_t token, later;
@@ -376,6 +382,7 @@ static void wait_for_first_polls(void)
     while (!test_stays(no_script_has_run, &calls, QUIET_MS));
 }
 
+/* rule: W12 */
 START_TEST(w12_a_writer_who_gives_up_lets_in_the_reader_behind_him)
 {
     enum { BEFORE_A_POLL_MS = 3000 };

@@ -62,6 +62,7 @@ static struct answer release_before_300(void)
 }
 
 /* _i: the writer C comes before, meanwhile; or meanwhile, and its answer goes on. */
+/* rule: W9 */
 START_TEST(W9_all_who_were_queued_come_before_the_writer)
 {
     struct test_redis *b = listener(UUID_B), *c = listener(UUID_C), *d = listener(UUID_D);
@@ -96,6 +97,7 @@ START_TEST(W9_all_who_were_queued_come_before_the_writer)
 }
 END_TEST
 
+/* rule: W9 */
 START_TEST(W9_the_bar_survives_the_end_of_the_reading)
 {
     struct test_redis *b = listener(UUID_B), *c = listener(UUID_C), *d = listener(UUID_D);
@@ -129,6 +131,7 @@ START_TEST(W9_the_bar_survives_the_end_of_the_reading)
 }
 END_TEST
 
+/* rule: W9 */
 START_TEST(W9_a_deaf_reader_keeps_its_ticket_and_may_still_come_in)
 {
     struct test_redis *c = listener(UUID_C), *d = listener(UUID_D), *e = listener(UUID_E);
@@ -168,6 +171,7 @@ START_TEST(W9_a_deaf_reader_keeps_its_ticket_and_may_still_come_in)
 }
 END_TEST
 
+/* rule: W9 */
 START_TEST(W9_dead_readers_are_dropped_without_a_bar)
 {
     struct test_redis *c = listener(UUID_C);
@@ -184,6 +188,7 @@ END_TEST
 
 /* ---- writers who wait */
 
+/* rule: W10 */
 START_TEST(W10_a_dead_writer_is_dropped_and_a_deaf_one_stepped_over)
 {
     bool dead = _i & 1, alone = _i & 2;
@@ -207,6 +212,7 @@ END_TEST
 
 /* After a reading that expired, a deaf writer who asks is next, but for the reader below
  * the bar, who begins a reading; another writer, who listens, _i, closes it. */
+/* rule: W10 */
 START_TEST(W10_a_deaf_writer_who_asks_closes_no_reading)
 {
     struct test_redis *a = listener(UUID_A), *e = _i ? listener(UUID_E) : NULL;
@@ -232,6 +238,7 @@ START_TEST(W10_a_deaf_writer_who_asks_closes_no_reading)
 }
 END_TEST
 
+/* rule: W10 */
 START_TEST(W10_a_live_writer_lets_nobody_in_but_who_is_in)
 {
     struct test_redis *b = listener(UUID_B);
@@ -247,6 +254,7 @@ START_TEST(W10_a_live_writer_lets_nobody_in_but_who_is_in)
 }
 END_TEST
 
+/* rule: W11 */
 START_TEST(W11_writing_and_reading_alternate)
 {
     struct test_redis *b = listener(UUID_B), *c = listener(UUID_C);
@@ -275,6 +283,7 @@ START_TEST(W11_writing_and_reading_alternate)
 END_TEST
 
 /* 65 deaf writers are first: the hand-over goes on behind 64 of them. */
+/* rule: W11 */
 START_TEST(W11_what_has_ended_is_known_to_a_script_that_goes_on)
 {
     struct test_redis *c = listener(UUID_C), *d = listener(UUID_D);
@@ -303,6 +312,7 @@ END_TEST
 
 /* One writer is live, and leaves the queue in the way of _i: cancelled, released by who
  * gave it up, dead. */
+/* rule: W12 */
 START_TEST(W12_the_last_live_writer_who_leaves_lets_the_readers_in)
 {
     struct test_redis *b = listener(UUID_B), *c = listener(UUID_C);
@@ -327,6 +337,7 @@ START_TEST(W12_the_last_live_writer_who_leaves_lets_the_readers_in)
 }
 END_TEST
 
+/* rule: W10 */
 START_TEST(W10_a_deaf_writer_keeps_no_reader_out_by_asking)
 {
     struct test_redis *b = listener(UUID_B), *c = listener(UUID_C);
@@ -344,6 +355,7 @@ START_TEST(W10_a_deaf_writer_keeps_no_reader_out_by_asking)
 END_TEST
 
 /* Who may not ask who listens learns it from the grant. */
+/* rule: W12 */
 START_TEST(W12_a_grant_that_is_undone_lets_the_readers_in)
 {
     struct test_redis *b = listener(UUID_B), *c = listener(UUID_C), *admin = redis;
@@ -364,6 +376,7 @@ START_TEST(W12_a_grant_that_is_undone_lets_the_readers_in)
 }
 END_TEST
 
+/* rule: W14 */
 START_TEST(W14_who_queues_after_a_writer_comes_after_it)
 {
     struct test_redis *b = listener(UUID_B), *c = listener(UUID_C), *d = listener(UUID_D);
@@ -388,6 +401,7 @@ END_TEST
 
 /* ---- the kinds: _i counts them */
 
+/* rule: L6 */
 START_TEST(kind_decides_whether_an_arriving_reader_passes_a_writer)
 {
     struct test_redis *b = listener(UUID_B);
@@ -421,6 +435,7 @@ START_TEST(kind_decides_who_is_next_after_a_writer)
 }
 END_TEST
 
+/* rule: W11 */
 START_TEST(W11_after_a_reading_a_writer_is_next_whatever_the_kind)
 {
     struct test_redis *b = listener(UUID_B), *c = listener(UUID_C);
@@ -436,6 +451,7 @@ START_TEST(W11_after_a_reading_a_writer_is_next_whatever_the_kind)
 }
 END_TEST
 
+/* rule: W9 */
 START_TEST(W9_those_below_the_bar_come_before_the_writer_whatever_the_kind)
 {
     struct test_redis *c = listener(UUID_C), *d = listener(UUID_D);
@@ -457,6 +473,7 @@ START_TEST(W9_those_below_the_bar_come_before_the_writer_whatever_the_kind)
 END_TEST
 
 /* _i: the kind, and whether a live, a deaf or no writer waits. */
+/* rule: W20 */
 START_TEST(W20_who_waits_to_read_joins_a_downgrade)
 {
     int writer = _i / KINDS;
@@ -483,6 +500,7 @@ START_TEST(W20_who_waits_to_read_joins_a_downgrade)
 }
 END_TEST
 
+/* rule: W20 */
 START_TEST(W20_more_than_256_join_a_downgrade_before_the_writer)
 {
     struct test_redis *b = listener(UUID_B), *c = listener(UUID_C);

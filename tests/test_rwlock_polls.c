@@ -45,6 +45,7 @@ static void put_others(void)
                   scene_key(present, "N", "present"), UUID_D, count);
 }
 
+/* rule: T11 */
 START_TEST(T11_a_writer_whom_nobody_hears_does_not_poll_without_end)
 {
     char url[128];

@@ -170,6 +170,7 @@ static void x_alone_is_lost_in_time(const char *id)
     scene_worker_does(&z, "unlock");
 }
 
+/* rule: W1 */
 START_TEST(w1_a_repeated_acquire_counts_from_its_own_end)
 {
     char id[SCENE_ID_MAX], end[32];
@@ -203,6 +204,7 @@ static void x_is_let_in_unheard(const char *call, char id[SCENE_ID_MAX])
     got(&y);
 }
 
+/* rule: W1 */
 START_TEST(w1_a_grant_that_a_refresh_finds_counts_from_its_own_end)
 {
     char id[SCENE_ID_MAX];
@@ -216,6 +218,7 @@ START_TEST(w1_a_grant_that_a_refresh_finds_counts_from_its_own_end)
 }
 END_TEST
 
+/* rule: T8 */
 START_TEST(t8_a_cancel_that_finds_a_reader_in_counts_from_its_own_end)
 {
     char id[SCENE_ID_MAX], call[64];
@@ -255,6 +258,7 @@ START_TEST(a_release_whose_reply_is_lost_succeeds_and_frees_nobody_elses)
 }
 END_TEST
 
+/* rule: S2 */
 START_TEST(s2_a_release_that_comes_late_frees_no_newer_hold_of_its_client)
 {
     char id[SCENE_ID_MAX], now[SCENE_ID_MAX];
@@ -333,6 +337,7 @@ START_TEST(a_cancel_that_is_lost_after_the_grant_is_made_up_for_by_a_release)
 }
 END_TEST
 
+/* rule: S2 */
 START_TEST(s2_a_cancel_that_comes_late_takes_no_newer_waiter_out)
 {
     char id[SCENE_ID_MAX], now[SCENE_ID_MAX], ticket[32];

@@ -36,6 +36,7 @@ static long long ttl(const char *key)
 
 /* ---- ends */
 
+/* rule: W1 */
 START_TEST(W1_an_answer_tells_a_reader_its_own_end_and_that_of_the_lock)
 {
     SAYS(ask_read(READ_A, "20000", ""), "held");
@@ -53,6 +54,7 @@ START_TEST(W1_an_answer_tells_a_reader_its_own_end_and_that_of_the_lock)
 }
 END_TEST
 
+/* rule: W2 */
 START_TEST(W2_nobodys_script_moves_the_end_of_another)
 {
     SAYS(acquire(READ_A), "held");
@@ -73,6 +75,7 @@ START_TEST(W2_nobodys_script_moves_the_end_of_another)
 }
 END_TEST
 
+/* rule: W3 */
 START_TEST(W3_the_lock_ends_with_the_last_reader_up_and_down)
 {
     struct test_redis *c = listener(UUID_C);
@@ -99,6 +102,7 @@ START_TEST(W3_the_lock_ends_with_the_last_reader_up_and_down)
 }
 END_TEST
 
+/* rule: W3 */
 START_TEST(W3_who_is_let_in_shortens_no_reading)
 {
     struct test_redis *b = listener(UUID_B);
@@ -116,6 +120,7 @@ START_TEST(W3_who_is_let_in_shortens_no_reading)
 }
 END_TEST
 
+/* rule: W3 */
 START_TEST(W3_a_reading_that_a_script_opens_for_others_ends_with_them)
 {
     struct test_redis *b = listener(UUID_B);
@@ -130,6 +135,7 @@ START_TEST(W3_a_reading_that_a_script_opens_for_others_ends_with_them)
 END_TEST
 
 /* _i: what asks late. */
+/* rule: W4 */
 START_TEST(W4_an_end_that_has_passed_is_not_revived)
 {
     struct test_redis *c = listener(UUID_C);
@@ -153,6 +159,7 @@ START_TEST(W4_an_end_that_has_passed_is_not_revived)
 }
 END_TEST
 
+/* rule: W4 */
 START_TEST(W4_a_reading_that_is_over_takes_back_nobody)
 {
     SAYS(acquire(READ_A), "held");
@@ -165,6 +172,7 @@ START_TEST(W4_a_reading_that_is_over_takes_back_nobody)
 }
 END_TEST
 
+/* rule: W5 */
 START_TEST(W5_an_own_end_never_falls)
 {
     SAYS(ask_read(READ_A, "60000", ""), "held");
@@ -183,6 +191,7 @@ START_TEST(W5_an_own_end_never_falls)
 }
 END_TEST
 
+/* rule: W5 */
 START_TEST(W5_a_granted_end_rises_to_the_lease_when_it_is_asked_for)
 {
     struct test_redis *b = listener(UUID_B);
@@ -207,6 +216,7 @@ static void leave_reader(const char *id)
     test_redis_do(redis, "PEXPIRE", READERS, "110000");
 }
 
+/* rule: W6 */
 START_TEST(W6_a_reading_begins_without_those_of_another)
 {
     struct test_redis *b = listener(UUID_B);
@@ -233,6 +243,7 @@ START_TEST(W6_a_reading_begins_without_those_of_another)
 }
 END_TEST
 
+/* rule: W6 */
 START_TEST(W6_a_writing_begins_without_readers)
 {
     struct test_redis *b = listener(UUID_B);
@@ -256,6 +267,7 @@ START_TEST(W6_a_writing_begins_without_readers)
 }
 END_TEST
 
+/* rule: W6 */
 START_TEST(W6_a_reading_whose_readers_are_lost_is_held_until_it_ends)
 {
     struct test_redis *b = listener(UUID_B), *c = listener(UUID_C);
@@ -287,6 +299,7 @@ START_TEST(W6_a_reading_whose_readers_are_lost_is_held_until_it_ends)
 }
 END_TEST
 
+/* rule: W7 */
 START_TEST(W7_after_a_reading_that_expired_a_writer_is_next)
 {
     struct test_redis *b = listener(UUID_B), *c = listener(UUID_C);
@@ -305,6 +318,7 @@ START_TEST(W7_after_a_reading_that_expired_a_writer_is_next)
 }
 END_TEST
 
+/* rule: W7 */
 START_TEST(W7_after_a_writing_that_expired_the_readers_are_next)
 {
     struct test_redis *b = listener(UUID_B), *c = listener(UUID_C);
@@ -378,6 +392,7 @@ static void send_beside_the_dead(int which)
     }
 }
 
+/* rule: W8 */
 START_TEST(W8_dead_readers_cost_nothing)
 {
     struct test_redis *b = listener(UUID_B);
@@ -407,6 +422,7 @@ START_TEST(W8_dead_readers_cost_nothing)
 }
 END_TEST
 
+/* rule: W8 */
 START_TEST(W8_the_dead_do_not_keep_a_writer_out)
 {
     struct test_redis *b = listener(UUID_B);
@@ -420,6 +436,7 @@ START_TEST(W8_the_dead_do_not_keep_a_writer_out)
 }
 END_TEST
 
+/* rule: W15 */
 START_TEST(W15_the_end_told_falls_when_the_last_reader_leaves)
 {
     SAYS(ask_read(READ_A, "60000", ""), "held");

@@ -109,6 +109,7 @@ static int run_has_token(void *lock)
 
 /* ---- one hold for all */
 
+/* rule: W21 */
 START_TEST(threads_that_read_are_one_reader_at_the_server)
 {
     long long before = requests();
@@ -235,6 +236,7 @@ END_TEST
 
 /* ---- a join in flight counts (W22) */
 
+/* rule: W22 */
 START_TEST(join_in_flight_keeps_the_hold)
 {
     go_behind_proxy("");
@@ -259,6 +261,7 @@ START_TEST(join_in_flight_keeps_the_hold)
 }
 END_TEST
 
+/* rule: W22 */
 START_TEST(join_that_comes_to_queue_behind_a_writer_gives_the_unused_hold_back)
 {
     go_behind_proxy("");
@@ -284,6 +287,7 @@ END_TEST
 /* ---- unknown outcomes of a join (W21) */
 
 /* The first try's request or reply is lost with its connection; it is repeated. */
+/* rule: W21 */
 START_TEST(join_of_unknown_outcome_is_cancelled_and_leaves_no_ghost)
 {
     go_behind_proxy("");
@@ -301,6 +305,7 @@ START_TEST(join_of_unknown_outcome_is_cancelled_and_leaves_no_ghost)
 }
 END_TEST
 
+/* rule: W21 */
 START_TEST(join_that_comes_late_takes_nothing)
 {
     char parameters[32];
@@ -320,6 +325,7 @@ END_TEST
 
 /* ---- waiting together (W23) */
 
+/* rule: W23 */
 START_TEST(threads_that_wait_to_read_enter_together)
 {
     OK(rlock_rwlock_wrlock(&theirs));
@@ -390,6 +396,7 @@ START_TEST(who_was_let_in_to_what_is_lost_by_now_is_told_nothing)
 END_TEST
 
 /* 0: the one who asked; 1: the one who came to him. */
+/* rule: T7 */
 START_TEST(who_gives_up_leaves_the_place_to_the_others)
 {
     OK(rlock_rwlock_wrlock(&theirs));
@@ -464,6 +471,7 @@ static int hold_first_reply(void)
 }
 
 /* The answer says what was true before the writer queued: it is not his. */
+/* rule: W23 */
 START_TEST(who_came_after_the_request_had_left_passes_no_writer)
 {
     int rule = hold_first_reply();
@@ -487,6 +495,7 @@ START_TEST(who_came_after_the_request_had_left_passes_no_writer)
 END_TEST
 
 /* They ask anew, but together. */
+/* rule: W23 */
 START_TEST(those_who_came_after_the_request_had_left_ask_with_one)
 {
     static struct actor crowd[CROWD];

@@ -97,6 +97,7 @@ static void y_is_next_after_x_and_z(void)
     scene_nothing_is_left("N");
 }
 
+/* rule: W18 */
 START_TEST(w18_a_downgrade_whose_replies_are_lost_keeps_the_hold_and_lets_readers_in)
 {
     char id[SCENE_ID_MAX], now[SCENE_ID_MAX];
@@ -119,6 +120,7 @@ START_TEST(w18_a_downgrade_whose_replies_are_lost_keeps_the_hold_and_lets_reader
 }
 END_TEST
 
+/* rule: W18 */
 START_TEST(w18_a_downgrade_that_is_lost_is_repeated_until_the_server_knows)
 {
     char id[SCENE_ID_MAX], now[SCENE_ID_MAX];
@@ -145,6 +147,7 @@ START_TEST(w18_a_downgrade_that_is_lost_is_repeated_until_the_server_knows)
 }
 END_TEST
 
+/* rule: W18 */
 START_TEST(w18_a_downgrade_that_is_never_answered_is_lost_at_D_and_not_before)
 {
     x_writes_and_others_wait(
@@ -163,6 +166,7 @@ START_TEST(w18_a_downgrade_that_is_never_answered_is_lost_at_D_and_not_before)
 }
 END_TEST
 
+/* rule: W19 */
 START_TEST(w19_a_release_that_overtakes_the_downgrade_is_that_of_a_writer)
 {
     char id[SCENE_ID_MAX], now[SCENE_ID_MAX];
@@ -187,6 +191,7 @@ START_TEST(w19_a_release_that_overtakes_the_downgrade_is_that_of_a_writer)
 }
 END_TEST
 
+/* rule: W19 */
 START_TEST(w19_a_release_finds_the_id_though_nobody_knows_of_its_downgrade)
 {
     x_writes_and_others_wait(
@@ -198,6 +203,7 @@ START_TEST(w19_a_release_finds_the_id_though_nobody_knows_of_its_downgrade)
 }
 END_TEST
 
+/* rule: W19 */
 START_TEST(w19_a_downgrade_that_comes_again_touches_no_newer_hold_of_its_client)
 {
     char id[SCENE_ID_MAX], now[SCENE_ID_MAX];
@@ -244,6 +250,7 @@ START_TEST(a_join_whose_reply_is_lost_shares_the_hold_and_withdraws_its_id)
 }
 END_TEST
 
+/* rule: W21 */
 START_TEST(w21_a_ghost_of_a_join_whose_repetition_was_shared_takes_nothing)
 {
     start_x(SCENE_TIMES(.command = test_ms(COMMAND_MS)));
@@ -259,6 +266,7 @@ START_TEST(w21_a_ghost_of_a_join_whose_repetition_was_shared_takes_nothing)
 }
 END_TEST
 
+/* rule: W21 */
 START_TEST(w21_a_join_that_is_given_up_leaves_no_hold_behind)
 {
     start_x(SCENE_TIMES(.command = test_ms(COMMAND_MS)));
@@ -274,6 +282,7 @@ START_TEST(w21_a_join_that_is_given_up_leaves_no_hold_behind)
 END_TEST
 
 /* The last reader leaves while the join is on its way there, or its answer back. */
+/* rule: W22 */
 START_TEST(w22_a_join_in_flight_keeps_the_hold_whose_last_reader_leaves)
 {
     char id[SCENE_ID_MAX], now[SCENE_ID_MAX];
@@ -304,6 +313,7 @@ START_TEST(w22_a_join_in_flight_keeps_the_hold_whose_last_reader_leaves)
 }
 END_TEST
 
+/* rule: W22 */
 START_TEST(w22_a_join_that_a_writer_keeps_out_ends_the_hold_that_it_kept)
 {
     start_x(NULL);
@@ -343,6 +353,7 @@ START_TEST(renewals_of_which_every_other_reply_is_lost_keep_a_reader)
 }
 END_TEST
 
+/* rule: W4 */
 START_TEST(w4_a_renewal_that_comes_after_the_release_adds_no_reader_again)
 {
     start_x(SCENE_TIMES(.lease = test_ms(LEASE_MS)));
@@ -359,6 +370,7 @@ START_TEST(w4_a_renewal_that_comes_after_the_release_adds_no_reader_again)
 }
 END_TEST
 
+/* rule: W4 */
 START_TEST(w4_a_renewal_that_comes_after_the_end_revives_no_reader)
 {
     char id[SCENE_ID_MAX];
@@ -411,6 +423,7 @@ static bool has_it(void *id)
 
 /* y is dead and its lease ends; of the refresh that takes over for x itself x does not
  * hear. */
+/* rule: T11 */
 START_TEST(t11_a_refresh_that_picked_its_caller_unheard_is_believed_by_the_next)
 {
     test_rundir_off();
@@ -433,6 +446,7 @@ START_TEST(t11_a_refresh_that_picked_its_caller_unheard_is_believed_by_the_next)
 }
 END_TEST
 
+/* rule: T2 */
 START_TEST(t2_a_refresh_that_comes_after_the_hold_takes_nothing)
 {
     start_x(SCENE_TIMES(.presence = test_ms(PRESENCE_MS)));

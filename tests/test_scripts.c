@@ -109,6 +109,7 @@ START_TEST(tickets_grow_strictly_and_have_no_exponent)
 }
 END_TEST
 
+/* rule: T1 */
 START_TEST(T1_rejoining_gives_a_new_ticket)
 {
     SAYS(acquire(A), "held");
@@ -132,6 +133,7 @@ START_TEST(marked_id_is_refused)
 }
 END_TEST
 
+/* rule: T3 */
 START_TEST(T3_late_request_is_refused_and_told_the_time)
 {
     char past[32];
@@ -253,6 +255,7 @@ END_TEST
 
 /* ---- renew */
 
+/* rule: T4 */
 START_TEST(T4_renew_raises_and_never_shortens)
 {
     SAYS(acquire(A), "held");
@@ -269,6 +272,7 @@ START_TEST(T4_renew_raises_and_never_shortens)
 }
 END_TEST
 
+/* rule: S2 */
 START_TEST(S2_renew_of_another_or_of_nothing_changes_nothing)
 {
     SAYS(renew(A, "60000"), "gone");
@@ -287,6 +291,7 @@ END_TEST
 
 /* ---- release and cancel */
 
+/* rule: S2 */
 START_TEST(S2_release_by_another_touches_nothing)
 {
     char before[64];
@@ -321,6 +326,7 @@ START_TEST(release_frees_and_tells_redisson)
 }
 END_TEST
 
+/* rule: T3 */
 START_TEST(T3_marked_release_refuses_the_ghost)
 {
     SAYS(acquire(A), "held");
@@ -348,6 +354,7 @@ START_TEST(markers_that_ended_are_dropped)
 }
 END_TEST
 
+/* rule: T7 */
 START_TEST(T7_cancel_says_removed_or_yours)
 {
     SAYS(acquire(A), "held");

@@ -36,6 +36,7 @@ static void assert_queue(const char *wanted)
 
 /* ---- what a hand-over does */
 
+/* rule: L1 */
 START_TEST(L1_release_hands_to_the_first_waiter_and_tells_it)
 {
     struct test_redis *b = listener(UUID_B), *c = listener(UUID_C);
@@ -82,6 +83,7 @@ START_TEST(fenced_grant_tells_the_token_of_the_hold)
 }
 END_TEST
 
+/* rule: L2 */
 START_TEST(L2_waiters_that_are_not_present_are_dropped)
 {
     struct test_redis *b = listener(UUID_B), *c = listener(UUID_C);
@@ -103,6 +105,7 @@ START_TEST(L2_waiters_that_are_not_present_are_dropped)
 }
 END_TEST
 
+/* rule: L5 */
 START_TEST(L5_present_waiter_without_a_listener_keeps_its_ticket)
 {
     struct test_redis *c = listener(UUID_C);
@@ -129,6 +132,7 @@ static struct answer release_unasked(const char *id)
     return a;
 }
 
+/* rule: L5 */
 START_TEST(L5_is_kept_by_a_user_who_may_not_ask_who_listens)
 {
     struct test_redis *c = listener(UUID_C);
@@ -143,6 +147,7 @@ START_TEST(L5_is_kept_by_a_user_who_may_not_ask_who_listens)
 }
 END_TEST
 
+/* rule: T5 */
 START_TEST(T5_grant_that_nobody_hears_is_undone)
 {
     struct test_redis *channel = channel_listener(CHANNEL);
@@ -169,6 +174,7 @@ START_TEST(undone_queue_of_one_keeps_a_TTL)
 }
 END_TEST
 
+/* rule: T5 */
 START_TEST(T5_refused_write_sends_no_message)
 {
     struct test_redis *b = listener(UUID_B);
@@ -295,6 +301,7 @@ static void add_deaf_waiters(int count)
     }
 }
 
+/* rule: T11 */
 START_TEST(T11_more_than_64_deaf_waiters_are_gone_on_with)
 {
     struct test_redis *c = listener(UUID_C);
@@ -319,6 +326,7 @@ START_TEST(T11_more_than_64_deaf_waiters_are_gone_on_with)
 }
 END_TEST
 
+/* rule: T11 */
 START_TEST(T11_64_deaf_waiters_are_no_reason_to_go_on)
 {
     SAYS(acquire(A), "held");
@@ -333,6 +341,7 @@ START_TEST(T11_64_deaf_waiters_are_no_reason_to_go_on)
 }
 END_TEST
 
+/* rule: T11 */
 START_TEST(T11_dead_waiters_are_dropped_64_at_a_time)
 {
     struct test_redis *c = listener(UUID_C);
@@ -353,6 +362,7 @@ END_TEST
 
 /* ---- refresh */
 
+/* rule: T2 */
 START_TEST(T2_refresh_never_acquires)
 {
     SAYS(refresh(A), "gone");
@@ -367,6 +377,7 @@ START_TEST(T2_refresh_never_acquires)
 }
 END_TEST
 
+/* rule: T11 */
 START_TEST(T11_refresh_tells_its_own_pick_by_the_answer_alone)
 {
     struct test_redis *b = listener(UUID_B);
@@ -456,6 +467,7 @@ START_TEST(cancel_hands_over_a_lock_that_came_free)
 }
 END_TEST
 
+/* rule: T7 */
 START_TEST(T7_release_by_a_waiter_hands_over_a_lock_that_came_free)
 {
     struct test_redis *c = listener(UUID_C);
@@ -470,6 +482,7 @@ END_TEST
 
 /* ---- force and inspect */
 
+/* rule: T10 */
 START_TEST(T10_force_takes_it_from_its_victim_only)
 {
     struct test_redis *a = listener(UUID_A);

@@ -31,6 +31,7 @@ static unsigned long long counter(void)
     return number(test_redis_str(redis, "GET", TOKEN));
 }
 
+/* rule: S3 */
 START_TEST(S3_token_grows_with_each_holder_and_is_that_of_the_hold)
 {
     char last[32] = "0", id[64];
@@ -66,6 +67,7 @@ START_TEST(what_is_longer_than_a_token_is_told_as_none)
 }
 END_TEST
 
+/* rule: H12 */
 START_TEST(h12_a_token_is_the_servers_time_in_us)
 {
     unsigned long long before = server_us();
@@ -83,6 +85,7 @@ static const char *const ahead[] = { "9007199254740990",    "9007199254740991",
                                      "1795210798808811777", "9000000000000000001" };
 enum { AHEAD = sizeof(ahead) / sizeof(ahead[0]) };
 
+/* rule: S3 */
 START_TEST(S3_a_counter_ahead_of_the_clock_is_counted_on_exactly)
 {
     char next[32], after[32];
@@ -98,6 +101,7 @@ END_TEST
 
 /* ---- H11, H12: blocks, for threads that pass a mutex, or a lock to write, on */
 
+/* rule: H11 */
 START_TEST(h11_a_renewal_draws_a_block_for_its_own_id_only)
 {
     char first[32], more[32];
@@ -124,6 +128,7 @@ START_TEST(h11_a_renewal_draws_a_block_for_its_own_id_only)
 END_TEST
 
 /* However fast it is asked: so what is granted after a loss of data has a greater one. */
+/* rule: H12 */
 START_TEST(h12_no_block_is_ahead_of_the_clock)
 {
     unsigned long long last = number(acquire_fenced(FENCED_A).fate[0].token);
@@ -142,6 +147,7 @@ START_TEST(h12_no_block_is_ahead_of_the_clock)
 }
 END_TEST
 
+/* rule: H12 */
 START_TEST(h12_after_a_loss_of_the_data_a_token_is_greater_than_a_whole_block)
 {
     acquire_fenced(FENCED_A);
@@ -153,6 +159,7 @@ START_TEST(h12_after_a_loss_of_the_data_a_token_is_greater_than_a_whole_block)
 END_TEST
 
 /* What a lock is at rest for is not given for ever. */
+/* rule: H11 */
 START_TEST(h11_a_block_has_a_thousand_at_most)
 {
     char early[32];
@@ -165,6 +172,7 @@ START_TEST(h11_a_block_has_a_thousand_at_most)
 }
 END_TEST
 
+/* rule: H11 */
 START_TEST(h11_a_block_of_a_counter_ahead_of_the_clock_has_one)
 {
     char next[32];
@@ -178,6 +186,7 @@ START_TEST(h11_a_block_of_a_counter_ahead_of_the_clock_has_one)
 }
 END_TEST
 
+/* rule: H11 */
 START_TEST(h11_a_block_of_a_counter_that_was_lost_has_one)
 {
     unsigned long long first = number(acquire_fenced(FENCED_A).fate[0].token);
@@ -189,6 +198,7 @@ START_TEST(h11_a_block_of_a_counter_that_was_lost_has_one)
 }
 END_TEST
 
+/* rule: H11 */
 START_TEST(h11_a_renewal_that_gets_no_block_is_one_all_the_same)
 {
     char first[32];
@@ -204,6 +214,7 @@ START_TEST(h11_a_renewal_that_gets_no_block_is_one_all_the_same)
 }
 END_TEST
 
+/* rule: H11 */
 START_TEST(h11_a_holder_without_fencing_gets_none)
 {
     SAYS(acquire(A), "held");
@@ -215,6 +226,7 @@ START_TEST(h11_a_holder_without_fencing_gets_none)
 END_TEST
 
 /* Each grant begins at the clock or behind the last, not only the first one. */
+/* rule: H12 */
 START_TEST(h12_a_counter_that_began_anew_is_brought_to_the_clock)
 {
     char before[32];
@@ -225,6 +237,7 @@ START_TEST(h12_a_counter_that_began_anew_is_brought_to_the_clock)
 }
 END_TEST
 
+/* rule: S3 */
 START_TEST(S3_token_grows_over_FLUSHALL)
 {
     char before[32];
@@ -234,6 +247,7 @@ START_TEST(S3_token_grows_over_FLUSHALL)
 }
 END_TEST
 
+/* rule: S3 */
 START_TEST(S3_redissons_INCR_is_respected)
 {
     char before[32];

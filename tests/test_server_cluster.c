@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A node of a cluster (failure-modes.md, section 1e): it has the lower half of the slots,
+ * A node of a cluster (doc/FAULTS.md, 1e): it has the lower half of the slots,
  * the other node, which nobody ever reaches, the upper one. What is in its slots works as
  * anywhere; what is not is refused with its name, or waited for where that may help.
  */

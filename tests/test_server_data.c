@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Data that is lost, or changed by others (failure-modes.md, 54 to 67): by eviction, by
+ * Data that is lost, or changed by others (doc/FAULTS.md, 54 to 67): by eviction, by
  * an operator, in a restart with and without persistence, when a replica takes over. The
  * holder is told of it and the next token is greater; what was kept is still held. `self`
  * is a client of this process, `m` its handle of "N", with fencing; `x` a worker whose

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Error replies, one by one, given by the proxy in the server's place (failure-modes.md,
- * section 1e): what callers, waiters and holders make of them, that an attempt is
+ * Error replies, one by one, given by the proxy in the server's place (doc/FAULTS.md,
+ * 1e): what callers, waiters and holders make of them, that an attempt is
  * withdrawn, and that no error makes a storm of requests. What a real server says by
  * itself is in test_server_states.c. `m` is a handle of `self`, a client of this process
  * that goes through the proxy; `x` is a worker whose client does, too.

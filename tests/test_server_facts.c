@@ -73,9 +73,9 @@ static const redisReply *eval(struct test_redis *r, const char *script)
 
  * Rested on by every script: each asks for TIME once, and then trusts what PTTL and the
  * ends of sorted sets say beside it. With a clock that runs, what it reads later is
- later;
- * with one that stands, what has expired since is still there. DESIGN, section 8, 37, is
- * about the first, test_standstill holds both. */
+ * later;
+ * with one that stands, what has expired since is still there. T5, in
+ * doc/design/protocol.md, is about the first, test_standstill holds both. */
 
 START_TEST(time_runs_on_within_a_script_up_to_7_0_and_stands_from_7_4_on)
 {

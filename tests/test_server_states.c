@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A real server in states in which it refuses (failure-modes.md, section 1e): while it is
+ * A real server in states in which it refuses (doc/FAULTS.md, 1e): while it is
  * so, trylock and unlock end within the command timeout with a message that names it, a
  * lock that cannot be renewed is counted down to its loss, and who waits gets his lock
  * when it is over. `self` is a client of this process straight to the server, `x` a

@@ -190,6 +190,7 @@ static bool stand_still(const struct scenario *s, long reads, long ms)
 static const long stops_ms[] = { 4000, 200000, 4000, 4000, 4000, 40000 };
 enum { STOPS = sizeof(stops_ms) / sizeof(stops_ms[0]), STOPS_QUICK = 3 };
 
+/* rule: T5 */
 START_TEST(server_that_stands_still_amid_a_script_leaves_nothing_without_an_end)
 {
     /* a tool makes this process slow: it looks at some of the readings only */
@@ -264,6 +265,7 @@ static void refuse(const struct scenario *s, const char *command, bool ahead)
                   command, WHAT(answer));
 }
 
+/* rule: T5 */
 START_TEST(script_that_is_refused_in_its_midst_blocks_nobody_for_ever)
 {
     int stride = test_ms(1) >= 10 ? 3 : 1;

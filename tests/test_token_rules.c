@@ -47,6 +47,7 @@ static void goes_to(uint64_t token)
     hold->token = token;
 }
 
+/* rule: H11 */
 START_TEST(h11_a_grant_has_one)
 {
     enter_fenced("k", 0, FIRST);
@@ -56,6 +57,7 @@ START_TEST(h11_a_grant_has_one)
 }
 END_TEST
 
+/* rule: H11 */
 START_TEST(h11_each_section_has_the_next_one)
 {
     enter_with_block();
@@ -71,6 +73,7 @@ START_TEST(h11_each_section_has_the_next_one)
 }
 END_TEST
 
+/* rule: H11 */
 START_TEST(h11_so_has_each_of_a_kept_hold_by_either_way)
 {
     enter_with_block();
@@ -89,6 +92,7 @@ START_TEST(h11_so_has_each_of_a_kept_hold_by_either_way)
 END_TEST
 
 /* The block need not follow the one before. */
+/* rule: H11 */
 START_TEST(h11_none_is_used_past_the_block)
 {
     enter_fenced("k", 0, FIRST);
@@ -104,6 +108,7 @@ START_TEST(h11_none_is_used_past_the_block)
 }
 END_TEST
 
+/* rule: H11 */
 START_TEST(h11_nor_kept_without_one)
 {
     enter_fenced("k", 0, _i == 0 ? FIRST : 0);
@@ -111,6 +116,7 @@ START_TEST(h11_nor_kept_without_one)
 }
 END_TEST
 
+/* rule: H11 */
 START_TEST(h11_the_gate_is_not_left_with_the_last_one)
 {
     enter_with_block();
@@ -124,6 +130,7 @@ START_TEST(h11_the_gate_is_not_left_with_the_last_one)
 }
 END_TEST
 
+/* rule: H11 */
 START_TEST(h11_the_first_block_is_asked_for_by_who_would_pass_it_on)
 {
     enter_fenced("k", 0, FIRST);
@@ -143,6 +150,7 @@ START_TEST(h11_the_first_block_is_asked_for_by_who_would_pass_it_on)
 END_TEST
 
 /* As where the server's memory is full. */
+/* rule: H11 */
 START_TEST(h11_who_gets_no_block_gives_it_back)
 {
     enter_fenced("k", 0, FIRST);
@@ -155,6 +163,7 @@ START_TEST(h11_who_gets_no_block_gives_it_back)
 }
 END_TEST
 
+/* rule: H11 */
 START_TEST(h11_more_are_asked_for_at_the_end_by_who_would_pass_it_on)
 {
     enter_with_block();
@@ -177,6 +186,7 @@ START_TEST(h11_more_are_asked_for_at_the_end_by_who_would_pass_it_on)
 }
 END_TEST
 
+/* rule: H11 */
 START_TEST(h11_nor_are_they_when_others_have_waited_for_long)
 {
     enter_fenced("k", RLK_WRITERS_WAIT, FIRST);
@@ -189,6 +199,7 @@ START_TEST(h11_nor_are_they_when_others_have_waited_for_long)
 }
 END_TEST
 
+/* rule: H11 */
 START_TEST(h11_the_watchdog_fetches_them_when_three_quarters_are_used)
 {
     enter_with_block();
@@ -217,6 +228,7 @@ START_TEST(h11_the_watchdog_fetches_them_when_three_quarters_are_used)
 END_TEST
 
 /* There would be too few for two who ask. */
+/* rule: H11 */
 START_TEST(h11_nor_before_the_end_of_a_block_that_is_not_full)
 {
     enter_fenced("k", 0, FIRST);
@@ -235,6 +247,7 @@ START_TEST(h11_nor_before_the_end_of_a_block_that_is_not_full)
 END_TEST
 
 /* An answer that is late. */
+/* rule: H11 */
 START_TEST(h11_a_block_that_begins_below_is_dropped)
 {
     enter_with_block();
@@ -257,6 +270,7 @@ START_TEST(h11_a_block_that_begins_below_is_dropped)
 END_TEST
 
 /* A renewal that asks for none is answered with that of the grant. */
+/* rule: H11 */
 START_TEST(h11_an_answer_without_a_block_brings_none)
 {
     enter_fenced("k", 0, FIRST);
@@ -268,6 +282,7 @@ START_TEST(h11_an_answer_without_a_block_brings_none)
 END_TEST
 
 /* An answer to a request that left before more were asked for. */
+/* rule: H11 */
 START_TEST(h11_what_is_asked_for_is_not_forgotten)
 {
     enter_with_block();
@@ -287,6 +302,7 @@ START_TEST(h11_what_is_asked_for_is_not_forgotten)
 END_TEST
 
 /* More were asked for before any answer had confirmed what a message said. */
+/* rule: H11 */
 START_TEST(h11_a_block_denies_no_message)
 {
     enter_fenced("k", 0, FIRST);
@@ -302,6 +318,7 @@ START_TEST(h11_a_block_denies_no_message)
 END_TEST
 
 /* Too low, and too high: nobody else has entered by it, or does. */
+/* rule: H11 */
 START_TEST(h11_a_token_that_a_message_made_up_is_put_right)
 {
     uint64_t said = _i == 0 ? FIRST - 1000 : LATER;
@@ -318,6 +335,7 @@ START_TEST(h11_a_token_that_a_message_made_up_is_put_right)
 END_TEST
 
 /* Once: an answer that is late denies no section that an answer has given a token. */
+/* rule: H11 */
 START_TEST(h11_one_that_an_answer_confirms_is_not_denied)
 {
     enter_fenced("k", 0, FIRST);
@@ -333,6 +351,7 @@ START_TEST(h11_one_that_an_answer_confirms_is_not_denied)
 END_TEST
 
 /* As a hostile server may say: numbers that no uint64_t has. */
+/* rule: H11 */
 START_TEST(h11_nobody_enters_by_a_block_past_the_last_number)
 {
     enter_fenced("k", 0, FIRST);
@@ -343,6 +362,7 @@ START_TEST(h11_nobody_enters_by_a_block_past_the_last_number)
 }
 END_TEST
 
+/* rule: H11 */
 START_TEST(h11_a_thread_takes_nothing_that_does_not_suit_it)
 {
     enter_with_block();

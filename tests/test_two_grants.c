@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: as=fair_two_grants,rwlock_two_grants */
 /*
- * T1 (doc/DESIGN.md, sections 6 and 8, point 42): of two grants of one lock to threads of
+ * T1 (doc/design/protocol.md): of two grants of one lock to threads of
  * one process the newer counts. Data that is lost makes the second: the server forgets
  * that it gave the lock to one thread and gives it to another, and what the first is told
  * comes late. Who is who says rulescene.h.
@@ -51,6 +51,7 @@ static void t_is_queued_behind_u(const char *unlock)
     ck_assert(!worker_news(&x, "event LOST", 0));
 }
 
+/* rule: T1 */
 START_TEST(t1_of_two_grants_of_a_process_the_older_takes_nothing)
 {
     test_proxy_remove(scene_proxy, grant_to_t_and_then_to_u("trylock"));
@@ -59,6 +60,7 @@ START_TEST(t1_of_two_grants_of_a_process_the_older_takes_nothing)
 END_TEST
 
 #ifdef AS_RWLOCK
+/* rule: T1 */
 START_TEST(t1_of_two_grants_of_a_process_the_older_takes_nothing_from_readers)
 {
     test_proxy_remove(scene_proxy, grant_to_t_and_then_to_u("tryrdlock"));
@@ -68,6 +70,7 @@ END_TEST
 #endif
 
 /* A try of t's is answered only after u was given the lock, too. */
+/* rule: T1 */
 START_TEST(t1_of_two_grants_of_a_process_the_older_of_a_try_takes_nothing)
 {
     ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
@@ -87,6 +90,7 @@ START_TEST(t1_of_two_grants_of_a_process_the_older_of_a_try_takes_nothing)
 END_TEST
 
 /* t's cancel finds that the lock is its own, which it hears only after u has it. */
+/* rule: T1 */
 START_TEST(t1_of_two_grants_of_a_process_the_older_of_a_cancel_takes_nothing)
 {
     enum { DEADLINE_MS = 400 };
@@ -124,6 +128,7 @@ END_TEST
 
 #ifndef AS_FAIR
 /* t stands still until its deadline is over, and hears of its grant then. */
+/* rule: T1 */
 START_TEST(t1_of_two_grants_of_a_process_the_older_is_passed_on_to_nobody)
 {
     enum { DEADLINE_MS = 1000, MORE_MS = 50 };
@@ -154,6 +159,7 @@ START_TEST(t1_of_two_grants_of_a_process_the_older_is_passed_on_to_nobody)
 END_TEST
 #endif
 
+/* rule: T1 */
 START_TEST(t1_of_two_grants_of_a_process_the_one_that_the_server_knows_is_kept)
 {
     int grant = grant_to_t_and_then_to_u("trylock");

@@ -163,6 +163,7 @@ static int (*const calls[])(void) = { call_lock,   call_trylock,  call_clocklock
                                       call_unlock };
 enum { CALLS = sizeof(calls) / sizeof(calls[0]) };
 
+/* rule: S4 */
 START_TEST(s4_every_call_finds_by_itself_that_the_lease_is_over)
 {
     wedge();
@@ -175,6 +176,7 @@ START_TEST(s4_every_call_finds_by_itself_that_the_lease_is_over)
 }
 END_TEST
 
+/* rule: S4 */
 START_TEST(s4_the_loss_is_told_as_soon_as_a_call_finds_it)
 {
     wedge();
@@ -196,6 +198,7 @@ static int run_clocklock(void *mutex)
 }
 
 /* A thread of the holder's process that waits for it, too: the loss comes out at D. */
+/* rule: S4 */
 START_TEST(s4_a_thread_that_waits_finds_the_loss_of_another)
 {
     static struct task waiter;
@@ -226,6 +229,7 @@ END_TEST
 
 /* ---- others */
 
+/* rule: L7 */
 START_TEST(l7_locks_are_taken_tried_and_released_all_the_same)
 {
     struct timespec at;
@@ -251,6 +255,7 @@ START_TEST(l7_locks_are_taken_tried_and_released_all_the_same)
 }
 END_TEST
 
+/* rule: L1 */
 START_TEST(l1_a_release_is_handed_over_all_the_same)
 {
     static struct task waiter;
@@ -264,7 +269,8 @@ START_TEST(l1_a_release_is_handed_over_all_the_same)
 END_TEST
 
 /* What nobody releases nobody in this process takes over meanwhile (doc/DESIGN.md,
- * section 9). */
+ * "Limits"). */
+/* rule: L4 */
 START_TEST(l4_an_expired_lease_is_taken_over_when_the_watchdog_goes_on)
 {
     static struct task waiter;

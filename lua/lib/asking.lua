@@ -6,12 +6,14 @@
 --include wanted
 
 -- Whether the id may no longer acquire, or its client, which is dead, may not (G12).
+-- rule: G12
 local function is_marked()
   return call('EXISTS', cancelled) == 1
     and (call('ZSCORE', cancelled, id) or call('ZSCORE', cancelled, uuid)) and true
 end
 -- The answer when there is nothing to ask: mine already, marked, late, or not recoverable; else
 -- nil. "Mine" comes before the marker (T3). flags: who waits.
+-- rule: T3
 local function known(left, flags)
   local value = held > 0 and call('HGET', N, id)
   local lost = spoilt()
@@ -29,7 +31,8 @@ local function known(left, flags)
   return what and { now, left, flags, 0, what, -1, 0, '' }
 end
 -- Takes the free lock for the whole lease; the answer. Of what is written to N the TTL is the last
--- (doc/DESIGN.md, section 8, 37); what is refused then is undone. flags: who waits.
+-- (T5); what is refused then is undone. flags: who waits.
+-- rule: T5
 local function take(mode, flags)
   local own, dead = '', false
   local queued = flags % 2 == 1 and call('ZSCORE', queue, id)

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The cancel of a waiter for an exclusive lock: see mutex_cancel.lua.
 -- Needs: the names that mutex_cancel.lua gives to keys and arguments.
+-- rule: T8
 local call = redis.call
 local held = call('HLEN', N)
 local t = call('TIME')

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- THE hand-over of a free lock to the exclusive waiters in `queue`, whatever their type:
--- the letter in a waiter's id says which (doc/DESIGN.md, section 4). In the order of tickets:
+-- the letter in a waiter's id says which (doc/design/protocol.md). In the order of tickets:
 -- who is not present is dropped; who is present but has no listener, or is of a type unknown
 -- here, is stepped over and keeps its ticket; the first other one is written as holder with
 -- the TTL that its id names, and only then told (T5). Who listens is asked before: a PUBLISH
@@ -37,6 +37,7 @@ local function alive(id)
 end
 -- Whether somebody listens to the client's mailbox; asked once for each. Where the ACL does
 -- not let us ask, the PUBLISH will tell.
+-- rule: L2
 local function hears(uuid)
   if deaf[uuid] == nil then
     local heard = redis.pcall('PUBSUB', 'NUMSUB', 'rlock:client:' .. uuid)
@@ -46,6 +47,7 @@ local function hears(uuid)
 end
 -- The next who may be granted the lock: id, ticket, uuid, letter, TTL; else nil and the
 -- ticket to go on after (0: none left). Who is not listening is not meant.
+-- rule: T11, W10
 local function candidate()
   while true do
     local entry = call('ZRANGEBYSCORE', queue, from, '+inf', 'WITHSCORES', 'LIMIT', '0', '1')
@@ -64,6 +66,7 @@ local function candidate()
 end
 -- Writes it as holder and tells it. False: nobody heard it, and it waits again as before (of what
 -- it took, a token is gone, and a writer's trace of the reading that ended).
+-- rule: T5, W6
 local function grant(id, ticket, uuid, letter, ttl)
   local own, marks = '', robust(id)
   local fenced, before, dead = letter ~= string.lower(letter), nil, nil
@@ -91,7 +94,8 @@ local function grant(id, ticket, uuid, letter, ttl)
   whole(function()
     if letter == 'w' or letter == 'W' then call('DEL', readers) end
     write_holder(id, value, modes[string.lower(letter)], own, dead)
-    call('PEXPIRE', N, ttl) -- last: doc/DESIGN.md, section 8, 37
+    -- last (T5)
+    call('PEXPIRE', N, ttl)
   end, take_back, N)
   if named[id] then return true end
   if own == '' then own = '0' end
@@ -104,6 +108,7 @@ local function grant(id, ticket, uuid, letter, ttl)
 end
 -- Returns the id granted and its TTL, or nil and the ticket to go on after (0: none left).
 -- Nobody gets a lock that is not recoverable.
+-- rule: L1
 local function handover(after)
   if unrecoverable ~= false and spoilt() then return nil, 0 end
   if after ~= '0' then from = '(' .. after end
@@ -115,6 +120,7 @@ local function handover(after)
 end
 -- What the hand-over writes to, looked at before the first write: Lua has no rollback. marks: a
 -- marker is left, too.
+-- rule: W27
 local function check_types(marks)
   waiting()
   call('ZCARD', present)

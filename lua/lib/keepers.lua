@@ -5,6 +5,7 @@
 -- one message; while a writer waits, nobody is let in.
 -- Needs: call, N, keepers, clock, text, channel_heard.
 -- Whether the reader, who has `left` ms, will be told.
+-- rule: K15
 local function enlist(id, left)
   if type(redis.pcall('ZADD', keepers, text(clock + left), id)) ~= 'number' then return false end
   local ends = redis.pcall('PTTL', keepers)
@@ -25,6 +26,7 @@ local function flags_for_readers(list, flags)
 end
 -- A writer comes: one message for each client, of the first 64 who are alive. The others find
 -- out when they ask.
+-- rule: K15
 local function tell_keepers()
   local list = call('ZRANGEBYSCORE', keepers, text(clock), '+inf', 'LIMIT', 0, 64)
   if not list[1] then return end

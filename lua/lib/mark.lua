@@ -2,6 +2,7 @@
 -- Leaves the marker of an id that may no longer acquire (T3), for `life` ms.
 -- What an ACL may refuse of it is only the removal of those that have ended.
 -- Needs: call, cancelled, now.
+-- rule: T3
 local function mark(id, life)
   local ms = math.floor(now / 1000)
   redis.pcall('ZREMRANGEBYSCORE', cancelled, '-inf', string.format('(%.0f', ms))

@@ -6,8 +6,9 @@
 local clock = math.floor(now / 1000)
 local function text(number) return string.format('%.0f', number) end
 -- The TTL of N is that of the last reader; readers outlives it, to tell what has ended (W7).
--- Nothing may be written to N after it: doc/DESIGN.md, section 8, 37.
+-- Nothing may be written to N after it (T5).
 -- Returns it.
+-- rule: W3, W7, T5
 local function fit()
   local top = call('ZREVRANGE', readers, '0', '0', 'WITHSCORES')[2]
   if not top then
@@ -19,6 +20,7 @@ local function fit()
   return call('PTTL', N)
 end
 -- Drops dead readers, 16 at most: nothing depends on it.
+-- rule: W8
 local function collect()
   for _, list in ipairs({ readers, keepers }) do
     local dead = call('ZRANGEBYSCORE', list, '-inf', '(' .. text(clock), 'LIMIT', '0', '16')
@@ -26,6 +28,7 @@ local function collect()
   end
 end
 -- The reading's token, drawn if need be (W26).
+-- rule: W26
 local function reading_token()
   local own = token_there()
   if own == '' then
@@ -43,8 +46,10 @@ local function open_read(own)
     call('HSET', N, 'mode', 'rlock:read', 'since', text(now))
   end
 end
+-- rule: W6
 local function clear_readers() return call('DEL', readers, keepers) end
 -- Whether N is held for an id, in either mode (W19): what is left of it in ms, else nil.
+-- rule: W4, W19
 local function owns(id)
   if call('HEXISTS', N, id) == 1 then return call('PTTL', N), 'write' end
   if call('HGET', N, 'mode') ~= 'rlock:read' then return nil end
@@ -53,6 +58,7 @@ local function owns(id)
 end
 -- The state of N: free, read, or held (by a writer or another type, or by readers whose ends
 -- were lost); and of a free one what has ended, if that is known.
+-- rule: W6, W7
 local function state()
   local mode = call('HGET', N, 'mode')
   if mode ~= 'rlock:read' then

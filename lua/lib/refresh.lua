@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The poll for waiters of an exclusive lock: see mutex_refresh.lua.
 -- Needs: the names that mutex_refresh.lua gives to keys and arguments.
+-- rule: T2
 local call = redis.call
 local held = call('HLEN', N)
 local t = call('TIME')

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The renewal of an exclusive lock: see mutex_renew.lua.
 -- Needs: the names that mutex_renew.lua gives to keys and arguments.
+-- rule: T4, K2, K10, K11
 local call = redis.call
 local value = call('HGET', N, id)
 local t = call('TIME')

@@ -18,6 +18,7 @@ end
 -- The tickets to go on after; `found`: that of a writer who is to be found again. While one
 -- queue is not looked through, the other stays where it is: begun again with each script, the
 -- two might never end together.
+-- rule: W9
 local function both(more, rmore, found)
   if found then
     more = rmore > 0 and found - 1 or 0
@@ -37,6 +38,7 @@ local function put_back(places)
 end
 -- The mailboxes of who was let in: one message for each client. Who is not heard is put back
 -- with his ticket (W17). Returns how many were.
+-- rule: W17
 local function tell_readers(groups, order, own)
   local undone = 0
   for _, uuid in ipairs(order) do
@@ -58,6 +60,7 @@ local function tell_readers(groups, order, own)
 end
 -- Lets in the queued readers with a ticket up to `upto` (nil: nobody). Returns how many, and
 -- the ticket to go on after (0: none left).
+-- rule: W9, W26
 local function grant_readers(upto)
   if not upto then return 0, 0 end
   local list = call('ZRANGEBYSCORE', rqueue, rfrom, upto, 'WITHSCORES', 'LIMIT', '0', '258')
@@ -138,12 +141,14 @@ local function bar() return call('ZSCORE', rqueue, '~') or nil end
 -- The next writer who is alive and listens. `writer`: whether there is one, or the ticket to
 -- go on after; nil until somebody has looked.
 local writer = nil
+-- rule: W10
 local function next_writer()
   local id, ticket, uuid, letter, ttl = candidate()
   writer = id ~= nil or ticket > 0 and ticket
   return id, ticket, uuid, letter, ttl
 end
 -- A script that goes on knows by this what has ended, though the reading is gone (W7).
+-- rule: W7
 local function leave_trace(last, more)
   if last == 'read' and more > 0 and call('EXISTS', readers) == 0 then
     call('ZADD', readers, '0', '~')
@@ -151,6 +156,7 @@ local function leave_trace(last, more)
   end
 end
 -- A reading; joining: those who wait may join past a writer who waits.
+-- rule: W10, W12
 local function settle_reading(joining)
   local id, more = nil, 0
   if not joining then
@@ -166,6 +172,7 @@ local function settle_reading(joining)
   return both(more, rmore, id and more)
 end
 -- A free lock: `last` is what has ended, a reading or a writing.
+-- rule: W11, W12, W14
 local function settle_free(last)
   local id, ticket, uuid, letter, ttl = next_writer()
   local open_to = nil
@@ -198,6 +205,7 @@ end
 -- `last`: what the caller has ended, so that N is free; or nil. joining: those who wait to
 -- read may join past a writer who waits. Returns the tickets to go on after in both queues, or
 -- 0.
+-- rule: W13
 local function settle(last, joining)
   local waits = waiting()
   if waits == 0 or (unrecoverable ~= false and spoilt()) then return 0, 0 end
@@ -217,11 +225,13 @@ local function settle(last, joining)
   return settle_reading(joining)
 end
 -- What the hand-over and what tells of it write to, looked at first. marks: a marker, too.
+-- rule: W27
 local function check_all_types(marks)
   check_types(marks)
   call('ZCARD', keepers)
 end
 -- The common answer about one id; `left`: what is left of it, when it holds.
+-- rule: W1
 local function told(what, left, ticket, more, rmore)
   local pttl, flags = call('PTTL', N), waiting()
   if left then flags = flags_for(call('HGET', N, id), flags) end
@@ -230,6 +240,7 @@ local function told(what, left, ticket, more, rmore)
   return { now, pttl, flags, more or 0, what, left or -1, tonumber(ticket or 0), own, rmore or 0 }
 end
 -- The end of a reader, raised to the lease and never lowered (W5); what is left of it.
+-- rule: W2, W5
 local function raise(reader, ttl)
   local till = math.max(clock + ttl, tonumber(call('ZSCORE', readers, reader) or 0))
   call('ZADD', readers, text(till), reader)

@@ -5,12 +5,14 @@
 -- Needs: call, N.
 local function tells(id) return string.byte(id, -1) > 57 and string.find(id, ':%a%d+%l*k') ~= nil end
 -- Whether somebody listens on Redisson's channel: its waiters, who are in no queue.
+-- rule: K10
 local function channel_heard()
   local name = string.find(N, '{', 1, true) and N or '{' .. N .. '}'
   local heard = redis.pcall('PUBSUB', 'NUMSUB', 'redisson_lock__channel:' .. name)
   return heard[2] ~= nil and heard[2] ~= 0
 end
 -- The value for a new holder, and his flags (K4). flags: who waits beside him.
+-- rule: K2, K4
 local function value_for(id, flags)
   if not tells(id) then return '1', flags end
   if flags > 0 then return '3', flags end

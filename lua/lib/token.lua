@@ -16,6 +16,7 @@ local function token_last()
 end
 local function token_above(a, b) return #a > #b or (#a == #b and a > b) end
 -- The next one: max(last + 1, TIME).
+-- rule: H12, S3
 local function token_next()
   local last, clock = token_last(), string.format('%.0f', now)
   if last and not token_above(clock, last) then
@@ -27,6 +28,7 @@ local function token_next()
 end
 -- A block, for sections of the holder's process that the server does not see (rule H11): what the clock
 -- has gone on by since the last one, a thousand at most; else one. The first, and how many.
+-- rule: H11, H12
 local function token_block()
   local last = token_last()
   if not last or not token_above(string.format('%.0f', now), last) then return token_next(), 1 end

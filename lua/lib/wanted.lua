@@ -2,6 +2,7 @@
 -- Tells a holder who asked for it, and does not know yet, that somebody else wants the lock (K3):
 -- the first of a queue, or a try. Whether it is told or not, the script goes on.
 -- Needs: call, N.
+-- rule: K3
 local function wanted()
   local fields = redis.pcall('HGETALL', N)
   for i = 1, #fields, 2 do

@@ -4,6 +4,7 @@
 -- line, which is told of what fails last only. So each command is tried once more in a way that
 -- changes nothing: by arguments that are refused behind the ACL, or at the key `gone`, which is not there.
 -- Needs: call, N, readers.
+-- rule: T5
 local function whole(step, undo, gone)
   local done, why = pcall(step)
   if done then return end
