@@ -1,44 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Clocks, callers' deadlines and the suspend-proof alarm. No state. Thread: any. */
+/* See deadline.h. No state. Thread: any. Blocks: no. */
 #include "deadline.h"
 
-#include "descriptor.h"
 #include "error.h"
 
 #include <errno.h>
 #include <stddef.h>
-#include <sys/timerfd.h>
-#include <unistd.h>
-
-static int64_t now(clockid_t clock)
-{
-    struct timespec ts;
-    clock_gettime(clock, &ts);
-    return (int64_t)ts.tv_sec * RLK_NS_PER_S + ts.tv_nsec;
-}
-
-int64_t rlk_now_boot(void)
-{
-    return now(CLOCK_BOOTTIME);
-}
-
-int64_t rlk_now_mono(void)
-{
-    return now(CLOCK_MONOTONIC);
-}
-
-int64_t rlk_now_real(void)
-{
-    return now(CLOCK_REALTIME);
-}
-
-int64_t rlk_time_add(int64_t now, int64_t add)
-{
-    int64_t sum;
-    if (__builtin_add_overflow(now, add, &sum))
-        return add > 0 ? RLK_NEVER : INT64_MIN;
-    return sum;
-}
 
 bool rlk_timespec_valid(const struct timespec *abstime)
 {
@@ -75,27 +42,4 @@ int64_t rlk_deadline_left(const struct rlk_deadline *deadline)
     if (__builtin_sub_overflow(deadline->at, n, &left))
         left = INT64_MIN;
     return left;
-}
-
-static int make_timer(void)
-{
-    return timerfd_create(CLOCK_BOOTTIME, TFD_NONBLOCK | TFD_CLOEXEC);
-}
-
-int rlk_alarm_open(void)
-{
-    int fd = rlk_fd_made_by(make_timer);
-    return fd < 0 ? -errno : fd;
-}
-
-void rlk_alarm_set(int fd, int64_t boot_ns)
-{
-    struct itimerspec its = { { 0, 0 }, { 0, 0 } };
-    if (boot_ns != RLK_NEVER) {
-        if (boot_ns < 1) /* an all-zero value would disarm */
-            boot_ns = 1;
-        its.it_value.tv_sec = (time_t)(boot_ns / RLK_NS_PER_S);
-        its.it_value.tv_nsec = (long)(boot_ns % RLK_NS_PER_S);
-    }
-    timerfd_settime(fd, TFD_TIMER_ABSTIME, &its, NULL);
 }

@@ -33,14 +33,6 @@ static bool is_upper(char letter)
     return letter >= 'A' && letter <= 'Z';
 }
 
-static void init_part(struct rlk_part *part, struct rlk_hold *hold)
-{
-    memset(part, 0, sizeof(*part));
-    part->hold = hold;
-    rlk_list_init(&part->hold_link);
-    rlk_list_init(&part->thread_link);
-}
-
 struct rlk_hold *rlk_hold_new_locked(struct rlk_lock *lock, struct rlk_thread *thread,
                                      char letter, uint32_t grant_ms)
 {
@@ -162,6 +154,13 @@ bool rlk_hold_pass_locked(struct rlk_hold *hold)
 
 /* ---- leases */
 
+int64_t rlk_lease_end(int64_t sent, int64_t ms)
+{
+    /* rule: S1 */
+    /* 1 % for clocks that run apart, 2 ms for the granularity of both sides */
+    return sent + ms * (RLK_NS_PER_MS * 99 / 100) - 2 * RLK_NS_PER_MS;
+}
+
 bool rlk_hold_renewable_locked(const struct rlk_hold *hold)
 {
     if (hold->op)
@@ -232,7 +231,7 @@ void rlk_hold_enter_locked(struct rlk_hold *hold, struct rlk_thread *thread, int
     hold->refs += 2; /* the lock's, the part's */
     rlk_hold_ask_end_locked(hold);
     unsigned flags = hold->flags;
-    init_part(&hold->own, hold); /* in the place of what it was asked with */
+    rlk_part_init(&hold->own, hold); /* in the place of what it was asked with */
     hold->state = RLK_HOLD_INSIDE;
     hold->since = now;
     if (rlk_log_ended()) /* the process ends: it would be renewed, but never unlocked */
@@ -278,44 +277,6 @@ void rlk_hold_enter_locked(struct rlk_hold *hold, struct rlk_thread *thread, int
 
 /* ---- parts */
 
-struct rlk_part *rlk_hold_join_locked(struct rlk_hold *hold, bool fencing)
-{
-    struct rlk_registry *reg = hold->lock->registry;
-    struct rlk_part *part = &hold->own;
-
-    if (part->owner || part->news_awaits) {
-        struct rlk_list *l = rlk_list_pop(&reg->free_parts);
-        part =
-            l ? RLK_CONTAINER_OF(l, struct rlk_part, hold_link) : malloc(sizeof(*part));
-        if (!part)
-            return NULL;
-        if (l)
-            reg->free_part_count--;
-        init_part(part, hold);
-    }
-    part->fencing = fencing;
-    part->claimed = part->ended = false;
-    rlk_list_append(&hold->parts, &part->hold_link);
-    hold->refs++;
-    return part;
-}
-
-void rlk_part_own_locked(struct rlk_part *part, struct rlk_thread *thread, int64_t now)
-{
-    part->since = now;
-    part->ended = false;
-    part->owner = thread;
-    part->owner_thread = rlk_thread_self();
-    rlk_part_first_level(part);
-    part->claimed = true;
-    if (part->hold->at_risk)
-        rlk_part_news_locked(part, RLK_NEWS_AT_RISK);
-    if (thread->fast == part)
-        thread->fast_in = true;
-    else
-        rlk_holdings_add(thread, part);
-}
-
 void rlk_hold_keep_locked(struct rlk_hold *hold, int64_t retain_ns)
 {
     size_t *count = &hold->lock->registry->kept_count;
@@ -339,88 +300,10 @@ void rlk_hold_idle_locked(struct rlk_hold *hold, bool idle)
         hold->lock->registry->holds_now++;
 }
 
-void rlk_part_end_section_locked(struct rlk_part *part, int64_t now)
-{
-    int64_t lasted = now - part->since;
-
-    rlk_histogram_add(&part->hold->lock->registry->held, lasted);
-    part->since = lasted > 0 ? lasted : 0;
-    part->ended = true;
-}
-
-/* Neither its thread nor the news need it any more. */
-static void put_part(struct rlk_part *part)
-{
-    struct rlk_hold *hold = part->hold;
-    struct rlk_registry *reg = hold->lock->registry;
-
-    if (part != &hold->own && !part->owner && !part->news_awaits) {
-        if (reg->free_part_count < FREE_HOLDS_MAX) {
-            reg->free_part_count++;
-            rlk_list_prepend(&reg->free_parts, &part->hold_link);
-        } else {
-            free(part);
-        }
-    }
-    rlk_hold_put_locked(hold);
-}
-
-void rlk_part_leave_locked(struct rlk_part *part)
-{
-    struct rlk_thread *thread = part->owner;
-
-    rlk_gate_count_locked(part);
-    if (part->fast) {
-        thread->fast = NULL;
-        thread->fast_in = false;
-    }
-    part->resident = part->fast = false;
-    rlk_levels_clear(&part->levels);
-    if (thread)
-        rlk_holdings_remove(thread, part);
-    rlk_list_remove(&part->hold_link);
-    part->owner = NULL;
-    put_part(part);
-}
-
 bool rlk_hold_unused_locked(const struct rlk_hold *hold)
 {
     /* rule: W22 */
     return rlk_list_empty(&hold->parts) && (!hold->reading || hold->joins == 0);
-}
-
-void rlk_part_news_locked(struct rlk_part *part, unsigned news)
-{
-    struct rlk_registry *reg = part->hold->lock->registry;
-
-    part->news |= (uint8_t)news;
-    if (!part->news_awaits) {
-        part->news_awaits = true;
-        part->hold->refs++;
-        part->next_news = NULL;
-        if (reg->first_news)
-            reg->last_news->next_news = part;
-        else
-            reg->first_news = part;
-        reg->last_news = part;
-    }
-    reg->subscriber_dirty = true;
-}
-
-struct rlk_part *rlk_registry_news_locked(struct rlk_registry *reg)
-{
-    struct rlk_part *part = reg->first_news;
-    if (part) {
-        reg->first_news = part->next_news;
-        part->news_awaits = false;
-    }
-    return part;
-}
-
-void rlk_part_told_locked(struct rlk_part *part)
-{
-    part->news = 0;
-    put_part(part);
 }
 
 /* ---- transitions */

@@ -443,6 +443,9 @@ void rlk_hold_asked_in_vain_locked(struct rlk_hold *hold, int64_t now);
 /* "unrecoverable" was answered: whoever asks is to give up. */
 void rlk_hold_spoilt_locked(struct rlk_hold *hold);
 
+/* D of a lease of `ms` whose request left at `sent` (L1). */
+int64_t rlk_lease_end(int64_t sent, int64_t ms);
+
 /* ---- transitions */
 
 /* The lease of a hold is confirmed: `ms` from `sent`. Sets D, the time of the next
@@ -464,6 +467,8 @@ void rlk_hold_keep_locked(struct rlk_hold *hold, int64_t retain_ns);
 /* INSIDE, and nobody's, or not. */
 void rlk_hold_idle_locked(struct rlk_hold *hold, bool idle);
 
+/* An empty one of a hold. */
+void rlk_part_init(struct rlk_part *part, struct rlk_hold *hold);
 /* The part is the calling thread's. */
 void rlk_part_own_locked(struct rlk_part *part, struct rlk_thread *thread, int64_t now);
 /* Its section ends, however: it goes into the statistics, and news tell of it as over. */

@@ -221,6 +221,8 @@ void rlk_registry_recheck_locked(struct rlk_registry *reg);
 /* Wakes a thread that sleeps with mu, once mu is dropped: woken under it, it would run
  * into it at once. */
 void rlk_registry_wake_locked(struct rlk_registry *reg, struct rlk_thread *thread);
+/* Wakes the threads of these struct rlk_waiter. */
+void rlk_registry_wake_list_locked(struct rlk_registry *reg, struct rlk_list *waiters);
 /* Wakes all waiters (interrupt). */
 void rlk_registry_wake_all_locked(struct rlk_registry *reg);
 /* Wakes the threads that watch or ask for this lock. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests, answers and errors of the lock scripts; see script.h. No state. Thread: any.
+/* Answers and errors of the lock scripts; see script.h. No state. Thread: any.
  */
 #include "script.h"
 
@@ -14,191 +14,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-int64_t rlk_lease_end(int64_t sent, int64_t ms)
-{
-    /* rule: S1 */
-    /* 1 % for clocks that run apart, 2 ms for the granularity of both sides */
-    return sent + ms * (RLK_NS_PER_MS * 99 / 100) - 2 * RLK_NS_PER_MS;
-}
-
-/* ---- ids */
-
-static size_t write_uint(char *buf, uint64_t value)
-{
-    char digits[20], *first = digits + sizeof(digits);
-    do {
-        *--first = (char)('0' + value % 10);
-        value /= 10;
-    } while (value > 0);
-    size_t n = (size_t)(digits + sizeof(digits) - first);
-    memcpy(buf, first, n);
-    return n;
-}
-
-size_t rlk_id_write(char buf[RLK_ID_SIZE], const char *uuid, const struct rlk_id *id)
-{
-    memcpy(buf, uuid, RLK_UUID_LEN);
-    buf[RLK_UUID_LEN] = ':';
-    return RLK_UUID_LEN + 1 + rlk_id_write_local(buf + RLK_UUID_LEN + 1, id);
-}
-
-size_t rlk_id_write_local(char *buf, const struct rlk_id *id)
-{
-    size_t at = 0;
-    at += write_uint(buf + at, id->thread);
-    buf[at++] = ':';
-    at += write_uint(buf + at, id->acquisition);
-    buf[at++] = ':';
-    buf[at++] = id->letter;
-    at += write_uint(buf + at, id->grant_ms);
-    for (const char *flag = id->flags; *flag; flag++)
-        buf[at++] = *flag;
-    buf[at] = '\0';
-    return at;
-}
-
-/* Reads digits at *p; false when there are none or too many. */
-static bool read_uint(const char **p, const char *end, uint64_t *ret_value)
-{
-    const char *start = *p;
-    uint64_t value = 0;
-    while (*p < end && **p >= '0' && **p <= '9') {
-        if (__builtin_mul_overflow(value, 10u, &value) ||
-            __builtin_add_overflow(value, (uint64_t)(**p - '0'), &value))
-            return false;
-        ++*p;
-    }
-    *ret_value = value;
-    return *p > start;
-}
-
-bool rlk_id_parse(struct rlk_id *ret_id, const char *uuid, const char *text, size_t len)
-{
-    const char *p = text, *end = text + len;
-    struct rlk_id id;
-    uint64_t grant_ms;
-
-    if (len < RLK_UUID_LEN + 1 || memcmp(text, uuid, RLK_UUID_LEN) != 0)
-        return false;
-    p += RLK_UUID_LEN;
-    if (*p++ != ':' || !read_uint(&p, end, &id.thread) || p >= end || *p++ != ':' ||
-        !read_uint(&p, end, &id.acquisition) || p >= end || *p++ != ':' || p >= end)
-        return false;
-    id.letter = *p++;
-    if (!((id.letter >= 'a' && id.letter <= 'z') ||
-          (id.letter >= 'A' && id.letter <= 'Z')))
-        return false;
-    if (!read_uint(&p, end, &grant_ms) || grant_ms > UINT32_MAX)
-        return false;
-    id.grant_ms = (uint32_t)grant_ms;
-    memset(id.flags, 0, sizeof(id.flags));
-    id.slot = 0;
-    for (size_t i = 0; p < end; p++, i++) {
-        if (*p < 'a' || *p > 'z' || i + 1 >= sizeof(id.flags))
-            return false;
-        id.flags[i] = *p;
-    }
-    *ret_id = id;
-    return true;
-}
-
-bool rlk_id_equal(const struct rlk_id *a, const struct rlk_id *b)
-{
-    return a->acquisition == b->acquisition && a->thread == b->thread &&
-           a->grant_ms == b->grant_ms && a->letter == b->letter &&
-           memcmp(a->flags, b->flags, sizeof(a->flags)) == 0;
-}
-
-bool rlk_id_robust(const struct rlk_id *id)
-{
-    return strchr(id->flags, RLK_ID_ROBUST) != NULL;
-}
-
-bool rlk_id_tells(const struct rlk_id *id)
-{
-    return strchr(id->flags, RLK_ID_TELL) != NULL;
-}
-
-/* ---- requests */
-
-enum { FIRST_KEY = 3 /* behind EVALSHA, hash, number of keys */ };
-
-static void add_pointer(struct rlk_request *req, const char *text, size_t len)
-{
-    assert(req->argc < RLK_REQUEST_ARGS_MAX);
-    req->argv[req->argc] = text;
-    req->len[req->argc++] = len;
-}
-
-static char *reserve(struct rlk_request *req, size_t len)
-{
-    assert(req->used + len <= sizeof(req->text));
-    return req->text + req->used;
-}
-
-void rlk_request_add(struct rlk_request *req, const char *text, size_t len)
-{
-    char *at = reserve(req, len);
-    memcpy(at, text, len);
-    req->used += len;
-    add_pointer(req, at, len);
-}
-
-void rlk_request_add_borrowed(struct rlk_request *req, const char *text, size_t len)
-{
-    add_pointer(req, text, len);
-}
-
-void rlk_request_init(struct rlk_request *req, enum rlk_script_id script,
-                      const char *name, size_t name_len)
-{
-    const struct rlk_script *s = &rlk_scripts[script];
-    static const char *const counts[] = {
-        "0", "1", "2", "3", "4", "5", "6", "7", "8", "9"
-    };
-
-    req->script = script;
-    req->argc = 0;
-    req->used = 0;
-    add_pointer(req, "EVALSHA", 7);
-    add_pointer(req, s->sha, 40);
-    add_pointer(req, counts[s->key_count], 1);
-    for (int i = 0; i < s->key_count; i++) {
-        char *at = reserve(req, RLK_KEY_SIZE);
-        size_t len = rlk_key_write(at, s->keys[i], name, name_len);
-        req->used += len;
-        add_pointer(req, at, len);
-    }
-    add_pointer(req, RLK_LAYOUT, sizeof(RLK_LAYOUT) - 1);
-}
-
-void rlk_request_add_int(struct rlk_request *req, int64_t value)
-{
-    char buf[24];
-    size_t len = 0;
-    if (value < 0)
-        buf[len++] = '-';
-    len += write_uint(buf + len, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
-    rlk_request_add(req, buf, len);
-}
-
-void rlk_request_add_id(struct rlk_request *req, const char *uuid,
-                        const struct rlk_id *id)
-{
-    char *at = reserve(req, RLK_ID_SIZE);
-    size_t len = rlk_id_write(at, uuid, id);
-    req->used += len;
-    add_pointer(req, at, len);
-}
-
-void rlk_request_add_channel(struct rlk_request *req, const char *name, size_t name_len)
-{
-    char *at = reserve(req, RLK_KEY_SIZE);
-    size_t len = rlk_key_write(at, RLK_KEY_CHANNEL, name, name_len);
-    req->used += len;
-    add_pointer(req, at, len);
-}
 
 /* ---- errors */
 
@@ -294,7 +109,7 @@ static bool decode_token(const struct rlk_reply *reply, uint64_t *ret_token)
     *ret_token = 0;
     if (len == 0)
         return true;
-    return read_uint(&p, text + len, ret_token) && p == text + len;
+    return rlk_id_read_number(&p, text + len, ret_token) && p == text + len;
 }
 
 /* The longest TTL that is taken at its word: a foreign holder's may be anything. */
@@ -371,7 +186,7 @@ int rlk_script_unreadable(const struct rlk_request *req, const char *wrong)
     char shown[RLK_LOG_NAME_SIZE];
 
     /* the first key of every script is the lock */
-    rlk_log_name(shown, sizeof(shown), req->argv[FIRST_KEY], req->len[FIRST_KEY]);
+    rlk_log_name(shown, sizeof(shown), req->argv[RLK_REQUEST_FIRST_KEY], req->len[RLK_REQUEST_FIRST_KEY]);
     return rlk_error_set(EPROTO, "lock \"%s\": " UNREADABLE, shown, wrong);
 }
 
@@ -387,7 +202,7 @@ static void take_error(struct rlk_conn *conn, const char *command,
     answer->outcome = rlk_script_sort_error(error, len, &answer->code);
     /* the first key of every script is the lock */
     rlk_refusal_describe(text, text_size, command, script,
-                         req ? req->argv[FIRST_KEY] : NULL, req ? req->len[FIRST_KEY] : 0,
+                         req ? req->argv[RLK_REQUEST_FIRST_KEY] : NULL, req ? req->len[RLK_REQUEST_FIRST_KEY] : 0,
                          error, len);
     answer->key_refused = answer->code == EACCES && rlk_refusal_of_key(error, len);
     /* this server is no master (any more): connect anew, perhaps to another. Redis 6 says

@@ -1,115 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests to run a lock script, their answers decoded against a strict schema, and
- * errors sorted by what they say about execution (failure mode 10). Thread: any. */
+/* Runs lock scripts: their answers decoded against a strict schema, and errors sorted by what they say about execution (failure mode 10). Thread: any. */
 #ifndef RLK_SCRIPT_H
 #define RLK_SCRIPT_H
 
 #include "conn.h"
-#include "lua_scripts.h"
-#include "name.h"
+#include "request.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-struct rlk_script {
-    const char *name;
-    const char *sha;
-    int key_count;
-    enum rlk_key keys[RLK_KEY_COUNT];
-    const char *text;
-};
-extern const struct rlk_script rlk_scripts[RLK_SCRIPT_COUNT];
-
-/* ---- ids of acquisitions: <client uuid>:<thread>:<acquisition>:<letter><A><flags> */
-
-enum { RLK_UUID_LEN = 36, RLK_ID_SIZE = 128 };
-
-/* The acquisition's number is random, so that nobody can name an id who cannot read the
- * lock's keys or the traffic. It is not looked at by anybody else: other versions take any
- * digits. It has 16 of them:
- *   - always as many, so that requests keep their lengths (conn_frame.c);
- *   - no more, because Redis keeps a hash or sorted set with members of up to 64 bytes in
- *     its small form: a lock with a longer id takes 200 bytes more there. With a TTL of 4
- *     digits and without flags it is so up to thread 9999;
- *   - below 2^53, so that a reader who takes it for a floating-point number has it exact.
- * These are 52.8 bits. A number that comes twice could harm only while the first one is
- * held or marked as cancelled under the same name and thread: with 1,000 of such, once in
- * 8 * 10^12 acquisitions, where all but a hold or two are marks, which only have the
- * request refused and another number drawn. */
-#define RLK_ID_NUMBER_FIRST UINT64_C(1000000000000000)
-#define RLK_ID_NUMBER_COUNT UINT64_C(8000000000000000)
-_Static_assert(RLK_ID_NUMBER_FIRST + RLK_ID_NUMBER_COUNT <= UINT64_C(1) << 53, "exact");
-
-static inline uint64_t rlk_id_number(uint64_t random)
-{
-    return RLK_ID_NUMBER_FIRST + random % RLK_ID_NUMBER_COUNT;
-}
-
-struct rlk_id {
-    uint64_t thread, acquisition; /* acquisition: rlk_id_number */
-    uint32_t grant_ms;            /* A: the TTL of a grant to it */
-    char letter;       /* m f r w; upper case with fencing */
-    char flags[8]; /* lower-case letters, NUL-terminated; those of later versions too */
-    uint16_t slot; /* of the acquisition in the guard's file (slots.h), from 1; 0: none */
-};
-
-/* Which of this process's it is. */
-struct rlk_id_key {
-    uint64_t thread, acquisition;
-};
-
-/* Writes it with NUL; returns its length. */
-size_t rlk_id_write(char buf[RLK_ID_SIZE], const char *uuid, const struct rlk_id *id);
-/* The same without uuid and colon. */
-size_t rlk_id_write_local(char *buf, const struct rlk_id *id);
-/* Whether `text` is an id of client `uuid`; flags of later versions are let through. */
-bool rlk_id_parse(struct rlk_id *ret_id, const char *uuid, const char *text, size_t len);
-bool rlk_id_equal(const struct rlk_id *a, const struct rlk_id *b);
-
-static inline struct rlk_id_key rlk_id_key(const struct rlk_id *id)
-{
-    return (struct rlk_id_key){ id->thread, id->acquisition };
-}
-
-static inline bool rlk_id_is(const struct rlk_id *id, struct rlk_id_key key)
-{
-    return id->acquisition == key.acquisition && id->thread == key.thread;
-}
-/* Flags, in this order: the lock is marked for the case that its holder dies; the holder
- * wants to be told when somebody else wants the lock. */
-enum { RLK_ID_ROBUST = 'b', RLK_ID_TELL = 'k' };
-bool rlk_id_robust(const struct rlk_id *id);
-bool rlk_id_tells(const struct rlk_id *id);
-
-/* ---- requests */
-
-enum { RLK_REQUEST_ARGS_MAX = 3 + RLK_KEY_COUNT + 14 };
-
-/* Built on a stack. */
-struct rlk_request {
-    enum rlk_script_id script;
-    int argc;
-    const char *argv[RLK_REQUEST_ARGS_MAX];
-    size_t len[RLK_REQUEST_ARGS_MAX];
-    size_t used;
-    char text[RLK_KEY_COUNT * RLK_KEY_SIZE + 10 * RLOCK_NAME_MAX];
-};
-
-/* Begins a request: script, keys of the lock `name` and the layout number. */
-void rlk_request_init(struct rlk_request *req, enum rlk_script_id script,
-                      const char *name, size_t name_len);
-/* The argument is copied. */
-void rlk_request_add(struct rlk_request *req, const char *text, size_t len);
-/* It is not: the text has to live as long as the request. */
-void rlk_request_add_borrowed(struct rlk_request *req, const char *text, size_t len);
-void rlk_request_add_int(struct rlk_request *req, int64_t value);
-void rlk_request_add_id(struct rlk_request *req, const char *uuid,
-                        const struct rlk_id *id);
-/* The channel on which Redisson's waiters for `name` listen. */
-void rlk_request_add_channel(struct rlk_request *req, const char *name, size_t name_len);
-
-/* ---- answers */
 
 enum rlk_outcome {
     RLK_DONE,    /* the script ran; the answer is there */
@@ -217,9 +116,6 @@ void rlk_script_decode(struct rlk_conn *conn, const struct rlk_script *script,
 /* What a script answered has another form than its own: `wrong` says what of it. Sets the
  * thread's message, which names the lock, and returns EPROTO. */
 int rlk_script_unreadable(const struct rlk_request *req, const char *wrong);
-
-/* D of a lease of `ms` whose request left at `sent` (doc/design/times.md). */
-int64_t rlk_lease_end(int64_t sent, int64_t ms);
 
 /* Sorts a server's error text. Sets *ret_code. */
 enum rlk_outcome rlk_script_sort_error(const char *text, size_t len, int *ret_code);
