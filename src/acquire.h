@@ -7,7 +7,7 @@
 #include "client.h"
 #include "deadline.h"
 
-struct rlk_wish {
+struct rlk_acquire_params {
     struct rlock_client *client; /* kept by the caller */
     struct rlk_thread *thread;
     int kind;
@@ -31,7 +31,7 @@ struct rlk_wish {
  * opening a connection gives. Blocks: until the deadline and 100 ms for the cancel (L7).
  * Locks: takes the registry's mu.
  */
-int rlk_acquire(const struct rlk_wish *wish);
+int rlk_acquire(const struct rlk_acquire_params *params);
 
 /*
  * Gives up the outermost level of a hold that is INSIDE; the last thread in it releases
@@ -41,10 +41,10 @@ int rlk_acquire(const struct rlk_wish *wish);
  * the server refused the release. In every case the thread holds it no more. Blocks: up
  * to the command timeout.
  */
-int rlk_release(struct rlk_part *part, const struct rlk_handle *handle, int64_t now);
+int rlk_release(struct rlk_holder *holder, const struct rlk_handle *handle, int64_t now);
 
 /* The same for a hold whose client may be closed at this moment, which loses it. */
-int rlk_release_kept(struct rlk_part *part, const struct rlk_handle *handle, int64_t now);
+int rlk_release_retained(struct rlk_holder *holder, const struct rlk_handle *handle, int64_t now);
 
 /* Releases a hold that is GOING; the watchdog does, if that is not answered by `until`.
  * Consumes the caller's reference. Locks: hold the registry's mu, which is dropped
@@ -52,30 +52,30 @@ int rlk_release_kept(struct rlk_part *part, const struct rlk_handle *handle, int
 void rlk_release_left(struct rlk_hold *hold, int64_t until);
 
 /* A robust one: the state that it protects is consistent again. */
-void rlk_hold_consistent(struct rlk_hold *hold);
+void rlk_held_consistent(struct rlk_hold *hold);
 
 /* The end of a thread's part in a lost hold, when its levels are drained. */
-void rlk_drain(struct rlk_part *part);
+void rlk_release_drain(struct rlk_holder *holder);
 
 /* A writer becomes a reader (W18). 0: it reads, and nobody wrote in between (if the
  * server cannot be reached, the watchdog tells it); ESTALE: it is lost; EACCES, EPROTO:
  * it reads, but the server does not let others read. Blocks: up to the command timeout.
  */
-int rlk_downgrade(struct rlk_part *part);
+int rlk_held_downgrade(struct rlk_holder *holder);
 
 /* If the hold's time is over, makes it LOST. Whether it is lost. */
-bool rlk_hold_check(struct rlk_hold *hold, int64_t now);
+bool rlk_held_check(struct rlk_hold *hold, int64_t now);
 
 /* A new lease of `lease_ms` from now, fixed or renewed. 0, ESTALE, ENOTCONN (unchanged),
  * EACCES, EPROTO. */
-int rlk_extend(struct rlk_hold *hold, long lease_ms, bool fixed);
+int rlk_held_extend(struct rlk_hold *hold, long lease_ms, bool fixed);
 /* A thread that shares a read hold gets one of its own, with a fixed lease. *ret_alone:
  * nothing was done, because it is the only one in its hold, and stays so. Codes as
- * rlk_extend, ENOMEM. */
-int rlk_unshare(struct rlk_part *part, long lease_ms, bool *ret_alone);
+ * rlk_held_extend, ENOMEM. */
+int rlk_release_unshare(struct rlk_holder *holder, long lease_ms, bool *ret_alone);
 
 /* Sleeps until `deadline` or an interrupt: ETIMEDOUT, ECANCELED. */
-int rlk_wait_in_vain(struct rlock_client *client, struct rlk_thread *thread,
+int rlk_acquire_wait_in_vain(struct rlock_client *client, struct rlk_thread *thread,
                      const struct rlk_deadline *deadline);
 
 #endif

@@ -32,14 +32,14 @@ static int force(struct rlock_client *client, const char *name)
         rlk_request_add(&req, held ? holder : "", held ? strlen(holder) : 0);
         rlk_request_add(&req, held ? since : "", held ? strlen(since) : 0);
         rlk_request_add_channel(&req, name, strlen(name));
-        rlk_trip_request(client, &req, until, &answer, NULL);
+        rlk_rpc_request(client, &req, until, &answer, NULL);
         rc = answer.outcome == RLK_DONE ? 0 : answer.code;
         if (rc == 0 && !held && answer.fate.what != RLK_RELEASED)
             rc = ENOENT;
         else if (rc == 0)
             rlk_error_clear(); /* of the look that found nobody */
         if (rc == 0)
-            rlk_trip_go_on(client, RLK_KIND_WATCH, name, strlen(name),
+            rlk_rpc_go_on(client, RLK_KIND_WATCH, name, strlen(name),
                            RLOCK_RWLOCK_PHASE_FAIR_NP, answer.more, until);
     }
     free(holder);
@@ -79,9 +79,9 @@ static int look(struct rlock_client *client, const char *name, int64_t until,
 
     /* a refresh that names nobody: it hands over what came free by expiry, and tells the
      * TTL */
-    rlk_wire_refresh(&req, client, RLK_KIND_WATCH, name, strlen(name),
+    rlk_script_args_refresh(&req, client, RLK_KIND_WATCH, name, strlen(name),
                      RLOCK_RWLOCK_PHASE_FAIR_NP, (struct rlk_cursor){ 0 }, "", 0);
-    rlk_trip_request(client, &req, until, &answer, &reply);
+    rlk_rpc_request(client, &req, until, &answer, &reply);
     if (answer.outcome != RLK_DONE)
         return answer.code;
     const struct rlk_reply *pttl = rlk_reply_at(reply, 1);
@@ -116,12 +116,12 @@ static int wait_free(struct rlock_client *client, struct rlk_thread *thread,
     }
     rlk_list_append(&lock->queue->waiters, &waiter.link);
     reg->waiters_now++;
-    rlk_registry_asks_locked(reg);
-    rlk_registry_waits_locked(reg);
+    rlk_awaited_asks_locked(reg);
+    rlk_awaited_waits_locked(reg);
     rlk_lock_channel_locked(lock, true);
     for (bool asked_once = false, reached = false;; asked_once = true) {
         uint64_t messages = lock->queue->messages;
-        int64_t left = rlk_deadline_left(deadline), now = rlk_now_boot();
+        int64_t left = rlk_deadline_left(deadline), now = rlk_clock_boot();
         int64_t bound = rlk_client_command_timeout(client);
         /* of a call that begins past its deadline the first look has all of that */
         bool cut = left < bound && (asked_once || left > 0);
@@ -132,7 +132,7 @@ static int wait_free(struct rlock_client *client, struct rlk_thread *thread,
         rlk_registry_lock(reg);
         bool short_of_time = asked == ENOTCONN && !asked_once && cut &&
                              bound <= SHORT_MS * RLK_NS_PER_MS &&
-                             rlk_now_boot() >= now + bound;
+                             rlk_clock_boot() >= now + bound;
         if (asked == EACCES || asked == EPROTO || asked == ENOMEM)
             rc = asked;
         if (rc != 0 || (asked == 0 && pttl_ms == -2))
@@ -142,7 +142,7 @@ static int wait_free(struct rlock_client *client, struct rlk_thread *thread,
         reached = asked == 0 || (reached && cut);
         left = rlk_deadline_left(deadline);
         if (left <= 0) {
-            bool well = short_of_time && !rlk_registry_is_away(reg, rlk_now_boot());
+            bool well = short_of_time && !rlk_registry_is_away(reg, rlk_clock_boot());
             rc = reached || well ? ETIMEDOUT : ENOTCONN;
             break;
         }
@@ -155,17 +155,17 @@ static int wait_free(struct rlock_client *client, struct rlk_thread *thread,
             pause = (pttl_ms + 1) * RLK_NS_PER_MS;
         if (left < pause)
             pause = left;
-        int64_t end = rlk_time_add(rlk_now_mono(), pause);
+        int64_t end = rlk_clock_add(rlk_clock_mono(), pause);
         /* what the subscriber is to join, it must hear of before we sleep */
         rlk_registry_unlock(reg);
         rlk_registry_lock(reg);
-        while (lock->queue->messages == messages && rlk_now_mono() < end &&
+        while (lock->queue->messages == messages && rlk_clock_mono() < end &&
                !atomic_load(&client->interrupted))
-            rlk_cond_wait(&thread->cond, &reg->mu, end);
+            rlk_sync_cond_wait(&thread->cond, &reg->mu, end);
     }
     rlk_lock_channel_locked(lock, false);
     reg->waiters_now--;
-    rlk_registry_asked_locked(reg);
+    rlk_awaited_asked_locked(reg);
     rlk_list_remove(&waiter.link);
     rlk_lock_put_locked(lock);
     rlk_registry_unlock(reg);
@@ -184,9 +184,9 @@ int rlock_waitfree(rlock_client_t *client, const char *name,
     int rc = rlk_inspect_check_name(name);
 
     if (rc == 0 && abstime)
-        rc = rlk_timespec_valid(abstime)
+        rc = rlk_deadline_valid(abstime)
                  ? rlk_deadline_set(&deadline, CLOCK_REALTIME, abstime)
-                 : rlk_timespec_bad(abstime);
+                 : rlk_deadline_bad(abstime);
     if (rc == 0)
         rc = rlk_client_get_pointer(client, &used);
     if (rc == 0) {

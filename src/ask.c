@@ -14,31 +14,31 @@
 
 enum { CANCEL_MS = 100 /* a cancel's share beyond the caller's deadline */ };
 
-uint32_t rlk_wish_grant_ms(const struct rlk_wish *wish)
+uint32_t rlk_acquire_params_grant_ms(const struct rlk_acquire_params *params)
 {
-    long presence = wish->client->config.presence_ms;
-    return (uint32_t)(wish->lease_ms < presence ? wish->lease_ms : presence);
+    long presence = params->client->config.presence_ms;
+    return (uint32_t)(params->lease_ms < presence ? params->lease_ms : presence);
 }
 
-char rlk_wish_letter(const struct rlk_wish *wish)
+char rlk_acquire_params_letter(const struct rlk_acquire_params *params)
 {
-    const struct rlk_kind *kind = &rlk_kinds[wish->kind];
-    char l = wish->reading ? kind->read_letter : kind->letter;
-    return wish->fencing ? (char)(l - 'a' + 'A') : l;
+    const struct rlk_kind *kind = &rlk_kinds[params->kind];
+    char l = params->reading ? kind->read_letter : kind->letter;
+    return params->fencing ? (char)(l - 'a' + 'A') : l;
 }
 
-struct rlk_hold *rlk_ask_new_hold(const struct rlk_wish *wish, struct rlk_lock *lock,
+struct rlk_hold *rlk_acquire_new_hold(const struct rlk_acquire_params *params, struct rlk_lock *lock,
                                   bool tell)
 {
-    struct rlk_hold *hold = rlk_hold_new_locked(lock, wish->thread, rlk_wish_letter(wish),
-                                                rlk_wish_grant_ms(wish));
+    struct rlk_hold *hold = rlk_hold_new_locked(lock, params->thread, rlk_acquire_params_letter(params),
+                                                rlk_acquire_params_grant_ms(params));
     if (hold) {
-        hold->lease_ms = (int)wish->lease_ms;
-        hold->fixed = wish->fixed;
-        hold->reading = wish->reading;
-        hold->prefer = wish->prefer;
+        hold->lease_ms = (int)params->lease_ms;
+        hold->fixed = params->fixed;
+        hold->reading = params->reading;
+        hold->prefer = params->prefer;
         char *flag = hold->id.flags;
-        if (wish->robust)
+        if (params->robust)
             *flag++ = RLK_ID_ROBUST;
         if (tell)
             *flag++ = RLK_ID_TELL;
@@ -46,12 +46,12 @@ struct rlk_hold *rlk_ask_new_hold(const struct rlk_wish *wish, struct rlk_lock *
     return hold;
 }
 
-bool rlk_ask_may_take(const struct rlk_hold *hold, int64_t now)
+bool rlk_acquire_may_take(const struct rlk_hold *hold, int64_t now)
 {
     return now < hold->end && rlk_hold_newest_locked(hold);
 }
 
-void rlk_ask_take(struct rlk_hold *hold, const struct rlk_wish *wish, int64_t now)
+void rlk_acquire_take(struct rlk_hold *hold, const struct rlk_acquire_params *params, int64_t now)
 {
     struct rlk_lock *lock = hold->lock;
 
@@ -63,12 +63,12 @@ void rlk_ask_take(struct rlk_hold *hold, const struct rlk_wish *wish, int64_t no
         rlk_hold_lose_locked(
             RLK_CONTAINER_OF(lock->queue->reads.next, struct rlk_hold, link),
             RLK_LOSS_ANOTHERS, now);
-    rlk_hold_enter_locked(hold, wish->thread, now);
-    rlk_lock_reached_locked(hold->lock, now);
-    RLK_COUNT(wish->client->counters.acquisitions);
+    rlk_hold_enter_locked(hold, params->thread, now);
+    rlk_queue_reached_locked(hold->lock, now);
+    RLK_COUNT(params->client->counters.acquisitions);
 }
 
-void rlk_ask_abandon(struct rlk_hold *hold, const struct rlk_wish *wish, int64_t now)
+void rlk_acquire_abandon(struct rlk_hold *hold, const struct rlk_acquire_params *params, int64_t now)
 {
     /* rule: T3, T8 */
     if (!hold->sent_any) {
@@ -77,31 +77,31 @@ void rlk_ask_abandon(struct rlk_hold *hold, const struct rlk_wish *wish, int64_t
         rlk_hold_put_locked(hold);
         return;
     }
-    int64_t window = rlk_client_marker_ms(wish->client) + wish->lease_ms;
+    int64_t window = rlk_client_marker_ms(params->client) + params->lease_ms;
     rlk_hold_give_up_locked(hold, now, now + window * RLK_NS_PER_MS);
 }
 
-void rlk_ask_withdraw(struct rlk_lock *lock, const struct rlk_wish *wish)
+void rlk_acquire_withdraw(struct rlk_lock *lock, const struct rlk_acquire_params *params)
 {
     struct rlk_hold *hold = rlk_lock_ask_locked(lock);
     if (!hold)
         return;
     rlk_hold_ref_locked(hold);
-    rlk_ask_abandon(hold, wish, rlk_now_boot());
+    rlk_acquire_abandon(hold, params, rlk_clock_boot());
 }
 
-void rlk_ask_end_request(struct rlk_hold *hold, const struct rlk_wish *wish, int64_t now)
+void rlk_acquire_end_request(struct rlk_hold *hold, const struct rlk_acquire_params *params, int64_t now)
 {
     /* rule: W21 */
     if (hold->unknown) {
-        rlk_ask_abandon(hold, wish, now);
+        rlk_acquire_abandon(hold, params, now);
         return;
     }
     rlk_hold_ask_end_locked(hold);
     rlk_hold_put_locked(hold);
 }
 
-enum rlk_verdict rlk_ask_judge(struct rlk_hold *hold, const struct rlk_wish *wish,
+enum rlk_verdict rlk_acquire_judge(struct rlk_hold *hold, const struct rlk_acquire_params *params,
                                const struct rlk_answer *answer)
 {
     if (answer->outcome == RLK_UNKNOWN)
@@ -115,13 +115,13 @@ enum rlk_verdict rlk_ask_judge(struct rlk_hold *hold, const struct rlk_wish *wis
         return FAILED;
     if (answer->outcome != RLK_DONE)
         return AGAIN;
-    rlk_lock_reached_locked(hold->lock, rlk_now_boot());
-    if (hold->state != RLK_HOLD_ASKING)
+    rlk_queue_reached_locked(hold->lock, rlk_clock_boot());
+    if (hold->state != RLK_HOLD_REQUESTED)
         return TAKEN; /* by another thread that waits for it, meanwhile */
     hold->flags = answer->flags;
     /* a try goes on by itself while it is told that the lock is busy */
     if (rlk_cursor_set(answer->more) && answer->fate.what != RLK_BUSY)
-        rlk_lock_go_on_locked(hold->lock, answer->more);
+        rlk_queue_go_on_locked(hold->lock, answer->more);
     switch (answer->fate.what) {
     case RLK_HELD:
         rlk_hold_held_locked(hold, answer->sent, answer->fate.remaining_ms,
@@ -133,12 +133,12 @@ enum rlk_verdict rlk_ask_judge(struct rlk_hold *hold, const struct rlk_wish *wis
         return hold->reading ? SHARED : FAILED;
     case RLK_QUEUED:
         rlk_hold_queued_locked(hold, answer->fate.ticket, answer->sent);
-        rlk_lock_joined_locked(hold->lock, answer->sent, answer->pttl_ms, answer->flags);
+        rlk_queue_joined_locked(hold->lock, answer->sent, answer->pttl_ms, answer->flags);
         return QUEUED;
     case RLK_BUSY:
         return TAKEN_BY_OTHERS;
     case RLK_MARKED: /* this id is dead */
-        rlk_hold_rename_locked(hold, wish->thread);
+        rlk_hold_rename_locked(hold, params->thread);
         return AGAIN_AT_ONCE;
     case RLK_LATE:
         return AGAIN_AT_ONCE;
@@ -151,36 +151,36 @@ enum rlk_verdict rlk_ask_judge(struct rlk_hold *hold, const struct rlk_wish *wis
 
 /* rule: L7 */
 /* The cancel's share of the 100 ms that a call may take beyond its deadline (L7). */
-static int64_t cancel_until(const struct rlk_wish *wish, int64_t now)
+static int64_t cancel_until(const struct rlk_acquire_params *params, int64_t now)
 {
-    int64_t left = rlk_deadline_left(&wish->deadline);
+    int64_t left = rlk_deadline_left(&params->deadline);
     int64_t share = CANCEL_MS * RLK_NS_PER_MS + (left < 0 ? left : 0);
     int64_t least = (CANCEL_MS - RLK_ATTEMPT_FLOOR_MS) / 2 * RLK_NS_PER_MS;
     return now + (share > least ? share : least);
 }
 
-void rlk_ask_leave_queue(struct rlk_ask *ask)
+void rlk_acquire_leave_queue(struct rlk_acquire_op *ask)
 {
-    if (ask->lock->queue->asker == ask->waiter)
-        ask->lock->queue->asker = NULL;
+    if (ask->lock->queue->requester == ask->waiter)
+        ask->lock->queue->requester = NULL;
     if (ask->lock->queue->woken == ask->waiter)
         ask->lock->queue->woken = NULL;
     rlk_list_remove(&ask->waiter->link);
 }
 
-int rlk_ask_give_up(struct rlk_ask *ask, int rc)
+int rlk_acquire_give_up(struct rlk_acquire_op *ask, int rc)
 {
-    const struct rlk_wish *wish = ask->wish;
-    struct rlk_registry *reg = &wish->client->registry;
+    const struct rlk_acquire_params *params = ask->params;
+    struct rlk_registry *reg = &params->client->registry;
     struct rlk_lock *lock = ask->lock;
     struct rlk_hold *hold = ask->hold;
-    int64_t now = rlk_now_boot();
+    int64_t now = rlk_clock_boot();
 
-    rlk_ask_leave_queue(ask);
-    struct rlk_waiter *other = hold->reading ? rlk_share_companion(ask) : NULL;
+    rlk_acquire_leave_queue(ask);
+    struct rlk_waiter *other = hold->reading ? rlk_acquire_share_companion(ask) : NULL;
     if (other) {
-        if (hold->asker == wish->thread) {
-            hold->asker = other->thread;
+        if (hold->requester == params->thread) {
+            hold->requester = other->thread;
             rlk_hold_wake_locked(hold);
         }
         rlk_hold_put_locked(hold);
@@ -193,15 +193,15 @@ int rlk_ask_give_up(struct rlk_ask *ask, int rc)
         !(lock->current && (hold->granted || hold->need_ask))) {
         struct rlk_waiter *next = RLK_CONTAINER_OF(rlk_list_first(&lock->queue->waiters),
                                                    struct rlk_waiter, link);
-        if (rlk_hold_suits(hold, next)) {
-            hold->asker = NULL;        /* facts are kept in it until the next one looks */
+        if (rlk_handoff_suits(hold, next)) {
+            hold->requester = NULL;        /* facts are kept in it until the next one looks */
             rlk_hold_put_locked(hold); /* lock->queue->asks keeps it */
             rlk_lock_promote_locked(lock);
             return rc;
         }
     }
     if (!hold->sent_any) {
-        rlk_ask_abandon(hold, wish, now);
+        rlk_acquire_abandon(hold, params, now);
         rlk_lock_promote_locked(lock);
         return rc;
     }
@@ -210,21 +210,21 @@ int rlk_ask_give_up(struct rlk_ask *ask, int rc)
      * stays among the asks until then, so that a grant which is read meanwhile is not
      * taken for one that nobody knows, and released behind our back. */
     hold->state = RLK_HOLD_GOING;
-    hold->asker = NULL;
+    hold->requester = NULL;
     rlk_lock_promote_locked(lock);
-    RLK_COUNT(wish->client->counters.cancels);
+    RLK_COUNT(params->client->counters.cancels);
     struct rlk_answer answer;
-    int64_t until = cancel_until(wish, now);
+    int64_t until = cancel_until(params, now);
     rlk_registry_unlock(reg);
     rlk_error_keep(rc != ENOTCONN || rlk_error_present());
-    rlk_trip_cancel(wish->client, hold, until, &answer);
+    rlk_rpc_cancel(params->client, hold, until, &answer);
     if (answer.outcome == RLK_DONE)
-        rlk_trip_go_on(wish->client, lock->kind, lock->name, lock->name_len, hold->prefer,
+        rlk_rpc_go_on(params->client, lock->kind, lock->name, lock->name_len, hold->prefer,
                        answer.more, until);
     rlk_error_keep(false);
     rlk_registry_lock(reg);
-    now = rlk_now_boot();
-    hold->state = RLK_HOLD_ASKING;
+    now = rlk_clock_boot();
+    hold->state = RLK_HOLD_REQUESTED;
     /* a server that does not answer is not asked once more for it */
     ask->waiter->late &= answer.outcome == RLK_DONE;
     if (answer.outcome == RLK_DONE && answer.fate.what == RLK_REMOVED) {
@@ -239,12 +239,12 @@ int rlk_ask_give_up(struct rlk_ask *ask, int rc)
         hold->flags = answer.flags;
         rlk_hold_held_locked(hold, answer.sent, left, answer.fate.token);
         /* a fixed lease would have to be confirmed, for which there is no time left */
-        if (!wish->fixed && rlk_ask_may_take(hold, now)) {
-            rlk_ask_take(hold, wish, now);
+        if (!params->fixed && rlk_acquire_may_take(hold, now)) {
+            rlk_acquire_take(hold, params, now);
             rlk_hold_put_locked(hold);
             return 0;
         }
     }
-    rlk_ask_abandon(hold, wish, now);
+    rlk_acquire_abandon(hold, params, now);
     return rc;
 }

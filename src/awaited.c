@@ -2,19 +2,19 @@
 /* See awaited.h. */
 #include "awaited.h"
 
-#include "deadline.h"
+#include "clock.h"
 #include "hold.h"
 
 #include <assert.h>
 
 enum { LOOK_AFTER_MS = 10 /* a shorter wait is for one who lives */ };
 
-void rlk_registry_asks_locked(struct rlk_registry *reg)
+void rlk_awaited_asks_locked(struct rlk_registry *reg)
 {
     reg->asks_now++;
 }
 
-bool rlk_lock_awaited_locked(const struct rlk_lock *lock)
+bool rlk_awaited_lock_locked(const struct rlk_lock *lock)
 {
     const struct rlk_list *asks = &lock->queue->asks;
 
@@ -24,37 +24,37 @@ bool rlk_lock_awaited_locked(const struct rlk_lock *lock)
     return lock->kind == RLK_KIND_WATCH && !rlk_list_empty(&lock->queue->waiters);
 }
 
-bool rlk_registry_awaits_locked(const struct rlk_registry *reg)
+bool rlk_awaited_awaits_locked(const struct rlk_registry *reg)
 {
     for (size_t i = 0; reg->asks_now > 0 && i < reg->table_size; i++)
         for (const struct rlk_lock *lock = reg->table[i]; lock; lock = lock->chain)
-            if (rlk_lock_awaited_locked(lock))
+            if (rlk_awaited_lock_locked(lock))
                 return true;
     return false;
 }
 
-void rlk_registry_waits_locked(struct rlk_registry *reg)
+void rlk_awaited_waits_locked(struct rlk_registry *reg)
 {
     /* rule: G9 */
     reg->waits_begun++;
     if (reg->buries && !reg->looks && !reg->look_timer.armed)
         rlk_timer_arm(&reg->timers, &reg->look_timer,
-                      rlk_now_boot() + LOOK_AFTER_MS * RLK_NS_PER_MS);
+                      rlk_clock_boot() + LOOK_AFTER_MS * RLK_NS_PER_MS);
 }
 
-void rlk_registry_tried_locked(struct rlk_registry *reg)
+void rlk_awaited_tried_locked(struct rlk_registry *reg)
 {
     reg->tried = true;
-    rlk_registry_waits_locked(reg);
+    rlk_awaited_waits_locked(reg);
 }
 
-void rlk_registry_asked_locked(struct rlk_registry *reg)
+void rlk_awaited_asked_locked(struct rlk_registry *reg)
 {
     assert(reg->asks_now > 0);
     reg->asks_now--;
 }
 
-void rlk_registry_mourn_locked(struct rlk_registry *reg, struct rlk_obituary *obituary)
+void rlk_awaited_death_locked(struct rlk_registry *reg, struct rlk_death_event *obituary)
 {
     obituary->next = NULL;
     if (reg->first_obituary)
@@ -65,9 +65,9 @@ void rlk_registry_mourn_locked(struct rlk_registry *reg, struct rlk_obituary *ob
     reg->subscriber_dirty = true;
 }
 
-struct rlk_obituary *rlk_registry_obituary_locked(struct rlk_registry *reg)
+struct rlk_death_event *rlk_awaited_next_death_locked(struct rlk_registry *reg)
 {
-    struct rlk_obituary *obituary = reg->first_obituary;
+    struct rlk_death_event *obituary = reg->first_obituary;
     if (obituary)
         reg->first_obituary = obituary->next;
     return obituary;

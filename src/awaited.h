@@ -13,21 +13,21 @@
 #include <stdbool.h>
 
 /* A thread begins to ask, or to wait for a lock to be free, or ends to. */
-void rlk_registry_asks_locked(struct rlk_registry *reg);
-void rlk_registry_asked_locked(struct rlk_registry *reg);
+void rlk_awaited_asks_locked(struct rlk_registry *reg);
+void rlk_awaited_asked_locked(struct rlk_registry *reg);
 /* It has to wait: others have the lock, as the server says. */
-void rlk_registry_waits_locked(struct rlk_registry *reg);
+void rlk_awaited_waits_locked(struct rlk_registry *reg);
 /* It would have to, but only tried. Deaths are looked for in 10 ms, if they are not just
  * now, and for a second or two: who tries again learns of them. */
-void rlk_registry_tried_locked(struct rlk_registry *reg);
+void rlk_awaited_tried_locked(struct rlk_registry *reg);
 /* Whether somebody waits so for the lock; for any. */
-bool rlk_lock_awaited_locked(const struct rlk_lock *lock);
-bool rlk_registry_awaits_locked(const struct rlk_registry *reg);
+bool rlk_awaited_lock_locked(const struct rlk_lock *lock);
+bool rlk_awaited_awaits_locked(const struct rlk_registry *reg);
 
 /* A process was found dead that had this lock, which was given back; the event callback
  * is to be told. On the heap; the text behind it. */
-struct rlk_obituary {
-    struct rlk_obituary *next;
+struct rlk_death_event {
+    struct rlk_death_event *next;
     rlock_type_t type;
     rlock_mode_t mode;
     long pid;
@@ -35,8 +35,8 @@ struct rlk_obituary {
     char name[];
 };
 /* Takes it over. */
-void rlk_registry_mourn_locked(struct rlk_registry *reg, struct rlk_obituary *obituary);
+void rlk_awaited_death_locked(struct rlk_registry *reg, struct rlk_death_event *obituary);
 /* The next one, which is the caller's; or NULL. */
-struct rlk_obituary *rlk_registry_obituary_locked(struct rlk_registry *reg);
+struct rlk_death_event *rlk_awaited_next_death_locked(struct rlk_registry *reg);
 
 #endif

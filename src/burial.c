@@ -4,7 +4,7 @@
 
 #include "awaited.h"
 #include "client.h"
-#include "deadline.h"
+#include "clock.h"
 #include "descriptor.h"
 #include "duty_impl.h"
 #include "log.h"
@@ -47,7 +47,7 @@ struct corpse {
     struct rlk_list link; /* in the client's deaths */
     int fd;               /* by which its lock is held */
     char uuid[RLK_UUID_LEN + 1];
-    struct rlk_guard_head head;
+    struct rlk_livefile_head head;
     struct job *jobs;
     size_t count, size;
     size_t in_flight, next; /* next: none before it is OPEN */
@@ -83,7 +83,7 @@ static struct job *add_job(struct corpse *corpse, const char *name, size_t name_
     return job;
 }
 
-static bool add_id(struct job *job, const struct rlk_slot *slot)
+static bool add_id(struct job *job, const struct rlk_intent *slot)
 {
     struct rlk_id id = { .thread = slot->thread,
                          .acquisition = slot->acquisition,
@@ -106,11 +106,11 @@ static bool add_id(struct job *job, const struct rlk_slot *slot)
 }
 
 /* Whether a slot of another process says something that makes sense. */
-static bool is_sound(const struct rlk_slot *slot)
+static bool is_sound(const struct rlk_intent *slot)
 {
     if (slot->state != RLK_SLOT_VALID || slot->name_len == 0 ||
         slot->name_len > RLOCK_NAME_MAX || slot->kind >= RLK_KIND_LIMIT ||
-        rlk_name_check(slot->name, slot->name_len) != 0 ||
+        rlk_key_check(slot->name, slot->name_len) != 0 ||
         !strchr("mfrwMFRW", slot->letter) || slot->letter == 0)
         return false;
     for (size_t i = 0; i < sizeof(slot->flags); i++) {
@@ -125,23 +125,23 @@ static bool is_sound(const struct rlk_slot *slot)
 /* How much of the file is slots that were ever used: behind them it is a hole. */
 static size_t slots_len(int fd)
 {
-    const size_t most = RLK_SLOTS_MAX * sizeof(struct rlk_slot);
-    off_t end = lseek(fd, RLK_GUARD_HEADER, SEEK_HOLE);
+    const size_t most = RLK_SLOTS_MAX * sizeof(struct rlk_intent);
+    off_t end = lseek(fd, RLK_LIVEFILE_HEADER, SEEK_HOLE);
 
-    if (end <= RLK_GUARD_HEADER || (size_t)end - RLK_GUARD_HEADER > most)
+    if (end <= RLK_LIVEFILE_HEADER || (size_t)end - RLK_LIVEFILE_HEADER > most)
         return most;
-    return (size_t)end - RLK_GUARD_HEADER;
+    return (size_t)end - RLK_LIVEFILE_HEADER;
 }
 
 /* The sound slots of the file, on the heap. */
-static struct rlk_slot *read_slots(int fd, size_t *ret_count)
+static struct rlk_intent *read_slots(int fd, size_t *ret_count)
 {
     size_t len = 0, want = slots_len(fd), count = 0;
-    struct rlk_slot *slots = malloc(want);
+    struct rlk_intent *slots = malloc(want);
 
     while (slots && len < want) {
         ssize_t n =
-            pread(fd, (char *)slots + len, want - len, (off_t)(RLK_GUARD_HEADER + len));
+            pread(fd, (char *)slots + len, want - len, (off_t)(RLK_LIVEFILE_HEADER + len));
         if (n <= 0)
             break;
         len += (size_t)n;
@@ -155,7 +155,7 @@ static struct rlk_slot *read_slots(int fd, size_t *ret_count)
 
 static int by_name(const void *a, const void *b)
 {
-    const struct rlk_slot *x = a, *y = b;
+    const struct rlk_intent *x = a, *y = b;
     if (x->name_len != y->name_len)
         return x->name_len < y->name_len ? -1 : 1;
     return memcmp(x->name, y->name, x->name_len);
@@ -166,7 +166,7 @@ static int by_name(const void *a, const void *b)
 static bool read_table(struct corpse *corpse)
 {
     size_t count;
-    struct rlk_slot *slots = read_slots(corpse->fd, &count);
+    struct rlk_intent *slots = read_slots(corpse->fd, &count);
     struct job *job = NULL;
     bool done = slots != NULL;
 
@@ -201,7 +201,7 @@ static void add_waited_for(struct rlock_client *client, struct corpse *corpse)
     rlk_registry_lock(reg);
     for (size_t i = 0; reg->asks_now > 0 && i < reg->table_size; i++)
         for (struct rlk_lock *lock = reg->table[i]; lock; lock = lock->chain)
-            if (count < WAITED_MAX && rlk_lock_awaited_locked(lock) &&
+            if (count < WAITED_MAX && rlk_awaited_lock_locked(lock) &&
                 !has_job(corpse, lock) && add_job(corpse, lock->name, lock->name_len))
                 count++;
     rlk_registry_unlock(reg);
@@ -219,8 +219,8 @@ static void free_corpse(struct corpse *corpse)
     free(corpse);
 }
 
-bool rlk_burial_begin(struct rlock_client *client, int fd, const char *uuid,
-                      const struct rlk_guard_head *head, int64_t now)
+bool rlk_recovery_begin(struct rlock_client *client, int fd, const char *uuid,
+                      const struct rlk_livefile_head *head, int64_t now)
 {
     struct corpse *corpse = calloc(1, sizeof(*corpse));
 
@@ -242,7 +242,7 @@ bool rlk_burial_begin(struct rlock_client *client, int fd, const char *uuid,
     return true;
 }
 
-size_t rlk_burial_count(const struct rlock_client *client)
+size_t rlk_recovery_count(const struct rlock_client *client)
 {
     const struct rlk_list *corpses = &client->deaths.corpses;
     size_t count = 0;
@@ -266,7 +266,7 @@ static bool remove_file(struct rlock_client *client, const struct corpse *corpse
     bool there = fstat(corpse->fd, &locked) == 0 &&
                  fstatat(dir.fd, corpse->uuid, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
                  locked.st_ino == named.st_ino && locked.st_dev == named.st_dev;
-    bool gone = !there || rlk_remains_remove(&dir, corpse->uuid, corpse->fd);
+    bool gone = !there || rlk_livefile_gc_remove(&dir, corpse->uuid, corpse->fd);
     rlk_fd_close(dir.fd);
     return gone;
 }
@@ -278,7 +278,7 @@ static void finish(struct rlock_client *client, struct corpse *corpse, int64_t n
     /* rule: G10 */
     RLK_COUNT(client->counters.burials); /* before others see that it is over */
     if (!remove_file(client, corpse)) /* to close it is told to all who look, this too */
-        rlk_deaths_left(client, corpse->uuid, now);
+        rlk_peer_watch_left(client, corpse->uuid, now);
     if (rlk_log_now(&client->deaths.pace, now, LINES_MAX, more))
         rlk_log(corpse->given_back > 0 ? RLK_LOG_WARNING : RLK_LOG_DEBUG,
                 "rlock: process %ld (%s) of this host died; locks given back at %s: %u%s",
@@ -291,8 +291,8 @@ static void finish(struct rlock_client *client, struct corpse *corpse, int64_t n
 static void leave(struct rlock_client *client, struct corpse *corpse, int64_t now)
 {
     if (corpse->refused > 0)
-        rlk_remains_mark(corpse->fd);
-    rlk_deaths_left(client, corpse->uuid, now);
+        rlk_livefile_gc_mark(corpse->fd);
+    rlk_peer_watch_left(client, corpse->uuid, now);
     free_corpse(corpse);
 }
 
@@ -322,7 +322,7 @@ static bool send_job(struct rlock_client *client, struct corpse *corpse, size_t 
     job->state = SENT;
     corpse->in_flight++;
     client->deaths.in_flight++;
-    rlk_duty_put_in_flight(&client->watch, &request->op, RLK_OP_BURY, now,
+    rlk_renewer_put_in_flight(&client->watch, &request->op, RLK_OP_BURY, now,
                            rlk_client_command_timeout(client));
     return true;
 }
@@ -345,7 +345,7 @@ static bool send_some(struct rlock_client *client, struct corpse *corpse, int64_
             corpse->next++;
             continue;
         }
-        if (client->deaths.in_flight >= IN_FLIGHT_MAX || !rlk_duty_ready(&client->watch))
+        if (client->deaths.in_flight >= IN_FLIGHT_MAX || !rlk_renewer_ready(&client->watch))
             return true;
         if (!send_job(client, corpse, corpse->next, now)) {
             back_off(corpse, now);
@@ -387,7 +387,7 @@ static int64_t step_corpse(struct rlock_client *client, struct corpse *corpse,
     return RLK_NEVER;
 }
 
-int64_t rlk_burial_step(struct rlock_client *client, int64_t now, bool *ret_wanted)
+int64_t rlk_recovery_step(struct rlock_client *client, int64_t now, bool *ret_wanted)
 {
     struct rlk_list *corpses = &client->deaths.corpses;
     int64_t due = RLK_NEVER;
@@ -412,7 +412,7 @@ int64_t rlk_burial_step(struct rlock_client *client, int64_t now, bool *ret_want
 static void mourn_locked(struct rlk_registry *reg, const struct corpse *corpse,
                          const struct job *job)
 {
-    struct rlk_obituary *obituary =
+    struct rlk_death_event *obituary =
         calloc(1, sizeof(*obituary) + (size_t)job->name_len + 1);
 
     if (!obituary)
@@ -422,7 +422,7 @@ static void mourn_locked(struct rlk_registry *reg, const struct corpse *corpse,
     obituary->pid = corpse->head.pid;
     snprintf(obituary->program, sizeof(obituary->program), "%s", corpse->head.program);
     memcpy(obituary->name, job->name, (size_t)job->name_len + 1);
-    rlk_registry_mourn_locked(reg, obituary);
+    rlk_awaited_death_locked(reg, obituary);
 }
 
 /* The hand-over looked at as many waiters as it may: this client's polls go on. */
@@ -434,7 +434,7 @@ static void go_on_locked(struct rlk_registry *reg, const struct job *job,
     if (!lock)
         return;
     lock->prefer = (uint8_t)job->prefer;
-    rlk_lock_go_on_locked(lock, more);
+    rlk_queue_go_on_locked(lock, more);
     rlk_lock_put_locked(lock);
 }
 
@@ -472,15 +472,15 @@ static void take(struct rlock_client *client, struct corpse *corpse, struct job 
     corpse->next = 0;
 }
 
-void rlk_burial_answered(struct rlock_client *client, struct rlk_op *op,
+void rlk_recovery_answered(struct rlock_client *client, struct rlk_op *op,
                          const struct rlk_reply *reply)
 {
     struct request *request = RLK_CONTAINER_OF(op, struct request, op);
     struct corpse *corpse = request->corpse;
     struct job *job = &corpse->jobs[request->job];
     struct rlk_answer answer = { .outcome = RLK_UNKNOWN, .code = ENOTCONN };
-    char text[RLK_REFUSAL_SIZE] = "", shown[RLK_LOG_NAME_SIZE], more[RLK_LOG_MORE_SIZE];
-    int64_t now = rlk_now_boot();
+    char text[RLK_SERVER_ERROR_SIZE] = "", shown[RLK_LOG_NAME_SIZE], more[RLK_LOG_MORE_SIZE];
+    int64_t now = rlk_clock_boot();
     struct rlk_fate fate;
 
     if (reply) {
@@ -508,7 +508,7 @@ void rlk_burial_answered(struct rlock_client *client, struct rlk_op *op,
             shown, client->config.target.label, text, more);
 }
 
-void rlk_burial_stop(struct rlock_client *client)
+void rlk_recovery_stop(struct rlock_client *client)
 {
     struct rlk_list *l;
     while ((l = rlk_list_first(&client->deaths.corpses)) != NULL)

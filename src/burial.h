@@ -6,8 +6,8 @@
  * when all is answered; if this process dies before, the kernel frees the lock and
  * another one goes on. Thread: the watchdog. Blocks: no network.
  */
-#ifndef RLK_BURIAL_H
-#define RLK_BURIAL_H
+#ifndef RLK_RECOVERY_H
+#define RLK_RECOVERY_H
 
 #include "guard.h"
 
@@ -17,16 +17,16 @@ struct rlk_op;
 struct rlk_reply;
 
 /* Takes over fd, by which the lock is held. False: out of memory; fd is closed. */
-bool rlk_burial_begin(struct rlock_client *client, int fd, const char *uuid,
-                      const struct rlk_guard_head *head, int64_t now);
+bool rlk_recovery_begin(struct rlock_client *client, int fd, const char *uuid,
+                      const struct rlk_livefile_head *head, int64_t now);
 /* How many are being buried. */
-size_t rlk_burial_count(const struct rlock_client *client);
+size_t rlk_recovery_count(const struct rlock_client *client);
 /* Sends what is due; returns when to be called again at the latest. */
-int64_t rlk_burial_step(struct rlock_client *client, int64_t now, bool *ret_wanted);
+int64_t rlk_recovery_step(struct rlock_client *client, int64_t now, bool *ret_wanted);
 /* reply NULL: none will come. */
-void rlk_burial_answered(struct rlock_client *client, struct rlk_op *op,
+void rlk_recovery_answered(struct rlock_client *client, struct rlk_op *op,
                          const struct rlk_reply *reply);
 /* Leaves what is under way to others. None of its requests is in flight. */
-void rlk_burial_stop(struct rlock_client *client);
+void rlk_recovery_stop(struct rlock_client *client);
 
 #endif

@@ -16,7 +16,7 @@ struct rlk_call {
 
 static inline struct rlk_call rlk_call_enter(void)
 {
-    struct rlk_call call = { rlk_cancel_disable(), errno };
+    struct rlk_call call = { rlk_sync_cancel_disable(), errno };
     rlk_error_clear();
     return call;
 }
@@ -26,7 +26,7 @@ static inline int rlk_call_leave(struct rlk_call call, int rc)
     if (__builtin_expect(rc != 0, 0))
         rlk_error_default(rc);
     errno = call.saved_errno;
-    rlk_cancel_restore(call.cancel);
+    rlk_sync_cancel_restore(call.cancel);
     return rc;
 }
 

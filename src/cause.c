@@ -2,7 +2,7 @@
 /* See cause.h. No state. Thread: any. */
 #include "cause.h"
 
-#include "deadline.h"
+#include "clock.h"
 #include "log.h"
 #include "registry.h"
 
@@ -37,7 +37,7 @@ static int64_t away_since(const struct rlk_hold *hold, int64_t heard_at)
     return since == RLK_NEVER ? heard_at : since;
 }
 
-enum rlk_loss rlk_cause_of_locked(const struct rlk_hold *hold, enum rlk_loss loss,
+enum rlk_loss rlk_loss_reason_of_locked(const struct rlk_hold *hold, enum rlk_loss loss,
                                   int64_t now, int64_t *ret_ms)
 {
     int64_t heard_at =
@@ -67,7 +67,7 @@ enum rlk_loss rlk_cause_of_locked(const struct rlk_hold *hold, enum rlk_loss los
     return loss;
 }
 
-const char *rlk_cause_write(char buf[RLK_CAUSE_SIZE], enum rlk_loss loss, int64_t ms)
+const char *rlk_loss_reason_write(char buf[RLK_CAUSE_SIZE], enum rlk_loss loss, int64_t ms)
 {
     char s[RLK_LOG_NUMBER_SIZE];
 
@@ -83,7 +83,7 @@ const char *rlk_cause_write(char buf[RLK_CAUSE_SIZE], enum rlk_loss loss, int64_
     return buf;
 }
 
-const char *rlk_cause_write_risk(char buf[RLK_CAUSE_SIZE], enum rlk_loss loss, int64_t ms,
+const char *rlk_loss_reason_write_risk(char buf[RLK_CAUSE_SIZE], enum rlk_loss loss, int64_t ms,
                                  int64_t left_ms)
 {
     char left[RLK_LOG_NUMBER_SIZE];
@@ -95,7 +95,7 @@ const char *rlk_cause_write_risk(char buf[RLK_CAUSE_SIZE], enum rlk_loss loss, i
     if (loss == RLK_LOSS_FIXED_ENDED)
         snprintf(buf, RLK_CAUSE_SIZE, "its fixed lease is about to end");
     else
-        rlk_cause_write(buf, loss, ms);
+        rlk_loss_reason_write(buf, loss, ms);
     size_t len = strlen(buf);
     snprintf(buf + len, RLK_CAUSE_SIZE - len, "; %s s left",
              rlk_log_number(left, left_ms, 1000, 1));

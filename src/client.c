@@ -4,7 +4,7 @@
 #include "client_impl.h"
 
 #include "conf.h"
-#include "deadline.h"
+#include "clock.h"
 #include "error.h"
 #include "random.h"
 
@@ -25,7 +25,7 @@ struct rlk_heritage {
     struct rlk_heritage *older;
     struct rlk_registry registry;
     struct rlk_watch watch;
-    struct rlk_deaths deaths;
+    struct rlk_peer_watch deaths;
     struct rlk_subscription subscription;
     struct rlk_pool *pool;
 };
@@ -58,7 +58,7 @@ void rlk_client_release(struct rlock_client *client)
     if (atomic_fetch_sub(&client->memory_refs, 1) > 1)
         return;
     rlk_registry_destroy(&client->registry);
-    rlk_guard_free(client);
+    rlk_livefile_free(client);
     rlk_config_clear(&client->config);
     free(client->heritage);
     free(client);
@@ -181,8 +181,8 @@ int rlk_client_start(struct rlock_client *client, bool is_default)
         return rc;
     rc = make_pool(client);
     if (rc == 0) { /* before anything is asked for */
-        rlk_guard_start(client);
-        rlk_deaths_start(client);
+        rlk_livefile_start(client);
+        rlk_peer_watch_start(client);
     }
     if (rc == 0)
         rc = rlk_watchdog_join(client);
@@ -193,8 +193,8 @@ int rlk_client_start(struct rlock_client *client, bool is_default)
         rlk_registry_part_from_threads(reg);
         rlk_watchdog_leave(client);
     }
-    rlk_guard_leave(client, true);
-    rlk_guard_free(client);
+    rlk_livefile_leave(client, true);
+    rlk_livefile_free(client);
     rlk_pool_free(client->pool);
     client->pool = NULL;
     rlk_registry_destroy(reg);
@@ -208,15 +208,15 @@ void rlk_client_drain(struct rlock_client *client, int64_t mono_end)
     struct rlk_registry *reg = &client->registry;
 
     rlk_registry_lock(reg);
-    while (!rlk_registry_settled_locked(reg, rlk_now_boot()) &&
-           rlk_now_mono() < mono_end) {
+    while (!rlk_registry_settled_locked(reg, rlk_clock_boot()) &&
+           rlk_clock_mono() < mono_end) {
         /* the sleep must not keep the watchdog from what became due */
         rlk_registry_unlock(reg);
         rlk_registry_lock(reg);
         /* nobody tells that the server goes away */
-        int64_t look_at = rlk_now_mono() + DRAIN_LOOK_MS * RLK_NS_PER_MS;
+        int64_t look_at = rlk_clock_mono() + DRAIN_LOOK_MS * RLK_NS_PER_MS;
         if (reg->background_count > 0)
-            rlk_cond_wait(&reg->background_done, &reg->mu,
+            rlk_sync_cond_wait(&reg->background_done, &reg->mu,
                           look_at < mono_end ? look_at : mono_end);
     }
     rlk_registry_unlock(reg);
@@ -232,19 +232,19 @@ void rlk_client_shut(struct rlock_client *client)
     }
     /* rule: G15 */
     /* unfinished releases get one command timeout */
-    rlk_client_drain(client, rlk_now_mono() + rlk_client_command_timeout(client));
+    rlk_client_drain(client, rlk_clock_mono() + rlk_client_command_timeout(client));
     rlk_registry_part_from_threads(reg);
     rlk_subscriber_leave(client);
     rlk_watchdog_leave(client);
-    rlk_mutex_lock(&reg->mu);
+    rlk_sync_mutex_lock(&reg->mu);
     bool settled = reg->background_count == 0; /* the lost ones, too */
-    rlk_mutex_unlock(&reg->mu);
-    rlk_guard_leave(client, settled);
-    rlk_guard_end(client);
+    rlk_sync_mutex_unlock(&reg->mu);
+    rlk_livefile_leave(client, settled);
+    rlk_livefile_end(client);
     /* then: what is abandoned stays in the file, for who buries it */
-    rlk_mutex_lock(&reg->mu);
+    rlk_sync_mutex_lock(&reg->mu);
     rlk_registry_shut_locked(reg);
-    rlk_mutex_unlock(&reg->mu);
+    rlk_sync_mutex_unlock(&reg->mu);
     rlk_pool_free(client->pool);
     client->pool = NULL;
     if (client->config.target.password)
@@ -263,7 +263,7 @@ void rlk_client_disown(struct rlock_client *client)
     memset(&client->watch, 0, sizeof(client->watch));
     memset(&client->deaths, 0, sizeof(client->deaths));
     client->deaths.inotify_fd = -1; /* 0 is the program's */
-    rlk_guard_forget(client);
+    rlk_livefile_forget(client);
     memset(&client->subscription, 0, sizeof(client->subscription));
     client->pool = NULL;
     client->memory_refs = 1;

@@ -47,8 +47,8 @@ struct rlock_client {
 
     struct rlk_subscription subscription; /* the subscriber thread's */
     struct rlk_watch watch;               /* the watchdog thread's, as the next */
-    struct rlk_deaths deaths;
-    struct rlk_guard guard; /* its own file */
+    struct rlk_peer_watch deaths;
+    struct rlk_livefile guard; /* its own file */
 };
 
 /* What rlock_client_open, _close and _setdefault do (client NULL: the default client). */
@@ -88,13 +88,13 @@ int rlk_client_configure_default(struct rlk_config *config);
 /* For a call from a signal handler: `client`, or for NULL the default client, or NULL
  * when that is not open. Until the other is called, it is not closed, and the thread runs
  * no handler, which might fork: the child's count would be wrong. Async-signal-safe. */
-struct rlk_signal_call {
+struct rlk_client_signal_call {
     sigset_t mask; /* the thread's before */
     unsigned phase;
 };
 struct rlock_client *rlk_client_signal_begin(struct rlock_client *client,
-                                             struct rlk_signal_call *ret_call);
-void rlk_client_signal_end(const struct rlk_signal_call *call);
+                                             struct rlk_client_signal_call *ret_call);
+void rlk_client_signal_end(const struct rlk_client_signal_call *call);
 bool rlk_client_is_open(const struct rlock_client *client, uint64_t *ret_number);
 
 /* Memory of a client outlives its closing while lost holds refer to it. */

@@ -21,7 +21,7 @@ _Static_assert(offsetof(rlock_stats_t, rlk_reserved) == 203 * 8, "part of the AB
 
 static bool good(const rlock_clientattr_t *attr)
 {
-    if (!rlk_argument_there("the attributes object", attr))
+    if (!rlk_error_argument_there("the attributes object", attr))
         return false;
     if (attr->rlk_magic != RLK_MAGIC_CLIENTATTR)
         rlk_error_set(EINVAL,
@@ -58,7 +58,7 @@ int rlock_clientattr_init(rlock_clientattr_t *attr)
         attr->rlk_magic = RLK_MAGIC_CLIENTATTR;
     }
     return rlk_call_leave(call,
-                          rlk_argument_there("the attributes object", attr) ? 0 : EINVAL);
+                          rlk_error_argument_there("the attributes object", attr) ? 0 : EINVAL);
 }
 
 int rlock_clientattr_destroy(rlock_clientattr_t *attr)
@@ -69,11 +69,11 @@ int rlock_clientattr_destroy(rlock_clientattr_t *attr)
 #define LONG_ATTR(name, field, min, max)                                                 \
     int rlock_clientattr_set##name(rlock_clientattr_t *attr, long ms)                    \
     {                                                                                    \
-        ATTR_CALL(attr, rlk_argument_in(#name " (ms)", ms, min, max), attr->field = ms); \
+        ATTR_CALL(attr, rlk_error_argument_in(#name " (ms)", ms, min, max), attr->field = ms); \
     }                                                                                    \
     int rlock_clientattr_get##name(const rlock_clientattr_t *attr, long *ret_ms)         \
     {                                                                                    \
-        ATTR_CALL(attr, rlk_argument_there("ret_ms", ret_ms),                            \
+        ATTR_CALL(attr, rlk_error_argument_there("ret_ms", ret_ms),                            \
                   *ret_ms = (long)attr->field);                                          \
     }
 
@@ -86,25 +86,25 @@ LONG_ATTR(retain, rlk_retain_ms, 0, RLK_RETAIN_MAX_MS)
 
 int rlock_clientattr_sethandoffcount(rlock_clientattr_t *attr, int count)
 {
-    ATTR_CALL(attr, rlk_argument_in("handoffcount", count, 0, RLK_HANDOFF_MAX_COUNT),
+    ATTR_CALL(attr, rlk_error_argument_in("handoffcount", count, 0, RLK_HANDOFF_MAX_COUNT),
               attr->rlk_handoff_count = count);
 }
 
 int rlock_clientattr_gethandoffcount(const rlock_clientattr_t *attr, int *ret_count)
 {
-    ATTR_CALL(attr, rlk_argument_there("ret_count", ret_count),
+    ATTR_CALL(attr, rlk_error_argument_there("ret_count", ret_count),
               *ret_count = attr->rlk_handoff_count);
 }
 
 int rlock_clientattr_setmaxconnections(rlock_clientattr_t *attr, int count)
 {
-    ATTR_CALL(attr, rlk_argument_in("maxconnections", count, 1, RLK_CONNECTIONS_MAX),
+    ATTR_CALL(attr, rlk_error_argument_in("maxconnections", count, 1, RLK_CONNECTIONS_MAX),
               attr->rlk_maxconnections = count);
 }
 
 int rlock_clientattr_getmaxconnections(const rlock_clientattr_t *attr, int *ret_count)
 {
-    ATTR_CALL(attr, rlk_argument_there("ret_count", ret_count),
+    ATTR_CALL(attr, rlk_error_argument_there("ret_count", ret_count),
               *ret_count = attr->rlk_maxconnections);
 }
 
@@ -112,25 +112,25 @@ int rlock_clientattr_setmutextype(rlock_clientattr_t *attr, int type)
 {
     ATTR_CALL(
         attr,
-        rlk_argument_in("mutextype", type, RLOCK_MUTEX_NORMAL, RLOCK_MUTEX_ADAPTIVE_NP),
+        rlk_error_argument_in("mutextype", type, RLOCK_MUTEX_NORMAL, RLOCK_MUTEX_ADAPTIVE_NP),
         attr->rlk_mutextype = type);
 }
 
 int rlock_clientattr_getmutextype(const rlock_clientattr_t *attr, int *ret_type)
 {
-    ATTR_CALL(attr, rlk_argument_there("ret_type", ret_type),
+    ATTR_CALL(attr, rlk_error_argument_there("ret_type", ret_type),
               *ret_type = attr->rlk_mutextype);
 }
 
 int rlock_clientattr_setguard(rlock_clientattr_t *attr, int guard)
 {
-    ATTR_CALL(attr, rlk_argument_in("guard", guard, RLOCK_GUARD_OFF, RLOCK_GUARD_ALWAYS),
+    ATTR_CALL(attr, rlk_error_argument_in("guard", guard, RLOCK_GUARD_OFF, RLOCK_GUARD_ALWAYS),
               attr->rlk_guard = guard);
 }
 
 int rlock_clientattr_getguard(const rlock_clientattr_t *attr, int *ret_guard)
 {
-    ATTR_CALL(attr, rlk_argument_there("ret_guard", ret_guard),
+    ATTR_CALL(attr, rlk_error_argument_there("ret_guard", ret_guard),
               *ret_guard = attr->rlk_guard);
 }
 
@@ -172,17 +172,17 @@ static int no_tls(void)
 
 int rlock_clientattr_setcafile(rlock_clientattr_t *attr, const char *path)
 {
-    ATTR_CALL(attr, rlk_argument_there("path", path), rc = no_tls());
+    ATTR_CALL(attr, rlk_error_argument_there("path", path), rc = no_tls());
 }
 
 int rlock_clientattr_setcertfile(rlock_clientattr_t *attr, const char *path)
 {
-    ATTR_CALL(attr, rlk_argument_there("path", path), rc = no_tls());
+    ATTR_CALL(attr, rlk_error_argument_there("path", path), rc = no_tls());
 }
 
 int rlock_clientattr_setkeyfile(rlock_clientattr_t *attr, const char *path)
 {
-    ATTR_CALL(attr, rlk_argument_there("path", path), rc = no_tls());
+    ATTR_CALL(attr, rlk_error_argument_there("path", path), rc = no_tls());
 }
 
 /* ---- clients */
@@ -191,7 +191,7 @@ int rlock_client_open(rlock_client_t **ret_client, const char *url,
                       const rlock_clientattr_t *attr)
 {
     struct rlk_call call = rlk_call_enter();
-    bool fit = rlk_argument_there("ret_client", ret_client) && (!attr || good(attr));
+    bool fit = rlk_error_argument_there("ret_client", ret_client) && (!attr || good(attr));
     int rc = fit ? rlk_client_open(ret_client, url, attr) : EINVAL;
     return rlk_call_leave(call, rc);
 }
@@ -213,7 +213,7 @@ static int ping(struct rlock_client *client)
 {
     static const char *const argv[] = { "PING" };
     static const size_t len[] = { 4 };
-    int64_t until = rlk_now_boot() + rlk_client_command_timeout(client);
+    int64_t until = rlk_clock_boot() + rlk_client_command_timeout(client);
     struct rlk_answer answer;
     int rc = ENOTCONN;
 
@@ -224,12 +224,12 @@ static int ping(struct rlock_client *client)
         rc = rlk_pool_get(client->pool, until, &conn);
         if (rc != 0)
             return rc;
-        rlk_command_call(conn, 1, argv, len, until, &answer, &reply);
-        rlk_trip_put(client, conn);
+        rlk_script_command(conn, 1, argv, len, until, &answer, &reply);
+        rlk_rpc_put(client, conn);
         rlk_reply_free(reply);
         rc = answer.outcome == RLK_DONE ? 0 : answer.code;
         if (answer.outcome == RLK_DONE || answer.outcome == RLK_REFUSED ||
-            rlk_now_boot() >= until)
+            rlk_clock_boot() >= until)
             break;
     }
     return rc;
@@ -281,7 +281,7 @@ int rlock_client_getserver(const rlock_client_t *client, char *url, size_t url_s
                            char *source, size_t source_size)
 {
     struct rlk_call call = rlk_call_enter();
-    bool fit = rlk_argument_there("url", url) && rlk_argument_there("source", source);
+    bool fit = rlk_error_argument_there("url", url) && rlk_error_argument_there("source", source);
     int rc = fit ? get_server(client, (struct buffer){ url, url_size },
                               (struct buffer){ source, source_size })
                  : EINVAL;
@@ -305,11 +305,11 @@ int rlock_client_interrupt(rlock_client_t *client)
 {
     /* async-signal-safe: no mutex, no message, an atomic flag and a write to an eventfd,
      * which would be a cancellation point */
-    struct rlk_cancel cancel = rlk_cancel_disable();
+    struct rlk_cancel cancel = rlk_sync_cancel_disable();
     int saved_errno = errno;
     if (rlk_fork_in_child())
         rlk_fork_settle();
-    struct rlk_signal_call signal_call;
+    struct rlk_client_signal_call signal_call;
     client = rlk_client_signal_begin(client, &signal_call);
     if (client) {
         atomic_store(&client->interrupted, true);
@@ -319,7 +319,7 @@ int rlock_client_interrupt(rlock_client_t *client)
     }
     rlk_client_signal_end(&signal_call);
     errno = saved_errno;
-    rlk_cancel_restore(cancel);
+    rlk_sync_cancel_restore(cancel);
     return client ? 0 : EINVAL;
 }
 
@@ -330,7 +330,7 @@ static void copy_outages_locked(struct rlock_client *client, rlock_stats_t *stat
     int64_t since = atomic_load(&client->subscription.away_since);
 
     if (since != 0)
-        ns += (uint64_t)(rlk_now_boot() - since);
+        ns += (uint64_t)(rlk_clock_boot() - since);
     stats->outages = atomic_load(&client->counters.outages);
     stats->outage_us = ns / 1000;
 }
@@ -339,7 +339,7 @@ static void copy_stats(struct rlock_client *client, rlock_stats_t *stats)
 {
     if (client->running) { /* a child has not used it yet */
         rlk_registry_lock(&client->registry);
-        rlk_gate_close_all_locked(&client->registry); /* which counts */
+        rlk_fastpath_close_all_locked(&client->registry); /* which counts */
         stats->holds_now = client->registry.holds_now;
         stats->waiters_now = client->registry.waiters_now;
         rlk_histogram_show(&client->registry.waited, &stats->wait_time);
@@ -384,7 +384,7 @@ int rlock_client_getstats(const rlock_client_t *client, rlock_stats_t *ret_stats
 {
     struct rlk_call call = rlk_call_enter();
     struct rlock_client *used = NULL;
-    int rc = rlk_argument_there("ret_stats", ret_stats) ? 0 : EINVAL;
+    int rc = rlk_error_argument_there("ret_stats", ret_stats) ? 0 : EINVAL;
 
     if (rc == 0)
         rc = rlk_client_peek_pointer(client, &used);
@@ -418,7 +418,7 @@ int rlock_getrundir(char *buf, size_t size)
 {
     struct rlk_call call = rlk_call_enter();
     char path[RLK_RUNDIR_SIZE];
-    int rc = rlk_argument_there("buf", buf) ? rlk_rundir_find(path, NULL) : EINVAL;
+    int rc = rlk_error_argument_there("buf", buf) ? rlk_rundir_find(path, NULL) : EINVAL;
 
     if (rc == 0 && strlen(path) >= size)
         rc = rlk_error_set(ENAMETOOLONG, "the directory's path has %zu bytes",

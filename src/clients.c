@@ -7,7 +7,7 @@
  */
 #include "client_impl.h"
 
-#include "deadline.h"
+#include "clock.h"
 #include "descriptor.h"
 #include "error.h"
 #include "fork.h"
@@ -43,7 +43,7 @@ static bool draining; /* one thread waits for them */
 /* The table is whole in the child; what hangs on it is not looked at there. */
 static void prepare_fork(void)
 {
-    rlk_mutex_lock(&mu);
+    rlk_sync_mutex_lock(&mu);
     rlk_fd_hold();
     rlk_log_hold();
 }
@@ -52,7 +52,7 @@ static void forked_parent(void)
 {
     rlk_log_unhold();
     rlk_fd_unhold();
-    rlk_mutex_unlock(&mu);
+    rlk_sync_mutex_unlock(&mu);
 }
 
 static void forked_child(bool late)
@@ -72,7 +72,7 @@ static void forked_child(bool late)
     rlk_thread_forget();
     rlk_watchdog_forget();
     rlk_subscriber_forget();
-    rlk_cond_init(&changed);
+    rlk_sync_cond_init(&changed);
     default_opening = draining = false;
     for (int i = 0; i < 2; i++) /* the parent's; his own thread is amid none */
         atomic_store(&signal_calls[i], 0);
@@ -87,7 +87,7 @@ static void init(void)
     static const struct rlk_fork_hooks hooks = { prepare_fork, forked_parent,
                                                  forked_child };
     rlk_thread_set_exit(rlk_client_thread_ended);
-    once_rc = rlk_cond_init(&changed);
+    once_rc = rlk_sync_cond_init(&changed);
     if (once_rc == 0)
         once_rc = rlk_fork_init(&hooks);
 }
@@ -96,7 +96,7 @@ static void init(void)
  * drop it behind must not find our mutexes taken. */
 __attribute__((constructor)) static void process_begins(void)
 {
-    rlk_once(&once, init);
+    rlk_sync_once(&once, init);
 }
 
 /* ---- the table */
@@ -106,7 +106,7 @@ static int enter(struct rlock_client *client)
 {
     int rc = 0;
 
-    rlk_mutex_lock(&mu);
+    rlk_sync_mutex_lock(&mu);
     atomic_store(&changing, true);
     if (table_count == table_size) {
         size_t size = table_size ? 2 * table_size : 8;
@@ -126,7 +126,7 @@ static int enter(struct rlock_client *client)
         table[i] = client;
     }
     atomic_store(&changing, false);
-    rlk_mutex_unlock(&mu);
+    rlk_sync_mutex_unlock(&mu);
     return rc;
 }
 
@@ -180,13 +180,13 @@ struct rlock_client *rlk_client_keep_after(uint64_t number)
 {
     struct rlock_client *client = NULL;
 
-    rlk_mutex_lock(&mu);
+    rlk_sync_mutex_lock(&mu);
     for (size_t i = 0; i < table_count && !client; i++)
         if (table[i]->number > number && table[i]->running)
             client = table[i];
     if (client)
         client->users++;
-    rlk_mutex_unlock(&mu);
+    rlk_sync_mutex_unlock(&mu);
     return client;
 }
 
@@ -206,9 +206,9 @@ static int open_client(struct rlock_client **ret_client, const char *url,
         client->event_arg = attr->rlk_event_arg;
     }
     if (rc == 0) {
-        rlk_mutex_lock(&mu);
+        rlk_sync_mutex_lock(&mu);
         client->number = ++last_number;
-        rlk_mutex_unlock(&mu);
+        rlk_sync_mutex_unlock(&mu);
         rc = rlk_client_start(client, is_default);
     }
     if (rc == 0) {
@@ -232,7 +232,7 @@ static int open_client(struct rlock_client **ret_client, const char *url,
 int rlk_client_check_process(void)
 {
     /* rule: T13 */
-    rlk_once(&once, init);
+    rlk_sync_once(&once, init);
     rlk_fork_settle();
     return once_rc;
 }
@@ -243,19 +243,19 @@ static int need_default_locked(void)
     struct rlock_client *client = NULL;
 
     while (default_opening)
-        rlk_cond_wait(&changed, &mu, RLK_NEVER);
+        rlk_sync_cond_wait(&changed, &mu, RLK_NEVER);
     if (default_client)
         return 0;
     default_opening = true;
-    rlk_mutex_unlock(&mu);
+    rlk_sync_mutex_unlock(&mu);
     int rc = open_client(&client, default_url, default_attr, true);
-    rlk_mutex_lock(&mu);
+    rlk_sync_mutex_lock(&mu);
     default_opening = false;
     if (rc == 0) {
         default_client = client;
         atomic_store(&default_for_signals, client);
     }
-    rlk_cond_broadcast(&changed);
+    rlk_sync_cond_broadcast(&changed);
     return rc;
 }
 
@@ -264,17 +264,17 @@ static int need_default_locked(void)
 static int need_running_locked(struct rlock_client *client)
 {
     while (client->starting)
-        rlk_cond_wait(&changed, &mu, RLK_NEVER);
+        rlk_sync_cond_wait(&changed, &mu, RLK_NEVER);
     if (client->running)
         return 0;
     client->starting = true;
     bool is_default = client == default_client;
-    rlk_mutex_unlock(&mu);
+    rlk_sync_mutex_unlock(&mu);
     int rc = rlk_client_start(client, is_default);
-    rlk_mutex_lock(&mu);
+    rlk_sync_mutex_lock(&mu);
     client->starting = false;
     client->running = rc == 0;
-    rlk_cond_broadcast(&changed);
+    rlk_sync_cond_broadcast(&changed);
     return rlk_error_default(rc);
 }
 
@@ -285,7 +285,7 @@ int rlk_client_get(uint64_t number, struct rlock_client **ret_client)
 
     if (rc != 0)
         return rc;
-    rlk_mutex_lock(&mu);
+    rlk_sync_mutex_lock(&mu);
     if (number == 0) {
         if (!default_client)
             rc = need_default_locked();
@@ -305,7 +305,7 @@ int rlk_client_get(uint64_t number, struct rlock_client **ret_client)
         else
             client->users--;
     }
-    rlk_mutex_unlock(&mu);
+    rlk_sync_mutex_unlock(&mu);
     return rc;
 }
 
@@ -315,11 +315,11 @@ int rlk_client_peek(uint64_t number, struct rlock_client **ret_client)
 
     if (rc != 0)
         return rc;
-    rlk_mutex_lock(&mu);
+    rlk_sync_mutex_lock(&mu);
     *ret_client = number == 0 ? default_client : find_number(number);
     if (*ret_client)
         (*ret_client)->users++;
-    rlk_mutex_unlock(&mu);
+    rlk_sync_mutex_unlock(&mu);
     return 0;
 }
 
@@ -330,7 +330,7 @@ static int copy_default(char **ret_url, rlock_clientattr_t **ret_attr)
     char *url = NULL;
     rlock_clientattr_t *attr = NULL;
 
-    rlk_mutex_lock(&mu);
+    rlk_sync_mutex_lock(&mu);
     if (default_url)
         url = strdup(default_url);
     if (default_attr)
@@ -338,7 +338,7 @@ static int copy_default(char **ret_url, rlock_clientattr_t **ret_attr)
     if (attr)
         memcpy(attr, default_attr, sizeof(*attr));
     bool whole = !default_url == !url && !default_attr == !attr;
-    rlk_mutex_unlock(&mu);
+    rlk_sync_mutex_unlock(&mu);
     *ret_url = url;
     *ret_attr = attr;
     return whole ? 0 : rlk_error_set(ENOMEM, "out of memory");
@@ -424,37 +424,37 @@ int rlk_client_keep(struct rlock_client *client)
 {
     int rc = 0;
 
-    rlk_mutex_lock(&mu);
+    rlk_sync_mutex_lock(&mu);
     if (is_open_locked(client))
         client->users++;
     else
         rc = rlk_error_set(EINVAL, "the client is not open");
-    rlk_mutex_unlock(&mu);
+    rlk_sync_mutex_unlock(&mu);
     return rc;
 }
 
 void rlk_client_put(struct rlock_client *client)
 {
-    rlk_mutex_lock(&mu);
+    rlk_sync_mutex_lock(&mu);
     /* 0: a callback forked within the call, and this is the child */
     if (client->users > 0)
         client->users--;
-    rlk_mutex_unlock(&mu);
+    rlk_sync_mutex_unlock(&mu);
 }
 
 struct rlock_client *rlk_client_signal_begin(struct rlock_client *client,
-                                             struct rlk_signal_call *ret_call)
+                                             struct rlk_client_signal_call *ret_call)
 {
-    rlk_signals_block(&ret_call->mask);
+    rlk_sync_signals_block(&ret_call->mask);
     ret_call->phase = atomic_load(&signal_phase);
     atomic_fetch_add(&signal_calls[ret_call->phase], 1);
     return client ? client : atomic_load(&default_for_signals);
 }
 
-void rlk_client_signal_end(const struct rlk_signal_call *call)
+void rlk_client_signal_end(const struct rlk_client_signal_call *call)
 {
     atomic_fetch_sub(&signal_calls[call->phase], 1);
-    rlk_signals_restore(&call->mask);
+    rlk_sync_signals_restore(&call->mask);
 }
 
 /* Waits for those that may have found what is no longer to be found. Of each phase in
@@ -463,27 +463,27 @@ void rlk_client_signal_end(const struct rlk_signal_call *call)
 static void drain_signal_calls_locked(void)
 {
     while (draining)
-        rlk_cond_wait(&changed, &mu, RLK_NEVER);
+        rlk_sync_cond_wait(&changed, &mu, RLK_NEVER);
     draining = true;
-    rlk_mutex_unlock(&mu);
+    rlk_sync_mutex_unlock(&mu);
     for (int i = 0; i < 2; i++) {
         unsigned next = 1 - atomic_load(&signal_phase);
         while (atomic_load(&signal_calls[next]) > 0)
-            rlk_pause(); /* they take no mutex, and are over in no time */
+            rlk_sync_pause(); /* they take no mutex, and are over in no time */
         atomic_store(&signal_phase, next);
     }
-    rlk_mutex_lock(&mu);
+    rlk_sync_mutex_lock(&mu);
     draining = false;
-    rlk_cond_broadcast(&changed);
+    rlk_sync_cond_broadcast(&changed);
 }
 
 bool rlk_client_is_open(const struct rlock_client *client, uint64_t *ret_number)
 {
-    rlk_mutex_lock(&mu);
+    rlk_sync_mutex_lock(&mu);
     bool open = is_open_locked(client);
     if (open)
         *ret_number = client->number;
-    rlk_mutex_unlock(&mu);
+    rlk_sync_mutex_unlock(&mu);
     return open;
 }
 
@@ -502,11 +502,11 @@ int rlk_client_close(struct rlock_client *client)
 
     if (rc != 0)
         return rc;
-    rlk_mutex_lock(&mu);
+    rlk_sync_mutex_lock(&mu);
     if (!client)
         client = default_client;
     if (!client) { /* the default client was never opened: nothing to close */
-        rlk_mutex_unlock(&mu);
+        rlk_sync_mutex_unlock(&mu);
         return 0;
     }
     if (!is_open_locked(client)) {
@@ -515,18 +515,18 @@ int rlk_client_close(struct rlock_client *client)
         rc = rlk_error_set(EBUSY, "a thread is inside a function of the client");
     } else if (client->running) {
         /* mu keeps new users out, so what the registry says stays true */
-        rlk_mutex_lock(&client->registry.mu);
+        rlk_sync_mutex_lock(&client->registry.mu);
         if (rlk_registry_busy_locked(&client->registry))
             rc = rlk_error_set(EBUSY, "a lock of the client is held or waited for");
         else /* what is kept is given back; rlk_client_shut waits for that */
-            rlk_handoff_end_all_locked(&client->registry, rlk_now_boot());
-        rlk_mutex_unlock(&client->registry.mu);
+            rlk_handoff_end_all_locked(&client->registry, rlk_clock_boot());
+        rlk_sync_mutex_unlock(&client->registry.mu);
     }
     if (rc == 0) {
         remove_locked(client);
         drain_signal_calls_locked();
     }
-    rlk_mutex_unlock(&mu);
+    rlk_sync_mutex_unlock(&mu);
     if (rc == 0)
         rlk_client_shut(client);
     return rc;
@@ -556,7 +556,7 @@ int rlk_client_set_default(const char *url, const rlock_clientattr_t *attr)
         }
         memcpy(attr_copy, attr, sizeof(*attr_copy));
     }
-    rlk_mutex_lock(&mu);
+    rlk_sync_mutex_lock(&mu);
     if (default_client || default_opening) {
         rc = rlk_error_set(EBUSY, "the default client is open already");
     } else {
@@ -567,7 +567,7 @@ int rlk_client_set_default(const char *url, const rlock_clientattr_t *attr)
         url_copy = old_url;
         attr_copy = old_attr;
     }
-    rlk_mutex_unlock(&mu);
+    rlk_sync_mutex_unlock(&mu);
     drop_default(url_copy, attr_copy);
     return rc;
 }

@@ -11,22 +11,22 @@ static int64_t now(clockid_t clock)
     return (int64_t)ts.tv_sec * RLK_NS_PER_S + ts.tv_nsec;
 }
 
-int64_t rlk_now_boot(void)
+int64_t rlk_clock_boot(void)
 {
     return now(CLOCK_BOOTTIME);
 }
 
-int64_t rlk_now_mono(void)
+int64_t rlk_clock_mono(void)
 {
     return now(CLOCK_MONOTONIC);
 }
 
-int64_t rlk_now_real(void)
+int64_t rlk_clock_real(void)
 {
     return now(CLOCK_REALTIME);
 }
 
-int64_t rlk_time_add(int64_t now, int64_t add)
+int64_t rlk_clock_add(int64_t now, int64_t add)
 {
     int64_t sum;
     if (__builtin_add_overflow(now, add, &sum))

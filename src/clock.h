@@ -14,11 +14,11 @@
 #define RLK_NS_PER_S INT64_C(1000000000)
 #define RLK_NEVER INT64_MAX
 
-int64_t rlk_now_boot(void);
-int64_t rlk_now_mono(void);
-int64_t rlk_now_real(void);
+int64_t rlk_clock_boot(void);
+int64_t rlk_clock_mono(void);
+int64_t rlk_clock_real(void);
 
 /* now + add without overflow. */
-int64_t rlk_time_add(int64_t now, int64_t add);
+int64_t rlk_clock_add(int64_t now, int64_t add);
 
 #endif

@@ -11,7 +11,7 @@
  */
 #include "conn_impl.h"
 
-#include "deadline.h"
+#include "clock.h"
 #include "descriptor.h"
 #include "fork.h"
 #include "ppoll.h"
@@ -73,7 +73,7 @@ void rlk_conn_die(struct rlk_conn *conn, enum rlk_failure why, int local_code)
     conn->failure = why;
     conn->local_code = local_code;
     conn->out_at = conn->out_len = 0;
-    rlk_opening_free(conn->opening);
+    rlk_conn_opening_free(conn->opening);
     conn->opening = NULL;
 }
 
@@ -92,7 +92,7 @@ void rlk_conn_leave(struct rlk_conn *conn, const char *text)
 {
     struct rlk_moves *moves = conn->moves;
     unsigned seen = conn->moves_seen;
-    int64_t now = rlk_now_boot();
+    int64_t now = rlk_clock_boot();
 
     rlk_conn_kill(conn, RLK_FAIL_NOT_SENT, text);
     /* a name that leads to a master and its replica by turns does not take the others'
@@ -172,7 +172,7 @@ enum rlk_input rlk_conn_input(struct rlk_conn *conn, int flags)
     if (conn->skip.over == 0)
         feed(conn, buf, len);
     else
-        len = rlk_skip_filter(&conn->skip, buf, len, feed, conn);
+        len = rlk_conn_skip_filter(&conn->skip, buf, len, feed, conn);
     conn->partial_len += len;
     conn->grown = conn->grown || conn->partial_len > REDIS_READER_MAX_BUF;
     return RLK_INPUT_DATA;
@@ -287,7 +287,7 @@ bool rlk_conn_poll(int fd, short events, int64_t deadline)
 {
     int64_t left = POLL_MAX_NS;
     if (deadline != RLK_NEVER) {
-        left = rlk_time_add(deadline, -rlk_now_boot());
+        left = rlk_clock_add(deadline, -rlk_clock_boot());
         if (left <= 0)
             return false;
         if (left > POLL_MAX_NS)
@@ -372,7 +372,7 @@ enum rlk_failure rlk_conn_call(struct rlk_conn *conn, int argc, const char *cons
     bool waited = false;
     char *owned;
     const char *bytes = rlk_conn_frame(conn, argc, argv, argv_len, &len, &owned);
-    *ret_sent = conn->asked_at = rlk_now_boot();
+    *ret_sent = conn->asked_at = rlk_clock_boot();
     if (conn->state != RLK_CONN_READY) {
         redisFreeCommand(owned);
         return RLK_FAIL_NOT_SENT;
@@ -406,7 +406,7 @@ enum rlk_conn_state rlk_conn_wait_ready(struct rlk_conn *conn, int64_t deadline)
 {
     for (;;) {
         if (conn->state == RLK_CONN_OPENING)
-            rlk_opening_step(conn);
+            rlk_conn_opening_step(conn);
         if (conn->state != RLK_CONN_OPENING)
             return conn->state;
         int64_t due = rlk_conn_due(conn);
@@ -414,19 +414,19 @@ enum rlk_conn_state rlk_conn_wait_ready(struct rlk_conn *conn, int64_t deadline)
             due = deadline;
         if (!rlk_conn_poll(rlk_conn_fd(conn), rlk_conn_events(conn), due) &&
             due == deadline)
-            rlk_opening_time_out(conn);
+            rlk_conn_opening_time_out(conn);
     }
 }
 
 int rlk_conn_fd(const struct rlk_conn *conn)
 {
-    return conn->state == RLK_CONN_OPENING ? rlk_opening_fd(conn) : conn->fd;
+    return conn->state == RLK_CONN_OPENING ? rlk_conn_opening_fd(conn) : conn->fd;
 }
 
 short rlk_conn_events(const struct rlk_conn *conn)
 {
     if (conn->state == RLK_CONN_OPENING)
-        return rlk_opening_events(conn);
+        return rlk_conn_opening_events(conn);
     if (conn->state == RLK_CONN_DEAD)
         return 0;
     return (short)(POLLIN | (rlk_conn_unsent(conn) > 0 ? POLLOUT : 0));
@@ -434,13 +434,13 @@ short rlk_conn_events(const struct rlk_conn *conn)
 
 int64_t rlk_conn_due(const struct rlk_conn *conn)
 {
-    return conn->state == RLK_CONN_OPENING ? rlk_opening_due(conn) : RLK_NEVER;
+    return conn->state == RLK_CONN_OPENING ? rlk_conn_opening_due(conn) : RLK_NEVER;
 }
 
 void rlk_conn_step(struct rlk_conn *conn)
 {
     if (conn->state == RLK_CONN_OPENING)
-        rlk_opening_step(conn);
+        rlk_conn_opening_step(conn);
     if (conn->state != RLK_CONN_READY)
         return;
     bool ours = rlk_conn_has_socket(conn), open = ours && flush(conn);
@@ -531,11 +531,11 @@ int rlk_conn_start(struct rlk_conn **ret_conn, const struct rlk_conn_options *op
     conn->fd = conn->watcher = -1;
     conn->state = RLK_CONN_OPENING;
     if (rlk_conn_reset_reader(conn) != 0 ||
-        rlk_opening_create(conn, options, deadline) != 0) {
+        rlk_conn_opening_create(conn, options, deadline) != 0) {
         rlk_conn_free(conn);
         return ENOMEM;
     }
-    rlk_opening_step(conn);
+    rlk_conn_opening_step(conn);
     *ret_conn = conn;
     return 0;
 }
@@ -545,11 +545,11 @@ void rlk_conn_free(struct rlk_conn *conn)
     if (!conn)
         return;
     rlk_conn_close_fd(conn, conn->state != RLK_CONN_READY || rlk_conn_unsent(conn) > 0);
-    rlk_opening_free(conn->opening);
+    rlk_conn_opening_free(conn->opening);
     if (conn->reader)
         redisReaderFree(conn->reader);
     rlk_reply_forget_spare(conn);
-    rlk_conn_forget_frames(conn);
+    rlk_conn_frame_forget(conn);
     free(conn->out);
     free(conn);
 }

@@ -147,7 +147,7 @@ const char *rlk_reply_text_at(const struct rlk_reply *array, size_t i, size_t *r
 void rlk_reply_free(struct rlk_reply *reply);
 /* The same for a reply of this connection, which is the caller's: it may use the memory
  * for the next, so that a caller's thread has none of it left. NULL: harmless. */
-void rlk_conn_give_back(struct rlk_conn *conn, struct rlk_reply *reply);
+void rlk_reply_give_back(struct rlk_conn *conn, struct rlk_reply *reply);
 
 /*
  * Sends one request and waits for its one reply. 0 with *ret_reply (which may be an

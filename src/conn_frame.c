@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-char *rlk_conn_format(int argc, const char *const *argv, const size_t *argv_len,
+char *rlk_conn_frame_format(int argc, const char *const *argv, const size_t *argv_len,
                       size_t *ret_len)
 {
     char *bytes = NULL;
@@ -64,7 +64,7 @@ const char *rlk_conn_frame(struct rlk_conn *conn, int argc, const char *const *a
         *ret_len = frame->len;
         return frame->bytes;
     }
-    char *bytes = rlk_conn_format(argc, argv, argv_len, ret_len);
+    char *bytes = rlk_conn_frame_format(argc, argv, argv_len, ret_len);
     if (!bytes || argc > RLK_FRAME_ARGS_MAX || *ret_len > RLK_FRAME_SIZE_MAX) {
         *ret_owned = bytes;
         return bytes;
@@ -82,7 +82,7 @@ const char *rlk_conn_frame(struct rlk_conn *conn, int argc, const char *const *a
     return bytes;
 }
 
-void rlk_conn_forget_frames(struct rlk_conn *conn)
+void rlk_conn_frame_forget(struct rlk_conn *conn)
 {
     for (int i = 0; i < RLK_FRAME_COUNT; i++) {
         redisFreeCommand(conn->frames[i].bytes);

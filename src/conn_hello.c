@@ -10,7 +10,7 @@
  */
 #include "conn_impl.h"
 
-#include "deadline.h"
+#include "clock.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -32,14 +32,14 @@ static const char *const command_names[] = {
 
 /* ---- the bytes */
 
-static int add(struct rlk_hello *h, enum rlk_hello_command command, int argc,
+static int add(struct rlk_conn_hello *h, enum rlk_conn_hello_command command, int argc,
                const char *const *argv)
 {
     size_t argv_len[3];
     size_t len;
     for (int i = 0; i < argc; i++)
         argv_len[i] = strlen(argv[i]);
-    char *bytes = rlk_conn_format(argc, argv, argv_len, &len);
+    char *bytes = rlk_conn_frame_format(argc, argv, argv_len, &len);
     if (!bytes)
         return ENOMEM;
     char *joined = malloc(h->len + len);
@@ -59,7 +59,7 @@ static int add(struct rlk_hello *h, enum rlk_hello_command command, int argc,
     return joined ? 0 : ENOMEM;
 }
 
-int rlk_hello_init(struct rlk_hello *h, const struct rlk_conn_options *options)
+int rlk_conn_hello_init(struct rlk_conn_hello *h, const struct rlk_conn_options *options)
 {
     const struct rlk_target *target = options->target;
     int rc = 0;
@@ -83,12 +83,12 @@ int rlk_hello_init(struct rlk_hello *h, const struct rlk_conn_options *options)
     return rc;
 }
 
-void rlk_hello_rewind(struct rlk_hello *h)
+void rlk_conn_hello_rewind(struct rlk_conn_hello *h)
 {
     h->at = h->answered = 0;
 }
 
-void rlk_hello_clear(struct rlk_hello *h)
+void rlk_conn_hello_clear(struct rlk_conn_hello *h)
 {
     if (!h->bytes)
         return;
@@ -151,8 +151,8 @@ static void explain_auth(struct rlk_conn *conn, const char *text)
 }
 
 /* What an error reply to `command` means; WAIT: it does not matter. */
-static enum rlk_hello_result take_error(struct rlk_conn *conn,
-                                        enum rlk_hello_command command, const char *text,
+static enum rlk_conn_hello_result take_error(struct rlk_conn *conn,
+                                        enum rlk_conn_hello_command command, const char *text,
                                         const char *password)
 {
     char line[SERVER_TEXT_SIZE];
@@ -201,11 +201,11 @@ static bool take_time(struct rlk_conn *conn, const struct rlk_reply *reply, int6
     return true;
 }
 
-static enum rlk_hello_result take_answer(struct rlk_conn *conn, struct rlk_hello *h,
+static enum rlk_conn_hello_result take_answer(struct rlk_conn *conn, struct rlk_conn_hello *h,
                                          const struct rlk_reply *reply,
                                          const char *password)
 {
-    enum rlk_hello_command command = h->commands[h->answered++];
+    enum rlk_conn_hello_command command = h->commands[h->answered++];
     enum rlk_reply_type type = rlk_reply_type(reply);
     size_t len;
     if (type == RLK_REPLY_ERROR)
@@ -219,7 +219,7 @@ static enum rlk_hello_result take_answer(struct rlk_conn *conn, struct rlk_hello
 }
 
 /* Takes the answers that are there. */
-static enum rlk_hello_result take_answers(struct rlk_conn *conn, struct rlk_hello *h,
+static enum rlk_conn_hello_result take_answers(struct rlk_conn *conn, struct rlk_conn_hello *h,
                                           const char *password)
 {
     struct rlk_reply *reply = NULL;
@@ -231,7 +231,7 @@ static enum rlk_hello_result take_answers(struct rlk_conn *conn, struct rlk_hell
             return RLK_HELLO_STRANGE;
         if (parsed == RLK_PARSED_NO_MEMORY)
             return RLK_HELLO_NO_MEMORY;
-        enum rlk_hello_result result = take_answer(conn, h, reply, password);
+        enum rlk_conn_hello_result result = take_answer(conn, h, reply, password);
         rlk_reply_free(reply);
         if (result != RLK_HELLO_WAIT)
             return result;
@@ -246,10 +246,10 @@ static enum rlk_hello_result take_answers(struct rlk_conn *conn, struct rlk_hell
 /* ---- driving */
 
 /* False: the socket takes no more for good. */
-static bool send_bytes(struct rlk_conn *conn, struct rlk_hello *h)
+static bool send_bytes(struct rlk_conn *conn, struct rlk_conn_hello *h)
 {
     if (h->at == 0)
-        h->sent = rlk_now_boot();
+        h->sent = rlk_clock_boot();
     while (h->at < h->len) {
         ssize_t n =
             send(conn->fd, h->bytes + h->at, h->len - h->at, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -261,7 +261,7 @@ static bool send_bytes(struct rlk_conn *conn, struct rlk_hello *h)
     return true;
 }
 
-enum rlk_hello_result rlk_hello_step(struct rlk_conn *conn, struct rlk_hello *h,
+enum rlk_conn_hello_result rlk_conn_hello_step(struct rlk_conn *conn, struct rlk_conn_hello *h,
                                      const struct rlk_target *target)
 {
     bool open = send_bytes(conn, h);
@@ -272,7 +272,7 @@ enum rlk_hello_result rlk_hello_step(struct rlk_conn *conn, struct rlk_hello *h,
             return RLK_HELLO_FAILED;
         if (input == RLK_INPUT_NONE)
             break;
-        enum rlk_hello_result result = take_answers(conn, h, target->password);
+        enum rlk_conn_hello_result result = take_answers(conn, h, target->password);
         if (result != RLK_HELLO_WAIT)
             return result;
     }

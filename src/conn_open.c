@@ -3,14 +3,14 @@
  * How a connection becomes READY: addresses, connect, and the handshake of conn_hello.c.
  * Entered by the thread that owns the connection; never blocks.
  *
- * rlk_opening_step runs phases until one has to wait. Each address gets an equal share of
+ * rlk_conn_opening_step runs phases until one has to wait. Each address gets an equal share of
  * the time that is left, for connect and handshake together, so that a host that accepts
  * and then says nothing costs no more than one that drops packets. What cannot differ
  * from one address to the next (credentials, no memory) ends the attempt at once.
  */
 #include "conn_impl.h"
 
-#include "deadline.h"
+#include "clock.h"
 #include "descriptor.h"
 #include "error.h"
 #include "resolve.h"
@@ -46,7 +46,7 @@ struct address {
     socklen_t len;
 };
 
-struct rlk_opening {
+struct rlk_conn_opening {
     struct rlk_conn_options options;
     int64_t deadline;
     int64_t due; /* of the address in turn */
@@ -60,12 +60,12 @@ struct rlk_opening {
     bool is_name;    /* the address came from a resolver that had to be asked */
     struct address current;
 
-    struct rlk_hello hello;
+    struct rlk_conn_hello hello;
 };
 
 /* ---- life */
 
-static void use_unix_path(struct rlk_opening *o)
+static void use_unix_path(struct rlk_conn_opening *o)
 {
     struct sockaddr_un un = { .sun_family = AF_UNIX };
     /* rlk_url_parse refuses longer ones. */
@@ -75,17 +75,17 @@ static void use_unix_path(struct rlk_opening *o)
     o->has_single = true;
 }
 
-int rlk_opening_create(struct rlk_conn *conn, const struct rlk_conn_options *options,
+int rlk_conn_opening_create(struct rlk_conn *conn, const struct rlk_conn_options *options,
                        int64_t deadline)
 {
-    struct rlk_opening *o = calloc(1, sizeof(*o));
+    struct rlk_conn_opening *o = calloc(1, sizeof(*o));
     if (!o)
         return ENOMEM;
     conn->opening = o; /* rlk_conn_free frees it, also half-built */
     o->options = *options;
     o->deadline = o->due = deadline;
     o->phase = PHASE_NEXT;
-    if (rlk_hello_init(&o->hello, options) != 0)
+    if (rlk_conn_hello_init(&o->hello, options) != 0)
         return ENOMEM;
     if (options->target->path) {
         use_unix_path(o);
@@ -99,19 +99,19 @@ int rlk_opening_create(struct rlk_conn *conn, const struct rlk_conn_options *opt
     return 0;
 }
 
-void rlk_opening_free(struct rlk_opening *o)
+void rlk_conn_opening_free(struct rlk_conn_opening *o)
 {
     if (!o)
         return;
     rlk_resolve_free(o->job);
-    rlk_hello_clear(&o->hello);
+    rlk_conn_hello_clear(&o->hello);
     free(o);
 }
 
 /* The end of the attempt as a whole. */
 static void give_up(struct rlk_conn *conn, enum rlk_failure why, int local_code)
 {
-    struct rlk_opening *o = conn->opening;
+    struct rlk_conn_opening *o = conn->opening;
     if (o->is_last)
         *o->options.last_address_len = 0;
     rlk_conn_die(conn, why, local_code);
@@ -119,7 +119,7 @@ static void give_up(struct rlk_conn *conn, enum rlk_failure why, int local_code)
 
 static void become_ready(struct rlk_conn *conn)
 {
-    struct rlk_opening *o = conn->opening;
+    struct rlk_conn_opening *o = conn->opening;
     /* An address that needed no resolver is not worth keeping. */
     if (o->options.last_address && o->is_name) {
         *o->options.last_address = o->current.storage;
@@ -128,7 +128,7 @@ static void become_ready(struct rlk_conn *conn)
     conn->state = RLK_CONN_READY;
     conn->opening = NULL;
     conn->text[0] = '\0';
-    rlk_opening_free(o);
+    rlk_conn_opening_free(o);
 }
 
 /* ---- addresses. Phases return whether there is more to do at once. */
@@ -136,7 +136,7 @@ static void become_ready(struct rlk_conn *conn)
 static bool fail_address(struct rlk_conn *conn)
 {
     rlk_conn_close_fd(conn, true);
-    conn->skip = (struct rlk_skip){ .over = conn->skip.over };
+    conn->skip = (struct rlk_conn_skip){ .over = conn->skip.over };
     if (rlk_conn_reset_reader(conn) != 0) {
         rlk_conn_explain(conn, "out of memory");
         give_up(conn, RLK_FAIL_LOCAL, ENOMEM);
@@ -161,7 +161,7 @@ static void explain_unresolved(struct rlk_conn *conn, const char *reason)
 
 static bool phase_resolve(struct rlk_conn *conn)
 {
-    struct rlk_opening *o = conn->opening;
+    struct rlk_conn_opening *o = conn->opening;
     struct addrinfo *list;
     int gai_code;
     if (!o->job) {
@@ -191,10 +191,10 @@ static bool phase_resolve(struct rlk_conn *conn)
     return true;
 }
 
-static void set_due(struct rlk_opening *o)
+static void set_due(struct rlk_conn_opening *o)
 {
-    int64_t now = rlk_now_boot();
-    int64_t share = rlk_time_add(o->deadline, -now);
+    int64_t now = rlk_clock_boot();
+    int64_t share = rlk_clock_add(o->deadline, -now);
     if (o->deadline != RLK_NEVER) {
         int64_t count = 1;
         for (const struct addrinfo *ai = o->next; ai; ai = ai->ai_next)
@@ -203,14 +203,14 @@ static void set_due(struct rlk_opening *o)
     }
     if (share < SHARE_MIN_NS)
         share = SHARE_MIN_NS;
-    o->due = rlk_time_add(now, share);
+    o->due = rlk_clock_add(now, share);
     if (o->due > o->deadline)
         o->due = o->deadline;
 }
 
 static bool start_connect(struct rlk_conn *conn)
 {
-    struct rlk_opening *o = conn->opening;
+    struct rlk_conn_opening *o = conn->opening;
     int family = o->current.storage.ss_family;
     conn->fd = rlk_fd_socket(family);
     if (conn->fd < 0) {
@@ -229,7 +229,7 @@ static bool start_connect(struct rlk_conn *conn)
         return true;
     if (errno == EAGAIN && family == AF_UNIX) {
         rlk_conn_close_fd(conn, false);
-        o->retry_at = rlk_now_boot() + BACKLOG_RETRY_NS;
+        o->retry_at = rlk_clock_boot() + BACKLOG_RETRY_NS;
         o->phase = PHASE_RETRY;
         return true;
     }
@@ -238,7 +238,7 @@ static bool start_connect(struct rlk_conn *conn)
 
 static bool phase_next(struct rlk_conn *conn)
 {
-    struct rlk_opening *o = conn->opening;
+    struct rlk_conn_opening *o = conn->opening;
     if (o->has_single) {
         o->has_single = false;
     } else if (o->next) {
@@ -291,7 +291,7 @@ static void set_tcp_options(int fd, int64_t keepalive_ms)
 
 static bool phase_connect(struct rlk_conn *conn)
 {
-    struct rlk_opening *o = conn->opening;
+    struct rlk_conn_opening *o = conn->opening;
     struct pollfd p = { .fd = conn->fd, .events = POLLOUT };
     /* SO_ERROR is 0 also while it is still under way. */
     if (poll(&p, 1, 0) <= 0)
@@ -312,15 +312,15 @@ static bool phase_connect(struct rlk_conn *conn)
     int flags = fcntl(conn->fd, F_GETFL);
     if (flags >= 0)
         fcntl(conn->fd, F_SETFL, flags & ~O_NONBLOCK);
-    rlk_hello_rewind(&o->hello);
+    rlk_conn_hello_rewind(&o->hello);
     o->phase = PHASE_SHAKE;
     return true;
 }
 
 static bool phase_shake(struct rlk_conn *conn)
 {
-    struct rlk_opening *o = conn->opening;
-    switch (rlk_hello_step(conn, &o->hello, o->options.target)) {
+    struct rlk_conn_opening *o = conn->opening;
+    switch (rlk_conn_hello_step(conn, &o->hello, o->options.target)) {
     case RLK_HELLO_DONE:
         become_ready(conn);
         return false;
@@ -351,7 +351,7 @@ static bool advance(struct rlk_conn *conn)
     case PHASE_NEXT:
         return phase_next(conn);
     case PHASE_RETRY:
-        return rlk_now_boot() >= conn->opening->retry_at && start_connect(conn);
+        return rlk_clock_boot() >= conn->opening->retry_at && start_connect(conn);
     case PHASE_CONNECT:
         return phase_connect(conn);
     case PHASE_SHAKE:
@@ -379,7 +379,7 @@ static void explain_time_out(struct rlk_conn *conn)
     }
 }
 
-void rlk_opening_time_out(struct rlk_conn *conn)
+void rlk_conn_opening_time_out(struct rlk_conn *conn)
 {
     explain_time_out(conn);
     give_up(conn, RLK_FAIL_NOT_SENT, ENOTCONN);
@@ -388,12 +388,12 @@ void rlk_opening_time_out(struct rlk_conn *conn)
 /* The program has closed what it sleeps on, so that it would hear of nothing. */
 static bool is_robbed(struct rlk_conn *conn)
 {
-    const struct rlk_opening *o = conn->opening;
+    const struct rlk_conn_opening *o = conn->opening;
     int fd = o->phase == PHASE_RESOLVE && o->job ? rlk_resolve_fd(o->job) : conn->fd;
     return fd >= 0 && !rlk_fd_is_ours(fd);
 }
 
-void rlk_opening_step(struct rlk_conn *conn)
+void rlk_conn_opening_step(struct rlk_conn *conn)
 {
     if (is_robbed(conn)) {
         rlk_conn_explain(conn, "the program has closed the connection to %s",
@@ -406,11 +406,11 @@ void rlk_opening_step(struct rlk_conn *conn)
             continue;
         if (conn->state != RLK_CONN_OPENING)
             return;
-        int64_t now = rlk_now_boot();
+        int64_t now = rlk_clock_boot();
         if (now < conn->opening->due)
             return;
         if (now >= conn->opening->deadline) {
-            rlk_opening_time_out(conn);
+            rlk_conn_opening_time_out(conn);
             return;
         }
         explain_time_out(conn);
@@ -419,15 +419,15 @@ void rlk_opening_step(struct rlk_conn *conn)
     }
 }
 
-int rlk_opening_fd(const struct rlk_conn *conn)
+int rlk_conn_opening_fd(const struct rlk_conn *conn)
 {
-    const struct rlk_opening *o = conn->opening;
+    const struct rlk_conn_opening *o = conn->opening;
     return o->phase == PHASE_RESOLVE ? rlk_resolve_fd(o->job) : conn->fd;
 }
 
-short rlk_opening_events(const struct rlk_conn *conn)
+short rlk_conn_opening_events(const struct rlk_conn *conn)
 {
-    const struct rlk_opening *o = conn->opening;
+    const struct rlk_conn_opening *o = conn->opening;
     switch (o->phase) {
     case PHASE_RESOLVE:
         return POLLIN;
@@ -442,8 +442,8 @@ short rlk_opening_events(const struct rlk_conn *conn)
     }
 }
 
-int64_t rlk_opening_due(const struct rlk_conn *conn)
+int64_t rlk_conn_opening_due(const struct rlk_conn *conn)
 {
-    const struct rlk_opening *o = conn->opening;
+    const struct rlk_conn_opening *o = conn->opening;
     return o->phase == PHASE_RETRY && o->retry_at < o->due ? o->retry_at : o->due;
 }

@@ -42,7 +42,7 @@ static bool read_length(const char *line, const char *end, uint64_t *ret_length,
 
 /* A whole line that announces a bulk string, which is in `out` up to where it begins.
  * Returns from where on the rest is to be let through. */
-static const char *announced(struct rlk_skip *skip, struct out *out, const char *line,
+static const char *announced(struct rlk_conn_skip *skip, struct out *out, const char *line,
                              const char *end)
 {
     static const char nil[] = "$-1\r\n";
@@ -61,7 +61,7 @@ static const char *announced(struct rlk_skip *skip, struct out *out, const char 
     return end;
 }
 
-static void scan(struct rlk_skip *skip, struct out *out, const char *p, const char *end)
+static void scan(struct rlk_conn_skip *skip, struct out *out, const char *p, const char *end)
 {
     const char *from = p; /* what is not let through yet */
 
@@ -97,7 +97,7 @@ static void scan(struct rlk_skip *skip, struct out *out, const char *p, const ch
     let_through(out, from, end);
 }
 
-size_t rlk_skip_filter(struct rlk_skip *skip, const char *bytes, size_t len,
+size_t rlk_conn_skip_filter(struct rlk_conn_skip *skip, const char *bytes, size_t len,
                        void (*pass)(void *arg, const char *bytes, size_t len), void *arg)
 {
     struct out out = { .pass = pass, .arg = arg };

@@ -14,7 +14,7 @@
 
 enum { RLK_SKIP_HEAD_MAX = 24 /* of a line that announces a bulk string */ };
 
-struct rlk_skip {
+struct rlk_conn_skip {
     size_t over;   /* longer ones are read past; 0: none */
     uint64_t left; /* bytes of the bulk string that is passing, and the end of its line */
     bool drops;    /* it is one that is read past */
@@ -25,7 +25,7 @@ struct rlk_skip {
 };
 
 /* Passes on what of the next bytes is to be read; returns how many those are. */
-size_t rlk_skip_filter(struct rlk_skip *skip, const char *bytes, size_t len,
+size_t rlk_conn_skip_filter(struct rlk_conn_skip *skip, const char *bytes, size_t len,
                        void (*pass)(void *arg, const char *bytes, size_t len), void *arg);
 
 #endif

@@ -23,9 +23,9 @@ int rlk_deadline_set(struct rlk_deadline *ret_deadline, clockid_t clock,
                      const struct timespec *abstime);
 
 /* Whether tv_nsec is in range: tested only when a call would have to wait. */
-bool rlk_timespec_valid(const struct timespec *abstime);
+bool rlk_deadline_valid(const struct timespec *abstime);
 /* EINVAL of one that is not, with a message that says so. */
-int rlk_timespec_bad(const struct timespec *abstime);
+int rlk_deadline_bad(const struct timespec *abstime);
 
 /* ns left now, negative when past, RLK_NEVER without deadline. Reads the clock anew,
  * so that steps of CLOCK_REALTIME count. */

@@ -5,7 +5,7 @@
 #include "awaited.h"
 #include "burial.h"
 #include "client.h"
-#include "deadline.h"
+#include "clock.h"
 #include "descriptor.h"
 #include "remains.h"
 
@@ -50,7 +50,7 @@ struct suspect {
     int64_t at;     /* of the next */
 };
 
-static void add_suspect(struct rlk_deaths *deaths, const char *name, unsigned looks,
+static void add_suspect(struct rlk_peer_watch *deaths, const char *name, unsigned looks,
                         int64_t at)
 {
     struct suspect *suspect = calloc(1, sizeof(*suspect));
@@ -70,7 +70,7 @@ static void free_suspect(struct suspect *suspect)
 
 /* Until its time has come it is not looked at: who leaves a file closes it, which is what
  * the kernel tells of. */
-static bool is_left(const struct rlk_deaths *deaths, const char *name)
+static bool is_left(const struct rlk_peer_watch *deaths, const char *name)
 {
     for (const struct rlk_list *l = deaths->left.next; l != &deaths->left; l = l->next)
         if (strcmp(RLK_CONTAINER_OF(l, struct suspect, link)->name, name) == 0)
@@ -78,7 +78,7 @@ static bool is_left(const struct rlk_deaths *deaths, const char *name)
     return false;
 }
 
-void rlk_deaths_left(struct rlock_client *client, const char *uuid, int64_t now)
+void rlk_peer_watch_left(struct rlock_client *client, const char *uuid, int64_t now)
 {
     struct rlk_list *suspects = &client->deaths.suspects;
 
@@ -111,7 +111,7 @@ static bool is_shortage(int code)
  * and not before the second check: while the directory is made anew there is none. */
 static void note_dir(struct rlock_client *client, int code)
 {
-    struct rlk_deaths *deaths = &client->deaths;
+    struct rlk_peer_watch *deaths = &client->deaths;
 
     if (is_shortage(code))
         return;
@@ -122,7 +122,7 @@ static void note_dir(struct rlock_client *client, int code)
     deaths->refused = code;
 }
 
-static void close_inotify(struct rlk_deaths *deaths)
+static void close_inotify(struct rlk_peer_watch *deaths)
 {
     if (deaths->inotify_fd >= 0)
         rlk_fd_close_aside(deaths->inotify_fd);
@@ -131,7 +131,7 @@ static void close_inotify(struct rlk_deaths *deaths)
 
 /* The directory is another one, perhaps, or not to be trusted: it is seen to at once what
  * can be done. */
-static void lose_inotify(struct rlk_deaths *deaths, int64_t now)
+static void lose_inotify(struct rlk_peer_watch *deaths, int64_t now)
 {
     close_inotify(deaths);
     deaths->check_at = now;
@@ -143,15 +143,15 @@ enum verdict { DONE, LOOK_AGAIN, LATER /* for want of a descriptor */, LEAVE };
 
 /* Nobody else has it: what becomes of the file of a dead one. */
 static enum verdict bury(struct rlock_client *client, const struct rlk_rundir *dir,
-                         const char *name, const struct rlk_guard_head *head, int fd,
+                         const char *name, const struct rlk_livefile_head *head, int fd,
                          int64_t now)
 {
-    if (rlk_remains_are_old(fd)) {
-        bool gone = rlk_remains_remove(dir, name, fd);
+    if (rlk_livefile_gc_are_old(fd)) {
+        bool gone = rlk_livefile_gc_remove(dir, name, fd);
         rlk_fd_close(fd);
         return gone ? DONE : LEAVE;
     }
-    return rlk_burial_begin(client, fd, name, head, now) ? DONE : LEAVE;
+    return rlk_recovery_begin(client, fd, name, head, now) ? DONE : LEAVE;
 }
 
 /* rule: G3 */
@@ -159,11 +159,11 @@ static enum verdict bury(struct rlock_client *client, const struct rlk_rundir *d
 static enum verdict look(struct rlock_client *client, const struct rlk_rundir *dir,
                          const char *name, int64_t now)
 {
-    struct rlk_guard_head head;
+    struct rlk_livefile_head head;
     struct stat st;
 
     if (name[0] == '.') {
-        rlk_remains_of_making(dir, name);
+        rlk_livefile_gc_of_making(dir, name);
         return DONE;
     }
     /* not to write: to close that is what the kernel tells the others of */
@@ -173,16 +173,16 @@ static enum verdict look(struct rlock_client *client, const struct rlk_rundir *d
     if (fd < 0)
         return errno != ENOENT && errno != EACCES ? LOOK_AGAIN : DONE;
     bool ours =
-        fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && rlk_guard_read(fd, name, &head);
-    bool dead = ours && rlk_guard_is_free(fd);
+        fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && rlk_livefile_read(fd, name, &head);
+    bool dead = ours && rlk_livefile_is_free(fd);
     bool same = ours && strcmp(head.server, client->guard.server) == 0;
-    bool left = dead && !same && !rlk_remains_keep(dir, name, fd, &st);
+    bool left = dead && !same && !rlk_livefile_gc_keep(dir, name, fd, &st);
     rlk_fd_close(fd);
     if (left)
         return LEAVE;
     if (!dead || !same)
         return ours && !dead ? LOOK_AGAIN : DONE;
-    int own = rlk_remains_take(dir, name, &st);
+    int own = rlk_livefile_gc_take(dir, name, &st);
     if (own < 0)
         return is_shortage(errno) ? LATER : LOOK_AGAIN;
     return bury(client, dir, name, &head, own, now);
@@ -192,7 +192,7 @@ static enum verdict look(struct rlock_client *client, const struct rlk_rundir *d
  * needs it. Returns when the next one is due. */
 static int64_t try_again(struct rlock_client *client, int64_t now)
 {
-    struct rlk_deaths *deaths = &client->deaths;
+    struct rlk_peer_watch *deaths = &client->deaths;
     struct rlk_list *l;
 
     while ((l = rlk_list_first(&deaths->left)) != NULL) {
@@ -212,7 +212,7 @@ static int64_t try_again(struct rlock_client *client, int64_t now)
 /* Looks at those that are due. Returns when the next one is. */
 static int64_t look_at_suspects(struct rlock_client *client, int64_t now)
 {
-    struct rlk_deaths *deaths = &client->deaths;
+    struct rlk_peer_watch *deaths = &client->deaths;
     struct rlk_rundir dir = { .fd = -1 };
     int64_t due = RLK_NEVER;
     int count = 0, rc = 0;
@@ -221,7 +221,7 @@ static int64_t look_at_suspects(struct rlock_client *client, int64_t now)
          l = next) {
         struct suspect *suspect = RLK_CONTAINER_OF(l, struct suspect, link);
         next = l->next;
-        if (suspect->at <= now && rlk_burial_count(client) >= CORPSES_MAX) {
+        if (suspect->at <= now && rlk_recovery_count(client) >= CORPSES_MAX) {
             deaths->no_room = true; /* until one of them is done with */
             continue;
         }
@@ -270,8 +270,8 @@ struct entry {
 static bool is_suspect(const struct rlock_client *client, const char *name)
 {
     if (name[0] == '.')
-        return rlk_guard_is_name(name + 1);
-    return rlk_guard_is_name(name) && strcmp(name, client->uuid) != 0;
+        return rlk_livefile_is_name(name + 1);
+    return rlk_livefile_is_name(name) && strcmp(name, client->uuid) != 0;
 }
 
 /* Every file becomes a suspect, to be looked at twice. How many there are; 0, or why the
@@ -303,8 +303,8 @@ static int list_all(struct rlock_client *client, int64_t now, int64_t *ret_count
 
 static void look_at_all(struct rlock_client *client, int64_t now)
 {
-    struct rlk_deaths *deaths = &client->deaths;
-    int64_t begun = rlk_now_boot();
+    struct rlk_peer_watch *deaths = &client->deaths;
+    int64_t begun = rlk_clock_boot();
     int64_t count;
 
     /* rule: G9 */
@@ -321,7 +321,7 @@ static void look_at_all(struct rlock_client *client, int64_t now)
         return;
     /* a look costs about as much as the list of them took, and as many look as are there
      */
-    int64_t cost = rlk_now_boot() - begun;
+    int64_t cost = rlk_clock_boot() - begun;
     int64_t pause = cost * count * POLL_SHARE;
     if (pause < POLL_MS * RLK_NS_PER_MS)
         pause = POLL_MS * RLK_NS_PER_MS;
@@ -340,7 +340,7 @@ static int make_inotify(void)
  * in it are in use, but the own one is removed first. */
 static void open_inotify(struct rlock_client *client)
 {
-    struct rlk_deaths *deaths = &client->deaths;
+    struct rlk_peer_watch *deaths = &client->deaths;
     struct rlk_rundir dir;
     struct stat st;
     char path[32 + RLK_UUID_LEN];
@@ -386,7 +386,7 @@ static bool is_watched(const struct rlock_client *client)
 }
 
 /* The kernel has named it. */
-static void name_suspect(struct rlk_deaths *deaths, const char *name, int64_t now)
+static void name_suspect(struct rlk_peer_watch *deaths, const char *name, int64_t now)
 {
     struct rlk_list *suspects = &deaths->suspects;
 
@@ -406,7 +406,7 @@ static void name_suspect(struct rlk_deaths *deaths, const char *name, int64_t no
  * directory may be gone, and another one there. */
 static void read_inotify(struct rlock_client *client, int64_t now)
 {
-    struct rlk_deaths *deaths = &client->deaths;
+    struct rlk_peer_watch *deaths = &client->deaths;
     char buf[4096] __attribute__((aligned(__alignof__(struct inotify_event))));
     ssize_t n;
 
@@ -440,7 +440,7 @@ static void read_inotify(struct rlock_client *client, int64_t now)
  * of deaths, then those that were before are looked for. */
 static void begin(struct rlock_client *client, int64_t now)
 {
-    struct rlk_deaths *deaths = &client->deaths;
+    struct rlk_peer_watch *deaths = &client->deaths;
 
     deaths->begin = false;
     if (client->registry.looks) {
@@ -452,7 +452,7 @@ static void begin(struct rlock_client *client, int64_t now)
 }
 
 /* Nobody has waited for a while: nothing wakes this process any more. */
-static void end(struct rlk_deaths *deaths)
+static void end(struct rlk_peer_watch *deaths)
 {
     close_inotify(deaths);
     deaths->check_at = deaths->look_at = RLK_NEVER;
@@ -460,13 +460,13 @@ static void end(struct rlk_deaths *deaths)
 
 static void check(struct rlock_client *client, int64_t now)
 {
-    struct rlk_deaths *deaths = &client->deaths;
+    struct rlk_peer_watch *deaths = &client->deaths;
     struct rlk_registry *reg = &client->registry;
     bool always = client->config.guard == RLOCK_GUARD_ALWAYS;
 
     rlk_registry_lock(reg);
     bool quiet = !always && reg->waits_begun == deaths->waits_seen &&
-                 !rlk_registry_awaits_locked(reg);
+                 !rlk_awaited_awaits_locked(reg);
     deaths->waits_seen = reg->waits_begun;
     bool over = quiet && deaths->quiet && now >= deaths->keep_until;
     if (over)
@@ -491,9 +491,9 @@ static void check(struct rlock_client *client, int64_t now)
     }
 }
 
-void rlk_deaths_start(struct rlock_client *client)
+void rlk_peer_watch_start(struct rlock_client *client)
 {
-    struct rlk_deaths *deaths = &client->deaths;
+    struct rlk_peer_watch *deaths = &client->deaths;
 
     memset(deaths, 0, sizeof(*deaths));
     rlk_list_init(&deaths->suspects);
@@ -506,14 +506,14 @@ void rlk_deaths_start(struct rlock_client *client)
     client->registry.looks = deaths->on && client->config.guard == RLOCK_GUARD_ALWAYS;
 }
 
-int rlk_deaths_fd(const struct rlock_client *client)
+int rlk_peer_watch_fd(const struct rlock_client *client)
 {
     return client->deaths.on ? client->deaths.inotify_fd : -1;
 }
 
-int64_t rlk_deaths_step(struct rlock_client *client, int64_t now, bool *ret_wanted)
+int64_t rlk_peer_watch_step(struct rlock_client *client, int64_t now, bool *ret_wanted)
 {
-    struct rlk_deaths *deaths = &client->deaths;
+    struct rlk_peer_watch *deaths = &client->deaths;
 
     if (!deaths->on)
         return RLK_NEVER;
@@ -533,8 +533,8 @@ int64_t rlk_deaths_step(struct rlock_client *client, int64_t now, bool *ret_want
     deaths->no_room = false;
     int64_t left = try_again(client, now);
     int64_t due = look_at_suspects(client, now);
-    int64_t burial = rlk_burial_step(client, now, ret_wanted);
-    if (deaths->no_room && rlk_burial_count(client) < CORPSES_MAX)
+    int64_t burial = rlk_recovery_step(client, now, ret_wanted);
+    if (deaths->no_room && rlk_recovery_count(client) < CORPSES_MAX)
         due = now;
     int64_t times[] = { left, burial, deaths->check_at, deaths->look_at };
     for (size_t i = 0; i < sizeof(times) / sizeof(times[0]); i++)
@@ -543,30 +543,30 @@ int64_t rlk_deaths_step(struct rlock_client *client, int64_t now, bool *ret_want
     return due;
 }
 
-void rlk_deaths_answered(struct rlock_client *client, struct rlk_op *op,
+void rlk_peer_watch_answered(struct rlock_client *client, struct rlk_op *op,
                          const struct rlk_reply *reply)
 {
     client->deaths.answered = true;
-    rlk_burial_answered(client, op, reply);
+    rlk_recovery_answered(client, op, reply);
 }
 
-void rlk_deaths_stop(struct rlock_client *client)
+void rlk_peer_watch_stop(struct rlock_client *client)
 {
-    struct rlk_deaths *deaths = &client->deaths;
+    struct rlk_peer_watch *deaths = &client->deaths;
     struct rlk_list *l;
 
     if (!deaths->on)
         return;
-    rlk_burial_stop(client);
+    rlk_recovery_stop(client);
     while ((l = rlk_list_first(&deaths->suspects)) != NULL ||
            (l = rlk_list_first(&deaths->left)) != NULL)
         free_suspect(RLK_CONTAINER_OF(l, struct suspect, link));
     deaths->on = false;
 }
 
-void rlk_deaths_end(struct rlock_client *client)
+void rlk_peer_watch_end(struct rlock_client *client)
 {
-    struct rlk_deaths *deaths = &client->deaths;
+    struct rlk_peer_watch *deaths = &client->deaths;
 
     if (deaths->inotify_fd >= 0)
         rlk_fd_close_slow(deaths->inotify_fd);

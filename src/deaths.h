@@ -9,10 +9,10 @@
  * A look is at one file: is it locked? One that is named by the kernel, as its last
  * reference goes, is looked at at once and thrice again, as its lock goes a moment later.
  * All files are looked at when it begins, and by and by where the kernel tells of none.
- * Thread: the watchdog, but for rlk_deaths_start and _end. Blocks: no network.
+ * Thread: the watchdog, but for rlk_peer_watch_start and _end. Blocks: no network.
  */
-#ifndef RLK_DEATHS_H
-#define RLK_DEATHS_H
+#ifndef RLK_PEER_WATCH_H
+#define RLK_PEER_WATCH_H
 
 #include "list.h"
 #include "log.h"
@@ -25,7 +25,7 @@ struct rlock_client;
 struct rlk_op;
 struct rlk_reply;
 
-struct rlk_deaths {
+struct rlk_peer_watch {
     bool on;                  /* there is a directory to look at */
     bool begin;               /* all of it is to be looked at */
     int inotify_fd;           /* -1: there is none */
@@ -47,20 +47,20 @@ struct rlk_deaths {
 };
 
 /* Before the watchdog has the client. */
-void rlk_deaths_start(struct rlock_client *client);
+void rlk_peer_watch_start(struct rlock_client *client);
 /* Does what is due; returns when to be called again at the latest. *ret_wanted is set
  * where a connection is needed. */
-int64_t rlk_deaths_step(struct rlock_client *client, int64_t now, bool *ret_wanted);
+int64_t rlk_peer_watch_step(struct rlock_client *client, int64_t now, bool *ret_wanted);
 /* The descriptor to be polled, or -1. */
-int rlk_deaths_fd(const struct rlock_client *client);
+int rlk_peer_watch_fd(const struct rlock_client *client);
 /* Takes the answer to a burial; NULL: none will come. */
-void rlk_deaths_answered(struct rlock_client *client, struct rlk_op *op,
+void rlk_peer_watch_answered(struct rlock_client *client, struct rlk_op *op,
                          const struct rlk_reply *reply);
 /* This one could not be buried, and is about to be left to others. */
-void rlk_deaths_left(struct rlock_client *client, const char *uuid, int64_t now);
+void rlk_peer_watch_left(struct rlock_client *client, const char *uuid, int64_t now);
 /* The client leaves the watchdog: what is under way is left to others. */
-void rlk_deaths_stop(struct rlock_client *client);
+void rlk_peer_watch_stop(struct rlock_client *client);
 /* After that, by who closes the client: when it is closed, so is its descriptor. */
-void rlk_deaths_end(struct rlock_client *client);
+void rlk_peer_watch_end(struct rlock_client *client);
 
 #endif

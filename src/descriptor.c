@@ -140,10 +140,10 @@ static int made(int (*make)(const void *arg), const void *arg, int mark)
     int fd = -1;
 
     errno = EBADF;
-    rlk_mutex_lock(&mu);
+    rlk_sync_mutex_lock(&mu);
     for (int i = 0; i < TRIES_MAX && fd < 0 && errno == EBADF; i++)
         fd = written_down(make(arg), mark);
-    rlk_mutex_unlock(&mu);
+    rlk_sync_mutex_unlock(&mu);
     return fd;
 }
 
@@ -216,10 +216,10 @@ static bool strike_out(int fd)
 
 void rlk_fd_close(int fd)
 {
-    rlk_mutex_lock(&mu);
+    rlk_sync_mutex_lock(&mu);
     if (strike_out(fd))
         close(fd);
-    rlk_mutex_unlock(&mu);
+    rlk_sync_mutex_unlock(&mu);
 }
 
 /* The place in the table first: as soon as the close begins the number may be another
@@ -227,9 +227,9 @@ void rlk_fd_close(int fd)
  * as it becomes another program. */
 void rlk_fd_close_slow(int fd)
 {
-    rlk_mutex_lock(&mu);
+    rlk_sync_mutex_lock(&mu);
     bool ours = strike_out(fd);
-    rlk_mutex_unlock(&mu);
+    rlk_sync_mutex_unlock(&mu);
     if (ours)
         close(fd);
 }
@@ -243,7 +243,7 @@ static void *run_close(void *arg)
 
 void rlk_fd_close_aside(int fd)
 {
-    if (rlk_thread_start_detached("rlock-close", run_close, (void *)(intptr_t)fd) != 0)
+    if (rlk_sync_thread_start_detached("rlock-close", run_close, (void *)(intptr_t)fd) != 0)
         rlk_fd_close_slow(fd);
 }
 
@@ -280,12 +280,12 @@ bool rlk_fd_hush(int fd)
 
 void rlk_fd_hold(void)
 {
-    rlk_mutex_lock(&mu);
+    rlk_sync_mutex_lock(&mu);
 }
 
 void rlk_fd_unhold(void)
 {
-    rlk_mutex_unlock(&mu);
+    rlk_sync_mutex_unlock(&mu);
 }
 
 /* Whether it is the parent's still. Locks: holds mu, or this thread is alone. */
@@ -301,7 +301,7 @@ void rlk_fd_forget(bool late)
 {
     if (late) {
         /* held at the moment of the fork: then the table was being changed */
-        bool whole = rlk_mutex_trylock(&mu);
+        bool whole = rlk_sync_mutex_trylock(&mu);
         mu = (struct rlk_mutex)RLK_MUTEX_INIT;
         if (!whole)
             table_size = 0;

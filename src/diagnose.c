@@ -56,20 +56,20 @@ int rlk_diagnose_ask(struct rlk_diagnosis *d, const char *const *argv,
         len[argc] = strlen(argv[argc]);
     for (int tries = 0; rc == ENOTCONN && tries < TRIES_MAX; tries++) {
         struct rlk_conn *conn;
-        if (tries > 0 && rlk_now_boot() >= until)
+        if (tries > 0 && rlk_clock_boot() >= until)
             break;
         rc = rlk_pool_get(d->client->pool, until, &conn);
         if (rc != 0)
             break;
-        int64_t real = rlk_now_real();
+        int64_t real = rlk_clock_real();
         if (rlk_conn_call(conn, argc, argv, len, until, ret_reply, &sent) !=
             RLK_FAIL_NONE) {
             rc = rlk_conn_error_code(conn);
             rc = rlk_error_set(rc ? rc : ENOTCONN, "%s", rlk_conn_error_text(conn));
         } else if (ret_timing) {
-            *ret_timing = (struct rlk_timing){ real, rlk_now_boot() - sent };
+            *ret_timing = (struct rlk_timing){ real, rlk_clock_boot() - sent };
         }
-        rlk_trip_put(d->client, conn);
+        rlk_rpc_put(d->client, conn);
     }
     return rc;
 }
@@ -78,7 +78,7 @@ int rlk_diagnose_command(struct rlk_diagnosis *d, const char *const *argv,
                          enum rlk_reply_type type, struct rlk_reply **ret_reply)
 {
     struct rlk_reply *reply = NULL;
-    char text[RLK_REFUSAL_SIZE];
+    char text[RLK_SERVER_ERROR_SIZE];
     size_t len;
 
     *ret_reply = NULL;
@@ -94,7 +94,7 @@ int rlk_diagnose_command(struct rlk_diagnosis *d, const char *const *argv,
     } else {
         const char *said = rlk_reply_string(reply, &len);
         if (rlk_script_sort_error(said, len, &rc) == RLK_RETRY) {
-            rlk_refusal_describe(text, sizeof(text), argv[0], NULL, NULL, 0, said, len);
+            rlk_server_error_describe(text, sizeof(text), argv[0], NULL, NULL, 0, said, len);
             rlk_error_set(rc, "%s", text);
         } else {
             rc = 0;
@@ -129,7 +129,7 @@ static int take_sample(struct rlk_diagnosis *d, struct sample *ret_sample)
     static const char *const argv[] = { "TIME", NULL };
     struct rlk_reply *reply = NULL;
     struct rlk_timing timing;
-    char text[RLK_REFUSAL_SIZE];
+    char text[RLK_SERVER_ERROR_SIZE];
     int64_t server;
     size_t len;
 
@@ -142,7 +142,7 @@ static int take_sample(struct rlk_diagnosis *d, struct sample *ret_sample)
     } else if (rlk_reply_type(reply) == RLK_REPLY_ERROR) {
         const char *said = rlk_reply_string(reply, &len);
         rlk_script_sort_error(said, len, &rc);
-        rlk_refusal_describe(text, sizeof(text), argv[0], NULL, NULL, 0, said, len);
+        rlk_server_error_describe(text, sizeof(text), argv[0], NULL, NULL, 0, said, len);
         rlk_error_set(rc, "%s", text);
     } else {
         rc = rlk_error_set(EPROTO, "an answer out of place to TIME");
@@ -247,7 +247,7 @@ static int look_for_whole_scripts(struct rlk_diagnosis *d, bool *ret_found)
         return rc;
     const char *text = rlk_reply_string(reply, &len);
     *ret_found =
-        rlk_reply_type(reply) == RLK_REPLY_ERROR && rlk_refusal_of_writes(text, len);
+        rlk_reply_type(reply) == RLK_REPLY_ERROR && rlk_server_error_of_writes(text, len);
     rlk_reply_free(reply);
     return 0;
 }
@@ -292,7 +292,7 @@ static bool comes_true(struct rlk_diagnosis *d,
     int64_t until = rlk_inspect_until(d->client);
 
     while (!is(d->client, before)) {
-        if (rlk_now_boot() >= until)
+        if (rlk_clock_boot() >= until)
             return false;
         nanosleep(&step, NULL);
     }
@@ -368,7 +368,7 @@ static int tell_messages(struct rlk_diagnosis *d)
 
 static int tell_guard(struct rlk_diagnosis *d)
 {
-    const struct rlk_guard *guard = &d->client->guard;
+    const struct rlk_livefile *guard = &d->client->guard;
 
     if (guard->dir[0])
         return rlk_diagnose_tell(d, LOG_INFO, "guard",
@@ -430,7 +430,7 @@ int rlock_client_diagnose(rlock_client_t *client,
 {
     struct rlk_call call = rlk_call_enter();
     struct rlk_diagnosis d = { .each = each, .arg = arg };
-    int rc = rlk_argument_there("each", each) ? rlk_client_get_pointer(client, &d.client)
+    int rc = rlk_error_argument_there("each", each) ? rlk_client_get_pointer(client, &d.client)
                                               : EINVAL;
 
     if (rc == 0) {

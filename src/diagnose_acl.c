@@ -119,13 +119,13 @@ static enum verdict judge(const struct rlk_reply *reply)
 
     if (rlk_reply_type(reply) != RLK_REPLY_ERROR)
         return ALLOWED;
-    if (rlk_refusal_of_key(text, len))
+    if (rlk_server_error_of_key(text, len))
         return NO_KEY;
-    if (rlk_refusal_of_channel(text, len))
+    if (rlk_server_error_of_channel(text, len))
         return NO_CHANNEL;
     /* a server without it, or one whose administrator has renamed it */
     bool unknown = strncasecmp(text, "ERR unknown ", strlen("ERR unknown ")) == 0;
-    return unknown || rlk_refusal_by_acl(text, len) ? NO_COMMAND : ALLOWED;
+    return unknown || rlk_server_error_by_acl(text, len) ? NO_COMMAND : ALLOWED;
 }
 
 static int try(struct search *s, const char *const *argv, enum verdict *ret_verdict)
@@ -217,7 +217,7 @@ static int subscribe_once(struct search *s, bool ret_refused[SUBSCRIBE_WORDS])
         rlk_reply_free(reply);
     }
     rlk_conn_kill(conn, RLK_FAIL_NOT_SENT, "it was subscribed to a channel");
-    rlk_trip_put(s->d->client, conn);
+    rlk_rpc_put(s->d->client, conn);
     return rc;
 }
 
@@ -229,7 +229,7 @@ static int try_subscribe(struct search *s)
 
     for (int tries = 0; tries < SUBSCRIBE_TRIES && (rc == EPROTO || rc == ENOTCONN);
          tries++) {
-        if (rc == ENOTCONN && rlk_now_boot() >= until)
+        if (rc == ENOTCONN && rlk_clock_boot() >= until)
             break; /* no broken connection, but no answer */
         rc = subscribe_once(s, refused);
     }

@@ -6,7 +6,7 @@
  */
 #include "diagnose.h"
 
-#include "deadline.h"
+#include "clock.h"
 #include "inspect.h"
 
 #include <stdatomic.h>
@@ -58,10 +58,10 @@ static int ask_time(struct rlk_diagnosis *d)
 
 int rlk_diagnose_reach(struct rlk_diagnosis *d)
 {
-    int64_t soon = rlk_now_boot() + rlk_client_command_timeout(d->client) / SOON_PART;
+    int64_t soon = rlk_clock_boot() + rlk_client_command_timeout(d->client) / SOON_PART;
     int rc = ask_time(d);
 
-    if (rc != ENOTCONN || rlk_now_boot() > soon || !answers_ping(d))
+    if (rc != ENOTCONN || rlk_clock_boot() > soon || !answers_ping(d))
         return rc;
     rc = ask_time(d); /* it may have been away for that moment */
     if (rc != ENOTCONN)
@@ -124,12 +124,12 @@ static int see_it_end(struct rlk_diagnosis *d, const char *key, bool *ret_told,
 {
     static const struct timespec step = { .tv_nsec = LEASE_STEP_NS };
     const char *const argv[] = { "PTTL", key, NULL };
-    int64_t late = rlk_now_boot() + LEASE_LATE_MS * RLK_NS_PER_MS, asked_at;
+    int64_t late = rlk_clock_boot() + LEASE_LATE_MS * RLK_NS_PER_MS, asked_at;
     int rc;
 
     do {
         nanosleep(&step, NULL);
-        asked_at = rlk_now_boot();
+        asked_at = rlk_clock_boot();
         rc = ask_number(d, argv, ret_told, ret_left);
     } while (rc == 0 && *ret_told && *ret_left != GONE && asked_at < late);
     return rc;

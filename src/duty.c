@@ -16,7 +16,7 @@
 
 #include "awaited.h"
 #include "client.h"
-#include "deadline.h"
+#include "clock.h"
 #include "gate.h"
 #include "handoff.h"
 #include "wire.h"
@@ -42,10 +42,10 @@ enum {
 };
 
 /* Of the request being made. */
-static char names[RLK_DUTY_NAMES_MAX * (RLK_ID_SIZE - RLK_UUID_LEN)];
-_Static_assert(RLK_RENEWALS_MAX *RLK_WIRE_RENEWAL_SIZE <= sizeof(names), "room for both");
+static char names[RLK_RENEWER_NAMES_MAX * (RLK_ID_SIZE - RLK_UUID_LEN)];
+_Static_assert(RLK_RENEWALS_MAX *RLK_SCRIPT_ARGS_RENEWAL_SIZE <= sizeof(names), "room for both");
 
-bool rlk_duty_ready(const struct rlk_watch *watch)
+bool rlk_renewer_ready(const struct rlk_watch *watch)
 {
     return watch->conn && rlk_conn_state(watch->conn) == RLK_CONN_READY &&
            watch->op_count < IN_FLIGHT_MAX;
@@ -53,7 +53,7 @@ bool rlk_duty_ready(const struct rlk_watch *watch)
 
 /* ---- requests */
 
-void rlk_duty_put_in_flight(struct rlk_watch *watch, struct rlk_op *op,
+void rlk_renewer_put_in_flight(struct rlk_watch *watch, struct rlk_op *op,
                             enum rlk_op_kind kind, int64_t now, int64_t timeout)
 {
     if (timeout < OP_TIMEOUT_MIN_MS * RLK_NS_PER_MS)
@@ -84,7 +84,7 @@ static void put_hold_in_flight(struct rlk_watch *watch, struct rlk_op *op,
 {
     op->hold->op = op;
     rlk_hold_ref_locked(op->hold);
-    rlk_duty_put_in_flight(watch, op, kind, now, timeout);
+    rlk_renewer_put_in_flight(watch, op, kind, now, timeout);
 }
 
 /* How long a renewal is waited for. */
@@ -105,7 +105,7 @@ static int64_t renew_timeout(const struct rlock_client *client,
  * of it neither shortens nor lengthens it, and mends a key that was made persistent. */
 static int64_t renew_lease(const struct rlk_hold *hold, int64_t now)
 {
-    if (rlk_gate_is_idle(hold)) /* what is kept does not last longer than a grant (K5) */
+    if (rlk_fastpath_is_idle(hold)) /* what is kept does not last longer than a grant (K5) */
         return hold->id.grant_ms;
     return hold->fixed ? (hold->end - now) / RLK_NS_PER_MS + 2 : hold->lease_ms;
 }
@@ -129,10 +129,10 @@ static void send_renew(struct rlock_client *client, struct rlk_hold *hold, int64
     if (!op)
         return;
     if (hold->downgrading)
-        rlk_wire_downgrade(&req, client, hold, renew_lease(hold, now));
+        rlk_script_args_downgrade(&req, client, hold, renew_lease(hold, now));
     else
-        rlk_wire_renew(&req, client, hold, renew_lease(hold, now),
-                       (struct rlk_wire_renew){ .tell = tell,
+        rlk_script_args_renew(&req, client, hold, renew_lease(hold, now),
+                       (struct rlk_script_args_renew){ .tell = tell,
                                                 .tokens = hold->asks_tokens,
                                                 .mark = renew_mark(hold, now) });
     if (rlk_script_append(client->watch.conn, &req, hold->with_text) != 0) {
@@ -155,7 +155,7 @@ static void send_release(struct rlock_client *client, struct rlk_hold *hold, int
 
     if (!op)
         return;
-    rlk_wire_release(&req, client, hold,
+    rlk_script_args_release(&req, client, hold,
                      hold->no_marker ? 0 : rlk_client_marker_ms(client));
     if (rlk_script_append(client->watch.conn, &req, hold->with_text) != 0) {
         free(op);
@@ -182,7 +182,7 @@ static bool batch_add(struct rlk_batch *batch, struct rlk_hold *hold)
     return true;
 }
 
-void rlk_duty_batch_clear(struct rlk_batch *batch)
+void rlk_renewer_batch_clear(struct rlk_batch *batch)
 {
     for (size_t i = 0; i < batch->count; i++)
         rlk_hold_put_locked(batch->holds[i]);
@@ -203,14 +203,14 @@ static void send_read_renewals(struct rlock_client *client, struct rlk_hold *due
 {
     struct rlk_lock *lock = due->lock;
     struct rlk_batch *batch = &lock->queue->renewal;
-    const struct rlk_wire_renew none = { .tell = false };
+    const struct rlk_script_args_renew none = { .tell = false };
     struct rlk_request req RLK_UNINITIALIZED;
     struct rlk_hold *hold = due;
     size_t len = 0;
 
     if (!batch_add(batch, due))
         return;
-    len += rlk_wire_renewal_write(names, due, renew_lease(due, now), none);
+    len += rlk_script_args_renewal_write(names, due, renew_lease(due, now), none);
     for (struct rlk_list *l = lock->queue->reads.next;
          l != &lock->queue->reads && batch->count < RLK_RENEWALS_MAX; l = l->next) {
         hold = RLK_CONTAINER_OF(l, struct rlk_hold, link);
@@ -218,11 +218,11 @@ static void send_read_renewals(struct rlock_client *client, struct rlk_hold *due
             continue;
         if (!batch_add(batch, hold))
             break;
-        len += rlk_wire_renewal_write(names + len, hold, renew_lease(hold, now), none);
+        len += rlk_script_args_renewal_write(names + len, hold, renew_lease(hold, now), none);
     }
-    rlk_wire_renewals(&req, client, lock, names, len);
+    rlk_script_args_renewals(&req, client, lock, names, len);
     if (rlk_script_append(client->watch.conn, &req, batch->with_text) != 0) {
-        rlk_duty_batch_clear(batch);
+        rlk_renewer_batch_clear(batch);
         return;
     }
     int64_t timeout = INT64_MAX;
@@ -239,7 +239,7 @@ static void send_read_renewals(struct rlock_client *client, struct rlk_hold *due
     }
     rlk_lock_ref_locked(lock);
     batch->op.asks = true;
-    rlk_duty_put_in_flight(&client->watch, &batch->op, RLK_OP_RENEW_READS, now, timeout);
+    rlk_renewer_put_in_flight(&client->watch, &batch->op, RLK_OP_RENEW_READS, now, timeout);
 }
 
 /* rule: W16 */
@@ -254,10 +254,10 @@ static size_t name_holds(struct rlk_lock *lock)
     for (struct rlk_list *l = lock->queue->asks.next; l != &lock->queue->asks;
          l = l->next) {
         struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, link);
-        if (hold->state != RLK_HOLD_ASKING || hold->need_ask ||
+        if (hold->state != RLK_HOLD_REQUESTED || hold->need_ask ||
             hold->round == lock->queue->round)
             continue;
-        if (lock->queue->refresh.count == RLK_DUTY_NAMES_MAX ||
+        if (lock->queue->refresh.count == RLK_RENEWER_NAMES_MAX ||
             !batch_add(&lock->queue->refresh, hold)) {
             lock->queue->round_open = true;
             break;
@@ -291,20 +291,20 @@ static void send_refresh(struct rlock_client *client, struct rlk_lock *lock, int
         lock->queue->round_open = false;
         return;
     }
-    rlk_wire_refresh(&req, client, lock->kind, lock->name, lock->name_len, lock->prefer,
+    rlk_script_args_refresh(&req, client, lock->kind, lock->name, lock->name_len, lock->prefer,
                      lock->queue->after, names, len);
     if (rlk_script_append(client->watch.conn, &req, lock->queue->refresh.with_text) !=
         0) {
         lock->queue->poll_again = true; /* what it was for is still to be looked at */
         lock->queue->round_open = false;
         lock->queue->after = (struct rlk_cursor){ 0 };
-        rlk_duty_batch_clear(&lock->queue->refresh);
+        rlk_renewer_batch_clear(&lock->queue->refresh);
         return;
     }
     rlk_lock_ref_locked(lock);
     lock->queue->op_goes_on = lock->queue->going_on;
-    rlk_lock_went_on_locked(lock);
-    rlk_duty_put_in_flight(&client->watch, &lock->queue->refresh.op, RLK_OP_REFRESH, now,
+    rlk_queue_went_on_locked(lock);
+    rlk_renewer_put_in_flight(&client->watch, &lock->queue->refresh.op, RLK_OP_REFRESH, now,
                            rlk_client_command_timeout(client));
 }
 
@@ -314,18 +314,18 @@ static void send_refresh(struct rlock_client *client, struct rlk_lock *lock, int
 static long confirmed_ms(const struct rlk_hold *hold)
 {
     int64_t ms = (hold->end - hold->proof_sent) / RLK_NS_PER_MS;
-    bool known = hold->state == RLK_HOLD_INSIDE && ms > 0 && ms < hold->lease_ms;
+    bool known = hold->state == RLK_HOLD_HELD && ms > 0 && ms < hold->lease_ms;
     return known ? (long)ms : hold->lease_ms;
 }
 
-int64_t rlk_duty_retry_time(struct rlk_hold *hold, int64_t now)
+int64_t rlk_renewer_retry_time(struct rlk_hold *hold, int64_t now)
 {
     int64_t max = confirmed_ms(hold) / 20;
     if (max < 20)
         max = 20;
     /* what is left to say when nobody waits for it any more has time */
     if (max > BACKOFF_MAX_MS ||
-        (hold->state != RLK_HOLD_INSIDE && hold->end != INT64_MIN &&
+        (hold->state != RLK_HOLD_HELD && hold->end != INT64_MIN &&
          now - hold->end > hold->lease_ms * RLK_NS_PER_MS))
         max = BACKOFF_MAX_MS;
     int64_t next = hold->backoff_ms == 0 ? BACKOFF_FIRST_MS : hold->backoff_ms * 2;
@@ -355,14 +355,14 @@ static void inside_due(struct rlock_client *client, struct rlk_hold *hold, int64
     if (rlk_hold_renewable_locked(hold) &&
         ((now >= hold->renew_at && (!hold->idle || hold->doubted)) ||
          now >= rlk_handoff_ask_at(hold))) {
-        if (rlk_duty_ready(&client->watch) && hold->reading && !hold->downgrading)
+        if (rlk_renewer_ready(&client->watch) && hold->reading && !hold->downgrading)
             send_read_renewals(client, hold, now);
-        else if (rlk_duty_ready(&client->watch))
+        else if (rlk_renewer_ready(&client->watch))
             send_renew(client, hold, now);
         else
-            rlk_watch_hurry(&client->watch, now, confirmed_ms(hold));
+            rlk_watchdog_hurry(&client->watch, now, confirmed_ms(hold));
         if (!hold->op)
-            hold->renew_at = hold->ask_after = rlk_duty_retry_time(hold, now);
+            hold->renew_at = hold->ask_after = rlk_renewer_retry_time(hold, now);
     }
     rlk_hold_schedule_locked(hold);
 }
@@ -378,11 +378,11 @@ static void outside_due(struct rlock_client *client, struct rlk_hold *hold, int6
         rlk_hold_background_end_locked(hold);
         return;
     }
-    if (rlk_duty_ready(&client->watch))
+    if (rlk_renewer_ready(&client->watch))
         send_release(client, hold, now);
     hold->late_release_sent = lost && hold->op;
     if (!hold->op)
-        rlk_hold_background_locked(hold, rlk_duty_retry_time(hold, now),
+        rlk_hold_background_locked(hold, rlk_renewer_retry_time(hold, now),
                                    hold->give_up_at);
 }
 
@@ -403,7 +403,7 @@ static void miss_connection(struct rlock_client *client, struct rlk_lock *lock,
         if (watch->retry_at > soon)
             watch->retry_at = soon;
     } else {
-        rlk_lock_trouble_locked(lock, ENOTCONN, watch->down_since);
+        rlk_queue_trouble_locked(lock, ENOTCONN, watch->down_since);
     }
 }
 
@@ -451,22 +451,22 @@ static void lock_due(struct rlock_client *client, struct rlk_lock *lock, int64_t
         lock->queue->after = (struct rlk_cursor){ 0 }; /* stale by the time of the next */
         return;
     }
-    if (rlk_duty_ready(&client->watch)) {
+    if (rlk_renewer_ready(&client->watch)) {
         send_refresh(client, lock, now);
     } else {
         lock->queue->after = (struct rlk_cursor){ 0 }; /* would be stale */
         miss_connection(client, lock, now);
         poll_by_caller(client, lock, now);
         if (rlk_list_empty(&lock->queue->asks)) { /* others' polls will find the lock */
-            rlk_lock_went_on_locked(lock);
+            rlk_queue_went_on_locked(lock);
             return;
         }
     }
     if (lock->queue->refresh.op.kind == RLK_OP_NONE)
         rlk_timer_arm(&reg->timers, &lock->queue->timer,
-                      now + (rlk_duty_ready(&client->watch) && !lock->queue->poll_again
+                      now + (rlk_renewer_ready(&client->watch) && !lock->queue->poll_again
                                  ? reg->presence_ns / 3
-                                 : RLK_DUTY_REFRESH_AGAIN_MS * RLK_NS_PER_MS));
+                                 : RLK_RENEWER_REFRESH_AGAIN_MS * RLK_NS_PER_MS));
 }
 
 /* ---- renewals in company */
@@ -481,10 +481,10 @@ static int64_t renewal_period(const struct rlk_hold *hold)
 static bool goes_along(const struct rlock_client *client, const struct rlk_timer *t,
                        int64_t now)
 {
-    if (!t || t->tag != RLK_TIMER_HOLD || !rlk_duty_ready(&client->watch))
+    if (!t || t->tag != RLK_TIMER_HOLD || !rlk_renewer_ready(&client->watch))
         return false;
     const struct rlk_hold *hold = RLK_CONTAINER_OF(t, struct rlk_hold, timer);
-    return hold->state == RLK_HOLD_INSIDE && hold->renew_at == t->when &&
+    return hold->state == RLK_HOLD_HELD && hold->renew_at == t->when &&
            hold->backoff_ms == 0 && !hold->downgrading &&
            rlk_hold_renewable_locked(hold) &&
            t->when - now <= renewal_period(hold) / ALONG_PART;
@@ -504,7 +504,7 @@ static bool is_crowded(const struct rlock_client *client, const struct rlk_hold 
     return when - client->watch.full_from < evenly / CROWD_FACTOR;
 }
 
-void rlk_duty_spread(struct rlk_hold *hold, int64_t sent, int64_t now)
+void rlk_renewer_spread(struct rlk_hold *hold, int64_t sent, int64_t now)
 {
     uint64_t random =
         (hold->id.acquisition ^ (uint64_t)sent) * UINT64_C(0x9e3779b97f4a7c15) >> 32;
@@ -515,7 +515,7 @@ void rlk_duty_spread(struct rlk_hold *hold, int64_t sent, int64_t now)
         hold->renew_at = now + 1;
 }
 
-int64_t rlk_duty_run(struct rlock_client *client, bool *ret_wanted)
+int64_t rlk_renewer_run(struct rlock_client *client, bool *ret_wanted)
 {
     struct rlk_registry *reg = &client->registry;
     int64_t due, now;
@@ -525,7 +525,7 @@ int64_t rlk_duty_run(struct rlock_client *client, bool *ret_wanted)
         reg->interrupted = true;
         rlk_registry_wake_all_locked(reg);
     }
-    now = rlk_now_boot();
+    now = rlk_clock_boot();
     struct rlk_watch *watch = &client->watch;
     size_t in_flight = watch->op_count;
     int64_t first_due = RLK_NEVER;
@@ -540,7 +540,7 @@ int64_t rlk_duty_run(struct rlock_client *client, bool *ret_wanted)
             break;
         rlk_timer_disarm(&reg->timers, t);
         if (t->tag == RLK_TIMER_LOOK) {
-            reg->looks = reg->tried || rlk_registry_awaits_locked(reg);
+            reg->looks = reg->tried || rlk_awaited_awaits_locked(reg);
             reg->tried = false;
             client->deaths.begin |= reg->looks;
             continue;
@@ -551,7 +551,7 @@ int64_t rlk_duty_run(struct rlock_client *client, bool *ret_wanted)
             continue;
         }
         struct rlk_hold *hold = RLK_CONTAINER_OF(t, struct rlk_hold, timer);
-        if (hold->state == RLK_HOLD_INSIDE) {
+        if (hold->state == RLK_HOLD_HELD) {
             if (n == 0 && hold->renew_at == due) {
                 first_due = due;
                 watch->crowded = is_crowded(client, hold, due);
@@ -559,7 +559,7 @@ int64_t rlk_duty_run(struct rlock_client *client, bool *ret_wanted)
             if (along)
                 hold->renew_at = now;
             inside_due(client, hold, now);
-        } else if (hold->state != RLK_HOLD_ASKING) {
+        } else if (hold->state != RLK_HOLD_REQUESTED) {
             outside_due(client, hold, now);
         }
     }

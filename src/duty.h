@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The watchdog's work for one client: what is due, and what answers mean. Thread: the
  * watchdog. Locks: take the registry's mu. Blocks: no. */
-#ifndef RLK_DUTY_H
-#define RLK_DUTY_H
+#ifndef RLK_RENEWER_H
+#define RLK_RENEWER_H
 
 #include "hold.h"
 #include "watchdog.h"
@@ -10,14 +10,14 @@
 struct rlock_client;
 
 /* Whether requests can be appended. */
-bool rlk_duty_ready(const struct rlk_watch *watch);
+bool rlk_renewer_ready(const struct rlk_watch *watch);
 
 /* Handles up to a batch of due timers. Returns when the next is due, and whether I/O is
  * wanted. */
-int64_t rlk_duty_run(struct rlock_client *client, bool *ret_wanted);
+int64_t rlk_renewer_run(struct rlock_client *client, bool *ret_wanted);
 
 /* Ends a request: `reply` NULL means that none will come. */
-void rlk_duty_done(struct rlock_client *client, struct rlk_op *op,
+void rlk_renewer_done(struct rlock_client *client, struct rlk_op *op,
                    const struct rlk_reply *reply);
 
 #endif

@@ -8,7 +8,7 @@
 #include "duty_impl.h"
 
 #include "client.h"
-#include "deadline.h"
+#include "clock.h"
 #include "handoff.h"
 #include "log.h"
 #include "probe.h"
@@ -50,7 +50,7 @@ static void renew_done(struct rlock_client *client, struct rlk_hold *hold,
                        const struct rlk_op *op, const struct rlk_answer *answer,
                        const struct rlk_fate *fate, int64_t now)
 {
-    if (hold->state != RLK_HOLD_INSIDE) {
+    if (hold->state != RLK_HOLD_HELD) {
         /* it ended meanwhile; what waits for this answer goes on */
         if (hold->timer.armed || hold->give_up_at != 0)
             rlk_timer_arm(&client->registry.timers, &hold->timer, now);
@@ -67,7 +67,7 @@ static void renew_done(struct rlock_client *client, struct rlk_hold *hold,
         hold->refused = answer->outcome == RLK_REFUSED;
         hold->unreadable = answer->unreadable != NULL;
         hold->doubted = hold->fixed;
-        hold->renew_at = hold->ask_after = rlk_duty_retry_time(hold, now);
+        hold->renew_at = hold->ask_after = rlk_renewer_retry_time(hold, now);
     } else if (fate->what == RLK_HELD) {
         RLK_PROBE2(lease_renewed, RLK_PROBE_TEXT(hold->lock->name), fate->remaining_ms);
         hold->refused = hold->told_lost = false;
@@ -83,9 +83,9 @@ static void renew_done(struct rlock_client *client, struct rlk_hold *hold,
         if (hold->doubted) /* since this was sent */
             hold->renew_at = now;
         else if (hold->renew_at <= now && !hold->idle) /* nothing was gained */
-            hold->renew_at = rlk_duty_retry_time(hold, now);
+            hold->renew_at = rlk_renewer_retry_time(hold, now);
         else if (op->crowded && !hold->idle && !hold->fixed)
-            rlk_duty_spread(hold, answer->sent, now);
+            rlk_renewer_spread(hold, answer->sent, now);
     } else {
         rlk_hold_lose_locked(hold, RLK_LOSS_NOT_OURS, now);
         return;
@@ -118,7 +118,7 @@ static void release_done(struct rlock_client *client, struct rlk_hold *hold,
     if (answer->outcome == RLK_DONE) {
         RLK_COUNT(client->counters.background_releases);
         if (rlk_cursor_set(answer->more))
-            rlk_lock_go_on_locked(hold->lock, answer->more);
+            rlk_queue_go_on_locked(hold->lock, answer->more);
     }
     if (answer->outcome == RLK_NOSCRIPT)
         hold->late_release_sent = false;
@@ -128,7 +128,7 @@ static void release_done(struct rlock_client *client, struct rlk_hold *hold,
         return;
     }
     rlk_hold_background_locked(
-        hold, answer->outcome == RLK_NOSCRIPT ? now : rlk_duty_retry_time(hold, now),
+        hold, answer->outcome == RLK_NOSCRIPT ? now : rlk_renewer_retry_time(hold, now),
         hold->give_up_at);
 }
 
@@ -146,8 +146,8 @@ static int64_t refresh_pause(struct rlk_lock *lock, const struct rlk_answer *ans
     lock->queue->pause *= 2;
     if (lock->queue->pause > presence / 20)
         lock->queue->pause = presence / 20;
-    if (lock->queue->pause < RLK_DUTY_REFRESH_AGAIN_MS * RLK_NS_PER_MS)
-        lock->queue->pause = RLK_DUTY_REFRESH_AGAIN_MS * RLK_NS_PER_MS;
+    if (lock->queue->pause < RLK_RENEWER_REFRESH_AGAIN_MS * RLK_NS_PER_MS)
+        lock->queue->pause = RLK_RENEWER_REFRESH_AGAIN_MS * RLK_NS_PER_MS;
     return lock->queue->pause;
 }
 
@@ -163,9 +163,9 @@ static void refresh_done(struct rlock_client *client, struct rlk_lock *lock,
          * others' polls will find the lock. */
         if (lock->queue->op_goes_on &&
             (answer->outcome == RLK_NOSCRIPT || !rlk_list_empty(&lock->queue->asks)))
-            rlk_lock_go_on_locked(lock, (struct rlk_cursor){ 0 });
+            rlk_queue_go_on_locked(lock, (struct rlk_cursor){ 0 });
         if (answer->outcome != RLK_NOSCRIPT)
-            rlk_lock_trouble_locked(lock, answer->code, lock->queue->refresh.op.sent);
+            rlk_queue_trouble_locked(lock, answer->code, lock->queue->refresh.op.sent);
         for (size_t i = 0;
              answer->outcome == RLK_REFUSED && i < lock->queue->refresh.count; i++)
             rlk_hold_ask_again_locked(lock->queue->refresh.holds[i], now);
@@ -175,11 +175,11 @@ static void refresh_done(struct rlock_client *client, struct rlk_lock *lock,
     }
     lock->queue->pause = 0;
     RLK_COUNT(client->counters.refreshes);
-    rlk_lock_reached_locked(lock, now);
+    rlk_queue_reached_locked(lock, now);
     for (size_t i = 0; i < lock->queue->refresh.count; i++) {
         struct rlk_hold *hold = lock->queue->refresh.holds[i];
         /* a newer answer knows better */
-        if (hold->state != RLK_HOLD_ASKING || hold->granted || hold->need_ask ||
+        if (hold->state != RLK_HOLD_REQUESTED || hold->granted || hold->need_ask ||
             hold->ticket_sent > answer->sent)
             continue;
         hold->flags = answer->flags;
@@ -197,7 +197,7 @@ static void refresh_done(struct rlock_client *client, struct rlk_lock *lock,
             rlk_hold_gone_locked(hold);
         }
     }
-    rlk_lock_answered_locked(lock, answer->sent, answer->pttl_ms, answer->flags);
+    rlk_queue_answered_locked(lock, answer->sent, answer->pttl_ms, answer->flags);
     if (answer->flags & RLK_UNHEARD) {
         atomic_store(&client->subscription.unheard_at, answer->sent);
         reg->subscriber_dirty = true;
@@ -206,14 +206,14 @@ static void refresh_done(struct rlock_client *client, struct rlk_lock *lock,
         rlk_timer_arm(&reg->timers, &lock->queue->timer, now);
 }
 
-void rlk_duty_done(struct rlock_client *client, struct rlk_op *op,
+void rlk_renewer_done(struct rlock_client *client, struct rlk_op *op,
                    const struct rlk_reply *reply)
 {
     struct rlk_registry *reg = &client->registry;
     struct rlk_watch *watch = &client->watch;
     struct rlk_answer answer = { .outcome = RLK_UNKNOWN, .code = ENOTCONN };
-    struct rlk_fate fates[RLK_DUTY_NAMES_MAX] RLK_UNINITIALIZED;
-    char text[RLK_REFUSAL_SIZE] = "", shown[RLK_LOG_NAME_SIZE] = "";
+    struct rlk_fate fates[RLK_RENEWER_NAMES_MAX] RLK_UNINITIALIZED;
+    char text[RLK_SERVER_ERROR_SIZE] = "", shown[RLK_LOG_NAME_SIZE] = "";
     enum rlk_op_kind kind = op->kind;
 
     rlk_list_remove(&op->link);
@@ -221,13 +221,13 @@ void rlk_duty_done(struct rlock_client *client, struct rlk_op *op,
     if (rlk_list_empty(&watch->ops))
         watch->op_deadline = RLK_NEVER;
     if (kind == RLK_OP_BURY) {
-        rlk_deaths_answered(client, op, reply);
+        rlk_peer_watch_answered(client, op, reply);
         if (rlk_conn_state(watch->conn) == RLK_CONN_DEAD && rlk_conn_moved(watch->conn))
             rlk_subscriber_look(client);
         return;
     }
     rlk_registry_lock(reg);
-    int64_t now = rlk_now_boot(); /* leases are judged by what the clock says now (T6) */
+    int64_t now = rlk_clock_boot(); /* leases are judged by what the clock says now (T6) */
     struct rlk_lock *lock = NULL; /* of a request about several holds */
     if (kind == RLK_OP_REFRESH)
         lock = RLK_CONTAINER_OF(op, struct rlk_queue, refresh.op)->lock;
@@ -272,16 +272,16 @@ void rlk_duty_done(struct rlock_client *client, struct rlk_op *op,
         op->hold->with_text = wants_text;
     if (kind == RLK_OP_REFRESH) {
         refresh_done(client, lock, &answer, fates, now);
-        rlk_duty_batch_clear(&lock->queue->refresh);
+        rlk_renewer_batch_clear(&lock->queue->refresh);
         if (answer.outcome == RLK_DONE && rlk_cursor_set(answer.more)) {
             bool alone = !lock->queue->going_on;
-            rlk_lock_go_on_locked(lock, answer.more);
+            rlk_queue_go_on_locked(lock, answer.more);
             lock->queue->after_refresh = alone;
         }
         rlk_lock_put_locked(lock);
     } else if (kind == RLK_OP_RENEW_READS) {
         read_renewals_done(client, lock, &answer, fates, now);
-        rlk_duty_batch_clear(&lock->queue->renewal);
+        rlk_renewer_batch_clear(&lock->queue->renewal);
         rlk_lock_put_locked(lock);
     } else {
         struct rlk_hold *hold = op->hold;
@@ -292,7 +292,7 @@ void rlk_duty_done(struct rlock_client *client, struct rlk_op *op,
             count_renewal(client, &answer);
             renew_done(client, hold, op, &answer, &answer.fate, now);
             if (answer.outcome == RLK_DONE && rlk_cursor_set(answer.more))
-                rlk_lock_go_on_locked(hold->lock, answer.more);
+                rlk_queue_go_on_locked(hold->lock, answer.more);
         }
         free(op);
         rlk_hold_put_locked(hold);

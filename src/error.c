@@ -36,16 +36,16 @@ static void thread_ends(void *value)
 
 static void init(void)
 {
-    slot_rc = rlk_tsd_create(&slot, thread_ends);
+    slot_rc = rlk_sync_tsd_create(&slot, thread_ends);
 }
 
 static char *need_buffer(void)
 {
     if (rlk_error.buffer || rlk_error.ended == ENDS_MAX)
         return rlk_error.buffer;
-    rlk_once(&once, init);
+    rlk_sync_once(&once, init);
     char *memory = slot_rc == 0 ? malloc(MESSAGE_SIZE) : NULL;
-    if (memory && rlk_tsd_set(slot, memory) != 0) {
+    if (memory && rlk_sync_tsd_set(slot, memory) != 0) {
         free(memory);
         memory = NULL;
     }
@@ -89,7 +89,7 @@ int rlk_error_default(int code)
     return code;
 }
 
-bool rlk_argument_in(const char *what, int64_t value, int64_t least, int64_t most)
+bool rlk_error_argument_in(const char *what, int64_t value, int64_t least, int64_t most)
 {
     if (value >= least && value <= most)
         return true;
@@ -98,7 +98,7 @@ bool rlk_argument_in(const char *what, int64_t value, int64_t least, int64_t mos
     return false;
 }
 
-bool rlk_argument_there(const char *what, const void *pointer)
+bool rlk_error_argument_there(const char *what, const void *pointer)
 {
     if (!pointer)
         rlk_error_set(EINVAL, "%s is NULL", what);

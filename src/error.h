@@ -69,8 +69,8 @@ int rlk_error_default(int code);
 
 /* Checks of a caller's arguments: whether it is fit, else the message says what it is and
  * what it has to be, and the code is EINVAL. */
-bool rlk_argument_in(const char *what, int64_t value, int64_t least, int64_t most);
-bool rlk_argument_there(const char *what, const void *pointer);
+bool rlk_error_argument_in(const char *what, int64_t value, int64_t least, int64_t most);
+bool rlk_error_argument_there(const char *what, const void *pointer);
 
 /* The calling thread's message. */
 const char *rlk_error_message(void);

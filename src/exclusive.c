@@ -16,18 +16,18 @@ static int type_of(const struct rlk_handle *handle, struct rlk_hold *hold)
 }
 
 /* The holder locks again. */
-static int lock_again(const struct rlk_demand *d, struct rlk_part *part)
+static int lock_again(const struct rlk_lock_args *d, struct rlk_holder *holder)
 {
-    struct rlk_hold *hold = part->hold;
+    struct rlk_hold *hold = holder->hold;
 
-    if (rlk_hold_check(hold, rlk_now_boot()))
+    if (rlk_held_check(hold, rlk_clock_boot()))
         return ESTALE;
     int type = type_of(d->handle, hold);
     if (type == RLOCK_MUTEX_RECURSIVE) {
-        if (part->levels.writes >= INT_MAX)
+        if (holder->levels.writes >= INT_MAX)
             return EAGAIN;
-        part->levels.writes++;
-        rlk_gate_reenter(part);
+        holder->levels.writes++;
+        rlk_fastpath_reenter(holder);
         return 0;
     }
     if (d->form == RLK_FORM_TRY)
@@ -35,27 +35,27 @@ static int lock_again(const struct rlk_demand *d, struct rlk_part *part)
     if (d->form == RLK_FORM_LOCK || type == RLOCK_MUTEX_ERRORCHECK)
         return EDEADLK;
     /* a normal mutex waits for itself, as in glibc */
-    return rlk_demand_in_vain(d, hold);
+    return rlk_handle_args_in_vain(d, hold);
 }
 
 /* The holder before may have died in the midst of something. */
-static int lock_first(const struct rlk_demand *d)
+static int lock_first(const struct rlk_lock_args *d)
 {
-    int rc = rlk_demand_first(d);
+    int rc = rlk_handle_args_first(d);
     if (rc == 0 && (d->handle->rlk_flags & RLK_HANDLE_ROBUST) &&
         rlk_handle_part(d->handle)->hold->owner_died)
         rc = rlk_error_set(EOWNERDEAD, "held; the holder before died in its section");
     return rc;
 }
 
-static int lock(const struct rlk_demand *d)
+static int lock(const struct rlk_lock_args *d)
 {
     struct rlk_call call = rlk_call_enter();
-    int rc = rlk_demand_check(d);
+    int rc = rlk_handle_args_check(d);
 
     if (rc == 0) {
-        struct rlk_part *part = rlk_handle_part(d->handle);
-        rc = part ? lock_again(d, part) : lock_first(d);
+        struct rlk_holder *holder = rlk_handle_part(d->handle);
+        rc = holder ? lock_again(d, holder) : lock_first(d);
     }
     return rlk_call_leave(call,
                           rlk_handle_guard(rlk_handle_aborts(d->handle, d->kind), rc));
@@ -65,7 +65,7 @@ static int lock(const struct rlk_demand *d)
 static inline bool enter_fast(const struct rlk_handle *handle, int kind)
 {
     struct rlk_thread *thread = rlk_handle_fast(handle, kind);
-    if (!thread || thread->fast_in || !rlk_gate_enter(thread))
+    if (!thread || thread->fast_in || !rlk_fastpath_enter(thread))
         return false;
     rlk_error_clear();
     return true;
@@ -75,7 +75,7 @@ static inline bool leave_fast(const struct rlk_handle *handle, int kind)
 {
     struct rlk_thread *thread = rlk_handle_fast(handle, kind);
     if (!thread || !thread->fast_in || thread->fast->levels.writes != 1 ||
-        !rlk_gate_leave(thread))
+        !rlk_fastpath_leave(thread))
         return false;
     rlk_error_clear();
     return true;
@@ -83,22 +83,22 @@ static inline bool leave_fast(const struct rlk_handle *handle, int kind)
 
 static inline bool enter_again(const struct rlk_handle *handle, int kind)
 {
-    struct rlk_part *part = rlk_handle_inner(handle, kind);
-    if (!part || type_of(handle, part->hold) != RLOCK_MUTEX_RECURSIVE ||
-        part->levels.writes >= INT_MAX)
+    struct rlk_holder *holder = rlk_handle_inner(handle, kind);
+    if (!holder || type_of(handle, holder->hold) != RLOCK_MUTEX_RECURSIVE ||
+        holder->levels.writes >= INT_MAX)
         return false;
-    part->levels.writes++;
-    rlk_gate_reenter(part);
+    holder->levels.writes++;
+    rlk_fastpath_reenter(holder);
     rlk_error_clear();
     return true;
 }
 
 static inline bool leave_inner(const struct rlk_handle *handle, int kind)
 {
-    struct rlk_part *part = rlk_handle_inner(handle, kind);
-    if (!part || part->levels.writes < 2)
+    struct rlk_holder *holder = rlk_handle_inner(handle, kind);
+    if (!holder || holder->levels.writes < 2)
         return false;
-    part->levels.writes--;
+    holder->levels.writes--;
     rlk_error_clear();
     return true;
 }
@@ -108,7 +108,7 @@ static __attribute__((noinline)) int lock_slow(struct rlk_handle *handle, int ki
 {
     if (lease_ms == 0 && enter_again(handle, kind))
         return 0;
-    return lock(&(struct rlk_demand){
+    return lock(&(struct rlk_lock_args){
         .handle = handle, .kind = kind, .form = form, .lease_ms = lease_ms });
 }
 
@@ -129,7 +129,7 @@ int rlk_exclusive_trylock(struct rlk_handle *handle, int kind, long lease_ms)
 int rlk_exclusive_clocklock(struct rlk_handle *handle, int kind, clockid_t clock,
                             const struct timespec *abstime, long lease_ms)
 {
-    return lock(&(struct rlk_demand){ .handle = handle,
+    return lock(&(struct rlk_lock_args){ .handle = handle,
                                       .kind = kind,
                                       .form = RLK_FORM_TIMED,
                                       .clock = clock,
@@ -144,18 +144,18 @@ static int unlock(struct rlk_handle *handle, int kind)
     int rc = rlk_handle_check(handle, kind);
     if (rc != 0)
         return rc;
-    struct rlk_part *part = rlk_handle_part(handle);
-    if (!part)
+    struct rlk_holder *holder = rlk_handle_part(handle);
+    if (!holder)
         return EPERM;
-    int64_t now = rlk_now_boot();
-    if (rlk_hold_check(part->hold, now)) {
-        if (--part->levels.writes == 0)
-            rlk_drain(part);
+    int64_t now = rlk_clock_boot();
+    if (rlk_held_check(holder->hold, now)) {
+        if (--holder->levels.writes == 0)
+            rlk_release_drain(holder);
         return ESTALE;
     }
-    if (--part->levels.writes > 0)
+    if (--holder->levels.writes > 0)
         return 0;
-    return rlk_release_kept(part, handle, now);
+    return rlk_release_retained(holder, handle, now);
 }
 
 static __attribute__((noinline)) int unlock_slow(struct rlk_handle *handle, int kind)
@@ -178,15 +178,15 @@ int rlk_exclusive_consistent(struct rlk_handle *handle, int kind)
 {
     struct rlk_call call = rlk_call_enter();
     int rc = rlk_handle_check(handle, kind);
-    struct rlk_part *part = rc == 0 ? rlk_handle_part(handle) : NULL;
+    struct rlk_holder *holder = rc == 0 ? rlk_handle_part(handle) : NULL;
 
-    if (rc == 0 && (!part || !part->hold->owner_died))
+    if (rc == 0 && (!holder || !holder->hold->owner_died))
         rc = rlk_error_set(EINVAL, "not a robust lock that the caller holds in an "
                                    "inconsistent state");
-    else if (rc == 0 && rlk_hold_check(part->hold, rlk_now_boot()))
+    else if (rc == 0 && rlk_held_check(holder->hold, rlk_clock_boot()))
         rc = ESTALE;
     else if (rc == 0)
-        rlk_hold_consistent(part->hold);
+        rlk_held_consistent(holder->hold);
     return rlk_call_leave(call, rc);
 }
 

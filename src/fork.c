@@ -57,7 +57,7 @@ static void init(void)
 
 bool rlk_fork_check_slow(void)
 {
-    rlk_once(&once, init);
+    rlk_sync_once(&once, init);
     volatile unsigned char *page = __atomic_load_n(&rlk_fork_page, __ATOMIC_ACQUIRE);
     if (page)
         return *page != OURS;
@@ -67,16 +67,16 @@ bool rlk_fork_check_slow(void)
 static void now_ours(bool late)
 {
     volatile unsigned char *page = rlk_fork_page;
-    struct rlk_cancel cancel = rlk_cancel_disable(); /* a request is inherited */
+    struct rlk_cancel cancel = rlk_sync_cancel_disable(); /* a request is inherited */
 
     if (hooks.child)
         hooks.child(late);
-    rlk_sections.count = 0; /* of a late child: what it had is not locked any more */
+    rlk_sync_sections.count = 0; /* of a late child: what it had is not locked any more */
     atomic_fetch_add(&rlk_fork_count, 1);
     atomic_store(&owner_pid, (int)getpid());
     if (page)
         __atomic_store_n(page, OURS, __ATOMIC_RELEASE);
-    rlk_cancel_restore(cancel);
+    rlk_sync_cancel_restore(cancel);
 }
 
 /* Whether this thread is the one to do it; the others wait until it is done. */
@@ -98,17 +98,17 @@ static void settle_child(bool sure)
 {
     sigset_t old;
 
-    rlk_signals_block(&old);
+    rlk_sync_signals_block(&old);
     if (begin()) {
-        bool late = !rlk_sections.forking;
-        rlk_sections.forking = false;
+        bool late = !rlk_sync_sections.forking;
+        rlk_sync_sections.forking = false;
         if (sure || rlk_fork_in_child()) /* another thread may have done it just now */
             now_ours(late);
         atomic_store(&settling_pid, 0);
     } else {
         sched_yield(); /* a moment: nothing blocks there */
     }
-    rlk_signals_restore(&old);
+    rlk_sync_signals_restore(&old);
 }
 
 /* ---- the handlers of fork() */
@@ -117,17 +117,17 @@ static void settle_child(bool sure)
  * mutexes may be anybody's. */
 static void prepare(void)
 {
-    if (rlk_sections.forking || rlk_fork_in_child())
+    if (rlk_sync_sections.forking || rlk_fork_in_child())
         return;
     hooks.prepare();
-    rlk_sections.forking = true;
+    rlk_sync_sections.forking = true;
 }
 
 static void parent(void)
 {
-    if (!rlk_sections.forking)
+    if (!rlk_sync_sections.forking)
         return;
-    rlk_sections.forking = false;
+    rlk_sync_sections.forking = false;
     hooks.parent();
 }
 
@@ -136,7 +136,7 @@ static void child(void)
 {
     volatile unsigned char *page = rlk_fork_page;
 
-    if (!rlk_sections.forking)
+    if (!rlk_sync_sections.forking)
         return;
     if (page && *page == OURS) /* not wiped: nor will it be in children of this one */
         __atomic_store_n(&rlk_fork_page, NULL, __ATOMIC_RELEASE);
@@ -145,7 +145,7 @@ static void child(void)
 
 void rlk_fork_settle(void)
 {
-    if (rlk_sections.forking && !rlk_fork_in_child())
+    if (rlk_sync_sections.forking && !rlk_fork_in_child())
         parent(); /* a handler of the program that runs between ours: a late child then */
     while (rlk_fork_in_child())
         settle_child(false);
@@ -153,7 +153,7 @@ void rlk_fork_settle(void)
 
 int rlk_fork_init(const struct rlk_fork_hooks *wanted)
 {
-    rlk_once(&once, init);
+    rlk_sync_once(&once, init);
     hooks = *wanted;
-    return rlk_atfork(prepare, parent, child);
+    return rlk_sync_atfork(prepare, parent, child);
 }

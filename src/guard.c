@@ -38,14 +38,14 @@ static bool is_loopback(const char *host)
 
 /* As configured, without the password. What is another server in another container is
  * told apart: a loopback address by its network namespace, a path by its directory. */
-static bool name_server(struct rlk_guard *guard, const struct rlk_target *target)
+static bool name_server(struct rlk_livefile *guard, const struct rlk_target *target)
 {
     struct stat st;
     int len;
 
     if (target->path) {
         const char *base = strrchr(target->path, '/') + 1;
-        char dir[sizeof(((struct rlk_guard *)0)->server)];
+        char dir[sizeof(((struct rlk_livefile *)0)->server)];
         snprintf(dir, sizeof(dir), "%.*s/.", (int)(base - target->path - 1),
                  target->path);
         if (stat(dir, &st) != 0)
@@ -70,14 +70,14 @@ static bool name_server(struct rlk_guard *guard, const struct rlk_target *target
 
 static const struct flock whole_file = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 
-bool rlk_guard_take(int fd)
+bool rlk_livefile_take(int fd)
 {
     /* rule: G3 */
     struct flock lock = whole_file;
     return fcntl(fd, F_OFD_SETLK, &lock) == 0;
 }
 
-bool rlk_guard_is_free(int fd)
+bool rlk_livefile_is_free(int fd)
 {
     /* rule: G3, G14 */
     struct flock lock = whole_file;
@@ -90,20 +90,20 @@ static unsigned slots_allowed(void)
     struct rlimit limit;
     if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
         return RLK_SLOTS_MAX;
-    if (limit.rlim_cur < RLK_GUARD_HEADER)
+    if (limit.rlim_cur < RLK_LIVEFILE_HEADER)
         return 0;
-    rlim_t count = (limit.rlim_cur - RLK_GUARD_HEADER) / sizeof(struct rlk_slot);
+    rlim_t count = (limit.rlim_cur - RLK_LIVEFILE_HEADER) / sizeof(struct rlk_intent);
     return count < RLK_SLOTS_MAX ? (unsigned)count : RLK_SLOTS_MAX;
 }
 
 static size_t len_of(unsigned slots)
 {
-    return RLK_GUARD_HEADER + slots * sizeof(struct rlk_slot);
+    return RLK_LIVEFILE_HEADER + slots * sizeof(struct rlk_intent);
 }
 
 static bool can_grow(void *map)
 {
-    return madvise(map, RLK_GUARD_HEADER, MADV_POPULATE_WRITE) == 0;
+    return madvise(map, RLK_LIVEFILE_HEADER, MADV_POPULATE_WRITE) == 0;
 }
 
 static void write_head(const struct rlock_client *client, char *at)
@@ -114,7 +114,7 @@ static void write_head(const struct rlock_client *client, char *at)
     for (char *c = program; *c; c++)
         if (*c <= ' ' || *c > '~')
             *c = '_';
-    snprintf(at, RLK_GUARD_HEADER,
+    snprintf(at, RLK_LIVEFILE_HEADER,
              FORMAT "%s\npid %ld\nprogram %s\nserver %s\nlife %" PRId64 "\n",
              client->uuid, (long)getpid(), program, client->guard.server,
              rlk_client_marker_ms(client));
@@ -125,8 +125,8 @@ static void write_head(const struct rlock_client *client, char *at)
  * Returns an errno value. */
 static int set_up(struct rlock_client *client, int fd, const struct rlk_rundir *dir)
 {
-    struct rlk_guard *guard = &client->guard;
-    struct rlk_slots *slots = &client->registry.slots;
+    struct rlk_livefile *guard = &client->guard;
+    struct rlk_intent_table *slots = &client->registry.slots;
     unsigned max = slots_allowed();
     unsigned count = max < RLK_SLOTS_FIRST ? max : RLK_SLOTS_FIRST;
 
@@ -138,7 +138,7 @@ static int set_up(struct rlock_client *client, int fd, const struct rlk_rundir *
     if (fallocate(fd, 0, 0, (off_t)len_of(count)) != 0 ||
         ftruncate(fd, (off_t)len_of(max)) != 0)
         return errno;
-    if (!rlk_guard_take(fd))
+    if (!rlk_livefile_take(fd))
         return errno;
     const size_t map_len = len_of(max); /* all of it, whatever is used */
     void *map = mmap(NULL, map_len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -157,8 +157,8 @@ static int set_up(struct rlock_client *client, int fd, const struct rlk_rundir *
     guard->map = map;
     guard->map_len = map_len;
     write_head(client, map);
-    slots->table = (struct rlk_slot *)((char *)map + RLK_GUARD_HEADER);
-    slots->full = (_Atomic uint32_t *)((char *)map + RLK_GUARD_FULL_AT);
+    slots->table = (struct rlk_intent *)((char *)map + RLK_LIVEFILE_HEADER);
+    slots->full = (_Atomic uint32_t *)((char *)map + RLK_LIVEFILE_FULL_AT);
     slots->count = count;
     slots->max = max;
     return 0;
@@ -172,7 +172,7 @@ static int check_lock(const struct rlk_rundir *dir, const char *name)
     int fd = rlk_fd_raise(openat(dir->fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
     if (fd < 0)
         return errno;
-    int rc = rlk_guard_is_free(fd) ? ENOLCK : 0;
+    int rc = rlk_livefile_is_free(fd) ? ENOLCK : 0;
     close(fd);
     return rc;
 }
@@ -200,13 +200,13 @@ static int make(struct rlock_client *client, const struct rlk_rundir *dir)
 
 static void give_up(struct rlock_client *client)
 {
-    rlk_guard_free(client);
+    rlk_livefile_free(client);
     client->guard.dir[0] = '\0';
 }
 
 static void make_file(struct rlock_client *client)
 {
-    struct rlk_guard *guard = &client->guard;
+    struct rlk_livefile *guard = &client->guard;
     struct rlk_rundir dir;
     sigset_t signals;
 
@@ -217,11 +217,11 @@ static void make_file(struct rlock_client *client)
     } else {
         /* a child that is forked meanwhile would keep the lock; nor is a handler to fork
          * here */
-        rlk_signals_block(&signals);
+        rlk_sync_signals_block(&signals);
         rlk_fd_hold();
         int rc = make(client, &dir);
         rlk_fd_unhold();
-        rlk_signals_restore(&signals);
+        rlk_sync_signals_restore(&signals);
         rlk_fd_close(dir.fd);
         if (rc != 0) {
             snprintf(guard->why, sizeof(guard->why), "no file could be made in %s: %s",
@@ -232,9 +232,9 @@ static void make_file(struct rlock_client *client)
     rlk_error_clear();
 }
 
-void rlk_guard_start(struct rlock_client *client)
+void rlk_livefile_start(struct rlock_client *client)
 {
-    struct rlk_guard *guard = &client->guard;
+    struct rlk_livefile *guard = &client->guard;
 
     memset(guard, 0, sizeof(*guard));
     memset(&client->registry.slots, 0, sizeof(client->registry.slots));
@@ -251,9 +251,9 @@ void rlk_guard_start(struct rlock_client *client)
 
 /* ---- its end */
 
-void rlk_guard_leave(struct rlock_client *client, bool settled)
+void rlk_livefile_leave(struct rlock_client *client, bool settled)
 {
-    struct rlk_guard *guard = &client->guard;
+    struct rlk_livefile *guard = &client->guard;
     struct rlk_rundir dir;
 
     if (!guard->map || !settled || rlk_rundir_open(&dir, guard->dir) != 0)
@@ -263,9 +263,9 @@ void rlk_guard_leave(struct rlock_client *client, bool settled)
     rlk_fd_close(dir.fd);
 }
 
-void rlk_guard_end(struct rlock_client *client)
+void rlk_livefile_end(struct rlock_client *client)
 {
-    struct rlk_guard *guard = &client->guard;
+    struct rlk_livefile *guard = &client->guard;
 
     if (!guard->map)
         return;
@@ -283,7 +283,7 @@ void rlk_guard_end(struct rlock_client *client)
         madvise(guard->map, guard->map_len, MADV_DONTFORK);
 }
 
-void rlk_guard_free(struct rlock_client *client)
+void rlk_livefile_free(struct rlock_client *client)
 {
     if (client->guard.map)
         munmap(client->guard.map, client->guard.map_len);
@@ -291,7 +291,7 @@ void rlk_guard_free(struct rlock_client *client)
     client->registry.slots.table = NULL;
 }
 
-void rlk_guard_forget(struct rlock_client *client)
+void rlk_livefile_forget(struct rlock_client *client)
 {
     /* rule: G6 */
     memset(&client->guard, 0, sizeof(client->guard));
@@ -299,7 +299,7 @@ void rlk_guard_forget(struct rlock_client *client)
 
 /* ---- others' files */
 
-bool rlk_guard_is_name(const char *name)
+bool rlk_livefile_is_name(const char *name)
 {
     size_t i;
     for (i = 0; i < RLK_UUID_LEN; i++) {
@@ -329,7 +329,7 @@ static bool find_line(const char *text, const char *key, char *buf, size_t size)
     return true;
 }
 
-bool rlk_guard_read(int fd, const char *uuid, struct rlk_guard_head *ret_head)
+bool rlk_livefile_read(int fd, const char *uuid, struct rlk_livefile_head *ret_head)
 {
     /* rule: G3 */
     char text[1024], number[24];
@@ -352,7 +352,7 @@ bool rlk_guard_read(int fd, const char *uuid, struct rlk_guard_head *ret_head)
         return false;
     ret_head->life_ms = strtoll(number, NULL, 10);
     ret_head->full =
-        pread(fd, &full, sizeof(full), RLK_GUARD_FULL_AT) == sizeof(full) && full != 0;
+        pread(fd, &full, sizeof(full), RLK_LIVEFILE_FULL_AT) == sizeof(full) && full != 0;
     for (char *c = ret_head->program; *c; c++) /* it goes into lines of the log */
         if (*c <= ' ' || *c > '~')
             *c = '_';

@@ -54,7 +54,7 @@ static int fill(struct rlk_handle *handle, int kind, const struct rlk_attr *attr
     }
     if (name) {
         size_t len = strnlen(name, RLOCK_NAME_MAX + 1);
-        int rc = rlk_name_check(name, len);
+        int rc = rlk_key_check(name, len);
         if (rc != 0)
             return rc;
         memcpy(made.rlk_name, name, len);
@@ -128,7 +128,7 @@ int rlk_handle_destroy(struct rlk_handle *handle, int kind)
         rlk_registry_lock(reg);
         struct rlk_lock *lock =
             rlk_lock_find_locked(reg, kind, handle->rlk_name, handle->rlk_name_len);
-        if (lock && is_used_locked(lock, rlk_now_boot()))
+        if (lock && is_used_locked(lock, rlk_clock_boot()))
             rc = rlk_error_set(
                 EBUSY, "a thread of this process holds the lock, or waits for it");
         rlk_registry_unlock(reg);
@@ -142,9 +142,9 @@ int rlk_handle_destroy(struct rlk_handle *handle, int kind)
 
 /* ---- the calling thread's hold */
 
-static bool is_of(const struct rlk_part *part, const struct rlk_handle *handle)
+static bool is_of(const struct rlk_holder *holder, const struct rlk_handle *handle)
 {
-    const struct rlk_hold *hold = part->hold;
+    const struct rlk_hold *hold = holder->hold;
     const struct rlk_lock *lock = hold->lock;
     return lock->registry->client_number == handle->rlk_client &&
            lock->kind == handle->rlk_kind && lock->name_len == handle->rlk_name_len &&
@@ -153,31 +153,31 @@ static bool is_of(const struct rlk_part *part, const struct rlk_handle *handle)
 
 static uint64_t hash_of(const struct rlk_handle *handle)
 {
-    return rlk_name_hash(handle->rlk_name, handle->rlk_name_len);
+    return rlk_key_hash(handle->rlk_name, handle->rlk_name_len);
 }
 
-struct rlk_part *rlk_handle_part(const struct rlk_handle *handle)
+struct rlk_holder *rlk_handle_part(const struct rlk_handle *handle)
 {
     struct rlk_thread *thread = rlk_thread_mine();
     if (!thread)
         return NULL;
     if (thread->fast_in && is_of(thread->fast, handle))
         return thread->fast;
-    struct rlk_part *part;
-    if (thread->table && rlk_holdings_bucket(thread, hash_of(handle), &part)) {
-        while (part && !is_of(part, handle))
-            part = part->next_of_thread;
-        return part;
+    struct rlk_holder *holder;
+    if (thread->table && rlk_thread_holds_bucket(thread, hash_of(handle), &holder)) {
+        while (holder && !is_of(holder, handle))
+            holder = holder->next_of_thread;
+        return holder;
     }
     for (struct rlk_list *l = thread->holds.next; l != &thread->holds; l = l->next) {
-        part = RLK_CONTAINER_OF(l, struct rlk_part, thread_link);
-        if (is_of(part, handle))
-            return part;
+        holder = RLK_CONTAINER_OF(l, struct rlk_holder, thread_link);
+        if (is_of(holder, handle))
+            return holder;
     }
     return NULL;
 }
 
-bool rlk_lease_or_0(long lease_ms)
+bool rlk_handle_lease_or_0(long lease_ms)
 {
     if (lease_ms == 0 || rlk_lease_valid(lease_ms))
         return true;
@@ -239,15 +239,15 @@ int rlk_handle_guard(bool aborts, int rc)
 
 /* ---- demands */
 
-int rlk_demand_check(const struct rlk_demand *d)
+int rlk_handle_args_check(const struct rlk_lock_args *d)
 {
     int rc = rlk_handle_check(d->handle, d->kind);
 
-    if (rc == 0 && !rlk_lease_or_0(d->lease_ms))
+    if (rc == 0 && !rlk_handle_lease_or_0(d->lease_ms))
         rc = EINVAL;
     if (rc != 0 || d->form != RLK_FORM_TIMED)
         return rc;
-    if (!rlk_argument_there("the deadline", d->abstime))
+    if (!rlk_error_argument_there("the deadline", d->abstime))
         return EINVAL;
     if (d->clock != CLOCK_REALTIME && d->clock != CLOCK_MONOTONIC)
         return rlk_error_set(EINVAL,
@@ -269,14 +269,14 @@ static uint8_t rwlock_kind(const struct rlk_handle *handle)
 static void drop_stale(struct rlk_thread *thread, const struct rlk_handle *handle)
 {
     if (thread && thread->fast && !thread->fast_in &&
-        (thread->fast->hold->state != RLK_HOLD_INSIDE || !is_of(thread->fast, handle)))
-        rlk_gate_drop(thread);
+        (thread->fast->hold->state != RLK_HOLD_HELD || !is_of(thread->fast, handle)))
+        rlk_fastpath_drop(thread);
 }
 
-int rlk_demand_first(const struct rlk_demand *d)
+int rlk_handle_args_first(const struct rlk_lock_args *d)
 {
     const struct rlk_handle *handle = d->handle;
-    struct rlk_wish wish = {
+    struct rlk_acquire_params params = {
         .kind = d->kind,
         .name = handle->rlk_name,
         .name_len = handle->rlk_name_len,
@@ -289,53 +289,53 @@ int rlk_demand_first(const struct rlk_demand *d)
         .robust = (handle->rlk_flags & RLK_HANDLE_ROBUST) != 0,
         .prefer = rwlock_kind(handle),
     };
-    int rc = strnlen(wish.name, wish.name_len) == wish.name_len
-                 ? rlk_name_check(wish.name, wish.name_len)
+    int rc = strnlen(params.name, params.name_len) == params.name_len
+                 ? rlk_key_check(params.name, params.name_len)
                  : EINVAL;
     if (rc == 0)
-        rc = rlk_client_get(handle->rlk_client, &wish.client);
+        rc = rlk_client_get(handle->rlk_client, &params.client);
     if (rc != 0)
         return rc;
-    wish.handoff = rlk_handle_handoff(handle, wish.client);
-    wish.lease_ms = d->lease_ms != 0            ? d->lease_ms
+    params.handoff = rlk_handle_handoff(handle, params.client);
+    params.lease_ms = d->lease_ms != 0            ? d->lease_ms
                     : handle->rlk_lease_ms != 0 ? handle->rlk_lease_ms
-                                                : wish.client->config.lease_ms;
+                                                : params.client->config.lease_ms;
     /* one attempt is made whatever the deadline is; a wrong one is told only to who would
      * have to wait */
     int busy = EBUSY;
     if (d->form == RLK_FORM_TIMED) {
-        rc = rlk_deadline_set(&wish.deadline, d->clock, d->abstime);
-        if (rc == 0 && !rlk_timespec_valid(d->abstime))
+        rc = rlk_deadline_set(&params.deadline, d->clock, d->abstime);
+        if (rc == 0 && !rlk_deadline_valid(d->abstime))
             busy = EINVAL;
-        else if (rc == 0 && rlk_deadline_left(&wish.deadline) <= 0)
+        else if (rc == 0 && rlk_deadline_left(&params.deadline) <= 0)
             busy = ETIMEDOUT;
-        wish.try_once = busy != EBUSY;
+        params.try_once = busy != EBUSY;
     }
     if (rc == 0) {
-        wish.thread = rlk_thread_get();
-        drop_stale(wish.thread, handle);
-        rc = wish.thread ? rlk_acquire(&wish) : ENOMEM;
+        params.thread = rlk_thread_get();
+        drop_stale(params.thread, handle);
+        rc = params.thread ? rlk_acquire(&params) : ENOMEM;
     }
     if (rc == EBUSY && busy == EINVAL) {
-        rc = rlk_timespec_bad(d->abstime);
+        rc = rlk_deadline_bad(d->abstime);
     } else if (rc == EBUSY && busy != EBUSY) {
         rc = rlk_error_set(busy, "%s", rlk_error_text(busy));
         if (rc == ETIMEDOUT)
-            RLK_COUNT(wish.client->counters.timeouts);
+            RLK_COUNT(params.client->counters.timeouts);
     }
-    rlk_client_put(wish.client);
+    rlk_client_put(params.client);
     return rc;
 }
 
-int rlk_demand_in_vain(const struct rlk_demand *d, const struct rlk_hold *hold)
+int rlk_handle_args_in_vain(const struct rlk_lock_args *d, const struct rlk_hold *hold)
 {
     struct rlk_deadline deadline;
     int rc = rlk_deadline_set(&deadline, d->clock, d->abstime);
 
     if (rc != 0)
         return rc;
-    if (!rlk_timespec_valid(d->abstime))
-        return rlk_timespec_bad(d->abstime);
-    return rlk_wait_in_vain(RLK_CLIENT_OF(hold->lock->registry), rlk_thread_record,
+    if (!rlk_deadline_valid(d->abstime))
+        return rlk_deadline_bad(d->abstime);
+    return rlk_acquire_wait_in_vain(RLK_CLIENT_OF(hold->lock->registry), rlk_thread_record,
                             &deadline);
 }

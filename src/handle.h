@@ -50,7 +50,7 @@ int rlk_handle_init(struct rlk_handle *handle, int kind, const struct rlk_attr *
 int rlk_handle_destroy(struct rlk_handle *handle, int kind);
 
 /* Whether it is a lease in ms, or 0, which is another's; else the message says so. */
-bool rlk_lease_or_0(long lease_ms);
+bool rlk_handle_lease_or_0(long lease_ms);
 
 /* EINVAL of what is no good handle, with a message that says why. */
 int rlk_handle_bad(const struct rlk_handle *handle, int kind);
@@ -59,26 +59,26 @@ int rlk_handle_bad(const struct rlk_handle *handle, int kind);
 int rlk_handle_check(const struct rlk_handle *handle, int kind);
 
 /* What the calling thread has of the lock, or NULL. No mutex, no hash. */
-struct rlk_part *rlk_handle_part(const struct rlk_handle *handle);
+struct rlk_holder *rlk_handle_part(const struct rlk_handle *handle);
 
 /* The part of a thread that holds it now; NULL: anything else, as the long way will find.
  * For the commonest re-entry and its unlock, ahead of everything: they touch nothing but
  * the thread's own count, so there is nothing that a cancellation could leave half done.
  */
-static inline struct rlk_part *rlk_handle_inner(const struct rlk_handle *handle, int kind)
+static inline struct rlk_holder *rlk_handle_inner(const struct rlk_handle *handle, int kind)
 {
     struct rlk_thread *thread = rlk_thread_record;
-    struct rlk_part *part;
+    struct rlk_holder *holder;
 
     if (!thread || (rlk_list_empty(&thread->holds) && !thread->fast_in))
         return NULL;
     if (__builtin_expect(!rlk_handle_good(handle, kind) || rlk_fork_in_child(), 0))
         return NULL;
-    part = rlk_handle_part(handle);
-    if (!part || part->hold->state != RLK_HOLD_INSIDE ||
-        rlk_now_boot() >= part->hold->end)
+    holder = rlk_handle_part(handle);
+    if (!holder || holder->hold->state != RLK_HOLD_HELD ||
+        rlk_clock_boot() >= holder->hold->end)
         return NULL;
-    return part;
+    return holder;
 }
 
 /* The first `len` bytes of both. Without a call, which is a good part of a lock that
@@ -147,7 +147,7 @@ static inline struct rlk_handoff rlk_handle_handoff(const struct rlk_handle *han
 enum rlk_form { RLK_FORM_LOCK, RLK_FORM_TRY, RLK_FORM_TIMED };
 
 /* What a call asks for. */
-struct rlk_demand {
+struct rlk_lock_args {
     struct rlk_handle *handle;
     int kind;
     bool reading;
@@ -158,10 +158,10 @@ struct rlk_demand {
 };
 
 /* Handle, lease and clock of a call: 0, EINVAL, ENOTSUP. */
-int rlk_demand_check(const struct rlk_demand *demand);
+int rlk_handle_args_check(const struct rlk_lock_args *args);
 /* Takes a lock that the calling thread does not hold. */
-int rlk_demand_first(const struct rlk_demand *demand);
+int rlk_handle_args_first(const struct rlk_lock_args *args);
 /* A thread that would wait for itself: sleeps until the deadline. */
-int rlk_demand_in_vain(const struct rlk_demand *demand, const struct rlk_hold *hold);
+int rlk_handle_args_in_vain(const struct rlk_lock_args *args, const struct rlk_hold *hold);
 
 #endif

@@ -2,7 +2,7 @@
 /* See handoff.h. Thread: any. Locks: hold the registry's mu. Blocks: no. */
 #include "handoff.h"
 
-#include "deadline.h"
+#include "clock.h"
 #include "gate.h"
 #include "joining.h"
 #include "log.h"
@@ -74,7 +74,7 @@ void rlk_handoff_answered_locked(struct rlk_hold *hold, int64_t sent, unsigned f
     if (rlk_hold_hears_others(hold, flags))
         hold->others = true; /* for this id, for good */
     if (hold->others) {
-        rlk_gate_close_locked(hold);
+        rlk_fastpath_close_locked(hold);
         return;
     }
     hold->budget_from = sent;
@@ -94,8 +94,8 @@ void rlk_handoff_wanted_locked(struct rlk_hold *hold, int64_t now)
     /* rule: K6 */
     /* of an id that still asks, too: it may come before the answer */
     hold->others = true;
-    rlk_gate_close_locked(hold); /* sections are counted from now on */
-    if (hold->state == RLK_HOLD_INSIDE && hold->idle && !hold->lock->queue->woken)
+    rlk_fastpath_close_locked(hold); /* sections are counted from now on */
+    if (hold->state == RLK_HOLD_HELD && hold->idle && !hold->lock->queue->woken)
         rlk_hold_end_unused_locked(hold, now);
 }
 
@@ -106,7 +106,7 @@ int64_t rlk_handoff_ask_at(const struct rlk_hold *hold)
     /* rule: H8, K5 */
     if (hold->asks_others) {
         at = 0;
-    } else if (hold->pass->entered_at > hold->proof_sent || hold->pass->gate != 0 ||
+    } else if (hold->pass->entered_at > hold->proof_sent || hold->pass->fastpath != 0 ||
                hold->idle) {
         int64_t period = hold->id.grant_ms * RLK_NS_PER_MS / 3;
         int64_t max = ASK_MAX_MS * RLK_NS_PER_MS;
@@ -120,7 +120,7 @@ int64_t rlk_handoff_ask_at(const struct rlk_hold *hold)
 
 uint64_t rlk_handoff_token_end(const struct rlk_hold *hold)
 {
-    return hold->pass != &rlk_no_pass ? hold->pass->token_end : hold->token;
+    return hold->pass != &rlk_hold_no_pass ? hold->pass->token_end : hold->token;
 }
 
 static bool has_token(const struct rlk_hold *hold)
@@ -178,7 +178,7 @@ void rlk_handoff_tokens_locked(struct rlk_hold *hold, const struct rlk_fate *fat
         /* over that of a message (T12), which no section but this one can have used: none
          * follows before an answer has given more */
         hold->token = first;
-        if (hold->pass != &rlk_no_pass)
+        if (hold->pass != &rlk_hold_no_pass)
             hold->pass->token_end = first;
     } else if (count > 0 && first > rlk_handoff_token_end(hold) &&
                first > hold->pass->token_more && rlk_hold_pass_locked(hold)) {
@@ -195,21 +195,21 @@ static struct rlk_waiter *first_waiter(struct rlk_lock *lock)
     return l ? RLK_CONTAINER_OF(l, struct rlk_waiter, link) : NULL;
 }
 
-bool rlk_hold_suits(const struct rlk_hold *hold, const struct rlk_waiter *waiter)
+bool rlk_handoff_suits(const struct rlk_hold *hold, const struct rlk_waiter *waiter)
 {
     return hold->id.letter == waiter->letter && hold->id.grant_ms == waiter->grant_ms &&
            rlk_id_robust(&hold->id) == waiter->robust;
 }
 
-bool rlk_hold_has_terms_of(const struct rlk_hold *hold, const struct rlk_waiter *waiter)
+bool rlk_handoff_has_terms_of(const struct rlk_hold *hold, const struct rlk_waiter *waiter)
 {
-    return waiter->lease_ms == hold->lease_ms && rlk_hold_suits(hold, waiter);
+    return waiter->lease_ms == hold->lease_ms && rlk_handoff_suits(hold, waiter);
 }
 
 /* The same for one that it does not ask for, but finds taken. */
 static bool suits(const struct rlk_hold *hold, const struct rlk_waiter *waiter)
 {
-    return waiter->passed_on && rlk_hold_has_terms_of(hold, waiter);
+    return waiter->passed_on && rlk_handoff_has_terms_of(hold, waiter);
 }
 
 void rlk_handoff_unasked_locked(struct rlk_hold *hold, int64_t now)
@@ -262,7 +262,7 @@ static bool is_passable(const struct rlk_hold *hold)
 static bool can_pass_on(const struct rlk_hold *hold, struct rlk_handoff bound,
                         const struct rlk_waiter *first)
 {
-    return first && is_on(bound) && is_passable(hold) && !hold->lock->queue->asker &&
+    return first && is_on(bound) && is_passable(hold) && !hold->lock->queue->requester &&
            suits(hold, first) &&
            (!is_of_rwlock(hold) ||
             (bound.retain_ns > 0 && bound.hears && hold->tells && !hold->others));
@@ -274,7 +274,7 @@ static bool can_keep(const struct rlk_hold *hold, struct rlk_handoff bound, int6
 {
     return bound.retain_ns > 0 && bound.hears && is_passable(hold) && hold->tells &&
            !hold->others && rlk_handoff_room_locked(hold) && now < hold->risk &&
-           !hold->lock->queue->asker;
+           !hold->lock->queue->requester;
 }
 
 bool rlk_handoff_room_locked(const struct rlk_hold *hold)
@@ -299,53 +299,53 @@ bool rlk_handoff_asks_locked(struct rlk_hold *hold, struct rlk_handoff bound, in
 
 /* The part by which a thread comes into the hold: its resident one, or another. NULL: out
  * of memory. */
-static struct rlk_part *part_for(struct rlk_hold *hold, struct rlk_thread *thread)
+static struct rlk_holder *holder_for(struct rlk_hold *hold, struct rlk_thread *thread)
 {
-    struct rlk_part *part = rlk_gate_step_in_locked(hold, thread);
-    return part ? part : rlk_hold_join_locked(hold, is_fenced(hold));
+    struct rlk_holder *holder = rlk_fastpath_step_in_locked(hold, thread);
+    return holder ? holder : rlk_holder_join_locked(hold, is_fenced(hold));
 }
 
 /* The levels of a read-write lock are the registry's business. */
-static bool has_gate(const struct rlk_hold *hold)
+static bool has_fastpath(const struct rlk_hold *hold)
 {
     return hold->lock->kind == RLK_KIND_MUTEX;
 }
 
-static void step_out(struct rlk_part *part, bool keeps)
+static void step_out(struct rlk_holder *holder, bool keeps)
 {
-    if (has_gate(part->hold) && part->hold->tells && !part->hold->others)
-        rlk_gate_step_out_locked(part, keeps);
+    if (has_fastpath(holder->hold) && holder->hold->tells && !holder->hold->others)
+        rlk_fastpath_step_out_locked(holder, keeps);
     else
-        rlk_part_leave_locked(part);
+        rlk_holder_leave_locked(holder);
 }
 
 /* The thread leaves the hold IDLE; retain_ns 0: for one that is woken. */
-static void rest(struct rlk_part *part, int64_t retain_ns, bool keeps, int64_t now)
+static void rest(struct rlk_holder *holder, int64_t retain_ns, bool keeps, int64_t now)
 {
-    struct rlk_hold *hold = part->hold;
+    struct rlk_hold *hold = holder->hold;
 
-    step_out(part, keeps);
-    rlk_slot_say_locked(hold, RLK_INSIDE_LEFT);
+    step_out(holder, keeps);
+    rlk_intent_say_locked(hold, RLK_INSIDE_LEFT);
     rlk_hold_idle_locked(hold, true);
     rlk_hold_keep_locked(hold, retain_ns);
     hold->pass->used_at = now;
     if (hold->tells && !hold->others && !hold->doubted && now < hold->risk) {
         rlk_handoff_unasked_locked(hold, now);
-        if (has_gate(hold)) {
+        if (has_fastpath(hold)) {
             ready_token(hold);
             if (rlk_id_robust(&hold->id))
-                hold->pass->inside = rlk_slot_inside_locked(hold);
-            rlk_gate_open_locked(hold, retain_ns > 0);
+                hold->pass->inside = rlk_intent_inside_locked(hold);
+            rlk_fastpath_open_locked(hold, retain_ns > 0);
         }
     }
     if (retain_ns > 0)
         rlk_hold_schedule_locked(hold);
 }
 
-bool rlk_handoff_unlock_locked(struct rlk_part *part, struct rlk_handoff bound,
+bool rlk_handoff_unlock_locked(struct rlk_holder *holder, struct rlk_handoff bound,
                                int64_t now)
 {
-    struct rlk_hold *hold = part->hold;
+    struct rlk_hold *hold = holder->hold;
     struct rlk_lock *lock = hold->lock;
     struct rlk_waiter *first = first_waiter(lock);
 
@@ -354,7 +354,7 @@ bool rlk_handoff_unlock_locked(struct rlk_part *part, struct rlk_handoff bound,
         return false;
     if (!first && can_keep(hold, bound, now) && rlk_hold_pass_locked(hold)) {
         fetch_tokens(hold);
-        rest(part, bound.retain_ns, true, now);
+        rest(holder, bound.retain_ns, true, now);
         return true;
     }
     if (!can_pass_on(hold, bound, first) || !may_go_on(hold, bound, now) ||
@@ -362,23 +362,23 @@ bool rlk_handoff_unlock_locked(struct rlk_part *part, struct rlk_handoff bound,
         return false;
     if (now - first->since < STARVED_NS) {
         fetch_tokens(hold);
-        rest(part, 0, bound.retain_ns > 0, now);
+        rest(holder, 0, bound.retain_ns > 0, now);
         wake_for(lock, first);
         return true;
     }
-    struct rlk_part *next = part_for(hold, first->thread);
+    struct rlk_holder *next = holder_for(hold, first->thread);
     if (!next)
         return false;
-    step_out(part, bound.retain_ns > 0);
+    step_out(holder, bound.retain_ns > 0);
     rlk_list_remove(&first->link);
     if (lock->queue->woken == first)
         lock->queue->woken = NULL;
     next->owner = first->thread;
     next->owner_thread = first->self;
-    first->part = next;
-    /* until it takes it (rlk_slot_say_locked in acquire.c): what it does not live to take
+    first->holder = next;
+    /* until it takes it (rlk_intent_say_locked in acquire.c): what it does not live to take
      * it has not touched */
-    rlk_slot_say_locked(next->hold, RLK_INSIDE_LEFT);
+    rlk_intent_say_locked(next->hold, RLK_INSIDE_LEFT);
     fetch_tokens(hold);
     begin_section(hold, now);
     rlk_registry_wake_locked(lock->registry, first->thread);
@@ -393,19 +393,19 @@ bool rlk_handoff_enter_locked(struct rlk_lock *lock, struct rlk_waiter *self,
 
     /* rule: H2, K7 */
     if (hold)
-        rlk_gate_close_locked(hold);
+        rlk_fastpath_close_locked(hold);
     *ret_spent = NULL;
     if (!hold || !hold->idle || rlk_log_ended())
         return false;
     bool kept = hold->pass->retain_ns > 0;
     bool fits =
-        kept ? self->retakes && rlk_hold_has_terms_of(hold, self) : suits(hold, self);
+        kept ? self->retakes && rlk_handoff_has_terms_of(hold, self) : suits(hold, self);
     if (!fits && !kept)
         return false;
     bool goes = fits && has_token(hold) && may_go_on(hold, bound, now) &&
                 !(kept && now >= hold->risk); /* K7 */
-    struct rlk_part *part = goes ? part_for(hold, self->thread) : NULL;
-    if (!part) {
+    struct rlk_holder *holder = goes ? holder_for(hold, self->thread) : NULL;
+    if (!holder) {
         hold->no_marker = !hold->unknown;
         rlk_hold_leave_locked(hold);
         *ret_spent = hold;
@@ -414,8 +414,8 @@ bool rlk_handoff_enter_locked(struct rlk_lock *lock, struct rlk_waiter *self,
     rlk_hold_idle_locked(hold, false);
     rlk_hold_keep_locked(hold, 0);
     if (!hold->cleaned) /* else when the server knows it (K11) */
-        rlk_slot_say_locked(hold, RLK_INSIDE);
-    rlk_part_own_locked(part, self->thread, now);
+        rlk_intent_say_locked(hold, RLK_INSIDE);
+    rlk_holder_own_locked(holder, self->thread, now);
     begin_section(hold, now);
     if (kept) /* its whole lease again */
         rlk_hold_schedule_locked(hold);
@@ -435,13 +435,13 @@ void rlk_handoff_gave_up_locked(struct rlk_lock *lock, const struct rlk_waiter *
 void rlk_handoff_end_all_locked(struct rlk_registry *reg, int64_t now)
 {
     /* rule: K9 */
-    rlk_gate_close_all_locked(reg);
+    rlk_fastpath_close_all_locked(reg);
     for (size_t i = 0; i < reg->table_size; i++)
         for (struct rlk_lock *lock = reg->table[i]; lock; lock = lock->chain) {
             struct rlk_hold *kept;
             if (lock->current && lock->current->idle)
                 rlk_hold_end_unused_locked(lock->current, now);
-            while ((kept = rlk_joining_kept_locked(lock)) != NULL)
+            while ((kept = rlk_readshare_kept_locked(lock)) != NULL)
                 rlk_hold_end_unused_locked(kept, now);
         }
 }
@@ -468,7 +468,7 @@ void rlk_handoff_ask_all_locked(struct rlk_registry *reg)
 int64_t rlk_handoff_idle_until(const struct rlk_hold *hold)
 {
     /* with somebody inside by the gate it is looked at when the server is asked next */
-    return hold->pass->retain_ns > 0 && rlk_gate_is_idle(hold)
+    return hold->pass->retain_ns > 0 && rlk_fastpath_is_idle(hold)
                ? hold->pass->used_at + hold->pass->retain_ns
                : RLK_NEVER;
 }
@@ -476,12 +476,12 @@ int64_t rlk_handoff_idle_until(const struct rlk_hold *hold)
 bool rlk_handoff_idle_due_locked(struct rlk_hold *hold, int64_t now)
 {
     /* rule: K9 */
-    if (hold->pass->retain_ns == 0 || !rlk_gate_is_idle(hold) ||
+    if (hold->pass->retain_ns == 0 || !rlk_fastpath_is_idle(hold) ||
         (!hold->others && now < rlk_handoff_idle_until(hold) && now < hold->risk))
         return false;
     rlk_hold_end_unused_locked(hold,
                                now); /* unless somebody comes by the gate just now */
-    return hold->state != RLK_HOLD_INSIDE;
+    return hold->state != RLK_HOLD_HELD;
 }
 
 bool rlk_handoff_cleans_locked(struct rlk_hold *hold, int64_t now)
@@ -489,7 +489,7 @@ bool rlk_handoff_cleans_locked(struct rlk_hold *hold, int64_t now)
     /* rule: K11 */
     if (!hold->cleaned && hold->pass->retain_ns > 0 && rlk_id_robust(&hold->id) &&
         now - hold->pass->used_at >= CLEAN_MS * RLK_NS_PER_MS) {
-        rlk_gate_close_locked(hold); /* which finds who has come by it */
+        rlk_fastpath_close_locked(hold); /* which finds who has come by it */
         hold->cleaned = hold->idle;
     }
     return hold->cleaned;
@@ -499,7 +499,7 @@ void rlk_handoff_answered_idle_locked(struct rlk_hold *hold)
 {
     /* rule: K5 */
     int64_t risk = hold->end - hold->id.grant_ms * RLK_NS_PER_MS / 3;
-    if (hold->pass->retain_ns > 0 && !hold->at_risk && rlk_gate_is_idle(hold) &&
+    if (hold->pass->retain_ns > 0 && !hold->at_risk && rlk_fastpath_is_idle(hold) &&
         risk > hold->risk)
         hold->risk = risk;
 }
@@ -511,7 +511,7 @@ void rlk_handoff_settle_locked(struct rlk_lock *lock, int64_t now)
 
     /* rule: H5 */
     if (hold)
-        rlk_gate_close_locked(hold);
+        rlk_fastpath_close_locked(hold);
     if (!hold || !hold->idle || lock->queue->woken)
         return;
     if (next && suits(hold, next))

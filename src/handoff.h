@@ -15,7 +15,7 @@
  * stays with this process; false: it is to be given back to the server (H4). The gate is
  * closed.
  */
-bool rlk_handoff_unlock_locked(struct rlk_part *part, struct rlk_handoff bound,
+bool rlk_handoff_unlock_locked(struct rlk_holder *holder, struct rlk_handoff bound,
                                int64_t now);
 
 /* The calling thread, `self`, which may be in the queue, takes the lock's hold if it is
@@ -76,9 +76,9 @@ void rlk_handoff_renewed_locked(struct rlk_hold *hold, int64_t sent, unsigned fl
                                 bool asked);
 
 /* Whether a thread may go on with a hold that another one made. */
-bool rlk_hold_suits(const struct rlk_hold *hold, const struct rlk_waiter *waiter);
+bool rlk_handoff_suits(const struct rlk_hold *hold, const struct rlk_waiter *waiter);
 /* And has asked for the same lease. */
-bool rlk_hold_has_terms_of(const struct rlk_hold *hold, const struct rlk_waiter *waiter);
+bool rlk_handoff_has_terms_of(const struct rlk_hold *hold, const struct rlk_waiter *waiter);
 
 /* A section begins at `now` that the server is not told of (H8). */
 void rlk_handoff_unasked_locked(struct rlk_hold *hold, int64_t now);

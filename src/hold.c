@@ -5,7 +5,7 @@
 #include "hold.h"
 
 #include "cause.h"
-#include "deadline.h"
+#include "clock.h"
 #include "gate.h"
 #include "handoff.h"
 #include "holdings.h"
@@ -58,11 +58,11 @@ struct rlk_hold *rlk_hold_new_locked(struct rlk_lock *lock, struct rlk_thread *t
     hold->refs = 1;
     hold->need_ask = true;
     hold->end = INT64_MIN;
-    hold->state = RLK_HOLD_ASKING;
+    hold->state = RLK_HOLD_REQUESTED;
     hold->timer.tag = RLK_TIMER_HOLD;
-    hold->pass = (struct rlk_pass *)&rlk_no_pass;
+    hold->pass = (struct rlk_pass *)&rlk_hold_no_pass;
     rlk_list_init(&hold->link);
-    rlk_list_init(&hold->parts);
+    rlk_list_init(&hold->holders);
     reg->hold_count++;
     return hold;
 }
@@ -88,7 +88,7 @@ static void put_pass(struct rlk_registry *reg, struct rlk_pass *pass)
 {
     if (reg->free_pass_count < FREE_HOLDS_MAX) {
         reg->free_pass_count++;
-        rlk_list_prepend(&reg->free_passes, &pass->gate_link);
+        rlk_list_prepend(&reg->free_passes, &pass->fastpath_link);
     } else {
         free(pass);
     }
@@ -108,11 +108,11 @@ void rlk_hold_put_locked(struct rlk_hold *hold)
         return;
     end_id(hold);
     rlk_list_remove(&hold->link);
-    rlk_slot_clear_locked(hold);
+    rlk_intent_clear_locked(hold);
     rlk_timer_disarm(&reg->timers, &hold->timer);
     rlk_lock_unref_locked(hold->lock);
     reg->hold_count--;
-    if (hold->pass != &rlk_no_pass)
+    if (hold->pass != &rlk_hold_no_pass)
         put_pass(reg, hold->pass);
     if (reg->free_hold_count < FREE_HOLDS_MAX) {
         reg->free_hold_count++;
@@ -124,20 +124,20 @@ void rlk_hold_put_locked(struct rlk_hold *hold)
 
 /* ---- passing on */
 
-const struct rlk_pass rlk_no_pass = {
-    .residents = { (struct rlk_list *)&rlk_no_pass.residents,
-                   (struct rlk_list *)&rlk_no_pass.residents },
+const struct rlk_pass rlk_hold_no_pass = {
+    .residents = { (struct rlk_list *)&rlk_hold_no_pass.residents,
+                   (struct rlk_list *)&rlk_hold_no_pass.residents },
 };
 
 bool rlk_hold_pass_locked(struct rlk_hold *hold)
 {
     struct rlk_registry *reg = hold->lock->registry;
 
-    if (hold->pass != &rlk_no_pass)
+    if (hold->pass != &rlk_hold_no_pass)
         return true;
     struct rlk_list *l = rlk_list_pop(&reg->free_passes);
     struct rlk_pass *pass =
-        l ? RLK_CONTAINER_OF(l, struct rlk_pass, gate_link) : malloc(sizeof(*pass));
+        l ? RLK_CONTAINER_OF(l, struct rlk_pass, fastpath_link) : malloc(sizeof(*pass));
     if (!pass)
         return false;
     if (l)
@@ -147,14 +147,14 @@ bool rlk_hold_pass_locked(struct rlk_hold *hold)
     pass->hold = hold;
     pass->token_end = end;
     rlk_list_init(&pass->residents);
-    rlk_list_init(&pass->gate_link);
+    rlk_list_init(&pass->fastpath_link);
     hold->pass = pass;
     return true;
 }
 
 /* ---- leases */
 
-int64_t rlk_lease_end(int64_t sent, int64_t ms)
+int64_t rlk_hold_lease_end(int64_t sent, int64_t ms)
 {
     /* rule: S1 */
     /* 1 % for clocks that run apart, 2 ms for the granularity of both sides */
@@ -198,13 +198,13 @@ void rlk_hold_confirm_locked(struct rlk_hold *hold, int64_t sent, int64_t ms)
         ms = hold->lease_ms;
     hold->proof_sent = sent;
     /* an older answer lowers nothing */
-    if (hold->state != RLK_HOLD_INSIDE || rlk_lease_end(sent, ms) > hold->end)
+    if (hold->state != RLK_HOLD_HELD || rlk_hold_lease_end(sent, ms) > hold->end)
         rlk_hold_relet_locked(hold, sent, ms);
 }
 
 void rlk_hold_relet_locked(struct rlk_hold *hold, int64_t sent, int64_t ms)
 {
-    int64_t end = rlk_lease_end(sent, ms);
+    int64_t end = rlk_hold_lease_end(sent, ms);
     int64_t third = ms * RLK_NS_PER_MS / 3;
 
     hold->end = end;
@@ -231,8 +231,8 @@ void rlk_hold_enter_locked(struct rlk_hold *hold, struct rlk_thread *thread, int
     hold->refs += 2; /* the lock's, the part's */
     rlk_hold_ask_end_locked(hold);
     unsigned flags = hold->flags;
-    rlk_part_init(&hold->own, hold); /* in the place of what it was asked with */
-    hold->state = RLK_HOLD_INSIDE;
+    rlk_holder_init(&hold->own, hold); /* in the place of what it was asked with */
+    hold->state = RLK_HOLD_HELD;
     hold->since = now;
     if (rlk_log_ended()) /* the process ends: it would be renewed, but never unlocked */
         hold->fixed = true;
@@ -249,13 +249,13 @@ void rlk_hold_enter_locked(struct rlk_hold *hold, struct rlk_thread *thread, int
     else
         hold->mark = hold->owner_died ? 2 : 1;
     hold->own.owner = thread;
-    hold->own.owner_thread = rlk_thread_self();
-    rlk_part_first_level(&hold->own);
+    hold->own.owner_thread = rlk_sync_thread_self();
+    rlk_holder_first_level(&hold->own);
     hold->own.claimed = true;
     hold->own.since = now;
     hold->own.fencing = is_upper(hold->id.letter);
-    rlk_list_append(&hold->parts, &hold->own.hold_link);
-    rlk_holdings_add(thread, &hold->own);
+    rlk_list_append(&hold->holders, &hold->own.hold_link);
+    rlk_thread_holds_add(thread, &hold->own);
     if (hold->reading) {
         rlk_list_append(&lock->queue->reads, &hold->link);
         if (!hold->fixed) {
@@ -268,7 +268,7 @@ void rlk_hold_enter_locked(struct rlk_hold *hold, struct rlk_thread *thread, int
         lock->current = hold;
     }
     lock->registry->holds_now++;
-    rlk_slot_say_locked(hold, RLK_INSIDE);
+    rlk_intent_say_locked(hold, RLK_INSIDE);
     if (hold->told_lost) /* the message came before the answer (T10) */
         rlk_hold_doubt_locked(hold, now);
     else
@@ -280,7 +280,7 @@ void rlk_hold_enter_locked(struct rlk_hold *hold, struct rlk_thread *thread, int
 void rlk_hold_keep_locked(struct rlk_hold *hold, int64_t retain_ns)
 {
     size_t *count = &hold->lock->registry->kept_count;
-    if (hold->pass == &rlk_no_pass)
+    if (hold->pass == &rlk_hold_no_pass)
         return;
     if (hold->pass->retain_ns > 0)
         --*count;
@@ -303,14 +303,14 @@ void rlk_hold_idle_locked(struct rlk_hold *hold, bool idle)
 bool rlk_hold_unused_locked(const struct rlk_hold *hold)
 {
     /* rule: W22 */
-    return rlk_list_empty(&hold->parts) && (!hold->reading || hold->joins == 0);
+    return rlk_list_empty(&hold->holders) && (!hold->reading || hold->joins == 0);
 }
 
 /* ---- transitions */
 
 void rlk_hold_doubt_locked(struct rlk_hold *hold, int64_t now)
 {
-    rlk_gate_close_locked(hold); /* nobody comes in or leaves unasked */
+    rlk_fastpath_close_locked(hold); /* nobody comes in or leaves unasked */
     hold->doubted = true;
     /* rule: K8 */
     hold->renew_at = now;
@@ -333,18 +333,18 @@ static void take_out(struct rlk_hold *hold)
         lock->registry->holds_now--;
     hold->idle = false;
     hold->give_up_at = 0; /* where the budget was */
-    if (hold->pass != &rlk_no_pass)
+    if (hold->pass != &rlk_hold_no_pass)
         atomic_store_explicit(&hold->pass->inside, NULL, memory_order_relaxed);
     rlk_hold_keep_locked(hold, 0);
-    rlk_gate_end_locked(hold);
+    rlk_fastpath_end_locked(hold);
     rlk_timer_disarm(&lock->registry->timers, &hold->timer);
 }
 
 /* Whether a thread is in it, or was. */
 static bool is_claimed(const struct rlk_hold *hold)
 {
-    for (struct rlk_list *l = hold->parts.next; l != &hold->parts; l = l->next)
-        if (RLK_CONTAINER_OF(l, struct rlk_part, hold_link)->claimed)
+    for (struct rlk_list *l = hold->holders.next; l != &hold->holders; l = l->next)
+        if (RLK_CONTAINER_OF(l, struct rlk_holder, hold_link)->claimed)
             return true;
     return false;
 }
@@ -353,11 +353,11 @@ void rlk_hold_lose_locked(struct rlk_hold *hold, enum rlk_loss loss, int64_t now
 {
     struct rlk_registry *reg = hold->lock->registry;
 
-    rlk_gate_close_locked(hold);
+    rlk_fastpath_close_locked(hold);
     hold->whole = !is_claimed(hold);
     /* rule: T6, H10, K8, S4 */
     int64_t cause_ms;
-    hold->loss = rlk_cause_of_locked(hold, loss, now, &cause_ms) & RLK_LOSS_MASK;
+    hold->loss = rlk_loss_reason_of_locked(hold, loss, now, &cause_ms) & RLK_LOSS_MASK;
     hold->cause_ms = cause_ms < UINT32_MAX ? (uint32_t)cause_ms : UINT32_MAX;
     take_out(hold);
     hold->state = RLK_HOLD_LOST;
@@ -367,14 +367,14 @@ void rlk_hold_lose_locked(struct rlk_hold *hold, enum rlk_loss loss, int64_t now
     else
         hold->lock->left = rlk_id_key(&hold->id);
     RLK_COUNT(reg->counters->losses);
-    for (struct rlk_list *l = hold->parts.next; l != &hold->parts; l = l->next) {
-        struct rlk_part *part = RLK_CONTAINER_OF(l, struct rlk_part, hold_link);
+    for (struct rlk_list *l = hold->holders.next; l != &hold->holders; l = l->next) {
+        struct rlk_holder *holder = RLK_CONTAINER_OF(l, struct rlk_holder, hold_link);
         reg->retain(reg); /* it may be drained long after the client was closed */
-        if (!part->claimed)
+        if (!holder->claimed)
             continue;
         RLK_PROBE3(lock_lost, RLK_PROBE_TEXT(hold->lock->name), (int)hold->loss,
-                   RLK_PROBE_US(now - part->since));
-        rlk_part_end_section_locked(part, now);
+                   RLK_PROBE_US(now - holder->since));
+        rlk_holder_end_section_locked(holder, now);
     }
     rlk_hold_news_locked(hold, RLK_NEWS_LOST);
     rlk_lock_promote_locked(hold->lock);
@@ -388,7 +388,7 @@ void rlk_hold_leave_locked(struct rlk_hold *hold)
     take_out(hold);
     hold->state = RLK_HOLD_GOING;
     if (!hold->owner_ended && !hold->owner_died) /* before the release leaves (G8) */
-        rlk_slot_say_locked(hold, RLK_INSIDE_LEFT);
+        rlk_intent_say_locked(hold, RLK_INSIDE_LEFT);
     if (hold->reading)
         rlk_list_append(&hold->lock->queue->leaving, &hold->link);
     else
@@ -398,7 +398,7 @@ void rlk_hold_leave_locked(struct rlk_hold *hold)
 void rlk_hold_give_up_locked(struct rlk_hold *hold, int64_t now, int64_t until)
 {
     /* rule: T7 */
-    assert(hold->state == RLK_HOLD_ASKING && rlk_lock_has_queue(hold->lock));
+    assert(hold->state == RLK_HOLD_REQUESTED && rlk_lock_has_queue(hold->lock));
     hold->queued = true; /* it may be */
     rlk_hold_ask_end_locked(hold);
     hold->state = RLK_HOLD_GOING;
@@ -423,8 +423,8 @@ void rlk_hold_going_locked(struct rlk_hold *hold)
 
 void rlk_hold_end_unused_locked(struct rlk_hold *hold, int64_t now)
 {
-    rlk_gate_close_locked(hold);
-    if (hold->state != RLK_HOLD_INSIDE || !rlk_hold_unused_locked(hold))
+    rlk_fastpath_close_locked(hold);
+    if (hold->state != RLK_HOLD_HELD || !rlk_hold_unused_locked(hold))
         return;
     hold->no_marker = !hold->unknown;
     rlk_hold_leave_locked(hold);
@@ -469,23 +469,23 @@ void rlk_hold_background_end_locked(struct rlk_hold *hold)
         reg->background_count--;
         reg->late_count -= hold->state == RLK_HOLD_LOST;
         if (reg->background_count == 0)
-            rlk_cond_broadcast(&reg->background_done);
+            rlk_sync_cond_broadcast(&reg->background_done);
     }
     if (hold->counted_going)
         hold->lock->going--;
     hold->counted_going = false;
     rlk_list_remove(&hold->link);
-    rlk_slot_end_locked(hold);
+    rlk_intent_end_locked(hold);
     rlk_hold_put_locked(hold);
 }
 
 void rlk_hold_news_locked(struct rlk_hold *hold, unsigned news)
 {
     /* rule: W23 */
-    rlk_gate_close_locked(hold);
-    for (struct rlk_list *l = hold->parts.next; l != &hold->parts; l = l->next) {
-        struct rlk_part *part = RLK_CONTAINER_OF(l, struct rlk_part, hold_link);
-        if (part->claimed) /* nothing is lost that a thread never had */
-            rlk_part_news_locked(part, news);
+    rlk_fastpath_close_locked(hold);
+    for (struct rlk_list *l = hold->holders.next; l != &hold->holders; l = l->next) {
+        struct rlk_holder *holder = RLK_CONTAINER_OF(l, struct rlk_holder, hold_link);
+        if (holder->claimed) /* nothing is lost that a thread never had */
+            rlk_holder_news_locked(holder, news);
     }
 }

@@ -39,7 +39,7 @@ struct rlk_kind {
 };
 extern const struct rlk_kind rlk_kinds[RLK_KIND_LIMIT];
 
-enum rlk_hold_state { RLK_HOLD_ASKING, RLK_HOLD_INSIDE, RLK_HOLD_GOING, RLK_HOLD_LOST };
+enum rlk_hold_state { RLK_HOLD_REQUESTED, RLK_HOLD_HELD, RLK_HOLD_GOING, RLK_HOLD_LOST };
 
 /* What a timer of the registry is embedded in. */
 enum rlk_timer_tag { RLK_TIMER_HOLD = 1, RLK_TIMER_LOCK, RLK_TIMER_LOOK };
@@ -109,10 +109,10 @@ enum rlk_loss {
 };
 
 /* What one thread has of a hold that it entered. Has a reference to it. */
-struct rlk_part {
+struct rlk_holder {
     struct rlk_hold *hold;
     struct rlk_list hold_link;  /* in hold->parts or residents; guarded by mu */
-    struct rlk_part *next_news; /* in the registry's news; guarded by mu */
+    struct rlk_holder *next_news; /* in the registry's news; guarded by mu */
     bool fencing;               /* asked for a token */
     bool claimed;     /* its thread is in, or knows that it was; guarded by mu */
     bool resident;    /* its thread is outside (gate.h); guarded by mu */
@@ -129,8 +129,8 @@ struct rlk_part {
     struct rlk_thread *owner; /* NULL: it has left. The rest is the owner's */
     rlk_thread_t owner_thread;
     struct rlk_list thread_link;
-    struct rlk_part *next_of_thread; /* in the same bucket (holdings.h) */
-    struct rlk_levels levels;        /* writes alone of a lock that has one mode */
+    struct rlk_holder *next_of_thread; /* in the same bucket (holdings.h) */
+    struct rlk_recursion levels;        /* writes alone of a lock that has one mode */
 };
 
 /* What there is of a hold that threads pass on among themselves, or that is kept though
@@ -144,16 +144,16 @@ struct rlk_pass {
     int64_t entered_at;        /* of the newest section that the server was not told of */
     int64_t retain_ns;         /* IDLE, kept: for so long since used_at; else 0 */
     struct rlk_list residents; /* INSIDE: of threads that may come by the gate */
-    struct rlk_list gate_link; /* its gate is open: in the registry's gates; or of those
+    struct rlk_list fastpath_link; /* its gate is open: in the registry's gates; or of those
                                   that are kept for reuse */
-    _Atomic uint64_t gate;     /* gate.h */
+    _Atomic uint64_t fastpath;     /* gate.h */
     _Atomic uint32_t
         *_Atomic inside;     /* of a robust lock: the slot's (slots.h), or NULL */
     _Atomic int64_t used_at; /* IDLE: since when */
 };
 
 /* One that was not passed on, to be read by whoever has no other. */
-extern const struct rlk_pass rlk_no_pass;
+extern const struct rlk_pass rlk_hold_no_pass;
 
 struct rlk_hold {
     struct rlk_lock *lock; /* immutable, as the next but for a rename */
@@ -228,11 +228,11 @@ struct rlk_hold {
     struct rlk_list link;  /* ASKING: in asks or tries; INSIDE, of those that read: in
                               reads; on its way out: in leaving, but for what was held
                               exclusively; or of those that are kept for reuse */
-    struct rlk_list parts; /* INSIDE and LOST: of the threads in it */
+    struct rlk_list holders; /* INSIDE and LOST: of the threads in it */
     struct rlk_timer timer;
     struct rlk_op *op; /* in flight; of reads, perhaps, the one of all that are renewed
                           together; NULL: none */
-    struct rlk_pass *pass; /* &rlk_no_pass: it was not passed on */
+    struct rlk_pass *pass; /* &rlk_hold_no_pass: it was not passed on */
 
     /* atomic: written under mu, read by the owner without */
     _Atomic int64_t end;    /* D */
@@ -240,7 +240,7 @@ struct rlk_hold {
     _Atomic uint64_t token; /* of the section there is, or was last */
 
     union {
-        struct rlk_part own;      /* from INSIDE on: the first of the parts */
+        struct rlk_holder own;      /* from INSIDE on: the first of the parts */
         struct {                  /* before */
             int64_t ticket;       /* of the newest confirmed "queued" answer; 0: none */
             int64_t ticket_sent;  /* when that request left */
@@ -256,7 +256,7 @@ struct rlk_hold {
                                       overtaken by a writer */
             unsigned entered_then; /* granted: what the lock's count that matters was */
             uint64_t round;        /* of the newest refresh that named it */
-            struct rlk_thread *asker; /* whom a fact is to wake; NULL: nobody now */
+            struct rlk_thread *requester; /* whom a fact is to wake; NULL: nobody now */
         };
     };
 };
@@ -301,7 +301,7 @@ struct rlk_waiter {
     bool counted;          /* in the statistics, as one that had to wait */
     bool late;             /* it came back from its last sleep long after its deadline */
     rlk_thread_t self;     /* whom an event names */
-    struct rlk_part *part; /* it was let in by another thread */
+    struct rlk_holder *holder; /* it was let in by another thread */
     /* of a reader: several may wait for the same */
     struct rlk_hold *hold; /* that asks; NULL: it was let in, or is to ask anew */
     unsigned asked;        /* what had been sent of it when this thread came */
@@ -321,7 +321,7 @@ struct rlk_queue {
     struct rlk_list leaving;  /* whose release is under way: reads, and what was given up
                                  before it was entered */
     struct rlk_hold *shared;  /* the one of reads that threads may still join; or NULL */
-    struct rlk_waiter *asker; /* the one thread that asks, unless in_order */
+    struct rlk_waiter *requester; /* the one thread that asks, unless in_order */
     struct rlk_waiter *woken; /* for an IDLE hold, and on its way */
     struct rlk_timer timer;   /* next refresh */
     bool poll_again;          /* something happened while a refresh was in flight */
@@ -364,7 +364,7 @@ struct rlk_lock {
     unsigned going; /* holds that are given back though nobody was in them */
     struct rlk_list idle_link;
     struct rlk_hold *current; /* INSIDE, exclusively */
-    struct rlk_queue *queue;  /* &rlk_no_queue: nobody waits, and nothing is under way */
+    struct rlk_queue *queue;  /* &rlk_queue_none: nobody waits, and nothing is under way */
     const struct rlk_thread *ending; /* it had the lock, and ends the process: nobody else
                                         of it is let in any more */
     struct rlk_id_key left;          /* the exclusive hold that was left last */
@@ -375,17 +375,17 @@ struct rlk_lock {
 
 /* An empty one, to be read by whoever has no other. A lock got by rlk_lock_get_locked has
  * its own until that reference is put. */
-extern const struct rlk_queue rlk_no_queue;
+extern const struct rlk_queue rlk_queue_none;
 
 static inline bool rlk_lock_has_queue(const struct rlk_lock *lock)
 {
-    return lock->queue != &rlk_no_queue;
+    return lock->queue != &rlk_queue_none;
 }
 
 /* The calling thread has taken the lock once. Of a read-write lock it says itself how. */
-static inline void rlk_part_first_level(struct rlk_part *part)
+static inline void rlk_holder_first_level(struct rlk_holder *holder)
 {
-    part->levels.writes = !rlk_kinds[part->hold->lock->kind].read_letter;
+    holder->levels.writes = !rlk_kinds[holder->hold->lock->kind].read_letter;
 }
 
 /* Functions that end in _locked need the registry's mu. Times are CLOCK_BOOTTIME ns. */
@@ -444,7 +444,7 @@ void rlk_hold_asked_in_vain_locked(struct rlk_hold *hold, int64_t now);
 void rlk_hold_spoilt_locked(struct rlk_hold *hold);
 
 /* D of a lease of `ms` whose request left at `sent` (L1). */
-int64_t rlk_lease_end(int64_t sent, int64_t ms);
+int64_t rlk_hold_lease_end(int64_t sent, int64_t ms);
 
 /* ---- transitions */
 
@@ -459,7 +459,7 @@ void rlk_hold_enter_locked(struct rlk_hold *hold, struct rlk_thread *thread, int
 
 /* Another thread enters a hold that reads and is INSIDE. NULL: out of memory. The thread
  * links the part into its own list. */
-struct rlk_part *rlk_hold_join_locked(struct rlk_hold *hold, bool fencing);
+struct rlk_holder *rlk_holder_join_locked(struct rlk_hold *hold, bool fencing);
 
 /* IDLE, it is kept for so long; 0: it is not. */
 void rlk_hold_keep_locked(struct rlk_hold *hold, int64_t retain_ns);
@@ -468,14 +468,14 @@ void rlk_hold_keep_locked(struct rlk_hold *hold, int64_t retain_ns);
 void rlk_hold_idle_locked(struct rlk_hold *hold, bool idle);
 
 /* An empty one of a hold. */
-void rlk_part_init(struct rlk_part *part, struct rlk_hold *hold);
+void rlk_holder_init(struct rlk_holder *holder, struct rlk_hold *hold);
 /* The part is the calling thread's. */
-void rlk_part_own_locked(struct rlk_part *part, struct rlk_thread *thread, int64_t now);
+void rlk_holder_own_locked(struct rlk_holder *holder, struct rlk_thread *thread, int64_t now);
 /* Its section ends, however: it goes into the statistics, and news tell of it as over. */
-void rlk_part_end_section_locked(struct rlk_part *part, int64_t now);
+void rlk_holder_end_section_locked(struct rlk_holder *holder, int64_t now);
 
 /* A thread has no part in the hold any more. The part is gone, and the hold may be. */
-void rlk_part_leave_locked(struct rlk_part *part);
+void rlk_holder_leave_locked(struct rlk_holder *holder);
 /* Whether nobody is inside, or on the way to it. */
 bool rlk_hold_unused_locked(const struct rlk_hold *hold);
 
@@ -520,10 +520,10 @@ void rlk_hold_going_locked(struct rlk_hold *hold);
 /* Tells the event callback, of each thread inside; of one. Keeps the hold until it was
  * told. */
 void rlk_hold_news_locked(struct rlk_hold *hold, unsigned news);
-void rlk_part_news_locked(struct rlk_part *part, unsigned news);
+void rlk_holder_news_locked(struct rlk_holder *holder, unsigned news);
 /* The next of them is being told. */
-struct rlk_part *rlk_registry_news_locked(struct rlk_registry *reg);
-void rlk_part_told_locked(struct rlk_part *part);
+struct rlk_holder *rlk_holder_next_news_locked(struct rlk_registry *reg);
+void rlk_holder_told_locked(struct rlk_holder *holder);
 
 /* INSIDE: whether a renewal may be sent. Those who read wait while one for their lock is
  * in flight: it names many of them, and is followed by one for the others. */

@@ -4,7 +4,7 @@
 #include "hold.h"
 
 #include "awaited.h"
-#include "deadline.h"
+#include "clock.h"
 #include "registry.h"
 
 #include <limits.h>
@@ -18,9 +18,9 @@ void rlk_hold_ask_locked(struct rlk_hold *hold, struct rlk_thread *thread)
     if (rlk_list_empty(&hold->link)) {
         rlk_list_append(&hold->lock->queue->asks, &hold->link);
         hold->refs++;
-        rlk_registry_asks_locked(hold->lock->registry);
+        rlk_awaited_asks_locked(hold->lock->registry);
     }
-    hold->asker = thread;
+    hold->requester = thread;
 }
 
 void rlk_hold_try_locked(struct rlk_hold *hold)
@@ -40,8 +40,8 @@ void rlk_hold_ask_end_locked(struct rlk_hold *hold)
         hold->trying = false;
         return;
     }
-    rlk_registry_asked_locked(lock->registry);
-    hold->asker = NULL;
+    rlk_awaited_asked_locked(lock->registry);
+    hold->requester = NULL;
     if (rlk_list_empty(&lock->queue->asks)) {
         if (!lock->queue->going_on)
             rlk_timer_disarm(&lock->registry->timers, &lock->queue->timer);
@@ -55,8 +55,8 @@ void rlk_hold_ask_end_locked(struct rlk_hold *hold)
 
 void rlk_hold_wake_locked(struct rlk_hold *hold)
 {
-    if (hold->asker)
-        rlk_registry_wake_locked(hold->lock->registry, hold->asker);
+    if (hold->requester)
+        rlk_registry_wake_locked(hold->lock->registry, hold->requester);
 }
 
 /* ---- facts */
@@ -70,7 +70,7 @@ static unsigned times_entered(const struct rlk_hold *hold)
  * newer than all of its own. */
 static bool is_newer(const struct rlk_hold *hold, const struct rlk_hold *other)
 {
-    return hold->proof_sent >= other->since || rlk_now_boot() >= other->end;
+    return hold->proof_sent >= other->since || rlk_clock_boot() >= other->end;
 }
 
 bool rlk_hold_newest_locked(const struct rlk_hold *hold)
@@ -135,7 +135,7 @@ bool rlk_hold_granted_locked(struct rlk_hold *hold, int64_t ticket, uint64_t tok
 
 void rlk_hold_queued_locked(struct rlk_hold *hold, int64_t ticket, int64_t sent)
 {
-    if (hold->state != RLK_HOLD_ASKING || hold->granted)
+    if (hold->state != RLK_HOLD_REQUESTED || hold->granted)
         return;
     /* rule: T1 */
     if (hold->ticket == ticket && sent <= hold->ticket_sent)
@@ -149,14 +149,14 @@ void rlk_hold_queued_locked(struct rlk_hold *hold, int64_t ticket, int64_t sent)
     hold->ticket_sent = sent;
     hold->need_ask = hold->owner_died = false;
     hold->asks_since = 0;
-    rlk_registry_waits_locked(hold->lock->registry);
+    rlk_awaited_waits_locked(hold->lock->registry);
     believe(hold);
 }
 
 void rlk_hold_held_locked(struct rlk_hold *hold, int64_t sent, int64_t remaining_ms,
                           uint64_t token)
 {
-    if (hold->state != RLK_HOLD_ASKING)
+    if (hold->state != RLK_HOLD_REQUESTED)
         return;
     /* rule: T12, W1 */
     hold->token = token;
@@ -170,7 +170,7 @@ void rlk_hold_held_locked(struct rlk_hold *hold, int64_t sent, int64_t remaining
 
 void rlk_hold_gone_locked(struct rlk_hold *hold)
 {
-    if (hold->state != RLK_HOLD_ASKING)
+    if (hold->state != RLK_HOLD_REQUESTED)
         return;
     rlk_hold_ask_anew_locked(hold);
     rlk_hold_wake_locked(hold);
@@ -185,7 +185,7 @@ void rlk_hold_ask_anew_locked(struct rlk_hold *hold)
 
 void rlk_hold_ask_again_locked(struct rlk_hold *hold, int64_t now)
 {
-    if (hold->state != RLK_HOLD_ASKING || hold->granted ||
+    if (hold->state != RLK_HOLD_REQUESTED || hold->granted ||
         now - hold->ticket_sent < hold->lock->registry->presence_ns / ASK_AGAIN_PARTS)
         return;
     hold->ticket = 0; /* it may be given a smaller one, if the queue was lost */
@@ -196,7 +196,7 @@ void rlk_hold_ask_again_locked(struct rlk_hold *hold, int64_t now)
 
 bool rlk_hold_ask_too_locked(struct rlk_hold *hold, int64_t now)
 {
-    if (hold->state != RLK_HOLD_ASKING || hold->granted || hold->need_ask || !hold->asker)
+    if (hold->state != RLK_HOLD_REQUESTED || hold->granted || hold->need_ask || !hold->requester)
         return false;
     hold->need_ask = true;
     hold->asks_since = now;
@@ -215,7 +215,7 @@ void rlk_hold_asked_in_vain_locked(struct rlk_hold *hold, int64_t now)
 
 void rlk_hold_spoilt_locked(struct rlk_hold *hold)
 {
-    if (hold->state != RLK_HOLD_ASKING)
+    if (hold->state != RLK_HOLD_REQUESTED)
         return;
     hold->spoilt = true;
     rlk_hold_wake_locked(hold);

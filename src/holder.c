@@ -12,126 +12,126 @@
 
 enum { FREE_HOLDERS_MAX = 64 /* kept for reuse, so that a pair allocates nothing */ };
 
-void rlk_part_init(struct rlk_part *part, struct rlk_hold *hold)
+void rlk_holder_init(struct rlk_holder *holder, struct rlk_hold *hold)
 {
-    memset(part, 0, sizeof(*part));
-    part->hold = hold;
-    rlk_list_init(&part->hold_link);
-    rlk_list_init(&part->thread_link);
+    memset(holder, 0, sizeof(*holder));
+    holder->hold = hold;
+    rlk_list_init(&holder->hold_link);
+    rlk_list_init(&holder->thread_link);
 }
 
-struct rlk_part *rlk_hold_join_locked(struct rlk_hold *hold, bool fencing)
+struct rlk_holder *rlk_holder_join_locked(struct rlk_hold *hold, bool fencing)
 {
     struct rlk_registry *reg = hold->lock->registry;
-    struct rlk_part *part = &hold->own;
+    struct rlk_holder *holder = &hold->own;
 
-    if (part->owner || part->news_awaits) {
-        struct rlk_list *l = rlk_list_pop(&reg->free_parts);
-        part =
-            l ? RLK_CONTAINER_OF(l, struct rlk_part, hold_link) : malloc(sizeof(*part));
-        if (!part)
+    if (holder->owner || holder->news_awaits) {
+        struct rlk_list *l = rlk_list_pop(&reg->free_holders);
+        holder =
+            l ? RLK_CONTAINER_OF(l, struct rlk_holder, hold_link) : malloc(sizeof(*holder));
+        if (!holder)
             return NULL;
         if (l)
-            reg->free_part_count--;
-        rlk_part_init(part, hold);
+            reg->free_holder_count--;
+        rlk_holder_init(holder, hold);
     }
-    part->fencing = fencing;
-    part->claimed = part->ended = false;
-    rlk_list_append(&hold->parts, &part->hold_link);
+    holder->fencing = fencing;
+    holder->claimed = holder->ended = false;
+    rlk_list_append(&hold->holders, &holder->hold_link);
     hold->refs++;
-    return part;
+    return holder;
 }
 
-void rlk_part_own_locked(struct rlk_part *part, struct rlk_thread *thread, int64_t now)
+void rlk_holder_own_locked(struct rlk_holder *holder, struct rlk_thread *thread, int64_t now)
 {
-    part->since = now;
-    part->ended = false;
-    part->owner = thread;
-    part->owner_thread = rlk_thread_self();
-    rlk_part_first_level(part);
-    part->claimed = true;
-    if (part->hold->at_risk)
-        rlk_part_news_locked(part, RLK_NEWS_AT_RISK);
-    if (thread->fast == part)
+    holder->since = now;
+    holder->ended = false;
+    holder->owner = thread;
+    holder->owner_thread = rlk_sync_thread_self();
+    rlk_holder_first_level(holder);
+    holder->claimed = true;
+    if (holder->hold->at_risk)
+        rlk_holder_news_locked(holder, RLK_NEWS_AT_RISK);
+    if (thread->fast == holder)
         thread->fast_in = true;
     else
-        rlk_holdings_add(thread, part);
+        rlk_thread_holds_add(thread, holder);
 }
 
-void rlk_part_end_section_locked(struct rlk_part *part, int64_t now)
+void rlk_holder_end_section_locked(struct rlk_holder *holder, int64_t now)
 {
-    int64_t lasted = now - part->since;
+    int64_t lasted = now - holder->since;
 
-    rlk_histogram_add(&part->hold->lock->registry->held, lasted);
-    part->since = lasted > 0 ? lasted : 0;
-    part->ended = true;
+    rlk_histogram_add(&holder->hold->lock->registry->held, lasted);
+    holder->since = lasted > 0 ? lasted : 0;
+    holder->ended = true;
 }
 
 /* Neither its thread nor the news need it any more. */
-static void put_part(struct rlk_part *part)
+static void put_holder(struct rlk_holder *holder)
 {
-    struct rlk_hold *hold = part->hold;
+    struct rlk_hold *hold = holder->hold;
     struct rlk_registry *reg = hold->lock->registry;
 
-    if (part != &hold->own && !part->owner && !part->news_awaits) {
-        if (reg->free_part_count < FREE_HOLDERS_MAX) {
-            reg->free_part_count++;
-            rlk_list_prepend(&reg->free_parts, &part->hold_link);
+    if (holder != &hold->own && !holder->owner && !holder->news_awaits) {
+        if (reg->free_holder_count < FREE_HOLDERS_MAX) {
+            reg->free_holder_count++;
+            rlk_list_prepend(&reg->free_holders, &holder->hold_link);
         } else {
-            free(part);
+            free(holder);
         }
     }
     rlk_hold_put_locked(hold);
 }
 
-void rlk_part_leave_locked(struct rlk_part *part)
+void rlk_holder_leave_locked(struct rlk_holder *holder)
 {
-    struct rlk_thread *thread = part->owner;
+    struct rlk_thread *thread = holder->owner;
 
-    rlk_gate_count_locked(part);
-    if (part->fast) {
+    rlk_fastpath_count_locked(holder);
+    if (holder->fast) {
         thread->fast = NULL;
         thread->fast_in = false;
     }
-    part->resident = part->fast = false;
-    rlk_levels_clear(&part->levels);
+    holder->resident = holder->fast = false;
+    rlk_recursion_clear(&holder->levels);
     if (thread)
-        rlk_holdings_remove(thread, part);
-    rlk_list_remove(&part->hold_link);
-    part->owner = NULL;
-    put_part(part);
+        rlk_thread_holds_remove(thread, holder);
+    rlk_list_remove(&holder->hold_link);
+    holder->owner = NULL;
+    put_holder(holder);
 }
 
-void rlk_part_news_locked(struct rlk_part *part, unsigned news)
+void rlk_holder_news_locked(struct rlk_holder *holder, unsigned news)
 {
-    struct rlk_registry *reg = part->hold->lock->registry;
+    struct rlk_registry *reg = holder->hold->lock->registry;
 
-    part->news |= (uint8_t)news;
-    if (!part->news_awaits) {
-        part->news_awaits = true;
-        part->hold->refs++;
-        part->next_news = NULL;
+    holder->news |= (uint8_t)news;
+    if (!holder->news_awaits) {
+        holder->news_awaits = true;
+        holder->hold->refs++;
+        holder->next_news = NULL;
         if (reg->first_news)
-            reg->last_news->next_news = part;
+            reg->last_news->next_news = holder;
         else
-            reg->first_news = part;
-        reg->last_news = part;
+            reg->first_news = holder;
+        reg->last_news = holder;
     }
     reg->subscriber_dirty = true;
 }
 
-struct rlk_part *rlk_registry_news_locked(struct rlk_registry *reg)
+struct rlk_holder *rlk_holder_next_news_locked(struct rlk_registry *reg)
 {
-    struct rlk_part *part = reg->first_news;
-    if (part) {
-        reg->first_news = part->next_news;
-        part->news_awaits = false;
+    struct rlk_holder *holder = reg->first_news;
+    if (holder) {
+        reg->first_news = holder->next_news;
+        holder->news_awaits = false;
     }
-    return part;
+    return holder;
 }
 
-void rlk_part_told_locked(struct rlk_part *part)
+void rlk_holder_told_locked(struct rlk_holder *holder)
 {
-    part->news = 0;
-    put_part(part);
+    holder->news = 0;
+    put_holder(holder);
 }

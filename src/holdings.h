@@ -9,14 +9,14 @@
 
 /* The thread is in by this part. Without memory for a table the list is looked through.
  */
-void rlk_holdings_add(struct rlk_thread *thread, struct rlk_part *part);
+void rlk_thread_holds_add(struct rlk_thread *thread, struct rlk_holder *holder);
 /* It is not any more; harmless when it was not. */
-void rlk_holdings_remove(struct rlk_thread *thread, struct rlk_part *part);
+void rlk_thread_holds_remove(struct rlk_thread *thread, struct rlk_holder *holder);
 
 /* The parts among which one of a lock with this hash is, by next_of_thread; whether there
  * is a table: else they are in thread->holds. */
-static inline bool rlk_holdings_bucket(const struct rlk_thread *thread, uint64_t hash,
-                                       struct rlk_part **ret_first)
+static inline bool rlk_thread_holds_bucket(const struct rlk_thread *thread, uint64_t hash,
+                                       struct rlk_holder **ret_first)
 {
     if (!thread->table)
         return false;

@@ -59,7 +59,7 @@ static long as_long(int64_t ms)
     return ms > LONG_MAX ? LONG_MAX : (long)ms;
 }
 
-static int add_party(struct parties *p, const struct rlk_peers *peers, const char *owner,
+static int add_party(struct parties *p, const struct rlk_client_list *peers, const char *owner,
                      size_t owner_len, rlock_mode_t mode, int64_t since_ms,
                      int64_t left_ms)
 {
@@ -80,7 +80,7 @@ static int add_party(struct parties *p, const struct rlk_peers *peers, const cha
     const char *colon = memchr(owner, ':', owner_len);
     size_t client_len = 0;
     const char *client =
-        colon ? rlk_peers_find(peers, owner, (size_t)(colon - owner), &client_len) : NULL;
+        colon ? rlk_client_list_find(peers, owner, (size_t)(colon - owner), &client_len) : NULL;
     rlock_party_t *party = &p->list[p->count];
     party->owner = strndup(owner, owner_len);
     party->client = client ? strndup(client, client_len) : strdup("");
@@ -167,7 +167,7 @@ static bool is_holder(const char *field, size_t len, const char *value, size_t v
 }
 
 static int read_holders(struct box *box, const struct rlk_reply *reply,
-                        const struct rlk_peers *peers)
+                        const struct rlk_client_list *peers)
 {
     const struct rlk_reply *fields = rlk_reply_at(reply, 2),
                            *readers = rlk_reply_at(reply, 3);
@@ -209,7 +209,7 @@ static int read_holders(struct box *box, const struct rlk_reply *reply,
 /* One page of waiters: exclusive ones (which 4) and readers (5), with their "alive
  * until". */
 static int read_waiters(struct box *box, const struct rlk_reply *reply,
-                        const struct rlk_peers *peers, int64_t cursors[2], bool *ret_more)
+                        const struct rlk_client_list *peers, int64_t cursors[2], bool *ret_more)
 {
     int64_t now_us = bounded(rlk_reply_integer(rlk_reply_at(reply, 0)));
     const struct rlk_reply *alive = rlk_reply_at(reply, 6);
@@ -329,7 +329,7 @@ static int ask_page(struct rlock_client *client, const char *name, size_t name_l
     rlk_request_add_int(&req, cursors[0]);
     rlk_request_add_int(&req, cursors[1]);
     *ret_reply = NULL;
-    rlk_trip_request(client, &req, until, &answer, ret_reply);
+    rlk_rpc_request(client, &req, until, &answer, ret_reply);
     *ret_hidden = answer.outcome == RLK_REFUSED && answer.key_refused;
     if (answer.outcome != RLK_DONE)
         return answer.code;
@@ -341,7 +341,7 @@ static int ask_page(struct rlock_client *client, const char *name, size_t name_l
 
 /* Holders and the first page of waiters are of one moment, further pages later. */
 int rlk_inspect(struct rlock_client *client, const char *name,
-                const struct rlk_peers *peers, int64_t until, bool *ret_hidden,
+                const struct rlk_client_list *peers, int64_t until, bool *ret_hidden,
                 rlock_info_t **ret_info)
 {
     size_t name_len = strlen(name);
@@ -402,13 +402,13 @@ int rlk_inspect_named(struct rlock_client *client, const char *name, bool *ret_h
 
     if (rc != 0)
         return rc;
-    struct rlk_peers peers = rlk_peers_list(client, until);
+    struct rlk_client_list peers = rlk_client_list_list(client, until);
     if (peers.count > 0 &&
         rlk_inspect(client, name, &peers, until, &hidden, &named) == 0) {
         rlk_inspect_free(*ret_info);
         *ret_info = named;
     }
-    rlk_peers_free(&peers);
+    rlk_client_list_free(&peers);
     rlk_error_clear();
     return 0;
 }
@@ -420,7 +420,7 @@ int rlock_inspect(rlock_client_t *client, const char *name, rlock_info_t **ret_i
     rlock_info_t *info;
     bool hidden;
     int rc =
-        rlk_argument_there("ret_info", ret_info) ? rlk_inspect_check_name(name) : EINVAL;
+        rlk_error_argument_there("ret_info", ret_info) ? rlk_inspect_check_name(name) : EINVAL;
 
     if (rc == 0)
         rc = rlk_client_get_pointer(client, &used);

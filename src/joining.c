@@ -2,7 +2,7 @@
 /* See joining.h. Thread: any. Locks: hold the registry's mu. Blocks: no. */
 #include "joining.h"
 
-#include "deadline.h"
+#include "clock.h"
 #include "handoff.h"
 #include "log.h"
 #include "registry.h"
@@ -18,7 +18,7 @@ static bool is_open(const struct rlk_hold *hold, int64_t now)
            !rlk_lock_ask_locked(lock) && !lock->ending && !rlk_log_ended();
 }
 
-void rlk_joining_use_locked(struct rlk_hold *hold)
+void rlk_readshare_use_locked(struct rlk_hold *hold)
 {
     if (!hold->idle)
         return;
@@ -27,38 +27,38 @@ void rlk_joining_use_locked(struct rlk_hold *hold)
     rlk_hold_schedule_locked(hold); /* its whole lease again */
 }
 
-bool rlk_joining_enter_locked(struct rlk_lock *lock, const struct rlk_waiter *self,
+bool rlk_readshare_enter_locked(struct rlk_lock *lock, const struct rlk_waiter *self,
                               int64_t now)
 {
     struct rlk_hold *hold = lock->queue->shared;
 
     /* rule: K14 */
     if (!hold || !self->retakes || !is_open(hold, now) ||
-        !rlk_hold_has_terms_of(hold, self) || !rlk_hold_pass_locked(hold))
+        !rlk_handoff_has_terms_of(hold, self) || !rlk_hold_pass_locked(hold))
         return false;
-    struct rlk_part *part =
-        rlk_hold_join_locked(hold, self->letter >= 'A' && self->letter <= 'Z');
-    if (!part)
+    struct rlk_holder *holder =
+        rlk_holder_join_locked(hold, self->letter >= 'A' && self->letter <= 'Z');
+    if (!holder)
         return false;
-    rlk_joining_use_locked(hold);
-    rlk_part_own_locked(part, self->thread, now);
+    rlk_readshare_use_locked(hold);
+    rlk_holder_own_locked(holder, self->thread, now);
     rlk_handoff_unasked_locked(hold, now);
     RLK_COUNT(lock->registry->counters->acquisitions);
     RLK_COUNT(lock->registry->counters->local_handovers);
     return true;
 }
 
-bool rlk_joining_unlock_locked(struct rlk_part *part, struct rlk_handoff bound,
+bool rlk_readshare_unlock_locked(struct rlk_holder *holder, struct rlk_handoff bound,
                                int64_t now)
 {
-    struct rlk_hold *hold = part->hold;
+    struct rlk_hold *hold = holder->hold;
 
     /* rule: K14 */
-    if (hold->parts.next != hold->parts.prev || hold->joins > 0 || bound.retain_ns == 0 ||
+    if (hold->holders.next != hold->holders.prev || hold->joins > 0 || bound.retain_ns == 0 ||
         !bound.hears || !is_open(hold, now) || !rlk_handoff_room_locked(hold) ||
         !rlk_hold_pass_locked(hold))
         return false;
-    rlk_part_leave_locked(part);
+    rlk_holder_leave_locked(holder);
     rlk_hold_idle_locked(hold, true);
     rlk_hold_keep_locked(hold, bound.retain_ns);
     hold->pass->used_at = now;
@@ -66,7 +66,7 @@ bool rlk_joining_unlock_locked(struct rlk_part *part, struct rlk_handoff bound,
     return true;
 }
 
-struct rlk_hold *rlk_joining_kept_locked(struct rlk_lock *lock)
+struct rlk_hold *rlk_readshare_kept_locked(struct rlk_lock *lock)
 {
     for (struct rlk_list *l = lock->queue->reads.next; l != &lock->queue->reads;
          l = l->next) {
@@ -86,7 +86,7 @@ static void reads_of_all_are_wanted(struct rlk_list *holds)
     }
 }
 
-void rlk_joining_wanted_locked(struct rlk_lock *lock, int64_t now)
+void rlk_readshare_wanted_locked(struct rlk_lock *lock, int64_t now)
 {
     /* rule: K15 */
     reads_of_all_are_wanted(&lock->queue->asks);

@@ -12,23 +12,23 @@
 
 /* The calling thread, `self`, whose handle keeps the lock, joins those who read. False:
  * it is to ask. */
-bool rlk_joining_enter_locked(struct rlk_lock *lock, const struct rlk_waiter *self,
+bool rlk_readshare_enter_locked(struct rlk_lock *lock, const struct rlk_waiter *self,
                               int64_t now);
 
 /* The last level of a thread ends at `now` < D. True: it has left, and nobody is inside
  * any more, but the hold is kept; false: it is to leave as usual. */
-bool rlk_joining_unlock_locked(struct rlk_part *part, struct rlk_handoff bound,
+bool rlk_readshare_unlock_locked(struct rlk_holder *holder, struct rlk_handoff bound,
                                int64_t now);
 
 /* Somebody comes into a hold that reads, or asks whether he may: it is not kept any more,
  * but used. */
-void rlk_joining_use_locked(struct rlk_hold *hold);
+void rlk_readshare_use_locked(struct rlk_hold *hold);
 
 /* A read hold that is kept though nobody is inside, for who wants to write; or NULL. */
-struct rlk_hold *rlk_joining_kept_locked(struct rlk_lock *lock);
+struct rlk_hold *rlk_readshare_kept_locked(struct rlk_lock *lock);
 
 /* A message names a read hold of the lock, INSIDE or ASKING: a writer waits (K15). It is
  * the only one to this client, and so about all of them. */
-void rlk_joining_wanted_locked(struct rlk_lock *lock, int64_t now);
+void rlk_readshare_wanted_locked(struct rlk_lock *lock, int64_t now);
 
 #endif

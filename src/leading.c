@@ -5,7 +5,7 @@
 #include "leading.h"
 
 #include "client.h"
-#include "deadline.h"
+#include "clock.h"
 #include "descriptor.h"
 #include "fork.h"
 #include "ppoll.h"
@@ -28,8 +28,8 @@ static bool await(struct pollfd fds[2], int64_t mono_end)
 {
     int64_t ns = LOOK_MS * RLK_NS_PER_MS;
 
-    if (mono_end != RLK_NEVER && mono_end - rlk_now_mono() < ns)
-        ns = mono_end - rlk_now_mono();
+    if (mono_end != RLK_NEVER && mono_end - rlk_clock_mono() < ns)
+        ns = mono_end - rlk_clock_mono();
     if (ns < 0)
         ns = 0;
     struct timespec left = { (time_t)(ns / RLK_NS_PER_S), (long)(ns % RLK_NS_PER_S) };
@@ -42,7 +42,7 @@ static bool await(struct pollfd fds[2], int64_t mono_end)
     return errno == EINTR; /* EINVAL: RLIMIT_NOFILE was lowered to less than these */
 }
 
-bool rlk_lead_locked(struct rlock_client *client, struct rlk_thread *thread,
+bool rlk_leader_begin_locked(struct rlock_client *client, struct rlk_thread *thread,
                      int64_t mono_end)
 {
     struct rlk_registry *reg = &client->registry;
@@ -56,7 +56,7 @@ bool rlk_lead_locked(struct rlock_client *client, struct rlk_thread *thread,
     atomic_store(&reg->leader_called, false);
     struct pollfd fds[2] = { { rlk_conn_fd(sub->conn), POLLIN, 0 },
                              { reg->leader_fd, POLLIN, 0 } };
-    rlk_mutex_unlock(&reg->mu);
+    rlk_sync_mutex_unlock(&reg->mu);
 
     /* in a child, where a signal's handler has forked and come back, they are the
      * parent's
@@ -64,7 +64,7 @@ bool rlk_lead_locked(struct rlock_client *client, struct rlk_thread *thread,
     bool good = !rlk_fork_since(generation) &&
                 rlk_conn_watch(sub->conn, sub->watch_fd, false) == 0;
     while (good && !atomic_load(&reg->leader_called) &&
-           (mono_end == RLK_NEVER || rlk_now_mono() < mono_end)) {
+           (mono_end == RLK_NEVER || rlk_clock_mono() < mono_end)) {
         good = await(fds, mono_end);
         if (rlk_fork_since(generation))
             break;
@@ -78,7 +78,7 @@ bool rlk_lead_locked(struct rlock_client *client, struct rlk_thread *thread,
      * for that */
     if (!inherited && good)
         good = rlk_conn_watch(sub->conn, sub->watch_fd, true) == 0;
-    rlk_mutex_lock(&reg->mu);
+    rlk_sync_mutex_lock(&reg->mu);
     if (inherited)
         return true;
     reg->leader = NULL;
@@ -99,7 +99,7 @@ static bool is_telling(const struct rlk_subscription *sub)
     return !rlk_fd_is_ours(sub->watch_fd) || epoll_wait(sub->watch_fd, &event, 1, 0) > 0;
 }
 
-bool rlk_lead_take_over(struct rlock_client *client, bool wanted)
+bool rlk_leader_take_over(struct rlock_client *client, bool wanted)
 {
     struct rlk_subscription *sub = &client->subscription;
     struct rlk_registry *reg = &client->registry;
@@ -131,7 +131,7 @@ static bool leaves_enough(int fd)
            (rlim_t)fd + FDS_LEFT < limit.rlim_cur;
 }
 
-void rlk_lead_end(struct rlock_client *client)
+void rlk_leader_end(struct rlock_client *client)
 {
     struct rlk_subscription *sub = &client->subscription;
     if (sub->watch_fd < 0)
@@ -150,7 +150,7 @@ static bool need_watch(struct rlock_client *client)
     if (sub->watch_fd >= 0 && rlk_fd_is_ours(sub->watch_fd) &&
         rlk_fd_is_ours(sub->leader_fd))
         return true;
-    rlk_lead_end(client); /* the program has closed them, if there were any */
+    rlk_leader_end(client); /* the program has closed them, if there were any */
     int leader_fd = rlk_fd_event();
     if (leader_fd >= 0 && leaves_enough(leader_fd))
         sub->watch_fd = rlk_fd_made_by(make_watch);
@@ -163,7 +163,7 @@ static bool need_watch(struct rlock_client *client)
     return sub->watch_fd >= 0;
 }
 
-void rlk_lead_lend(struct rlock_client *client)
+void rlk_leader_lend(struct rlock_client *client)
 {
     struct rlk_subscription *sub = &client->subscription;
     struct rlk_registry *reg = &client->registry;

@@ -20,7 +20,7 @@ struct rlk_thread;
 /* Reads the mailbox until the calling thread is woken, or until `mono_end`
  * (CLOCK_MONOTONIC, ns; RLK_NEVER). False: another does, or there is nothing to read; it
  * did not wait. Locks: holds the registry's mu, dropped meanwhile. Blocks: network. */
-bool rlk_lead_locked(struct rlock_client *client, struct rlk_thread *thread,
+bool rlk_leader_begin_locked(struct rlock_client *client, struct rlk_thread *thread,
                      int64_t mono_end);
 
 /* ---- for the subscriber's thread. Locks: take the registry's mu. */
@@ -28,10 +28,10 @@ bool rlk_lead_locked(struct rlock_client *client, struct rlk_thread *thread,
 /* It has the connection from now on. False: a waiting thread leads. That goes on if there
  * is nothing to do for the subscriber, which `wanted` says but for the channels, or is
  * told to leave, and wakes the subscriber then. */
-bool rlk_lead_take_over(struct rlock_client *client, bool wanted);
+bool rlk_leader_take_over(struct rlock_client *client, bool wanted);
 /* Lets a waiting thread read the mailbox if there is nothing else to do there. */
-void rlk_lead_lend(struct rlock_client *client);
+void rlk_leader_lend(struct rlock_client *client);
 /* Nobody leads any more: the client ends. */
-void rlk_lead_end(struct rlock_client *client);
+void rlk_leader_end(struct rlock_client *client);
 
 #endif

@@ -18,7 +18,7 @@ static struct rlk_runs *resize(struct rlk_runs *runs, unsigned size)
 }
 
 /* The runs, with room for one more. False: out of memory. */
-static bool reserve(struct rlk_levels *levels)
+static bool reserve(struct rlk_recursion *levels)
 {
     struct rlk_runs *runs = levels->runs;
 
@@ -46,13 +46,13 @@ static bool is_read(unsigned run)
     return run % 2 == 1;
 }
 
-bool rlk_levels_push(struct rlk_levels *levels, bool read)
+bool rlk_recursion_push(struct rlk_recursion *levels, bool read)
 {
     struct rlk_runs *runs = levels->runs;
 
     if (levels->writes + levels->reads >= INT_MAX)
         return false;
-    if ((runs || (!read && levels->reads > 0)) && rlk_levels_reads(levels) != read) {
+    if ((runs || (!read && levels->reads > 0)) && rlk_recursion_reads(levels) != read) {
         if (!reserve(levels))
             return false;
         runs = levels->runs;
@@ -67,12 +67,12 @@ bool rlk_levels_push(struct rlk_levels *levels, bool read)
     return true;
 }
 
-bool rlk_levels_reads(const struct rlk_levels *levels)
+bool rlk_recursion_reads(const struct rlk_recursion *levels)
 {
     return levels->runs ? is_read(levels->runs->count - 1) : levels->reads > 0;
 }
 
-static void drop_run(struct rlk_levels *levels, bool read)
+static void drop_run(struct rlk_recursion *levels, bool read)
 {
     struct rlk_runs *runs = levels->runs;
     unsigned i = runs->count;
@@ -96,7 +96,7 @@ static void drop_run(struct rlk_levels *levels, bool read)
     }
 }
 
-bool rlk_levels_drop(struct rlk_levels *levels, bool read)
+bool rlk_recursion_drop(struct rlk_recursion *levels, bool read)
 {
     if ((read ? levels->reads : levels->writes) == 0)
         return false;
@@ -109,7 +109,7 @@ bool rlk_levels_drop(struct rlk_levels *levels, bool read)
     return true;
 }
 
-void rlk_levels_downgrade(struct rlk_levels *levels)
+void rlk_recursion_downgrade(struct rlk_recursion *levels)
 {
     free(levels->runs);
     levels->runs = NULL;
@@ -117,7 +117,7 @@ void rlk_levels_downgrade(struct rlk_levels *levels)
     levels->writes = 0;
 }
 
-void rlk_levels_clear(struct rlk_levels *levels)
+void rlk_recursion_clear(struct rlk_recursion *levels)
 {
     free(levels->runs);
     memset(levels, 0, sizeof(*levels));

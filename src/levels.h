@@ -15,20 +15,20 @@ struct rlk_runs {
     unsigned levels[]; /* run 0, which may be 0 long, is of writes */
 };
 
-struct rlk_levels {
+struct rlk_recursion {
     unsigned writes, reads;
     struct rlk_runs *runs; /* all of them, when they are more than two; else NULL */
 };
 
 /* One level more. False: too many, or out of memory; nothing changed. */
-bool rlk_levels_push(struct rlk_levels *levels, bool read);
+bool rlk_recursion_push(struct rlk_recursion *levels, bool read);
 /* Whether the innermost level is a read. */
-bool rlk_levels_reads(const struct rlk_levels *levels);
+bool rlk_recursion_reads(const struct rlk_recursion *levels);
 /* Drops the innermost level of that mode. False: there is none. */
-bool rlk_levels_drop(struct rlk_levels *levels, bool read);
+bool rlk_recursion_drop(struct rlk_recursion *levels, bool read);
 /* All become reads. */
-void rlk_levels_downgrade(struct rlk_levels *levels);
+void rlk_recursion_downgrade(struct rlk_recursion *levels);
 /* Empty again. */
-void rlk_levels_clear(struct rlk_levels *levels);
+void rlk_recursion_clear(struct rlk_recursion *levels);
 
 #endif

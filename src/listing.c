@@ -22,7 +22,7 @@ static bool is_hidden(struct rlock_client *client, const char *name)
     struct rlk_reply *reply = NULL;
 
     int rc =
-        rlk_trip_command(client, 2, argv, rlk_inspect_until(client), &answer, &reply);
+        rlk_rpc_command(client, 2, argv, rlk_inspect_until(client), &answer, &reply);
     rlk_reply_free(reply);
     if (rc != 0 && answer.key_refused)
         return true;
@@ -41,7 +41,7 @@ static int scan(struct rlock_client *client, char cursor[32], const char *patter
     struct rlk_answer answer;
 
     snprintf(count, sizeof(count), "%d", SCAN_COUNT);
-    int rc = rlk_trip_command(client, sizeof(argv) / sizeof(argv[0]), argv,
+    int rc = rlk_rpc_command(client, sizeof(argv) / sizeof(argv[0]), argv,
                               rlk_inspect_until(client), &answer, ret_reply);
     if (rc != 0)
         return rc;
@@ -77,7 +77,7 @@ static int walk(struct rlock_client *client, const char *pattern,
                 int (*each)(const rlock_info_t *info, void *arg), void *arg)
 {
     char cursor[32] = "0";
-    struct rlk_peers peers = rlk_peers_list(client, rlk_inspect_until(client));
+    struct rlk_client_list peers = rlk_client_list_list(client, rlk_inspect_until(client));
     int rc = 0;
 
     do {
@@ -90,7 +90,7 @@ static int walk(struct rlock_client *client, const char *pattern,
             size_t len;
             rlock_info_t *info;
             const char *name = rlk_reply_text_at(keys, i, &len);
-            if (!name || strlen(name) != len || rlk_name_check(name, len) != 0)
+            if (!name || strlen(name) != len || rlk_key_check(name, len) != 0)
                 continue;
             bool hidden = false;
             rc = rlk_inspect(client, name, &peers, rlk_inspect_until(client), &hidden,
@@ -102,7 +102,7 @@ static int walk(struct rlock_client *client, const char *pattern,
         }
         rlk_reply_free(reply);
     } while (rc == 0 && strcmp(cursor, "0") != 0);
-    rlk_peers_free(&peers);
+    rlk_client_list_free(&peers);
     return rc;
 }
 
@@ -134,7 +134,7 @@ static int look_at(struct rlock_client *client, const char *name,
     rlock_info_t *info;
     bool hidden;
 
-    if (rlk_name_check(name, strlen(name)) != 0)
+    if (rlk_key_check(name, strlen(name)) != 0)
         return 0; /* no lock can have it */
     int rc = rlk_inspect_named(client, name, &hidden, &info);
     if (rc == ENOENT || rc == EPROTO)
@@ -160,7 +160,7 @@ int rlock_list(rlock_client_t *client, const char *pattern,
     struct rlk_call call = rlk_call_enter();
     struct rlock_client *used;
     int rc =
-        rlk_argument_there("each", each) ? rlk_client_get_pointer(client, &used) : EINVAL;
+        rlk_error_argument_there("each", each) ? rlk_client_get_pointer(client, &used) : EINVAL;
 
     if (rc == 0) {
         rc = list(used, pattern ? pattern : "*", each, arg);

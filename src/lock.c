@@ -63,13 +63,13 @@ static void forget(struct rlk_lock *lock)
 struct rlk_lock *rlk_lock_find_locked(struct rlk_registry *reg, int kind,
                                       const char *name, size_t name_len)
 {
-    return find(reg, kind, name, name_len, (uint32_t)rlk_name_hash(name, name_len));
+    return find(reg, kind, name, name_len, (uint32_t)rlk_key_hash(name, name_len));
 }
 
 struct rlk_lock *rlk_lock_get_locked(struct rlk_registry *reg, int kind, const char *name,
                                      size_t name_len)
 {
-    uint32_t hash = (uint32_t)rlk_name_hash(name, name_len);
+    uint32_t hash = (uint32_t)rlk_key_hash(name, name_len);
     struct rlk_lock *lock = find(reg, kind, name, name_len, hash);
 
     if (lock) {
@@ -92,7 +92,7 @@ struct rlk_lock *rlk_lock_get_locked(struct rlk_registry *reg, int kind, const c
     memcpy(lock->name, name, name_len);
     lock->refs = 1;
     rlk_list_init(&lock->idle_link);
-    lock->queue = (struct rlk_queue *)&rlk_no_queue;
+    lock->queue = (struct rlk_queue *)&rlk_queue_none;
     if (!rlk_queue_need_locked(lock)) {
         free(lock);
         return NULL;
@@ -143,7 +143,7 @@ void rlk_lock_promote_locked(struct rlk_lock *lock)
 {
     if (rlk_kinds[lock->kind].in_order)
         return; /* everybody asks on his own */
-    if (lock->current || lock->queue->asker || lock->releasing ||
+    if (lock->current || lock->queue->requester || lock->releasing ||
         rlk_list_empty(&lock->queue->waiters))
         return;
     struct rlk_list *l = lock->queue->waiters.next;
@@ -153,8 +153,8 @@ void rlk_lock_promote_locked(struct rlk_lock *lock)
         l = l->next;
     if (l == &lock->queue->waiters)
         return;
-    lock->queue->asker = RLK_CONTAINER_OF(l, struct rlk_waiter, link);
-    rlk_registry_wake_locked(lock->registry, lock->queue->asker->thread);
+    lock->queue->requester = RLK_CONTAINER_OF(l, struct rlk_waiter, link);
+    rlk_registry_wake_locked(lock->registry, lock->queue->requester->thread);
 }
 
 struct rlk_hold *rlk_lock_ask_locked(struct rlk_lock *lock)
@@ -162,7 +162,7 @@ struct rlk_hold *rlk_lock_ask_locked(struct rlk_lock *lock)
     for (struct rlk_list *l = lock->queue->asks.next; l != &lock->queue->asks;
          l = l->next) {
         struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, link);
-        if (hold->state == RLK_HOLD_ASKING && !hold->reading)
+        if (hold->state == RLK_HOLD_REQUESTED && !hold->reading)
             return hold;
     }
     return NULL;
@@ -174,7 +174,7 @@ struct rlk_hold *rlk_lock_read_ask_locked(struct rlk_lock *lock, char letter,
     for (struct rlk_list *l = lock->queue->asks.next; l != &lock->queue->asks;
          l = l->next) {
         struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, link);
-        if (hold->state == RLK_HOLD_ASKING && hold->reading && !hold->fixed &&
+        if (hold->state == RLK_HOLD_REQUESTED && hold->reading && !hold->fixed &&
             hold->id.letter == letter && hold->id.grant_ms == grant_ms)
             return hold;
     }
@@ -185,7 +185,7 @@ bool rlk_lock_held_locked(struct rlk_lock *lock, int64_t now)
 {
     /* rule: H3 */
     if (lock->current)
-        rlk_gate_close_locked(lock->current);
+        rlk_fastpath_close_locked(lock->current);
     if (lock->current && now >= lock->current->end)
         rlk_hold_lose_locked(lock->current, RLK_LOSS_ENDED, now);
     for (struct rlk_list *l = lock->queue->reads.next, *next; l != &lock->queue->reads;

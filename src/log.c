@@ -19,21 +19,21 @@ static atomic_bool ended;
 
 void rlk_log_set(rlk_log_fn fn, void *arg, int max_level)
 {
-    rlk_mutex_lock(&mu);
+    rlk_sync_mutex_lock(&mu);
     logger = fn;
     logger_arg = arg;
     atomic_store(&logger_level, fn && !rlk_log_ended() ? max_level : -1);
-    rlk_mutex_unlock(&mu);
+    rlk_sync_mutex_unlock(&mu);
 }
 
 void rlk_log(int level, const char *format, ...)
 {
     if (level > atomic_load_explicit(&logger_level, memory_order_relaxed))
         return;
-    rlk_mutex_lock(&mu);
+    rlk_sync_mutex_lock(&mu);
     rlk_log_fn fn = logger;
     void *arg = logger_arg;
-    rlk_mutex_unlock(&mu);
+    rlk_sync_mutex_unlock(&mu);
     if (!fn)
         return;
     char line[512];
@@ -76,12 +76,12 @@ bool rlk_log_ended(void)
 
 void rlk_log_hold(void)
 {
-    rlk_mutex_lock(&mu);
+    rlk_sync_mutex_lock(&mu);
 }
 
 void rlk_log_unhold(void)
 {
-    rlk_mutex_unlock(&mu);
+    rlk_sync_mutex_unlock(&mu);
 }
 
 void rlk_log_forget(void)
@@ -121,15 +121,15 @@ const char *rlk_log_number(char buf[RLK_LOG_NUMBER_SIZE], int64_t n, int64_t uni
 
     for (int i = 0; i < digits; i++)
         scale *= 10;
-    uint64_t whole = size / by, part = (size % by * scale + by / 2) / by;
-    if (part == scale) {
+    uint64_t whole = size / by, holder = (size % by * scale + by / 2) / by;
+    if (holder == scale) {
         whole++;
-        part = 0;
+        holder = 0;
     }
-    const char *sign = n < 0 && (whole > 0 || part > 0) ? "-" : "";
+    const char *sign = n < 0 && (whole > 0 || holder > 0) ? "-" : "";
     if (digits > 0)
         snprintf(buf, RLK_LOG_NUMBER_SIZE, "%s%llu.%0*llu", sign,
-                 (unsigned long long)whole, digits, (unsigned long long)part);
+                 (unsigned long long)whole, digits, (unsigned long long)holder);
     else
         snprintf(buf, RLK_LOG_NUMBER_SIZE, "%s%llu", sign, (unsigned long long)whole);
     return buf;

@@ -5,7 +5,8 @@
  * on, empty, and the next join finds it running. */
 #include "loop.h"
 
-#include "deadline.h"
+#include "alarm.h"
+#include "clock.h"
 #include "descriptor.h"
 #include "error.h"
 #include "fork.h"
@@ -31,9 +32,9 @@ int rlk_loop_init(struct rlk_loop *loop)
     rlk_list_init(&loop->members);
     loop->bell = RLK_BELL_CLOSED;
     loop->alarm_fd = -1;
-    int rc = rlk_mutex_init(&loop->mu);
+    int rc = rlk_sync_mutex_init(&loop->mu);
     if (rc == 0)
-        rc = rlk_cond_init(&loop->changed);
+        rc = rlk_sync_cond_init(&loop->changed);
     loop->made = true;
     return rc;
 }
@@ -66,7 +67,7 @@ static bool take_up(struct rlk_loop *loop)
     bool go_on;
 
     rlk_list_init(&gone);
-    rlk_mutex_lock(&loop->mu);
+    rlk_sync_mutex_lock(&loop->mu);
     while ((l = rlk_list_pop(&loop->joining)) != NULL)
         rlk_list_append(&loop->members, l);
     for (l = loop->members.next; l != &loop->members;) {
@@ -78,14 +79,14 @@ static bool take_up(struct rlk_loop *loop)
         l = next;
     }
     go_on = !loop->stop;
-    rlk_mutex_unlock(&loop->mu);
+    rlk_sync_mutex_unlock(&loop->mu);
 
     while ((l = rlk_list_pop(&gone)) != NULL) {
         loop->left(member_of(l));
-        rlk_mutex_lock(&loop->mu);
+        rlk_sync_mutex_lock(&loop->mu);
         member_of(l)->attached = false;
-        rlk_cond_broadcast(&loop->changed);
-        rlk_mutex_unlock(&loop->mu);
+        rlk_sync_cond_broadcast(&loop->changed);
+        rlk_sync_mutex_unlock(&loop->mu);
     }
     return go_on;
 }
@@ -93,7 +94,7 @@ static bool take_up(struct rlk_loop *loop)
 /* Steps every member once. Returns when to do so again. A step may take members out. */
 static int64_t step_all(struct rlk_loop *loop)
 {
-    int64_t now = rlk_now_boot(), next = RLK_NEVER;
+    int64_t now = rlk_clock_boot(), next = RLK_NEVER;
     uint64_t removals = loop->removals;
     unsigned generation = rlk_fork_generation();
 
@@ -214,7 +215,7 @@ static void sleep_until(struct rlk_loop *loop, size_t count, int64_t due, bool h
     int64_t most_ms = has_all ? SLEEP_MS : SHORTAGE_MS, ms = 0;
 
     if (due != 0) /* the alarm comes first, if it is there */
-        ms = rlk_time_add(due, -rlk_now_boot()) / RLK_NS_PER_MS + 1;
+        ms = rlk_clock_add(due, -rlk_clock_boot()) / RLK_NS_PER_MS + 1;
     if (ms > most_ms)
         ms = most_ms;
     if (ms < 0)
@@ -242,7 +243,7 @@ static void *run(void *arg)
             if (has_all) /* who rang the old bell is to be heard */
                 continue;
         }
-        if (due <= rlk_now_boot())
+        if (due <= rlk_clock_boot())
             due = 0;
         size_t n = collect(loop);
         /* an alarm that is early costs a round, setting it later a system call each time
@@ -279,7 +280,7 @@ static int start_locked(struct rlk_loop *loop)
     loop->bell_lost = loop->alarm_lost = false;
     rc = open_own(loop);
     if (rc == 0)
-        rc = rlk_thread_start(&loop->thread, loop->thread_name, run, loop);
+        rc = rlk_sync_thread_start(&loop->thread, loop->thread_name, run, loop);
     if (rc == 0) {
         loop->running = true;
         return 0;
@@ -294,9 +295,9 @@ int rlk_loop_join(struct rlk_loop *loop, struct rlk_loop_member *member)
 {
     int rc = 0;
 
-    rlk_mutex_lock(&loop->mu);
+    rlk_sync_mutex_lock(&loop->mu);
     while (loop->running && loop->stop)
-        rlk_cond_wait(&loop->changed, &loop->mu, RLK_NEVER);
+        rlk_sync_cond_wait(&loop->changed, &loop->mu, RLK_NEVER);
     if (!loop->running)
         rc = start_locked(loop);
     if (rc == 0) {
@@ -306,15 +307,15 @@ int rlk_loop_join(struct rlk_loop *loop, struct rlk_loop_member *member)
         loop->member_count++;
         rlk_bell_ring(&loop->bell);
     }
-    rlk_mutex_unlock(&loop->mu);
+    rlk_sync_mutex_unlock(&loop->mu);
     return rc;
 }
 
 bool rlk_loop_is_self(struct rlk_loop *loop)
 {
-    rlk_mutex_lock(&loop->mu);
-    bool self = loop->running && rlk_thread_is_self(loop->thread);
-    rlk_mutex_unlock(&loop->mu);
+    rlk_sync_mutex_lock(&loop->mu);
+    bool self = loop->running && rlk_sync_thread_is_self(loop->thread);
+    rlk_sync_mutex_unlock(&loop->mu);
     return self;
 }
 
@@ -323,33 +324,33 @@ static void stop_locked(struct rlk_loop *loop)
 {
     loop->stop = true;
     rlk_bell_ring(&loop->bell);
-    rlk_mutex_unlock(&loop->mu);
-    rlk_thread_join(loop->thread);
-    rlk_mutex_lock(&loop->mu);
+    rlk_sync_mutex_unlock(&loop->mu);
+    rlk_sync_thread_join(loop->thread);
+    rlk_sync_mutex_lock(&loop->mu);
     close_own(loop);
     free(loop->fds);
     loop->fds = NULL;
     loop->running = loop->stop = false;
-    rlk_cond_broadcast(&loop->changed);
+    rlk_sync_cond_broadcast(&loop->changed);
 }
 
 void rlk_loop_leave(struct rlk_loop *loop, struct rlk_loop_member *member)
 {
-    rlk_mutex_lock(&loop->mu);
-    if (rlk_thread_is_self(loop->thread)) {
+    rlk_sync_mutex_lock(&loop->mu);
+    if (rlk_sync_thread_is_self(loop->thread)) {
         rlk_list_remove(&member->link);
         member->attached = false;
         loop->member_count--;
         loop->removals++;
-        rlk_mutex_unlock(&loop->mu);
+        rlk_sync_mutex_unlock(&loop->mu);
         loop->left(member);
         return;
     }
     member->leaving = true;
     rlk_bell_ring(&loop->bell);
     while (member->attached)
-        rlk_cond_wait(&loop->changed, &loop->mu, RLK_NEVER);
+        rlk_sync_cond_wait(&loop->changed, &loop->mu, RLK_NEVER);
     if (--loop->member_count == 0)
         stop_locked(loop);
-    rlk_mutex_unlock(&loop->mu);
+    rlk_sync_mutex_unlock(&loop->mu);
 }

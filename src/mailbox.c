@@ -67,7 +67,7 @@ static bool parse_grant(struct cursor *c, struct rlk_mail *mail)
     return true;
 }
 
-bool rlk_mail_parse(struct rlk_mail *ret_mail, const char *text, size_t len)
+bool rlk_mailbox_parse(struct rlk_mail *ret_mail, const char *text, size_t len)
 {
     struct cursor c = { text, text + len };
     const char *kind;

@@ -48,6 +48,6 @@ struct rlk_mail {
 };
 
 /* Points into `text`. False: no message of this version. */
-bool rlk_mail_parse(struct rlk_mail *ret_mail, const char *text, size_t len);
+bool rlk_mailbox_parse(struct rlk_mail *ret_mail, const char *text, size_t len);
 
 #endif

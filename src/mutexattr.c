@@ -31,13 +31,13 @@ int rlock_mutexattr_settype(rlock_mutexattr_t *attr, int type)
 {
     RLK_ATTR_CALL(
         CONST_BASE(attr), MAGIC,
-        rlk_argument_in("type", type, RLOCK_MUTEX_NORMAL, RLOCK_MUTEX_ADAPTIVE_NP),
+        rlk_error_argument_in("type", type, RLOCK_MUTEX_NORMAL, RLOCK_MUTEX_ADAPTIVE_NP),
         attr->rlk.rlk_type = type);
 }
 
 int rlock_mutexattr_gettype(const rlock_mutexattr_t *attr, int *ret_type)
 {
-    RLK_ATTR_CALL(CONST_BASE(attr), MAGIC, rlk_argument_there("ret_type", ret_type),
+    RLK_ATTR_CALL(CONST_BASE(attr), MAGIC, rlk_error_argument_there("ret_type", ret_type),
                   *ret_type = attr->rlk.rlk_type == RLK_ATTR_UNSET
                                   ? rlk_client_mutex_type(attr->rlk.rlk_client)
                                   : attr->rlk.rlk_type);
@@ -47,13 +47,13 @@ int rlock_mutexattr_setrobust(rlock_mutexattr_t *attr, int robust)
 {
     RLK_ATTR_CALL(
         CONST_BASE(attr), MAGIC,
-        rlk_argument_in("robust", robust, RLOCK_MUTEX_STALLED, RLOCK_MUTEX_ROBUST),
+        rlk_error_argument_in("robust", robust, RLOCK_MUTEX_STALLED, RLOCK_MUTEX_ROBUST),
         attr->rlk.rlk_robust = robust);
 }
 
 int rlock_mutexattr_getrobust(const rlock_mutexattr_t *attr, int *ret_robust)
 {
-    RLK_ATTR_CALL(CONST_BASE(attr), MAGIC, rlk_argument_there("ret_robust", ret_robust),
+    RLK_ATTR_CALL(CONST_BASE(attr), MAGIC, rlk_error_argument_there("ret_robust", ret_robust),
                   *ret_robust = attr->rlk.rlk_robust);
 }
 
@@ -71,7 +71,7 @@ int rlock_mutexattr_setprotocol(rlock_mutexattr_t *attr, int protocol)
 {
     RLK_ATTR_CALL(
         CONST_BASE(attr), MAGIC,
-        rlk_argument_in("protocol", protocol, RLOCK_PRIO_NONE, RLOCK_PRIO_PROTECT),
+        rlk_error_argument_in("protocol", protocol, RLOCK_PRIO_NONE, RLOCK_PRIO_PROTECT),
         if (protocol == RLOCK_PRIO_PROTECT) rc =
             rlk_error_set(ENOTSUP, "a distributed lock has no priority ceiling");
         else attr->rlk.rlk_protocol = protocol);
@@ -80,21 +80,21 @@ int rlock_mutexattr_setprotocol(rlock_mutexattr_t *attr, int protocol)
 int rlock_mutexattr_getprotocol(const rlock_mutexattr_t *attr, int *ret_protocol)
 {
     RLK_ATTR_CALL(CONST_BASE(attr), MAGIC,
-                  rlk_argument_there("ret_protocol", ret_protocol),
+                  rlk_error_argument_there("ret_protocol", ret_protocol),
                   *ret_protocol = attr->rlk.rlk_protocol);
 }
 
 int rlock_mutexattr_sethandoffms(rlock_mutexattr_t *attr, long handoff_ms)
 {
     RLK_ATTR_CALL(CONST_BASE(attr), MAGIC,
-                  rlk_argument_in("handoffms (ms)", handoff_ms, 0, RLK_HANDOFF_MAX_MS),
+                  rlk_error_argument_in("handoffms (ms)", handoff_ms, 0, RLK_HANDOFF_MAX_MS),
                   attr->rlk.rlk_handoff_ms = (int32_t)handoff_ms);
 }
 
 int rlock_mutexattr_gethandoffms(const rlock_mutexattr_t *attr, long *ret_handoff_ms)
 {
     RLK_ATTR_CALL(CONST_BASE(attr), MAGIC,
-                  rlk_argument_there("ret_handoff_ms", ret_handoff_ms),
+                  rlk_error_argument_there("ret_handoff_ms", ret_handoff_ms),
                   *ret_handoff_ms = attr->rlk.rlk_handoff_ms == RLK_ATTR_UNSET
                                         ? RLK_HANDOFF_MS
                                         : attr->rlk.rlk_handoff_ms);
@@ -103,13 +103,13 @@ int rlock_mutexattr_gethandoffms(const rlock_mutexattr_t *attr, long *ret_handof
 int rlock_mutexattr_sethandoffcount(rlock_mutexattr_t *attr, int count)
 {
     RLK_ATTR_CALL(CONST_BASE(attr), MAGIC,
-                  rlk_argument_in("handoffcount", count, 0, RLK_HANDOFF_MAX_COUNT),
+                  rlk_error_argument_in("handoffcount", count, 0, RLK_HANDOFF_MAX_COUNT),
                   attr->rlk.rlk_handoff_count = count);
 }
 
 int rlock_mutexattr_gethandoffcount(const rlock_mutexattr_t *attr, int *ret_count)
 {
-    RLK_ATTR_CALL(CONST_BASE(attr), MAGIC, rlk_argument_there("ret_count", ret_count),
+    RLK_ATTR_CALL(CONST_BASE(attr), MAGIC, rlk_error_argument_there("ret_count", ret_count),
                   *ret_count = attr->rlk.rlk_handoff_count == RLK_ATTR_UNSET
                                    ? RLK_HANDOFF_COUNT
                                    : attr->rlk.rlk_handoff_count);
@@ -118,14 +118,14 @@ int rlock_mutexattr_gethandoffcount(const rlock_mutexattr_t *attr, int *ret_coun
 int rlock_mutexattr_setretain(rlock_mutexattr_t *attr, long retain_ms)
 {
     RLK_ATTR_CALL(CONST_BASE(attr), MAGIC,
-                  rlk_argument_in("retain (ms)", retain_ms, 0, RLK_RETAIN_MAX_MS),
+                  rlk_error_argument_in("retain (ms)", retain_ms, 0, RLK_RETAIN_MAX_MS),
                   attr->rlk.rlk_retain_ms = (int32_t)retain_ms);
 }
 
 int rlock_mutexattr_getretain(const rlock_mutexattr_t *attr, long *ret_retain_ms)
 {
     RLK_ATTR_CALL(
-        CONST_BASE(attr), MAGIC, rlk_argument_there("ret_retain_ms", ret_retain_ms),
+        CONST_BASE(attr), MAGIC, rlk_error_argument_there("ret_retain_ms", ret_retain_ms),
         *ret_retain_ms =
             attr->rlk.rlk_retain_ms == RLK_ATTR_UNSET ? 0 : attr->rlk.rlk_retain_ms);
 }
@@ -141,6 +141,6 @@ int rlock_mutexattr_setprioceiling(rlock_mutexattr_t *attr, int ceiling)
 int rlock_mutexattr_getprioceiling(const rlock_mutexattr_t *attr, int *ret_ceiling)
 {
     RLK_ATTR_CALL(
-        CONST_BASE(attr), MAGIC, rlk_argument_there("ret_ceiling", ret_ceiling),
+        CONST_BASE(attr), MAGIC, rlk_error_argument_there("ret_ceiling", ret_ceiling),
         rc = rlk_error_set(ENOTSUP, "a distributed lock has no priority ceiling"));
 }

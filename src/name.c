@@ -22,7 +22,7 @@ static int begins(const char *name, size_t name_len, const char *prefix)
     return name_len >= strlen(prefix) && memcmp(name, prefix, strlen(prefix)) == 0;
 }
 
-int rlk_name_check(const char *name, size_t name_len)
+int rlk_key_check(const char *name, size_t name_len)
 {
     if (name_len == 0)
         return rlk_error_set(EINVAL, "the name of a lock is empty");
@@ -73,7 +73,7 @@ size_t rlk_key_write(char *buf, enum rlk_key key, const char *name, size_t name_
     return at;
 }
 
-const char *rlk_name_of_channel(const char *channel, size_t len, size_t *ret_name_len)
+const char *rlk_key_of_channel(const char *channel, size_t len, size_t *ret_name_len)
 {
     const size_t prefix = sizeof(channel_prefix) - 1;
     if (len <= prefix || memcmp(channel, channel_prefix, prefix) != 0)
@@ -89,7 +89,7 @@ const char *rlk_name_of_channel(const char *channel, size_t len, size_t *ret_nam
     return name;
 }
 
-uint64_t rlk_name_hash(const char *name, size_t name_len)
+uint64_t rlk_key_hash(const char *name, size_t name_len)
 {
     /* FNV-1a by 8 bytes at a time, with a final mix; names are the program's own */
     uint64_t h = UINT64_C(0xcbf29ce484222325) ^ name_len;

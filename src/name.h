@@ -30,7 +30,7 @@ enum rlk_key {
 enum { RLK_KEY_SIZE = RLOCK_NAME_MAX + 32 }; /* the longest affixes have 25 bytes */
 
 /* 0, EINVAL or ENAMETOOLONG, with the thread's message set. */
-int rlk_name_check(const char *name, size_t name_len);
+int rlk_key_check(const char *name, size_t name_len);
 
 /* Writes a key of the lock `name`, at most RLK_KEY_SIZE bytes and no NUL; returns its
  * length. Distinct names never share a key, except the token key and the channel of "a"
@@ -39,8 +39,8 @@ size_t rlk_key_write(char *buf, enum rlk_key key, const char *name, size_t name_
 
 /* If `channel` is a lock's Redisson channel, points at the name in it. NULL if not.
  * Note that the channel of "a" and "{a}" is one: the caller tries both. */
-const char *rlk_name_of_channel(const char *channel, size_t len, size_t *ret_name_len);
+const char *rlk_key_of_channel(const char *channel, size_t len, size_t *ret_name_len);
 
-uint64_t rlk_name_hash(const char *name, size_t name_len);
+uint64_t rlk_key_hash(const char *name, size_t name_len);
 
 #endif

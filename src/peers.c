@@ -14,7 +14,7 @@ static int by_uuid(const void *a, const void *b)
     return strncmp(*(const char *const *)a, *(const char *const *)b, RLK_UUID_LEN);
 }
 
-const char *rlk_peers_find(const struct rlk_peers *peers, const char *uuid,
+const char *rlk_client_list_find(const struct rlk_client_list *peers, const char *uuid,
                            size_t uuid_len, size_t *ret_len)
 {
     if (!peers || peers->count == 0 || uuid_len != RLK_UUID_LEN)
@@ -42,7 +42,7 @@ static const char *next_name(const char *text)
 }
 
 /* Leaves out all names when there is no memory for them. */
-static void index_peers(struct rlk_peers *peers)
+static void index_peers(struct rlk_client_list *peers)
 {
     size_t count = 0;
 
@@ -58,21 +58,21 @@ static void index_peers(struct rlk_peers *peers)
     qsort(peers->names, count, sizeof(*peers->names), by_uuid);
 }
 
-void rlk_peers_free(struct rlk_peers *peers)
+void rlk_client_list_free(struct rlk_client_list *peers)
 {
     free(peers->names);
     free(peers->text);
 }
 
-struct rlk_peers rlk_peers_list(struct rlock_client *client, int64_t until)
+struct rlk_client_list rlk_client_list_list(struct rlock_client *client, int64_t until)
 {
-    struct rlk_peers peers = { 0 };
+    struct rlk_client_list peers = { 0 };
     static const char *const argv[] = { "CLIENT", "LIST" };
     struct rlk_reply *reply = NULL;
     struct rlk_answer answer;
     size_t size;
 
-    (void)rlk_trip_command(client, 2, argv, until, &answer, &reply);
+    (void)rlk_rpc_command(client, 2, argv, until, &answer, &reply);
     if (reply && rlk_reply_type(reply) == RLK_REPLY_STRING)
         peers.text = strdup(rlk_reply_string(reply, &size));
     rlk_reply_free(reply);

@@ -9,18 +9,18 @@
 struct rlock_client;
 
 /* The names of connections that are ours, "<uuid>:host:pid:program", by uuid. */
-struct rlk_peers {
+struct rlk_client_list {
     char *text; /* the whole list */
     const char **names;
     size_t count;
 };
 
 /* Empty where the ACL refuses it, and where there is no memory for it. */
-struct rlk_peers rlk_peers_list(struct rlock_client *client, int64_t until);
-void rlk_peers_free(struct rlk_peers *peers);
+struct rlk_client_list rlk_client_list_list(struct rlock_client *client, int64_t until);
+void rlk_client_list_free(struct rlk_client_list *peers);
 
 /* Points at "host:pid:program" of the client `uuid`; NULL when it is not there. */
-const char *rlk_peers_find(const struct rlk_peers *peers, const char *uuid,
+const char *rlk_client_list_find(const struct rlk_client_list *peers, const char *uuid,
                            size_t uuid_len, size_t *ret_len);
 
 #endif

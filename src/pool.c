@@ -7,7 +7,7 @@
  */
 #include "pool.h"
 
-#include "deadline.h"
+#include "clock.h"
 #include "error.h"
 #include "list.h"
 
@@ -60,7 +60,7 @@ int rlk_pool_create(struct rlk_pool **ret_pool, const struct rlk_pool_options *o
     struct rlk_pool *pool = calloc(1, sizeof(*pool));
     if (!pool)
         return ENOMEM;
-    int rc = rlk_mutex_init(&pool->mu);
+    int rc = rlk_sync_mutex_init(&pool->mu);
     if (rc != 0) {
         free(pool);
         return rc;
@@ -87,7 +87,7 @@ void rlk_pool_free(struct rlk_pool *pool)
     assert(rlk_list_empty(&pool->waiters));
     for (int i = 0; i < pool->idle_count; i++)
         rlk_conn_free(pool->idle[i].conn);
-    rlk_mutex_destroy(&pool->mu);
+    rlk_sync_mutex_destroy(&pool->mu);
     free(pool->idle);
     free(pool->name);
     free(pool);
@@ -103,7 +103,7 @@ static void give_back_locked(struct rlk_pool *pool, struct rlk_conn *conn, int64
         struct waiter *w = RLK_CONTAINER_OF(first, struct waiter, link);
         w->conn = conn;
         w->served = true;
-        rlk_cond_signal(&w->cond);
+        rlk_sync_cond_signal(&w->cond);
     } else if (conn) {
         pool->idle[pool->idle_count++] = (struct idle){ conn, now };
     } else {
@@ -113,9 +113,9 @@ static void give_back_locked(struct rlk_pool *pool, struct rlk_conn *conn, int64
 
 static void give_back(struct rlk_pool *pool, struct rlk_conn *conn, int64_t now)
 {
-    rlk_mutex_lock(&pool->mu);
+    rlk_sync_mutex_lock(&pool->mu);
     give_back_locked(pool, conn, now);
-    rlk_mutex_unlock(&pool->mu);
+    rlk_sync_mutex_unlock(&pool->mu);
 }
 
 /* Locks: holds mu, which sleeping drops. */
@@ -123,25 +123,25 @@ static int wait_for_place_locked(struct rlk_pool *pool, int64_t deadline,
                                  struct rlk_conn **ret_conn)
 {
     struct waiter w = { .served = false };
-    int rc = rlk_cond_init(&w.cond);
+    int rc = rlk_sync_cond_init(&w.cond);
     if (rc != 0)
         return rc;
     rlk_list_append(&pool->waiters, &w.link);
     while (!w.served) {
         int64_t mono = RLK_NEVER;
         if (deadline != RLK_NEVER) {
-            int64_t left = rlk_time_add(deadline, -rlk_now_boot());
+            int64_t left = rlk_clock_add(deadline, -rlk_clock_boot());
             if (left <= 0)
                 break;
-            mono = rlk_time_add(rlk_now_mono(), left);
+            mono = rlk_clock_add(rlk_clock_mono(), left);
         }
-        rlk_cond_wait(&w.cond, &pool->mu, mono);
+        rlk_sync_cond_wait(&w.cond, &pool->mu, mono);
     }
     if (w.served)
         *ret_conn = w.conn;
     else
         rlk_list_remove(&w.link);
-    rlk_cond_destroy(&w.cond);
+    rlk_sync_cond_destroy(&w.cond);
     return w.served ? 0 : ENOTCONN;
 }
 
@@ -152,7 +152,7 @@ static int take_place(struct rlk_pool *pool, int64_t deadline, struct rlk_conn *
     int rc = 0;
     *ret_conn = NULL;
     *ret_since = RLK_NEVER;
-    rlk_mutex_lock(&pool->mu);
+    rlk_sync_mutex_lock(&pool->mu);
     if (pool->idle_count > 0) {
         struct idle *top = &pool->idle[--pool->idle_count];
         *ret_conn = top->conn;
@@ -162,7 +162,7 @@ static int take_place(struct rlk_pool *pool, int64_t deadline, struct rlk_conn *
     } else {
         rc = wait_for_place_locked(pool, deadline, ret_conn);
     }
-    rlk_mutex_unlock(&pool->mu);
+    rlk_sync_mutex_unlock(&pool->mu);
     if (rc == ENOTCONN)
         return rlk_error_set(rc, "all %d connections to %s were in use too long",
                              pool->options.max_connections,
@@ -193,10 +193,10 @@ static int try_open(struct rlk_pool *pool, int64_t deadline, struct rlk_conn **r
     struct sockaddr_storage address;
     socklen_t address_len;
     unsigned moves = moves_of(pool);
-    rlk_mutex_lock(&pool->mu);
+    rlk_sync_mutex_lock(&pool->mu);
     address = pool->last_address;
     address_len = pool->address_moves == moves ? pool->last_address_len : 0;
-    rlk_mutex_unlock(&pool->mu);
+    rlk_sync_mutex_unlock(&pool->mu);
     bool had_address = address_len > 0;
     /* Its own copy: others may be opening at the same time. */
     options.last_address = &address;
@@ -209,11 +209,11 @@ static int try_open(struct rlk_pool *pool, int64_t deadline, struct rlk_conn **r
         return rlk_error_set(rc, "out of memory");
     enum rlk_conn_state state = rlk_conn_wait_ready(conn, deadline);
 
-    rlk_mutex_lock(&pool->mu);
+    rlk_sync_mutex_lock(&pool->mu);
     pool->last_address = address;
     pool->last_address_len = address_len;
     pool->address_moves = moves;
-    rlk_mutex_unlock(&pool->mu);
+    rlk_sync_mutex_unlock(&pool->mu);
     if (state == RLK_CONN_READY) {
         count(pool->options.connects);
         *ret_conn = conn;
@@ -229,11 +229,11 @@ static int try_open(struct rlk_pool *pool, int64_t deadline, struct rlk_conn **r
 static int open_conn(struct rlk_pool *pool, int64_t deadline, struct rlk_conn **ret_conn)
 {
     bool again = false;
-    int64_t bound = rlk_time_add(rlk_now_boot(), pool->options.connect_timeout_ns);
+    int64_t bound = rlk_clock_add(rlk_clock_boot(), pool->options.connect_timeout_ns);
     if (bound > deadline)
         bound = deadline;
     int rc = try_open(pool, bound, ret_conn, &again);
-    if (rc != 0 && again && rlk_now_boot() < bound) {
+    if (rc != 0 && again && rlk_clock_boot() < bound) {
         rlk_error_clear();
         rc = try_open(pool, bound, ret_conn, &again);
     }
@@ -245,7 +245,7 @@ static int open_conn(struct rlk_pool *pool, int64_t deadline, struct rlk_conn **
 /* Of a connection that was put back at `since`; RLK_NEVER: just now. */
 static bool is_usable(struct rlk_conn *conn, int64_t since)
 {
-    int64_t rested = since != RLK_NEVER ? rlk_now_boot() - since : 0;
+    int64_t rested = since != RLK_NEVER ? rlk_clock_boot() - since : 0;
 
     if (rlk_conn_moved(conn) || (rested > OURS_AFTER_NS && !rlk_conn_is_ours(conn)))
         return false;
@@ -283,7 +283,7 @@ static void drop_older(struct rlk_pool *pool, int64_t when)
 {
     for (;;) {
         struct rlk_conn *conn = NULL;
-        rlk_mutex_lock(&pool->mu);
+        rlk_sync_mutex_lock(&pool->mu);
         if (pool->idle_count > 0 && pool->idle[0].since < when) {
             conn = pool->idle[0].conn; /* the oldest is at the bottom */
             pool->idle_count--;
@@ -291,7 +291,7 @@ static void drop_older(struct rlk_pool *pool, int64_t when)
             memmove(pool->idle, pool->idle + 1,
                     (size_t)pool->idle_count * sizeof(*pool->idle));
         }
-        rlk_mutex_unlock(&pool->mu);
+        rlk_sync_mutex_unlock(&pool->mu);
         if (!conn)
             return;
         rlk_conn_free(conn);
@@ -306,19 +306,19 @@ void rlk_pool_put(struct rlk_pool *pool, struct rlk_conn *conn)
         rlk_conn_free(conn);
         conn = NULL;
     }
-    give_back(pool, conn, conn ? rlk_now_boot() : 0);
+    give_back(pool, conn, conn ? rlk_clock_boot() : 0);
 }
 
 void rlk_pool_drain(struct rlk_pool *pool)
 {
     for (;;) {
         struct rlk_conn *conn = NULL;
-        rlk_mutex_lock(&pool->mu);
+        rlk_sync_mutex_lock(&pool->mu);
         if (pool->idle_count > 0) {
             conn = pool->idle[--pool->idle_count].conn;
             pool->place_count--;
         }
-        rlk_mutex_unlock(&pool->mu);
+        rlk_sync_mutex_unlock(&pool->mu);
         if (!conn)
             return;
         rlk_conn_free(conn);

@@ -6,38 +6,38 @@
 #include "call.h"
 
 /* What the calling thread has, or why there is none. */
-static int find_part(const struct rlk_handle *handle, int kind,
-                     struct rlk_part **ret_part)
+static int find_holder(const struct rlk_handle *handle, int kind,
+                     struct rlk_holder **ret_holder)
 {
     int rc = rlk_handle_check(handle, kind);
     if (rc != 0)
         return rc;
-    *ret_part = rlk_handle_part(handle);
-    return *ret_part ? 0 : EPERM;
+    *ret_holder = rlk_handle_part(handle);
+    return *ret_holder ? 0 : EPERM;
 }
 
 int rlk_query_extend(struct rlk_handle *handle, int kind, long lease_ms)
 {
     struct rlk_call call = rlk_call_enter();
-    struct rlk_part *part = NULL;
+    struct rlk_holder *holder = NULL;
     struct rlock_client *client = NULL;
-    int rc = rlk_lease_or_0(lease_ms) ? find_part(handle, kind, &part) : EINVAL;
+    int rc = rlk_handle_lease_or_0(lease_ms) ? find_holder(handle, kind, &holder) : EINVAL;
 
-    if (rc == 0 && rlk_hold_check(part->hold, rlk_now_boot()))
+    if (rc == 0 && rlk_held_check(holder->hold, rlk_clock_boot()))
         rc = ESTALE;
     if (rc == 0)
-        client = RLK_CLIENT_OF(part->hold->lock->registry);
+        client = RLK_CLIENT_OF(holder->hold->lock->registry);
     if (rc == 0 && rlk_client_keep(client) != 0)
         rc = ESTALE;
     if (rc == 0) {
         long renewed =
             handle->rlk_lease_ms != 0 ? handle->rlk_lease_ms : client->config.lease_ms;
         bool alone = true;
-        if (lease_ms != 0 && part->hold->reading)
-            rc = rlk_unshare(part, lease_ms, &alone);
+        if (lease_ms != 0 && holder->hold->reading)
+            rc = rlk_release_unshare(holder, lease_ms, &alone);
         if (rc == 0 && alone)
             rc =
-                rlk_extend(part->hold, lease_ms != 0 ? lease_ms : renewed, lease_ms != 0);
+                rlk_held_extend(holder->hold, lease_ms != 0 ? lease_ms : renewed, lease_ms != 0);
         rlk_client_put(client);
     }
     return rlk_call_leave(call, rc);
@@ -46,27 +46,27 @@ int rlk_query_extend(struct rlk_handle *handle, int kind, long lease_ms)
 int rlk_query_gettoken(const struct rlk_handle *handle, int kind, uint64_t *ret_token)
 {
     struct rlk_call call = rlk_call_enter();
-    struct rlk_part *part = NULL;
-    int rc = rlk_argument_there("ret_token", ret_token) ? find_part(handle, kind, &part)
+    struct rlk_holder *holder = NULL;
+    int rc = rlk_error_argument_there("ret_token", ret_token) ? find_holder(handle, kind, &holder)
                                                         : EINVAL;
 
-    if (rc == 0 && (!part->fencing || part->hold->token == 0))
+    if (rc == 0 && (!holder->fencing || holder->hold->token == 0))
         rc = rlk_error_set(ENOTSUP, "the lock was taken without fencing");
     else if (rc == 0)
-        *ret_token = part->hold->token;
+        *ret_token = holder->hold->token;
     return rlk_call_leave(call, rc);
 }
 
 int rlk_query_getremaining(const struct rlk_handle *handle, int kind, long *ret_ms)
 {
     struct rlk_call call = rlk_call_enter();
-    struct rlk_part *part = NULL;
+    struct rlk_holder *holder = NULL;
     int rc =
-        rlk_argument_there("ret_ms", ret_ms) ? find_part(handle, kind, &part) : EINVAL;
+        rlk_error_argument_there("ret_ms", ret_ms) ? find_holder(handle, kind, &holder) : EINVAL;
 
     if (rc == 0) {
-        int64_t now = rlk_now_boot(), end = part->hold->end;
-        bool lost = rlk_hold_check(part->hold, now);
+        int64_t now = rlk_clock_boot(), end = holder->hold->end;
+        bool lost = rlk_held_check(holder->hold, now);
         *ret_ms = lost || now >= end ? 0 : (long)((end - now) / RLK_NS_PER_MS);
     }
     return rlk_call_leave(call, rc);
@@ -76,14 +76,14 @@ int rlk_query_getstate(const struct rlk_handle *handle, int kind,
                        rlock_state_t *ret_state)
 {
     struct rlk_call call = rlk_call_enter();
-    struct rlk_part *part = NULL;
-    int rc = rlk_argument_there("ret_state", ret_state) ? find_part(handle, kind, &part)
+    struct rlk_holder *holder = NULL;
+    int rc = rlk_error_argument_there("ret_state", ret_state) ? find_holder(handle, kind, &holder)
                                                         : EINVAL;
 
     if (rc == 0) {
-        int64_t now = rlk_now_boot();
-        *ret_state = rlk_hold_check(part->hold, now) ? RLOCK_LOST
-                     : now >= part->hold->risk       ? RLOCK_AT_RISK
+        int64_t now = rlk_clock_boot();
+        *ret_state = rlk_held_check(holder->hold, now) ? RLOCK_LOST
+                     : now >= holder->hold->risk       ? RLOCK_AT_RISK
                                                      : RLOCK_SAFE;
     } else if (rc == EPERM) {
         rc = 0;
@@ -95,16 +95,16 @@ int rlk_query_getstate(const struct rlk_handle *handle, int kind,
 int rlk_query_getholdcount(const struct rlk_handle *handle, int kind, unsigned *ret_count)
 {
     struct rlk_call call = rlk_call_enter();
-    struct rlk_part *part = NULL;
-    int rc = rlk_argument_there("ret_count", ret_count) ? find_part(handle, kind, &part)
+    struct rlk_holder *holder = NULL;
+    int rc = rlk_error_argument_there("ret_count", ret_count) ? find_holder(handle, kind, &holder)
                                                         : EINVAL;
 
     if (rc == 0 || rc == EPERM) {
         rc = 0;
-        *ret_count = !part                     ? 0
-                     : kind != RLK_KIND_RWLOCK ? part->levels.writes
-                     : part->levels.writes > 0 ? part->levels.writes
-                                               : part->levels.reads;
+        *ret_count = !holder                     ? 0
+                     : kind != RLK_KIND_RWLOCK ? holder->levels.writes
+                     : holder->levels.writes > 0 ? holder->levels.writes
+                                               : holder->levels.reads;
     }
     return rlk_call_leave(call, rc);
 }

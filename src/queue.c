@@ -4,7 +4,7 @@
  * Blocks: no. */
 #include "registry.h"
 
-#include "deadline.h"
+#include "clock.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,10 +13,10 @@ enum { FREE_QUEUES_MAX = 64 /* kept for reuse, so that a pair allocates nothing 
 
 #define EMPTY(list)                                                                      \
     {                                                                                    \
-        (struct rlk_list *)&rlk_no_queue.list, (struct rlk_list *)&rlk_no_queue.list     \
+        (struct rlk_list *)&rlk_queue_none.list, (struct rlk_list *)&rlk_queue_none.list     \
     }
 
-const struct rlk_queue rlk_no_queue = { .asks = EMPTY(asks),
+const struct rlk_queue rlk_queue_none = { .asks = EMPTY(asks),
                                         .tries = EMPTY(tries),
                                         .waiters = EMPTY(waiters),
                                         .readers = EMPTY(readers),
@@ -67,7 +67,7 @@ void rlk_queue_end_locked(struct rlk_lock *lock)
     rlk_timer_disarm(&reg->timers, &queue->timer);
     free(queue->refresh.holds);
     free(queue->renewal.holds);
-    lock->queue = (struct rlk_queue *)&rlk_no_queue;
+    lock->queue = (struct rlk_queue *)&rlk_queue_none;
     if (reg->free_queue_count < FREE_QUEUES_MAX) {
         reg->free_queue_count++;
         rlk_list_prepend(&reg->free_queues, &queue->channel_link);
@@ -84,14 +84,14 @@ bool rlk_queue_is_quiet(const struct rlk_lock *lock)
     return queue->users == 0 && rlk_list_empty(&queue->asks) &&
            rlk_list_empty(&queue->tries) && rlk_list_empty(&queue->leaving) &&
            rlk_list_empty(&queue->waiters) && !rlk_kinds[lock->kind].read_letter &&
-           lock->kind != RLK_KIND_WATCH && !queue->asker && !queue->woken &&
+           lock->kind != RLK_KIND_WATCH && !queue->requester && !queue->woken &&
            !queue->going_on && queue->channel_wanted == 0 && !queue->channel_listed &&
            !queue->channel_joined;
 }
 
 /* ---- polls */
 
-void rlk_lock_answered_locked(struct rlk_lock *lock, int64_t sent, int64_t pttl_ms,
+void rlk_queue_answered_locked(struct rlk_lock *lock, int64_t sent, int64_t pttl_ms,
                               unsigned flags)
 {
     struct rlk_registry *reg = lock->registry;
@@ -115,17 +115,17 @@ void rlk_lock_answered_locked(struct rlk_lock *lock, int64_t sent, int64_t pttl_
         rlk_timer_arm(&reg->timers, &lock->queue->timer, due);
 }
 
-void rlk_lock_joined_locked(struct rlk_lock *lock, int64_t sent, int64_t pttl_ms,
+void rlk_queue_joined_locked(struct rlk_lock *lock, int64_t sent, int64_t pttl_ms,
                             unsigned flags)
 {
     int64_t due = lock->queue->timer.armed ? lock->queue->timer.when : RLK_NEVER;
 
-    rlk_lock_answered_locked(lock, sent, pttl_ms, flags);
+    rlk_queue_answered_locked(lock, sent, pttl_ms, flags);
     if (lock->queue->timer.armed && due < lock->queue->timer.when)
         rlk_timer_arm(&lock->registry->timers, &lock->queue->timer, due);
 }
 
-void rlk_lock_trouble_locked(struct rlk_lock *lock, int code, int64_t now)
+void rlk_queue_trouble_locked(struct rlk_lock *lock, int code, int64_t now)
 {
     if (!rlk_lock_has_queue(lock))
         return; /* nobody waits */
@@ -136,7 +136,7 @@ void rlk_lock_trouble_locked(struct rlk_lock *lock, int code, int64_t now)
     lock->queue->trouble = code;
 }
 
-void rlk_lock_reached_locked(struct rlk_lock *lock, int64_t now)
+void rlk_queue_reached_locked(struct rlk_lock *lock, int64_t now)
 {
     if (rlk_lock_has_queue(lock)) {
         lock->queue->trouble = 0;
@@ -145,7 +145,7 @@ void rlk_lock_reached_locked(struct rlk_lock *lock, int64_t now)
     lock->registry->asked_in_vain_at = 0;
 }
 
-void rlk_lock_go_on_locked(struct rlk_lock *lock, struct rlk_cursor after)
+void rlk_queue_go_on_locked(struct rlk_lock *lock, struct rlk_cursor after)
 {
     if (!rlk_queue_need_locked(lock))
         return; /* others' polls will find the lock */
@@ -164,7 +164,7 @@ void rlk_lock_go_on_locked(struct rlk_lock *lock, struct rlk_cursor after)
     rlk_timer_arm(&lock->registry->timers, &lock->queue->timer, 0);
 }
 
-void rlk_lock_went_on_locked(struct rlk_lock *lock)
+void rlk_queue_went_on_locked(struct rlk_lock *lock)
 {
     if (!lock->queue->going_on)
         return;
@@ -173,7 +173,7 @@ void rlk_lock_went_on_locked(struct rlk_lock *lock)
     rlk_lock_unref_locked(lock);
 }
 
-void rlk_lock_poll_locked(struct rlk_lock *lock)
+void rlk_queue_poll_locked(struct rlk_lock *lock)
 {
     if (!rlk_lock_has_queue(lock))
         return;

@@ -226,7 +226,7 @@ static bool is_about_channel(struct words text)
            find(text, "access a channel") || find(text, "' channel");
 }
 
-bool rlk_refusal_by_acl(const char *text, size_t len)
+bool rlk_server_error_by_acl(const char *text, size_t len)
 {
     struct words t = { text, text + len };
     return find(t, "NOPERM") || find(t, "ACL failure in script") ||
@@ -235,16 +235,16 @@ bool rlk_refusal_by_acl(const char *text, size_t len)
            find(t, "can't publish to the channel") || find(t, "No permissions to access");
 }
 
-bool rlk_refusal_of_key(const char *text, size_t len)
+bool rlk_server_error_of_key(const char *text, size_t len)
 {
-    return rlk_refusal_by_acl(text, len) &&
+    return rlk_server_error_by_acl(text, len) &&
            is_about_key((struct words){ text, text + len });
 }
 
-bool rlk_refusal_of_channel(const char *text, size_t len)
+bool rlk_server_error_of_channel(const char *text, size_t len)
 {
     struct words t = { text, text + len };
-    return rlk_refusal_by_acl(text, len) && !is_about_key(t) && is_about_channel(t);
+    return rlk_server_error_by_acl(text, len) && !is_about_key(t) && is_about_channel(t);
 }
 
 /* What a script does, "acquire". Those of two types may be the same text. */
@@ -280,18 +280,18 @@ static void append_what(char *buf, size_t size, const char *command,
     }
 }
 
-bool rlk_refusal_of_writes(const char *text, size_t len)
+bool rlk_server_error_of_writes(const char *text, size_t len)
 {
     return find((struct words){ text, text + len }, whole_scripts) != NULL;
 }
 
-bool rlk_refusal_begins(const char *text, size_t len, const char *code)
+bool rlk_server_error_begins(const char *text, size_t len, const char *code)
 {
     struct words t = { text, text + len };
     return starts(t, code) || starts(said(t), code);
 }
 
-void rlk_refusal_describe(char *buf, size_t size, const char *command,
+void rlk_server_error_describe(char *buf, size_t size, const char *command,
                           const struct rlk_script *sent, const char *name,
                           size_t name_len, const char *text, size_t len)
 {
@@ -304,7 +304,7 @@ void rlk_refusal_describe(char *buf, size_t size, const char *command,
         append(buf, size, shown, strlen(shown));
         append(buf, size, "\": ", 3);
     }
-    if (rlk_refusal_by_acl(text, len)) {
+    if (rlk_server_error_by_acl(text, len)) {
         append_what(what, sizeof(what), command, sent,
                     (struct words){ text, text + len });
         append(buf, size, "the ACL refuses ", 16);
@@ -313,9 +313,9 @@ void rlk_refusal_describe(char *buf, size_t size, const char *command,
         static const char odd[] = "a key of it holds something that is no lock: ";
         static const char whole[] = "the server lets no script write that has asked for "
                                     "the time (set lua-replicate-commands to yes): ";
-        if (name && rlk_refusal_begins(text, len, wrong_type))
+        if (name && rlk_server_error_begins(text, len, wrong_type))
             append(buf, size, odd, sizeof(odd) - 1);
-        if (rlk_refusal_of_writes(text, len))
+        if (rlk_server_error_of_writes(text, len))
             append(buf, size, whole, sizeof(whole) - 1);
         append(buf, size, command, strlen(command));
     }

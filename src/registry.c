@@ -3,7 +3,7 @@
 #include "registry.h"
 
 #include "awaited.h"
-#include "deadline.h"
+#include "clock.h"
 #include "descriptor.h"
 #include "error.h"
 #include "gate.h"
@@ -25,40 +25,40 @@ int rlk_registry_init(struct rlk_registry *reg)
 {
     if (!rlk_random_init(&reg->random))
         return rlk_error_of_step(errno, "no random numbers (getrandom)");
-    int rc = rlk_mutex_init(&reg->mu);
+    int rc = rlk_sync_mutex_init(&reg->mu);
     if (rc != 0)
         return rc;
     reg->table = calloc(TABLE_SIZE_FIRST, sizeof(struct rlk_lock *));
     if (!reg->table) {
-        rlk_mutex_destroy(&reg->mu);
+        rlk_sync_mutex_destroy(&reg->mu);
         return ENOMEM;
     }
     reg->table_size = TABLE_SIZE_FIRST;
     rlk_list_init(&reg->idle);
     rlk_list_init(&reg->free_holds);
-    rlk_list_init(&reg->free_parts);
+    rlk_list_init(&reg->free_holders);
     rlk_list_init(&reg->free_queues);
     rlk_list_init(&reg->free_passes);
     rlk_list_init(&reg->channels);
     rlk_list_init(&reg->sleepers);
     rlk_list_init(&reg->wakes);
-    rlk_list_init(&reg->gates);
+    rlk_list_init(&reg->fastpaths);
     reg->armed = RLK_NEVER;
     reg->look_timer.tag = RLK_TIMER_LOOK;
     reg->wakers = 0;
     reg->parting = false;
-    rc = rlk_cond_init(&reg->background_done);
+    rc = rlk_sync_cond_init(&reg->background_done);
     if (rc != 0) {
         free(reg->table);
         reg->table = NULL;
-        rlk_mutex_destroy(&reg->mu);
+        rlk_sync_mutex_destroy(&reg->mu);
     }
     return rc;
 }
 
 bool rlk_registry_busy_locked(struct rlk_registry *reg)
 {
-    rlk_gate_close_all_locked(reg);
+    rlk_fastpath_close_all_locked(reg);
     return reg->holds_now > 0 || reg->waiters_now > 0;
 }
 
@@ -72,15 +72,15 @@ void rlk_registry_shut_locked(struct rlk_registry *reg)
         if (t->tag == RLK_TIMER_HOLD)
             rlk_hold_background_end_locked(RLK_CONTAINER_OF(t, struct rlk_hold, timer));
         else if (t->tag == RLK_TIMER_LOCK)
-            rlk_lock_went_on_locked(RLK_CONTAINER_OF(t, struct rlk_queue, timer)->lock);
+            rlk_queue_went_on_locked(RLK_CONTAINER_OF(t, struct rlk_queue, timer)->lock);
     }
-    struct rlk_part *part;
-    while ((part = rlk_registry_news_locked(reg)) != NULL)
-        rlk_part_told_locked(part);
+    struct rlk_holder *holder;
+    while ((holder = rlk_holder_next_news_locked(reg)) != NULL)
+        rlk_holder_told_locked(holder);
     while ((l = rlk_list_pop(&reg->channels)) != NULL)
         rlk_lock_unref_locked(RLK_CONTAINER_OF(l, struct rlk_queue, channel_link)->lock);
-    struct rlk_obituary *obituary;
-    while ((obituary = rlk_registry_obituary_locked(reg)) != NULL)
+    struct rlk_death_event *obituary;
+    while ((obituary = rlk_awaited_next_death_locked(reg)) != NULL)
         free(obituary);
     reg->watchdog = reg->subscriber = NULL;
 }
@@ -93,8 +93,8 @@ void rlk_registry_destroy(struct rlk_registry *reg)
         return;
     while ((l = rlk_list_pop(&reg->free_holds)) != NULL)
         free(RLK_CONTAINER_OF(l, struct rlk_hold, link));
-    while ((l = rlk_list_pop(&reg->free_parts)) != NULL)
-        free(RLK_CONTAINER_OF(l, struct rlk_part, hold_link));
+    while ((l = rlk_list_pop(&reg->free_holders)) != NULL)
+        free(RLK_CONTAINER_OF(l, struct rlk_holder, hold_link));
     for (size_t i = 0; i < reg->table_size; i++) {
         while (reg->table[i]) {
             struct rlk_lock *lock = reg->table[i];
@@ -106,11 +106,11 @@ void rlk_registry_destroy(struct rlk_registry *reg)
     while ((l = rlk_list_pop(&reg->free_queues)) != NULL)
         free(RLK_CONTAINER_OF(l, struct rlk_queue, channel_link));
     while ((l = rlk_list_pop(&reg->free_passes)) != NULL)
-        free(RLK_CONTAINER_OF(l, struct rlk_pass, gate_link));
+        free(RLK_CONTAINER_OF(l, struct rlk_pass, fastpath_link));
     free(reg->table);
     reg->table = NULL;
-    rlk_cond_destroy(&reg->background_done);
-    rlk_mutex_destroy(&reg->mu);
+    rlk_sync_cond_destroy(&reg->background_done);
+    rlk_sync_mutex_destroy(&reg->mu);
 }
 
 void rlk_registry_unlock(struct rlk_registry *reg)
@@ -132,7 +132,7 @@ void rlk_registry_unlock(struct rlk_registry *reg)
         if (count < WAKES_MAX)
             woken[count++] = thread;
         else
-            rlk_cond_signal(&thread->cond);
+            rlk_sync_cond_signal(&thread->cond);
     }
     /* who reads himself what concerns him looks by himself */
     bool leader = rlk_leader_pending_locked(reg) && reg->leader != rlk_thread_record;
@@ -141,9 +141,9 @@ void rlk_registry_unlock(struct rlk_registry *reg)
     bool waker = watchdog || subscriber || leader;
     if (waker)
         atomic_fetch_add(&reg->wakers, 1);
-    rlk_mutex_unlock(&reg->mu);
+    rlk_sync_mutex_unlock(&reg->mu);
     for (size_t i = 0; i < count; i++)
-        rlk_cond_signal(&woken[i]->cond);
+        rlk_sync_cond_signal(&woken[i]->cond);
     if (watchdog && to_watchdog)
         rlk_bell_ring(to_watchdog);
     if (subscriber && to_subscriber)
@@ -151,18 +151,18 @@ void rlk_registry_unlock(struct rlk_registry *reg)
     if (leader)
         rlk_fd_ring(leader_fd);
     if (waker && atomic_fetch_sub(&reg->wakers, 1) == 1 && atomic_load(&reg->parting)) {
-        rlk_mutex_lock(&reg->mu);
-        rlk_cond_broadcast(&reg->background_done);
-        rlk_mutex_unlock(&reg->mu);
+        rlk_sync_mutex_lock(&reg->mu);
+        rlk_sync_cond_broadcast(&reg->background_done);
+        rlk_sync_mutex_unlock(&reg->mu);
     }
 }
 
 void rlk_registry_unanswered(struct rlk_registry *reg, int64_t when)
 {
-    rlk_mutex_lock(&reg->mu);
+    rlk_sync_mutex_lock(&reg->mu);
     if (when > atomic_load(&reg->heard_at) && when < rlk_registry_away_since(reg))
         atomic_store(&reg->unanswered_at, when);
-    rlk_mutex_unlock(&reg->mu);
+    rlk_sync_mutex_unlock(&reg->mu);
 }
 
 int64_t rlk_registry_away_since(const struct rlk_registry *reg)
@@ -184,14 +184,14 @@ bool rlk_registry_settled_locked(const struct rlk_registry *reg, int64_t now)
 
 void rlk_registry_part_from_threads(struct rlk_registry *reg)
 {
-    rlk_mutex_lock(&reg->mu);
+    rlk_sync_mutex_lock(&reg->mu);
     reg->watchdog = reg->subscriber = NULL;
     reg->leader_fd = -1;
     reg->mail_open = false;
     atomic_store(&reg->parting, true);
     while (atomic_load(&reg->wakers) > 0)
-        rlk_cond_wait(&reg->background_done, &reg->mu, RLK_NEVER);
-    rlk_mutex_unlock(&reg->mu);
+        rlk_sync_cond_wait(&reg->background_done, &reg->mu, RLK_NEVER);
+    rlk_sync_mutex_unlock(&reg->mu);
 }
 
 /* ---- wake-ups */
@@ -294,7 +294,7 @@ static bool give_back_locked(struct rlk_registry *reg, const struct rlk_id *id,
                              const char *name, size_t name_len)
 {
     int kind = kind_of_letter(id->letter);
-    int64_t now = rlk_now_boot();
+    int64_t now = rlk_clock_boot();
 
     if (!kind || reg->background_count >= RLK_PAST_MAX ||
         !was_ours(&reg->past, id->acquisition))
@@ -330,16 +330,16 @@ bool rlk_registry_grant_locked(struct rlk_registry *reg, const struct rlk_id *id
     if (hold->background && hold->state == RLK_HOLD_GOING && hold->since == 0) {
         RLK_COUNT(reg->counters->grants_orphaned);
         if (!hold->op)
-            rlk_hold_background_locked(hold, rlk_now_boot(), hold->give_up_at);
+            rlk_hold_background_locked(hold, rlk_clock_boot(), hold->give_up_at);
         return true;
     }
     /* the answer to a poll was faster; or that to its cancel will tell; and who does not
      * queue is granted nothing */
-    if (hold->granted || hold->state != RLK_HOLD_ASKING || hold->trying)
+    if (hold->granted || hold->state != RLK_HOLD_REQUESTED || hold->trying)
         return true;
     RLK_COUNT(reg->counters->grants);
     if (!rlk_hold_granted_locked(hold, ticket, token, flags))
-        rlk_lock_poll_locked(lock); /* another ticket than the confirmed one: ask */
+        rlk_queue_poll_locked(lock); /* another ticket than the confirmed one: ask */
     return true;
 }
 
@@ -353,10 +353,10 @@ bool rlk_registry_lost_locked(struct rlk_registry *reg, const struct rlk_id *id,
     if (!hold)
         return lock && rlk_id_is(id, lock->left);
     hold->told_lost = true; /* an answer that is still to come may say that it has it */
-    if (hold->state == RLK_HOLD_INSIDE)
-        rlk_hold_doubt_locked(hold, rlk_now_boot());
-    else if (hold->state == RLK_HOLD_ASKING)
-        rlk_lock_poll_locked(lock);
+    if (hold->state == RLK_HOLD_HELD)
+        rlk_hold_doubt_locked(hold, rlk_clock_boot());
+    else if (hold->state == RLK_HOLD_REQUESTED)
+        rlk_queue_poll_locked(lock);
     return true;
 }
 
@@ -370,9 +370,9 @@ bool rlk_registry_wanted_locked(struct rlk_registry *reg, const struct rlk_id *i
     if (!hold)
         return lock && rlk_id_is(id, lock->left);
     if (hold->reading) /* the one that is named may be on its way out */
-        rlk_joining_wanted_locked(lock, rlk_now_boot());
+        rlk_readshare_wanted_locked(lock, rlk_clock_boot());
     else
-        rlk_handoff_wanted_locked(hold, rlk_now_boot());
+        rlk_handoff_wanted_locked(hold, rlk_clock_boot());
     return true;
 }
 
@@ -381,7 +381,7 @@ void rlk_registry_recheck_locked(struct rlk_registry *reg)
     /* rule: L3 */
     for (size_t i = 0; i < reg->table_size; i++)
         for (struct rlk_lock *lock = reg->table[i]; lock; lock = lock->chain)
-            rlk_lock_poll_locked(lock);
+            rlk_queue_poll_locked(lock);
 }
 
 void rlk_registry_ask_again_locked(struct rlk_registry *reg, int64_t now)

@@ -62,8 +62,8 @@ struct rlk_registry {
     size_t idle_count;
     struct rlk_list free_holds;         /* kept for reuse, by link */
     size_t free_hold_count, hold_count; /* hold_count: not free */
-    struct rlk_list free_parts;         /* likewise, by hold_link */
-    size_t free_part_count;
+    struct rlk_list free_holders;         /* likewise, by hold_link */
+    size_t free_holder_count;
     struct rlk_list free_queues; /* likewise, by channel_link */
     size_t free_queue_count;
     struct rlk_list free_passes; /* likewise, by gate_link */
@@ -75,22 +75,22 @@ struct rlk_registry {
     struct rlk_timers timers;
     int64_t armed; /* by when the watchdog runs again at the latest */
     bool watchdog_dirty, subscriber_dirty;   /* to be woken when mu is dropped */
-    struct rlk_part *first_news, *last_news; /* parts with news, in order */
+    struct rlk_holder *first_news, *last_news; /* parts with news, in order */
     struct rlk_list wakes; /* threads to be signalled when mu is dropped */
     struct rlk_list
         sleepers; /* waiters that wait for no lock, but for a deadline or an interrupt */
     struct rlk_list channels; /* locks whose channel is to be joined or left */
-    struct rlk_list gates;    /* holds whose gate is open */
+    struct rlk_list fastpaths;    /* holds whose gate is open */
     size_t kept_count;        /* holds that are kept though nobody waits here */
     bool interrupted;
-    struct rlk_slots slots; /* what others are to know of when this process is dead */
+    struct rlk_intent_table slots; /* what others are to know of when this process is dead */
     bool buries;            /* deaths of others are looked for (deaths.h) while */
     unsigned asks_now;    /* so many holds ask, or threads wait for a lock to be free, */
     unsigned waits_begun; /* and some were told to wait, as of late if this changes */
     bool tried;           /* as of late one was told, who did not want to wait */
     bool looks;           /* they are being looked for */
     struct rlk_timer look_timer; /* a wait that lasts until then has it begin */
-    struct rlk_obituary *first_obituary, *last_obituary; /* to be told, in order */
+    struct rlk_death_event *first_obituary, *last_obituary; /* to be told, in order */
     struct rlk_histogram waited, waited_in_vain, held;   /* of calls, and of sections */
 
     /* leading.h */
@@ -125,7 +125,7 @@ void rlk_registry_destroy(struct rlk_registry *reg);
 
 static inline void rlk_registry_lock(struct rlk_registry *reg)
 {
-    rlk_mutex_lock(&reg->mu);
+    rlk_sync_mutex_lock(&reg->mu);
 }
 /* A thread that leads is yet to be told that it was called. */
 static inline bool rlk_leader_pending_locked(const struct rlk_registry *reg)
@@ -157,22 +157,22 @@ void rlk_queue_end_locked(struct rlk_lock *lock);
 /* ---- polls and mail */
 
 /* Arms the refresh timer of a lock with a queued waiter, from an answer (T11). */
-void rlk_lock_answered_locked(struct rlk_lock *lock, int64_t sent, int64_t pttl_ms,
+void rlk_queue_answered_locked(struct rlk_lock *lock, int64_t sent, int64_t pttl_ms,
                               unsigned flags);
 /* The same for the answer to one of several that wait: what is due earlier stays due. */
-void rlk_lock_joined_locked(struct rlk_lock *lock, int64_t sent, int64_t pttl_ms,
+void rlk_queue_joined_locked(struct rlk_lock *lock, int64_t sent, int64_t pttl_ms,
                             unsigned flags);
 /* A hand-over that looked at as many waiters as it may is to go on at once behind
  * `after` (T11). From the head again is always right, only slower. */
-void rlk_lock_go_on_locked(struct rlk_lock *lock, struct rlk_cursor after);
+void rlk_queue_go_on_locked(struct rlk_lock *lock, struct rlk_cursor after);
 /* It was sent. */
-void rlk_lock_went_on_locked(struct rlk_lock *lock);
+void rlk_queue_went_on_locked(struct rlk_lock *lock);
 /* The server could not be asked about the lock, or could again: what waiting threads
  * answer for at their deadline. */
-void rlk_lock_trouble_locked(struct rlk_lock *lock, int code, int64_t now);
-void rlk_lock_reached_locked(struct rlk_lock *lock, int64_t now);
+void rlk_queue_trouble_locked(struct rlk_lock *lock, int code, int64_t now);
+void rlk_queue_reached_locked(struct rlk_lock *lock, int64_t now);
 /* Refresh at once. */
-void rlk_lock_poll_locked(struct rlk_lock *lock);
+void rlk_queue_poll_locked(struct rlk_lock *lock);
 
 /* The server refuses the watchdog for good: whoever is queued asks himself, and is told
  * why. */

@@ -2,7 +2,7 @@
 /* See remains.h. */
 #include "remains.h"
 
-#include "deadline.h"
+#include "clock.h"
 #include "descriptor.h"
 #include "guard.h"
 
@@ -17,10 +17,10 @@ enum {
     BEGUN_S = 60,       /* a file that has had no name for so long is nobody's */
     KEPT_S = 2 * 86400, /* from its mark on: twice the longest lease */
     MARK_SIZE = 64,
-    MARK_AT = RLK_GUARD_HEADER - MARK_SIZE
+    MARK_AT = RLK_LIVEFILE_HEADER - MARK_SIZE
 };
 
-int rlk_remains_take(const struct rlk_rundir *dir, const char *name,
+int rlk_livefile_gc_take(const struct rlk_rundir *dir, const char *name,
                      const struct stat *seen)
 {
     /* rule: G3 */
@@ -30,7 +30,7 @@ int rlk_remains_take(const struct rlk_rundir *dir, const char *name,
     if (fd < 0)
         return -1;
     /* locked first: who had it may have removed the file just now */
-    if (!rlk_guard_take(fd) || fstat(fd, &st) != 0 || st.st_ino != seen->st_ino ||
+    if (!rlk_livefile_take(fd) || fstat(fd, &st) != 0 || st.st_ino != seen->st_ino ||
         st.st_nlink == 0) {
         rlk_fd_close(fd);
         errno = EAGAIN;
@@ -45,7 +45,7 @@ enum age { UNMARKED, MARKED, OLD };
 
 static enum age age_of(int fd)
 {
-    int64_t now = rlk_now_real() / RLK_NS_PER_S, since = 0;
+    int64_t now = rlk_clock_real() / RLK_NS_PER_S, since = 0;
     char mark[MARK_SIZE];
 
     if (pread(fd, mark, sizeof(mark), MARK_AT) != sizeof(mark))
@@ -58,32 +58,32 @@ static enum age age_of(int fd)
     return now - since < KEPT_S ? MARKED : OLD;
 }
 
-void rlk_remains_mark(int fd)
+void rlk_livefile_gc_mark(int fd)
 {
     char mark[MARK_SIZE] = "";
 
     if (!rlk_fd_is_ours(fd) || age_of(fd) != UNMARKED)
         return;
     snprintf(mark, sizeof(mark), "dead %lld\n",
-             (long long)(rlk_now_real() / RLK_NS_PER_S));
+             (long long)(rlk_clock_real() / RLK_NS_PER_S));
     if (pwrite(fd, mark, sizeof(mark), MARK_AT) != sizeof(mark))
         (void)0; /* somebody will see to it later */
 }
 
-bool rlk_remains_are_old(int fd)
+bool rlk_livefile_gc_are_old(int fd)
 {
     return age_of(fd) == OLD;
 }
 
 /* ---- how files go */
 
-bool rlk_remains_remove(const struct rlk_rundir *dir, const char *name, int fd)
+bool rlk_livefile_gc_remove(const struct rlk_rundir *dir, const char *name, int fd)
 {
     return unlinkat(dir->fd, name, 0) == 0 || errno == ENOENT ||
            (rlk_fd_is_ours(fd) && ftruncate(fd, 0) == 0);
 }
 
-bool rlk_remains_keep(const struct rlk_rundir *dir, const char *name, int fd,
+bool rlk_livefile_gc_keep(const struct rlk_rundir *dir, const char *name, int fd,
                       const struct stat *seen)
 {
     enum age age = age_of(fd);
@@ -91,27 +91,27 @@ bool rlk_remains_keep(const struct rlk_rundir *dir, const char *name, int fd,
 
     if (age == MARKED)
         return true;
-    int own = rlk_remains_take(dir, name, seen);
+    int own = rlk_livefile_gc_take(dir, name, seen);
     if (own < 0)
         return true;
     if (age == OLD)
-        done = rlk_remains_remove(dir, name, own);
+        done = rlk_livefile_gc_remove(dir, name, own);
     else
-        rlk_remains_mark(own);
+        rlk_livefile_gc_mark(own);
     rlk_fd_close(own);
     return done;
 }
 
-void rlk_remains_of_making(const struct rlk_rundir *dir, const char *name)
+void rlk_livefile_gc_of_making(const struct rlk_rundir *dir, const char *name)
 {
     struct stat st;
 
     if (fstatat(dir->fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode) ||
-        st.st_mtime > rlk_now_real() / RLK_NS_PER_S - BEGUN_S)
+        st.st_mtime > rlk_clock_real() / RLK_NS_PER_S - BEGUN_S)
         return;
-    int fd = rlk_remains_take(dir, name, &st);
+    int fd = rlk_livefile_gc_take(dir, name, &st);
     if (fd < 0)
         return;
-    rlk_remains_remove(dir, name, fd);
+    rlk_livefile_gc_remove(dir, name, fd);
     rlk_fd_close(fd);
 }

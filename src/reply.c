@@ -280,7 +280,7 @@ void rlk_reply_free(struct rlk_reply *reply)
     free_blocks(reply);
 }
 
-void rlk_conn_give_back(struct rlk_conn *conn, struct rlk_reply *reply)
+void rlk_reply_give_back(struct rlk_conn *conn, struct rlk_reply *reply)
 {
     struct rlk_reply_block *block = reply ? first_block(reply) : NULL;
 

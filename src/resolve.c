@@ -72,7 +72,7 @@ static int start_thread(struct rlk_resolve *job)
     if (job->fd < 0)
         return rlk_error_of_step(errno, "cannot make an event (eventfd)");
     atomic_store(&job->refs, 2);
-    int rc = rlk_thread_start_detached("rlock-resolve", run, job);
+    int rc = rlk_sync_thread_start_detached("rlock-resolve", run, job);
     if (rc != 0)
         atomic_store(&job->refs, 1);
     return rc;

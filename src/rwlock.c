@@ -15,35 +15,35 @@
 
 /* rule: W24 */
 /* One more level of who holds it already: no round trip, whoever waits (W24). */
-static int lock_again(const struct rlk_demand *d, struct rlk_part *part)
+static int lock_again(const struct rlk_lock_args *d, struct rlk_holder *holder)
 {
-    if (rlk_hold_check(part->hold, rlk_now_boot()))
+    if (rlk_held_check(holder->hold, rlk_clock_boot()))
         return ESTALE;
-    if (!d->reading && part->levels.writes == 0)
+    if (!d->reading && holder->levels.writes == 0)
         return rlk_error_set(d->form == RLK_FORM_TRY ? EBUSY : EDEADLK,
                              "the calling thread already holds the lock, for reading");
-    if (!rlk_levels_push(&part->levels, d->reading))
+    if (!rlk_recursion_push(&holder->levels, d->reading))
         return EAGAIN;
-    rlk_gate_reenter(part);
+    rlk_fastpath_reenter(holder);
     return 0;
 }
 
-static int lock_first(const struct rlk_demand *d)
+static int lock_first(const struct rlk_lock_args *d)
 {
-    int rc = rlk_demand_first(d);
+    int rc = rlk_handle_args_first(d);
     if (rc == 0) /* a first level needs no memory */
-        rlk_levels_push(&rlk_handle_part(d->handle)->levels, d->reading);
+        rlk_recursion_push(&rlk_handle_part(d->handle)->levels, d->reading);
     return rc;
 }
 
-static int lock(const struct rlk_demand *d)
+static int lock(const struct rlk_lock_args *d)
 {
     struct rlk_call call = rlk_call_enter();
-    int rc = rlk_demand_check(d);
+    int rc = rlk_handle_args_check(d);
 
     if (rc == 0) {
-        struct rlk_part *part = rlk_handle_part(d->handle);
-        rc = part ? lock_again(d, part) : lock_first(d);
+        struct rlk_holder *holder = rlk_handle_part(d->handle);
+        rc = holder ? lock_again(d, holder) : lock_first(d);
     }
     return rlk_call_leave(call, rlk_handle_guard(rlk_handle_aborts(d->handle, KIND), rc));
 }
@@ -52,16 +52,16 @@ static int lock_plain(rlock_rwlock_t *rwlock, bool reading, enum rlk_form form,
                       long lease_ms)
 {
     if (lease_ms == 0) {
-        struct rlk_part *part = rlk_handle_inner(BASE(rwlock), KIND);
-        if (part && (reading || part->levels.writes > 0) &&
-            rlk_levels_reads(&part->levels) == reading &&
-            rlk_levels_push(&part->levels, reading)) {
-            rlk_gate_reenter(part);
+        struct rlk_holder *holder = rlk_handle_inner(BASE(rwlock), KIND);
+        if (holder && (reading || holder->levels.writes > 0) &&
+            rlk_recursion_reads(&holder->levels) == reading &&
+            rlk_recursion_push(&holder->levels, reading)) {
+            rlk_fastpath_reenter(holder);
             rlk_error_clear();
             return 0;
         }
     }
-    return lock(&(struct rlk_demand){ .handle = BASE(rwlock),
+    return lock(&(struct rlk_lock_args){ .handle = BASE(rwlock),
                                       .kind = KIND,
                                       .reading = reading,
                                       .form = form,
@@ -71,7 +71,7 @@ static int lock_plain(rlock_rwlock_t *rwlock, bool reading, enum rlk_form form,
 static int lock_until(rlock_rwlock_t *rwlock, bool reading, clockid_t clock,
                       const struct timespec *abstime, long lease_ms)
 {
-    return lock(&(struct rlk_demand){ .handle = BASE(rwlock),
+    return lock(&(struct rlk_lock_args){ .handle = BASE(rwlock),
                                       .kind = KIND,
                                       .reading = reading,
                                       .form = RLK_FORM_TIMED,
@@ -169,12 +169,12 @@ int rlock_rwlock_clockwrlock_lease(rlock_rwlock_t *rwlock, clockid_t clock,
 /* ---- unlock */
 
 /* A writer that is to read on tells the server. */
-static int downgrade(struct rlk_part *part)
+static int downgrade(struct rlk_holder *holder)
 {
-    struct rlock_client *client = RLK_CLIENT_OF(part->hold->lock->registry);
+    struct rlock_client *client = RLK_CLIENT_OF(holder->hold->lock->registry);
     if (rlk_client_keep(client) != 0) /* closed, so the hold was lost in this moment */
         return ESTALE;
-    int rc = rlk_downgrade(part);
+    int rc = rlk_held_downgrade(holder);
     rlk_client_put(client);
     return rc;
 }
@@ -186,32 +186,32 @@ static int unlock_level(struct rlk_handle *handle, enum which which)
     int rc = rlk_handle_check(handle, KIND);
     if (rc != 0)
         return rc;
-    struct rlk_part *part = rlk_handle_part(handle);
-    if (!part)
+    struct rlk_holder *holder = rlk_handle_part(handle);
+    if (!holder)
         return EPERM;
-    struct rlk_levels *levels = &part->levels;
-    bool read = which == INNERMOST ? rlk_levels_reads(levels) : which == READ;
-    if (!rlk_levels_drop(levels, read))
+    struct rlk_recursion *levels = &holder->levels;
+    bool read = which == INNERMOST ? rlk_recursion_reads(levels) : which == READ;
+    if (!rlk_recursion_drop(levels, read))
         return EPERM;
-    int64_t now = rlk_now_boot();
+    int64_t now = rlk_clock_boot();
     bool none = levels->reads + levels->writes == 0;
-    if (rlk_hold_check(part->hold, now)) {
+    if (rlk_held_check(holder->hold, now)) {
         if (none)
-            rlk_drain(part);
+            rlk_release_drain(holder);
         return ESTALE;
     }
     /* rule: W24 */
     if (none)
-        return rlk_release_kept(part, handle, now);
-    return !read && levels->writes == 0 ? downgrade(part) : 0;
+        return rlk_release_retained(holder, handle, now);
+    return !read && levels->writes == 0 ? downgrade(holder) : 0;
 }
 
 static int unlock(rlock_rwlock_t *rwlock, enum which which)
 {
-    struct rlk_part *part = rlk_handle_inner(BASE(rwlock), KIND);
-    if (part && which != WRITE && part->levels.reads > 1 &&
-        rlk_levels_reads(&part->levels)) {
-        rlk_levels_drop(&part->levels, true);
+    struct rlk_holder *holder = rlk_handle_inner(BASE(rwlock), KIND);
+    if (holder && which != WRITE && holder->levels.reads > 1 &&
+        rlk_recursion_reads(&holder->levels)) {
+        rlk_recursion_drop(&holder->levels, true);
         rlk_error_clear();
         return 0;
     }
@@ -241,13 +241,13 @@ int rlock_rwlock_downgrade(rlock_rwlock_t *rwlock)
     struct rlk_call call = rlk_call_enter();
     struct rlk_handle *handle = BASE(rwlock);
     int rc = rlk_handle_check(handle, KIND);
-    struct rlk_part *part = rc == 0 ? rlk_handle_part(handle) : NULL;
+    struct rlk_holder *holder = rc == 0 ? rlk_handle_part(handle) : NULL;
 
-    if (rc == 0 && (!part || part->levels.writes == 0))
+    if (rc == 0 && (!holder || holder->levels.writes == 0))
         rc = EPERM;
-    else if (rc == 0 && rlk_hold_check(part->hold, rlk_now_boot()))
+    else if (rc == 0 && rlk_held_check(holder->hold, rlk_clock_boot()))
         rc = ESTALE;
-    else if (rc == 0 && (rc = downgrade(part)) != ESTALE)
-        rlk_levels_downgrade(&part->levels);
+    else if (rc == 0 && (rc = downgrade(holder)) != ESTALE)
+        rlk_recursion_downgrade(&holder->levels);
     return rlk_call_leave(call, rlk_handle_guard(rlk_handle_aborts(handle, KIND), rc));
 }

@@ -23,7 +23,7 @@ int rlock_rwlockattr_setkind_np(rlock_rwlockattr_t *attr, int kind)
 {
     RLK_ATTR_CALL(CONST_BASE(attr), MAGIC,
                   kind == RLOCK_RWLOCK_PHASE_FAIR_NP ||
-                      rlk_argument_in("a kind other than RLOCK_RWLOCK_PHASE_FAIR_NP",
+                      rlk_error_argument_in("a kind other than RLOCK_RWLOCK_PHASE_FAIR_NP",
                                       kind, RLOCK_RWLOCK_PREFER_READER_NP,
                                       RLOCK_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP),
                   attr->rlk.rlk_type = kind);
@@ -31,7 +31,7 @@ int rlock_rwlockattr_setkind_np(rlock_rwlockattr_t *attr, int kind)
 
 int rlock_rwlockattr_getkind_np(const rlock_rwlockattr_t *attr, int *ret_kind)
 {
-    RLK_ATTR_CALL(CONST_BASE(attr), MAGIC, rlk_argument_there("ret_kind", ret_kind),
+    RLK_ATTR_CALL(CONST_BASE(attr), MAGIC, rlk_error_argument_there("ret_kind", ret_kind),
                   *ret_kind = attr->rlk.rlk_type == RLK_ATTR_UNSET
                                   ? RLOCK_RWLOCK_PHASE_FAIR_NP
                                   : attr->rlk.rlk_type);
@@ -40,14 +40,14 @@ int rlock_rwlockattr_getkind_np(const rlock_rwlockattr_t *attr, int *ret_kind)
 int rlock_rwlockattr_setretain(rlock_rwlockattr_t *attr, long retain_ms)
 {
     RLK_ATTR_CALL(CONST_BASE(attr), MAGIC,
-                  rlk_argument_in("retain (ms)", retain_ms, 0, RLK_RETAIN_MAX_MS),
+                  rlk_error_argument_in("retain (ms)", retain_ms, 0, RLK_RETAIN_MAX_MS),
                   attr->rlk.rlk_retain_ms = (int32_t)retain_ms);
 }
 
 int rlock_rwlockattr_getretain(const rlock_rwlockattr_t *attr, long *ret_retain_ms)
 {
     RLK_ATTR_CALL(
-        CONST_BASE(attr), MAGIC, rlk_argument_there("ret_retain_ms", ret_retain_ms),
+        CONST_BASE(attr), MAGIC, rlk_error_argument_there("ret_retain_ms", ret_retain_ms),
         *ret_retain_ms =
             attr->rlk.rlk_retain_ms == RLK_ATTR_UNSET ? 0 : attr->rlk.rlk_retain_ms);
 }

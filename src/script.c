@@ -3,7 +3,7 @@
  */
 #include "script.h"
 
-#include "deadline.h"
+#include "clock.h"
 #include "error.h"
 #include "log.h"
 #include "probe.h"
@@ -32,7 +32,7 @@ enum rlk_outcome rlk_script_sort_error(const char *text, size_t len, int *ret_co
     static const char *const access[] = { "NOAUTH", "WRONGPASS", "NOPERM", "DENIED" };
 
     for (size_t i = 0; i < sizeof(temporary) / sizeof(temporary[0]); i++) {
-        if (rlk_refusal_begins(text, len, temporary[i])) {
+        if (rlk_server_error_begins(text, len, temporary[i])) {
             *ret_code = ENOTCONN;
             return RLK_RETRY;
         }
@@ -41,7 +41,7 @@ enum rlk_outcome rlk_script_sort_error(const char *text, size_t len, int *ret_co
     for (size_t i = 0; i < sizeof(access) / sizeof(access[0]); i++)
         if (begins(text, len, access[i]))
             return RLK_REFUSED;
-    if (rlk_refusal_by_acl(text, len)) /* also of a command inside a script */
+    if (rlk_server_error_by_acl(text, len)) /* also of a command inside a script */
         return RLK_REFUSED;
     if (memmem(text, len, "OOM command not allowed", 23) ||
         memmem(text, len, "Errors trying to SAVE", 21)) {
@@ -201,14 +201,14 @@ static void take_error(struct rlk_conn *conn, const char *command,
     const char *error = rlk_reply_string(reply, &len);
     answer->outcome = rlk_script_sort_error(error, len, &answer->code);
     /* the first key of every script is the lock */
-    rlk_refusal_describe(text, text_size, command, script,
+    rlk_server_error_describe(text, text_size, command, script,
                          req ? req->argv[RLK_REQUEST_FIRST_KEY] : NULL, req ? req->len[RLK_REQUEST_FIRST_KEY] : 0,
                          error, len);
-    answer->key_refused = answer->code == EACCES && rlk_refusal_of_key(error, len);
+    answer->key_refused = answer->code == EACCES && rlk_server_error_of_key(error, len);
     /* this server is no master (any more): connect anew, perhaps to another. Redis 6 says
      * so from within the script. */
-    if (rlk_refusal_begins(error, len, "READONLY") ||
-        rlk_refusal_begins(error, len, "MASTERDOWN"))
+    if (rlk_server_error_begins(error, len, "READONLY") ||
+        rlk_server_error_begins(error, len, "MASTERDOWN"))
         rlk_conn_leave(conn, text);
 }
 
@@ -305,7 +305,7 @@ static void round_trip(struct rlk_conn *conn, const struct rlk_request *req, int
                        struct rlk_answer *ret_answer, struct rlk_reply **ret_reply)
 {
     struct rlk_reply *reply = NULL;
-    char text[RLK_REFUSAL_SIZE];
+    char text[RLK_SERVER_ERROR_SIZE];
     int64_t sent = 0;
     RLK_PROBE1(request, req ? rlk_scripts[req->script].name : argv[0]);
     enum rlk_failure failure =
@@ -327,10 +327,10 @@ static void round_trip(struct rlk_conn *conn, const struct rlk_request *req, int
                    ret_answer, text, sizeof(text));
         rlk_error_set(ret_answer->code, "%s", text);
     }
-    rlk_conn_give_back(conn, reply);
+    rlk_reply_give_back(conn, reply);
 }
 
-void rlk_command_call(struct rlk_conn *conn, int argc, const char *const *argv,
+void rlk_script_command(struct rlk_conn *conn, int argc, const char *const *argv,
                       const size_t *len, int64_t deadline, struct rlk_answer *ret_answer,
                       struct rlk_reply **ret_reply)
 {
@@ -360,7 +360,7 @@ void rlk_script_call(struct rlk_conn *conn, const struct rlk_request *req,
                      int64_t deadline, struct rlk_answer *ret_answer)
 {
     struct rlk_reply *reply = NULL;
-    char text[RLK_REFUSAL_SIZE];
+    char text[RLK_SERVER_ERROR_SIZE];
 
     rlk_script_call_raw(conn, req, deadline, ret_answer, &reply);
     if (ret_answer->outcome != RLK_DONE)
@@ -374,5 +374,5 @@ void rlk_script_call(struct rlk_conn *conn, const struct rlk_request *req,
         rlk_script_unreadable(req, ret_answer->unreadable);
     else if (ret_answer->outcome != RLK_DONE)
         rlk_error_set(ret_answer->code, "%s", text);
-    rlk_conn_give_back(conn, reply);
+    rlk_reply_give_back(conn, reply);
 }

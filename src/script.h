@@ -121,7 +121,7 @@ int rlk_script_unreadable(const struct rlk_request *req, const char *wrong);
 enum rlk_outcome rlk_script_sort_error(const char *text, size_t len, int *ret_code);
 
 /* A command other than a script: a reply that is an ERROR is sorted and freed. */
-void rlk_command_call(struct rlk_conn *conn, int argc, const char *const *argv,
+void rlk_script_command(struct rlk_conn *conn, int argc, const char *const *argv,
                       const size_t *len, int64_t deadline, struct rlk_answer *ret_answer,
                       struct rlk_reply **ret_reply);
 

@@ -8,7 +8,7 @@
 
 /* ---- joining a hold */
 
-struct rlk_hold *rlk_share_begin(struct rlk_lock *lock, const struct rlk_hold *hold,
+struct rlk_hold *rlk_acquire_share_begin(struct rlk_lock *lock, const struct rlk_hold *hold,
                                  int64_t now)
 {
     struct rlk_hold *share = lock->queue->shared;
@@ -17,13 +17,13 @@ struct rlk_hold *rlk_share_begin(struct rlk_lock *lock, const struct rlk_hold *h
     if (!hold->reading || hold->fixed || !share || now >= share->end)
         return NULL;
     share->joins++;
-    rlk_joining_use_locked(share);
+    rlk_readshare_use_locked(share);
     rlk_hold_ref_locked(share);
     return share;
 }
 
-bool rlk_share_end(struct rlk_hold *share, enum rlk_verdict v,
-                   const struct rlk_wish *wish, const struct rlk_answer *answer,
+bool rlk_acquire_share_end(struct rlk_hold *share, enum rlk_verdict v,
+                   const struct rlk_acquire_params *params, const struct rlk_answer *answer,
                    int64_t now)
 {
     /* rule: K14 */
@@ -32,9 +32,9 @@ bool rlk_share_end(struct rlk_hold *share, enum rlk_verdict v,
     share->joins--;
     if (answer->outcome == RLK_DONE && rlk_hold_hears_others(share, answer->flags))
         share->others = true; /* a writer waits (K14) */
-    if (v == SHARED && share->state == RLK_HOLD_INSIDE) {
-        if (wish->lease_ms > share->lease_ms)
-            share->lease_ms = (int)wish->lease_ms;
+    if (v == SHARED && share->state == RLK_HOLD_HELD) {
+        if (params->lease_ms > share->lease_ms)
+            share->lease_ms = (int)params->lease_ms;
         if (answer->fate.token != 0)
             share->token = answer->fate.token;
         if (now < share->end) {
@@ -47,7 +47,7 @@ bool rlk_share_end(struct rlk_hold *share, enum rlk_verdict v,
     return inside;
 }
 
-void rlk_share_put(struct rlk_hold *share, int64_t now)
+void rlk_acquire_share_put(struct rlk_hold *share, int64_t now)
 {
     rlk_hold_end_unused_locked(share, now);
     rlk_hold_put_locked(share);
@@ -55,7 +55,7 @@ void rlk_share_put(struct rlk_hold *share, int64_t now)
 
 /* ---- waiting together */
 
-struct rlk_waiter *rlk_share_companion(const struct rlk_ask *ask)
+struct rlk_waiter *rlk_acquire_share_companion(const struct rlk_acquire_op *ask)
 {
     struct rlk_list *readers = &ask->lock->queue->readers;
     for (struct rlk_list *l = readers->next; l != readers; l = l->next) {
@@ -66,7 +66,7 @@ struct rlk_waiter *rlk_share_companion(const struct rlk_ask *ask)
     return NULL;
 }
 
-bool rlk_share_decided(const struct rlk_ask *ask)
+bool rlk_acquire_share_decided(const struct rlk_acquire_op *ask)
 {
     return ask->waiter->hold != ask->hold;
 }
@@ -75,81 +75,81 @@ bool rlk_share_decided(const struct rlk_ask *ask)
 /* The others that wait for this one's hold enter `hold` with it: that one, or what is
  * shared instead (W23). Not those that came when the request that was answered had left:
  * nobody enters unasked, as a writer may have queued (W21). They ask anew, together. */
-void rlk_share_bring_along(struct rlk_ask *ask, struct rlk_hold *hold)
+void rlk_acquire_share_bring_along(struct rlk_acquire_op *ask, struct rlk_hold *hold)
 {
-    const struct rlk_wish *wish = ask->wish;
+    const struct rlk_acquire_params *params = ask->params;
     struct rlk_waiter *other;
 
-    while ((other = rlk_share_companion(ask)) != NULL) {
+    while ((other = rlk_acquire_share_companion(ask)) != NULL) {
         other->hold = NULL;
         if (other->asked < ask->open_to) {
             rlk_list_remove(&other->link);
-            other->part = rlk_hold_join_locked(hold, wish->fencing);
-            other->failed = !other->part;
-            if (other->part) {
-                other->part->owner = other->thread;
-                other->part->owner_thread = other->self;
+            other->holder = rlk_holder_join_locked(hold, params->fencing);
+            other->failed = !other->holder;
+            if (other->holder) {
+                other->holder->owner = other->thread;
+                other->holder->owner_thread = other->self;
             }
         }
-        rlk_registry_wake_locked(&wish->client->registry, other->thread);
+        rlk_registry_wake_locked(&params->client->registry, other->thread);
     }
 }
 
-void rlk_share_enter(struct rlk_ask *ask, struct rlk_hold *share, int64_t now)
+void rlk_acquire_share_enter(struct rlk_acquire_op *ask, struct rlk_hold *share, int64_t now)
 {
-    const struct rlk_wish *wish = ask->wish;
+    const struct rlk_acquire_params *params = ask->params;
     struct rlk_waiter *waiter = ask->waiter;
 
     ask->open_to = ask->hold->open_to;
-    rlk_ask_leave_queue(ask);
-    waiter->part = rlk_hold_join_locked(share, wish->fencing);
-    waiter->failed = !waiter->part;
-    if (waiter->part) {
-        waiter->part->owner = wish->thread;
-        waiter->part->owner_thread = waiter->self;
+    rlk_acquire_leave_queue(ask);
+    waiter->holder = rlk_holder_join_locked(share, params->fencing);
+    waiter->failed = !waiter->holder;
+    if (waiter->holder) {
+        waiter->holder->owner = params->thread;
+        waiter->holder->owner_thread = waiter->self;
     }
     waiter->hold = NULL;
-    rlk_share_bring_along(ask, share);
-    rlk_hold_ref_locked(ask->hold); /* rlk_ask_wait gives it back */
-    rlk_ask_end_request(ask->hold, wish, now);
+    rlk_acquire_share_bring_along(ask, share);
+    rlk_hold_ref_locked(ask->hold); /* rlk_acquire_wait gives it back */
+    rlk_acquire_end_request(ask->hold, params, now);
 }
 
-bool rlk_share_still_in(struct rlk_part *part, const struct rlk_wish *wish)
+bool rlk_acquire_share_still_in(struct rlk_holder *holder, const struct rlk_acquire_params *params)
 {
-    struct rlk_hold *hold = part->hold;
-    int64_t now = rlk_now_boot();
+    struct rlk_hold *hold = holder->hold;
+    int64_t now = rlk_clock_boot();
 
-    if (hold->state == RLK_HOLD_INSIDE && now < hold->end) {
-        rlk_part_own_locked(part, wish->thread, now);
-        RLK_COUNT(wish->client->counters.acquisitions);
+    if (hold->state == RLK_HOLD_HELD && now < hold->end) {
+        rlk_holder_own_locked(holder, params->thread, now);
+        RLK_COUNT(params->client->counters.acquisitions);
         return true;
     }
-    if (hold->state == RLK_HOLD_INSIDE)
+    if (hold->state == RLK_HOLD_HELD)
         rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now);
-    rlk_part_leave_locked(part);
-    rlk_client_release(wish->client); /* as a lost hold's; the caller keeps it */
+    rlk_holder_leave_locked(holder);
+    rlk_client_release(params->client); /* as a lost hold's; the caller keeps it */
     return false;
 }
 
 /* The hold that a thread which wants to read waits for, with a reference: the one that
  * others wait for, if there is one that will do, else a new one, which those that are
  * without one wait for as well. NULL: out of memory. */
-static struct rlk_hold *read_hold(const struct rlk_wish *wish, struct rlk_lock *lock,
+static struct rlk_hold *read_hold(const struct rlk_acquire_params *params, struct rlk_lock *lock,
                                   const struct rlk_waiter *waiter)
 {
     struct rlk_hold *hold =
-        wish->fixed ? NULL
+        params->fixed ? NULL
                     : rlk_lock_read_ask_locked(lock, waiter->letter, waiter->grant_ms);
     if (hold) {
         rlk_hold_ref_locked(hold);
         return hold;
     }
-    hold = rlk_ask_new_hold(wish, lock, rlk_wish_keeps(wish));
+    hold = rlk_acquire_new_hold(params, lock, rlk_acquire_params_keeps(params));
     if (!hold)
         return NULL;
-    rlk_hold_ask_locked(hold, wish->thread);
+    rlk_hold_ask_locked(hold, params->thread);
     for (struct rlk_list *l = lock->queue->readers.next;
-         !wish->fixed && l != &lock->queue->readers; l = l->next) {
+         !params->fixed && l != &lock->queue->readers; l = l->next) {
         struct rlk_waiter *other = RLK_CONTAINER_OF(l, struct rlk_waiter, link);
         if (other == waiter || other->hold || other->letter != waiter->letter ||
             other->grant_ms != waiter->grant_ms)
@@ -161,25 +161,25 @@ static struct rlk_hold *read_hold(const struct rlk_wish *wish, struct rlk_lock *
     return hold;
 }
 
-int rlk_share_wait(const struct rlk_wish *wish, struct rlk_lock *lock,
+int rlk_acquire_share_wait(const struct rlk_acquire_params *params, struct rlk_lock *lock,
                    int64_t *ret_waited, bool *ret_late)
 {
-    struct rlk_registry *reg = &wish->client->registry;
+    struct rlk_registry *reg = &params->client->registry;
     struct rlk_waiter waiter;
-    struct rlk_ask ask = {
-        .wish = wish, .lock = lock, .waiter = &waiter, .since = rlk_now_boot()
+    struct rlk_acquire_op ask = {
+        .params = params, .lock = lock, .waiter = &waiter, .since = rlk_clock_boot()
     };
     int rc = 0;
 
-    rlk_waiter_init(&waiter, wish, ask.since);
+    rlk_acquire_waiter_init(&waiter, params, ask.since);
     reg->waiters_now++;
-    bool in = rlk_enter_idle(wish, lock, &waiter);
+    bool in = rlk_acquire_enter_idle(params, lock, &waiter);
     while (rc == 0 && !in) {
-        waiter.part = NULL;
+        waiter.holder = NULL;
         if (waiter.hold) { /* another thread asks for this one, too */
             rlk_hold_ref_locked(waiter.hold);
         } else {
-            waiter.hold = read_hold(wish, lock, &waiter);
+            waiter.hold = read_hold(params, lock, &waiter);
             if (waiter.hold)
                 waiter.asked = waiter.hold->asked;
         }
@@ -189,16 +189,16 @@ int rlk_share_wait(const struct rlk_wish *wish, struct rlk_lock *lock,
             rc = ENOMEM;
             break;
         }
-        if (wish->lease_ms > ask.hold->lease_ms)
-            ask.hold->lease_ms = (int)wish->lease_ms;
+        if (params->lease_ms > ask.hold->lease_ms)
+            ask.hold->lease_ms = (int)params->lease_ms;
         if (rlk_list_empty(&waiter.link))
             rlk_list_append(&lock->queue->readers, &waiter.link);
-        rc = rlk_ask_wait(&ask);
+        rc = rlk_acquire_wait(&ask);
         in = waiter.hold == ask.hold ||
-             (waiter.part && rlk_share_still_in(waiter.part, wish));
+             (waiter.holder && rlk_acquire_share_still_in(waiter.holder, params));
     }
     reg->waiters_now--;
-    rlk_waiter_done(&waiter, wish, rc, ret_waited);
+    rlk_acquire_waiter_done(&waiter, params, rc, ret_waited);
     *ret_late = waiter.late;
     return rc;
 }

@@ -9,22 +9,22 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-_Static_assert(sizeof(struct rlk_slot) == 256, "the layout of the file");
-_Static_assert(offsetof(struct rlk_slot, name) == 40, "the layout of the file");
-_Static_assert(sizeof(((struct rlk_slot *)0)->name) > RLOCK_NAME_MAX, "with NUL");
+_Static_assert(sizeof(struct rlk_intent) == 256, "the layout of the file");
+_Static_assert(offsetof(struct rlk_intent, name) == 40, "the layout of the file");
+_Static_assert(sizeof(((struct rlk_intent *)0)->name) > RLOCK_NAME_MAX, "with NUL");
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
 #endif
 
-static struct rlk_slots *slots_of(const struct rlk_hold *hold)
+static struct rlk_intent_table *slots_of(const struct rlk_hold *hold)
 {
     return &hold->lock->registry->slots;
 }
 
 /* Makes as many more as there are. They are given their memory first: a store where the
  * file system has none left would be a SIGBUS. */
-static bool grow(struct rlk_slots *slots)
+static bool grow(struct rlk_intent_table *slots)
 {
     unsigned count = slots->count * 2;
 
@@ -41,7 +41,7 @@ static bool grow(struct rlk_slots *slots)
 }
 
 /* One that is free, from 1; 0: there is none. */
-static unsigned claim(struct rlk_slots *slots)
+static unsigned claim(struct rlk_intent_table *slots)
 {
     unsigned words = (slots->count + 63) / 64;
 
@@ -62,9 +62,9 @@ static unsigned claim(struct rlk_slots *slots)
     return claim(slots);
 }
 
-void rlk_slot_note_locked(struct rlk_hold *hold)
+void rlk_intent_note_locked(struct rlk_hold *hold)
 {
-    struct rlk_slots *slots = slots_of(hold);
+    struct rlk_intent_table *slots = slots_of(hold);
     const struct rlk_lock *lock = hold->lock;
 
     /* rule: G7 */
@@ -76,7 +76,7 @@ void rlk_slot_note_locked(struct rlk_hold *hold)
         atomic_store_explicit(slots->full, 1, memory_order_relaxed);
         return;
     }
-    struct rlk_slot *slot = &slots->table[hold->id.slot - 1];
+    struct rlk_intent *slot = &slots->table[hold->id.slot - 1];
     if (atomic_load_explicit(&slot->state, memory_order_relaxed) == RLK_SLOT_VALID &&
         slot->acquisition == hold->id.acquisition && slot->thread == hold->id.thread)
         return;
@@ -95,24 +95,24 @@ void rlk_slot_note_locked(struct rlk_hold *hold)
     atomic_store_explicit(&slot->state, RLK_SLOT_VALID, memory_order_release);
 }
 
-void rlk_slot_end_locked(const struct rlk_hold *hold)
+void rlk_intent_end_locked(const struct rlk_hold *hold)
 {
-    struct rlk_slots *slots = slots_of(hold);
+    struct rlk_intent_table *slots = slots_of(hold);
 
     if (hold->id.slot != 0 && slots->table)
         atomic_store_explicit(&slots->table[hold->id.slot - 1].state, 0,
                               memory_order_release);
 }
 
-void rlk_slot_clear_locked(struct rlk_hold *hold)
+void rlk_intent_clear_locked(struct rlk_hold *hold)
 {
-    struct rlk_slots *slots = slots_of(hold);
+    struct rlk_intent_table *slots = slots_of(hold);
 
     /* rule: G7 */
     if (hold->id.slot == 0)
         return;
     unsigned at = hold->id.slot - 1u;
-    rlk_slot_end_locked(hold);
+    rlk_intent_end_locked(hold);
     hold->id.slot = 0;
     if (!slots->table)
         return;
@@ -120,7 +120,7 @@ void rlk_slot_clear_locked(struct rlk_hold *hold)
     slots->hint = at;
 }
 
-bool rlk_slots_used_locked(const struct rlk_slots *slots)
+bool rlk_intent_used_locked(const struct rlk_intent_table *slots)
 {
     for (unsigned i = 0; slots->table && i < slots->count; i++)
         if ((slots->used[i / 64] >> i % 64 & 1) &&
@@ -129,17 +129,17 @@ bool rlk_slots_used_locked(const struct rlk_slots *slots)
     return false;
 }
 
-_Atomic uint32_t *rlk_slot_inside_locked(const struct rlk_hold *hold)
+_Atomic uint32_t *rlk_intent_inside_locked(const struct rlk_hold *hold)
 {
-    struct rlk_slots *slots = slots_of(hold);
+    struct rlk_intent_table *slots = slots_of(hold);
     return hold->id.slot != 0 && slots->table ? &slots->table[hold->id.slot - 1].inside
                                               : NULL;
 }
 
-void rlk_slot_say_locked(const struct rlk_hold *hold, enum rlk_inside inside)
+void rlk_intent_say_locked(const struct rlk_hold *hold, enum rlk_inside inside)
 {
     /* rule: G8 */
-    _Atomic uint32_t *word = rlk_slot_inside_locked(hold);
+    _Atomic uint32_t *word = rlk_intent_inside_locked(hold);
     if (word)
         atomic_store_explicit(word, inside, memory_order_release);
 }

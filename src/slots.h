@@ -24,7 +24,7 @@
 struct rlk_hold;
 
 /* In a file: the same for programs of other word sizes. */
-struct rlk_slot {
+struct rlk_intent {
     _Atomic uint32_t state;       /* written last: RLK_SLOT_VALID, or 0 */
     _Atomic uint32_t inside;      /* enum rlk_inside */
     uint64_t thread, acquisition; /* of the id, as the next four */
@@ -43,8 +43,8 @@ enum rlk_inside {
 };
 
 /* A client's table. Guarded by the registry's mu. */
-struct rlk_slots {
-    struct rlk_slot *table; /* NULL: there is none */
+struct rlk_intent_table {
+    struct rlk_intent *table; /* NULL: there is none */
     _Atomic uint32_t *full; /* in the file: there was no slot for one */
     unsigned count, max;    /* usable now; at most */
     unsigned hint;          /* where to look for a free one first */
@@ -53,17 +53,17 @@ struct rlk_slots {
 
 /* The acquisition is written down, under the id that it has now. Before the request
  * leaves. */
-void rlk_slot_note_locked(struct rlk_hold *hold);
+void rlk_intent_note_locked(struct rlk_hold *hold);
 /* There is nothing of it at the server any more, or nothing more is done about it. */
-void rlk_slot_end_locked(const struct rlk_hold *hold);
+void rlk_intent_end_locked(const struct rlk_hold *hold);
 /* And no thread can say any more that it is inside: the slot is for another. */
-void rlk_slot_clear_locked(struct rlk_hold *hold);
+void rlk_intent_clear_locked(struct rlk_hold *hold);
 /* Whether any is in use. */
-bool rlk_slots_used_locked(const struct rlk_slots *slots);
+bool rlk_intent_used_locked(const struct rlk_intent_table *slots);
 
 /* The word of its slot that says whether a thread is inside; NULL: it has none. */
-_Atomic uint32_t *rlk_slot_inside_locked(const struct rlk_hold *hold);
+_Atomic uint32_t *rlk_intent_inside_locked(const struct rlk_hold *hold);
 /* Says so. */
-void rlk_slot_say_locked(const struct rlk_hold *hold, enum rlk_inside inside);
+void rlk_intent_say_locked(const struct rlk_hold *hold, enum rlk_inside inside);
 
 #endif

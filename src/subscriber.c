@@ -14,7 +14,7 @@
 #include "subscriber.h"
 
 #include "client.h"
-#include "deadline.h"
+#include "clock.h"
 #include "error.h"
 #include "handoff.h"
 #include "leading.h"
@@ -51,7 +51,7 @@ int rlk_subscriber_join(struct rlock_client *client)
 {
     struct rlk_subscription *sub = &client->subscription;
 
-    rlk_once(&once, init);
+    rlk_sync_once(&once, init);
     if (loop_rc != 0)
         return loop_rc;
     sub->state = RLK_SUB_DOWN;
@@ -263,8 +263,8 @@ static void take_mail(struct rlock_client *client, const char *text, size_t len)
     struct rlk_mail mail RLK_UNINITIALIZED;
     size_t unknown = 0;
 
-    if (!rlk_mail_parse(&mail, text, len) ||
-        rlk_name_check(mail.name, mail.name_len) != 0) {
+    if (!rlk_mailbox_parse(&mail, text, len) ||
+        rlk_key_check(mail.name, mail.name_len) != 0) {
         RLK_COUNT(client->counters.messages_ignored);
         return;
     }
@@ -283,7 +283,7 @@ static void take_channel(struct rlock_client *client, const char *channel, size_
     struct rlk_registry *reg = &client->registry;
     char tagged[RLK_KEY_SIZE];
     size_t name_len;
-    const char *name = rlk_name_of_channel(channel, len, &name_len);
+    const char *name = rlk_key_of_channel(channel, len, &name_len);
 
     if (!name || name_len > RLOCK_NAME_MAX)
         return;
@@ -300,7 +300,7 @@ static void take_channel(struct rlock_client *client, const char *channel, size_
                 continue;
             if (rlk_lock_has_queue(lock))
                 lock->queue->messages++;
-            rlk_lock_poll_locked(lock);
+            rlk_queue_poll_locked(lock);
             if (kind == RLK_KIND_WATCH)
                 rlk_lock_wake_locked(lock);
         }
@@ -324,13 +324,13 @@ static bool refused(struct rlock_client *client, const struct rlk_reply *reply,
 {
     struct rlk_subscription *sub = &client->subscription;
     bool error = rlk_reply_type(reply) == RLK_REPLY_ERROR;
-    char text[RLK_REFUSAL_SIZE] = "an answer out of place to SUBSCRIBE";
+    char text[RLK_SERVER_ERROR_SIZE] = "an answer out of place to SUBSCRIBE";
     char more[RLK_LOG_MORE_SIZE];
     size_t len;
 
     if (error) {
         const char *said = rlk_reply_string(reply, &len);
-        rlk_refusal_describe(text, sizeof(text), "SUBSCRIBE", NULL, NULL, 0, said, len);
+        rlk_server_error_describe(text, sizeof(text), "SUBSCRIBE", NULL, NULL, 0, said, len);
     }
     RLK_COUNT(client->counters.refusals);
     if (rlk_log_now(&sub->pace, now, 1, more))
@@ -381,7 +381,7 @@ static bool take_reply(struct rlock_client *client, const struct rlk_reply *repl
             strncmp(name, RLK_MAILBOX_PREFIX, sizeof(RLK_MAILBOX_PREFIX) - 1) == 0) {
             sub->state = RLK_SUB_UP;
             sub->answer_due = RLK_NEVER;
-            sub->up_at = rlk_now_boot();
+            sub->up_at = rlk_clock_boot();
             sub->backoff_ms = BACKOFF_FIRST_MS;
         } else {
             take_channel(client, name,
@@ -406,7 +406,7 @@ static bool take_replies(struct rlock_client *client, int64_t now, bool leads)
             return false;
         }
         useful = take_reply(client, reply, now);
-        rlk_conn_give_back(sub->conn, reply);
+        rlk_reply_give_back(sub->conn, reply);
         reply = NULL;
     }
     return useful;
@@ -417,7 +417,7 @@ bool rlk_subscriber_read(struct rlock_client *client)
     struct rlk_subscription *sub = &client->subscription;
 
     rlk_conn_step(sub->conn);
-    return take_replies(client, rlk_now_boot(), true) &&
+    return take_replies(client, rlk_clock_boot(), true) &&
            rlk_conn_state(sub->conn) != RLK_CONN_DEAD;
 }
 
@@ -452,7 +452,7 @@ static bool listen_on(struct rlock_client *client, int64_t now)
         rlk_registry_recheck_locked(&client->registry);
         rlk_handoff_ask_all_locked(&client->registry);
         rlk_registry_unlock(&client->registry);
-        bool told_down = sub->told_down, open = rlk_tell_up(client, again);
+        bool told_down = sub->told_down, open = rlk_events_up(client, again);
         if (told_down)
             return open;
     }
@@ -474,7 +474,7 @@ static bool listen_on(struct rlock_client *client, int64_t now)
     rlk_handoff_ask_all_locked(&client->registry);
     rlk_registry_unlock(&client->registry);
     if (!sub->leaving)
-        return rlk_tell_down(client, reason, heard_at != 0 && silent ? heard_at : now);
+        return rlk_events_down(client, reason, heard_at != 0 && silent ? heard_at : now);
     sub->leaving = false;
     rlk_log(RLK_LOG_DEBUG, "rlock: %s: %s", client->config.target.label, reason);
     return true;
@@ -526,7 +526,7 @@ static int64_t step_conn(struct rlock_client *client, int64_t now)
 
     if (sub->state == RLK_SUB_DOWN && now >= sub->retry_at) {
         int rc = open_conn(client, now);
-        if (rc != 0 && !rlk_tell_down(client, rlk_error_text(rc), now))
+        if (rc != 0 && !rlk_events_down(client, rlk_error_text(rc), now))
             return 0;
     }
     int64_t leave_due = leave_elsewhere(client, now);
@@ -561,16 +561,16 @@ static int64_t step(struct rlk_loop_member *member, int64_t now)
     struct rlock_client *client = client_of(member);
     struct rlk_subscription *sub = &client->subscription;
 
-    if (!rlk_tell_news(client))
+    if (!rlk_events_news(client))
         return 0;
     bool wanted = sub->mode == RLK_SUB_LENT && (now >= sub->due || is_elsewhere(client));
-    if (rlk_lead_take_over(client, wanted)) {
+    if (rlk_leader_take_over(client, wanted)) {
         int64_t due = step_conn(client, now);
         if (due == 0)
             return 0;
         sub->due = due;
         if (sub->conn)
-            rlk_lead_lend(client);
+            rlk_leader_lend(client);
     }
     return sub->mode == RLK_SUB_RECALLED ? RLK_NEVER : sub->due;
 }
@@ -582,9 +582,9 @@ static void left(struct rlk_loop_member *member)
     struct rlock_client *client = client_of(member);
     struct rlk_subscription *sub = &client->subscription;
 
-    if (member->attached && !rlk_tell_news(client))
+    if (member->attached && !rlk_events_news(client))
         return;
     drop_conn(sub);
     sub->mode = RLK_SUB_OWN;
-    rlk_lead_end(client);
+    rlk_leader_end(client);
 }

@@ -12,20 +12,20 @@
 
 enum { NS_PER_S = 1000000000, TRIES = 100, TRY_MS = 1 };
 
-_Thread_local struct rlk_sections rlk_sections;
+_Thread_local struct rlk_sync_sections rlk_sync_sections;
 
-int rlk_mutex_init(struct rlk_mutex *mu)
+int rlk_sync_mutex_init(struct rlk_mutex *mu)
 {
     return pthread_mutex_init(&mu->m, NULL);
 }
 
-void rlk_mutex_destroy(struct rlk_mutex *mu)
+void rlk_sync_mutex_destroy(struct rlk_mutex *mu)
 {
     if (pthread_mutex_destroy(&mu->m) != 0)
         abort();
 }
 
-int rlk_cond_init(struct rlk_cond *cv)
+int rlk_sync_cond_init(struct rlk_cond *cv)
 {
     pthread_condattr_t attr;
     int rc = pthread_condattr_init(&attr);
@@ -38,16 +38,16 @@ int rlk_cond_init(struct rlk_cond *cv)
     return rc;
 }
 
-void rlk_cond_destroy(struct rlk_cond *cv)
+void rlk_sync_cond_destroy(struct rlk_cond *cv)
 {
     if (pthread_cond_destroy(&cv->c) != 0)
         abort();
 }
 
-void rlk_cond_wait(struct rlk_cond *cv, struct rlk_mutex *mu, int64_t mono_ns)
+void rlk_sync_cond_wait(struct rlk_cond *cv, struct rlk_mutex *mu, int64_t mono_ns)
 {
     int rc;
-    rlk_sections.asleep = mu;
+    rlk_sync_sections.asleep = mu;
     if (mono_ns == INT64_MAX) {
         rc = pthread_cond_wait(&cv->c, &mu->m);
     } else {
@@ -57,16 +57,16 @@ void rlk_cond_wait(struct rlk_cond *cv, struct rlk_mutex *mu, int64_t mono_ns)
                                .tv_nsec = (long)(mono_ns % NS_PER_S) };
         rc = pthread_cond_timedwait(&cv->c, &mu->m, &ts);
     }
-    rlk_sections.asleep = NULL;
+    rlk_sync_sections.asleep = NULL;
     if (rc != 0 && rc != ETIMEDOUT)
         abort();
 }
 
-bool rlk_sections_interrupted(void)
+bool rlk_sync_sections_interrupted(void)
 {
-    struct rlk_mutex *asleep = rlk_sections.asleep;
+    struct rlk_mutex *asleep = rlk_sync_sections.asleep;
 
-    if (rlk_sections.count != (asleep ? 1 : 0))
+    if (rlk_sync_sections.count != (asleep ? 1 : 0))
         return true;
     /* The wait may be about to return: then this thread has the mutex again, which
      * nothing but the mutex knows, and it is never free. Others have it for moments. */
@@ -102,7 +102,7 @@ static int start(rlk_thread_t *thread, const char *name, void *(*run)(void *), v
     if (detached)
         pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
     pthread_attr_setstacksize(&attr, STACK_SIZE);
-    rlk_signals_block(&old);
+    rlk_sync_signals_block(&old);
     rc = pthread_create(thread, &attr, run, arg);
     if (rc == EINVAL) { /* the program has more thread-local data than that */
         pthread_attr_destroy(&attr);
@@ -112,7 +112,7 @@ static int start(rlk_thread_t *thread, const char *name, void *(*run)(void *), v
         if (rc == 0)
             rc = pthread_create(thread, &attr, run, arg);
     }
-    rlk_signals_restore(&old);
+    rlk_sync_signals_restore(&old);
     pthread_attr_destroy(&attr);
     if (rc != 0) {
         char step[64];
@@ -124,67 +124,67 @@ static int start(rlk_thread_t *thread, const char *name, void *(*run)(void *), v
     return 0;
 }
 
-int rlk_thread_start(rlk_thread_t *ret_thread, const char *name, void *(*run)(void *),
+int rlk_sync_thread_start(rlk_thread_t *ret_thread, const char *name, void *(*run)(void *),
                      void *arg)
 {
     return start(ret_thread, name, run, arg, false);
 }
 
-int rlk_thread_start_detached(const char *name, void *(*run)(void *), void *arg)
+int rlk_sync_thread_start_detached(const char *name, void *(*run)(void *), void *arg)
 {
     rlk_thread_t thread;
     return start(&thread, name, run, arg, true);
 }
 
-void rlk_thread_join(rlk_thread_t thread)
+void rlk_sync_thread_join(rlk_thread_t thread)
 {
     if (pthread_join(thread, NULL) != 0)
         abort();
 }
 
-void rlk_signals_block(sigset_t *ret_old)
+void rlk_sync_signals_block(sigset_t *ret_old)
 {
     sigset_t all;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, ret_old);
 }
 
-void rlk_signals_restore(const sigset_t *old)
+void rlk_sync_signals_restore(const sigset_t *old)
 {
     pthread_sigmask(SIG_SETMASK, old, NULL);
 }
 
-void rlk_once(rlk_once_t *once, void (*init)(void))
+void rlk_sync_once(rlk_once_t *once, void (*init)(void))
 {
     if (pthread_once(once, init) != 0)
         abort();
 }
 
-int rlk_tsd_create(rlk_tsd_t *ret_slot, void (*destroy)(void *))
+int rlk_sync_tsd_create(rlk_tsd_t *ret_slot, void (*destroy)(void *))
 {
     return pthread_key_create(ret_slot, destroy);
 }
 
-int rlk_tsd_set(rlk_tsd_t slot, const void *value)
+int rlk_sync_tsd_set(rlk_tsd_t slot, const void *value)
 {
     return pthread_setspecific(slot, value);
 }
 
-void rlk_pause(void)
+void rlk_sync_pause(void)
 {
     poll(NULL, 0, TRY_MS);
 }
 
 /* A system call that does nothing: glibc does not come back from a cancellation point
  * while the signal of a request is on its way. */
-void rlk_cancel_await_signal(void)
+void rlk_sync_cancel_await_signal(void)
 {
     int saved_errno = errno; /* EINTR, when another signal is there */
     poll(NULL, 0, 0);
     errno = saved_errno;
 }
 
-int rlk_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void))
+int rlk_sync_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void))
 {
     return pthread_atfork(prepare, parent, child);
 }

@@ -39,57 +39,57 @@ typedef pthread_t rlk_thread_t;
 /* How many mutexes the calling thread has or is about to have, and the one that it sleeps
  * with, for exit() in the handler of a signal: that may have come amid a section. What
  * else is of the thread is here to take no room of its own. */
-struct rlk_sections {
+struct rlk_sync_sections {
     volatile int count;
     bool forking;       /* fork.c: what prepare() took is this thread's */
     unsigned char ends; /* thread.c: how often its destructor has run */
     struct rlk_mutex *volatile asleep; /* it is among the count; held or not */
 };
-extern _Thread_local struct rlk_sections rlk_sections RLK_TLS
+extern _Thread_local struct rlk_sync_sections rlk_sync_sections RLK_TLS
     __attribute__((visibility("hidden")));
 
 /* Whether the calling thread is amid a section that its handler of a signal has
  * interrupted, so that to take a mutex could block for ever. Takes a moment where it
  * sleeps with one that is busy; after 100 ms such a one counts as its own. */
-bool rlk_sections_interrupted(void);
+bool rlk_sync_sections_interrupted(void);
 
-static inline void rlk_mutex_lock(struct rlk_mutex *mu)
+static inline void rlk_sync_mutex_lock(struct rlk_mutex *mu)
 {
-    rlk_sections.count++;
+    rlk_sync_sections.count++;
     if (pthread_mutex_lock(&mu->m) != 0)
         abort();
 }
 
-static inline bool rlk_mutex_trylock(struct rlk_mutex *mu)
+static inline bool rlk_sync_mutex_trylock(struct rlk_mutex *mu)
 {
-    rlk_sections.count++;
+    rlk_sync_sections.count++;
     if (pthread_mutex_trylock(&mu->m) == 0)
         return true;
-    rlk_sections.count--;
+    rlk_sync_sections.count--;
     return false;
 }
 
-static inline void rlk_mutex_unlock(struct rlk_mutex *mu)
+static inline void rlk_sync_mutex_unlock(struct rlk_mutex *mu)
 {
     if (pthread_mutex_unlock(&mu->m) != 0)
         abort();
-    rlk_sections.count--;
+    rlk_sync_sections.count--;
 }
 
 /* 0 or ENOMEM, EAGAIN. */
-int rlk_mutex_init(struct rlk_mutex *mu);
-void rlk_mutex_destroy(struct rlk_mutex *mu);
+int rlk_sync_mutex_init(struct rlk_mutex *mu);
+void rlk_sync_mutex_destroy(struct rlk_mutex *mu);
 
-int rlk_cond_init(struct rlk_cond *cv);
-void rlk_cond_destroy(struct rlk_cond *cv);
+int rlk_sync_cond_init(struct rlk_cond *cv);
+void rlk_sync_cond_destroy(struct rlk_cond *cv);
 
-static inline void rlk_cond_signal(struct rlk_cond *cv)
+static inline void rlk_sync_cond_signal(struct rlk_cond *cv)
 {
     if (pthread_cond_signal(&cv->c) != 0)
         abort();
 }
 
-static inline void rlk_cond_broadcast(struct rlk_cond *cv)
+static inline void rlk_sync_cond_broadcast(struct rlk_cond *cv)
 {
     if (pthread_cond_broadcast(&cv->c) != 0)
         abort();
@@ -97,44 +97,44 @@ static inline void rlk_cond_broadcast(struct rlk_cond *cv)
 
 /* Waits until signalled or until `mono_ns` of CLOCK_MONOTONIC (INT64_MAX: no bound);
  * may return early. Locks: holds mu. */
-void rlk_cond_wait(struct rlk_cond *cv, struct rlk_mutex *mu, int64_t mono_ns);
+void rlk_sync_cond_wait(struct rlk_cond *cv, struct rlk_mutex *mu, int64_t mono_ns);
 
 enum { RLK_THREAD_STACK_SIZE = 256 << 10 };
 
 /* Starts a thread that blocks all signals, named `name` (at most 15 bytes).
  * 0, EAGAIN or ENOMEM. */
-int rlk_thread_start(rlk_thread_t *ret_thread, const char *name, void *(*run)(void *),
+int rlk_sync_thread_start(rlk_thread_t *ret_thread, const char *name, void *(*run)(void *),
                      void *arg);
-void rlk_thread_join(rlk_thread_t thread);
+void rlk_sync_thread_join(rlk_thread_t thread);
 /* Starts a thread that nobody joins. */
-int rlk_thread_start_detached(const char *name, void *(*run)(void *), void *arg);
+int rlk_sync_thread_start_detached(const char *name, void *(*run)(void *), void *arg);
 
-static inline rlk_thread_t rlk_thread_self(void)
+static inline rlk_thread_t rlk_sync_thread_self(void)
 {
     return pthread_self();
 }
 
-static inline bool rlk_thread_is_self(rlk_thread_t thread)
+static inline bool rlk_sync_thread_is_self(rlk_thread_t thread)
 {
     return pthread_equal(thread, pthread_self()) != 0;
 }
 
 /* Blocks all signals of the calling thread; puts back what was. */
-void rlk_signals_block(sigset_t *ret_old);
-void rlk_signals_restore(const sigset_t *old);
+void rlk_sync_signals_block(sigset_t *ret_old);
+void rlk_sync_signals_restore(const sigset_t *old);
 
 /* Runs `init` once in the life of the process. */
 typedef pthread_once_t rlk_once_t;
 #define RLK_ONCE_INIT PTHREAD_ONCE_INIT
-void rlk_once(rlk_once_t *once, void (*init)(void));
+void rlk_sync_once(rlk_once_t *once, void (*init)(void));
 
 /* Sleeps for a moment: for what no handler of a signal can be made to tell. */
-void rlk_pause(void);
+void rlk_sync_pause(void);
 
 /* A slot whose non-NULL value is passed to `destroy` when its thread ends. */
 typedef pthread_key_t rlk_tsd_t;
-int rlk_tsd_create(rlk_tsd_t *ret_slot, void (*destroy)(void *));
-int rlk_tsd_set(rlk_tsd_t slot, const void *value);
+int rlk_sync_tsd_create(rlk_tsd_t *ret_slot, void (*destroy)(void *));
+int rlk_sync_tsd_set(rlk_tsd_t slot, const void *value);
 
 /* Around every public call, and where the library is entered without one: nothing in it
  * is a cancellation point. Where the type is asynchronous, glibc's signal may be on its
@@ -147,25 +147,25 @@ struct rlk_cancel {
 };
 
 /* No signal of an earlier request is on its way when this returns; it may act in here. */
-void rlk_cancel_await_signal(void);
+void rlk_sync_cancel_await_signal(void);
 
-static inline struct rlk_cancel rlk_cancel_disable(void)
+static inline struct rlk_cancel rlk_sync_cancel_disable(void)
 {
     struct rlk_cancel old = { PTHREAD_CANCEL_ENABLE, PTHREAD_CANCEL_DEFERRED };
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old.state);
     pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &old.type);
     if (__builtin_expect(old.type == PTHREAD_CANCEL_ASYNCHRONOUS, 0))
-        rlk_cancel_await_signal();
+        rlk_sync_cancel_await_signal();
     return old;
 }
 
-static inline void rlk_cancel_restore(struct rlk_cancel old)
+static inline void rlk_sync_cancel_restore(struct rlk_cancel old)
 {
     int ignored;
     pthread_setcancelstate(old.state, &ignored);
     pthread_setcanceltype(old.type, &ignored);
 }
 
-int rlk_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
+int rlk_sync_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void));
 
 #endif

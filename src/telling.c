@@ -7,7 +7,7 @@
 #include "awaited.h"
 #include "cause.h"
 #include "client.h"
-#include "deadline.h"
+#include "clock.h"
 #include "fork.h"
 #include "log.h"
 #include "probe.h"
@@ -45,20 +45,20 @@ static bool tell_connection(struct rlock_client *client, bool up, const char *re
 
 enum { LINK_LINES_MAX = 5 }; /* a second, of a server that comes and goes */
 
-bool rlk_tell_down(struct rlock_client *client, const char *reason, int64_t since)
+bool rlk_events_down(struct rlock_client *client, const char *reason, int64_t since)
 {
     struct rlk_subscription *sub = &client->subscription;
     const char *label = client->config.target.label;
     char more[RLK_LOG_MORE_SIZE], up[RLK_LOG_NUMBER_SIZE];
-    int64_t now = rlk_now_boot();
+    int64_t now = rlk_clock_boot();
 
     if (sub->told_down)
         return true;
     sub->told_down = true;
-    rlk_mutex_lock(&client->registry.mu); /* nobody reads one without the other */
+    rlk_sync_mutex_lock(&client->registry.mu); /* nobody reads one without the other */
     atomic_store(&sub->away_since, since);
     RLK_COUNT(client->counters.outages);
-    rlk_mutex_unlock(&client->registry.mu);
+    rlk_sync_mutex_unlock(&client->registry.mu);
     RLK_PROBE2(disconnected, label, reason);
     bool logs = rlk_log_now(&sub->link_pace, now, LINK_LINES_MAX, more);
     if (logs && sub->been_up)
@@ -70,12 +70,12 @@ bool rlk_tell_down(struct rlock_client *client, const char *reason, int64_t sinc
     return tell_connection(client, false, reason);
 }
 
-bool rlk_tell_up(struct rlock_client *client, bool again)
+bool rlk_events_up(struct rlock_client *client, bool again)
 {
     struct rlk_subscription *sub = &client->subscription;
     const char *label = client->config.target.label;
     char more[RLK_LOG_MORE_SIZE], lasted[RLK_LOG_NUMBER_SIZE], reason[64];
-    int64_t now = rlk_now_boot();
+    int64_t now = rlk_clock_boot();
 
     if (!sub->told_down) {
         if (!again)
@@ -83,10 +83,10 @@ bool rlk_tell_up(struct rlock_client *client, bool again)
         RLK_PROBE2(connected, label, rlk_probe_zero());
         return true;
     }
-    rlk_mutex_lock(&client->registry.mu);
-    int64_t away = rlk_now_boot() - atomic_exchange(&sub->away_since, 0);
+    rlk_sync_mutex_lock(&client->registry.mu);
+    int64_t away = rlk_clock_boot() - atomic_exchange(&sub->away_since, 0);
     atomic_fetch_add(&client->counters.outage_ns, (uint64_t)away);
-    rlk_mutex_unlock(&client->registry.mu);
+    rlk_sync_mutex_unlock(&client->registry.mu);
     sub->told_down = false;
     RLK_PROBE2(connected, label, RLK_PROBE_US(away));
     snprintf(reason, sizeof(reason), "%safter %s s", again ? "again " : "",
@@ -111,50 +111,50 @@ struct told {
 
 /* How long the part's section has lasted, or had, ns; 0: it was unlocked meanwhile, and
  * its thread may be in again. */
-static int64_t lasted(const struct rlk_part *part, int64_t now)
+static int64_t lasted(const struct rlk_holder *holder, int64_t now)
 {
-    if (part->ended)
-        return part->since;
-    if (part->resident || !part->owner)
+    if (holder->ended)
+        return holder->since;
+    if (holder->resident || !holder->owner)
         return 0;
-    return now > part->since ? now - part->since : 0;
+    return now > holder->since ? now - holder->since : 0;
 }
 
 /* Takes the news of one thread's hold out of the registry. False: there is none. */
 static bool next_news(struct rlk_registry *reg, struct told *ret_told)
 {
     rlk_registry_lock(reg);
-    struct rlk_part *part = rlk_registry_news_locked(reg);
-    if (!part) {
+    struct rlk_holder *holder = rlk_holder_next_news_locked(reg);
+    if (!holder) {
         rlk_registry_unlock(reg);
         return false;
     }
-    struct rlk_hold *hold = part->hold;
+    struct rlk_hold *hold = holder->hold;
     struct rlk_lock *lock = hold->lock;
-    int64_t now = rlk_now_boot();
-    bool inside = hold->state == RLK_HOLD_INSIDE && part->owner && !part->resident;
-    ret_told->news = part->news;
+    int64_t now = rlk_clock_boot();
+    bool inside = hold->state == RLK_HOLD_HELD && holder->owner && !holder->resident;
+    ret_told->news = holder->news;
     memcpy(ret_told->name, lock->name, (size_t)lock->name_len + 1);
     int64_t left_ms = (hold->end - now) / RLK_NS_PER_MS;
     ret_told->event = (rlock_event_t){
         .type = rlk_kinds[lock->kind].type,
         .mode = hold->reading ? RLOCK_MODE_READ : RLOCK_MODE_EXCLUSIVE,
         .name = ret_told->name,
-        .token = part->fencing ? hold->token : 0,
-        .thread = part->owner_thread,
+        .token = holder->fencing ? hold->token : 0,
+        .thread = holder->owner_thread,
         .remaining_ms = left_ms > 0 && inside ? (long)left_ms : 0,
     };
-    ret_told->lasted = lasted(part, now);
+    ret_told->lasted = lasted(holder, now);
     ret_told->cause = RLK_LOSS_NONE;
     ret_told->cause_ms = 0;
-    if (part->news & RLK_NEWS_LOST) {
+    if (holder->news & RLK_NEWS_LOST) {
         ret_told->cause = hold->loss;
         ret_told->cause_ms = hold->cause_ms;
     } else if (inside) {
         ret_told->cause =
-            rlk_cause_of_locked(hold, RLK_LOSS_ENDED, now, &ret_told->cause_ms);
+            rlk_loss_reason_of_locked(hold, RLK_LOSS_ENDED, now, &ret_told->cause_ms);
     }
-    rlk_part_told_locked(part);
+    rlk_holder_told_locked(holder);
     rlk_registry_unlock(reg);
     return true;
 }
@@ -181,12 +181,12 @@ static void write_reason(char buf[RLK_CAUSE_SIZE], size_t i, const struct told *
         return;
     }
     if (table[i].news == RLK_NEWS_AT_RISK)
-        rlk_cause_write_risk(buf, told->cause, told->cause_ms, told->event.remaining_ms);
+        rlk_loss_reason_write_risk(buf, told->cause, told->cause_ms, told->event.remaining_ms);
     else
-        rlk_cause_write(buf, told->cause, told->cause_ms);
+        rlk_loss_reason_write(buf, told->cause, told->cause_ms);
 }
 
-static bool tell_part(struct rlock_client *client, struct told *told)
+static bool tell_holder(struct rlock_client *client, struct told *told)
 {
     char shown[RLK_LOG_NAME_SIZE], more[RLK_LOG_MORE_SIZE], reason[RLK_CAUSE_SIZE];
     char lasted[RLK_LOG_NUMBER_SIZE];
@@ -198,7 +198,7 @@ static bool tell_part(struct rlock_client *client, struct told *told)
         event.kind = table[i].kind;
         event.reason = reason;
         write_reason(reason, i, told);
-        if (rlk_log_now(&client->subscription.paces[i], rlk_now_boot(), LINES_MAX,
+        if (rlk_log_now(&client->subscription.paces[i], rlk_clock_boot(), LINES_MAX,
                         more)) {
             rlk_log_name(shown, sizeof(shown), told->name, strlen(told->name));
             rlk_log(table[i].level, "rlock: %s \"%s\" after %s s: %s%s", table[i].text,
@@ -213,7 +213,7 @@ static bool tell_part(struct rlock_client *client, struct told *told)
 /* Of a process of this host that was found dead. Of its locks there is a line in the log
  * (burial.c). */
 static bool tell_obituary(struct rlock_client *client,
-                          const struct rlk_obituary *obituary)
+                          const struct rlk_death_event *obituary)
 {
     char reason[RLK_CAUSE_SIZE + sizeof(obituary->program)];
     rlock_event_t event = { .kind = RLOCK_EVENT_OWNER_DIED,
@@ -233,7 +233,7 @@ static bool tell_obituaries(struct rlock_client *client)
 
     while (go_on) {
         rlk_registry_lock(&client->registry);
-        struct rlk_obituary *obituary = rlk_registry_obituary_locked(&client->registry);
+        struct rlk_death_event *obituary = rlk_awaited_next_death_locked(&client->registry);
         rlk_registry_unlock(&client->registry);
         if (!obituary)
             break;
@@ -243,12 +243,12 @@ static bool tell_obituaries(struct rlock_client *client)
     return go_on;
 }
 
-bool rlk_tell_news(struct rlock_client *client)
+bool rlk_events_news(struct rlock_client *client)
 {
     struct told told RLK_UNINITIALIZED;
 
     while (next_news(&client->registry, &told))
-        if (!tell_part(client, &told))
+        if (!tell_holder(client, &told))
             return false;
     return tell_obituaries(client);
 }

@@ -13,10 +13,10 @@ struct rlock_client;
 enum { RLK_TELLING_KINDS = 4 }; /* of news, each with a pace of its own in the log */
 
 /* The server is not there, and was last at `since`: told once, until it is up again. */
-bool rlk_tell_down(struct rlock_client *client, const char *reason, int64_t since);
+bool rlk_events_down(struct rlock_client *client, const char *reason, int64_t since);
 /* It is up, and was before, or not. */
-bool rlk_tell_up(struct rlock_client *client, bool again);
+bool rlk_events_up(struct rlock_client *client, bool again);
 /* All that is new about the client's holds. */
-bool rlk_tell_news(struct rlock_client *client);
+bool rlk_events_news(struct rlock_client *client);
 
 #endif

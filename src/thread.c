@@ -33,11 +33,11 @@ void rlk_thread_set_exit(void (*give_up)(struct rlk_thread *thread))
 
 static void leave_for_others(struct rlk_thread *thread)
 {
-    rlk_mutex_lock(&mu);
+    rlk_sync_mutex_lock(&mu);
     atomic_store(&changing, true);
     rlk_list_append(&unused, &thread->holds);
     atomic_store(&changing, false);
-    rlk_mutex_unlock(&mu);
+    rlk_sync_mutex_unlock(&mu);
 }
 
 static void end_thread(struct rlk_thread *thread)
@@ -47,7 +47,7 @@ static void end_thread(struct rlk_thread *thread)
         return; /* it and its holds are the parent's */
     }
     bool holds = !rlk_list_empty(&thread->holds) || thread->fast_in;
-    if (++rlk_sections.ends < ROUNDS_MAX - 1 && holds && rlk_tsd_set(slot, thread) == 0)
+    if (++rlk_sync_sections.ends < ROUNDS_MAX - 1 && holds && rlk_sync_tsd_set(slot, thread) == 0)
         return;
     rlk_thread_record = NULL;
     if (exit_hook && (holds || thread->fast))
@@ -61,9 +61,9 @@ static void end_thread(struct rlk_thread *thread)
  * undone, it is not here. */
 static void thread_ends(void *value)
 {
-    struct rlk_cancel cancel = rlk_cancel_disable();
+    struct rlk_cancel cancel = rlk_sync_cancel_disable();
     end_thread(value);
-    rlk_cancel_restore(cancel);
+    rlk_sync_cancel_restore(cancel);
 }
 
 /* A record of a thread that ended, or a new one. Of one that is a parent's, another
@@ -71,16 +71,16 @@ static void thread_ends(void *value)
  * amid a signal then, and the link in a list. */
 static struct rlk_thread *make_record(void)
 {
-    rlk_mutex_lock(&mu);
+    rlk_sync_mutex_lock(&mu);
     atomic_store(&changing, true);
     struct rlk_list *l = rlk_list_pop(&unused);
     atomic_store(&changing, false);
-    rlk_mutex_unlock(&mu);
+    rlk_sync_mutex_unlock(&mu);
     struct rlk_thread *thread =
         l ? RLK_CONTAINER_OF(l, struct rlk_thread, holds) : calloc(1, sizeof(*thread));
     if (!thread || (l && thread->generation == rlk_fork_generation()))
         return thread;
-    if (rlk_cond_init(&thread->cond) != 0) {
+    if (rlk_sync_cond_init(&thread->cond) != 0) {
         if (l)
             leave_for_others(thread);
         else
@@ -93,7 +93,7 @@ static struct rlk_thread *make_record(void)
 
 static void init(void)
 {
-    slot_rc = rlk_tsd_create(&slot, thread_ends);
+    slot_rc = rlk_sync_tsd_create(&slot, thread_ends);
 }
 
 /* The calling thread's record, if any, is its parent's. */
@@ -105,10 +105,10 @@ static void leave_inherited(void)
         return;
     while (last->inherited)
         last = last->inherited;
-    rlk_mutex_lock(&mu);
+    rlk_sync_mutex_lock(&mu);
     last->inherited = inherited;
     inherited = rlk_thread_record;
-    rlk_mutex_unlock(&mu);
+    rlk_sync_mutex_unlock(&mu);
     rlk_thread_record = NULL;
 }
 
@@ -120,7 +120,7 @@ void rlk_thread_forget(void)
         rlk_list_init(&unused);
     }
     if (slot_rc == 0)
-        rlk_tsd_set(slot, NULL);
+        rlk_sync_tsd_set(slot, NULL);
     leave_inherited();
 }
 
@@ -129,12 +129,12 @@ struct rlk_thread *rlk_thread_get(void)
     if (rlk_thread_mine())
         return rlk_thread_record;
     leave_inherited();
-    rlk_once(&once, init);
+    rlk_sync_once(&once, init);
     struct rlk_thread *thread = slot_rc == 0 ? make_record() : NULL;
     if (!thread)
         return NULL;
     rlk_list_init(&thread->holds);
-    if (rlk_tsd_set(slot, thread) != 0) {
+    if (rlk_sync_tsd_set(slot, thread) != 0) {
         leave_for_others(thread);
         return NULL;
     }

@@ -20,7 +20,7 @@
 /* A handle as far as it says what its lock is, but for the name. */
 #define RLK_HEAD_SIZE offsetof(struct rlk_handle, rlk_name)
 
-struct rlk_part;
+struct rlk_holder;
 
 /* How often a thread came in and left by the gate (gate.h), counted by it alone, and what
  * of that is in the statistics of the client whose gate it is; guarded by its registry's
@@ -28,10 +28,10 @@ struct rlk_part;
 struct rlk_passes {
     _Atomic uint64_t entered, left;
     uint64_t counted_entered, counted_left;
-    struct rlk_gate_times *times; /* NULL: it never came by a gate */
+    struct rlk_fastpath_times *times; /* NULL: it never came by a gate */
 };
 /* How long it was inside each time; apart, as most threads come by none. */
-struct rlk_gate_times {
+struct rlk_fastpath_times {
     struct rlk_histogram held;
     struct rlk_histogram_folded counted_held;
 };
@@ -44,11 +44,11 @@ struct rlk_thread {
     unsigned generation;       /* of rlk_fork_generation: whose it is */
     struct rlk_cond cond;      /* with the mutex of the registry that it waits in */
     struct rlk_list wake_link; /* in the wakes of that registry; guarded by its mutex */
-    struct rlk_part *fast;     /* its resident part (gate.h), or NULL */
+    struct rlk_holder *fast;     /* its resident part (gate.h), or NULL */
     bool fast_in;              /* it is inside by it */
     struct rlk_passes passes;
     size_t hold_count;             /* in holds */
-    struct rlk_part **table;       /* the same by their names; NULL: none (holdings.h) */
+    struct rlk_holder **table;       /* the same by their names; NULL: none (holdings.h) */
     size_t table_size;             /* a power of two */
     struct rlk_thread *inherited;  /* of a thread that went on in a child: the next one */
     char fast_head[RLK_HEAD_SIZE]; /* of the handle by which it was left */

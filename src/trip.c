@@ -3,7 +3,7 @@
  * callers'. Locks: none may be held. Blocks: network. */
 #include "trip.h"
 
-#include "deadline.h"
+#include "clock.h"
 #include "probe.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@ static struct rlk_conn *borrow(struct rlock_client *client, int64_t until,
     return NULL;
 }
 
-void rlk_trip_put(struct rlock_client *client, struct rlk_conn *conn)
+void rlk_rpc_put(struct rlock_client *client, struct rlk_conn *conn)
 {
     bool moved = rlk_conn_state(conn) == RLK_CONN_DEAD && rlk_conn_moved(conn);
 
@@ -45,7 +45,7 @@ static void count_answer(struct rlock_client *client, const char *what,
         RLK_COUNT(client->counters.refusals);
     if (answer->answered) {
         RLK_COUNT(client->counters.round_trips);
-        int64_t now = rlk_now_boot();
+        int64_t now = rlk_clock_boot();
         RLK_PROBE2(reply, what, RLK_PROBE_US(now - answer->sent));
         rlk_client_answered(client, answer->sent, now);
     }
@@ -57,7 +57,7 @@ static void call_script(struct rlock_client *client, struct rlk_conn *conn,
 {
     rlk_script_call(conn, req, until, answer);
     count_answer(client, rlk_scripts[req->script].name, answer);
-    rlk_trip_put(client, conn);
+    rlk_rpc_put(client, conn);
 }
 
 /* What has to be done in any case is not refused for want of memory, but put off. */
@@ -67,7 +67,7 @@ static void put_off(struct rlk_answer *answer)
         answer->outcome = RLK_RETRY;
 }
 
-void rlk_trip_acquire(struct rlock_client *client, struct rlk_wire_acquire ask,
+void rlk_rpc_acquire(struct rlock_client *client, struct rlk_script_args_acquire ask,
                       int64_t until, struct rlk_answer *answer)
 {
     struct rlk_request req RLK_UNINITIALIZED;
@@ -79,24 +79,24 @@ void rlk_trip_acquire(struct rlock_client *client, struct rlk_wire_acquire ask,
     /* server time by when this request must have run (T3); an upper bound of the clock's
      * offset makes it late by a round trip at most, which the markers outlive */
     ask.not_after_us = rlk_conn_clock_offset_us(conn) + until / 1000;
-    rlk_wire_acquire(&req, client, &ask);
+    rlk_script_args_acquire(&req, client, &ask);
     call_script(client, conn, &req, until, answer);
 }
 
-void rlk_trip_release(struct rlock_client *client, const struct rlk_hold *hold, bool mark,
+void rlk_rpc_release(struct rlock_client *client, const struct rlk_hold *hold, bool mark,
                       int64_t until, struct rlk_answer *answer)
 {
     struct rlk_request req RLK_UNINITIALIZED;
     struct rlk_conn *conn = borrow(client, until, answer);
 
     if (conn) {
-        rlk_wire_release(&req, client, hold, mark ? rlk_client_marker_ms(client) : 0);
+        rlk_script_args_release(&req, client, hold, mark ? rlk_client_marker_ms(client) : 0);
         call_script(client, conn, &req, until, answer);
     }
     put_off(answer);
 }
 
-void rlk_trip_cancel(struct rlock_client *client, const struct rlk_hold *hold,
+void rlk_rpc_cancel(struct rlock_client *client, const struct rlk_hold *hold,
                      int64_t until, struct rlk_answer *answer)
 {
     struct rlk_request req RLK_UNINITIALIZED;
@@ -104,12 +104,12 @@ void rlk_trip_cancel(struct rlock_client *client, const struct rlk_hold *hold,
 
     if (!conn)
         return;
-    rlk_wire_cancel(&req, client, hold, rlk_client_marker_ms(client));
+    rlk_script_args_cancel(&req, client, hold, rlk_client_marker_ms(client));
     call_script(client, conn, &req, until, answer);
 }
 
-void rlk_trip_renew(struct rlock_client *client, const struct rlk_hold *hold,
-                    long lease_ms, struct rlk_wire_renew with, int64_t until,
+void rlk_rpc_renew(struct rlock_client *client, const struct rlk_hold *hold,
+                    long lease_ms, struct rlk_script_args_renew with, int64_t until,
                     struct rlk_answer *answer)
 {
     struct rlk_request req RLK_UNINITIALIZED;
@@ -117,18 +117,18 @@ void rlk_trip_renew(struct rlock_client *client, const struct rlk_hold *hold,
 
     if (!conn)
         return;
-    rlk_wire_renew(&req, client, hold, lease_ms, with);
+    rlk_script_args_renew(&req, client, hold, lease_ms, with);
     call_script(client, conn, &req, until, answer);
 }
 
-void rlk_trip_downgrade(struct rlock_client *client, const struct rlk_hold *hold,
+void rlk_rpc_downgrade(struct rlock_client *client, const struct rlk_hold *hold,
                         long lease_ms, int64_t until, struct rlk_answer *answer)
 {
     struct rlk_request req RLK_UNINITIALIZED;
     struct rlk_conn *conn = borrow(client, until, answer);
 
     if (conn) {
-        rlk_wire_downgrade(&req, client, hold, lease_ms);
+        rlk_script_args_downgrade(&req, client, hold, lease_ms);
         call_script(client, conn, &req, until, answer);
     }
     put_off(answer);
@@ -136,7 +136,7 @@ void rlk_trip_downgrade(struct rlock_client *client, const struct rlk_hold *hold
 
 /* A script of ours looked at as many waiters as one may: goes on behind them (T11). A
  * queue shrinks or a ticket grows with each. */
-void rlk_trip_go_on(struct rlock_client *client, int kind, const char *name,
+void rlk_rpc_go_on(struct rlock_client *client, int kind, const char *name,
                     size_t name_len, int prefer, struct rlk_cursor after, int64_t until)
 {
     while (rlk_cursor_set(after)) {
@@ -147,7 +147,7 @@ void rlk_trip_go_on(struct rlock_client *client, int kind, const char *name,
         if (!conn)
             return;
         /* nobody of ours is named */
-        rlk_wire_refresh(&req, client, kind, name, name_len, prefer, after, "", 0);
+        rlk_script_args_refresh(&req, client, kind, name, name_len, prefer, after, "", 0);
         rlk_script_call_raw(conn, &req, until, &answer, &reply);
         if (answer.outcome == RLK_DONE) {
             bool loaded = answer.loaded;
@@ -158,16 +158,16 @@ void rlk_trip_go_on(struct rlock_client *client, int kind, const char *name,
             rlk_reply_free(reply);
         }
         count_answer(client, rlk_scripts[req.script].name, &answer);
-        rlk_trip_put(client, conn);
+        rlk_rpc_put(client, conn);
         after = answer.outcome == RLK_DONE ? answer.more : (struct rlk_cursor){ 0 };
     }
 }
 
-void rlk_trip_request(struct rlock_client *client, const struct rlk_request *req,
+void rlk_rpc_request(struct rlock_client *client, const struct rlk_request *req,
                       int64_t until, struct rlk_answer *ret_answer,
                       struct rlk_reply **ret_raw)
 {
-    int64_t started = rlk_now_boot();
+    int64_t started = rlk_clock_boot();
     /* a broken connection is found out at once: a few tries are not a storm */
     for (int tries = 0; tries < 3; tries++) {
         struct rlk_conn *conn = borrow(client, until, ret_answer);
@@ -179,18 +179,18 @@ void rlk_trip_request(struct rlock_client *client, const struct rlk_request *req
             rlk_script_call(conn, req, until, ret_answer);
         count_answer(client, rlk_scripts[req->script].name, ret_answer);
         bool dead = rlk_conn_state(conn) == RLK_CONN_DEAD;
-        rlk_trip_put(client, conn);
+        rlk_rpc_put(client, conn);
         if (ret_answer->outcome == RLK_DONE || ret_answer->outcome == RLK_REFUSED ||
-            !dead || rlk_now_boot() - started > (until - started) / 2)
+            !dead || rlk_clock_boot() - started > (until - started) / 2)
             return;
     }
 }
 
-int rlk_trip_command(struct rlock_client *client, int argc, const char *const *argv,
+int rlk_rpc_command(struct rlock_client *client, int argc, const char *const *argv,
                      int64_t until, struct rlk_answer *ret_answer,
                      struct rlk_reply **ret_reply)
 {
-    size_t len[RLK_TRIP_WORDS_MAX];
+    size_t len[RLK_RPC_WORDS_MAX];
     struct rlk_conn *conn;
 
     for (int i = 0; i < argc; i++)
@@ -198,8 +198,8 @@ int rlk_trip_command(struct rlock_client *client, int argc, const char *const *a
     int rc = rlk_pool_get(client->pool, until, &conn);
     if (rc != 0)
         return rc;
-    rlk_command_call(conn, argc, argv, len, until, ret_answer, ret_reply);
+    rlk_script_command(conn, argc, argv, len, until, ret_answer, ret_reply);
     count_answer(client, argv[0], ret_answer);
-    rlk_trip_put(client, conn);
+    rlk_rpc_put(client, conn);
     return ret_answer->outcome == RLK_DONE ? 0 : ret_answer->code;
 }

@@ -12,7 +12,7 @@
 #include "watchdog.h"
 
 #include "client.h"
-#include "deadline.h"
+#include "clock.h"
 #include "duty.h"
 #include "log.h"
 
@@ -51,7 +51,7 @@ static struct rlock_client *client_of(struct rlk_loop_member *member)
 
 int rlk_watchdog_join(struct rlock_client *client)
 {
-    rlk_once(&once, init);
+    rlk_sync_once(&once, init);
     if (loop_rc != 0)
         return loop_rc;
     rlk_list_init(&client->watch.ops);
@@ -66,7 +66,7 @@ int rlk_watchdog_join(struct rlock_client *client)
 void rlk_watchdog_leave(struct rlock_client *client)
 {
     rlk_loop_leave(&loop, &client->watch.member);
-    rlk_deaths_end(client);
+    rlk_peer_watch_end(client);
 }
 
 void rlk_watchdog_forget(void)
@@ -85,7 +85,7 @@ static int fd(struct rlk_loop_member *member, short *ret_events)
 
 static int other_fd(struct rlk_loop_member *member)
 {
-    return rlk_deaths_fd(client_of(member));
+    return rlk_peer_watch_fd(client_of(member));
 }
 
 /* ---- the connection */
@@ -101,7 +101,7 @@ static void drop_conn(struct rlock_client *client, int64_t now)
     if (rlk_conn_failure(watch->conn) != RLK_FAIL_NONE)
         rlk_log(RLK_LOG_DEBUG, "rlock: watchdog: %s", rlk_conn_error_text(watch->conn));
     while ((l = rlk_list_first(&watch->ops)) != NULL)
-        rlk_duty_done(client, RLK_CONTAINER_OF(l, struct rlk_op, link), NULL);
+        rlk_renewer_done(client, RLK_CONTAINER_OF(l, struct rlk_op, link), NULL);
     rlk_conn_free(watch->conn);
     watch->conn = NULL;
     watch->opening = false;
@@ -139,7 +139,7 @@ static void count_failure(struct rlock_client *client, int64_t now)
     rlk_registry_unlock(&client->registry);
 }
 
-void rlk_watch_hurry(struct rlk_watch *watch, int64_t now, long lease_ms)
+void rlk_watchdog_hurry(struct rlk_watch *watch, int64_t now, long lease_ms)
 {
     long most = lease_ms / HURRY_PARTS;
 
@@ -196,7 +196,7 @@ static void note_ready(struct rlock_client *client, int64_t now)
     if (watch->told_down)
         rlk_log(RLK_LOG_INFO, "rlock: connected again to renew leases at %s after %s s",
                 client->config.target.label,
-                rlk_log_seconds(lasted, rlk_now_boot() - watch->down_since));
+                rlk_log_seconds(lasted, rlk_clock_boot() - watch->down_since));
     watch->told_down = false;
     watch->down_since = 0;
 }
@@ -235,14 +235,14 @@ static void serve_conn(struct rlock_client *client, int64_t now)
         struct rlk_list *l = rlk_list_first(&watch->ops);
         watch->heard_at = now;
         if (l) {
-            rlk_duty_done(client, RLK_CONTAINER_OF(l, struct rlk_op, link), reply);
+            rlk_renewer_done(client, RLK_CONTAINER_OF(l, struct rlk_op, link), reply);
             /* not by one that tells to go elsewhere */
             if (rlk_conn_state(watch->conn) != RLK_CONN_DEAD)
                 watch->backoff_ms = BACKOFF_FIRST_MS;
         } else {
             rlk_conn_kill(watch->conn, RLK_FAIL_PROTOCOL, "a reply nobody asked for");
         }
-        rlk_conn_give_back(watch->conn, reply);
+        rlk_reply_give_back(watch->conn, reply);
     }
     if (silent(watch, now))
         rlk_conn_kill(watch->conn, RLK_FAIL_UNKNOWN, "no answer in time");
@@ -267,20 +267,20 @@ static int64_t step(struct rlk_loop_member *member, int64_t now)
     }
     if (watch->conn)
         serve_conn(client, now);
-    int64_t due = rlk_duty_run(client, &wanted);
-    int64_t look_at = rlk_deaths_step(client, now, &wanted);
+    int64_t due = rlk_renewer_run(client, &wanted);
+    int64_t look_at = rlk_peer_watch_step(client, now, &wanted);
     if (look_at < due)
         due = look_at;
-    bool missed = wanted && !rlk_duty_ready(watch);
+    bool missed = wanted && !rlk_renewer_ready(watch);
     if (wanted && !watch->conn && now >= watch->retry_at)
         open_conn(client, now);
     /* sends; and takes what it reads by the way, of which poll tells no more */
     if (watch->conn &&
-        (watch->opening || !rlk_duty_ready(watch) || rlk_conn_unsent(watch->conn) > 0))
+        (watch->opening || !rlk_renewer_ready(watch) || rlk_conn_unsent(watch->conn) > 0))
         serve_conn(client, now);
     if (wanted && !watch->conn && watch->retry_at < due)
         due = watch->retry_at;
-    if (client->deaths.answered || (missed && rlk_duty_ready(watch)))
+    if (client->deaths.answered || (missed && rlk_renewer_ready(watch)))
         due = 0; /* what follows from it */
     if (watch->conn) {
         int64_t conn_due = rlk_conn_due(watch->conn);
@@ -297,6 +297,6 @@ static void left(struct rlk_loop_member *member)
 {
     struct rlock_client *client = client_of(member);
     if (client->watch.conn)
-        drop_conn(client, rlk_now_boot());
-    rlk_deaths_stop(client);
+        drop_conn(client, rlk_clock_boot());
+    rlk_peer_watch_stop(client);
 }

@@ -38,7 +38,7 @@ int rlk_watchdog_join(struct rlock_client *client);
 void rlk_watchdog_leave(struct rlock_client *client);
 /* A lease of so many ms is to be renewed, and there is no connection: the next try comes
  * soon enough to save it. Thread: the watchdog. */
-void rlk_watch_hurry(struct rlk_watch *watch, int64_t now, long lease_ms);
+void rlk_watchdog_hurry(struct rlk_watch *watch, int64_t now, long lease_ms);
 /* In a child: the thread was the parent's. */
 void rlk_watchdog_forget(void);
 

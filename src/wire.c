@@ -17,8 +17,8 @@ static bool has_readers(const struct rlk_kind *kind)
     return kind->refresh == RLK_RWLOCK_REFRESH;
 }
 
-void rlk_wire_acquire(struct rlk_request *req, const struct rlock_client *client,
-                      const struct rlk_wire_acquire *ask)
+void rlk_script_args_acquire(struct rlk_request *req, const struct rlock_client *client,
+                      const struct rlk_script_args_acquire *ask)
 {
     const struct rlk_hold *hold = ask->hold;
     const struct rlk_lock *lock = hold->lock;
@@ -58,7 +58,7 @@ static void add_mark(struct rlk_request *req, const struct rlk_hold *hold)
     rlk_request_add_int(req, hold->background || hold->release_unknown);
 }
 
-void rlk_wire_release(struct rlk_request *req, const struct rlock_client *client,
+void rlk_script_args_release(struct rlk_request *req, const struct rlock_client *client,
                       const struct rlk_hold *hold, int64_t marker_ms)
 {
     const struct rlk_lock *lock = hold->lock;
@@ -73,7 +73,7 @@ void rlk_wire_release(struct rlk_request *req, const struct rlock_client *client
         add_mark(req, hold);
 }
 
-void rlk_wire_cancel(struct rlk_request *req, const struct rlock_client *client,
+void rlk_script_args_cancel(struct rlk_request *req, const struct rlock_client *client,
                      const struct rlk_hold *hold, int64_t marker_ms)
 {
     const struct rlk_kind *kind =
@@ -85,15 +85,15 @@ void rlk_wire_cancel(struct rlk_request *req, const struct rlock_client *client,
         rlk_request_add_int(req, hold->prefer);
 }
 
-void rlk_wire_renew(struct rlk_request *req, const struct rlock_client *client,
+void rlk_script_args_renew(struct rlk_request *req, const struct rlock_client *client,
                     const struct rlk_hold *hold, int64_t lease_ms,
-                    struct rlk_wire_renew with)
+                    struct rlk_script_args_renew with)
 {
     const struct rlk_lock *lock = hold->lock;
 
     if (has_readers(&rlk_kinds[lock->kind])) {
-        char buf[RLK_WIRE_RENEWAL_SIZE];
-        size_t len = rlk_wire_renewal_write(buf, hold, lease_ms, with);
+        char buf[RLK_SCRIPT_ARGS_RENEWAL_SIZE];
+        size_t len = rlk_script_args_renewal_write(buf, hold, lease_ms, with);
         begin(req, lock, rlk_kinds[lock->kind].renew);
         rlk_request_add(req, client->uuid, RLK_UUID_LEN);
         rlk_request_add(req, buf, len);
@@ -110,7 +110,7 @@ void rlk_wire_renew(struct rlk_request *req, const struct rlock_client *client,
         rlk_request_add_int(req, with.mark);
 }
 
-void rlk_wire_downgrade(struct rlk_request *req, const struct rlock_client *client,
+void rlk_script_args_downgrade(struct rlk_request *req, const struct rlock_client *client,
                         const struct rlk_hold *hold, int64_t lease_ms)
 {
     begin(req, hold->lock, rlk_kinds[hold->lock->kind].downgrade);
@@ -121,7 +121,7 @@ void rlk_wire_downgrade(struct rlk_request *req, const struct rlock_client *clie
         rlk_request_add_int(req, (int64_t)hold->token);
 }
 
-void rlk_wire_refresh(struct rlk_request *req, const struct rlock_client *client,
+void rlk_script_args_refresh(struct rlk_request *req, const struct rlock_client *client,
                       int kind, const char *name, size_t name_len, int prefer,
                       struct rlk_cursor after, const char *names, size_t names_len)
 {
@@ -136,15 +136,15 @@ void rlk_wire_refresh(struct rlk_request *req, const struct rlock_client *client
     rlk_request_add_borrowed(req, names, names_len);
 }
 
-size_t rlk_wire_renewal_write(char *buf, const struct rlk_hold *hold, int64_t lease_ms,
-                              struct rlk_wire_renew with)
+size_t rlk_script_args_renewal_write(char *buf, const struct rlk_hold *hold, int64_t lease_ms,
+                              struct rlk_script_args_renew with)
 {
     size_t len = rlk_id_write_local(buf, &hold->id);
     return len + (size_t)snprintf(buf + len, 26, " %lld%s%s ", (long long)lease_ms,
                                   with.tell ? "t" : "", with.tokens ? "m" : "");
 }
 
-void rlk_wire_renewals(struct rlk_request *req, const struct rlock_client *client,
+void rlk_script_args_renewals(struct rlk_request *req, const struct rlock_client *client,
                        const struct rlk_lock *lock, const char *names, size_t names_len)
 {
     begin(req, lock, rlk_kinds[lock->kind].renew);

@@ -48,7 +48,7 @@ void guard_file_open(struct guard_file *file, const char *dir, const char *uuid)
         find_only(file->uuid, dir);
     file->fd = open(path_of(path, dir, file->uuid), O_RDONLY | O_CLOEXEC);
     ck_assert_msg(file->fd >= 0, "%s: %s", path, strerror(errno));
-    ck_assert_int_eq(pread(file->fd, file->head, RLK_GUARD_HEADER, 0), RLK_GUARD_HEADER);
+    ck_assert_int_eq(pread(file->fd, file->head, RLK_LIVEFILE_HEADER, 0), RLK_LIVEFILE_HEADER);
 }
 
 void guard_file_close(struct guard_file *file)
@@ -76,10 +76,10 @@ const char *guard_file_line(const struct guard_file *file, const char *key)
     return line;
 }
 
-struct rlk_slot guard_file_slot(const struct guard_file *file, unsigned i)
+struct rlk_intent guard_file_slot(const struct guard_file *file, unsigned i)
 {
-    struct rlk_slot slot;
-    off_t at = RLK_GUARD_HEADER + (off_t)(i * sizeof(slot));
+    struct rlk_intent slot;
+    off_t at = RLK_LIVEFILE_HEADER + (off_t)(i * sizeof(slot));
     if (pread(file->fd, &slot, sizeof(slot), at) != (ssize_t)sizeof(slot))
         memset(&slot, 0, sizeof(slot));
     return slot;
@@ -89,15 +89,15 @@ unsigned guard_file_used(const struct guard_file *file)
 {
     unsigned used = 0;
     for (unsigned i = 0; i < RLK_SLOTS_MAX; i++) {
-        struct rlk_slot slot = guard_file_slot(file, i);
+        struct rlk_intent slot = guard_file_slot(file, i);
         used += slot.state == RLK_SLOT_VALID;
     }
     return used;
 }
 
-struct rlk_slot guard_file_slot_of(const struct guard_file *file, const char *name)
+struct rlk_intent guard_file_slot_of(const struct guard_file *file, const char *name)
 {
-    struct rlk_slot found, slot;
+    struct rlk_intent found, slot;
     unsigned count = 0;
 
     memset(&found, 0, sizeof(found));
@@ -114,11 +114,11 @@ struct rlk_slot guard_file_slot_of(const struct guard_file *file, const char *na
 
 int guard_file_inside(const struct guard_file *file, const char *name)
 {
-    struct rlk_slot slot = guard_file_slot_of(file, name);
+    struct rlk_intent slot = guard_file_slot_of(file, name);
     return slot.state == RLK_SLOT_VALID ? (int)slot.inside : -1;
 }
 
-struct wish {
+struct params {
     const struct guard_file *file;
     const char *name;
     int inside;
@@ -126,21 +126,21 @@ struct wish {
 
 static bool is_so(void *arg)
 {
-    const struct wish *wish = arg;
-    return guard_file_inside(wish->file, wish->name) == wish->inside;
+    const struct params *params = arg;
+    return guard_file_inside(params->file, params->name) == params->inside;
 }
 
 bool guard_file_wait(const struct guard_file *file, const char *name, int inside)
 {
-    struct wish wish = { file, name, inside };
-    return test_wait_until(is_so, &wish, SOON_MS);
+    struct params params = { file, name, inside };
+    return test_wait_until(is_so, &params, SOON_MS);
 }
 
 /* ---- a dead one's */
 
 void guard_file_make(const char *dir, const char *uuid, const char *server)
 {
-    char before[PATH_MAX], path[PATH_MAX], text[RLK_GUARD_HEADER] = "";
+    char before[PATH_MAX], path[PATH_MAX], text[RLK_LIVEFILE_HEADER] = "";
 
     snprintf(text, sizeof(text),
              "rlock-guard 1 %s\npid 1\nprogram decoy\nserver %s\nlife 1000\n", uuid,
@@ -182,14 +182,14 @@ struct burials {
 
 static bool has_buried(void *arg)
 {
-    const struct burials *wish = arg;
+    const struct burials *params = arg;
     rlock_stats_t stats;
-    ck_assert_int_eq(rlock_client_getstats(wish->client, &stats), 0);
-    return stats.burials == wish->count;
+    ck_assert_int_eq(rlock_client_getstats(params->client, &stats), 0);
+    return stats.burials == params->count;
 }
 
 bool guard_wait_burials(rlock_client_t *client, unsigned long count)
 {
-    struct burials wish = { client, count };
-    return test_wait_until(has_buried, &wish, SOON_MS);
+    struct burials params = { client, count };
+    return test_wait_until(has_buried, &params, SOON_MS);
 }

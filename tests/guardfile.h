@@ -14,7 +14,7 @@ enum { GUARD_UUID_LEN = 36 };
 struct guard_file {
     int fd; /* to read */
     char uuid[GUARD_UUID_LEN + 1];
-    char head[RLK_GUARD_HEADER + 1];
+    char head[RLK_LIVEFILE_HEADER + 1];
 };
 
 /* The one whose uuid it is; NULL: the only one that there is. Asserts. */
@@ -26,11 +26,11 @@ bool guard_file_is_locked(const struct guard_file *file);
 const char *guard_file_line(const struct guard_file *file, const char *key);
 
 /* The i-th slot, from 0; state 0: behind the end, too. */
-struct rlk_slot guard_file_slot(const struct guard_file *file, unsigned i);
+struct rlk_intent guard_file_slot(const struct guard_file *file, unsigned i);
 /* How many slots are in use. */
 unsigned guard_file_used(const struct guard_file *file);
 /* That of a name. Asserts that there is not more than one; state 0: none. */
-struct rlk_slot guard_file_slot_of(const struct guard_file *file, const char *name);
+struct rlk_intent guard_file_slot_of(const struct guard_file *file, const char *name);
 /* `inside` of that; -1: there is none. */
 int guard_file_inside(const struct guard_file *file, const char *name);
 /* Waits until it is that. */

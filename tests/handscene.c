@@ -73,18 +73,18 @@ void open_kind(int kind)
     reg.retain = retain;
     ck_assert_int_eq(rlk_registry_init(&reg), 0);
     retained = 0;
-    now = rlk_now_boot();
+    now = rlk_clock_boot();
     rlk_registry_lock(&reg);
     lock = rlk_lock_get_locked(&reg, kind, "n", 1);
     for (int i = 0; i < THREADS; i++) {
         memset(&threads[i], 0, sizeof(threads[i]));
         threads[i].number = (uint64_t)i + 1;
-        rlk_gate_prepare(&threads[i]);
+        rlk_fastpath_prepare(&threads[i]);
         rlk_list_init(&threads[i].holds);
         rlk_list_init(&threads[i].wake_link);
-        ck_assert_int_eq(rlk_cond_init(&threads[i].cond), 0);
+        ck_assert_int_eq(rlk_sync_cond_init(&threads[i].cond), 0);
         waiters[i] = (struct rlk_waiter){ .thread = &threads[i],
-                                          .self = rlk_thread_self(),
+                                          .self = rlk_sync_thread_self(),
                                           .letter = 'm',
                                           .grant_ms = GRANT,
                                           .lease_ms = LEASE,
@@ -106,14 +106,14 @@ void tear_down(void)
         struct rlk_list *l;
         rlk_list_remove(&waiters[i].link);
         while ((l = rlk_list_first(&threads[i].holds)) != NULL)
-            rlk_part_leave_locked(RLK_CONTAINER_OF(l, struct rlk_part, thread_link));
-        if (waiters[i].part && waiters[i].part->hold)
-            rlk_part_leave_locked(waiters[i].part);
+            rlk_holder_leave_locked(RLK_CONTAINER_OF(l, struct rlk_holder, thread_link));
+        if (waiters[i].holder && waiters[i].holder->hold)
+            rlk_holder_leave_locked(waiters[i].holder);
         if (threads[i].fast)
-            rlk_part_leave_locked(threads[i].fast);
+            rlk_holder_leave_locked(threads[i].fast);
         rlk_list_remove(&threads[i].wake_link);
     }
-    lock->queue->asker = NULL;
+    lock->queue->requester = NULL;
     if (lock->current)
         rlk_hold_end_unused_locked(lock->current, now);
     while (!rlk_list_empty(&lock->queue->reads))
@@ -123,10 +123,10 @@ void tear_down(void)
     rlk_registry_shut_locked(&reg);
     ck_assert_uint_eq(reg.hold_count, 0);
     ck_assert_uint_eq(reg.holds_now, 0);
-    rlk_mutex_unlock(&reg.mu);
+    rlk_sync_mutex_unlock(&reg.mu);
     rlk_registry_destroy(&reg);
     for (int i = 0; i < THREADS; i++) {
-        rlk_cond_destroy(&threads[i].cond);
+        rlk_sync_cond_destroy(&threads[i].cond);
         free(threads[i].passes.times);
         threads[i].passes.times = NULL;
     }
@@ -139,22 +139,22 @@ void waits(int i, int64_t ms)
     rlk_list_append(&lock->queue->waiters, &waiters[i].link);
 }
 
-struct rlk_part *part_of(int i)
+struct rlk_holder *part_of(int i)
 {
     struct rlk_list *l = rlk_list_first(&threads[i].holds);
     if (threads[i].fast_in)
         return threads[i].fast;
-    return l ? RLK_CONTAINER_OF(l, struct rlk_part, thread_link) : NULL;
+    return l ? RLK_CONTAINER_OF(l, struct rlk_holder, thread_link) : NULL;
 }
 
 /* Thread i unlocks: whether the hold stays here. */
 bool unlocks(int i)
 {
-    struct rlk_part *part = part_of(i);
-    rlk_gate_close_locked(hold);
-    bool stays = rlk_handoff_unlock_locked(part, bound, now);
+    struct rlk_holder *holder = part_of(i);
+    rlk_fastpath_close_locked(hold);
+    bool stays = rlk_handoff_unlock_locked(holder, bound, now);
     if (!stays)
-        rlk_part_leave_locked(part);
+        rlk_holder_leave_locked(holder);
     return stays;
 }
 

@@ -41,7 +41,7 @@ void set_up(void);
 void tear_down(void);
 /* Thread i has waited so long. */
 void waits(int i, int64_t ms);
-struct rlk_part *part_of(int i);
+struct rlk_holder *part_of(int i);
 /* Thread i unlocks: whether the hold stays here. */
 bool unlocks(int i);
 bool enters(int i);

@@ -27,7 +27,7 @@ static void set_up(void)
 
 static void tear_down(void)
 {
-    rlk_conn_forget_frames(conn);
+    rlk_conn_frame_forget(conn);
     free(conn);
 }
 

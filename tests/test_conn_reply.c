@@ -163,7 +163,7 @@ START_TEST(any_reply_in_any_pieces_is_what_was_sent)
         if (seed % 2)
             rlk_reply_free(reply);
         else
-            rlk_conn_give_back(conn, reply);
+            rlk_reply_give_back(conn, reply);
     }
 }
 END_TEST
@@ -221,15 +221,15 @@ START_TEST(given_back_it_costs_the_next_one_none)
         return;
     feed(ANSWER, sizeof(ANSWER) - 1);
     ck_assert_int_eq(rlk_conn_parse(conn, &reply), RLK_PARSED_REPLY);
-    rlk_conn_give_back(conn, reply);
-    rlk_conn_give_back(conn, NULL);
+    rlk_reply_give_back(conn, reply);
+    rlk_reply_give_back(conn, NULL);
     ck_assert_int_eq(allocations_of(ANSWER), 0);
     ck_assert_int_eq(allocations_of(ANSWER), 1); /* freed, not given back */
     /* one is kept, the larger of the two; what is very large is not */
     for (int i = 0; i < 3; i++) {
         feed(i < 2 ? ANSWER : "$1\r\nx\r\n", i < 2 ? sizeof(ANSWER) - 1 : 7);
         ck_assert_int_eq(rlk_conn_parse(conn, i ? &kept : &reply), RLK_PARSED_REPLY);
-        rlk_conn_give_back(conn, i ? kept : reply);
+        rlk_reply_give_back(conn, i ? kept : reply);
     }
     ck_assert_int_eq(allocations_of(ANSWER), 0);
     put_line('$', 30000);
@@ -240,7 +240,7 @@ START_TEST(given_back_it_costs_the_next_one_none)
     ck_assert_int_eq(rlk_conn_parse(conn, &reply), RLK_PARSED_REPLY);
     rlk_reply_string(reply, &len);
     ck_assert_uint_eq(len, 30000);
-    rlk_conn_give_back(conn, reply);
+    rlk_reply_give_back(conn, reply);
     ck_assert_int_eq(allocations_of(ANSWER), 1);
 }
 END_TEST

@@ -13,7 +13,7 @@
 
 enum { OVER = 10, STREAM_MAX = 1 << 16, ROUNDS = 2000 };
 
-static struct rlk_skip skip;
+static struct rlk_conn_skip skip;
 static char got[STREAM_MAX];
 static size_t got_len, most;
 
@@ -27,14 +27,14 @@ static void collect(void *arg, const char *bytes, size_t len)
 
 static void set_up(void)
 {
-    skip = (struct rlk_skip){ .over = OVER };
+    skip = (struct rlk_conn_skip){ .over = OVER };
     got_len = 0;
 }
 
 static void feed(const char *bytes, size_t len)
 {
     size_t before = got_len;
-    size_t passed = rlk_skip_filter(&skip, bytes, len, collect, NULL);
+    size_t passed = rlk_conn_skip_filter(&skip, bytes, len, collect, NULL);
     ck_assert_uint_eq(got_len - before, passed);
 }
 
@@ -164,10 +164,10 @@ START_TEST(nothing_is_kept_of_what_is_read_past)
     static const char head[] = "$1073741824\r\n", end[] = "\r\n+next\r\n";
     static char chunk[CHUNK];
     memset(chunk, '$', sizeof(chunk));
-    rlk_skip_filter(&skip, head, sizeof(head) - 1, count, NULL);
+    rlk_conn_skip_filter(&skip, head, sizeof(head) - 1, count, NULL);
     for (int i = 0; i < CHUNKS; i++)
-        rlk_skip_filter(&skip, chunk, sizeof(chunk), count, NULL);
-    rlk_skip_filter(&skip, end, sizeof(end) - 1, count, NULL);
+        rlk_conn_skip_filter(&skip, chunk, sizeof(chunk), count, NULL);
+    rlk_conn_skip_filter(&skip, end, sizeof(end) - 1, count, NULL);
     ck_assert_uint_eq(got_len, strlen("$-1\r\n+next\r\n"));
     ck_assert_uint_le(most, strlen("+next\r\n"));
 }

@@ -230,7 +230,7 @@ END_TEST
  */
 static void empty_table(void)
 {
-    char path[512], zeros[RLK_SLOTS_FIRST * sizeof(struct rlk_slot)] = "";
+    char path[512], zeros[RLK_SLOTS_FIRST * sizeof(struct rlk_intent)] = "";
     const uint32_t full = 1;
     DIR *list = opendir(dir);
     const struct dirent *entry;
@@ -241,9 +241,9 @@ static void empty_table(void)
         snprintf(path, sizeof(path), "%s/%s", dir, entry->d_name);
         int fd = open(path, O_WRONLY | O_CLOEXEC);
         ck_assert_int_ge(fd, 0);
-        ck_assert_int_eq(pwrite(fd, zeros, sizeof(zeros), RLK_GUARD_HEADER),
+        ck_assert_int_eq(pwrite(fd, zeros, sizeof(zeros), RLK_LIVEFILE_HEADER),
                          (ssize_t)sizeof(zeros));
-        ck_assert_int_eq(pwrite(fd, &full, sizeof(full), RLK_GUARD_FULL_AT),
+        ck_assert_int_eq(pwrite(fd, &full, sizeof(full), RLK_LIVEFILE_FULL_AT),
                          (ssize_t)sizeof(full));
         close(fd);
     }

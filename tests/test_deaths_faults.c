@@ -22,7 +22,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-enum { LONG_MS = 120000, MARK_AT = RLK_GUARD_HEADER - 64, LINE = 64, QUIET_MS = 50 };
+enum { LONG_MS = 120000, MARK_AT = RLK_LIVEFILE_HEADER - 64, LINE = 64, QUIET_MS = 50 };
 
 static struct worker v, w, x;
 static const char *dir;

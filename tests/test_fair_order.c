@@ -337,7 +337,7 @@ static void read_grants(struct tally *t)
     }
 }
 
-static void share_out(const struct tally *t, struct share shares[], long parts)
+static void share_out(const struct tally *t, struct share shares[], long holders)
 {
     uint64_t begin = 0, end = UINT64_MAX;
     for (size_t i = 0; i < t->count; i++) {
@@ -345,7 +345,7 @@ static void share_out(const struct tally *t, struct share shares[], long parts)
         s->first = s->first ? s->first : t->grants[i].number;
         s->last = t->grants[i].number;
     }
-    for (long i = 0; i < parts; i++) {
+    for (long i = 0; i < holders; i++) {
         begin = shares[i].first > begin ? shares[i].first : begin;
         end = shares[i].last < end ? shares[i].last : end;
     }

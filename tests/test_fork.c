@@ -67,13 +67,13 @@ static void assert_unharmed(const rlock_mutex_t *held)
 }
 
 /* How many connections the server has whose names have this in them. */
-static int connections(struct test_redis *r, const char *part)
+static int connections(struct test_redis *r, const char *holder)
 {
     int count = 0;
     const char *at = test_redis_str(r, "CLIENT", "LIST");
-    while ((at = strstr(at, part)) != NULL) {
+    while ((at = strstr(at, holder)) != NULL) {
         count++;
-        at += strlen(part);
+        at += strlen(holder);
     }
     return count;
 }

@@ -325,7 +325,7 @@ static bool is_in_by_the_gate(void *arg)
 {
     if (rlock_mutex_lock(arg) != 0)
         return false;
-    if (rlk_thread_record->fast_in && rlk_thread_record->fast->hold->pass->gate != 0)
+    if (rlk_thread_record->fast_in && rlk_thread_record->fast->hold->pass->fastpath != 0)
         return true;
     rlock_mutex_unlock(arg);
     return false;

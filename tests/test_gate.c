@@ -16,7 +16,7 @@ static void open_gate(void)
 
 static bool is_open(void)
 {
-    return hold->pass->gate != 0 && !rlk_list_empty(&reg.gates);
+    return hold->pass->fastpath != 0 && !rlk_list_empty(&reg.fastpaths);
 }
 
 START_TEST(gate_is_open_while_nobody_else_wants_an_idle_hold)
@@ -24,15 +24,15 @@ START_TEST(gate_is_open_while_nobody_else_wants_an_idle_hold)
     open_gate();
     ck_assert(is_open());
     for (int i = 0; i < 3; i++) {
-        ck_assert(rlk_gate_enter(&threads[0]));
+        ck_assert(rlk_fastpath_enter(&threads[0]));
         ck_assert_ptr_eq(part_of(0)->hold, hold);
         ck_assert_uint_eq(part_of(0)->levels.writes, 1);
-        ck_assert(rlk_gate_leave(&threads[0]));
+        ck_assert(rlk_fastpath_leave(&threads[0]));
         ck_assert_ptr_null(part_of(0));
     }
-    rlk_gate_close_locked(hold);
+    rlk_fastpath_close_locked(hold);
     ck_assert(!is_open() && hold->idle);
-    ck_assert(!rlk_gate_enter(&threads[0]));
+    ck_assert(!rlk_fastpath_enter(&threads[0]));
     ck_assert_uint_eq(counters.acquisitions, 3);
     ck_assert_uint_eq(counters.local_handovers, 3);
     ck_assert_uint_eq(counters.releases, 3);
@@ -45,16 +45,16 @@ START_TEST(reentries_are_counted_before_they_are_too_many)
 {
     enum { FULL = 1 << 30 };
     enter("k", 0);
-    struct rlk_part *part = part_of(0);
+    struct rlk_holder *holder = part_of(0);
     for (int i = 1; i <= 5; i++) {
-        atomic_store(&part->reentries, (uint32_t)i * FULL - 1); /* as if so many times */
+        atomic_store(&holder->reentries, (uint32_t)i * FULL - 1); /* as if so many times */
         rlk_registry_unlock(&reg);
-        rlk_gate_reenter(part);
+        rlk_fastpath_reenter(holder);
         rlk_registry_lock(&reg);
         ck_assert_uint_eq(counters.reentries, (uint64_t)i * FULL);
     }
-    rlk_gate_reenter(part);
-    rlk_gate_count_locked(part);
+    rlk_fastpath_reenter(holder);
+    rlk_fastpath_count_locked(holder);
     ck_assert_uint_eq(counters.reentries, 5 * (uint64_t)FULL + 1);
 }
 END_TEST
@@ -65,14 +65,14 @@ START_TEST(a_section_that_the_gate_did_not_end_counts_once)
 {
     rlock_histogram_t held;
     open_gate();
-    ck_assert(rlk_gate_enter(&threads[0]));
-    ck_assert(rlk_gate_leave(&threads[0]));
-    ck_assert(rlk_gate_enter(&threads[0]));
+    ck_assert(rlk_fastpath_enter(&threads[0]));
+    ck_assert(rlk_fastpath_leave(&threads[0]));
+    ck_assert(rlk_fastpath_enter(&threads[0]));
     struct rlk_histogram *its = &threads[0].passes.times->held;
-    rlk_histogram_add(its, 5 * MS); /* as rlk_gate_leave does */
-    rlk_gate_close_locked(hold);
+    rlk_histogram_add(its, 5 * MS); /* as rlk_fastpath_leave does */
+    rlk_fastpath_close_locked(hold);
     rlk_histogram_undo(its, 5 * MS);
-    rlk_part_end_section_locked(part_of(0), now); /* as rlk_release does */
+    rlk_holder_end_section_locked(part_of(0), now); /* as rlk_release does */
     ck_assert(unlocks(0));
     rlk_histogram_show(&reg.held, &held);
     ck_assert_uint_eq(held.count, 2);
@@ -82,7 +82,7 @@ END_TEST
 
 START_TEST(an_unlock_allocates_nothing_for_the_gate)
 {
-    struct rlk_gate_times *times = threads[0].passes.times;
+    struct rlk_fastpath_times *times = threads[0].passes.times;
     threads[0].passes.times = NULL;
     open_gate();
     ck_assert_ptr_null(threads[0].passes.times);
@@ -115,12 +115,12 @@ START_TEST(gate_lets_in_one)
     waits(2, 0);
     ck_assert(unlocks(1)); /* now both have a resident part */
     ck_assert(is_open());
-    ck_assert(rlk_gate_enter(&threads[1]));
-    ck_assert(!rlk_gate_enter(&threads[0]));
-    ck_assert(rlk_gate_leave(&threads[1]));
-    ck_assert(rlk_gate_enter(&threads[0]));
-    ck_assert(!rlk_gate_enter(&threads[1]));
-    ck_assert(rlk_gate_leave(&threads[0]));
+    ck_assert(rlk_fastpath_enter(&threads[1]));
+    ck_assert(!rlk_fastpath_enter(&threads[0]));
+    ck_assert(rlk_fastpath_leave(&threads[1]));
+    ck_assert(rlk_fastpath_enter(&threads[0]));
+    ck_assert(!rlk_fastpath_enter(&threads[1]));
+    ck_assert(rlk_fastpath_leave(&threads[0]));
 }
 END_TEST
 
@@ -128,12 +128,12 @@ END_TEST
 START_TEST(gate_that_is_closed_finds_who_is_inside)
 {
     open_gate();
-    ck_assert(rlk_gate_enter(&threads[0]));
+    ck_assert(rlk_fastpath_enter(&threads[0]));
     ck_assert(!enters(1)); /* which closes it */
     ck_assert(!is_open() && !hold->idle);
     ck_assert_uint_eq(reg.holds_now, 1);
     ck_assert_uint_eq(counters.acquisitions, 1);
-    ck_assert(!rlk_gate_leave(&threads[0]));
+    ck_assert(!rlk_fastpath_leave(&threads[0]));
     ck_assert_ptr_nonnull(part_of(0));
     ck_assert(unlocks(0)); /* the other way: and it is open again */
     ck_assert(is_open());
@@ -146,7 +146,7 @@ END_TEST
 START_TEST(gate_is_closed_by_whatever_decides)
 {
     open_gate();
-    ck_assert(rlk_gate_enter(&threads[0]));
+    ck_assert(rlk_fastpath_enter(&threads[0]));
     switch (_i) {
     case 0:
         rlk_registry_wanted_locked(&reg, &hold->id, "n", 1);
@@ -159,13 +159,13 @@ START_TEST(gate_is_closed_by_whatever_decides)
         break;
     case 3:
         rlk_hold_news_locked(hold, RLK_NEWS_AT_RISK);
-        rlk_part_told_locked(rlk_registry_news_locked(&reg));
+        rlk_holder_told_locked(rlk_holder_next_news_locked(&reg));
         break;
     default:
         rlk_lock_held_locked(lock, now);
     }
     ck_assert(!is_open());
-    ck_assert(!rlk_gate_leave(&threads[0]));
+    ck_assert(!rlk_fastpath_leave(&threads[0]));
     ck_assert(!rlk_hold_unused_locked(hold));
 }
 END_TEST
@@ -174,13 +174,13 @@ END_TEST
 START_TEST(h10_a_loss_is_told_to_who_came_by_the_gate)
 {
     open_gate();
-    ck_assert(rlk_gate_enter(&threads[0]));
+    ck_assert(rlk_fastpath_enter(&threads[0]));
     rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now);
-    struct rlk_part *part = rlk_registry_news_locked(&reg);
-    ck_assert_ptr_nonnull(part);
-    ck_assert_ptr_eq(part->owner, &threads[0]);
-    rlk_part_told_locked(part);
-    ck_assert(!rlk_gate_leave(&threads[0]));
+    struct rlk_holder *holder = rlk_holder_next_news_locked(&reg);
+    ck_assert_ptr_nonnull(holder);
+    ck_assert_ptr_eq(holder->owner, &threads[0]);
+    rlk_holder_told_locked(holder);
+    ck_assert(!rlk_fastpath_leave(&threads[0]));
     ck_assert_int_eq(retained, 1);
 }
 END_TEST
@@ -194,7 +194,7 @@ START_TEST(a_hold_that_ends_keeps_the_memory_for_those_who_left_it)
     gives_up(2);
     ck_assert(is_gone());
     ck_assert_int_eq(retained, 2);
-    ck_assert(!rlk_gate_enter(&threads[0]) && !rlk_gate_enter(&threads[1]));
+    ck_assert(!rlk_fastpath_enter(&threads[0]) && !rlk_fastpath_enter(&threads[1]));
 }
 END_TEST
 
@@ -215,11 +215,11 @@ START_TEST(h3_nobody_comes_by_the_gate_when_the_lease_is_at_risk)
 {
     open_gate();
     hold->risk = now; /* as time goes by */
-    ck_assert(!rlk_gate_enter(&threads[0]));
+    ck_assert(!rlk_fastpath_enter(&threads[0]));
     hold->risk = now + 1000000 * MS;
-    ck_assert(rlk_gate_enter(&threads[0]));
+    ck_assert(rlk_fastpath_enter(&threads[0]));
     hold->end = now; /* nor does it leave at D by it */
-    ck_assert(!rlk_gate_leave(&threads[0]));
+    ck_assert(!rlk_fastpath_leave(&threads[0]));
     ck_assert(threads[0].fast_in);
 }
 END_TEST

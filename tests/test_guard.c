@@ -245,7 +245,7 @@ START_TEST(g7_head_says_whose_it_is)
              client->uuid, (long)getpid());
     ck_assert_int_eq(strncmp(file.head, wanted, strlen(wanted)), 0);
     ck_assert_str_eq(guard_file_line(&file, "life"), "5813");
-    for (size_t i = strlen(file.head); i < RLK_GUARD_HEADER; i++)
+    for (size_t i = strlen(file.head); i < RLK_LIVEFILE_HEADER; i++)
         ck_assert_int_eq(file.head[i], 0);
     ck_assert_int_eq(fstat(file.fd, &st), 0);
     ck_assert_uint_eq(st.st_mode & 07777, 0600);
@@ -265,11 +265,11 @@ START_TEST(g7_file_has_no_password)
     OK(rlock_client_open(&c, url, NULL));
     guard_file_open(&file, dir, NULL);
     ck_assert_int_eq(guard_file_is_locked(&file), 1);
-    for (; pread(file.fd, &byte, 1, (off_t)at) == 1 && at < 2 * RLK_GUARD_HEADER; at++) {
+    for (; pread(file.fd, &byte, 1, (off_t)at) == 1 && at < 2 * RLK_LIVEFILE_HEADER; at++) {
         matched = byte == secret[matched] ? matched + 1 : byte == secret[0];
         ck_assert_uint_lt(matched, sizeof(secret) - 1);
     }
-    ck_assert_uint_gt(at, RLK_GUARD_HEADER);
+    ck_assert_uint_gt(at, RLK_LIVEFILE_HEADER);
     ck_assert_ptr_null(strstr(file.head, "user"));
     close_client(c);
 }

@@ -42,7 +42,7 @@ static struct {
 static pid_t left_behind; /* by it */
 static struct worker w, decoy;
 static rlock_client_t *looker; /* looks all the time; NULL: none does */
-static char server_line[RLK_GUARD_SERVER_SIZE];
+static char server_line[RLK_LIVEFILE_SERVER_SIZE];
 static const char *dir;
 
 static void open_scene(void)

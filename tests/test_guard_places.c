@@ -30,7 +30,7 @@
 
 enum { SOON_MS = 10000, LONG_MS = 120000, PAGE = 4096, LOCKS = 100 };
 enum {
-    FIRST = RLK_GUARD_HEADER + RLK_SLOTS_FIRST * 256 /* bytes that a file begins with */
+    FIRST = RLK_LIVEFILE_HEADER + RLK_SLOTS_FIRST * 256 /* bytes that a file begins with */
 };
 #define DECOY "00000000-0000-4000-8000-00000000dec0"
 
@@ -215,10 +215,10 @@ static int lives_with_the_limit(struct forked_report *report, void *arg)
 
 static const struct limit limits[] = {
     { 0, -1 },
-    { RLK_GUARD_HEADER - 1, -1 },
-    { RLK_GUARD_HEADER + sizeof(struct rlk_slot) - 1, -1 },
-    { RLK_GUARD_HEADER + 10 * sizeof(struct rlk_slot), 10 },
-    { RLK_GUARD_HEADER + 70 * sizeof(struct rlk_slot) + 1, 70 },
+    { RLK_LIVEFILE_HEADER - 1, -1 },
+    { RLK_LIVEFILE_HEADER + sizeof(struct rlk_intent) - 1, -1 },
+    { RLK_LIVEFILE_HEADER + 10 * sizeof(struct rlk_intent), 10 },
+    { RLK_LIVEFILE_HEADER + 70 * sizeof(struct rlk_intent) + 1, 70 },
 };
 
 /* A file over it would be a signal. */
@@ -313,7 +313,7 @@ static int entries(const char *path)
 /* rule: G3 */
 START_TEST(g3_what_is_none_of_ours_is_left_alone)
 {
-    char server_line[RLK_GUARD_SERVER_SIZE], path[PATH_MAX];
+    char server_line[RLK_LIVEFILE_SERVER_SIZE], path[PATH_MAX];
 
     client = open_with("");
     guard_file_open(&file, dir, client->uuid);
@@ -344,7 +344,7 @@ static bool is_marked(void *name)
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return false;
-    ssize_t n = pread(fd, text, 5, RLK_GUARD_HEADER - 64);
+    ssize_t n = pread(fd, text, 5, RLK_LIVEFILE_HEADER - 64);
     close(fd);
     return n == 5 && strcmp(text, "dead ") == 0;
 }
@@ -355,7 +355,7 @@ static void mark_dead(const char *name, long long since)
     snprintf(path, sizeof(path), "%s/%s", dir, name);
     int fd = open(path, O_WRONLY | O_CLOEXEC);
     int len = snprintf(text, sizeof(text), "dead %lld\n", since);
-    ck_assert_int_eq(pwrite(fd, text, (size_t)len, RLK_GUARD_HEADER - 64), len);
+    ck_assert_int_eq(pwrite(fd, text, (size_t)len, RLK_LIVEFILE_HEADER - 64), len);
     close(fd);
 }
 

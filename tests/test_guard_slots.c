@@ -37,7 +37,7 @@ static rlock_rwlock_t rw;
 
 static unsigned inside_of(unsigned i)
 {
-    struct rlk_slot slot = guard_file_slot(&file, i);
+    struct rlk_intent slot = guard_file_slot(&file, i);
     return slot.inside;
 }
 
@@ -174,7 +174,7 @@ static const char *holder(void)
 static const char *id_in_slot(void)
 {
     static char text[RLK_ID_SIZE];
-    struct rlk_slot slot = guard_file_slot_of(&file, "n");
+    struct rlk_intent slot = guard_file_slot_of(&file, "n");
     struct rlk_id id = { .thread = slot.thread,
                          .acquisition = slot.acquisition,
                          .grant_ms = slot.grant_ms,
@@ -195,7 +195,7 @@ START_TEST(g7_slot_is_there_before_the_acquire_leaves)
     test_proxy_remove(proxy, rule);
     OK(actor_rc(&a));
     INSIDE(RLK_INSIDE);
-    struct rlk_slot slot = guard_file_slot_of(&file, "n");
+    struct rlk_intent slot = guard_file_slot_of(&file, "n");
     ck_assert_int_eq(slot.kind, rows[_i].kind);
     ck_assert_uint_eq(slot.name_len, 1);
     if (slot.kind == RLK_KIND_RWLOCK)
@@ -331,7 +331,7 @@ static unsigned look_at_all(void)
     unsigned count = 0;
     memset(seen, 0, sizeof(seen));
     for (unsigned i = 0; i < RLK_SLOTS_MAX + 64; i++) {
-        struct rlk_slot slot = guard_file_slot(&file, i);
+        struct rlk_intent slot = guard_file_slot(&file, i);
         int n;
         if (slot.state != RLK_SLOT_VALID)
             continue;
@@ -363,14 +363,14 @@ static void start_many(void)
 
 START_TEST(slots_come_as_they_are_needed)
 {
-    const long page = 4096, slot = sizeof(struct rlk_slot);
+    const long page = 4096, slot = sizeof(struct rlk_intent);
     start_many();
-    ck_assert_int_le(memory(), RLK_GUARD_HEADER + RLK_SLOTS_FIRST * slot + page);
+    ck_assert_int_le(memory(), RLK_LIVEFILE_HEADER + RLK_SLOTS_FIRST * slot + page);
     for (int i = 0; i < 3 * RLK_SLOTS_FIRST; i++)
         lock_nth(i);
     ck_assert_uint_eq(look_at_all(), 3 * RLK_SLOTS_FIRST);
-    ck_assert_int_ge(memory(), RLK_GUARD_HEADER + 3 * RLK_SLOTS_FIRST * slot);
-    ck_assert_int_lt(memory(), RLK_GUARD_HEADER + RLK_SLOTS_MAX * slot / 2);
+    ck_assert_int_ge(memory(), RLK_LIVEFILE_HEADER + 3 * RLK_SLOTS_FIRST * slot);
+    ck_assert_int_lt(memory(), RLK_LIVEFILE_HEADER + RLK_SLOTS_MAX * slot / 2);
     for (int i = 0; i < 3 * RLK_SLOTS_FIRST; i++)
         OK(rlock_mutex_unlock(&locks[i]));
     ck_assert_uint_eq(look_at_all(), 0);
@@ -579,7 +579,7 @@ static int run_consistent(void *mutex)
 /* As whoever found this process dead now would read it. */
 static bool somebody_is_inside(void)
 {
-    const struct rlk_slot *table = client->registry.slots.table;
+    const struct rlk_intent *table = client->registry.slots.table;
     for (int i = 0; i < RLK_SLOTS_FIRST; i++)
         if (table[i].state == RLK_SLOT_VALID && table[i].inside == RLK_INSIDE)
             return true;

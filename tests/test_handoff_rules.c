@@ -14,9 +14,9 @@ START_TEST(h4_who_has_waited_1_ms_is_handed_it)
     waits(2, 5); /* however long: the first comes first */
     ck_assert(unlocks(0));
     ck_assert(!hold->idle && is_woken(1) && !is_woken(2));
-    ck_assert_ptr_nonnull(waiters[1].part);
-    ck_assert_ptr_eq(waiters[1].part->owner, &threads[1]);
-    ck_assert(!waiters[1].part->claimed); /* until its thread knows */
+    ck_assert_ptr_nonnull(waiters[1].holder);
+    ck_assert_ptr_eq(waiters[1].holder->owner, &threads[1]);
+    ck_assert(!waiters[1].holder->claimed); /* until its thread knows */
     ck_assert(rlk_list_empty(&waiters[1].link));
     ck_assert_uint_eq(counters.local_handovers, 1);
     ck_assert(!enters(2));
@@ -85,7 +85,7 @@ START_TEST(h4_what_is_not_passed_on_goes_back_to_the_server)
         off.count = 0;
     hold->fixed = why == FIXED;
     hold->owner_died = why == DIED;
-    lock->queue->asker = why == ASKER ? &waiters[1] : NULL;
+    lock->queue->requester = why == ASKER ? &waiters[1] : NULL;
     lock->ending = why == ENDING ? &threads[0] : NULL;
     waiters[1].passed_on = why != NOT_TAKEN;
     waiters[1].lease_ms += why == LEASE_OTHER;
@@ -129,7 +129,7 @@ START_TEST(h3_nobody_enters_at_D)
     ck_assert(!enters(1));
     ck_assert(is_gone());
     ck_assert_uint_eq(counters.losses, 1);
-    ck_assert_ptr_eq(lock->queue->asker, &waiters[1]); /* asks anew (H9) */
+    ck_assert_ptr_eq(lock->queue->requester, &waiters[1]); /* asks anew (H9) */
 }
 END_TEST
 
@@ -158,7 +158,7 @@ START_TEST(h2_a_hold_whose_release_was_queued_is_gone)
     ck_assert_uint_eq(reg.background_count, 1);
     now -= 10 * MS;
     ck_assert(!enters(1));
-    ck_assert_ptr_eq(lock->queue->asker, &waiters[1]); /* it asks, and need not wait (H9) */
+    ck_assert_ptr_eq(lock->queue->requester, &waiters[1]); /* it asks, and need not wait (H9) */
 }
 END_TEST
 
@@ -222,7 +222,7 @@ START_TEST(h5_the_next_may_not_want_it)
     ck_assert(unlocks(0));
     gives_up(1);
     ck_assert(is_gone());
-    ck_assert_ptr_eq(lock->queue->asker, &waiters[2]);
+    ck_assert_ptr_eq(lock->queue->requester, &waiters[2]);
 }
 END_TEST
 
@@ -268,8 +268,8 @@ START_TEST(h6_while_others_wait_it_ends_after_10_ms)
     now += 10 * MS - 1;
     waits(1, 5);
     ck_assert(unlocks(0));
-    rlk_part_own_locked(waiters[1].part, &threads[1], now);
-    waiters[1].part = NULL;
+    rlk_holder_own_locked(waiters[1].holder, &threads[1], now);
+    waiters[1].holder = NULL;
     now += 1;
     waits(2, 5);
     ck_assert(!unlocks(1));
@@ -464,11 +464,11 @@ START_TEST(h10_a_loss_is_told_to_who_has_it_now)
     ck_assert(unlocks(0));
     ck_assert(enters(1));
     rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now);
-    struct rlk_part *part = rlk_registry_news_locked(&reg);
-    ck_assert_ptr_nonnull(part);
-    ck_assert_ptr_eq(part->owner, &threads[1]);
-    rlk_part_told_locked(part);
-    ck_assert_ptr_null(rlk_registry_news_locked(&reg));
+    struct rlk_holder *holder = rlk_holder_next_news_locked(&reg);
+    ck_assert_ptr_nonnull(holder);
+    ck_assert_ptr_eq(holder->owner, &threads[1]);
+    rlk_holder_told_locked(holder);
+    ck_assert_ptr_null(rlk_holder_next_news_locked(&reg));
 }
 END_TEST
 
@@ -479,11 +479,11 @@ START_TEST(h10_that_of_an_idle_hold_to_nobody)
     waits(1, 0);
     ck_assert(unlocks(0));
     rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now);
-    ck_assert_ptr_null(rlk_registry_news_locked(&reg));
+    ck_assert_ptr_null(rlk_holder_next_news_locked(&reg));
     ck_assert_uint_eq(counters.losses, 1);
     ck_assert_int_eq(retained, 1); /* for who left it */
     ck_assert(!enters(1));
-    ck_assert_ptr_eq(lock->queue->asker, &waiters[1]);
+    ck_assert_ptr_eq(lock->queue->requester, &waiters[1]);
 }
 END_TEST
 
@@ -494,7 +494,7 @@ START_TEST(h10_what_was_handed_over_and_lost_before_its_thread_knew_is_told_to_n
     waits(1, 1);
     ck_assert(unlocks(0));
     rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now);
-    ck_assert_ptr_null(rlk_registry_news_locked(&reg));
+    ck_assert_ptr_null(rlk_holder_next_news_locked(&reg));
     ck_assert_int_eq(retained, 2); /* its thread drains it, the other left it */
 }
 END_TEST
@@ -506,11 +506,11 @@ START_TEST(a_thread_is_told_of_the_risk_that_it_enters)
     ck_assert(unlocks(0));
     hold->at_risk = true;
     ck_assert(enters(1));
-    struct rlk_part *part = rlk_registry_news_locked(&reg);
-    ck_assert_ptr_nonnull(part);
-    ck_assert_ptr_eq(part->owner, &threads[1]);
-    ck_assert_uint_eq(part->news, RLK_NEWS_AT_RISK);
-    rlk_part_told_locked(part);
+    struct rlk_holder *holder = rlk_holder_next_news_locked(&reg);
+    ck_assert_ptr_nonnull(holder);
+    ck_assert_ptr_eq(holder->owner, &threads[1]);
+    ck_assert_uint_eq(holder->news, RLK_NEWS_AT_RISK);
+    rlk_holder_told_locked(holder);
 }
 END_TEST
 
@@ -536,10 +536,10 @@ START_TEST(h10_but_not_with_a_thread_inside)
     waiters[1].robust = true;
     waits(1, 0);
     ck_assert(unlocks(0));
-    ck_assert(rlk_gate_enter(&threads[0]));
+    ck_assert(rlk_fastpath_enter(&threads[0]));
     rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now);
     ck_assert(!hold->whole);
-    rlk_part_told_locked(rlk_registry_news_locked(&reg));
+    rlk_holder_told_locked(rlk_holder_next_news_locked(&reg));
 }
 END_TEST
 
@@ -560,9 +560,9 @@ START_TEST(h10_nor_by_the_gate)
     enter("k", 0);
     waits(1, 0);
     ck_assert(unlocks(0));
-    ck_assert(rlk_gate_enter(&threads[0]));
+    ck_assert(rlk_fastpath_enter(&threads[0]));
     rlk_registry_lost_locked(&reg, &hold->id, "n", 1);
-    ck_assert(!rlk_gate_leave(&threads[0]));
+    ck_assert(!rlk_fastpath_leave(&threads[0]));
     ck_assert(!unlocks(0));
 }
 END_TEST

@@ -260,7 +260,7 @@ START_TEST(distinct_names_share_no_key)
         char name[64] = "";
         for (unsigned j = draw(5) + 1; j > 0; j--)
             strncat(name, pieces[draw(13)], sizeof(name) - strlen(name) - 1);
-        if (rlk_name_check(name, strlen(name)) != 0)
+        if (rlk_key_check(name, strlen(name)) != 0)
             continue;
         for (int kind = 0; kind < KINDS; kind++) {
             struct owned *o = &keys[count++];
@@ -334,9 +334,9 @@ static size_t forge(char *buf, size_t size, const char *uuid)
             buf[i] = (char)draw(256);
         return len;
     }
-    unsigned kind = draw(5), parts = kind == 0 ? draw(300) + 1 : 1;
+    unsigned kind = draw(5), holders = kind == 0 ? draw(300) + 1 : 1;
     char count[16];
-    snprintf(count, sizeof(count), "%u", parts);
+    snprintf(count, sizeof(count), "%u", holders);
     append(buf, &len, size, versions[draw(8)]);
     append(buf, &len, size, " ");
     append(buf, &len, size, kinds[kind]);
@@ -349,7 +349,7 @@ static size_t forge(char *buf, size_t size, const char *uuid)
         append(buf, &len, size, count);
         append(buf, &len, size, " ");
     }
-    for (unsigned i = 0; i < parts; i++) {
+    for (unsigned i = 0; i < holders; i++) {
         snprintf(id, sizeof(id), "%s:%u:%u:%c%u ",
                  draw(3) ? uuid : "8a4f0c0e-0000-4000-8000-000000000000", draw(9),
                  1000000 + draw(100000), "mfrwzM"[draw(6)],

@@ -17,17 +17,17 @@ static void open_rwlock(void)
 
 static bool leaves(int i, struct rlk_handoff how)
 {
-    struct rlk_part *part = part_of(i);
-    bool stays = hold->reading ? rlk_joining_unlock_locked(part, how, now)
-                               : rlk_handoff_unlock_locked(part, how, now);
+    struct rlk_holder *holder = part_of(i);
+    bool stays = hold->reading ? rlk_readshare_unlock_locked(holder, how, now)
+                               : rlk_handoff_unlock_locked(holder, how, now);
     if (!stays)
-        rlk_part_leave_locked(part);
+        rlk_holder_leave_locked(holder);
     return stays;
 }
 
 static bool joins(int i)
 {
-    return rlk_joining_enter_locked(lock, &waiters[i], now);
+    return rlk_readshare_enter_locked(lock, &waiters[i], now);
 }
 
 static void keep(void)
@@ -148,11 +148,11 @@ START_TEST(k14_what_is_kept_is_nobodys)
     ck_assert_uint_eq(reg.holds_now, 0);
     ck_assert(!rlk_registry_busy_locked(&reg));
     ck_assert_uint_eq(reg.kept_count, 1);
-    ck_assert_ptr_eq(rlk_joining_kept_locked(lock), hold);
+    ck_assert_ptr_eq(rlk_readshare_kept_locked(lock), hold);
     ck_assert(joins(1));
     ck_assert_uint_eq(reg.holds_now, 1);
     ck_assert_uint_eq(reg.kept_count, 0);
-    ck_assert_ptr_null(rlk_joining_kept_locked(lock));
+    ck_assert_ptr_null(rlk_readshare_kept_locked(lock));
 }
 END_TEST
 
@@ -171,7 +171,7 @@ END_TEST
 START_TEST(k14_who_asks_uses_it)
 {
     keep();
-    rlk_joining_use_locked(hold);
+    rlk_readshare_use_locked(hold);
     ck_assert(!hold->idle);
     ck_assert_int_eq(hold->pass->retain_ns, 0);
     ck_assert(!is_gone() || !rlk_list_empty(&lock->queue->reads));
@@ -230,7 +230,7 @@ START_TEST(k15_while_threads_read_nobody_joins_any_more)
     enter_mode('r', "k", 0);
     ck_assert(joins(1));
     rlk_registry_wanted_locked(&reg, &hold->id, "n", 1);
-    ck_assert_int_eq(hold->state, RLK_HOLD_INSIDE);
+    ck_assert_int_eq(hold->state, RLK_HOLD_HELD);
     ck_assert(!joins(2));
     ck_assert(!leaves(0, keeping));
     ck_assert(!leaves(1, keeping));
@@ -338,8 +338,8 @@ START_TEST(k16_it_is_handed_over_while_nobody_else_waits)
     enter_mode('w', "k", 0);
     waits(1, 5);
     ck_assert(leaves(0, keeping));
-    ck_assert_ptr_nonnull(waiters[1].part);
-    ck_assert_uint_eq(hold->pass->gate, 0);
+    ck_assert_ptr_nonnull(waiters[1].holder);
+    ck_assert_uint_eq(hold->pass->fastpath, 0);
 }
 END_TEST
 
@@ -380,7 +380,7 @@ START_TEST(k16_it_is_kept_and_taken_again)
     enter_mode('w', "k", 0);
     ck_assert(leaves(0, keeping));
     ck_assert(hold->idle);
-    ck_assert_uint_eq(hold->pass->gate, 0);
+    ck_assert_uint_eq(hold->pass->fastpath, 0);
     ck_assert(takes(1, &spent));
 }
 END_TEST

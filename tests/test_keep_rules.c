@@ -10,11 +10,11 @@ static const struct rlk_handoff keeping = {
 
 static bool unlocks_keeping(struct rlk_handoff how)
 {
-    struct rlk_part *part = part_of(0);
-    rlk_gate_close_locked(hold);
-    bool stays = rlk_handoff_unlock_locked(part, how, now);
+    struct rlk_holder *holder = part_of(0);
+    rlk_fastpath_close_locked(hold);
+    bool stays = rlk_handoff_unlock_locked(holder, how, now);
     if (!stays)
-        rlk_part_leave_locked(part);
+        rlk_holder_leave_locked(holder);
     return stays;
 }
 
@@ -53,7 +53,7 @@ START_TEST(k1_what_is_not_kept)
     hold->others = _i == OTHERS;
     if (_i == AT_RISK)
         now = hold->risk;
-    lock->queue->asker = _i == ASKER ? &waiters[1] : NULL;
+    lock->queue->requester = _i == ASKER ? &waiters[1] : NULL;
     lock->ending = _i == ENDING ? &threads[0] : NULL;
     ck_assert(!unlocks_keeping(how));
     lock->ending = NULL;
@@ -91,7 +91,7 @@ START_TEST(k5_it_is_asked_for_every_third_of_a_presence)
     int64_t answered = hold->proof_sent;
     ck_assert_int_eq(rlk_handoff_ask_at(hold), answered + GRANT * MS / 3);
     ck_assert_int_eq(hold->timer.when, answered + GRANT * MS / 3);
-    rlk_gate_close_locked(hold);
+    rlk_fastpath_close_locked(hold);
     now += 500 * MS;
     rlk_hold_confirm_locked(hold, now, GRANT); /* which raises nothing */
     rlk_handoff_answered_locked(hold, now, RLK_WILL_TELL);
@@ -121,7 +121,7 @@ START_TEST(k6_wanted_ends_it_at_once)
     rlk_registry_wanted_locked(&reg, &hold->id, "n", 1);
     ck_assert(is_gone());
     ck_assert_int_eq(hold->state, RLK_HOLD_GOING);
-    ck_assert(hold->timer.armed && hold->timer.when <= rlk_now_boot());
+    ck_assert(hold->timer.armed && hold->timer.when <= rlk_clock_boot());
 }
 END_TEST
 
@@ -129,7 +129,7 @@ END_TEST
 START_TEST(k6_but_not_with_a_thread_inside)
 {
     keep();
-    ck_assert(rlk_gate_enter(&threads[0]));
+    ck_assert(rlk_fastpath_enter(&threads[0]));
     rlk_registry_wanted_locked(&reg, &hold->id, "n", 1);
     ck_assert(!is_gone() && hold->others);
     now += 10 * MS;
@@ -174,10 +174,10 @@ END_TEST
 START_TEST(k8_what_is_said_to_be_lost_is_asked_for_at_once_and_not_kept)
 {
     keep();
-    ck_assert(rlk_gate_enter(&threads[0]));
+    ck_assert(rlk_fastpath_enter(&threads[0]));
     rlk_registry_lost_locked(&reg, &hold->id, "n", 1);
-    ck_assert(hold->timer.when <= rlk_now_boot());
-    ck_assert(!rlk_gate_leave(&threads[0])); /* the release will tell */
+    ck_assert(hold->timer.when <= rlk_clock_boot());
+    ck_assert(!rlk_fastpath_leave(&threads[0])); /* the release will tell */
     ck_assert(!unlocks_keeping(keeping));
 }
 END_TEST
@@ -197,8 +197,8 @@ START_TEST(k8_idle_it_is_asked_for_at_once)
 {
     keep();
     rlk_registry_lost_locked(&reg, &hold->id, "n", 1);
-    ck_assert(hold->timer.when <= rlk_now_boot());
-    ck_assert(!rlk_gate_enter(&threads[0]));
+    ck_assert(hold->timer.when <= rlk_clock_boot());
+    ck_assert(!rlk_fastpath_enter(&threads[0]));
 }
 END_TEST
 
@@ -250,9 +250,9 @@ START_TEST(k9_it_ends_when_nobody_has_used_it_for_so_long)
     keep();
     ck_assert_int_eq(rlk_handoff_idle_until(hold), now + 5000 * MS);
     ck_assert(!rlk_handoff_idle_due_locked(hold, now + 5000 * MS - 1));
-    ck_assert(rlk_gate_enter(&threads[0])); /* by which it is in use */
+    ck_assert(rlk_fastpath_enter(&threads[0])); /* by which it is in use */
     ck_assert(!rlk_handoff_idle_due_locked(hold, now + 6000 * MS));
-    ck_assert(rlk_gate_leave(&threads[0]));
+    ck_assert(rlk_fastpath_leave(&threads[0]));
     ck_assert_int_gt(rlk_handoff_idle_until(hold), now + 5000 * MS);
     ck_assert(rlk_handoff_idle_due_locked(hold, hold->pass->used_at + 5000 * MS));
     ck_assert(is_gone());
@@ -265,7 +265,7 @@ START_TEST(k9_no_timer_is_due_for_a_thread_inside_by_the_gate)
 {
     keep();
     hold->pass->retain_ns = 1;
-    ck_assert(rlk_gate_enter(&threads[0]));
+    ck_assert(rlk_fastpath_enter(&threads[0]));
     ck_assert(!rlk_handoff_idle_due_locked(hold, now + MS));
     rlk_hold_schedule_locked(hold);
     ck_assert_int_gt(hold->timer.when, now + MS);
@@ -278,10 +278,10 @@ START_TEST(k5_the_risk_is_that_of_the_lease_while_a_thread_is_inside)
 {
     keep();
     int64_t risk = hold->risk;
-    ck_assert(rlk_gate_enter(&threads[0]));
+    ck_assert(rlk_fastpath_enter(&threads[0]));
     rlk_handoff_answered_idle_locked(hold);
     ck_assert_int_eq(hold->risk, risk);
-    ck_assert(rlk_gate_leave(&threads[0]));
+    ck_assert(rlk_fastpath_leave(&threads[0]));
     rlk_handoff_answered_idle_locked(hold);
     ck_assert_int_gt(hold->risk, risk);
 }
@@ -296,11 +296,11 @@ START_TEST(k1_the_gate_of_a_kept_hold_is_for_those_who_keep)
     waits(1, 0);
     ck_assert(unlocks_keeping(passing)); /* thread 0 does not keep */
     ck_assert(enters(1));
-    rlk_gate_close_locked(hold);
+    rlk_fastpath_close_locked(hold);
     ck_assert(rlk_handoff_unlock_locked(part_of(1), keeping, now)); /* thread 1 does */
-    ck_assert(!rlk_gate_enter(&threads[0]));
-    ck_assert(rlk_gate_enter(&threads[1]));
-    ck_assert(rlk_gate_leave(&threads[1]));
+    ck_assert(!rlk_fastpath_enter(&threads[0]));
+    ck_assert(rlk_fastpath_enter(&threads[1]));
+    ck_assert(rlk_fastpath_leave(&threads[1]));
 }
 END_TEST
 
@@ -346,7 +346,7 @@ START_TEST(k9_or_when_its_lease_is_at_risk)
     keep();
     ck_assert(rlk_handoff_idle_due_locked(hold, hold->risk));
     ck_assert(is_gone());
-    ck_assert_ptr_null(rlk_registry_news_locked(&reg));
+    ck_assert_ptr_null(rlk_holder_next_news_locked(&reg));
 }
 END_TEST
 
@@ -378,14 +378,14 @@ START_TEST(k11_it_is_said_to_be_clean_when_it_has_rested)
     keep_robust();
     now += CLEAN_MS * MS - 1;
     ck_assert(!rlk_handoff_cleans_locked(hold, now));
-    ck_assert(rlk_gate_enter(&threads[0])); /* without a word */
+    ck_assert(rlk_fastpath_enter(&threads[0])); /* without a word */
     now += 1;
     ck_assert(!rlk_handoff_cleans_locked(hold, now)); /* nor is it clean then */
-    ck_assert(!rlk_gate_leave(&threads[0]));
+    ck_assert(!rlk_fastpath_leave(&threads[0]));
     ck_assert(unlocks_keeping(keeping));
     now = hold->pass->used_at + CLEAN_MS * MS;
     ck_assert(rlk_handoff_cleans_locked(hold, now));
-    ck_assert(!rlk_gate_enter(&threads[0]));
+    ck_assert(!rlk_fastpath_enter(&threads[0]));
     ck_assert(rlk_handoff_cleans_locked(hold, now)); /* again and again */
     ck_assert(takes_again(0));
     ck_assert(hold->cleaned); /* so who enters has to say so first */

@@ -71,9 +71,9 @@ int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *left,
 
 static bool looks(rlock_client_t *c, bool (*is)(const struct rlk_registry *))
 {
-    rlk_mutex_lock(&c->registry.mu);
+    rlk_sync_mutex_lock(&c->registry.mu);
     bool yes = is(&c->registry);
-    rlk_mutex_unlock(&c->registry.mu);
+    rlk_sync_mutex_unlock(&c->registry.mu);
     return yes;
 }
 
@@ -388,7 +388,7 @@ END_TEST
 START_TEST(subscription_that_is_not_where_the_locks_are_is_left_while_led)
 {
     begins_to(run_pair);
-    atomic_store(&client->subscription.unheard_at, rlk_now_boot());
+    atomic_store(&client->subscription.unheard_at, rlk_clock_boot());
     rlk_subscriber_look(client);
     ck_assert(test_wait_until(is_up_again, client, SOON_MS));
     OK(rlock_mutex_unlock(&theirs));

@@ -17,7 +17,7 @@
 
 enum { MODEL_MAX = 256, SEEDS = 40 };
 
-static struct rlk_levels levels;
+static struct rlk_recursion levels;
 
 static void set_up(void)
 {
@@ -26,7 +26,7 @@ static void set_up(void)
 
 static void tear_down(void)
 {
-    rlk_levels_clear(&levels);
+    rlk_recursion_clear(&levels);
 }
 
 /* ---- the naive model: one element a level, the innermost last */
@@ -73,7 +73,7 @@ static bool is_as_model(void)
     }
     return at == depth && (int)levels.writes == model_count(false) &&
            (int)levels.reads == model_count(true) &&
-           rlk_levels_reads(&levels) == (depth > 0 && model[depth - 1]);
+           rlk_recursion_reads(&levels) == (depth > 0 && model[depth - 1]);
 }
 
 static void assert_as_model(void)
@@ -85,9 +85,9 @@ static void assert_as_model(void)
 
 START_TEST(zeroed_ones_are_empty)
 {
-    ck_assert(!rlk_levels_reads(&levels));
-    ck_assert(!rlk_levels_drop(&levels, true));
-    ck_assert(!rlk_levels_drop(&levels, false));
+    ck_assert(!rlk_recursion_reads(&levels));
+    ck_assert(!rlk_recursion_drop(&levels, true));
+    ck_assert(!rlk_recursion_drop(&levels, false));
     assert_as_model();
 }
 END_TEST
@@ -103,20 +103,20 @@ START_TEST(any_sequence_is_as_a_list_of_levels)
         int what = rand_r(&seed) % 100;
         bool read = rand_r(&seed) % 2;
         if (what == 99 && levels.writes > 0 && rand_r(&seed) % 20 == 0) {
-            rlk_levels_downgrade(&levels);
+            rlk_recursion_downgrade(&levels);
             for (int i = 0; i < depth; i++)
                 model[i] = true;
         } else if (what < push_percent && depth < MODEL_MAX) {
-            ck_assert(rlk_levels_push(&levels, read));
+            ck_assert(rlk_recursion_push(&levels, read));
             model[depth++] = read;
         } else {
             if (what % 2) /* as unlock does; else as rdunlock or wrunlock */
-                read = rlk_levels_reads(&levels);
-            ck_assert(rlk_levels_drop(&levels, read) == model_drop(read));
+                read = rlk_recursion_reads(&levels);
+            ck_assert(rlk_recursion_drop(&levels, read) == model_drop(read));
         }
         assert_as_model();
     }
-    rlk_levels_clear(&levels);
+    rlk_recursion_clear(&levels);
     depth = 0;
     assert_as_model();
 }
@@ -128,7 +128,7 @@ START_TEST(many_levels_of_one_mode_need_no_memory)
         return;
     test_alloc_fail_from(1);
     for (int i = 0; i < 100000; i++)
-        if (!rlk_levels_push(&levels, true))
+        if (!rlk_recursion_push(&levels, true))
             break;
     long refused = test_alloc_failed();
     test_alloc_fail_from(0);
@@ -142,18 +142,18 @@ START_TEST(turns_beyond_two_are_kept_elsewhere_until_they_are_gone)
 {
     depth = 0;
     for (int i = 0; i < MODEL_MAX; i++) {
-        ck_assert(rlk_levels_push(&levels, i % 2 == 1));
+        ck_assert(rlk_recursion_push(&levels, i % 2 == 1));
         model[depth++] = i % 2 == 1;
         assert_as_model();
     }
     ck_assert_ptr_nonnull(levels.runs);
     ck_assert_uint_ge(levels.runs->size, MODEL_MAX);
     while (depth > 0) { /* from the outside in */
-        ck_assert(rlk_levels_drop(&levels, false) == model_drop(false) ||
-                  rlk_levels_drop(&levels, true) == model_drop(true));
+        ck_assert(rlk_recursion_drop(&levels, false) == model_drop(false) ||
+                  rlk_recursion_drop(&levels, true) == model_drop(true));
         if (levels.writes == 0)
             while (depth > 0)
-                ck_assert(rlk_levels_drop(&levels, true) && model_drop(true));
+                ck_assert(rlk_recursion_drop(&levels, true) && model_drop(true));
         assert_as_model();
     }
     ck_assert_ptr_null(levels.runs);
@@ -170,7 +170,7 @@ START_TEST(failed_allocation_changes_nothing)
     for (bool grows = false; !grows;) {
         bool read = depth % 2 == 1;
         test_alloc_fail_from(depth >= until / 2 ? 1 : 0);
-        bool pushed = rlk_levels_push(&levels, read);
+        bool pushed = rlk_recursion_push(&levels, read);
         grows = test_alloc_failed() > 0;
         test_alloc_fail_from(0);
         ck_assert(pushed == !grows);
@@ -178,7 +178,7 @@ START_TEST(failed_allocation_changes_nothing)
             model[depth++] = read;
         assert_as_model();
     }
-    ck_assert(rlk_levels_push(&levels, depth % 2 == 1)); /* memory is back */
+    ck_assert(rlk_recursion_push(&levels, depth % 2 == 1)); /* memory is back */
     model[depth] = depth % 2 == 1;
     depth++;
     assert_as_model();
@@ -187,17 +187,17 @@ END_TEST
 
 START_TEST(more_than_INT_MAX_levels_are_refused)
 {
-    ck_assert(rlk_levels_push(&levels, false));
-    ck_assert(rlk_levels_push(&levels, true));
+    ck_assert(rlk_recursion_push(&levels, false));
+    ck_assert(rlk_recursion_push(&levels, true));
     levels.reads = INT_MAX - 2;
-    ck_assert(rlk_levels_push(&levels, true)); /* the last one, of both modes together */
-    ck_assert(!rlk_levels_push(&levels, true));
-    ck_assert(!rlk_levels_push(&levels, false));
+    ck_assert(rlk_recursion_push(&levels, true)); /* the last one, of both modes together */
+    ck_assert(!rlk_recursion_push(&levels, true));
+    ck_assert(!rlk_recursion_push(&levels, false));
     ck_assert_uint_eq(levels.reads, INT_MAX - 1);
     ck_assert_uint_eq(levels.writes, 1);
-    ck_assert(rlk_levels_drop(&levels, true));
-    ck_assert(rlk_levels_push(&levels, false));
-    ck_assert(!rlk_levels_push(&levels, false));
+    ck_assert(rlk_recursion_drop(&levels, true));
+    ck_assert(rlk_recursion_push(&levels, false));
+    ck_assert(!rlk_recursion_push(&levels, false));
 }
 END_TEST
 
@@ -206,13 +206,13 @@ START_TEST(downgraded_levels_are_reads)
     static const bool turns[] = { false, true, true, false, true, false };
     depth = 0;
     for (size_t i = 0; i < sizeof(turns) / sizeof(turns[0]); i++)
-        ck_assert(rlk_levels_push(&levels, turns[i]));
-    rlk_levels_downgrade(&levels);
+        ck_assert(rlk_recursion_push(&levels, turns[i]));
+    rlk_recursion_downgrade(&levels);
     depth = sizeof(turns) / sizeof(turns[0]);
     for (int i = 0; i < depth; i++)
         model[i] = true;
     assert_as_model();
-    ck_assert(!rlk_levels_drop(&levels, false));
+    ck_assert(!rlk_recursion_drop(&levels, false));
 }
 END_TEST
 

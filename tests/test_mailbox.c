@@ -23,7 +23,7 @@ static bool parse(const char *text, size_t len)
     char *copy = malloc(len ? len : 1);
     ck_assert_ptr_nonnull(copy);
     memcpy(copy, text, len);
-    bool ok = rlk_mail_parse(&mail, copy, len);
+    bool ok = rlk_mailbox_parse(&mail, copy, len);
     if (ok) {
         ck_assert_int_ge((int)mail.name_len, 1);
         ck_assert_int_le((int)mail.name_len, RLOCK_NAME_MAX);
@@ -54,7 +54,7 @@ START_TEST(grant_is_read)
 {
     const char text[] =
         "1 grant 3 1700000000000000000 1 1 " ID " 1700000000000001 orders";
-    ck_assert(rlk_mail_parse(&mail, text, strlen(text)));
+    ck_assert(rlk_mailbox_parse(&mail, text, strlen(text)));
     ck_assert_int_eq(mail.kind, RLK_MAIL_GRANT);
     ck_assert_uint_eq(mail.flags, 3);
     ck_assert_uint_eq(mail.token, UINT64_C(1700000000000000000));
@@ -71,7 +71,7 @@ END_TEST
 START_TEST(grant_of_several_is_read)
 {
     const char text[] = "1 grant 0 5 2 2 " ID " 7 " ID2 " 8 n";
-    ck_assert(rlk_mail_parse(&mail, text, strlen(text)));
+    ck_assert(rlk_mailbox_parse(&mail, text, strlen(text)));
     ck_assert_uint_eq(mail.grant_count, 2);
     ck_assert_int_eq(mail.grants[1].ticket, 8);
     ck_assert_int_eq(memcmp(mail.grants[1].id, ID2, mail.grants[1].id_len), 0);
@@ -82,10 +82,10 @@ END_TEST
 START_TEST(lost_and_wanted_are_read)
 {
     const char lost[] = "1 lost " ID " a", wanted[] = "1 wanted " ID " a";
-    ck_assert(rlk_mail_parse(&mail, lost, strlen(lost)));
+    ck_assert(rlk_mailbox_parse(&mail, lost, strlen(lost)));
     ck_assert_int_eq(mail.kind, RLK_MAIL_LOST);
     ck_assert_uint_eq(mail.id_len, strlen(ID));
-    ck_assert(rlk_mail_parse(&mail, wanted, strlen(wanted)));
+    ck_assert(rlk_mailbox_parse(&mail, wanted, strlen(wanted)));
     ck_assert_int_eq(mail.kind, RLK_MAIL_WANTED);
     ck_assert_uint_eq(mail.name_len, 1);
 }
@@ -99,7 +99,7 @@ START_TEST(name_may_hold_any_byte)
         for (int i = 0; i < RLOCK_NAME_MAX; i++)
             name[i] = (char)(start + i);
         memcpy(text + at, name, sizeof(name));
-        ck_assert(rlk_mail_parse(&mail, text, at + sizeof(name)));
+        ck_assert(rlk_mailbox_parse(&mail, text, at + sizeof(name)));
         ck_assert_uint_eq(mail.name_len, sizeof(name));
         ck_assert_int_eq(memcmp(mail.name, name, sizeof(name)), 0);
     }

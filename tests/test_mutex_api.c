@@ -424,7 +424,7 @@ START_TEST(level_above_INT_MAX_is_EAGAIN)
 {
     OK(rlock_mutex_lock(&m));
     struct rlk_list *first = rlk_list_first(&rlk_thread_record->holds);
-    struct rlk_part *part = RLK_CONTAINER_OF(first, struct rlk_part, thread_link);
+    struct rlk_holder *part = RLK_CONTAINER_OF(first, struct rlk_holder, thread_link);
     part->levels.writes = INT_MAX - 1;
     OK(rlock_mutex_lock(&m));
     EXPECT(rlock_mutex_lock(&m), EAGAIN);

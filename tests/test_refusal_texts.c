@@ -78,13 +78,13 @@ START_TEST(a_refusal_inside_a_script_names_the_command_and_the_lock)
 {
     const struct sample *s = &inner[_i];
     const struct rlk_script *script = script_of(RLK_MUTEX_ACQUIRE);
-    char text[400], said[RLK_REFUSAL_SIZE];
+    char text[400], said[RLK_SERVER_ERROR_SIZE];
     int line = line_of(script, s->call), code = 0;
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
     snprintf(text, sizeof(text), s->text, script->sha, line, line);
 #pragma GCC diagnostic pop
-    rlk_refusal_describe(said, sizeof(said), "EVALSHA", script, "jobs\n", 5, text,
+    rlk_server_error_describe(said, sizeof(said), "EVALSHA", script, "jobs\n", 5, text,
                          strlen(text));
     ck_assert_msg(strstr(said, s->wanted), "%s", said);
     ck_assert_msg(strstr(said, "lock \"jobs\\x0a\": "), "%s", said);
@@ -118,10 +118,10 @@ static const struct {
 
 START_TEST(a_refusal_of_a_command_names_it)
 {
-    char said[RLK_REFUSAL_SIZE];
+    char said[RLK_SERVER_ERROR_SIZE];
     int code = 0;
     const char *text = outer[_i].text;
-    rlk_refusal_describe(said, sizeof(said), "SENT", NULL, NULL, 0, text, strlen(text));
+    rlk_server_error_describe(said, sizeof(said), "SENT", NULL, NULL, 0, text, strlen(text));
     ck_assert_msg(strstr(said, outer[_i].wanted) == said, "%s", said);
     ck_assert_int_eq(rlk_script_sort_error(text, strlen(text), &code), RLK_REFUSED);
     ck_assert_int_eq(code, EACCES);
@@ -175,7 +175,7 @@ START_TEST(what_a_command_inside_a_script_said_is_understood_as_by_itself)
 {
     const struct rlk_script *script = script_of(RLK_FAIR_RELEASE);
     for (int f = -1; f < FORMS; f++) {
-        char text[600], said[RLK_REFUSAL_SIZE];
+        char text[600], said[RLK_SERVER_ERROR_SIZE];
         int code = 0;
         const char *inside = said_inside[_i].text;
 #pragma GCC diagnostic push
@@ -190,7 +190,7 @@ START_TEST(what_a_command_inside_a_script_said_is_understood_as_by_itself)
         ck_assert_int_eq(rlk_script_sort_error(text, strlen(text), &code),
                          said_inside[_i].outcome);
         ck_assert_int_eq(code, said_inside[_i].code);
-        rlk_refusal_describe(said, sizeof(said), "EVALSHA", script, "N", 1, text,
+        rlk_server_error_describe(said, sizeof(said), "EVALSHA", script, "N", 1, text,
                              strlen(text));
         ck_assert_msg(strstr(said, said_inside[_i].wanted) == said, "%s", said);
     }
@@ -202,8 +202,8 @@ START_TEST(a_word_amid_a_text_is_no_code)
 {
     static const char text[] =
         "ERR Error running script (call to f_%s): no WRONGTYPE Operation";
-    char said[RLK_REFUSAL_SIZE];
-    rlk_refusal_describe(said, sizeof(said), "EVALSHA", NULL, "N", 1, text,
+    char said[RLK_SERVER_ERROR_SIZE];
+    rlk_server_error_describe(said, sizeof(said), "EVALSHA", NULL, "N", 1, text,
                          sizeof(text) - 1);
     ck_assert_ptr_null(strstr(said, "no lock"));
 }
@@ -217,12 +217,12 @@ START_TEST(every_line_of_every_script_is_found)
         for (const char *p = rlk_scripts[i].text; *p; p++)
             lines += *p == '\n';
         for (int line = 0; line <= lines + 1; line++) {
-            char text[200], said[RLK_REFUSAL_SIZE];
+            char text[200], said[RLK_SERVER_ERROR_SIZE];
             snprintf(text, sizeof(text),
                      "ERR ACL failure in script: No permissions to access a key "
                      "script: %s, on @user_script:%d.",
                      rlk_scripts[i].sha, line);
-            rlk_refusal_describe(said, sizeof(said), "EVALSHA", NULL, "N", 1, text,
+            rlk_server_error_describe(said, sizeof(said), "EVALSHA", NULL, "N", 1, text,
                                  strlen(text));
             const char *verb = strchr(rlk_scripts[i].name, '_') + 1;
             ck_assert_msg(strstr(said, verb), "%s", said);
@@ -249,8 +249,8 @@ START_TEST(no_text_overruns_or_shows_what_is_not_printable)
     };
     unsigned seed = 1;
     for (long round = test_count(20000, 4000); round > 0; round--) {
-        char text[600] = "", said[RLK_REFUSAL_SIZE];
-        size_t len = 0, size = 1 + (size_t)round % RLK_REFUSAL_SIZE;
+        char text[600] = "", said[RLK_SERVER_ERROR_SIZE];
+        size_t len = 0, size = 1 + (size_t)round % RLK_SERVER_ERROR_SIZE;
         for (int i = 0; i < 12; i++) {
             seed = seed * 1103515245u + 12345u;
             unsigned pick = seed >> 16;
@@ -260,7 +260,7 @@ START_TEST(no_text_overruns_or_shows_what_is_not_printable)
                 len += (size_t)snprintf(text + len, sizeof(text) - len, "%s", piece);
         }
         memset(said, 0x7f, sizeof(said));
-        rlk_refusal_describe(said, size, "EVALSHA", NULL, "N\x80", 2, text, len);
+        rlk_server_error_describe(said, size, "EVALSHA", NULL, "N\x80", 2, text, len);
         ck_assert_uint_lt(strlen(said), size);
         for (const char *p = said; *p; p++)
             ck_assert_msg(*p >= ' ' && *p <= '~', "%s", said);

@@ -37,7 +37,7 @@ static void init_thread(struct rlk_thread *t, uint64_t number)
     memset(t, 0, sizeof(*t));
     t->number = number;
     rlk_list_init(&t->holds);
-    ck_assert_int_eq(rlk_cond_init(&t->cond), 0);
+    ck_assert_int_eq(rlk_sync_cond_init(&t->cond), 0);
 }
 
 static void set_up(void)
@@ -57,7 +57,7 @@ static void set_up(void)
     init_thread(&thread, 1);
     init_thread(&thread2, 2);
     retained = 0;
-    now = rlk_now_boot();
+    now = rlk_clock_boot();
     rlk_registry_lock(&reg);
     lock = rlk_lock_get_locked(&reg, RLK_KIND_MUTEX, "n", 1);
     ck_assert_ptr_nonnull(lock);
@@ -73,10 +73,10 @@ static void tear_down(void)
     ck_assert_uint_eq(reg.background_count, 0);
     ck_assert_uint_eq(reg.idle_count, reg.lock_count);
     ck_assert_ptr_null(rlk_timer_first(&reg.timers));
-    rlk_mutex_unlock(&reg.mu);
+    rlk_sync_mutex_unlock(&reg.mu);
     rlk_registry_destroy(&reg);
-    rlk_cond_destroy(&thread.cond);
-    rlk_cond_destroy(&thread2.cond);
+    rlk_sync_cond_destroy(&thread.cond);
+    rlk_sync_cond_destroy(&thread2.cond);
     rlk_bell_close(&watchdog);
     rlk_bell_close(&subscriber);
 }
@@ -110,7 +110,7 @@ static struct rlk_hold *enter(void)
 
 static void leave(struct rlk_hold *hold)
 {
-    rlk_part_leave_locked(&hold->own);
+    rlk_holder_leave_locked(&hold->own);
     rlk_hold_leave_locked(hold);
     rlk_hold_put_locked(hold);
 }
@@ -138,12 +138,12 @@ static void unlock_and_lock(void)
 /* rule: S1 */
 START_TEST(D_is_99_percent_of_the_lease_less_2_ms)
 {
-    ck_assert_int_eq(rlk_lease_end(0, 30000), 29698 * MS);
-    ck_assert_int_eq(rlk_lease_end(now, 30000), now + 29698 * MS);
-    ck_assert_int_eq(rlk_lease_end(0, 50), 47500000);
-    ck_assert_int_eq(rlk_lease_end(0, 86400000), INT64_C(85535998) * MS);
-    ck_assert_int_eq(rlk_lease_end(5, 0), 5 - 2 * MS);
-    ck_assert_int_gt(rlk_lease_end(INT64_C(1) << 60, INT64_C(1) << 40), INT64_C(1) << 60);
+    ck_assert_int_eq(rlk_hold_lease_end(0, 30000), 29698 * MS);
+    ck_assert_int_eq(rlk_hold_lease_end(now, 30000), now + 29698 * MS);
+    ck_assert_int_eq(rlk_hold_lease_end(0, 50), 47500000);
+    ck_assert_int_eq(rlk_hold_lease_end(0, 86400000), INT64_C(85535998) * MS);
+    ck_assert_int_eq(rlk_hold_lease_end(5, 0), 5 - 2 * MS);
+    ck_assert_int_gt(rlk_hold_lease_end(INT64_C(1) << 60, INT64_C(1) << 40), INT64_C(1) << 60);
 }
 END_TEST
 
@@ -176,10 +176,10 @@ START_TEST(no_answer_is_believed_for_longer_than_the_lease)
 {
     struct rlk_hold *hold = ask(&thread);
     rlk_hold_held_locked(hold, now, 3600000, 0); /* the server's clock stepped back */
-    ck_assert_int_eq(hold->end, rlk_lease_end(now, LEASE));
+    ck_assert_int_eq(hold->end, rlk_hold_lease_end(now, LEASE));
     ck_assert(!hold->granted_short);
     rlk_hold_confirm_locked(hold, now + 1000 * MS, 3600000);
-    ck_assert_int_eq(hold->end, rlk_lease_end(now + 1000 * MS, LEASE));
+    ck_assert_int_eq(hold->end, rlk_hold_lease_end(now + 1000 * MS, LEASE));
     ck_assert_int_eq(hold->renew_at, now + 11000 * MS);
     drop(hold);
 }
@@ -190,7 +190,7 @@ START_TEST(granted_hold_is_renewed_at_D_less_two_thirds_of_A)
     struct rlk_hold *hold = ask(&thread);
     rlk_hold_queued_locked(hold, 7, now);
     ck_assert(grant(hold, 7));
-    ck_assert_int_eq(hold->end, rlk_lease_end(now, GRANT));
+    ck_assert_int_eq(hold->end, rlk_hold_lease_end(now, GRANT));
     ck_assert_int_eq(hold->renew_at, hold->end - 2000 * MS);
     drop(hold);
 }
@@ -215,10 +215,10 @@ START_TEST(fixed_lease_is_at_risk_in_its_last_tenth_and_not_renewed)
     hold->fixed = true;
     hold->lease_ms = 1000;
     rlk_hold_held_locked(hold, now, 5000, 0); /* longer than asked for: D is not */
-    ck_assert_int_eq(hold->end, rlk_lease_end(now, 1000));
+    ck_assert_int_eq(hold->end, rlk_hold_lease_end(now, 1000));
     ck_assert_int_eq(hold->risk, hold->end - 100 * MS);
     rlk_hold_confirm_locked(hold, now, 300);
-    ck_assert_int_eq(hold->risk, rlk_lease_end(now, 300) - 50 * MS);
+    ck_assert_int_eq(hold->risk, rlk_hold_lease_end(now, 300) - 50 * MS);
     rlk_hold_enter_locked(hold, &thread, now);
     ck_assert_int_eq(rlk_timer_first(&reg.timers)->when, hold->risk);
     rlk_hold_put_locked(hold);
@@ -238,7 +238,7 @@ START_TEST(T1_grant_of_the_confirmed_ticket_is_believed)
     rlk_hold_queued_locked(hold, 7, now - 90 * MS); /* and one that was overtaken */
     ck_assert(grant(hold, 7));
     ck_assert(hold->granted && hold->granted_short && !hold->need_ask);
-    ck_assert_int_eq(hold->end, rlk_lease_end(now - 50 * MS, GRANT));
+    ck_assert_int_eq(hold->end, rlk_hold_lease_end(now - 50 * MS, GRANT));
     ck_assert_uint_eq(counters.grants, 1);
     ck_assert(grant(hold, 7)); /* twice is once */
     ck_assert_uint_eq(counters.grants, 1);
@@ -264,7 +264,7 @@ START_TEST(T1_grant_that_overtook_the_answer_is_believed_with_it)
     ck_assert(rlk_registry_grant_locked(&reg, &hold->id, "n", 1, 7, 99, 1));
     rlk_hold_queued_locked(hold, 7, now - 10 * MS);
     ck_assert(hold->granted);
-    ck_assert_int_eq(hold->end, rlk_lease_end(now - 10 * MS, GRANT));
+    ck_assert_int_eq(hold->end, rlk_hold_lease_end(now - 10 * MS, GRANT));
     ck_assert_uint_eq(hold->token, 99);
     drop(hold);
 }
@@ -415,7 +415,7 @@ START_TEST(T7_grant_of_an_id_under_way_is_no_orphan)
     ck_assert(grant(hold, 7));
     ck_assert_uint_eq(reg.background_count, 0);
     ck_assert(!hold->granted);
-    ck_assert_int_eq(hold->state, RLK_HOLD_ASKING);
+    ck_assert_int_eq(hold->state, RLK_HOLD_REQUESTED);
     rlk_hold_held_locked(hold, now, LEASE, 0);
     rlk_hold_enter_locked(hold, &thread, now);
     ck_assert(grant(hold, 7));
@@ -431,9 +431,9 @@ static void enter_and_leave(struct rlk_hold *hold, bool doubted, bool others)
 {
     rlk_hold_held_locked(hold, now, LEASE, 0);
     rlk_hold_enter_locked(hold, &thread, now);
-    ck_assert_int_eq(hold->state, RLK_HOLD_INSIDE);
+    ck_assert_int_eq(hold->state, RLK_HOLD_HELD);
     ck_assert_int_eq(hold->doubted, doubted);
-    ck_assert_int_eq(rlk_timer_first(&reg.timers)->when <= rlk_now_boot(), doubted);
+    ck_assert_int_eq(rlk_timer_first(&reg.timers)->when <= rlk_clock_boot(), doubted);
     ck_assert_int_eq(hold->others, others);
     leave(hold);
     rlk_hold_put_locked(hold);
@@ -484,7 +484,7 @@ static void was_had(const struct rlk_id *id)
     ck_assert_uint_eq(reg.background_count, 1);
     struct rlk_timer *timer = rlk_timer_first(&reg.timers);
     struct rlk_hold *hold = RLK_CONTAINER_OF(timer, struct rlk_hold, timer);
-    ck_assert_int_le(timer->when, rlk_now_boot());
+    ck_assert_int_le(timer->when, rlk_clock_boot());
     ck_assert_int_eq(hold->state, RLK_HOLD_GOING);
     ck_assert(rlk_id_equal(&hold->id, id));
     ck_assert(hold->no_marker);
@@ -504,7 +504,7 @@ START_TEST(T7_grant_of_an_id_that_was_given_up_is_released_at_once)
     rlk_hold_give_up_locked(hold, now, until);
     rlk_hold_background_locked(hold, now + 1000 * MS, until);
     ck_assert(grant(hold, 7));
-    ck_assert_int_le(rlk_timer_first(&reg.timers)->when, rlk_now_boot());
+    ck_assert_int_le(rlk_timer_first(&reg.timers)->when, rlk_clock_boot());
     ck_assert_int_eq(hold->give_up_at, until);
     ck_assert_uint_eq(reg.background_count, 1);
     ck_assert_uint_eq(counters.grants_orphaned, 1);
@@ -580,7 +580,7 @@ START_TEST(grant_that_the_answer_has_told_is_known)
     int64_t end = hold->end;
     ck_assert(grant(hold, 7));
     ck_assert_int_eq(hold->end, end);
-    ck_assert_int_eq(hold->state, RLK_HOLD_INSIDE);
+    ck_assert_int_eq(hold->state, RLK_HOLD_HELD);
     leave(hold);
 }
 END_TEST
@@ -590,7 +590,7 @@ static struct rlk_hold *asks_though_queued(void)
 {
     struct rlk_hold *hold = ask(&thread);
     rlk_hold_queued_locked(hold, 7, now);
-    hold->asker = &thread;
+    hold->requester = &thread;
     ck_assert(rlk_hold_ask_too_locked(hold, now + 10 * MS));
     ck_assert(hold->need_ask);
     ck_assert(!rlk_hold_ask_too_locked(hold, now + 10 * MS)); /* he does */
@@ -600,7 +600,7 @@ static struct rlk_hold *asks_though_queued(void)
 static void stops_asking(struct rlk_hold *hold)
 {
     ck_assert(!hold->need_ask);
-    hold->asker = NULL;
+    hold->requester = NULL;
     drop(hold);
 }
 
@@ -722,7 +722,7 @@ START_TEST(T6_lost_hold_believes_nothing_more)
     ck_assert(reg.first_news);
     ck_assert_uint_eq(reg.background_count, 1);
     ck_assert_ptr_eq(rlk_timer_first(&reg.timers), &hold->timer);
-    rlk_part_leave_locked(&hold->own);
+    rlk_holder_leave_locked(&hold->own);
 }
 END_TEST
 
@@ -732,14 +732,14 @@ START_TEST(loss_frees_the_lock_for_the_next_thread)
     struct rlk_waiter waiter = { .thread = &thread2, .letter = 'm', .grant_ms = GRANT };
     rlk_list_append(&lock->queue->waiters, &waiter.link);
     rlk_lock_promote_locked(lock);
-    ck_assert_ptr_null(lock->queue->asker);
+    ck_assert_ptr_null(lock->queue->requester);
     rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now);
     ck_assert_ptr_null(lock->current);
-    ck_assert_ptr_eq(lock->queue->asker, &waiter);
+    ck_assert_ptr_eq(lock->queue->requester, &waiter);
     ck_assert_uint_eq(reg.holds_now, 0);
-    lock->queue->asker = NULL;
+    lock->queue->requester = NULL;
     rlk_list_remove(&waiter.link);
-    rlk_part_leave_locked(&hold->own);
+    rlk_holder_leave_locked(&hold->own);
 }
 END_TEST
 
@@ -753,8 +753,8 @@ START_TEST(loss_read_from_the_mailbox_has_the_server_asked_about_that_id_only)
     ck_assert(!hold->doubted);
     rlk_registry_lost_locked(&reg, &hold->id, "n", 1);
     ck_assert(hold->doubted);
-    ck_assert_int_eq(hold->state, RLK_HOLD_INSIDE);
-    ck_assert_int_le(rlk_timer_first(&reg.timers)->when, rlk_now_boot());
+    ck_assert_int_eq(hold->state, RLK_HOLD_HELD);
+    ck_assert_int_le(rlk_timer_first(&reg.timers)->when, rlk_clock_boot());
     leave(hold);
 }
 END_TEST
@@ -765,23 +765,23 @@ START_TEST(waiters_are_promoted_in_order_and_one_at_a_time)
 {
     struct rlk_waiter a = { .thread = &thread }, b = { .thread = &thread2 };
     rlk_lock_promote_locked(lock);
-    ck_assert_ptr_null(lock->queue->asker);
+    ck_assert_ptr_null(lock->queue->requester);
     rlk_list_append(&lock->queue->waiters, &a.link);
     rlk_list_append(&lock->queue->waiters, &b.link);
     lock->releasing = true;
     rlk_lock_promote_locked(lock);
-    ck_assert_ptr_null(lock->queue->asker);
+    ck_assert_ptr_null(lock->queue->requester);
     lock->releasing = false;
     rlk_lock_promote_locked(lock);
-    ck_assert_ptr_eq(lock->queue->asker, &a);
+    ck_assert_ptr_eq(lock->queue->requester, &a);
     rlk_lock_promote_locked(lock);
-    ck_assert_ptr_eq(lock->queue->asker, &a);
+    ck_assert_ptr_eq(lock->queue->requester, &a);
     rlk_list_remove(&a.link);
-    lock->queue->asker = NULL;
+    lock->queue->requester = NULL;
     rlk_lock_promote_locked(lock);
-    ck_assert_ptr_eq(lock->queue->asker, &b);
+    ck_assert_ptr_eq(lock->queue->requester, &b);
     rlk_list_remove(&b.link);
-    lock->queue->asker = NULL;
+    lock->queue->requester = NULL;
 }
 END_TEST
 
@@ -793,7 +793,7 @@ START_TEST(left_hold_is_given_back)
     ck_assert_uint_eq(reg.holds_now, 1);
     ck_assert_ptr_eq(rlk_list_first(&thread.holds), &hold->own.thread_link);
     hold->own.reentries = 5;
-    rlk_part_leave_locked(&hold->own);
+    rlk_holder_leave_locked(&hold->own);
     rlk_hold_leave_locked(hold);
     ck_assert_int_eq(hold->give_up_at, 0); /* not in the background yet */
     ck_assert_int_eq(hold->state, RLK_HOLD_GOING);
@@ -808,7 +808,7 @@ END_TEST
 START_TEST(background_release_keeps_the_hold_until_its_end)
 {
     struct rlk_hold *hold = enter();
-    rlk_part_leave_locked(&hold->own);
+    rlk_holder_leave_locked(&hold->own);
     rlk_hold_leave_locked(hold);
     rlk_hold_background_locked(hold, now, now + 1000 * MS);
     rlk_hold_background_locked(hold, now + MS, now + 1000 * MS); /* again: counted once */
@@ -911,21 +911,21 @@ END_TEST
 START_TEST(T11_refresh_timer_is_the_expiry_or_a_third_of_presence)
 {
     struct rlk_hold *hold = ask(&thread);
-    rlk_lock_answered_locked(lock, now, 100, 0);
+    rlk_queue_answered_locked(lock, now, 100, 0);
     ck_assert_int_eq(lock->queue->timer.when, now + 101 * MS);
-    rlk_lock_answered_locked(lock, now, 0, 0); /* Redis says so of its last ms */
+    rlk_queue_answered_locked(lock, now, 0, 0); /* Redis says so of its last ms */
     ck_assert_int_eq(lock->queue->timer.when, now + 1 * MS);
-    rlk_lock_answered_locked(lock, now, 20000, 0);
+    rlk_queue_answered_locked(lock, now, 20000, 0);
     ck_assert_int_eq(lock->queue->timer.when, now + 1000 * MS);
-    rlk_lock_answered_locked(lock, now, -2, 0);
+    rlk_queue_answered_locked(lock, now, -2, 0);
     ck_assert_int_eq(lock->queue->timer.when, now + 1000 * MS);
-    rlk_lock_answered_locked(lock, now - 500 * MS, -1, 0);
+    rlk_queue_answered_locked(lock, now - 500 * MS, -1, 0);
     ck_assert_int_eq(lock->queue->timer.when, now + 500 * MS);
     rlk_registry_recheck_locked(&reg);
     ck_assert_int_eq(lock->queue->timer.when, 0);
     drop(hold);
     ck_assert(!lock->queue->timer.armed);
-    rlk_lock_answered_locked(lock, now, 100, 0); /* nobody waits any more */
+    rlk_queue_answered_locked(lock, now, 100, 0); /* nobody waits any more */
     rlk_registry_recheck_locked(&reg);
     ck_assert(!lock->queue->timer.armed);
 }
@@ -934,10 +934,10 @@ END_TEST
 START_TEST(redissons_channel_is_wanted_while_a_foreign_holder_is_seen)
 {
     struct rlk_hold *hold = ask(&thread);
-    rlk_lock_answered_locked(lock, now, 100, 1);
+    rlk_queue_answered_locked(lock, now, 100, 1);
     ck_assert_uint_eq(lock->queue->channel_wanted, 0);
-    rlk_lock_answered_locked(lock, now, 100, RLK_FOREIGN_HOLDER);
-    rlk_lock_answered_locked(lock, now, 100, RLK_FOREIGN_HOLDER);
+    rlk_queue_answered_locked(lock, now, 100, RLK_FOREIGN_HOLDER);
+    rlk_queue_answered_locked(lock, now, 100, RLK_FOREIGN_HOLDER);
     ck_assert_uint_eq(lock->queue->channel_wanted, 1);
     ck_assert(lock->queue->channel_listed);
     unlock_and_lock();
@@ -946,10 +946,10 @@ START_TEST(redissons_channel_is_wanted_while_a_foreign_holder_is_seen)
     rlk_list_pop(&reg.channels);
     rlk_lock_unref_locked(lock);
     lock->queue->channel_joined = true;
-    rlk_lock_answered_locked(lock, now, -2, RLK_FOREIGN_HOLDER); /* free */
+    rlk_queue_answered_locked(lock, now, -2, RLK_FOREIGN_HOLDER); /* free */
     ck_assert_uint_eq(lock->queue->channel_wanted, 0);
     ck_assert(lock->queue->channel_listed);
-    rlk_lock_answered_locked(lock, now, 100, RLK_FOREIGN_HOLDER);
+    rlk_queue_answered_locked(lock, now, 100, RLK_FOREIGN_HOLDER);
     ck_assert_uint_eq(lock->queue->channel_wanted, 1);
     drop(hold); /* the last one that asks takes its wish along */
     ck_assert_uint_eq(lock->queue->channel_wanted, 0);

@@ -286,7 +286,7 @@ START_TEST(level_above_INT_MAX_is_EAGAIN)
 {
     const struct form *f = &forms[_i];
     OK(f->reads ? rlock_rwlock_rdlock(&l) : rlock_rwlock_wrlock(&l));
-    struct rlk_levels *all = &rlk_handle_part(&l.rlk)->levels;
+    struct rlk_recursion *all = &rlk_handle_part(&l.rlk)->levels;
     unsigned *count = f->reads ? &all->reads : &all->writes;
     *count = INT_MAX - 1;
     OK(take_in(f, 0));

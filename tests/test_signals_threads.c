@@ -419,7 +419,7 @@ END_TEST
 /* Each begins before the last one has ended: at no moment there is none. */
 static void *interrupt_without_a_pause(void *arg)
 {
-    struct rlk_signal_call call, next;
+    struct rlk_client_signal_call call, next;
     (void)arg;
     rlk_client_signal_begin(NULL, &call);
     while (!atomic_load(&over)) {
@@ -457,7 +457,7 @@ START_TEST(client_is_not_closed_while_it_is_being_interrupted)
 {
     atomic_bool closed = false;
     pthread_t thread;
-    struct rlk_signal_call call;
+    struct rlk_client_signal_call call;
     void *rc;
     setenv("RLOCK_URL", server.url, 1);
     for (int i = 0; i < 4; i++) { /* in each phase */
@@ -486,7 +486,7 @@ static void handle(int signal)
 START_TEST(no_handler_runs_amid_an_interrupt)
 {
     struct sigaction action;
-    struct rlk_signal_call call;
+    struct rlk_client_signal_call call;
     unsigned long long before = own_mask();
     memset(&action, 0, sizeof(action));
     action.sa_handler = handle;

@@ -22,11 +22,11 @@ static void enter_with_block(void)
 /* Thread 0 unlocks what is kept then. */
 static bool keeps(void)
 {
-    struct rlk_part *part = part_of(0);
-    rlk_gate_close_locked(hold);
-    bool stays = rlk_handoff_unlock_locked(part, keeping, now);
+    struct rlk_holder *holder = part_of(0);
+    rlk_fastpath_close_locked(hold);
+    bool stays = rlk_handoff_unlock_locked(holder, keeping, now);
     if (!stays)
-        rlk_part_leave_locked(part);
+        rlk_holder_leave_locked(holder);
     return stays;
 }
 
@@ -68,8 +68,8 @@ START_TEST(h11_each_section_has_the_next_one)
     waiters[1].since = now - MS;
     ck_assert(unlocks(0)); /* handed to it */
     ck_assert_uint_eq(hold->token, FIRST + 2);
-    ck_assert(waiters[1].part->fencing);
-    ck_assert_uint_eq(waiters[1].part->hold->token, FIRST + 2);
+    ck_assert(waiters[1].holder->fencing);
+    ck_assert_uint_eq(waiters[1].holder->hold->token, FIRST + 2);
 }
 END_TEST
 
@@ -78,16 +78,16 @@ START_TEST(h11_so_has_each_of_a_kept_hold_by_either_way)
 {
     enter_with_block();
     ck_assert(keeps());
-    ck_assert(rlk_gate_enter(&threads[0]));
+    ck_assert(rlk_fastpath_enter(&threads[0]));
     ck_assert_uint_eq(hold->token, FIRST + 1);
     ck_assert(part_of(0)->fencing);
-    ck_assert(rlk_gate_leave(&threads[0]));
+    ck_assert(rlk_fastpath_leave(&threads[0]));
     ck_assert(takes_again());
     ck_assert_uint_eq(hold->token, FIRST + 2);
     ck_assert(keeps());
-    ck_assert(rlk_gate_enter(&threads[0]));
+    ck_assert(rlk_fastpath_enter(&threads[0]));
     ck_assert_uint_eq(hold->token, FIRST + 3);
-    ck_assert(rlk_gate_leave(&threads[0]));
+    ck_assert(rlk_fastpath_leave(&threads[0]));
 }
 END_TEST
 
@@ -122,9 +122,9 @@ START_TEST(h11_the_gate_is_not_left_with_the_last_one)
     enter_with_block();
     ck_assert(keeps());
     hold->token = LAST - 1;
-    ck_assert(rlk_gate_enter(&threads[0]));
+    ck_assert(rlk_fastpath_enter(&threads[0]));
     ck_assert_uint_eq(hold->token, LAST);
-    ck_assert(!rlk_gate_leave(&threads[0]));
+    ck_assert(!rlk_fastpath_leave(&threads[0]));
     ck_assert_ptr_nonnull(part_of(0));
     ck_assert(!keeps());
 }
@@ -206,24 +206,24 @@ START_TEST(h11_the_watchdog_fetches_them_when_three_quarters_are_used)
     ck_assert(keeps());
     hold->token = LAST - BLOCK / 4 - 1;
     ck_assert(!is_asked() && !hold->asks_tokens);
-    ck_assert(rlk_gate_enter(&threads[0]));
-    ck_assert(!rlk_gate_leave(&threads[0])); /* it is to be said */
+    ck_assert(rlk_fastpath_enter(&threads[0]));
+    ck_assert(!rlk_fastpath_leave(&threads[0])); /* it is to be said */
     ck_assert(keeps());
     ck_assert(is_asked() && hold->asks_tokens);
-    ck_assert(rlk_gate_enter(&threads[0]));
-    ck_assert(rlk_gate_leave(&threads[0])); /* once */
+    ck_assert(rlk_fastpath_enter(&threads[0]));
+    ck_assert(rlk_fastpath_leave(&threads[0])); /* once */
     hold->asks_others = false;
     answered(LATER, BLOCK, hold->asks_tokens);
     ck_assert(!hold->asks_tokens);
     ck_assert_uint_eq(hold->token, LAST - BLOCK / 4 + 1); /* the block goes on */
     hold->token = LAST - 1;
-    ck_assert(rlk_gate_enter(&threads[0]));
-    ck_assert(!rlk_gate_leave(&threads[0]));
+    ck_assert(rlk_fastpath_enter(&threads[0]));
+    ck_assert(!rlk_fastpath_leave(&threads[0]));
     ck_assert(keeps());
     ck_assert(!hold->asks_tokens);
-    ck_assert(rlk_gate_enter(&threads[0]));
+    ck_assert(rlk_fastpath_enter(&threads[0]));
     ck_assert_uint_eq(hold->token, LATER);
-    ck_assert(rlk_gate_leave(&threads[0]));
+    ck_assert(rlk_fastpath_leave(&threads[0]));
 }
 END_TEST
 
@@ -235,13 +235,13 @@ START_TEST(h11_nor_before_the_end_of_a_block_that_is_not_full)
     answered(FIRST + 1, BLOCK - 1, true);
     ck_assert(keeps());
     hold->token = LAST - 3;
-    ck_assert(rlk_gate_enter(&threads[0]));
-    ck_assert(rlk_gate_leave(&threads[0]));
+    ck_assert(rlk_fastpath_enter(&threads[0]));
+    ck_assert(rlk_fastpath_leave(&threads[0]));
     ck_assert(!is_asked() && !hold->asks_tokens);
-    ck_assert(rlk_gate_enter(&threads[0]));
+    ck_assert(rlk_fastpath_enter(&threads[0]));
     ck_assert_uint_eq(hold->token, LAST - 1); /* the last */
-    ck_assert(!rlk_gate_leave(&threads[0]));
-    rlk_gate_close_locked(hold);
+    ck_assert(!rlk_fastpath_leave(&threads[0]));
+    rlk_fastpath_close_locked(hold);
     ck_assert(rlk_handoff_asks_locked(hold, keeping, now));
 }
 END_TEST
@@ -288,8 +288,8 @@ START_TEST(h11_what_is_asked_for_is_not_forgotten)
     enter_with_block();
     ck_assert(keeps());
     hold->token = LAST - BLOCK / 4;
-    ck_assert(rlk_gate_enter(&threads[0]));
-    ck_assert(!rlk_gate_leave(&threads[0]));
+    ck_assert(rlk_fastpath_enter(&threads[0]));
+    ck_assert(!rlk_fastpath_leave(&threads[0]));
     ck_assert(keeps());
     ck_assert(is_asked() && hold->asks_tokens);
     answered(FIRST, 0, false);

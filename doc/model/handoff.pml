@@ -94,7 +94,7 @@ inline begin(t)
     fi
 }
 
-/* rlk_gate_close_locked */
+/* rlk_fastpath_close_locked */
 inline close()
 {
     if

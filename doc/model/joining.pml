@@ -136,7 +136,7 @@ end:
         :: hs == IN && !USED -> give_back()
         :: else
         fi }
-    /* rlk_joining_unlock_locked */
+    /* rlk_readshare_unlock_locked */
     :: atomic { st[t] == INSIDE ->
         st[t] = OUT; parts--;
         if

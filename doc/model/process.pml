@@ -137,7 +137,7 @@ inline enter()
 #ifndef LIVE
 #define rearm(ms) skip
 #else
-inline rearm(ms) /* registry.c, rlk_lock_answered_locked */
+inline rearm(ms) /* registry.c, rlk_queue_answered_locked */
 {
     pt[c] = POLL;
 #ifndef BREAK_TIMER
@@ -290,7 +290,7 @@ end:
     :: d_step { GO(c) && h[c].st == ASK && h[c].granted && h[c].d == 0 ->
         h[c].granted = 0; h[c].need = 1 }
 
-    /* ask.c, rlk_ask_give_up: its time is over */
+    /* ask.c, rlk_acquire_give_up: its time is over */
     :: d_step { GO(c) && h[c].st == ASK && !h[c].granted && sl[c].st == FREE &&
                 giveups > 0 ->
         giveups--;

@@ -109,7 +109,7 @@ inline end_unused(id)
 #endif
 }
 
-/* ask.c, rlk_ask_end_request: after an unknown outcome the id is withdrawn */
+/* ask.c, rlk_acquire_end_request: after an unknown outcome the id is withdrawn */
 inline end_request(id)
 {
 #ifndef BREAK_UNKNOWN_FORGOTTEN
@@ -123,7 +123,7 @@ inline end_request(id)
     need[id] = 0; granted[id] = 0; asker[id] = NONE
 }
 
-/* share.c, rlk_share_bring_along: of those who wait for it */
+/* share.c, rlk_acquire_share_bring_along: of those who wait for it */
 inline bring_along(whose, into)
 {
     m = 0;
@@ -193,7 +193,7 @@ proctype Thread(byte t)
     byte m, i, e;
 end:
     do
-    /* rlk_share_wait, read_hold */
+    /* rlk_acquire_share_wait, read_hold */
     :: d_step { (st[t] == OUT && rounds > 0 || st[t] == WAIT && waits[t] == NONE) &&
                 (hs[0] == ASK || hs[1] == ASK || hs[2] == ASK ||
                  hs[0] == FREE || hs[1] == FREE || hs[2] == FREE) ->
@@ -246,7 +246,7 @@ end:
         :: else
         fi;
         i = 0 }
-    /* its answer: rlk_share_end, rlk_share_enter */
+    /* its answer: rlk_acquire_share_end, rlk_acquire_share_enter */
     :: d_step { st[t] == WAIT && waits[t] != NONE && asker[waits[t]] == t &&
                 rq[waits[t]] == DONE ->
         i = waits[t]; e = rshare[i];

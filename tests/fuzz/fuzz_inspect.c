@@ -7,8 +7,8 @@
  *
  * What asks is compiled in here, with its ways to the server replaced.
  */
-#define rlk_trip_request fuzz_trip_request
-#define rlk_trip_command fuzz_trip_command
+#define rlk_rpc_request fuzz_trip_request
+#define rlk_rpc_command fuzz_trip_command
 #define rlk_client_get_pointer fuzz_client_get_pointer
 #define rlk_client_put fuzz_client_put
 #include "inspect.c"
@@ -53,7 +53,7 @@ static void next_reply(struct rlk_answer *ret_answer, struct rlk_reply **ret_rep
         const char *text = rlk_reply_string(reply, &len);
         ret_answer->outcome = rlk_script_sort_error(text, len, &ret_answer->code);
         ret_answer->key_refused =
-            ret_answer->code == EACCES && rlk_refusal_of_key(text, len);
+            ret_answer->code == EACCES && rlk_server_error_of_key(text, len);
         rlk_reply_free(reply);
         return;
     }

@@ -134,7 +134,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     check_id(text, size);
     memset(&mail, 0xa5, sizeof(mail)); /* as on a stack */
     mail.grant_count = mail.id_len = 0;
-    if (rlk_mail_parse(&mail, text, size)) {
+    if (rlk_mailbox_parse(&mail, text, size)) {
         fuzz_must(mail.name_len >= 1 && mail.name_len <= RLOCK_NAME_MAX);
         fuzz_must(mail.name + mail.name_len == text + size && mail.name > text);
         if (mail.kind == RLK_MAIL_GRANT) {
@@ -146,7 +146,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         size_t len;
         char *written = write_mail(&mail, &len);
         fuzz_must(same_text(written, len, text, size));
-        fuzz_must(rlk_mail_parse(&again, written, len));
+        fuzz_must(rlk_mailbox_parse(&again, written, len));
         check_same();
         free(written);
     }

@@ -28,7 +28,7 @@ static bool begins(struct text t, const char *prefix)
     return t.len >= strlen(prefix) && memcmp(t.at, prefix, strlen(prefix)) == 0;
 }
 
-/* What rlk_name_check is to say, told in other words. */
+/* What rlk_key_check is to say, told in other words. */
 static int expected(struct text t)
 {
     int depth = 0, tags = 0;
@@ -93,7 +93,7 @@ static void check_one(struct text name)
         struct text has = hash_tag(key, len);
         fuzz_must(equal(has.at, has.len, tag.at, tag.len));
         if (k != RLK_KEY_N) /* nobody's name is a key of ours */
-            fuzz_must(rlk_name_check(key, len) != 0);
+            fuzz_must(rlk_key_check(key, len) != 0);
         for (int i = 0; i < k; i++) {
             size_t other_len = write_key(other, (enum rlk_key)i, name);
             fuzz_must(!equal(key, len, other, other_len));
@@ -102,7 +102,7 @@ static void check_one(struct text name)
     }
     char channel[RLK_KEY_SIZE];
     size_t len = write_key(channel, RLK_KEY_CHANNEL, name), back_len;
-    const char *back = rlk_name_of_channel(channel, len, &back_len);
+    const char *back = rlk_key_of_channel(channel, len, &back_len);
     fuzz_must(back);
     struct text found = { (char *)(uintptr_t)back, back_len };
     fuzz_must(equal(back, back_len, name.at, name.len) || braced(found, name));
@@ -114,7 +114,7 @@ static void check_two(struct text a, struct text b)
     bool pair = braced(a, b) || braced(b, a);
 
     if (equal(a.at, a.len, b.at, b.len)) {
-        fuzz_must(rlk_name_hash(a.at, a.len) == rlk_name_hash(b.at, b.len));
+        fuzz_must(rlk_key_hash(a.at, a.len) == rlk_key_hash(b.at, b.len));
         return;
     }
     for (int i = 0; i < RLK_KEY_COUNT; i++) {
@@ -130,7 +130,7 @@ static void check_two(struct text a, struct text b)
 static bool check_refusal(struct text name)
 {
     rlk_error_clear();
-    int rc = rlk_name_check(name.at, name.len);
+    int rc = rlk_key_check(name.at, name.len);
     fuzz_must(rc == expected(name));
     fuzz_must((rc == 0) == (rlk_error_message()[0] == '\0'));
     return rc == 0;

@@ -94,7 +94,7 @@ static void check_fate(const struct rlk_fate *fate)
     fuzz_must(fate->ticket >= 0 && fate->ticket <= TIME_MAX_US);
     /* the ends that are reckoned from it are no earlier than the request, but for the
      * granularity */
-    fuzz_must(!ours || rlk_lease_end(INT64_C(1) << 60, fate->remaining_ms) >=
+    fuzz_must(!ours || rlk_hold_lease_end(INT64_C(1) << 60, fate->remaining_ms) >=
                            (INT64_C(1) << 60) - 2000000);
 }
 
@@ -123,8 +123,8 @@ static bool begins(const redisReply *reply, const char *prefix)
 static void check_error(const struct rlk_conn *conn, const redisReply *reply,
                         const struct rlk_answer *answer)
 {
-    bool no_master = rlk_refusal_begins(reply->str, reply->len, "READONLY") ||
-                     rlk_refusal_begins(reply->str, reply->len, "MASTERDOWN");
+    bool no_master = rlk_server_error_begins(reply->str, reply->len, "READONLY") ||
+                     rlk_server_error_begins(reply->str, reply->len, "MASTERDOWN");
     if (begins(reply, "NOSCRIPT")) {
         fuzz_must(answer->outcome == RLK_NOSCRIPT && conn->state == RLK_CONN_READY);
         return;

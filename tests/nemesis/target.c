@@ -159,15 +159,15 @@ bool nem_target_guarded(const rlock_client_t *client)
 
 void nem_target_look(struct nem_target *target, struct nem_op *op)
 {
-    struct rlk_part *part = rlk_handle_part(&target->lock.mutex.rlk);
+    struct rlk_holder *holder = rlk_handle_part(&target->lock.mutex.rlk);
 
-    if (!part)
+    if (!holder)
         return;
-    struct rlk_hold *hold = part->hold;
+    struct rlk_hold *hold = holder->hold;
     char id[RLK_ID_SIZE];
     rlk_id_write(id, RLK_CLIENT_OF(hold->lock->registry)->uuid, &hold->id);
     snprintf(op->id, sizeof(op->id), "%.*s", NEM_ID_MAX - 1, id);
     op->end = hold->end;
     op->token = nem_fencing(target->number) ? hold->token : 0;
-    op->reading = target->type == NEM_RWLOCK && part->levels.writes == 0;
+    op->reading = target->type == NEM_RWLOCK && holder->levels.writes == 0;
 }
