@@ -5,7 +5,7 @@
 #define BENCH_SCRIPTS_H
 
 #include "redis.h"
-#include "script.h"
+#include "net/script.h"
 
 #include <stdbool.h>
 

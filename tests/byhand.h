@@ -5,7 +5,7 @@
 #define TEST_BYHAND_H
 
 #include "redis.h"
-#include "script.h"
+#include "net/script.h"
 #include "server.h"
 #include "suite.h"
 #include "wait.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See fixture.h. */
-#include "client.h" /* before the fixture, which has a variable of that name */
-#include "script.h"
+#include "client/client.h" /* before the fixture, which has a variable of that name */
+#include "net/script.h"
 
 #include "fixture.h"
 

@@ -4,8 +4,8 @@
 #ifndef TEST_GUARDFILE_H
 #define TEST_GUARDFILE_H
 
-#include "guard.h"
-#include "slots.h"
+#include "crash/livefile.h"
+#include "state/intent.h"
 
 #include <rlock.h>
 

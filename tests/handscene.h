@@ -5,10 +5,10 @@
 #ifndef TEST_HANDSCENE_H
 #define TEST_HANDSCENE_H
 
-#include "deadline.h"
-#include "gate.h"
-#include "handoff.h"
-#include "registry.h"
+#include "base/deadline.h"
+#include "state/fastpath.h"
+#include "state/handoff.h"
+#include "state/registry.h"
 #include "suite.h"
 
 #include <check.h>

@@ -16,7 +16,7 @@
 #include "wait.h"
 #include "worker.h"
 
-#include "script.h"
+#include "net/script.h"
 
 #include <check.h>
 #include <rlock.h>

@@ -8,7 +8,7 @@
  */
 #include "scene.h"
 
-#include "refusal.h"
+#include "net/server_error.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Clients: opening, closing, the default client, interrupt, statistics, leaks. */
-#include "script.h"
+#include "net/script.h"
 
 #include "fixture.h"
 #include "proxy.h"

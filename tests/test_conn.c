@@ -7,9 +7,9 @@
  * receives fail. Names are resolved by this file's getaddrinfo, which takes the place of
  * the C library's.
  */
-#include "conn.h"
-#include "deadline.h"
-#include "resolve.h"
+#include "net/conn.h"
+#include "base/deadline.h"
+#include "net/resolve.h"
 #include "suite.h"
 #include "wait.h"
 

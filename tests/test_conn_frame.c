@@ -2,7 +2,7 @@
 /* program: tier=unit */
 /* A connection keeps the framing of requests and puts other arguments into it: whatever
  * is framed in whatever order, hiredis reads the arguments that were given. */
-#include "conn_impl.h"
+#include "net/conn_impl.h"
 
 #include "suite.h"
 #include "wait.h"

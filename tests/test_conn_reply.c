@@ -3,7 +3,7 @@
 /* Replies are put together in few blocks of memory: whatever a server sends, in whatever
  * pieces, is what the accessors tell; and where memory runs out nothing is left behind.
  */
-#include "conn_impl.h"
+#include "net/conn_impl.h"
 
 #include "alloc.h"
 #include "suite.h"

@@ -2,7 +2,7 @@
 /* program: tier=unit */
 /* What is let through of a stream, however it is cut into pieces: all of it, but for
  * strings that are too long, in whose place a nil stands. */
-#include "conn_skip.h"
+#include "net/conn_skip.h"
 
 #include "suite.h"
 

@@ -7,7 +7,7 @@
  */
 #include "fixture.h"
 
-#include "script.h"
+#include "net/script.h"
 
 #include <signal.h>
 #include <stdlib.h>

@@ -6,9 +6,9 @@
  */
 #include "scene.h"
 
-#include "guard.h"
+#include "crash/livefile.h"
 #include "program.h"
-#include "slots.h"
+#include "state/intent.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -9,7 +9,7 @@
  */
 #include "deathscene.h"
 
-#include "client.h"
+#include "client/client.h"
 
 #include <errno.h>
 #include <fcntl.h>

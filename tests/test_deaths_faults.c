@@ -9,7 +9,7 @@
  */
 #include "scene.h"
 
-#include "guard.h"
+#include "crash/livefile.h"
 
 #include <dirent.h>
 #include <errno.h>

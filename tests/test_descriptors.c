@@ -6,7 +6,7 @@
  */
 #include "fixture.h"
 
-#include "descriptor.h"
+#include "base/fd.h"
 #include "port.h"
 #include "process.h"
 

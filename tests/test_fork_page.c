@@ -3,7 +3,7 @@
  * A kernel that agrees to wipe a page in children and does not, as qemu-user did before
  * 8.0: the child of a fork is still no copy of its parent to the locks.
  */
-#include "fork.h"
+#include "base/fork.h"
 
 #include "fixture.h"
 #include "forked.h"

@@ -7,8 +7,8 @@
 #include "fixture.h"
 #include "forked.h"
 
-#include "hold.h"
-#include "thread.h"
+#include "state/hold.h"
+#include "state/thread.h"
 
 #include <fcntl.h>
 #include <spawn.h>

@@ -3,7 +3,7 @@
 /* A client's own file in the directory of the crash guard (rules G1, G2, G7): how it
  * comes, and what its head says. What is in its slots is in test_guard_slots.c, how it
  * goes in test_guard_ends.c. */
-#include "client.h" /* before the fixture, which has a variable of that name */
+#include "client/client.h" /* before the fixture, which has a variable of that name */
 
 #include "fixture.h"
 

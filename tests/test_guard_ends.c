@@ -3,7 +3,7 @@
 /* How a client's file goes (rules G6, G15): at its close, at the end of its process, and
  * not with a child; and that who waits for nothing is not woken by the deaths of others
  * (G9). */
-#include "client.h" /* before the fixture, which has a variable of that name */
+#include "client/client.h" /* before the fixture, which has a variable of that name */
 
 #include "fixture.h"
 

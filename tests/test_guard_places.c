@@ -5,7 +5,7 @@
  * limit for files; a directory with what is none of ours; one that users of a group, or
  * containers, share. Leases are too long to matter, where nothing else is said.
  */
-#include "client.h" /* before the fixture, which has a variable of that name */
+#include "client/client.h" /* before the fixture, which has a variable of that name */
 
 #include "fixture.h"
 

@@ -6,7 +6,7 @@
  * answered, lasts; the file is read meanwhile. `m` and the like are handles of `client`,
  * `theirs` one of `other`.
  */
-#include "client.h" /* before the fixture, which has a variable of that name */
+#include "client/client.h" /* before the fixture, which has a variable of that name */
 
 #include "fixture.h"
 

@@ -3,7 +3,7 @@
 /* Handles and names of mutexes, what no function of theirs may touch (errno, the object
  * on failure), and messages. */
 
-#include "handle.h" /* before the fixture, which has a variable "client" */
+#include "lock/handle.h" /* before the fixture, which has a variable "client" */
 
 #include "fixture.h"
 

@@ -6,7 +6,7 @@
  */
 #include "pair.h"
 
-#include "mailbox.h"
+#include "net/mailbox.h"
 
 #include <ctype.h>
 #include <malloc.h>

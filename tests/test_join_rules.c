@@ -4,7 +4,7 @@
  * with (K14), and pass on a lock to write (K16, W25), decision by decision: the registry
  * alone, without a server. */
 #include "handscene.h"
-#include "joining.h"
+#include "state/readshare.h"
 
 static const struct rlk_handoff keeping = {
     .ns = 10 * MS, .count = 1000, .retain_ns = 5000 * MS, .hears = true

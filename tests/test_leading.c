@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The thread that reads the mailbox while it waits (leading.h), and the subscriber that
  * lets it. */
-#include "client.h"
+#include "client/client.h"
 #include "fixture.h"
 
-#include "deadline.h"
+#include "base/deadline.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -2,7 +2,7 @@
 /* program: tier=unit */
 /* The levels of a thread in a read-write lock, against a plain list of them. No server.
  */
-#include "levels.h"
+#include "base/recursion.h"
 
 #include "alloc.h"
 #include "suite.h"

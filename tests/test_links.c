@@ -6,10 +6,10 @@
  * to the server. Whole machines that cannot be reached are in test_links_down.c.
  */
 #include "fixture.h"
-#include "hold.h"
+#include "state/hold.h"
 
 #include "proxy.h"
-#include "script.h"
+#include "net/script.h"
 
 #include <stdio.h>
 #include <stdlib.h>

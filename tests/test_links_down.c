@@ -8,7 +8,7 @@
 #include "fixture.h"
 
 #include "proxy.h"
-#include "script.h"
+#include "net/script.h"
 
 #include <arpa/inet.h>
 #include <dlfcn.h>

@@ -4,7 +4,7 @@
  * them. */
 #include "fixture.h"
 
-#include "log.h"
+#include "base/log.h"
 #include "worker.h"
 
 #include <regex.h>

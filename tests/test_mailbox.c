@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: tier=unit */
 /* The parser of mailbox messages, on good, cut and hostile input. */
-#include "mailbox.h"
+#include "net/mailbox.h"
 #include "suite.h"
 #include "wait.h"
 

@@ -3,7 +3,7 @@
 /* The marks by which the library knows its descriptors (descriptor.h), while another
  * thread of the program closes numbers and takes them. fcntl of this program does that at
  * the moment that it takes. No server. */
-#include "descriptor.h"
+#include "base/fd.h"
 #include "suite.h"
 
 #include <check.h>

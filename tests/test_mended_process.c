@@ -3,7 +3,7 @@
  * What a review found in how the library uses its own process: threads, memory, the
  * default client, the child of a fork. Each test fails without its mend.
  */
-#include "thread.h"
+#include "state/thread.h"
 
 #include "fixture.h"
 

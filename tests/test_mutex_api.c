@@ -3,7 +3,7 @@
 /* The codes of the mutex's functions: forms of lock, types, handles, names, threads.
  * Other claims about the mutex: test_mutex_lease.c (leases, tokens, losses),
  * test_client_api.c. */
-#include "client.h" /* before the fixture, which has a variable of that name */
+#include "client/client.h" /* before the fixture, which has a variable of that name */
 
 #include "fixture.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a key, or a server's answer, may hold without harm: what the fuzz targets
  * (tests/fuzz) found, each by itself. */
-#include "client.h"
+#include "client/client.h"
 #include "fixture.h"
 #include "proxy.h"
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pool, and the handshake, against a real server. */
-#include "deadline.h"
-#include "error.h"
-#include "pool.h"
+#include "base/deadline.h"
+#include "base/error.h"
+#include "net/pool.h"
 #include "redis.h"
 #include "server.h"
 #include "suite.h"
-#include "url.h"
+#include "net/url.h"
 #include "wait.h"
 
 #include <check.h>

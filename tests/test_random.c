@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: tier=unit */
 /* Random numbers, with a kernel that gives them, gives few at a time, or none. */
-#include "random.h"
+#include "base/random.h"
 
-#include "script.h"
+#include "net/script.h"
 #include "suite.h"
 
 #include <check.h>

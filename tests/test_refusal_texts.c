@@ -6,8 +6,8 @@
  */
 #include "suite.h"
 
-#include "refusal.h"
-#include "script.h"
+#include "net/server_error.h"
+#include "net/script.h"
 #include "wait.h"
 
 #include <check.h>

@@ -2,9 +2,9 @@
 /* program: tier=unit */
 /* The registry alone: no server, no client, no threads. Time is whatever a test says, but
  * where the registry itself asks for it. */
-#include "registry.h"
+#include "state/registry.h"
 
-#include "deadline.h"
+#include "base/deadline.h"
 #include "suite.h"
 #include "wait.h"
 

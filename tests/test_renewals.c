@@ -5,7 +5,7 @@
  * much more often than it has to be.
  */
 #include "fixture.h"
-#include "script.h"
+#include "net/script.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@
 #include "forked.h"
 #include "process.h"
 
-#include "descriptor.h"
+#include "base/fd.h"
 
 #include <fcntl.h>
 #include <signal.h>

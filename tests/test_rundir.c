@@ -6,7 +6,7 @@
 #include "fixture.h"
 
 #include "findings.h"
-#include "guard.h" /* RLK_RUNDIR_SIZE */
+#include "crash/livefile.h" /* RLK_RUNDIR_SIZE */
 #include "namespaces.h"
 
 #include <fcntl.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The functions of the read-write lock: every form and its codes, levels, modes. */
-#include "handle.h" /* before the fixture, which has a variable `client` */
+#include "lock/handle.h" /* before the fixture, which has a variable `client` */
 
 #include "fixture.h"
 

@@ -4,7 +4,7 @@
  * a server and another process's client. What it keeps without anybody who reads:
  * test_retain.c, with as_rwlock.h. */
 #include "fixture.h"
-#include "script.h"
+#include "net/script.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  * (W21-W24), which comes, is renewed and goes with them. How it is lost:
  * test_rwlock_leases.c.
  */
-#include "script.h"
+#include "net/script.h"
 
 #include "fixture.h"
 #include "proxy.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whose signals they are: the library's threads take none, and SIGPIPE is raised by
  * nobody. */
-#include "client.h"
+#include "client/client.h"
 #include "fixture.h"
 #include "proxy.h"
 

@@ -4,7 +4,7 @@
  * measured. */
 #include "fixture.h"
 
-#include "histogram.h"
+#include "base/histogram.h"
 
 #include <limits.h>
 #include <stddef.h>

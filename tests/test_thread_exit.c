@@ -2,7 +2,7 @@
 /* program: as=fair_thread_exit,rwlock_thread_exit */
 /* Threads that end, in whatever way, while they hold locks: the locks are given up, and
  * what a thread's destructors still unlock is no death. */
-#include "thread.h"
+#include "state/thread.h"
 
 #include "fixture.h"
 

@@ -7,7 +7,7 @@
 
 #include "process.h"
 #include "program.h"
-#include "sync.h"
+#include "base/sync.h"
 
 #include <dlfcn.h>
 #include <limits.h>

@@ -2,7 +2,7 @@
 /* program: tier=unit */
 /* The heap of timers against an array that is searched. */
 #include "suite.h"
-#include "timer.h"
+#include "base/timer.h"
 #include "wait.h"
 
 #include <check.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: tier=unit */
 /* URLs: what they mean, what is refused, and that no message shows a secret. */
-#include "error.h"
+#include "base/error.h"
 #include "suite.h"
-#include "url.h"
+#include "net/url.h"
 
 #include <rlock.h>
 

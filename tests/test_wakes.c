@@ -2,9 +2,9 @@
 /* program: tier=unit */
 /* How the registry wakes watchdog and subscriber, and stops doing so: the descriptors are
  * closed afterwards, and somebody else's may have their numbers then. No server. */
-#include "deadline.h"
-#include "descriptor.h"
-#include "registry.h"
+#include "base/deadline.h"
+#include "base/fd.h"
+#include "state/registry.h"
 #include "suite.h"
 #include "wait.h"
 

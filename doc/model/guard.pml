@@ -70,7 +70,7 @@
 #define IDLE 11
 #define BACK 12 /* its release is under way */
 #define END 13
-/* of the flag, as in src/slots.h */
+/* of the flag, as in src/state/intent.h */
 #define NEVER 0
 #define INSIDE 1
 #define OUTSIDE 2

@@ -223,7 +223,7 @@ proctype Thread(byte t)
     byte i, first;
 end:
     do
-    /* gate.h */
+    /* fastpath.h */
     :: d_step { st[t] == OUT && rounds > 0 && res[t] && word == OPEN && unasked < K &&
                 GATE_VALID -> rounds--; word = BY(t); st[t] = INSIDE; by_gate[t] = 1; lost[t] = 0;
         begin(t) }
@@ -350,7 +350,7 @@ end:
         fi;
         hs = NONE; wanted = 0;
         promote() }
-    /* duty.c: asked, for what threads share, or it is lost */
+    /* renewer.c: asked, for what threads share, or it is lost */
     :: d_step { (hs == IN || hs == IDLE) && unasked > 0 && srv == OURS && valid &&
                 MAY_BE_ASKED -> unasked = 0;
         if

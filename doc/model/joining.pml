@@ -79,7 +79,7 @@ inline give_back()
     others = 0
 }
 
-/* joining.c, is_open */
+/* readshare.c, is_open */
 #ifdef BREAK_JOINS_THOUGH_WANTED
 #define OPEN_TO_JOIN (hs == IN && valid && tells)
 #else

@@ -290,7 +290,7 @@ end:
     :: d_step { GO(c) && h[c].st == ASK && h[c].granted && h[c].d == 0 ->
         h[c].granted = 0; h[c].need = 1 }
 
-    /* ask.c, rlk_acquire_give_up: its time is over */
+    /* acquire_ask.c, rlk_acquire_give_up: its time is over */
     :: d_step { GO(c) && h[c].st == ASK && !h[c].granted && sl[c].st == FREE &&
                 giveups > 0 ->
         giveups--;
@@ -362,7 +362,7 @@ end:
         fi;
         forsake(NC + c) }
 
-    /* duty.c */
+    /* renewer.c */
 #ifndef BREAK_LOSS_UNTOLD
     :: d_step { GO(c) && h[c].st == IN && h[c].d == 0 && bgid[c] == 0 -> lose() }
 #endif

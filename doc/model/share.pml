@@ -109,7 +109,7 @@ inline end_unused(id)
 #endif
 }
 
-/* ask.c, rlk_acquire_end_request: after an unknown outcome the id is withdrawn */
+/* acquire_ask.c, rlk_acquire_end_request: after an unknown outcome the id is withdrawn */
 inline end_request(id)
 {
 #ifndef BREAK_UNKNOWN_FORGOTTEN
@@ -123,7 +123,7 @@ inline end_request(id)
     need[id] = 0; granted[id] = 0; asker[id] = NONE
 }
 
-/* share.c, rlk_acquire_share_bring_along: of those who wait for it */
+/* acquire_share.c, rlk_acquire_share_bring_along: of those who wait for it */
 inline bring_along(whose, into)
 {
     m = 0;

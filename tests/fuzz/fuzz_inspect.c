@@ -11,12 +11,12 @@
 #define rlk_rpc_command fuzz_trip_command
 #define rlk_client_get_pointer fuzz_client_get_pointer
 #define rlk_client_put fuzz_client_put
-#include "inspect.c"
-#include "listing.c"
-#include "peers.c"
+#include "admin/inspect.c"
+#include "admin/listing.c"
+#include "admin/client_list.c"
 
 #include "fuzz.h"
-#include "refusal.h"
+#include "net/server_error.h"
 #include "wire.h"
 
 enum { REPLY_LIMIT = 1 << 20, KEYS_TOLD_MAX = 1000 };

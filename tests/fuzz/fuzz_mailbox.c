@@ -2,8 +2,8 @@
 /* The parser of mailbox messages, which anybody may publish. What it takes lies within
  * the message, is in range, and written out anew is read as the same. */
 #include "fuzz.h"
-#include "mailbox.h"
-#include "script.h"
+#include "net/mailbox.h"
+#include "net/script.h"
 
 #include <inttypes.h>
 #include <stdio.h>

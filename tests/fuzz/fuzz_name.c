@@ -5,9 +5,9 @@
  * key and the channel of "a" and "{a}"; all keys of a name are in its cluster slot; what
  * is to be refused is.
  */
-#include "error.h"
+#include "base/error.h"
 #include "fuzz.h"
-#include "name.h"
+#include "net/key.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -6,8 +6,9 @@
  * the connection.
  */
 #include "fuzz.h"
-#include "refusal.h"
-#include "script.h"
+#include "net/server_error.h"
+#include "net/script.h"
+#include "state/hold.h"
 #include "wire.h"
 
 #include <errno.h>

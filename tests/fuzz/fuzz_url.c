@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parser of URLs. What it takes is in range, and written out anew it means the same;
  * what it refuses it explains in one printable line. */
-#include "error.h"
+#include "base/error.h"
 #include "fuzz.h"
-#include "url.h"
+#include "net/url.h"
 
 #include <errno.h>
 #include <limits.h>

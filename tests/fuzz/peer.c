@@ -3,7 +3,7 @@
 #include "peer.h"
 
 #include "fuzz.h"
-#include "script.h"
+#include "net/script.h"
 
 #include <arpa/inet.h>
 #include <fcntl.h>

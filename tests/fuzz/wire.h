@@ -3,7 +3,7 @@
 #ifndef FUZZ_WIRE_H
 #define FUZZ_WIRE_H
 
-#include "conn_impl.h"
+#include "net/conn_impl.h"
 
 #include <stdint.h>
 

@@ -2,8 +2,8 @@
 /* See target.h. State: the caller's. */
 #include "target.h"
 
-#include "client.h"
-#include "handle.h"
+#include "client/client.h"
+#include "lock/handle.h"
 
 #include <stdio.h>
 #include <stdlib.h>

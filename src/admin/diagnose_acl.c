@@ -1,0 +1,400 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the user may do, found out by doing it to keys that nobody has, in ways that
+ * change nothing: by arguments that are refused, or that have nothing to act on. Servers
+ * look at the ACL before they look at those. Nothing else works for a user who is no
+ * administrator: ACL DRYRUN is one's. What is refused is in the server's ACL LOG.
+ * Thread: any.
+ */
+#include "admin/diagnose.h"
+
+#include "base/error.h"
+#include "admin/inspect.h"
+#include "net/server_error.h"
+#include "client/rpc.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <strings.h>
+
+/* What is amiss without it, as in doc/ACL.md. */
+enum need {
+    ALL_LOCKS,
+    SOME_LOCKS,
+    SLOWER,   /* locks work */
+    COSTLIER, /* likewise */
+    LOOKING,  /* likewise; something that is not a lock does not */
+    REDISSON, /* its channels */
+    NEED_COUNT
+};
+
+enum { ARGS_MAX = 8, LIST_SIZE = 700 };
+
+#define KEY "\1"     /* stands for a key of the user's locks */
+#define MAILBOX "\2" /* for a channel as those of mailboxes */
+#define NAME "\3"    /* for the connection's name */
+
+struct probe {
+    const char *word;
+    enum need need;
+    const char *argv[ARGS_MAX];
+};
+
+static const struct probe probes[] = {
+    { "evalsha",
+      ALL_LOCKS,
+      { "EVALSHA", "0000000000000000000000000000000000000000", "0" } },
+    { "eval", ALL_LOCKS, { "EVAL", "return 1", "0" } },
+    { "ping", ALL_LOCKS, { "PING" } },
+    { "time", ALL_LOCKS, { "TIME" } },
+    { "publish", SLOWER, { "PUBLISH", MAILBOX, "" } },
+    { "pubsub|numsub", SLOWER, { "PUBSUB", "NUMSUB" } },
+    { "client|setname", LOOKING, { "CLIENT", "SETNAME", NAME } },
+    { "exists", ALL_LOCKS, { "EXISTS", KEY } },
+    { "del", ALL_LOCKS, { "DEL", KEY } },
+    { "get", ALL_LOCKS, { "GET", KEY } },
+    { "set", SOME_LOCKS, { "SET", KEY, "0", "XX" } },
+    { "incrby", SOME_LOCKS, { "INCRBY", KEY, "none" } },
+    { "pexpire", ALL_LOCKS, { "PEXPIRE", KEY, "1" } },
+    { "pexpireat", SOME_LOCKS, { "PEXPIREAT", KEY, "1" } },
+    { "expire", SOME_LOCKS, { "EXPIRE", KEY, "1" } },
+    { "pttl", ALL_LOCKS, { "PTTL", KEY } },
+    { "hget", ALL_LOCKS, { "HGET", KEY, "f" } },
+    { "hset", ALL_LOCKS, { "HSET", KEY, "f", "0", "odd" } },
+    { "hdel", SOME_LOCKS, { "HDEL", KEY, "f" } },
+    { "hlen", ALL_LOCKS, { "HLEN", KEY } },
+    { "hexists", ALL_LOCKS, { "HEXISTS", KEY, "f" } },
+    { "hgetall", LOOKING, { "HGETALL", KEY } },
+    { "zadd", ALL_LOCKS, { "ZADD", KEY, "none", "m" } },
+    { "zcard", ALL_LOCKS, { "ZCARD", KEY } },
+    { "zscore", ALL_LOCKS, { "ZSCORE", KEY, "m" } },
+    { "zmscore", COSTLIER, { "ZMSCORE", KEY, "m" } },
+    { "zrem", ALL_LOCKS, { "ZREM", KEY, "m" } },
+    { "zrange", SOME_LOCKS, { "ZRANGE", KEY, "0", "0" } },
+    { "zrevrange", ALL_LOCKS, { "ZREVRANGE", KEY, "0", "0" } },
+    { "zrangebyscore", ALL_LOCKS, { "ZRANGEBYSCORE", KEY, "0", "0" } },
+    { "zremrangebyscore", COSTLIER, { "ZREMRANGEBYSCORE", KEY, "0", "0" } },
+    { "scan", LOOKING, { "SCAN", "0", "COUNT", "1" } },
+    { "client|list", LOOKING, { "CLIENT", "LIST", "TYPE", "master" } },
+};
+
+static const struct {
+    int severity;
+    const char *means;
+} needs[NEED_COUNT] = {
+    [ALL_LOCKS] = { LOG_ERR, "locks fail with EACCES" },
+    [SOME_LOCKS] = { LOG_WARNING, "read-write locks, robust locks or fencing tokens fail "
+                                  "with EACCES" },
+    [SLOWER] = { LOG_WARNING, "locks work, but who waits may find his grant by polling "
+                              "only" },
+    [COSTLIER] = { LOG_NOTICE, "locks work, at a greater cost" },
+    [LOOKING] = { LOG_NOTICE, "locks work, but rlock_inspect, rlock_list and "
+                              "rlock_force_unlock fail or tell less" },
+    [REDISSON] = { LOG_NOTICE, "locks work, but rlock_waitfree and waiters of Redisson's "
+                               "find a lock by polling" },
+};
+
+struct search {
+    struct rlk_diagnosis *d;
+    char name[RLK_UUID_LEN + 1]; /* of a lock that nobody has */
+    char missing[NEED_COUNT][LIST_SIZE];
+    bool own_keys; /* the user may not use a lock of any name */
+    bool exists;   /* he may say EXISTS */
+};
+
+enum verdict { ALLOWED, NO_COMMAND, NO_KEY, NO_CHANNEL };
+
+static void add_missing(struct search *s, enum need need, const char *sign,
+                        const char *word)
+{
+    char *list = s->missing[need];
+    size_t at = strlen(list);
+    snprintf(list + at, LIST_SIZE - at, "%s%s%s", at ? " " : "", sign, word);
+}
+
+static enum verdict judge(const struct rlk_reply *reply)
+{
+    size_t len;
+    const char *text = rlk_reply_string(reply, &len);
+
+    if (rlk_reply_type(reply) != RLK_REPLY_ERROR)
+        return ALLOWED;
+    if (rlk_server_error_of_key(text, len))
+        return NO_KEY;
+    if (rlk_server_error_of_channel(text, len))
+        return NO_CHANNEL;
+    /* a server without it, or one whose administrator has renamed it */
+    bool unknown = strncasecmp(text, "ERR unknown ", strlen("ERR unknown ")) == 0;
+    return unknown || rlk_server_error_by_acl(text, len) ? NO_COMMAND : ALLOWED;
+}
+
+static int try(struct search *s, const char *const *argv, enum verdict *ret_verdict)
+{
+    struct rlk_reply *reply;
+
+    int rc = rlk_diagnose_ask(s->d, argv, &reply, NULL);
+    if (rc != 0)
+        return rc;
+    *ret_verdict = judge(reply);
+    rlk_reply_free(reply);
+    return 0;
+}
+
+static int try_probe(struct search *s, const struct probe *probe)
+{
+    char mailbox[sizeof(RLK_MAILBOX_PREFIX "probe:") + RLK_UUID_LEN];
+    const char *argv[ARGS_MAX + 1] = { NULL };
+    enum verdict verdict;
+
+    snprintf(mailbox, sizeof(mailbox), RLK_MAILBOX_PREFIX "probe:%s", s->name);
+    for (int i = 0; i < ARGS_MAX && probe->argv[i]; i++) {
+        argv[i] = probe->argv[i];
+        if (strcmp(argv[i], KEY) == 0)
+            argv[i] = s->name;
+        else if (strcmp(argv[i], MAILBOX) == 0)
+            argv[i] = mailbox;
+        else if (strcmp(argv[i], NAME) == 0)
+            argv[i] = s->d->client->conn_name;
+    }
+    int rc = try(s, argv, &verdict);
+    if (rc != 0)
+        return rc;
+    if (verdict == NO_COMMAND)
+        add_missing(s, probe->need, "+", probe->word);
+    else if (verdict == NO_CHANNEL)
+        add_missing(s, SLOWER, "&", RLK_MAILBOX_PREFIX "*");
+    else if (verdict == NO_KEY)
+        s->own_keys = true;
+    if (strcmp(probe->word, "exists") == 0)
+        s->exists = verdict == ALLOWED;
+    return 0;
+}
+
+static const char *const subscribe_words[] = { "subscribe", "unsubscribe" };
+enum { SUBSCRIBE_WORDS = 2, SUBSCRIBE_TRIES = 3 };
+
+/* Of a connection that was subscribed what comes next may be a message. */
+static bool is_reply_to(const struct rlk_reply *reply, const char *word)
+{
+    size_t len;
+
+    if (rlk_reply_type(reply) == RLK_REPLY_ERROR)
+        return true;
+    if (rlk_reply_type(reply) != RLK_REPLY_ARRAY)
+        return false;
+    const char *kind = rlk_reply_text_at(reply, 0, &len);
+    return kind && strcasecmp(kind, word) == 0;
+}
+
+/* Both need one connection, which is never used again: it may be subscribed still, or
+ * have a message under way. ret: which of them were refused. 0, EPROTO: something else
+ * came; or why it could not ask. */
+static int subscribe_once(struct search *s, bool ret_refused[SUBSCRIBE_WORDS])
+{
+    static atomic_uint count; /* no two at a time have the same channel */
+    char channel[sizeof(RLK_MAILBOX_PREFIX "probe:") + RLK_UUID_LEN + 12];
+    const char *argv[] = { NULL, channel };
+    int64_t until = rlk_inspect_until(s->d->client), sent;
+    struct rlk_conn *conn;
+
+    snprintf(channel, sizeof(channel), RLK_MAILBOX_PREFIX "probe:%s:%u", s->name,
+             atomic_fetch_add(&count, 1));
+    int rc = rlk_pool_get(s->d->client->pool, until, &conn);
+    if (rc != 0)
+        return rc;
+    for (int i = 0; rc == 0 && i < SUBSCRIBE_WORDS; i++) {
+        struct rlk_reply *reply;
+        argv[0] = subscribe_words[i];
+        const size_t len[] = { strlen(argv[0]), strlen(channel) };
+        if (rlk_conn_call(conn, 2, argv, len, until, &reply, &sent) != RLK_FAIL_NONE) {
+            rc = rlk_conn_error_code(conn);
+            rc = rlk_error_set(rc ? rc : ENOTCONN, "%s", rlk_conn_error_text(conn));
+            break;
+        }
+        if (!is_reply_to(reply, argv[0]))
+            rc = rlk_error_set(EPROTO, "an answer out of place to %s", argv[0]);
+        ret_refused[i] = judge(reply) == NO_COMMAND;
+        rlk_reply_free(reply);
+    }
+    rlk_conn_kill(conn, RLK_FAIL_NOT_SENT, "it was subscribed to a channel");
+    rlk_rpc_put(s->d->client, conn);
+    return rc;
+}
+
+static int try_subscribe(struct search *s)
+{
+    bool refused[SUBSCRIBE_WORDS] = { false };
+    int64_t until = rlk_inspect_until(s->d->client);
+    int rc = EPROTO;
+
+    for (int tries = 0; tries < SUBSCRIBE_TRIES && (rc == EPROTO || rc == ENOTCONN);
+         tries++) {
+        if (rc == ENOTCONN && rlk_clock_boot() >= until)
+            break; /* no broken connection, but no answer */
+        rc = subscribe_once(s, refused);
+    }
+    for (int i = 0; rc == 0 && i < SUBSCRIBE_WORDS; i++)
+        if (refused[i])
+            add_missing(s, i == 0 ? SLOWER : COSTLIER, "+", subscribe_words[i]);
+    return rc;
+}
+
+/* A user who may use a lock's key needs those beside it, too. */
+static int try_companions(struct search *s)
+{
+    enum verdict verdict;
+    int rc = 0;
+
+    for (int key = RLK_KEY_N + 1; rc == 0 && key <= RLK_KEY_CHANNEL; key++) {
+        char text[RLK_KEY_SIZE + 1];
+        bool channel = key == RLK_KEY_CHANNEL;
+        const char *const argv[] = { channel ? "PUBLISH" : "EXISTS", text,
+                                     channel ? "" : NULL, NULL };
+        size_t len = rlk_key_write(text, (enum rlk_key)key, s->name, strlen(s->name));
+        text[len] = '\0';
+        rc = try(s, argv, &verdict);
+        if (rc != 0 || (verdict != NO_KEY && verdict != NO_CHANNEL))
+            continue;
+        text[rlk_key_write(text, (enum rlk_key)key, "*", 1)] = '\0';
+        add_missing(s, channel ? REDISSON : ALL_LOCKS, channel ? "&" : "~", text);
+    }
+    return rc;
+}
+
+static int tell(struct search *s)
+{
+    const char *user = s->d->client->config.target.user;
+    char shown[RLK_LOG_NAME_SIZE];
+    bool any = false;
+    int rc = 0;
+
+    if (!user)
+        user = "default";
+    rlk_log_name(shown, sizeof(shown), user, strlen(user));
+    for (int i = 0; rc == 0 && i < NEED_COUNT; i++) {
+        if (s->missing[i][0] == '\0')
+            continue;
+        any = true;
+        rc = rlk_diagnose_tell(s->d, needs[i].severity, "acl",
+                               "The user \"%s\" lacks %s: %s. doc/ACL.md has the least "
+                               "that a user needs.",
+                               shown, s->missing[i], needs[i].means);
+    }
+    if (rc == 0 && !any)
+        rc = rlk_diagnose_tell(s->d, LOG_INFO, "acl",
+                               "The user \"%s\" may run all commands that locks need.",
+                               shown);
+    if (rc == 0 && s->own_keys)
+        rc = rlk_diagnose_tell(
+            s->d, LOG_NOTICE, "acl",
+            "The user \"%s\" may use locks of some names only; whether the keys beside "
+            "them are allowed, too, only a lock tells (doc/ACL.md).",
+            shown);
+    return rc;
+}
+
+/* Of a command that a server of that version does not have, and scripts do without, no
+ * user lacks the right. */
+static bool is_too_new(const struct probe *probe, long version)
+{
+    return version != 0 && version < 60200 && strcmp(probe->word, "zmscore") == 0;
+}
+
+int rlk_diagnose_acl(struct rlk_diagnosis *d)
+{
+    struct search s = { .d = d };
+    int rc = 0;
+
+    memcpy(s.name, d->client->uuid, sizeof(s.name));
+    long version = rlk_diagnose_version(d);
+    for (size_t i = 0; rc == 0 && i < sizeof(probes) / sizeof(probes[0]); i++)
+        if (!is_too_new(&probes[i], version))
+            rc = try_probe(&s, &probes[i]);
+    if (rc == 0)
+        rc = try_subscribe(&s);
+    if (rc == 0 && s.exists && !s.own_keys)
+        rc = try_companions(&s);
+    return rc == 0 ? tell(&s) : rc;
+}
+
+/* ---- who else can come */
+
+/* By what the URL says: of a name nobody but the resolver knows where it is. */
+static bool is_this_host(const char *host)
+{
+    return strcasecmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 ||
+           strcmp(host, "::1") == 0;
+}
+
+enum rights { UNKNOWN, SOME, ALL };
+
+/* Whether the user may do everything, as far as the server shows him himself. */
+static int look_for_all(struct rlk_diagnosis *d, const char *user,
+                        enum rights *ret_rights)
+{
+    const char *const argv[] = { "ACL", "GETUSER", user, NULL };
+    struct rlk_reply *reply;
+    bool commands = false, keys = false;
+
+    *ret_rights = UNKNOWN;
+    int rc = rlk_diagnose_command(d, argv, RLK_REPLY_ARRAY, &reply);
+    if (rc != 0 || !reply)
+        return rc;
+    for (size_t i = 0; i + 1 < rlk_reply_count(reply); i += 2) {
+        size_t len;
+        const char *name = rlk_reply_text_at(reply, i, &len);
+        const char *text = rlk_reply_text_at(reply, i + 1, &len);
+        const struct rlk_reply *list = rlk_reply_at(reply, i + 1);
+        if (name && strcmp(name, "commands") == 0)
+            commands = text && strcmp(text, "+@all") == 0;
+        if (name && strcmp(name, "keys") == 0) {
+            if (!text && rlk_reply_type(list) == RLK_REPLY_ARRAY) /* before 7.0 */
+                text = rlk_reply_text_at(list, 0, &len);
+            keys = text && (strcmp(text, "~*") == 0 || strcmp(text, "*") == 0);
+        }
+    }
+    rlk_reply_free(reply);
+    *ret_rights = commands && keys ? ALL : SOME;
+    return 0;
+}
+
+int rlk_diagnose_access(struct rlk_diagnosis *d)
+{
+    const struct rlk_target *target = &d->client->config.target;
+    const char *user = target->user ? target->user : "default";
+    char shown[RLK_LOG_NAME_SIZE];
+    enum rights rights;
+    bool near = !target->host || is_this_host(target->host);
+
+    int rc = look_for_all(d, user, &rights);
+    if (rc != 0)
+        return rc;
+    rlk_log_name(shown, sizeof(shown), user, strlen(user));
+    if (target->host && !target->password)
+        return rlk_diagnose_tell(
+            d, near ? LOG_NOTICE : LOG_WARNING, "access",
+            "The server asks for no password: whoever reaches its port may take, end and "
+            "forge every lock. Give locks a user of their own, with a password "
+            "(doc/ACL.md).");
+    if (!near)
+        return rlk_diagnose_tell(
+            d, LOG_WARNING, "access",
+            "The password of \"%s\" and all that locks say go to another host in clear: "
+            "who reads them there may come as this user. Keep to a network that is "
+            "trusted, or to a tunnel.",
+            shown);
+    if (rights == ALL)
+        return rlk_diagnose_tell(
+            d, LOG_NOTICE, "access",
+            "The user \"%s\" may do everything at this server, of which locks need "
+            "little: %s, or a fault of a program, may do it, too. "
+            "Give locks a user of their own (doc/ACL.md).",
+            shown, target->password ? "who reads the password" : "who opens the socket");
+    return rlk_diagnose_tell(
+        d, LOG_INFO, "access",
+        rights == SOME
+            ? "The user \"%s\" may not do everything, and comes from this host."
+            : "The user \"%s\" comes from this host; what else he may do the "
+              "server does not tell.",
+        shown);
+}

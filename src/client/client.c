@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One client: its configuration and identity, what it is made of, its end. Which clients
+ * there are is client_table.c's. Thread: any. */
+#include "client/client_impl.h"
+
+#include "net/conf.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/random.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { DRAIN_LOOK_MS = 50 };
+
+/* ---- memory */
+
+/* What a child has of its parent's client: memory that is nobody's here, as other threads
+ * may have been in the midst of it, but not lost to a checker of leaks. There is no room
+ * to be had in the child of a _Fork, so it is made beforehand. */
+struct rlk_heritage {
+    struct rlk_heritage *older;
+    struct rlk_registry registry;
+    struct rlk_watch watch;
+    struct rlk_peer_watch deaths;
+    struct rlk_subscription subscription;
+    struct rlk_pool *pool;
+};
+static struct rlk_heritage *inherited __attribute__((used)); /* by the child alone */
+
+static void inherit(struct rlock_client *client)
+{
+    struct rlk_heritage *heritage = client->heritage;
+
+    if (!heritage)
+        return;
+    client->heritage = NULL;
+    memcpy(&heritage->registry, &client->registry, sizeof(client->registry));
+    memcpy(&heritage->watch, &client->watch, sizeof(client->watch));
+    memcpy(&heritage->deaths, &client->deaths, sizeof(client->deaths));
+    memcpy(&heritage->subscription, &client->subscription, sizeof(client->subscription));
+    memset(&heritage->registry.random, 0, sizeof(heritage->registry.random)); /* T13 */
+    heritage->pool = client->pool;
+    heritage->older = inherited;
+    inherited = heritage;
+}
+
+void rlk_client_retain(struct rlock_client *client)
+{
+    atomic_fetch_add(&client->memory_refs, 1);
+}
+
+void rlk_client_release(struct rlock_client *client)
+{
+    if (atomic_fetch_sub(&client->memory_refs, 1) > 1)
+        return;
+    rlk_registry_destroy(&client->registry);
+    rlk_livefile_free(client);
+    rlk_config_clear(&client->config);
+    free(client->heritage);
+    free(client);
+}
+
+static void registry_retain(struct rlk_registry *reg)
+{
+    rlk_client_retain(RLK_CLIENT_OF(reg));
+}
+
+/* ---- identity */
+
+static int make_uuid(char uuid[RLK_UUID_LEN + 1])
+{
+    unsigned char b[16];
+    if (!rlk_random_bytes(b, sizeof(b)))
+        return rlk_error_of_step(errno, "no random numbers (getrandom)");
+    b[6] = (unsigned char)((b[6] & 0x0f) | 0x40); /* version 4, RFC 9562 */
+    b[8] = (unsigned char)((b[8] & 0x3f) | 0x80);
+    snprintf(uuid, RLK_UUID_LEN + 1,
+             "%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", b[0],
+             b[1], b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12],
+             b[13], b[14], b[15]);
+    return 0;
+}
+
+/* rlock:<uuid>:<host>:<pid>:<program>; Redis refuses bytes outside '!'..'~'. */
+static void make_conn_name(struct rlock_client *client)
+{
+    char host[65] = "";
+    gethostname(host, sizeof(host) - 1);
+    snprintf(client->conn_name, sizeof(client->conn_name), "rlock:%s:%.64s:%ld:%.64s",
+             client->uuid, host, (long)getpid(), program_invocation_short_name);
+    for (char *p = client->conn_name; *p; p++)
+        if (*p < '!' || *p > '~')
+            *p = '_';
+}
+
+/* ---- configuration */
+
+static int copy_text(char **ret_copy, const char *text)
+{
+    if (!text[0])
+        return 0;
+    *ret_copy = strdup(text);
+    return *ret_copy ? 0 : rlk_error_set(ENOMEM, "out of memory");
+}
+
+int rlk_client_configure(struct rlk_config *config, const char *url,
+                         const rlock_clientattr_t *attr)
+{
+    rlock_clientattr_t defaults RLK_UNINITIALIZED;
+    int rc;
+
+    if (!attr) {
+        rlock_clientattr_init(&defaults);
+        attr = &defaults;
+    }
+    config->lease_ms = (long)attr->rlk_lease_ms;
+    config->presence_ms = (long)attr->rlk_presence_ms;
+    config->command_timeout_ms = (long)attr->rlk_commandtimeout_ms;
+    config->connect_timeout_ms = (long)attr->rlk_connecttimeout_ms;
+    config->max_connections = attr->rlk_maxconnections;
+    config->mutex_type = attr->rlk_mutextype;
+    config->handoff_ms = (long)attr->rlk_handoff_ms;
+    config->handoff_count = attr->rlk_handoff_count;
+    config->retain_ms = (long)attr->rlk_retain_ms;
+    config->guard = attr->rlk_guard;
+    rc = copy_text(&config->target.user, attr->rlk_user);
+    if (rc == 0)
+        rc = copy_text(&config->target.password, attr->rlk_password);
+    if (rc != 0)
+        return rc;
+    if (!url || !url[0])
+        return rlk_conf_parse(config);
+    config->source = RLK_SOURCE_PROGRAM;
+    return rlk_url_parse(config, url);
+}
+
+/* ---- start */
+
+static int make_pool(struct rlock_client *client)
+{
+    struct rlk_pool_options options = {
+        .conn = {
+            .target = &client->config.target,
+            .name = client->conn_name,
+            .keepalive_ms = client->config.presence_ms,
+            .reply_limit = (size_t)64 << 20, /* CLIENT LIST, a page of waiters */
+            .moves = &client->moves,
+        },
+        .max_connections = client->config.max_connections,
+        .connect_timeout_ns = client->config.connect_timeout_ms * RLK_NS_PER_MS,
+        .connects = &client->counters.connects,
+        .connect_failures = &client->counters.connect_failures,
+    };
+    return rlk_pool_create(&client->pool, &options);
+}
+
+int rlk_client_start(struct rlock_client *client, bool is_default)
+{
+    struct rlk_registry *reg = &client->registry;
+    int rc = make_uuid(client->uuid);
+
+    if (rc != 0)
+        return rc;
+    if (!client->heritage)
+        client->heritage = calloc(1, sizeof(*client->heritage));
+    if (!client->heritage)
+        return ENOMEM;
+    make_conn_name(client);
+    reg->watchdog = reg->subscriber = NULL;
+    reg->client_number = is_default ? 0 : client->number;
+    reg->uuid = client->uuid;
+    reg->counters = &client->counters;
+    reg->presence_ns = client->config.presence_ms * RLK_NS_PER_MS;
+    reg->retain = registry_retain;
+    rc = rlk_registry_init(reg);
+    if (rc != 0)
+        return rc;
+    rc = make_pool(client);
+    if (rc == 0) { /* before anything is asked for */
+        rlk_livefile_start(client);
+        rlk_peer_watch_start(client);
+    }
+    if (rc == 0)
+        rc = rlk_watchdog_join(client);
+    if (rc == 0) {
+        rc = rlk_subscriber_join(client);
+        if (rc == 0)
+            return 0;
+        rlk_registry_part_from_threads(reg);
+        rlk_watchdog_leave(client);
+    }
+    rlk_livefile_leave(client, true);
+    rlk_livefile_free(client);
+    rlk_pool_free(client->pool);
+    client->pool = NULL;
+    rlk_registry_destroy(reg);
+    return rc;
+}
+
+/* ---- end */
+
+void rlk_client_drain(struct rlock_client *client, int64_t mono_end)
+{
+    struct rlk_registry *reg = &client->registry;
+
+    rlk_registry_lock(reg);
+    while (!rlk_registry_settled_locked(reg, rlk_clock_boot()) &&
+           rlk_clock_mono() < mono_end) {
+        /* the sleep must not keep the watchdog from what became due */
+        rlk_registry_unlock(reg);
+        rlk_registry_lock(reg);
+        /* nobody tells that the server goes away */
+        int64_t look_at = rlk_clock_mono() + DRAIN_LOOK_MS * RLK_NS_PER_MS;
+        if (reg->background_count > 0)
+            rlk_sync_cond_wait(&reg->background_done, &reg->mu,
+                          look_at < mono_end ? look_at : mono_end);
+    }
+    rlk_registry_unlock(reg);
+}
+
+void rlk_client_shut(struct rlock_client *client)
+{
+    struct rlk_registry *reg = &client->registry;
+
+    if (!client->running) {
+        rlk_client_release(client);
+        return;
+    }
+    /* rule: G15 */
+    /* unfinished releases get one command timeout */
+    rlk_client_drain(client, rlk_clock_mono() + rlk_client_command_timeout(client));
+    rlk_registry_part_from_threads(reg);
+    rlk_subscriber_leave(client);
+    rlk_watchdog_leave(client);
+    rlk_sync_mutex_lock(&reg->mu);
+    bool settled = reg->background_count == 0; /* the lost ones, too */
+    rlk_sync_mutex_unlock(&reg->mu);
+    rlk_livefile_leave(client, settled);
+    rlk_livefile_end(client);
+    /* then: what is abandoned stays in the file, for who buries it */
+    rlk_sync_mutex_lock(&reg->mu);
+    rlk_registry_shut_locked(reg);
+    rlk_sync_mutex_unlock(&reg->mu);
+    rlk_pool_free(client->pool);
+    client->pool = NULL;
+    if (client->config.target.password)
+        explicit_bzero(client->config.target.password,
+                       strlen(client->config.target.password));
+    rlk_client_release(client);
+}
+
+void rlk_client_disown(struct rlock_client *client)
+{
+    /* rule: K12, G6 */
+    inherit(client);
+    memset(&client->registry, 0, sizeof(client->registry));
+    memset(&client->counters, 0, sizeof(client->counters));
+    memset(&client->round_trips, 0, sizeof(client->round_trips));
+    memset(&client->watch, 0, sizeof(client->watch));
+    memset(&client->deaths, 0, sizeof(client->deaths));
+    client->deaths.inotify_fd = -1; /* 0 is the program's */
+    rlk_livefile_forget(client);
+    memset(&client->subscription, 0, sizeof(client->subscription));
+    client->pool = NULL;
+    client->memory_refs = 1;
+    client->interrupted = false;
+    client->users = 0;
+    client->running = client->starting = false;
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Threads and processes that end with locks held. Thread: the one that ends. */
+#include "client/client_impl.h"
+
+#include "base/clock.h"
+#include "base/fork.h"
+#include "state/fastpath.h"
+#include "state/handoff.h"
+#include "base/log.h"
+
+/* ---- threads that end */
+
+static void give_up_holder(struct rlk_holder *holder, bool at_exit)
+{
+    struct rlk_hold *hold = holder->hold;
+    struct rlk_registry *reg = hold->lock->registry;
+    struct rlock_client *client = RLK_CLIENT_OF(reg);
+    bool open = rlk_client_keep(client) == 0;
+
+    rlk_sync_mutex_lock(&reg->mu);
+    rlk_fastpath_close_locked(hold);
+    if (hold->state == RLK_HOLD_HELD) { /* so the client is open */
+        int64_t now = rlk_clock_boot();
+        RLK_COUNT(client->counters.owners_died);
+        hold->owner_ended = true;
+        rlk_holder_end_section_locked(holder, now);
+        if (at_exit)
+            hold->lock->ending = rlk_thread_mine();
+        else
+            rlk_holder_news_locked(holder, RLK_NEWS_DIED);
+        rlk_holder_leave_locked(holder);
+        rlk_hold_end_unused_locked(hold, now);
+        rlk_registry_unlock(reg);
+    } else {
+        rlk_holder_leave_locked(holder);
+        rlk_sync_mutex_unlock(&reg->mu);
+        rlk_client_release(client); /* a lost hold's */
+    }
+    if (open)
+        rlk_client_put(client);
+}
+
+/* By which the thread may be inside, though it does not know yet, or not any more: it was
+ * cancelled on its way. */
+static void give_up_fast(struct rlk_thread *thread, bool at_exit)
+{
+    struct rlk_holder *holder = thread->fast;
+    struct rlk_registry *reg = holder->hold->lock->registry;
+
+    rlk_sync_mutex_lock(&reg->mu);
+    rlk_fastpath_close_locked(holder->hold);
+    bool outside = holder->resident;
+    rlk_sync_mutex_unlock(&reg->mu);
+    if (outside)
+        rlk_fastpath_drop(thread);
+    else
+        give_up_holder(holder, at_exit);
+}
+
+static void give_up_holders(struct rlk_thread *thread, bool at_exit)
+{
+    struct rlk_list *l;
+
+    if (thread->fast)
+        give_up_fast(thread, at_exit);
+    while ((l = rlk_list_first(&thread->holds)) != NULL)
+        give_up_holder(RLK_CONTAINER_OF(l, struct rlk_holder, thread_link), at_exit);
+}
+
+void rlk_client_thread_ended(struct rlk_thread *thread)
+{
+    give_up_holders(thread, false);
+}
+
+/* ---- processes that end */
+
+enum { EXIT_MS = 1000 };
+
+/* rule: G15 */
+/* exit(), or the return from main: what the exiting thread holds is released, so that
+ * others need not wait for its lease; the watchdog sends all of it at once. It finishes
+ * what it has to release by then, for threads that ended, too. What other threads hold
+ * they may still use until the very end: their leases end it. Runs behind the program's
+ * own handlers, which may have unlocked it before. exit() in the handler of a signal that
+ * came amid a section of ours leaves all to the leases. */
+__attribute__((destructor)) static void process_ends(void)
+{
+    struct rlk_thread *thread = rlk_thread_mine();
+    struct rlock_client *client;
+    int64_t end = rlk_clock_mono() + EXIT_MS * RLK_NS_PER_MS;
+
+    rlk_log_end();
+    if (rlk_fork_in_child() || rlk_sync_sections_interrupted())
+        return;
+    struct rlk_cancel cancel = rlk_sync_cancel_disable();
+    if (thread)
+        give_up_holders(thread, true);
+    for (uint64_t number = 0; (client = rlk_client_keep_after(number)) != NULL;
+         rlk_client_put(client)) {
+        number = client->number;
+        rlk_registry_lock(&client->registry);
+        rlk_handoff_end_all_locked(&client->registry, rlk_clock_boot());
+        rlk_registry_unlock(&client->registry);
+        rlk_client_drain(client, end);
+        rlk_registry_lock(&client->registry);
+        bool settled = !rlk_intent_used_locked(&client->registry.slots);
+        rlk_registry_unlock(&client->registry);
+        rlk_livefile_leave(client, settled);
+    }
+    rlk_sync_cancel_restore(cancel);
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Events: what the registry and the subscriber have to tell, as log lines and to the
+ * callback of the client's user. Thread: the subscriber's. Locks: takes the registry's
+ * mu; none is held while the callback runs. */
+#include "client/events.h"
+
+#include "state/awaited.h"
+#include "state/loss_reason.h"
+#include "client/client.h"
+#include "base/clock.h"
+#include "base/fork.h"
+#include "base/log.h"
+#include "base/probe.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Calls the event callback. False: the client was closed by it, or is the parent's. */
+static bool tell(struct rlock_client *client, const rlock_event_t *event)
+{
+    unsigned generation = rlk_fork_generation();
+
+    if (!client->event_fn || rlk_log_ended())
+        return true;
+    rlk_client_retain(client);
+    RLK_COUNT(client->counters.events);
+    client->event_fn(event, client->event_arg);
+    if (rlk_fork_since(generation))
+        return false; /* it forked, and came back in the child */
+    bool open = client->subscription.member.attached;
+    rlk_client_release(client);
+    return open;
+}
+
+static bool tell_connection(struct rlock_client *client, bool up, const char *reason)
+{
+    rlock_event_t event = {
+        .kind = up ? RLOCK_EVENT_CONNECTED : RLOCK_EVENT_DISCONNECTED,
+        .name = "",
+        .reason = reason,
+    };
+    return tell(client, &event);
+}
+
+enum { LINK_LINES_MAX = 5 }; /* a second, of a server that comes and goes */
+
+bool rlk_events_down(struct rlock_client *client, const char *reason, int64_t since)
+{
+    struct rlk_subscription *sub = &client->subscription;
+    const char *label = client->config.target.label;
+    char more[RLK_LOG_MORE_SIZE], up[RLK_LOG_NUMBER_SIZE];
+    int64_t now = rlk_clock_boot();
+
+    if (sub->told_down)
+        return true;
+    sub->told_down = true;
+    rlk_sync_mutex_lock(&client->registry.mu); /* nobody reads one without the other */
+    atomic_store(&sub->away_since, since);
+    RLK_COUNT(client->counters.outages);
+    rlk_sync_mutex_unlock(&client->registry.mu);
+    RLK_PROBE2(disconnected, label, reason);
+    bool logs = rlk_log_now(&sub->link_pace, now, LINK_LINES_MAX, more);
+    if (logs && sub->been_up)
+        rlk_log(RLK_LOG_WARNING, "rlock: disconnected from %s after %s s: %s%s", label,
+                rlk_log_seconds(up, now - sub->up_at), reason, more);
+    else if (logs)
+        rlk_log(RLK_LOG_WARNING, "rlock: cannot connect to %s: %s%s", label, reason,
+                more);
+    return tell_connection(client, false, reason);
+}
+
+bool rlk_events_up(struct rlock_client *client, bool again)
+{
+    struct rlk_subscription *sub = &client->subscription;
+    const char *label = client->config.target.label;
+    char more[RLK_LOG_MORE_SIZE], lasted[RLK_LOG_NUMBER_SIZE], reason[64];
+    int64_t now = rlk_clock_boot();
+
+    if (!sub->told_down) {
+        if (!again)
+            rlk_log(RLK_LOG_INFO, "rlock: connected to %s", label);
+        RLK_PROBE2(connected, label, rlk_probe_zero());
+        return true;
+    }
+    rlk_sync_mutex_lock(&client->registry.mu);
+    int64_t away = rlk_clock_boot() - atomic_exchange(&sub->away_since, 0);
+    atomic_fetch_add(&client->counters.outage_ns, (uint64_t)away);
+    rlk_sync_mutex_unlock(&client->registry.mu);
+    sub->told_down = false;
+    RLK_PROBE2(connected, label, RLK_PROBE_US(away));
+    snprintf(reason, sizeof(reason), "%safter %s s", again ? "again " : "",
+             rlk_log_seconds(lasted, away));
+    if (rlk_log_now(&sub->link_pace, now, LINK_LINES_MAX, more))
+        rlk_log(RLK_LOG_INFO, "rlock: connected to %s %s%s", label, reason, more);
+    return tell_connection(client, true, reason);
+}
+
+/* How many lines of a kind are logged in a second; of an outage in which a thousand locks
+ * are lost there are as many. */
+enum { LINES_MAX = 100 };
+
+struct told {
+    unsigned news;
+    rlock_event_t event;
+    char name[RLOCK_NAME_MAX + 1];
+    int64_t lasted;
+    enum rlk_loss cause; /* of the loss, or of the risk */
+    int64_t cause_ms;
+};
+
+/* How long the part's section has lasted, or had, ns; 0: it was unlocked meanwhile, and
+ * its thread may be in again. */
+static int64_t lasted(const struct rlk_holder *holder, int64_t now)
+{
+    if (holder->ended)
+        return holder->since;
+    if (holder->resident || !holder->owner)
+        return 0;
+    return now > holder->since ? now - holder->since : 0;
+}
+
+/* Takes the news of one thread's hold out of the registry. False: there is none. */
+static bool next_news(struct rlk_registry *reg, struct told *ret_told)
+{
+    rlk_registry_lock(reg);
+    struct rlk_holder *holder = rlk_holder_next_news_locked(reg);
+    if (!holder) {
+        rlk_registry_unlock(reg);
+        return false;
+    }
+    struct rlk_hold *hold = holder->hold;
+    struct rlk_lock *lock = hold->lock;
+    int64_t now = rlk_clock_boot();
+    bool inside = hold->state == RLK_HOLD_HELD && holder->owner && !holder->resident;
+    ret_told->news = holder->news;
+    memcpy(ret_told->name, lock->name, (size_t)lock->name_len + 1);
+    int64_t left_ms = (hold->end - now) / RLK_NS_PER_MS;
+    ret_told->event = (rlock_event_t){
+        .type = rlk_kinds[lock->kind].type,
+        .mode = hold->reading ? RLOCK_MODE_READ : RLOCK_MODE_EXCLUSIVE,
+        .name = ret_told->name,
+        .token = holder->fencing ? hold->token : 0,
+        .thread = holder->owner_thread,
+        .remaining_ms = left_ms > 0 && inside ? (long)left_ms : 0,
+    };
+    ret_told->lasted = lasted(holder, now);
+    ret_told->cause = RLK_LOSS_NONE;
+    ret_told->cause_ms = 0;
+    if (holder->news & RLK_NEWS_LOST) {
+        ret_told->cause = hold->loss;
+        ret_told->cause_ms = hold->cause_ms;
+    } else if (inside) {
+        ret_told->cause =
+            rlk_loss_reason_of_locked(hold, RLK_LOSS_ENDED, now, &ret_told->cause_ms);
+    }
+    rlk_holder_told_locked(holder);
+    rlk_registry_unlock(reg);
+    return true;
+}
+
+static const struct {
+    unsigned news;
+    rlock_event_kind_t kind;
+    int level;
+    const char *text, *reason; /* NULL: the cause */
+} table[] = {
+    { RLK_NEWS_AT_RISK, RLOCK_EVENT_AT_RISK, RLK_LOG_WARNING, "at risk", NULL },
+    { RLK_NEWS_SAFE, RLOCK_EVENT_SAFE_AGAIN, RLK_LOG_INFO, "safe again",
+      "the lease was renewed" },
+    { RLK_NEWS_LOST, RLOCK_EVENT_LOST, RLK_LOG_ERR, "lost", NULL },
+    { RLK_NEWS_DIED, RLOCK_EVENT_OWNER_DIED, RLK_LOG_ERR, "given up",
+      "its thread ended without unlocking it" },
+};
+_Static_assert(sizeof(table) / sizeof(table[0]) == RLK_TELLING_KINDS, "one pace each");
+
+static void write_reason(char buf[RLK_CAUSE_SIZE], size_t i, const struct told *told)
+{
+    if (table[i].reason) {
+        snprintf(buf, RLK_CAUSE_SIZE, "%s", table[i].reason);
+        return;
+    }
+    if (table[i].news == RLK_NEWS_AT_RISK)
+        rlk_loss_reason_write_risk(buf, told->cause, told->cause_ms, told->event.remaining_ms);
+    else
+        rlk_loss_reason_write(buf, told->cause, told->cause_ms);
+}
+
+static bool tell_holder(struct rlock_client *client, struct told *told)
+{
+    char shown[RLK_LOG_NAME_SIZE], more[RLK_LOG_MORE_SIZE], reason[RLK_CAUSE_SIZE];
+    char lasted[RLK_LOG_NUMBER_SIZE];
+
+    for (size_t i = 0; i < RLK_TELLING_KINDS; i++) {
+        if (!(told->news & table[i].news))
+            continue;
+        rlock_event_t event = told->event;
+        event.kind = table[i].kind;
+        event.reason = reason;
+        write_reason(reason, i, told);
+        if (rlk_log_now(&client->subscription.paces[i], rlk_clock_boot(), LINES_MAX,
+                        more)) {
+            rlk_log_name(shown, sizeof(shown), told->name, strlen(told->name));
+            rlk_log(table[i].level, "rlock: %s \"%s\" after %s s: %s%s", table[i].text,
+                    shown, rlk_log_seconds(lasted, told->lasted), reason, more);
+        }
+        if (!tell(client, &event))
+            return false;
+    }
+    return true;
+}
+
+/* Of a process of this host that was found dead. Of its locks there is a line in the log
+ * (recovery.c). */
+static bool tell_obituary(struct rlock_client *client,
+                          const struct rlk_death_event *obituary)
+{
+    char reason[RLK_CAUSE_SIZE + sizeof(obituary->program)];
+    rlock_event_t event = { .kind = RLOCK_EVENT_OWNER_DIED,
+                            .type = obituary->type,
+                            .mode = obituary->mode,
+                            .name = obituary->name,
+                            .reason = reason };
+
+    snprintf(reason, sizeof(reason), "process %ld (%s) of this host died with it",
+             obituary->pid, obituary->program);
+    return tell(client, &event);
+}
+
+static bool tell_obituaries(struct rlock_client *client)
+{
+    bool go_on = true;
+
+    while (go_on) {
+        rlk_registry_lock(&client->registry);
+        struct rlk_death_event *obituary = rlk_awaited_next_death_locked(&client->registry);
+        rlk_registry_unlock(&client->registry);
+        if (!obituary)
+            break;
+        go_on = tell_obituary(client, obituary);
+        free(obituary);
+    }
+    return go_on;
+}
+
+bool rlk_events_news(struct rlock_client *client)
+{
+    struct told told RLK_UNINITIALIZED;
+
+    while (next_news(&client->registry, &told))
+        if (!tell_holder(client, &told))
+            return false;
+    return tell_obituaries(client);
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See leader.h. The subscriber sleeps on an epoll set, in which the leader switches the
+ * connection off while it polls it. What wakes the leader sets leader_called, under the
+ * registry's mutex, and writes to leader_fd, unless it is the leader itself. */
+#include "client/leader.h"
+
+#include "client/client.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/fork.h"
+#include "base/ppoll.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+
+enum {
+    FDS_LEFT = 16,
+    LOOK_MS = 1000 /* between two looks whether what it polls is still ours: one whose
+                      number was closed in its sleep cannot be called by it */
+};
+
+/* ---- the leader's side */
+
+/* Until one of them has events, a signal, or `mono_end`, or for a while. False: it cannot
+ * wait so. */
+static bool await(struct pollfd fds[2], int64_t mono_end)
+{
+    int64_t ns = LOOK_MS * RLK_NS_PER_MS;
+
+    if (mono_end != RLK_NEVER && mono_end - rlk_clock_mono() < ns)
+        ns = mono_end - rlk_clock_mono();
+    if (ns < 0)
+        ns = 0;
+    struct timespec left = { (time_t)(ns / RLK_NS_PER_S), (long)(ns % RLK_NS_PER_S) };
+    int count = rlk_ppoll(fds, 2, &left, NULL);
+    if (count > 0)
+        return true;
+    fds[0].revents = fds[1].revents = 0;
+    if (count == 0)
+        return rlk_fd_is_ours(fds[0].fd) && rlk_fd_is_ours(fds[1].fd);
+    return errno == EINTR; /* EINVAL: RLIMIT_NOFILE was lowered to less than these */
+}
+
+bool rlk_leader_begin_locked(struct rlock_client *client, struct rlk_thread *thread,
+                     int64_t mono_end)
+{
+    struct rlk_registry *reg = &client->registry;
+    struct rlk_subscription *sub = &client->subscription;
+    unsigned generation = rlk_fork_generation();
+
+    if (!reg->mail_open || reg->leader)
+        return false;
+    reg->leader = thread;
+    reg->leader_told = false;
+    atomic_store(&reg->leader_called, false);
+    struct pollfd fds[2] = { { rlk_conn_fd(sub->conn), POLLIN, 0 },
+                             { reg->leader_fd, POLLIN, 0 } };
+    rlk_sync_mutex_unlock(&reg->mu);
+
+    /* in a child, where a signal's handler has forked and come back, they are the
+     * parent's
+     */
+    bool good = !rlk_fork_since(generation) &&
+                rlk_conn_watch(sub->conn, sub->watch_fd, false) == 0;
+    while (good && !atomic_load(&reg->leader_called) &&
+           (mono_end == RLK_NEVER || rlk_clock_mono() < mono_end)) {
+        good = await(fds, mono_end);
+        if (rlk_fork_since(generation))
+            break;
+        if (fds[1].revents)
+            good = rlk_fd_hush(fds[1].fd);
+        if (good && fds[0].revents)
+            good = rlk_subscriber_read(client);
+    }
+    bool inherited = rlk_fork_since(generation);
+    /* if the subscriber is told of something before we are seen to have left, it waits
+     * for that */
+    if (!inherited && good)
+        good = rlk_conn_watch(sub->conn, sub->watch_fd, true) == 0;
+    rlk_sync_mutex_lock(&reg->mu);
+    if (inherited)
+        return true;
+    reg->leader = NULL;
+    reg->mail_open &= good;
+    reg->subscriber_dirty |= !reg->mail_open;
+    return true;
+}
+
+/* ---- the subscriber's side */
+
+/* There is something to read, or the peer has reset it, which an epoll set tells even
+ * where it is switched off; or the program has closed the set. Until the leader comes to
+ * it, it would wake us again and again, and keep it from coming to it, if it may run only
+ * when we sleep. */
+static bool is_telling(const struct rlk_subscription *sub)
+{
+    struct epoll_event event;
+    return !rlk_fd_is_ours(sub->watch_fd) || epoll_wait(sub->watch_fd, &event, 1, 0) > 0;
+}
+
+bool rlk_leader_take_over(struct rlock_client *client, bool wanted)
+{
+    struct rlk_subscription *sub = &client->subscription;
+    struct rlk_registry *reg = &client->registry;
+
+    rlk_registry_lock(reg);
+    bool led = reg->leader != NULL;
+    if (!led) {
+        sub->mode = RLK_SUB_OWN;
+    } else if (sub->mode == RLK_SUB_LENT &&
+               (wanted || !rlk_list_empty(&reg->channels) || is_telling(sub))) {
+        sub->mode = RLK_SUB_RECALLED;
+        rlk_registry_wake_locked(reg, reg->leader);
+    }
+    reg->mail_open = sub->mode == RLK_SUB_LENT;
+    rlk_registry_unlock(reg);
+    return !led;
+}
+
+static int make_watch(void)
+{
+    return epoll_create1(EPOLL_CLOEXEC);
+}
+
+/* The lowest that was free: as many more are left for connections. */
+static bool leaves_enough(int fd)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_NOFILE, &limit) == 0 &&
+           (rlim_t)fd + FDS_LEFT < limit.rlim_cur;
+}
+
+void rlk_leader_end(struct rlock_client *client)
+{
+    struct rlk_subscription *sub = &client->subscription;
+    if (sub->watch_fd < 0)
+        return;
+    rlk_fd_close(sub->watch_fd);
+    rlk_fd_close(sub->leader_fd);
+    sub->watch_fd = -1;
+}
+
+/* Without these the subscriber does it all by itself. */
+static bool need_watch(struct rlock_client *client)
+{
+    struct rlk_subscription *sub = &client->subscription;
+    struct rlk_registry *reg = &client->registry;
+
+    if (sub->watch_fd >= 0 && rlk_fd_is_ours(sub->watch_fd) &&
+        rlk_fd_is_ours(sub->leader_fd))
+        return true;
+    rlk_leader_end(client); /* the program has closed them, if there were any */
+    int leader_fd = rlk_fd_event();
+    if (leader_fd >= 0 && leaves_enough(leader_fd))
+        sub->watch_fd = rlk_fd_made_by(make_watch);
+    if (sub->watch_fd >= 0) {
+        sub->leader_fd = leader_fd;
+        atomic_store(&reg->leader_fd, leader_fd);
+    } else if (leader_fd >= 0) {
+        rlk_fd_close(leader_fd);
+    }
+    return sub->watch_fd >= 0;
+}
+
+void rlk_leader_lend(struct rlock_client *client)
+{
+    struct rlk_subscription *sub = &client->subscription;
+    struct rlk_registry *reg = &client->registry;
+
+    if (sub->state != RLK_SUB_UP || sub->answer_due != RLK_NEVER ||
+        rlk_conn_unsent(sub->conn) > 0 || !need_watch(client) ||
+        rlk_conn_watch(sub->conn, sub->watch_fd, true) != 0)
+        return;
+    rlk_registry_lock(reg);
+    reg->mail_open = true;
+    sub->mode = RLK_SUB_LENT;
+    rlk_registry_unlock(reg);
+}

@@ -1,0 +1,575 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the watchdog does for locks and holds; the connection is watchdog.c's. What is due
+ * comes from the registry's timers:
+ *   - of a lock with queued waiters: a refresh (presence, the hand-over of a lock that
+ *     came free without a release, what became of each of them)
+ *   - of a hold INSIDE: a renewal; at risk; lost at D, with or without connection
+ *   - of a hold GOING: a release or cancel that its caller had to abandon
+ *   - of a hold LOST: its one release (T6)
+ *
+ * One script for each lock, the one with the earliest deadline first. A request in flight
+ * is an rlk_op, which keeps its hold or lock alive by a reference.
+ * Everything that is repeated is idempotent. Thread: the watchdog.
+ */
+#include "client/renewer_impl.h"
+
+#include "state/awaited.h"
+#include "client/client.h"
+#include "base/clock.h"
+#include "state/fastpath.h"
+#include "state/handoff.h"
+#include "client/script_args.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+enum {
+    BACKOFF_FIRST_MS = 10,
+    BACKOFF_MAX_MS = 1000,
+    TRY_AGAIN_MS = 100, /* at least between two attempts to connect that a caller's
+                         * success brings forward */
+    ASKERS_MAX = 2,     /* of a lock, in place of the watchdog */
+    BATCH_MAX = 64,     /* requests made while the registry is locked once */
+    ALONG_PART = 32, /* of its period: so much earlier a renewal goes along with others */
+    CROWD_MIN = 4 * BATCH_MAX, /* holds: fewer are no burst */
+    CROWD_FACTOR =
+        4, /* a burst: renewals so much closer together than if spread evenly */
+    IN_FLIGHT_MAX = 1024,
+    /* A deadline of L/6 alone would cut the connection at every scheduling delay for the
+       shortest leases. */
+    OP_TIMEOUT_MIN_MS = 50
+};
+
+/* Of the request being made. */
+static char names[RLK_RENEWER_NAMES_MAX * (RLK_ID_SIZE - RLK_UUID_LEN)];
+_Static_assert(RLK_RENEWALS_MAX *RLK_SCRIPT_ARGS_RENEWAL_SIZE <= sizeof(names), "room for both");
+
+bool rlk_renewer_ready(const struct rlk_watch *watch)
+{
+    return watch->conn && rlk_conn_state(watch->conn) == RLK_CONN_READY &&
+           watch->op_count < IN_FLIGHT_MAX;
+}
+
+/* ---- requests */
+
+void rlk_renewer_put_in_flight(struct rlk_watch *watch, struct rlk_op *op,
+                            enum rlk_op_kind kind, int64_t now, int64_t timeout)
+{
+    if (timeout < OP_TIMEOUT_MIN_MS * RLK_NS_PER_MS)
+        timeout = OP_TIMEOUT_MIN_MS * RLK_NS_PER_MS;
+    op->kind = kind;
+    op->crowded = watch->crowded;
+    op->sent = now;
+    op->quiet_since = now;
+    op->timeout = timeout;
+    op->deadline = now + timeout;
+    rlk_list_append(&watch->ops, &op->link);
+    watch->op_count++;
+    if (op->deadline < watch->op_deadline)
+        watch->op_deadline = op->deadline;
+}
+
+/* The same for a request about one hold. */
+static struct rlk_op *new_op(struct rlk_hold *hold)
+{
+    struct rlk_op *op = malloc(sizeof(*op));
+    if (op)
+        op->hold = hold;
+    return op;
+}
+
+static void put_hold_in_flight(struct rlk_watch *watch, struct rlk_op *op,
+                               enum rlk_op_kind kind, int64_t now, int64_t timeout)
+{
+    op->hold->op = op;
+    rlk_hold_ref_locked(op->hold);
+    rlk_renewer_put_in_flight(watch, op, kind, now, timeout);
+}
+
+/* How long a renewal is waited for. */
+static int64_t renew_timeout(const struct rlock_client *client,
+                             const struct rlk_hold *hold, int64_t now)
+{
+    int64_t timeout = hold->lease_ms * RLK_NS_PER_MS / 6;
+
+    if (timeout > (hold->end - now) / 2)
+        timeout = (hold->end - now) / 2;
+    if (timeout > rlk_client_command_timeout(client))
+        timeout = rlk_client_command_timeout(client);
+    return timeout;
+}
+
+/* rule: K5, K13 */
+/* The lease to ask for. Of a fixed one it is only asked whether it is there: what is left
+ * of it neither shortens nor lengthens it, and mends a key that was made persistent. */
+static int64_t renew_lease(const struct rlk_hold *hold, int64_t now)
+{
+    if (rlk_fastpath_is_idle(hold)) /* what is kept does not last longer than a grant (K5) */
+        return hold->id.grant_ms;
+    return hold->fixed ? (hold->end - now) / RLK_NS_PER_MS + 2 : hold->lease_ms;
+}
+
+/* What the mark of a robust hold is to be (K11). */
+static int64_t renew_mark(struct rlk_hold *hold, int64_t now)
+{
+    if (rlk_handoff_cleans_locked(hold, now))
+        return -(int64_t)hold->mark;
+    return rlk_hold_mark(hold);
+}
+
+/* rule: W18 */
+/* Also tells the server that a writer reads now, where that is not confirmed (W18). */
+static void send_renew(struct rlock_client *client, struct rlk_hold *hold, int64_t now)
+{
+    struct rlk_request req RLK_UNINITIALIZED;
+    struct rlk_op *op = new_op(hold);
+    bool tell = hold->pass->entered_at != 0 || hold->asks_others;
+
+    if (!op)
+        return;
+    if (hold->downgrading)
+        rlk_script_args_downgrade(&req, client, hold, renew_lease(hold, now));
+    else
+        rlk_script_args_renew(&req, client, hold, renew_lease(hold, now),
+                       (struct rlk_script_args_renew){ .tell = tell,
+                                                .tokens = hold->asks_tokens,
+                                                .mark = renew_mark(hold, now) });
+    if (rlk_script_append(client->watch.conn, &req, hold->with_text) != 0) {
+        free(op);
+        return;
+    }
+    /* Redisson has no part in read-write locks */
+    op->asks = tell || rlk_kinds[hold->lock->kind].read_letter;
+    hold->doubted = false;
+    hold->tokens_sent = hold->asks_tokens;
+    put_hold_in_flight(&client->watch, op,
+                       hold->downgrading ? RLK_OP_DOWNGRADE : RLK_OP_RENEW, now,
+                       renew_timeout(client, hold, now));
+}
+
+static void send_release(struct rlock_client *client, struct rlk_hold *hold, int64_t now)
+{
+    struct rlk_request req RLK_UNINITIALIZED;
+    struct rlk_op *op = new_op(hold);
+
+    if (!op)
+        return;
+    rlk_script_args_release(&req, client, hold,
+                     hold->no_marker ? 0 : rlk_client_marker_ms(client));
+    if (rlk_script_append(client->watch.conn, &req, hold->with_text) != 0) {
+        free(op);
+        return;
+    }
+    put_hold_in_flight(&client->watch, op, RLK_OP_RELEASE, now,
+                       rlk_client_command_timeout(client));
+}
+
+/* Takes another hold into the request, with a reference. False: out of memory. */
+static bool batch_add(struct rlk_batch *batch, struct rlk_hold *hold)
+{
+    if (batch->count == batch->size) {
+        size_t size = batch->size ? 2 * batch->size : 4;
+        struct rlk_hold **bigger =
+            realloc(batch->holds, size * sizeof(struct rlk_hold *));
+        if (!bigger)
+            return false; /* who is not named has his backstop in the next */
+        batch->holds = bigger;
+        batch->size = size;
+    }
+    rlk_hold_ref_locked(hold);
+    batch->holds[batch->count++] = hold;
+    return true;
+}
+
+void rlk_renewer_batch_clear(struct rlk_batch *batch)
+{
+    for (size_t i = 0; i < batch->count; i++)
+        rlk_hold_put_locked(batch->holds[i]);
+    batch->count = 0;
+}
+
+/* Whether a hold that reads can be renewed with others now. */
+static bool renews_along(const struct rlk_hold *hold, int64_t now)
+{
+    return (!hold->fixed || hold->doubted) && !hold->downgrading && now < hold->end &&
+           !hold->op;
+}
+
+/* One renewal for all of the process that read: `due` first, then the others, whose next
+ * one so comes due together with it. */
+static void send_read_renewals(struct rlock_client *client, struct rlk_hold *due,
+                               int64_t now)
+{
+    struct rlk_lock *lock = due->lock;
+    struct rlk_batch *batch = &lock->queue->renewal;
+    const struct rlk_script_args_renew none = { .tell = false };
+    struct rlk_request req RLK_UNINITIALIZED;
+    struct rlk_hold *hold = due;
+    size_t len = 0;
+
+    if (!batch_add(batch, due))
+        return;
+    len += rlk_script_args_renewal_write(names, due, renew_lease(due, now), none);
+    for (struct rlk_list *l = lock->queue->reads.next;
+         l != &lock->queue->reads && batch->count < RLK_RENEWALS_MAX; l = l->next) {
+        hold = RLK_CONTAINER_OF(l, struct rlk_hold, link);
+        if (hold == due || !renews_along(hold, now))
+            continue;
+        if (!batch_add(batch, hold))
+            break;
+        len += rlk_script_args_renewal_write(names + len, hold, renew_lease(hold, now), none);
+    }
+    rlk_script_args_renewals(&req, client, lock, names, len);
+    if (rlk_script_append(client->watch.conn, &req, batch->with_text) != 0) {
+        rlk_renewer_batch_clear(batch);
+        return;
+    }
+    int64_t timeout = INT64_MAX;
+    for (size_t i = 0; i < batch->count; i++) {
+        hold = batch->holds[i];
+        hold->doubted = false;
+        hold->op = &batch->op;
+        if (renew_timeout(client, hold, now) < timeout)
+            timeout = renew_timeout(client, hold, now);
+        rlk_hold_schedule_locked(hold);
+        /* to the end: the next request begins with those that this one had no room for */
+        rlk_list_remove(&hold->link);
+        rlk_list_append(&lock->queue->reads, &hold->link);
+    }
+    rlk_lock_ref_locked(lock);
+    batch->op.asks = true;
+    rlk_renewer_put_in_flight(&client->watch, &batch->op, RLK_OP_RENEW_READS, now, timeout);
+}
+
+/* rule: W16 */
+/* Chooses the holds that the next refresh names: those that are queued as far as is known
+ * (the others' askers ask themselves) and were not named in this round yet. Writes their
+ * ids, and returns the text's length. */
+static size_t name_holds(struct rlk_lock *lock)
+{
+    size_t len = 0;
+
+    lock->queue->round_open = false;
+    for (struct rlk_list *l = lock->queue->asks.next; l != &lock->queue->asks;
+         l = l->next) {
+        struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, link);
+        if (hold->state != RLK_HOLD_REQUESTED || hold->need_ask ||
+            hold->round == lock->queue->round)
+            continue;
+        if (lock->queue->refresh.count == RLK_RENEWER_NAMES_MAX ||
+            !batch_add(&lock->queue->refresh, hold)) {
+            lock->queue->round_open = true;
+            break;
+        }
+        /* what was passed over because its mailbox was not heard needs none now; but not
+         * if the refresh that passed it over had named it */
+        int64_t *after =
+            hold->reading ? &lock->queue->after.rqueue : &lock->queue->after.queue;
+        bool named = lock->queue->after_refresh && hold->round + 1 == lock->queue->round;
+        if (hold->ticket != 0 && hold->ticket <= *after && !named)
+            *after = hold->ticket - 1;
+        hold->round = lock->queue->round;
+        len += rlk_id_write_local(names + len, &hold->id);
+        names[len++] = ' ';
+    }
+    return len;
+}
+
+static void send_refresh(struct rlock_client *client, struct rlk_lock *lock, int64_t now)
+{
+    struct rlk_request req RLK_UNINITIALIZED;
+
+    if (!lock->queue->round_open) {
+        lock->queue->round++;
+        lock->queue->poll_again = false; /* asked for later, it wants another round */
+    }
+    size_t len = name_holds(lock);
+    if (lock->queue->refresh.count == 0 && !lock->queue->going_on) {
+        if (lock->queue->round_open) /* for want of memory: it is tried again soon */
+            lock->queue->poll_again = true;
+        lock->queue->round_open = false;
+        return;
+    }
+    rlk_script_args_refresh(&req, client, lock->kind, lock->name, lock->name_len, lock->prefer,
+                     lock->queue->after, names, len);
+    if (rlk_script_append(client->watch.conn, &req, lock->queue->refresh.with_text) !=
+        0) {
+        lock->queue->poll_again = true; /* what it was for is still to be looked at */
+        lock->queue->round_open = false;
+        lock->queue->after = (struct rlk_cursor){ 0 };
+        rlk_renewer_batch_clear(&lock->queue->refresh);
+        return;
+    }
+    rlk_lock_ref_locked(lock);
+    lock->queue->op_goes_on = lock->queue->going_on;
+    rlk_queue_went_on_locked(lock);
+    rlk_renewer_put_in_flight(&client->watch, &lock->queue->refresh.op, RLK_OP_REFRESH, now,
+                           rlk_client_command_timeout(client));
+}
+
+/* ---- what is due. Locks: hold the registry's mu. */
+
+/* What was confirmed last may be a grant's TTL: then there is less time. */
+static long confirmed_ms(const struct rlk_hold *hold)
+{
+    int64_t ms = (hold->end - hold->proof_sent) / RLK_NS_PER_MS;
+    bool known = hold->state == RLK_HOLD_HELD && ms > 0 && ms < hold->lease_ms;
+    return known ? (long)ms : hold->lease_ms;
+}
+
+int64_t rlk_renewer_retry_time(struct rlk_hold *hold, int64_t now)
+{
+    int64_t max = confirmed_ms(hold) / 20;
+    if (max < 20)
+        max = 20;
+    /* what is left to say when nobody waits for it any more has time */
+    if (max > BACKOFF_MAX_MS ||
+        (hold->state != RLK_HOLD_HELD && hold->end != INT64_MIN &&
+         now - hold->end > hold->lease_ms * RLK_NS_PER_MS))
+        max = BACKOFF_MAX_MS;
+    int64_t next = hold->backoff_ms == 0 ? BACKOFF_FIRST_MS : hold->backoff_ms * 2;
+    hold->backoff_ms = (uint16_t)(next < max ? next : max);
+    /* a quarter of jitter, from the clock's low bits */
+    int64_t ns = hold->backoff_ms * RLK_NS_PER_MS;
+    int64_t at = now + ns - now / 1000 % (ns / 4 + 1);
+    /* in steps, so that the many that are due in an outage come due together */
+    int64_t grid = ns / 8;
+    return at + grid - at % grid;
+}
+
+static void inside_due(struct rlock_client *client, struct rlk_hold *hold, int64_t now)
+{
+    if (now >= hold->end) {
+        rlk_hold_lose_locked(
+            hold, hold->fixed ? RLK_LOSS_FIXED_ENDED : RLK_LOSS_UNCONFIRMED, now);
+        return;
+    }
+    if (rlk_handoff_idle_due_locked(hold, now))
+        return;
+    if (!hold->at_risk && now >= hold->risk) {
+        hold->at_risk = true;
+        RLK_COUNT(client->counters.risks);
+        rlk_hold_news_locked(hold, RLK_NEWS_AT_RISK);
+    }
+    if (rlk_hold_renewable_locked(hold) &&
+        ((now >= hold->renew_at && (!hold->idle || hold->doubted)) ||
+         now >= rlk_handoff_ask_at(hold))) {
+        if (rlk_renewer_ready(&client->watch) && hold->reading && !hold->downgrading)
+            send_read_renewals(client, hold, now);
+        else if (rlk_renewer_ready(&client->watch))
+            send_renew(client, hold, now);
+        else
+            rlk_watchdog_hurry(&client->watch, now, confirmed_ms(hold));
+        if (!hold->op)
+            hold->renew_at = hold->ask_after = rlk_renewer_retry_time(hold, now);
+    }
+    rlk_hold_schedule_locked(hold);
+}
+
+/* GOING or LOST: the last reference is the timer's. */
+static void outside_due(struct rlock_client *client, struct rlk_hold *hold, int64_t now)
+{
+    bool lost = hold->state == RLK_HOLD_LOST;
+
+    if (hold->op)
+        return; /* goes on when that was answered */
+    if (now > hold->give_up_at || (lost && hold->late_release_sent)) {
+        rlk_hold_background_end_locked(hold);
+        return;
+    }
+    if (rlk_renewer_ready(&client->watch))
+        send_release(client, hold, now);
+    hold->late_release_sent = lost && hold->op;
+    if (!hold->op)
+        rlk_hold_background_locked(hold, rlk_renewer_retry_time(hold, now),
+                                   hold->give_up_at);
+}
+
+/* There is no connection to ask on. A server that has answered a caller lately, and since
+ * the last attempt to connect, is there again: nobody is told that it is not, and the
+ * next attempt is made soon. */
+static void miss_connection(struct rlock_client *client, struct rlk_lock *lock,
+                            int64_t now)
+{
+    struct rlk_watch *watch = &client->watch;
+
+    if (watch->down_since == 0 ||
+        now - watch->down_since < OP_TIMEOUT_MIN_MS * RLK_NS_PER_MS)
+        return;
+    if (lock->queue->reached_at > watch->tried_at &&
+        now - lock->queue->reached_at < rlk_client_command_timeout(client)) {
+        int64_t soon = watch->tried_at + TRY_AGAIN_MS * RLK_NS_PER_MS;
+        if (watch->retry_at > soon)
+            watch->retry_at = soon;
+    } else {
+        rlk_queue_trouble_locked(lock, ENOTCONN, watch->down_since);
+    }
+}
+
+/* While the watchdog cannot connect and the server is there all the same, as the mailbox
+ * tells, one of those who wait asks himself, before their presence ends: it may have no
+ * room for one connection more, or we no descriptor. A second one does when the first is
+ * not answered; but when there is no connection for callers either, they are one attempt
+ * in a while, whatever the number of locks. */
+static void poll_by_caller(struct rlock_client *client, struct rlk_lock *lock,
+                           int64_t now)
+{
+    int64_t presence = client->registry.presence_ns;
+    int64_t down_since = client->watch.down_since;
+    int64_t *in_vain_at = &client->registry.asked_in_vain_at;
+    unsigned asking = 0;
+
+    if (!atomic_load(&client->subscription.hears) || down_since == 0 ||
+        now - down_since < presence / 6 || now - lock->queue->reached_at < presence / 2 ||
+        now - lock->queue->sent_to_ask_at < presence / 6 ||
+        now - *in_vain_at < presence / 6)
+        return;
+    for (struct rlk_list *l = lock->queue->asks.next; l != &lock->queue->asks;
+         l = l->next) {
+        struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, link);
+        if (hold->need_ask && ++asking == ASKERS_MAX)
+            return;
+        if (rlk_hold_ask_too_locked(hold, now)) {
+            lock->queue->sent_to_ask_at = now;
+            if (*in_vain_at != 0)
+                *in_vain_at = now; /* he tries for all */
+            return;
+        }
+    }
+}
+
+static void lock_due(struct rlock_client *client, struct rlk_lock *lock, int64_t now)
+{
+    struct rlk_registry *reg = &client->registry;
+
+    if (rlk_list_empty(&lock->queue->asks) && !lock->queue->going_on)
+        return;
+    /* rule: L4 */
+    if (lock->queue->refresh.op.kind != RLK_OP_NONE) {
+        lock->queue->poll_again = true; /* it may have run before what this is about */
+        lock->queue->after = (struct rlk_cursor){ 0 }; /* stale by the time of the next */
+        return;
+    }
+    if (rlk_renewer_ready(&client->watch)) {
+        send_refresh(client, lock, now);
+    } else {
+        lock->queue->after = (struct rlk_cursor){ 0 }; /* would be stale */
+        miss_connection(client, lock, now);
+        poll_by_caller(client, lock, now);
+        if (rlk_list_empty(&lock->queue->asks)) { /* others' polls will find the lock */
+            rlk_queue_went_on_locked(lock);
+            return;
+        }
+    }
+    if (lock->queue->refresh.op.kind == RLK_OP_NONE)
+        rlk_timer_arm(&reg->timers, &lock->queue->timer,
+                      now + (rlk_renewer_ready(&client->watch) && !lock->queue->poll_again
+                                 ? reg->presence_ns / 3
+                                 : RLK_RENEWER_REFRESH_AGAIN_MS * RLK_NS_PER_MS));
+}
+
+/* ---- renewals in company */
+
+static int64_t renewal_period(const struct rlk_hold *hold)
+{
+    return confirmed_ms(hold) * RLK_NS_PER_MS / 3;
+}
+
+/* Whether a renewal that is due soon goes along with those that are due now: fewer and
+ * fuller messages cost both sides less than each of many by itself. */
+static bool goes_along(const struct rlock_client *client, const struct rlk_timer *t,
+                       int64_t now)
+{
+    if (!t || t->tag != RLK_TIMER_HOLD || !rlk_renewer_ready(&client->watch))
+        return false;
+    const struct rlk_hold *hold = RLK_CONTAINER_OF(t, struct rlk_hold, timer);
+    return hold->state == RLK_HOLD_HELD && hold->renew_at == t->when &&
+           hold->backoff_ms == 0 && !hold->downgrading &&
+           rlk_hold_renewable_locked(hold) &&
+           t->when - now <= renewal_period(hold) / ALONG_PART;
+}
+
+/* Whether a full batch of renewals, the first of them due at `when`, is of a burst: of
+ * many holds that were taken, or found the server again, at one time. Judged by when they
+ * were due: that the thread is late makes no burst. */
+static bool is_crowded(const struct rlock_client *client, const struct rlk_hold *hold,
+                       int64_t when)
+{
+    size_t count = client->registry.holds_now;
+
+    if (count < CROWD_MIN)
+        return false;
+    int64_t evenly = renewal_period(hold) / (int64_t)count * BATCH_MAX;
+    return when - client->watch.full_from < evenly / CROWD_FACTOR;
+}
+
+void rlk_renewer_spread(struct rlk_hold *hold, int64_t sent, int64_t now)
+{
+    uint64_t random =
+        (hold->id.acquisition ^ (uint64_t)sent) * UINT64_C(0x9e3779b97f4a7c15) >> 32;
+    int64_t most = (hold->renew_at - sent) / 8 * 7; /* ns; of a day they fit below */
+
+    hold->renew_at -= (int64_t)(random * ((uint64_t)most >> 16) >> 16);
+    if (hold->renew_at <= now)
+        hold->renew_at = now + 1;
+}
+
+int64_t rlk_renewer_run(struct rlock_client *client, bool *ret_wanted)
+{
+    struct rlk_registry *reg = &client->registry;
+    int64_t due, now;
+
+    rlk_registry_lock(reg);
+    if (atomic_load(&client->interrupted) && !reg->interrupted) {
+        reg->interrupted = true;
+        rlk_registry_wake_all_locked(reg);
+    }
+    now = rlk_clock_boot();
+    struct rlk_watch *watch = &client->watch;
+    size_t in_flight = watch->op_count;
+    int64_t first_due = RLK_NEVER;
+    int n;
+    watch->crowded = false;
+    for (n = 0;; n++) {
+        struct rlk_timer *t = rlk_timer_first(&reg->timers);
+        due = t ? t->when : RLK_NEVER;
+        bool along =
+            due > now && watch->op_count > in_flight && goes_along(client, t, now);
+        if (n == BATCH_MAX || (due > now && !along))
+            break;
+        rlk_timer_disarm(&reg->timers, t);
+        if (t->tag == RLK_TIMER_LOOK) {
+            reg->looks = reg->tried || rlk_awaited_awaits_locked(reg);
+            reg->tried = false;
+            client->deaths.begin |= reg->looks;
+            continue;
+        }
+        *ret_wanted = true;
+        if (t->tag == RLK_TIMER_LOCK) {
+            lock_due(client, RLK_CONTAINER_OF(t, struct rlk_queue, timer)->lock, now);
+            continue;
+        }
+        struct rlk_hold *hold = RLK_CONTAINER_OF(t, struct rlk_hold, timer);
+        if (hold->state == RLK_HOLD_HELD) {
+            if (n == 0 && hold->renew_at == due) {
+                first_due = due;
+                watch->crowded = is_crowded(client, hold, due);
+            }
+            if (along)
+                hold->renew_at = now;
+            inside_due(client, hold, now);
+        } else if (hold->state != RLK_HOLD_REQUESTED) {
+            outside_due(client, hold, now);
+        }
+    }
+    if (n == BATCH_MAX && first_due != RLK_NEVER)
+        watch->full_from = first_due;
+    /* The time is never put off, though what it was for may be gone: locks that are taken
+     * and released again and again would wake the watchdog each time. */
+    if (due < reg->armed || reg->armed <= now)
+        reg->armed = due;
+    due = reg->armed;
+    rlk_registry_unlock(reg);
+    return due;
+}

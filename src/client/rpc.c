@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One round trip of each lock script on a connection of the pool. No state. Thread:
+ * callers'. Locks: none may be held. Blocks: network. */
+#include "client/rpc.h"
+
+#include "base/clock.h"
+#include "base/probe.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* Lends a connection, or answers why not: nothing was sent. */
+static struct rlk_conn *borrow(struct rlock_client *client, int64_t until,
+                               struct rlk_answer *answer)
+{
+    struct rlk_conn *conn = NULL;
+    int rc = rlk_pool_get(client->pool, until, &conn);
+    if (rc == 0)
+        return conn;
+    *answer = (struct rlk_answer){
+        .outcome = rc == EACCES || rc == EPROTO || rc == ENOMEM ? RLK_REFUSED : RLK_RETRY,
+        .code = rc,
+    };
+    return NULL;
+}
+
+void rlk_rpc_put(struct rlock_client *client, struct rlk_conn *conn)
+{
+    bool moved = rlk_conn_state(conn) == RLK_CONN_DEAD && rlk_conn_moved(conn);
+
+    rlk_pool_put(client->pool, conn);
+    if (moved)
+        rlk_subscriber_look(client);
+}
+
+/* `what`: the script's name, or the command's. */
+static void count_answer(struct rlock_client *client, const char *what,
+                         const struct rlk_answer *answer)
+{
+    if (answer->outcome == RLK_UNKNOWN)
+        RLK_COUNT(client->counters.unknown_outcomes);
+    if (answer->loaded)
+        RLK_COUNT(client->counters.script_loads);
+    if (answer->outcome == RLK_REFUSED && answer->answered)
+        RLK_COUNT(client->counters.refusals);
+    if (answer->answered) {
+        RLK_COUNT(client->counters.round_trips);
+        int64_t now = rlk_clock_boot();
+        RLK_PROBE2(reply, what, RLK_PROBE_US(now - answer->sent));
+        rlk_client_answered(client, answer->sent, now);
+    }
+}
+
+static void call_script(struct rlock_client *client, struct rlk_conn *conn,
+                        const struct rlk_request *req, int64_t until,
+                        struct rlk_answer *answer)
+{
+    rlk_script_call(conn, req, until, answer);
+    count_answer(client, rlk_scripts[req->script].name, answer);
+    rlk_rpc_put(client, conn);
+}
+
+/* What has to be done in any case is not refused for want of memory, but put off. */
+static void put_off(struct rlk_answer *answer)
+{
+    if (answer->outcome == RLK_REFUSED && answer->code == ENOMEM)
+        answer->outcome = RLK_RETRY;
+}
+
+void rlk_rpc_acquire(struct rlock_client *client, struct rlk_script_args_acquire ask,
+                      int64_t until, struct rlk_answer *answer)
+{
+    struct rlk_request req RLK_UNINITIALIZED;
+    struct rlk_conn *conn = borrow(client, until, answer);
+
+    /* rule: T3 */
+    if (!conn)
+        return;
+    /* server time by when this request must have run (T3); an upper bound of the clock's
+     * offset makes it late by a round trip at most, which the markers outlive */
+    ask.not_after_us = rlk_conn_clock_offset_us(conn) + until / 1000;
+    rlk_script_args_acquire(&req, client, &ask);
+    call_script(client, conn, &req, until, answer);
+}
+
+void rlk_rpc_release(struct rlock_client *client, const struct rlk_hold *hold, bool mark,
+                      int64_t until, struct rlk_answer *answer)
+{
+    struct rlk_request req RLK_UNINITIALIZED;
+    struct rlk_conn *conn = borrow(client, until, answer);
+
+    if (conn) {
+        rlk_script_args_release(&req, client, hold, mark ? rlk_client_marker_ms(client) : 0);
+        call_script(client, conn, &req, until, answer);
+    }
+    put_off(answer);
+}
+
+void rlk_rpc_cancel(struct rlock_client *client, const struct rlk_hold *hold,
+                     int64_t until, struct rlk_answer *answer)
+{
+    struct rlk_request req RLK_UNINITIALIZED;
+    struct rlk_conn *conn = borrow(client, until, answer);
+
+    if (!conn)
+        return;
+    rlk_script_args_cancel(&req, client, hold, rlk_client_marker_ms(client));
+    call_script(client, conn, &req, until, answer);
+}
+
+void rlk_rpc_renew(struct rlock_client *client, const struct rlk_hold *hold,
+                    long lease_ms, struct rlk_script_args_renew with, int64_t until,
+                    struct rlk_answer *answer)
+{
+    struct rlk_request req RLK_UNINITIALIZED;
+    struct rlk_conn *conn = borrow(client, until, answer);
+
+    if (!conn)
+        return;
+    rlk_script_args_renew(&req, client, hold, lease_ms, with);
+    call_script(client, conn, &req, until, answer);
+}
+
+void rlk_rpc_downgrade(struct rlock_client *client, const struct rlk_hold *hold,
+                        long lease_ms, int64_t until, struct rlk_answer *answer)
+{
+    struct rlk_request req RLK_UNINITIALIZED;
+    struct rlk_conn *conn = borrow(client, until, answer);
+
+    if (conn) {
+        rlk_script_args_downgrade(&req, client, hold, lease_ms);
+        call_script(client, conn, &req, until, answer);
+    }
+    put_off(answer);
+}
+
+/* A script of ours looked at as many waiters as one may: goes on behind them (T11). A
+ * queue shrinks or a ticket grows with each. */
+void rlk_rpc_go_on(struct rlock_client *client, int kind, const char *name,
+                    size_t name_len, int prefer, struct rlk_cursor after, int64_t until)
+{
+    while (rlk_cursor_set(after)) {
+        struct rlk_answer answer;
+        struct rlk_request req RLK_UNINITIALIZED;
+        struct rlk_reply *reply = NULL;
+        struct rlk_conn *conn = borrow(client, until, &answer);
+        if (!conn)
+            return;
+        /* nobody of ours is named */
+        rlk_script_args_refresh(&req, client, kind, name, name_len, prefer, after, "", 0);
+        rlk_script_call_raw(conn, &req, until, &answer, &reply);
+        if (answer.outcome == RLK_DONE) {
+            bool loaded = answer.loaded;
+            rlk_script_decode(conn, &rlk_scripts[req.script], reply, answer.sent, &answer,
+                              NULL, 0, NULL, 0);
+            answer.loaded = loaded;
+            answer.answered = true;
+            rlk_reply_free(reply);
+        }
+        count_answer(client, rlk_scripts[req.script].name, &answer);
+        rlk_rpc_put(client, conn);
+        after = answer.outcome == RLK_DONE ? answer.more : (struct rlk_cursor){ 0 };
+    }
+}
+
+void rlk_rpc_request(struct rlock_client *client, const struct rlk_request *req,
+                      int64_t until, struct rlk_answer *ret_answer,
+                      struct rlk_reply **ret_raw)
+{
+    int64_t started = rlk_clock_boot();
+    /* a broken connection is found out at once: a few tries are not a storm */
+    for (int tries = 0; tries < 3; tries++) {
+        struct rlk_conn *conn = borrow(client, until, ret_answer);
+        if (!conn)
+            return;
+        if (ret_raw)
+            rlk_script_call_raw(conn, req, until, ret_answer, ret_raw);
+        else
+            rlk_script_call(conn, req, until, ret_answer);
+        count_answer(client, rlk_scripts[req->script].name, ret_answer);
+        bool dead = rlk_conn_state(conn) == RLK_CONN_DEAD;
+        rlk_rpc_put(client, conn);
+        if (ret_answer->outcome == RLK_DONE || ret_answer->outcome == RLK_REFUSED ||
+            !dead || rlk_clock_boot() - started > (until - started) / 2)
+            return;
+    }
+}
+
+int rlk_rpc_command(struct rlock_client *client, int argc, const char *const *argv,
+                     int64_t until, struct rlk_answer *ret_answer,
+                     struct rlk_reply **ret_reply)
+{
+    size_t len[RLK_RPC_WORDS_MAX];
+    struct rlk_conn *conn;
+
+    for (int i = 0; i < argc; i++)
+        len[i] = strlen(argv[i]);
+    int rc = rlk_pool_get(client->pool, until, &conn);
+    if (rc != 0)
+        return rc;
+    rlk_script_command(conn, argc, argv, len, until, ret_answer, ret_reply);
+    count_answer(client, argv[0], ret_answer);
+    rlk_rpc_put(client, conn);
+    return ret_answer->outcome == RLK_DONE ? 0 : ret_answer->code;
+}

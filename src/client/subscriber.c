@@ -1,0 +1,590 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The subscriber thread. For each client it keeps one connection with one subscription,
+ * the mailbox, made once; channels of Redisson locks come on top while a waiter sees a
+ * foreign holder. Messages are hints: they become facts in the registry, where the
+ * waiter's ticket decides what to believe. After every (re)subscription all waiters are
+ * checked anew, because what was published meanwhile is gone (L3). An idle subscription
+ * is pinged, because a peer that vanished says nothing.
+ *
+ * The loop (see loop.h) calls step() for each client whenever its socket, a timer or
+ * another thread asks for it. Event callbacks run here too, with no mutex held; a
+ * callback may close the very client it is told about.
+ */
+#include "client/subscriber.h"
+
+#include "client/client.h"
+#include "base/clock.h"
+#include "base/error.h"
+#include "state/handoff.h"
+#include "client/leader.h"
+#include "base/log.h"
+#include "net/mailbox.h"
+#include "net/server_error.h"
+#include "client/events.h"
+
+#include <string.h>
+
+enum { BACKOFF_FIRST_MS = 20, BACKOFF_MAX_MS = 1000 };
+
+static int64_t step(struct rlk_loop_member *member, int64_t now);
+static int fd(struct rlk_loop_member *member, short *ret_events);
+static void left(struct rlk_loop_member *member);
+
+static struct rlk_loop loop = {
+    .thread_name = "rlock-sub", .step = step, .fd = fd, .left = left
+};
+static rlk_once_t once = RLK_ONCE_INIT;
+static int loop_rc;
+
+static void init(void)
+{
+    loop_rc = rlk_loop_init(&loop);
+}
+
+static struct rlock_client *client_of(struct rlk_loop_member *member)
+{
+    return RLK_CONTAINER_OF(member, struct rlock_client, subscription.member);
+}
+
+int rlk_subscriber_join(struct rlock_client *client)
+{
+    struct rlk_subscription *sub = &client->subscription;
+
+    rlk_sync_once(&once, init);
+    if (loop_rc != 0)
+        return loop_rc;
+    sub->state = RLK_SUB_DOWN;
+    sub->backoff_ms = BACKOFF_FIRST_MS;
+    sub->answer_due = sub->ping_at = RLK_NEVER;
+    sub->watch_fd = -1;
+    client->registry.leader_fd = -1;
+    int rc = rlk_loop_join(&loop, &sub->member);
+    if (rc == 0)
+        client->registry.subscriber = &loop.bell;
+    return rc;
+}
+
+void rlk_subscriber_leave(struct rlock_client *client)
+{
+    rlk_loop_leave(&loop, &client->subscription.member);
+}
+
+void rlk_subscriber_look(struct rlock_client *client)
+{
+    rlk_registry_lock(&client->registry);
+    client->registry.subscriber_dirty = true;
+    rlk_registry_unlock(&client->registry);
+}
+
+bool rlk_subscriber_is_self(void)
+{
+    return rlk_loop_is_self(&loop);
+}
+
+void rlk_subscriber_forget(void)
+{
+    rlk_loop_forget(&loop);
+}
+
+static int fd(struct rlk_loop_member *member, short *ret_events)
+{
+    struct rlk_subscription *sub = &client_of(member)->subscription;
+    *ret_events = POLLIN;
+    if (sub->mode != RLK_SUB_OWN)
+        return sub->mode == RLK_SUB_LENT ? sub->watch_fd : -1;
+    if (!sub->conn)
+        return -1;
+    *ret_events = rlk_conn_events(sub->conn);
+    return rlk_conn_fd(sub->conn);
+}
+
+/* ---- the connection */
+
+static void drop_conn(struct rlk_subscription *sub)
+{
+    rlk_reply_free(sub->left_over);
+    sub->left_over = NULL;
+    rlk_conn_free(sub->conn);
+    sub->conn = NULL;
+    sub->state = RLK_SUB_DOWN;
+}
+
+static void fail(struct rlk_subscription *sub, int64_t now)
+{
+    drop_conn(sub);
+    atomic_store(&sub->hears, false);
+    atomic_store(&sub->subscribed, false);
+    sub->answer_due = sub->ping_at = RLK_NEVER;
+    /* jitter from the clock's low bits: clients that were cut off together do not return
+     * together */
+    int64_t jitter = now / 1000 % (sub->backoff_ms + 1);
+    sub->retry_at = now + (sub->backoff_ms / 2 + jitter / 2 + 1) * RLK_NS_PER_MS;
+    sub->backoff_ms =
+        sub->backoff_ms * 2 > BACKOFF_MAX_MS ? BACKOFF_MAX_MS : sub->backoff_ms * 2;
+}
+
+/* 0, or why there is none. */
+static int open_conn(struct rlock_client *client, int64_t now)
+{
+    struct rlk_subscription *sub = &client->subscription;
+    unsigned moves = atomic_load(&client->moves.count);
+    if (sub->address_moves != moves)
+        sub->address_len = 0;
+    sub->address_moves = moves;
+    struct rlk_conn_options options = {
+        .target = &client->config.target,
+        .name = client->conn_name,
+        .keepalive_ms = client->config.presence_ms,
+        .reply_limit = 1 << 20,
+        .skip_over = RLK_MAIL_SIZE_MAX, /* or anybody's long message would cut it */
+        .last_address = &sub->address,
+        .last_address_len = &sub->address_len,
+        .moves = &client->moves,
+        .moves_seen = moves,
+    };
+    int64_t deadline = now + client->config.connect_timeout_ms * RLK_NS_PER_MS;
+
+    int rc = rlk_conn_start(&sub->conn, &options, deadline);
+    if (rc != 0) {
+        sub->conn = NULL;
+        fail(sub, now);
+        return rc;
+    }
+    sub->state = RLK_SUB_OPENING;
+    sub->asked_at = now;
+    rlk_registry_unanswered(&client->registry, now);
+    sub->answer_due = deadline;
+    return 0;
+}
+
+static int send_words(struct rlk_subscription *sub, const char *verb, const char *word,
+                      size_t len)
+{
+    const char *argv[] = { verb, word };
+    size_t lens[] = { strlen(verb), len };
+    return rlk_conn_append(sub->conn, word ? 2 : 1, argv, lens);
+}
+
+static int send_channel(struct rlk_subscription *sub, const struct rlk_lock *lock,
+                        bool join)
+{
+    char channel[RLK_KEY_SIZE];
+    size_t len = rlk_key_write(channel, RLK_KEY_CHANNEL, lock->name, lock->name_len);
+    return send_words(sub, join ? "SUBSCRIBE" : "UNSUBSCRIBE", channel, len);
+}
+
+/* Joins the mailbox, and the channels that are wanted. */
+static int join_all(struct rlock_client *client, int64_t now)
+{
+    struct rlk_subscription *sub = &client->subscription;
+    struct rlk_registry *reg = &client->registry;
+    char mailbox[sizeof(RLK_MAILBOX_PREFIX) + RLK_UUID_LEN];
+
+    memcpy(mailbox, RLK_MAILBOX_PREFIX, sizeof(RLK_MAILBOX_PREFIX) - 1);
+    memcpy(mailbox + sizeof(RLK_MAILBOX_PREFIX) - 1, client->uuid, RLK_UUID_LEN);
+    int rc = send_words(sub, "SUBSCRIBE", mailbox, sizeof(mailbox) - 1);
+    rlk_registry_lock(reg);
+    for (size_t i = 0; rc == 0 && i < reg->table_size; i++) {
+        for (struct rlk_lock *lock = reg->table[i]; rc == 0 && lock; lock = lock->chain) {
+            if (!rlk_lock_has_queue(lock))
+                continue;
+            lock->queue->channel_joined = lock->queue->channel_wanted > 0;
+            if (lock->queue->channel_joined)
+                rc = send_channel(sub, lock, true);
+        }
+    }
+    rlk_registry_unlock(reg);
+    sub->state = RLK_SUB_JOINING;
+    sub->asked_at = now;
+    sub->answer_due = now + rlk_client_command_timeout(client);
+    return rc;
+}
+
+/* Joins and leaves what has changed. */
+static int follow_channels(struct rlock_client *client)
+{
+    struct rlk_registry *reg = &client->registry;
+    struct rlk_list *l;
+    int rc = 0;
+
+    rlk_registry_lock(reg);
+    while (rc == 0 && (l = rlk_list_pop(&reg->channels)) != NULL) {
+        struct rlk_lock *lock = RLK_CONTAINER_OF(l, struct rlk_queue, channel_link)->lock;
+        bool want = lock->queue->channel_wanted > 0;
+        lock->queue->channel_listed = false;
+        if (want != lock->queue->channel_joined) {
+            rc = send_channel(&client->subscription, lock, want);
+            lock->queue->channel_joined = want;
+        }
+        rlk_lock_unref_locked(lock);
+    }
+    rlk_registry_unlock(reg);
+    return rc;
+}
+
+/* ---- messages */
+
+/* Whether the id is one that this process has to do with. */
+static bool take_grant(struct rlock_client *client, const struct rlk_mail *mail, size_t i)
+{
+    struct rlk_registry *reg = &client->registry;
+    const struct rlk_mail_grant *grant = &mail->grants[i];
+    uint64_t token = mail->token == 0 ? 0 : mail->token + i * mail->token_count;
+    struct rlk_id id;
+
+    if (!rlk_id_parse(&id, client->uuid, grant->id, grant->id_len))
+        return false;
+    rlk_registry_lock(reg);
+    bool known = rlk_registry_grant_locked(reg, &id, mail->name, mail->name_len,
+                                           grant->ticket, token, mail->flags);
+    rlk_registry_unlock(reg);
+    return known;
+}
+
+/* The same. */
+static bool take_news(struct rlock_client *client, const struct rlk_mail *mail)
+{
+    struct rlk_registry *reg = &client->registry;
+    struct rlk_id id;
+
+    if (!rlk_id_parse(&id, client->uuid, mail->id, mail->id_len))
+        return false;
+    rlk_registry_lock(reg);
+    bool known = mail->kind == RLK_MAIL_LOST
+                     ? rlk_registry_lost_locked(reg, &id, mail->name, mail->name_len)
+                     : rlk_registry_wanted_locked(reg, &id, mail->name, mail->name_len);
+    rlk_registry_unlock(reg);
+    return known;
+}
+
+static void take_mail(struct rlock_client *client, const char *text, size_t len)
+{
+    struct rlk_mail mail RLK_UNINITIALIZED;
+    size_t unknown = 0;
+
+    if (!rlk_mailbox_parse(&mail, text, len) ||
+        rlk_key_check(mail.name, mail.name_len) != 0) {
+        RLK_COUNT(client->counters.messages_ignored);
+        return;
+    }
+    RLK_COUNT(client->counters.messages);
+    if (mail.kind != RLK_MAIL_GRANT)
+        unknown = !take_news(client, &mail);
+    for (size_t i = 0; mail.kind == RLK_MAIL_GRANT && i < mail.grant_count; i++)
+        unknown += !take_grant(client, &mail, i);
+    if (unknown > 0)
+        RLK_COUNT(client->counters.messages_ignored);
+}
+
+/* A message on a lock's channel: it may be free. */
+static void take_channel(struct rlock_client *client, const char *channel, size_t len)
+{
+    struct rlk_registry *reg = &client->registry;
+    char tagged[RLK_KEY_SIZE];
+    size_t name_len;
+    const char *name = rlk_key_of_channel(channel, len, &name_len);
+
+    if (!name || name_len > RLOCK_NAME_MAX)
+        return;
+    tagged[0] = '{';
+    memcpy(tagged + 1, name, name_len);
+    tagged[name_len + 1] = '}';
+    rlk_registry_lock(reg);
+    for (int kind = 1; kind < RLK_KIND_LIMIT; kind++) {
+        for (int form = 0; form < 2; form++) {
+            struct rlk_lock *lock =
+                form == 0 ? rlk_lock_find_locked(reg, kind, name, name_len)
+                          : rlk_lock_find_locked(reg, kind, tagged, name_len + 2);
+            if (!lock)
+                continue;
+            if (rlk_lock_has_queue(lock))
+                lock->queue->messages++;
+            rlk_queue_poll_locked(lock);
+            if (kind == RLK_KIND_WATCH)
+                rlk_lock_wake_locked(lock);
+        }
+    }
+    rlk_registry_unlock(reg);
+}
+
+static bool word_is(const struct rlk_reply *reply, const char *word)
+{
+    size_t len;
+    if (!reply || rlk_reply_type(reply) != RLK_REPLY_STRING)
+        return false;
+    const char *text = rlk_reply_string(reply, &len);
+    return len == strlen(word) && memcmp(text, word, len) == 0;
+}
+
+/* An error, or what no subscription answers. What it says is the server's: only printable
+ * bytes of it are shown, and not many. Returns as take_reply does. */
+static bool refused(struct rlock_client *client, const struct rlk_reply *reply,
+                    int64_t now)
+{
+    struct rlk_subscription *sub = &client->subscription;
+    bool error = rlk_reply_type(reply) == RLK_REPLY_ERROR;
+    char text[RLK_SERVER_ERROR_SIZE] = "an answer out of place to SUBSCRIBE";
+    char more[RLK_LOG_MORE_SIZE];
+    size_t len;
+
+    if (error) {
+        const char *said = rlk_reply_string(reply, &len);
+        rlk_server_error_describe(text, sizeof(text), "SUBSCRIBE", NULL, NULL, 0, said, len);
+    }
+    RLK_COUNT(client->counters.refusals);
+    if (rlk_log_now(&sub->pace, now, 1, more))
+        rlk_log(RLK_LOG_ERR, "rlock: subscription refused at %s: %s%s",
+                client->config.target.label, text, more);
+    /* a channel of Redisson's may be refused: its lock is polled, the mailbox stays */
+    if (sub->state == RLK_SUB_UP && error) {
+        /* if it was a PING, that has been answered */
+        sub->answer_due = RLK_NEVER;
+        sub->ping_at = now + client->config.presence_ms * RLK_NS_PER_MS;
+        return true;
+    }
+    rlk_conn_kill(sub->conn, RLK_FAIL_UNKNOWN, text); /* which becomes the reason told */
+    return false;
+}
+
+/* Returns false when the subscription is of no use. */
+static bool take_reply(struct rlock_client *client, const struct rlk_reply *reply,
+                       int64_t now)
+{
+    struct rlk_subscription *sub = &client->subscription;
+    const struct rlk_reply *kind = rlk_reply_at(reply, 0),
+                           *channel = rlk_reply_at(reply, 1),
+                           *payload = rlk_reply_at(reply, 2);
+    size_t channel_len, payload_len;
+
+    atomic_store_explicit(&client->registry.heard_at, now, memory_order_relaxed);
+    if (rlk_reply_type(reply) != RLK_REPLY_ARRAY)
+        return refused(client, reply, now);
+    sub->ping_at = now + client->config.presence_ms * RLK_NS_PER_MS;
+    if (word_is(kind, "message") && channel && payload &&
+        rlk_reply_type(channel) == RLK_REPLY_STRING) {
+        const char *name = rlk_reply_string(channel, &channel_len);
+        /* "" of one that was too long */
+        const char *text = rlk_reply_string(payload, &payload_len);
+        if (strncmp(name, RLK_MAILBOX_PREFIX, sizeof(RLK_MAILBOX_PREFIX) - 1) == 0)
+            take_mail(client, text, payload_len);
+        else
+            take_channel(client, name, channel_len);
+        return true;
+    }
+    if (word_is(kind, "pong")) {
+        sub->answer_due = RLK_NEVER;
+    } else if (word_is(kind, "subscribe") && channel &&
+               rlk_reply_type(channel) == RLK_REPLY_STRING) {
+        const char *name = rlk_reply_string(channel, &channel_len);
+        if (sub->state == RLK_SUB_JOINING &&
+            strncmp(name, RLK_MAILBOX_PREFIX, sizeof(RLK_MAILBOX_PREFIX) - 1) == 0) {
+            sub->state = RLK_SUB_UP;
+            sub->answer_due = RLK_NEVER;
+            sub->up_at = rlk_clock_boot();
+            sub->backoff_ms = BACKOFF_FIRST_MS;
+        } else {
+            take_channel(client, name,
+                         channel_len); /* look again: it may be free since */
+        }
+    }
+    return true;
+}
+
+/* Returns as take_reply does; to a leader also when it left a reply to the thread: what
+ * is refused is for the logger, which is not to run where the program takes a lock. */
+static bool take_replies(struct rlock_client *client, int64_t now, bool leads)
+{
+    struct rlk_subscription *sub = &client->subscription;
+    struct rlk_reply *reply = sub->left_over;
+    bool useful = true;
+
+    sub->left_over = NULL;
+    while (useful && (reply || (reply = rlk_conn_take_reply(sub->conn)) != NULL)) {
+        if (leads && rlk_reply_type(reply) != RLK_REPLY_ARRAY) {
+            sub->left_over = reply;
+            return false;
+        }
+        useful = take_reply(client, reply, now);
+        rlk_reply_give_back(sub->conn, reply);
+        reply = NULL;
+    }
+    return useful;
+}
+
+bool rlk_subscriber_read(struct rlock_client *client)
+{
+    struct rlk_subscription *sub = &client->subscription;
+
+    rlk_conn_step(sub->conn);
+    return take_replies(client, rlk_clock_boot(), true) &&
+           rlk_conn_state(sub->conn) != RLK_CONN_DEAD;
+}
+
+/* ---- the loop's calls */
+
+/* rule: L3 */
+/* Reads what there is. False: the client was closed by a callback. */
+static bool listen_on(struct rlock_client *client, int64_t now)
+{
+    struct rlk_subscription *sub = &client->subscription;
+    bool was_up = sub->state == RLK_SUB_UP, useful = true, silent = false;
+    int64_t heard_at = client->registry.heard_at;
+
+    rlk_conn_step(sub->conn);
+    if (sub->state == RLK_SUB_OPENING && rlk_conn_state(sub->conn) == RLK_CONN_READY) {
+        RLK_COUNT(client->counters.connects);
+        useful = join_all(client, now) == 0;
+        rlk_conn_step(sub->conn);
+    }
+    useful = useful && take_replies(client, now, false);
+    if (now >= sub->answer_due) {
+        silent = true;
+        rlk_conn_kill(sub->conn, RLK_FAIL_UNKNOWN, "no answer from the server");
+    }
+    if (sub->state == RLK_SUB_UP && !was_up) {
+        bool again = sub->been_up;
+        if (again)
+            RLK_COUNT(client->counters.reconnects);
+        sub->been_up = true;
+        sub->ping_at = now + client->config.presence_ms * RLK_NS_PER_MS;
+        rlk_registry_lock(&client->registry);
+        rlk_registry_recheck_locked(&client->registry);
+        rlk_handoff_ask_all_locked(&client->registry);
+        rlk_registry_unlock(&client->registry);
+        bool told_down = sub->told_down, open = rlk_events_up(client, again);
+        if (told_down)
+            return open;
+    }
+    if (useful && rlk_conn_state(sub->conn) != RLK_CONN_DEAD)
+        return true;
+    if (sub->state == RLK_SUB_OPENING)
+        RLK_COUNT(client->counters.connect_failures);
+    if (silent)
+        rlk_registry_unanswered(&client->registry, sub->asked_at);
+    char reason[200];
+    const char *text = rlk_conn_error_text(sub->conn);
+    size_t len = strnlen(text, sizeof(reason) - 1);
+    memcpy(reason, text, len);
+    reason[len] = '\0';
+    if (!useful)
+        sub->backoff_ms = BACKOFF_MAX_MS; /* refused: trying often is no use */
+    fail(sub, now);
+    rlk_registry_lock(&client->registry);
+    rlk_handoff_ask_all_locked(&client->registry);
+    rlk_registry_unlock(&client->registry);
+    if (!sub->leaving)
+        return rlk_events_down(client, reason, heard_at != 0 && silent ? heard_at : now);
+    sub->leaving = false;
+    rlk_log(RLK_LOG_DEBUG, "rlock: %s: %s", client->config.target.label, reason);
+    return true;
+}
+
+static void ping_if_due(struct rlock_client *client, int64_t now)
+{
+    struct rlk_subscription *sub = &client->subscription;
+    if (sub->state != RLK_SUB_UP || now < sub->ping_at)
+        return;
+    sub->ping_at = RLK_NEVER;
+    sub->asked_at = now;
+    sub->answer_due = now + rlk_client_command_timeout(client);
+    if (send_words(sub, "PING", NULL, 0) != 0)
+        rlk_conn_kill(sub->conn, RLK_FAIL_LOCAL, "out of memory");
+}
+
+/* Whether it listens elsewhere than where the requests go. A replica takes subscriptions
+ * as a master does; there it would hear what its master's scripts publish, even what they
+ * take back because nobody heard it, and would itself not be heard. */
+static bool is_elsewhere(struct rlock_client *client)
+{
+    struct rlk_subscription *sub = &client->subscription;
+    return rlk_conn_moved(sub->conn) ||
+           (sub->state == RLK_SUB_UP && atomic_load(&sub->unheard_at) > sub->up_at);
+}
+
+/* Leaves such a server, not too often. Returns when to look again. */
+static int64_t leave_elsewhere(struct rlock_client *client, int64_t now)
+{
+    struct rlk_subscription *sub = &client->subscription;
+
+    if (!sub->conn || !is_elsewhere(client))
+        return RLK_NEVER;
+    if (now < sub->leave_at)
+        return sub->leave_at;
+    sub->leave_at = now + BACKOFF_MAX_MS * RLK_NS_PER_MS;
+    sub->address_len = 0;
+    sub->leaving = true;
+    rlk_conn_kill(sub->conn, RLK_FAIL_NOT_SENT,
+                  "the subscription was not where the locks are");
+    return RLK_NEVER;
+}
+
+/* Returns when to be called again, 0: the client was closed by a callback. */
+static int64_t step_conn(struct rlock_client *client, int64_t now)
+{
+    struct rlk_subscription *sub = &client->subscription;
+
+    if (sub->state == RLK_SUB_DOWN && now >= sub->retry_at) {
+        int rc = open_conn(client, now);
+        if (rc != 0 && !rlk_events_down(client, rlk_error_text(rc), now))
+            return 0;
+    }
+    int64_t leave_due = leave_elsewhere(client, now);
+    if (sub->conn && !listen_on(client, now))
+        return 0;
+    if (sub->conn && sub->state >= RLK_SUB_JOINING) {
+        ping_if_due(client, now);
+        if (follow_channels(client) != 0)
+            rlk_conn_kill(sub->conn, RLK_FAIL_LOCAL, "out of memory");
+        /* sends; and takes what it reads by the way, of which poll tells no more */
+        if ((rlk_conn_unsent(sub->conn) > 0 ||
+             rlk_conn_state(sub->conn) == RLK_CONN_DEAD) &&
+            !listen_on(client, now))
+            return 0;
+    }
+    if (!sub->conn)
+        return sub->retry_at;
+    atomic_store(&sub->subscribed, sub->state == RLK_SUB_UP);
+    atomic_store(&sub->hears, sub->state == RLK_SUB_UP && sub->answer_due == RLK_NEVER);
+    int64_t due = rlk_conn_due(sub->conn);
+    if (sub->answer_due < due)
+        due = sub->answer_due;
+    if (sub->ping_at < due)
+        due = sub->ping_at;
+    if (leave_due < due)
+        due = leave_due;
+    return due;
+}
+
+static int64_t step(struct rlk_loop_member *member, int64_t now)
+{
+    struct rlock_client *client = client_of(member);
+    struct rlk_subscription *sub = &client->subscription;
+
+    if (!rlk_events_news(client))
+        return 0;
+    bool wanted = sub->mode == RLK_SUB_LENT && (now >= sub->due || is_elsewhere(client));
+    if (rlk_leader_take_over(client, wanted)) {
+        int64_t due = step_conn(client, now);
+        if (due == 0)
+            return 0;
+        sub->due = due;
+        if (sub->conn)
+            rlk_leader_lend(client);
+    }
+    return sub->mode == RLK_SUB_RECALLED ? RLK_NEVER : sub->due;
+}
+
+/* What happened before the client was closed is told, unless its own callback closed it.
+ */
+static void left(struct rlk_loop_member *member)
+{
+    struct rlock_client *client = client_of(member);
+    struct rlk_subscription *sub = &client->subscription;
+
+    if (member->attached && !rlk_events_news(client))
+        return;
+    drop_conn(sub);
+    sub->mode = RLK_SUB_OWN;
+    rlk_leader_end(client);
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The watchdog thread. For each client it has one connection, made when first needed, on
+ * which its requests are pipelined, so that a server that is slow or silent delays no
+ * other client's renewals, and no loss is told late. What it asks, and what it makes of
+ * the answers, is in renewer.c.
+ *
+ * Replies come in the order of requests. When the connection breaks, or nothing is heard
+ * on it while a request is late, all in flight have failed with outcome unknown; each is
+ * repeated by its timer, on a new connection.
+ */
+#include "client/watchdog.h"
+
+#include "client/client.h"
+#include "base/clock.h"
+#include "client/renewer.h"
+#include "base/log.h"
+
+enum {
+    BACKOFF_FIRST_MS = 10,
+    BACKOFF_MAX_MS = 1000,
+    TELL_AFTER_MS = 500,
+    HURRY_PARTS = 20, /* of the shortest lease that is to be renewed, */
+    HURRY_MIN_MS = 5  /* but no shorter than this: at most between two tries */
+};
+
+static int64_t step(struct rlk_loop_member *member, int64_t now);
+static int fd(struct rlk_loop_member *member, short *ret_events);
+static int other_fd(struct rlk_loop_member *member);
+static void left(struct rlk_loop_member *member);
+
+static struct rlk_loop loop = {
+    .thread_name = "rlock-watch",
+    .step = step,
+    .fd = fd,
+    .other_fd = other_fd,
+    .left = left,
+};
+static rlk_once_t once = RLK_ONCE_INIT;
+static int loop_rc;
+
+static void init(void)
+{
+    loop_rc = rlk_loop_init(&loop);
+}
+
+static struct rlock_client *client_of(struct rlk_loop_member *member)
+{
+    return RLK_CONTAINER_OF(member, struct rlock_client, watch.member);
+}
+
+int rlk_watchdog_join(struct rlock_client *client)
+{
+    rlk_sync_once(&once, init);
+    if (loop_rc != 0)
+        return loop_rc;
+    rlk_list_init(&client->watch.ops);
+    client->watch.backoff_ms = BACKOFF_FIRST_MS;
+    client->watch.op_deadline = RLK_NEVER;
+    int rc = rlk_loop_join(&loop, &client->watch.member);
+    if (rc == 0)
+        client->registry.watchdog = &loop.bell;
+    return rc;
+}
+
+void rlk_watchdog_leave(struct rlock_client *client)
+{
+    rlk_loop_leave(&loop, &client->watch.member);
+    rlk_peer_watch_end(client);
+}
+
+void rlk_watchdog_forget(void)
+{
+    rlk_loop_forget(&loop);
+}
+
+static int fd(struct rlk_loop_member *member, short *ret_events)
+{
+    struct rlk_watch *watch = &client_of(member)->watch;
+    if (!watch->conn)
+        return -1;
+    *ret_events = rlk_conn_events(watch->conn);
+    return rlk_conn_fd(watch->conn);
+}
+
+static int other_fd(struct rlk_loop_member *member)
+{
+    return rlk_peer_watch_fd(client_of(member));
+}
+
+/* ---- the connection */
+
+static void drop_conn(struct rlock_client *client, int64_t now)
+{
+    struct rlk_watch *watch = &client->watch;
+    struct rlk_list *l = rlk_list_first(&watch->ops);
+
+    if (l)
+        rlk_registry_unanswered(&client->registry,
+                                RLK_CONTAINER_OF(l, struct rlk_op, link)->sent);
+    if (rlk_conn_failure(watch->conn) != RLK_FAIL_NONE)
+        rlk_log(RLK_LOG_DEBUG, "rlock: watchdog: %s", rlk_conn_error_text(watch->conn));
+    while ((l = rlk_list_first(&watch->ops)) != NULL)
+        rlk_renewer_done(client, RLK_CONTAINER_OF(l, struct rlk_op, link), NULL);
+    rlk_conn_free(watch->conn);
+    watch->conn = NULL;
+    watch->opening = false;
+    watch->retry_at = now + watch->backoff_ms * RLK_NS_PER_MS;
+    watch->backoff_ms =
+        watch->backoff_ms * 2 > BACKOFF_MAX_MS ? BACKOFF_MAX_MS : watch->backoff_ms * 2;
+}
+
+/* While the mailbox is heard, nobody else tells that the server is not there for us. */
+static void tell_down(struct rlock_client *client, int64_t now)
+{
+    struct rlk_watch *watch = &client->watch;
+    char lasted[RLK_LOG_NUMBER_SIZE];
+
+    if (watch->told_down || !atomic_load(&client->subscription.hears) ||
+        now - watch->down_since < TELL_AFTER_MS * RLK_NS_PER_MS)
+        return;
+    watch->told_down = true;
+    rlk_log(RLK_LOG_WARNING, "rlock: no connection to renew leases at %s for %s s: %s",
+            client->config.target.label, rlk_log_seconds(lasted, now - watch->down_since),
+            rlk_conn_error_text(watch->conn));
+}
+
+/* The handshake failed. */
+static void count_failure(struct rlock_client *client, int64_t now)
+{
+    enum rlk_failure why = rlk_conn_failure(client->watch.conn);
+
+    RLK_COUNT(client->counters.connect_failures);
+    tell_down(client, now);
+    if (why != RLK_FAIL_ACCESS && why != RLK_FAIL_PROTOCOL)
+        return;
+    rlk_registry_lock(&client->registry);
+    rlk_registry_ask_again_locked(&client->registry, now);
+    rlk_registry_unlock(&client->registry);
+}
+
+void rlk_watchdog_hurry(struct rlk_watch *watch, int64_t now, long lease_ms)
+{
+    long most = lease_ms / HURRY_PARTS;
+
+    if (most < HURRY_MIN_MS)
+        most = HURRY_MIN_MS;
+    if (watch->backoff_ms > most)
+        watch->backoff_ms = (int)most;
+    if (watch->retry_at > now + most * RLK_NS_PER_MS)
+        watch->retry_at = now + most * RLK_NS_PER_MS;
+}
+
+static void open_conn(struct rlock_client *client, int64_t now)
+{
+    struct rlk_watch *watch = &client->watch;
+    if (watch->down_since == 0)
+        watch->down_since = now;
+    watch->tried_at = now;
+    rlk_registry_unanswered(&client->registry, now);
+    unsigned moves = atomic_load(&client->moves.count);
+    if (watch->address_moves != moves)
+        watch->address_len = 0;
+    watch->address_moves = moves;
+    struct rlk_conn_options options = {
+        .target = &client->config.target,
+        .name = client->conn_name,
+        .keepalive_ms = client->config.presence_ms,
+        .reply_limit = 1 << 16,
+        .last_address = &watch->address,
+        .last_address_len = &watch->address_len,
+        .moves = &client->moves,
+        .moves_seen = moves,
+    };
+    int64_t deadline = now + client->config.connect_timeout_ms * RLK_NS_PER_MS;
+
+    if (rlk_conn_start(&watch->conn, &options, deadline) != 0) {
+        watch->conn = NULL;
+        watch->retry_at = now + watch->backoff_ms * RLK_NS_PER_MS;
+        return;
+    }
+    watch->opening = true; /* though it may be ready, or dead, by now */
+}
+
+static void note_ready(struct rlock_client *client, int64_t now)
+{
+    struct rlk_watch *watch = &client->watch;
+    char lasted[RLK_LOG_NUMBER_SIZE];
+
+    watch->opening = false;
+    atomic_store_explicit(&client->registry.heard_at, now, memory_order_relaxed);
+    RLK_COUNT(client->counters.connects);
+    if (watch->been_ready)
+        RLK_COUNT(client->counters.reconnects);
+    watch->been_ready = true;
+    if (watch->told_down)
+        rlk_log(RLK_LOG_INFO, "rlock: connected again to renew leases at %s after %s s",
+                client->config.target.label,
+                rlk_log_seconds(lasted, rlk_clock_boot() - watch->down_since));
+    watch->told_down = false;
+    watch->down_since = 0;
+}
+
+/* Whether the connection is silent: a request is late, and nothing was heard since it was
+ * sent. (A late one on a connection that speaks is only slow: cutting it would fail the
+ * others too.) The earliest deadline is looked for only when the last known one has
+ * passed. */
+static bool silent(struct rlk_watch *watch, int64_t now)
+{
+    if (now < watch->op_deadline)
+        return false;
+    watch->op_deadline = RLK_NEVER;
+    for (struct rlk_list *l = watch->ops.next; l != &watch->ops; l = l->next) {
+        struct rlk_op *op = RLK_CONTAINER_OF(l, struct rlk_op, link);
+        if (now >= op->deadline && watch->heard_at > op->quiet_since) {
+            op->quiet_since = watch->heard_at;
+            op->deadline = watch->heard_at + op->timeout; /* may have passed, too */
+        }
+        if (op->deadline < watch->op_deadline)
+            watch->op_deadline = op->deadline;
+    }
+    return now >= watch->op_deadline;
+}
+
+/* Reads replies; drops a connection that broke or is silent. */
+static void serve_conn(struct rlock_client *client, int64_t now)
+{
+    struct rlk_watch *watch = &client->watch;
+    struct rlk_reply *reply;
+
+    rlk_conn_step(watch->conn);
+    if (watch->opening && rlk_conn_state(watch->conn) == RLK_CONN_READY)
+        note_ready(client, now);
+    while ((reply = rlk_conn_take_reply(watch->conn)) != NULL) {
+        struct rlk_list *l = rlk_list_first(&watch->ops);
+        watch->heard_at = now;
+        if (l) {
+            rlk_renewer_done(client, RLK_CONTAINER_OF(l, struct rlk_op, link), reply);
+            /* not by one that tells to go elsewhere */
+            if (rlk_conn_state(watch->conn) != RLK_CONN_DEAD)
+                watch->backoff_ms = BACKOFF_FIRST_MS;
+        } else {
+            rlk_conn_kill(watch->conn, RLK_FAIL_PROTOCOL, "a reply nobody asked for");
+        }
+        rlk_reply_give_back(watch->conn, reply);
+    }
+    if (silent(watch, now))
+        rlk_conn_kill(watch->conn, RLK_FAIL_UNKNOWN, "no answer in time");
+    if (rlk_conn_state(watch->conn) == RLK_CONN_DEAD) {
+        if (watch->opening)
+            count_failure(client, now);
+        drop_conn(client, now);
+    }
+}
+
+static int64_t step(struct rlk_loop_member *member, int64_t now)
+{
+    struct rlock_client *client = client_of(member);
+    struct rlk_watch *watch = &client->watch;
+    bool wanted = false;
+
+    /* A server that is no master any more does not know what the new one granted: it
+     * would say of such a hold that it is gone. What is in flight is repeated. */
+    if (watch->conn && rlk_conn_moved(watch->conn)) {
+        rlk_conn_kill(watch->conn, RLK_FAIL_NOT_SENT, "the server is no master any more");
+        drop_conn(client, now);
+    }
+    if (watch->conn)
+        serve_conn(client, now);
+    int64_t due = rlk_renewer_run(client, &wanted);
+    int64_t look_at = rlk_peer_watch_step(client, now, &wanted);
+    if (look_at < due)
+        due = look_at;
+    bool missed = wanted && !rlk_renewer_ready(watch);
+    if (wanted && !watch->conn && now >= watch->retry_at)
+        open_conn(client, now);
+    /* sends; and takes what it reads by the way, of which poll tells no more */
+    if (watch->conn &&
+        (watch->opening || !rlk_renewer_ready(watch) || rlk_conn_unsent(watch->conn) > 0))
+        serve_conn(client, now);
+    if (wanted && !watch->conn && watch->retry_at < due)
+        due = watch->retry_at;
+    if (client->deaths.answered || (missed && rlk_renewer_ready(watch)))
+        due = 0; /* what follows from it */
+    if (watch->conn) {
+        int64_t conn_due = rlk_conn_due(watch->conn);
+        if (conn_due < due)
+            due = conn_due;
+        if (watch->op_deadline < due)
+            due = watch->op_deadline;
+    }
+    return due;
+}
+
+/* What is in flight is abandoned: the client closes. */
+static void left(struct rlk_loop_member *member)
+{
+    struct rlock_client *client = client_of(member);
+    if (client->watch.conn)
+        drop_conn(client, rlk_clock_boot());
+    rlk_peer_watch_stop(client);
+}

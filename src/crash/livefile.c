@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See livefile.h. */
+#include "crash/livefile.h"
+
+#include "client/client.h"
+#include "base/fd.h"
+#include "base/error.h"
+#include "base/log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    SLOTS_OLD_KERNEL = 1024, /* where no more memory can be had later */
+    LIFE_MAX_MS = 86400000
+};
+
+#define FORMAT "rlock-guard 1 "
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
+#endif
+
+/* ---- which server it is, as others of this host would say */
+
+static bool is_loopback(const char *host)
+{
+    return strcasecmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 ||
+           strcmp(host, "::1") == 0;
+}
+
+/* As configured, without the password. What is another server in another container is
+ * told apart: a loopback address by its network namespace, a path by its directory. */
+static bool name_server(struct rlk_livefile *guard, const struct rlk_target *target)
+{
+    struct stat st;
+    int len;
+
+    if (target->path) {
+        const char *base = strrchr(target->path, '/') + 1;
+        char dir[sizeof(((struct rlk_livefile *)0)->server)];
+        snprintf(dir, sizeof(dir), "%.*s/.", (int)(base - target->path - 1),
+                 target->path);
+        if (stat(dir, &st) != 0)
+            memset(&st, 0, sizeof(st));
+        len = snprintf(guard->server, sizeof(guard->server), "unix %ju:%ju/%s %d",
+                       (uintmax_t)st.st_dev, (uintmax_t)st.st_ino, base, target->db);
+    } else {
+        bool own = is_loopback(target->host);
+        if (!own || stat("/proc/self/ns/net", &st) != 0)
+            memset(&st, 0, sizeof(st));
+        len = snprintf(guard->server, sizeof(guard->server), "tcp %s:%u %d %ju",
+                       target->host, (unsigned)target->port, target->db,
+                       (uintmax_t)st.st_ino);
+        for (char *c = guard->server; *c; c++)
+            if (*c >= 'A' && *c <= 'Z')
+                *c = (char)(*c - 'A' + 'a');
+    }
+    return len < (int)sizeof(guard->server) && !strchr(guard->server, '\n');
+}
+
+/* ---- making it */
+
+static const struct flock whole_file = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+
+bool rlk_livefile_take(int fd)
+{
+    /* rule: G3 */
+    struct flock lock = whole_file;
+    return fcntl(fd, F_OFD_SETLK, &lock) == 0;
+}
+
+bool rlk_livefile_is_free(int fd)
+{
+    /* rule: G3, G14 */
+    struct flock lock = whole_file;
+    return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type == F_UNLCK;
+}
+
+/* How many slots there may be at most; a file over the limit would be a signal. */
+static unsigned slots_allowed(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
+        return RLK_SLOTS_MAX;
+    if (limit.rlim_cur < RLK_LIVEFILE_HEADER)
+        return 0;
+    rlim_t count = (limit.rlim_cur - RLK_LIVEFILE_HEADER) / sizeof(struct rlk_intent);
+    return count < RLK_SLOTS_MAX ? (unsigned)count : RLK_SLOTS_MAX;
+}
+
+static size_t len_of(unsigned slots)
+{
+    return RLK_LIVEFILE_HEADER + slots * sizeof(struct rlk_intent);
+}
+
+static bool can_grow(void *map)
+{
+    return madvise(map, RLK_LIVEFILE_HEADER, MADV_POPULATE_WRITE) == 0;
+}
+
+static void write_head(const struct rlock_client *client, char *at)
+{
+    /* rule: G12 */
+    char program[64];
+    snprintf(program, sizeof(program), "%s", program_invocation_short_name);
+    for (char *c = program; *c; c++)
+        if (*c <= ' ' || *c > '~')
+            *c = '_';
+    snprintf(at, RLK_LIVEFILE_HEADER,
+             FORMAT "%s\npid %ld\nprogram %s\nserver %s\nlife %" PRId64 "\n",
+             client->uuid, (long)getpid(), program, client->guard.server,
+             rlk_client_marker_ms(client));
+}
+
+/* rule: G1, G6 */
+/* Memory, lock and mapping of a new file, which then needs its descriptor no more.
+ * Returns an errno value. */
+static int set_up(struct rlock_client *client, int fd, const struct rlk_rundir *dir)
+{
+    struct rlk_livefile *guard = &client->guard;
+    struct rlk_intent_table *slots = &client->registry.slots;
+    unsigned max = slots_allowed();
+    unsigned count = max < RLK_SLOTS_FIRST ? max : RLK_SLOTS_FIRST;
+
+    if (max == 0)
+        return EFBIG;
+    if (dir->of_group &&
+        (fchown(fd, (uid_t)-1, dir->group) != 0 || fchmod(fd, 0660) != 0))
+        return errno;
+    if (fallocate(fd, 0, 0, (off_t)len_of(count)) != 0 ||
+        ftruncate(fd, (off_t)len_of(max)) != 0)
+        return errno;
+    if (!rlk_livefile_take(fd))
+        return errno;
+    const size_t map_len = len_of(max); /* all of it, whatever is used */
+    void *map = mmap(NULL, map_len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (map == MAP_FAILED)
+        return errno;
+    int rc = madvise(map, map_len, MADV_DONTFORK) == 0 ? 0 : errno;
+    if (rc == 0 && !can_grow(map)) {
+        max = max < SLOTS_OLD_KERNEL ? max : SLOTS_OLD_KERNEL;
+        rc = fallocate(fd, 0, 0, (off_t)len_of(max)) == 0 ? 0 : errno;
+        count = max;
+    }
+    if (rc != 0) {
+        munmap(map, map_len);
+        return rc;
+    }
+    guard->map = map;
+    guard->map_len = map_len;
+    write_head(client, map);
+    slots->table = (struct rlk_intent *)((char *)map + RLK_LIVEFILE_HEADER);
+    slots->full = (_Atomic uint32_t *)((char *)map + RLK_LIVEFILE_FULL_AT);
+    slots->count = count;
+    slots->max = max;
+    return 0;
+}
+
+/* rule: G1 */
+/* That the mapping alone keeps the lock, on which all depends (G1): a kernel for which
+ * that is not so would have this process buried alive. 0, or an errno value. */
+static int check_lock(const struct rlk_rundir *dir, const char *name)
+{
+    int fd = rlk_fd_raise(openat(dir->fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    if (fd < 0)
+        return errno;
+    int rc = rlk_livefile_is_free(fd) ? ENOLCK : 0;
+    close(fd);
+    return rc;
+}
+
+/* rule: G1, G2 */
+/* The lock comes before the name (G2): until then nobody looks for it. */
+static int make(struct rlock_client *client, const struct rlk_rundir *dir)
+{
+    char before[RLK_UUID_LEN + 2];
+
+    snprintf(before, sizeof(before), ".%s", client->uuid);
+    int fd = rlk_fd_raise(openat(
+        dir->fd, before, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+    int rc = fd < 0 ? errno : set_up(client, fd, dir);
+    if (fd >= 0)
+        close(fd);
+    if (rc == 0)
+        rc = check_lock(dir, before);
+    if (rc == 0 && renameat(dir->fd, before, dir->fd, client->uuid) != 0)
+        rc = errno;
+    if (rc != 0)
+        unlinkat(dir->fd, before, 0);
+    return rc;
+}
+
+static void give_up(struct rlock_client *client)
+{
+    rlk_livefile_free(client);
+    client->guard.dir[0] = '\0';
+}
+
+static void make_file(struct rlock_client *client)
+{
+    struct rlk_livefile *guard = &client->guard;
+    struct rlk_rundir dir;
+    sigset_t signals;
+
+    if (rlk_rundir_find(guard->dir, &guard->off) != 0 ||
+        rlk_rundir_open(&dir, guard->dir) != 0) {
+        snprintf(guard->why, sizeof(guard->why), "%s", rlk_error_message());
+        guard->dir[0] = '\0';
+    } else {
+        /* a child that is forked meanwhile would keep the lock; nor is a handler to fork
+         * here */
+        rlk_sync_signals_block(&signals);
+        rlk_fd_hold();
+        int rc = make(client, &dir);
+        rlk_fd_unhold();
+        rlk_sync_signals_restore(&signals);
+        rlk_fd_close(dir.fd);
+        if (rc != 0) {
+            snprintf(guard->why, sizeof(guard->why), "no file could be made in %s: %s",
+                     guard->dir, strerror(rc));
+            give_up(client);
+        }
+    }
+    rlk_error_clear();
+}
+
+void rlk_livefile_start(struct rlock_client *client)
+{
+    struct rlk_livefile *guard = &client->guard;
+
+    memset(guard, 0, sizeof(*guard));
+    memset(&client->registry.slots, 0, sizeof(client->registry.slots));
+    guard->off = client->config.guard == RLOCK_GUARD_OFF;
+    if (guard->off)
+        snprintf(guard->why, sizeof(guard->why), "by the client's attribute or URL");
+    else if (!name_server(guard, &client->config.target))
+        snprintf(guard->why, sizeof(guard->why), "the server has no name that fits");
+    else
+        make_file(client);
+    if (guard->why[0] && !guard->off)
+        rlk_log(RLK_LOG_INFO, "rlock: no crash guard: %s", guard->why);
+}
+
+/* ---- its end */
+
+void rlk_livefile_leave(struct rlock_client *client, bool settled)
+{
+    struct rlk_livefile *guard = &client->guard;
+    struct rlk_rundir dir;
+
+    if (!guard->map || !settled || rlk_rundir_open(&dir, guard->dir) != 0)
+        return;
+    /* rule: G15 */
+    unlinkat(dir.fd, client->uuid, 0);
+    rlk_fd_close(dir.fd);
+}
+
+void rlk_livefile_end(struct rlock_client *client)
+{
+    struct rlk_livefile *guard = &client->guard;
+
+    if (!guard->map)
+        return;
+    /* rule: G15 */
+    /* Moved over the file's mapping, which is so never without memory. What fails leaves
+     * it there: then the lock goes with the memory. */
+    void *spare = mmap(NULL, guard->map_len, PROT_READ | PROT_WRITE,
+                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (spare == MAP_FAILED)
+        return;
+    if (mremap(spare, guard->map_len, guard->map_len, MREMAP_MAYMOVE | MREMAP_FIXED,
+               guard->map) == MAP_FAILED)
+        munmap(spare, guard->map_len);
+    else
+        madvise(guard->map, guard->map_len, MADV_DONTFORK);
+}
+
+void rlk_livefile_free(struct rlock_client *client)
+{
+    if (client->guard.map)
+        munmap(client->guard.map, client->guard.map_len);
+    client->guard.map = NULL;
+    client->registry.slots.table = NULL;
+}
+
+void rlk_livefile_forget(struct rlock_client *client)
+{
+    /* rule: G6 */
+    memset(&client->guard, 0, sizeof(client->guard));
+}
+
+/* ---- others' files */
+
+bool rlk_livefile_is_name(const char *name)
+{
+    size_t i;
+    for (i = 0; i < RLK_UUID_LEN; i++) {
+        bool dash = i == 8 || i == 13 || i == 18 || i == 23;
+        if (dash ? name[i] != '-'
+                 : !((name[i] >= '0' && name[i] <= '9') ||
+                     (name[i] >= 'a' && name[i] <= 'f')))
+            return false;
+    }
+    return name[i] == '\0';
+}
+
+/* The rest of the line that begins so, cut to fit. False: there is none. */
+static bool find_line(const char *text, const char *key, char *buf, size_t size)
+{
+    char begin[32];
+    snprintf(begin, sizeof(begin), "\n%s ", key);
+    const char *at = strstr(text, begin);
+    if (!at)
+        return false;
+    at += strlen(begin);
+    size_t len = strcspn(at, "\n");
+    if (at[len] != '\n' || len >= size)
+        return false;
+    memcpy(buf, at, len);
+    buf[len] = '\0';
+    return true;
+}
+
+bool rlk_livefile_read(int fd, const char *uuid, struct rlk_livefile_head *ret_head)
+{
+    /* rule: G3 */
+    char text[1024], number[24];
+    const size_t first = sizeof(FORMAT) - 1;
+    uint32_t full;
+    ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+
+    if (n <= 0)
+        return false;
+    text[n] = '\0';
+    if (strncmp(text, FORMAT, first) != 0 ||
+        strncmp(text + first, uuid, RLK_UUID_LEN) != 0 ||
+        text[first + RLK_UUID_LEN] != '\n' ||
+        !find_line(text, "program", ret_head->program, sizeof(ret_head->program)) ||
+        !find_line(text, "server", ret_head->server, sizeof(ret_head->server)) ||
+        !find_line(text, "pid", number, sizeof(number)))
+        return false;
+    ret_head->pid = strtol(number, NULL, 10);
+    if (!find_line(text, "life", number, sizeof(number)))
+        return false;
+    ret_head->life_ms = strtoll(number, NULL, 10);
+    ret_head->full =
+        pread(fd, &full, sizeof(full), RLK_LIVEFILE_FULL_AT) == sizeof(full) && full != 0;
+    for (char *c = ret_head->program; *c; c++) /* it goes into lines of the log */
+        if (*c <= ' ' || *c > '~')
+            *c = '_';
+    if (ret_head->life_ms > LIFE_MAX_MS)
+        ret_head->life_ms = LIFE_MAX_MS;
+    return ret_head->life_ms > 0;
+}

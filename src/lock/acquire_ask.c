@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A hold that asks: made, taken, given up; and what an answer to its acquire means.
+ *
+ * An id that was sent and is given up goes one of three ways, chosen under the registry's
+ * mutex (T7): to the next local waiter (not in_order), to the caller as held, or to
+ * cancel. A cancel that is not answered in time is finished by the watchdog.
+ *
+ * Thread: callers'. Locks: hold the registry's mu.
+ */
+#include "lock/acquire_impl.h"
+
+#include "base/error.h"
+
+enum { CANCEL_MS = 100 /* a cancel's share beyond the caller's deadline */ };
+
+uint32_t rlk_acquire_params_grant_ms(const struct rlk_acquire_params *params)
+{
+    long presence = params->client->config.presence_ms;
+    return (uint32_t)(params->lease_ms < presence ? params->lease_ms : presence);
+}
+
+char rlk_acquire_params_letter(const struct rlk_acquire_params *params)
+{
+    const struct rlk_kind *kind = &rlk_kinds[params->kind];
+    char l = params->reading ? kind->read_letter : kind->letter;
+    return params->fencing ? (char)(l - 'a' + 'A') : l;
+}
+
+struct rlk_hold *rlk_acquire_new_hold(const struct rlk_acquire_params *params, struct rlk_lock *lock,
+                                  bool tell)
+{
+    struct rlk_hold *hold = rlk_hold_new_locked(lock, params->thread, rlk_acquire_params_letter(params),
+                                                rlk_acquire_params_grant_ms(params));
+    if (hold) {
+        hold->lease_ms = (int)params->lease_ms;
+        hold->fixed = params->fixed;
+        hold->reading = params->reading;
+        hold->prefer = params->prefer;
+        char *flag = hold->id.flags;
+        if (params->robust)
+            *flag++ = RLK_ID_ROBUST;
+        if (tell)
+            *flag++ = RLK_ID_TELL;
+    }
+    return hold;
+}
+
+bool rlk_acquire_may_take(const struct rlk_hold *hold, int64_t now)
+{
+    return now < hold->end && rlk_hold_newest_locked(hold);
+}
+
+void rlk_acquire_take(struct rlk_hold *hold, const struct rlk_acquire_params *params, int64_t now)
+{
+    struct rlk_lock *lock = hold->lock;
+
+    /* The server has it for this hold, by newer proof than that of any other: a hold that
+     * we still believe in was taken away, and the news of it is on its way. */
+    if (lock->current)
+        rlk_hold_lose_locked(lock->current, RLK_LOSS_ANOTHERS, now);
+    while (!hold->reading && !rlk_list_empty(&lock->queue->reads))
+        rlk_hold_lose_locked(
+            RLK_CONTAINER_OF(lock->queue->reads.next, struct rlk_hold, link),
+            RLK_LOSS_ANOTHERS, now);
+    rlk_hold_enter_locked(hold, params->thread, now);
+    rlk_queue_reached_locked(hold->lock, now);
+    RLK_COUNT(params->client->counters.acquisitions);
+}
+
+void rlk_acquire_abandon(struct rlk_hold *hold, const struct rlk_acquire_params *params, int64_t now)
+{
+    /* rule: T3, T8 */
+    if (!hold->sent_any) {
+        rlk_hold_ask_end_locked(hold);
+        hold->state = RLK_HOLD_GOING;
+        rlk_hold_put_locked(hold);
+        return;
+    }
+    int64_t window = rlk_client_marker_ms(params->client) + params->lease_ms;
+    rlk_hold_give_up_locked(hold, now, now + window * RLK_NS_PER_MS);
+}
+
+void rlk_acquire_withdraw(struct rlk_lock *lock, const struct rlk_acquire_params *params)
+{
+    struct rlk_hold *hold = rlk_lock_ask_locked(lock);
+    if (!hold)
+        return;
+    rlk_hold_ref_locked(hold);
+    rlk_acquire_abandon(hold, params, rlk_clock_boot());
+}
+
+void rlk_acquire_end_request(struct rlk_hold *hold, const struct rlk_acquire_params *params, int64_t now)
+{
+    /* rule: W21 */
+    if (hold->unknown) {
+        rlk_acquire_abandon(hold, params, now);
+        return;
+    }
+    rlk_hold_ask_end_locked(hold);
+    rlk_hold_put_locked(hold);
+}
+
+enum rlk_verdict rlk_acquire_judge(struct rlk_hold *hold, const struct rlk_acquire_params *params,
+                               const struct rlk_answer *answer)
+{
+    if (answer->outcome == RLK_UNKNOWN)
+        hold->unknown = true;
+    /* an error that we do not know, or a command that the ACL refused in the midst of a
+     * script, may have left anything: that attempt is withdrawn, too */
+    if (answer->outcome == RLK_UNKNOWN || answer->outcome == RLK_DONE ||
+        (answer->outcome == RLK_REFUSED && answer->sent != 0))
+        hold->sent_any = true;
+    if (answer->outcome == RLK_REFUSED)
+        return FAILED;
+    if (answer->outcome != RLK_DONE)
+        return AGAIN;
+    rlk_queue_reached_locked(hold->lock, rlk_clock_boot());
+    if (hold->state != RLK_HOLD_REQUESTED)
+        return TAKEN; /* by another thread that waits for it, meanwhile */
+    hold->flags = answer->flags;
+    /* a try goes on by itself while it is told that the lock is busy */
+    if (rlk_cursor_set(answer->more) && answer->fate.what != RLK_BUSY)
+        rlk_queue_go_on_locked(hold->lock, answer->more);
+    switch (answer->fate.what) {
+    case RLK_HELD:
+        rlk_hold_held_locked(hold, answer->sent, answer->fate.remaining_ms,
+                             answer->fate.token);
+        hold->open_to = hold->asked;
+        return TAKEN;
+    case RLK_SHARED:
+        hold->open_to = hold->asked;
+        return hold->reading ? SHARED : FAILED;
+    case RLK_QUEUED:
+        rlk_hold_queued_locked(hold, answer->fate.ticket, answer->sent);
+        rlk_queue_joined_locked(hold->lock, answer->sent, answer->pttl_ms, answer->flags);
+        return QUEUED;
+    case RLK_BUSY:
+        return TAKEN_BY_OTHERS;
+    case RLK_MARKED: /* this id is dead */
+        rlk_hold_rename_locked(hold, params->thread);
+        return AGAIN_AT_ONCE;
+    case RLK_LATE:
+        return AGAIN_AT_ONCE;
+    case RLK_UNRECOVERABLE:
+        return SPOILT;
+    default:
+        return FAILED;
+    }
+}
+
+/* rule: L7 */
+/* The cancel's share of the 100 ms that a call may take beyond its deadline (L7). */
+static int64_t cancel_until(const struct rlk_acquire_params *params, int64_t now)
+{
+    int64_t left = rlk_deadline_left(&params->deadline);
+    int64_t share = CANCEL_MS * RLK_NS_PER_MS + (left < 0 ? left : 0);
+    int64_t least = (CANCEL_MS - RLK_ATTEMPT_FLOOR_MS) / 2 * RLK_NS_PER_MS;
+    return now + (share > least ? share : least);
+}
+
+void rlk_acquire_leave_queue(struct rlk_acquire_op *ask)
+{
+    if (ask->lock->queue->requester == ask->waiter)
+        ask->lock->queue->requester = NULL;
+    if (ask->lock->queue->woken == ask->waiter)
+        ask->lock->queue->woken = NULL;
+    rlk_list_remove(&ask->waiter->link);
+}
+
+int rlk_acquire_give_up(struct rlk_acquire_op *ask, int rc)
+{
+    const struct rlk_acquire_params *params = ask->params;
+    struct rlk_registry *reg = &params->client->registry;
+    struct rlk_lock *lock = ask->lock;
+    struct rlk_hold *hold = ask->hold;
+    int64_t now = rlk_clock_boot();
+
+    rlk_acquire_leave_queue(ask);
+    struct rlk_waiter *other = hold->reading ? rlk_acquire_share_companion(ask) : NULL;
+    if (other) {
+        if (hold->requester == params->thread) {
+            hold->requester = other->thread;
+            rlk_hold_wake_locked(hold);
+        }
+        rlk_hold_put_locked(hold);
+        return rc;
+    }
+    /* (not beside a hold that is believed in, where nobody else could go on with what is
+     * to be asked about: the cancel tells) */
+    if (!hold->reading && !rlk_kinds[lock->kind].in_order &&
+        !rlk_list_empty(&lock->queue->waiters) &&
+        !(lock->current && (hold->granted || hold->need_ask))) {
+        struct rlk_waiter *next = RLK_CONTAINER_OF(rlk_list_first(&lock->queue->waiters),
+                                                   struct rlk_waiter, link);
+        if (rlk_handoff_suits(hold, next)) {
+            hold->requester = NULL;        /* facts are kept in it until the next one looks */
+            rlk_hold_put_locked(hold); /* lock->queue->asks keeps it */
+            rlk_lock_promote_locked(lock);
+            return rc;
+        }
+    }
+    if (!hold->sent_any) {
+        rlk_acquire_abandon(hold, params, now);
+        rlk_lock_promote_locked(lock);
+        return rc;
+    }
+    /* rule: T7, T8 */
+    /* From here on the id is dead, unless the cancel finds that it is ours (T7, T8). It
+     * stays among the asks until then, so that a grant which is read meanwhile is not
+     * taken for one that nobody knows, and released behind our back. */
+    hold->state = RLK_HOLD_GOING;
+    hold->requester = NULL;
+    rlk_lock_promote_locked(lock);
+    RLK_COUNT(params->client->counters.cancels);
+    struct rlk_answer answer;
+    int64_t until = cancel_until(params, now);
+    rlk_registry_unlock(reg);
+    rlk_error_keep(rc != ENOTCONN || rlk_error_present());
+    rlk_rpc_cancel(params->client, hold, until, &answer);
+    if (answer.outcome == RLK_DONE)
+        rlk_rpc_go_on(params->client, lock->kind, lock->name, lock->name_len, hold->prefer,
+                       answer.more, until);
+    rlk_error_keep(false);
+    rlk_registry_lock(reg);
+    now = rlk_clock_boot();
+    hold->state = RLK_HOLD_REQUESTED;
+    /* a server that does not answer is not asked once more for it */
+    ask->waiter->late &= answer.outcome == RLK_DONE;
+    if (answer.outcome == RLK_DONE && answer.fate.what == RLK_REMOVED) {
+        rlk_hold_ask_end_locked(hold);
+        rlk_hold_put_locked(hold);
+        return rc;
+    }
+    if (answer.outcome == RLK_DONE && answer.fate.what == RLK_YOURS) {
+        int64_t left = answer.fate.remaining_ms;
+        if (left > hold->id.grant_ms) /* than what a grant is given for */
+            left = hold->id.grant_ms;
+        hold->flags = answer.flags;
+        rlk_hold_held_locked(hold, answer.sent, left, answer.fate.token);
+        /* a fixed lease would have to be confirmed, for which there is no time left */
+        if (!params->fixed && rlk_acquire_may_take(hold, now)) {
+            rlk_acquire_take(hold, params, now);
+            rlk_hold_put_locked(hold);
+            return 0;
+        }
+    }
+    rlk_acquire_abandon(hold, params, now);
+    return rc;
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The calling thread takes what its process has of a lock, and nobody is in, instead of
+ * asking for it: what decides is handoff.c; here is what has to be said to the server on
+ * the way. Thread: any. Locks: hold the registry's mu, and drop it where they say so. */
+#include "lock/acquire_impl.h"
+
+#include "base/error.h"
+
+int64_t rlk_acquire_attempt_until(const struct rlk_acquire_params *params, int64_t now)
+{
+    int64_t left = params->try_once ? RLK_NEVER : rlk_deadline_left(&params->deadline);
+    int64_t timeout = rlk_client_command_timeout(params->client);
+
+    if (left >= timeout)
+        return now + timeout;
+    return now + (left > 0 ? left : 0) + RLK_ATTEMPT_FLOOR_MS * RLK_NS_PER_MS;
+}
+
+bool rlk_acquire_params_keeps(const struct rlk_acquire_params *params)
+{
+    return params->handoff.retain_ns > 0 && params->handoff.hears &&
+           (params->kind == RLK_KIND_MUTEX || params->kind == RLK_KIND_RWLOCK) &&
+           !params->fixed;
+}
+
+void rlk_acquire_waiter_init(struct rlk_waiter *waiter, const struct rlk_acquire_params *params, int64_t now)
+{
+    *waiter = (struct rlk_waiter){
+        .thread = params->thread,
+        .self = rlk_sync_thread_self(),
+        .letter = rlk_acquire_params_letter(params),
+        .robust = params->robust,
+        .grant_ms = rlk_acquire_params_grant_ms(params),
+        .lease_ms = params->lease_ms,
+        .since = now,
+        .passed_on = !params->fixed && params->handoff.ns > 0 && params->handoff.count > 0,
+        .retakes = !params->fixed,
+    };
+    rlk_list_init(&waiter->link);
+}
+
+/* rule: K11 */
+/* The calling thread is inside what the server takes for unused: it is told first (K11).
+ * False: the hold was given back, or is lost. */
+static bool mark_anew(const struct rlk_acquire_params *params, struct rlk_hold *hold)
+{
+    struct rlk_registry *reg = &params->client->registry;
+    struct rlk_holder *holder =
+        RLK_CONTAINER_OF(rlk_list_first(&hold->holders), struct rlk_holder, hold_link);
+    int64_t started = rlk_clock_boot(), until = rlk_acquire_attempt_until(params, started);
+    struct rlk_script_args_renew with = { .tell = true };
+    struct rlk_answer answer;
+    long lease_ms = hold->lease_ms;
+
+    hold->mark = hold->mark < 3 ? 3 : hold->mark + 1;
+    with.mark = hold->mark;
+    hold->cleaned = holder->claimed = false;
+    rlk_hold_ref_locked(hold);
+    rlk_registry_unlock(reg);
+    rlk_rpc_renew(params->client, hold, lease_ms, with,
+                   until < hold->end ? until : hold->end, &answer);
+    rlk_registry_lock(reg);
+    int64_t now = rlk_clock_boot();
+    if (answer.outcome == RLK_DONE)
+        rlk_queue_reached_locked(hold->lock, now);
+    else if (answer.outcome != RLK_REFUSED)
+        rlk_queue_trouble_locked(hold->lock, answer.code, started);
+    if (hold->state == RLK_HOLD_HELD && now >= hold->end)
+        rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now);
+    bool inside = hold->state == RLK_HOLD_HELD, done = answer.outcome == RLK_DONE;
+    if (inside && done && answer.fate.what == RLK_HELD) {
+        holder->claimed = true;
+        rlk_intent_say_locked(hold, RLK_INSIDE);
+        holder->since = now;
+        if (hold->at_risk) /* told to nobody meanwhile */
+            rlk_holder_news_locked(holder, RLK_NEWS_AT_RISK);
+        rlk_hold_confirm_locked(hold, answer.sent, answer.fate.remaining_ms);
+        rlk_handoff_answered_locked(hold, answer.sent, answer.flags);
+        rlk_hold_schedule_locked(hold);
+        rlk_hold_put_locked(hold);
+        return true;
+    }
+    if (inside && done)
+        rlk_hold_lose_locked(hold, RLK_LOSS_NOT_OURS, now);
+    rlk_holder_leave_locked(holder);
+    if (inside && !done) {
+        rlk_hold_leave_locked(hold);
+        rlk_release_left(hold, until); /* takes over a reference */
+    } else {
+        rlk_client_release(params->client); /* as a lost hold's; the caller keeps it */
+    }
+    rlk_hold_put_locked(hold);
+    rlk_error_clear();
+    return false;
+}
+
+bool rlk_acquire_enter_idle(const struct rlk_acquire_params *params, struct rlk_lock *lock,
+                    struct rlk_waiter *waiter)
+{
+    struct rlk_hold *spent;
+    int64_t now = rlk_clock_boot();
+
+    rlk_lock_held_locked(lock, now); /* what is lost by now */
+    if (params->reading && rlk_acquire_params_keeps(params) &&
+        rlk_readshare_enter_locked(lock, waiter, now))
+        return true;
+    /* rule: K16 */
+    /* once, not again and again: those who read here may be faster each time */
+    spent = params->reading ? NULL : rlk_readshare_kept_locked(lock);
+    if (spent) {
+        spent->no_marker = !spent->unknown;
+        rlk_hold_leave_locked(spent);
+        rlk_release_left(spent, rlk_acquire_attempt_until(params, now));
+        rlk_error_clear();
+        now = rlk_clock_boot();
+    }
+    if (rlk_handoff_enter_locked(lock, waiter, params->handoff, now, &spent))
+        return !lock->current->cleaned || mark_anew(params, lock->current);
+    if (spent) {
+        rlk_release_left(spent, rlk_acquire_attempt_until(params, now));
+        rlk_error_clear(); /* nobody's call, but the watchdog's if it failed */
+    }
+    return false;
+}

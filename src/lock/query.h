@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Of the calling thread's hold, as the public functions of these names; see rlock.h. */
+#ifndef RLK_QUERY_H
+#define RLK_QUERY_H
+
+#include "lock/handle.h"
+
+int rlk_query_extend(struct rlk_handle *handle, int kind, long lease_ms);
+int rlk_query_gettoken(const struct rlk_handle *handle, int kind, uint64_t *ret_token);
+int rlk_query_getremaining(const struct rlk_handle *handle, int kind, long *ret_ms);
+int rlk_query_getstate(const struct rlk_handle *handle, int kind,
+                       rlock_state_t *ret_state);
+int rlk_query_getholdcount(const struct rlk_handle *handle, int kind,
+                           unsigned *ret_count);
+
+#endif

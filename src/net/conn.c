@@ -1,0 +1,601 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Input, output and replies of a connection. A connection belongs to one thread at a
+ * time and has no mutex.
+ *
+ * A caller's round trip is to cost two system calls. So the socket is in blocking mode
+ * once it is connected, with a short SO_RCVTIMEO; rlk_conn_call sends, then waits inside
+ * one plain recv. Only when that brings no whole reply (slow server, signal, a reply in
+ * pieces) it goes on with ppoll against the absolute deadline. Everything else passes
+ * MSG_DONTWAIT.
+ */
+#include "net/conn_impl.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/fork.h"
+#include "base/ppoll.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { READ_CHUNK = 4096, READS_PER_STEP = 16, OUT_SIZE_FIRST = 1024 };
+enum { MOVE_AGAIN_MS = 100 }; /* at least between two moves that are counted */
+
+/* A plain recv may overstay by SO_RCVTIMEO and its rounding to ticks. */
+#define PLAIN_RECV_MARGIN_NS (2 * RLK_CONN_PATIENCE_MS * RLK_NS_PER_MS)
+
+/* ppoll counts on CLOCK_MONOTONIC, deadlines on CLOCK_BOOTTIME: look again after this. */
+#define POLL_MAX_NS RLK_NS_PER_S
+
+/* ---- death */
+
+void rlk_conn_explain(struct rlk_conn *conn, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    vsnprintf(conn->text, sizeof(conn->text), format, args);
+    va_end(args);
+}
+
+void rlk_conn_close_fd(struct rlk_conn *conn, bool abort)
+{
+    if (conn->fd < 0)
+        return;
+    bool ours = rlk_fd_is_ours(conn->fd);
+    if (abort && ours) {
+        struct linger now = { .l_onoff = 1, .l_linger = 0 };
+        setsockopt(conn->fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+    }
+    /* first: it stays in the set as long as a copy of it is open, in a child of a fork,
+     * which has nothing to do with its parent's set */
+    if (conn->watcher >= 0 && ours && !rlk_fork_in_child())
+        epoll_ctl(conn->watcher, EPOLL_CTL_DEL, conn->fd, &(struct epoll_event){ 0 });
+    conn->watcher = -1;
+    rlk_fd_close(conn->fd);
+    conn->fd = -1;
+}
+
+void rlk_conn_die(struct rlk_conn *conn, enum rlk_failure why, int local_code)
+{
+    if (conn->state == RLK_CONN_DEAD)
+        return;
+    rlk_conn_close_fd(conn, true);
+    conn->state = RLK_CONN_DEAD;
+    conn->failure = why;
+    conn->local_code = local_code;
+    conn->out_at = conn->out_len = 0;
+    rlk_conn_opening_free(conn->opening);
+    conn->opening = NULL;
+}
+
+void rlk_conn_kill(struct rlk_conn *conn, enum rlk_failure why, const char *text)
+{
+    if (conn->state == RLK_CONN_DEAD)
+        return;
+    rlk_conn_explain(conn, "%s", text);
+    rlk_conn_die(conn, why, ENOTCONN);
+    /* After a timeout nobody knows which request a late reply belongs to. */
+    redisReaderFree(conn->reader);
+    conn->reader = NULL;
+}
+
+void rlk_conn_leave(struct rlk_conn *conn, const char *text)
+{
+    struct rlk_moves *moves = conn->moves;
+    unsigned seen = conn->moves_seen;
+    int64_t now = rlk_clock_boot();
+
+    rlk_conn_kill(conn, RLK_FAIL_NOT_SENT, text);
+    /* a name that leads to a master and its replica by turns does not take the others'
+     * connections away each time: they are told themselves where they are wrong */
+    if (!moves || now < atomic_load(&moves->counted_at) + MOVE_AGAIN_MS * RLK_NS_PER_MS)
+        return;
+    if (atomic_compare_exchange_strong(&moves->count, &seen, seen + 1))
+        atomic_store(&moves->counted_at, now);
+}
+
+bool rlk_conn_moved(const struct rlk_conn *conn)
+{
+    return conn->moves && atomic_load(&conn->moves->count) != conn->moves_seen;
+}
+
+bool rlk_conn_has_socket(struct rlk_conn *conn)
+{
+    if (rlk_fd_is_ours(conn->fd))
+        return true;
+    rlk_conn_explain(conn, "the program has closed the connection to %s", conn->label);
+    return false;
+}
+
+/* A connection that was ready fails. */
+static void fail(struct rlk_conn *conn, int code)
+{
+    rlk_conn_die(conn, conn->requested ? RLK_FAIL_UNKNOWN : RLK_FAIL_NOT_SENT, code);
+}
+
+/* ---- input */
+
+int rlk_conn_reset_reader(struct rlk_conn *conn)
+{
+    redisReader *reader = redisReaderCreate();
+    if (!reader)
+        return ENOMEM;
+    if (conn->reader)
+        redisReaderFree(conn->reader);
+    conn->reader = reader;
+    conn->partial_len = conn->element_count = 0;
+    conn->too_big = conn->grown = false;
+    /* hiredis aborts when it has no memory for a smaller buffer: rlk_conn_parse sees to
+     * that */
+    conn->reader->maxbuf = 0;
+    conn->reader->fn = rlk_reply_functions();
+    conn->reader->privdata = conn;
+    return 0;
+}
+
+size_t rlk_conn_unparsed(const struct rlk_conn *conn)
+{
+    return conn->reader ? conn->reader->len - conn->reader->pos : 0;
+}
+
+/* A failure is kept in the reader, where rlk_conn_parse finds it. */
+static void feed(void *arg, const char *bytes, size_t len)
+{
+    struct rlk_conn *conn = arg;
+    redisReaderFeed(conn->reader, bytes, len);
+}
+
+enum rlk_input rlk_conn_input(struct rlk_conn *conn, int flags)
+{
+    char buf[READ_CHUNK] RLK_UNINITIALIZED;
+    ssize_t n = recv(conn->fd, buf, sizeof(buf), flags);
+    if (n == 0) {
+        rlk_conn_explain(conn, "%s closed the connection", conn->label);
+        return RLK_INPUT_END;
+    }
+    if (n < 0) {
+        if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)
+            return RLK_INPUT_NONE;
+        rlk_conn_explain(conn, "connection to %s: %s", conn->label, strerror(errno));
+        return RLK_INPUT_END;
+    }
+    size_t len = (size_t)n;
+    if (conn->skip.over == 0)
+        feed(conn, buf, len);
+    else
+        len = rlk_conn_skip_filter(&conn->skip, buf, len, feed, conn);
+    conn->partial_len += len;
+    conn->grown = conn->grown || conn->partial_len > REDIS_READER_MAX_BUF;
+    return RLK_INPUT_DATA;
+}
+
+static enum rlk_parsed sort_reader_error(struct rlk_conn *conn)
+{
+    if (conn->reader->err == REDIS_ERR_OOM && !conn->too_big) {
+        rlk_conn_explain(conn, "no memory for a reply of %s", conn->label);
+        return RLK_PARSED_NO_MEMORY;
+    }
+    if (conn->reader->err == REDIS_ERR_PROTOCOL)
+        rlk_conn_explain(conn, "%s does not speak the Redis protocol", conn->label);
+    else
+        rlk_conn_explain(conn, "a reply of %s is too big", conn->label);
+    return RLK_PARSED_BAD;
+}
+
+enum rlk_parsed rlk_conn_parse(struct rlk_conn *conn, struct rlk_reply **ret_reply)
+{
+    void *reply = NULL;
+    if (!conn->reader)
+        return RLK_PARSED_PARTIAL;
+    if (conn->reader->err != 0 || redisReaderGetReply(conn->reader, &reply) != REDIS_OK)
+        return sort_reader_error(conn);
+    if (reply) {
+        conn->partial_len = rlk_conn_unparsed(conn);
+        conn->element_count = 0;
+        if (conn->grown && conn->partial_len == 0)
+            rlk_conn_reset_reader(conn); /* or its buffer stays as big */
+        *ret_reply = reply;
+        return RLK_PARSED_REPLY;
+    }
+    if (conn->partial_len > conn->reply_limit) {
+        rlk_conn_explain(conn, "a reply of %s is too big", conn->label);
+        return RLK_PARSED_BAD;
+    }
+    return RLK_PARSED_PARTIAL;
+}
+
+/* ---- output */
+
+int rlk_conn_append(struct rlk_conn *conn, int argc, const char *const *argv,
+                    const size_t *argv_len)
+{
+    size_t len;
+    char *owned;
+    const char *bytes = rlk_conn_frame(conn, argc, argv, argv_len, &len, &owned);
+    if (!bytes)
+        return ENOMEM;
+    if (conn->out_at > 0 && conn->out_size - conn->out_len < len) {
+        memmove(conn->out, conn->out + conn->out_at, conn->out_len - conn->out_at);
+        conn->out_len -= conn->out_at;
+        conn->out_at = 0;
+    }
+    if (conn->out_size - conn->out_len < len) {
+        size_t size = conn->out_size ? conn->out_size : OUT_SIZE_FIRST;
+        while (size - conn->out_len < len)
+            size *= 2;
+        char *grown = realloc(conn->out, size);
+        if (!grown) {
+            redisFreeCommand(owned);
+            return ENOMEM;
+        }
+        conn->out = grown;
+        conn->out_size = size;
+    }
+    memcpy(conn->out + conn->out_len, bytes, len);
+    conn->out_len += len;
+    redisFreeCommand(owned);
+    return 0;
+}
+
+size_t rlk_conn_unsent(const struct rlk_conn *conn)
+{
+    return conn->out_len - conn->out_at;
+}
+
+/* Bytes that the kernel took, 0 when it takes none now, -1 with the text set. */
+static ssize_t output(struct rlk_conn *conn, const char *bytes, size_t len)
+{
+    ssize_t n;
+    do
+        n = send(conn->fd, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+    while (n < 0 && errno == EINTR);
+    if (n < 0) {
+        if (errno == EAGAIN || errno == EWOULDBLOCK)
+            return 0;
+        rlk_conn_explain(conn, "connection to %s: %s", conn->label, strerror(errno));
+        return -1;
+    }
+    conn->requested = true;
+    return n;
+}
+
+/* False: the socket takes no more for good. */
+static bool flush(struct rlk_conn *conn)
+{
+    while (conn->out_at < conn->out_len) {
+        ssize_t n = output(conn, conn->out + conn->out_at, conn->out_len - conn->out_at);
+        if (n < 0)
+            return false;
+        if (n == 0)
+            return true;
+        conn->out_at += (size_t)n;
+    }
+    conn->out_at = conn->out_len = 0;
+    return true;
+}
+
+bool rlk_conn_poll(int fd, short events, int64_t deadline)
+{
+    int64_t left = POLL_MAX_NS;
+    if (deadline != RLK_NEVER) {
+        left = rlk_clock_add(deadline, -rlk_clock_boot());
+        if (left <= 0)
+            return false;
+        if (left > POLL_MAX_NS)
+            left = POLL_MAX_NS;
+    }
+    struct pollfd p = { .fd = fd, .events = events };
+    struct timespec timeout = { .tv_sec = (time_t)(left / RLK_NS_PER_S),
+                                .tv_nsec = (long)(left % RLK_NS_PER_S) };
+    /* Ready, an error, a signal, out of time: the next system call or look at the
+     * clock tells. */
+    rlk_ppoll(&p, 1, &timeout, NULL);
+    return true;
+}
+
+/* ---- one request, one reply */
+
+/* Sends all of it. False: dead. *ret_waited: it took more than one system call. */
+static bool call_send(struct rlk_conn *conn, const char *bytes, size_t len,
+                      int64_t deadline, bool *ret_waited)
+{
+    size_t at = 0;
+    for (;;) {
+        ssize_t n = output(conn, bytes + at, len - at);
+        if (n < 0)
+            break;
+        at += (size_t)n;
+        if (at == len)
+            return true;
+        *ret_waited = true;
+        if (!rlk_conn_poll(conn->fd, POLLOUT, deadline)) {
+            rlk_conn_explain(conn, "%s took no request in time", conn->label);
+            break;
+        }
+        if (!rlk_conn_has_socket(conn))
+            break;
+    }
+    rlk_conn_die(conn, at > 0 ? RLK_FAIL_UNKNOWN : RLK_FAIL_NOT_SENT, ENOTCONN);
+    return false;
+}
+
+/* NULL: dead. */
+static struct rlk_reply *call_receive(struct rlk_conn *conn, int64_t deadline, bool plain)
+{
+    struct rlk_reply *reply = NULL;
+    int code = ENOTCONN;
+    for (;;) {
+        enum rlk_input input = rlk_conn_input(conn, plain ? 0 : MSG_DONTWAIT);
+        if (input == RLK_INPUT_END)
+            break;
+        if (input == RLK_INPUT_DATA) {
+            enum rlk_parsed parsed = rlk_conn_parse(conn, &reply);
+            if (parsed == RLK_PARSED_REPLY && rlk_conn_unparsed(conn) == 0)
+                return reply;
+            if (parsed == RLK_PARSED_REPLY) {
+                /* One of the two was not asked for, and it may be the first. */
+                rlk_reply_free(reply);
+                rlk_conn_explain(conn, "%s sent more than one reply", conn->label);
+                break;
+            }
+            if (parsed == RLK_PARSED_NO_MEMORY)
+                code = ENOMEM;
+            if (parsed != RLK_PARSED_PARTIAL)
+                break;
+        } else if (!rlk_conn_poll(conn->fd, POLLIN, deadline)) {
+            rlk_conn_explain(conn, "no reply from %s in time", conn->label);
+            break;
+        } else if (!rlk_conn_has_socket(conn)) {
+            break;
+        }
+        plain = false;
+    }
+    rlk_conn_die(conn, RLK_FAIL_UNKNOWN, code);
+    return NULL;
+}
+
+enum rlk_failure rlk_conn_call(struct rlk_conn *conn, int argc, const char *const *argv,
+                               const size_t *argv_len, int64_t deadline,
+                               struct rlk_reply **ret_reply, int64_t *ret_sent)
+{
+    assert(conn->out_at == conn->out_len);
+    size_t len = 0;
+    bool waited = false;
+    char *owned;
+    const char *bytes = rlk_conn_frame(conn, argc, argv, argv_len, &len, &owned);
+    *ret_sent = conn->asked_at = rlk_clock_boot();
+    if (conn->state != RLK_CONN_READY) {
+        redisFreeCommand(owned);
+        return RLK_FAIL_NOT_SENT;
+    }
+    if (!bytes) {
+        rlk_conn_explain(conn, "out of memory");
+        conn->local_code = ENOMEM;
+        return RLK_FAIL_LOCAL;
+    }
+    if (rlk_conn_unparsed(conn) > 0) {
+        rlk_conn_explain(conn, "%s sent what nobody asked for", conn->label);
+        rlk_conn_die(conn, RLK_FAIL_NOT_SENT, ENOTCONN);
+    } else if (*ret_sent >= deadline) {
+        rlk_conn_explain(conn, "no time left to ask %s", conn->label);
+        conn->local_code = ENOTCONN;
+        redisFreeCommand(owned);
+        return RLK_FAIL_NOT_SENT; /* it lives on: nothing was begun */
+    } else if (call_send(conn, bytes, len, deadline, &waited)) {
+        bool plain = !waited && deadline - *ret_sent >= PLAIN_RECV_MARGIN_NS;
+        struct rlk_reply *reply = call_receive(conn, deadline, plain);
+        if (reply)
+            *ret_reply = reply;
+    }
+    redisFreeCommand(owned);
+    return conn->failure;
+}
+
+/* ---- poll loops */
+
+enum rlk_conn_state rlk_conn_wait_ready(struct rlk_conn *conn, int64_t deadline)
+{
+    for (;;) {
+        if (conn->state == RLK_CONN_OPENING)
+            rlk_conn_opening_step(conn);
+        if (conn->state != RLK_CONN_OPENING)
+            return conn->state;
+        int64_t due = rlk_conn_due(conn);
+        if (due > deadline)
+            due = deadline;
+        if (!rlk_conn_poll(rlk_conn_fd(conn), rlk_conn_events(conn), due) &&
+            due == deadline)
+            rlk_conn_opening_time_out(conn);
+    }
+}
+
+int rlk_conn_fd(const struct rlk_conn *conn)
+{
+    return conn->state == RLK_CONN_OPENING ? rlk_conn_opening_fd(conn) : conn->fd;
+}
+
+short rlk_conn_events(const struct rlk_conn *conn)
+{
+    if (conn->state == RLK_CONN_OPENING)
+        return rlk_conn_opening_events(conn);
+    if (conn->state == RLK_CONN_DEAD)
+        return 0;
+    return (short)(POLLIN | (rlk_conn_unsent(conn) > 0 ? POLLOUT : 0));
+}
+
+int64_t rlk_conn_due(const struct rlk_conn *conn)
+{
+    return conn->state == RLK_CONN_OPENING ? rlk_conn_opening_due(conn) : RLK_NEVER;
+}
+
+void rlk_conn_step(struct rlk_conn *conn)
+{
+    if (conn->state == RLK_CONN_OPENING)
+        rlk_conn_opening_step(conn);
+    if (conn->state != RLK_CONN_READY)
+        return;
+    bool ours = rlk_conn_has_socket(conn), open = ours && flush(conn);
+    for (int i = 0; ours && i < READS_PER_STEP; i++) {
+        size_t before = conn->partial_len;
+        enum rlk_input input = rlk_conn_input(conn, MSG_DONTWAIT);
+        if (input == RLK_INPUT_NONE)
+            break;
+        if (input == RLK_INPUT_END) {
+            open = false;
+            break;
+        }
+        if (conn->partial_len - before < READ_CHUNK && open)
+            break; /* that was all */
+    }
+    /* Replies that came before the end can still be taken. */
+    if (!open)
+        fail(conn, ENOTCONN);
+}
+
+struct rlk_reply *rlk_conn_take_reply(struct rlk_conn *conn)
+{
+    struct rlk_reply *reply;
+    if (conn->state == RLK_CONN_OPENING)
+        return NULL;
+    switch (rlk_conn_parse(conn, &reply)) {
+    case RLK_PARSED_REPLY:
+        return reply;
+    case RLK_PARSED_BAD:
+        fail(conn, ENOTCONN);
+        return NULL;
+    case RLK_PARSED_NO_MEMORY:
+        fail(conn, ENOMEM);
+        return NULL;
+    case RLK_PARSED_PARTIAL:
+    default:
+        return NULL;
+    }
+}
+
+int rlk_conn_watch(struct rlk_conn *conn, int epoll_fd, bool on)
+{
+    struct epoll_event event = { .events = on ? EPOLLIN : 0 };
+
+    if (!rlk_fd_is_ours(conn->fd))
+        return EBADF;
+    /* no set of the program's has it: that cannot be changed by mistake */
+    if (conn->watcher == epoll_fd &&
+        epoll_ctl(epoll_fd, EPOLL_CTL_MOD, conn->fd, &event) == 0)
+        return 0;
+    if (!rlk_fd_is_ours(epoll_fd))
+        return EBADF;
+    if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, conn->fd, &event) != 0)
+        return errno;
+    conn->watcher = epoll_fd;
+    return 0;
+}
+
+bool rlk_conn_is_ours(const struct rlk_conn *conn)
+{
+    return rlk_fd_is_ours(conn->fd);
+}
+
+bool rlk_conn_idle_ok(struct rlk_conn *conn)
+{
+    char c;
+    if (conn->state != RLK_CONN_READY || rlk_conn_unsent(conn) > 0 ||
+        rlk_conn_unparsed(conn) > 0)
+        return false;
+    return recv(conn->fd, &c, 1, MSG_PEEK | MSG_DONTWAIT) < 0 &&
+           (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
+}
+
+/* ---- life */
+
+int rlk_conn_start(struct rlk_conn **ret_conn, const struct rlk_conn_options *options,
+                   int64_t deadline)
+{
+    struct rlk_conn *conn = calloc(1, sizeof(*conn));
+    if (!conn)
+        return ENOMEM;
+    conn->label = options->target->label;
+    conn->whence = options->target->whence;
+    conn->reply_limit = options->reply_limit;
+    conn->skip.over = options->skip_over;
+    conn->moves = options->moves;
+    conn->moves_seen = options->moves_seen;
+    conn->fd = conn->watcher = -1;
+    conn->state = RLK_CONN_OPENING;
+    if (rlk_conn_reset_reader(conn) != 0 ||
+        rlk_conn_opening_create(conn, options, deadline) != 0) {
+        rlk_conn_free(conn);
+        return ENOMEM;
+    }
+    rlk_conn_opening_step(conn);
+    *ret_conn = conn;
+    return 0;
+}
+
+void rlk_conn_free(struct rlk_conn *conn)
+{
+    if (!conn)
+        return;
+    rlk_conn_close_fd(conn, conn->state != RLK_CONN_READY || rlk_conn_unsent(conn) > 0);
+    rlk_conn_opening_free(conn->opening);
+    if (conn->reader)
+        redisReaderFree(conn->reader);
+    rlk_reply_forget_spare(conn);
+    rlk_conn_frame_forget(conn);
+    free(conn->out);
+    free(conn);
+}
+
+enum rlk_conn_state rlk_conn_state(const struct rlk_conn *conn)
+{
+    return conn->state;
+}
+
+enum rlk_failure rlk_conn_failure(const struct rlk_conn *conn)
+{
+    return conn->failure;
+}
+
+int rlk_conn_error_code(const struct rlk_conn *conn)
+{
+    switch (conn->failure) {
+    case RLK_FAIL_ACCESS:
+        return EACCES;
+    case RLK_FAIL_PROTOCOL:
+        return EPROTO;
+    case RLK_FAIL_NOT_SENT:
+    case RLK_FAIL_UNKNOWN:
+    case RLK_FAIL_LOCAL:
+    case RLK_FAIL_NONE:
+    default:
+        return conn->local_code;
+    }
+}
+
+const char *rlk_conn_error_text(const struct rlk_conn *conn)
+{
+    return conn->text;
+}
+
+int64_t rlk_conn_clock_offset_us(const struct rlk_conn *conn)
+{
+    return conn->clock_offset_us;
+}
+
+void rlk_conn_note_time(struct rlk_conn *conn, int64_t server_us, int64_t sent_boot_ns)
+{
+    conn->clock_offset_us = server_us - sent_boot_ns / 1000;
+}
+
+int64_t rlk_conn_asked_at(const struct rlk_conn *conn)
+{
+    return conn->asked_at;
+}

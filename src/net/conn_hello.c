@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The handshake: AUTH, SELECT, CLIENT SETNAME, TIME, sent in one piece; or AUTH and PING,
+ * which tells whether anything is there at all. Entered by the thread that owns the
+ * connection; never blocks.
+ *
+ * The bytes hold the password: the buffer is wiped. Servers quote arguments in error
+ * texts: of an answer to AUTH none is shown, but for a server that serves nobody at the
+ * moment, and of others none in which the password's beginning is found.
+ */
+#include "net/conn_impl.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SERVER_TEXT_SIZE = 100, QUOTED_MIN = 6 };
+
+#define US_PER_S INT64_C(1000000)
+#define TIME_MAX_S INT64_C(1000000000000) /* no overflow in us */
+
+static const char *const command_names[] = {
+    [RLK_HELLO_AUTH] = "AUTH",
+    [RLK_HELLO_SELECT] = "SELECT",
+    [RLK_HELLO_SETNAME] = "CLIENT SETNAME",
+    [RLK_HELLO_TIME] = "TIME",
+    [RLK_HELLO_PING] = "PING",
+};
+
+/* ---- the bytes */
+
+static int add(struct rlk_conn_hello *h, enum rlk_conn_hello_command command, int argc,
+               const char *const *argv)
+{
+    size_t argv_len[3];
+    size_t len;
+    for (int i = 0; i < argc; i++)
+        argv_len[i] = strlen(argv[i]);
+    char *bytes = rlk_conn_frame_format(argc, argv, argv_len, &len);
+    if (!bytes)
+        return ENOMEM;
+    char *joined = malloc(h->len + len);
+    if (joined) {
+        if (h->bytes) {
+            memcpy(joined, h->bytes, h->len);
+            explicit_bzero(h->bytes, h->len);
+            free(h->bytes);
+        }
+        memcpy(joined + h->len, bytes, len);
+        h->bytes = joined;
+        h->len += len;
+        h->commands[h->count++] = command;
+    }
+    explicit_bzero(bytes, len);
+    redisFreeCommand(bytes);
+    return joined ? 0 : ENOMEM;
+}
+
+int rlk_conn_hello_init(struct rlk_conn_hello *h, const struct rlk_conn_options *options)
+{
+    const struct rlk_target *target = options->target;
+    int rc = 0;
+    if (target->password && target->user)
+        rc = add(h, RLK_HELLO_AUTH, 3,
+                 (const char *[]){ "AUTH", target->user, target->password });
+    else if (target->password)
+        rc = add(h, RLK_HELLO_AUTH, 2, (const char *[]){ "AUTH", target->password });
+    if (rc == 0 && options->only_ping)
+        return add(h, RLK_HELLO_PING, 1, (const char *[]){ "PING" });
+    if (rc == 0 && target->db != 0) {
+        char db[16];
+        snprintf(db, sizeof(db), "%d", target->db);
+        rc = add(h, RLK_HELLO_SELECT, 2, (const char *[]){ "SELECT", db });
+    }
+    if (rc == 0 && options->name)
+        rc = add(h, RLK_HELLO_SETNAME, 3,
+                 (const char *[]){ "CLIENT", "SETNAME", options->name });
+    if (rc == 0)
+        rc = add(h, RLK_HELLO_TIME, 1, (const char *[]){ "TIME" });
+    return rc;
+}
+
+void rlk_conn_hello_rewind(struct rlk_conn_hello *h)
+{
+    h->at = h->answered = 0;
+}
+
+void rlk_conn_hello_clear(struct rlk_conn_hello *h)
+{
+    if (!h->bytes)
+        return;
+    explicit_bzero(h->bytes, h->len);
+    free(h->bytes);
+    h->bytes = NULL;
+}
+
+/* ---- the answers */
+
+static bool begins(const char *text, const char *prefix)
+{
+    return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+/* Copies one line of a server's text, printable; withheld when it quotes the password, or
+ * as much of its beginning as a server may have cut it to. */
+static void copy_server_text(char *ret_line, const char *text, const char *password)
+{
+    char beginning[QUOTED_MIN + 1] = "";
+    size_t i;
+    if (password)
+        memcpy(beginning, password, strnlen(password, QUOTED_MIN));
+    bool quoted = beginning[0] && strstr(text, beginning);
+    explicit_bzero(beginning, sizeof(beginning));
+    if (quoted) {
+        snprintf(ret_line, SERVER_TEXT_SIZE, "(text withheld)");
+        return;
+    }
+    for (i = 0; i + 1 < SERVER_TEXT_SIZE && text[i] && text[i] != '\r' && text[i] != '\n';
+         i++)
+        ret_line[i] = text[i] >= ' ' && text[i] <= '~' ? text[i] : '?';
+    ret_line[i] = '\0';
+}
+
+/* The server is not in a state to serve anybody, or not us at the moment; also what comes
+ * unasked before the connection is closed. */
+static bool is_passing(const char *text)
+{
+    return begins(text, "LOADING") || begins(text, "MASTERDOWN") ||
+           begins(text, "BUSY") || begins(text, "DENIED") || begins(text, "TRYAGAIN") ||
+           begins(text, "CLUSTERDOWN") || begins(text, "ERR max number of clients");
+}
+
+static bool is_denied(const char *text)
+{
+    return begins(text, "NOAUTH") || begins(text, "WRONGPASS") || begins(text, "NOPERM");
+}
+
+static void explain_auth(struct rlk_conn *conn, const char *text)
+{
+    const char *why = "bad user or password";
+    if (begins(text, "ERR AUTH") || begins(text, "ERR Client sent AUTH"))
+        why = "the server has no password, but one was given";
+    else if (begins(text, "ERR wrong number of arguments"))
+        why = "the server knows no users, only a password";
+    else if (!is_denied(text) && !begins(text, "ERR invalid"))
+        why = "unexpected error";
+    rlk_conn_explain(conn, "%s%s refused AUTH: %s", conn->label, conn->whence, why);
+}
+
+/* What an error reply to `command` means; WAIT: it does not matter. */
+static enum rlk_conn_hello_result take_error(struct rlk_conn *conn,
+                                        enum rlk_conn_hello_command command, const char *text,
+                                        const char *password)
+{
+    char line[SERVER_TEXT_SIZE];
+    copy_server_text(line, text, password);
+    if (is_passing(text)) {
+        rlk_conn_explain(conn, "%s is not ready: %s", conn->label, line);
+        return RLK_HELLO_FAILED;
+    }
+    if (command == RLK_HELLO_SETNAME)
+        return RLK_HELLO_WAIT; /* a name is a courtesy; NOAUTH also comes to TIME */
+    if (command == RLK_HELLO_AUTH) {
+        explain_auth(conn, text);
+        return RLK_HELLO_DENIED;
+    }
+    rlk_conn_explain(conn, "%s%s refused %s: %s", conn->label, conn->whence,
+                     command_names[command], line);
+    return is_denied(text) ? RLK_HELLO_DENIED : RLK_HELLO_STRANGE;
+}
+
+static bool parse_number(const struct rlk_reply *reply, int64_t *ret_number)
+{
+    size_t len;
+    int64_t number = 0;
+    if (rlk_reply_type(reply) != RLK_REPLY_STRING)
+        return false;
+    const char *text = rlk_reply_string(reply, &len);
+    if (len < 1 || len > 15)
+        return false;
+    for (size_t i = 0; i < len; i++) {
+        if (text[i] < '0' || text[i] > '9')
+            return false;
+        number = number * 10 + (text[i] - '0');
+    }
+    *ret_number = number;
+    return true;
+}
+
+static bool take_time(struct rlk_conn *conn, const struct rlk_reply *reply, int64_t sent)
+{
+    int64_t s, us;
+    if (rlk_reply_type(reply) != RLK_REPLY_ARRAY || rlk_reply_count(reply) != 2 ||
+        !parse_number(rlk_reply_at(reply, 0), &s) || s > TIME_MAX_S ||
+        !parse_number(rlk_reply_at(reply, 1), &us) || us >= US_PER_S)
+        return false;
+    rlk_conn_note_time(conn, s * US_PER_S + us, sent);
+    return true;
+}
+
+static enum rlk_conn_hello_result take_answer(struct rlk_conn *conn, struct rlk_conn_hello *h,
+                                         const struct rlk_reply *reply,
+                                         const char *password)
+{
+    enum rlk_conn_hello_command command = h->commands[h->answered++];
+    enum rlk_reply_type type = rlk_reply_type(reply);
+    size_t len;
+    if (type == RLK_REPLY_ERROR)
+        return take_error(conn, command, rlk_reply_string(reply, &len), password);
+    if (command == RLK_HELLO_TIME ? take_time(conn, reply, h->sent)
+                                  : type == RLK_REPLY_STATUS)
+        return RLK_HELLO_WAIT;
+    rlk_conn_explain(conn, "%s%s gave a strange answer to %s", conn->label, conn->whence,
+                     command_names[command]);
+    return RLK_HELLO_STRANGE;
+}
+
+/* Takes the answers that are there. */
+static enum rlk_conn_hello_result take_answers(struct rlk_conn *conn, struct rlk_conn_hello *h,
+                                          const char *password)
+{
+    struct rlk_reply *reply = NULL;
+    while (h->answered < h->count) {
+        enum rlk_parsed parsed = rlk_conn_parse(conn, &reply);
+        if (parsed == RLK_PARSED_PARTIAL)
+            return RLK_HELLO_WAIT;
+        if (parsed == RLK_PARSED_BAD)
+            return RLK_HELLO_STRANGE;
+        if (parsed == RLK_PARSED_NO_MEMORY)
+            return RLK_HELLO_NO_MEMORY;
+        enum rlk_conn_hello_result result = take_answer(conn, h, reply, password);
+        rlk_reply_free(reply);
+        if (result != RLK_HELLO_WAIT)
+            return result;
+    }
+    if (rlk_conn_unparsed(conn) > 0 || h->at < h->len) {
+        rlk_conn_explain(conn, "%s sent what nobody asked for", conn->label);
+        return RLK_HELLO_STRANGE;
+    }
+    return RLK_HELLO_DONE;
+}
+
+/* ---- driving */
+
+/* False: the socket takes no more for good. */
+static bool send_bytes(struct rlk_conn *conn, struct rlk_conn_hello *h)
+{
+    if (h->at == 0)
+        h->sent = rlk_clock_boot();
+    while (h->at < h->len) {
+        ssize_t n =
+            send(conn->fd, h->bytes + h->at, h->len - h->at, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n > 0)
+            h->at += (size_t)n;
+        else if (n < 0 && errno != EINTR)
+            return errno == EAGAIN || errno == EWOULDBLOCK;
+    }
+    return true;
+}
+
+enum rlk_conn_hello_result rlk_conn_hello_step(struct rlk_conn *conn, struct rlk_conn_hello *h,
+                                     const struct rlk_target *target)
+{
+    bool open = send_bytes(conn, h);
+    /* Also when it is closed: the reason may have been sent before. */
+    for (;;) {
+        enum rlk_input input = rlk_conn_input(conn, MSG_DONTWAIT);
+        if (input == RLK_INPUT_END)
+            return RLK_HELLO_FAILED;
+        if (input == RLK_INPUT_NONE)
+            break;
+        enum rlk_conn_hello_result result = take_answers(conn, h, target->password);
+        if (result != RLK_HELLO_WAIT)
+            return result;
+    }
+    if (open)
+        return RLK_HELLO_WAIT;
+    rlk_conn_explain(conn, "%s closed the connection", conn->label);
+    return RLK_HELLO_FAILED;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names of locks, and the keys and channels in Redis that belong to one. */
+#ifndef RLK_KEY_H
+#define RLK_KEY_H
+
+#include <rlock.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The version of key layout, ids and scripts' arguments, sent with every script. */
+#define RLK_LAYOUT "1"
+
+/* The channel of a client's mailbox is this and its uuid. */
+#define RLK_MAILBOX_PREFIX "rlock:client:"
+
+enum rlk_key {
+    RLK_KEY_N,
+    RLK_KEY_QUEUE,
+    RLK_KEY_RQUEUE,
+    RLK_KEY_PRESENT,
+    RLK_KEY_READERS,
+    RLK_KEY_CANCELLED,
+    RLK_KEY_KEEPERS,
+    RLK_KEY_DIRTY,
+    RLK_KEY_TOKEN,
+    RLK_KEY_CHANNEL, /* on which Redisson's waiters listen: not a key */
+    RLK_KEY_COUNT
+};
+
+enum { RLK_KEY_SIZE = RLOCK_NAME_MAX + 32 }; /* the longest affixes have 25 bytes */
+
+/* 0, EINVAL or ENAMETOOLONG, with the thread's message set. */
+int rlk_key_check(const char *name, size_t name_len);
+
+/* Writes a key of the lock `name`, at most RLK_KEY_SIZE bytes and no NUL; returns its
+ * length. Distinct names never share a key, except the token key and the channel of "a"
+ * and "{a}" (harmless: tokens only grow, a message is a hint). */
+size_t rlk_key_write(char *buf, enum rlk_key key, const char *name, size_t name_len);
+
+/* If `channel` is a lock's Redisson channel, points at the name in it. NULL if not.
+ * Note that the channel of "a" and "{a}" is one: the caller tries both. */
+const char *rlk_key_of_channel(const char *channel, size_t len, size_t *ret_name_len);
+
+uint64_t rlk_key_hash(const char *name, size_t name_len);
+
+#endif

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Answers and errors of the lock scripts; see script.h. No state. Thread: any.
+ */
+#include "net/script.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/probe.h"
+#include "net/server_error.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- errors */
+
+static bool begins(const char *text, size_t len, const char *prefix)
+{
+    size_t n = strlen(prefix);
+    return len >= n && memcmp(text, prefix, n) == 0;
+}
+
+enum rlk_outcome rlk_script_sort_error(const char *text, size_t len, int *ret_code)
+{
+    static const char *const temporary[] = {
+        "LOADING", "BUSY", "MASTERDOWN",  "READONLY", "NOREPLICAS",
+        "MISCONF", "OOM",  "CLUSTERDOWN", "TRYAGAIN", "ERR max number of clients",
+    };
+    static const char *const access[] = { "NOAUTH", "WRONGPASS", "NOPERM", "DENIED" };
+
+    for (size_t i = 0; i < sizeof(temporary) / sizeof(temporary[0]); i++) {
+        if (rlk_server_error_begins(text, len, temporary[i])) {
+            *ret_code = ENOTCONN;
+            return RLK_RETRY;
+        }
+    }
+    *ret_code = EACCES;
+    for (size_t i = 0; i < sizeof(access) / sizeof(access[0]); i++)
+        if (begins(text, len, access[i]))
+            return RLK_REFUSED;
+    if (rlk_server_error_by_acl(text, len)) /* also of a command inside a script */
+        return RLK_REFUSED;
+    if (memmem(text, len, "OOM command not allowed", 23) ||
+        memmem(text, len, "Errors trying to SAVE", 21)) {
+        *ret_code = ENOTCONN;
+        return RLK_RETRY;
+    }
+    *ret_code = EPROTO;
+    return RLK_REFUSED;
+}
+
+/* ---- answers */
+
+static void clear_answer(struct rlk_answer *answer, int64_t sent)
+{
+    memset(answer, 0, sizeof(*answer));
+    answer->sent = sent;
+    answer->pttl_ms = -2;
+}
+
+static bool decode_what(const struct rlk_reply *reply, enum rlk_what *ret_what)
+{
+    static const struct {
+        const char *text;
+        enum rlk_what what;
+    } words[] = {
+        { "held", RLK_HELD },        { "queued", RLK_QUEUED },
+        { "busy", RLK_BUSY },        { "gone", RLK_GONE },
+        { "late", RLK_LATE },        { "refused", RLK_MARKED },
+        { "shared", RLK_SHARED },    { "released", RLK_RELEASED },
+        { "notmine", RLK_NOT_MINE }, { "removed", RLK_REMOVED },
+        { "yours", RLK_YOURS },      { "unrecoverable", RLK_UNRECOVERABLE },
+    };
+    if (!reply || rlk_reply_type(reply) != RLK_REPLY_STRING)
+        return false;
+    size_t len;
+    const char *text = rlk_reply_string(reply, &len);
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (len == strlen(words[i].text) && memcmp(text, words[i].text, len) == 0) {
+            *ret_what = words[i].what;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool decode_int(const struct rlk_reply *reply, int64_t min, int64_t max,
+                       int64_t *ret_value)
+{
+    if (!reply || rlk_reply_type(reply) != RLK_REPLY_INTEGER)
+        return false;
+    int64_t value = rlk_reply_integer(reply);
+    if (value < min || value > max)
+        return false;
+    *ret_value = value;
+    return true;
+}
+
+static bool decode_token(const struct rlk_reply *reply, uint64_t *ret_token)
+{
+    if (!reply || rlk_reply_type(reply) != RLK_REPLY_STRING)
+        return false;
+    size_t len;
+    const char *text = rlk_reply_string(reply, &len);
+    const char *p = text;
+    *ret_token = 0;
+    if (len == 0)
+        return true;
+    return rlk_id_read_number(&p, text + len, ret_token) && p == text + len;
+}
+
+/* The longest TTL that is taken at its word: a foreign holder's may be anything. */
+#define MS_MAX (INT64_C(1) << 40)
+#define US_MAX (INT64_C(1) << 53)
+
+/* NULL, or what is wrong. */
+static const char *decode_fate(const struct rlk_reply *reply, size_t at,
+                               struct rlk_fate *ret_fate)
+{
+    if (!decode_what(rlk_reply_at(reply, at), &ret_fate->what))
+        return "outcome";
+    if (!decode_int(rlk_reply_at(reply, at + 1), -2, INT64_MAX, &ret_fate->remaining_ms))
+        return "lease";
+    if (!decode_int(rlk_reply_at(reply, at + 2), 0, US_MAX, &ret_fate->ticket))
+        return "ticket";
+    if (!decode_token(rlk_reply_at(reply, at + 3), &ret_fate->token))
+        return "token";
+    if (ret_fate->remaining_ms > MS_MAX)
+        ret_fate->remaining_ms = MS_MAX;
+    if (ret_fate->what == RLK_HELD) {
+        int64_t most = RLK_TOKEN_BLOCK;
+        ret_fate->token_count =
+            (unsigned)(ret_fate->ticket < most ? ret_fate->ticket : most);
+        ret_fate->ticket = 0;
+    }
+    /* held by us without TTL: someone made the key persistent; the renewal mends it */
+    if ((ret_fate->what == RLK_HELD || ret_fate->what == RLK_SHARED ||
+         ret_fate->what == RLK_YOURS) &&
+        ret_fate->remaining_ms < 0)
+        ret_fate->remaining_ms = 0;
+    return NULL;
+}
+
+enum { HEAD_LEN = 4, FATE_LEN = 4 };
+
+/* NULL, or what is wrong. */
+static const char *decode(const struct rlk_reply *reply, struct rlk_answer *answer,
+                          struct rlk_fate *fates, size_t fate_max)
+{
+    int64_t flags;
+    size_t count = rlk_reply_count(reply), end = HEAD_LEN + FATE_LEN * fate_max;
+
+    /* scripts of the read-write lock say behind it where to go on in the other queue */
+    if (rlk_reply_type(reply) != RLK_REPLY_ARRAY || (count != end && count != end + 1))
+        return "form";
+    if (count > end &&
+        !decode_int(rlk_reply_at(reply, end), 0, US_MAX, &answer->more.rqueue))
+        return "ticket";
+    if (!decode_int(rlk_reply_at(reply, 0), 1, US_MAX, &answer->server_us))
+        return "time";
+    if (!decode_int(rlk_reply_at(reply, 1), -2, INT64_MAX, &answer->pttl_ms))
+        return "lease";
+    if (!decode_int(rlk_reply_at(reply, 2), 0, INT32_MAX, &flags))
+        return "flags";
+    if (!decode_int(rlk_reply_at(reply, 3), 0, US_MAX, &answer->more.queue))
+        return "ticket";
+    if (answer->pttl_ms > MS_MAX)
+        answer->pttl_ms = MS_MAX;
+    answer->flags = (unsigned)flags;
+    answer->fate_count = fate_max;
+    const char *wrong = NULL;
+    for (size_t i = 0; !wrong && i < fate_max; i++)
+        wrong = decode_fate(reply, HEAD_LEN + FATE_LEN * i, &fates[i]);
+    return wrong;
+}
+
+#define UNREADABLE                                                                       \
+    "the answer is none of a lock script (%s): the lock's keys may hold what is no "     \
+    "lock's"
+
+int rlk_script_unreadable(const struct rlk_request *req, const char *wrong)
+{
+    char shown[RLK_LOG_NAME_SIZE];
+
+    /* the first key of every script is the lock */
+    rlk_log_name(shown, sizeof(shown), req->argv[RLK_REQUEST_FIRST_KEY], req->len[RLK_REQUEST_FIRST_KEY]);
+    return rlk_error_set(EPROTO, "lock \"%s\": " UNREADABLE, shown, wrong);
+}
+
+/* Sorts an ERROR reply into the answer. script: what was sent, or NULL; req: the request
+ * for one, whose lock is to be named, or NULL. */
+static void take_error(struct rlk_conn *conn, const char *command,
+                       const struct rlk_script *script, const struct rlk_request *req,
+                       const struct rlk_reply *reply, struct rlk_answer *answer,
+                       char *text, size_t text_size)
+{
+    size_t len;
+    const char *error = rlk_reply_string(reply, &len);
+    answer->outcome = rlk_script_sort_error(error, len, &answer->code);
+    /* the first key of every script is the lock */
+    rlk_server_error_describe(text, text_size, command, script,
+                         req ? req->argv[RLK_REQUEST_FIRST_KEY] : NULL, req ? req->len[RLK_REQUEST_FIRST_KEY] : 0,
+                         error, len);
+    answer->key_refused = answer->code == EACCES && rlk_server_error_of_key(error, len);
+    /* this server is no master (any more): connect anew, perhaps to another. Redis 6 says
+     * so from within the script. */
+    if (rlk_server_error_begins(error, len, "READONLY") ||
+        rlk_server_error_begins(error, len, "MASTERDOWN"))
+        rlk_conn_leave(conn, text);
+}
+
+static bool is_noscript(const struct rlk_reply *reply)
+{
+    size_t len;
+    if (rlk_reply_type(reply) != RLK_REPLY_ERROR)
+        return false;
+    const char *text = rlk_reply_string(reply, &len);
+    return begins(text, len, "NOSCRIPT");
+}
+
+void rlk_script_decode(struct rlk_conn *conn, const struct rlk_script *script,
+                       const struct rlk_reply *reply, int64_t sent,
+                       struct rlk_answer *ret_answer, struct rlk_fate *fates,
+                       size_t fate_max, char *text, size_t text_size)
+{
+    char unused[8];
+    if (!text) {
+        text = unused;
+        text_size = sizeof(unused);
+    }
+    clear_answer(ret_answer, sent);
+    text[0] = '\0';
+    if (is_noscript(reply)) {
+        ret_answer->outcome = RLK_NOSCRIPT;
+        ret_answer->code = EPROTO;
+        return;
+    }
+    if (rlk_reply_type(reply) == RLK_REPLY_ERROR) {
+        take_error(conn, "EVALSHA", script, NULL, reply, ret_answer, text, text_size);
+        return;
+    }
+    const char *wrong = decode(reply, ret_answer, fates, fate_max);
+    if (wrong) {
+        clear_answer(ret_answer, sent);
+        snprintf(text, text_size, UNREADABLE, wrong);
+        ret_answer->outcome = RLK_REFUSED;
+        ret_answer->code = EPROTO;
+        ret_answer->unreadable = wrong;
+        return;
+    }
+    ret_answer->outcome = RLK_DONE;
+    if (fate_max > 0)
+        ret_answer->fate = fates[0];
+    rlk_conn_note_time(conn, ret_answer->server_us, sent);
+}
+
+/* Puts EVAL and the text in place of EVALSHA and the hash. */
+static void with_text(const struct rlk_request *req, const char **argv, size_t *len)
+{
+    memcpy(argv, req->argv, (size_t)req->argc * sizeof(*argv));
+    memcpy(len, req->len, (size_t)req->argc * sizeof(*len));
+    argv[0] = "EVAL";
+    len[0] = 4;
+    argv[1] = rlk_scripts[req->script].text;
+    len[1] = strlen(argv[1]);
+}
+
+int rlk_script_append(struct rlk_conn *conn, const struct rlk_request *req, bool text)
+{
+    RLK_PROBE1(request, rlk_scripts[req->script].name);
+    if (!text)
+        return rlk_conn_append(conn, req->argc, req->argv, req->len);
+    const char *argv[RLK_REQUEST_ARGS_MAX];
+    size_t len[RLK_REQUEST_ARGS_MAX];
+    with_text(req, argv, len);
+    return rlk_conn_append(conn, req->argc, argv, len);
+}
+
+/* Whether a reply came; if not, the answer and the thread's message say why. */
+static bool take_failure(struct rlk_conn *conn, enum rlk_failure failure,
+                         struct rlk_answer *answer)
+{
+    if (failure == RLK_FAIL_NONE)
+        return true;
+    answer->outcome = failure == RLK_FAIL_UNKNOWN ? RLK_UNKNOWN : RLK_RETRY;
+    answer->code = rlk_conn_error_code(conn);
+    if (answer->code == 0)
+        answer->code = ENOTCONN;
+    if (answer->code != ENOTCONN && answer->outcome == RLK_RETRY &&
+        failure != RLK_FAIL_NOT_SENT)
+        answer->outcome = RLK_REFUSED;
+    /* no time was left: what was said to an earlier try says more */
+    if (rlk_conn_state(conn) != RLK_CONN_READY || failure != RLK_FAIL_NOT_SENT ||
+        !rlk_error_present())
+        rlk_error_set(answer->code, "%s", rlk_conn_error_text(conn));
+    return false;
+}
+
+/* One round trip; *ret_reply is set when DONE. req: of a script, else NULL. */
+static void round_trip(struct rlk_conn *conn, const struct rlk_request *req, int argc,
+                       const char *const *argv, const size_t *len, int64_t deadline,
+                       struct rlk_answer *ret_answer, struct rlk_reply **ret_reply)
+{
+    struct rlk_reply *reply = NULL;
+    char text[RLK_SERVER_ERROR_SIZE];
+    int64_t sent = 0;
+    RLK_PROBE1(request, req ? rlk_scripts[req->script].name : argv[0]);
+    enum rlk_failure failure =
+        rlk_conn_call(conn, argc, argv, len, deadline, &reply, &sent);
+
+    clear_answer(ret_answer, sent);
+    if (!take_failure(conn, failure, ret_answer))
+        return;
+    ret_answer->answered = true;
+    if (rlk_reply_type(reply) != RLK_REPLY_ERROR) {
+        *ret_reply = reply;
+        return;
+    }
+    if (req && is_noscript(reply)) {
+        ret_answer->outcome = RLK_NOSCRIPT;
+        ret_answer->code = EPROTO;
+    } else {
+        take_error(conn, argv[0], req ? &rlk_scripts[req->script] : NULL, req, reply,
+                   ret_answer, text, sizeof(text));
+        rlk_error_set(ret_answer->code, "%s", text);
+    }
+    rlk_reply_give_back(conn, reply);
+}
+
+void rlk_script_command(struct rlk_conn *conn, int argc, const char *const *argv,
+                      const size_t *len, int64_t deadline, struct rlk_answer *ret_answer,
+                      struct rlk_reply **ret_reply)
+{
+    round_trip(conn, NULL, argc, argv, len, deadline, ret_answer, ret_reply);
+}
+
+void rlk_script_call_raw(struct rlk_conn *conn, const struct rlk_request *req,
+                         int64_t deadline, struct rlk_answer *ret_answer,
+                         struct rlk_reply **ret_reply)
+{
+    round_trip(conn, req, req->argc, req->argv, req->len, deadline, ret_answer,
+               ret_reply);
+    if (ret_answer->outcome != RLK_NOSCRIPT)
+        return;
+    const char *argv[RLK_REQUEST_ARGS_MAX];
+    size_t len[RLK_REQUEST_ARGS_MAX];
+    with_text(req, argv, len);
+    round_trip(conn, req, req->argc, argv, len, deadline, ret_answer, ret_reply);
+    ret_answer->loaded = true;
+    if (ret_answer->outcome != RLK_NOSCRIPT)
+        return;
+    ret_answer->outcome = RLK_REFUSED;
+    rlk_error_set(ret_answer->code, "the server does not know a script that it was sent");
+}
+
+void rlk_script_call(struct rlk_conn *conn, const struct rlk_request *req,
+                     int64_t deadline, struct rlk_answer *ret_answer)
+{
+    struct rlk_reply *reply = NULL;
+    char text[RLK_SERVER_ERROR_SIZE];
+
+    rlk_script_call_raw(conn, req, deadline, ret_answer, &reply);
+    if (ret_answer->outcome != RLK_DONE)
+        return;
+    bool loaded = ret_answer->loaded;
+    rlk_script_decode(conn, &rlk_scripts[req->script], reply, ret_answer->sent,
+                      ret_answer, &ret_answer->fate, 1, text, sizeof(text));
+    ret_answer->loaded = loaded;
+    ret_answer->answered = true;
+    if (ret_answer->unreadable)
+        rlk_script_unreadable(req, ret_answer->unreadable);
+    else if (ret_answer->outcome != RLK_DONE)
+        rlk_error_set(ret_answer->code, "%s", text);
+    rlk_reply_give_back(conn, reply);
+}

@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The URL of a server. No state; works on slices of the caller's string, so that the only
+ * copies of a password are the decoded one in the config and, while it is decoded, none.
+ * Messages name the part that is wrong, never its text: a password whose '@', '/' or '?'
+ * was not percent-encoded may show up in any part. Thread: any.
+ */
+#include "net/url.h"
+
+#include "base/error.h"
+#include "base/log.h"
+
+#include <rlock.h>
+
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/un.h>
+
+enum { PORT_DEFAULT = 6379, HOST_LEN_MAX = 255, PARAMETER_NAME_MAX = 20 };
+
+struct slice {
+    const char *at;
+    size_t len;
+};
+
+static const char *find(struct slice s, char c)
+{
+    return s.len > 0 ? memchr(s.at, c, s.len) : NULL;
+}
+
+/* Cuts `s` at `mark` (in it): returns what is before, leaves what is after. */
+static struct slice cut(struct slice *s, const char *mark)
+{
+    struct slice before = { s->at, (size_t)(mark - s->at) };
+    s->at = mark + 1;
+    s->len -= before.len + 1;
+    return before;
+}
+
+static bool equals(struct slice s, const char *text)
+{
+    return s.len == strlen(text) && memcmp(s.at, text, s.len) == 0;
+}
+
+/* ---- strings */
+
+static void wipe(char **string)
+{
+    if (!*string)
+        return;
+    explicit_bzero(*string, strlen(*string));
+    free(*string);
+    *string = NULL;
+}
+
+static int hex_value(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F')
+        return c - 'A' + 10;
+    return -1;
+}
+
+/* Replaces *string by the decoded text. */
+static int decode(char **string, struct slice s, const char *holder)
+{
+    char *text = malloc(s.len + 1);
+    size_t len = 0;
+    if (!text)
+        return rlk_error_set(ENOMEM, "out of memory");
+    for (size_t i = 0; i < s.len; i++) {
+        int c = (unsigned char)s.at[i];
+        if (c == '%') {
+            int high = i + 2 < s.len ? hex_value(s.at[i + 1]) : -1;
+            int low = i + 2 < s.len ? hex_value(s.at[i + 2]) : -1;
+            c = high < 0 || low < 0 ? 0 : high * 16 + low;
+            i += 2;
+        }
+        if (c == 0) {
+            explicit_bzero(text, len);
+            free(text);
+            return rlk_error_set(EINVAL, "URL: bad %%-escape in the %s", holder);
+        }
+        text[len++] = (char)c;
+    }
+    text[len] = '\0';
+    wipe(string);
+    *string = text;
+    return 0;
+}
+
+/* As a file or a shell's command leaves it; not what the locale says. */
+static bool is_blank(char c)
+{
+    return c == ' ' || (c >= '\t' && c <= '\r');
+}
+
+static int parse_number(struct slice s, const char *holder, long min, long max,
+                        long *ret_value)
+{
+    long value = 0;
+    for (size_t i = 0; i < s.len; i++) {
+        if (s.at[i] < '0' || s.at[i] > '9' ||
+            __builtin_mul_overflow(value, 10L, &value) ||
+            __builtin_add_overflow(value, (long)(s.at[i] - '0'), &value))
+            goto bad;
+    }
+    if (s.len == 0 || value < min || value > max)
+        goto bad;
+    *ret_value = value;
+    return 0;
+bad:
+    return rlk_error_set(EINVAL, "URL: %s is no number from %ld to %ld", holder, min, max);
+}
+
+/* ---- parameters */
+
+enum parameter {
+    PARAMETER_DB,
+    PARAMETER_LEASE,
+    PARAMETER_PRESENCE,
+    PARAMETER_COMMANDTIMEOUT,
+    PARAMETER_CONNECTTIMEOUT,
+    PARAMETER_MUTEXTYPE,
+    PARAMETER_HANDOFFMS,
+    PARAMETER_HANDOFFCOUNT,
+    PARAMETER_RETAIN,
+    PARAMETER_GUARD,
+    PARAMETER_COUNT
+};
+
+static const struct {
+    const char *name;
+    long min, max;
+} parameters[PARAMETER_COUNT] = {
+    [PARAMETER_DB] = { "db", 0, INT_MAX },
+    [PARAMETER_LEASE] = { "lease", RLK_LEASE_MIN_MS, RLK_LEASE_MAX_MS },
+    [PARAMETER_PRESENCE] = { "presence", RLK_PRESENCE_MIN_MS, RLK_PRESENCE_MAX_MS },
+    [PARAMETER_COMMANDTIMEOUT] = { "commandtimeout", RLK_TIMEOUT_MIN_MS,
+                                   RLK_TIMEOUT_MAX_MS },
+    [PARAMETER_CONNECTTIMEOUT] = { "connecttimeout", RLK_TIMEOUT_MIN_MS,
+                                   RLK_TIMEOUT_MAX_MS },
+    [PARAMETER_MUTEXTYPE] = { "mutextype", 0, 0 },
+    [PARAMETER_HANDOFFMS] = { "handoffms", 0, RLK_HANDOFF_MAX_MS },
+    [PARAMETER_HANDOFFCOUNT] = { "handoffcount", 0, RLK_HANDOFF_MAX_COUNT },
+    [PARAMETER_RETAIN] = { "retain", 0, RLK_RETAIN_MAX_MS },
+    [PARAMETER_GUARD] = { "guard", 0, 1 },
+};
+
+struct parse {
+    struct rlk_config *config;
+    bool seen[PARAMETER_COUNT];
+    bool db_in_path;
+};
+
+static int set_db(struct parse *p, struct slice value)
+{
+    long db;
+    int rc = parse_number(value, "db", 0, INT_MAX, &db);
+    if (rc != 0)
+        return rc;
+    if (p->db_in_path && p->config->target.db != (int)db)
+        return rlk_error_set(EINVAL, "URL: db is given twice, with different numbers");
+    p->config->target.db = (int)db;
+    return 0;
+}
+
+static int set_mutex_type(struct parse *p, struct slice value)
+{
+    if (equals(value, "recursive"))
+        p->config->mutex_type = RLOCK_MUTEX_RECURSIVE;
+    else if (equals(value, "errorcheck"))
+        p->config->mutex_type = RLOCK_MUTEX_ERRORCHECK;
+    else if (equals(value, "normal"))
+        p->config->mutex_type = RLOCK_MUTEX_NORMAL;
+    else
+        return rlk_error_set(EINVAL,
+                             "URL: mutextype is not recursive, errorcheck or normal");
+    return 0;
+}
+
+static int set_number(struct parse *p, enum parameter which, struct slice value)
+{
+    struct rlk_config *config = p->config;
+    long *const fields[PARAMETER_COUNT] = {
+        [PARAMETER_LEASE] = &config->lease_ms,
+        [PARAMETER_PRESENCE] = &config->presence_ms,
+        [PARAMETER_COMMANDTIMEOUT] = &config->command_timeout_ms,
+        [PARAMETER_CONNECTTIMEOUT] = &config->connect_timeout_ms,
+        [PARAMETER_HANDOFFMS] = &config->handoff_ms,
+        [PARAMETER_HANDOFFCOUNT] = &config->handoff_count,
+        [PARAMETER_RETAIN] = &config->retain_ms,
+    };
+    return parse_number(value, parameters[which].name, parameters[which].min,
+                        parameters[which].max, fields[which]);
+}
+
+/* A client that looks after others all the time goes on doing so. */
+static int set_guard(struct parse *p, struct slice value)
+{
+    long on;
+    int rc = parse_number(value, "guard", RLOCK_GUARD_OFF, RLOCK_GUARD_ON, &on);
+    if (rc == 0 && (on == RLOCK_GUARD_OFF || p->config->guard == RLOCK_GUARD_OFF))
+        p->config->guard = (int)on;
+    return rc;
+}
+
+static int set_parameter(struct parse *p, enum parameter which, struct slice raw)
+{
+    char *text = NULL;
+    if (p->seen[which])
+        return rlk_error_set(EINVAL, "URL: parameter %s is given twice",
+                             parameters[which].name);
+    p->seen[which] = true;
+    int rc = decode(&text, raw, "parameters");
+    if (rc != 0)
+        return rc;
+    struct slice value = { text, strlen(text) };
+    if (which == PARAMETER_DB)
+        rc = set_db(p, value);
+    else if (which == PARAMETER_MUTEXTYPE)
+        rc = set_mutex_type(p, value);
+    else if (which == PARAMETER_GUARD)
+        rc = set_guard(p, value);
+    else
+        rc = set_number(p, which, value);
+    wipe(&text);
+    return rc;
+}
+
+/* The name of a parameter that does not exist is shown only when it looks like one, and
+ * when no '@' says that we may be in the middle of a password. */
+static int refuse_parameter(struct slice name, const char *url)
+{
+    bool plain = name.len > 0 && name.len <= PARAMETER_NAME_MAX && !strchr(url, '@');
+    for (size_t i = 0; plain && i < name.len; i++)
+        plain = (name.at[i] >= 'a' && name.at[i] <= 'z') || name.at[i] == '_';
+    if (plain)
+        return rlk_error_set(EINVAL, "URL: unknown parameter \"%.*s\"", (int)name.len,
+                             name.at);
+    return rlk_error_set(EINVAL,
+                         "URL: unknown parameter (is a '?' not percent-encoded?)");
+}
+
+static int parse_query(struct parse *p, struct slice query, const char *url)
+{
+    while (query.len > 0) {
+        const char *amp = find(query, '&');
+        struct slice value = amp ? cut(&query, amp) : query;
+        if (!amp)
+            query.len = 0;
+        const char *equal = find(value, '=');
+        struct slice name = equal ? cut(&value, equal) : value;
+        int which = 0;
+        while (which < PARAMETER_COUNT && !equals(name, parameters[which].name))
+            which++;
+        if (which == PARAMETER_COUNT)
+            return refuse_parameter(name, url);
+        if (!equal)
+            return rlk_error_set(EINVAL, "URL: parameter %s has no value",
+                                 parameters[which].name);
+        int rc = set_parameter(p, (enum parameter)which, value);
+        if (rc != 0)
+            return rc;
+    }
+    return 0;
+}
+
+/* ---- the target */
+
+static int parse_userinfo(struct rlk_target *target, struct slice info)
+{
+    const char *colon = find(info, ':');
+    if (!colon)
+        return rlk_error_set(EINVAL, "URL: user without password");
+    struct slice user = cut(&info, colon);
+    if (user.len == 0 && info.len == 0)
+        return rlk_error_set(EINVAL, "URL: neither user nor password before the '@'");
+    wipe(&target->user);
+    wipe(&target->password);
+    int rc = user.len > 0 ? decode(&target->user, user, "user") : 0;
+    if (rc == 0)
+        rc = decode(&target->password, info, "password");
+    return rc;
+}
+
+/* Host names end up in messages and logs. */
+static int check_host(const char *host)
+{
+    size_t len = strlen(host);
+    if (len == 0)
+        return rlk_error_set(EINVAL, "URL: no host");
+    if (len > HOST_LEN_MAX)
+        return rlk_error_set(EINVAL, "URL: the host is too long");
+    for (const char *c = host; *c; c++)
+        if (*c <= ' ' || *c > '~' || strchr("/@?#\"\\", *c))
+            return rlk_error_set(EINVAL, "URL: the host has a forbidden character");
+    return 0;
+}
+
+static int parse_host_port(struct rlk_target *target, struct slice s)
+{
+    struct slice host = s, port = { NULL, 0 };
+    const char *colon;
+    long number = PORT_DEFAULT;
+    bool has_port = false;
+    if (s.len > 0 && s.at[0] == '[') {
+        const char *end = find(s, ']');
+        if (!end)
+            return rlk_error_set(EINVAL, "URL: '[' without ']'");
+        host = cut(&s, end);
+        host.at++;
+        host.len--;
+        if (s.len > 0 && s.at[0] != ':')
+            return rlk_error_set(EINVAL, "URL: garbage after the ']'");
+        has_port = s.len > 0;
+        port = (struct slice){ s.at + 1, has_port ? s.len - 1 : 0 };
+    } else if ((colon = find(s, ':'))) {
+        has_port = true;
+        host = cut(&s, colon);
+        port = s;
+        if (find(port, ':'))
+            return rlk_error_set(EINVAL, "URL: more than one ':' after the host; an IPv6 "
+                                         "address is written in brackets");
+    }
+    int rc = has_port ? parse_number(port, "port", 1, UINT16_MAX, &number) : 0;
+    if (rc == 0)
+        rc = decode(&target->host, host, "host");
+    if (rc == 0)
+        rc = check_host(target->host);
+    if (rc != 0)
+        return rc;
+    target->port = (uint16_t)number;
+    snprintf(target->label, sizeof(target->label),
+             strchr(target->host, ':') ? "[%.100s]:%u" : "%.100s:%u", target->host,
+             (unsigned)target->port);
+    return 0;
+}
+
+static int parse_db_path(struct parse *p, struct slice path)
+{
+    char *text = NULL;
+    if (path.len == 0)
+        return 0;
+    int rc = decode(&text, path, "db");
+    if (rc != 0)
+        return rc;
+    rc = set_db(p, (struct slice){ text, strlen(text) });
+    p->db_in_path = true;
+    wipe(&text);
+    return rc;
+}
+
+static int parse_redis(struct parse *p, struct slice rest)
+{
+    struct rlk_target *target = &p->config->target;
+    const char *slash = find(rest, '/');
+    struct slice path = rest;
+    struct slice authority = slash ? cut(&path, slash) : rest;
+    if (!slash)
+        path.len = 0;
+    wipe(&target->path);
+    const char *at = authority.len ? memrchr(authority.at, '@', authority.len) : NULL;
+    if (at) {
+        int rc = parse_userinfo(target, cut(&authority, at));
+        if (rc != 0)
+            return rc;
+    }
+    int rc = parse_host_port(target, authority);
+    return rc != 0 ? rc : parse_db_path(p, path);
+}
+
+static int parse_unix(struct parse *p, struct slice rest)
+{
+    struct rlk_target *target = &p->config->target;
+    wipe(&target->host);
+    target->port = 0;
+    if (rest.len < 2 || rest.at[0] != '/')
+        return rlk_error_set(EINVAL, "URL: unix:// is not followed by an absolute path");
+    int rc = decode(&target->path, rest, "path");
+    if (rc != 0)
+        return rc;
+    size_t len = strlen(target->path);
+    if (len >= sizeof(((struct sockaddr_un *)0)->sun_path))
+        return rlk_error_set(EINVAL,
+                             "URL: the path of a Unix socket has at most %zu bytes",
+                             sizeof(((struct sockaddr_un *)0)->sun_path) - 1);
+    rlk_log_name(target->label, sizeof(target->label), target->path, len);
+    return 0;
+}
+
+/* Keeps the URL, and leaves out what is before an '@' in front of the path and the
+ * parameters: the same '@' as parse_redis's. */
+static int keep_url(struct rlk_config *config, const char *url, size_t scheme_len)
+{
+    const char *rest = url + scheme_len;
+    const char *at = config->target.host ? memrchr(rest, '@', strcspn(rest, "/?")) : NULL;
+    char *kept = NULL;
+
+    if (asprintf(&kept, "%.*s%s", (int)scheme_len, url, at ? at + 1 : rest) < 0)
+        return rlk_error_set(ENOMEM, "out of memory");
+    wipe(&config->url);
+    config->url = kept;
+    return 0;
+}
+
+int rlk_url_parse(struct rlk_config *config, const char *url)
+{
+    static const char redis[] = "redis://", rediss[] = "rediss://", unix_[] = "unix://";
+    struct parse p = { .config = config };
+    int (*parse)(struct parse *, struct slice);
+    size_t scheme_len, len = strlen(url);
+    if (len > 0 && (is_blank(url[0]) || is_blank(url[len - 1])))
+        return rlk_error_set(EINVAL, "URL: there is a blank or a line break %s it",
+                             is_blank(url[0]) ? "before" : "behind");
+    if (strncasecmp(url, redis, sizeof(redis) - 1) == 0) {
+        parse = parse_redis;
+        scheme_len = sizeof(redis) - 1;
+    } else if (strncasecmp(url, unix_, sizeof(unix_) - 1) == 0) {
+        parse = parse_unix;
+        scheme_len = sizeof(unix_) - 1;
+    } else if (strncasecmp(url, rediss, sizeof(rediss) - 1) == 0) {
+        return rlk_error_set(ENOTSUP, "URL: rediss://: TLS is not built in yet");
+    } else {
+        return rlk_error_set(EINVAL, "URL: it does not begin with redis:// or unix://");
+    }
+    struct slice rest = { url + scheme_len, strlen(url + scheme_len) };
+    struct slice query = rest;
+    const char *question = find(rest, '?');
+    if (question)
+        rest = cut(&query, question);
+    else
+        query.len = 0;
+    int rc = parse(&p, rest);
+    if (rc == 0)
+        rc = parse_query(&p, query, url);
+    return rc != 0 ? rc : keep_url(config, url, scheme_len);
+}
+
+void rlk_config_clear(struct rlk_config *config)
+{
+    wipe(&config->target.host);
+    wipe(&config->target.path);
+    wipe(&config->target.user);
+    wipe(&config->target.password);
+    wipe(&config->url);
+    wipe(&config->source_path);
+    explicit_bzero(config, sizeof(*config));
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See awaited.h. */
+#include "state/awaited.h"
+
+#include "base/clock.h"
+#include "state/hold.h"
+
+#include <assert.h>
+
+enum { LOOK_AFTER_MS = 10 /* a shorter wait is for one who lives */ };
+
+void rlk_awaited_asks_locked(struct rlk_registry *reg)
+{
+    reg->asks_now++;
+}
+
+bool rlk_awaited_lock_locked(const struct rlk_lock *lock)
+{
+    const struct rlk_list *asks = &lock->queue->asks;
+
+    for (const struct rlk_list *l = asks->next; l != asks; l = l->next)
+        if (RLK_CONTAINER_OF(l, struct rlk_hold, link)->ticket != 0)
+            return true;
+    return lock->kind == RLK_KIND_WATCH && !rlk_list_empty(&lock->queue->waiters);
+}
+
+bool rlk_awaited_awaits_locked(const struct rlk_registry *reg)
+{
+    for (size_t i = 0; reg->asks_now > 0 && i < reg->table_size; i++)
+        for (const struct rlk_lock *lock = reg->table[i]; lock; lock = lock->chain)
+            if (rlk_awaited_lock_locked(lock))
+                return true;
+    return false;
+}
+
+void rlk_awaited_waits_locked(struct rlk_registry *reg)
+{
+    /* rule: G9 */
+    reg->waits_begun++;
+    if (reg->buries && !reg->looks && !reg->look_timer.armed)
+        rlk_timer_arm(&reg->timers, &reg->look_timer,
+                      rlk_clock_boot() + LOOK_AFTER_MS * RLK_NS_PER_MS);
+}
+
+void rlk_awaited_tried_locked(struct rlk_registry *reg)
+{
+    reg->tried = true;
+    rlk_awaited_waits_locked(reg);
+}
+
+void rlk_awaited_asked_locked(struct rlk_registry *reg)
+{
+    assert(reg->asks_now > 0);
+    reg->asks_now--;
+}
+
+void rlk_awaited_death_locked(struct rlk_registry *reg, struct rlk_death_event *obituary)
+{
+    obituary->next = NULL;
+    if (reg->first_obituary)
+        reg->last_obituary->next = obituary;
+    else
+        reg->first_obituary = obituary;
+    reg->last_obituary = obituary;
+    reg->subscriber_dirty = true;
+}
+
+struct rlk_death_event *rlk_awaited_next_death_locked(struct rlk_registry *reg)
+{
+    struct rlk_death_event *obituary = reg->first_obituary;
+    if (obituary)
+        reg->first_obituary = obituary->next;
+    return obituary;
+}

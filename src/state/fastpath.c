@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See fastpath.h. Thread: any. Locks: hold the registry's mu. Blocks: no. */
+#include "state/fastpath.h"
+
+#include "client/client.h"
+#include "state/handoff.h"
+#include "state/thread_holds.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+void rlk_fastpath_open_locked(struct rlk_hold *hold, bool kept)
+{
+    assert(hold->idle && hold->pass != &rlk_hold_no_pass && hold->pass->fastpath == 0);
+    rlk_list_append(&hold->lock->registry->fastpaths, &hold->pass->fastpath_link);
+    atomic_store_explicit(&hold->pass->fastpath,
+                          kept ? RLK_FASTPATH_OPEN | RLK_FASTPATH_KEPT : RLK_FASTPATH_OPEN,
+                          memory_order_release);
+}
+
+void rlk_fastpath_close_locked(struct rlk_hold *hold)
+{
+    /* rule: H1 */
+    if (atomic_load_explicit(&hold->pass->fastpath, memory_order_relaxed) == 0)
+        return;
+    uint64_t was = atomic_exchange_explicit(&hold->pass->fastpath, 0, memory_order_acq_rel);
+    rlk_list_remove(&hold->pass->fastpath_link);
+    for (struct rlk_list *l = hold->pass->residents.next, *next;
+         l != &hold->pass->residents; l = next) {
+        struct rlk_holder *holder = RLK_CONTAINER_OF(l, struct rlk_holder, hold_link);
+        next = l->next;
+        rlk_fastpath_count_locked(holder);
+        if (!rlk_fastpath_is_in(was, holder->owner))
+            continue;
+        rlk_list_remove(&holder->hold_link);
+        rlk_list_append(&hold->holders, &holder->hold_link);
+        holder->resident = false;
+        holder->claimed = true;
+        rlk_hold_idle_locked(hold, false);
+        /* which the server was not told of (H8) */
+        if (hold->pass->entered_at <= hold->proof_sent)
+            hold->pass->entered_at = hold->proof_sent + 1;
+        if (hold->state == RLK_HOLD_HELD)
+            rlk_hold_schedule_locked(hold);
+    }
+}
+
+void rlk_fastpath_close_all_locked(struct rlk_registry *reg)
+{
+    struct rlk_list *l;
+    while ((l = rlk_list_first(&reg->fastpaths)) != NULL)
+        rlk_fastpath_close_locked(RLK_CONTAINER_OF(l, struct rlk_pass, fastpath_link)->hold);
+}
+
+void rlk_fastpath_prepare(struct rlk_thread *thread)
+{
+    if (!thread->passes.times)
+        thread->passes.times = calloc(1, sizeof(*thread->passes.times));
+}
+
+void rlk_fastpath_step_out_locked(struct rlk_holder *holder, bool keeps)
+{
+    struct rlk_thread *thread = holder->owner;
+    struct rlk_hold *hold = holder->hold;
+
+    if ((thread->fast && thread->fast != holder) || !thread->passes.times) {
+        rlk_holder_leave_locked(holder);
+        return;
+    }
+    rlk_thread_holds_remove(thread, holder);
+    rlk_list_remove(&holder->hold_link);
+    rlk_list_append(&hold->pass->residents, &holder->hold_link);
+    holder->resident = true;
+    holder->keeps = keeps;
+    holder->claimed = holder->ended = false;
+    rlk_holder_first_level(holder); /* as soon as it is inside again */
+    rlk_fastpath_count_locked(holder);
+    if (!thread->fast) /* perhaps of another client: with a longest section of its own */
+        rlk_histogram_set(&thread->passes.times->held.max_ns, 0);
+    thread->fast = holder;
+    holder->fast = true;
+    thread->fast_in = false;
+}
+
+struct rlk_holder *rlk_fastpath_step_in_locked(struct rlk_hold *hold, struct rlk_thread *thread)
+{
+    struct rlk_holder *holder = thread->fast;
+
+    if (!holder || holder->hold != hold || !holder->resident)
+        return NULL;
+    rlk_list_remove(&holder->hold_link);
+    rlk_list_append(&hold->holders, &holder->hold_link);
+    holder->resident = false;
+    return holder;
+}
+
+void rlk_fastpath_end_locked(struct rlk_hold *hold)
+{
+    struct rlk_registry *reg = hold->lock->registry;
+    for (struct rlk_list *l = hold->pass->residents.next; l != &hold->pass->residents;
+         l = l->next)
+        reg->retain(reg);
+}
+
+void rlk_fastpath_count_locked(struct rlk_holder *holder)
+{
+    struct rlk_registry *reg = holder->hold->lock->registry;
+    struct rlk_counters *counters = reg->counters;
+    uint32_t again = atomic_load_explicit(&holder->reentries, memory_order_relaxed);
+
+    atomic_fetch_add_explicit(&counters->reentries,
+                              (uint32_t)(again - holder->counted_again),
+                              memory_order_relaxed);
+    holder->counted_again = again;
+    if (!holder->fast)
+        return;
+    struct rlk_passes *passes = &holder->owner->passes;
+    uint64_t entered = atomic_load_explicit(&passes->entered, memory_order_relaxed);
+    uint64_t left = atomic_load_explicit(&passes->left, memory_order_relaxed);
+    atomic_fetch_add_explicit(&counters->acquisitions, entered - passes->counted_entered,
+                              memory_order_relaxed);
+    atomic_fetch_add_explicit(&counters->local_handovers,
+                              entered - passes->counted_entered, memory_order_relaxed);
+    atomic_fetch_add_explicit(&counters->releases, left - passes->counted_left,
+                              memory_order_relaxed);
+    /* also when as many left as before: of one who left and was still in after all, what
+     * was taken over meanwhile is to be taken back */
+    rlk_histogram_fold(&reg->held, &passes->times->held, &passes->times->counted_held);
+    passes->counted_entered = entered;
+    passes->counted_left = left;
+}
+
+void rlk_fastpath_count(struct rlk_holder *holder)
+{
+    struct rlk_registry *reg = holder->hold->lock->registry;
+    rlk_sync_mutex_lock(&reg->mu);
+    rlk_fastpath_count_locked(holder);
+    rlk_sync_mutex_unlock(&reg->mu);
+}
+
+void rlk_fastpath_drop(struct rlk_thread *thread)
+{
+    struct rlk_holder *holder = thread->fast;
+    struct rlk_registry *reg = holder->hold->lock->registry;
+
+    /* the client may have been closed meanwhile: its threads are not to be woken */
+    rlk_sync_mutex_lock(&reg->mu);
+    bool ended = holder->hold->state != RLK_HOLD_HELD;
+    rlk_holder_leave_locked(holder);
+    rlk_sync_mutex_unlock(&reg->mu);
+    if (ended)
+        rlk_client_release(RLK_CLIENT_OF(reg));
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See readshare.h. Thread: any. Locks: hold the registry's mu. Blocks: no. */
+#include "state/readshare.h"
+
+#include "base/clock.h"
+#include "state/handoff.h"
+#include "base/log.h"
+#include "state/registry.h"
+
+/* rule: K14 */
+/* Whether a hold may be used without the server: no writer waits, here or, as far as it
+ * has told or would tell, elsewhere. */
+static bool is_open(const struct rlk_hold *hold, int64_t now)
+{
+    struct rlk_lock *lock = hold->lock;
+    return hold->tells && !hold->others && lock->queue->shared == hold && !hold->fixed &&
+           !hold->doubted && now < hold->risk && rlk_list_empty(&lock->queue->waiters) &&
+           !rlk_lock_ask_locked(lock) && !lock->ending && !rlk_log_ended();
+}
+
+void rlk_readshare_use_locked(struct rlk_hold *hold)
+{
+    if (!hold->idle)
+        return;
+    rlk_hold_idle_locked(hold, false);
+    rlk_hold_keep_locked(hold, 0);
+    rlk_hold_schedule_locked(hold); /* its whole lease again */
+}
+
+bool rlk_readshare_enter_locked(struct rlk_lock *lock, const struct rlk_waiter *self,
+                              int64_t now)
+{
+    struct rlk_hold *hold = lock->queue->shared;
+
+    /* rule: K14 */
+    if (!hold || !self->retakes || !is_open(hold, now) ||
+        !rlk_handoff_has_terms_of(hold, self) || !rlk_hold_pass_locked(hold))
+        return false;
+    struct rlk_holder *holder =
+        rlk_holder_join_locked(hold, self->letter >= 'A' && self->letter <= 'Z');
+    if (!holder)
+        return false;
+    rlk_readshare_use_locked(hold);
+    rlk_holder_own_locked(holder, self->thread, now);
+    rlk_handoff_unasked_locked(hold, now);
+    RLK_COUNT(lock->registry->counters->acquisitions);
+    RLK_COUNT(lock->registry->counters->local_handovers);
+    return true;
+}
+
+bool rlk_readshare_unlock_locked(struct rlk_holder *holder, struct rlk_handoff bound,
+                               int64_t now)
+{
+    struct rlk_hold *hold = holder->hold;
+
+    /* rule: K14 */
+    if (hold->holders.next != hold->holders.prev || hold->joins > 0 || bound.retain_ns == 0 ||
+        !bound.hears || !is_open(hold, now) || !rlk_handoff_room_locked(hold) ||
+        !rlk_hold_pass_locked(hold))
+        return false;
+    rlk_holder_leave_locked(holder);
+    rlk_hold_idle_locked(hold, true);
+    rlk_hold_keep_locked(hold, bound.retain_ns);
+    hold->pass->used_at = now;
+    rlk_hold_schedule_locked(hold);
+    return true;
+}
+
+struct rlk_hold *rlk_readshare_kept_locked(struct rlk_lock *lock)
+{
+    for (struct rlk_list *l = lock->queue->reads.next; l != &lock->queue->reads;
+         l = l->next) {
+        struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, link);
+        if (hold->idle && rlk_hold_unused_locked(hold))
+            return hold;
+    }
+    return NULL;
+}
+
+static void reads_of_all_are_wanted(struct rlk_list *holds)
+{
+    for (struct rlk_list *l = holds->next; l != holds; l = l->next) {
+        struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, link);
+        if (hold->reading)
+            hold->others = true;
+    }
+}
+
+void rlk_readshare_wanted_locked(struct rlk_lock *lock, int64_t now)
+{
+    /* rule: K15 */
+    reads_of_all_are_wanted(&lock->queue->asks);
+    reads_of_all_are_wanted(&lock->queue->tries);
+    for (struct rlk_list *l = lock->queue->reads.next, *next; l != &lock->queue->reads;
+         l = next) {
+        struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, link);
+        next = l->next;
+        hold->others = true;
+        if (hold->idle)
+            rlk_hold_end_unused_locked(hold, now);
+    }
+}
