@@ -3,6 +3,7 @@
  * there are is client_table.c's. Thread: any. */
 #include "client/client_impl.h"
 
+#include "client/renewer.h"
 #include "net/conf.h"
 #include "base/clock.h"
 #include "base/error.h"
@@ -69,6 +70,11 @@ static void registry_retain(struct rlk_registry *reg)
     rlk_client_retain(RLK_CLIENT_OF(reg));
 }
 
+static void registry_release(struct rlk_registry *reg)
+{
+    rlk_client_release(RLK_CLIENT_OF(reg));
+}
+
 /* ---- identity */
 
 static int make_uuid(char uuid[RLK_UUID_LEN + 1])
@@ -107,6 +113,20 @@ static int copy_text(char **ret_copy, const char *text)
     return *ret_copy ? 0 : rlk_error_set(ENOMEM, "out of memory");
 }
 
+void rlk_client_attr_init(rlock_clientattr_t *attr)
+{
+    memset(attr, 0, sizeof(*attr));
+    attr->rlk_lease_ms = 30000;
+    attr->rlk_presence_ms = 3000;
+    attr->rlk_commandtimeout_ms = 3000;
+    attr->rlk_connecttimeout_ms = 3000;
+    attr->rlk_maxconnections = 16;
+    attr->rlk_mutextype = RLOCK_MUTEX_RECURSIVE;
+    attr->rlk_handoff_ms = RLK_HANDOFF_MS;
+    attr->rlk_handoff_count = RLK_HANDOFF_COUNT;
+    attr->rlk_guard = RLOCK_GUARD_ON;
+}
+
 int rlk_client_configure(struct rlk_config *config, const char *url,
                          const rlock_clientattr_t *attr)
 {
@@ -114,7 +134,7 @@ int rlk_client_configure(struct rlk_config *config, const char *url,
     int rc;
 
     if (!attr) {
-        rlock_clientattr_init(&defaults);
+        rlk_client_attr_init(&defaults);
         attr = &defaults;
     }
     config->lease_ms = (long)attr->rlk_lease_ms;
@@ -176,13 +196,14 @@ int rlk_client_start(struct rlock_client *client, bool is_default)
     reg->counters = &client->counters;
     reg->presence_ns = client->config.presence_ms * RLK_NS_PER_MS;
     reg->retain = registry_retain;
+    reg->release = registry_release;
     rc = rlk_registry_init(reg);
     if (rc != 0)
         return rc;
     rc = make_pool(client);
     if (rc == 0) { /* before anything is asked for */
         rlk_livefile_start(client);
-        rlk_peer_watch_start(client);
+        rlk_peer_watch_start(client, &rlk_renewer_of_recovery);
     }
     if (rc == 0)
         rc = rlk_watchdog_join(client);

@@ -57,6 +57,9 @@ int rlk_client_open(struct rlock_client **ret_client, const char *url,
 int rlk_client_close(struct rlock_client *client);
 int rlk_client_set_default(const char *url, const rlock_clientattr_t *attr);
 
+/* The values of attributes that nobody set. */
+void rlk_client_attr_init(rlock_clientattr_t *attr);
+
 /* ---- the table. Locks: takes its mutex. */
 
 /* Before anything of the library's state is touched: in a child, it becomes its own. 0,

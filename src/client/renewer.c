@@ -70,6 +70,24 @@ void rlk_renewer_put_in_flight(struct rlk_watch *watch, struct rlk_op *op,
         watch->op_deadline = op->deadline;
 }
 
+static bool send_recovery(struct rlock_client *client, struct rlk_op *op,
+                          const struct rlk_request *req, bool with_text, int64_t now)
+{
+    if (rlk_script_append(client->watch.conn, req, with_text) != 0)
+        return false;
+    rlk_renewer_put_in_flight(&client->watch, op, RLK_OP_BURY, now,
+                              rlk_client_command_timeout(client));
+    return true;
+}
+
+static bool is_ready(const struct rlock_client *client)
+{
+    return rlk_renewer_ready(&client->watch);
+}
+
+const struct rlk_recovery_link rlk_renewer_of_recovery = { .send = send_recovery,
+                                                           .ready = is_ready };
+
 /* The same for a request about one hold. */
 static struct rlk_op *new_op(struct rlk_hold *hold)
 {

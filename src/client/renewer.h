@@ -7,10 +7,14 @@
 #include "state/hold.h"
 #include "client/watchdog.h"
 
+struct rlk_recovery_link;
 struct rlock_client;
 
 /* Whether requests can be appended. */
 bool rlk_renewer_ready(const struct rlk_watch *watch);
+
+/* For the recovery of what dead processes had. */
+extern const struct rlk_recovery_link rlk_renewer_of_recovery;
 
 /* Handles up to a batch of due timers. Returns when the next is due, and whether I/O is
  * wanted. */

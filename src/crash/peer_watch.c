@@ -6,6 +6,7 @@
 #include "crash/recovery.h"
 #include "client/client.h"
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/fd.h"
 #include "crash/livefile_gc.h"
 
@@ -116,7 +117,7 @@ static void note_dir(struct rlock_client *client, int code)
     if (is_shortage(code))
         return;
     if (code != 0 && code == deaths->refused && code != deaths->told)
-        rlk_log(RLK_LOG_WARNING, "rlock: no crash guard any more: %s", rlock_errmsg());
+        rlk_log(RLK_LOG_WARNING, "rlock: no crash guard any more: %s", rlk_error_message());
     if (code == 0 || code == deaths->refused)
         deaths->told = code;
     deaths->refused = code;
@@ -491,11 +492,13 @@ static void check(struct rlock_client *client, int64_t now)
     }
 }
 
-void rlk_peer_watch_start(struct rlock_client *client)
+void rlk_peer_watch_start(struct rlock_client *client,
+                          const struct rlk_recovery_link *link)
 {
     struct rlk_peer_watch *deaths = &client->deaths;
 
     memset(deaths, 0, sizeof(*deaths));
+    deaths->link = link;
     rlk_list_init(&deaths->suspects);
     rlk_list_init(&deaths->left);
     rlk_list_init(&deaths->corpses);

@@ -24,8 +24,21 @@
 struct rlock_client;
 struct rlk_op;
 struct rlk_reply;
+struct rlk_request;
+
+/* The connection on which recovery has scripts run; whoever has it answers with
+ * rlk_peer_watch_answered. Set by the client's watchdog. */
+struct rlk_recovery_link {
+    /* Appends the request, as the one that `op` is to be known by. False: there is no
+     * connection now, no room or no memory. */
+    bool (*send)(struct rlock_client *client, struct rlk_op *op,
+                 const struct rlk_request *req, bool with_text, int64_t now);
+    /* Whether requests can be appended. */
+    bool (*ready)(const struct rlock_client *client);
+};
 
 struct rlk_peer_watch {
+    const struct rlk_recovery_link *link;
     bool on;                  /* there is a directory to look at */
     bool begin;               /* all of it is to be looked at */
     int inotify_fd;           /* -1: there is none */
@@ -47,7 +60,8 @@ struct rlk_peer_watch {
 };
 
 /* Before the watchdog has the client. */
-void rlk_peer_watch_start(struct rlock_client *client);
+void rlk_peer_watch_start(struct rlock_client *client,
+                          const struct rlk_recovery_link *link);
 /* Does what is due; returns when to be called again at the latest. *ret_wanted is set
  * where a connection is needed. */
 int64_t rlk_peer_watch_step(struct rlock_client *client, int64_t now, bool *ret_wanted);

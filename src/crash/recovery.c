@@ -6,11 +6,9 @@
 #include "client/client.h"
 #include "base/clock.h"
 #include "base/fd.h"
-#include "client/renewer_impl.h"
 #include "base/log.h"
 #include "net/server_error.h"
 #include "crash/livefile_gc.h"
-#include "client/script_args.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -313,7 +311,7 @@ static bool send_job(struct rlock_client *client, struct corpse *corpse, size_t 
     rlk_request_add_channel(&req, job->name, job->name_len);
     rlk_request_add_int(&req, job->prefer);
     rlk_request_add_borrowed(&req, job->ids ? job->ids : "", job->ids_len);
-    if (rlk_script_append(client->watch.conn, &req, job->with_text) != 0) {
+    if (!client->deaths.link->send(client, &request->op, &req, job->with_text, now)) {
         free(request);
         return false;
     }
@@ -322,8 +320,6 @@ static bool send_job(struct rlock_client *client, struct corpse *corpse, size_t 
     job->state = SENT;
     corpse->in_flight++;
     client->deaths.in_flight++;
-    rlk_renewer_put_in_flight(&client->watch, &request->op, RLK_OP_BURY, now,
-                           rlk_client_command_timeout(client));
     return true;
 }
 
@@ -345,7 +341,7 @@ static bool send_some(struct rlock_client *client, struct corpse *corpse, int64_
             corpse->next++;
             continue;
         }
-        if (client->deaths.in_flight >= IN_FLIGHT_MAX || !rlk_renewer_ready(&client->watch))
+        if (client->deaths.in_flight >= IN_FLIGHT_MAX || !client->deaths.link->ready(client))
             return true;
         if (!send_job(client, corpse, corpse->next, now)) {
             back_off(corpse, now);

@@ -45,16 +45,7 @@ int rlock_clientattr_init(rlock_clientattr_t *attr)
 {
     struct rlk_call call = rlk_call_enter();
     if (attr) {
-        memset(attr, 0, sizeof(*attr));
-        attr->rlk_lease_ms = 30000;
-        attr->rlk_presence_ms = 3000;
-        attr->rlk_commandtimeout_ms = 3000;
-        attr->rlk_connecttimeout_ms = 3000;
-        attr->rlk_maxconnections = 16;
-        attr->rlk_mutextype = RLOCK_MUTEX_RECURSIVE;
-        attr->rlk_handoff_ms = RLK_HANDOFF_MS;
-        attr->rlk_handoff_count = RLK_HANDOFF_COUNT;
-        attr->rlk_guard = RLOCK_GUARD_ON;
+        rlk_client_attr_init(attr);
         attr->rlk_magic = RLK_MAGIC_CLIENTATTR;
     }
     return rlk_call_leave(call,

@@ -2,8 +2,8 @@
 /* See fastpath.h. Thread: any. Locks: hold the registry's mu. Blocks: no. */
 #include "state/fastpath.h"
 
-#include "client/client.h"
 #include "state/handoff.h"
+#include "state/registry.h"
 #include "state/thread_holds.h"
 
 #include <assert.h>
@@ -149,5 +149,5 @@ void rlk_fastpath_drop(struct rlk_thread *thread)
     rlk_holder_leave_locked(holder);
     rlk_sync_mutex_unlock(&reg->mu);
     if (ended)
-        rlk_client_release(RLK_CLIENT_OF(reg));
+        reg->release(reg);
 }

@@ -51,7 +51,9 @@ struct rlk_registry {
                                     * not answered; an older time says nothing */
     _Atomic unsigned wakers;       /* those that dropped mu and are yet to ring one */
     _Atomic bool parting;          /* the last of the wakers says so */
-    void (*retain)(struct rlk_registry *); /* keeps the client's memory for a lost hold */
+    /* Keep the client's memory for a lost hold or a resident holder, and give it back. The
+     * second may free the registry: without mu. */
+    void (*retain)(struct rlk_registry *), (*release)(struct rlk_registry *);
 
     struct rlk_mutex mu;      /* protects all below, and the locks, holds and waiters */
     struct rlk_random random; /* of the numbers of acquisitions */
