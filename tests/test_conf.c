@@ -38,7 +38,7 @@ static void set_up(void)
 
 static void tear_down(void)
 {
-    rlk_config_clear(&config);
+    rlk_url_config_clear(&config);
     conffile_end();
 }
 
@@ -332,7 +332,7 @@ START_TEST(no_descriptor_is_left_open)
     close(before);
     parses();
     conffile_use("url=redis://h\npasswordfile=^\n");
-    rlk_config_clear(&config);
+    rlk_url_config_clear(&config);
     ck_assert_int_eq(rlk_conf_parse(&config), EINVAL);
     int after = open("/dev/null", O_RDONLY | O_CLOEXEC);
     close(after);
@@ -414,7 +414,7 @@ START_TEST(password_is_a_line_of_bytes_that_fits)
     conffile_use("url=redis://h\npasswordfile=^/password\n");
     parses();
     ck_assert_str_eq(config.target.password, long_one);
-    rlk_config_clear(&config);
+    rlk_url_config_clear(&config);
 
     memset(long_one, 'p', 2048);
     conffile_write("password", long_one, 0600);
@@ -503,12 +503,12 @@ START_TEST(environment_of_a_caller_with_fewer_rights_is_not_looked_at)
     int rc = rlk_conf_parse(&config);
     if (rc == 0)
         ck_assert_str_ne(config.source, conffile_path("conf"));
-    rlk_config_clear(&config);
+    rlk_url_config_clear(&config);
     set_url("redis://of-variable");
     rc = rlk_conf_parse(&config);
     if (rc == 0)
         ck_assert_str_ne(config.source, "RLOCK_URL");
-    rlk_config_clear(&config);
+    rlk_url_config_clear(&config);
     privileged = false;
     parses();
     ck_assert_str_eq(config.source, "RLOCK_URL");

@@ -39,7 +39,7 @@ static void create_pool(const char *url)
 {
     rlk_pool_free(pool);
     pool = NULL;
-    rlk_config_clear(&config);
+    rlk_url_config_clear(&config);
     ck_assert_int_eq(rlk_url_parse(&config, url), 0);
     struct rlk_pool_options options = {
         .conn = { .target = &config.target,
@@ -66,7 +66,7 @@ static void set_up(void)
 static void tear_down(void)
 {
     rlk_pool_free(pool);
-    rlk_config_clear(&config);
+    rlk_url_config_clear(&config);
     test_redis_close(redis);
 }
 

@@ -29,7 +29,7 @@ static void set_up(void)
 
 static void tear_down(void)
 {
-    rlk_config_clear(&config);
+    rlk_url_config_clear(&config);
 }
 
 static const struct good {
@@ -255,7 +255,7 @@ END_TEST
 START_TEST(clear_of_a_zeroed_config_is_harmless)
 {
     struct rlk_config zero = { .lease_ms = 0 };
-    rlk_config_clear(&zero);
+    rlk_url_config_clear(&zero);
     ck_assert_ptr_null(zero.target.host);
 }
 END_TEST

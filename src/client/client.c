@@ -60,7 +60,7 @@ void rlk_client_release(struct rlock_client *client)
         return;
     rlk_registry_destroy(&client->registry);
     rlk_livefile_free(client);
-    rlk_config_clear(&client->config);
+    rlk_url_config_clear(&client->config);
     free(client->heritage);
     free(client);
 }

@@ -374,7 +374,7 @@ static int default_mutex_type(void)
     int rc = rlk_client_configure_default(&config);
     int type = rc == 0 ? config.mutex_type : RLOCK_MUTEX_RECURSIVE;
 
-    rlk_config_clear(&config);
+    rlk_url_config_clear(&config);
     rlk_error_clear();
     return type;
 }
@@ -543,7 +543,7 @@ int rlk_client_set_default(const char *url, const rlock_clientattr_t *attr)
         return rc;
     /* what would fail at first use fails here */
     rc = rlk_client_configure(&probe, url, attr);
-    rlk_config_clear(&probe);
+    rlk_url_config_clear(&probe);
     if (rc != 0)
         return rc;
     if (url && !(url_copy = strdup(url)))

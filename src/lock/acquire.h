@@ -51,6 +51,8 @@ int rlk_release_retained(struct rlk_holder *holder, const struct rlk_handle *han
  * meanwhile. */
 void rlk_release_left(struct rlk_hold *hold, int64_t until);
 
+enum { RLK_RELEASE_TRIES = 2 };
+
 /* A robust one: the state that it protects is consistent again. */
 void rlk_held_consistent(struct rlk_hold *hold);
 
@@ -72,7 +74,7 @@ int rlk_held_extend(struct rlk_hold *hold, long lease_ms, bool fixed);
 /* A thread that shares a read hold gets one of its own, with a fixed lease. *ret_alone:
  * nothing was done, because it is the only one in its hold, and stays so. Codes as
  * rlk_held_extend, ENOMEM. */
-int rlk_release_unshare(struct rlk_holder *holder, long lease_ms, bool *ret_alone);
+int rlk_held_unshare(struct rlk_holder *holder, long lease_ms, bool *ret_alone);
 
 /* Sleeps until `deadline` or an interrupt: ETIMEDOUT, ECANCELED. */
 int rlk_acquire_wait_in_vain(struct rlock_client *client, struct rlk_thread *thread,

@@ -37,4 +37,8 @@ int rlk_attr_setclient(struct rlk_attr *attr, uint32_t magic, rlock_client_t *cl
 int rlk_attr_getclient(const struct rlk_attr *attr, uint32_t magic,
                        rlock_client_t **ret_client);
 
+/* The base of a public object: its first member, so that NULL stays NULL. */
+#define BASE(attr) ((struct rlk_attr *)(attr))
+#define CONST_BASE(attr) ((const struct rlk_attr *)(attr))
+
 #endif

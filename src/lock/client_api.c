@@ -264,7 +264,7 @@ static int get_server(const struct rlock_client *client, struct buffer url,
     rc = rlk_client_configure_default(&config);
     if (rc == 0)
         rc = put_server(&config, url, source);
-    rlk_config_clear(&config);
+    rlk_url_config_clear(&config);
     return rc;
 }
 

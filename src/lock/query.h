@@ -13,4 +13,8 @@ int rlk_query_getstate(const struct rlk_handle *handle, int kind,
 int rlk_query_getholdcount(const struct rlk_handle *handle, int kind,
                            unsigned *ret_count);
 
+/* The base of a public object: its first member, so that NULL stays NULL. */
+#define BASE(handle) ((struct rlk_handle *)(handle))
+#define CONST_BASE(handle) ((const struct rlk_handle *)(handle))
+
 #endif

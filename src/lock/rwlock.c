@@ -2,14 +2,46 @@
 /* The read-write lock: rlock_rwlock_*. Levels and modes over handle.c; how it waits is in
  * acquire.c, what it says to the server in lua/rwlock_*.lua. Thread: any. */
 #include "lock/call.h"
+#include "lock/query.h"
 
-#define API(verb) rlock_rwlock_##verb
-#define HANDLE rlock_rwlock_t
-#define KIND RLK_KIND_RWLOCK
-#define ATTR rlock_rwlockattr_t
-#define ATTR_MAGIC RLK_MAGIC_RWLOCKATTR
+_Static_assert(sizeof(rlock_rwlock_t) == 256 && offsetof(rlock_rwlock_t, rlk) == 0, "part of the ABI");
+_Static_assert(sizeof(rlock_rwlockattr_t) == 128 && offsetof(rlock_rwlockattr_t, rlk) == 0, "part of the ABI");
 
-#include "lock/lock_api.h"
+int rlock_rwlock_init(rlock_rwlock_t *handle, const rlock_rwlockattr_t *attr, const char *name)
+{
+    return rlk_handle_init(BASE(handle), RLK_KIND_RWLOCK, (const struct rlk_attr *)attr, RLK_MAGIC_RWLOCKATTR,
+                           name);
+}
+
+int rlock_rwlock_destroy(rlock_rwlock_t *handle)
+{
+    return rlk_handle_destroy(BASE(handle), RLK_KIND_RWLOCK);
+}
+
+int rlock_rwlock_extend(rlock_rwlock_t *handle, long lease_ms)
+{
+    return rlk_query_extend(BASE(handle), RLK_KIND_RWLOCK, lease_ms);
+}
+
+int rlock_rwlock_gettoken(const rlock_rwlock_t *handle, uint64_t *ret_token)
+{
+    return rlk_query_gettoken(CONST_BASE(handle), RLK_KIND_RWLOCK, ret_token);
+}
+
+int rlock_rwlock_getremaining(const rlock_rwlock_t *handle, long *ret_ms)
+{
+    return rlk_query_getremaining(CONST_BASE(handle), RLK_KIND_RWLOCK, ret_ms);
+}
+
+int rlock_rwlock_getstate(const rlock_rwlock_t *handle, rlock_state_t *ret_state)
+{
+    return rlk_query_getstate(CONST_BASE(handle), RLK_KIND_RWLOCK, ret_state);
+}
+
+int rlock_rwlock_getholdcount(const rlock_rwlock_t *handle, unsigned *ret_count)
+{
+    return rlk_query_getholdcount(CONST_BASE(handle), RLK_KIND_RWLOCK, ret_count);
+}
 
 /* ---- lock */
 
@@ -45,14 +77,14 @@ static int lock(const struct rlk_lock_args *d)
         struct rlk_holder *holder = rlk_handle_part(d->handle);
         rc = holder ? lock_again(d, holder) : lock_first(d);
     }
-    return rlk_call_leave(call, rlk_handle_guard(rlk_handle_aborts(d->handle, KIND), rc));
+    return rlk_call_leave(call, rlk_handle_guard(rlk_handle_aborts(d->handle, RLK_KIND_RWLOCK), rc));
 }
 
 static int lock_plain(rlock_rwlock_t *rwlock, bool reading, enum rlk_form form,
                       long lease_ms)
 {
     if (lease_ms == 0) {
-        struct rlk_holder *holder = rlk_handle_inner(BASE(rwlock), KIND);
+        struct rlk_holder *holder = rlk_handle_inner(BASE(rwlock), RLK_KIND_RWLOCK);
         if (holder && (reading || holder->levels.writes > 0) &&
             rlk_recursion_reads(&holder->levels) == reading &&
             rlk_recursion_push(&holder->levels, reading)) {
@@ -62,7 +94,7 @@ static int lock_plain(rlock_rwlock_t *rwlock, bool reading, enum rlk_form form,
         }
     }
     return lock(&(struct rlk_lock_args){ .handle = BASE(rwlock),
-                                      .kind = KIND,
+                                      .kind = RLK_KIND_RWLOCK,
                                       .reading = reading,
                                       .form = form,
                                       .lease_ms = lease_ms });
@@ -72,7 +104,7 @@ static int lock_until(rlock_rwlock_t *rwlock, bool reading, clockid_t clock,
                       const struct timespec *abstime, long lease_ms)
 {
     return lock(&(struct rlk_lock_args){ .handle = BASE(rwlock),
-                                      .kind = KIND,
+                                      .kind = RLK_KIND_RWLOCK,
                                       .reading = reading,
                                       .form = RLK_FORM_TIMED,
                                       .clock = clock,
@@ -183,7 +215,7 @@ enum which { INNERMOST, READ, WRITE };
 
 static int unlock_level(struct rlk_handle *handle, enum which which)
 {
-    int rc = rlk_handle_check(handle, KIND);
+    int rc = rlk_handle_check(handle, RLK_KIND_RWLOCK);
     if (rc != 0)
         return rc;
     struct rlk_holder *holder = rlk_handle_part(handle);
@@ -208,7 +240,7 @@ static int unlock_level(struct rlk_handle *handle, enum which which)
 
 static int unlock(rlock_rwlock_t *rwlock, enum which which)
 {
-    struct rlk_holder *holder = rlk_handle_inner(BASE(rwlock), KIND);
+    struct rlk_holder *holder = rlk_handle_inner(BASE(rwlock), RLK_KIND_RWLOCK);
     if (holder && which != WRITE && holder->levels.reads > 1 &&
         rlk_recursion_reads(&holder->levels)) {
         rlk_recursion_drop(&holder->levels, true);
@@ -216,7 +248,7 @@ static int unlock(rlock_rwlock_t *rwlock, enum which which)
         return 0;
     }
     struct rlk_call call = rlk_call_enter();
-    bool aborts = rlk_handle_aborts(BASE(rwlock), KIND);
+    bool aborts = rlk_handle_aborts(BASE(rwlock), RLK_KIND_RWLOCK);
     return rlk_call_leave(call,
                           rlk_handle_guard(aborts, unlock_level(BASE(rwlock), which)));
 }
@@ -240,7 +272,7 @@ int rlock_rwlock_downgrade(rlock_rwlock_t *rwlock)
 {
     struct rlk_call call = rlk_call_enter();
     struct rlk_handle *handle = BASE(rwlock);
-    int rc = rlk_handle_check(handle, KIND);
+    int rc = rlk_handle_check(handle, RLK_KIND_RWLOCK);
     struct rlk_holder *holder = rc == 0 ? rlk_handle_part(handle) : NULL;
 
     if (rc == 0 && (!holder || holder->levels.writes == 0))
@@ -249,5 +281,5 @@ int rlock_rwlock_downgrade(rlock_rwlock_t *rwlock)
         rc = ESTALE;
     else if (rc == 0 && (rc = downgrade(holder)) != ESTALE)
         rlk_recursion_downgrade(&holder->levels);
-    return rlk_call_leave(call, rlk_handle_guard(rlk_handle_aborts(handle, KIND), rc));
+    return rlk_call_leave(call, rlk_handle_guard(rlk_handle_aborts(handle, RLK_KIND_RWLOCK), rc));
 }

@@ -445,7 +445,7 @@ int rlk_url_parse(struct rlk_config *config, const char *url)
     return rc != 0 ? rc : keep_url(config, url, scheme_len);
 }
 
-void rlk_config_clear(struct rlk_config *config)
+void rlk_url_config_clear(struct rlk_config *config)
 {
     wipe(&config->target.host);
     wipe(&config->target.path);

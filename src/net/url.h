@@ -59,6 +59,6 @@ enum {
 int rlk_url_parse(struct rlk_config *config, const char *url);
 
 /* Frees the strings and wipes the secrets. Harmless on a zeroed config. */
-void rlk_config_clear(struct rlk_config *config);
+void rlk_url_config_clear(struct rlk_config *config);
 
 #endif

@@ -135,7 +135,7 @@ static void check_secret(const char *text)
         rlk_error_clear();
         if (rlk_url_parse(&config, url) != 0)
             fuzz_must(!strstr(rlk_error_message(), secret));
-        rlk_config_clear(&config);
+        rlk_url_config_clear(&config);
     }
     free(url);
 }
@@ -158,8 +158,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         fuzz_must(rlk_error_message()[0] && fuzz_printable(rlk_error_message()));
     }
     check_secret(url);
-    rlk_config_clear(&config);
-    rlk_config_clear(&again);
+    rlk_url_config_clear(&config);
+    rlk_url_config_clear(&again);
     free(url);
     return 0;
 }
