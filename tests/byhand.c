@@ -2,8 +2,8 @@
 /* See byhand.h. */
 #include "byhand.h"
 
-#include "state/hold.h"
 #include "net/key.h"
+#include "state/hold.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,8 +4,8 @@
 #ifndef TEST_BYHAND_H
 #define TEST_BYHAND_H
 
-#include "redis.h"
 #include "net/script.h"
+#include "redis.h"
 #include "server.h"
 #include "suite.h"
 #include "wait.h"

@@ -48,7 +48,8 @@ void guard_file_open(struct guard_file *file, const char *dir, const char *uuid)
         find_only(file->uuid, dir);
     file->fd = open(path_of(path, dir, file->uuid), O_RDONLY | O_CLOEXEC);
     ck_assert_msg(file->fd >= 0, "%s: %s", path, strerror(errno));
-    ck_assert_int_eq(pread(file->fd, file->head, RLK_LIVEFILE_HEADER, 0), RLK_LIVEFILE_HEADER);
+    ck_assert_int_eq(pread(file->fd, file->head, RLK_LIVEFILE_HEADER, 0),
+                     RLK_LIVEFILE_HEADER);
 }
 
 void guard_file_close(struct guard_file *file)

@@ -77,8 +77,8 @@ static void store(off_t at, uint64_t value)
         abort();
 }
 
-/* The one who is marked as inside: alive, it shares the lock with us. Whose memory is gone
- * is dead, though there may be some of it left to be waited for. */
+/* The one who is marked as inside: alive, it shares the lock with us. Whose memory is
+ * gone is dead, though there may be some of it left to be waited for. */
 static bool is_alive(uint64_t pid)
 {
     char path[64];

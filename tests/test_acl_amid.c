@@ -218,8 +218,8 @@ static void check_named(const struct rlk_script *script, const redisReply *reply
     char said[RLK_SERVER_ERROR_SIZE], upper[40] = "";
     for (size_t i = 0; command[i]; i++)
         upper[i] = (char)toupper((unsigned char)command[i]);
-    rlk_server_error_describe(said, sizeof(said), "EVAL", script, N, strlen(N), reply->str,
-                         reply->len);
+    rlk_server_error_describe(said, sizeof(said), "EVAL", script, N, strlen(N),
+                              reply->str, reply->len);
     ck_assert_msg(strstr(said, "the ACL refuses ") && strstr(said, upper),
                   "%s without %s: %s", script->name, command, said);
 }

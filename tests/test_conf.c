@@ -5,9 +5,9 @@
  * system's file, the address that is built in; what may stand in that file, and that what
  * is wrong with it is told, by file and line, and without what stands there.
  */
-#include "net/conf.h"
-#include "conffile.h"
 #include "base/error.h"
+#include "conffile.h"
+#include "net/conf.h"
 #include "suite.h"
 
 #include <rlock.h>

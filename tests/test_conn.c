@@ -7,8 +7,8 @@
  * receives fail. Names are resolved by this file's getaddrinfo, which takes the place of
  * the C library's.
  */
-#include "net/conn.h"
 #include "base/deadline.h"
+#include "net/conn.h"
 #include "net/resolve.h"
 #include "suite.h"
 #include "wait.h"

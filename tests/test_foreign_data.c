@@ -149,8 +149,8 @@ START_TEST(holds_of_another_prefix_are_renewed_for_leases_on_the_same_connection
         const char *said = worker_news(&x, line, SCENE_SOON_MS);
         ck_assert_msg(said, "%s", line);
         ck_assert_msg(
-            strstr(said, spoils[i].holder ? "answers of no lock script" : "refused"), "%s",
-            said);
+            strstr(said, spoils[i].holder ? "answers of no lock script" : "refused"),
+            "%s", said);
         scene_says(&x, "ESTALE", "unlock p%d", i);
     }
     wait_renewed((LEASES - 1) * 3);

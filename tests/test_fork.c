@@ -4,8 +4,8 @@
  * first use of a handle or a client opens a client of its own, which is like the
  * parent's. The ways to come to a child are in test_fork_ways.c.
  */
-#include "client/client.h" /* before the fixture, which has a variable of that name */
 #include "base/deadline.h"
+#include "client/client.h" /* before the fixture, which has a variable of that name */
 #include "state/thread.h"
 
 #include "fixture.h"

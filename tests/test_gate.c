@@ -47,7 +47,8 @@ START_TEST(reentries_are_counted_before_they_are_too_many)
     enter("k", 0);
     struct rlk_holder *holder = part_of(0);
     for (int i = 1; i <= 5; i++) {
-        atomic_store(&holder->reentries, (uint32_t)i * FULL - 1); /* as if so many times */
+        atomic_store(&holder->reentries,
+                     (uint32_t)i * FULL - 1); /* as if so many times */
         rlk_registry_unlock(&reg);
         rlk_fastpath_reenter(holder);
         rlk_registry_lock(&reg);

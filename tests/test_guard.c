@@ -265,7 +265,8 @@ START_TEST(g7_file_has_no_password)
     OK(rlock_client_open(&c, url, NULL));
     guard_file_open(&file, dir, NULL);
     ck_assert_int_eq(guard_file_is_locked(&file), 1);
-    for (; pread(file.fd, &byte, 1, (off_t)at) == 1 && at < 2 * RLK_LIVEFILE_HEADER; at++) {
+    for (; pread(file.fd, &byte, 1, (off_t)at) == 1 && at < 2 * RLK_LIVEFILE_HEADER;
+         at++) {
         matched = byte == secret[matched] ? matched + 1 : byte == secret[0];
         ck_assert_uint_lt(matched, sizeof(secret) - 1);
     }

@@ -30,7 +30,8 @@
 
 enum { SOON_MS = 10000, LONG_MS = 120000, PAGE = 4096, LOCKS = 100 };
 enum {
-    FIRST = RLK_LIVEFILE_HEADER + RLK_SLOTS_FIRST * 256 /* bytes that a file begins with */
+    FIRST =
+        RLK_LIVEFILE_HEADER + RLK_SLOTS_FIRST * 256 /* bytes that a file begins with */
 };
 #define DECOY "00000000-0000-4000-8000-00000000dec0"
 

@@ -158,7 +158,8 @@ START_TEST(h2_a_hold_whose_release_was_queued_is_gone)
     ck_assert_uint_eq(reg.background_count, 1);
     now -= 10 * MS;
     ck_assert(!enters(1));
-    ck_assert_ptr_eq(lock->queue->requester, &waiters[1]); /* it asks, and need not wait (H9) */
+    ck_assert_ptr_eq(lock->queue->requester,
+                     &waiters[1]); /* it asks, and need not wait (H9) */
 }
 END_TEST
 

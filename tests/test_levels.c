@@ -190,7 +190,8 @@ START_TEST(more_than_INT_MAX_levels_are_refused)
     ck_assert(rlk_recursion_push(&levels, false));
     ck_assert(rlk_recursion_push(&levels, true));
     levels.reads = INT_MAX - 2;
-    ck_assert(rlk_recursion_push(&levels, true)); /* the last one, of both modes together */
+    ck_assert(
+        rlk_recursion_push(&levels, true)); /* the last one, of both modes together */
     ck_assert(!rlk_recursion_push(&levels, true));
     ck_assert(!rlk_recursion_push(&levels, false));
     ck_assert_uint_eq(levels.reads, INT_MAX - 1);

@@ -8,8 +8,8 @@
 #include "fixture.h"
 #include "state/hold.h"
 
-#include "proxy.h"
 #include "net/script.h"
+#include "proxy.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,8 +7,8 @@
  */
 #include "fixture.h"
 
-#include "proxy.h"
 #include "net/script.h"
+#include "proxy.h"
 
 #include <stdio.h>
 #include <stdlib.h>

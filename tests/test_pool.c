@@ -3,10 +3,10 @@
 #include "base/deadline.h"
 #include "base/error.h"
 #include "net/pool.h"
+#include "net/url.h"
 #include "redis.h"
 #include "server.h"
 #include "suite.h"
-#include "net/url.h"
 #include "wait.h"
 
 #include <check.h>

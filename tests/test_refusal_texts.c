@@ -6,8 +6,8 @@
  */
 #include "suite.h"
 
-#include "net/server_error.h"
 #include "net/script.h"
+#include "net/server_error.h"
 #include "wait.h"
 
 #include <check.h>
@@ -85,7 +85,7 @@ START_TEST(a_refusal_inside_a_script_names_the_command_and_the_lock)
     snprintf(text, sizeof(text), s->text, script->sha, line, line);
 #pragma GCC diagnostic pop
     rlk_server_error_describe(said, sizeof(said), "EVALSHA", script, "jobs\n", 5, text,
-                         strlen(text));
+                              strlen(text));
     ck_assert_msg(strstr(said, s->wanted), "%s", said);
     ck_assert_msg(strstr(said, "lock \"jobs\\x0a\": "), "%s", said);
     ck_assert_int_eq(rlk_script_sort_error(text, strlen(text), &code), RLK_REFUSED);
@@ -121,7 +121,8 @@ START_TEST(a_refusal_of_a_command_names_it)
     char said[RLK_SERVER_ERROR_SIZE];
     int code = 0;
     const char *text = outer[_i].text;
-    rlk_server_error_describe(said, sizeof(said), "SENT", NULL, NULL, 0, text, strlen(text));
+    rlk_server_error_describe(said, sizeof(said), "SENT", NULL, NULL, 0, text,
+                              strlen(text));
     ck_assert_msg(strstr(said, outer[_i].wanted) == said, "%s", said);
     ck_assert_int_eq(rlk_script_sort_error(text, strlen(text), &code), RLK_REFUSED);
     ck_assert_int_eq(code, EACCES);
@@ -191,7 +192,7 @@ START_TEST(what_a_command_inside_a_script_said_is_understood_as_by_itself)
                          said_inside[_i].outcome);
         ck_assert_int_eq(code, said_inside[_i].code);
         rlk_server_error_describe(said, sizeof(said), "EVALSHA", script, "N", 1, text,
-                             strlen(text));
+                                  strlen(text));
         ck_assert_msg(strstr(said, said_inside[_i].wanted) == said, "%s", said);
     }
 }
@@ -204,7 +205,7 @@ START_TEST(a_word_amid_a_text_is_no_code)
         "ERR Error running script (call to f_%s): no WRONGTYPE Operation";
     char said[RLK_SERVER_ERROR_SIZE];
     rlk_server_error_describe(said, sizeof(said), "EVALSHA", NULL, "N", 1, text,
-                         sizeof(text) - 1);
+                              sizeof(text) - 1);
     ck_assert_ptr_null(strstr(said, "no lock"));
 }
 END_TEST
@@ -223,7 +224,7 @@ START_TEST(every_line_of_every_script_is_found)
                      "script: %s, on @user_script:%d.",
                      rlk_scripts[i].sha, line);
             rlk_server_error_describe(said, sizeof(said), "EVALSHA", NULL, "N", 1, text,
-                                 strlen(text));
+                                      strlen(text));
             const char *verb = strchr(rlk_scripts[i].name, '_') + 1;
             ck_assert_msg(strstr(said, verb), "%s", said);
             ck_assert_msg(strstr(said, "a key of "), "%s", said);

@@ -143,7 +143,8 @@ START_TEST(D_is_99_percent_of_the_lease_less_2_ms)
     ck_assert_int_eq(rlk_hold_lease_end(0, 50), 47500000);
     ck_assert_int_eq(rlk_hold_lease_end(0, 86400000), INT64_C(85535998) * MS);
     ck_assert_int_eq(rlk_hold_lease_end(5, 0), 5 - 2 * MS);
-    ck_assert_int_gt(rlk_hold_lease_end(INT64_C(1) << 60, INT64_C(1) << 40), INT64_C(1) << 60);
+    ck_assert_int_gt(rlk_hold_lease_end(INT64_C(1) << 60, INT64_C(1) << 40), INT64_C(1)
+                                                                                 << 60);
 }
 END_TEST
 

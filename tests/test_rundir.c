@@ -5,8 +5,8 @@
  * it. */
 #include "fixture.h"
 
-#include "findings.h"
 #include "crash/livefile.h" /* RLK_RUNDIR_SIZE */
+#include "findings.h"
 #include "namespaces.h"
 
 #include <fcntl.h>

@@ -15,7 +15,7 @@
 enum {
     EACH_MS = 1,
     WAIT_MS = 150,
-    SLOW_MS = 100, /* the timeouts where a server is slow */
+    SLOW_MS = 100,   /* the timeouts where a server is slow */
     CANCEL_MS = 100, /* what a deadline may be passed by (L7) */
     ROOM_MS = 400,   /* and a busy machine */
     STORMS = 4,      /* with SA_RESTART or not, of the process or of this thread */

@@ -5,9 +5,9 @@
  */
 #include "fixture.h"
 
+#include "base/sync.h"
 #include "process.h"
 #include "program.h"
-#include "base/sync.h"
 
 #include <dlfcn.h>
 #include <limits.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: tier=unit */
 /* The heap of timers against an array that is searched. */
-#include "suite.h"
 #include "base/timer.h"
+#include "suite.h"
 #include "wait.h"
 
 #include <check.h>

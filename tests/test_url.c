@@ -2,8 +2,8 @@
 /* program: tier=unit */
 /* URLs: what they mean, what is refused, and that no message shows a secret. */
 #include "base/error.h"
-#include "suite.h"
 #include "net/url.h"
+#include "suite.h"
 
 #include <rlock.h>
 

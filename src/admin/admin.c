@@ -4,9 +4,9 @@
 #include "admin/inspect.h"
 
 #include "base/deadline.h"
-#include "state/awaited.h"
-#include "lock/call.h"
 #include "client/rpc.h"
+#include "lock/call.h"
+#include "state/awaited.h"
 
 #include <stdlib.h>
 
@@ -41,7 +41,7 @@ static int force(struct rlock_client *client, const char *name)
             rlk_error_clear(); /* of the look that found nobody */
         if (rc == 0)
             rlk_rpc_go_on(client, RLK_KIND_WATCH, name, strlen(name),
-                           RLOCK_RWLOCK_PHASE_FAIR_NP, answer.more, until);
+                          RLOCK_RWLOCK_PHASE_FAIR_NP, answer.more, until);
     }
     free(holder);
     free(since);
@@ -81,7 +81,7 @@ static int look(struct rlock_client *client, const char *name, int64_t until,
     /* a refresh that names nobody: it hands over what came free by expiry, and tells the
      * TTL */
     rlk_script_args_refresh(&req, client, RLK_KIND_WATCH, name, strlen(name),
-                     RLOCK_RWLOCK_PHASE_FAIR_NP, (struct rlk_cursor){ 0 }, "", 0);
+                            RLOCK_RWLOCK_PHASE_FAIR_NP, (struct rlk_cursor){ 0 }, "", 0);
     rlk_rpc_request(client, &req, until, &answer, &reply);
     if (answer.outcome != RLK_DONE)
         return answer.code;

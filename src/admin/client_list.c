@@ -2,8 +2,8 @@
 /* Who is who at the server. Thread: any. Blocks: network, up to `until`. */
 #include "admin/client_list.h"
 
-#include "client/client.h"
 #include "base/error.h"
+#include "client/client.h"
 #include "client/rpc.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static int by_uuid(const void *a, const void *b)
 }
 
 const char *rlk_client_list_find(const struct rlk_client_list *peers, const char *uuid,
-                           size_t uuid_len, size_t *ret_len)
+                                 size_t uuid_len, size_t *ret_len)
 {
     if (!peers || peers->count == 0 || uuid_len != RLK_UUID_LEN)
         return NULL;

@@ -21,6 +21,6 @@ void rlk_client_list_free(struct rlk_client_list *peers);
 
 /* Points at "host:pid:program" of the client `uuid`; NULL when it is not there. */
 const char *rlk_client_list_find(const struct rlk_client_list *peers, const char *uuid,
-                           size_t uuid_len, size_t *ret_len);
+                                 size_t uuid_len, size_t *ret_len);
 
 #endif

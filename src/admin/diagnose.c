@@ -4,12 +4,12 @@
  * Blocks: network, up to the command timeout for each request. */
 #include "admin/diagnose.h"
 
-#include "lock/call.h"
-#include "base/fork.h"
 #include "admin/inspect.h"
+#include "base/fork.h"
 #include "base/log.h"
-#include "net/server_error.h"
 #include "client/rpc.h"
+#include "lock/call.h"
+#include "net/server_error.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -94,7 +94,8 @@ int rlk_diagnose_command(struct rlk_diagnosis *d, const char *const *argv,
     } else {
         const char *said = rlk_reply_string(reply, &len);
         if (rlk_script_sort_error(said, len, &rc) == RLK_RETRY) {
-            rlk_server_error_describe(text, sizeof(text), argv[0], NULL, NULL, 0, said, len);
+            rlk_server_error_describe(text, sizeof(text), argv[0], NULL, NULL, 0, said,
+                                      len);
             rlk_error_set(rc, "%s", text);
         } else {
             rc = 0;
@@ -430,8 +431,9 @@ int rlock_client_diagnose(rlock_client_t *client,
 {
     struct rlk_call call = rlk_call_enter();
     struct rlk_diagnosis d = { .each = each, .arg = arg };
-    int rc = rlk_error_argument_there("each", each) ? rlk_client_get_pointer(client, &d.client)
-                                              : EINVAL;
+    int rc = rlk_error_argument_there("each", each)
+                 ? rlk_client_get_pointer(client, &d.client)
+                 : EINVAL;
 
     if (rc == 0) {
         rc = diagnose(&d);

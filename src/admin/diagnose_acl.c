@@ -8,10 +8,10 @@
  */
 #include "admin/diagnose.h"
 
-#include "base/error.h"
 #include "admin/inspect.h"
-#include "net/server_error.h"
+#include "base/error.h"
 #include "client/rpc.h"
+#include "net/server_error.h"
 
 #include <stdatomic.h>
 #include <stdio.h>

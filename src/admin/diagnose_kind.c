@@ -6,8 +6,8 @@
  */
 #include "admin/diagnose.h"
 
-#include "base/clock.h"
 #include "admin/inspect.h"
+#include "base/clock.h"
 
 #include <stdatomic.h>
 #include <stdio.h>

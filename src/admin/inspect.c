@@ -3,9 +3,9 @@
  * for each request. */
 #include "admin/inspect.h"
 
-#include "lock/call.h"
 #include "admin/client_list.h"
 #include "client/rpc.h"
+#include "lock/call.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -59,9 +59,9 @@ static long as_long(int64_t ms)
     return ms > LONG_MAX ? LONG_MAX : (long)ms;
 }
 
-static int add_party(struct parties *p, const struct rlk_client_list *peers, const char *owner,
-                     size_t owner_len, rlock_mode_t mode, int64_t since_ms,
-                     int64_t left_ms)
+static int add_party(struct parties *p, const struct rlk_client_list *peers,
+                     const char *owner, size_t owner_len, rlock_mode_t mode,
+                     int64_t since_ms, int64_t left_ms)
 {
     if (p->count == PARTIES_MAX)
         return rlk_error_set(EPROTO, "more parties than a lock can have");
@@ -80,7 +80,8 @@ static int add_party(struct parties *p, const struct rlk_client_list *peers, con
     const char *colon = memchr(owner, ':', owner_len);
     size_t client_len = 0;
     const char *client =
-        colon ? rlk_client_list_find(peers, owner, (size_t)(colon - owner), &client_len) : NULL;
+        colon ? rlk_client_list_find(peers, owner, (size_t)(colon - owner), &client_len)
+              : NULL;
     rlock_party_t *party = &p->list[p->count];
     party->owner = strndup(owner, owner_len);
     party->client = client ? strndup(client, client_len) : strdup("");
@@ -209,7 +210,8 @@ static int read_holders(struct box *box, const struct rlk_reply *reply,
 /* One page of waiters: exclusive ones (which 4) and readers (5), with their "alive
  * until". */
 static int read_waiters(struct box *box, const struct rlk_reply *reply,
-                        const struct rlk_client_list *peers, int64_t cursors[2], bool *ret_more)
+                        const struct rlk_client_list *peers, int64_t cursors[2],
+                        bool *ret_more)
 {
     int64_t now_us = bounded(rlk_reply_integer(rlk_reply_at(reply, 0)));
     const struct rlk_reply *alive = rlk_reply_at(reply, 6);
@@ -419,8 +421,8 @@ int rlock_inspect(rlock_client_t *client, const char *name, rlock_info_t **ret_i
     struct rlock_client *used;
     rlock_info_t *info;
     bool hidden;
-    int rc =
-        rlk_error_argument_there("ret_info", ret_info) ? rlk_inspect_check_name(name) : EINVAL;
+    int rc = rlk_error_argument_there("ret_info", ret_info) ? rlk_inspect_check_name(name)
+                                                            : EINVAL;
 
     if (rc == 0)
         rc = rlk_client_get_pointer(client, &used);

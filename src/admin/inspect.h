@@ -3,9 +3,9 @@
 #ifndef RLK_INSPECT_H
 #define RLK_INSPECT_H
 
-#include "client/client.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "client/client.h"
 
 #include <errno.h>
 #include <string.h>

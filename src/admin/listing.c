@@ -2,11 +2,11 @@
 /* Looking for locks: rlock_list. A name is asked for; for a glob all keys of the database
  * are walked, by SCAN, which takes the server's time for each of them. Thread: any.
  * Blocks: network, up to the command timeout for each request. */
-#include "lock/call.h"
-#include "base/fork.h"
-#include "admin/inspect.h"
 #include "admin/client_list.h"
+#include "admin/inspect.h"
+#include "base/fork.h"
 #include "client/rpc.h"
+#include "lock/call.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -21,8 +21,7 @@ static bool is_hidden(struct rlock_client *client, const char *name)
     struct rlk_answer answer = { .key_refused = false };
     struct rlk_reply *reply = NULL;
 
-    int rc =
-        rlk_rpc_command(client, 2, argv, rlk_inspect_until(client), &answer, &reply);
+    int rc = rlk_rpc_command(client, 2, argv, rlk_inspect_until(client), &answer, &reply);
     rlk_reply_free(reply);
     if (rc != 0 && answer.key_refused)
         return true;
@@ -42,7 +41,7 @@ static int scan(struct rlock_client *client, char cursor[32], const char *patter
 
     snprintf(count, sizeof(count), "%d", SCAN_COUNT);
     int rc = rlk_rpc_command(client, sizeof(argv) / sizeof(argv[0]), argv,
-                              rlk_inspect_until(client), &answer, ret_reply);
+                             rlk_inspect_until(client), &answer, ret_reply);
     if (rc != 0)
         return rc;
     size_t cursor_len = 0;
@@ -77,7 +76,8 @@ static int walk(struct rlock_client *client, const char *pattern,
                 int (*each)(const rlock_info_t *info, void *arg), void *arg)
 {
     char cursor[32] = "0";
-    struct rlk_client_list peers = rlk_client_list_list(client, rlk_inspect_until(client));
+    struct rlk_client_list peers =
+        rlk_client_list_list(client, rlk_inspect_until(client));
     int rc = 0;
 
     do {
@@ -159,8 +159,9 @@ int rlock_list(rlock_client_t *client, const char *pattern,
 {
     struct rlk_call call = rlk_call_enter();
     struct rlock_client *used;
-    int rc =
-        rlk_error_argument_there("each", each) ? rlk_client_get_pointer(client, &used) : EINVAL;
+    int rc = rlk_error_argument_there("each", each)
+                 ? rlk_client_get_pointer(client, &used)
+                 : EINVAL;
 
     if (rc == 0) {
         rc = list(used, pattern ? pattern : "*", each, arg);

@@ -2,8 +2,8 @@
 /* See bell.h. */
 #include "base/bell.h"
 
-#include "base/fd.h"
 #include "base/error.h"
+#include "base/fd.h"
 
 #include <errno.h>
 

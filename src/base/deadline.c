@@ -14,7 +14,8 @@ bool rlk_deadline_valid(const struct timespec *abstime)
 
 int rlk_deadline_bad(const struct timespec *abstime)
 {
-    rlk_error_argument_in("tv_nsec of the deadline", abstime->tv_nsec, 0, RLK_NS_PER_S - 1);
+    rlk_error_argument_in("tv_nsec of the deadline", abstime->tv_nsec, 0,
+                          RLK_NS_PER_S - 1);
     return EINVAL;
 }
 
@@ -37,7 +38,8 @@ int64_t rlk_deadline_left(const struct rlk_deadline *deadline)
 {
     if (deadline->clock == RLK_DEADLINE_NONE || deadline->at == RLK_NEVER)
         return RLK_NEVER;
-    int64_t n = deadline->clock == RLK_DEADLINE_REAL ? rlk_clock_real() : rlk_clock_mono();
+    int64_t n =
+        deadline->clock == RLK_DEADLINE_REAL ? rlk_clock_real() : rlk_clock_mono();
     int64_t left;
     if (__builtin_sub_overflow(deadline->at, n, &left))
         left = INT64_MIN;

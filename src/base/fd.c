@@ -243,7 +243,8 @@ static void *run_close(void *arg)
 
 void rlk_fd_close_aside(int fd)
 {
-    if (rlk_sync_thread_start_detached("rlock-close", run_close, (void *)(intptr_t)fd) != 0)
+    if (rlk_sync_thread_start_detached("rlock-close", run_close, (void *)(intptr_t)fd) !=
+        0)
         rlk_fd_close_slow(fd);
 }
 

@@ -124,8 +124,8 @@ static int start(rlk_thread_t *thread, const char *name, void *(*run)(void *), v
     return 0;
 }
 
-int rlk_sync_thread_start(rlk_thread_t *ret_thread, const char *name, void *(*run)(void *),
-                     void *arg)
+int rlk_sync_thread_start(rlk_thread_t *ret_thread, const char *name,
+                          void *(*run)(void *), void *arg)
 {
     return start(ret_thread, name, run, arg, false);
 }

@@ -41,8 +41,8 @@ typedef pthread_t rlk_thread_t;
  * else is of the thread is here to take no room of its own. */
 struct rlk_sync_sections {
     volatile int count;
-    bool forking;       /* fork.c: what prepare() took is this thread's */
-    unsigned char ends; /* thread.c: how often its destructor has run */
+    bool forking;                      /* fork.c: what prepare() took is this thread's */
+    unsigned char ends;                /* thread.c: how often its destructor has run */
     struct rlk_mutex *volatile asleep; /* it is among the count; held or not */
 };
 extern _Thread_local struct rlk_sync_sections rlk_sync_sections RLK_TLS
@@ -103,8 +103,8 @@ enum { RLK_THREAD_STACK_SIZE = 256 << 10 };
 
 /* Starts a thread that blocks all signals, named `name` (at most 15 bytes).
  * 0, EAGAIN or ENOMEM. */
-int rlk_sync_thread_start(rlk_thread_t *ret_thread, const char *name, void *(*run)(void *),
-                     void *arg);
+int rlk_sync_thread_start(rlk_thread_t *ret_thread, const char *name,
+                          void *(*run)(void *), void *arg);
 void rlk_sync_thread_join(rlk_thread_t thread);
 /* Starts a thread that nobody joins. */
 int rlk_sync_thread_start_detached(const char *name, void *(*run)(void *), void *arg);

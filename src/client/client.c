@@ -3,11 +3,11 @@
  * there are is client_table.c's. Thread: any. */
 #include "client/client_impl.h"
 
-#include "client/renewer.h"
-#include "net/conf.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/random.h"
+#include "client/renewer.h"
+#include "net/conf.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -238,7 +238,7 @@ void rlk_client_drain(struct rlock_client *client, int64_t mono_end)
         int64_t look_at = rlk_clock_mono() + DRAIN_LOOK_MS * RLK_NS_PER_MS;
         if (reg->background_count > 0)
             rlk_sync_cond_wait(&reg->background_done, &reg->mu,
-                          look_at < mono_end ? look_at : mono_end);
+                               look_at < mono_end ? look_at : mono_end);
     }
     rlk_registry_unlock(reg);
 }

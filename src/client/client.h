@@ -4,14 +4,14 @@
 #ifndef RLK_CLIENT_H
 #define RLK_CLIENT_H
 
-#include "crash/peer_watch.h"
-#include "crash/livefile.h"
 #include "client/loop.h"
-#include "net/pool.h"
-#include "state/registry.h"
 #include "client/subscriber.h"
-#include "net/url.h"
 #include "client/watchdog.h"
+#include "crash/livefile.h"
+#include "crash/peer_watch.h"
+#include "net/pool.h"
+#include "net/url.h"
+#include "state/registry.h"
 
 #include <rlock.h>
 

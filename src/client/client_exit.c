@@ -4,9 +4,9 @@
 
 #include "base/clock.h"
 #include "base/fork.h"
+#include "base/log.h"
 #include "state/fastpath.h"
 #include "state/handoff.h"
-#include "base/log.h"
 
 /* ---- threads that end */
 

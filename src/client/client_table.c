@@ -8,11 +8,11 @@
 #include "client/client_impl.h"
 
 #include "base/clock.h"
-#include "base/fd.h"
 #include "base/error.h"
+#include "base/fd.h"
 #include "base/fork.h"
-#include "state/handoff.h"
 #include "base/log.h"
+#include "state/handoff.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -4,13 +4,13 @@
  * mu; none is held while the callback runs. */
 #include "client/events.h"
 
-#include "state/awaited.h"
-#include "state/loss_reason.h"
-#include "client/client.h"
 #include "base/clock.h"
 #include "base/fork.h"
 #include "base/log.h"
 #include "base/probe.h"
+#include "client/client.h"
+#include "state/awaited.h"
+#include "state/loss_reason.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -181,7 +181,8 @@ static void write_reason(char buf[RLK_CAUSE_SIZE], size_t i, const struct told *
         return;
     }
     if (table[i].news == RLK_NEWS_AT_RISK)
-        rlk_loss_reason_write_risk(buf, told->cause, told->cause_ms, told->event.remaining_ms);
+        rlk_loss_reason_write_risk(buf, told->cause, told->cause_ms,
+                                   told->event.remaining_ms);
     else
         rlk_loss_reason_write(buf, told->cause, told->cause_ms);
 }
@@ -233,7 +234,8 @@ static bool tell_obituaries(struct rlock_client *client)
 
     while (go_on) {
         rlk_registry_lock(&client->registry);
-        struct rlk_death_event *obituary = rlk_awaited_next_death_locked(&client->registry);
+        struct rlk_death_event *obituary =
+            rlk_awaited_next_death_locked(&client->registry);
         rlk_registry_unlock(&client->registry);
         if (!obituary)
             break;

@@ -4,11 +4,11 @@
  * registry's mutex, and writes to leader_fd, unless it is the leader itself. */
 #include "client/leader.h"
 
-#include "client/client.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/fork.h"
 #include "base/ppoll.h"
+#include "client/client.h"
 
 #include <errno.h>
 #include <sys/epoll.h>
@@ -43,7 +43,7 @@ static bool await(struct pollfd fds[2], int64_t mono_end)
 }
 
 bool rlk_leader_begin_locked(struct rlock_client *client, struct rlk_thread *thread,
-                     int64_t mono_end)
+                             int64_t mono_end)
 {
     struct rlk_registry *reg = &client->registry;
     struct rlk_subscription *sub = &client->subscription;

@@ -21,7 +21,7 @@ struct rlk_thread;
  * (CLOCK_MONOTONIC, ns; RLK_NEVER). False: another does, or there is nothing to read; it
  * did not wait. Locks: holds the registry's mu, dropped meanwhile. Blocks: network. */
 bool rlk_leader_begin_locked(struct rlock_client *client, struct rlk_thread *thread,
-                     int64_t mono_end);
+                             int64_t mono_end);
 
 /* ---- for the subscriber's thread. Locks: take the registry's mu. */
 

@@ -7,8 +7,8 @@
 
 #include "base/alarm.h"
 #include "base/clock.h"
-#include "base/fd.h"
 #include "base/error.h"
+#include "base/fd.h"
 #include "base/fork.h"
 #include "base/log.h"
 

@@ -14,12 +14,12 @@
  */
 #include "client/renewer_impl.h"
 
-#include "state/awaited.h"
-#include "client/client.h"
 #include "base/clock.h"
+#include "client/client.h"
+#include "client/script_args.h"
+#include "state/awaited.h"
 #include "state/fastpath.h"
 #include "state/handoff.h"
-#include "client/script_args.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -43,7 +43,8 @@ enum {
 
 /* Of the request being made. */
 static char names[RLK_RENEWER_NAMES_MAX * (RLK_ID_SIZE - RLK_UUID_LEN)];
-_Static_assert(RLK_RENEWALS_MAX *RLK_SCRIPT_ARGS_RENEWAL_SIZE <= sizeof(names), "room for both");
+_Static_assert(RLK_RENEWALS_MAX *RLK_SCRIPT_ARGS_RENEWAL_SIZE <= sizeof(names),
+               "room for both");
 
 bool rlk_renewer_ready(const struct rlk_watch *watch)
 {
@@ -54,7 +55,7 @@ bool rlk_renewer_ready(const struct rlk_watch *watch)
 /* ---- requests */
 
 void rlk_renewer_put_in_flight(struct rlk_watch *watch, struct rlk_op *op,
-                            enum rlk_op_kind kind, int64_t now, int64_t timeout)
+                               enum rlk_op_kind kind, int64_t now, int64_t timeout)
 {
     if (timeout < OP_TIMEOUT_MIN_MS * RLK_NS_PER_MS)
         timeout = OP_TIMEOUT_MIN_MS * RLK_NS_PER_MS;
@@ -123,7 +124,8 @@ static int64_t renew_timeout(const struct rlock_client *client,
  * of it neither shortens nor lengthens it, and mends a key that was made persistent. */
 static int64_t renew_lease(const struct rlk_hold *hold, int64_t now)
 {
-    if (rlk_fastpath_is_idle(hold)) /* what is kept does not last longer than a grant (K5) */
+    if (rlk_fastpath_is_idle(
+            hold)) /* what is kept does not last longer than a grant (K5) */
         return hold->id.grant_ms;
     return hold->fixed ? (hold->end - now) / RLK_NS_PER_MS + 2 : hold->lease_ms;
 }
@@ -149,10 +151,11 @@ static void send_renew(struct rlock_client *client, struct rlk_hold *hold, int64
     if (hold->downgrading)
         rlk_script_args_downgrade(&req, client, hold, renew_lease(hold, now));
     else
-        rlk_script_args_renew(&req, client, hold, renew_lease(hold, now),
-                       (struct rlk_script_args_renew){ .tell = tell,
-                                                .tokens = hold->asks_tokens,
-                                                .mark = renew_mark(hold, now) });
+        rlk_script_args_renew(
+            &req, client, hold, renew_lease(hold, now),
+            (struct rlk_script_args_renew){ .tell = tell,
+                                            .tokens = hold->asks_tokens,
+                                            .mark = renew_mark(hold, now) });
     if (rlk_script_append(client->watch.conn, &req, hold->with_text) != 0) {
         free(op);
         return;
@@ -174,7 +177,7 @@ static void send_release(struct rlock_client *client, struct rlk_hold *hold, int
     if (!op)
         return;
     rlk_script_args_release(&req, client, hold,
-                     hold->no_marker ? 0 : rlk_client_marker_ms(client));
+                            hold->no_marker ? 0 : rlk_client_marker_ms(client));
     if (rlk_script_append(client->watch.conn, &req, hold->with_text) != 0) {
         free(op);
         return;
@@ -236,7 +239,8 @@ static void send_read_renewals(struct rlock_client *client, struct rlk_hold *due
             continue;
         if (!batch_add(batch, hold))
             break;
-        len += rlk_script_args_renewal_write(names + len, hold, renew_lease(hold, now), none);
+        len += rlk_script_args_renewal_write(names + len, hold, renew_lease(hold, now),
+                                             none);
     }
     rlk_script_args_renewals(&req, client, lock, names, len);
     if (rlk_script_append(client->watch.conn, &req, batch->with_text) != 0) {
@@ -257,7 +261,8 @@ static void send_read_renewals(struct rlock_client *client, struct rlk_hold *due
     }
     rlk_lock_ref_locked(lock);
     batch->op.asks = true;
-    rlk_renewer_put_in_flight(&client->watch, &batch->op, RLK_OP_RENEW_READS, now, timeout);
+    rlk_renewer_put_in_flight(&client->watch, &batch->op, RLK_OP_RENEW_READS, now,
+                              timeout);
 }
 
 /* rule: W16 */
@@ -309,8 +314,8 @@ static void send_refresh(struct rlock_client *client, struct rlk_lock *lock, int
         lock->queue->round_open = false;
         return;
     }
-    rlk_script_args_refresh(&req, client, lock->kind, lock->name, lock->name_len, lock->prefer,
-                     lock->queue->after, names, len);
+    rlk_script_args_refresh(&req, client, lock->kind, lock->name, lock->name_len,
+                            lock->prefer, lock->queue->after, names, len);
     if (rlk_script_append(client->watch.conn, &req, lock->queue->refresh.with_text) !=
         0) {
         lock->queue->poll_again = true; /* what it was for is still to be looked at */
@@ -322,8 +327,8 @@ static void send_refresh(struct rlock_client *client, struct rlk_lock *lock, int
     rlk_lock_ref_locked(lock);
     lock->queue->op_goes_on = lock->queue->going_on;
     rlk_queue_went_on_locked(lock);
-    rlk_renewer_put_in_flight(&client->watch, &lock->queue->refresh.op, RLK_OP_REFRESH, now,
-                           rlk_client_command_timeout(client));
+    rlk_renewer_put_in_flight(&client->watch, &lock->queue->refresh.op, RLK_OP_REFRESH,
+                              now, rlk_client_command_timeout(client));
 }
 
 /* ---- what is due. Locks: hold the registry's mu. */
@@ -342,9 +347,8 @@ int64_t rlk_renewer_retry_time(struct rlk_hold *hold, int64_t now)
     if (max < 20)
         max = 20;
     /* what is left to say when nobody waits for it any more has time */
-    if (max > BACKOFF_MAX_MS ||
-        (hold->state != RLK_HOLD_HELD && hold->end != INT64_MIN &&
-         now - hold->end > hold->lease_ms * RLK_NS_PER_MS))
+    if (max > BACKOFF_MAX_MS || (hold->state != RLK_HOLD_HELD && hold->end != INT64_MIN &&
+                                 now - hold->end > hold->lease_ms * RLK_NS_PER_MS))
         max = BACKOFF_MAX_MS;
     int64_t next = hold->backoff_ms == 0 ? BACKOFF_FIRST_MS : hold->backoff_ms * 2;
     hold->backoff_ms = (uint16_t)(next < max ? next : max);

@@ -4,8 +4,8 @@
 #ifndef RLK_RENEWER_H
 #define RLK_RENEWER_H
 
-#include "state/hold.h"
 #include "client/watchdog.h"
+#include "state/hold.h"
 
 struct rlk_recovery_link;
 struct rlock_client;
@@ -22,6 +22,6 @@ int64_t rlk_renewer_run(struct rlock_client *client, bool *ret_wanted);
 
 /* Ends a request: `reply` NULL means that none will come. */
 void rlk_renewer_done(struct rlock_client *client, struct rlk_op *op,
-                   const struct rlk_reply *reply);
+                      const struct rlk_reply *reply);
 
 #endif

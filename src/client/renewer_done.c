@@ -7,12 +7,12 @@
  */
 #include "client/renewer_impl.h"
 
-#include "client/client.h"
 #include "base/clock.h"
-#include "state/handoff.h"
 #include "base/log.h"
 #include "base/probe.h"
+#include "client/client.h"
 #include "net/server_error.h"
+#include "state/handoff.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -207,7 +207,7 @@ static void refresh_done(struct rlock_client *client, struct rlk_lock *lock,
 }
 
 void rlk_renewer_done(struct rlock_client *client, struct rlk_op *op,
-                   const struct rlk_reply *reply)
+                      const struct rlk_reply *reply)
 {
     struct rlk_registry *reg = &client->registry;
     struct rlk_watch *watch = &client->watch;
@@ -227,7 +227,8 @@ void rlk_renewer_done(struct rlock_client *client, struct rlk_op *op,
         return;
     }
     rlk_registry_lock(reg);
-    int64_t now = rlk_clock_boot(); /* leases are judged by what the clock says now (T6) */
+    int64_t now =
+        rlk_clock_boot();         /* leases are judged by what the clock says now (T6) */
     struct rlk_lock *lock = NULL; /* of a request about several holds */
     if (kind == RLK_OP_REFRESH)
         lock = RLK_CONTAINER_OF(op, struct rlk_queue, refresh.op)->lock;

@@ -68,7 +68,7 @@ static void put_off(struct rlk_answer *answer)
 }
 
 void rlk_rpc_acquire(struct rlock_client *client, struct rlk_script_args_acquire ask,
-                      int64_t until, struct rlk_answer *answer)
+                     int64_t until, struct rlk_answer *answer)
 {
     struct rlk_request req RLK_UNINITIALIZED;
     struct rlk_conn *conn = borrow(client, until, answer);
@@ -84,20 +84,21 @@ void rlk_rpc_acquire(struct rlock_client *client, struct rlk_script_args_acquire
 }
 
 void rlk_rpc_release(struct rlock_client *client, const struct rlk_hold *hold, bool mark,
-                      int64_t until, struct rlk_answer *answer)
+                     int64_t until, struct rlk_answer *answer)
 {
     struct rlk_request req RLK_UNINITIALIZED;
     struct rlk_conn *conn = borrow(client, until, answer);
 
     if (conn) {
-        rlk_script_args_release(&req, client, hold, mark ? rlk_client_marker_ms(client) : 0);
+        rlk_script_args_release(&req, client, hold,
+                                mark ? rlk_client_marker_ms(client) : 0);
         call_script(client, conn, &req, until, answer);
     }
     put_off(answer);
 }
 
 void rlk_rpc_cancel(struct rlock_client *client, const struct rlk_hold *hold,
-                     int64_t until, struct rlk_answer *answer)
+                    int64_t until, struct rlk_answer *answer)
 {
     struct rlk_request req RLK_UNINITIALIZED;
     struct rlk_conn *conn = borrow(client, until, answer);
@@ -109,8 +110,8 @@ void rlk_rpc_cancel(struct rlock_client *client, const struct rlk_hold *hold,
 }
 
 void rlk_rpc_renew(struct rlock_client *client, const struct rlk_hold *hold,
-                    long lease_ms, struct rlk_script_args_renew with, int64_t until,
-                    struct rlk_answer *answer)
+                   long lease_ms, struct rlk_script_args_renew with, int64_t until,
+                   struct rlk_answer *answer)
 {
     struct rlk_request req RLK_UNINITIALIZED;
     struct rlk_conn *conn = borrow(client, until, answer);
@@ -122,7 +123,7 @@ void rlk_rpc_renew(struct rlock_client *client, const struct rlk_hold *hold,
 }
 
 void rlk_rpc_downgrade(struct rlock_client *client, const struct rlk_hold *hold,
-                        long lease_ms, int64_t until, struct rlk_answer *answer)
+                       long lease_ms, int64_t until, struct rlk_answer *answer)
 {
     struct rlk_request req RLK_UNINITIALIZED;
     struct rlk_conn *conn = borrow(client, until, answer);
@@ -137,7 +138,7 @@ void rlk_rpc_downgrade(struct rlock_client *client, const struct rlk_hold *hold,
 /* A script of ours looked at as many waiters as one may: goes on behind them (T11). A
  * queue shrinks or a ticket grows with each. */
 void rlk_rpc_go_on(struct rlock_client *client, int kind, const char *name,
-                    size_t name_len, int prefer, struct rlk_cursor after, int64_t until)
+                   size_t name_len, int prefer, struct rlk_cursor after, int64_t until)
 {
     while (rlk_cursor_set(after)) {
         struct rlk_answer answer;
@@ -164,8 +165,8 @@ void rlk_rpc_go_on(struct rlock_client *client, int kind, const char *name,
 }
 
 void rlk_rpc_request(struct rlock_client *client, const struct rlk_request *req,
-                      int64_t until, struct rlk_answer *ret_answer,
-                      struct rlk_reply **ret_raw)
+                     int64_t until, struct rlk_answer *ret_answer,
+                     struct rlk_reply **ret_raw)
 {
     int64_t started = rlk_clock_boot();
     /* a broken connection is found out at once: a few tries are not a storm */
@@ -187,8 +188,8 @@ void rlk_rpc_request(struct rlock_client *client, const struct rlk_request *req,
 }
 
 int rlk_rpc_command(struct rlock_client *client, int argc, const char *const *argv,
-                     int64_t until, struct rlk_answer *ret_answer,
-                     struct rlk_reply **ret_reply)
+                    int64_t until, struct rlk_answer *ret_answer,
+                    struct rlk_reply **ret_reply)
 {
     size_t len[RLK_RPC_WORDS_MAX];
     struct rlk_conn *conn;

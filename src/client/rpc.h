@@ -16,17 +16,17 @@ enum { RLK_LATE_TRIES_MAX = 3 };
  * The server refuses it after `until`, so that a copy that is late cannot surprise
  * anybody (T3); this call says when that is. */
 void rlk_rpc_acquire(struct rlock_client *client, struct rlk_script_args_acquire ask,
-                      int64_t until, struct rlk_answer *answer);
+                     int64_t until, struct rlk_answer *answer);
 /* `mark`: with a marker against acquires of this id that may be under way. */
 void rlk_rpc_release(struct rlock_client *client, const struct rlk_hold *hold, bool mark,
-                      int64_t until, struct rlk_answer *answer);
-void rlk_rpc_cancel(struct rlock_client *client, const struct rlk_hold *hold,
                      int64_t until, struct rlk_answer *answer);
+void rlk_rpc_cancel(struct rlock_client *client, const struct rlk_hold *hold,
+                    int64_t until, struct rlk_answer *answer);
 void rlk_rpc_renew(struct rlock_client *client, const struct rlk_hold *hold,
-                    long lease_ms, struct rlk_script_args_renew with, int64_t until,
-                    struct rlk_answer *answer);
+                   long lease_ms, struct rlk_script_args_renew with, int64_t until,
+                   struct rlk_answer *answer);
 void rlk_rpc_downgrade(struct rlock_client *client, const struct rlk_hold *hold,
-                        long lease_ms, int64_t until, struct rlk_answer *answer);
+                       long lease_ms, int64_t until, struct rlk_answer *answer);
 
 /* Gives a lent connection back to the client's pool. When it has told that the server is
  * no master any more, the subscriber is to look, too. */
@@ -35,18 +35,18 @@ void rlk_rpc_put(struct rlock_client *client, struct rlk_conn *conn);
 /* Lets the hand-over of a lock of this kind go on behind `after`, until it is through
  * (T11). Nothing when that is not set. */
 void rlk_rpc_go_on(struct rlock_client *client, int kind, const char *name,
-                    size_t name_len, int prefer, struct rlk_cursor after, int64_t until);
+                   size_t name_len, int prefer, struct rlk_cursor after, int64_t until);
 
 /* Another script that may be repeated: tried again when a connection turns out to be
  * broken. With ret_raw, the reply itself when DONE, owned by the caller. */
 void rlk_rpc_request(struct rlock_client *client, const struct rlk_request *req,
-                      int64_t until, struct rlk_answer *ret_answer,
-                      struct rlk_reply **ret_raw);
+                     int64_t until, struct rlk_answer *ret_answer,
+                     struct rlk_reply **ret_raw);
 
 /* A command of at most so many words, once. 0 with *ret_reply, or the caller's code. */
 enum { RLK_RPC_WORDS_MAX = 8 };
 int rlk_rpc_command(struct rlock_client *client, int argc, const char *const *argv,
-                     int64_t until, struct rlk_answer *ret_answer,
-                     struct rlk_reply **ret_reply);
+                    int64_t until, struct rlk_answer *ret_answer,
+                    struct rlk_reply **ret_reply);
 
 #endif

@@ -18,7 +18,7 @@ static bool has_readers(const struct rlk_kind *kind)
 }
 
 void rlk_script_args_acquire(struct rlk_request *req, const struct rlock_client *client,
-                      const struct rlk_script_args_acquire *ask)
+                             const struct rlk_script_args_acquire *ask)
 {
     const struct rlk_hold *hold = ask->hold;
     const struct rlk_lock *lock = hold->lock;
@@ -59,7 +59,7 @@ static void add_mark(struct rlk_request *req, const struct rlk_hold *hold)
 }
 
 void rlk_script_args_release(struct rlk_request *req, const struct rlock_client *client,
-                      const struct rlk_hold *hold, int64_t marker_ms)
+                             const struct rlk_hold *hold, int64_t marker_ms)
 {
     const struct rlk_lock *lock = hold->lock;
     const struct rlk_kind *kind = begin(req, lock, rlk_kinds[lock->kind].release);
@@ -74,7 +74,7 @@ void rlk_script_args_release(struct rlk_request *req, const struct rlock_client 
 }
 
 void rlk_script_args_cancel(struct rlk_request *req, const struct rlock_client *client,
-                     const struct rlk_hold *hold, int64_t marker_ms)
+                            const struct rlk_hold *hold, int64_t marker_ms)
 {
     const struct rlk_kind *kind =
         begin(req, hold->lock, rlk_kinds[hold->lock->kind].cancel);
@@ -86,8 +86,8 @@ void rlk_script_args_cancel(struct rlk_request *req, const struct rlock_client *
 }
 
 void rlk_script_args_renew(struct rlk_request *req, const struct rlock_client *client,
-                    const struct rlk_hold *hold, int64_t lease_ms,
-                    struct rlk_script_args_renew with)
+                           const struct rlk_hold *hold, int64_t lease_ms,
+                           struct rlk_script_args_renew with)
 {
     const struct rlk_lock *lock = hold->lock;
 
@@ -111,7 +111,7 @@ void rlk_script_args_renew(struct rlk_request *req, const struct rlock_client *c
 }
 
 void rlk_script_args_downgrade(struct rlk_request *req, const struct rlock_client *client,
-                        const struct rlk_hold *hold, int64_t lease_ms)
+                               const struct rlk_hold *hold, int64_t lease_ms)
 {
     begin(req, hold->lock, rlk_kinds[hold->lock->kind].downgrade);
     rlk_request_add_id(req, client->uuid, &hold->id);
@@ -122,8 +122,8 @@ void rlk_script_args_downgrade(struct rlk_request *req, const struct rlock_clien
 }
 
 void rlk_script_args_refresh(struct rlk_request *req, const struct rlock_client *client,
-                      int kind, const char *name, size_t name_len, int prefer,
-                      struct rlk_cursor after, const char *names, size_t names_len)
+                             int kind, const char *name, size_t name_len, int prefer,
+                             struct rlk_cursor after, const char *names, size_t names_len)
 {
     rlk_request_init(req, rlk_kinds[kind].refresh, name, name_len);
     rlk_request_add(req, client->uuid, RLK_UUID_LEN);
@@ -136,8 +136,8 @@ void rlk_script_args_refresh(struct rlk_request *req, const struct rlock_client 
     rlk_request_add_borrowed(req, names, names_len);
 }
 
-size_t rlk_script_args_renewal_write(char *buf, const struct rlk_hold *hold, int64_t lease_ms,
-                              struct rlk_script_args_renew with)
+size_t rlk_script_args_renewal_write(char *buf, const struct rlk_hold *hold,
+                                     int64_t lease_ms, struct rlk_script_args_renew with)
 {
     size_t len = rlk_id_write_local(buf, &hold->id);
     return len + (size_t)snprintf(buf + len, 26, " %lld%s%s ", (long long)lease_ms,
@@ -145,7 +145,8 @@ size_t rlk_script_args_renewal_write(char *buf, const struct rlk_hold *hold, int
 }
 
 void rlk_script_args_renewals(struct rlk_request *req, const struct rlock_client *client,
-                       const struct rlk_lock *lock, const char *names, size_t names_len)
+                              const struct rlk_lock *lock, const char *names,
+                              size_t names_len)
 {
     begin(req, lock, rlk_kinds[lock->kind].renew);
     rlk_request_add(req, client->uuid, RLK_UUID_LEN);

@@ -20,12 +20,12 @@ struct rlk_script_args_acquire {
     int64_t not_after_us;
 };
 void rlk_script_args_acquire(struct rlk_request *req, const struct rlock_client *client,
-                      const struct rlk_script_args_acquire *ask);
+                             const struct rlk_script_args_acquire *ask);
 /* marker_ms 0: none. */
 void rlk_script_args_release(struct rlk_request *req, const struct rlock_client *client,
-                      const struct rlk_hold *hold, int64_t marker_ms);
+                             const struct rlk_hold *hold, int64_t marker_ms);
 void rlk_script_args_cancel(struct rlk_request *req, const struct rlock_client *client,
-                     const struct rlk_hold *hold, int64_t marker_ms);
+                            const struct rlk_hold *hold, int64_t marker_ms);
 /* What a renewal asks for beside the lease. */
 struct rlk_script_args_renew {
     bool tell;    /* to be told of those who come */
@@ -33,21 +33,23 @@ struct rlk_script_args_renew {
     int64_t mark; /* robust: its number; negative: nobody is inside; 0: as it is */
 };
 void rlk_script_args_renew(struct rlk_request *req, const struct rlock_client *client,
-                    const struct rlk_hold *hold, int64_t lease_ms,
-                    struct rlk_script_args_renew with);
+                           const struct rlk_hold *hold, int64_t lease_ms,
+                           struct rlk_script_args_renew with);
 void rlk_script_args_downgrade(struct rlk_request *req, const struct rlock_client *client,
-                        const struct rlk_hold *hold, int64_t lease_ms);
+                               const struct rlk_hold *hold, int64_t lease_ms);
 /* `names`: ids of waiters without the uuid, a blank after each; borrowed until it is
  * sent. */
 void rlk_script_args_refresh(struct rlk_request *req, const struct rlock_client *client,
-                      int kind, const char *name, size_t name_len, int prefer,
-                      struct rlk_cursor after, const char *names, size_t names_len);
+                             int kind, const char *name, size_t name_len, int prefer,
+                             struct rlk_cursor after, const char *names,
+                             size_t names_len);
 
 /* Many renewals of reads in one: ids without the uuid and leases, a blank after each. */
-size_t rlk_script_args_renewal_write(char *buf, const struct rlk_hold *hold, int64_t lease_ms,
-                              struct rlk_script_args_renew with);
+size_t rlk_script_args_renewal_write(char *buf, const struct rlk_hold *hold,
+                                     int64_t lease_ms, struct rlk_script_args_renew with);
 enum { RLK_SCRIPT_ARGS_RENEWAL_SIZE = RLK_ID_SIZE - RLK_UUID_LEN + 26 };
 void rlk_script_args_renewals(struct rlk_request *req, const struct rlock_client *client,
-                       const struct rlk_lock *lock, const char *names, size_t names_len);
+                              const struct rlk_lock *lock, const char *names,
+                              size_t names_len);
 
 #endif

@@ -13,15 +13,15 @@
  */
 #include "client/subscriber.h"
 
-#include "client/client.h"
 #include "base/clock.h"
 #include "base/error.h"
-#include "state/handoff.h"
-#include "client/leader.h"
 #include "base/log.h"
+#include "client/client.h"
+#include "client/events.h"
+#include "client/leader.h"
 #include "net/mailbox.h"
 #include "net/server_error.h"
-#include "client/events.h"
+#include "state/handoff.h"
 
 #include <string.h>
 
@@ -330,7 +330,8 @@ static bool refused(struct rlock_client *client, const struct rlk_reply *reply,
 
     if (error) {
         const char *said = rlk_reply_string(reply, &len);
-        rlk_server_error_describe(text, sizeof(text), "SUBSCRIBE", NULL, NULL, 0, said, len);
+        rlk_server_error_describe(text, sizeof(text), "SUBSCRIBE", NULL, NULL, 0, said,
+                                  len);
     }
     RLK_COUNT(client->counters.refusals);
     if (rlk_log_now(&sub->pace, now, 1, more))

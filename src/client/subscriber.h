@@ -4,10 +4,10 @@
 #ifndef RLK_SUBSCRIBER_H
 #define RLK_SUBSCRIBER_H
 
-#include "net/conn.h"
 #include "base/log.h"
-#include "client/loop.h"
 #include "client/events.h"
+#include "client/loop.h"
+#include "net/conn.h"
 
 /* A client's part; the thread's own, but for `member`. */
 struct rlk_subscription {

@@ -11,10 +11,10 @@
  */
 #include "client/watchdog.h"
 
-#include "client/client.h"
 #include "base/clock.h"
-#include "client/renewer.h"
 #include "base/log.h"
+#include "client/client.h"
+#include "client/renewer.h"
 
 enum {
     BACKOFF_FIRST_MS = 10,

@@ -4,9 +4,9 @@
 #ifndef RLK_WATCHDOG_H
 #define RLK_WATCHDOG_H
 
-#include "net/conn.h"
 #include "base/log.h"
 #include "client/loop.h"
+#include "net/conn.h"
 
 /* A client's part; the thread's own, but for `member`. */
 struct rlk_watch {

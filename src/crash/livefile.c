@@ -2,10 +2,10 @@
 /* See livefile.h. */
 #include "crash/livefile.h"
 
-#include "client/client.h"
-#include "base/fd.h"
 #include "base/error.h"
+#include "base/fd.h"
 #include "base/log.h"
+#include "client/client.h"
 
 #include <errno.h>
 #include <fcntl.h>

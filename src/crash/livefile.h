@@ -24,7 +24,8 @@ struct rlock_client;
 
 enum {
     RLK_LIVEFILE_HEADER = 4096, /* bytes in front of the slots: text, NUL behind it */
-    RLK_LIVEFILE_FULL_AT = RLK_LIVEFILE_HEADER - 128, /* a word: a slot was wanted in vain */
+    RLK_LIVEFILE_FULL_AT =
+        RLK_LIVEFILE_HEADER - 128, /* a word: a slot was wanted in vain */
     RLK_LIVEFILE_SERVER_SIZE = 320,
     RLK_LIVEFILE_WHY_SIZE = 384
 };
@@ -34,7 +35,7 @@ struct rlk_livefile {
     char dir[RLK_RUNDIR_SIZE]; /* "": there is no guard */
     char server[RLK_LIVEFILE_SERVER_SIZE];
     char why[RLK_LIVEFILE_WHY_SIZE]; /* there is none */
-    bool off;                     /* as was wished */
+    bool off;                        /* as was wished */
     void *map;
     size_t map_len;
 };

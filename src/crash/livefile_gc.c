@@ -21,7 +21,7 @@ enum {
 };
 
 int rlk_livefile_gc_take(const struct rlk_rundir *dir, const char *name,
-                     const struct stat *seen)
+                         const struct stat *seen)
 {
     /* rule: G3 */
     struct stat st;
@@ -84,7 +84,7 @@ bool rlk_livefile_gc_remove(const struct rlk_rundir *dir, const char *name, int 
 }
 
 bool rlk_livefile_gc_keep(const struct rlk_rundir *dir, const char *name, int fd,
-                      const struct stat *seen)
+                          const struct stat *seen)
 {
     enum age age = age_of(fd);
     bool done = true;

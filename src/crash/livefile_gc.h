@@ -16,7 +16,7 @@
 /* The file of this inode in the directory, open to write and locked; -1: it is another
  * one, or was taken, or is gone, or errno says what there is too little of. */
 int rlk_livefile_gc_take(const struct rlk_rundir *dir, const char *name,
-                     const struct stat *seen);
+                         const struct stat *seen);
 /* Writes the time into it, if it is not there. */
 void rlk_livefile_gc_mark(int fd);
 /* Whether it was marked so long ago that it may go. */
@@ -28,7 +28,7 @@ bool rlk_livefile_gc_remove(const struct rlk_rundir *dir, const char *name, int 
 /* A dead one's of another server, open to read: marked, or removed when it is time for
  * that. False: it could not be. */
 bool rlk_livefile_gc_keep(const struct rlk_rundir *dir, const char *name, int fd,
-                      const struct stat *seen);
+                          const struct stat *seen);
 /* One that has no name yet: removed if its process died long ago while it made it. */
 void rlk_livefile_gc_of_making(const struct rlk_rundir *dir, const char *name);
 

@@ -2,13 +2,13 @@
 /* See peer_watch.h. */
 #include "crash/peer_watch.h"
 
-#include "state/awaited.h"
-#include "crash/recovery.h"
-#include "client/client.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fd.h"
+#include "client/client.h"
 #include "crash/livefile_gc.h"
+#include "crash/recovery.h"
+#include "state/awaited.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -117,7 +117,8 @@ static void note_dir(struct rlock_client *client, int code)
     if (is_shortage(code))
         return;
     if (code != 0 && code == deaths->refused && code != deaths->told)
-        rlk_log(RLK_LOG_WARNING, "rlock: no crash guard any more: %s", rlk_error_message());
+        rlk_log(RLK_LOG_WARNING, "rlock: no crash guard any more: %s",
+                rlk_error_message());
     if (code == 0 || code == deaths->refused)
         deaths->told = code;
     deaths->refused = code;
@@ -547,7 +548,7 @@ int64_t rlk_peer_watch_step(struct rlock_client *client, int64_t now, bool *ret_
 }
 
 void rlk_peer_watch_answered(struct rlock_client *client, struct rlk_op *op,
-                         const struct rlk_reply *reply)
+                             const struct rlk_reply *reply)
 {
     client->deaths.answered = true;
     rlk_recovery_answered(client, op, reply);

@@ -69,7 +69,7 @@ int64_t rlk_peer_watch_step(struct rlock_client *client, int64_t now, bool *ret_
 int rlk_peer_watch_fd(const struct rlock_client *client);
 /* Takes the answer to a burial; NULL: none will come. */
 void rlk_peer_watch_answered(struct rlock_client *client, struct rlk_op *op,
-                         const struct rlk_reply *reply);
+                             const struct rlk_reply *reply);
 /* This one could not be buried, and is about to be left to others. */
 void rlk_peer_watch_left(struct rlock_client *client, const char *uuid, int64_t now);
 /* The client leaves the watchdog: what is under way is left to others. */

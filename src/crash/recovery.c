@@ -2,13 +2,13 @@
 /* See recovery.h. */
 #include "crash/recovery.h"
 
-#include "state/awaited.h"
-#include "client/client.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
-#include "net/server_error.h"
+#include "client/client.h"
 #include "crash/livefile_gc.h"
+#include "net/server_error.h"
+#include "state/awaited.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -138,8 +138,8 @@ static struct rlk_intent *read_slots(int fd, size_t *ret_count)
     struct rlk_intent *slots = malloc(want);
 
     while (slots && len < want) {
-        ssize_t n =
-            pread(fd, (char *)slots + len, want - len, (off_t)(RLK_LIVEFILE_HEADER + len));
+        ssize_t n = pread(fd, (char *)slots + len, want - len,
+                          (off_t)(RLK_LIVEFILE_HEADER + len));
         if (n <= 0)
             break;
         len += (size_t)n;
@@ -218,7 +218,7 @@ static void free_corpse(struct corpse *corpse)
 }
 
 bool rlk_recovery_begin(struct rlock_client *client, int fd, const char *uuid,
-                      const struct rlk_livefile_head *head, int64_t now)
+                        const struct rlk_livefile_head *head, int64_t now)
 {
     struct corpse *corpse = calloc(1, sizeof(*corpse));
 
@@ -341,7 +341,8 @@ static bool send_some(struct rlock_client *client, struct corpse *corpse, int64_
             corpse->next++;
             continue;
         }
-        if (client->deaths.in_flight >= IN_FLIGHT_MAX || !client->deaths.link->ready(client))
+        if (client->deaths.in_flight >= IN_FLIGHT_MAX ||
+            !client->deaths.link->ready(client))
             return true;
         if (!send_job(client, corpse, corpse->next, now)) {
             back_off(corpse, now);
@@ -469,13 +470,14 @@ static void take(struct rlock_client *client, struct corpse *corpse, struct job 
 }
 
 void rlk_recovery_answered(struct rlock_client *client, struct rlk_op *op,
-                         const struct rlk_reply *reply)
+                           const struct rlk_reply *reply)
 {
     struct request *request = RLK_CONTAINER_OF(op, struct request, op);
     struct corpse *corpse = request->corpse;
     struct job *job = &corpse->jobs[request->job];
     struct rlk_answer answer = { .outcome = RLK_UNKNOWN, .code = ENOTCONN };
-    char text[RLK_SERVER_ERROR_SIZE] = "", shown[RLK_LOG_NAME_SIZE], more[RLK_LOG_MORE_SIZE];
+    char text[RLK_SERVER_ERROR_SIZE] = "", shown[RLK_LOG_NAME_SIZE],
+         more[RLK_LOG_MORE_SIZE];
     int64_t now = rlk_clock_boot();
     struct rlk_fate fate;
 

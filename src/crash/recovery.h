@@ -18,14 +18,14 @@ struct rlk_reply;
 
 /* Takes over fd, by which the lock is held. False: out of memory; fd is closed. */
 bool rlk_recovery_begin(struct rlock_client *client, int fd, const char *uuid,
-                      const struct rlk_livefile_head *head, int64_t now);
+                        const struct rlk_livefile_head *head, int64_t now);
 /* How many are being buried. */
 size_t rlk_recovery_count(const struct rlock_client *client);
 /* Sends what is due; returns when to be called again at the latest. */
 int64_t rlk_recovery_step(struct rlock_client *client, int64_t now, bool *ret_wanted);
 /* reply NULL: none will come. */
 void rlk_recovery_answered(struct rlock_client *client, struct rlk_op *op,
-                         const struct rlk_reply *reply);
+                           const struct rlk_reply *reply);
 /* Leaves what is under way to others. None of its requests is in flight. */
 void rlk_recovery_stop(struct rlock_client *client);
 

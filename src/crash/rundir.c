@@ -2,8 +2,8 @@
 /* See rundir.h. */
 #include "crash/rundir.h"
 
-#include "base/fd.h"
 #include "base/error.h"
+#include "base/fd.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -7,16 +7,16 @@
  * (W23); those that ask for a fixed lease have holds of their own. From then on an asker
  * only sleeps: presence and polls are the watchdog's, grants come in by the subscriber,
  * and both leave facts in its hold and wake it. What it believes is decided in hold.c
- * (T1); what it does about it, here; how an id is given up, in acquire_ask.c; what readers of one
- * process share, in acquire_share.c.
+ * (T1); what it does about it, here; how an id is given up, in acquire_ask.c; what
+ * readers of one process share, in acquire_share.c.
  */
 #include "lock/acquire_impl.h"
 
-#include "state/awaited.h"
 #include "base/error.h"
-#include "state/fastpath.h"
-#include "client/leader.h"
 #include "base/probe.h"
+#include "client/leader.h"
+#include "state/awaited.h"
+#include "state/fastpath.h"
 
 #include <errno.h>
 
@@ -101,15 +101,18 @@ static int try_code(enum rlk_verdict v, const struct rlk_answer *answer)
 /* A request of one who keeps takes a free lock for the TTL of a grant only (K2). */
 static long first_lease(const struct rlk_acquire_params *params)
 {
-    return rlk_acquire_params_keeps(params) ? (long)rlk_acquire_params_grant_ms(params) : params->lease_ms;
+    return rlk_acquire_params_keeps(params) ? (long)rlk_acquire_params_grant_ms(params)
+                                            : params->lease_ms;
 }
 
 /* One attempt and its repetitions, without queueing. */
-static int try_lock(const struct rlk_acquire_params *params, struct rlk_lock *lock, int64_t until)
+static int try_lock(const struct rlk_acquire_params *params, struct rlk_lock *lock,
+                    int64_t until)
 {
     struct rlk_registry *reg = &params->client->registry;
     int64_t now = rlk_clock_boot();
-    struct rlk_script_args_acquire request = { .lease_ms = first_lease(params), .try_once = true };
+    struct rlk_script_args_acquire request = { .lease_ms = first_lease(params),
+                                               .try_once = true };
     int64_t least =
         min_time((until - now) / TRY_LEAST_PART, RLK_ATTEMPT_FLOOR_MS * RLK_NS_PER_MS);
     int backoff_ms = 0, late = 0;
@@ -121,7 +124,8 @@ static int try_lock(const struct rlk_acquire_params *params, struct rlk_lock *lo
     now = rlk_clock_boot();
     if (lock->current || (!params->reading && !rlk_list_empty(&lock->queue->reads)))
         return EBUSY;
-    struct rlk_hold *hold = rlk_acquire_new_hold(params, lock, rlk_acquire_params_keeps(params));
+    struct rlk_hold *hold =
+        rlk_acquire_new_hold(params, lock, rlk_acquire_params_keeps(params));
     if (!hold)
         return ENOMEM;
     rlk_hold_try_locked(hold);
@@ -209,7 +213,7 @@ static bool enter_granted(struct rlk_acquire_op *ask)
         int64_t until = min_time(hold->end, rlk_acquire_attempt_until(params, now));
         rlk_registry_unlock(reg);
         rlk_rpc_renew(params->client, hold, params->lease_ms,
-                       (struct rlk_script_args_renew){ .tell = false }, until, &answer);
+                      (struct rlk_script_args_renew){ .tell = false }, until, &answer);
         rlk_registry_lock(reg);
         if (answer.outcome != RLK_DONE)
             return false;
@@ -219,7 +223,8 @@ static bool enter_granted(struct rlk_acquire_op *ask)
         }
         int64_t ms = answer.fate.remaining_ms;
         hold->granted_short = false;
-        rlk_hold_held_locked(hold, answer.sent, ms < params->lease_ms ? ms : params->lease_ms,
+        rlk_hold_held_locked(hold, answer.sent,
+                             ms < params->lease_ms ? ms : params->lease_ms,
                              answer.fate.token ? answer.fate.token : hold->token);
         now = rlk_clock_boot();
     }
@@ -236,8 +241,8 @@ static bool enter_granted(struct rlk_acquire_op *ask)
 
 /* How much longer a caller that does not want to wait for a server waits for it: since
  * the trouble began, or since he came. Who has a deadline waits until then. */
-static int64_t outage_left(const struct rlk_acquire_params *params, const struct rlk_lock *lock,
-                           int64_t since, int64_t now)
+static int64_t outage_left(const struct rlk_acquire_params *params,
+                           const struct rlk_lock *lock, int64_t since, int64_t now)
 {
     int64_t timeout = rlk_client_command_timeout(params->client);
     if (!params->outage_fails || params->deadline.clock != RLK_DEADLINE_NONE)
@@ -290,8 +295,9 @@ static void count_wait(const struct rlk_acquire_params *params, struct rlk_waite
     waiter->counted = true;
 }
 
-void rlk_acquire_waiter_done(const struct rlk_waiter *waiter, const struct rlk_acquire_params *params, int rc,
-                     int64_t *ret_waited)
+void rlk_acquire_waiter_done(const struct rlk_waiter *waiter,
+                             const struct rlk_acquire_params *params, int rc,
+                             int64_t *ret_waited)
 {
     struct rlk_registry *reg = &params->client->registry;
 
@@ -313,12 +319,14 @@ static int ask_server(struct rlk_acquire_op *ask)
 
     int64_t until = rlk_acquire_attempt_until(params, now);
     struct rlk_hold *share = rlk_acquire_share_begin(ask->lock, ask->hold, now);
-    struct rlk_script_args_acquire request = { .hold = ask->hold,
-                                        .share = share,
-                                        .lease_ms = params->reading && !rlk_acquire_params_keeps(params)
-                                                        ? ask->hold->lease_ms
-                                                        : first_lease(params),
-                                        .try_once = interrupted };
+    struct rlk_script_args_acquire request = {
+        .hold = ask->hold,
+        .share = share,
+        .lease_ms = params->reading && !rlk_acquire_params_keeps(params)
+                        ? ask->hold->lease_ms
+                        : first_lease(params),
+        .try_once = interrupted
+    };
     ask->hold->asked++;
     ask->tried = true;
     rlk_intent_note_locked(ask->hold);
@@ -328,7 +336,8 @@ static int ask_server(struct rlk_acquire_op *ask)
     now = rlk_clock_boot();
     enum rlk_verdict v = rlk_acquire_judge(ask->hold, params, &answer);
     if (share) {
-        if (rlk_acquire_share_end(share, v, params, &answer, now) && !rlk_acquire_share_decided(ask))
+        if (rlk_acquire_share_end(share, v, params, &answer, now) &&
+            !rlk_acquire_share_decided(ask))
             rlk_acquire_share_enter(ask, share, now);
         rlk_acquire_share_put(share, now);
     }
@@ -419,7 +428,9 @@ int rlk_acquire_wait(struct rlk_acquire_op *ask)
 static int ask_and_wait(const struct rlk_acquire_params *params, struct rlk_lock *lock,
                         struct rlk_waiter *waiter, int64_t since)
 {
-    struct rlk_acquire_op ask = { .params = params, .lock = lock, .waiter = waiter, .since = since };
+    struct rlk_acquire_op ask = {
+        .params = params, .lock = lock, .waiter = waiter, .since = since
+    };
     bool in_order = rlk_kinds[lock->kind].in_order;
     /* an earlier asker's, or NULL */
     struct rlk_hold *hold = in_order ? NULL : rlk_lock_ask_locked(lock);
@@ -436,10 +447,11 @@ static int ask_and_wait(const struct rlk_acquire_params *params, struct rlk_lock
         if (!in_order)
             rlk_acquire_withdraw(lock, params);
         /* with others behind it here, it will be passed on */
-        hold = rlk_acquire_new_hold(params, lock,
-                                rlk_acquire_params_keeps(params) ||
-                                    (lock->kind == RLK_KIND_MUTEX && waiter->passed_on &&
-                                     waiter->link.next != waiter->link.prev));
+        hold =
+            rlk_acquire_new_hold(params, lock,
+                                 rlk_acquire_params_keeps(params) ||
+                                     (lock->kind == RLK_KIND_MUTEX && waiter->passed_on &&
+                                      waiter->link.next != waiter->link.prev));
         if (!hold) {
             rlk_acquire_leave_queue(&ask);
             rlk_lock_promote_locked(lock);
@@ -506,8 +518,9 @@ static int wait_lock(const struct rlk_acquire_params *params, struct rlk_lock *l
             break;
         }
         note_busy(lock, &waiter);
-        doze(params, lock->current ? min_time(left, lock->current->end - now)
-                                 : min_time(left, outage_left(params, lock, since, now)));
+        doze(params, lock->current
+                         ? min_time(left, lock->current->end - now)
+                         : min_time(left, outage_left(params, lock, since, now)));
         note_late(params, &waiter);
     }
     if (rc == 0 && rlk_list_empty(&lock->queue->waiters))
@@ -556,7 +569,7 @@ int rlk_acquire(const struct rlk_acquire_params *params)
                  ? try_lock(params, lock,
                             rlk_clock_boot() + rlk_client_command_timeout(params->client))
              : params->reading ? rlk_acquire_share_wait(params, lock, &waited, &late)
-                             : wait_lock(params, lock, &waited, &late);
+                               : wait_lock(params, lock, &waited, &late);
         if (rc == ETIMEDOUT && late && had_after_all(params, lock))
             rc = 0;
         if (rc == ETIMEDOUT)
@@ -584,9 +597,11 @@ int rlk_acquire(const struct rlk_acquire_params *params)
 /* ---- waiting for nothing */
 
 int rlk_acquire_wait_in_vain(struct rlock_client *client, struct rlk_thread *thread,
-                     const struct rlk_deadline *deadline)
+                             const struct rlk_deadline *deadline)
 {
-    struct rlk_acquire_params params = { .client = client, .thread = thread, .deadline = *deadline };
+    struct rlk_acquire_params params = { .client = client,
+                                         .thread = thread,
+                                         .deadline = *deadline };
     struct rlk_registry *reg = &client->registry;
     struct rlk_waiter waiter = { .thread = thread };
     int rc = 0;

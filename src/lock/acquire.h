@@ -4,8 +4,8 @@
 #ifndef RLK_ACQUIRE_H
 #define RLK_ACQUIRE_H
 
-#include "client/client.h"
 #include "base/deadline.h"
+#include "client/client.h"
 
 struct rlk_acquire_params {
     struct rlock_client *client; /* kept by the caller */
@@ -44,7 +44,8 @@ int rlk_acquire(const struct rlk_acquire_params *params);
 int rlk_release(struct rlk_holder *holder, const struct rlk_handle *handle, int64_t now);
 
 /* The same for a hold whose client may be closed at this moment, which loses it. */
-int rlk_release_retained(struct rlk_holder *holder, const struct rlk_handle *handle, int64_t now);
+int rlk_release_retained(struct rlk_holder *holder, const struct rlk_handle *handle,
+                         int64_t now);
 
 /* Releases a hold that is GOING; the watchdog does, if that is not answered by `until`.
  * Consumes the caller's reference. Locks: hold the registry's mu, which is dropped
@@ -78,6 +79,6 @@ int rlk_held_unshare(struct rlk_holder *holder, long lease_ms, bool *ret_alone);
 
 /* Sleeps until `deadline` or an interrupt: ETIMEDOUT, ECANCELED. */
 int rlk_acquire_wait_in_vain(struct rlock_client *client, struct rlk_thread *thread,
-                     const struct rlk_deadline *deadline);
+                             const struct rlk_deadline *deadline);
 
 #endif

@@ -27,11 +27,12 @@ char rlk_acquire_params_letter(const struct rlk_acquire_params *params)
     return params->fencing ? (char)(l - 'a' + 'A') : l;
 }
 
-struct rlk_hold *rlk_acquire_new_hold(const struct rlk_acquire_params *params, struct rlk_lock *lock,
-                                  bool tell)
+struct rlk_hold *rlk_acquire_new_hold(const struct rlk_acquire_params *params,
+                                      struct rlk_lock *lock, bool tell)
 {
-    struct rlk_hold *hold = rlk_hold_new_locked(lock, params->thread, rlk_acquire_params_letter(params),
-                                                rlk_acquire_params_grant_ms(params));
+    struct rlk_hold *hold =
+        rlk_hold_new_locked(lock, params->thread, rlk_acquire_params_letter(params),
+                            rlk_acquire_params_grant_ms(params));
     if (hold) {
         hold->lease_ms = (int)params->lease_ms;
         hold->fixed = params->fixed;
@@ -51,7 +52,8 @@ bool rlk_acquire_may_take(const struct rlk_hold *hold, int64_t now)
     return now < hold->end && rlk_hold_newest_locked(hold);
 }
 
-void rlk_acquire_take(struct rlk_hold *hold, const struct rlk_acquire_params *params, int64_t now)
+void rlk_acquire_take(struct rlk_hold *hold, const struct rlk_acquire_params *params,
+                      int64_t now)
 {
     struct rlk_lock *lock = hold->lock;
 
@@ -68,7 +70,8 @@ void rlk_acquire_take(struct rlk_hold *hold, const struct rlk_acquire_params *pa
     RLK_COUNT(params->client->counters.acquisitions);
 }
 
-void rlk_acquire_abandon(struct rlk_hold *hold, const struct rlk_acquire_params *params, int64_t now)
+void rlk_acquire_abandon(struct rlk_hold *hold, const struct rlk_acquire_params *params,
+                         int64_t now)
 {
     /* rule: T3, T8 */
     if (!hold->sent_any) {
@@ -90,7 +93,8 @@ void rlk_acquire_withdraw(struct rlk_lock *lock, const struct rlk_acquire_params
     rlk_acquire_abandon(hold, params, rlk_clock_boot());
 }
 
-void rlk_acquire_end_request(struct rlk_hold *hold, const struct rlk_acquire_params *params, int64_t now)
+void rlk_acquire_end_request(struct rlk_hold *hold,
+                             const struct rlk_acquire_params *params, int64_t now)
 {
     /* rule: W21 */
     if (hold->unknown) {
@@ -101,8 +105,9 @@ void rlk_acquire_end_request(struct rlk_hold *hold, const struct rlk_acquire_par
     rlk_hold_put_locked(hold);
 }
 
-enum rlk_verdict rlk_acquire_judge(struct rlk_hold *hold, const struct rlk_acquire_params *params,
-                               const struct rlk_answer *answer)
+enum rlk_verdict rlk_acquire_judge(struct rlk_hold *hold,
+                                   const struct rlk_acquire_params *params,
+                                   const struct rlk_answer *answer)
 {
     if (answer->outcome == RLK_UNKNOWN)
         hold->unknown = true;
@@ -194,7 +199,7 @@ int rlk_acquire_give_up(struct rlk_acquire_op *ask, int rc)
         struct rlk_waiter *next = RLK_CONTAINER_OF(rlk_list_first(&lock->queue->waiters),
                                                    struct rlk_waiter, link);
         if (rlk_handoff_suits(hold, next)) {
-            hold->requester = NULL;        /* facts are kept in it until the next one looks */
+            hold->requester = NULL;    /* facts are kept in it until the next one looks */
             rlk_hold_put_locked(hold); /* lock->queue->asks keeps it */
             rlk_lock_promote_locked(lock);
             return rc;
@@ -219,8 +224,8 @@ int rlk_acquire_give_up(struct rlk_acquire_op *ask, int rc)
     rlk_error_keep(rc != ENOTCONN || rlk_error_present());
     rlk_rpc_cancel(params->client, hold, until, &answer);
     if (answer.outcome == RLK_DONE)
-        rlk_rpc_go_on(params->client, lock->kind, lock->name, lock->name_len, hold->prefer,
-                       answer.more, until);
+        rlk_rpc_go_on(params->client, lock->kind, lock->name, lock->name_len,
+                      hold->prefer, answer.more, until);
     rlk_error_keep(false);
     rlk_registry_lock(reg);
     now = rlk_clock_boot();

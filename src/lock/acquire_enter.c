@@ -23,7 +23,8 @@ bool rlk_acquire_params_keeps(const struct rlk_acquire_params *params)
            !params->fixed;
 }
 
-void rlk_acquire_waiter_init(struct rlk_waiter *waiter, const struct rlk_acquire_params *params, int64_t now)
+void rlk_acquire_waiter_init(struct rlk_waiter *waiter,
+                             const struct rlk_acquire_params *params, int64_t now)
 {
     *waiter = (struct rlk_waiter){
         .thread = params->thread,
@@ -33,7 +34,8 @@ void rlk_acquire_waiter_init(struct rlk_waiter *waiter, const struct rlk_acquire
         .grant_ms = rlk_acquire_params_grant_ms(params),
         .lease_ms = params->lease_ms,
         .since = now,
-        .passed_on = !params->fixed && params->handoff.ns > 0 && params->handoff.count > 0,
+        .passed_on =
+            !params->fixed && params->handoff.ns > 0 && params->handoff.count > 0,
         .retakes = !params->fixed,
     };
     rlk_list_init(&waiter->link);
@@ -47,7 +49,8 @@ static bool mark_anew(const struct rlk_acquire_params *params, struct rlk_hold *
     struct rlk_registry *reg = &params->client->registry;
     struct rlk_holder *holder =
         RLK_CONTAINER_OF(rlk_list_first(&hold->holders), struct rlk_holder, hold_link);
-    int64_t started = rlk_clock_boot(), until = rlk_acquire_attempt_until(params, started);
+    int64_t started = rlk_clock_boot(),
+            until = rlk_acquire_attempt_until(params, started);
     struct rlk_script_args_renew with = { .tell = true };
     struct rlk_answer answer;
     long lease_ms = hold->lease_ms;
@@ -58,7 +61,7 @@ static bool mark_anew(const struct rlk_acquire_params *params, struct rlk_hold *
     rlk_hold_ref_locked(hold);
     rlk_registry_unlock(reg);
     rlk_rpc_renew(params->client, hold, lease_ms, with,
-                   until < hold->end ? until : hold->end, &answer);
+                  until < hold->end ? until : hold->end, &answer);
     rlk_registry_lock(reg);
     int64_t now = rlk_clock_boot();
     if (answer.outcome == RLK_DONE)
@@ -94,8 +97,8 @@ static bool mark_anew(const struct rlk_acquire_params *params, struct rlk_hold *
     return false;
 }
 
-bool rlk_acquire_enter_idle(const struct rlk_acquire_params *params, struct rlk_lock *lock,
-                    struct rlk_waiter *waiter)
+bool rlk_acquire_enter_idle(const struct rlk_acquire_params *params,
+                            struct rlk_lock *lock, struct rlk_waiter *waiter)
 {
     struct rlk_hold *spent;
     int64_t now = rlk_clock_boot();

@@ -8,8 +8,8 @@
 
 /* ---- joining a hold */
 
-struct rlk_hold *rlk_acquire_share_begin(struct rlk_lock *lock, const struct rlk_hold *hold,
-                                 int64_t now)
+struct rlk_hold *rlk_acquire_share_begin(struct rlk_lock *lock,
+                                         const struct rlk_hold *hold, int64_t now)
 {
     struct rlk_hold *share = lock->queue->shared;
 
@@ -23,8 +23,8 @@ struct rlk_hold *rlk_acquire_share_begin(struct rlk_lock *lock, const struct rlk
 }
 
 bool rlk_acquire_share_end(struct rlk_hold *share, enum rlk_verdict v,
-                   const struct rlk_acquire_params *params, const struct rlk_answer *answer,
-                   int64_t now)
+                           const struct rlk_acquire_params *params,
+                           const struct rlk_answer *answer, int64_t now)
 {
     /* rule: K14 */
     bool inside = false;
@@ -95,7 +95,8 @@ void rlk_acquire_share_bring_along(struct rlk_acquire_op *ask, struct rlk_hold *
     }
 }
 
-void rlk_acquire_share_enter(struct rlk_acquire_op *ask, struct rlk_hold *share, int64_t now)
+void rlk_acquire_share_enter(struct rlk_acquire_op *ask, struct rlk_hold *share,
+                             int64_t now)
 {
     const struct rlk_acquire_params *params = ask->params;
     struct rlk_waiter *waiter = ask->waiter;
@@ -114,7 +115,8 @@ void rlk_acquire_share_enter(struct rlk_acquire_op *ask, struct rlk_hold *share,
     rlk_acquire_end_request(ask->hold, params, now);
 }
 
-bool rlk_acquire_share_still_in(struct rlk_holder *holder, const struct rlk_acquire_params *params)
+bool rlk_acquire_share_still_in(struct rlk_holder *holder,
+                                const struct rlk_acquire_params *params)
 {
     struct rlk_hold *hold = holder->hold;
     int64_t now = rlk_clock_boot();
@@ -134,12 +136,12 @@ bool rlk_acquire_share_still_in(struct rlk_holder *holder, const struct rlk_acqu
 /* The hold that a thread which wants to read waits for, with a reference: the one that
  * others wait for, if there is one that will do, else a new one, which those that are
  * without one wait for as well. NULL: out of memory. */
-static struct rlk_hold *read_hold(const struct rlk_acquire_params *params, struct rlk_lock *lock,
-                                  const struct rlk_waiter *waiter)
+static struct rlk_hold *read_hold(const struct rlk_acquire_params *params,
+                                  struct rlk_lock *lock, const struct rlk_waiter *waiter)
 {
     struct rlk_hold *hold =
         params->fixed ? NULL
-                    : rlk_lock_read_ask_locked(lock, waiter->letter, waiter->grant_ms);
+                      : rlk_lock_read_ask_locked(lock, waiter->letter, waiter->grant_ms);
     if (hold) {
         rlk_hold_ref_locked(hold);
         return hold;
@@ -162,7 +164,7 @@ static struct rlk_hold *read_hold(const struct rlk_acquire_params *params, struc
 }
 
 int rlk_acquire_share_wait(const struct rlk_acquire_params *params, struct rlk_lock *lock,
-                   int64_t *ret_waited, bool *ret_late)
+                           int64_t *ret_waited, bool *ret_late)
 {
     struct rlk_registry *reg = &params->client->registry;
     struct rlk_waiter waiter;

@@ -4,8 +4,8 @@
  */
 #include "lock/attr.h"
 
-#include "lock/call.h"
 #include "client/client.h"
+#include "lock/call.h"
 
 #include <string.h>
 
@@ -30,8 +30,8 @@ int rlk_attr_init(struct rlk_attr *attr, uint32_t magic)
         attr->rlk_retain_ms = RLK_ATTR_UNSET;
         attr->rlk_magic = magic;
     }
-    return rlk_call_leave(call,
-                          rlk_error_argument_there("the attributes object", attr) ? 0 : EINVAL);
+    return rlk_call_leave(
+        call, rlk_error_argument_there("the attributes object", attr) ? 0 : EINVAL);
 }
 
 int rlk_attr_destroy(struct rlk_attr *attr, uint32_t magic)
@@ -41,10 +41,10 @@ int rlk_attr_destroy(struct rlk_attr *attr, uint32_t magic)
 
 int rlk_attr_setpshared(struct rlk_attr *attr, uint32_t magic, int pshared)
 {
-    RLK_ATTR_CALL(
-        attr, magic,
-        rlk_error_argument_in("pshared", pshared, RLOCK_PROCESS_PRIVATE, RLOCK_PROCESS_SHARED),
-        attr->rlk_pshared = pshared);
+    RLK_ATTR_CALL(attr, magic,
+                  rlk_error_argument_in("pshared", pshared, RLOCK_PROCESS_PRIVATE,
+                                        RLOCK_PROCESS_SHARED),
+                  attr->rlk_pshared = pshared);
 }
 
 int rlk_attr_getpshared(const struct rlk_attr *attr, uint32_t magic, int *ret_pshared)

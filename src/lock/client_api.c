@@ -2,8 +2,8 @@
 /* rlock_client_*, rlock_clientattr_*, and the calls that need no client. Thread: any. */
 #include "lock/acquire.h"
 #include "lock/call.h"
-#include "state/fastpath.h"
 #include "lock/handle.h"
+#include "state/fastpath.h"
 
 #include "base/fork.h"
 #include "base/log.h"
@@ -48,8 +48,8 @@ int rlock_clientattr_init(rlock_clientattr_t *attr)
         rlk_client_attr_init(attr);
         attr->rlk_magic = RLK_MAGIC_CLIENTATTR;
     }
-    return rlk_call_leave(call,
-                          rlk_error_argument_there("the attributes object", attr) ? 0 : EINVAL);
+    return rlk_call_leave(
+        call, rlk_error_argument_there("the attributes object", attr) ? 0 : EINVAL);
 }
 
 int rlock_clientattr_destroy(rlock_clientattr_t *attr)
@@ -60,11 +60,12 @@ int rlock_clientattr_destroy(rlock_clientattr_t *attr)
 #define LONG_ATTR(name, field, min, max)                                                 \
     int rlock_clientattr_set##name(rlock_clientattr_t *attr, long ms)                    \
     {                                                                                    \
-        ATTR_CALL(attr, rlk_error_argument_in(#name " (ms)", ms, min, max), attr->field = ms); \
+        ATTR_CALL(attr, rlk_error_argument_in(#name " (ms)", ms, min, max),              \
+                  attr->field = ms);                                                     \
     }                                                                                    \
     int rlock_clientattr_get##name(const rlock_clientattr_t *attr, long *ret_ms)         \
     {                                                                                    \
-        ATTR_CALL(attr, rlk_error_argument_there("ret_ms", ret_ms),                            \
+        ATTR_CALL(attr, rlk_error_argument_there("ret_ms", ret_ms),                      \
                   *ret_ms = (long)attr->field);                                          \
     }
 
@@ -77,7 +78,8 @@ LONG_ATTR(retain, rlk_retain_ms, 0, RLK_RETAIN_MAX_MS)
 
 int rlock_clientattr_sethandoffcount(rlock_clientattr_t *attr, int count)
 {
-    ATTR_CALL(attr, rlk_error_argument_in("handoffcount", count, 0, RLK_HANDOFF_MAX_COUNT),
+    ATTR_CALL(attr,
+              rlk_error_argument_in("handoffcount", count, 0, RLK_HANDOFF_MAX_COUNT),
               attr->rlk_handoff_count = count);
 }
 
@@ -89,7 +91,8 @@ int rlock_clientattr_gethandoffcount(const rlock_clientattr_t *attr, int *ret_co
 
 int rlock_clientattr_setmaxconnections(rlock_clientattr_t *attr, int count)
 {
-    ATTR_CALL(attr, rlk_error_argument_in("maxconnections", count, 1, RLK_CONNECTIONS_MAX),
+    ATTR_CALL(attr,
+              rlk_error_argument_in("maxconnections", count, 1, RLK_CONNECTIONS_MAX),
               attr->rlk_maxconnections = count);
 }
 
@@ -101,10 +104,10 @@ int rlock_clientattr_getmaxconnections(const rlock_clientattr_t *attr, int *ret_
 
 int rlock_clientattr_setmutextype(rlock_clientattr_t *attr, int type)
 {
-    ATTR_CALL(
-        attr,
-        rlk_error_argument_in("mutextype", type, RLOCK_MUTEX_NORMAL, RLOCK_MUTEX_ADAPTIVE_NP),
-        attr->rlk_mutextype = type);
+    ATTR_CALL(attr,
+              rlk_error_argument_in("mutextype", type, RLOCK_MUTEX_NORMAL,
+                                    RLOCK_MUTEX_ADAPTIVE_NP),
+              attr->rlk_mutextype = type);
 }
 
 int rlock_clientattr_getmutextype(const rlock_clientattr_t *attr, int *ret_type)
@@ -115,7 +118,8 @@ int rlock_clientattr_getmutextype(const rlock_clientattr_t *attr, int *ret_type)
 
 int rlock_clientattr_setguard(rlock_clientattr_t *attr, int guard)
 {
-    ATTR_CALL(attr, rlk_error_argument_in("guard", guard, RLOCK_GUARD_OFF, RLOCK_GUARD_ALWAYS),
+    ATTR_CALL(attr,
+              rlk_error_argument_in("guard", guard, RLOCK_GUARD_OFF, RLOCK_GUARD_ALWAYS),
               attr->rlk_guard = guard);
 }
 
@@ -182,7 +186,8 @@ int rlock_client_open(rlock_client_t **ret_client, const char *url,
                       const rlock_clientattr_t *attr)
 {
     struct rlk_call call = rlk_call_enter();
-    bool fit = rlk_error_argument_there("ret_client", ret_client) && (!attr || good(attr));
+    bool fit =
+        rlk_error_argument_there("ret_client", ret_client) && (!attr || good(attr));
     int rc = fit ? rlk_client_open(ret_client, url, attr) : EINVAL;
     return rlk_call_leave(call, rc);
 }
@@ -272,7 +277,8 @@ int rlock_client_getserver(const rlock_client_t *client, char *url, size_t url_s
                            char *source, size_t source_size)
 {
     struct rlk_call call = rlk_call_enter();
-    bool fit = rlk_error_argument_there("url", url) && rlk_error_argument_there("source", source);
+    bool fit = rlk_error_argument_there("url", url) &&
+               rlk_error_argument_there("source", source);
     int rc = fit ? get_server(client, (struct buffer){ url, url_size },
                               (struct buffer){ source, source_size })
                  : EINVAL;

@@ -130,11 +130,11 @@ int rlk_exclusive_clocklock(struct rlk_handle *handle, int kind, clockid_t clock
                             const struct timespec *abstime, long lease_ms)
 {
     return lock(&(struct rlk_lock_args){ .handle = handle,
-                                      .kind = kind,
-                                      .form = RLK_FORM_TIMED,
-                                      .clock = clock,
-                                      .abstime = abstime,
-                                      .lease_ms = lease_ms });
+                                         .kind = kind,
+                                         .form = RLK_FORM_TIMED,
+                                         .clock = clock,
+                                         .abstime = abstime,
+                                         .lease_ms = lease_ms });
 }
 
 /* ---- unlock */

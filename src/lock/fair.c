@@ -4,13 +4,15 @@
 #include "lock/exclusive.h"
 #include "lock/query.h"
 
-_Static_assert(sizeof(rlock_fair_t) == 256 && offsetof(rlock_fair_t, rlk) == 0, "part of the ABI");
-_Static_assert(sizeof(rlock_mutexattr_t) == 128 && offsetof(rlock_mutexattr_t, rlk) == 0, "part of the ABI");
+_Static_assert(sizeof(rlock_fair_t) == 256 && offsetof(rlock_fair_t, rlk) == 0,
+               "part of the ABI");
+_Static_assert(sizeof(rlock_mutexattr_t) == 128 && offsetof(rlock_mutexattr_t, rlk) == 0,
+               "part of the ABI");
 
 int rlock_fair_init(rlock_fair_t *handle, const rlock_mutexattr_t *attr, const char *name)
 {
-    return rlk_handle_init(BASE(handle), RLK_KIND_FAIR, (const struct rlk_attr *)attr, RLK_MAGIC_MUTEXATTR,
-                           name);
+    return rlk_handle_init(BASE(handle), RLK_KIND_FAIR, (const struct rlk_attr *)attr,
+                           RLK_MAGIC_MUTEXATTR, name);
 }
 
 int rlock_fair_destroy(rlock_fair_t *handle)
@@ -65,21 +67,25 @@ int rlock_fair_trylock_lease(rlock_fair_t *handle, long lease_ms)
 
 int rlock_fair_timedlock(rlock_fair_t *handle, const struct timespec *abstime)
 {
-    return rlk_exclusive_clocklock(BASE(handle), RLK_KIND_FAIR, CLOCK_REALTIME, abstime, 0);
+    return rlk_exclusive_clocklock(BASE(handle), RLK_KIND_FAIR, CLOCK_REALTIME, abstime,
+                                   0);
 }
 
-int rlock_fair_timedlock_lease(rlock_fair_t *handle, const struct timespec *abstime, long lease_ms)
+int rlock_fair_timedlock_lease(rlock_fair_t *handle, const struct timespec *abstime,
+                               long lease_ms)
 {
-    return rlk_exclusive_clocklock(BASE(handle), RLK_KIND_FAIR, CLOCK_REALTIME, abstime, lease_ms);
+    return rlk_exclusive_clocklock(BASE(handle), RLK_KIND_FAIR, CLOCK_REALTIME, abstime,
+                                   lease_ms);
 }
 
-int rlock_fair_clocklock(rlock_fair_t *handle, clockid_t clock, const struct timespec *abstime)
+int rlock_fair_clocklock(rlock_fair_t *handle, clockid_t clock,
+                         const struct timespec *abstime)
 {
     return rlk_exclusive_clocklock(BASE(handle), RLK_KIND_FAIR, clock, abstime, 0);
 }
 
-int rlock_fair_clocklock_lease(rlock_fair_t *handle, clockid_t clock, const struct timespec *abstime,
-                         long lease_ms)
+int rlock_fair_clocklock_lease(rlock_fair_t *handle, clockid_t clock,
+                               const struct timespec *abstime, long lease_ms)
 {
     return rlk_exclusive_clocklock(BASE(handle), RLK_KIND_FAIR, clock, abstime, lease_ms);
 }

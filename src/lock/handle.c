@@ -5,10 +5,10 @@
  * Thread: any. */
 #include "lock/handle.h"
 
+#include "base/random.h"
 #include "lock/attr.h"
 #include "lock/call.h"
 #include "state/thread_holds.h"
-#include "base/random.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -298,8 +298,8 @@ int rlk_handle_args_first(const struct rlk_lock_args *d)
         return rc;
     params.handoff = rlk_handle_handoff(handle, params.client);
     params.lease_ms = d->lease_ms != 0            ? d->lease_ms
-                    : handle->rlk_lease_ms != 0 ? handle->rlk_lease_ms
-                                                : params.client->config.lease_ms;
+                      : handle->rlk_lease_ms != 0 ? handle->rlk_lease_ms
+                                                  : params.client->config.lease_ms;
     /* one attempt is made whatever the deadline is; a wrong one is told only to who would
      * have to wait */
     int busy = EBUSY;
@@ -336,6 +336,6 @@ int rlk_handle_args_in_vain(const struct rlk_lock_args *d, const struct rlk_hold
         return rc;
     if (!rlk_deadline_valid(d->abstime))
         return rlk_deadline_bad(d->abstime);
-    return rlk_acquire_wait_in_vain(RLK_CLIENT_OF(hold->lock->registry), rlk_thread_record,
-                            &deadline);
+    return rlk_acquire_wait_in_vain(RLK_CLIENT_OF(hold->lock->registry),
+                                    rlk_thread_record, &deadline);
 }

@@ -4,8 +4,8 @@
 #ifndef RLK_HANDLE_H
 #define RLK_HANDLE_H
 
-#include "lock/acquire.h"
 #include "base/fork.h"
+#include "lock/acquire.h"
 #include "state/fastpath.h"
 
 #include <rlock.h>
@@ -65,7 +65,8 @@ struct rlk_holder *rlk_handle_part(const struct rlk_handle *handle);
  * For the commonest re-entry and its unlock, ahead of everything: they touch nothing but
  * the thread's own count, so there is nothing that a cancellation could leave half done.
  */
-static inline struct rlk_holder *rlk_handle_inner(const struct rlk_handle *handle, int kind)
+static inline struct rlk_holder *rlk_handle_inner(const struct rlk_handle *handle,
+                                                  int kind)
 {
     struct rlk_thread *thread = rlk_thread_record;
     struct rlk_holder *holder;
@@ -162,6 +163,7 @@ int rlk_handle_args_check(const struct rlk_lock_args *args);
 /* Takes a lock that the calling thread does not hold. */
 int rlk_handle_args_first(const struct rlk_lock_args *args);
 /* A thread that would wait for itself: sleeps until the deadline. */
-int rlk_handle_args_in_vain(const struct rlk_lock_args *args, const struct rlk_hold *hold);
+int rlk_handle_args_in_vain(const struct rlk_lock_args *args,
+                            const struct rlk_hold *hold);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a thread does with what it holds: check it, extend its lease, make it a read. Thread:
- * the holder. */
+/* What a thread does with what it holds: check it, extend its lease, make it a read.
+ * Thread: the holder. */
 #include "lock/acquire.h"
 
 #include "base/error.h"
@@ -55,8 +55,8 @@ int rlk_held_extend(struct rlk_hold *hold, long lease_ms, bool fixed)
     if (until > hold->end)
         until = hold->end;
     rlk_rpc_renew(client, hold, lease_ms,
-                   (struct rlk_script_args_renew){ .mark = rlk_hold_mark(hold) }, until,
-                   &answer);
+                  (struct rlk_script_args_renew){ .mark = rlk_hold_mark(hold) }, until,
+                  &answer);
     rlk_registry_lock(reg);
     rlk_fastpath_close_locked(hold); /* it may not be passed on any more */
     now = rlk_clock_boot();
@@ -130,12 +130,12 @@ int rlk_held_unshare(struct rlk_holder *holder, long lease_ms, bool *ret_alone)
     rlk_registry_unlock(reg);
     for (int late = 0; late <= RLK_LATE_TRIES_MAX; late++) {
         rlk_rpc_acquire(client,
-                         (struct rlk_script_args_acquire){ .hold = own,
-                                                    .share = hold,
-                                                    .lease_ms = lease_ms,
-                                                    .try_once = true,
-                                                    .beside = true },
-                         until, &answer);
+                        (struct rlk_script_args_acquire){ .hold = own,
+                                                          .share = hold,
+                                                          .lease_ms = lease_ms,
+                                                          .try_once = true,
+                                                          .beside = true },
+                        until, &answer);
         if (answer.outcome != RLK_DONE || answer.fate.what != RLK_LATE)
             break;
     }
@@ -162,8 +162,8 @@ int rlk_held_unshare(struct rlk_holder *holder, long lease_ms, bool *ret_alone)
         rlk_hold_put_locked(own);
     } else {
         rc = hold->state != RLK_HOLD_HELD ? ESTALE
-             : answer.code != 0             ? answer.code
-                                            : ENOTCONN;
+             : answer.code != 0           ? answer.code
+                                          : ENOTCONN;
         /* it may have come to the server all the same */
         rlk_hold_give_up_locked(
             own, now, now + (rlk_client_marker_ms(client) + lease_ms) * RLK_NS_PER_MS);
@@ -203,7 +203,7 @@ int rlk_held_downgrade(struct rlk_holder *holder)
     }
     if (answer.outcome == RLK_DONE)
         rlk_rpc_go_on(client, lock->kind, lock->name, lock->name_len, hold->prefer,
-                       answer.more, until);
+                      answer.more, until);
     rlk_registry_lock(reg);
     now = rlk_clock_boot();
     lock->releasing = false;

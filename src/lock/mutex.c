@@ -4,13 +4,16 @@
 #include "lock/exclusive.h"
 #include "lock/query.h"
 
-_Static_assert(sizeof(rlock_mutex_t) == 256 && offsetof(rlock_mutex_t, rlk) == 0, "part of the ABI");
-_Static_assert(sizeof(rlock_mutexattr_t) == 128 && offsetof(rlock_mutexattr_t, rlk) == 0, "part of the ABI");
+_Static_assert(sizeof(rlock_mutex_t) == 256 && offsetof(rlock_mutex_t, rlk) == 0,
+               "part of the ABI");
+_Static_assert(sizeof(rlock_mutexattr_t) == 128 && offsetof(rlock_mutexattr_t, rlk) == 0,
+               "part of the ABI");
 
-int rlock_mutex_init(rlock_mutex_t *handle, const rlock_mutexattr_t *attr, const char *name)
+int rlock_mutex_init(rlock_mutex_t *handle, const rlock_mutexattr_t *attr,
+                     const char *name)
 {
-    return rlk_handle_init(BASE(handle), RLK_KIND_MUTEX, (const struct rlk_attr *)attr, RLK_MAGIC_MUTEXATTR,
-                           name);
+    return rlk_handle_init(BASE(handle), RLK_KIND_MUTEX, (const struct rlk_attr *)attr,
+                           RLK_MAGIC_MUTEXATTR, name);
 }
 
 int rlock_mutex_destroy(rlock_mutex_t *handle)
@@ -65,23 +68,28 @@ int rlock_mutex_trylock_lease(rlock_mutex_t *handle, long lease_ms)
 
 int rlock_mutex_timedlock(rlock_mutex_t *handle, const struct timespec *abstime)
 {
-    return rlk_exclusive_clocklock(BASE(handle), RLK_KIND_MUTEX, CLOCK_REALTIME, abstime, 0);
+    return rlk_exclusive_clocklock(BASE(handle), RLK_KIND_MUTEX, CLOCK_REALTIME, abstime,
+                                   0);
 }
 
-int rlock_mutex_timedlock_lease(rlock_mutex_t *handle, const struct timespec *abstime, long lease_ms)
+int rlock_mutex_timedlock_lease(rlock_mutex_t *handle, const struct timespec *abstime,
+                                long lease_ms)
 {
-    return rlk_exclusive_clocklock(BASE(handle), RLK_KIND_MUTEX, CLOCK_REALTIME, abstime, lease_ms);
+    return rlk_exclusive_clocklock(BASE(handle), RLK_KIND_MUTEX, CLOCK_REALTIME, abstime,
+                                   lease_ms);
 }
 
-int rlock_mutex_clocklock(rlock_mutex_t *handle, clockid_t clock, const struct timespec *abstime)
+int rlock_mutex_clocklock(rlock_mutex_t *handle, clockid_t clock,
+                          const struct timespec *abstime)
 {
     return rlk_exclusive_clocklock(BASE(handle), RLK_KIND_MUTEX, clock, abstime, 0);
 }
 
-int rlock_mutex_clocklock_lease(rlock_mutex_t *handle, clockid_t clock, const struct timespec *abstime,
-                         long lease_ms)
+int rlock_mutex_clocklock_lease(rlock_mutex_t *handle, clockid_t clock,
+                                const struct timespec *abstime, long lease_ms)
 {
-    return rlk_exclusive_clocklock(BASE(handle), RLK_KIND_MUTEX, clock, abstime, lease_ms);
+    return rlk_exclusive_clocklock(BASE(handle), RLK_KIND_MUTEX, clock, abstime,
+                                   lease_ms);
 }
 
 int rlock_mutex_unlock(rlock_mutex_t *handle)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rlock_mutexattr_*: plain data of the caller. Thread: any. */
+#include "client/client.h"
 #include "lock/attr.h"
 #include "lock/call.h"
-#include "client/client.h"
 
 int rlock_mutexattr_init(rlock_mutexattr_t *attr)
 {
@@ -92,7 +92,8 @@ int rlock_mutexattr_settype(rlock_mutexattr_t *attr, int type)
 
 int rlock_mutexattr_gettype(const rlock_mutexattr_t *attr, int *ret_type)
 {
-    RLK_ATTR_CALL(CONST_BASE(attr), RLK_MAGIC_MUTEXATTR, rlk_error_argument_there("ret_type", ret_type),
+    RLK_ATTR_CALL(CONST_BASE(attr), RLK_MAGIC_MUTEXATTR,
+                  rlk_error_argument_there("ret_type", ret_type),
                   *ret_type = attr->rlk.rlk_type == RLK_ATTR_UNSET
                                   ? rlk_client_mutex_type(attr->rlk.rlk_client)
                                   : attr->rlk.rlk_type);
@@ -108,7 +109,8 @@ int rlock_mutexattr_setrobust(rlock_mutexattr_t *attr, int robust)
 
 int rlock_mutexattr_getrobust(const rlock_mutexattr_t *attr, int *ret_robust)
 {
-    RLK_ATTR_CALL(CONST_BASE(attr), RLK_MAGIC_MUTEXATTR, rlk_error_argument_there("ret_robust", ret_robust),
+    RLK_ATTR_CALL(CONST_BASE(attr), RLK_MAGIC_MUTEXATTR,
+                  rlk_error_argument_there("ret_robust", ret_robust),
                   *ret_robust = attr->rlk.rlk_robust);
 }
 
@@ -141,9 +143,10 @@ int rlock_mutexattr_getprotocol(const rlock_mutexattr_t *attr, int *ret_protocol
 
 int rlock_mutexattr_sethandoffms(rlock_mutexattr_t *attr, long handoff_ms)
 {
-    RLK_ATTR_CALL(CONST_BASE(attr), RLK_MAGIC_MUTEXATTR,
-                  rlk_error_argument_in("handoffms (ms)", handoff_ms, 0, RLK_HANDOFF_MAX_MS),
-                  attr->rlk.rlk_handoff_ms = (int32_t)handoff_ms);
+    RLK_ATTR_CALL(
+        CONST_BASE(attr), RLK_MAGIC_MUTEXATTR,
+        rlk_error_argument_in("handoffms (ms)", handoff_ms, 0, RLK_HANDOFF_MAX_MS),
+        attr->rlk.rlk_handoff_ms = (int32_t)handoff_ms);
 }
 
 int rlock_mutexattr_gethandoffms(const rlock_mutexattr_t *attr, long *ret_handoff_ms)
@@ -164,7 +167,8 @@ int rlock_mutexattr_sethandoffcount(rlock_mutexattr_t *attr, int count)
 
 int rlock_mutexattr_gethandoffcount(const rlock_mutexattr_t *attr, int *ret_count)
 {
-    RLK_ATTR_CALL(CONST_BASE(attr), RLK_MAGIC_MUTEXATTR, rlk_error_argument_there("ret_count", ret_count),
+    RLK_ATTR_CALL(CONST_BASE(attr), RLK_MAGIC_MUTEXATTR,
+                  rlk_error_argument_there("ret_count", ret_count),
                   *ret_count = attr->rlk.rlk_handoff_count == RLK_ATTR_UNSET
                                    ? RLK_HANDOFF_COUNT
                                    : attr->rlk.rlk_handoff_count);
@@ -179,10 +183,11 @@ int rlock_mutexattr_setretain(rlock_mutexattr_t *attr, long retain_ms)
 
 int rlock_mutexattr_getretain(const rlock_mutexattr_t *attr, long *ret_retain_ms)
 {
-    RLK_ATTR_CALL(
-        CONST_BASE(attr), RLK_MAGIC_MUTEXATTR, rlk_error_argument_there("ret_retain_ms", ret_retain_ms),
-        *ret_retain_ms =
-            attr->rlk.rlk_retain_ms == RLK_ATTR_UNSET ? 0 : attr->rlk.rlk_retain_ms);
+    RLK_ATTR_CALL(CONST_BASE(attr), RLK_MAGIC_MUTEXATTR,
+                  rlk_error_argument_there("ret_retain_ms", ret_retain_ms),
+                  *ret_retain_ms = attr->rlk.rlk_retain_ms == RLK_ATTR_UNSET
+                                       ? 0
+                                       : attr->rlk.rlk_retain_ms);
 }
 
 int rlock_mutexattr_setprioceiling(rlock_mutexattr_t *attr, int ceiling)
@@ -196,6 +201,7 @@ int rlock_mutexattr_setprioceiling(rlock_mutexattr_t *attr, int ceiling)
 int rlock_mutexattr_getprioceiling(const rlock_mutexattr_t *attr, int *ret_ceiling)
 {
     RLK_ATTR_CALL(
-        CONST_BASE(attr), RLK_MAGIC_MUTEXATTR, rlk_error_argument_there("ret_ceiling", ret_ceiling),
+        CONST_BASE(attr), RLK_MAGIC_MUTEXATTR,
+        rlk_error_argument_there("ret_ceiling", ret_ceiling),
         rc = rlk_error_set(ENOTSUP, "a distributed lock has no priority ceiling"));
 }

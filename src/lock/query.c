@@ -7,7 +7,7 @@
 
 /* What the calling thread has, or why there is none. */
 static int find_holder(const struct rlk_handle *handle, int kind,
-                     struct rlk_holder **ret_holder)
+                       struct rlk_holder **ret_holder)
 {
     int rc = rlk_handle_check(handle, kind);
     if (rc != 0)
@@ -21,7 +21,8 @@ int rlk_query_extend(struct rlk_handle *handle, int kind, long lease_ms)
     struct rlk_call call = rlk_call_enter();
     struct rlk_holder *holder = NULL;
     struct rlock_client *client = NULL;
-    int rc = rlk_handle_lease_or_0(lease_ms) ? find_holder(handle, kind, &holder) : EINVAL;
+    int rc =
+        rlk_handle_lease_or_0(lease_ms) ? find_holder(handle, kind, &holder) : EINVAL;
 
     if (rc == 0 && rlk_held_check(holder->hold, rlk_clock_boot()))
         rc = ESTALE;
@@ -36,8 +37,8 @@ int rlk_query_extend(struct rlk_handle *handle, int kind, long lease_ms)
         if (lease_ms != 0 && holder->hold->reading)
             rc = rlk_held_unshare(holder, lease_ms, &alone);
         if (rc == 0 && alone)
-            rc =
-                rlk_held_extend(holder->hold, lease_ms != 0 ? lease_ms : renewed, lease_ms != 0);
+            rc = rlk_held_extend(holder->hold, lease_ms != 0 ? lease_ms : renewed,
+                                 lease_ms != 0);
         rlk_client_put(client);
     }
     return rlk_call_leave(call, rc);
@@ -47,8 +48,9 @@ int rlk_query_gettoken(const struct rlk_handle *handle, int kind, uint64_t *ret_
 {
     struct rlk_call call = rlk_call_enter();
     struct rlk_holder *holder = NULL;
-    int rc = rlk_error_argument_there("ret_token", ret_token) ? find_holder(handle, kind, &holder)
-                                                        : EINVAL;
+    int rc = rlk_error_argument_there("ret_token", ret_token)
+                 ? find_holder(handle, kind, &holder)
+                 : EINVAL;
 
     if (rc == 0 && (!holder->fencing || holder->hold->token == 0))
         rc = rlk_error_set(ENOTSUP, "the lock was taken without fencing");
@@ -61,8 +63,9 @@ int rlk_query_getremaining(const struct rlk_handle *handle, int kind, long *ret_
 {
     struct rlk_call call = rlk_call_enter();
     struct rlk_holder *holder = NULL;
-    int rc =
-        rlk_error_argument_there("ret_ms", ret_ms) ? find_holder(handle, kind, &holder) : EINVAL;
+    int rc = rlk_error_argument_there("ret_ms", ret_ms)
+                 ? find_holder(handle, kind, &holder)
+                 : EINVAL;
 
     if (rc == 0) {
         int64_t now = rlk_clock_boot(), end = holder->hold->end;
@@ -77,14 +80,15 @@ int rlk_query_getstate(const struct rlk_handle *handle, int kind,
 {
     struct rlk_call call = rlk_call_enter();
     struct rlk_holder *holder = NULL;
-    int rc = rlk_error_argument_there("ret_state", ret_state) ? find_holder(handle, kind, &holder)
-                                                        : EINVAL;
+    int rc = rlk_error_argument_there("ret_state", ret_state)
+                 ? find_holder(handle, kind, &holder)
+                 : EINVAL;
 
     if (rc == 0) {
         int64_t now = rlk_clock_boot();
         *ret_state = rlk_held_check(holder->hold, now) ? RLOCK_LOST
                      : now >= holder->hold->risk       ? RLOCK_AT_RISK
-                                                     : RLOCK_SAFE;
+                                                       : RLOCK_SAFE;
     } else if (rc == EPERM) {
         rc = 0;
         *ret_state = RLOCK_UNHELD;
@@ -96,15 +100,16 @@ int rlk_query_getholdcount(const struct rlk_handle *handle, int kind, unsigned *
 {
     struct rlk_call call = rlk_call_enter();
     struct rlk_holder *holder = NULL;
-    int rc = rlk_error_argument_there("ret_count", ret_count) ? find_holder(handle, kind, &holder)
-                                                        : EINVAL;
+    int rc = rlk_error_argument_there("ret_count", ret_count)
+                 ? find_holder(handle, kind, &holder)
+                 : EINVAL;
 
     if (rc == 0 || rc == EPERM) {
         rc = 0;
         *ret_count = !holder                     ? 0
-                     : kind != RLK_KIND_RWLOCK ? holder->levels.writes
+                     : kind != RLK_KIND_RWLOCK   ? holder->levels.writes
                      : holder->levels.writes > 0 ? holder->levels.writes
-                                               : holder->levels.reads;
+                                                 : holder->levels.reads;
     }
     return rlk_call_leave(call, rc);
 }

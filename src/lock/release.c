@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Giving back, and the lease of what is held: for all lock types. Thread: the holder. */
+#include "base/probe.h"
+#include "client/rpc.h"
 #include "lock/acquire.h"
 #include "lock/handle.h"
 #include "state/handoff.h"
 #include "state/readshare.h"
-#include "base/probe.h"
-#include "client/rpc.h"
 
 #include "base/error.h"
 
@@ -64,7 +64,7 @@ static int give_back(struct rlk_hold *hold, int64_t until)
     }
     if (answer.outcome == RLK_DONE)
         rlk_rpc_go_on(client, lock->kind, lock->name, lock->name_len, hold->prefer,
-                       answer.more, until);
+                      answer.more, until);
     int rc = judge_release(hold, &answer);
 
     rlk_registry_lock(reg);
@@ -93,8 +93,8 @@ static void ask_who_waits(struct rlk_hold *hold, int64_t until)
 
     long lease_ms = hold->lease_ms;
     struct rlk_script_args_renew with = { .tell = true,
-                                   .tokens = hold->asks_tokens,
-                                   .mark = rlk_hold_mark(hold) };
+                                          .tokens = hold->asks_tokens,
+                                          .mark = rlk_hold_mark(hold) };
     /* in time to give it back without having asked: who unlocks before the end loses
      * nothing */
     int64_t now = rlk_clock_boot();
@@ -178,7 +178,8 @@ void rlk_release_left(struct rlk_hold *hold, int64_t until)
     give_back(hold, until);
 }
 
-int rlk_release_retained(struct rlk_holder *holder, const struct rlk_handle *handle, int64_t now)
+int rlk_release_retained(struct rlk_holder *holder, const struct rlk_handle *handle,
+                         int64_t now)
 {
     struct rlock_client *client = RLK_CLIENT_OF(holder->hold->lock->registry);
     if (rlk_client_keep(client) != 0) { /* closed, so the hold was lost in this moment */

@@ -4,13 +4,17 @@
 #include "lock/call.h"
 #include "lock/query.h"
 
-_Static_assert(sizeof(rlock_rwlock_t) == 256 && offsetof(rlock_rwlock_t, rlk) == 0, "part of the ABI");
-_Static_assert(sizeof(rlock_rwlockattr_t) == 128 && offsetof(rlock_rwlockattr_t, rlk) == 0, "part of the ABI");
+_Static_assert(sizeof(rlock_rwlock_t) == 256 && offsetof(rlock_rwlock_t, rlk) == 0,
+               "part of the ABI");
+_Static_assert(sizeof(rlock_rwlockattr_t) == 128 &&
+                   offsetof(rlock_rwlockattr_t, rlk) == 0,
+               "part of the ABI");
 
-int rlock_rwlock_init(rlock_rwlock_t *handle, const rlock_rwlockattr_t *attr, const char *name)
+int rlock_rwlock_init(rlock_rwlock_t *handle, const rlock_rwlockattr_t *attr,
+                      const char *name)
 {
-    return rlk_handle_init(BASE(handle), RLK_KIND_RWLOCK, (const struct rlk_attr *)attr, RLK_MAGIC_RWLOCKATTR,
-                           name);
+    return rlk_handle_init(BASE(handle), RLK_KIND_RWLOCK, (const struct rlk_attr *)attr,
+                           RLK_MAGIC_RWLOCKATTR, name);
 }
 
 int rlock_rwlock_destroy(rlock_rwlock_t *handle)
@@ -77,7 +81,8 @@ static int lock(const struct rlk_lock_args *d)
         struct rlk_holder *holder = rlk_handle_part(d->handle);
         rc = holder ? lock_again(d, holder) : lock_first(d);
     }
-    return rlk_call_leave(call, rlk_handle_guard(rlk_handle_aborts(d->handle, RLK_KIND_RWLOCK), rc));
+    return rlk_call_leave(
+        call, rlk_handle_guard(rlk_handle_aborts(d->handle, RLK_KIND_RWLOCK), rc));
 }
 
 static int lock_plain(rlock_rwlock_t *rwlock, bool reading, enum rlk_form form,
@@ -94,22 +99,22 @@ static int lock_plain(rlock_rwlock_t *rwlock, bool reading, enum rlk_form form,
         }
     }
     return lock(&(struct rlk_lock_args){ .handle = BASE(rwlock),
-                                      .kind = RLK_KIND_RWLOCK,
-                                      .reading = reading,
-                                      .form = form,
-                                      .lease_ms = lease_ms });
+                                         .kind = RLK_KIND_RWLOCK,
+                                         .reading = reading,
+                                         .form = form,
+                                         .lease_ms = lease_ms });
 }
 
 static int lock_until(rlock_rwlock_t *rwlock, bool reading, clockid_t clock,
                       const struct timespec *abstime, long lease_ms)
 {
     return lock(&(struct rlk_lock_args){ .handle = BASE(rwlock),
-                                      .kind = RLK_KIND_RWLOCK,
-                                      .reading = reading,
-                                      .form = RLK_FORM_TIMED,
-                                      .clock = clock,
-                                      .abstime = abstime,
-                                      .lease_ms = lease_ms });
+                                         .kind = RLK_KIND_RWLOCK,
+                                         .reading = reading,
+                                         .form = RLK_FORM_TIMED,
+                                         .clock = clock,
+                                         .abstime = abstime,
+                                         .lease_ms = lease_ms });
 }
 
 int rlock_rwlock_rdlock(rlock_rwlock_t *rwlock)
@@ -281,5 +286,6 @@ int rlock_rwlock_downgrade(rlock_rwlock_t *rwlock)
         rc = ESTALE;
     else if (rc == 0 && (rc = downgrade(holder)) != ESTALE)
         rlk_recursion_downgrade(&holder->levels);
-    return rlk_call_leave(call, rlk_handle_guard(rlk_handle_aborts(handle, RLK_KIND_RWLOCK), rc));
+    return rlk_call_leave(
+        call, rlk_handle_guard(rlk_handle_aborts(handle, RLK_KIND_RWLOCK), rc));
 }

@@ -58,7 +58,8 @@ int rlock_rwlockattr_setclient(rlock_rwlockattr_t *attr, rlock_client_t *client)
     return rlk_attr_setclient(BASE(attr), RLK_MAGIC_RWLOCKATTR, client);
 }
 
-int rlock_rwlockattr_getclient(const rlock_rwlockattr_t *attr, rlock_client_t **ret_client)
+int rlock_rwlockattr_getclient(const rlock_rwlockattr_t *attr,
+                               rlock_client_t **ret_client)
 {
     return rlk_attr_getclient(CONST_BASE(attr), RLK_MAGIC_RWLOCKATTR, ret_client);
 }
@@ -76,17 +77,19 @@ _Static_assert((int)RLOCK_RWLOCK_PREFER_READER_NP ==
 
 int rlock_rwlockattr_setkind_np(rlock_rwlockattr_t *attr, int kind)
 {
-    RLK_ATTR_CALL(CONST_BASE(attr), RLK_MAGIC_RWLOCKATTR,
-                  kind == RLOCK_RWLOCK_PHASE_FAIR_NP ||
-                      rlk_error_argument_in("a kind other than RLOCK_RWLOCK_PHASE_FAIR_NP",
-                                      kind, RLOCK_RWLOCK_PREFER_READER_NP,
-                                      RLOCK_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP),
-                  attr->rlk.rlk_type = kind);
+    RLK_ATTR_CALL(
+        CONST_BASE(attr), RLK_MAGIC_RWLOCKATTR,
+        kind == RLOCK_RWLOCK_PHASE_FAIR_NP ||
+            rlk_error_argument_in("a kind other than RLOCK_RWLOCK_PHASE_FAIR_NP", kind,
+                                  RLOCK_RWLOCK_PREFER_READER_NP,
+                                  RLOCK_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP),
+        attr->rlk.rlk_type = kind);
 }
 
 int rlock_rwlockattr_getkind_np(const rlock_rwlockattr_t *attr, int *ret_kind)
 {
-    RLK_ATTR_CALL(CONST_BASE(attr), RLK_MAGIC_RWLOCKATTR, rlk_error_argument_there("ret_kind", ret_kind),
+    RLK_ATTR_CALL(CONST_BASE(attr), RLK_MAGIC_RWLOCKATTR,
+                  rlk_error_argument_there("ret_kind", ret_kind),
                   *ret_kind = attr->rlk.rlk_type == RLK_ATTR_UNSET
                                   ? RLOCK_RWLOCK_PHASE_FAIR_NP
                                   : attr->rlk.rlk_type);
@@ -101,8 +104,9 @@ int rlock_rwlockattr_setretain(rlock_rwlockattr_t *attr, long retain_ms)
 
 int rlock_rwlockattr_getretain(const rlock_rwlockattr_t *attr, long *ret_retain_ms)
 {
-    RLK_ATTR_CALL(
-        CONST_BASE(attr), RLK_MAGIC_RWLOCKATTR, rlk_error_argument_there("ret_retain_ms", ret_retain_ms),
-        *ret_retain_ms =
-            attr->rlk.rlk_retain_ms == RLK_ATTR_UNSET ? 0 : attr->rlk.rlk_retain_ms);
+    RLK_ATTR_CALL(CONST_BASE(attr), RLK_MAGIC_RWLOCKATTR,
+                  rlk_error_argument_there("ret_retain_ms", ret_retain_ms),
+                  *ret_retain_ms = attr->rlk.rlk_retain_ms == RLK_ATTR_UNSET
+                                       ? 0
+                                       : attr->rlk.rlk_retain_ms);
 }

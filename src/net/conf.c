@@ -6,8 +6,8 @@
  */
 #include "net/conf.h"
 
-#include "base/fd.h"
 #include "base/error.h"
+#include "base/fd.h"
 #include "base/log.h"
 
 #include <rlock.h>

@@ -11,7 +11,7 @@
 #include <string.h>
 
 char *rlk_conn_frame_format(int argc, const char *const *argv, const size_t *argv_len,
-                      size_t *ret_len)
+                            size_t *ret_len)
 {
     char *bytes = NULL;
     /* one allocation; the form with an sds loses its first when its second fails */

@@ -152,8 +152,8 @@ static void explain_auth(struct rlk_conn *conn, const char *text)
 
 /* What an error reply to `command` means; WAIT: it does not matter. */
 static enum rlk_conn_hello_result take_error(struct rlk_conn *conn,
-                                        enum rlk_conn_hello_command command, const char *text,
-                                        const char *password)
+                                             enum rlk_conn_hello_command command,
+                                             const char *text, const char *password)
 {
     char line[SERVER_TEXT_SIZE];
     copy_server_text(line, text, password);
@@ -201,9 +201,10 @@ static bool take_time(struct rlk_conn *conn, const struct rlk_reply *reply, int6
     return true;
 }
 
-static enum rlk_conn_hello_result take_answer(struct rlk_conn *conn, struct rlk_conn_hello *h,
-                                         const struct rlk_reply *reply,
-                                         const char *password)
+static enum rlk_conn_hello_result take_answer(struct rlk_conn *conn,
+                                              struct rlk_conn_hello *h,
+                                              const struct rlk_reply *reply,
+                                              const char *password)
 {
     enum rlk_conn_hello_command command = h->commands[h->answered++];
     enum rlk_reply_type type = rlk_reply_type(reply);
@@ -219,8 +220,8 @@ static enum rlk_conn_hello_result take_answer(struct rlk_conn *conn, struct rlk_
 }
 
 /* Takes the answers that are there. */
-static enum rlk_conn_hello_result take_answers(struct rlk_conn *conn, struct rlk_conn_hello *h,
-                                          const char *password)
+static enum rlk_conn_hello_result
+take_answers(struct rlk_conn *conn, struct rlk_conn_hello *h, const char *password)
 {
     struct rlk_reply *reply = NULL;
     while (h->answered < h->count) {
@@ -261,8 +262,9 @@ static bool send_bytes(struct rlk_conn *conn, struct rlk_conn_hello *h)
     return true;
 }
 
-enum rlk_conn_hello_result rlk_conn_hello_step(struct rlk_conn *conn, struct rlk_conn_hello *h,
-                                     const struct rlk_target *target)
+enum rlk_conn_hello_result rlk_conn_hello_step(struct rlk_conn *conn,
+                                               struct rlk_conn_hello *h,
+                                               const struct rlk_target *target)
 {
     bool open = send_bytes(conn, h);
     /* Also when it is closed: the reason may have been sent before. */

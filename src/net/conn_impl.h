@@ -26,8 +26,8 @@ typedef int rlk_element_count_t;
 
 enum { RLK_CONN_PATIENCE_MS = 50 }; /* SO_RCVTIMEO */
 
-struct rlk_conn_opening;     /* conn_open.c */
-struct rlk_reply_block; /* reply.c */
+struct rlk_conn_opening; /* conn_open.c */
+struct rlk_reply_block;  /* reply.c */
 
 /* A request that was sent, for the next one with as many arguments of the same lengths.
  */
@@ -48,14 +48,14 @@ struct rlk_conn {
     unsigned moves_seen;
 
     enum rlk_conn_state state;
-    int fd;                      /* -1: none */
-    int watcher;                 /* the epoll set that has it; -1: none */
+    int fd;                           /* -1: none */
+    int watcher;                      /* the epoll set that has it; -1: none */
     struct rlk_conn_opening *opening; /* NULL unless OPENING */
     int64_t clock_offset_us;
 
     /* input */
     redisReader *reader;
-    struct rlk_conn_skip skip;          /* what of the input does not reach it */
+    struct rlk_conn_skip skip;     /* what of the input does not reach it */
     struct rlk_reply_block *block; /* the newest of the reply being read; the reader's */
     struct rlk_reply_block *spare; /* for the next one, or NULL */
     size_t partial_len;            /* bytes of the reply that is not complete yet */
@@ -124,7 +124,7 @@ enum rlk_parsed rlk_conn_parse(struct rlk_conn *conn, struct rlk_reply **ret_rep
 /* Formats a request; the result is freed with redisFreeCommand. NULL: out of memory.
  */
 char *rlk_conn_frame_format(int argc, const char *const *argv, const size_t *argv_len,
-                      size_t *ret_len);
+                            size_t *ret_len);
 /* The same, at less cost where such a request was framed before. The bytes are the
  * connection's until the next call, or *ret_owned, to be freed, when that is not NULL. */
 const char *rlk_conn_frame(struct rlk_conn *conn, int argc, const char *const *argv,
@@ -163,19 +163,21 @@ enum rlk_conn_hello_result {
 };
 
 /* Of a zeroed hello. 0 or ENOMEM; to be cleared in both cases. */
-int rlk_conn_hello_init(struct rlk_conn_hello *hello, const struct rlk_conn_options *options);
+int rlk_conn_hello_init(struct rlk_conn_hello *hello,
+                        const struct rlk_conn_options *options);
 /* For another address. */
 void rlk_conn_hello_rewind(struct rlk_conn_hello *hello);
 void rlk_conn_hello_clear(struct rlk_conn_hello *hello);
 /* Progress on a connected socket. Sets conn->text for all but WAIT and DONE. */
-enum rlk_conn_hello_result rlk_conn_hello_step(struct rlk_conn *conn, struct rlk_conn_hello *hello,
-                                     const struct rlk_target *target);
+enum rlk_conn_hello_result rlk_conn_hello_step(struct rlk_conn *conn,
+                                               struct rlk_conn_hello *hello,
+                                               const struct rlk_target *target);
 
 /* ---- opening */
 
 /* The way to READY: one bit of progress, and the end of what it holds. */
 int rlk_conn_opening_create(struct rlk_conn *conn, const struct rlk_conn_options *options,
-                       int64_t deadline);
+                            int64_t deadline);
 void rlk_conn_opening_step(struct rlk_conn *conn);
 void rlk_conn_opening_free(struct rlk_conn_opening *opening);
 int rlk_conn_opening_fd(const struct rlk_conn *conn);

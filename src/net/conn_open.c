@@ -3,16 +3,16 @@
  * How a connection becomes READY: addresses, connect, and the handshake of conn_hello.c.
  * Entered by the thread that owns the connection; never blocks.
  *
- * rlk_conn_opening_step runs phases until one has to wait. Each address gets an equal share of
- * the time that is left, for connect and handshake together, so that a host that accepts
- * and then says nothing costs no more than one that drops packets. What cannot differ
- * from one address to the next (credentials, no memory) ends the attempt at once.
+ * rlk_conn_opening_step runs phases until one has to wait. Each address gets an equal
+ * share of the time that is left, for connect and handshake together, so that a host that
+ * accepts and then says nothing costs no more than one that drops packets. What cannot
+ * differ from one address to the next (credentials, no memory) ends the attempt at once.
  */
 #include "net/conn_impl.h"
 
 #include "base/clock.h"
-#include "base/fd.h"
 #include "base/error.h"
+#include "base/fd.h"
 #include "net/resolve.h"
 
 #include <errno.h>
@@ -76,7 +76,7 @@ static void use_unix_path(struct rlk_conn_opening *o)
 }
 
 int rlk_conn_opening_create(struct rlk_conn *conn, const struct rlk_conn_options *options,
-                       int64_t deadline)
+                            int64_t deadline)
 {
     struct rlk_conn_opening *o = calloc(1, sizeof(*o));
     if (!o)

@@ -42,8 +42,8 @@ static bool read_length(const char *line, const char *end, uint64_t *ret_length,
 
 /* A whole line that announces a bulk string, which is in `out` up to where it begins.
  * Returns from where on the rest is to be let through. */
-static const char *announced(struct rlk_conn_skip *skip, struct out *out, const char *line,
-                             const char *end)
+static const char *announced(struct rlk_conn_skip *skip, struct out *out,
+                             const char *line, const char *end)
 {
     static const char nil[] = "$-1\r\n";
     uint64_t length = 0;
@@ -61,7 +61,8 @@ static const char *announced(struct rlk_conn_skip *skip, struct out *out, const 
     return end;
 }
 
-static void scan(struct rlk_conn_skip *skip, struct out *out, const char *p, const char *end)
+static void scan(struct rlk_conn_skip *skip, struct out *out, const char *p,
+                 const char *end)
 {
     const char *from = p; /* what is not let through yet */
 
@@ -98,7 +99,8 @@ static void scan(struct rlk_conn_skip *skip, struct out *out, const char *p, con
 }
 
 size_t rlk_conn_skip_filter(struct rlk_conn_skip *skip, const char *bytes, size_t len,
-                       void (*pass)(void *arg, const char *bytes, size_t len), void *arg)
+                            void (*pass)(void *arg, const char *bytes, size_t len),
+                            void *arg)
 {
     struct out out = { .pass = pass, .arg = arg };
     const char *p = bytes, *end = bytes + len;

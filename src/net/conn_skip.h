@@ -26,6 +26,7 @@ struct rlk_conn_skip {
 
 /* Passes on what of the next bytes is to be read; returns how many those are. */
 size_t rlk_conn_skip_filter(struct rlk_conn_skip *skip, const char *bytes, size_t len,
-                       void (*pass)(void *arg, const char *bytes, size_t len), void *arg);
+                            void (*pass)(void *arg, const char *bytes, size_t len),
+                            void *arg);
 
 #endif

@@ -61,8 +61,9 @@ bool rlk_id_parse(struct rlk_id *ret_id, const char *uuid, const char *text, siz
     if (len < RLK_UUID_LEN + 1 || memcmp(text, uuid, RLK_UUID_LEN) != 0)
         return false;
     p += RLK_UUID_LEN;
-    if (*p++ != ':' || !rlk_id_read_number(&p, end, &id.thread) || p >= end || *p++ != ':' ||
-        !rlk_id_read_number(&p, end, &id.acquisition) || p >= end || *p++ != ':' || p >= end)
+    if (*p++ != ':' || !rlk_id_read_number(&p, end, &id.thread) || p >= end ||
+        *p++ != ':' || !rlk_id_read_number(&p, end, &id.acquisition) || p >= end ||
+        *p++ != ':' || p >= end)
         return false;
     id.letter = *p++;
     if (!((id.letter >= 'a' && id.letter <= 'z') ||

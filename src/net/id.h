@@ -11,8 +11,8 @@
 enum { RLK_UUID_LEN = 36, RLK_ID_SIZE = 128 };
 
 /* The acquisition's number is random, so that nobody can name an id who cannot read the
- * lock's keys or the traffic. It is not looked at by anybody else: other versions take any
- * digits. It has 16 of them:
+ * lock's keys or the traffic. It is not looked at by anybody else: other versions take
+ * any digits. It has 16 of them:
  *   - always as many, so that requests keep their lengths (conn_frame.c);
  *   - no more, because Redis keeps a hash or sorted set with members of up to 64 bytes in
  *     its small form: a lock with a longer id takes 200 bytes more there. With a TTL of 4
@@ -34,9 +34,10 @@ static inline uint64_t rlk_id_number(uint64_t random)
 struct rlk_id {
     uint64_t thread, acquisition; /* acquisition: rlk_id_number */
     uint32_t grant_ms;            /* A: the TTL of a grant to it */
-    char letter;       /* m f r w; upper case with fencing */
+    char letter;                  /* m f r w; upper case with fencing */
     char flags[8]; /* lower-case letters, NUL-terminated; those of later versions too */
-    uint16_t slot; /* of the acquisition in the guard's file (intent.h), from 1; 0: none */
+    uint16_t
+        slot; /* of the acquisition in the guard's file (intent.h), from 1; 0: none */
 };
 
 /* Which of this process's it is. */

@@ -4,8 +4,8 @@
 #ifndef RLK_POOL_H
 #define RLK_POOL_H
 
-#include "net/conn.h"
 #include "base/sync.h"
+#include "net/conn.h"
 
 struct rlk_pool;
 

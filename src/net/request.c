@@ -60,7 +60,8 @@ void rlk_request_add_int(struct rlk_request *req, int64_t value)
     size_t len = 0;
     if (value < 0)
         buf[len++] = '-';
-    len += rlk_id_write_number(buf + len, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
+    len +=
+        rlk_id_write_number(buf + len, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
     rlk_request_add(req, buf, len);
 }
 

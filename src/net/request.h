@@ -4,8 +4,8 @@
 #ifndef RLK_REQUEST_H
 #define RLK_REQUEST_H
 
-#include "net/id.h"
 #include "lua_scripts.h"
+#include "net/id.h"
 #include "net/key.h"
 
 #include <stddef.h>

@@ -6,8 +6,8 @@
  */
 #include "net/resolve.h"
 
-#include "base/fd.h"
 #include "base/error.h"
+#include "base/fd.h"
 #include "base/sync.h"
 
 #include <errno.h>

@@ -186,7 +186,8 @@ int rlk_script_unreadable(const struct rlk_request *req, const char *wrong)
     char shown[RLK_LOG_NAME_SIZE];
 
     /* the first key of every script is the lock */
-    rlk_log_name(shown, sizeof(shown), req->argv[RLK_REQUEST_FIRST_KEY], req->len[RLK_REQUEST_FIRST_KEY]);
+    rlk_log_name(shown, sizeof(shown), req->argv[RLK_REQUEST_FIRST_KEY],
+                 req->len[RLK_REQUEST_FIRST_KEY]);
     return rlk_error_set(EPROTO, "lock \"%s\": " UNREADABLE, shown, wrong);
 }
 
@@ -202,8 +203,8 @@ static void take_error(struct rlk_conn *conn, const char *command,
     answer->outcome = rlk_script_sort_error(error, len, &answer->code);
     /* the first key of every script is the lock */
     rlk_server_error_describe(text, text_size, command, script,
-                         req ? req->argv[RLK_REQUEST_FIRST_KEY] : NULL, req ? req->len[RLK_REQUEST_FIRST_KEY] : 0,
-                         error, len);
+                              req ? req->argv[RLK_REQUEST_FIRST_KEY] : NULL,
+                              req ? req->len[RLK_REQUEST_FIRST_KEY] : 0, error, len);
     answer->key_refused = answer->code == EACCES && rlk_server_error_of_key(error, len);
     /* this server is no master (any more): connect anew, perhaps to another. Redis 6 says
      * so from within the script. */
@@ -331,8 +332,8 @@ static void round_trip(struct rlk_conn *conn, const struct rlk_request *req, int
 }
 
 void rlk_script_command(struct rlk_conn *conn, int argc, const char *const *argv,
-                      const size_t *len, int64_t deadline, struct rlk_answer *ret_answer,
-                      struct rlk_reply **ret_reply)
+                        const size_t *len, int64_t deadline,
+                        struct rlk_answer *ret_answer, struct rlk_reply **ret_reply)
 {
     round_trip(conn, NULL, argc, argv, len, deadline, ret_answer, ret_reply);
 }

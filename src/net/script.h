@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs lock scripts: their answers decoded against a strict schema, and errors sorted by what they say about execution (failure mode 10). Thread: any. */
+/* Runs lock scripts: their answers decoded against a strict schema, and errors sorted by
+ * what they say about execution (failure mode 10). Thread: any. */
 #ifndef RLK_SCRIPT_H
 #define RLK_SCRIPT_H
 
@@ -75,7 +76,7 @@ struct rlk_answer {
     bool key_refused; /* REFUSED, EACCES: it was about the key, not about a command */
     const char *unreadable; /* REFUSED, EPROTO: what of the reply is none of a script's;
                                else NULL */
-    int64_t sent;     /* just before the request left: CLOCK_BOOTTIME ns */
+    int64_t sent;           /* just before the request left: CLOCK_BOOTTIME ns */
     int64_t server_us;
     int64_t pttl_ms; /* of N; -2: free, -1: without TTL */
     unsigned flags;
@@ -103,11 +104,11 @@ void rlk_script_call_raw(struct rlk_conn *conn, const struct rlk_request *req,
 int rlk_script_append(struct rlk_conn *conn, const struct rlk_request *req,
                       bool with_text);
 
-/* Decodes the reply of a pipelined request to run `script`. `fates` takes up to `fate_max` ids' fates;
- * more or fewer than fate_max is a violation. A reply of another form is REFUSED and
- * unreadable, and nobody else's matter: others' requests are on the same connection, and
- * whoever may write to one lock's keys can have its scripts answer anything. `text` (may
- * be NULL) receives a line about what is not DONE. */
+/* Decodes the reply of a pipelined request to run `script`. `fates` takes up to
+ * `fate_max` ids' fates; more or fewer than fate_max is a violation. A reply of another
+ * form is REFUSED and unreadable, and nobody else's matter: others' requests are on the
+ * same connection, and whoever may write to one lock's keys can have its scripts answer
+ * anything. `text` (may be NULL) receives a line about what is not DONE. */
 void rlk_script_decode(struct rlk_conn *conn, const struct rlk_script *script,
                        const struct rlk_reply *reply, int64_t sent,
                        struct rlk_answer *ret_answer, struct rlk_fate *fates,
@@ -122,7 +123,7 @@ enum rlk_outcome rlk_script_sort_error(const char *text, size_t len, int *ret_co
 
 /* A command other than a script: a reply that is an ERROR is sorted and freed. */
 void rlk_script_command(struct rlk_conn *conn, int argc, const char *const *argv,
-                      const size_t *len, int64_t deadline, struct rlk_answer *ret_answer,
-                      struct rlk_reply **ret_reply);
+                        const size_t *len, int64_t deadline,
+                        struct rlk_answer *ret_answer, struct rlk_reply **ret_reply);
 
 #endif

@@ -292,8 +292,8 @@ bool rlk_server_error_begins(const char *text, size_t len, const char *code)
 }
 
 void rlk_server_error_describe(char *buf, size_t size, const char *command,
-                          const struct rlk_script *sent, const char *name,
-                          size_t name_len, const char *text, size_t len)
+                               const struct rlk_script *sent, const char *name,
+                               size_t name_len, const char *text, size_t len)
 {
     char shown[RLK_LOG_NAME_SIZE], what[WHAT_SIZE] = "";
 

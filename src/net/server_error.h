@@ -28,7 +28,7 @@ struct rlk_script;
  * refused if it was the ACL that did, and the server's own words. `command` is what was
  * sent, and `sent` the script, if it was one. */
 void rlk_server_error_describe(char *buf, size_t size, const char *command,
-                          const struct rlk_script *sent, const char *name,
-                          size_t name_len, const char *text, size_t len);
+                               const struct rlk_script *sent, const char *name,
+                               size_t name_len, const char *text, size_t len);
 
 #endif

@@ -118,7 +118,8 @@ static int parse_number(struct slice s, const char *holder, long min, long max,
     *ret_value = value;
     return 0;
 bad:
-    return rlk_error_set(EINVAL, "URL: %s is no number from %ld to %ld", holder, min, max);
+    return rlk_error_set(EINVAL, "URL: %s is no number from %ld to %ld", holder, min,
+                         max);
 }
 
 /* ---- parameters */

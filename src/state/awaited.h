@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the waits of a client have to do with the deaths of others (peer_watch.h, G9): while
- * somebody waits they are looked for, and when one was buried it is told. Thread: any,
- * with the registry's mutex. Blocks: no.
+ * What the waits of a client have to do with the deaths of others (peer_watch.h, G9):
+ * while somebody waits they are looked for, and when one was buried it is told. Thread:
+ * any, with the registry's mutex. Blocks: no.
  */
 #ifndef RLK_AWAITED_H
 #define RLK_AWAITED_H

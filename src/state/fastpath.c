@@ -14,7 +14,8 @@ void rlk_fastpath_open_locked(struct rlk_hold *hold, bool kept)
     assert(hold->idle && hold->pass != &rlk_hold_no_pass && hold->pass->fastpath == 0);
     rlk_list_append(&hold->lock->registry->fastpaths, &hold->pass->fastpath_link);
     atomic_store_explicit(&hold->pass->fastpath,
-                          kept ? RLK_FASTPATH_OPEN | RLK_FASTPATH_KEPT : RLK_FASTPATH_OPEN,
+                          kept ? RLK_FASTPATH_OPEN | RLK_FASTPATH_KEPT
+                               : RLK_FASTPATH_OPEN,
                           memory_order_release);
 }
 
@@ -23,7 +24,8 @@ void rlk_fastpath_close_locked(struct rlk_hold *hold)
     /* rule: H1 */
     if (atomic_load_explicit(&hold->pass->fastpath, memory_order_relaxed) == 0)
         return;
-    uint64_t was = atomic_exchange_explicit(&hold->pass->fastpath, 0, memory_order_acq_rel);
+    uint64_t was =
+        atomic_exchange_explicit(&hold->pass->fastpath, 0, memory_order_acq_rel);
     rlk_list_remove(&hold->pass->fastpath_link);
     for (struct rlk_list *l = hold->pass->residents.next, *next;
          l != &hold->pass->residents; l = next) {
@@ -49,7 +51,8 @@ void rlk_fastpath_close_all_locked(struct rlk_registry *reg)
 {
     struct rlk_list *l;
     while ((l = rlk_list_first(&reg->fastpaths)) != NULL)
-        rlk_fastpath_close_locked(RLK_CONTAINER_OF(l, struct rlk_pass, fastpath_link)->hold);
+        rlk_fastpath_close_locked(
+            RLK_CONTAINER_OF(l, struct rlk_pass, fastpath_link)->hold);
 }
 
 void rlk_fastpath_prepare(struct rlk_thread *thread)
@@ -82,7 +85,8 @@ void rlk_fastpath_step_out_locked(struct rlk_holder *holder, bool keeps)
     thread->fast_in = false;
 }
 
-struct rlk_holder *rlk_fastpath_step_in_locked(struct rlk_hold *hold, struct rlk_thread *thread)
+struct rlk_holder *rlk_fastpath_step_in_locked(struct rlk_hold *hold,
+                                               struct rlk_thread *thread)
 {
     struct rlk_holder *holder = thread->fast;
 

@@ -16,8 +16,8 @@
 #define RLK_FASTPATH_H
 
 #include "base/clock.h"
-#include "state/hold.h"
 #include "base/probe.h"
+#include "state/hold.h"
 #include "state/intent.h"
 #include "state/thread.h"
 
@@ -158,7 +158,7 @@ void rlk_fastpath_close_all_locked(struct rlk_registry *reg);
 void rlk_fastpath_step_out_locked(struct rlk_holder *holder, bool keeps);
 /* The resident part of a thread for this hold, taken into it; or NULL. */
 struct rlk_holder *rlk_fastpath_step_in_locked(struct rlk_hold *hold,
-                                         struct rlk_thread *thread);
+                                               struct rlk_thread *thread);
 /* The hold ends: its resident parts keep the client's memory until they are dropped. */
 void rlk_fastpath_end_locked(struct rlk_hold *hold);
 /* What was counted without the registry goes into the statistics. */

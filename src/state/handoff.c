@@ -3,10 +3,10 @@
 #include "state/handoff.h"
 
 #include "base/clock.h"
-#include "state/fastpath.h"
-#include "state/readshare.h"
 #include "base/log.h"
 #include "base/probe.h"
+#include "state/fastpath.h"
+#include "state/readshare.h"
 #include "state/registry.h"
 
 #include <assert.h>
@@ -201,7 +201,8 @@ bool rlk_handoff_suits(const struct rlk_hold *hold, const struct rlk_waiter *wai
            rlk_id_robust(&hold->id) == waiter->robust;
 }
 
-bool rlk_handoff_has_terms_of(const struct rlk_hold *hold, const struct rlk_waiter *waiter)
+bool rlk_handoff_has_terms_of(const struct rlk_hold *hold,
+                              const struct rlk_waiter *waiter)
 {
     return waiter->lease_ms == hold->lease_ms && rlk_handoff_suits(hold, waiter);
 }
@@ -376,8 +377,8 @@ bool rlk_handoff_unlock_locked(struct rlk_holder *holder, struct rlk_handoff bou
     next->owner = first->thread;
     next->owner_thread = first->self;
     first->holder = next;
-    /* until it takes it (rlk_intent_say_locked in acquire.c): what it does not live to take
-     * it has not touched */
+    /* until it takes it (rlk_intent_say_locked in acquire.c): what it does not live to
+     * take it has not touched */
     rlk_intent_say_locked(next->hold, RLK_INSIDE_LEFT);
     fetch_tokens(hold);
     begin_section(hold, now);

@@ -78,7 +78,8 @@ void rlk_handoff_renewed_locked(struct rlk_hold *hold, int64_t sent, unsigned fl
 /* Whether a thread may go on with a hold that another one made. */
 bool rlk_handoff_suits(const struct rlk_hold *hold, const struct rlk_waiter *waiter);
 /* And has asked for the same lease. */
-bool rlk_handoff_has_terms_of(const struct rlk_hold *hold, const struct rlk_waiter *waiter);
+bool rlk_handoff_has_terms_of(const struct rlk_hold *hold,
+                              const struct rlk_waiter *waiter);
 
 /* A section begins at `now` that the server is not told of (H8). */
 void rlk_handoff_unasked_locked(struct rlk_hold *hold, int64_t now);

@@ -4,14 +4,14 @@
  * to a network. */
 #include "state/hold.h"
 
-#include "state/loss_reason.h"
 #include "base/clock.h"
-#include "state/fastpath.h"
-#include "state/handoff.h"
-#include "state/thread_holds.h"
 #include "base/log.h"
 #include "base/probe.h"
+#include "state/fastpath.h"
+#include "state/handoff.h"
+#include "state/loss_reason.h"
 #include "state/registry.h"
+#include "state/thread_holds.h"
 
 #include <assert.h>
 #include <stdlib.h>

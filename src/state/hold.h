@@ -13,11 +13,11 @@
 #ifndef RLK_HOLD_H
 #define RLK_HOLD_H
 
-#include "base/recursion.h"
 #include "base/list.h"
-#include "net/script.h"
+#include "base/recursion.h"
 #include "base/sync.h"
 #include "base/timer.h"
+#include "net/script.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -111,9 +111,9 @@ enum rlk_loss {
 /* What one thread has of a hold that it entered. Has a reference to it. */
 struct rlk_holder {
     struct rlk_hold *hold;
-    struct rlk_list hold_link;  /* in hold->parts or residents; guarded by mu */
+    struct rlk_list hold_link;    /* in hold->parts or residents; guarded by mu */
     struct rlk_holder *next_news; /* in the registry's news; guarded by mu */
-    bool fencing;               /* asked for a token */
+    bool fencing;                 /* asked for a token */
     bool claimed;     /* its thread is in, or knows that it was; guarded by mu */
     bool resident;    /* its thread is outside (fastpath.h); guarded by mu */
     bool fast;        /* it is owner->fast; guarded by mu */
@@ -130,7 +130,7 @@ struct rlk_holder {
     rlk_thread_t owner_thread;
     struct rlk_list thread_link;
     struct rlk_holder *next_of_thread; /* in the same bucket (thread_holds.h) */
-    struct rlk_recursion levels;        /* writes alone of a lock that has one mode */
+    struct rlk_recursion levels;       /* writes alone of a lock that has one mode */
 };
 
 /* What there is of a hold that threads pass on among themselves, or that is kept though
@@ -144,8 +144,8 @@ struct rlk_pass {
     int64_t entered_at;        /* of the newest section that the server was not told of */
     int64_t retain_ns;         /* IDLE, kept: for so long since used_at; else 0 */
     struct rlk_list residents; /* INSIDE: of threads that may come by the gate */
-    struct rlk_list fastpath_link; /* its gate is open: in the registry's gates; or of those
-                                  that are kept for reuse */
+    struct rlk_list fastpath_link; /* its gate is open: in the registry's gates; or of
+                                  those that are kept for reuse */
     _Atomic uint64_t fastpath;     /* fastpath.h */
     _Atomic uint32_t
         *_Atomic inside;     /* of a robust lock: the slot's (intent.h), or NULL */
@@ -220,14 +220,14 @@ struct rlk_hold {
         int64_t budget_from; /* INSIDE: hand-overs are counted from here */
         int64_t give_up_at;  /* GOING, LOST: when background tries end */
     };
-    int64_t ask_after;     /* INSIDE: no asking before, but for the lease */
-    int64_t renew_at;      /* INSIDE: next renewal; GOING: next try of the release */
-    int64_t since;         /* INSIDE from */
-    int64_t proof_sent;    /* granted: when the newest request left after which the server
-                              had it for this hold */
-    struct rlk_list link;  /* ASKING: in asks or tries; INSIDE, of those that read: in
-                              reads; on its way out: in leaving, but for what was held
-                              exclusively; or of those that are kept for reuse */
+    int64_t ask_after;    /* INSIDE: no asking before, but for the lease */
+    int64_t renew_at;     /* INSIDE: next renewal; GOING: next try of the release */
+    int64_t since;        /* INSIDE from */
+    int64_t proof_sent;   /* granted: when the newest request left after which the server
+                             had it for this hold */
+    struct rlk_list link; /* ASKING: in asks or tries; INSIDE, of those that read: in
+                             reads; on its way out: in leaving, but for what was held
+                             exclusively; or of those that are kept for reuse */
     struct rlk_list holders; /* INSIDE and LOST: of the threads in it */
     struct rlk_timer timer;
     struct rlk_op *op; /* in flight; of reads, perhaps, the one of all that are renewed
@@ -240,7 +240,7 @@ struct rlk_hold {
     _Atomic uint64_t token; /* of the section there is, or was last */
 
     union {
-        struct rlk_holder own;      /* from INSIDE on: the first of the parts */
+        struct rlk_holder own;    /* from INSIDE on: the first of the parts */
         struct {                  /* before */
             int64_t ticket;       /* of the newest confirmed "queued" answer; 0: none */
             int64_t ticket_sent;  /* when that request left */
@@ -294,13 +294,13 @@ struct rlk_waiter {
     bool robust;
     uint32_t grant_ms;
     long lease_ms;
-    int64_t since;         /* it has waited */
-    int64_t busy_at;       /* when it last saw another thread of this process in; 0 */
-    bool passed_on;        /* will take the lock from another thread of this process */
-    bool retakes;          /* may have what the process keeps */
-    bool counted;          /* in the statistics, as one that had to wait */
-    bool late;             /* it came back from its last sleep long after its deadline */
-    rlk_thread_t self;     /* whom an event names */
+    int64_t since;     /* it has waited */
+    int64_t busy_at;   /* when it last saw another thread of this process in; 0 */
+    bool passed_on;    /* will take the lock from another thread of this process */
+    bool retakes;      /* may have what the process keeps */
+    bool counted;      /* in the statistics, as one that had to wait */
+    bool late;         /* it came back from its last sleep long after its deadline */
+    rlk_thread_t self; /* whom an event names */
     struct rlk_holder *holder; /* it was let in by another thread */
     /* of a reader: several may wait for the same */
     struct rlk_hold *hold; /* that asks; NULL: it was let in, or is to ask anew */
@@ -312,20 +312,20 @@ struct rlk_waiter {
  * of a read-write lock, while it is in use. Guarded by the registry's mu. */
 struct rlk_queue {
     struct rlk_lock *lock;
-    unsigned users;           /* threads that got the lock, requests about its holds */
-    struct rlk_list asks;     /* holds that ask or are queued at the server, by link */
-    struct rlk_list tries;    /* holds that ask without queueing, likewise */
-    struct rlk_list waiters;  /* FIFO of threads, the asker among them */
-    struct rlk_list readers;  /* threads that wait to read */
-    struct rlk_list reads;    /* INSIDE to read, by link */
-    struct rlk_list leaving;  /* whose release is under way: reads, and what was given up
-                                 before it was entered */
-    struct rlk_hold *shared;  /* the one of reads that threads may still join; or NULL */
+    unsigned users;          /* threads that got the lock, requests about its holds */
+    struct rlk_list asks;    /* holds that ask or are queued at the server, by link */
+    struct rlk_list tries;   /* holds that ask without queueing, likewise */
+    struct rlk_list waiters; /* FIFO of threads, the asker among them */
+    struct rlk_list readers; /* threads that wait to read */
+    struct rlk_list reads;   /* INSIDE to read, by link */
+    struct rlk_list leaving; /* whose release is under way: reads, and what was given up
+                                before it was entered */
+    struct rlk_hold *shared; /* the one of reads that threads may still join; or NULL */
     struct rlk_waiter *requester; /* the one thread that asks, unless in_order */
-    struct rlk_waiter *woken; /* for an IDLE hold, and on its way */
-    struct rlk_timer timer;   /* next refresh */
-    bool poll_again;          /* something happened while a refresh was in flight */
-    bool round_open;          /* the refresh in flight could not name all that wait */
+    struct rlk_waiter *woken;     /* for an IDLE hold, and on its way */
+    struct rlk_timer timer;       /* next refresh */
+    bool poll_again;              /* something happened while a refresh was in flight */
+    bool round_open;              /* the refresh in flight could not name all that wait */
     bool going_on;       /* a hand-over that stopped half-way is to go on (T11); has a
                             reference */
     bool after_refresh;  /* as the refresh before said, which named those of its round */
@@ -364,7 +364,7 @@ struct rlk_lock {
     unsigned going; /* holds that are given back though nobody was in them */
     struct rlk_list idle_link;
     struct rlk_hold *current; /* INSIDE, exclusively */
-    struct rlk_queue *queue;  /* &rlk_queue_none: nobody waits, and nothing is under way */
+    struct rlk_queue *queue; /* &rlk_queue_none: nobody waits, and nothing is under way */
     const struct rlk_thread *ending; /* it had the lock, and ends the process: nobody else
                                         of it is let in any more */
     struct rlk_id_key left;          /* the exclusive hold that was left last */
@@ -470,7 +470,8 @@ void rlk_hold_idle_locked(struct rlk_hold *hold, bool idle);
 /* An empty one of a hold. */
 void rlk_holder_init(struct rlk_holder *holder, struct rlk_hold *hold);
 /* The part is the calling thread's. */
-void rlk_holder_own_locked(struct rlk_holder *holder, struct rlk_thread *thread, int64_t now);
+void rlk_holder_own_locked(struct rlk_holder *holder, struct rlk_thread *thread,
+                           int64_t now);
 /* Its section ends, however: it goes into the statistics, and news tell of it as over. */
 void rlk_holder_end_section_locked(struct rlk_holder *holder, int64_t now);
 

@@ -3,8 +3,8 @@
  * and messages (T1). The rest of its life is in hold.c, under the same rules. */
 #include "state/hold.h"
 
-#include "state/awaited.h"
 #include "base/clock.h"
+#include "state/awaited.h"
 #include "state/registry.h"
 
 #include <limits.h>
@@ -196,7 +196,8 @@ void rlk_hold_ask_again_locked(struct rlk_hold *hold, int64_t now)
 
 bool rlk_hold_ask_too_locked(struct rlk_hold *hold, int64_t now)
 {
-    if (hold->state != RLK_HOLD_REQUESTED || hold->granted || hold->need_ask || !hold->requester)
+    if (hold->state != RLK_HOLD_REQUESTED || hold->granted || hold->need_ask ||
+        !hold->requester)
         return false;
     hold->need_ask = true;
     hold->asks_since = now;

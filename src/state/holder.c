@@ -4,8 +4,8 @@
 #include "state/hold.h"
 
 #include "state/fastpath.h"
-#include "state/thread_holds.h"
 #include "state/registry.h"
+#include "state/thread_holds.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -27,8 +27,8 @@ struct rlk_holder *rlk_holder_join_locked(struct rlk_hold *hold, bool fencing)
 
     if (holder->owner || holder->news_awaits) {
         struct rlk_list *l = rlk_list_pop(&reg->free_holders);
-        holder =
-            l ? RLK_CONTAINER_OF(l, struct rlk_holder, hold_link) : malloc(sizeof(*holder));
+        holder = l ? RLK_CONTAINER_OF(l, struct rlk_holder, hold_link)
+                   : malloc(sizeof(*holder));
         if (!holder)
             return NULL;
         if (l)
@@ -42,7 +42,8 @@ struct rlk_holder *rlk_holder_join_locked(struct rlk_hold *hold, bool fencing)
     return holder;
 }
 
-void rlk_holder_own_locked(struct rlk_holder *holder, struct rlk_thread *thread, int64_t now)
+void rlk_holder_own_locked(struct rlk_holder *holder, struct rlk_thread *thread,
+                           int64_t now)
 {
     holder->since = now;
     holder->ended = false;

@@ -10,8 +10,8 @@
  *
  * The table is the process's alone to write. It is no child's (MADV_DONTFORK): a child
  * forgets it before it touches anything (T13, G6). It stays mapped as long as the
- * client's memory, see livefile.h. Locks: functions that end in _locked need the registry's
- * mu; `inside` is written without.
+ * client's memory, see livefile.h. Locks: functions that end in _locked need the
+ * registry's mu; `inside` is written without.
  */
 #ifndef RLK_INTENT_H
 #define RLK_INTENT_H
@@ -45,9 +45,9 @@ enum rlk_inside {
 /* A client's table. Guarded by the registry's mu. */
 struct rlk_intent_table {
     struct rlk_intent *table; /* NULL: there is none */
-    _Atomic uint32_t *full; /* in the file: there was no slot for one */
-    unsigned count, max;    /* usable now; at most */
-    unsigned hint;          /* where to look for a free one first */
+    _Atomic uint32_t *full;   /* in the file: there was no slot for one */
+    unsigned count, max;      /* usable now; at most */
+    unsigned hint;            /* where to look for a free one first */
     uint64_t used[RLK_SLOTS_MAX / 64];
 };
 

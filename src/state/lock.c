@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the process knows of one lock, and the registry's table of them; see hold.h. Thread:
- * any. Locks: hold the registry's mu. Blocks: no. */
+/* What the process knows of one lock, and the registry's table of them; see hold.h.
+ * Thread: any. Locks: hold the registry's mu. Blocks: no. */
 #include "state/registry.h"
 
 #include "state/fastpath.h"
@@ -9,7 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { IDLE_MAX = 256 /* locks kept though nobody uses them, so that a pair allocates nothing */ };
+enum {
+    IDLE_MAX =
+        256 /* locks kept though nobody uses them, so that a pair allocates nothing */
+};
 
 static struct rlk_lock **bucket(struct rlk_registry *reg, uint32_t hash)
 {

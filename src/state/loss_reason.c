@@ -38,7 +38,7 @@ static int64_t away_since(const struct rlk_hold *hold, int64_t heard_at)
 }
 
 enum rlk_loss rlk_loss_reason_of_locked(const struct rlk_hold *hold, enum rlk_loss loss,
-                                  int64_t now, int64_t *ret_ms)
+                                        int64_t now, int64_t *ret_ms)
 {
     int64_t heard_at =
         atomic_load_explicit(&hold->lock->registry->heard_at, memory_order_relaxed);
@@ -67,7 +67,8 @@ enum rlk_loss rlk_loss_reason_of_locked(const struct rlk_hold *hold, enum rlk_lo
     return loss;
 }
 
-const char *rlk_loss_reason_write(char buf[RLK_CAUSE_SIZE], enum rlk_loss loss, int64_t ms)
+const char *rlk_loss_reason_write(char buf[RLK_CAUSE_SIZE], enum rlk_loss loss,
+                                  int64_t ms)
 {
     char s[RLK_LOG_NUMBER_SIZE];
 
@@ -83,8 +84,8 @@ const char *rlk_loss_reason_write(char buf[RLK_CAUSE_SIZE], enum rlk_loss loss, 
     return buf;
 }
 
-const char *rlk_loss_reason_write_risk(char buf[RLK_CAUSE_SIZE], enum rlk_loss loss, int64_t ms,
-                                 int64_t left_ms)
+const char *rlk_loss_reason_write_risk(char buf[RLK_CAUSE_SIZE], enum rlk_loss loss,
+                                       int64_t ms, int64_t left_ms)
 {
     char left[RLK_LOG_NUMBER_SIZE];
 

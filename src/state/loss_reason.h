@@ -16,12 +16,13 @@
  * there is no more to say. *ret_ms: for how long that is so. Locks: hold the registry's
  * mu. */
 enum rlk_loss rlk_loss_reason_of_locked(const struct rlk_hold *hold, enum rlk_loss loss,
-                                  int64_t now, int64_t *ret_ms);
+                                        int64_t now, int64_t *ret_ms);
 
 /* One line about it; returns buf. */
-const char *rlk_loss_reason_write(char buf[RLK_CAUSE_SIZE], enum rlk_loss loss, int64_t ms);
+const char *rlk_loss_reason_write(char buf[RLK_CAUSE_SIZE], enum rlk_loss loss,
+                                  int64_t ms);
 /* The same about a risk, of which so much is left; NONE: the section has ended. */
-const char *rlk_loss_reason_write_risk(char buf[RLK_CAUSE_SIZE], enum rlk_loss loss, int64_t ms,
-                                 int64_t left_ms);
+const char *rlk_loss_reason_write_risk(char buf[RLK_CAUSE_SIZE], enum rlk_loss loss,
+                                       int64_t ms, int64_t left_ms);
 
 #endif

@@ -13,15 +13,15 @@ enum { FREE_QUEUES_MAX = 64 /* kept for reuse, so that a pair allocates nothing 
 
 #define EMPTY(list)                                                                      \
     {                                                                                    \
-        (struct rlk_list *)&rlk_queue_none.list, (struct rlk_list *)&rlk_queue_none.list     \
+        (struct rlk_list *)&rlk_queue_none.list, (struct rlk_list *)&rlk_queue_none.list \
     }
 
 const struct rlk_queue rlk_queue_none = { .asks = EMPTY(asks),
-                                        .tries = EMPTY(tries),
-                                        .waiters = EMPTY(waiters),
-                                        .readers = EMPTY(readers),
-                                        .reads = EMPTY(reads),
-                                        .leaving = EMPTY(leaving) };
+                                          .tries = EMPTY(tries),
+                                          .waiters = EMPTY(waiters),
+                                          .readers = EMPTY(readers),
+                                          .reads = EMPTY(reads),
+                                          .leaving = EMPTY(leaving) };
 
 static void init_queue(struct rlk_queue *queue, struct rlk_lock *lock)
 {
@@ -92,7 +92,7 @@ bool rlk_queue_is_quiet(const struct rlk_lock *lock)
 /* ---- polls */
 
 void rlk_queue_answered_locked(struct rlk_lock *lock, int64_t sent, int64_t pttl_ms,
-                              unsigned flags)
+                               unsigned flags)
 {
     struct rlk_registry *reg = lock->registry;
     int64_t due = sent + reg->presence_ns / 3;
@@ -116,7 +116,7 @@ void rlk_queue_answered_locked(struct rlk_lock *lock, int64_t sent, int64_t pttl
 }
 
 void rlk_queue_joined_locked(struct rlk_lock *lock, int64_t sent, int64_t pttl_ms,
-                            unsigned flags)
+                             unsigned flags)
 {
     int64_t due = lock->queue->timer.armed ? lock->queue->timer.when : RLK_NEVER;
 

@@ -3,8 +3,8 @@
 #include "state/readshare.h"
 
 #include "base/clock.h"
-#include "state/handoff.h"
 #include "base/log.h"
+#include "state/handoff.h"
 #include "state/registry.h"
 
 /* rule: K14 */
@@ -28,7 +28,7 @@ void rlk_readshare_use_locked(struct rlk_hold *hold)
 }
 
 bool rlk_readshare_enter_locked(struct rlk_lock *lock, const struct rlk_waiter *self,
-                              int64_t now)
+                                int64_t now)
 {
     struct rlk_hold *hold = lock->queue->shared;
 
@@ -49,14 +49,14 @@ bool rlk_readshare_enter_locked(struct rlk_lock *lock, const struct rlk_waiter *
 }
 
 bool rlk_readshare_unlock_locked(struct rlk_holder *holder, struct rlk_handoff bound,
-                               int64_t now)
+                                 int64_t now)
 {
     struct rlk_hold *hold = holder->hold;
 
     /* rule: K14 */
-    if (hold->holders.next != hold->holders.prev || hold->joins > 0 || bound.retain_ns == 0 ||
-        !bound.hears || !is_open(hold, now) || !rlk_handoff_room_locked(hold) ||
-        !rlk_hold_pass_locked(hold))
+    if (hold->holders.next != hold->holders.prev || hold->joins > 0 ||
+        bound.retain_ns == 0 || !bound.hears || !is_open(hold, now) ||
+        !rlk_handoff_room_locked(hold) || !rlk_hold_pass_locked(hold))
         return false;
     rlk_holder_leave_locked(holder);
     rlk_hold_idle_locked(hold, true);

@@ -13,12 +13,12 @@
 /* The calling thread, `self`, whose handle keeps the lock, joins those who read. False:
  * it is to ask. */
 bool rlk_readshare_enter_locked(struct rlk_lock *lock, const struct rlk_waiter *self,
-                              int64_t now);
+                                int64_t now);
 
 /* The last level of a thread ends at `now` < D. True: it has left, and nobody is inside
  * any more, but the hold is kept; false: it is to leave as usual. */
 bool rlk_readshare_unlock_locked(struct rlk_holder *holder, struct rlk_handoff bound,
-                               int64_t now);
+                                 int64_t now);
 
 /* Somebody comes into a hold that reads, or asks whether he may: it is not kept any more,
  * but used. */

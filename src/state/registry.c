@@ -2,10 +2,10 @@
 /* See registry.h. Thread: any. Nothing here blocks or talks to a network. */
 #include "state/registry.h"
 
-#include "state/awaited.h"
 #include "base/clock.h"
-#include "base/fd.h"
 #include "base/error.h"
+#include "base/fd.h"
+#include "state/awaited.h"
 #include "state/fastpath.h"
 #include "state/handoff.h"
 #include "state/readshare.h"

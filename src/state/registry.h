@@ -13,8 +13,8 @@
 
 #include "base/bell.h"
 #include "base/histogram.h"
-#include "state/hold.h"
 #include "base/random.h"
+#include "state/hold.h"
 #include "state/intent.h"
 #include "state/thread.h"
 
@@ -51,8 +51,8 @@ struct rlk_registry {
                                     * not answered; an older time says nothing */
     _Atomic unsigned wakers;       /* those that dropped mu and are yet to ring one */
     _Atomic bool parting;          /* the last of the wakers says so */
-    /* Keep the client's memory for a lost hold or a resident holder, and give it back. The
-     * second may free the registry: without mu. */
+    /* Keep the client's memory for a lost hold or a resident holder, and give it back.
+     * The second may free the registry: without mu. */
     void (*retain)(struct rlk_registry *), (*release)(struct rlk_registry *);
 
     struct rlk_mutex mu;      /* protects all below, and the locks, holds and waiters */
@@ -64,7 +64,7 @@ struct rlk_registry {
     size_t idle_count;
     struct rlk_list free_holds;         /* kept for reuse, by link */
     size_t free_hold_count, hold_count; /* hold_count: not free */
-    struct rlk_list free_holders;         /* likewise, by hold_link */
+    struct rlk_list free_holders;       /* likewise, by hold_link */
     size_t free_holder_count;
     struct rlk_list free_queues; /* likewise, by channel_link */
     size_t free_queue_count;
@@ -76,24 +76,25 @@ struct rlk_registry {
     struct rlk_cond background_done; /* it, or when parting wakers, came to 0 */
     struct rlk_timers timers;
     int64_t armed; /* by when the watchdog runs again at the latest */
-    bool watchdog_dirty, subscriber_dirty;   /* to be woken when mu is dropped */
+    bool watchdog_dirty, subscriber_dirty;     /* to be woken when mu is dropped */
     struct rlk_holder *first_news, *last_news; /* parts with news, in order */
     struct rlk_list wakes; /* threads to be signalled when mu is dropped */
     struct rlk_list
         sleepers; /* waiters that wait for no lock, but for a deadline or an interrupt */
-    struct rlk_list channels; /* locks whose channel is to be joined or left */
-    struct rlk_list fastpaths;    /* holds whose gate is open */
-    size_t kept_count;        /* holds that are kept though nobody waits here */
+    struct rlk_list channels;  /* locks whose channel is to be joined or left */
+    struct rlk_list fastpaths; /* holds whose gate is open */
+    size_t kept_count;         /* holds that are kept though nobody waits here */
     bool interrupted;
-    struct rlk_intent_table slots; /* what others are to know of when this process is dead */
-    bool buries;            /* deaths of others are looked for (peer_watch.h) while */
+    struct rlk_intent_table
+        slots;            /* what others are to know of when this process is dead */
+    bool buries;          /* deaths of others are looked for (peer_watch.h) while */
     unsigned asks_now;    /* so many holds ask, or threads wait for a lock to be free, */
     unsigned waits_begun; /* and some were told to wait, as of late if this changes */
     bool tried;           /* as of late one was told, who did not want to wait */
     bool looks;           /* they are being looked for */
     struct rlk_timer look_timer; /* a wait that lasts until then has it begin */
     struct rlk_death_event *first_obituary, *last_obituary; /* to be told, in order */
-    struct rlk_histogram waited, waited_in_vain, held;   /* of calls, and of sections */
+    struct rlk_histogram waited, waited_in_vain, held; /* of calls, and of sections */
 
     /* leader.h */
     bool mail_open;            /* a waiting thread may read the mailbox */
@@ -160,10 +161,10 @@ void rlk_queue_end_locked(struct rlk_lock *lock);
 
 /* Arms the refresh timer of a lock with a queued waiter, from an answer (T11). */
 void rlk_queue_answered_locked(struct rlk_lock *lock, int64_t sent, int64_t pttl_ms,
-                              unsigned flags);
+                               unsigned flags);
 /* The same for the answer to one of several that wait: what is due earlier stays due. */
 void rlk_queue_joined_locked(struct rlk_lock *lock, int64_t sent, int64_t pttl_ms,
-                            unsigned flags);
+                             unsigned flags);
 /* A hand-over that looked at as many waiters as it may is to go on at once behind
  * `after` (T11). From the head again is always right, only slower. */
 void rlk_queue_go_on_locked(struct rlk_lock *lock, struct rlk_cursor after);

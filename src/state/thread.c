@@ -47,7 +47,8 @@ static void end_thread(struct rlk_thread *thread)
         return; /* it and its holds are the parent's */
     }
     bool holds = !rlk_list_empty(&thread->holds) || thread->fast_in;
-    if (++rlk_sync_sections.ends < ROUNDS_MAX - 1 && holds && rlk_sync_tsd_set(slot, thread) == 0)
+    if (++rlk_sync_sections.ends < ROUNDS_MAX - 1 && holds &&
+        rlk_sync_tsd_set(slot, thread) == 0)
         return;
     rlk_thread_record = NULL;
     if (exit_hook && (holds || thread->fast))

@@ -22,9 +22,9 @@
 
 struct rlk_holder;
 
-/* How often a thread came in and left by the gate (fastpath.h), counted by it alone, and what
- * of that is in the statistics of the client whose gate it is; guarded by its registry's
- * mutex. */
+/* How often a thread came in and left by the gate (fastpath.h), counted by it alone, and
+ * what of that is in the statistics of the client whose gate it is; guarded by its
+ * registry's mutex. */
 struct rlk_passes {
     _Atomic uint64_t entered, left;
     uint64_t counted_entered, counted_left;
@@ -44,12 +44,12 @@ struct rlk_thread {
     unsigned generation;       /* of rlk_fork_generation: whose it is */
     struct rlk_cond cond;      /* with the mutex of the registry that it waits in */
     struct rlk_list wake_link; /* in the wakes of that registry; guarded by its mutex */
-    struct rlk_holder *fast;     /* its resident part (fastpath.h), or NULL */
+    struct rlk_holder *fast;   /* its resident part (fastpath.h), or NULL */
     bool fast_in;              /* it is inside by it */
     struct rlk_passes passes;
-    size_t hold_count;             /* in holds */
-    struct rlk_holder **table;       /* the same by their names; NULL: none (thread_holds.h) */
-    size_t table_size;             /* a power of two */
+    size_t hold_count;         /* in holds */
+    struct rlk_holder **table; /* the same by their names; NULL: none (thread_holds.h) */
+    size_t table_size;         /* a power of two */
     struct rlk_thread *inherited;  /* of a thread that went on in a child: the next one */
     char fast_head[RLK_HEAD_SIZE]; /* of the handle by which it was left */
 };

@@ -6,7 +6,8 @@
 
 enum { TABLE_FROM = 16 /* holds; fewer are found as fast in the list */ };
 
-static struct rlk_holder **bucket(struct rlk_thread *thread, const struct rlk_holder *holder)
+static struct rlk_holder **bucket(struct rlk_thread *thread,
+                                  const struct rlk_holder *holder)
 {
     return &thread->table[holder->hold->lock->hash & (thread->table_size - 1)];
 }

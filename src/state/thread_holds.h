@@ -16,7 +16,7 @@ void rlk_thread_holds_remove(struct rlk_thread *thread, struct rlk_holder *holde
 /* The parts among which one of a lock with this hash is, by next_of_thread; whether there
  * is a table: else they are in thread->holds. */
 static inline bool rlk_thread_holds_bucket(const struct rlk_thread *thread, uint64_t hash,
-                                       struct rlk_holder **ret_first)
+                                           struct rlk_holder **ret_first)
 {
     if (!thread->table)
         return false;

@@ -11,9 +11,9 @@
 #define rlk_rpc_command fuzz_trip_command
 #define rlk_client_get_pointer fuzz_client_get_pointer
 #define rlk_client_put fuzz_client_put
+#include "admin/client_list.c"
 #include "admin/inspect.c"
 #include "admin/listing.c"
-#include "admin/client_list.c"
 
 #include "fuzz.h"
 #include "net/server_error.h"

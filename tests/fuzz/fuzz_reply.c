@@ -6,8 +6,8 @@
  * the connection.
  */
 #include "fuzz.h"
-#include "net/server_error.h"
 #include "net/script.h"
+#include "net/server_error.h"
 #include "state/hold.h"
 #include "wire.h"
 

@@ -22,8 +22,8 @@ const char *conffile_write_bytes(const char *name, const char *bytes, size_t len
  * names it by RLOCK_CONF; "RLOCK_CONF=path", for programs. Valid until the next call. */
 const char *conffile_use(const char *text);
 
-/* From here on the rights of files count for the calling thread and what it starts, though
- * it be root's: mode 0 is unreadable. */
+/* From here on the rights of files count for the calling thread and what it starts,
+ * though it be root's: mode 0 is unreadable. */
 void conffile_obey_rights(void);
 
 #endif

@@ -21,8 +21,8 @@ void test_fd_limit(int first);
 int test_thread_count(const char *prefix);
 /* Waits until there are so many. */
 bool test_thread_wait(const char *prefix, int count, long ms);
-/* Waits until the other threads of the process have slept for `quiet_ms`, all of them: for
- * `ms` at most, unscaled. Whether they did. */
+/* Waits until the other threads of the process have slept for `quiet_ms`, all of them:
+ * for `ms` at most, unscaled. Whether they did. */
 bool test_thread_quiet(long quiet_ms, long ms);
 
 #endif

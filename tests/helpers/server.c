@@ -102,10 +102,10 @@ static void spec_make(struct spec *spec, const struct test_server *s,
 {
     char program[TEST_SUPERVISOR_MESSAGE_MAX / 2], port[16];
     snprintf(port, sizeof(port), "%u", (unsigned)s->port);
-    const char *const fixed[] = { "--port",       port,    "--bind",       "127.0.0.1",
-                                  "--unixsocket", s->path, "--daemonize",  "no",
-                                  "--save",       "",      "--appendonly", "no",
-                                  "--supervised", "no",    "--dir",        s->dir,
+    const char *const fixed[] = { "--port", port, "--bind", "127.0.0.1", "--unixsocket",
+                                  s->path, "--daemonize", "no", "--save", "",
+                                  "--appendonly", "no", "--supervised", "no", "--dir",
+                                  s->dir,
                                   /* a replica need not wait 5 s for other ones */
                                   "--repl-diskless-sync-delay", "0" };
     spec->text[0] = TEST_SUPERVISOR_START;

@@ -64,8 +64,8 @@ void test_server_pause(struct test_server *s);
 void test_server_resume(struct test_server *s);
 
 /* For checked fixtures: whatever the test before has done, the server runs, is not
- * paused, and has no keys and no scripts. (What CONFIG SET changed stays.) Who has died in
- * it is nobody's concern here: see rundir.h. */
+ * paused, and has no keys and no scripts. (What CONFIG SET changed stays.) Who has died
+ * in it is nobody's concern here: see rundir.h. */
 void test_server_reset(struct test_server *s);
 
 #endif

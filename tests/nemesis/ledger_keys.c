@@ -158,8 +158,8 @@ static int key_of(const struct nem_arg *key, int *ret_holder)
         const char *suffix;
         int holder;
     } holders[] = { { "queue", NEM_QUEUE },         { "rqueue", NEM_RQUEUE },
-                  { "readers", NEM_READERS },     { "present", NEM_PRESENCE },
-                  { "cancelled", NEM_CANCELLED }, { "dirty", PART_DIRTY } };
+                    { "readers", NEM_READERS },     { "present", NEM_PRESENCE },
+                    { "cancelled", NEM_CANCELLED }, { "dirty", PART_DIRTY } };
     static const char companion[] = "rlock:{", token[] = "redisson_lock_token:{";
     const char *brace;
 

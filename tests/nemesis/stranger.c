@@ -296,7 +296,7 @@ static void publish_long(void)
 /* ---- hostile */
 
 static const char *const holders[] = { "queue",     "rqueue", "present", "readers",
-                                     "cancelled", "dirty",  "keepers" };
+                                       "cancelled", "dirty",  "keepers" };
 enum { PARTS = sizeof(holders) / sizeof(holders[0]), KEYS = PARTS + 2, LONG = 65536 };
 
 static void key_of(char key[TEXT], unsigned lock, uint64_t which)

@@ -104,7 +104,7 @@ static void begin(int kind, int pshared)
     must(pthread_rwlockattr_setpshared(&attr, pshared));
     must(pthread_rwlockattr_getpshared(&attr, &got_pshared));
     printf("kind %d, shared %d\n", got, got_pshared);
-    must(pthread_rwlock_init (&LOCK_OF((cache)), &attr)); /* clang-format off */
+    must(pthread_rwlock_init(&LOCK_OF((cache)), &attr)); /* clang-format off */
     must(pthread_rwlockattr_destroy(&attr));
     cache->version = 0;
     memset(cache->entry, 0, sizeof(cache->entry));
