@@ -58,8 +58,8 @@ EXTRA_DIST += \
 
 check-local: check-layers check-programs check-exports check-probes check-docs check-pthread check-examples
 
-check-layers:
-	$(AM_V_GEN)$(srcdir)/build-aux/check-layers $(srcdir)
+check-layers: librlk.la
+	$(AM_V_GEN)$(srcdir)/build-aux/check-layers $(srcdir) $(abs_builddir)
 
 check-programs:
 	$(AM_V_GEN)$(srcdir)/build-aux/test-programs check
