@@ -259,8 +259,8 @@ rlock_client_t *cli_open(const struct cli_command *command,
     set_credentials(command, server, attr);
     int rc = rlock_client_open(&client, url, attr);
     if (rc != 0) /* at once: the next call of the library begins a new message */
-        exit(cli_failed(rc,
-                        url ? "cannot use the URL of --url" : "no server can be asked"));
+        exit(cli_failed(rc, url ? "cannot use the URL from --url"
+                                : "no server can be reached"));
     note_server(client, url != NULL);
     if (attr == &plain)
         rlock_clientattr_destroy(&plain);

@@ -23,23 +23,24 @@ static const char usage[] =
     "Usage: rlock doctor [OPTION...]\n"
     "Is this server fit for locks? Its persistence, eviction, replicas, clock, the\n"
     "user's rights and more: what is, what it means, what to do. Changes nothing but\n"
-    "a key of its own, for 50 ms.\n"
+    "one probe key, for 50 ms.\n"
     "\n"
-    "  --json               an object, also on failure: server, source (who named\n"
-    "                       it), findings (each with grade, topic, text), errors,\n"
+    "  --json               an object, also on failure: server, source (of\n"
+    "                       the URL), findings (each with grade, topic, text), errors,\n"
     "                       warnings, complete, failure (text or null), exit_code\n"
     "  --url URL, --user NAME, --password-file FILE, --help: see rlock --help\n"
     "\n"
     "The gravest findings come first:\n"
     "  error    locks do not work here, or are not safe\n"
-    "  warning  locks work, but what is said may happen\n"
+    "  warning  locks work, but the named trouble may happen\n"
     "  note     to be known\n"
     "  ok       well\n"
     "What the server refuses to tell is a note: as a user with +info and +config|get\n"
     "one sees all. The user's rights are tried out, which its ACL LOG shows.\n"
     "\n"
     "Exit code: 0 ok and notes, 1 warnings, 2 errors; 69 when the server cannot be\n"
-    "reached, 76 when it is none (or a proxy that passes on too little), 77 when it\n"
+    "reached, 76 when it is not Redis (or a proxy that passes on too little), 77 when "
+    "it\n"
     "refuses the credentials.\n";
 
 static const struct option options[] = { { "json", no_argument, NULL, OPT_JSON },
@@ -253,7 +254,7 @@ static int run(int argc, char **argv)
     else if (found.count > 0)
         print(&found);
     if (rc != 0)
-        cli_complain("cannot look at the server: %s", failure);
+        cli_complain("cannot check the server: %s", failure);
     forget(&found);
     cli_close(client);
     return cli_printed(code);

@@ -20,7 +20,7 @@ static const char usage[] =
     "  show NAME                who holds it, who waits, in order\n"
     "  watch [PATTERN]          the same, live\n"
     "  wait NAME                until nobody holds it, without taking it\n"
-    "  release --force NAME     take it from whoever holds it\n"
+    "  release --force NAME     take it from its holder\n"
     "  doctor                   is this server fit for locks?\n"
     "\n"
     "Options that every command knows:\n"

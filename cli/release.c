@@ -15,16 +15,17 @@ enum { OPT_FORCE = CLI_OPT_OWN, OPT_YES };
 
 static const char usage[] =
     "Usage: rlock release --force [OPTION...] NAME\n"
-    "Takes the lock NAME from whoever holds it, and hands it to who waits for it.\n"
-    "What its holder does under the lock goes on until it learns of the loss, beside\n"
-    "the next holder: end the holder first if you can.\n"
+    "Takes the lock NAME from its holder, and hands it to the next waiter.\n"
+    "The holder works on until it learns of the loss, at the same time as the next\n"
+    "holder: end the holder first if you can.\n"
     "\n"
     "  --force              required: this breaks what the lock guards\n"
     "  --yes                do not ask\n"
     "  --url URL, --user NAME, --password-file FILE, --help: see rlock --help\n"
     "\n"
-    "Shows who holds it and asks on the terminal; again if it was taken anew before\n"
-    "the answer came. Without a terminal, --yes is required. With --yes, the mark\n"
+    "Shows who holds it and asks on the terminal; again if the lock was taken\n"
+    "again before the answer came. Without a terminal, --yes is required. With --yes, "
+    "the mark\n"
     "that a dead holder left on a robust lock is cleared, too.\n"
     "\n"
     "Exit code: 0 when it was taken; 1 when nobody holds it, or the answer was no;\n"
@@ -125,7 +126,7 @@ static int ask(struct target *target, bool *ret_yes)
         rlock_info_free(shown);
         if (rc != 0 || !target->lock || is_same)
             return rc;
-        fputs("Meanwhile it was given up, and taken anew.\n", target->terminal);
+        fputs("Meanwhile the holder has changed.\n", target->terminal);
     }
 }
 
@@ -145,7 +146,7 @@ static int release(struct target *target)
     if (rc != 0)
         return cli_failed(rc, "cannot look at \"%s\"", target->shown);
     if (!yes) {
-        cli_complain("\"%s\" is left as it is", target->shown);
+        cli_complain("\"%s\" is unchanged", target->shown);
         return CLI_NO;
     }
     if (!target->lock && target->terminal)
@@ -161,7 +162,7 @@ static int release(struct target *target)
         printf("\"%s\" was taken from its holder%s\n", target->shown,
                target->lock->holder_count > 1 ? "s" : "");
     else
-        printf("\"%s\": nobody held it; a mark on it was cleared\n", target->shown);
+        printf("\"%s\" was not held; its mark was cleared\n", target->shown);
     return cli_printed(CLI_OK);
 }
 
@@ -189,12 +190,10 @@ static int run(int argc, char **argv)
             *(option == OPT_FORCE ? &force : &yes) = true;
     target.name = look_word(&cli_release, argc, argv, "NAME");
     if (!force)
-        cli_bad_usage(
-            &cli_release,
-            "--force is missing: the holder is not asked, and goes on for a while"
-            " as if it still held the lock");
+        cli_bad_usage(&cli_release, "--force is missing: the holder gets no warning, and "
+                                    "works on for a while as if it still held the lock");
     if (!yes && !open_terminal(&target))
-        cli_bad_usage(&cli_release, "no terminal to ask on: --yes is needed");
+        cli_bad_usage(&cli_release, "no terminal for the question: --yes is required");
     char *shown = cli_printable(target.name);
     target.shown = shown;
     target.client = cli_open(&cli_release, &server, NULL);

@@ -45,26 +45,26 @@ static const char usage[] =
     "Usage: rlock run [OPTION...] NAME [--] COMMAND [ARGUMENT...]\n"
     "Runs COMMAND while holding the lock NAME. Gives its exit code; 128+n: signal n.\n"
     "\n"
-    "  --fair               in the order of arrival; else who comes when it is free\n"
+    "  --fair               in the order of arrival; default: no order\n"
     "  --read, --write      of a read-write lock: beside other readers, or alone\n"
-    "  --wait DURATION      so long at most, though the server be away meanwhile\n"
+    "  --wait DURATION      for at most DURATION, also without a server\n"
     "  --no-wait            not at all\n"
     "  -E, --conflict-exit-code CODE    when not obtained in time; default 75\n"
-    "  -q, --quiet; -v, --verbose    nothing of that; which server, who named it\n"
-    "  --no-token           no RLOCK_TOKEN, and no key for it that stays\n"
-    "  --lease DURATION     when rlock dies, others get the lock so much later\n"
-    "  --on-lost term|warn  when the lease is lost: end COMMAND (default), or tell\n"
+    "  -q, --quiet; -v, --verbose    no such message; the server and its source\n"
+    "  --no-token           no RLOCK_TOKEN, and no lasting key for it\n"
+    "  --lease DURATION     how long others wait when rlock dies\n"
+    "  --on-lost term|warn  when the lease is lost: end COMMAND (default), or warn\n"
     "  --grace DURATION     from its SIGTERM to its SIGKILL then; default 5s\n"
-    "  --max-hold, --min-hold DURATION    ends COMMAND then; holds it for so long\n"
-    "  --leave              for COMMAND alone; else until all that it started ended\n"
+    "  --max-hold, --min-hold DURATION    ends COMMAND after it; holds at least for it\n"
+    "  --leave              hold for COMMAND alone, not for its descendants\n"
     "  --fd N               COMMAND reads there: at-risk MS, safe, lost REASON\n"
     "  --url URL, --user NAME, --password-file FILE, --help: see rlock --help\n"
     "\n"
     "Durations: 500ms, 60s, 2m, 1h, 1d; a bare number is seconds (not of --lease).\n"
-    "Without --wait: for the lock as long as it takes, for a server about 3 s.\n"
+    "Without --wait: the lock as long as it takes, a server for 3 s.\n"
     "COMMAND finds RLOCK_NAME and RLOCK_TOKEN in its environment.\n"
     "Exit code, beside COMMAND's: 64 usage, 69 no server, 74 lease lost, 75 not\n"
-    "obtained, 76 no lock of rlock's, 77 refused by the server, 124 held too long,\n"
+    "obtained, 76 not a lock of rlock, 77 refused by the server, 124 held too long,\n"
     "126 cannot be run, 127 not found.\n";
 
 static const struct option long_options[] = {
@@ -239,7 +239,7 @@ static rlock_client_t *open_client(struct run_watch *watch,
     int news[2];
 
     if (pipe2(news, O_CLOEXEC | O_NONBLOCK) != 0) {
-        cli_complain("no pipe: %s", strerror(errno));
+        cli_complain("cannot make a pipe: %s", strerror(errno));
         exit(CLI_INTERNAL);
     }
     watch->news = news[0];
@@ -259,9 +259,9 @@ static int not_obtained(const struct run_watch *watch, int rc)
     if (rc != EBUSY && rc != ETIMEDOUT)
         return cli_failed(rc, "cannot lock \"%s\"", watch->shown);
     if (!options->quiet && rc == EBUSY)
-        cli_complain("\"%s\" is held by somebody else", watch->shown);
+        cli_complain("\"%s\" is held by another holder", watch->shown);
     else if (!options->quiet)
-        cli_complain("\"%s\" was not to be had within %.3g s", watch->shown,
+        cli_complain("could not obtain \"%s\" within %.3g s", watch->shown,
                      (double)options->wait_ns / NS_PER_S);
     return options->conflict_code;
 }
@@ -270,8 +270,8 @@ static int no_name(const struct run_watch *watch, int rc)
 {
     if (rc != EINVAL && rc != ENAMETOOLONG)
         return cli_failed(rc, "cannot make a handle for \"%s\"", watch->shown);
-    cli_complain("\"%s\" cannot be the name of a lock: it is empty or over %d bytes long,"
-                 " begins with rlock: or redisson_, or has odd braces",
+    cli_complain("\"%s\" cannot be the name of a lock: it is empty or over %d bytes "
+                 "long, begins with rlock: or redisson_, or has misplaced braces",
                  watch->shown, RLOCK_NAME_MAX);
     return CLI_USAGE;
 }
@@ -343,7 +343,7 @@ static bool start_command(struct run_watch *watch)
     int reader, rc = run_tell_open();
 
     if (rc != 0)
-        return cannot_start("no thread for messages", rc);
+        return cannot_start("cannot start the thread for messages", rc);
     if (run_lock_state(&watch->lock) == RLOCK_LOST) {
         run_watch_tell_lost(watch, "the lease ended before the command was started");
         return false;
@@ -351,10 +351,10 @@ static bool start_command(struct run_watch *watch)
     run_terminal_open(&watch->terminal);
     watch->signals = run_signals_open();
     if (watch->signals < 0)
-        return cannot_start("no descriptor for signals", errno);
+        return cannot_start("cannot open a descriptor for signals", errno);
     rc = make_lines(watch, &reader);
     if (rc != 0)
-        return cannot_start("no pipe for --fd", rc);
+        return cannot_start("cannot make a pipe for --fd", rc);
     rc = run_command_start(&watch->command, watch->options, run_lock_token(&watch->lock),
                            &watch->terminal, reader);
     if (reader >= 0)
@@ -367,7 +367,7 @@ static void give_back(struct run_watch *watch)
 {
     char late[CLI_LINE_MAX];
 
-    snprintf(late, sizeof(late), "giving \"%s\" back, the server does not answer",
+    snprintf(late, sizeof(late), "the server does not answer the unlock of \"%s\"",
              watch->shown);
     if (!watch->lost)
         run_tell_if_late(late);

@@ -161,7 +161,7 @@ static void stopped(struct run_watch *watch, int number)
     /* the terminal would have stopped all of rlock's group, a script for instance */
     bool did = run_signals_stop(number, had_terminal && number == SIGTSTP);
     if (!did && wants_terminal) {
-        cli_complain("the command wants the terminal, and no shell is there to give it");
+        cli_complain("the command wants the terminal, and no shell can pass it on");
         end_command(watch);
     } else {
         continue_command(watch);
@@ -218,9 +218,10 @@ static void ended(struct run_watch *watch, int code, int status)
     if (watch->had_terminal && (watch->ending || code != CLD_EXITED))
         run_terminal_restore(&watch->terminal);
     char late[CLI_LINE_MAX];
-    snprintf(late, sizeof(late),
-             "the command has ended, but not all that it started: still holding \"%s\"",
-             watch->shown);
+    snprintf(
+        late, sizeof(late),
+        "the command has ended, but some of its processes run on: still holding \"%s\"",
+        watch->shown);
     if (!watch->ending && !watch->options->leave)
         run_tell_if_late(late);
 }

@@ -24,12 +24,12 @@ static const char usage[] =
     "Waits until nobody holds the lock NAME, without taking it: somebody else may\n"
     "hold it at the next moment. To hold it yourself: rlock run.\n"
     "\n"
-    "  --wait DURATION      at most so long: 500ms, 60s (or 60), 2m; 0 only looks\n"
+    "  --wait DURATION      for at most this: 500ms, 60s (or 60), 2m; 0 only looks\n"
     "  --url URL, --user NAME, --password-file FILE, --help: see rlock --help\n"
     "\n"
-    "When no server answers at first, it gives up at once, or after 3 s of one that\n"
-    "hangs. When it goes away later, it goes on if it is back within 10 s, and gives\n"
-    "up if not, with --wait and without. The last answer may be up to 3 s late.\n"
+    "Without a server at first, it gives up at once, or after 3 s when the server\n"
+    "hangs. When the server goes away later, it gives up after 10 s without it, with\n"
+    "--wait and without. The last answer may be up to 3 s late.\n"
     "\n"
     "Exit code: 0 when nobody holds it; 75 when the time was over; 69 when the\n"
     "server cannot be reached, 77 when it refuses.\n";
@@ -91,8 +91,8 @@ static void set_timeout(rlock_clientattr_t *attr, int64_t wait_ms)
     rlock_clientattr_init(attr);
     rlock_clientattr_getcommandtimeout(attr, &timeout_ms);
     if (wait_ms >= 0 && wait_ms < timeout_ms)
-        rlock_clientattr_setcommandtimeout(
-            attr, wait_ms > ANSWER_MIN_MS ? (long)wait_ms : ANSWER_MIN_MS);
+        rlock_clientattr_setcommandtimeout(attr, wait_ms > ANSWER_MIN_MS ? (long)wait_ms
+                                                                         : ANSWER_MIN_MS);
 }
 
 static int run(int argc, char **argv)

@@ -43,8 +43,9 @@ static bool begins_with(const char *line, const char *text)
  * then. A directory that is not there may come back. */
 static void hear(int level, const char *line, void *arg)
 {
-    bool later = begins_with(line, "rlock: no crash guard any more: ");
-    bool gone = later && strstr(line, " cannot be opened: No such file");
+    bool later = begins_with(line, "rlock: crash guard stopped: ");
+    bool gone = begins_with(line, "rlock: crash guard stopped: cannot open ") &&
+                strstr(line, ": No such file");
 
     (void)arg;
     if ((!later && !begins_with(line, "rlock: no crash guard: ")) || gone) {
@@ -64,7 +65,7 @@ bool clients_are_blind(void)
 __attribute__((noreturn)) static void cannot_open(const struct guard_url *url, int rc)
 {
     const char *detail = rlock_errmsg()[0] != '\0' ? rlock_errmsg() : rlock_strerror(rc);
-    const char *from = url->from ? url->from : "no server to look after";
+    const char *from = url->from ? url->from : "no server to watch for";
 
     say_and_exit(rc == EINVAL || rc == ENOTSUP ? GUARD_USAGE : GUARD_INTERNAL, "%s: %s",
                  from, detail);
@@ -98,13 +99,14 @@ void clients_open(const struct guard_urls *urls)
     if (rc == 0)
         rc = rlock_clientattr_setguard(&attr, RLOCK_GUARD_ALWAYS);
     if (rc != 0)
-        say_and_exit(GUARD_INTERNAL, "cannot have a guard: %s", rlock_strerror(rc));
+        say_and_exit(GUARD_INTERNAL, "cannot request the crash guard: %s",
+                     rlock_strerror(rc));
     rlock_setlogger(hear, NULL, SAY_DEBUG);
     for (int i = 0; i < urls->count; i++)
         open_one(&urls->each[i], &attr);
     rlock_clientattr_destroy(&attr);
     if (blind)
-        say_and_exit(GUARD_INTERNAL, "ends, for it would look at nothing");
+        say_and_exit(GUARD_INTERNAL, "exits: no directory is left to watch");
 }
 
 int clients_count(void)
@@ -145,7 +147,8 @@ void clients_count_burials(char *text, size_t size)
             each[i] = stats.burials;
         sum += each[i];
     }
-    snprintf(text, size, "%llu burial%s", (unsigned long long)sum, sum == 1 ? "" : "s");
+    snprintf(text, size, "%llu recovered process%s", (unsigned long long)sum,
+             sum == 1 ? "" : "es");
     for (int i = 0; i < guarded_count; i++)
         append(text, size, "%s%llu at %s%s", i > 0 ? ", " : " (",
                (unsigned long long)each[i], guarded[i].label,

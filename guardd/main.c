@@ -22,8 +22,8 @@ enum { OPT_URL = 0x100, OPT_URL_FILE };
 
 static const char usage[] =
     "Usage: rlock-guard [OPTION...]\n"
-    "Sees processes of this host die, and gives the locks that they held in Redis or\n"
-    "Valkey back at once. Runs until it gets SIGTERM.\n"
+    "Watches processes of this host, and releases the locks that dead ones held in\n"
+    "Redis or Valkey at once. Runs until it gets SIGTERM.\n"
     "\n"
     "  --url URL        a server, several times for several:\n"
     "                   redis://host[:port][/db] or unix:///path\n"
@@ -35,8 +35,9 @@ static const char usage[] =
     "\n"
     "Without a URL: $RLOCK_URL, else that of rlock.conf(5), else\n"
     "redis://127.0.0.1:6379.\n"
-    "SIGUSR1: a line with the number of burials. Exit code: 0 stopped, 64 usage,\n"
-    "70 internal, 78 no directory to look at.\n";
+    "SIGUSR1: a line with the number of recovered processes. Exit code: 0 stopped, 64 "
+    "usage,\n"
+    "70 internal, 78 no directory to watch.\n";
 
 static const struct option long_options[] = {
     { "url", required_argument, NULL, OPT_URL },
@@ -96,7 +97,7 @@ static int take_signals(void)
     sigprocmask(SIG_BLOCK, &set, NULL);
     int fd = signalfd(-1, &set, SFD_CLOEXEC);
     if (fd < 0)
-        say_and_exit(GUARD_INTERNAL, "cannot have signals: %s", strerror(errno));
+        say_and_exit(GUARD_INTERNAL, "cannot receive signals: %s", strerror(errno));
     return fd;
 }
 
@@ -159,7 +160,7 @@ static int parse(int argc, char **argv, struct guard_urls *urls)
         case ':':
             bad_option(argv, ": a value is missing");
         default:
-            bad_option(argv, ": no such option, or none that takes a value");
+            bad_option(argv, ": no such option, or it takes no value");
         }
     if (optind < argc)
         bad_usage("", "there are only options; a server is named by --url");
@@ -175,15 +176,15 @@ static char *find_directory(void)
     struct stat st;
 
     if (rlock_getrundir(dir, sizeof(dir)) != 0)
-        say_and_exit(GUARD_CONFIG, "no directory to look at: %s", rlock_errmsg());
+        say_and_exit(GUARD_CONFIG, "no directory to watch: %s", rlock_errmsg());
     char *shown = printable(dir);
     if (stat(dir, &st) != 0)
         say_and_exit(GUARD_CONFIG, "%s: %s", shown, strerror(errno));
     /* whoever can write there decides what is opened, locked and unlinked */
     if (geteuid() == 0 && (st.st_mode & (S_IWGRP | S_IWOTH)))
         say_and_exit(GUARD_CONFIG,
-                     "%s can be written by its group: not as root; run it as a user who "
-                     "is in that group",
+                     "%s is group-writable: refusing to run as root; run it as a user in "
+                     "that group",
                      shown);
     return shown;
 }
@@ -193,8 +194,8 @@ static void announce(char *directory)
     char servers[SAY_LINE_MAX / 2];
 
     clients_describe(servers, sizeof(servers));
-    say(SAY_INFO, "looks at %s for %s", directory, servers);
-    notify("READY=1\nSTATUS=Looks at %s for %d server%s", directory, clients_count(),
+    say(SAY_INFO, "watching %s for %s", directory, servers);
+    notify("READY=1\nSTATUS=Watching %s for %d server%s", directory, clients_count(),
            clients_count() == 1 ? "" : "s");
     free(directory);
 }
@@ -226,9 +227,9 @@ static void stop(int number)
     clients_bound_the_end();
     clients_count_burials(text, sizeof(text));
     if (clients_are_blind())
-        say(SAY_ERROR, "ends, for it would look at nothing: %s", text);
+        say(SAY_ERROR, "exits: no directory is left to watch: %s", text);
     else
-        say(SAY_INFO, "stops by signal %d: %s", number, text);
+        say(SAY_INFO, "stopping on signal %d: %s", number, text);
     notify("STOPPING=1\nSTATUS=Stops");
     clients_close();
 }

@@ -55,6 +55,6 @@ void notify(const char *format, ...)
     va_end(args);
     int rc = send_to(name, text);
     if (rc != 0)
-        say(SAY_WARNING, "cannot tell the service manager (NOTIFY_SOCKET): %s",
+        say(SAY_WARNING, "cannot notify the service manager (NOTIFY_SOCKET): %s",
             strerror(rc));
 }

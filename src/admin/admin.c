@@ -26,7 +26,7 @@ static int force(struct rlock_client *client, const char *name)
         rc = 0;
     if (rc == 0 && held &&
         (strlen(holder) > RLOCK_NAME_MAX || strlen(since) > RLOCK_NAME_MAX))
-        rc = rlk_error_set(EPROTO, "the key holds no lock of ours");
+        rc = rlk_error_set(EPROTO, "the key holds data that is not a lock");
     if (rc == 0) {
         /* names its victim, so that a repetition cannot hit the next holder (T10) */
         rlk_request_init(&req, RLK_LOCK_FORCE, name, strlen(name));

@@ -41,7 +41,8 @@ int rlk_diagnose_tell(struct rlk_diagnosis *d, int severity, const char *topic,
     va_end(args);
     int rc = d->each(&finding, d->arg);
     if (rlk_fork_since(generation) && rc == 0)
-        rc = rlk_error_set(ECANCELED, "the function forked; the child's diagnosis ends");
+        rc = rlk_error_set(ECANCELED,
+                           "the callback forked; the diagnosis ends in the child");
     return rc;
 }
 
@@ -90,7 +91,7 @@ int rlk_diagnose_command(struct rlk_diagnosis *d, const char *const *argv,
         return 0;
     }
     if (rlk_reply_type(reply) != RLK_REPLY_ERROR) {
-        rc = rlk_error_set(EPROTO, "an answer out of place to %s", argv[0]);
+        rc = rlk_error_set(EPROTO, "unexpected reply to %s", argv[0]);
     } else {
         const char *said = rlk_reply_string(reply, &len);
         if (rlk_script_sort_error(said, len, &rc) == RLK_RETRY) {
@@ -146,7 +147,7 @@ static int take_sample(struct rlk_diagnosis *d, struct sample *ret_sample)
         rlk_server_error_describe(text, sizeof(text), argv[0], NULL, NULL, 0, said, len);
         rlk_error_set(rc, "%s", text);
     } else {
-        rc = rlk_error_set(EPROTO, "an answer out of place to TIME");
+        rc = rlk_error_set(EPROTO, "unexpected reply to TIME");
     }
     rlk_reply_free(reply);
     return rc;
@@ -220,8 +221,8 @@ static int tell_clock(struct rlk_diagnosis *d, const struct sample *best)
         return rlk_diagnose_tell(
             d, LOG_INFO, "clock",
             "The server's clock is %s ms %s this host's, give or take %s ms. Locks "
-            "compare no clocks, so an offset does not matter to them; a step of the "
-            "server's would end leases early or late.",
+            "compare no clocks, so an offset does not matter; a step of the server's "
+            "clock would end leases early or late.",
             as_ms(ms, off), way, as_ms(error, best->took / 2));
     return rlk_diagnose_tell(
         d, LOG_WARNING, "clock",
@@ -270,8 +271,8 @@ static int tell_scripts(struct rlk_diagnosis *d)
     if (whole)
         return rlk_diagnose_tell(
             d, LOG_ERR, "scripts",
-            "The server lets no script write that has asked for the time, as every step "
-            "of a lock does (lua-replicate-commands no): no lock can be taken here. Set "
+            "The server lets no script write after TIME, as every step of a lock does "
+            "(lua-replicate-commands no): no lock can be taken here. Set "
             "lua-replicate-commands to yes.");
     if (runs)
         return rlk_diagnose_tell(d, LOG_INFO, "scripts",
@@ -312,7 +313,7 @@ static bool has_heard(struct rlock_client *client, uint64_t before)
 }
 
 #define POLLS                                                                            \
-    "Locks work, but who waits finds his grant by polling, up to a third of the "        \
+    "Locks work, but waiters find their grants by polling, up to a third of the "        \
     "presence (%ld ms) late: "
 
 /* Sends the client's mailbox a message of no known form, which is counted. */
@@ -324,25 +325,26 @@ static int tell_messages(struct rlk_diagnosis *d)
     struct rlk_reply *reply;
 
     if (rlk_subscriber_is_self())
-        return rlk_diagnose_tell(d, LOG_NOTICE, "messages",
-                                 "Whether messages arrive could not be looked at from an "
-                                 "event callback, whose thread is the one that reads "
-                                 "them.");
+        return rlk_diagnose_tell(
+            d, LOG_NOTICE, "messages",
+            "Whether messages arrive cannot be checked from an event callback: its "
+            "thread is the thread that reads them.");
     snprintf(mailbox, sizeof(mailbox), RLK_MAILBOX_PREFIX "%s", d->client->uuid);
     bool subscribed = comes_true(d, is_subscribed, 0);
     if (!subscribed && rlk_diagnose_full(d)) /* Redis 8.6.3 refuses SUBSCRIBE then */
-        return rlk_diagnose_tell(d, LOG_WARNING, "messages",
-                                 "The client's mailbox is not subscribed, and the "
-                                 "server's memory is full, when some refuse SUBSCRIBE "
-                                 "(OOM). " POLLS "make room, or raise maxmemory.",
-                                 late_ms);
+        return rlk_diagnose_tell(
+            d, LOG_WARNING, "messages",
+            "The client's mailbox is not subscribed, and the server's memory is full: "
+            "some versions then refuse SUBSCRIBE (OOM). " POLLS
+            "make room, or raise maxmemory.",
+            late_ms);
     if (!subscribed)
-        return rlk_diagnose_tell(d, LOG_WARNING, "messages",
-                                 "The client's mailbox is not subscribed. " POLLS
-                                 "it needs SUBSCRIBE to rlock:client:*, a connection of "
-                                 "its own, and a descriptor for it in this process; the "
-                                 "log tells what was missing.",
-                                 late_ms);
+        return rlk_diagnose_tell(
+            d, LOG_WARNING, "messages",
+            "The client's mailbox is not subscribed. " POLLS
+            "it needs SUBSCRIBE to rlock:client:*, a connection of its own, and a "
+            "descriptor for it in this process; the log says what was missing.",
+            late_ms);
     uint64_t before = atomic_load(&d->client->counters.messages_ignored);
     int rc = rlk_diagnose_command(d, argv, RLK_REPLY_INTEGER, &reply);
     if (rc != 0)
@@ -360,9 +362,9 @@ static int tell_messages(struct rlk_diagnosis *d)
             "A message to the client's mailbox did not arrive. " POLLS
             "look for a proxy or a replica between that drops messages.",
             late_ms);
-    return rlk_diagnose_tell(d, LOG_INFO, "messages",
-                             "Messages reach this client's mailbox, so who waits is "
-                             "woken at once.");
+    return rlk_diagnose_tell(
+        d, LOG_INFO, "messages",
+        "Messages reach this client's mailbox, so waiters are woken at once.");
 }
 
 /* ---- the crash guard */
@@ -372,22 +374,22 @@ static int tell_guard(struct rlk_diagnosis *d)
     const struct rlk_livefile *guard = &d->client->guard;
 
     if (guard->dir[0])
-        return rlk_diagnose_tell(d, LOG_INFO, "guard",
-                                 "The crash guard is on, in %s: when this process is "
-                                 "killed, others of this host that use it give its "
-                                 "locks back at once.",
-                                 guard->dir);
+        return rlk_diagnose_tell(
+            d, LOG_INFO, "guard",
+            "The crash guard is on, in %s: when this process is killed, other processes "
+            "of this host that use it release its locks at once.",
+            guard->dir);
     if (guard->off)
-        return rlk_diagnose_tell(d, LOG_INFO, "guard",
-                                 "The crash guard is turned off: %s. The locks of a "
-                                 "process that is killed come free when their leases "
-                                 "end.",
-                                 guard->why);
-    return rlk_diagnose_tell(d, LOG_NOTICE, "guard",
-                             "There is no crash guard: %s. The locks of a process that "
-                             "is killed come free when their leases end; see "
-                             "rlock_getrundir(3) for the directory that it needs.",
-                             guard->why);
+        return rlk_diagnose_tell(
+            d, LOG_INFO, "guard",
+            "The crash guard is turned off: %s. The locks of a process that is killed "
+            "become free when their leases end.",
+            guard->why);
+    return rlk_diagnose_tell(
+        d, LOG_NOTICE, "guard",
+        "There is no crash guard: %s. The locks of a process that is killed become free "
+        "when their leases end; see rlock_getrundir(3) for the directory that it needs.",
+        guard->why);
 }
 
 /* ---- the call */

@@ -85,11 +85,11 @@ static const struct {
     [ALL_LOCKS] = { LOG_ERR, "locks fail with EACCES" },
     [SOME_LOCKS] = { LOG_WARNING, "read-write locks, robust locks or fencing tokens fail "
                                   "with EACCES" },
-    [SLOWER] = { LOG_WARNING, "locks work, but who waits may find his grant by polling "
-                              "only" },
+    [SLOWER] = { LOG_WARNING,
+                 "locks work, but waiters may find their grants by polling only" },
     [COSTLIER] = { LOG_NOTICE, "locks work, at a greater cost" },
     [LOOKING] = { LOG_NOTICE, "locks work, but rlock_inspect, rlock_list and "
-                              "rlock_force_unlock fail or tell less" },
+                              "rlock_force_unlock fail or show less" },
     [REDISSON] = { LOG_NOTICE, "locks work, but rlock_waitfree and waiters of Redisson's "
                                "find a lock by polling" },
 };
@@ -212,11 +212,11 @@ static int subscribe_once(struct search *s, bool ret_refused[SUBSCRIBE_WORDS])
             break;
         }
         if (!is_reply_to(reply, argv[0]))
-            rc = rlk_error_set(EPROTO, "an answer out of place to %s", argv[0]);
+            rc = rlk_error_set(EPROTO, "unexpected reply to %s", argv[0]);
         ret_refused[i] = judge(reply) == NO_COMMAND;
         rlk_reply_free(reply);
     }
-    rlk_conn_kill(conn, RLK_FAIL_NOT_SENT, "it was subscribed to a channel");
+    rlk_conn_kill(conn, RLK_FAIL_NOT_SENT, "the connection was subscribed to a channel");
     rlk_rpc_put(s->d->client, conn);
     return rc;
 }
@@ -287,8 +287,8 @@ static int tell(struct search *s)
     if (rc == 0 && s->own_keys)
         rc = rlk_diagnose_tell(
             s->d, LOG_NOTICE, "acl",
-            "The user \"%s\" may use locks of some names only; whether the keys beside "
-            "them are allowed, too, only a lock tells (doc/ACL.md).",
+            "The user \"%s\" may use locks of some names only; only the use of a lock "
+            "shows whether the keys beside them are allowed (doc/ACL.md).",
             shown);
     return rc;
 }
@@ -373,28 +373,30 @@ int rlk_diagnose_access(struct rlk_diagnosis *d)
     if (target->host && !target->password)
         return rlk_diagnose_tell(
             d, near ? LOG_NOTICE : LOG_WARNING, "access",
-            "The server asks for no password: whoever reaches its port may take, end and "
-            "forge every lock. Give locks a user of their own, with a password "
+            "The server asks for no password: everybody who reaches its port can take, "
+            "end and forge every lock. Give locks a user of their own, with a password "
             "(doc/ACL.md).");
     if (!near)
         return rlk_diagnose_tell(
             d, LOG_WARNING, "access",
-            "The password of \"%s\" and all that locks say go to another host in clear: "
-            "who reads them there may come as this user. Keep to a network that is "
-            "trusted, or to a tunnel.",
+            "The password of \"%s\" and all lock traffic go to another host in clear "
+            "text: everybody who reads them on the way can act as this user. Use a "
+            "trusted network or a tunnel.",
             shown);
     if (rights == ALL)
         return rlk_diagnose_tell(
             d, LOG_NOTICE, "access",
-            "The user \"%s\" may do everything at this server, of which locks need "
-            "little: %s, or a fault of a program, may do it, too. "
-            "Give locks a user of their own (doc/ACL.md).",
-            shown, target->password ? "who reads the password" : "who opens the socket");
+            "The user \"%s\" may do everything at this server, and locks need little of "
+            "it: %s can do it, too, and so can a faulty program. Give locks a user of "
+            "their own (doc/ACL.md).",
+            shown,
+            target->password ? "everybody who reads the password"
+                             : "everybody who opens the socket");
     return rlk_diagnose_tell(
         d, LOG_INFO, "access",
         rights == SOME
             ? "The user \"%s\" may not do everything, and comes from this host."
-            : "The user \"%s\" comes from this host; what else he may do the "
-              "server does not tell.",
+            : "The user \"%s\" comes from this host; the server does not show this "
+              "user's rights.",
         shown);
 }

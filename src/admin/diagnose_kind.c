@@ -66,12 +66,12 @@ int rlk_diagnose_reach(struct rlk_diagnosis *d)
     rc = ask_time(d); /* it may have been away for that moment */
     if (rc != ENOTCONN)
         return rc;
-    return rlk_error_set(EPROTO,
-                         "%s answers PING and closes the connection upon CLIENT SETNAME "
-                         "or TIME, as a proxy does that passes some commands on and not "
-                         "others (twemproxy, which is nutcracker): locks need the server "
-                         "itself, use its address",
-                         d->client->config.target.label);
+    return rlk_error_set(
+        EPROTO,
+        "%s answers PING and closes the connection upon CLIENT SETNAME or TIME, as a "
+        "proxy does that passes some commands on and not others (twemproxy, which is "
+        "nutcracker): locks need the server itself; use its address",
+        d->client->config.target.label);
 }
 
 /* ---- its name */
@@ -158,10 +158,9 @@ int rlk_diagnose_leases(struct rlk_diagnosis *d)
     if (rc != 0)
         return rc;
     if (!told)
-        return rlk_diagnose_tell(
-            d, LOG_NOTICE, "leases",
-            "Whether leases end was not tried: the server refuses SET "
-            "or PTTL of a key that is no lock's, rlock:{...}:probe.");
+        return rlk_diagnose_tell(d, LOG_NOTICE, "leases",
+                                 "Whether leases end was not checked: the server refuses "
+                                 "SET or PTTL of the probe's key, rlock:{...}:probe.");
     if (left == GONE)
         return rlk_diagnose_tell(d, LOG_INFO, "leases",
                                  "Leases end by themselves: a key that was to live for "
@@ -170,8 +169,8 @@ int rlk_diagnose_leases(struct rlk_diagnosis *d)
     return rlk_diagnose_tell(
         d, LOG_ERR, "leases",
         "This is a test server: leases never end. A key that was to live for %d ms was "
-        "still there after %d ms, so nobody gets what a dead holder had. miniredis, for "
-        "one, lets time pass only when it is told to (FastForward). Try programs with "
-        "it, but not what becomes of them when they die.",
+        "still there after %d ms, so a dead holder's lock never becomes free. miniredis, "
+        "for one, lets time pass only on request (FastForward). Test programs with it, "
+        "but not their crashes.",
         LEASE_MS, LEASE_LATE_MS);
 }

@@ -64,7 +64,8 @@ static int add_party(struct parties *p, const struct rlk_client_list *peers,
                      int64_t since_ms, int64_t left_ms)
 {
     if (p->count == PARTIES_MAX)
-        return rlk_error_set(EPROTO, "more parties than a lock can have");
+        return rlk_error_set(EPROTO, "unexpected reply from lock script lock_inspect: "
+                                     "more parties than a lock can have");
     if (p->count == p->size) {
         size_t size = p->size ? 2 * p->size : 8;
         rlock_party_t *bigger = realloc(p->list, size * sizeof(*bigger));
@@ -199,7 +200,7 @@ static int read_holders(struct box *box, const struct rlk_reply *reply,
         rc = add_party(&box->holders, peers, "", 0, RLOCK_MODE_READ, since_ms, pttl);
     if (rc == 0 && rlk_reply_count(fields) > 0 && box->holders.count == 0 &&
         !head.mode_seen)
-        return rlk_error_set(EPROTO, "the key holds a hash that is no lock");
+        return rlk_error_set(EPROTO, "the key holds a hash that is not a lock");
     if (box->holders.count > 0) {
         box->info.type = head.type;
         box->info.token = head.token;
@@ -245,7 +246,9 @@ static int read_waiters(struct box *box, const struct rlk_reply *reply,
             return rc;
         *ret_more = true;
         if (cursors[which - 4] <= after) /* the same page would come again and again */
-            return rlk_error_set(EPROTO, "the queue's tickets do not grow");
+            return rlk_error_set(EPROTO,
+                                 "unexpected reply from lock script lock_inspect: the "
+                                 "tickets in the queue do not increase");
     }
     return rc;
 }
@@ -482,7 +485,7 @@ int rlk_inspect_victim(struct rlock_client *client, const char *name, int64_t un
         rc = *ret_holder && *ret_since ? 0 : ENOMEM;
     } else {
         rc = rlk_reply_count(fields) > 0
-                 ? rlk_error_set(EPROTO, "the key holds no lock of ours")
+                 ? rlk_error_set(EPROTO, "the key holds data that is not a lock")
                  : ENOENT;
     }
     rlk_reply_free(reply);

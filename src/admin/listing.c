@@ -51,7 +51,7 @@ static int scan(struct rlock_client *client, char cursor[32], const char *patter
             : NULL;
     if (!next || cursor_len >= 32) {
         rlk_reply_free(*ret_reply);
-        return rlk_error_set(EPROTO, "an answer out of place to SCAN");
+        return rlk_error_set(EPROTO, "unexpected reply to SCAN");
     }
     memcpy(cursor, next, cursor_len + 1);
     return 0;
@@ -68,7 +68,8 @@ static int tell(rlock_info_t *info, int (*each)(const rlock_info_t *info, void *
         rc = each(info, arg);
     rlk_inspect_free(info);
     if (rlk_fork_since(generation) && rc == 0)
-        rc = rlk_error_set(ECANCELED, "the function forked; the child's listing ends");
+        rc = rlk_error_set(ECANCELED,
+                           "the callback forked; the listing ends in the child");
     return rc;
 }
 

@@ -93,8 +93,8 @@ bool rlk_error_argument_in(const char *what, int64_t value, int64_t least, int64
 {
     if (value >= least && value <= most)
         return true;
-    rlk_error_set(EINVAL, "%s is %lld: it has to be from %lld to %lld", what,
-                  (long long)value, (long long)least, (long long)most);
+    rlk_error_set(EINVAL, "%s is %lld: must be from %lld to %lld", what, (long long)value,
+                  (long long)least, (long long)most);
     return false;
 }
 

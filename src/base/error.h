@@ -10,25 +10,25 @@
 
 #define RLK_CODES(X)                                                                     \
     X(0, "success")                                                                      \
-    X(EBUSY, "the lock is held by somebody else")                                        \
+    X(EBUSY, "another thread or process holds the lock")                                 \
     X(ETIMEDOUT, "the lock was busy until the deadline")                                 \
     X(EDEADLK, "the calling thread already holds the lock")                              \
     X(EPERM, "the calling thread does not hold the lock")                                \
-    X(EAGAIN, "too many levels of the lock, or no thread could be started")              \
+    X(EAGAIN, "too many recursion levels of the lock, or a thread could not be started") \
     X(EINVAL, "invalid argument or handle")                                              \
     X(ENAMETOOLONG, "the name is too long")                                              \
     X(ENOMEM, "out of memory")                                                           \
     X(EMFILE, "too many open files in this process")                                     \
     X(ENFILE, "too many open files in this system")                                      \
     X(ENOENT, "the lock is neither held nor waited for")                                 \
-    X(EOWNERDEAD, "the previous holder died; the lock is held")                          \
+    X(EOWNERDEAD, "the lock is held, but its previous holder died")                      \
     X(ENOTRECOVERABLE, "the state that the lock protects is not recoverable")            \
     X(ENOTSUP, "not supported")                                                          \
     X(ECANCELED, "the client was interrupted")                                           \
     X(ESTALE, "the lease was lost before this call")                                     \
-    X(ENOTCONN, "no server could be asked before the deadline")                          \
+    X(ENOTCONN, "no server could be reached before the deadline")                        \
     X(EACCES, "the server refused the credentials or an ACL rule")                       \
-    X(EPROTO, "the server gave an unexpected answer, or the key holds foreign data")
+    X(EPROTO, "unexpected reply from the server, or the key holds foreign data")
 
 /* Sets the calling thread's message and returns `code`. The first time in a thread it
  * needs memory; without any, the message is the text of the code. */

@@ -81,7 +81,7 @@ static int make_uuid(char uuid[RLK_UUID_LEN + 1])
 {
     unsigned char b[16];
     if (!rlk_random_bytes(b, sizeof(b)))
-        return rlk_error_of_step(errno, "no random numbers (getrandom)");
+        return rlk_error_of_step(errno, "cannot get random numbers (getrandom)");
     b[6] = (unsigned char)((b[6] & 0x0f) | 0x40); /* version 4, RFC 9562 */
     b[8] = (unsigned char)((b[8] & 0x3f) | 0x80);
     snprintf(uuid, RLK_UUID_LEN + 1,

@@ -400,7 +400,7 @@ static int number_of(const struct rlock_client *client, uint64_t *ret_number)
 
     *ret_number = 0;
     if (rc == 0 && client && !rlk_client_is_open(client, ret_number))
-        rc = rlk_error_set(EINVAL, "no such client is open");
+        rc = rlk_error_set(EINVAL, "the client is not open");
     return rc;
 }
 
@@ -510,9 +510,9 @@ int rlk_client_close(struct rlock_client *client)
         return 0;
     }
     if (!is_open_locked(client)) {
-        rc = rlk_error_set(EINVAL, "no such client is open");
+        rc = rlk_error_set(EINVAL, "the client is not open");
     } else if (client->users > 0) {
-        rc = rlk_error_set(EBUSY, "a thread is inside a function of the client");
+        rc = rlk_error_set(EBUSY, "a thread is inside a call of the client");
     } else if (client->running) {
         /* mu keeps new users out, so what the registry says stays true */
         rlk_sync_mutex_lock(&client->registry.mu);

@@ -169,7 +169,7 @@ static const struct {
     { RLK_NEWS_SAFE, RLOCK_EVENT_SAFE_AGAIN, RLK_LOG_INFO, "safe again",
       "the lease was renewed" },
     { RLK_NEWS_LOST, RLOCK_EVENT_LOST, RLK_LOG_ERR, "lost", NULL },
-    { RLK_NEWS_DIED, RLOCK_EVENT_OWNER_DIED, RLK_LOG_ERR, "given up",
+    { RLK_NEWS_DIED, RLOCK_EVENT_OWNER_DIED, RLK_LOG_ERR, "abandoned",
       "its thread ended without unlocking it" },
 };
 _Static_assert(sizeof(table) / sizeof(table[0]) == RLK_TELLING_KINDS, "one pace each");
@@ -223,8 +223,9 @@ static bool tell_obituary(struct rlock_client *client,
                             .name = obituary->name,
                             .reason = reason };
 
-    snprintf(reason, sizeof(reason), "process %ld (%s) of this host died with it",
-             obituary->pid, obituary->program);
+    snprintf(reason, sizeof(reason),
+             "process %ld (%s) of this host died while holding it", obituary->pid,
+             obituary->program);
     return tell(client, &event);
 }
 

@@ -175,7 +175,7 @@ static int open_own(struct rlk_loop *loop)
         loop->alarm_fd = rlk_alarm_open();
         if (loop->alarm_fd < 0)
             rc = rlk_error_of_step(-loop->alarm_fd,
-                                   "cannot make a timer (timerfd_create)");
+                                   "cannot create a timer (timerfd_create)");
     }
     if (rc != 0)
         close_own(loop);
@@ -203,8 +203,8 @@ static bool renew_own(struct rlk_loop *loop)
     bool done = open_own(loop) == 0;
     if (!again)
         rlk_log(RLK_LOG_WARNING,
-                "rlock: the program has closed descriptors of the thread %s, which makes "
-                "new ones",
+                "rlock: the program closed descriptors of the library's thread %s; the "
+                "thread opens new ones",
                 loop->thread_name);
     return done;
 }

@@ -324,7 +324,7 @@ static bool refused(struct rlock_client *client, const struct rlk_reply *reply,
 {
     struct rlk_subscription *sub = &client->subscription;
     bool error = rlk_reply_type(reply) == RLK_REPLY_ERROR;
-    char text[RLK_SERVER_ERROR_SIZE] = "an answer out of place to SUBSCRIBE";
+    char text[RLK_SERVER_ERROR_SIZE] = "unexpected reply to SUBSCRIBE";
     char more[RLK_LOG_MORE_SIZE];
     size_t len;
 
@@ -441,7 +441,7 @@ static bool listen_on(struct rlock_client *client, int64_t now)
     useful = useful && take_replies(client, now, false);
     if (now >= sub->answer_due) {
         silent = true;
-        rlk_conn_kill(sub->conn, RLK_FAIL_UNKNOWN, "no answer from the server");
+        rlk_conn_kill(sub->conn, RLK_FAIL_UNKNOWN, "no reply from the server");
     }
     if (sub->state == RLK_SUB_UP && !was_up) {
         bool again = sub->been_up;
@@ -477,7 +477,8 @@ static bool listen_on(struct rlock_client *client, int64_t now)
     if (!sub->leaving)
         return rlk_events_down(client, reason, heard_at != 0 && silent ? heard_at : now);
     sub->leaving = false;
-    rlk_log(RLK_LOG_DEBUG, "rlock: %s: %s", client->config.target.label, reason);
+    rlk_log(RLK_LOG_DEBUG, "rlock: mailbox connection to %s replaced: %s",
+            client->config.target.label, reason);
     return true;
 }
 
@@ -516,7 +517,7 @@ static int64_t leave_elsewhere(struct rlock_client *client, int64_t now)
     sub->address_len = 0;
     sub->leaving = true;
     rlk_conn_kill(sub->conn, RLK_FAIL_NOT_SENT,
-                  "the subscription was not where the locks are");
+                  "the mailbox was subscribed at a server that does not have the locks");
     return RLK_NEVER;
 }
 

@@ -99,7 +99,8 @@ static void drop_conn(struct rlock_client *client, int64_t now)
         rlk_registry_unanswered(&client->registry,
                                 RLK_CONTAINER_OF(l, struct rlk_op, link)->sent);
     if (rlk_conn_failure(watch->conn) != RLK_FAIL_NONE)
-        rlk_log(RLK_LOG_DEBUG, "rlock: watchdog: %s", rlk_conn_error_text(watch->conn));
+        rlk_log(RLK_LOG_DEBUG, "rlock: watchdog connection replaced: %s",
+                rlk_conn_error_text(watch->conn));
     while ((l = rlk_list_first(&watch->ops)) != NULL)
         rlk_renewer_done(client, RLK_CONTAINER_OF(l, struct rlk_op, link), NULL);
     rlk_conn_free(watch->conn);
@@ -194,7 +195,8 @@ static void note_ready(struct rlock_client *client, int64_t now)
         RLK_COUNT(client->counters.reconnects);
     watch->been_ready = true;
     if (watch->told_down)
-        rlk_log(RLK_LOG_INFO, "rlock: connected again to renew leases at %s after %s s",
+        rlk_log(RLK_LOG_INFO,
+                "rlock: connection to renew leases at %s is back after %s s",
                 client->config.target.label,
                 rlk_log_seconds(lasted, rlk_clock_boot() - watch->down_since));
     watch->told_down = false;
@@ -240,12 +242,13 @@ static void serve_conn(struct rlock_client *client, int64_t now)
             if (rlk_conn_state(watch->conn) != RLK_CONN_DEAD)
                 watch->backoff_ms = BACKOFF_FIRST_MS;
         } else {
-            rlk_conn_kill(watch->conn, RLK_FAIL_PROTOCOL, "a reply nobody asked for");
+            rlk_conn_kill(watch->conn, RLK_FAIL_PROTOCOL,
+                          "unexpected reply without a request");
         }
         rlk_reply_give_back(watch->conn, reply);
     }
     if (silent(watch, now))
-        rlk_conn_kill(watch->conn, RLK_FAIL_UNKNOWN, "no answer in time");
+        rlk_conn_kill(watch->conn, RLK_FAIL_UNKNOWN, "no reply in time");
     if (rlk_conn_state(watch->conn) == RLK_CONN_DEAD) {
         if (watch->opening)
             count_failure(client, now);
@@ -262,7 +265,7 @@ static int64_t step(struct rlk_loop_member *member, int64_t now)
     /* A server that is no master any more does not know what the new one granted: it
      * would say of such a hold that it is gone. What is in flight is repeated. */
     if (watch->conn && rlk_conn_moved(watch->conn)) {
-        rlk_conn_kill(watch->conn, RLK_FAIL_NOT_SENT, "the server is no master any more");
+        rlk_conn_kill(watch->conn, RLK_FAIL_NOT_SENT, "the server is no longer a master");
         drop_conn(client, now);
     }
     if (watch->conn)

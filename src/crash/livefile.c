@@ -224,7 +224,7 @@ static void make_file(struct rlock_client *client)
         rlk_sync_signals_restore(&signals);
         rlk_fd_close(dir.fd);
         if (rc != 0) {
-            snprintf(guard->why, sizeof(guard->why), "no file could be made in %s: %s",
+            snprintf(guard->why, sizeof(guard->why), "cannot create a file in %s: %s",
                      guard->dir, strerror(rc));
             give_up(client);
         }
@@ -240,9 +240,9 @@ void rlk_livefile_start(struct rlock_client *client)
     memset(&client->registry.slots, 0, sizeof(client->registry.slots));
     guard->off = client->config.guard == RLOCK_GUARD_OFF;
     if (guard->off)
-        snprintf(guard->why, sizeof(guard->why), "by the client's attribute or URL");
+        snprintf(guard->why, sizeof(guard->why), "the client's attributes or URL say so");
     else if (!name_server(guard, &client->config.target))
-        snprintf(guard->why, sizeof(guard->why), "the server has no name that fits");
+        snprintf(guard->why, sizeof(guard->why), "the server's address is too long");
     else
         make_file(client);
     if (guard->why[0] && !guard->off)

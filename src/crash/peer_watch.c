@@ -117,8 +117,7 @@ static void note_dir(struct rlock_client *client, int code)
     if (is_shortage(code))
         return;
     if (code != 0 && code == deaths->refused && code != deaths->told)
-        rlk_log(RLK_LOG_WARNING, "rlock: no crash guard any more: %s",
-                rlk_error_message());
+        rlk_log(RLK_LOG_WARNING, "rlock: crash guard stopped: %s", rlk_error_message());
     if (code == 0 || code == deaths->refused)
         deaths->told = code;
     deaths->refused = code;

@@ -279,7 +279,7 @@ static void finish(struct rlock_client *client, struct corpse *corpse, int64_t n
         rlk_peer_watch_left(client, corpse->uuid, now);
     if (rlk_log_now(&client->deaths.pace, now, LINES_MAX, more))
         rlk_log(corpse->given_back > 0 ? RLK_LOG_WARNING : RLK_LOG_DEBUG,
-                "rlock: process %ld (%s) of this host died; locks given back at %s: %u%s",
+                "rlock: process %ld (%s) of this host died; locks released at %s: %u%s",
                 corpse->head.pid, corpse->head.program, client->config.target.label,
                 corpse->given_back, more);
     free_corpse(corpse);
@@ -500,9 +500,7 @@ void rlk_recovery_answered(struct rlock_client *client, struct rlk_op *op,
         !rlk_log_now(&client->deaths.pace, now, LINES_MAX, more))
         return;
     rlk_log_name(shown, sizeof(shown), job->name, job->name_len);
-    rlk_log(RLK_LOG_WARNING,
-            "rlock: \"%s\" of a dead process cannot be given back at %s: "
-            "%s%s",
+    rlk_log(RLK_LOG_WARNING, "rlock: cannot release \"%s\" of a dead process at %s: %s%s",
             shown, client->config.target.label, text, more);
 }
 

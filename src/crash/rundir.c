@@ -63,7 +63,7 @@ static const char *refuse(int fd, const struct stat *st)
     if ((st->st_uid != 0 && st->st_uid != geteuid()) || is_nobody(st->st_uid))
         return "it belongs to another user";
     if (st->st_mode & S_IWOTH)
-        return "everybody can write there";
+        return "it is world-writable";
     if (faccessat(fd, ".", R_OK | W_OK | X_OK, AT_EACCESS) != 0)
         return strerror(errno);
     return NULL;
@@ -78,15 +78,15 @@ int rlk_rundir_open(struct rlk_rundir *ret_dir, const char *path)
     if (fd < 0) {
         int code = errno;
         if (code == ENOTDIR && lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
-            return rlk_error_set(EPERM, "%s cannot be used: it is a link", path);
-        return rlk_error_set(code, "%s cannot be opened: %s", path, strerror(code));
+            return rlk_error_set(EPERM, "cannot use %s: it is a symbolic link", path);
+        return rlk_error_set(code, "cannot open %s: %s", path, strerror(code));
     }
     errno = 0;
     const char *why = fstat(fd, &st) == 0 ? refuse(fd, &st) : strerror(errno);
     if (why) {
         int code = errno == EACCES ? EACCES : EPERM;
         rlk_fd_close(fd);
-        return rlk_error_set(code, "%s cannot be used: %s", path, why);
+        return rlk_error_set(code, "cannot use %s: %s", path, why);
     }
     *ret_dir = (struct rlk_rundir){ fd, (st.st_mode & S_IWGRP) != 0, st.st_gid };
     return 0;
@@ -107,7 +107,7 @@ static int try_dir(const char *path)
 static int try_own(const char *path)
 {
     if (mkdir(path, 0700) != 0 && errno != EEXIST)
-        return rlk_error_set(errno, "%s cannot be made: %s", path, strerror(errno));
+        return rlk_error_set(errno, "cannot create %s: %s", path, strerror(errno));
     return try_dir(path);
 }
 
@@ -134,7 +134,7 @@ static int find(char path[RLK_RUNDIR_SIZE], bool *ret_off)
         len = snprintf(path, RLK_RUNDIR_SIZE, "%s", wanted);
         if (len >= RLK_RUNDIR_SIZE || wanted[0] != '/')
             return rlk_error_set(ENOENT, "$RLOCK_RUNDIR is %s",
-                                 wanted[0] == '/' ? "too long" : "no absolute path");
+                                 wanted[0] == '/' ? "too long" : "not an absolute path");
         return try_dir(path) == 0 ? 0 : ENOENT;
     }
     snprintf(path, RLK_RUNDIR_SIZE, OF_ADMINISTRATOR);

@@ -70,9 +70,9 @@ static const char *read_fd(int fd, struct text *text, size_t most, int *ret_code
     if (fstat(fd, &text->st) != 0)
         return failed(errno, ret_code);
     if (S_ISDIR(text->st.st_mode))
-        return "it is a directory";
+        return "is a directory";
     if (!S_ISREG(text->st.st_mode) && !is_null_device(&text->st))
-        return "it is no regular file";
+        return "not a regular file";
     text->at = malloc(most + 1);
     if (!text->at)
         return failed(ENOMEM, ret_code);
@@ -103,7 +103,7 @@ static const char *read_file(const char *path, struct text *text, size_t most,
         int code = errno;
         if (code == ENOENT && lstat(path, &st) == 0) {
             *ret_code = EINVAL;
-            return "it is a link to nothing";
+            return "dangling symbolic link";
         }
         const char *why = failed(code, ret_code);
         if (code == ENOENT)
@@ -121,9 +121,9 @@ static const char *read_file(const char *path, struct text *text, size_t most,
 static const char *exposure(const struct stat *st)
 {
     if (st->st_mode & S_IRWXO)
-        return "others have rights to it (chmod o=)";
+        return "other users have access to the file (chmod o=)";
     if (st->st_mode & S_IWGRP)
-        return "its group can write it (chmod g-w)";
+        return "the file is group-writable (chmod g-w)";
     return NULL;
 }
 
@@ -179,14 +179,14 @@ static int take_entry(struct conf *conf, char *line, int number)
     int key = 0;
 
     if (!equal)
-        return refuse(conf, number, EINVAL, "there is no '=' in it");
+        return refuse(conf, number, EINVAL, "no '=' in the line");
     *equal = '\0';
     const char *name = trim(line);
     while (key < KEY_COUNT && strcmp(name, key_names[key]) != 0)
         key++;
     if (key == KEY_COUNT)
         return refuse(conf, number, EINVAL,
-                      "unknown key; there are url, user and passwordfile");
+                      "unknown key; the keys are url, user and passwordfile");
     struct entry *entry = &conf->entries[key];
     if (entry->value)
         return refuse(conf, number, EINVAL, "%s is given twice, first in line %d",
@@ -201,9 +201,9 @@ static int take_entry(struct conf *conf, char *line, int number)
 static int take_line(struct conf *conf, char *line, size_t len, int number)
 {
     if (len > LINE_LEN_MAX)
-        return refuse(conf, number, EINVAL, "it is longer than %d bytes", LINE_LEN_MAX);
+        return refuse(conf, number, EINVAL, "longer than %d bytes", LINE_LEN_MAX);
     if (memchr(line, '\0', len))
-        return refuse(conf, number, EINVAL, "there is a NUL byte in it");
+        return refuse(conf, number, EINVAL, "contains a NUL byte");
     line = trim(line);
     return *line == '\0' || *line == '#' ? 0 : take_entry(conf, line, number);
 }
@@ -213,7 +213,7 @@ static int take_lines(struct conf *conf)
     char *line = conf->text.at, *end = line + conf->text.len;
 
     if (conf->text.len > FILE_SIZE_MAX)
-        return rlk_error_set(EINVAL, "%s: it is longer than %d bytes", conf->shown,
+        return rlk_error_set(EINVAL, "%s: longer than %d bytes", conf->shown,
                              FILE_SIZE_MAX);
     for (int number = 1; line < end; number++) {
         char *newline = memchr(line, '\n', (size_t)(end - line));
@@ -238,7 +238,7 @@ static int check_entries(const struct conf *conf)
     if (file->value && !url->value)
         return refuse(conf, file->line, EINVAL, "passwordfile without url");
     if (file->value && file->value[0] != '/')
-        return refuse(conf, file->line, EINVAL, "passwordfile is no absolute path");
+        return refuse(conf, file->line, EINVAL, "passwordfile is not an absolute path");
     return 0;
 }
 
@@ -261,10 +261,10 @@ static const char *password_of(const struct text *text, size_t *ret_len)
         len++;
     *ret_len = len;
     if (len == 0)
-        return "no password in its first line";
+        return "no password in the first line";
     if (len > PASSWORD_LEN_MAX)
-        return "its first line is too long";
-    return memchr(text->at, '\0', len) ? "there is a NUL byte in it" : NULL;
+        return "the first line is too long";
+    return memchr(text->at, '\0', len) ? "contains a NUL byte" : NULL;
 }
 
 static int set_credentials(struct rlk_target *target, const struct conf *conf)
@@ -321,12 +321,13 @@ static int set_target(struct rlk_config *config, const struct conf *conf)
         return refuse(conf, url->line, rc, "%s", why);
     }
     if (of_url && exposure(&conf->text.st))
-        return refuse(conf, url->line, EINVAL,
-                      "a password is in it, and %s; or use passwordfile",
-                      exposure(&conf->text.st));
+        return refuse(
+            conf, url->line, EINVAL,
+            "the URL contains a password, and %s; alternatively use passwordfile",
+            exposure(&conf->text.st));
     if (of_url && file->value)
         return refuse(conf, file->line, EINVAL,
-                      "passwordfile beside a URL that has a password");
+                      "passwordfile together with a URL that contains a password");
     return file->value && !target->user && !target->password
                ? set_credentials(target, conf)
                : 0;
@@ -365,7 +366,7 @@ static int parse_environment(struct rlk_config *config, const char *url)
 static int parse_text(struct rlk_config *config, struct conf *conf, const char *path)
 {
     if (S_ISREG(conf->text.st.st_mode) && (conf->text.st.st_mode & S_IWOTH))
-        return rlk_error_set(EINVAL, "%s: everybody can write it", conf->shown);
+        return rlk_error_set(EINVAL, "%s: the file is world-writable", conf->shown);
     int rc = take_lines(conf);
     if (rc == 0)
         rc = check_entries(conf);
@@ -407,6 +408,6 @@ int rlk_conf_parse(struct rlk_config *config)
     if (!path || !path[0])
         return parse_file(config, OF_SYSTEM, false);
     if (path[0] != '/')
-        return rlk_error_set(EINVAL, "RLOCK_CONF: it is no absolute path");
+        return rlk_error_set(EINVAL, "RLOCK_CONF: not an absolute path");
     return parse_file(config, path, true);
 }

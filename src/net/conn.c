@@ -112,7 +112,8 @@ bool rlk_conn_has_socket(struct rlk_conn *conn)
 {
     if (rlk_fd_is_ours(conn->fd))
         return true;
-    rlk_conn_explain(conn, "the program has closed the connection to %s", conn->label);
+    rlk_conn_explain(conn, "the program closed the library's connection to %s",
+                     conn->label);
     return false;
 }
 
@@ -181,13 +182,13 @@ enum rlk_input rlk_conn_input(struct rlk_conn *conn, int flags)
 static enum rlk_parsed sort_reader_error(struct rlk_conn *conn)
 {
     if (conn->reader->err == REDIS_ERR_OOM && !conn->too_big) {
-        rlk_conn_explain(conn, "no memory for a reply of %s", conn->label);
+        rlk_conn_explain(conn, "out of memory for a reply from %s", conn->label);
         return RLK_PARSED_NO_MEMORY;
     }
     if (conn->reader->err == REDIS_ERR_PROTOCOL)
         rlk_conn_explain(conn, "%s does not speak the Redis protocol", conn->label);
     else
-        rlk_conn_explain(conn, "a reply of %s is too big", conn->label);
+        rlk_conn_explain(conn, "a reply from %s is too big", conn->label);
     return RLK_PARSED_BAD;
 }
 
@@ -207,7 +208,7 @@ enum rlk_parsed rlk_conn_parse(struct rlk_conn *conn, struct rlk_reply **ret_rep
         return RLK_PARSED_REPLY;
     }
     if (conn->partial_len > conn->reply_limit) {
-        rlk_conn_explain(conn, "a reply of %s is too big", conn->label);
+        rlk_conn_explain(conn, "a reply from %s is too big", conn->label);
         return RLK_PARSED_BAD;
     }
     return RLK_PARSED_PARTIAL;
@@ -318,7 +319,7 @@ static bool call_send(struct rlk_conn *conn, const char *bytes, size_t len,
             return true;
         *ret_waited = true;
         if (!rlk_conn_poll(conn->fd, POLLOUT, deadline)) {
-            rlk_conn_explain(conn, "%s took no request in time", conn->label);
+            rlk_conn_explain(conn, "%s did not accept a request in time", conn->label);
             break;
         }
         if (!rlk_conn_has_socket(conn))
@@ -383,10 +384,10 @@ enum rlk_failure rlk_conn_call(struct rlk_conn *conn, int argc, const char *cons
         return RLK_FAIL_LOCAL;
     }
     if (rlk_conn_unparsed(conn) > 0) {
-        rlk_conn_explain(conn, "%s sent what nobody asked for", conn->label);
+        rlk_conn_explain(conn, "%s sent data without a request", conn->label);
         rlk_conn_die(conn, RLK_FAIL_NOT_SENT, ENOTCONN);
     } else if (*ret_sent >= deadline) {
-        rlk_conn_explain(conn, "no time left to ask %s", conn->label);
+        rlk_conn_explain(conn, "no time left for a request to %s", conn->label);
         conn->local_code = ENOTCONN;
         redisFreeCommand(owned);
         return RLK_FAIL_NOT_SENT; /* it lives on: nothing was begun */

@@ -144,7 +144,7 @@ static void explain_auth(struct rlk_conn *conn, const char *text)
     if (begins(text, "ERR AUTH") || begins(text, "ERR Client sent AUTH"))
         why = "the server has no password, but one was given";
     else if (begins(text, "ERR wrong number of arguments"))
-        why = "the server knows no users, only a password";
+        why = "the server supports a password, but no user names";
     else if (!is_denied(text) && !begins(text, "ERR invalid"))
         why = "unexpected error";
     rlk_conn_explain(conn, "%s%s refused AUTH: %s", conn->label, conn->whence, why);
@@ -214,7 +214,7 @@ static enum rlk_conn_hello_result take_answer(struct rlk_conn *conn,
     if (command == RLK_HELLO_TIME ? take_time(conn, reply, h->sent)
                                   : type == RLK_REPLY_STATUS)
         return RLK_HELLO_WAIT;
-    rlk_conn_explain(conn, "%s%s gave a strange answer to %s", conn->label, conn->whence,
+    rlk_conn_explain(conn, "unexpected reply from %s%s to %s", conn->label, conn->whence,
                      command_names[command]);
     return RLK_HELLO_STRANGE;
 }
@@ -238,7 +238,7 @@ take_answers(struct rlk_conn *conn, struct rlk_conn_hello *h, const char *passwo
             return result;
     }
     if (rlk_conn_unparsed(conn) > 0 || h->at < h->len) {
-        rlk_conn_explain(conn, "%s sent what nobody asked for", conn->label);
+        rlk_conn_explain(conn, "%s sent data without a request", conn->label);
         return RLK_HELLO_STRANGE;
     }
     return RLK_HELLO_DONE;

@@ -215,8 +215,8 @@ static bool start_connect(struct rlk_conn *conn)
     conn->fd = rlk_fd_socket(family);
     if (conn->fd < 0) {
         int code = errno == ENOBUFS ? ENOMEM : errno;
-        rlk_conn_explain(conn, "cannot connect to %s: no socket: %s", conn->label,
-                         strerror(code));
+        rlk_conn_explain(conn, "cannot connect to %s: cannot create a socket: %s",
+                         conn->label, strerror(code));
         if (code != EMFILE && code != ENFILE && code != ENOMEM)
             return fail_address(conn);
         give_up(conn, RLK_FAIL_LOCAL, code);
@@ -364,10 +364,10 @@ static void explain_time_out(struct rlk_conn *conn)
 {
     switch (conn->opening->phase) {
     case PHASE_RESOLVE:
-        explain_unresolved(conn, "no answer in time");
+        explain_unresolved(conn, "no reply in time");
         break;
     case PHASE_SHAKE:
-        rlk_conn_explain(conn, "%s%s accepted the connection, but did not answer in time",
+        rlk_conn_explain(conn, "%s%s accepted the connection, but did not reply in time",
                          conn->label, conn->whence);
         break;
     case PHASE_NEXT:
@@ -396,7 +396,7 @@ static bool is_robbed(struct rlk_conn *conn)
 void rlk_conn_opening_step(struct rlk_conn *conn)
 {
     if (is_robbed(conn)) {
-        rlk_conn_explain(conn, "the program has closed the connection to %s",
+        rlk_conn_explain(conn, "the program closed the library's connection to %s",
                          conn->label);
         give_up(conn, RLK_FAIL_NOT_SENT, ENOTCONN);
         return;

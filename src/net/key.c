@@ -25,9 +25,9 @@ static int begins(const char *name, size_t name_len, const char *prefix)
 int rlk_key_check(const char *name, size_t name_len)
 {
     if (name_len == 0)
-        return rlk_error_set(EINVAL, "the name of a lock is empty");
+        return rlk_error_set(EINVAL, "the lock's name is empty");
     if (name_len > RLOCK_NAME_MAX)
-        return rlk_error_set(ENAMETOOLONG, "the name of a lock has over %d bytes",
+        return rlk_error_set(ENAMETOOLONG, "the lock's name is longer than %d bytes",
                              RLOCK_NAME_MAX);
     if (begins(name, name_len, "rlock:") || begins(name, name_len, "redisson_"))
         return rlk_error_set(EINVAL,

@@ -164,7 +164,7 @@ static int take_place(struct rlk_pool *pool, int64_t deadline, struct rlk_conn *
     }
     rlk_sync_mutex_unlock(&pool->mu);
     if (rc == ENOTCONN)
-        return rlk_error_set(rc, "all %d connections to %s were in use too long",
+        return rlk_error_set(rc, "all %d connections to %s were in use for too long",
                              pool->options.max_connections,
                              pool->options.conn.target->label);
     return rc;

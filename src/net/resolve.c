@@ -70,7 +70,7 @@ static int start_thread(struct rlk_resolve *job)
 {
     job->fd = rlk_fd_event();
     if (job->fd < 0)
-        return rlk_error_of_step(errno, "cannot make an event (eventfd)");
+        return rlk_error_of_step(errno, "cannot create an event (eventfd)");
     atomic_store(&job->refs, 2);
     int rc = rlk_sync_thread_start_detached("rlock-resolve", run, job);
     if (rc != 0)

@@ -178,8 +178,7 @@ static const char *decode(const struct rlk_reply *reply, struct rlk_answer *answ
 }
 
 #define UNREADABLE                                                                       \
-    "the answer is none of a lock script (%s): the lock's keys may hold what is no "     \
-    "lock's"
+    "unexpected reply from lock script %s (%s): the lock's keys may hold foreign data"
 
 int rlk_script_unreadable(const struct rlk_request *req, const char *wrong)
 {
@@ -188,7 +187,8 @@ int rlk_script_unreadable(const struct rlk_request *req, const char *wrong)
     /* the first key of every script is the lock */
     rlk_log_name(shown, sizeof(shown), req->argv[RLK_REQUEST_FIRST_KEY],
                  req->len[RLK_REQUEST_FIRST_KEY]);
-    return rlk_error_set(EPROTO, "lock \"%s\": " UNREADABLE, shown, wrong);
+    return rlk_error_set(EPROTO, "lock \"%s\": " UNREADABLE, shown,
+                         rlk_scripts[req->script].name, wrong);
 }
 
 /* Sorts an ERROR reply into the answer. script: what was sent, or NULL; req: the request
@@ -246,7 +246,7 @@ void rlk_script_decode(struct rlk_conn *conn, const struct rlk_script *script,
     const char *wrong = decode(reply, ret_answer, fates, fate_max);
     if (wrong) {
         clear_answer(ret_answer, sent);
-        snprintf(text, text_size, UNREADABLE, wrong);
+        snprintf(text, text_size, UNREADABLE, script->name, wrong);
         ret_answer->outcome = RLK_REFUSED;
         ret_answer->code = EPROTO;
         ret_answer->unreadable = wrong;
@@ -354,7 +354,7 @@ void rlk_script_call_raw(struct rlk_conn *conn, const struct rlk_request *req,
     if (ret_answer->outcome != RLK_NOSCRIPT)
         return;
     ret_answer->outcome = RLK_REFUSED;
-    rlk_error_set(ret_answer->code, "the server does not know a script that it was sent");
+    rlk_error_set(ret_answer->code, "the server does not know a script that it just ran");
 }
 
 void rlk_script_call(struct rlk_conn *conn, const struct rlk_request *req,

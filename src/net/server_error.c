@@ -310,9 +310,9 @@ void rlk_server_error_describe(char *buf, size_t size, const char *command,
         append(buf, size, "the ACL refuses ", 16);
         append(buf, size, what, strlen(what));
     } else {
-        static const char odd[] = "a key of it holds something that is no lock: ";
-        static const char whole[] = "the server lets no script write that has asked for "
-                                    "the time (set lua-replicate-commands to yes): ";
+        static const char odd[] = "a key of the lock holds foreign data: ";
+        static const char whole[] = "the server lets no script write after TIME (set "
+                                    "lua-replicate-commands to yes): ";
         if (name && rlk_server_error_begins(text, len, wrong_type))
             append(buf, size, odd, sizeof(odd) - 1);
         if (rlk_server_error_of_writes(text, len))

@@ -118,7 +118,7 @@ static int parse_number(struct slice s, const char *holder, long min, long max,
     *ret_value = value;
     return 0;
 bad:
-    return rlk_error_set(EINVAL, "URL: %s is no number from %ld to %ld", holder, min,
+    return rlk_error_set(EINVAL, "URL: %s is not a number from %ld to %ld", holder, min,
                          max);
 }
 
@@ -321,7 +321,7 @@ static int parse_host_port(struct rlk_target *target, struct slice s)
         host.at++;
         host.len--;
         if (s.len > 0 && s.at[0] != ':')
-            return rlk_error_set(EINVAL, "URL: garbage after the ']'");
+            return rlk_error_set(EINVAL, "URL: unexpected text after the ']'");
         has_port = s.len > 0;
         port = (struct slice){ s.at + 1, has_port ? s.len - 1 : 0 };
     } else if ((colon = find(s, ':'))) {
@@ -420,8 +420,8 @@ int rlk_url_parse(struct rlk_config *config, const char *url)
     int (*parse)(struct parse *, struct slice);
     size_t scheme_len, len = strlen(url);
     if (len > 0 && (is_blank(url[0]) || is_blank(url[len - 1])))
-        return rlk_error_set(EINVAL, "URL: there is a blank or a line break %s it",
-                             is_blank(url[0]) ? "before" : "behind");
+        return rlk_error_set(EINVAL, "URL: blank or line break %s the URL",
+                             is_blank(url[0]) ? "before" : "after");
     if (strncasecmp(url, redis, sizeof(redis) - 1) == 0) {
         parse = parse_redis;
         scheme_len = sizeof(redis) - 1;
@@ -431,7 +431,7 @@ int rlk_url_parse(struct rlk_config *config, const char *url)
     } else if (strncasecmp(url, rediss, sizeof(rediss) - 1) == 0) {
         return rlk_error_set(ENOTSUP, "URL: rediss://: TLS is not built in yet");
     } else {
-        return rlk_error_set(EINVAL, "URL: it does not begin with redis:// or unix://");
+        return rlk_error_set(EINVAL, "URL: must begin with redis:// or unix://");
     }
     struct slice rest = { url + scheme_len, strlen(url + scheme_len) };
     struct slice query = rest;
