@@ -137,7 +137,7 @@ void clients_describe(char *text, size_t size)
                guarded[i].source ? ")" : "");
 }
 
-void clients_count_burials(char *text, size_t size)
+void clients_count_recoveries(char *text, size_t size)
 {
     uint64_t each[URLS_MAX] = { 0 }, sum = 0;
     rlock_stats_t stats;

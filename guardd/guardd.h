@@ -71,7 +71,7 @@ int clients_count(void);
 /* "redis://a:6379, unix:///s"; behind one that the command line did not name: who did */
 void clients_describe(char *text, size_t size);
 /* "3 burials (2 at redis://a:6379, 1 at unix:///s)" */
-void clients_count_burials(char *text, size_t size);
+void clients_count_recoveries(char *text, size_t size);
 /* Whether one of them looks at nothing, or not any more: then SIGTERM was sent to this
  * process by itself. */
 bool clients_are_blind(void);

@@ -214,7 +214,7 @@ static int serve(int signals)
             say_and_exit(GUARD_INTERNAL, "cannot read signals: %s", strerror(errno));
         if (info.ssi_signo != SIGUSR1)
             return (int)info.ssi_signo;
-        clients_count_burials(text, sizeof(text));
+        clients_count_recoveries(text, sizeof(text));
         say(SAY_NOTICE, "%s", text);
         notify("STATUS=%s", text);
     }
@@ -225,7 +225,7 @@ static void stop(int number)
     char text[SAY_LINE_MAX / 2];
 
     clients_bound_the_end();
-    clients_count_burials(text, sizeof(text));
+    clients_count_recoveries(text, sizeof(text));
     if (clients_are_blind())
         say(SAY_ERROR, "exits: no directory is left to watch: %s", text);
     else

@@ -371,25 +371,25 @@ static int tell_messages(struct rlk_diagnosis *d)
 
 static int tell_guard(struct rlk_diagnosis *d)
 {
-    const struct rlk_livefile *guard = &d->client->guard;
+    const struct rlk_livefile *livefile = &d->client->livefile;
 
-    if (guard->dir[0])
+    if (livefile->dir[0])
         return rlk_diagnose_tell(
             d, LOG_INFO, "guard",
             "The crash guard is on, in %s: when this process is killed, other processes "
             "of this host that use it release its locks at once.",
-            guard->dir);
-    if (guard->off)
+            livefile->dir);
+    if (livefile->off)
         return rlk_diagnose_tell(
             d, LOG_INFO, "guard",
             "The crash guard is turned off: %s. The locks of a process that is killed "
             "become free when their leases end.",
-            guard->why);
+            livefile->why);
     return rlk_diagnose_tell(
         d, LOG_NOTICE, "guard",
         "There is no crash guard: %s. The locks of a process that is killed become free "
         "when their leases end; see rlock_getrundir(3) for the directory that it needs.",
-        guard->why);
+        livefile->why);
 }
 
 /* ---- the call */

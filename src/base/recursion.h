@@ -21,14 +21,14 @@ struct rlk_recursion {
 };
 
 /* One level more. False: too many, or out of memory; nothing changed. */
-bool rlk_recursion_push(struct rlk_recursion *levels, bool read);
+bool rlk_recursion_push(struct rlk_recursion *recursion, bool read);
 /* Whether the innermost level is a read. */
-bool rlk_recursion_reads(const struct rlk_recursion *levels);
+bool rlk_recursion_reads(const struct rlk_recursion *recursion);
 /* Drops the innermost level of that mode. False: there is none. */
-bool rlk_recursion_drop(struct rlk_recursion *levels, bool read);
+bool rlk_recursion_drop(struct rlk_recursion *recursion, bool read);
 /* All become reads. */
-void rlk_recursion_downgrade(struct rlk_recursion *levels);
+void rlk_recursion_downgrade(struct rlk_recursion *recursion);
 /* Empty again. */
-void rlk_recursion_clear(struct rlk_recursion *levels);
+void rlk_recursion_clear(struct rlk_recursion *recursion);
 
 #endif

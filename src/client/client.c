@@ -26,7 +26,7 @@ struct rlk_heritage {
     struct rlk_heritage *older;
     struct rlk_registry registry;
     struct rlk_watch watch;
-    struct rlk_peer_watch deaths;
+    struct rlk_peer_watch peer_watch;
     struct rlk_subscription subscription;
     struct rlk_pool *pool;
 };
@@ -41,7 +41,7 @@ static void inherit(struct rlock_client *client)
     client->heritage = NULL;
     memcpy(&heritage->registry, &client->registry, sizeof(client->registry));
     memcpy(&heritage->watch, &client->watch, sizeof(client->watch));
-    memcpy(&heritage->deaths, &client->deaths, sizeof(client->deaths));
+    memcpy(&heritage->peer_watch, &client->peer_watch, sizeof(client->peer_watch));
     memcpy(&heritage->subscription, &client->subscription, sizeof(client->subscription));
     memset(&heritage->registry.random, 0, sizeof(heritage->registry.random)); /* T13 */
     heritage->pool = client->pool;
@@ -282,8 +282,8 @@ void rlk_client_disown(struct rlock_client *client)
     memset(&client->counters, 0, sizeof(client->counters));
     memset(&client->round_trips, 0, sizeof(client->round_trips));
     memset(&client->watch, 0, sizeof(client->watch));
-    memset(&client->deaths, 0, sizeof(client->deaths));
-    client->deaths.inotify_fd = -1; /* 0 is the program's */
+    memset(&client->peer_watch, 0, sizeof(client->peer_watch));
+    client->peer_watch.inotify_fd = -1; /* 0 is the program's */
     rlk_livefile_forget(client);
     memset(&client->subscription, 0, sizeof(client->subscription));
     client->pool = NULL;

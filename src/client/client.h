@@ -47,8 +47,8 @@ struct rlock_client {
 
     struct rlk_subscription subscription; /* the subscriber thread's */
     struct rlk_watch watch;               /* the watchdog thread's, as the next */
-    struct rlk_peer_watch deaths;
-    struct rlk_livefile guard; /* its own file */
+    struct rlk_peer_watch peer_watch;
+    struct rlk_livefile livefile; /* its own file */
 };
 
 /* What rlock_client_open, _close and _setdefault do (client NULL: the default client). */

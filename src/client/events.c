@@ -172,7 +172,7 @@ static const struct {
     { RLK_NEWS_DIED, RLOCK_EVENT_OWNER_DIED, RLK_LOG_ERR, "abandoned",
       "its thread ended without unlocking it" },
 };
-_Static_assert(sizeof(table) / sizeof(table[0]) == RLK_TELLING_KINDS, "one pace each");
+_Static_assert(sizeof(table) / sizeof(table[0]) == RLK_HOLD_EVENT_KINDS, "one pace each");
 
 static void write_reason(char buf[RLK_CAUSE_SIZE], size_t i, const struct told *told)
 {
@@ -192,7 +192,7 @@ static bool tell_holder(struct rlock_client *client, struct told *told)
     char shown[RLK_LOG_NAME_SIZE], more[RLK_LOG_MORE_SIZE], reason[RLK_CAUSE_SIZE];
     char lasted[RLK_LOG_NUMBER_SIZE];
 
-    for (size_t i = 0; i < RLK_TELLING_KINDS; i++) {
+    for (size_t i = 0; i < RLK_HOLD_EVENT_KINDS; i++) {
         if (!(told->news & table[i].news))
             continue;
         rlock_event_t event = told->event;
@@ -213,35 +213,33 @@ static bool tell_holder(struct rlock_client *client, struct told *told)
 
 /* Of a process of this host that was found dead. Of its locks there is a line in the log
  * (recovery.c). */
-static bool tell_obituary(struct rlock_client *client,
-                          const struct rlk_death_event *obituary)
+static bool tell_death(struct rlock_client *client, const struct rlk_death_event *death)
 {
-    char reason[RLK_CAUSE_SIZE + sizeof(obituary->program)];
+    char reason[RLK_CAUSE_SIZE + sizeof(death->program)];
     rlock_event_t event = { .kind = RLOCK_EVENT_OWNER_DIED,
-                            .type = obituary->type,
-                            .mode = obituary->mode,
-                            .name = obituary->name,
+                            .type = death->type,
+                            .mode = death->mode,
+                            .name = death->name,
                             .reason = reason };
 
     snprintf(reason, sizeof(reason),
-             "process %ld (%s) of this host died while holding it", obituary->pid,
-             obituary->program);
+             "process %ld (%s) of this host died while holding it", death->pid,
+             death->program);
     return tell(client, &event);
 }
 
-static bool tell_obituaries(struct rlock_client *client)
+static bool tell_deaths(struct rlock_client *client)
 {
     bool go_on = true;
 
     while (go_on) {
         rlk_registry_lock(&client->registry);
-        struct rlk_death_event *obituary =
-            rlk_awaited_next_death_locked(&client->registry);
+        struct rlk_death_event *death = rlk_awaited_next_death_locked(&client->registry);
         rlk_registry_unlock(&client->registry);
-        if (!obituary)
+        if (!death)
             break;
-        go_on = tell_obituary(client, obituary);
-        free(obituary);
+        go_on = tell_death(client, death);
+        free(death);
     }
     return go_on;
 }
@@ -253,5 +251,5 @@ bool rlk_events_news(struct rlock_client *client)
     while (next_news(&client->registry, &told))
         if (!tell_holder(client, &told))
             return false;
-    return tell_obituaries(client);
+    return tell_deaths(client);
 }

@@ -10,7 +10,7 @@
 
 struct rlock_client;
 
-enum { RLK_TELLING_KINDS = 4 }; /* of news, each with a pace of its own in the log */
+enum { RLK_HOLD_EVENT_KINDS = 4 }; /* of news, each with a pace of its own in the log */
 
 /* The server is not there, and was last at `since`: told once, until it is up again. */
 bool rlk_events_down(struct rlock_client *client, const char *reason, int64_t since);

@@ -93,13 +93,13 @@ bool rlk_leader_begin_locked(struct rlock_client *client, struct rlk_thread *thr
  * where it is switched off; or the program has closed the set. Until the leader comes to
  * it, it would wake us again and again, and keep it from coming to it, if it may run only
  * when we sleep. */
-static bool is_telling(const struct rlk_subscription *sub)
+static bool has_events(const struct rlk_subscription *sub)
 {
     struct epoll_event event;
     return !rlk_fd_is_ours(sub->watch_fd) || epoll_wait(sub->watch_fd, &event, 1, 0) > 0;
 }
 
-bool rlk_leader_take_over(struct rlock_client *client, bool wanted)
+bool rlk_leader_take_over(struct rlock_client *client, bool work_due)
 {
     struct rlk_subscription *sub = &client->subscription;
     struct rlk_registry *reg = &client->registry;
@@ -109,7 +109,7 @@ bool rlk_leader_take_over(struct rlock_client *client, bool wanted)
     if (!led) {
         sub->mode = RLK_SUB_OWN;
     } else if (sub->mode == RLK_SUB_LENT &&
-               (wanted || !rlk_list_empty(&reg->channels) || is_telling(sub))) {
+               (work_due || !rlk_list_empty(&reg->channels) || has_events(sub))) {
         sub->mode = RLK_SUB_RECALLED;
         rlk_registry_wake_locked(reg, reg->leader);
     }

@@ -28,7 +28,7 @@ bool rlk_leader_begin_locked(struct rlock_client *client, struct rlk_thread *thr
 /* It has the connection from now on. False: a waiting thread leads. That goes on if there
  * is nothing to do for the subscriber, which `wanted` says but for the channels, or is
  * told to leave, and wakes the subscriber then. */
-bool rlk_leader_take_over(struct rlock_client *client, bool wanted);
+bool rlk_leader_take_over(struct rlock_client *client, bool work_due);
 /* Lets a waiting thread read the mailbox if there is nothing else to do there. */
 void rlk_leader_lend(struct rlock_client *client);
 /* Nobody leads any more: the client ends. */

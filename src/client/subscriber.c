@@ -565,8 +565,9 @@ static int64_t step(struct rlk_loop_member *member, int64_t now)
 
     if (!rlk_events_news(client))
         return 0;
-    bool wanted = sub->mode == RLK_SUB_LENT && (now >= sub->due || is_elsewhere(client));
-    if (rlk_leader_take_over(client, wanted)) {
+    bool work_due =
+        sub->mode == RLK_SUB_LENT && (now >= sub->due || is_elsewhere(client));
+    if (rlk_leader_take_over(client, work_due)) {
         int64_t due = step_conn(client, now);
         if (due == 0)
             return 0;

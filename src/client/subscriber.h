@@ -32,7 +32,7 @@ struct rlk_subscription {
     int64_t up_at;            /* when it was last heard that SUBSCRIBE was done */
     int64_t leave_at;         /* not before, where the server is another one */
     struct rlk_log_pace pace; /* of what the server refuses */
-    struct rlk_log_pace link_pace, paces[RLK_TELLING_KINDS]; /* of what is told */
+    struct rlk_log_pace link_pace, paces[RLK_HOLD_EVENT_KINDS]; /* of what is told */
     _Atomic int64_t away_since; /* told_down: when the server was last there; else 0 */
     /* Has the connection in the midst of other things, so that whoever leads (leader.h)
      * can keep what it reads from waking the thread; -1: there is none. */

@@ -260,7 +260,7 @@ static int64_t step(struct rlk_loop_member *member, int64_t now)
 {
     struct rlock_client *client = client_of(member);
     struct rlk_watch *watch = &client->watch;
-    bool wanted = false;
+    bool need_conn = false;
 
     /* A server that is no master any more does not know what the new one granted: it
      * would say of such a hold that it is gone. What is in flight is repeated. */
@@ -270,20 +270,20 @@ static int64_t step(struct rlk_loop_member *member, int64_t now)
     }
     if (watch->conn)
         serve_conn(client, now);
-    int64_t due = rlk_renewer_run(client, &wanted);
-    int64_t look_at = rlk_peer_watch_step(client, now, &wanted);
+    int64_t due = rlk_renewer_run(client, &need_conn);
+    int64_t look_at = rlk_peer_watch_step(client, now, &need_conn);
     if (look_at < due)
         due = look_at;
-    bool missed = wanted && !rlk_renewer_ready(watch);
-    if (wanted && !watch->conn && now >= watch->retry_at)
+    bool missed = need_conn && !rlk_renewer_ready(watch);
+    if (need_conn && !watch->conn && now >= watch->retry_at)
         open_conn(client, now);
     /* sends; and takes what it reads by the way, of which poll tells no more */
     if (watch->conn &&
         (watch->opening || !rlk_renewer_ready(watch) || rlk_conn_unsent(watch->conn) > 0))
         serve_conn(client, now);
-    if (wanted && !watch->conn && watch->retry_at < due)
+    if (need_conn && !watch->conn && watch->retry_at < due)
         due = watch->retry_at;
-    if (client->deaths.answered || (missed && rlk_renewer_ready(watch)))
+    if (client->peer_watch.answered || (missed && rlk_renewer_ready(watch)))
         due = 0; /* what follows from it */
     if (watch->conn) {
         int64_t conn_due = rlk_conn_due(watch->conn);

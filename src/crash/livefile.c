@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 enum {
-    SLOTS_OLD_KERNEL = 1024, /* where no more memory can be had later */
+    INTENTS_OLD_KERNEL = 1024, /* where no more memory can be had later */
     LIFE_MAX_MS = 86400000
 };
 
@@ -38,7 +38,7 @@ static bool is_loopback(const char *host)
 
 /* As configured, without the password. What is another server in another container is
  * told apart: a loopback address by its network namespace, a path by its directory. */
-static bool name_server(struct rlk_livefile *guard, const struct rlk_target *target)
+static bool name_server(struct rlk_livefile *livefile, const struct rlk_target *target)
 {
     struct stat st;
     int len;
@@ -50,20 +50,20 @@ static bool name_server(struct rlk_livefile *guard, const struct rlk_target *tar
                  target->path);
         if (stat(dir, &st) != 0)
             memset(&st, 0, sizeof(st));
-        len = snprintf(guard->server, sizeof(guard->server), "unix %ju:%ju/%s %d",
+        len = snprintf(livefile->server, sizeof(livefile->server), "unix %ju:%ju/%s %d",
                        (uintmax_t)st.st_dev, (uintmax_t)st.st_ino, base, target->db);
     } else {
         bool own = is_loopback(target->host);
         if (!own || stat("/proc/self/ns/net", &st) != 0)
             memset(&st, 0, sizeof(st));
-        len = snprintf(guard->server, sizeof(guard->server), "tcp %s:%u %d %ju",
+        len = snprintf(livefile->server, sizeof(livefile->server), "tcp %s:%u %d %ju",
                        target->host, (unsigned)target->port, target->db,
                        (uintmax_t)st.st_ino);
-        for (char *c = guard->server; *c; c++)
+        for (char *c = livefile->server; *c; c++)
             if (*c >= 'A' && *c <= 'Z')
                 *c = (char)(*c - 'A' + 'a');
     }
-    return len < (int)sizeof(guard->server) && !strchr(guard->server, '\n');
+    return len < (int)sizeof(livefile->server) && !strchr(livefile->server, '\n');
 }
 
 /* ---- making it */
@@ -85,7 +85,7 @@ bool rlk_livefile_is_free(int fd)
 }
 
 /* How many slots there may be at most; a file over the limit would be a signal. */
-static unsigned slots_allowed(void)
+static unsigned intents_allowed(void)
 {
     struct rlimit limit;
     if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
@@ -96,9 +96,9 @@ static unsigned slots_allowed(void)
     return count < RLK_SLOTS_MAX ? (unsigned)count : RLK_SLOTS_MAX;
 }
 
-static size_t len_of(unsigned slots)
+static size_t len_of(unsigned intents)
 {
-    return RLK_LIVEFILE_HEADER + slots * sizeof(struct rlk_intent);
+    return RLK_LIVEFILE_HEADER + intents * sizeof(struct rlk_intent);
 }
 
 static bool can_grow(void *map)
@@ -116,7 +116,7 @@ static void write_head(const struct rlock_client *client, char *at)
             *c = '_';
     snprintf(at, RLK_LIVEFILE_HEADER,
              FORMAT "%s\npid %ld\nprogram %s\nserver %s\nlife %" PRId64 "\n",
-             client->uuid, (long)getpid(), program, client->guard.server,
+             client->uuid, (long)getpid(), program, client->livefile.server,
              rlk_client_marker_ms(client));
 }
 
@@ -125,9 +125,9 @@ static void write_head(const struct rlock_client *client, char *at)
  * Returns an errno value. */
 static int set_up(struct rlock_client *client, int fd, const struct rlk_rundir *dir)
 {
-    struct rlk_livefile *guard = &client->guard;
-    struct rlk_intent_table *slots = &client->registry.slots;
-    unsigned max = slots_allowed();
+    struct rlk_livefile *livefile = &client->livefile;
+    struct rlk_intent_table *intents = &client->registry.slots;
+    unsigned max = intents_allowed();
     unsigned count = max < RLK_SLOTS_FIRST ? max : RLK_SLOTS_FIRST;
 
     if (max == 0)
@@ -146,7 +146,7 @@ static int set_up(struct rlock_client *client, int fd, const struct rlk_rundir *
         return errno;
     int rc = madvise(map, map_len, MADV_DONTFORK) == 0 ? 0 : errno;
     if (rc == 0 && !can_grow(map)) {
-        max = max < SLOTS_OLD_KERNEL ? max : SLOTS_OLD_KERNEL;
+        max = max < INTENTS_OLD_KERNEL ? max : INTENTS_OLD_KERNEL;
         rc = fallocate(fd, 0, 0, (off_t)len_of(max)) == 0 ? 0 : errno;
         count = max;
     }
@@ -154,13 +154,13 @@ static int set_up(struct rlock_client *client, int fd, const struct rlk_rundir *
         munmap(map, map_len);
         return rc;
     }
-    guard->map = map;
-    guard->map_len = map_len;
+    livefile->map = map;
+    livefile->map_len = map_len;
     write_head(client, map);
-    slots->table = (struct rlk_intent *)((char *)map + RLK_LIVEFILE_HEADER);
-    slots->full = (_Atomic uint32_t *)((char *)map + RLK_LIVEFILE_FULL_AT);
-    slots->count = count;
-    slots->max = max;
+    intents->table = (struct rlk_intent *)((char *)map + RLK_LIVEFILE_HEADER);
+    intents->full = (_Atomic uint32_t *)((char *)map + RLK_LIVEFILE_FULL_AT);
+    intents->count = count;
+    intents->max = max;
     return 0;
 }
 
@@ -201,19 +201,19 @@ static int make(struct rlock_client *client, const struct rlk_rundir *dir)
 static void give_up(struct rlock_client *client)
 {
     rlk_livefile_free(client);
-    client->guard.dir[0] = '\0';
+    client->livefile.dir[0] = '\0';
 }
 
 static void make_file(struct rlock_client *client)
 {
-    struct rlk_livefile *guard = &client->guard;
+    struct rlk_livefile *livefile = &client->livefile;
     struct rlk_rundir dir;
     sigset_t signals;
 
-    if (rlk_rundir_find(guard->dir, &guard->off) != 0 ||
-        rlk_rundir_open(&dir, guard->dir) != 0) {
-        snprintf(guard->why, sizeof(guard->why), "%s", rlk_error_message());
-        guard->dir[0] = '\0';
+    if (rlk_rundir_find(livefile->dir, &livefile->off) != 0 ||
+        rlk_rundir_open(&dir, livefile->dir) != 0) {
+        snprintf(livefile->why, sizeof(livefile->why), "%s", rlk_error_message());
+        livefile->dir[0] = '\0';
     } else {
         /* a child that is forked meanwhile would keep the lock; nor is a handler to fork
          * here */
@@ -224,8 +224,8 @@ static void make_file(struct rlock_client *client)
         rlk_sync_signals_restore(&signals);
         rlk_fd_close(dir.fd);
         if (rc != 0) {
-            snprintf(guard->why, sizeof(guard->why), "cannot create a file in %s: %s",
-                     guard->dir, strerror(rc));
+            snprintf(livefile->why, sizeof(livefile->why),
+                     "cannot create a file in %s: %s", livefile->dir, strerror(rc));
             give_up(client);
         }
     }
@@ -234,29 +234,31 @@ static void make_file(struct rlock_client *client)
 
 void rlk_livefile_start(struct rlock_client *client)
 {
-    struct rlk_livefile *guard = &client->guard;
+    struct rlk_livefile *livefile = &client->livefile;
 
-    memset(guard, 0, sizeof(*guard));
+    memset(livefile, 0, sizeof(*livefile));
     memset(&client->registry.slots, 0, sizeof(client->registry.slots));
-    guard->off = client->config.guard == RLOCK_GUARD_OFF;
-    if (guard->off)
-        snprintf(guard->why, sizeof(guard->why), "the client's attributes or URL say so");
-    else if (!name_server(guard, &client->config.target))
-        snprintf(guard->why, sizeof(guard->why), "the server's address is too long");
+    livefile->off = client->config.guard == RLOCK_GUARD_OFF;
+    if (livefile->off)
+        snprintf(livefile->why, sizeof(livefile->why),
+                 "the client's attributes or URL say so");
+    else if (!name_server(livefile, &client->config.target))
+        snprintf(livefile->why, sizeof(livefile->why),
+                 "the server's address is too long");
     else
         make_file(client);
-    if (guard->why[0] && !guard->off)
-        rlk_log(RLK_LOG_INFO, "rlock: no crash guard: %s", guard->why);
+    if (livefile->why[0] && !livefile->off)
+        rlk_log(RLK_LOG_INFO, "rlock: no crash guard: %s", livefile->why);
 }
 
 /* ---- its end */
 
 void rlk_livefile_leave(struct rlock_client *client, bool settled)
 {
-    struct rlk_livefile *guard = &client->guard;
+    struct rlk_livefile *livefile = &client->livefile;
     struct rlk_rundir dir;
 
-    if (!guard->map || !settled || rlk_rundir_open(&dir, guard->dir) != 0)
+    if (!livefile->map || !settled || rlk_rundir_open(&dir, livefile->dir) != 0)
         return;
     /* rule: G15 */
     unlinkat(dir.fd, client->uuid, 0);
@@ -265,36 +267,36 @@ void rlk_livefile_leave(struct rlock_client *client, bool settled)
 
 void rlk_livefile_end(struct rlock_client *client)
 {
-    struct rlk_livefile *guard = &client->guard;
+    struct rlk_livefile *livefile = &client->livefile;
 
-    if (!guard->map)
+    if (!livefile->map)
         return;
     /* rule: G15 */
     /* Moved over the file's mapping, which is so never without memory. What fails leaves
      * it there: then the lock goes with the memory. */
-    void *spare = mmap(NULL, guard->map_len, PROT_READ | PROT_WRITE,
+    void *spare = mmap(NULL, livefile->map_len, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (spare == MAP_FAILED)
         return;
-    if (mremap(spare, guard->map_len, guard->map_len, MREMAP_MAYMOVE | MREMAP_FIXED,
-               guard->map) == MAP_FAILED)
-        munmap(spare, guard->map_len);
+    if (mremap(spare, livefile->map_len, livefile->map_len, MREMAP_MAYMOVE | MREMAP_FIXED,
+               livefile->map) == MAP_FAILED)
+        munmap(spare, livefile->map_len);
     else
-        madvise(guard->map, guard->map_len, MADV_DONTFORK);
+        madvise(livefile->map, livefile->map_len, MADV_DONTFORK);
 }
 
 void rlk_livefile_free(struct rlock_client *client)
 {
-    if (client->guard.map)
-        munmap(client->guard.map, client->guard.map_len);
-    client->guard.map = NULL;
+    if (client->livefile.map)
+        munmap(client->livefile.map, client->livefile.map_len);
+    client->livefile.map = NULL;
     client->registry.slots.table = NULL;
 }
 
 void rlk_livefile_forget(struct rlock_client *client)
 {
     /* rule: G6 */
-    memset(&client->guard, 0, sizeof(client->guard));
+    memset(&client->livefile, 0, sizeof(client->livefile));
 }
 
 /* ---- others' files */

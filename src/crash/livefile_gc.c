@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 enum {
-    BEGUN_S = 60,       /* a file that has had no name for so long is nobody's */
-    KEPT_S = 2 * 86400, /* from its mark on: twice the longest lease */
+    BEGUN_S = 60,         /* a file that has had no name for so long is nobody's */
+    MARKED_S = 2 * 86400, /* from its mark on: twice the longest lease */
     MARK_SIZE = 64,
     MARK_AT = RLK_LIVEFILE_HEADER - MARK_SIZE
 };
@@ -55,7 +55,7 @@ static enum age age_of(int fd)
         since = strtoll(mark + 5, NULL, 10);
     if (since <= 0 || since > now)
         return UNMARKED;
-    return now - since < KEPT_S ? MARKED : OLD;
+    return now - since < MARKED_S ? MARKED : OLD;
 }
 
 void rlk_livefile_gc_mark(int fd)
@@ -70,7 +70,7 @@ void rlk_livefile_gc_mark(int fd)
         (void)0; /* somebody will see to it later */
 }
 
-bool rlk_livefile_gc_are_old(int fd)
+bool rlk_livefile_gc_is_old(int fd)
 {
     return age_of(fd) == OLD;
 }
@@ -83,8 +83,8 @@ bool rlk_livefile_gc_remove(const struct rlk_rundir *dir, const char *name, int 
            (rlk_fd_is_ours(fd) && ftruncate(fd, 0) == 0);
 }
 
-bool rlk_livefile_gc_keep(const struct rlk_rundir *dir, const char *name, int fd,
-                          const struct stat *seen)
+bool rlk_livefile_gc_mark_or_remove(const struct rlk_rundir *dir, const char *name,
+                                    int fd, const struct stat *seen)
 {
     enum age age = age_of(fd);
     bool done = true;

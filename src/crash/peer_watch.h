@@ -48,14 +48,14 @@ struct rlk_peer_watch {
     unsigned waits_seen;      /* of the registry's waits_begun, at the last check */
     bool quiet;               /* nobody waited then */
     bool no_room;             /* a file waits for a burial to end */
-    int64_t keep_until;       /* what the kernel tells is not given up before */
+    int64_t watch_until;      /* what the kernel tells is not given up before */
     int refused, told;        /* why the directory could not be used at the last check;
                                  what was said of it; 0: it could */
     bool answered;            /* something, since the last step */
     size_t in_flight;         /* requests of burials */
     struct rlk_list suspects; /* files to be looked at */
     struct rlk_list left; /* those that could not be buried, and wait for another try */
-    struct rlk_list corpses; /* being buried */
+    struct rlk_list dead_processes; /* being buried */
     struct rlk_log_pace pace;
 };
 
@@ -64,7 +64,8 @@ void rlk_peer_watch_start(struct rlock_client *client,
                           const struct rlk_recovery_link *link);
 /* Does what is due; returns when to be called again at the latest. *ret_wanted is set
  * where a connection is needed. */
-int64_t rlk_peer_watch_step(struct rlock_client *client, int64_t now, bool *ret_wanted);
+int64_t rlk_peer_watch_step(struct rlock_client *client, int64_t now,
+                            bool *ret_need_conn);
 /* The descriptor to be polled, or -1. */
 int rlk_peer_watch_fd(const struct rlock_client *client);
 /* Takes the answer to a burial; NULL: none will come. */

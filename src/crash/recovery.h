@@ -22,7 +22,7 @@ bool rlk_recovery_begin(struct rlock_client *client, int fd, const char *uuid,
 /* How many are being buried. */
 size_t rlk_recovery_count(const struct rlock_client *client);
 /* Sends what is due; returns when to be called again at the latest. */
-int64_t rlk_recovery_step(struct rlock_client *client, int64_t now, bool *ret_wanted);
+int64_t rlk_recovery_step(struct rlock_client *client, int64_t now, bool *ret_need_conn);
 /* reply NULL: none will come. */
 void rlk_recovery_answered(struct rlock_client *client, struct rlk_op *op,
                            const struct rlk_reply *reply);

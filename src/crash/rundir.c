@@ -123,18 +123,18 @@ static const char *of_session(void)
 static int find(char path[RLK_RUNDIR_SIZE], bool *ret_off)
 {
     /* rule: G5 */
-    const char *wanted = secure_getenv("RLOCK_RUNDIR"), *session;
+    const char *given = secure_getenv("RLOCK_RUNDIR"), *session;
     int len, rc;
 
     if (ret_off)
-        *ret_off = wanted && !wanted[0];
-    if (wanted && !wanted[0])
+        *ret_off = given && !given[0];
+    if (given && !given[0])
         return rlk_error_set(ENOENT, "$RLOCK_RUNDIR is empty");
-    if (wanted) {
-        len = snprintf(path, RLK_RUNDIR_SIZE, "%s", wanted);
-        if (len >= RLK_RUNDIR_SIZE || wanted[0] != '/')
+    if (given) {
+        len = snprintf(path, RLK_RUNDIR_SIZE, "%s", given);
+        if (len >= RLK_RUNDIR_SIZE || given[0] != '/')
             return rlk_error_set(ENOENT, "$RLOCK_RUNDIR is %s",
-                                 wanted[0] == '/' ? "too long" : "not an absolute path");
+                                 given[0] == '/' ? "too long" : "not an absolute path");
         return try_dir(path) == 0 ? 0 : ENOENT;
     }
     snprintf(path, RLK_RUNDIR_SIZE, OF_ADMINISTRATOR);

@@ -81,7 +81,7 @@ bool rlk_mailbox_parse(struct rlk_mail *ret_mail, const char *text, size_t len)
         if (!parse_grant(&c, ret_mail))
             return false;
     } else if (is(kind, kind_len, "lost") || is(kind, kind_len, "wanted")) {
-        ret_mail->kind = kind[0] == 'l' ? RLK_MAIL_LOST : RLK_MAIL_WANTED;
+        ret_mail->kind = kind[0] == 'l' ? RLK_MAIL_LOST : RLK_MAIL_RECALL;
         if (!word(&c, &ret_mail->id, &ret_mail->id_len))
             return false;
     } else {

@@ -34,7 +34,7 @@ struct rlk_mail_grant {
 };
 
 struct rlk_mail {
-    enum { RLK_MAIL_GRANT, RLK_MAIL_LOST, RLK_MAIL_WANTED } kind;
+    enum { RLK_MAIL_GRANT, RLK_MAIL_LOST, RLK_MAIL_RECALL } kind;
     const char *name;
     size_t name_len;
     /* GRANT */
