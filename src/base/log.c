@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The process's logger. The callback is copied out under mu and called without it.
- * Thread: any. Locks: takes mu. */
+/* The process's logger. The callback is copied under mu and called without mu. Thread:
+ * any. Locks: takes mu. */
 #include "base/log.h"
 
 #include "base/sync.h"
@@ -11,7 +11,8 @@
 
 #define PACE_NS INT64_C(1000000000)
 
-static struct rlk_mutex mu = RLK_MUTEX_INIT; /* protects fn, arg; nests in nothing */
+static struct rlk_mutex mu =
+    RLK_MUTEX_INIT; /* protects logger, logger_arg; nests in nothing */
 static rlk_log_fn logger;
 static void *logger_arg;
 static atomic_int logger_level = -1; /* -1: silent */

@@ -17,7 +17,7 @@ static struct rlk_runs *resize(struct rlk_runs *runs, unsigned size)
     return bigger;
 }
 
-/* The runs, with room for one more. False: out of memory. */
+/* Makes room for one more run. False: out of memory. */
 static bool reserve(struct rlk_recursion *recursion)
 {
     struct rlk_runs *runs = recursion->runs;
@@ -40,7 +40,7 @@ static bool reserve(struct rlk_recursion *recursion)
     return true;
 }
 
-/* Runs of even number are of writes. */
+/* Runs with an even number are of writes. */
 static bool is_read(unsigned run)
 {
     return run % 2 == 1;
@@ -83,7 +83,7 @@ static void drop_run(struct rlk_recursion *recursion, bool read)
     i--;
     if (--runs->levels[i] > 0 || i == 0)
         return;
-    /* the runs around it are of one mode */
+    /* Joins the two runs around a run that became empty: they are of one mode. */
     if (i + 1 < runs->count) {
         runs->levels[i - 1] += runs->levels[i + 1];
         memmove(&runs->levels[i], &runs->levels[i + 2],

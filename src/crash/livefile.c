@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 enum {
-    INTENTS_OLD_KERNEL = 1024, /* where no more memory can be had later */
+    INTENTS_OLD_KERNEL = 1024, /* where memory cannot be added later */
     LIFE_MAX_MS = 86400000
 };
 
@@ -28,7 +28,7 @@ enum {
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
 #endif
 
-/* ---- which server it is, as others of this host would say */
+/* ---- the server's name for other processes of this host */
 
 static bool is_loopback(const char *host)
 {
@@ -36,8 +36,9 @@ static bool is_loopback(const char *host)
            strcmp(host, "::1") == 0;
 }
 
-/* As configured, without the password. What is another server in another container is
- * told apart: a loopback address by its network namespace, a path by its directory. */
+/* The configured address without the password. The name differs where containers mean
+ * different servers by one address: a loopback address gets its network namespace, a
+ * path gets its directory's inode. */
 static bool name_server(struct rlk_livefile *livefile, const struct rlk_target *target)
 {
     struct stat st;
@@ -66,7 +67,7 @@ static bool name_server(struct rlk_livefile *livefile, const struct rlk_target *
     return len < (int)sizeof(livefile->server) && !strchr(livefile->server, '\n');
 }
 
-/* ---- making it */
+/* ---- creation */
 
 static const struct flock whole_file = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 
@@ -84,7 +85,7 @@ bool rlk_livefile_is_free(int fd)
     return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type == F_UNLCK;
 }
 
-/* How many slots there may be at most; a file over the limit would be a signal. */
+/* How many intents fit the limit of file sizes; a file beyond it would raise a signal. */
 static unsigned intents_allowed(void)
 {
     struct rlimit limit;
@@ -121,8 +122,8 @@ static void write_head(const struct rlock_client *client, char *at)
 }
 
 /* rule: G1, G6 */
-/* Memory, lock and mapping of a new file, which then needs its descriptor no more.
- * Returns an errno value. */
+/* Gives a new file its memory, lock and mapping; then its descriptor is not needed any
+ * more. Returns an errno value. */
 static int set_up(struct rlock_client *client, int fd, const struct rlk_rundir *dir)
 {
     struct rlk_livefile *livefile = &client->livefile;
@@ -140,7 +141,7 @@ static int set_up(struct rlock_client *client, int fd, const struct rlk_rundir *
         return errno;
     if (!rlk_livefile_take(fd))
         return errno;
-    const size_t map_len = len_of(max); /* all of it, whatever is used */
+    const size_t map_len = len_of(max); /* all of it, used or not */
     void *map = mmap(NULL, map_len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (map == MAP_FAILED)
         return errno;
@@ -165,8 +166,8 @@ static int set_up(struct rlock_client *client, int fd, const struct rlk_rundir *
 }
 
 /* rule: G1 */
-/* That the mapping alone keeps the lock, on which all depends (G1): a kernel for which
- * that is not so would have this process buried alive. 0, or an errno value. */
+/* Checks that the mapping alone keeps the lock (G1). On a kernel where it does not,
+ * other processes would take this process for dead. Returns 0 or an errno value. */
 static int check_lock(const struct rlk_rundir *dir, const char *name)
 {
     int fd = rlk_fd_raise(openat(dir->fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
@@ -178,7 +179,8 @@ static int check_lock(const struct rlk_rundir *dir, const char *name)
 }
 
 /* rule: G1, G2 */
-/* The lock comes before the name (G2): until then nobody looks for it. */
+/* Locks the file before it gets its name (G2): no process looks for the name until
+ * then. */
 static int make(struct rlock_client *client, const struct rlk_rundir *dir)
 {
     char before[RLK_UUID_LEN + 2];
@@ -215,8 +217,8 @@ static void make_file(struct rlock_client *client)
         snprintf(livefile->why, sizeof(livefile->why), "%s", rlk_error_message());
         livefile->dir[0] = '\0';
     } else {
-        /* a child that is forked meanwhile would keep the lock; nor is a handler to fork
-         * here */
+        /* A child forked now would keep the lock, so neither another thread nor a
+         * signal handler may fork here. */
         rlk_sync_signals_block(&signals);
         rlk_fd_hold();
         int rc = make(client, &dir);
@@ -251,7 +253,7 @@ void rlk_livefile_start(struct rlock_client *client)
         rlk_log(RLK_LOG_INFO, "rlock: no crash guard: %s", livefile->why);
 }
 
-/* ---- its end */
+/* ---- the end */
 
 void rlk_livefile_leave(struct rlock_client *client, bool settled)
 {
@@ -272,8 +274,9 @@ void rlk_livefile_end(struct rlock_client *client)
     if (!livefile->map)
         return;
     /* rule: G15 */
-    /* Moved over the file's mapping, which is so never without memory. What fails leaves
-     * it there: then the lock goes with the memory. */
+    /* Private memory is moved over the mapping in one step, so that the address is
+     * never unmapped. If that fails, the mapping stays, and the lock ends with the
+     * process's memory. */
     void *spare = mmap(NULL, livefile->map_len, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (spare == MAP_FAILED)
@@ -299,7 +302,7 @@ void rlk_livefile_forget(struct rlock_client *client)
     memset(&client->livefile, 0, sizeof(client->livefile));
 }
 
-/* ---- others' files */
+/* ---- files of other processes */
 
 bool rlk_livefile_is_name(const char *name)
 {
@@ -314,7 +317,8 @@ bool rlk_livefile_is_name(const char *name)
     return name[i] == '\0';
 }
 
-/* The rest of the line that begins so, cut to fit. False: there is none. */
+/* Copies the rest of the line that begins with `key`. False: no such line, or it is
+ * too long. */
 static bool find_line(const char *text, const char *key, char *buf, size_t size)
 {
     char begin[32];
@@ -355,7 +359,7 @@ bool rlk_livefile_read(int fd, const char *uuid, struct rlk_livefile_head *ret_h
     ret_head->life_ms = strtoll(number, NULL, 10);
     ret_head->full =
         pread(fd, &full, sizeof(full), RLK_LIVEFILE_FULL_AT) == sizeof(full) && full != 0;
-    for (char *c = ret_head->program; *c; c++) /* it goes into lines of the log */
+    for (char *c = ret_head->program; *c; c++) /* it appears in log lines */
         if (*c <= ' ' || *c > '~')
             *c = '_';
     if (ret_head->life_ms > LIFE_MAX_MS)

@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 enum {
-    BEGUN_S = 60,         /* a file that has had no name for so long is nobody's */
-    MARKED_S = 2 * 86400, /* from its mark on: twice the longest lease */
+    BEGUN_S = 60,         /* a file without a final name for longer was abandoned */
+    MARKED_S = 2 * 86400, /* from the mark on: twice the longest lease */
     MARK_SIZE = 64,
     MARK_AT = RLK_LIVEFILE_HEADER - MARK_SIZE
 };
@@ -29,7 +29,8 @@ int rlk_livefile_gc_take(const struct rlk_rundir *dir, const char *name,
 
     if (fd < 0)
         return -1;
-    /* locked first: who had it may have removed the file just now */
+    /* Locked before the check: the last owner of the lock may have removed the file
+     * just now. */
     if (!rlk_livefile_take(fd) || fstat(fd, &st) != 0 || st.st_ino != seen->st_ino ||
         st.st_nlink == 0) {
         rlk_fd_close(fd);
@@ -49,7 +50,7 @@ static enum age age_of(int fd)
     char mark[MARK_SIZE];
 
     if (pread(fd, mark, sizeof(mark), MARK_AT) != sizeof(mark))
-        return MARKED; /* it cannot be told */
+        return MARKED; /* unknown: treated as marked */
     mark[sizeof(mark) - 1] = '\0';
     if (strncmp(mark, "dead ", 5) == 0)
         since = strtoll(mark + 5, NULL, 10);
@@ -67,7 +68,7 @@ void rlk_livefile_gc_mark(int fd)
     snprintf(mark, sizeof(mark), "dead %lld\n",
              (long long)(rlk_clock_real() / RLK_NS_PER_S));
     if (pwrite(fd, mark, sizeof(mark), MARK_AT) != sizeof(mark))
-        (void)0; /* somebody will see to it later */
+        (void)0; /* another process marks it later */
 }
 
 bool rlk_livefile_gc_is_old(int fd)
@@ -75,7 +76,7 @@ bool rlk_livefile_gc_is_old(int fd)
     return age_of(fd) == OLD;
 }
 
-/* ---- how files go */
+/* ---- removal */
 
 bool rlk_livefile_gc_remove(const struct rlk_rundir *dir, const char *name, int fd)
 {

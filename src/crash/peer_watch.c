@@ -21,34 +21,35 @@
 #include <unistd.h>
 
 enum {
-    CHECK_MS = 1000,       /* between two looks whether anybody waits still, */
-    CHECK_ALWAYS_S = 3600, /* and where that does not matter */
-    POLL_MS = 100,   /* between two looks at all files, where the kernel tells of none, */
-    POLL_SHARE = 20, /* and all who look so take this part of a processor together */
-    WATCH_NS = 200000, /* by the square of the files: who lists all keeps what the kernel
-                         tells for so long, or all together would take more than that
-                         part, at some 10 us for a file */
-    LEFT_MS = 3000,    /* until one that could not be buried is tried again */
-    LOOKS_MAX = 64,    /* in one step */
-    READS_MAX = 16,    /* of the kernel's notices, likewise */
+    CHECK_MS = 1000,       /* between two checks whether a thread still waits, */
+    CHECK_ALWAYS_S = 3600, /* and where the guard looks permanently */
+    POLL_MS = 100, /* between two looks at all files where the kernel reports nothing; */
+    POLL_SHARE =
+        20, /* all processes that look take this part of one processor together */
+    WATCH_NS = 200000,   /* by the square of the number of files: listing all files keeps
+                            the inotify watch for this time, or all processes together would
+                            take more than their share, at about 10 us for a file */
+    LEFT_MS = 3000,      /* between two tries to recover a process */
+    LOOKS_MAX = 64,      /* in one step */
+    READS_MAX = 16,      /* of inotify events, in one step */
     RECOVERIES_MAX = 16, /* at a time: each has a descriptor */
-    SHORTAGE_MS = 100,   /* until it is tried again to have a descriptor or memory */
+    SHORTAGE_MS = 100,   /* between two tries to get a descriptor or memory */
 };
 
-/* After these, ms, a file that the kernel named is looked at again: its lock goes a
- * moment after its last reference. */
+/* After these delays, in ms, a file that the kernel reported is looked at again: its
+ * lock is dropped a moment after its last reference. */
 static const int again_ms[] = { 0, 1, 10, 100 };
 enum {
     AGAIN = sizeof(again_ms) / sizeof(again_ms[0]),
-    LISTED = AGAIN - 2 /* twice: its last reference may have gone just before the kernel
-                          was to tell of that, and its lock goes just now */
+    LISTED = AGAIN - 2 /* two looks: the last reference may have gone just before the
+                          inotify watch began, and the lock goes just after */
 };
 
 struct suspect {
     struct rlk_list link;
     char name[RLK_UUID_LEN + 2];
-    unsigned looks; /* so many were there */
-    int64_t at;     /* of the next */
+    unsigned looks; /* the number of looks so far */
+    int64_t at;     /* when to look next */
 };
 
 static void add_suspect(struct rlk_peer_watch *watch, const char *name, unsigned looks,
@@ -56,7 +57,7 @@ static void add_suspect(struct rlk_peer_watch *watch, const char *name, unsigned
 {
     struct suspect *suspect = calloc(1, sizeof(*suspect));
     if (!suspect)
-        return; /* it costs the lease */
+        return; /* its lock then lasts as long as its lease */
     snprintf(suspect->name, sizeof(suspect->name), "%s", name);
     suspect->looks = looks;
     suspect->at = at;
@@ -69,8 +70,8 @@ static void free_suspect(struct suspect *suspect)
     free(suspect);
 }
 
-/* Until its time has come it is not looked at: who leaves a file closes it, which is what
- * the kernel tells of. */
+/* A file that was left is not looked at before its time: the process that leaves it
+ * closes it, and the kernel reports that. */
 static bool is_left(const struct rlk_peer_watch *watch, const char *name)
 {
     for (const struct rlk_list *l = watch->left.next; l != &watch->left; l = l->next)
@@ -94,7 +95,7 @@ void rlk_peer_watch_left(struct rlock_client *client, const char *uuid, int64_t 
 
 /* ---- the directory */
 
-/* It is looked at each time whether it is to be trusted still. */
+/* Opens the directory and checks again that it can be trusted. */
 static int open_dir(struct rlock_client *client, struct rlk_rundir *ret_dir)
 {
     int rc = rlk_rundir_open(ret_dir, client->livefile.dir);
@@ -108,8 +109,8 @@ static bool is_shortage(int code)
     return code == EMFILE || code == ENFILE || code == ENOMEM;
 }
 
-/* At each check it is said here how it went. Why deaths are seen no more is told once,
- * and not before the second check: while the directory is made anew there is none. */
+/* Notes the result of a check of the directory. A failure is logged once, and not
+ * before the second check: while the directory is replaced there is none for a moment. */
 static void note_dir(struct rlock_client *client, int code)
 {
     struct rlk_peer_watch *watch = &client->peer_watch;
@@ -130,19 +131,19 @@ static void close_inotify(struct rlk_peer_watch *watch)
     watch->inotify_fd = -1;
 }
 
-/* The directory is another one, perhaps, or not to be trusted: it is seen to at once what
- * can be done. */
+/* The directory may have been replaced or is not to be trusted any more: check it at
+ * once. */
 static void lose_inotify(struct rlk_peer_watch *watch, int64_t now)
 {
     close_inotify(watch);
     watch->check_at = now;
 }
 
-/* ---- looking at one */
+/* ---- one file */
 
-enum verdict { DONE, LOOK_AGAIN, LATER /* for want of a descriptor */, LEAVE };
+enum verdict { DONE, LOOK_AGAIN, LATER /* no descriptor was left */, LEAVE };
 
-/* Nobody else has it: what becomes of the file of a dead one. */
+/* Recovers a dead process, or removes its file if the mark is old. */
 static enum verdict recover(struct rlock_client *client, const struct rlk_rundir *dir,
                             const char *name, const struct rlk_livefile_head *head,
                             int fd, int64_t now)
@@ -156,7 +157,7 @@ static enum verdict recover(struct rlock_client *client, const struct rlk_rundir
 }
 
 /* rule: G3 */
-/* What is to be done about it, if it was named by the kernel. */
+/* Looks at one file, and says what to do about it. */
 static enum verdict look(struct rlock_client *client, const struct rlk_rundir *dir,
                          const char *name, int64_t now)
 {
@@ -167,7 +168,8 @@ static enum verdict look(struct rlock_client *client, const struct rlk_rundir *d
         rlk_livefile_gc_of_making(dir, name);
         return DONE;
     }
-    /* not to write: to close that is what the kernel tells the others of */
+    /* Not open for writing: the kernel reports the close of a file open for writing to
+     * the other processes. */
     int fd = rlk_fd_openat(dir->fd, name, O_RDONLY | O_NOFOLLOW, 0);
     if (fd < 0 && is_shortage(errno))
         return LATER;
@@ -189,8 +191,8 @@ static enum verdict look(struct rlock_client *client, const struct rlk_rundir *d
     return recover(client, dir, name, &head, own, now);
 }
 
-/* Those that were left are looked at once more when their time has come, if somebody here
- * needs it. Returns when the next one is due. */
+/* Moves files that were left back to the suspects when their time has come and a
+ * thread of this client waits. Returns when the next one is due. */
 static int64_t try_again(struct rlock_client *client, int64_t now)
 {
     struct rlk_peer_watch *watch = &client->peer_watch;
@@ -210,7 +212,7 @@ static int64_t try_again(struct rlock_client *client, int64_t now)
     return RLK_NEVER;
 }
 
-/* Looks at those that are due. Returns when the next one is. */
+/* Looks at the suspects that are due. Returns when the next one is due. */
 static int64_t look_at_suspects(struct rlock_client *client, int64_t now)
 {
     struct rlk_peer_watch *watch = &client->peer_watch;
@@ -223,7 +225,7 @@ static int64_t look_at_suspects(struct rlock_client *client, int64_t now)
         struct suspect *suspect = RLK_CONTAINER_OF(l, struct suspect, link);
         next = l->next;
         if (suspect->at <= now && rlk_recovery_count(client) >= RECOVERIES_MAX) {
-            watch->no_room = true; /* until one of them is done with */
+            watch->no_room = true; /* until a recovery ends */
             continue;
         }
         if (suspect->at <= now && rc == 0 && dir.fd < 0)
@@ -251,13 +253,13 @@ static int64_t look_at_suspects(struct rlock_client *client, int64_t now)
     if (dir.fd >= 0)
         rlk_fd_close(dir.fd);
     if (rc != 0 && !is_shortage(rc) && watch->inotify_fd >= 0) {
-        lose_inotify(watch, now); /* what it tells of may not be looked at */
+        lose_inotify(watch, now); /* its files cannot be looked at */
         due = now;
     }
     return due;
 }
 
-/* ---- all of them */
+/* ---- all files */
 
 /* As the kernel writes it: struct linux_dirent64. */
 struct entry {
@@ -275,9 +277,9 @@ static bool is_suspect(const struct rlock_client *client, const char *name)
     return rlk_livefile_is_name(name) && strcmp(name, client->uuid) != 0;
 }
 
-/* Every file becomes a suspect, to be looked at twice. How many there are; 0, or why the
- * directory could not be opened. By the system call: readdir's descriptor would be
- * inherited by a child. */
+/* Makes every file a suspect with two looks. Returns 0, or why the directory could not
+ * be opened. It uses the system call, because a child would inherit the descriptor of
+ * readdir. */
 static int list_all(struct rlock_client *client, int64_t now, int64_t *ret_count)
 {
     char buf[4096] __attribute__((aligned(__alignof__(struct entry))));
@@ -321,8 +323,8 @@ static void look_at_all(struct rlock_client *client, int64_t now)
         lose_inotify(watch, now);
     if (watch->inotify_fd >= 0)
         return;
-    /* a look costs about as much as the list of them took, and as many look as are there
-     */
+    /* One look costs about as much as listing one file, and there may be as many
+     * processes that look as there are files. */
     int64_t cost = rlk_clock_boot() - begun;
     int64_t pause = cost * count * POLL_SHARE;
     if (pause < POLL_MS * RLK_NS_PER_MS)
@@ -330,16 +332,16 @@ static void look_at_all(struct rlock_client *client, int64_t now)
     watch->look_at = now + pause;
 }
 
-/* ---- what the kernel tells */
+/* ---- the kernel's events */
 
 static int make_inotify(void)
 {
     return inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 }
 
-/* By the descriptor of the directory, not by its path, which may be another one by now.
- * And the own file: a directory that is removed says nothing of it while files that were
- * in it are in use, but the own one is removed first. */
+/* Watches the directory by its descriptor, because the path may name another directory
+ * by now. Watches the own live file, too: a removed directory reports nothing while
+ * its files are in use, but the own file is removed first. */
 static void open_inotify(struct rlock_client *client)
 {
     struct rlk_peer_watch *watch = &client->peer_watch;
@@ -369,7 +371,7 @@ static void open_inotify(struct rlock_client *client)
     rlk_fd_close(dir.fd);
 }
 
-/* Whether the own file is where it was made, and so is the directory. */
+/* Whether the own live file is still in place, and so the directory is. */
 static bool has_own_file(const struct rlock_client *client)
 {
     char path[RLK_RUNDIR_SIZE + RLK_UUID_LEN + 1];
@@ -379,7 +381,7 @@ static bool has_own_file(const struct rlock_client *client)
     return lstat(path, &st) == 0;
 }
 
-/* Whether the directory is the one that is watched. */
+/* Whether the directory at the path is the watched one. */
 static bool is_watched(const struct rlock_client *client)
 {
     struct stat st;
@@ -387,7 +389,7 @@ static bool is_watched(const struct rlock_client *client)
            st.st_ino == client->peer_watch.ino;
 }
 
-/* The kernel has named it. */
+/* The kernel reported the last close of this file. */
 static void name_suspect(struct rlk_peer_watch *watch, const char *name, int64_t now)
 {
     struct rlk_list *suspects = &watch->suspects;
@@ -404,8 +406,8 @@ static void name_suspect(struct rlk_peer_watch *watch, const char *name, int64_t
 }
 
 /* rule: G9 */
-/* Reads what there is, or a good part of it: the rest wakes the thread again. The
- * directory may be gone, and another one there. */
+/* Reads the pending events, or a good part of them: the rest wakes the thread again.
+ * The directory may have been replaced. */
 static void read_inotify(struct rlock_client *client, int64_t now)
 {
     struct rlk_peer_watch *watch = &client->peer_watch;
@@ -425,7 +427,7 @@ static void read_inotify(struct rlock_client *client, int64_t now)
             if (event->mask & IN_Q_OVERFLOW)
                 watch->look_at = now;
             else if (event->mask & IN_ATTRIB)
-                watch->check_at = now; /* the own file, which may be gone */
+                watch->check_at = now; /* the own file may be gone */
             else if (event->mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_IGNORED))
                 lose_inotify(watch, now);
             else if (event->len > 0 && event->name[0] != '.' &&
@@ -435,11 +437,11 @@ static void read_inotify(struct rlock_client *client, int64_t now)
     }
 }
 
-/* ---- when */
+/* ---- when to look */
 
 /* rule: G9 */
-/* Looking begins: somebody waits, or it is done all the time. First the kernel is to tell
- * of deaths, then those that were before are looked for. */
+/* Looking begins, because a thread waits or the guard looks permanently. The inotify
+ * watch comes first, then the list of the files that exist already. */
 static void begin(struct rlock_client *client, int64_t now)
 {
     struct rlk_peer_watch *watch = &client->peer_watch;
@@ -453,7 +455,7 @@ static void begin(struct rlock_client *client, int64_t now)
     look_at_all(client, now);
 }
 
-/* Nobody has waited for a while: nothing wakes this process any more. */
+/* No thread has waited for a while: from now on nothing wakes this process. */
 static void end(struct rlk_peer_watch *watch)
 {
     close_inotify(watch);
@@ -488,7 +490,8 @@ static void check(struct rlock_client *client, int64_t now)
         open_inotify(client);
         if (watch->inotify_fd >= 0 || watch->look_at == RLK_NEVER)
             look_at_all(client, now);
-    } else if (always && own) { /* it is looked at again when the kernel tells no more */
+    } else if (always &&
+               own) { /* looked at again when the kernel reports nothing any more */
         watch->check_at = now + CHECK_ALWAYS_S * RLK_NS_PER_S;
     }
 }
@@ -525,7 +528,7 @@ int64_t rlk_peer_watch_step(struct rlock_client *client, int64_t now, bool *ret_
     if (watch->begin)
         begin(client, now);
     if (watch->inotify_fd >= 0 && !rlk_fd_is_ours(watch->inotify_fd))
-        lose_inotify(watch, now); /* the program has closed it */
+        lose_inotify(watch, now); /* the program closed it */
     if (watch->inotify_fd >= 0)
         read_inotify(client, now);
     if (now >= watch->check_at)

@@ -20,16 +20,16 @@
 #include <unistd.h>
 
 enum {
-    IN_FLIGHT_MAX = 64, /* of all: so many scripts in a row at the server, in front of
-                           renewals */
-    WAITED_MAX = 1024,  /* names that this client waits for */
+    IN_FLIGHT_MAX =
+        64, /* in all: so many scripts may run in a row at the server before a renewal */
+    WAITED_MAX = 1024, /* names that this client waits for */
     BACKOFF_FIRST_MS = 10,
     BACKOFF_MAX_MS = 1000,
     ID_TEXT_SIZE = RLK_ID_SIZE + 2,
-    LINES_MAX = 10 /* a second */
+    LINES_MAX = 10 /* per second */
 };
 
-/* What is asked of the server about one name. */
+/* The request to the server about one name. */
 struct job {
     enum { OPEN, SENT, DONE, REFUSED } state;
     bool with_text;
@@ -42,14 +42,14 @@ struct job {
 };
 
 struct dead_process {
-    struct rlk_list link; /* in the client's deaths */
-    int fd;               /* by which its lock is held */
+    struct rlk_list link; /* in the peer watch's dead_processes */
+    int fd;               /* it holds the lock of the live file */
     char uuid[RLK_UUID_LEN + 1];
     struct rlk_livefile_head head;
     struct job *jobs;
     size_t count, size;
-    size_t in_flight, next; /* next: none before it is OPEN */
-    bool asked_for_more;    /* the names waited for are among the jobs */
+    size_t in_flight, next; /* next: no job before it is OPEN */
+    bool asked_for_more;    /* the names that this client waits for are among the jobs */
     int64_t retry_at, until;
     int backoff_ms;
     unsigned released, refused;
@@ -61,7 +61,7 @@ struct request {
     size_t job;
 };
 
-/* ---- what there is to do */
+/* ---- the jobs */
 
 static struct job *add_job(struct dead_process *dead, const char *name, size_t name_len)
 {
@@ -103,7 +103,7 @@ static bool add_id(struct job *job, const struct rlk_intent *intent)
     return true;
 }
 
-/* Whether a slot of another process says something that makes sense. */
+/* Whether an intent of another process makes sense. */
 static bool is_sound(const struct rlk_intent *intent)
 {
     if (intent->state != RLK_SLOT_VALID || intent->name_len == 0 ||
@@ -120,7 +120,7 @@ static bool is_sound(const struct rlk_intent *intent)
     return false;
 }
 
-/* How much of the file is slots that were ever used: behind them it is a hole. */
+/* How much of the file was ever used by intents: the rest is a hole. */
 static size_t intents_len(int fd)
 {
     const size_t most = RLK_SLOTS_MAX * sizeof(struct rlk_intent);
@@ -131,7 +131,7 @@ static size_t intents_len(int fd)
     return (size_t)end - RLK_LIVEFILE_HEADER;
 }
 
-/* The sound slots of the file, on the heap. */
+/* Reads the sound intents of the file into allocated memory. */
 static struct rlk_intent *read_intents(int fd, size_t *ret_count)
 {
     size_t len = 0, want = intents_len(fd), count = 0;
@@ -189,8 +189,8 @@ static bool has_job(const struct dead_process *dead, const struct rlk_lock *lock
 }
 
 /* rule: G10 */
-/* The names that this client waits for, which may be held though the table had no room
- * for them. */
+/* Adds the names that this client waits for: the dead process may hold them although
+ * its intent table had no room for them. */
 static void add_waited_for(struct rlock_client *client, struct dead_process *dead)
 {
     struct rlk_registry *reg = &client->registry;
@@ -205,7 +205,7 @@ static void add_waited_for(struct rlock_client *client, struct dead_process *dea
     rlk_registry_unlock(reg);
 }
 
-/* ---- its begin and end */
+/* ---- begin and end of one recovery */
 
 static void free_dead_process(struct dead_process *dead)
 {
@@ -251,14 +251,15 @@ size_t rlk_recovery_count(const struct rlock_client *client)
     return count;
 }
 
-/* Only the file that is locked: another one under that name would be somebody's who made
- * it so. Whether it is gone. */
+/* Removes the live file, but only the locked one: another file under that name was put
+ * there by somebody else. Returns whether it is gone. */
 static bool remove_file(struct rlock_client *client, const struct dead_process *dead)
 {
     struct rlk_rundir dir;
     struct stat locked, named;
 
-    if (!rlk_fd_is_ours(dead->fd)) /* the lock went with it: it is another's to do */
+    if (!rlk_fd_is_ours(dead->fd)) /* the program closed it, and the lock with it: another
+                                      process recovers */
         return false;
     if (rlk_rundir_open(&dir, client->livefile.dir) != 0)
         return false;
@@ -275,8 +276,9 @@ static void finish(struct rlock_client *client, struct dead_process *dead, int64
     char more[RLK_LOG_MORE_SIZE];
 
     /* rule: G10 */
-    RLK_COUNT(client->counters.burials); /* before others see that it is over */
-    if (!remove_file(client, dead)) /* to close it is told to all who look, this too */
+    RLK_COUNT(client->counters.burials); /* before other processes see the end */
+    if (!remove_file(client, dead)) /* the close is reported to all processes that look,
+                                       this one included */
         rlk_peer_watch_left(client, dead->uuid, now);
     if (rlk_log_now(&client->peer_watch.pace, now, LINES_MAX, more))
         rlk_log(dead->released > 0 ? RLK_LOG_WARNING : RLK_LOG_DEBUG,
@@ -286,7 +288,7 @@ static void finish(struct rlock_client *client, struct dead_process *dead, int64
     free_dead_process(dead);
 }
 
-/* Others may have more luck, or more rights. */
+/* Leaves the dead process to other processes, which may have more luck or more rights. */
 static void leave(struct rlock_client *client, struct dead_process *dead, int64_t now)
 {
     if (dead->refused > 0)
@@ -326,7 +328,7 @@ static bool send_job(struct rlock_client *client, struct dead_process *dead, siz
 
 static void back_off(struct dead_process *dead, int64_t now)
 {
-    if (now < dead->retry_at) /* by what was in flight with it */
+    if (now < dead->retry_at) /* a request in flight at the same time has set it */
         return;
     dead->retry_at = now + dead->backoff_ms * RLK_NS_PER_MS;
     dead->backoff_ms *= 2;
@@ -334,7 +336,7 @@ static void back_off(struct dead_process *dead, int64_t now)
         dead->backoff_ms = BACKOFF_MAX_MS;
 }
 
-/* Sends what there is room for. Returns whether some is left. */
+/* Sends as many requests as there is room for. Returns whether some are left. */
 static bool send_some(struct rlock_client *client, struct dead_process *dead, int64_t now)
 {
     while (dead->next < dead->count) {
@@ -353,14 +355,14 @@ static bool send_some(struct rlock_client *client, struct dead_process *dead, in
     return false;
 }
 
-/* Returns when to be called again; the corpse may be gone. waiting: somebody here waits
- * for a lock. */
+/* Does the due work of one recovery, and may free it. waiting: a thread of this client
+ * waits for a lock. Returns when to call again. */
 static int64_t step_dead_process(struct rlock_client *client, struct dead_process *dead,
                                  int64_t now, bool waiting, bool *ret_need_conn)
 {
     if (waiting)
         dead->until = now + 2 * rlk_client_command_timeout(client);
-    if (now >= dead->until) { /* for whoever has more luck */
+    if (now >= dead->until) { /* another process may have more luck */
         if (dead->in_flight == 0)
             leave(client, dead, now);
         return RLK_NEVER;
@@ -378,7 +380,7 @@ static int64_t step_dead_process(struct rlock_client *client, struct dead_proces
         add_waited_for(client, dead);
         return now;
     }
-    if (dead->refused > 0) /* it stays, for who may do more */
+    if (dead->refused > 0) /* the file stays for a process with more rights */
         leave(client, dead, now);
     else
         finish(client, dead, now);
@@ -424,7 +426,7 @@ static void queue_death_locked(struct rlk_registry *reg, const struct dead_proce
     rlk_awaited_death_locked(reg, death);
 }
 
-/* The hand-over looked at as many waiters as it may: this client's polls go on. */
+/* The hand-over looked at as many waiters as it may: this client's polls continue it. */
 static void go_on_locked(struct rlk_registry *reg, const struct job *job,
                          struct rlk_cursor more)
 {
@@ -492,7 +494,7 @@ void rlk_recovery_answered(struct rlock_client *client, struct rlk_op *op,
         RLK_COUNT(client->counters.unknown_outcomes);
     }
     if (answer.outcome == RLK_NOSCRIPT && job->with_text)
-        answer.outcome = RLK_REFUSED; /* it had the text */
+        answer.outcome = RLK_REFUSED; /* it contained the script's text */
     assert(dead->in_flight > 0);
     dead->in_flight--;
     client->peer_watch.in_flight--;

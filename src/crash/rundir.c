@@ -18,10 +18,10 @@
 #define OF_ADMINISTRATOR "/run/rlock"
 
 enum {
-    TMPFS = 0x01021994 /* statfs(2); the header of it is Linux's, not the C library's */
+    TMPFS = 0x01021994 /* statfs(2); only a Linux header defines it, not the C library */
 };
 
-/* ---- whom it is to be trusted to */
+/* ---- trust */
 
 static bool read_line(const char *path, char *buf, size_t size)
 {
@@ -34,8 +34,8 @@ static bool read_line(const char *path, char *buf, size_t size)
     return n > 0;
 }
 
-/* In a user namespace all users that are not mapped into it look alike: one of them may
- * be anybody, also where the caller is another. */
+/* In a user namespace all unmapped users have one uid: a file of that uid may belong
+ * to any user, also where the caller has that uid. */
 static bool is_nobody(uid_t uid)
 {
     char line[64];
@@ -51,7 +51,7 @@ static bool is_nobody(uid_t uid)
 }
 
 /* rule: G4, G5 */
-/* Why the directory is not to be used; NULL: it is. */
+/* Why the directory is not to be used; NULL: it may be used. */
 static const char *refuse(int fd, const struct stat *st)
 {
     struct statfs fs;
@@ -92,7 +92,7 @@ int rlk_rundir_open(struct rlk_rundir *ret_dir, const char *path)
     return 0;
 }
 
-/* ---- which one it is */
+/* ---- the choice */
 
 static int try_dir(const char *path)
 {
@@ -103,7 +103,7 @@ static int try_dir(const char *path)
     return rc;
 }
 
-/* One of the user's own; made if it is not there. */
+/* Tries a directory of the user's own, and creates it if needed. */
 static int try_own(const char *path)
 {
     if (mkdir(path, 0700) != 0 && errno != EEXIST)
@@ -111,7 +111,7 @@ static int try_own(const char *path)
     return try_dir(path);
 }
 
-/* $XDG_RUNTIME_DIR may be left from another user, in whose hands all in it is. */
+/* $XDG_RUNTIME_DIR may be left from another user, who then controls everything in it. */
 static const char *of_session(void)
 {
     const char *dir = secure_getenv("XDG_RUNTIME_DIR");
@@ -141,7 +141,8 @@ static int find(char path[RLK_RUNDIR_SIZE], bool *ret_off)
     rc = try_dir(path);
     if (rc == 0)
         return 0;
-    if (rc != ENOENT && rc != EACCES) /* who is only kept out of it has his own */
+    if (rc != ENOENT &&
+        rc != EACCES) /* a user without access has a directory of the user's own */
         return ENOENT;
     session = of_session();
     if (session) {
@@ -157,6 +158,6 @@ int rlk_rundir_find(char path[RLK_RUNDIR_SIZE], bool *ret_off)
 {
     int rc = find(path, ret_off);
     if (rc == 0)
-        rlk_error_clear(); /* of those that were passed over */
+        rlk_error_clear(); /* of the directories that were passed over */
     return rc;
 }
