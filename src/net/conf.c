@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The system's default for the server. No state: the file is read each time, into memory
- * that is wiped, because a URL or the file beside it may hold a password. Messages name
- * the line and never its text. Thread: any.
+ * The server's URL from environment or file. No state: the file is read each time, into
+ * memory that is wiped, because it or the password file may contain a password. Messages
+ * name the line and never show its text. Thread: any.
  */
 #include "net/conf.h"
 
@@ -38,7 +38,7 @@ enum {
 /* ---- reading */
 
 struct text {
-    char *at; /* NUL-terminated behind len bytes */
+    char *at; /* NUL-terminated after len bytes */
     size_t len;
     struct stat st;
 };
@@ -51,7 +51,7 @@ static void text_clear(struct text *text)
     *text = (struct text){ 0 };
 }
 
-/* Shortages keep their codes; all else is a file that is of no use. */
+/* Shortages keep their codes; everything else is EINVAL: a useless file. */
 static const char *failed(int code, int *ret_code)
 {
     bool short_of = code == ENOMEM || code == EMFILE || code == ENFILE;
@@ -90,8 +90,8 @@ static const char *read_fd(int fd, struct text *text, size_t most, int *ret_code
     return NULL;
 }
 
-/* The first `most` bytes of a file, to be cleared. NULL, or why not, with a code; ENOENT
- * is told as such. */
+/* Reads the first `most` bytes of a file; clear them afterwards. Returns NULL, or why
+ * not, with a code; ENOENT keeps its code. */
 static const char *read_file(const char *path, struct text *text, size_t most,
                              int *ret_code)
 {
@@ -117,7 +117,7 @@ static const char *read_file(const char *path, struct text *text, size_t most,
     return why;
 }
 
-/* Why a file with these rights is no place for a password; NULL: it is one. */
+/* Why a file with this mode is no place for a password; NULL: it is one. */
 static const char *exposure(const struct stat *st)
 {
     if (st->st_mode & S_IRWXO)
@@ -134,7 +134,7 @@ enum key { KEY_URL, KEY_USER, KEY_PASSWORDFILE, KEY_COUNT };
 static const char *const key_names[KEY_COUNT] = { "url", "user", "passwordfile" };
 
 struct entry {
-    char *value; /* in the text; NULL: there is none */
+    char *value; /* points into the text; NULL: none */
     int line;
 };
 
@@ -144,7 +144,7 @@ struct conf {
     struct entry entries[KEY_COUNT];
 };
 
-/* As rlk_error_set, about a line of the file. */
+/* As rlk_error_set, with file and line before the text. */
 __attribute__((format(printf, 4, 5))) static int refuse(const struct conf *conf, int line,
                                                         int code, const char *format, ...)
 {
@@ -162,7 +162,7 @@ static bool is_blank(char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* Without blanks around it; changes the text. */
+/* Cuts blanks at both ends; changes the text. */
 static char *trim(char *text)
 {
     size_t len = strlen(text);
@@ -197,7 +197,7 @@ static int take_entry(struct conf *conf, char *line, int number)
     return 0;
 }
 
-/* One of `len` bytes, with a NUL behind them. */
+/* Takes a line of `len` bytes, with a NUL after them. */
 static int take_line(struct conf *conf, char *line, size_t len, int number)
 {
     if (len > LINE_LEN_MAX)
@@ -227,7 +227,7 @@ static int take_lines(struct conf *conf)
     return 0;
 }
 
-/* What goes with what. */
+/* Checks which entries go together. */
 static int check_entries(const struct conf *conf)
 {
     const struct entry *url = &conf->entries[KEY_URL], *user = &conf->entries[KEY_USER],
@@ -252,7 +252,7 @@ static void wipe(char **string)
     *string = NULL;
 }
 
-/* The password in the first line of that file. Leaves the text as it is. */
+/* Finds the password in the first line of that file. Leaves the text as it is. */
 static const char *password_of(const struct text *text, size_t *ret_len)
 {
     size_t len = 0;
@@ -296,8 +296,8 @@ static int set_credentials(struct rlk_target *target, const struct conf *conf)
     return refuse(conf, file->line, code, "passwordfile %s: %s", shown, why);
 }
 
-/* The URL's own credentials win over those that the program has set, as anywhere; those
- * beside the URL do not: they are for who has none. */
+/* Credentials in the file's URL win over those that the program set, as with every
+ * URL. Credentials beside the URL apply only if the program set none. */
 static int set_target(struct rlk_config *config, const struct conf *conf)
 {
     const struct entry *url = &conf->entries[KEY_URL],
@@ -308,7 +308,8 @@ static int set_target(struct rlk_config *config, const struct conf *conf)
 
     target->user = target->password = NULL;
     int rc = rlk_url_parse(config, url->value);
-    bool of_url = target->user || target->password; /* one of them where it failed */
+    bool of_url =
+        target->user || target->password; /* on failure perhaps only one of them */
     if (of_url) {
         wipe(&user);
         wipe(&password);
@@ -333,7 +334,7 @@ static int set_target(struct rlk_config *config, const struct conf *conf)
                : 0;
 }
 
-/* ---- which it is */
+/* ---- the choice */
 
 static int note_source(struct rlk_config *config, const char *source)
 {
@@ -362,7 +363,7 @@ static int parse_environment(struct rlk_config *config, const char *url)
     return rlk_error_set(rc, "RLOCK_URL: %s", why);
 }
 
-/* What is read of a file. */
+/* Takes the text of a file. */
 static int parse_text(struct rlk_config *config, struct conf *conf, const char *path)
 {
     if (S_ISREG(conf->text.st.st_mode) && (conf->text.st.st_mode & S_IWOTH))

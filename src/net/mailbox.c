@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parser of mailbox messages; anybody may have published them. No state. Thread: any.
- */
+/* Parses mailbox messages, which may be forged. No state. Thread: any. */
 #include "net/mailbox.h"
 
 #include "net/key.h"
@@ -11,7 +10,7 @@ struct cursor {
     const char *at, *end;
 };
 
-/* The next word, which a space ends. */
+/* The next word, which ends at a space. */
 static bool word(struct cursor *c, const char **ret_text, size_t *ret_len)
 {
     const char *space = memchr(c->at, ' ', (size_t)(c->end - c->at));

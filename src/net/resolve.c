@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Name resolution on a thread that may outlive the wish for it. A job has two
- * references, the asker's and the thread's; the last one frees it. The thread writes the
- * answer, then `done`, then the event; the asker reads the answer only after `done`.
+ * Name resolution on a thread that may outlive its requester. A job has two references,
+ * the requester's and the thread's; the last one frees it. The thread writes the answer,
+ * then `done`, then the event; the requester reads the answer only after `done`.
  */
 #include "net/resolve.h"
 
@@ -26,7 +26,7 @@ struct rlk_resolve {
 
     atomic_int refs;
     atomic_bool done;
-    /* the thread's until done, then the asker's */
+    /* the thread's until done, then the requester's */
     struct addrinfo *list;
     int gai_code;
 };
