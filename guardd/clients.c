@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The clients, one for each URL. What they do they do by themselves, on the library's
- * threads. To close one may take a command timeout, which is not waited for: what is left
- * open is like a client of a program that was killed. Thread: main, but for hear.
+ * The clients, one for each URL. They do their work on the library's threads. Closing one
+ * may take a command timeout, which the program does not wait for: a client left open is
+ * like one of a killed program. Thread: main, except hear.
  */
 #include "guardd.h"
 
@@ -19,28 +19,28 @@
 
 enum {
     STOP_US = 600000,
-    URL_SIZE = 16384, /* a line of a file of URLs has less */
+    URL_SIZE = 16384, /* a line of a file of URLs is shorter */
     SOURCE_SIZE = 4096
 };
 
 struct guarded {
     rlock_client_t *client;
     char *label;
-    char *source; /* who named it, where the command line did not; else NULL */
+    char *source; /* the URL's source if that is not the command line, else NULL */
 };
 
 static struct guarded guarded[URLS_MAX];
 static int guarded_count;
-static atomic_bool blind; /* one of them looks at nothing */
+static atomic_bool blind; /* a client has no directory to watch */
 
 static bool begins_with(const char *line, const char *text)
 {
     return strncmp(line, text, strlen(text)) == 0;
 }
 
-/* The library's logger. A client that can make no file of its own works on without, and
- * so does one whose directory is not to be trusted any more; of a guard nothing is left
- * then. A directory that is not there may come back. */
+/* The library's logger. A client that cannot create its live file still works, and so
+ * does one whose directory is not to be trusted any more; but as a guard it is
+ * useless. A directory that is missing may come back. */
 static void hear(int level, const char *line, void *arg)
 {
     bool later = begins_with(line, "rlock: crash guard stopped: ");
@@ -77,7 +77,7 @@ static void open_one(const struct guard_url *url, const rlock_clientattr_t *attr
     char given[URL_SIZE], source[SOURCE_SIZE];
 
     int rc = rlock_client_open(&one->client, url->text, attr);
-    if (rc == 0) /* what it was, whoever named it */
+    if (rc == 0) /* reads the URL in use, and its source */
         rc = rlock_client_getserver(one->client, given, sizeof(given), source,
                                     sizeof(source));
     if (rc != 0)
@@ -114,9 +114,9 @@ int clients_count(void)
     return guarded_count;
 }
 
-/* ---- what is said of them */
+/* ---- descriptions */
 
-/* Behind what is there already, as far as there is room. */
+/* Appends to the text, as far as there is room. */
 __attribute__((format(printf, 3, 4))) static void append(char *text, size_t size,
                                                          const char *format, ...)
 {

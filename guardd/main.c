@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rlock-guard(8): a process whose clients look all the time for others of this host that
- * have died, and give back their locks. The library does that; here are the command line,
- * the order of things, and the signals. Thread: main; the library's block all signals.
+ * rlock-guard(8): a process whose clients watch permanently for dead processes of this
+ * host, and release their locks. The library does that; this file has the command line,
+ * the order of steps, and the signals. Thread: main; the library's threads block all
+ * signals.
  */
 #include "guardd.h"
 
@@ -49,7 +50,7 @@ static const struct option long_options[] = {
     { NULL, 0, NULL, 0 },
 };
 
-/* Standard descriptors that are closed would be the next ones that the library gets, and
+/* If standard descriptors are closed, the library would get their numbers, and
  * messages would go to a server. */
 static bool occupy_standard_descriptors(void)
 {
@@ -61,9 +62,9 @@ static bool occupy_standard_descriptors(void)
 
 /* ---- signals */
 
-/* Those that have a meaning here. Of a signal that is blocked and ignored the kernel
- * keeps a note: those that end it from a terminal and were ignored at the start, as under
- * nohup(1), are left alone. */
+/* The signals with a meaning here. The kernel stores a signal that is blocked and
+ * ignored: signals from a terminal that were ignored at the start, as under nohup(1),
+ * are left alone. */
 static void set_of_signals(sigset_t *ret_set)
 {
     static const int of_terminal[] = { SIGINT, SIGHUP };
@@ -77,7 +78,7 @@ static void set_of_signals(sigset_t *ret_set)
             sigaddset(ret_set, of_terminal[i]);
 }
 
-/* At the very start, so that who asks for numbers too early does not end it. */
+/* Called first, so that an early request for numbers does not end the program. */
 static void begin_signals(void)
 {
     sigset_t asking;
@@ -88,7 +89,7 @@ static void begin_signals(void)
     sigprocmask(SIG_BLOCK, &asking, NULL);
 }
 
-/* From here on none is lost: they are blocked, and read from the descriptor. */
+/* From here on no signal is lost: they are blocked and read from the descriptor. */
 static int take_signals(void)
 {
     sigset_t set;
@@ -111,7 +112,7 @@ __attribute__((noreturn)) static void print_and_exit(const char *text)
     exit(GUARD_OK);
 }
 
-/* Of what was written in a wrong place nothing is shown: it may be a password. */
+/* Shows nothing of a misplaced argument: it may be a password. */
 __attribute__((noreturn)) static void bad_usage(const char *what, const char *why)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz-";
@@ -131,13 +132,12 @@ __attribute__((noreturn)) static void bad_option(char **argv, const char *why)
     bad_usage(letter, why);
 }
 
-/* The level of the log: statistics, which somebody has asked for, are told in any case.
- */
+/* Sets the level of the log; requested statistics are logged at every level. */
 static int parse(int argc, char **argv, struct guard_urls *urls)
 {
     int option, max_level = SAY_INFO;
 
-    /* ':': it says nothing by itself */
+    /* ':': getopt prints nothing itself. */
     while ((option = getopt_long(argc, argv, ":qvhV", long_options, NULL)) != -1)
         switch (option) {
         case OPT_URL:
@@ -167,9 +167,9 @@ static int parse(int argc, char **argv, struct guard_urls *urls)
     return max_level;
 }
 
-/* ---- the order of things */
+/* ---- the steps */
 
-/* The directory, printable. Ends the program when there is none to look at. */
+/* The directory, printable. Ends the program if there is none. */
 static char *find_directory(void)
 {
     char dir[PATH_MAX];
@@ -180,7 +180,7 @@ static char *find_directory(void)
     char *shown = printable(dir);
     if (stat(dir, &st) != 0)
         say_and_exit(GUARD_CONFIG, "%s: %s", shown, strerror(errno));
-    /* whoever can write there decides what is opened, locked and unlinked */
+    /* A user who can write there decides what root opens, locks and unlinks. */
     if (geteuid() == 0 && (st.st_mode & (S_IWGRP | S_IWOTH)))
         say_and_exit(GUARD_CONFIG,
                      "%s is group-writable: refusing to run as root; run it as a user in "
@@ -200,7 +200,7 @@ static void announce(char *directory)
     free(directory);
 }
 
-/* Until a signal says stop; which. */
+/* Runs until a signal says stop; returns the signal. */
 static int serve(int signals)
 {
     struct signalfd_siginfo info;
@@ -246,7 +246,7 @@ int main(int argc, char **argv)
     if (urls.count == 0)
         urls_add_default(&urls);
 
-    /* not before: a file of URLs may be one to wait for */
+    /* Not earlier: reading a file of URLs may block. */
     int signals = take_signals();
     char *directory = find_directory();
     clients_open(&urls);

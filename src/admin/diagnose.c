@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a server is fit for locks: rlock_client_diagnose. Here: the call, requests, and
- * what is measured: round trips, the clock, scripts, the way of a message. Thread: any.
- * Blocks: network, up to the command timeout for each request. */
+/* rlock_client_diagnose: whether a server is fit for locks. This file has the call,
+ * its requests, and what is measured: round trips, the clock, scripts, the delivery of
+ * a message. Thread: any. Blocks: network, up to the command timeout for each request. */
 #include "admin/diagnose.h"
 
 #include "admin/inspect.h"
@@ -17,13 +17,13 @@
 
 enum {
     WORDS_MAX = 8,
-    TRIES_MAX = 2, /* a connection that was idle may be broken */
+    TRIES_MAX = 2, /* an unused connection may be broken */
     SAMPLES = 9,
-    STEP_NS = 1000000, /* between two looks for a message */
+    STEP_NS = 1000000, /* between two checks for a message */
     CLOCK_OFF_MS = 1000,
     RENEWALS_PER_LEASE = 3,
-    SHARE_MAX = 10 /* a round trip is to take at most this part of what it has to fit in
-                    */
+    SHARE_MAX = 10 /* a round trip should take at most this part of the time that it must
+                      fit in */
 };
 
 /* ---- findings and requests */
@@ -159,7 +159,7 @@ static int by_time(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Sorted by the time that they took: the first tells the clock's offset best. */
+/* Sorted by duration: the shortest gives the best clock offset. */
 static int take_samples(struct rlk_diagnosis *d, struct sample samples[SAMPLES])
 {
     int rc = 0;
@@ -171,7 +171,7 @@ static int take_samples(struct rlk_diagnosis *d, struct sample samples[SAMPLES])
     return rc;
 }
 
-/* With three digits that count, as far as us go. */
+/* With three significant digits, down to us. */
 static const char *as_ms(char buf[RLK_LOG_NUMBER_SIZE], int64_t ns)
 {
     int digits = ns < RLK_NS_PER_MS         ? 3
@@ -234,8 +234,8 @@ static int tell_clock(struct rlk_diagnosis *d, const struct sample *best)
 
 /* ---- scripts and messages */
 
-/* Whether a script may write when it has asked for the time, as all of ours do. A user
- * who may not use this key, and what a replica says, tell nothing of it. */
+/* Whether a script may write after TIME, as all lock scripts do. A refused key and a
+ * replica's reply say nothing about it. */
 static int look_for_whole_scripts(struct rlk_diagnosis *d, bool *ret_found)
 {
     const char *const argv[] = { "EVAL",
@@ -283,9 +283,9 @@ static int tell_scripts(struct rlk_diagnosis *d)
                              "so none can be taken here: allow EVAL and EVALSHA.");
 }
 
-/* Looks again and again, up to the command timeout. By sleeping, for these facts wake
- * nobody: on the subscriber's way they are an atomic flag and a counter, and a diagnosis
- * is not worth a broadcast for each message. */
+/* Checks again and again, up to the command timeout. It sleeps in between, because
+ * these facts wake no thread: the subscriber sets an atomic flag and a counter, and a
+ * diagnosis is not worth a broadcast for each message. */
 static bool comes_true(struct rlk_diagnosis *d,
                        bool (*is)(struct rlock_client *client, uint64_t before),
                        uint64_t before)
@@ -316,7 +316,7 @@ static bool has_heard(struct rlock_client *client, uint64_t before)
     "Locks work, but waiters find their grants by polling, up to a third of the "        \
     "presence (%ld ms) late: "
 
-/* Sends the client's mailbox a message of no known form, which is counted. */
+/* Sends the client's mailbox a message of an unknown form, which is counted. */
 static int tell_messages(struct rlk_diagnosis *d)
 {
     char mailbox[sizeof(RLK_MAILBOX_PREFIX) + RLK_UUID_LEN];

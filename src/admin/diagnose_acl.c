@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the user may do, found out by doing it to keys that nobody has, in ways that
- * change nothing: by arguments that are refused, or that have nothing to act on. Servers
- * look at the ACL before they look at those. Nothing else works for a user who is no
- * administrator: ACL DRYRUN is one's. What is refused is in the server's ACL LOG.
- * Thread: any.
+ * Finds the user's rights by commands on keys that no lock uses, in ways that change
+ * nothing: with refused arguments, or without anything to act on. Servers check the ACL
+ * first. No other way works for a user who is not an administrator, because ACL DRYRUN
+ * needs that. Refused commands appear in the server's ACL LOG. Thread: any. Blocks:
+ * network.
  */
 #include "admin/diagnose.h"
 
@@ -17,22 +17,22 @@
 #include <stdio.h>
 #include <strings.h>
 
-/* What is amiss without it, as in doc/ACL.md. */
+/* What fails without a right, as in doc/ACL.md. */
 enum need {
     ALL_LOCKS,
     SOME_LOCKS,
     SLOWER,   /* locks work */
-    COSTLIER, /* likewise */
-    LOOKING,  /* likewise; something that is not a lock does not */
-    REDISSON, /* its channels */
+    COSTLIER, /* locks work */
+    LOOKING,  /* locks work; something else fails */
+    REDISSON, /* locks work; the channels of Redisson */
     NEED_COUNT
 };
 
 enum { ARGS_MAX = 8, LIST_SIZE = 700 };
 
 #define KEY "\1"     /* stands for a key of the user's locks */
-#define MAILBOX "\2" /* for a channel as those of mailboxes */
-#define NAME "\3"    /* for the connection's name */
+#define MAILBOX "\2" /* stands for a channel like those of mailboxes */
+#define NAME "\3"    /* stands for the connection's name */
 
 struct probe {
     const char *word;
@@ -96,10 +96,10 @@ static const struct {
 
 struct search {
     struct rlk_diagnosis *d;
-    char name[RLK_UUID_LEN + 1]; /* of a lock that nobody has */
+    char name[RLK_UUID_LEN + 1]; /* of a lock that no client uses */
     char missing[NEED_COUNT][LIST_SIZE];
-    bool own_keys; /* the user may not use a lock of any name */
-    bool exists;   /* he may say EXISTS */
+    bool own_keys; /* the user may not use locks of all names */
+    bool exists;   /* the user may run EXISTS */
 };
 
 enum verdict { ALLOWED, NO_COMMAND, NO_KEY, NO_CHANNEL };
@@ -123,7 +123,7 @@ static enum verdict judge(const struct rlk_reply *reply)
         return NO_KEY;
     if (rlk_server_error_of_channel(text, len))
         return NO_CHANNEL;
-    /* a server without it, or one whose administrator has renamed it */
+    /* A server without the command, or whose administrator has renamed it. */
     bool unknown = strncasecmp(text, "ERR unknown ", strlen("ERR unknown ")) == 0;
     return unknown || rlk_server_error_by_acl(text, len) ? NO_COMMAND : ALLOWED;
 }
@@ -173,7 +173,7 @@ static int try_probe(struct search *s, const struct probe *probe)
 static const char *const subscribe_words[] = { "subscribe", "unsubscribe" };
 enum { SUBSCRIBE_WORDS = 2, SUBSCRIBE_TRIES = 3 };
 
-/* Of a connection that was subscribed what comes next may be a message. */
+/* After a subscription the next reply may be a message. */
 static bool is_reply_to(const struct rlk_reply *reply, const char *word)
 {
     size_t len;
@@ -186,12 +186,12 @@ static bool is_reply_to(const struct rlk_reply *reply, const char *word)
     return kind && strcasecmp(kind, word) == 0;
 }
 
-/* Both need one connection, which is never used again: it may be subscribed still, or
- * have a message under way. ret: which of them were refused. 0, EPROTO: something else
- * came; or why it could not ask. */
+/* Both commands need one connection, which is not used again: it may still be
+ * subscribed, or a message may be on its way. ret_refused: which of them were refused.
+ * Returns 0; EPROTO: another reply came; or why it could not ask. */
 static int subscribe_once(struct search *s, bool ret_refused[SUBSCRIBE_WORDS])
 {
-    static atomic_uint count; /* no two at a time have the same channel */
+    static atomic_uint count; /* gives concurrent calls different channels */
     char channel[sizeof(RLK_MAILBOX_PREFIX "probe:") + RLK_UUID_LEN + 12];
     const char *argv[] = { NULL, channel };
     int64_t until = rlk_inspect_until(s->d->client), sent;
@@ -230,7 +230,7 @@ static int try_subscribe(struct search *s)
     for (int tries = 0; tries < SUBSCRIBE_TRIES && (rc == EPROTO || rc == ENOTCONN);
          tries++) {
         if (rc == ENOTCONN && rlk_clock_boot() >= until)
-            break; /* no broken connection, but no answer */
+            break; /* the connection works, but no reply came */
         rc = subscribe_once(s, refused);
     }
     for (int i = 0; rc == 0 && i < SUBSCRIBE_WORDS; i++)
@@ -239,7 +239,7 @@ static int try_subscribe(struct search *s)
     return rc;
 }
 
-/* A user who may use a lock's key needs those beside it, too. */
+/* A user who may use a lock's key needs the keys beside it, too. */
 static int try_companions(struct search *s)
 {
     enum verdict verdict;
@@ -293,8 +293,8 @@ static int tell(struct search *s)
     return rc;
 }
 
-/* Of a command that a server of that version does not have, and scripts do without, no
- * user lacks the right. */
+/* A missing right does not matter for a command that a server of that version does not
+ * have; scripts do without it. */
 static bool is_too_new(const struct probe *probe, long version)
 {
     return version != 0 && version < 60200 && strcmp(probe->word, "zmscore") == 0;
@@ -317,9 +317,9 @@ int rlk_diagnose_acl(struct rlk_diagnosis *d)
     return rc == 0 ? tell(&s) : rc;
 }
 
-/* ---- who else can come */
+/* ---- who else can act as this user */
 
-/* By what the URL says: of a name nobody but the resolver knows where it is. */
+/* Judged by the URL: only the resolver knows where a name leads. */
 static bool is_this_host(const char *host)
 {
     return strcasecmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 ||
@@ -328,7 +328,7 @@ static bool is_this_host(const char *host)
 
 enum rights { UNKNOWN, SOME, ALL };
 
-/* Whether the user may do everything, as far as the server shows him himself. */
+/* Whether the user may do everything, as far as the server shows it to this user. */
 static int look_for_all(struct rlk_diagnosis *d, const char *user,
                         enum rights *ret_rights)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a server says of itself in INFO and CONFIG GET, and what that means for locks.
- * INFO is asked first: it is refused less often, and shows no secrets. HELLO is where
- * INFO tells no version. Thread: any. */
+/* What a server reports about itself in INFO and CONFIG GET, and what that means for
+ * locks. INFO comes first: it is refused less often and shows no secrets. HELLO is
+ * used if INFO has no version. Thread: any. Blocks: network. */
 #include "admin/diagnose.h"
 
 #include <stdio.h>
@@ -10,13 +10,14 @@
 
 #define FIT_MAJOR 6 /* ACLs, and SCAN with TYPE */
 
-/* min-replicas-to-write is for scripts, too: seen of 6.2.14 and later; not of 6.0.0 to
- * 6.2.5, where SET is refused and EVAL is not. */
+/* min-replicas-to-write applies to scripts, too: seen with 6.2.14 and later; not with
+ * 6.0.0 to 6.2.5, which refuse SET but not EVAL. */
 #define BOUND_SCRIPTS 60214
 
 enum { FULL_PERCENT = 90, BUFFER_MIN = 1 << 20 };
 
-/* What is asked of CONFIG GET, and nothing else: it would show passwords, too. */
+/* The settings for CONFIG GET. It requests no others, because it would also show
+ * passwords. */
 static const char *const config_names[] = {
     "appendonly",
     "appendfsync",
@@ -36,7 +37,7 @@ _Static_assert(sizeof(config_names) / sizeof(config_names[0]) == RLK_CONFIG_COUN
 
 #define UNSEEN " is unknown: the server refuses INFO and CONFIG GET."
 
-/* ---- asking */
+/* ---- requests */
 
 void rlk_diagnose_copy(char ret_value[RLK_FACT_SIZE], const char *from)
 {
@@ -70,7 +71,7 @@ static int ask_config(struct rlk_diagnosis *d)
     return rc;
 }
 
-/* ---- looking it up */
+/* ---- values */
 
 static bool in_info(const struct rlk_diagnosis *d, const char *name,
                     char ret_value[RLK_FACT_SIZE])
@@ -99,8 +100,7 @@ static bool in_config(const struct rlk_diagnosis *d, const char *name,
     return false;
 }
 
-/* A value by its name in INFO or, where that does not tell, in CONFIG; either may be
- * NULL. */
+/* A value by its name in INFO, or in CONFIG if INFO lacks it; either name may be NULL. */
 static bool fact(const struct rlk_diagnosis *d, const char *info, const char *config,
                  char ret_value[RLK_FACT_SIZE])
 {
@@ -108,7 +108,7 @@ static bool fact(const struct rlk_diagnosis *d, const char *info, const char *co
            (config && in_config(d, config, ret_value));
 }
 
-/* Likewise a number, "yes" and "no" being 1 and 0. -1: not told. */
+/* As fact(), for a number; "yes" and "no" are 1 and 0. -1: unknown. */
 static long long number(const struct rlk_diagnosis *d, const char *info,
                         const char *config)
 {
@@ -130,7 +130,8 @@ static bool is_value(const struct rlk_diagnosis *d, const char *info, const char
     return in_info(d, info, value) && strcmp(value, is) == 0;
 }
 
-/* By INFO or else by HELLO; its name, or NULL: neither tells that it is one of these. */
+/* From INFO, else from HELLO. Returns the server's name, or NULL: neither says that it
+ * is Redis or Valkey. */
 static const char *find_version(const struct rlk_diagnosis *d,
                                 char ret_version[RLK_FACT_SIZE])
 {
@@ -311,7 +312,7 @@ static int tell_persistence(struct rlk_diagnosis *d)
     return aof > 0 ? tell_aof(d) : tell_snapshots(d);
 }
 
-/* A server that is a master. */
+/* For a server that is a master. */
 static int tell_followers(struct rlk_diagnosis *d)
 {
     long long count = number(d, "connected_slaves", NULL);
@@ -323,7 +324,7 @@ static int tell_followers(struct rlk_diagnosis *d)
         count = 0;
     if (good < 0)
         good = count;
-    if (lag == 0) /* then the bound is off */
+    if (lag == 0) /* then the limit is off */
         min = 0;
     long version = rlk_diagnose_version(d);
     if (min > 0 && version != 0 && version < BOUND_SCRIPTS)
@@ -468,8 +469,8 @@ static int tell_connections(struct rlk_diagnosis *d)
     return rc;
 }
 
-/* Of subscribers: "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60".
- */
+/* For subscribers: "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608
+ * 60". */
 static int tell_buffers(struct rlk_diagnosis *d)
 {
     static const char class[] = "pubsub ";

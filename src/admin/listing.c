@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looking for locks: rlock_list. A name is asked for; for a glob all keys of the database
- * are walked, by SCAN, which takes the server's time for each of them. Thread: any.
- * Blocks: network, up to the command timeout for each request. */
+/* rlock_list: finds locks. A name is looked up; a glob walks all keys of the database
+ * by SCAN, which costs the server time for each key. Thread: any. Blocks: network, up
+ * to the command timeout for each request. */
 #include "admin/client_list.h"
 #include "admin/inspect.h"
 #include "base/fork.h"
@@ -13,8 +13,8 @@
 
 enum { SCAN_COUNT = 200 };
 
-/* Whether it is the lock itself that the ACL hides. Otherwise it is a key beside it, and
- * to leave the lock out would tell that nobody holds it. */
+/* Whether the ACL hides the lock itself. If it hides a key beside it, leaving the lock
+ * out would say that it is free. */
 static bool is_hidden(struct rlock_client *client, const char *name)
 {
     const char *argv[] = { "HGETALL", name };
@@ -99,7 +99,8 @@ static int walk(struct rlock_client *client, const char *pattern,
             if (rc == 0)
                 rc = tell(info, each, arg);
             else if (rc == ENOENT || rc == EPROTO || (hidden && is_hidden(client, name)))
-                rc = 0; /* gone since, or no lock, or SCAN told more than we may see */
+                rc = 0; /* gone since then, or not a lock, or SCAN shows more than the ACL
+                           allows */
         }
         rlk_reply_free(reply);
     } while (rc == 0 && strcmp(cursor, "0") != 0);
@@ -109,9 +110,9 @@ static int walk(struct rlock_client *client, const char *pattern,
 
 enum { NAME_ROOM = RLOCK_NAME_MAX + 2 }; /* one byte more than a name has */
 
-/* The only name that the pattern matches, as the server reads it: a backslash takes away
- * what the next byte means. Of one that is longer than any name, as much as tells that.
- * False: it has a glob. */
+/* The only name that the pattern matches, as the server reads it: a backslash makes
+ * the next byte literal. A name that is too long is cut one byte after the limit.
+ * False: the pattern is a glob. */
 static bool is_name(const char *pattern, char ret_name[NAME_ROOM])
 {
     size_t len = 0;
@@ -127,8 +128,8 @@ static bool is_name(const char *pattern, char ret_name[NAME_ROOM])
     return true;
 }
 
-/* As the walk would tell of this one, but that a lock which the ACL hides is no secret to
- * who knows its name: then EACCES. */
+/* As the walk would report this lock, except that a lock which the ACL hides is no
+ * secret to a user who knows its name: then EACCES. */
 static int look_at(struct rlock_client *client, const char *name,
                    int (*each)(const rlock_info_t *info, void *arg), void *arg)
 {
@@ -136,7 +137,7 @@ static int look_at(struct rlock_client *client, const char *name,
     bool hidden;
 
     if (rlk_key_check(name, strlen(name)) != 0)
-        return 0; /* no lock can have it */
+        return 0; /* no lock can have this name */
     int rc = rlk_inspect_named(client, name, &hidden, &info);
     if (rc == ENOENT || rc == EPROTO)
         return 0;
