@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rlock doctor: is this server fit for locks? Thread: main only. */
+/* rlock doctor: whether this server is fit for locks. Thread: main only. */
 #include "cli.h"
 #include "look.h"
 
@@ -46,7 +46,7 @@ static const char usage[] =
 static const struct option options[] = { { "json", no_argument, NULL, OPT_JSON },
                                          CLI_COMMON_OPTIONS };
 
-/* ---- what is found */
+/* ---- the findings */
 
 enum grade { GRADE_ERROR, GRADE_WARNING, GRADE_NOTE, GRADE_OK, GRADE_COUNT };
 
@@ -107,7 +107,7 @@ static void forget(struct findings *found)
     free(found->each);
 }
 
-/* As the gravest finding. */
+/* Determined by the gravest finding. */
 static int exit_code(const struct findings *found)
 {
     for (int g = 0; g < GRADE_COUNT; g++)
@@ -118,7 +118,7 @@ static int exit_code(const struct findings *found)
 
 /* ---- for people */
 
-/* 0: stdout is no terminal, and lines are not broken. */
+/* 0: stdout is not a terminal, and lines are not broken. */
 static size_t columns(void)
 {
     size_t width = look_columns();
@@ -134,7 +134,7 @@ static bool has_colours(void)
     return isatty(STDOUT_FILENO) && !(none && *none) && term && strcmp(term, "dumb") != 0;
 }
 
-/* Words, from column `at` on; further lines are indented. width 0: one line. */
+/* Prints words from column `at` on; further lines are indented. width 0: one line. */
 static void print_words(const char *text, size_t at, size_t width)
 {
     while (*text) {
@@ -237,7 +237,7 @@ static int run(int argc, char **argv)
 
     while ((option = getopt_long(argc, argv, CLI_COMMON_LETTERS, options, NULL)) != -1)
         if (!cli_common_option(&cli_doctor, &server, option))
-            as_json = true; /* there is no other of its own */
+            as_json = true; /* the command's only own option */
     if (optind < argc)
         cli_bad_usage(&cli_doctor, "what is \"%s\"?", argv[optind]);
     rlock_client_t *client = cli_open(&cli_doctor, &server, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rlock list: the locks that are held. Thread: main only. */
+/* rlock list: the held locks. Thread: main only. */
 #include "look.h"
 #include "table.h"
 
@@ -84,12 +84,12 @@ static int run(int argc, char **argv)
 
     while ((option = getopt_long(argc, argv, CLI_COMMON_LETTERS, options, NULL)) != -1)
         if (!cli_common_option(&cli_list, &server, option))
-            as_json = true; /* there is no other of its own */
+            as_json = true; /* the command's only own option */
     const char *pattern = look_word(&cli_list, argc, argv, NULL);
     rlock_client_t *client = cli_open(&cli_list, &server, NULL);
     int rc = look_gather(client, pattern, &list);
     int code = rc == 0 ? CLI_OK : cli_failed(rc, "cannot list the locks");
-    /* a part of them could be taken for all */
+    /* an incomplete list could be taken for a complete one */
     if (rc == 0 && as_json)
         print_json(&list);
     else if (rc == 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rlock release: takes a lock from whoever holds it, once somebody has said yes to whom
- * that hits. Thread: main only. */
+/* rlock release: takes a lock from its holder, after the user has agreed to the holder
+ * shown. Thread: main only. */
 #include "look.h"
 
 #include <errno.h>
@@ -36,15 +36,15 @@ static const struct option options[] = { { "force", no_argument, NULL, OPT_FORCE
                                          { "yes", no_argument, NULL, OPT_YES },
                                          CLI_COMMON_OPTIONS };
 
-/* What is to be released, as it was seen last. */
+/* The lock to release, as it was last seen. */
 struct target {
     rlock_client_t *client;
     const char *name, *shown; /* as given, and printable */
-    rlock_info_t *lock;       /* NULL: nobody holds it */
-    FILE *answers, *terminal; /* NULL: not to be asked */
+    rlock_info_t *lock;       /* NULL: no holder */
+    FILE *answers, *terminal; /* NULL: do not ask */
 };
 
-/* 0 also when nobody holds it. */
+/* Returns 0 also when the lock has no holder. */
 static int look(struct target *target)
 {
     rlock_info_free(target->lock);
@@ -85,7 +85,7 @@ static bool says_yes(const struct target *target)
     char *answer = NULL;
     size_t size = 0;
 
-    /* an answer typed before the question is none to it */
+    /* An answer typed before the question does not count. */
     fflush(target->terminal);
     tcflush(fileno(target->answers), TCIFLUSH);
     fprintf(target->terminal, "Take it from %s? [y/N] ",
@@ -93,7 +93,8 @@ static bool says_yes(const struct target *target)
     fflush(target->terminal);
     ssize_t len = getline(&answer, &size, target->answers);
     if (len <= 0)
-        fputc('\n', target->terminal); /* the end of input leaves the cursor there */
+        fputc('\n',
+              target->terminal); /* at end of input the cursor is still in the line */
     else
         answer[strcspn(answer, "\r\n")] = '\0';
     bool yes =
@@ -102,7 +103,7 @@ static bool says_yes(const struct target *target)
     return yes;
 }
 
-/* Each holder of now is one that was shown. */
+/* Whether each present holder is one of those shown. */
 static bool were_shown(const rlock_info_t *shown, const rlock_info_t *now)
 {
     for (size_t i = 0; i < now->holder_count; i++)
@@ -111,7 +112,8 @@ static bool were_shown(const rlock_info_t *shown, const rlock_info_t *now)
     return true;
 }
 
-/* Until who was said yes to is who holds it. *ret_yes: nobody else is hit. */
+/* Asks until the holders that the user agreed to are the present holders. *ret_yes:
+ * the user agreed. */
 static int ask(struct target *target, bool *ret_yes)
 {
     for (;;) {
@@ -150,7 +152,7 @@ static int release(struct target *target)
         return CLI_NO;
     }
     if (!target->lock && target->terminal)
-        return nobody(target); /* who takes it now was shown to nobody */
+        return nobody(target); /* the present holder has not been shown */
     rc = rlock_force_unlock(target->client, target->name);
     if (rc == ENOENT)
         return nobody(target);
@@ -166,7 +168,7 @@ static int release(struct target *target)
     return cli_printed(CLI_OK);
 }
 
-/* The controlling terminal, wherever stdin comes from. False: there is nobody to ask. */
+/* Opens the controlling terminal, whatever stdin is. False: there is no user to ask. */
 static bool open_terminal(struct target *target)
 {
     target->answers = fopen("/dev/tty", "re");

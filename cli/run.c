@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rlock run: a command under a lock. Here: the command line, and the order of things.
- * Thread: main only. */
+/* rlock run: a command under a lock. This file has the command line and the order of
+ * steps. Thread: main only. */
 #include "run.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ enum {
     NS_PER_S = 1000000000,
     LEASE_MIN_MS = 50,
     LEASE_MAX_MS = 86400000,
-    GRACE_MAX_MS = 86400000, /* a day; poll takes no more ms than an int */
+    GRACE_MAX_MS = 86400000, /* a day; poll takes at most an int of ms */
     CODE_MAX = 255,
     FD_MIN = 3,
     FD_MAX = 1048575
@@ -154,7 +154,7 @@ static void set_option(struct run_options *options, int option)
         options->verbose = true;
         break;
     case OPT_LEASE:
-        /* a unit: 60 was taken for ms beside a --wait of seconds */
+        /* with a unit: without it 60 was taken for ms beside a --wait in seconds */
         options->lease_ms =
             (long)cli_duration(&cli_run, "--lease", optarg,
                                (struct cli_bounds){ LEASE_MIN_MS, LEASE_MAX_MS, true });
@@ -191,7 +191,7 @@ static void parse(int argc, char **argv, struct run_options *ret_options,
     };
     int option;
 
-    /* '+': what begins with '-' behind NAME is the command's */
+    /* '+': options after NAME belong to the command */
     while ((option = getopt_long(argc, argv, "+" CLI_COMMON_LETTERS "E:qv", long_options,
                                  NULL)) != -1)
         if (!cli_common_option(&cli_run, ret_server, option))
@@ -216,10 +216,10 @@ static void parse(int argc, char **argv, struct run_options *ret_options,
     *ret_options = options;
 }
 
-/* ---- the order of things */
+/* ---- the steps */
 
-/* Where nobody has named a server, which may be a mistake that goes unseen: cron passes
- * no environment, and each host has a server of its own there, or none. */
+/* Warns if no source names a server, which may be an unnoticed mistake: cron passes no
+ * environment, and then each host uses its own server, or none. */
 static void tell_server(const struct run_options *options)
 {
     const struct cli_named *server = cli_server();
@@ -276,8 +276,8 @@ static int no_name(const struct run_watch *watch, int rc)
     return CLI_USAGE;
 }
 
-/* Nested runs of one name wait for each other; readers do when a writer is between them.
- */
+/* Nested runs of one name wait for each other; nested readers do when a writer is
+ * between them. */
 static void warn_of_nesting(const struct run_watch *watch)
 {
     const char *around = getenv("RLOCK_NAME");
@@ -288,7 +288,7 @@ static void warn_of_nesting(const struct run_watch *watch)
                      watch->shown);
 }
 
-/* True: the lock is held, and signals wait to be read. */
+/* True: the lock is held, and signals can be read. */
 static bool obtain(struct run_watch *watch, rlock_client_t *client, int64_t begin_ns,
                    int *ret_code)
 {
@@ -337,7 +337,7 @@ static int make_lines(struct run_watch *watch, int *ret_reader)
     return fcntl(lines[1], F_SETFL, O_NONBLOCK) != 0 ? errno : 0;
 }
 
-/* False: the command does not run, and why is said. */
+/* False: the command does not run, and the reason was printed. */
 static bool start_command(struct run_watch *watch)
 {
     int reader, rc = run_tell_open();
@@ -362,7 +362,7 @@ static bool start_command(struct run_watch *watch)
     return rc == 0 || cannot_start("cannot fork", rc);
 }
 
-/* Gives the lock back, and finds out whether it was held to the end. */
+/* Releases the lock, and finds out whether it was held to the end. */
 static void give_back(struct run_watch *watch)
 {
     char late[CLI_LINE_MAX];
@@ -378,15 +378,17 @@ static void give_back(struct run_watch *watch)
         cli_failed(rc, "cannot unlock \"%s\"", watch->shown);
 }
 
-/* What Ctrl-C ended was ended by the terminal, which would have told all of rlock's
- * process group: a script that runs rlock in a loop ends, too. */
+/* Whether the terminal ended the command, as by Ctrl-C: then it would have ended all
+ * of rlock's process group, too, and a script that runs rlock in a loop must end as
+ * well. */
 static bool is_terminals(const struct run_watch *watch, const siginfo_t *info)
 {
     return watch->had_terminal && !watch->ending && info->si_code != CLD_EXITED &&
            (info->si_status == SIGINT || info->si_status == SIGQUIT);
 }
 
-/* Runs the command; its exit code. ret_number: the terminal's signal that ended it. */
+/* Runs the command; returns its exit code. ret_number: the terminal's signal that
+ * ended it. */
 static int run_command(struct run_watch *watch, int *ret_number)
 {
     if (!start_command(watch))

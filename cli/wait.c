@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rlock wait: until nobody holds a lock, without taking it. Holds nothing, so signals end
- * it as they end any program. Thread: main only. */
+/* rlock wait: waits until a lock is free, without taking it. It holds nothing, so
+ * signals end it as they end any program. Thread: main only. */
 #include "look.h"
 
 #include <errno.h>
@@ -13,9 +13,9 @@ enum { OPT_WAIT = CLI_OPT_OWN };
 enum {
     MS_PER_S = 1000,
     NS_PER_MS = 1000000,
-    SLICE_MS = 5000,      /* after which it asks itself whether the server is there */
-    OUTAGE_MS = 10000,    /* a longer one it does not wait through */
-    ANSWER_MIN_MS = 1000, /* the server has so long, however short the wait is */
+    SLICE_MS = 5000,      /* after this time it checks that the server answers */
+    OUTAGE_MS = 10000,    /* it does not wait through a longer outage */
+    ANSWER_MIN_MS = 1000, /* the least time for a reply, however short the wait is */
     WAIT_MAX_S = 365 * 24 * 3600
 };
 
@@ -56,8 +56,8 @@ static int64_t lesser(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Waits in slices: rlock_waitfree waits through outages of any length, so the server is
- * asked behind each. end_ms: of look_now_ms, INT64_MAX: none. */
+/* Waits in slices: rlock_waitfree waits through outages of any length, so the server
+ * is checked after each slice. end_ms: of look_now_ms, INT64_MAX: none. */
 static int wait_for(rlock_client_t *client, const char *name, int64_t end_ms)
 {
     int rc = rlock_client_ping(client);
@@ -82,8 +82,8 @@ static int wait_for(rlock_client_t *client, const char *name, int64_t end_ms)
     return rc;
 }
 
-/* With a deadline no call waits longer than until then for an answer, unless the URL
- * says how long. */
+/* With a deadline no call waits longer than that for a reply, unless the URL sets the
+ * time. */
 static void set_timeout(rlock_clientattr_t *attr, int64_t wait_ms)
 {
     long timeout_ms;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rlock watch: the locks that are held, live. Thread: main only. */
+/* rlock watch: the held locks, live. Thread: main only. */
 #include "watch.h"
 
 #include <getopt.h>
