@@ -55,7 +55,7 @@ static const char usage[] =
     "  --lease DURATION     how long others wait when rlock dies\n"
     "  --on-lost term|warn  when the lease is lost: end COMMAND (default), or warn\n"
     "  --grace DURATION     from its SIGTERM to its SIGKILL then; default 5s\n"
-    "  --max-hold, --min-hold DURATION    ends COMMAND after it; holds at least for it\n"
+    "  --max-hold, --min-hold DURATION    ends COMMAND then; holds at least so long\n"
     "  --leave              hold for COMMAND alone, not for its descendants\n"
     "  --fd N               COMMAND reads there: at-risk MS, safe, lost REASON\n"
     "  --url URL, --user NAME, --password-file FILE, --help: see rlock --help\n"
