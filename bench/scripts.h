@@ -4,8 +4,8 @@
 #ifndef BENCH_SCRIPTS_H
 #define BENCH_SCRIPTS_H
 
-#include "redis.h"
 #include "net/script.h"
+#include "redis.h"
 
 #include <stdbool.h>
 

@@ -162,6 +162,14 @@ show_reports() {
   [ -z "$bad" ] && [ "$status" = 0 ]
 }
 
+# clang-format has nothing to change in any C file.
+check_format() {
+  command -v clang-format >/dev/null ||
+    { say 'skipped: layers: clang-format: there is none'; return 0; }
+  find include src cli guardd tests examples bench findings -name '*.[ch]' \
+    ! -path '*/.*' -exec clang-format --dry-run -Werror {} +
+}
+
 # Three lines of the library broken on purpose: others each time, so that all come in turn.
 part_mutants() {
   tests/mutants/run --quick 3
@@ -169,6 +177,7 @@ part_mutants() {
 
 part_layers() {
   build-aux/check-layers "$top"
+  check_format
   build-aux/test-programs check
   build-aux/check-ci "$top"
   tests/mutants/run --check
