@@ -199,7 +199,7 @@ static void read_password(const struct cli_command *command, const char *path,
         cli_bad_usage(command, "--password-file: %s: its line is too long", path);
     ret_password[len] = '\0';
     if (len == 0) /* the library would take it for no password */
-        cli_bad_usage(command, "--password-file: %s: no password in its first line",
+        cli_bad_usage(command, "--password-file: %s: no password in the first line",
                       path);
     if (file != stdin)
         fclose(file);

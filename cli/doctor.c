@@ -39,9 +39,8 @@ static const char usage[] =
     "one sees all. The user's rights are tried out, which its ACL LOG shows.\n"
     "\n"
     "Exit code: 0 ok and notes, 1 warnings, 2 errors; 69 when the server cannot be\n"
-    "reached, 76 when it is not Redis (or a proxy that passes on too little), 77 when "
-    "it\n"
-    "refuses the credentials.\n";
+    "reached, 76 when it is not Redis (or a proxy that passes on too little), 77\n"
+    "when it refuses the credentials.\n";
 
 static const struct option options[] = { { "json", no_argument, NULL, OPT_JSON },
                                          CLI_COMMON_OPTIONS };

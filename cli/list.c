@@ -21,8 +21,8 @@ static const char usage[] =
     "name, type, number of holders, client of the first one, held for, lease left,\n"
     "number of waiters. In names, what is not printable, \" and \\ are \\xNN.\n"
     "\n"
-    "Exit code: 0, also when none is held (on a terminal a line says so, else nothing,\n"
-    "or []); 69 when the server cannot be reached, 77 when it refuses.\n";
+    "Exit code: 0, also when none is held (on a terminal a line says so, else\n"
+    "nothing, or []); 69 when the server cannot be reached, 77 when it refuses.\n";
 
 static const struct option options[] = { { "json", no_argument, NULL, OPT_JSON },
                                          CLI_COMMON_OPTIONS };

@@ -36,9 +36,8 @@ static const char usage[] =
     "\n"
     "Without a URL: $RLOCK_URL, else that of rlock.conf(5), else\n"
     "redis://127.0.0.1:6379.\n"
-    "SIGUSR1: a line with the number of recovered processes. Exit code: 0 stopped, 64 "
-    "usage,\n"
-    "70 internal, 78 no directory to watch.\n";
+    "SIGUSR1: a line with the number of recovered processes. Exit code: 0 stopped,\n"
+    "64 usage, 70 internal, 78 no directory to watch.\n";
 
 static const struct option long_options[] = {
     { "url", required_argument, NULL, OPT_URL },

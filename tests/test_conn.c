@@ -499,7 +499,7 @@ static const struct refusal {
     { "-ERR Client sent AUTH, but no password is set\r\n", RLK_FAIL_ACCESS, EACCES,
       "no password" },
     { "-ERR wrong number of arguments for 'auth' command\r\n", RLK_FAIL_ACCESS, EACCES,
-      "no users" },
+      "no user names" },
     { "-ERR unknown command `AUTH`, with args beginning with: `canary`\r\n",
       RLK_FAIL_ACCESS, EACCES, "AUTH" },
     { "-LOADING Redis is loading\r\n", RLK_FAIL_NOT_SENT, ENOTCONN, "LOADING" },

@@ -169,7 +169,7 @@ START_TEST(the_log_names_the_lock_and_what_is_wrong)
     const char *said =
         worker_news(&x, "log 4 rlock: renewal of \"pay:0\" failed at ", SCENE_SOON_MS);
     ck_assert(said);
-    ck_assert_msg(strstr(said, "unexpected reply from lock script mutex_acquire (token)"),
+    ck_assert_msg(strstr(said, "unexpected reply from lock script mutex_renew (token)"),
                   "%s", said);
     ck_assert(worker_news(&x, "event AT_RISK pay:0", SCENE_SOON_MS));
     /* mended in time */
@@ -245,7 +245,7 @@ START_TEST(a_call_says_which_lock_and_what_of_the_answer)
     test_redis_do(mallory, "HSET", "pay:1", "token", NOT_A_NUMBER);
     scene_says(&x, "EPROTO", "extend p %ld", test_ms(20 * LEASE_MS));
     scene_says(&x,
-               "ok lock \"pay:1\": unexpected reply from lock script mutex_acquire "
+               "ok lock \"pay:1\": unexpected reply from lock script rwlock_renew "
                "(token): the lock's keys may hold foreign data",
                "errmsg");
     test_redis_do(mallory, "HSET", "pay:1", "token", "5");

@@ -194,7 +194,7 @@ START_TEST(journal_is_told_the_priority)
                        "export JOURNAL_STREAM; exec \"$0\"",
                        guard_path()),
               guard_env(NULL));
-    ck_assert_msg(cli_complains(&guard, "<6>rlock-guard: looks at "), "%s",
+    ck_assert_msg(cli_complains(&guard, "<6>rlock-guard: watching "), "%s",
                   guard.err.text);
     kill(guard.pid, SIGUSR1);
     ck_assert(cli_complains(&guard, "\n<5>rlock-guard: 0 recovered processes"));
@@ -229,9 +229,9 @@ static const struct {
     { "redis://:" SECRET "@x", NULL, "there are only options" },
     { "--url", "http://x", "--url, number 1: URL: must begin with redis://" },
     { "--url", "rediss://x", "--url, number 1: URL: rediss://: TLS" },
-    { "--url", "redis://x:0", "--url, number 1: URL: port is no number" },
-    { "--url", "redis://x?lease=1", "--url, number 1: URL: lease is no number" },
-    { "--url", "redis://x?guard=2", "--url, number 1: URL: guard is no number" },
+    { "--url", "redis://x:0", "--url, number 1: URL: port is not a number" },
+    { "--url", "redis://x?lease=1", "--url, number 1: URL: lease is not a number" },
+    { "--url", "redis://x?guard=2", "--url, number 1: URL: guard is not a number" },
     { "--url", "redis://x?%67uard=0", "--url, number 1: URL: unknown parameter" },
     { "--url", "redis://u:" SECRET "@x", "--url: all users of this host can read a " },
     { "--url", "redis://:" SECRET "@x?a/b", "--url: all users of this host can read a " },

@@ -158,7 +158,7 @@ START_TEST(one_of_two_guards_gives_it_back)
     unsigned sum = 0;
     GUARD_READY("--url", server.url);
     cli_start(&other, CLI_ARGV(guard_path(), "--url", server.url), guard_env(NULL));
-    ck_assert(cli_complains(&other, "looks at "));
+    ck_assert(cli_complains(&other, "watching "));
     hold(server.url);
     wait_for_it(redis, server.url);
     worker_kill(&holder);
@@ -178,7 +178,7 @@ START_TEST(the_other_guard_goes_on_when_one_is_killed)
 {
     GUARD_READY("--url", server.url);
     cli_start(&other, CLI_ARGV(guard_path(), "--url", server.url), guard_env(NULL));
-    ck_assert(cli_complains(&other, "looks at "));
+    ck_assert(cli_complains(&other, "watching "));
     hold(server.url);
     wait_for_it(redis, server.url);
     kill(guard.pid, SIGKILL);
