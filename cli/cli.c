@@ -190,8 +190,7 @@ static void read_password(const struct cli_command *command, const char *path,
 
     if (!file)
         cli_bad_usage(command, "--password-file: %s: %s", path, strerror(errno));
-    setvbuf(file, NULL, _IONBF,
-            0); /* no copy stays behind, and only one line of stdin is consumed */
+    setvbuf(file, NULL, _IONBF, 0); /* no copy, and no more of stdin */
     if (!fgets(ret_password, (int)size, file))
         cli_bad_usage(command, "--password-file: %s: no line in it", path);
     size_t len = strcspn(ret_password, "\r\n");

@@ -13,9 +13,8 @@
 #include <time.h>
 
 enum {
-    SHARE = 20, /* a look takes at most this part of the server's time */
-    REQUEST_US =
-        20, /* the server's fixed work for a request, also for a PING: reading, writing */
+    SHARE = 20,      /* a look takes at most this part of the server's time */
+    REQUEST_US = 20, /* the server's fixed work for a request, also for a PING */
     REQUEST_MAX_US = 100000,
     FIRST_PINGS = 4,
     US_PER_S = 1000000,

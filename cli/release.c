@@ -92,8 +92,7 @@ static bool says_yes(const struct target *target)
     fflush(target->terminal);
     ssize_t len = getline(&answer, &size, target->answers);
     if (len <= 0)
-        fputc('\n',
-              target->terminal); /* at end of input the cursor is still in the line */
+        fputc('\n', target->terminal); /* after end of input */
     else
         answer[strcspn(answer, "\r\n")] = '\0';
     bool yes =

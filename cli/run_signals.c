@@ -88,8 +88,7 @@ int run_signals_block(void)
 
     set_of_blocked(&set);
     sigprocmask(SIG_BLOCK, &set, NULL);
-    sigaction(SIGCHLD, &plain,
-              NULL); /* if ignored, the command's end would not be reported */
+    sigaction(SIGCHLD, &plain, NULL); /* or no news of the command's end */
     for (int i = 0; i < FORWARDED; i++)
         if (forwarded[i].ends && !found.ignored[i])
             sigaction(forwarded[i].number, &plain, NULL);

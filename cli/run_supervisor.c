@@ -353,9 +353,7 @@ void run_supervise(int link, void (*become)(void *arg), void *arg)
         tell(&s, RUN_WORD_STARTED, 0, code);
         _exit(CLI_INTERNAL);
     }
-    setpgid(
-        s.command,
-        s.command); /* the parent and the child both do this; the first one succeeds */
+    setpgid(s.command, s.command); /* as the child does: the first one counts */
     tell(&s, RUN_WORD_STARTED, s.command, 0);
     keep_two(&s);
     for (;;) {

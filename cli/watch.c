@@ -29,7 +29,7 @@ static const char usage[] =
     "Changes that end between two looks are not seen.\n"
     "\n"
     "While the server is away, rlock keeps trying; on a terminal it shows for how\n"
-    "long the server has not answered. Exit code: 0 after q; 77 when the server "
+    "long the server has not answered. Exit code: 0 after q; 77 when the server\n"
     "refuses.\n";
 
 static const struct option options[] = {

@@ -361,9 +361,8 @@ typedef struct rlock_stats {
     uint64_t script_loads; /* requests repeated with their script, because the server did
                               not know it */
     uint64_t events;       /* calls of the event callback */
-    uint64_t
-        outages; /* times that the server became unreachable (RLOCK_EVENT_DISCONNECTED) */
-    uint64_t outage_us; /* total duration of outages, including the present one */
+    uint64_t outages;      /* times that the server became unreachable */
+    uint64_t outage_us;    /* total duration of outages, including the present one */
     rlock_histogram_t wait_time; /* of calls that waited (see waits) and got the lock:
                                     from the begin of the call until it had the lock */
     rlock_histogram_t failed_wait_time; /* of calls that waited and failed: ETIMEDOUT,

@@ -39,9 +39,8 @@ static atomic_bool unmarked; /* the kernel has no such marks, or a sandbox refus
 /* Entries of the table that are not a socket's inode number. */
 enum { NOT_OURS = 0, NO_SOCKET = 1 };
 
-static struct rlk_mutex mu =
-    RLK_MUTEX_INIT;     /* protects all data below; nests in nothing */
-static uint64_t *table; /* indexed by descriptor */
+static struct rlk_mutex mu = RLK_MUTEX_INIT; /* of all data below; nests in nothing */
+static uint64_t *table;                      /* indexed by descriptor */
 static size_t table_size;
 
 /* Locks: holds mu. */

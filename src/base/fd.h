@@ -20,7 +20,7 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* Open as socket() and eventfd(0), nonblocking; rlk_fd_make opens whatever `make`
+/* Open as socket() and eventfd(0), nonblocking; rlk_fd_made_by opens whatever `make`
  * opens, and calls it with the mutex held. Return -1 with errno, which may be ENOMEM. */
 int rlk_fd_socket(int family);
 int rlk_fd_event(void);

@@ -68,13 +68,11 @@ bool rlk_fork_check_slow(void)
 static void now_ours(bool late)
 {
     volatile unsigned char *page = rlk_fork_page;
-    struct rlk_cancel cancel =
-        rlk_sync_cancel_disable(); /* a cancellation request is inherited */
+    struct rlk_cancel cancel = rlk_sync_cancel_disable(); /* a request is inherited */
 
     if (hooks.child)
         hooks.child(late);
-    rlk_sync_sections.count =
-        0; /* in a late child: the mutexes of this thread are not locked any more */
+    rlk_sync_sections.count = 0; /* in a late child: no mutex is locked any more */
     atomic_fetch_add(&rlk_fork_count, 1);
     atomic_store(&owner_pid, (int)getpid());
     if (page)

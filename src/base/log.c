@@ -11,8 +11,7 @@
 
 #define PACE_NS INT64_C(1000000000)
 
-static struct rlk_mutex mu =
-    RLK_MUTEX_INIT; /* protects logger, logger_arg; nests in nothing */
+static struct rlk_mutex mu = RLK_MUTEX_INIT; /* of the two below; nests in nothing */
 static rlk_log_fn logger;
 static void *logger_arg;
 static atomic_int logger_level = -1; /* -1: silent */

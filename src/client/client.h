@@ -35,8 +35,7 @@ struct rlock_client {
     struct rlk_registry registry;     /* has a mutex of its own */
     struct rlk_counters counters;     /* atomic */
     struct rlk_histogram round_trips; /* shared by all threads */
-    _Atomic unsigned
-        memory_refs; /* held by the open client, lost holds and a running callback */
+    _Atomic unsigned memory_refs; /* of the open client, lost holds, a running callback */
     _Atomic bool interrupted;
 
     /* guarded by the table's mutex */

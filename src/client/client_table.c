@@ -18,9 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct rlk_mutex mu =
-    RLK_MUTEX_INIT;                 /* protects all data below; nests in nothing */
-static struct rlock_client **table; /* open clients by ascending number */
+static struct rlk_mutex mu = RLK_MUTEX_INIT; /* of all data below; nests in nothing */
+static struct rlock_client **table;          /* open clients by ascending number */
 static size_t table_count, table_size;
 static uint64_t last_number;
 static struct rlock_client *default_client;

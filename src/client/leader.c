@@ -17,9 +17,9 @@
 
 enum {
     FDS_LEFT = 16,
-    LOOK_MS =
-        1000 /* between two checks that the polled descriptors still are the library's: if
-                the program closed one during the sleep, it cannot wake the leader */
+    /* Between two checks that the polled descriptors still are the library's: if the
+     * program closed one during the sleep, it cannot wake the leader. */
+    LOOK_MS = 1000
 };
 
 /* ---- called by the leader */
@@ -41,8 +41,7 @@ static bool await(struct pollfd fds[2], int64_t mono_end)
     fds[0].revents = fds[1].revents = 0;
     if (count == 0)
         return rlk_fd_is_ours(fds[0].fd) && rlk_fd_is_ours(fds[1].fd);
-    return errno ==
-           EINTR; /* EINVAL: RLIMIT_NOFILE was lowered below the number of descriptors */
+    return errno == EINTR; /* EINVAL: RLIMIT_NOFILE is below their number */
 }
 
 bool rlk_leader_begin_locked(struct rlock_client *client, struct rlk_thread *thread,
@@ -124,8 +123,7 @@ static int make_watch(void)
     return epoll_create1(EPOLL_CLOEXEC);
 }
 
-/* fd is the lowest free number: as many numbers are left for connections as are above
- * it. */
+/* fd was the lowest free number: the numbers above it are left for connections. */
 static bool leaves_enough(int fd)
 {
     struct rlimit limit;

@@ -222,8 +222,7 @@ static void sleep_until(struct rlk_loop *loop, size_t count, int64_t due, bool h
     if (ms < 0)
         ms = 0;
     if (poll(loop->fds, (nfds_t)count, (int)ms) < 0 && errno == EINVAL)
-        poll(NULL, 0,
-             NAP_MS); /* RLIMIT_NOFILE was lowered below the number of descriptors */
+        poll(NULL, 0, NAP_MS); /* RLIMIT_NOFILE is below their number */
 }
 
 static void *run(void *arg)

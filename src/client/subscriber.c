@@ -346,8 +346,7 @@ static bool refused(struct rlock_client *client, const struct rlk_reply *reply,
         sub->ping_at = now + client->config.presence_ms * RLK_NS_PER_MS;
         return true;
     }
-    rlk_conn_kill(sub->conn, RLK_FAIL_UNKNOWN,
-                  text); /* the text becomes the event's reason */
+    rlk_conn_kill(sub->conn, RLK_FAIL_UNKNOWN, text); /* the event's reason */
     return false;
 }
 
@@ -388,9 +387,7 @@ static bool take_reply(struct rlock_client *client, const struct rlk_reply *repl
             sub->up_at = rlk_clock_boot();
             sub->backoff_ms = BACKOFF_FIRST_MS;
         } else {
-            take_channel(
-                client, name,
-                channel_len); /* check again: the lock may have become free meanwhile */
+            take_channel(client, name, channel_len); /* check again: it may be free */
         }
     }
     return true;

@@ -32,9 +32,8 @@ struct rlk_subscription {
     _Atomic int64_t unheard_at;
     int64_t up_at;    /* when SUBSCRIBE was last confirmed */
     int64_t leave_at; /* the earliest time to leave a server that is another one */
-    struct rlk_log_pace pace; /* of refusals */
-    struct rlk_log_pace link_pace,
-        paces[RLK_HOLD_EVENT_KINDS]; /* of connection lines and of hold events */
+    struct rlk_log_pace pace;                                   /* of refusals */
+    struct rlk_log_pace link_pace, paces[RLK_HOLD_EVENT_KINDS]; /* of lines */
     _Atomic int64_t away_since; /* told_down: when the server last answered; else 0 */
     /* The connection's epoll set: the thread polls it, so that a leader (leader.h) can
      * stop the connection's input from waking the thread; -1: none. */
@@ -43,7 +42,7 @@ struct rlk_subscription {
      * one; or the leader until it leaves, which it was asked to. */
     enum { RLK_SUB_OWN, RLK_SUB_LENT, RLK_SUB_RECALLED } mode;
     struct rlk_reply *left_over; /* from a leader, for the thread; or NULL */
-    int64_t due; /* when the thread last expected to need the connection */
+    int64_t due; /* when the thread needs the connection, as of its last step */
 };
 
 struct rlock_client;

@@ -21,11 +21,10 @@ struct rlk_watch {
     int backoff_ms;
     struct rlk_list ops; /* requests in flight, in the order of sending */
     size_t op_count;
-    bool crowded;      /* requests sent now belong to a burst */
-    int64_t full_from; /* when the first of the last full batch was due */
-    int64_t heard_at;  /* when the newest reply was read */
-    int64_t
-        op_deadline; /* not later than the earliest deadline of the requests in flight */
+    bool crowded;        /* requests sent now belong to a burst */
+    int64_t full_from;   /* when the first of the last full batch was due */
+    int64_t heard_at;    /* when the newest reply was read */
+    int64_t op_deadline; /* no later than the earliest deadline in flight */
     struct sockaddr_storage address;
     socklen_t address_len;
     unsigned address_moves;   /* the count of moves at that time */

@@ -25,8 +25,7 @@ struct rlock_client;
 
 enum {
     RLK_LIVEFILE_HEADER = 4096, /* bytes before the intents: text, then NUL bytes */
-    RLK_LIVEFILE_FULL_AT =
-        RLK_LIVEFILE_HEADER - 128, /* a word: an intent found no room */
+    RLK_LIVEFILE_FULL_AT = RLK_LIVEFILE_HEADER - 128, /* a word: the table overflowed */
     RLK_LIVEFILE_SERVER_SIZE = 320,
     RLK_LIVEFILE_WHY_SIZE = 384
 };

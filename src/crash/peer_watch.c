@@ -24,8 +24,7 @@ enum {
     CHECK_MS = 1000,       /* between two checks whether a thread still waits, */
     CHECK_ALWAYS_S = 3600, /* and where the guard looks permanently */
     POLL_MS = 100, /* between two looks at all files where the kernel reports nothing; */
-    POLL_SHARE =
-        20, /* all processes that look take this part of one processor together */
+    POLL_SHARE = 20,     /* all processes together take this part of a processor */
     WATCH_NS = 200000,   /* by the square of the number of files: listing all files keeps
                             the inotify watch for this time, or all processes together would
                             take more than their share, at about 10 us for a file */
@@ -323,8 +322,8 @@ static void look_at_all(struct rlock_client *client, int64_t now)
         lose_inotify(watch, now);
     if (watch->inotify_fd >= 0)
         return;
-    /* One look costs about as much as listing one file, and there may be as many
-     * processes that look as there are files. */
+    /* A look at all files costs about as much as listing them, and about as many
+     * processes look as there are files. */
     int64_t cost = rlk_clock_boot() - begun;
     int64_t pause = cost * count * POLL_SHARE;
     if (pause < POLL_MS * RLK_NS_PER_MS)
@@ -490,8 +489,7 @@ static void check(struct rlock_client *client, int64_t now)
         open_inotify(client);
         if (watch->inotify_fd >= 0 || watch->look_at == RLK_NEVER)
             look_at_all(client, now);
-    } else if (always &&
-               own) { /* looked at again when the kernel reports nothing any more */
+    } else if (always && own) { /* see read_inotify */
         watch->check_at = now + CHECK_ALWAYS_S * RLK_NS_PER_S;
     }
 }

@@ -20,9 +20,8 @@
 #include <unistd.h>
 
 enum {
-    IN_FLIGHT_MAX =
-        64, /* in all: so many scripts may run in a row at the server before a renewal */
-    WAITED_MAX = 1024, /* names that this client waits for */
+    IN_FLIGHT_MAX = 64, /* in all: so many scripts may run before a renewal */
+    WAITED_MAX = 1024,  /* names that this client waits for */
     BACKOFF_FIRST_MS = 10,
     BACKOFF_MAX_MS = 1000,
     ID_TEXT_SIZE = RLK_ID_SIZE + 2,

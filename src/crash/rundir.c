@@ -141,8 +141,7 @@ static int find(char path[RLK_RUNDIR_SIZE], bool *ret_off)
     rc = try_dir(path);
     if (rc == 0)
         return 0;
-    if (rc != ENOENT &&
-        rc != EACCES) /* a user without access has a directory of the user's own */
+    if (rc != ENOENT && rc != EACCES) /* without access: try the user's own */
         return ENOENT;
     session = of_session();
     if (session) {

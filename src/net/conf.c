@@ -308,8 +308,7 @@ static int set_target(struct rlk_config *config, const struct conf *conf)
 
     target->user = target->password = NULL;
     int rc = rlk_url_parse(config, url->value);
-    bool of_url =
-        target->user || target->password; /* on failure perhaps only one of them */
+    bool of_url = target->user || target->password; /* on failure maybe one */
     if (of_url) {
         wipe(&user);
         wipe(&password);

@@ -491,7 +491,8 @@ int rlk_conn_watch(struct rlk_conn *conn, int epoll_fd, bool on)
 
     if (!rlk_fd_is_ours(conn->fd))
         return EBADF;
-    /* The program has no descriptor of this set, so it cannot have changed the set. */
+    /* If the program has epoll_fd's number by now, its set does not contain this socket:
+     * the call fails and changes nothing. */
     if (conn->watcher == epoll_fd &&
         epoll_ctl(epoll_fd, EPOLL_CTL_MOD, conn->fd, &event) == 0)
         return 0;

@@ -246,8 +246,7 @@ static bool phase_next(struct rlk_conn *conn)
         o->current.len = o->next->ai_addrlen;
         o->next = o->next->ai_next;
     } else {
-        give_up(conn, RLK_FAIL_NOT_SENT,
-                ENOTCONN); /* the text is that of the last address */
+        give_up(conn, RLK_FAIL_NOT_SENT, ENOTCONN); /* with the last address's text */
         return false;
     }
     set_due(o);

@@ -39,10 +39,8 @@ enum rlk_flags {
     RLK_WRITERS_WAIT = 1,
     RLK_READERS_WAIT = 2,
     RLK_FOREIGN_HOLDER = 4,
-    RLK_OWNER_DIED =
-        8, /* a robust lock was granted to an id of this client after its holder died */
-    RLK_UNHEARD =
-        16, /* of a refresh: the server sees no subscriber of this client's mailbox */
+    RLK_OWNER_DIED = 8, /* robust: granted to an id of this client after a death */
+    RLK_UNHEARD = 16,   /* of a refresh: the client's mailbox has no subscriber */
     RLK_WANTED = 32,    /* another process that is in no queue wants the lock */
     RLK_WILL_TELL = 64, /* of a renewal: a message will announce later waiters */
     RLK_OTHERS = RLK_WRITERS_WAIT | RLK_READERS_WAIT | RLK_WANTED,
