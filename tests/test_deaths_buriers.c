@@ -218,7 +218,8 @@ START_TEST(g10_who_may_not_tries_again_but_not_all_the_time)
     death_strike();
     ck_assert(
         worker_news(&w, "log 4 rlock: cannot release \"N\" of a dead", SCENE_SOON_MS));
-    ck_assert(worker_news(&x, "log 4 rlock: \"N\" of a dead process", SCENE_SOON_MS));
+    ck_assert(
+        worker_news(&x, "log 4 rlock: cannot release \"N\" of a dead", SCENE_SOON_MS));
     test_redis_do(scene_redis, "ACL", "SETUSER", "poor", "+zrem");
     death_has_it(&w);
     long long most = 2 + (test_now_ms() - begun) / LEFT_MS;
