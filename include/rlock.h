@@ -936,13 +936,15 @@ int rlock_force_unlock(rlock_client_t *client, const char *name);
 /* Calls `each` for every held lock whose name matches the glob `pattern` (NULL: all);
  * a non-zero result of `each` ends the walk and is returned. A pattern without *, ? and [
  * is a name, of which alone is asked (a backslash stands before a byte that means
- * nothing). Others walk all keys of the database, 200 a request, by SCAN, which takes the
- * server about a second for a million of them: a lock that is held throughout is
- * seen, others may be. A lock that the ACL hides is left out of a walk, and EACCES when
+ * nothing). Others walk all keys of the database, 200 a request, by SCAN: a lock that is
+ * held throughout is seen, others may be. A walk takes 50 ms of the server's time at
+ * once, and then pauses so that it takes a twentieth of it at most: a million keys last
+ * about half a minute. A lock that the ACL hides is left out of a walk, and EACCES when
  * asked for by its name. Needs a server >= 6.0. `each` runs on the calling thread,
  * with no library mutex held, and is not cancelled. ECANCELED: it forked and returned,
- * and this is the child. Blocks: up to the command timeout for each request. Since: 0.1
- */
+ * and this is the child; or rlock_client_interrupt was called, and more keys are to be
+ * looked at. Blocks: up to the command timeout for each request, and for the pauses.
+ * Since: 0.1 */
 int rlock_list(rlock_client_t *client, const char *pattern,
                int (*each)(const rlock_info_t *info, void *arg), void *arg);
 

@@ -125,7 +125,7 @@ START_TEST(url_is_said_to_be_whose_and_to_have_a_blank)
          rlock_client_open(&c, " redis://127.0.0.1:6379", NULL));
     ck_assert_ptr_null(strstr(rlock_errmsg(), "RLOCK_URL"));
     setenv("RLOCK_URL", "redis://127.0.0.1:6379 ", 1);
-    SAYS(EINVAL, "RLOCK_URL: URL: there is a blank or a line break behind it",
+    SAYS(EINVAL, "RLOCK_URL: there is a blank or a line break behind it",
          rlock_client_open(&c, NULL, NULL));
     unsetenv("RLOCK_URL");
     SAYS(EINVAL, "ret_client is NULL", rlock_client_open(NULL, "redis://x", NULL));
