@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rlock list: the locks that are held. Thread: main only. */
+/* rlock list: the held locks. Thread: main only. */
 #include "look.h"
 #include "table.h"
 
@@ -27,8 +27,8 @@ static const char usage[] =
     "name, type, number of holders, client of the first one, held for, lease left,\n"
     "number of waiters. In names, what is not printable, \" and \\ are \\xNN.\n"
     "\n"
-    "Exit code: 0, also when none is held (a terminal is told so, else nothing, or\n"
-    "[]); 69 when the server cannot be reached, 77 when it refuses.\n";
+    "Exit code: 0, also when none is held (on a terminal a line says so, else nothing,\n"
+    "or []); 69 when the server cannot be reached, 77 when it refuses.\n";
 
 static const struct option options[] = { { "json", no_argument, NULL, OPT_JSON },
                                          { "within", required_argument, NULL,

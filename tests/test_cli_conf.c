@@ -175,8 +175,8 @@ START_TEST(file_that_is_wrong_gives_64_and_says_its_line)
     ck_assert_int_eq(
         does_each(_i, conffile_use("#\nurl=redis://:" SECRET "@h:x\n"), NULL), USAGE);
     snprintf(text, sizeof(text),
-             "rlock: no server can be asked: %s, line 2: URL: port is no number from 1 "
-             "to 65535\n",
+             "rlock: no server can be reached: %s, line 2: URL: port is not a number "
+             "from 1 to 65535\n",
              conffile_path("conf"));
     ck_assert_str_eq(c.err.text, text);
     ck_assert_str_eq(c.out.text, "");
@@ -191,7 +191,7 @@ START_TEST(file_that_may_not_be_read_gives_64_and_says_so)
     conffile_obey_rights();
     int code = does_each(_i, conf, NULL);
     snprintf(text, sizeof(text),
-             "rlock: no server can be asked: RLOCK_CONF: %s: Permission denied\n",
+             "rlock: no server can be reached: RLOCK_CONF: %s: Permission denied\n",
              conffile_path("conf"));
     ck_assert_int_eq(code, USAGE);
     ck_assert_str_eq(c.err.text, text);

@@ -434,7 +434,7 @@ END_TEST
 START_TEST(password_file_without_a_password_is_64)
 {
     static const char *const empty[] = { "", "\n", "\r\nsecret\n" };
-    const char *what = empty[_i][0] ? "no password in its first line" : "no line in it";
+    const char *what = empty[_i][0] ? "no password in the first line" : "no line in it";
 
     cli_start(&c, CLI_ARGV("rlock", "list", "--password-file", "-"), env);
     ck_assert(cli_type(&c, empty[_i]));

@@ -45,7 +45,7 @@ static int given_up_level, given_up_count;
 static void on_line(int level, const char *line, void *arg)
 {
     (void)arg;
-    if (!strstr(line, "given up"))
+    if (!strstr(line, "abandoned"))
         return;
     pthread_mutex_lock(&log_mu);
     snprintf(given_up, sizeof(given_up), "%s", line);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Looking for locks: rlock_list. A name is asked for; for a glob all keys of the database
- * are walked, by SCAN, which takes the server's time for each of them. So that others are
- * served, a long walk pauses: the time of its requests, less what a PING takes, counts as
- * the server's, also where the server was busy with others or the network was slow.
- * Thread: any. Blocks: network, up to the command timeout for each request; pauses.
+ * rlock_list: finds locks. A name is looked up; a glob walks all keys of the database by
+ * SCAN, which costs the server time for each key. A long walk pauses, so that the server
+ * can serve others: the time of its requests, without that of a PING, counts as the
+ * server's, also where the server was busy with others or the network was slow. Thread:
+ * any. Blocks: network, up to the command timeout for each request; pauses.
  */
 #include "admin/client_list.h"
 #include "admin/inspect.h"
@@ -111,8 +111,8 @@ static int rest(struct walk *walk)
 
 /* ---- the walk */
 
-/* Whether it is the lock itself that the ACL hides. Otherwise it is a key beside it, and
- * to leave the lock out would tell that nobody holds it. */
+/* Whether the ACL hides the lock itself. If it hides a key beside it, leaving the lock
+ * out would say that it is free. */
 static bool is_hidden(struct rlock_client *client, const char *name)
 {
     const char *argv[] = { "HGETALL", name };
@@ -151,7 +151,7 @@ static int scan(struct walk *walk, char cursor[32], const char *pattern,
             : NULL;
     if (!next || cursor_len >= 32) {
         rlk_reply_free(*ret_reply);
-        return rlk_error_set(EPROTO, "an answer out of place to SCAN");
+        return rlk_error_set(EPROTO, "unexpected reply to SCAN");
     }
     memcpy(cursor, next, cursor_len + 1);
     return 0;
@@ -168,7 +168,8 @@ static int tell(rlock_info_t *info, int (*each)(const rlock_info_t *info, void *
         rc = each(info, arg);
     rlk_inspect_free(info);
     if (rlk_fork_since(generation) && rc == 0)
-        rc = rlk_error_set(ECANCELED, "the function forked; the child's listing ends");
+        rc = rlk_error_set(ECANCELED,
+                           "the callback forked; the listing ends in the child");
     return rc;
 }
 
@@ -220,9 +221,9 @@ static int walk_all(struct rlock_client *client, const char *pattern,
 
 enum { NAME_ROOM = RLOCK_NAME_MAX + 2 }; /* one byte more than a name has */
 
-/* The only name that the pattern matches, as the server reads it: a backslash takes away
- * what the next byte means. Of one that is longer than any name, as much as tells that.
- * False: it has a glob. */
+/* The only name that the pattern matches, as the server reads it: a backslash makes
+ * the next byte literal. A name that is too long is cut one byte after the limit.
+ * False: the pattern is a glob. */
 static bool is_name(const char *pattern, char ret_name[NAME_ROOM])
 {
     size_t len = 0;
@@ -238,8 +239,8 @@ static bool is_name(const char *pattern, char ret_name[NAME_ROOM])
     return true;
 }
 
-/* As the walk would tell of this one, but that a lock which the ACL hides is no secret to
- * who knows its name: then EACCES. */
+/* As the walk would report this lock, except that a lock which the ACL hides is no
+ * secret to a user who knows its name: then EACCES. */
 static int look_at(struct rlock_client *client, const char *name,
                    int (*each)(const rlock_info_t *info, void *arg), void *arg)
 {
@@ -247,7 +248,7 @@ static int look_at(struct rlock_client *client, const char *name,
     bool hidden;
 
     if (rlk_key_check(name, strlen(name)) != 0)
-        return 0; /* no lock can have it */
+        return 0; /* no lock can have this name */
     int rc = rlk_inspect_named(client, name, &hidden, &info);
     if (rc == ENOENT || rc == EPROTO)
         return 0;

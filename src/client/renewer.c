@@ -538,7 +538,7 @@ void rlk_renewer_spread(struct rlk_hold *hold, int64_t sent, int64_t now)
         hold->renew_at = now + 1;
 }
 
-int64_t rlk_renewer_run(struct rlock_client *client, bool *ret_wanted)
+int64_t rlk_renewer_run(struct rlock_client *client, bool *ret_need_conn)
 {
     struct rlk_registry *reg = &client->registry;
     int64_t due, now;
@@ -565,10 +565,10 @@ int64_t rlk_renewer_run(struct rlock_client *client, bool *ret_wanted)
         if (t->tag == RLK_TIMER_LOOK) {
             reg->looks = reg->tried || rlk_awaited_awaits_locked(reg);
             reg->tried = false;
-            client->deaths.begin |= reg->looks;
+            client->peer_watch.begin |= reg->looks;
             continue;
         }
-        *ret_wanted = true;
+        *ret_need_conn = true;
         if (t->tag == RLK_TIMER_LOCK) {
             lock_due(client, RLK_CONTAINER_OF(t, struct rlk_queue, timer)->lock, now);
             continue;

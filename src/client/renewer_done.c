@@ -26,7 +26,7 @@ static const char *const op_names[] = {
     [RLK_OP_NONE] = "",           [RLK_OP_RENEW] = "renewal",
     [RLK_OP_RELEASE] = "release", [RLK_OP_DOWNGRADE] = "downgrade",
     [RLK_OP_REFRESH] = "poll",    [RLK_OP_RENEW_READS] = "renewal",
-    [RLK_OP_BURY] = "burial",
+    [RLK_OP_BURY] = "recovery",
 };
 
 /* The script that a request about a lock was. */

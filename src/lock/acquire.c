@@ -91,9 +91,12 @@ static int try_code(enum rlk_verdict v, const struct rlk_answer *answer)
     if (v == SPOILT)
         return ENOTRECOVERABLE;
     if (v == FAILED && answer->code == 0)
-        return rlk_error_set(EPROTO, "an answer out of place to acquire");
+        return rlk_error_set(EPROTO,
+                             "unexpected reply from the acquire script of the lock");
     if (v == AGAIN_AT_ONCE)
-        return rlk_error_set(ENOTCONN, "the server's clock runs away from ours");
+        return rlk_error_set(
+            ENOTCONN,
+            "the server refuses every request as late: its clock steps or runs too fast");
     return answer->code != 0 ? answer->code : EBUSY;
 }
 
@@ -358,7 +361,8 @@ static int ask_server(struct rlk_acquire_op *ask)
     if (v == FAILED)
         return answer.code != 0
                    ? answer.code
-                   : rlk_error_set(EPROTO, "an answer out of place to acquire");
+                   : rlk_error_set(
+                         EPROTO, "unexpected reply from the acquire script of the lock");
     if (v == AGAIN_AT_ONCE && ++ask->late <= RLK_LATE_TRIES_MAX)
         return 0;
     if (v == AGAIN && answer.outcome == RLK_RETRY && ask->hold->asks_since != 0) {

@@ -34,8 +34,7 @@ static int judge_release(struct rlk_hold *hold, const struct rlk_answer *answer)
     /* not ours: after a try of unknown outcome it is that try which is seen (T9) */
     return hold->release_unknown
                ? 0
-               : rlk_error_set(ESTALE,
-                               "the server says that the lock was not ours any more");
+               : rlk_error_set(ESTALE, "the server no longer records this hold");
 }
 
 /* A hold that is GOING is released at the server; what cannot be told it now is the

@@ -24,7 +24,7 @@ enum {
 int rlk_registry_init(struct rlk_registry *reg)
 {
     if (!rlk_random_init(&reg->random))
-        return rlk_error_of_step(errno, "no random numbers (getrandom)");
+        return rlk_error_of_step(errno, "cannot get random numbers (getrandom)");
     int rc = rlk_sync_mutex_init(&reg->mu);
     if (rc != 0)
         return rc;
