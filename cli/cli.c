@@ -95,14 +95,25 @@ int cli_exit_code(int code)
     }
 }
 
+/* Without the prefix of messages about a URL that the program gives: here --url is named.
+ */
+static const char *detail_of(int code)
+{
+    static const char prefix[] = "URL: ";
+    const char *detail = rlock_errmsg();
+
+    if (strncmp(detail, prefix, sizeof(prefix) - 1) == 0)
+        detail += sizeof(prefix) - 1;
+    return detail[0] ? detail : rlock_strerror(code);
+}
+
 int cli_failed(int code, const char *format, ...)
 {
-    const char *detail = rlock_errmsg();
     bool is_servers = code == ENOTCONN || code == EACCES;
     char text[CLI_LINE_MAX];
     va_list args;
 
-    snprintf(text, sizeof(text), "%s%s", detail[0] ? detail : rlock_strerror(code),
+    snprintf(text, sizeof(text), "%s%s", detail_of(code),
              is_servers && named_by_option ? " (the server is that of --url)" : "");
     va_start(args, format);
     say(format, args, text);

@@ -68,7 +68,7 @@ static void *look_on(void *arg)
         pthread_mutex_lock(&looker->mu);
         looker->looking = false;
         looker->pause_ms = pace_pause_ms(&pace);
-        struct timespec until = monotonic_in(looker->pause_ms);
+        struct timespec until = monotonic_in(pace_rest_ms(&pace));
         while (!looker->stop &&
                pthread_cond_timedwait(&looker->cond, &looker->mu, &until) == 0)
             continue;

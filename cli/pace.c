@@ -47,11 +47,13 @@ static rlock_histogram_t round_trips(const rlock_client_t *client)
 
 void pace_begin(struct pace *pace, const rlock_client_t *client)
 {
+    pace->began_us = now_us();
     pace->before = round_trips(client);
 }
 
 void pace_end(struct pace *pace, const rlock_client_t *client)
 {
+    pace->lasted_us = now_us() - pace->began_us;
     pace->took = round_trips(client);
     pace->took.count -= pace->before.count;
     pace->took.sum_us -= pace->before.sum_us;
@@ -89,6 +91,14 @@ long pace_pause_ms(const struct pace *pace)
     int64_t pause = pace_cost_us(pace) * (SHARE - 1) / US_PER_MS;
 
     return pause > pace->interval_ms ? (long)lesser(pause, INT_MAX) : pace->interval_ms;
+}
+
+long pace_rest_ms(const struct pace *pace)
+{
+    int64_t paused = (pace->lasted_us - pace_cost_us(pace)) / US_PER_MS;
+    int64_t rest = pace_pause_ms(pace) - (paused > 0 ? paused : 0);
+
+    return rest > pace->interval_ms ? (long)rest : pace->interval_ms;
 }
 
 bool pace_is_news(struct pace *pace)

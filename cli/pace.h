@@ -11,12 +11,13 @@
 
 /* Begin with { .interval_ms = ... }. */
 struct pace {
-    long interval_ms;         /* the requested one */
-    int64_t trip_us;          /* the shortest round trip seen; 0: none yet */
-    rlock_histogram_t before; /* the client's round trips before the look */
-    rlock_histogram_t took;   /* the round trips of the last look */
-    long told_ms;             /* the pause that the user knows; 0: none */
-    bool was_long;            /* the previous pause was longer than requested */
+    long interval_ms;            /* the requested one */
+    int64_t trip_us;             /* the shortest round trip seen; 0: none yet */
+    rlock_histogram_t before;    /* the client's round trips before the look */
+    rlock_histogram_t took;      /* the round trips of the last look */
+    int64_t began_us, lasted_us; /* the last look */
+    long told_ms;                /* the pause that the user knows; 0: none */
+    bool was_long;               /* the previous pause was longer than requested */
 };
 
 /* Call before and after a look: counts the requests of the look. */
@@ -28,8 +29,11 @@ void pace_measure(struct pace *pace, rlock_client_t *client);
 
 /* An upper limit of the server's time for the last look. */
 int64_t pace_cost_us(const struct pace *pace);
-/* From the end of a look to the next one: the interval, or longer. */
+/* The pauses that the last look needs, including those within a long look: the interval,
+ * or longer. */
 long pace_pause_ms(const struct pace *pace);
+/* The part of these pauses between the end of the look and the next one. */
+long pace_rest_ms(const struct pace *pace);
 /* Call once after each look: whether to report that the pause is longer than the
  * interval. A single long look is not reported, because the moment may have been busy,
  * and neither is the same pause again. */

@@ -150,7 +150,7 @@ int watch_plain(const struct watch *watch)
         if (rc == 0)
             pace_measure(&pace, watch->client);
         tell_pause(&pace);
-        if (code == CLI_OK && !pause_for(pace_pause_ms(&pace)))
+        if (code == CLI_OK && !pause_for(pace_rest_ms(&pace)))
             break;
     }
     look_free(&was);

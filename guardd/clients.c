@@ -62,11 +62,15 @@ bool clients_are_blind(void)
     return blind;
 }
 
+/* Where it stood takes the place of the message's own prefix. */
 __attribute__((noreturn)) static void cannot_open(const struct guard_url *url, int rc)
 {
+    static const char prefix[] = "URL: ";
     const char *detail = rlock_errmsg()[0] != '\0' ? rlock_errmsg() : rlock_strerror(rc);
     const char *from = url->from ? url->from : "no server to watch for";
 
+    if (begins_with(detail, prefix))
+        detail += strlen(prefix);
     say_and_exit(rc == EINVAL || rc == ENOTSUP ? GUARD_USAGE : GUARD_INTERNAL, "%s: %s",
                  from, detail);
 }
@@ -86,7 +90,7 @@ static void open_one(const struct guard_url *url, const rlock_clientattr_t *attr
     one->source = strcmp(source, "program") == 0 ? NULL : printable(source);
     guarded_count++;
     if (url_is_off(given))
-        say_and_exit(GUARD_USAGE, "%s: URL: guard=0 switches off what rlock-guard is for",
+        say_and_exit(GUARD_USAGE, "%s: guard=0 switches off what rlock-guard is for",
                      url->from ? url->from : source);
 }
 

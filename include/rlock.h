@@ -942,13 +942,15 @@ int rlock_force_unlock(rlock_client_t *client, const char *name);
 /* Calls `each` for every held lock whose name matches the glob `pattern` (NULL: all);
  * a non-zero result of `each` ends the walk and is returned. A pattern without *, ?
  * and [ is a name, and only this lock is looked up (a backslash makes the next byte
- * literal). Other patterns walk all keys of the database by SCAN, 200 in a request,
- * which takes the server about a second for a million keys: a lock that is held
- * throughout is reported, others may be. A walk leaves out a lock that the ACL hides;
+ * literal). Other patterns walk all keys of the database by SCAN, 200 in a request: a
+ * lock that is held throughout is reported, others may be. A walk takes 50 ms of the
+ * server's time at once, and then pauses so that it takes at most a twentieth of it: a
+ * million keys last for about half a minute. A walk leaves out a lock that the ACL hides;
  * looked up by its name it gives EACCES. Needs a server >= 6.0. `each` runs on the
  * calling thread, with no library mutex held, and is not cancelled. ECANCELED: `each`
- * forked and returned, and this is the child. Blocks: up to the command timeout for
- * each request. Since: 0.1 */
+ * forked and returned, and this is the child; or rlock_client_interrupt was called before
+ * the last key was looked at. Blocks: up to the command timeout for each request, and for
+ * the pauses. Since: 0.1 */
 int rlock_list(rlock_client_t *client, const char *pattern,
                int (*each)(const rlock_info_t *info, void *arg), void *arg);
 

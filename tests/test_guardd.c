@@ -120,7 +120,7 @@ START_TEST(hosts_file_that_is_of_no_use_is_refused)
     ck_assert_int_eq(cli_does(&guard, CLI_ARGV(guard_path()),
                               by_file("url=redis://127.0.0.1:1?guard=0")),
                      GUARD_USAGE);
-    snprintf(text, sizeof(text), "%s: URL: guard=0 switches off", conffile_path("conf"));
+    snprintf(text, sizeof(text), "%s: guard=0 switches off", conffile_path("conf"));
     ck_assert_msg(strstr(guard.err.text, text), "%s", guard.err.text);
     conffile_end();
 }
@@ -227,21 +227,22 @@ static const struct {
     { "--urls=redis://:" SECRET "@x", NULL, "--urls: no such option" },
     { "--url", NULL, "--url: a value is missing" },
     { "redis://:" SECRET "@x", NULL, "there are only options" },
-    { "--url", "http://x", "--url, number 1: URL: must begin with redis://" },
-    { "--url", "rediss://x", "--url, number 1: URL: rediss://: TLS" },
-    { "--url", "redis://x:0", "--url, number 1: URL: port is not a number" },
-    { "--url", "redis://x?lease=1", "--url, number 1: URL: lease is not a number" },
-    { "--url", "redis://x?guard=2", "--url, number 1: URL: guard is not a number" },
-    { "--url", "redis://x?%67uard=0", "--url, number 1: URL: unknown parameter" },
+    { "--url", "http://x", "--url, number 1: must begin with redis://" },
+    { "--url", "rediss://x", "--url, number 1: rediss://: TLS" },
+    { "--url", "redis://x:0", "--url, number 1: port is not a number" },
+    { "--url", "redis://x?lease=1", "--url, number 1: lease is not a number" },
+    { "--url", "redis://x?guard=2", "--url, number 1: guard is not a number" },
+    { "--url", "redis://x?%67uard=0", "--url, number 1: unknown parameter" },
     { "--url", "redis://u:" SECRET "@x", "--url: all users of this host can read a " },
     { "--url", "redis://:" SECRET "@x?a/b", "--url: all users of this host can read a " },
     { "--url-file", "/nonexistent", "--url-file: /nonexistent: No such file" },
     { "--url-file", "/dev/null", "--url-file: /dev/null: no URL in it" },
     { "--url-file", "/", "--url-file: /: Is a directory" },
-    { "--url", "redis://x?guard=0", "URL: guard=0 switches off" },
-    { "--url", "redis://x?guard=000", "URL: guard=0 switches off" },
-    { "--url", "redis://x?guard=%300", "URL: guard=0 switches off" },
-    { "--url", "unix:///x?db=1&guard=0&lease=500", "URL: guard=0 switches off" },
+    { "--url", "redis://x?guard=0", "--url, number 1: guard=0 switches off" },
+    { "--url", "redis://x?guard=000", "--url, number 1: guard=0 switches off" },
+    { "--url", "redis://x?guard=%300", "--url, number 1: guard=0 switches off" },
+    { "--url", "unix:///x?db=1&guard=0&lease=500",
+      "--url, number 1: guard=0 switches off" },
 };
 enum { BAD = sizeof(bad) / sizeof(bad[0]) };
 
@@ -260,7 +261,7 @@ START_TEST(bad_line_of_a_file_is_named_and_not_shown)
                                "redis://u:" SECRET "?@127.0.0.1\n";
     char wanted[TEST_PATH_MAX + 32];
     const char *path = guard_file(text);
-    snprintf(wanted, sizeof(wanted), "%s, line 3: URL: ", path);
+    snprintf(wanted, sizeof(wanted), "%s, line 3: ", path);
     ck_assert_int_eq(GUARD_ENDS("--url-file", path), GUARD_USAGE);
     ck_assert_msg(strstr(guard.err.text, wanted), "%s", guard.err.text);
     ck_assert(!says_secret());
@@ -283,7 +284,7 @@ START_TEST(guard_switched_off_by_the_environment_is_refused)
     snprintf(variable, sizeof(variable), "RLOCK_URL=%s?guard=0", server.url);
     const char *const env[] = { rundir, variable, NULL };
     ck_assert_int_eq(cli_does(&guard, CLI_ARGV(guard_path()), env), GUARD_USAGE);
-    ck_assert(strstr(guard.err.text, "RLOCK_URL: URL: guard=0 switches off"));
+    ck_assert(strstr(guard.err.text, "RLOCK_URL: guard=0 switches off"));
 }
 END_TEST
 

@@ -121,7 +121,7 @@ START_TEST(url_is_said_to_be_whose_and_to_have_a_blank)
          rlock_client_open(&c, " redis://127.0.0.1:6379", NULL));
     ck_assert_ptr_null(strstr(rlock_errmsg(), "RLOCK_URL"));
     setenv("RLOCK_URL", "redis://127.0.0.1:6379 ", 1);
-    SAYS(EINVAL, "RLOCK_URL: URL: blank or line break after the URL",
+    SAYS(EINVAL, "RLOCK_URL: blank or line break after the URL",
          rlock_client_open(&c, NULL, NULL));
     unsetenv("RLOCK_URL");
     SAYS(EINVAL, "ret_client is NULL", rlock_client_open(NULL, "redis://x", NULL));

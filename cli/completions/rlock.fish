@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Completions of rlock(1) for fish.
 
-# The names of the locks that are held, from the server that the words before name. Quiet,
-# and not for long; left out are names with unprintable bytes, and those that would be taken
-# for options.
+# The names of the locks that are held, from the server that the words before name: those
+# that are found in a fifth of a second, for a database may have millions of keys. Quiet;
+# left out are names with unprintable bytes, and those that would be taken for options.
 function __rlock_names
     set -l server
     set -l words (commandline -opc)
@@ -14,7 +14,7 @@ function __rlock_names
                 or set -a server $words[$i] $words[(math $i + 1)]
         end
     end
-    timeout 1 rlock list $server 2>/dev/null </dev/null | cut -f1 | string match -rv '\\\\x|^-'
+    timeout 1 rlock list --within 200ms $server 2>/dev/null </dev/null | cut -f1 | string match -rv '\\\\x|^-'
 end
 
 # How many operands stand behind the command of rlock that is given: 0 when the next word is
@@ -22,7 +22,7 @@ end
 function __rlock_operands
     set -l words (commandline -opc)[3..-1]
     set -l valued --url --user --password-file --interval --wait -E --conflict-exit-code \
-        --lease --on-lost --grace --max-hold --min-hold --fd
+        --lease --on-lost --grace --max-hold --min-hold --fd --within
     while set -q words[1]
         switch $words[1]
             case --
@@ -98,6 +98,7 @@ complete -c rlock -n '__rlock_in run' -l min-hold -x -d 'Holds at least for it: 
 complete -c rlock -n '__rlock_in run' -l leave -d 'For the command alone, not for its descendants'
 complete -c rlock -n '__rlock_in run' -l fd -x -d 'Events of the lease are read there'
 complete -c rlock -n '__rlock_in list show doctor' -l json -d 'For programs'
+complete -c rlock -n '__rlock_in list' -l within -x -d 'Looks for so long at most: 500ms, 60s, 2m'
 complete -c rlock -n '__rlock_in watch' -l interval -x -d 'Between two looks: 500ms, 60s, 2m'
 complete -c rlock -n '__rlock_in release' -l force -d Required
 complete -c rlock -n '__rlock_in release' -l yes -d 'Do not ask'

@@ -121,15 +121,15 @@ const char *rlk_log_number(char buf[RLK_LOG_NUMBER_SIZE], int64_t n, int64_t uni
 
     for (int i = 0; i < digits; i++)
         scale *= 10;
-    uint64_t whole = size / by, holder = (size % by * scale + by / 2) / by;
-    if (holder == scale) {
+    uint64_t whole = size / by, part = (size % by * scale + by / 2) / by;
+    if (part == scale) {
         whole++;
-        holder = 0;
+        part = 0;
     }
-    const char *sign = n < 0 && (whole > 0 || holder > 0) ? "-" : "";
+    const char *sign = n < 0 && (whole > 0 || part > 0) ? "-" : "";
     if (digits > 0)
         snprintf(buf, RLK_LOG_NUMBER_SIZE, "%s%llu.%0*llu", sign,
-                 (unsigned long long)whole, digits, (unsigned long long)holder);
+                 (unsigned long long)whole, digits, (unsigned long long)part);
     else
         snprintf(buf, RLK_LOG_NUMBER_SIZE, "%s%llu", sign, (unsigned long long)whole);
     return buf;

@@ -5,7 +5,8 @@
  *   - of a lock with queued waiters: a refresh (presence, the hand-over of a lock that
  *     came free without a release, what became of each of them)
  *   - of a hold INSIDE: a renewal; at risk; lost at D, with or without connection
- *   - of a hold GOING: a release or cancel that its caller had to abandon
+ *   - of a hold GOING: a release or cancel that its caller had to abandon, or that an ACL
+ *     refused, which may be mended
  *   - of a hold LOST: its one release (T6)
  *
  * One script for each lock, the one with the earliest deadline first. A request in flight

@@ -72,7 +72,8 @@ static int give_back(struct rlk_hold *hold, int64_t until)
     if (exclusive)
         lock->releasing = false;
     rlk_lock_promote_locked(lock);
-    if (answer.outcome == RLK_DONE || answer.outcome == RLK_REFUSED)
+    bool denied = answer.outcome == RLK_REFUSED && answer.code == EACCES;
+    if (answer.outcome == RLK_DONE || (answer.outcome == RLK_REFUSED && !denied))
         rlk_hold_background_end_locked(hold);
     else
         rlk_hold_background_locked(hold, rlk_clock_boot(),

@@ -351,14 +351,18 @@ static int parse_built_in(struct rlk_config *config)
     return rc != 0 ? rc : note_source(config, RLK_SOURCE_BUILT_IN);
 }
 
+/* The name of the variable stands in place of the message's own prefix. */
 static int parse_environment(struct rlk_config *config, const char *url)
 {
+    static const char prefix[] = "URL: ";
     char why[WHY_SIZE];
     int rc = rlk_url_parse(config, url);
 
     if (rc == 0)
         return note_source(config, RLK_SOURCE_ENVIRONMENT);
-    snprintf(why, sizeof(why), "%s", rlk_error_message());
+    const char *said = rlk_error_message();
+    bool has_prefix = strncmp(said, prefix, sizeof(prefix) - 1) == 0;
+    snprintf(why, sizeof(why), "%s", said + (has_prefix ? sizeof(prefix) - 1 : 0));
     return rlk_error_set(rc, "RLOCK_URL: %s", why);
 }
 

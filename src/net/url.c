@@ -70,7 +70,7 @@ static int hex_value(char c)
 }
 
 /* Replaces *string by the decoded text. */
-static int decode(char **string, struct slice s, const char *holder)
+static int decode(char **string, struct slice s, const char *part)
 {
     char *text = malloc(s.len + 1);
     size_t len = 0;
@@ -87,7 +87,7 @@ static int decode(char **string, struct slice s, const char *holder)
         if (c == 0) {
             explicit_bzero(text, len);
             free(text);
-            return rlk_error_set(EINVAL, "URL: bad %%-escape in the %s", holder);
+            return rlk_error_set(EINVAL, "URL: bad %%-escape in the %s", part);
         }
         text[len++] = (char)c;
     }
@@ -103,7 +103,7 @@ static bool is_blank(char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-static int parse_number(struct slice s, const char *holder, long min, long max,
+static int parse_number(struct slice s, const char *part, long min, long max,
                         long *ret_value)
 {
     long value = 0;
@@ -118,7 +118,7 @@ static int parse_number(struct slice s, const char *holder, long min, long max,
     *ret_value = value;
     return 0;
 bad:
-    return rlk_error_set(EINVAL, "URL: %s is not a number from %ld to %ld", holder, min,
+    return rlk_error_set(EINVAL, "URL: %s is not a number from %ld to %ld", part, min,
                          max);
 }
 

@@ -20,7 +20,10 @@
 /* what a held lock costs (doc/PERFORMANCE.md): with malloc's own 8, a multiple of 16 */
 _Static_assert(sizeof(struct rlk_hold) <= 328, "more than 512 bytes per held lock");
 
-enum { FREE_HOLDS_MAX = 64 /* kept for reuse, so that a pair allocates nothing */ };
+enum {
+    FREE_HOLDS_MAX = 64, /* kept for reuse, so that a pair allocates nothing */
+    DENIED_MAX = 256     /* whose releases are repeated though an ACL refuses them */
+};
 
 /* How long the one release of a lost hold waits for a connection. */
 #define LATE_RELEASE_NS (3 * RLK_NS_PER_S)
@@ -387,6 +390,7 @@ void rlk_hold_leave_locked(struct rlk_hold *hold)
     assert(rlk_hold_unused_locked(hold));
     take_out(hold);
     hold->state = RLK_HOLD_GOING;
+    hold->insists = true;
     if (!hold->owner_ended && !hold->owner_died) /* before the release leaves (G8) */
         rlk_intent_say_locked(hold, RLK_INSIDE_LEFT);
     if (hold->reading)
@@ -399,6 +403,7 @@ void rlk_hold_give_up_locked(struct rlk_hold *hold, int64_t now, int64_t until)
 {
     /* rule: T7 */
     assert(hold->state == RLK_HOLD_REQUESTED && rlk_lock_has_queue(hold->lock));
+    hold->insists = hold->queued || hold->unknown;
     hold->queued = true; /* it may be */
     rlk_hold_ask_end_locked(hold);
     hold->state = RLK_HOLD_GOING;
@@ -460,6 +465,28 @@ void rlk_hold_background_locked(struct rlk_hold *hold, int64_t when, int64_t unt
     rlk_timer_arm(&hold->lock->registry->timers, &hold->timer, when);
 }
 
+static void end_going(struct rlk_hold *hold)
+{
+    if (hold->counted_going)
+        hold->lock->going--;
+    hold->counted_going = false;
+}
+
+bool rlk_hold_denied_locked(struct rlk_hold *hold, int64_t when)
+{
+    struct rlk_registry *reg = hold->lock->registry;
+
+    if (!hold->insists || (!hold->denied && reg->denied_count >= DENIED_MAX))
+        return false;
+    reg->denied_count += !hold->denied;
+    hold->denied = true;
+    end_going(hold);
+    if (reg->background_count == reg->denied_count)
+        rlk_sync_cond_broadcast(&reg->background_done);
+    rlk_hold_background_locked(hold, when, hold->give_up_at);
+    return true;
+}
+
 void rlk_hold_background_end_locked(struct rlk_hold *hold)
 {
     struct rlk_registry *reg = hold->lock->registry;
@@ -468,12 +495,12 @@ void rlk_hold_background_end_locked(struct rlk_hold *hold)
         hold->background = false;
         reg->background_count--;
         reg->late_count -= hold->state == RLK_HOLD_LOST;
-        if (reg->background_count == 0)
+        reg->denied_count -= hold->denied;
+        hold->denied = false;
+        if (reg->background_count == reg->denied_count)
             rlk_sync_cond_broadcast(&reg->background_done);
     }
-    if (hold->counted_going)
-        hold->lock->going--;
-    hold->counted_going = false;
+    end_going(hold);
     rlk_list_remove(&hold->link);
     rlk_intent_end_locked(hold);
     rlk_hold_put_locked(hold);

@@ -190,6 +190,8 @@ struct rlk_hold {
     bool told_lost : 1;     /* a message says that it was taken away */
     bool trying : 1;        /* ASKING: in the lock's tries */
     bool queued : 1;        /* this id has queued, or may have and was given up */
+    bool insists : 1;       /* GOING: a release that an ACL refuses is repeated, slowly */
+    bool denied : 1;        /* GOING: that is so, and nobody waits for it to succeed */
     uint8_t loss : 4;       /* LOST: enum rlk_loss */
     uint8_t prefer;         /* RLOCK_RWLOCK_PREFER_*, PHASE_FAIR */
     /* these the thread whose hold it is may read, or write, without mu where nobody else
@@ -511,6 +513,9 @@ void rlk_hold_leave_locked(struct rlk_hold *hold);
 /* GOING: the watchdog sends release, with marker, until it is confirmed or `until`. Takes
  * over the caller's reference. */
 void rlk_hold_background_locked(struct rlk_hold *hold, int64_t when, int64_t until);
+/* An ACL refuses its release, and may be mended: tries again at `when`. False: it is not
+ * worth it, or too many are repeated so. */
+bool rlk_hold_denied_locked(struct rlk_hold *hold, int64_t when);
 /* It was confirmed, or there is no more use in trying. Also of one that was released
  * before it came to that. */
 void rlk_hold_background_end_locked(struct rlk_hold *hold);

@@ -179,7 +179,7 @@ bool rlk_registry_is_away(const struct rlk_registry *reg, int64_t now)
 bool rlk_registry_settled_locked(const struct rlk_registry *reg, int64_t now)
 {
     bool away = rlk_registry_is_away(reg, now);
-    return reg->background_count == (away ? reg->late_count : 0);
+    return reg->background_count - reg->denied_count == (away ? reg->late_count : 0);
 }
 
 void rlk_registry_part_from_threads(struct rlk_registry *reg)

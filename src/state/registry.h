@@ -73,7 +73,9 @@ struct rlk_registry {
     size_t holds_now, waiters_now;
     size_t background_count;         /* holds that the watchdog still has to release */
     size_t late_count;               /* those of them that are lost */
-    struct rlk_cond background_done; /* it, or when parting wakers, came to 0 */
+    size_t denied_count;             /* those of them that an ACL refuses to release */
+    struct rlk_cond background_done; /* it, but for the denied, or when parting wakers,
+                                        came to 0 */
     struct rlk_timers timers;
     int64_t armed; /* by when the watchdog runs again at the latest */
     bool watchdog_dirty, subscriber_dirty;     /* to be woken when mu is dropped */
