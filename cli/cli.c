@@ -95,8 +95,7 @@ int cli_exit_code(int code)
     }
 }
 
-/* Without the prefix of messages about a URL that the program gives: here --url is named.
- */
+/* The message without the prefix for a URL of the program: the command names --url. */
 static const char *detail_of(int code)
 {
     static const char prefix[] = "URL: ";

@@ -35,7 +35,7 @@ static const struct option options[] = { { "json", no_argument, NULL, OPT_JSON }
                                            OPT_WITHIN },
                                          CLI_COMMON_OPTIONS };
 
-static rlock_client_t *asking; /* whom the alarm interrupts */
+static rlock_client_t *asking; /* the client that the alarm interrupts */
 
 static void add(struct table *table, const rlock_info_t *lock)
 {
@@ -91,8 +91,8 @@ static void interrupt(int signal)
     (void)rlock_client_interrupt(asking);
 }
 
-/* Until the time is over; 0: there is no bound. True: it was over, and what was found may
- * be a part. */
+/* Stops the walk when the time is over; 0: no limit. True: the time was over, and the
+ * list may be incomplete. */
 static bool gather(const char *pattern, int64_t within_ms, struct look_list *list)
 {
     struct sigaction action = { .sa_handler = interrupt, .sa_flags = SA_RESTART };
@@ -108,8 +108,8 @@ static bool gather(const char *pattern, int64_t within_ms, struct look_list *lis
     return rc == ECANCELED;
 }
 
-/* An exit code. Without --within nothing of a part is printed, which could be taken for
- * all. */
+/* Returns an exit code. Without --within an incomplete list is not printed, because it
+ * could be taken for a complete one. */
 static int print(const struct look_list *list, bool is_part, bool as_json)
 {
     if (list->code != 0 && !is_part)

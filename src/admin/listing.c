@@ -20,7 +20,7 @@
 enum {
     SCAN_COUNT = 200,
     SHARE = 20,         /* a long walk takes this part of the server's time at most */
-    AT_ONCE_MS = 50,    /* that part of a second is taken without a pause */
+    AT_ONCE_MS = 50,    /* this much of the server's time is used without a pause */
     BURST_MS = 2,       /* the server's work between two pauses */
     REQUEST_US = 70,    /* the server's work for any request, a PING included */
     REQUEST_MAX_MS = 2, /* more does not count: the network was slow, or the server
@@ -173,7 +173,7 @@ static int tell(rlock_info_t *info, int (*each)(const rlock_info_t *info, void *
     return rc;
 }
 
-/* Tells of the lock that a key may be. */
+/* Reports the lock of a key, if the key is a lock. */
 static int walk_key(struct walk *walk, const char *name,
                     int (*each)(const rlock_info_t *info, void *arg), void *arg)
 {
@@ -187,7 +187,8 @@ static int walk_key(struct walk *walk, const char *name,
     if (rc == 0)
         return tell(info, each, arg);
     if (rc == ENOENT || rc == EPROTO || (hidden && is_hidden(walk->client, name)))
-        return 0; /* gone since, or no lock, or SCAN told more than we may see */
+        return 0; /* gone since then, or not a lock, or SCAN shows more than the ACL
+                     allows */
     return rc;
 }
 

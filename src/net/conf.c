@@ -351,7 +351,7 @@ static int parse_built_in(struct rlk_config *config)
     return rc != 0 ? rc : note_source(config, RLK_SOURCE_BUILT_IN);
 }
 
-/* The name of the variable stands in place of the message's own prefix. */
+/* The name of the variable replaces the message's own prefix. */
 static int parse_environment(struct rlk_config *config, const char *url)
 {
     static const char prefix[] = "URL: ";
