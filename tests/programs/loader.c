@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: kind=alone */
 /*
  * Loads and unloads the shared library, as a host of plugins may: loader LIBRARY URL N
  * WHAT. What is left behind each time when it is unloaded: "nothing", not even a use of

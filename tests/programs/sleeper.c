@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: kind=alone */
 /*
  * A command for the tests of `rlock run`: sleeper SIGNAL... says "pid N", then "got N"
  * for each of these signals that it gets; the others do what they do by default. Ends

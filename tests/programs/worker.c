@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* program: with=programs/worker_commands.c,programs/worker_exit.c */
 /*
  * A user of the library that obeys: one command a line on stdin, one answer a line on
  * stdout, "= ok ...", "= <name of the code>" or "= ? <why>". It uses <rlock.h> only.
