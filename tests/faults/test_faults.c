@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: as=fair_faults,rwlock_faults */
 /*
- * Single faults: lost requests and replies, ghosts, a server that forgets. Refusals are
- * in test_refusals.c, outages in test_outage.c. `m` is a handle of `self`, a client of
- * this process straight to the server; `x` is a worker whose client goes through the
- * proxy.
+ * Single faults: lost requests and replies, requests that arrive late, a server that
+ * forgets. Refusals are in test_refusals.c, outages in test_outage.c. selfscene.h says
+ * what `self`, `m` and `x` are.
  */
-#include "scene.h"
+#include "selfscene.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -16,31 +15,6 @@
 
 enum { LATE_MS = 700, RENEWED_MS = 3000 };
 enum { STAYS_MS = 100, COMMAND_MS = 200, LOADERS = 6, LOAD_CLIENTS = 2 };
-
-static rlock_client_t *self;
-static rlock_mutex_t m;
-static struct worker x;
-
-static void start_x(const struct scene_times *times)
-{
-    scene_worker(&x, test_proxy_url(scene_proxy), times, "N", "");
-}
-
-static void open_scene(void)
-{
-    scene_open();
-    memset(&x, 0, sizeof(x));
-    self = scene_client(scene_server.url, NULL);
-    scene_mutex(&m, self, "N");
-}
-
-static void close_scene(void)
-{
-    worker_end(&x);
-    rlock_mutex_unlock(&m);
-    rlock_client_close(self);
-    scene_close();
-}
 
 static bool stays_free(void *arg)
 {

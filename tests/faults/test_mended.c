@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: as=fair_mended,rwlock_mended */
 /*
- * What a review found in waiting and renewing, at servers that are slow, silent, or
- * written to by others: each test fails without its mend. `m` is a handle of `self`, a
- * client of this process straight to the server; `x` is a worker. Those within one
- * process are in test_mended_process.c.
+ * Defects of waiting and renewing that a review found, at servers that are slow, silent,
+ * or written to by others: each test fails without its fix. Defects within one process
+ * are in test_mended_process.c. selfscene.h says what `self`, `m` and `x` are.
  */
-#include "scene.h"
+#include "selfscene.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -22,31 +21,6 @@ enum {
 };
 
 static const char redisson_field[] = "8743c9c0-0795-4907-87fd-6c719a6b4586:52";
-
-static rlock_client_t *self;
-static rlock_mutex_t m;
-static struct worker x;
-
-static void open_scene(void)
-{
-    scene_open();
-    memset(&x, 0, sizeof(x));
-    self = scene_client(scene_server.url, NULL);
-    scene_mutex(&m, self, "N");
-}
-
-static void close_scene(void)
-{
-    worker_end(&x);
-    rlock_mutex_unlock(&m);
-    rlock_client_close(self);
-    scene_close();
-}
-
-static void start_x(const struct scene_times *times, const char *options)
-{
-    scene_worker(&x, test_proxy_url(scene_proxy), times, "N", options);
-}
 
 /* A counter of x's client. */
 struct counter {
@@ -94,7 +68,7 @@ START_TEST(a_hold_is_renewed_while_a_wait_has_answers_slower_than_its_polls)
     /* a round trip: 60 ms; a poll: 50 ms; three renewals: a lease */
     enum { LEASE_MS = 1200, OFTEN_MS = 150, ONE_WAY_MS = 30 };
     scene_hold_by_hand("M", 600000);
-    start_x(SCENE_TIMES(.lease = test_ms(LEASE_MS), .presence = test_ms(OFTEN_MS)), "");
+    start_x(SCENE_TIMES(.lease = test_ms(LEASE_MS), .presence = test_ms(OFTEN_MS)));
     scene_says(&x, "ok", "init other M" SCENE_KIND);
     scene_says(&x, "ok", "on t lock m");
     scene_says(&x, "ok", "async u lock other");
@@ -119,7 +93,7 @@ END_TEST
 START_TEST(a_connection_that_falls_silent_behind_an_answer_is_given_up)
 {
     enum { LEASE_MS = 1200, LATE_MS = 75 };
-    start_x(SCENE_TIMES(.lease = test_ms(LEASE_MS)), "");
+    start_x(SCENE_TIMES(.lease = test_ms(LEASE_MS)));
     scene_says(&x, "ok", "init other M" SCENE_KIND);
     scene_says(&x, "ok", "on t lock m");
     scene_says(&x, "ok", "on t lock other");
@@ -144,7 +118,7 @@ static void check_unconfirmed(const char *form)
     /* within the TTL of a grant, 3 s, however long the bounds are */
     enum { DEADLINE_MS = 500, DEADLINE_MAX_MS = 2000 };
     ck_assert_int_eq(rlock_mutex_lock(&m), 0);
-    start_x(NULL, "");
+    start_x(NULL);
     int held = SCENE_RULE(RLK_MUTEX_RENEW, .on = TEST_ON_REQUEST, .action = TEST_HOLD);
     long ms =
         test_ms(DEADLINE_MS) < DEADLINE_MAX_MS ? test_ms(DEADLINE_MS) : DEADLINE_MAX_MS;
@@ -182,7 +156,7 @@ static void check_told_to_fail(const char *first)
 {
     long timeout = test_ms(COMMAND_MS), presence = test_ms(PRESENCE_MS);
     scene_hold_by_hand("N", 600000);
-    start_x(SCENE_TIMES(.command = timeout, .presence = presence), "outage=fail");
+    start_x_with(SCENE_TIMES(.command = timeout, .presence = presence), "outage=fail");
     scene_says(&x, "ok", "init patient N" SCENE_KIND);
     scene_says(&x, "ok", "async t lock %s", first);
     ck_assert(scene_wait_queued("N", 1, SCENE_SOON_MS));
@@ -287,7 +261,7 @@ START_TEST(a_grant_made_persistent_is_found_by_the_poll_and_gets_its_ttl_again)
     char id[SCENE_ID_MAX];
     ck_assert_int_eq(rlock_mutex_lock(&m), 0);
     ck_assert(scene_holder("N", id));
-    start_x(SCENE_TIMES(.presence = test_ms(4 * PRESENCE_MS)), "");
+    start_x(SCENE_TIMES(.presence = test_ms(4 * PRESENCE_MS)));
     scene_worker_waits(&x, "N", 1);
     TEST_RULE(scene_proxy, .on = TEST_ON_MESSAGE, .action = TEST_DROP,
               .contains = "1 grant");
@@ -302,7 +276,7 @@ END_TEST
 
 START_TEST(a_hold_made_persistent_is_found_by_the_next_try_and_gets_its_ttl_again)
 {
-    start_x(SCENE_TIMES(.command = test_ms(COMMAND_MS)), "");
+    start_x(SCENE_TIMES(.command = test_ms(COMMAND_MS)));
     int lost = SCENE_RULE(RLK_MUTEX_ACQUIRE, .on = TEST_ON_REPLY, .action = TEST_DROP,
                           .count = 1);
     scene_says(&x, "ok", "async t lock m");
@@ -315,7 +289,7 @@ START_TEST(a_redisson_release_that_comes_during_a_poll_wakes_the_waiter)
 {
     static const char channel[] = "redisson_lock__channel:{N}";
     char id[SCENE_ID_MAX], ticket[32], uuid[SCENE_ID_MAX], mailbox[SCENE_KEY_MAX];
-    start_x(SCENE_TIMES(.presence = LONG_PRESENCE_MS), "");
+    start_x(SCENE_TIMES(.presence = LONG_PRESENCE_MS));
     test_redis_do(scene_redis, "HINCRBY", "N", redisson_field, "1");
     test_redis_do(scene_redis, "PEXPIRE", "N", "600000");
     /* the poll that follows when it listens to the channel */

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: as=fair_refusals,rwlock_refusals */
 /*
- * A server that refuses (ACL, memory), and what others may do to the keys and channels.
- * `m` is a handle of `self`, a client of this process straight to the server; `x` is a
- * worker whose client goes through the proxy.
+ * A server that refuses (ACL, memory), and changes by others to the keys and channels.
+ * selfscene.h says what `self`, `m` and `x` are.
  */
-#include "scene.h"
+#include "selfscene.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -14,37 +13,6 @@
 #include <syslog.h>
 
 enum { STAYS_MS = 100, COMMAND_MS = 200 };
-
-static rlock_client_t *self;
-static rlock_mutex_t m;
-static struct worker x;
-
-static void start_x(const struct scene_times *times)
-{
-    scene_worker(&x, test_proxy_url(scene_proxy), times, "N", "");
-}
-
-static void open_scene(void)
-{
-    scene_open();
-    memset(&x, 0, sizeof(x));
-    self = scene_client(scene_server.url, NULL);
-    scene_mutex(&m, self, "N");
-}
-
-static void close_scene(void)
-{
-    worker_end(&x);
-    rlock_mutex_unlock(&m);
-    rlock_client_close(self);
-    scene_close();
-}
-
-static bool x_is_not_told(void *arg)
-{
-    (void)arg;
-    return !worker_news(&x, "done t", 0);
-}
 
 /* ---- refusals */
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Error replies, one by one, given by the proxy in the server's place (doc/FAULTS.md,
- * 1e): what callers, waiters and holders make of them, that an attempt is
- * withdrawn, and that no error makes a storm of requests. What a real server says by
- * itself is in test_server_states.c. `m` is a handle of `self`, a client of this process
- * that goes through the proxy; `x` is a worker whose client does, too.
+ * 1e): what callers, waiters and holders do with them, that the library withdraws the
+ * attempt, and that no error causes a storm of requests. The errors of real servers are
+ * in test_server_states.c. selfscene.h says what `self`, `m` and `x` are; here `self`
+ * goes through the proxy, too.
  */
-#include "scene.h"
+#include "selfscene.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,30 +22,11 @@ enum {
     RENEWALS_MAX = 30 /* of a lease: pauses of a twentieth of it */
 };
 
-static rlock_client_t *self;
-static rlock_mutex_t m;
-static struct worker x;
-
-static void start_x(const struct scene_times *times)
+/* With `self` behind the proxy, too. */
+static void open_scene_by_proxy(void)
 {
-    scene_worker(&x, test_proxy_url(scene_proxy), times, "N", "");
-}
-
-static void open_scene(void)
-{
-    scene_open();
-    memset(&x, 0, sizeof(x));
-    self = scene_client(test_proxy_url(scene_proxy),
-                        SCENE_TIMES(.command = test_ms(COMMAND_MS)));
-    scene_mutex(&m, self, "N");
-}
-
-static void close_scene(void)
-{
-    worker_end(&x);
-    rlock_mutex_unlock(&m);
-    rlock_client_close(self);
-    scene_close();
+    open_scene_without_self();
+    open_self(test_proxy_url(scene_proxy), SCENE_TIMES(.command = test_ms(COMMAND_MS)));
 }
 
 /* Answers every request of the script by this error from now on. */
@@ -277,7 +258,7 @@ static Suite *make_suite(void)
 {
     Suite *s = suite_create("server errors");
 
-    TCase *callers = scene_tcase(s, "callers", open_scene, close_scene);
+    TCase *callers = scene_tcase(s, "callers", open_scene_by_proxy, close_scene);
     tcase_add_test(callers,
                    a_lasting_error_ends_trylock_at_once_and_its_attempt_is_withdrawn);
     tcase_add_test(callers,
@@ -292,7 +273,7 @@ static Suite *make_suite(void)
     tcase_add_test(callers,
                    unlock_under_a_passing_error_is_made_up_for_when_it_has_passed);
 
-    TCase *holders = scene_tcase(s, "holders", open_scene, close_scene);
+    TCase *holders = scene_tcase(s, "holders", open_scene_by_proxy, close_scene);
     tcase_add_test(holders, a_hold_whose_renewals_get_errors_is_counted_down_to_its_loss);
     tcase_add_test(holders,
                    a_hold_whose_renewals_get_errors_for_less_than_its_lease_is_kept);

@@ -2,9 +2,9 @@
 /* program: kind=user */
 /*
  * L5 between real processes: the fair lock is granted in the order in which the requests
- * reached the server. What happened is written down by the processes of tests/crowd.c
- * and seen at the server, and judged by history.h. RLOCK_TEST_SEED repeats the choices of
- * a run that failed.
+ * reached the server. What happened is written down by the processes of
+ * tests/programs/crowd.c and seen at the server, and judged by history.h. RLOCK_TEST_SEED
+ * repeats the choices of a run that failed.
  */
 #include "gathering.h"
 #include "history.h"

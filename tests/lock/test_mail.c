@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: as=fair_mail,rwlock_mail */
 /*
- * Messages of the mailbox that are not awaited: read before the answer that they are
- * about, or sent by somebody who is no client but may publish (S1, S2, T7, T10, K6). Who
- * is who says rulescene.h; each test is made of every form in which a lock is asked for.
+ * Unexpected messages of the mailbox: read before the reply that they are about, or sent
+ * by a stranger that may publish (S1, S2, T7, T10, K6). rulescene.h says what `self`, `m`
+ * and `x` are. Each test runs in every form in which a lock is requested.
  */
 #include "rulescene.h"
 
@@ -514,13 +514,13 @@ static Suite *make_suite(void)
 {
     Suite *s = suite_create("mail");
 
-    TCase *forged = scene_tcase(s, "forged", open_scene, close_scene);
+    TCase *forged = scene_tcase(s, "forged", open_scene_and_hold, close_scene);
     tcase_add_loop_test(forged, t7_a_grant_for_an_id_under_way_releases_nothing, 0,
                         FORMS);
     tcase_add_loop_test(forged, t7_nothing_comes_of_messages_about_ids_nobody_has, 0, 3);
     tcase_add_test(forged, s1_nobody_has_what_another_has_tried_for_whatever_is_forged);
     tcase_add_test(forged, l2_a_ticket_whose_owner_had_his_turn_costs_nobody_anything);
-    TCase *early = scene_tcase(s, "early", open_scene, close_scene);
+    TCase *early = scene_tcase(s, "early", open_scene_and_hold, close_scene);
     tcase_add_loop_test(early, t10_a_loss_read_before_the_answer_is_told_at_once, 0,
                         FORMS);
     tcase_add_loop_test(early, t10_so_is_it_when_the_first_answer_was_lost, 0, FORMS);

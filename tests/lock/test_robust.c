@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: as=fair_robust */
 /*
- * Robust locks: who comes after a death is told so once, with the lock held. What becomes
- * of the news when messages are lost: test_robust_faults.c; of a lock that nobody made
- * consistent: test_robust_spoilt.c. `m` is a robust handle of `self`, a client of this
- * process; so is "m" of the workers.
+ * Robust locks: the next owner after a death gets EOWNERDEAD once, with the lock held.
+ * Lost messages are in test_robust_faults.c, locks that are not made consistent in
+ * test_robust_spoilt.c. robustscene.h says what `self`, `m` and the workers are.
  */
-#include "scene.h"
+#include "robustscene.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -19,58 +18,6 @@ enum {
     FIXED_MS = 20000,
     MARK_S = 604800
 };
-
-static rlock_client_t *self;
-static rlock_mutex_t m;
-static struct worker x, y, z;
-
-static void robust_worker(struct worker *w, const struct scene_times *times)
-{
-    scene_worker(w, scene_server.url, times, "N", "robust=1");
-}
-
-static void open_scene(void)
-{
-    scene_open();
-    memset(&x, 0, sizeof(x));
-    memset(&y, 0, sizeof(y));
-    memset(&z, 0, sizeof(z));
-    self = scene_client(scene_server.url, NULL);
-    scene_robust_mutex(&m, self, "N");
-    robust_worker(&x, NULL);
-}
-
-static void close_scene(void)
-{
-    worker_end(&x);
-    worker_end(&y);
-    worker_end(&z);
-    rlock_mutex_unlock(&m);
-    rlock_client_close(self);
-    scene_close();
-}
-
-/* A thread of x takes the lock and ends. */
-static void die(void)
-{
-    scene_says(&x, "ok", "on dead lock m");
-    scene_says(&x, "ok", "end dead");
-    ck_assert(scene_wait_free("N", SCENE_SOON_MS));
-}
-
-/* And nobody makes it consistent. */
-static void spoil(void)
-{
-    die();
-    scene_says(&x, "EOWNERDEAD", "on t lock m");
-    scene_says(&x, "ok", "on t unlock m");
-}
-
-static void lock_and_unlock(void)
-{
-    ck_assert_int_eq(rlock_mutex_lock(&m), 0);
-    ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
-}
 
 static rlock_state_t state(const rlock_mutex_t *handle)
 {
@@ -131,7 +78,7 @@ START_TEST(fixed_lease_that_ran_out_is_EOWNERDEAD)
     ck_assert_int_eq(rlock_mutex_unlock(&m), ESTALE);
     scene_says(&x, "ok", "on t consistent m");
     scene_says(&x, "ok", "on t unlock m");
-    lock_and_unlock();
+    m_locks_and_unlocks();
 }
 END_TEST
 
@@ -238,7 +185,7 @@ static int by_form(int form)
 
 START_TEST(each_function_gives_EOWNERDEAD_with_the_lock_held)
 {
-    die();
+    x_dies_inside();
     ck_assert_int_eq(by_form(_i), EOWNERDEAD);
     ck_assert_int_eq(state(&m), RLOCK_SAFE);
     scene_says(&x, "EBUSY", "on t trylock m");
@@ -250,7 +197,7 @@ END_TEST
 
 START_TEST(each_function_gives_ENOTRECOVERABLE_without_it)
 {
-    spoil();
+    x_spoils();
     for (int i = 0; i < 2; i++) {
         ck_assert_int_eq(by_form(_i), ENOTRECOVERABLE);
         ck_assert_int_eq(state(&m), RLOCK_UNHELD);
@@ -264,7 +211,7 @@ END_TEST
 
 START_TEST(consistent_lock_is_as_any_other)
 {
-    die();
+    x_dies_inside();
     ck_assert_int_eq(rlock_mutex_lock(&m), EOWNERDEAD);
     ck_assert_int_eq(rlock_mutex_lock(&m), 0); /* told once; another level */
     ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
@@ -273,7 +220,7 @@ START_TEST(consistent_lock_is_as_any_other)
     ck_assert_str_eq(scene_mark("N"), "");
     scene_says(&x, "ok", "on t lock m");
     scene_says(&x, "ok", "on t unlock m");
-    lock_and_unlock();
+    m_locks_and_unlocks();
 }
 END_TEST
 
@@ -324,7 +271,7 @@ static const char *const before_death[] = { "on t state m", "on t consistent m" 
 
 START_TEST(who_was_told_and_is_killed_is_told_of_to_the_next)
 {
-    die();
+    x_dies_inside();
     robust_worker(&y, SCENE_TIMES(.lease = test_ms(LEASE_MS)));
     scene_says(&y, "EOWNERDEAD", "on t lock m");
     scene_says(&y, "ok", "%s", before_death[_i]);
@@ -332,13 +279,13 @@ START_TEST(who_was_told_and_is_killed_is_told_of_to_the_next)
     ck_assert_int_eq(rlock_mutex_lock(&m), EOWNERDEAD);
     ck_assert_int_eq(rlock_mutex_consistent(&m), 0);
     ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
-    lock_and_unlock();
+    m_locks_and_unlocks();
 }
 END_TEST
 
 START_TEST(who_was_told_and_whose_thread_ended_is_told_of_to_the_next)
 {
-    die();
+    x_dies_inside();
     scene_says(&x, "EOWNERDEAD", "on dead lock m");
     scene_says(&x, "ok", "end dead");
     ck_assert_int_eq(rlock_mutex_lock(&m), EOWNERDEAD);
@@ -366,7 +313,7 @@ START_TEST(lock_that_is_not_robust_is_0_and_leaves_the_news_to_the_next)
     rlock_mutex_t plain;
     char mark[SCENE_ID_MAX + 8];
     scene_mutex(&plain, self, "N");
-    die();
+    x_dies_inside();
     snprintf(mark, sizeof(mark), "%s", scene_mark("N"));
     ck_assert_int_eq(rlock_mutex_lock(&plain), 0);
     ck_assert_int_eq(rlock_mutex_consistent(&plain), EINVAL);
@@ -394,7 +341,7 @@ START_TEST(consistent_is_EINVAL_where_there_is_nothing_to_mend)
     ck_assert_int_eq(rlock_mutex_lock(&m), 0);
     ck_assert_int_eq(rlock_mutex_consistent(&m), EINVAL); /* nobody died */
     ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
-    die();
+    x_dies_inside();
     scene_says(&x, "EOWNERDEAD", "on t lock m");
     scene_says(&x, "EINVAL", "on other consistent m");    /* another thread's */
     ck_assert_int_eq(rlock_mutex_consistent(&m), EINVAL); /* another process' */
@@ -408,7 +355,7 @@ END_TEST
 
 START_TEST(lost_hold_is_ESTALE_to_consistent_and_unlock)
 {
-    die();
+    x_dies_inside();
     ck_assert_int_eq(rlock_mutex_lock_lease(&m, test_ms(100)), EOWNERDEAD);
     ck_assert(scene_wait_free("N", SCENE_SOON_MS));
     ck_assert_int_eq(rlock_mutex_consistent(&m), ESTALE);

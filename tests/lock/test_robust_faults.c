@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: as=fair_robust_faults */
 /*
- * Robust locks when requests, replies and messages are lost: the news of a death reaches
- * one locker, and an unlock leaves nothing behind. `m` is a robust handle of `self`, a
- * client of this process straight to the server; so is "m" of the workers `y` and `z`;
- * that of the worker `x` goes through the proxy.
+ * Robust locks when requests, replies and messages are lost: exactly one locker learns of
+ * the death, and an unlock leaves nothing behind. robustscene.h says what `self`, `m` and
+ * the workers are; here the client of `x` goes through the proxy, and `z` runs at first.
  */
-#include "scene.h"
+#include "robustscene.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -22,39 +21,15 @@ enum {
     OLD_S = 1000
 };
 
-static rlock_client_t *self;
-static rlock_mutex_t m;
-static struct worker x, y, z;
-
 static void start_x(const struct scene_times *times)
 {
     scene_worker(&x, test_proxy_url(scene_proxy), times, "N", "robust=1");
 }
 
-static void start(struct worker *w, const struct scene_times *times)
+static void open_scene_with_z(void)
 {
-    scene_worker(w, scene_server.url, times, "N", "robust=1");
-}
-
-static void open_scene(void)
-{
-    scene_open();
-    memset(&x, 0, sizeof(x));
-    memset(&y, 0, sizeof(y));
-    memset(&z, 0, sizeof(z));
-    self = scene_client(scene_server.url, NULL);
-    scene_robust_mutex(&m, self, "N");
-    start(&z, NULL);
-}
-
-static void close_scene(void)
-{
-    worker_end(&x);
-    worker_end(&y);
-    worker_end(&z);
-    rlock_mutex_unlock(&m);
-    rlock_client_close(self);
-    scene_close();
+    open_robust_scene();
+    robust_worker(&z, NULL);
 }
 
 /* A thread of z has it, and ends. */
@@ -75,17 +50,16 @@ static void hold_and_die(void)
     ck_assert(scene_wait_free("N", SCENE_SOON_MS));
 }
 
-static void is_told_to_m(void)
+static void m_finds_a_death(void)
 {
     ck_assert_int_eq(rlock_mutex_lock(&m), EOWNERDEAD);
     ck_assert_int_eq(rlock_mutex_consistent(&m), 0);
     ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
 }
 
-static void is_no_news_to_m(void)
+static void m_finds_no_death(void)
 {
-    ck_assert_int_eq(rlock_mutex_lock(&m), 0);
-    ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
+    m_locks_and_unlocks();
 }
 
 static bool has_no_mark(void *arg)
@@ -113,7 +87,7 @@ START_TEST(clean_unlock_whose_reply_never_comes_leaves_no_mark)
     scene_says(&x, "ok", "on t lock m");
     scene_drop_replies(RLK_MUTEX_RELEASE, 1);
     scene_says(&x, "ok", "on t unlock m");
-    is_no_news_to_m();
+    m_finds_no_death();
 }
 END_TEST
 
@@ -124,7 +98,7 @@ START_TEST(clean_unlock_whose_reply_is_cut_off_leaves_no_mark)
     SCENE_RULE(RLK_MUTEX_RELEASE, .on = TEST_ON_REPLY, .action = TEST_CUT, .keep_len = 5,
                .count = 1);
     scene_says(&x, "ok", "on t unlock m");
-    is_no_news_to_m();
+    m_finds_no_death();
 }
 END_TEST
 
@@ -135,7 +109,7 @@ START_TEST(clean_unlock_whose_request_is_lost_leaves_no_mark)
     SCENE_RULE(RLK_MUTEX_RELEASE, .on = TEST_ON_REQUEST, .action = TEST_DROP, .count = 1);
     scene_says(&x, "ok", "on t unlock m");
     ck_assert(test_wait_until(has_no_mark, NULL, SCENE_SOON_MS));
-    is_no_news_to_m();
+    m_finds_no_death();
 }
 END_TEST
 
@@ -162,7 +136,7 @@ START_TEST(clean_unlock_in_an_outage_of_many_leases_leaves_no_mark)
     ck_assert(has_a_mark(NULL));
     test_proxy_set_mode(scene_proxy, TEST_PROXY_OPEN);
     ck_assert(test_wait_until(has_no_mark, NULL, SCENE_SOON_MS));
-    is_no_news_to_m();
+    m_finds_no_death();
 }
 END_TEST
 
@@ -203,7 +177,7 @@ START_TEST(ghost_of_an_unlock_spoils_no_later_hold)
     ck_assert_int_eq(rlock_mutex_lock(&m), 0);
     scene_let_go(ghost);
     ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
-    is_no_news_to_m();
+    m_finds_no_death();
 }
 END_TEST
 
@@ -220,7 +194,7 @@ START_TEST(unlock_of_the_inconsistent_whose_reply_never_comes_spoils_it_once)
     ck_assert_int_eq(rlock_force_unlock(self, "N"), 0);
     ck_assert(scene_worker_got(&x, SCENE_SOON_MS));
     ck_assert(test_proxy_wait_answered(scene_proxy, again, 1, SCENE_SOON_MS));
-    is_no_news_to_m();
+    m_finds_no_death();
 }
 END_TEST
 
@@ -262,7 +236,7 @@ START_TEST(acquire_whose_reply_is_lost_is_told_all_the_same)
     scene_says(&x, "EOWNERDEAD", "on t lock m");
     scene_says(&x, "ok", "on t consistent m");
     scene_says(&x, "ok", "on t unlock m");
-    is_no_news_to_m();
+    m_finds_no_death();
 }
 END_TEST
 
@@ -273,7 +247,7 @@ START_TEST(trylock_that_gave_up_gives_the_news_back)
     scene_drop_replies(RLK_MUTEX_ACQUIRE, 0);
     scene_says(&x, "ENOTCONN", "on t trylock m");
     ck_assert(scene_wait_free("N", SCENE_SOON_MS));
-    is_told_to_m();
+    m_finds_a_death();
 }
 END_TEST
 
@@ -283,7 +257,7 @@ START_TEST(trylock_that_gave_up_is_no_death)
     scene_drop_replies(RLK_MUTEX_ACQUIRE, 0);
     scene_says(&x, "ENOTCONN", "on t trylock m");
     ck_assert(scene_wait_free("N", SCENE_SOON_MS));
-    is_no_news_to_m();
+    m_finds_no_death();
 }
 END_TEST
 
@@ -305,7 +279,7 @@ START_TEST(grant_whose_message_brings_the_news_is_told_without_a_poll)
     ck_assert_uint_eq(test_proxy_hits(scene_proxy, polls), 0);
     scene_says(&x, "ok", "on t consistent m");
     scene_says(&x, "ok", "on t unlock m");
-    is_no_news_to_m();
+    m_finds_no_death();
 }
 END_TEST
 
@@ -319,7 +293,7 @@ START_TEST(grant_whose_message_is_lost_is_told_by_the_poll)
     scene_worker_ends(&x, "t", "EOWNERDEAD");
     scene_says(&x, "ok", "on t consistent m");
     scene_says(&x, "ok", "on t unlock m");
-    is_no_news_to_m();
+    m_finds_no_death();
 }
 END_TEST
 
@@ -342,7 +316,7 @@ START_TEST(cancel_that_finds_the_lock_its_own_tells_it)
             ck_assert_int_lt(i, TRIES);
             test_proxy_remove(scene_proxy, lost);
             ck_assert(scene_wait_free("N", SCENE_SOON_MS));
-            is_told_to_m();
+            m_finds_a_death();
         }
     }
     scene_says(&x, "ok", "on t unlock m");
@@ -361,7 +335,7 @@ START_TEST(grant_that_is_given_back_gives_the_news_back)
     die();
     scene_worker_ends(&x, "t", "ETIMEDOUT");
     ck_assert(scene_wait_free("N", SCENE_SOON_MS));
-    is_told_to_m();
+    m_finds_a_death();
 }
 END_TEST
 
@@ -375,7 +349,7 @@ START_TEST(fixed_lease_that_is_confirmed_after_the_grant_is_told)
     scene_worker_ends(&x, "t", "EOWNERDEAD");
     scene_says(&x, "ok", "on t consistent m");
     scene_says(&x, "ok", "on t unlock m");
-    is_no_news_to_m();
+    m_finds_no_death();
 }
 END_TEST
 
@@ -396,7 +370,7 @@ static void grant_to_the_stopped(void)
 START_TEST(news_that_a_stopped_waiter_never_read_come_to_the_next)
 {
     grant_to_the_stopped();
-    is_told_to_m();
+    m_finds_a_death();
     worker_cont(&x);
     scene_worker_ends(&x, "t", "ok"); /* queued anew */
 }
@@ -406,8 +380,8 @@ START_TEST(news_that_a_killed_waiter_never_read_come_to_the_next)
 {
     grant_to_the_stopped();
     worker_kill(&x);
-    is_told_to_m();
-    is_no_news_to_m();
+    m_finds_a_death();
+    m_finds_no_death();
 }
 END_TEST
 
@@ -450,14 +424,14 @@ START_TEST(renewals_renew_the_mark_and_make_it_anew_when_it_was_lost)
     ck_assert_int_eq(strncmp(scene_mark("N"), id, strlen(id)), 0);
     ck_assert(is_renewed(NULL));
     scene_says(&x, "ok", "on t unlock m");
-    is_no_news_to_m();
+    m_finds_no_death();
 }
 END_TEST
 
 static Suite *suite(void)
 {
     Suite *s = suite_create("robust_faults");
-    TCase *tc = scene_tcase(s, "unlock", open_scene, close_scene);
+    TCase *tc = scene_tcase(s, "unlock", open_scene_with_z, close_scene);
     tcase_add_test(tc, clean_unlock_whose_reply_never_comes_leaves_no_mark);
     tcase_add_test(tc, clean_unlock_whose_reply_is_cut_off_leaves_no_mark);
     tcase_add_test(tc, clean_unlock_whose_request_is_lost_leaves_no_mark);
@@ -467,7 +441,7 @@ static Suite *suite(void)
     tcase_add_test(tc, ghost_of_an_unlock_spoils_no_later_hold);
     tcase_add_test(tc, unlock_of_the_inconsistent_whose_reply_never_comes_spoils_it_once);
     tcase_add_test(tc, unlock_when_memory_is_full_does_what_it_is_to);
-    tc = scene_tcase(s, "news", open_scene, close_scene);
+    tc = scene_tcase(s, "news", open_scene_with_z, close_scene);
     tcase_add_loop_test(tc, acquire_whose_reply_is_cut_off_is_told_all_the_same, 0, 2);
     tcase_add_test(tc, acquire_whose_reply_is_lost_is_told_all_the_same);
     tcase_add_test(tc, trylock_that_gave_up_gives_the_news_back);

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: as=fair_robust_spoilt */
 /*
- * Robust locks that were unlocked without having been made consistent: nobody gets them
- * until they are forced. `m` is a robust handle of `self`, a client of this process; so
- * is "m" of the workers.
+ * Robust locks that were unlocked without having been made consistent: every lock call
+ * fails until they are forced. robustscene.h says what `self`, `m` and the workers are.
  */
-#include "scene.h"
+#include "robustscene.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -17,61 +16,11 @@ enum {
     PROMPT_MS = 4000
 };
 
-static rlock_client_t *self;
-static rlock_mutex_t m;
-static struct worker x, y;
-
-static void robust_worker(struct worker *w, const struct scene_times *times)
-{
-    scene_worker(w, scene_server.url, times, "N", "robust=1");
-}
-
-static void open_scene(void)
-{
-    scene_open();
-    memset(&x, 0, sizeof(x));
-    memset(&y, 0, sizeof(y));
-    self = scene_client(scene_server.url, NULL);
-    scene_robust_mutex(&m, self, "N");
-    robust_worker(&x, NULL);
-}
-
-static void close_scene(void)
-{
-    worker_end(&x);
-    worker_end(&y);
-    rlock_mutex_unlock(&m);
-    rlock_client_close(self);
-    scene_close();
-}
-
-/* A thread of x takes the lock and ends. */
-static void die(void)
-{
-    scene_says(&x, "ok", "on dead lock m");
-    scene_says(&x, "ok", "end dead");
-    ck_assert(scene_wait_free("N", SCENE_SOON_MS));
-}
-
-/* And nobody makes it consistent. */
-static void spoil(void)
-{
-    die();
-    scene_says(&x, "EOWNERDEAD", "on t lock m");
-    scene_says(&x, "ok", "on t unlock m");
-}
-
-static void lock_and_unlock(void)
-{
-    ck_assert_int_eq(rlock_mutex_lock(&m), 0);
-    ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
-}
-
 /* ---- who waits */
 
 START_TEST(waiters_of_other_processes_are_told_by_message)
 {
-    die();
+    x_dies_inside();
     scene_says(&x, "EOWNERDEAD", "on t lock m");
     robust_worker(&y, SCENE_TIMES(.presence = LONG_PRESENCE_MS));
     scene_says(&y, "ok", "init p N");
@@ -104,7 +53,7 @@ static bool two_wait(void *arg)
 
 START_TEST(waiters_of_the_same_process_are_told_at_once)
 {
-    die();
+    x_dies_inside();
     robust_worker(&y, SCENE_TIMES(.presence = LONG_PRESENCE_MS));
     scene_says(&y, "EOWNERDEAD", "on t lock m");
     scene_says(&y, "ok", "async a lock m");
@@ -126,7 +75,7 @@ static const char *const others[] = { "lock p", "trylock p", "lock f",   "tryloc
 
 START_TEST(it_is_nobodys_whatever_the_handle)
 {
-    spoil();
+    x_spoils();
     scene_says(&x, "ok", "init p N");
     scene_says(&x, "ok", "init f N fair=1");
     scene_says(&x, "ok", "init r N rwlock=1");
@@ -138,7 +87,7 @@ END_TEST
 
 START_TEST(init_and_destroy_neither_ask_the_server_nor_mend_it)
 {
-    spoil();
+    x_spoils();
     test_server_pause(&scene_server);
     int64_t begin = test_now_ms();
     for (int i = 0; i < 10; i++) {
@@ -180,21 +129,21 @@ END_TEST
 
 START_TEST(force_mends_it_and_then_there_is_nothing_to_force)
 {
-    spoil();
+    x_spoils();
     ck_assert_int_eq(rlock_force_unlock(self, "N"), 0);
     ck_assert_int_eq(rlock_force_unlock(self, "N"), ENOENT);
-    lock_and_unlock();
+    m_locks_and_unlocks();
     scene_says(&x, "ok", "on t lock m");
 }
 END_TEST
 
 START_TEST(force_takes_it_from_who_was_told_and_the_next_is_not)
 {
-    die();
+    x_dies_inside();
     scene_says(&x, "EOWNERDEAD", "on t lock m");
     ck_assert_int_eq(rlock_force_unlock(self, "N"), 0);
     scene_worker_lost(&x, "N");
-    lock_and_unlock();
+    m_locks_and_unlocks();
 }
 END_TEST
 

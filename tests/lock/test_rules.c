@@ -4,7 +4,7 @@
  * The rules of the protocol T1 to T7 (doc/design/protocol.md): each plays the course of
  * events through for which the rule was made, on the library and a real server. The rest
  * is in test_rules_answers.c, and of T1, what becomes of two grants of one process, in
- * test_two_grants.c. Who is who says rulescene.h.
+ * test_two_grants.c. rulescene.h says what `self`, `m` and `x` are.
  */
 #include "rulescene.h"
 
@@ -448,7 +448,7 @@ static Suite *make_suite(void)
 {
     Suite *s = suite_create("rules");
 
-    TCase *t1 = scene_tcase(s, "T1", open_scene, close_scene);
+    TCase *t1 = scene_tcase(s, "T1", open_scene_and_hold, close_scene);
     tcase_add_test(t1, t1_a_grant_of_an_old_ticket_is_not_believed);
     tcase_add_test(t1, t1_a_grant_that_overtakes_the_queued_answer_waits_for_it);
     tcase_add_test(t1,
@@ -457,28 +457,28 @@ static Suite *make_suite(void)
         t1, t1_a_grant_counts_from_the_request_that_queued_and_not_from_the_message);
     tcase_add_test(t1, t1_tickets_never_repeat_and_keep_every_digit);
 
-    TCase *t2 = scene_tcase(s, "T2", open_scene, close_scene);
+    TCase *t2 = scene_tcase(s, "T2", open_scene_and_hold, close_scene);
     tcase_add_test(t2, t2_a_refresh_that_arrives_after_the_hold_takes_nothing);
 
-    TCase *t3 = scene_tcase(s, "T3", open_scene, close_scene);
+    TCase *t3 = scene_tcase(s, "T3", open_scene_and_hold, close_scene);
     tcase_add_test(t3, t3_a_release_marks_an_id_whose_acquire_had_an_unknown_outcome);
     tcase_add_test(t3, t3_mine_already_is_tested_before_the_marker);
     tcase_add_test(t3, t3_a_ghost_acquire_that_outlives_its_marker_is_too_late);
     tcase_add_test(t3, t3_an_abandoned_acquire_leaves_a_marker_that_outlives_its_window);
 
-    TCase *t4 = scene_tcase(s, "T4", open_scene, close_scene);
+    TCase *t4 = scene_tcase(s, "T4", open_scene_and_hold, close_scene);
     tcase_add_test(t4, t4_a_delayed_renewal_shortens_no_longer_lease);
 
-    TCase *t5 = scene_tcase(s, "T5", open_scene, close_scene);
+    TCase *t5 = scene_tcase(s, "T5", open_scene_and_hold, close_scene);
     tcase_add_test(t5, t5_no_grant_is_sent_when_the_server_refuses_the_write);
     tcase_add_test(
         t5, t5_a_waiter_whose_mailbox_nobody_hears_is_stepped_over_and_keeps_its_ticket);
 
-    TCase *t6 = scene_tcase(s, "T6", open_scene, close_scene);
+    TCase *t6 = scene_tcase(s, "T6", open_scene_and_hold, close_scene);
     tcase_add_test(t6, t6_a_confirmation_that_is_read_after_D_is_not_believed);
     tcase_add_test(t6, t6_a_lost_hold_is_released_once_and_never_renewed);
 
-    TCase *t7 = scene_tcase(s, "T7", open_scene, close_scene);
+    TCase *t7 = scene_tcase(s, "T7", open_scene_and_hold, close_scene);
 #ifndef AS_FAIR
     tcase_add_test(t7, t7_a_thread_that_gives_up_passes_its_ticket_to_the_next);
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: as=fair_rules_answers,rwlock_rules_answers claims=T8,T9,T10,T11,T12,T13 */
 /*
- * The rules of the protocol T8 to T13 (doc/design/protocol.md), and T3's about the
- * server's clock: as test_rules.c, which says who is who.
+ * The rules T8 to T13 of the protocol (doc/design/protocol.md), and the part of T3 about
+ * the server's clock. selfscene.h says what `self`, `m` and `x` are.
  */
 #include "clock.h"
-#include "scene.h"
+#include "selfscene.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,31 +16,6 @@
 /* QUEUED_MS: within it a waiter has read that it is queued; else it has nothing to cancel
  */
 enum { STAYS_MS = 150, DEAF_WAITERS = 300, TAKEOVER_MS = 250, QUEUED_MS = 250 };
-
-static rlock_client_t *self;
-static rlock_mutex_t m;
-static struct worker x;
-
-static void start_x(const struct scene_times *times, const char *options)
-{
-    scene_worker(&x, test_proxy_url(scene_proxy), times, "N", options);
-}
-
-static void open_scene(void)
-{
-    scene_open();
-    memset(&x, 0, sizeof(x));
-    self = scene_client(scene_server.url, NULL);
-    scene_mutex(&m, self, "N");
-}
-
-static void close_scene(void)
-{
-    worker_end(&x);
-    rlock_mutex_unlock(&m);
-    rlock_client_close(self);
-    scene_close();
-}
 
 static int watch(enum test_point on, const char *contains)
 {
@@ -78,7 +53,7 @@ END_TEST
 START_TEST(t8_a_lock_that_is_already_mine_has_the_servers_time_left)
 {
     long lease = test_ms(2000);
-    start_x(SCENE_TIMES(.lease = lease, .command = test_ms(400)), "");
+    start_x(SCENE_TIMES(.lease = lease, .command = test_ms(400)));
     SCENE_RULE(RLK_MUTEX_ACQUIRE, .on = TEST_ON_REPLY, .action = TEST_DROP, .count = 1);
     scene_says(&x, "ok", "on t lock m"); /* its second request finds it held */
     long long pttl = scene_pttl("N");    /* first: both get less */
@@ -97,7 +72,7 @@ END_TEST
 /* rule: T8 */
 START_TEST(t8_a_lost_cancel_is_made_up_for_by_leaving_the_queue)
 {
-    start_x(NULL, "");
+    start_x(NULL);
     ck_assert_int_eq(rlock_mutex_lock(&m), 0);
     SCENE_RULE(RLK_MUTEX_CANCEL, .on = TEST_ON_REQUEST, .action = TEST_DROP);
     scene_says(&x, "ETIMEDOUT", "on t timedlock m %ld", test_ms(QUEUED_MS));
@@ -110,7 +85,7 @@ END_TEST
 /* rule: T8 */
 START_TEST(t8_a_lost_cancel_of_a_granted_lock_is_made_up_for_by_releasing_it)
 {
-    start_x(NULL, "");
+    start_x(NULL);
     ck_assert_int_eq(rlock_mutex_lock(&m), 0);
     TEST_RULE(scene_proxy, .on = TEST_ON_MESSAGE, .action = TEST_DROP,
               .contains = "1 grant");
@@ -150,7 +125,7 @@ END_TEST
 /* rule: T9 */
 START_TEST(t9_not_mine_after_a_release_of_unknown_outcome_is_that_release)
 {
-    start_x(NULL, "");
+    start_x(NULL);
     scene_says(&x, "ok", "on t lock m");
     int cut = SCENE_RULE(RLK_MUTEX_RELEASE, .on = TEST_ON_REPLY, .action = TEST_CUT,
                          .count = 1);
@@ -165,7 +140,7 @@ END_TEST
 START_TEST(t10_a_repeated_force_hits_nobody_but_its_victim)
 {
     rlock_mutex_t n;
-    start_x(NULL, "");
+    start_x(NULL);
     rlock_client_t *victim =
         scene_client(scene_server.url, SCENE_TIMES(.command = test_ms(3000)));
     scene_mutex(&n, victim, "N");
@@ -187,7 +162,7 @@ END_TEST
 /* rule: T10 */
 START_TEST(t10_the_victim_is_told_at_once)
 {
-    start_x(NULL, "");
+    start_x(NULL);
     scene_says(&x, "ok", "on t lock m");
     ck_assert_int_eq(rlock_force_unlock(self, "N"), 0);
     ck_assert(worker_news(&x, "event LOST N", 1000)); /* its lease is 30 s */
@@ -203,7 +178,7 @@ END_TEST
 /* rule: T11 */
 START_TEST(t11_the_expiry_timer_follows_the_newest_answer)
 {
-    start_x(SCENE_TIMES(.presence = test_ms(900)), "");
+    start_x(SCENE_TIMES(.presence = test_ms(900)));
     scene_hold_by_hand("N", test_ms(30000));
     int refresh =
         SCENE_RULE(RLK_MUTEX_REFRESH, .on = TEST_ON_REPLY, .action = TEST_WATCH);
@@ -225,7 +200,7 @@ END_TEST
 /* rule: T11 */
 START_TEST(t11_a_poll_that_takes_over_for_its_own_waiter_sends_no_message)
 {
-    start_x(NULL, "");
+    start_x(NULL);
     int grants = watch(TEST_ON_MESSAGE, "1 grant");
     scene_hold_by_hand("N", test_ms(300));
     scene_worker_waits(&x, "N", 1);
@@ -258,7 +233,7 @@ static long long_presence(void)
 /* rule: T11 */
 START_TEST(t11_a_release_that_skipped_as_many_as_it_may_goes_on_at_once)
 {
-    start_x(SCENE_TIMES(.presence = long_presence()), "");
+    start_x(SCENE_TIMES(.presence = long_presence()));
     ck_assert_int_eq(rlock_mutex_lock(&m), 0);
     queue_deaf_waiters();
     scene_worker_waits(&x, "N", DEAF_WAITERS + 1);
@@ -273,7 +248,7 @@ END_TEST
 /* rule: T11 */
 START_TEST(t11_a_poll_that_skipped_as_many_as_it_may_goes_on_at_once)
 {
-    start_x(SCENE_TIMES(.presence = long_presence()), "");
+    start_x(SCENE_TIMES(.presence = long_presence()));
     scene_hold_by_hand("N", test_ms(200));
     queue_deaf_waiters();
     scene_worker_waits(&x, "N", DEAF_WAITERS + 1);
@@ -317,7 +292,7 @@ static bool x_has_token(void *arg)
 /* rule: T12 */
 START_TEST(t12_the_token_of_a_renewal_overrides_that_of_the_message)
 {
-    start_x(SCENE_TIMES(.presence = test_ms(1000)), "fencing=1");
+    start_x_with(SCENE_TIMES(.presence = test_ms(1000)), "fencing=1");
     ck_assert_int_eq(rlock_mutex_lock(&m), 0);
     scene_worker_waits(&x, "N", 1);
     int forged = forge_token();
@@ -332,7 +307,7 @@ END_TEST
 /* rule: T12 */
 START_TEST(t12_the_token_that_confirms_a_fixed_lease_overrides_that_of_the_message)
 {
-    start_x(NULL, "fencing=1");
+    start_x_with(NULL, "fencing=1");
     ck_assert_int_eq(rlock_mutex_lock(&m), 0);
     scene_says(&x, "ok", "async t lock m 20000");
     ck_assert(scene_wait_queued("N", 1, SCENE_SOON_MS));
@@ -349,7 +324,7 @@ END_TEST
 START_TEST(t12_a_message_does_not_override_the_token_of_an_answer)
 {
     char id[SCENE_ID_MAX], ticket[32], message[512], uuid[RLK_UUID_LEN + 1], channel[64];
-    start_x(SCENE_TIMES(.presence = test_ms(300)), "fencing=1");
+    start_x_with(SCENE_TIMES(.presence = test_ms(300)), "fencing=1");
     ck_assert_int_eq(rlock_mutex_lock(&m), 0);
     scene_worker_waits(&x, "N", 1);
     ck_assert(scene_waiter("N", 0, id, ticket));

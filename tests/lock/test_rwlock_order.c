@@ -4,7 +4,7 @@
  * L6 between real processes: reading and writing alternate (W11, W14), whoever floods the
  * lock, and the other kinds prefer whom they say. Readers in the flood go hand in hand:
  * without the rule their reading would never end. What happened is written down by the
- * processes of tests/rwcrowd.c, seen at the server, and judged by rwhistory.h.
+ * processes of tests/programs/rwcrowd.c, seen at the server, and judged by rwhistory.h.
  */
 #include "rwscene.h"
 

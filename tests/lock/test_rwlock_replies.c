@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Acquire, release and cancel of the read-write lock when replies are lost, or requests
- * are executed when their client has long gone on (ghosts): S1, S2, T3, T8, T9, W1. The
- * other requests are in test_rwlock_wire.c. `x` is a worker whose client goes through the
- * proxy, `y` and `z` are workers straight to the server; each has a handle "m" of the
- * lock "N".
- *
- * What is said of both modes is a loop over them.
+ * arrive after their client has given up (ghosts): S1, S2, T3, T8, T9, W1. The other
+ * requests are in test_rwlock_wire.c. rwworkers.h says what `x`, `y` and `z` are. Claims
+ * about both modes are loops over `modes`.
  */
-#include "scene.h"
+#include "rwworkers.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,8 +18,6 @@ enum {
     TIMED_MS = 200
 };
 
-static struct worker x, y, z;
-
 static const struct mode {
     const char *verb, *try, *timed, *queue;
     enum rlk_script_id acquire;
@@ -32,52 +27,11 @@ static const struct mode {
 };
 enum { MODES = 2 };
 
-static void open_scene(void)
-{
-    scene_open();
-    memset(&x, 0, sizeof(x));
-    memset(&y, 0, sizeof(y));
-    memset(&z, 0, sizeof(z));
-}
-
-static void close_scene(void)
-{
-    worker_end(&x);
-    worker_end(&y);
-    worker_end(&z);
-    scene_close();
-}
-
-static void start_x(const struct scene_times *times)
-{
-    scene_worker(&x, test_proxy_url(scene_proxy), times, "N", "rwlock=1");
-}
-
-static void start_others(void)
-{
-    const struct scene_times *times =
-        SCENE_TIMES(.lease = test_ms(30000), .presence = test_ms(3000));
-    scene_worker(&y, scene_server.url, times, "N", "rwlock=1");
-    scene_worker(&z, scene_server.url, times, "N", "rwlock=1");
-}
-
-static void got(struct worker *w)
-{
-    ck_assert(scene_worker_got(w, SCENE_SOON_MS));
-    scene_says(w, "ok SAFE", "on t state m");
-}
-
 static bool is_marked(void *id)
 {
     char key[SCENE_KEY_MAX];
     return test_redis_str(scene_redis, "ZSCORE", scene_key(key, "N", "cancelled"),
                           (char *)id) != NULL;
-}
-
-static bool somebody_is_marked(void *arg)
-{
-    (void)arg;
-    return scene_count("N", "cancelled") > 0;
 }
 
 /* ---- acquire */
@@ -110,7 +64,7 @@ START_TEST(an_acquire_that_comes_after_its_caller_gave_up_takes_nothing)
     start_x(SCENE_TIMES(.command = test_ms(COMMAND_MS)));
     int ghost = scene_hold_first(modes[_i].acquire);
     scene_says(&x, "ENOTCONN", "on t %s m", modes[_i].try);
-    ck_assert(test_wait_until(somebody_is_marked, NULL, SCENE_SOON_MS));
+    ck_assert(test_wait_until(any_id_is_marked, NULL, SCENE_SOON_MS));
     scene_let_go(ghost);
     scene_nothing_is_left("N");
 }
@@ -136,7 +90,7 @@ START_TEST(an_acquire_that_comes_after_its_caller_gave_up_does_not_queue)
     scene_worker_does(&y, "lock");
     int ghost = scene_hold_first(modes[_i].acquire);
     scene_says(&x, "ENOTCONN", "on t %s m %d", modes[_i].timed, COMMAND_MS);
-    ck_assert(test_wait_until(somebody_is_marked, NULL, SCENE_SOON_MS));
+    ck_assert(test_wait_until(any_id_is_marked, NULL, SCENE_SOON_MS));
     scene_let_go(ghost);
     ck_assert_int_eq(scene_count("N", modes[_i].queue), 0);
     scene_worker_does(&y, "unlock");

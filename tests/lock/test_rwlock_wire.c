@@ -2,13 +2,11 @@
 /* program: claims=W19,W21,W22 */
 /*
  * Downgrades, joins, renewals and refreshes of the read-write lock when replies are lost,
- * when requests are executed though their client has gone on (ghosts), and when one
- * overtakes another: S1, S2, T2, T11, W4, W18, W19, W21, W22. `x` is a
- * worker whose client goes through the proxy, `y` and `z` are workers straight to the
- * server; each has a handle "m" of the lock "N". As in test_rwlock_replies.c, what is
- * said of both modes is a loop over them.
+ * when requests arrive after their client has given up (ghosts), and when one overtakes
+ * another: S1, S2, T2, T11, W4, W18, W19, W21, W22. rwworkers.h says what `x`, `y` and
+ * `z` are. Claims about both modes are loops over `modes`.
  */
-#include "scene.h"
+#include "rwworkers.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,57 +20,14 @@ enum {
     STAYS_MS = 80
 };
 
-static struct worker x, y, z;
-
 static const struct mode {
     const char *verb, *queue;
 } modes[] = { { "rdlock", "rqueue" }, { "lock", "queue" } };
 enum { MODES = 2 };
 
-static void open_scene(void)
-{
-    scene_open();
-    memset(&x, 0, sizeof(x));
-    memset(&y, 0, sizeof(y));
-    memset(&z, 0, sizeof(z));
-}
-
-static void close_scene(void)
-{
-    worker_end(&x);
-    worker_end(&y);
-    worker_end(&z);
-    scene_close();
-}
-
-static void start_x(const struct scene_times *times)
-{
-    scene_worker(&x, test_proxy_url(scene_proxy), times, "N", "rwlock=1");
-}
-
-static void start_others(void)
-{
-    const struct scene_times *times =
-        SCENE_TIMES(.lease = test_ms(30000), .presence = test_ms(3000));
-    scene_worker(&y, scene_server.url, times, "N", "rwlock=1");
-    scene_worker(&z, scene_server.url, times, "N", "rwlock=1");
-}
-
-static void got(struct worker *w)
-{
-    ck_assert(scene_worker_got(w, SCENE_SOON_MS));
-    scene_says(w, "ok SAFE", "on t state m");
-}
-
 static bool is_not_told(void *w)
 {
     return !worker_news(w, "done t", 0);
-}
-
-static bool somebody_is_marked(void *arg)
-{
-    (void)arg;
-    return scene_count("N", "cancelled") > 0;
 }
 
 /* ---- downgrade: x writes, y waits to write, z to read */
@@ -242,7 +197,7 @@ START_TEST(a_join_whose_reply_is_lost_shares_the_hold_and_withdraws_its_id)
     scene_says(&x, "ok", "on u rdlock m");
     scene_only_holder("N", now);
     ck_assert_str_eq(id, now);
-    ck_assert(test_wait_until(somebody_is_marked, NULL, SCENE_SOON_MS));
+    ck_assert(test_wait_until(any_id_is_marked, NULL, SCENE_SOON_MS));
     scene_worker_does(&x, "unlock");
     scene_says(&x, "ok SAFE", "on u state m");
     scene_says(&x, "ok", "on u unlock m");
@@ -260,7 +215,7 @@ START_TEST(w21_a_ghost_of_a_join_whose_repetition_was_shared_takes_nothing)
     scene_worker_does(&x, "unlock");
     scene_says(&x, "ok", "on u unlock m");
     ck_assert(scene_wait_free("N", SCENE_LEFT_MS));
-    ck_assert(test_wait_until(somebody_is_marked, NULL, SCENE_SOON_MS));
+    ck_assert(test_wait_until(any_id_is_marked, NULL, SCENE_SOON_MS));
     scene_let_go(ghost); /* what it came to share is gone */
     scene_nothing_is_left("N");
 }
@@ -275,7 +230,7 @@ START_TEST(w21_a_join_that_is_given_up_leaves_no_hold_behind)
     SCENE_RULE(RLK_RWLOCK_READ, .on = TEST_ON_REQUEST, .action = TEST_DROP);
     scene_says(&x, "ENOTCONN", "on u tryrdlock m");
     scene_worker_does(&x, "unlock");
-    ck_assert(test_wait_until(somebody_is_marked, NULL, SCENE_SOON_MS));
+    ck_assert(test_wait_until(any_id_is_marked, NULL, SCENE_SOON_MS));
     scene_let_go(ghost);
     scene_nothing_is_left("N");
 }

@@ -4,7 +4,7 @@
  * T1 (doc/design/protocol.md): of two grants of one lock to threads of
  * one process the newer counts. Data that is lost makes the second: the server forgets
  * that it gave the lock to one thread and gives it to another, and what the first is told
- * comes late. Who is who says rulescene.h.
+ * comes late. rulescene.h says what `self`, `m` and `x` are.
  */
 #include "rulescene.h"
 
@@ -176,7 +176,7 @@ END_TEST
 static Suite *make_suite(void)
 {
     Suite *s = suite_create("two grants");
-    TCase *t1 = scene_tcase(s, "T1", open_scene, close_scene);
+    TCase *t1 = scene_tcase(s, "T1", open_scene_and_hold, close_scene);
     tcase_add_test(t1, t1_of_two_grants_of_a_process_the_older_takes_nothing);
 #ifdef AS_RWLOCK
     tcase_add_test(t1,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the tests of order share: a server whose clock can be moved, processes of
- * tests/crowd.c that ask for the lock "N" when they are told, the lock held by the test
- * itself, and looks at the queue. Thread: a test's main thread.
+ * tests/programs/crowd.c that ask for the lock "N" when they are told, the lock held by
+ * the test itself, and looks at the queue. Thread: a test's main thread.
  */
 #ifndef TEST_GATHERING_H
 #define TEST_GATHERING_H

@@ -4,7 +4,7 @@
  * them map: a log in the order in which things happened, and the data that the lock is
  * there to protect. An event's place is taken at once with its kind's instant: a grant's
  * after the call has returned, a leave's before the call. So two sections that overlap
- * in the log did overlap. Used by tests/rwcrowd.c and the tests. Threads: any.
+ * in the log did overlap. Used by tests/programs/rwcrowd.c and the tests. Threads: any.
  */
 #ifndef TEST_RWLOG_H
 #define TEST_RWLOG_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Processes of tests/rwcrowd.c around one read-write lock, their log, and looks at the
- * lock's queues; on top of scene.h. Thread: a test's main thread.
+ * Processes of tests/programs/rwcrowd.c around one read-write lock, their log, and looks
+ * at the lock's queues; on top of scene.h. Thread: a test's main thread.
  */
 #ifndef TEST_RWSCENE_H
 #define TEST_RWSCENE_H
