@@ -86,7 +86,7 @@ static void says_server(const char *source)
     ck_assert_str_eq(c.err.text, line);
 }
 
-START_TEST(verbose_run_says_which_server_it_is_and_who_named_it)
+START_TEST(verbose_run_names_the_server_and_the_source_of_its_url)
 {
     const char *conf = use_server();
     ck_assert_int_eq(DOES(conf, NULL, "run", "-v", "n", "true"), 0);
@@ -198,7 +198,7 @@ START_TEST(file_that_may_not_be_read_gives_64_and_says_so)
 }
 END_TEST
 
-START_TEST(server_that_cannot_be_reached_is_told_with_who_named_it)
+START_TEST(unreachable_server_is_reported_with_the_source_of_its_url)
 {
     if (strcmp(each[_i][0], "watch") == 0)
         return; /* it waits for the server */
@@ -244,12 +244,12 @@ int main(void)
     tcase_add_unchecked_fixture(tc, scene_start, scene_stop);
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, run_takes_the_lock_at_the_files_server);
-    tcase_add_test(tc, verbose_run_says_which_server_it_is_and_who_named_it);
+    tcase_add_test(tc, verbose_run_names_the_server_and_the_source_of_its_url);
     tcase_add_loop_test(tc, run_says_once_that_nobody_has_named_a_server, 0, 3);
     tcase_add_test(tc, users_credentials_go_with_the_files_server);
     tcase_add_loop_test(tc, file_that_is_wrong_gives_64_and_says_its_line, 0, COMMANDS);
     tcase_add_loop_test(tc, file_that_may_not_be_read_gives_64_and_says_so, 0, COMMANDS);
-    tcase_add_loop_test(tc, server_that_cannot_be_reached_is_told_with_who_named_it, 0,
+    tcase_add_loop_test(tc, unreachable_server_is_reported_with_the_source_of_its_url, 0,
                         COMMANDS);
     tcase_add_test(tc, doctor_says_which_server_it_has_looked_at);
     suite_add_tcase(suite, tc);

@@ -336,7 +336,7 @@ START_TEST(show_tells_holder_and_waiters_in_order)
 }
 END_TEST
 
-START_TEST(lease_that_never_ends_is_told_as_never_and_null)
+START_TEST(lease_that_never_ends_is_reported_as_never_and_null)
 {
     char fields[FIELDS][FIELD_MAX];
 
@@ -399,7 +399,7 @@ START_TEST(bad_arguments_are_64)
 }
 END_TEST
 
-START_TEST(bounds_of_seconds_are_told_in_digits)
+START_TEST(bounds_of_seconds_are_reported_in_digits)
 {
     ck_assert_int_eq(RLOCK("wait", "--wait=-1", "n"), 64);
     complained("\"-1\" is not a duration from 0s to 31536000s, as 500ms, 60s or 2m\n");
@@ -609,12 +609,12 @@ int main(void)
     tcase_add_test(tc, json_has_token_holder_and_waiters_in_order);
     tc = add_case(suite, "show");
     tcase_add_test(tc, show_tells_holder_and_waiters_in_order);
-    tcase_add_test(tc, lease_that_never_ends_is_told_as_never_and_null);
+    tcase_add_test(tc, lease_that_never_ends_is_reported_as_never_and_null);
     tcase_add_test(tc, show_of_nobody_is_1);
     tcase_add_test(tc, show_of_foreign_data_is_76);
     tc = add_case(suite, "codes");
     tcase_add_loop_test(tc, bad_arguments_are_64, 0, sizeof(bad) / sizeof(bad[0]));
-    tcase_add_test(tc, bounds_of_seconds_are_told_in_digits);
+    tcase_add_test(tc, bounds_of_seconds_are_reported_in_digits);
     tcase_add_loop_test(tc, password_file_without_a_password_is_64, 0, 3);
     tcase_add_loop_test(tc, no_server_is_69, 0, sizeof(asking) / sizeof(asking[0]));
     tcase_add_loop_test(tc, refused_credentials_are_77, 0,

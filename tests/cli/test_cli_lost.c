@@ -311,7 +311,7 @@ START_TEST(signal_ends_the_wait_after_a_short_job)
 }
 END_TEST
 
-START_TEST(job_that_is_told_to_end_is_followed_by_no_wait)
+START_TEST(job_ended_by_a_signal_is_followed_by_no_wait)
 {
     START(&c, "--min-hold", "1h", "n", SLEEPS);
     run_pid(&c, "pid ");
@@ -575,7 +575,7 @@ END_TEST
 static const char giving_back[] =
     "rlock: giving \"n\" back, the server does not answer\n";
 
-START_TEST(giving_back_that_takes_long_is_told)
+START_TEST(slow_release_is_reported)
 {
     START(&c, "n", "sh", "-c", "echo pid $$; cat");
     run_pid(&c, "pid ");
@@ -590,7 +590,7 @@ START_TEST(giving_back_that_takes_long_is_told)
 }
 END_TEST
 
-START_TEST(giving_back_in_time_is_not_told)
+START_TEST(release_in_time_is_not_reported)
 {
     ck_assert_int_eq(RUN("n", "true"), 0);
     ck_assert_uint_eq(c.err.len, 0);
@@ -622,7 +622,7 @@ int main(void)
     tcase_add_test(tc, lock_is_held_for_a_while_after_a_short_job);
     tcase_add_test(tc, nothing_is_said_of_a_command_that_left_nothing);
     tcase_add_test(tc, signal_ends_the_wait_after_a_short_job);
-    tcase_add_test(tc, job_that_is_told_to_end_is_followed_by_no_wait);
+    tcase_add_test(tc, job_ended_by_a_signal_is_followed_by_no_wait);
     tcase_add_test(tc, loss_ends_the_wait_after_a_short_job);
     tc = scene_case(suite, "warn");
     tcase_add_test(tc, warned_command_goes_on_and_its_code_is_passed_through);
@@ -642,7 +642,7 @@ int main(void)
     tcase_add_test(tc, server_that_comes_back_in_time_is_enough);
     tcase_add_loop_test(tc, wait_outlasts_an_outage_of_many_command_timeouts, 0, 2);
     tcase_add_test(tc, without_wait_an_outage_while_it_is_queued_gives_69);
-    tcase_add_test(tc, giving_back_that_takes_long_is_told);
-    tcase_add_test(tc, giving_back_in_time_is_not_told);
+    tcase_add_test(tc, slow_release_is_reported);
+    tcase_add_test(tc, release_in_time_is_not_reported);
     return test_run_suite(suite);
 }

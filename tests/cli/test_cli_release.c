@@ -70,7 +70,7 @@ START_TEST(without_a_terminal_it_wants_yes_and_does_nothing)
 }
 END_TEST
 
-START_TEST(with_yes_it_takes_it_and_tells_from_whom)
+START_TEST(with_yes_the_lock_is_taken_and_the_former_holder_named)
 {
     char who[32];
 
@@ -84,7 +84,7 @@ START_TEST(with_yes_it_takes_it_and_tells_from_whom)
 }
 END_TEST
 
-START_TEST(lease_that_never_ends_is_told)
+START_TEST(lease_that_never_ends_is_reported)
 {
     test_redis_do(redis, "HSET", "n", "7c9ad6a5-7c1f-4ee0-a6cd-fd3d1f1cd1d3:52", "1");
     ck_assert_int_eq(
@@ -175,7 +175,7 @@ START_TEST(ctrl_c_leaves_it)
 }
 END_TEST
 
-START_TEST(it_asks_on_the_terminal_also_when_stdin_is_none)
+START_TEST(question_goes_to_the_terminal_when_stdin_is_none)
 {
     OK(rlock_mutex_lock(&mine));
     cli_start_pty(&c,
@@ -189,7 +189,7 @@ START_TEST(it_asks_on_the_terminal_also_when_stdin_is_none)
 }
 END_TEST
 
-START_TEST(a_holder_who_came_meanwhile_is_asked_about)
+START_TEST(holder_that_came_meanwhile_needs_a_new_confirmation)
 {
     OK(rlock_mutex_lock(&mine));
     ask();
@@ -244,16 +244,16 @@ int main(void)
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, without_force_it_explains_and_does_nothing);
     tcase_add_test(tc, without_a_terminal_it_wants_yes_and_does_nothing);
-    tcase_add_test(tc, with_yes_it_takes_it_and_tells_from_whom);
-    tcase_add_test(tc, lease_that_never_ends_is_told);
+    tcase_add_test(tc, with_yes_the_lock_is_taken_and_the_former_holder_named);
+    tcase_add_test(tc, lease_that_never_ends_is_reported);
     tcase_add_test(tc, of_nobody_it_is_1);
     tcase_add_test(tc, of_nobody_it_clears_a_mark_with_yes_alone);
     tcase_add_loop_test(tc, yes_on_the_terminal_takes_it, 0, 3);
     tcase_add_test(tc, answer_typed_before_the_question_does_not_count);
     tcase_add_loop_test(tc, anything_else_leaves_it, 0, 5);
     tcase_add_test(tc, ctrl_c_leaves_it);
-    tcase_add_test(tc, it_asks_on_the_terminal_also_when_stdin_is_none);
-    tcase_add_loop_test(tc, a_holder_who_came_meanwhile_is_asked_about, 0, 2);
+    tcase_add_test(tc, question_goes_to_the_terminal_when_stdin_is_none);
+    tcase_add_loop_test(tc, holder_that_came_meanwhile_needs_a_new_confirmation, 0, 2);
     tcase_add_test(tc, a_new_hold_of_the_same_holder_is_asked_about);
     tcase_add_test(tc, a_lock_that_came_free_meanwhile_is_1);
     suite_add_tcase(suite, tc);

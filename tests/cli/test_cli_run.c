@@ -90,7 +90,7 @@ START_TEST(h_is_help_and_messages_name_rlock_and_the_command)
 }
 END_TEST
 
-START_TEST(option_before_the_command_is_told_where_to_go)
+START_TEST(option_before_the_command_is_refused_with_a_hint)
 {
     ck_assert_int_eq(cli_does(&c, CLI_ARGV("rlock", "--url", "x", "list"), NULL), 64);
     ck_assert(cli_complains(&c, "\"--url\": options go behind the command"));
@@ -567,7 +567,7 @@ static void add_help(Suite *suite)
     tcase_add_test(tc, help_of_each_command_fits_a_screen);
     tcase_add_loop_test(tc, h_is_help_and_messages_name_rlock_and_the_command, 0,
                         COMMANDS);
-    tcase_add_test(tc, option_before_the_command_is_told_where_to_go);
+    tcase_add_test(tc, option_before_the_command_is_refused_with_a_hint);
     tcase_add_loop_test(tc, what_cannot_be_printed_is_70, 0,
                         sizeof(printing) / sizeof(printing[0]));
 }

@@ -165,7 +165,7 @@ static bool other_waits(void *arg)
 
 /* The crash guard would give the lock on at once. A supervisor that is traced, as no
  * SIGCONT wakes it, stands for one that is late. */
-START_TEST(nobody_has_the_lock_before_the_descendants_have_ended)
+START_TEST(lock_stays_held_until_the_descendants_have_ended)
 {
     test_rundir_own();
     START(&c, "n", "sh", "-c", "echo supervisor $PPID; sleep 300 & echo pid $!; wait");
@@ -173,7 +173,7 @@ START_TEST(nobody_has_the_lock_before_the_descendants_have_ended)
     START(&other, "n", "echo", "inside");
     ck_assert(run_is_queued(1));
     if (ptrace(PTRACE_ATTACH, supervisor, NULL, NULL) != 0) {
-        printf("skipped: nobody_has_the_lock_before_the_descendants_have_ended: %s\n",
+        printf("skipped: lock_stays_held_until_the_descendants_have_ended: %s\n",
                strerror(errno));
         return;
     }
@@ -241,7 +241,7 @@ static void leave_at(const char *signal, int which)
     ck_assert(cli_says(&c, "leaving"));
 }
 
-START_TEST(what_a_command_leaves_that_was_told_to_end_is_told_too)
+START_TEST(remaining_processes_of_an_ended_command_get_the_signal_too)
 {
     leave_at("INT", SIGINT);
     ck_assert(cli_says(&c, "got 2\n"));
@@ -374,12 +374,12 @@ int main(void)
     tc = scene_case(suite, "killed");
     tcase_add_loop_test(tc, descendants_end_when_rlock_is_killed, 0,
                         sizeof(descendants) / sizeof(descendants[0]));
-    tcase_add_test(tc, nobody_has_the_lock_before_the_descendants_have_ended);
+    tcase_add_test(tc, lock_stays_held_until_the_descendants_have_ended);
     tcase_add_test(tc, command_ends_when_its_supervisor_is_killed);
     tcase_add_test(tc, command_ends_with_its_supervisor_though_rlock_cannot_see_to_it);
     tc = scene_case(suite, "children");
     tcase_add_test(tc, signal_reaches_what_the_command_left);
-    tcase_add_test(tc, what_a_command_leaves_that_was_told_to_end_is_told_too);
+    tcase_add_test(tc, remaining_processes_of_an_ended_command_get_the_signal_too);
     tcase_add_test(tc, what_a_command_leaves_hears_of_no_SIGHUP);
     tcase_add_test(tc, orphan_of_the_command_is_reaped);
     tcase_add_loop_test(tc, child_that_rlock_did_not_start_is_reaped, 0,

@@ -111,7 +111,7 @@ START_TEST(plain_tells_each_change_once)
 }
 END_TEST
 
-START_TEST(plain_tells_readers_who_come_and_go)
+START_TEST(plain_output_shows_readers_that_come_and_go)
 {
     rlock_rwlock_t r = rwlock_of(client, "r"), theirs = rwlock_of(fixture_other(), "r");
 
@@ -463,7 +463,7 @@ START_TEST(view_follows_the_terminals_size)
 END_TEST
 
 /* The first thing that a narrow terminal cuts of a client is not what it is found by. */
-START_TEST(narrow_view_keeps_the_pid)
+START_TEST(narrow_view_shows_the_pid)
 {
     static const char *const names[] = { "orders", "orders-of-all-customers-and-years" };
     char wanted[32];
@@ -638,7 +638,7 @@ END_TEST
     "code=$?\n"                                                                          \
     "if [ \"$before\" = \"$(stty -g)\" ]; then echo SAME-$code.; else echo CHANGED; fi"
 
-START_TEST(ctrl_z_gives_the_terminal_back_and_fg_draws_anew)
+START_TEST(ctrl_z_gives_the_terminal_back_and_fg_draws_again)
 {
     screen_init(&screen, ROWS, COLUMNS);
     cli_start_pty(&c, CLI_ARGV("sh", "-c", STOPPED, cli_path()), env, ROWS, COLUMNS);
@@ -672,7 +672,7 @@ int main(void)
     Suite *suite = suite_create("cli_watch");
     TCase *tc = add_case(suite, "plain");
     tcase_add_test(tc, plain_tells_each_change_once);
-    tcase_add_test(tc, plain_tells_readers_who_come_and_go);
+    tcase_add_test(tc, plain_output_shows_readers_that_come_and_go);
     tcase_add_test(tc, plain_tells_a_lock_that_its_client_took_again);
     tcase_add_test(tc, plain_goes_on_when_the_server_is_back);
     tcase_add_test(tc, plain_ends_when_nobody_reads);
@@ -687,7 +687,7 @@ int main(void)
     tcase_add_test(tc, view_shows_holders_and_waiters_and_what_changes);
     tcase_add_test(tc, view_draws_no_bytes_of_a_hostile_name);
     tcase_add_test(tc, view_follows_the_terminals_size);
-    tcase_add_loop_test(tc, narrow_view_keeps_the_pid, 0, 2);
+    tcase_add_loop_test(tc, narrow_view_shows_the_pid, 0, 2);
     tcase_add_test(tc, view_scrolls);
     tcase_add_loop_test(tc, a_signal_leaves_the_terminal_as_it_was, 0, 3);
     tcase_add_test(tc, ctrl_c_leaves_the_terminal_as_it_was);
@@ -695,7 +695,7 @@ int main(void)
     tcase_add_test(tc, view_says_that_looks_are_rarer_than_asked_for);
     tcase_add_test(tc, view_counts_the_seconds_without_an_answer);
     tcase_add_test(tc, q_works_while_the_server_does_not_answer);
-    tcase_add_test(tc, ctrl_z_gives_the_terminal_back_and_fg_draws_anew);
+    tcase_add_test(tc, ctrl_z_gives_the_terminal_back_and_fg_draws_again);
 #else
     printf("skipped: view: built without ncurses\n");
 #endif

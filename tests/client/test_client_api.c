@@ -227,7 +227,7 @@ START_TEST(many_threads_open_one_default_client)
 }
 END_TEST
 
-START_TEST(two_clients_are_two_parties)
+START_TEST(two_clients_are_two_holders)
 {
     OK(rlock_mutex_lock(&m));
     EXPECT(rlock_mutex_trylock(&theirs), EBUSY);
@@ -292,7 +292,7 @@ START_TEST(interrupt_ends_waits_with_ECANCELED)
 }
 END_TEST
 
-START_TEST(interrupt_keeps_holds)
+START_TEST(interrupt_loses_no_hold)
 {
     OK(rlock_mutex_lock(&m));
     OK(rlock_client_interrupt(client));
@@ -528,8 +528,8 @@ int main(void)
          closed_client_leaves_no_connection);
     CASE("default client", default_client_is_opened_at_first_use_by_RLOCK_URL,
          setdefault_says_how_it_is_opened, many_threads_open_one_default_client,
-         two_clients_are_two_parties);
-    CASE("interrupt", interrupt_ends_waits_with_ECANCELED, interrupt_keeps_holds,
+         two_clients_are_two_holders);
+    CASE("interrupt", interrupt_ends_waits_with_ECANCELED, interrupt_loses_no_hold,
          interrupt_may_be_called_by_a_signal_handler);
     CASE("statistics", statistics_count_what_happened,
          waits_counts_calls_that_had_to_wait,

@@ -241,11 +241,11 @@ static bool has_no_connection(void *uuid)
     return connections(redis, uuid) == 0;
 }
 
-START_TEST(child_neither_keeps_its_parents_connections_nor_renews_its_holds)
+START_TEST(child_neither_inherits_connections_nor_renews_holds_of_its_parent)
 {
     struct mother mother = { .child_uses_it = _i != 0 };
     struct forked f;
-    NEEDS_FORK("child_neither_keeps_its_parents_connections_nor_renews_its_holds");
+    NEEDS_FORK("child_neither_inherits_connections_nor_renews_holds_of_its_parent");
     forked_start(&f, holds_and_forks, &mother, FORKED_VANISH);
     ck_assert(forked_reaches(&f, FORKED, SOON_MS));
     ck_assert_int_ge(connections(redis, f.report->text), 1);
@@ -410,10 +410,10 @@ static int has_a_child(struct forked_report *report, void *arg)
     return line;
 }
 
-START_TEST(child_of_a_child_is_a_party_of_its_own)
+START_TEST(child_of_a_child_is_a_client_of_its_own)
 {
     struct uuids uuids = { "", "" };
-    NEEDS_FORK("child_of_a_child_is_a_party_of_its_own");
+    NEEDS_FORK("child_of_a_child_is_a_client_of_its_own");
     snprintf(uuids.parent, sizeof(uuids.parent), "%s", client->uuid);
     OK(rlock_mutex_lock(&m));
     CHILD_IS_FINE(has_a_child, &uuids);
@@ -651,15 +651,15 @@ static int locks_in_a_namespace(struct forked_report *report, void *arg)
 }
 
 /* rule: T13 */
-START_TEST(processes_of_the_same_number_are_two_parties)
+START_TEST(processes_with_the_same_pid_are_two_holders)
 {
     struct forked first, second;
-    NEEDS_FORK("processes_of_the_same_number_are_two_parties");
-    NEEDS_EXIT("processes_of_the_same_number_are_two_parties");
+    NEEDS_FORK("processes_with_the_same_pid_are_two_holders");
+    NEEDS_EXIT("processes_with_the_same_pid_are_two_holders");
     forked_start(&first, locks_in_a_namespace, NULL, FORKED_VANISH);
     ck_assert(forked_reaches(&first, 1, SOON_MS));
     if (strcmp(first.report->text, "no namespace") == 0) {
-        puts("skipped: processes_of_the_same_number_are_two_parties: no right to make "
+        puts("skipped: processes_with_the_same_pid_are_two_holders: no right to make "
              "namespaces");
         ck_assert(forked_ends(&first, SOON_MS));
         return;
@@ -714,16 +714,16 @@ int main(void)
     tcase_add_loop_test(
         tc, parents_hold_goes_on_whatever_the_child_does_and_however_it_ends, 0, LIVES);
     tcase_add_loop_test(
-        tc, child_neither_keeps_its_parents_connections_nor_renews_its_holds, 0, 2);
+        tc, child_neither_inherits_connections_nor_renews_holds_of_its_parent, 0, 2);
     tcase_add_test(tc, childs_client_has_an_identity_of_its_own);
     tcase_add_loop_test(tc, childs_client_has_its_parents_attributes, 0, 2);
     tcase_add_test(tc, client_that_the_parent_has_closed_is_closed_in_the_child);
-    tcase_add_test(tc, child_of_a_child_is_a_party_of_its_own);
+    tcase_add_test(tc, child_of_a_child_is_a_client_of_its_own);
     tcase_add_test(tc, child_of_a_child_that_never_used_the_library_is_one_as_well);
     tcase_add_test(tc, interrupt_in_a_child_ends_the_childs_waits_and_no_others);
     tcase_add_test(tc, child_takes_a_record_that_its_parent_was_about_to_wake);
     tcase_add_test(tc, child_says_nothing_on_its_parents_connections);
-    tcase_add_test(tc, processes_of_the_same_number_are_two_parties);
+    tcase_add_test(tc, processes_with_the_same_pid_are_two_holders);
     tcase_add_test(tc, fork_waits_for_no_answer_of_a_server);
     suite_add_tcase(suite, tc);
     return test_run_suite(suite);

@@ -427,10 +427,10 @@ static int forks_in_each(const rlock_info_t *info, void *arg)
     return 0;
 }
 
-START_TEST(child_that_returns_from_a_listing_is_told_so)
+START_TEST(child_forked_inside_a_listing_gets_an_error)
 {
     int calls = 0;
-    NEEDS_FORK("child_that_returns_from_a_listing_is_told_so");
+    NEEDS_FORK("child_forked_inside_a_listing_gets_an_error");
     OK(rlock_mutex_lock(&m));
     OK(rlock_mutex_lock(&own));
     lister = -1;
@@ -456,10 +456,10 @@ static int forks_in_a_finding(const rlock_finding_t *finding, void *arg)
     return forks_in_each(NULL, arg);
 }
 
-START_TEST(child_that_returns_from_a_diagnosis_is_told_so)
+START_TEST(child_forked_inside_a_diagnosis_gets_an_error)
 {
     int calls = 0;
-    NEEDS_FORK("child_that_returns_from_a_diagnosis_is_told_so");
+    NEEDS_FORK("child_forked_inside_a_diagnosis_gets_an_error");
     lister = -1;
     int rc = rlock_client_diagnose(client, forks_in_a_finding, &calls);
     if (lister == 0) {
@@ -510,7 +510,7 @@ int main(void)
                         BEHIND_OURS + 1);
     tcase_add_loop_test(
         calls, child_that_returns_from_a_callback_ends_and_the_parent_goes_on, 0, 2);
-    tcase_add_test(calls, child_that_returns_from_a_listing_is_told_so);
-    tcase_add_test(calls, child_that_returns_from_a_diagnosis_is_told_so);
+    tcase_add_test(calls, child_forked_inside_a_listing_gets_an_error);
+    tcase_add_test(calls, child_forked_inside_a_diagnosis_gets_an_error);
     return test_run_suite(suite);
 }

@@ -102,17 +102,17 @@ START_TEST(page_that_is_not_wiped_is_not_believed_in)
 }
 END_TEST
 
-START_TEST(child_of_fork_is_a_party_of_its_own)
+START_TEST(child_of_a_fork_is_a_client_of_its_own)
 {
-    NEEDS_FORK("child_of_fork_is_a_party_of_its_own");
+    NEEDS_FORK("child_of_a_fork_is_a_client_of_its_own");
     assert_alone(is_a_party, fork);
 }
 END_TEST
 
 #ifdef HAVE_BARE_FORK
-START_TEST(child_without_handlers_is_a_party_of_its_own)
+START_TEST(child_without_handlers_is_a_client_of_its_own)
 {
-    NEEDS_FORK("child_without_handlers_is_a_party_of_its_own");
+    NEEDS_FORK("child_without_handlers_is_a_client_of_its_own");
     assert_alone(is_a_party, _Fork);
 }
 END_TEST
@@ -136,9 +136,9 @@ int main(void)
     tcase_add_unchecked_fixture(tc, fixture_start, fixture_stop);
     tcase_add_checked_fixture(tc, set_up, fixture_close);
     tcase_add_test(tc, page_that_is_not_wiped_is_not_believed_in);
-    tcase_add_test(tc, child_of_fork_is_a_party_of_its_own);
+    tcase_add_test(tc, child_of_a_fork_is_a_client_of_its_own);
 #ifdef HAVE_BARE_FORK
-    tcase_add_test(tc, child_without_handlers_is_a_party_of_its_own);
+    tcase_add_test(tc, child_without_handlers_is_a_client_of_its_own);
 #endif
     tcase_add_loop_test(tc, handler_of_fork_needs_no_page, 0, 2);
     suite_add_tcase(s, tc);

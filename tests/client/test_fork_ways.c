@@ -254,10 +254,10 @@ static const struct {
 enum { BARE_BODIES = sizeof(bare_bodies) / sizeof(bare_bodies[0]) };
 
 /* rule: T13 */
-START_TEST(child_without_handlers_is_a_party_of_its_own)
+START_TEST(child_without_handlers_is_a_client_of_its_own)
 {
     struct forked f;
-    NEEDS_FORK("child_without_handlers_is_a_party_of_its_own");
+    NEEDS_FORK("child_without_handlers_is_a_client_of_its_own");
     OK(rlock_mutex_lock(&m));
     forked_start_by(&f, _Fork, bare_bodies[_i].body, NULL, FORKED_VANISH);
     ck_assert_int_eq(forked_line(&f, SOON_MS), 0);
@@ -346,12 +346,12 @@ static int has_nothing_by_the_gate(struct forked_report *report, void *arg)
 }
 
 /* rule: T13, K12 */
-START_TEST(child_without_handlers_does_not_come_by_its_parents_gate)
+START_TEST(child_without_handlers_does_not_use_the_fast_path_of_its_parent)
 {
     struct forked f;
     struct task tasks[4];
     rlock_mutex_t passed = mutex_of(client, "passed");
-    NEEDS_FORK("child_without_handlers_does_not_come_by_its_parents_gate");
+    NEEDS_FORK("child_without_handlers_does_not_use_the_fast_path_of_its_parent");
 
     atomic_store(&over, false);
     for (int i = 0; i < 4; i++)
@@ -430,10 +430,10 @@ int main(void)
                         STARTS);
 #ifdef HAVE_BARE_FORK
     TCase *bare = tcase(suite, "_Fork");
-    tcase_add_loop_test(bare, child_without_handlers_is_a_party_of_its_own, 0,
+    tcase_add_loop_test(bare, child_without_handlers_is_a_client_of_its_own, 0,
                         BARE_BODIES);
     tcase_add_test(bare, child_without_handlers_has_the_clients_that_others_only_look_up);
-    tcase_add_test(bare, child_without_handlers_does_not_come_by_its_parents_gate);
+    tcase_add_test(bare, child_without_handlers_does_not_use_the_fast_path_of_its_parent);
     tcase_add_test(
         bare, child_without_handlers_closes_its_parents_connections_at_its_first_call);
 #endif

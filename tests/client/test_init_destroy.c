@@ -123,7 +123,7 @@ static bool default_is_set(void *arg)
     return *rc != EBUSY; /* a first use is just failing */
 }
 
-START_TEST(default_client_that_is_told_its_server_while_threads_fail_to_open_it_is_one)
+START_TEST(default_client_configured_while_threads_fail_to_open_it_is_one)
 {
     int rc = -1;
     setenv("RLOCK_URL", "nonsense://", 1);
@@ -152,7 +152,7 @@ static int run_pairs(void *mutex)
     return rc;
 }
 
-START_TEST(default_client_that_is_closed_between_uses_opens_anew)
+START_TEST(default_client_closed_between_uses_opens_again)
 {
     start_crowd(run_pairs, CLOSED_OVER);
     for (int i = 0; i < CLOSED_OVER; i++) {
@@ -279,9 +279,8 @@ int main(void)
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, default_client_that_64_threads_use_first_is_one);
     tcase_add_test(tc, default_client_that_could_not_be_opened_is_opened_by_a_later_use);
-    tcase_add_test(
-        tc, default_client_that_is_told_its_server_while_threads_fail_to_open_it_is_one);
-    tcase_add_test(tc, default_client_that_is_closed_between_uses_opens_anew);
+    tcase_add_test(tc, default_client_configured_while_threads_fail_to_open_it_is_one);
+    tcase_add_test(tc, default_client_closed_between_uses_opens_again);
     tcase_add_test(tc, init_and_destroy_do_not_open_the_default_client);
     suite_add_tcase(suite, tc);
 

@@ -197,7 +197,7 @@ static bool both_at_risk(void *arg)
     return stats_of(client).risks == 2;
 }
 
-START_TEST(risk_that_is_told_late_says_that_the_section_ended)
+START_TEST(late_risk_report_says_that_the_section_ended)
 {
     /* its last tenth is for who is late */
     const long late_ms = test_ms(2500) < 5000 ? test_ms(2500) : 5000;
@@ -246,7 +246,7 @@ START_TEST(loss_in_an_outage_says_for_how_long_the_server_is_away)
 END_TEST
 
 /* What is told of a reader is of his section, also when another has left their hold. */
-START_TEST(risk_of_a_reader_says_how_long_he_has_read)
+START_TEST(risk_of_a_reader_says_how_long_it_has_read)
 {
     long lease = test_ms(900);
     alone_with(lease, 3000);
@@ -509,9 +509,9 @@ int main(void)
     Suite *suite = suite_create("log");
     CASE("losses", set_up, loss_by_force_is_called_so,
          loss_of_a_key_that_was_deleted_is_called_so, loss_of_a_fixed_lease_is_called_so,
-         risk_that_is_told_late_says_that_the_section_ended,
+         late_risk_report_says_that_the_section_ended,
          loss_in_an_outage_says_for_how_long_the_server_is_away,
-         risk_of_a_reader_says_how_long_he_has_read,
+         risk_of_a_reader_says_how_long_it_has_read,
          loss_of_a_process_that_stood_still_says_so, thread_that_ended_holding_is_logged);
     CASE("refusals", set_up, refused_renewal_is_logged_and_is_why_it_is_lost,
          refused_subscription_is_logged);

@@ -142,7 +142,7 @@ static bool sleeps_for_a_while(void *worker)
     return test_stays(sleeps, worker, 50);
 }
 
-START_TEST(exit_in_a_signal_handler_amid_a_wait_releases_what_the_thread_holds)
+START_TEST(exit_in_a_signal_handler_during_a_wait_releases_the_holds_of_the_thread)
 {
     scene_says(&w, "ok", "leave-on-term");
     scene_says(&w, "ok", "init x x");
@@ -158,7 +158,7 @@ START_TEST(exit_in_a_signal_handler_amid_a_wait_releases_what_the_thread_holds)
 END_TEST
 
 /* Often: where it comes is chance. */
-START_TEST(exit_in_a_signal_handler_amid_a_section_does_not_hang)
+START_TEST(exit_in_a_signal_handler_inside_a_section_does_not_hang)
 {
     for (long runs = test_count(100, 10); runs > 0; runs--) {
         worker_end(&w);
@@ -243,7 +243,7 @@ START_TEST(threads_of_the_ending_process_do_not_get_its_lock)
 }
 END_TEST
 
-START_TEST(threads_that_are_queued_keep_a_lock_for_a_grant_at_most)
+START_TEST(queued_threads_of_an_ended_process_cost_at_most_a_grant)
 {
     scene_says(&w, "ok", "init k own fair=1");
     scene_says(&w, "ok", "lock k");
@@ -312,7 +312,7 @@ START_TEST(exit_is_bounded_when_the_server_is_silent_or_gone)
 }
 END_TEST
 
-START_TEST(client_whose_server_is_silent_does_not_keep_back_the_others)
+START_TEST(client_of_a_silent_server_does_not_delay_the_others)
 {
     scene_says(&w, "ok", "lock m");
     scene_says(&w, "ok", "open %s", test_proxy_url(scene_proxy));
@@ -433,22 +433,22 @@ int main(void)
     TCase *crowds = scene_tcase(suite, "crowds", set_up, tear_down);
     tcase_add_loop_test(crowds, exit_while_others_hold_and_wait_neither_hangs_nor_crashes,
                         0, WAYS);
-    tcase_add_test(crowds,
-                   exit_in_a_signal_handler_amid_a_wait_releases_what_the_thread_holds);
-    tcase_add_test(crowds, exit_in_a_signal_handler_amid_a_section_does_not_hang);
+    tcase_add_test(
+        crowds, exit_in_a_signal_handler_during_a_wait_releases_the_holds_of_the_thread);
+    tcase_add_test(crowds, exit_in_a_signal_handler_inside_a_section_does_not_hang);
     TCase *released = scene_tcase(suite, "released", set_up, tear_down);
     tcase_add_loop_test(released, own_hold_is_free_when_the_process_has_ended, 0, KINDS);
     tcase_add_test(released, all_own_holds_of_all_clients_are_free);
     tcase_add_test(released, holds_of_threads_that_still_run_stay_until_their_lease_ends);
     tcase_add_loop_test(released, threads_of_the_ending_process_do_not_get_its_lock, 0,
                         2);
-    tcase_add_test(released, threads_that_are_queued_keep_a_lock_for_a_grant_at_most);
+    tcase_add_test(released, queued_threads_of_an_ended_process_cost_at_most_a_grant);
     tcase_add_test(released, lock_of_a_thread_that_ended_just_before_is_free);
     tcase_add_loop_test(released, next_locker_of_a_robust_lock_gets_EOWNERDEAD, 0, 2);
     tcase_add_loop_test(released, quick_exit_releases_nothing, 0, 2);
     TCase *bounds = scene_tcase(suite, "bounds", set_up, tear_down);
     tcase_add_loop_test(bounds, exit_is_bounded_when_the_server_is_silent_or_gone, 0, 2);
-    tcase_add_test(bounds, client_whose_server_is_silent_does_not_keep_back_the_others);
+    tcase_add_test(bounds, client_of_a_silent_server_does_not_delay_the_others);
     TCase *handlers = scene_tcase(suite, "handlers", set_up, tear_down);
     tcase_add_loop_test(handlers, exit_handler_may_still_unlock, 0, 3);
     tcase_add_test(handlers, no_event_and_no_line_comes_behind_the_exit_handlers);

@@ -483,7 +483,7 @@ static void handle(int signal)
 }
 
 /* He might fork: the child's count of interrupts would be wrong. */
-START_TEST(no_handler_runs_amid_an_interrupt)
+START_TEST(no_handler_runs_during_an_interrupt)
 {
     struct sigaction action;
     struct rlk_client_signal_call call;
@@ -515,7 +515,7 @@ int main(void)
     tcase_add_test(tc, default_client_is_interrupted_while_it_is_opened_and_closed);
     tcase_add_test(tc, closing_waits_for_the_interrupts_that_are_and_for_none_that_come);
     tcase_add_test(tc, client_is_not_closed_while_it_is_being_interrupted);
-    tcase_add_test(tc, no_handler_runs_amid_an_interrupt);
+    tcase_add_test(tc, no_handler_runs_during_an_interrupt);
     suite_add_tcase(suite, tc);
     tc = tcase_create("pipe");
     tcase_add_unchecked_fixture(tc, fixture_start, fixture_stop);

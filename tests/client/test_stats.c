@@ -244,7 +244,7 @@ START_TEST(hold_time_is_of_the_outermost_level)
 }
 END_TEST
 
-START_TEST(what_is_kept_between_sections_is_in_no_hold_time)
+START_TEST(retention_between_sections_counts_in_no_hold_time)
 {
     long gap = test_ms(10 * PAUSE_MS);
     keep();
@@ -321,7 +321,7 @@ START_TEST(readers_that_share_a_hold_have_a_section_each)
 }
 END_TEST
 
-START_TEST(section_goes_on_when_a_reader_gets_a_hold_of_his_own)
+START_TEST(section_continues_when_a_reader_gets_a_hold_of_its_own)
 {
     struct actor reader;
     make_rwlocks();
@@ -553,10 +553,10 @@ int main(void)
     tcase_add_unchecked_fixture(hold, fixture_start, fixture_stop);
     tcase_add_checked_fixture(hold, set_up, fixture_close);
     tcase_add_test(hold, hold_time_is_of_the_outermost_level);
-    tcase_add_test(hold, what_is_kept_between_sections_is_in_no_hold_time);
+    tcase_add_test(hold, retention_between_sections_counts_in_no_hold_time);
     tcase_add_loop_test(hold, each_section_of_many_threads_counts_once, 0, 2);
     tcase_add_test(hold, readers_that_share_a_hold_have_a_section_each);
-    tcase_add_test(hold, section_goes_on_when_a_reader_gets_a_hold_of_his_own);
+    tcase_add_test(hold, section_continues_when_a_reader_gets_a_hold_of_its_own);
     tcase_add_test(hold, downgrade_ends_no_section);
     tcase_add_loop_test(hold, section_that_is_lost_ends_with_the_loss, 0, 2);
     tcase_add_test(hold, section_of_a_thread_that_ended_counts);

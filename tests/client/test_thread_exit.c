@@ -222,7 +222,7 @@ static bool so_many_queued(void *n)
 
 /* The release says that it passed over as many as it may; nobody here waits when the
  * watchdog goes on behind them. */
-START_TEST(it_goes_to_who_waits_behind_many_that_do_not_listen)
+START_TEST(lock_goes_to_the_waiter_behind_many_unheard_ones)
 {
     enum { DEAF = 70, PRESENCE_MS = 30000 };
     static const char uuid[] = "00000000-0000-4000-8000-00000000000d";
@@ -316,7 +316,7 @@ static int run_lose(void *mutex)
     return rc != 0 ? rc : test_wait_until(is_lost, mutex, SOON_MS) ? 0 : EBUSY;
 }
 
-START_TEST(lost_hold_of_an_ended_thread_is_told_as_LOST_alone)
+START_TEST(lost_hold_of_an_ended_thread_is_reported_as_LOST_alone)
 {
     struct actor loser;
     actor_start(&loser);
@@ -368,7 +368,7 @@ static bool goes_on(void *arg)
     return !atomic_load(&task->done);
 }
 
-START_TEST(event_of_a_client_that_is_closed_at_once_is_told)
+START_TEST(event_of_a_client_closed_at_once_is_delivered)
 {
     rlock_clientattr_t attr;
     rlock_client_t *slow = NULL;
@@ -540,12 +540,13 @@ int main(void)
     tcase_add_loop_test(ends, ended_thread_gives_up_all_its_locks, 0, WAYS);
     tcase_add_test(ends, waiting_threads_of_all_clients_get_it);
 #ifndef AS_RWLOCK
-    tcase_add_test(ends, it_goes_to_who_waits_behind_many_that_do_not_listen);
+    tcase_add_test(ends, lock_goes_to_the_waiter_behind_many_unheard_ones);
     tcase_add_loop_test(ends, next_locker_of_a_robust_lock_gets_EOWNERDEAD, 0, WAYS);
 #endif
     TCase *lost = add_case(suite, "lost");
-    tcase_add_loop_test(lost, lost_hold_of_an_ended_thread_is_told_as_LOST_alone, 0, 2);
-    tcase_add_test(lost, event_of_a_client_that_is_closed_at_once_is_told);
+    tcase_add_loop_test(lost, lost_hold_of_an_ended_thread_is_reported_as_LOST_alone, 0,
+                        2);
+    tcase_add_test(lost, event_of_a_client_closed_at_once_is_delivered);
     TCase *destructors = add_case(suite, "destructors");
     tcase_add_test(destructors, destructor_of_a_key_older_than_the_librarys_may_unlock);
     tcase_add_loop_test(destructors,

@@ -76,7 +76,7 @@ START_TEST(ended_thread_gives_up_what_it_reads_and_writes)
 }
 END_TEST
 
-START_TEST(those_who_share_its_hold_read_on)
+START_TEST(threads_that_share_the_hold_continue_reading)
 {
     struct actor a, b;
     actor_start(&a);
@@ -144,7 +144,7 @@ int main(void)
     tcase_add_checked_fixture(tc, set_up, fixture_close);
     tcase_add_loop_test(tc, ended_thread_gives_up_what_it_reads_and_writes, 0,
                         sizeof(holders) / sizeof(holders[0]));
-    tcase_add_loop_test(tc, those_who_share_its_hold_read_on, 0, 2);
+    tcase_add_loop_test(tc, threads_that_share_the_hold_continue_reading, 0, 2);
     tcase_add_test(tc, lock_is_free_when_all_its_readers_have_ended);
     tcase_add_test(tc, writer_of_the_same_process_gets_it);
     suite_add_tcase(suite, tc);

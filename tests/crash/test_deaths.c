@@ -170,7 +170,7 @@ static bool can_be_taken(void *arg)
 }
 
 /* rule: G9 */
-START_TEST(who_opens_a_client_finds_what_one_before_has_left)
+START_TEST(new_client_recovers_what_an_earlier_process_left)
 {
     start_as(&v, "");
     scene_worker_does(&v, "lock");
@@ -191,7 +191,7 @@ START_TEST(wait_for_a_lock_to_be_free_ends)
 }
 END_TEST
 
-START_TEST(what_was_kept_by_a_killed_one_is_free)
+START_TEST(retained_lock_of_a_killed_process_is_freed)
 {
     start_as(&w, "");
     keep_in_v("");
@@ -251,7 +251,7 @@ static void empty_table(void)
 }
 
 /* rule: G10 */
-START_TEST(what_the_table_had_no_room_for_is_free_for_who_waits)
+START_TEST(lock_beyond_the_intent_table_is_freed_for_waiters)
 {
     start_two("");
     scene_says(&v, "ok", "init m2 unwanted");
@@ -282,7 +282,7 @@ START_TEST(places_of_a_killed_waiter_are_gone)
 END_TEST
 
 /* rule: G10 */
-START_TEST(one_of_many_who_wait_buries_and_says_so_once)
+START_TEST(one_of_many_waiters_recovers_and_reports_it_once)
 {
     enum { WAITERS = 5 };
     static struct worker waiters[WAITERS];
@@ -314,7 +314,7 @@ START_TEST(one_of_many_who_wait_buries_and_says_so_once)
 }
 END_TEST
 
-START_TEST(who_does_not_take_part_neither_buries_nor_is_buried)
+START_TEST(process_without_the_crash_guard_neither_recovers_nor_is_recovered)
 {
     start_two("");
     worker_start(&x, NULL);
@@ -333,7 +333,7 @@ START_TEST(who_does_not_take_part_neither_buries_nor_is_buried)
 END_TEST
 
 /* rule: G14 */
-START_TEST(who_is_stopped_is_not_buried)
+START_TEST(stopped_process_is_not_recovered)
 {
     start_two("");
     start_as(&x, "");
@@ -393,7 +393,7 @@ static void robust_next(const char *kind, const char *prepare, const char *code)
 }
 
 /* rule: G13 */
-START_TEST(who_was_killed_inside_is_EOWNERDEAD)
+START_TEST(process_killed_inside_is_EOWNERDEAD)
 {
     robust_next("", NULL, "EOWNERDEAD");
 }
@@ -401,7 +401,7 @@ END_TEST
 
 /* Nobody waits: who tries again and again, as a program does that looks whether locks
  * are robust here, learns of the death. */
-START_TEST(who_was_killed_inside_is_EOWNERDEAD_to_who_only_tries)
+START_TEST(process_killed_inside_is_EOWNERDEAD_to_a_trylock)
 {
     const char *code = "EBUSY";
     start_two("robust=1");
@@ -418,7 +418,7 @@ START_TEST(who_was_killed_inside_is_EOWNERDEAD_to_who_only_tries)
 }
 END_TEST
 
-START_TEST(who_was_killed_inside_a_fair_lock_is_EOWNERDEAD)
+START_TEST(process_killed_inside_a_fair_lock_is_EOWNERDEAD)
 {
     robust_next(" fair=1", NULL, "EOWNERDEAD");
 }
@@ -440,7 +440,7 @@ START_TEST(a_waiter_that_is_killed_is_no_owner)
 END_TEST
 
 /* rule: G8, G13 */
-START_TEST(who_was_killed_while_it_was_only_kept_is_no_owner)
+START_TEST(process_killed_with_a_retained_lock_is_no_dead_owner)
 {
     start_as(&w, "robust=1");
     keep_in_v("robust=1");
@@ -450,7 +450,7 @@ START_TEST(who_was_killed_while_it_was_only_kept_is_no_owner)
 }
 END_TEST
 
-START_TEST(who_was_killed_in_a_section_of_what_it_keeps_is_EOWNERDEAD)
+START_TEST(process_killed_inside_a_retaken_lock_is_EOWNERDEAD)
 {
     start_as(&w, "robust=1");
     keep_in_v("robust=1");
@@ -489,25 +489,25 @@ int main(void)
     tcase_add_test(tc, a_killed_reader_takes_nobody_elses_read_with_it);
     tcase_add_test(tc, token_of_the_next_is_greater);
     tcase_add_test(tc, holder_that_was_dead_before_anybody_came_is_found);
-    tcase_add_test(tc, who_opens_a_client_finds_what_one_before_has_left);
+    tcase_add_test(tc, new_client_recovers_what_an_earlier_process_left);
     tcase_add_test(tc, wait_for_a_lock_to_be_free_ends);
-    tcase_add_test(tc, what_was_kept_by_a_killed_one_is_free);
+    tcase_add_test(tc, retained_lock_of_a_killed_process_is_freed);
     tc = scene_tcase(s, "more", open_scene, close_scene);
     tcase_add_test(tc, all_locks_of_a_killed_one_are_free);
-    tcase_add_test(tc, what_the_table_had_no_room_for_is_free_for_who_waits);
+    tcase_add_test(tc, lock_beyond_the_intent_table_is_freed_for_waiters);
     tcase_add_test(tc, places_of_a_killed_waiter_are_gone);
-    tcase_add_test(tc, one_of_many_who_wait_buries_and_says_so_once);
-    tcase_add_test(tc, who_does_not_take_part_neither_buries_nor_is_buried);
-    tcase_add_test(tc, who_is_stopped_is_not_buried);
+    tcase_add_test(tc, one_of_many_waiters_recovers_and_reports_it_once);
+    tcase_add_test(tc, process_without_the_crash_guard_neither_recovers_nor_is_recovered);
+    tcase_add_test(tc, stopped_process_is_not_recovered);
     tcase_add_test(tc, what_other_threads_had_at_exit_is_free);
     tcase_add_test(tc, exit_without_anything_held_leaves_no_file);
     tc = scene_tcase(s, "robust", open_scene, close_scene);
-    tcase_add_test(tc, who_was_killed_inside_is_EOWNERDEAD);
-    tcase_add_test(tc, who_was_killed_inside_is_EOWNERDEAD_to_who_only_tries);
-    tcase_add_test(tc, who_was_killed_inside_a_fair_lock_is_EOWNERDEAD);
+    tcase_add_test(tc, process_killed_inside_is_EOWNERDEAD);
+    tcase_add_test(tc, process_killed_inside_is_EOWNERDEAD_to_a_trylock);
+    tcase_add_test(tc, process_killed_inside_a_fair_lock_is_EOWNERDEAD);
     tcase_add_test(tc, a_waiter_that_is_killed_is_no_owner);
-    tcase_add_test(tc, who_was_killed_while_it_was_only_kept_is_no_owner);
-    tcase_add_test(tc, who_was_killed_in_a_section_of_what_it_keeps_is_EOWNERDEAD);
+    tcase_add_test(tc, process_killed_with_a_retained_lock_is_no_dead_owner);
+    tcase_add_test(tc, process_killed_inside_a_retaken_lock_is_EOWNERDEAD);
     tcase_add_test(tc, news_of_a_death_outlive_a_second_one);
     return test_run_suite(s);
 }

@@ -68,7 +68,7 @@ static void comes_too_late(int held)
 }
 
 /* rule: G10 */
-START_TEST(g10_who_closes_its_client_leaves_the_dead_to_others)
+START_TEST(closing_client_leaves_recovery_to_other_clients)
 {
     int held = w_buries_in_vain();
     death_start(&x, "N", "");
@@ -82,9 +82,9 @@ START_TEST(g10_who_closes_its_client_leaves_the_dead_to_others)
 END_TEST
 
 /* rule: G10 */
-START_TEST(g10_a_child_of_a_burier_keeps_nothing)
+START_TEST(child_of_a_recovering_process_retains_no_live_file)
 {
-    if (!test_can_fork("g10_a_child_of_a_burier_keeps_nothing"))
+    if (!test_can_fork("child_of_a_recovering_process_retains_no_live_file"))
         return;
     int held = w_buries_in_vain();
     scene_says(&w, "ok", "async c fork waitfree N %ld", test_ms(DEATH_LEASE_MS));
@@ -98,7 +98,7 @@ START_TEST(g10_a_child_of_a_burier_keeps_nothing)
 END_TEST
 
 /* rule: G14 */
-START_TEST(g14_while_a_burier_is_stopped_leases_decide)
+START_TEST(leases_decide_while_the_recovering_process_is_stopped)
 {
     scene_worker(&v, test_proxy_url(scene_proxy), SCENE_TIMES(.lease = test_ms(500)), "N",
                  "");
@@ -120,7 +120,7 @@ START_TEST(g14_while_a_burier_is_stopped_leases_decide)
 END_TEST
 
 /* rule: G10 */
-START_TEST(g10_what_a_killed_burier_had_done_is_not_done_twice)
+START_TEST(work_of_a_killed_recovering_process_is_not_repeated)
 {
     death_start(&v, "N", "");
     scene_worker_does(&v, "lock");
@@ -145,7 +145,7 @@ START_TEST(g10_what_a_killed_burier_had_done_is_not_done_twice)
 END_TEST
 
 /* rule: G10 */
-START_TEST(g10_a_burial_goes_on_when_nobody_waits_any_more)
+START_TEST(recovery_continues_when_no_waiter_is_left)
 {
     death_start(&w, "N", "");
     death_start(&v, "N", "");
@@ -176,7 +176,7 @@ static bool is_left(void *arg)
 }
 
 /* rule: G10 */
-START_TEST(g10_who_is_not_answered_leaves_the_dead_to_others)
+START_TEST(process_without_a_reply_leaves_recovery_to_others)
 {
     death_start(&v, "N", "");
     scene_worker_does(&v, "lock");
@@ -199,7 +199,7 @@ END_TEST
 
 /* Both may not bury, and each hears of it when the other one leaves the file. */
 /* rule: G10 */
-START_TEST(g10_who_may_not_tries_again_but_not_all_the_time)
+START_TEST(process_without_permission_retries_at_intervals)
 {
     char url[TEST_URL_MAX + 64];
     int64_t begun = test_now_ms();
@@ -253,7 +253,7 @@ static void v_dies_in_an_outage(void)
 }
 
 /* rule: G10 */
-START_TEST(g10_a_server_that_is_away_is_asked_when_it_is_back)
+START_TEST(recovery_runs_when_an_unreachable_server_returns)
 {
     v_dies_in_an_outage();
     test_proxy_set_mode(scene_proxy, TEST_PROXY_OPEN);
@@ -264,7 +264,7 @@ START_TEST(g10_a_server_that_is_away_is_asked_when_it_is_back)
 END_TEST
 
 /* rule: G10 */
-START_TEST(g10_what_a_server_has_forgotten_is_told_to_nobody)
+START_TEST(lock_that_the_server_has_lost_causes_no_event)
 {
     v_dies_in_an_outage();
     test_server_restart(&scene_server);
@@ -279,7 +279,7 @@ START_TEST(g10_what_a_server_has_forgotten_is_told_to_nobody)
 END_TEST
 
 /* rule: G10 */
-START_TEST(g10_the_dead_of_another_database_keep_what_they_have_there)
+START_TEST(dead_client_of_another_database_is_left_alone)
 {
     char url[TEST_URL_MAX + 16];
     snprintf(url, sizeof(url), "%s?db=1", test_proxy_url(scene_proxy));
@@ -305,7 +305,7 @@ START_TEST(g10_the_dead_of_another_database_keep_what_they_have_there)
 END_TEST
 
 /* rule: G10 */
-START_TEST(g10_who_waits_on_another_host_is_served_by_one_of_this)
+START_TEST(waiter_on_another_host_is_granted_by_recovery_on_this_one)
 {
     char elsewhere[256], env[300];
     snprintf(elsewhere, sizeof(elsewhere), "%s/elsewhere", death_dir);
@@ -327,7 +327,7 @@ START_TEST(g10_who_waits_on_another_host_is_served_by_one_of_this)
 END_TEST
 
 /* rule: G10 */
-START_TEST(g10_a_server_that_is_busy_is_asked_at_intervals)
+START_TEST(busy_server_is_asked_at_intervals)
 {
     enum { TIMES = 5, AT_LEAST_MS = 150 };
     death_start(&v, "N", "");
@@ -346,7 +346,7 @@ END_TEST
 
 /* More wait in front, and are gone, than a script looks at. */
 /* rule: G11 */
-START_TEST(g11_a_burier_goes_on_with_the_hand_over)
+START_TEST(recovery_continues_the_hand_over)
 {
     enum { GONE = 200 };
     char key[SCENE_KEY_MAX], id[SCENE_ID_MAX], ticket[32];
@@ -392,7 +392,7 @@ static bool flood(void)
 }
 
 /* rule: G9 */
-START_TEST(g9_when_more_was_to_be_told_than_the_kernel_keeps_all_are_looked_at)
+START_TEST(all_live_files_are_checked_after_the_inotify_queue_overflowed)
 {
     struct worker holder;
     death_start(&w, "N", "");
@@ -410,7 +410,7 @@ START_TEST(g9_when_more_was_to_be_told_than_the_kernel_keeps_all_are_looked_at)
     worker_cont(&w);
     if (!is_full)
         printf("skipped: "
-               "g9_when_more_was_to_be_told_than_the_kernel_keeps_all_are_looked_at: "
+               "all_live_files_are_checked_after_the_inotify_queue_overflowed: "
                "it keeps too many\n");
     ck_assert(scene_wait_free("M", SCENE_SOON_MS));
     scene_says(&holder, "ok", "on t unlock m");
@@ -450,7 +450,7 @@ static const struct shortage {
 } shortages[] = { { 0, false }, { 0, true }, { 1, true } };
 
 /* rule: G9 */
-START_TEST(g9_who_has_no_descriptor_left_looks_when_it_has_one)
+START_TEST(watching_starts_when_a_descriptor_becomes_free)
 {
     struct rlimit before, few;
     death_start(&w, "N", "");
@@ -531,14 +531,14 @@ static void open_always_scene(void)
 }
 
 /* rule: G16 */
-START_TEST(g16_who_always_looks_waits_for_nothing)
+START_TEST(standing_watch_needs_no_waiter)
 {
     v_is_buried_by(open_always());
 }
 END_TEST
 
 /* rule: G16 */
-START_TEST(g16_and_is_told_of_nothing)
+START_TEST(standing_watch_delivers_no_event)
 {
     no_inotify = true;
     v_is_buried_by(open_always());
@@ -546,7 +546,7 @@ START_TEST(g16_and_is_told_of_nothing)
 END_TEST
 
 /* rule: G16 */
-START_TEST(g16_and_goes_on_when_it_is_told_again)
+START_TEST(standing_watch_continues_when_it_is_set_again)
 {
     no_inotify = true;
     rlock_client_t *self = open_always();
@@ -558,7 +558,7 @@ START_TEST(g16_and_goes_on_when_it_is_told_again)
 END_TEST
 
 /* rule: G16 */
-START_TEST(g16_and_sees_to_a_directory_that_is_made_anew)
+START_TEST(standing_watch_follows_a_recreated_directory)
 {
     char old[300];
     rlock_client_t *self = open_always();
@@ -579,7 +579,7 @@ END_TEST
 
 /* The lock is free; only the answer takes longer than a wait that is looked into. */
 /* rule: G9 */
-START_TEST(g9_who_is_not_told_to_wait_does_not_look)
+START_TEST(process_without_a_waiter_does_not_watch)
 {
     enum { DELAY_MS = 50 };
     rlock_client_t *self = scene_client(test_proxy_url(scene_proxy), NULL);
@@ -632,7 +632,7 @@ static void is_not_looked_at_until_mended(rlock_client_t *self)
 }
 
 /* rule: G5 */
-START_TEST(g5_directory_that_everybody_can_write_is_not_looked_at_any_more)
+START_TEST(world_writable_directory_is_no_longer_watched)
 {
     rlock_client_t *self = open_always();
     ck_assert(test_wait_until(has_looked, NULL, SCENE_SOON_MS));
@@ -647,7 +647,7 @@ END_TEST
 
 /* Nor when it becomes so between what the kernel is asked to tell and the first look. */
 /* rule: G5 */
-START_TEST(g5_nor_one_that_they_can_since_it_began_to_look)
+START_TEST(directory_that_became_world_writable_is_no_longer_watched)
 {
     death_start(&v, "N", "");
     scene_worker_does(&v, "lock");
@@ -664,32 +664,31 @@ int main(void)
 {
     Suite *s = suite_create("deaths, buriers");
     TCase *tc = scene_tcase(s, "vain", death_open, death_close);
-    tcase_add_test(tc, g10_who_closes_its_client_leaves_the_dead_to_others);
-    tcase_add_test(tc, g10_a_child_of_a_burier_keeps_nothing);
-    tcase_add_test(tc, g14_while_a_burier_is_stopped_leases_decide);
-    tcase_add_test(tc, g10_what_a_killed_burier_had_done_is_not_done_twice);
-    tcase_add_test(tc, g10_a_burial_goes_on_when_nobody_waits_any_more);
-    tcase_add_test(tc, g10_who_is_not_answered_leaves_the_dead_to_others);
+    tcase_add_test(tc, closing_client_leaves_recovery_to_other_clients);
+    tcase_add_test(tc, child_of_a_recovering_process_retains_no_live_file);
+    tcase_add_test(tc, leases_decide_while_the_recovering_process_is_stopped);
+    tcase_add_test(tc, work_of_a_killed_recovering_process_is_not_repeated);
+    tcase_add_test(tc, recovery_continues_when_no_waiter_is_left);
+    tcase_add_test(tc, process_without_a_reply_leaves_recovery_to_others);
     tc = scene_tcase(s, "servers", death_open, death_close);
-    tcase_add_test(tc, g10_who_may_not_tries_again_but_not_all_the_time);
-    tcase_add_test(tc, g10_a_server_that_is_away_is_asked_when_it_is_back);
-    tcase_add_test(tc, g10_what_a_server_has_forgotten_is_told_to_nobody);
-    tcase_add_test(tc, g10_the_dead_of_another_database_keep_what_they_have_there);
-    tcase_add_test(tc, g10_who_waits_on_another_host_is_served_by_one_of_this);
-    tcase_add_test(tc, g10_a_server_that_is_busy_is_asked_at_intervals);
-    tcase_add_test(tc, g11_a_burier_goes_on_with_the_hand_over);
+    tcase_add_test(tc, process_without_permission_retries_at_intervals);
+    tcase_add_test(tc, recovery_runs_when_an_unreachable_server_returns);
+    tcase_add_test(tc, lock_that_the_server_has_lost_causes_no_event);
+    tcase_add_test(tc, dead_client_of_another_database_is_left_alone);
+    tcase_add_test(tc, waiter_on_another_host_is_granted_by_recovery_on_this_one);
+    tcase_add_test(tc, busy_server_is_asked_at_intervals);
+    tcase_add_test(tc, recovery_continues_the_hand_over);
     tc = scene_tcase(s, "kernel", death_open, death_close);
-    tcase_add_test(tc,
-                   g9_when_more_was_to_be_told_than_the_kernel_keeps_all_are_looked_at);
-    tcase_add_loop_test(tc, g9_who_has_no_descriptor_left_looks_when_it_has_one, 0,
+    tcase_add_test(tc, all_live_files_are_checked_after_the_inotify_queue_overflowed);
+    tcase_add_loop_test(tc, watching_starts_when_a_descriptor_becomes_free, 0,
                         sizeof(shortages) / sizeof(shortages[0]));
     tc = scene_tcase(s, "always", open_always_scene, death_close);
-    tcase_add_test(tc, g16_who_always_looks_waits_for_nothing);
-    tcase_add_test(tc, g16_and_is_told_of_nothing);
-    tcase_add_test(tc, g16_and_goes_on_when_it_is_told_again);
-    tcase_add_test(tc, g16_and_sees_to_a_directory_that_is_made_anew);
-    tcase_add_test(tc, g9_who_is_not_told_to_wait_does_not_look);
-    tcase_add_test(tc, g5_directory_that_everybody_can_write_is_not_looked_at_any_more);
-    tcase_add_test(tc, g5_nor_one_that_they_can_since_it_began_to_look);
+    tcase_add_test(tc, standing_watch_needs_no_waiter);
+    tcase_add_test(tc, standing_watch_delivers_no_event);
+    tcase_add_test(tc, standing_watch_continues_when_it_is_set_again);
+    tcase_add_test(tc, standing_watch_follows_a_recreated_directory);
+    tcase_add_test(tc, process_without_a_waiter_does_not_watch);
+    tcase_add_test(tc, world_writable_directory_is_no_longer_watched);
+    tcase_add_test(tc, directory_that_became_world_writable_is_no_longer_watched);
     return test_run_suite(s);
 }

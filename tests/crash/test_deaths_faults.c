@@ -131,7 +131,7 @@ static void until_it_looks(void)
 }
 
 /* rule: G9 */
-START_TEST(g9_all_are_looked_at_by_turns_when_no_inotify_is_to_be_had)
+START_TEST(files_are_polled_in_turn_without_inotify)
 {
     no_inotify = true;
     wait_here(until_it_looks, NULL);
@@ -139,7 +139,7 @@ START_TEST(g9_all_are_looked_at_by_turns_when_no_inotify_is_to_be_had)
 END_TEST
 
 /* rule: G9 */
-START_TEST(g9_and_when_no_directory_may_be_watched)
+START_TEST(files_are_polled_in_turn_when_no_watch_can_be_added)
 {
     no_watch = true;
     watches_refused = 0;
@@ -159,7 +159,7 @@ static void remake_directory(void)
 }
 
 /* rule: G9 */
-START_TEST(g9_directory_may_be_made_anew)
+START_TEST(recreated_directory_is_watched_again)
 {
     wait_here(remake_directory, NULL);
 }
@@ -199,7 +199,7 @@ static void one_dies_meanwhile(void)
 }
 
 /* rule: G9 */
-START_TEST(g9_kernel_tells_of_a_death)
+START_TEST(death_is_reported_by_inotify)
 {
     wait_here(one_dies_meanwhile, NULL);
 }
@@ -217,7 +217,7 @@ static void soon_has_none(void)
 }
 
 /* rule: G9 */
-START_TEST(g9_who_waits_for_nothing_is_told_of_nothing)
+START_TEST(process_without_a_waiter_gets_no_event)
 {
     wait_here(has_one, soon_has_none);
 }
@@ -226,7 +226,7 @@ END_TEST
 /* ---- burying */
 
 /* rule: G10 */
-START_TEST(g10_when_the_burier_is_killed_another_goes_on)
+START_TEST(another_process_continues_when_the_recovering_one_is_killed)
 {
     start_at(&x, test_proxy_url(scene_proxy), "N");
     start_at(&w, test_proxy_url(scene_proxy), "N");
@@ -248,7 +248,7 @@ START_TEST(g10_when_the_burier_is_killed_another_goes_on)
 END_TEST
 
 /* rule: G10 */
-START_TEST(g10_a_server_that_is_silent_is_asked_when_it_answers)
+START_TEST(silent_server_is_asked_when_it_answers_again)
 {
     start(&w);
     start(&v);
@@ -263,7 +263,7 @@ START_TEST(g10_a_server_that_is_silent_is_asked_when_it_answers)
 END_TEST
 
 /* rule: G12 */
-START_TEST(g12_requests_of_the_dead_are_refused_as_long_as_they_would_be_underway)
+START_TEST(requests_of_a_dead_client_are_refused_as_long_as_they_may_travel)
 {
     enum { ITS_MS = 60000, OWN_MS = 1000 };
     char key[SCENE_KEY_MAX], id[SCENE_ID_MAX];
@@ -285,7 +285,7 @@ START_TEST(g12_requests_of_the_dead_are_refused_as_long_as_they_would_be_underwa
 END_TEST
 
 /* rule: G10 */
-START_TEST(g10_a_lost_answer_is_asked_for_again)
+START_TEST(lost_recovery_reply_is_requested_again)
 {
     start_at(&v, test_proxy_url(scene_proxy), "N");
     scene_says(&v, "ok", "on t lock m");
@@ -300,7 +300,7 @@ START_TEST(g10_a_lost_answer_is_asked_for_again)
 END_TEST
 
 /* rule: G10 */
-START_TEST(g10_a_server_that_does_not_know_the_script_is_sent_it)
+START_TEST(server_without_the_recovery_script_is_sent_it)
 {
     start(&w);
     start(&v);
@@ -313,7 +313,7 @@ START_TEST(g10_a_server_that_does_not_know_the_script_is_sent_it)
 END_TEST
 
 /* rule: G10 */
-START_TEST(g10_a_server_without_memory_does_it_too)
+START_TEST(server_without_memory_runs_the_recovery)
 {
     start(&w);
     start(&v);
@@ -329,7 +329,7 @@ END_TEST
 
 /* Who may not do it leaves it to who may. */
 /* rule: G10 */
-START_TEST(g10_who_is_refused_leaves_the_file_to_others)
+START_TEST(refused_process_leaves_the_live_file_to_others)
 {
     char url[TEST_URL_MAX + 64];
     const char *news;
@@ -361,7 +361,7 @@ START_TEST(g10_who_is_refused_leaves_the_file_to_others)
 END_TEST
 
 /* rule: G12 */
-START_TEST(g12_what_a_dead_one_had_sent_comes_too_late)
+START_TEST(request_sent_before_a_death_comes_too_late)
 {
     start_at(&v, test_proxy_url(scene_proxy), "ghost");
     start_at(&w, test_proxy_url(scene_proxy), "N");
@@ -422,7 +422,7 @@ static void set_back(const char *path)
 }
 
 /* rule: G10 */
-START_TEST(g10_the_dead_of_another_server_are_left_to_its_clients_for_two_days)
+START_TEST(live_file_of_another_server_is_left_to_its_clients_for_two_days)
 {
     char url[TEST_URL_MAX + 16], path[512], mark[LINE];
     snprintf(url, sizeof(url), "%s?db=1", scene_server.url);
@@ -443,7 +443,7 @@ END_TEST
 
 /* Nobody may give back what it had: it is not tried for ever. */
 /* rule: G10 */
-START_TEST(g10_the_dead_that_are_refused_go_after_two_days)
+START_TEST(refused_live_file_is_removed_after_two_days)
 {
     char url[TEST_URL_MAX + 64], path[512];
     test_redis_do(scene_redis, "ACL", "SETUSER", "poor", "on", ">word", "~*", "&*",
@@ -493,7 +493,7 @@ static void put_file(const char *name, const char *text, bool old)
 #define BEGINS ".11111111-2222-4333-8444-aaaaaaaaaaaa"
 
 /* rule: G3 */
-START_TEST(g3_foreign_files_are_left_alone)
+START_TEST(foreign_files_are_left_alone)
 {
     const char *const stay[] = { "README", FOREIGN, LATER, LINKED, PIPE, BEGINS };
     char path[256];
@@ -551,7 +551,7 @@ static void soon_tries_no_more(void)
 }
 
 /* rule: G9 */
-START_TEST(g9_who_looks_by_turns_ends_to_when_nobody_waits)
+START_TEST(polling_in_turn_ends_when_no_waiter_is_left)
 {
     put_many(40);
     no_inotify = true;
@@ -572,7 +572,7 @@ static void still_looks(void)
 }
 
 /* rule: G9 */
-START_TEST(g9_who_had_to_list_many_files_does_so_seldom)
+START_TEST(long_listings_are_repeated_rarely)
 {
     put_many(400);
     wait_here(until_it_looks, still_looks);
@@ -583,27 +583,25 @@ int main(void)
 {
     Suite *s = suite_create("deaths, faults");
     TCase *tc = scene_tcase(s, "looking", open_scene, close_scene);
-    tcase_add_test(tc, g9_all_are_looked_at_by_turns_when_no_inotify_is_to_be_had);
-    tcase_add_test(tc, g9_and_when_no_directory_may_be_watched);
-    tcase_add_test(tc, g9_directory_may_be_made_anew);
-    tcase_add_test(tc, g9_kernel_tells_of_a_death);
-    tcase_add_test(tc, g9_who_waits_for_nothing_is_told_of_nothing);
-    tcase_add_test(tc, g9_who_looks_by_turns_ends_to_when_nobody_waits);
-    tcase_add_test(tc, g9_who_had_to_list_many_files_does_so_seldom);
+    tcase_add_test(tc, files_are_polled_in_turn_without_inotify);
+    tcase_add_test(tc, files_are_polled_in_turn_when_no_watch_can_be_added);
+    tcase_add_test(tc, recreated_directory_is_watched_again);
+    tcase_add_test(tc, death_is_reported_by_inotify);
+    tcase_add_test(tc, process_without_a_waiter_gets_no_event);
+    tcase_add_test(tc, polling_in_turn_ends_when_no_waiter_is_left);
+    tcase_add_test(tc, long_listings_are_repeated_rarely);
     tc = scene_tcase(s, "burying", open_scene, close_scene);
-    tcase_add_test(tc, g10_when_the_burier_is_killed_another_goes_on);
-    tcase_add_test(tc, g10_a_server_that_is_silent_is_asked_when_it_answers);
-    tcase_add_test(
-        tc, g12_requests_of_the_dead_are_refused_as_long_as_they_would_be_underway);
-    tcase_add_test(tc, g10_a_lost_answer_is_asked_for_again);
-    tcase_add_test(tc, g10_a_server_that_does_not_know_the_script_is_sent_it);
-    tcase_add_test(tc, g10_a_server_without_memory_does_it_too);
-    tcase_add_test(tc, g10_who_is_refused_leaves_the_file_to_others);
-    tcase_add_test(tc, g12_what_a_dead_one_had_sent_comes_too_late);
+    tcase_add_test(tc, another_process_continues_when_the_recovering_one_is_killed);
+    tcase_add_test(tc, silent_server_is_asked_when_it_answers_again);
+    tcase_add_test(tc, requests_of_a_dead_client_are_refused_as_long_as_they_may_travel);
+    tcase_add_test(tc, lost_recovery_reply_is_requested_again);
+    tcase_add_test(tc, server_without_the_recovery_script_is_sent_it);
+    tcase_add_test(tc, server_without_memory_runs_the_recovery);
+    tcase_add_test(tc, refused_process_leaves_the_live_file_to_others);
+    tcase_add_test(tc, request_sent_before_a_death_comes_too_late);
     tc = scene_tcase(s, "files", open_scene, close_scene);
-    tcase_add_test(tc,
-                   g10_the_dead_of_another_server_are_left_to_its_clients_for_two_days);
-    tcase_add_test(tc, g10_the_dead_that_are_refused_go_after_two_days);
-    tcase_add_test(tc, g3_foreign_files_are_left_alone);
+    tcase_add_test(tc, live_file_of_another_server_is_left_to_its_clients_for_two_days);
+    tcase_add_test(tc, refused_live_file_is_removed_after_two_days);
+    tcase_add_test(tc, foreign_files_are_left_alone);
     return test_run_suite(s);
 }

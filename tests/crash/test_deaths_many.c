@@ -24,7 +24,7 @@ static void start_three(const char *options)
 }
 
 /* rule: G11 */
-START_TEST(g11_all_readers_may_die)
+START_TEST(locks_of_all_dead_readers_are_freed)
 {
     start_three("rwlock=1");
     scene_worker_does(&v, "rdlock");
@@ -42,7 +42,7 @@ START_TEST(g11_all_readers_may_die)
 END_TEST
 
 /* rule: G11 */
-START_TEST(g11_all_who_read_go_on_when_a_writer_dies)
+START_TEST(readers_continue_when_a_waiting_writer_dies)
 {
     start_three("rwlock=1");
     scene_worker_does(&v, "lock");
@@ -55,7 +55,7 @@ START_TEST(g11_all_who_read_go_on_when_a_writer_dies)
 END_TEST
 
 /* rule: G11 */
-START_TEST(g11_a_writer_that_dies_while_it_waits_is_in_nobodys_way)
+START_TEST(writer_that_died_waiting_blocks_no_one)
 {
     start_three("rwlock=1");
     scene_worker_does(&x, "rdlock");
@@ -68,7 +68,7 @@ START_TEST(g11_a_writer_that_dies_while_it_waits_is_in_nobodys_way)
 END_TEST
 
 /* rule: G11 */
-START_TEST(g11_who_is_preferred_is_next)
+START_TEST(preferred_mode_is_next_after_recovery)
 {
     char options[32];
     snprintf(options, sizeof(options), "rwlock=1 kind=%d",
@@ -84,7 +84,7 @@ START_TEST(g11_who_is_preferred_is_next)
 END_TEST
 
 /* rule: G11 */
-START_TEST(g11_who_reads_after_it_has_written_may_die)
+START_TEST(dead_client_that_reads_after_a_downgrade_is_recovered)
 {
     start_three("rwlock=1");
     scene_worker_does(&v, "lock");
@@ -100,7 +100,7 @@ END_TEST
 /* With a lease of its own it does not read by the hold of the other threads any more.
  * Nobody waits: then all would be given back that it had of this lock. */
 /* rule: G11 */
-START_TEST(g11_who_reads_with_a_lease_of_its_own_may_die)
+START_TEST(dead_reader_with_its_own_lease_is_recovered)
 {
     start_three("rwlock=1");
     scene_worker_does(&v, "rdlock");
@@ -122,7 +122,7 @@ static bool is_kept(void *writes)
 }
 
 /* rule: G11 */
-START_TEST(g11_what_is_kept_to_read_or_write_is_free)
+START_TEST(retained_holds_of_a_dead_client_are_freed)
 {
     char url[TEST_URL_MAX + 64];
     snprintf(url, sizeof(url), "%s?retain=%ld", test_proxy_url(scene_proxy),
@@ -137,7 +137,7 @@ START_TEST(g11_what_is_kept_to_read_or_write_is_free)
 END_TEST
 
 /* rule: G11 */
-START_TEST(g11_tokens_of_the_next_are_greater)
+START_TEST(next_holder_after_recovery_has_a_greater_token)
 {
     start_three(_i ? "rwlock=1 fencing=1" : "fair=1 fencing=1");
     scene_worker_does(&v, "lock");
@@ -153,7 +153,7 @@ END_TEST
 
 /* v has a lock of each kind, and w waits for each. */
 /* rule: G11 */
-START_TEST(g11_each_is_told_with_its_type_its_mode_and_whose_it_was)
+START_TEST(recovery_event_names_type_mode_and_former_holder)
 {
     static const struct {
         const char *name, *options, *verb, *told;
@@ -200,7 +200,7 @@ static void has_line(const char *level, const char *text)
 }
 
 /* rule: G10 */
-START_TEST(g10_log_says_who_died_and_how_much_was_given_back)
+START_TEST(log_names_the_dead_process_and_counts_its_locks)
 {
     char text[256];
     start_three("");
@@ -218,7 +218,7 @@ START_TEST(g10_log_says_who_died_and_how_much_was_given_back)
 END_TEST
 
 /* rule: G10 */
-START_TEST(g10_nothing_is_told_of_who_had_nothing)
+START_TEST(death_of_a_process_without_locks_causes_no_event)
 {
     start_three("fair=1");
     scene_says(&w, "ok", "logger");
@@ -251,7 +251,7 @@ static void w_has_news(int got, int died)
 }
 
 /* rule: G10 */
-START_TEST(g10_all_that_one_had_is_had_by_who_waited)
+START_TEST(all_locks_of_a_dead_process_go_to_their_waiters)
 {
     enum { MANY = 50 };
     char name[32];
@@ -283,7 +283,7 @@ static int count_hoard(int most)
 }
 
 /* rule: G10 */
-START_TEST(g10_a_thousand_and_more_are_given_back)
+START_TEST(more_than_a_thousand_locks_are_recovered)
 {
     enum { HOARD = 1200 };
     death_start(&v, "N", "");
@@ -304,7 +304,7 @@ static bool is_waiting(void *who)
 }
 
 /* rule: G7 */
-START_TEST(g7_what_the_table_has_no_room_for_ends_with_its_lease_unless_one_waits)
+START_TEST(lock_beyond_the_intent_table_ends_with_its_lease_unless_awaited)
 {
     enum { ROOM = 8, HOARD = 12, SLOT = 256, HEADER = 4096 };
     const struct rlimit limit = { HEADER + ROOM * SLOT, HEADER + ROOM * SLOT };
@@ -349,7 +349,7 @@ static bool is_busy(void *who)
 /* Threads of v lock and unlock without end, some of one lock, and wait for each other,
  * pass it on, keep it, give it back. */
 /* rule: G8 */
-START_TEST(g8_whatever_its_threads_were_at_is_free)
+START_TEST(locks_are_freed_whatever_the_dead_threads_were_doing)
 {
     enum { THREADS = 6, LOCKS = 3 };
     static const char *const options[LOCKS] = { "robust=1", "fair=1", "rwlock=1" };
@@ -397,7 +397,7 @@ static bool told_of_deaths(int deaths)
 }
 
 /* rule: G10 */
-START_TEST(g10_one_of_sixteen_threads_of_two_processes_buries)
+START_TEST(one_of_sixteen_threads_of_two_processes_recovers)
 {
     enum { THREADS = 8 };
     start_three("fair=1");
@@ -425,7 +425,7 @@ END_TEST
 
 /* Three die at once. */
 /* rule: G10 */
-START_TEST(g10_each_of_several_who_die_is_buried_once)
+START_TEST(each_of_several_dead_processes_is_recovered_once)
 {
     enum { DEAD = 3 };
     static struct worker dead[DEAD];
@@ -458,27 +458,26 @@ int main(void)
 {
     Suite *s = suite_create("deaths, many");
     TCase *tc = scene_tcase(s, "rwlock", death_open, death_close);
-    tcase_add_test(tc, g11_all_readers_may_die);
-    tcase_add_test(tc, g11_all_who_read_go_on_when_a_writer_dies);
-    tcase_add_test(tc, g11_a_writer_that_dies_while_it_waits_is_in_nobodys_way);
-    tcase_add_loop_test(tc, g11_who_is_preferred_is_next, 0, 2);
-    tcase_add_test(tc, g11_who_reads_after_it_has_written_may_die);
-    tcase_add_test(tc, g11_who_reads_with_a_lease_of_its_own_may_die);
-    tcase_add_loop_test(tc, g11_what_is_kept_to_read_or_write_is_free, 0, 2);
-    tcase_add_loop_test(tc, g11_tokens_of_the_next_are_greater, 0, 2);
+    tcase_add_test(tc, locks_of_all_dead_readers_are_freed);
+    tcase_add_test(tc, readers_continue_when_a_waiting_writer_dies);
+    tcase_add_test(tc, writer_that_died_waiting_blocks_no_one);
+    tcase_add_loop_test(tc, preferred_mode_is_next_after_recovery, 0, 2);
+    tcase_add_test(tc, dead_client_that_reads_after_a_downgrade_is_recovered);
+    tcase_add_test(tc, dead_reader_with_its_own_lease_is_recovered);
+    tcase_add_loop_test(tc, retained_holds_of_a_dead_client_are_freed, 0, 2);
+    tcase_add_loop_test(tc, next_holder_after_recovery_has_a_greater_token, 0, 2);
     tc = scene_tcase(s, "told", death_open, death_close);
-    tcase_add_test(tc, g11_each_is_told_with_its_type_its_mode_and_whose_it_was);
-    tcase_add_test(tc, g10_log_says_who_died_and_how_much_was_given_back);
-    tcase_add_test(tc, g10_nothing_is_told_of_who_had_nothing);
+    tcase_add_test(tc, recovery_event_names_type_mode_and_former_holder);
+    tcase_add_test(tc, log_names_the_dead_process_and_counts_its_locks);
+    tcase_add_test(tc, death_of_a_process_without_locks_causes_no_event);
     tc = scene_tcase(s, "many", death_open, death_close);
-    tcase_add_test(tc, g10_all_that_one_had_is_had_by_who_waited);
-    tcase_add_test(tc, g10_a_thousand_and_more_are_given_back);
-    tcase_add_test(
-        tc, g7_what_the_table_has_no_room_for_ends_with_its_lease_unless_one_waits);
-    tcase_add_loop_test(tc, g8_whatever_its_threads_were_at_is_free, 0,
+    tcase_add_test(tc, all_locks_of_a_dead_process_go_to_their_waiters);
+    tcase_add_test(tc, more_than_a_thousand_locks_are_recovered);
+    tcase_add_test(tc, lock_beyond_the_intent_table_ends_with_its_lease_unless_awaited);
+    tcase_add_loop_test(tc, locks_are_freed_whatever_the_dead_threads_were_doing, 0,
                         (int)test_count(20, 2));
     tc = scene_tcase(s, "several", death_open, death_close);
-    tcase_add_test(tc, g10_one_of_sixteen_threads_of_two_processes_buries);
-    tcase_add_test(tc, g10_each_of_several_who_die_is_buried_once);
+    tcase_add_test(tc, one_of_sixteen_threads_of_two_processes_recovers);
+    tcase_add_test(tc, each_of_several_dead_processes_is_recovered_once);
     return test_run_suite(s);
 }

@@ -68,7 +68,7 @@ static void v_has_it_unawares(int i)
 }
 
 /* rule: G13 */
-START_TEST(g13_who_was_killed_before_it_knew_of_its_hold_is_no_owner)
+START_TEST(process_killed_before_its_acquire_reply_is_no_dead_owner)
 {
     start_two(_i);
     v_has_it_unawares(_i);
@@ -78,7 +78,7 @@ START_TEST(g13_who_was_killed_before_it_knew_of_its_hold_is_no_owner)
 END_TEST
 
 /* rule: G13 */
-START_TEST(g13_but_what_it_was_to_be_told_of_another_is_told)
+START_TEST(earlier_owner_died_mark_survives_such_a_death)
 {
     x_dies_inside(_i);
     start_two(_i);
@@ -93,7 +93,7 @@ START_TEST(g13_but_what_it_was_to_be_told_of_another_is_told)
 END_TEST
 
 /* rule: G13 */
-START_TEST(g13_who_was_killed_before_it_knew_of_its_grant_is_no_owner)
+START_TEST(process_killed_before_its_grant_arrived_is_no_dead_owner)
 {
     start_two(_i);
     death_start(&x, "N", kinds[_i].options);
@@ -120,7 +120,7 @@ static int v_unlocks_in_vain(int i)
 }
 
 /* rule: G8 */
-START_TEST(g8_who_was_killed_in_its_unlock_is_no_owner)
+START_TEST(process_killed_in_its_unlock_is_no_dead_owner)
 {
     start_two(_i);
     scene_worker_does(&v, "lock");
@@ -133,7 +133,7 @@ START_TEST(g8_who_was_killed_in_its_unlock_is_no_owner)
 END_TEST
 
 /* rule: G8 */
-START_TEST(g8_who_was_killed_in_its_unlock_of_the_inconsistent_is_an_owner)
+START_TEST(process_killed_unlocking_an_inconsistent_lock_is_a_dead_owner)
 {
     x_dies_inside(_i);
     start_two(_i);
@@ -148,7 +148,7 @@ START_TEST(g8_who_was_killed_in_its_unlock_of_the_inconsistent_is_an_owner)
 END_TEST
 
 /* rule: G13 */
-START_TEST(g13_what_a_killed_one_made_not_recoverable_stays_so)
+START_TEST(lock_made_not_recoverable_by_a_killed_process_stays_so)
 {
     x_dies_inside(_i);
     start_two(_i);
@@ -166,7 +166,7 @@ END_TEST
 /* ---- whose it is no more */
 
 /* rule: G11 */
-START_TEST(g11_who_had_handed_it_over_takes_nothing_with_it)
+START_TEST(death_after_a_hand_over_takes_nothing_from_the_next_holder)
 {
     start_two(_i);
     death_start(&x, "N", kinds[_i].options);
@@ -187,7 +187,7 @@ START_TEST(g11_who_had_handed_it_over_takes_nothing_with_it)
 END_TEST
 
 /* rule: G11 */
-START_TEST(g11_whose_lock_was_taken_from_it_takes_nothing_with_it)
+START_TEST(death_after_a_forced_unlock_takes_nothing_from_the_next_holder)
 {
     start_two(_i);
     death_start(&x, "N", kinds[_i].options);
@@ -230,7 +230,7 @@ static void pass_on(const char *options)
 }
 
 /* rule: G8 */
-START_TEST(g8_who_was_killed_in_a_section_that_was_passed_on_is_an_owner)
+START_TEST(process_killed_in_a_passed_on_section_is_a_dead_owner)
 {
     pass_on(kinds[0].options);
     w_gets_it_with("EOWNERDEAD");
@@ -238,7 +238,7 @@ START_TEST(g8_who_was_killed_in_a_section_that_was_passed_on_is_an_owner)
 END_TEST
 
 /* rule: G8 */
-START_TEST(g8_who_was_killed_behind_one_is_no_owner)
+START_TEST(process_killed_after_a_passed_on_section_is_no_dead_owner)
 {
     pass_on(kinds[0].options);
     scene_says(&v, "ok", "on b unlock m"); /* kept */
@@ -249,7 +249,7 @@ START_TEST(g8_who_was_killed_behind_one_is_no_owner)
 END_TEST
 
 /* rule: G8 */
-START_TEST(g8_who_took_it_back_and_was_killed_is_an_owner)
+START_TEST(process_killed_in_a_retaken_section_is_a_dead_owner)
 {
     pass_on(kinds[0].options);
     scene_says(&v, "ok", "on b unlock m");
@@ -259,7 +259,7 @@ START_TEST(g8_who_took_it_back_and_was_killed_is_an_owner)
 END_TEST
 
 /* rule: G8 */
-START_TEST(g8_who_took_it_back_and_left_is_no_owner)
+START_TEST(process_killed_after_a_retaken_section_is_no_dead_owner)
 {
     pass_on(kinds[0].options);
     scene_says(&v, "ok", "on b unlock m");
@@ -276,7 +276,7 @@ END_TEST
 /* ---- several deaths */
 
 /* rule: G13 */
-START_TEST(g13_who_had_made_it_consistent_is_an_owner_as_any_other)
+START_TEST(process_killed_after_making_the_lock_consistent_is_a_dead_owner)
 {
     x_dies_inside(_i);
     start_two(_i);
@@ -289,7 +289,7 @@ START_TEST(g13_who_had_made_it_consistent_is_an_owner_as_any_other)
 END_TEST
 
 /* rule: G13 */
-START_TEST(g13_what_was_made_consistent_and_unlocked_is_whole)
+START_TEST(lock_made_consistent_and_unlocked_by_a_killed_process_is_clean)
 {
     x_dies_inside(_i);
     start_two(_i);
@@ -306,30 +306,31 @@ int main(void)
 {
     Suite *s = suite_create("deaths, robust");
     TCase *tc = scene_tcase(s, "unawares", death_open, death_close);
-    tcase_add_loop_test(tc, g13_who_was_killed_before_it_knew_of_its_hold_is_no_owner, 0,
+    tcase_add_loop_test(tc, process_killed_before_its_acquire_reply_is_no_dead_owner, 0,
                         ROBUST);
-    tcase_add_loop_test(tc, g13_but_what_it_was_to_be_told_of_another_is_told, 0, ROBUST);
-    tcase_add_loop_test(tc, g13_who_was_killed_before_it_knew_of_its_grant_is_no_owner, 0,
+    tcase_add_loop_test(tc, earlier_owner_died_mark_survives_such_a_death, 0, ROBUST);
+    tcase_add_loop_test(tc, process_killed_before_its_grant_arrived_is_no_dead_owner, 0,
                         ROBUST);
     tc = scene_tcase(s, "unlock", death_open, death_close);
-    tcase_add_loop_test(tc, g8_who_was_killed_in_its_unlock_is_no_owner, 0, ROBUST);
-    tcase_add_loop_test(
-        tc, g8_who_was_killed_in_its_unlock_of_the_inconsistent_is_an_owner, 0, ROBUST);
-    tcase_add_loop_test(tc, g13_what_a_killed_one_made_not_recoverable_stays_so, 0,
+    tcase_add_loop_test(tc, process_killed_in_its_unlock_is_no_dead_owner, 0, ROBUST);
+    tcase_add_loop_test(tc, process_killed_unlocking_an_inconsistent_lock_is_a_dead_owner,
+                        0, ROBUST);
+    tcase_add_loop_test(tc, lock_made_not_recoverable_by_a_killed_process_stays_so, 0,
                         ROBUST);
     tc = scene_tcase(s, "others", death_open, death_close);
-    tcase_add_loop_test(tc, g11_who_had_handed_it_over_takes_nothing_with_it, 0, ALL);
-    tcase_add_loop_test(tc, g11_whose_lock_was_taken_from_it_takes_nothing_with_it, 0,
+    tcase_add_loop_test(tc, death_after_a_hand_over_takes_nothing_from_the_next_holder, 0,
                         ALL);
+    tcase_add_loop_test(
+        tc, death_after_a_forced_unlock_takes_nothing_from_the_next_holder, 0, ALL);
     tc = scene_tcase(s, "threads", death_open, death_close);
-    tcase_add_test(tc, g8_who_was_killed_in_a_section_that_was_passed_on_is_an_owner);
-    tcase_add_test(tc, g8_who_was_killed_behind_one_is_no_owner);
-    tcase_add_test(tc, g8_who_took_it_back_and_was_killed_is_an_owner);
-    tcase_add_test(tc, g8_who_took_it_back_and_left_is_no_owner);
+    tcase_add_test(tc, process_killed_in_a_passed_on_section_is_a_dead_owner);
+    tcase_add_test(tc, process_killed_after_a_passed_on_section_is_no_dead_owner);
+    tcase_add_test(tc, process_killed_in_a_retaken_section_is_a_dead_owner);
+    tcase_add_test(tc, process_killed_after_a_retaken_section_is_no_dead_owner);
     tc = scene_tcase(s, "several", death_open, death_close);
-    tcase_add_loop_test(tc, g13_who_had_made_it_consistent_is_an_owner_as_any_other, 0,
-                        ROBUST);
-    tcase_add_loop_test(tc, g13_what_was_made_consistent_and_unlocked_is_whole, 0,
-                        ROBUST);
+    tcase_add_loop_test(
+        tc, process_killed_after_making_the_lock_consistent_is_a_dead_owner, 0, ROBUST);
+    tcase_add_loop_test(
+        tc, lock_made_consistent_and_unlocked_by_a_killed_process_is_clean, 0, ROBUST);
     return test_run_suite(s);
 }

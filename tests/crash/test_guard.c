@@ -128,7 +128,7 @@ static int run_opens(void *arg)
 }
 
 /* rule: G2 */
-START_TEST(g2_every_name_that_appears_is_locked)
+START_TEST(every_live_file_that_appears_is_locked)
 {
     struct task tasks[OPENERS];
     int stop[2], looking[2], status;
@@ -193,7 +193,7 @@ static int has_nothing_of_it(struct forked_report *report, void *arg)
 }
 
 /* rule: G1 */
-START_TEST(g1_a_mapping_keeps_the_lock_and_no_descriptor)
+START_TEST(mapping_without_a_descriptor_retains_the_file_lock)
 {
     client = open_with("");
     ck_assert(is_mapped(client->uuid));
@@ -232,7 +232,7 @@ END_TEST
 /* ---- its head */
 
 /* rule: G7 */
-START_TEST(g7_head_says_whose_it_is)
+START_TEST(head_of_the_live_file_names_its_process)
 {
     static char program[] = "a b\nserver \xc3";
     char wanted[1024];
@@ -254,7 +254,7 @@ START_TEST(g7_head_says_whose_it_is)
 END_TEST
 
 /* rule: G7 */
-START_TEST(g7_file_has_no_password)
+START_TEST(live_file_contains_no_password)
 {
     char url[TEST_URL_MAX + 64], byte;
     size_t at = 0, matched = 0;
@@ -306,7 +306,7 @@ static void expect_server(const char *url, const char *wanted, int at)
 #define EXPECT_SERVER(url, wanted) expect_server((url), (wanted), __LINE__)
 
 /* rule: G7 */
-START_TEST(g7_server_of_a_loopback_address_is_of_its_network)
+START_TEST(server_at_a_loopback_address_belongs_to_its_network_namespace)
 {
     char url[TEST_URL_MAX], before[512], wanted[512];
     static const char *const hosts[] = { "127.0.0.1", "127.1.2.3", "[::1]", "LocalHost" };
@@ -320,7 +320,7 @@ START_TEST(g7_server_of_a_loopback_address_is_of_its_network)
     }
     snprintf(before, sizeof(before), "%s", server_of(server.tcp_url));
     unsigned long long net = own_net();
-    if (!namespaces_enter("g7_server_of_a_loopback_address_is_of_its_network",
+    if (!namespaces_enter("server_at_a_loopback_address_belongs_to_its_network_namespace",
                           CLONE_NEWNET))
         return;
     ck_assert_uint_ne(own_net(), net);
@@ -331,7 +331,7 @@ START_TEST(g7_server_of_a_loopback_address_is_of_its_network)
 END_TEST
 
 /* rule: G7 */
-START_TEST(g7_server_of_a_socket_is_of_its_directory)
+START_TEST(server_at_a_socket_is_identified_by_its_directory)
 {
     char url[TEST_URL_MAX + 64], wanted[512], first[512], link[TEST_PATH_MAX];
     struct stat st;
@@ -436,16 +436,16 @@ int main(void)
 {
     Suite *suite = suite_create("guard");
     TCase *tc = tcase(suite, "made");
-    tcase_add_test(tc, g2_every_name_that_appears_is_locked);
-    tcase_add_test(tc, g1_a_mapping_keeps_the_lock_and_no_descriptor);
+    tcase_add_test(tc, every_live_file_that_appears_is_locked);
+    tcase_add_test(tc, mapping_without_a_descriptor_retains_the_file_lock);
     tcase_add_test(tc, a_client_that_could_not_be_opened_leaves_no_file);
     tcase_add_loop_test(tc, guard_is_as_the_url_says_or_else_the_attribute, 0,
                         sizeof(wishes) / sizeof(wishes[0]));
     tc = tcase(suite, "head");
-    tcase_add_test(tc, g7_head_says_whose_it_is);
-    tcase_add_test(tc, g7_file_has_no_password);
-    tcase_add_test(tc, g7_server_of_a_loopback_address_is_of_its_network);
-    tcase_add_test(tc, g7_server_of_a_socket_is_of_its_directory);
+    tcase_add_test(tc, head_of_the_live_file_names_its_process);
+    tcase_add_test(tc, live_file_contains_no_password);
+    tcase_add_test(tc, server_at_a_loopback_address_belongs_to_its_network_namespace);
+    tcase_add_test(tc, server_at_a_socket_is_identified_by_its_directory);
     tcase_add_test(tc, server_that_has_no_name_is_not_guarded);
     return test_run_suite(suite);
 }

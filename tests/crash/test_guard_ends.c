@@ -75,7 +75,7 @@ static void tear_down(void)
 /* ---- how it goes */
 
 /* rule: G15 */
-START_TEST(g15_close_removes_it)
+START_TEST(close_removes_the_live_file)
 {
     other = open_with("");
     ck_assert_int_eq(test_rundir_count(dir), 2);
@@ -92,7 +92,7 @@ END_TEST
 
 /* Its release could not be sent: the lock is still held at the server. */
 /* rule: G15 */
-START_TEST(g15_close_leaves_it_for_a_burier_when_something_is_abandoned)
+START_TEST(close_leaves_the_live_file_for_recovery_when_a_hold_is_abandoned)
 {
     rlock_mutex_t m;
     struct actor holder;
@@ -133,7 +133,7 @@ static bool has_lost(void *arg)
 /* A renewal ran whose answer did not come: the lock is held at the server for longer than
  * the client could know. */
 /* rule: G15 */
-START_TEST(g15_close_leaves_it_for_a_burier_when_something_lost_may_be_held)
+START_TEST(close_leaves_the_live_file_for_recovery_when_a_lost_hold_may_still_exist)
 {
     rlock_mutex_t m;
     struct actor holder;
@@ -164,7 +164,7 @@ START_TEST(g15_close_leaves_it_for_a_burier_when_something_lost_may_be_held)
 END_TEST
 
 /* rule: G1 */
-START_TEST(g1_where_a_mapping_keeps_no_lock_there_is_no_guard)
+START_TEST(no_crash_guard_where_a_mapping_retains_no_file_lock)
 {
     forgets_locks = true;
     reopen_with("");
@@ -215,7 +215,7 @@ static const struct {
 };
 
 /* rule: G15 */
-START_TEST(g15_exit_removes_it_unless_something_is_left)
+START_TEST(exit_removes_the_live_file_unless_a_hold_is_left)
 {
     start_worker();
     for (int i = 0; ends[_i].before[i]; i++)
@@ -255,10 +255,10 @@ static rlock_mutex_t robust_mutex(rlock_client_t *c, const char *name)
 
 /* What the parent writes into is not there. */
 /* rule: G6 */
-START_TEST(g6_child_has_a_file_of_its_own)
+START_TEST(forked_child_has_a_live_file_of_its_own)
 {
     struct forked child;
-    NEEDS_FORK("g6_child_has_a_file_of_its_own");
+    NEEDS_FORK("forked_child_has_a_live_file_of_its_own");
     reopen_with("?retain=60000");
     rlock_mutex_t m = robust_mutex(client, "n");
     for (int i = 0; i < 3; i++) {
@@ -307,7 +307,7 @@ static bool wait_inotify(int count)
 }
 
 /* rule: G9 */
-START_TEST(g9_inotify_is_there_while_somebody_waits_and_a_little_longer)
+START_TEST(inotify_exists_while_a_thread_waits_and_shortly_after)
 {
     struct task task;
     rlock_mutex_t m = mutex_of(client, "n"), theirs;
@@ -387,7 +387,7 @@ static bool were_woken(void *before)
     return wakes() > *(long long *)before;
 }
 
-START_TEST(deaths_of_others_wake_nobody_who_does_not_wait)
+START_TEST(deaths_of_others_wake_only_waiting_processes)
 {
     enum { SLEEP_MS = 1000, NEAR_MS = 20 }; /* it wakes by itself so often */
     struct worker dying[2];
@@ -416,7 +416,7 @@ static rlock_client_t *open_always(void)
     return c;
 }
 
-START_TEST(who_always_looks_is_woken)
+START_TEST(standing_watch_is_woken)
 {
     long long before;
     struct worker dying[2];
@@ -434,7 +434,7 @@ START_TEST(who_always_looks_is_woken)
 END_TEST
 
 /* rule: G9 */
-START_TEST(g9_when_it_is_closed_so_is_its_inotify)
+START_TEST(closing_the_client_closes_its_inotify)
 {
     close_client(client);
     client = open_always();
@@ -487,19 +487,20 @@ int main(void)
 {
     Suite *suite = suite_create("guard ends");
     TCase *tc = tcase(suite, "ends");
-    tcase_add_test(tc, g1_where_a_mapping_keeps_no_lock_there_is_no_guard);
-    tcase_add_test(tc, g15_close_removes_it);
-    tcase_add_loop_test(tc, g15_close_leaves_it_for_a_burier_when_something_is_abandoned,
-                        0, 2);
-    tcase_add_test(tc, g15_close_leaves_it_for_a_burier_when_something_lost_may_be_held);
-    tcase_add_loop_test(tc, g15_exit_removes_it_unless_something_is_left, 0,
+    tcase_add_test(tc, no_crash_guard_where_a_mapping_retains_no_file_lock);
+    tcase_add_test(tc, close_removes_the_live_file);
+    tcase_add_loop_test(
+        tc, close_leaves_the_live_file_for_recovery_when_a_hold_is_abandoned, 0, 2);
+    tcase_add_test(
+        tc, close_leaves_the_live_file_for_recovery_when_a_lost_hold_may_still_exist);
+    tcase_add_loop_test(tc, exit_removes_the_live_file_unless_a_hold_is_left, 0,
                         sizeof(ends) / sizeof(ends[0]));
-    tcase_add_loop_test(tc, g6_child_has_a_file_of_its_own, 0, 2);
+    tcase_add_loop_test(tc, forked_child_has_a_live_file_of_its_own, 0, 2);
     tc = tcase(suite, "wakes");
-    tcase_add_test(tc, g9_inotify_is_there_while_somebody_waits_and_a_little_longer);
-    tcase_add_test(tc, g9_when_it_is_closed_so_is_its_inotify);
-    tcase_add_test(tc, deaths_of_others_wake_nobody_who_does_not_wait);
-    tcase_add_test(tc, who_always_looks_is_woken);
+    tcase_add_test(tc, inotify_exists_while_a_thread_waits_and_shortly_after);
+    tcase_add_test(tc, closing_the_client_closes_its_inotify);
+    tcase_add_test(tc, deaths_of_others_wake_only_waiting_processes);
+    tcase_add_test(tc, standing_watch_is_woken);
     tcase_add_test(tc, a_short_wait_begins_nothing);
     return test_run_suite(suite);
 }

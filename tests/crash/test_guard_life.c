@@ -212,7 +212,7 @@ static void close_all(void)
 }
 
 /* rule: G1 */
-START_TEST(g1_who_has_closed_all_descriptors_lives)
+START_TEST(process_that_closed_all_descriptors_is_alive)
 {
     start("close_all");
     hears("done");
@@ -231,7 +231,7 @@ static void open_own_file(void)
 }
 
 /* rule: G1 */
-START_TEST(g1_who_has_its_file_opened_and_closed_lives)
+START_TEST(process_that_opened_and_closed_its_live_file_is_alive)
 {
     start("open_own_file");
     hears("done");
@@ -265,7 +265,7 @@ static void end_main_thread(void)
 }
 
 /* rule: G3 */
-START_TEST(g3_a_process_lives_without_its_main_thread)
+START_TEST(process_without_its_main_thread_is_alive)
 {
     start("end_main_thread");
     hears("0");
@@ -283,7 +283,7 @@ START_TEST(g3_a_process_lives_without_its_main_thread)
 END_TEST
 
 /* rule: G14 */
-START_TEST(g14_who_is_stopped_lives)
+START_TEST(stopped_process_is_alive)
 {
     int status;
     start("listen_to");
@@ -297,12 +297,12 @@ START_TEST(g14_who_is_stopped_lives)
 END_TEST
 
 /* rule: G14 */
-START_TEST(g14_who_is_in_a_debugger_lives)
+START_TEST(process_in_a_debugger_is_alive)
 {
     int status;
     start("listen_to");
     if (ptrace(PTRACE_SEIZE, holder.pid, NULL, NULL) != 0) {
-        printf("skipped: g14_who_is_in_a_debugger_lives: ptrace is not to be had\n");
+        printf("skipped: process_in_a_debugger_is_alive: ptrace is not to be had\n");
         return;
     }
     ck_assert_int_eq(ptrace(PTRACE_INTERRUPT, holder.pid, NULL, NULL), 0);
@@ -322,7 +322,7 @@ static void remove_file(void)
 }
 
 /* rule: G3 */
-START_TEST(g3_who_has_no_file_any_more_lives)
+START_TEST(process_without_its_live_file_is_alive)
 {
     start("remove_file");
     hears("done");
@@ -365,7 +365,7 @@ static bool is_at_rest(void *arg)
 
 /* Who looked there looks at the one that comes after it. */
 /* rule: G3 */
-START_TEST(g3_who_has_no_directory_any_more_lives)
+START_TEST(process_without_its_directory_is_alive)
 {
     start("remove_directory");
     ck_assert(test_wait_until(is_at_rest, NULL, SCENE_SOON_MS));
@@ -403,7 +403,7 @@ static void have_children(void)
 }
 
 /* rule: G1 */
-START_TEST(g1_who_has_children_or_had_some_lives)
+START_TEST(process_with_past_and_present_children_is_alive)
 {
     start("have_children");
     hears("1");
@@ -435,7 +435,7 @@ static void end_a_thread(void)
 
 /* What the thread had is given back by the process itself; what others have is not. */
 /* rule: G3 */
-START_TEST(g3_who_has_ended_a_thread_that_held_something_lives)
+START_TEST(process_whose_holding_thread_ended_is_alive)
 {
     start("end_a_thread");
     hears("done");
@@ -455,7 +455,7 @@ static void use_two_clients(void)
 }
 
 /* rule: G1 */
-START_TEST(g1_who_has_two_clients_lives_also_when_one_is_closed)
+START_TEST(process_that_closed_the_first_of_two_clients_is_alive)
 {
     start("use_two_clients");
     hears("open");
@@ -517,10 +517,10 @@ static bool has_vfork_child(const char *test)
 }
 
 /* rule: G3 */
-START_TEST(g3_who_has_a_vfork_child_lives)
+START_TEST(process_with_a_vfork_child_is_alive)
 {
     start("vfork_and_wait");
-    if (!has_vfork_child("g3_who_has_a_vfork_child_lives"))
+    if (!has_vfork_child("process_with_a_vfork_child_is_alive"))
         return;
     look(2);
     kill(left_behind, SIGKILL);
@@ -531,10 +531,10 @@ END_TEST
 
 /* The lock goes with the last that has the memory: until then it costs the lease. */
 /* rule: G3 */
-START_TEST(g3_who_is_killed_lives_until_its_vfork_child_has_gone)
+START_TEST(killed_process_is_alive_until_its_vfork_child_ends)
 {
     start("vfork_and_wait");
-    if (!has_vfork_child("g3_who_is_killed_lives_until_its_vfork_child_has_gone"))
+    if (!has_vfork_child("killed_process_is_alive_until_its_vfork_child_ends"))
         return;
     kill(holder.pid, SIGKILL);
     ck_assert_int_eq(waitpid(holder.pid, NULL, 0), holder.pid);
@@ -594,9 +594,9 @@ static bool is_dumping(void *arg)
 }
 
 /* rule: G14 */
-START_TEST(g14_who_is_dumping_core_lives)
+START_TEST(process_dumping_core_is_alive)
 {
-    const char *name = "g14_who_is_dumping_core_lives";
+    const char *name = "process_dumping_core_is_alive";
     if (!can_dump_core()) {
         printf("skipped: %s: no core to a file of its directory\n", name);
         return;
@@ -655,7 +655,7 @@ static void kill_the_parent(void)
 }
 
 /* rule: G1 */
-START_TEST(g1_a_child_that_is_left_behind_keeps_nobody_alive)
+START_TEST(orphaned_child_does_not_make_its_parent_alive)
 {
     start("fork_a_child");
     kill_the_parent();
@@ -677,7 +677,7 @@ static void spawn_a_program(void)
 }
 
 /* rule: G1 */
-START_TEST(g1_nor_does_a_program_that_it_started)
+START_TEST(program_started_by_a_process_does_not_make_it_alive)
 {
     start("spawn_a_program");
     kill_the_parent();
@@ -703,7 +703,7 @@ static void become_another(void)
 }
 
 /* rule: G15 */
-START_TEST(g15_who_aborts_is_dead)
+START_TEST(aborted_process_is_dead)
 {
     start("abort_at_once");
     assert_it_is_dead();
@@ -711,7 +711,7 @@ START_TEST(g15_who_aborts_is_dead)
 END_TEST
 
 /* rule: G15 */
-START_TEST(g15_who_ends_by_exit_without_handlers_is_dead)
+START_TEST(process_that_ended_by_exit_without_handlers_is_dead)
 {
     start("end_at_once");
     assert_it_is_dead();
@@ -719,7 +719,7 @@ START_TEST(g15_who_ends_by_exit_without_handlers_is_dead)
 END_TEST
 
 /* rule: G15 */
-START_TEST(g15_who_has_become_another_program_is_dead)
+START_TEST(process_that_executed_another_program_is_dead)
 {
     start("become_another");
     assert_it_is_dead();
@@ -729,7 +729,7 @@ END_TEST
 
 /* Nobody continues it. */
 /* rule: G14 */
-START_TEST(g14_who_is_killed_while_it_is_stopped_is_dead)
+START_TEST(process_killed_while_stopped_is_dead)
 {
     int status;
     start("listen_to");
@@ -778,25 +778,25 @@ int main(int argc, char *argv[])
         be_holder(argv[1], argv[2]);
     Suite *s = suite_create("guard life");
     TCase *tc = scene_tcase(s, "alive", open_scene, close_scene);
-    tcase_add_test(tc, g1_who_has_closed_all_descriptors_lives);
-    tcase_add_test(tc, g1_who_has_its_file_opened_and_closed_lives);
-    tcase_add_test(tc, g3_a_process_lives_without_its_main_thread);
-    tcase_add_test(tc, g1_who_has_children_or_had_some_lives);
-    tcase_add_test(tc, g1_who_has_two_clients_lives_also_when_one_is_closed);
-    tcase_add_test(tc, g3_who_has_ended_a_thread_that_held_something_lives);
-    tcase_add_test(tc, g3_who_has_no_file_any_more_lives);
-    tcase_add_test(tc, g3_who_has_no_directory_any_more_lives);
-    tcase_add_test(tc, g3_who_has_a_vfork_child_lives);
-    tcase_add_test(tc, g3_who_is_killed_lives_until_its_vfork_child_has_gone);
-    tcase_add_test(tc, g14_who_is_dumping_core_lives);
-    tcase_add_test(tc, g14_who_is_stopped_lives);
-    tcase_add_test(tc, g14_who_is_in_a_debugger_lives);
+    tcase_add_test(tc, process_that_closed_all_descriptors_is_alive);
+    tcase_add_test(tc, process_that_opened_and_closed_its_live_file_is_alive);
+    tcase_add_test(tc, process_without_its_main_thread_is_alive);
+    tcase_add_test(tc, process_with_past_and_present_children_is_alive);
+    tcase_add_test(tc, process_that_closed_the_first_of_two_clients_is_alive);
+    tcase_add_test(tc, process_whose_holding_thread_ended_is_alive);
+    tcase_add_test(tc, process_without_its_live_file_is_alive);
+    tcase_add_test(tc, process_without_its_directory_is_alive);
+    tcase_add_test(tc, process_with_a_vfork_child_is_alive);
+    tcase_add_test(tc, killed_process_is_alive_until_its_vfork_child_ends);
+    tcase_add_test(tc, process_dumping_core_is_alive);
+    tcase_add_test(tc, stopped_process_is_alive);
+    tcase_add_test(tc, process_in_a_debugger_is_alive);
     tc = scene_tcase(s, "dead", open_scene, close_scene);
-    tcase_add_test(tc, g1_a_child_that_is_left_behind_keeps_nobody_alive);
-    tcase_add_test(tc, g1_nor_does_a_program_that_it_started);
-    tcase_add_test(tc, g15_who_aborts_is_dead);
-    tcase_add_test(tc, g15_who_ends_by_exit_without_handlers_is_dead);
-    tcase_add_test(tc, g15_who_has_become_another_program_is_dead);
-    tcase_add_test(tc, g14_who_is_killed_while_it_is_stopped_is_dead);
+    tcase_add_test(tc, orphaned_child_does_not_make_its_parent_alive);
+    tcase_add_test(tc, program_started_by_a_process_does_not_make_it_alive);
+    tcase_add_test(tc, aborted_process_is_dead);
+    tcase_add_test(tc, process_that_ended_by_exit_without_handlers_is_dead);
+    tcase_add_test(tc, process_that_executed_another_program_is_dead);
+    tcase_add_test(tc, process_killed_while_stopped_is_dead);
     return test_run_suite(s);
 }

@@ -139,9 +139,9 @@ static void remove_filler(const char *name)
 }
 
 /* rule: G1 */
-START_TEST(g1_a_full_tmpfs_is_no_guard)
+START_TEST(full_tmpfs_disables_the_crash_guard)
 {
-    if (!have_room("g1_a_full_tmpfs_is_no_guard", 2 * FIRST))
+    if (!have_room("full_tmpfs_disables_the_crash_guard", 2 * FIRST))
         return;
     for (size_t left = 0; left < FIRST; left += PAGE) { /* all but that much is taken */
         char name[32];
@@ -158,9 +158,9 @@ END_TEST
 
 /* A store into a page that the file system has no memory for would be a SIGBUS. */
 /* rule: G1 */
-START_TEST(g1_on_a_tmpfs_that_gets_full_there_are_no_more_slots)
+START_TEST(tmpfs_that_becomes_full_allows_no_more_intents)
 {
-    if (!have_room("g1_on_a_tmpfs_that_gets_full_there_are_no_more_slots", FIRST + PAGE))
+    if (!have_room("tmpfs_that_becomes_full_allows_no_more_intents", FIRST + PAGE))
         return;
     client = open_with("");
     fill("filler", PAGE);
@@ -224,10 +224,10 @@ static const struct limit limits[] = {
 
 /* A file over it would be a signal. */
 /* rule: G7 */
-START_TEST(g7_a_limit_for_files_is_one_for_slots)
+START_TEST(file_size_limit_also_limits_intents)
 {
     struct limit limit = limits[_i];
-    NEEDS_FORK("g7_a_limit_for_files_is_one_for_slots");
+    NEEDS_FORK("file_size_limit_also_limits_intents");
     CHILD_IS_FINE(lives_with_the_limit, &limit);
 }
 END_TEST
@@ -312,7 +312,7 @@ static int entries(const char *path)
 
 /* Also as they come, while somebody looks. */
 /* rule: G3 */
-START_TEST(g3_what_is_none_of_ours_is_left_alone)
+START_TEST(unknown_files_are_left_alone)
 {
     char server_line[RLK_LIVEFILE_SERVER_SIZE], path[PATH_MAX];
 
@@ -361,7 +361,7 @@ static void mark_dead(const char *name, long long since)
 }
 
 /* It is for who uses that server, as long as that may matter. */
-START_TEST(dead_one_of_another_server_is_kept_for_two_days)
+START_TEST(live_file_of_another_servers_dead_client_stays_for_two_days)
 {
     char young[] = UUID("1"), old[] = UUID("2"), fresh[] = UUID("3"), odd[] = UUID("4");
     long long now = time(NULL);
@@ -469,9 +469,9 @@ static const char *lease(void)
 }
 
 /* rule: G5 */
-START_TEST(g5_containers_bury_each_other_in_a_directory_that_they_share)
+START_TEST(containers_with_a_shared_directory_recover_each_other)
 {
-    const char *name = "g5_containers_bury_each_other_in_a_directory_that_they_share";
+    const char *name = "containers_with_a_shared_directory_recover_each_other";
     rlock_mutex_t m;
 
     client = open_with(lease());
@@ -508,9 +508,9 @@ START_TEST(g5_containers_bury_each_other_in_a_directory_that_they_share)
 END_TEST
 
 /* rule: G5 */
-START_TEST(g5_containers_with_a_directory_of_their_own_wait_for_the_lease)
+START_TEST(containers_with_separate_directories_wait_for_the_lease)
 {
-    const char *name = "g5_containers_with_a_directory_of_their_own_wait_for_the_lease";
+    const char *name = "containers_with_separate_directories_wait_for_the_lease";
     struct task task;
     rlock_mutex_t m;
 
@@ -539,9 +539,9 @@ END_TEST
 
 /* Root's, which lets a group write there. */
 /* rule: G5 */
-START_TEST(g5_users_of_a_group_bury_each_other)
+START_TEST(users_of_a_group_recover_each_other)
 {
-    const char *name = "g5_users_of_a_group_bury_each_other";
+    const char *name = "users_of_a_group_recover_each_other";
     const char *const as_one[] = { "setpriv", "--reuid=12345", "--regid=12345",
                                    "--clear-groups", NULL };
     const char *const as_another[] = { "setpriv", "--reuid=12346", "--regid=12345",
@@ -587,18 +587,17 @@ int main(void)
 {
     Suite *suite = suite_create("guard places");
     TCase *tc = tcase(suite, "room");
-    tcase_add_test(tc, g1_a_full_tmpfs_is_no_guard);
-    tcase_add_test(tc, g1_on_a_tmpfs_that_gets_full_there_are_no_more_slots);
-    tcase_add_loop_test(tc, g7_a_limit_for_files_is_one_for_slots, 0,
+    tcase_add_test(tc, full_tmpfs_disables_the_crash_guard);
+    tcase_add_test(tc, tmpfs_that_becomes_full_allows_no_more_intents);
+    tcase_add_loop_test(tc, file_size_limit_also_limits_intents, 0,
                         sizeof(limits) / sizeof(limits[0]));
     tc = tcase(suite, "strange");
-    tcase_add_loop_test(tc, g3_what_is_none_of_ours_is_left_alone, 0, 2);
-    tcase_add_test(tc, dead_one_of_another_server_is_kept_for_two_days);
+    tcase_add_loop_test(tc, unknown_files_are_left_alone, 0, 2);
+    tcase_add_test(tc, live_file_of_another_servers_dead_client_stays_for_two_days);
     tcase_add_test(tc, what_was_begun_and_never_named_is_removed);
     tc = tcase(suite, "shared");
-    tcase_add_loop_test(tc, g5_containers_bury_each_other_in_a_directory_that_they_share,
-                        0, 2);
-    tcase_add_test(tc, g5_containers_with_a_directory_of_their_own_wait_for_the_lease);
-    tcase_add_test(tc, g5_users_of_a_group_bury_each_other);
+    tcase_add_loop_test(tc, containers_with_a_shared_directory_recover_each_other, 0, 2);
+    tcase_add_test(tc, containers_with_separate_directories_wait_for_the_lease);
+    tcase_add_test(tc, users_of_a_group_recover_each_other);
     return test_run_suite(suite);
 }

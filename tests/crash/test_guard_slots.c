@@ -185,7 +185,7 @@ static const char *id_in_slot(void)
 }
 
 /* rule: G7 */
-START_TEST(g7_slot_is_there_before_the_acquire_leaves)
+START_TEST(intent_is_written_before_the_acquire_is_sent)
 {
     int rule = hold_requests((enum rlk_script_id)rows[_i].acquire);
     INSIDE(-1);
@@ -208,7 +208,7 @@ START_TEST(g7_slot_is_there_before_the_acquire_leaves)
 END_TEST
 
 /* rule: G7 */
-START_TEST(g7_slot_stays_until_the_release_is_confirmed)
+START_TEST(intent_stays_until_the_release_is_confirmed)
 {
     int rule = hold_requests((enum rlk_script_id)rows[_i].release);
     OK(actor_does(&a, rows[_i].lock, rows[_i].handle));
@@ -228,7 +228,7 @@ static int lock_for_a_moment(void *mutex)
     return rlock_mutex_clocklock(mutex, CLOCK_MONOTONIC, &at);
 }
 
-START_TEST(who_did_not_get_it_has_no_slot)
+START_TEST(failed_acquire_leaves_no_intent)
 {
     OK(rlock_mutex_lock(&theirs));
     EXPECT(rlock_mutex_trylock(&m), EBUSY);
@@ -243,7 +243,7 @@ START_TEST(who_did_not_get_it_has_no_slot)
 END_TEST
 
 /* rule: G7 */
-START_TEST(g7_slot_stays_until_the_cancel_is_confirmed)
+START_TEST(intent_stays_until_the_cancel_is_confirmed)
 {
     int rule = hold_requests(RLK_MUTEX_CANCEL);
     /* a thread that is held up for 100 ms leaves it to the watchdog, which releases */
@@ -265,7 +265,7 @@ END_TEST
 
 /* The id that comes next was cancelled, as the server says; the one behind it has the
  * lock. */
-START_TEST(id_that_was_renamed_is_renamed_in_its_slot)
+START_TEST(renamed_id_is_renamed_in_its_intent)
 {
     char next[RLK_ID_SIZE], uuid[RLK_UUID_LEN + 1], until[32];
     struct rlk_id id;
@@ -295,7 +295,7 @@ static int extend(void *rwlock)
     return rlock_rwlock_extend(rwlock, test_ms(LONG_MS));
 }
 
-START_TEST(who_reads_by_one_id_has_one_slot)
+START_TEST(readers_that_share_an_id_have_one_intent)
 {
     OK(actor_does(&a, run_rdlock, &rw));
     OK(actor_does(&b, run_rdlock, &rw));
@@ -361,7 +361,7 @@ static void start_many(void)
     ck_assert_ptr_nonnull(locks);
 }
 
-START_TEST(slots_come_as_they_are_needed)
+START_TEST(intents_are_allocated_as_needed)
 {
     const long page = 4096, slot = sizeof(struct rlk_intent);
     start_many();
@@ -378,10 +378,10 @@ START_TEST(slots_come_as_they_are_needed)
 }
 END_TEST
 
-START_TEST(whoever_has_no_slot_works_all_the_same)
+START_TEST(lock_works_without_an_intent)
 {
     if (test_ms(1) >= 10 && !test_is_full()) {
-        printf("skipped: whoever_has_no_slot_works_all_the_same: Valgrind is too slow\n");
+        printf("skipped: lock_works_without_an_intent: Valgrind is too slow\n");
         return;
     }
     start_many();
@@ -415,7 +415,7 @@ END_TEST
 /* ---- whether a thread is inside (G8) */
 
 /* rule: G8 */
-START_TEST(g8_it_is_inside_until_the_outermost_unlock)
+START_TEST(intent_says_inside_until_the_outermost_unlock)
 {
     for (int i = 0; i < 3; i++) {
         OK(rlock_mutex_lock(&m));
@@ -440,7 +440,7 @@ static bool is_kept(void *arg)
 
 /* By the gate, as soon as there is one: without the server. */
 /* rule: G8 */
-START_TEST(g8_who_keeps_it_is_inside_between_lock_and_unlock)
+START_TEST(retained_hold_is_inside_only_between_lock_and_unlock)
 {
     open_client("&retain=60000&presence=30000");
     ck_assert(test_wait_until(is_kept, NULL, SOON_MS));
@@ -481,7 +481,7 @@ static bool is_clean(void *arg)
 /* Then the server takes it for unused (K11): it has to hear of a section before the file
  * does, or a death in between would be nobody's. */
 /* rule: G8 */
-START_TEST(g8_who_kept_it_long_is_inside_when_the_server_knows)
+START_TEST(long_retained_hold_is_inside_once_the_server_knows)
 {
     char parameters[64];
     snprintf(parameters, sizeof(parameters), "&retain=60000&presence=%ld", test_ms(600));
@@ -506,7 +506,7 @@ END_TEST
 
 /* Threads of one process, without the server: another one is inside. */
 /* rule: G8 */
-START_TEST(g8_who_is_handed_it_is_inside)
+START_TEST(thread_that_is_handed_a_hold_is_inside)
 {
     struct actor *in = &a, *next = &b;
     open_client("&handoffms=60000&handoffcount=1000000");
@@ -545,7 +545,7 @@ static void stay_in_handler(int signal)
  * there.
  */
 /* rule: G8 */
-START_TEST(g8_who_is_handed_it_and_does_not_take_it_is_not_inside)
+START_TEST(thread_that_declines_a_handed_hold_is_not_inside)
 {
     struct sigaction action = { .sa_handler = stay_in_handler };
     open_client("&handoffms=60000&handoffcount=1000000");
@@ -604,7 +604,7 @@ static int crowd(void *mutex)
 /* Who leaves by the gate while another comes, and then hands it to a third who has slept
  * for long: that is one in some thousands. */
 /* rule: G8 */
-START_TEST(g8_each_of_a_crowd_is_inside)
+START_TEST(each_of_many_threads_is_recorded_as_inside)
 {
     enum { THREADS = 2 };
     struct task tasks[THREADS];
@@ -617,7 +617,7 @@ START_TEST(g8_each_of_a_crowd_is_inside)
 END_TEST
 
 /* rule: G8 */
-START_TEST(g8_who_is_told_of_a_death_is_inside_until_it_is_consistent)
+START_TEST(holder_with_EOWNERDEAD_is_inside_until_it_makes_the_lock_consistent)
 {
     rlock_mutex_t their_robust = robust_mutex(other);
     OK(rlock_mutex_lock(&their_robust));
@@ -641,7 +641,7 @@ END_TEST
 
 /* Its section was not ended by an unlock. */
 /* rule: G8 */
-START_TEST(g8_who_ended_inside_is_inside)
+START_TEST(thread_that_ended_inside_is_recorded_as_inside)
 {
     OK(actor_does(&a, run_lock, &robust));
     int rule = hold_requests(RLK_MUTEX_RELEASE);
@@ -666,7 +666,7 @@ static bool is_lost(void *mutex)
 
 /* The thread does not know yet. */
 /* rule: G8 */
-START_TEST(g8_who_has_lost_it_is_inside_until_it_was_released)
+START_TEST(lost_hold_is_inside_until_it_is_released)
 {
     int rule = hold_requests(RLK_MUTEX_RELEASE);
     OK(lock_for_long_enough(&robust));
@@ -680,7 +680,7 @@ START_TEST(g8_who_has_lost_it_is_inside_until_it_was_released)
 END_TEST
 
 /* rule: G8 */
-START_TEST(g8_who_has_downgraded_is_inside)
+START_TEST(downgraded_hold_is_recorded_as_inside)
 {
     char id[RLK_ID_SIZE];
     OK(rlock_rwlock_wrlock(&rw));
@@ -709,26 +709,26 @@ int main(void)
 {
     Suite *suite = suite_create("guard slots");
     TCase *tc = tcase(suite, "slots");
-    tcase_add_loop_test(tc, g7_slot_is_there_before_the_acquire_leaves, 0, ROWS);
-    tcase_add_loop_test(tc, g7_slot_stays_until_the_release_is_confirmed, 0, ROWS);
-    tcase_add_test(tc, who_did_not_get_it_has_no_slot);
-    tcase_add_test(tc, g7_slot_stays_until_the_cancel_is_confirmed);
-    tcase_add_test(tc, id_that_was_renamed_is_renamed_in_its_slot);
-    tcase_add_test(tc, who_reads_by_one_id_has_one_slot);
+    tcase_add_loop_test(tc, intent_is_written_before_the_acquire_is_sent, 0, ROWS);
+    tcase_add_loop_test(tc, intent_stays_until_the_release_is_confirmed, 0, ROWS);
+    tcase_add_test(tc, failed_acquire_leaves_no_intent);
+    tcase_add_test(tc, intent_stays_until_the_cancel_is_confirmed);
+    tcase_add_test(tc, renamed_id_is_renamed_in_its_intent);
+    tcase_add_test(tc, readers_that_share_an_id_have_one_intent);
     tc = tcase(suite, "many");
-    tcase_add_test(tc, slots_come_as_they_are_needed);
-    tcase_add_test(tc, whoever_has_no_slot_works_all_the_same);
+    tcase_add_test(tc, intents_are_allocated_as_needed);
+    tcase_add_test(tc, lock_works_without_an_intent);
     tc = tcase(suite, "inside");
-    tcase_add_test(tc, g8_it_is_inside_until_the_outermost_unlock);
-    tcase_add_test(tc, g8_who_keeps_it_is_inside_between_lock_and_unlock);
-    tcase_add_test(tc, g8_who_kept_it_long_is_inside_when_the_server_knows);
-    tcase_add_test(tc, g8_who_is_handed_it_is_inside);
-    tcase_add_test(tc, g8_who_is_handed_it_and_does_not_take_it_is_not_inside);
-    tcase_add_test(tc, g8_each_of_a_crowd_is_inside);
-    tcase_add_loop_test(tc, g8_who_is_told_of_a_death_is_inside_until_it_is_consistent, 0,
-                        2);
-    tcase_add_test(tc, g8_who_ended_inside_is_inside);
-    tcase_add_test(tc, g8_who_has_lost_it_is_inside_until_it_was_released);
-    tcase_add_test(tc, g8_who_has_downgraded_is_inside);
+    tcase_add_test(tc, intent_says_inside_until_the_outermost_unlock);
+    tcase_add_test(tc, retained_hold_is_inside_only_between_lock_and_unlock);
+    tcase_add_test(tc, long_retained_hold_is_inside_once_the_server_knows);
+    tcase_add_test(tc, thread_that_is_handed_a_hold_is_inside);
+    tcase_add_test(tc, thread_that_declines_a_handed_hold_is_not_inside);
+    tcase_add_test(tc, each_of_many_threads_is_recorded_as_inside);
+    tcase_add_loop_test(
+        tc, holder_with_EOWNERDEAD_is_inside_until_it_makes_the_lock_consistent, 0, 2);
+    tcase_add_test(tc, thread_that_ended_inside_is_recorded_as_inside);
+    tcase_add_test(tc, lost_hold_is_inside_until_it_is_released);
+    tcase_add_test(tc, downgraded_hold_is_recorded_as_inside);
     return test_run_suite(suite);
 }

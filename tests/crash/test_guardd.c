@@ -26,7 +26,7 @@ static bool says_secret(void)
 
 /* ---- ready */
 
-START_TEST(manager_is_told_when_it_is_ready)
+START_TEST(manager_is_notified_when_the_daemon_is_ready)
 {
     const char *variable = guard_manager(_i == 1);
     GUARD_WITH(variable, "--url", server.url);
@@ -34,7 +34,7 @@ START_TEST(manager_is_told_when_it_is_ready)
 }
 END_TEST
 
-START_TEST(it_is_ready_while_the_server_is_away)
+START_TEST(daemon_is_ready_while_the_server_is_unreachable)
 {
     test_server_kill(&server);
     const char *variable = guard_manager(false);
@@ -52,7 +52,7 @@ static const char *const no_managers[] = {
     "234567890123456789012345678901234567890",
 };
 
-START_TEST(manager_that_cannot_be_told_is_no_failure)
+START_TEST(manager_that_cannot_be_notified_is_no_failure)
 {
     GUARD_READY_WITH(no_managers[_i], "--url", server.url);
     ck_assert(cli_complains(&guard, "cannot tell the service manager (NOTIFY_SOCKET): "));
@@ -125,7 +125,7 @@ START_TEST(hosts_file_that_is_of_no_use_is_refused)
 }
 END_TEST
 
-START_TEST(it_looks_after_several_servers)
+START_TEST(daemon_watches_several_servers)
 {
     char text[5 * TEST_URL_MAX];
     snprintf(text, sizeof(text), "# two\n\n  %s/3 \r\n%s?db=1\n", server.tcp_url,
@@ -184,7 +184,7 @@ START_TEST(quiet_says_nothing_but_what_is_asked_for)
 END_TEST
 
 /* In a service stderr is the journal's socket, here a pipe. */
-START_TEST(journal_is_told_the_priority)
+START_TEST(journal_gets_the_priority)
 {
     cli_start(&guard,
               CLI_ARGV("sh", "-c",
@@ -199,7 +199,7 @@ START_TEST(journal_is_told_the_priority)
 }
 END_TEST
 
-START_TEST(priority_is_not_told_where_the_journal_does_not_read)
+START_TEST(priority_is_omitted_without_a_journal)
 {
     GUARD_READY_WITH("JOURNAL_STREAM=1:2", NULL);
     ck_assert_ptr_null(strchr(guard.err.text, '<'));
@@ -314,7 +314,7 @@ static int with_rundir(const char *path)
 }
 
 /* Switched off, not there, no directory. */
-START_TEST(it_ends_where_there_is_no_directory)
+START_TEST(daemon_ends_without_a_directory)
 {
     static const char *const paths[] = { "", "/nonexistent", "/dev/null" };
     ck_assert_int_eq(with_rundir(paths[_i]), GUARD_CONFIG);
@@ -325,7 +325,7 @@ START_TEST(it_ends_where_there_is_no_directory)
 }
 END_TEST
 
-START_TEST(it_ends_where_everybody_can_write)
+START_TEST(daemon_ends_at_a_world_writable_directory)
 {
     ck_assert_int_eq(chmod(guard_dir, 0777), 0);
     ck_assert_int_eq(with_rundir(guard_dir), GUARD_CONFIG);
@@ -343,7 +343,7 @@ static bool is_root(const char *test)
 enum { OF_GROUP = 54321 };
 
 /* The directory is fit, but no file can be made there (25: SIGXFSZ). */
-START_TEST(it_ends_when_it_would_look_at_nothing)
+START_TEST(daemon_ends_with_nothing_to_watch)
 {
     cli_start(
         &guard,
@@ -357,7 +357,7 @@ START_TEST(it_ends_when_it_would_look_at_nothing)
 END_TEST
 
 /* It sees so when it is told of a file there. */
-START_TEST(it_ends_when_everybody_can_write_there_by_now)
+START_TEST(daemon_ends_when_its_directory_becomes_world_writable)
 {
     char path[PATH_MAX];
     GUARD_READY("--url", server.url);
@@ -412,20 +412,20 @@ int main(void)
 {
     Suite *suite = suite_create("guardd");
     TCase *tc = guard_case(suite, "ready");
-    tcase_add_loop_test(tc, manager_is_told_when_it_is_ready, 0, 2);
-    tcase_add_test(tc, it_is_ready_while_the_server_is_away);
-    tcase_add_loop_test(tc, manager_that_cannot_be_told_is_no_failure, 0, 3);
+    tcase_add_loop_test(tc, manager_is_notified_when_the_daemon_is_ready, 0, 2);
+    tcase_add_test(tc, daemon_is_ready_while_the_server_is_unreachable);
+    tcase_add_loop_test(tc, manager_that_cannot_be_notified_is_no_failure, 0, 3);
     tcase_add_test(tc, server_is_that_of_the_environment_when_none_is_named);
     tcase_add_test(tc, server_is_the_librarys_default_when_none_is_named_anywhere);
     tcase_add_test(tc, server_is_that_of_the_hosts_file_when_none_is_named);
     tcase_add_test(tc, hosts_file_that_is_of_no_use_is_refused);
-    tcase_add_test(tc, it_looks_after_several_servers);
+    tcase_add_test(tc, daemon_watches_several_servers);
     tcase_add_test(tc, passwords_of_a_file_are_not_shown);
     tcase_add_test(tc, help_and_version_need_nothing);
     tc = guard_case(suite, "says");
     tcase_add_test(tc, quiet_says_nothing_but_what_is_asked_for);
-    tcase_add_test(tc, journal_is_told_the_priority);
-    tcase_add_test(tc, priority_is_not_told_where_the_journal_does_not_read);
+    tcase_add_test(tc, journal_gets_the_priority);
+    tcase_add_test(tc, priority_is_omitted_without_a_journal);
     tcase_add_test(tc, first_outage_of_a_server_is_said);
     tc = guard_case(suite, "arguments");
     tcase_add_loop_test(tc, bad_argument_is_refused_with_its_reason, 0, BAD);
@@ -435,10 +435,10 @@ int main(void)
     tcase_add_loop_test(tc, guard_that_a_url_leaves_on_is_no_reason_to_refuse, 0, 2);
     tcase_add_test(tc, more_urls_than_it_takes_are_refused);
     tc = guard_case(suite, "directory");
-    tcase_add_loop_test(tc, it_ends_where_there_is_no_directory, 0, 3);
-    tcase_add_test(tc, it_ends_where_everybody_can_write);
-    tcase_add_test(tc, it_ends_when_it_would_look_at_nothing);
-    tcase_add_test(tc, it_ends_when_everybody_can_write_there_by_now);
+    tcase_add_loop_test(tc, daemon_ends_without_a_directory, 0, 3);
+    tcase_add_test(tc, daemon_ends_at_a_world_writable_directory);
+    tcase_add_test(tc, daemon_ends_with_nothing_to_watch);
+    tcase_add_test(tc, daemon_ends_when_its_directory_becomes_world_writable);
     tcase_add_test(tc, root_does_not_look_where_a_group_can_write);
     tcase_add_test(tc, member_of_the_group_looks_there);
     return test_run_suite(suite);

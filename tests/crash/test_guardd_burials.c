@@ -118,7 +118,7 @@ START_TEST(lock_of_one_that_was_killed_while_the_server_hung_is_given_back)
 END_TEST
 
 /* Longer than a burial goes on trying. */
-START_TEST(lock_of_one_that_was_killed_amid_an_outage_is_given_back_after_it)
+START_TEST(lock_of_a_process_killed_during_an_outage_is_recovered_after_it)
 {
     char url[TEST_URL_MAX + 96];
     snprintf(url, sizeof(url), "%s?presence=300&commandtimeout=100&connecttimeout=100",
@@ -242,7 +242,7 @@ END_TEST
 
 /* ---- the directory */
 
-START_TEST(it_waits_for_a_directory_that_has_gone)
+START_TEST(daemon_waits_for_a_directory_that_disappeared)
 {
     char old[PATH_MAX];
     GUARD_READY("--url", server.url);
@@ -331,7 +331,7 @@ int main(void)
     tcase_add_test(tc, lock_of_a_killed_process_is_given_back);
     tcase_add_test(tc, lock_of_one_that_was_killed_before_it_began_is_given_back);
     tcase_add_test(tc, lock_of_one_that_was_killed_while_the_server_hung_is_given_back);
-    tcase_add_test(tc, lock_of_one_that_was_killed_amid_an_outage_is_given_back_after_it);
+    tcase_add_test(tc, lock_of_a_process_killed_during_an_outage_is_recovered_after_it);
     tcase_add_test(tc, lock_of_a_stopped_process_is_left_to_its_lease);
     tcase_add_test(tc, one_of_two_guards_gives_it_back);
     tcase_add_test(tc, the_other_guard_goes_on_when_one_is_killed);
@@ -342,7 +342,7 @@ int main(void)
     tcase_add_test(tc, user_and_parameters_of_a_url_do_not_matter);
     tc = guard_case(suite, "directory");
     tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_test(tc, it_waits_for_a_directory_that_has_gone);
+    tcase_add_test(tc, daemon_waits_for_a_directory_that_disappeared);
     tc = guard_case(suite, "users");
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_loop_test(tc, members_of_the_group_are_seen_to_by_a_member, 0, 2);

@@ -67,7 +67,7 @@ START_TEST(signal_that_was_ignored_at_the_start_does_not_end_it)
 }
 END_TEST
 
-START_TEST(it_goes_on_when_it_was_stopped_and_continued)
+START_TEST(daemon_works_after_being_stopped_and_continued)
 {
     GUARD_READY("--url", server.url);
     kill(guard.pid, SIGSTOP);
@@ -80,7 +80,7 @@ END_TEST
 
 /* ---- soon */
 
-START_TEST(it_ends_soon_while_a_server_is_away)
+START_TEST(daemon_ends_soon_while_a_server_is_unreachable)
 {
     test_server_kill(&server);
     GUARD_READY("--url", server.url);
@@ -89,7 +89,7 @@ START_TEST(it_ends_soon_while_a_server_is_away)
 }
 END_TEST
 
-START_TEST(it_ends_soon_while_a_server_hangs)
+START_TEST(daemon_ends_soon_while_a_server_hangs)
 {
     char url[TEST_URL_MAX + 64];
     snprintf(url, sizeof(url), "%s?commandtimeout=60000&connecttimeout=60000",
@@ -102,7 +102,7 @@ START_TEST(it_ends_soon_while_a_server_hangs)
 END_TEST
 
 /* Connections are made by the kernel, and nobody answers. */
-START_TEST(it_ends_soon_while_a_server_never_answers)
+START_TEST(daemon_ends_soon_while_a_server_never_replies)
 {
     char url[TEST_URL_MAX];
     uint16_t port;
@@ -187,11 +187,11 @@ START_TEST(signal_that_came_before_it_began_ends_it)
 END_TEST
 
 /* Both are there when it first looks; the one is answered, the other obeyed. */
-START_TEST(statistics_asked_for_before_it_began_are_told)
+START_TEST(statistics_requested_before_the_start_are_reported)
 {
     static const int pending[] = { SIGUSR1, SIGTERM, 0 };
     int ends[2];
-    if (!keeps_what_is_pending("statistics_asked_for_before_it_began_are_told"))
+    if (!keeps_what_is_pending("statistics_requested_before_the_start_are_reported"))
         return;
     make_pipe(ends);
     start_with(&(struct start){ pending, ends[1] });
@@ -248,7 +248,7 @@ static void start_with_a_pipe(int ends[2])
     ck_assert(test_wait_until(is_asked, NULL, CLI_WAIT_MS));
 }
 
-START_TEST(statistics_asked_for_while_it_reads_urls_are_told)
+START_TEST(statistics_requested_while_urls_are_read_are_reported)
 {
     int ends[2];
     start_with_a_pipe(ends);
@@ -273,7 +273,7 @@ START_TEST(signal_while_it_reads_urls_ends_it)
 END_TEST
 
 /* Wherever it is between its first steps and being ready. */
-START_TEST(signal_amid_its_start_ends_it)
+START_TEST(signal_during_its_start_ends_it)
 {
     for (int i = 0; i < EARLY_RUNS; i++) {
         GUARD("--url", server.url, "--url", server.tcp_url);
@@ -357,17 +357,17 @@ int main(void)
     TCase *tc = guard_case(suite, "signals");
     tcase_add_loop_test(tc, signal_ends_it, 0, ENDING);
     tcase_add_test(tc, signal_that_was_ignored_at_the_start_does_not_end_it);
-    tcase_add_test(tc, it_goes_on_when_it_was_stopped_and_continued);
+    tcase_add_test(tc, daemon_works_after_being_stopped_and_continued);
     tc = guard_case(suite, "early");
     tcase_add_loop_test(tc, signal_that_came_before_it_began_ends_it, 0, ENDING);
-    tcase_add_test(tc, statistics_asked_for_before_it_began_are_told);
-    tcase_add_test(tc, statistics_asked_for_while_it_reads_urls_are_told);
+    tcase_add_test(tc, statistics_requested_before_the_start_are_reported);
+    tcase_add_test(tc, statistics_requested_while_urls_are_read_are_reported);
     tcase_add_loop_test(tc, signal_while_it_reads_urls_ends_it, 0, ENDING);
-    tcase_add_test(tc, signal_amid_its_start_ends_it);
+    tcase_add_test(tc, signal_during_its_start_ends_it);
     tc = guard_case(suite, "soon");
-    tcase_add_test(tc, it_ends_soon_while_a_server_is_away);
-    tcase_add_test(tc, it_ends_soon_while_a_server_hangs);
-    tcase_add_test(tc, it_ends_soon_while_a_server_never_answers);
+    tcase_add_test(tc, daemon_ends_soon_while_a_server_is_unreachable);
+    tcase_add_test(tc, daemon_ends_soon_while_a_server_hangs);
+    tcase_add_test(tc, daemon_ends_soon_while_a_server_never_replies);
     tcase_add_test(tc, log_that_nobody_reads_does_not_hold_up_its_end);
     tcase_add_test(tc, log_that_was_closed_does_not_end_it);
     tcase_add_test(tc,

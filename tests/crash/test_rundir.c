@@ -238,7 +238,7 @@ START_TEST(a_path_of_the_greatest_length_is_used)
 END_TEST
 
 /* It may be the administrator's, who lets a group write there. */
-START_TEST(who_may_write_there_may_write_in_the_files)
+START_TEST(user_with_write_access_may_write_the_live_files)
 {
     const char *dir = make_dir(under(base, "d"), 02770);
     rlock_client_t *c;
@@ -306,10 +306,10 @@ static bool a_stranger_is_kept_out(void)
 }
 
 /* rule: G5 */
-START_TEST(who_may_not_write_there_has_none)
+START_TEST(user_without_write_access_has_no_directory)
 {
     if (geteuid() != 0) {
-        printf("skipped: who_may_not_write_there_has_none: not root\n");
+        printf("skipped: user_without_write_access_has_no_directory: not root\n");
         return;
     }
     let_strangers_in();
@@ -413,9 +413,9 @@ static bool a_stranger_has_his_own(void)
 }
 
 /* Nor does the session of another user count, from which he came. */
-START_TEST(who_is_only_kept_out_of_the_administrators_has_his_own)
+START_TEST(user_excluded_from_the_administrators_directory_has_its_own)
 {
-    const char *name = "who_is_only_kept_out_of_the_administrators_has_his_own";
+    const char *name = "user_excluded_from_the_administrators_directory_has_its_own";
     if (geteuid() != 0) {
         printf("skipped: %s: not root\n", name);
         return;
@@ -506,8 +506,8 @@ int main(void)
     tcase_add_loop_test(tc, what_is_not_to_be_trusted_is_not_used_and_it_says_why, 0,
                         REFUSED);
     tcase_add_test(tc, a_path_of_the_greatest_length_is_used);
-    tcase_add_test(tc, who_may_write_there_may_write_in_the_files);
-    tcase_add_test(tc, who_may_not_write_there_has_none);
+    tcase_add_test(tc, user_with_write_access_may_write_the_live_files);
+    tcase_add_test(tc, user_without_write_access_has_no_directory);
     tcase_add_test(tc, in_a_user_namespace_nobody_is_trusted);
     suite_add_tcase(suite, tc);
     tc = tcase_create("order");
@@ -515,7 +515,8 @@ int main(void)
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, the_administrators_comes_first_then_the_sessions_then_the_users);
     tcase_add_test(tc, one_of_the_administrators_that_is_not_to_be_trusted_turns_it_off);
-    tcase_add_loop_test(tc, who_is_only_kept_out_of_the_administrators_has_his_own, 0, 2);
+    tcase_add_loop_test(tc, user_excluded_from_the_administrators_directory_has_its_own,
+                        0, 2);
     tcase_add_test(tc, a_session_that_is_none_is_passed_over);
     tcase_add_test(tc, what_somebody_else_made_in_the_users_place_is_not_used);
     tcase_add_test(tc, getrundir_has_room_for_the_whole_path_or_is_ENAMETOOLONG);

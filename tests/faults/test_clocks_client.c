@@ -86,7 +86,7 @@ static bool is_safe(void *arg)
 /* Each call finds it by itself: the timers of the library's threads do not notice the
  * shift, and have not run out yet. */
 /* rule: S4 */
-START_TEST(s4_each_call_after_a_suspend_finds_that_the_lease_is_over)
+START_TEST(each_call_after_a_suspend_reports_that_the_lease_is_over)
 {
     static const struct {
         const char *command, *answer;
@@ -115,7 +115,7 @@ START_TEST(s4_each_call_after_a_suspend_finds_that_the_lease_is_over)
 END_TEST
 
 /* rule: S2 */
-START_TEST(s2_who_was_suspended_frees_nothing_of_the_next_holder)
+START_TEST(suspended_holder_frees_nothing_of_the_next_holder)
 {
     start(&x, NULL);
     start(&y, NULL);
@@ -136,7 +136,7 @@ END_TEST
 /* ---- suspended while it waits */
 
 /* rule: L3 */
-START_TEST(l3_who_was_suspended_while_it_waited_gets_the_lock)
+START_TEST(waiter_suspended_while_waiting_gets_the_lock)
 {
     start(&x, SCENE_TIMES(.presence = test_ms(PRESENCE_MS)));
     start(&y, SCENE_TIMES(.lease = 3L * HOUR_MS));
@@ -154,7 +154,7 @@ END_TEST
 /* Its host sleeps between the grant and the message: by CLOCK_MONOTONIC hardly any time
  * has passed. */
 /* rule: S1 */
-START_TEST(s1_a_grant_from_before_a_suspend_is_not_believed)
+START_TEST(grant_from_before_a_suspend_is_not_believed)
 {
     start(&x, SCENE_TIMES(.presence = test_ms(3000)));
     start(&y, NULL);
@@ -290,7 +290,7 @@ END_TEST
 
 /* PTTL says 0 of a key that is still there. */
 /* rule: S1 */
-START_TEST(s1_a_lease_with_0_ms_left_is_no_success)
+START_TEST(lease_with_0_ms_left_is_no_success)
 {
     static const char held[] = "*8\r\n:1\r\n:0\r\n:0\r\n:0\r\n$4\r\nheld\r\n"
                                ":0\r\n:0\r\n$0\r\n\r\n";
@@ -332,7 +332,7 @@ static bool found_stopped(long lease, bool *ret_lost)
 /* Whoever finds itself inside is alone there; who was too late is told so, whatever it
  * asks first. */
 /* rule: S1, S4 */
-START_TEST(s1_s4_a_holder_stopped_at_any_moment_has_it_or_is_told)
+START_TEST(holder_stopped_at_any_moment_holds_the_lock_or_learns_the_loss)
 {
     const char *given_seed = getenv("RLOCK_TEST_SEED");
     unsigned seed =
@@ -378,18 +378,18 @@ int main(void)
     TCase *tc = tcase_create("client");
     tcase_add_unchecked_fixture(tc, start_server, stop_server);
     tcase_add_checked_fixture(tc, open_scene, close_scene);
-    tcase_add_test(tc, s4_each_call_after_a_suspend_finds_that_the_lease_is_over);
-    tcase_add_test(tc, s2_who_was_suspended_frees_nothing_of_the_next_holder);
-    tcase_add_test(tc, l3_who_was_suspended_while_it_waited_gets_the_lock);
-    tcase_add_test(tc, s1_a_grant_from_before_a_suspend_is_not_believed);
+    tcase_add_test(tc, each_call_after_a_suspend_reports_that_the_lease_is_over);
+    tcase_add_test(tc, suspended_holder_frees_nothing_of_the_next_holder);
+    tcase_add_test(tc, waiter_suspended_while_waiting_gets_the_lock);
+    tcase_add_test(tc, grant_from_before_a_suspend_is_not_believed);
     tcase_add_loop_test(tc, a_hold_takes_no_notice_of_the_time_of_day, 0, DIRECTIONS);
     tcase_add_test(tc, timedlock_ends_when_the_time_of_day_steps_past_its_deadline);
     tcase_add_loop_test(tc, timedlock_goes_on_when_the_time_of_day_is_set_back, 0, 2);
     tcase_add_loop_test(tc, clocklock_on_CLOCK_MONOTONIC_takes_notice_of_no_other_clock,
                         0, DIRECTIONS);
     tcase_add_loop_test(tc, clients_hours_apart_wait_and_are_granted_side_by_side, 0, 2);
-    tcase_add_loop_test(tc, s1_a_lease_with_0_ms_left_is_no_success, 0, 2);
-    tcase_add_test(tc, s1_s4_a_holder_stopped_at_any_moment_has_it_or_is_told);
+    tcase_add_loop_test(tc, lease_with_0_ms_left_is_no_success, 0, 2);
+    tcase_add_test(tc, holder_stopped_at_any_moment_holds_the_lock_or_learns_the_loss);
     suite_add_tcase(suite, tc);
     return test_run_suite(suite);
 }

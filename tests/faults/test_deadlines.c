@@ -136,7 +136,7 @@ static int run_unlock_and_wait(void *lock)
 
 /* As POSIX has it: a lock that can be had is not refused for its deadline. The one
  * attempt that is left has 50 ms, which a busy machine may take. */
-START_TEST(a_lock_that_came_free_behind_the_deadline_of_who_stood_still_is_had)
+START_TEST(lock_freed_during_a_standstill_past_the_deadline_is_acquired)
 {
     enum { TRIES = 5 };
     int rc = -1;
@@ -175,7 +175,7 @@ START_TEST(what_another_thread_holds_is_busy_behind_a_server_that_is_away)
 }
 END_TEST
 
-START_TEST(who_could_ask_after_the_holder_left_and_had_no_answer_gets_ENOTCONN)
+START_TEST(requester_without_a_reply_after_the_holder_left_gets_ENOTCONN)
 {
     struct task task;
     open_here("?handoffms=0&commandtimeout=200");
@@ -197,7 +197,7 @@ END_TEST
 
 /* The deadline passes while what the process keeps is given back first, in one round
  * trip; nobody has asked for the lock when it has. */
-START_TEST(who_comes_to_ask_after_the_deadline_asks_once)
+START_TEST(requester_past_its_deadline_asks_once)
 {
     enum { ONE_WAY_MS = 20, DEADLINE_MS = 10 };
     open_here("?retain=60000");
@@ -225,7 +225,7 @@ static int run_lock_pair(void *unused)
 }
 
 /* Nothing is known of the lock yet, nor of any trouble: another thread is just asking. */
-START_TEST(who_is_in_a_hurry_while_another_thread_asks_is_not_told_of_trouble)
+START_TEST(short_deadline_beside_another_requester_returns_no_error)
 {
     struct task task;
     open_here("?handoffms=0&commandtimeout=30000");
@@ -247,15 +247,12 @@ static Suite *make_suite(void)
     TCase *tc = tcase_create("deadlines");
     tcase_add_unchecked_fixture(tc, fixture_start, fixture_stop);
     tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_loop_test(
-        tc, a_lock_that_came_free_behind_the_deadline_of_who_stood_still_is_had, 0,
-        sizeof(frees) / sizeof(frees[0]));
+    tcase_add_loop_test(tc, lock_freed_during_a_standstill_past_the_deadline_is_acquired,
+                        0, sizeof(frees) / sizeof(frees[0]));
     tcase_add_test(tc, what_another_thread_holds_is_busy_behind_a_server_that_is_away);
-    tcase_add_test(tc,
-                   who_could_ask_after_the_holder_left_and_had_no_answer_gets_ENOTCONN);
-    tcase_add_test(tc, who_comes_to_ask_after_the_deadline_asks_once);
-    tcase_add_test(tc,
-                   who_is_in_a_hurry_while_another_thread_asks_is_not_told_of_trouble);
+    tcase_add_test(tc, requester_without_a_reply_after_the_holder_left_gets_ENOTCONN);
+    tcase_add_test(tc, requester_past_its_deadline_asks_once);
+    tcase_add_test(tc, short_deadline_beside_another_requester_returns_no_error);
     suite_add_tcase(suite, tc);
     return suite;
 }

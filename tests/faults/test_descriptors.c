@@ -318,7 +318,7 @@ START_TEST(hold_with_a_working_connection_is_renewed_and_released)
 }
 END_TEST
 
-START_TEST(hold_whose_connections_break_is_told_AT_RISK_and_LOST_by_D)
+START_TEST(hold_whose_connections_break_is_reported_AT_RISK_and_LOST_by_D)
 {
     const long lease = test_ms(600);
     hold_with_lease(600);
@@ -373,7 +373,7 @@ END_TEST
 
 /* A program that forbids itself all descriptors: poll() refuses as many as the library's
  * threads wait for. */
-START_TEST(limit_below_what_is_open_keeps_holds_and_costs_no_processor)
+START_TEST(limit_below_the_open_descriptors_loses_no_hold_and_costs_no_processor)
 {
     struct timespec cpu;
     hold_with_lease(900);
@@ -529,11 +529,11 @@ static int slow_to_close(int *ret_peer)
     return fd;
 }
 
-START_TEST(nobody_waits_for_a_close_that_takes_long)
+START_TEST(slow_close_delays_no_call)
 {
     int peer;
     if (test_ms(1) >= 10) {
-        printf("skipped: nobody_waits_for_a_close_that_takes_long: "
+        printf("skipped: slow_close_delays_no_call: "
                "Valgrind lets no other thread run meanwhile\n");
         return;
     }
@@ -574,16 +574,17 @@ static Suite *suite(void)
     tcase_add_test(tc, waiter_without_descriptors_gets_the_lock_when_there_are_some);
     tc = tcase(s, "holds");
     tcase_add_test(tc, hold_with_a_working_connection_is_renewed_and_released);
-    tcase_add_test(tc, hold_whose_connections_break_is_told_AT_RISK_and_LOST_by_D);
+    tcase_add_test(tc, hold_whose_connections_break_is_reported_AT_RISK_and_LOST_by_D);
     tcase_add_test(tc, hold_is_SAFE_AGAIN_when_descriptors_come_before_D);
     tcase_add_test(tc, unlock_without_a_descriptor_is_0_and_done_when_there_is_one);
-    tcase_add_test(tc, limit_below_what_is_open_keeps_holds_and_costs_no_processor);
+    tcase_add_test(tc,
+                   limit_below_the_open_descriptors_loses_no_hold_and_costs_no_processor);
     tc = tcase(s, "process");
     tcase_add_test(tc, many_clients_one_after_the_other_leave_no_descriptor);
     tcase_add_test(tc, every_descriptor_is_closed_on_exec);
     tcase_add_test(tc, every_kind_of_descriptor_is_at_3_or_above);
     tc = tcase(s, "closed");
-    tcase_add_test(tc, nobody_waits_for_a_close_that_takes_long);
+    tcase_add_test(tc, slow_close_delays_no_call);
     return s;
 }
 

@@ -55,7 +55,7 @@ START_TEST(a_reply_that_is_late_adds_nothing_to_the_lease)
 }
 END_TEST
 
-START_TEST(nor_does_that_of_a_renewal)
+START_TEST(late_renewal_reply_adds_nothing_to_the_lease)
 {
     start_x(SCENE_TIMES(.lease = test_ms(RENEWED_MS)));
     scene_says(&x, "ok", "on t trylock m");
@@ -125,7 +125,7 @@ static void next_renewal(enum test_action action)
     test_proxy_remove(scene_proxy, rule);
 }
 
-START_TEST(renewals_of_which_every_other_reply_is_lost_keep_the_lock)
+START_TEST(renewals_with_every_other_reply_lost_do_not_lose_the_lock)
 {
     start_x(SCENE_TIMES(.lease = test_ms(1200)));
     scene_says(&x, "ok", "on t lock m");
@@ -340,11 +340,11 @@ static Suite *make_suite(void)
     tcase_add_test(lost, acquire_whose_reply_is_cut_off_is_held_once);
     tcase_add_test(lost, acquire_whose_reply_never_comes_is_given_back);
     tcase_add_test(lost, a_reply_that_is_late_adds_nothing_to_the_lease);
-    tcase_add_test(lost, nor_does_that_of_a_renewal);
+    tcase_add_test(lost, late_renewal_reply_adds_nothing_to_the_lease);
     tcase_add_test(lost, release_whose_reply_never_comes_succeeds_in_time);
     tcase_add_test(lost, release_whose_reply_is_lost_frees_no_later_hold);
     tcase_add_test(lost, what_was_unlocked_without_an_answer_is_renewed_no_more);
-    tcase_add_test(lost, renewals_of_which_every_other_reply_is_lost_keep_the_lock);
+    tcase_add_test(lost, renewals_with_every_other_reply_lost_do_not_lose_the_lock);
     tcase_add_test(lost, cancel_whose_reply_never_comes_costs_100_ms_at_most);
     tcase_add_test(lost, cancel_that_finds_the_lock_its_own_takes_it);
 

@@ -85,7 +85,7 @@ static void refused_to_mallory(const char *const argv[])
     ck_assert_msg(strstr(reply->str, "NOPERM"), "%s", reply->str);
 }
 
-START_TEST(he_may_write_to_one_prefix_alone)
+START_TEST(user_may_write_to_one_prefix_only)
 {
     test_redis_do(mallory, "HSET", "pay:1", "token", NOT_A_NUMBER);
     refused_to_mallory(TEST_ARGV("HSET", "jobs:1", "token", NOT_A_NUMBER));
@@ -197,7 +197,7 @@ static const struct {
 };
 enum { QUEUED = sizeof(queued) / sizeof(queued[0]) };
 
-START_TEST(a_waiter_whose_queue_is_spoilt_is_told_or_served)
+START_TEST(waiter_whose_queue_is_spoilt_gets_an_error_or_the_lock)
 {
     char key[SCENE_KEY_MAX], name[NAME_SIZE];
     begin();
@@ -217,7 +217,7 @@ START_TEST(a_waiter_whose_queue_is_spoilt_is_told_or_served)
 END_TEST
 
 /* A refresh is the watchdog's, too; this ticket is the waiter's own. */
-START_TEST(a_waiter_whose_ticket_is_spoilt_asks_itself_and_is_told)
+START_TEST(waiter_whose_ticket_is_spoilt_asks_itself_and_gets_an_error)
 {
     char id[SCENE_ID_MAX], ticket[32], key[SCENE_KEY_MAX];
     begin();
@@ -277,7 +277,7 @@ START_TEST(a_lock_whose_answer_cannot_be_read_is_given_back)
 }
 END_TEST
 
-START_TEST(looks_are_bounded_whatever_he_writes)
+START_TEST(inspections_are_bounded_whatever_the_user_writes)
 {
     char key[SCENE_KEY_MAX], field[32];
     begin();
@@ -299,17 +299,17 @@ static Suite *make_suite(void)
 {
     Suite *s = suite_create("foreign data");
     TCase *held = scene_tcase(s, "held", open_scene, close_scene);
-    tcase_add_test(held, he_may_write_to_one_prefix_alone);
+    tcase_add_test(held, user_may_write_to_one_prefix_only);
     tcase_add_test(held,
                    holds_of_another_prefix_are_renewed_for_leases_on_the_same_connection);
     tcase_add_test(held, the_log_names_the_lock_and_what_is_wrong);
     TCase *wanted = scene_tcase(s, "wanted", open_scene, close_scene);
-    tcase_add_test(wanted, a_waiter_whose_queue_is_spoilt_is_told_or_served);
-    tcase_add_test(wanted, a_waiter_whose_ticket_is_spoilt_asks_itself_and_is_told);
+    tcase_add_test(wanted, waiter_whose_queue_is_spoilt_gets_an_error_or_the_lock);
+    tcase_add_test(wanted, waiter_whose_ticket_is_spoilt_asks_itself_and_gets_an_error);
     TCase *calls = scene_tcase(s, "calls", open_scene, close_scene);
     tcase_add_test(calls, a_call_says_which_lock_and_what_of_the_answer);
     tcase_add_test(calls, a_lock_whose_answer_cannot_be_read_is_given_back);
-    tcase_add_test(calls, looks_are_bounded_whatever_he_writes);
+    tcase_add_test(calls, inspections_are_bounded_whatever_the_user_writes);
     return s;
 }
 

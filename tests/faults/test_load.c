@@ -89,7 +89,7 @@ END_TEST
 
 /* ---- 89 */
 
-START_TEST(failure_of_one_renewal_among_others_is_told_of_that_one_alone)
+START_TEST(failure_of_one_renewal_among_others_is_reported_for_that_one_only)
 {
     enum { LEASE_MS = 750, HOLDS = 200, GONE = 77 };
     open_client(LEASE_MS, 3000);
@@ -119,7 +119,7 @@ static int run_write_and_downgrade(void *rwlock)
 }
 
 /* A hold that was downgraded is not shared, so that there are two, renewed together. */
-START_TEST(failure_in_a_renewal_of_several_readers_is_told_of_that_one_alone)
+START_TEST(failure_in_a_renewal_of_several_readers_is_reported_for_that_one_only)
 {
     static struct reader reader[2];
     char first[128];
@@ -303,7 +303,7 @@ static bool all_try(void *arg)
     return atomic_load(&trying) == CALLERS;
 }
 
-START_TEST(hundred_threads_at_a_stopped_server_return_in_time_and_keep_nobody_waiting)
+START_TEST(hundred_threads_at_a_stopped_server_return_in_time_and_delay_no_other)
 {
     static struct caller caller[CALLERS];
     enum { ASKS = 200 };
@@ -391,14 +391,15 @@ int main(void)
     tcase_add_unchecked_fixture(tc, fixture_start, fixture_stop);
     tcase_add_checked_fixture(tc, fixture_open_proxied, fixture_close_proxied);
     tcase_add_test(tc, thousands_of_holds_are_renewed_over_a_slow_link);
-    tcase_add_test(tc, failure_of_one_renewal_among_others_is_told_of_that_one_alone);
-    tcase_add_test(tc, failure_in_a_renewal_of_several_readers_is_told_of_that_one_alone);
+    tcase_add_test(tc, failure_of_one_renewal_among_others_is_reported_for_that_one_only);
+    tcase_add_test(tc,
+                   failure_in_a_renewal_of_several_readers_is_reported_for_that_one_only);
     tcase_add_loop_test(
         tc, renewal_answered_after_the_unlock_changes_nothing_of_the_next_hold, 0, 2);
     tcase_add_test(tc, hold_is_not_believed_beyond_D_when_the_watchdog_hangs);
     tcase_add_test(tc, peer_that_does_not_read_is_sent_a_bounded_number_of_requests);
-    tcase_add_test(
-        tc, hundred_threads_at_a_stopped_server_return_in_time_and_keep_nobody_waiting);
+    tcase_add_test(tc,
+                   hundred_threads_at_a_stopped_server_return_in_time_and_delay_no_other);
     tcase_add_test(tc, threads_with_one_handle_and_with_two_of_one_name_are_alone_in_it);
     suite_add_tcase(suite, tc);
     return test_run_suite(suite);

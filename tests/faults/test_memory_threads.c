@@ -139,9 +139,9 @@ static int run_lock_then_unlock(void *unused)
     return run_pair(&mutex);
 }
 
-START_TEST(no_single_failure_costs_a_waiter_his_turn)
+START_TEST(no_single_failure_costs_a_waiter_its_turn)
 {
-    if (!can_fail("no_single_failure_costs_a_waiter_his_turn"))
+    if (!can_fail("no_single_failure_costs_a_waiter_its_turn"))
         return;
     open_with_lease(20000);
     for (long n = 1; n <= test_count(60, 20); n++) {
@@ -217,7 +217,7 @@ static Suite *suite(void)
     tcase_add_test(tc, shortage_for_half_a_lease_costs_no_hold);
     tcase_add_test(tc, shortage_beyond_the_lease_is_LOST_by_D);
     tcase_add_test(tc, no_single_failure_in_a_thread_of_the_library_costs_a_hold);
-    tcase_add_test(tc, no_single_failure_costs_a_waiter_his_turn);
+    tcase_add_test(tc, no_single_failure_costs_a_waiter_its_turn);
     tcase_add_test(tc, shortage_when_a_lease_ends_costs_its_waiter_no_more_than_itself);
     suite_add_tcase(s, tc);
     return s;

@@ -136,13 +136,13 @@ static void check_unconfirmed(const char *form)
     worker_end(&x);
 }
 
-START_TEST(timedlock_lease_keeps_its_deadline_though_its_grant_is_not_confirmed)
+START_TEST(timedlock_lease_meets_its_deadline_without_a_confirmed_grant)
 {
     check_unconfirmed("timedlock");
 }
 END_TEST
 
-START_TEST(clocklock_lease_keeps_its_deadline_though_its_grant_is_not_confirmed)
+START_TEST(clocklock_lease_meets_its_deadline_without_a_confirmed_grant)
 {
     check_unconfirmed("clocklock");
 }
@@ -174,14 +174,14 @@ static void check_told_to_fail(const char *first)
     test_server_resume(&scene_server);
 }
 
-START_TEST(queued_threads_told_to_fail_get_ENOTCONN_when_the_server_stops_answering)
+START_TEST(queued_threads_with_outage_fail_get_ENOTCONN_when_the_server_stops_replying)
 {
     check_told_to_fail("m");
     ck_assert(scene_wait_queued("N", 0, SCENE_SOON_MS));
 }
 END_TEST
 
-START_TEST(a_thread_told_to_fail_does_so_behind_one_that_waits_for_the_server)
+START_TEST(thread_with_outage_fail_fails_behind_one_that_waits_for_the_server)
 {
     check_told_to_fail("patient");
     scene_release_by_hand("N");
@@ -351,17 +351,16 @@ static Suite *make_suite(void)
     tcase_add_test(slow,
                    a_hold_is_renewed_while_a_wait_has_answers_slower_than_its_polls);
     tcase_add_test(slow, a_connection_that_falls_silent_behind_an_answer_is_given_up);
-    tcase_add_test(slow,
-                   timedlock_lease_keeps_its_deadline_though_its_grant_is_not_confirmed);
-    tcase_add_test(slow,
-                   clocklock_lease_keeps_its_deadline_though_its_grant_is_not_confirmed);
+    tcase_add_test(slow, timedlock_lease_meets_its_deadline_without_a_confirmed_grant);
+    tcase_add_test(slow, clocklock_lease_meets_its_deadline_without_a_confirmed_grant);
     tcase_add_test(slow, a_deadline_shorter_than_a_round_trip_gives_ETIMEDOUT);
 
     TCase *silent = scene_tcase(s, "silent", open_scene, close_scene);
     tcase_add_test(
-        silent, queued_threads_told_to_fail_get_ENOTCONN_when_the_server_stops_answering);
+        silent,
+        queued_threads_with_outage_fail_get_ENOTCONN_when_the_server_stops_replying);
     tcase_add_test(silent,
-                   a_thread_told_to_fail_does_so_behind_one_that_waits_for_the_server);
+                   thread_with_outage_fail_fails_behind_one_that_waits_for_the_server);
     tcase_add_test(silent, a_thread_behind_one_that_asks_a_silent_server_gets_ENOTCONN);
 
     TCase *others = scene_tcase(s, "others", open_scene, close_scene);

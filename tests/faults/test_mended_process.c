@@ -159,7 +159,7 @@ static void drain(rlock_mutex_t *m)
     OK(rlock_client_close(NULL));
 }
 
-START_TEST(a_hold_that_was_lost_is_told_after_the_default_client_was_closed)
+START_TEST(a_hold_that_was_lost_is_reported_after_the_default_client_was_closed)
 {
     rlock_mutex_t m = RLOCK_RECURSIVE_MUTEX_INITIALIZER_NP("N");
     lose_and_close(&m);
@@ -167,7 +167,7 @@ START_TEST(a_hold_that_was_lost_is_told_after_the_default_client_was_closed)
 }
 END_TEST
 
-START_TEST(a_hold_that_was_lost_is_told_when_the_default_client_is_open_again)
+START_TEST(a_hold_that_was_lost_is_reported_when_the_default_client_is_open_again)
 {
     rlock_mutex_t m = RLOCK_RECURSIVE_MUTEX_INITIALIZER_NP("N");
     lose_and_close(&m);
@@ -467,9 +467,9 @@ int main(void)
     tcase_add_test(process,
                    calls_that_name_a_client_work_in_a_child_whatever_the_parent_does);
     tcase_add_test(process,
-                   a_hold_that_was_lost_is_told_after_the_default_client_was_closed);
-    tcase_add_test(process,
-                   a_hold_that_was_lost_is_told_when_the_default_client_is_open_again);
+                   a_hold_that_was_lost_is_reported_after_the_default_client_was_closed);
+    tcase_add_test(
+        process, a_hold_that_was_lost_is_reported_when_the_default_client_is_open_again);
 
     TCase *thrift = tcase(s, "thrift");
     tcase_add_test(thrift, many_holds_that_are_due_at_a_stopped_server_burn_no_time);

@@ -170,7 +170,7 @@ static void init_failing(rlock_mutex_t *n)
     ck_assert_int_eq(rlock_mutex_init(n, &attr, "N"), 0);
 }
 
-START_TEST(lock_told_to_fail_gives_ENOTCONN_after_the_command_timeout)
+START_TEST(lock_with_outage_fail_returns_ENOTCONN_after_the_command_timeout)
 {
     rlock_mutex_t n;
     init_failing(&n);
@@ -204,7 +204,7 @@ static bool is_not_back(void *arg)
 }
 
 /* Being told to fail is for who has none. */
-START_TEST(clocklock_told_to_fail_waits_for_a_server_until_its_deadline)
+START_TEST(clocklock_with_outage_fail_waits_for_a_server_until_its_deadline)
 {
     pthread_t thread;
     struct patient p = { .rc = -1 };
@@ -319,7 +319,7 @@ START_TEST(an_outage_shorter_than_the_lease_is_survived)
 END_TEST
 
 /* rule: S4 */
-START_TEST(an_outage_longer_than_the_lease_is_told_by_D)
+START_TEST(an_outage_longer_than_the_lease_is_reported_by_D)
 {
     x_holds();
     unsigned long long token = (unsigned long long)worker_number(&x, "on t token m");
@@ -354,7 +354,7 @@ static bool is_lost(void *arg)
 }
 
 /* Its release would tell the server nothing that the end of the lease does not. */
-START_TEST(a_lost_hold_keeps_no_client_open_while_the_server_is_away)
+START_TEST(lost_hold_does_not_delay_the_close_while_the_server_is_unreachable)
 {
     static void (*const go_away[])(void) = { refuse_connections, answer_nothing };
     rlock_mutex_t lost;
@@ -373,7 +373,7 @@ START_TEST(a_lost_hold_keeps_no_client_open_while_the_server_is_away)
 }
 END_TEST
 
-START_TEST(a_server_restarted_empty_is_told_as_a_loss)
+START_TEST(a_server_restarted_empty_is_reported_as_a_loss)
 {
     x_holds();
     test_server_restart(&scene_server);
@@ -384,7 +384,7 @@ START_TEST(a_server_restarted_empty_is_told_as_a_loss)
 }
 END_TEST
 
-START_TEST(connections_that_go_and_come_are_told_once)
+START_TEST(lost_and_restored_connections_are_reported_once)
 {
     scene_worker(&x, test_proxy_url(scene_proxy), NULL, "N", "");
     refuse_connections();
@@ -434,20 +434,20 @@ static Suite *make_suite(void)
     tcase_add_test(
         l7, timedlock_at_a_server_that_is_back_is_ETIMEDOUT_though_the_watchdog_pauses);
     tcase_add_test(l7, lock_waits_for_the_server_and_gets_the_lock_when_it_is_back);
-    tcase_add_test(l7, lock_told_to_fail_gives_ENOTCONN_after_the_command_timeout);
-    tcase_add_loop_test(l7, clocklock_told_to_fail_waits_for_a_server_until_its_deadline,
-                        0, 2);
+    tcase_add_test(l7, lock_with_outage_fail_returns_ENOTCONN_after_the_command_timeout);
+    tcase_add_loop_test(
+        l7, clocklock_with_outage_fail_waits_for_a_server_until_its_deadline, 0, 2);
     tcase_add_test(l7, unlock_gives_0_in_time_while_the_lease_is_proven);
     tcase_add_test(l7, unlock_that_reached_nobody_is_made_up_for_in_the_background);
     tcase_add_test(l7, fifty_threads_at_a_stopped_server_all_return_in_time);
 
     TCase *s4 = scene_tcase(s, "S4", open_scene, close_scene);
     tcase_add_test(s4, an_outage_shorter_than_the_lease_is_survived);
-    tcase_add_test(s4, an_outage_longer_than_the_lease_is_told_by_D);
-    tcase_add_loop_test(s4, a_lost_hold_keeps_no_client_open_while_the_server_is_away, 0,
-                        2);
-    tcase_add_test(s4, a_server_restarted_empty_is_told_as_a_loss);
-    tcase_add_test(s4, connections_that_go_and_come_are_told_once);
+    tcase_add_test(s4, an_outage_longer_than_the_lease_is_reported_by_D);
+    tcase_add_loop_test(
+        s4, lost_hold_does_not_delay_the_close_while_the_server_is_unreachable, 0, 2);
+    tcase_add_test(s4, a_server_restarted_empty_is_reported_as_a_loss);
+    tcase_add_test(s4, lost_and_restored_connections_are_reported_once);
     tcase_add_test(s4, a_silent_server_delays_nothing_of_another_servers_locks);
     return s;
 }

@@ -123,14 +123,14 @@ static void check_evicted(const char *policy, const char *also)
     scene_says(&x, "ESTALE", "on t unlock m");
 }
 
-START_TEST(a_lock_evicted_for_its_TTL_is_told_as_a_loss_and_the_next_token_is_greater)
+START_TEST(lock_evicted_for_its_TTL_is_reported_as_a_loss_and_the_next_token_is_greater)
 {
     check_evicted("volatile-ttl", NULL);
     ck_assert(test_redis_exists(scene_redis, "ballast"));
 }
 END_TEST
 
-START_TEST(a_lock_evicted_like_any_key_is_told_as_a_loss_and_the_next_token_is_greater)
+START_TEST(lock_evicted_like_any_key_is_reported_as_a_loss_and_the_next_token_is_greater)
 {
     check_evicted("allkeys-lru", "redisson_lock_token:{N}");
 }
@@ -164,7 +164,7 @@ static const char *const operations[][5] = {
 };
 enum { OPERATIONS = sizeof(operations) / sizeof(operations[0]) };
 
-START_TEST(whatever_takes_the_lock_away_is_told_as_a_loss_and_the_next_token_is_greater)
+START_TEST(any_removal_of_the_lock_is_reported_as_a_loss_and_the_next_token_is_greater)
 {
     start_x(scene_server.url);
     uint64_t before = x_locks();
@@ -180,7 +180,7 @@ START_TEST(whatever_takes_the_lock_away_is_told_as_a_loss_and_the_next_token_is_
 }
 END_TEST
 
-START_TEST(a_lock_that_is_overwritten_is_told_as_a_loss_and_the_data_stay)
+START_TEST(a_lock_that_is_overwritten_is_reported_as_a_loss_and_the_data_stay)
 {
     start_x(scene_server.url);
     x_locks();
@@ -272,7 +272,7 @@ END_TEST
 
 /* ---- restarts */
 
-START_TEST(a_restart_without_persistence_is_told_as_a_loss_and_the_next_token_is_greater)
+START_TEST(restart_without_persistence_is_a_loss_and_the_next_token_is_greater)
 {
     start_x(scene_server.url);
     for (int i = 0; i < ROUNDS; i++) {
@@ -284,7 +284,7 @@ START_TEST(a_restart_without_persistence_is_told_as_a_loss_and_the_next_token_is
 }
 END_TEST
 
-START_TEST(what_came_after_the_last_save_is_lost_and_told_and_what_was_saved_is_held)
+START_TEST(holds_after_the_last_save_are_lost_and_reported_and_earlier_ones_stay)
 {
     rlock_mutex_t saved;
     start_x(scene_server.url);
@@ -367,7 +367,7 @@ static void end_replica(struct pair *p)
     test_server_stop(&p->replica);
 }
 
-START_TEST(writes_lost_in_a_failover_are_told_as_a_loss_and_the_next_token_is_greater)
+START_TEST(writes_lost_in_a_failover_are_reported_as_a_loss_and_the_next_token_is_greater)
 {
     struct pair p;
     struct test_server address = scene_server; /* what clients know: a symbolic link */
@@ -439,19 +439,19 @@ static Suite *make_suite(void)
     TCase *eviction = scene_tcase(s, "eviction", open_scene, close_scene);
     tcase_add_test(
         eviction,
-        a_lock_evicted_for_its_TTL_is_told_as_a_loss_and_the_next_token_is_greater);
+        lock_evicted_for_its_TTL_is_reported_as_a_loss_and_the_next_token_is_greater);
     tcase_add_test(
         eviction,
-        a_lock_evicted_like_any_key_is_told_as_a_loss_and_the_next_token_is_greater);
+        lock_evicted_like_any_key_is_reported_as_a_loss_and_the_next_token_is_greater);
     tcase_add_test(eviction, renewals_go_on_though_the_scripts_are_forgotten_before_each);
 
     TCase *others = scene_tcase(s, "operator", open_scene, close_scene);
     tcase_add_loop_test(
         others,
-        whatever_takes_the_lock_away_is_told_as_a_loss_and_the_next_token_is_greater, 0,
+        any_removal_of_the_lock_is_reported_as_a_loss_and_the_next_token_is_greater, 0,
         OPERATIONS);
     tcase_add_test(others,
-                   a_lock_that_is_overwritten_is_told_as_a_loss_and_the_data_stay);
+                   a_lock_that_is_overwritten_is_reported_as_a_loss_and_the_data_stay);
     tcase_add_test(
         others,
         a_lock_whose_TTL_is_raised_or_taken_off_is_still_held_and_ends_with_its_unlock);
@@ -460,15 +460,13 @@ static Suite *make_suite(void)
         no_token_falls_and_nobody_hangs_while_all_data_are_flushed_again_and_again);
 
     TCase *restarts = scene_tcase(s, "restarts", open_scene, close_scene);
+    tcase_add_test(restarts,
+                   restart_without_persistence_is_a_loss_and_the_next_token_is_greater);
+    tcase_add_test(restarts,
+                   holds_after_the_last_save_are_lost_and_reported_and_earlier_ones_stay);
     tcase_add_test(
         restarts,
-        a_restart_without_persistence_is_told_as_a_loss_and_the_next_token_is_greater);
-    tcase_add_test(
-        restarts,
-        what_came_after_the_last_save_is_lost_and_told_and_what_was_saved_is_held);
-    tcase_add_test(
-        restarts,
-        writes_lost_in_a_failover_are_told_as_a_loss_and_the_next_token_is_greater);
+        writes_lost_in_a_failover_are_reported_as_a_loss_and_the_next_token_is_greater);
     tcase_add_test(
         restarts,
         an_old_master_that_wants_a_replica_grants_and_renews_nothing_once_it_misses_it);

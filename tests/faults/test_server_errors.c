@@ -118,7 +118,7 @@ START_TEST(a_lasting_error_is_named_though_the_cancel_has_no_answer)
 }
 END_TEST
 
-START_TEST(a_lasting_error_at_unlock_is_told_and_not_repeated)
+START_TEST(a_lasting_error_at_unlock_is_reported_and_not_repeated)
 {
     for (int i = 0; i < LASTING; i++) {
         char name[16];
@@ -150,8 +150,7 @@ static const char *const passing[] = {
 };
 enum { PASSING = sizeof(passing) / sizeof(passing[0]) };
 
-START_TEST(
-    a_passing_error_is_asked_again_without_a_storm_until_trylock_ends_with_its_name)
+START_TEST(passing_error_is_retried_without_a_storm_until_trylock_reports_it)
 {
     for (int i = 0, silent = 0; i < PASSING; i++) {
         int asked = answer(RLK_MUTEX_ACQUIRE, passing[i]);
@@ -242,7 +241,7 @@ START_TEST(a_hold_whose_renewals_get_errors_is_counted_down_to_its_loss)
 }
 END_TEST
 
-START_TEST(a_hold_whose_renewals_get_errors_for_less_than_its_lease_is_kept)
+START_TEST(hold_with_renewal_errors_for_less_than_its_lease_is_not_lost)
 {
     start_x(SCENE_TIMES(.lease = test_ms(LEASE_MS)));
     scene_says(&x, "ok", "on t lock m");
@@ -264,10 +263,9 @@ static Suite *make_suite(void)
     tcase_add_test(callers,
                    a_lasting_error_ends_lock_at_once_and_its_attempt_is_cancelled);
     tcase_add_test(callers, a_lasting_error_is_named_though_the_cancel_has_no_answer);
-    tcase_add_test(callers, a_lasting_error_at_unlock_is_told_and_not_repeated);
-    tcase_add_test(
-        callers,
-        a_passing_error_is_asked_again_without_a_storm_until_trylock_ends_with_its_name);
+    tcase_add_test(callers, a_lasting_error_at_unlock_is_reported_and_not_repeated);
+    tcase_add_test(callers,
+                   passing_error_is_retried_without_a_storm_until_trylock_reports_it);
     tcase_add_test(callers, lock_waits_a_passing_error_out);
     tcase_add_test(callers, timedlock_under_a_passing_error_ends_by_its_deadline);
     tcase_add_test(callers,
@@ -275,8 +273,7 @@ static Suite *make_suite(void)
 
     TCase *holders = scene_tcase(s, "holders", open_scene_by_proxy, close_scene);
     tcase_add_test(holders, a_hold_whose_renewals_get_errors_is_counted_down_to_its_loss);
-    tcase_add_test(holders,
-                   a_hold_whose_renewals_get_errors_for_less_than_its_lease_is_kept);
+    tcase_add_test(holders, hold_with_renewal_errors_for_less_than_its_lease_is_not_lost);
     return s;
 }
 

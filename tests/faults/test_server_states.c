@@ -233,7 +233,7 @@ static void end_script(void)
     test_redis_close(runner);
 }
 
-START_TEST(BUSY_is_waited_out_and_nobody_kills_the_script)
+START_TEST(BUSY_is_waited_out_and_the_script_is_not_killed)
 {
     check(&(const struct state){ "BUSY", run_endless_script, end_script, false });
 }
@@ -309,13 +309,13 @@ static void check_pause(const char *what)
     scene_says(&x, "ok", "on t lock m");
 }
 
-START_TEST(a_pause_of_writes_for_three_leases_is_told_as_a_loss_and_waited_out)
+START_TEST(a_pause_of_writes_for_three_leases_is_reported_as_a_loss_and_waited_out)
 {
     check_pause("WRITE");
 }
 END_TEST
 
-START_TEST(a_pause_of_everything_for_three_leases_is_told_as_a_loss_and_waited_out)
+START_TEST(a_pause_of_everything_for_three_leases_is_reported_as_a_loss_and_waited_out)
 {
     check_pause("ALL");
 }
@@ -340,7 +340,7 @@ START_TEST(a_password_that_is_set_later_is_asked_of_new_connections_only)
 }
 END_TEST
 
-START_TEST(a_client_that_is_shut_out_is_told_whether_it_waits_or_holds)
+START_TEST(client_that_is_shut_out_gets_an_error_whether_it_waits_or_holds)
 {
     start_x(test_proxy_url(scene_proxy));
     scene_hold_by_hand("O", 30000);
@@ -368,7 +368,7 @@ static void make_user(char *url, size_t size)
     snprintf(url, size, "redis://u:secret@127.0.0.1:%u", (unsigned)scene_server.port);
 }
 
-START_TEST(a_permission_that_is_taken_away_is_told_whether_one_waits_or_holds)
+START_TEST(revoked_permission_is_an_error_to_waiters_and_holders)
 {
     char url[128];
     make_user(url, sizeof(url));
@@ -406,7 +406,7 @@ static bool load_runs(void *arg)
     return rlock_client_getstats(arg, &stats) == 0 && stats.acquisitions > 100;
 }
 
-START_TEST(all_threads_of_a_user_who_is_deleted_under_load_are_told)
+START_TEST(all_threads_of_a_user_deleted_under_load_get_an_error)
 {
     char url[128];
     rlock_client_t *client[2];
@@ -448,19 +448,20 @@ static Suite *make_suite(void)
     tcase_add_test(passing, NOREPLICAS_is_waited_out);
     tcase_add_test(passing, MISCONF_is_waited_out);
     tcase_add_test(passing, OOM_is_waited_out_and_what_is_held_is_renewed_and_given_back);
-    tcase_add_test(passing, BUSY_is_waited_out_and_nobody_kills_the_script);
+    tcase_add_test(passing, BUSY_is_waited_out_and_the_script_is_not_killed);
     tcase_add_test(passing, LOADING_is_waited_out_and_what_was_saved_is_still_held);
-    tcase_add_test(passing,
-                   a_pause_of_writes_for_three_leases_is_told_as_a_loss_and_waited_out);
     tcase_add_test(
-        passing, a_pause_of_everything_for_three_leases_is_told_as_a_loss_and_waited_out);
+        passing, a_pause_of_writes_for_three_leases_is_reported_as_a_loss_and_waited_out);
+    tcase_add_test(
+        passing,
+        a_pause_of_everything_for_three_leases_is_reported_as_a_loss_and_waited_out);
 
     TCase *access = scene_tcase(s, "access", open_scene, close_scene);
     tcase_add_test(access, a_password_that_is_set_later_is_asked_of_new_connections_only);
-    tcase_add_test(access, a_client_that_is_shut_out_is_told_whether_it_waits_or_holds);
     tcase_add_test(access,
-                   a_permission_that_is_taken_away_is_told_whether_one_waits_or_holds);
-    tcase_add_test(access, all_threads_of_a_user_who_is_deleted_under_load_are_told);
+                   client_that_is_shut_out_gets_an_error_whether_it_waits_or_holds);
+    tcase_add_test(access, revoked_permission_is_an_error_to_waiters_and_holders);
+    tcase_add_test(access, all_threads_of_a_user_deleted_under_load_get_an_error);
     return s;
 }
 

@@ -73,7 +73,7 @@ static void check_refused_waiters(const char *verb, enum rlk_script_id acquire,
     test_redis_do(scene_redis, "FLUSHALL");
 }
 
-START_TEST(a_waiter_that_is_refused_for_good_is_told)
+START_TEST(permanently_refused_waiter_gets_an_error)
 {
     start_x(SCENE_TIMES(.presence = test_ms(300)), "");
     check_refused_waiters("lock", RLK_MUTEX_ACQUIRE, RLK_MUTEX_REFRESH, denied, "EACCES");
@@ -82,14 +82,14 @@ START_TEST(a_waiter_that_is_refused_for_good_is_told)
 }
 END_TEST
 
-START_TEST(a_waiter_for_a_fair_lock_that_is_refused_for_good_is_told)
+START_TEST(permanently_refused_waiter_of_a_fair_lock_gets_an_error)
 {
     start_x(SCENE_TIMES(.presence = test_ms(300)), "fair=1");
     check_refused_waiters("lock", RLK_FAIR_ACQUIRE, RLK_FAIR_REFRESH, denied, "EACCES");
 }
 END_TEST
 
-START_TEST(readers_and_writers_that_are_refused_for_good_are_told)
+START_TEST(permanently_refused_readers_and_writers_get_an_error)
 {
     start_x(SCENE_TIMES(.presence = test_ms(300)), "rwlock=1");
     check_refused_waiters("rdlock", RLK_RWLOCK_READ, RLK_RWLOCK_REFRESH, denied,
@@ -115,8 +115,7 @@ START_TEST(a_waiter_whose_polls_alone_are_refused_gets_the_lock_by_asking)
 }
 END_TEST
 
-START_TEST(
-    a_waiter_whose_polls_alone_are_refused_asks_without_a_storm_and_keeps_its_place)
+START_TEST(waiter_with_refused_polls_asks_without_a_storm_and_stays_in_its_place)
 {
     char id[SCENE_ID_MAX], ticket[32], later[32];
     start_x(SCENE_TIMES(.presence = 600), "");
@@ -211,7 +210,7 @@ START_TEST(a_server_that_knows_no_script_though_it_was_sent_is_not_asked_in_a_st
 END_TEST
 
 /* By an ACL, or a proxy of the server's that knows no PING on a subscription. */
-START_TEST(a_mailbox_whose_PING_is_refused_is_kept)
+START_TEST(mailbox_with_a_refused_PING_stays_open)
 {
     start_x(SCENE_TIMES(.presence = 300, .command = 300), "");
     scene_hold_by_hand("N", test_ms(PRESENCE_MS));
@@ -299,14 +298,13 @@ static Suite *make_suite(void)
     Suite *s = suite_create("server waits");
 
     TCase *refused = scene_tcase(s, "refused", open_scene, close_scene);
-    tcase_add_test(refused, a_waiter_that_is_refused_for_good_is_told);
-    tcase_add_test(refused, a_waiter_for_a_fair_lock_that_is_refused_for_good_is_told);
-    tcase_add_test(refused, readers_and_writers_that_are_refused_for_good_are_told);
+    tcase_add_test(refused, permanently_refused_waiter_gets_an_error);
+    tcase_add_test(refused, permanently_refused_waiter_of_a_fair_lock_gets_an_error);
+    tcase_add_test(refused, permanently_refused_readers_and_writers_get_an_error);
     tcase_add_test(refused,
                    a_waiter_whose_polls_alone_are_refused_gets_the_lock_by_asking);
-    tcase_add_test(
-        refused,
-        a_waiter_whose_polls_alone_are_refused_asks_without_a_storm_and_keeps_its_place);
+    tcase_add_test(refused,
+                   waiter_with_refused_polls_asks_without_a_storm_and_stays_in_its_place);
 
     TCase *again = scene_tcase(s, "again", open_scene, close_scene);
     tcase_add_test(again, polls_that_get_an_error_are_repeated_with_growing_pauses);
@@ -315,7 +313,7 @@ static Suite *make_suite(void)
         again, a_server_that_is_a_replica_is_not_connected_to_in_a_storm_for_many_locks);
     tcase_add_test(
         again, a_server_that_knows_no_script_though_it_was_sent_is_not_asked_in_a_storm);
-    tcase_add_test(again, a_mailbox_whose_PING_is_refused_is_kept);
+    tcase_add_test(again, mailbox_with_a_refused_PING_stays_open);
     tcase_add_test(again, a_poll_that_gets_nonsense_is_repeated_soon);
 
     TCase *away = scene_tcase(s, "away", open_scene, close_scene);

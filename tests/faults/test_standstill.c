@@ -191,7 +191,7 @@ static const long stops_ms[] = { 4000, 200000, 4000, 4000, 4000, 40000 };
 enum { STOPS = sizeof(stops_ms) / sizeof(stops_ms[0]), STOPS_QUICK = 3 };
 
 /* rule: T5 */
-START_TEST(server_that_stands_still_amid_a_script_leaves_nothing_without_an_end)
+START_TEST(server_that_stands_still_inside_a_script_leaves_no_endless_key)
 {
     /* a tool makes this process slow: it looks at some of the readings only */
     long stride = test_ms(1) >= 10 ? 7 : 1;
@@ -283,8 +283,7 @@ int main(void)
     tcase_add_unchecked_fixture(tc, start, stop);
     tcase_add_checked_fixture(tc, open_scene, close_scene);
     tcase_add_loop_test(
-        tc, server_that_stands_still_amid_a_script_leaves_nothing_without_an_end, 0,
-        SCENARIOS);
+        tc, server_that_stands_still_inside_a_script_leaves_no_endless_key, 0, SCENARIOS);
     tcase_add_loop_test(tc, script_that_is_refused_in_its_midst_blocks_nobody_for_ever, 0,
                         SCENARIOS);
     suite_add_tcase(suite, tc);

@@ -164,7 +164,7 @@ static int (*const calls[])(void) = { call_lock,   call_trylock,  call_clocklock
 enum { CALLS = sizeof(calls) / sizeof(calls[0]) };
 
 /* rule: S4 */
-START_TEST(s4_every_call_finds_by_itself_that_the_lease_is_over)
+START_TEST(every_call_finds_by_itself_that_the_lease_is_over)
 {
     wedge();
     outlive_the_lease();
@@ -177,7 +177,7 @@ START_TEST(s4_every_call_finds_by_itself_that_the_lease_is_over)
 END_TEST
 
 /* rule: S4 */
-START_TEST(s4_the_loss_is_told_as_soon_as_a_call_finds_it)
+START_TEST(loss_is_reported_as_soon_as_a_call_finds_it)
 {
     wedge();
     outlive_the_lease();
@@ -199,7 +199,7 @@ static int run_clocklock(void *mutex)
 
 /* A thread of the holder's process that waits for it, too: the loss comes out at D. */
 /* rule: S4 */
-START_TEST(s4_a_thread_that_waits_finds_the_loss_of_another)
+START_TEST(waiting_thread_finds_the_loss_of_another)
 {
     static struct task waiter;
     wedge();
@@ -230,7 +230,7 @@ END_TEST
 /* ---- others */
 
 /* rule: L7 */
-START_TEST(l7_locks_are_taken_tried_and_released_all_the_same)
+START_TEST(locks_are_acquired_tried_and_released_with_a_wedged_watchdog)
 {
     struct timespec at;
     int64_t late = LATE_MS;
@@ -256,7 +256,7 @@ START_TEST(l7_locks_are_taken_tried_and_released_all_the_same)
 END_TEST
 
 /* rule: L1 */
-START_TEST(l1_a_release_is_handed_over_all_the_same)
+START_TEST(release_is_handed_over_with_a_wedged_watchdog)
 {
     static struct task waiter;
     wedge();
@@ -271,7 +271,7 @@ END_TEST
 /* What nobody releases nobody in this process takes over meanwhile (doc/DESIGN.md,
  * "Limits"). */
 /* rule: L4 */
-START_TEST(l4_an_expired_lease_is_taken_over_when_the_watchdog_goes_on)
+START_TEST(expired_lease_is_taken_over_when_the_watchdog_continues)
 {
     static struct task waiter;
     wedge();
@@ -324,14 +324,13 @@ int main(void)
     TCase *tc = tcase_create("wedged");
     tcase_add_unchecked_fixture(tc, fixture_start, fixture_stop);
     tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_loop_test(tc, s4_every_call_finds_by_itself_that_the_lease_is_over, 0,
-                        CALLS);
-    tcase_add_test(tc, s4_the_loss_is_told_as_soon_as_a_call_finds_it);
-    tcase_add_test(tc, s4_a_thread_that_waits_finds_the_loss_of_another);
+    tcase_add_loop_test(tc, every_call_finds_by_itself_that_the_lease_is_over, 0, CALLS);
+    tcase_add_test(tc, loss_is_reported_as_soon_as_a_call_finds_it);
+    tcase_add_test(tc, waiting_thread_finds_the_loss_of_another);
     tcase_add_test(tc, a_hold_with_time_left_is_renewed_when_the_watchdog_goes_on);
-    tcase_add_test(tc, l7_locks_are_taken_tried_and_released_all_the_same);
-    tcase_add_test(tc, l1_a_release_is_handed_over_all_the_same);
-    tcase_add_test(tc, l4_an_expired_lease_is_taken_over_when_the_watchdog_goes_on);
+    tcase_add_test(tc, locks_are_acquired_tried_and_released_with_a_wedged_watchdog);
+    tcase_add_test(tc, release_is_handed_over_with_a_wedged_watchdog);
+    tcase_add_test(tc, expired_lease_is_taken_over_when_the_watchdog_continues);
     tcase_add_test(tc, a_callback_that_hangs_holds_up_no_renewal);
     suite_add_tcase(suite, tc);
     return test_run_suite(suite);

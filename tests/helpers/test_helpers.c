@@ -157,7 +157,7 @@ START_TEST(count_follows_the_level)
 }
 END_TEST
 
-START_TEST(in_ms_keeps_nanoseconds_valid)
+START_TEST(in_ms_yields_valid_nanoseconds)
 {
     for (long ms = -2500; ms <= 2500; ms += 100) {
         struct timespec ts = test_in_ms(CLOCK_REALTIME, ms);
@@ -259,7 +259,7 @@ START_TEST(killed_server_is_gone_at_once_and_reset_revives_it)
 }
 END_TEST
 
-START_TEST(persistent_server_keeps_its_keys)
+START_TEST(persistent_server_restores_its_keys)
 {
     static const char *const args[] = { "--appendonly", "yes", NULL };
     struct test_server other;
@@ -399,7 +399,7 @@ START_TEST(redis_reads_numbers_strings_and_nil)
 }
 END_TEST
 
-START_TEST(redis_shows_errors_to_those_who_try)
+START_TEST(redis_try_returns_errors)
 {
     const redisReply *reply = test_redis_try(redis, "NO-SUCH-COMMAND");
     ck_assert_ptr_nonnull(reply);
@@ -628,7 +628,7 @@ START_TEST(removed_rule_lets_go_what_it_held)
 }
 END_TEST
 
-START_TEST(delay_delays_and_keeps_the_order)
+START_TEST(delay_delays_without_reordering)
 {
     TEST_RULE(proxy, .on = TEST_ON_REPLY, .action = TEST_DELAY, .contains = "INCR",
               .delay_ms = SHORT_MS, .count = 1);
@@ -1009,7 +1009,7 @@ START_TEST(suite_that_fails_while_the_machine_stands_still_is_repeated)
 }
 END_TEST
 
-START_TEST(suite_that_fails_by_itself_is_not)
+START_TEST(suite_that_fails_by_itself_is_not_repeated)
 {
     unsetenv("CK_RUN_CASE");
     unsetenv("CK_FORK");
@@ -1097,10 +1097,10 @@ START_TEST(threads_are_quiet_when_all_sleep)
 }
 END_TEST
 
-START_TEST(alloc_shim_fails_what_it_is_told_to)
+START_TEST(alloc_shim_fails_the_chosen_allocations)
 {
     if (!test_alloc_available()) {
-        puts("skipped: alloc_shim_fails_what_it_is_told_to: not here");
+        puts("skipped: alloc_shim_fails_the_chosen_allocations: not here");
         return;
     }
     test_alloc_this_thread(true);
@@ -1155,7 +1155,7 @@ static void add_wait(Suite *suite)
     tcase_add_test(tc, wait_until_ends_at_its_scaled_bound);
     tcase_add_test(tc, stays_tells_the_first_change);
     tcase_add_test(tc, count_follows_the_level);
-    tcase_add_test(tc, in_ms_keeps_nanoseconds_valid);
+    tcase_add_test(tc, in_ms_yields_valid_nanoseconds);
     suite_add_tcase(suite, tc);
 }
 
@@ -1176,7 +1176,7 @@ static void add_server(Suite *suite)
     tcase_add_test(tc, server_answers_on_both_addresses);
     tcase_add_test(tc, restarted_server_is_empty_and_another_process);
     tcase_add_test(tc, killed_server_is_gone_at_once_and_reset_revives_it);
-    tcase_add_test(tc, persistent_server_keeps_its_keys);
+    tcase_add_test(tc, persistent_server_restores_its_keys);
     tcase_add_test(tc, launched_server_is_up_when_it_answers);
     tcase_add_test(tc, paused_server_is_silent_until_resumed);
     tcase_add_test(tc, stop_leaves_nothing_behind);
@@ -1192,7 +1192,7 @@ static void add_redis(Suite *suite)
     tcase_add_unchecked_fixture(tc, start_server, stop_server);
     tcase_add_checked_fixture(tc, connect_redis, close_redis);
     tcase_add_test(tc, redis_reads_numbers_strings_and_nil);
-    tcase_add_test(tc, redis_shows_errors_to_those_who_try);
+    tcase_add_test(tc, redis_try_returns_errors);
     tcase_add_test(tc, redis_counts_commands_and_clients);
     tcase_add_test(tc, redis_kills_all_others);
     suite_add_tcase(suite, tc);
@@ -1218,7 +1218,7 @@ static void add_proxy(Suite *suite)
     tcase_add_test(tc, held_request_holds_up_what_follows);
     tcase_add_test(tc, held_reply_comes_when_released);
     tcase_add_test(tc, removed_rule_lets_go_what_it_held);
-    tcase_add_test(tc, delay_delays_and_keeps_the_order);
+    tcase_add_test(tc, delay_delays_without_reordering);
     tcase_add_test(tc, drip_sends_byte_by_byte);
     tcase_add_test(tc, half_close_ends_one_direction);
     tcase_add_test(tc, half_closed_client_that_is_sent_more_is_let_go);
@@ -1252,7 +1252,7 @@ static void add_suites(Suite *suite)
 {
     TCase *tc = tcase_create("suites");
     tcase_add_test(tc, suite_that_fails_while_the_machine_stands_still_is_repeated);
-    tcase_add_test(tc, suite_that_fails_by_itself_is_not);
+    tcase_add_test(tc, suite_that_fails_by_itself_is_not_repeated);
     suite_add_tcase(suite, tc);
 }
 
@@ -1268,7 +1268,7 @@ static void add_shims(Suite *suite)
     TCase *tc = tcase_create("shims");
     tcase_add_test(tc, clock_shim_moves_a_running_server);
     tcase_add_test(tc, clock_shim_moves_a_running_program);
-    tcase_add_test(tc, alloc_shim_fails_what_it_is_told_to);
+    tcase_add_test(tc, alloc_shim_fails_the_chosen_allocations);
     tcase_add_test(tc, alloc_shim_can_be_preloaded);
     suite_add_tcase(suite, tc);
 }

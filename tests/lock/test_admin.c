@@ -53,7 +53,7 @@ static void hold_as_redisson(const char *mode)
 
 /* ---- inspect */
 
-START_TEST(nobody_is_ENOENT)
+START_TEST(lock_without_a_holder_is_ENOENT)
 {
     rlock_info_t *untouched = (rlock_info_t *)(void *)&m;
     EXPECT(rlock_inspect(client, "n", &untouched), ENOENT);
@@ -120,7 +120,7 @@ START_TEST(silent_server_is_ENOTCONN)
 }
 END_TEST
 
-START_TEST(holder_is_told_with_its_program_since_and_lease)
+START_TEST(holder_is_reported_with_its_program_start_and_lease)
 {
     char program[64];
     snprintf(program, sizeof(program), ":%ld:", (long)getpid());
@@ -146,7 +146,7 @@ START_TEST(holder_is_told_with_its_program_since_and_lease)
 }
 END_TEST
 
-START_TEST(token_of_the_holder_is_told)
+START_TEST(token_of_the_holder_is_reported)
 {
     rlock_mutex_t fenced = fenced_mutex(client, "n");
     OK(rlock_mutex_lock(&fenced));
@@ -156,7 +156,7 @@ START_TEST(token_of_the_holder_is_told)
 }
 END_TEST
 
-START_TEST(waiters_are_told_in_their_order)
+START_TEST(waiters_are_reported_in_their_order)
 {
     struct task a, b;
     OK(rlock_mutex_lock(&m));
@@ -188,7 +188,7 @@ START_TEST(waiters_are_told_in_their_order)
 }
 END_TEST
 
-START_TEST(redisson_holder_is_told_as_such)
+START_TEST(redisson_holder_is_reported_as_such)
 {
     static const char *const modes[] = { NULL, "write", "read" };
     hold_as_redisson(modes[_i]);
@@ -205,7 +205,7 @@ START_TEST(redisson_holder_is_told_as_such)
 END_TEST
 
 /* By others: what has no TTL is held until somebody deletes it. */
-START_TEST(lease_that_never_ends_is_told_as_such)
+START_TEST(lease_that_never_ends_is_reported_as_such)
 {
     hold_as_redisson(NULL);
     test_redis_do(redis, "PERSIST", "n");
@@ -222,7 +222,7 @@ START_TEST(lease_that_never_ends_is_told_as_such)
 END_TEST
 
 /* 90 days of ms are more than a long of 32 bits holds: then it is as much as one does. */
-START_TEST(lease_of_months_is_told_as_long)
+START_TEST(lease_of_months_is_reported_as_long)
 {
     hold_as_redisson(NULL);
     test_redis_do(redis, "PEXPIRE", "n", "7776000000");
@@ -234,7 +234,7 @@ START_TEST(lease_of_months_is_told_as_long)
 }
 END_TEST
 
-START_TEST(other_families_are_told_by_their_mode)
+START_TEST(other_families_are_reported_by_their_mode)
 {
     static const struct {
         const char *mode;
@@ -349,7 +349,7 @@ END_TEST
 
 /* ---- force */
 
-START_TEST(forced_holder_is_told_at_once)
+START_TEST(forced_holder_learns_the_loss_at_once)
 {
     int64_t start = test_now_ms();
     OK(rlock_mutex_lock(&theirs));
@@ -422,7 +422,7 @@ START_TEST(own_hold_may_be_forced)
 }
 END_TEST
 
-START_TEST(redissons_hold_may_be_forced_and_its_waiters_are_told)
+START_TEST(hold_of_redisson_may_be_forced_and_its_waiters_are_notified)
 {
     struct test_redis *channel = test_redis_connect(server.path);
     test_redis_do(channel, "SUBSCRIBE", CHANNEL);
@@ -569,7 +569,7 @@ START_TEST(list_of_a_name_asks_for_that_lock_alone)
 }
 END_TEST
 
-START_TEST(list_of_a_name_tells_who_waits_and_who_they_are)
+START_TEST(list_of_a_name_shows_waiters_and_their_hosts)
 {
     struct task waits;
     OK(rlock_mutex_lock(&m));
@@ -729,18 +729,18 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("admin");
-    CASE("arguments", nobody_is_ENOENT, bad_argument_is_EINVAL,
+    CASE("arguments", lock_without_a_holder_is_ENOENT, bad_argument_is_EINVAL,
          silent_server_is_ENOTCONN);
-    CASE("inspect", holder_is_told_with_its_program_since_and_lease,
-         token_of_the_holder_is_told, waiters_are_told_in_their_order,
+    CASE("inspect", holder_is_reported_with_its_program_start_and_lease,
+         token_of_the_holder_is_reported, waiters_are_reported_in_their_order,
          waiters_of_a_free_lock_tell_the_type, crowd_of_waiters_is_paged);
-    CASE("force", forced_holder_is_told_at_once, force_hands_over,
+    CASE("force", forced_holder_learns_the_loss_at_once, force_hands_over,
          force_goes_on_behind_waiters_that_do_not_listen, own_hold_may_be_forced,
-         redissons_hold_may_be_forced_and_its_waiters_are_told,
+         hold_of_redisson_may_be_forced_and_its_waiters_are_notified,
          force_clears_the_owner_died_mark);
     CASE("list", list_tells_of_each_held_lock_once,
          list_of_a_name_asks_for_that_lock_alone,
-         list_of_a_name_tells_who_waits_and_who_they_are, each_may_call_the_library);
+         list_of_a_name_shows_waiters_and_their_hosts, each_may_call_the_library);
     CASE("waitfree", waitfree_of_a_free_lock_is_0_at_once,
          waitfree_ends_at_the_release_without_taking_it, waitfree_ends_at_the_expiry,
          waitfree_is_ETIMEDOUT_at_the_deadline,
@@ -750,10 +750,10 @@ int main(void)
     TCase *loops = tcase_create("each");
     tcase_add_unchecked_fixture(loops, fixture_start, fixture_stop);
     tcase_add_checked_fixture(loops, set_up, tear_down);
-    tcase_add_loop_test(loops, redisson_holder_is_told_as_such, 0, 3);
-    tcase_add_test(loops, lease_that_never_ends_is_told_as_such);
-    tcase_add_test(loops, lease_of_months_is_told_as_long);
-    tcase_add_loop_test(loops, other_families_are_told_by_their_mode, 0, 3);
+    tcase_add_loop_test(loops, redisson_holder_is_reported_as_such, 0, 3);
+    tcase_add_test(loops, lease_that_never_ends_is_reported_as_such);
+    tcase_add_test(loops, lease_of_months_is_reported_as_long);
+    tcase_add_loop_test(loops, other_families_are_reported_by_their_mode, 0, 3);
     tcase_add_loop_test(loops, foreign_data_is_EPROTO_and_untouched, 0, 5);
     suite_add_tcase(suite, loops);
     return test_run_suite(suite);

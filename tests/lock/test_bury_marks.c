@@ -18,7 +18,7 @@ enum { DIED = 8, LIFE_MS = 10000 };
 /* ---- ghosts (G12) */
 
 /* rule: G12 */
-START_TEST(g12_no_request_of_it_is_let_in_any_more)
+START_TEST(late_request_of_a_dead_client_is_refused)
 {
     const char *const ids[] = { FRESH_A "m3000",  FRESH_A "f3000",  FRESH_A "w3000",
                                 FRESH_A "r3000",  FRESH_A "M3000",  FRESH_A "R3000",
@@ -42,7 +42,7 @@ END_TEST
 
 /* And what it holds it has, as before its marker (T3). */
 /* rule: G12 */
-START_TEST(g12_mine_comes_before_its_marker)
+START_TEST(already_held_is_checked_before_the_marker_of_a_dead_client)
 {
     const char *const ids[] = { A, FAIR_A, WRITE_A, READ_A };
     for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
@@ -55,7 +55,7 @@ START_TEST(g12_mine_comes_before_its_marker)
 END_TEST
 
 /* rule: G12 */
-START_TEST(g12_a_reader_of_it_shares_no_hold)
+START_TEST(reader_of_a_dead_client_shares_no_hold)
 {
     SAYS(bury(""), "gone");
     SAYS(acquire(READ_B), "held");
@@ -64,7 +64,7 @@ START_TEST(g12_a_reader_of_it_shares_no_hold)
 END_TEST
 
 /* rule: G12 */
-START_TEST(g12_a_poll_of_it_makes_it_not_present)
+START_TEST(poll_of_a_dead_client_renews_no_presence)
 {
     SAYS(acquire(B), "held");
     SAYS(acquire(A), "queued");
@@ -77,7 +77,7 @@ START_TEST(g12_a_poll_of_it_makes_it_not_present)
 END_TEST
 
 /* rule: G12 */
-START_TEST(g12_others_are_let_in)
+START_TEST(requests_of_other_clients_are_served)
 {
     SAYS(bury(""), "gone");
     SAYS(acquire(B), "held");
@@ -87,7 +87,7 @@ START_TEST(g12_others_are_let_in)
 END_TEST
 
 /* rule: G12 */
-START_TEST(g12_its_marker_lasts_as_long_as_its_requests_may)
+START_TEST(marker_of_a_dead_client_lasts_as_long_as_its_requests_may_travel)
 {
     long long before = server_ms();
     SAYS(bury(""), "gone");
@@ -99,7 +99,7 @@ START_TEST(g12_its_marker_lasts_as_long_as_its_requests_may)
 END_TEST
 
 /* rule: G12 */
-START_TEST(g12_a_marker_that_lasts_longer_stays)
+START_TEST(longer_marker_is_not_shortened)
 {
     RUN(RLK_LOCK_BURY, UUID_A, "60000", CHANNEL, "16", "");
     long long until = atoll(test_redis_str(redis, "ZSCORE", CANCELLED, UUID_A));
@@ -130,28 +130,28 @@ static void is_left(const char *ids, bool dead)
 }
 
 /* rule: G13 */
-START_TEST(g13_who_was_inside_is_an_owner_that_died)
+START_TEST(client_that_died_inside_leaves_an_owner_died_mark)
 {
     is_left("1:7:m3000b 1 ", true);
 }
 END_TEST
 
 /* rule: G13 */
-START_TEST(g13_so_is_one_of_whom_nothing_is_known)
+START_TEST(client_of_unknown_state_leaves_an_owner_died_mark)
 {
     is_left("1:8:m3000b 2 ", true);
 }
 END_TEST
 
 /* rule: G13 */
-START_TEST(g13_who_had_left_is_none)
+START_TEST(client_that_had_left_leaves_no_owner_died_mark)
 {
     is_left("1:7:m3000b 2 ", false);
 }
 END_TEST
 
 /* rule: G13 */
-START_TEST(g13_who_had_never_entered_is_none)
+START_TEST(client_that_never_entered_leaves_no_owner_died_mark)
 {
     is_left("1:7:m3000b 0 ", false);
 }
@@ -159,7 +159,7 @@ END_TEST
 
 /* Whether the one who took it meanwhile was inside nobody knows any more. */
 /* rule: G13 */
-START_TEST(g13_after_the_lease_the_mark_stays_unless_it_had_left)
+START_TEST(after_the_lease_the_mark_stays_unless_the_client_had_left)
 {
     SAYS(acquire(ROBUST_A), "held");
     expire();
@@ -171,7 +171,7 @@ START_TEST(g13_after_the_lease_the_mark_stays_unless_it_had_left)
 END_TEST
 
 /* rule: G13 */
-START_TEST(g13_who_waits_is_told_of_the_death_by_the_grant)
+START_TEST(waiter_learns_of_the_death_from_its_grant)
 {
     struct test_redis *b = listener(UUID_B);
     SAYS(acquire(ROBUST_A), "held");
@@ -184,7 +184,7 @@ START_TEST(g13_who_waits_is_told_of_the_death_by_the_grant)
 END_TEST
 
 /* rule: G13 */
-START_TEST(g13_news_that_nobody_has_read_go_to_the_next)
+START_TEST(unread_owner_died_mark_goes_to_the_next_holder)
 {
     test_redis_do(redis, "SET", DIRTY, ROBUST_B "#1", "EX", "1000");
     ck_assert_int_eq(acquire(ROBUST_A).flags & DIED, DIED);
@@ -194,7 +194,7 @@ START_TEST(g13_news_that_nobody_has_read_go_to_the_next)
 END_TEST
 
 /* rule: G13 */
-START_TEST(g13_what_was_made_consistent_and_left_is_clean)
+START_TEST(lock_made_consistent_and_unlocked_is_clean)
 {
     test_redis_do(redis, "SET", DIRTY, ROBUST_B "#1", "EX", "1000");
     ck_assert_int_eq(acquire(ROBUST_A).flags & DIED, DIED);
@@ -204,7 +204,7 @@ START_TEST(g13_what_was_made_consistent_and_left_is_clean)
 END_TEST
 
 /* rule: G13 */
-START_TEST(g13_a_later_number_of_the_mark_is_the_same_mark)
+START_TEST(later_number_of_a_mark_is_the_same_mark)
 {
     SAYS(acquire(ROBUST_A), "held");
     test_redis_do(redis, "SET", DIRTY, ROBUST_A "#5", "EX", "1000");
@@ -214,7 +214,7 @@ START_TEST(g13_a_later_number_of_the_mark_is_the_same_mark)
 END_TEST
 
 /* rule: G13 */
-START_TEST(g13_anothers_mark_stays)
+START_TEST(mark_of_another_client_stays)
 {
     SAYS(acquire(ROBUST_B), "held");
     SAYS(bury("1:7:m3000b 2 1:8:m3000b 0 "), "gone");
@@ -223,7 +223,7 @@ START_TEST(g13_anothers_mark_stays)
 END_TEST
 
 /* rule: G13 */
-START_TEST(g13_what_is_not_recoverable_stays_so)
+START_TEST(not_recoverable_lock_stays_not_recoverable)
 {
     SAYS(acquire(ROBUST_A), "held");
     test_redis_do(redis, "SET", DIRTY, "not recoverable", "EX", "1000");
@@ -258,19 +258,21 @@ static void add_case(Suite *s, const char *name, const TTest *const tests[], siz
 int main(void)
 {
     Suite *s = suite_create("bury marks");
-    ADD("ghosts", g12_no_request_of_it_is_let_in_any_more,
-        g12_mine_comes_before_its_marker, g12_a_reader_of_it_shares_no_hold,
-        g12_a_poll_of_it_makes_it_not_present, g12_others_are_let_in,
-        g12_its_marker_lasts_as_long_as_its_requests_may,
-        g12_a_marker_that_lasts_longer_stays);
-    ADD("robust", g13_who_was_inside_is_an_owner_that_died,
-        g13_so_is_one_of_whom_nothing_is_known, g13_who_had_left_is_none,
-        g13_who_had_never_entered_is_none,
-        g13_after_the_lease_the_mark_stays_unless_it_had_left,
-        g13_who_waits_is_told_of_the_death_by_the_grant,
-        g13_news_that_nobody_has_read_go_to_the_next,
-        g13_what_was_made_consistent_and_left_is_clean,
-        g13_a_later_number_of_the_mark_is_the_same_mark, g13_anothers_mark_stays,
-        g13_what_is_not_recoverable_stays_so);
+    ADD("ghosts", late_request_of_a_dead_client_is_refused,
+        already_held_is_checked_before_the_marker_of_a_dead_client,
+        reader_of_a_dead_client_shares_no_hold, poll_of_a_dead_client_renews_no_presence,
+        requests_of_other_clients_are_served,
+        marker_of_a_dead_client_lasts_as_long_as_its_requests_may_travel,
+        longer_marker_is_not_shortened);
+    ADD("robust", client_that_died_inside_leaves_an_owner_died_mark,
+        client_of_unknown_state_leaves_an_owner_died_mark,
+        client_that_had_left_leaves_no_owner_died_mark,
+        client_that_never_entered_leaves_no_owner_died_mark,
+        after_the_lease_the_mark_stays_unless_the_client_had_left,
+        waiter_learns_of_the_death_from_its_grant,
+        unread_owner_died_mark_goes_to_the_next_holder,
+        lock_made_consistent_and_unlocked_is_clean,
+        later_number_of_a_mark_is_the_same_mark, mark_of_another_client_stays,
+        not_recoverable_lock_stays_not_recoverable);
     return test_run_suite(s);
 }

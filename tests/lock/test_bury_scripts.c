@@ -41,35 +41,35 @@ static void is_given_to(const char *dead, const char *next)
 }
 
 /* rule: G11 */
-START_TEST(g11_a_mutex_goes_to_the_next)
+START_TEST(mutex_of_a_dead_client_goes_to_the_next_waiter)
 {
     is_given_to(A, B);
 }
 END_TEST
 
 /* rule: G11 */
-START_TEST(g11_a_fair_lock_goes_to_the_next)
+START_TEST(fair_lock_of_a_dead_client_goes_to_the_next_waiter)
 {
     is_given_to(FAIR_A, FAIR_B);
 }
 END_TEST
 
 /* rule: G11 */
-START_TEST(g11_a_writers_lock_goes_to_a_writer)
+START_TEST(write_lock_of_a_dead_client_goes_to_a_writer)
 {
     is_given_to(WRITE_A, WRITE_B);
 }
 END_TEST
 
 /* rule: G11 */
-START_TEST(g11_a_writers_lock_goes_to_a_reader)
+START_TEST(write_lock_of_a_dead_client_goes_to_a_reader)
 {
     is_given_to(WRITE_A, READ_B);
 }
 END_TEST
 
 /* rule: G11 */
-START_TEST(g11_a_readers_lock_goes_to_a_writer)
+START_TEST(read_lock_of_a_dead_client_goes_to_a_writer)
 {
     is_given_to(READ_A, WRITE_B);
 }
@@ -84,7 +84,7 @@ static const struct order {
 };
 
 /* rule: G11 */
-START_TEST(g11_who_is_next_is_so_as_after_a_release)
+START_TEST(recovery_chooses_the_same_next_holder_as_a_release)
 {
     const struct order *o = &orders[_i];
     struct test_redis *b = listener(UUID_B), *c = listener(UUID_C);
@@ -101,7 +101,7 @@ START_TEST(g11_who_is_next_is_so_as_after_a_release)
 END_TEST
 
 /* rule: G11 */
-START_TEST(g11_a_writer_who_reads_now_is_a_reader)
+START_TEST(dead_client_that_downgraded_is_recovered_as_a_reader)
 {
     SAYS(acquire(WRITE_A), "held");
     SAYS(downgrade(WRITE_A), "held");
@@ -114,7 +114,7 @@ START_TEST(g11_a_writer_who_reads_now_is_a_reader)
 END_TEST
 
 /* rule: G11 */
-START_TEST(g11_what_nobody_wants_is_free_and_redisson_is_told)
+START_TEST(lock_without_waiters_is_freed_and_redisson_is_notified)
 {
     struct test_redis *channel = channel_listener(CHANNEL);
     SAYS(acquire(A), "held");
@@ -126,7 +126,7 @@ START_TEST(g11_what_nobody_wants_is_free_and_redisson_is_told)
 END_TEST
 
 /* rule: G11 */
-START_TEST(g11_the_second_finds_nothing)
+START_TEST(second_recovery_finds_nothing)
 {
     struct test_redis *b = listener(UUID_B), *channel = channel_listener(CHANNEL);
     SAYS(acquire(A), "held");
@@ -143,7 +143,7 @@ START_TEST(g11_the_second_finds_nothing)
 END_TEST
 
 /* rule: G11 */
-START_TEST(g11_the_next_holder_is_left_alone)
+START_TEST(recovery_leaves_the_next_holder_alone)
 {
     const char *const holders[] = { B, FAIR_B, WRITE_B, READ_B };
     for (size_t i = 0; i < sizeof(holders) / sizeof(holders[0]); i++) {
@@ -158,7 +158,7 @@ START_TEST(g11_the_next_holder_is_left_alone)
 END_TEST
 
 /* rule: G11 */
-START_TEST(g11_redissons_holder_is_left_alone)
+START_TEST(recovery_leaves_a_redisson_holder_alone)
 {
     test_redis_do(redis, "HSET", "n", UUID_B ":1", "1");
     test_redis_do(redis, "PEXPIRE", "n", "30000");
@@ -168,7 +168,7 @@ START_TEST(g11_redissons_holder_is_left_alone)
 END_TEST
 
 /* rule: G11 */
-START_TEST(g11_other_readers_stay_and_the_lock_ends_with_them)
+START_TEST(other_readers_stay_and_the_lock_ends_with_their_leases)
 {
     SAYS(acquire(READ_A), "held");
     SAYS(acquire(READ_A2), "held");
@@ -184,7 +184,7 @@ END_TEST
 
 /* Behind more readers than it looks at. */
 /* rule: G11 */
-START_TEST(g11_a_reader_who_is_named_is_found_among_any_number)
+START_TEST(named_reader_is_found_among_any_number)
 {
     char id[64];
     SAYS(acquire(READ_A), "held");
@@ -210,7 +210,7 @@ static void keep(const char *id)
 }
 
 /* rule: G11 */
-START_TEST(g11_nobody_asks_it_to_make_room_for_a_writer)
+START_TEST(dead_client_is_not_recalled_for_a_writer)
 {
     SAYS(acquire(READ_A), "held");
     SAYS(acquire(READ_A2), "held");
@@ -225,7 +225,7 @@ START_TEST(g11_nobody_asks_it_to_make_room_for_a_writer)
 END_TEST
 
 /* rule: G11 */
-START_TEST(g11_its_places_are_gone)
+START_TEST(queue_places_of_a_dead_client_are_removed)
 {
     SAYS(acquire(B), "held");
     SAYS(acquire(A), "queued");
@@ -242,7 +242,7 @@ START_TEST(g11_its_places_are_gone)
 END_TEST
 
 /* rule: G11 */
-START_TEST(g11_all_that_are_named_are_taken_out)
+START_TEST(all_named_tickets_are_removed)
 {
     char *ids = calloc(NAMED, 24), *at = ids;
     ck_assert_ptr_nonnull(ids);
@@ -258,7 +258,7 @@ START_TEST(g11_all_that_are_named_are_taken_out)
 END_TEST
 
 /* rule: G11 */
-START_TEST(g11_it_is_not_present_any_more_and_others_are)
+START_TEST(presence_of_a_dead_client_ends_and_others_remain)
 {
     SAYS(acquire(B), "held");
     SAYS(acquire(A), "queued");
@@ -272,7 +272,7 @@ START_TEST(g11_it_is_not_present_any_more_and_others_are)
 END_TEST
 
 /* rule: G11 */
-START_TEST(g11_where_nobody_is_present_it_does_not_come_in)
+START_TEST(recovery_adds_no_presence_where_there_is_none)
 {
     struct test_redis *b = listener(UUID_B);
     SAYS(acquire(A), "held");
@@ -285,7 +285,7 @@ START_TEST(g11_where_nobody_is_present_it_does_not_come_in)
 END_TEST
 
 /* rule: G11 */
-START_TEST(g11_readers_behind_a_dead_writer_who_waited_get_in)
+START_TEST(readers_queued_behind_a_dead_waiting_writer_are_granted)
 {
     struct test_redis *c = listener(UUID_C), *a = listener(UUID_A);
     SAYS(acquire(READ_B), "held");
@@ -300,7 +300,7 @@ END_TEST
 
 /* Who is not in an empty key of presence counts as present (lib/presence.lua). */
 /* rule: G11 */
-START_TEST(g11_a_stopped_waiter_is_no_more_present_than_before)
+START_TEST(recovery_does_not_renew_the_presence_of_a_stopped_waiter)
 {
     struct test_redis *b = listener(UUID_B);
     SAYS(acquire(A), "held");
@@ -314,7 +314,7 @@ START_TEST(g11_a_stopped_waiter_is_no_more_present_than_before)
 END_TEST
 
 /* rule: G11 */
-START_TEST(g11_more_than_one_script_may_let_in_are_let_in_by_the_next)
+START_TEST(grants_beyond_the_limit_of_one_script_are_made_by_the_next)
 {
     struct test_redis *b = listener(UUID_B);
     SAYS(acquire(WRITE_A), "held");
@@ -332,7 +332,7 @@ END_TEST
 /* ---- types, memory, permissions */
 
 /* rule: G11 */
-START_TEST(g11_foreign_keys_are_refused_before_anything_is_written)
+START_TEST(foreign_keys_are_refused_before_any_write)
 {
     const char *const keys[] = { "n",       QUEUE,   RQUEUE, PRESENT, READERS,
                                  CANCELLED, KEEPERS, DIRTY,  TOKEN };
@@ -361,7 +361,7 @@ static struct answer bury_with_memory_full(const char *ids)
 }
 
 /* rule: G11 */
-START_TEST(g11_it_runs_when_memory_is_full)
+START_TEST(recovery_runs_when_server_memory_is_full)
 {
     struct test_redis *b = listener(UUID_B);
     SAYS(acquire(A), "held");
@@ -374,7 +374,7 @@ START_TEST(g11_it_runs_when_memory_is_full)
 END_TEST
 
 /* rule: G11 */
-START_TEST(g11_it_marks_the_dead_when_memory_is_full_and_nothing_is_named)
+START_TEST(client_is_marked_dead_when_memory_is_full_and_no_lock_is_named)
 {
     put_present(UUID_A); /* so that there is something to be written before the marker */
     SAYS(bury_with_memory_full(""), "gone");
@@ -403,7 +403,7 @@ static struct test_redis *user_of_the_document(void)
 
 /* Of a hold, among readers, and in the queues. */
 /* rule: G11 */
-START_TEST(g11_who_may_lock_may_bury)
+START_TEST(user_that_may_lock_may_recover)
 {
     static const char *const ids[] = { ROBUST_A, WRITE_A, READ_A };
     struct test_redis *b = listener(UUID_B);
@@ -424,7 +424,7 @@ START_TEST(g11_who_may_lock_may_bury)
 END_TEST
 
 /* rule: G11 */
-START_TEST(g11_who_may_not_see_the_holder_buries_what_is_named)
+START_TEST(user_that_cannot_read_the_holder_recovers_the_named_locks)
 {
     SAYS(acquire(A), "held");
     SAYS(bury_by(byhand_user_without("hgetall"), "1:2:m3000 1 "), "gone");
@@ -460,26 +460,30 @@ int main(void)
 {
     enum { ORDERS = sizeof(orders) / sizeof(orders[0]) };
     Suite *s = suite_create("bury scripts");
-    ADD("holders", g11_a_mutex_goes_to_the_next, g11_a_fair_lock_goes_to_the_next,
-        g11_a_writers_lock_goes_to_a_writer, g11_a_writers_lock_goes_to_a_reader,
-        g11_a_readers_lock_goes_to_a_writer, g11_a_writer_who_reads_now_is_a_reader,
-        g11_what_nobody_wants_is_free_and_redisson_is_told, g11_the_second_finds_nothing,
-        g11_the_next_holder_is_left_alone, g11_redissons_holder_is_left_alone,
-        g11_other_readers_stay_and_the_lock_ends_with_them,
-        g11_a_reader_who_is_named_is_found_among_any_number,
-        g11_nobody_asks_it_to_make_room_for_a_writer, g11_its_places_are_gone,
-        g11_all_that_are_named_are_taken_out,
-        g11_it_is_not_present_any_more_and_others_are,
-        g11_where_nobody_is_present_it_does_not_come_in,
-        g11_readers_behind_a_dead_writer_who_waited_get_in,
-        g11_a_stopped_waiter_is_no_more_present_than_before,
-        g11_more_than_one_script_may_let_in_are_let_in_by_the_next);
-    ADD("limits", g11_foreign_keys_are_refused_before_anything_is_written,
-        g11_it_runs_when_memory_is_full,
-        g11_it_marks_the_dead_when_memory_is_full_and_nothing_is_named,
-        g11_who_may_not_see_the_holder_buries_what_is_named);
+    ADD("holders", mutex_of_a_dead_client_goes_to_the_next_waiter,
+        fair_lock_of_a_dead_client_goes_to_the_next_waiter,
+        write_lock_of_a_dead_client_goes_to_a_writer,
+        write_lock_of_a_dead_client_goes_to_a_reader,
+        read_lock_of_a_dead_client_goes_to_a_writer,
+        dead_client_that_downgraded_is_recovered_as_a_reader,
+        lock_without_waiters_is_freed_and_redisson_is_notified,
+        second_recovery_finds_nothing, recovery_leaves_the_next_holder_alone,
+        recovery_leaves_a_redisson_holder_alone,
+        other_readers_stay_and_the_lock_ends_with_their_leases,
+        named_reader_is_found_among_any_number, dead_client_is_not_recalled_for_a_writer,
+        queue_places_of_a_dead_client_are_removed, all_named_tickets_are_removed,
+        presence_of_a_dead_client_ends_and_others_remain,
+        recovery_adds_no_presence_where_there_is_none,
+        readers_queued_behind_a_dead_waiting_writer_are_granted,
+        recovery_does_not_renew_the_presence_of_a_stopped_waiter,
+        grants_beyond_the_limit_of_one_script_are_made_by_the_next);
+    ADD("limits", foreign_keys_are_refused_before_any_write,
+        recovery_runs_when_server_memory_is_full,
+        client_is_marked_dead_when_memory_is_full_and_no_lock_is_named,
+        user_that_cannot_read_the_holder_recovers_the_named_locks);
     TCase *tc = add_tcase(s, "one by one");
-    tcase_add_loop_test(tc, g11_who_is_next_is_so_as_after_a_release, 0, ORDERS);
-    tcase_add_loop_test(tc, g11_who_may_lock_may_bury, 0, 3);
+    tcase_add_loop_test(tc, recovery_chooses_the_same_next_holder_as_a_release, 0,
+                        ORDERS);
+    tcase_add_loop_test(tc, user_that_may_lock_may_recover, 0, 3);
     return test_run_suite(s);
 }

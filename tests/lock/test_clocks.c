@@ -93,7 +93,7 @@ static void wait_renewal(void)
 /* The server forgets the lease, and two believe that they hold it: S1 excludes such a
  * step. It ends with the next renewal, and tokens tell who is right. */
 /* rule: S4 */
-START_TEST(s4_a_holder_whose_lease_is_skipped_is_told_by_its_next_renewal)
+START_TEST(holder_whose_lease_the_clock_skipped_learns_the_loss_from_its_next_renewal)
 {
     long lease = test_ms(1500);
     start_x(SCENE_TIMES(.lease = lease));
@@ -114,7 +114,7 @@ START_TEST(s4_a_holder_whose_lease_is_skipped_is_told_by_its_next_renewal)
 END_TEST
 
 /* rule: S4 */
-START_TEST(s4_an_unlock_after_the_lease_was_skipped_says_ESTALE_and_frees_nothing)
+START_TEST(unlock_after_the_clock_skipped_the_lease_returns_ESTALE_and_frees_nothing)
 {
     start_x(NULL);
     start(&y, NULL);
@@ -129,7 +129,7 @@ END_TEST
 
 /* Their presence has passed, too. */
 /* rule: L3 */
-START_TEST(l3_all_who_wait_get_the_lock_when_the_clock_steps_forward)
+START_TEST(all_waiters_get_the_lock_when_the_clock_steps_forward)
 {
     const struct scene_times *times = SCENE_TIMES(.presence = test_ms(PRESENCE_MS));
     start_x(times);
@@ -158,7 +158,7 @@ START_TEST(l3_all_who_wait_get_the_lock_when_the_clock_steps_forward)
 END_TEST
 
 /* rule: L3 */
-START_TEST(l3_a_release_after_the_clock_stepped_forward_reaches_who_waits)
+START_TEST(release_after_the_clock_stepped_forward_reaches_the_waiter)
 {
     const struct scene_times *times = SCENE_TIMES(.presence = test_ms(PRESENCE_MS));
     long lease = 3L * HOUR_MS;
@@ -176,7 +176,7 @@ END_TEST
 /* ---- it steps back */
 
 /* rule: S1 */
-START_TEST(s1_no_renewal_is_believed_for_longer_than_the_lease)
+START_TEST(no_renewal_is_believed_for_longer_than_the_lease)
 {
     long lease = test_ms(600);
     start_x(SCENE_TIMES(.lease = lease));
@@ -196,7 +196,7 @@ START_TEST(s1_no_renewal_is_believed_for_longer_than_the_lease)
 END_TEST
 
 /* rule: S1 */
-START_TEST(s1_no_repeated_acquire_is_believed_for_longer_than_the_lease)
+START_TEST(no_repeated_acquire_is_believed_for_longer_than_the_lease)
 {
     static const enum rlk_script_id acquires[] = { ACQUIRES };
     long lease = test_ms(3000);
@@ -219,7 +219,7 @@ END_TEST
 
 #ifndef AS_RWLOCK /* whose acquire raises the end to the whole lease */
 /* rule: S1 */
-START_TEST(s1_no_grant_is_believed_for_longer_than_it_is_given_for)
+START_TEST(no_grant_is_believed_for_longer_than_its_term)
 {
     long lease = test_ms(20000), grant = test_ms(1500);
     start(&y, NULL);
@@ -241,7 +241,7 @@ START_TEST(s1_no_grant_is_believed_for_longer_than_it_is_given_for)
 END_TEST
 /* It is found by a cancel. */
 /* rule: S1 */
-START_TEST(s1_no_grant_that_a_cancel_finds_is_believed_for_longer)
+START_TEST(no_grant_found_by_a_cancel_is_believed_for_longer_than_its_term)
 {
     long lease = test_ms(20000), grant = test_ms(1500), wait = test_ms(800);
     start(&y, NULL);
@@ -273,7 +273,7 @@ END_TEST
 #endif
 
 /* rule: L1 */
-START_TEST(l1_a_release_after_the_clock_stepped_back_reaches_who_waits_in_order)
+START_TEST(release_after_the_clock_stepped_back_reaches_waiters_in_order)
 {
     start_x(NULL);
     start(&y, NULL);
@@ -296,7 +296,7 @@ END_TEST
 /* No script shortens what it did not give (T4), so a dead holder's lease lasts an hour
  * longer; its end by the server's clock counts, or a force. */
 /* rule: L4 */
-START_TEST(l4_a_dead_holders_lease_is_taken_over_when_the_clock_is_put_right)
+START_TEST(lease_of_a_dead_holder_is_taken_over_when_the_clock_is_set_right)
 {
     test_rundir_off();
     for (long lease = test_ms(500);; lease *= 2) {
@@ -352,7 +352,7 @@ static void drift(void)
 /* Eight tenths of the margin. What is asked last is the holder: it says that the lease is
  * over no later than the server. */
 /* rule: S1 */
-START_TEST(s1_a_holder_whose_server_runs_fast_gives_up_before_the_server_does)
+START_TEST(holder_whose_server_clock_runs_fast_gives_up_before_the_server)
 {
     rlock_mutex_t m;
     rlock_client_t *self = scene_client(scene_server.url, NULL);
@@ -398,22 +398,22 @@ END_TEST
 int main(void)
 {
     const TTest *const of_each_verb[] = {
-        s4_a_holder_whose_lease_is_skipped_is_told_by_its_next_renewal,
-        s4_an_unlock_after_the_lease_was_skipped_says_ESTALE_and_frees_nothing,
-        s1_no_renewal_is_believed_for_longer_than_the_lease,
-        s1_no_repeated_acquire_is_believed_for_longer_than_the_lease,
+        holder_whose_lease_the_clock_skipped_learns_the_loss_from_its_next_renewal,
+        unlock_after_the_clock_skipped_the_lease_returns_ESTALE_and_frees_nothing,
+        no_renewal_is_believed_for_longer_than_the_lease,
+        no_repeated_acquire_is_believed_for_longer_than_the_lease,
     };
     const TTest *const tests[] = {
-        l3_all_who_wait_get_the_lock_when_the_clock_steps_forward,
-        l3_a_release_after_the_clock_stepped_forward_reaches_who_waits,
+        all_waiters_get_the_lock_when_the_clock_steps_forward,
+        release_after_the_clock_stepped_forward_reaches_the_waiter,
 #ifndef AS_RWLOCK
-        s1_no_grant_is_believed_for_longer_than_it_is_given_for,
-        s1_no_grant_that_a_cancel_finds_is_believed_for_longer,
+        no_grant_is_believed_for_longer_than_its_term,
+        no_grant_found_by_a_cancel_is_believed_for_longer_than_its_term,
 #endif
-        l1_a_release_after_the_clock_stepped_back_reaches_who_waits_in_order,
-        l4_a_dead_holders_lease_is_taken_over_when_the_clock_is_put_right,
+        release_after_the_clock_stepped_back_reaches_waiters_in_order,
+        lease_of_a_dead_holder_is_taken_over_when_the_clock_is_set_right,
         a_dead_holders_lock_may_be_forced_after_the_clock_stepped_back,
-        s1_a_holder_whose_server_runs_fast_gives_up_before_the_server_does,
+        holder_whose_server_clock_runs_fast_gives_up_before_the_server,
     };
     Suite *suite = suite_create("clocks");
     TCase *tc = tcase_create("server");

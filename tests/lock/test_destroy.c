@@ -238,7 +238,7 @@ static int run_destroy_behind(void *mutex)
     return rlock_mutex_destroy(mutex);
 }
 
-START_TEST(lock_and_destroy_that_race_are_told_who_was_first)
+START_TEST(racing_lock_and_destroy_return_matching_codes)
 {
     struct actor a;
     long firsts = 0;
@@ -343,7 +343,7 @@ int main(void)
     tcase_add_unchecked_fixture(tc, fixture_start, fixture_stop);
     tcase_add_checked_fixture(tc, set_up, fixture_close);
     tcase_add_test(tc, init_and_destroy_of_names_that_others_lock_disturb_nobody);
-    tcase_add_test(tc, lock_and_destroy_that_race_are_told_who_was_first);
+    tcase_add_test(tc, racing_lock_and_destroy_return_matching_codes);
     tcase_add_test(tc, destroy_waits_for_no_more_than_the_unlock);
     tcase_add_test(tc, handle_may_be_freed_by_the_next_holder);
     suite_add_tcase(suite, tc);

@@ -133,7 +133,7 @@ static void end_team(struct team *team)
 }
 
 /* rule: S1 */
-START_TEST(s1_no_two_of_64_threads_in_16_processes_are_ever_inside_and_tokens_grow)
+START_TEST(no_two_of_64_threads_in_16_processes_are_ever_inside_and_tokens_grow)
 {
     static struct team team;
     long rounds = test_count(800, 63), sections;
@@ -151,7 +151,7 @@ static bool file_has_grown(void *arg)
 }
 
 /* rule: S1 */
-START_TEST(s1_nor_when_processes_are_killed_at_any_moment)
+START_TEST(no_two_threads_are_inside_when_processes_are_killed_at_any_moment)
 {
     static struct team team;
     long rounds = test_count(200, 20), sections;
@@ -185,7 +185,7 @@ static bool y_waits_or_has_it(void *arg)
 }
 
 /* rule: S1 */
-START_TEST(s1_the_next_holder_of_a_killed_one_comes_when_the_lease_ends_and_not_before)
+START_TEST(lock_of_a_killed_holder_is_granted_when_its_lease_ends_and_not_before)
 {
     test_rundir_off();
     int64_t begin = 0;
@@ -215,7 +215,7 @@ START_TEST(s1_the_next_holder_of_a_killed_one_comes_when_the_lease_ends_and_not_
 END_TEST
 
 /* rule: S4 */
-START_TEST(s4_a_holder_stopped_past_its_lease_learns_the_loss_before_anything_else)
+START_TEST(holder_stopped_past_its_lease_learns_the_loss_before_anything_else)
 {
     start_both(SCENE_TIMES(.lease = test_ms(LEASE_MS)));
     scene_says(&x, "ok", "on t lock m");
@@ -238,7 +238,7 @@ START_TEST(s4_a_holder_stopped_past_its_lease_learns_the_loss_before_anything_el
 END_TEST
 
 /* rule: S4 */
-START_TEST(s4_unlock_of_a_holder_stopped_past_its_lease_says_ESTALE_and_frees_nothing)
+START_TEST(unlock_by_a_holder_stopped_past_its_lease_returns_ESTALE_and_frees_nothing)
 {
     char id[SCENE_ID_MAX];
     start_both(SCENE_TIMES(.lease = test_ms(LEASE_MS)));
@@ -261,7 +261,7 @@ static bool x_is_not_told(void *arg)
 }
 
 /* rule: S1 */
-START_TEST(s1_a_waiter_stopped_while_it_is_granted_believes_nothing_that_has_lapsed)
+START_TEST(waiter_stopped_during_its_grant_believes_no_lapsed_grant)
 {
     start_both(SCENE_TIMES(.presence = test_ms(300)));
     scene_says(&y, "ok", "on t lock m");
@@ -279,7 +279,7 @@ START_TEST(s1_a_waiter_stopped_while_it_is_granted_believes_nothing_that_has_lap
 END_TEST
 
 /* rule: S1 */
-START_TEST(s1_a_waiter_stopped_shorter_than_its_grant_lasts_has_the_lock)
+START_TEST(waiter_stopped_for_less_than_its_grant_has_the_lock)
 {
     start_both(SCENE_TIMES(.presence = test_ms(2000)));
     scene_says(&y, "ok", "on t lock m");
@@ -296,7 +296,7 @@ END_TEST
 /* ---- S2, S5 */
 
 /* rule: S2 */
-START_TEST(s2_only_the_thread_that_took_it_can_release_it)
+START_TEST(only_the_thread_that_acquired_a_lock_can_release_it)
 {
     start_both(NULL);
     scene_says(&x, "ok", "on t lock m");
@@ -321,7 +321,7 @@ static unsigned long long next_number(void)
 
 /* And it cannot be told from those before it: neither one is near another. */
 /* rule: S2 */
-START_TEST(s2_each_acquisition_has_an_id_of_its_own)
+START_TEST(each_acquisition_has_an_id_of_its_own)
 {
     enum { IDS = 50 };
     const unsigned long long near = 1000000; /* by chance, 1 in 3 * 10^6 */
@@ -338,7 +338,7 @@ START_TEST(s2_each_acquisition_has_an_id_of_its_own)
 END_TEST
 
 /* rule: S3 */
-START_TEST(s3_a_token_is_greater_after_the_server_has_forgotten_the_last_one)
+START_TEST(token_is_greater_after_the_server_lost_the_previous_one)
 {
     scene_worker(&x, scene_server.url, NULL, "N", "fencing=1");
     scene_says(&x, "ok", "on t lock m");
@@ -351,7 +351,7 @@ START_TEST(s3_a_token_is_greater_after_the_server_has_forgotten_the_last_one)
 END_TEST
 
 /* rule: S3 */
-START_TEST(s3_a_re_entry_keeps_the_token)
+START_TEST(reentry_has_the_same_token)
 {
     scene_worker(&x, scene_server.url, NULL, "N", "fencing=1 type=recursive");
     scene_says(&x, "ok", "on t lock m");
@@ -362,7 +362,7 @@ START_TEST(s3_a_re_entry_keeps_the_token)
 END_TEST
 
 /* rule: S5 */
-START_TEST(s5_two_handles_and_two_clients_with_one_name_are_one_lock)
+START_TEST(two_handles_and_two_clients_with_the_same_name_are_one_lock)
 {
     scene_worker(&x, scene_server.url, NULL, "N", "");
     scene_says(&x, "ok", "init twin N" SCENE_KIND);
@@ -378,7 +378,7 @@ START_TEST(s5_two_handles_and_two_clients_with_one_name_are_one_lock)
 END_TEST
 
 /* rule: S5 */
-START_TEST(s5_a_name_that_another_lock_type_uses_counts_as_held)
+START_TEST(name_in_use_by_another_lock_type_counts_as_held)
 {
     static const char *const modes[] = { "rlock:mutex", "rlock:fair", "rlock:write",
                                          "rlock:read", "read" };
@@ -399,33 +399,32 @@ static Suite *make_suite(void)
     Suite *s = suite_create("exclusion");
 
     TCase *s1 = scene_tcase(s, "S1", open_scene, close_scene);
-    tcase_add_test(
-        s1, s1_no_two_of_64_threads_in_16_processes_are_ever_inside_and_tokens_grow);
-    tcase_add_test(s1, s1_nor_when_processes_are_killed_at_any_moment);
-    tcase_add_test(
-        s1, s1_the_next_holder_of_a_killed_one_comes_when_the_lease_ends_and_not_before);
-    tcase_add_test(
-        s1, s1_a_waiter_stopped_while_it_is_granted_believes_nothing_that_has_lapsed);
-    tcase_add_test(s1, s1_a_waiter_stopped_shorter_than_its_grant_lasts_has_the_lock);
+    tcase_add_test(s1,
+                   no_two_of_64_threads_in_16_processes_are_ever_inside_and_tokens_grow);
+    tcase_add_test(s1, no_two_threads_are_inside_when_processes_are_killed_at_any_moment);
+    tcase_add_test(s1,
+                   lock_of_a_killed_holder_is_granted_when_its_lease_ends_and_not_before);
+    tcase_add_test(s1, waiter_stopped_during_its_grant_believes_no_lapsed_grant);
+    tcase_add_test(s1, waiter_stopped_for_less_than_its_grant_has_the_lock);
     test_long_tcase(s1);
 
     TCase *s2 = scene_tcase(s, "S2", open_scene, close_scene);
-    tcase_add_test(s2, s2_only_the_thread_that_took_it_can_release_it);
-    tcase_add_test(s2, s2_each_acquisition_has_an_id_of_its_own);
+    tcase_add_test(s2, only_the_thread_that_acquired_a_lock_can_release_it);
+    tcase_add_test(s2, each_acquisition_has_an_id_of_its_own);
 
     TCase *s3 = scene_tcase(s, "S3", open_scene, close_scene);
-    tcase_add_test(s3, s3_a_token_is_greater_after_the_server_has_forgotten_the_last_one);
-    tcase_add_test(s3, s3_a_re_entry_keeps_the_token);
+    tcase_add_test(s3, token_is_greater_after_the_server_lost_the_previous_one);
+    tcase_add_test(s3, reentry_has_the_same_token);
 
     TCase *s4 = scene_tcase(s, "S4", open_scene, close_scene);
+    tcase_add_test(s4,
+                   holder_stopped_past_its_lease_learns_the_loss_before_anything_else);
     tcase_add_test(
-        s4, s4_a_holder_stopped_past_its_lease_learns_the_loss_before_anything_else);
-    tcase_add_test(
-        s4, s4_unlock_of_a_holder_stopped_past_its_lease_says_ESTALE_and_frees_nothing);
+        s4, unlock_by_a_holder_stopped_past_its_lease_returns_ESTALE_and_frees_nothing);
 
     TCase *s5 = scene_tcase(s, "S5", open_scene, close_scene);
-    tcase_add_test(s5, s5_two_handles_and_two_clients_with_one_name_are_one_lock);
-    tcase_add_test(s5, s5_a_name_that_another_lock_type_uses_counts_as_held);
+    tcase_add_test(s5, two_handles_and_two_clients_with_the_same_name_are_one_lock);
+    tcase_add_test(s5, name_in_use_by_another_lock_type_counts_as_held);
     return s;
 }
 

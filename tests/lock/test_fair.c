@@ -92,7 +92,7 @@ static void free_it_before_a_live_waiter(char id[SCENE_ID_MAX])
 }
 
 /* rule: L5 */
-START_TEST(l5_trylock_is_EBUSY_on_a_free_lock_that_somebody_waits_for)
+START_TEST(trylock_returns_EBUSY_on_a_free_lock_with_a_waiter)
 {
     char id[SCENE_ID_MAX];
     free_it_before_a_live_waiter(id);
@@ -106,7 +106,7 @@ START_TEST(l5_trylock_is_EBUSY_on_a_free_lock_that_somebody_waits_for)
 END_TEST
 
 /* rule: L5 */
-START_TEST(l5_a_past_deadline_is_ETIMEDOUT_on_a_free_lock_that_somebody_waits_for)
+START_TEST(past_deadline_returns_ETIMEDOUT_on_a_free_lock_with_a_waiter)
 {
     char id[SCENE_ID_MAX];
     free_it_before_a_live_waiter(id);
@@ -118,7 +118,7 @@ START_TEST(l5_a_past_deadline_is_ETIMEDOUT_on_a_free_lock_that_somebody_waits_fo
 END_TEST
 
 /* rule: L5 */
-START_TEST(l5_lock_queues_behind_who_waits_for_a_free_lock)
+START_TEST(lock_queues_behind_the_waiters_of_a_free_lock)
 {
     char id[SCENE_ID_MAX];
     free_it_before_a_live_waiter(id);
@@ -136,7 +136,7 @@ START_TEST(l5_lock_queues_behind_who_waits_for_a_free_lock)
 END_TEST
 
 /* rule: L5 */
-START_TEST(l5_a_thread_does_not_pass_another_of_its_process)
+START_TEST(thread_does_not_overtake_another_of_its_process)
 {
     scene_hold_by_hand("N", 600000);
     start_waiters(1, LONG_PRESENCE_MS);
@@ -153,7 +153,7 @@ static bool only_self_listens(void *arg)
 }
 
 /* rule: L2 */
-START_TEST(l2_trylock_takes_a_free_lock_whose_waiters_are_dead)
+START_TEST(trylock_takes_a_free_lock_whose_waiters_are_dead)
 {
     scene_hold_by_hand("N", 600000);
     start_waiters(3, LONG_PRESENCE_MS);
@@ -181,7 +181,7 @@ static void queue_many(bool present)
 }
 
 /* rule: L2 */
-START_TEST(l2_so_do_all_forms_when_more_are_dead_than_a_script_looks_at)
+START_TEST(all_forms_take_a_free_lock_with_more_dead_waiters_than_a_script_skips)
 {
     bool present = _i & 1;
     queue_many(present);
@@ -199,7 +199,7 @@ END_TEST
 /* ---- places */
 
 /* rule: L5 */
-START_TEST(l5_each_waiting_thread_has_a_ticket_and_all_come_in_its_order)
+START_TEST(each_waiting_thread_has_a_ticket_and_is_served_in_its_order)
 {
     enum { THREADS = 20 };
     char tag[32], id[SCENE_ID_MAX], ticket[32], last[SCENE_ID_MAX] = "";
@@ -228,7 +228,7 @@ START_TEST(l5_each_waiting_thread_has_a_ticket_and_all_come_in_its_order)
 END_TEST
 
 /* rule: L5 */
-START_TEST(l5_who_times_out_has_left_the_queue_when_its_call_returns)
+START_TEST(timed_out_waiter_has_left_the_queue_when_its_call_returns)
 {
     char head[SCENE_ID_MAX], next[SCENE_ID_MAX], id[SCENE_ID_MAX], ticket[32], later[32];
     ck_assert_int_eq(rlock_fair_lock(&f), 0);
@@ -255,7 +255,7 @@ START_TEST(l5_who_times_out_has_left_the_queue_when_its_call_returns)
 END_TEST
 
 /* rule: L5 */
-START_TEST(l5_the_next_comes_first_when_the_first_has_timed_out)
+START_TEST(second_waiter_is_first_after_the_first_timed_out)
 {
     ck_assert_int_eq(rlock_fair_lock(&f), 0);
     start_worker(0, LONG_PRESENCE_MS, "");
@@ -293,7 +293,7 @@ END_TEST
 /* ---- S5 */
 
 /* rule: S5 */
-START_TEST(s5_mutex_and_fair_lock_exclude_each_other_and_hand_over)
+START_TEST(mutex_and_fair_lock_exclude_each_other_and_hand_over)
 {
     start_worker(0, LONG_PRESENCE_MS, "");
     scene_says(&w[0], "ok", "init mutex N");
@@ -315,7 +315,7 @@ START_TEST(s5_mutex_and_fair_lock_exclude_each_other_and_hand_over)
 END_TEST
 
 /* rule: S5 */
-START_TEST(s5_in_one_process_they_are_two_holders_of_one_name)
+START_TEST(mutex_and_fair_lock_of_one_process_are_two_holders_of_a_name)
 {
     start_worker(0, LONG_PRESENCE_MS, "");
     scene_says(&w[0], "ok", "init mutex N");
@@ -331,7 +331,7 @@ START_TEST(s5_in_one_process_they_are_two_holders_of_one_name)
 END_TEST
 
 /* rule: S5 */
-START_TEST(s5_a_redisson_lock_excludes_it_and_it_comes_after)
+START_TEST(redisson_lock_excludes_the_fair_lock_which_comes_after_it)
 {
     static const char field[] = "8743c9c0-0795-4907-87fd-6c719a6b4586:52";
     char ttl[32];
@@ -416,7 +416,7 @@ START_TEST(force_unlock_hands_over_to_the_first_and_the_victim_sees_ESTALE)
 END_TEST
 
 /* rule: S3 */
-START_TEST(s3_tokens_grow_along_the_grants)
+START_TEST(tokens_grow_from_grant_to_grant)
 {
     long long last = 0;
     start_worker(WORKERS - 1, LONG_PRESENCE_MS, "fencing=1");
@@ -442,33 +442,33 @@ static Suite *make_suite(void)
     Suite *s = suite_create("fair");
 
     TCase *first = scene_tcase(s, "first", open_scene, close_scene);
-    tcase_add_test(first, l5_trylock_is_EBUSY_on_a_free_lock_that_somebody_waits_for);
-    tcase_add_test(
-        first, l5_a_past_deadline_is_ETIMEDOUT_on_a_free_lock_that_somebody_waits_for);
-    tcase_add_test(first, l5_lock_queues_behind_who_waits_for_a_free_lock);
-    tcase_add_test(first, l5_a_thread_does_not_pass_another_of_its_process);
-    tcase_add_loop_test(first, l2_trylock_takes_a_free_lock_whose_waiters_are_dead, 0, 2);
+    tcase_add_test(first, trylock_returns_EBUSY_on_a_free_lock_with_a_waiter);
+    tcase_add_test(first, past_deadline_returns_ETIMEDOUT_on_a_free_lock_with_a_waiter);
+    tcase_add_test(first, lock_queues_behind_the_waiters_of_a_free_lock);
+    tcase_add_test(first, thread_does_not_overtake_another_of_its_process);
+    tcase_add_loop_test(first, trylock_takes_a_free_lock_whose_waiters_are_dead, 0, 2);
     tcase_add_loop_test(
-        first, l2_so_do_all_forms_when_more_are_dead_than_a_script_looks_at, 0, 6);
+        first, all_forms_take_a_free_lock_with_more_dead_waiters_than_a_script_skips, 0,
+        6);
 
     TCase *places = scene_tcase(s, "places", open_scene, close_scene);
-    tcase_add_test(places, l5_each_waiting_thread_has_a_ticket_and_all_come_in_its_order);
-    tcase_add_test(places, l5_who_times_out_has_left_the_queue_when_its_call_returns);
-    tcase_add_test(places, l5_the_next_comes_first_when_the_first_has_timed_out);
+    tcase_add_test(places, each_waiting_thread_has_a_ticket_and_is_served_in_its_order);
+    tcase_add_test(places, timed_out_waiter_has_left_the_queue_when_its_call_returns);
+    tcase_add_test(places, second_waiter_is_first_after_the_first_timed_out);
     tcase_add_test(places,
                    an_interrupt_ends_the_wait_of_every_thread_and_empties_the_queue);
 
     TCase *s5 = scene_tcase(s, "S5", open_scene, close_scene);
-    tcase_add_test(s5, s5_mutex_and_fair_lock_exclude_each_other_and_hand_over);
-    tcase_add_test(s5, s5_in_one_process_they_are_two_holders_of_one_name);
-    tcase_add_test(s5, s5_a_redisson_lock_excludes_it_and_it_comes_after);
+    tcase_add_test(s5, mutex_and_fair_lock_exclude_each_other_and_hand_over);
+    tcase_add_test(s5, mutex_and_fair_lock_of_one_process_are_two_holders_of_a_name);
+    tcase_add_test(s5, redisson_lock_excludes_the_fair_lock_which_comes_after_it);
 
     TCase *others = scene_tcase(s, "others", open_scene, close_scene);
     tcase_add_test(
         others, inspection_shows_the_type_and_the_waiters_in_the_order_of_their_tickets);
     tcase_add_test(others,
                    force_unlock_hands_over_to_the_first_and_the_victim_sees_ESTALE);
-    tcase_add_test(others, s3_tokens_grow_along_the_grants);
+    tcase_add_test(others, tokens_grow_from_grant_to_grant);
     return s;
 }
 

@@ -109,7 +109,7 @@ static void all_are_served(void)
 /* ---- a thousand */
 
 /* rule: L5 */
-START_TEST(l5_a_thousand_waiting_threads_cost_little_and_are_served_in_order)
+START_TEST(thousand_waiting_threads_cost_little_and_are_served_in_order)
 {
     start_parties(PROCESSES, "");
     all_ask(gather_scaled(THREADS, FEW_THREADS, "threads of each process"));
@@ -160,7 +160,7 @@ static void many_ask(void)
 }
 
 /* rule: L5 */
-START_TEST(l5_more_threads_than_a_refresh_names_keep_their_places)
+START_TEST(threads_beyond_the_limit_of_a_refresh_stay_in_their_places)
 {
     size_t before_count, after_count;
     many_ask();
@@ -191,7 +191,7 @@ static bool are_let(void *unused)
 }
 
 /* rule: L5 */
-START_TEST(l5_holds_are_renewed_while_many_threads_of_their_process_wait)
+START_TEST(holds_are_renewed_while_many_threads_of_their_process_wait)
 {
     many_ask();
     pause_for_some_presences(); /* as many leases */
@@ -220,7 +220,7 @@ static void asked_anew(void)
 }
 
 /* rule: L5 */
-START_TEST(l5_a_lost_queue_is_made_anew_by_all_threads)
+START_TEST(lost_queue_is_rebuilt_by_all_threads)
 {
     many_ask();
     test_redis_do(gather_redis, "DEL", GATHER_QUEUE);
@@ -236,10 +236,10 @@ static Suite *make_suite(void)
     TCase *tc = tcase_create("L5");
     tcase_add_unchecked_fixture(tc, gather_start, gather_stop);
     tcase_add_checked_fixture(tc, open_scene, close_scene);
-    tcase_add_test(tc, l5_a_thousand_waiting_threads_cost_little_and_are_served_in_order);
-    tcase_add_test(tc, l5_more_threads_than_a_refresh_names_keep_their_places);
-    tcase_add_test(tc, l5_holds_are_renewed_while_many_threads_of_their_process_wait);
-    tcase_add_test(tc, l5_a_lost_queue_is_made_anew_by_all_threads);
+    tcase_add_test(tc, thousand_waiting_threads_cost_little_and_are_served_in_order);
+    tcase_add_test(tc, threads_beyond_the_limit_of_a_refresh_stay_in_their_places);
+    tcase_add_test(tc, holds_are_renewed_while_many_threads_of_their_process_wait);
+    tcase_add_test(tc, lost_queue_is_rebuilt_by_all_threads);
     suite_add_tcase(s, tc);
     return s;
 }

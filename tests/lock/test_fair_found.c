@@ -34,7 +34,7 @@ static void close_queue(void)
 }
 
 /* rule: L5 */
-START_TEST(L5_after_lost_presence_a_newcomer_comes_behind_those_who_wait)
+START_TEST(after_lost_presence_a_newcomer_queues_behind_the_waiters)
 {
     open_queue();
     struct test_redis *d = listener(UUID_D);
@@ -53,7 +53,7 @@ START_TEST(L5_after_lost_presence_a_newcomer_comes_behind_those_who_wait)
 END_TEST
 
 /* rule: L5 */
-START_TEST(L5_after_lost_presence_one_refresh_throws_nobody_out)
+START_TEST(after_lost_presence_one_refresh_drops_no_waiter)
 {
     open_queue();
     test_redis_do(redis, "DEL", PRESENT);
@@ -65,7 +65,7 @@ START_TEST(L5_after_lost_presence_one_refresh_throws_nobody_out)
 END_TEST
 
 /* rule: L2 */
-START_TEST(L2_after_lost_presence_who_does_not_come_back_is_dropped_in_time)
+START_TEST(after_lost_presence_absent_waiters_are_dropped_in_time)
 {
     open_queue();
     test_redis_do(redis, "DEL", PRESENT);
@@ -82,7 +82,7 @@ START_TEST(L2_after_lost_presence_who_does_not_come_back_is_dropped_in_time)
 END_TEST
 
 /* rule: L5 */
-START_TEST(L5_after_lost_presence_a_short_presence_throws_nobody_out)
+START_TEST(after_lost_presence_a_short_presence_drops_no_waiter)
 {
     open_queue();
     test_redis_do(redis, "DEL", PRESENT);
@@ -96,7 +96,7 @@ START_TEST(L5_after_lost_presence_a_short_presence_throws_nobody_out)
 END_TEST
 
 /* rule: L5 */
-START_TEST(L5_a_token_that_is_refused_costs_no_waiter_its_place)
+START_TEST(refused_token_costs_no_waiter_its_place)
 {
     struct test_redis *l = listener(UUID_B);
     SAYS(acquire(FAIR_A), "held");
@@ -134,7 +134,7 @@ START_TEST(the_first_waiter_of_all_makes_no_presence_for_others)
 END_TEST
 
 /* rule: T5 */
-START_TEST(T5_a_wrong_type_is_found_before_a_waiter_is_written)
+START_TEST(wrong_type_is_found_before_a_waiter_is_written)
 {
     SAYS(acquire(FAIR_A), "held");
     test_redis_do(redis, "SET", RQUEUE, "foreign");
@@ -146,7 +146,7 @@ START_TEST(T5_a_wrong_type_is_found_before_a_waiter_is_written)
 END_TEST
 
 /* rule: T5 */
-START_TEST(T5_a_wrong_type_is_found_before_a_lease_is_mended)
+START_TEST(wrong_type_is_found_before_a_lease_is_repaired)
 {
     SAYS(acquire(FAIR_A), "held");
     test_redis_do(redis, "PERSIST", "n");
@@ -206,15 +206,15 @@ END_TEST
 int main(void)
 {
     const TTest *const tests[] = {
-        L5_after_lost_presence_a_newcomer_comes_behind_those_who_wait,
-        L5_after_lost_presence_one_refresh_throws_nobody_out,
-        L2_after_lost_presence_who_does_not_come_back_is_dropped_in_time,
-        L5_after_lost_presence_a_short_presence_throws_nobody_out,
-        L5_a_token_that_is_refused_costs_no_waiter_its_place,
+        after_lost_presence_a_newcomer_queues_behind_the_waiters,
+        after_lost_presence_one_refresh_drops_no_waiter,
+        after_lost_presence_absent_waiters_are_dropped_in_time,
+        after_lost_presence_a_short_presence_drops_no_waiter,
+        refused_token_costs_no_waiter_its_place,
         inspection_knows_that_all_count_as_present,
         the_first_waiter_of_all_makes_no_presence_for_others,
-        T5_a_wrong_type_is_found_before_a_waiter_is_written,
-        T5_a_wrong_type_is_found_before_a_lease_is_mended,
+        wrong_type_is_found_before_a_waiter_is_written,
+        wrong_type_is_found_before_a_lease_is_repaired,
         with_memory_full_a_hand_over_to_a_fenced_waiter_goes_on,
         a_lock_that_nobody_holds_has_no_foreign_holder,
     };

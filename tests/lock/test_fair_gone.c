@@ -67,7 +67,7 @@ static void pass_on(int i)
 }
 
 /* rule: L4, L5 */
-START_TEST(l4_l5_a_lease_that_ends_goes_to_the_first_in_the_queue)
+START_TEST(lock_whose_lease_ends_goes_to_the_first_in_the_queue)
 {
     test_rundir_off();
     hold_and_wait(5, SCENE_TIMES(.lease = test_ms(LEASE_MS)));
@@ -88,7 +88,7 @@ START_TEST(l4_l5_a_lease_that_ends_goes_to_the_first_in_the_queue)
 END_TEST
 
 /* rule: L2 */
-START_TEST(l2_holder_and_next_three_killed_together_cost_the_fourth_a_lease)
+START_TEST(holder_and_next_three_killed_together_cost_the_fourth_a_lease)
 {
     test_rundir_off();
     hold_and_wait(6, SCENE_TIMES(.lease = test_ms(LEASE_MS)));
@@ -106,7 +106,7 @@ START_TEST(l2_holder_and_next_three_killed_together_cost_the_fourth_a_lease)
 END_TEST
 
 /* rule: L2 */
-START_TEST(l2_holder_killed_and_next_three_stopped_cost_a_presence_more)
+START_TEST(holder_killed_and_next_three_stopped_cost_a_presence_more)
 {
     hold_and_wait(
         6, SCENE_TIMES(.lease = test_ms(LEASE_MS), .presence = test_ms(PRESENCE_MS)));
@@ -136,7 +136,7 @@ static bool presence_has_run_out(void *uuid)
 }
 
 /* rule: L5 */
-START_TEST(l5_a_first_waiter_stopped_past_its_presence_queues_again_at_the_end)
+START_TEST(first_waiter_stopped_past_its_presence_queues_again_at_the_end)
 {
     char id[SCENE_ID_MAX], again[SCENE_ID_MAX], old[32], ticket[32];
     char uuid[RLK_UUID_LEN + 1], uuid_again[RLK_UUID_LEN + 1];
@@ -164,7 +164,7 @@ START_TEST(l5_a_first_waiter_stopped_past_its_presence_queues_again_at_the_end)
 END_TEST
 
 /* rule: L5 */
-START_TEST(l5_a_first_waiter_stopped_through_its_whole_turn_never_believes_it)
+START_TEST(first_waiter_stopped_through_its_whole_turn_never_believes_its_grant)
 {
     char id[SCENE_ID_MAX];
     int second = 2;
@@ -186,7 +186,7 @@ START_TEST(l5_a_first_waiter_stopped_through_its_whole_turn_never_believes_it)
 END_TEST
 
 /* rule: L5 */
-START_TEST(l5_one_stopped_for_less_than_its_presence_keeps_its_place)
+START_TEST(waiter_stopped_for_less_than_its_presence_stays_in_its_place)
 {
     hold_and_wait(3, SCENE_TIMES(.presence = test_ms(3000)));
     worker_stop(&w[1]);
@@ -203,17 +203,16 @@ static Suite *make_suite(void)
     Suite *s = suite_create("fair, gone");
 
     TCase *killed = scene_tcase(s, "killed", open_scene, close_scene);
-    tcase_add_test(killed, l4_l5_a_lease_that_ends_goes_to_the_first_in_the_queue);
-    tcase_add_test(killed,
-                   l2_holder_and_next_three_killed_together_cost_the_fourth_a_lease);
+    tcase_add_test(killed, lock_whose_lease_ends_goes_to_the_first_in_the_queue);
+    tcase_add_test(killed, holder_and_next_three_killed_together_cost_the_fourth_a_lease);
 
     TCase *stopped = scene_tcase(s, "stopped", open_scene, close_scene);
-    tcase_add_test(stopped, l2_holder_killed_and_next_three_stopped_cost_a_presence_more);
+    tcase_add_test(stopped, holder_killed_and_next_three_stopped_cost_a_presence_more);
     tcase_add_test(stopped,
-                   l5_a_first_waiter_stopped_past_its_presence_queues_again_at_the_end);
+                   first_waiter_stopped_past_its_presence_queues_again_at_the_end);
     tcase_add_test(stopped,
-                   l5_a_first_waiter_stopped_through_its_whole_turn_never_believes_it);
-    tcase_add_test(stopped, l5_one_stopped_for_less_than_its_presence_keeps_its_place);
+                   first_waiter_stopped_through_its_whole_turn_never_believes_its_grant);
+    tcase_add_test(stopped, waiter_stopped_for_less_than_its_presence_stays_in_its_place);
     return s;
 }
 

@@ -227,7 +227,7 @@ static void play_round(struct round *r, bool early, bool holder)
 }
 
 /* rule: L5 */
-START_TEST(l5_grants_are_in_the_order_of_asking_through_timeouts_and_kills)
+START_TEST(grants_follow_the_order_of_requests_through_timeouts_and_kills)
 {
     char parameters[64];
     long rounds = test_count(20, 2), grants = 0, timeouts = 0, dead = 0, holders = 0;
@@ -259,7 +259,7 @@ START_TEST(l5_grants_are_in_the_order_of_asking_through_timeouts_and_kills)
 END_TEST
 
 /* rule: L5 */
-START_TEST(l5_the_order_survives_a_clock_that_steps_back)
+START_TEST(order_survives_a_clock_that_steps_back)
 {
     enum { EARLY = 3, LATE = 3 };
     static struct round r;
@@ -355,7 +355,7 @@ static void share_out(const struct tally *t, struct share shares[], long holders
 }
 
 /* rule: L5 */
-START_TEST(l5_contenders_get_equal_shares_and_nobody_is_overtaken)
+START_TEST(contenders_get_equal_shares_and_none_is_overtaken)
 {
     struct share shares[CONTENDERS] = { { 0, 0, 0 } };
     struct tally tally = { NULL, 0, 0 };
@@ -406,9 +406,9 @@ static Suite *make_suite(void)
     TCase *tc = tcase_create("L5");
     tcase_add_unchecked_fixture(tc, gather_start, gather_stop);
     tcase_add_checked_fixture(tc, open_scene, close_scene);
-    tcase_add_test(tc, l5_grants_are_in_the_order_of_asking_through_timeouts_and_kills);
-    tcase_add_test(tc, l5_the_order_survives_a_clock_that_steps_back);
-    tcase_add_test(tc, l5_contenders_get_equal_shares_and_nobody_is_overtaken);
+    tcase_add_test(tc, grants_follow_the_order_of_requests_through_timeouts_and_kills);
+    tcase_add_test(tc, order_survives_a_clock_that_steps_back);
+    tcase_add_test(tc, contenders_get_equal_shares_and_none_is_overtaken);
     suite_add_tcase(s, tc);
     return s;
 }

@@ -138,10 +138,10 @@ START_TEST(a_crowd_polls_by_two_requests_each_third_of_its_presence)
 }
 END_TEST
 
-START_TEST(each_of_a_crowd_is_told_when_its_ticket_was_deleted)
+START_TEST(each_of_a_crowd_learns_that_its_ticket_was_deleted)
 {
     char queue[SCENE_KEY_MAX];
-    if (!start_crowd("each_of_a_crowd_is_told_when_its_ticket_was_deleted",
+    if (!start_crowd("each_of_a_crowd_learns_that_its_ticket_was_deleted",
                      test_ms(PRESENCE_MS)))
         return;
     take_last_ticket_away();
@@ -199,7 +199,7 @@ static bool has_polled(void *client)
 /* The acquire of the last one looks at 64 whose mailbox is not heard, and the poll that
  * goes on behind them is their own: it needs no mailbox. */
 /* rule: L5 */
-START_TEST(l5_a_continuation_by_poll_begins_with_the_first_of_its_own)
+START_TEST(continuation_by_poll_begins_with_the_first_ticket_of_its_client)
 {
     pthread_t threads[DEAF];
     int names[DEAF];
@@ -279,7 +279,7 @@ static bool is_queued(void *id)
     return test_redis_str(scene_redis, "ZSCORE", queue, (const char *)id) != NULL;
 }
 
-START_TEST(those_who_come_do_not_put_off_the_poll_of_those_who_wait)
+START_TEST(newcomers_do_not_delay_the_poll_of_waiters)
 {
     char queue[SCENE_KEY_MAX], id[SCENE_ID_MAX], ticket[32];
     ck_assert_int_eq(rlock_fair_lock(&f), 0);
@@ -306,7 +306,7 @@ static void delete_keys(int which)
 }
 
 /* rule: L3 */
-START_TEST(l3_waiters_whose_keys_are_deleted_all_get_the_lock)
+START_TEST(waiters_whose_keys_are_deleted_all_get_the_lock)
 {
     enum { WAITERS = 4 };
     int got = 0;
@@ -329,7 +329,7 @@ START_TEST(l3_waiters_whose_keys_are_deleted_all_get_the_lock)
 END_TEST
 
 /* rule: S1 */
-START_TEST(s1_deleting_keys_under_load_breaks_no_exclusion_and_stops_nobody)
+START_TEST(deleting_keys_under_load_breaks_no_exclusion_and_stops_no_waiter)
 {
     enum { PROCESSES = 3, THREADS = 4 };
     char file[TEST_PATH_MAX];
@@ -362,7 +362,7 @@ START_TEST(s1_deleting_keys_under_load_breaks_no_exclusion_and_stops_nobody)
 END_TEST
 
 /* rule: L1 */
-START_TEST(l1_without_the_key_of_presence_a_release_still_hands_over_by_message)
+START_TEST(release_without_the_presence_key_still_hands_over_by_message)
 {
     ck_assert_int_eq(rlock_fair_lock(&f), 0);
     start_waiters(2, LONG_PRESENCE_MS);
@@ -384,7 +384,7 @@ static bool is_alone_in_presence(void *arg)
     return test_redis_int(scene_redis, "ZCARD", scene_key(key, "N", "present")) == 1;
 }
 
-START_TEST(clients_that_are_gone_are_forgotten_by_who_waits)
+START_TEST(waiters_forget_clients_that_are_gone)
 {
     char key[SCENE_KEY_MAX], uuid[64], until[32];
     ck_assert_int_eq(rlock_fair_lock(&f), 0);
@@ -405,19 +405,19 @@ static Suite *make_suite(void)
 
     TCase *polls = scene_tcase(s, "polls", open_scene, close_scene);
     tcase_add_test(polls, a_crowd_polls_by_two_requests_each_third_of_its_presence);
-    tcase_add_test(polls, each_of_a_crowd_is_told_when_its_ticket_was_deleted);
+    tcase_add_test(polls, each_of_a_crowd_learns_that_its_ticket_was_deleted);
     tcase_add_test(polls, the_second_request_of_a_round_follows_the_first_at_once);
-    tcase_add_test(polls, l5_a_continuation_by_poll_begins_with_the_first_of_its_own);
+    tcase_add_test(polls,
+                   continuation_by_poll_begins_with_the_first_ticket_of_its_client);
     tcase_add_test(polls, a_continuation_that_is_refused_is_not_repeated_for_ever);
-    tcase_add_test(polls, those_who_come_do_not_put_off_the_poll_of_those_who_wait);
+    tcase_add_test(polls, newcomers_do_not_delay_the_poll_of_waiters);
 
     TCase *keys = scene_tcase(s, "lost keys", open_scene, close_scene);
-    tcase_add_loop_test(keys, l3_waiters_whose_keys_are_deleted_all_get_the_lock, 1, 4);
+    tcase_add_loop_test(keys, waiters_whose_keys_are_deleted_all_get_the_lock, 1, 4);
     tcase_add_loop_test(
-        keys, s1_deleting_keys_under_load_breaks_no_exclusion_and_stops_nobody, 1, 4);
-    tcase_add_test(keys,
-                   l1_without_the_key_of_presence_a_release_still_hands_over_by_message);
-    tcase_add_test(keys, clients_that_are_gone_are_forgotten_by_who_waits);
+        keys, deleting_keys_under_load_breaks_no_exclusion_and_stops_no_waiter, 1, 4);
+    tcase_add_test(keys, release_without_the_presence_key_still_hands_over_by_message);
+    tcase_add_test(keys, waiters_forget_clients_that_are_gone);
     return s;
 }
 

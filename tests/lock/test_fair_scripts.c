@@ -106,7 +106,7 @@ static struct answer ask(bool try_once)
 /* ---- free, and others are queued */
 
 /* rule: L5 */
-START_TEST(L5_a_listening_waiter_comes_first)
+START_TEST(listening_waiter_comes_first)
 {
     struct test_redis *b = listener(UUID_B), *d = listener(UUID_D);
     make_present(UUID_B);
@@ -133,7 +133,7 @@ START_TEST(L5_a_listening_waiter_comes_first)
 END_TEST
 
 /* rule: L2 */
-START_TEST(L2_the_dead_are_dropped_and_the_caller_takes_it)
+START_TEST(dead_waiters_are_dropped_and_the_caller_takes_the_lock)
 {
     have_presence();
     add_waiter(FAIR_A, 5);
@@ -147,7 +147,7 @@ START_TEST(L2_the_dead_are_dropped_and_the_caller_takes_it)
 END_TEST
 
 /* rule: L5 */
-START_TEST(L5_the_deaf_keep_their_tickets_and_the_caller_takes_it)
+START_TEST(unheard_waiters_do_not_lose_their_tickets_and_the_caller_takes_the_lock)
 {
     make_present(UUID_A);
     make_present(UUID_B);
@@ -161,7 +161,7 @@ START_TEST(L5_the_deaf_keep_their_tickets_and_the_caller_takes_it)
 END_TEST
 
 /* rule: L5 */
-START_TEST(L5_the_first_who_listens_comes_first_behind_dead_and_deaf)
+START_TEST(first_listening_waiter_behind_dead_and_unheard_ones_comes_first)
 {
     struct test_redis *b = listener(UUID_B), *c = listener(UUID_C);
     have_presence();
@@ -184,7 +184,7 @@ START_TEST(L5_the_first_who_listens_comes_first_behind_dead_and_deaf)
 }
 END_TEST
 
-START_TEST(who_listens_is_alive_when_the_key_of_presence_is_lost)
+START_TEST(listening_waiter_is_alive_when_the_presence_key_is_lost)
 {
     struct test_redis *b = listener(UUID_B);
     add_waiter(FAIR_A, 5);
@@ -242,7 +242,7 @@ START_TEST(a_waiter_of_the_mutex_comes_in_its_turn)
 }
 END_TEST
 
-START_TEST(a_waiter_of_an_unknown_type_is_stepped_over_and_keeps_its_ticket)
+START_TEST(waiter_of_an_unknown_type_is_skipped_and_does_not_lose_its_ticket)
 {
     struct test_redis *b = listener(UUID_B);
     make_present(UUID_B);
@@ -267,7 +267,7 @@ START_TEST(waiting_readers_and_markers_of_others_do_not_hinder)
 END_TEST
 
 /* rule: S3 */
-START_TEST(S3_a_token_comes_with_a_lock_that_others_are_stepped_over_for)
+START_TEST(acquire_that_skips_waiters_draws_a_token)
 {
     char first[32];
     make_present(UUID_A);
@@ -287,7 +287,7 @@ END_TEST
 /* ---- the bound */
 
 /* rule: T11 */
-START_TEST(T11_a_try_goes_on_behind_64_until_it_takes_it)
+START_TEST(try_continues_behind_64_waiters_until_it_takes_the_lock)
 {
     bool own = _i & 1, present = _i & 2;
     char from[32] = "0";
@@ -308,7 +308,7 @@ START_TEST(T11_a_try_goes_on_behind_64_until_it_takes_it)
 END_TEST
 
 /* rule: T11 */
-START_TEST(T11_a_try_that_goes_on_finds_who_comes_first)
+START_TEST(continued_try_finds_the_first_live_waiter)
 {
     struct test_redis *b = listener(UUID_B);
     add_many(true, true);
@@ -325,7 +325,7 @@ START_TEST(T11_a_try_that_goes_on_finds_who_comes_first)
 END_TEST
 
 /* rule: T11 */
-START_TEST(T11_a_waiter_behind_more_than_64_is_queued_and_found_by_refreshes)
+START_TEST(waiter_behind_more_than_64_is_queued_and_found_by_refreshes)
 {
     bool own = _i & 1, present = _i & 2;
     char from[32];
@@ -352,7 +352,7 @@ START_TEST(T11_a_waiter_behind_more_than_64_is_queued_and_found_by_refreshes)
 END_TEST
 
 /* rule: T11 */
-START_TEST(T11_64_that_do_not_come_first_are_no_reason_to_go_on)
+START_TEST(exactly_64_skipped_waiters_need_no_continuation)
 {
     char id[64];
     make_present("eeeeeeee-0000-4000-8000-000000000000");
@@ -388,7 +388,7 @@ START_TEST(a_deaf_client_is_probed_once_however_many_tickets_it_has)
 }
 END_TEST
 
-START_TEST(nobody_is_probed_when_nobody_is_queued_before_the_caller)
+START_TEST(no_client_is_probed_when_the_caller_is_first)
 {
     SAYS(cancel(FAIR_A), "removed"); /* off the straight path */
     test_redis_do(redis, "CONFIG", "RESETSTAT");
@@ -400,7 +400,7 @@ END_TEST
 /* ---- asked again, refused */
 
 /* rule: T1 */
-START_TEST(T1_asked_again_the_ticket_is_kept)
+START_TEST(repeated_request_has_the_same_ticket)
 {
     add_many(true, true); /* so that the lock stays free */
     long long ticket = acquire(FAIR_D).fate[0].ticket;
@@ -415,7 +415,7 @@ START_TEST(T1_asked_again_the_ticket_is_kept)
 END_TEST
 
 /* rule: T8 */
-START_TEST(T8_a_granted_lock_is_held_with_the_time_and_token_that_it_has)
+START_TEST(granted_lock_is_held_with_its_remaining_time_and_token)
 {
     char token[32];
     struct test_redis *d = listener(UUID_D);
@@ -441,7 +441,7 @@ START_TEST(T8_a_granted_lock_is_held_with_the_time_and_token_that_it_has)
 END_TEST
 
 /* rule: T3 */
-START_TEST(T3_who_is_refused_or_late_hands_nothing_over)
+START_TEST(refused_or_late_request_hands_nothing_over)
 {
     static const char *const words[] = { "refused", "late" };
     struct test_redis *b = listener(UUID_B);
@@ -463,7 +463,7 @@ END_TEST
 /* ---- S5 */
 
 /* rule: S5 */
-START_TEST(S5_fair_and_mutex_hand_over_to_each_other)
+START_TEST(fair_lock_and_mutex_hand_over_to_each_other)
 {
     struct test_redis *b = listener(UUID_B), *c = listener(UUID_C);
     SAYS(acquire(A), "held");
@@ -484,7 +484,7 @@ END_TEST
 
 /* ---- refresh */
 
-START_TEST(a_refresh_hands_to_the_first_whoever_asks)
+START_TEST(refresh_grants_to_the_first_waiter_of_any_client)
 {
     struct test_redis *b = listener(UUID_B), *c = listener(UUID_C);
     SAYS(acquire(FAIR_A), "held");
@@ -561,7 +561,7 @@ START_TEST(the_first_of_several_that_wait_in_one_client_is_held_without_a_messag
 }
 END_TEST
 
-START_TEST(one_that_is_not_named_is_told_by_a_message)
+START_TEST(unnamed_waiter_is_granted_by_a_message)
 {
     struct test_redis *b = listener(UUID_B);
     assert_three_are_told();
@@ -607,48 +607,48 @@ static TCase *add_case(Suite *suite, const char *name)
 static void add_free(Suite *suite)
 {
     const TTest *const twice[] = {
-        L5_a_listening_waiter_comes_first,
-        L2_the_dead_are_dropped_and_the_caller_takes_it,
-        L5_the_deaf_keep_their_tickets_and_the_caller_takes_it,
-        L5_the_first_who_listens_comes_first_behind_dead_and_deaf,
+        listening_waiter_comes_first,
+        dead_waiters_are_dropped_and_the_caller_takes_the_lock,
+        unheard_waiters_do_not_lose_their_tickets_and_the_caller_takes_the_lock,
+        first_listening_waiter_behind_dead_and_unheard_ones_comes_first,
         a_waiter_of_the_callers_own_client_comes_first,
         the_callers_own_request_needs_no_listener,
         the_first_of_the_queue_takes_a_free_lock_by_asking_again,
         a_waiter_of_the_mutex_comes_in_its_turn,
-        a_waiter_of_an_unknown_type_is_stepped_over_and_keeps_its_ticket,
+        waiter_of_an_unknown_type_is_skipped_and_does_not_lose_its_ticket,
         waiting_readers_and_markers_of_others_do_not_hinder,
-        S3_a_token_comes_with_a_lock_that_others_are_stepped_over_for,
-        T11_64_that_do_not_come_first_are_no_reason_to_go_on,
+        acquire_that_skips_waiters_draws_a_token,
+        exactly_64_skipped_waiters_need_no_continuation,
         a_deaf_client_is_probed_once_however_many_tickets_it_has,
-        nobody_is_probed_when_nobody_is_queued_before_the_caller,
+        no_client_is_probed_when_the_caller_is_first,
     };
     TCase *tc = add_case(suite, "free");
     for (size_t i = 0; i < sizeof(twice) / sizeof(twice[0]); i++)
         tcase_add_loop_test(tc, twice[i], 0, 2);
-    tcase_add_test(tc, who_listens_is_alive_when_the_key_of_presence_is_lost);
+    tcase_add_test(tc, listening_waiter_is_alive_when_the_presence_key_is_lost);
 }
 
 static void add_others(Suite *suite)
 {
     TCase *tc = add_case(suite, "T11");
-    tcase_add_loop_test(tc, T11_a_try_goes_on_behind_64_until_it_takes_it, 0, 4);
-    tcase_add_test(tc, T11_a_try_that_goes_on_finds_who_comes_first);
-    tcase_add_loop_test(
-        tc, T11_a_waiter_behind_more_than_64_is_queued_and_found_by_refreshes, 0, 4);
+    tcase_add_loop_test(tc, try_continues_behind_64_waiters_until_it_takes_the_lock, 0,
+                        4);
+    tcase_add_test(tc, continued_try_finds_the_first_live_waiter);
+    tcase_add_loop_test(tc, waiter_behind_more_than_64_is_queued_and_found_by_refreshes,
+                        0, 4);
 
     tc = add_case(suite, "again");
-    tcase_add_test(tc, T1_asked_again_the_ticket_is_kept);
-    tcase_add_loop_test(tc, T8_a_granted_lock_is_held_with_the_time_and_token_that_it_has,
-                        0, 4);
-    tcase_add_loop_test(tc, T3_who_is_refused_or_late_hands_nothing_over, 0, 4);
-    tcase_add_test(tc, S5_fair_and_mutex_hand_over_to_each_other);
+    tcase_add_test(tc, repeated_request_has_the_same_ticket);
+    tcase_add_loop_test(tc, granted_lock_is_held_with_its_remaining_time_and_token, 0, 4);
+    tcase_add_loop_test(tc, refused_or_late_request_hands_nothing_over, 0, 4);
+    tcase_add_test(tc, fair_lock_and_mutex_hand_over_to_each_other);
 
     tc = add_case(suite, "refresh");
-    tcase_add_test(tc, a_refresh_hands_to_the_first_whoever_asks);
+    tcase_add_test(tc, refresh_grants_to_the_first_waiter_of_any_client);
     tcase_add_test(tc, ids_of_one_client_are_looked_up_by_one_command);
     tcase_add_test(
         tc, the_first_of_several_that_wait_in_one_client_is_held_without_a_message);
-    tcase_add_test(tc, one_that_is_not_named_is_told_by_a_message);
+    tcase_add_test(tc, unnamed_waiter_is_granted_by_a_message);
     tcase_add_test(tc, a_refresh_forgets_clients_that_are_gone);
 }
 

@@ -142,7 +142,7 @@ static rlock_mutex_t numbered_mutex(rlock_client_t *c, bool kept)
 /* One thread alone keeps it; several pass it on; others come in between. More sections
  * than a block may have tokens in each case. */
 /* rule: H11 */
-START_TEST(h11_tokens_grow_from_section_to_section)
+START_TEST(tokens_grow_from_section_to_section)
 {
     rlock_mutex_t mine = numbered_mutex(client, _i != 1);
     rlock_mutex_t others = numbered_mutex(fixture_other(), true);
@@ -173,7 +173,7 @@ static bool is_asked_again(void *before)
 
 /* It rests now and then, and is asked for meanwhile: another block is at hand. */
 /* rule: H11 */
-START_TEST(h11_tokens_grow_over_the_ends_of_blocks)
+START_TEST(tokens_grow_across_ends_of_blocks)
 {
     enum { BLOCKS = 4, BLOCK = 1000 };
     uint64_t token, last = 0;
@@ -199,7 +199,7 @@ END_TEST
 
 /* A block has as many as the answer says: those behind it are the next holder's. */
 /* rule: H11 */
-START_TEST(h11_no_section_has_a_token_that_was_not_drawn)
+START_TEST(every_token_of_a_section_was_drawn_at_the_server)
 {
     rlock_mutex_t mutex = numbered_mutex(client, true);
     for (int i = 0; i < 1500; i++) {
@@ -296,7 +296,7 @@ static int run_timed(void *arg)
 }
 
 /* rule: H9 */
-START_TEST(those_who_sleep_get_it_in_order_and_the_server_is_not_asked)
+START_TEST(sleeping_threads_get_the_lock_in_order_without_the_server)
 {
     struct comer comers[] = { { &m, 'a', 0 }, { &m, 'b', 0 }, { &m, 'c', 0 } };
     struct task tasks[3];
@@ -326,7 +326,7 @@ END_TEST
 
 /* What one thread left in the queue is granted to nobody later on (H9, T7). */
 /* rule: H9 */
-START_TEST(h9_nobody_leaves_a_request_behind)
+START_TEST(no_thread_leaves_a_request_behind)
 {
     rlock_mutex_t long_one = mutex_with(client, 60000, 1000);
     struct task w, x;
@@ -367,7 +367,7 @@ static int run_slow_comer(void *arg)
 
 /* Sections that are longer than the budget are passed on all the same (H7). */
 /* rule: H7 */
-START_TEST(h7_long_sections_are_passed_on_while_nobody_else_waits)
+START_TEST(long_sections_are_handed_off_without_other_waiters)
 {
     struct comer comers[] = { { &m, 'a', 0 }, { &m, 'b', 0 }, { &m, 'c', 0 } };
     struct task tasks[3];
@@ -389,7 +389,7 @@ END_TEST
 
 /* While others wait, so many sections in a row and no more. */
 /* rule: H6 */
-START_TEST(h6_a_process_keeps_it_for_so_many_sections)
+START_TEST(process_hands_off_for_a_limited_number_of_sections)
 {
     enum { COUNT = 3, LOCAL = 5 };
     rlock_mutex_t few = mutex_with(client, 60000, COUNT);
@@ -420,7 +420,7 @@ END_TEST
 /* ---- others get it */
 
 /* rule: H6 */
-START_TEST(h6_others_get_it_though_threads_never_rest)
+START_TEST(other_processes_get_a_lock_that_threads_always_want)
 {
     crowd_start(&m, 0, false);
     ck_assert(test_wait_until(is_passed_on, client, SOON_MS));
@@ -507,7 +507,7 @@ static int look_whether_free(void)
 /* A holder that asked to be told is, once, by the first who comes, by a try, or by one
  * that waits for the lock to be free. */
 /* rule: K3 */
-START_TEST(k3_a_holder_is_told_of_the_first_who_comes)
+START_TEST(holder_is_recalled_by_the_first_waiter)
 {
     struct comer comer = { &m, 'a', 0 }, others = { &theirs, 'x', 0 };
     struct task inside, behind, other_task;
@@ -542,7 +542,7 @@ END_TEST
 
 /* Who sends nothing is seen when the server is asked (K10). */
 /* rule: K10 */
-START_TEST(k10_a_waiter_of_redisson_is_not_passed_by)
+START_TEST(redisson_waiter_is_not_overtaken)
 {
     enum { LOCAL = 5 };
     struct test_redis *waiter = test_redis_connect(server.path);
@@ -580,7 +580,7 @@ END_TEST
 /* ---- loss */
 
 /* rule: H10 */
-START_TEST(h10_a_loss_is_told_to_the_thread_that_has_it_now)
+START_TEST(loss_is_reported_to_the_thread_that_holds_the_lock_now)
 {
     struct task task;
 
@@ -605,7 +605,7 @@ END_TEST
 
 /* Its end comes while the lock is passed on, and nobody is in it beyond. */
 /* rule: H3 */
-START_TEST(h3_a_lease_that_cannot_be_renewed_ends_for_all)
+START_TEST(lease_that_cannot_be_renewed_ends_for_all_threads)
 {
     reopen_with("?lease=500&presence=300&commandtimeout=300");
     m = mutex_of(client, "n");
@@ -675,7 +675,7 @@ static int run_short(void *arg)
 
 /* No wake-up is lost where each may give up at any moment (H5). */
 /* rule: H5 */
-START_TEST(h5_those_who_give_up_leave_it_to_the_others)
+START_TEST(threads_that_give_up_leave_the_hold_to_others)
 {
     memset(&crowd, 0, sizeof(crowd));
     crowd.mutex = &m;
@@ -711,23 +711,23 @@ int main(void)
     tcase_add_unchecked_fixture(tc, fixture_start, fixture_stop);
     tcase_add_checked_fixture(tc, set_up, fixture_close);
     tcase_add_test(tc, threads_pass_it_on_without_the_server);
-    tcase_add_loop_test(tc, h11_tokens_grow_from_section_to_section, 0, 3);
-    tcase_add_test(tc, h11_tokens_grow_over_the_ends_of_blocks);
-    tcase_add_test(tc, h11_no_section_has_a_token_that_was_not_drawn);
+    tcase_add_loop_test(tc, tokens_grow_from_section_to_section, 0, 3);
+    tcase_add_test(tc, tokens_grow_across_ends_of_blocks);
+    tcase_add_test(tc, every_token_of_a_section_was_drawn_at_the_server);
     tcase_add_loop_test(tc, switched_off_each_unlock_gives_it_back, 0, 2);
     tcase_add_test(tc, a_client_may_switch_it_off);
-    tcase_add_test(tc, those_who_sleep_get_it_in_order_and_the_server_is_not_asked);
-    tcase_add_test(tc, h9_nobody_leaves_a_request_behind);
-    tcase_add_test(tc, h7_long_sections_are_passed_on_while_nobody_else_waits);
-    tcase_add_test(tc, h6_a_process_keeps_it_for_so_many_sections);
-    tcase_add_test(tc, h6_others_get_it_though_threads_never_rest);
-    tcase_add_loop_test(tc, k3_a_holder_is_told_of_the_first_who_comes, 0, 3);
-    tcase_add_test(tc, k10_a_waiter_of_redisson_is_not_passed_by);
+    tcase_add_test(tc, sleeping_threads_get_the_lock_in_order_without_the_server);
+    tcase_add_test(tc, no_thread_leaves_a_request_behind);
+    tcase_add_test(tc, long_sections_are_handed_off_without_other_waiters);
+    tcase_add_test(tc, process_hands_off_for_a_limited_number_of_sections);
+    tcase_add_test(tc, other_processes_get_a_lock_that_threads_always_want);
+    tcase_add_loop_test(tc, holder_is_recalled_by_the_first_waiter, 0, 3);
+    tcase_add_test(tc, redisson_waiter_is_not_overtaken);
     tcase_add_test(tc, waitfree_comes_to_an_end);
-    tcase_add_test(tc, h10_a_loss_is_told_to_the_thread_that_has_it_now);
-    tcase_add_test(tc, h3_a_lease_that_cannot_be_renewed_ends_for_all);
+    tcase_add_test(tc, loss_is_reported_to_the_thread_that_holds_the_lock_now);
+    tcase_add_test(tc, lease_that_cannot_be_renewed_ends_for_all_threads);
     tcase_add_test(tc, an_unlock_that_asks_for_a_token_in_vain_is_no_loss);
-    tcase_add_test(tc, h5_those_who_give_up_leave_it_to_the_others);
+    tcase_add_test(tc, threads_that_give_up_leave_the_hold_to_others);
     tcase_add_test(tc, a_try_takes_what_is_passed_on);
     suite_add_tcase(suite, tc);
     return test_run_suite(suite);

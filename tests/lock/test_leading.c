@@ -155,7 +155,7 @@ static void gets_n(uint64_t grants)
 
 /* ---- who reads what */
 
-START_TEST(who_waits_reads_what_he_waits_for)
+START_TEST(waiting_thread_reads_its_own_grant)
 {
     for (uint64_t i = 1; i <= 3; i++) {
         begins_to(run_pair);
@@ -178,7 +178,7 @@ static int writes(void *rwlock)
     return rc != 0 ? rc : rlock_rwlock_unlock(rwlock);
 }
 
-START_TEST(so_does_who_waits_to_read_or_to_write)
+START_TEST(waiting_readers_and_writers_read_their_own_grants)
 {
     rlock_rwlock_t ours = rwlock_of(client, "rw"), held = rwlock_of(other, "rw");
     OK(rlock_rwlock_wrlock(&held));
@@ -239,7 +239,7 @@ static bool is_over(void)
 }
 
 /* What is for other threads, too. */
-START_TEST(who_waits_reads_while_a_callback_blocks_the_subscriber)
+START_TEST(waiting_thread_reads_while_a_callback_blocks_the_subscriber)
 {
     struct task leading;
     rlock_client_t *c = open_patient(blocks, LONG_MS);
@@ -400,7 +400,7 @@ END_TEST
 enum { BY_FIN, BY_RST, BY_NO_RESP, BY_REFUSAL, BREAKS };
 
 /* What it was told is lost: it is found by asking anew after the next subscription. */
-START_TEST(led_connection_that_breaks_is_made_anew)
+START_TEST(broken_connection_of_the_leader_is_opened_again)
 {
     static const char *const said[BREAKS] = {
         [BY_NO_RESP] = "rubbish\r\n", [BY_REFUSAL] = ":1\r\n"
@@ -486,7 +486,7 @@ static int64_t used_ms(void)
 }
 
 /* An epoll set tells a reset though the socket is switched off there. */
-START_TEST(reset_that_the_leader_does_not_see_yet_keeps_nobody_busy)
+START_TEST(unseen_reset_causes_no_busy_loop)
 {
     atomic_store(&in_handler, 0);
     sigaction(SIGUSR1, &(struct sigaction){ .sa_handler = stays }, NULL);
@@ -543,7 +543,7 @@ static bool is_stopped(void *arg)
     return atomic_load(&has_stopped) == 1;
 }
 
-START_TEST(message_that_comes_on_the_way_keeps_nobody_busy)
+START_TEST(message_during_the_handover_of_the_lead_causes_no_busy_loop)
 {
     char mailbox[64];
     int way = _i ? ON_THE_WAY_OUT : ON_THE_WAY_IN;
@@ -575,10 +575,10 @@ END_TEST
 #define HAVE_BARE_FORK
 /* It runs no handlers, and so keeps copies of the descriptors. An epoll set has what is
  * open, whoever has it open. */
-START_TEST(connection_that_a_child_keeps_open_keeps_nobody_busy)
+START_TEST(connection_left_open_in_a_child_causes_no_busy_loop)
 {
     OK(rlock_mutex_unlock(&theirs));
-    if (!test_can_fork("connection_that_a_child_keeps_open_keeps_nobody_busy"))
+    if (!test_can_fork("connection_left_open_in_a_child_causes_no_busy_loop"))
         return;
     rlock_client_t *c =
         open_with(""); /* not by the proxy, of which the child has copies */
@@ -647,7 +647,7 @@ static void returns(int signal)
 }
 
 /* poll() refuses more descriptors than the limit is. */
-START_TEST(who_cannot_poll_waits_to_be_woken)
+START_TEST(thread_that_cannot_poll_waits_to_be_woken)
 {
     struct rlimit before, lower;
     atomic_store(&in_handler, 0);
@@ -676,23 +676,24 @@ int main(void)
     TCase *tc = tcase_create("leads");
     tcase_add_unchecked_fixture(tc, fixture_start, fixture_stop);
     tcase_add_checked_fixture(tc, set_up, fixture_close_proxied);
-    tcase_add_test(tc, who_waits_reads_what_he_waits_for);
-    tcase_add_loop_test(tc, so_does_who_waits_to_read_or_to_write, 0, 2);
-    tcase_add_test(tc, who_waits_reads_while_a_callback_blocks_the_subscriber);
+    tcase_add_test(tc, waiting_thread_reads_its_own_grant);
+    tcase_add_loop_test(tc, waiting_readers_and_writers_read_their_own_grants, 0, 2);
+    tcase_add_test(tc, waiting_thread_reads_while_a_callback_blocks_the_subscriber);
     tcase_add_test(tc, callback_that_waits_reads_what_it_waits_for);
     tcase_add_loop_test(tc, subscriber_reads_on_when_nobody_leads, 0, ENDS);
     tcase_add_test(tc, led_connection_is_pinged);
     tcase_add_test(tc, channels_are_joined_while_somebody_leads);
     tcase_add_test(tc, subscription_that_is_not_where_the_locks_are_is_left_while_led);
-    tcase_add_loop_test(tc, led_connection_that_breaks_is_made_anew, 0, BREAKS);
+    tcase_add_loop_test(tc, broken_connection_of_the_leader_is_opened_again, 0, BREAKS);
     tcase_add_test(tc, what_is_refused_while_somebody_leads_is_logged_by_the_subscriber);
-    tcase_add_test(tc, reset_that_the_leader_does_not_see_yet_keeps_nobody_busy);
-    tcase_add_loop_test(tc, message_that_comes_on_the_way_keeps_nobody_busy, 0, 2);
+    tcase_add_test(tc, unseen_reset_causes_no_busy_loop);
+    tcase_add_loop_test(tc, message_during_the_handover_of_the_lead_causes_no_busy_loop,
+                        0, 2);
 #ifdef HAVE_BARE_FORK
-    tcase_add_test(tc, connection_that_a_child_keeps_open_keeps_nobody_busy);
+    tcase_add_test(tc, connection_left_open_in_a_child_causes_no_busy_loop);
 #endif
     tcase_add_test(tc, descriptors_that_connections_need_are_not_taken_for_it);
-    tcase_add_test(tc, who_cannot_poll_waits_to_be_woken);
+    tcase_add_test(tc, thread_that_cannot_poll_waits_to_be_woken);
     suite_add_tcase(suite, tc);
     return test_run_suite(suite);
 }

@@ -57,7 +57,7 @@ static void start_proxied_waiter(const struct scene_times *times)
 /* ---- L1 */
 
 /* rule: L1 */
-START_TEST(l1_a_hand_over_is_one_message_and_nobody_polls_for_it)
+START_TEST(hand_over_is_one_message_without_polls)
 {
     ck_assert_int_eq(rlock_mutex_lock(&m), 0);
     start_waiters(WORKERS, NULL);
@@ -80,7 +80,7 @@ END_TEST
 
 #ifndef AS_FAIR /* where each thread has a ticket of its own */
 /* rule: L1 */
-START_TEST(l1_threads_of_one_process_wait_with_one_ticket_and_no_connection_each)
+START_TEST(threads_of_a_process_wait_with_one_ticket_and_without_a_connection_each)
 {
     ck_assert_int_eq(rlock_mutex_lock(&m), 0);
     scene_worker(&w[0], scene_server.url, NULL, "N", "");
@@ -99,7 +99,7 @@ END_TEST
 #endif
 
 /* rule: L1 */
-START_TEST(l1_a_cancelled_waiter_is_not_waited_for)
+START_TEST(cancelled_waiter_delays_no_hand_over)
 {
     ck_assert_int_eq(rlock_mutex_lock(&m), 0);
     scene_worker(&w[0], scene_server.url, NULL, "N", "");
@@ -122,7 +122,7 @@ static bool only_two_listen(void *arg)
 }
 
 /* rule: L2 */
-START_TEST(l2_killed_waiters_cost_nobody_anything)
+START_TEST(killed_waiters_delay_no_hand_over)
 {
     test_rundir_off();
     ck_assert_int_eq(rlock_mutex_lock(&m), 0);
@@ -140,7 +140,7 @@ START_TEST(l2_killed_waiters_cost_nobody_anything)
 END_TEST
 
 /* rule: L2 */
-START_TEST(l2_stopped_waiters_cost_a_presence_and_a_grant_together)
+START_TEST(stopped_waiters_cost_a_presence_and_a_grant_together)
 {
     enum { STOPPED = 5 };
     ck_assert_int_eq(rlock_mutex_lock(&m), 0);
@@ -155,7 +155,7 @@ START_TEST(l2_stopped_waiters_cost_a_presence_and_a_grant_together)
 END_TEST
 
 /* rule: L2 */
-START_TEST(l2_waiters_stopped_longer_than_their_presence_cost_nothing)
+START_TEST(waiters_stopped_past_their_presence_cost_nothing)
 {
     enum { STOPPED = 3 };
     ck_assert_int_eq(rlock_mutex_lock(&m), 0);
@@ -172,7 +172,7 @@ START_TEST(l2_waiters_stopped_longer_than_their_presence_cost_nothing)
 END_TEST
 
 /* rule: L2 */
-START_TEST(l2_a_waiter_that_was_taken_for_dead_joins_anew_when_it_goes_on)
+START_TEST(waiter_taken_for_dead_queues_again_when_it_continues)
 {
     ck_assert_int_eq(rlock_mutex_lock(&m), 0);
     start_waiters(2, SCENE_TIMES(.presence = test_ms(PRESENCE_MS)));
@@ -190,7 +190,7 @@ END_TEST
 /* ---- L3 */
 
 /* rule: L3 */
-START_TEST(l3_a_waiter_that_hears_nothing_finds_its_grant_by_the_next_poll)
+START_TEST(waiter_without_messages_finds_its_grant_by_the_next_poll)
 {
     ck_assert_int_eq(rlock_mutex_lock(&m), 0);
     start_proxied_waiter(SCENE_TIMES(.presence = test_ms(3 * PRESENCE_MS)));
@@ -204,7 +204,7 @@ START_TEST(l3_a_waiter_that_hears_nothing_finds_its_grant_by_the_next_poll)
 END_TEST
 
 /* rule: L3 */
-START_TEST(l3_a_new_subscription_looks_again_at_once)
+START_TEST(new_subscription_polls_at_once)
 {
     ck_assert_int_eq(rlock_mutex_lock(&m), 0);
     start_proxied_waiter(SCENE_TIMES(.presence = LONG_PRESENCE_MS)); /* polls each 10 s */
@@ -218,7 +218,7 @@ START_TEST(l3_a_new_subscription_looks_again_at_once)
 END_TEST
 
 /* rule: L3 */
-START_TEST(l3_a_waiter_whose_keys_are_deleted_joins_anew)
+START_TEST(waiter_whose_keys_are_deleted_queues_again)
 {
     char queue[SCENE_KEY_MAX], present[SCENE_KEY_MAX];
     ck_assert_int_eq(rlock_mutex_lock(&m), 0);
@@ -246,7 +246,7 @@ static void check_takeover(long ttl)
 }
 
 /* rule: L4 */
-START_TEST(l4_a_lease_that_ends_is_taken_over_at_once)
+START_TEST(expired_lease_is_taken_over_at_once)
 {
     scene_worker(&w[0], scene_server.url, SCENE_TIMES(.presence = LONG_PRESENCE_MS), "N",
                  "");
@@ -257,7 +257,7 @@ START_TEST(l4_a_lease_that_ends_is_taken_over_at_once)
 END_TEST
 
 /* rule: L4 */
-START_TEST(l4_one_of_many_takes_it_over_and_hands_it_on)
+START_TEST(one_of_many_waiters_takes_an_expired_lease_over_and_hands_it_on)
 {
     scene_hold_by_hand("N", test_ms(700));
     start_waiters(4, SCENE_TIMES(.presence = LONG_PRESENCE_MS));
@@ -272,7 +272,7 @@ START_TEST(l4_one_of_many_takes_it_over_and_hands_it_on)
 END_TEST
 
 /* rule: L4 */
-START_TEST(l4_a_deleted_lock_is_taken_by_the_next_poll)
+START_TEST(deleted_lock_is_taken_by_the_next_poll)
 {
     scene_hold_by_hand("N", 60000);
     start_waiters(1, SCENE_TIMES(.presence = test_ms(PRESENCE_MS)));
@@ -288,28 +288,28 @@ static Suite *make_suite(void)
     Suite *s = suite_create("liveness");
 
     TCase *l1 = scene_tcase(s, "L1", open_scene, close_scene);
-    tcase_add_test(l1, l1_a_hand_over_is_one_message_and_nobody_polls_for_it);
+    tcase_add_test(l1, hand_over_is_one_message_without_polls);
 #ifndef AS_FAIR
-    tcase_add_test(l1,
-                   l1_threads_of_one_process_wait_with_one_ticket_and_no_connection_each);
+    tcase_add_test(
+        l1, threads_of_a_process_wait_with_one_ticket_and_without_a_connection_each);
 #endif
-    tcase_add_test(l1, l1_a_cancelled_waiter_is_not_waited_for);
+    tcase_add_test(l1, cancelled_waiter_delays_no_hand_over);
 
     TCase *l2 = scene_tcase(s, "L2", open_scene, close_scene);
-    tcase_add_test(l2, l2_killed_waiters_cost_nobody_anything);
-    tcase_add_test(l2, l2_stopped_waiters_cost_a_presence_and_a_grant_together);
-    tcase_add_test(l2, l2_waiters_stopped_longer_than_their_presence_cost_nothing);
-    tcase_add_test(l2, l2_a_waiter_that_was_taken_for_dead_joins_anew_when_it_goes_on);
+    tcase_add_test(l2, killed_waiters_delay_no_hand_over);
+    tcase_add_test(l2, stopped_waiters_cost_a_presence_and_a_grant_together);
+    tcase_add_test(l2, waiters_stopped_past_their_presence_cost_nothing);
+    tcase_add_test(l2, waiter_taken_for_dead_queues_again_when_it_continues);
 
     TCase *l3 = scene_tcase(s, "L3", open_scene, close_scene);
-    tcase_add_test(l3, l3_a_waiter_that_hears_nothing_finds_its_grant_by_the_next_poll);
-    tcase_add_test(l3, l3_a_new_subscription_looks_again_at_once);
-    tcase_add_test(l3, l3_a_waiter_whose_keys_are_deleted_joins_anew);
+    tcase_add_test(l3, waiter_without_messages_finds_its_grant_by_the_next_poll);
+    tcase_add_test(l3, new_subscription_polls_at_once);
+    tcase_add_test(l3, waiter_whose_keys_are_deleted_queues_again);
 
     TCase *l4 = scene_tcase(s, "L4", open_scene, close_scene);
-    tcase_add_test(l4, l4_a_lease_that_ends_is_taken_over_at_once);
-    tcase_add_test(l4, l4_one_of_many_takes_it_over_and_hands_it_on);
-    tcase_add_test(l4, l4_a_deleted_lock_is_taken_by_the_next_poll);
+    tcase_add_test(l4, expired_lease_is_taken_over_at_once);
+    tcase_add_test(l4, one_of_many_waiters_takes_an_expired_lease_over_and_hands_it_on);
+    tcase_add_test(l4, deleted_lock_is_taken_by_the_next_poll);
     return s;
 }
 

@@ -120,7 +120,7 @@ static bool was_not_hit(void *rule)
 /* ---- S1, S2 */
 
 /* rule: T7 */
-START_TEST(t7_a_grant_for_an_id_under_way_releases_nothing)
+START_TEST(grant_for_an_id_in_flight_releases_nothing)
 {
     char id[SCENE_ID_MAX];
     start_x(SCENE_TIMES(.command = test_ms(5000)));
@@ -192,7 +192,7 @@ static void *forge_again_and_again(void *arg)
 }
 
 /* rule: S1 */
-START_TEST(s1_nobody_has_what_another_has_tried_for_whatever_is_forged)
+START_TEST(forged_messages_give_no_thread_the_lock_of_another)
 {
     struct trier triers[2];
     rlock_client_t *clients[2];
@@ -266,7 +266,7 @@ static int forge_about(const char *stranger, const char *ticket)
 /* _i: x is idle, waits, holds it. Its own times are so long that it sends nothing by
  * itself. */
 /* rule: T7 */
-START_TEST(t7_nothing_comes_of_messages_about_ids_nobody_has)
+START_TEST(messages_about_unknown_ids_have_no_effect)
 {
     char id[SCENE_ID_MAX], ticket[32] = "5", ids[STRANGERS][SCENE_ID_MAX];
     start_x(SCENE_TIMES(.presence = 30000, .lease = 300000));
@@ -318,7 +318,7 @@ static void x_has_it_and_leaves(void)
 
 /* x's times are so long that the others would wait for 30 s. */
 /* rule: L2 */
-START_TEST(l2_a_ticket_whose_owner_had_his_turn_costs_nobody_anything)
+START_TEST(ticket_of_a_past_turn_delays_no_waiter)
 {
     char id[SCENE_ID_MAX], ticket[32], uuid[RLK_UUID_LEN + 1], key[SCENE_KEY_MAX],
         end[32];
@@ -360,7 +360,7 @@ static void x_is_told_of_its_loss(void)
 }
 
 /* rule: T10 */
-START_TEST(t10_a_loss_read_before_the_answer_is_told_at_once)
+START_TEST(loss_read_before_the_reply_is_reported_at_once)
 {
     char id[SCENE_ID_MAX];
     start_x(SCENE_TIMES(.command = test_ms(5000)));
@@ -373,7 +373,7 @@ START_TEST(t10_a_loss_read_before_the_answer_is_told_at_once)
 END_TEST
 
 /* rule: T10 */
-START_TEST(t10_so_is_it_when_the_first_answer_was_lost)
+START_TEST(loss_is_reported_at_once_when_the_first_reply_was_lost)
 {
     char id[SCENE_ID_MAX], again[SCENE_ID_MAX];
     start_x(SCENE_TIMES(.command = test_ms(5000)));
@@ -393,7 +393,7 @@ START_TEST(t10_so_is_it_when_the_first_answer_was_lost)
 END_TEST
 
 /* rule: T10 */
-START_TEST(t10_so_is_it_when_a_poll_finds_the_grant)
+START_TEST(loss_is_reported_at_once_when_a_poll_finds_the_grant)
 {
     char id[SCENE_ID_MAX];
     start_x(SCENE_TIMES(.presence = test_ms(3000), .command = test_ms(5000)));
@@ -414,7 +414,7 @@ END_TEST
 
 /* As they come, one behind the other. */
 /* rule: T10 */
-START_TEST(t10_so_is_it_when_it_comes_with_the_grant)
+START_TEST(loss_is_reported_at_once_when_it_comes_with_the_grant)
 {
     start_x(NULL);
     int mail = TEST_RULE(scene_proxy, .on = TEST_ON_MESSAGE, .action = TEST_HOLD,
@@ -450,7 +450,7 @@ static int asks_for_its_own(char id[SCENE_ID_MAX])
 }
 
 /* rule: T7 */
-START_TEST(t7_nor_of_a_reader_who_gets_a_lease_of_his_own)
+START_TEST(grant_for_a_reader_with_its_own_lease_releases_nothing)
 {
     char id[SCENE_ID_MAX];
     start_x(SCENE_TIMES(.command = test_ms(5000)));
@@ -469,7 +469,7 @@ END_TEST
 
 /* The message about the hold that it shared may have come, or not. */
 /* rule: T10 */
-START_TEST(t10_so_is_it_to_a_reader_who_gets_a_lease_of_his_own)
+START_TEST(loss_is_reported_at_once_to_a_reader_with_its_own_lease)
 {
     char id[SCENE_ID_MAX];
     start_x(SCENE_TIMES(.command = test_ms(5000)));
@@ -488,7 +488,7 @@ END_TEST
 
 #ifndef AS_FAIR /* which is not kept */
 /* rule: K6 */
-START_TEST(k6_wanted_before_the_answer_it_is_not_kept)
+START_TEST(hold_recalled_before_the_reply_is_not_retained)
 {
     char id[SCENE_ID_MAX], url[256], ids[STRANGERS][SCENE_ID_MAX];
     snprintf(url, sizeof(url), "%s?retain=60000&presence=30000",
@@ -515,23 +515,22 @@ static Suite *make_suite(void)
     Suite *s = suite_create("mail");
 
     TCase *forged = scene_tcase(s, "forged", open_scene_and_hold, close_scene);
-    tcase_add_loop_test(forged, t7_a_grant_for_an_id_under_way_releases_nothing, 0,
-                        FORMS);
-    tcase_add_loop_test(forged, t7_nothing_comes_of_messages_about_ids_nobody_has, 0, 3);
-    tcase_add_test(forged, s1_nobody_has_what_another_has_tried_for_whatever_is_forged);
-    tcase_add_test(forged, l2_a_ticket_whose_owner_had_his_turn_costs_nobody_anything);
+    tcase_add_loop_test(forged, grant_for_an_id_in_flight_releases_nothing, 0, FORMS);
+    tcase_add_loop_test(forged, messages_about_unknown_ids_have_no_effect, 0, 3);
+    tcase_add_test(forged, forged_messages_give_no_thread_the_lock_of_another);
+    tcase_add_test(forged, ticket_of_a_past_turn_delays_no_waiter);
     TCase *early = scene_tcase(s, "early", open_scene_and_hold, close_scene);
-    tcase_add_loop_test(early, t10_a_loss_read_before_the_answer_is_told_at_once, 0,
+    tcase_add_loop_test(early, loss_read_before_the_reply_is_reported_at_once, 0, FORMS);
+    tcase_add_loop_test(early, loss_is_reported_at_once_when_the_first_reply_was_lost, 0,
                         FORMS);
-    tcase_add_loop_test(early, t10_so_is_it_when_the_first_answer_was_lost, 0, FORMS);
-    tcase_add_test(early, t10_so_is_it_when_a_poll_finds_the_grant);
-    tcase_add_test(early, t10_so_is_it_when_it_comes_with_the_grant);
+    tcase_add_test(early, loss_is_reported_at_once_when_a_poll_finds_the_grant);
+    tcase_add_test(early, loss_is_reported_at_once_when_it_comes_with_the_grant);
 #ifdef AS_RWLOCK
-    tcase_add_test(forged, t7_nor_of_a_reader_who_gets_a_lease_of_his_own);
-    tcase_add_test(early, t10_so_is_it_to_a_reader_who_gets_a_lease_of_his_own);
+    tcase_add_test(forged, grant_for_a_reader_with_its_own_lease_releases_nothing);
+    tcase_add_test(early, loss_is_reported_at_once_to_a_reader_with_its_own_lease);
 #endif
 #ifndef AS_FAIR
-    tcase_add_loop_test(early, k6_wanted_before_the_answer_it_is_not_kept, 0,
+    tcase_add_loop_test(early, hold_recalled_before_the_reply_is_not_retained, 0,
                         RENEWED_FORMS);
 #endif
     return s;

@@ -79,7 +79,7 @@ START_TEST(handle_that_is_none_is_said_to_be_what_it_is)
 }
 END_TEST
 
-START_TEST(deadline_and_lease_that_are_refused_are_told)
+START_TEST(refused_deadline_and_lease_are_reported)
 {
     struct timespec bad = { 0, 1000000000 };
     fixture_other();
@@ -101,7 +101,7 @@ START_TEST(deadline_and_lease_that_are_refused_are_told)
 }
 END_TEST
 
-START_TEST(own_hold_is_not_said_to_be_somebody_elses)
+START_TEST(own_hold_is_not_reported_as_foreign)
 {
     rlock_mutex_t normal = typed_mutex(client, "normal", RLOCK_MUTEX_NORMAL);
     OK(rlock_mutex_lock(&normal));
@@ -140,7 +140,7 @@ START_TEST(interrupt_of_no_client_is_EINVAL_and_says_nothing)
 }
 END_TEST
 
-START_TEST(type_of_an_attribute_is_told_without_a_word_of_a_bad_URL)
+START_TEST(type_of_an_attribute_is_reported_without_the_bad_URL)
 {
     rlock_mutexattr_t attr;
     int type = -1;
@@ -181,10 +181,10 @@ int main(void)
     tcase_add_checked_fixture(tc, set_up, fixture_close);
     tcase_add_test(tc, attribute_that_is_refused_is_named_with_its_bounds);
     tcase_add_test(tc, handle_that_is_none_is_said_to_be_what_it_is);
-    tcase_add_test(tc, deadline_and_lease_that_are_refused_are_told);
-    tcase_add_test(tc, own_hold_is_not_said_to_be_somebody_elses);
+    tcase_add_test(tc, refused_deadline_and_lease_are_reported);
+    tcase_add_test(tc, own_hold_is_not_reported_as_foreign);
     tcase_add_test(tc, interrupt_of_no_client_is_EINVAL_and_says_nothing);
-    tcase_add_test(tc, type_of_an_attribute_is_told_without_a_word_of_a_bad_URL);
+    tcase_add_test(tc, type_of_an_attribute_is_reported_without_the_bad_URL);
     tcase_add_test(tc, server_that_is_silent_is_named);
     tcase_add_test(tc, url_is_said_to_be_whose_and_to_have_a_blank);
     suite_add_tcase(suite, tc);

@@ -469,7 +469,7 @@ START_TEST(stranger_gets_EPERM_and_changes_nothing)
 }
 END_TEST
 
-START_TEST(handle_of_another_client_is_another_party)
+START_TEST(handle_of_another_client_is_another_holder)
 {
     rlock_mutex_t foreign = mutex_of(fixture_other(), "n");
     OK(rlock_mutex_lock(&m));
@@ -578,7 +578,7 @@ int main(void)
     tcase_add_unchecked_fixture(tc, fixture_start, fixture_stop);
     tcase_add_checked_fixture(tc, set_up, fixture_close);
     tcase_add_loop_test(tc, stranger_gets_EPERM_and_changes_nothing, 0, 4);
-    tcase_add_test(tc, handle_of_another_client_is_another_party);
+    tcase_add_test(tc, handle_of_another_client_is_another_holder);
     tcase_add_test(tc, local_threads_get_it_in_the_order_of_their_calls);
     tcase_add_test(tc, crowd_of_threads_opens_no_connections);
     suite_add_tcase(suite, tc);

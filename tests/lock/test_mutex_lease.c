@@ -102,7 +102,7 @@ START_TEST(lease_0_is_the_clients_or_the_handles)
 }
 END_TEST
 
-START_TEST(reentry_keeps_the_lease_of_its_hold)
+START_TEST(reentry_does_not_change_the_lease)
 {
     OK(rlock_mutex_lock_lease(&m, LONG_MS));
     long left = remaining_of(&m);
@@ -210,7 +210,7 @@ static bool held_and_safe(void *mutex)
     return rlock_mutex_getstate(mutex, &state) == 0 && state == RLOCK_SAFE && pttl() > 0;
 }
 
-START_TEST(watchdog_keeps_a_hold_for_several_leases)
+START_TEST(watchdog_renews_a_hold_for_several_leases)
 {
     char parameters[64];
     long lease = renewed_lease();
@@ -254,7 +254,7 @@ END_TEST
 
 /* ---- extend */
 
-START_TEST(extend_starts_a_fixed_lease_anew)
+START_TEST(extend_restarts_a_fixed_lease)
 {
     OK(rlock_mutex_lock_lease(&m, 10000));
     OK(rlock_mutex_extend(&m, LONG_MS));
@@ -332,7 +332,7 @@ END_TEST
 /* ---- lost holds */
 
 /* rule: S4 */
-START_TEST(S4_lost_hold_answers_ESTALE_until_it_is_drained)
+START_TEST(lost_hold_returns_ESTALE_until_it_is_drained)
 {
     struct timespec at = test_in_ms(CLOCK_REALTIME, 20);
     lock_and_lose(&m, 3);
@@ -404,7 +404,7 @@ START_TEST(draining_does_not_touch_the_next_holder)
 }
 END_TEST
 
-START_TEST(lost_hold_keeps_neither_handle_nor_client)
+START_TEST(lost_hold_delays_neither_destroy_nor_close)
 {
     rlock_mutex_t copy = m;
     lock_and_lose(&m, 1);
@@ -462,7 +462,7 @@ START_TEST(token_is_ENOTSUP_without_fencing)
 END_TEST
 
 /* rule: S3 */
-START_TEST(S3_token_grows_with_each_hold_and_reentry_keeps_it)
+START_TEST(token_grows_with_each_hold_and_not_with_a_reentry)
 {
     rlock_mutex_t mine = fenced_mutex(client, "n"), yours = fenced_mutex(other, "n");
     uint64_t last = 0;
@@ -493,7 +493,7 @@ static int run_fenced(void *mutex)
 }
 
 /* rule: S3 */
-START_TEST(S3_granted_waiters_token_is_greater)
+START_TEST(token_of_a_granted_waiter_is_greater)
 {
     struct task task;
     rlock_mutex_t mine = fenced_mutex(client, "n"), yours = fenced_mutex(other, "n");
@@ -542,22 +542,22 @@ int main(void)
                         sizeof(types) / sizeof(types[0]));
     suite_add_tcase(suite, loops);
     CASE("leases", shortest_and_longest_lease_are_taken,
-         lease_0_is_the_clients_or_the_handles, reentry_keeps_the_lease_of_its_hold,
+         lease_0_is_the_clients_or_the_handles, reentry_does_not_change_the_lease,
          remaining_is_99_percent_and_falls, fixed_lease_ends_by_itself,
          fixed_lease_is_at_risk_before_it_ends,
          fixed_lease_of_a_granted_waiter_is_the_one_it_asked_for,
-         watchdog_keeps_a_hold_for_several_leases, watchdog_stops_at_unlock);
-    CASE("extend", extend_starts_a_fixed_lease_anew, extend_makes_a_renewed_lease_fixed,
+         watchdog_renews_a_hold_for_several_leases, watchdog_stops_at_unlock);
+    CASE("extend", extend_restarts_a_fixed_lease, extend_makes_a_renewed_lease_fixed,
          extend_by_0_makes_a_fixed_lease_renewed, extend_of_a_lost_hold_is_ESTALE,
          extend_finds_out_that_the_hold_is_gone,
          unconfirmed_extend_is_ENOTCONN_and_changes_nothing);
-    CASE("S4", S4_lost_hold_answers_ESTALE_until_it_is_drained,
+    CASE("S4", lost_hold_returns_ESTALE_until_it_is_drained,
          other_threads_may_acquire_at_once_after_a_loss,
          draining_does_not_touch_the_next_holder,
-         lost_hold_keeps_neither_handle_nor_client, thread_may_end_with_a_lost_hold,
+         lost_hold_delays_neither_destroy_nor_close, thread_may_end_with_a_lost_hold,
          unlock_after_the_end_is_ESTALE_before_anybody_noticed);
     CASE("S3", token_is_ENOTSUP_without_fencing,
-         S3_token_grows_with_each_hold_and_reentry_keeps_it,
-         S3_granted_waiters_token_is_greater, token_is_the_holds_whichever_handle_asks);
+         token_grows_with_each_hold_and_not_with_a_reentry,
+         token_of_a_granted_waiter_is_greater, token_is_the_holds_whichever_handle_asks);
     return test_run_suite(suite);
 }

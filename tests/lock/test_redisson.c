@@ -139,7 +139,7 @@ START_TEST(a_redisson_lease_that_ends_is_taken_over)
 }
 END_TEST
 
-START_TEST(a_redisson_hold_is_neither_extended_nor_cut_by_one_who_lost_the_key)
+START_TEST(redisson_hold_is_neither_extended_nor_cut_by_a_former_holder)
 {
     start_x(SCENE_TIMES(.lease = test_ms(LEASE_MS)), "N", "");
     scene_says(&x, "ok", "on t lock m");
@@ -254,7 +254,7 @@ static void expect_next(int turn, long long *last, long long token)
 /* One or two of theirs, one or two of ours; 1: these are often one hold, which is kept.
  */
 /* rule: S3 */
-START_TEST(s3_tokens_grow_over_redissons_holders_and_ours_as_each_is_told_them)
+START_TEST(tokens_grow_across_holders_of_redisson_and_rlock)
 {
     char url[TEST_URL_MAX + 32];
     long long last = 0;
@@ -298,16 +298,14 @@ static Suite *make_suite(void)
     tcase_add_test(theirs, a_redisson_release_wakes_the_waiter_long_before_the_ttl);
     tcase_add_test(theirs, a_redisson_release_of_a_name_with_a_tag_wakes_the_waiter_too);
     tcase_add_test(theirs, a_redisson_lease_that_ends_is_taken_over);
-    tcase_add_test(theirs,
-                   a_redisson_hold_is_neither_extended_nor_cut_by_one_who_lost_the_key);
+    tcase_add_test(theirs, redisson_hold_is_neither_extended_nor_cut_by_a_former_holder);
 
     TCase *ours = scene_tcase(s, "ours", open_scene, close_scene);
     tcase_add_test(ours, a_hold_has_redissons_shape);
     tcase_add_test(ours, a_release_that_nobody_waits_for_publishes_0);
     tcase_add_test(ours, a_hold_made_persistent_has_a_ttl_again_after_the_next_renewal);
     tcase_add_test(ours, a_token_goes_on_from_redissons_counter_and_never_gets_a_ttl);
-    tcase_add_loop_test(
-        ours, s3_tokens_grow_over_redissons_holders_and_ours_as_each_is_told_them, 0, 2);
+    tcase_add_loop_test(ours, tokens_grow_across_holders_of_redisson_and_rlock, 0, 2);
     tcase_add_test(ours, without_fencing_the_token_key_is_left_alone);
     return s;
 }

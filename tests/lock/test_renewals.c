@@ -118,7 +118,7 @@ START_TEST(due_soon_goes_along_with_what_is_due)
 }
 END_TEST
 
-START_TEST(nobody_is_renewed_more_often_for_it)
+START_TEST(no_hold_is_renewed_more_often_by_joint_renewals)
 {
     hold_all(FEW, period_ms() / FEW); /* all over the period */
     const long periods = test_count(4, 2);
@@ -160,7 +160,7 @@ START_TEST(burst_is_spread_over_the_period_by_a_server_that_is_far_away)
 }
 END_TEST
 
-START_TEST(nobody_is_renewed_too_late_for_it)
+START_TEST(no_hold_is_renewed_too_late_by_spread_renewals)
 {
     long least = LONG_MAX;
 
@@ -199,10 +199,10 @@ int main(void)
     tcase_add_unchecked_fixture(tc, fixture_start, fixture_stop);
     tcase_add_checked_fixture(tc, set_up, fixture_close);
     tcase_add_test(tc, due_soon_goes_along_with_what_is_due);
-    tcase_add_test(tc, nobody_is_renewed_more_often_for_it);
+    tcase_add_test(tc, no_hold_is_renewed_more_often_by_joint_renewals);
     tcase_add_test(tc, burst_is_spread_over_the_period);
     tcase_add_test(tc, burst_is_spread_over_the_period_by_a_server_that_is_far_away);
-    tcase_add_test(tc, nobody_is_renewed_too_late_for_it);
+    tcase_add_test(tc, no_hold_is_renewed_too_late_by_spread_renewals);
     tcase_add_test(
         tc,
         server_that_was_stopped_meanwhile_costs_no_lease_and_is_sent_no_burst_for_ever);

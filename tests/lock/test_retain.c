@@ -73,7 +73,7 @@ START_TEST(taking_it_again_needs_no_server)
 END_TEST
 
 /* rule: K3 */
-START_TEST(k3_who_waits_gets_it_at_once)
+START_TEST(waiter_gets_a_retained_lock_at_once)
 {
     struct timespec at = test_in_ms(CLOCK_MONOTONIC, test_ms(SOON_MS / 2));
     for (int i = 0; i < 10; i++) {
@@ -91,7 +91,7 @@ static bool gets_it(void *mutex)
 }
 
 /* rule: K3 */
-START_TEST(k3_so_does_who_tries_again)
+START_TEST(repeated_trylock_recalls_a_retained_lock)
 {
     expect_kept();
     EXPECT(rlock_mutex_trylock(&theirs), EBUSY);
@@ -102,7 +102,7 @@ END_TEST
 
 /* Told while a thread is inside, it goes at the unlock, and is not kept. */
 /* rule: K6 */
-START_TEST(k6_it_goes_at_the_unlock)
+START_TEST(recalled_lock_is_released_at_the_unlock)
 {
     struct task task;
     expect_kept();
@@ -120,7 +120,7 @@ END_TEST
 /* Its TTL is that of a grant while nobody is inside (K5), and nobody for long is too long
  * (K9). */
 /* rule: K9 */
-START_TEST(k9_it_is_kept_for_so_long_and_no_longer)
+START_TEST(lock_is_retained_for_a_limited_time)
 {
     keep_with(test_ms(SHORT_MS), PRESENCE_MS);
     expect_kept();
@@ -137,7 +137,7 @@ static bool is_asked(void *before)
 }
 
 /* rule: K5 */
-START_TEST(k5_it_is_asked_for_every_third_of_a_presence_and_lasts)
+START_TEST(retained_lock_lasts_by_a_refresh_every_third_of_a_presence)
 {
     keep_with(RETAIN_MS, PRESENCE_MS);
     expect_kept();
@@ -152,7 +152,7 @@ START_TEST(k5_it_is_asked_for_every_third_of_a_presence_and_lasts)
 END_TEST
 
 /* rule: K2, K5 */
-START_TEST(who_is_inside_has_the_whole_lease)
+START_TEST(thread_inside_a_retaken_lock_has_the_whole_lease)
 {
     long ms;
     keep_with(RETAIN_MS, PRESENCE_MS);
@@ -171,7 +171,7 @@ END_TEST
 
 /* K10: those who send nothing. */
 /* rule: K10 */
-START_TEST(k10_a_waiter_of_redisson_is_seen)
+START_TEST(redisson_waiter_ends_the_retention)
 {
     struct test_redis *waiter = test_redis_connect(server.path);
     keep_with(RETAIN_MS, PRESENCE_MS);
@@ -184,7 +184,7 @@ START_TEST(k10_a_waiter_of_redisson_is_seen)
 END_TEST
 
 /* rule: K8 */
-START_TEST(k8_what_was_deleted_is_asked_for_anew)
+START_TEST(deleted_retained_lock_is_acquired_again)
 {
     keep_with(RETAIN_MS, PRESENCE_MS);
     expect_kept();
@@ -200,7 +200,7 @@ END_TEST
 /* ---- K9: destroy, close, exit */
 
 /* rule: K9 */
-START_TEST(k9_destroy_does_not_mind)
+START_TEST(destroy_of_a_retained_lock_succeeds)
 {
     expect_kept();
     OK(rlock_mutex_destroy(&m));
@@ -213,7 +213,7 @@ START_TEST(k9_destroy_does_not_mind)
 END_TEST
 
 /* rule: K9 */
-START_TEST(k9_close_gives_it_back)
+START_TEST(close_releases_retained_locks)
 {
     expect_kept();
     close_client(client);
@@ -228,7 +228,7 @@ END_TEST
 enum { LEASED, OFF, NOT_KEPT };
 
 /* rule: K1 */
-START_TEST(k1_what_is_not_kept)
+START_TEST(hold_that_may_not_be_retained_is_given_back)
 {
     rlock_mutexattr_t attr;
     rlock_mutex_t mutex;
@@ -247,7 +247,7 @@ END_TEST
 
 #ifndef AS_RWLOCK
 /* rule: K1 */
-START_TEST(k1_a_fair_lock_is_not_kept)
+START_TEST(fair_lock_is_not_retained)
 {
     rlock_mutexattr_t attr;
     rlock_fair_t fair;
@@ -266,7 +266,7 @@ END_TEST
 
 /* A handle that wants it otherwise makes an end of it, and is served. */
 /* rule: K7 */
-START_TEST(k7_who_may_not_have_it_asks_anew)
+START_TEST(thread_with_other_needs_asks_the_server)
 {
     rlock_mutexattr_t attr;
     rlock_mutex_t other_lease;
@@ -321,7 +321,7 @@ START_TEST(threads_take_it_in_turn)
 }
 END_TEST
 
-START_TEST(a_thread_that_ends_leaves_it_kept)
+START_TEST(lock_stays_retained_when_its_thread_ends)
 {
     OK(in_thread(run_pair, &m));
     ck_assert(is_kept());
@@ -338,23 +338,23 @@ int main(void)
     tcase_add_unchecked_fixture(tc, fixture_start, fixture_stop);
     tcase_add_checked_fixture(tc, set_up, fixture_close);
     tcase_add_test(tc, taking_it_again_needs_no_server);
-    tcase_add_test(tc, k3_who_waits_gets_it_at_once);
-    tcase_add_test(tc, k3_so_does_who_tries_again);
-    tcase_add_test(tc, k6_it_goes_at_the_unlock);
-    tcase_add_test(tc, k9_it_is_kept_for_so_long_and_no_longer);
-    tcase_add_test(tc, k5_it_is_asked_for_every_third_of_a_presence_and_lasts);
-    tcase_add_test(tc, who_is_inside_has_the_whole_lease);
-    tcase_add_test(tc, k10_a_waiter_of_redisson_is_seen);
-    tcase_add_test(tc, k8_what_was_deleted_is_asked_for_anew);
-    tcase_add_test(tc, k9_destroy_does_not_mind);
-    tcase_add_test(tc, k9_close_gives_it_back);
-    tcase_add_loop_test(tc, k1_what_is_not_kept, 0, NOT_KEPT);
+    tcase_add_test(tc, waiter_gets_a_retained_lock_at_once);
+    tcase_add_test(tc, repeated_trylock_recalls_a_retained_lock);
+    tcase_add_test(tc, recalled_lock_is_released_at_the_unlock);
+    tcase_add_test(tc, lock_is_retained_for_a_limited_time);
+    tcase_add_test(tc, retained_lock_lasts_by_a_refresh_every_third_of_a_presence);
+    tcase_add_test(tc, thread_inside_a_retaken_lock_has_the_whole_lease);
+    tcase_add_test(tc, redisson_waiter_ends_the_retention);
+    tcase_add_test(tc, deleted_retained_lock_is_acquired_again);
+    tcase_add_test(tc, destroy_of_a_retained_lock_succeeds);
+    tcase_add_test(tc, close_releases_retained_locks);
+    tcase_add_loop_test(tc, hold_that_may_not_be_retained_is_given_back, 0, NOT_KEPT);
 #ifndef AS_RWLOCK
-    tcase_add_test(tc, k1_a_fair_lock_is_not_kept);
+    tcase_add_test(tc, fair_lock_is_not_retained);
 #endif
-    tcase_add_loop_test(tc, k7_who_may_not_have_it_asks_anew, 0, 3);
+    tcase_add_loop_test(tc, thread_with_other_needs_asks_the_server, 0, 3);
     tcase_add_test(tc, threads_take_it_in_turn);
-    tcase_add_test(tc, a_thread_that_ends_leaves_it_kept);
+    tcase_add_test(tc, lock_stays_retained_when_its_thread_ends);
     suite_add_tcase(suite, tc);
     return test_run_suite(suite);
 }

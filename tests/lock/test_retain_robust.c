@@ -55,7 +55,7 @@ static void rest(void)
 }
 
 /* rule: K11 */
-START_TEST(k11_who_dies_while_it_rests_is_no_dead_owner)
+START_TEST(death_with_a_resting_robust_lock_leaves_no_dead_owner)
 {
     for (int i = 0; i < 3; i++)
         rest(); /* each time anew */
@@ -66,7 +66,7 @@ START_TEST(k11_who_dies_while_it_rests_is_no_dead_owner)
 END_TEST
 
 /* rule: K11 */
-START_TEST(k11_who_dies_inside_is_one)
+START_TEST(death_inside_a_retaken_robust_lock_leaves_a_dead_owner)
 {
     for (int i = 0; i < 3; i++) {
         rest();
@@ -85,7 +85,7 @@ START_TEST(k11_who_dies_inside_is_one)
 END_TEST
 
 /* rule: K11 */
-START_TEST(k11_it_is_taken_again_by_one_request)
+START_TEST(resting_robust_lock_is_taken_again_by_one_request)
 {
     rest();
     rlock_stats_t before = stats_of(client);
@@ -100,7 +100,7 @@ END_TEST
 
 /* What was there is gone: the caller, who never had it, is not told of a loss. */
 /* rule: K11 */
-START_TEST(k11_what_was_lost_meanwhile_is_asked_for_anew)
+START_TEST(robust_lock_lost_while_retained_is_acquired_again)
 {
     rest();
     test_redis_do(redis, "DEL", "n");
@@ -115,7 +115,7 @@ END_TEST
 
 /* It cannot be said that somebody is inside: so nobody is. */
 /* rule: K11 */
-START_TEST(k11_nobody_enters_without_a_word)
+START_TEST(no_thread_enters_a_resting_robust_lock_without_a_request)
 {
     struct timespec at;
 
@@ -150,7 +150,7 @@ static int run_pairs(void *mutex)
 }
 
 /* rule: K11 */
-START_TEST(k11_threads_and_others_take_it_in_turn)
+START_TEST(threads_and_other_processes_take_a_robust_lock_in_turn)
 {
     struct task tasks[3];
     for (int i = 0; i < 3; i++)
@@ -172,12 +172,12 @@ int main(void)
     TCase *tc = tcase_create("k11");
     tcase_add_unchecked_fixture(tc, fixture_start, fixture_stop);
     tcase_add_checked_fixture(tc, set_up, fixture_close);
-    tcase_add_test(tc, k11_who_dies_while_it_rests_is_no_dead_owner);
-    tcase_add_loop_test(tc, k11_who_dies_inside_is_one, 0, 2);
-    tcase_add_test(tc, k11_it_is_taken_again_by_one_request);
-    tcase_add_loop_test(tc, k11_what_was_lost_meanwhile_is_asked_for_anew, 0, 2);
-    tcase_add_test(tc, k11_nobody_enters_without_a_word);
-    tcase_add_test(tc, k11_threads_and_others_take_it_in_turn);
+    tcase_add_test(tc, death_with_a_resting_robust_lock_leaves_no_dead_owner);
+    tcase_add_loop_test(tc, death_inside_a_retaken_robust_lock_leaves_a_dead_owner, 0, 2);
+    tcase_add_test(tc, resting_robust_lock_is_taken_again_by_one_request);
+    tcase_add_loop_test(tc, robust_lock_lost_while_retained_is_acquired_again, 0, 2);
+    tcase_add_test(tc, no_thread_enters_a_resting_robust_lock_without_a_request);
+    tcase_add_test(tc, threads_and_other_processes_take_a_robust_lock_in_turn);
     suite_add_tcase(suite, tc);
     return test_run_suite(suite);
 }

@@ -28,7 +28,7 @@ static rlock_state_t state(const rlock_mutex_t *handle)
 
 /* ---- a death */
 
-START_TEST(killed_holder_is_EOWNERDEAD_to_who_waits)
+START_TEST(killed_holder_is_EOWNERDEAD_to_a_waiter)
 {
     robust_worker(&y, SCENE_TIMES(.lease = test_ms(LEASE_MS)));
     scene_says(&y, "ok", "on t lock m");
@@ -42,7 +42,7 @@ START_TEST(killed_holder_is_EOWNERDEAD_to_who_waits)
 }
 END_TEST
 
-START_TEST(killed_holder_is_EOWNERDEAD_to_who_comes_later)
+START_TEST(killed_holder_is_EOWNERDEAD_to_a_later_locker)
 {
     char id[SCENE_ID_MAX];
     robust_worker(&y, SCENE_TIMES(.lease = test_ms(LEASE_MS)));
@@ -82,7 +82,7 @@ START_TEST(fixed_lease_that_ran_out_is_EOWNERDEAD)
 }
 END_TEST
 
-START_TEST(who_lost_it_himself_is_told_too)
+START_TEST(thread_that_lost_the_lock_itself_gets_EOWNERDEAD)
 {
     ck_assert_int_eq(rlock_mutex_lock_lease(&m, test_ms(100)), 0);
     ck_assert(scene_wait_free("N", SCENE_SOON_MS));
@@ -248,7 +248,7 @@ static void next_comes_in(struct worker *of[], const char *const thread[], int c
     ck_abort_msg("nobody came in");
 }
 
-START_TEST(one_of_several_waiters_is_told_and_once)
+START_TEST(one_of_several_waiters_gets_EOWNERDEAD_once)
 {
     struct worker *of[] = { &y, &y, &z };
     const char *const thread[] = { "a", "b", "a" };
@@ -269,7 +269,7 @@ END_TEST
 
 static const char *const before_death[] = { "on t state m", "on t consistent m" };
 
-START_TEST(who_was_told_and_is_killed_is_told_of_to_the_next)
+START_TEST(holder_killed_with_EOWNERDEAD_is_EOWNERDEAD_to_the_next)
 {
     x_dies_inside();
     robust_worker(&y, SCENE_TIMES(.lease = test_ms(LEASE_MS)));
@@ -283,7 +283,7 @@ START_TEST(who_was_told_and_is_killed_is_told_of_to_the_next)
 }
 END_TEST
 
-START_TEST(who_was_told_and_whose_thread_ended_is_told_of_to_the_next)
+START_TEST(thread_that_ended_with_EOWNERDEAD_is_EOWNERDEAD_to_the_next)
 {
     x_dies_inside();
     scene_says(&x, "EOWNERDEAD", "on dead lock m");
@@ -324,7 +324,7 @@ START_TEST(lock_that_is_not_robust_is_0_and_leaves_the_news_to_the_next)
 }
 END_TEST
 
-START_TEST(death_of_who_is_not_robust_is_no_news)
+START_TEST(death_of_a_holder_that_is_not_robust_is_no_news)
 {
     rlock_mutex_t plain;
     scene_mutex(&plain, self, "N");
@@ -369,11 +369,11 @@ static Suite *suite(void)
 {
     Suite *s = suite_create("robust");
     TCase *tc = scene_tcase(s, "death", open_scene, close_scene);
-    tcase_add_test(tc, killed_holder_is_EOWNERDEAD_to_who_waits);
-    tcase_add_test(tc, killed_holder_is_EOWNERDEAD_to_who_comes_later);
+    tcase_add_test(tc, killed_holder_is_EOWNERDEAD_to_a_waiter);
+    tcase_add_test(tc, killed_holder_is_EOWNERDEAD_to_a_later_locker);
     tcase_add_test(tc, stopped_holder_is_EOWNERDEAD_and_has_lost_it);
     tcase_add_test(tc, fixed_lease_that_ran_out_is_EOWNERDEAD);
-    tcase_add_test(tc, who_lost_it_himself_is_told_too);
+    tcase_add_test(tc, thread_that_lost_the_lock_itself_gets_EOWNERDEAD);
     tcase_add_test(tc, thread_that_ended_is_EOWNERDEAD_at_once_and_an_event);
     tcase_add_test(tc, thread_that_ended_is_EOWNERDEAD_to_another_of_its_process);
     tcase_add_test(tc, process_that_ended_is_EOWNERDEAD);
@@ -382,12 +382,13 @@ static Suite *suite(void)
     tcase_add_loop_test(tc, each_function_gives_ENOTRECOVERABLE_without_it, 0, FORMS);
     tc = scene_tcase(s, "news", open_scene, close_scene);
     tcase_add_test(tc, consistent_lock_is_as_any_other);
-    tcase_add_test(tc, one_of_several_waiters_is_told_and_once);
-    tcase_add_loop_test(tc, who_was_told_and_is_killed_is_told_of_to_the_next, 0, 2);
-    tcase_add_test(tc, who_was_told_and_whose_thread_ended_is_told_of_to_the_next);
+    tcase_add_test(tc, one_of_several_waiters_gets_EOWNERDEAD_once);
+    tcase_add_loop_test(tc, holder_killed_with_EOWNERDEAD_is_EOWNERDEAD_to_the_next, 0,
+                        2);
+    tcase_add_test(tc, thread_that_ended_with_EOWNERDEAD_is_EOWNERDEAD_to_the_next);
     tcase_add_test(tc, clean_unlock_leaves_no_mark_at_any_level);
     tcase_add_test(tc, lock_that_is_not_robust_is_0_and_leaves_the_news_to_the_next);
-    tcase_add_test(tc, death_of_who_is_not_robust_is_no_news);
+    tcase_add_test(tc, death_of_a_holder_that_is_not_robust_is_no_news);
     tcase_add_test(tc, consistent_is_EINVAL_where_there_is_nothing_to_mend);
     tcase_add_test(tc, lost_hold_is_ESTALE_to_consistent_and_unlock);
     return s;

@@ -151,7 +151,7 @@ START_TEST(unlock_of_the_inconsistent_in_an_outage_makes_it_not_recoverable)
 }
 END_TEST
 
-START_TEST(unlock_in_an_outage_undoes_nothing_of_who_was_told_meanwhile)
+START_TEST(unlock_in_an_outage_undoes_no_later_EOWNERDEAD)
 {
     start_cut_off_holder("ok");
     ck_assert_int_eq(rlock_mutex_lock(&m), EOWNERDEAD);
@@ -218,7 +218,7 @@ END_TEST
 
 /* ---- the news of a death */
 
-START_TEST(acquire_whose_reply_is_cut_off_is_told_all_the_same)
+START_TEST(acquire_whose_reply_is_cut_off_still_reports_EOWNERDEAD)
 {
     hold_and_die();
     start_x(NULL);
@@ -228,7 +228,7 @@ START_TEST(acquire_whose_reply_is_cut_off_is_told_all_the_same)
 }
 END_TEST
 
-START_TEST(acquire_whose_reply_is_lost_is_told_all_the_same)
+START_TEST(acquire_whose_reply_is_lost_still_reports_EOWNERDEAD)
 {
     hold_and_die();
     start_x(SCENE_TIMES(.command = test_ms(COMMAND_MS)));
@@ -267,7 +267,7 @@ static int lose_grants(void)
                      .contains = "1 grant");
 }
 
-START_TEST(grant_whose_message_brings_the_news_is_told_without_a_poll)
+START_TEST(grant_with_EOWNERDEAD_in_its_message_needs_no_poll)
 {
     start_x(SCENE_TIMES(.presence = LONG_PRESENCE_MS));
     hold();
@@ -283,7 +283,7 @@ START_TEST(grant_whose_message_brings_the_news_is_told_without_a_poll)
 }
 END_TEST
 
-START_TEST(grant_whose_message_is_lost_is_told_by_the_poll)
+START_TEST(grant_with_a_lost_message_gives_EOWNERDEAD_by_the_poll)
 {
     start_x(SCENE_TIMES(.presence = test_ms(PRESENCE_MS)));
     hold();
@@ -339,7 +339,7 @@ START_TEST(grant_that_is_given_back_gives_the_news_back)
 }
 END_TEST
 
-START_TEST(fixed_lease_that_is_confirmed_after_the_grant_is_told)
+START_TEST(fixed_lease_confirmed_after_the_grant_reports_EOWNERDEAD)
 {
     start_x(SCENE_TIMES(.presence = LONG_PRESENCE_MS));
     hold();
@@ -411,7 +411,7 @@ static bool is_renewed(void *arg)
     return test_redis_int(scene_redis, "TTL", scene_key(key, "N", "dirty")) > OLD_S;
 }
 
-START_TEST(renewals_renew_the_mark_and_make_it_anew_when_it_was_lost)
+START_TEST(renewals_prolong_the_mark_and_restore_a_lost_one)
 {
     char key[SCENE_KEY_MAX], id[SCENE_ID_MAX];
     start_x(SCENE_TIMES(.lease = test_ms(LEASE_MS)));
@@ -437,24 +437,25 @@ static Suite *suite(void)
     tcase_add_test(tc, clean_unlock_whose_request_is_lost_leaves_no_mark);
     tcase_add_test(tc, clean_unlock_in_an_outage_of_many_leases_leaves_no_mark);
     tcase_add_test(tc, unlock_of_the_inconsistent_in_an_outage_makes_it_not_recoverable);
-    tcase_add_test(tc, unlock_in_an_outage_undoes_nothing_of_who_was_told_meanwhile);
+    tcase_add_test(tc, unlock_in_an_outage_undoes_no_later_EOWNERDEAD);
     tcase_add_test(tc, ghost_of_an_unlock_spoils_no_later_hold);
     tcase_add_test(tc, unlock_of_the_inconsistent_whose_reply_never_comes_spoils_it_once);
     tcase_add_test(tc, unlock_when_memory_is_full_does_what_it_is_to);
     tc = scene_tcase(s, "news", open_scene_with_z, close_scene);
-    tcase_add_loop_test(tc, acquire_whose_reply_is_cut_off_is_told_all_the_same, 0, 2);
-    tcase_add_test(tc, acquire_whose_reply_is_lost_is_told_all_the_same);
+    tcase_add_loop_test(tc, acquire_whose_reply_is_cut_off_still_reports_EOWNERDEAD, 0,
+                        2);
+    tcase_add_test(tc, acquire_whose_reply_is_lost_still_reports_EOWNERDEAD);
     tcase_add_test(tc, trylock_that_gave_up_gives_the_news_back);
     tcase_add_test(tc, trylock_that_gave_up_is_no_death);
-    tcase_add_test(tc, grant_whose_message_brings_the_news_is_told_without_a_poll);
-    tcase_add_test(tc, grant_whose_message_is_lost_is_told_by_the_poll);
+    tcase_add_test(tc, grant_with_EOWNERDEAD_in_its_message_needs_no_poll);
+    tcase_add_test(tc, grant_with_a_lost_message_gives_EOWNERDEAD_by_the_poll);
     tcase_add_test(tc, cancel_that_finds_the_lock_its_own_tells_it);
     tcase_add_test(tc, grant_that_is_given_back_gives_the_news_back);
-    tcase_add_test(tc, fixed_lease_that_is_confirmed_after_the_grant_is_told);
+    tcase_add_test(tc, fixed_lease_confirmed_after_the_grant_reports_EOWNERDEAD);
     tcase_add_test(tc, news_that_a_stopped_waiter_never_read_come_to_the_next);
     tcase_add_test(tc, news_that_a_killed_waiter_never_read_come_to_the_next);
     tcase_add_test(tc, call_to_the_waiters_that_is_lost_is_made_up_for_by_their_polls);
-    tcase_add_test(tc, renewals_renew_the_mark_and_make_it_anew_when_it_was_lost);
+    tcase_add_test(tc, renewals_prolong_the_mark_and_restore_a_lost_one);
     return s;
 }
 

@@ -18,7 +18,7 @@ static void assert_mark(const char *mark)
 }
 
 /* rule: K11 */
-START_TEST(k11_the_mark_ends_if_it_is_exactly_that_one)
+START_TEST(inside_mark_ends_only_for_its_exact_number)
 {
     SAYS(acquire(ROBUST), "held");
     assert_mark(ROBUST "#1");
@@ -34,7 +34,7 @@ END_TEST
 
 /* A request that comes twice, or late, ends no newer one. */
 /* rule: K11 */
-START_TEST(k11_nor_does_it_end_the_next_sections)
+START_TEST(late_clean_report_does_not_end_the_mark_of_the_next_section)
 {
     SAYS(acquire(ROBUST), "held");
     SAYS(renew_marked(ROBUST, "-1"), "held");
@@ -47,7 +47,7 @@ START_TEST(k11_nor_does_it_end_the_next_sections)
 END_TEST
 
 /* rule: K11 */
-START_TEST(k11_the_number_rises_and_never_falls)
+START_TEST(number_of_the_inside_mark_never_falls)
 {
     SAYS(acquire(ROBUST), "held");
     SAYS(renew_marked(ROBUST, "4"), "held");
@@ -65,7 +65,7 @@ START_TEST(k11_the_number_rises_and_never_falls)
 END_TEST
 
 /* rule: K11 */
-START_TEST(k11_for_its_own_id_only)
+START_TEST(renewal_changes_the_mark_of_its_own_id_only)
 {
     SAYS(acquire(ROBUST), "held");
     SAYS(renew_marked(OTHER, "-1"), "gone");
@@ -87,7 +87,7 @@ END_TEST
 
 /* It is made anew where it was lost, with its number. */
 /* rule: K11 */
-START_TEST(k11_a_lost_mark_comes_back_with_its_number)
+START_TEST(lost_mark_is_restored_with_its_number)
 {
     SAYS(acquire(ROBUST), "held");
     test_redis_do(redis, "DEL", DIRTY);
@@ -106,11 +106,11 @@ int main(void)
     TCase *tc = tcase_create("K11");
     tcase_add_unchecked_fixture(tc, byhand_start, byhand_stop);
     tcase_add_checked_fixture(tc, byhand_open, byhand_close);
-    tcase_add_test(tc, k11_the_mark_ends_if_it_is_exactly_that_one);
-    tcase_add_test(tc, k11_nor_does_it_end_the_next_sections);
-    tcase_add_test(tc, k11_the_number_rises_and_never_falls);
-    tcase_add_test(tc, k11_for_its_own_id_only);
-    tcase_add_test(tc, k11_a_lost_mark_comes_back_with_its_number);
+    tcase_add_test(tc, inside_mark_ends_only_for_its_exact_number);
+    tcase_add_test(tc, late_clean_report_does_not_end_the_mark_of_the_next_section);
+    tcase_add_test(tc, number_of_the_inside_mark_never_falls);
+    tcase_add_test(tc, renewal_changes_the_mark_of_its_own_id_only);
+    tcase_add_test(tc, lost_mark_is_restored_with_its_number);
     suite_add_tcase(suite, tc);
     return test_run_suite(suite);
 }

@@ -95,7 +95,7 @@ START_TEST(flags_around_it_do_not_matter)
 }
 END_TEST
 
-START_TEST(acquire_over_a_mark_tells_and_repeats_what_it_told)
+START_TEST(acquire_over_a_mark_reports_the_death_and_repeats_the_report)
 {
     char before[64];
     for (int fenced = 0; fenced < 2; fenced++) {
@@ -117,7 +117,7 @@ START_TEST(acquire_over_a_mark_tells_and_repeats_what_it_told)
 }
 END_TEST
 
-START_TEST(waiter_that_takes_it_out_of_turn_is_told)
+START_TEST(waiter_that_acquires_out_of_turn_learns_of_the_death)
 {
     SAYS(acquire(R_B), "held");
     SAYS(acquire(R), "queued");
@@ -153,7 +153,7 @@ START_TEST(own_mark_is_no_death)
 }
 END_TEST
 
-START_TEST(who_is_not_robust_leaves_the_mark_as_it_is)
+START_TEST(holder_that_is_not_robust_does_not_change_the_mark)
 {
     put_mark(MARK(R_B));
     ck_assert_int_eq(acquire(A).flags, 0);
@@ -168,7 +168,7 @@ START_TEST(who_is_not_robust_leaves_the_mark_as_it_is)
 }
 END_TEST
 
-START_TEST(grant_tells_by_message_and_marks_it_anew)
+START_TEST(grant_reports_the_death_by_message_and_marks_the_lock_again)
 {
     struct test_redis *b = listener(UUID_B);
     char told[256];
@@ -303,7 +303,7 @@ START_TEST(release_leaves_the_mark_that_it_is_to)
 }
 END_TEST
 
-START_TEST(release_touches_nobody_elses_mark)
+START_TEST(release_touches_no_mark_of_another_id)
 {
     static const char *const how[] = { "clean", "spoilt", "died", "unused" };
     char before[64];
@@ -332,7 +332,7 @@ START_TEST(release_that_says_nothing_leaves_the_mark)
 }
 END_TEST
 
-START_TEST(renewal_makes_the_mark_live_on_and_anew)
+START_TEST(renewal_prolongs_the_mark_and_restores_a_lost_one)
 {
     SAYS(acquire(R), "held");
     put_mark(MARK(R));
@@ -359,7 +359,7 @@ static void assert_unrecoverable(const char *id)
     SAYS(refresh(id), "unrecoverable");
 }
 
-START_TEST(nobody_takes_queues_for_or_is_granted_what_is_not_recoverable)
+START_TEST(not_recoverable_lock_is_neither_taken_queued_for_nor_granted)
 {
     static const char *const ids[] = { R,
                                        A,
@@ -419,7 +419,7 @@ START_TEST(no_script_hands_over_what_is_not_recoverable)
 }
 END_TEST
 
-START_TEST(poll_of_the_read_write_lock_tells_all_who_wait)
+START_TEST(poll_of_the_read_write_lock_names_all_waiters)
 {
     SAYS(acquire(R), "held");
     SAYS(acquire(WRITE_A), "queued");
@@ -434,7 +434,7 @@ START_TEST(poll_of_the_read_write_lock_tells_all_who_wait)
 }
 END_TEST
 
-START_TEST(who_waits_is_called_once_for_each_client_and_type)
+START_TEST(waiters_are_notified_once_for_each_client_and_type)
 {
     struct test_redis *b = listener(UUID_B), *c = listener(UUID_C);
     put_mark(MARK(R_C));
@@ -480,7 +480,7 @@ START_TEST(force_clears_the_mark_of_a_free_lock_and_hands_it_over)
 }
 END_TEST
 
-START_TEST(force_of_a_holder_clears_his_mark_and_no_later_ones)
+START_TEST(force_of_a_holder_clears_its_mark_and_no_later_one)
 {
     char since[32];
     SAYS(acquire(R), "held");
@@ -493,7 +493,7 @@ START_TEST(force_of_a_holder_clears_his_mark_and_no_later_ones)
 }
 END_TEST
 
-START_TEST(force_of_a_holder_who_has_ended_meanwhile_clears_what_he_left)
+START_TEST(force_of_an_ended_holder_clears_its_remains)
 {
     char since[32];
     SAYS(acquire(R), "held");
@@ -510,7 +510,7 @@ END_TEST
 
 /* ---- full memory, foreign data, missing keys */
 
-START_TEST(full_memory_keeps_nobody_from_giving_back_and_lets_nobody_take)
+START_TEST(full_memory_allows_releases_and_refuses_acquires)
 {
     static const char *const how[] = { "clean", "spoilt", "died", "unused" };
     static const char *const after[] = { "", SPOILT, MARK(R), MARK(R) };
@@ -628,32 +628,31 @@ static Suite *suite(void)
     TCase *tc = add_tcase(s, "taking");
     tcase_add_test(tc, acquire_marks_the_lock_for_7_days);
     tcase_add_test(tc, flags_around_it_do_not_matter);
-    tcase_add_test(tc, acquire_over_a_mark_tells_and_repeats_what_it_told);
-    tcase_add_test(tc, waiter_that_takes_it_out_of_turn_is_told);
+    tcase_add_test(tc, acquire_over_a_mark_reports_the_death_and_repeats_the_report);
+    tcase_add_test(tc, waiter_that_acquires_out_of_turn_learns_of_the_death);
     tcase_add_test(tc, own_mark_is_no_death);
-    tcase_add_test(tc, who_is_not_robust_leaves_the_mark_as_it_is);
-    tcase_add_test(tc, grant_tells_by_message_and_marks_it_anew);
+    tcase_add_test(tc, holder_that_is_not_robust_does_not_change_the_mark);
+    tcase_add_test(tc, grant_reports_the_death_by_message_and_marks_the_lock_again);
     tcase_add_test(tc, grant_after_a_clean_release_tells_nothing);
     tcase_add_test(tc, refresh_that_picks_its_own_waiter_tells_it);
     tcase_add_test(tc, grant_by_the_read_write_locks_scripts_tells_it_too);
     tcase_add_test(tc, grant_that_is_undone_leaves_the_mark_that_there_was);
     tc = add_tcase(s, "giving_back");
     tcase_add_loop_test(tc, release_leaves_the_mark_that_it_is_to, 0, RELEASES);
-    tcase_add_test(tc, release_touches_nobody_elses_mark);
+    tcase_add_test(tc, release_touches_no_mark_of_another_id);
     tcase_add_test(tc, release_that_says_nothing_leaves_the_mark);
-    tcase_add_test(tc, renewal_makes_the_mark_live_on_and_anew);
+    tcase_add_test(tc, renewal_prolongs_the_mark_and_restores_a_lost_one);
     tc = add_tcase(s, "not_recoverable");
-    tcase_add_test(tc, nobody_takes_queues_for_or_is_granted_what_is_not_recoverable);
+    tcase_add_test(tc, not_recoverable_lock_is_neither_taken_queued_for_nor_granted);
     tcase_add_test(tc, no_script_hands_over_what_is_not_recoverable);
-    tcase_add_test(tc, poll_of_the_read_write_lock_tells_all_who_wait);
-    tcase_add_test(tc, who_waits_is_called_once_for_each_client_and_type);
+    tcase_add_test(tc, poll_of_the_read_write_lock_names_all_waiters);
+    tcase_add_test(tc, waiters_are_notified_once_for_each_client_and_type);
     tc = add_tcase(s, "force");
     tcase_add_loop_test(tc, force_clears_the_mark_of_a_free_lock_and_hands_it_over, 0, 2);
-    tcase_add_test(tc, force_of_a_holder_clears_his_mark_and_no_later_ones);
-    tcase_add_loop_test(tc, force_of_a_holder_who_has_ended_meanwhile_clears_what_he_left,
-                        0, 2);
+    tcase_add_test(tc, force_of_a_holder_clears_its_mark_and_no_later_one);
+    tcase_add_loop_test(tc, force_of_an_ended_holder_clears_its_remains, 0, 2);
     tc = add_tcase(s, "keys");
-    tcase_add_test(tc, full_memory_keeps_nobody_from_giving_back_and_lets_nobody_take);
+    tcase_add_test(tc, full_memory_allows_releases_and_refuses_acquires);
     tcase_add_loop_test(tc, mark_of_another_type_is_refused_before_anything_is_written, 0,
                         SCRIPTS);
     tcase_add_loop_test(tc, any_key_may_be_missing, 0, SCRIPTS);

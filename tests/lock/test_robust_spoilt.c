@@ -18,7 +18,7 @@ enum {
 
 /* ---- who waits */
 
-START_TEST(waiters_of_other_processes_are_told_by_message)
+START_TEST(waiters_of_other_processes_are_notified_by_message)
 {
     x_dies_inside();
     scene_says(&x, "EOWNERDEAD", "on t lock m");
@@ -51,7 +51,7 @@ static bool two_wait(void *arg)
     return stats && strstr(stats, " waiters_now=2 ");
 }
 
-START_TEST(waiters_of_the_same_process_are_told_at_once)
+START_TEST(waiters_of_the_same_process_are_notified_at_once)
 {
     x_dies_inside();
     robust_worker(&y, SCENE_TIMES(.presence = LONG_PRESENCE_MS));
@@ -73,7 +73,7 @@ END_TEST
 static const char *const others[] = { "lock p", "trylock p", "lock f",   "trylock f",
                                       "lock r", "trylock r", "rdlock r", "tryrdlock r" };
 
-START_TEST(it_is_nobodys_whatever_the_handle)
+START_TEST(lock_has_no_holder_for_any_handle)
 {
     x_spoils();
     scene_says(&x, "ok", "init p N");
@@ -137,7 +137,7 @@ START_TEST(force_mends_it_and_then_there_is_nothing_to_force)
 }
 END_TEST
 
-START_TEST(force_takes_it_from_who_was_told_and_the_next_is_not)
+START_TEST(force_takes_the_lock_from_the_notified_holder_only)
 {
     x_dies_inside();
     scene_says(&x, "EOWNERDEAD", "on t lock m");
@@ -151,13 +151,13 @@ static Suite *suite(void)
 {
     Suite *s = suite_create("robust_spoilt");
     TCase *tc = scene_tcase(s, "not_recoverable", open_scene, close_scene);
-    tcase_add_test(tc, waiters_of_other_processes_are_told_by_message);
-    tcase_add_test(tc, waiters_of_the_same_process_are_told_at_once);
-    tcase_add_test(tc, it_is_nobodys_whatever_the_handle);
+    tcase_add_test(tc, waiters_of_other_processes_are_notified_by_message);
+    tcase_add_test(tc, waiters_of_the_same_process_are_notified_at_once);
+    tcase_add_test(tc, lock_has_no_holder_for_any_handle);
     tcase_add_test(tc, init_and_destroy_neither_ask_the_server_nor_mend_it);
     tcase_add_test(tc, handle_without_a_name_is_a_new_lock_when_initialised_again);
     tcase_add_test(tc, force_mends_it_and_then_there_is_nothing_to_force);
-    tcase_add_test(tc, force_takes_it_from_who_was_told_and_the_next_is_not);
+    tcase_add_test(tc, force_takes_the_lock_from_the_notified_holder_only);
     return s;
 }
 

@@ -17,7 +17,7 @@ enum { LONG_LEASE_MS = 20000, POLL_MS = 100, PRESENCE_MS = 3 * POLL_MS, STAYS_MS
 /* ---- T1 */
 
 /* rule: T1 */
-START_TEST(t1_a_grant_of_an_old_ticket_is_not_believed)
+START_TEST(grant_of_an_old_ticket_is_not_believed)
 {
     char id[SCENE_ID_MAX], old[32], new[32];
     start_x(SCENE_TIMES(.presence = test_ms(PRESENCE_MS)));
@@ -42,7 +42,7 @@ START_TEST(t1_a_grant_of_an_old_ticket_is_not_believed)
 END_TEST
 
 /* rule: T1 */
-START_TEST(t1_a_grant_that_overtakes_the_queued_answer_waits_for_it)
+START_TEST(grant_that_overtakes_the_queued_reply_waits_for_it)
 {
     start_x(NULL);
     int reply = SCENE_RULE(RLK_MUTEX_ACQUIRE, .on = TEST_ON_REPLY, .action = TEST_HOLD,
@@ -72,7 +72,7 @@ static bool a_third_of_the_grant_is_left(void *arg)
 }
 
 /* rule: T1 */
-START_TEST(t1_a_grant_read_before_the_queued_answer_counts_from_the_request_too)
+START_TEST(grant_read_before_the_queued_reply_also_counts_from_the_request)
 {
     /* its acquire is not repeated meanwhile, which might raise the end of the grant */
     start_x(SCENE_TIMES(.presence = test_ms(2 * PRESENCE_MS), .command = test_ms(3000)));
@@ -93,7 +93,7 @@ START_TEST(t1_a_grant_read_before_the_queued_answer_counts_from_the_request_too)
 END_TEST
 
 /* rule: T1 */
-START_TEST(t1_a_grant_counts_from_the_request_that_queued_and_not_from_the_message)
+START_TEST(grant_counts_from_the_queued_request_and_not_from_the_message)
 {
     start_x(SCENE_TIMES(.presence = test_ms(1000)));
     SCENE_RULE(RLK_MUTEX_REFRESH, .on = TEST_ON_REQUEST, .action = TEST_DROP);
@@ -115,7 +115,7 @@ START_TEST(t1_a_grant_counts_from_the_request_that_queued_and_not_from_the_messa
 END_TEST
 
 /* rule: T1 */
-START_TEST(t1_tickets_never_repeat_and_keep_every_digit)
+START_TEST(tickets_never_repeat_and_lose_no_digit)
 {
     char key[SCENE_KEY_MAX], id[SCENE_ID_MAX], ticket[32];
     static const char ahead[] =
@@ -132,7 +132,7 @@ END_TEST
 /* ---- T2 */
 
 /* rule: T2 */
-START_TEST(t2_a_refresh_that_arrives_after_the_hold_takes_nothing)
+START_TEST(refresh_that_arrives_after_the_hold_takes_nothing)
 {
     start_x(SCENE_TIMES(.presence = test_ms(PRESENCE_MS)));
     int refresh = SCENE_RULE(RLK_MUTEX_REFRESH, .on = TEST_ON_REQUEST,
@@ -182,7 +182,7 @@ static void x_holds_by_its_second_acquire(char id[SCENE_ID_MAX])
 }
 
 /* rule: T3 */
-START_TEST(t3_a_release_marks_an_id_whose_acquire_had_an_unknown_outcome)
+START_TEST(release_marks_an_id_whose_acquire_had_an_unknown_outcome)
 {
     char id[SCENE_ID_MAX];
     x_holds_by_its_second_acquire(id);
@@ -193,7 +193,7 @@ START_TEST(t3_a_release_marks_an_id_whose_acquire_had_an_unknown_outcome)
 END_TEST
 
 /* rule: T3 */
-START_TEST(t3_mine_already_is_tested_before_the_marker)
+START_TEST(already_held_is_checked_before_the_marker)
 {
     char id[SCENE_ID_MAX], key[SCENE_KEY_MAX];
     x_holds_by_its_second_acquire(id);
@@ -214,7 +214,7 @@ static bool is_gone(void *key)
 }
 
 /* rule: T3 */
-START_TEST(t3_a_ghost_acquire_that_outlives_its_marker_is_too_late)
+START_TEST(ghost_acquire_that_outlives_its_marker_is_too_late)
 {
     char cancelled[SCENE_KEY_MAX];
     ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
@@ -232,7 +232,7 @@ START_TEST(t3_a_ghost_acquire_that_outlives_its_marker_is_too_late)
 END_TEST
 
 /* rule: T3 */
-START_TEST(t3_an_abandoned_acquire_leaves_a_marker_that_outlives_its_window)
+START_TEST(abandoned_acquire_leaves_a_marker_that_outlives_its_window)
 {
     char cancelled[SCENE_KEY_MAX];
     ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
@@ -249,7 +249,7 @@ END_TEST
 /* ---- T4 */
 
 /* rule: T4 */
-START_TEST(t4_a_delayed_renewal_shortens_no_longer_lease)
+START_TEST(delayed_renewal_shortens_no_longer_lease)
 {
     ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
     start_x(SCENE_TIMES(.lease = test_ms(600)));
@@ -267,7 +267,7 @@ END_TEST
 /* ---- T5 */
 
 /* rule: T5 */
-START_TEST(t5_no_grant_is_sent_when_the_server_refuses_the_write)
+START_TEST(no_grant_is_sent_when_the_server_refuses_the_write)
 {
     start_x(NULL);
     int grant = TEST_RULE(scene_proxy, .on = TEST_ON_MESSAGE, .action = TEST_WATCH,
@@ -284,7 +284,7 @@ START_TEST(t5_no_grant_is_sent_when_the_server_refuses_the_write)
 END_TEST
 
 /* rule: T5 */
-START_TEST(t5_a_waiter_whose_mailbox_nobody_hears_is_stepped_over_and_keeps_its_ticket)
+START_TEST(waiter_with_an_unheard_mailbox_is_skipped_and_does_not_lose_its_ticket)
 {
     struct worker y;
     char id[SCENE_ID_MAX], ticket[32], left[32];
@@ -316,7 +316,7 @@ static int x_holds_and_its_renewals_are_not_confirmed(void)
 }
 
 /* rule: T6 */
-START_TEST(t6_a_confirmation_that_is_read_after_D_is_not_believed)
+START_TEST(confirmation_read_after_the_end_of_the_lease_is_not_believed)
 {
     long lease = test_ms(900);
     ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
@@ -334,7 +334,7 @@ START_TEST(t6_a_confirmation_that_is_read_after_D_is_not_believed)
 END_TEST
 
 /* rule: T6 */
-START_TEST(t6_a_lost_hold_is_released_once_and_never_renewed)
+START_TEST(lost_hold_is_released_once_and_never_renewed)
 {
     ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
     start_x(SCENE_TIMES(.lease = test_ms(300)));
@@ -359,7 +359,7 @@ END_TEST
 
 #ifndef AS_FAIR /* where each thread has a ticket of its own */
 /* rule: T7 */
-START_TEST(t7_a_thread_that_gives_up_passes_its_ticket_to_the_next)
+START_TEST(thread_that_gives_up_passes_its_ticket_to_the_next)
 {
     char id[SCENE_ID_MAX], ticket[32], later[32];
     start_x(NULL);
@@ -381,7 +381,7 @@ END_TEST
 #endif
 
 /* rule: T7 */
-START_TEST(t7_an_id_whose_cancel_is_on_its_way_is_used_by_nobody)
+START_TEST(id_with_a_cancel_in_flight_is_not_reused)
 {
     char dead[SCENE_ID_MAX], id[SCENE_ID_MAX], ticket[32];
     start_x(NULL);
@@ -420,7 +420,7 @@ static bool x_has_orphans(void *arg)
 /* Its cancel is lost, and the server takes no release until it has granted the lock to
  * the id that was given up. */
 /* rule: T7 */
-START_TEST(t7_a_grant_for_an_id_that_was_given_up_is_released_at_once)
+START_TEST(grant_for_an_abandoned_id_is_released_at_once)
 {
     char dead[SCENE_ID_MAX], holder[SCENE_ID_MAX], ticket[32];
     start_x(SCENE_TIMES(.presence = 30000));
@@ -449,41 +449,39 @@ static Suite *make_suite(void)
     Suite *s = suite_create("rules");
 
     TCase *t1 = scene_tcase(s, "T1", open_scene_and_hold, close_scene);
-    tcase_add_test(t1, t1_a_grant_of_an_old_ticket_is_not_believed);
-    tcase_add_test(t1, t1_a_grant_that_overtakes_the_queued_answer_waits_for_it);
-    tcase_add_test(t1,
-                   t1_a_grant_read_before_the_queued_answer_counts_from_the_request_too);
-    tcase_add_test(
-        t1, t1_a_grant_counts_from_the_request_that_queued_and_not_from_the_message);
-    tcase_add_test(t1, t1_tickets_never_repeat_and_keep_every_digit);
+    tcase_add_test(t1, grant_of_an_old_ticket_is_not_believed);
+    tcase_add_test(t1, grant_that_overtakes_the_queued_reply_waits_for_it);
+    tcase_add_test(t1, grant_read_before_the_queued_reply_also_counts_from_the_request);
+    tcase_add_test(t1, grant_counts_from_the_queued_request_and_not_from_the_message);
+    tcase_add_test(t1, tickets_never_repeat_and_lose_no_digit);
 
     TCase *t2 = scene_tcase(s, "T2", open_scene_and_hold, close_scene);
-    tcase_add_test(t2, t2_a_refresh_that_arrives_after_the_hold_takes_nothing);
+    tcase_add_test(t2, refresh_that_arrives_after_the_hold_takes_nothing);
 
     TCase *t3 = scene_tcase(s, "T3", open_scene_and_hold, close_scene);
-    tcase_add_test(t3, t3_a_release_marks_an_id_whose_acquire_had_an_unknown_outcome);
-    tcase_add_test(t3, t3_mine_already_is_tested_before_the_marker);
-    tcase_add_test(t3, t3_a_ghost_acquire_that_outlives_its_marker_is_too_late);
-    tcase_add_test(t3, t3_an_abandoned_acquire_leaves_a_marker_that_outlives_its_window);
+    tcase_add_test(t3, release_marks_an_id_whose_acquire_had_an_unknown_outcome);
+    tcase_add_test(t3, already_held_is_checked_before_the_marker);
+    tcase_add_test(t3, ghost_acquire_that_outlives_its_marker_is_too_late);
+    tcase_add_test(t3, abandoned_acquire_leaves_a_marker_that_outlives_its_window);
 
     TCase *t4 = scene_tcase(s, "T4", open_scene_and_hold, close_scene);
-    tcase_add_test(t4, t4_a_delayed_renewal_shortens_no_longer_lease);
+    tcase_add_test(t4, delayed_renewal_shortens_no_longer_lease);
 
     TCase *t5 = scene_tcase(s, "T5", open_scene_and_hold, close_scene);
-    tcase_add_test(t5, t5_no_grant_is_sent_when_the_server_refuses_the_write);
+    tcase_add_test(t5, no_grant_is_sent_when_the_server_refuses_the_write);
     tcase_add_test(
-        t5, t5_a_waiter_whose_mailbox_nobody_hears_is_stepped_over_and_keeps_its_ticket);
+        t5, waiter_with_an_unheard_mailbox_is_skipped_and_does_not_lose_its_ticket);
 
     TCase *t6 = scene_tcase(s, "T6", open_scene_and_hold, close_scene);
-    tcase_add_test(t6, t6_a_confirmation_that_is_read_after_D_is_not_believed);
-    tcase_add_test(t6, t6_a_lost_hold_is_released_once_and_never_renewed);
+    tcase_add_test(t6, confirmation_read_after_the_end_of_the_lease_is_not_believed);
+    tcase_add_test(t6, lost_hold_is_released_once_and_never_renewed);
 
     TCase *t7 = scene_tcase(s, "T7", open_scene_and_hold, close_scene);
 #ifndef AS_FAIR
-    tcase_add_test(t7, t7_a_thread_that_gives_up_passes_its_ticket_to_the_next);
+    tcase_add_test(t7, thread_that_gives_up_passes_its_ticket_to_the_next);
 #endif
-    tcase_add_test(t7, t7_an_id_whose_cancel_is_on_its_way_is_used_by_nobody);
-    tcase_add_test(t7, t7_a_grant_for_an_id_that_was_given_up_is_released_at_once);
+    tcase_add_test(t7, id_with_a_cancel_in_flight_is_not_reused);
+    tcase_add_test(t7, grant_for_an_abandoned_id_is_released_at_once);
     return s;
 }
 

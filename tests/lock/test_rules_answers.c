@@ -25,7 +25,7 @@ static int watch(enum test_point on, const char *contains)
 /* ---- T3, the server's clock */
 
 /* rule: T3 */
-START_TEST(t3_an_acquire_refused_as_late_is_repeated_with_the_servers_new_time)
+START_TEST(acquire_refused_as_late_is_repeated_with_the_new_server_time)
 {
     struct test_clock clock;
     struct test_server other = { .control = -1 };
@@ -50,7 +50,7 @@ END_TEST
 /* ---- T8 */
 
 /* rule: T8 */
-START_TEST(t8_a_lock_that_is_already_mine_has_the_servers_time_left)
+START_TEST(already_held_lock_has_the_time_left_at_the_server)
 {
     long lease = test_ms(2000);
     start_x(SCENE_TIMES(.lease = lease, .command = test_ms(400)));
@@ -70,7 +70,7 @@ START_TEST(t8_a_lock_that_is_already_mine_has_the_servers_time_left)
 END_TEST
 
 /* rule: T8 */
-START_TEST(t8_a_lost_cancel_is_made_up_for_by_leaving_the_queue)
+START_TEST(lost_cancel_is_repeated_by_leaving_the_queue)
 {
     start_x(NULL);
     ck_assert_int_eq(rlock_mutex_lock(&m), 0);
@@ -83,7 +83,7 @@ START_TEST(t8_a_lost_cancel_is_made_up_for_by_leaving_the_queue)
 END_TEST
 
 /* rule: T8 */
-START_TEST(t8_a_lost_cancel_of_a_granted_lock_is_made_up_for_by_releasing_it)
+START_TEST(lost_cancel_of_a_granted_lock_is_repeated_by_a_release)
 {
     start_x(NULL);
     ck_assert_int_eq(rlock_mutex_lock(&m), 0);
@@ -114,7 +114,7 @@ END_TEST
 /* ---- T9 */
 
 /* rule: T9 */
-START_TEST(t9_not_mine_at_the_first_release_is_a_loss)
+START_TEST(first_release_refused_as_not_held_is_a_loss)
 {
     ck_assert_int_eq(rlock_mutex_lock(&m), 0);
     test_redis_do(scene_redis, "DEL", "N");
@@ -123,7 +123,7 @@ START_TEST(t9_not_mine_at_the_first_release_is_a_loss)
 END_TEST
 
 /* rule: T9 */
-START_TEST(t9_not_mine_after_a_release_of_unknown_outcome_is_that_release)
+START_TEST(release_refused_after_an_unknown_outcome_is_a_success)
 {
     start_x(NULL);
     scene_says(&x, "ok", "on t lock m");
@@ -137,7 +137,7 @@ END_TEST
 /* ---- T10 */
 
 /* rule: T10 */
-START_TEST(t10_a_repeated_force_hits_nobody_but_its_victim)
+START_TEST(repeated_force_takes_the_lock_only_from_its_victim)
 {
     rlock_mutex_t n;
     start_x(NULL);
@@ -160,7 +160,7 @@ START_TEST(t10_a_repeated_force_hits_nobody_but_its_victim)
 END_TEST
 
 /* rule: T10 */
-START_TEST(t10_the_victim_is_told_at_once)
+START_TEST(victim_of_a_force_learns_the_loss_at_once)
 {
     start_x(NULL);
     scene_says(&x, "ok", "on t lock m");
@@ -176,7 +176,7 @@ END_TEST
 /* ---- T11 */
 
 /* rule: T11 */
-START_TEST(t11_the_expiry_timer_follows_the_newest_answer)
+START_TEST(expiry_timer_follows_the_newest_reply)
 {
     start_x(SCENE_TIMES(.presence = test_ms(900)));
     scene_hold_by_hand("N", test_ms(30000));
@@ -198,7 +198,7 @@ START_TEST(t11_the_expiry_timer_follows_the_newest_answer)
 END_TEST
 
 /* rule: T11 */
-START_TEST(t11_a_poll_that_takes_over_for_its_own_waiter_sends_no_message)
+START_TEST(poll_that_takes_over_for_its_own_waiter_sends_no_message)
 {
     start_x(NULL);
     int grants = watch(TEST_ON_MESSAGE, "1 grant");
@@ -231,7 +231,7 @@ static long long_presence(void)
 }
 
 /* rule: T11 */
-START_TEST(t11_a_release_that_skipped_as_many_as_it_may_goes_on_at_once)
+START_TEST(release_at_its_skip_limit_continues_at_once)
 {
     start_x(SCENE_TIMES(.presence = long_presence()));
     ck_assert_int_eq(rlock_mutex_lock(&m), 0);
@@ -246,7 +246,7 @@ START_TEST(t11_a_release_that_skipped_as_many_as_it_may_goes_on_at_once)
 END_TEST
 
 /* rule: T11 */
-START_TEST(t11_a_poll_that_skipped_as_many_as_it_may_goes_on_at_once)
+START_TEST(poll_at_its_skip_limit_continues_at_once)
 {
     start_x(SCENE_TIMES(.presence = long_presence()));
     scene_hold_by_hand("N", test_ms(200));
@@ -290,7 +290,7 @@ static bool x_has_token(void *arg)
 }
 
 /* rule: T12 */
-START_TEST(t12_the_token_of_a_renewal_overrides_that_of_the_message)
+START_TEST(token_of_a_renewal_overrides_that_of_the_message)
 {
     start_x_with(SCENE_TIMES(.presence = test_ms(1000)), "fencing=1");
     ck_assert_int_eq(rlock_mutex_lock(&m), 0);
@@ -305,7 +305,7 @@ START_TEST(t12_the_token_of_a_renewal_overrides_that_of_the_message)
 END_TEST
 
 /* rule: T12 */
-START_TEST(t12_the_token_that_confirms_a_fixed_lease_overrides_that_of_the_message)
+START_TEST(token_that_confirms_a_fixed_lease_overrides_that_of_the_message)
 {
     start_x_with(NULL, "fencing=1");
     ck_assert_int_eq(rlock_mutex_lock(&m), 0);
@@ -321,7 +321,7 @@ START_TEST(t12_the_token_that_confirms_a_fixed_lease_overrides_that_of_the_messa
 END_TEST
 
 /* rule: T12 */
-START_TEST(t12_a_message_does_not_override_the_token_of_an_answer)
+START_TEST(message_does_not_override_the_token_of_a_reply)
 {
     char id[SCENE_ID_MAX], ticket[32], message[512], uuid[RLK_UUID_LEN + 1], channel[64];
     start_x_with(SCENE_TIMES(.presence = test_ms(300)), "fencing=1");
@@ -363,9 +363,9 @@ static int in_child(pid_t pid, int (*call)(rlock_mutex_t *))
 }
 
 /* rule: T13 */
-START_TEST(t13_a_forked_child_is_not_its_parent)
+START_TEST(forked_child_is_a_client_of_its_own)
 {
-    if (!test_can_fork("t13_a_forked_child_is_not_its_parent"))
+    if (!test_can_fork("forked_child_is_a_client_of_its_own"))
         return;
     ck_assert_int_eq(rlock_mutex_lock(&m), 0);
     ck_assert_int_eq(in_child(fork(), rlock_mutex_unlock), EPERM);
@@ -376,9 +376,9 @@ END_TEST
 
 #if defined(__GLIBC__) && __GLIBC_PREREQ(2, 34)
 /* rule: T13 */
-START_TEST(t13_nor_is_a_child_of_a_fork_that_runs_no_handlers)
+START_TEST(child_forked_without_handlers_is_a_client_of_its_own)
 {
-    if (!test_can_fork("t13_nor_is_a_child_of_a_fork_that_runs_no_handlers"))
+    if (!test_can_fork("child_forked_without_handlers_is_a_client_of_its_own"))
         return;
     ck_assert_int_eq(rlock_mutex_lock(&m), 0);
     test_before_fork();
@@ -395,38 +395,36 @@ static Suite *make_suite(void)
     Suite *s = suite_create("rules, answers");
 
     TCase *t3 = scene_tcase(s, "T3", open_scene, close_scene);
-    tcase_add_test(t3,
-                   t3_an_acquire_refused_as_late_is_repeated_with_the_servers_new_time);
+    tcase_add_test(t3, acquire_refused_as_late_is_repeated_with_the_new_server_time);
 
     TCase *t8 = scene_tcase(s, "T8", open_scene, close_scene);
-    tcase_add_test(t8, t8_a_lock_that_is_already_mine_has_the_servers_time_left);
-    tcase_add_test(t8, t8_a_lost_cancel_is_made_up_for_by_leaving_the_queue);
-    tcase_add_test(t8, t8_a_lost_cancel_of_a_granted_lock_is_made_up_for_by_releasing_it);
+    tcase_add_test(t8, already_held_lock_has_the_time_left_at_the_server);
+    tcase_add_test(t8, lost_cancel_is_repeated_by_leaving_the_queue);
+    tcase_add_test(t8, lost_cancel_of_a_granted_lock_is_repeated_by_a_release);
 
     TCase *t9 = scene_tcase(s, "T9", open_scene, close_scene);
-    tcase_add_test(t9, t9_not_mine_at_the_first_release_is_a_loss);
-    tcase_add_test(t9, t9_not_mine_after_a_release_of_unknown_outcome_is_that_release);
+    tcase_add_test(t9, first_release_refused_as_not_held_is_a_loss);
+    tcase_add_test(t9, release_refused_after_an_unknown_outcome_is_a_success);
 
     TCase *t10 = scene_tcase(s, "T10", open_scene, close_scene);
-    tcase_add_test(t10, t10_a_repeated_force_hits_nobody_but_its_victim);
-    tcase_add_test(t10, t10_the_victim_is_told_at_once);
+    tcase_add_test(t10, repeated_force_takes_the_lock_only_from_its_victim);
+    tcase_add_test(t10, victim_of_a_force_learns_the_loss_at_once);
 
     TCase *t11 = scene_tcase(s, "T11", open_scene, close_scene);
-    tcase_add_test(t11, t11_the_expiry_timer_follows_the_newest_answer);
-    tcase_add_test(t11, t11_a_poll_that_takes_over_for_its_own_waiter_sends_no_message);
-    tcase_add_test(t11, t11_a_release_that_skipped_as_many_as_it_may_goes_on_at_once);
-    tcase_add_test(t11, t11_a_poll_that_skipped_as_many_as_it_may_goes_on_at_once);
+    tcase_add_test(t11, expiry_timer_follows_the_newest_reply);
+    tcase_add_test(t11, poll_that_takes_over_for_its_own_waiter_sends_no_message);
+    tcase_add_test(t11, release_at_its_skip_limit_continues_at_once);
+    tcase_add_test(t11, poll_at_its_skip_limit_continues_at_once);
 
     TCase *t12 = scene_tcase(s, "T12", open_scene, close_scene);
-    tcase_add_test(t12, t12_the_token_of_a_renewal_overrides_that_of_the_message);
-    tcase_add_test(
-        t12, t12_the_token_that_confirms_a_fixed_lease_overrides_that_of_the_message);
-    tcase_add_test(t12, t12_a_message_does_not_override_the_token_of_an_answer);
+    tcase_add_test(t12, token_of_a_renewal_overrides_that_of_the_message);
+    tcase_add_test(t12, token_that_confirms_a_fixed_lease_overrides_that_of_the_message);
+    tcase_add_test(t12, message_does_not_override_the_token_of_a_reply);
 
     TCase *t13 = scene_tcase(s, "T13", open_scene, close_scene);
-    tcase_add_test(t13, t13_a_forked_child_is_not_its_parent);
+    tcase_add_test(t13, forked_child_is_a_client_of_its_own);
 #if defined(__GLIBC__) && __GLIBC_PREREQ(2, 34)
-    tcase_add_test(t13, t13_nor_is_a_child_of_a_fork_that_runs_no_handlers);
+    tcase_add_test(t13, child_forked_without_handlers_is_a_client_of_its_own);
 #endif
     return s;
 }

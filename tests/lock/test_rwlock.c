@@ -178,7 +178,7 @@ static void assert_kept_out(const struct form *f)
     OK(rlock_rwlock_wrlock(&theirs));
 }
 
-START_TEST(writer_keeps_every_form_out)
+START_TEST(writer_blocks_every_form_of_lock)
 {
     OK(rlock_rwlock_wrlock(&theirs));
     assert_kept_out(&forms[_i]);
@@ -186,7 +186,7 @@ START_TEST(writer_keeps_every_form_out)
 }
 END_TEST
 
-START_TEST(reader_keeps_out_who_wants_to_write)
+START_TEST(reader_blocks_a_writer)
 {
     OK(rlock_rwlock_rdlock(&theirs));
     if (!forms[_i].reads) {
@@ -239,7 +239,7 @@ START_TEST(bad_arguments_are_EINVAL)
 END_TEST
 
 /* rule: W24 */
-START_TEST(reader_that_asks_to_write_is_told_without_a_request)
+START_TEST(writing_while_reading_is_refused_without_a_request)
 {
     const struct form *f = &forms[_i];
     struct timespec bad = { 0, -1 };
@@ -407,7 +407,7 @@ END_TEST
 
 /* ---- codes */
 
-START_TEST(who_holds_nothing_gets_EPERM)
+START_TEST(thread_without_a_hold_gets_EPERM)
 {
     uint64_t t = 7;
     long ms = 7;
@@ -539,7 +539,7 @@ START_TEST(interrupted_wait_is_ECANCELED)
 }
 END_TEST
 
-START_TEST(outage_is_ENOTCONN_for_who_does_not_want_to_wait)
+START_TEST(outage_returns_ENOTCONN_to_callers_that_do_not_wait)
 {
     const struct form *f = &forms[_i];
     char parameters[64];
@@ -594,15 +594,15 @@ int main(void)
     TCase *loops = new_case(suite, "forms");
     tcase_add_loop_test(loops, free_lock_is_taken_also_when_the_deadline_has_passed, 0,
                         FORMS);
-    tcase_add_loop_test(loops, writer_keeps_every_form_out, 0, FORMS);
-    tcase_add_loop_test(loops, reader_keeps_out_who_wants_to_write, 0, FORMS);
+    tcase_add_loop_test(loops, writer_blocks_every_form_of_lock, 0, FORMS);
+    tcase_add_loop_test(loops, reader_blocks_a_writer, 0, FORMS);
     tcase_add_loop_test(loops, bad_arguments_are_EINVAL, 0, FORMS);
-    tcase_add_loop_test(loops, reader_that_asks_to_write_is_told_without_a_request, 0,
+    tcase_add_loop_test(loops, writing_while_reading_is_refused_without_a_request, 0,
                         FORMS);
     tcase_add_loop_test(loops, holder_takes_a_level_more_without_a_request, 0, FORMS);
     tcase_add_loop_test(loops, level_above_INT_MAX_is_EAGAIN, 0, FORMS);
     tcase_add_loop_test(loops, interrupted_wait_is_ECANCELED, 0, FORMS);
-    tcase_add_loop_test(loops, outage_is_ENOTCONN_for_who_does_not_want_to_wait, 0,
+    tcase_add_loop_test(loops, outage_returns_ENOTCONN_to_callers_that_do_not_wait, 0,
                         FORMS);
 
     TCase *tc = new_case(suite, "levels");
@@ -613,7 +613,7 @@ int main(void)
     tcase_add_test(tc, reader_reads_again_past_a_waiting_writer_without_a_round_trip);
 
     TCase *codes = new_case(suite, "codes");
-    tcase_add_loop_test(codes, who_holds_nothing_gets_EPERM, 0, 2);
+    tcase_add_loop_test(codes, thread_without_a_hold_gets_EPERM, 0, 2);
     tcase_add_test(codes, bad_handles_and_pointers_are_EINVAL);
     tcase_add_loop_test(codes, lost_hold_is_ESTALE_until_its_levels_are_drained, 0, 2);
     tcase_add_loop_test(codes, destroy_is_EBUSY_while_any_thread_holds_it, 0, 2);

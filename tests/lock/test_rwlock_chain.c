@@ -41,7 +41,7 @@ enum { DEAF = 600 };
  * one are deaf writers, _i & 4, and deaf readers, _i & 8. The live one wants to read, _i
  * & 16, or to write. */
 /* rule: T11 */
-START_TEST(T11_the_live_one_behind_the_deaf_is_found)
+START_TEST(live_waiter_behind_unheard_ones_is_found)
 {
     bool read_ends = _i & 1, expires = _i & 2, live_reads = _i & 16;
     const char *first = read_ends ? READ_A : WRITE_A;
@@ -71,7 +71,7 @@ END_TEST
 
 /* Into a reading that goes on: behind deaf writers, _i & 1, and deaf readers, _i & 2. */
 /* rule: T11 */
-START_TEST(T11_a_live_reader_behind_the_deaf_joins_a_reading)
+START_TEST(live_reader_behind_unheard_ones_joins_a_reading)
 {
     struct test_redis *c = listener(UUID_C);
     SAYS(acquire(READ_A), "held");
@@ -95,7 +95,7 @@ END_TEST
 
 /* A try goes on, too: _i & 1 to write. */
 /* rule: T11 */
-START_TEST(T11_a_try_behind_the_deaf_is_not_busy_in_the_end)
+START_TEST(try_behind_unheard_waiters_does_not_end_in_EBUSY)
 {
     char after[32], rafter[32];
     struct answer a = { .more = 0 };
@@ -121,7 +121,7 @@ END_TEST
 /* Readers below the bar come in while it is not known whether a live writer waits; so it
  * is not known either whether those above it may. */
 /* rule: W13 */
-START_TEST(W13_who_is_above_the_bar_is_not_forgotten_behind_deaf_writers)
+START_TEST(reader_above_the_bar_is_not_forgotten_behind_unheard_writers)
 {
     SAYS(acquire(WRITE_A), "held");
     SAYS(acquire(READ_C), "queued"); /* deaf */
@@ -143,7 +143,7 @@ END_TEST
 
 /* Of 300 the first asks again: by refresh, acquire, acquire of who prefers readers. */
 /* rule: W13 */
-START_TEST(W13_an_answer_held_goes_on_for_the_others)
+START_TEST(held_reply_continues_for_the_others)
 {
     struct test_redis *b = listener(UUID_B);
     put_waiters(RQUEUE, UUID_B, 'r', 1, 300);
@@ -166,7 +166,7 @@ END_TEST
 
 /* A newcomer who passes the others opens the way for them, too. */
 /* rule: W13 */
-START_TEST(W13_a_reader_who_passes_goes_on_for_the_others)
+START_TEST(reader_that_overtakes_continues_for_the_others)
 {
     struct test_redis *b = listener(UUID_B);
     prefer = "0";
@@ -351,7 +351,7 @@ static void step(struct client *c)
 }
 
 /* rule: W14, W13 */
-START_TEST(W14_and_W13_in_any_sequence)
+START_TEST(bounds_hold_in_any_sequence)
 {
     walk_state = (unsigned)_i;
     prefer = kinds[_i % KINDS];
@@ -388,15 +388,15 @@ int main(void)
 {
     Suite *suite = suite_create("read-write chains");
     TCase *tc = add_case(suite, "going on");
-    tcase_add_loop_test(tc, T11_the_live_one_behind_the_deaf_is_found, 0, 32);
-    tcase_add_loop_test(tc, T11_a_live_reader_behind_the_deaf_joins_a_reading, 0, 4);
-    tcase_add_loop_test(tc, T11_a_try_behind_the_deaf_is_not_busy_in_the_end, 0, 2);
-    tcase_add_loop_test(tc, W13_an_answer_held_goes_on_for_the_others, 0, 3);
-    tcase_add_test(tc, W13_a_reader_who_passes_goes_on_for_the_others);
-    tcase_add_test(tc, W13_who_is_above_the_bar_is_not_forgotten_behind_deaf_writers);
+    tcase_add_loop_test(tc, live_waiter_behind_unheard_ones_is_found, 0, 32);
+    tcase_add_loop_test(tc, live_reader_behind_unheard_ones_joins_a_reading, 0, 4);
+    tcase_add_loop_test(tc, try_behind_unheard_waiters_does_not_end_in_EBUSY, 0, 2);
+    tcase_add_loop_test(tc, held_reply_continues_for_the_others, 0, 3);
+    tcase_add_test(tc, reader_that_overtakes_continues_for_the_others);
+    tcase_add_test(tc, reader_above_the_bar_is_not_forgotten_behind_unheard_writers);
 
     tc = add_case(suite, "walks");
-    tcase_add_loop_test(tc, W14_and_W13_in_any_sequence, 0,
+    tcase_add_loop_test(tc, bounds_hold_in_any_sequence, 0,
                         (int)test_count(WALKS_MORE, WALKS));
     return test_run_suite(suite);
 }

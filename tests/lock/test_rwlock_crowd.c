@@ -58,7 +58,7 @@ static void check_totals(const struct rw_totals *t)
 }
 
 /* rule: S1 */
-START_TEST(s1_32_readers_of_8_processes_are_inside_at_once_and_a_writer_is_not)
+START_TEST(readers_of_8_processes_are_inside_at_once_and_a_writer_is_not)
 {
     struct rw_totals totals;
     for (long i = 0; i < PROCESSES; i++)
@@ -89,7 +89,7 @@ static void start_mixed(const struct rw_options *options, long sections)
 }
 
 /* rule: S1, S3 */
-START_TEST(s1_s3_nobody_meets_a_writer_and_tokens_grow_whatever_form_they_ask_in)
+START_TEST(no_thread_meets_a_writer_and_tokens_grow_in_all_forms_of_lock)
 {
     struct rw_totals totals;
     long sections = test_count(SECTIONS, SECTIONS_QUICK);
@@ -139,7 +139,7 @@ static bool log_has_grown(void *arg)
 }
 
 /* rule: S1, S3 */
-START_TEST(s1_s3_nor_when_processes_are_killed_at_any_moment_and_started_again)
+START_TEST(no_thread_meets_a_writer_when_processes_are_killed_and_restarted)
 {
     enum { EVENTS_BETWEEN = 200 };
     struct rw_totals totals;
@@ -168,7 +168,7 @@ START_TEST(s1_s3_nor_when_processes_are_killed_at_any_moment_and_started_again)
 END_TEST
 
 /* rule: L7 */
-START_TEST(l7_everybody_answers_at_his_deadline_and_nobody_is_left)
+START_TEST(every_call_returns_at_its_deadline_and_no_waiter_is_left)
 {
     char job[16];
     struct rw_totals totals;
@@ -193,16 +193,13 @@ static Suite *make_suite(void)
 {
     Suite *s = suite_create("rwlock crowd");
     TCase *s1 = scene_tcase(s, "S1", open_scene, close_scene);
-    tcase_add_test(s1,
-                   s1_32_readers_of_8_processes_are_inside_at_once_and_a_writer_is_not);
-    tcase_add_test(s1,
-                   s1_s3_nobody_meets_a_writer_and_tokens_grow_whatever_form_they_ask_in);
-    tcase_add_test(s1,
-                   s1_s3_nor_when_processes_are_killed_at_any_moment_and_started_again);
+    tcase_add_test(s1, readers_of_8_processes_are_inside_at_once_and_a_writer_is_not);
+    tcase_add_test(s1, no_thread_meets_a_writer_and_tokens_grow_in_all_forms_of_lock);
+    tcase_add_test(s1, no_thread_meets_a_writer_when_processes_are_killed_and_restarted);
     test_long_tcase(s1);
 
     TCase *l7 = scene_tcase(s, "L7", open_scene, close_scene);
-    tcase_add_test(l7, l7_everybody_answers_at_his_deadline_and_nobody_is_left);
+    tcase_add_test(l7, every_call_returns_at_its_deadline_and_no_waiter_is_left);
     return s;
 }
 

@@ -137,7 +137,7 @@ static bool it_is_dead_and_the_others_are_not(void *arg)
 }
 
 /* rule: W2, W8 */
-START_TEST(w2_w8_a_killed_reader_ends_no_other_reading_and_lives_on_nobody_elses)
+START_TEST(killed_reader_ends_no_other_reading_and_is_prolonged_by_no_other_reader)
 {
     char id[SCENE_ID_MAX], key[SCENE_KEY_MAX];
     long long end = one_of_fifty_is_killed(id);
@@ -157,7 +157,7 @@ START_TEST(w2_w8_a_killed_reader_ends_no_other_reading_and_lives_on_nobody_elses
 END_TEST
 
 /* rule: L4 */
-START_TEST(l4_a_writer_waits_for_the_lease_of_a_killed_reader_and_not_longer)
+START_TEST(writer_waits_for_the_lease_of_a_killed_reader_and_not_longer)
 {
     test_rundir_off();
     char id[SCENE_ID_MAX];
@@ -177,7 +177,7 @@ END_TEST
 /* ---- killed */
 
 /* rule: W7 */
-START_TEST(w7_after_a_killed_writer_those_who_wait_to_read_are_next)
+START_TEST(waiting_readers_are_next_after_a_killed_writer)
 {
     test_rundir_off();
     start(0, 1, SCENE_TIMES(.lease = test_ms(LEASE_MS)));
@@ -207,7 +207,7 @@ START_TEST(w7_after_a_killed_writer_those_who_wait_to_read_are_next)
 END_TEST
 
 /* rule: W7 */
-START_TEST(w7_after_a_killed_reader_a_writer_is_next)
+START_TEST(writer_is_next_after_a_killed_reader)
 {
     test_rundir_off();
     start(0, 1, SCENE_TIMES(.lease = test_ms(LEASE_MS)));
@@ -232,7 +232,7 @@ START_TEST(w7_after_a_killed_reader_a_writer_is_next)
 END_TEST
 
 /* rule: L2 */
-START_TEST(l2_the_hand_over_goes_past_killed_waiters_of_both_kinds)
+START_TEST(hand_over_skips_killed_readers_and_writers)
 {
     start(0, 7, NULL);
     has(0, "lock");
@@ -257,7 +257,7 @@ END_TEST
 
 /* At the next poll, that is: its presence lasts for two of them at least. */
 /* rule: W12 */
-START_TEST(w12_readers_get_in_when_the_last_writer_who_waits_is_killed)
+START_TEST(readers_enter_when_the_last_waiting_writer_is_killed)
 {
     const long poll = 600;
     start(0, 4, SCENE_TIMES(.presence = test_ms(3 * poll)));
@@ -277,7 +277,7 @@ END_TEST
 /* ---- stopped */
 
 /* rule: W10 */
-START_TEST(w10_a_stopped_writer_keeps_readers_out_no_longer_than_its_presence)
+START_TEST(stopped_writer_blocks_readers_no_longer_than_its_presence)
 {
     start(0, 4, SCENE_TIMES(.presence = test_ms(PRESENCE_MS)));
     has(0, "rdlock");
@@ -301,7 +301,7 @@ END_TEST
 
 /* Two of its threads share a hold. The second time the one asks first of all. */
 /* rule: S4 */
-START_TEST(s4_a_reader_stopped_past_its_lease_is_told_and_harms_no_writer)
+START_TEST(reader_stopped_past_its_lease_learns_the_loss_and_harms_no_writer)
 {
     char id[SCENE_ID_MAX], writer_id[SCENE_ID_MAX], now_id[SCENE_ID_MAX];
     start(0, 1, SCENE_TIMES(.lease = test_ms(LEASE_MS)));
@@ -336,7 +336,7 @@ START_TEST(s4_a_reader_stopped_past_its_lease_is_told_and_harms_no_writer)
 END_TEST
 
 /* rule: W4 */
-START_TEST(w4_a_reader_stopped_past_its_lease_is_lost_though_others_read_on)
+START_TEST(reader_stopped_past_its_lease_is_lost_while_others_read_on)
 {
     char id[SCENE_ID_MAX];
     start(0, 1, SCENE_TIMES(.lease = test_ms(LEASE_MS)));
@@ -362,7 +362,7 @@ static const struct {
 
 /* w[0] lets w[1] in, which is stopped for longer than the grant; w[2] comes after it. */
 /* rule: T1 */
-START_TEST(t1_a_waiter_stopped_over_its_grant_does_not_believe_it)
+START_TEST(waiter_stopped_past_its_grant_does_not_believe_it)
 {
     const char *verb = grants[_i].verb;
     start(0, 3, SCENE_TIMES(.presence = test_ms(PRESENCE_MS)));
@@ -385,7 +385,7 @@ START_TEST(t1_a_waiter_stopped_over_its_grant_does_not_believe_it)
 END_TEST
 
 /* rule: S4 */
-START_TEST(s4_a_writer_stopped_past_its_lease_is_told_and_harms_no_reader)
+START_TEST(writer_stopped_past_its_lease_learns_the_loss_and_harms_no_reader)
 {
     start(0, 1, SCENE_TIMES(.lease = test_ms(LEASE_MS)));
     start(1, 4, NULL);
@@ -421,7 +421,7 @@ static long rare_polls(void)
 /* The writer polls, first with a long lease of another's before it, and is to
  * be there when the dead one's ends, half-way between two polls. */
 /* rule: W15 */
-START_TEST(w15_a_writer_is_not_late_when_the_reader_with_the_longest_lease_leaves)
+START_TEST(writer_is_not_late_when_the_reader_with_the_longest_lease_leaves)
 {
     test_rundir_off();
     char id[SCENE_ID_MAX], end[32];
@@ -518,7 +518,7 @@ static void leaves_or_has_lost_it(void)
 static const char *const modes[] = { "lock", "rdlock" };
 
 /* rule: L3 */
-START_TEST(l3_everybody_gets_in_after_a_restart_that_lost_all)
+START_TEST(all_waiters_enter_after_a_restart_that_lost_all_data)
 {
     start_line(test_ms(2 * LEASE_MS), test_ms(PRESENCE_MS));
     has(0, modes[_i]);
@@ -532,7 +532,7 @@ START_TEST(l3_everybody_gets_in_after_a_restart_that_lost_all)
 END_TEST
 
 /* rule: L3 */
-START_TEST(l3_everybody_gets_in_when_the_scripts_are_forgotten)
+START_TEST(all_waiters_enter_when_the_scripts_are_flushed)
 {
     start_line(test_ms(2 * LEASE_MS), test_ms(PRESENCE_MS));
     has(0, modes[_i]);
@@ -546,7 +546,7 @@ END_TEST
 /* Polls come 3 s apart: those who were not heard when the lock came free look again as
  * soon as they are. */
 /* rule: L3 */
-START_TEST(l3_no_wake_up_is_lost_when_subscribers_are_killed)
+START_TEST(no_wakeup_is_lost_when_subscribers_are_killed)
 {
     start_line(0, rare_polls());
     for (long n = test_count(30, 4); n > 0; n--) {
@@ -564,7 +564,7 @@ START_TEST(l3_no_wake_up_is_lost_when_subscribers_are_killed)
 END_TEST
 
 /* rule: L3 */
-START_TEST(l3_everybody_gets_in_whichever_key_is_deleted)
+START_TEST(all_waiters_enter_whichever_key_is_deleted)
 {
     static const char *const keys[] = { "N", "rlock:{N}:queue", "rlock:{N}:rqueue",
                                         "rlock:{N}:present", "rlock:{N}:readers" };
@@ -581,7 +581,7 @@ END_TEST
 
 /* They are stopped, so that it is the force that hands over, and not their release. */
 /* rule: T10 */
-START_TEST(t10_everybody_gets_in_after_a_force_and_each_holder_is_told)
+START_TEST(all_waiters_enter_after_a_force_and_each_holder_learns_the_loss)
 {
     start_line(0, rare_polls());
     start(SHARE + 1, SHARE + 3, NULL);
@@ -606,40 +606,35 @@ static Suite *make_suite(void)
     Suite *s = suite_create("rwlock, gone");
 
     TCase *fifty = scene_tcase(s, "fifty", open_fifty, close_fifty);
-    tcase_add_test(fifty,
-                   w2_w8_a_killed_reader_ends_no_other_reading_and_lives_on_nobody_elses);
-    tcase_add_test(fifty,
-                   l4_a_writer_waits_for_the_lease_of_a_killed_reader_and_not_longer);
+    tcase_add_test(
+        fifty, killed_reader_ends_no_other_reading_and_is_prolonged_by_no_other_reader);
+    tcase_add_test(fifty, writer_waits_for_the_lease_of_a_killed_reader_and_not_longer);
 
     TCase *killed = scene_tcase(s, "killed", open_scene, close_scene);
-    tcase_add_test(killed, w7_after_a_killed_writer_those_who_wait_to_read_are_next);
-    tcase_add_test(killed, w7_after_a_killed_reader_a_writer_is_next);
-    tcase_add_test(killed, l2_the_hand_over_goes_past_killed_waiters_of_both_kinds);
-    tcase_add_test(killed, w12_readers_get_in_when_the_last_writer_who_waits_is_killed);
-    tcase_add_test(
-        killed, w15_a_writer_is_not_late_when_the_reader_with_the_longest_lease_leaves);
+    tcase_add_test(killed, waiting_readers_are_next_after_a_killed_writer);
+    tcase_add_test(killed, writer_is_next_after_a_killed_reader);
+    tcase_add_test(killed, hand_over_skips_killed_readers_and_writers);
+    tcase_add_test(killed, readers_enter_when_the_last_waiting_writer_is_killed);
+    tcase_add_test(killed,
+                   writer_is_not_late_when_the_reader_with_the_longest_lease_leaves);
 
     TCase *stopped = scene_tcase(s, "stopped", open_scene, close_scene);
-    tcase_add_test(stopped,
-                   w10_a_stopped_writer_keeps_readers_out_no_longer_than_its_presence);
+    tcase_add_test(stopped, stopped_writer_blocks_readers_no_longer_than_its_presence);
     tcase_add_loop_test(
-        stopped, s4_a_reader_stopped_past_its_lease_is_told_and_harms_no_writer, 0, 2);
+        stopped, reader_stopped_past_its_lease_learns_the_loss_and_harms_no_writer, 0, 2);
+    tcase_add_test(stopped, reader_stopped_past_its_lease_is_lost_while_others_read_on);
+    tcase_add_loop_test(stopped, waiter_stopped_past_its_grant_does_not_believe_it, 0, 2);
     tcase_add_test(stopped,
-                   w4_a_reader_stopped_past_its_lease_is_lost_though_others_read_on);
-    tcase_add_loop_test(stopped, t1_a_waiter_stopped_over_its_grant_does_not_believe_it,
-                        0, 2);
-    tcase_add_test(stopped,
-                   s4_a_writer_stopped_past_its_lease_is_told_and_harms_no_reader);
+                   writer_stopped_past_its_lease_learns_the_loss_and_harms_no_reader);
 
     TCase *forgets = scene_tcase(s, "the server forgets", open_scene, close_scene);
-    tcase_add_loop_test(forgets, l3_everybody_gets_in_after_a_restart_that_lost_all, 0,
+    tcase_add_loop_test(forgets, all_waiters_enter_after_a_restart_that_lost_all_data, 0,
                         2);
-    tcase_add_loop_test(forgets, l3_everybody_gets_in_when_the_scripts_are_forgotten, 0,
-                        2);
-    tcase_add_loop_test(forgets, l3_no_wake_up_is_lost_when_subscribers_are_killed, 0, 2);
-    tcase_add_loop_test(forgets, l3_everybody_gets_in_whichever_key_is_deleted, 0, 2);
+    tcase_add_loop_test(forgets, all_waiters_enter_when_the_scripts_are_flushed, 0, 2);
+    tcase_add_loop_test(forgets, no_wakeup_is_lost_when_subscribers_are_killed, 0, 2);
+    tcase_add_loop_test(forgets, all_waiters_enter_whichever_key_is_deleted, 0, 2);
     tcase_add_loop_test(
-        forgets, t10_everybody_gets_in_after_a_force_and_each_holder_is_told, 0, 2);
+        forgets, all_waiters_enter_after_a_force_and_each_holder_learns_the_loss, 0, 2);
     return s;
 }
 

@@ -33,7 +33,7 @@ static struct answer downgrade_for(const char *id, const char *lease)
 /* ---- grants */
 
 /* rule: W16 */
-START_TEST(W16_one_message_names_all_of_a_client_with_their_tickets)
+START_TEST(one_message_names_all_ids_of_a_client_with_their_tickets)
 {
     struct test_redis *b = listener(UUID_B), *c = listener(UUID_C);
     char wanted[256];
@@ -54,7 +54,7 @@ START_TEST(W16_one_message_names_all_of_a_client_with_their_tickets)
 END_TEST
 
 /* rule: W16 */
-START_TEST(W16_who_is_named_by_the_request_is_told_by_its_answer_alone)
+START_TEST(id_named_by_the_request_is_granted_by_its_reply_alone)
 {
     struct test_redis *b = listener(UUID_B);
     char wanted[128];
@@ -74,7 +74,7 @@ START_TEST(W16_who_is_named_by_the_request_is_told_by_its_answer_alone)
 END_TEST
 
 /* rule: W16 */
-START_TEST(W16_a_refresh_tells_the_fate_of_each_id)
+START_TEST(refresh_reports_the_state_of_each_id)
 {
     struct test_redis *b = listener(UUID_B);
     SAYS(acquire(WRITE_A), "held");
@@ -97,7 +97,7 @@ END_TEST
 
 /* _i: whether anybody else waits to read. */
 /* rule: W17 */
-START_TEST(W17_a_client_that_is_not_heard_gets_its_tickets_back)
+START_TEST(unheard_client_gets_its_tickets_back)
 {
     struct test_redis *c = _i ? listener(UUID_C) : NULL, *admin = redis;
     char before[256], wanted[300];
@@ -136,7 +136,7 @@ END_TEST
 /* ---- downgrade */
 
 /* rule: W18 */
-START_TEST(W18_a_downgrade_keeps_id_token_and_end)
+START_TEST(downgrade_changes_neither_id_token_nor_end)
 {
     static const char *const leases[] = { "0", "10000", "60000" };
     struct answer first = acquire_fenced(FENCED_WRITE_A);
@@ -155,7 +155,7 @@ START_TEST(W18_a_downgrade_keeps_id_token_and_end)
 END_TEST
 
 /* rule: W18 */
-START_TEST(W18_a_downgrade_may_be_repeated)
+START_TEST(downgrade_may_be_repeated)
 {
     struct test_redis *b = listener(UUID_B);
     SAYS(acquire(WRITE_A), "held");
@@ -182,7 +182,7 @@ END_TEST
 
 /* _i: whether a downgrade has come before. */
 /* rule: W19 */
-START_TEST(W19_scripts_find_an_id_in_either_mode)
+START_TEST(scripts_find_an_id_in_either_mode)
 {
     SAYS(acquire(WRITE_A), "held");
     if (_i)
@@ -206,7 +206,7 @@ END_TEST
 /* ---- sharing */
 
 /* rule: W21 */
-START_TEST(W21_who_shares_has_no_end_of_its_own)
+START_TEST(sharing_reader_has_no_end_of_its_own)
 {
     SAYS(ask_read(READ_A, "10000", ""), "held");
     struct answer a = share(READ_A2, READ_A);
@@ -225,7 +225,7 @@ START_TEST(W21_who_shares_has_no_end_of_its_own)
 END_TEST
 
 /* rule: W21 */
-START_TEST(W21_who_shares_queues_behind_a_writer)
+START_TEST(sharing_reader_queues_behind_a_writer)
 {
     struct test_redis *b = listener(UUID_B);
     SAYS(acquire(READ_A), "held");
@@ -244,7 +244,7 @@ START_TEST(W21_who_shares_queues_behind_a_writer)
 END_TEST
 
 /* rule: W21 */
-START_TEST(W21_what_is_not_held_is_not_shared)
+START_TEST(lock_that_is_not_held_is_not_shared)
 {
     SAYS(acquire(READ_A), "held");
     SAYS(acquire(READ_B), "held");
@@ -283,7 +283,7 @@ static bool later(const char *one, const char *other)
 }
 
 /* rule: W26 */
-START_TEST(W26_readers_of_one_reading_share_a_token_and_writers_have_greater_ones)
+START_TEST(readers_of_one_reading_share_a_token_and_writers_have_greater_ones)
 {
     char last[32] = "1";
     for (int i = 0; i < 3; i++) {
@@ -304,7 +304,7 @@ START_TEST(W26_readers_of_one_reading_share_a_token_and_writers_have_greater_one
 END_TEST
 
 /* rule: W26 */
-START_TEST(W26_granted_readers_are_told_the_token_that_they_share)
+START_TEST(granted_readers_learn_the_token_that_they_share)
 {
     struct test_redis *b = listener(UUID_B), *c = listener(UUID_C);
     char token[32];
@@ -334,7 +334,7 @@ END_TEST
 
 /* _i: by a request of its own, or let in. */
 /* rule: W26 */
-START_TEST(W26_the_first_with_fencing_that_joins_draws_the_token)
+START_TEST(first_joining_reader_with_fencing_draws_the_token)
 {
     struct test_redis *b = listener(UUID_B), *c = listener(UUID_C);
     SAYS(acquire(READ_A), "held");
@@ -359,7 +359,7 @@ START_TEST(W26_the_first_with_fencing_that_joins_draws_the_token)
 END_TEST
 
 /* rule: W26 */
-START_TEST(W26_readers_that_join_a_downgrade_have_its_token)
+START_TEST(readers_that_join_a_downgrade_have_its_token)
 {
     struct answer w = acquire_fenced(FENCED_WRITE_A);
     SAYS(downgrade(FENCED_WRITE_A), "held");
@@ -384,25 +384,25 @@ static TCase *add_case(Suite *suite, const char *name)
 static void add_grants(Suite *suite)
 {
     TCase *tc = add_case(suite, "grants");
-    tcase_add_test(tc, W16_one_message_names_all_of_a_client_with_their_tickets);
-    tcase_add_test(tc, W16_who_is_named_by_the_request_is_told_by_its_answer_alone);
-    tcase_add_test(tc, W16_a_refresh_tells_the_fate_of_each_id);
-    tcase_add_loop_test(tc, W17_a_client_that_is_not_heard_gets_its_tickets_back, 0, 2);
+    tcase_add_test(tc, one_message_names_all_ids_of_a_client_with_their_tickets);
+    tcase_add_test(tc, id_named_by_the_request_is_granted_by_its_reply_alone);
+    tcase_add_test(tc, refresh_reports_the_state_of_each_id);
+    tcase_add_loop_test(tc, unheard_client_gets_its_tickets_back, 0, 2);
 
     tc = add_case(suite, "downgrade and sharing");
-    tcase_add_loop_test(tc, W18_a_downgrade_keeps_id_token_and_end, 0, 3);
-    tcase_add_test(tc, W18_a_downgrade_may_be_repeated);
-    tcase_add_loop_test(tc, W19_scripts_find_an_id_in_either_mode, 0, 2);
-    tcase_add_test(tc, W21_who_shares_has_no_end_of_its_own);
-    tcase_add_test(tc, W21_who_shares_queues_behind_a_writer);
-    tcase_add_loop_test(tc, W21_what_is_not_held_is_not_shared, 0, 3);
+    tcase_add_loop_test(tc, downgrade_changes_neither_id_token_nor_end, 0, 3);
+    tcase_add_test(tc, downgrade_may_be_repeated);
+    tcase_add_loop_test(tc, scripts_find_an_id_in_either_mode, 0, 2);
+    tcase_add_test(tc, sharing_reader_has_no_end_of_its_own);
+    tcase_add_test(tc, sharing_reader_queues_behind_a_writer);
+    tcase_add_loop_test(tc, lock_that_is_not_held_is_not_shared, 0, 3);
 
     tc = add_case(suite, "tokens");
-    tcase_add_test(
-        tc, W26_readers_of_one_reading_share_a_token_and_writers_have_greater_ones);
-    tcase_add_test(tc, W26_granted_readers_are_told_the_token_that_they_share);
-    tcase_add_loop_test(tc, W26_the_first_with_fencing_that_joins_draws_the_token, 0, 2);
-    tcase_add_test(tc, W26_readers_that_join_a_downgrade_have_its_token);
+    tcase_add_test(tc,
+                   readers_of_one_reading_share_a_token_and_writers_have_greater_ones);
+    tcase_add_test(tc, granted_readers_learn_the_token_that_they_share);
+    tcase_add_loop_test(tc, first_joining_reader_with_fencing_draws_the_token, 0, 2);
+    tcase_add_test(tc, readers_that_join_a_downgrade_have_its_token);
 }
 
 int main(void)

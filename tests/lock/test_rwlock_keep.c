@@ -108,7 +108,7 @@ static void expect_kept(void)
 /* ---- K14 */
 
 /* rule: K14 */
-START_TEST(k14_reading_again_needs_no_server)
+START_TEST(reading_again_needs_no_server)
 {
     expect_kept();
     rlock_stats_t stats = stats_of(client);
@@ -129,7 +129,7 @@ END_TEST
 
 /* The server's own count: the library asks once a second, for all it keeps. */
 /* rule: K14 */
-START_TEST(k14_the_server_sees_no_command_of_it)
+START_TEST(reading_again_sends_no_command)
 {
     expect_kept();
     long long before = test_redis_calls(redis, "evalsha");
@@ -142,7 +142,7 @@ START_TEST(k14_the_server_sees_no_command_of_it)
 END_TEST
 
 /* rule: K14 */
-START_TEST(k14_threads_join_without_the_server)
+START_TEST(threads_share_a_read_hold_without_the_server)
 {
     OK(rlock_rwlock_rdlock(&l));
     long long before = asked();
@@ -159,7 +159,7 @@ START_TEST(k14_threads_join_without_the_server)
 END_TEST
 
 /* rule: K14 */
-START_TEST(k14_without_retain_every_newcomer_asks)
+START_TEST(without_retention_every_new_reader_asks_the_server)
 {
     rlock_rwlock_t plain = l;
     plain.rlk.rlk_retain_ms = 1; /* 0 ms */
@@ -177,7 +177,7 @@ END_TEST
 /* One whose handle keeps nothing may share what another one keeps, if the server says so,
  * and ends it. */
 /* rule: K14 */
-START_TEST(k14_who_asks_shares_what_is_kept)
+START_TEST(requester_shares_the_retained_read_hold)
 {
     rlock_rwlock_t plain = l;
     plain.rlk.rlk_retain_ms = 1; /* 0 ms */
@@ -195,7 +195,7 @@ END_TEST
 
 /* The message is lost, but one who asked was told that a writer waits. */
 /* rule: K14 */
-START_TEST(k14_the_answer_to_a_newcomer_tells_of_a_writer)
+START_TEST(reply_to_a_new_reader_reports_a_writer)
 {
     keep_behind_proxy(30000);
     TEST_RULE(proxy, .contains = "1 wanted ", .on = TEST_ON_MESSAGE, .action = TEST_DROP);
@@ -213,7 +213,7 @@ END_TEST
 
 /* Ten times within the time of a few askings. */
 /* rule: K14 */
-START_TEST(k14_a_writer_gets_it_at_once)
+START_TEST(writer_gets_a_retained_read_lock_at_once)
 {
     struct timespec at = test_in_ms(CLOCK_MONOTONIC, test_ms(SOON_MS / 2));
     for (int i = 0; i < 10; i++) {
@@ -231,7 +231,7 @@ static bool gets_it(void *lock)
 }
 
 /* rule: K15 */
-START_TEST(k15_so_does_who_tries)
+START_TEST(trywrlock_recalls_a_retained_read_lock)
 {
     expect_kept();
     EXPECT(rlock_rwlock_trywrlock(&theirs), EBUSY);
@@ -241,7 +241,7 @@ START_TEST(k15_so_does_who_tries)
 END_TEST
 
 /* rule: K15 */
-START_TEST(k15_and_who_waits_for_it_to_be_free)
+START_TEST(waitfree_recalls_a_retained_read_lock)
 {
     struct timespec at = test_in_ms(CLOCK_REALTIME, test_ms(SOON_MS / 2));
     expect_kept();
@@ -251,7 +251,7 @@ START_TEST(k15_and_who_waits_for_it_to_be_free)
 END_TEST
 
 /* rule: K14 */
-START_TEST(k14_readers_elsewhere_do_not_end_it)
+START_TEST(readers_elsewhere_do_not_end_a_retained_read_hold)
 {
     expect_kept();
     uint64_t messages = stats_of(client).messages;
@@ -272,7 +272,7 @@ static bool is_told(void *messages)
 
 /* Those inside finish, and may read again; those who come queue behind the writer. */
 /* rule: K14 */
-START_TEST(k14_once_a_writer_waits_new_readers_queue)
+START_TEST(new_readers_queue_once_a_writer_waits)
 {
     uint64_t messages = stats_of(client).messages;
     OK(actor_does(&actor[0], run_rdlock, &l));
@@ -320,7 +320,7 @@ static int run_flood(void *lock)
 
 /* _i: with its message, and when that is lost, so that the asking has to tell (H8). */
 /* rule: K14 */
-START_TEST(k14_overlapping_readers_do_not_starve_a_writer)
+START_TEST(overlapping_readers_do_not_starve_a_writer)
 {
     struct task tasks[4];
     struct timespec at;
@@ -350,7 +350,7 @@ END_TEST
 
 /* Of its own process. */
 /* rule: K14 */
-START_TEST(k14_nor_a_writer_here)
+START_TEST(overlapping_readers_do_not_starve_a_writer_of_their_process)
 {
     struct task tasks[3];
     memset(&flood, 0, sizeof(flood));
@@ -374,7 +374,7 @@ END_TEST
 
 /* Nobody inside, and the message is lost: a third of a presence, and no longer (K5). */
 /* rule: K14 */
-START_TEST(k14_a_lost_wanted_is_mended_by_asking)
+START_TEST(lost_recall_is_found_by_the_next_refresh)
 {
     keep_behind_proxy(PRESENCE_MS);
     int rule = TEST_RULE(proxy, .contains = "1 wanted ", .on = TEST_ON_MESSAGE,
@@ -392,7 +392,7 @@ END_TEST
 /* Its TTL is that of a grant while nobody is inside (K5), and nobody for long is too long
  * (K9). */
 /* rule: K14 */
-START_TEST(k14_it_is_kept_for_so_long_and_no_longer)
+START_TEST(read_lock_is_retained_for_a_limited_time)
 {
     keep_with(test_ms(SHORT_MS), PRESENCE_MS);
     expect_kept();
@@ -410,7 +410,7 @@ static bool is_asked(void *before)
 }
 
 /* rule: K14 */
-START_TEST(k14_it_is_asked_for_and_lasts)
+START_TEST(retained_read_lock_is_refreshed_and_lasts)
 {
     keep_with(RETAIN_MS, PRESENCE_MS);
     expect_kept();
@@ -423,7 +423,7 @@ START_TEST(k14_it_is_asked_for_and_lasts)
 END_TEST
 
 /* rule: K14 */
-START_TEST(k14_who_is_inside_has_the_whole_lease)
+START_TEST(reader_of_a_retained_hold_has_the_whole_lease)
 {
     long ms = 0;
     keep_with(RETAIN_MS, PRESENCE_MS);
@@ -441,7 +441,7 @@ END_TEST
 /* ---- how it ends */
 
 /* rule: K8 */
-START_TEST(k8_forced_or_deleted_it_is_asked_for_anew)
+START_TEST(forced_or_deleted_read_lock_is_acquired_again)
 {
     keep_with(RETAIN_MS, PRESENCE_MS);
     expect_kept();
@@ -461,7 +461,7 @@ START_TEST(k8_forced_or_deleted_it_is_asked_for_anew)
 END_TEST
 
 /* rule: K9 */
-START_TEST(k9_destroy_and_close_do_not_mind)
+START_TEST(destroy_and_close_release_a_retained_read_lock)
 {
     expect_kept();
     OK(rlock_rwlock_destroy(&l));
@@ -479,7 +479,7 @@ START_TEST(k9_destroy_and_close_do_not_mind)
 END_TEST
 
 /* rule: K14 */
-START_TEST(k14_a_fixed_lease_has_a_hold_of_its_own)
+START_TEST(fixed_lease_has_a_hold_of_its_own)
 {
     expect_kept();
     OK(rlock_rwlock_rdlock_lease(&l, 60000));
@@ -495,7 +495,7 @@ END_TEST
 
 /* Who extends to a fixed lease keeps nothing. */
 /* rule: K14 */
-START_TEST(k14_nor_is_what_became_fixed_kept)
+START_TEST(hold_that_became_fixed_is_not_retained)
 {
     OK(rlock_rwlock_rdlock(&l));
     OK(rlock_rwlock_extend(&l, 60000));
@@ -521,11 +521,11 @@ static void start_keeper(struct worker *w)
 }
 
 /* rule: K12 */
-START_TEST(k12_a_child_has_nothing)
+START_TEST(child_of_a_fork_has_no_retained_hold)
 {
     struct worker w;
     char keeper[ID_SIZE];
-    if (!test_can_fork("k12_a_child_has_nothing"))
+    if (!test_can_fork("child_of_a_fork_has_no_retained_hold"))
         return;
     start_keeper(&w);
     const redisReply *keepers = test_redis_do(redis, "ZRANGE", KEEPERS, "0", "-1");
@@ -544,7 +544,7 @@ END_TEST
 
 /* Stopped or killed while nobody was inside, it holds up others for a presence. */
 /* rule: K13 */
-START_TEST(k13_a_keeper_that_stops_costs_a_presence)
+START_TEST(stopped_process_with_a_retained_lock_costs_a_presence)
 {
     struct worker w;
     struct timespec at;
@@ -568,29 +568,29 @@ int main(void)
     TCase *tc = tcase_create("read");
     tcase_add_unchecked_fixture(tc, fixture_start, fixture_stop);
     tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_test(tc, k14_reading_again_needs_no_server);
-    tcase_add_test(tc, k14_the_server_sees_no_command_of_it);
-    tcase_add_test(tc, k14_threads_join_without_the_server);
-    tcase_add_test(tc, k14_without_retain_every_newcomer_asks);
-    tcase_add_test(tc, k14_who_asks_shares_what_is_kept);
-    tcase_add_test(tc, k14_the_answer_to_a_newcomer_tells_of_a_writer);
-    tcase_add_test(tc, k14_a_writer_gets_it_at_once);
-    tcase_add_test(tc, k15_so_does_who_tries);
-    tcase_add_test(tc, k15_and_who_waits_for_it_to_be_free);
-    tcase_add_test(tc, k14_readers_elsewhere_do_not_end_it);
-    tcase_add_test(tc, k14_once_a_writer_waits_new_readers_queue);
-    tcase_add_loop_test(tc, k14_overlapping_readers_do_not_starve_a_writer, 0, 2);
-    tcase_add_test(tc, k14_nor_a_writer_here);
-    tcase_add_test(tc, k14_a_lost_wanted_is_mended_by_asking);
-    tcase_add_test(tc, k14_it_is_kept_for_so_long_and_no_longer);
-    tcase_add_test(tc, k14_it_is_asked_for_and_lasts);
-    tcase_add_test(tc, k14_who_is_inside_has_the_whole_lease);
-    tcase_add_loop_test(tc, k8_forced_or_deleted_it_is_asked_for_anew, 0, 2);
-    tcase_add_test(tc, k9_destroy_and_close_do_not_mind);
-    tcase_add_test(tc, k14_a_fixed_lease_has_a_hold_of_its_own);
-    tcase_add_test(tc, k14_nor_is_what_became_fixed_kept);
-    tcase_add_test(tc, k12_a_child_has_nothing);
-    tcase_add_loop_test(tc, k13_a_keeper_that_stops_costs_a_presence, 0, 2);
+    tcase_add_test(tc, reading_again_needs_no_server);
+    tcase_add_test(tc, reading_again_sends_no_command);
+    tcase_add_test(tc, threads_share_a_read_hold_without_the_server);
+    tcase_add_test(tc, without_retention_every_new_reader_asks_the_server);
+    tcase_add_test(tc, requester_shares_the_retained_read_hold);
+    tcase_add_test(tc, reply_to_a_new_reader_reports_a_writer);
+    tcase_add_test(tc, writer_gets_a_retained_read_lock_at_once);
+    tcase_add_test(tc, trywrlock_recalls_a_retained_read_lock);
+    tcase_add_test(tc, waitfree_recalls_a_retained_read_lock);
+    tcase_add_test(tc, readers_elsewhere_do_not_end_a_retained_read_hold);
+    tcase_add_test(tc, new_readers_queue_once_a_writer_waits);
+    tcase_add_loop_test(tc, overlapping_readers_do_not_starve_a_writer, 0, 2);
+    tcase_add_test(tc, overlapping_readers_do_not_starve_a_writer_of_their_process);
+    tcase_add_test(tc, lost_recall_is_found_by_the_next_refresh);
+    tcase_add_test(tc, read_lock_is_retained_for_a_limited_time);
+    tcase_add_test(tc, retained_read_lock_is_refreshed_and_lasts);
+    tcase_add_test(tc, reader_of_a_retained_hold_has_the_whole_lease);
+    tcase_add_loop_test(tc, forced_or_deleted_read_lock_is_acquired_again, 0, 2);
+    tcase_add_test(tc, destroy_and_close_release_a_retained_read_lock);
+    tcase_add_test(tc, fixed_lease_has_a_hold_of_its_own);
+    tcase_add_test(tc, hold_that_became_fixed_is_not_retained);
+    tcase_add_test(tc, child_of_a_fork_has_no_retained_hold);
+    tcase_add_loop_test(tc, stopped_process_with_a_retained_lock_costs_a_presence, 0, 2);
     suite_add_tcase(suite, tc);
     return test_run_suite(suite);
 }

@@ -85,7 +85,7 @@ static bool is_told(void *messages)
 }
 
 /* rule: K16 */
-START_TEST(k16_writer_and_reader_of_one_process_give_it_back_to_each_other)
+START_TEST(writer_and_reader_of_one_process_release_for_each_other)
 {
     for (int i = 0; i < 5; i++) {
         write_once();
@@ -109,7 +109,7 @@ static int run_try_read_once(void *lock)
 }
 
 /* rule: K16 */
-START_TEST(k16_a_try_to_write_takes_what_threads_have_read_with)
+START_TEST(trywrlock_replaces_the_retained_read_holds_of_its_process)
 {
     enum { ROUNDS = 20 };
     for (int round = 0; round < ROUNDS; round++) {
@@ -125,7 +125,7 @@ START_TEST(k16_a_try_to_write_takes_what_threads_have_read_with)
 END_TEST
 
 /* rule: K16 */
-START_TEST(k16_a_try_is_not_told_busy_by_what_another_thread_gives_back)
+START_TEST(try_does_not_return_EBUSY_while_another_thread_releases)
 {
     keep_behind_proxy(30000);
     write_once();
@@ -144,7 +144,7 @@ END_TEST
 
 /* H11, W18: the answer says that of the grant, or a block's first. */
 /* rule: H11 */
-START_TEST(h11_a_renewals_late_answer_changes_no_token_of_who_reads_now)
+START_TEST(late_renewal_reply_does_not_change_the_token_of_a_later_reader)
 {
     uint64_t first, section, reading, later;
     keep_behind_proxy(900);
@@ -173,7 +173,7 @@ START_TEST(h11_a_renewals_late_answer_changes_no_token_of_who_reads_now)
 END_TEST
 
 /* rule: K16 */
-START_TEST(k16_a_reader_elsewhere_gets_it_at_once)
+START_TEST(reader_elsewhere_gets_a_retained_write_lock_at_once)
 {
     struct timespec at = test_in_ms(CLOCK_MONOTONIC, test_ms(SOON_MS / 2));
     for (int i = 0; i < 10; i++) {
@@ -186,7 +186,7 @@ START_TEST(k16_a_reader_elsewhere_gets_it_at_once)
 END_TEST
 
 /* rule: K16 */
-START_TEST(k16_threads_pass_it_on)
+START_TEST(threads_hand_off_a_write_lock)
 {
     OK(actor_does(&actor[0], run_wrlock, &l));
     long long before = asked();
@@ -203,7 +203,7 @@ END_TEST
 
 /* _i: who waits elsewhere, or here to read. */
 /* rule: W25 */
-START_TEST(w25_but_not_past_the_server)
+START_TEST(threads_do_not_hand_off_past_waiters_at_the_server)
 {
     rlock_rwlock_t *who = _i == 2 ? &l : &theirs;
     uint64_t messages = stats_of(client).messages;
@@ -226,7 +226,7 @@ START_TEST(w25_but_not_past_the_server)
 END_TEST
 
 /* rule: W25 */
-START_TEST(w25_without_retain_each_goes_to_the_server)
+START_TEST(without_retention_each_writer_asks_the_server)
 {
     rlock_rwlock_t plain = l;
     plain.rlk.rlk_retain_ms = 1; /* 0 ms */
@@ -250,7 +250,7 @@ static uint64_t token(rlock_rwlock_t *lock)
 }
 
 /* rule: H11 */
-START_TEST(h11_tokens_grow_and_a_downgrade_keeps_its_own)
+START_TEST(tokens_grow_and_a_downgrade_does_not_change_its_own)
 {
     rlock_rwlock_t f = rwlock_with(client, "n", -1, 1);
     rlock_rwlock_t f_theirs = rwlock_with(other, "n", -1, 1);
@@ -279,7 +279,7 @@ END_TEST
 
 /* Readers of a reading have its token, the newcomers too. */
 /* rule: W26 */
-START_TEST(w26_who_joins_has_the_token_of_the_reading)
+START_TEST(joining_reader_has_the_token_of_the_reading)
 {
     rlock_rwlock_t f = rwlock_with(client, "n", -1, 1);
     OK(rlock_rwlock_rdlock(&f));
@@ -302,17 +302,17 @@ int main(void)
     TCase *tc = tcase_create("write");
     tcase_add_unchecked_fixture(tc, fixture_start, fixture_stop);
     tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_loop_test(
-        tc, k16_writer_and_reader_of_one_process_give_it_back_to_each_other, 0, 2);
-    tcase_add_test(tc, k16_a_try_to_write_takes_what_threads_have_read_with);
-    tcase_add_test(tc, k16_a_try_is_not_told_busy_by_what_another_thread_gives_back);
-    tcase_add_test(tc, h11_a_renewals_late_answer_changes_no_token_of_who_reads_now);
-    tcase_add_test(tc, k16_a_reader_elsewhere_gets_it_at_once);
-    tcase_add_test(tc, k16_threads_pass_it_on);
-    tcase_add_loop_test(tc, w25_but_not_past_the_server, 0, 3);
-    tcase_add_test(tc, w25_without_retain_each_goes_to_the_server);
-    tcase_add_test(tc, h11_tokens_grow_and_a_downgrade_keeps_its_own);
-    tcase_add_test(tc, w26_who_joins_has_the_token_of_the_reading);
+    tcase_add_loop_test(tc, writer_and_reader_of_one_process_release_for_each_other, 0,
+                        2);
+    tcase_add_test(tc, trywrlock_replaces_the_retained_read_holds_of_its_process);
+    tcase_add_test(tc, try_does_not_return_EBUSY_while_another_thread_releases);
+    tcase_add_test(tc, late_renewal_reply_does_not_change_the_token_of_a_later_reader);
+    tcase_add_test(tc, reader_elsewhere_gets_a_retained_write_lock_at_once);
+    tcase_add_test(tc, threads_hand_off_a_write_lock);
+    tcase_add_loop_test(tc, threads_do_not_hand_off_past_waiters_at_the_server, 0, 3);
+    tcase_add_test(tc, without_retention_each_writer_asks_the_server);
+    tcase_add_test(tc, tokens_grow_and_a_downgrade_does_not_change_its_own);
+    tcase_add_test(tc, joining_reader_has_the_token_of_the_reading);
     suite_add_tcase(suite, tc);
     return test_run_suite(suite);
 }

@@ -45,7 +45,7 @@ static bool is_told(struct test_redis *box, const char *id)
 /* ---- who is in it */
 
 /* rule: K15 */
-START_TEST(k15_who_wants_to_be_told_is_in_it_until_his_end)
+START_TEST(client_that_requests_recalls_is_listed_until_its_hold_ends)
 {
     struct answer a = acquire(KEEP_A);
     ck_assert_str_eq(WHAT(a), "held");
@@ -67,7 +67,7 @@ START_TEST(k15_who_wants_to_be_told_is_in_it_until_his_end)
 END_TEST
 
 /* rule: K15 */
-START_TEST(k15_other_readers_are_not)
+START_TEST(other_readers_are_not_listed)
 {
     ck_assert_int_eq((int)acquire(READ_A).flags, 0);
     ck_assert_int_eq((int)acquire(READ_B).flags, 0);
@@ -77,7 +77,7 @@ START_TEST(k15_other_readers_are_not)
 END_TEST
 
 /* rule: K15 */
-START_TEST(k15_who_shares_the_hold_of_one_who_is_raises_it)
+START_TEST(reader_that_shares_a_listed_hold_prolongs_the_entry)
 {
     SAYS(acquire(KEEP_A), "held");
     test_redis_do(redis, "ZADD", KEEPERS, "5", KEEP_A);
@@ -91,7 +91,7 @@ END_TEST
 /* _i: the last reader's release, one of two, with a marker, force, and the hand-over to a
  * writer of what has expired. */
 /* rule: K15 */
-START_TEST(k15_it_goes_with_the_hold)
+START_TEST(entry_ends_with_the_hold)
 {
     SAYS(acquire(KEEP_A), "held");
     SAYS(acquire(_i == 1 ? KEEP_B : READ_B), "held");
@@ -114,7 +114,7 @@ START_TEST(k15_it_goes_with_the_hold)
 END_TEST
 
 /* rule: K15 */
-START_TEST(k15_a_reading_begins_without_those_of_another)
+START_TEST(new_reading_begins_without_entries_of_the_last)
 {
     SAYS(acquire(KEEP_A), "held");
     expire();
@@ -125,7 +125,7 @@ START_TEST(k15_a_reading_begins_without_those_of_another)
 END_TEST
 
 /* rule: K15 */
-START_TEST(k15_the_dead_are_taken_out_in_time)
+START_TEST(dead_clients_are_removed_in_time)
 {
     SAYS(acquire(KEEP_A), "held");
     test_redis_do(redis, "ZADD", KEEPERS, "5", KEEP_B);
@@ -137,7 +137,7 @@ END_TEST
 /* ---- who is told, and when */
 
 /* rule: K15 */
-START_TEST(k15_the_first_writer_tells_each_client_once)
+START_TEST(first_writer_recalls_each_client_once)
 {
     struct test_redis *a = listener(UUID_A), *b = listener(UUID_B);
     SAYS(acquire(KEEP_A), "held");
@@ -155,7 +155,7 @@ START_TEST(k15_the_first_writer_tells_each_client_once)
 END_TEST
 
 /* rule: K15 */
-START_TEST(k15_so_does_one_behind_a_waiter_of_another_type)
+START_TEST(writer_behind_a_waiter_of_another_type_recalls_each_client)
 {
     struct test_redis *a = listener(UUID_A);
     SAYS(acquire(KEEP_A), "held");
@@ -167,7 +167,7 @@ START_TEST(k15_so_does_one_behind_a_waiter_of_another_type)
 END_TEST
 
 /* rule: K15 */
-START_TEST(k15_while_a_writer_waits_nobody_is_in_it)
+START_TEST(no_client_is_listed_while_a_writer_waits)
 {
     SAYS(acquire(KEEP_A), "held");
     SAYS(acquire(WRITE_C), "queued"); /* he does not listen, so that readers may join */
@@ -183,7 +183,7 @@ START_TEST(k15_while_a_writer_waits_nobody_is_in_it)
 END_TEST
 
 /* rule: K15 */
-START_TEST(k15_readers_cause_no_message)
+START_TEST(readers_cause_no_message)
 {
     struct test_redis *a = listener(UUID_A), *c = listener(UUID_C);
     SAYS(acquire(KEEP_A), "held");
@@ -202,7 +202,7 @@ START_TEST(k15_readers_cause_no_message)
 END_TEST
 
 /* rule: K15 */
-START_TEST(k15_so_does_a_try_to_write_and_who_waits_for_the_lock_to_be_free)
+START_TEST(trywrlock_and_waitfree_recall_each_client)
 {
     struct test_redis *a = listener(UUID_A);
     SAYS(acquire(KEEP_A), "held");
@@ -220,7 +220,7 @@ START_TEST(k15_so_does_a_try_to_write_and_who_waits_for_the_lock_to_be_free)
 END_TEST
 
 /* rule: K15 */
-START_TEST(k15_the_dead_are_not_told)
+START_TEST(dead_clients_are_not_recalled)
 {
     struct test_redis *a = listener(UUID_A), *b = listener(UUID_B);
     SAYS(acquire(KEEP_A), "held");
@@ -236,7 +236,7 @@ END_TEST
 
 /* The rest finds out when it asks. */
 /* rule: K15 */
-START_TEST(k15_so_many_are_told_and_no_more)
+START_TEST(limited_number_of_clients_is_recalled)
 {
     char id[64];
     SAYS(acquire(READ_A), "held");
@@ -251,7 +251,7 @@ START_TEST(k15_so_many_are_told_and_no_more)
 END_TEST
 
 /* rule: K10 */
-START_TEST(k10_who_listens_as_redisson_does_is_another)
+START_TEST(redisson_subscriber_counts_as_contention)
 {
     struct test_redis *waiter = channel_listener(CHANNEL);
     ck_assert_int_eq((int)acquire(KEEP_A).flags, WANTED);
@@ -264,7 +264,7 @@ END_TEST
 
 /* What is no member that a library wrote is not told. */
 /* rule: K15 */
-START_TEST(k15_a_foreign_member_does_no_harm)
+START_TEST(foreign_member_of_the_list_does_no_harm)
 {
     SAYS(acquire(KEEP_A), "held");
     test_redis_do(redis, "ZADD", KEEPERS, "9999999999999", "x");
@@ -276,7 +276,7 @@ END_TEST
 
 /* _i: the call. */
 /* rule: K15 */
-START_TEST(k15_a_key_of_another_type_gives_an_error_and_nothing_is_changed)
+START_TEST(key_of_another_type_is_an_error_and_changes_nothing)
 {
     char before[64];
     SAYS(acquire(KEEP_A), "held");
@@ -299,7 +299,7 @@ END_TEST
 /* ---- a writer who keeps it */
 
 /* rule: K16 */
-START_TEST(k16_a_writer_is_told_of_whoever_comes_once)
+START_TEST(writer_is_recalled_once_by_any_newcomer)
 {
     struct test_redis *a = listener(UUID_A);
     struct answer taken = acquire(WRITE_K);
@@ -336,7 +336,7 @@ START_TEST(k16_a_writer_is_told_of_whoever_comes_once)
 END_TEST
 
 /* rule: K4 */
-START_TEST(k4_a_grant_says_whether_others_wait)
+START_TEST(grant_says_whether_others_wait)
 {
     struct test_redis *a = listener(UUID_A);
     SAYS(acquire(READ_C), "held");
@@ -353,7 +353,7 @@ START_TEST(k4_a_grant_says_whether_others_wait)
 END_TEST
 
 /* rule: K2 */
-START_TEST(k2_a_renewal_may_turn_1_into_2)
+START_TEST(renewal_may_request_the_recall_later)
 {
     SAYS(acquire(WRITE_A), "held");
     ck_assert_str_eq(field(WRITE_A), "1");
@@ -372,7 +372,7 @@ static unsigned long long number(const char *token)
 }
 
 /* rule: H11 */
-START_TEST(h11_a_writer_is_given_a_block_of_tokens_when_he_asks)
+START_TEST(writer_that_asks_is_given_a_block_of_tokens)
 {
     struct answer a = acquire_fenced(FENCED_K);
     unsigned long long first = number(a.fate[0].token);
@@ -392,7 +392,7 @@ END_TEST
 
 /* Those who join the reading have no smaller one than the sections before. */
 /* rule: H11 */
-START_TEST(h11_a_downgrade_keeps_the_token_of_its_section)
+START_TEST(downgrade_does_not_change_the_token_of_its_section)
 {
     acquire_fenced(FENCED_K);
     struct answer a = renew(FENCED_K, "60000m");
@@ -410,7 +410,7 @@ END_TEST
 
 /* Not what nobody was given: a writer may have been told it by a forged message. */
 /* rule: H11 */
-START_TEST(h11_nor_has_it_another)
+START_TEST(downgraded_hold_draws_no_other_token)
 {
     static const char *const wrong[] = { "1", "9223372036854775807", "x", "-5", "" };
     struct answer a = acquire_fenced(FENCED_K);
@@ -428,33 +428,32 @@ int main(void)
     TCase *tc = tcase_create("keepers");
     tcase_add_unchecked_fixture(tc, byhand_start, byhand_stop);
     tcase_add_checked_fixture(tc, byhand_open, byhand_close);
-    tcase_add_test(tc, k15_who_wants_to_be_told_is_in_it_until_his_end);
-    tcase_add_test(tc, k15_other_readers_are_not);
-    tcase_add_test(tc, k15_who_shares_the_hold_of_one_who_is_raises_it);
-    tcase_add_loop_test(tc, k15_it_goes_with_the_hold, 0, 5);
-    tcase_add_test(tc, k15_a_reading_begins_without_those_of_another);
-    tcase_add_test(tc, k15_the_dead_are_taken_out_in_time);
-    tcase_add_test(tc, k15_the_first_writer_tells_each_client_once);
-    tcase_add_test(tc, k15_so_does_one_behind_a_waiter_of_another_type);
-    tcase_add_test(tc, k15_while_a_writer_waits_nobody_is_in_it);
-    tcase_add_test(tc, k15_readers_cause_no_message);
-    tcase_add_test(tc, k15_so_does_a_try_to_write_and_who_waits_for_the_lock_to_be_free);
-    tcase_add_test(tc, k15_the_dead_are_not_told);
-    tcase_add_test(tc, k15_so_many_are_told_and_no_more);
-    tcase_add_test(tc, k10_who_listens_as_redisson_does_is_another);
-    tcase_add_test(tc, k15_a_foreign_member_does_no_harm);
-    tcase_add_loop_test(
-        tc, k15_a_key_of_another_type_gives_an_error_and_nothing_is_changed, 0, 8);
+    tcase_add_test(tc, client_that_requests_recalls_is_listed_until_its_hold_ends);
+    tcase_add_test(tc, other_readers_are_not_listed);
+    tcase_add_test(tc, reader_that_shares_a_listed_hold_prolongs_the_entry);
+    tcase_add_loop_test(tc, entry_ends_with_the_hold, 0, 5);
+    tcase_add_test(tc, new_reading_begins_without_entries_of_the_last);
+    tcase_add_test(tc, dead_clients_are_removed_in_time);
+    tcase_add_test(tc, first_writer_recalls_each_client_once);
+    tcase_add_test(tc, writer_behind_a_waiter_of_another_type_recalls_each_client);
+    tcase_add_test(tc, no_client_is_listed_while_a_writer_waits);
+    tcase_add_test(tc, readers_cause_no_message);
+    tcase_add_test(tc, trywrlock_and_waitfree_recall_each_client);
+    tcase_add_test(tc, dead_clients_are_not_recalled);
+    tcase_add_test(tc, limited_number_of_clients_is_recalled);
+    tcase_add_test(tc, redisson_subscriber_counts_as_contention);
+    tcase_add_test(tc, foreign_member_of_the_list_does_no_harm);
+    tcase_add_loop_test(tc, key_of_another_type_is_an_error_and_changes_nothing, 0, 8);
     suite_add_tcase(suite, tc);
     tc = tcase_create("writer");
     tcase_add_unchecked_fixture(tc, byhand_start, byhand_stop);
     tcase_add_checked_fixture(tc, byhand_open, byhand_close);
-    tcase_add_loop_test(tc, k16_a_writer_is_told_of_whoever_comes_once, 0, 4);
-    tcase_add_loop_test(tc, k4_a_grant_says_whether_others_wait, 0, 2);
-    tcase_add_test(tc, k2_a_renewal_may_turn_1_into_2);
-    tcase_add_test(tc, h11_a_writer_is_given_a_block_of_tokens_when_he_asks);
-    tcase_add_test(tc, h11_a_downgrade_keeps_the_token_of_its_section);
-    tcase_add_loop_test(tc, h11_nor_has_it_another, 0, 5);
+    tcase_add_loop_test(tc, writer_is_recalled_once_by_any_newcomer, 0, 4);
+    tcase_add_loop_test(tc, grant_says_whether_others_wait, 0, 2);
+    tcase_add_test(tc, renewal_may_request_the_recall_later);
+    tcase_add_test(tc, writer_that_asks_is_given_a_block_of_tokens);
+    tcase_add_test(tc, downgrade_does_not_change_the_token_of_its_section);
+    tcase_add_loop_test(tc, downgraded_hold_draws_no_other_token, 0, 5);
     suite_add_tcase(suite, tc);
     return test_run_suite(suite);
 }

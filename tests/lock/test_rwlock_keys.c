@@ -117,7 +117,7 @@ static struct answer call_of(int which)
 
 /* _i: the call, and whether C listens. */
 /* rule: W27 */
-START_TEST(W27_every_combination_of_missing_keys_is_valid)
+START_TEST(every_combination_of_missing_keys_is_valid)
 {
     struct test_redis *c = _i % 2 ? listener(UUID_C) : NULL;
     for (int mode = WRITER; mode <= READER; mode++) {
@@ -148,7 +148,7 @@ static long long ttl_of(const char *key)
 
 /* _i: the call. Each key in turn is a string or a list, with and without a TTL. */
 /* rule: W27 */
-START_TEST(W27_a_key_of_another_type_gives_an_error_and_nothing_is_changed)
+START_TEST(key_of_another_type_is_an_error_and_changes_nothing)
 {
     struct test_redis *c = listener(UUID_C);
     char before[64], type[16];
@@ -192,7 +192,7 @@ START_TEST(W27_a_key_of_another_type_gives_an_error_and_nothing_is_changed)
 END_TEST
 
 /* rule: W27 */
-START_TEST(W27_a_look_at_keys_of_another_type_gives_an_error)
+START_TEST(inspection_of_keys_of_another_type_is_an_error)
 {
     for (int key = KEY_N; key <= KEY_RQUEUE; key++) {
         test_redis_do(redis, "FLUSHALL");
@@ -213,7 +213,7 @@ static void fill_memory(void)
 }
 
 /* rule: W27 */
-START_TEST(W27_a_hold_ends_and_is_renewed_when_memory_is_full)
+START_TEST(hold_is_renewed_and_released_when_memory_is_full)
 {
     struct test_redis *a = listener(UUID_A), *b = listener(UUID_B);
     SAYS(acquire(WRITE_A), "held");
@@ -245,7 +245,7 @@ START_TEST(W27_a_hold_ends_and_is_renewed_when_memory_is_full)
 END_TEST
 
 /* rule: W27 */
-START_TEST(W27_readers_of_full_memory_are_handed_an_expired_lock)
+START_TEST(waiting_readers_are_granted_an_expired_lock_when_memory_is_full)
 {
     struct test_redis *b = listener(UUID_B);
     SAYS(acquire(WRITE_A), "held");
@@ -261,7 +261,7 @@ START_TEST(W27_readers_of_full_memory_are_handed_an_expired_lock)
 END_TEST
 
 /* rule: W27 */
-START_TEST(W27_acquires_are_refused_untouched_when_memory_is_full)
+START_TEST(acquires_are_refused_and_change_nothing_when_memory_is_full)
 {
     char before[64];
     if (_i)
@@ -295,7 +295,7 @@ static void hold_otherwise(int which)
 }
 
 /* rule: S5 */
-START_TEST(S5_a_lock_of_another_kind_is_held)
+START_TEST(lock_of_another_type_counts_as_held)
 {
     char before[64];
     hold_otherwise(_i);
@@ -324,7 +324,7 @@ END_TEST
 
 /* _i: mutex or fair. */
 /* rule: S5 */
-START_TEST(S5_what_we_release_goes_to_waiters_of_other_kinds_in_their_mode)
+START_TEST(release_goes_to_waiters_of_other_types_in_their_mode)
 {
     const char *other = _i ? FAIR_B : MUTEX_B;
     const char *mode = _i ? "rlock:fair" : "rlock:mutex";
@@ -346,7 +346,7 @@ START_TEST(S5_what_we_release_goes_to_waiters_of_other_kinds_in_their_mode)
 END_TEST
 
 /* rule: S5 */
-START_TEST(S5_what_other_kinds_release_goes_to_our_writers)
+START_TEST(release_by_other_types_goes_to_waiting_writers)
 {
     const char *other = _i ? FAIR_A : MUTEX_A;
     struct test_redis *b = listener(UUID_B);
@@ -364,7 +364,7 @@ START_TEST(S5_what_other_kinds_release_goes_to_our_writers)
 END_TEST
 
 /* rule: S5 */
-START_TEST(S5_a_waiter_of_another_kind_is_a_writer_to_the_readers)
+START_TEST(waiter_of_another_type_counts_as_a_writer)
 {
     const char *other = _i ? FAIR_B : MUTEX_B;
     struct test_redis *b = listener(UUID_B);
@@ -379,7 +379,7 @@ START_TEST(S5_a_waiter_of_another_kind_is_a_writer_to_the_readers)
 END_TEST
 
 /* rule: S5 */
-START_TEST(S5_Redissons_waiters_are_told_when_nobody_takes_it)
+START_TEST(redisson_waiters_are_notified_when_no_waiter_takes_the_lock)
 {
     struct test_redis *channel = channel_listener(CHANNEL);
     for (int marked = 0; marked < 2; marked++) {
@@ -403,7 +403,7 @@ END_TEST
 /* ---- force */
 
 /* rule: T10 */
-START_TEST(T10_force_names_a_reading_by_its_since_and_tells_all_readers)
+START_TEST(force_names_a_reading_by_its_start_and_notifies_all_readers)
 {
     struct test_redis *a = listener(UUID_A), *b = listener(UUID_B);
     char since[32];
@@ -432,7 +432,7 @@ END_TEST
 
 /* _i: a reading or a writing. */
 /* rule: T10 */
-START_TEST(T10_what_is_forced_is_handed_over)
+START_TEST(forced_lock_is_handed_over)
 {
     struct test_redis *b = listener(UUID_B), *c = listener(UUID_C);
     char since[32];
@@ -451,7 +451,7 @@ START_TEST(T10_what_is_forced_is_handed_over)
 END_TEST
 
 /* rule: T10 */
-START_TEST(T10_a_downgraded_hold_is_forced_as_a_reading)
+START_TEST(downgraded_hold_is_forced_as_a_reading)
 {
     struct test_redis *a = listener(UUID_A);
     char since[32];
@@ -498,28 +498,28 @@ int main(void)
 {
     Suite *suite = suite_create("read-write keys");
     TCase *tc = add_case(suite, "tables");
-    tcase_add_loop_test(tc, W27_every_combination_of_missing_keys_is_valid, 0, 2 * CALLS);
-    tcase_add_loop_test(
-        tc, W27_a_key_of_another_type_gives_an_error_and_nothing_is_changed, 0, CALLS);
-    tcase_add_test(tc, W27_a_look_at_keys_of_another_type_gives_an_error);
+    tcase_add_loop_test(tc, every_combination_of_missing_keys_is_valid, 0, 2 * CALLS);
+    tcase_add_loop_test(tc, key_of_another_type_is_an_error_and_changes_nothing, 0,
+                        CALLS);
+    tcase_add_test(tc, inspection_of_keys_of_another_type_is_an_error);
 
     tc = add_case(suite, "full memory");
-    tcase_add_loop_test(tc, W27_a_hold_ends_and_is_renewed_when_memory_is_full, 0, 2);
-    tcase_add_test(tc, W27_readers_of_full_memory_are_handed_an_expired_lock);
-    tcase_add_loop_test(tc, W27_acquires_are_refused_untouched_when_memory_is_full, 0, 2);
+    tcase_add_loop_test(tc, hold_is_renewed_and_released_when_memory_is_full, 0, 2);
+    tcase_add_test(tc, waiting_readers_are_granted_an_expired_lock_when_memory_is_full);
+    tcase_add_loop_test(tc, acquires_are_refused_and_change_nothing_when_memory_is_full,
+                        0, 2);
 
     tc = add_case(suite, "other kinds");
-    tcase_add_loop_test(tc, S5_a_lock_of_another_kind_is_held, 0, 5);
-    tcase_add_loop_test(
-        tc, S5_what_we_release_goes_to_waiters_of_other_kinds_in_their_mode, 0, 2);
-    tcase_add_loop_test(tc, S5_what_other_kinds_release_goes_to_our_writers, 0, 2);
-    tcase_add_loop_test(tc, S5_a_waiter_of_another_kind_is_a_writer_to_the_readers, 0, 2);
-    tcase_add_test(tc, S5_Redissons_waiters_are_told_when_nobody_takes_it);
+    tcase_add_loop_test(tc, lock_of_another_type_counts_as_held, 0, 5);
+    tcase_add_loop_test(tc, release_goes_to_waiters_of_other_types_in_their_mode, 0, 2);
+    tcase_add_loop_test(tc, release_by_other_types_goes_to_waiting_writers, 0, 2);
+    tcase_add_loop_test(tc, waiter_of_another_type_counts_as_a_writer, 0, 2);
+    tcase_add_test(tc, redisson_waiters_are_notified_when_no_waiter_takes_the_lock);
 
     tc = add_case(suite, "force");
-    tcase_add_test(tc, T10_force_names_a_reading_by_its_since_and_tells_all_readers);
-    tcase_add_loop_test(tc, T10_what_is_forced_is_handed_over, 0, 2);
-    tcase_add_test(tc, T10_a_downgraded_hold_is_forced_as_a_reading);
+    tcase_add_test(tc, force_names_a_reading_by_its_start_and_notifies_all_readers);
+    tcase_add_loop_test(tc, forced_lock_is_handed_over, 0, 2);
+    tcase_add_test(tc, downgraded_hold_is_forced_as_a_reading);
     tcase_add_test(tc, force_tells_256_readers_at_most);
     return test_run_suite(suite);
 }

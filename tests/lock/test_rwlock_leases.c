@@ -102,7 +102,7 @@ static void assert_told(rlock_event_kind_t kind, const pthread_t *threads, int c
     ck_assert(!event_seen(kind));
 }
 
-START_TEST(loss_of_a_shared_hold_is_told_to_each_thread_in_it)
+START_TEST(loss_of_a_shared_hold_is_reported_to_each_of_its_threads)
 {
     char parameters[32];
     snprintf(parameters, sizeof(parameters), "?lease=%ld", test_ms(1500));
@@ -129,7 +129,7 @@ START_TEST(loss_of_a_shared_hold_is_told_to_each_thread_in_it)
 }
 END_TEST
 
-START_TEST(loss_of_a_fixed_lease_is_told_to_its_thread)
+START_TEST(loss_of_a_fixed_lease_is_reported_to_its_thread)
 {
     OK(rlock_rwlock_rdlock(&l));
     OK(actor_does(&actor[0], run_rdlock, &l));
@@ -146,7 +146,7 @@ START_TEST(loss_of_a_fixed_lease_is_told_to_its_thread)
 }
 END_TEST
 
-START_TEST(forced_unlock_is_told_to_every_reader)
+START_TEST(forced_unlock_is_reported_to_every_reader)
 {
     OK(rlock_rwlock_rdlock(&l));
     OK(actor_does(&actor[0], run_rdlock, &l));
@@ -228,7 +228,7 @@ static long end_in_ms(const char *id)
     return (long)(test_redis_int(redis, "ZSCORE", READERS, id) - now);
 }
 
-START_TEST(extend_of_one_who_shares_makes_a_lease_of_his_own)
+START_TEST(extend_by_a_sharing_reader_makes_a_lease_of_its_own)
 {
     OK(rlock_rwlock_rdlock(&l));
     OK(rlock_rwlock_rdlock(&l));
@@ -251,7 +251,7 @@ START_TEST(extend_of_one_who_shares_makes_a_lease_of_his_own)
 }
 END_TEST
 
-START_TEST(extend_of_one_who_is_alone_keeps_his_hold)
+START_TEST(extend_by_a_single_reader_does_not_replace_its_hold)
 {
     OK(rlock_rwlock_rdlock(&l));
     OK(run_extend_long(&l));
@@ -273,7 +273,7 @@ START_TEST(extend_of_one_who_is_alone_keeps_his_hold)
 END_TEST
 
 /* 0: the reading was begun without a token; 1: with one. */
-START_TEST(extend_leaves_the_token_to_who_has_one)
+START_TEST(extend_does_not_change_the_token)
 {
     rlock_rwlock_t fenced = rwlock_with(client, "n", -1, 1);
     uint64_t token = 0, before = 0;
@@ -300,14 +300,14 @@ int main(void)
     TCase *tc = tcase_create("leases");
     tcase_add_unchecked_fixture(tc, fixture_start, fixture_stop);
     tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_test(tc, loss_of_a_shared_hold_is_told_to_each_thread_in_it);
-    tcase_add_test(tc, loss_of_a_fixed_lease_is_told_to_its_thread);
-    tcase_add_test(tc, forced_unlock_is_told_to_every_reader);
+    tcase_add_test(tc, loss_of_a_shared_hold_is_reported_to_each_of_its_threads);
+    tcase_add_test(tc, loss_of_a_fixed_lease_is_reported_to_its_thread);
+    tcase_add_test(tc, forced_unlock_is_reported_to_every_reader);
     tcase_add_loop_test(tc, thread_that_ends_reading_leaves_the_others_inside, 0, 2);
     tcase_add_test(tc, thread_that_ends_writing_lets_the_readers_in);
-    tcase_add_test(tc, extend_of_one_who_shares_makes_a_lease_of_his_own);
-    tcase_add_test(tc, extend_of_one_who_is_alone_keeps_his_hold);
-    tcase_add_loop_test(tc, extend_leaves_the_token_to_who_has_one, 0, 2);
+    tcase_add_test(tc, extend_by_a_sharing_reader_makes_a_lease_of_its_own);
+    tcase_add_test(tc, extend_by_a_single_reader_does_not_replace_its_hold);
+    tcase_add_loop_test(tc, extend_does_not_change_the_token, 0, 2);
     suite_add_tcase(suite, tc);
     return test_run_suite(suite);
 }

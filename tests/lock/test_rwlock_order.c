@@ -118,7 +118,7 @@ static void end_phase_fair(void)
 }
 
 /* rule: W14, L6 */
-START_TEST(w14_writers_enter_a_flood_of_readers_after_those_who_were_in_or_queued)
+START_TEST(writers_enter_a_flood_of_readers_after_earlier_readers)
 {
     enum { FEW = 2 };
     char job[16];
@@ -136,7 +136,7 @@ START_TEST(w14_writers_enter_a_flood_of_readers_after_those_who_were_in_or_queue
 END_TEST
 
 /* rule: W14, L6 */
-START_TEST(w14_readers_enter_a_flood_of_writers_after_one_of_them)
+START_TEST(readers_enter_a_flood_of_writers_after_one_writer)
 {
     enum { FEW = 3 };
     char job[16];
@@ -153,7 +153,7 @@ START_TEST(w14_readers_enter_a_flood_of_writers_after_one_of_them)
 END_TEST
 
 /* rule: W14, L6 */
-START_TEST(w14_both_floods_at_once_keep_both_bounds)
+START_TEST(simultaneous_floods_obey_both_bounds)
 {
     long sections = test_count(2000, 400);
     for (long i = 0; i < FLOOD_PROCESSES; i++)
@@ -201,7 +201,7 @@ static void end_preferred(long writes)
     ck_assert(rw_wait_clean(SCENE_SOON_MS));
 }
 
-START_TEST(with_PREFER_READER_readers_pass_a_writer_who_waits)
+START_TEST(with_PREFER_READER_readers_pass_a_waiting_writer)
 {
     flood_to_read(RLOCK_RWLOCK_PREFER_READER_NP);
     rw_start(of_kind(RLOCK_RWLOCK_PREFER_READER_NP), "w");
@@ -214,7 +214,7 @@ END_TEST
 static const int writers_first[] = { RLOCK_RWLOCK_PREFER_WRITER_NP,
                                      RLOCK_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP };
 
-START_TEST(with_PREFER_WRITER_writers_pass_a_reader_who_waits)
+START_TEST(with_PREFER_WRITER_writers_pass_a_waiting_reader)
 {
     flood_to_write(writers_first[_i]);
     rw_start(of_kind(writers_first[_i]), "q");
@@ -225,7 +225,7 @@ START_TEST(with_PREFER_WRITER_writers_pass_a_reader_who_waits)
 }
 END_TEST
 
-START_TEST(with_PREFER_WRITER_no_reader_joins_past_a_writer_who_waits)
+START_TEST(with_PREFER_WRITER_no_reader_joins_past_a_waiting_writer)
 {
     char job[16];
     long writes = test_count(WRITES, WRITES_QUICK);
@@ -290,7 +290,7 @@ static void let_all(rlock_rwlock_t *lock, rlock_client_t *client)
 }
 
 /* rule: W20 */
-START_TEST(w20_who_waits_to_read_joins_a_downgrade_past_many_writers)
+START_TEST(waiting_readers_join_a_downgrade_past_many_writers)
 {
     rlock_rwlock_t lock;
     rlock_client_t *client = hold_against_many(&lock, RLOCK_RWLOCK_PHASE_FAIR_NP);
@@ -309,7 +309,7 @@ static bool nobody_has_come(void *arg)
 }
 
 /* rule: W20 */
-START_TEST(w20_with_PREFER_WRITER_nobody_joins_a_downgrade_while_a_writer_waits)
+START_TEST(with_PREFER_WRITER_no_reader_joins_a_downgrade_while_a_writer_waits)
 {
     rlock_rwlock_t lock;
     rlock_client_t *client = hold_against_many(&lock, writers_first[_i]);
@@ -320,7 +320,7 @@ START_TEST(w20_with_PREFER_WRITER_nobody_joins_a_downgrade_while_a_writer_waits)
 END_TEST
 
 /* rule: W18 */
-START_TEST(w18_nobody_writes_between_a_writing_and_its_downgrade_while_many_wait)
+START_TEST(no_writer_enters_between_a_writing_and_its_downgrade)
 {
     uint64_t token, later;
     rlock_rwlock_t lock;
@@ -383,7 +383,7 @@ static void wait_for_first_polls(void)
 }
 
 /* rule: W12 */
-START_TEST(w12_a_writer_who_gives_up_lets_in_the_reader_behind_him)
+START_TEST(writer_that_gives_up_lets_in_the_reader_behind_it)
 {
     enum { BEFORE_A_POLL_MS = 3000 };
     struct waiter w = { .rc = -1 };
@@ -415,28 +415,26 @@ static Suite *make_suite(void)
     enum { WRITERS_FIRST = sizeof(writers_first) / sizeof(writers_first[0]) };
     Suite *s = suite_create("rwlock order");
     TCase *tc = scene_tcase(s, "W14", open_scene, close_scene);
-    tcase_add_test(
-        tc, w14_writers_enter_a_flood_of_readers_after_those_who_were_in_or_queued);
-    tcase_add_test(tc, w14_readers_enter_a_flood_of_writers_after_one_of_them);
-    tcase_add_test(tc, w14_both_floods_at_once_keep_both_bounds);
+    tcase_add_test(tc, writers_enter_a_flood_of_readers_after_earlier_readers);
+    tcase_add_test(tc, readers_enter_a_flood_of_writers_after_one_writer);
+    tcase_add_test(tc, simultaneous_floods_obey_both_bounds);
 
     TCase *kinds = scene_tcase(s, "kinds", open_scene, close_scene);
-    tcase_add_test(kinds, with_PREFER_READER_readers_pass_a_writer_who_waits);
-    tcase_add_loop_test(kinds, with_PREFER_WRITER_writers_pass_a_reader_who_waits, 0,
+    tcase_add_test(kinds, with_PREFER_READER_readers_pass_a_waiting_writer);
+    tcase_add_loop_test(kinds, with_PREFER_WRITER_writers_pass_a_waiting_reader, 0,
                         WRITERS_FIRST);
-    tcase_add_loop_test(kinds, with_PREFER_WRITER_no_reader_joins_past_a_writer_who_waits,
+    tcase_add_loop_test(kinds, with_PREFER_WRITER_no_reader_joins_past_a_waiting_writer,
                         0, WRITERS_FIRST);
 
     TCase *down = scene_tcase(s, "downgrade", open_scene, close_scene);
-    tcase_add_test(down, w20_who_waits_to_read_joins_a_downgrade_past_many_writers);
+    tcase_add_test(down, waiting_readers_join_a_downgrade_past_many_writers);
     tcase_add_loop_test(
-        down, w20_with_PREFER_WRITER_nobody_joins_a_downgrade_while_a_writer_waits, 0,
+        down, with_PREFER_WRITER_no_reader_joins_a_downgrade_while_a_writer_waits, 0,
         WRITERS_FIRST);
-    tcase_add_test(down,
-                   w18_nobody_writes_between_a_writing_and_its_downgrade_while_many_wait);
+    tcase_add_test(down, no_writer_enters_between_a_writing_and_its_downgrade);
 
     TCase *leaving = scene_tcase(s, "W12", open_scene, close_scene);
-    tcase_add_test(leaving, w12_a_writer_who_gives_up_lets_in_the_reader_behind_him);
+    tcase_add_test(leaving, writer_that_gives_up_lets_in_the_reader_behind_it);
     return s;
 }
 

@@ -94,7 +94,7 @@ static const struct {
 };
 enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
-START_TEST(reader_joins_past_a_waiting_writer_if_his_kind_says_so)
+START_TEST(preference_decides_whether_a_reader_joins_past_a_waiting_writer)
 {
     rlock_rwlock_t mine = rwlock_with(client, "n", kinds[_i].kind, 0),
                    others = rwlock_with(other, "n", kinds[_i].kind, 0);
@@ -218,7 +218,7 @@ static const struct strange *make_stranger(int i)
     return &strangers[i % 2];
 }
 
-START_TEST(lock_of_another_type_keeps_readers_and_writers_out)
+START_TEST(lock_of_another_type_blocks_readers_and_writers)
 {
     const struct strange *s = make_stranger(_i);
     OK(actor_does(&actor[0], s->lock, s->handle));
@@ -240,7 +240,7 @@ START_TEST(lock_of_another_type_keeps_readers_and_writers_out)
 END_TEST
 
 /* Of two readers and a writer each. */
-START_TEST(readers_and_writers_keep_locks_of_another_type_out)
+START_TEST(readers_and_writers_block_locks_of_another_type)
 {
     const struct strange *s = make_stranger(_i);
     for (int writes = 0; writes < 2; writes++) {
@@ -273,7 +273,7 @@ static void look(void)
     ck_assert_int_eq(info->type, RLOCK_TYPE_RWLOCK);
 }
 
-START_TEST(readers_are_told_each_with_its_own_lease)
+START_TEST(readers_are_reported_each_with_its_own_lease)
 {
     rlock_rwlock_t fenced = rwlock_with(client, "n", -1, 1);
     OK(rlock_rwlock_rdlock_lease(&fenced, 60000));
@@ -300,7 +300,7 @@ START_TEST(readers_are_told_each_with_its_own_lease)
 END_TEST
 
 /* Evicted, say: held for nobody knows whom until its end, which is to be seen (W6). */
-START_TEST(reading_whose_readers_were_lost_is_told_as_held)
+START_TEST(reading_whose_readers_were_lost_is_reported_as_held)
 {
     OK(rlock_rwlock_rdlock(&l));
     test_redis_do(redis, "DEL", READERS);
@@ -317,7 +317,7 @@ START_TEST(reading_whose_readers_were_lost_is_told_as_held)
 }
 END_TEST
 
-START_TEST(writer_and_who_waits_for_it_are_told_in_order)
+START_TEST(writer_and_its_waiter_are_listed_in_order)
 {
     static const rlock_mode_t modes[] = { RLOCK_MODE_READ, RLOCK_MODE_EXCLUSIVE,
                                           RLOCK_MODE_READ, RLOCK_MODE_EXCLUSIVE };
@@ -347,7 +347,7 @@ START_TEST(writer_and_who_waits_for_it_are_told_in_order)
 END_TEST
 
 /* By hand: tickets of the same millisecond, of both queues by turns, and the bar. */
-START_TEST(waiters_of_one_millisecond_are_told_in_the_order_of_their_tickets)
+START_TEST(waiters_of_one_millisecond_are_reported_in_the_order_of_their_tickets)
 {
     enum { CROWD = 40 };
     char id[96], ticket[32], till[32];
@@ -399,7 +399,7 @@ START_TEST(list_shows_a_reading_once)
 }
 END_TEST
 
-START_TEST(forced_reading_goes_to_the_writer_who_waits)
+START_TEST(forced_reading_goes_to_the_waiting_writer)
 {
     OK(rlock_rwlock_rdlock(&l));
     actor_begin(&actor[0], run_wrlock, &theirs);
@@ -456,20 +456,21 @@ int main(void)
     tcase_add_unchecked_fixture(tc, fixture_start, fixture_stop);
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, tokens_of_writers_are_greater_than_all_before);
-    tcase_add_loop_test(tc, reader_joins_past_a_waiting_writer_if_his_kind_says_so, 0,
-                        KINDS);
+    tcase_add_loop_test(
+        tc, preference_decides_whether_a_reader_joins_past_a_waiting_writer, 0, KINDS);
     tcase_add_loop_test(tc, writer_hands_over_to_readers_or_writers_as_the_kind_says, 0,
                         KINDS);
     tcase_add_loop_test(tc, waiting_readers_join_a_downgrade_unless_writers_are_preferred,
                         0, KINDS);
-    tcase_add_loop_test(tc, lock_of_another_type_keeps_readers_and_writers_out, 0, 4);
-    tcase_add_loop_test(tc, readers_and_writers_keep_locks_of_another_type_out, 0, 4);
-    tcase_add_test(tc, readers_are_told_each_with_its_own_lease);
-    tcase_add_test(tc, reading_whose_readers_were_lost_is_told_as_held);
-    tcase_add_test(tc, writer_and_who_waits_for_it_are_told_in_order);
-    tcase_add_test(tc, waiters_of_one_millisecond_are_told_in_the_order_of_their_tickets);
+    tcase_add_loop_test(tc, lock_of_another_type_blocks_readers_and_writers, 0, 4);
+    tcase_add_loop_test(tc, readers_and_writers_block_locks_of_another_type, 0, 4);
+    tcase_add_test(tc, readers_are_reported_each_with_its_own_lease);
+    tcase_add_test(tc, reading_whose_readers_were_lost_is_reported_as_held);
+    tcase_add_test(tc, writer_and_its_waiter_are_listed_in_order);
+    tcase_add_test(tc,
+                   waiters_of_one_millisecond_are_reported_in_the_order_of_their_tickets);
     tcase_add_test(tc, list_shows_a_reading_once);
-    tcase_add_test(tc, forced_reading_goes_to_the_writer_who_waits);
+    tcase_add_test(tc, forced_reading_goes_to_the_waiting_writer);
     tcase_add_loop_test(tc, static_initializers_are_locks_of_the_default_client, 0, 2);
     suite_add_tcase(suite, tc);
     return test_run_suite(suite);

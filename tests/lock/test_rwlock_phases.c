@@ -63,7 +63,7 @@ static struct answer release_before_300(void)
 
 /* _i: the writer C comes before, meanwhile; or meanwhile, and its answer goes on. */
 /* rule: W9 */
-START_TEST(W9_all_who_were_queued_come_before_the_writer)
+START_TEST(all_queued_readers_come_before_the_writer)
 {
     struct test_redis *b = listener(UUID_B), *c = listener(UUID_C), *d = listener(UUID_D);
     SAYS(acquire(WRITE_A), "held");
@@ -98,7 +98,7 @@ START_TEST(W9_all_who_were_queued_come_before_the_writer)
 END_TEST
 
 /* rule: W9 */
-START_TEST(W9_the_bar_survives_the_end_of_the_reading)
+START_TEST(bar_survives_the_end_of_the_reading)
 {
     struct test_redis *b = listener(UUID_B), *c = listener(UUID_C), *d = listener(UUID_D);
     SAYS(acquire(WRITE_A), "held");
@@ -132,7 +132,7 @@ START_TEST(W9_the_bar_survives_the_end_of_the_reading)
 END_TEST
 
 /* rule: W9 */
-START_TEST(W9_a_deaf_reader_keeps_its_ticket_and_may_still_come_in)
+START_TEST(unheard_reader_does_not_lose_its_ticket_and_may_still_enter)
 {
     struct test_redis *c = listener(UUID_C), *d = listener(UUID_D), *e = listener(UUID_E);
     SAYS(acquire(WRITE_A), "held");
@@ -172,7 +172,7 @@ START_TEST(W9_a_deaf_reader_keeps_its_ticket_and_may_still_come_in)
 END_TEST
 
 /* rule: W9 */
-START_TEST(W9_dead_readers_are_dropped_without_a_bar)
+START_TEST(dead_readers_are_dropped_without_a_bar)
 {
     struct test_redis *c = listener(UUID_C);
     SAYS(acquire(WRITE_A), "held");
@@ -189,7 +189,7 @@ END_TEST
 /* ---- writers who wait */
 
 /* rule: W10 */
-START_TEST(W10_a_dead_writer_is_dropped_and_a_deaf_one_stepped_over)
+START_TEST(dead_writer_is_dropped_and_an_unheard_one_skipped)
 {
     bool dead = _i & 1, alone = _i & 2;
     struct test_redis *d = alone ? NULL : listener(UUID_D);
@@ -213,7 +213,7 @@ END_TEST
 /* After a reading that expired, a deaf writer who asks is next, but for the reader below
  * the bar, who begins a reading; another writer, who listens, _i, closes it. */
 /* rule: W10 */
-START_TEST(W10_a_deaf_writer_who_asks_closes_no_reading)
+START_TEST(request_of_an_unheard_writer_closes_no_reading)
 {
     struct test_redis *a = listener(UUID_A), *e = _i ? listener(UUID_E) : NULL;
     SAYS(acquire(WRITE_A), "held");
@@ -239,7 +239,7 @@ START_TEST(W10_a_deaf_writer_who_asks_closes_no_reading)
 END_TEST
 
 /* rule: W10 */
-START_TEST(W10_a_live_writer_lets_nobody_in_but_who_is_in)
+START_TEST(live_writer_blocks_all_but_current_readers)
 {
     struct test_redis *b = listener(UUID_B);
     SAYS(acquire(READ_A), "held");
@@ -255,7 +255,7 @@ START_TEST(W10_a_live_writer_lets_nobody_in_but_who_is_in)
 END_TEST
 
 /* rule: W11 */
-START_TEST(W11_writing_and_reading_alternate)
+START_TEST(writing_and_reading_alternate)
 {
     struct test_redis *b = listener(UUID_B), *c = listener(UUID_C);
     char writer[64], reader[64];
@@ -284,7 +284,7 @@ END_TEST
 
 /* 65 deaf writers are first: the hand-over goes on behind 64 of them. */
 /* rule: W11 */
-START_TEST(W11_what_has_ended_is_known_to_a_script_that_goes_on)
+START_TEST(continued_script_knows_which_mode_ended)
 {
     struct test_redis *c = listener(UUID_C), *d = listener(UUID_D);
     SAYS(acquire(READ_A), "held");
@@ -313,7 +313,7 @@ END_TEST
 /* One writer is live, and leaves the queue in the way of _i: cancelled, released by who
  * gave it up, dead. */
 /* rule: W12 */
-START_TEST(W12_the_last_live_writer_who_leaves_lets_the_readers_in)
+START_TEST(last_live_writer_that_leaves_lets_the_readers_in)
 {
     struct test_redis *b = listener(UUID_B), *c = listener(UUID_C);
     SAYS(acquire(READ_A), "held");
@@ -338,7 +338,7 @@ START_TEST(W12_the_last_live_writer_who_leaves_lets_the_readers_in)
 END_TEST
 
 /* rule: W10 */
-START_TEST(W10_a_deaf_writer_keeps_no_reader_out_by_asking)
+START_TEST(unheard_writer_blocks_no_reader_by_requests)
 {
     struct test_redis *b = listener(UUID_B), *c = listener(UUID_C);
     SAYS(acquire(READ_A), "held");
@@ -356,7 +356,7 @@ END_TEST
 
 /* Who may not ask who listens learns it from the grant. */
 /* rule: W12 */
-START_TEST(W12_a_grant_that_is_undone_lets_the_readers_in)
+START_TEST(undone_grant_lets_the_readers_in)
 {
     struct test_redis *b = listener(UUID_B), *c = listener(UUID_C), *admin = redis;
     SAYS(acquire(READ_A), "held");
@@ -377,7 +377,7 @@ START_TEST(W12_a_grant_that_is_undone_lets_the_readers_in)
 END_TEST
 
 /* rule: W14 */
-START_TEST(W14_who_queues_after_a_writer_comes_after_it)
+START_TEST(reader_queued_after_a_writer_comes_after_it)
 {
     struct test_redis *b = listener(UUID_B), *c = listener(UUID_C), *d = listener(UUID_D);
     SAYS(acquire(READ_A), "held");
@@ -416,7 +416,7 @@ START_TEST(kind_decides_whether_an_arriving_reader_passes_a_writer)
 }
 END_TEST
 
-START_TEST(kind_decides_who_is_next_after_a_writer)
+START_TEST(preference_decides_the_next_holder_after_a_writer)
 {
     struct test_redis *b = listener(UUID_B), *c = listener(UUID_C);
     prefer = kinds[_i];
@@ -436,7 +436,7 @@ START_TEST(kind_decides_who_is_next_after_a_writer)
 END_TEST
 
 /* rule: W11 */
-START_TEST(W11_after_a_reading_a_writer_is_next_whatever_the_kind)
+START_TEST(writer_is_next_after_a_reading_whatever_the_preference)
 {
     struct test_redis *b = listener(UUID_B), *c = listener(UUID_C);
     SAYS(acquire(READ_A), "held");
@@ -452,7 +452,7 @@ START_TEST(W11_after_a_reading_a_writer_is_next_whatever_the_kind)
 END_TEST
 
 /* rule: W9 */
-START_TEST(W9_those_below_the_bar_come_before_the_writer_whatever_the_kind)
+START_TEST(readers_below_the_bar_come_before_the_writer_whatever_the_preference)
 {
     struct test_redis *c = listener(UUID_C), *d = listener(UUID_D);
     SAYS(acquire(WRITE_A), "held");
@@ -474,7 +474,7 @@ END_TEST
 
 /* _i: the kind, and whether a live, a deaf or no writer waits. */
 /* rule: W20 */
-START_TEST(W20_who_waits_to_read_joins_a_downgrade)
+START_TEST(waiting_reader_joins_a_downgrade)
 {
     int writer = _i / KINDS;
     struct test_redis *b = writer == 0 ? listener(UUID_B) : NULL, *c = listener(UUID_C);
@@ -501,7 +501,7 @@ START_TEST(W20_who_waits_to_read_joins_a_downgrade)
 END_TEST
 
 /* rule: W20 */
-START_TEST(W20_more_than_256_join_a_downgrade_before_the_writer)
+START_TEST(more_than_256_readers_join_a_downgrade_before_the_writer)
 {
     struct test_redis *b = listener(UUID_B), *c = listener(UUID_C);
     SAYS(acquire(WRITE_A), "held");
@@ -531,35 +531,34 @@ int main(void)
 {
     Suite *suite = suite_create("read-write phases");
     TCase *tc = add_case(suite, "the bar");
-    tcase_add_loop_test(tc, W9_all_who_were_queued_come_before_the_writer, 0, 3);
-    tcase_add_loop_test(tc, W9_the_bar_survives_the_end_of_the_reading, 0, 2);
-    tcase_add_loop_test(tc, W9_a_deaf_reader_keeps_its_ticket_and_may_still_come_in, 0,
-                        3);
-    tcase_add_test(tc, W9_dead_readers_are_dropped_without_a_bar);
+    tcase_add_loop_test(tc, all_queued_readers_come_before_the_writer, 0, 3);
+    tcase_add_loop_test(tc, bar_survives_the_end_of_the_reading, 0, 2);
+    tcase_add_loop_test(tc, unheard_reader_does_not_lose_its_ticket_and_may_still_enter,
+                        0, 3);
+    tcase_add_test(tc, dead_readers_are_dropped_without_a_bar);
 
     tc = add_case(suite, "writers");
-    tcase_add_loop_test(tc, W10_a_dead_writer_is_dropped_and_a_deaf_one_stepped_over, 0,
-                        4);
-    tcase_add_loop_test(tc, W10_a_deaf_writer_who_asks_closes_no_reading, 0, 2);
-    tcase_add_test(tc, W10_a_live_writer_lets_nobody_in_but_who_is_in);
-    tcase_add_test(tc, W11_writing_and_reading_alternate);
-    tcase_add_loop_test(tc, W11_what_has_ended_is_known_to_a_script_that_goes_on, 0, 3);
-    tcase_add_loop_test(tc, W12_the_last_live_writer_who_leaves_lets_the_readers_in, 0,
-                        3);
-    tcase_add_loop_test(tc, W10_a_deaf_writer_keeps_no_reader_out_by_asking, 0, 2);
-    tcase_add_test(tc, W12_a_grant_that_is_undone_lets_the_readers_in);
-    tcase_add_test(tc, W14_who_queues_after_a_writer_comes_after_it);
+    tcase_add_loop_test(tc, dead_writer_is_dropped_and_an_unheard_one_skipped, 0, 4);
+    tcase_add_loop_test(tc, request_of_an_unheard_writer_closes_no_reading, 0, 2);
+    tcase_add_test(tc, live_writer_blocks_all_but_current_readers);
+    tcase_add_test(tc, writing_and_reading_alternate);
+    tcase_add_loop_test(tc, continued_script_knows_which_mode_ended, 0, 3);
+    tcase_add_loop_test(tc, last_live_writer_that_leaves_lets_the_readers_in, 0, 3);
+    tcase_add_loop_test(tc, unheard_writer_blocks_no_reader_by_requests, 0, 2);
+    tcase_add_test(tc, undone_grant_lets_the_readers_in);
+    tcase_add_test(tc, reader_queued_after_a_writer_comes_after_it);
 
     tc = add_case(suite, "kinds");
     tcase_add_loop_test(tc, kind_decides_whether_an_arriving_reader_passes_a_writer, 0,
                         KINDS);
-    tcase_add_loop_test(tc, kind_decides_who_is_next_after_a_writer, 0, KINDS);
-    tcase_add_loop_test(tc, W11_after_a_reading_a_writer_is_next_whatever_the_kind, 0,
+    tcase_add_loop_test(tc, preference_decides_the_next_holder_after_a_writer, 0, KINDS);
+    tcase_add_loop_test(tc, writer_is_next_after_a_reading_whatever_the_preference, 0,
                         KINDS);
     tcase_add_loop_test(
-        tc, W9_those_below_the_bar_come_before_the_writer_whatever_the_kind, 0, KINDS);
-    tcase_add_loop_test(tc, W20_who_waits_to_read_joins_a_downgrade, 0, 3 * KINDS);
-    tcase_add_test(tc, W20_more_than_256_join_a_downgrade_before_the_writer);
+        tc, readers_below_the_bar_come_before_the_writer_whatever_the_preference, 0,
+        KINDS);
+    tcase_add_loop_test(tc, waiting_reader_joins_a_downgrade, 0, 3 * KINDS);
+    tcase_add_test(tc, more_than_256_readers_join_a_downgrade_before_the_writer);
 
     return test_run_suite(suite);
 }

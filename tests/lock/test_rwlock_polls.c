@@ -46,7 +46,7 @@ static void put_others(void)
 }
 
 /* rule: T11 */
-START_TEST(T11_a_writer_whom_nobody_hears_does_not_poll_without_end)
+START_TEST(unheard_writer_does_not_poll_without_end)
 {
     char url[128];
     rlock_stats_t stats;
@@ -81,6 +81,6 @@ int main(void)
 {
     Suite *suite = suite_create("rwlock, polls");
     TCase *tc = scene_tcase(suite, "T11", scene_open, scene_close);
-    tcase_add_test(tc, T11_a_writer_whom_nobody_hears_does_not_poll_without_end);
+    tcase_add_test(tc, unheard_writer_does_not_poll_without_end);
     return test_run_suite(suite);
 }

@@ -125,7 +125,7 @@ static void x_alone_is_lost_in_time(const char *id)
 }
 
 /* rule: W1 */
-START_TEST(w1_a_repeated_acquire_counts_from_its_own_end)
+START_TEST(repeated_acquire_counts_from_its_own_end)
 {
     char id[SCENE_ID_MAX], end[32];
     start_x(SCENE_TIMES(.lease = test_ms(LEASE_MS), .command = test_ms(COMMAND_MS)));
@@ -159,7 +159,7 @@ static void x_is_let_in_unheard(const char *call, char id[SCENE_ID_MAX])
 }
 
 /* rule: W1 */
-START_TEST(w1_a_grant_that_a_refresh_finds_counts_from_its_own_end)
+START_TEST(grant_found_by_a_refresh_counts_from_its_own_end)
 {
     char id[SCENE_ID_MAX];
     const long lease = test_ms(LEASE_MS);
@@ -173,7 +173,7 @@ START_TEST(w1_a_grant_that_a_refresh_finds_counts_from_its_own_end)
 END_TEST
 
 /* rule: T8 */
-START_TEST(t8_a_cancel_that_finds_a_reader_in_counts_from_its_own_end)
+START_TEST(cancel_that_finds_a_reader_inside_counts_from_its_own_end)
 {
     char id[SCENE_ID_MAX], call[64];
     const long lease = test_ms(LEASE_MS);
@@ -213,7 +213,7 @@ START_TEST(a_release_whose_reply_is_lost_succeeds_and_frees_nobody_elses)
 END_TEST
 
 /* rule: S2 */
-START_TEST(s2_a_release_that_comes_late_frees_no_newer_hold_of_its_client)
+START_TEST(late_release_frees_no_newer_hold_of_its_client)
 {
     char id[SCENE_ID_MAX], now[SCENE_ID_MAX];
     start_x(SCENE_TIMES(.command = test_ms(COMMAND_MS)));
@@ -292,7 +292,7 @@ START_TEST(a_cancel_that_is_lost_after_the_grant_is_made_up_for_by_a_release)
 END_TEST
 
 /* rule: S2 */
-START_TEST(s2_a_cancel_that_comes_late_takes_no_newer_waiter_out)
+START_TEST(late_cancel_removes_no_newer_waiter)
 {
     char id[SCENE_ID_MAX], now[SCENE_ID_MAX], ticket[32];
     start_x(NULL);
@@ -335,22 +335,20 @@ static Suite *make_suite(void)
         acquire,
         an_acquire_sent_twice_whose_first_copy_comes_after_the_unlock_takes_nothing, 0,
         MODES);
-    tcase_add_test(acquire, w1_a_repeated_acquire_counts_from_its_own_end);
-    tcase_add_test(acquire, w1_a_grant_that_a_refresh_finds_counts_from_its_own_end);
-    tcase_add_test(acquire, t8_a_cancel_that_finds_a_reader_in_counts_from_its_own_end);
+    tcase_add_test(acquire, repeated_acquire_counts_from_its_own_end);
+    tcase_add_test(acquire, grant_found_by_a_refresh_counts_from_its_own_end);
+    tcase_add_test(acquire, cancel_that_finds_a_reader_inside_counts_from_its_own_end);
 
     TCase *end = scene_tcase(s, "release and cancel", open_scene, close_scene);
     tcase_add_loop_test(
         end, a_release_whose_reply_is_lost_succeeds_and_frees_nobody_elses, 0, MODES);
-    tcase_add_loop_test(
-        end, s2_a_release_that_comes_late_frees_no_newer_hold_of_its_client, 0, MODES);
+    tcase_add_loop_test(end, late_release_frees_no_newer_hold_of_its_client, 0, MODES);
     tcase_add_loop_test(end, a_cancel_whose_reply_is_lost_leaves_the_queue_in_time, 0,
                         MODES);
     tcase_add_loop_test(end, a_cancel_that_is_lost_is_made_up_for, 0, MODES);
     tcase_add_loop_test(
         end, a_cancel_that_is_lost_after_the_grant_is_made_up_for_by_a_release, 0, MODES);
-    tcase_add_loop_test(end, s2_a_cancel_that_comes_late_takes_no_newer_waiter_out, 0,
-                        MODES);
+    tcase_add_loop_test(end, late_cancel_removes_no_newer_waiter, 0, MODES);
 
     return s;
 }

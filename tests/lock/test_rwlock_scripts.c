@@ -37,7 +37,7 @@ static long long ttl(const char *key)
 /* ---- ends */
 
 /* rule: W1 */
-START_TEST(W1_an_answer_tells_a_reader_its_own_end_and_that_of_the_lock)
+START_TEST(reply_gives_a_reader_its_own_end_and_that_of_the_lock)
 {
     SAYS(ask_read(READ_A, "20000", ""), "held");
     SAYS(ask_read(READ_B, "60000", ""), "held");
@@ -55,7 +55,7 @@ START_TEST(W1_an_answer_tells_a_reader_its_own_end_and_that_of_the_lock)
 END_TEST
 
 /* rule: W2 */
-START_TEST(W2_nobodys_script_moves_the_end_of_another)
+START_TEST(no_script_moves_the_end_of_another_client)
 {
     SAYS(acquire(READ_A), "held");
     long long end = end_of(READ_A);
@@ -76,7 +76,7 @@ START_TEST(W2_nobodys_script_moves_the_end_of_another)
 END_TEST
 
 /* rule: W3 */
-START_TEST(W3_the_lock_ends_with_the_last_reader_up_and_down)
+START_TEST(end_of_the_lock_follows_the_last_reader_up_and_down)
 {
     struct test_redis *c = listener(UUID_C);
     SAYS(ask_read(READ_A, "20000", ""), "held");
@@ -103,7 +103,7 @@ START_TEST(W3_the_lock_ends_with_the_last_reader_up_and_down)
 END_TEST
 
 /* rule: W3 */
-START_TEST(W3_who_is_let_in_shortens_no_reading)
+START_TEST(granted_reader_shortens_no_reading)
 {
     struct test_redis *b = listener(UUID_B);
     SAYS(acquire(WRITE_A), "held");
@@ -121,7 +121,7 @@ START_TEST(W3_who_is_let_in_shortens_no_reading)
 END_TEST
 
 /* rule: W3 */
-START_TEST(W3_a_reading_that_a_script_opens_for_others_ends_with_them)
+START_TEST(reading_opened_for_others_ends_with_their_leases)
 {
     struct test_redis *b = listener(UUID_B);
     SAYS(acquire(WRITE_A), "held");
@@ -136,7 +136,7 @@ END_TEST
 
 /* _i: what asks late. */
 /* rule: W4 */
-START_TEST(W4_an_end_that_has_passed_is_not_revived)
+START_TEST(expired_end_is_not_revived)
 {
     struct test_redis *c = listener(UUID_C);
     SAYS(acquire(READ_A), "held");
@@ -160,7 +160,7 @@ START_TEST(W4_an_end_that_has_passed_is_not_revived)
 END_TEST
 
 /* rule: W4 */
-START_TEST(W4_a_reading_that_is_over_takes_back_nobody)
+START_TEST(expired_reading_readmits_no_reader)
 {
     SAYS(acquire(READ_A), "held");
     expire(); /* readers stays */
@@ -173,7 +173,7 @@ START_TEST(W4_a_reading_that_is_over_takes_back_nobody)
 END_TEST
 
 /* rule: W5 */
-START_TEST(W5_an_own_end_never_falls)
+START_TEST(end_of_a_reader_never_falls)
 {
     SAYS(ask_read(READ_A, "60000", ""), "held");
     long long end = end_of(READ_A);
@@ -192,7 +192,7 @@ START_TEST(W5_an_own_end_never_falls)
 END_TEST
 
 /* rule: W5 */
-START_TEST(W5_a_granted_end_rises_to_the_lease_when_it_is_asked_for)
+START_TEST(granted_end_rises_to_the_lease_upon_request)
 {
     struct test_redis *b = listener(UUID_B);
     SAYS(acquire(WRITE_A), "held");
@@ -217,7 +217,7 @@ static void leave_reader(const char *id)
 }
 
 /* rule: W6 */
-START_TEST(W6_a_reading_begins_without_those_of_another)
+START_TEST(new_reading_begins_without_the_readers_of_the_last)
 {
     struct test_redis *b = listener(UUID_B);
     if (_i == 0) { /* by who takes the free lock */
@@ -244,7 +244,7 @@ START_TEST(W6_a_reading_begins_without_those_of_another)
 END_TEST
 
 /* rule: W6 */
-START_TEST(W6_a_writing_begins_without_readers)
+START_TEST(writing_begins_without_readers)
 {
     struct test_redis *b = listener(UUID_B);
     leave_reader(READ_A);
@@ -268,7 +268,7 @@ START_TEST(W6_a_writing_begins_without_readers)
 END_TEST
 
 /* rule: W6 */
-START_TEST(W6_a_reading_whose_readers_are_lost_is_held_until_it_ends)
+START_TEST(reading_with_lost_readers_is_held_until_it_ends)
 {
     struct test_redis *b = listener(UUID_B), *c = listener(UUID_C);
     SAYS(acquire(READ_A), "held");
@@ -300,7 +300,7 @@ START_TEST(W6_a_reading_whose_readers_are_lost_is_held_until_it_ends)
 END_TEST
 
 /* rule: W7 */
-START_TEST(W7_after_a_reading_that_expired_a_writer_is_next)
+START_TEST(writer_is_next_after_an_expired_reading)
 {
     struct test_redis *b = listener(UUID_B), *c = listener(UUID_C);
     SAYS(acquire(READ_A), "held");
@@ -319,7 +319,7 @@ START_TEST(W7_after_a_reading_that_expired_a_writer_is_next)
 END_TEST
 
 /* rule: W7 */
-START_TEST(W7_after_a_writing_that_expired_the_readers_are_next)
+START_TEST(readers_are_next_after_an_expired_writing)
 {
     struct test_redis *b = listener(UUID_B), *c = listener(UUID_C);
     SAYS(acquire(WRITE_A), "held");
@@ -393,7 +393,7 @@ static void send_beside_the_dead(int which)
 }
 
 /* rule: W8 */
-START_TEST(W8_dead_readers_cost_nothing)
+START_TEST(dead_readers_cost_nothing)
 {
     struct test_redis *b = listener(UUID_B);
     SAYS(acquire(READ_A), "held");
@@ -423,7 +423,7 @@ START_TEST(W8_dead_readers_cost_nothing)
 END_TEST
 
 /* rule: W8 */
-START_TEST(W8_the_dead_do_not_keep_a_writer_out)
+START_TEST(dead_readers_do_not_block_a_writer)
 {
     struct test_redis *b = listener(UUID_B);
     SAYS(acquire(READ_A), "held");
@@ -437,7 +437,7 @@ START_TEST(W8_the_dead_do_not_keep_a_writer_out)
 END_TEST
 
 /* rule: W15 */
-START_TEST(W15_the_end_told_falls_when_the_last_reader_leaves)
+START_TEST(reported_end_falls_when_the_last_reader_leaves)
 {
     SAYS(ask_read(READ_A, "60000", ""), "held");
     SAYS(ask_read(READ_B, "10000", ""), "held");
@@ -461,28 +461,28 @@ static TCase *add_case(Suite *suite, const char *name)
 static void add_ends(Suite *suite)
 {
     TCase *tc = add_case(suite, "ends");
-    tcase_add_test(tc, W1_an_answer_tells_a_reader_its_own_end_and_that_of_the_lock);
-    tcase_add_test(tc, W2_nobodys_script_moves_the_end_of_another);
-    tcase_add_test(tc, W3_the_lock_ends_with_the_last_reader_up_and_down);
-    tcase_add_test(tc, W3_who_is_let_in_shortens_no_reading);
-    tcase_add_test(tc, W3_a_reading_that_a_script_opens_for_others_ends_with_them);
-    tcase_add_loop_test(tc, W4_an_end_that_has_passed_is_not_revived, 0, 3);
-    tcase_add_test(tc, W4_a_reading_that_is_over_takes_back_nobody);
-    tcase_add_test(tc, W5_an_own_end_never_falls);
-    tcase_add_test(tc, W5_a_granted_end_rises_to_the_lease_when_it_is_asked_for);
-    tcase_add_test(tc, W15_the_end_told_falls_when_the_last_reader_leaves);
+    tcase_add_test(tc, reply_gives_a_reader_its_own_end_and_that_of_the_lock);
+    tcase_add_test(tc, no_script_moves_the_end_of_another_client);
+    tcase_add_test(tc, end_of_the_lock_follows_the_last_reader_up_and_down);
+    tcase_add_test(tc, granted_reader_shortens_no_reading);
+    tcase_add_test(tc, reading_opened_for_others_ends_with_their_leases);
+    tcase_add_loop_test(tc, expired_end_is_not_revived, 0, 3);
+    tcase_add_test(tc, expired_reading_readmits_no_reader);
+    tcase_add_test(tc, end_of_a_reader_never_falls);
+    tcase_add_test(tc, granted_end_rises_to_the_lease_upon_request);
+    tcase_add_test(tc, reported_end_falls_when_the_last_reader_leaves);
 }
 
 static void add_readings(Suite *suite)
 {
     TCase *tc = add_case(suite, "readings");
-    tcase_add_loop_test(tc, W6_a_reading_begins_without_those_of_another, 0, 3);
-    tcase_add_loop_test(tc, W6_a_writing_begins_without_readers, 0, 4);
-    tcase_add_test(tc, W6_a_reading_whose_readers_are_lost_is_held_until_it_ends);
-    tcase_add_loop_test(tc, W7_after_a_reading_that_expired_a_writer_is_next, 0, 2);
-    tcase_add_test(tc, W7_after_a_writing_that_expired_the_readers_are_next);
-    tcase_add_loop_test(tc, W8_dead_readers_cost_nothing, 0, 14);
-    tcase_add_test(tc, W8_the_dead_do_not_keep_a_writer_out);
+    tcase_add_loop_test(tc, new_reading_begins_without_the_readers_of_the_last, 0, 3);
+    tcase_add_loop_test(tc, writing_begins_without_readers, 0, 4);
+    tcase_add_test(tc, reading_with_lost_readers_is_held_until_it_ends);
+    tcase_add_loop_test(tc, writer_is_next_after_an_expired_reading, 0, 2);
+    tcase_add_test(tc, readers_are_next_after_an_expired_writing);
+    tcase_add_loop_test(tc, dead_readers_cost_nothing, 0, 14);
+    tcase_add_test(tc, dead_readers_do_not_block_a_writer);
 }
 
 int main(void)

@@ -176,7 +176,7 @@ END_TEST
 
 /* By force, say, and no message has told. What another reading lets in is no part of it.
  */
-START_TEST(extend_of_one_who_shares_is_ESTALE_when_the_reading_was_taken_away)
+START_TEST(extend_by_a_sharing_reader_returns_ESTALE_when_the_reading_was_forced)
 {
     OK(rlock_rwlock_rdlock(&l));
     OK(actor_does(&actor[0], run_rdlock, &l));
@@ -195,7 +195,7 @@ START_TEST(extend_of_one_who_shares_is_ESTALE_when_the_reading_was_taken_away)
 END_TEST
 
 /* The server's clock has stepped since it was read last: its answer has the new one. */
-START_TEST(extend_of_one_who_shares_is_repeated_when_it_is_refused_as_late)
+START_TEST(extend_by_a_sharing_reader_is_repeated_when_refused_as_late)
 {
     struct timespec now;
     char late[128];
@@ -237,7 +237,7 @@ END_TEST
 /* ---- a join in flight counts (W22) */
 
 /* rule: W22 */
-START_TEST(join_in_flight_keeps_the_hold)
+START_TEST(join_in_flight_prolongs_the_hold)
 {
     go_behind_proxy("");
     OK(rlock_rwlock_rdlock(&l));
@@ -364,7 +364,7 @@ static bool is_stalled(void *arg)
 }
 
 /* His thread did not run in between, so he never had it: he asks again. */
-START_TEST(who_was_let_in_to_what_is_lost_by_now_is_told_nothing)
+START_TEST(reader_admitted_to_a_lost_hold_gets_no_success)
 {
     struct sigaction action, old;
     memset(&action, 0, sizeof(action));
@@ -397,7 +397,7 @@ END_TEST
 
 /* 0: the one who asked; 1: the one who came to him. */
 /* rule: T7 */
-START_TEST(who_gives_up_leaves_the_place_to_the_others)
+START_TEST(reader_that_gives_up_leaves_its_place_to_the_others)
 {
     OK(rlock_rwlock_wrlock(&theirs));
     actor_begin(&actor[0], _i ? run_rdlock : run_rdlock_soon, &l);
@@ -418,7 +418,7 @@ START_TEST(who_gives_up_leaves_the_place_to_the_others)
 }
 END_TEST
 
-START_TEST(the_last_one_who_gives_up_leaves_the_queue)
+START_TEST(last_thread_that_gives_up_leaves_the_queue)
 {
     OK(rlock_rwlock_wrlock(&theirs));
     actor_begin(&actor[0], run_rdlock_soon, &l);
@@ -432,7 +432,7 @@ START_TEST(the_last_one_who_gives_up_leaves_the_queue)
 END_TEST
 
 /* His request is on its way when he times out; the other has to ask again. */
-START_TEST(who_gives_up_asking_leaves_the_asking_to_another)
+START_TEST(requester_that_gives_up_leaves_the_request_to_another)
 {
     go_behind_proxy("");
     OK(rlock_rwlock_wrlock(&theirs));
@@ -472,7 +472,7 @@ static int hold_first_reply(void)
 
 /* The answer says what was true before the writer queued: it is not his. */
 /* rule: W23 */
-START_TEST(who_came_after_the_request_had_left_passes_no_writer)
+START_TEST(reader_that_came_after_the_request_overtakes_no_writer)
 {
     int rule = hold_first_reply();
     actor_begin(&actor[2], run_wrlock, &theirs);
@@ -496,7 +496,7 @@ END_TEST
 
 /* They ask anew, but together. */
 /* rule: W23 */
-START_TEST(those_who_came_after_the_request_had_left_ask_with_one)
+START_TEST(readers_that_came_after_the_request_share_the_next)
 {
     static struct actor crowd[CROWD];
     int rule = hold_first_reply();
@@ -598,7 +598,7 @@ START_TEST(more_readers_than_a_command_may_name_are_all_renewed)
 END_TEST
 
 /* Its own time is kept, though one was in flight when it was known. */
-START_TEST(who_enters_during_a_renewal_is_renewed_in_time)
+START_TEST(reader_that_enters_during_a_renewal_is_renewed_in_time)
 {
     char parameters[32];
     crowd_lease = test_ms(2400);
@@ -636,13 +636,13 @@ int main(void)
     tcase_add_test(tc, threads_that_read_are_one_reader_at_the_server);
     tcase_add_test(tc, the_last_one_out_releases);
     tcase_add_test(tc, longest_lease_is_that_of_all_and_only_fencing_gives_tokens);
-    tcase_add_test(tc, extend_of_one_who_shares_is_repeated_when_it_is_refused_as_late);
+    tcase_add_test(tc, extend_by_a_sharing_reader_is_repeated_when_refused_as_late);
     tcase_add_loop_test(
-        tc, extend_of_one_who_shares_is_ESTALE_when_the_reading_was_taken_away, 0, 3);
+        tc, extend_by_a_sharing_reader_returns_ESTALE_when_the_reading_was_forced, 0, 3);
     tcase_add_test(tc, downgraded_hold_is_left_to_its_thread);
 
     tc = new_case(suite, "joins");
-    tcase_add_loop_test(tc, join_in_flight_keeps_the_hold, 0, 2);
+    tcase_add_loop_test(tc, join_in_flight_prolongs_the_hold, 0, 2);
     tcase_add_test(tc,
                    join_that_comes_to_queue_behind_a_writer_gives_the_unused_hold_back);
     tcase_add_loop_test(tc, join_of_unknown_outcome_is_cancelled_and_leaves_no_ghost, 0,
@@ -651,21 +651,21 @@ int main(void)
 
     tc = new_case(suite, "waiting");
     tcase_add_test(tc, threads_that_wait_to_read_enter_together);
-    tcase_add_test(tc, who_was_let_in_to_what_is_lost_by_now_is_told_nothing);
-    tcase_add_loop_test(tc, who_gives_up_leaves_the_place_to_the_others, 0, 2);
-    tcase_add_test(tc, the_last_one_who_gives_up_leaves_the_queue);
-    tcase_add_loop_test(tc, who_gives_up_asking_leaves_the_asking_to_another, 0, 2);
+    tcase_add_test(tc, reader_admitted_to_a_lost_hold_gets_no_success);
+    tcase_add_loop_test(tc, reader_that_gives_up_leaves_its_place_to_the_others, 0, 2);
+    tcase_add_test(tc, last_thread_that_gives_up_leaves_the_queue);
+    tcase_add_loop_test(tc, requester_that_gives_up_leaves_the_request_to_another, 0, 2);
 
     tc = new_case(suite, "latecomers");
-    tcase_add_test(tc, who_came_after_the_request_had_left_passes_no_writer);
-    tcase_add_test(tc, those_who_came_after_the_request_had_left_ask_with_one);
+    tcase_add_test(tc, reader_that_came_after_the_request_overtakes_no_writer);
+    tcase_add_test(tc, readers_that_came_after_the_request_share_the_next);
 
     tc = new_case(suite, "renewals");
     tcase_set_timeout(tc,
                       300); /* DRD's every step costs more, the more threads there are */
     tcase_add_test(tc, many_readers_are_renewed_by_one_command);
     tcase_add_test(tc, more_readers_than_a_command_may_name_are_all_renewed);
-    tcase_add_test(tc, who_enters_during_a_renewal_is_renewed_in_time);
+    tcase_add_test(tc, reader_that_enters_during_a_renewal_is_renewed_in_time);
 
     return test_run_suite(suite);
 }

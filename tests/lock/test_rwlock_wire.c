@@ -53,7 +53,7 @@ static void y_is_next_after_x_and_z(void)
 }
 
 /* rule: W18 */
-START_TEST(w18_a_downgrade_whose_replies_are_lost_keeps_the_hold_and_lets_readers_in)
+START_TEST(downgrade_with_lost_replies_does_not_lose_the_hold_and_lets_readers_in)
 {
     char id[SCENE_ID_MAX], now[SCENE_ID_MAX];
     x_writes_and_others_wait(SCENE_TIMES(.command = test_ms(COMMAND_MS)));
@@ -76,7 +76,7 @@ START_TEST(w18_a_downgrade_whose_replies_are_lost_keeps_the_hold_and_lets_reader
 END_TEST
 
 /* rule: W18 */
-START_TEST(w18_a_downgrade_that_is_lost_is_repeated_until_the_server_knows)
+START_TEST(lost_downgrade_is_repeated_until_the_server_knows)
 {
     char id[SCENE_ID_MAX], now[SCENE_ID_MAX];
     x_writes_and_others_wait(
@@ -103,7 +103,7 @@ START_TEST(w18_a_downgrade_that_is_lost_is_repeated_until_the_server_knows)
 END_TEST
 
 /* rule: W18 */
-START_TEST(w18_a_downgrade_that_is_never_answered_is_lost_at_D_and_not_before)
+START_TEST(downgrade_without_any_reply_is_lost_at_the_end_of_the_lease_and_not_before)
 {
     x_writes_and_others_wait(
         SCENE_TIMES(.lease = test_ms(LEASE_MS), .command = test_ms(COMMAND_MS)));
@@ -122,7 +122,7 @@ START_TEST(w18_a_downgrade_that_is_never_answered_is_lost_at_D_and_not_before)
 END_TEST
 
 /* rule: W19 */
-START_TEST(w19_a_release_that_overtakes_the_downgrade_is_that_of_a_writer)
+START_TEST(release_that_overtakes_the_downgrade_is_that_of_a_writer)
 {
     char id[SCENE_ID_MAX], now[SCENE_ID_MAX];
     start_x(SCENE_TIMES(.lease = test_ms(3 * LEASE_MS), .command = test_ms(COMMAND_MS)));
@@ -147,7 +147,7 @@ START_TEST(w19_a_release_that_overtakes_the_downgrade_is_that_of_a_writer)
 END_TEST
 
 /* rule: W19 */
-START_TEST(w19_a_release_finds_the_id_though_nobody_knows_of_its_downgrade)
+START_TEST(release_finds_the_id_of_a_downgrade_of_unknown_outcome)
 {
     x_writes_and_others_wait(
         SCENE_TIMES(.lease = test_ms(3 * LEASE_MS), .command = test_ms(COMMAND_MS)));
@@ -159,7 +159,7 @@ START_TEST(w19_a_release_finds_the_id_though_nobody_knows_of_its_downgrade)
 END_TEST
 
 /* rule: W19 */
-START_TEST(w19_a_downgrade_that_comes_again_touches_no_newer_hold_of_its_client)
+START_TEST(repeated_downgrade_touches_no_newer_hold_of_its_client)
 {
     char id[SCENE_ID_MAX], now[SCENE_ID_MAX];
     start_x(SCENE_TIMES(.command = test_ms(COMMAND_MS)));
@@ -206,7 +206,7 @@ START_TEST(a_join_whose_reply_is_lost_shares_the_hold_and_withdraws_its_id)
 END_TEST
 
 /* rule: W21 */
-START_TEST(w21_a_ghost_of_a_join_whose_repetition_was_shared_takes_nothing)
+START_TEST(ghost_of_a_join_whose_repetition_was_shared_takes_nothing)
 {
     start_x(SCENE_TIMES(.command = test_ms(COMMAND_MS)));
     scene_worker_does(&x, "rdlock");
@@ -222,7 +222,7 @@ START_TEST(w21_a_ghost_of_a_join_whose_repetition_was_shared_takes_nothing)
 END_TEST
 
 /* rule: W21 */
-START_TEST(w21_a_join_that_is_given_up_leaves_no_hold_behind)
+START_TEST(abandoned_join_leaves_no_hold_behind)
 {
     start_x(SCENE_TIMES(.command = test_ms(COMMAND_MS)));
     scene_worker_does(&x, "rdlock");
@@ -238,7 +238,7 @@ END_TEST
 
 /* The last reader leaves while the join is on its way there, or its answer back. */
 /* rule: W22 */
-START_TEST(w22_a_join_in_flight_keeps_the_hold_whose_last_reader_leaves)
+START_TEST(join_in_flight_prolongs_the_hold_whose_last_reader_leaves)
 {
     char id[SCENE_ID_MAX], now[SCENE_ID_MAX];
     start_x(NULL);
@@ -269,7 +269,7 @@ START_TEST(w22_a_join_in_flight_keeps_the_hold_whose_last_reader_leaves)
 END_TEST
 
 /* rule: W22 */
-START_TEST(w22_a_join_that_a_writer_keeps_out_ends_the_hold_that_it_kept)
+START_TEST(join_blocked_by_a_writer_ends_the_hold_that_it_prolonged)
 {
     start_x(NULL);
     start_others();
@@ -292,7 +292,7 @@ END_TEST
 
 /* ---- renew */
 
-START_TEST(renewals_of_which_every_other_reply_is_lost_keep_a_reader)
+START_TEST(renewals_with_every_other_reply_lost_do_not_lose_a_reader)
 {
     start_x(SCENE_TIMES(.lease = test_ms(2 * LEASE_MS)));
     scene_worker_does(&x, "rdlock");
@@ -309,7 +309,7 @@ START_TEST(renewals_of_which_every_other_reply_is_lost_keep_a_reader)
 END_TEST
 
 /* rule: W4 */
-START_TEST(w4_a_renewal_that_comes_after_the_release_adds_no_reader_again)
+START_TEST(renewal_after_the_release_adds_no_reader)
 {
     start_x(SCENE_TIMES(.lease = test_ms(LEASE_MS)));
     start_others();
@@ -326,7 +326,7 @@ START_TEST(w4_a_renewal_that_comes_after_the_release_adds_no_reader_again)
 END_TEST
 
 /* rule: W4 */
-START_TEST(w4_a_renewal_that_comes_after_the_end_revives_no_reader)
+START_TEST(renewal_after_the_end_revives_no_reader)
 {
     char id[SCENE_ID_MAX];
     start_x(SCENE_TIMES(.lease = test_ms(LEASE_MS)));
@@ -348,7 +348,7 @@ END_TEST
 
 /* ---- refresh */
 
-START_TEST(refreshes_whose_replies_are_lost_keep_the_place)
+START_TEST(refreshes_with_lost_replies_do_not_lose_the_place)
 {
     char id[SCENE_ID_MAX], now[SCENE_ID_MAX], ticket[32], again[32];
     start_x(
@@ -379,7 +379,7 @@ static bool has_it(void *id)
 /* y is dead and its lease ends; of the refresh that takes over for x itself x does not
  * hear. */
 /* rule: T11 */
-START_TEST(t11_a_refresh_that_picked_its_caller_unheard_is_believed_by_the_next)
+START_TEST(refresh_that_granted_its_caller_unheard_is_believed_by_the_next)
 {
     test_rundir_off();
     char id[SCENE_ID_MAX], ticket[32];
@@ -402,7 +402,7 @@ START_TEST(t11_a_refresh_that_picked_its_caller_unheard_is_believed_by_the_next)
 END_TEST
 
 /* rule: T2 */
-START_TEST(t2_a_refresh_that_comes_after_the_hold_takes_nothing)
+START_TEST(refresh_that_arrives_after_the_hold_takes_nothing)
 {
     start_x(SCENE_TIMES(.presence = test_ms(PRESENCE_MS)));
     start_others();
@@ -425,37 +425,34 @@ static Suite *make_suite(void)
 
     TCase *down = scene_tcase(s, "downgrade", open_scene, close_scene);
     tcase_add_loop_test(
-        down, w18_a_downgrade_whose_replies_are_lost_keeps_the_hold_and_lets_readers_in,
-        0, 2);
-    tcase_add_test(down, w18_a_downgrade_that_is_lost_is_repeated_until_the_server_knows);
-    tcase_add_test(down,
-                   w18_a_downgrade_that_is_never_answered_is_lost_at_D_and_not_before);
-    tcase_add_test(down, w19_a_release_that_overtakes_the_downgrade_is_that_of_a_writer);
-    tcase_add_test(down, w19_a_release_finds_the_id_though_nobody_knows_of_its_downgrade);
-    tcase_add_test(down,
-                   w19_a_downgrade_that_comes_again_touches_no_newer_hold_of_its_client);
+        down, downgrade_with_lost_replies_does_not_lose_the_hold_and_lets_readers_in, 0,
+        2);
+    tcase_add_test(down, lost_downgrade_is_repeated_until_the_server_knows);
+    tcase_add_test(
+        down, downgrade_without_any_reply_is_lost_at_the_end_of_the_lease_and_not_before);
+    tcase_add_test(down, release_that_overtakes_the_downgrade_is_that_of_a_writer);
+    tcase_add_test(down, release_finds_the_id_of_a_downgrade_of_unknown_outcome);
+    tcase_add_test(down, repeated_downgrade_touches_no_newer_hold_of_its_client);
 
     TCase *joins = scene_tcase(s, "joins", open_scene, close_scene);
     tcase_add_test(joins,
                    a_join_whose_reply_is_lost_shares_the_hold_and_withdraws_its_id);
-    tcase_add_test(joins,
-                   w21_a_ghost_of_a_join_whose_repetition_was_shared_takes_nothing);
-    tcase_add_test(joins, w21_a_join_that_is_given_up_leaves_no_hold_behind);
-    tcase_add_loop_test(
-        joins, w22_a_join_in_flight_keeps_the_hold_whose_last_reader_leaves, 0, 2);
-    tcase_add_test(joins, w22_a_join_that_a_writer_keeps_out_ends_the_hold_that_it_kept);
+    tcase_add_test(joins, ghost_of_a_join_whose_repetition_was_shared_takes_nothing);
+    tcase_add_test(joins, abandoned_join_leaves_no_hold_behind);
+    tcase_add_loop_test(joins, join_in_flight_prolongs_the_hold_whose_last_reader_leaves,
+                        0, 2);
+    tcase_add_test(joins, join_blocked_by_a_writer_ends_the_hold_that_it_prolonged);
 
     TCase *watchdog = scene_tcase(s, "renew and refresh", open_scene, close_scene);
-    tcase_add_test(watchdog, renewals_of_which_every_other_reply_is_lost_keep_a_reader);
-    tcase_add_test(watchdog,
-                   w4_a_renewal_that_comes_after_the_release_adds_no_reader_again);
-    tcase_add_test(watchdog, w4_a_renewal_that_comes_after_the_end_revives_no_reader);
-    tcase_add_loop_test(watchdog, refreshes_whose_replies_are_lost_keep_the_place, 0,
+    tcase_add_test(watchdog, renewals_with_every_other_reply_lost_do_not_lose_a_reader);
+    tcase_add_test(watchdog, renewal_after_the_release_adds_no_reader);
+    tcase_add_test(watchdog, renewal_after_the_end_revives_no_reader);
+    tcase_add_loop_test(watchdog, refreshes_with_lost_replies_do_not_lose_the_place, 0,
                         MODES);
-    tcase_add_loop_test(
-        watchdog, t11_a_refresh_that_picked_its_caller_unheard_is_believed_by_the_next, 0,
-        MODES);
-    tcase_add_loop_test(watchdog, t2_a_refresh_that_comes_after_the_hold_takes_nothing, 0,
+    tcase_add_loop_test(watchdog,
+                        refresh_that_granted_its_caller_unheard_is_believed_by_the_next,
+                        0, MODES);
+    tcase_add_loop_test(watchdog, refresh_that_arrives_after_the_hold_takes_nothing, 0,
                         MODES);
     return s;
 }

@@ -66,7 +66,7 @@ START_TEST(acquire_again_by_the_same_id_changes_nothing)
 }
 END_TEST
 
-START_TEST(held_lock_queues_whoever_acquires_and_once)
+START_TEST(held_lock_queues_each_requester_once)
 {
     SAYS(acquire(A), "held");
     struct answer first = acquire(B), again = acquire(B);
@@ -110,7 +110,7 @@ START_TEST(tickets_grow_strictly_and_have_no_exponent)
 END_TEST
 
 /* rule: T1 */
-START_TEST(T1_rejoining_gives_a_new_ticket)
+START_TEST(rejoining_gives_a_new_ticket)
 {
     SAYS(acquire(A), "held");
     long long first = acquire(B).fate[0].ticket;
@@ -134,7 +134,7 @@ START_TEST(marked_id_is_refused)
 END_TEST
 
 /* rule: T3 */
-START_TEST(T3_late_request_is_refused_and_told_the_time)
+START_TEST(late_request_is_refused_with_the_server_time)
 {
     char past[32];
     struct answer now = refresh(A);
@@ -167,7 +167,7 @@ START_TEST(try_never_queues)
 END_TEST
 
 /* Whatever is special of it, a try that finds it held is told as who would queue is. */
-START_TEST(try_is_told_all_that_is_special_of_a_held_lock)
+START_TEST(try_reports_all_flags_of_a_held_lock)
 {
     acquire(A);
     struct answer a = try_acquire(B);
@@ -216,7 +216,7 @@ enum { CANCEL_FLAGS = 6 };
 enum { CANCEL_FLAGS = 2 };
 #endif
 
-START_TEST(flags_tell_who_waits_and_foreign_holders)
+START_TEST(flags_report_waiters_and_foreign_holders)
 {
     test_redis_do(redis, "HSET", "n", "7c9a:52", "2");
     test_redis_do(redis, "PEXPIRE", "n", "20000");
@@ -256,7 +256,7 @@ END_TEST
 /* ---- renew */
 
 /* rule: T4 */
-START_TEST(T4_renew_raises_and_never_shortens)
+START_TEST(renewal_raises_and_never_shortens)
 {
     SAYS(acquire(A), "held");
     struct answer a = renew(A, "60000");
@@ -273,7 +273,7 @@ START_TEST(T4_renew_raises_and_never_shortens)
 END_TEST
 
 /* rule: S2 */
-START_TEST(S2_renew_of_another_or_of_nothing_changes_nothing)
+START_TEST(renewal_of_another_id_or_of_a_free_lock_changes_nothing)
 {
     SAYS(renew(A, "60000"), "gone");
     ck_assert_int_eq((int)test_redis_int(redis, "DBSIZE"), 0);
@@ -292,7 +292,7 @@ END_TEST
 /* ---- release and cancel */
 
 /* rule: S2 */
-START_TEST(S2_release_by_another_touches_nothing)
+START_TEST(release_by_another_id_touches_nothing)
 {
     char before[64];
     SAYS(acquire(B), "held");
@@ -327,7 +327,7 @@ START_TEST(release_frees_and_tells_redisson)
 END_TEST
 
 /* rule: T3 */
-START_TEST(T3_marked_release_refuses_the_ghost)
+START_TEST(marked_release_refuses_the_ghost)
 {
     SAYS(acquire(A), "held");
     SAYS(release_marked(A, "7000"), "released");
@@ -355,7 +355,7 @@ START_TEST(markers_that_ended_are_dropped)
 END_TEST
 
 /* rule: T7 */
-START_TEST(T7_cancel_says_removed_or_yours)
+START_TEST(cancel_says_removed_or_yours)
 {
     SAYS(acquire(A), "held");
     SAYS(acquire(B), "queued");
@@ -625,17 +625,17 @@ int main(void)
     Suite *suite = suite_create("scripts");
     ADD("acquire", acquire_takes_a_free_lock,
         acquire_again_by_the_same_id_changes_nothing,
-        held_lock_queues_whoever_acquires_and_once,
-        tickets_grow_strictly_and_have_no_exponent, T1_rejoining_gives_a_new_ticket,
-        marked_id_is_refused, T3_late_request_is_refused_and_told_the_time,
-        try_never_queues, try_is_told_all_that_is_special_of_a_held_lock,
+        held_lock_queues_each_requester_once, tickets_grow_strictly_and_have_no_exponent,
+        rejoining_gives_a_new_ticket, marked_id_is_refused,
+        late_request_is_refused_with_the_server_time, try_never_queues,
+        try_reports_all_flags_of_a_held_lock,
         waiter_that_takes_a_free_lock_leaves_the_queue,
-        flags_tell_who_waits_and_foreign_holders, redisson_holder_is_held_and_left_alone);
-    ADD("renew", T4_renew_raises_and_never_shortens,
-        S2_renew_of_another_or_of_nothing_changes_nothing);
-    ADD("release and cancel", S2_release_by_another_touches_nothing,
-        release_frees_and_tells_redisson, T3_marked_release_refuses_the_ghost,
-        markers_that_ended_are_dropped, T7_cancel_says_removed_or_yours,
+        flags_report_waiters_and_foreign_holders, redisson_holder_is_held_and_left_alone);
+    ADD("renew", renewal_raises_and_never_shortens,
+        renewal_of_another_id_or_of_a_free_lock_changes_nothing);
+    ADD("release and cancel", release_by_another_id_touches_nothing,
+        release_frees_and_tells_redisson, marked_release_refuses_the_ghost,
+        markers_that_ended_are_dropped, cancel_says_removed_or_yours,
         release_of_a_waiter_takes_it_out_of_the_queue);
     ADD("full memory", release_renew_and_cancel_work_when_memory_is_full,
         expired_lock_is_handed_over_when_memory_is_full,

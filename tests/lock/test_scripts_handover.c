@@ -37,7 +37,7 @@ static void assert_queue(const char *wanted)
 /* ---- what a hand-over does */
 
 /* rule: L1 */
-START_TEST(L1_release_hands_to_the_first_waiter_and_tells_it)
+START_TEST(release_hands_over_to_the_first_waiter_by_message)
 {
     struct test_redis *b = listener(UUID_B), *c = listener(UUID_C);
     struct test_redis *channel = channel_listener(CHANNEL);
@@ -84,7 +84,7 @@ START_TEST(fenced_grant_tells_the_token_of_the_hold)
 END_TEST
 
 /* rule: L2 */
-START_TEST(L2_waiters_that_are_not_present_are_dropped)
+START_TEST(waiters_without_presence_are_dropped)
 {
     struct test_redis *b = listener(UUID_B), *c = listener(UUID_C);
     QUEUE_UP(B, C);
@@ -106,7 +106,7 @@ START_TEST(L2_waiters_that_are_not_present_are_dropped)
 END_TEST
 
 /* rule: L5 */
-START_TEST(L5_present_waiter_without_a_listener_keeps_its_ticket)
+START_TEST(present_waiter_without_a_listener_does_not_lose_its_ticket)
 {
     struct test_redis *c = listener(UUID_C);
     char before[256];
@@ -133,7 +133,7 @@ static struct answer release_unasked(const char *id)
 }
 
 /* rule: L5 */
-START_TEST(L5_is_kept_by_a_user_who_may_not_ask_who_listens)
+START_TEST(order_holds_for_a_user_without_PUBSUB)
 {
     struct test_redis *c = listener(UUID_C);
     char before[128];
@@ -148,7 +148,7 @@ START_TEST(L5_is_kept_by_a_user_who_may_not_ask_who_listens)
 END_TEST
 
 /* rule: T5 */
-START_TEST(T5_grant_that_nobody_hears_is_undone)
+START_TEST(unheard_grant_is_undone)
 {
     struct test_redis *channel = channel_listener(CHANNEL);
     char before[256];
@@ -165,7 +165,7 @@ START_TEST(T5_grant_that_nobody_hears_is_undone)
 }
 END_TEST
 
-START_TEST(undone_queue_of_one_keeps_a_TTL)
+START_TEST(undone_queue_of_one_has_a_TTL)
 {
     QUEUE_UP(B);
     SAYS(release_unasked(A), "released");
@@ -175,7 +175,7 @@ START_TEST(undone_queue_of_one_keeps_a_TTL)
 END_TEST
 
 /* rule: T5 */
-START_TEST(T5_refused_write_sends_no_message)
+START_TEST(refused_write_sends_no_message)
 {
     struct test_redis *b = listener(UUID_B);
     char before[64];
@@ -232,7 +232,7 @@ START_TEST(letters_choose_the_mode)
 }
 END_TEST
 
-START_TEST(unknown_letter_is_stepped_over_and_keeps_its_ticket)
+START_TEST(waiter_with_an_unknown_letter_is_skipped_and_does_not_lose_its_ticket)
 {
     struct test_redis *b = listener(UUID_B), *c = listener(UUID_C);
     SAYS(acquire(A), "held");
@@ -302,7 +302,7 @@ static void add_deaf_waiters(int count)
 }
 
 /* rule: T11 */
-START_TEST(T11_more_than_64_deaf_waiters_are_gone_on_with)
+START_TEST(more_than_64_unheard_waiters_need_a_continuation)
 {
     struct test_redis *c = listener(UUID_C);
     char from[32];
@@ -327,7 +327,7 @@ START_TEST(T11_more_than_64_deaf_waiters_are_gone_on_with)
 END_TEST
 
 /* rule: T11 */
-START_TEST(T11_64_deaf_waiters_are_no_reason_to_go_on)
+START_TEST(exactly_64_unheard_waiters_need_no_continuation)
 {
     SAYS(acquire(A), "held");
     add_deaf_waiters(64);
@@ -342,7 +342,7 @@ START_TEST(T11_64_deaf_waiters_are_no_reason_to_go_on)
 END_TEST
 
 /* rule: T11 */
-START_TEST(T11_dead_waiters_are_dropped_64_at_a_time)
+START_TEST(dead_waiters_are_dropped_64_at_a_time)
 {
     struct test_redis *c = listener(UUID_C);
     SAYS(acquire(A), "held");
@@ -363,7 +363,7 @@ END_TEST
 /* ---- refresh */
 
 /* rule: T2 */
-START_TEST(T2_refresh_never_acquires)
+START_TEST(refresh_never_acquires)
 {
     SAYS(refresh(A), "gone");
     ck_assert_int_eq((int)test_redis_int(redis, "DBSIZE"), 0);
@@ -378,7 +378,7 @@ START_TEST(T2_refresh_never_acquires)
 END_TEST
 
 /* rule: T11 */
-START_TEST(T11_refresh_tells_its_own_pick_by_the_answer_alone)
+START_TEST(refresh_grants_its_own_waiter_by_the_reply_alone)
 {
     struct test_redis *b = listener(UUID_B);
     QUEUE_UP(FENCED_B, C);
@@ -396,7 +396,7 @@ START_TEST(T11_refresh_tells_its_own_pick_by_the_answer_alone)
 }
 END_TEST
 
-START_TEST(refresh_hands_to_the_first_waiter_whoever_asks)
+START_TEST(refresh_grants_to_the_first_waiter_whichever_client_asks)
 {
     struct test_redis *b = listener(UUID_B);
     QUEUE_UP(B, C);
@@ -427,7 +427,7 @@ START_TEST(refresh_tells_of_each_id_in_order)
 }
 END_TEST
 
-START_TEST(refresh_keeps_present_who_is_queued_and_nobody_else)
+START_TEST(refresh_renews_the_presence_of_queued_waiters_only)
 {
     QUEUE_UP(B);
     test_redis_do(redis, "ZADD", PRESENT, "1000", UUID_B);
@@ -468,7 +468,7 @@ START_TEST(cancel_hands_over_a_lock_that_came_free)
 END_TEST
 
 /* rule: T7 */
-START_TEST(T7_release_by_a_waiter_hands_over_a_lock_that_came_free)
+START_TEST(release_by_a_waiter_hands_over_a_lock_that_came_free)
 {
     struct test_redis *c = listener(UUID_C);
     QUEUE_UP(B, C);
@@ -483,7 +483,7 @@ END_TEST
 /* ---- force and inspect */
 
 /* rule: T10 */
-START_TEST(T10_force_takes_it_from_its_victim_only)
+START_TEST(force_takes_the_lock_from_its_victim_only)
 {
     struct test_redis *a = listener(UUID_A);
     char since[32], before[64];
@@ -602,24 +602,24 @@ static void add_cases(Suite *suite, const char *name, const TTest *const tests[]
 int main(void)
 {
     Suite *suite = suite_create("scripts: hand-over");
-    ADD("hand-over", L1_release_hands_to_the_first_waiter_and_tells_it,
-        fenced_grant_tells_the_token_of_the_hold,
-        L2_waiters_that_are_not_present_are_dropped,
-        L5_present_waiter_without_a_listener_keeps_its_ticket,
-        L5_is_kept_by_a_user_who_may_not_ask_who_listens,
-        T5_grant_that_nobody_hears_is_undone, undone_queue_of_one_keeps_a_TTL,
-        T5_refused_write_sends_no_message, listener_is_found_by_the_whole_uuid,
-        unknown_letter_is_stepped_over_and_keeps_its_ticket);
-    ADD("T11", T11_more_than_64_deaf_waiters_are_gone_on_with,
-        T11_64_deaf_waiters_are_no_reason_to_go_on,
-        T11_dead_waiters_are_dropped_64_at_a_time,
-        T11_refresh_tells_its_own_pick_by_the_answer_alone);
-    ADD("refresh", T2_refresh_never_acquires,
-        refresh_hands_to_the_first_waiter_whoever_asks, refresh_tells_of_each_id_in_order,
-        refresh_keeps_present_who_is_queued_and_nobody_else,
+    ADD("hand-over", release_hands_over_to_the_first_waiter_by_message,
+        fenced_grant_tells_the_token_of_the_hold, waiters_without_presence_are_dropped,
+        present_waiter_without_a_listener_does_not_lose_its_ticket,
+        order_holds_for_a_user_without_PUBSUB, unheard_grant_is_undone,
+        undone_queue_of_one_has_a_TTL, refused_write_sends_no_message,
+        listener_is_found_by_the_whole_uuid,
+        waiter_with_an_unknown_letter_is_skipped_and_does_not_lose_its_ticket);
+    ADD("T11", more_than_64_unheard_waiters_need_a_continuation,
+        exactly_64_unheard_waiters_need_no_continuation,
+        dead_waiters_are_dropped_64_at_a_time,
+        refresh_grants_its_own_waiter_by_the_reply_alone);
+    ADD("refresh", refresh_never_acquires,
+        refresh_grants_to_the_first_waiter_whichever_client_asks,
+        refresh_tells_of_each_id_in_order,
+        refresh_renews_the_presence_of_queued_waiters_only,
         refresh_does_not_raise_a_holders_lease, cancel_hands_over_a_lock_that_came_free,
-        T7_release_by_a_waiter_hands_over_a_lock_that_came_free);
-    ADD("from outside", T10_force_takes_it_from_its_victim_only, force_hands_over,
+        release_by_a_waiter_hands_over_a_lock_that_came_free);
+    ADD("from outside", force_takes_the_lock_from_its_victim_only, force_hands_over,
         force_takes_from_redisson,
         inspect_tells_holder_waiters_and_presence_and_writes_nothing, inspect_pages);
 

@@ -32,7 +32,7 @@ static unsigned long long counter(void)
 }
 
 /* rule: S3 */
-START_TEST(S3_token_grows_with_each_holder_and_is_that_of_the_hold)
+START_TEST(token_grows_with_each_holder_and_belongs_to_the_hold)
 {
     char last[32] = "0", id[64];
     for (int i = 0; i < 200; i++) {
@@ -54,7 +54,7 @@ START_TEST(S3_token_grows_with_each_holder_and_is_that_of_the_hold)
 END_TEST
 
 /* What somebody wrote there: no answer is as long as that. */
-START_TEST(what_is_longer_than_a_token_is_told_as_none)
+START_TEST(value_longer_than_a_token_is_reported_as_no_token)
 {
     static char text[70000];
     memset(text, '7', sizeof(text) - 1);
@@ -68,7 +68,7 @@ START_TEST(what_is_longer_than_a_token_is_told_as_none)
 END_TEST
 
 /* rule: H12 */
-START_TEST(h12_a_token_is_the_servers_time_in_us)
+START_TEST(token_is_the_server_time_in_us)
 {
     unsigned long long before = server_us();
     unsigned long long token = number(acquire_fenced(FENCED_A).fate[0].token);
@@ -86,7 +86,7 @@ static const char *const ahead[] = { "9007199254740990",    "9007199254740991",
 enum { AHEAD = sizeof(ahead) / sizeof(ahead[0]) };
 
 /* rule: S3 */
-START_TEST(S3_a_counter_ahead_of_the_clock_is_counted_on_exactly)
+START_TEST(counter_ahead_of_the_clock_grows_by_one)
 {
     char next[32], after[32];
     snprintf(next, sizeof(next), "%llu", number(ahead[_i]) + 1);
@@ -102,7 +102,7 @@ END_TEST
 /* ---- H11, H12: blocks, for threads that pass a mutex, or a lock to write, on */
 
 /* rule: H11 */
-START_TEST(h11_a_renewal_draws_a_block_for_its_own_id_only)
+START_TEST(renewal_draws_a_block_for_its_own_id_only)
 {
     char first[32], more[32];
     strcpy(first, acquire_fenced(FENCED_A).fate[0].token);
@@ -129,7 +129,7 @@ END_TEST
 
 /* However fast it is asked: so what is granted after a loss of data has a greater one. */
 /* rule: H12 */
-START_TEST(h12_no_block_is_ahead_of_the_clock)
+START_TEST(no_block_is_ahead_of_the_clock)
 {
     unsigned long long last = number(acquire_fenced(FENCED_A).fate[0].token);
     long long most = 0;
@@ -148,7 +148,7 @@ START_TEST(h12_no_block_is_ahead_of_the_clock)
 END_TEST
 
 /* rule: H12 */
-START_TEST(h12_after_a_loss_of_the_data_a_token_is_greater_than_a_whole_block)
+START_TEST(token_after_a_loss_of_data_is_greater_than_a_whole_block)
 {
     acquire_fenced(FENCED_A);
     SAYS(renew_for_more(FENCED_A), "held");
@@ -160,7 +160,7 @@ END_TEST
 
 /* What a lock is at rest for is not given for ever. */
 /* rule: H11 */
-START_TEST(h11_a_block_has_a_thousand_at_most)
+START_TEST(block_has_at_most_a_thousand_tokens)
 {
     char early[32];
     acquire_fenced(FENCED_A);
@@ -173,7 +173,7 @@ START_TEST(h11_a_block_has_a_thousand_at_most)
 END_TEST
 
 /* rule: H11 */
-START_TEST(h11_a_block_of_a_counter_ahead_of_the_clock_has_one)
+START_TEST(block_of_a_counter_ahead_of_the_clock_has_one_token)
 {
     char next[32];
     acquire_fenced(FENCED_A);
@@ -187,7 +187,7 @@ START_TEST(h11_a_block_of_a_counter_ahead_of_the_clock_has_one)
 END_TEST
 
 /* rule: H11 */
-START_TEST(h11_a_block_of_a_counter_that_was_lost_has_one)
+START_TEST(block_of_a_lost_counter_has_one_token)
 {
     unsigned long long first = number(acquire_fenced(FENCED_A).fate[0].token);
     test_redis_do(redis, "DEL", TOKEN);
@@ -199,7 +199,7 @@ START_TEST(h11_a_block_of_a_counter_that_was_lost_has_one)
 END_TEST
 
 /* rule: H11 */
-START_TEST(h11_a_renewal_that_gets_no_block_is_one_all_the_same)
+START_TEST(renewal_without_a_block_is_still_a_renewal)
 {
     char first[32];
     strcpy(first, acquire_fenced(FENCED_A).fate[0].token);
@@ -215,7 +215,7 @@ START_TEST(h11_a_renewal_that_gets_no_block_is_one_all_the_same)
 END_TEST
 
 /* rule: H11 */
-START_TEST(h11_a_holder_without_fencing_gets_none)
+START_TEST(holder_without_fencing_gets_no_block)
 {
     SAYS(acquire(A), "held");
     struct answer a = renew_for_more(A);
@@ -227,7 +227,7 @@ END_TEST
 
 /* Each grant begins at the clock or behind the last, not only the first one. */
 /* rule: H12 */
-START_TEST(h12_a_counter_that_began_anew_is_brought_to_the_clock)
+START_TEST(restarted_counter_is_set_to_the_clock)
 {
     char before[32];
     strcpy(before, acquire_fenced(FENCED_A).fate[0].token);
@@ -238,7 +238,7 @@ START_TEST(h12_a_counter_that_began_anew_is_brought_to_the_clock)
 END_TEST
 
 /* rule: S3 */
-START_TEST(S3_token_grows_over_FLUSHALL)
+START_TEST(token_grows_over_FLUSHALL)
 {
     char before[32];
     strcpy(before, acquire_fenced(FENCED_A).fate[0].token);
@@ -248,7 +248,7 @@ START_TEST(S3_token_grows_over_FLUSHALL)
 END_TEST
 
 /* rule: S3 */
-START_TEST(S3_redissons_INCR_is_respected)
+START_TEST(INCR_by_redisson_is_respected)
 {
     char before[32];
     test_redis_do(redis, "SET", TOKEN, "41"); /* Redisson began */
@@ -311,25 +311,23 @@ int main(void)
     TCase *tc = tcase_create("S3");
     tcase_add_unchecked_fixture(tc, byhand_start, byhand_stop);
     tcase_add_checked_fixture(tc, byhand_open, byhand_close);
-    tcase_add_test(tc, S3_token_grows_with_each_holder_and_is_that_of_the_hold);
-    tcase_add_test(tc, what_is_longer_than_a_token_is_told_as_none);
-    tcase_add_test(tc, h12_a_token_is_the_servers_time_in_us);
-    tcase_add_loop_test(tc, S3_a_counter_ahead_of_the_clock_is_counted_on_exactly, 0,
-                        AHEAD);
-    tcase_add_test(tc, S3_token_grows_over_FLUSHALL);
-    tcase_add_test(tc, S3_redissons_INCR_is_respected);
-    tcase_add_test(tc, h12_a_counter_that_began_anew_is_brought_to_the_clock);
+    tcase_add_test(tc, token_grows_with_each_holder_and_belongs_to_the_hold);
+    tcase_add_test(tc, value_longer_than_a_token_is_reported_as_no_token);
+    tcase_add_test(tc, token_is_the_server_time_in_us);
+    tcase_add_loop_test(tc, counter_ahead_of_the_clock_grows_by_one, 0, AHEAD);
+    tcase_add_test(tc, token_grows_over_FLUSHALL);
+    tcase_add_test(tc, INCR_by_redisson_is_respected);
+    tcase_add_test(tc, restarted_counter_is_set_to_the_clock);
     if (FENCED_LETTER[0] != 'F') {
-        tcase_add_test(tc, h11_a_renewal_draws_a_block_for_its_own_id_only);
-        tcase_add_test(tc, h12_no_block_is_ahead_of_the_clock);
-        tcase_add_test(
-            tc, h12_after_a_loss_of_the_data_a_token_is_greater_than_a_whole_block);
-        tcase_add_test(tc, h11_a_block_has_a_thousand_at_most);
-        tcase_add_loop_test(tc, h11_a_block_of_a_counter_ahead_of_the_clock_has_one, 0,
+        tcase_add_test(tc, renewal_draws_a_block_for_its_own_id_only);
+        tcase_add_test(tc, no_block_is_ahead_of_the_clock);
+        tcase_add_test(tc, token_after_a_loss_of_data_is_greater_than_a_whole_block);
+        tcase_add_test(tc, block_has_at_most_a_thousand_tokens);
+        tcase_add_loop_test(tc, block_of_a_counter_ahead_of_the_clock_has_one_token, 0,
                             AHEAD);
-        tcase_add_test(tc, h11_a_block_of_a_counter_that_was_lost_has_one);
-        tcase_add_test(tc, h11_a_renewal_that_gets_no_block_is_one_all_the_same);
-        tcase_add_test(tc, h11_a_holder_without_fencing_gets_none);
+        tcase_add_test(tc, block_of_a_lost_counter_has_one_token);
+        tcase_add_test(tc, renewal_without_a_block_is_still_a_renewal);
+        tcase_add_test(tc, holder_without_fencing_gets_no_block);
     }
     tcase_add_loop_test(tc, garbage_in_the_token_key_is_refused_untouched, 0,
                         2 * BAD_TOKENS);

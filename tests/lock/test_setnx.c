@@ -46,7 +46,7 @@ START_TEST(an_old_hold_is_EPROTO_and_stays)
 }
 END_TEST
 
-START_TEST(who_waits_when_an_old_program_takes_it_gets_EPROTO)
+START_TEST(waiter_gets_EPROTO_when_an_old_program_takes_the_lock)
 {
     rlock_mutex_t m = mutex_of(client, "n"), theirs = mutex_of(fixture_other(), "n");
     struct task waiter;
@@ -65,7 +65,7 @@ END_TEST
 
 /* ---- rlock holds it */
 
-START_TEST(a_hold_keeps_old_programs_out)
+START_TEST(hold_blocks_old_programs)
 {
     rlock_mutex_t m = mutex_of(client, "n");
 
@@ -79,7 +79,7 @@ START_TEST(a_hold_keeps_old_programs_out)
 }
 END_TEST
 
-START_TEST(a_DEL_without_a_look_is_told)
+START_TEST(unconditional_DEL_is_reported_as_a_loss)
 {
     rlock_mutex_t m = mutex_of(client, "n");
 
@@ -89,7 +89,7 @@ START_TEST(a_DEL_without_a_look_is_told)
 }
 END_TEST
 
-START_TEST(a_SET_without_NX_is_told_by_unlock)
+START_TEST(SET_without_NX_is_reported_by_unlock)
 {
     rlock_mutex_t m = mutex_of(client, "n");
 
@@ -100,7 +100,7 @@ START_TEST(a_SET_without_NX_is_told_by_unlock)
 }
 END_TEST
 
-START_TEST(a_SET_without_NX_is_told_within_the_lease)
+START_TEST(SET_without_NX_is_reported_within_the_lease)
 {
     reopen_with("?lease=1000");
     rlock_mutex_t m = mutex_of(client, "n");
@@ -191,11 +191,11 @@ int main(void)
     tcase_add_unchecked_fixture(tc, fixture_start, fixture_stop);
     tcase_add_checked_fixture(tc, fixture_open, fixture_close);
     tcase_add_test(tc, an_old_hold_is_EPROTO_and_stays);
-    tcase_add_test(tc, who_waits_when_an_old_program_takes_it_gets_EPROTO);
-    tcase_add_test(tc, a_hold_keeps_old_programs_out);
-    tcase_add_test(tc, a_DEL_without_a_look_is_told);
-    tcase_add_test(tc, a_SET_without_NX_is_told_by_unlock);
-    tcase_add_test(tc, a_SET_without_NX_is_told_within_the_lease);
+    tcase_add_test(tc, waiter_gets_EPROTO_when_an_old_program_takes_the_lock);
+    tcase_add_test(tc, hold_blocks_old_programs);
+    tcase_add_test(tc, unconditional_DEL_is_reported_as_a_loss);
+    tcase_add_test(tc, SET_without_NX_is_reported_by_unlock);
+    tcase_add_test(tc, SET_without_NX_is_reported_within_the_lease);
     tcase_add_test(tc, old_and_new_programs_exclude_each_other);
     suite_add_tcase(suite, tc);
     return test_run_suite(suite);

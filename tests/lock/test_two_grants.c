@@ -52,7 +52,7 @@ static void t_is_queued_behind_u(const char *unlock)
 }
 
 /* rule: T1 */
-START_TEST(t1_of_two_grants_of_a_process_the_older_takes_nothing)
+START_TEST(older_of_two_grants_of_a_process_takes_nothing)
 {
     test_proxy_remove(scene_proxy, grant_to_t_and_then_to_u("trylock"));
     t_is_queued_behind_u("unlock");
@@ -61,7 +61,7 @@ END_TEST
 
 #ifdef AS_RWLOCK
 /* rule: T1 */
-START_TEST(t1_of_two_grants_of_a_process_the_older_takes_nothing_from_readers)
+START_TEST(older_of_two_grants_of_a_process_takes_nothing_from_readers)
 {
     test_proxy_remove(scene_proxy, grant_to_t_and_then_to_u("tryrdlock"));
     t_is_queued_behind_u("rdunlock");
@@ -71,7 +71,7 @@ END_TEST
 
 /* A try of t's is answered only after u was given the lock, too. */
 /* rule: T1 */
-START_TEST(t1_of_two_grants_of_a_process_the_older_of_a_try_takes_nothing)
+START_TEST(older_grant_of_a_try_takes_nothing)
 {
     ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
     start_x(NULL);
@@ -91,7 +91,7 @@ END_TEST
 
 /* t's cancel finds that the lock is its own, which it hears only after u has it. */
 /* rule: T1 */
-START_TEST(t1_of_two_grants_of_a_process_the_older_of_a_cancel_takes_nothing)
+START_TEST(older_grant_of_a_cancel_takes_nothing)
 {
     enum { DEADLINE_MS = 400 };
     start_x(SCENE_TIMES(.presence = LONG_LEASE_MS));
@@ -129,7 +129,7 @@ END_TEST
 #ifndef AS_FAIR
 /* t stands still until its deadline is over, and hears of its grant then. */
 /* rule: T1 */
-START_TEST(t1_of_two_grants_of_a_process_the_older_is_passed_on_to_nobody)
+START_TEST(older_of_two_grants_of_a_process_is_not_passed_on)
 {
     enum { DEADLINE_MS = 1000, MORE_MS = 50 };
     start_x(SCENE_TIMES(.presence = LONG_LEASE_MS));
@@ -160,7 +160,7 @@ END_TEST
 #endif
 
 /* rule: T1 */
-START_TEST(t1_of_two_grants_of_a_process_the_one_that_the_server_knows_is_kept)
+START_TEST(grant_that_the_server_knows_is_used)
 {
     int grant = grant_to_t_and_then_to_u("trylock");
     test_redis_do(scene_redis, "RENAME", "aside", "N");
@@ -177,18 +177,16 @@ static Suite *make_suite(void)
 {
     Suite *s = suite_create("two grants");
     TCase *t1 = scene_tcase(s, "T1", open_scene_and_hold, close_scene);
-    tcase_add_test(t1, t1_of_two_grants_of_a_process_the_older_takes_nothing);
+    tcase_add_test(t1, older_of_two_grants_of_a_process_takes_nothing);
 #ifdef AS_RWLOCK
-    tcase_add_test(t1,
-                   t1_of_two_grants_of_a_process_the_older_takes_nothing_from_readers);
+    tcase_add_test(t1, older_of_two_grants_of_a_process_takes_nothing_from_readers);
 #endif
 #ifndef AS_FAIR
-    tcase_add_test(t1, t1_of_two_grants_of_a_process_the_older_is_passed_on_to_nobody);
+    tcase_add_test(t1, older_of_two_grants_of_a_process_is_not_passed_on);
 #endif
-    tcase_add_test(t1, t1_of_two_grants_of_a_process_the_older_of_a_try_takes_nothing);
-    tcase_add_test(t1, t1_of_two_grants_of_a_process_the_older_of_a_cancel_takes_nothing);
-    tcase_add_test(t1,
-                   t1_of_two_grants_of_a_process_the_one_that_the_server_knows_is_kept);
+    tcase_add_test(t1, older_grant_of_a_try_takes_nothing);
+    tcase_add_test(t1, older_grant_of_a_cancel_takes_nothing);
+    tcase_add_test(t1, grant_that_the_server_knows_is_used);
     return s;
 }
 

@@ -45,7 +45,7 @@ START_TEST(grants_in_the_order_of_tickets_are_fair)
 }
 END_TEST
 
-START_TEST(a_grant_before_an_earlier_ticket_is_not)
+START_TEST(grant_before_an_earlier_ticket_is_a_violation)
 {
     history_grant(h, A, 10);
     history_grant(h, C, 11);
@@ -54,7 +54,7 @@ START_TEST(a_grant_before_an_earlier_ticket_is_not)
 }
 END_TEST
 
-START_TEST(grants_from_the_end_of_the_queue_are_not)
+START_TEST(grants_from_the_end_of_the_queue_are_a_violation)
 {
     history_grant(h, C, 10);
     history_grant(h, B, 11);
@@ -63,7 +63,7 @@ START_TEST(grants_from_the_end_of_the_queue_are_not)
 }
 END_TEST
 
-START_TEST(a_second_grant_for_one_ask_is_not)
+START_TEST(second_grant_for_one_request_is_a_violation)
 {
     history_grant(h, A, 10);
     history_grant(h, B, 11);
@@ -73,14 +73,14 @@ START_TEST(a_second_grant_for_one_ask_is_not)
 }
 END_TEST
 
-START_TEST(a_grant_to_who_has_not_asked_is_not)
+START_TEST(grant_without_a_request_is_a_violation)
 {
     history_grant(h, D, 10);
     UNFAIR("unasked");
 }
 END_TEST
 
-START_TEST(a_patient_waiter_that_is_never_granted_is_not)
+START_TEST(patient_waiter_without_a_grant_is_a_violation)
 {
     history_grant(h, A, 10);
     history_grant(h, C, 11);
@@ -96,7 +96,7 @@ START_TEST(the_last_one_must_be_granted_too)
 }
 END_TEST
 
-START_TEST(who_timed_out_is_passed_over)
+START_TEST(timed_out_waiter_may_be_skipped)
 {
     history_out(h, B);
     history_grant(h, A, 10);
@@ -105,7 +105,7 @@ START_TEST(who_timed_out_is_passed_over)
 }
 END_TEST
 
-START_TEST(who_timed_out_must_not_be_granted)
+START_TEST(timed_out_waiter_must_not_be_granted)
 {
     history_out(h, B);
     history_grant(h, A, 10);
@@ -115,7 +115,7 @@ START_TEST(who_timed_out_must_not_be_granted)
 }
 END_TEST
 
-START_TEST(who_is_dead_is_passed_over)
+START_TEST(dead_waiter_may_be_skipped)
 {
     history_dead(h, B, 9);
     history_grant(h, A, 10);
@@ -124,7 +124,7 @@ START_TEST(who_is_dead_is_passed_over)
 }
 END_TEST
 
-START_TEST(who_died_as_holder_may_have_been_granted)
+START_TEST(waiter_that_died_as_holder_may_have_been_granted)
 {
     history_dead(h, B, 11);
     history_grant(h, A, 10);
@@ -135,7 +135,7 @@ START_TEST(who_died_as_holder_may_have_been_granted)
 }
 END_TEST
 
-START_TEST(who_is_dead_must_not_be_granted)
+START_TEST(dead_waiter_must_not_be_granted)
 {
     history_dead(h, B, 9);
     history_grant(h, A, 10);
@@ -145,7 +145,7 @@ START_TEST(who_is_dead_must_not_be_granted)
 }
 END_TEST
 
-START_TEST(who_is_dead_must_not_be_seen_as_holder)
+START_TEST(dead_waiter_must_not_be_seen_as_holder)
 {
     history_dead(h, B, 10);
     history_grant(h, A, 10);
@@ -155,7 +155,7 @@ START_TEST(who_is_dead_must_not_be_seen_as_holder)
 }
 END_TEST
 
-START_TEST(a_token_that_comes_again_is_not)
+START_TEST(repeated_token_is_a_violation)
 {
     history_grant(h, A, 10);
     history_grant(h, B, 10);
@@ -164,7 +164,7 @@ START_TEST(a_token_that_comes_again_is_not)
 }
 END_TEST
 
-START_TEST(a_token_that_falls_is_not)
+START_TEST(falling_token_is_a_violation)
 {
     history_grant(h, A, 10);
     history_grant(h, B, 12);
@@ -173,21 +173,21 @@ START_TEST(a_token_that_falls_is_not)
 }
 END_TEST
 
-START_TEST(a_ticket_that_comes_again_is_not)
+START_TEST(repeated_ticket_is_a_violation)
 {
     history_ask(h, D, 1790000000000006);
     UNFAIR("tickets");
 }
 END_TEST
 
-START_TEST(a_ticket_below_an_earlier_ones_is_not)
+START_TEST(ticket_below_an_earlier_one_is_a_violation)
 {
     history_ask(h, D, 1790000000000002);
     UNFAIR("tickets");
 }
 END_TEST
 
-START_TEST(another_holder_than_the_server_has_is_not)
+START_TEST(holder_other_than_the_servers_is_a_violation)
 {
     history_grant(h, A, 10);
     history_grant(h, B, 11);
@@ -224,7 +224,7 @@ START_TEST(a_queue_that_is_served_as_it_was_seen_is_fair)
 }
 END_TEST
 
-START_TEST(a_queue_that_is_served_in_another_order_is_not)
+START_TEST(queue_served_in_another_order_is_a_violation)
 {
     go_round();
     QUEUE(10, C, B);
@@ -232,7 +232,7 @@ START_TEST(a_queue_that_is_served_in_another_order_is_not)
 }
 END_TEST
 
-START_TEST(who_came_after_a_queue_must_not_be_before_its_last)
+START_TEST(newcomer_must_not_precede_the_last_of_a_queue)
 {
     go_round();
     QUEUE(11, C, B); /* A came later, and B waits still */
@@ -270,30 +270,30 @@ static Suite *make_suite(void)
     TCase *tc = tcase_create("asks");
     tcase_add_checked_fixture(tc, open_history, close_history);
     tcase_add_test(tc, grants_in_the_order_of_tickets_are_fair);
-    tcase_add_test(tc, a_grant_before_an_earlier_ticket_is_not);
-    tcase_add_test(tc, grants_from_the_end_of_the_queue_are_not);
-    tcase_add_test(tc, a_second_grant_for_one_ask_is_not);
-    tcase_add_test(tc, a_grant_to_who_has_not_asked_is_not);
-    tcase_add_test(tc, a_patient_waiter_that_is_never_granted_is_not);
+    tcase_add_test(tc, grant_before_an_earlier_ticket_is_a_violation);
+    tcase_add_test(tc, grants_from_the_end_of_the_queue_are_a_violation);
+    tcase_add_test(tc, second_grant_for_one_request_is_a_violation);
+    tcase_add_test(tc, grant_without_a_request_is_a_violation);
+    tcase_add_test(tc, patient_waiter_without_a_grant_is_a_violation);
     tcase_add_test(tc, the_last_one_must_be_granted_too);
-    tcase_add_test(tc, who_timed_out_is_passed_over);
-    tcase_add_test(tc, who_timed_out_must_not_be_granted);
-    tcase_add_test(tc, who_is_dead_is_passed_over);
-    tcase_add_test(tc, who_died_as_holder_may_have_been_granted);
-    tcase_add_test(tc, who_is_dead_must_not_be_granted);
-    tcase_add_test(tc, who_is_dead_must_not_be_seen_as_holder);
-    tcase_add_test(tc, a_token_that_comes_again_is_not);
-    tcase_add_test(tc, a_token_that_falls_is_not);
-    tcase_add_test(tc, a_ticket_that_comes_again_is_not);
-    tcase_add_test(tc, a_ticket_below_an_earlier_ones_is_not);
-    tcase_add_test(tc, another_holder_than_the_server_has_is_not);
+    tcase_add_test(tc, timed_out_waiter_may_be_skipped);
+    tcase_add_test(tc, timed_out_waiter_must_not_be_granted);
+    tcase_add_test(tc, dead_waiter_may_be_skipped);
+    tcase_add_test(tc, waiter_that_died_as_holder_may_have_been_granted);
+    tcase_add_test(tc, dead_waiter_must_not_be_granted);
+    tcase_add_test(tc, dead_waiter_must_not_be_seen_as_holder);
+    tcase_add_test(tc, repeated_token_is_a_violation);
+    tcase_add_test(tc, falling_token_is_a_violation);
+    tcase_add_test(tc, repeated_ticket_is_a_violation);
+    tcase_add_test(tc, ticket_below_an_earlier_one_is_a_violation);
+    tcase_add_test(tc, holder_other_than_the_servers_is_a_violation);
     suite_add_tcase(s, tc);
 
     TCase *queues = tcase_create("queues");
     tcase_add_checked_fixture(queues, open_history, close_history);
     tcase_add_test(queues, a_queue_that_is_served_as_it_was_seen_is_fair);
-    tcase_add_test(queues, a_queue_that_is_served_in_another_order_is_not);
-    tcase_add_test(queues, who_came_after_a_queue_must_not_be_before_its_last);
+    tcase_add_test(queues, queue_served_in_another_order_is_a_violation);
+    tcase_add_test(queues, newcomer_must_not_precede_the_last_of_a_queue);
     tcase_add_test(queues, a_queue_must_be_served_to_its_end);
     tcase_add_test(queues, a_holder_that_was_seen_must_say_so);
     tcase_add_test(queues, tokens_under_contention_must_grow);

@@ -75,7 +75,7 @@ END_TEST
 
 /* ---- exclusion */
 
-START_TEST(intervals_that_overlap_are_not)
+START_TEST(overlapping_intervals_are_a_violation)
 {
     holds(11, MUTEX, A, 1000, 1200);
     holds(21, MUTEX, B, 1199 - 5, 1300);
@@ -83,7 +83,7 @@ START_TEST(intervals_that_overlap_are_not)
 }
 END_TEST
 
-START_TEST(intervals_of_two_locks_are)
+START_TEST(overlapping_intervals_of_two_locks_are_right)
 {
     holds(11, MUTEX, A, 1000, 1200);
     holds(21, FAIR, B, 1100, 1300);
@@ -293,7 +293,7 @@ END_TEST
 
 /* ---- told */
 
-START_TEST(a_look_that_believes_behind_D_was_not_told)
+START_TEST(check_that_believes_after_the_lease_is_a_violation)
 {
     takes(11, MUTEX, A, 1000, 1002, 1985);
     checks(11, MUTEX, A, 1986, 1985, 1);
@@ -337,7 +337,7 @@ START_TEST(unlock_of_what_was_seen_lost_does_not_give_0)
 }
 END_TEST
 
-START_TEST(a_loss_without_an_event_is_not_told)
+START_TEST(loss_without_an_event_is_a_violation)
 {
     lost_hold();
     BREAKS(NEM_RULE_TOLD, 1);
@@ -389,7 +389,7 @@ START_TEST(an_event_of_another_lock_tells_nothing)
 }
 END_TEST
 
-START_TEST(while_its_process_is_stopped_nobody_is_told)
+START_TEST(no_event_is_delivered_while_the_process_is_stopped)
 {
     lost_hold();
     event_lost(11, MUTEX, 1985 + 15 + 385 + SLACK);
@@ -421,7 +421,7 @@ START_TEST(a_thread_that_looks_late_is_no_reason_to_tell_later)
 }
 END_TEST
 
-START_TEST(a_killed_process_is_told_nothing)
+START_TEST(killed_process_needs_no_event)
 {
     lost_hold();
     fault(NEM_KILL, 1, NEM_ALL, 2000, 2100);
@@ -472,8 +472,8 @@ static void add_holds(Suite *suite)
     tcase_add_test(t, records_of_one_instant_are_in_the_order_in_which_they_were_written);
     tcase_add_test(t, a_violation_is_one_line_with_rule_lock_threads_times_and_ids);
     t = forged_group(suite, "exclusion");
-    tcase_add_test(t, intervals_that_overlap_are_not);
-    tcase_add_test(t, intervals_of_two_locks_are);
+    tcase_add_test(t, overlapping_intervals_are_a_violation);
+    tcase_add_test(t, overlapping_intervals_of_two_locks_are_right);
     tcase_add_test(t, a_lost_hold_is_validated_until_its_last_look);
     tcase_add_test(t, a_look_behind_D_validates_nothing);
     tcase_add_test(t, a_reader_and_a_writer_overlap_two_readers_do_not);
@@ -497,20 +497,20 @@ static void add_holds(Suite *suite)
 static void add_told(Suite *suite)
 {
     TCase *t = forged_group(suite, "told");
-    tcase_add_test(t, a_look_that_believes_behind_D_was_not_told);
+    tcase_add_test(t, check_that_believes_after_the_lease_is_a_violation);
     tcase_add_test(t, a_loss_is_final);
     tcase_add_test(t, unlock_of_what_was_seen_lost_gives_ESTALE);
     tcase_add_test(t, unlock_of_what_was_seen_lost_does_not_give_0);
-    tcase_add_test(t, a_loss_without_an_event_is_not_told);
+    tcase_add_test(t, loss_without_an_event_is_a_violation);
     tcase_add_test(t, a_loss_that_only_unlock_tells_has_its_event_too);
     tcase_add_test(t, an_unlock_that_finds_the_loss_before_D_is_the_news);
     tcase_add_test(t, an_event_may_come_as_late_as_D_and_slack);
     tcase_add_test(t, an_event_that_comes_later_is_too_late);
     tcase_add_test(t, an_event_of_another_lock_tells_nothing);
-    tcase_add_test(t, while_its_process_is_stopped_nobody_is_told);
+    tcase_add_test(t, no_event_is_delivered_while_the_process_is_stopped);
     tcase_add_test(t, a_stop_that_was_over_before_D_is_no_reason_to_tell_later);
     tcase_add_test(t, a_thread_that_looks_late_is_no_reason_to_tell_later);
-    tcase_add_test(t, a_killed_process_is_told_nothing);
+    tcase_add_test(t, killed_process_needs_no_event);
     tcase_add_test(t, a_downgrade_that_finds_the_loss_has_its_event);
     tcase_add_test(t, an_event_of_the_other_mode_tells_nothing);
     tcase_add_test(t, each_of_two_losses_has_its_event);

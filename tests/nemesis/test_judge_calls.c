@@ -108,7 +108,7 @@ START_TEST(ENOTCONN_of_one_in_a_hurry_needs_none)
 }
 END_TEST
 
-START_TEST(ESTALE_of_a_lock_is_for_who_had_it)
+START_TEST(ESTALE_is_returned_to_the_former_holder_only)
 {
     takes(11, MUTEX, "p1:1:1:m300", 1000, 1002, 1985);
     called(NEM_LOCK, ESTALE, 1100, 1101);
@@ -169,7 +169,7 @@ START_TEST(the_time_in_which_it_was_stopped_does_not_count)
 }
 END_TEST
 
-START_TEST(a_process_that_the_machine_kept_from_running_was_stopped)
+START_TEST(process_that_the_machine_did_not_run_counts_as_stopped)
 {
     called(NEM_TRYLOCK, EBUSY, 1000, 1500 + TIMEOUT + SLACK);
     called(NEM_TRYLOCK, ENOTCONN, 2600, 2800);
@@ -195,7 +195,7 @@ START_TEST(a_try_that_never_returns_is_late_unless_it_was_killed)
 }
 END_TEST
 
-START_TEST(who_waits_gets_it_within_patience_after_the_faults)
+START_TEST(waiter_gets_the_lock_within_patience_after_the_faults)
 {
     invoke(11, 1000, NEM_LOCK, MUTEX);
     returns(11, CALM + PATIENCE, NEM_LOCK, MUTEX, 0);
@@ -205,7 +205,7 @@ START_TEST(who_waits_gets_it_within_patience_after_the_faults)
 }
 END_TEST
 
-START_TEST(who_gets_it_later_is_starved)
+START_TEST(waiter_with_a_later_grant_is_starved)
 {
     invoke(11, 1000, NEM_LOCK, MUTEX);
     returns(11, CALM + PATIENCE + 1, NEM_LOCK, MUTEX, 0);
@@ -213,7 +213,7 @@ START_TEST(who_gets_it_later_is_starved)
 }
 END_TEST
 
-START_TEST(who_never_gets_it_is_starved)
+START_TEST(waiter_without_any_grant_is_starved)
 {
     invoke(11, 1000, NEM_LOCK, MUTEX);
     BREAKS(NEM_RULE_STARVED, 1);
@@ -224,7 +224,7 @@ START_TEST(who_never_gets_it_is_starved)
 }
 END_TEST
 
-START_TEST(who_waits_while_the_machine_halts_may_get_it_later)
+START_TEST(waiter_may_get_the_lock_later_when_the_machine_halts)
 {
     invoke(11, 1000, NEM_LOCK, MUTEX);
     returns(11, CALM + PATIENCE + 300, NEM_LOCK, MUTEX, 0);
@@ -250,7 +250,7 @@ static void driver_gives_up(void)
     forged.given_up = at_ms(driver_given_up);
 }
 
-START_TEST(in_the_drivers_time_who_waits_since_the_faults_is_starved)
+START_TEST(thread_waiting_since_the_faults_is_starved_by_the_time_of_the_driver)
 {
     driver_gives_up();
     invoke(11, 1000, NEM_LOCK, MUTEX);
@@ -260,7 +260,7 @@ START_TEST(in_the_drivers_time_who_waits_since_the_faults_is_starved)
 }
 END_TEST
 
-START_TEST(in_the_drivers_time_who_waits_since_the_last_moment_is_starved)
+START_TEST(thread_waiting_since_the_last_moment_is_starved_by_the_time_of_the_driver)
 {
     driver_gives_up();
     invoke(11, driver_ended, NEM_LOCK, MUTEX);
@@ -350,7 +350,7 @@ START_TEST(one_that_was_killed_on_purpose_need_not_come_to_rest)
 }
 END_TEST
 
-START_TEST(one_that_is_told_to_end_must)
+START_TEST(process_asked_to_end_must_end)
 {
     all_rest_but_1_1();
     invoke(11, 1000, NEM_LOCK, MUTEX);
@@ -364,7 +364,7 @@ START_TEST(one_that_is_told_to_end_must)
 }
 END_TEST
 
-START_TEST(one_that_is_told_to_end_must_also_when_its_threads_rest)
+START_TEST(process_asked_to_end_must_end_when_its_threads_rest)
 {
     all_rest_but_1_1();
     rests(11, 1150);
@@ -553,7 +553,7 @@ START_TEST(descriptors_of_the_server_are_not_looked_at)
 }
 END_TEST
 
-START_TEST(another_life_is_looked_at_anew)
+START_TEST(another_life_is_judged_afresh)
 {
     look_twice()->life = 2;
     looks[1].memory = 100000000;
@@ -610,27 +610,29 @@ static void add_calls(Suite *suite)
     tcase_add_test(t, ENOTCONN_has_a_reason);
     tcase_add_test(t, ENOTCONN_may_come_a_little_later);
     tcase_add_test(t, ENOTCONN_of_one_in_a_hurry_needs_none);
-    tcase_add_test(t, ESTALE_of_a_lock_is_for_who_had_it);
+    tcase_add_test(t, ESTALE_is_returned_to_the_former_holder_only);
     tcase_add_test(t, ECANCELED_is_of_a_process_that_ends);
     tcase_add_test(t, try_and_unlock_end_within_the_command_timeout);
     tcase_add_test(t, a_timed_form_ends_100_ms_after_its_deadline);
     tcase_add_test(t, the_time_in_which_it_was_stopped_does_not_count);
-    tcase_add_test(t, a_process_that_the_machine_kept_from_running_was_stopped);
+    tcase_add_test(t, process_that_the_machine_did_not_run_counts_as_stopped);
     tcase_add_test(t, a_try_that_never_returns_is_late_unless_it_was_killed);
-    tcase_add_test(t, who_waits_gets_it_within_patience_after_the_faults);
-    tcase_add_test(t, who_gets_it_later_is_starved);
-    tcase_add_test(t, who_never_gets_it_is_starved);
-    tcase_add_test(t, who_waits_while_the_machine_halts_may_get_it_later);
-    tcase_add_test(t, in_the_drivers_time_who_waits_since_the_faults_is_starved);
-    tcase_add_test(t, in_the_drivers_time_who_waits_since_the_last_moment_is_starved);
+    tcase_add_test(t, waiter_gets_the_lock_within_patience_after_the_faults);
+    tcase_add_test(t, waiter_with_a_later_grant_is_starved);
+    tcase_add_test(t, waiter_without_any_grant_is_starved);
+    tcase_add_test(t, waiter_may_get_the_lock_later_when_the_machine_halts);
+    tcase_add_test(t,
+                   thread_waiting_since_the_faults_is_starved_by_the_time_of_the_driver);
+    tcase_add_test(
+        t, thread_waiting_since_the_last_moment_is_starved_by_the_time_of_the_driver);
     tcase_add_test(t, in_the_drivers_time_calls_of_the_last_moment_that_hang_are_late);
     t = forged_group(suite, "rest");
     tcase_add_test(t, all_came_to_rest);
     tcase_add_test(t, a_call_that_was_given_up_is_hung);
     tcase_add_test(t, a_thread_that_is_in_no_call_may_hang_too);
     tcase_add_test(t, one_that_was_killed_on_purpose_need_not_come_to_rest);
-    tcase_add_test(t, one_that_is_told_to_end_must);
-    tcase_add_test(t, one_that_is_told_to_end_must_also_when_its_threads_rest);
+    tcase_add_test(t, process_asked_to_end_must_end);
+    tcase_add_test(t, process_asked_to_end_must_end_when_its_threads_rest);
     t = forged_group(suite, "ends");
     tcase_add_test(t, keys_that_end_by_themselves_may_be_left);
     tcase_add_test(t, a_key_without_ttl_is_a_leak);
@@ -646,7 +648,7 @@ static void add_calls(Suite *suite)
     tcase_add_test(t, memory_of_the_server_and_under_a_tool_may_grow_by_half_and_8_MiB);
     tcase_add_test(t, descriptors_and_threads_may_not);
     tcase_add_test(t, descriptors_of_the_server_are_not_looked_at);
-    tcase_add_test(t, another_life_is_looked_at_anew);
+    tcase_add_test(t, another_life_is_judged_afresh);
 }
 
 int main(void)

@@ -71,7 +71,7 @@ START_TEST(what_a_killed_process_held_is_given_back_soon)
 END_TEST
 
 /* The ledger's bounds in time are wider than a burial takes. */
-START_TEST(it_may_seem_to_have_been_before_the_death)
+START_TEST(release_may_seem_to_precede_the_death)
 {
     scene();
     buried_at(KILLED, MUTEX, A, B);
@@ -79,7 +79,7 @@ START_TEST(it_may_seem_to_have_been_before_the_death)
 }
 END_TEST
 
-START_TEST(it_does_not_stay_longer)
+START_TEST(hold_of_a_dead_process_that_stays_longer_is_a_violation)
 {
     scene();
     buried_at(BOUND + 2 * EXACT, MUTEX, A, B);
@@ -88,14 +88,14 @@ START_TEST(it_does_not_stay_longer)
 }
 END_TEST
 
-START_TEST(nor_until_its_lease_ends)
+START_TEST(hold_of_a_dead_process_that_stays_until_its_lease_ends_is_a_violation)
 {
     scene();
     BREAKS(NEM_RULE_BURIED, 1);
 }
 END_TEST
 
-START_TEST(nor_does_a_hold_of_another_type)
+START_TEST(hold_of_another_type_of_a_dead_process_that_stays_is_a_violation)
 {
     all_have_guard();
     held_and_wanted(FAIR, FAIR_A, "p2:1:1:f300");
@@ -105,7 +105,7 @@ START_TEST(nor_does_a_hold_of_another_type)
 }
 END_TEST
 
-START_TEST(nor_what_it_kept_and_did_not_use)
+START_TEST(retained_hold_of_a_dead_process_that_stays_is_a_violation)
 {
     takes(11, KEPT, A, TAKEN - 1, TAKEN + 1, LEASE_END - 15);
     unlocks(11, KEPT, A, TAKEN + 10, TAKEN + 11, LEASE_END - 15, 0);
@@ -117,7 +117,7 @@ START_TEST(nor_what_it_kept_and_did_not_use)
 END_TEST
 
 /* G12: of a request that came late, and of a hand-over that came before. */
-START_TEST(nor_what_comes_to_the_dead_one)
+START_TEST(grant_to_a_dead_process_that_stays_is_a_violation)
 {
     all_have_guard();
     transaction(WAITING);
@@ -144,7 +144,7 @@ START_TEST(any_wait_of_another_process_is_one)
 }
 END_TEST
 
-START_TEST(somebody_has_to_wait_until_then)
+START_TEST(recovery_is_due_only_with_a_waiter_until_then)
 {
     scene();
     transaction(BOUND - 2 * EXACT);
@@ -153,7 +153,7 @@ START_TEST(somebody_has_to_wait_until_then)
 }
 END_TEST
 
-START_TEST(and_to_live)
+START_TEST(recovery_is_due_only_with_a_live_waiter)
 {
     scene();
     fault(NEM_KILL, 2, NEM_ALL, BOUND - 10, BOUND + 500);
@@ -161,7 +161,7 @@ START_TEST(and_to_live)
 }
 END_TEST
 
-START_TEST(and_to_have_the_guard)
+START_TEST(recovery_is_due_only_with_a_waiter_that_has_the_guard)
 {
     has_guard(1);
     has_guard(3);
@@ -171,7 +171,7 @@ START_TEST(and_to_have_the_guard)
 }
 END_TEST
 
-START_TEST(as_the_dead_one_has)
+START_TEST(recovery_is_due_only_for_a_dead_process_with_the_guard)
 {
     has_guard(2);
     held_and_wanted(MUTEX, A, B);
@@ -180,7 +180,7 @@ START_TEST(as_the_dead_one_has)
 }
 END_TEST
 
-START_TEST(who_ended_in_good_order_is_not_meant)
+START_TEST(recovery_is_not_due_for_a_process_that_exited_normally)
 {
     all_have_guard();
     held_and_wanted(MUTEX, A, B);
@@ -189,7 +189,7 @@ START_TEST(who_ended_in_good_order_is_not_meant)
 }
 END_TEST
 
-START_TEST(its_lease_may_have_ended_first)
+START_TEST(lease_may_have_ended_before_the_recovery)
 {
     all_have_guard();
     transaction(TAKEN);
@@ -202,7 +202,7 @@ START_TEST(its_lease_may_have_ended_first)
 END_TEST
 
 /* Which of those who look takes the dead one's file is a matter of chance. */
-START_TEST(whoever_might_have_buried_it_had_to_be_able_to)
+START_TEST(recovery_is_due_only_from_an_able_process)
 {
     static const int kinds[] = { NEM_STOP_SHORT, NEM_TERM,         NEM_CUT_ONE,
                                  NEM_LINK_DOWN,  NEM_CLIENT_PAUSE, NEM_SERVER_STOP_LONG };
@@ -216,7 +216,7 @@ START_TEST(whoever_might_have_buried_it_had_to_be_able_to)
 }
 END_TEST
 
-START_TEST(who_was_stopped_is_able_to_soon_afterwards)
+START_TEST(stopped_process_is_able_to_recover_soon_afterwards)
 {
     scene();
     fault(NEM_STOP_LONG, 3, NEM_ALL, 500, KILLED - SLACK - EXACT);
@@ -224,7 +224,7 @@ START_TEST(who_was_stopped_is_able_to_soon_afterwards)
 }
 END_TEST
 
-START_TEST(who_has_no_guard_need_not_be)
+START_TEST(process_without_the_guard_need_not_be_able)
 {
     has_guard(1);
     has_guard(2);
@@ -236,7 +236,7 @@ START_TEST(who_has_no_guard_need_not_be)
 }
 END_TEST
 
-START_TEST(a_burier_that_is_killed_hampers_nobody)
+START_TEST(killed_recovering_process_hampers_no_other)
 {
     scene();
     fault(NEM_KILL, 3, NEM_ALL, KILLED + 10, KILLED + 500);
@@ -255,7 +255,7 @@ START_TEST(a_machine_that_stands_still_needs_longer)
 END_TEST
 
 /* It notices that it did not run. */
-START_TEST(who_is_stopped_is_no_machine_that_stands_still)
+START_TEST(stopped_process_is_no_machine_that_stands_still)
 {
     for (int p = 1; p < FORGED_PROCESSES; p++)
         has_guard(p);
@@ -268,7 +268,7 @@ START_TEST(who_is_stopped_is_no_machine_that_stands_still)
 }
 END_TEST
 
-START_TEST(it_is_dead_when_the_kill_was_done)
+START_TEST(process_is_dead_when_the_kill_was_done)
 {
     scene();
     last_fault()->took_us = 30000;
@@ -287,7 +287,7 @@ END_TEST
 
 /* ---- dead */
 
-START_TEST(nobody_is_buried_alive)
+START_TEST(no_live_process_is_recovered)
 {
     all_have_guard();
     held_and_wanted(MUTEX, A, B);
@@ -297,7 +297,7 @@ START_TEST(nobody_is_buried_alive)
 }
 END_TEST
 
-START_TEST(nor_who_is_stopped)
+START_TEST(recovery_of_a_stopped_process_is_a_violation)
 {
     all_have_guard();
     held_and_wanted(MUTEX, A, B);
@@ -307,7 +307,7 @@ START_TEST(nor_who_is_stopped)
 }
 END_TEST
 
-START_TEST(nor_who_will_be_killed_soon)
+START_TEST(recovery_of_a_process_before_its_kill_is_a_violation)
 {
     scene();
     buried_at(KILLED - 2 * EXACT, MUTEX, A, B);
@@ -315,7 +315,7 @@ START_TEST(nor_who_will_be_killed_soon)
 }
 END_TEST
 
-START_TEST(nor_who_holds_nothing)
+START_TEST(recovery_of_a_live_process_without_holds_is_a_violation)
 {
     all_have_guard();
     transaction(1000);
@@ -324,7 +324,7 @@ START_TEST(nor_who_holds_nothing)
 }
 END_TEST
 
-START_TEST(nor_the_next_life_of_who_was_killed)
+START_TEST(recovery_of_the_next_life_of_a_killed_process_is_a_violation)
 {
     scene();
     buried_at(KILLED + 20, MUTEX, A, B);
@@ -336,7 +336,7 @@ START_TEST(nor_the_next_life_of_who_was_killed)
 }
 END_TEST
 
-START_TEST(whoever_ended_may_be_buried)
+START_TEST(ended_process_may_be_recovered)
 {
     fault(NEM_TERM, 1, NEM_ALL, 1000, 1500);
     fault(NEM_KILL_INSIDE, 2, NEM_ALL, 1000, 1500);
@@ -352,7 +352,7 @@ START_TEST(whoever_ended_may_be_buried)
 }
 END_TEST
 
-START_TEST(a_marker_of_a_request_is_no_burial)
+START_TEST(marker_of_a_request_is_no_recovery)
 {
     transaction(1100);
     entry(NEM_MARKED, MUTEX, A, 0);
@@ -361,7 +361,7 @@ START_TEST(a_marker_of_a_request_is_no_burial)
 }
 END_TEST
 
-START_TEST(whoever_is_of_a_round_before_is_not_known)
+START_TEST(process_of_an_earlier_round_is_unknown)
 {
     transaction(1100);
     buries(MUTEX, "somebody");
@@ -370,7 +370,7 @@ START_TEST(whoever_is_of_a_round_before_is_not_known)
 END_TEST
 
 /* gNOOWNER: the dead one's hold had ended, and the next one's is released. */
-START_TEST(by_a_burial_nobody_else_loses_anything)
+START_TEST(recovery_takes_nothing_from_live_clients)
 {
     all_have_guard();
     transaction(TAKEN);
@@ -384,7 +384,7 @@ START_TEST(by_a_burial_nobody_else_loses_anything)
 }
 END_TEST
 
-START_TEST(nor_does_a_reader)
+START_TEST(recovery_takes_nothing_from_a_live_reader)
 {
     all_have_guard();
     transaction(TAKEN);
@@ -413,7 +413,7 @@ START_TEST(what_ended_by_itself_was_not_taken)
 }
 END_TEST
 
-START_TEST(nor_what_somebody_deleted)
+START_TEST(deleted_hold_was_not_taken)
 {
     all_have_guard();
     transaction(TAKEN);
@@ -430,7 +430,7 @@ START_TEST(nor_what_somebody_deleted)
 END_TEST
 
 /* S1 finds by itself what a burial of the living leads to. */
-START_TEST(who_was_stopped_believes_in_what_the_next_one_got)
+START_TEST(stopped_holder_may_believe_in_a_hold_of_the_next)
 {
     takes(11, MUTEX, A, TAKEN - 1, TAKEN + 1, LEASE_END - 15);
     fault(NEM_STOP_SHORT, 1, NEM_ALL, 1050, 1600);
@@ -463,7 +463,7 @@ static void left_section(unsigned lock, const char *id)
     unlocks(11, lock, id, TAKEN + 10, TAKEN + 11, LEASE_END - 15, 0);
 }
 
-START_TEST(a_death_inside_is_told_to_the_next_owner)
+START_TEST(death_inside_is_reported_to_the_next_owner)
 {
     robust_scene(ROBUST, A, B, EOWNERDEAD);
     KEEPS(NEM_RULE_SOON);
@@ -473,7 +473,7 @@ START_TEST(a_death_inside_is_told_to_the_next_owner)
 }
 END_TEST
 
-START_TEST(not_to_tell_it_is_wrong)
+START_TEST(missing_EOWNERDEAD_is_a_violation)
 {
     robust_scene(ROBUST, A, B, 0);
     BREAKS(NEM_RULE_SOON, 1);
@@ -484,7 +484,7 @@ START_TEST(not_to_tell_it_is_wrong)
 }
 END_TEST
 
-START_TEST(who_only_kept_it_has_left_nothing_undone)
+START_TEST(process_killed_with_a_retained_lock_left_nothing_undone)
 {
     robust_scene(KEPT_ROBUST, A, B, 0);
     left_section(KEPT_ROBUST, A);
@@ -501,7 +501,7 @@ START_TEST(to_tell_of_that_is_wrong)
 }
 END_TEST
 
-START_TEST(who_was_giving_it_back_may_have_been_inside)
+START_TEST(process_killed_while_releasing_may_have_been_inside)
 {
     robust_scene(KEPT_ROBUST, A, B, EOWNERDEAD);
     invoke(11, KILLED - 1, NEM_UNLOCK, KEPT_ROBUST);
@@ -509,7 +509,7 @@ START_TEST(who_was_giving_it_back_may_have_been_inside)
 }
 END_TEST
 
-START_TEST(who_asked_for_what_was_kept_may_have_been)
+START_TEST(process_killed_while_retaking_may_have_been_inside)
 {
     robust_scene(KEPT_ROBUST, A, B, EOWNERDEAD);
     left_section(KEPT_ROBUST, A);
@@ -518,7 +518,7 @@ START_TEST(who_asked_for_what_was_kept_may_have_been)
 }
 END_TEST
 
-START_TEST(what_had_been_told_before_may_be_told_again)
+START_TEST(earlier_report_may_be_repeated)
 {
     robust_scene(KEPT_ROBUST, A, B, EOWNERDEAD);
     left_section(KEPT_ROBUST, A);
@@ -541,7 +541,7 @@ START_TEST(the_next_owner_may_have_got_it_later)
 }
 END_TEST
 
-START_TEST(who_ended_in_good_order_was_not_killed)
+START_TEST(process_that_exited_normally_was_not_killed)
 {
     robust_scene(KEPT_ROBUST, A, B, EOWNERDEAD);
     left_section(KEPT_ROBUST, A);
@@ -569,59 +569,60 @@ static void add_buried(Suite *suite)
 {
     TCase *t = forged_group(suite, "buried");
     tcase_add_test(t, what_a_killed_process_held_is_given_back_soon);
-    tcase_add_test(t, it_may_seem_to_have_been_before_the_death);
-    tcase_add_test(t, it_does_not_stay_longer);
-    tcase_add_test(t, nor_until_its_lease_ends);
-    tcase_add_test(t, nor_does_a_hold_of_another_type);
-    tcase_add_test(t, nor_what_it_kept_and_did_not_use);
-    tcase_add_test(t, nor_what_comes_to_the_dead_one);
+    tcase_add_test(t, release_may_seem_to_precede_the_death);
+    tcase_add_test(t, hold_of_a_dead_process_that_stays_longer_is_a_violation);
+    tcase_add_test(t,
+                   hold_of_a_dead_process_that_stays_until_its_lease_ends_is_a_violation);
+    tcase_add_test(t, hold_of_another_type_of_a_dead_process_that_stays_is_a_violation);
+    tcase_add_test(t, retained_hold_of_a_dead_process_that_stays_is_a_violation);
+    tcase_add_test(t, grant_to_a_dead_process_that_stays_is_a_violation);
     tcase_add_test(t, any_wait_of_another_process_is_one);
-    tcase_add_test(t, somebody_has_to_wait_until_then);
-    tcase_add_test(t, and_to_live);
-    tcase_add_test(t, and_to_have_the_guard);
-    tcase_add_test(t, as_the_dead_one_has);
-    tcase_add_test(t, who_ended_in_good_order_is_not_meant);
-    tcase_add_test(t, its_lease_may_have_ended_first);
-    tcase_add_test(t, whoever_might_have_buried_it_had_to_be_able_to);
-    tcase_add_test(t, who_was_stopped_is_able_to_soon_afterwards);
-    tcase_add_test(t, who_has_no_guard_need_not_be);
-    tcase_add_test(t, a_burier_that_is_killed_hampers_nobody);
+    tcase_add_test(t, recovery_is_due_only_with_a_waiter_until_then);
+    tcase_add_test(t, recovery_is_due_only_with_a_live_waiter);
+    tcase_add_test(t, recovery_is_due_only_with_a_waiter_that_has_the_guard);
+    tcase_add_test(t, recovery_is_due_only_for_a_dead_process_with_the_guard);
+    tcase_add_test(t, recovery_is_not_due_for_a_process_that_exited_normally);
+    tcase_add_test(t, lease_may_have_ended_before_the_recovery);
+    tcase_add_test(t, recovery_is_due_only_from_an_able_process);
+    tcase_add_test(t, stopped_process_is_able_to_recover_soon_afterwards);
+    tcase_add_test(t, process_without_the_guard_need_not_be_able);
+    tcase_add_test(t, killed_recovering_process_hampers_no_other);
     tcase_add_test(t, a_machine_that_stands_still_needs_longer);
-    tcase_add_test(t, who_is_stopped_is_no_machine_that_stands_still);
-    tcase_add_test(t, it_is_dead_when_the_kill_was_done);
+    tcase_add_test(t, stopped_process_is_no_machine_that_stands_still);
+    tcase_add_test(t, process_is_dead_when_the_kill_was_done);
     tcase_add_test(t, lost_data_excuses_what_stays);
 }
 
 static void add_dead(Suite *suite)
 {
     TCase *t = forged_group(suite, "dead");
-    tcase_add_test(t, nobody_is_buried_alive);
-    tcase_add_test(t, nor_who_is_stopped);
-    tcase_add_test(t, nor_who_will_be_killed_soon);
-    tcase_add_test(t, nor_who_holds_nothing);
-    tcase_add_test(t, nor_the_next_life_of_who_was_killed);
-    tcase_add_test(t, whoever_ended_may_be_buried);
-    tcase_add_test(t, a_marker_of_a_request_is_no_burial);
-    tcase_add_test(t, whoever_is_of_a_round_before_is_not_known);
-    tcase_add_test(t, by_a_burial_nobody_else_loses_anything);
-    tcase_add_test(t, nor_does_a_reader);
+    tcase_add_test(t, no_live_process_is_recovered);
+    tcase_add_test(t, recovery_of_a_stopped_process_is_a_violation);
+    tcase_add_test(t, recovery_of_a_process_before_its_kill_is_a_violation);
+    tcase_add_test(t, recovery_of_a_live_process_without_holds_is_a_violation);
+    tcase_add_test(t, recovery_of_the_next_life_of_a_killed_process_is_a_violation);
+    tcase_add_test(t, ended_process_may_be_recovered);
+    tcase_add_test(t, marker_of_a_request_is_no_recovery);
+    tcase_add_test(t, process_of_an_earlier_round_is_unknown);
+    tcase_add_test(t, recovery_takes_nothing_from_live_clients);
+    tcase_add_test(t, recovery_takes_nothing_from_a_live_reader);
     tcase_add_test(t, what_ended_by_itself_was_not_taken);
-    tcase_add_test(t, nor_what_somebody_deleted);
-    tcase_add_test(t, who_was_stopped_believes_in_what_the_next_one_got);
+    tcase_add_test(t, deleted_hold_was_not_taken);
+    tcase_add_test(t, stopped_holder_may_believe_in_a_hold_of_the_next);
 }
 
 static void add_soon(Suite *suite)
 {
     TCase *t = forged_group(suite, "soon");
-    tcase_add_test(t, a_death_inside_is_told_to_the_next_owner);
-    tcase_add_test(t, not_to_tell_it_is_wrong);
-    tcase_add_test(t, who_only_kept_it_has_left_nothing_undone);
+    tcase_add_test(t, death_inside_is_reported_to_the_next_owner);
+    tcase_add_test(t, missing_EOWNERDEAD_is_a_violation);
+    tcase_add_test(t, process_killed_with_a_retained_lock_left_nothing_undone);
     tcase_add_test(t, to_tell_of_that_is_wrong);
-    tcase_add_test(t, who_was_giving_it_back_may_have_been_inside);
-    tcase_add_test(t, who_asked_for_what_was_kept_may_have_been);
-    tcase_add_test(t, what_had_been_told_before_may_be_told_again);
+    tcase_add_test(t, process_killed_while_releasing_may_have_been_inside);
+    tcase_add_test(t, process_killed_while_retaking_may_have_been_inside);
+    tcase_add_test(t, earlier_report_may_be_repeated);
     tcase_add_test(t, the_next_owner_may_have_got_it_later);
-    tcase_add_test(t, who_ended_in_good_order_was_not_killed);
+    tcase_add_test(t, process_that_exited_normally_was_not_killed);
     tcase_add_test(t, a_mark_that_was_deleted_tells_nothing);
     tcase_add_test(t, other_locks_are_not_robust);
 }

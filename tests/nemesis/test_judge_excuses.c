@@ -70,7 +70,7 @@ START_TEST(a_fault_after_they_overlapped_is_not_the_cause)
 }
 END_TEST
 
-START_TEST(the_one_that_was_granted_first_may_have_been_told_last)
+START_TEST(first_granted_waiter_may_learn_of_it_last)
 {
     takes(11, MUTEX, A, 990, 1150, 1985);
     transaction(1000);
@@ -169,7 +169,7 @@ static void forward(double at)
     last_fault()->took_us = 500;
 }
 
-START_TEST(a_clock_that_goes_forward_excuses_whom_it_met)
+START_TEST(clock_that_goes_forward_excuses_the_threads_it_met)
 {
     overlapping_holds();
     forward(1050);
@@ -219,7 +219,7 @@ START_TEST(a_clock_that_goes_forward_excuses_what_is_joined)
 }
 END_TEST
 
-START_TEST(a_clock_that_went_forward_before_excuses_nobody)
+START_TEST(earlier_clock_step_excuses_no_thread)
 {
     overlapping_holds();
     forward(990);
@@ -324,7 +324,7 @@ START_TEST(a_clock_that_goes_forward_ends_leases)
 }
 END_TEST
 
-START_TEST(lost_data_cost_nobody_who_is_granted_it_soon_after)
+START_TEST(prompt_grant_after_lost_data_is_right)
 {
     robbed();
     fault(NEM_FLUSHALL, NEM_ALL, NEM_ALL, 998, 999);
@@ -351,7 +351,7 @@ START_TEST(workers_may_be_busy)
 }
 END_TEST
 
-START_TEST(workers_that_keep_all_cores_busy_spin)
+START_TEST(workers_that_use_all_cores_spin)
 {
     forged.cores = 2;
     forged.cpu_ns = 2 * INT64_C(4001000000);
@@ -385,7 +385,7 @@ START_TEST(a_round_of_stalls_is_inconclusive)
 }
 END_TEST
 
-START_TEST(who_is_stopped_on_purpose_is_not_stalled)
+START_TEST(process_stopped_on_purpose_is_not_stalled)
 {
     forged.processes = 2;
     fault(NEM_STOP_LONG, 1, NEM_ALL, 1000, 9000);
@@ -415,7 +415,7 @@ static void add_excuses(Suite *suite)
     tcase_add_test(t, a_fault_that_met_neither_of_them_excuses_nothing);
     tcase_add_test(t, a_fault_while_the_first_still_waited_excuses_nothing);
     tcase_add_test(t, a_fault_after_they_overlapped_is_not_the_cause);
-    tcase_add_test(t, the_one_that_was_granted_first_may_have_been_told_last);
+    tcase_add_test(t, first_granted_waiter_may_learn_of_it_last);
     tcase_add_test(t, what_no_server_granted_is_excused_by_no_fault_before_it);
     tcase_add_test(t, a_fault_of_another_lock_excuses_nothing);
     tcase_add_test(t, a_deletion_whose_key_never_came_excuses_nothing);
@@ -424,10 +424,10 @@ static void add_excuses(Suite *suite)
     tcase_add_test(t, evicted_readers_excuse_that_a_writer_overlaps_one);
     tcase_add_test(t, an_eviction_of_nothing_excuses_nothing);
     tcase_add_test(t, faults_that_a_lock_must_bear_excuse_nothing);
-    tcase_add_test(t, a_clock_that_goes_forward_excuses_whom_it_met);
+    tcase_add_test(t, clock_that_goes_forward_excuses_the_threads_it_met);
     tcase_add_test(t, a_clock_that_goes_forward_excuses_what_is_taken_again);
     tcase_add_loop_test(t, a_clock_that_goes_forward_excuses_what_is_joined, 0, 2);
-    tcase_add_test(t, a_clock_that_went_forward_before_excuses_nobody);
+    tcase_add_test(t, earlier_clock_step_excuses_no_thread);
     tcase_add_test(t, a_strict_round_excuses_nothing);
     t = forged_group(suite, "unlock");
     tcase_add_test(t, a_fault_before_the_grant_excuses_no_unlock);
@@ -436,13 +436,13 @@ static void add_excuses(Suite *suite)
     t = forged_group(suite, "owner");
     tcase_add_test(t, a_clock_that_goes_back_ends_no_lease);
     tcase_add_test(t, a_clock_that_goes_forward_ends_leases);
-    tcase_add_test(t, lost_data_cost_nobody_who_is_granted_it_soon_after);
+    tcase_add_test(t, prompt_grant_after_lost_data_is_right);
     tcase_add_test(t, in_a_strict_round_no_clock_ends_a_lease);
     t = forged_group(suite, "stalls");
     tcase_add_test(t, workers_may_be_busy);
-    tcase_add_test(t, workers_that_keep_all_cores_busy_spin);
+    tcase_add_test(t, workers_that_use_all_cores_spin);
     tcase_add_test(t, a_round_of_stalls_is_inconclusive);
-    tcase_add_test(t, who_is_stopped_on_purpose_is_not_stalled);
+    tcase_add_test(t, process_stopped_on_purpose_is_not_stalled);
     tcase_add_test(t, an_inconclusive_round_has_its_violations);
 }
 

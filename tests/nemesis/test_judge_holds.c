@@ -136,7 +136,7 @@ START_TEST(what_was_unlocked_does_not_stay_until_its_lease_ends)
 }
 END_TEST
 
-START_TEST(what_was_unlocked_and_never_left_is_told)
+START_TEST(unlocked_hold_that_was_never_released_is_reported)
 {
     takes(11, MUTEX, A, 1000, 1002, 1985);
     unlocks(11, MUTEX, A, 1500, 1502, 1985, 0);
@@ -210,7 +210,7 @@ int main(void)
     tcase_add_test(t, a_stepped_clock_excuses_and_does_not_hide_it);
     tcase_add_test(t, what_was_unlocked_is_given_back);
     tcase_add_test(t, what_was_unlocked_does_not_stay_until_its_lease_ends);
-    tcase_add_test(t, what_was_unlocked_and_never_left_is_told);
+    tcase_add_test(t, unlocked_hold_that_was_never_released_is_reported);
     tcase_add_test(t, an_id_that_an_extend_gave_is_somebodys);
     tcase_add_test(t, an_id_that_an_extend_gave_is_given_back_too);
     tcase_add_test(t, what_somebody_holds_may_stay);

@@ -173,7 +173,7 @@ static void lost_by_D(void)
     checks(11, MUTEX, A, 1990, 1985, 0);
 }
 
-START_TEST(a_lease_that_is_renewed_is_kept)
+START_TEST(renewed_lease_is_not_lost)
 {
     taken();
     checks(11, MUTEX, A, 1900, 2485, 1);
@@ -181,7 +181,7 @@ START_TEST(a_lease_that_is_renewed_is_kept)
 }
 END_TEST
 
-START_TEST(a_lease_that_nothing_kept_from_being_renewed_is_not_lost)
+START_TEST(loss_of_a_lease_that_could_be_renewed_is_a_violation)
 {
     lost_by_D();
     BREAKS(NEM_RULE_KEPT, 1);
@@ -213,7 +213,7 @@ START_TEST(a_lease_that_was_fixed_runs_out)
 }
 END_TEST
 
-START_TEST(a_lease_that_was_fixed_and_no_more_is_does_not)
+START_TEST(lease_that_is_no_longer_fixed_does_not_run_out)
 {
     takes(11, MUTEX, A, 1000, 1002, 1985)[-1].lease_ms = LEASE;
     extended(1100, 1102, 0, A, 2085);
@@ -232,7 +232,7 @@ START_TEST(an_extend_that_failed_fixes_nothing)
 }
 END_TEST
 
-START_TEST(a_fault_in_the_last_lease_may_keep_it_from_being_renewed)
+START_TEST(fault_in_the_last_lease_may_prevent_its_renewal)
 {
     lost_by_D();
     fault(NEM_CUT, 2, NEM_ALL, 1000, 1900);
@@ -284,7 +284,7 @@ START_TEST(the_short_lease_of_a_grant_is_renewed_too)
 }
 END_TEST
 
-START_TEST(what_the_server_had_ended_by_D_cannot_be_kept)
+START_TEST(hold_that_the_server_ended_cannot_be_renewed)
 {
     lost_by_D();
     leaves_at(1984 - EXACT);
@@ -292,7 +292,7 @@ START_TEST(what_the_server_had_ended_by_D_cannot_be_kept)
 }
 END_TEST
 
-START_TEST(its_own_release_at_D_is_no_reason)
+START_TEST(own_release_at_the_end_of_the_lease_is_no_reason_for_a_loss)
 {
     lost_by_D();
     leaves_at(1986 - EXACT);
@@ -300,7 +300,7 @@ START_TEST(its_own_release_at_D_is_no_reason)
 }
 END_TEST
 
-START_TEST(lost_keys_and_a_stepped_clock_are)
+START_TEST(lost_keys_and_a_stepped_clock_are_reasons_for_a_loss)
 {
     lost_by_D();
     loses(NEM_DELETE_LOCK, FAIR, "nemesis1", 1983);
@@ -446,7 +446,7 @@ START_TEST(what_two_read_is_renewed_for_the_last)
 }
 END_TEST
 
-START_TEST(what_both_have_left_is_not)
+START_TEST(hold_that_both_readers_left_is_not_renewed)
 {
     read_by_two(_i, 1499 - RENEWALS_END);
     BREAKS(NEM_RULE_TOLD, 1);
@@ -475,7 +475,7 @@ START_TEST(an_id_that_an_extend_gave_is_somebodys_until_its_unlock)
 }
 END_TEST
 
-START_TEST(an_id_that_an_extend_gave_is_nobodys_afterwards)
+START_TEST(id_from_an_extend_belongs_to_no_hold_afterwards)
 {
     read_on_alone(1101 + RENEWALS_END);
     BREAKS(NEM_RULE_TOLD, 1);
@@ -497,21 +497,21 @@ static void add_losses(Suite *suite)
     tcase_add_test(t, an_unlock_of_one_level_that_says_lost_before_D_lies);
     tcase_add_test(t, the_id_that_it_had_before_an_extend_ends_no_hold);
     t = forged_group(suite, "kept");
-    tcase_add_test(t, a_lease_that_is_renewed_is_kept);
-    tcase_add_test(t, a_lease_that_nothing_kept_from_being_renewed_is_not_lost);
+    tcase_add_test(t, renewed_lease_is_not_lost);
+    tcase_add_test(t, loss_of_a_lease_that_could_be_renewed_is_a_violation);
     tcase_add_test(t, a_loss_before_D_is_no_matter_of_renewals);
     tcase_add_test(t, a_fixed_lease_runs_out);
     tcase_add_test(t, a_lease_that_was_fixed_runs_out);
-    tcase_add_test(t, a_lease_that_was_fixed_and_no_more_is_does_not);
+    tcase_add_test(t, lease_that_is_no_longer_fixed_does_not_run_out);
     tcase_add_test(t, an_extend_that_failed_fixes_nothing);
-    tcase_add_test(t, a_fault_in_the_last_lease_may_keep_it_from_being_renewed);
+    tcase_add_test(t, fault_in_the_last_lease_may_prevent_its_renewal);
     tcase_add_test(t, a_process_that_begins_has_no_connection_yet);
     tcase_add_test(t, a_process_that_ends_renews_nothing);
     tcase_add_test(t, a_grant_that_was_found_just_before_D_leaves_no_time);
     tcase_add_test(t, the_short_lease_of_a_grant_is_renewed_too);
-    tcase_add_test(t, what_the_server_had_ended_by_D_cannot_be_kept);
-    tcase_add_test(t, its_own_release_at_D_is_no_reason);
-    tcase_add_test(t, lost_keys_and_a_stepped_clock_are);
+    tcase_add_test(t, hold_that_the_server_ended_cannot_be_renewed);
+    tcase_add_test(t, own_release_at_the_end_of_the_lease_is_no_reason_for_a_loss);
+    tcase_add_test(t, lost_keys_and_a_stepped_clock_are_reasons_for_a_loss);
 }
 
 static void add_told(Suite *suite)
@@ -527,9 +527,9 @@ static void add_told(Suite *suite)
     tcase_add_test(t, what_makes_no_lease_longer_renews_nothing);
     tcase_add_test(t, what_somebody_holds_is_renewed);
     tcase_add_loop_test(t, what_two_read_is_renewed_for_the_last, 11, 13);
-    tcase_add_loop_test(t, what_both_have_left_is_not, 11, 13);
+    tcase_add_loop_test(t, hold_that_both_readers_left_is_not_renewed, 11, 13);
     tcase_add_test(t, an_id_that_an_extend_gave_is_somebodys_until_its_unlock);
-    tcase_add_test(t, an_id_that_an_extend_gave_is_nobodys_afterwards);
+    tcase_add_test(t, id_from_an_extend_belongs_to_no_hold_afterwards);
 }
 
 int main(void)

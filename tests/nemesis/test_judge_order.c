@@ -66,7 +66,7 @@ START_TEST(grants_in_the_order_of_tickets_are_fair)
 }
 END_TEST
 
-START_TEST(a_grant_before_an_earlier_ticket_is_not)
+START_TEST(grant_before_an_earlier_ticket_is_a_violation)
 {
     two_wait();
     hands_over(1300, FAIR, C, B);
@@ -75,7 +75,7 @@ START_TEST(a_grant_before_an_earlier_ticket_is_not)
 }
 END_TEST
 
-START_TEST(who_came_later_is_later_whatever_its_ticket)
+START_TEST(later_waiter_is_later_whatever_its_ticket)
 {
     two_wait();
     transaction(1250); /* the clock went back */
@@ -85,7 +85,7 @@ START_TEST(who_came_later_is_later_whatever_its_ticket)
 }
 END_TEST
 
-START_TEST(who_came_first_is_first_whatever_its_ticket)
+START_TEST(first_waiter_is_first_whatever_its_ticket)
 {
     all_present(FAIR);
     transaction(1000);
@@ -99,7 +99,7 @@ START_TEST(who_came_first_is_first_whatever_its_ticket)
 }
 END_TEST
 
-START_TEST(nobody_takes_a_lock_past_a_waiter)
+START_TEST(acquire_past_a_waiter_is_a_violation)
 {
     two_wait();
     hands_over(1300, FAIR, C, "p4:1:1:f300");
@@ -133,7 +133,7 @@ START_TEST(a_live_waiter_is_not_dropped)
 }
 END_TEST
 
-START_TEST(who_is_not_present_may_be_passed)
+START_TEST(absent_waiter_may_be_overtaken)
 {
     two_wait();
     transaction(1250);
@@ -146,7 +146,7 @@ START_TEST(who_is_not_present_may_be_passed)
 }
 END_TEST
 
-START_TEST(who_was_disturbed_may_be_passed_for_a_presence)
+START_TEST(disturbed_waiter_may_be_overtaken_for_a_presence)
 {
     two_wait();
     transaction(1300 + ROOM);
@@ -165,7 +165,7 @@ START_TEST(who_was_disturbed_may_be_passed_for_a_presence)
 }
 END_TEST
 
-START_TEST(who_has_a_mailbox_is_not_passed)
+START_TEST(waiter_with_a_mailbox_must_not_be_overtaken)
 {
     two_wait();
     transaction(1300);
@@ -180,7 +180,7 @@ START_TEST(who_has_a_mailbox_is_not_passed)
 }
 END_TEST
 
-START_TEST(who_is_stopped_before_it_has_subscribed_has_none)
+START_TEST(process_stopped_before_its_subscription_has_no_mailbox)
 {
     two_wait();
     transaction(1300 + ROOM);
@@ -273,7 +273,7 @@ START_TEST(an_expired_lease_that_is_taken_over_later_is_late)
 }
 END_TEST
 
-START_TEST(the_bound_begins_when_somebody_waits)
+START_TEST(bound_begins_with_the_first_waiter)
 {
     all_present(FAIR);
     transaction(1000);
@@ -294,7 +294,7 @@ START_TEST(a_lease_without_end_makes_nobody_late)
 }
 END_TEST
 
-START_TEST(who_was_cut_off_while_it_was_free_is_not_late)
+START_TEST(waiter_cut_off_while_the_lock_was_free_is_not_late)
 {
     one_waits();
     hands_over(2500, FAIR, C, A);
@@ -366,7 +366,7 @@ START_TEST(a_key_that_was_deleted_hands_over_nothing)
 }
 END_TEST
 
-START_TEST(a_lock_that_is_not_recoverable_is_nobodys)
+START_TEST(not_recoverable_lock_has_no_holder)
 {
     one_waits();
     transaction(1500);
@@ -377,7 +377,7 @@ START_TEST(a_lock_that_is_not_recoverable_is_nobodys)
 }
 END_TEST
 
-START_TEST(a_free_lock_that_nobody_gets_is_told_at_the_end)
+START_TEST(a_free_lock_that_nobody_gets_is_reported_at_the_end)
 {
     all_present(FAIR);
     queues_at(ENDED - POLL - SLACK - EXACT, FAIR, A);
@@ -450,7 +450,7 @@ START_TEST(a_reader_that_joins_before_the_writer_waits_is_right)
 }
 END_TEST
 
-START_TEST(a_reader_that_joins_past_a_writer_is_not)
+START_TEST(reader_that_joins_past_a_writer_is_a_violation)
 {
     writer_waits();
     transaction(1200);
@@ -469,7 +469,7 @@ START_TEST(a_writer_that_is_cut_off_may_be_passed)
 }
 END_TEST
 
-START_TEST(a_reader_that_queued_behind_the_writer_waits_for_him)
+START_TEST(reader_that_queued_behind_the_writer_waits_for_it)
 {
     writer_waits();
     queues_at(1150, RWLOCK, READ_B);
@@ -490,7 +490,7 @@ START_TEST(a_reader_that_was_cut_off_does_not_pass_the_writer)
 }
 END_TEST
 
-START_TEST(who_reads_already_may_read_again)
+START_TEST(reader_may_read_again)
 {
     writer_waits();
     transaction(1200);
@@ -532,7 +532,7 @@ START_TEST(a_second_reading_past_a_writer_is_not_right)
 }
 END_TEST
 
-START_TEST(a_reading_after_a_writing_is)
+START_TEST(reading_after_a_writing_is_right)
 {
     writer_waits();
     queues_at(1120, RWLOCK, READ_B);
@@ -591,7 +591,7 @@ START_TEST(a_reader_does_not_wait_for_two)
 }
 END_TEST
 
-START_TEST(a_reader_that_was_cut_off_counts_anew)
+START_TEST(reader_that_was_cut_off_counts_again)
 {
     reader_waits();
     hands_over(1200, RWLOCK, WRITE_A, WRITE_C);
@@ -609,16 +609,16 @@ static void add_order(Suite *suite)
 {
     TCase *t = forged_group(suite, "order");
     tcase_add_test(t, grants_in_the_order_of_tickets_are_fair);
-    tcase_add_test(t, a_grant_before_an_earlier_ticket_is_not);
-    tcase_add_test(t, who_came_later_is_later_whatever_its_ticket);
-    tcase_add_test(t, who_came_first_is_first_whatever_its_ticket);
-    tcase_add_test(t, nobody_takes_a_lock_past_a_waiter);
+    tcase_add_test(t, grant_before_an_earlier_ticket_is_a_violation);
+    tcase_add_test(t, later_waiter_is_later_whatever_its_ticket);
+    tcase_add_test(t, first_waiter_is_first_whatever_its_ticket);
+    tcase_add_test(t, acquire_past_a_waiter_is_a_violation);
     tcase_add_test(t, a_mutex_may_be_taken_past_a_waiter);
     tcase_add_test(t, a_live_waiter_is_not_dropped);
-    tcase_add_test(t, who_is_not_present_may_be_passed);
-    tcase_add_test(t, who_was_disturbed_may_be_passed_for_a_presence);
-    tcase_add_test(t, who_has_a_mailbox_is_not_passed);
-    tcase_add_test(t, who_is_stopped_before_it_has_subscribed_has_none);
+    tcase_add_test(t, absent_waiter_may_be_overtaken);
+    tcase_add_test(t, disturbed_waiter_may_be_overtaken_for_a_presence);
+    tcase_add_test(t, waiter_with_a_mailbox_must_not_be_overtaken);
+    tcase_add_test(t, process_stopped_before_its_subscription_has_no_mailbox);
     tcase_add_test(t, a_restart_of_the_server_disturbs_all);
     tcase_add_test(t, a_process_that_has_just_begun_may_be_passed);
     tcase_add_test(t, a_process_that_began_long_ago_may_not);
@@ -626,16 +626,16 @@ static void add_order(Suite *suite)
     tcase_add_test(t, an_expired_lease_is_taken_over_by_the_next_poll);
     tcase_add_test(t, a_lock_that_expired_is_free_until_somebody_looks);
     tcase_add_test(t, an_expired_lease_that_is_taken_over_later_is_late);
-    tcase_add_test(t, the_bound_begins_when_somebody_waits);
+    tcase_add_test(t, bound_begins_with_the_first_waiter);
     tcase_add_test(t, a_lease_without_end_makes_nobody_late);
-    tcase_add_test(t, who_was_cut_off_while_it_was_free_is_not_late);
+    tcase_add_test(t, waiter_cut_off_while_the_lock_was_free_is_not_late);
     tcase_add_test(t, a_stepped_clock_makes_nobody_late);
     tcase_add_test(t, a_release_hands_over_itself);
     tcase_add_test(t, a_release_cannot_hand_over_to_the_dead);
     tcase_add_test(t, a_machine_that_stands_still_for_long_costs_mailboxes);
     tcase_add_test(t, a_key_that_was_deleted_hands_over_nothing);
-    tcase_add_test(t, a_lock_that_is_not_recoverable_is_nobodys);
-    tcase_add_test(t, a_free_lock_that_nobody_gets_is_told_at_the_end);
+    tcase_add_test(t, not_recoverable_lock_has_no_holder);
+    tcase_add_test(t, a_free_lock_that_nobody_gets_is_reported_at_the_end);
     tcase_add_test(t, a_reading_whose_readers_were_deleted_goes_on);
     tcase_add_test(t, a_reading_whose_readers_were_deleted_ends);
     tcase_add_test(t, a_reading_whose_readers_were_deleted_is_freed);
@@ -645,19 +645,19 @@ static void add_phases(Suite *suite)
 {
     TCase *t = forged_group(suite, "reads");
     tcase_add_test(t, a_reader_that_joins_before_the_writer_waits_is_right);
-    tcase_add_test(t, a_reader_that_joins_past_a_writer_is_not);
+    tcase_add_test(t, reader_that_joins_past_a_writer_is_a_violation);
     tcase_add_test(t, a_writer_that_is_cut_off_may_be_passed);
-    tcase_add_test(t, a_reader_that_queued_behind_the_writer_waits_for_him);
+    tcase_add_test(t, reader_that_queued_behind_the_writer_waits_for_it);
     tcase_add_test(t, a_reader_that_was_cut_off_does_not_pass_the_writer);
-    tcase_add_test(t, who_reads_already_may_read_again);
+    tcase_add_test(t, reader_may_read_again);
     tcase_add_test(t, readers_that_were_queued_when_the_reading_began_may_come_later);
     tcase_add_test(t, a_second_reading_past_a_writer_is_not_right);
-    tcase_add_test(t, a_reading_after_a_writing_is);
+    tcase_add_test(t, reading_after_a_writing_is_right);
     tcase_add_test(t, a_downgrade_begins_a_reading);
     t = forged_group(suite, "writes");
     tcase_add_test(t, a_reader_waits_for_one_writer);
     tcase_add_test(t, a_reader_does_not_wait_for_two);
-    tcase_add_test(t, a_reader_that_was_cut_off_counts_anew);
+    tcase_add_test(t, reader_that_was_cut_off_counts_again);
 }
 
 int main(void)

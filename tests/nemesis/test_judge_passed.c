@@ -44,7 +44,7 @@ START_TEST(one_after_the_other_is_right)
 }
 END_TEST
 
-START_TEST(two_at_once_are_not)
+START_TEST(two_threads_at_once_are_a_violation)
 {
     tenure(MUTEX, A, 1010);
     section(11, MUTEX, A, 1001, 1005);
@@ -53,7 +53,7 @@ START_TEST(two_at_once_are_not)
 }
 END_TEST
 
-START_TEST(nor_is_one_that_was_never_unlocked)
+START_TEST(section_that_was_never_unlocked_cannot_be_handed_off)
 {
     tenure(MUTEX, A, 1010);
     takes(11, MUTEX, A, 1000, 1001, 5000);
@@ -62,7 +62,7 @@ START_TEST(nor_is_one_that_was_never_unlocked)
 }
 END_TEST
 
-START_TEST(nor_is_what_another_process_has)
+START_TEST(hold_of_another_process_cannot_be_handed_off)
 {
     tenure(MUTEX, A, 1010);
     section(11, MUTEX, A, 1001, 1003);
@@ -71,7 +71,7 @@ START_TEST(nor_is_what_another_process_has)
 }
 END_TEST
 
-START_TEST(nor_a_lock_that_is_never_passed_on)
+START_TEST(hand_off_of_a_fair_lock_is_a_violation)
 {
     tenure(FAIR, FAIR_A, 1010);
     section(11, FAIR, FAIR_A, 1001, 1003);
@@ -117,14 +117,14 @@ static void passed_on_after(double ms)
     section(12, MUTEX, A, 1100 + ms + 2, 1100 + ms + 4);
 }
 
-START_TEST(it_may_be_passed_on_for_a_while_while_others_wait)
+START_TEST(contended_hold_may_be_handed_off_for_a_while)
 {
     passed_on_after(BOUND - EXACT);
     KEEPS(NEM_RULE_PASSED);
 }
 END_TEST
 
-START_TEST(it_may_be_new_when_they_have_waited_for_long)
+START_TEST(long_wait_does_not_limit_a_new_hold)
 {
     transaction(400);
     queues(MUTEX, B, false);
@@ -135,14 +135,14 @@ START_TEST(it_may_be_new_when_they_have_waited_for_long)
 }
 END_TEST
 
-START_TEST(but_not_for_longer)
+START_TEST(contended_hold_handed_off_for_longer_is_a_violation)
 {
     passed_on_after(BOUND + 3 * EXACT);
     BREAKS(NEM_RULE_PASSED, 1);
 }
 END_TEST
 
-START_TEST(unless_it_could_not_be_told)
+START_TEST(long_hand_off_is_allowed_when_the_recall_could_not_arrive)
 {
     passed_on_after(BOUND + 3 * EXACT);
     fault(NEM_DELAY, 1, NEM_ALL, 1050, 1200);
@@ -152,7 +152,7 @@ END_TEST
 
 /* ---- K14, K16 */
 
-START_TEST(a_kept_lock_to_write_is_passed_on)
+START_TEST(retained_write_hold_is_handed_off)
 {
     tenure(KEPT_RWLOCK, WRITE_A, 1010);
     section(11, KEPT_RWLOCK, WRITE_A, 1001, 1003);
@@ -162,7 +162,7 @@ START_TEST(a_kept_lock_to_write_is_passed_on)
 }
 END_TEST
 
-START_TEST(one_that_is_not_kept_is_not)
+START_TEST(write_hold_that_is_not_retained_must_not_be_handed_off)
 {
     tenure(RWLOCK, WRITE_A, 1010);
     section(11, RWLOCK, WRITE_A, 1001, 1003);
@@ -172,7 +172,7 @@ START_TEST(one_that_is_not_kept_is_not)
 END_TEST
 
 /* What a process keeps to read is no lock to write. */
-START_TEST(nor_is_a_reading_passed_on_to_a_writer)
+START_TEST(reading_handed_off_to_a_writer_is_a_violation)
 {
     tenure(KEPT_RWLOCK, WRITE_A, 1010);
     takes(11, KEPT_RWLOCK, WRITE_A, 1000, 1001, 5000)->reading = true;
@@ -182,7 +182,7 @@ START_TEST(nor_is_a_reading_passed_on_to_a_writer)
 }
 END_TEST
 
-START_TEST(nor_is_one_at_the_same_time)
+START_TEST(simultaneous_reading_and_writing_of_a_hold_is_a_violation)
 {
     tenure(KEPT_RWLOCK, WRITE_A, 1010);
     section(11, KEPT_RWLOCK, WRITE_A, 1001, 1005);
@@ -192,7 +192,7 @@ START_TEST(nor_is_one_at_the_same_time)
 END_TEST
 
 /* _i: since 1100 a reader waits, and the message may have been lost (W25). */
-START_TEST(w25_nor_past_who_waits)
+START_TEST(hand_off_past_a_waiter_is_a_violation)
 {
     double to = 1100 + BOUND - BUDGET + (_i ? 3 * EXACT : -EXACT);
     tenure(KEPT_RWLOCK, WRITE_A, to + 10);
@@ -222,7 +222,7 @@ static void joins(unsigned lock, double at)
     takes(12, lock, READ_A, at, at + 1, 1985)->reading = true;
 }
 
-START_TEST(w21_nobody_enters_a_reading_unasked)
+START_TEST(reading_without_a_request_is_a_violation)
 {
     joins(RWLOCK, 1110);
     BREAKS(NEM_RULE_READS, 1);
@@ -230,7 +230,7 @@ START_TEST(w21_nobody_enters_a_reading_unasked)
 END_TEST
 
 /* _i: by then he must have been told, or have asked. */
-START_TEST(k14_but_one_that_is_kept_until_he_is_told)
+START_TEST(reading_by_a_retained_hold_is_allowed_until_the_recall)
 {
     joins(KEPT_RWLOCK, 1100 + PRESENCE / 3 + SLACK + (_i ? 3 * EXACT : -EXACT));
     if (_i)
@@ -240,7 +240,7 @@ START_TEST(k14_but_one_that_is_kept_until_he_is_told)
 }
 END_TEST
 
-START_TEST(k14_unless_he_could_not_be)
+START_TEST(reading_is_allowed_when_the_recall_could_not_arrive)
 {
     joins(KEPT_RWLOCK, 1100 + PRESENCE / 3 + SLACK + 3 * EXACT);
     fault(NEM_DELAY, 1, NEM_ALL, 1150, 1400);
@@ -259,7 +259,7 @@ START_TEST(waiters_of_its_own_are_no_others)
 }
 END_TEST
 
-START_TEST(nor_are_those_who_have_gone)
+START_TEST(waiters_that_left_are_no_others)
 {
     passed_on_after(BOUND + 3 * EXACT);
     transaction(1101);
@@ -273,24 +273,24 @@ int main(void)
     Suite *suite = suite_create("judge: passed");
     TCase *t = forged_group(suite, "passed");
     tcase_add_test(t, one_after_the_other_is_right);
-    tcase_add_test(t, two_at_once_are_not);
-    tcase_add_test(t, nor_is_one_that_was_never_unlocked);
-    tcase_add_test(t, nor_is_what_another_process_has);
-    tcase_add_test(t, nor_a_lock_that_is_never_passed_on);
+    tcase_add_test(t, two_threads_at_once_are_a_violation);
+    tcase_add_test(t, section_that_was_never_unlocked_cannot_be_handed_off);
+    tcase_add_test(t, hold_of_another_process_cannot_be_handed_off);
+    tcase_add_test(t, hand_off_of_a_fair_lock_is_a_violation);
     tcase_add_test(t, each_section_of_a_hold_has_a_token_of_its_own);
-    tcase_add_test(t, it_may_be_passed_on_for_a_while_while_others_wait);
-    tcase_add_test(t, it_may_be_new_when_they_have_waited_for_long);
-    tcase_add_test(t, but_not_for_longer);
-    tcase_add_test(t, unless_it_could_not_be_told);
+    tcase_add_test(t, contended_hold_may_be_handed_off_for_a_while);
+    tcase_add_test(t, long_wait_does_not_limit_a_new_hold);
+    tcase_add_test(t, contended_hold_handed_off_for_longer_is_a_violation);
+    tcase_add_test(t, long_hand_off_is_allowed_when_the_recall_could_not_arrive);
     tcase_add_test(t, waiters_of_its_own_are_no_others);
-    tcase_add_test(t, a_kept_lock_to_write_is_passed_on);
-    tcase_add_test(t, one_that_is_not_kept_is_not);
-    tcase_add_test(t, nor_is_a_reading_passed_on_to_a_writer);
-    tcase_add_test(t, nor_is_one_at_the_same_time);
-    tcase_add_loop_test(t, w25_nor_past_who_waits, 0, 2);
-    tcase_add_test(t, w21_nobody_enters_a_reading_unasked);
-    tcase_add_loop_test(t, k14_but_one_that_is_kept_until_he_is_told, 0, 2);
-    tcase_add_test(t, k14_unless_he_could_not_be);
-    tcase_add_test(t, nor_are_those_who_have_gone);
+    tcase_add_test(t, retained_write_hold_is_handed_off);
+    tcase_add_test(t, write_hold_that_is_not_retained_must_not_be_handed_off);
+    tcase_add_test(t, reading_handed_off_to_a_writer_is_a_violation);
+    tcase_add_test(t, simultaneous_reading_and_writing_of_a_hold_is_a_violation);
+    tcase_add_loop_test(t, hand_off_past_a_waiter_is_a_violation, 0, 2);
+    tcase_add_test(t, reading_without_a_request_is_a_violation);
+    tcase_add_loop_test(t, reading_by_a_retained_hold_is_allowed_until_the_recall, 0, 2);
+    tcase_add_test(t, reading_is_allowed_when_the_recall_could_not_arrive);
+    tcase_add_test(t, waiters_that_left_are_no_others);
     return test_run_suite(suite);
 }

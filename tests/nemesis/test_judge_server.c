@@ -39,7 +39,7 @@ START_TEST(a_grant_over_which_the_clock_leapt_is_seen_nowhere)
 END_TEST
 
 /* For as long as the lease: then nobody believes in it any more. */
-START_TEST(a_server_that_stands_still_amid_a_grant_is_no_reason_to_believe_in_it)
+START_TEST(grant_by_a_server_that_stood_still_is_not_believed)
 {
     takes(21, MUTEX, B, 3000, 3984, 3985);
     fault(NEM_SERVER_STOP_LONG, NEM_ALL, NEM_ALL, 3001, 4000);
@@ -152,7 +152,7 @@ START_TEST(D_is_not_later_than_the_lease)
 }
 END_TEST
 
-START_TEST(a_D_that_is_later_than_the_lease_is_told)
+START_TEST(a_D_that_is_later_than_the_lease_is_reported)
 {
     believes(2001 + 2 + EXACT);
     BREAKS(NEM_RULE_BELIEF, 1);
@@ -212,7 +212,7 @@ START_TEST(what_a_clock_shows_after_a_step_must_be_known)
 }
 END_TEST
 
-START_TEST(a_clock_that_goes_back_after_D_does_not)
+START_TEST(clock_that_goes_back_after_the_lease_does_not_excuse)
 {
     believes(2100);
     clock_at(2200, -97);
@@ -369,7 +369,7 @@ START_TEST(a_lost_hold_is_released_by_its_process)
 }
 END_TEST
 
-START_TEST(who_died_is_not_robbed)
+START_TEST(dead_holder_is_not_robbed)
 {
     takes(11, MUTEX, A, 1000, 1002, 1985);
     transaction(1001);
@@ -443,8 +443,7 @@ static void add_server(Suite *suite)
     tcase_add_test(t, a_success_without_a_grant_is_none);
     tcase_add_test(t, a_grant_over_which_the_clock_leapt_is_seen_nowhere);
     tcase_add_test(t, a_clock_that_leapt_while_it_waited_is_no_reason);
-    tcase_add_test(t,
-                   a_server_that_stands_still_amid_a_grant_is_no_reason_to_believe_in_it);
+    tcase_add_test(t, grant_by_a_server_that_stood_still_is_not_believed);
     tcase_add_test(t, a_success_without_an_id_is_none);
     tcase_add_test(t, a_grant_may_be_as_late_as_the_return);
     tcase_add_test(t, a_grant_after_the_return_is_too_late);
@@ -454,12 +453,12 @@ static void add_server(Suite *suite)
     tcase_add_test(t, only_readers_share_an_id);
     t = forged_group(suite, "belief");
     tcase_add_test(t, D_is_not_later_than_the_lease);
-    tcase_add_test(t, a_D_that_is_later_than_the_lease_is_told);
+    tcase_add_test(t, a_D_that_is_later_than_the_lease_is_reported);
     tcase_add_test(t, D_rises_with_the_lease_not_before);
     tcase_add_test(t, a_vague_look_at_the_clock_spoils_no_exact_one);
     tcase_add_test(t, a_clock_that_went_back_makes_a_lease_longer);
     tcase_add_test(t, what_a_clock_shows_after_a_step_must_be_known);
-    tcase_add_test(t, a_clock_that_goes_back_after_D_does_not);
+    tcase_add_test(t, clock_that_goes_back_after_the_lease_does_not_excuse);
     tcase_add_test(t, each_side_of_a_step_has_its_own_clock);
     t = forged_group(suite, "owner");
     tcase_add_test(t, a_hold_leaves_by_its_own_unlock);
@@ -472,7 +471,7 @@ static void add_server(Suite *suite)
     tcase_add_test(t, a_hold_that_is_renewed_does_not_expire);
     tcase_add_test(t, a_hold_without_end_does_not_expire);
     tcase_add_test(t, a_lost_hold_is_released_by_its_process);
-    tcase_add_test(t, who_died_is_not_robbed);
+    tcase_add_test(t, dead_holder_is_not_robbed);
     tcase_add_test(t, a_shared_hold_stays_until_its_last_reader);
     tcase_add_test(t, a_shared_hold_that_leaves_with_its_first_reader_is_taken_away);
     tcase_add_test(t, a_renewal_under_way_may_come_after_a_death);

@@ -28,7 +28,7 @@ static void taken_and_lost(double believes_until)
     leaves(MUTEX, A, true);
 }
 
-START_TEST(who_is_robbed_by_force_may_be_found_without_it)
+START_TEST(force_victim_may_be_found_without_the_lock)
 {
     taken_and_lost(1050);
     BREAKS(NEM_RULE_OWNER, 1);
@@ -55,7 +55,7 @@ START_TEST(a_while_of_forces_is_no_force)
 }
 END_TEST
 
-START_TEST(who_is_robbed_by_force_may_overlap_the_next)
+START_TEST(force_victim_may_overlap_the_next_holder)
 {
     taken_and_lost(1150);
     holds(21, MUTEX, B, 1101, 1200);
@@ -74,7 +74,7 @@ START_TEST(a_force_behind_the_next_grant_excuses_no_overlap)
 }
 END_TEST
 
-START_TEST(who_is_robbed_by_force_is_told_at_once)
+START_TEST(force_victim_learns_the_loss_at_once)
 {
     is_forced(1100);
     taken_and_lost(1100 + SLACK);
@@ -82,7 +82,7 @@ START_TEST(who_is_robbed_by_force_is_told_at_once)
 }
 END_TEST
 
-START_TEST(who_believes_in_it_for_long_was_not_told)
+START_TEST(long_belief_of_a_force_victim_is_a_violation)
 {
     is_forced(1100);
     taken_and_lost(1110 + SLACK);
@@ -110,7 +110,7 @@ START_TEST(the_next_may_have_been_robbed_of_a_grant_before)
 END_TEST
 
 /* Before it was entered; then it is asked for by the same id. */
-START_TEST(who_is_robbed_of_a_grant_may_believe_in_the_next)
+START_TEST(victim_of_a_forced_grant_may_believe_in_the_next)
 {
     takes(11, MUTEX, A, 999, 1201, 2085);
     transaction(1000);
@@ -125,7 +125,7 @@ START_TEST(who_is_robbed_of_a_grant_may_believe_in_the_next)
 }
 END_TEST
 
-START_TEST(who_could_not_hear_believes_until_D)
+START_TEST(unreachable_force_victim_may_believe_until_the_end_of_the_lease)
 {
     static const enum nem_kind deaf[] = { NEM_CLIENT_KILL_PUBSUB, NEM_FREEZE, NEM_ACL,
                                           NEM_DESCRIPTORS };
@@ -192,14 +192,14 @@ static void passed_on_at(double at)
     takes(12, MUTEX, A, at - 1, at, 1985);
 }
 
-START_TEST(it_may_be_passed_on_soon_behind_a_force)
+START_TEST(forced_hold_may_be_handed_off_shortly_after_the_force)
 {
     passed_on_at(1100 + SLACK);
     EXCUSES(NEM_RULE_GRANT, 1);
 }
 END_TEST
 
-START_TEST(it_is_not_passed_on_long_behind_a_force)
+START_TEST(hand_off_long_after_a_force_is_a_violation)
 {
     passed_on_at(1110 + SLACK);
     BREAKS(NEM_RULE_GRANT, 1);
@@ -351,7 +351,7 @@ static void granted_to_nobody(void)
     leaves(FAIR, "p1:1:1:f300", true);
 }
 
-START_TEST(a_cancel_that_was_refused_leaves_a_waiter_who_is_nobody)
+START_TEST(refused_cancel_leaves_a_waiter_without_a_thread)
 {
     granted_to_nobody();
     BREAKS(NEM_RULE_HOLDS, 1);
@@ -361,7 +361,7 @@ START_TEST(a_cancel_that_was_refused_leaves_a_waiter_who_is_nobody)
 END_TEST
 
 /* What it holds is no time that others starve. */
-START_TEST(who_waits_behind_one_who_is_nobody_waits_longer)
+START_TEST(waiter_behind_one_without_a_thread_may_wait_longer)
 {
     fault(NEM_ACL, NEM_ALL, NEM_ALL, CALM - 400, CALM - 300);
     invoke(21, CALM, NEM_LOCK, FAIR);
@@ -389,22 +389,23 @@ END_TEST
 static void add_force(Suite *suite)
 {
     TCase *tc = forged_group(suite, "force");
-    tcase_add_test(tc, who_is_robbed_by_force_may_be_found_without_it);
+    tcase_add_test(tc, force_victim_may_be_found_without_the_lock);
     tcase_add_test(tc, a_force_of_another_lock_or_time_is_none);
     tcase_add_test(tc, a_while_of_forces_is_no_force);
-    tcase_add_test(tc, who_is_robbed_by_force_may_overlap_the_next);
+    tcase_add_test(tc, force_victim_may_overlap_the_next_holder);
     tcase_add_test(tc, a_force_behind_the_next_grant_excuses_no_overlap);
-    tcase_add_test(tc, who_is_robbed_by_force_is_told_at_once);
-    tcase_add_test(tc, who_believes_in_it_for_long_was_not_told);
+    tcase_add_test(tc, force_victim_learns_the_loss_at_once);
+    tcase_add_test(tc, long_belief_of_a_force_victim_is_a_violation);
     tcase_add_test(tc, the_next_may_have_been_robbed_of_a_grant_before);
-    tcase_add_test(tc, who_is_robbed_of_a_grant_may_believe_in_the_next);
-    tcase_add_loop_test(tc, who_could_not_hear_believes_until_D, 0, 4);
+    tcase_add_test(tc, victim_of_a_forced_grant_may_believe_in_the_next);
+    tcase_add_loop_test(
+        tc, unreachable_force_victim_may_believe_until_the_end_of_the_lease, 0, 4);
     tcase_add_test(tc, what_strangers_publish_makes_nobody_deaf);
     tcase_add_test(tc, a_loss_by_force_is_one_before_the_server_was_seen_to_end_it);
     tcase_add_test(tc, an_unlock_soon_behind_a_force_need_not_know);
     tcase_add_test(tc, an_unlock_long_behind_a_force_knows);
-    tcase_add_test(tc, it_may_be_passed_on_soon_behind_a_force);
-    tcase_add_test(tc, it_is_not_passed_on_long_behind_a_force);
+    tcase_add_test(tc, forced_hold_may_be_handed_off_shortly_after_the_force);
+    tcase_add_test(tc, hand_off_long_after_a_force_is_a_violation);
 }
 
 int main(void)
@@ -424,8 +425,8 @@ int main(void)
     tcase_add_test(tc, while_an_ACL_refuses_polls_a_deadline_may_be_ENOTCONN);
     tcase_add_test(tc, when_the_right_is_back_nothing_is_refused);
     tcase_add_test(tc, while_an_ACL_refuses_a_waiter_may_leave_without_a_marker);
-    tcase_add_test(tc, a_cancel_that_was_refused_leaves_a_waiter_who_is_nobody);
-    tcase_add_test(tc, who_waits_behind_one_who_is_nobody_waits_longer);
+    tcase_add_test(tc, refused_cancel_leaves_a_waiter_without_a_thread);
+    tcase_add_test(tc, waiter_behind_one_without_a_thread_may_wait_longer);
     tcase_add_test(tc, an_ACL_before_it_queued_left_nobody);
     return test_run_suite(suite);
 }

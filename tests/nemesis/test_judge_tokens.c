@@ -28,7 +28,7 @@ START_TEST(tokens_grow)
 }
 END_TEST
 
-START_TEST(tokens_that_do_not_grow_are_told)
+START_TEST(tokens_that_do_not_grow_are_a_violation)
 {
     granted_twice(70, 70);
     BREAKS(NEM_RULE_TOKENS, 1);
@@ -43,7 +43,7 @@ START_TEST(tokens_grow_over_rounds)
 }
 END_TEST
 
-START_TEST(a_grant_without_a_token_is_told)
+START_TEST(grant_without_a_token_is_a_violation)
 {
     granted_twice(70, 0);
     BREAKS(NEM_RULE_TOKENS, 1);
@@ -92,7 +92,7 @@ START_TEST(a_clock_that_goes_back_after_a_loss_excuses_as_much)
 }
 END_TEST
 
-START_TEST(it_excuses_no_more_than_that)
+START_TEST(clock_step_after_a_loss_excuses_no_more_than_its_size)
 {
     granted_twice(71 + STEP_US, 70);
     loses_all(1200);
@@ -193,14 +193,14 @@ static void downgraded(uint64_t token)
     reads(FENCED_RWLOCK, "p1:1:1:R300", 2000, true)->token = token;
 }
 
-START_TEST(a_downgrade_keeps_its_token_and_shares_it)
+START_TEST(downgrade_shares_its_token)
 {
     downgraded(70);
     KEEPS(NEM_RULE_TOKENS);
 }
 END_TEST
 
-START_TEST(a_downgrade_with_another_token_is_told)
+START_TEST(downgrade_with_another_token_is_a_violation)
 {
     downgraded(71);
     BREAKS(NEM_RULE_TOKENS, 1);
@@ -249,7 +249,7 @@ START_TEST(the_next_grant_is_behind_all_that_was_drawn)
 END_TEST
 
 /* Which is that of the section that goes on, not of one before. */
-START_TEST(it_is_the_sections_own)
+START_TEST(drawn_token_belongs_to_its_section)
 {
     takes(13, KEPT_FENCED_RWLOCK, "p1:1:1:W300", 999, 1001, 5000)->token = 5000;
     unlocks(13, KEPT_FENCED_RWLOCK, "p1:1:1:W300", 1002, 1003, 5000, 0);
@@ -269,21 +269,21 @@ START_TEST(it_is_the_sections_own)
 }
 END_TEST
 
-START_TEST(but_none_beyond)
+START_TEST(token_beyond_the_drawn_ones_is_a_violation)
 {
     downgraded_after_sections(6000);
     BREAKS(NEM_RULE_TOKENS, 1);
 }
 END_TEST
 
-START_TEST(nor_one_before_its_grant)
+START_TEST(token_from_before_the_grant_is_a_violation)
 {
     downgraded_after_sections(4999);
     BREAKS(NEM_RULE_TOKENS, 1);
 }
 END_TEST
 
-START_TEST(a_worker_is_told_the_token_of_its_grant)
+START_TEST(worker_has_the_token_of_its_grant)
 {
     transaction(1000);
     grants(FENCED_FAIR, FENCED_1, 2000)->token = 70;
@@ -295,7 +295,7 @@ START_TEST(a_worker_is_told_the_token_of_its_grant)
 }
 END_TEST
 
-START_TEST(a_worker_that_is_told_none_is_told)
+START_TEST(worker_without_a_token_is_a_violation)
 {
     transaction(1000);
     grants(FENCED_FAIR, FENCED_1, 2000)->token = 70;
@@ -353,7 +353,7 @@ START_TEST(a_section_has_that_of_the_grant)
 }
 END_TEST
 
-START_TEST(or_one_that_was_drawn_meanwhile)
+START_TEST(section_may_have_a_token_drawn_meanwhile)
 {
     tenure_with(MUTEX_1, 1000, 1200, 5000);
     draws(FENCED, 1100, 6999, 7400);
@@ -388,7 +388,7 @@ START_TEST(a_fair_lock_has_none_of_them)
 }
 END_TEST
 
-START_TEST(not_of_what_was_drawn_later)
+START_TEST(token_drawn_later_is_a_violation)
 {
     tenure_with(MUTEX_1, 1000, 1200, 5000);
     draws(FENCED, 1300, 6999, 7999);
@@ -401,13 +401,13 @@ static void add_tokens(Suite *suite)
 {
     TCase *t = forged_group(suite, "tokens");
     tcase_add_test(t, tokens_grow);
-    tcase_add_test(t, tokens_that_do_not_grow_are_told);
+    tcase_add_test(t, tokens_that_do_not_grow_are_a_violation);
     tcase_add_test(t, tokens_grow_over_rounds);
-    tcase_add_test(t, a_grant_without_a_token_is_told);
+    tcase_add_test(t, grant_without_a_token_is_a_violation);
     tcase_add_test(t, lost_data_alone_excuses_no_token);
     tcase_add_test(t, a_clock_that_goes_back_alone_excuses_no_token);
     tcase_add_test(t, a_clock_that_goes_back_after_a_loss_excuses_as_much);
-    tcase_add_test(t, it_excuses_no_more_than_that);
+    tcase_add_test(t, clock_step_after_a_loss_excuses_no_more_than_its_size);
     tcase_add_test(t, a_clock_that_went_back_before_the_loss_excuses_none);
     tcase_add_test(t, the_second_grant_after_a_loss_is_excused_by_nothing);
     tcase_add_test(t, each_round_begins_without_data);
@@ -415,21 +415,21 @@ static void add_tokens(Suite *suite)
     tcase_add_test(t, readers_of_one_reading_share_a_token);
     tcase_add_test(t, readers_let_in_together_share_one_the_next_reading_has_another);
     tcase_add_test(t, a_reading_that_follows_another_at_once_has_another_token);
-    tcase_add_test(t, a_downgrade_keeps_its_token_and_shares_it);
-    tcase_add_test(t, a_downgrade_with_another_token_is_told);
+    tcase_add_test(t, downgrade_shares_its_token);
+    tcase_add_test(t, downgrade_with_another_token_is_a_violation);
     tcase_add_loop_test(t, a_downgrade_may_have_any_that_was_drawn_since_its_grant, 0, 4);
     tcase_add_test(t, the_next_grant_is_behind_all_that_was_drawn);
-    tcase_add_loop_test(t, it_is_the_sections_own, 0, 3);
-    tcase_add_test(t, but_none_beyond);
-    tcase_add_test(t, nor_one_before_its_grant);
-    tcase_add_test(t, a_worker_is_told_the_token_of_its_grant);
-    tcase_add_test(t, a_worker_that_is_told_none_is_told);
+    tcase_add_loop_test(t, drawn_token_belongs_to_its_section, 0, 3);
+    tcase_add_test(t, token_beyond_the_drawn_ones_is_a_violation);
+    tcase_add_test(t, token_from_before_the_grant_is_a_violation);
+    tcase_add_test(t, worker_has_the_token_of_its_grant);
+    tcase_add_test(t, worker_without_a_token_is_a_violation);
     tcase_add_test(t, the_next_grant_is_behind_the_blocks);
     tcase_add_test(t, a_section_has_that_of_the_grant);
-    tcase_add_test(t, or_one_that_was_drawn_meanwhile);
+    tcase_add_test(t, section_may_have_a_token_drawn_meanwhile);
     tcase_add_test(t, of_which_there_are_a_thousand_at_most);
     tcase_add_test(t, a_fair_lock_has_none_of_them);
-    tcase_add_test(t, not_of_what_was_drawn_later);
+    tcase_add_test(t, token_drawn_later_is_a_violation);
 }
 
 int main(void)

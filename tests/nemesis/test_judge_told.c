@@ -28,7 +28,7 @@ START_TEST(a_success_behind_D_is_none)
 }
 END_TEST
 
-START_TEST(a_success_may_be_told_late_by_a_process_that_was_stopped)
+START_TEST(stopped_process_may_report_a_success_late)
 {
     takes(11, MUTEX, A, 1000, 2700, 1985);
     fault(NEM_STOP_LONG, 1, NEM_ALL, 1500, 2690);
@@ -47,7 +47,7 @@ START_TEST(what_was_granted_to_a_process_that_was_stopped_is_looked_at_behind_th
 }
 END_TEST
 
-START_TEST(who_asks_behind_D_gets_nothing)
+START_TEST(success_reported_after_the_lease_is_a_violation)
 {
     takes(11, MUTEX, A, 1986 + SLACK, 1987 + SLACK, 1985);
     BREAKS(NEM_RULE_TOLD, 1);
@@ -142,7 +142,7 @@ START_TEST(an_event_of_another_mode_token_or_lock_lies)
 }
 END_TEST
 
-START_TEST(an_event_is_told_once)
+START_TEST(an_event_is_reported_once)
 {
     taken();
     checks(11, MUTEX, A, 1990, 1985, 0);
@@ -162,7 +162,7 @@ START_TEST(other_events_are_no_losses)
 }
 END_TEST
 
-START_TEST(who_is_killed_before_he_looks_again_was_told_the_truth)
+START_TEST(thread_killed_before_its_next_check_had_a_true_success)
 {
     taken();
     checks(11, MUTEX, A, 1400, 2385, 1);
@@ -173,7 +173,7 @@ START_TEST(who_is_killed_before_he_looks_again_was_told_the_truth)
 }
 END_TEST
 
-START_TEST(who_is_killed_before_his_call_returns_was_told_the_truth)
+START_TEST(thread_killed_before_its_call_returned_had_a_true_success)
 {
     invoke(11, 1000, NEM_LOCK, MUTEX);
     event_lost(11, MUTEX, 1990);
@@ -185,7 +185,7 @@ START_TEST(who_is_killed_before_his_call_returns_was_told_the_truth)
 }
 END_TEST
 
-START_TEST(each_thread_that_reads_is_told)
+START_TEST(each_thread_that_reads_is_reported)
 {
     takes(11, RWLOCK, READ_A, 1000, 1002, 1985);
     takes(12, RWLOCK, READ_A, 1000, 1003, 1985);
@@ -217,10 +217,10 @@ int main(void)
     TCase *t = forged_group(suite, "success");
     tcase_add_test(t, a_success_may_be_as_late_as_D_and_slack);
     tcase_add_test(t, a_success_behind_D_is_none);
-    tcase_add_test(t, a_success_may_be_told_late_by_a_process_that_was_stopped);
+    tcase_add_test(t, stopped_process_may_report_a_success_late);
     tcase_add_test(
         t, what_was_granted_to_a_process_that_was_stopped_is_looked_at_behind_the_stop);
-    tcase_add_test(t, who_asks_behind_D_gets_nothing);
+    tcase_add_test(t, success_reported_after_the_lease_is_a_violation);
     t = forged_group(suite, "event");
     tcase_add_test(t, an_event_of_a_loss_is_true);
     tcase_add_test(t, an_event_of_what_nobody_had_lies);
@@ -230,11 +230,11 @@ int main(void)
     tcase_add_test(t, an_event_before_the_call_lies);
     tcase_add_test(t, an_event_of_another_threads_hold_lies);
     tcase_add_test(t, an_event_of_another_mode_token_or_lock_lies);
-    tcase_add_test(t, an_event_is_told_once);
+    tcase_add_test(t, an_event_is_reported_once);
     tcase_add_test(t, other_events_are_no_losses);
-    tcase_add_test(t, who_is_killed_before_he_looks_again_was_told_the_truth);
-    tcase_add_test(t, who_is_killed_before_his_call_returns_was_told_the_truth);
-    tcase_add_test(t, each_thread_that_reads_is_told);
+    tcase_add_test(t, thread_killed_before_its_next_check_had_a_true_success);
+    tcase_add_test(t, thread_killed_before_its_call_returned_had_a_true_success);
+    tcase_add_test(t, each_thread_that_reads_is_reported);
     tcase_add_test(t, two_losses_of_one_thread_have_an_event_each);
     return test_run_suite(suite);
 }

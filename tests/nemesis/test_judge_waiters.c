@@ -87,7 +87,7 @@ START_TEST(a_marker_or_a_grant_of_another_one_is_no_reason)
 }
 END_TEST
 
-START_TEST(who_is_present_and_does_not_listen_is_not_dropped)
+START_TEST(present_waiter_without_a_listener_is_not_dropped)
 {
     one_waits(MUTEX, C, A);
     fault(NEM_CUT, 1, NEM_ALL, 1150, 1160);
@@ -97,7 +97,7 @@ START_TEST(who_is_present_and_does_not_listen_is_not_dropped)
 }
 END_TEST
 
-START_TEST(who_is_not_present_is_dropped)
+START_TEST(absent_waiter_is_dropped)
 {
     one_waits(MUTEX, C, A);
     transaction(1150);
@@ -137,14 +137,14 @@ static void grants_to(unsigned lock, const char *holder, const char *waiter, dou
     grants(lock, waiter, 1500);
 }
 
-START_TEST(a_grant_to_who_is_present_is_right)
+START_TEST(grant_to_a_present_waiter_is_right)
 {
     grants_to(FAIR, FAIR_C, FAIR_A, 1200);
     KEEPS(NEM_RULE_PROMPT);
 }
 END_TEST
 
-START_TEST(a_grant_to_who_is_not_any_more_is_not)
+START_TEST(grant_to_an_absent_waiter_is_a_violation)
 {
     grants_to(FAIR, FAIR_C, FAIR_A, 1199);
     BREAKS(NEM_RULE_PROMPT, 1);
@@ -167,7 +167,7 @@ START_TEST(a_reader_that_is_not_present_is_not_let_in)
 }
 END_TEST
 
-START_TEST(whoever_is_not_named_may_be_present)
+START_TEST(unnamed_waiter_may_be_present)
 {
     grants_to(FAIR, FAIR_C, FAIR_A, 1199);
     transaction(1150);
@@ -179,7 +179,7 @@ START_TEST(whoever_is_not_named_may_be_present)
 }
 END_TEST
 
-START_TEST(when_presence_was_lost_who_listens_is_present)
+START_TEST(after_lost_presence_listening_waiters_are_present)
 {
     grants_to(FAIR, FAIR_C, FAIR_A, 1199);
     transaction(1150);
@@ -192,7 +192,7 @@ START_TEST(when_presence_was_lost_who_listens_is_present)
 }
 END_TEST
 
-START_TEST(who_asks_itself_shows_that_it_lives)
+START_TEST(own_request_shows_that_a_waiter_lives)
 {
     grants_to(FAIR, FAIR_C, FAIR_A, 1199);
     present(FAIR, "p2", 2000);
@@ -202,7 +202,7 @@ START_TEST(who_asks_itself_shows_that_it_lives)
 }
 END_TEST
 
-START_TEST(a_mutex_may_be_taken_by_who_is_queued)
+START_TEST(mutex_may_be_acquired_by_a_queued_waiter)
 {
     one_waits(MUTEX, C, A);
     transaction(1101);
@@ -215,7 +215,7 @@ START_TEST(a_mutex_may_be_taken_by_who_is_queued)
 }
 END_TEST
 
-START_TEST(a_mutex_is_not_handed_over_to_who_is_not_present)
+START_TEST(mutex_is_not_handed_over_to_an_absent_waiter)
 {
     grants_to(MUTEX, C, A, 1199);
     BREAKS(NEM_RULE_PROMPT, 1);
@@ -230,7 +230,7 @@ START_TEST(a_mutex_with_a_short_lease_may_have_been_taken)
 END_TEST
 
 /* Who keeps takes it for the TTL of a grant (K2). */
-START_TEST(a_mutex_that_is_kept_may_have_been_taken)
+START_TEST(retained_mutex_may_have_been_acquired)
 {
     grants_to(KEPT, C, A, 1199);
     BREAKS(NEM_RULE_PROMPT, 0);
@@ -239,7 +239,7 @@ END_TEST
 
 /* ---- owner: strangers */
 
-START_TEST(a_client_that_nobody_is_does_not_queue)
+START_TEST(client_unknown_to_the_ledger_does_not_queue)
 {
     transaction(1000);
     queues(FAIR, "p2:1:1:f300", false);
@@ -249,7 +249,7 @@ START_TEST(a_client_that_nobody_is_does_not_queue)
 }
 END_TEST
 
-START_TEST(a_client_that_nobody_is_gets_nothing)
+START_TEST(client_unknown_to_the_ledger_gets_no_grant)
 {
     holds(11, MUTEX, A, 1000, 1100);
     transaction(1200);
@@ -273,7 +273,7 @@ static void enters(void)
     takes(12, RWLOCK, READ_A, 1200, 1210, 1985);
 }
 
-START_TEST(nobody_enters_a_reading_past_a_writer_unasked)
+START_TEST(entering_a_reading_past_a_writer_without_a_request_is_a_violation)
 {
     enters();
     BREAKS(NEM_RULE_READS, 1);
@@ -313,7 +313,7 @@ START_TEST(a_writer_that_was_cut_off_may_be_passed_by_joining)
 }
 END_TEST
 
-START_TEST(lost_data_excuses_who_enters)
+START_TEST(lost_data_excuses_entering_threads)
 {
     enters();
     loses(NEM_DELETE_COMPANION, RWLOCK, "rlock:{nemesis2}:queue", 1050);
@@ -323,7 +323,7 @@ START_TEST(lost_data_excuses_who_enters)
 }
 END_TEST
 
-START_TEST(those_that_wait_when_a_grant_is_read_enter_together)
+START_TEST(threads_waiting_when_a_grant_is_read_enter_together)
 {
     one_waits(RWLOCK, READ_A, WRITE_C);
     takes(11, RWLOCK, READ_A, 998, 1205, 1985); /* the grant was long under way */
@@ -336,7 +336,7 @@ START_TEST(those_that_wait_when_a_grant_is_read_enter_together)
 }
 END_TEST
 
-START_TEST(who_got_an_id_by_asking_did_not_extend)
+START_TEST(id_from_a_request_is_no_extend)
 {
     one_waits(RWLOCK, READ_A, WRITE_C);
     transaction(1200);
@@ -354,30 +354,30 @@ int main(void)
     tcase_add_test(t, a_waiter_of_any_type_is_not_dropped);
     tcase_add_test(t, a_waiter_leaves_by_a_grant_or_by_its_own_wish);
     tcase_add_test(t, a_marker_or_a_grant_of_another_one_is_no_reason);
-    tcase_add_test(t, who_is_present_and_does_not_listen_is_not_dropped);
-    tcase_add_test(t, who_is_not_present_is_dropped);
+    tcase_add_test(t, present_waiter_without_a_listener_is_not_dropped);
+    tcase_add_test(t, absent_waiter_is_dropped);
     tcase_add_test(t, a_queue_that_was_lost_dropped_nobody);
     t = forged_group(suite, "alive");
-    tcase_add_test(t, a_grant_to_who_is_present_is_right);
-    tcase_add_test(t, a_grant_to_who_is_not_any_more_is_not);
+    tcase_add_test(t, grant_to_a_present_waiter_is_right);
+    tcase_add_test(t, grant_to_an_absent_waiter_is_a_violation);
     tcase_add_test(t, a_reader_that_is_not_present_is_not_let_in);
-    tcase_add_test(t, whoever_is_not_named_may_be_present);
-    tcase_add_test(t, when_presence_was_lost_who_listens_is_present);
-    tcase_add_test(t, who_asks_itself_shows_that_it_lives);
-    tcase_add_test(t, a_mutex_may_be_taken_by_who_is_queued);
-    tcase_add_test(t, a_mutex_is_not_handed_over_to_who_is_not_present);
-    tcase_add_test(t, a_mutex_that_is_kept_may_have_been_taken);
+    tcase_add_test(t, unnamed_waiter_may_be_present);
+    tcase_add_test(t, after_lost_presence_listening_waiters_are_present);
+    tcase_add_test(t, own_request_shows_that_a_waiter_lives);
+    tcase_add_test(t, mutex_may_be_acquired_by_a_queued_waiter);
+    tcase_add_test(t, mutex_is_not_handed_over_to_an_absent_waiter);
+    tcase_add_test(t, retained_mutex_may_have_been_acquired);
     tcase_add_test(t, a_mutex_with_a_short_lease_may_have_been_taken);
     t = forged_group(suite, "strangers");
-    tcase_add_test(t, a_client_that_nobody_is_does_not_queue);
-    tcase_add_test(t, a_client_that_nobody_is_gets_nothing);
+    tcase_add_test(t, client_unknown_to_the_ledger_does_not_queue);
+    tcase_add_test(t, client_unknown_to_the_ledger_gets_no_grant);
     t = forged_group(suite, "joins");
-    tcase_add_test(t, nobody_enters_a_reading_past_a_writer_unasked);
+    tcase_add_test(t, entering_a_reading_past_a_writer_without_a_request_is_a_violation);
     tcase_add_test(t, a_writer_that_comes_after_the_call_is_not_passed);
     tcase_add_test(t, a_writer_that_has_left_by_the_return_may_have_been_gone);
     tcase_add_test(t, a_writer_that_was_cut_off_may_be_passed_by_joining);
-    tcase_add_test(t, lost_data_excuses_who_enters);
-    tcase_add_test(t, those_that_wait_when_a_grant_is_read_enter_together);
-    tcase_add_test(t, who_got_an_id_by_asking_did_not_extend);
+    tcase_add_test(t, lost_data_excuses_entering_threads);
+    tcase_add_test(t, threads_waiting_when_a_grant_is_read_enter_together);
+    tcase_add_test(t, id_from_a_request_is_no_extend);
     return test_run_suite(suite);
 }

@@ -281,7 +281,7 @@ START_TEST(a_cancel_marks_and_leaves_the_queue)
 END_TEST
 
 /* G11, G12: all in one transaction. */
-START_TEST(a_burial_is_known_by_the_marker_of_a_client)
+START_TEST(recovery_is_recognized_by_the_marker_of_a_client)
 {
     SAYS(acquire(WRITE_A), "held");
     SAYS(acquire(WRITE_B), "queued");
@@ -318,7 +318,7 @@ START_TEST(an_expiry_is_seen)
 }
 END_TEST
 
-START_TEST(keys_without_ttl_are_told_once)
+START_TEST(keys_without_TTL_are_reported_once)
 {
     SAYS(acquire(WRITE_A), "held");
     test_redis_do(redis, "PERSIST", BYHAND_LOCK);
@@ -373,7 +373,7 @@ START_TEST(each_lock_has_its_own_entries)
 }
 END_TEST
 
-START_TEST(other_keys_are_nobodys)
+START_TEST(other_keys_belong_to_no_lock)
 {
     test_redis_do(redis, "SET", "nemesis1.", "1");
     test_redis_do(redis, "SET", "nemesis64", "1");
@@ -416,7 +416,7 @@ START_TEST(a_mark_whose_answer_was_lost_bounds_from_one_side)
 }
 END_TEST
 
-START_TEST(a_server_that_keeps_its_data_goes_on)
+START_TEST(ledger_continues_over_a_restart_with_data)
 {
     SAYS(acquire(WRITE_A), "held");
     test_server_kill(&server);
@@ -497,7 +497,7 @@ START_TEST(one_file_is_an_epoch_too)
 END_TEST
 
 /* Its first grant was not heard of and ended before the request was repeated. */
-START_TEST(who_is_granted_it_once_more_had_left)
+START_TEST(holder_that_is_granted_again_had_left)
 {
     write_epoch(SELECT TAKE("a") MULTI DELETE HSET_SINCE("a", "6") EXPIRE EXEC);
     read_ledger();
@@ -509,7 +509,7 @@ START_TEST(who_is_granted_it_once_more_had_left)
 }
 END_TEST
 
-START_TEST(who_reads_once_more_had_left)
+START_TEST(reader_that_is_granted_again_had_left)
 {
     write_epoch(SELECT MULTI READ("a", "5") EXPIRE EXEC MULTI DELETE READ("a", "6")
                     EXPIRE EXEC);
@@ -619,13 +619,13 @@ static Suite *ledger_suite(void)
     tcase_add_test(scripts, readers_have_leases_of_their_own);
     tcase_add_test(scripts, a_downgrade_is_no_grant_and_lets_readers_in);
     tcase_add_test(scripts, a_cancel_marks_and_leaves_the_queue);
-    tcase_add_test(scripts, a_burial_is_known_by_the_marker_of_a_client);
+    tcase_add_test(scripts, recovery_is_recognized_by_the_marker_of_a_client);
     tcase_add_test(scripts, an_expiry_is_seen);
-    tcase_add_test(scripts, keys_without_ttl_are_told_once);
+    tcase_add_test(scripts, keys_without_TTL_are_reported_once);
     tcase_add_test(scripts, the_scripts_leave_no_key_without_ttl);
     tcase_add_test(scripts, a_flush_takes_all);
     tcase_add_test(scripts, each_lock_has_its_own_entries);
-    tcase_add_test(scripts, other_keys_are_nobodys);
+    tcase_add_test(scripts, other_keys_belong_to_no_lock);
     suite_add_tcase(suite, scripts);
 
     TCase *time = tcase_create("time");
@@ -633,7 +633,7 @@ static Suite *ledger_suite(void)
     tcase_add_checked_fixture(time, open_server, close_server);
     tcase_add_test(time, marks_bound_the_time_from_both_sides);
     tcase_add_test(time, a_mark_whose_answer_was_lost_bounds_from_one_side);
-    tcase_add_test(time, a_server_that_keeps_its_data_goes_on);
+    tcase_add_test(time, ledger_continues_over_a_restart_with_data);
     tcase_add_test(time, a_new_epoch_has_lost_the_data);
     tcase_add_test(time, an_epoch_that_begins_with_data_is_an_error);
     suite_add_tcase(suite, time);
@@ -642,8 +642,8 @@ static Suite *ledger_suite(void)
     tcase_add_unchecked_fixture(files, open_base, close_base);
     tcase_add_checked_fixture(files, open_files, close_files);
     tcase_add_test(files, one_file_is_an_epoch_too);
-    tcase_add_test(files, who_is_granted_it_once_more_had_left);
-    tcase_add_test(files, who_reads_once_more_had_left);
+    tcase_add_test(files, holder_that_is_granted_again_had_left);
+    tcase_add_test(files, reader_that_is_granted_again_had_left);
     tcase_add_test(files, a_command_that_was_cut_off_is_left_out);
     tcase_add_test(files, a_transaction_without_its_end_is_left_out);
     tcase_add_test(files, a_transaction_that_another_follows_never_ended);

@@ -157,7 +157,7 @@ START_TEST(server_stopped_for_long_is_silent_until_it_goes_on)
 }
 END_TEST
 
-START_TEST(restarted_server_keeps_its_data_and_its_epoch)
+START_TEST(restarted_server_has_its_data_and_epoch)
 {
     struct nem_step step = fs_step(NEM_SERVER_RESTART, FS_WINDOW_MS, 0);
     pid_t before = test_server_pid(nem_faults_server(fs_faults));
@@ -304,7 +304,7 @@ START_TEST(process_stopped_for_long_goes_on_at_the_end)
 }
 END_TEST
 
-START_TEST(process_told_to_end_is_restarted_when_it_has)
+START_TEST(process_asked_to_end_is_restarted_afterwards)
 {
     processes_see(NEM_TERM, 0, "t1 r1 ");
     ck_assert_uint_eq(done.asked, 3);
@@ -369,7 +369,7 @@ END_TEST
 
 /* ---- for people */
 
-START_TEST(keys_of_the_server_are_told_with_what_is_in_them)
+START_TEST(keys_of_the_server_are_reported_with_their_values)
 {
     char path[PATH_MAX], text[2000];
     snprintf(path, sizeof(path), "%s/stderr", fs_dir);
@@ -487,9 +487,9 @@ static void add_server(Suite *suite)
     tcase_add_test(tc, full_memory_refuses_writes_and_evicts_nothing);
     tcase_add_test(tc, stopped_server_is_silent_until_it_goes_on);
     tcase_add_test(tc, server_stopped_for_long_is_silent_until_it_goes_on);
-    tcase_add_test(tc, restarted_server_keeps_its_data_and_its_epoch);
+    tcase_add_test(tc, restarted_server_has_its_data_and_epoch);
     tcase_add_test(tc, emptied_server_begins_an_epoch);
-    tcase_add_test(tc, keys_of_the_server_are_told_with_what_is_in_them);
+    tcase_add_test(tc, keys_of_the_server_are_reported_with_their_values);
     suite_add_tcase(suite, tc);
 }
 
@@ -500,7 +500,7 @@ static void add_plans(Suite *suite)
     tcase_add_test(tc, killed_process_is_restarted_at_the_end);
     tcase_add_test(tc, stopped_process_goes_on_at_the_end);
     tcase_add_test(tc, process_stopped_for_long_goes_on_at_the_end);
-    tcase_add_test(tc, process_told_to_end_is_restarted_when_it_has);
+    tcase_add_test(tc, process_asked_to_end_is_restarted_afterwards);
     tcase_add_test(tc, process_that_does_not_end_is_killed_and_recorded_so);
     tcase_add_test(tc, steps_that_clash_wait_and_others_do_not);
     tcase_add_test(tc, plan_of_all_kinds_leaves_everything_running);

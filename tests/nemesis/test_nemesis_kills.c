@@ -161,7 +161,7 @@ static void check_burier(void)
     ck_assert_str_eq(test_redis_str(fs_redis, "GET", "k"), CLIENT);
 }
 
-START_TEST(whoever_asks_about_the_dead_is_killed_before_it_is_done)
+START_TEST(recovering_process_is_killed_before_the_recovery_is_done)
 {
     kill_burier(0);
     ck_assert(test_wait_until(is_set, NULL, FS_SOON_MS));
@@ -180,7 +180,7 @@ START_TEST(what_it_asked_for_may_be_done_very_late)
 }
 END_TEST
 
-START_TEST(where_nobody_asks_about_the_dead_it_is_a_kill)
+START_TEST(kill_of_a_recovering_process_is_a_plain_kill_without_recovery)
 {
     step = fs_step(NEM_KILL_BURIER, FS_WINDOW_MS, 0);
     fs_begin_plan(&step, 1, &workers_that_fall);
@@ -195,7 +195,7 @@ START_TEST(where_nobody_asks_about_the_dead_it_is_a_kill)
 END_TEST
 
 /* Another fault has it: it is not killed as well, and what it asked for is done. */
-START_TEST(who_is_stopped_already_is_not_killed_as_a_burier)
+START_TEST(stopped_process_is_not_killed_as_the_recovering_one)
 {
     struct nem_step steps[2] = { fs_step(NEM_KILL, 2L * FS_WINDOW_MS, 0),
                                  fs_step(NEM_KILL_BURIER, FS_WINDOW_MS, 0) };
@@ -218,10 +218,10 @@ int main(void)
     tcase_add_test(tc, process_that_kills_itself_is_restarted_at_the_end);
     tcase_add_test(tc, process_that_does_not_kill_itself_is_killed);
     tcase_add_test(tc, process_that_cannot_kill_itself_is_killed);
-    tcase_add_test(tc, whoever_asks_about_the_dead_is_killed_before_it_is_done);
+    tcase_add_test(tc, recovering_process_is_killed_before_the_recovery_is_done);
     tcase_add_test(tc, what_it_asked_for_may_be_done_very_late);
-    tcase_add_test(tc, where_nobody_asks_about_the_dead_it_is_a_kill);
-    tcase_add_test(tc, who_is_stopped_already_is_not_killed_as_a_burier);
+    tcase_add_test(tc, kill_of_a_recovering_process_is_a_plain_kill_without_recovery);
+    tcase_add_test(tc, stopped_process_is_not_killed_as_the_recovering_one);
     suite_add_tcase(suite, tc);
     return test_run_suite(suite);
 }

@@ -176,7 +176,7 @@ START_TEST(fault_of_one_connection_spares_the_others_of_the_link)
 }
 END_TEST
 
-START_TEST(every_second_fault_that_can_be_of_one_connection_is)
+START_TEST(every_second_possible_fault_is_of_one_connection)
 {
     struct nem_plan_options o = { .seed = 1,
                                   .faults_ms = 1000000,
@@ -466,7 +466,7 @@ static void add_links(Suite *suite)
     tcase_add_test(tc, fault_of_all_links_is_every_process_s);
     tcase_add_loop_test(tc, fault_of_one_connection_spares_the_others_of_the_link, 0,
                         (int)(sizeof(of_one) / sizeof(of_one[0])));
-    tcase_add_test(tc, every_second_fault_that_can_be_of_one_connection_is);
+    tcase_add_test(tc, every_second_possible_fault_is_of_one_connection);
     tcase_add_test(tc, freeze_lets_pass_nothing_until_it_ends);
     tcase_add_test(tc, delay_is_each_way_and_over_at_its_end);
     tcase_add_test(tc, drip_passes_byte_by_byte);

@@ -45,7 +45,7 @@ static void see(struct seen *seen, const char *text)
     seen->own_ticket += strstr(text, WAITER " " TICKET " ") != NULL;
 }
 
-START_TEST(forged_messages_name_who_there_is_and_who_never_was_but_no_own_ticket)
+START_TEST(forged_messages_name_real_and_invented_ids_but_no_real_ticket)
 {
     struct nem_step step = step_of(NEM_FORGE, 20 * FS_WINDOW_MS, 5);
     struct seen seen = { 0 };
@@ -214,8 +214,7 @@ int main(void)
     Suite *suite = suite_create("nemesis's strangers");
     TCase *tc = tcase_create("strangers");
     tcase_add_checked_fixture(tc, fs_start, fs_stop);
-    tcase_add_test(tc,
-                   forged_messages_name_who_there_is_and_who_never_was_but_no_own_ticket);
+    tcase_add_test(tc, forged_messages_name_real_and_invented_ids_but_no_real_ticket);
     tcase_add_test(tc, long_messages_have_more_than_a_MiB);
     tcase_add_test(tc,
                    hostile_user_writes_to_the_keys_that_are_sacrificed_and_sweeps_them);

@@ -92,7 +92,7 @@ START_TEST(readers_together_and_writers_alone_are_right)
 }
 END_TEST
 
-START_TEST(two_writers_at_once_are_not)
+START_TEST(two_writers_at_once_are_a_violation)
 {
     asks(A);
     asks(B);
@@ -102,7 +102,7 @@ START_TEST(two_writers_at_once_are_not)
 }
 END_TEST
 
-START_TEST(a_reader_beside_a_writer_is_not)
+START_TEST(reader_beside_a_writer_is_a_violation)
 {
     asks(A);
     asks(C);
@@ -112,7 +112,7 @@ START_TEST(a_reader_beside_a_writer_is_not)
 }
 END_TEST
 
-START_TEST(a_writer_beside_the_last_of_two_readers_is_not)
+START_TEST(writer_beside_the_last_of_two_readers_is_a_violation)
 {
     asks(A);
     asks(C);
@@ -125,7 +125,7 @@ START_TEST(a_writer_beside_the_last_of_two_readers_is_not)
 }
 END_TEST
 
-START_TEST(who_joins_a_downgrade_with_its_token_is_right)
+START_TEST(reader_that_joins_a_downgrade_with_its_token_is_right)
 {
     asks(A);
     asks(C);
@@ -139,7 +139,7 @@ START_TEST(who_joins_a_downgrade_with_its_token_is_right)
 }
 END_TEST
 
-START_TEST(a_writer_beside_one_who_downgraded_is_not)
+START_TEST(writer_beside_a_downgraded_reader_is_a_violation)
 {
     asks(A);
     asks(B);
@@ -162,7 +162,7 @@ START_TEST(what_a_killed_writer_had_is_over_when_that_is_known)
 }
 END_TEST
 
-START_TEST(a_writers_token_that_comes_again_is_not)
+START_TEST(repeated_token_of_a_writer_is_a_violation)
 {
     writes_once(A, 10);
     writes_once(B, 10);
@@ -170,7 +170,7 @@ START_TEST(a_writers_token_that_comes_again_is_not)
 }
 END_TEST
 
-START_TEST(a_writers_token_that_a_reader_had_is_not)
+START_TEST(token_of_a_writer_that_a_reader_had_is_a_violation)
 {
     writes_once(A, 10);
     reads_once(C, 11);
@@ -179,7 +179,7 @@ START_TEST(a_writers_token_that_a_reader_had_is_not)
 }
 END_TEST
 
-START_TEST(a_readers_token_below_a_writers_before_is_not)
+START_TEST(token_of_a_reader_below_an_earlier_writers_is_a_violation)
 {
     writes_once(A, 10);
     reads_once(C, 9);
@@ -187,7 +187,7 @@ START_TEST(a_readers_token_below_a_writers_before_is_not)
 }
 END_TEST
 
-START_TEST(a_readers_token_that_a_writer_had_who_did_not_downgrade_is_not)
+START_TEST(reader_with_the_token_of_a_writer_without_downgrade_is_a_violation)
 {
     writes_once(A, 10);
     reads_once(C, 10);
@@ -195,7 +195,7 @@ START_TEST(a_readers_token_that_a_writer_had_who_did_not_downgrade_is_not)
 }
 END_TEST
 
-START_TEST(nor_when_a_writer_did_before_him)
+START_TEST(token_of_an_earlier_downgrade_is_a_violation)
 {
     asks(A);
     writes(A, 10);
@@ -209,7 +209,7 @@ START_TEST(nor_when_a_writer_did_before_him)
 }
 END_TEST
 
-START_TEST(who_enters_without_asking_is_not)
+START_TEST(entering_without_a_request_is_a_violation)
 {
     asks(C);
     rwhistory_add(rw, RWLOG_OUT, C, 0);
@@ -218,7 +218,7 @@ START_TEST(who_enters_without_asking_is_not)
 }
 END_TEST
 
-START_TEST(who_enters_twice_is_not)
+START_TEST(entering_twice_is_a_violation)
 {
     asks(C);
     reads(C, 10);
@@ -227,7 +227,7 @@ START_TEST(who_enters_twice_is_not)
 }
 END_TEST
 
-START_TEST(who_leaves_twice_is_not)
+START_TEST(leaving_twice_is_a_violation)
 {
     asks(C);
     reads(C, 10);
@@ -238,7 +238,7 @@ START_TEST(who_leaves_twice_is_not)
 }
 END_TEST
 
-START_TEST(a_reader_who_downgrades_is_not)
+START_TEST(reader_that_downgrades_is_a_violation)
 {
     asks(C);
     reads(C, 10);
@@ -271,7 +271,7 @@ static void wait_to_write(void)
     look(10, A, -1);
 }
 
-START_TEST(who_was_queued_when_the_reading_began_may_read_before_the_writer)
+START_TEST(reader_queued_when_the_reading_began_may_precede_the_writer)
 {
     wait_to_write();
     reads(D, 10);
@@ -288,7 +288,7 @@ START_TEST(who_was_queued_when_the_reading_began_may_read_before_the_writer)
 }
 END_TEST
 
-START_TEST(who_reads_twice_before_a_writer_who_waits_is_wrong)
+START_TEST(second_reading_before_a_waiting_writer_is_a_violation)
 {
     wait_to_write();
     reads(D, 10);
@@ -300,7 +300,7 @@ START_TEST(who_reads_twice_before_a_writer_who_waits_is_wrong)
 }
 END_TEST
 
-START_TEST(nor_must_he_while_the_writer_waits_still)
+START_TEST(reading_again_while_the_writer_still_waits_is_a_violation)
 {
     wait_to_write();
     reads(D, 10);
@@ -312,7 +312,7 @@ START_TEST(nor_must_he_while_the_writer_waits_still)
 }
 END_TEST
 
-START_TEST(reads_that_are_told_late_count_by_their_tokens)
+START_TEST(reads_reported_late_count_by_their_tokens)
 {
     wait_to_write();
     reads(D, 10);
@@ -326,7 +326,7 @@ START_TEST(reads_that_are_told_late_count_by_their_tokens)
 }
 END_TEST
 
-START_TEST(a_writer_who_asked_again_while_looked_at_proves_nothing)
+START_TEST(writer_that_asked_again_during_the_look_proves_nothing)
 {
     struct rwhistory_look look = { .token = 10, .writer = A };
     asks(A);
@@ -359,7 +359,7 @@ START_TEST(a_look_beyond_what_is_read_of_the_log_proves_nothing)
 }
 END_TEST
 
-START_TEST(a_writer_who_gave_up_proves_nothing)
+START_TEST(writer_that_gave_up_proves_nothing)
 {
     wait_to_write();
     reads(D, 10);
@@ -398,7 +398,7 @@ START_TEST(a_reader_may_see_one_writer)
 }
 END_TEST
 
-START_TEST(a_reader_who_sees_two_writers_is_wrong)
+START_TEST(reader_overtaken_by_two_writers_is_a_violation)
 {
     wait_to_read();
     writes_once(B, 11);
@@ -408,7 +408,7 @@ START_TEST(a_reader_who_sees_two_writers_is_wrong)
 }
 END_TEST
 
-START_TEST(nor_must_they_while_the_reader_waits_still)
+START_TEST(two_writers_while_the_reader_still_waits_are_a_violation)
 {
     wait_to_read();
     writes_once(B, 11);
@@ -418,7 +418,7 @@ START_TEST(nor_must_they_while_the_reader_waits_still)
 }
 END_TEST
 
-START_TEST(the_writer_whose_downgrade_a_reader_joins_is_one)
+START_TEST(writer_whose_downgrade_a_reader_joins_counts_as_one)
 {
     wait_to_read();
     writes_once(B, 11);
@@ -430,7 +430,7 @@ START_TEST(the_writer_whose_downgrade_a_reader_joins_is_one)
 }
 END_TEST
 
-START_TEST(a_reader_who_gave_up_proves_nothing)
+START_TEST(reader_that_gave_up_proves_nothing)
 {
     wait_to_read();
     writes_once(B, 11);
@@ -447,39 +447,38 @@ static Suite *make_suite(void)
     TCase *entries = tcase_create("readers and writers");
     tcase_add_checked_fixture(entries, open_rwhistory, close_rwhistory);
     tcase_add_test(entries, readers_together_and_writers_alone_are_right);
-    tcase_add_test(entries, two_writers_at_once_are_not);
-    tcase_add_test(entries, a_reader_beside_a_writer_is_not);
-    tcase_add_test(entries, a_writer_beside_the_last_of_two_readers_is_not);
-    tcase_add_test(entries, who_joins_a_downgrade_with_its_token_is_right);
-    tcase_add_test(entries, a_writer_beside_one_who_downgraded_is_not);
+    tcase_add_test(entries, two_writers_at_once_are_a_violation);
+    tcase_add_test(entries, reader_beside_a_writer_is_a_violation);
+    tcase_add_test(entries, writer_beside_the_last_of_two_readers_is_a_violation);
+    tcase_add_test(entries, reader_that_joins_a_downgrade_with_its_token_is_right);
+    tcase_add_test(entries, writer_beside_a_downgraded_reader_is_a_violation);
     tcase_add_test(entries, what_a_killed_writer_had_is_over_when_that_is_known);
-    tcase_add_test(entries, a_writers_token_that_comes_again_is_not);
-    tcase_add_test(entries, a_writers_token_that_a_reader_had_is_not);
-    tcase_add_test(entries, a_readers_token_below_a_writers_before_is_not);
+    tcase_add_test(entries, repeated_token_of_a_writer_is_a_violation);
+    tcase_add_test(entries, token_of_a_writer_that_a_reader_had_is_a_violation);
+    tcase_add_test(entries, token_of_a_reader_below_an_earlier_writers_is_a_violation);
     tcase_add_test(entries,
-                   a_readers_token_that_a_writer_had_who_did_not_downgrade_is_not);
-    tcase_add_test(entries, nor_when_a_writer_did_before_him);
-    tcase_add_test(entries, who_enters_without_asking_is_not);
-    tcase_add_test(entries, who_enters_twice_is_not);
-    tcase_add_test(entries, who_leaves_twice_is_not);
-    tcase_add_test(entries, a_reader_who_downgrades_is_not);
+                   reader_with_the_token_of_a_writer_without_downgrade_is_a_violation);
+    tcase_add_test(entries, token_of_an_earlier_downgrade_is_a_violation);
+    tcase_add_test(entries, entering_without_a_request_is_a_violation);
+    tcase_add_test(entries, entering_twice_is_a_violation);
+    tcase_add_test(entries, leaving_twice_is_a_violation);
+    tcase_add_test(entries, reader_that_downgrades_is_a_violation);
     suite_add_tcase(s, entries);
 
     TCase *phases = tcase_create("phases");
     tcase_add_checked_fixture(phases, open_rwhistory, close_rwhistory);
-    tcase_add_test(phases,
-                   who_was_queued_when_the_reading_began_may_read_before_the_writer);
-    tcase_add_test(phases, who_reads_twice_before_a_writer_who_waits_is_wrong);
-    tcase_add_test(phases, nor_must_he_while_the_writer_waits_still);
-    tcase_add_test(phases, reads_that_are_told_late_count_by_their_tokens);
-    tcase_add_test(phases, a_writer_who_asked_again_while_looked_at_proves_nothing);
+    tcase_add_test(phases, reader_queued_when_the_reading_began_may_precede_the_writer);
+    tcase_add_test(phases, second_reading_before_a_waiting_writer_is_a_violation);
+    tcase_add_test(phases, reading_again_while_the_writer_still_waits_is_a_violation);
+    tcase_add_test(phases, reads_reported_late_count_by_their_tokens);
+    tcase_add_test(phases, writer_that_asked_again_during_the_look_proves_nothing);
     tcase_add_test(phases, a_look_beyond_what_is_read_of_the_log_proves_nothing);
-    tcase_add_test(phases, a_writer_who_gave_up_proves_nothing);
+    tcase_add_test(phases, writer_that_gave_up_proves_nothing);
     tcase_add_test(phases, a_reader_may_see_one_writer);
-    tcase_add_test(phases, a_reader_who_sees_two_writers_is_wrong);
-    tcase_add_test(phases, nor_must_they_while_the_reader_waits_still);
-    tcase_add_test(phases, the_writer_whose_downgrade_a_reader_joins_is_one);
-    tcase_add_test(phases, a_reader_who_gave_up_proves_nothing);
+    tcase_add_test(phases, reader_overtaken_by_two_writers_is_a_violation);
+    tcase_add_test(phases, two_writers_while_the_reader_still_waits_are_a_violation);
+    tcase_add_test(phases, writer_whose_downgrade_a_reader_joins_counts_as_one);
+    tcase_add_test(phases, reader_that_gave_up_proves_nothing);
     suite_add_tcase(s, phases);
     return s;
 }

@@ -111,7 +111,7 @@ START_TEST(every_kind_comes_before_any_comes_again)
 }
 END_TEST
 
-START_TEST(only_wanted_kinds_come)
+START_TEST(only_requested_kinds_of_fault_occur)
 {
     struct nem_plan_options o = options(3);
     o.kinds = UINT64_C(1) << NEM_STOP_LONG | UINT64_C(1) << NEM_EVICT;
@@ -292,7 +292,7 @@ int main(void)
     tcase_add_test(tc, another_seed_gives_another_plan);
     tcase_add_test(tc, seed_means_the_same_everywhere);
     tcase_add_test(tc, every_kind_comes_before_any_comes_again);
-    tcase_add_test(tc, only_wanted_kinds_come);
+    tcase_add_test(tc, only_requested_kinds_of_fault_occur);
     tcase_add_test(tc, steps_that_spoil_one_another_do_not_overlap);
     tcase_add_test(tc, steps_begin_in_order_and_end_soon_after_the_last_may_begin);
     tcase_add_test(tc, targets_and_locks_are_those_that_exist);

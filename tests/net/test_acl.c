@@ -68,7 +68,7 @@ static bool is_renewed(void *arg)
     return stats.renewals >= 3;
 }
 
-START_TEST(his_leases_are_renewed)
+START_TEST(leases_of_the_documented_user_are_renewed)
 {
     rlock_mutex_t m;
     long lease = test_ms(300);
@@ -142,7 +142,7 @@ static bool is_refusal(const redisReply *reply)
             strstr(reply->str, "can't publish to the channel"));
 }
 
-START_TEST(he_is_refused_all_else)
+START_TEST(documented_user_is_refused_all_else)
 {
     struct test_redis *r = connect_as_user();
     test_redis_do(scene_redis, "HSET", "pay:1", "theirs", "1");
@@ -181,7 +181,7 @@ static int note_name(const rlock_info_t *info, void *arg)
 }
 
 /* SCAN tells the names of all keys, whatever the ACL lets one see of them. */
-START_TEST(a_listing_leaves_out_what_he_may_not_see)
+START_TEST(listing_omits_what_the_user_may_not_see)
 {
     rlock_mutex_t m;
     char names[256] = "";
@@ -387,7 +387,7 @@ static bool all_refused(void *arg)
     return refused > *(long *)arg;
 }
 
-START_TEST(a_user_who_is_deleted_under_load_is_refused_and_comes_back)
+START_TEST(user_deleted_under_load_is_refused_and_recovers)
 {
     struct load loads[THREADS];
     start_load(loads);
@@ -446,17 +446,17 @@ static Suite *make_suite(void)
     Suite *s = suite_create("acl");
     TCase *user = scene_tcase(s, "user", open_scene, close_scene);
     tcase_add_test(user, the_user_of_the_document_can_do_all_that_locks_need);
-    tcase_add_test(user, his_leases_are_renewed);
-    tcase_add_test(user, he_is_refused_all_else);
+    tcase_add_test(user, leases_of_the_documented_user_are_renewed);
+    tcase_add_test(user, documented_user_is_refused_all_else);
     tcase_add_test(user, a_lock_of_another_prefix_is_EACCES_and_names_the_lock);
-    tcase_add_test(user, a_listing_leaves_out_what_he_may_not_see);
+    tcase_add_test(user, listing_omits_what_the_user_may_not_see);
     tcase_add_test(user, a_listing_without_the_keys_beside_a_lock_is_EACCES);
     TCase *without = scene_tcase(s, "without", open_scene, close_scene);
     tcase_add_test(without, each_permission_has_a_row_in_the_document);
     tcase_add_loop_test(without, each_permission_is_needed_as_the_document_says, 0,
                         PERMISSIONS);
     TCase *changes = scene_tcase(s, "changes", open_scene, close_scene);
-    tcase_add_test(changes, a_user_who_is_deleted_under_load_is_refused_and_comes_back);
+    tcase_add_test(changes, user_deleted_under_load_is_refused_and_recovers);
     tcase_add_test(changes, a_channel_that_is_revoked_under_load_only_slows_down);
     tcase_add_test(changes, a_holder_whose_user_is_deleted_learns_of_the_loss_by_D);
     return s;

@@ -306,7 +306,7 @@ static void check(int i, const char *command)
     ck_assert(s->before[0] || reply->element[2]->integer == 0);
 }
 
-START_TEST(no_refusal_amid_a_script_leaves_a_key_without_an_end_or_a_hold_of_nobody)
+START_TEST(refusal_inside_a_script_leaves_no_endless_key_and_no_ownerless_hold)
 {
     check(_i, NULL);
     for (int c = 0; c < COMMANDS; c++)
@@ -330,7 +330,7 @@ static const struct {
     { RLK_RWLOCK_REFRESH, HELD(B ":1:1:m3000", "rlock:mutex"), "1 " A " 3000 16 0 0 ''" },
 };
 
-START_TEST(whoever_meets_a_lock_of_ours_without_an_end_gives_it_the_longest)
+START_TEST(lock_found_without_an_end_is_given_the_longest_lease)
 {
     struct state s = { .before = endless[_i].before };
     set_state(&s);
@@ -354,12 +354,11 @@ static Suite *make_suite(void)
     Suite *s = suite_create("acl amid scripts");
     TCase *amid = scene_tcase(s, "amid", open_scene, close_scene);
     tcase_add_loop_test(
-        amid, no_refusal_amid_a_script_leaves_a_key_without_an_end_or_a_hold_of_nobody, 0,
+        amid, refusal_inside_a_script_leaves_no_endless_key_and_no_ownerless_hold, 0,
         STATES);
     TCase *ends = scene_tcase(s, "endless", open_scene, close_scene);
-    tcase_add_loop_test(ends,
-                        whoever_meets_a_lock_of_ours_without_an_end_gives_it_the_longest,
-                        0, sizeof(endless) / sizeof(endless[0]));
+    tcase_add_loop_test(ends, lock_found_without_an_end_is_given_the_longest_lease, 0,
+                        sizeof(endless) / sizeof(endless[0]));
     return s;
 }
 

@@ -253,7 +253,7 @@ static void set_user(bool right, const char *rule)
 
 /* ---- faults */
 
-START_TEST(not_while_all_is_well)
+START_TEST(password_is_not_shown_while_all_is_well)
 {
     set_user(true, NULL);
     live_both(NULL);
@@ -262,7 +262,7 @@ START_TEST(not_while_all_is_well)
 }
 END_TEST
 
-START_TEST(not_when_it_is_wrong)
+START_TEST(wrong_password_is_not_shown)
 {
     set_user(false, NULL);
     live_both(NULL);
@@ -270,7 +270,7 @@ START_TEST(not_when_it_is_wrong)
 }
 END_TEST
 
-START_TEST(not_when_a_command_is_refused)
+START_TEST(password_is_not_shown_when_a_command_is_refused)
 {
     static const char *const rules[] = { "-hset",   "-evalsha",   "-eval",
                                          "-select", "-subscribe", "-time" };
@@ -288,7 +288,7 @@ static void rotate(void)
     test_redis_kill_clients(scene_redis);
 }
 
-START_TEST(not_when_it_is_changed_while_in_use)
+START_TEST(password_is_not_shown_when_it_is_changed_while_in_use)
 {
     set_user(true, NULL);
     live_both(rotate);
@@ -301,7 +301,7 @@ static void delete_user(void)
     test_redis_do(scene_redis, "ACL", "DELUSER", "u");
 }
 
-START_TEST(not_when_its_user_is_deleted_while_in_use)
+START_TEST(password_is_not_shown_when_its_user_is_deleted_while_in_use)
 {
     set_user(true, NULL);
     live_both(delete_user);
@@ -334,7 +334,7 @@ static const struct echo {
     { "SETNAME", "-ERR name @@\r\n" },
 };
 
-START_TEST(not_when_the_server_says_it)
+START_TEST(password_is_not_shown_when_the_server_sends_it)
 {
     char text[512];
     set_user(true, NULL);
@@ -348,7 +348,7 @@ START_TEST(not_when_the_server_says_it)
 }
 END_TEST
 
-START_TEST(not_when_the_server_says_its_beginning)
+START_TEST(password_is_not_shown_when_the_server_sends_its_beginning)
 {
     /* as servers cut what they quote */
     char whole[512], text[64];
@@ -362,7 +362,7 @@ START_TEST(not_when_the_server_says_its_beginning)
 }
 END_TEST
 
-START_TEST(not_when_nobody_answers)
+START_TEST(password_is_not_shown_when_no_server_replies)
 {
     static const enum test_proxy_mode modes[] = { TEST_PROXY_CLOSES, TEST_PROXY_SILENT,
                                                   TEST_PROXY_DOWN };
@@ -376,7 +376,7 @@ START_TEST(not_when_nobody_answers)
 }
 END_TEST
 
-START_TEST(not_when_the_connection_is_cut)
+START_TEST(password_is_not_shown_when_the_connection_is_cut)
 {
     set_user(true, NULL);
     for (size_t keep = 0; keep < 80; keep += 19) {
@@ -428,7 +428,7 @@ static const char *const bad_urls[] = {
     "unix:@@",
 };
 
-START_TEST(not_when_the_URL_is_wrong)
+START_TEST(password_is_not_shown_when_the_URL_is_wrong)
 {
     char url[256];
     fill_in(url, sizeof(url), bad_urls[_i]);
@@ -442,7 +442,7 @@ START_TEST(not_when_the_URL_is_wrong)
 }
 END_TEST
 
-START_TEST(not_when_the_environments_URL_is_wrong)
+START_TEST(password_is_not_shown_when_the_URL_of_the_environment_is_wrong)
 {
     /* the variable itself is the user's: it is taken away before the environment is
      * looked at */
@@ -475,7 +475,7 @@ static const char *const bad_files[] = {
     "redis://u:@@@host?db=0\n",
 };
 
-START_TEST(not_when_the_file_is_wrong)
+START_TEST(password_is_not_shown_when_the_file_is_wrong)
 {
     char text[512];
     rlock_mutex_t m = RLOCK_MUTEX_INITIALIZER("N");
@@ -492,7 +492,7 @@ START_TEST(not_when_the_file_is_wrong)
 }
 END_TEST
 
-START_TEST(not_when_the_password_of_a_file_is_wrong)
+START_TEST(password_of_a_file_is_not_shown_when_it_is_wrong)
 {
     char text[512];
     rlock_client_t *client = NULL;
@@ -698,23 +698,23 @@ static Suite *make_suite(void)
 {
     Suite *s = suite_create("canary");
     TCase *shown = scene_tcase(s, "shown", open_scene, scene_close);
-    tcase_add_test(shown, not_while_all_is_well);
-    tcase_add_test(shown, not_when_it_is_wrong);
-    tcase_add_test(shown, not_when_a_command_is_refused);
-    tcase_add_test(shown, not_when_it_is_changed_while_in_use);
-    tcase_add_test(shown, not_when_its_user_is_deleted_while_in_use);
-    tcase_add_loop_test(shown, not_when_the_server_says_it, 0,
+    tcase_add_test(shown, password_is_not_shown_while_all_is_well);
+    tcase_add_test(shown, wrong_password_is_not_shown);
+    tcase_add_test(shown, password_is_not_shown_when_a_command_is_refused);
+    tcase_add_test(shown, password_is_not_shown_when_it_is_changed_while_in_use);
+    tcase_add_test(shown, password_is_not_shown_when_its_user_is_deleted_while_in_use);
+    tcase_add_loop_test(shown, password_is_not_shown_when_the_server_sends_it, 0,
                         sizeof(echoes) / sizeof(echoes[0]));
-    tcase_add_test(shown, not_when_the_server_says_its_beginning);
-    tcase_add_test(shown, not_when_nobody_answers);
-    tcase_add_test(shown, not_when_the_connection_is_cut);
+    tcase_add_test(shown, password_is_not_shown_when_the_server_sends_its_beginning);
+    tcase_add_test(shown, password_is_not_shown_when_no_server_replies);
+    tcase_add_test(shown, password_is_not_shown_when_the_connection_is_cut);
     TCase *urls = scene_tcase(s, "urls", open_scene, scene_close);
-    tcase_add_loop_test(urls, not_when_the_URL_is_wrong, 0,
+    tcase_add_loop_test(urls, password_is_not_shown_when_the_URL_is_wrong, 0,
                         sizeof(bad_urls) / sizeof(bad_urls[0]));
-    tcase_add_test(urls, not_when_the_environments_URL_is_wrong);
-    tcase_add_loop_test(urls, not_when_the_file_is_wrong, 0,
+    tcase_add_test(urls, password_is_not_shown_when_the_URL_of_the_environment_is_wrong);
+    tcase_add_loop_test(urls, password_is_not_shown_when_the_file_is_wrong, 0,
                         sizeof(bad_files) / sizeof(bad_files[0]));
-    tcase_add_test(urls, not_when_the_password_of_a_file_is_wrong);
+    tcase_add_test(urls, password_of_a_file_is_not_shown_when_it_is_wrong);
     TCase *memory = scene_tcase(s, "memory", open_scene, scene_close);
     tcase_add_test(memory, one_copy_is_in_memory_while_the_client_is_open_and_none_later);
     tcase_add_test(memory, attributes_are_wiped_by_destroy);

@@ -56,7 +56,7 @@ static void asks(rlock_client_t *c)
 
 /* ---- rlock_client_getserver */
 
-START_TEST(server_of_a_client_is_told_without_user_and_password)
+START_TEST(server_of_a_client_is_reported_without_user_and_password)
 {
     rlock_client_t *c;
     OK(rlock_client_open(&c, "redis://u:a%40b@127.0.0.1:1/2?lease=500", NULL));
@@ -164,7 +164,7 @@ START_TEST(type_of_a_mutex_is_what_the_files_url_says)
 }
 END_TEST
 
-START_TEST(user_and_passwordfile_are_who_it_is_at_the_server)
+START_TEST(user_and_passwordfile_decide_the_user_at_the_server)
 {
     rlock_client_t *c;
     test_redis_do(redis, "ACL", "SETUSER", "worker", "reset", "on", ">s3cret", "~*", "&*",
@@ -181,7 +181,7 @@ END_TEST
 
 /* ---- messages */
 
-START_TEST(server_that_is_away_is_told_with_who_named_it)
+START_TEST(unreachable_server_is_reported_with_the_source_of_its_name)
 {
     char text[256], want[PATH_MAX + 256];
     uint16_t port;
@@ -212,7 +212,7 @@ START_TEST(server_that_is_away_is_told_with_who_named_it)
 }
 END_TEST
 
-START_TEST(password_that_is_wrong_is_told_with_who_named_it_and_not_shown)
+START_TEST(wrong_password_is_reported_with_its_source_and_not_shown)
 {
     rlock_client_t *c;
     char want[PATH_MAX + 64];
@@ -232,15 +232,15 @@ int main(void)
     TCase *tc = tcase_create("conf client");
     tcase_add_unchecked_fixture(tc, fixture_start, fixture_stop);
     tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_test(tc, server_of_a_client_is_told_without_user_and_password);
+    tcase_add_test(tc, server_of_a_client_is_reported_without_user_and_password);
     tcase_add_test(tc, buffers_that_are_too_small_are_ENAMETOOLONG_and_untouched);
     tcase_add_test(tc, default_client_is_asked_without_being_opened);
     tcase_add_loop_test(tc, client_without_a_url_goes_to_the_files_server, 0, 3);
     tcase_add_test(tc, file_that_is_wrong_fails_the_first_lock_which_says_why);
     tcase_add_test(tc, type_of_a_mutex_is_what_the_files_url_says);
-    tcase_add_test(tc, user_and_passwordfile_are_who_it_is_at_the_server);
-    tcase_add_test(tc, server_that_is_away_is_told_with_who_named_it);
-    tcase_add_test(tc, password_that_is_wrong_is_told_with_who_named_it_and_not_shown);
+    tcase_add_test(tc, user_and_passwordfile_decide_the_user_at_the_server);
+    tcase_add_test(tc, unreachable_server_is_reported_with_the_source_of_its_name);
+    tcase_add_test(tc, wrong_password_is_reported_with_its_source_and_not_shown);
     suite_add_tcase(suite, tc);
     return test_run_suite(suite);
 }

@@ -108,7 +108,7 @@ END_TEST
 
 /* ---- what the server is */
 
-START_TEST(the_version_of_the_server_is_told)
+START_TEST(the_version_of_the_server_is_reported)
 {
     char version[32];
     const char *info = test_redis_str(redis, "INFO", "server");
@@ -185,7 +185,7 @@ START_TEST(a_command_that_an_old_Redis_does_not_have_is_not_missed)
 END_TEST
 
 /* As Redis 8.6.3 does. */
-START_TEST(a_mailbox_that_is_refused_for_want_of_memory_is_told_so)
+START_TEST(a_mailbox_that_is_refused_for_want_of_memory_is_reported_so)
 {
     char url[TEST_URL_MAX + 64];
     TEST_RULE(proxy, .on = TEST_ON_REQUEST, .action = TEST_ANSWER,
@@ -202,7 +202,7 @@ START_TEST(a_mailbox_that_is_refused_for_want_of_memory_is_told_so)
 }
 END_TEST
 
-START_TEST(who_else_can_come_is_told)
+START_TEST(other_users_with_access_are_reported)
 {
     char url[TEST_URL_MAX + 64];
     diagnose();
@@ -257,7 +257,7 @@ START_TEST(bytes_of_the_server_do_not_reach_the_text_as_they_are)
 }
 END_TEST
 
-START_TEST(numbers_that_no_server_has_are_told_as_they_are)
+START_TEST(numbers_that_no_server_has_are_reported_as_they_are)
 {
     answer_info("connected_clients:9223372036854775807\r\nmaxclients:10000\r\n");
     FOUND(&f, LOG_WARNING, "connections", "9223372036854775807 of 10000 ");
@@ -308,7 +308,7 @@ static const struct {
     { "3600 1", "yes", "always", LOG_INFO, "forgets none" },
 };
 
-START_TEST(what_survives_a_restart_is_told)
+START_TEST(what_survives_a_restart_is_reported)
 {
     const char *const args[] = { "--save",
                                  persistence[_i].save,
@@ -481,7 +481,7 @@ END_TEST
 
 /* ---- connections */
 
-START_TEST(connections_that_run_out_or_end_are_told)
+START_TEST(connections_that_run_out_or_end_are_reported)
 {
     diagnose();
     FOUND(&f, LOG_INFO, "connections", "connections are taken.");
@@ -549,7 +549,7 @@ static const struct {
     { -3600000, LOG_WARNING, "ms behind this host's" },
 };
 
-START_TEST(a_clock_that_is_off_is_told_with_its_offset)
+START_TEST(a_clock_that_is_off_is_reported_with_its_offset)
 {
     test_clock_step(&its_clock, redis, offsets[_i].ms);
     diagnose();
@@ -621,16 +621,16 @@ static void add_states(Suite *suite)
     tcase_add_test(tc, each_text_is_one_printable_line);
     tcase_add_test(tc, nothing_is_changed_at_the_server_but_a_key_of_50_ms);
     tcase_add_test(tc, the_client_waits_and_hears_as_before);
-    tcase_add_test(tc, the_version_of_the_server_is_told);
+    tcase_add_test(tc, the_version_of_the_server_is_reported);
     tcase_add_test(tc, a_node_of_a_cluster_is_an_error);
-    LOOP(tc, what_survives_a_restart_is_told, persistence);
+    LOOP(tc, what_survives_a_restart_is_reported, persistence);
     tcase_add_test(tc, a_snapshot_that_failed_is_an_error_while_it_stops_writes);
     LOOP(tc, eviction_of_locks_is_an_error, evictions);
     tcase_add_test(tc, memory_that_is_nearly_full_is_a_warning_and_full_an_error);
     tcase_add_test(tc, a_master_that_waits_for_replicas_it_has_not_is_an_error);
-    tcase_add_test(tc, connections_that_run_out_or_end_are_told);
+    tcase_add_test(tc, connections_that_run_out_or_end_are_reported);
     tcase_add_test(tc, small_buffers_of_subscribers_are_a_warning);
-    tcase_add_test(tc, who_else_can_come_is_told);
+    tcase_add_test(tc, other_users_with_access_are_reported);
 
     tc = tcase(suite, "replicas", start_follower, stop_follower);
     tcase_add_test(tc, a_master_with_replicas_may_lose_a_lock_to_a_failover);
@@ -646,11 +646,11 @@ int main(void)
     LOOP(tc, versions_before_6_are_too_old_and_Valkey_goes_by_its_own, versions);
     tcase_add_test(tc, an_old_Redis_does_not_bound_scripts_by_its_replicas);
     tcase_add_test(tc, a_command_that_an_old_Redis_does_not_have_is_not_missed);
-    tcase_add_test(tc, a_mailbox_that_is_refused_for_want_of_memory_is_told_so);
+    tcase_add_test(tc, a_mailbox_that_is_refused_for_want_of_memory_is_reported_so);
     tcase_add_test(tc, a_server_that_replicates_whole_scripts_is_an_error);
     tcase_add_test(tc, a_failed_write_of_the_append_only_file_is_an_error);
     tcase_add_test(tc, bytes_of_the_server_do_not_reach_the_text_as_they_are);
-    tcase_add_test(tc, numbers_that_no_server_has_are_told_as_they_are);
+    tcase_add_test(tc, numbers_that_no_server_has_are_reported_as_they_are);
     tcase_add_test(tc, an_answer_that_is_none_is_EPROTO);
     tcase_add_test(tc, a_slow_way_is_a_warning_where_times_are_short);
     tcase_add_test(tc, a_message_that_does_not_arrive_is_a_warning);
@@ -658,7 +658,7 @@ int main(void)
     tc = tcase_create("clock");
     tcase_add_unchecked_fixture(tc, start_clocked, stop_clocked);
     tcase_add_checked_fixture(tc, fixture_open, fixture_close);
-    LOOP(tc, a_clock_that_is_off_is_told_with_its_offset, offsets);
+    LOOP(tc, a_clock_that_is_off_is_reported_with_its_offset, offsets);
     suite_add_tcase(suite, tc);
 
     return test_run_suite(suite);

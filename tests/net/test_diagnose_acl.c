@@ -154,7 +154,7 @@ START_TEST(a_key_beside_the_lock_that_is_refused_is_an_error)
 }
 END_TEST
 
-START_TEST(channels_that_are_refused_are_told)
+START_TEST(channels_that_are_refused_are_reported)
 {
     static const char *const no_mail[] = { "allkeys", "resetchannels",
                                            "&redisson_lock__channel:*", NULL };
@@ -396,7 +396,7 @@ END_TEST
 
 /* ---- credentials and secrets */
 
-START_TEST(a_wrong_password_is_EACCES_and_not_told)
+START_TEST(wrong_password_is_EACCES_and_not_shown)
 {
     findings_at(&f, url, "worker", "wrong-" PASSWORD);
     ck_assert_int_eq(f.rc, EACCES);
@@ -447,7 +447,7 @@ int main(void)
     tcase_add_test(tc, each_command_of_the_document_is_tried);
     tcase_add_loop_test(tc, each_command_that_is_missing_is_named, 0, COMMANDS);
     tcase_add_test(tc, a_key_beside_the_lock_that_is_refused_is_an_error);
-    tcase_add_test(tc, channels_that_are_refused_are_told);
+    tcase_add_test(tc, channels_that_are_refused_are_reported);
     tcase_add_test(tc, a_mailbox_that_nobody_may_write_to_is_a_warning);
     tcase_add_test(tc, a_connection_is_not_left_subscribed);
 
@@ -455,7 +455,7 @@ int main(void)
     tcase_add_test(tc, without_CONFIG_it_goes_by_INFO_and_says_what_it_could_not_see);
     tcase_add_test(tc, without_INFO_it_goes_by_CONFIG_and_says_what_it_could_not_see);
     tcase_add_test(tc, with_neither_each_topic_says_so);
-    tcase_add_test(tc, a_wrong_password_is_EACCES_and_not_told);
+    tcase_add_test(tc, wrong_password_is_EACCES_and_not_shown);
     tcase_add_test(tc, no_text_holds_a_secret);
 
     tc = tcase(suite, "answers", fixture_open_proxied, fixture_close_proxied);

@@ -107,7 +107,7 @@ static bool was_diagnosed(void *arg)
     return diagnosed > 0;
 }
 
-START_TEST(an_event_callback_is_told_that_messages_cannot_be_looked_at)
+START_TEST(event_callback_makes_the_check_of_messages_impossible)
 {
     rlock_clientattr_t attr;
     char url[TEST_URL_MAX + 32];
@@ -193,7 +193,7 @@ START_TEST(a_server_that_goes_in_the_midst_is_ENOTCONN)
 }
 END_TEST
 
-START_TEST(a_connection_that_broke_while_it_was_idle_is_made_anew)
+START_TEST(broken_idle_connection_is_opened_again)
 {
     diagnose();
     test_redis_kill_clients(redis);
@@ -212,10 +212,10 @@ int main(void)
     tcase_add_test(tc, NULL_is_the_default_client);
     tcase_add_test(tc, a_result_that_is_not_0_ends_it_and_is_returned);
     tcase_add_test(tc, the_function_may_lock_with_the_only_connection);
-    tcase_add_test(tc, an_event_callback_is_told_that_messages_cannot_be_looked_at);
+    tcase_add_test(tc, event_callback_makes_the_check_of_messages_impossible);
     tcase_add_test(tc, a_server_that_stands_still_is_ENOTCONN_in_time);
     tcase_add_test(tc, a_server_that_is_gone_is_ENOTCONN_in_time);
     tcase_add_test(tc, a_server_that_goes_in_the_midst_is_ENOTCONN);
-    tcase_add_test(tc, a_connection_that_broke_while_it_was_idle_is_made_anew);
+    tcase_add_test(tc, broken_idle_connection_is_opened_again);
     return test_run_suite(suite);
 }

@@ -38,7 +38,7 @@ static void diagnose(void)
 
 /* ---- leases */
 
-START_TEST(a_lease_that_ends_is_told)
+START_TEST(a_lease_that_ends_is_reported)
 {
     int probes = TEST_RULE(proxy, .on = TEST_ON_REQUEST, .contains = "SET\r\n" PROBE);
     diagnose();
@@ -48,7 +48,7 @@ START_TEST(a_lease_that_ends_is_told)
 }
 END_TEST
 
-START_TEST(a_server_whose_leases_never_end_is_an_error_and_keeps_no_key)
+START_TEST(server_without_expiry_is_an_error_and_no_key_is_left)
 {
     answers("PTTL\r\n" PROBE, ":50\r\n");
     int deleted = TEST_RULE(proxy, .on = TEST_ON_REQUEST, .contains = "DEL\r\n" PROBE);
@@ -118,7 +118,7 @@ static const struct {
     { "-ERR unknown command 'HELLO'\r\n", LOG_NOTICE, "could not be looked at" },
 };
 
-START_TEST(where_INFO_tells_no_version_HELLO_does)
+START_TEST(version_is_taken_from_HELLO_where_INFO_has_none)
 {
     answers("$4\r\nINFO\r\n", BARE_INFO);
     answers("HELLO", names[_i].hello);
@@ -138,7 +138,7 @@ END_TEST
 
 /* ---- fakeredis: after CLIENT LIST TYPE, an error, it closes upon the next command */
 
-START_TEST(a_connection_that_is_closed_upon_SUBSCRIBE_is_made_anew)
+START_TEST(connection_closed_upon_SUBSCRIBE_is_opened_again)
 {
     int cut = cuts("$9\r\nsubscribe\r\n", 1);
     diagnose();
@@ -185,7 +185,7 @@ START_TEST(one_that_closes_upon_PING_too_is_no_such_proxy)
 }
 END_TEST
 
-START_TEST(that_nobody_listens_is_said_of_both_kinds_of_addresses)
+START_TEST(refused_connections_are_reported_for_both_kinds_of_addresses)
 {
     client = open_at(_i ? test_proxy_tcp_url(proxy) : test_proxy_url(proxy), "");
     test_proxy_set_mode(proxy, TEST_PROXY_DOWN);
@@ -220,18 +220,19 @@ int main(void)
     tcase_add_unchecked_fixture(tc, fixture_start, fixture_stop);
     tcase_add_checked_fixture(tc, fixture_open_proxied, fixture_close_proxied);
     suite_add_tcase(suite, tc);
-    tcase_add_test(tc, a_lease_that_ends_is_told);
-    tcase_add_test(tc, a_server_whose_leases_never_end_is_an_error_and_keeps_no_key);
+    tcase_add_test(tc, a_lease_that_ends_is_reported);
+    tcase_add_test(tc, server_without_expiry_is_an_error_and_no_key_is_left);
     tcase_add_test(tc, a_key_without_an_end_is_an_error_too);
     tcase_add_test(tc, a_lease_may_end_a_little_late);
     LOOP(tc, what_refuses_the_key_is_not_tried, refusals);
-    LOOP(tc, where_INFO_tells_no_version_HELLO_does, names);
+    LOOP(tc, version_is_taken_from_HELLO_where_INFO_has_none, names);
     tcase_add_test(tc, HELLO_is_not_asked_where_INFO_tells);
-    tcase_add_test(tc, a_connection_that_is_closed_upon_SUBSCRIBE_is_made_anew);
+    tcase_add_test(tc, connection_closed_upon_SUBSCRIBE_is_opened_again);
     tcase_add_test(tc, a_server_that_goes_upon_each_SUBSCRIBE_is_ENOTCONN);
     LOOP(tc, a_proxy_that_passes_PING_alone_is_EPROTO_and_named, handshake);
     tcase_add_test(tc, one_that_closes_upon_PING_too_is_no_such_proxy);
-    tcase_add_loop_test(tc, that_nobody_listens_is_said_of_both_kinds_of_addresses, 0, 2);
+    tcase_add_loop_test(tc, refused_connections_are_reported_for_both_kinds_of_addresses,
+                        0, 2);
     tcase_add_test(tc, one_that_was_away_for_a_moment_is_no_such_proxy);
     return test_run_suite(suite);
 }

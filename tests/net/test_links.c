@@ -176,7 +176,7 @@ START_TEST(pair_whose_connection_ends_in_one_direction_is_done_once)
 }
 END_TEST
 
-START_TEST(hold_whose_connection_ends_with_each_renewal_is_kept)
+START_TEST(hold_whose_connection_ends_with_each_renewal_is_not_lost)
 {
     open_client(600, 0, 0);
     int rule = TEST_RULE(proxy, .on = _i ? TEST_ON_REPLY : TEST_ON_REQUEST,
@@ -503,7 +503,8 @@ int main(void)
     tcase_add_loop_test(tc, waiter_whose_grant_is_cut_after_any_byte_gets_the_lock, 0, 2);
     tcase_add_test(tc, locks_are_taken_granted_and_renewed_in_single_bytes);
     tcase_add_test(tc, pair_whose_connection_ends_in_one_direction_is_done_once);
-    tcase_add_loop_test(tc, hold_whose_connection_ends_with_each_renewal_is_kept, 0, 2);
+    tcase_add_loop_test(tc, hold_whose_connection_ends_with_each_renewal_is_not_lost, 0,
+                        2);
     tcase_add_loop_test(tc, waiter_whose_subscription_ends_in_one_direction_gets_the_lock,
                         0, 2);
     tcase_add_test(tc,

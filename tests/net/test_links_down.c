@@ -176,7 +176,7 @@ static bool has_connected(void *arg)
 /* After a failover the name leads elsewhere, while the old master is up, as a replica.
  * What it refuses by the new master's address it takes; Redis 6 says so within a script.
  */
-START_TEST(name_is_resolved_anew_when_its_server_is_no_master)
+START_TEST(name_is_resolved_again_when_its_server_is_no_master)
 {
     static const char *const refusals[] = {
         "-READONLY You can't write against a read only replica.\r\n",
@@ -392,7 +392,7 @@ static void open_over_net(long lease_ms, long presence_ms)
     m = mutex_of(client, "n");
 }
 
-START_TEST(link_that_is_down_bounds_every_call_and_is_told)
+START_TEST(link_that_is_down_bounds_every_call_and_is_reported)
 {
     enum { LEASE_MS = 900, PRESENCE_MS = 600 };
     if (!has_net(__func__))
@@ -522,13 +522,13 @@ int main(void)
     tcase_add_test(tc, calls_end_in_time_while_no_name_is_resolved_and_work_when_one_is);
     tcase_add_test(tc, hold_is_LOST_by_D_while_no_name_is_resolved);
     tcase_add_test(tc, hold_outlives_its_connections_while_no_name_is_resolved);
-    tcase_add_loop_test(tc, name_is_resolved_anew_when_its_server_is_no_master, 0, 3);
+    tcase_add_loop_test(tc, name_is_resolved_again_when_its_server_is_no_master, 0, 3);
     tcase_add_test(tc, calls_end_in_time_where_nobody_answers_a_SYN);
     tcase_add_test(tc, outage_costs_few_connections);
     suite_add_tcase(suite, tc);
     tc = tcase_create("link");
     tcase_add_checked_fixture(tc, set_up_net, tear_down_net);
-    tcase_add_test(tc, link_that_is_down_bounds_every_call_and_is_told);
+    tcase_add_test(tc, link_that_is_down_bounds_every_call_and_is_reported);
     tcase_add_test(tc, link_that_is_down_for_less_than_the_lease_costs_no_hold);
     tcase_add_test(tc, request_that_was_given_up_while_the_link_was_down_never_arrives);
     tcase_add_test(tc, calls_to_a_host_that_is_not_there_end_in_time);

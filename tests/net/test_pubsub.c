@@ -59,7 +59,7 @@ static bool flood(const char *mailbox)
 /* What was on its way is read first; then it subscribes anew, and looks for itself what
  * it has missed. */
 /* rule: L3 */
-START_TEST(l3_a_subscriber_cut_off_for_its_backlog_misses_no_grant)
+START_TEST(subscriber_cut_off_for_its_backlog_misses_no_grant)
 {
     char id[SCENE_ID_MAX], ticket[32], uuid[RLK_UUID_LEN + 1];
     char mailbox[sizeof(RLK_MAILBOX_PREFIX) + RLK_UUID_LEN];
@@ -149,7 +149,7 @@ END_TEST
 /* ---- a subscriber whose peer has vanished */
 
 /* No end of the stream tells it; the server still counts it as a listener. */
-START_TEST(a_subscriber_that_hears_nothing_any_more_connects_anew)
+START_TEST(subscriber_without_messages_connects_again)
 {
     long presence = test_ms(500);
     scene_worker(&x, test_proxy_url(scene_proxy),
@@ -178,7 +178,7 @@ static bool still_waits(void *arg)
 
 /* Channels know no database: a message about the one lock wakes nobody wrongly. */
 /* rule: S5 */
-START_TEST(s5_one_name_in_two_databases_is_two_locks)
+START_TEST(one_name_in_two_databases_is_two_locks)
 {
     char url[TEST_URL_MAX + 8];
     rlock_mutex_t there;
@@ -206,7 +206,7 @@ END_TEST
 
 /* Both hear what Redisson's channel says; grants are each one's own. */
 /* rule: S5 */
-START_TEST(s5_a_grant_in_one_database_is_none_in_another)
+START_TEST(grant_in_one_database_is_no_grant_in_another)
 {
     char url[TEST_URL_MAX + 8];
     struct worker y;
@@ -324,12 +324,12 @@ int main(void)
 {
     Suite *suite = suite_create("pubsub");
     TCase *tc = scene_tcase(suite, "channels", open_scene, close_scene);
-    tcase_add_test(tc, l3_a_subscriber_cut_off_for_its_backlog_misses_no_grant);
+    tcase_add_test(tc, subscriber_cut_off_for_its_backlog_misses_no_grant);
     tcase_add_test(tc, a_message_that_is_too_long_is_read_past);
     tcase_add_loop_test(tc, what_is_no_message_at_all_ends_the_connection, 0, 2);
-    tcase_add_test(tc, a_subscriber_that_hears_nothing_any_more_connects_anew);
-    tcase_add_test(tc, s5_one_name_in_two_databases_is_two_locks);
-    tcase_add_test(tc, s5_a_grant_in_one_database_is_none_in_another);
+    tcase_add_test(tc, subscriber_without_messages_connects_again);
+    tcase_add_test(tc, one_name_in_two_databases_is_two_locks);
+    tcase_add_test(tc, grant_in_one_database_is_no_grant_in_another);
     tcase_add_test(tc, a_cluster_of_one_node_has_all_of_a_lock_in_one_slot);
     tcase_add_test(tc, a_node_that_has_not_got_the_slot_is_EPROTO_and_named);
     return test_run_suite(suite);

@@ -118,7 +118,7 @@ START_TEST(every_failure_to_connect_is_counted)
 END_TEST
 
 /* An outage begins when a connection was lost, and not when the first was made. */
-START_TEST(who_waits_outlives_an_outage_that_is_shorter_than_the_command_timeout)
+START_TEST(waiter_survives_an_outage_shorter_than_the_command_timeout)
 {
     struct task task;
     rlock_mutex_t theirs = mutex_of(fixture_other(), "n");
@@ -144,7 +144,7 @@ START_TEST(who_waits_outlives_an_outage_that_is_shorter_than_the_command_timeout
 }
 END_TEST
 
-START_TEST(who_waits_is_told_when_he_is_shut_out)
+START_TEST(waiter_that_is_shut_out_gets_an_error)
 {
     struct task task;
     rlock_mutex_t theirs = mutex_of(fixture_other(), "n");
@@ -168,9 +168,8 @@ int main(void)
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, every_connection_is_counted);
     tcase_add_test(tc, every_failure_to_connect_is_counted);
-    tcase_add_test(tc,
-                   who_waits_outlives_an_outage_that_is_shorter_than_the_command_timeout);
-    tcase_add_test(tc, who_waits_is_told_when_he_is_shut_out);
+    tcase_add_test(tc, waiter_survives_an_outage_shorter_than_the_command_timeout);
+    tcase_add_test(tc, waiter_that_is_shut_out_gets_an_error);
     suite_add_tcase(suite, tc);
     return test_run_suite(suite);
 }

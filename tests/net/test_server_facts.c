@@ -84,9 +84,9 @@ START_TEST(time_runs_on_within_a_script_up_to_7_0_and_stands_from_7_4_on)
 }
 END_TEST
 
-START_TEST(so_does_PTTL)
+START_TEST(PTTL_runs_on_within_a_script_up_to_7_0_and_stands_from_7_4_on)
 {
-    KNOWN("so_does_PTTL");
+    KNOWN("PTTL_runs_on_within_a_script_up_to_7_0_and_stands_from_7_4_on");
     const redisReply *r = eval(redis, "redis.call('SET', 'k', 'v', 'PX', 100000)\n"
                                       "local left = redis.call('PTTL', 'k')\n"
                                       "for i = 1, 200000 do\n"
@@ -104,7 +104,7 @@ END_TEST
 /* ---- what has been told before a write is refused
 
  * Rested on: T5, no script publishes before its first write (test_rules,
- * t5_no_grant_is_sent_when_the_server_refuses_the_write). */
+ * no_grant_is_sent_when_the_server_refuses_the_write). */
 
 static const char publish_and_write[] = "redis.call('PUBLISH', 'news', '1')\n"
                                         "return redis.call('HSET', 'h', 'a', 'b')";
@@ -179,10 +179,10 @@ static void eval_many(void)
     }
 }
 
-START_TEST(from_7_4_on_500_scripts_are_kept_and_loaded_ones_for_ever)
+START_TEST(from_7_4_on_500_scripts_are_cached_and_loaded_ones_for_ever)
 {
     char loaded[64], first[64];
-    KNOWN("from_7_4_on_500_scripts_are_kept_and_loaded_ones_for_ever");
+    KNOWN("from_7_4_on_500_scripts_are_cached_and_loaded_ones_for_ever");
     snprintf(loaded, sizeof(loaded), "%s",
              test_redis_str(redis, "SCRIPT", "LOAD", "return 'loaded'"));
     /* of the first of many */
@@ -323,12 +323,12 @@ static Suite *make_suite(void)
     tcase_add_unchecked_fixture(tc, fixture_start, fixture_stop);
     tcase_add_checked_fixture(tc, set_up, fixture_close);
     tcase_add_test(tc, time_runs_on_within_a_script_up_to_7_0_and_stands_from_7_4_on);
-    tcase_add_test(tc, so_does_PTTL);
+    tcase_add_test(tc, PTTL_runs_on_within_a_script_up_to_7_0_and_stands_from_7_4_on);
     tcase_add_test(tc, a_message_before_a_write_that_memory_refuses_has_gone_out);
     tcase_add_test(tc, a_message_before_a_write_that_replicas_refuse_has_gone_out);
     tcase_add_test(tc, what_comes_first_in_a_script_is_refused_when_memory_is_full);
     tcase_add_test(tc, behind_a_DEL_even_of_nothing_memory_refuses_no_write);
-    tcase_add_test(tc, from_7_4_on_500_scripts_are_kept_and_loaded_ones_for_ever);
+    tcase_add_test(tc, from_7_4_on_500_scripts_are_cached_and_loaded_ones_for_ever);
     tcase_add_test(tc, a_lock_whose_scripts_others_have_pushed_out_goes_on);
     suite_add_tcase(s, tc);
     tc = tcase_create("WAIT");

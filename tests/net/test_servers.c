@@ -116,7 +116,7 @@ static bool is_queued_at_second(void *arg)
     return test_redis_int(at_second, "ZCARD", "rlock:{n}:queue") == 1;
 }
 
-START_TEST(waiter_queues_anew_at_another_server)
+START_TEST(waiter_queues_again_at_another_server)
 {
     struct task task;
     rlock_mutex_t here = fenced_mutex(fixture_other(), "n");
@@ -233,7 +233,7 @@ static bool both_listen_at_second(void *arg)
 /* A replica lets him listen, and pings are answered; but nobody speaks to him there.
  * Whether he is told by READONLY, or (the requests' connections having ended) by nobody.
  */
-START_TEST(who_listens_at_a_replica_listens_at_its_master_soon)
+START_TEST(subscriber_at_a_replica_moves_to_its_master_soon)
 {
     struct task task;
     rlock_client_t *there;
@@ -300,7 +300,7 @@ START_TEST(full_server_says_so_and_is_not_stormed)
 }
 END_TEST
 
-START_TEST(hold_at_a_full_server_is_LOST_by_D_or_kept_when_there_is_room)
+START_TEST(hold_at_a_full_server_is_LOST_in_time_or_renewed_when_there_is_room)
 {
     OK(rlock_mutex_lock(&m));
     limit_clients(2); /* `redis` and the subscriber */
@@ -334,7 +334,7 @@ static bool has_asked_again(void *arg)
 }
 
 /* Of the waiter's connections, the watchdog's finds no place. */
-START_TEST(who_waits_at_a_full_server_is_not_dropped_and_gets_the_lock_at_once)
+START_TEST(waiter_at_a_full_server_is_not_dropped_and_gets_the_lock_at_once)
 {
     struct task task;
     char before[256], after[256];
@@ -360,7 +360,7 @@ START_TEST(who_waits_at_a_full_server_is_not_dropped_and_gets_the_lock_at_once)
 END_TEST
 
 /* Nor do callers find one: the attempts are few, however many locks are waited for. */
-START_TEST(who_waits_at_a_full_server_without_a_connection_makes_no_storm)
+START_TEST(waiter_without_a_connection_at_a_full_server_makes_no_storm)
 {
     enum { LOCKS = 8, ROUNDS = 2, EACH = 6 + 2, GROWING = 10 };
     struct task tasks[LOCKS];
@@ -504,7 +504,7 @@ static int run_clocklock(void *mutex)
     return rlock_mutex_clocklock(mutex, CLOCK_MONOTONIC, &at);
 }
 
-START_TEST(stranger_is_told_for_what_it_is_and_is_not_stormed)
+START_TEST(foreign_server_is_identified_and_not_stormed)
 {
     char url[TEST_URL_MAX];
     const struct stranger *s = &strangers[_i];
@@ -559,11 +559,11 @@ int main(void)
     tcase_add_checked_fixture(tc, set_up_two, tear_down_two);
     tcase_add_test(tc, hold_that_another_server_does_not_know_is_LOST_soon);
     tcase_add_test(tc, unlock_at_another_server_is_ESTALE);
-    tcase_add_test(tc, waiter_queues_anew_at_another_server);
+    tcase_add_test(tc, waiter_queues_again_at_another_server);
     tcase_add_test(tc, replica_is_no_server_until_it_is_promoted);
     tcase_add_test(tc, server_that_became_a_replica_is_left_for_its_successor);
     tcase_add_test(tc, a_replica_hears_of_no_grant_that_is_not_one);
-    tcase_add_loop_test(tc, who_listens_at_a_replica_listens_at_its_master_soon, 0, 2);
+    tcase_add_loop_test(tc, subscriber_at_a_replica_moves_to_its_master_soon, 0, 2);
     tcase_add_test(
         tc, hold_whose_server_became_a_stranger_is_LOST_by_D_and_all_works_again_after);
     suite_add_tcase(suite, tc);
@@ -571,14 +571,12 @@ int main(void)
     tcase_add_unchecked_fixture(tc, fixture_start, fixture_stop);
     tcase_add_checked_fixture(tc, set_up_one, tear_down_one);
     tcase_add_test(tc, full_server_says_so_and_is_not_stormed);
-    tcase_add_loop_test(tc, hold_at_a_full_server_is_LOST_by_D_or_kept_when_there_is_room,
-                        0, 2);
-    tcase_add_test(tc,
-                   who_waits_at_a_full_server_is_not_dropped_and_gets_the_lock_at_once);
-    tcase_add_test(tc, who_waits_at_a_full_server_without_a_connection_makes_no_storm);
+    tcase_add_loop_test(
+        tc, hold_at_a_full_server_is_LOST_in_time_or_renewed_when_there_is_room, 0, 2);
+    tcase_add_test(tc, waiter_at_a_full_server_is_not_dropped_and_gets_the_lock_at_once);
+    tcase_add_test(tc, waiter_without_a_connection_at_a_full_server_makes_no_storm);
     tcase_add_test(tc, three_places_are_enough);
-    tcase_add_loop_test(tc, stranger_is_told_for_what_it_is_and_is_not_stormed, 0,
-                        STRANGERS);
+    tcase_add_loop_test(tc, foreign_server_is_identified_and_not_stormed, 0, STRANGERS);
     suite_add_tcase(suite, tc);
     return test_run_suite(suite);
 }

@@ -162,7 +162,7 @@ static void do_it(const char *user, enum user_deed deed, bool (*does)(int i))
     compare(user, deed, done);
 }
 
-START_TEST(what_he_can_do_is_what_the_table_says)
+START_TEST(users_can_do_what_the_table_says)
 {
     const char *user = user_all[_i];
     bool second[USER_NAMES], ended[USER_NAMES];
@@ -201,9 +201,9 @@ int main(void)
 {
     Suite *s = suite_create("users");
     TCase *nobody = scene_tcase(s, "nobody", user_open, user_close);
-    tcase_add_loop_test(nobody, what_he_can_do_is_what_the_table_says, 0, 1);
+    tcase_add_loop_test(nobody, users_can_do_what_the_table_says, 0, 1);
     TCase *table = scene_tcase(s, "table", user_open, user_close);
     tcase_add_test(table, each_row_is_a_user);
-    tcase_add_loop_test(table, what_he_can_do_is_what_the_table_says, 1, USERS);
+    tcase_add_loop_test(table, users_can_do_what_the_table_says, 1, USERS);
     return test_run_suite(s);
 }

@@ -231,7 +231,7 @@ static bool is_renewed_often(void *arg)
 }
 
 /* "jobs:1" is counted under by two, "jobs:2" held the whole time. */
-START_TEST(locks_of_another_prefix_are_passed_on_and_kept_beside_him)
+START_TEST(locks_of_another_prefix_work_beside_such_a_user)
 {
     char path[TEST_URL_MAX];
     int64_t sum = 0;
@@ -291,7 +291,7 @@ int main(void)
     tcase_add_test(one, a_listener_has_a_dead_waiter_pass_for_a_stopped_one);
     tcase_add_test(one, a_forged_grant_is_believed_until_the_first_renewal);
     TCase *beside = scene_tcase(s, "beside", user_open, user_close);
-    tcase_add_loop_test(beside, locks_of_another_prefix_are_passed_on_and_kept_beside_him,
-                        0, MALEFACTORS);
+    tcase_add_loop_test(beside, locks_of_another_prefix_work_beside_such_a_user, 0,
+                        MALEFACTORS);
     return test_run_suite(s);
 }

@@ -207,7 +207,7 @@ START_TEST(mutexattr_has_its_initial_value)
 }
 END_TEST
 
-START_TEST(mutexattr_keeps_what_is_set)
+START_TEST(mutexattr_stores_set_values)
 {
     for (int i = 0; i < rows[_i].good_count; i++) {
         ck_assert_int_eq(rows[_i].set(&attr, rows[_i].good[i]), 0);
@@ -415,7 +415,7 @@ static int rwvalue_of(int row)
     return value;
 }
 
-START_TEST(rwlockattr_keeps_what_is_set)
+START_TEST(rwlockattr_stores_set_values)
 {
     ck_assert_int_eq(rwvalue_of(_i), rwrows[_i].initial);
     for (int i = 0; i < rwrows[_i].good_count; i++) {
@@ -524,7 +524,7 @@ static const struct {
 };
 enum { LONGS = sizeof(longs) / sizeof(longs[0]) };
 
-START_TEST(clientattr_keeps_what_is_in_range)
+START_TEST(clientattr_stores_values_in_range)
 {
     long values[] = { longs[_i].min, longs[_i].max, longs[_i].initial }, value = -7;
     ck_assert_int_eq(longs[_i].get(&cattr, &value), 0);
@@ -543,7 +543,7 @@ START_TEST(clientattr_keeps_what_is_in_range)
 }
 END_TEST
 
-START_TEST(clientattr_refuses_what_is_not)
+START_TEST(clientattr_refuses_values_out_of_range)
 {
     long values[] = { longs[_i].min - 1, longs[_i].max + 1, longs[_i].min / 2 - 1, -1,
                       LONG_MAX,          LONG_MIN };
@@ -769,7 +769,7 @@ int main(void)
     TCase *tc = tcase_create("mutex");
     tcase_add_checked_fixture(tc, set_up, NULL);
     tcase_add_loop_test(tc, mutexattr_has_its_initial_value, 0, ROWS);
-    tcase_add_loop_test(tc, mutexattr_keeps_what_is_set, 0, ROWS);
+    tcase_add_loop_test(tc, mutexattr_stores_set_values, 0, ROWS);
     tcase_add_loop_test(tc, mutexattr_refuses_and_stays_as_it_was, 0, ROWS);
     tcase_add_loop_test(tc, mutexattr_that_is_none_is_EINVAL, 0, ROWS);
     tcase_add_test(tc, mutexattr_lease_takes_a_long);
@@ -779,7 +779,7 @@ int main(void)
 
     tc = tcase_create("rwlock");
     tcase_add_checked_fixture(tc, set_up, NULL);
-    tcase_add_loop_test(tc, rwlockattr_keeps_what_is_set, 0, RWROWS);
+    tcase_add_loop_test(tc, rwlockattr_stores_set_values, 0, RWROWS);
     tcase_add_loop_test(tc, rwlockattr_refuses_and_stays_as_it_was, 0, RWROWS);
     tcase_add_loop_test(tc, rwlockattr_that_is_none_is_EINVAL, 0, RWROWS);
     tcase_add_test(tc, rwlockattr_client_is_an_open_one_of_this_process);
@@ -787,8 +787,8 @@ int main(void)
 
     tc = tcase_create("client");
     tcase_add_checked_fixture(tc, set_up, NULL);
-    tcase_add_loop_test(tc, clientattr_keeps_what_is_in_range, 0, LONGS);
-    tcase_add_loop_test(tc, clientattr_refuses_what_is_not, 0, LONGS);
+    tcase_add_loop_test(tc, clientattr_stores_values_in_range, 0, LONGS);
+    tcase_add_loop_test(tc, clientattr_refuses_values_out_of_range, 0, LONGS);
     tcase_add_test(tc, maxconnections_is_1_to_10000);
     tcase_add_test(tc, handoffcount_is_0_to_a_billion);
     tcase_add_test(tc, guard_is_off_on_or_always);

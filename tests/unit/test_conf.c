@@ -211,7 +211,7 @@ static const struct bad {
       ", line 2: passwordfile /dev/null: no password in its first line", EINVAL },
 };
 
-START_TEST(what_is_wrong_is_told_by_file_and_line_and_not_shown)
+START_TEST(error_is_reported_by_file_and_line_without_the_text)
 {
     conffile_use(bads[_i].text);
     refused(bads[_i].code, bads[_i].message);
@@ -253,7 +253,7 @@ START_TEST(file_that_is_named_has_to_be_there)
 }
 END_TEST
 
-START_TEST(link_to_nothing_is_told)
+START_TEST(link_to_nothing_is_reported)
 {
     ck_assert_int_eq(symlink("/nonexistent/x", conffile_path("conf")), 0);
     set_conf(conffile_path("conf"));
@@ -271,7 +271,7 @@ START_TEST(link_is_followed)
 }
 END_TEST
 
-START_TEST(directory_is_told)
+START_TEST(directory_is_reported)
 {
     ck_assert_int_eq(mkdir(conffile_path("conf"), 0755), 0);
     set_conf(conffile_path("conf"));
@@ -279,7 +279,7 @@ START_TEST(directory_is_told)
 }
 END_TEST
 
-START_TEST(pipe_is_told_and_not_waited_for)
+START_TEST(pipe_is_reported_and_not_waited_for)
 {
     ck_assert_int_eq(mkfifo(conffile_path("conf"), 0644), 0);
     set_conf(conffile_path("conf"));
@@ -287,7 +287,7 @@ START_TEST(pipe_is_told_and_not_waited_for)
 }
 END_TEST
 
-START_TEST(file_that_may_not_be_read_is_told_and_not_passed_over)
+START_TEST(unreadable_file_is_reported_and_not_skipped)
 {
     set_conf(conffile_write("conf", "url=redis://h", 0));
     conffile_obey_rights();
@@ -310,7 +310,7 @@ START_TEST(file_that_everybody_can_write_is_refused)
 }
 END_TEST
 
-START_TEST(want_of_descriptors_is_told_as_such)
+START_TEST(want_of_descriptors_is_reported_as_such)
 {
     struct rlimit limit;
     conffile_use("url=redis://h");
@@ -373,7 +373,7 @@ START_TEST(password_that_others_can_read_is_refused)
 }
 END_TEST
 
-START_TEST(so_is_a_url_with_one_in_a_file_that_others_can_read)
+START_TEST(url_with_a_password_in_a_readable_file_is_refused)
 {
     static const char text[] = "# one\nurl=redis://u:" SECRET "@h\n";
     char message[PATH_MAX];
@@ -393,7 +393,7 @@ START_TEST(so_is_a_url_with_one_in_a_file_that_others_can_read)
 }
 END_TEST
 
-START_TEST(password_that_may_not_be_read_is_told)
+START_TEST(password_that_may_not_be_read_is_reported)
 {
     char message[PATH_MAX];
     conffile_write("password", SECRET, 0);
@@ -539,24 +539,24 @@ int main(void)
     tcase_add_test(tc, blanks_comments_and_line_breaks_of_other_systems_do_not_matter);
     tcase_add_test(tc, password_may_go_without_a_user_and_hold_blanks_and_equal_signs);
     tcase_add_test(tc, longest_line_and_file_are_taken);
-    EACH(tc, what_is_wrong_is_told_by_file_and_line_and_not_shown, bads);
+    EACH(tc, error_is_reported_by_file_and_line_without_the_text, bads);
     tcase_add_test(tc, line_that_is_too_long_is_refused);
     tcase_add_test(tc, byte_0_is_refused);
     tc = add_case(suite, "files");
     tcase_add_test(tc, file_that_is_named_has_to_be_there);
-    tcase_add_test(tc, link_to_nothing_is_told);
+    tcase_add_test(tc, link_to_nothing_is_reported);
     tcase_add_test(tc, link_is_followed);
-    tcase_add_test(tc, directory_is_told);
-    tcase_add_test(tc, pipe_is_told_and_not_waited_for);
-    tcase_add_test(tc, file_that_may_not_be_read_is_told_and_not_passed_over);
+    tcase_add_test(tc, directory_is_reported);
+    tcase_add_test(tc, pipe_is_reported_and_not_waited_for);
+    tcase_add_test(tc, unreadable_file_is_reported_and_not_skipped);
     tcase_add_test(tc, path_that_is_not_absolute_is_refused);
     tcase_add_test(tc, file_that_everybody_can_write_is_refused);
-    tcase_add_test(tc, want_of_descriptors_is_told_as_such);
+    tcase_add_test(tc, want_of_descriptors_is_reported_as_such);
     tcase_add_test(tc, no_descriptor_is_left_open);
     tc = add_case(suite, "passwords");
     EACH(tc, password_that_others_can_read_is_refused, modes);
-    EACH(tc, so_is_a_url_with_one_in_a_file_that_others_can_read, modes);
-    tcase_add_test(tc, password_that_may_not_be_read_is_told);
+    EACH(tc, url_with_a_password_in_a_readable_file_is_refused, modes);
+    tcase_add_test(tc, password_that_may_not_be_read_is_reported);
     tcase_add_test(tc, password_is_a_line_of_bytes_that_fits);
     tcase_add_test(tc, two_passwords_for_one_url_are_refused);
     tc = add_case(suite, "credentials");

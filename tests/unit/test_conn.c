@@ -439,7 +439,7 @@ static int option_of(int level, int name)
 }
 
 /* What of a peer that vanished the kernel finds out: nobody answers for that long. */
-START_TEST(socket_gives_up_a_peer_that_is_silent_for_the_time_it_is_told)
+START_TEST(socket_gives_up_a_peer_that_is_silent_for_its_timeout)
 {
     peer_start(serve_quiet);
     options.keepalive_ms = 7500;
@@ -531,7 +531,7 @@ static const struct refusal {
     { "*100000000\r\n", RLK_FAIL_PROTOCOL, EPROTO, "too big" },
 };
 
-START_TEST(refusal_is_told_apart)
+START_TEST(refusal_is_distinguished)
 {
     const struct refusal *r = &refusals[_i];
     peer.text = r->answer;
@@ -1109,10 +1109,10 @@ int main(void)
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, ready_has_the_clock_offset);
     tcase_add_test(tc, socket_is_close_on_exec);
-    tcase_add_test(tc, socket_gives_up_a_peer_that_is_silent_for_the_time_it_is_told);
+    tcase_add_test(tc, socket_gives_up_a_peer_that_is_silent_for_its_timeout);
     tcase_add_test(tc, handshake_is_one_pipeline);
     tcase_add_test(tc, password_alone_is_sent_alone);
-    tcase_add_loop_test(tc, refusal_is_told_apart, 0,
+    tcase_add_loop_test(tc, refusal_is_distinguished, 0,
                         sizeof(refusals) / sizeof(refusals[0]));
     tcase_add_test(tc, refused_name_is_ignored);
     tcase_add_test(tc, unasked_error_before_a_reset_is_read);

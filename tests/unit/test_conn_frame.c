@@ -141,7 +141,7 @@ START_TEST(bytes_that_look_like_framing_are_bytes)
 }
 END_TEST
 
-START_TEST(what_is_too_long_or_too_much_is_not_kept)
+START_TEST(oversized_requests_are_not_cached)
 {
     static char text[TEXT_MAX];
     struct request r;
@@ -183,7 +183,7 @@ int main(void)
     tcase_add_test(tc, the_same_shape_is_framed_once);
     tcase_add_test(tc, other_lengths_are_another_shape);
     tcase_add_test(tc, bytes_that_look_like_framing_are_bytes);
-    tcase_add_test(tc, what_is_too_long_or_too_much_is_not_kept);
+    tcase_add_test(tc, oversized_requests_are_not_cached);
     tcase_add_test(tc, any_sequence_of_requests_is_read_as_sent);
     suite_add_tcase(suite, tc);
     return test_run_suite(suite);

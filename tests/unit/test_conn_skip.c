@@ -130,7 +130,7 @@ static void append(char *stream, size_t *len, char *wanted, size_t *wanted_len)
     *wanted_len += (size_t)n;
 }
 
-START_TEST(so_do_those_of_any_stream)
+START_TEST(long_strings_of_random_streams_become_nils)
 {
     static char stream[STREAM_MAX], wanted[STREAM_MAX];
     seed = 1;
@@ -158,7 +158,7 @@ static void count(void *arg, const char *bytes, size_t len)
     got_len += len;
 }
 
-START_TEST(nothing_is_kept_of_what_is_read_past)
+START_TEST(skipped_bytes_are_not_stored)
 {
     enum { CHUNK = 16384, CHUNKS = 65536 };
     static const char head[] = "$1073741824\r\n", end[] = "\r\n+next\r\n";
@@ -180,8 +180,8 @@ int main(void)
     tcase_add_checked_fixture(tc, set_up, NULL);
     tcase_add_loop_test(
         tc, strings_that_are_too_long_become_nils_wherever_the_stream_is_cut, 0, STREAMS);
-    tcase_add_test(tc, so_do_those_of_any_stream);
-    tcase_add_test(tc, nothing_is_kept_of_what_is_read_past);
+    tcase_add_test(tc, long_strings_of_random_streams_become_nils);
+    tcase_add_test(tc, skipped_bytes_are_not_stored);
     suite_add_tcase(s, tc);
     return test_run_suite(s);
 }

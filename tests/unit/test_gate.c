@@ -19,7 +19,7 @@ static bool is_open(void)
     return hold->pass->fastpath != 0 && !rlk_list_empty(&reg.fastpaths);
 }
 
-START_TEST(gate_is_open_while_nobody_else_wants_an_idle_hold)
+START_TEST(fast_path_is_open_while_an_idle_hold_is_uncontended)
 {
     open_gate();
     ck_assert(is_open());
@@ -62,7 +62,7 @@ END_TEST
 
 /* It is closed while thread 0 leaves by it, which then has to leave by the registry: the
  * registry has counted the section by then, though not that it was left. */
-START_TEST(a_section_that_the_gate_did_not_end_counts_once)
+START_TEST(section_ended_outside_the_fast_path_counts_once)
 {
     rlock_histogram_t held;
     open_gate();
@@ -81,7 +81,7 @@ START_TEST(a_section_that_the_gate_did_not_end_counts_once)
 }
 END_TEST
 
-START_TEST(an_unlock_allocates_nothing_for_the_gate)
+START_TEST(unlock_allocates_nothing_for_the_fast_path)
 {
     struct rlk_fastpath_times *times = threads[0].passes.times;
     threads[0].passes.times = NULL;
@@ -95,7 +95,7 @@ END_TEST
 
 enum { CLOSED_NOT_TOLD, CLOSED_OTHERS, CLOSED_AT_RISK, CLOSED_WAYS };
 
-START_TEST(gate_stays_closed_otherwise)
+START_TEST(fast_path_stays_closed_otherwise)
 {
     enter(_i == CLOSED_NOT_TOLD ? "" : "k", _i == CLOSED_OTHERS ? RLK_WRITERS_WAIT : 0);
     waits(1, 0);
@@ -109,7 +109,7 @@ START_TEST(gate_stays_closed_otherwise)
 END_TEST
 
 /* rule: H1 */
-START_TEST(gate_lets_in_one)
+START_TEST(fast_path_admits_one_thread)
 {
     open_gate();
     ck_assert(enters(1));
@@ -126,7 +126,7 @@ START_TEST(gate_lets_in_one)
 END_TEST
 
 /* rule: H1 */
-START_TEST(gate_that_is_closed_finds_who_is_inside)
+START_TEST(closing_the_fast_path_finds_the_thread_inside)
 {
     open_gate();
     ck_assert(rlk_fastpath_enter(&threads[0]));
@@ -144,7 +144,7 @@ START_TEST(gate_that_is_closed_finds_who_is_inside)
 END_TEST
 
 /* rule: H1 */
-START_TEST(gate_is_closed_by_whatever_decides)
+START_TEST(every_decision_of_the_registry_closes_the_fast_path)
 {
     open_gate();
     ck_assert(rlk_fastpath_enter(&threads[0]));
@@ -172,7 +172,7 @@ START_TEST(gate_is_closed_by_whatever_decides)
 END_TEST
 
 /* rule: H10 */
-START_TEST(h10_a_loss_is_told_to_who_came_by_the_gate)
+START_TEST(loss_is_reported_to_the_thread_that_entered_by_the_fast_path)
 {
     open_gate();
     ck_assert(rlk_fastpath_enter(&threads[0]));
@@ -186,7 +186,7 @@ START_TEST(h10_a_loss_is_told_to_who_came_by_the_gate)
 }
 END_TEST
 
-START_TEST(a_hold_that_ends_keeps_the_memory_for_those_who_left_it)
+START_TEST(ended_hold_retains_its_memory_until_its_threads_left)
 {
     open_gate();
     ck_assert(enters(1));
@@ -200,7 +200,7 @@ START_TEST(a_hold_that_ends_keeps_the_memory_for_those_who_left_it)
 END_TEST
 
 /* rule: H8 */
-START_TEST(h8_while_the_gate_is_open_the_server_is_asked)
+START_TEST(server_is_asked_while_the_fast_path_is_open)
 {
     open_gate();
     now += 100 * MS;
@@ -212,7 +212,7 @@ START_TEST(h8_while_the_gate_is_open_the_server_is_asked)
 END_TEST
 
 /* rule: H3 */
-START_TEST(h3_nobody_comes_by_the_gate_when_the_lease_is_at_risk)
+START_TEST(fast_path_is_closed_while_the_lease_is_at_risk)
 {
     open_gate();
     hold->risk = now; /* as time goes by */
@@ -230,18 +230,18 @@ int main(void)
     Suite *suite = suite_create("gate");
     TCase *tc = tcase_create("gate");
     tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_test(tc, gate_is_open_while_nobody_else_wants_an_idle_hold);
+    tcase_add_test(tc, fast_path_is_open_while_an_idle_hold_is_uncontended);
     tcase_add_test(tc, reentries_are_counted_before_they_are_too_many);
-    tcase_add_test(tc, a_section_that_the_gate_did_not_end_counts_once);
-    tcase_add_test(tc, an_unlock_allocates_nothing_for_the_gate);
-    tcase_add_loop_test(tc, gate_stays_closed_otherwise, 0, CLOSED_WAYS);
-    tcase_add_test(tc, gate_lets_in_one);
-    tcase_add_test(tc, gate_that_is_closed_finds_who_is_inside);
-    tcase_add_loop_test(tc, gate_is_closed_by_whatever_decides, 0, 5);
-    tcase_add_test(tc, h10_a_loss_is_told_to_who_came_by_the_gate);
-    tcase_add_test(tc, a_hold_that_ends_keeps_the_memory_for_those_who_left_it);
-    tcase_add_test(tc, h8_while_the_gate_is_open_the_server_is_asked);
-    tcase_add_test(tc, h3_nobody_comes_by_the_gate_when_the_lease_is_at_risk);
+    tcase_add_test(tc, section_ended_outside_the_fast_path_counts_once);
+    tcase_add_test(tc, unlock_allocates_nothing_for_the_fast_path);
+    tcase_add_loop_test(tc, fast_path_stays_closed_otherwise, 0, CLOSED_WAYS);
+    tcase_add_test(tc, fast_path_admits_one_thread);
+    tcase_add_test(tc, closing_the_fast_path_finds_the_thread_inside);
+    tcase_add_loop_test(tc, every_decision_of_the_registry_closes_the_fast_path, 0, 5);
+    tcase_add_test(tc, loss_is_reported_to_the_thread_that_entered_by_the_fast_path);
+    tcase_add_test(tc, ended_hold_retains_its_memory_until_its_threads_left);
+    tcase_add_test(tc, server_is_asked_while_the_fast_path_is_open);
+    tcase_add_test(tc, fast_path_is_closed_while_the_lease_is_at_risk);
     suite_add_tcase(suite, tc);
     return test_run_suite(suite);
 }

@@ -7,7 +7,7 @@
 /* ---- H4: unlock */
 
 /* rule: H4 */
-START_TEST(h4_who_has_waited_1_ms_is_handed_it)
+START_TEST(thread_that_waited_1_ms_is_handed_the_hold)
 {
     enter("", 0);
     waits(1, 1);
@@ -25,7 +25,7 @@ START_TEST(h4_who_has_waited_1_ms_is_handed_it)
 END_TEST
 
 /* rule: H4 */
-START_TEST(h4_else_it_is_idle_and_the_first_is_woken)
+START_TEST(hold_without_a_long_waiter_is_idle_and_wakes_the_first)
 {
     enter("", 0);
     waits(1, 0);
@@ -46,7 +46,7 @@ START_TEST(h4_else_it_is_idle_and_the_first_is_woken)
 END_TEST
 
 /* rule: H4 */
-START_TEST(h4_nobody_waits)
+START_TEST(hold_without_local_waiters_is_released)
 {
     enter("", 0);
     ck_assert(!unlocks(0));
@@ -71,7 +71,7 @@ enum {
 };
 
 /* rule: H4 */
-START_TEST(h4_what_is_not_passed_on_goes_back_to_the_server)
+START_TEST(hold_that_is_not_handed_off_is_released_to_the_server)
 {
     struct rlk_handoff off = bound;
     struct rlk_hold *asks = NULL;
@@ -107,7 +107,7 @@ START_TEST(h4_what_is_not_passed_on_goes_back_to_the_server)
 END_TEST
 
 /* rule: H4 */
-START_TEST(h4_a_fair_lock_goes_back_in_any_case)
+START_TEST(fair_lock_is_always_released_to_the_server)
 {
     tear_down();
     open_kind(RLK_KIND_FAIR);
@@ -120,7 +120,7 @@ END_TEST
 /* ---- H1, H2, H3: entry */
 
 /* rule: H3 */
-START_TEST(h3_nobody_enters_at_D)
+START_TEST(no_thread_enters_at_the_end_of_the_lease)
 {
     enter("", 0);
     waits(1, 0);
@@ -134,7 +134,7 @@ START_TEST(h3_nobody_enters_at_D)
 END_TEST
 
 /* rule: H3 */
-START_TEST(h3_it_may_be_entered_until_D)
+START_TEST(hold_may_be_entered_until_the_end_of_the_lease)
 {
     enter("", 0);
     waits(1, 0);
@@ -146,7 +146,7 @@ START_TEST(h3_it_may_be_entered_until_D)
 END_TEST
 
 /* rule: H2 */
-START_TEST(h2_a_hold_whose_release_was_queued_is_gone)
+START_TEST(hold_whose_release_was_queued_is_gone)
 {
     enter("", RLK_WRITERS_WAIT);
     waits(1, 0);
@@ -164,7 +164,7 @@ START_TEST(h2_a_hold_whose_release_was_queued_is_gone)
 END_TEST
 
 /* rule: H1 */
-START_TEST(h1_what_somebody_is_in_is_not_entered)
+START_TEST(occupied_hold_is_not_entered)
 {
     enter("", 0);
     ck_assert(!enters(1));
@@ -179,7 +179,7 @@ END_TEST
 /* ---- H5: one is awake */
 
 /* rule: H5 */
-START_TEST(h5_who_loses_the_race_sleeps_on_in_its_place)
+START_TEST(thread_that_loses_the_race_sleeps_in_its_old_place)
 {
     enter("", 0);
     waits(1, 0);
@@ -197,7 +197,7 @@ START_TEST(h5_who_loses_the_race_sleeps_on_in_its_place)
 END_TEST
 
 /* rule: H5 */
-START_TEST(h5_who_gives_up_wakes_the_next)
+START_TEST(thread_that_gives_up_wakes_the_next)
 {
     enter("", 0);
     waits(1, 0);
@@ -214,7 +214,7 @@ START_TEST(h5_who_gives_up_wakes_the_next)
 END_TEST
 
 /* rule: H5 */
-START_TEST(h5_the_next_may_not_want_it)
+START_TEST(next_thread_may_decline_the_hold)
 {
     enter("", 0);
     waits(1, 0);
@@ -228,7 +228,7 @@ START_TEST(h5_the_next_may_not_want_it)
 END_TEST
 
 /* rule: H5 */
-START_TEST(h5_an_idle_hold_that_nobody_is_on_his_way_to_is_passed_on)
+START_TEST(idle_hold_without_a_woken_thread_is_handed_off)
 {
     enter("k", 0);
     waits(1, 0);
@@ -248,7 +248,7 @@ START_TEST(h5_an_idle_hold_that_nobody_is_on_his_way_to_is_passed_on)
 END_TEST
 
 /* rule: H5 */
-START_TEST(h5_who_was_not_woken_gives_up_alone)
+START_TEST(thread_that_was_not_woken_wakes_no_other_when_it_gives_up)
 {
     enter("", 0);
     waits(1, 0);
@@ -263,7 +263,7 @@ END_TEST
 /* ---- H6, H7: the budget */
 
 /* rule: H6 */
-START_TEST(h6_while_others_wait_it_ends_after_10_ms)
+START_TEST(contended_hand_off_ends_after_10_ms)
 {
     enter("", _i == 0 ? RLK_WRITERS_WAIT : _i == 1 ? RLK_READERS_WAIT : RLK_WANTED);
     now += 10 * MS - 1;
@@ -278,7 +278,7 @@ START_TEST(h6_while_others_wait_it_ends_after_10_ms)
 END_TEST
 
 /* rule: H6 */
-START_TEST(h6_and_after_1000_sections)
+START_TEST(contended_hand_off_ends_after_1000_sections)
 {
     enter("", RLK_WRITERS_WAIT);
     waits(1, 0);
@@ -291,7 +291,7 @@ START_TEST(h6_and_after_1000_sections)
 END_TEST
 
 /* rule: H6 */
-START_TEST(h6_it_counts_from_the_grant_not_from_the_news)
+START_TEST(hand_off_time_counts_from_the_grant_not_from_the_message)
 {
     enter("k", 0);
     waits(1, 5);
@@ -302,7 +302,7 @@ START_TEST(h6_it_counts_from_the_grant_not_from_the_news)
 END_TEST
 
 /* rule: H7 */
-START_TEST(h7_nobody_waits_as_the_server_would_tell)
+START_TEST(uncontended_hold_has_no_limit_when_the_server_would_recall_it)
 {
     enter("k", 0);
     waits(1, 0);
@@ -315,7 +315,7 @@ START_TEST(h7_nobody_waits_as_the_server_would_tell)
 END_TEST
 
 /* rule: H7 */
-START_TEST(h7_not_known_it_is_asked_in_time)
+START_TEST(unknown_contention_is_asked_for_in_time)
 {
     enter("", 0);
     waits(1, 0);
@@ -331,7 +331,7 @@ START_TEST(h7_not_known_it_is_asked_in_time)
 END_TEST
 
 /* rule: H7 */
-START_TEST(h7_who_unlocks_asks_when_the_budget_is_spent)
+START_TEST(unlocking_thread_asks_when_the_budget_is_spent)
 {
     enter("", 0);
     ck_assert(!rlk_handoff_asks_locked(hold, bound, now + 10 * MS)); /* for nobody */
@@ -347,7 +347,7 @@ START_TEST(h7_who_unlocks_asks_when_the_budget_is_spent)
 END_TEST
 
 /* rule: H7 */
-START_TEST(h7_no_is_a_new_budget)
+START_TEST(uncontended_reply_renews_the_budget)
 {
     enter("", 0);
     waits(1, 0);
@@ -360,7 +360,7 @@ START_TEST(h7_no_is_a_new_budget)
 END_TEST
 
 /* rule: H7 */
-START_TEST(h7_no_of_a_renewal_that_did_not_ask_is_none)
+START_TEST(uncontended_reply_to_a_plain_renewal_does_not_renew_the_budget)
 {
     enter("", 0);
     waits(1, 0);
@@ -371,7 +371,7 @@ START_TEST(h7_no_of_a_renewal_that_did_not_ask_is_none)
 END_TEST
 
 /* rule: H7 */
-START_TEST(h7_renewal_that_asked_renews_the_budget)
+START_TEST(asking_renewal_renews_the_budget)
 {
     enter("", 0);
     waits(1, 0);
@@ -382,7 +382,7 @@ START_TEST(h7_renewal_that_asked_renews_the_budget)
 END_TEST
 
 /* rule: H7 */
-START_TEST(h7_yes_of_any_renewal_counts)
+START_TEST(contended_reply_to_any_renewal_counts)
 {
     enter("", 0);
     waits(1, 0);
@@ -392,7 +392,7 @@ START_TEST(h7_yes_of_any_renewal_counts)
 END_TEST
 
 /* rule: H7 */
-START_TEST(h7_yes_stays_yes)
+START_TEST(contention_once_known_stays_known)
 {
     enter("k", 0);
     waits(1, 0);
@@ -405,7 +405,7 @@ START_TEST(h7_yes_stays_yes)
 END_TEST
 
 /* rule: H7 */
-START_TEST(h7_the_server_may_be_told_to_tell_later)
+START_TEST(later_renewal_may_request_the_recall)
 {
     enter("", 0);
     waits(1, 0);
@@ -420,7 +420,7 @@ END_TEST
 /* ---- H8 */
 
 /* rule: H8 */
-START_TEST(h8_what_is_shared_is_asked_for_every_third_of_a_presence)
+START_TEST(shared_hold_is_refreshed_every_third_of_a_presence)
 {
     enter("k", 0);
     ck_assert_int_eq(rlk_handoff_ask_at(hold), RLK_NEVER); /* the lease alone */
@@ -443,7 +443,7 @@ START_TEST(h8_what_is_shared_is_asked_for_every_third_of_a_presence)
 END_TEST
 
 /* rule: H8 */
-START_TEST(h8_and_once_a_second_at_least)
+START_TEST(shared_hold_is_refreshed_at_least_once_a_second)
 {
     enter("k", 0);
     hold->id.grant_ms = waiters[1].grant_ms = 30000;
@@ -458,7 +458,7 @@ END_TEST
 /* ---- H10: whom a loss is told */
 
 /* rule: H10 */
-START_TEST(h10_a_loss_is_told_to_who_has_it_now)
+START_TEST(loss_is_reported_to_the_current_holder)
 {
     enter("k", 0);
     waits(1, 0);
@@ -474,7 +474,7 @@ START_TEST(h10_a_loss_is_told_to_who_has_it_now)
 END_TEST
 
 /* rule: H10 */
-START_TEST(h10_that_of_an_idle_hold_to_nobody)
+START_TEST(loss_of_an_idle_hold_is_reported_to_no_thread)
 {
     enter("k", 0);
     waits(1, 0);
@@ -489,7 +489,7 @@ START_TEST(h10_that_of_an_idle_hold_to_nobody)
 END_TEST
 
 /* rule: H10 */
-START_TEST(h10_what_was_handed_over_and_lost_before_its_thread_knew_is_told_to_nobody)
+START_TEST(loss_before_the_thread_took_its_hand_off_is_reported_to_no_thread)
 {
     enter("k", 0);
     waits(1, 1);
@@ -500,7 +500,7 @@ START_TEST(h10_what_was_handed_over_and_lost_before_its_thread_knew_is_told_to_n
 }
 END_TEST
 
-START_TEST(a_thread_is_told_of_the_risk_that_it_enters)
+START_TEST(entering_thread_learns_of_the_risk)
 {
     enter("k", 0);
     waits(1, 0);
@@ -517,7 +517,7 @@ END_TEST
 
 /* The mark of a robust lock says that nobody died, for as long as it may take. */
 /* rule: H10 */
-START_TEST(h10_what_was_lost_while_it_was_idle_was_whole)
+START_TEST(hold_lost_while_idle_was_clean)
 {
     enter("bk", 0);
     waiters[1].robust = true;
@@ -531,7 +531,7 @@ START_TEST(h10_what_was_lost_while_it_was_idle_was_whole)
 END_TEST
 
 /* rule: H10 */
-START_TEST(h10_but_not_with_a_thread_inside)
+START_TEST(hold_lost_with_a_thread_inside_was_not_clean)
 {
     enter("bk", 0);
     waiters[1].robust = true;
@@ -546,7 +546,7 @@ END_TEST
 
 /* The release, or the answer to the renewal, tells whether it is. */
 /* rule: H10 */
-START_TEST(h10_what_is_said_to_be_lost_is_not_passed_on)
+START_TEST(hold_reported_lost_is_not_handed_off)
 {
     enter("k", 0);
     waits(1, _i == 0 ? 0 : 5);
@@ -556,7 +556,7 @@ START_TEST(h10_what_is_said_to_be_lost_is_not_passed_on)
 END_TEST
 
 /* rule: H10 */
-START_TEST(h10_nor_by_the_gate)
+START_TEST(hold_reported_lost_is_not_handed_off_by_the_fast_path)
 {
     enter("k", 0);
     waits(1, 0);
@@ -576,7 +576,7 @@ static void wanted(const struct rlk_id *id)
 }
 
 /* rule: K6 */
-START_TEST(k6_wanted_is_of_the_id_that_it_names)
+START_TEST(recall_applies_to_the_id_that_it_names)
 {
     enter("k", 0);
     struct rlk_id id = hold->id;
@@ -591,7 +591,7 @@ START_TEST(k6_wanted_is_of_the_id_that_it_names)
 END_TEST
 
 /* rule: K6 */
-START_TEST(k6_it_may_come_before_the_answer)
+START_TEST(recall_may_arrive_before_the_reply)
 {
     struct rlk_hold *asks = rlk_hold_new_locked(lock, &threads[0], 'm', GRANT);
     asks->lease_ms = LEASE;
@@ -609,7 +609,7 @@ START_TEST(k6_it_may_come_before_the_answer)
 END_TEST
 
 /* rule: K6 */
-START_TEST(k6_but_a_new_id_is_another)
+START_TEST(early_recall_does_not_apply_to_a_new_id)
 {
     struct rlk_hold *asks = rlk_hold_new_locked(lock, &threads[0], 'm', GRANT);
     rlk_hold_ask_locked(asks, &threads[0]);
@@ -622,7 +622,7 @@ START_TEST(k6_but_a_new_id_is_another)
 END_TEST
 
 /* rule: K6 */
-START_TEST(k6_an_idle_hold_that_a_thread_is_on_its_way_to_stays_within_its_budget)
+START_TEST(recalled_idle_hold_with_a_woken_thread_stays_within_its_budget)
 {
     enter("k", 0);
     waits(1, 0);
@@ -639,49 +639,47 @@ int main(void)
     Suite *suite = suite_create("handoff: rules");
     TCase *tc = tcase_create("handoff");
     tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_test(tc, h4_who_has_waited_1_ms_is_handed_it);
-    tcase_add_test(tc, h4_else_it_is_idle_and_the_first_is_woken);
-    tcase_add_test(tc, h4_nobody_waits);
-    tcase_add_loop_test(tc, h4_what_is_not_passed_on_goes_back_to_the_server, 0,
+    tcase_add_test(tc, thread_that_waited_1_ms_is_handed_the_hold);
+    tcase_add_test(tc, hold_without_a_long_waiter_is_idle_and_wakes_the_first);
+    tcase_add_test(tc, hold_without_local_waiters_is_released);
+    tcase_add_loop_test(tc, hold_that_is_not_handed_off_is_released_to_the_server, 0,
                         2 * REASONS);
-    tcase_add_test(tc, h4_a_fair_lock_goes_back_in_any_case);
-    tcase_add_test(tc, h3_nobody_enters_at_D);
-    tcase_add_test(tc, h3_it_may_be_entered_until_D);
-    tcase_add_test(tc, h2_a_hold_whose_release_was_queued_is_gone);
-    tcase_add_test(tc, h1_what_somebody_is_in_is_not_entered);
-    tcase_add_test(tc, h5_who_loses_the_race_sleeps_on_in_its_place);
-    tcase_add_test(tc, h5_who_gives_up_wakes_the_next);
-    tcase_add_test(tc, h5_the_next_may_not_want_it);
-    tcase_add_test(tc, h5_who_was_not_woken_gives_up_alone);
-    tcase_add_test(tc, h5_an_idle_hold_that_nobody_is_on_his_way_to_is_passed_on);
-    tcase_add_loop_test(tc, h6_while_others_wait_it_ends_after_10_ms, 0, 3);
-    tcase_add_test(tc, h6_and_after_1000_sections);
-    tcase_add_test(tc, h6_it_counts_from_the_grant_not_from_the_news);
-    tcase_add_test(tc, h7_nobody_waits_as_the_server_would_tell);
-    tcase_add_test(tc, h7_not_known_it_is_asked_in_time);
-    tcase_add_test(tc, h7_who_unlocks_asks_when_the_budget_is_spent);
-    tcase_add_test(tc, h7_no_is_a_new_budget);
-    tcase_add_test(tc, h7_no_of_a_renewal_that_did_not_ask_is_none);
-    tcase_add_test(tc, h7_renewal_that_asked_renews_the_budget);
-    tcase_add_test(tc, h7_yes_of_any_renewal_counts);
-    tcase_add_test(tc, h7_yes_stays_yes);
-    tcase_add_test(tc, h7_the_server_may_be_told_to_tell_later);
-    tcase_add_test(tc, h8_what_is_shared_is_asked_for_every_third_of_a_presence);
-    tcase_add_test(tc, h8_and_once_a_second_at_least);
-    tcase_add_test(tc, h10_a_loss_is_told_to_who_has_it_now);
-    tcase_add_test(tc, h10_that_of_an_idle_hold_to_nobody);
-    tcase_add_test(
-        tc, h10_what_was_handed_over_and_lost_before_its_thread_knew_is_told_to_nobody);
-    tcase_add_test(tc, a_thread_is_told_of_the_risk_that_it_enters);
-    tcase_add_test(tc, h10_what_was_lost_while_it_was_idle_was_whole);
-    tcase_add_test(tc, h10_but_not_with_a_thread_inside);
-    tcase_add_loop_test(tc, h10_what_is_said_to_be_lost_is_not_passed_on, 0, 2);
-    tcase_add_test(tc, h10_nor_by_the_gate);
-    tcase_add_test(tc, k6_wanted_is_of_the_id_that_it_names);
-    tcase_add_test(tc, k6_it_may_come_before_the_answer);
-    tcase_add_test(tc, k6_but_a_new_id_is_another);
-    tcase_add_test(
-        tc, k6_an_idle_hold_that_a_thread_is_on_its_way_to_stays_within_its_budget);
+    tcase_add_test(tc, fair_lock_is_always_released_to_the_server);
+    tcase_add_test(tc, no_thread_enters_at_the_end_of_the_lease);
+    tcase_add_test(tc, hold_may_be_entered_until_the_end_of_the_lease);
+    tcase_add_test(tc, hold_whose_release_was_queued_is_gone);
+    tcase_add_test(tc, occupied_hold_is_not_entered);
+    tcase_add_test(tc, thread_that_loses_the_race_sleeps_in_its_old_place);
+    tcase_add_test(tc, thread_that_gives_up_wakes_the_next);
+    tcase_add_test(tc, next_thread_may_decline_the_hold);
+    tcase_add_test(tc, thread_that_was_not_woken_wakes_no_other_when_it_gives_up);
+    tcase_add_test(tc, idle_hold_without_a_woken_thread_is_handed_off);
+    tcase_add_loop_test(tc, contended_hand_off_ends_after_10_ms, 0, 3);
+    tcase_add_test(tc, contended_hand_off_ends_after_1000_sections);
+    tcase_add_test(tc, hand_off_time_counts_from_the_grant_not_from_the_message);
+    tcase_add_test(tc, uncontended_hold_has_no_limit_when_the_server_would_recall_it);
+    tcase_add_test(tc, unknown_contention_is_asked_for_in_time);
+    tcase_add_test(tc, unlocking_thread_asks_when_the_budget_is_spent);
+    tcase_add_test(tc, uncontended_reply_renews_the_budget);
+    tcase_add_test(tc, uncontended_reply_to_a_plain_renewal_does_not_renew_the_budget);
+    tcase_add_test(tc, asking_renewal_renews_the_budget);
+    tcase_add_test(tc, contended_reply_to_any_renewal_counts);
+    tcase_add_test(tc, contention_once_known_stays_known);
+    tcase_add_test(tc, later_renewal_may_request_the_recall);
+    tcase_add_test(tc, shared_hold_is_refreshed_every_third_of_a_presence);
+    tcase_add_test(tc, shared_hold_is_refreshed_at_least_once_a_second);
+    tcase_add_test(tc, loss_is_reported_to_the_current_holder);
+    tcase_add_test(tc, loss_of_an_idle_hold_is_reported_to_no_thread);
+    tcase_add_test(tc, loss_before_the_thread_took_its_hand_off_is_reported_to_no_thread);
+    tcase_add_test(tc, entering_thread_learns_of_the_risk);
+    tcase_add_test(tc, hold_lost_while_idle_was_clean);
+    tcase_add_test(tc, hold_lost_with_a_thread_inside_was_not_clean);
+    tcase_add_loop_test(tc, hold_reported_lost_is_not_handed_off, 0, 2);
+    tcase_add_test(tc, hold_reported_lost_is_not_handed_off_by_the_fast_path);
+    tcase_add_test(tc, recall_applies_to_the_id_that_it_names);
+    tcase_add_test(tc, recall_may_arrive_before_the_reply);
+    tcase_add_test(tc, early_recall_does_not_apply_to_a_new_id);
+    tcase_add_test(tc, recalled_idle_hold_with_a_woken_thread_stays_within_its_budget);
     suite_add_tcase(suite, tc);
 
     return test_run_suite(suite);

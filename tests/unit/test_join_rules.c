@@ -40,7 +40,7 @@ static void keep(void)
 /* ---- K14: who joins */
 
 /* rule: K14 */
-START_TEST(k14_threads_join_who_reads)
+START_TEST(threads_share_the_hold_of_a_reader)
 {
     enter_mode('r', "k", 0);
     ck_assert(joins(1) && joins(2));
@@ -104,7 +104,7 @@ static void reopen(int why)
 }
 
 /* rule: K14 */
-START_TEST(k14_who_does_not)
+START_TEST(thread_with_other_needs_does_not_share_a_hold)
 {
     enter_mode('r', "k", 0);
     close_for(_i);
@@ -123,7 +123,7 @@ START_TEST(k14_who_does_not)
 END_TEST
 
 /* rule: K14 */
-START_TEST(k14_what_is_not_kept)
+START_TEST(hold_that_may_not_be_retained_is_released)
 {
     struct rlk_handoff how = keeping;
     enter_mode('r', "k", 0);
@@ -142,7 +142,7 @@ START_TEST(k14_what_is_not_kept)
 END_TEST
 
 /* rule: K14 */
-START_TEST(k14_what_is_kept_is_nobodys)
+START_TEST(retained_read_hold_belongs_to_no_thread)
 {
     keep();
     ck_assert_uint_eq(reg.holds_now, 0);
@@ -157,7 +157,7 @@ START_TEST(k14_what_is_kept_is_nobodys)
 END_TEST
 
 /* rule: K14 */
-START_TEST(k14_so_many_are_kept_and_no_more)
+START_TEST(limited_number_of_read_holds_is_retained)
 {
     enter_mode('r', "k", 0);
     reg.kept_count = 1024;
@@ -168,7 +168,7 @@ END_TEST
 
 /* What is asked whether it may be shared is in use (W22). */
 /* rule: K14 */
-START_TEST(k14_who_asks_uses_it)
+START_TEST(requester_reuses_the_retained_read_hold)
 {
     keep();
     rlk_readshare_use_locked(hold);
@@ -179,7 +179,7 @@ START_TEST(k14_who_asks_uses_it)
 END_TEST
 
 /* rule: K14 */
-START_TEST(k14_it_ends_when_nobody_has_used_it_for_so_long)
+START_TEST(unused_retained_read_hold_ends_after_its_time)
 {
     keep();
     now += keeping.retain_ns;
@@ -189,7 +189,7 @@ START_TEST(k14_it_ends_when_nobody_has_used_it_for_so_long)
 END_TEST
 
 /* rule: K14 */
-START_TEST(k14_it_is_asked_for_every_third_of_a_presence)
+START_TEST(retained_read_hold_is_refreshed_every_third_of_a_presence)
 {
     keep();
     ck_assert_int_eq(hold->timer.when, hold->proof_sent + GRANT * MS / 3);
@@ -201,7 +201,7 @@ START_TEST(k14_it_is_asked_for_every_third_of_a_presence)
 END_TEST
 
 /* rule: K14 */
-START_TEST(k14_at_once_when_the_mailbox_is_lost)
+START_TEST(retained_read_hold_is_refreshed_at_once_when_the_mailbox_is_lost)
 {
     enter_mode('r', "k", 0);
     if (_i)
@@ -214,7 +214,7 @@ END_TEST
 /* ---- a writer comes */
 
 /* rule: K15 */
-START_TEST(k15_wanted_ends_what_is_kept_at_once)
+START_TEST(recall_ends_a_retained_read_hold_at_once)
 {
     keep();
     rlk_registry_wanted_locked(&reg, &hold->id, "n", 1);
@@ -225,7 +225,7 @@ START_TEST(k15_wanted_ends_what_is_kept_at_once)
 END_TEST
 
 /* rule: K15 */
-START_TEST(k15_while_threads_read_nobody_joins_any_more)
+START_TEST(no_thread_joins_a_recalled_read_hold)
 {
     enter_mode('r', "k", 0);
     ck_assert(joins(1));
@@ -238,7 +238,7 @@ START_TEST(k15_while_threads_read_nobody_joins_any_more)
 END_TEST
 
 /* rule: K15 */
-START_TEST(k15_for_another_id_it_is_not)
+START_TEST(recall_of_another_id_has_no_effect)
 {
     keep();
     struct rlk_id id = hold->id;
@@ -250,7 +250,7 @@ END_TEST
 
 /* The one message names one of them. */
 /* rule: K15 */
-START_TEST(k15_it_is_about_all_of_the_process)
+START_TEST(recall_applies_to_all_read_holds_of_the_process)
 {
     enter_mode('r', "k", 0);
     struct rlk_hold *first = hold;
@@ -270,7 +270,7 @@ END_TEST
 
 /* _i: flags of an answer: a writer waits, or tries. Readers do not count. */
 /* rule: K14 */
-START_TEST(k14_an_answer_says_so_too)
+START_TEST(reply_may_carry_the_recall)
 {
     static const unsigned flags[] = { RLK_WRITERS_WAIT, RLK_WANTED,
                                       RLK_READERS_WAIT | RLK_WILL_TELL };
@@ -282,7 +282,7 @@ START_TEST(k14_an_answer_says_so_too)
 END_TEST
 
 /* rule: K14 */
-START_TEST(k14_a_grant_says_so_too)
+START_TEST(grant_may_carry_the_recall)
 {
     enter_mode('r', "k", _i ? RLK_READERS_WAIT | RLK_WILL_TELL : RLK_WRITERS_WAIT);
     ck_assert_int_eq(joins(1), _i);
@@ -291,7 +291,7 @@ END_TEST
 
 /* Answered together with one who does. */
 /* rule: K14 */
-START_TEST(k14_who_did_not_ask_to_be_told_will_not_be)
+START_TEST(hold_without_recall_requested_is_not_retained)
 {
     enter_mode('r', "", RLK_WILL_TELL);
     ck_assert(!hold->tells);
@@ -301,7 +301,7 @@ START_TEST(k14_who_did_not_ask_to_be_told_will_not_be)
 END_TEST
 
 /* rule: K14 */
-START_TEST(k14_what_was_granted_is_kept_when_an_answer_says_that_it_will_be_told)
+START_TEST(granted_hold_is_retained_once_a_reply_promises_the_recall)
 {
     enter_mode('r', "k", RLK_READERS_WAIT);
     ck_assert(!joins(1));
@@ -311,7 +311,7 @@ START_TEST(k14_what_was_granted_is_kept_when_an_answer_says_that_it_will_be_told
 END_TEST
 
 /* rule: K9 */
-START_TEST(k9_it_ends_with_the_process)
+START_TEST(retained_read_hold_ends_with_the_process)
 {
     keep();
     rlk_handoff_end_all_locked(&reg, now);
@@ -333,7 +333,7 @@ static bool takes(int i, struct rlk_hold **ret_spent)
 }
 
 /* rule: K16 */
-START_TEST(k16_it_is_handed_over_while_nobody_else_waits)
+START_TEST(write_hold_is_handed_off_without_other_waiters)
 {
     enter_mode('w', "k", 0);
     waits(1, 5);
@@ -346,7 +346,7 @@ END_TEST
 enum { W_OTHERS, W_NOT_TOLD, W_READER, W_NO_RETAIN, W_DEAF, W_REASONS };
 
 /* rule: W25 */
-START_TEST(w25_not_past_the_server)
+START_TEST(write_hold_is_not_handed_off_past_waiters_at_the_server)
 {
     struct rlk_handoff how = keeping;
     enter_mode('w', _i == W_NOT_TOLD ? "" : "k", _i == W_OTHERS ? RLK_READERS_WAIT : 0);
@@ -361,7 +361,7 @@ START_TEST(w25_not_past_the_server)
 END_TEST
 
 /* rule: W25 */
-START_TEST(w25_nor_by_one_who_is_on_his_way)
+START_TEST(woken_thread_does_not_enter_past_waiters_at_the_server)
 {
     struct rlk_hold *spent;
     enter_mode('w', "k", 0);
@@ -374,7 +374,7 @@ START_TEST(w25_nor_by_one_who_is_on_his_way)
 END_TEST
 
 /* rule: K16 */
-START_TEST(k16_it_is_kept_and_taken_again)
+START_TEST(write_hold_is_retained_and_taken_again)
 {
     struct rlk_hold *spent;
     enter_mode('w', "k", 0);
@@ -386,7 +386,7 @@ START_TEST(k16_it_is_kept_and_taken_again)
 END_TEST
 
 /* rule: K16 */
-START_TEST(k16_one_who_wants_to_read_has_it_given_back)
+START_TEST(reader_of_the_process_recalls_the_retained_write_hold)
 {
     struct rlk_hold *spent;
     enter_mode('w', "k", 0);
@@ -398,7 +398,7 @@ START_TEST(k16_one_who_wants_to_read_has_it_given_back)
 END_TEST
 
 /* rule: H11 */
-START_TEST(h11_each_section_of_a_writer_has_a_token)
+START_TEST(each_section_of_a_writer_has_a_token)
 {
     struct rlk_hold *spent;
     enter_mode('W', "k", 0);
@@ -414,7 +414,7 @@ START_TEST(h11_each_section_of_a_writer_has_a_token)
 END_TEST
 
 /* rule: H11 */
-START_TEST(h11_downgraded_it_keeps_its_own)
+START_TEST(downgraded_hold_has_the_token_of_its_section)
 {
     struct rlk_hold *spent;
     enter_mode('W', "k", 0);
@@ -440,35 +440,37 @@ int main(void)
     Suite *suite = suite_create("joining: rules");
     TCase *tc = tcase_create("read");
     tcase_add_checked_fixture(tc, open_rwlock, tear_down);
-    tcase_add_test(tc, k14_threads_join_who_reads);
-    tcase_add_loop_test(tc, k14_who_does_not, 0, REASONS);
-    tcase_add_loop_test(tc, k14_what_is_not_kept, 0, CLOSED_REASONS + 3);
-    tcase_add_test(tc, k14_what_is_kept_is_nobodys);
-    tcase_add_test(tc, k14_so_many_are_kept_and_no_more);
-    tcase_add_test(tc, k14_who_asks_uses_it);
-    tcase_add_test(tc, k14_it_ends_when_nobody_has_used_it_for_so_long);
-    tcase_add_test(tc, k14_it_is_asked_for_every_third_of_a_presence);
-    tcase_add_loop_test(tc, k14_at_once_when_the_mailbox_is_lost, 0, 2);
-    tcase_add_test(tc, k15_wanted_ends_what_is_kept_at_once);
-    tcase_add_test(tc, k15_while_threads_read_nobody_joins_any_more);
-    tcase_add_test(tc, k15_for_another_id_it_is_not);
-    tcase_add_loop_test(tc, k15_it_is_about_all_of_the_process, 0, 2);
-    tcase_add_loop_test(tc, k14_an_answer_says_so_too, 0, 3);
-    tcase_add_loop_test(tc, k14_a_grant_says_so_too, 0, 2);
-    tcase_add_test(tc, k14_who_did_not_ask_to_be_told_will_not_be);
-    tcase_add_test(tc,
-                   k14_what_was_granted_is_kept_when_an_answer_says_that_it_will_be_told);
-    tcase_add_test(tc, k9_it_ends_with_the_process);
+    tcase_add_test(tc, threads_share_the_hold_of_a_reader);
+    tcase_add_loop_test(tc, thread_with_other_needs_does_not_share_a_hold, 0, REASONS);
+    tcase_add_loop_test(tc, hold_that_may_not_be_retained_is_released, 0,
+                        CLOSED_REASONS + 3);
+    tcase_add_test(tc, retained_read_hold_belongs_to_no_thread);
+    tcase_add_test(tc, limited_number_of_read_holds_is_retained);
+    tcase_add_test(tc, requester_reuses_the_retained_read_hold);
+    tcase_add_test(tc, unused_retained_read_hold_ends_after_its_time);
+    tcase_add_test(tc, retained_read_hold_is_refreshed_every_third_of_a_presence);
+    tcase_add_loop_test(
+        tc, retained_read_hold_is_refreshed_at_once_when_the_mailbox_is_lost, 0, 2);
+    tcase_add_test(tc, recall_ends_a_retained_read_hold_at_once);
+    tcase_add_test(tc, no_thread_joins_a_recalled_read_hold);
+    tcase_add_test(tc, recall_of_another_id_has_no_effect);
+    tcase_add_loop_test(tc, recall_applies_to_all_read_holds_of_the_process, 0, 2);
+    tcase_add_loop_test(tc, reply_may_carry_the_recall, 0, 3);
+    tcase_add_loop_test(tc, grant_may_carry_the_recall, 0, 2);
+    tcase_add_test(tc, hold_without_recall_requested_is_not_retained);
+    tcase_add_test(tc, granted_hold_is_retained_once_a_reply_promises_the_recall);
+    tcase_add_test(tc, retained_read_hold_ends_with_the_process);
     suite_add_tcase(suite, tc);
     tc = tcase_create("write");
     tcase_add_checked_fixture(tc, open_rwlock, tear_down);
-    tcase_add_test(tc, k16_it_is_handed_over_while_nobody_else_waits);
-    tcase_add_loop_test(tc, w25_not_past_the_server, 0, W_REASONS);
-    tcase_add_test(tc, w25_nor_by_one_who_is_on_his_way);
-    tcase_add_test(tc, k16_it_is_kept_and_taken_again);
-    tcase_add_test(tc, k16_one_who_wants_to_read_has_it_given_back);
-    tcase_add_test(tc, h11_each_section_of_a_writer_has_a_token);
-    tcase_add_test(tc, h11_downgraded_it_keeps_its_own);
+    tcase_add_test(tc, write_hold_is_handed_off_without_other_waiters);
+    tcase_add_loop_test(tc, write_hold_is_not_handed_off_past_waiters_at_the_server, 0,
+                        W_REASONS);
+    tcase_add_test(tc, woken_thread_does_not_enter_past_waiters_at_the_server);
+    tcase_add_test(tc, write_hold_is_retained_and_taken_again);
+    tcase_add_test(tc, reader_of_the_process_recalls_the_retained_write_hold);
+    tcase_add_test(tc, each_section_of_a_writer_has_a_token);
+    tcase_add_test(tc, downgraded_hold_has_the_token_of_its_section);
     suite_add_tcase(suite, tc);
     return test_run_suite(suite);
 }

@@ -40,7 +40,7 @@ static bool takes_again(int i)
 enum { NO_TIME, DEAF, FIXED, DIED, NOT_TOLD, OTHERS, AT_RISK, ASKER, ENDING, REASONS };
 
 /* rule: K1 */
-START_TEST(k1_what_is_not_kept)
+START_TEST(hold_that_may_not_be_retained_is_given_back)
 {
     struct rlk_handoff how = keeping;
 
@@ -61,7 +61,7 @@ START_TEST(k1_what_is_not_kept)
 END_TEST
 
 /* rule: K1 */
-START_TEST(k1_what_is_kept_is_nobodys)
+START_TEST(retained_hold_belongs_to_no_thread)
 {
     keep();
     ck_assert_uint_eq(reg.holds_now, 0);
@@ -72,7 +72,7 @@ START_TEST(k1_what_is_kept_is_nobodys)
 END_TEST
 
 /* rule: K1 */
-START_TEST(k1_with_somebody_waiting_it_is_passed_on)
+START_TEST(hold_with_a_local_waiter_is_handed_off_not_retained)
 {
     enter("k", 0);
     waits(1, 5);
@@ -85,7 +85,7 @@ END_TEST
 /* ---- K5 */
 
 /* rule: K5 */
-START_TEST(k5_it_is_asked_for_every_third_of_a_presence)
+START_TEST(retained_hold_is_refreshed_every_third_of_a_presence)
 {
     keep();
     int64_t answered = hold->proof_sent;
@@ -104,7 +104,7 @@ START_TEST(k5_it_is_asked_for_every_third_of_a_presence)
 END_TEST
 
 /* rule: K1 */
-START_TEST(k1_it_is_asked_for_at_once_when_the_mailbox_is_lost)
+START_TEST(retained_hold_is_refreshed_at_once_when_the_mailbox_is_lost)
 {
     keep();
     rlk_handoff_ask_all_locked(&reg);
@@ -115,7 +115,7 @@ END_TEST
 /* ---- K6 */
 
 /* rule: K6 */
-START_TEST(k6_wanted_ends_it_at_once)
+START_TEST(recall_ends_a_retained_hold_at_once)
 {
     keep();
     rlk_registry_wanted_locked(&reg, &hold->id, "n", 1);
@@ -126,7 +126,7 @@ START_TEST(k6_wanted_ends_it_at_once)
 END_TEST
 
 /* rule: K6 */
-START_TEST(k6_but_not_with_a_thread_inside)
+START_TEST(recall_does_not_end_a_hold_with_a_thread_inside)
 {
     keep();
     ck_assert(rlk_fastpath_enter(&threads[0]));
@@ -138,7 +138,7 @@ START_TEST(k6_but_not_with_a_thread_inside)
 END_TEST
 
 /* rule: K5 */
-START_TEST(k5_so_does_an_answer)
+START_TEST(contended_reply_ends_a_retained_hold)
 {
     keep();
     rlk_handoff_answered_locked(hold, now, RLK_WRITERS_WAIT);
@@ -148,7 +148,7 @@ START_TEST(k5_so_does_an_answer)
 END_TEST
 
 /* rule: K6 */
-START_TEST(k6_wanted_may_come_before_the_answer_to_a_try)
+START_TEST(recall_may_arrive_before_the_reply_to_a_try)
 {
     struct rlk_hold *tries = rlk_hold_new_locked(lock, &threads[0], 'm', GRANT);
     tries->lease_ms = LEASE;
@@ -171,7 +171,7 @@ END_TEST
 /* ---- K8 */
 
 /* rule: K8 */
-START_TEST(k8_what_is_said_to_be_lost_is_asked_for_at_once_and_not_kept)
+START_TEST(hold_reported_lost_is_refreshed_at_once_and_not_retained)
 {
     keep();
     ck_assert(rlk_fastpath_enter(&threads[0]));
@@ -183,7 +183,7 @@ START_TEST(k8_what_is_said_to_be_lost_is_asked_for_at_once_and_not_kept)
 END_TEST
 
 /* rule: K8 */
-START_TEST(k8_nor_passed_on)
+START_TEST(hold_reported_lost_is_not_handed_off)
 {
     enter("k", 0);
     waits(1, _i == 0 ? 0 : 5);
@@ -193,7 +193,7 @@ START_TEST(k8_nor_passed_on)
 END_TEST
 
 /* rule: K8 */
-START_TEST(k8_idle_it_is_asked_for_at_once)
+START_TEST(idle_hold_reported_lost_is_refreshed_at_once)
 {
     keep();
     rlk_registry_lost_locked(&reg, &hold->id, "n", 1);
@@ -205,7 +205,7 @@ END_TEST
 /* ---- K7 */
 
 /* rule: K7 */
-START_TEST(k7_it_is_taken_again_without_the_server)
+START_TEST(retained_hold_is_taken_again_without_the_server)
 {
     keep();
     ck_assert(takes_again(1));
@@ -217,7 +217,7 @@ START_TEST(k7_it_is_taken_again_without_the_server)
 END_TEST
 
 /* rule: K7 */
-START_TEST(k7_but_not_at_risk_and_not_by_whom_it_does_not_suit)
+START_TEST(retained_hold_at_risk_or_of_other_needs_is_not_taken_again)
 {
     keep();
     if (_i == 0)
@@ -231,7 +231,7 @@ START_TEST(k7_but_not_at_risk_and_not_by_whom_it_does_not_suit)
 END_TEST
 
 /* rule: K7 */
-START_TEST(k7_its_whole_lease_is_asked_for_then)
+START_TEST(retaken_hold_is_renewed_for_a_whole_lease)
 {
     keep();
     hold->renew_at = now - 1; /* of which nobody took notice while it was idle */
@@ -245,7 +245,7 @@ END_TEST
 /* ---- K9 */
 
 /* rule: K9 */
-START_TEST(k9_it_ends_when_nobody_has_used_it_for_so_long)
+START_TEST(unused_retained_hold_ends_after_its_time)
 {
     keep();
     ck_assert_int_eq(rlk_handoff_idle_until(hold), now + 5000 * MS);
@@ -261,7 +261,7 @@ END_TEST
 
 /* Or its timer, which is due, would be the first one for ever. */
 /* rule: K9 */
-START_TEST(k9_no_timer_is_due_for_a_thread_inside_by_the_gate)
+START_TEST(no_timer_is_due_for_a_thread_inside_by_the_fast_path)
 {
     keep();
     hold->pass->retain_ns = 1;
@@ -274,7 +274,7 @@ END_TEST
 
 /* What a thread inside by the gate has is a lease, not a grant. */
 /* rule: K5 */
-START_TEST(k5_the_risk_is_that_of_the_lease_while_a_thread_is_inside)
+START_TEST(lease_alone_decides_the_risk_while_a_thread_is_inside)
 {
     keep();
     int64_t risk = hold->risk;
@@ -288,7 +288,7 @@ START_TEST(k5_the_risk_is_that_of_the_lease_while_a_thread_is_inside)
 END_TEST
 
 /* rule: K1 */
-START_TEST(k1_the_gate_of_a_kept_hold_is_for_those_who_keep)
+START_TEST(fast_path_of_a_retained_hold_serves_retaining_locks_only)
 {
     struct rlk_handoff passing = { .ns = keeping.ns, .count = keeping.count };
 
@@ -305,7 +305,7 @@ START_TEST(k1_the_gate_of_a_kept_hold_is_for_those_who_keep)
 END_TEST
 
 /* rule: K1 */
-START_TEST(k1_so_many_are_kept_and_no_more)
+START_TEST(limited_number_of_holds_is_retained)
 {
     enter("k", 0);
     reg.kept_count = 1024;
@@ -315,7 +315,7 @@ START_TEST(k1_so_many_are_kept_and_no_more)
 END_TEST
 
 /* rule: K1 */
-START_TEST(k1_those_kept_are_counted)
+START_TEST(retained_holds_are_counted)
 {
     keep();
     ck_assert_uint_eq(reg.kept_count, 1);
@@ -326,7 +326,7 @@ END_TEST
 
 /* A try of ours that overtakes the release goes round again. */
 /* rule: K9 */
-START_TEST(k9_what_is_being_given_back_is_counted)
+START_TEST(holds_being_released_are_counted)
 {
     keep();
     ck_assert_uint_eq(lock->going, 0);
@@ -341,7 +341,7 @@ START_TEST(k9_what_is_being_given_back_is_counted)
 END_TEST
 
 /* rule: K9 */
-START_TEST(k9_or_when_its_lease_is_at_risk)
+START_TEST(retained_hold_ends_when_its_lease_is_at_risk)
 {
     keep();
     ck_assert(rlk_handoff_idle_due_locked(hold, hold->risk));
@@ -351,7 +351,7 @@ START_TEST(k9_or_when_its_lease_is_at_risk)
 END_TEST
 
 /* rule: K9 */
-START_TEST(k9_or_when_the_process_ends)
+START_TEST(retained_hold_ends_with_the_process)
 {
     keep();
     rlk_handoff_end_all_locked(&reg, now);
@@ -373,7 +373,7 @@ static void keep_robust(void)
 }
 
 /* rule: K11 */
-START_TEST(k11_it_is_said_to_be_clean_when_it_has_rested)
+START_TEST(robust_hold_is_reported_clean_after_a_rest)
 {
     keep_robust();
     now += CLEAN_MS * MS - 1;
@@ -393,7 +393,7 @@ START_TEST(k11_it_is_said_to_be_clean_when_it_has_rested)
 END_TEST
 
 /* rule: K11 */
-START_TEST(k11_what_is_not_robust_or_not_kept_is_not)
+START_TEST(hold_not_robust_or_not_retained_is_not_reported_clean)
 {
     if (_i == 0) {
         keep();
@@ -409,7 +409,7 @@ START_TEST(k11_what_is_not_robust_or_not_kept_is_not)
 END_TEST
 
 /* rule: K11 */
-START_TEST(k11_whose_owner_before_died_has_the_second_mark)
+START_TEST(hold_with_EOWNERDEAD_uses_the_second_mark)
 {
     hold = rlk_hold_new_locked(lock, &threads[0], 'm', GRANT);
     strcpy(hold->id.flags, "bk");
@@ -429,33 +429,34 @@ int main(void)
     Suite *suite = suite_create("keep: rules");
     TCase *tc = tcase_create("keep");
     tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_loop_test(tc, k1_what_is_not_kept, 0, REASONS);
-    tcase_add_test(tc, k1_what_is_kept_is_nobodys);
-    tcase_add_test(tc, k1_with_somebody_waiting_it_is_passed_on);
-    tcase_add_test(tc, k1_it_is_asked_for_at_once_when_the_mailbox_is_lost);
-    tcase_add_test(tc, k5_it_is_asked_for_every_third_of_a_presence);
-    tcase_add_test(tc, k5_so_does_an_answer);
-    tcase_add_test(tc, k6_wanted_ends_it_at_once);
-    tcase_add_test(tc, k6_but_not_with_a_thread_inside);
-    tcase_add_test(tc, k7_it_is_taken_again_without_the_server);
-    tcase_add_loop_test(tc, k7_but_not_at_risk_and_not_by_whom_it_does_not_suit, 0, 2);
-    tcase_add_test(tc, k7_its_whole_lease_is_asked_for_then);
-    tcase_add_test(tc, k9_it_ends_when_nobody_has_used_it_for_so_long);
-    tcase_add_test(tc, k9_or_when_its_lease_is_at_risk);
-    tcase_add_test(tc, k9_or_when_the_process_ends);
-    tcase_add_test(tc, k9_no_timer_is_due_for_a_thread_inside_by_the_gate);
-    tcase_add_test(tc, k9_what_is_being_given_back_is_counted);
-    tcase_add_test(tc, k5_the_risk_is_that_of_the_lease_while_a_thread_is_inside);
-    tcase_add_test(tc, k1_the_gate_of_a_kept_hold_is_for_those_who_keep);
-    tcase_add_test(tc, k1_so_many_are_kept_and_no_more);
-    tcase_add_test(tc, k1_those_kept_are_counted);
-    tcase_add_test(tc, k6_wanted_may_come_before_the_answer_to_a_try);
-    tcase_add_test(tc, k8_what_is_said_to_be_lost_is_asked_for_at_once_and_not_kept);
-    tcase_add_loop_test(tc, k8_nor_passed_on, 0, 2);
-    tcase_add_test(tc, k8_idle_it_is_asked_for_at_once);
-    tcase_add_test(tc, k11_it_is_said_to_be_clean_when_it_has_rested);
-    tcase_add_loop_test(tc, k11_what_is_not_robust_or_not_kept_is_not, 0, 2);
-    tcase_add_test(tc, k11_whose_owner_before_died_has_the_second_mark);
+    tcase_add_loop_test(tc, hold_that_may_not_be_retained_is_given_back, 0, REASONS);
+    tcase_add_test(tc, retained_hold_belongs_to_no_thread);
+    tcase_add_test(tc, hold_with_a_local_waiter_is_handed_off_not_retained);
+    tcase_add_test(tc, retained_hold_is_refreshed_at_once_when_the_mailbox_is_lost);
+    tcase_add_test(tc, retained_hold_is_refreshed_every_third_of_a_presence);
+    tcase_add_test(tc, contended_reply_ends_a_retained_hold);
+    tcase_add_test(tc, recall_ends_a_retained_hold_at_once);
+    tcase_add_test(tc, recall_does_not_end_a_hold_with_a_thread_inside);
+    tcase_add_test(tc, retained_hold_is_taken_again_without_the_server);
+    tcase_add_loop_test(tc, retained_hold_at_risk_or_of_other_needs_is_not_taken_again, 0,
+                        2);
+    tcase_add_test(tc, retaken_hold_is_renewed_for_a_whole_lease);
+    tcase_add_test(tc, unused_retained_hold_ends_after_its_time);
+    tcase_add_test(tc, retained_hold_ends_when_its_lease_is_at_risk);
+    tcase_add_test(tc, retained_hold_ends_with_the_process);
+    tcase_add_test(tc, no_timer_is_due_for_a_thread_inside_by_the_fast_path);
+    tcase_add_test(tc, holds_being_released_are_counted);
+    tcase_add_test(tc, lease_alone_decides_the_risk_while_a_thread_is_inside);
+    tcase_add_test(tc, fast_path_of_a_retained_hold_serves_retaining_locks_only);
+    tcase_add_test(tc, limited_number_of_holds_is_retained);
+    tcase_add_test(tc, retained_holds_are_counted);
+    tcase_add_test(tc, recall_may_arrive_before_the_reply_to_a_try);
+    tcase_add_test(tc, hold_reported_lost_is_refreshed_at_once_and_not_retained);
+    tcase_add_loop_test(tc, hold_reported_lost_is_not_handed_off, 0, 2);
+    tcase_add_test(tc, idle_hold_reported_lost_is_refreshed_at_once);
+    tcase_add_test(tc, robust_hold_is_reported_clean_after_a_rest);
+    tcase_add_loop_test(tc, hold_not_robust_or_not_retained_is_not_reported_clean, 0, 2);
+    tcase_add_test(tc, hold_with_EOWNERDEAD_uses_the_second_mark);
     suite_add_tcase(suite, tc);
     return test_run_suite(suite);
 }

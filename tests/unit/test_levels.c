@@ -138,7 +138,7 @@ START_TEST(many_levels_of_one_mode_need_no_memory)
 }
 END_TEST
 
-START_TEST(turns_beyond_two_are_kept_elsewhere_until_they_are_gone)
+START_TEST(entries_beyond_two_are_stored_elsewhere_until_they_end)
 {
     depth = 0;
     for (int i = 0; i < MODEL_MAX; i++) {
@@ -225,7 +225,7 @@ int main(void)
     tcase_add_test(tc, zeroed_ones_are_empty);
     tcase_add_loop_test(tc, any_sequence_is_as_a_list_of_levels, 0, SEEDS);
     tcase_add_test(tc, many_levels_of_one_mode_need_no_memory);
-    tcase_add_test(tc, turns_beyond_two_are_kept_elsewhere_until_they_are_gone);
+    tcase_add_test(tc, entries_beyond_two_are_stored_elsewhere_until_they_end);
     tcase_add_loop_test(tc, failed_allocation_changes_nothing, 0, 4);
     tcase_add_test(tc, more_than_INT_MAX_levels_are_refused);
     tcase_add_test(tc, downgraded_levels_are_reads);

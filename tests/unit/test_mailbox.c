@@ -79,7 +79,7 @@ START_TEST(grant_of_several_is_read)
 }
 END_TEST
 
-START_TEST(lost_and_wanted_are_read)
+START_TEST(messages_lost_and_wanted_are_parsed)
 {
     const char lost[] = "1 lost " ID " a", wanted[] = "1 wanted " ID " a";
     ck_assert(rlk_mailbox_parse(&mail, lost, strlen(lost)));
@@ -243,7 +243,7 @@ int main(void)
     tcase_add_test(tc, grant_is_read);
     tcase_add_test(tc, grant_of_several_is_read);
     tcase_add_test(tc, most_grants_that_fit_are_read);
-    tcase_add_test(tc, lost_and_wanted_are_read);
+    tcase_add_test(tc, messages_lost_and_wanted_are_parsed);
     tcase_add_test(tc, name_may_hold_any_byte);
     suite_add_tcase(suite, tc);
 

@@ -80,7 +80,7 @@ static void knows_its_own(void)
 }
 
 /* _i: also the first that it makes. */
-START_TEST(one_that_is_closed_at_once_is_made_anew_and_marks_are_believed)
+START_TEST(connection_closed_at_once_is_opened_again_and_marks_are_believed)
 {
     if (_i)
         knows_its_own();
@@ -148,7 +148,7 @@ int main(void)
     Suite *suite = suite_create("marks");
     TCase *tc = tcase_create("marks");
     tcase_add_loop_test(
-        tc, one_that_is_closed_at_once_is_made_anew_and_marks_are_believed, 0, 2);
+        tc, connection_closed_at_once_is_opened_again_and_marks_are_believed, 0, 2);
     tcase_add_loop_test(tc, number_that_the_program_takes_at_once_is_left_to_it, 0, 2);
     tcase_add_test(tc, one_that_is_always_closed_is_none);
     tcase_add_test(tc, without_memory_for_a_mark_there_is_none);

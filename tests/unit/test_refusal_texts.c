@@ -199,7 +199,7 @@ START_TEST(what_a_command_inside_a_script_said_is_understood_as_by_itself)
 END_TEST
 
 /* A value that quotes such a word is none of them. */
-START_TEST(a_word_amid_a_text_is_no_code)
+START_TEST(word_inside_a_text_is_no_code)
 {
     static const char text[] =
         "ERR Error running script (call to f_%s): no WRONGTYPE Operation";
@@ -281,7 +281,7 @@ static Suite *make_suite(void)
                         sizeof(outer) / sizeof(outer[0]));
     tcase_add_loop_test(
         texts, what_a_command_inside_a_script_said_is_understood_as_by_itself, 0, SAID);
-    tcase_add_test(texts, a_word_amid_a_text_is_no_code);
+    tcase_add_test(texts, word_inside_a_text_is_no_code);
     tcase_add_test(texts, every_line_of_every_script_is_found);
     tcase_add_test(texts, no_text_overruns_or_shows_what_is_not_printable);
     suite_add_tcase(s, texts);

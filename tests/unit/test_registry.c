@@ -162,7 +162,7 @@ START_TEST(held_counts_from_when_the_request_left)
 END_TEST
 
 /* rule: T8 */
-START_TEST(T8_held_counts_what_is_left)
+START_TEST(held_reply_counts_the_remaining_time)
 {
     struct rlk_hold *hold = ask(&thread);
     rlk_hold_held_locked(hold, now, 1000, 0);
@@ -230,7 +230,7 @@ END_TEST
 /* ---- T1 */
 
 /* rule: T1 */
-START_TEST(T1_grant_of_the_confirmed_ticket_is_believed)
+START_TEST(grant_of_the_confirmed_ticket_is_believed)
 {
     struct rlk_hold *hold = ask(&thread);
     rlk_hold_queued_locked(hold, 7, now - 100 * MS);
@@ -248,7 +248,7 @@ START_TEST(T1_grant_of_the_confirmed_ticket_is_believed)
 END_TEST
 
 /* rule: T1 */
-START_TEST(T1_grant_without_a_confirmed_answer_is_not_believed)
+START_TEST(grant_without_a_confirmed_reply_is_not_believed)
 {
     struct rlk_hold *hold = ask(&thread);
     ck_assert(grant(hold, 7));
@@ -259,7 +259,7 @@ START_TEST(T1_grant_without_a_confirmed_answer_is_not_believed)
 END_TEST
 
 /* rule: T1 */
-START_TEST(T1_grant_that_overtook_the_answer_is_believed_with_it)
+START_TEST(grant_that_overtook_the_reply_is_believed_with_it)
 {
     struct rlk_hold *hold = ask(&thread);
     ck_assert(rlk_registry_grant_locked(&reg, &hold->id, "n", 1, 7, 99, 1));
@@ -272,7 +272,7 @@ START_TEST(T1_grant_that_overtook_the_answer_is_believed_with_it)
 END_TEST
 
 /* rule: T1 */
-START_TEST(T1_stale_grant_is_not_believed_after_joining_anew)
+START_TEST(stale_grant_is_not_believed_after_queueing_again)
 {
     /* the counterexample: granted ticket 7 unread, stopped, lapsed, joined anew as 9 */
     struct rlk_hold *hold = ask(&thread);
@@ -290,7 +290,7 @@ START_TEST(T1_stale_grant_is_not_believed_after_joining_anew)
 }
 END_TEST
 
-START_TEST(waiter_whose_polls_are_refused_asks_and_takes_the_ticket_that_it_is_told)
+START_TEST(waiter_with_refused_polls_asks_and_takes_the_new_ticket)
 {
     struct rlk_hold *hold = ask(&thread);
     rlk_hold_queued_locked(hold, 9, now);
@@ -308,7 +308,7 @@ START_TEST(waiter_whose_polls_are_refused_asks_and_takes_the_ticket_that_it_is_t
 END_TEST
 
 /* rule: T1 */
-START_TEST(T1_stale_grant_read_first_is_dropped_by_the_new_ticket)
+START_TEST(stale_grant_read_first_is_dropped_by_the_new_ticket)
 {
     struct rlk_hold *hold = ask(&thread);
     ck_assert(grant(hold, 7));
@@ -322,7 +322,7 @@ START_TEST(T1_stale_grant_read_first_is_dropped_by_the_new_ticket)
 END_TEST
 
 /* rule: T1 */
-START_TEST(T1_nothing_of_a_grant_outlives_gone)
+START_TEST(no_grant_outlives_the_reply_gone)
 {
     struct rlk_hold *hold = ask(&thread);
     ck_assert(grant(hold, 7));
@@ -349,7 +349,7 @@ static void nothing_comes_of(const struct rlk_id *id, const char *name)
 }
 
 /* rule: T7 */
-START_TEST(T7_nothing_comes_of_a_message_about_an_id_nobody_knows)
+START_TEST(message_about_an_unknown_id_has_no_effect)
 {
     struct rlk_hold *hold = ask(&thread);
     struct rlk_id id = hold->id;
@@ -369,7 +369,7 @@ START_TEST(T7_nothing_comes_of_a_message_about_an_id_nobody_knows)
 END_TEST
 
 /* rule: T7 */
-START_TEST(T7_nothing_comes_of_a_flood_of_grants_for_ids_nobody_knows)
+START_TEST(flood_of_grants_for_unknown_ids_has_no_effect)
 {
     struct rlk_hold *hold = ask(&thread);
     struct rlk_id id = hold->id;
@@ -409,7 +409,7 @@ static void in_a_form(int form)
 }
 
 /* rule: T7 */
-START_TEST(T7_grant_of_an_id_under_way_is_no_orphan)
+START_TEST(grant_for_an_id_in_flight_is_no_orphan)
 {
     in_a_form(_i);
     struct rlk_hold *hold = in_form(_i);
@@ -441,7 +441,7 @@ static void enter_and_leave(struct rlk_hold *hold, bool doubted, bool others)
 }
 
 /* rule: T10 */
-START_TEST(T10_loss_read_before_the_answer_is_remembered)
+START_TEST(loss_read_before_the_reply_is_remembered)
 {
     in_a_form(_i);
     struct rlk_hold *hold = in_form(_i);
@@ -453,7 +453,7 @@ START_TEST(T10_loss_read_before_the_answer_is_remembered)
 END_TEST
 
 /* rule: K6 */
-START_TEST(K6_so_is_it_that_somebody_wants_it)
+START_TEST(recall_read_before_the_reply_is_remembered)
 {
     in_a_form(_i);
     struct rlk_hold *hold = in_form(_i), *other = in_form(_i);
@@ -464,7 +464,7 @@ START_TEST(K6_so_is_it_that_somebody_wants_it)
 }
 END_TEST
 
-START_TEST(and_both_are_of_that_id_alone)
+START_TEST(early_loss_and_recall_apply_to_their_id_alone)
 {
     in_a_form(_i);
     struct rlk_hold *hold = in_form(_i);
@@ -497,7 +497,7 @@ static void was_had(const struct rlk_id *id)
 
 /* Its release, which was put off, goes out at once. */
 /* rule: T7 */
-START_TEST(T7_grant_of_an_id_that_was_given_up_is_released_at_once)
+START_TEST(grant_for_an_abandoned_id_is_released_immediately)
 {
     in_a_form(_i);
     struct rlk_hold *hold = in_form(_i);
@@ -516,7 +516,7 @@ START_TEST(T7_grant_of_an_id_that_was_given_up_is_released_at_once)
 END_TEST
 
 /* rule: L2 */
-START_TEST(L2_grant_of_what_had_its_turn_is_given_back_once)
+START_TEST(grant_for_a_past_turn_is_given_back_once)
 {
     struct rlk_hold *hold = ask(&thread);
     struct rlk_id id = hold->id;
@@ -528,7 +528,7 @@ START_TEST(L2_grant_of_what_had_its_turn_is_given_back_once)
 END_TEST
 
 /* rule: L2 */
-START_TEST(L2_the_oldest_are_forgotten_and_what_never_queued_was_never_known)
+START_TEST(oldest_past_ids_are_forgotten_and_unqueued_ids_never_known)
 {
     struct rlk_id ids[2];
     for (int i = 0; i <= RLK_PAST_MAX; i++) {
@@ -551,7 +551,7 @@ END_TEST
 
 /* A queue of a mutex ends when nobody waits any more. */
 /* rule: T7 */
-START_TEST(T7_what_was_given_up_is_known_though_nobody_waits_any_more)
+START_TEST(abandoned_ids_are_known_when_no_waiter_is_left)
 {
     struct rlk_hold *hold = in_form(_i);
     rlk_hold_give_up_locked(hold, now, now + 3000 * MS);
@@ -564,7 +564,7 @@ START_TEST(T7_what_was_given_up_is_known_though_nobody_waits_any_more)
 END_TEST
 
 /* rule: T7 */
-START_TEST(T7_grant_is_left_to_the_cancel_that_is_under_way)
+START_TEST(grant_is_left_to_the_cancel_in_flight)
 {
     struct rlk_hold *hold = ask(&thread);
     rlk_hold_queued_locked(hold, 7, now);
@@ -575,7 +575,7 @@ START_TEST(T7_grant_is_left_to_the_cancel_that_is_under_way)
 }
 END_TEST
 
-START_TEST(grant_that_the_answer_has_told_is_known)
+START_TEST(grant_known_from_the_reply_changes_nothing)
 {
     struct rlk_hold *hold = enter();
     int64_t end = hold->end;
@@ -605,7 +605,7 @@ static void stops_asking(struct rlk_hold *hold)
     drop(hold);
 }
 
-START_TEST(who_asks_though_he_is_queued_believes_a_grant_meanwhile)
+START_TEST(queued_requester_believes_a_grant_that_comes_meanwhile)
 {
     struct rlk_hold *hold = asks_though_queued();
     ck_assert(grant(hold, 7));
@@ -614,7 +614,7 @@ START_TEST(who_asks_though_he_is_queued_believes_a_grant_meanwhile)
 }
 END_TEST
 
-START_TEST(who_asks_though_he_is_queued_may_be_told_a_smaller_ticket)
+START_TEST(queued_requester_may_be_given_a_smaller_ticket)
 {
     struct rlk_hold *hold = asks_though_queued();
     rlk_hold_queued_locked(hold, 5, now + 5 * MS); /* from before he asked */
@@ -626,7 +626,7 @@ START_TEST(who_asks_though_he_is_queued_may_be_told_a_smaller_ticket)
 }
 END_TEST
 
-START_TEST(who_asks_in_vain_is_queued_as_before)
+START_TEST(failed_request_leaves_the_requester_queued)
 {
     struct rlk_hold *hold = asks_though_queued();
     rlk_hold_asked_in_vain_locked(hold, now + 20 * MS);
@@ -663,7 +663,7 @@ START_TEST(grant_that_may_be_older_than_what_is_believed_in_has_the_server_asked
 }
 END_TEST
 
-START_TEST(answer_of_before_an_older_grant_does_not_stop_who_is_to_ask)
+START_TEST(earlier_reply_does_not_stop_the_requester)
 {
     struct rlk_hold *inside, *hold = older_grant(&inside);
     rlk_hold_queued_locked(hold, 7, now - 5 * MS);
@@ -690,7 +690,7 @@ START_TEST(grant_is_not_the_newest_when_another_was_entered_since)
 END_TEST
 
 /* rule: T12 */
-START_TEST(T12_token_of_a_reply_overrides_that_of_a_message)
+START_TEST(token_of_a_reply_overrides_that_of_a_message)
 {
     struct rlk_hold *hold = ask(&thread);
     rlk_hold_queued_locked(hold, 7, now);
@@ -705,7 +705,7 @@ END_TEST
 /* ---- T6 */
 
 /* rule: T6 */
-START_TEST(T6_lost_hold_believes_nothing_more)
+START_TEST(lost_hold_believes_no_later_reply)
 {
     struct rlk_hold *hold = enter();
     int64_t end = hold->end;
@@ -806,7 +806,7 @@ START_TEST(left_hold_is_given_back)
 }
 END_TEST
 
-START_TEST(background_release_keeps_the_hold_until_its_end)
+START_TEST(background_release_retains_the_hold_until_its_end)
 {
     struct rlk_hold *hold = enter();
     rlk_holder_leave_locked(&hold->own);
@@ -909,7 +909,7 @@ START_TEST(watchdog_is_woken_only_for_what_is_due_before_it_wakes)
 END_TEST
 
 /* rule: T11 */
-START_TEST(T11_refresh_timer_is_the_expiry_or_a_third_of_presence)
+START_TEST(refresh_timer_is_the_expiry_or_a_third_of_the_presence)
 {
     struct rlk_hold *hold = ask(&thread);
     rlk_queue_answered_locked(lock, now, 100, 0);
@@ -932,7 +932,7 @@ START_TEST(T11_refresh_timer_is_the_expiry_or_a_third_of_presence)
 }
 END_TEST
 
-START_TEST(redissons_channel_is_wanted_while_a_foreign_holder_is_seen)
+START_TEST(redisson_channel_is_subscribed_while_a_foreign_holder_is_seen)
 {
     struct rlk_hold *hold = ask(&thread);
     rlk_queue_answered_locked(lock, now, 100, 1);
@@ -972,51 +972,49 @@ int main(void)
 {
     Suite *suite = suite_create("registry");
     CASE("D", D_is_99_percent_of_the_lease_less_2_ms,
-         held_counts_from_when_the_request_left, T8_held_counts_what_is_left,
+         held_counts_from_when_the_request_left, held_reply_counts_the_remaining_time,
          no_answer_is_believed_for_longer_than_the_lease,
          granted_hold_is_renewed_at_D_less_two_thirds_of_A, older_answer_does_not_lower_D,
          fixed_lease_is_at_risk_in_its_last_tenth_and_not_renewed);
-    CASE("T1", T1_grant_of_the_confirmed_ticket_is_believed,
-         T1_grant_without_a_confirmed_answer_is_not_believed,
-         T1_grant_that_overtook_the_answer_is_believed_with_it,
-         T1_stale_grant_is_not_believed_after_joining_anew,
-         T1_stale_grant_read_first_is_dropped_by_the_new_ticket,
-         waiter_whose_polls_are_refused_asks_and_takes_the_ticket_that_it_is_told,
-         T1_nothing_of_a_grant_outlives_gone);
-    CASE("T7", T7_nothing_comes_of_a_message_about_an_id_nobody_knows,
-         T7_nothing_comes_of_a_flood_of_grants_for_ids_nobody_knows);
+    CASE("T1", grant_of_the_confirmed_ticket_is_believed,
+         grant_without_a_confirmed_reply_is_not_believed,
+         grant_that_overtook_the_reply_is_believed_with_it,
+         stale_grant_is_not_believed_after_queueing_again,
+         stale_grant_read_first_is_dropped_by_the_new_ticket,
+         waiter_with_refused_polls_asks_and_takes_the_new_ticket,
+         no_grant_outlives_the_reply_gone);
+    CASE("T7", message_about_an_unknown_id_has_no_effect,
+         flood_of_grants_for_unknown_ids_has_no_effect);
     TCase *forms = tcase_create("messages about what is under way");
     tcase_add_checked_fixture(forms, set_up, tear_down);
-    tcase_add_loop_test(forms, T7_grant_of_an_id_under_way_is_no_orphan, 0, FORMS);
-    tcase_add_loop_test(forms, T7_grant_of_an_id_that_was_given_up_is_released_at_once, 0,
+    tcase_add_loop_test(forms, grant_for_an_id_in_flight_is_no_orphan, 0, FORMS);
+    tcase_add_loop_test(forms, grant_for_an_abandoned_id_is_released_immediately, 0,
                         FORMS);
-    tcase_add_test(forms, L2_grant_of_what_had_its_turn_is_given_back_once);
-    tcase_add_test(forms,
-                   L2_the_oldest_are_forgotten_and_what_never_queued_was_never_known);
-    tcase_add_loop_test(forms, T7_what_was_given_up_is_known_though_nobody_waits_any_more,
-                        0, 2);
-    tcase_add_loop_test(forms, T10_loss_read_before_the_answer_is_remembered, 0, FORMS);
-    tcase_add_loop_test(forms, K6_so_is_it_that_somebody_wants_it, 0, FORMS);
-    tcase_add_loop_test(forms, and_both_are_of_that_id_alone, 0, FORMS);
+    tcase_add_test(forms, grant_for_a_past_turn_is_given_back_once);
+    tcase_add_test(forms, oldest_past_ids_are_forgotten_and_unqueued_ids_never_known);
+    tcase_add_loop_test(forms, abandoned_ids_are_known_when_no_waiter_is_left, 0, 2);
+    tcase_add_loop_test(forms, loss_read_before_the_reply_is_remembered, 0, FORMS);
+    tcase_add_loop_test(forms, recall_read_before_the_reply_is_remembered, 0, FORMS);
+    tcase_add_loop_test(forms, early_loss_and_recall_apply_to_their_id_alone, 0, FORMS);
     suite_add_tcase(suite, forms);
-    CASE("T6 to T12", T7_grant_is_left_to_the_cancel_that_is_under_way,
-         grant_that_the_answer_has_told_is_known,
-         T12_token_of_a_reply_overrides_that_of_a_message,
-         who_asks_though_he_is_queued_believes_a_grant_meanwhile,
-         who_asks_though_he_is_queued_may_be_told_a_smaller_ticket,
-         who_asks_in_vain_is_queued_as_before,
+    CASE("T6 to T12", grant_is_left_to_the_cancel_in_flight,
+         grant_known_from_the_reply_changes_nothing,
+         token_of_a_reply_overrides_that_of_a_message,
+         queued_requester_believes_a_grant_that_comes_meanwhile,
+         queued_requester_may_be_given_a_smaller_ticket,
+         failed_request_leaves_the_requester_queued,
          grant_that_may_be_older_than_what_is_believed_in_has_the_server_asked,
-         answer_of_before_an_older_grant_does_not_stop_who_is_to_ask,
+         earlier_reply_does_not_stop_the_requester,
          grant_is_not_the_newest_when_another_was_entered_since,
-         T6_lost_hold_believes_nothing_more, loss_frees_the_lock_for_the_next_thread,
+         lost_hold_believes_no_later_reply, loss_frees_the_lock_for_the_next_thread,
          loss_read_from_the_mailbox_has_the_server_asked_about_that_id_only);
     CASE("the rest", waiters_are_promoted_in_order_and_one_at_a_time,
-         left_hold_is_given_back, background_release_keeps_the_hold_until_its_end,
+         left_hold_is_given_back, background_release_retains_the_hold_until_its_end,
          many_names_are_found_and_idle_ones_forgotten,
          queue_stays_for_a_request_in_flight, pair_after_pair_allocates_one_hold,
          watchdog_is_woken_only_for_what_is_due_before_it_wakes,
-         T11_refresh_timer_is_the_expiry_or_a_third_of_presence,
-         redissons_channel_is_wanted_while_a_foreign_holder_is_seen);
+         refresh_timer_is_the_expiry_or_a_third_of_the_presence,
+         redisson_channel_is_subscribed_while_a_foreign_holder_is_seen);
 
     return test_run_suite(suite);
 }

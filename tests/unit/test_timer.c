@@ -59,7 +59,7 @@ START_TEST(empty_heap_has_no_first)
 }
 END_TEST
 
-START_TEST(random_arming_and_disarming_keeps_the_earliest_first)
+START_TEST(random_arming_and_disarming_leaves_the_earliest_first)
 {
     uint32_t range = _i ? 10 : 1000000; /* with many equal ones, and with few */
     for (long n = test_count(200000, 10000); n > 0; n--) {
@@ -123,7 +123,7 @@ int main(void)
     TCase *tc = tcase_create("heap");
     tcase_add_checked_fixture(tc, set_up, NULL);
     tcase_add_test(tc, empty_heap_has_no_first);
-    tcase_add_loop_test(tc, random_arming_and_disarming_keeps_the_earliest_first, 0, 2);
+    tcase_add_loop_test(tc, random_arming_and_disarming_leaves_the_earliest_first, 0, 2);
     tcase_add_test(tc, timers_come_out_in_order);
     tcase_add_loop_test(tc, ordered_arming_stays_fast, 0, 2);
     suite_add_tcase(suite, tc);

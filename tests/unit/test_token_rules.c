@@ -48,7 +48,7 @@ static void goes_to(uint64_t token)
 }
 
 /* rule: H11 */
-START_TEST(h11_a_grant_has_one)
+START_TEST(grant_carries_a_token)
 {
     enter_fenced("k", 0, FIRST);
     ck_assert_uint_eq(hold->token, FIRST);
@@ -58,7 +58,7 @@ START_TEST(h11_a_grant_has_one)
 END_TEST
 
 /* rule: H11 */
-START_TEST(h11_each_section_has_the_next_one)
+START_TEST(each_section_has_the_next_token)
 {
     enter_with_block();
     ck_assert_uint_eq(hold->token, FIRST);
@@ -74,7 +74,7 @@ START_TEST(h11_each_section_has_the_next_one)
 END_TEST
 
 /* rule: H11 */
-START_TEST(h11_so_has_each_of_a_kept_hold_by_either_way)
+START_TEST(each_section_of_a_retained_hold_has_the_next_token_on_both_paths)
 {
     enter_with_block();
     ck_assert(keeps());
@@ -93,7 +93,7 @@ END_TEST
 
 /* The block need not follow the one before. */
 /* rule: H11 */
-START_TEST(h11_none_is_used_past_the_block)
+START_TEST(no_token_beyond_the_block_is_used)
 {
     enter_fenced("k", 0, FIRST);
     answered(LATER, 2, true);
@@ -109,7 +109,7 @@ START_TEST(h11_none_is_used_past_the_block)
 END_TEST
 
 /* rule: H11 */
-START_TEST(h11_nor_kept_without_one)
+START_TEST(hold_without_a_token_left_is_not_retained)
 {
     enter_fenced("k", 0, _i == 0 ? FIRST : 0);
     ck_assert(!keeps());
@@ -117,7 +117,7 @@ START_TEST(h11_nor_kept_without_one)
 END_TEST
 
 /* rule: H11 */
-START_TEST(h11_the_gate_is_not_left_with_the_last_one)
+START_TEST(fast_path_is_not_left_with_the_last_token)
 {
     enter_with_block();
     ck_assert(keeps());
@@ -131,7 +131,7 @@ START_TEST(h11_the_gate_is_not_left_with_the_last_one)
 END_TEST
 
 /* rule: H11 */
-START_TEST(h11_the_first_block_is_asked_for_by_who_would_pass_it_on)
+START_TEST(thread_that_would_hand_off_requests_the_first_block)
 {
     enter_fenced("k", 0, FIRST);
     ck_assert(rlk_handoff_asks_locked(hold, keeping, now)); /* would be kept */
@@ -151,7 +151,7 @@ END_TEST
 
 /* As where the server's memory is full. */
 /* rule: H11 */
-START_TEST(h11_who_gets_no_block_gives_it_back)
+START_TEST(thread_without_a_block_releases_the_hold)
 {
     enter_fenced("k", 0, FIRST);
     waits(1, 1);
@@ -164,7 +164,7 @@ START_TEST(h11_who_gets_no_block_gives_it_back)
 END_TEST
 
 /* rule: H11 */
-START_TEST(h11_more_are_asked_for_at_the_end_by_who_would_pass_it_on)
+START_TEST(thread_that_would_hand_off_requests_more_tokens_at_the_end)
 {
     enter_with_block();
     ck_assert(keeps());
@@ -187,7 +187,7 @@ START_TEST(h11_more_are_asked_for_at_the_end_by_who_would_pass_it_on)
 END_TEST
 
 /* rule: H11 */
-START_TEST(h11_nor_are_they_when_others_have_waited_for_long)
+START_TEST(no_tokens_are_requested_when_others_have_waited_for_long)
 {
     enter_fenced("k", RLK_WRITERS_WAIT, FIRST);
     waits(1, 1);
@@ -200,7 +200,7 @@ START_TEST(h11_nor_are_they_when_others_have_waited_for_long)
 END_TEST
 
 /* rule: H11 */
-START_TEST(h11_the_watchdog_fetches_them_when_three_quarters_are_used)
+START_TEST(watchdog_fetches_tokens_when_three_quarters_are_used)
 {
     enter_with_block();
     ck_assert(keeps());
@@ -229,7 +229,7 @@ END_TEST
 
 /* There would be too few for two who ask. */
 /* rule: H11 */
-START_TEST(h11_nor_before_the_end_of_a_block_that_is_not_full)
+START_TEST(watchdog_fetches_nothing_before_the_end_of_a_partial_block)
 {
     enter_fenced("k", 0, FIRST);
     answered(FIRST + 1, BLOCK - 1, true);
@@ -248,7 +248,7 @@ END_TEST
 
 /* An answer that is late. */
 /* rule: H11 */
-START_TEST(h11_a_block_that_begins_below_is_dropped)
+START_TEST(block_that_begins_below_the_last_token_is_dropped)
 {
     enter_with_block();
     ck_assert(keeps()); /* the block is in use */
@@ -271,7 +271,7 @@ END_TEST
 
 /* A renewal that asks for none is answered with that of the grant. */
 /* rule: H11 */
-START_TEST(h11_an_answer_without_a_block_brings_none)
+START_TEST(reply_without_a_block_brings_no_tokens)
 {
     enter_fenced("k", 0, FIRST);
     answered(_i == 0 ? FIRST : LATER, 0, false);
@@ -283,7 +283,7 @@ END_TEST
 
 /* An answer to a request that left before more were asked for. */
 /* rule: H11 */
-START_TEST(h11_what_is_asked_for_is_not_forgotten)
+START_TEST(pending_request_for_tokens_is_not_forgotten)
 {
     enter_with_block();
     ck_assert(keeps());
@@ -303,7 +303,7 @@ END_TEST
 
 /* More were asked for before any answer had confirmed what a message said. */
 /* rule: H11 */
-START_TEST(h11_a_block_denies_no_message)
+START_TEST(block_does_not_contradict_the_token_of_a_message)
 {
     enter_fenced("k", 0, FIRST);
     hold->token_heard = true;
@@ -319,7 +319,7 @@ END_TEST
 
 /* Too low, and too high: nobody else has entered by it, or does. */
 /* rule: H11 */
-START_TEST(h11_a_token_that_a_message_made_up_is_put_right)
+START_TEST(forged_token_of_a_message_is_corrected)
 {
     uint64_t said = _i == 0 ? FIRST - 1000 : LATER;
     enter_fenced("k", 0, said);
@@ -336,7 +336,7 @@ END_TEST
 
 /* Once: an answer that is late denies no section that an answer has given a token. */
 /* rule: H11 */
-START_TEST(h11_one_that_an_answer_confirms_is_not_denied)
+START_TEST(token_confirmed_by_a_reply_is_not_contradicted)
 {
     enter_fenced("k", 0, FIRST);
     hold->token_heard = true;
@@ -352,7 +352,7 @@ END_TEST
 
 /* As a hostile server may say: numbers that no uint64_t has. */
 /* rule: H11 */
-START_TEST(h11_nobody_enters_by_a_block_past_the_last_number)
+START_TEST(no_thread_enters_by_a_block_past_the_last_number)
 {
     enter_fenced("k", 0, FIRST);
     answered(UINT64_MAX - 1, 5, true);
@@ -363,7 +363,7 @@ START_TEST(h11_nobody_enters_by_a_block_past_the_last_number)
 END_TEST
 
 /* rule: H11 */
-START_TEST(h11_a_thread_takes_nothing_that_does_not_suit_it)
+START_TEST(thread_takes_no_hold_that_does_not_suit_it)
 {
     enter_with_block();
     waiters[1].letter = 'm';
@@ -377,26 +377,26 @@ int main(void)
     Suite *suite = suite_create("token rules");
     TCase *t = tcase_create("h11");
     tcase_add_checked_fixture(t, set_up, tear_down);
-    tcase_add_loop_test(t, h11_a_grant_has_one, 0, 2);
-    tcase_add_test(t, h11_each_section_has_the_next_one);
-    tcase_add_test(t, h11_so_has_each_of_a_kept_hold_by_either_way);
-    tcase_add_loop_test(t, h11_none_is_used_past_the_block, 0, 2);
-    tcase_add_loop_test(t, h11_nor_kept_without_one, 0, 2);
-    tcase_add_test(t, h11_the_gate_is_not_left_with_the_last_one);
-    tcase_add_test(t, h11_the_first_block_is_asked_for_by_who_would_pass_it_on);
-    tcase_add_test(t, h11_who_gets_no_block_gives_it_back);
-    tcase_add_test(t, h11_more_are_asked_for_at_the_end_by_who_would_pass_it_on);
-    tcase_add_test(t, h11_nor_are_they_when_others_have_waited_for_long);
-    tcase_add_test(t, h11_the_watchdog_fetches_them_when_three_quarters_are_used);
-    tcase_add_test(t, h11_nor_before_the_end_of_a_block_that_is_not_full);
-    tcase_add_test(t, h11_a_block_that_begins_below_is_dropped);
-    tcase_add_loop_test(t, h11_an_answer_without_a_block_brings_none, 0, 2);
-    tcase_add_test(t, h11_what_is_asked_for_is_not_forgotten);
-    tcase_add_test(t, h11_a_block_denies_no_message);
-    tcase_add_loop_test(t, h11_a_token_that_a_message_made_up_is_put_right, 0, 2);
-    tcase_add_test(t, h11_one_that_an_answer_confirms_is_not_denied);
-    tcase_add_test(t, h11_nobody_enters_by_a_block_past_the_last_number);
-    tcase_add_test(t, h11_a_thread_takes_nothing_that_does_not_suit_it);
+    tcase_add_loop_test(t, grant_carries_a_token, 0, 2);
+    tcase_add_test(t, each_section_has_the_next_token);
+    tcase_add_test(t, each_section_of_a_retained_hold_has_the_next_token_on_both_paths);
+    tcase_add_loop_test(t, no_token_beyond_the_block_is_used, 0, 2);
+    tcase_add_loop_test(t, hold_without_a_token_left_is_not_retained, 0, 2);
+    tcase_add_test(t, fast_path_is_not_left_with_the_last_token);
+    tcase_add_test(t, thread_that_would_hand_off_requests_the_first_block);
+    tcase_add_test(t, thread_without_a_block_releases_the_hold);
+    tcase_add_test(t, thread_that_would_hand_off_requests_more_tokens_at_the_end);
+    tcase_add_test(t, no_tokens_are_requested_when_others_have_waited_for_long);
+    tcase_add_test(t, watchdog_fetches_tokens_when_three_quarters_are_used);
+    tcase_add_test(t, watchdog_fetches_nothing_before_the_end_of_a_partial_block);
+    tcase_add_test(t, block_that_begins_below_the_last_token_is_dropped);
+    tcase_add_loop_test(t, reply_without_a_block_brings_no_tokens, 0, 2);
+    tcase_add_test(t, pending_request_for_tokens_is_not_forgotten);
+    tcase_add_test(t, block_does_not_contradict_the_token_of_a_message);
+    tcase_add_loop_test(t, forged_token_of_a_message_is_corrected, 0, 2);
+    tcase_add_test(t, token_confirmed_by_a_reply_is_not_contradicted);
+    tcase_add_test(t, no_thread_enters_by_a_block_past_the_last_number);
+    tcase_add_test(t, thread_takes_no_hold_that_does_not_suit_it);
     suite_add_tcase(suite, t);
     return test_run_suite(suite);
 }

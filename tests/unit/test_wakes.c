@@ -78,7 +78,7 @@ static bool has_parted(void *arg)
     return atomic_load(&parted);
 }
 
-START_TEST(nobody_writes_to_a_descriptor_after_the_parting)
+START_TEST(descriptor_is_not_written_after_it_is_closed)
 {
     pthread_t waker, closer;
     char some[4096];
@@ -109,7 +109,7 @@ int main(void)
     Suite *suite = suite_create("wakes");
     TCase *tc = tcase_create("parting");
     tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_loop_test(tc, nobody_writes_to_a_descriptor_after_the_parting, 0, 2);
+    tcase_add_loop_test(tc, descriptor_is_not_written_after_it_is_closed, 0, 2);
     suite_add_tcase(suite, tc);
     return test_run_suite(suite);
 }
