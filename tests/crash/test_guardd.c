@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: kind=user */
 /* rlock-guard(8) as a process: when it is ready, what it refuses, what it says. How it
- * ends is test_guardd_stop's, whom it buries test_guardd_burials's. */
+ * ends is test_guardd_stop's, whom it buries test_guardd_recovery's. */
 #include "guardscene.h"
 
 #include "conffile.h"

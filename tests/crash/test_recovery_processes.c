@@ -7,7 +7,7 @@
  * it comes through the proxy, which holds its request. `self` is a client of this
  * process, whose system calls can be made to fail.
  */
-#include "deathscene.h"
+#include "recoveryscene.h"
 
 #include "client/client.h"
 

@@ -8,7 +8,7 @@
  */
 #include "scene.h"
 
-#include "guardfile.h"
+#include "livefile_view.h"
 #include "process.h"
 
 #include <errno.h>
@@ -154,7 +154,7 @@ static void start(const char *how)
     char path[512];
     int in[2], out[2];
     struct guard_file file;
-    test_build_path(path, sizeof(path), "tests/test_guard_life");
+    test_build_path(path, sizeof(path), "tests/test_livefile_life");
     scene_worker(&w, scene_server.url, NULL, "N", "");
     guard_file_open(&file, dir, NULL);
     snprintf(server_line, sizeof(server_line), "%s", guard_file_line(&file, "server"));

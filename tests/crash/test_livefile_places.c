@@ -10,7 +10,7 @@
 #include "fixture.h"
 
 #include "forked.h"
-#include "guardfile.h"
+#include "livefile_view.h"
 #include "namespaces.h"
 #include "worker.h"
 

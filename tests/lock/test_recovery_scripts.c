@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: claims=G11 */
 /* The script that gives back what a dead client had (rule G11), by hand: A is dead,
- * others live. What it leaves of A: test_bury_marks.c. */
+ * others live. What it leaves of A: test_recovery_marks.c. */
 #include "acl_line.h"
 #include "byhand.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See deathscene.h. */
-#include "deathscene.h"
+/* See recoveryscene.h. */
+#include "recoveryscene.h"
 
 #include <dirent.h>
 #include <stdio.h>

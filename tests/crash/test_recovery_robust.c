@@ -4,7 +4,7 @@
  * dies before it knows that it has the lock, amid its unlock, after it has handed it
  * over or passed it on among its threads. For the mutex and the fair lock, by turns.
  */
-#include "deathscene.h"
+#include "recoveryscene.h"
 
 #include <stdio.h>
 

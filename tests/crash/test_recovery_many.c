@@ -4,7 +4,7 @@
  * G12): who reads and who writes under one lock, a process full of locks, one whose
  * threads were at anything, several deaths and who tells of them.
  */
-#include "deathscene.h"
+#include "recoveryscene.h"
 
 #include <signal.h>
 #include <stdio.h>

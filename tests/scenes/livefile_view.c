@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See guardfile.h. */
-#include "guardfile.h"
+/* See livefile_view.h. */
+#include "livefile_view.h"
 
 #include "wait.h"
 

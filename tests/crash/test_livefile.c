@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: claims=G1,G2,G7 */
 /* A client's own file in the directory of the crash guard (rules G1, G2, G7): how it
- * comes, and what its head says. What is in its slots is in test_guard_slots.c, how it
- * goes in test_guard_ends.c. */
+ * comes, and what its head says. What is in its slots is in test_intents.c, how it
+ * goes in test_livefile_ends.c. */
 #include "client/client.h" /* before the fixture, which has a variable of that name */
 
 #include "fixture.h"
 
 #include "findings.h"
 #include "forked.h"
-#include "guardfile.h"
+#include "livefile_view.h"
 #include "namespaces.h"
 #include "process.h"
 

@@ -10,7 +10,7 @@
 
 #include "fixture.h"
 
-#include "guardfile.h"
+#include "livefile_view.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 /* program: claims=K12,K13,K14 */
 /* A process reads without asking, and keeps what it has read with (rules K14, K15), with
  * a server, another process's client, and processes that fork, stop and die. To write:
- * test_rwlock_keep_write.c. */
+ * test_rwlock_retained_write.c. */
 #include "fixture.h"
 #include "worker.h"
 

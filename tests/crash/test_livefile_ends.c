@@ -8,7 +8,7 @@
 #include "fixture.h"
 
 #include "forked.h"
-#include "guardfile.h"
+#include "livefile_view.h"
 #include "worker.h"
 
 #include <dirent.h>
