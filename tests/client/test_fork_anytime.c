@@ -491,7 +491,7 @@ static TCase *tcase(Suite *suite, const char *name)
 
 int main(void)
 {
-    Suite *suite = suite_create("fork_amid");
+    Suite *suite = suite_create("fork anytime");
 
     TCase *crowd = tcase(suite, "crowd");
     tcase_add_loop_test(crowd, children_of_a_crowd_lock_in_turn_with_it, 0, ROUNDS);

@@ -130,7 +130,7 @@ START_TEST(daemon_watches_several_servers)
     char text[5 * TEST_URL_MAX];
     snprintf(text, sizeof(text), "# two\n\n  %s/3 \r\n%s?db=1\n", server.tcp_url,
              server.url);
-    GUARD_READY("--url", server.url, "--url-file", guard_file(text), "--url",
+    GUARD_READY("--url", server.url, "--url-file", livefile_view(text), "--url",
                 server.tcp_url);
     snprintf(text, sizeof(text), " for %s, %s/3, %s?db=1, %s\n", server.url,
              server.tcp_url, server.url, server.tcp_url);
@@ -143,7 +143,7 @@ START_TEST(passwords_of_a_file_are_not_shown)
     static const char text[] = "redis://user:" SECRET "@127.0.0.1:1/2\n"
                                "REDIS://:" SECRET "%40@127.0.0.1:1?lease=500";
     const char *variable = guard_manager(false);
-    GUARD_READY_WITH(variable, "-v", "--url-file", guard_file(text));
+    GUARD_READY_WITH(variable, "-v", "--url-file", livefile_view(text));
     ck_assert(cli_complains(&guard, " for redis://127.0.0.1:1/2, "
                                     "REDIS://127.0.0.1:1?lease=500\n"));
     ck_assert(guard_tells(" for 2 servers"));
@@ -257,7 +257,7 @@ START_TEST(bad_line_of_a_file_is_named_and_not_shown)
     static const char text[] = "# one is bad\nredis://127.0.0.1:1\n"
                                "redis://u:" SECRET "?@127.0.0.1\n";
     char wanted[TEST_PATH_MAX + 32];
-    const char *path = guard_file(text);
+    const char *path = livefile_view(text);
     snprintf(wanted, sizeof(wanted), "%s, line 3: URL: ", path);
     ck_assert_int_eq(GUARD_ENDS("--url-file", path), GUARD_USAGE);
     ck_assert_msg(strstr(guard.err.text, wanted), "%s", guard.err.text);
@@ -269,7 +269,7 @@ START_TEST(line_of_a_file_that_is_too_long_is_refused)
 {
     static char text[10000];
     memset(text, 'x', sizeof(text) - 1);
-    ck_assert_int_eq(GUARD_ENDS("--url-file", guard_file(text)), GUARD_USAGE);
+    ck_assert_int_eq(GUARD_ENDS("--url-file", livefile_view(text)), GUARD_USAGE);
     ck_assert(strstr(guard.err.text, ", line 1 is too long"));
 }
 END_TEST
@@ -298,7 +298,7 @@ START_TEST(more_urls_than_it_takes_are_refused)
     char text[65 * 32] = "";
     for (int i = 0; i < 65; i++)
         strcat(text, "redis://127.0.0.1:1\n");
-    ck_assert_int_eq(GUARD_ENDS("--url-file", guard_file(text)), GUARD_USAGE);
+    ck_assert_int_eq(GUARD_ENDS("--url-file", livefile_view(text)), GUARD_USAGE);
     ck_assert(strstr(guard.err.text, ", line 65: more than 64 URLs"));
 }
 END_TEST

@@ -232,7 +232,7 @@ START_TEST(user_and_parameters_of_a_url_do_not_matter)
     snprintf(url, sizeof(url), "redis://guard:secret@127.0.0.1:%u?presence=500",
              (unsigned)server.port);
     worker_kill(&holder);
-    GUARD_READY("--url-file", guard_file(url));
+    GUARD_READY("--url-file", livefile_view(url));
     bool buried = cli_complains(&guard, " of this host died; locks given back at ");
     test_redis_do(redis, "ACL", "DELUSER", "guard");
     ck_assert(buried);
@@ -325,7 +325,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("guardd_burials");
+    Suite *suite = suite_create("guardd_recovery");
     TCase *tc = guard_case(suite, "at_once");
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, lock_of_a_killed_process_is_given_back);

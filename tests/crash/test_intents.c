@@ -29,7 +29,7 @@ enum {
 };
 #define DIRTY "rlock:{n}:dirty"
 
-static struct guard_file file;
+static struct livefile_view file;
 static struct actor a, b;
 static rlock_mutex_t m, robust, fenced, theirs;
 static rlock_fair_t fair;
@@ -37,7 +37,7 @@ static rlock_rwlock_t rw;
 
 static unsigned inside_of(unsigned i)
 {
-    struct rlk_intent slot = guard_file_slot(&file, i);
+    struct rlk_intent slot = livefile_view_intent(&file, i);
     return slot.inside;
 }
 
@@ -64,7 +64,7 @@ static void make_handles(void)
     OK(rlock_mutexattr_setclient(&attr, client));
     OK(rlock_fair_init(&fair, &attr, "n"));
     OK(rlock_mutexattr_destroy(&attr));
-    guard_file_open(&file, getenv("RLOCK_RUNDIR"), client->uuid);
+    livefile_view_open(&file, getenv("RLOCK_RUNDIR"), client->uuid);
 }
 
 static void open_client(const char *parameters)
@@ -72,7 +72,7 @@ static void open_client(const char *parameters)
     char all[160];
     if (client) {
         close_client(client);
-        guard_file_close(&file);
+        livefile_view_close(&file);
     }
     snprintf(all, sizeof(all), "?lease=%ld%s", test_ms(LONG_MS), parameters);
     client = open_at(test_proxy_url(proxy), all);
@@ -95,9 +95,9 @@ static void tear_down(void)
     test_proxy_remove_all(proxy);
     actor_end(&a);
     actor_end(&b);
-    ck_assert(guard_file_wait(&file, "n", -1));
+    ck_assert(livefile_view_wait(&file, "n", -1));
     fixture_close_proxied();
-    guard_file_close(&file);
+    livefile_view_close(&file);
 }
 
 /* Holds the requests of this script from now on. */
@@ -114,7 +114,7 @@ static void wait_held(int rule)
 
 static void assert_inside(int wanted, int at)
 {
-    int inside = guard_file_inside(&file, "n");
+    int inside = livefile_view_inside(&file, "n");
     ck_assert_msg(inside == wanted, "line %d: inside is %d, not %d", at, inside, wanted);
 }
 /* -1: there is no slot. */
@@ -174,7 +174,7 @@ static const char *holder(void)
 static const char *id_in_slot(void)
 {
     static char text[RLK_ID_SIZE];
-    struct rlk_intent slot = guard_file_slot_of(&file, "n");
+    struct rlk_intent slot = livefile_view_intent_of(&file, "n");
     struct rlk_id id = { .thread = slot.thread,
                          .acquisition = slot.acquisition,
                          .grant_ms = slot.grant_ms,
@@ -195,7 +195,7 @@ START_TEST(intent_is_written_before_the_acquire_is_sent)
     test_proxy_remove(proxy, rule);
     OK(actor_rc(&a));
     INSIDE(RLK_INSIDE);
-    struct rlk_intent slot = guard_file_slot_of(&file, "n");
+    struct rlk_intent slot = livefile_view_intent_of(&file, "n");
     ck_assert_int_eq(slot.kind, rows[_i].kind);
     ck_assert_uint_eq(slot.name_len, 1);
     if (slot.kind == RLK_KIND_RWLOCK)
@@ -218,7 +218,7 @@ START_TEST(intent_stays_until_the_release_is_confirmed)
     test_proxy_remove(proxy, rule);
     OK(actor_rc(&a));
     INSIDE(-1);
-    ck_assert_uint_eq(guard_file_used(&file), 0);
+    ck_assert_uint_eq(livefile_view_used(&file), 0);
 }
 END_TEST
 
@@ -234,10 +234,10 @@ START_TEST(failed_acquire_leaves_no_intent)
     EXPECT(rlock_mutex_trylock(&m), EBUSY);
     INSIDE(-1);
     EXPECT(lock_for_a_moment(&m), ETIMEDOUT);
-    ck_assert(guard_file_wait(&file, "n", -1)); /* the cancel may have been late */
+    ck_assert(livefile_view_wait(&file, "n", -1)); /* the cancel may have been late */
     struct timespec at = test_in_ms(CLOCK_REALTIME, test_ms(20));
     EXPECT(rlock_waitfree(client, "n", &at), ETIMEDOUT);
-    ck_assert_uint_eq(guard_file_used(&file), 0);
+    ck_assert_uint_eq(livefile_view_used(&file), 0);
     OK(rlock_mutex_unlock(&theirs));
 }
 END_TEST
@@ -258,7 +258,7 @@ START_TEST(intent_stays_until_the_cancel_is_confirmed)
     INSIDE(RLK_INSIDE_NEVER);
     test_proxy_remove(proxy, rule);
     test_proxy_remove(proxy, releases);
-    ck_assert(guard_file_wait(&file, "n", -1));
+    ck_assert(livefile_view_wait(&file, "n", -1));
     OK(rlock_mutex_unlock(&theirs));
 }
 END_TEST
@@ -285,7 +285,7 @@ START_TEST(renamed_id_is_renamed_in_its_intent)
     ck_assert_str_eq(id_in_slot(), holder());
     ck_assert_str_ne(id_in_slot(), next);
     INSIDE(RLK_INSIDE);
-    ck_assert_uint_eq(guard_file_used(&file), 1);
+    ck_assert_uint_eq(livefile_view_used(&file), 1);
     OK(actor_does(&a, run_unlock, &m));
 }
 END_TEST
@@ -299,16 +299,16 @@ START_TEST(readers_that_share_an_id_have_one_intent)
 {
     OK(actor_does(&a, run_rdlock, &rw));
     OK(actor_does(&b, run_rdlock, &rw));
-    ck_assert_uint_eq(guard_file_used(&file), 1);
+    ck_assert_uint_eq(livefile_view_used(&file), 1);
     INSIDE(RLK_INSIDE);
     OK(actor_does(&a, extend, &rw)); /* by an id of its own from now on */
-    ck_assert_uint_eq(guard_file_used(&file), 2);
+    ck_assert_uint_eq(livefile_view_used(&file), 2);
     for (unsigned i = 0; i < 2; i++)
         ck_assert_uint_eq(inside_of(i), RLK_INSIDE);
     OK(actor_does(&a, run_rwunlock, &rw));
     INSIDE(RLK_INSIDE);
     OK(actor_does(&b, run_rwunlock, &rw));
-    ck_assert_uint_eq(guard_file_used(&file), 0);
+    ck_assert_uint_eq(livefile_view_used(&file), 0);
 }
 END_TEST
 
@@ -331,7 +331,7 @@ static unsigned look_at_all(void)
     unsigned count = 0;
     memset(seen, 0, sizeof(seen));
     for (unsigned i = 0; i < RLK_SLOTS_MAX + 64; i++) {
-        struct rlk_intent slot = guard_file_slot(&file, i);
+        struct rlk_intent slot = livefile_view_intent(&file, i);
         int n;
         if (slot.state != RLK_SLOT_VALID)
             continue;
@@ -354,7 +354,7 @@ static long memory(void)
 static void start_many(void)
 {
     close_client(client);
-    guard_file_close(&file);
+    livefile_view_close(&file);
     client = open_with("?lease=600000"); /* not through the proxy: for speed */
     make_handles();
     locks = calloc(MANY, sizeof(*locks));
@@ -435,7 +435,7 @@ static bool is_kept(void *arg)
     (void)arg;
     OK(rlock_mutex_lock(&robust));
     OK(rlock_mutex_unlock(&robust));
-    return guard_file_inside(&file, "n") == RLK_INSIDE_LEFT;
+    return livefile_view_inside(&file, "n") == RLK_INSIDE_LEFT;
 }
 
 /* By the gate, as soon as there is one: without the server. */
@@ -468,7 +468,7 @@ START_TEST(retained_hold_is_inside_only_between_lock_and_unlock)
     INSIDE(RLK_INSIDE_LEFT);
     test_proxy_remove(proxy, rule);
     OK(task_join(&task));
-    ck_assert(guard_file_wait(&file, "n", -1));
+    ck_assert(livefile_view_wait(&file, "n", -1));
 }
 END_TEST
 
@@ -524,7 +524,7 @@ START_TEST(thread_that_is_handed_a_hold_is_inside)
         in = next;
         next = was;
     }
-    ck_assert_uint_eq(guard_file_used(&file), 1);
+    ck_assert_uint_eq(livefile_view_used(&file), 1);
     ck_assert_uint_gt(stats_of(client).local_handovers, before.local_handovers);
     OK(actor_does(in, run_unlock, &robust));
     INSIDE(-1);
@@ -649,7 +649,7 @@ START_TEST(thread_that_ended_inside_is_recorded_as_inside)
     wait_held(rule);
     INSIDE(RLK_INSIDE);
     test_proxy_remove(proxy, rule);
-    ck_assert(guard_file_wait(&file, "n", -1));
+    ck_assert(livefile_view_wait(&file, "n", -1));
     actor_start(&a);
 }
 END_TEST
@@ -674,7 +674,7 @@ START_TEST(lost_hold_is_inside_until_it_is_released)
     wait_held(rule);
     INSIDE(RLK_INSIDE);
     test_proxy_remove(proxy, rule);
-    ck_assert(guard_file_wait(&file, "n", -1));
+    ck_assert(livefile_view_wait(&file, "n", -1));
     EXPECT(rlock_mutex_unlock(&robust), ESTALE);
 }
 END_TEST
@@ -707,7 +707,7 @@ static TCase *tcase(Suite *suite, const char *name)
 
 int main(void)
 {
-    Suite *suite = suite_create("guard slots");
+    Suite *suite = suite_create("intents");
     TCase *tc = tcase(suite, "slots");
     tcase_add_loop_test(tc, intent_is_written_before_the_acquire_is_sent, 0, ROWS);
     tcase_add_loop_test(tc, intent_stays_until_the_release_is_confirmed, 0, ROWS);

@@ -29,7 +29,7 @@
 enum { SOON_MS = 10000, OPENERS = 4, OPENS = 50 };
 
 static const char *dir;
-static struct guard_file file;
+static struct livefile_view file;
 static struct findings f;
 
 /* No client yet. */
@@ -45,7 +45,7 @@ static void tear_down(void)
 {
     fixture_close();
     if (file.fd >= 0)
-        guard_file_close(&file);
+        livefile_view_close(&file);
 }
 
 /* ---- how it comes: the lock before the name */
@@ -199,8 +199,8 @@ START_TEST(mapping_without_a_descriptor_retains_the_file_lock)
     ck_assert(is_mapped(client->uuid));
     ck_assert(!has_descriptor_of(client->uuid));
     ck_assert_int_eq(forked(has_nothing_of_it, client->uuid), 0);
-    guard_file_open(&file, dir, NULL);
-    ck_assert(guard_file_is_locked(&file));
+    livefile_view_open(&file, dir, NULL);
+    ck_assert(livefile_view_is_locked(&file));
 }
 END_TEST
 
@@ -240,11 +240,11 @@ START_TEST(head_of_the_live_file_names_its_process)
 
     program_invocation_short_name = program;
     client = open_with("?connecttimeout=2345&commandtimeout=1234");
-    guard_file_open(&file, dir, NULL);
+    livefile_view_open(&file, dir, NULL);
     snprintf(wanted, sizeof(wanted), "rlock-guard 1 %s\npid %ld\nprogram a_b_server__\n",
              client->uuid, (long)getpid());
     ck_assert_int_eq(strncmp(file.head, wanted, strlen(wanted)), 0);
-    ck_assert_str_eq(guard_file_line(&file, "life"), "5813");
+    ck_assert_str_eq(livefile_view_line(&file, "life"), "5813");
     for (size_t i = strlen(file.head); i < RLK_LIVEFILE_HEADER; i++)
         ck_assert_int_eq(file.head[i], 0);
     ck_assert_int_eq(fstat(file.fd, &st), 0);
@@ -263,8 +263,8 @@ START_TEST(live_file_contains_no_password)
 
     snprintf(url, sizeof(url), "redis://user:%s@127.0.0.1:%u", secret, server.port);
     OK(rlock_client_open(&c, url, NULL));
-    guard_file_open(&file, dir, NULL);
-    ck_assert_int_eq(guard_file_is_locked(&file), 1);
+    livefile_view_open(&file, dir, NULL);
+    ck_assert_int_eq(livefile_view_is_locked(&file), 1);
     for (; pread(file.fd, &byte, 1, (off_t)at) == 1 && at < 2 * RLK_LIVEFILE_HEADER;
          at++) {
         matched = byte == secret[matched] ? matched + 1 : byte == secret[0];
@@ -280,12 +280,12 @@ static const char *server_of(const char *url)
 {
     static char line[512];
     rlock_client_t *c;
-    struct guard_file of_it;
+    struct livefile_view of_it;
 
     OK(rlock_client_open(&c, url, NULL));
-    guard_file_open(&of_it, dir, NULL);
-    snprintf(line, sizeof(line), "%s", guard_file_line(&of_it, "server"));
-    guard_file_close(&of_it);
+    livefile_view_open(&of_it, dir, NULL);
+    snprintf(line, sizeof(line), "%s", livefile_view_line(&of_it, "server"));
+    livefile_view_close(&of_it);
     close_client(c);
     return line;
 }
@@ -434,7 +434,7 @@ static TCase *tcase(Suite *suite, const char *name)
 
 int main(void)
 {
-    Suite *suite = suite_create("guard");
+    Suite *suite = suite_create("livefile");
     TCase *tc = tcase(suite, "made");
     tcase_add_test(tc, every_live_file_that_appears_is_locked);
     tcase_add_test(tc, mapping_without_a_descriptor_retains_the_file_lock);

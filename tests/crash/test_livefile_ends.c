@@ -28,7 +28,7 @@
 enum { SOON_MS = 10000, LONG_MS = 120000, QUIET_MS = 50, DEATHS = 20 };
 
 static const char *dir;
-static struct guard_file file;
+static struct livefile_view file;
 
 /* The library's system call, which is ours here: before Linux 5.14 it knows no such
  * advice. */
@@ -69,7 +69,7 @@ static void tear_down(void)
 {
     fixture_close();
     if (file.fd >= 0)
-        guard_file_close(&file);
+        livefile_view_close(&file);
 }
 
 /* ---- how it goes */
@@ -79,14 +79,14 @@ START_TEST(close_removes_the_live_file)
 {
     other = open_with("");
     ck_assert_int_eq(test_rundir_count(dir), 2);
-    guard_file_open(&file, dir, client->uuid);
+    livefile_view_open(&file, dir, client->uuid);
     close_client(client);
     client = NULL;
-    ck_assert(!guard_file_exists(dir, file.uuid));
-    ck_assert(!guard_file_is_locked(&file));
-    guard_file_close(&file);
-    guard_file_open(&file, dir, NULL);
-    ck_assert(guard_file_is_locked(&file)); /* the other one's */
+    ck_assert(!livefile_view_exists(dir, file.uuid));
+    ck_assert(!livefile_view_is_locked(&file));
+    livefile_view_close(&file);
+    livefile_view_open(&file, dir, NULL);
+    ck_assert(livefile_view_is_locked(&file)); /* the other one's */
 }
 END_TEST
 
@@ -105,7 +105,7 @@ START_TEST(close_leaves_the_live_file_for_recovery_when_a_hold_is_abandoned)
              test_ms(LONG_MS), timeout);
     reopen_with(parameters);
     m = mutex_of(client, "n");
-    guard_file_open(&file, dir, client->uuid);
+    livefile_view_open(&file, dir, client->uuid);
     actor_start(&holder);
     OK(actor_does(&holder, run_lock, &m));
     test_server_pause(&server);
@@ -113,14 +113,14 @@ START_TEST(close_leaves_the_live_file_for_recovery_when_a_hold_is_abandoned)
     close_client(client);
     client = NULL;
     test_server_resume(&server);
-    ck_assert(guard_file_exists(dir, file.uuid));
-    ck_assert(!guard_file_is_locked(&file));
-    ck_assert_int_eq(guard_file_inside(&file, "n"), RLK_INSIDE);
+    ck_assert(livefile_view_exists(dir, file.uuid));
+    ck_assert(!livefile_view_is_locked(&file));
+    ck_assert_int_eq(livefile_view_inside(&file, "n"), RLK_INSIDE);
     m = mutex_of(other, "n");
     OK(rlock_mutex_lock(&m));
     OK(rlock_mutex_unlock(&m));
-    ck_assert(guard_file_wait_gone(dir, file.uuid));
-    ck_assert(guard_wait_burials(other, 1));
+    ck_assert(livefile_view_wait_gone(dir, file.uuid));
+    ck_assert(livefile_view_wait_recoveries(other, 1));
 }
 END_TEST
 
@@ -144,7 +144,7 @@ START_TEST(close_leaves_the_live_file_for_recovery_when_a_lost_hold_may_still_ex
              test_ms(600), test_ms(100));
     reopen_with(parameters);
     m = mutex_of(client, "n");
-    guard_file_open(&file, dir, client->uuid);
+    livefile_view_open(&file, dir, client->uuid);
     actor_start(&holder);
     OK(actor_does(&holder, run_lock, &m));
     snprintf(longer, sizeof(longer), "%ld", test_ms(LONG_MS));
@@ -154,12 +154,12 @@ START_TEST(close_leaves_the_live_file_for_recovery_when_a_lost_hold_may_still_ex
     actor_end(&holder);
     close_client(client);
     client = NULL;
-    ck_assert(guard_file_exists(dir, file.uuid));
+    ck_assert(livefile_view_exists(dir, file.uuid));
     test_server_resume(&server);
     m = mutex_of(other, "n");
     OK(rlock_mutex_lock(&m));
     OK(rlock_mutex_unlock(&m));
-    ck_assert(guard_wait_burials(other, 1));
+    ck_assert(livefile_view_wait_recoveries(other, 1));
 }
 END_TEST
 
@@ -187,7 +187,7 @@ static void start_worker(void)
     snprintf(url, sizeof(url), "%s?lease=%ld", server.url, test_ms(LONG_MS));
     worker_start(&w, url);
     ck_assert(worker_says(&w, "init m n", "ok"));
-    guard_file_open(&file, dir, NULL);
+    livefile_view_open(&file, dir, NULL);
 }
 
 static void quit(const char *command)
@@ -221,11 +221,11 @@ START_TEST(exit_removes_the_live_file_unless_a_hold_is_left)
     for (int i = 0; ends[_i].before[i]; i++)
         ck_assert(worker_says(&w, ends[_i].before[i], "ok"));
     quit(ends[_i].end);
-    ck_assert(!guard_file_is_locked(&file));
-    ck_assert_int_eq(guard_file_exists(dir, file.uuid), ends[_i].file);
+    ck_assert(!livefile_view_is_locked(&file));
+    ck_assert_int_eq(livefile_view_exists(dir, file.uuid), ends[_i].file);
     ck_assert_int_eq(test_redis_exists(redis, "n"), ends[_i].held);
     if (ends[_i].held)
-        ck_assert_int_eq(guard_file_inside(&file, "n"), RLK_INSIDE);
+        ck_assert_int_eq(livefile_view_inside(&file, "n"), RLK_INSIDE);
 }
 END_TEST
 
@@ -266,15 +266,15 @@ START_TEST(forked_child_has_a_live_file_of_its_own)
         if (i < 2)
             OK(rlock_mutex_unlock(&m));
     }
-    guard_file_open(&file, dir, NULL);
+    livefile_view_open(&file, dir, NULL);
     forked_start_by(&child, fork, is_another_client, &m,
                     _i == 0 ? FORKED_KILL : FORKED_VANISH);
     ck_assert_int_eq(forked_line(&child, SOON_MS), 0);
     ck_assert(forked_ends(&child, SOON_MS));
-    ck_assert(guard_file_is_locked(&file));
-    ck_assert_int_eq(guard_file_inside(&file, "n"), RLK_INSIDE);
+    ck_assert(livefile_view_is_locked(&file));
+    ck_assert_int_eq(livefile_view_inside(&file, "n"), RLK_INSIDE);
     OK(rlock_mutex_unlock(&m));
-    ck_assert_int_eq(guard_file_inside(&file, "n"), RLK_INSIDE_LEFT);
+    ck_assert_int_eq(livefile_view_inside(&file, "n"), RLK_INSIDE_LEFT);
 }
 END_TEST
 
@@ -426,7 +426,7 @@ START_TEST(standing_watch_is_woken)
     make_many(dying);
     ck_assert(test_wait_until(is_at_rest, &before, SOON_MS));
     kill_many(dying);
-    ck_assert(guard_wait_burials(client, DEATHS));
+    ck_assert(livefile_view_wait_recoveries(client, DEATHS));
     ck_assert(test_wait_until(were_woken, &before, SOON_MS)); /* counted as they sleep */
     ck_assert(test_rundir_wait(dir, 1, SOON_MS));
     ck_assert_int_eq(inotify_count(), 1);
@@ -485,7 +485,7 @@ static TCase *tcase(Suite *suite, const char *name)
 
 int main(void)
 {
-    Suite *suite = suite_create("guard ends");
+    Suite *suite = suite_create("livefile ends");
     TCase *tc = tcase(suite, "ends");
     tcase_add_test(tc, no_crash_guard_where_a_mapping_retains_no_file_lock);
     tcase_add_test(tc, close_removes_the_live_file);

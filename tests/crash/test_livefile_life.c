@@ -144,8 +144,8 @@ static void look_always(void)
 /* Whoever looks has done so. */
 static void bury_a_decoy(void)
 {
-    guard_file_make(dir, DECOY, server_line);
-    ck_assert(guard_file_wait_gone(dir, DECOY));
+    livefile_view_make(dir, DECOY, server_line);
+    ck_assert(livefile_view_wait_gone(dir, DECOY));
 }
 
 /* how: the name of what it is to do. */
@@ -153,12 +153,12 @@ static void start(const char *how)
 {
     char path[512];
     int in[2], out[2];
-    struct guard_file file;
+    struct livefile_view file;
     test_build_path(path, sizeof(path), "tests/test_livefile_life");
     scene_worker(&w, scene_server.url, NULL, "N", "");
-    guard_file_open(&file, dir, NULL);
-    snprintf(server_line, sizeof(server_line), "%s", guard_file_line(&file, "server"));
-    guard_file_close(&file);
+    livefile_view_open(&file, dir, NULL);
+    snprintf(server_line, sizeof(server_line), "%s", livefile_view_line(&file, "server"));
+    livefile_view_close(&file);
     scene_worker(&decoy, scene_server.url, NULL, "decoy", "");
     ck_assert_int_eq(pipe(in), 0);
     ck_assert_int_eq(pipe(out), 0);
@@ -607,9 +607,9 @@ START_TEST(process_dumping_core_is_alive)
     stop_looking();
     tell();
     bool dumping = test_wait_until(is_dumping, NULL, SCENE_SOON_MS / 10);
-    guard_file_make(dir, DECOY, server_line);
+    livefile_view_make(dir, DECOY, server_line);
     look_always(); /* at all, then */
-    ck_assert(guard_file_wait_gone(dir, DECOY));
+    ck_assert(livefile_view_wait_gone(dir, DECOY));
     bool held = test_redis_exists(scene_redis, "N");
     dumping = dumping && is_dumping(NULL);
     ck_assert(held || !dumping);
@@ -776,7 +776,7 @@ int main(int argc, char *argv[])
 {
     if (argc == 3)
         be_holder(argv[1], argv[2]);
-    Suite *s = suite_create("guard life");
+    Suite *s = suite_create("livefile life");
     TCase *tc = scene_tcase(s, "alive", open_scene, close_scene);
     tcase_add_test(tc, process_that_closed_all_descriptors_is_alive);
     tcase_add_test(tc, process_that_opened_and_closed_its_live_file_is_alive);

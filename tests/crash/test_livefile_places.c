@@ -36,7 +36,7 @@ enum {
 #define DECOY "00000000-0000-4000-8000-00000000dec0"
 
 static const char *dir;
-static struct guard_file file;
+static struct livefile_view file;
 static char line[512];
 static rlock_mutex_t locks[LOCKS];
 
@@ -61,7 +61,7 @@ static void set_up(void)
 static void tear_down(void)
 {
     if (file.fd >= 0)
-        guard_file_close(&file);
+        livefile_view_close(&file);
     fixture_close();
     rlock_setlogger(NULL, NULL, 0);
 }
@@ -88,12 +88,12 @@ static void expect_slots(int count, unsigned with_slot)
         locks[i] = mutex_of(client, name);
         OK(rlock_mutex_lock(&locks[i]));
     }
-    ck_assert_uint_eq(guard_file_used(&file), with_slot);
+    ck_assert_uint_eq(livefile_view_used(&file), with_slot);
     for (int i = 0; i < count; i++) {
         ck_assert_int_eq(state_of(&locks[i]), RLOCK_SAFE);
         OK(rlock_mutex_unlock(&locks[i]));
     }
-    ck_assert_uint_eq(guard_file_used(&file), 0);
+    ck_assert_uint_eq(livefile_view_used(&file), 0);
 }
 
 /* A lock of a client that has no guard. */
@@ -164,7 +164,7 @@ START_TEST(tmpfs_that_becomes_full_allows_no_more_intents)
         return;
     client = open_with("");
     fill("filler", PAGE);
-    guard_file_open(&file, dir, client->uuid);
+    livefile_view_open(&file, dir, client->uuid);
     expect_slots(LOCKS, RLK_SLOTS_FIRST);
     expect_slots(LOCKS, RLK_SLOTS_FIRST);
     remove_filler("filler"); /* one page: not enough */
@@ -204,8 +204,8 @@ static int lives_with_the_limit(struct forked_report *report, void *arg)
         MUST(rlock_mutex_lock(&locks[i]) == 0);
     }
     if (limit->slots >= 0) {
-        guard_file_open(&file, dir, c->uuid);
-        MUST(guard_file_used(&file) == (unsigned)limit->slots);
+        livefile_view_open(&file, dir, c->uuid);
+        MUST(livefile_view_used(&file) == (unsigned)limit->slots);
     }
     for (int i = 0; i < 80; i++)
         MUST(rlock_mutex_unlock(&locks[i]) == 0);
@@ -294,7 +294,7 @@ static void make_strange(const char *server_line)
     close(fd);
     strcpy(end, "elsewhere");
     ck_assert_int_eq(mkdir(path, 0700), 0);
-    guard_file_make(path, UUID("f"), server_line);
+    livefile_view_make(path, UUID("f"), server_line);
     strcpy(end, UUID("f"));
     ck_assert_int_eq(symlink("elsewhere/" UUID("f"), path), 0);
 }
@@ -317,24 +317,24 @@ START_TEST(unknown_files_are_left_alone)
     char server_line[RLK_LIVEFILE_SERVER_SIZE], path[PATH_MAX];
 
     client = open_with("");
-    guard_file_open(&file, dir, client->uuid);
-    snprintf(server_line, sizeof(server_line), "%s", guard_file_line(&file, "server"));
+    livefile_view_open(&file, dir, client->uuid);
+    snprintf(server_line, sizeof(server_line), "%s", livefile_view_line(&file, "server"));
     close_client(client); /* it would look, too */
     client = NULL;
     if (_i == 0)
         make_strange(server_line);
     other = open_always();
     if (_i == 1) {
-        guard_file_make(dir, DECOY, server_line);
-        ck_assert(guard_file_wait_gone(dir, DECOY)); /* it does */
+        livefile_view_make(dir, DECOY, server_line);
+        ck_assert(livefile_view_wait_gone(dir, DECOY)); /* it does */
         make_strange(server_line);
     }
-    guard_file_make(dir, DECOY, server_line);
-    ck_assert(guard_file_wait_gone(dir, DECOY));
+    livefile_view_make(dir, DECOY, server_line);
+    ck_assert(livefile_view_wait_gone(dir, DECOY));
     ck_assert_int_eq(entries(dir), STRANGE + 5 + 1);
     snprintf(path, sizeof(path), "%s/elsewhere", dir);
     ck_assert_int_eq(entries(path), 1);
-    ck_assert(guard_wait_burials(other, 1 + (unsigned)_i));
+    ck_assert(livefile_view_wait_recoveries(other, 1 + (unsigned)_i));
 }
 END_TEST
 
@@ -366,15 +366,15 @@ START_TEST(live_file_of_another_servers_dead_client_stays_for_two_days)
     char young[] = UUID("1"), old[] = UUID("2"), fresh[] = UUID("3"), odd[] = UUID("4");
     long long now = time(NULL);
 
-    guard_file_make(dir, young, "tcp elsewhere:1 0 0");
+    livefile_view_make(dir, young, "tcp elsewhere:1 0 0");
     mark_dead(young, now - 47 * 3600);
-    guard_file_make(dir, old, "tcp elsewhere:1 0 0");
+    livefile_view_make(dir, old, "tcp elsewhere:1 0 0");
     mark_dead(old, now - 49 * 3600);
-    guard_file_make(dir, fresh, "tcp elsewhere:1 0 0");
-    guard_file_make(dir, odd, "tcp elsewhere:1 0 0");
+    livefile_view_make(dir, fresh, "tcp elsewhere:1 0 0");
+    livefile_view_make(dir, odd, "tcp elsewhere:1 0 0");
     mark_dead(odd, now + 3600); /* by a clock that was put right since */
     other = open_always();
-    ck_assert(guard_file_wait_gone(dir, old));
+    ck_assert(livefile_view_wait_gone(dir, old));
     ck_assert(test_wait_until(is_marked, fresh, SOON_MS));
     ck_assert(is_marked(young) && is_marked(odd));
     ck_assert_int_eq(test_rundir_count(dir), 4);
@@ -408,12 +408,12 @@ START_TEST(what_was_begun_and_never_named_is_removed)
     int fd = open(path, O_RDWR | O_CLOEXEC); /* somebody is at it */
     ck_assert_int_eq(fcntl(fd, F_OFD_SETLK, &lock), 0);
     other = open_always();
-    ck_assert(guard_file_wait_gone(dir, "." UUID("1")));
-    guard_file_make(dir, DECOY, "tcp elsewhere:1 0 0");
+    ck_assert(livefile_view_wait_gone(dir, "." UUID("1")));
+    livefile_view_make(dir, DECOY, "tcp elsewhere:1 0 0");
     ck_assert(test_wait_until(is_marked, decoy, SOON_MS));
-    ck_assert(guard_file_exists(dir, "." UUID("2")));
-    ck_assert(guard_file_exists(dir, "." UUID("3")));
-    ck_assert(guard_file_exists(dir, ".something"));
+    ck_assert(livefile_view_exists(dir, "." UUID("2")));
+    ck_assert(livefile_view_exists(dir, "." UUID("3")));
+    ck_assert(livefile_view_exists(dir, ".something"));
     close(fd);
 }
 END_TEST
@@ -485,7 +485,7 @@ START_TEST(containers_with_a_shared_directory_recover_each_other)
         ck_assert(worker_says(&v, "lock m", "ok"));
         worker_kill(&v);
         OK(rlock_mutex_lock(&m));
-        ck_assert(guard_wait_burials(client, 1));
+        ck_assert(livefile_view_wait_recoveries(client, 1));
         ck_assert(test_rundir_wait(dir, 1, SOON_MS)); /* counted before it is gone */
         OK(rlock_mutex_unlock(&m));
     } else { /* another one does */
@@ -516,7 +516,7 @@ START_TEST(containers_with_separate_directories_wait_for_the_lease)
 
     client = open_with("");
     m = mutex_of(client, "n");
-    guard_file_open(&file, dir, client->uuid);
+    livefile_view_open(&file, dir, client->uuid);
     if (!start_behind(container_of_its_own, server.url, test_ms(1000))) {
         skip(name, "no user namespaces");
         return;
@@ -526,13 +526,13 @@ START_TEST(containers_with_separate_directories_wait_for_the_lease)
     task_start(&task, run_lock, &m);
     ck_assert(wait_size("rlock:{n}:queue", 1));
     worker_kill(&v);
-    guard_file_make(dir, DECOY, guard_file_line(&file, "server"));
-    ck_assert(guard_file_wait_gone(dir, DECOY)); /* it looked */
+    livefile_view_make(dir, DECOY, livefile_view_line(&file, "server"));
+    ck_assert(livefile_view_wait_gone(dir, DECOY)); /* it looked */
     ck_assert(!atomic_load(&task.done));
     ck_assert(task_ends(&task, SOON_MS));
     OK(task_join(&task));
-    ck_assert(guard_wait_burials(client, 1)); /* the decoy's */
-    test_redis_do(redis, "DEL", "n");         /* the thread has ended */
+    ck_assert(livefile_view_wait_recoveries(client, 1)); /* the decoy's */
+    test_redis_do(redis, "DEL", "n");                    /* the thread has ended */
     worker_end(&v);
 }
 END_TEST
@@ -585,7 +585,7 @@ static TCase *tcase(Suite *suite, const char *name)
 
 int main(void)
 {
-    Suite *suite = suite_create("guard places");
+    Suite *suite = suite_create("livefile places");
     TCase *tc = tcase(suite, "room");
     tcase_add_test(tc, full_tmpfs_disables_the_crash_guard);
     tcase_add_test(tc, tmpfs_that_becomes_full_allows_no_more_intents);

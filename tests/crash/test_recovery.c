@@ -479,7 +479,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("deaths");
+    Suite *s = suite_create("recovery");
     TCase *tc = scene_tcase(s, "holders", open_scene, close_scene);
     tcase_add_test(tc, next_has_the_mutex_of_a_killed_one_at_once);
     tcase_add_test(tc, next_has_the_fair_lock_of_a_killed_one_at_once);

@@ -581,7 +581,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("deaths, faults");
+    Suite *s = suite_create("recovery, faults");
     TCase *tc = scene_tcase(s, "looking", open_scene, close_scene);
     tcase_add_test(tc, files_are_polled_in_turn_without_inotify);
     tcase_add_test(tc, files_are_polled_in_turn_when_no_watch_can_be_added);

@@ -18,9 +18,9 @@
 /* v last: the others look at all files when they begin. */
 static void start_three(const char *options)
 {
-    death_start(&w, "N", options);
-    death_start(&x, "N", options);
-    death_start(&v, "N", options);
+    recovery_start(&w, "N", options);
+    recovery_start(&x, "N", options);
+    recovery_start(&v, "N", options);
 }
 
 /* rule: G11 */
@@ -31,12 +31,12 @@ START_TEST(locks_of_all_dead_readers_are_freed)
     scene_says(&v, "ok", "on other rdlock m");
     scene_worker_does(&x, "rdlock");
     scene_worker_queues(&w, "N", "lock");
-    death_strike();
-    death_wait_files(2);
-    death_waits_still(&w);
+    recovery_kill_v();
+    recovery_wait_files(2);
+    recovery_still_waits(&w);
     worker_kill(&x);
-    death_has_it(&w);
-    death_wait_files(1);
+    recovery_has_it(&w);
+    recovery_wait_files(1);
     ck_assert_int_eq(scene_count("N", "readers"), 0);
 }
 END_TEST
@@ -48,9 +48,9 @@ START_TEST(readers_continue_when_a_waiting_writer_dies)
     scene_worker_does(&v, "lock");
     scene_worker_queues(&w, "N", "rdlock");
     scene_worker_queues(&x, "N", "rdlock");
-    death_strike();
-    death_has_it(&w);
-    death_has_it(&x);
+    recovery_kill_v();
+    recovery_has_it(&w);
+    recovery_has_it(&x);
 }
 END_TEST
 
@@ -61,9 +61,9 @@ START_TEST(writer_that_died_waiting_blocks_no_one)
     scene_worker_does(&x, "rdlock");
     scene_worker_queues(&v, "N", "lock");
     scene_worker_queues(&w, "N", "rdlock"); /* behind it */
-    death_strike();
-    death_has_it(&w);
-    death_is_safe(&x);
+    recovery_kill_v();
+    recovery_has_it(&w);
+    recovery_is_safe(&x);
 }
 END_TEST
 
@@ -77,9 +77,9 @@ START_TEST(preferred_mode_is_next_after_recovery)
     scene_worker_does(&v, "lock");
     scene_worker_queues(&w, "N", "lock");
     scene_worker_queues(&x, "N", "rdlock");
-    death_strike();
-    death_has_it(_i ? &w : &x);
-    death_waits_still(_i ? &x : &w);
+    recovery_kill_v();
+    recovery_has_it(_i ? &w : &x);
+    recovery_still_waits(_i ? &x : &w);
 }
 END_TEST
 
@@ -92,8 +92,8 @@ START_TEST(dead_client_that_reads_after_a_downgrade_is_recovered)
     scene_worker_does(&x, "rdlock");
     scene_worker_queues(&w, "N", "lock");
     scene_says(&x, "ok", "on t unlock m");
-    death_strike();
-    death_has_it(&w);
+    recovery_kill_v();
+    recovery_has_it(&w);
 }
 END_TEST
 
@@ -105,11 +105,11 @@ START_TEST(dead_reader_with_its_own_lease_is_recovered)
     start_three("rwlock=1");
     scene_worker_does(&v, "rdlock");
     scene_says(&v, "ok", "on other rdlock m");
-    scene_says(&v, "ok", "on t extend m %ld", test_ms(DEATH_LEASE_MS));
+    scene_says(&v, "ok", "on t extend m %ld", test_ms(RECOVERY_LEASE_MS));
     ck_assert_int_eq(scene_count("N", "readers"), 2);
     scene_says(&v, "ok", "on other unlock m");
-    death_strike();
-    death_look(2);
+    recovery_kill_v();
+    recovery_look(2);
     ck_assert(scene_wait_free("N", SCENE_SOON_MS));
 }
 END_TEST
@@ -126,13 +126,13 @@ START_TEST(retained_holds_of_a_dead_client_are_freed)
 {
     char url[TEST_URL_MAX + 64];
     snprintf(url, sizeof(url), "%s?retain=%ld", test_proxy_url(scene_proxy),
-             test_ms(DEATH_LEASE_MS));
-    death_start_at(&v, url, "N", "rwlock=1");
-    death_start(&w, "N", "rwlock=1");
+             test_ms(RECOVERY_LEASE_MS));
+    recovery_start_at(&v, url, "N", "rwlock=1");
+    recovery_start(&w, "N", "rwlock=1");
     ck_assert(test_wait_until(is_kept, _i ? &v : NULL, SCENE_SOON_MS));
-    death_strike();
+    recovery_kill_v();
     scene_worker_does(&w, "lock");
-    death_wait_files(1);
+    recovery_wait_files(1);
 }
 END_TEST
 
@@ -143,8 +143,8 @@ START_TEST(next_holder_after_recovery_has_a_greater_token)
     scene_worker_does(&v, "lock");
     long long before = worker_number(&v, "on t token m");
     scene_worker_queues(&w, "N", "lock");
-    death_strike();
-    death_has_it(&w);
+    recovery_kill_v();
+    recovery_has_it(&w);
     ck_assert_int_gt(worker_number(&w, "on t token m"), before);
 }
 END_TEST
@@ -166,8 +166,8 @@ START_TEST(recovery_event_names_type_mode_and_former_holder)
     enum { LOCKS = sizeof(locks) / sizeof(locks[0]) };
     char wanted[256];
 
-    death_start(&v, "N", "");
-    death_start(&w, "N", "");
+    recovery_start(&v, "N", "");
+    recovery_start(&w, "N", "");
     for (int i = 0; i < LOCKS; i++) {
         scene_says(&v, "ok", "init h%d %s %s", i, locks[i].name, locks[i].options);
         scene_says(&w, "ok", "init h%d %s %s", i, locks[i].name, locks[i].options);
@@ -176,7 +176,7 @@ START_TEST(recovery_event_names_type_mode_and_former_holder)
         ck_assert(scene_wait_queued(locks[i].name, 1, SCENE_SOON_MS));
     }
     int pid = (int)v.program.pid;
-    death_strike();
+    recovery_kill_v();
     for (int i = 0; i < LOCKS; i++) {
         snprintf(wanted, sizeof(wanted), "t%d", i);
         scene_worker_ends(&w, wanted, "ok");
@@ -186,7 +186,7 @@ START_TEST(recovery_event_names_type_mode_and_former_holder)
             locks[i].name, locks[i].told, pid);
         ck_assert(worker_news(&w, wanted, SCENE_SOON_MS));
     }
-    ck_assert_ptr_null(death_event(&w));
+    ck_assert_ptr_null(recovery_event(&w));
 }
 END_TEST
 
@@ -211,7 +211,7 @@ START_TEST(log_names_the_dead_process_and_counts_its_locks)
     scene_worker_waits(&w, "N", 1);
     snprintf(text, sizeof(text), "process %d (worker) of this host died; ",
              (int)v.program.pid);
-    death_strike();
+    recovery_kill_v();
     has_line("log 4", text);
     ck_assert(strstr(w.line, ": 2"));
 }
@@ -225,11 +225,11 @@ START_TEST(death_of_a_process_without_locks_causes_no_event)
     scene_worker_does(&x, "lock");
     scene_worker_waits(&v, "N", 1);
     scene_worker_waits(&w, "N", 2);
-    death_strike();
-    death_wait_files(2);
+    recovery_kill_v();
+    recovery_wait_files(2);
     has_line("log 7", "given back"); /* for who wants to know all */
     ck_assert_int_eq(scene_stat(&w, "burials"), 1);
-    ck_assert_ptr_null(death_event(&w));
+    ck_assert_ptr_null(recovery_event(&w));
     ck_assert(!worker_news(&w, "log 4", 0));
 }
 END_TEST
@@ -247,7 +247,7 @@ static void w_has_news(int got, int died)
     }
     ck_assert_int_eq(got, 0);
     ck_assert_int_eq(died, 0);
-    ck_assert_ptr_null(death_event(&w));
+    ck_assert_ptr_null(recovery_event(&w));
 }
 
 /* rule: G10 */
@@ -255,8 +255,8 @@ START_TEST(all_locks_of_a_dead_process_go_to_their_waiters)
 {
     enum { MANY = 50 };
     char name[32];
-    death_start(&v, "N", "");
-    death_start(&w, "N", "");
+    recovery_start(&v, "N", "");
+    recovery_start(&w, "N", "");
     for (int i = 0; i < MANY; i++) {
         snprintf(name, sizeof(name), "many%d", i);
         scene_says(&v, "ok", "init h%d %s", i, name);
@@ -265,9 +265,9 @@ START_TEST(all_locks_of_a_dead_process_go_to_their_waiters)
         scene_says(&w, "ok", "async t%d lock h%d", i, i);
         ck_assert(scene_wait_queued(name, 1, SCENE_SOON_MS));
     }
-    death_strike();
+    recovery_kill_v();
     w_has_news(MANY, MANY);
-    death_wait_files(1);
+    recovery_wait_files(1);
     ck_assert_int_eq(scene_stat(&w, "burials"), 1);
 }
 END_TEST
@@ -286,14 +286,14 @@ static int count_hoard(int most)
 START_TEST(more_than_a_thousand_locks_are_recovered)
 {
     enum { HOARD = 1200 };
-    death_start(&v, "N", "");
+    recovery_start(&v, "N", "");
     scene_says(&v, "ok", "hoard hoard %d", HOARD);
     ck_assert_int_eq(count_hoard(HOARD), HOARD);
-    death_start(&w, "hoard600", "");
+    recovery_start(&w, "hoard600", "");
     scene_worker_waits(&w, "hoard600", 1);
-    death_strike();
+    recovery_kill_v();
     w_has_news(1, HOARD);
-    death_wait_files(1);
+    recovery_wait_files(1);
     ck_assert_int_eq(count_hoard(HOARD), 1);
 }
 END_TEST
@@ -312,19 +312,19 @@ START_TEST(lock_beyond_the_intent_table_ends_with_its_lease_unless_awaited)
     worker_start(&v, NULL);
     ck_assert_int_eq(prlimit(v.program.pid, RLIMIT_FSIZE, &limit, NULL), 0);
     scene_says(&v, "ok 1", "open %s lease=%ld", test_proxy_url(scene_proxy),
-               test_ms(DEATH_LEASE_MS));
+               test_ms(RECOVERY_LEASE_MS));
     scene_says(&v, "ok", "hoard hoard %d", HOARD);
-    death_start(&w, "hoard11", "");
+    recovery_start(&w, "hoard11", "");
     scene_says(&w, "ok", _i ? "async t waitfree hoard11 %ld" : "async t lock m",
-               test_ms(DEATH_LEASE_MS));
+               test_ms(RECOVERY_LEASE_MS));
     ck_assert(test_wait_until(is_waiting, &w, SCENE_SOON_MS));
-    death_strike();
-    death_has_it(&w);
-    death_wait_files(1);
+    recovery_kill_v();
+    recovery_has_it(&w);
+    recovery_wait_files(1);
     for (int i = ROOM; i < HOARD - 1; i++) {
         char name[32];
         snprintf(name, sizeof(name), "hoard%d", i);
-        ck_assert_int_gt(scene_pttl(name), test_ms(DEATH_LEASE_MS) / 2);
+        ck_assert_int_gt(scene_pttl(name), test_ms(RECOVERY_LEASE_MS) / 2);
     }
     ck_assert_int_eq(count_hoard(ROOM), 0);
 }
@@ -358,8 +358,8 @@ START_TEST(locks_are_freed_whatever_the_dead_threads_were_doing)
     make_sum(path);
     snprintf(url, sizeof(url), "%s?retain=%d", test_proxy_url(scene_proxy),
              _i % 2 ? 1000 : 0);
-    death_start_at(&v, url, "N", "");
-    death_start(&w, "N", "");
+    recovery_start_at(&v, url, "N", "");
+    recovery_start(&w, "N", "");
     for (int i = 0; i < LOCKS; i++) {
         scene_says(&v, "ok", "init h%d busy%d %s", i, i, options[i]);
         scene_says(&w, "ok", "init h%d busy%d %s", i, i, options[i]);
@@ -367,14 +367,14 @@ START_TEST(locks_are_freed_whatever_the_dead_threads_were_doing)
     for (int i = 0; i < THREADS; i++)
         scene_says(&v, "ok", "async t%d hammer h%d 1000000000 %s", i, i % LOCKS, path);
     ck_assert(test_wait_until(is_busy, &v, SCENE_SOON_MS));
-    death_strike();
+    recovery_kill_v();
     for (int i = 0; i < LOCKS; i++) {
         scene_says(&w, "", "lock h%d", i);
         ck_assert(strstr(w.answer, "ok") || (i == 0 && strstr(w.answer, "EOWNERDEAD")));
     }
     for (int i = 0; i < LOCKS; i++)
         scene_says(&w, "ok", "unlock h%d", i);
-    death_look(1);
+    recovery_look(1);
 }
 END_TEST
 
@@ -384,7 +384,7 @@ static int told; /* of so many deaths, w and x together */
 
 static bool is_told(void *deaths)
 {
-    while (death_event(&w) || death_event(&x))
+    while (recovery_event(&w) || recovery_event(&x))
         told++;
     return told >= *(int *)deaths;
 }
@@ -407,7 +407,7 @@ START_TEST(one_of_sixteen_threads_of_two_processes_recovers)
         scene_says(&x, "ok", "async t%d lock m", i);
     }
     ck_assert(scene_wait_queued("N", 2 * THREADS, SCENE_SOON_MS));
-    death_strike();
+    recovery_kill_v();
     for (int got = 0, at = 0; got < 2 * THREADS; at++) {
         struct worker *who = at % 2 ? &w : &x;
         const char *news = worker_news(who, "done t", 10);
@@ -419,7 +419,7 @@ START_TEST(one_of_sixteen_threads_of_two_processes_recovers)
     }
     ck_assert_int_eq(scene_stat(&w, "burials") + scene_stat(&x, "burials"), 1);
     ck_assert(told_of_deaths(1));
-    death_wait_files(2);
+    recovery_wait_files(2);
 }
 END_TEST
 
@@ -434,18 +434,18 @@ START_TEST(each_of_several_dead_processes_is_recovered_once)
         char name[16];
         snprintf(name, sizeof(name), "dead%d", i);
         memset(&dead[i], 0, sizeof(dead[i]));
-        death_start(&dead[i], name, "");
+        recovery_start(&dead[i], name, "");
         scene_worker_does(&dead[i], "lock");
     }
-    death_start(&w, "dead0", "");
-    death_start(&x, "dead1", "");
+    recovery_start(&w, "dead0", "");
+    recovery_start(&x, "dead1", "");
     scene_worker_waits(&w, "dead0", 1);
     scene_worker_waits(&x, "dead1", 1);
     for (int i = 0; i < DEAD; i++)
         kill(dead[i].program.pid, SIGKILL);
-    death_has_it(&w);
-    death_has_it(&x);
-    death_wait_files(2);
+    recovery_has_it(&w);
+    recovery_has_it(&x);
+    recovery_wait_files(2);
     ck_assert(scene_wait_free("dead2", SCENE_SOON_MS));
     ck_assert_int_eq(scene_stat(&w, "burials") + scene_stat(&x, "burials"), DEAD);
     ck_assert(told_of_deaths(DEAD));
@@ -456,8 +456,8 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("deaths, many");
-    TCase *tc = scene_tcase(s, "rwlock", death_open, death_close);
+    Suite *s = suite_create("recovery, many");
+    TCase *tc = scene_tcase(s, "rwlock", recovery_open, recovery_close);
     tcase_add_test(tc, locks_of_all_dead_readers_are_freed);
     tcase_add_test(tc, readers_continue_when_a_waiting_writer_dies);
     tcase_add_test(tc, writer_that_died_waiting_blocks_no_one);
@@ -466,17 +466,17 @@ int main(void)
     tcase_add_test(tc, dead_reader_with_its_own_lease_is_recovered);
     tcase_add_loop_test(tc, retained_holds_of_a_dead_client_are_freed, 0, 2);
     tcase_add_loop_test(tc, next_holder_after_recovery_has_a_greater_token, 0, 2);
-    tc = scene_tcase(s, "told", death_open, death_close);
+    tc = scene_tcase(s, "told", recovery_open, recovery_close);
     tcase_add_test(tc, recovery_event_names_type_mode_and_former_holder);
     tcase_add_test(tc, log_names_the_dead_process_and_counts_its_locks);
     tcase_add_test(tc, death_of_a_process_without_locks_causes_no_event);
-    tc = scene_tcase(s, "many", death_open, death_close);
+    tc = scene_tcase(s, "many", recovery_open, recovery_close);
     tcase_add_test(tc, all_locks_of_a_dead_process_go_to_their_waiters);
     tcase_add_test(tc, more_than_a_thousand_locks_are_recovered);
     tcase_add_test(tc, lock_beyond_the_intent_table_ends_with_its_lease_unless_awaited);
     tcase_add_loop_test(tc, locks_are_freed_whatever_the_dead_threads_were_doing, 0,
                         (int)test_count(20, 2));
-    tc = scene_tcase(s, "several", death_open, death_close);
+    tc = scene_tcase(s, "several", recovery_open, recovery_close);
     tcase_add_test(tc, one_of_sixteen_threads_of_two_processes_recovers);
     tcase_add_test(tc, each_of_several_dead_processes_is_recovered_once);
     return test_run_suite(s);

@@ -36,7 +36,7 @@ int inotify_init1(int flags)
 {
     inotify_calls++;
     if (opens_it_to_all)
-        chmod(death_dir, 0777);
+        chmod(recovery_dir, 0777);
     if (no_inotify) {
         errno = EMFILE;
         return -1;
@@ -49,11 +49,11 @@ int inotify_init1(int flags)
 /* v has "N", and is dead. w buries it; its request is held. */
 static int w_buries_in_vain(void)
 {
-    death_start(&v, "N", "");
+    recovery_start(&v, "N", "");
     scene_worker_does(&v, "lock");
-    death_strike();
+    recovery_kill_v();
     int held = scene_hold_first(RLK_LOCK_BURY);
-    death_start(&w, "other", "");
+    recovery_start(&w, "other", "");
     ck_assert(test_proxy_wait_hits(scene_proxy, held, 1, SCENE_SOON_MS));
     return held;
 }
@@ -62,7 +62,7 @@ static int w_buries_in_vain(void)
 static void comes_too_late(int held)
 {
     scene_let_go(held);
-    death_is_safe(&x);
+    recovery_is_safe(&x);
     scene_says(&x, "ok", "on t unlock m");
     scene_says(&x, "ok", "on t lock m");
 }
@@ -71,12 +71,12 @@ static void comes_too_late(int held)
 START_TEST(closing_client_leaves_recovery_to_other_clients)
 {
     int held = w_buries_in_vain();
-    death_start(&x, "N", "");
+    recovery_start(&x, "N", "");
     scene_worker_waits(&x, "N", 1);
     scene_says(&w, "ok", "destroy m");
     scene_says(&w, "ok", "close");
-    death_has_it(&x);
-    death_wait_files(1);
+    recovery_has_it(&x);
+    recovery_wait_files(1);
     comes_too_late(held);
 }
 END_TEST
@@ -87,11 +87,11 @@ START_TEST(child_of_a_recovering_process_retains_no_live_file)
     if (!test_can_fork("child_of_a_recovering_process_retains_no_live_file"))
         return;
     int held = w_buries_in_vain();
-    scene_says(&w, "ok", "async c fork waitfree N %ld", test_ms(DEATH_LEASE_MS));
+    scene_says(&w, "ok", "async c fork waitfree N %ld", test_ms(RECOVERY_LEASE_MS));
     ck_assert(scene_wait_mailboxes(2, SCENE_SOON_MS)); /* it is not its parent */
     scene_says(&w, "ok", "destroy m");
     scene_says(&w, "ok", "close");
-    death_start(&x, "N", "");
+    recovery_start(&x, "N", "");
     scene_says(&x, "ok", "on t lock m");
     comes_too_late(held);
 }
@@ -103,41 +103,41 @@ START_TEST(leases_decide_while_the_recovering_process_is_stopped)
     scene_worker(&v, test_proxy_url(scene_proxy), SCENE_TIMES(.lease = test_ms(500)), "N",
                  "");
     scene_worker_does(&v, "lock");
-    death_strike();
+    recovery_kill_v();
     int held = scene_hold_first(RLK_LOCK_BURY);
-    death_start(&w, "other", "");
+    recovery_start(&w, "other", "");
     ck_assert(test_proxy_wait_hits(scene_proxy, held, 1, SCENE_SOON_MS));
     worker_stop(&w);
-    death_start(&x, "N", "");
+    recovery_start(&x, "N", "");
     scene_worker_does(&x, "lock");
-    ck_assert_int_eq(test_rundir_count(death_dir), 3);
+    ck_assert_int_eq(test_rundir_count(recovery_dir), 3);
     worker_cont(&w);
     comes_too_late(held);
-    death_wait_files(2);
+    recovery_wait_files(2);
     ck_assert_int_eq(scene_stat(&w, "burials"), 1);
-    ck_assert_ptr_null(death_event(&w)); /* it held nothing any more */
+    ck_assert_ptr_null(recovery_event(&w)); /* it held nothing any more */
 }
 END_TEST
 
 /* rule: G10 */
 START_TEST(work_of_a_killed_recovering_process_is_not_repeated)
 {
-    death_start(&v, "N", "");
+    recovery_start(&v, "N", "");
     scene_worker_does(&v, "lock");
     scene_says(&v, "ok", "init m2 M");
     scene_says(&v, "ok", "lock m2");
-    death_strike();
+    recovery_kill_v();
     int held = SCENE_RULE(RLK_LOCK_BURY, .on = TEST_ON_REQUEST, .action = TEST_HOLD,
                           .skip = 1, .count = 1);
-    death_start(&w, "other", "");
+    recovery_start(&w, "other", "");
     ck_assert(worker_news(&w, "event OWNER_DIED", SCENE_SOON_MS));
     ck_assert(test_proxy_wait_hits(scene_proxy, held, 1, SCENE_SOON_MS));
     worker_kill(&w);
-    death_start(&x, "N", "");
+    recovery_start(&x, "N", "");
     scene_worker_does(&x, "lock");
-    death_wait_files(1);
+    recovery_wait_files(1);
     ck_assert(worker_news(&x, "event OWNER_DIED", SCENE_SOON_MS));
-    ck_assert_ptr_null(death_event(&x));
+    ck_assert_ptr_null(recovery_event(&x));
     ck_assert(!test_redis_exists(scene_redis, "M"));
     ck_assert_int_eq(scene_stat(&x, "burials"), 2); /* w had nothing */
     comes_too_late(held);
@@ -147,16 +147,16 @@ END_TEST
 /* rule: G10 */
 START_TEST(recovery_continues_when_no_waiter_is_left)
 {
-    death_start(&w, "N", "");
-    death_start(&v, "N", "");
+    recovery_start(&w, "N", "");
+    recovery_start(&v, "N", "");
     scene_worker_does(&v, "lock");
     int held = scene_hold_first(RLK_LOCK_BURY);
-    death_strike();
+    recovery_kill_v();
     scene_says(&w, "ok", "async t timedlock m %ld", test_ms(800));
     ck_assert(test_proxy_wait_hits(scene_proxy, held, 1, SCENE_SOON_MS));
     scene_worker_ends(&w, "t", "ETIMEDOUT");
     scene_let_go(held);
-    death_wait_files(1);
+    recovery_wait_files(1);
     ck_assert(scene_wait_free("N", SCENE_SOON_MS));
 }
 END_TEST
@@ -167,7 +167,7 @@ static bool is_left(void *arg)
     struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
     char path[512];
     (void)arg;
-    snprintf(path, sizeof(path), "%s/%s", death_dir, death_uuid);
+    snprintf(path, sizeof(path), "%s/%s", recovery_dir, recovery_uuid);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     ck_assert_int_ge(fd, 0);
     ck_assert_int_eq(fcntl(fd, F_OFD_GETLK, &lock), 0);
@@ -178,9 +178,9 @@ static bool is_left(void *arg)
 /* rule: G10 */
 START_TEST(process_without_a_reply_leaves_recovery_to_others)
 {
-    death_start(&v, "N", "");
+    recovery_start(&v, "N", "");
     scene_worker_does(&v, "lock");
-    death_strike();
+    recovery_kill_v();
     int lost = SCENE_RULE(RLK_LOCK_BURY, .on = TEST_ON_REQUEST, .action = TEST_DROP);
     scene_worker(&w, test_proxy_url(scene_proxy), SCENE_TIMES(.command = test_ms(400)),
                  "other", "");
@@ -188,9 +188,9 @@ START_TEST(process_without_a_reply_leaves_recovery_to_others)
     ck_assert(!is_left(NULL));
     ck_assert(test_wait_until(is_left, NULL, SCENE_SOON_MS));
     test_proxy_remove(scene_proxy, lost);
-    death_start(&x, "N", "");
+    recovery_start(&x, "N", "");
     scene_worker_does(&x, "lock");
-    death_wait_files(2);
+    recovery_wait_files(2);
     ck_assert_int_eq(scene_stat(&x, "burials"), 1);
 }
 END_TEST
@@ -207,23 +207,23 @@ START_TEST(process_without_permission_retries_at_intervals)
                   "+@all", "-zrem");
     snprintf(url, sizeof(url), "redis://poor:word@127.0.0.1:%u",
              (unsigned)scene_server.port);
-    death_start_at(&v, scene_server.tcp_url, "N", "");
-    death_start_at(&w, url, "N", "");
-    death_start_at(&x, url, "N", "");
+    recovery_start_at(&v, scene_server.tcp_url, "N", "");
+    recovery_start_at(&w, url, "N", "");
+    recovery_start_at(&x, url, "N", "");
     scene_says(&w, "ok", "logger");
     scene_says(&x, "ok", "logger");
     scene_worker_does(&v, "lock");
     scene_worker_waits(&w, "N", 1);
     scene_worker_waits(&x, "N", 2);
-    death_strike();
+    recovery_kill_v();
     ck_assert(worker_news(&w, "log 4 rlock: \"N\" of a dead process", SCENE_SOON_MS));
     ck_assert(worker_news(&x, "log 4 rlock: \"N\" of a dead process", SCENE_SOON_MS));
     test_redis_do(scene_redis, "ACL", "SETUSER", "poor", "+zrem");
-    death_has_it(&w);
+    recovery_has_it(&w);
     long long most = 2 + (test_now_ms() - begun) / LEFT_MS;
     ck_assert_int_le(scene_stat(&w, "refusals"), most);
     ck_assert_int_le(scene_stat(&x, "refusals"), most);
-    death_wait_files(2);
+    recovery_wait_files(2);
     test_redis_do(scene_redis, "ACL", "DELUSER", "poor");
 }
 END_TEST
@@ -241,15 +241,15 @@ static bool has_failed(void *who)
 
 static void v_dies_in_an_outage(void)
 {
-    death_start(&v, "N", "");
-    death_start(&w, "N", "");
+    recovery_start(&v, "N", "");
+    recovery_start(&w, "N", "");
     scene_worker_does(&v, "lock");
     scene_worker_waits(&w, "N", 1);
     cut_off();
-    death_strike();
+    recovery_kill_v();
     ck_assert(test_wait_until(has_failed, &w, SCENE_SOON_MS));
-    ck_assert_int_eq(test_rundir_count(death_dir), 2);
-    death_waits_still(&w);
+    ck_assert_int_eq(test_rundir_count(recovery_dir), 2);
+    recovery_still_waits(&w);
 }
 
 /* rule: G10 */
@@ -257,8 +257,8 @@ START_TEST(recovery_runs_when_an_unreachable_server_returns)
 {
     v_dies_in_an_outage();
     test_proxy_set_mode(scene_proxy, TEST_PROXY_OPEN);
-    death_has_it(&w);
-    death_wait_files(1);
+    recovery_has_it(&w);
+    recovery_wait_files(1);
     ck_assert_ptr_nonnull(worker_news(&w, "event OWNER_DIED", SCENE_SOON_MS));
 }
 END_TEST
@@ -271,10 +271,10 @@ START_TEST(lock_that_the_server_has_lost_causes_no_event)
     test_redis_close(scene_redis);
     scene_redis = test_redis_connect(scene_server.path);
     test_proxy_set_mode(scene_proxy, TEST_PROXY_OPEN);
-    death_has_it(&w);
-    death_wait_files(1);
+    recovery_has_it(&w);
+    recovery_wait_files(1);
     ck_assert_int_eq(scene_stat(&w, "burials"), 1);
-    ck_assert_ptr_null(death_event(&w));
+    ck_assert_ptr_null(recovery_event(&w));
 }
 END_TEST
 
@@ -283,22 +283,22 @@ START_TEST(dead_client_of_another_database_is_left_alone)
 {
     char url[TEST_URL_MAX + 16];
     snprintf(url, sizeof(url), "%s?db=1", test_proxy_url(scene_proxy));
-    death_start_at(&v, url, "N", "");
-    death_start(&w, "N", "");
-    death_start(&x, "N", "");
+    recovery_start_at(&v, url, "N", "");
+    recovery_start(&w, "N", "");
+    recovery_start(&x, "N", "");
     scene_worker_does(&v, "lock");
     scene_worker_does(&x, "lock");
     scene_worker_waits(&w, "N", 1);
-    death_strike();
+    recovery_kill_v();
     worker_kill(&x);
-    death_has_it(&w); /* who has looked at v, too, by and by */
+    recovery_has_it(&w); /* who has looked at v, too, by and by */
     scene_says(&w, "ok", "on t unlock m");
-    death_look(2);
+    recovery_look(2);
     test_redis_do(scene_redis, "SELECT", "1");
     ck_assert(test_redis_exists(scene_redis, "N"));
-    death_start_at(&x, url, "N", "");
+    recovery_start_at(&x, url, "N", "");
     scene_says(&x, "ok", "on t lock m");
-    death_wait_files(2);
+    recovery_wait_files(2);
     ck_assert_int_eq(scene_stat(&w, "burials"), 1);
     ck_assert_int_eq(scene_stat(&x, "burials"), 1);
 }
@@ -308,21 +308,21 @@ END_TEST
 START_TEST(waiter_on_another_host_is_granted_by_recovery_on_this_one)
 {
     char elsewhere[256], env[300];
-    snprintf(elsewhere, sizeof(elsewhere), "%s/elsewhere", death_dir);
+    snprintf(elsewhere, sizeof(elsewhere), "%s/elsewhere", recovery_dir);
     snprintf(env, sizeof(env), "RLOCK_RUNDIR=%s", elsewhere);
     ck_assert_int_eq(mkdir(elsewhere, 0700), 0);
     const char *const its[] = { env, NULL };
-    death_start(&v, "N", "");
+    recovery_start(&v, "N", "");
     scene_worker_env(&x, test_proxy_url(scene_proxy), NULL, "N", "", its);
     scene_worker_does(&v, "lock");
     scene_worker_waits(&x, "N", 1);
-    death_strike();
-    ck_assert_int_eq(test_rundir_count(death_dir), 1); /* x does not see it */
+    recovery_kill_v();
+    ck_assert_int_eq(test_rundir_count(recovery_dir), 1); /* x does not see it */
     ck_assert_int_eq(test_rundir_count(elsewhere), 1);
-    death_waits_still(&x);
-    death_start(&w, "other", "");
-    death_has_it(&x);
-    death_wait_files(1);
+    recovery_still_waits(&x);
+    recovery_start(&w, "other", "");
+    recovery_has_it(&x);
+    recovery_wait_files(1);
 }
 END_TEST
 
@@ -330,15 +330,15 @@ END_TEST
 START_TEST(busy_server_is_asked_at_intervals)
 {
     enum { TIMES = 5, AT_LEAST_MS = 150 };
-    death_start(&v, "N", "");
-    death_start(&w, "N", "");
+    recovery_start(&v, "N", "");
+    recovery_start(&w, "N", "");
     scene_worker_does(&v, "lock");
     scene_worker_waits(&w, "N", 1);
     int busy = SCENE_RULE(RLK_LOCK_BURY, .on = TEST_ON_REQUEST, .action = TEST_ANSWER,
                           .count = TIMES, .text = "-BUSY Redis is busy\r\n");
     int64_t begun = test_now_ms();
-    death_strike();
-    death_has_it(&w);
+    recovery_kill_v();
+    recovery_has_it(&w);
     ck_assert_int_ge(test_now_ms() - begun, AT_LEAST_MS);
     ck_assert_uint_eq(test_proxy_hits(scene_proxy, busy), TIMES);
 }
@@ -351,9 +351,9 @@ START_TEST(recovery_continues_the_hand_over)
     enum { GONE = 200 };
     char key[SCENE_KEY_MAX], id[SCENE_ID_MAX], ticket[32];
     const char *const elsewhere[] = { "RLOCK_RUNDIR=", NULL };
-    death_start(&v, "N", "");
+    recovery_start(&v, "N", "");
     scene_worker_env(&x, test_proxy_url(scene_proxy),
-                     SCENE_TIMES(.presence = DEATH_PRESENCE_MS), "N", "", elsewhere);
+                     SCENE_TIMES(.presence = RECOVERY_PRESENCE_MS), "N", "", elsewhere);
     scene_worker_does(&v, "lock");
     scene_worker_waits(&x, "N", 1);
     scene_key(key, "N", "queue");
@@ -362,9 +362,9 @@ START_TEST(recovery_continues_the_hand_over)
         snprintf(ticket, sizeof(ticket), "%d", i);
         test_redis_do(scene_redis, "ZADD", key, ticket, id);
     }
-    death_strike();
-    death_start(&w, "other", "");
-    death_has_it(&x);
+    recovery_kill_v();
+    recovery_start(&w, "other", "");
+    recovery_has_it(&x);
     ck_assert_int_eq(scene_queue_len("N"), 0);
 }
 END_TEST
@@ -384,8 +384,8 @@ static bool flood(void)
     long most = atol(line);
     if (most <= 0 || most > MOST)
         return false;
-    snprintf(path[0], sizeof(path[0]), "%s/a", death_dir);
-    snprintf(path[1], sizeof(path[1]), "%s/b", death_dir);
+    snprintf(path[0], sizeof(path[0]), "%s/a", recovery_dir);
+    snprintf(path[1], sizeof(path[1]), "%s/b", recovery_dir);
     for (long i = 0; i < most + 10; i++) /* two by turns: alike ones are told once */
         close(open(path[i % 2], O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
     return true;
@@ -395,18 +395,18 @@ static bool flood(void)
 START_TEST(all_live_files_are_checked_after_the_inotify_queue_overflowed)
 {
     struct worker holder;
-    death_start(&w, "N", "");
-    death_start(&holder, "N", "");
+    recovery_start(&w, "N", "");
+    recovery_start(&holder, "N", "");
     scene_worker_does(&holder, "lock");
     scene_worker_waits(&w, "N", 1);
-    death_start(&x, "x", "");
+    recovery_start(&x, "x", "");
     worker_kill(&x);
-    death_wait_files(2); /* w looks, and has listed neither x nor v */
-    death_start(&v, "M", "");
+    recovery_wait_files(2); /* w looks, and has listed neither x nor v */
+    recovery_start(&v, "M", "");
     scene_worker_does(&v, "lock");
     worker_stop(&w);
     bool is_full = flood();
-    death_strike();
+    recovery_kill_v();
     worker_cont(&w);
     if (!is_full)
         printf("skipped: "
@@ -414,7 +414,7 @@ START_TEST(all_live_files_are_checked_after_the_inotify_queue_overflowed)
                "it keeps too many\n");
     ck_assert(scene_wait_free("M", SCENE_SOON_MS));
     scene_says(&holder, "ok", "on t unlock m");
-    death_has_it(&w);
+    recovery_has_it(&w);
     worker_end(&holder);
 }
 END_TEST
@@ -453,8 +453,8 @@ static const struct shortage {
 START_TEST(watching_starts_when_a_descriptor_becomes_free)
 {
     struct rlimit before, few;
-    death_start(&w, "N", "");
-    death_start(&v, "N", "");
+    recovery_start(&w, "N", "");
+    recovery_start(&v, "N", "");
     scene_says(&w, "ok", "on t lock m"); /* its connections are there */
     scene_says(&w, "ok", "on t unlock m");
     scene_worker_does(&v, "lock");
@@ -469,11 +469,11 @@ START_TEST(watching_starts_when_a_descriptor_becomes_free)
     ck_assert_int_eq(prlimit(w.program.pid, RLIMIT_NOFILE, &few, NULL), 0);
     if (!shortages[_i].is_told)
         scene_worker_waits(&w, "N", 1);
-    death_strike();
+    recovery_kill_v();
     test_pause_ms(200);
-    ck_assert_int_eq(test_rundir_count(death_dir), 2);
+    ck_assert_int_eq(test_rundir_count(recovery_dir), 2);
     ck_assert_int_eq(prlimit(w.program.pid, RLIMIT_NOFILE, &before, NULL), 0);
-    death_has_it(&w);
+    recovery_has_it(&w);
 }
 END_TEST
 
@@ -513,11 +513,11 @@ static void v_is_buried_by(rlock_client_t *self)
 {
     rlock_stats_t stats;
     ck_assert(test_wait_until(has_looked, NULL, SCENE_SOON_MS));
-    death_start(&v, "N", "");
+    recovery_start(&v, "N", "");
     scene_worker_does(&v, "lock");
-    death_strike();
+    recovery_kill_v();
     ck_assert(scene_wait_free("N", SCENE_SOON_MS));
-    death_wait_files(1);
+    recovery_wait_files(1);
     ck_assert_int_eq(rlock_client_getstats(self, &stats), 0);
     ck_assert_uint_eq(stats.burials, 1);
     ck_assert_int_eq(rlock_client_close(self), 0);
@@ -525,7 +525,7 @@ static void v_is_buried_by(rlock_client_t *self)
 
 static void open_always_scene(void)
 {
-    death_open();
+    recovery_open();
     no_inotify = opens_it_to_all = false;
     inotify_calls = 0;
 }
@@ -563,16 +563,16 @@ START_TEST(standing_watch_follows_a_recreated_directory)
     char old[300];
     rlock_client_t *self = open_always();
     ck_assert(test_wait_until(has_looked, NULL, SCENE_SOON_MS));
-    snprintf(old, sizeof(old), "%s.old", death_dir);
+    snprintf(old, sizeof(old), "%s.old", recovery_dir);
     inotify_calls = 0;
-    ck_assert_int_eq(rename(death_dir, old), 0);
-    ck_assert_int_eq(mkdir(death_dir, 0700), 0);
+    ck_assert_int_eq(rename(recovery_dir, old), 0);
+    ck_assert_int_eq(mkdir(recovery_dir, 0700), 0);
     ck_assert(test_wait_until(has_looked, NULL, SCENE_SOON_MS));
-    death_start(&v, "N", "");
+    recovery_start(&v, "N", "");
     scene_worker_does(&v, "lock");
-    death_strike();
+    recovery_kill_v();
     ck_assert(scene_wait_free("N", SCENE_SOON_MS));
-    death_wait_files(0);
+    recovery_wait_files(0);
     ck_assert_int_eq(rlock_client_close(self), 0);
 }
 END_TEST
@@ -619,13 +619,13 @@ static bool has_heard(void *arg)
 /* It cannot be looked at, and says so; when it is as it was, v is buried. */
 static void is_not_looked_at_until_mended(rlock_client_t *self)
 {
-    death_strike();
+    recovery_kill_v();
     ck_assert(test_wait_until(has_heard, NULL, SCENE_SOON_MS));
-    ck_assert_int_eq(test_rundir_count(death_dir), 2);
+    ck_assert_int_eq(test_rundir_count(recovery_dir), 2);
     ck_assert(test_redis_exists(scene_redis, "N"));
     opens_it_to_all = false;
-    ck_assert_int_eq(chmod(death_dir, 0700), 0);
-    death_wait_files(1);
+    ck_assert_int_eq(chmod(recovery_dir, 0700), 0);
+    recovery_wait_files(1);
     ck_assert(scene_wait_free("N", SCENE_SOON_MS));
     ck_assert_int_eq(rlock_client_close(self), 0);
     rlock_setlogger(NULL, NULL, 0);
@@ -636,11 +636,11 @@ START_TEST(world_writable_directory_is_no_longer_watched)
 {
     rlock_client_t *self = open_always();
     ck_assert(test_wait_until(has_looked, NULL, SCENE_SOON_MS));
-    death_start(&v, "N", "");
+    recovery_start(&v, "N", "");
     scene_worker_does(&v, "lock");
     is_refused = false;
     rlock_setlogger(note_refusal, NULL, LOG_WARNING);
-    ck_assert_int_eq(chmod(death_dir, 0777), 0);
+    ck_assert_int_eq(chmod(recovery_dir, 0777), 0);
     is_not_looked_at_until_mended(self);
 }
 END_TEST
@@ -649,7 +649,7 @@ END_TEST
 /* rule: G5 */
 START_TEST(directory_that_became_world_writable_is_no_longer_watched)
 {
-    death_start(&v, "N", "");
+    recovery_start(&v, "N", "");
     scene_worker_does(&v, "lock");
     is_refused = false;
     rlock_setlogger(note_refusal, NULL, LOG_WARNING);
@@ -662,15 +662,15 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("deaths, buriers");
-    TCase *tc = scene_tcase(s, "vain", death_open, death_close);
+    Suite *s = suite_create("recovery, processes");
+    TCase *tc = scene_tcase(s, "vain", recovery_open, recovery_close);
     tcase_add_test(tc, closing_client_leaves_recovery_to_other_clients);
     tcase_add_test(tc, child_of_a_recovering_process_retains_no_live_file);
     tcase_add_test(tc, leases_decide_while_the_recovering_process_is_stopped);
     tcase_add_test(tc, work_of_a_killed_recovering_process_is_not_repeated);
     tcase_add_test(tc, recovery_continues_when_no_waiter_is_left);
     tcase_add_test(tc, process_without_a_reply_leaves_recovery_to_others);
-    tc = scene_tcase(s, "servers", death_open, death_close);
+    tc = scene_tcase(s, "servers", recovery_open, recovery_close);
     tcase_add_test(tc, process_without_permission_retries_at_intervals);
     tcase_add_test(tc, recovery_runs_when_an_unreachable_server_returns);
     tcase_add_test(tc, lock_that_the_server_has_lost_causes_no_event);
@@ -678,11 +678,11 @@ int main(void)
     tcase_add_test(tc, waiter_on_another_host_is_granted_by_recovery_on_this_one);
     tcase_add_test(tc, busy_server_is_asked_at_intervals);
     tcase_add_test(tc, recovery_continues_the_hand_over);
-    tc = scene_tcase(s, "kernel", death_open, death_close);
+    tc = scene_tcase(s, "kernel", recovery_open, recovery_close);
     tcase_add_test(tc, all_live_files_are_checked_after_the_inotify_queue_overflowed);
     tcase_add_loop_test(tc, watching_starts_when_a_descriptor_becomes_free, 0,
                         sizeof(shortages) / sizeof(shortages[0]));
-    tc = scene_tcase(s, "always", open_always_scene, death_close);
+    tc = scene_tcase(s, "always", open_always_scene, recovery_close);
     tcase_add_test(tc, standing_watch_needs_no_waiter);
     tcase_add_test(tc, standing_watch_delivers_no_event);
     tcase_add_test(tc, standing_watch_continues_when_it_is_set_again);

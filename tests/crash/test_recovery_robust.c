@@ -23,9 +23,9 @@ enum { ROBUST = 2, ALL = sizeof(kinds) / sizeof(kinds[0]) };
 static void w_gets_it_with(const char *code)
 {
     scene_worker_waits(&w, "N", 1);
-    death_strike();
+    recovery_kill_v();
     scene_worker_ends(&w, "t", code);
-    death_is_safe(&w);
+    recovery_is_safe(&w);
 }
 
 /* What w got is a lock as any other. */
@@ -38,17 +38,17 @@ static void w_goes_on(void)
 
 static void start_two(int i)
 {
-    death_start(&v, "N", kinds[i].options);
-    death_start(&w, "N", kinds[i].options);
+    recovery_start(&v, "N", kinds[i].options);
+    recovery_start(&w, "N", kinds[i].options);
 }
 
 /* x dies inside, and is buried before anybody comes. */
 static void x_dies_inside(int i)
 {
-    death_start(&x, "N", kinds[i].options);
+    recovery_start(&x, "N", kinds[i].options);
     scene_worker_does(&x, "lock");
     worker_kill(&x);
-    death_look(0);
+    recovery_look(0);
     ck_assert(!test_redis_exists(scene_redis, "N"));
 }
 
@@ -96,11 +96,11 @@ END_TEST
 START_TEST(process_killed_before_its_grant_arrived_is_no_dead_owner)
 {
     start_two(_i);
-    death_start(&x, "N", kinds[_i].options);
+    recovery_start(&x, "N", kinds[_i].options);
     scene_worker_does(&x, "lock");
     scene_worker_waits(&v, "N", 1);
-    DEATH_RULE(.on = TEST_ON_MESSAGE, .action = TEST_DROP);
-    DEATH_RULE(.on = TEST_ON_REPLY, .action = TEST_HOLD);
+    RECOVERY_RULE(.on = TEST_ON_MESSAGE, .action = TEST_DROP);
+    RECOVERY_RULE(.on = TEST_ON_REPLY, .action = TEST_HOLD);
     scene_says(&x, "ok", "on t unlock m");
     ck_assert(scene_wait_queued("N", 0, SCENE_SOON_MS));
     w_gets_it_with("ok");
@@ -127,7 +127,7 @@ START_TEST(process_killed_in_its_unlock_is_no_dead_owner)
     int held = v_unlocks_in_vain(_i);
     w_gets_it_with("ok");
     scene_let_go(held); /* which is nobody's now */
-    death_is_safe(&w);
+    recovery_is_safe(&w);
     w_goes_on();
 }
 END_TEST
@@ -141,7 +141,7 @@ START_TEST(process_killed_unlocking_an_inconsistent_lock_is_a_dead_owner)
     int held = v_unlocks_in_vain(_i);
     w_gets_it_with("EOWNERDEAD");
     scene_let_go(held);
-    death_is_safe(&w);
+    recovery_is_safe(&w);
     scene_says(&w, "ok", "on t consistent m");
     w_goes_on();
 }
@@ -156,8 +156,8 @@ START_TEST(lock_made_not_recoverable_by_a_killed_process_stays_so)
     int late = hold_reply(kinds[_i].release);
     scene_says(&v, "ok", "async t unlock m");
     ck_assert(test_proxy_wait_hits(scene_proxy, late, 1, SCENE_SOON_MS));
-    death_strike();
-    death_look(1);
+    recovery_kill_v();
+    recovery_look(1);
     ck_assert_str_eq(scene_mark("N"), "not recoverable");
     scene_says(&w, "ENOTRECOVERABLE", "on t lock m");
 }
@@ -169,20 +169,20 @@ END_TEST
 START_TEST(death_after_a_hand_over_takes_nothing_from_the_next_holder)
 {
     start_two(_i);
-    death_start(&x, "N", kinds[_i].options);
+    recovery_start(&x, "N", kinds[_i].options);
     scene_worker_does(&v, "lock");
     scene_worker_waits(&w, "N", 1);
     scene_worker_waits(&x, "N", 2);
     hold_reply(kinds[_i].release);
     scene_says(&v, "ok", "async t unlock m");
-    death_has_it(&w);
-    death_strike(); /* it does not know yet */
-    death_wait_files(2);
-    death_is_safe(&w);
-    death_waits_still(&x);
-    ck_assert_ptr_null(death_event(&x)); /* who buried it: nobody died with the lock */
+    recovery_has_it(&w);
+    recovery_kill_v(); /* it does not know yet */
+    recovery_wait_files(2);
+    recovery_is_safe(&w);
+    recovery_still_waits(&x);
+    ck_assert_ptr_null(recovery_event(&x)); /* who buried it: nobody died with the lock */
     scene_says(&w, "ok", "on t unlock m");
-    death_has_it(&x);
+    recovery_has_it(&x);
 }
 END_TEST
 
@@ -190,17 +190,17 @@ END_TEST
 START_TEST(death_after_a_forced_unlock_takes_nothing_from_the_next_holder)
 {
     start_two(_i);
-    death_start(&x, "N", kinds[_i].options);
+    recovery_start(&x, "N", kinds[_i].options);
     scene_worker_does(&v, "lock");
     scene_says(&x, "ok", "force N");
     scene_says(&x, "ok", "on t lock m");
     scene_worker_waits(&w, "N", 1);
-    death_strike();
-    death_wait_files(2);
-    death_is_safe(&x);
-    death_waits_still(&w);
+    recovery_kill_v();
+    recovery_wait_files(2);
+    recovery_is_safe(&x);
+    recovery_still_waits(&w);
     scene_says(&x, "ok", "on t unlock m");
-    death_has_it(&w);
+    recovery_has_it(&w);
 }
 END_TEST
 
@@ -216,9 +216,9 @@ static void pass_on(const char *options)
 {
     char url[TEST_URL_MAX + 64], id[SCENE_ID_MAX], same[SCENE_ID_MAX];
     snprintf(url, sizeof(url), "%s?retain=%ld&handoffms=%ld", test_proxy_url(scene_proxy),
-             test_ms(DEATH_LEASE_MS), test_ms(DEATH_LEASE_MS));
-    death_start(&w, "N", options);
-    death_start_at(&v, url, "N", options);
+             test_ms(RECOVERY_LEASE_MS), test_ms(RECOVERY_LEASE_MS));
+    recovery_start(&w, "N", options);
+    recovery_start_at(&v, url, "N", options);
     scene_says(&v, "ok", "on a lock m");
     scene_says(&v, "ok", "async b lock m");
     ck_assert(scene_holder("N", id));
@@ -243,7 +243,7 @@ START_TEST(process_killed_after_a_passed_on_section_is_no_dead_owner)
     pass_on(kinds[0].options);
     scene_says(&v, "ok", "on b unlock m"); /* kept */
     ck_assert(test_redis_exists(scene_redis, "N"));
-    death_strike();
+    recovery_kill_v();
     scene_says(&w, "ok", "on t lock m");
 }
 END_TEST
@@ -268,7 +268,7 @@ START_TEST(process_killed_after_a_retaken_section_is_no_dead_owner)
         scene_says(&v, "ok", "on b lock m");
         scene_says(&v, "ok", "on b unlock m");
     }
-    death_strike();
+    recovery_kill_v();
     scene_says(&w, "ok", "on t lock m");
 }
 END_TEST
@@ -296,38 +296,38 @@ START_TEST(lock_made_consistent_and_unlocked_by_a_killed_process_is_clean)
     scene_says(&v, "EOWNERDEAD", "on t lock m");
     scene_says(&v, "ok", "on t consistent m");
     scene_says(&v, "ok", "on t unlock m");
-    death_strike();
-    death_look(1);
+    recovery_kill_v();
+    recovery_look(1);
     scene_says(&w, "ok", "on t lock m");
 }
 END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("deaths, robust");
-    TCase *tc = scene_tcase(s, "unawares", death_open, death_close);
+    Suite *s = suite_create("recovery, robust");
+    TCase *tc = scene_tcase(s, "unawares", recovery_open, recovery_close);
     tcase_add_loop_test(tc, process_killed_before_its_acquire_reply_is_no_dead_owner, 0,
                         ROBUST);
     tcase_add_loop_test(tc, earlier_owner_died_mark_survives_such_a_death, 0, ROBUST);
     tcase_add_loop_test(tc, process_killed_before_its_grant_arrived_is_no_dead_owner, 0,
                         ROBUST);
-    tc = scene_tcase(s, "unlock", death_open, death_close);
+    tc = scene_tcase(s, "unlock", recovery_open, recovery_close);
     tcase_add_loop_test(tc, process_killed_in_its_unlock_is_no_dead_owner, 0, ROBUST);
     tcase_add_loop_test(tc, process_killed_unlocking_an_inconsistent_lock_is_a_dead_owner,
                         0, ROBUST);
     tcase_add_loop_test(tc, lock_made_not_recoverable_by_a_killed_process_stays_so, 0,
                         ROBUST);
-    tc = scene_tcase(s, "others", death_open, death_close);
+    tc = scene_tcase(s, "others", recovery_open, recovery_close);
     tcase_add_loop_test(tc, death_after_a_hand_over_takes_nothing_from_the_next_holder, 0,
                         ALL);
     tcase_add_loop_test(
         tc, death_after_a_forced_unlock_takes_nothing_from_the_next_holder, 0, ALL);
-    tc = scene_tcase(s, "threads", death_open, death_close);
+    tc = scene_tcase(s, "threads", recovery_open, recovery_close);
     tcase_add_test(tc, process_killed_in_a_passed_on_section_is_a_dead_owner);
     tcase_add_test(tc, process_killed_after_a_passed_on_section_is_no_dead_owner);
     tcase_add_test(tc, process_killed_in_a_retaken_section_is_a_dead_owner);
     tcase_add_test(tc, process_killed_after_a_retaken_section_is_no_dead_owner);
-    tc = scene_tcase(s, "several", death_open, death_close);
+    tc = scene_tcase(s, "several", recovery_open, recovery_close);
     tcase_add_loop_test(
         tc, process_killed_after_making_the_lock_consistent_is_a_dead_owner, 0, ROBUST);
     tcase_add_loop_test(

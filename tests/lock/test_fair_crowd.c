@@ -26,33 +26,33 @@ enum {
     SERVED_MS = 30000
 };
 
-static struct party parties[PROCESSES];
-static long party_count, threads; /* who = party * threads + thread */
+static struct member members[PROCESSES];
+static long member_count, threads; /* who = member * threads + thread */
 static struct history *history;
 static struct place *places; /* by who */
 
 static void open_scene(void)
 {
     gather_open();
-    memset(parties, 0, sizeof(parties));
+    memset(members, 0, sizeof(members));
     history = history_new();
-    party_count = 0;
+    member_count = 0;
     places = NULL;
 }
 
 static void close_scene(void)
 {
-    for (long i = 0; i < party_count; i++)
-        party_end(&parties[i]);
+    for (long i = 0; i < member_count; i++)
+        member_end(&members[i]);
     history_free(history);
     free(places);
     gather_close();
 }
 
-static void start_parties(long count, const char *parameters)
+static void start_members(long count, const char *parameters)
 {
-    for (; party_count < count; party_count++)
-        party_start(&parties[party_count], parameters);
+    for (; member_count < count; member_count++)
+        member_start(&members[member_count], parameters);
 }
 
 /* Every thread asks, one process after the other in turn, each behind all before. The
@@ -60,17 +60,17 @@ static void start_parties(long count, const char *parameters)
 static void all_ask(long threads_each)
 {
     threads = threads_each;
-    places = calloc((size_t)(party_count * threads), sizeof(*places));
+    places = calloc((size_t)(member_count * threads), sizeof(*places));
     ck_assert_ptr_nonnull(places);
     ck_assert_int_eq(rlock_fair_lock(&gather_lock), 0);
     for (long t = 0; t < threads; t++) {
-        for (long p = 0; p < party_count; p++) {
+        for (long p = 0; p < member_count; p++) {
             long who = p * threads + t;
-            ck_assert(party_asks(&parties[p], t, 0, 0, &places[who]));
+            ck_assert(member_asks(&members[p], t, 0, 0, &places[who]));
             history_ask(history, who, places[who].ticket);
         }
     }
-    ck_assert_int_eq(gather_queued(), party_count * threads);
+    ck_assert_int_eq(gather_queued(), member_count * threads);
 }
 
 /* The test gives the lock back, and it goes through all of them. */
@@ -80,15 +80,15 @@ static void all_are_served(void)
     long long scripts = gather_scripts_run();
     int64_t begin = test_now_ms();
     ck_assert_int_eq(rlock_fair_unlock(&gather_lock), 0);
-    for (long p = 0; p < party_count; p++)
-        party_tell(&parties[p], "idle");
+    for (long p = 0; p < member_count; p++)
+        member_tell(&members[p], "idle");
     long took = (long)(test_now_ms() - begin);
     scripts = gather_scripts_run() - scripts;
     while (gather_event(&e)) {
         long p = 0;
-        while (p < party_count && parties[p].pid != e.pid)
+        while (p < member_count && members[p].pid != e.pid)
             p++;
-        ck_assert_int_lt(p, party_count);
+        ck_assert_int_lt(p, member_count);
         ck_assert_msg(strcmp(e.what, "fails") != 0, "lock: %d", (int)e.number);
         ck_assert(strcmp(e.what, "gave") != 0 || e.number == 0);
         if (strcmp(e.what, "got") == 0 && e.thread < threads)
@@ -96,7 +96,7 @@ static void all_are_served(void)
     }
     const char *why = history_fault(history);
     ck_assert_msg(!why, "%s", why);
-    long served = party_count * threads;
+    long served = member_count * threads;
     printf("%ld served in %ld ms by %lld scripts\n", served, took, scripts);
     ck_assert_int_lt(took, test_ms(SERVED_MS));
     /* A release each: all knew their places newly enough to believe a grant without
@@ -111,7 +111,7 @@ static void all_are_served(void)
 /* rule: L5 */
 START_TEST(thousand_waiting_threads_cost_little_and_are_served_in_order)
 {
-    start_parties(PROCESSES, "");
+    start_members(PROCESSES, "");
     all_ask(gather_scaled(THREADS, FEW_THREADS, "threads of each process"));
     long ms = test_count(WATCH_MS, WATCH_QUICK_MS);
 
@@ -122,13 +122,13 @@ START_TEST(thousand_waiting_threads_cost_little_and_are_served_in_order)
     long took = (long)(test_now_ms() - begin);
     reads = test_redis_info(gather_redis, "total_reads_processed") - reads;
     scripts = gather_scripts_run() - scripts;
-    printf("%ld waiting: %lld scripts and %lld reads in %ld ms\n", party_count * threads,
+    printf("%ld waiting: %lld scripts and %lld reads in %ld ms\n", member_count * threads,
            scripts, reads, took);
     ck_assert_int_gt(scripts, 0); /* else nothing is measured */
     ck_assert_int_lt(scripts * 1000, REQUESTS_PER_S * took);
     ck_assert_int_lt(reads * 1000, REQUESTS_PER_S * took);
 
-    ck_assert_int_eq(gather_queued(), party_count * threads);
+    ck_assert_int_eq(gather_queued(), member_count * threads);
     all_are_served();
     gather_expect_tidy();
 }
@@ -152,10 +152,10 @@ static void many_ask(void)
     char parameters[64];
     snprintf(parameters, sizeof(parameters), "?presence=%ld&lease=%ld", presence_ms(),
              presence_ms());
-    start_parties(1, parameters);
+    start_members(1, parameters);
     long count = gather_scaled(MANY, MANY_FEW, "threads");
-    party_tell(&parties[0], "keep %ld %d", count, KEPT);
-    party_tell(&parties[0], "idle");
+    member_tell(&members[0], "keep %ld %d", count, KEPT);
+    member_tell(&members[0], "idle");
     all_ask(count);
 }
 
@@ -195,8 +195,8 @@ START_TEST(holds_are_renewed_while_many_threads_of_their_process_wait)
 {
     many_ask();
     pause_for_some_presences(); /* as many leases */
-    ck_assert_int_eq(party_tell(&parties[0], "losses"), 0);
-    party_tell(&parties[0], "let %ld %d", threads, KEPT);
+    ck_assert_int_eq(member_tell(&members[0], "losses"), 0);
+    member_tell(&members[0], "let %ld %d", threads, KEPT);
     ck_assert(test_wait_until(are_let, NULL, SERVED_MS)); /* before it is counted */
     all_are_served();                                     /* and every "gave" is 0 */
 }

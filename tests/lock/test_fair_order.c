@@ -29,8 +29,8 @@ enum {
     STEP_BACK_MS = 60000
 };
 
-static struct party parties[PROCESSES];
-static long party_count;
+static struct member members[PROCESSES];
+static long member_count;
 static unsigned seed;
 
 static long choose(long below)
@@ -41,27 +41,27 @@ static long choose(long below)
 static void open_scene(void)
 {
     gather_open();
-    memset(parties, 0, sizeof(parties));
-    party_count = 0;
+    memset(members, 0, sizeof(members));
+    member_count = 0;
 }
 
 static void close_scene(void)
 {
-    for (long i = 0; i < party_count; i++)
-        party_end(&parties[i]);
+    for (long i = 0; i < member_count; i++)
+        member_end(&members[i]);
     gather_close();
 }
 
 /* Started anew when they are dead. */
-static void start_parties(long count, const char *parameters)
+static void start_members(long count, const char *parameters)
 {
     for (long i = 0; i < count; i++) {
-        if (i < party_count && !parties[i].dead)
+        if (i < member_count && !members[i].dead)
             continue;
-        party_end(&parties[i]);
-        party_start(&parties[i], parameters);
-        if (party_count <= i)
-            party_count = i + 1;
+        member_end(&members[i]);
+        member_start(&members[i], parameters);
+        if (member_count <= i)
+            member_count = i + 1;
     }
 }
 
@@ -75,18 +75,18 @@ static void give_lock(void)
     ck_assert_int_eq(rlock_fair_unlock(&gather_lock), 0);
 }
 
-static long party_of_pid(long pid)
+static long member_of_pid(long pid)
 {
-    for (long i = 0; i < party_count; i++)
-        if (parties[i].pid == pid)
+    for (long i = 0; i < member_count; i++)
+        if (members[i].pid == pid)
             return i;
     return -1;
 }
 
-static long party_of_id(const char *id)
+static long member_of_id(const char *id)
 {
-    for (long i = 0; i < party_count; i++)
-        if (party_has(&parties[i], id))
+    for (long i = 0; i < member_count; i++)
+        if (member_has(&members[i], id))
             return i;
     return -1;
 }
@@ -95,14 +95,14 @@ static long party_of_id(const char *id)
 
 struct round {
     struct history *history;
-    struct place places[WAITERS]; /* by who = party * THREADS + thread */
+    struct place places[WAITERS]; /* by who = member * THREADS + thread */
     bool timed[WAITERS], done[WAITERS];
     long timed_count, grants, timeouts, dead, killed_holders;
 };
 
 static void ask_in_order(struct round *r)
 {
-    long order[WAITERS], count = party_count * THREADS;
+    long order[WAITERS], count = member_count * THREADS;
     for (long i = 0; i < count; i++) {
         long j = choose(i + 1);
         order[i] = order[j];
@@ -114,9 +114,9 @@ static void ask_in_order(struct round *r)
         r->timed[who] = choose(3) == 0;
         r->timed_count += r->timed[who];
         /* one that gave up before it was seen has no place: it must not be granted */
-        if (party_asks(&parties[who / THREADS], who % THREADS,
-                       r->timed[who] ? test_ms(wait) : 0, choose(HOLD_MAX_US),
-                       &r->places[who]))
+        if (member_asks(&members[who / THREADS], who % THREADS,
+                        r->timed[who] ? test_ms(wait) : 0, choose(HOLD_MAX_US),
+                        &r->places[who]))
             history_ask(r->history, who, r->places[who].ticket);
     }
 }
@@ -126,15 +126,15 @@ static void kill_some(struct round *r, bool holder)
 {
     char id[GATHER_ID_SIZE];
     uint64_t token;
-    long victims = party_count / 10 > 0 ? party_count / 10 : 1;
+    long victims = member_count / 10 > 0 ? member_count / 10 : 1;
     for (long n = 0; n < victims; n++) {
-        long i = choose(party_count);
-        if (n == 0 && holder && gather_holder(id, &token) && party_of_id(id) >= 0)
-            i = party_of_id(id);
-        while (parties[i].dead)
-            i = (i + 1) % party_count;
-        party_kill(&parties[i]);
-        if (gather_holder(id, &token) && party_has(&parties[i], id))
+        long i = choose(member_count);
+        if (n == 0 && holder && gather_holder(id, &token) && member_of_id(id) >= 0)
+            i = member_of_id(id);
+        while (members[i].dead)
+            i = (i + 1) % member_count;
+        member_kill(&members[i]);
+        if (gather_holder(id, &token) && member_has(&members[i], id))
             r->killed_holders++;
         uint64_t last = gather_last_token();
         for (long who = i * THREADS; who < (i + 1) * THREADS; who++) {
@@ -148,10 +148,10 @@ static void read_events(struct round *r)
 {
     struct event e;
     while (gather_event(&e)) {
-        long party = party_of_pid(e.pid);
-        if (party < 0)
+        long member = member_of_pid(e.pid);
+        if (member < 0)
             continue; /* killed in an earlier round */
-        long who = party * THREADS + e.thread;
+        long who = member * THREADS + e.thread;
         if (strcmp(e.what, "got") == 0) {
             history_grant(r->history, who, e.number);
             r->grants++;
@@ -175,7 +175,7 @@ static void look_at_holder(struct round *r)
     uint64_t token;
     if (!gather_holder(id, &token))
         return;
-    for (long who = 0; who < party_count * THREADS; who++)
+    for (long who = 0; who < member_count * THREADS; who++)
         if (strcmp(r->places[who].id, id) == 0)
             history_seen(r->history, who, token);
 }
@@ -185,8 +185,8 @@ static bool all_served(void *arg)
     struct round *r = arg;
     look_at_holder(r);
     read_events(r);
-    for (long who = 0; who < party_count * THREADS; who++)
-        if (!parties[who / THREADS].dead && !r->done[who])
+    for (long who = 0; who < member_count * THREADS; who++)
+        if (!members[who / THREADS].dead && !r->done[who])
             return false;
     return true;
 }
@@ -195,7 +195,7 @@ static bool enough_served(void *arg)
 {
     struct round *r = arg;
     all_served(r);
-    return r->grants >= party_count * THREADS / 4;
+    return r->grants >= member_count * THREADS / 4;
 }
 
 static bool half_timed_out(void *arg)
@@ -244,7 +244,7 @@ START_TEST(grants_follow_the_order_of_requests_through_timeouts_and_kills)
         seed = first + (unsigned)i;
         memset(&round, 0, sizeof(round));
         round.history = history_new();
-        start_parties(processes, parameters);
+        start_members(processes, parameters);
         play_round(&round, i % 2 == 0, i % 4 == 1);
         history_free(round.history);
         grants += round.grants;
@@ -265,12 +265,12 @@ START_TEST(order_survives_a_clock_that_steps_back)
     static struct round r;
     memset(&r, 0, sizeof(r));
     r.history = history_new();
-    start_parties(EARLY + LATE, "");
+    start_members(EARLY + LATE, "");
     take_lock();
     for (long i = 0; i < EARLY + LATE; i++) {
         if (i == EARLY)
             test_clock_step(&gather_clock, gather_redis, -STEP_BACK_MS);
-        ck_assert(party_asks(&parties[i], 0, 0, 0, &r.places[i * THREADS]));
+        ck_assert(member_asks(&members[i], 0, 0, 0, &r.places[i * THREADS]));
         history_ask(r.history, i * THREADS, r.places[i * THREADS].ticket);
         for (long t = 1; t < THREADS; t++)
             r.done[i * THREADS + t] = true;
@@ -302,7 +302,7 @@ static void look_at_queue(struct history *h)
             token = strtoull(holder->element[i + 1]->str, NULL, 10);
     ck_assert(queue->elements <= CONTENDERS);
     for (size_t i = 0; i < queue->elements; i++) {
-        who[i] = party_of_id(queue->element[i]->str);
+        who[i] = member_of_id(queue->element[i]->str);
         ck_assert_int_ge(who[i], 0);
     }
     if (token != 0)
@@ -341,7 +341,7 @@ static void share_out(const struct tally *t, struct share shares[], long holders
 {
     uint64_t begin = 0, end = UINT64_MAX;
     for (size_t i = 0; i < t->count; i++) {
-        struct share *s = &shares[party_of_pid(t->grants[i].pid)];
+        struct share *s = &shares[member_of_pid(t->grants[i].pid)];
         s->first = s->first ? s->first : t->grants[i].number;
         s->last = t->grants[i].number;
     }
@@ -351,7 +351,7 @@ static void share_out(const struct tally *t, struct share shares[], long holders
     }
     for (size_t i = 0; i < t->count; i++)
         if (t->grants[i].number > begin && t->grants[i].number <= end)
-            shares[party_of_pid(t->grants[i].pid)].grants++;
+            shares[member_of_pid(t->grants[i].pid)].grants++;
 }
 
 /* rule: L5 */
@@ -364,12 +364,12 @@ START_TEST(contenders_get_equal_shares_and_none_is_overtaken)
     long looks = 0;
     char loop[32];
 
-    start_parties(count, "");
+    start_members(count, "");
     take_lock();
     /* a turn lasts longer than a busy machine keeps one of them from queueing again */
     snprintf(loop, sizeof(loop), "loop 0 1 %ld", test_ms(HOLD_MS) * 1000);
     for (long i = 0; i < count; i++)
-        party_tell(&parties[i], "%s", loop);
+        member_tell(&members[i], "%s", loop);
     ck_assert(gather_wait_queued(count, GATHER_SOON_MS));
     give_lock();
     int64_t end = test_now_ms() + test_count(CONTEND_MS, CONTEND_QUICK_MS);
@@ -378,13 +378,13 @@ START_TEST(contenders_get_equal_shares_and_none_is_overtaken)
         test_pause_ms(1);
     }
     for (long i = 0; i < count; i++)
-        party_tell(&parties[i], "stop");
+        member_tell(&members[i], "stop");
     for (long i = 0; i < count; i++)
-        party_tell(&parties[i], "idle");
+        member_tell(&members[i], "idle");
 
     read_grants(&tally);
     for (size_t i = 0; i < tally.count; i++)
-        history_grant(h, party_of_pid(tally.grants[i].pid), tally.grants[i].number);
+        history_grant(h, member_of_pid(tally.grants[i].pid), tally.grants[i].number);
     const char *why = history_queue_fault(h);
     ck_assert_msg(!why, "%s", why);
     share_out(&tally, shares, count);

@@ -218,7 +218,7 @@ int main(void)
         with_memory_full_a_hand_over_to_a_fenced_waiter_goes_on,
         a_lock_that_nobody_holds_has_no_foreign_holder,
     };
-    Suite *suite = suite_create("fair_found");
+    Suite *suite = suite_create("fair review");
     TCase *tc = tcase_create("found");
     tcase_add_unchecked_fixture(tc, byhand_start, byhand_stop);
     tcase_add_checked_fixture(tc, byhand_open, byhand_close);

@@ -672,7 +672,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("leading");
+    Suite *suite = suite_create("leader");
     TCase *tc = tcase_create("leads");
     tcase_add_unchecked_fixture(tc, fixture_start, fixture_stop);
     tcase_add_checked_fixture(tc, set_up, fixture_close_proxied);

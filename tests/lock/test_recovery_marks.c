@@ -257,7 +257,7 @@ static void add_case(Suite *s, const char *name, const TTest *const tests[], siz
 
 int main(void)
 {
-    Suite *s = suite_create("bury marks");
+    Suite *s = suite_create("recovery marks");
     ADD("ghosts", late_request_of_a_dead_client_is_refused,
         already_held_is_checked_before_the_marker_of_a_dead_client,
         reader_of_a_dead_client_shares_no_hold, poll_of_a_dead_client_renews_no_presence,

@@ -459,7 +459,7 @@ static void add_case(Suite *s, const char *name, const TTest *const tests[], siz
 int main(void)
 {
     enum { ORDERS = sizeof(orders) / sizeof(orders[0]) };
-    Suite *s = suite_create("bury scripts");
+    Suite *s = suite_create("recovery scripts");
     ADD("holders", mutex_of_a_dead_client_goes_to_the_next_waiter,
         fair_lock_of_a_dead_client_goes_to_the_next_waiter,
         write_lock_of_a_dead_client_goes_to_a_writer,

@@ -451,7 +451,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("rwlock_parties");
+    Suite *suite = suite_create("rwlock: beside others");
     TCase *tc = tcase_create("parties");
     tcase_add_unchecked_fixture(tc, fixture_start, fixture_stop);
     tcase_add_checked_fixture(tc, set_up, tear_down);

@@ -424,8 +424,8 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("rwlock: keepers");
-    TCase *tc = tcase_create("keepers");
+    Suite *suite = suite_create("rwlock: recall");
+    TCase *tc = tcase_create("recall");
     tcase_add_unchecked_fixture(tc, byhand_start, byhand_stop);
     tcase_add_checked_fixture(tc, byhand_open, byhand_close);
     tcase_add_test(tc, client_that_requests_recalls_is_listed_until_its_hold_ends);

@@ -564,7 +564,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("rwlock: keep");
+    Suite *suite = suite_create("rwlock: retained");
     TCase *tc = tcase_create("read");
     tcase_add_unchecked_fixture(tc, fixture_start, fixture_stop);
     tcase_add_checked_fixture(tc, set_up, tear_down);

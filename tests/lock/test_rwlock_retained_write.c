@@ -298,7 +298,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("rwlock: keep to write");
+    Suite *suite = suite_create("rwlock: retained to write");
     TCase *tc = tcase_create("write");
     tcase_add_unchecked_fixture(tc, fixture_start, fixture_stop);
     tcase_add_checked_fixture(tc, set_up, tear_down);

@@ -91,7 +91,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("holdings");
+    Suite *suite = suite_create("thread holds");
     TCase *tc = tcase_create("holdings");
     tcase_add_unchecked_fixture(tc, fixture_start, fixture_stop);
     tcase_add_checked_fixture(tc, set_up, fixture_close);

@@ -351,8 +351,8 @@ END_TEST
 
 static Suite *make_suite(void)
 {
-    Suite *s = suite_create("acl amid scripts");
-    TCase *amid = scene_tcase(s, "amid", open_scene, close_scene);
+    Suite *s = suite_create("acl in scripts");
+    TCase *amid = scene_tcase(s, "in scripts", open_scene, close_scene);
     tcase_add_loop_test(
         amid, refusal_inside_a_script_leaves_no_endless_key_and_no_ownerless_hold, 0,
         STATES);

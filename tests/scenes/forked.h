@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Children of a test, which use the library like their parent. A child runs a body, which
- * returns 0 or the line of the first thing that was not as it has to be; the test asserts
- * what came of it. Children end with the process that started them. Thread: a test's main
- * thread, and the main thread of a child for children of its own.
+ * Forked children of a test, which use the library like their parent. A child runs a
+ * body, which returns 0, or the line of the first condition that did not hold; the test
+ * asserts the result. Children end with the process that started them. Thread: a test's
+ * main thread, and the main thread of a child for its own children.
  */
 #ifndef TEST_FORKED_H
 #define TEST_FORKED_H
@@ -15,14 +15,14 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* In a test: leaves it where it could not be. */
+/* In a test: ends it as skipped where a child could not use the library. */
 #define NEEDS_FORK(name)                                                                 \
     do {                                                                                 \
         if (!test_can_fork(name))                                                        \
             return;                                                                      \
     } while (0)
 
-/* A body says so. */
+/* In a body: a condition that must hold. */
 #define MUST(condition)                                                                  \
     do {                                                                                 \
         if (!(condition))                                                                \
@@ -35,8 +35,8 @@
             return;                                                                      \
     } while (0)
 
-/* Likewise, where a child ends by exit() or the like, at which Valgrind would take for
- * lost what the parent's threads had in hand. */
+/* The same for a child that ends by exit(): Valgrind would report memory that threads of
+ * the parent were using as lost. */
 bool forked_can_exit(const char *test);
 #define NEEDS_EXIT(name)                                                                 \
     do {                                                                                 \
@@ -44,7 +44,7 @@ bool forked_can_exit(const char *test);
             return;                                                                      \
     } while (0)
 
-/* In a child that was not started by a function below. */
+/* Call this in a child that was not started by a function below. */
 void forked_is_child(void);
 
 /* How a body of a child ends the child. */
@@ -63,30 +63,30 @@ struct forked {
     struct forked_report *report; /* shared */
 };
 struct forked_report {
-    atomic_int line;    /* -1: the body is under way */
-    atomic_int step;    /* as parent and child agree */
-    char text[64];      /* likewise; written before a step */
-    atomic_int counter; /* likewise */
+    atomic_int line;    /* the result of the body; -1: it runs */
+    atomic_int step;    /* parent and child wait for each other */
+    char text[64];      /* free for the test; written before a step */
+    atomic_int counter; /* free for the test */
 };
 
-/* By fork(). */
+/* Starts a child by fork(). */
 void forked_start(struct forked *f, int (*body)(struct forked_report *report, void *arg),
                   void *arg, enum forked_end end);
-/* By another function that does the same, as _Fork(). */
+/* Starts a child by another function, for instance _Fork(). */
 void forked_start_by(struct forked *f, pid_t (*how)(void),
                      int (*body)(struct forked_report *report, void *arg), void *arg,
                      enum forked_end end);
-/* Until the body has returned: its line, -1: none within test_ms(ms). */
+/* Waits until the body has returned. Its result; -1: none within test_ms(ms). */
 int forked_line(struct forked *f, long ms);
-/* Until it says that it has come to this step, or further. */
+/* Waits until the child has reached this step, or a later one. */
 bool forked_reaches(struct forked *f, int step, long ms);
-/* In either: goes to a step, and waits for the other one's. */
+/* In parent or child: sets the step; waits for the step that the other sets. */
 void forked_step(struct forked_report *report, int step);
 bool forked_wait_step(struct forked_report *report, int step);
-/* Waits for its end; kills it if need be: false. */
+/* Waits for the end of the child; kills it after test_ms(ms) and returns false. */
 bool forked_ends(struct forked *f, long ms);
 void forked_kill(struct forked *f);
-/* All of it: the line, or -1 if it did not end in time. */
+/* Starts a child and waits for its end. The result of the body; -1: not in time. */
 int forked(int (*body)(struct forked_report *report, void *arg), void *arg);
 #define CHILD_IS_FINE(body, arg) ck_assert_int_eq(forked((body), (arg)), 0)
 

@@ -106,7 +106,7 @@ long gather_scaled(long count, long few, const char *of_what)
 /* Whether somebody listens to the mailbox. */
 static bool has_mailbox(void *arg)
 {
-    const struct party *p = arg;
+    const struct member *p = arg;
     char channel[sizeof(MAILBOX) + GATHER_UUID_SIZE];
     snprintf(channel, sizeof(channel), "%s%s", MAILBOX, p->uuid);
     const redisReply *r = test_redis_do(gather_redis, "PUBSUB", "NUMSUB", channel);
@@ -120,7 +120,7 @@ static bool has_no_mailbox(void *arg)
 
 /* Its uuid is the part of a mailbox's name that was not there before. */
 struct newcomer {
-    struct party *party;
+    struct member *member;
     const redisReply *before;
 };
 
@@ -139,10 +139,10 @@ static bool has_come(void *arg)
     const redisReply *now = test_redis_do(r, "PUBSUB", "CHANNELS", MAILBOX "*");
     for (size_t i = 0; i < now->elements; i++)
         if (!was_there(n, now->element[i]->str))
-            snprintf(n->party->uuid, GATHER_UUID_SIZE, "%s",
+            snprintf(n->member->uuid, GATHER_UUID_SIZE, "%s",
                      now->element[i]->str + strlen(MAILBOX));
     test_redis_close(r);
-    return n->party->uuid[0] != '\0';
+    return n->member->uuid[0] != '\0';
 }
 
 static bool own_mailbox_is_there(void *arg)
@@ -151,7 +151,7 @@ static bool own_mailbox_is_there(void *arg)
     return test_redis_do(gather_redis, "PUBSUB", "CHANNELS", MAILBOX "*")->elements > 0;
 }
 
-void party_start(struct party *p, const char *parameters)
+void member_start(struct member *p, const char *parameters)
 {
     char path[PATH_MAX], url[TEST_URL_MAX + LINE_SIZE];
     memset(p, 0, sizeof(*p));
@@ -169,7 +169,7 @@ void party_start(struct party *p, const char *parameters)
         test_die("a process of the crowd does not listen");
 }
 
-void party_kill(struct party *p)
+void member_kill(struct member *p)
 {
     test_program_kill(&p->program);
     p->dead = true;
@@ -177,12 +177,12 @@ void party_kill(struct party *p)
         test_die("the server does not see that a client is gone");
 }
 
-void party_end(struct party *p)
+void member_end(struct member *p)
 {
     test_program_end(&p->program);
 }
 
-long party_tell(struct party *p, const char *format, ...)
+long member_tell(struct member *p, const char *format, ...)
 {
     char line[LINE_SIZE], answer[LINE_SIZE] = "";
     va_list ap;
@@ -196,7 +196,7 @@ long party_tell(struct party *p, const char *format, ...)
     return strtol(answer + 2, NULL, 10);
 }
 
-bool party_has(const struct party *p, const char *id)
+bool member_has(const struct member *p, const char *id)
 {
     size_t n = GATHER_UUID_SIZE - 1;
     return strncmp(p->uuid, id, n) == 0 && id[n] == ':';
@@ -205,7 +205,7 @@ bool party_has(const struct party *p, const char *id)
 /* ---- asking one after the other */
 
 struct look {
-    const struct party *party;
+    const struct member *member;
     struct place *place;
 };
 
@@ -214,7 +214,7 @@ static bool is_last(void *arg)
     struct look *look = arg;
     const redisReply *r =
         test_redis_do(gather_redis, "ZREVRANGE", GATHER_QUEUE, "0", "0", "WITHSCORES");
-    if (r->elements != 2 || !party_has(look->party, r->element[0]->str))
+    if (r->elements != 2 || !member_has(look->member, r->element[0]->str))
         return false;
     long long ticket = strtoll(r->element[1]->str, NULL, 10);
     snprintf(look->place->id, GATHER_ID_SIZE, "%s", r->element[0]->str);
@@ -222,10 +222,10 @@ static bool is_last(void *arg)
     return ticket > newest_ticket;
 }
 
-bool party_asks(struct party *p, long thread, long wait_ms, long hold_us,
-                struct place *ret_place)
+bool member_asks(struct member *p, long thread, long wait_ms, long hold_us,
+                 struct place *ret_place)
 {
-    party_tell(p, "ask %ld 1 %ld %ld", thread, wait_ms, hold_us);
+    member_tell(p, "ask %ld 1 %ld %ld", thread, wait_ms, hold_us);
     long ms = GATHER_SOON_MS;
     if (wait_ms > 0)
         ms = wait_ms / test_ms(1);

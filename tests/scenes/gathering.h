@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the tests of order share: a server whose clock can be moved, processes of
- * tests/programs/crowd.c that ask for the lock "N" when they are told, the lock held by
- * the test itself, and looks at the queue. Thread: a test's main thread.
+ * The scene for tests of the fair lock's order: a server with a clock that can be moved,
+ * processes of tests/programs/crowd.c that request the lock "N" upon a command, a handle
+ * of the test itself, and functions that inspect the queue. Thread: a test's main thread.
  */
 #ifndef TEST_GATHERING_H
 #define TEST_GATHERING_H
@@ -35,44 +35,44 @@ void gather_stop(void);
 void gather_open(void);
 void gather_close(void);
 
-/* Fewer where sanitizers make each process slow and big, and says so. */
+/* `count`, or `few` (which it prints) where sanitizers make each process slow and big. */
 long gather_scaled(long count, long few, const char *of_what);
 
 /* ---- processes */
 
-struct party {
+struct member {
     struct test_program program;
-    pid_t pid; /* stays when it is dead */
+    pid_t pid; /* also after its end */
     char uuid[GATHER_UUID_SIZE];
     bool dead;
 };
 
-/* Starts it; returns when its mailbox is listened to. `parameters`: of its URL, as
- * "?lease=1000". */
-void party_start(struct party *p, const char *parameters);
-/* SIGKILL; returns when the server has seen it. */
-void party_kill(struct party *p);
-/* Kills it if need be. */
-void party_end(struct party *p);
-/* Sends a command; the number behind "ok", or 0. Aborts when it fails. */
-__attribute__((format(printf, 2, 3))) long party_tell(struct party *p, const char *format,
-                                                      ...);
-/* Whether the id at the server is one of this process. */
-bool party_has(const struct party *p, const char *id);
+/* Starts a process; returns when its mailbox is subscribed. `parameters` are those of its
+ * URL, for instance "?lease=1000". */
+void member_start(struct member *p, const char *parameters);
+/* Sends SIGKILL; returns when the server has noticed the end. */
+void member_kill(struct member *p);
+/* Ends the process. */
+void member_end(struct member *p);
+/* Sends a command. The number after "ok", or 0; aborts when the command fails. */
+__attribute__((format(printf, 2, 3))) long member_tell(struct member *p,
+                                                       const char *format, ...);
+/* Whether an id at the server belongs to this process. */
+bool member_has(const struct member *p, const char *id);
 
-/* ---- asking one after the other */
+/* ---- requests one after the other */
 
 struct place {
     char id[GATHER_ID_SIZE];
     long long ticket;
 };
 
-/* Has a thread ask for the lock, and waits until its request is seen behind all others.
- * False: it gave up before anybody saw it. */
-bool party_asks(struct party *p, long thread, long wait_ms, long hold_us,
-                struct place *ret_place);
+/* Makes a thread request the lock, and waits until its ticket is the last in the queue.
+ * False: the thread gave up before its ticket was seen. */
+bool member_asks(struct member *p, long thread, long wait_ms, long hold_us,
+                 struct place *ret_place);
 
-/* ---- what the processes say */
+/* ---- the log of the processes */
 
 struct event {
     long long ns; /* CLOCK_BOOTTIME */
@@ -81,22 +81,22 @@ struct event {
     uint64_t number;
 };
 
-/* The next one, in the order of writing over all processes; false: none yet. */
+/* The next entry, in the order in which all processes wrote; false: none yet. */
 bool gather_event(struct event *ret_event);
 
-/* ---- what the server holds */
+/* ---- the data at the server */
 
 long gather_queued(void);
 bool gather_wait_queued(long n, long ms);
-/* The whole queue in its order; freed with free(). */
+/* The whole queue in its order; free it with free(). */
 struct place *gather_queue(size_t *ret_count);
-/* The holder's id and token; false: there is none. */
+/* The id and the token of the holder; false: the lock is free. */
 bool gather_holder(char id[GATHER_ID_SIZE], uint64_t *ret_token);
 /* The newest token of the lock. */
 uint64_t gather_last_token(void);
-/* Aborts unless nothing is queued and every key but tokens has a TTL. */
+/* Aborts unless the queue is empty and every key except tokens has a TTL. */
 void gather_expect_tidy(void);
-/* EVALSHA and EVAL that the server has executed. */
+/* The number of EVALSHA and EVAL that the server has executed. */
 long long gather_scripts_run(void);
 
 #endif

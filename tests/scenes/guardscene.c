@@ -128,7 +128,7 @@ bool guard_tells(const char *text)
     }
 }
 
-const char *guard_file(const char *text)
+const char *livefile_view(const char *text)
 {
     static char path[TEST_PATH_MAX];
     snprintf(path, sizeof(path), "%s/urls", server.dir);

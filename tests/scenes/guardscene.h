@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of rlock-guard(8) share: a server, a directory on a tmpfs, the daemon as
- * a process, and a service manager that listens to it. Thread: main only. */
+/* The scene for tests of rlock-guard(8): a server, a directory on a tmpfs, the daemon as
+ * a process, and the socket of a service manager. Thread: main only. */
 #ifndef TEST_GUARDSCENE_H
 #define TEST_GUARDSCENE_H
 
@@ -25,24 +25,24 @@ enum {
 
 extern struct test_server server;
 extern struct test_redis *redis;
-extern struct cli guard, other; /* stopped at each test's end */
+extern struct cli guard, other; /* stopped at the end of each test */
 extern const char *guard_dir;   /* each test's own */
-extern int manager;             /* -1; the socket that guard_manager has made */
+extern int manager;             /* the socket of guard_manager, or -1 */
 
-/* A case with its fixtures. */
+/* Adds a test case with the fixtures of this scene. */
 TCase *guard_case(Suite *suite, const char *name);
 
 /* The path of the built daemon. */
 const char *guard_path(void);
-/* $RLOCK_RUNDIR, $RLOCK_URL of the server, and, if it is not NULL, one more. Valid until
- * the next call. */
+/* An environment with $RLOCK_RUNDIR, $RLOCK_URL of the server, and one more variable
+ * unless it is NULL. Valid until the next call. */
 const char *const *guard_env(const char *more);
 
-/* Starts it with these arguments in that environment. */
+/* Starts the daemon with these arguments in this environment. */
 #define GUARD(...) GUARD_WITH(NULL, __VA_ARGS__)
 #define GUARD_WITH(more, ...)                                                            \
     cli_start(&guard, CLI_ARGV(guard_path(), __VA_ARGS__), guard_env(more))
-/* And waits until it says that it is ready. */
+/* The same, and waits until the daemon says that it is ready. */
 #define GUARD_READY(...) GUARD_READY_WITH(NULL, __VA_ARGS__)
 #define GUARD_READY_WITH(more, ...)                                                      \
     do {                                                                                 \
@@ -50,19 +50,18 @@ const char *const *guard_env(const char *more);
         guard_is_ready();                                                                \
     } while (0)
 void guard_is_ready(void);
-/* The exit code of one that ends by itself. */
+/* Waits for the daemon to end by itself; its exit code. */
 #define GUARD_ENDS(...)                                                                  \
     cli_does(&guard, CLI_ARGV(guard_path(), __VA_ARGS__), guard_env(NULL))
 
-/* A service manager's socket; `abstract`: not in the file system. Returns the variable
- * for guard_env, valid until the next call. */
+/* Makes the socket of a service manager; `abstract`: not in the file system. Returns the
+ * variable for guard_env, valid until the next call. */
 const char *guard_manager(bool abstract);
-/* Whether it is told this within test_ms(CLI_WAIT_MS); what else it is told is dropped.
- */
+/* Whether the manager gets this message within test_ms(CLI_WAIT_MS); drops all others. */
 bool guard_tells(const char *text);
 
-/* A file with this text in the server's directory; its path, valid until the next call.
- */
-const char *guard_file(const char *text);
+/* Writes a file with this text into the server's directory. Its path, valid until the
+ * next call. */
+const char *livefile_view(const char *text);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A registry with one lock "n", three threads and the hold that the first one has,
- * without a server: for tests of what threads pass on among themselves. Time is what a
- * test says. */
+/* The scene for tests of the hand-off between threads: a registry with one lock "n",
+ * three threads, and a hold of the first one. There is no server, and the test sets the
+ * time. */
 #ifndef TEST_HANDSCENE_H
 #define TEST_HANDSCENE_H
 
@@ -25,7 +25,7 @@ extern struct rlk_thread threads[THREADS]; /* the first one holds */
 extern struct rlk_waiter waiters[THREADS];
 extern struct rlk_lock *lock;
 extern struct rlk_hold *hold;
-extern int retained; /* so often was the client's memory to be kept */
+extern int retained; /* how often the memory of the client was retained */
 extern int64_t now;
 
 /* A hold of threads[0], as a request that left at `now` was answered; of a kind. */
@@ -39,10 +39,10 @@ void enter_mode(char letter, const char *flags, unsigned others);
 void open_kind(int kind);
 void set_up(void);
 void tear_down(void);
-/* Thread i has waited so long. */
+/* Thread i waits, and has waited for so long. */
 void waits(int i, int64_t ms);
 struct rlk_holder *part_of(int i);
-/* Thread i unlocks: whether the hold stays here. */
+/* Thread i unlocks. Whether the process still has the hold. */
 bool unlocks(int i);
 bool enters(int i);
 /* Thread 0 unlocks and takes it again, past thread 1, which has not slept for long. */

@@ -37,7 +37,7 @@ static void find_only(char uuid[GUARD_UUID_LEN + 1], const char *dir)
     ck_assert_int_eq(count, 1);
 }
 
-void guard_file_open(struct guard_file *file, const char *dir, const char *uuid)
+void livefile_view_open(struct livefile_view *file, const char *dir, const char *uuid)
 {
     char path[PATH_MAX];
 
@@ -52,20 +52,20 @@ void guard_file_open(struct guard_file *file, const char *dir, const char *uuid)
                      RLK_LIVEFILE_HEADER);
 }
 
-void guard_file_close(struct guard_file *file)
+void livefile_view_close(struct livefile_view *file)
 {
     close(file->fd);
     file->fd = -1;
 }
 
-bool guard_file_is_locked(const struct guard_file *file)
+bool livefile_view_is_locked(const struct livefile_view *file)
 {
     struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
     ck_assert_int_eq(fcntl(file->fd, F_OFD_GETLK, &lock), 0);
     return lock.l_type != F_UNLCK;
 }
 
-const char *guard_file_line(const struct guard_file *file, const char *key)
+const char *livefile_view_line(const struct livefile_view *file, const char *key)
 {
     static char line[512];
     char begin[32];
@@ -77,7 +77,7 @@ const char *guard_file_line(const struct guard_file *file, const char *key)
     return line;
 }
 
-struct rlk_intent guard_file_slot(const struct guard_file *file, unsigned i)
+struct rlk_intent livefile_view_intent(const struct livefile_view *file, unsigned i)
 {
     struct rlk_intent slot;
     off_t at = RLK_LIVEFILE_HEADER + (off_t)(i * sizeof(slot));
@@ -86,24 +86,25 @@ struct rlk_intent guard_file_slot(const struct guard_file *file, unsigned i)
     return slot;
 }
 
-unsigned guard_file_used(const struct guard_file *file)
+unsigned livefile_view_used(const struct livefile_view *file)
 {
     unsigned used = 0;
     for (unsigned i = 0; i < RLK_SLOTS_MAX; i++) {
-        struct rlk_intent slot = guard_file_slot(file, i);
+        struct rlk_intent slot = livefile_view_intent(file, i);
         used += slot.state == RLK_SLOT_VALID;
     }
     return used;
 }
 
-struct rlk_intent guard_file_slot_of(const struct guard_file *file, const char *name)
+struct rlk_intent livefile_view_intent_of(const struct livefile_view *file,
+                                          const char *name)
 {
     struct rlk_intent found, slot;
     unsigned count = 0;
 
     memset(&found, 0, sizeof(found));
     for (unsigned i = 0; i < RLK_SLOTS_FIRST; i++) {
-        slot = guard_file_slot(file, i);
+        slot = livefile_view_intent(file, i);
         if (slot.state != RLK_SLOT_VALID || strcmp(slot.name, name) != 0)
             continue;
         found = slot;
@@ -113,14 +114,14 @@ struct rlk_intent guard_file_slot_of(const struct guard_file *file, const char *
     return found;
 }
 
-int guard_file_inside(const struct guard_file *file, const char *name)
+int livefile_view_inside(const struct livefile_view *file, const char *name)
 {
-    struct rlk_intent slot = guard_file_slot_of(file, name);
+    struct rlk_intent slot = livefile_view_intent_of(file, name);
     return slot.state == RLK_SLOT_VALID ? (int)slot.inside : -1;
 }
 
 struct params {
-    const struct guard_file *file;
+    const struct livefile_view *file;
     const char *name;
     int inside;
 };
@@ -128,10 +129,10 @@ struct params {
 static bool is_so(void *arg)
 {
     const struct params *params = arg;
-    return guard_file_inside(params->file, params->name) == params->inside;
+    return livefile_view_inside(params->file, params->name) == params->inside;
 }
 
-bool guard_file_wait(const struct guard_file *file, const char *name, int inside)
+bool livefile_view_wait(const struct livefile_view *file, const char *name, int inside)
 {
     struct params params = { file, name, inside };
     return test_wait_until(is_so, &params, SOON_MS);
@@ -139,7 +140,7 @@ bool guard_file_wait(const struct guard_file *file, const char *name, int inside
 
 /* ---- a dead one's */
 
-void guard_file_make(const char *dir, const char *uuid, const char *server)
+void livefile_view_make(const char *dir, const char *uuid, const char *server)
 {
     char before[PATH_MAX], path[PATH_MAX], text[RLK_LIVEFILE_HEADER] = "";
 
@@ -154,7 +155,7 @@ void guard_file_make(const char *dir, const char *uuid, const char *server)
     close(fd); /* of which the kernel tells those who look */
 }
 
-bool guard_file_exists(const char *dir, const char *uuid)
+bool livefile_view_exists(const char *dir, const char *uuid)
 {
     char path[PATH_MAX];
     return access(path_of(path, dir, uuid), F_OK) == 0;
@@ -167,10 +168,10 @@ struct name {
 static bool is_gone(void *arg)
 {
     const struct name *name = arg;
-    return !guard_file_exists(name->dir, name->uuid);
+    return !livefile_view_exists(name->dir, name->uuid);
 }
 
-bool guard_file_wait_gone(const char *dir, const char *uuid)
+bool livefile_view_wait_gone(const char *dir, const char *uuid)
 {
     struct name name = { dir, uuid };
     return test_wait_until(is_gone, &name, SOON_MS);
@@ -189,7 +190,7 @@ static bool has_buried(void *arg)
     return stats.burials == params->count;
 }
 
-bool guard_wait_burials(rlock_client_t *client, unsigned long count)
+bool livefile_view_wait_recoveries(rlock_client_t *client, unsigned long count)
 {
     struct burials params = { client, count };
     return test_wait_until(has_buried, &params, SOON_MS);

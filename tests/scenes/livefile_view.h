@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A client's file in the directory of the crash guard, as others see it. It is read, not
- * mapped: that would give memory to what has none. Thread: one at a time. */
-#ifndef TEST_GUARDFILE_H
-#define TEST_GUARDFILE_H
+/* A view of the live file of a client, as other processes see it. The file is read and
+ * not mapped: a mapping would allocate memory for its holes. Thread: one at a time. */
+#ifndef TEST_LIVEFILE_VIEW_H
+#define TEST_LIVEFILE_VIEW_H
 
 #include "crash/livefile.h"
 #include "state/intent.h"
@@ -11,39 +11,41 @@
 
 enum { GUARD_UUID_LEN = 36 };
 
-struct guard_file {
+struct livefile_view {
     int fd; /* to read */
     char uuid[GUARD_UUID_LEN + 1];
     char head[RLK_LIVEFILE_HEADER + 1];
 };
 
-/* The one whose uuid it is; NULL: the only one that there is. Asserts. */
-void guard_file_open(struct guard_file *file, const char *dir, const char *uuid);
-void guard_file_close(struct guard_file *file);
-/* Whether somebody keeps it locked. */
-bool guard_file_is_locked(const struct guard_file *file);
-/* The rest of the head's line that begins so. Asserts. */
-const char *guard_file_line(const struct guard_file *file, const char *key);
-
-/* The i-th slot, from 0; state 0: behind the end, too. */
-struct rlk_intent guard_file_slot(const struct guard_file *file, unsigned i);
-/* How many slots are in use. */
-unsigned guard_file_used(const struct guard_file *file);
-/* That of a name. Asserts that there is not more than one; state 0: none. */
-struct rlk_intent guard_file_slot_of(const struct guard_file *file, const char *name);
-/* `inside` of that; -1: there is none. */
-int guard_file_inside(const struct guard_file *file, const char *name);
-/* Waits until it is that. */
-bool guard_file_wait(const struct guard_file *file, const char *name, int inside);
-
-/* A dead client's, of that server, which never had anything: whoever looks at it buries
- * it. */
-void guard_file_make(const char *dir, const char *uuid, const char *server);
-/* Waits until it was buried: until there is no such file. */
-bool guard_file_wait_gone(const char *dir, const char *uuid);
-bool guard_file_exists(const char *dir, const char *uuid);
-/* Waits until the client has counted so many burials, each a moment before its file goes.
+/* Opens the live file of that uuid; NULL: the only live file. Asserts that it is there.
  */
-bool guard_wait_burials(rlock_client_t *client, unsigned long count);
+void livefile_view_open(struct livefile_view *file, const char *dir, const char *uuid);
+void livefile_view_close(struct livefile_view *file);
+/* Whether its process holds the file lock. */
+bool livefile_view_is_locked(const struct livefile_view *file);
+/* The rest of the line of the head that begins with `key`. Asserts that there is one. */
+const char *livefile_view_line(const struct livefile_view *file, const char *key);
+
+/* The i-th intent, from 0; state 0: unused, or beyond the end. */
+struct rlk_intent livefile_view_intent(const struct livefile_view *file, unsigned i);
+/* How many intents are in use. */
+unsigned livefile_view_used(const struct livefile_view *file);
+/* The intent for a lock; state 0: none. Asserts that there is at most one. */
+struct rlk_intent livefile_view_intent_of(const struct livefile_view *file,
+                                          const char *name);
+/* `inside` of that intent; -1: there is none. */
+int livefile_view_inside(const struct livefile_view *file, const char *name);
+/* Waits until livefile_view_inside is `inside`. */
+bool livefile_view_wait(const struct livefile_view *file, const char *name, int inside);
+
+/* Makes the live file of a dead client of that server, without intents. Any process that
+ * looks for dead ones recovers it. */
+void livefile_view_make(const char *dir, const char *uuid, const char *server);
+/* Waits until it was recovered, which removes the file. */
+bool livefile_view_wait_gone(const char *dir, const char *uuid);
+bool livefile_view_exists(const char *dir, const char *uuid);
+/* Waits until the client has counted so many recoveries. A recovery is counted shortly
+ * before its file is removed. */
+bool livefile_view_wait_recoveries(rlock_client_t *client, unsigned long count);
 
 #endif

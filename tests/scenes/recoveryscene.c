@@ -7,19 +7,19 @@
 #include <string.h>
 
 struct worker v, w, x;
-const char *death_dir;
-char death_uuid[RLK_UUID_LEN + 1];
+const char *recovery_dir;
+char recovery_uuid[RLK_UUID_LEN + 1];
 
-void death_open(void)
+void recovery_open(void)
 {
     scene_open();
-    death_dir = test_rundir_own();
+    recovery_dir = test_rundir_own();
     memset(&v, 0, sizeof(v));
     memset(&w, 0, sizeof(w));
     memset(&x, 0, sizeof(x));
 }
 
-void death_close(void)
+void recovery_close(void)
 {
     test_proxy_remove_all(scene_proxy);
     worker_end(&v);
@@ -35,7 +35,7 @@ enum { NAMES_SIZE = 4096 };
 static void list_files(char names[NAMES_SIZE], const char *known, char *uuid)
 {
     const struct dirent *entry;
-    DIR *list = opendir(death_dir);
+    DIR *list = opendir(recovery_dir);
     size_t len = 0;
 
     ck_assert_ptr_nonnull(list);
@@ -50,63 +50,63 @@ static void list_files(char names[NAMES_SIZE], const char *known, char *uuid)
     closedir(list);
 }
 
-void death_start_at(struct worker *who, const char *url, const char *name,
-                    const char *options)
+void recovery_start_at(struct worker *who, const char *url, const char *name,
+                       const char *options)
 {
     char before[NAMES_SIZE] = "", after[NAMES_SIZE] = "";
-    const struct scene_times times = { .lease = test_ms(DEATH_LEASE_MS),
-                                       .presence = DEATH_PRESENCE_MS,
-                                       .command = test_ms(DEATH_LEASE_MS) };
+    const struct scene_times times = { .lease = test_ms(RECOVERY_LEASE_MS),
+                                       .presence = RECOVERY_PRESENCE_MS,
+                                       .command = test_ms(RECOVERY_LEASE_MS) };
 
     list_files(before, "", NULL);
     scene_worker(who, url, &times, name, options);
     if (who == &v)
-        list_files(after, before, death_uuid);
+        list_files(after, before, recovery_uuid);
 }
 
-void death_start(struct worker *who, const char *name, const char *options)
+void recovery_start(struct worker *who, const char *name, const char *options)
 {
-    death_start_at(who, test_proxy_url(scene_proxy), name, options);
+    recovery_start_at(who, test_proxy_url(scene_proxy), name, options);
 }
 
-void death_strike(void)
+void recovery_kill_v(void)
 {
     worker_kill(&v);
 }
 
-void death_wait_files(int count)
+void recovery_wait_files(int count)
 {
-    ck_assert(test_rundir_wait(death_dir, count, SCENE_SOON_MS));
+    ck_assert(test_rundir_wait(recovery_dir, count, SCENE_SOON_MS));
 }
 
-void death_has_it(struct worker *who)
+void recovery_has_it(struct worker *who)
 {
     scene_worker_ends(who, "t", "ok");
 }
 
-void death_waits_still(struct worker *who)
+void recovery_still_waits(struct worker *who)
 {
     ck_assert(!worker_news(who, "done t", 0));
 }
 
-void death_is_safe(struct worker *who)
+void recovery_is_safe(struct worker *who)
 {
     scene_says(who, "ok SAFE", "on t state m");
 }
 
-void death_look(int files)
+void recovery_look(int files)
 {
     struct worker passer_by;
 
-    death_start(&passer_by, "nothing", "");
-    death_wait_files(files + 1);
+    recovery_start(&passer_by, "nothing", "");
+    recovery_wait_files(files + 1);
     scene_says(&passer_by, "ok", "destroy m");
     scene_says(&passer_by, "ok", "close");
-    death_wait_files(files);
+    recovery_wait_files(files);
     worker_end(&passer_by);
 }
 
-const char *death_event(struct worker *who)
+const char *recovery_event(struct worker *who)
 {
     return worker_news(who, "event OWNER_DIED", 0);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What happened to the readers and writers of one lock, and whether it was right: S1, S3
- * and the bounds of W14. A test hands over the log of rwlog.h, and what it saw at the
- * server meanwhile; `who` is a thread's small number. Thread: one at a time.
+ * Judges what happened to the readers and writers of one lock: S1, S3 and the bounds of
+ * W14. The test hands over the log of rwlog.h and its looks at the server. `who` is the
+ * small number of a thread. Thread: one at a time.
  */
 #ifndef TEST_RWHISTORY_H
 #define TEST_RWHISTORY_H
@@ -14,13 +14,13 @@
 
 enum { RWHISTORY_READERS_MAX = 32, RWHISTORY_WHO_MAX = 1024 };
 
-/* The server was looked at, at one instant between two places in the log: after all that
- * is before `since`, and before all that is from `till` on. */
+/* A look at the server, at one instant after the log entries before `since` and before
+ * those from `till` on. */
 struct rwhistory_look {
     size_t since, till;
     uint64_t token;                      /* of the holder, or of the reading */
-    long writer;                         /* who was the first to wait to write, or -1 */
-    long readers[RWHISTORY_READERS_MAX]; /* who waited to read, each under his own id */
+    long writer;                         /* the first waiting writer, or -1 */
+    long readers[RWHISTORY_READERS_MAX]; /* the waiting readers that have their own ids */
     size_t reader_count;
 };
 
@@ -30,31 +30,32 @@ struct rwhistory *rwhistory_new(void);
 /* NULL is fine. */
 void rwhistory_free(struct rwhistory *h);
 
-/* ---- what was seen */
+/* ---- the record */
 
 void rwhistory_add(struct rwhistory *h, enum rwlog_kind kind, long who, uint64_t token);
-/* What is new in the log since the last call, up to what is being written. */
+/* Reads the new entries of the log, up to the first that is still being written. */
 void rwhistory_read(struct rwhistory *h, struct rwlog *log);
-/* All that is left of it, when nobody writes any more. */
+/* Reads the rest of the log, when no thread writes any more. */
 void rwhistory_read_all(struct rwhistory *h, struct rwlog *log);
 /* Copied. */
 void rwhistory_look(struct rwhistory *h, const struct rwhistory_look *look);
 
-/* ---- judgement: NULL, or the first rule that was broken and by whom, valid until the
- * next call */
+/* ---- the verdict: NULL, or the first broken rule and who broke it, valid until the next
+ * call */
 
-/* Of any kind of lock:
- *   unasked: who enters has asked, and is not inside already; who leaves was inside, and
- *     only a writer downgrades;
- *   overlap: while one writes, nobody else is inside;
- *   tokens: a writer's is greater than all before, a reader's than a writer's before,
- *     whose own he has if he joined its downgrade. */
+/* For every preference:
+ *   unasked: a thread enters upon a request, and is not inside already; a thread that
+ *     leaves was inside, and only a writer downgrades;
+ *   overlap: beside a writer no other thread is inside;
+ *   tokens: the token of a writer is greater than all earlier ones; that of a reader is
+ *     greater than those of earlier writers, or that of the writer whose downgrade it
+ *     joined. */
 const char *rwhistory_fault(const struct rwhistory *h);
 
-/* Of a phase-fair lock, of whoever was seen to wait and was let in, or waits still:
- *   reads: since a writer was seen as the first one, each thread began to read once at
- *     most before it;
- *   writes: since a reader was seen to wait, one writer at most was before it. */
+/* For a phase-fair lock, of each thread that was seen waiting, granted since or not:
+ *   reads: since a writer was seen first in its queue, each thread began to read at most
+ *     once before it;
+ *   writes: since a reader was seen waiting, at most one writer was before it. */
 const char *rwhistory_phase_fault(struct rwhistory *h);
 
 /* The largest such numbers: reads of one thread past one writer, writers past one
@@ -62,14 +63,14 @@ const char *rwhistory_phase_fault(struct rwhistory *h);
 long rwhistory_reads_past(struct rwhistory *h);
 long rwhistory_writes_past(struct rwhistory *h);
 
-/* Its length: the place of what comes next. */
+/* The length of the log: the place of the next entry. */
 size_t rwhistory_events(const struct rwhistory *h);
-/* How many looks at a first writer, and at waiting readers, were of use. */
+/* How many looks at a first writer, and at waiting readers, counted. */
 long rwhistory_writers_seen(const struct rwhistory *h);
 long rwhistory_readers_seen(const struct rwhistory *h);
-/* The most that read at the same time. */
+/* The largest number of simultaneous readers. */
 long rwhistory_most_readers(const struct rwhistory *h);
-/* How often something of this kind happened; by threads from `from` to below `to`. */
+/* The number of events of this kind; of threads from `from` to below `to`. */
 long rwhistory_count(const struct rwhistory *h, enum rwlog_kind kind, long from, long to);
 
 #endif

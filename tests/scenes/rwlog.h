@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the threads of many processes do with one read-write lock, in a file that all of
- * them map: a log in the order in which things happened, and the data that the lock is
- * there to protect. An event's place is taken at once with its kind's instant: a grant's
- * after the call has returned, a leave's before the call. So two sections that overlap
- * in the log did overlap. Used by tests/programs/rwcrowd.c and the tests. Threads: any.
+ * A log of what the threads of many processes do with one read-write lock, and the data
+ * that the lock protects, in a file that all of them map. The place of an event in the
+ * log is taken after the call that acquires has returned, and before the call that
+ * releases. So two sections that overlap in the log did overlap. Used by
+ * tests/programs/rwcrowd.c and the tests. Threads: any.
  */
 #ifndef TEST_RWLOG_H
 #define TEST_RWLOG_H
@@ -19,13 +19,13 @@
 enum { RWLOG_MAX = 1 << 19, RWLOG_APART = 4096 };
 
 enum rwlog_kind {
-    RWLOG_NOTHING,    /* by who was killed while he wrote it */
+    RWLOG_NOTHING,    /* its thread was killed while it wrote */
     RWLOG_ASKS,       /* before the call */
-    RWLOG_READS,      /* got it to read, with this token */
-    RWLOG_WRITES,     /* got it to write */
+    RWLOG_READS,      /* acquired to read, with this token */
+    RWLOG_WRITES,     /* acquired to write */
     RWLOG_DOWNGRADES, /* before the call: reads from now on, with the same token */
     RWLOG_LEAVES,     /* before the call */
-    RWLOG_OUT,        /* ended without it */
+    RWLOG_OUT,        /* the call ended without the lock */
     RWLOG_DEAD        /* was killed; written when it was so */
 };
 
@@ -42,7 +42,7 @@ struct rwlog {
     atomic_bool open;        /* those that stay inside may leave */
     atomic_long inside;      /* readers that stay, or go hand in hand */
     atomic_long late_ms;     /* the latest answer, after its deadline */
-    _Atomic uint64_t writer; /* pid of the one who is about to change the data, or 0 */
+    _Atomic uint64_t writer; /* pid of the process that changes the data, or 0 */
     char apart[RWLOG_APART];
     _Atomic uint64_t first; /* the data: twice the same number */
     char far_apart[RWLOG_APART];
@@ -50,7 +50,7 @@ struct rwlog {
     struct rwlog_event events[RWLOG_MAX];
 };
 
-/* NULL: it cannot be opened. */
+/* NULL: the file cannot be opened. */
 static inline struct rwlog *rwlog_map(const char *path)
 {
     int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -69,7 +69,7 @@ static inline void rwlog_unmap(struct rwlog *log)
         munmap(log, sizeof(*log));
 }
 
-/* A log that is full counts on, which the tests notice. */
+/* A full log still counts, so that the tests notice. */
 static inline void rwlog_add(struct rwlog *log, enum rwlog_kind kind, long who,
                              uint64_t token)
 {

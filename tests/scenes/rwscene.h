@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Processes of tests/programs/rwcrowd.c around one read-write lock, their log, and looks
- * at the lock's queues; on top of scene.h. Thread: a test's main thread.
+ * The scene for many readers and writers, on top of scene.h: processes of
+ * tests/programs/rwcrowd.c around one read-write lock, their log, and functions that
+ * inspect the queues of the lock. Thread: a test's main thread.
  */
 #ifndef TEST_RWSCENE_H
 #define TEST_RWSCENE_H
@@ -28,7 +29,7 @@ struct rw_totals {
 struct rw_options {
     int kind;        /* RLOCK_RWLOCK_* */
     long lease;      /* of holds without a fixed one; 0: the default */
-    long presence;   /* 0: so long that nobody who is slow counts as gone */
+    long presence;   /* 0: so long that no slow process counts as gone */
     long section_ms; /* fixed leases; 0: 10 s */
 };
 
@@ -40,35 +41,35 @@ extern long rw_count;
 void rw_open(void);
 void rw_close(void);
 
-/* One more process, a thread for each job; it listens when this returns. */
+/* Starts a process with a thread for each job; returns when its mailbox is subscribed. */
 struct rw_party *rw_start_argv(const struct rw_options *options,
                                const char *const jobs[]);
 #define rw_start(options, ...) rw_start_argv((options), TEST_ARGV(__VA_ARGS__))
-/* The same in the place of one that was killed. */
+/* The same in the place of a killed process. */
 void rw_restart_argv(struct rw_party *p, const struct rw_options *options,
                      const char *const jobs[]);
-/* SIGKILL; the log knows when this returns. */
+/* Sends SIGKILL; the death is in the log when this returns. */
 void rw_kill(struct rw_party *p);
 
 /* A handle of the test's own. */
 void rw_init(rlock_rwlock_t *lock, rlock_client_t *client, int kind);
 
 void rw_go(void);
-/* Those without an end are done, then all; false: somebody is not, and nothing has
- * happened among them for `ms`. */
+/* Ends the threads without a number of rounds, then waits for all. False: a thread did
+ * not end, and nothing happened for `ms`. */
 bool rw_stop(struct rw_totals *ret_totals, long ms);
-/* All that live end by themselves; false: as there. */
+/* Waits for the end of all live processes. False: as there. */
 bool rw_join(struct rw_totals *ret_totals, long ms);
 
-/* Notes who waits now. */
+/* Records the waiters of this instant. */
 void rw_look(struct rwhistory *h);
 
-/* Until so many wait to write (one a process) and to read (one a process or fixed
- * lease). */
+/* Waits until so many writers (one for each process) and readers (one for each process or
+ * fixed lease) wait. */
 bool rw_wait_queued(long writers, long readers, long ms);
-/* Until so many readers of the kinds that count are inside. */
+/* Waits until so many readers of the counted kinds are inside. */
 bool rw_wait_inside(long n, long ms);
-/* Nobody has it or waits for it, and each key of it that is left has a TTL. */
+/* The lock has neither holder nor waiter, and each key that is left has a TTL. */
 bool rw_wait_clean(long ms);
 
 #endif

@@ -227,8 +227,8 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("gate");
-    TCase *tc = tcase_create("gate");
+    Suite *suite = suite_create("fastpath");
+    TCase *tc = tcase_create("fast path");
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, fast_path_is_open_while_an_idle_hold_is_uncontended);
     tcase_add_test(tc, reentries_are_counted_before_they_are_too_many);

@@ -145,7 +145,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("marks");
+    Suite *suite = suite_create("fd marks");
     TCase *tc = tcase_create("marks");
     tcase_add_loop_test(
         tc, connection_closed_at_once_is_opened_again_and_marks_are_believed, 0, 2);

@@ -437,7 +437,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("joining: rules");
+    Suite *suite = suite_create("readshare: rules");
     TCase *tc = tcase_create("read");
     tcase_add_checked_fixture(tc, open_rwlock, tear_down);
     tcase_add_test(tc, threads_share_the_hold_of_a_reader);

@@ -219,7 +219,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("levels");
+    Suite *suite = suite_create("recursion");
     TCase *tc = tcase_create("levels");
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, zeroed_ones_are_empty);

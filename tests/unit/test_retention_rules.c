@@ -426,8 +426,8 @@ END_TEST
 
 int main(void)
 {
-    Suite *suite = suite_create("keep: rules");
-    TCase *tc = tcase_create("keep");
+    Suite *suite = suite_create("retention: rules");
+    TCase *tc = tcase_create("retention");
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_loop_test(tc, hold_that_may_not_be_retained_is_given_back, 0, REASONS);
     tcase_add_test(tc, retained_hold_belongs_to_no_thread);

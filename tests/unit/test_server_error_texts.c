@@ -273,7 +273,7 @@ END_TEST
 
 static Suite *make_suite(void)
 {
-    Suite *s = suite_create("refusal texts");
+    Suite *s = suite_create("server error texts");
     TCase *texts = tcase_create("texts");
     tcase_add_loop_test(texts, a_refusal_inside_a_script_names_the_command_and_the_lock,
                         0, sizeof(inner) / sizeof(inner[0]));
