@@ -503,15 +503,7 @@ START_TEST(program_that_replaces_the_child_may_use_the_library)
 END_TEST
 
 #define CASE(name, ...)                                                                  \
-    do {                                                                                 \
-        const TTest *const tests[] = { __VA_ARGS__ };                                    \
-        TCase *tc = tcase_create(name);                                                  \
-        tcase_add_unchecked_fixture(tc, fixture_start, fixture_stop);                    \
-        tcase_add_checked_fixture(tc, set_up, fixture_close);                            \
-        for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)                    \
-            tcase_add_test(tc, tests[i]);                                                \
-        suite_add_tcase(suite, tc);                                                      \
-    } while (0)
+    TEST_ADD(fixture_tcase(suite, name, set_up, fixture_close), __VA_ARGS__)
 
 int main(void)
 {
@@ -526,11 +518,8 @@ int main(void)
     CASE("fork", forked_child_is_a_stranger_and_the_parent_is_unharmed,
          child_that_exits_normally_does_no_harm,
          program_that_replaces_the_child_may_use_the_library);
-    TCase *loops = tcase_create("cancellation");
-    tcase_add_unchecked_fixture(loops, fixture_start, fixture_stop);
-    tcase_add_checked_fixture(loops, set_up, fixture_close);
+    TCase *loops = fixture_tcase(suite, "cancellation", set_up, fixture_close);
     tcase_add_loop_test(loops, cancel_of_a_waiting_thread_takes_effect_after_the_call, 0,
                         2);
-    suite_add_tcase(suite, loops);
     return test_run_suite(suite);
 }

@@ -494,15 +494,7 @@ START_TEST(many_losses_are_logged_or_counted)
 END_TEST
 
 #define CASE(name, set_up_fn, ...)                                                       \
-    do {                                                                                 \
-        const TTest *const tests[] = { __VA_ARGS__ };                                    \
-        TCase *tc = tcase_create(name);                                                  \
-        tcase_add_unchecked_fixture(tc, fixture_start, fixture_stop);                    \
-        tcase_add_checked_fixture(tc, set_up_fn, tear_down);                             \
-        for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)                    \
-            tcase_add_test(tc, tests[i]);                                                \
-        suite_add_tcase(suite, tc);                                                      \
-    } while (0)
+    TEST_ADD(fixture_tcase(suite, name, set_up_fn, tear_down), __VA_ARGS__)
 
 int main(void)
 {

@@ -716,15 +716,7 @@ START_TEST(waitfree_hands_over_what_came_free_by_expiry)
 END_TEST
 
 #define CASE(name, ...)                                                                  \
-    do {                                                                                 \
-        const TTest *const tests[] = { __VA_ARGS__ };                                    \
-        TCase *tc = tcase_create(name);                                                  \
-        tcase_add_unchecked_fixture(tc, fixture_start, fixture_stop);                    \
-        tcase_add_checked_fixture(tc, set_up, tear_down);                                \
-        for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)                    \
-            tcase_add_test(tc, tests[i]);                                                \
-        suite_add_tcase(suite, tc);                                                      \
-    } while (0)
+    TEST_ADD(fixture_tcase(suite, name, set_up, tear_down), __VA_ARGS__)
 
 int main(void)
 {
@@ -747,14 +739,11 @@ int main(void)
          waitfree_at_a_silent_server_ends_by_its_deadline,
          waitfree_that_begins_past_its_deadline_has_the_time_of_a_look,
          waitfree_hands_over_what_came_free_by_expiry);
-    TCase *loops = tcase_create("each");
-    tcase_add_unchecked_fixture(loops, fixture_start, fixture_stop);
-    tcase_add_checked_fixture(loops, set_up, tear_down);
+    TCase *loops = fixture_tcase(suite, "each", set_up, tear_down);
     tcase_add_loop_test(loops, redisson_holder_is_reported_as_such, 0, 3);
     tcase_add_test(loops, lease_that_never_ends_is_reported_as_such);
     tcase_add_test(loops, lease_of_months_is_reported_as_long);
     tcase_add_loop_test(loops, other_families_are_reported_by_their_mode, 0, 3);
     tcase_add_loop_test(loops, foreign_data_is_EPROTO_and_untouched, 0, 5);
-    suite_add_tcase(suite, loops);
     return test_run_suite(suite);
 }

@@ -5,34 +5,13 @@
  * L5. As test_fair.c, which says how it is built; `w` are workers, each with one thread
  * "t" that waits or holds.
  */
-#include "scene.h"
+#include "fairworkers.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORKERS = 6, LEASE_MS = 500, PRESENCE_MS = 300, SOON_MS = 300, STAYS_MS = 100 };
-
-static rlock_client_t *self;
-static rlock_fair_t f;
-static struct worker w[WORKERS];
-
-static void open_scene(void)
-{
-    scene_open();
-    memset(w, 0, sizeof(w));
-    self = scene_client(scene_server.url, NULL);
-    scene_mutex(&f, self, "N");
-}
-
-static void close_scene(void)
-{
-    for (int i = 0; i < WORKERS; i++)
-        worker_end(&w[i]);
-    rlock_fair_unlock(&f);
-    rlock_client_close(self);
-    scene_close();
-}
+enum { LEASE_MS = 500, PRESENCE_MS = 300, SOON_MS = 300, STAYS_MS = 100 };
 
 /* w[0] holds, the others wait in their order. */
 static void hold_and_wait(int n, const struct scene_times *times)

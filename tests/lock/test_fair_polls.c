@@ -5,7 +5,7 @@
  * that it polls are lost. As test_fair.c, which says how it is built: `f` is a handle of
  * `self`, a client of this process; `w` are workers.
  */
-#include "scene.h"
+#include "fairworkers.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 enum {
-    WORKERS = 4,
     PRESENCE_MS = 600,
     LONG_PRESENCE_MS = 30000,
     AT_ONCE_MS = 1500,
@@ -26,27 +25,6 @@ enum {
     CROWD = 600, /* a request names 512 */
     STACK_SIZE = 256 * 1024
 };
-
-static rlock_client_t *self;
-static rlock_fair_t f;
-static struct worker w[WORKERS];
-
-static void open_scene(void)
-{
-    scene_open();
-    memset(w, 0, sizeof(w));
-    self = scene_client(scene_server.url, NULL);
-    scene_mutex(&f, self, "N");
-}
-
-static void close_scene(void)
-{
-    for (int i = 0; i < WORKERS; i++)
-        worker_end(&w[i]);
-    rlock_fair_unlock(&f);
-    rlock_client_close(self);
-    scene_close();
-}
 
 static void start_worker(int i, long presence)
 {

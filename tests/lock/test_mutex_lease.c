@@ -521,26 +521,15 @@ START_TEST(token_is_the_holds_whichever_handle_asks)
 END_TEST
 
 #define CASE(name, ...)                                                                  \
-    do {                                                                                 \
-        const TTest *const tests[] = { __VA_ARGS__ };                                    \
-        TCase *tc = tcase_create(name);                                                  \
-        tcase_add_unchecked_fixture(tc, fixture_start, fixture_stop);                    \
-        tcase_add_checked_fixture(tc, set_up, fixture_close);                            \
-        for (size_t i = 0; i < sizeof(tests) / sizeof(tests[0]); i++)                    \
-            tcase_add_test(tc, tests[i]);                                                \
-        suite_add_tcase(suite, tc);                                                      \
-    } while (0)
+    TEST_ADD(fixture_tcase(suite, name, set_up, fixture_close), __VA_ARGS__)
 
 int main(void)
 {
     Suite *suite = suite_create("mutex lease");
-    TCase *loops = tcase_create("each");
-    tcase_add_unchecked_fixture(loops, fixture_start, fixture_stop);
-    tcase_add_checked_fixture(loops, set_up, fixture_close);
+    TCase *loops = fixture_tcase(suite, "each", set_up, fixture_close);
     tcase_add_loop_test(loops, lease_out_of_range_is_EINVAL, 0, 6);
     tcase_add_loop_test(loops, lost_hold_of_each_type_is_ESTALE, 0,
                         sizeof(types) / sizeof(types[0]));
-    suite_add_tcase(suite, loops);
     CASE("leases", shortest_and_longest_lease_are_taken,
          lease_0_is_the_clients_or_the_handles, reentry_does_not_change_the_lease,
          remaining_is_99_percent_and_falls, fixed_lease_ends_by_itself,

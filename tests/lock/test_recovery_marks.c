@@ -233,46 +233,25 @@ START_TEST(not_recoverable_lock_stays_not_recoverable)
 }
 END_TEST
 
-static TCase *add_tcase(Suite *s, const char *name)
-{
-    TCase *tc = tcase_create(name);
-    tcase_add_unchecked_fixture(tc, byhand_start, byhand_stop);
-    tcase_add_checked_fixture(tc, byhand_open, byhand_close);
-    suite_add_tcase(s, tc);
-    return tc;
-}
-
-static void add_case(Suite *s, const char *name, const TTest *const tests[], size_t count)
-{
-    TCase *tc = add_tcase(s, name);
-    for (size_t i = 0; i < count; i++)
-        tcase_add_test(tc, tests[i]);
-}
-
-#define ADD(name, ...)                                                                   \
-    do {                                                                                 \
-        const TTest *const tests_[] = { __VA_ARGS__ };                                   \
-        add_case(s, name, tests_, sizeof(tests_) / sizeof(tests_[0]));                   \
-    } while (0)
-
 int main(void)
 {
     Suite *s = suite_create("recovery marks");
-    ADD("ghosts", late_request_of_a_dead_client_is_refused,
-        already_held_is_checked_before_the_marker_of_a_dead_client,
-        reader_of_a_dead_client_shares_no_hold, poll_of_a_dead_client_renews_no_presence,
-        requests_of_other_clients_are_served,
-        marker_of_a_dead_client_lasts_as_long_as_its_requests_may_travel,
-        longer_marker_is_not_shortened);
-    ADD("robust", client_that_died_inside_leaves_an_owner_died_mark,
-        client_of_unknown_state_leaves_an_owner_died_mark,
-        client_that_had_left_leaves_no_owner_died_mark,
-        client_that_never_entered_leaves_no_owner_died_mark,
-        after_the_lease_the_mark_stays_unless_the_client_had_left,
-        waiter_learns_of_the_death_from_its_grant,
-        unread_owner_died_mark_goes_to_the_next_holder,
-        lock_made_consistent_and_unlocked_is_clean,
-        later_number_of_a_mark_is_the_same_mark, mark_of_another_client_stays,
-        not_recoverable_lock_stays_not_recoverable);
+    TEST_ADD(byhand_tcase(s, "ghosts"), late_request_of_a_dead_client_is_refused,
+             already_held_is_checked_before_the_marker_of_a_dead_client,
+             reader_of_a_dead_client_shares_no_hold,
+             poll_of_a_dead_client_renews_no_presence,
+             requests_of_other_clients_are_served,
+             marker_of_a_dead_client_lasts_as_long_as_its_requests_may_travel,
+             longer_marker_is_not_shortened);
+    TEST_ADD(byhand_tcase(s, "robust"), client_that_died_inside_leaves_an_owner_died_mark,
+             client_of_unknown_state_leaves_an_owner_died_mark,
+             client_that_had_left_leaves_no_owner_died_mark,
+             client_that_never_entered_leaves_no_owner_died_mark,
+             after_the_lease_the_mark_stays_unless_the_client_had_left,
+             waiter_learns_of_the_death_from_its_grant,
+             unread_owner_died_mark_goes_to_the_next_holder,
+             lock_made_consistent_and_unlocked_is_clean,
+             later_number_of_a_mark_is_the_same_mark, mark_of_another_client_stays,
+             not_recoverable_lock_stays_not_recoverable);
     return test_run_suite(s);
 }

@@ -434,54 +434,33 @@ START_TEST(user_that_cannot_read_the_holder_recovers_the_named_locks)
 }
 END_TEST
 
-static TCase *add_tcase(Suite *s, const char *name)
-{
-    TCase *tc = tcase_create(name);
-    tcase_add_unchecked_fixture(tc, byhand_start, byhand_stop);
-    tcase_add_checked_fixture(tc, byhand_open, byhand_close);
-    suite_add_tcase(s, tc);
-    return tc;
-}
-
-static void add_case(Suite *s, const char *name, const TTest *const tests[], size_t count)
-{
-    TCase *tc = add_tcase(s, name);
-    for (size_t i = 0; i < count; i++)
-        tcase_add_test(tc, tests[i]);
-}
-
-#define ADD(name, ...)                                                                   \
-    do {                                                                                 \
-        const TTest *const tests_[] = { __VA_ARGS__ };                                   \
-        add_case(s, name, tests_, sizeof(tests_) / sizeof(tests_[0]));                   \
-    } while (0)
-
 int main(void)
 {
     enum { ORDERS = sizeof(orders) / sizeof(orders[0]) };
     Suite *s = suite_create("recovery scripts");
-    ADD("holders", mutex_of_a_dead_client_goes_to_the_next_waiter,
-        fair_lock_of_a_dead_client_goes_to_the_next_waiter,
-        write_lock_of_a_dead_client_goes_to_a_writer,
-        write_lock_of_a_dead_client_goes_to_a_reader,
-        read_lock_of_a_dead_client_goes_to_a_writer,
-        dead_client_that_downgraded_is_recovered_as_a_reader,
-        lock_without_waiters_is_freed_and_redisson_is_notified,
-        second_recovery_finds_nothing, recovery_leaves_the_next_holder_alone,
-        recovery_leaves_a_redisson_holder_alone,
-        other_readers_stay_and_the_lock_ends_with_their_leases,
-        named_reader_is_found_among_any_number, dead_client_is_not_recalled_for_a_writer,
-        queue_places_of_a_dead_client_are_removed, all_named_tickets_are_removed,
-        presence_of_a_dead_client_ends_and_others_remain,
-        recovery_adds_no_presence_where_there_is_none,
-        readers_queued_behind_a_dead_waiting_writer_are_granted,
-        recovery_does_not_renew_the_presence_of_a_stopped_waiter,
-        grants_beyond_the_limit_of_one_script_are_made_by_the_next);
-    ADD("limits", foreign_keys_are_refused_before_any_write,
-        recovery_runs_when_server_memory_is_full,
-        client_is_marked_dead_when_memory_is_full_and_no_lock_is_named,
-        user_that_cannot_read_the_holder_recovers_the_named_locks);
-    TCase *tc = add_tcase(s, "one by one");
+    TEST_ADD(byhand_tcase(s, "holders"), mutex_of_a_dead_client_goes_to_the_next_waiter,
+             fair_lock_of_a_dead_client_goes_to_the_next_waiter,
+             write_lock_of_a_dead_client_goes_to_a_writer,
+             write_lock_of_a_dead_client_goes_to_a_reader,
+             read_lock_of_a_dead_client_goes_to_a_writer,
+             dead_client_that_downgraded_is_recovered_as_a_reader,
+             lock_without_waiters_is_freed_and_redisson_is_notified,
+             second_recovery_finds_nothing, recovery_leaves_the_next_holder_alone,
+             recovery_leaves_a_redisson_holder_alone,
+             other_readers_stay_and_the_lock_ends_with_their_leases,
+             named_reader_is_found_among_any_number,
+             dead_client_is_not_recalled_for_a_writer,
+             queue_places_of_a_dead_client_are_removed, all_named_tickets_are_removed,
+             presence_of_a_dead_client_ends_and_others_remain,
+             recovery_adds_no_presence_where_there_is_none,
+             readers_queued_behind_a_dead_waiting_writer_are_granted,
+             recovery_does_not_renew_the_presence_of_a_stopped_waiter,
+             grants_beyond_the_limit_of_one_script_are_made_by_the_next);
+    TEST_ADD(byhand_tcase(s, "limits"), foreign_keys_are_refused_before_any_write,
+             recovery_runs_when_server_memory_is_full,
+             client_is_marked_dead_when_memory_is_full_and_no_lock_is_named,
+             user_that_cannot_read_the_holder_recovers_the_named_locks);
+    TCase *tc = byhand_tcase(s, "one by one");
     tcase_add_loop_test(tc, recovery_chooses_the_same_next_holder_as_a_release, 0,
                         ORDERS);
     tcase_add_loop_test(tc, user_that_may_lock_may_recover, 0, 3);

@@ -609,15 +609,6 @@ START_TEST(any_key_may_be_missing)
 }
 END_TEST
 
-static TCase *add_tcase(Suite *s, const char *name)
-{
-    TCase *tc = tcase_create(name);
-    tcase_add_unchecked_fixture(tc, byhand_start, byhand_stop);
-    tcase_add_checked_fixture(tc, byhand_open, byhand_close);
-    suite_add_tcase(s, tc);
-    return tc;
-}
-
 static Suite *suite(void)
 {
     enum {
@@ -625,7 +616,7 @@ static Suite *suite(void)
         SCRIPTS = sizeof(all) / sizeof(all[0])
     };
     Suite *s = suite_create("robust_scripts");
-    TCase *tc = add_tcase(s, "taking");
+    TCase *tc = byhand_tcase(s, "taking");
     tcase_add_test(tc, acquire_marks_the_lock_for_7_days);
     tcase_add_test(tc, flags_around_it_do_not_matter);
     tcase_add_test(tc, acquire_over_a_mark_reports_the_death_and_repeats_the_report);
@@ -637,21 +628,21 @@ static Suite *suite(void)
     tcase_add_test(tc, refresh_that_picks_its_own_waiter_tells_it);
     tcase_add_test(tc, grant_by_the_read_write_locks_scripts_tells_it_too);
     tcase_add_test(tc, grant_that_is_undone_leaves_the_mark_that_there_was);
-    tc = add_tcase(s, "giving_back");
+    tc = byhand_tcase(s, "giving_back");
     tcase_add_loop_test(tc, release_leaves_the_mark_that_it_is_to, 0, RELEASES);
     tcase_add_test(tc, release_touches_no_mark_of_another_id);
     tcase_add_test(tc, release_that_says_nothing_leaves_the_mark);
     tcase_add_test(tc, renewal_prolongs_the_mark_and_restores_a_lost_one);
-    tc = add_tcase(s, "not_recoverable");
+    tc = byhand_tcase(s, "not_recoverable");
     tcase_add_test(tc, not_recoverable_lock_is_neither_taken_queued_for_nor_granted);
     tcase_add_test(tc, no_script_hands_over_what_is_not_recoverable);
     tcase_add_test(tc, poll_of_the_read_write_lock_names_all_waiters);
     tcase_add_test(tc, waiters_are_notified_once_for_each_client_and_type);
-    tc = add_tcase(s, "force");
+    tc = byhand_tcase(s, "force");
     tcase_add_loop_test(tc, force_clears_the_mark_of_a_free_lock_and_hands_it_over, 0, 2);
     tcase_add_test(tc, force_of_a_holder_clears_its_mark_and_no_later_one);
     tcase_add_loop_test(tc, force_of_an_ended_holder_clears_its_remains, 0, 2);
-    tc = add_tcase(s, "keys");
+    tc = byhand_tcase(s, "keys");
     tcase_add_test(tc, full_memory_allows_releases_and_refuses_acquires);
     tcase_add_loop_test(tc, mark_of_another_type_is_refused_before_anything_is_written, 0,
                         SCRIPTS);

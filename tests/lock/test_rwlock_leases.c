@@ -1,37 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Leases of readers, and who is told when they end: each thread of a shared hold, of a
  * fixed lease its own (W23). Threads that end inside. */
-#include "fixture.h"
+#include "rwactors.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SOON_MS = 5000, ACTORS = 3 }; /* before the first renewal of 30 s */
-
-#define RQUEUE "rlock:{n}:rqueue"
-#define READERS "rlock:{n}:readers"
-
-static rlock_rwlock_t l, theirs;
-static struct actor actor[ACTORS];
-
-static void set_up(void)
-{
-    fixture_open();
-    fixture_load_scripts();
-    l = rwlock_of(client, "n");
-    theirs = rwlock_of(fixture_other(), "n");
-    for (int i = 0; i < ACTORS; i++)
-        actor_start(&actor[i]);
-}
-
-static void tear_down(void)
-{
-    for (int i = 0; i < ACTORS; i++)
-        if (actor[i].thread)
-            actor_end(&actor[i]);
-    fixture_close();
-}
+enum { SOON_MS = 5000 }; /* before the first renewal of 30 s */
 
 static int readers(void)
 {

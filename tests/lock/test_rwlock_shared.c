@@ -7,8 +7,8 @@
  */
 #include "net/script.h"
 
-#include "fixture.h"
 #include "proxy.h"
+#include "rwactors.h"
 
 #include <sched.h>
 #include <signal.h>
@@ -16,32 +16,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SOON_MS = 10000, ACTORS = 3, CROWD = 50, MANY = 260 };
+enum { SOON_MS = 10000, CROWD = 50, MANY = 260 };
 
-#define QUEUE "rlock:{n}:queue"
-#define RQUEUE "rlock:{n}:rqueue"
-#define READERS "rlock:{n}:readers"
 #define CANCELLED "rlock:{n}:cancelled"
 
-static rlock_rwlock_t l, theirs;
-static struct actor actor[ACTORS];
-
-static void set_up(void)
+static void tear_down_proxy(void)
 {
-    fixture_open();
-    fixture_load_scripts();
-    l = rwlock_of(client, "n");
-    theirs = rwlock_of(fixture_other(), "n");
-    for (int i = 0; i < ACTORS; i++)
-        actor_start(&actor[i]);
-}
-
-static void tear_down(void)
-{
-    for (int i = 0; i < ACTORS; i++)
-        if (actor[i].thread)
-            actor_end(&actor[i]);
-    fixture_close();
+    tear_down();
     test_proxy_stop(proxy);
     proxy = NULL;
 }
@@ -624,7 +605,7 @@ static TCase *new_case(Suite *suite, const char *name)
 {
     TCase *tc = tcase_create(name);
     tcase_add_unchecked_fixture(tc, fixture_start, fixture_stop);
-    tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_add_checked_fixture(tc, set_up, tear_down_proxy);
     suite_add_tcase(suite, tc);
     return tc;
 }

@@ -606,49 +606,34 @@ START_TEST(acquire_is_refused_untouched_when_memory_is_full)
 }
 END_TEST
 
-static void add_cases(Suite *suite, const char *name, const TTest *const tests[],
-                      int count)
-{
-    TCase *tc = tcase_create(name);
-    tcase_add_unchecked_fixture(tc, byhand_start, byhand_stop);
-    tcase_add_checked_fixture(tc, byhand_open, byhand_close);
-    for (int i = 0; i < count; i++)
-        tcase_add_test(tc, tests[i]);
-    suite_add_tcase(suite, tc);
-}
-#define ADD(name, ...)                                                                   \
-    add_cases(suite, name, (const TTest *const[]){ __VA_ARGS__ },                        \
-              (int)(sizeof((const TTest *const[]){ __VA_ARGS__ }) / sizeof(TTest *)))
-
 int main(void)
 {
     Suite *suite = suite_create("scripts");
-    ADD("acquire", acquire_takes_a_free_lock,
-        acquire_again_by_the_same_id_changes_nothing,
-        held_lock_queues_each_requester_once, tickets_grow_strictly_and_have_no_exponent,
-        rejoining_gives_a_new_ticket, marked_id_is_refused,
-        late_request_is_refused_with_the_server_time, try_never_queues,
-        try_reports_all_flags_of_a_held_lock,
-        waiter_that_takes_a_free_lock_leaves_the_queue,
-        flags_report_waiters_and_foreign_holders, redisson_holder_is_held_and_left_alone);
-    ADD("renew", renewal_raises_and_never_shortens,
-        renewal_of_another_id_or_of_a_free_lock_changes_nothing);
-    ADD("release and cancel", release_by_another_id_touches_nothing,
-        release_frees_and_tells_redisson, marked_release_refuses_the_ghost,
-        markers_that_ended_are_dropped, cancel_says_removed_or_yours,
-        release_of_a_waiter_takes_it_out_of_the_queue);
-    ADD("full memory", release_renew_and_cancel_work_when_memory_is_full,
-        expired_lock_is_handed_over_when_memory_is_full,
-        acquire_is_refused_untouched_when_memory_is_full);
+    TEST_ADD(byhand_tcase(suite, "acquire"), acquire_takes_a_free_lock,
+             acquire_again_by_the_same_id_changes_nothing,
+             held_lock_queues_each_requester_once,
+             tickets_grow_strictly_and_have_no_exponent, rejoining_gives_a_new_ticket,
+             marked_id_is_refused, late_request_is_refused_with_the_server_time,
+             try_never_queues, try_reports_all_flags_of_a_held_lock,
+             waiter_that_takes_a_free_lock_leaves_the_queue,
+             flags_report_waiters_and_foreign_holders,
+             redisson_holder_is_held_and_left_alone);
+    TEST_ADD(byhand_tcase(suite, "renew"), renewal_raises_and_never_shortens,
+             renewal_of_another_id_or_of_a_free_lock_changes_nothing);
+    TEST_ADD(byhand_tcase(suite, "release and cancel"),
+             release_by_another_id_touches_nothing, release_frees_and_tells_redisson,
+             marked_release_refuses_the_ghost, markers_that_ended_are_dropped,
+             cancel_says_removed_or_yours, release_of_a_waiter_takes_it_out_of_the_queue);
+    TEST_ADD(byhand_tcase(suite, "full memory"),
+             release_renew_and_cancel_work_when_memory_is_full,
+             expired_lock_is_handed_over_when_memory_is_full,
+             acquire_is_refused_untouched_when_memory_is_full);
 
-    TCase *tc = tcase_create("tables");
-    tcase_add_unchecked_fixture(tc, byhand_start, byhand_stop);
-    tcase_add_checked_fixture(tc, byhand_open, byhand_close);
+    TCase *tc = byhand_tcase(suite, "tables");
     tcase_add_loop_test(tc, sha_is_that_of_the_text, 0, RLK_SCRIPT_COUNT);
     tcase_add_loop_test(tc, every_combination_of_missing_keys_is_valid, 0, 2 * CALLS);
     tcase_add_loop_test(tc, wrong_type_gives_an_error_and_changes_nothing, 0,
                         CALLS * KEYS);
-    suite_add_tcase(suite, tc);
 
     return test_run_suite(suite);
 }

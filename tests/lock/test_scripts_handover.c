@@ -133,7 +133,7 @@ static struct answer release_unasked(const char *id)
 }
 
 /* rule: L5 */
-START_TEST(order_holds_for_a_user_without_PUBSUB)
+START_TEST(unheard_waiter_does_not_lose_its_ticket_when_PUBSUB_is_denied)
 {
     struct test_redis *c = listener(UUID_C);
     char before[128];
@@ -585,51 +585,38 @@ START_TEST(inspect_pages)
 }
 END_TEST
 
-static void add_cases(Suite *suite, const char *name, const TTest *const tests[],
-                      int count)
-{
-    TCase *tc = tcase_create(name);
-    tcase_add_unchecked_fixture(tc, byhand_start, byhand_stop);
-    tcase_add_checked_fixture(tc, byhand_open, byhand_close);
-    for (int i = 0; i < count; i++)
-        tcase_add_test(tc, tests[i]);
-    suite_add_tcase(suite, tc);
-}
-#define ADD(name, ...)                                                                   \
-    add_cases(suite, name, (const TTest *const[]){ __VA_ARGS__ },                        \
-              (int)(sizeof((const TTest *const[]){ __VA_ARGS__ }) / sizeof(TTest *)))
-
 int main(void)
 {
     Suite *suite = suite_create("scripts: hand-over");
-    ADD("hand-over", release_hands_over_to_the_first_waiter_by_message,
-        fenced_grant_tells_the_token_of_the_hold, waiters_without_presence_are_dropped,
-        present_waiter_without_a_listener_does_not_lose_its_ticket,
-        order_holds_for_a_user_without_PUBSUB, unheard_grant_is_undone,
-        undone_queue_of_one_has_a_TTL, refused_write_sends_no_message,
-        listener_is_found_by_the_whole_uuid,
-        waiter_with_an_unknown_letter_is_skipped_and_does_not_lose_its_ticket);
-    ADD("T11", more_than_64_unheard_waiters_need_a_continuation,
-        exactly_64_unheard_waiters_need_no_continuation,
-        dead_waiters_are_dropped_64_at_a_time,
-        refresh_grants_its_own_waiter_by_the_reply_alone);
-    ADD("refresh", refresh_never_acquires,
-        refresh_grants_to_the_first_waiter_whichever_client_asks,
-        refresh_tells_of_each_id_in_order,
-        refresh_renews_the_presence_of_queued_waiters_only,
-        refresh_does_not_raise_a_holders_lease, cancel_hands_over_a_lock_that_came_free,
-        release_by_a_waiter_hands_over_a_lock_that_came_free);
-    ADD("from outside", force_takes_the_lock_from_its_victim_only, force_hands_over,
-        force_takes_from_redisson,
-        inspect_tells_holder_waiters_and_presence_and_writes_nothing, inspect_pages);
+    TEST_ADD(byhand_tcase(suite, "hand-over"),
+             release_hands_over_to_the_first_waiter_by_message,
+             fenced_grant_tells_the_token_of_the_hold,
+             waiters_without_presence_are_dropped,
+             present_waiter_without_a_listener_does_not_lose_its_ticket,
+             unheard_waiter_does_not_lose_its_ticket_when_PUBSUB_is_denied,
+             unheard_grant_is_undone, undone_queue_of_one_has_a_TTL,
+             refused_write_sends_no_message, listener_is_found_by_the_whole_uuid,
+             waiter_with_an_unknown_letter_is_skipped_and_does_not_lose_its_ticket);
+    TEST_ADD(byhand_tcase(suite, "T11"), more_than_64_unheard_waiters_need_a_continuation,
+             exactly_64_unheard_waiters_need_no_continuation,
+             dead_waiters_are_dropped_64_at_a_time,
+             refresh_grants_its_own_waiter_by_the_reply_alone);
+    TEST_ADD(byhand_tcase(suite, "refresh"), refresh_never_acquires,
+             refresh_grants_to_the_first_waiter_whichever_client_asks,
+             refresh_tells_of_each_id_in_order,
+             refresh_renews_the_presence_of_queued_waiters_only,
+             refresh_does_not_raise_a_holders_lease,
+             cancel_hands_over_a_lock_that_came_free,
+             release_by_a_waiter_hands_over_a_lock_that_came_free);
+    TEST_ADD(byhand_tcase(suite, "from outside"),
+             force_takes_the_lock_from_its_victim_only, force_hands_over,
+             force_takes_from_redisson,
+             inspect_tells_holder_waiters_and_presence_and_writes_nothing, inspect_pages);
 
-    TCase *tc = tcase_create("ids");
-    tcase_add_unchecked_fixture(tc, byhand_start, byhand_stop);
-    tcase_add_checked_fixture(tc, byhand_open, byhand_close);
+    TCase *tc = byhand_tcase(suite, "ids");
     tcase_add_loop_test(tc, letters_choose_the_mode, 0, 8);
     tcase_add_loop_test(tc, malformed_waiter_is_dropped, 0,
                         sizeof(malformed) / sizeof(malformed[0]));
-    suite_add_tcase(suite, tc);
 
     return test_run_suite(suite);
 }

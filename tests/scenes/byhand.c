@@ -45,6 +45,15 @@ void byhand_close(void)
     test_redis_close(judge);
 }
 
+TCase *byhand_tcase(Suite *suite, const char *name)
+{
+    TCase *tc = tcase_create(name);
+    tcase_add_unchecked_fixture(tc, byhand_start, byhand_stop);
+    tcase_add_checked_fixture(tc, byhand_open, byhand_close);
+    suite_add_tcase(suite, tc);
+    return tc;
+}
+
 struct test_redis *byhand_user_without(const char *command)
 {
     char minus[32];

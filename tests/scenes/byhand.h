@@ -72,6 +72,8 @@ void byhand_start(void);
 void byhand_stop(void);
 void byhand_open(void);
 void byhand_close(void);
+/* Adds a test case with these fixtures. */
+TCase *byhand_tcase(Suite *suite, const char *name);
 /* A connection of a user who may do all but this command; the caller closes it. */
 struct test_redis *byhand_user_without(const char *command);
 /* The connections, to a server of the test's own. */

@@ -143,6 +143,16 @@ void fixture_close_proxied(void)
     test_proxy_stop(proxy);
 }
 
+TCase *fixture_tcase(Suite *suite, const char *name, void (*open)(void),
+                     void (*close)(void))
+{
+    TCase *tc = tcase_create(name);
+    tcase_add_unchecked_fixture(tc, fixture_start, fixture_stop);
+    tcase_add_checked_fixture(tc, open, close);
+    suite_add_tcase(suite, tc);
+    return tc;
+}
+
 void expect(int rc, int code, const char *what, int line)
 {
     ck_assert_msg(rc == code, "line %d: %s: %s (%d) \"%s\", expected %s (%d)", line, what,

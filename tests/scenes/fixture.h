@@ -41,6 +41,10 @@ extern struct test_proxy *proxy;
 void fixture_open_proxied(void);
 void fixture_close_proxied(void);
 
+/* Adds a test case with fixture_start and fixture_stop, and these checked fixtures. */
+TCase *fixture_tcase(Suite *suite, const char *name, void (*open)(void),
+                     void (*close)(void));
+
 /* Opens a client that records its events; parameters: "" or "?lease=100&...". Its mailbox
  * is subscribed when this returns. */
 rlock_client_t *open_with(const char *parameters);
