@@ -31,7 +31,7 @@ START_TEST(gate_is_open_while_nobody_else_wants_an_idle_hold)
         ck_assert_ptr_null(part_of(0));
     }
     rlk_fastpath_close_locked(hold);
-    ck_assert(!is_open() && hold->idle);
+    ck_assert(!is_open() && rlk_hold_is_retained(hold));
     ck_assert(!rlk_fastpath_enter(&threads[0]));
     ck_assert_uint_eq(counters.acquisitions, 3);
     ck_assert_uint_eq(counters.local_handovers, 3);
@@ -88,7 +88,7 @@ START_TEST(an_unlock_allocates_nothing_for_the_gate)
     open_gate();
     ck_assert_ptr_null(threads[0].passes.times);
     ck_assert_ptr_null(threads[0].fast);
-    ck_assert(hold->idle && enters(1));
+    ck_assert(rlk_hold_is_retained(hold) && enters(1));
     threads[0].passes.times = times;
 }
 END_TEST
@@ -104,7 +104,7 @@ START_TEST(gate_stays_closed_otherwise)
         waiters[1].since = now;
     }
     ck_assert(unlocks(0));
-    ck_assert(hold->idle && !is_open());
+    ck_assert(rlk_hold_is_retained(hold) && !is_open());
 }
 END_TEST
 
@@ -131,7 +131,7 @@ START_TEST(gate_that_is_closed_finds_who_is_inside)
     open_gate();
     ck_assert(rlk_fastpath_enter(&threads[0]));
     ck_assert(!enters(1)); /* which closes it */
-    ck_assert(!is_open() && !hold->idle);
+    ck_assert(!is_open() && !rlk_hold_is_retained(hold));
     ck_assert_uint_eq(reg.holds_now, 1);
     ck_assert_uint_eq(counters.acquisitions, 1);
     ck_assert(!rlk_fastpath_leave(&threads[0]));

@@ -34,7 +34,7 @@ static void keep(void)
 {
     enter_mode('r', "k", 0);
     ck_assert(leaves(0, keeping));
-    ck_assert(hold->idle && lock->queue->shared == hold);
+    ck_assert(rlk_hold_is_retained(hold) && lock->queue->shared == hold);
 }
 
 /* ---- K14: who joins */
@@ -48,9 +48,9 @@ START_TEST(k14_threads_join_who_reads)
     ck_assert_uint_eq(counters.local_handovers, 2);
     ck_assert_uint_eq(reg.holds_now, 1);
     ck_assert(!leaves(0, keeping) && !leaves(1, keeping)); /* others go on */
-    ck_assert(!hold->idle);
+    ck_assert(!rlk_hold_is_retained(hold));
     ck_assert(leaves(2, keeping));
-    ck_assert(hold->idle);
+    ck_assert(rlk_hold_is_retained(hold));
 }
 END_TEST
 
@@ -135,7 +135,7 @@ START_TEST(k14_what_is_not_kept)
     if (_i == CLOSED_REASONS + 2)
         hold->joins = 1;
     ck_assert(!leaves(0, how));
-    ck_assert(!hold->idle);
+    ck_assert(!rlk_hold_is_retained(hold));
     hold->joins = 0;
     reopen(_i);
 }
@@ -172,7 +172,7 @@ START_TEST(k14_who_asks_uses_it)
 {
     keep();
     rlk_readshare_use_locked(hold);
-    ck_assert(!hold->idle);
+    ck_assert(!rlk_hold_is_retained(hold));
     ck_assert_int_eq(hold->pass->retain_ns, 0);
     ck_assert(!is_gone() || !rlk_list_empty(&lock->queue->reads));
 }
@@ -218,7 +218,7 @@ START_TEST(k15_wanted_ends_what_is_kept_at_once)
 {
     keep();
     rlk_registry_wanted_locked(&reg, &hold->id, "n", 1);
-    ck_assert_int_eq(hold->state, RLK_HOLD_GOING);
+    ck_assert_int_eq(hold->state, RLK_HOLD_RELEASING);
     ck_assert(rlk_list_empty(&lock->queue->reads));
     ck_assert(!joins(1));
 }
@@ -244,7 +244,7 @@ START_TEST(k15_for_another_id_it_is_not)
     struct rlk_id id = hold->id;
     id.acquisition++;
     rlk_registry_wanted_locked(&reg, &id, "n", 1);
-    ck_assert(hold->idle && joins(1));
+    ck_assert(rlk_hold_is_retained(hold) && joins(1));
 }
 END_TEST
 
@@ -256,7 +256,7 @@ START_TEST(k15_it_is_about_all_of_the_process)
     struct rlk_hold *first = hold;
     ck_assert(leaves(0, keeping));
     enter_mode('R', "k", 0);
-    ck_assert_int_eq(first->state, RLK_HOLD_GOING); /* one is kept at most */
+    ck_assert_int_eq(first->state, RLK_HOLD_RELEASING); /* one is kept at most */
     ask = rlk_hold_new_locked(lock, &threads[2], 'r', GRANT);
     ask->reading = true;
     rlk_hold_ask_locked(ask, &threads[2]);
@@ -315,7 +315,7 @@ START_TEST(k9_it_ends_with_the_process)
 {
     keep();
     rlk_handoff_end_all_locked(&reg, now);
-    ck_assert_int_eq(hold->state, RLK_HOLD_GOING);
+    ck_assert_int_eq(hold->state, RLK_HOLD_RELEASING);
 }
 END_TEST
 
@@ -366,7 +366,7 @@ START_TEST(w25_nor_by_one_who_is_on_his_way)
     struct rlk_hold *spent;
     enter_mode('w', "k", 0);
     waits(1, 0);
-    ck_assert(leaves(0, keeping) && hold->idle); /* woken */
+    ck_assert(leaves(0, keeping) && rlk_hold_is_retained(hold)); /* woken */
     rlk_registry_wanted_locked(&reg, &hold->id, "n", 1);
     ck_assert(!takes(1, &spent));
     ck_assert_ptr_eq(spent, hold);
@@ -379,7 +379,7 @@ START_TEST(k16_it_is_kept_and_taken_again)
     struct rlk_hold *spent;
     enter_mode('w', "k", 0);
     ck_assert(leaves(0, keeping));
-    ck_assert(hold->idle);
+    ck_assert(rlk_hold_is_retained(hold));
     ck_assert_uint_eq(hold->pass->fastpath, 0);
     ck_assert(takes(1, &spent));
 }

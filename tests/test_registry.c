@@ -486,7 +486,7 @@ static void was_had(const struct rlk_id *id)
     struct rlk_timer *timer = rlk_timer_first(&reg.timers);
     struct rlk_hold *hold = RLK_CONTAINER_OF(timer, struct rlk_hold, timer);
     ck_assert_int_le(timer->when, rlk_clock_boot());
-    ck_assert_int_eq(hold->state, RLK_HOLD_GOING);
+    ck_assert_int_eq(hold->state, RLK_HOLD_CANCELLING);
     ck_assert(rlk_id_equal(&hold->id, id));
     ck_assert(hold->no_marker);
     rlk_hold_background_end_locked(hold);
@@ -568,7 +568,7 @@ START_TEST(T7_grant_is_left_to_the_cancel_that_is_under_way)
 {
     struct rlk_hold *hold = ask(&thread);
     rlk_hold_queued_locked(hold, 7, now);
-    hold->state = RLK_HOLD_GOING;
+    rlk_hold_change_locked(hold, RLK_ON_CANCEL);
     ck_assert(grant(hold, 7));
     ck_assert(!hold->granted);
     drop(hold);
@@ -797,7 +797,7 @@ START_TEST(left_hold_is_given_back)
     rlk_holder_leave_locked(&hold->own);
     rlk_hold_leave_locked(hold);
     ck_assert_int_eq(hold->give_up_at, 0); /* not in the background yet */
-    ck_assert_int_eq(hold->state, RLK_HOLD_GOING);
+    ck_assert_int_eq(hold->state, RLK_HOLD_RELEASING);
     ck_assert_ptr_null(rlk_list_first(&thread.holds));
     ck_assert_uint_eq(counters.reentries, 5);
     ck_assert_uint_eq(reg.hold_count, 1);

@@ -132,7 +132,7 @@ static bool next_news(struct rlk_registry *reg, struct told *ret_told)
     struct rlk_hold *hold = holder->hold;
     struct rlk_lock *lock = hold->lock;
     int64_t now = rlk_clock_boot();
-    bool inside = hold->state == RLK_HOLD_HELD && holder->owner && !holder->resident;
+    bool inside = rlk_hold_is_live(hold) && holder->owner && !holder->resident;
     ret_told->news = holder->news;
     memcpy(ret_told->name, lock->name, (size_t)lock->name_len + 1);
     int64_t left_ms = (hold->end - now) / RLK_NS_PER_MS;

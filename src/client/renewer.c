@@ -337,7 +337,7 @@ static void send_refresh(struct rlock_client *client, struct rlk_lock *lock, int
 static long confirmed_ms(const struct rlk_hold *hold)
 {
     int64_t ms = (hold->end - hold->proof_sent) / RLK_NS_PER_MS;
-    bool known = hold->state == RLK_HOLD_HELD && ms > 0 && ms < hold->lease_ms;
+    bool known = rlk_hold_is_live(hold) && ms > 0 && ms < hold->lease_ms;
     return known ? (long)ms : hold->lease_ms;
 }
 
@@ -347,7 +347,7 @@ int64_t rlk_renewer_retry_time(struct rlk_hold *hold, int64_t now)
     if (max < 20)
         max = 20;
     /* what is left to say when nobody waits for it any more has time */
-    if (max > BACKOFF_MAX_MS || (hold->state != RLK_HOLD_HELD && hold->end != INT64_MIN &&
+    if (max > BACKOFF_MAX_MS || (!rlk_hold_is_live(hold) && hold->end != INT64_MIN &&
                                  now - hold->end > hold->lease_ms * RLK_NS_PER_MS))
         max = BACKOFF_MAX_MS;
     int64_t next = hold->backoff_ms == 0 ? BACKOFF_FIRST_MS : hold->backoff_ms * 2;
@@ -375,7 +375,7 @@ static void inside_due(struct rlock_client *client, struct rlk_hold *hold, int64
         rlk_hold_news_locked(hold, RLK_NEWS_AT_RISK);
     }
     if (rlk_hold_renewable_locked(hold) &&
-        ((now >= hold->renew_at && (!hold->idle || hold->doubted)) ||
+        ((now >= hold->renew_at && (!rlk_hold_is_retained(hold) || hold->doubted)) ||
          now >= rlk_handoff_ask_at(hold))) {
         if (rlk_renewer_ready(&client->watch) && hold->reading && !hold->downgrading)
             send_read_renewals(client, hold, now);
@@ -506,9 +506,8 @@ static bool goes_along(const struct rlock_client *client, const struct rlk_timer
     if (!t || t->tag != RLK_TIMER_HOLD || !rlk_renewer_ready(&client->watch))
         return false;
     const struct rlk_hold *hold = RLK_CONTAINER_OF(t, struct rlk_hold, timer);
-    return hold->state == RLK_HOLD_HELD && hold->renew_at == t->when &&
-           hold->backoff_ms == 0 && !hold->downgrading &&
-           rlk_hold_renewable_locked(hold) &&
+    return rlk_hold_is_live(hold) && hold->renew_at == t->when && hold->backoff_ms == 0 &&
+           !hold->downgrading && rlk_hold_renewable_locked(hold) &&
            t->when - now <= renewal_period(hold) / ALONG_PART;
 }
 
@@ -573,7 +572,7 @@ int64_t rlk_renewer_run(struct rlock_client *client, bool *ret_wanted)
             continue;
         }
         struct rlk_hold *hold = RLK_CONTAINER_OF(t, struct rlk_hold, timer);
-        if (hold->state == RLK_HOLD_HELD) {
+        if (rlk_hold_is_live(hold)) {
             if (n == 0 && hold->renew_at == due) {
                 first_due = due;
                 watch->crowded = is_crowded(client, hold, due);

@@ -50,7 +50,7 @@ static void renew_done(struct rlock_client *client, struct rlk_hold *hold,
                        const struct rlk_op *op, const struct rlk_answer *answer,
                        const struct rlk_fate *fate, int64_t now)
 {
-    if (hold->state != RLK_HOLD_HELD) {
+    if (!rlk_hold_is_live(hold)) {
         /* it ended meanwhile; what waits for this answer goes on */
         if (hold->timer.armed || hold->give_up_at != 0)
             rlk_timer_arm(&client->registry.timers, &hold->timer, now);
@@ -82,9 +82,10 @@ static void renew_done(struct rlock_client *client, struct rlk_hold *hold,
             return;
         if (hold->doubted) /* since this was sent */
             hold->renew_at = now;
-        else if (hold->renew_at <= now && !hold->idle) /* nothing was gained */
+        else if (hold->renew_at <= now &&
+                 !rlk_hold_is_retained(hold)) /* nothing was gained */
             hold->renew_at = rlk_renewer_retry_time(hold, now);
-        else if (op->crowded && !hold->idle && !hold->fixed)
+        else if (op->crowded && !rlk_hold_is_retained(hold) && !hold->fixed)
             rlk_renewer_spread(hold, answer->sent, now);
     } else {
         rlk_hold_lose_locked(hold, RLK_LOSS_NOT_OURS, now);

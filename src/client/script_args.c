@@ -55,7 +55,7 @@ static void add_mark(struct rlk_request *req, const struct rlk_hold *hold)
                                                                               : "clean";
 
     rlk_request_add(req, how, strlen(how));
-    rlk_request_add_int(req, hold->background || hold->release_unknown);
+    rlk_request_add_int(req, rlk_hold_is_background(hold) || hold->release_unknown);
 }
 
 void rlk_script_args_release(struct rlk_request *req, const struct rlock_client *client,

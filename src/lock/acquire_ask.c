@@ -75,8 +75,7 @@ void rlk_acquire_abandon(struct rlk_hold *hold, const struct rlk_acquire_params 
 {
     /* rule: T3, T8 */
     if (!hold->sent_any) {
-        rlk_hold_ask_end_locked(hold);
-        hold->state = RLK_HOLD_GOING;
+        rlk_hold_unsent_locked(hold);
         rlk_hold_put_locked(hold);
         return;
     }
@@ -214,7 +213,7 @@ int rlk_acquire_give_up(struct rlk_acquire_op *ask, int rc)
     /* From here on the id is dead, unless the cancel finds that it is ours (T7, T8). It
      * stays among the asks until then, so that a grant which is read meanwhile is not
      * taken for one that nobody knows, and released behind our back. */
-    hold->state = RLK_HOLD_GOING;
+    rlk_hold_change_locked(hold, RLK_ON_CANCEL);
     hold->requester = NULL;
     rlk_lock_promote_locked(lock);
     RLK_COUNT(params->client->counters.cancels);
@@ -229,7 +228,6 @@ int rlk_acquire_give_up(struct rlk_acquire_op *ask, int rc)
     rlk_error_keep(false);
     rlk_registry_lock(reg);
     now = rlk_clock_boot();
-    hold->state = RLK_HOLD_REQUESTED;
     /* a server that does not answer is not asked once more for it */
     ask->waiter->late &= answer.outcome == RLK_DONE;
     if (answer.outcome == RLK_DONE && answer.fate.what == RLK_REMOVED) {
@@ -241,6 +239,7 @@ int rlk_acquire_give_up(struct rlk_acquire_op *ask, int rc)
         int64_t left = answer.fate.remaining_ms;
         if (left > hold->id.grant_ms) /* than what a grant is given for */
             left = hold->id.grant_ms;
+        rlk_hold_change_locked(hold, RLK_ON_YOURS);
         hold->flags = answer.flags;
         rlk_hold_held_locked(hold, answer.sent, left, answer.fate.token);
         /* a fixed lease would have to be confirmed, for which there is no time left */

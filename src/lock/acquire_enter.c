@@ -68,9 +68,9 @@ static bool mark_anew(const struct rlk_acquire_params *params, struct rlk_hold *
         rlk_queue_reached_locked(hold->lock, now);
     else if (answer.outcome != RLK_REFUSED)
         rlk_queue_trouble_locked(hold->lock, answer.code, started);
-    if (hold->state == RLK_HOLD_HELD && now >= hold->end)
+    if (rlk_hold_is_live(hold) && now >= hold->end)
         rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now);
-    bool inside = hold->state == RLK_HOLD_HELD, done = answer.outcome == RLK_DONE;
+    bool inside = rlk_hold_is_live(hold), done = answer.outcome == RLK_DONE;
     if (inside && done && answer.fate.what == RLK_HELD) {
         holder->claimed = true;
         rlk_intent_say_locked(hold, RLK_INSIDE);

@@ -32,7 +32,7 @@ bool rlk_acquire_share_end(struct rlk_hold *share, enum rlk_verdict v,
     share->joins--;
     if (answer->outcome == RLK_DONE && rlk_hold_hears_others(share, answer->flags))
         share->others = true; /* a writer waits (K14) */
-    if (v == SHARED && share->state == RLK_HOLD_HELD) {
+    if (v == SHARED && rlk_hold_is_live(share)) {
         if (params->lease_ms > share->lease_ms)
             share->lease_ms = (int)params->lease_ms;
         if (answer->fate.token != 0)
@@ -121,12 +121,12 @@ bool rlk_acquire_share_still_in(struct rlk_holder *holder,
     struct rlk_hold *hold = holder->hold;
     int64_t now = rlk_clock_boot();
 
-    if (hold->state == RLK_HOLD_HELD && now < hold->end) {
+    if (rlk_hold_is_live(hold) && now < hold->end) {
         rlk_holder_own_locked(holder, params->thread, now);
         RLK_COUNT(params->client->counters.acquisitions);
         return true;
     }
-    if (hold->state == RLK_HOLD_HELD)
+    if (rlk_hold_is_live(hold))
         rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now);
     rlk_holder_leave_locked(holder);
     rlk_client_release(params->client); /* as a lost hold's; the caller keeps it */

@@ -106,9 +106,9 @@ static void ask_who_waits(struct rlk_hold *hold, int64_t until)
     rlk_registry_lock(reg);
     now = rlk_clock_boot();
     hold->asks_others = false;
-    if (hold->state == RLK_HOLD_HELD && now >= hold->end)
+    if (rlk_hold_is_live(hold) && now >= hold->end)
         rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now); /* whatever was answered (T6) */
-    if (hold->state != RLK_HOLD_HELD || answer.outcome != RLK_DONE)
+    if (!rlk_hold_is_live(hold) || answer.outcome != RLK_DONE)
         return;
     RLK_COUNT(client->counters.renewals);
     if (answer.fate.what != RLK_HELD) {
@@ -140,14 +140,14 @@ int rlk_release(struct rlk_holder *holder, const struct rlk_handle *handle, int6
     rlk_fastpath_close_locked(hold);
     if (!rlk_list_empty(&lock->queue->waiters))
         now = rlk_clock_boot(); /* the registry's mutex may have been waited for (H4) */
-    if (hold->state == RLK_HOLD_HELD && now < hold->end && !hold->reading &&
+    if (rlk_hold_is_live(hold) && now < hold->end && !hold->reading &&
         rlk_handoff_asks_locked(hold, bound, now)) {
         ask_who_waits(hold, until);
         now = rlk_clock_boot();
     }
-    if (hold->state == RLK_HOLD_HELD && now >= hold->end)
+    if (rlk_hold_is_live(hold) && now >= hold->end)
         rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now);
-    if (hold->state != RLK_HOLD_HELD) { /* lost since the caller looked */
+    if (!rlk_hold_is_live(hold)) { /* lost since the caller looked */
         rlk_registry_unlock(reg);
         rlk_release_drain(holder);
         return ESTALE;

@@ -11,7 +11,8 @@
 
 void rlk_fastpath_open_locked(struct rlk_hold *hold, bool kept)
 {
-    assert(hold->idle && hold->pass != &rlk_hold_no_pass && hold->pass->fastpath == 0);
+    assert(rlk_hold_is_retained(hold) && hold->pass != &rlk_hold_no_pass &&
+           hold->pass->fastpath == 0);
     rlk_list_append(&hold->lock->registry->fastpaths, &hold->pass->fastpath_link);
     atomic_store_explicit(&hold->pass->fastpath,
                           kept ? RLK_FASTPATH_OPEN | RLK_FASTPATH_KEPT
@@ -38,12 +39,11 @@ void rlk_fastpath_close_locked(struct rlk_hold *hold)
         rlk_list_append(&hold->holders, &holder->hold_link);
         holder->resident = false;
         holder->claimed = true;
-        rlk_hold_idle_locked(hold, false);
+        rlk_hold_change_locked(hold, RLK_ON_FOUND);
         /* which the server was not told of (H8) */
         if (hold->pass->entered_at <= hold->proof_sent)
             hold->pass->entered_at = hold->proof_sent + 1;
-        if (hold->state == RLK_HOLD_HELD)
-            rlk_hold_schedule_locked(hold);
+        rlk_hold_schedule_locked(hold);
     }
 }
 
@@ -149,7 +149,7 @@ void rlk_fastpath_drop(struct rlk_thread *thread)
 
     /* the client may have been closed meanwhile: its threads are not to be woken */
     rlk_sync_mutex_lock(&reg->mu);
-    bool ended = holder->hold->state != RLK_HOLD_HELD;
+    bool ended = !rlk_hold_is_live(holder->hold);
     rlk_holder_leave_locked(holder);
     rlk_sync_mutex_unlock(&reg->mu);
     if (ended)

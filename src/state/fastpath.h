@@ -121,7 +121,7 @@ static inline bool rlk_fastpath_leave(struct rlk_thread *thread)
 static inline bool rlk_fastpath_is_idle(const struct rlk_hold *hold)
 {
     uint64_t word = atomic_load_explicit(&hold->pass->fastpath, memory_order_acquire);
-    return hold->idle && word >> RLK_FASTPATH_BITS == 0;
+    return rlk_hold_is_retained(hold) && word >> RLK_FASTPATH_BITS == 0;
 }
 
 /* What the calling thread has counted goes into the statistics. Locks: takes the

@@ -95,7 +95,7 @@ void rlk_handoff_wanted_locked(struct rlk_hold *hold, int64_t now)
     /* of an id that still asks, too: it may come before the answer */
     hold->others = true;
     rlk_fastpath_close_locked(hold); /* sections are counted from now on */
-    if (hold->state == RLK_HOLD_HELD && hold->idle && !hold->lock->queue->woken)
+    if (rlk_hold_is_retained(hold) && !hold->lock->queue->woken)
         rlk_hold_end_unused_locked(hold, now);
 }
 
@@ -107,7 +107,7 @@ int64_t rlk_handoff_ask_at(const struct rlk_hold *hold)
     if (hold->asks_others) {
         at = 0;
     } else if (hold->pass->entered_at > hold->proof_sent || hold->pass->fastpath != 0 ||
-               hold->idle) {
+               rlk_hold_is_retained(hold)) {
         int64_t period = hold->id.grant_ms * RLK_NS_PER_MS / 3;
         int64_t max = ASK_MAX_MS * RLK_NS_PER_MS;
         at = hold->proof_sent + (period < max ? period : max);
@@ -327,7 +327,7 @@ static void rest(struct rlk_holder *holder, int64_t retain_ns, bool keeps, int64
 
     step_out(holder, keeps);
     rlk_intent_say_locked(hold, RLK_INSIDE_LEFT);
-    rlk_hold_idle_locked(hold, true);
+    rlk_hold_change_locked(hold, RLK_ON_RETAIN);
     rlk_hold_keep_locked(hold, retain_ns);
     hold->pass->used_at = now;
     if (hold->tells && !hold->others && !hold->doubted && now < hold->risk) {
@@ -396,7 +396,7 @@ bool rlk_handoff_enter_locked(struct rlk_lock *lock, struct rlk_waiter *self,
     if (hold)
         rlk_fastpath_close_locked(hold);
     *ret_spent = NULL;
-    if (!hold || !hold->idle || rlk_log_ended())
+    if (!hold || !rlk_hold_is_retained(hold) || rlk_log_ended())
         return false;
     bool kept = hold->pass->retain_ns > 0;
     bool fits =
@@ -412,7 +412,7 @@ bool rlk_handoff_enter_locked(struct rlk_lock *lock, struct rlk_waiter *self,
         *ret_spent = hold;
         return false;
     }
-    rlk_hold_idle_locked(hold, false);
+    rlk_hold_change_locked(hold, RLK_ON_TAKE);
     rlk_hold_keep_locked(hold, 0);
     if (!hold->cleaned) /* else when the server knows it (K11) */
         rlk_intent_say_locked(hold, RLK_INSIDE);
@@ -440,7 +440,7 @@ void rlk_handoff_end_all_locked(struct rlk_registry *reg, int64_t now)
     for (size_t i = 0; i < reg->table_size; i++)
         for (struct rlk_lock *lock = reg->table[i]; lock; lock = lock->chain) {
             struct rlk_hold *kept;
-            if (lock->current && lock->current->idle)
+            if (lock->current && rlk_hold_is_retained(lock->current))
                 rlk_hold_end_unused_locked(lock->current, now);
             while ((kept = rlk_readshare_kept_locked(lock)) != NULL)
                 rlk_hold_end_unused_locked(kept, now);
@@ -459,7 +459,7 @@ void rlk_handoff_ask_all_locked(struct rlk_registry *reg)
     /* rule: K1 */
     for (size_t i = 0; i < reg->table_size; i++)
         for (struct rlk_lock *lock = reg->table[i]; lock; lock = lock->chain) {
-            if (lock->current && lock->current->idle)
+            if (lock->current && rlk_hold_is_retained(lock->current))
                 ask_soon(lock->current);
             if (lock->queue->shared && lock->queue->shared->tells)
                 ask_soon(lock->queue->shared);
@@ -482,7 +482,7 @@ bool rlk_handoff_idle_due_locked(struct rlk_hold *hold, int64_t now)
         return false;
     rlk_hold_end_unused_locked(hold,
                                now); /* unless somebody comes by the gate just now */
-    return hold->state != RLK_HOLD_HELD;
+    return !rlk_hold_is_live(hold);
 }
 
 bool rlk_handoff_cleans_locked(struct rlk_hold *hold, int64_t now)
@@ -491,7 +491,7 @@ bool rlk_handoff_cleans_locked(struct rlk_hold *hold, int64_t now)
     if (!hold->cleaned && hold->pass->retain_ns > 0 && rlk_id_robust(&hold->id) &&
         now - hold->pass->used_at >= CLEAN_MS * RLK_NS_PER_MS) {
         rlk_fastpath_close_locked(hold); /* which finds who has come by it */
-        hold->cleaned = hold->idle;
+        hold->cleaned = rlk_hold_is_retained(hold);
     }
     return hold->cleaned;
 }
@@ -513,7 +513,7 @@ void rlk_handoff_settle_locked(struct rlk_lock *lock, int64_t now)
     /* rule: H5 */
     if (hold)
         rlk_fastpath_close_locked(hold);
-    if (!hold || !hold->idle || lock->queue->woken)
+    if (!hold || !rlk_hold_is_retained(hold) || lock->queue->woken)
         return;
     if (next && suits(hold, next))
         wake_for(lock, next);

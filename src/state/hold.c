@@ -26,6 +26,58 @@ enum { FREE_HOLDS_MAX = 64 /* kept for reuse, so that a pair allocates nothing *
 #define LATE_RELEASE_NS (3 * RLK_NS_PER_S)
 #define MARK_TRIES_NS (INT64_C(3600) * RLK_NS_PER_S)
 
+/* ---- states: doc/design/client.md, "States of a hold", has the same table */
+
+#define IN(state) (1u << RLK_HOLD_##state)
+
+static const struct {
+    enum rlk_hold_event event;
+    unsigned from; /* a set of states */
+    enum rlk_hold_state to;
+} transitions[] = {
+    { RLK_ON_ENTER, IN(REQUESTED), RLK_HOLD_HELD },        /* rule: T10 */
+    { RLK_ON_CANCEL, IN(REQUESTED), RLK_HOLD_CANCELLING }, /* rule: T7 */
+    { RLK_ON_YOURS, IN(CANCELLING), RLK_HOLD_REQUESTED },  /* rule: T8 */
+    { RLK_ON_GIVE_UP, IN(REQUESTED) | IN(CANCELLING),
+      RLK_HOLD_CANCELLING },                                         /* rule: T7 */
+    { RLK_ON_RETAIN, IN(HELD), RLK_HOLD_RETAINED },                  /* rule: H4, K1 */
+    { RLK_ON_TAKE, IN(RETAINED), RLK_HOLD_HELD },                    /* rule: K7 */
+    { RLK_ON_FOUND, IN(RETAINED), RLK_HOLD_HELD },                   /* rule: H1 */
+    { RLK_ON_RELEASE, IN(HELD) | IN(RETAINED), RLK_HOLD_RELEASING }, /* rule: H2 */
+    { RLK_ON_LOSS, IN(HELD) | IN(RETAINED), RLK_HOLD_LOST },         /* rule: T6 */
+};
+
+/* The only function that changes a state. An event that the table does not have for the
+ * state is a fault of this library: a build without assertions leaves the state as it
+ * is. */
+void rlk_hold_change_locked(struct rlk_hold *hold, enum rlk_hold_event event)
+{
+    struct rlk_registry *reg = hold->lock->registry;
+    uint8_t from = hold->state, to = (uint8_t)transitions[event].to;
+    bool known = rlk_hold_can_change(hold, event);
+
+    assert(known);
+    if (!known)
+        return;
+    reg->holds_now -= from == RLK_HOLD_HELD;
+    reg->holds_now += to == RLK_HOLD_HELD;
+    if (from < RLK_HOLD_CANCELLING && to >= RLK_HOLD_CANCELLING)
+        hold->give_up_at = 0; /* where the budget was */
+    atomic_store_explicit(&hold->state, to, memory_order_release);
+}
+
+bool rlk_hold_can_change(const struct rlk_hold *hold, enum rlk_hold_event event)
+{
+    return transitions[event].event == event &&
+           transitions[event].from >> hold->state & 1;
+}
+
+void rlk_hold_unsent_locked(struct rlk_hold *hold)
+{
+    rlk_hold_ask_end_locked(hold);
+    rlk_hold_change_locked(hold, RLK_ON_GIVE_UP);
+}
+
 /* ---- holds */
 
 static bool is_upper(char letter)
@@ -180,7 +232,7 @@ void rlk_hold_schedule_locked(struct rlk_hold *hold)
         if (ask_at < when)
             when = ask_at;
         if (hold->renew_at < when &&
-            (!hold->idle || hold->doubted)) /* asked more often */
+            (!rlk_hold_is_retained(hold) || hold->doubted)) /* asked more often */
             when = hold->renew_at;
     }
     if (rlk_handoff_idle_until(hold) < when)
@@ -198,7 +250,7 @@ void rlk_hold_confirm_locked(struct rlk_hold *hold, int64_t sent, int64_t ms)
         ms = hold->lease_ms;
     hold->proof_sent = sent;
     /* an older answer lowers nothing */
-    if (hold->state != RLK_HOLD_HELD || rlk_hold_lease_end(sent, ms) > hold->end)
+    if (!rlk_hold_is_live(hold) || rlk_hold_lease_end(sent, ms) > hold->end)
         rlk_hold_relet_locked(hold, sent, ms);
 }
 
@@ -232,7 +284,7 @@ void rlk_hold_enter_locked(struct rlk_hold *hold, struct rlk_thread *thread, int
     rlk_hold_ask_end_locked(hold);
     unsigned flags = hold->flags;
     rlk_holder_init(&hold->own, hold); /* in the place of what it was asked with */
-    hold->state = RLK_HOLD_HELD;
+    rlk_hold_change_locked(hold, RLK_ON_ENTER);
     hold->since = now;
     if (rlk_log_ended()) /* the process ends: it would be renewed, but never unlocked */
         hold->fixed = true;
@@ -261,13 +313,12 @@ void rlk_hold_enter_locked(struct rlk_hold *hold, struct rlk_thread *thread, int
         if (!hold->fixed) {
             struct rlk_hold *before = lock->queue->shared;
             lock->queue->shared = hold;
-            if (before && before->idle) /* one is kept, which newcomers may join */
+            if (before && rlk_hold_is_retained(before)) /* newcomers may join it */
                 rlk_hold_end_unused_locked(before, now);
         }
     } else {
         lock->current = hold;
     }
-    lock->registry->holds_now++;
     rlk_intent_say_locked(hold, RLK_INSIDE);
     if (hold->told_lost) /* the message came before the answer (T10) */
         rlk_hold_doubt_locked(hold, now);
@@ -289,17 +340,6 @@ void rlk_hold_keep_locked(struct rlk_hold *hold, int64_t retain_ns)
     hold->pass->retain_ns = retain_ns;
 }
 
-void rlk_hold_idle_locked(struct rlk_hold *hold, bool idle)
-{
-    if (hold->idle == idle)
-        return;
-    hold->idle = idle;
-    if (idle)
-        hold->lock->registry->holds_now--;
-    else
-        hold->lock->registry->holds_now++;
-}
-
 bool rlk_hold_unused_locked(const struct rlk_hold *hold)
 {
     /* rule: W22 */
@@ -317,8 +357,8 @@ void rlk_hold_doubt_locked(struct rlk_hold *hold, int64_t now)
     rlk_hold_schedule_locked(hold);
 }
 
-/* What LOST and GOING have in common. The lock's reference goes on to the caller. */
-static void take_out(struct rlk_hold *hold)
+/* What LOST and RELEASING have in common. The lock's reference goes on to the caller. */
+static void take_out(struct rlk_hold *hold, enum rlk_hold_event event)
 {
     struct rlk_lock *lock = hold->lock;
     if (hold->reading) {
@@ -329,10 +369,7 @@ static void take_out(struct rlk_hold *hold)
         assert(lock->current == hold);
         lock->current = NULL;
     }
-    if (!hold->idle)
-        lock->registry->holds_now--;
-    hold->idle = false;
-    hold->give_up_at = 0; /* where the budget was */
+    rlk_hold_change_locked(hold, event);
     if (hold->pass != &rlk_hold_no_pass)
         atomic_store_explicit(&hold->pass->inside, NULL, memory_order_relaxed);
     rlk_hold_keep_locked(hold, 0);
@@ -359,8 +396,7 @@ void rlk_hold_lose_locked(struct rlk_hold *hold, enum rlk_loss loss, int64_t now
     int64_t cause_ms;
     hold->loss = rlk_loss_reason_of_locked(hold, loss, now, &cause_ms) & RLK_LOSS_MASK;
     hold->cause_ms = cause_ms < UINT32_MAX ? (uint32_t)cause_ms : UINT32_MAX;
-    take_out(hold);
-    hold->state = RLK_HOLD_LOST;
+    take_out(hold, RLK_ON_LOSS);
     /* a grant of it that is read only now is nobody's business */
     if (hold->reading)
         rlk_list_append(&hold->lock->queue->leaving, &hold->link);
@@ -385,8 +421,7 @@ void rlk_hold_lose_locked(struct rlk_hold *hold, enum rlk_loss loss, int64_t now
 void rlk_hold_leave_locked(struct rlk_hold *hold)
 {
     assert(rlk_hold_unused_locked(hold));
-    take_out(hold);
-    hold->state = RLK_HOLD_GOING;
+    take_out(hold, RLK_ON_RELEASE);
     if (!hold->owner_ended && !hold->owner_died) /* before the release leaves (G8) */
         rlk_intent_say_locked(hold, RLK_INSIDE_LEFT);
     if (hold->reading)
@@ -398,12 +433,19 @@ void rlk_hold_leave_locked(struct rlk_hold *hold)
 void rlk_hold_give_up_locked(struct rlk_hold *hold, int64_t now, int64_t until)
 {
     /* rule: T7 */
-    assert(hold->state == RLK_HOLD_REQUESTED && rlk_lock_has_queue(hold->lock));
+    assert(rlk_lock_has_queue(hold->lock));
     hold->queued = true; /* it may be */
     rlk_hold_ask_end_locked(hold);
-    hold->state = RLK_HOLD_GOING;
+    rlk_hold_change_locked(hold, RLK_ON_GIVE_UP);
     rlk_list_append(&hold->lock->queue->leaving, &hold->link);
     rlk_hold_background_locked(hold, now, until);
+}
+
+void rlk_hold_orphaned_locked(struct rlk_hold *hold, int64_t now)
+{
+    hold->no_marker = true;
+    rlk_hold_change_locked(hold, RLK_ON_GIVE_UP);
+    rlk_hold_background_locked(hold, now, now + hold->id.grant_ms * RLK_NS_PER_MS);
 }
 
 int64_t rlk_hold_release_until_locked(const struct rlk_hold *hold)
@@ -424,7 +466,7 @@ void rlk_hold_going_locked(struct rlk_hold *hold)
 void rlk_hold_end_unused_locked(struct rlk_hold *hold, int64_t now)
 {
     rlk_fastpath_close_locked(hold);
-    if (hold->state != RLK_HOLD_HELD || !rlk_hold_unused_locked(hold))
+    if (!rlk_hold_is_live(hold) || !rlk_hold_unused_locked(hold))
         return;
     hold->no_marker = !hold->unknown;
     rlk_hold_leave_locked(hold);
@@ -450,8 +492,7 @@ void rlk_hold_downgrade_locked(struct rlk_hold *hold)
 
 void rlk_hold_background_locked(struct rlk_hold *hold, int64_t when, int64_t until)
 {
-    if (!hold->background) {
-        hold->background = true;
+    if (!rlk_hold_is_background(hold)) {
         hold->lock->registry->background_count++;
         hold->lock->registry->late_count += hold->state == RLK_HOLD_LOST;
     }
@@ -464,8 +505,8 @@ void rlk_hold_background_end_locked(struct rlk_hold *hold)
 {
     struct rlk_registry *reg = hold->lock->registry;
 
-    if (hold->background) {
-        hold->background = false;
+    if (rlk_hold_is_background(hold)) {
+        hold->give_up_at = 0;
         reg->background_count--;
         reg->late_count -= hold->state == RLK_HOLD_LOST;
         if (reg->background_count == 0)

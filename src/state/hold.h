@@ -39,7 +39,28 @@ struct rlk_kind {
 };
 extern const struct rlk_kind rlk_kinds[RLK_KIND_LIMIT];
 
-enum rlk_hold_state { RLK_HOLD_REQUESTED, RLK_HOLD_HELD, RLK_HOLD_GOING, RLK_HOLD_LOST };
+/* See doc/design/client.md, "States of a hold". */
+enum rlk_hold_state {
+    RLK_HOLD_REQUESTED, /* a thread asks the server, or waits in the server's queue */
+    RLK_HOLD_HELD,      /* a thread is inside, or on the way in */
+    RLK_HOLD_RETAINED, /* no thread is inside, or one that entered by an open fast path */
+    RLK_HOLD_CANCELLING, /* given up before a thread entered */
+    RLK_HOLD_RELEASING,  /* every thread has left: a release is under way, or due */
+    RLK_HOLD_LOST        /* the lease ended, or the server says that it is not ours */
+};
+
+/* What moves a hold from one state to another: the table is in hold.c. */
+enum rlk_hold_event {
+    RLK_ON_ENTER,   /* the first thread enters a confirmed or believed hold */
+    RLK_ON_CANCEL,  /* the thread that asked sends a cancel */
+    RLK_ON_YOURS,   /* that cancel found the hold granted */
+    RLK_ON_GIVE_UP, /* the watchdog is to withdraw what the server may have */
+    RLK_ON_RETAIN,  /* the last thread has left, and the process keeps the hold */
+    RLK_ON_TAKE,    /* a thread enters a retained hold, or is about to */
+    RLK_ON_FOUND,   /* the fast path was closed with a thread inside */
+    RLK_ON_RELEASE, /* the hold is to be given back */
+    RLK_ON_LOSS     /* the lease is over */
+};
 
 /* What a timer of the registry is embedded in. */
 enum rlk_timer_tag { RLK_TIMER_HOLD = 1, RLK_TIMER_LOCK, RLK_TIMER_LOOK };
@@ -170,17 +191,17 @@ struct rlk_hold {
                              answer */
     bool granted_short : 1; /* the server's TTL is that of a grant, not yet the lease */
     bool late_release_sent : 1; /* LOST: its one release was sent */
-    bool no_marker : 1;         /* GOING: no acquire of this id can be under way */
+    bool no_marker : 1;         /* RELEASING, CANCELLING: no acquire of this id can be
+                                   under way */
     bool grant_died : 1;        /* as owner_died, of grant_ticket */
     bool spoilt : 1;            /* ASKING: the lock is not recoverable */
     bool with_text : 1; /* the watchdog's next request is to bring the script's text */
     bool doubted : 1;   /* a message says that it is lost: the server is to be asked */
     bool at_risk : 1;   /* AT_RISK was told */
     bool cleaned : 1; /* robust, kept: the server was told that nobody is inside (K11) */
-    bool asks_tokens : 1; /* the asking is to bring another block of them */
-    bool tokens_sent : 1; /* the renewal in flight asks for that */
-    bool token_heard : 1; /* the token came by a message; no answer has said so yet */
-    bool idle : 1;        /* INSIDE, but nobody's: for the next thread of this process */
+    bool asks_tokens : 1;   /* the asking is to bring another block of them */
+    bool tokens_sent : 1;   /* the renewal in flight asks for that */
+    bool token_heard : 1;   /* the token came by a message; no answer has said so yet */
     bool counted_going : 1; /* in the lock's going */
     bool others : 1;        /* somebody else wants the lock, as the server has said */
     bool asks_others : 1;   /* it is to be asked that */
@@ -198,11 +219,10 @@ struct rlk_hold {
     bool reading;         /* reads, or asks to */
     bool unknown;         /* an acquire of this id had an unknown outcome: leave a marker
                              (T3) */
-    bool background;      /* counted in the registry's background_count */
     bool release_unknown; /* a release of this id had an unknown outcome (T9) */
     bool owner_died;  /* robust: given with the news of a death; the thread in it has not
                          said that the state is consistent */
-    bool owner_ended; /* GOING: the thread in it ended */
+    bool owner_ended; /* RELEASING: the thread in it ended */
     bool whole;       /* LOST while nobody was in it: every section was unlocked */
     _Atomic uint8_t state; /* enum rlk_hold_state */
     uint16_t backoff_ms;
@@ -260,6 +280,28 @@ struct rlk_hold {
         };
     };
 };
+
+/* Whether the process believes that the server has the lock for this hold: HELD or
+ * RETAINED. While the fast path is open both mean the same; which of them it is says the
+ * fast path's word (fastpath.h). Callable without mu by a thread that has a share. */
+static inline bool rlk_hold_is_live(const struct rlk_hold *hold)
+{
+    return hold->state - (unsigned)RLK_HOLD_HELD <= RLK_HOLD_RETAINED - RLK_HOLD_HELD;
+}
+
+/* Whether no thread is inside a live hold. With mu and the fast path closed; while it is
+ * open, rlk_fastpath_is_idle asks its word, too. */
+static inline bool rlk_hold_is_retained(const struct rlk_hold *hold)
+{
+    return hold->state == RLK_HOLD_RETAINED;
+}
+
+/* Whether the watchdog has the hold's last reference, and sends its release: CANCELLING,
+ * RELEASING or LOST, counted in the registry's background_count. */
+static inline bool rlk_hold_is_background(const struct rlk_hold *hold)
+{
+    return hold->state >= RLK_HOLD_CANCELLING && hold->give_up_at != 0;
+}
 
 /* What a renewal is to say of the mark of who is inside; 0: nothing, the first ones are
  * the grant's (K11). */
@@ -448,6 +490,11 @@ int64_t rlk_hold_lease_end(int64_t sent, int64_t ms);
 
 /* ---- transitions */
 
+/* The event moves the hold to the state that the table in hold.c says. */
+void rlk_hold_change_locked(struct rlk_hold *hold, enum rlk_hold_event event);
+/* Whether the table has the event for the hold's state. */
+bool rlk_hold_can_change(const struct rlk_hold *hold, enum rlk_hold_event event);
+
 /* The lease of a hold is confirmed: `ms` from `sent`. Sets D, the time of the next
  * renewal and that of the risk. D rises only while it has not passed (T6). */
 void rlk_hold_confirm_locked(struct rlk_hold *hold, int64_t sent, int64_t ms);
@@ -463,9 +510,6 @@ struct rlk_holder *rlk_holder_join_locked(struct rlk_hold *hold, bool fencing);
 
 /* IDLE, it is kept for so long; 0: it is not. */
 void rlk_hold_keep_locked(struct rlk_hold *hold, int64_t retain_ns);
-
-/* INSIDE, and nobody's, or not. */
-void rlk_hold_idle_locked(struct rlk_hold *hold, bool idle);
 
 /* An empty one of a hold. */
 void rlk_holder_init(struct rlk_holder *holder, struct rlk_hold *hold);
@@ -490,6 +534,12 @@ void rlk_hold_end_unused_locked(struct rlk_hold *hold, int64_t now);
 
 /* A writer counts as a reader from now on (W18). */
 void rlk_hold_downgrade_locked(struct rlk_hold *hold);
+
+/* REQUESTED -> CANCELLING: nothing of this id has left the process. */
+void rlk_hold_unsent_locked(struct rlk_hold *hold);
+/* A fresh hold, of an id that this process had once, is to be released in the background
+ * (L2). */
+void rlk_hold_orphaned_locked(struct rlk_hold *hold, int64_t now);
 
 /* ASKING -> GOING without having been entered: the id is given up. The watchdog withdraws
  * what may be of it at the server, until `until`, and takes over the caller's reference.

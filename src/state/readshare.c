@@ -20,9 +20,9 @@ static bool is_open(const struct rlk_hold *hold, int64_t now)
 
 void rlk_readshare_use_locked(struct rlk_hold *hold)
 {
-    if (!hold->idle)
+    if (!rlk_hold_is_retained(hold))
         return;
-    rlk_hold_idle_locked(hold, false);
+    rlk_hold_change_locked(hold, RLK_ON_TAKE);
     rlk_hold_keep_locked(hold, 0);
     rlk_hold_schedule_locked(hold); /* its whole lease again */
 }
@@ -59,7 +59,7 @@ bool rlk_readshare_unlock_locked(struct rlk_holder *holder, struct rlk_handoff b
         !rlk_handoff_room_locked(hold) || !rlk_hold_pass_locked(hold))
         return false;
     rlk_holder_leave_locked(holder);
-    rlk_hold_idle_locked(hold, true);
+    rlk_hold_change_locked(hold, RLK_ON_RETAIN);
     rlk_hold_keep_locked(hold, bound.retain_ns);
     hold->pass->used_at = now;
     rlk_hold_schedule_locked(hold);
@@ -71,7 +71,7 @@ struct rlk_hold *rlk_readshare_kept_locked(struct rlk_lock *lock)
     for (struct rlk_list *l = lock->queue->reads.next; l != &lock->queue->reads;
          l = l->next) {
         struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, link);
-        if (hold->idle && rlk_hold_unused_locked(hold))
+        if (rlk_hold_is_retained(hold) && rlk_hold_unused_locked(hold))
             return hold;
     }
     return NULL;
@@ -96,7 +96,7 @@ void rlk_readshare_wanted_locked(struct rlk_lock *lock, int64_t now)
         struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, link);
         next = l->next;
         hold->others = true;
-        if (hold->idle)
+        if (rlk_hold_is_retained(hold))
             rlk_hold_end_unused_locked(hold, now);
     }
 }

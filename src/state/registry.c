@@ -294,7 +294,6 @@ static bool give_back_locked(struct rlk_registry *reg, const struct rlk_id *id,
                              const char *name, size_t name_len)
 {
     int kind = kind_of_letter(id->letter);
-    int64_t now = rlk_clock_boot();
 
     if (!kind || reg->background_count >= RLK_PAST_MAX ||
         !was_ours(&reg->past, id->acquisition))
@@ -310,9 +309,7 @@ static bool give_back_locked(struct rlk_registry *reg, const struct rlk_id *id,
     hold->prefer = hold->lock->prefer;
     hold->id = *id;
     hold->reading = id->letter == 'r' || id->letter == 'R';
-    hold->no_marker = true;
-    hold->state = RLK_HOLD_GOING;
-    rlk_hold_background_locked(hold, now, now + id->grant_ms * RLK_NS_PER_MS);
+    rlk_hold_orphaned_locked(hold, rlk_clock_boot());
     return true;
 }
 
@@ -327,7 +324,7 @@ bool rlk_registry_grant_locked(struct rlk_registry *reg, const struct rlk_id *id
     if (!hold) /* what was left is released already, or by the release that it has */
         return (lock && rlk_id_is(id, lock->left)) ||
                give_back_locked(reg, id, name, name_len);
-    if (hold->background && hold->state == RLK_HOLD_GOING && hold->since == 0) {
+    if (hold->state == RLK_HOLD_CANCELLING && rlk_hold_is_background(hold)) {
         RLK_COUNT(reg->counters->grants_orphaned);
         if (!hold->op)
             rlk_hold_background_locked(hold, rlk_clock_boot(), hold->give_up_at);
@@ -353,7 +350,7 @@ bool rlk_registry_lost_locked(struct rlk_registry *reg, const struct rlk_id *id,
     if (!hold)
         return lock && rlk_id_is(id, lock->left);
     hold->told_lost = true; /* an answer that is still to come may say that it has it */
-    if (hold->state == RLK_HOLD_HELD)
+    if (rlk_hold_is_live(hold))
         rlk_hold_doubt_locked(hold, rlk_clock_boot());
     else if (hold->state == RLK_HOLD_REQUESTED)
         rlk_queue_poll_locked(lock);
