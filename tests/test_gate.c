@@ -55,7 +55,7 @@ START_TEST(reentries_are_counted_before_they_are_too_many)
         ck_assert_uint_eq(counters.reentries, (uint64_t)i * FULL);
     }
     rlk_fastpath_reenter(holder);
-    rlk_fastpath_count_locked(holder);
+    rlk_holder_count_locked(holder);
     ck_assert_uint_eq(counters.reentries, 5 * (uint64_t)FULL + 1);
 }
 END_TEST
@@ -207,7 +207,7 @@ START_TEST(h8_while_the_gate_is_open_the_server_is_asked)
     rlk_hold_confirm_locked(hold, now, LEASE);
     rlk_handoff_answered_locked(hold, now, 0);
     ck_assert(is_open());
-    ck_assert_int_eq(rlk_handoff_ask_at(hold), now + GRANT * MS / 3);
+    ck_assert_int_eq(rlk_hold_contention_due(hold), now + GRANT * MS / 3);
 }
 END_TEST
 

@@ -423,19 +423,19 @@ END_TEST
 START_TEST(h8_what_is_shared_is_asked_for_every_third_of_a_presence)
 {
     enter("k", 0);
-    ck_assert_int_eq(rlk_handoff_ask_at(hold), RLK_NEVER); /* the lease alone */
+    ck_assert_int_eq(rlk_hold_contention_due(hold), RLK_NEVER); /* the lease alone */
     ck_assert_int_eq(hold->timer.when, now + LEASE * MS / 3);
     waits(1, 0);
     int64_t answered = hold->proof_sent;
     now += 1;
     ck_assert(goes_on());
-    ck_assert_int_eq(rlk_handoff_ask_at(hold), answered + GRANT * MS / 3);
+    ck_assert_int_eq(rlk_hold_contention_due(hold), answered + GRANT * MS / 3);
     ck_assert_int_eq(hold->timer.when, answered + GRANT * MS / 3);
     now += 300 * MS;
     rlk_hold_confirm_locked(hold, now, LEASE);
     rlk_handoff_answered_locked(hold, now, 0);
     rlk_hold_schedule_locked(hold);
-    ck_assert_int_eq(rlk_handoff_ask_at(hold), RLK_NEVER);
+    ck_assert_int_eq(rlk_hold_contention_due(hold), RLK_NEVER);
     now += 1;
     ck_assert(goes_on());
     ck_assert_int_eq(hold->timer.when, now - 1 + GRANT * MS / 3);
@@ -451,7 +451,7 @@ START_TEST(h8_and_once_a_second_at_least)
     now += 1;
     ck_assert(unlocks(0));
     ck_assert(enters(1));
-    ck_assert_int_eq(rlk_handoff_ask_at(hold), hold->proof_sent + 1000 * MS);
+    ck_assert_int_eq(rlk_hold_contention_due(hold), hold->proof_sent + 1000 * MS);
 }
 END_TEST
 

@@ -89,7 +89,7 @@ START_TEST(k5_it_is_asked_for_every_third_of_a_presence)
 {
     keep();
     int64_t answered = hold->proof_sent;
-    ck_assert_int_eq(rlk_handoff_ask_at(hold), answered + GRANT * MS / 3);
+    ck_assert_int_eq(rlk_hold_contention_due(hold), answered + GRANT * MS / 3);
     ck_assert_int_eq(hold->timer.when, answered + GRANT * MS / 3);
     rlk_fastpath_close_locked(hold);
     now += 500 * MS;
@@ -211,7 +211,7 @@ START_TEST(k7_it_is_taken_again_without_the_server)
     ck_assert(takes_again(1));
     ck_assert_ptr_eq(part_of(1)->hold, hold);
     ck_assert(!rlk_hold_is_retained(hold));
-    ck_assert_int_eq(rlk_handoff_idle_until(hold), RLK_NEVER);
+    ck_assert_int_eq(rlk_hold_retained_until(hold), RLK_NEVER);
     ck_assert_uint_eq(reg.holds_now, 1);
 }
 END_TEST
@@ -248,12 +248,12 @@ END_TEST
 START_TEST(k9_it_ends_when_nobody_has_used_it_for_so_long)
 {
     keep();
-    ck_assert_int_eq(rlk_handoff_idle_until(hold), now + 5000 * MS);
+    ck_assert_int_eq(rlk_hold_retained_until(hold), now + 5000 * MS);
     ck_assert(!rlk_handoff_idle_due_locked(hold, now + 5000 * MS - 1));
     ck_assert(rlk_fastpath_enter(&threads[0])); /* by which it is in use */
     ck_assert(!rlk_handoff_idle_due_locked(hold, now + 6000 * MS));
     ck_assert(rlk_fastpath_leave(&threads[0]));
-    ck_assert_int_gt(rlk_handoff_idle_until(hold), now + 5000 * MS);
+    ck_assert_int_gt(rlk_hold_retained_until(hold), now + 5000 * MS);
     ck_assert(rlk_handoff_idle_due_locked(hold, hold->pass->used_at + 5000 * MS));
     ck_assert(is_gone());
 }

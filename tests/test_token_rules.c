@@ -328,7 +328,7 @@ START_TEST(h11_a_token_that_a_message_made_up_is_put_right)
         ck_assert(rlk_hold_pass_locked(hold));
     answered(FIRST, 0, false);
     ck_assert_uint_eq(hold->token, FIRST);
-    ck_assert_uint_eq(rlk_handoff_token_end(hold), FIRST);
+    ck_assert_uint_eq(rlk_hold_token_end(hold), FIRST);
     waits(1, 0);
     ck_assert(!unlocks(0));
 }

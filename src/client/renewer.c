@@ -376,7 +376,7 @@ static void inside_due(struct rlock_client *client, struct rlk_hold *hold, int64
     }
     if (rlk_hold_renewable_locked(hold) &&
         ((now >= hold->renew_at && (!rlk_hold_is_retained(hold) || hold->doubted)) ||
-         now >= rlk_handoff_ask_at(hold))) {
+         now >= rlk_hold_contention_due(hold))) {
         if (rlk_renewer_ready(&client->watch) && hold->reading && !hold->downgrading)
             send_read_renewals(client, hold, now);
         else if (rlk_renewer_ready(&client->watch))

@@ -32,7 +32,7 @@ void rlk_fastpath_close_locked(struct rlk_hold *hold)
          l != &hold->pass->residents; l = next) {
         struct rlk_holder *holder = RLK_CONTAINER_OF(l, struct rlk_holder, hold_link);
         next = l->next;
-        rlk_fastpath_count_locked(holder);
+        rlk_holder_count_locked(holder);
         if (!rlk_fastpath_is_in(was, holder->owner))
             continue;
         rlk_list_remove(&holder->hold_link);
@@ -77,7 +77,7 @@ void rlk_fastpath_step_out_locked(struct rlk_holder *holder, bool keeps)
     holder->keeps = keeps;
     holder->claimed = holder->ended = false;
     rlk_holder_first_level(holder); /* as soon as it is inside again */
-    rlk_fastpath_count_locked(holder);
+    rlk_holder_count_locked(holder);
     if (!thread->fast) /* perhaps of another client: with a longest section of its own */
         rlk_histogram_set(&thread->passes.times->held.max_ns, 0);
     thread->fast = holder;
@@ -106,39 +106,11 @@ void rlk_fastpath_end_locked(struct rlk_hold *hold)
         reg->retain(reg);
 }
 
-void rlk_fastpath_count_locked(struct rlk_holder *holder)
-{
-    struct rlk_registry *reg = holder->hold->lock->registry;
-    struct rlk_counters *counters = reg->counters;
-    uint32_t again = atomic_load_explicit(&holder->reentries, memory_order_relaxed);
-
-    atomic_fetch_add_explicit(&counters->reentries,
-                              (uint32_t)(again - holder->counted_again),
-                              memory_order_relaxed);
-    holder->counted_again = again;
-    if (!holder->fast)
-        return;
-    struct rlk_passes *passes = &holder->owner->passes;
-    uint64_t entered = atomic_load_explicit(&passes->entered, memory_order_relaxed);
-    uint64_t left = atomic_load_explicit(&passes->left, memory_order_relaxed);
-    atomic_fetch_add_explicit(&counters->acquisitions, entered - passes->counted_entered,
-                              memory_order_relaxed);
-    atomic_fetch_add_explicit(&counters->local_handovers,
-                              entered - passes->counted_entered, memory_order_relaxed);
-    atomic_fetch_add_explicit(&counters->releases, left - passes->counted_left,
-                              memory_order_relaxed);
-    /* also when as many left as before: of one who left and was still in after all, what
-     * was taken over meanwhile is to be taken back */
-    rlk_histogram_fold(&reg->held, &passes->times->held, &passes->times->counted_held);
-    passes->counted_entered = entered;
-    passes->counted_left = left;
-}
-
 void rlk_fastpath_count(struct rlk_holder *holder)
 {
     struct rlk_registry *reg = holder->hold->lock->registry;
     rlk_sync_mutex_lock(&reg->mu);
-    rlk_fastpath_count_locked(holder);
+    rlk_holder_count_locked(holder);
     rlk_sync_mutex_unlock(&reg->mu);
 }
 

@@ -161,8 +161,6 @@ struct rlk_holder *rlk_fastpath_step_in_locked(struct rlk_hold *hold,
                                                struct rlk_thread *thread);
 /* The hold ends: its resident parts keep the client's memory until they are dropped. */
 void rlk_fastpath_end_locked(struct rlk_hold *hold);
-/* What was counted without the registry goes into the statistics. */
-void rlk_fastpath_count_locked(struct rlk_holder *holder);
 
 /* The calling thread gives up its resident part, which it is not inside of. Locks: takes
  * the registry's mu. */

@@ -12,9 +12,7 @@
 #include <assert.h>
 
 enum {
-    ASK_MAX_MS = 1000, /* between two askings of a hold that threads share */
-    KEPT_MAX = 1024,   /* of a client: each costs a request for each asking */
-    CLEAN_MS = 5       /* so long nobody has been inside before the server hears of it */
+    KEPT_MAX = 1024 /* of a client: each costs a request for each asking */
 };
 
 #define STARVED_NS RLK_NS_PER_MS /* from then on a waiter is handed the lock (H4) */
@@ -29,11 +27,6 @@ static bool is_on(struct rlk_handoff bound)
 static bool is_of_rwlock(const struct rlk_hold *hold)
 {
     return hold->lock->kind == RLK_KIND_RWLOCK;
-}
-
-static bool is_fenced(const struct rlk_hold *hold)
-{
-    return hold->id.letter >= 'A' && hold->id.letter <= 'Z';
 }
 
 static bool is_spent(const struct rlk_hold *hold, struct rlk_handoff bound, int64_t now)
@@ -63,128 +56,6 @@ static bool may_go_on(struct rlk_hold *hold, struct rlk_handoff bound, int64_t n
         rlk_hold_schedule_locked(hold);
     }
     return true;
-}
-
-void rlk_handoff_answered_locked(struct rlk_hold *hold, int64_t sent, unsigned flags)
-{
-    /* rule: H7 */
-    hold->asks_others = hold->asks_tokens; /* since that request left */
-    if (rlk_hold_hears_telling(hold, flags))
-        hold->tells = true;
-    if (rlk_hold_hears_others(hold, flags))
-        hold->others = true; /* for this id, for good */
-    if (hold->others) {
-        rlk_fastpath_close_locked(hold);
-        return;
-    }
-    hold->budget_from = sent;
-    hold->sections = 0;
-}
-
-void rlk_handoff_renewed_locked(struct rlk_hold *hold, int64_t sent, unsigned flags,
-                                bool asked)
-{
-    /* rule: H7 */
-    if (asked || (flags & (RLK_OTHERS | RLK_WILL_TELL)))
-        rlk_handoff_answered_locked(hold, sent, flags);
-}
-
-void rlk_handoff_wanted_locked(struct rlk_hold *hold, int64_t now)
-{
-    /* rule: K6 */
-    /* of an id that still asks, too: it may come before the answer */
-    hold->others = true;
-    rlk_fastpath_close_locked(hold); /* sections are counted from now on */
-    if (rlk_hold_is_retained(hold) && !hold->lock->queue->woken)
-        rlk_hold_end_unused_locked(hold, now);
-}
-
-int64_t rlk_handoff_ask_at(const struct rlk_hold *hold)
-{
-    int64_t at = RLK_NEVER;
-
-    /* rule: H8, K5 */
-    if (hold->asks_others) {
-        at = 0;
-    } else if (hold->pass->entered_at > hold->proof_sent || hold->pass->fastpath != 0 ||
-               rlk_hold_is_retained(hold)) {
-        int64_t period = hold->id.grant_ms * RLK_NS_PER_MS / 3;
-        int64_t max = ASK_MAX_MS * RLK_NS_PER_MS;
-        at = hold->proof_sent + (period < max ? period : max);
-    }
-    return at > hold->ask_after ? at : hold->ask_after;
-}
-
-/* ---- fencing tokens: each section has its own. The first one's is that of the grant,
- * for others the server gives blocks when it is asked (H11) */
-
-uint64_t rlk_handoff_token_end(const struct rlk_hold *hold)
-{
-    return hold->pass != &rlk_hold_no_pass ? hold->pass->token_end : hold->token;
-}
-
-static bool has_token(const struct rlk_hold *hold)
-{
-    return !is_fenced(hold) || hold->token < rlk_handoff_token_end(hold) ||
-           hold->pass->token_more != 0;
-}
-
-/* rule: H11 */
-/* Nobody is inside, and has_token. The next section's token is the one after hold->token.
- * A block that is not full says that they are used as fast as the server's clock goes on:
- * then two who ask share what there is, and who unlocks is the one who needs it.
- */
-static void ready_token(struct rlk_hold *hold)
-{
-    if (!is_fenced(hold) || hold->token < hold->pass->token_end)
-        return;
-    assert(hold->pass->token_more != 0);
-    hold->token = hold->pass->token_more - 1;
-    hold->pass->token_end = hold->token + hold->pass->token_more_count;
-    hold->pass->token_more = 0;
-    hold->pass->token_spare =
-        hold->pass->token_more_count == RLK_TOKEN_BLOCK ? RLK_TOKEN_BLOCK / 4 : 0;
-}
-
-/* rule: H11 */
-/* More are fetched in time, if the block is nearly used. */
-static void fetch_tokens(struct rlk_hold *hold)
-{
-    if (!is_fenced(hold) || hold->token + hold->pass->token_spare < hold->pass->token_end)
-        return;
-    hold->pass->token_spare = 0;
-    if (hold->pass->token_more != 0)
-        return;
-    hold->asks_tokens = hold->asks_others = true;
-    rlk_hold_schedule_locked(hold);
-}
-
-void rlk_handoff_tokens_locked(struct rlk_hold *hold, const struct rlk_fate *fate,
-                               bool asked)
-{
-    bool heard = hold->token_heard;
-    uint64_t first = fate->token;
-    unsigned count = fate->token_count;
-
-    /* rule: T12, H11 */
-    if (asked)
-        hold->asks_tokens = false;
-    /* a writer who reads now keeps the token of his section, which the server was told;
-     * an answer may be from before that */
-    if (first == 0 || (hold->reading && hold->id.letter == 'W'))
-        return;
-    hold->token_heard = false;
-    if (!rlk_hold_has_block(hold) || (heard && count == 0)) {
-        /* over that of a message (T12), which no section but this one can have used: none
-         * follows before an answer has given more */
-        hold->token = first;
-        if (hold->pass != &rlk_hold_no_pass)
-            hold->pass->token_end = first;
-    } else if (count > 0 && first > rlk_handoff_token_end(hold) &&
-               first > hold->pass->token_more && rlk_hold_pass_locked(hold)) {
-        hold->pass->token_more = first; /* else it is late */
-        hold->pass->token_more_count = (uint16_t)count;
-    }
 }
 
 /* ---- passing on */
@@ -226,8 +97,8 @@ void rlk_handoff_unasked_locked(struct rlk_hold *hold, int64_t now)
 static void begin_section(struct rlk_hold *hold, int64_t now)
 {
     hold->sections++;
-    if (is_fenced(hold)) {
-        ready_token(hold);
+    if (rlk_hold_is_fenced(hold)) {
+        rlk_handoff_ready_token(hold);
         hold->token++;
     }
     rlk_handoff_unasked_locked(hold, now);
@@ -290,7 +161,7 @@ bool rlk_handoff_asks_locked(struct rlk_hold *hold, struct rlk_handoff bound, in
     bool passes = can_pass_on(hold, bound, first);
     bool stays = passes ? !(hold->others && spent) : !first && can_keep(hold, bound, now);
 
-    if (stays && !has_token(hold))
+    if (stays && !rlk_handoff_has_token(hold))
         hold->asks_tokens = true;
     else if (hold->others || hold->tells || !spent || !passes)
         return false;
@@ -303,7 +174,7 @@ bool rlk_handoff_asks_locked(struct rlk_hold *hold, struct rlk_handoff bound, in
 static struct rlk_holder *holder_for(struct rlk_hold *hold, struct rlk_thread *thread)
 {
     struct rlk_holder *holder = rlk_fastpath_step_in_locked(hold, thread);
-    return holder ? holder : rlk_holder_join_locked(hold, is_fenced(hold));
+    return holder ? holder : rlk_holder_join_locked(hold, rlk_hold_is_fenced(hold));
 }
 
 /* The levels of a read-write lock are the registry's business. */
@@ -333,7 +204,7 @@ static void rest(struct rlk_holder *holder, int64_t retain_ns, bool keeps, int64
     if (hold->tells && !hold->others && !hold->doubted && now < hold->risk) {
         rlk_handoff_unasked_locked(hold, now);
         if (has_fastpath(hold)) {
-            ready_token(hold);
+            rlk_handoff_ready_token(hold);
             if (rlk_id_robust(&hold->id))
                 hold->pass->inside = rlk_intent_inside_locked(hold);
             rlk_fastpath_open_locked(hold, retain_ns > 0);
@@ -351,10 +222,10 @@ bool rlk_handoff_unlock_locked(struct rlk_holder *holder, struct rlk_handoff bou
     struct rlk_waiter *first = first_waiter(lock);
 
     /* rule: H1, H4 */
-    if (!has_token(hold))
+    if (!rlk_handoff_has_token(hold))
         return false;
     if (!first && can_keep(hold, bound, now) && rlk_hold_pass_locked(hold)) {
-        fetch_tokens(hold);
+        rlk_handoff_fetch_tokens(hold);
         rest(holder, bound.retain_ns, true, now);
         return true;
     }
@@ -362,7 +233,7 @@ bool rlk_handoff_unlock_locked(struct rlk_holder *holder, struct rlk_handoff bou
         !rlk_hold_pass_locked(hold))
         return false;
     if (now - first->since < STARVED_NS) {
-        fetch_tokens(hold);
+        rlk_handoff_fetch_tokens(hold);
         rest(holder, 0, bound.retain_ns > 0, now);
         wake_for(lock, first);
         return true;
@@ -380,7 +251,7 @@ bool rlk_handoff_unlock_locked(struct rlk_holder *holder, struct rlk_handoff bou
     /* until it takes it (rlk_intent_say_locked in acquire.c): what it does not live to
      * take it has not touched */
     rlk_intent_say_locked(next->hold, RLK_INSIDE_LEFT);
-    fetch_tokens(hold);
+    rlk_handoff_fetch_tokens(hold);
     begin_section(hold, now);
     rlk_registry_wake_locked(lock->registry, first->thread);
     return true;
@@ -403,7 +274,7 @@ bool rlk_handoff_enter_locked(struct rlk_lock *lock, struct rlk_waiter *self,
         kept ? self->retakes && rlk_handoff_has_terms_of(hold, self) : suits(hold, self);
     if (!fits && !kept)
         return false;
-    bool goes = fits && has_token(hold) && may_go_on(hold, bound, now) &&
+    bool goes = fits && rlk_handoff_has_token(hold) && may_go_on(hold, bound, now) &&
                 !(kept && now >= hold->risk); /* K7 */
     struct rlk_holder *holder = goes ? holder_for(hold, self->thread) : NULL;
     if (!holder) {
@@ -431,78 +302,6 @@ void rlk_handoff_gave_up_locked(struct rlk_lock *lock, const struct rlk_waiter *
     if (lock->queue->woken == waiter)
         lock->queue->woken = NULL;
     rlk_handoff_settle_locked(lock, now);
-}
-
-void rlk_handoff_end_all_locked(struct rlk_registry *reg, int64_t now)
-{
-    /* rule: K9 */
-    rlk_fastpath_close_all_locked(reg);
-    for (size_t i = 0; i < reg->table_size; i++)
-        for (struct rlk_lock *lock = reg->table[i]; lock; lock = lock->chain) {
-            struct rlk_hold *kept;
-            if (lock->current && rlk_hold_is_retained(lock->current))
-                rlk_hold_end_unused_locked(lock->current, now);
-            while ((kept = rlk_readshare_kept_locked(lock)) != NULL)
-                rlk_hold_end_unused_locked(kept, now);
-        }
-}
-
-/* What it is asked for may be out of date. */
-static void ask_soon(struct rlk_hold *hold)
-{
-    hold->asks_others = true;
-    rlk_hold_schedule_locked(hold);
-}
-
-void rlk_handoff_ask_all_locked(struct rlk_registry *reg)
-{
-    /* rule: K1 */
-    for (size_t i = 0; i < reg->table_size; i++)
-        for (struct rlk_lock *lock = reg->table[i]; lock; lock = lock->chain) {
-            if (lock->current && rlk_hold_is_retained(lock->current))
-                ask_soon(lock->current);
-            if (lock->queue->shared && lock->queue->shared->tells)
-                ask_soon(lock->queue->shared);
-        }
-}
-
-int64_t rlk_handoff_idle_until(const struct rlk_hold *hold)
-{
-    /* with somebody inside by the gate it is looked at when the server is asked next */
-    return hold->pass->retain_ns > 0 && rlk_fastpath_is_idle(hold)
-               ? hold->pass->used_at + hold->pass->retain_ns
-               : RLK_NEVER;
-}
-
-bool rlk_handoff_idle_due_locked(struct rlk_hold *hold, int64_t now)
-{
-    /* rule: K9 */
-    if (hold->pass->retain_ns == 0 || !rlk_fastpath_is_idle(hold) ||
-        (!hold->others && now < rlk_handoff_idle_until(hold) && now < hold->risk))
-        return false;
-    rlk_hold_end_unused_locked(hold,
-                               now); /* unless somebody comes by the gate just now */
-    return !rlk_hold_is_live(hold);
-}
-
-bool rlk_handoff_cleans_locked(struct rlk_hold *hold, int64_t now)
-{
-    /* rule: K11 */
-    if (!hold->cleaned && hold->pass->retain_ns > 0 && rlk_id_robust(&hold->id) &&
-        now - hold->pass->used_at >= CLEAN_MS * RLK_NS_PER_MS) {
-        rlk_fastpath_close_locked(hold); /* which finds who has come by it */
-        hold->cleaned = rlk_hold_is_retained(hold);
-    }
-    return hold->cleaned;
-}
-
-void rlk_handoff_answered_idle_locked(struct rlk_hold *hold)
-{
-    /* rule: K5 */
-    int64_t risk = hold->end - hold->id.grant_ms * RLK_NS_PER_MS / 3;
-    if (hold->pass->retain_ns > 0 && !hold->at_risk && rlk_fastpath_is_idle(hold) &&
-        risk > hold->risk)
-        hold->risk = risk;
 }
 
 void rlk_handoff_settle_locked(struct rlk_lock *lock, int64_t now)

@@ -35,8 +35,13 @@ bool rlk_handoff_asks_locked(struct rlk_hold *hold, struct rlk_handoff bound,
 /* An IDLE hold that nobody is on his way to goes to the next, or ends (H5). */
 void rlk_handoff_settle_locked(struct rlk_lock *lock, int64_t now);
 
-/* The last token of the block that sections take theirs from. */
-uint64_t rlk_handoff_token_end(const struct rlk_hold *hold);
+/* Whether the next section can have a token of its own. */
+bool rlk_handoff_has_token(const struct rlk_hold *hold);
+/* The next section's token is the one after hold->token from now on. No thread is inside,
+ * and rlk_handoff_has_token. */
+void rlk_handoff_ready_token(struct rlk_hold *hold);
+/* More tokens are asked for in time, if the block is nearly used. */
+void rlk_handoff_fetch_tokens(struct rlk_hold *hold);
 /* Answered, to a request that asked for another block or not: its first token and how
  * many they are, or that of the grant and 0; a token of 0: it has none (H11). */
 void rlk_handoff_tokens_locked(struct rlk_hold *hold, const struct rlk_fate *fate,
@@ -48,8 +53,6 @@ void rlk_handoff_end_all_locked(struct rlk_registry *reg, int64_t now);
 /* The mailbox is not heard any more: what is IDLE is asked for at once (K1). */
 void rlk_handoff_ask_all_locked(struct rlk_registry *reg);
 
-/* When a kept hold is to be looked at (K9); RLK_NEVER: it is not kept. */
-int64_t rlk_handoff_idle_until(const struct rlk_hold *hold);
 /* Whether it has ended by this: nobody used it for so long, somebody else wants it, or
  * its lease is at risk. */
 bool rlk_handoff_idle_due_locked(struct rlk_hold *hold, int64_t now);
@@ -85,9 +88,5 @@ bool rlk_handoff_has_terms_of(const struct rlk_hold *hold,
 void rlk_handoff_unasked_locked(struct rlk_hold *hold, int64_t now);
 /* Whether one more hold may be kept. */
 bool rlk_handoff_room_locked(const struct rlk_hold *hold);
-
-/* When the server is to be asked because of hand-overs, whatever the lease says (H7, H8);
- * RLK_NEVER: they want nothing. */
-int64_t rlk_handoff_ask_at(const struct rlk_hold *hold);
 
 #endif

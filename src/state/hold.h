@@ -328,6 +328,18 @@ static inline bool rlk_hold_has_block(const struct rlk_hold *hold)
     return hold->id.letter == 'M' || (hold->id.letter == 'W' && !hold->reading);
 }
 
+/* Whether its sections have fencing tokens. */
+static inline bool rlk_hold_is_fenced(const struct rlk_hold *hold)
+{
+    return hold->id.letter >= 'A' && hold->id.letter <= 'Z';
+}
+
+/* The last token of the block that sections take theirs from. */
+static inline uint64_t rlk_hold_token_end(const struct rlk_hold *hold)
+{
+    return hold->pass != &rlk_hold_no_pass ? hold->pass->token_end : hold->token;
+}
+
 /* A thread that waits for a lock; on its stack. Guarded by the registry's mu. */
 struct rlk_waiter {
     struct rlk_list link;
@@ -485,6 +497,12 @@ void rlk_hold_asked_in_vain_locked(struct rlk_hold *hold, int64_t now);
 /* "unrecoverable" was answered: whoever asks is to give up. */
 void rlk_hold_spoilt_locked(struct rlk_hold *hold);
 
+/* When the server is to be asked who else wants the hold, whatever the lease says (H7,
+ * H8); RLK_NEVER: need not. */
+int64_t rlk_hold_contention_due(const struct rlk_hold *hold);
+/* Until when a retained hold is kept though no thread uses it (K9); RLK_NEVER: it is not
+ * retained. */
+int64_t rlk_hold_retained_until(const struct rlk_hold *hold);
 /* D of a lease of `ms` whose request left at `sent` (L1). */
 int64_t rlk_hold_lease_end(int64_t sent, int64_t ms);
 
@@ -519,6 +537,8 @@ void rlk_holder_own_locked(struct rlk_holder *holder, struct rlk_thread *thread,
 /* Its section ends, however: it goes into the statistics, and news tell of it as over. */
 void rlk_holder_end_section_locked(struct rlk_holder *holder, int64_t now);
 
+/* What its thread counted without the registry's mutex goes into the statistics. */
+void rlk_holder_count_locked(struct rlk_holder *holder);
 /* A thread has no part in the hold any more. The part is gone, and the hold may be. */
 void rlk_holder_leave_locked(struct rlk_holder *holder);
 /* Whether nobody is inside, or on the way to it. */

@@ -176,13 +176,6 @@ void rlk_hold_gone_locked(struct rlk_hold *hold)
     rlk_hold_wake_locked(hold);
 }
 
-void rlk_hold_ask_anew_locked(struct rlk_hold *hold)
-{
-    hold->granted = hold->owner_died = hold->spoilt = false;
-    hold->need_ask = true;
-    hold->ticket = hold->grant_ticket = hold->asks_since = 0;
-}
-
 void rlk_hold_ask_again_locked(struct rlk_hold *hold, int64_t now)
 {
     if (hold->state != RLK_HOLD_REQUESTED || hold->granted ||

@@ -3,7 +3,6 @@
  * Blocks: no. */
 #include "state/hold.h"
 
-#include "state/fastpath.h"
 #include "state/registry.h"
 #include "state/thread_holds.h"
 
@@ -85,11 +84,39 @@ static void put_holder(struct rlk_holder *holder)
     rlk_hold_put_locked(hold);
 }
 
+void rlk_holder_count_locked(struct rlk_holder *holder)
+{
+    struct rlk_registry *reg = holder->hold->lock->registry;
+    struct rlk_counters *counters = reg->counters;
+    uint32_t again = atomic_load_explicit(&holder->reentries, memory_order_relaxed);
+
+    atomic_fetch_add_explicit(&counters->reentries,
+                              (uint32_t)(again - holder->counted_again),
+                              memory_order_relaxed);
+    holder->counted_again = again;
+    if (!holder->fast)
+        return;
+    struct rlk_passes *passes = &holder->owner->passes;
+    uint64_t entered = atomic_load_explicit(&passes->entered, memory_order_relaxed);
+    uint64_t left = atomic_load_explicit(&passes->left, memory_order_relaxed);
+    atomic_fetch_add_explicit(&counters->acquisitions, entered - passes->counted_entered,
+                              memory_order_relaxed);
+    atomic_fetch_add_explicit(&counters->local_handovers,
+                              entered - passes->counted_entered, memory_order_relaxed);
+    atomic_fetch_add_explicit(&counters->releases, left - passes->counted_left,
+                              memory_order_relaxed);
+    /* also when as many left as before: of one who left and was still in after all, what
+     * was taken over meanwhile is to be taken back */
+    rlk_histogram_fold(&reg->held, &passes->times->held, &passes->times->counted_held);
+    passes->counted_entered = entered;
+    passes->counted_left = left;
+}
+
 void rlk_holder_leave_locked(struct rlk_holder *holder)
 {
     struct rlk_thread *thread = holder->owner;
 
-    rlk_fastpath_count_locked(holder);
+    rlk_holder_count_locked(holder);
     if (holder->fast) {
         thread->fast = NULL;
         thread->fast_in = false;

@@ -16,6 +16,7 @@
 #include "base/random.h"
 #include "state/hold.h"
 #include "state/intent.h"
+#include "state/past.h"
 #include "state/thread.h"
 
 /* Counters of one client, relaxed; the order of rlock_stats_t. */
@@ -27,15 +28,6 @@ struct rlk_counters {
         refusals, script_loads, events, outages, outage_ns, burials;
 };
 #define RLK_COUNT(counter) atomic_fetch_add_explicit(&(counter), 1, memory_order_relaxed)
-
-/* The numbers of the last acquisitions that queued, or that were given up while they
- * might have. By them the grant of one that is long over is told from a forged one: a
- * server that lost data grants what its owner has had or given up. Each is used once. */
-enum { RLK_PAST_MAX = 1024 };
-struct rlk_past {
-    uint64_t numbers[RLK_PAST_MAX]; /* 0: none */
-    unsigned next;                  /* the oldest */
-};
 
 struct rlk_registry {
     /* immutable after init */
@@ -180,9 +172,6 @@ void rlk_queue_poll_locked(struct rlk_lock *lock);
 /* The server refuses the watchdog for good: whoever is queued asks himself, and is told
  * why. */
 void rlk_registry_ask_again_locked(struct rlk_registry *reg, int64_t now);
-
-/* This id is over; it has queued, or may have. */
-void rlk_registry_remember_locked(struct rlk_registry *reg, const struct rlk_id *id);
 
 /* Messages of the mailbox, which anybody may have sent. False: no id that this process
  * asks with, holds or still gives back; nothing was changed, and nothing is to be done,
