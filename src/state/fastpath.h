@@ -17,8 +17,8 @@
 
 #include "base/clock.h"
 #include "base/probe.h"
-#include "state/hold.h"
 #include "state/intent.h"
+#include "state/lock.h"
 #include "state/thread.h"
 
 /* The word: 0 closed; else bit 0, bit 1 if the hold is kept, and above them the number of

@@ -9,7 +9,7 @@
 #ifndef RLK_HANDOFF_H
 #define RLK_HANDOFF_H
 
-#include "state/hold.h"
+#include "state/lock.h"
 
 /* A thread unlocks the outermost level at `now` < D. True: it has left, and the hold
  * stays with this process; false: it is to be given back to the server (H4). The gate is

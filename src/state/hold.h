@@ -14,30 +14,18 @@
 #define RLK_HOLD_H
 
 #include "base/list.h"
-#include "base/recursion.h"
-#include "base/sync.h"
 #include "base/timer.h"
-#include "net/script.h"
+#include "state/holder.h"
+#include "state/kind.h"
+#include "state/op.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+struct rlk_lock;
 struct rlk_registry;
 struct rlk_thread;
-
-/* Beside the handle kinds of rlock.h: threads of rlock_waitfree, which never acquire. */
-enum { RLK_KIND_WATCH = 15, RLK_KIND_LIMIT = 16 };
-
-/* What the layers below the lock types must know about a kind. */
-struct rlk_kind {
-    rlock_type_t type;
-    char letter, read_letter; /* of ids; read_letter 0: it has no readers */
-    bool in_order; /* each waiting thread queues at the server on its own; else one does
-                      for all of the process */
-    enum rlk_script_id acquire, read, release, renew, cancel, refresh, downgrade;
-};
-extern const struct rlk_kind rlk_kinds[RLK_KIND_LIMIT];
 
 /* See doc/design/client.md, "States of a hold". */
 enum rlk_hold_state {
@@ -62,40 +50,6 @@ enum rlk_hold_event {
     RLK_ON_LOSS     /* the lease is over */
 };
 
-/* What a timer of the registry is embedded in. */
-enum rlk_timer_tag { RLK_TIMER_HOLD = 1, RLK_TIMER_LOCK, RLK_TIMER_LOOK };
-
-enum rlk_op_kind {
-    RLK_OP_NONE,
-    RLK_OP_RENEW,
-    RLK_OP_RELEASE,
-    RLK_OP_DOWNGRADE,
-    RLK_OP_REFRESH, /* of a lock, as the next */
-    RLK_OP_RENEW_READS,
-    RLK_OP_BURY /* of a process that is dead (peer_watch.h) */
-};
-
-/* A request of the watchdog in flight. */
-struct rlk_op {
-    struct rlk_list link;
-    struct rlk_hold *hold; /* that it is about, with a reference; NULL: a batch's */
-    enum rlk_op_kind kind;
-    bool asks;              /* RENEW: it asks who else wants the lock */
-    bool crowded;           /* it left in a burst of renewals */
-    int64_t sent, deadline; /* CLOCK_BOOTTIME ns */
-    int64_t quiet_since;    /* when something was last heard on its connection, as far as
-                               counted */
-    int64_t timeout;        /* ns */
-};
-
-/* What an event callback is still to be told about a hold. */
-enum rlk_news {
-    RLK_NEWS_AT_RISK = 1,
-    RLK_NEWS_SAFE = 2,
-    RLK_NEWS_LOST = 4,
-    RLK_NEWS_DIED = 8
-};
-
 /* How long threads of a process may pass a lock on among themselves while others wait for
  * it at the server. 0 in either: not at all. */
 struct rlk_handoff {
@@ -103,14 +57,6 @@ struct rlk_handoff {
     int64_t count;     /* sections */
     int64_t retain_ns; /* for how long it is kept when nobody wants it; 0: not */
     bool hears;        /* the mailbox is subscribed */
-};
-
-/* A request of the watchdog that names several holds of a lock. */
-struct rlk_batch {
-    struct rlk_op op;
-    bool with_text;          /* the next one is to bring the script's text */
-    struct rlk_hold **holds; /* in flight, each with a reference */
-    size_t count, size;
 };
 
 /* Why a hold was lost; loss_reason.c knows more than who finds it, and has the texts. */
@@ -127,31 +73,6 @@ enum rlk_loss {
     RLK_LOSS_ANOTHERS,
     RLK_LOSS_UNREADABLE,
     RLK_LOSS_MASK = 15 /* they fit into rlk_hold.loss */
-};
-
-/* What one thread has of a hold that it entered. Has a reference to it. */
-struct rlk_holder {
-    struct rlk_hold *hold;
-    struct rlk_list hold_link;    /* in hold->parts or residents; guarded by mu */
-    struct rlk_holder *next_news; /* in the registry's news; guarded by mu */
-    bool fencing;                 /* asked for a token */
-    bool claimed;     /* its thread is in, or knows that it was; guarded by mu */
-    bool resident;    /* its thread is outside (fastpath.h); guarded by mu */
-    bool fast;        /* it is owner->fast; guarded by mu */
-    bool keeps;       /* its handle keeps the lock; the owner's */
-    bool ended;       /* its section is over; guarded by mu */
-    uint8_t news;     /* enum rlk_news; guarded by mu */
-    bool news_awaits; /* it is in the registry's news, with a reference; guarded by mu */
-    _Atomic uint32_t reentries; /* counted by the owner alone */
-    uint32_t counted_again;     /* of these, in the statistics; guarded by mu */
-    _Atomic int64_t since; /* its thread is in from; written by the thread, which may come
-                              by the gate. Ended: for how long it was in, ns */
-
-    struct rlk_thread *owner; /* NULL: it has left. The rest is the owner's */
-    rlk_thread_t owner_thread;
-    struct rlk_list thread_link;
-    struct rlk_holder *next_of_thread; /* in the same bucket (thread_holds.h) */
-    struct rlk_recursion levels;       /* writes alone of a lock that has one mode */
 };
 
 /* What there is of a hold that threads pass on among themselves, or that is kept though
@@ -340,108 +261,6 @@ static inline uint64_t rlk_hold_token_end(const struct rlk_hold *hold)
     return hold->pass != &rlk_hold_no_pass ? hold->pass->token_end : hold->token;
 }
 
-/* A thread that waits for a lock; on its stack. Guarded by the registry's mu. */
-struct rlk_waiter {
-    struct rlk_list link;
-    struct rlk_thread *thread;
-    char letter;
-    bool robust;
-    uint32_t grant_ms;
-    long lease_ms;
-    int64_t since;     /* it has waited */
-    int64_t busy_at;   /* when it last saw another thread of this process in; 0 */
-    bool passed_on;    /* will take the lock from another thread of this process */
-    bool retakes;      /* may have what the process keeps */
-    bool counted;      /* in the statistics, as one that had to wait */
-    bool late;         /* it came back from its last sleep long after its deadline */
-    rlk_thread_t self; /* whom an event names */
-    struct rlk_holder *holder; /* it was let in by another thread */
-    /* of a reader: several may wait for the same */
-    struct rlk_hold *hold; /* that asks; NULL: it was let in, or is to ask anew */
-    unsigned asked;        /* what had been sent of it when this thread came */
-    bool failed;           /* it was not let in, for want of memory */
-};
-
-/* What there is of a lock while threads wait for it, or something of it is under way; and
- * of a read-write lock, while it is in use. Guarded by the registry's mu. */
-struct rlk_queue {
-    struct rlk_lock *lock;
-    unsigned users;          /* threads that got the lock, requests about its holds */
-    struct rlk_list asks;    /* holds that ask or are queued at the server, by link */
-    struct rlk_list tries;   /* holds that ask without queueing, likewise */
-    struct rlk_list waiters; /* FIFO of threads, the asker among them */
-    struct rlk_list readers; /* threads that wait to read */
-    struct rlk_list reads;   /* INSIDE to read, by link */
-    struct rlk_list leaving; /* whose release is under way: reads, and what was given up
-                                before it was entered */
-    struct rlk_hold *shared; /* the one of reads that threads may still join; or NULL */
-    struct rlk_waiter *requester; /* the one thread that asks, unless in_order */
-    struct rlk_waiter *woken;     /* for an IDLE hold, and on its way */
-    struct rlk_timer timer;       /* next refresh */
-    bool poll_again;              /* something happened while a refresh was in flight */
-    bool round_open;              /* the refresh in flight could not name all that wait */
-    bool going_on;       /* a hand-over that stopped half-way is to go on (T11); has a
-                            reference */
-    bool after_refresh;  /* as the refresh before said, which named those of its round */
-    bool op_goes_on;     /* the refresh in flight continues a hand-over */
-    bool channel_listed; /* in the registry's list of channel changes */
-    bool channel_joined; /* the subscriber's view */
-    bool foreign;        /* the newest answer saw a foreign holder */
-    uint64_t round;      /* of refreshes that together name all that wait */
-    int64_t pause;       /* ns, before a refresh that failed is repeated; 0: it did not */
-    struct rlk_cursor after;
-    struct rlk_batch refresh;
-    struct rlk_batch renewal;     /* of reads */
-    unsigned channel_wanted;      /* who wants Redisson's channel joined */
-    int trouble;                  /* why the asker has no answer now; 0: it has */
-    struct rlk_list channel_link; /* also of those that are kept for reuse */
-    int64_t trouble_since;
-    int64_t troubled_at;    /* when the last attempt that failed began */
-    int64_t reached_at;     /* when the server last said something about it; 0: not yet */
-    int64_t sent_to_ask_at; /* when one that waits was last told to ask himself */
-    uint64_t messages;      /* WATCH: counts messages, so that none is missed */
-};
-
-/* A name in use in this process: one per client, kind and name. Guarded by the registry's
- * mu, but for what is immutable. */
-struct rlk_lock {
-    /* immutable */
-    struct rlk_registry *registry;
-    uint32_t hash;
-    uint8_t kind;
-    uint8_t name_len;
-
-    uint8_t prefer; /* as the newest handle says */
-    bool releasing; /* a release is on its way: who waits already goes first */
-    struct rlk_lock *chain;
-    unsigned refs;
-    unsigned going; /* holds that are given back though nobody was in them */
-    struct rlk_list idle_link;
-    struct rlk_hold *current; /* INSIDE, exclusively */
-    struct rlk_queue *queue; /* &rlk_queue_none: nobody waits, and nothing is under way */
-    const struct rlk_thread *ending; /* it had the lock, and ends the process: nobody else
-                                        of it is let in any more */
-    struct rlk_id_key left;          /* the exclusive hold that was left last */
-    unsigned entered, entered_alone; /* how often, and that not to read */
-
-    char name[]; /* immutable; NUL-terminated */
-};
-
-/* An empty one, to be read by whoever has no other. A lock got by rlk_lock_get_locked has
- * its own until that reference is put. */
-extern const struct rlk_queue rlk_queue_none;
-
-static inline bool rlk_lock_has_queue(const struct rlk_lock *lock)
-{
-    return lock->queue != &rlk_queue_none;
-}
-
-/* The calling thread has taken the lock once. Of a read-write lock it says itself how. */
-static inline void rlk_holder_first_level(struct rlk_holder *holder)
-{
-    holder->levels.writes = !rlk_kinds[holder->hold->lock->kind].read_letter;
-}
-
 /* Functions that end in _locked need the registry's mu. Times are CLOCK_BOOTTIME ns. */
 
 /* A fresh hold in ASKING with one reference. NULL: out of memory. */
@@ -522,25 +341,9 @@ void rlk_hold_relet_locked(struct rlk_hold *hold, int64_t sent, int64_t ms);
 /* ASKING -> INSIDE, for the calling thread. */
 void rlk_hold_enter_locked(struct rlk_hold *hold, struct rlk_thread *thread, int64_t now);
 
-/* Another thread enters a hold that reads and is INSIDE. NULL: out of memory. The thread
- * links the part into its own list. */
-struct rlk_holder *rlk_holder_join_locked(struct rlk_hold *hold, bool fencing);
-
 /* IDLE, it is kept for so long; 0: it is not. */
 void rlk_hold_keep_locked(struct rlk_hold *hold, int64_t retain_ns);
 
-/* An empty one of a hold. */
-void rlk_holder_init(struct rlk_holder *holder, struct rlk_hold *hold);
-/* The part is the calling thread's. */
-void rlk_holder_own_locked(struct rlk_holder *holder, struct rlk_thread *thread,
-                           int64_t now);
-/* Its section ends, however: it goes into the statistics, and news tell of it as over. */
-void rlk_holder_end_section_locked(struct rlk_holder *holder, int64_t now);
-
-/* What its thread counted without the registry's mutex goes into the statistics. */
-void rlk_holder_count_locked(struct rlk_holder *holder);
-/* A thread has no part in the hold any more. The part is gone, and the hold may be. */
-void rlk_holder_leave_locked(struct rlk_holder *holder);
 /* Whether nobody is inside, or on the way to it. */
 bool rlk_hold_unused_locked(const struct rlk_hold *hold);
 
@@ -588,14 +391,9 @@ void rlk_hold_background_end_locked(struct rlk_hold *hold);
  * though nobody has it. */
 void rlk_hold_going_locked(struct rlk_hold *hold);
 
-/* Tells the event callback, of each thread inside; of one. Keeps the hold until it was
+/* Tells the event callback, of each thread inside. Keeps the hold until it was
  * told. */
 void rlk_hold_news_locked(struct rlk_hold *hold, unsigned news);
-void rlk_holder_news_locked(struct rlk_holder *holder, unsigned news);
-/* The next of them is being told. */
-struct rlk_holder *rlk_holder_next_news_locked(struct rlk_registry *reg);
-void rlk_holder_told_locked(struct rlk_holder *holder);
-
 /* INSIDE: whether a renewal may be sent. Those who read wait while one for their lock is
  * in flight: it names many of them, and is followed by one for the others. */
 bool rlk_hold_renewable_locked(const struct rlk_hold *hold);

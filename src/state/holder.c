@@ -11,6 +11,11 @@
 
 enum { FREE_HOLDERS_MAX = 64 /* kept for reuse, so that a pair allocates nothing */ };
 
+void rlk_holder_first_level(struct rlk_holder *holder)
+{
+    holder->levels.writes = !rlk_kinds[holder->hold->lock->kind].read_letter;
+}
+
 void rlk_holder_init(struct rlk_holder *holder, struct rlk_hold *hold)
 {
     memset(holder, 0, sizeof(*holder));

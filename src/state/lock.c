@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the process knows of one lock, and the registry's table of them; see hold.h.
+/* What the process knows of one lock, and the registry's table of them; see lock.h.
  * Thread: any. Locks: hold the registry's mu. Blocks: no. */
 #include "state/registry.h"
 

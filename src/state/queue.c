@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a lock has while threads wait for it or something of it is under way (hold.h).
+/* What a lock has while threads wait for it or something of it is under way (lock.h).
  * Thread: any. Locks: hold the registry's mu. Blocks: no. */
 #include "state/registry.h"
 

@@ -8,7 +8,7 @@
 #ifndef RLK_READSHARE_H
 #define RLK_READSHARE_H
 
-#include "state/hold.h"
+#include "state/lock.h"
 
 /* The calling thread, `self`, whose handle keeps the lock, joins those who read. False:
  * it is to ask. */

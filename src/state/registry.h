@@ -14,8 +14,8 @@
 #include "base/bell.h"
 #include "base/histogram.h"
 #include "base/random.h"
-#include "state/hold.h"
 #include "state/intent.h"
+#include "state/lock.h"
 #include "state/past.h"
 #include "state/thread.h"
 
@@ -131,43 +131,7 @@ static inline bool rlk_leader_pending_locked(const struct rlk_registry *reg)
  * told. */
 void rlk_registry_unlock(struct rlk_registry *reg);
 
-/* The lock of a name, made if need be, with one more reference. NULL: out of memory. */
-struct rlk_lock *rlk_lock_get_locked(struct rlk_registry *reg, int kind, const char *name,
-                                     size_t name_len);
-/* The same if it exists; no reference. */
-struct rlk_lock *rlk_lock_find_locked(struct rlk_registry *reg, int kind,
-                                      const char *name, size_t name_len);
-void rlk_lock_put_locked(struct rlk_lock *lock);
-/* One more such reference, of a lock that has its queue. */
-void rlk_lock_ref_locked(struct rlk_lock *lock);
-/* Gives back a reference by which the lock does not keep its queue. */
-void rlk_lock_unref_locked(struct rlk_lock *lock);
-
-/* Its queue, made if need be. False: out of memory. */
-bool rlk_queue_need_locked(struct rlk_lock *lock);
-/* Whether nothing needs it any more while the lock is in use. */
-bool rlk_queue_is_quiet(const struct rlk_lock *lock);
-void rlk_queue_end_locked(struct rlk_lock *lock);
-
 /* ---- polls and mail */
-
-/* Arms the refresh timer of a lock with a queued waiter, from an answer (T11). */
-void rlk_queue_answered_locked(struct rlk_lock *lock, int64_t sent, int64_t pttl_ms,
-                               unsigned flags);
-/* The same for the answer to one of several that wait: what is due earlier stays due. */
-void rlk_queue_joined_locked(struct rlk_lock *lock, int64_t sent, int64_t pttl_ms,
-                             unsigned flags);
-/* A hand-over that looked at as many waiters as it may is to go on at once behind
- * `after` (T11). From the head again is always right, only slower. */
-void rlk_queue_go_on_locked(struct rlk_lock *lock, struct rlk_cursor after);
-/* It was sent. */
-void rlk_queue_went_on_locked(struct rlk_lock *lock);
-/* The server could not be asked about the lock, or could again: what waiting threads
- * answer for at their deadline. */
-void rlk_queue_trouble_locked(struct rlk_lock *lock, int code, int64_t now);
-void rlk_queue_reached_locked(struct rlk_lock *lock, int64_t now);
-/* Refresh at once. */
-void rlk_queue_poll_locked(struct rlk_lock *lock);
 
 /* The server refuses the watchdog for good: whoever is queued asks himself, and is told
  * why. */
@@ -191,23 +155,6 @@ bool rlk_registry_wanted_locked(struct rlk_registry *reg, const struct rlk_id *i
 bool rlk_registry_lost_locked(struct rlk_registry *reg, const struct rlk_id *id,
                               const char *name, size_t name_len);
 
-/* ---- the local queue */
-
-/* If nobody here holds the lock or asks for it, the first waiter is to ask. Nothing where
- * everybody asks on his own (in_order). */
-void rlk_lock_promote_locked(struct rlk_lock *lock);
-
-/* The hold that asks to hold it exclusively, of a lock of which one at most does; or
- * NULL. */
-struct rlk_hold *rlk_lock_ask_locked(struct rlk_lock *lock);
-/* A hold that asks to read, with a renewed lease, and would do for another thread with an
- * id of this kind; or NULL. */
-struct rlk_hold *rlk_lock_read_ask_locked(struct rlk_lock *lock, char letter,
-                                          uint32_t grant_ms);
-/* Whether this process holds it, in any mode, as far as is known at `now`. Makes those
- * lost whose time is over. */
-bool rlk_lock_held_locked(struct rlk_lock *lock, int64_t now);
-
 /* Every lock with a queued waiter is refreshed at once (after a new subscription). */
 void rlk_registry_recheck_locked(struct rlk_registry *reg);
 /* Wakes a thread that sleeps with mu, once mu is dropped: woken under it, it would run
@@ -217,10 +164,4 @@ void rlk_registry_wake_locked(struct rlk_registry *reg, struct rlk_thread *threa
 void rlk_registry_wake_list_locked(struct rlk_registry *reg, struct rlk_list *waiters);
 /* Wakes all waiters (interrupt). */
 void rlk_registry_wake_all_locked(struct rlk_registry *reg);
-/* Wakes the threads that watch or ask for this lock. */
-void rlk_lock_wake_locked(struct rlk_lock *lock);
-
-/* Wishes to hear Redisson's channel of the lock: one more, one less. */
-void rlk_lock_channel_locked(struct rlk_lock *lock, bool want);
-
 #endif

@@ -2,6 +2,8 @@
 /* See thread_holds.h. */
 #include "state/thread_holds.h"
 
+#include "state/lock.h"
+
 #include <stdlib.h>
 
 enum { TABLE_FROM = 16 /* holds; fewer are found as fast in the list */ };
