@@ -150,7 +150,7 @@ START_TEST(gate_is_closed_by_whatever_decides)
     ck_assert(rlk_fastpath_enter(&threads[0]));
     switch (_i) {
     case 0:
-        rlk_registry_wanted_locked(&reg, &hold->id, "n", 1);
+        rlk_registry_recalled_locked(&reg, &hold->id, "n", 1);
         break;
     case 1:
         rlk_handoff_answered_locked(hold, now, RLK_WRITERS_WAIT);

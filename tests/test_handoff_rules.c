@@ -84,7 +84,7 @@ START_TEST(h4_what_is_not_passed_on_goes_back_to_the_server)
     if (why == OFF_COUNT)
         off.count = 0;
     hold->fixed = why == FIXED;
-    hold->owner_died = why == DIED;
+    hold->robust.owner_died = why == DIED;
     lock->queue->requester = why == ASKER ? &waiters[1] : NULL;
     lock->ending = why == ENDING ? &threads[0] : NULL;
     waiters[1].passed_on = why != NOT_TAKEN;
@@ -138,7 +138,7 @@ START_TEST(h3_it_may_be_entered_until_D)
 {
     enter("", 0);
     waits(1, 0);
-    hold->tells = true;
+    hold->contention.recall = true;
     ck_assert(unlocks(0));
     now = hold->end - 1;
     ck_assert(enters(1));
@@ -296,7 +296,7 @@ START_TEST(h6_it_counts_from_the_grant_not_from_the_news)
     enter("k", 0);
     waits(1, 5);
     now += 500 * MS;
-    rlk_handoff_wanted_locked(hold, now);
+    rlk_handoff_recalled_locked(hold, now);
     ck_assert(!unlocks(0));
 }
 END_TEST
@@ -310,7 +310,7 @@ START_TEST(h7_nobody_waits_as_the_server_would_tell)
     for (int i = 0; i < 3 * bound.count; i++) {
         ck_assert(goes_on());
     }
-    ck_assert(!hold->asks_others);
+    ck_assert(!hold->contention.ask);
 }
 END_TEST
 
@@ -321,10 +321,10 @@ START_TEST(h7_not_known_it_is_asked_in_time)
     waits(1, 0);
     now += 5 * MS - 1;
     ck_assert(goes_on());
-    ck_assert(!hold->asks_others);
+    ck_assert(!hold->contention.ask);
     now += 1;
     ck_assert(goes_on());
-    ck_assert(hold->asks_others && is_asked());
+    ck_assert(hold->contention.ask && is_asked());
     now += 5 * MS; /* not answered by its end: it ends */
     ck_assert(!unlocks(0));
 }
@@ -338,10 +338,10 @@ START_TEST(h7_who_unlocks_asks_when_the_budget_is_spent)
     waits(1, 5);
     ck_assert(!rlk_handoff_asks_locked(hold, bound, now + 10 * MS - 1));
     ck_assert(rlk_handoff_asks_locked(hold, bound, now + 10 * MS));
-    ck_assert(hold->asks_others);
-    hold->tells = true;
+    ck_assert(hold->contention.ask);
+    hold->contention.recall = true;
     ck_assert(!rlk_handoff_asks_locked(hold, bound, now + 10 * MS));
-    hold->others = true;
+    hold->contention.contended = true;
     ck_assert(!rlk_handoff_asks_locked(hold, bound, now + 10 * MS));
 }
 END_TEST
@@ -387,7 +387,7 @@ START_TEST(h7_yes_of_any_renewal_counts)
     enter("", 0);
     waits(1, 0);
     rlk_handoff_renewed_locked(hold, now, RLK_WRITERS_WAIT, false);
-    ck_assert(hold->others);
+    ck_assert(hold->contention.contended);
 }
 END_TEST
 
@@ -398,7 +398,7 @@ START_TEST(h7_yes_stays_yes)
     waits(1, 0);
     rlk_handoff_answered_locked(hold, now + 7 * MS, RLK_WRITERS_WAIT);
     rlk_handoff_answered_locked(hold, now + 8 * MS, RLK_WILL_TELL);
-    ck_assert(hold->others);
+    ck_assert(hold->contention.contended);
     now += 10 * MS;
     ck_assert(!unlocks(0));
 }
@@ -409,11 +409,11 @@ START_TEST(h7_the_server_may_be_told_to_tell_later)
 {
     enter("", 0);
     waits(1, 0);
-    ck_assert(!hold->tells);
+    ck_assert(!hold->contention.recall);
     rlk_handoff_answered_locked(hold, now, RLK_WILL_TELL);
     now += 500 * MS;
     ck_assert(unlocks(0));
-    ck_assert(!hold->asks_others);
+    ck_assert(!hold->contention.ask);
 }
 END_TEST
 
@@ -505,7 +505,7 @@ START_TEST(a_thread_is_told_of_the_risk_that_it_enters)
     enter("k", 0);
     waits(1, 0);
     ck_assert(unlocks(0));
-    hold->at_risk = true;
+    hold->lease.at_risk = true;
     ck_assert(enters(1));
     struct rlk_holder *holder = rlk_holder_next_news_locked(&reg);
     ck_assert_ptr_nonnull(holder);
@@ -526,7 +526,7 @@ START_TEST(h10_what_was_lost_while_it_was_idle_was_whole)
     ck_assert_int_gt(rlk_hold_release_until_locked(hold),
                      hold->end + INT64_C(3600) * 1000 * MS);
     rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now);
-    ck_assert(hold->whole);
+    ck_assert(hold->ending.whole);
 }
 END_TEST
 
@@ -539,7 +539,7 @@ START_TEST(h10_but_not_with_a_thread_inside)
     ck_assert(unlocks(0));
     ck_assert(rlk_fastpath_enter(&threads[0]));
     rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now);
-    ck_assert(!hold->whole);
+    ck_assert(!hold->ending.whole);
     rlk_holder_told_locked(rlk_holder_next_news_locked(&reg));
 }
 END_TEST
@@ -572,7 +572,7 @@ END_TEST
 
 static void wanted(const struct rlk_id *id)
 {
-    rlk_registry_wanted_locked(&reg, id, "n", 1);
+    rlk_registry_recalled_locked(&reg, id, "n", 1);
 }
 
 /* rule: K6 */
@@ -582,11 +582,11 @@ START_TEST(k6_wanted_is_of_the_id_that_it_names)
     struct rlk_id id = hold->id;
     id.acquisition++;
     wanted(&id);
-    ck_assert(!hold->others);
-    rlk_registry_wanted_locked(&reg, &hold->id, "m", 1);
-    ck_assert(!hold->others);
+    ck_assert(!hold->contention.contended);
+    rlk_registry_recalled_locked(&reg, &hold->id, "m", 1);
+    ck_assert(!hold->contention.contended);
     wanted(&hold->id);
-    ck_assert(hold->others);
+    ck_assert(hold->contention.contended);
 }
 END_TEST
 
@@ -599,7 +599,7 @@ START_TEST(k6_it_may_come_before_the_answer)
     wanted(&asks->id);
     rlk_hold_held_locked(asks, now, LEASE, 0);
     rlk_hold_enter_locked(asks, &threads[0], now);
-    ck_assert(asks->others);
+    ck_assert(asks->contention.contended);
     rlk_hold_put_locked(asks);
     hold = asks;
     waits(1, 5);
@@ -615,7 +615,7 @@ START_TEST(k6_but_a_new_id_is_another)
     rlk_hold_ask_locked(asks, &threads[0]);
     wanted(&asks->id);
     rlk_hold_rename_locked(asks, &threads[0]);
-    ck_assert(!asks->others);
+    ck_assert(!asks->contention.contended);
     rlk_hold_ask_end_locked(asks);
     rlk_hold_put_locked(asks);
 }
@@ -630,7 +630,7 @@ START_TEST(k6_an_idle_hold_that_a_thread_is_on_its_way_to_stays_within_its_budge
     wanted(&hold->id);
     ck_assert(!is_gone());
     ck_assert(enters(1));
-    ck_assert(hold->others);
+    ck_assert(hold->contention.contended);
 }
 END_TEST
 

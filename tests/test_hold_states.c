@@ -69,13 +69,13 @@ END_TEST
 START_TEST(an_event_that_ends_a_hold_leaves_it_to_its_caller_first)
 {
     enter("", 0);
-    int64_t budget_from = hold->budget_from;
+    int64_t budget_from = hold->budget.from;
     ck_assert_int_ne(budget_from, 0);
     for (int state = H; state <= K; state++) {
         is_in(state);
         rlk_hold_change_locked(hold, _i == 0 ? RLK_ON_RELEASE : RLK_ON_LOSS);
         ck_assert(!rlk_hold_is_live(hold) && !rlk_hold_is_background(hold));
-        hold->budget_from = budget_from;
+        hold->budget.from = budget_from;
     }
     as_before();
 }

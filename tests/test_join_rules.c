@@ -76,10 +76,10 @@ static struct rlk_hold *ask;
 
 static void close_for(int why)
 {
-    hold->others = why == OTHERS;
+    hold->contention.contended = why == OTHERS;
     if (why == NOT_TOLD)
-        hold->tells = false;
-    hold->doubted = why == DOUBTED;
+        hold->contention.recall = false;
+    hold->lease.doubted = why == DOUBTED;
     if (why == AT_RISK)
         now = hold->risk;
     if (why == LOCAL_WRITER)
@@ -133,10 +133,10 @@ START_TEST(k14_what_is_not_kept)
     if (_i == CLOSED_REASONS + 1)
         how.hears = false;
     if (_i == CLOSED_REASONS + 2)
-        hold->joins = 1;
+        hold->read.joins = 1;
     ck_assert(!leaves(0, how));
     ck_assert(!rlk_hold_is_retained(hold));
-    hold->joins = 0;
+    hold->read.joins = 0;
     reopen(_i);
 }
 END_TEST
@@ -147,12 +147,12 @@ START_TEST(k14_what_is_kept_is_nobodys)
     keep();
     ck_assert_uint_eq(reg.holds_now, 0);
     ck_assert(!rlk_registry_busy_locked(&reg));
-    ck_assert_uint_eq(reg.kept_count, 1);
-    ck_assert_ptr_eq(rlk_readshare_kept_locked(lock), hold);
+    ck_assert_uint_eq(reg.retained_count, 1);
+    ck_assert_ptr_eq(rlk_readshare_retained_locked(lock), hold);
     ck_assert(joins(1));
     ck_assert_uint_eq(reg.holds_now, 1);
-    ck_assert_uint_eq(reg.kept_count, 0);
-    ck_assert_ptr_null(rlk_readshare_kept_locked(lock));
+    ck_assert_uint_eq(reg.retained_count, 0);
+    ck_assert_ptr_null(rlk_readshare_retained_locked(lock));
 }
 END_TEST
 
@@ -160,9 +160,9 @@ END_TEST
 START_TEST(k14_so_many_are_kept_and_no_more)
 {
     enter_mode('r', "k", 0);
-    reg.kept_count = 1024;
+    reg.retained_count = 1024;
     ck_assert(!leaves(0, keeping));
-    reg.kept_count = 0;
+    reg.retained_count = 0;
 }
 END_TEST
 
@@ -183,7 +183,7 @@ START_TEST(k14_it_ends_when_nobody_has_used_it_for_so_long)
 {
     keep();
     now += keeping.retain_ns;
-    ck_assert(rlk_handoff_idle_due_locked(hold, now));
+    ck_assert(rlk_handoff_retained_due_locked(hold, now));
     ck_assert(rlk_list_empty(&lock->queue->reads));
 }
 END_TEST
@@ -217,7 +217,7 @@ END_TEST
 START_TEST(k15_wanted_ends_what_is_kept_at_once)
 {
     keep();
-    rlk_registry_wanted_locked(&reg, &hold->id, "n", 1);
+    rlk_registry_recalled_locked(&reg, &hold->id, "n", 1);
     ck_assert_int_eq(hold->state, RLK_HOLD_RELEASING);
     ck_assert(rlk_list_empty(&lock->queue->reads));
     ck_assert(!joins(1));
@@ -229,7 +229,7 @@ START_TEST(k15_while_threads_read_nobody_joins_any_more)
 {
     enter_mode('r', "k", 0);
     ck_assert(joins(1));
-    rlk_registry_wanted_locked(&reg, &hold->id, "n", 1);
+    rlk_registry_recalled_locked(&reg, &hold->id, "n", 1);
     ck_assert_int_eq(hold->state, RLK_HOLD_HELD);
     ck_assert(!joins(2));
     ck_assert(!leaves(0, keeping));
@@ -243,7 +243,7 @@ START_TEST(k15_for_another_id_it_is_not)
     keep();
     struct rlk_id id = hold->id;
     id.acquisition++;
-    rlk_registry_wanted_locked(&reg, &id, "n", 1);
+    rlk_registry_recalled_locked(&reg, &id, "n", 1);
     ck_assert(rlk_hold_is_retained(hold) && joins(1));
 }
 END_TEST
@@ -261,8 +261,8 @@ START_TEST(k15_it_is_about_all_of_the_process)
     ask->reading = true;
     rlk_hold_ask_locked(ask, &threads[2]);
     /* it names any of them, and be it one that goes */
-    rlk_registry_wanted_locked(&reg, _i ? &hold->id : &first->id, "n", 1);
-    ck_assert(hold->others && ask->others);
+    rlk_registry_recalled_locked(&reg, _i ? &hold->id : &first->id, "n", 1);
+    ck_assert(hold->contention.contended && ask->contention.contended);
     rlk_hold_ask_end_locked(ask);
     rlk_hold_put_locked(ask);
 }
@@ -276,8 +276,8 @@ START_TEST(k14_an_answer_says_so_too)
                                       RLK_READERS_WAIT | RLK_WILL_TELL };
     keep();
     rlk_handoff_answered_locked(hold, now, flags[_i]);
-    ck_assert_int_eq(hold->others, _i < 2);
-    ck_assert_int_eq(rlk_handoff_idle_due_locked(hold, now), _i < 2);
+    ck_assert_int_eq(hold->contention.contended, _i < 2);
+    ck_assert_int_eq(rlk_handoff_retained_due_locked(hold, now), _i < 2);
 }
 END_TEST
 
@@ -294,7 +294,7 @@ END_TEST
 START_TEST(k14_who_did_not_ask_to_be_told_will_not_be)
 {
     enter_mode('r', "", RLK_WILL_TELL);
-    ck_assert(!hold->tells);
+    ck_assert(!hold->contention.recall);
     rlk_handoff_answered_locked(hold, now, RLK_WILL_TELL);
     ck_assert(!joins(1));
 }
@@ -367,7 +367,7 @@ START_TEST(w25_nor_by_one_who_is_on_his_way)
     enter_mode('w', "k", 0);
     waits(1, 0);
     ck_assert(leaves(0, keeping) && rlk_hold_is_retained(hold)); /* woken */
-    rlk_registry_wanted_locked(&reg, &hold->id, "n", 1);
+    rlk_registry_recalled_locked(&reg, &hold->id, "n", 1);
     ck_assert(!takes(1, &spent));
     ck_assert_ptr_eq(spent, hold);
 }
@@ -421,12 +421,12 @@ START_TEST(h11_downgraded_it_keeps_its_own)
     answered(1001, 999, true);
     ck_assert(leaves(0, keeping) && takes(0, &spent));
     ck_assert_uint_eq(hold->token, 1001);
-    hold->asks_tokens = true;
+    hold->tokens.ask = true;
     rlk_hold_downgrade_locked(hold);
-    ck_assert(!hold->asks_tokens); /* nobody would answer that */
-    answered(1000, 0, false);      /* from before it was told */
+    ck_assert(!hold->tokens.ask); /* nobody would answer that */
+    answered(1000, 0, false);     /* from before it was told */
     ck_assert_uint_eq(hold->token, 1001);
-    hold->downgrading = false;
+    hold->server.downgrade = false;
     answered(1001, 0, false);
     ck_assert_uint_eq(hold->token, 1001);
     answered(1000, 0, false); /* and one that is late */

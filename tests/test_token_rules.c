@@ -135,13 +135,13 @@ START_TEST(h11_the_first_block_is_asked_for_by_who_would_pass_it_on)
 {
     enter_fenced("k", 0, FIRST);
     ck_assert(rlk_handoff_asks_locked(hold, keeping, now)); /* would be kept */
-    ck_assert(hold->asks_tokens);
-    hold->asks_tokens = false;
+    ck_assert(hold->tokens.ask);
+    hold->tokens.ask = false;
     ck_assert(!rlk_handoff_asks_locked(hold, bound, now)); /* would go */
     waits(1, 1);
     ck_assert(rlk_handoff_asks_locked(hold, bound, now));
-    answered(FIRST + 7, 3, hold->asks_tokens);
-    ck_assert(!hold->asks_tokens);
+    answered(FIRST + 7, 3, hold->tokens.ask);
+    ck_assert(!hold->tokens.ask);
     ck_assert_uint_eq(hold->token, FIRST);
     ck_assert(unlocks(0));
     ck_assert_uint_eq(hold->token, FIRST + 7);
@@ -157,7 +157,7 @@ START_TEST(h11_who_gets_no_block_gives_it_back)
     waits(1, 1);
     ck_assert(rlk_handoff_asks_locked(hold, bound, now));
     answered(FIRST, 0, true);
-    ck_assert(!hold->asks_tokens);
+    ck_assert(!hold->tokens.ask);
     ck_assert_uint_eq(hold->token, FIRST);
     ck_assert(!unlocks(0));
 }
@@ -173,13 +173,13 @@ START_TEST(h11_more_are_asked_for_at_the_end_by_who_would_pass_it_on)
     ck_assert(!rlk_handoff_asks_locked(hold, keeping, now));
     goes_to(LAST);
     ck_assert(rlk_handoff_asks_locked(hold, keeping, now)); /* would be kept */
-    ck_assert(hold->asks_tokens);
-    hold->asks_tokens = false;
+    ck_assert(hold->tokens.ask);
+    hold->tokens.ask = false;
     ck_assert(!rlk_handoff_asks_locked(hold, bound, now)); /* would go */
     waits(1, 1);
     ck_assert(rlk_handoff_asks_locked(hold, bound, now));
-    answered(LATER, BLOCK, hold->asks_tokens);
-    ck_assert(!hold->asks_tokens);
+    answered(LATER, BLOCK, hold->tokens.ask);
+    ck_assert(!hold->tokens.ask);
     ck_assert(unlocks(0));
     ck_assert_uint_eq(hold->token, LATER);
     ck_assert_uint_eq(hold->pass->token_end, LATER + BLOCK - 1);
@@ -193,9 +193,9 @@ START_TEST(h11_nor_are_they_when_others_have_waited_for_long)
     waits(1, 1);
     ck_assert(rlk_handoff_asks_locked(hold, bound, now));
     now += 10 * MS;
-    hold->asks_tokens = false;
+    hold->tokens.ask = false;
     ck_assert(!rlk_handoff_asks_locked(hold, bound, now));
-    ck_assert(!hold->asks_tokens);
+    ck_assert(!hold->tokens.ask);
 }
 END_TEST
 
@@ -205,22 +205,22 @@ START_TEST(h11_the_watchdog_fetches_them_when_three_quarters_are_used)
     enter_with_block();
     ck_assert(keeps());
     hold->token = LAST - BLOCK / 4 - 1;
-    ck_assert(!is_asked() && !hold->asks_tokens);
+    ck_assert(!is_asked() && !hold->tokens.ask);
     ck_assert(rlk_fastpath_enter(&threads[0]));
     ck_assert(!rlk_fastpath_leave(&threads[0])); /* it is to be said */
     ck_assert(keeps());
-    ck_assert(is_asked() && hold->asks_tokens);
+    ck_assert(is_asked() && hold->tokens.ask);
     ck_assert(rlk_fastpath_enter(&threads[0]));
     ck_assert(rlk_fastpath_leave(&threads[0])); /* once */
-    hold->asks_others = false;
-    answered(LATER, BLOCK, hold->asks_tokens);
-    ck_assert(!hold->asks_tokens);
+    hold->contention.ask = false;
+    answered(LATER, BLOCK, hold->tokens.ask);
+    ck_assert(!hold->tokens.ask);
     ck_assert_uint_eq(hold->token, LAST - BLOCK / 4 + 1); /* the block goes on */
     hold->token = LAST - 1;
     ck_assert(rlk_fastpath_enter(&threads[0]));
     ck_assert(!rlk_fastpath_leave(&threads[0]));
     ck_assert(keeps());
-    ck_assert(!hold->asks_tokens);
+    ck_assert(!hold->tokens.ask);
     ck_assert(rlk_fastpath_enter(&threads[0]));
     ck_assert_uint_eq(hold->token, LATER);
     ck_assert(rlk_fastpath_leave(&threads[0]));
@@ -237,7 +237,7 @@ START_TEST(h11_nor_before_the_end_of_a_block_that_is_not_full)
     hold->token = LAST - 3;
     ck_assert(rlk_fastpath_enter(&threads[0]));
     ck_assert(rlk_fastpath_leave(&threads[0]));
-    ck_assert(!is_asked() && !hold->asks_tokens);
+    ck_assert(!is_asked() && !hold->tokens.ask);
     ck_assert(rlk_fastpath_enter(&threads[0]));
     ck_assert_uint_eq(hold->token, LAST - 1); /* the last */
     ck_assert(!rlk_fastpath_leave(&threads[0]));
@@ -291,13 +291,13 @@ START_TEST(h11_what_is_asked_for_is_not_forgotten)
     ck_assert(rlk_fastpath_enter(&threads[0]));
     ck_assert(!rlk_fastpath_leave(&threads[0]));
     ck_assert(keeps());
-    ck_assert(is_asked() && hold->asks_tokens);
+    ck_assert(is_asked() && hold->tokens.ask);
     answered(FIRST, 0, false);
     rlk_handoff_answered_locked(hold, now, RLK_WILL_TELL);
-    ck_assert(hold->asks_tokens && hold->asks_others);
+    ck_assert(hold->tokens.ask && hold->contention.ask);
     answered(LATER, BLOCK, true);
     rlk_handoff_answered_locked(hold, now, RLK_WILL_TELL);
-    ck_assert(!hold->asks_tokens && !hold->asks_others);
+    ck_assert(!hold->tokens.ask && !hold->contention.ask);
 }
 END_TEST
 
@@ -306,11 +306,11 @@ END_TEST
 START_TEST(h11_a_block_denies_no_message)
 {
     enter_fenced("k", 0, FIRST);
-    hold->token_heard = true;
+    hold->tokens.by_message = true;
     ck_assert(rlk_handoff_asks_locked(hold, keeping, now));
     answered(LATER, BLOCK, true);
     ck_assert_uint_eq(hold->token, FIRST);
-    ck_assert(!hold->others);
+    ck_assert(!hold->contention.contended);
     ck_assert(keeps());
     ck_assert(takes_again());
     ck_assert_uint_eq(hold->token, LATER);
@@ -323,7 +323,7 @@ START_TEST(h11_a_token_that_a_message_made_up_is_put_right)
 {
     uint64_t said = _i == 0 ? FIRST - 1000 : LATER;
     enter_fenced("k", 0, said);
-    hold->token_heard = true;
+    hold->tokens.by_message = true;
     if (_i == 0)
         ck_assert(rlk_hold_pass_locked(hold));
     answered(FIRST, 0, false);
@@ -339,9 +339,9 @@ END_TEST
 START_TEST(h11_one_that_an_answer_confirms_is_not_denied)
 {
     enter_fenced("k", 0, FIRST);
-    hold->token_heard = true;
+    hold->tokens.by_message = true;
     answered(FIRST, 0, false);
-    ck_assert(!hold->token_heard);
+    ck_assert(!hold->tokens.by_message);
     answered(LATER, BLOCK, true);
     ck_assert(keeps());
     ck_assert(takes_again());

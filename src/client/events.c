@@ -114,7 +114,7 @@ struct told {
 static int64_t lasted(const struct rlk_holder *holder, int64_t now)
 {
     if (holder->ended)
-        return holder->since;
+        return holder->lasted;
     if (holder->resident || !holder->owner)
         return 0;
     return now > holder->since ? now - holder->since : 0;
@@ -148,8 +148,8 @@ static bool next_news(struct rlk_registry *reg, struct told *ret_told)
     ret_told->cause = RLK_LOSS_NONE;
     ret_told->cause_ms = 0;
     if (holder->news & RLK_NEWS_LOST) {
-        ret_told->cause = hold->loss;
-        ret_told->cause_ms = hold->cause_ms;
+        ret_told->cause = hold->ending.loss;
+        ret_told->cause_ms = hold->ending.cause_ms;
     } else if (inside) {
         ret_told->cause =
             rlk_loss_reason_of_locked(hold, RLK_LOSS_ENDED, now, &ret_told->cause_ms);
@@ -213,18 +213,17 @@ static bool tell_holder(struct rlock_client *client, struct told *told)
 
 /* Of a process of this host that was found dead. Of its locks there is a line in the log
  * (recovery.c). */
-static bool tell_obituary(struct rlock_client *client,
-                          const struct rlk_death_event *obituary)
+static bool tell_death(struct rlock_client *client, const struct rlk_death_event *death)
 {
-    char reason[RLK_CAUSE_SIZE + sizeof(obituary->program)];
+    char reason[RLK_CAUSE_SIZE + sizeof(death->program)];
     rlock_event_t event = { .kind = RLOCK_EVENT_OWNER_DIED,
-                            .type = obituary->type,
-                            .mode = obituary->mode,
-                            .name = obituary->name,
+                            .type = death->type,
+                            .mode = death->mode,
+                            .name = death->name,
                             .reason = reason };
 
     snprintf(reason, sizeof(reason), "process %ld (%s) of this host died with it",
-             obituary->pid, obituary->program);
+             death->pid, death->program);
     return tell(client, &event);
 }
 
@@ -234,13 +233,12 @@ static bool tell_obituaries(struct rlock_client *client)
 
     while (go_on) {
         rlk_registry_lock(&client->registry);
-        struct rlk_death_event *obituary =
-            rlk_awaited_next_death_locked(&client->registry);
+        struct rlk_death_event *death = rlk_awaited_next_death_locked(&client->registry);
         rlk_registry_unlock(&client->registry);
-        if (!obituary)
+        if (!death)
             break;
-        go_on = tell_obituary(client, obituary);
-        free(obituary);
+        go_on = tell_death(client, death);
+        free(death);
     }
     return go_on;
 }

@@ -506,7 +506,7 @@ void rlk_peer_watch_start(struct rlock_client *client,
     deaths->inotify_fd = -1;
     deaths->look_at = deaths->check_at = RLK_NEVER;
     deaths->on = deaths->begin = client->guard.dir[0] != '\0';
-    client->registry.buries = deaths->on;
+    client->registry.recovers = deaths->on;
     client->registry.looks = deaths->on && client->config.guard == RLOCK_GUARD_ALWAYS;
 }
 

@@ -409,17 +409,16 @@ int64_t rlk_recovery_step(struct rlock_client *client, int64_t now, bool *ret_wa
 static void mourn_locked(struct rlk_registry *reg, const struct corpse *corpse,
                          const struct job *job)
 {
-    struct rlk_death_event *obituary =
-        calloc(1, sizeof(*obituary) + (size_t)job->name_len + 1);
+    struct rlk_death_event *death = calloc(1, sizeof(*death) + (size_t)job->name_len + 1);
 
-    if (!obituary)
+    if (!death)
         return;
-    obituary->type = rlk_kinds[job->kind].type;
-    obituary->mode = job->reading ? RLOCK_MODE_READ : RLOCK_MODE_EXCLUSIVE;
-    obituary->pid = corpse->head.pid;
-    snprintf(obituary->program, sizeof(obituary->program), "%s", corpse->head.program);
-    memcpy(obituary->name, job->name, (size_t)job->name_len + 1);
-    rlk_awaited_death_locked(reg, obituary);
+    death->type = rlk_kinds[job->kind].type;
+    death->mode = job->reading ? RLOCK_MODE_READ : RLOCK_MODE_EXCLUSIVE;
+    death->pid = corpse->head.pid;
+    snprintf(death->program, sizeof(death->program), "%s", corpse->head.program);
+    memcpy(death->name, job->name, (size_t)job->name_len + 1);
+    rlk_awaited_death_locked(reg, death);
 }
 
 /* The hand-over looked at as many waiters as it may: this client's polls go on. */

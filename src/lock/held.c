@@ -38,7 +38,7 @@ void rlk_held_consistent(struct rlk_hold *hold)
 
     /* it may be lost just now, and its release look at it; and as rlk_release_drain */
     rlk_sync_mutex_lock(&reg->mu);
-    hold->owner_died = false;
+    hold->robust.owner_died = false;
     rlk_sync_mutex_unlock(&reg->mu);
 }
 
@@ -104,7 +104,7 @@ int rlk_held_unshare(struct rlk_holder *holder, long lease_ms, bool *ret_alone)
     if (until > hold->end)
         until = hold->end;
     rlk_registry_lock(reg);
-    *ret_alone = hold->joins == 0 && hold->holders.next == hold->holders.prev;
+    *ret_alone = hold->read.joins == 0 && hold->holders.next == hold->holders.prev;
     if (*ret_alone) {
         if (lock->queue->shared == hold)
             lock->queue->shared = NULL; /* nobody joins it any more */
@@ -213,7 +213,7 @@ int rlk_held_downgrade(struct rlk_holder *holder)
     if (!rlk_hold_is_live(hold)) {
         rc = ESTALE;
     } else if (answer.outcome == RLK_DONE) {
-        hold->downgrading = false;
+        hold->server.downgrade = false;
         if (!hold->fixed)
             rlk_hold_confirm_locked(hold, answer.sent, answer.fate.remaining_ms);
     } else {

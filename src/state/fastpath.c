@@ -9,14 +9,14 @@
 #include <assert.h>
 #include <stdlib.h>
 
-void rlk_fastpath_open_locked(struct rlk_hold *hold, bool kept)
+void rlk_fastpath_open_locked(struct rlk_hold *hold, bool retained)
 {
     assert(rlk_hold_is_retained(hold) && hold->pass != &rlk_hold_no_pass &&
            hold->pass->fastpath == 0);
     rlk_list_append(&hold->lock->registry->fastpaths, &hold->pass->fastpath_link);
     atomic_store_explicit(&hold->pass->fastpath,
-                          kept ? RLK_FASTPATH_OPEN | RLK_FASTPATH_KEPT
-                               : RLK_FASTPATH_OPEN,
+                          retained ? RLK_FASTPATH_OPEN | RLK_FASTPATH_RETAINED
+                                   : RLK_FASTPATH_OPEN,
                           memory_order_release);
 }
 
@@ -40,7 +40,7 @@ void rlk_fastpath_close_locked(struct rlk_hold *hold)
         holder->resident = false;
         holder->claimed = true;
         rlk_hold_change_locked(hold, RLK_ON_FOUND);
-        /* which the server was not told of (H8) */
+        /* the server was not told of this section (H8) */
         if (hold->pass->entered_at <= hold->proof_sent)
             hold->pass->entered_at = hold->proof_sent + 1;
         rlk_hold_schedule_locked(hold);
@@ -61,7 +61,7 @@ void rlk_fastpath_prepare(struct rlk_thread *thread)
         thread->passes.times = calloc(1, sizeof(*thread->passes.times));
 }
 
-void rlk_fastpath_step_out_locked(struct rlk_holder *holder, bool keeps)
+void rlk_fastpath_step_out_locked(struct rlk_holder *holder, bool retains)
 {
     struct rlk_thread *thread = holder->owner;
     struct rlk_hold *hold = holder->hold;
@@ -74,11 +74,11 @@ void rlk_fastpath_step_out_locked(struct rlk_holder *holder, bool keeps)
     rlk_list_remove(&holder->hold_link);
     rlk_list_append(&hold->pass->residents, &holder->hold_link);
     holder->resident = true;
-    holder->keeps = keeps;
+    holder->retains = retains;
     holder->claimed = holder->ended = false;
-    rlk_holder_first_level(holder); /* as soon as it is inside again */
+    rlk_holder_first_level(holder); /* its level when it enters again */
     rlk_holder_count_locked(holder);
-    if (!thread->fast) /* perhaps of another client: with a longest section of its own */
+    if (!thread->fast) /* the last one may be of another client */
         rlk_histogram_set(&thread->passes.times->held.max_ns, 0);
     thread->fast = holder;
     holder->fast = true;

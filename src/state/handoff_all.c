@@ -13,18 +13,18 @@ void rlk_handoff_end_all_locked(struct rlk_registry *reg, int64_t now)
     rlk_fastpath_close_all_locked(reg);
     for (size_t i = 0; i < reg->table_size; i++)
         for (struct rlk_lock *lock = reg->table[i]; lock; lock = lock->chain) {
-            struct rlk_hold *kept;
+            struct rlk_hold *read;
             if (lock->current && rlk_hold_is_retained(lock->current))
                 rlk_hold_end_unused_locked(lock->current, now);
-            while ((kept = rlk_readshare_kept_locked(lock)) != NULL)
-                rlk_hold_end_unused_locked(kept, now);
+            while ((read = rlk_readshare_retained_locked(lock)) != NULL)
+                rlk_hold_end_unused_locked(read, now);
         }
 }
 
-/* What it is asked for may be out of date. */
+/* What the process knows of contention may be out of date. */
 static void ask_soon(struct rlk_hold *hold)
 {
-    hold->asks_others = true;
+    hold->contention.ask = true;
     rlk_hold_schedule_locked(hold);
 }
 
@@ -35,7 +35,7 @@ void rlk_handoff_ask_all_locked(struct rlk_registry *reg)
         for (struct rlk_lock *lock = reg->table[i]; lock; lock = lock->chain) {
             if (lock->current && rlk_hold_is_retained(lock->current))
                 ask_soon(lock->current);
-            if (lock->queue->shared && lock->queue->shared->tells)
+            if (lock->queue->shared && lock->queue->shared->contention.recall)
                 ask_soon(lock->queue->shared);
         }
 }

@@ -1,27 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the server says of who else wants a hold, and what is due for a retained one. See
+/* Who else wants a hold, as the server says, and what is due for a retained one. See
  * handoff.h. Thread: any. Locks: hold the registry's mu. Blocks: no. */
 #include "state/handoff.h"
 
 #include "state/fastpath.h"
 #include "state/registry.h"
 
-enum { CLEAN_MS = 5 /* so long nobody has been inside before the server hears of it */ };
+enum {
+    CLEAN_MS = 5 /* a hold is unused for so long before the server hears of it (K11) */
+};
 
 void rlk_handoff_answered_locked(struct rlk_hold *hold, int64_t sent, unsigned flags)
 {
     /* rule: H7 */
-    hold->asks_others = hold->asks_tokens; /* since that request left */
-    if (rlk_hold_hears_telling(hold, flags))
-        hold->tells = true;
-    if (rlk_hold_hears_others(hold, flags))
-        hold->others = true; /* for this id, for good */
-    if (hold->others) {
+    hold->contention.ask =
+        hold->tokens.ask; /* these may be due since that request left */
+    if (rlk_hold_says_recall(hold, flags))
+        hold->contention.recall = true;
+    if (rlk_hold_says_contended(hold, flags))
+        hold->contention.contended = true; /* for as long as this id lives */
+    if (hold->contention.contended) {
         rlk_fastpath_close_locked(hold);
         return;
     }
-    hold->budget_from = sent;
-    hold->sections = 0;
+    hold->budget.from = sent;
+    hold->budget.sections = 0;
 }
 
 void rlk_handoff_renewed_locked(struct rlk_hold *hold, int64_t sent, unsigned flags,
@@ -32,43 +35,45 @@ void rlk_handoff_renewed_locked(struct rlk_hold *hold, int64_t sent, unsigned fl
         rlk_handoff_answered_locked(hold, sent, flags);
 }
 
-void rlk_handoff_wanted_locked(struct rlk_hold *hold, int64_t now)
+void rlk_handoff_recalled_locked(struct rlk_hold *hold, int64_t now)
 {
     /* rule: K6 */
-    /* of an id that still asks, too: it may come before the answer */
-    hold->others = true;
-    rlk_fastpath_close_locked(hold); /* sections are counted from now on */
+    /* of a REQUESTED hold, too: the recall may come before the answer */
+    hold->contention.contended = true;
+    rlk_fastpath_close_locked(hold); /* each section counts from now on */
     if (rlk_hold_is_retained(hold) && !hold->lock->queue->woken)
         rlk_hold_end_unused_locked(hold, now);
 }
 
-bool rlk_handoff_idle_due_locked(struct rlk_hold *hold, int64_t now)
+bool rlk_handoff_retained_due_locked(struct rlk_hold *hold, int64_t now)
 {
     /* rule: K9 */
-    if (hold->pass->retain_ns == 0 || !rlk_fastpath_is_idle(hold) ||
-        (!hold->others && now < rlk_hold_retained_until(hold) && now < hold->risk))
+    if (hold->pass->retain_ns == 0 || !rlk_fastpath_is_empty(hold) ||
+        (!hold->contention.contended && now < rlk_hold_retained_until(hold) &&
+         now < hold->risk))
         return false;
-    rlk_hold_end_unused_locked(hold,
-                               now); /* unless somebody comes by the gate just now */
+    /* unless a thread enters by the fast path just now */
+    rlk_hold_end_unused_locked(hold, now);
     return !rlk_hold_is_live(hold);
 }
 
-bool rlk_handoff_cleans_locked(struct rlk_hold *hold, int64_t now)
+bool rlk_handoff_clears_mark_locked(struct rlk_hold *hold, int64_t now)
 {
     /* rule: K11 */
-    if (!hold->cleaned && hold->pass->retain_ns > 0 && rlk_id_robust(&hold->id) &&
+    if (!hold->robust.mark_cleared && hold->pass->retain_ns > 0 &&
+        rlk_id_robust(&hold->id) &&
         now - hold->pass->used_at >= CLEAN_MS * RLK_NS_PER_MS) {
-        rlk_fastpath_close_locked(hold); /* which finds who has come by it */
-        hold->cleaned = rlk_hold_is_retained(hold);
+        rlk_fastpath_close_locked(hold); /* which finds a thread inside */
+        hold->robust.mark_cleared = rlk_hold_is_retained(hold);
     }
-    return hold->cleaned;
+    return hold->robust.mark_cleared;
 }
 
-void rlk_handoff_answered_idle_locked(struct rlk_hold *hold)
+void rlk_handoff_answered_retained_locked(struct rlk_hold *hold)
 {
     /* rule: K5 */
     int64_t risk = hold->end - hold->id.grant_ms * RLK_NS_PER_MS / 3;
-    if (hold->pass->retain_ns > 0 && !hold->at_risk && rlk_fastpath_is_idle(hold) &&
-        risk > hold->risk)
+    if (hold->pass->retain_ns > 0 && !hold->lease.at_risk &&
+        rlk_fastpath_is_empty(hold) && risk > hold->risk)
         hold->risk = risk;
 }

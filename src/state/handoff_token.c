@@ -15,10 +15,9 @@ bool rlk_handoff_has_token(const struct rlk_hold *hold)
 }
 
 /* rule: H11 */
-/* Nobody is inside, and has_token. The next section's token is the one after hold->token.
- * A block that is not full says that they are used as fast as the server's clock goes on:
- * then two who ask share what there is, and who unlocks is the one who needs it.
- */
+/* A block that is not full says that tokens are used as fast as the server's clock goes
+ * on. Then the watchdog and a thread that unlocks should not both ask: they would share
+ * what there is, and the thread needs it. So nothing is asked for ahead of time. */
 void rlk_handoff_ready_token(struct rlk_hold *hold)
 {
     if (!rlk_hold_is_fenced(hold) || hold->token < hold->pass->token_end)
@@ -32,7 +31,6 @@ void rlk_handoff_ready_token(struct rlk_hold *hold)
 }
 
 /* rule: H11 */
-/* More are fetched in time, if the block is nearly used. */
 void rlk_handoff_fetch_tokens(struct rlk_hold *hold)
 {
     if (!rlk_hold_is_fenced(hold) ||
@@ -41,34 +39,34 @@ void rlk_handoff_fetch_tokens(struct rlk_hold *hold)
     hold->pass->token_spare = 0;
     if (hold->pass->token_more != 0)
         return;
-    hold->asks_tokens = hold->asks_others = true;
+    hold->tokens.ask = hold->contention.ask = true;
     rlk_hold_schedule_locked(hold);
 }
 
 void rlk_handoff_tokens_locked(struct rlk_hold *hold, const struct rlk_fate *fate,
                                bool asked)
 {
-    bool heard = hold->token_heard;
+    bool heard = hold->tokens.by_message;
     uint64_t first = fate->token;
     unsigned count = fate->token_count;
 
     /* rule: T12, H11 */
     if (asked)
-        hold->asks_tokens = false;
-    /* a writer who reads now keeps the token of his section, which the server was told;
-     * an answer may be from before that */
+        hold->tokens.ask = false;
+    /* a writer that reads now keeps the token of its section, which the server was told;
+     * an answer may be from before */
     if (first == 0 || (hold->reading && hold->id.letter == 'W'))
         return;
-    hold->token_heard = false;
+    hold->tokens.by_message = false;
     if (!rlk_hold_has_block(hold) || (heard && count == 0)) {
-        /* over that of a message (T12), which no section but this one can have used: none
-         * follows before an answer has given more */
+        /* in place of a message's token (T12), which only this section can have used: no
+         * other one begins before an answer has given more tokens */
         hold->token = first;
         if (hold->pass != &rlk_hold_no_pass)
             hold->pass->token_end = first;
     } else if (count > 0 && first > rlk_hold_token_end(hold) &&
                first > hold->pass->token_more && rlk_hold_pass_locked(hold)) {
-        hold->pass->token_more = first; /* else it is late */
+        hold->pass->token_more = first; /* else the answer is late */
         hold->pass->token_more_count = (uint16_t)count;
     }
 }

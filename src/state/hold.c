@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of a hold: see hold.h. All of it under the mutex of its registry, so that one
- * critical section looks, chooses and changes. Thread: any. Nothing here blocks or talks
- * to a network. */
+/* The states of a hold, its id, references and memory; see hold.h. Thread: any. Locks:
+ * hold the registry's mu. Blocks: no. */
 #include "state/hold.h"
 
 #include "state/registry.h"
@@ -10,12 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* what a held lock costs (doc/PERFORMANCE.md): with malloc's own 8, a multiple of 16 */
+/* The cost of a held lock (doc/PERFORMANCE.md): with malloc's own 8 bytes, a multiple
+ * of 16. */
 _Static_assert(sizeof(struct rlk_hold) <= 328, "more than 512 bytes per held lock");
 
 enum { FREE_HOLDS_MAX = 64 /* kept for reuse, so that a pair allocates nothing */ };
 
-/* ---- states: doc/design/client.md, "States of a hold", has the same table */
+/* ---- states. doc/design/client.md, "States of a hold", has the same table. */
 
 #define IN(state) (1u << RLK_HOLD_##state)
 
@@ -24,7 +24,6 @@ static const struct {
     unsigned from; /* a set of states */
     enum rlk_hold_state to;
 } transitions[] = {
-
     { RLK_ON_ENTER, IN(REQUESTED), RLK_HOLD_HELD },        /* rule: T10 */
     { RLK_ON_CANCEL, IN(REQUESTED), RLK_HOLD_CANCELLING }, /* rule: T7 */
     { RLK_ON_YOURS, IN(CANCELLING), RLK_HOLD_REQUESTED },  /* rule: T8 */
@@ -52,7 +51,7 @@ void rlk_hold_change_locked(struct rlk_hold *hold, enum rlk_hold_event event)
     reg->holds_now -= from == RLK_HOLD_HELD;
     reg->holds_now += to == RLK_HOLD_HELD;
     if (from < RLK_HOLD_CANCELLING && to >= RLK_HOLD_CANCELLING)
-        hold->give_up_at = 0; /* where the budget was */
+        memset(&hold->ending, 0, sizeof(hold->ending)); /* where the budget was */
     atomic_store_explicit(&hold->state, to, memory_order_release);
 }
 
@@ -87,7 +86,7 @@ struct rlk_hold *rlk_hold_new_locked(struct rlk_lock *lock, struct rlk_thread *t
     if (thread)
         rlk_hold_rename_locked(hold, thread);
     hold->refs = 1;
-    hold->need_ask = true;
+    hold->request.need_ask = true;
     hold->end = INT64_MIN;
     hold->state = RLK_HOLD_REQUESTED;
     hold->timer.tag = RLK_TIMER_HOLD;
@@ -98,12 +97,12 @@ struct rlk_hold *rlk_hold_new_locked(struct rlk_lock *lock, struct rlk_thread *t
     return hold;
 }
 
-/* Its id is over. */
+/* The id is over: a late grant for it is known as this process's own. */
 static void end_id(struct rlk_hold *hold)
 {
-    if (hold->queued)
+    if (hold->server.queued)
         rlk_past_add(&hold->lock->registry->past, hold->id.acquisition);
-    hold->queued = false;
+    hold->server.queued = false;
 }
 
 void rlk_hold_rename_locked(struct rlk_hold *hold, struct rlk_thread *thread)
@@ -111,15 +110,16 @@ void rlk_hold_rename_locked(struct rlk_hold *hold, struct rlk_thread *thread)
     end_id(hold);
     hold->id.thread = thread->number;
     hold->id.acquisition = rlk_id_number(rlk_random_next(&hold->lock->registry->random));
-    hold->unknown = hold->sent_any = hold->others = hold->told_lost = false;
+    hold->server.unknown = hold->server.asked = hold->contention.contended =
+        hold->lease.reported_lost = false;
     rlk_hold_ask_anew_locked(hold);
 }
 
 void rlk_hold_ask_anew_locked(struct rlk_hold *hold)
 {
-    hold->granted = hold->owner_died = hold->spoilt = false;
-    hold->need_ask = true;
-    hold->ticket = hold->grant_ticket = hold->asks_since = 0;
+    hold->request.granted = hold->robust.owner_died = hold->request.unrecoverable = false;
+    hold->request.need_ask = true;
+    hold->request.ticket = hold->request.grant_ticket = hold->request.asks_since = 0;
 }
 
 static void put_pass(struct rlk_registry *reg, struct rlk_pass *pass)
@@ -160,7 +160,7 @@ void rlk_hold_put_locked(struct rlk_hold *hold)
     }
 }
 
-/* ---- passing on */
+/* ---- hand-off and retention */
 
 const struct rlk_pass rlk_hold_no_pass = {
     .residents = { (struct rlk_list *)&rlk_hold_no_pass.residents,
@@ -190,9 +190,9 @@ bool rlk_hold_pass_locked(struct rlk_hold *hold)
     return true;
 }
 
-void rlk_hold_keep_locked(struct rlk_hold *hold, int64_t retain_ns)
+void rlk_hold_retain_locked(struct rlk_hold *hold, int64_t retain_ns)
 {
-    size_t *count = &hold->lock->registry->kept_count;
+    size_t *count = &hold->lock->registry->retained_count;
     if (hold->pass == &rlk_hold_no_pass)
         return;
     if (hold->pass->retain_ns > 0)
@@ -205,5 +205,5 @@ void rlk_hold_keep_locked(struct rlk_hold *hold, int64_t retain_ns)
 bool rlk_hold_unused_locked(const struct rlk_hold *hold)
 {
     /* rule: W22 */
-    return rlk_list_empty(&hold->holders) && (!hold->reading || hold->joins == 0);
+    return rlk_list_empty(&hold->holders) && (!hold->reading || hold->read.joins == 0);
 }

@@ -10,9 +10,11 @@
 
 /* How long the one release of a lost hold waits for a connection. */
 #define LATE_RELEASE_NS (3 * RLK_NS_PER_S)
+/* How long the watchdog tries to release a robust lock that was unlocked in time. */
 #define MARK_TRIES_NS (INT64_C(3600) * RLK_NS_PER_S)
 
-/* What LOST and RELEASING have in common. The lock's reference goes on to the caller. */
+/* A live hold ends: it is the process's no more. The lock's reference goes on to the
+ * caller. */
 static void take_out(struct rlk_hold *hold, enum rlk_hold_event event)
 {
     struct rlk_lock *lock = hold->lock;
@@ -27,12 +29,12 @@ static void take_out(struct rlk_hold *hold, enum rlk_hold_event event)
     rlk_hold_change_locked(hold, event);
     if (hold->pass != &rlk_hold_no_pass)
         atomic_store_explicit(&hold->pass->inside, NULL, memory_order_relaxed);
-    rlk_hold_keep_locked(hold, 0);
+    rlk_hold_retain_locked(hold, 0);
     rlk_fastpath_end_locked(hold);
     rlk_timer_disarm(&lock->registry->timers, &hold->timer);
 }
 
-/* Whether a thread is in it, or was. */
+/* Whether a thread is inside, and knows it. */
 static bool is_claimed(const struct rlk_hold *hold)
 {
     for (struct rlk_list *l = hold->holders.next; l != &hold->holders; l = l->next)
@@ -46,13 +48,13 @@ void rlk_hold_lose_locked(struct rlk_hold *hold, enum rlk_loss loss, int64_t now
     struct rlk_registry *reg = hold->lock->registry;
 
     rlk_fastpath_close_locked(hold);
-    hold->whole = !is_claimed(hold);
     /* rule: T6, H10, K8, S4 */
     int64_t cause_ms;
-    hold->loss = rlk_loss_reason_of_locked(hold, loss, now, &cause_ms) & RLK_LOSS_MASK;
-    hold->cause_ms = cause_ms < UINT32_MAX ? (uint32_t)cause_ms : UINT32_MAX;
+    loss = rlk_loss_reason_of_locked(hold, loss, now, &cause_ms);
     take_out(hold, RLK_ON_LOSS);
-    /* a grant of it that is read only now is nobody's business */
+    hold->ending.whole = !is_claimed(hold);
+    hold->ending.loss = (uint8_t)loss;
+    hold->ending.cause_ms = cause_ms < UINT32_MAX ? (uint32_t)cause_ms : UINT32_MAX;
     if (hold->reading)
         rlk_list_append(&hold->lock->queue->leaving, &hold->link);
     else
@@ -60,16 +62,16 @@ void rlk_hold_lose_locked(struct rlk_hold *hold, enum rlk_loss loss, int64_t now
     RLK_COUNT(reg->counters->losses);
     for (struct rlk_list *l = hold->holders.next; l != &hold->holders; l = l->next) {
         struct rlk_holder *holder = RLK_CONTAINER_OF(l, struct rlk_holder, hold_link);
-        reg->retain(reg); /* it may be drained long after the client was closed */
+        reg->retain(reg); /* its thread may call long after the client was closed */
         if (!holder->claimed)
             continue;
-        RLK_PROBE3(lock_lost, RLK_PROBE_TEXT(hold->lock->name), (int)hold->loss,
+        RLK_PROBE3(lock_lost, RLK_PROBE_TEXT(hold->lock->name), (int)hold->ending.loss,
                    RLK_PROBE_US(now - holder->since));
         rlk_holder_end_section_locked(holder, now);
     }
     rlk_hold_news_locked(hold, RLK_NEWS_LOST);
     rlk_lock_promote_locked(hold->lock);
-    /* one release, without repetition, with the lock's reference */
+    /* one release, which is not repeated; with the lock's reference */
     rlk_hold_background_locked(hold, now, now + LATE_RELEASE_NS);
 }
 
@@ -77,7 +79,8 @@ void rlk_hold_leave_locked(struct rlk_hold *hold)
 {
     assert(rlk_hold_unused_locked(hold));
     take_out(hold, RLK_ON_RELEASE);
-    if (!hold->owner_ended && !hold->owner_died) /* before the release leaves (G8) */
+    if (!hold->robust.owner_ended &&
+        !hold->robust.owner_died) /* before the release leaves (G8) */
         rlk_intent_say_locked(hold, RLK_INSIDE_LEFT);
     if (hold->reading)
         rlk_list_append(&hold->lock->queue->leaving, &hold->link);
@@ -85,19 +88,25 @@ void rlk_hold_leave_locked(struct rlk_hold *hold)
         hold->lock->left = rlk_id_key(&hold->id);
 }
 
+void rlk_hold_leave_unused_locked(struct rlk_hold *hold)
+{
+    rlk_hold_leave_locked(hold);
+    hold->ending.no_marker = !hold->server.unknown;
+}
+
 int64_t rlk_hold_release_until_locked(const struct rlk_hold *hold)
 {
     int64_t lease = hold->lease_ms * RLK_NS_PER_MS;
-    bool marked = rlk_id_robust(&hold->id) && !hold->owner_ended;
+    bool marked = rlk_id_robust(&hold->id) && !hold->robust.owner_ended;
     return hold->end + lease + (marked ? MARK_TRIES_NS : 0);
 }
 
-void rlk_hold_going_locked(struct rlk_hold *hold)
+void rlk_hold_count_returning_locked(struct rlk_hold *hold)
 {
-    if (hold->counted_going)
+    if (hold->ending.counted)
         return;
-    hold->counted_going = true;
-    hold->lock->going++;
+    hold->ending.counted = true;
+    hold->lock->returning++;
 }
 
 void rlk_hold_background_locked(struct rlk_hold *hold, int64_t when, int64_t until)
@@ -107,7 +116,7 @@ void rlk_hold_background_locked(struct rlk_hold *hold, int64_t when, int64_t unt
         hold->lock->registry->late_count += hold->state == RLK_HOLD_LOST;
     }
     hold->renew_at = when;
-    hold->give_up_at = until;
+    hold->ending.give_up_at = until;
     rlk_timer_arm(&hold->lock->registry->timers, &hold->timer, when);
 }
 
@@ -116,15 +125,16 @@ void rlk_hold_background_end_locked(struct rlk_hold *hold)
     struct rlk_registry *reg = hold->lock->registry;
 
     if (rlk_hold_is_background(hold)) {
-        hold->give_up_at = 0;
+        hold->ending.give_up_at = 0;
         reg->background_count--;
         reg->late_count -= hold->state == RLK_HOLD_LOST;
         if (reg->background_count == 0)
             rlk_sync_cond_broadcast(&reg->background_done);
     }
-    if (hold->counted_going)
-        hold->lock->going--;
-    hold->counted_going = false;
+    if (hold->state >= RLK_HOLD_CANCELLING && hold->ending.counted) {
+        hold->ending.counted = false;
+        hold->lock->returning--;
+    }
     rlk_list_remove(&hold->link);
     rlk_intent_end_locked(hold);
     rlk_hold_put_locked(hold);
@@ -135,9 +145,8 @@ void rlk_hold_end_unused_locked(struct rlk_hold *hold, int64_t now)
     rlk_fastpath_close_locked(hold);
     if (!rlk_hold_is_live(hold) || !rlk_hold_unused_locked(hold))
         return;
-    hold->no_marker = !hold->unknown;
-    rlk_hold_leave_locked(hold);
-    rlk_hold_going_locked(hold);
+    rlk_hold_leave_unused_locked(hold);
+    rlk_hold_count_returning_locked(hold);
     rlk_lock_promote_locked(hold->lock);
     rlk_hold_background_locked(hold, now, rlk_hold_release_until_locked(hold));
 }
@@ -152,7 +161,7 @@ void rlk_hold_give_up_locked(struct rlk_hold *hold, int64_t now, int64_t until)
 {
     /* rule: T7 */
     assert(rlk_lock_has_queue(hold->lock));
-    hold->queued = true; /* it may be */
+    hold->server.queued = true; /* it may have */
     rlk_hold_ask_end_locked(hold);
     rlk_hold_change_locked(hold, RLK_ON_GIVE_UP);
     rlk_list_append(&hold->lock->queue->leaving, &hold->link);
@@ -161,7 +170,7 @@ void rlk_hold_give_up_locked(struct rlk_hold *hold, int64_t now, int64_t until)
 
 void rlk_hold_orphaned_locked(struct rlk_hold *hold, int64_t now)
 {
-    hold->no_marker = true;
     rlk_hold_change_locked(hold, RLK_ON_GIVE_UP);
+    hold->ending.no_marker = true;
     rlk_hold_background_locked(hold, now, now + hold->id.grant_ms * RLK_NS_PER_MS);
 }

@@ -11,15 +11,15 @@ void rlk_hold_news_locked(struct rlk_hold *hold, unsigned news)
     rlk_fastpath_close_locked(hold);
     for (struct rlk_list *l = hold->holders.next; l != &hold->holders; l = l->next) {
         struct rlk_holder *holder = RLK_CONTAINER_OF(l, struct rlk_holder, hold_link);
-        if (holder->claimed) /* nothing is lost that a thread never had */
+        if (holder->claimed) /* a thread that never had the hold hears nothing of it */
             rlk_holder_news_locked(holder, news);
     }
 }
 
 void rlk_hold_doubt_locked(struct rlk_hold *hold, int64_t now)
 {
-    rlk_fastpath_close_locked(hold); /* nobody comes in or leaves unasked */
-    hold->doubted = true;
+    rlk_fastpath_close_locked(hold); /* no thread enters or leaves by it now */
+    hold->lease.doubted = true;
     /* rule: K8 */
     hold->renew_at = now;
     rlk_hold_schedule_locked(hold);
@@ -27,12 +27,12 @@ void rlk_hold_doubt_locked(struct rlk_hold *hold, int64_t now)
 
 void rlk_hold_confirm_locked(struct rlk_hold *hold, int64_t sent, int64_t ms)
 {
-    /* nor does a server whose clock stepped back, and that now tells of hours, give more
-     * than was asked for: its clock may be put right again */
+    /* a server whose clock stepped back may tell of hours: it gives no more than was
+     * asked for, because its clock may be put right again */
     if (ms > hold->lease_ms)
         ms = hold->lease_ms;
     hold->proof_sent = sent;
-    /* an older answer lowers nothing */
+    /* an older answer lowers no D */
     if (!rlk_hold_is_live(hold) || rlk_hold_lease_end(sent, ms) > hold->end)
         rlk_hold_relet_locked(hold, sent, ms);
 }
@@ -48,12 +48,13 @@ void rlk_hold_relet_locked(struct rlk_hold *hold, int64_t sent, int64_t ms)
         hold->risk = end - tenth * RLK_NS_PER_MS;
     } else {
         hold->risk = end - third;
-        /* a grant's short TTL: two thirds before its end; a whole lease: after a third */
+        /* of a grant's short TTL, two thirds before its end; of a whole lease, after a
+         * third */
         hold->renew_at = ms < hold->lease_ms ? end - 2 * third : sent + third;
     }
     hold->backoff_ms = 0;
-    if (hold->at_risk) {
-        hold->at_risk = false;
+    if (hold->lease.at_risk) {
+        hold->lease.at_risk = false;
         rlk_hold_news_locked(hold, RLK_NEWS_SAFE);
     }
 }

@@ -4,7 +4,7 @@
 #include "state/fastpath.h"
 #include "state/registry.h"
 
-enum { ASK_MAX_MS = 1000 /* between two askings of a hold that threads share */ };
+enum { ASK_MAX_MS = 1000 /* between two requests about a hold that threads share */ };
 
 int64_t rlk_hold_lease_end(int64_t sent, int64_t ms)
 {
@@ -17,9 +17,9 @@ bool rlk_hold_renewable_locked(const struct rlk_hold *hold)
 {
     if (hold->op)
         return false;
-    if (hold->downgrading)
+    if (hold->server.downgrade)
         return true;
-    return (!hold->fixed || hold->doubted) &&
+    return (!hold->fixed || hold->lease.doubted) &&
            !(hold->reading && hold->lock->queue->renewal.op.kind != RLK_OP_NONE);
 }
 
@@ -28,7 +28,7 @@ int64_t rlk_hold_contention_due(const struct rlk_hold *hold)
     int64_t at = RLK_NEVER;
 
     /* rule: H8, K5 */
-    if (hold->asks_others) {
+    if (hold->contention.ask) {
         at = 0;
     } else if (hold->pass->entered_at > hold->proof_sent || hold->pass->fastpath != 0 ||
                rlk_hold_is_retained(hold)) {
@@ -41,8 +41,9 @@ int64_t rlk_hold_contention_due(const struct rlk_hold *hold)
 
 int64_t rlk_hold_retained_until(const struct rlk_hold *hold)
 {
-    /* with somebody inside by the gate it is looked at when the server is asked next */
-    return hold->pass->retain_ns > 0 && rlk_fastpath_is_idle(hold)
+    /* with a thread inside by the fast path, the next request about the hold looks at it
+     */
+    return hold->pass->retain_ns > 0 && rlk_fastpath_is_empty(hold)
                ? hold->pass->used_at + hold->pass->retain_ns
                : RLK_NEVER;
 }
@@ -56,12 +57,13 @@ void rlk_hold_schedule_locked(struct rlk_hold *hold)
         if (ask_at < when)
             when = ask_at;
         if (hold->renew_at < when &&
-            (!rlk_hold_is_retained(hold) || hold->doubted)) /* asked more often */
+            (!rlk_hold_is_retained(hold) ||
+             hold->lease.doubted)) /* else contention_due asks more often */
             when = hold->renew_at;
     }
     if (rlk_hold_retained_until(hold) < when)
         when = rlk_hold_retained_until(hold);
-    if (!hold->at_risk && hold->risk < when)
+    if (!hold->lease.at_risk && hold->risk < when)
         when = hold->risk;
     rlk_timer_arm(&hold->lock->registry->timers, &hold->timer, when);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each thread has of a hold; see hold.h. Thread: any. Locks: hold the registry's mu.
+/* See holder.h. Thread: any. Locks: hold the registry's mu.
  * Blocks: no. */
 #include "state/hold.h"
 
@@ -55,7 +55,7 @@ void rlk_holder_own_locked(struct rlk_holder *holder, struct rlk_thread *thread,
     holder->owner_thread = rlk_sync_thread_self();
     rlk_holder_first_level(holder);
     holder->claimed = true;
-    if (holder->hold->at_risk)
+    if (holder->hold->lease.at_risk)
         rlk_holder_news_locked(holder, RLK_NEWS_AT_RISK);
     if (thread->fast == holder)
         thread->fast_in = true;
@@ -68,11 +68,11 @@ void rlk_holder_end_section_locked(struct rlk_holder *holder, int64_t now)
     int64_t lasted = now - holder->since;
 
     rlk_histogram_add(&holder->hold->lock->registry->held, lasted);
-    holder->since = lasted > 0 ? lasted : 0;
+    holder->lasted = lasted > 0 ? lasted : 0;
     holder->ended = true;
 }
 
-/* Neither its thread nor the news need it any more. */
+/* Frees the holder when neither its thread nor the news need it any more. */
 static void put_holder(struct rlk_holder *holder)
 {
     struct rlk_hold *hold = holder->hold;
@@ -110,8 +110,8 @@ void rlk_holder_count_locked(struct rlk_holder *holder)
                               entered - passes->counted_entered, memory_order_relaxed);
     atomic_fetch_add_explicit(&counters->releases, left - passes->counted_left,
                               memory_order_relaxed);
-    /* also when as many left as before: of one who left and was still in after all, what
-     * was taken over meanwhile is to be taken back */
+    /* also if no section has ended: a thread may have counted the end of a section in
+     * which it still was, and taken it back since the last time */
     rlk_histogram_fold(&reg->held, &passes->times->held, &passes->times->counted_held);
     passes->counted_entered = entered;
     passes->counted_left = left;

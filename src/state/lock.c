@@ -8,8 +8,7 @@
 #include <string.h>
 
 enum {
-    IDLE_MAX =
-        256 /* locks kept though nobody uses them, so that a pair allocates nothing */
+    IDLE_MAX = 256 /* unused locks for reuse, so that a pair allocates nothing */
 };
 
 static struct rlk_lock **bucket(struct rlk_registry *reg, uint32_t hash)
@@ -143,12 +142,13 @@ void rlk_lock_unref_locked(struct rlk_lock *lock)
 void rlk_lock_promote_locked(struct rlk_lock *lock)
 {
     if (rlk_kinds[lock->kind].in_order)
-        return; /* everybody asks on his own */
+        return; /* each thread is a requester */
     if (lock->current || lock->queue->requester || lock->releasing ||
         rlk_list_empty(&lock->queue->waiters))
         return;
     struct rlk_list *l = lock->queue->waiters.next;
-    /* another would die with the lock, and others wait for its lease */
+    /* the process ends: another thread would die with the lock, and other processes would
+     * wait for its lease */
     while (lock->ending && l != &lock->queue->waiters &&
            RLK_CONTAINER_OF(l, struct rlk_waiter, link)->thread != lock->ending)
         l = l->next;

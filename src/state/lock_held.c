@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether the process has a lock; see registry.h. Thread: any. Locks: hold the registry's
+/* Whether the process has a lock; see lock.h. Thread: any. Locks: hold the registry's
  * mu. Blocks: no. */
 #include "state/registry.h"
 

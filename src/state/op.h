@@ -19,28 +19,27 @@ enum rlk_op_kind {
     RLK_OP_RENEW,
     RLK_OP_RELEASE,
     RLK_OP_DOWNGRADE,
-    RLK_OP_REFRESH, /* of a lock, as the next */
-    RLK_OP_RENEW_READS,
-    RLK_OP_BURY /* of a process that is dead (peer_watch.h) */
+    RLK_OP_REFRESH,     /* about a lock */
+    RLK_OP_RENEW_READS, /* about a lock */
+    RLK_OP_BURY         /* about a dead process (peer_watch.h) */
 };
 
 /* A request of the watchdog in flight. */
 struct rlk_op {
     struct rlk_list link;
-    struct rlk_hold *hold; /* that it is about, with a reference; NULL: a batch's */
+    struct rlk_hold *hold; /* with a reference; NULL: the request is a batch's */
     enum rlk_op_kind kind;
     bool asks;              /* RENEW: it asks who else wants the lock */
-    bool crowded;           /* it left in a burst of renewals */
+    bool crowded;           /* it is one of a burst of renewals */
     int64_t sent, deadline; /* CLOCK_BOOTTIME ns */
-    int64_t quiet_since;    /* when something was last heard on its connection, as far as
-                               counted */
+    int64_t quiet_since;    /* when its connection was last heard, as far as counted */
     int64_t timeout;        /* ns */
 };
 
 /* A request of the watchdog that names several holds of a lock. */
 struct rlk_batch {
     struct rlk_op op;
-    bool with_text;          /* the next one is to bring the script's text */
+    bool with_text;          /* the next request brings the script's text */
     struct rlk_hold **holds; /* in flight, each with a reference */
     size_t count, size;
 };

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a lock has while threads wait for it or something of it is under way (lock.h).
+/* The queue of a lock: made and freed; see lock.h.
  * Thread: any. Locks: hold the registry's mu. Blocks: no. */
 #include "state/registry.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { FREE_QUEUES_MAX = 64 /* kept for reuse, so that a pair allocates nothing */ };
+enum { FREE_QUEUES_MAX = 64 /* for reuse, so that a pair allocates nothing */ };
 
 #define EMPTY(list)                                                                      \
     {                                                                                    \
@@ -73,8 +73,8 @@ void rlk_queue_end_locked(struct rlk_lock *lock)
     }
 }
 
-/* A thread may begin to read without asking (a downgrade), which is not to fail for want
- * of memory. */
+/* A read-write lock keeps its queue: a downgrade begins a read, and is not to fail for
+ * want of memory. */
 bool rlk_queue_is_quiet(const struct rlk_lock *lock)
 {
     const struct rlk_queue *queue = lock->queue;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When the server is asked next about a lock that threads wait for; see registry.h.
+/* When the server is asked next about a lock that threads wait for; see lock.h.
  * Thread: any. Locks: hold the registry's mu. Blocks: no. */
 #include "state/registry.h"
 
@@ -42,7 +42,7 @@ void rlk_queue_joined_locked(struct rlk_lock *lock, int64_t sent, int64_t pttl_m
 void rlk_queue_trouble_locked(struct rlk_lock *lock, int code, int64_t now)
 {
     if (!rlk_lock_has_queue(lock))
-        return; /* nobody waits */
+        return; /* no thread waits */
     if (lock->queue->trouble == 0)
         lock->queue->trouble_since = now;
     if (now > lock->queue->troubled_at)
@@ -62,7 +62,7 @@ void rlk_queue_reached_locked(struct rlk_lock *lock, int64_t now)
 void rlk_queue_go_on_locked(struct rlk_lock *lock, struct rlk_cursor after)
 {
     if (!rlk_queue_need_locked(lock))
-        return; /* others' polls will find the lock */
+        return; /* polls of other processes will find the lock */
     lock->queue->after_refresh = false;
     /* rule: T11 */
     if (!lock->queue->going_on) {
@@ -91,9 +91,8 @@ void rlk_queue_poll_locked(struct rlk_lock *lock)
 {
     if (!rlk_lock_has_queue(lock))
         return;
-    lock->queue->after = (struct rlk_cursor){
-        0
-    }; /* something has changed: who was passed over may come first now */
+    lock->queue->after =
+        (struct rlk_cursor){ 0 }; /* a waiter that was passed over may come first now */
     if (!rlk_list_empty(&lock->queue->asks))
         rlk_timer_arm(&lock->registry->timers, &lock->queue->timer, 0);
 }

@@ -11,8 +11,8 @@
 
 enum {
     TABLE_SIZE_FIRST = 64,
-    WAKES_MAX = 8, /* threads signalled after mu is dropped; more are rare */
-    AWAY_MS = 100  /* an answer that takes longer is a failure to who is in a hurry */
+    WAKES_MAX = 8, /* threads that are signalled after mu is dropped; more are rare */
+    AWAY_MS = 100  /* to a caller in a hurry, a later answer is a failure */
 };
 
 int rlk_registry_init(struct rlk_registry *reg)
@@ -99,7 +99,7 @@ void rlk_registry_unlock(struct rlk_registry *reg)
         else
             rlk_sync_cond_signal(&thread->cond);
     }
-    /* who reads himself what concerns him looks by himself */
+    /* a leader that is this thread looks by itself */
     bool leader = rlk_leader_pending_locked(reg) && reg->leader != rlk_thread_record;
     reg->leader_told |= leader;
     int leader_fd = reg->leader_fd;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the process holds and waits for: the locks of one client, the threads that queue
- * for them, the timers of leases and refreshes. No Redis here, so that it can be tested
- * without one. Callers write intent into it, subscriber and watchdog write facts; whoever
- * changes what another sleeps on wakes it.
+ * What a client's threads hold and wait for: its locks, the threads that queue for them,
+ * the timers of leases and refreshes. It has no Redis in it, so that tests need none.
+ * Callers write intent, subscriber and watchdog write facts; code that changes what a
+ * thread sleeps on wakes that thread.
  *
  * Locks: functions that end in _locked need `mu` held. mu nests in nothing and nothing
  * nests in it; it is never held across I/O or callbacks. Times are CLOCK_BOOTTIME ns.
@@ -35,14 +35,15 @@ struct rlk_registry {
     const char *uuid;
     struct rlk_counters *counters;
     int64_t presence_ns;
-    int64_t asked_in_vain_at; /* by a caller, in place of the watchdog; 0: not since the
-                               * server was reached; guarded by mu */
-    struct rlk_bell *_Atomic watchdog, *_Atomic subscriber; /* of the threads, or NULL */
+    int64_t asked_in_vain_at; /* when a caller, in place of the watchdog, last reached no
+                               * server; 0: not since one was reached; guarded by mu */
+    struct rlk_bell *_Atomic watchdog,
+        *_Atomic subscriber;       /* how to wake the threads, or NULL */
     _Atomic int64_t heard_at;      /* when the server was last heard, on any connection */
-    _Atomic int64_t unanswered_at; /* since then: when the first request left that it has
-                                    * not answered; an older time says nothing */
-    _Atomic unsigned wakers;       /* those that dropped mu and are yet to ring one */
-    _Atomic bool parting;          /* the last of the wakers says so */
+    _Atomic int64_t unanswered_at; /* when the first request left that has no answer; a
+                                    * time before heard_at says nothing */
+    _Atomic unsigned wakers; /* threads that dropped mu and are still to ring a bell */
+    _Atomic bool parting;    /* the last of the wakers signals background_done */
     /* Keep the client's memory for a lost hold or a resident holder, and give it back.
      * The second may free the registry: without mu. */
     void (*retain)(struct rlk_registry *), (*release)(struct rlk_registry *);
@@ -52,48 +53,51 @@ struct rlk_registry {
     struct rlk_past past;
     struct rlk_lock **table;
     size_t table_size, lock_count; /* size: a power of two */
-    struct rlk_list idle;          /* locks nobody uses, oldest first, kept for reuse */
+    struct rlk_list idle;          /* unused locks, oldest first, for reuse */
     size_t idle_count;
-    struct rlk_list free_holds;         /* kept for reuse, by link */
+    struct rlk_list free_holds;         /* for reuse, by link */
     size_t free_hold_count, hold_count; /* hold_count: not free */
     struct rlk_list free_holders;       /* likewise, by hold_link */
     size_t free_holder_count;
     struct rlk_list free_queues; /* likewise, by channel_link */
     size_t free_queue_count;
-    struct rlk_list free_passes; /* likewise, by gate_link */
+    struct rlk_list free_passes; /* likewise, by fastpath_link */
     size_t free_pass_count;
     size_t holds_now, waiters_now;
-    size_t background_count;         /* holds that the watchdog still has to release */
-    size_t late_count;               /* those of them that are lost */
-    struct rlk_cond background_done; /* it, or when parting wakers, came to 0 */
+    size_t background_count; /* holds that the watchdog still has to release */
+    size_t late_count;       /* those of them that are lost */
+    struct rlk_cond
+        background_done; /* background_count came to 0; when parting, wakers did */
     struct rlk_timers timers;
-    int64_t armed; /* by when the watchdog runs again at the latest */
-    bool watchdog_dirty, subscriber_dirty;     /* to be woken when mu is dropped */
-    struct rlk_holder *first_news, *last_news; /* parts with news, in order */
-    struct rlk_list wakes; /* threads to be signalled when mu is dropped */
+    int64_t armed; /* when the watchdog runs again at the latest */
+    bool watchdog_dirty, subscriber_dirty;     /* wake them when mu is dropped */
+    struct rlk_holder *first_news, *last_news; /* holders with news, in order */
+    struct rlk_list wakes; /* threads that are signalled when mu is dropped */
     struct rlk_list
-        sleepers; /* waiters that wait for no lock, but for a deadline or an interrupt */
+        sleepers; /* waiters for no lock, but for a deadline or an interrupt */
     struct rlk_list channels;  /* locks whose channel is to be joined or left */
-    struct rlk_list fastpaths; /* holds whose gate is open */
-    size_t kept_count;         /* holds that are kept though nobody waits here */
+    struct rlk_list fastpaths; /* hand-off states whose fast path is open */
+    size_t retained_count;     /* holds that are retained for a time */
     bool interrupted;
-    struct rlk_intent_table
-        slots;            /* what others are to know of when this process is dead */
-    bool buries;          /* deaths of others are looked for (peer_watch.h) while */
-    unsigned asks_now;    /* so many holds ask, or threads wait for a lock to be free, */
-    unsigned waits_begun; /* and some were told to wait, as of late if this changes */
-    bool tried;           /* as of late one was told, who did not want to wait */
-    bool looks;           /* they are being looked for */
-    struct rlk_timer look_timer; /* a wait that lasts until then has it begin */
-    struct rlk_death_event *first_obituary, *last_obituary; /* to be told, in order */
-    struct rlk_histogram waited, waited_in_vain, held; /* of calls, and of sections */
+    struct rlk_intent_table slots; /* what other processes find when this one is dead */
+    bool recovers;     /* the client looks for dead processes (peer_watch.h) while */
+    unsigned asks_now; /* so many holds ask, or threads wait for a free lock, */
+    unsigned
+        waits_begun; /* and the server makes some wait: lately, if this count changes */
+    bool tried;      /* lately a try was told that the lock is busy */
+    bool looks;      /* it is looking now */
+    struct rlk_timer look_timer; /* it begins if a wait lasts until then */
+    struct rlk_death_event *first_death, *last_death; /* events to be told, in order */
+    struct rlk_histogram waited, waited_in_vain,
+        held; /* durations of calls, and of sections */
 
     /* leader.h */
-    bool mail_open;            /* a waiting thread may read the mailbox */
-    bool leader_told;          /* leader_fd was written to */
-    atomic_bool leader_called; /* to look for what it waits for; it reads it without mu */
-    struct rlk_thread *leader; /* which reads it now; NULL: none */
-    _Atomic int leader_fd;     /* an eventfd by which it is called; -1: there is none */
+    bool mail_open;   /* a waiting thread may read the mailbox */
+    bool leader_told; /* leader_fd was written to */
+    atomic_bool
+        leader_called; /* the leader is to look what it waits for; read without mu */
+    struct rlk_thread *leader; /* it reads the mailbox now; NULL: none */
+    _Atomic int leader_fd;     /* an eventfd that calls the leader; -1: there is none */
 };
 
 int rlk_registry_init(struct rlk_registry *reg);
@@ -104,13 +108,13 @@ bool rlk_registry_busy_locked(struct rlk_registry *reg);
 void rlk_registry_unanswered(struct rlk_registry *reg, int64_t when);
 /* Since when the server answers nothing; RLK_NEVER: there is no such request. */
 int64_t rlk_registry_away_since(const struct rlk_registry *reg);
-/* Whether that is so long ago that something must be wrong. */
+/* Whether it answers nothing for so long that something must be wrong. */
 bool rlk_registry_is_away(const struct rlk_registry *reg, int64_t now);
-/* Whether no hold is left whose release is worth waiting for. The lease of a lost one is
- * over by itself: of a server that does not answer nobody waits for its release. */
+/* Whether no hold is left whose release is worth waiting for. A lost hold's lease is over
+ * by itself: if the server does not answer, its release is not waited for. */
 bool rlk_registry_settled_locked(const struct rlk_registry *reg, int64_t now);
-/* From here on nobody rings the bells by which the threads are woken, so that these may
- * end. Waits for those who are about to. */
+/* From here on no thread rings the bells of watchdog and subscriber, so that these may
+ * end. Waits for threads that are about to ring one. */
 void rlk_registry_part_from_threads(struct rlk_registry *reg);
 /* Drops timers, news and background work; the threads have left. Lost holds stay with
  * their threads. */
@@ -122,43 +126,45 @@ static inline void rlk_registry_lock(struct rlk_registry *reg)
 {
     rlk_sync_mutex_lock(&reg->mu);
 }
-/* A thread that leads is yet to be told that it was called. */
+/* Whether the leader was called, and its eventfd is still to say so. */
 static inline bool rlk_leader_pending_locked(const struct rlk_registry *reg)
 {
     return reg->leader && !reg->leader_told && atomic_load(&reg->leader_called);
 }
-/* Drops mu, then wakes watchdog and subscriber where something became due or is to be
- * told. */
+/* Drops mu, then wakes threads, watchdog and subscriber if something became due for them
+ * or is to be told. */
 void rlk_registry_unlock(struct rlk_registry *reg);
 
 /* ---- polls and mail */
 
-/* The server refuses the watchdog for good: whoever is queued asks himself, and is told
+/* The server refuses the watchdog for good: each queued thread asks itself, and hears
  * why. */
 void rlk_registry_ask_again_locked(struct rlk_registry *reg, int64_t now);
 
-/* Messages of the mailbox, which anybody may have sent. False: no id that this process
- * asks with, holds or still gives back; nothing was changed, and nothing is to be done,
- * or who sends such messages would have us send requests (T7). */
+/* Messages of the mailbox, which anybody may have sent. False: the process neither asks
+ * with this id, nor holds it, nor gives it back. Then nothing changes and nothing is
+ * sent, or senders of such messages could have requests sent (T7). */
 
-/* A grant. One for what was given up is released at once; so is, once, one for what this
- * process remembers to have queued and has no more (L2). */
+/* A grant. A grant for an id that was given up is released at once. So is, once, a grant
+ * for an id that this process remembers to have queued, and does not have any more (L2).
+ */
 bool rlk_registry_grant_locked(struct rlk_registry *reg, const struct rlk_id *id,
                                const char *name, size_t name_len, int64_t ticket,
                                uint64_t token, unsigned flags);
 
-/* Somebody else wants what this id holds, or will have been given by an answer. */
-bool rlk_registry_wanted_locked(struct rlk_registry *reg, const struct rlk_id *id,
-                                const char *name, size_t name_len);
+/* A recall: another process wants what this id holds, or what an answer will have given
+ * it. */
+bool rlk_registry_recalled_locked(struct rlk_registry *reg, const struct rlk_id *id,
+                                  const char *name, size_t name_len);
 
-/* A loss of what it holds, or will have been given by an answer. */
+/* A loss of what this id holds, or of what an answer will have given it. */
 bool rlk_registry_lost_locked(struct rlk_registry *reg, const struct rlk_id *id,
                               const char *name, size_t name_len);
 
 /* Every lock with a queued waiter is refreshed at once (after a new subscription). */
 void rlk_registry_recheck_locked(struct rlk_registry *reg);
-/* Wakes a thread that sleeps with mu, once mu is dropped: woken under it, it would run
- * into it at once. */
+/* Wakes a thread that sleeps with mu, when mu is dropped: if it were woken under mu, it
+ * would run into mu at once. */
 void rlk_registry_wake_locked(struct rlk_registry *reg, struct rlk_thread *thread);
 /* Wakes the threads of these struct rlk_waiter. */
 void rlk_registry_wake_list_locked(struct rlk_registry *reg, struct rlk_list *waiters);

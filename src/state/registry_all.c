@@ -31,9 +31,9 @@ void rlk_registry_shut_locked(struct rlk_registry *reg)
         rlk_holder_told_locked(holder);
     while ((l = rlk_list_pop(&reg->channels)) != NULL)
         rlk_lock_unref_locked(RLK_CONTAINER_OF(l, struct rlk_queue, channel_link)->lock);
-    struct rlk_death_event *obituary;
-    while ((obituary = rlk_awaited_next_death_locked(reg)) != NULL)
-        free(obituary);
+    struct rlk_death_event *death;
+    while ((death = rlk_awaited_next_death_locked(reg)) != NULL)
+        free(death);
     reg->watchdog = reg->subscriber = NULL;
 }
 

@@ -27,7 +27,7 @@ static struct rlk_hold *find_in(const struct rlk_list *holds, const struct rlk_i
     return NULL;
 }
 
-/* The lock of what a message names; NULL: there is none. */
+/* The lock that a message names; NULL: there is none. */
 static struct rlk_lock *find_named(struct rlk_registry *reg, const struct rlk_id *id,
                                    const char *name, size_t name_len)
 {
@@ -36,9 +36,9 @@ static struct rlk_lock *find_named(struct rlk_registry *reg, const struct rlk_id
 }
 
 /* rule: T7 */
-/* The hold with this id, whatever becomes of it, from before its first request leaves
- * until its last is answered. Not of what was held exclusively, behind its end (`left`).
- * NULL: none. */
+/* The hold with this id, in whatever state, from before its first request leaves until
+ * its last one is answered. An exclusive hold that has ended is not found: `lock->left`
+ * names the last one. NULL: none. */
 static struct rlk_hold *find_hold(struct rlk_lock *lock, const struct rlk_id *id)
 {
     const struct rlk_queue *queue = lock->queue;
@@ -53,9 +53,9 @@ static struct rlk_hold *find_hold(struct rlk_lock *lock, const struct rlk_id *id
     return hold;
 }
 
-/* Nobody has it any more, but the server has given it the lock: it is given back at once
- * (T7), for the others would wait for the grant's TTL. No request of this id is under way
- * that would need a marker. */
+/* The id is over, but the server has granted it the lock: the grant is given back at once
+ * (T7), because others would wait for its TTL. No request of this id is under way that
+ * would need a marker. */
 static bool give_back_locked(struct rlk_registry *reg, const struct rlk_id *id,
                              const char *name, size_t name_len)
 {
@@ -87,22 +87,23 @@ bool rlk_registry_grant_locked(struct rlk_registry *reg, const struct rlk_id *id
     struct rlk_hold *hold = lock ? find_hold(lock, id) : NULL;
 
     /* rule: T7 */
-    if (!hold) /* what was left is released already, or by the release that it has */
+    if (!hold) /* a hold that was left is released already, or its release is under way */
         return (lock && rlk_id_is(id, lock->left)) ||
                give_back_locked(reg, id, name, name_len);
     if (hold->state == RLK_HOLD_CANCELLING && rlk_hold_is_background(hold)) {
         RLK_COUNT(reg->counters->grants_orphaned);
         if (!hold->op)
-            rlk_hold_background_locked(hold, rlk_clock_boot(), hold->give_up_at);
+            rlk_hold_background_locked(hold, rlk_clock_boot(), hold->ending.give_up_at);
         return true;
     }
-    /* the answer to a poll was faster; or that to its cancel will tell; and who does not
-     * queue is granted nothing */
-    if (hold->granted || hold->state != RLK_HOLD_REQUESTED || hold->trying)
+    /* the answer to a poll was faster; or the answer to its cancel will tell; and a hold
+     * that does not queue is granted nothing */
+    if (hold->state != RLK_HOLD_REQUESTED || hold->request.granted ||
+        hold->request.try_once)
         return true;
     RLK_COUNT(reg->counters->grants);
     if (!rlk_hold_granted_locked(hold, ticket, token, flags))
-        rlk_queue_poll_locked(lock); /* another ticket than the confirmed one: ask */
+        rlk_queue_poll_locked(lock); /* it names another ticket than the confirmed one */
     return true;
 }
 
@@ -115,7 +116,8 @@ bool rlk_registry_lost_locked(struct rlk_registry *reg, const struct rlk_id *id,
     /* rule: T10 */
     if (!hold)
         return lock && rlk_id_is(id, lock->left);
-    hold->told_lost = true; /* an answer that is still to come may say that it has it */
+    hold->lease.reported_lost =
+        true; /* an answer may still come that says that it has the lock */
     if (rlk_hold_is_live(hold))
         rlk_hold_doubt_locked(hold, rlk_clock_boot());
     else if (hold->state == RLK_HOLD_REQUESTED)
@@ -123,8 +125,8 @@ bool rlk_registry_lost_locked(struct rlk_registry *reg, const struct rlk_id *id,
     return true;
 }
 
-bool rlk_registry_wanted_locked(struct rlk_registry *reg, const struct rlk_id *id,
-                                const char *name, size_t name_len)
+bool rlk_registry_recalled_locked(struct rlk_registry *reg, const struct rlk_id *id,
+                                  const char *name, size_t name_len)
 {
     struct rlk_lock *lock = find_named(reg, id, name, name_len);
     struct rlk_hold *hold = lock ? find_hold(lock, id) : NULL;
@@ -132,9 +134,9 @@ bool rlk_registry_wanted_locked(struct rlk_registry *reg, const struct rlk_id *i
     /* rule: K6 */
     if (!hold)
         return lock && rlk_id_is(id, lock->left);
-    if (hold->reading) /* the one that is named may be on its way out */
-        rlk_readshare_wanted_locked(lock, rlk_clock_boot());
+    if (hold->reading) /* the hold that the message names may be ending */
+        rlk_readshare_recalled_locked(lock, rlk_clock_boot());
     else
-        rlk_handoff_wanted_locked(hold, rlk_clock_boot());
+        rlk_handoff_recalled_locked(hold, rlk_clock_boot());
     return true;
 }
