@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the commands share. Thread: main only. */
+/* Shared by the commands. Thread: main only. */
 #include "cli.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 enum {
     PASSWORD_MAX = 2047,
     ESCAPE_LEN = 4,
-    URL_MAX = 16384, /* longer ones are named by no word */
+    URL_MAX = 16384, /* longer URLs get a description instead of their text */
     SOURCE_MAX = 4096
 };
 
@@ -36,7 +36,7 @@ void cli_tell_by(void (*tell)(const char *line, size_t len))
     listener = tell ? tell : to_stderr;
 }
 
-/* In one piece; what is too long for a line is cut off. detail: NULL: none. */
+/* Writes in one piece; cuts what is too long for a line. detail: NULL: none. */
 __attribute__((format(printf, 1, 0))) static void say(const char *format, va_list args,
                                                       const char *detail)
 {
@@ -95,14 +95,25 @@ int cli_exit_code(int code)
     }
 }
 
+/* Without the prefix of messages about a URL that the program gives: here --url is named.
+ */
+static const char *detail_of(int code)
+{
+    static const char prefix[] = "URL: ";
+    const char *detail = rlock_errmsg();
+
+    if (strncmp(detail, prefix, sizeof(prefix) - 1) == 0)
+        detail += sizeof(prefix) - 1;
+    return detail[0] ? detail : rlock_strerror(code);
+}
+
 int cli_failed(int code, const char *format, ...)
 {
-    const char *detail = rlock_errmsg();
     bool is_servers = code == ENOTCONN || code == EACCES;
     char text[CLI_LINE_MAX];
     va_list args;
 
-    snprintf(text, sizeof(text), "%s%s", detail[0] ? detail : rlock_strerror(code),
+    snprintf(text, sizeof(text), "%s%s", detail_of(code),
              is_servers && named_by_option ? " (the server is that of --url)" : "");
     va_start(args, format);
     say(format, args, text);
@@ -148,7 +159,7 @@ bool cli_common_option(const struct cli_command *command, struct cli_server *ser
     case 'h':
         fputs(command->usage, stdout);
         exit(cli_printed(CLI_OK));
-    case '?': /* getopt has said what is wrong */
+    case '?': /* getopt has printed the message */
         fprintf(stderr, "Try: rlock %s --help\n", command->name);
         exit(CLI_USAGE);
     default:
@@ -171,9 +182,9 @@ long cli_number(const struct cli_command *command, const char *what, const char 
 
 /* ---- the client */
 
-/* redis://user:password@host. The host begins behind the last '@', for users and
- * passwords may hold others; passwords may hold '/' and '?' as well, so all of the URL is
- * looked at. */
+/* redis://user:password@host. The host begins after the last '@', because users and
+ * passwords may contain others; passwords may also contain '/' and '?', so the whole
+ * URL is checked. */
 static bool holds_password(const char *url)
 {
     const char *from = strstr(url, "://");
@@ -182,7 +193,7 @@ static bool holds_password(const char *url)
     return sign && colon && colon < sign;
 }
 
-/* The first line of the file. Ends the program when there is none. */
+/* The first line of the file. Ends the program if there is none. */
 static void read_password(const struct cli_command *command, const char *path,
                           char *ret_password, size_t size)
 {
@@ -191,14 +202,14 @@ static void read_password(const struct cli_command *command, const char *path,
     if (!file)
         cli_bad_usage(command, "--password-file: %s: %s", path, strerror(errno));
     setvbuf(file, NULL, _IONBF,
-            0); /* no copy stays behind, and of stdin one line only is taken */
+            0); /* no copy stays behind, and only one line of stdin is consumed */
     if (!fgets(ret_password, (int)size, file))
         cli_bad_usage(command, "--password-file: %s: no line in it", path);
     size_t len = strcspn(ret_password, "\r\n");
     if (ret_password[len] == '\0' && len == size - 1)
         cli_bad_usage(command, "--password-file: %s: its line is too long", path);
     ret_password[len] = '\0';
-    if (len == 0) /* the library would take it for none, and ask without */
+    if (len == 0) /* the library would take it for no password */
         cli_bad_usage(command, "--password-file: %s: no password in its first line",
                       path);
     if (file != stdin)
@@ -258,9 +269,9 @@ rlock_client_t *cli_open(const struct cli_command *command,
     }
     set_credentials(command, server, attr);
     int rc = rlock_client_open(&client, url, attr);
-    if (rc != 0) /* at once: the next call of the library begins a new message */
-        exit(cli_failed(rc,
-                        url ? "cannot use the URL of --url" : "no server can be asked"));
+    if (rc != 0) /* immediately: the next call of the library replaces the message */
+        exit(cli_failed(rc, url ? "cannot use the URL from --url"
+                                : "no server can be reached"));
     note_server(client, url != NULL);
     if (attr == &plain)
         rlock_clientattr_destroy(&plain);
@@ -270,7 +281,7 @@ rlock_client_t *cli_open(const struct cli_command *command,
 void cli_have_no_children(void)
 {
     signal(SIGCHLD, SIG_IGN);
-    while (waitpid(-1, NULL, WNOHANG) > 0) /* those that ended before */
+    while (waitpid(-1, NULL, WNOHANG) > 0) /* those that have ended already */
         continue;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rlock doctor: is this server fit for locks? Thread: main only. */
+/* rlock doctor: whether this server is fit for locks. Thread: main only. */
 #include "cli.h"
 #include "look.h"
 
@@ -23,29 +23,30 @@ static const char usage[] =
     "Usage: rlock doctor [OPTION...]\n"
     "Is this server fit for locks? Its persistence, eviction, replicas, clock, the\n"
     "user's rights and more: what is, what it means, what to do. Changes nothing but\n"
-    "a key of its own, for 50 ms.\n"
+    "one probe key, for 50 ms.\n"
     "\n"
-    "  --json               an object, also on failure: server, source (who named\n"
-    "                       it), findings (each with grade, topic, text), errors,\n"
+    "  --json               an object, also on failure: server, source of the\n"
+    "                       URL, findings (each with grade, topic, text), errors,\n"
     "                       warnings, complete, failure (text or null), exit_code\n"
     "  --url URL, --user NAME, --password-file FILE, --help: see rlock --help\n"
     "\n"
     "The gravest findings come first:\n"
     "  error    locks do not work here, or are not safe\n"
-    "  warning  locks work, but what is said may happen\n"
+    "  warning  locks work, but the named trouble may happen\n"
     "  note     to be known\n"
     "  ok       well\n"
     "What the server refuses to tell is a note: as a user with +info and +config|get\n"
     "one sees all. The user's rights are tried out, which its ACL LOG shows.\n"
     "\n"
     "Exit code: 0 ok and notes, 1 warnings, 2 errors; 69 when the server cannot be\n"
-    "reached, 76 when it is none (or a proxy that passes on too little), 77 when it\n"
+    "reached, 76 when it is not Redis (or a proxy that passes on too little), 77 when "
+    "it\n"
     "refuses the credentials.\n";
 
 static const struct option options[] = { { "json", no_argument, NULL, OPT_JSON },
                                          CLI_COMMON_OPTIONS };
 
-/* ---- what is found */
+/* ---- the findings */
 
 enum grade { GRADE_ERROR, GRADE_WARNING, GRADE_NOTE, GRADE_OK, GRADE_COUNT };
 
@@ -106,7 +107,7 @@ static void forget(struct findings *found)
     free(found->each);
 }
 
-/* As the gravest finding. */
+/* Determined by the gravest finding. */
 static int exit_code(const struct findings *found)
 {
     for (int g = 0; g < GRADE_COUNT; g++)
@@ -117,7 +118,7 @@ static int exit_code(const struct findings *found)
 
 /* ---- for people */
 
-/* 0: stdout is no terminal, and lines are not broken. */
+/* 0: stdout is not a terminal, and lines are not broken. */
 static size_t columns(void)
 {
     size_t width = look_columns();
@@ -133,7 +134,7 @@ static bool has_colours(void)
     return isatty(STDOUT_FILENO) && !(none && *none) && term && strcmp(term, "dumb") != 0;
 }
 
-/* Words, from column `at` on; further lines are indented. width 0: one line. */
+/* Prints words from column `at` on; further lines are indented. width 0: one line. */
 static void print_words(const char *text, size_t at, size_t width)
 {
     while (*text) {
@@ -236,7 +237,7 @@ static int run(int argc, char **argv)
 
     while ((option = getopt_long(argc, argv, CLI_COMMON_LETTERS, options, NULL)) != -1)
         if (!cli_common_option(&cli_doctor, &server, option))
-            as_json = true; /* there is no other of its own */
+            as_json = true; /* the command's only own option */
     if (optind < argc)
         cli_bad_usage(&cli_doctor, "what is \"%s\"?", argv[optind]);
     rlock_client_t *client = cli_open(&cli_doctor, &server, NULL);
@@ -253,7 +254,7 @@ static int run(int argc, char **argv)
     else if (found.count > 0)
         print(&found);
     if (rc != 0)
-        cli_complain("cannot look at the server: %s", failure);
+        cli_complain("cannot check the server: %s", failure);
     forget(&found);
     cli_close(client);
     return cli_printed(code);

@@ -8,7 +8,7 @@
 
 enum { MS_PER_S = 1000, S_PER_M = 60, S_PER_H = 3600, S_PER_D = 86400 };
 
-/* -1: there is no such unit. */
+/* -1: unknown unit. */
 static double unit_ms(const char *unit)
 {
     static const struct {
@@ -37,7 +37,7 @@ static const char *show(int64_t ms, char *buffer, size_t size)
     return buffer;
 }
 
-/* No "inf", "nan", exponents or hexadecimal: nobody means them. */
+/* No "inf", "nan", exponents or hexadecimal: they are never intended. */
 static size_t number_len(const char *text)
 {
     size_t len = strspn(text, "0123456789.");

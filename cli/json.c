@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The writer of JSON (RFC 8259). Strings are checked for UTF-8 here, byte by byte, not by
- * the locale: what a program reads must not depend on who runs the command. Thread: main
- * only. */
+/* The writer of JSON (RFC 8259). Strings are checked for UTF-8 here, byte by byte,
+ * independent of the locale: the output for programs must not depend on the user.
+ * Thread: main only. */
 #include "json.h"
 
 #include <assert.h>
@@ -19,7 +19,7 @@ static void newline(const struct json *json)
 
 static void quoted(FILE *out, const char *text);
 
-/* What precedes each value: the comma, the new line, the key. */
+/* Writes what precedes a value: comma, line break, key. */
 static void begin_value(struct json *json, const char *key)
 {
     if (json->filled[json->depth])
@@ -77,8 +77,9 @@ void json_end(struct json *json)
 
 /* ---- strings */
 
-/* What may follow a first byte of UTF-8: the bounds of the second byte keep out long
- * forms, surrogates, and what lies beyond U+10FFFF (RFC 3629, section 4). */
+/* The bytes that may follow a first byte of UTF-8: the limits of the second byte
+ * exclude overlong forms, surrogates, and code points beyond U+10FFFF (RFC 3629,
+ * section 4). */
 static const struct {
     unsigned char first, last; /* of the first byte */
     unsigned char min, max;    /* of the second one */
@@ -90,7 +91,7 @@ static const struct {
     { 0xf1, 0xf3, 0x80, 0xbf, 3 }, { 0xf4, 0xf4, 0x80, 0x8f, 3 },
 };
 
-/* The bytes of the character that `at` begins with; 0 when it is none. */
+/* The length in bytes of the character at `at`; 0: not a character. */
 static size_t character_len(const unsigned char *at)
 {
     const unsigned char trail_min = 0x80, trail_max = 0xbf;
@@ -104,7 +105,7 @@ static size_t character_len(const unsigned char *at)
             return 0;
         for (size_t k = 2; k <= forms[i].more; k++)
             if (at[k] < trail_min || at[k] > trail_max)
-                return 0; /* also at the string's end */
+                return 0; /* also at the end of the string */
         return (size_t)forms[i].more + 1;
     }
     return 0;
@@ -122,8 +123,8 @@ static bool is_utf8(const char *text)
     return true;
 }
 
-/* Of a character of UTF-8 that is to be escaped, as terminals and JavaScript take it for
- * more than a character: its code point; else 0. U+0080 to U+009F, U+2028, U+2029. */
+/* The code point of a UTF-8 character that must be escaped, because terminals or
+ * JavaScript treat it as a control: U+0080 to U+009F, U+2028, U+2029; else 0. */
 static unsigned int control(const unsigned char *at)
 {
     const unsigned char control_first = 0xc2, control_last = 0x9f;
@@ -191,7 +192,7 @@ void json_number(struct json *json, const char *key, long long number)
 
 void json_decimal(struct json *json, const char *key, double number)
 {
-    const double most = 1e12; /* all of its thousandths fit */
+    const double most = 1e12; /* all of its thousandths are exact */
 
     if (!(number >= -most && number <= most)) {
         json_null(json, key);

@@ -15,7 +15,7 @@ enum {
     S_PER_MIN = 60,
     MIN_PER_H = 60,
     H_PER_D = 24,
-    DAYS_FROM_H = 48, /* up to here hours are counted */
+    DAYS_FROM_H = 48, /* up to this many hours are shown as hours */
     COLUMNS_UNTOLD = 80
 };
 
@@ -63,7 +63,7 @@ static void copy_parties(rlock_party_t *copy, const rlock_party_t *parties, size
     }
 }
 
-/* One block, freed with free(). The texts come behind all that must be aligned. */
+/* One block, freed with free(). The texts follow all aligned data. */
 static rlock_info_t *copy_lock(const rlock_info_t *lock)
 {
     size_t parties = lock->holder_count + lock->waiter_count;
@@ -103,14 +103,14 @@ static int keep(const rlock_info_t *lock, void *arg)
     return 0;
 }
 
-/* strcmp's order is that of bytes, in every locale. */
+/* strcmp orders by bytes, in every locale. */
 static int by_name(const void *a, const void *b)
 {
     const rlock_info_t *const *x = a, *const *y = b;
     return strcmp((*x)->name, (*y)->name);
 }
 
-/* A walk by SCAN may come by a lock more than once. */
+/* A walk by SCAN may report a lock more than once. */
 static void keep_each_once(struct look_list *list)
 {
     size_t kept = 0;
@@ -250,7 +250,8 @@ static void json_parties(struct json *json, const char *key, const rlock_party_t
 
 void look_json(struct json *json, const rlock_info_t *lock)
 {
-    char token[LOOK_TIME_SIZE]; /* a string: many readers of JSON round beyond 2^53 */
+    char token[LOOK_TIME_SIZE]; /* a string: many readers of JSON round numbers beyond
+                                   2^53 */
 
     snprintf(token, sizeof(token), "%llu", (unsigned long long)lock->token);
     json_begin_object(json, NULL);

@@ -34,7 +34,7 @@ static struct timespec monotonic_in(long ms)
     return when;
 }
 
-/* One look; hands the list over. */
+/* Makes one look; hands the list over. */
 static void look_once(struct looker *looker, struct pace *pace)
 {
     struct look_list *list = calloc(1, sizeof(*list));
@@ -48,7 +48,7 @@ static void look_once(struct looker *looker, struct pace *pace)
     looker_drop(looker->news);
     looker->news = list;
     if (write(looker->wake[1], "", 1) < 0)
-        looker->stop = errno != EAGAIN; /* full: it will be woken anyway */
+        looker->stop = errno != EAGAIN; /* full: the reader wakes anyway */
     pthread_mutex_unlock(&looker->mu);
     if (is_well)
         pace_measure(pace, looker->watch->client);
@@ -68,7 +68,7 @@ static void *look_on(void *arg)
         pthread_mutex_lock(&looker->mu);
         looker->looking = false;
         looker->pause_ms = pace_pause_ms(&pace);
-        struct timespec until = monotonic_in(looker->pause_ms);
+        struct timespec until = monotonic_in(pace_rest_ms(&pace));
         while (!looker->stop &&
                pthread_cond_timedwait(&looker->cond, &looker->mu, &until) == 0)
             continue;
@@ -130,7 +130,7 @@ bool looker_stop(struct looker *looker)
     pthread_cond_signal(&looker->cond);
     pthread_mutex_unlock(&looker->mu);
     if (!idle) {
-        pthread_detach(looker->thread); /* it may end before the process does */
+        pthread_detach(looker->thread); /* the process may end first */
         return false;
     }
     pthread_join(looker->thread, NULL);

@@ -20,7 +20,7 @@ static const char usage[] =
     "  show NAME                who holds it, who waits, in order\n"
     "  watch [PATTERN]          the same, live\n"
     "  wait NAME                until nobody holds it, without taking it\n"
-    "  release --force NAME     take it from whoever holds it\n"
+    "  release --force NAME     take it from its holder\n"
     "  doctor                   is this server fit for locks?\n"
     "\n"
     "Options that every command knows:\n"
@@ -34,9 +34,9 @@ static const char usage[] =
     "rlock --version; rlock(1) has examples and the exit codes.\n";
 
 /*
- * Standard descriptors that are closed would be the next ones that the library gets, and
- * messages would go to the server. What is put there fails when it is read or written, as
- * a closed one does, and a command that rlock runs finds it closed.
+ * If standard descriptors are closed, the library would get their numbers, and messages
+ * would go to the server. The replacement fails when it is read or written, as a closed
+ * descriptor does, and a command that rlock runs finds it closed.
  */
 static bool occupy_standard_descriptors(void)
 {

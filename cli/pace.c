@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * See pace.h. From outside nobody sees how long the server was busy with a request, only
- * how long the answer took. Of that, what a PING takes is the way, but for what the
- * server does for each request. The rest is counted as the server's, also where it was
- * busy with others or a link was slow: looks are then rarer than they have to be. Where
- * it stood still for a moment, that would be for long: of one request only so much
- * counts.
+ * See pace.h. A client cannot see for how long the server worked on a request, only how
+ * long the reply took. A PING takes the time of the network, apart from the server's
+ * fixed work for each request. The rest counts as the server's work, even if the server
+ * was busy with other clients or the network was slow: then looks are rarer than
+ * necessary. A server that stood still for a moment would cause a long pause; therefore
+ * the time of one request counts only up to a limit.
  */
 #include "pace.h"
 
@@ -13,14 +13,15 @@
 #include <time.h>
 
 enum {
-    SHARE = 20,      /* a look takes at most this part of the server's time */
-    REQUEST_US = 20, /* of a PING, too, the server's: reading, writing */
+    SHARE = 20, /* a look takes at most this part of the server's time */
+    REQUEST_US =
+        20, /* the server's fixed work for a request, also for a PING: reading, writing */
     REQUEST_MAX_US = 100000,
     FIRST_PINGS = 4,
     US_PER_S = 1000000,
     US_PER_MS = 1000,
     NS_PER_US = 1000,
-    TELL_AGAIN = 2 /* when the pause has grown by this factor */
+    TELL_AGAIN = 2 /* report again when the pause has grown by this factor */
 };
 
 static int64_t now_us(void)
@@ -47,11 +48,13 @@ static rlock_histogram_t round_trips(const rlock_client_t *client)
 
 void pace_begin(struct pace *pace, const rlock_client_t *client)
 {
+    pace->began_us = now_us();
     pace->before = round_trips(client);
 }
 
 void pace_end(struct pace *pace, const rlock_client_t *client)
 {
+    pace->lasted_us = now_us() - pace->began_us;
     pace->took = round_trips(client);
     pace->took.count -= pace->before.count;
     pace->took.sum_us -= pace->before.sum_us;
@@ -89,6 +92,14 @@ long pace_pause_ms(const struct pace *pace)
     int64_t pause = pace_cost_us(pace) * (SHARE - 1) / US_PER_MS;
 
     return pause > pace->interval_ms ? (long)lesser(pause, INT_MAX) : pace->interval_ms;
+}
+
+long pace_rest_ms(const struct pace *pace)
+{
+    int64_t paused = (pace->lasted_us - pace_cost_us(pace)) / US_PER_MS;
+    int64_t rest = pace_pause_ms(pace) - (paused > 0 ? paused : 0);
+
+    return rest > pace->interval_ms ? (long)rest : pace->interval_ms;
 }
 
 bool pace_is_news(struct pace *pace)

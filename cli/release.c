@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rlock release: takes a lock from whoever holds it, once somebody has said yes to whom
- * that hits. Thread: main only. */
+/* rlock release: takes a lock from its holder, after the user has agreed to the holder
+ * shown. Thread: main only. */
 #include "look.h"
 
 #include <errno.h>
@@ -15,16 +15,17 @@ enum { OPT_FORCE = CLI_OPT_OWN, OPT_YES };
 
 static const char usage[] =
     "Usage: rlock release --force [OPTION...] NAME\n"
-    "Takes the lock NAME from whoever holds it, and hands it to who waits for it.\n"
-    "What its holder does under the lock goes on until it learns of the loss, beside\n"
-    "the next holder: end the holder first if you can.\n"
+    "Takes the lock NAME from its holder, and hands it to the next waiter.\n"
+    "The holder works on until it learns of the loss, at the same time as the next\n"
+    "holder: end the holder first if you can.\n"
     "\n"
     "  --force              required: this breaks what the lock guards\n"
     "  --yes                do not ask\n"
     "  --url URL, --user NAME, --password-file FILE, --help: see rlock --help\n"
     "\n"
-    "Shows who holds it and asks on the terminal; again if it was taken anew before\n"
-    "the answer came. Without a terminal, --yes is required. With --yes, the mark\n"
+    "Shows who holds it and asks on the terminal; again if the lock was taken\n"
+    "again before the answer came. Without a terminal, --yes is required. With --yes, "
+    "the mark\n"
     "that a dead holder left on a robust lock is cleared, too.\n"
     "\n"
     "Exit code: 0 when it was taken; 1 when nobody holds it, or the answer was no;\n"
@@ -35,15 +36,15 @@ static const struct option options[] = { { "force", no_argument, NULL, OPT_FORCE
                                          { "yes", no_argument, NULL, OPT_YES },
                                          CLI_COMMON_OPTIONS };
 
-/* What is to be released, as it was seen last. */
+/* The lock to release, as it was last seen. */
 struct target {
     rlock_client_t *client;
     const char *name, *shown; /* as given, and printable */
-    rlock_info_t *lock;       /* NULL: nobody holds it */
-    FILE *answers, *terminal; /* NULL: not to be asked */
+    rlock_info_t *lock;       /* NULL: no holder */
+    FILE *answers, *terminal; /* NULL: do not ask */
 };
 
-/* 0 also when nobody holds it. */
+/* Returns 0 also when the lock has no holder. */
 static int look(struct target *target)
 {
     rlock_info_free(target->lock);
@@ -84,7 +85,7 @@ static bool says_yes(const struct target *target)
     char *answer = NULL;
     size_t size = 0;
 
-    /* an answer typed before the question is none to it */
+    /* An answer typed before the question does not count. */
     fflush(target->terminal);
     tcflush(fileno(target->answers), TCIFLUSH);
     fprintf(target->terminal, "Take it from %s? [y/N] ",
@@ -92,7 +93,8 @@ static bool says_yes(const struct target *target)
     fflush(target->terminal);
     ssize_t len = getline(&answer, &size, target->answers);
     if (len <= 0)
-        fputc('\n', target->terminal); /* the end of input leaves the cursor there */
+        fputc('\n',
+              target->terminal); /* at end of input the cursor is still in the line */
     else
         answer[strcspn(answer, "\r\n")] = '\0';
     bool yes =
@@ -101,7 +103,7 @@ static bool says_yes(const struct target *target)
     return yes;
 }
 
-/* Each holder of now is one that was shown. */
+/* Whether each present holder is one of those shown. */
 static bool were_shown(const rlock_info_t *shown, const rlock_info_t *now)
 {
     for (size_t i = 0; i < now->holder_count; i++)
@@ -110,7 +112,8 @@ static bool were_shown(const rlock_info_t *shown, const rlock_info_t *now)
     return true;
 }
 
-/* Until who was said yes to is who holds it. *ret_yes: nobody else is hit. */
+/* Asks until the holders that the user agreed to are the present holders. *ret_yes:
+ * the user agreed. */
 static int ask(struct target *target, bool *ret_yes)
 {
     for (;;) {
@@ -125,7 +128,7 @@ static int ask(struct target *target, bool *ret_yes)
         rlock_info_free(shown);
         if (rc != 0 || !target->lock || is_same)
             return rc;
-        fputs("Meanwhile it was given up, and taken anew.\n", target->terminal);
+        fputs("Meanwhile the holder has changed.\n", target->terminal);
     }
 }
 
@@ -145,11 +148,11 @@ static int release(struct target *target)
     if (rc != 0)
         return cli_failed(rc, "cannot look at \"%s\"", target->shown);
     if (!yes) {
-        cli_complain("\"%s\" is left as it is", target->shown);
+        cli_complain("\"%s\" is unchanged", target->shown);
         return CLI_NO;
     }
     if (!target->lock && target->terminal)
-        return nobody(target); /* who takes it now was shown to nobody */
+        return nobody(target); /* the present holder has not been shown */
     rc = rlock_force_unlock(target->client, target->name);
     if (rc == ENOENT)
         return nobody(target);
@@ -161,11 +164,11 @@ static int release(struct target *target)
         printf("\"%s\" was taken from its holder%s\n", target->shown,
                target->lock->holder_count > 1 ? "s" : "");
     else
-        printf("\"%s\": nobody held it; a mark on it was cleared\n", target->shown);
+        printf("\"%s\" was not held; its mark was cleared\n", target->shown);
     return cli_printed(CLI_OK);
 }
 
-/* The controlling terminal, wherever stdin comes from. False: there is nobody to ask. */
+/* Opens the controlling terminal, whatever stdin is. False: there is no user to ask. */
 static bool open_terminal(struct target *target)
 {
     target->answers = fopen("/dev/tty", "re");
@@ -189,12 +192,10 @@ static int run(int argc, char **argv)
             *(option == OPT_FORCE ? &force : &yes) = true;
     target.name = look_word(&cli_release, argc, argv, "NAME");
     if (!force)
-        cli_bad_usage(
-            &cli_release,
-            "--force is missing: the holder is not asked, and goes on for a while"
-            " as if it still held the lock");
+        cli_bad_usage(&cli_release, "--force is missing: the holder gets no warning, and "
+                                    "works on for a while as if it still held the lock");
     if (!yes && !open_terminal(&target))
-        cli_bad_usage(&cli_release, "no terminal to ask on: --yes is needed");
+        cli_bad_usage(&cli_release, "no terminal for the question: --yes is required");
     char *shown = cli_printable(target.name);
     target.shown = shown;
     target.client = cli_open(&cli_release, &server, NULL);

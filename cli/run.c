@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rlock run: a command under a lock. Here: the command line, and the order of things.
- * Thread: main only. */
+/* rlock run: a command under a lock. This file has the command line and the order of
+ * steps. Thread: main only. */
 #include "run.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@ enum {
     NS_PER_S = 1000000000,
     LEASE_MIN_MS = 50,
     LEASE_MAX_MS = 86400000,
-    GRACE_MAX_MS = 86400000, /* a day; poll takes no more ms than an int */
+    GRACE_MAX_MS = 86400000, /* a day; poll takes at most an int of ms */
     CODE_MAX = 255,
     FD_MIN = 3,
     FD_MAX = 1048575
@@ -45,26 +45,26 @@ static const char usage[] =
     "Usage: rlock run [OPTION...] NAME [--] COMMAND [ARGUMENT...]\n"
     "Runs COMMAND while holding the lock NAME. Gives its exit code; 128+n: signal n.\n"
     "\n"
-    "  --fair               in the order of arrival; else who comes when it is free\n"
+    "  --fair               in the order of arrival; default: no order\n"
     "  --read, --write      of a read-write lock: beside other readers, or alone\n"
-    "  --wait DURATION      so long at most, though the server be away meanwhile\n"
+    "  --wait DURATION      for at most DURATION, also without a server\n"
     "  --no-wait            not at all\n"
     "  -E, --conflict-exit-code CODE    when not obtained in time; default 75\n"
-    "  -q, --quiet; -v, --verbose    nothing of that; which server, who named it\n"
-    "  --no-token           no RLOCK_TOKEN, and no key for it that stays\n"
-    "  --lease DURATION     when rlock dies, others get the lock so much later\n"
-    "  --on-lost term|warn  when the lease is lost: end COMMAND (default), or tell\n"
+    "  -q, --quiet; -v, --verbose    no such message; the server and its source\n"
+    "  --no-token           no RLOCK_TOKEN, and no lasting key for it\n"
+    "  --lease DURATION     how long others wait when rlock dies\n"
+    "  --on-lost term|warn  when the lease is lost: end COMMAND (default), or warn\n"
     "  --grace DURATION     from its SIGTERM to its SIGKILL then; default 5s\n"
-    "  --max-hold, --min-hold DURATION    ends COMMAND then; holds it for so long\n"
-    "  --leave              for COMMAND alone; else until all that it started ended\n"
+    "  --max-hold, --min-hold DURATION    ends COMMAND then; holds at least so long\n"
+    "  --leave              hold for COMMAND alone, not for its descendants\n"
     "  --fd N               COMMAND reads there: at-risk MS, safe, lost REASON\n"
     "  --url URL, --user NAME, --password-file FILE, --help: see rlock --help\n"
     "\n"
     "Durations: 500ms, 60s, 2m, 1h, 1d; a bare number is seconds (not of --lease).\n"
-    "Without --wait: for the lock as long as it takes, for a server about 3 s.\n"
+    "Without --wait: the lock as long as it takes, a server for 3 s.\n"
     "COMMAND finds RLOCK_NAME and RLOCK_TOKEN in its environment.\n"
     "Exit code, beside COMMAND's: 64 usage, 69 no server, 74 lease lost, 75 not\n"
-    "obtained, 76 no lock of rlock's, 77 refused by the server, 124 held too long,\n"
+    "obtained, 76 not a lock of rlock, 77 refused by the server, 124 held too long,\n"
     "126 cannot be run, 127 not found.\n";
 
 static const struct option long_options[] = {
@@ -154,7 +154,7 @@ static void set_option(struct run_options *options, int option)
         options->verbose = true;
         break;
     case OPT_LEASE:
-        /* a unit: 60 was taken for ms beside a --wait of seconds */
+        /* with a unit: without it 60 was taken for ms beside a --wait in seconds */
         options->lease_ms =
             (long)cli_duration(&cli_run, "--lease", optarg,
                                (struct cli_bounds){ LEASE_MIN_MS, LEASE_MAX_MS, true });
@@ -191,7 +191,7 @@ static void parse(int argc, char **argv, struct run_options *ret_options,
     };
     int option;
 
-    /* '+': what begins with '-' behind NAME is the command's */
+    /* '+': options after NAME belong to the command */
     while ((option = getopt_long(argc, argv, "+" CLI_COMMON_LETTERS "E:qv", long_options,
                                  NULL)) != -1)
         if (!cli_common_option(&cli_run, ret_server, option))
@@ -216,10 +216,10 @@ static void parse(int argc, char **argv, struct run_options *ret_options,
     *ret_options = options;
 }
 
-/* ---- the order of things */
+/* ---- the steps */
 
-/* Where nobody has named a server, which may be a mistake that goes unseen: cron passes
- * no environment, and each host has a server of its own there, or none. */
+/* Warns if no source names a server, which may be an unnoticed mistake: cron passes no
+ * environment, and then each host uses its own server, or none. */
 static void tell_server(const struct run_options *options)
 {
     const struct cli_named *server = cli_server();
@@ -239,7 +239,7 @@ static rlock_client_t *open_client(struct run_watch *watch,
     int news[2];
 
     if (pipe2(news, O_CLOEXEC | O_NONBLOCK) != 0) {
-        cli_complain("no pipe: %s", strerror(errno));
+        cli_complain("cannot make a pipe: %s", strerror(errno));
         exit(CLI_INTERNAL);
     }
     watch->news = news[0];
@@ -259,9 +259,9 @@ static int not_obtained(const struct run_watch *watch, int rc)
     if (rc != EBUSY && rc != ETIMEDOUT)
         return cli_failed(rc, "cannot lock \"%s\"", watch->shown);
     if (!options->quiet && rc == EBUSY)
-        cli_complain("\"%s\" is held by somebody else", watch->shown);
+        cli_complain("\"%s\" is held by another holder", watch->shown);
     else if (!options->quiet)
-        cli_complain("\"%s\" was not to be had within %.3g s", watch->shown,
+        cli_complain("could not obtain \"%s\" within %.3g s", watch->shown,
                      (double)options->wait_ns / NS_PER_S);
     return options->conflict_code;
 }
@@ -270,14 +270,14 @@ static int no_name(const struct run_watch *watch, int rc)
 {
     if (rc != EINVAL && rc != ENAMETOOLONG)
         return cli_failed(rc, "cannot make a handle for \"%s\"", watch->shown);
-    cli_complain("\"%s\" cannot be the name of a lock: it is empty or over %d bytes long,"
-                 " begins with rlock: or redisson_, or has odd braces",
+    cli_complain("\"%s\" cannot be the name of a lock: it is empty or over %d bytes "
+                 "long, begins with rlock: or redisson_, or has misplaced braces",
                  watch->shown, RLOCK_NAME_MAX);
     return CLI_USAGE;
 }
 
-/* Nested runs of one name wait for each other; readers do when a writer is between them.
- */
+/* Nested runs of one name wait for each other; nested readers do when a writer is
+ * between them. */
 static void warn_of_nesting(const struct run_watch *watch)
 {
     const char *around = getenv("RLOCK_NAME");
@@ -288,7 +288,7 @@ static void warn_of_nesting(const struct run_watch *watch)
                      watch->shown);
 }
 
-/* True: the lock is held, and signals wait to be read. */
+/* True: the lock is held, and signals can be read. */
 static bool obtain(struct run_watch *watch, rlock_client_t *client, int64_t begin_ns,
                    int *ret_code)
 {
@@ -337,13 +337,13 @@ static int make_lines(struct run_watch *watch, int *ret_reader)
     return fcntl(lines[1], F_SETFL, O_NONBLOCK) != 0 ? errno : 0;
 }
 
-/* False: the command does not run, and why is said. */
+/* False: the command does not run, and the reason was printed. */
 static bool start_command(struct run_watch *watch)
 {
     int reader, rc = run_tell_open();
 
     if (rc != 0)
-        return cannot_start("no thread for messages", rc);
+        return cannot_start("cannot start the thread for messages", rc);
     if (run_lock_state(&watch->lock) == RLOCK_LOST) {
         run_watch_tell_lost(watch, "the lease ended before the command was started");
         return false;
@@ -351,10 +351,10 @@ static bool start_command(struct run_watch *watch)
     run_terminal_open(&watch->terminal);
     watch->signals = run_signals_open();
     if (watch->signals < 0)
-        return cannot_start("no descriptor for signals", errno);
+        return cannot_start("cannot open a descriptor for signals", errno);
     rc = make_lines(watch, &reader);
     if (rc != 0)
-        return cannot_start("no pipe for --fd", rc);
+        return cannot_start("cannot make a pipe for --fd", rc);
     rc = run_command_start(&watch->command, watch->options, run_lock_token(&watch->lock),
                            &watch->terminal, reader);
     if (reader >= 0)
@@ -362,12 +362,12 @@ static bool start_command(struct run_watch *watch)
     return rc == 0 || cannot_start("cannot fork", rc);
 }
 
-/* Gives the lock back, and finds out whether it was held to the end. */
+/* Releases the lock, and finds out whether it was held to the end. */
 static void give_back(struct run_watch *watch)
 {
     char late[CLI_LINE_MAX];
 
-    snprintf(late, sizeof(late), "giving \"%s\" back, the server does not answer",
+    snprintf(late, sizeof(late), "the server does not answer the unlock of \"%s\"",
              watch->shown);
     if (!watch->lost)
         run_tell_if_late(late);
@@ -378,15 +378,17 @@ static void give_back(struct run_watch *watch)
         cli_failed(rc, "cannot unlock \"%s\"", watch->shown);
 }
 
-/* What Ctrl-C ended was ended by the terminal, which would have told all of rlock's
- * process group: a script that runs rlock in a loop ends, too. */
+/* Whether the terminal ended the command, as by Ctrl-C: then it would have ended all
+ * of rlock's process group, too, and a script that runs rlock in a loop must end as
+ * well. */
 static bool is_terminals(const struct run_watch *watch, const siginfo_t *info)
 {
     return watch->had_terminal && !watch->ending && info->si_code != CLD_EXITED &&
            (info->si_status == SIGINT || info->si_status == SIGQUIT);
 }
 
-/* Runs the command; its exit code. ret_number: the terminal's signal that ended it. */
+/* Runs the command; returns its exit code. ret_number: the terminal's signal that
+ * ended it. */
 static int run_command(struct run_watch *watch, int *ret_number)
 {
     if (!start_command(watch))

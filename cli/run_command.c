@@ -18,7 +18,7 @@ extern char **environ;
 
 enum { TOKEN_SIZE = sizeof("RLOCK_TOKEN=") + 20, MAPS_MAX = 4, PATH_SIZE = 4096 };
 
-/* The mappings that keep the crash guard's lock on this process's file. */
+/* The mappings that keep the crash guard's lock on this process's live file. */
 struct guard {
     size_t count;
     struct {
@@ -27,7 +27,7 @@ struct guard {
     } maps[MAPS_MAX];
 };
 
-/* What the child needs; all of it is made before the fork. */
+/* What the child needs; all of it is prepared before the fork. */
 struct start {
     const struct run_options *options;
     struct run_terminal *terminal;
@@ -43,8 +43,8 @@ static bool is_of(const char *variable, const char *name)
     return strncmp(variable, name, len) == 0 && variable[len] == '=';
 }
 
-/* The environment with RLOCK_NAME and RLOCK_TOKEN (0: without, whatever an outer run has
- * set); NULL: no memory. One allocation. */
+/* The environment with RLOCK_NAME and RLOCK_TOKEN (0: without, whatever an outer run
+ * has set); NULL: no memory. One allocation. */
 static char **make_environ(const char *name, uint64_t token)
 {
     size_t count = 0, kept = 0, name_size = sizeof("RLOCK_NAME=") + strlen(name);
@@ -67,9 +67,9 @@ static char **make_environ(const char *name, uint64_t token)
     return env;
 }
 
-/* ---- in the child of fork: only what is async-signal-safe */
+/* ---- in the child of fork: async-signal-safe functions only */
 
-/* The report must not lie where the command's descriptor is to be. */
+/* The report's descriptor must not have the number of the command's descriptor. */
 static int put_in_place(struct start *start)
 {
     int fd = start->options->fd;
@@ -93,7 +93,7 @@ static void become_command(void *arg)
 {
     struct start *start = arg;
 
-    /* first: the supervisor may be killed at any time */
+    /* First: the supervisor may be killed at any time. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != start->supervisor)
         _exit(CLI_INTERNAL);
@@ -107,22 +107,22 @@ static void become_command(void *arg)
     }
     int code = errno;
     ssize_t n = write(start->report, &code, sizeof(code));
-    (void)n; /* nobody is left to be told */
+    (void)n; /* no process is left to report it to */
     _exit(code == ENOENT ? CLI_NOT_FOUND : CLI_CANNOT_RUN);
 }
 
 __attribute__((noreturn)) static void become_supervisor(struct start *start, int link)
 {
     start->supervisor = getpid();
-    advise(&start->guard, MADV_DONTFORK); /* its copy is not the command's */
+    advise(&start->guard, MADV_DONTFORK); /* the command must not inherit the copy */
     run_supervise(link, become_command, start);
 }
 
 /* ---- in rlock */
 
-/* A lock of the kernel's lasts as long as one of its mappings does. The library keeps its
- * own from children; the supervisor's child is to have one, so that others see this
- * process dead only when the supervisor has ended the command. */
+/* The kernel's lock lasts as long as one of the mappings. The library hides its
+ * mapping from children. The supervisor's child must have one, so that other processes
+ * find this process dead only after the supervisor has ended the command. */
 static void find_guard(struct guard *ret_guard)
 {
     char dir[PATH_SIZE], real[PATH_SIZE], line[2 * PATH_SIZE];
@@ -145,7 +145,7 @@ static void find_guard(struct guard *ret_guard)
     fclose(maps);
 }
 
-/* What the supervisor says first. An errno code. */
+/* The supervisor's first word. Returns an errno value. */
 static int hear_of_start(struct run_command *command)
 {
     struct run_word word;
@@ -155,7 +155,7 @@ static int hear_of_start(struct run_command *command)
         n = recv(command->link, &word, sizeof(word), 0);
     while (n < 0 && errno == EINTR);
     if (n != (ssize_t)sizeof(word))
-        return ESRCH; /* somebody killed it */
+        return ESRCH; /* it was killed */
     command->pid = word.number;
     return word.number > 0 ? 0 : word.status;
 }
@@ -166,7 +166,7 @@ static int start_supervisor(struct run_command *command, struct start *start)
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, link) != 0)
         return errno;
-    /* if somebody kills the supervisor, what it had is ours */
+    /* If the supervisor is killed, rlock adopts its children. */
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
     find_guard(&start->guard);
     advise(&start->guard, MADV_DOFORK);
@@ -224,7 +224,7 @@ int run_command_signal(const struct run_command *command, int number, bool all)
 
     if (command->link >= 0) {
         ssize_t n = send(command->link, &word, sizeof(word), MSG_NOSIGNAL);
-        (void)n; /* it is dead, and its end is read next */
+        (void)n; /* it is dead; its end is read next */
     }
     return code;
 }
@@ -235,7 +235,7 @@ bool run_command_word(struct run_command *command, struct run_word *ret_word)
                     ? -1
                     : recv(command->link, ret_word, sizeof(*ret_word), MSG_DONTWAIT);
 
-    if (n == 0) { /* the command has died with it, unless it became somebody else's */
+    if (n == 0) { /* the command has died with it, unless another process adopted it */
         close(command->link);
         command->link = -1;
         kill(-command->pid, SIGKILL);
@@ -251,7 +251,7 @@ void run_command_close(struct run_command *command)
     }
     command->link = -1;
     waitpid(command->supervisor, NULL, 0);
-    waitpid(command->pid, NULL, 0); /* it is ours now */
+    waitpid(command->pid, NULL, 0); /* rlock has adopted it */
 }
 
 int run_command_failure(const struct run_command *command,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lock of `rlock run`, whatever its type. Thread: main only. */
+/* The lock of `rlock run`, of any type. Thread: main only. */
 #include "run.h"
 
 #include <errno.h>

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The signals of `rlock run`. While it waits for the lock, those that would end it end
- * the wait. While the command runs, all that are forwarded are blocked, and read from a
- * descriptor: none can come between two looks. What was ignored at the start is left so,
- * and the command finds it ignored. Thread: main only; the library's block all signals.
+ * The signals of `rlock run`. While rlock waits for the lock, signals that would end it
+ * end the wait. While the command runs, all forwarded signals are blocked and read from a
+ * descriptor: none can come between two checks. A signal that was ignored at the start
+ * stays ignored, also for the command. Thread: main only; the library's threads block all
+ * signals.
  */
 #include "run.h"
 
@@ -14,7 +15,7 @@
 
 static const struct {
     int number;
-    bool ends; /* by default; else it stops, continues or does nothing */
+    bool ends; /* by default; other signals stop, continue or do nothing */
 } forwarded[] = {
     { SIGTERM, true },  { SIGINT, true },   { SIGHUP, true },
     { SIGQUIT, true },  { SIGUSR1, true },  { SIGUSR2, true },
@@ -40,10 +41,10 @@ void run_signals_note(void)
         sigaction(forwarded[i].number, NULL, &action);
         found.ignored[i] = action.sa_handler == SIG_IGN;
     }
-    /* ignored, the kernel would keep the command's end to itself */
+    /* If SIGCHLD were ignored, the kernel would not report the command's end. */
     action = (struct sigaction){ .sa_handler = SIG_DFL };
     sigaction(SIGCHLD, &action, &found.child);
-    /* stderr and the command's descriptor may be closed at the other end */
+    /* stderr and the command's descriptor may be closed at the other end. */
     action.sa_handler = SIG_IGN;
     sigaction(SIGPIPE, &action, &found.pipe);
 }
@@ -59,16 +60,16 @@ void run_signals_interrupt(rlock_client_t *client)
     struct sigaction action = { .sa_handler = interrupt_wait,
                                 .sa_flags = (int)SA_RESETHAND };
 
-    cli_have_no_children(); /* while it waits */
+    cli_have_no_children(); /* while rlock waits */
     interrupted = client;
     for (int i = 0; i < FORWARDED; i++)
         if (forwarded[i].ends && !found.ignored[i])
             sigaction(forwarded[i].number, &action, NULL);
 }
 
-/* Of a signal that is blocked and ignored the kernel keeps a note: those that were
- * ignored are left alone. SIGCONT is taken in any case, run_signals_stop looks for it.
- * SIGTTOU, for rlock writes and gives the terminal while it is in the background. */
+/* The kernel stores signals that are blocked and ignored, so ignored signals are left
+ * alone. Exceptions: SIGCONT, which run_signals_stop checks; and SIGTTOU, because
+ * rlock writes to the terminal and hands it over while in the background. */
 static void set_of_blocked(sigset_t *ret_set)
 {
     sigemptyset(ret_set);
@@ -87,7 +88,8 @@ int run_signals_block(void)
 
     set_of_blocked(&set);
     sigprocmask(SIG_BLOCK, &set, NULL);
-    sigaction(SIGCHLD, &plain, NULL); /* ignored, the command's end would be kept back */
+    sigaction(SIGCHLD, &plain,
+              NULL); /* if ignored, the command's end would not be reported */
     for (int i = 0; i < FORWARDED; i++)
         if (forwarded[i].ends && !found.ignored[i])
             sigaction(forwarded[i].number, &plain, NULL);
@@ -129,7 +131,7 @@ static void unblock(int number, sigset_t *ret_old)
 
 void run_signals_die(int number)
 {
-    struct rlimit none = { 0, 0 }; /* the command may have left a core of its own */
+    struct rlimit none = { 0, 0 }; /* the command may have dumped a core of its own */
 
     setrlimit(RLIMIT_CORE, &none);
     signal(number, SIG_DFL);
@@ -143,8 +145,8 @@ bool run_signals_stop(int number, bool group)
     struct timespec now = { 0, 0 };
     sigset_t old, cont;
 
-    /* a stop signal takes back a SIGCONT that is pending, so one that is there afterwards
-     * is what ended this stop */
+    /* A stop signal discards a pending SIGCONT, so one that is pending afterwards has
+     * ended this stop. */
     kill(group ? 0 : getpid(), number);
     unblock(number, &old);
     sigprocmask(SIG_SETMASK, &old, NULL);

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The process between rlock and the command. It is the parent of the command, and adopts
- * what the command's processes leave behind (PR_SET_CHILD_SUBREAPER), so that nothing of
- * it is out of sight. It tells rlock when the command stops and ends, and when nothing of
- * it is left; it is told which signals go to what it adopted.
+ * The process between rlock and the command. It is the parent of the command and adopts
+ * the processes that the command leaves behind (PR_SET_CHILD_SUBREAPER), so that none of
+ * them gets out of sight. It reports to rlock when the command stops and ends, and when
+ * no process is left. rlock sends it the signals for adopted processes.
  *
- * When rlock is killed, which it learns from the end of their socket and so at any time
- * from the start on, it kills the command's process group and what it adopted. Until
+ * If rlock is killed, the end of their socket shows that at any time from the start on.
+ * Then the supervisor kills the command's process group and the adopted processes. Until
  * these have ended it keeps the crash guard's lock, of which it has a copy (the mapping
- * of run_guard_map): nobody of this host takes rlock for dead before.
+ * of run_guard_map): no process of this host finds rlock dead before.
  *
- * The command stays a zombie as long as this process lives: its number, which is its
- * process group's, cannot become somebody else's. The others are found by /proc, where it
- * tells, for waitid would always name the zombie first.
+ * The command stays a zombie as long as this process lives: its pid, which is the number
+ * of its process group, cannot be reused. The other children are found by /proc where
+ * that is possible, because waitid would always report the zombie first.
  *
- * A child of a process with threads: async-signal-safe functions only. It blocks all
- * signals, and is in a process group of its own: what hits rlock's leaves it alone.
+ * It is the child of a process with threads: async-signal-safe functions only. It blocks
+ * all signals and has its own process group: signals for rlock's group do not reach it.
  */
 #include "run.h"
 
@@ -38,19 +38,19 @@ enum {
     ENTRIES_SIZE = 8192,
     NUMBER_SIZE = 32,
     FDS_MAX = 65536,
-    LEAVES_S = 5 /* a command that ends so long after a signal has lived with it */
+    LEAVES_S = 5 /* a command that ends later than this after a signal has survived it */
 };
 
 struct supervisor {
     pid_t command;
     int link, signals;
     bool ended;      /* the command itself */
-    bool killing;    /* whatever is adopted from now on, too */
-    int told_to_end; /* the command, by this signal; 0: it was not. What it leaves soon
-                        after is told the same: it may have been about to leave it, as
-                        setsid(1) */
+    bool killing;    /* all later adopted processes, too */
+    int told_to_end; /* the signal that asked the command to end; 0: none. Processes that
+                        the command leaves soon after get it, too: they may just have left
+                        its group, as by setsid(1) */
     time_t told_at;
-    int company; /* as rlock was told */
+    int company; /* as reported to rlock */
 };
 
 /* One of this process's children. */
@@ -80,8 +80,8 @@ static long number_at(const char **at)
     return number;
 }
 
-/* Reads "pid (name) state ppid pgrp ..." of proc(5); the name may hold anything. False:
- * it is no child of ours, or not there any more. */
+/* Reads "pid (name) state ppid pgrp ..." of proc(5); the name may contain any byte.
+ * False: not a child of this process, or not there any more. */
 static bool read_child(int proc, const char *name, struct child *ret_child)
 {
     char path[NUMBER_SIZE + sizeof("/stat")], text[STAT_SIZE];
@@ -108,7 +108,7 @@ static bool read_child(int proc, const char *name, struct child *ret_child)
     return parent == getpid();
 }
 
-/* False: /proc is nothing, or of another namespace of processes, with other numbers. */
+/* False: /proc is missing, or belongs to another pid namespace with other numbers. */
 static bool proc_is_ours(void)
 {
     char self[NUMBER_SIZE];
@@ -129,10 +129,10 @@ struct entry { /* of getdents64(2) */
     char name[];
 };
 
-/* One look at /proc. */
+/* One pass over /proc. */
 struct view {
-    int number;   /* of the signal to be sent; 0: none */
-    bool command; /* is seen */
+    int number;   /* the signal to send; 0: none */
+    bool command; /* was seen */
     bool others;  /* live ones */
     bool reaped;
 };
@@ -148,7 +148,7 @@ static void visit(const struct supervisor *s, const struct child *child,
         view->reaped |= waitid(P_PID, (id_t)child->pid, &info, WEXITED | WNOHANG) == 0;
     } else {
         view->others = true;
-        /* the others get it by that of their group */
+        /* the others get it by the signal to their group */
         if (view->number != 0 && child->group != s->command)
             kill(child->pid, view->number);
     }
@@ -173,8 +173,9 @@ static void view_children(const struct supervisor *s, int proc, struct view *vie
     }
 }
 
-/* All children but the command: those that ended are reaped, the others get the signal
- * (0: none). What there is beside the command, as far as can be seen. */
+/* Visits all children but the command: reaps those that have ended, and sends the
+ * others the signal (0: none). Returns what there is beside the command, as far as it
+ * is visible. */
 static int visit_all(const struct supervisor *s, int number)
 {
     struct view view = { .number = number };
@@ -183,7 +184,7 @@ static int visit_all(const struct supervisor *s, int number)
     if (proc < 0)
         return RUN_COMPANY_UNKNOWN;
     view_children(s, proc, &view);
-    /* one that has ended left its children after they were passed, perhaps */
+    /* A process that has ended may have left its children after they were passed. */
     while (view.reaped && !view.others && lseek(proc, 0, SEEK_SET) == 0) {
         view.reaped = false;
         view_children(s, proc, &view);
@@ -191,11 +192,12 @@ static int visit_all(const struct supervisor *s, int number)
     close(proc);
     if (view.others)
         return RUN_COMPANY_THERE;
-    /* it is not reaped, so it is there, unless others are hidden (hidepid) */
+    /* The command is not reaped, so it must be seen, unless other processes are hidden
+     * (hidepid). */
     return view.command ? RUN_COMPANY_NONE : RUN_COMPANY_UNKNOWN;
 }
 
-/* ---- what happens */
+/* ---- events */
 
 static bool command_has(int options, const struct supervisor *s, siginfo_t *ret_info)
 {
@@ -204,7 +206,7 @@ static bool command_has(int options, const struct supervisor *s, siginfo_t *ret_
            ret_info->si_pid != 0;
 }
 
-/* While the command lives; it does not stand in the way. */
+/* Reaps while the command lives; the command is not affected. */
 static void reap_orphans(const struct supervisor *s)
 {
     siginfo_t info = { 0 };
@@ -256,12 +258,12 @@ static bool take_words(struct supervisor *s)
            (ssize_t)sizeof(word)) {
         bool all = word.status != 0;
         s->killing |= all && word.number == SIGKILL;
-        /* what was for a command that has just ended is for what it left: rlock could not
-         * know */
+        /* A signal for a command that has just ended goes to the processes that it
+         * left: rlock could not know of its end. */
         if (all || s->ended || command_has(WEXITED | WNOWAIT, s, &info))
             visit_all(s, word.number);
         else if (word.number == SIGTERM || word.number == SIGINT ||
-                 word.number == SIGQUIT) { /* SIGHUP may be to read a file anew */
+                 word.number == SIGQUIT) { /* SIGHUP may ask to read a file again */
             s->told_to_end = word.number;
             s->told_at = seconds();
         }
@@ -280,14 +282,14 @@ static void sleep_until_a_child_changes(const struct supervisor *s, bool hears)
         continue;
 }
 
-/* What dies leaves its children to this process, which is told of it. */
+/* A dying process leaves its children to this process, and SIGCHLD reports that. */
 __attribute__((noreturn)) static void end_all(const struct supervisor *s)
 {
     siginfo_t info;
 
     for (;;) {
         kill(-s->command, SIGKILL);
-        /* first: what it leaves is seen then */
+        /* First, because the processes that it leaves are visible then. */
         bool ended = command_has(WEXITED | WNOWAIT, s, &info);
         if (visit_all(s, SIGKILL) != RUN_COMPANY_THERE && ended)
             _exit(CLI_OK);
@@ -295,7 +297,7 @@ __attribute__((noreturn)) static void end_all(const struct supervisor *s)
     }
 }
 
-/* ---- its start */
+/* ---- the start */
 
 static void close_from(int first)
 {
@@ -312,9 +314,8 @@ static void close_from(int first)
         close(fd);
 }
 
-/* Nothing else is to be kept open by this process: rlock's end of the command's
- * descriptor, what rlock inherited. The standard ones stay, as messages of a sanitizer
- * should not go elsewhere. */
+/* Closes all other descriptors: rlock's end of the command's descriptor, and those
+ * that rlock inherited. The standard ones stay, for messages of a sanitizer. */
 static void keep_two(struct supervisor *s)
 {
     enum { LINK = STDERR_FILENO + 1, SIGNALS, FIRST_FREE };
@@ -352,7 +353,9 @@ void run_supervise(int link, void (*become)(void *arg), void *arg)
         tell(&s, RUN_WORD_STARTED, 0, code);
         _exit(CLI_INTERNAL);
     }
-    setpgid(s.command, s.command); /* whoever of the two comes first */
+    setpgid(
+        s.command,
+        s.command); /* the parent and the child both do this; the first one succeeds */
     tell(&s, RUN_WORD_STARTED, s.command, 0);
     keep_two(&s);
     for (;;) {

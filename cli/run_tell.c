@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Messages while the lock is held. stderr may not drain: a pipe that is full, a terminal
- * that Ctrl-S has stopped. rlock must not wait there, with a command to end or signals to
- * forward. Only a thread that may be held up makes sure of that: O_NONBLOCK would be set
- * for all who have this stderr, and poll tells of room, not for how much. Its lines come
- * as packets; when they cannot be had any more they are dropped, never waited for. It can
- * keep one line back, too, for as long as the main thread may still be done in time.
- * Threads: main, and the one that writes.
+ * Messages while the lock is held. stderr may be blocked: a full pipe, or a terminal that
+ * Ctrl-S has stopped. rlock must not wait there, because it has a command to end or
+ * signals to forward. Only a separate thread guarantees that: O_NONBLOCK would affect all
+ * processes that share stderr, and poll reports room, but not how much. The thread gets
+ * its lines as packets; when the socket takes no more they are dropped, and rlock never
+ * waits. The thread can also hold one line back for as long as the main thread may still
+ * finish in time. Threads: main, and the writing thread.
  */
 #include "run.h"
 
@@ -19,10 +19,10 @@
 #include <unistd.h>
 
 enum {
-    LINGER_MS = 2000, /* at the end, when the lock is given back */
-    LATE_MS = 1000,   /* of a line that is kept back */
+    LINGER_MS = 2000, /* at the end, after the lock is released */
+    LATE_MS = 1000,   /* for a line that is held back */
     NS_PER_MS = 1000000,
-    KEPT_BACK = '\0', /* what the packet of such a line begins with */
+    KEPT_BACK = '\0', /* the first byte of the packet of such a line */
     PACKET_MAX = CLI_LINE_MAX + 1
 };
 
@@ -42,7 +42,7 @@ static void write_line(const char *line, size_t len)
     }
 }
 
-/* False: it is late, and no packet came, nor the end. */
+/* False: the time is over, and neither a packet nor the end came. */
 static bool comes_in_time(int lines, int64_t late_ns)
 {
     struct pollfd packet = { .fd = lines, .events = POLLIN };
@@ -64,7 +64,7 @@ static void *write_lines(void *arg)
             kept_len = 0;
         }
         ssize_t n = recv(lines, line, sizeof(line), 0);
-        if (n > 0 && line[0] == KEPT_BACK) { /* alone, it is no more to be said */
+        if (n > 0 && line[0] == KEPT_BACK) { /* alone: the line is withdrawn */
             kept_len = (size_t)n - 1;
             memcpy(kept, line + 1, kept_len);
             late_ns = run_now_ns() + (int64_t)LATE_MS * NS_PER_MS;
@@ -74,7 +74,7 @@ static void *write_lines(void *arg)
             break;
         }
     }
-    shutdown(lines, SHUT_RDWR); /* the other end sees it: all is written */
+    shutdown(lines, SHUT_RDWR); /* shows the other end that all is written */
     close(lines);
     return NULL;
 }
@@ -131,7 +131,7 @@ int run_tell_open(void)
 
 void run_tell_close(void)
 {
-    struct pollfd end = { .fd = teller.lines }; /* POLLHUP is told unasked */
+    struct pollfd end = { .fd = teller.lines }; /* POLLHUP is always reported */
 
     if (teller.lines < 0)
         return;

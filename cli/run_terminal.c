@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who has the terminal. The command is in a process group of its own, so it has to be
- * made the terminal's foreground, or what it reads would stop it. At the start it is when
- * rlock is in the foreground, reads from the terminal and does not write into a pipeline:
- * there the other programs may want it (a pager). Else it gets it when it asks, which
- * stops it with SIGTTIN or SIGTTOU. Thread: main only.
+ * The terminal's foreground. The command has its own process group. Therefore it must
+ * become the terminal's foreground group, or reading would stop it. It gets the
+ * foreground at the start if rlock is in the foreground, reads from the terminal and does
+ * not write into a pipeline, where another program may want the terminal (a pager).
+ * Otherwise it gets it on request: a request stops it with SIGTTIN or SIGTTOU. Thread:
+ * main only.
  */
 #include "run.h"
 
@@ -18,8 +19,8 @@ static bool is_pipe(int fd)
     return fstat(fd, &st) == 0 && (S_ISFIFO(st.st_mode) || S_ISSOCK(st.st_mode));
 }
 
-/* Once, and not while rlock is in the background: there it finds what the shell has set
- * for its own line. */
+/* Once, and not while rlock is in the background: then the terminal has the modes of
+ * the shell's own line. */
 static void note_modes(struct run_terminal *terminal)
 {
     if (!terminal->known)
@@ -55,7 +56,7 @@ void run_terminal_take(struct run_terminal *terminal)
     terminal->given = false;
 }
 
-/* At once: a terminal that Ctrl-S has stopped would never be drained. */
+/* Without draining: a terminal that Ctrl-S has stopped would never be drained. */
 void run_terminal_restore(const struct run_terminal *terminal)
 {
     if (terminal->known)

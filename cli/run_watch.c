@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What happens while the command of `rlock run` runs. The main thread sleeps until there
- * is a signal, or news of the lease: these come through a pipe from the callback of
- * events, so that a loss is acted upon at once and everything happens on one thread, in
- * one order.
+ * The time while the command of `rlock run` runs. The main thread sleeps until there is a
+ * signal or an event of the lease. Events come from the event callback through a pipe, so
+ * that rlock acts on a loss at once, and everything happens on one thread in one order.
  *
- * The command is a child of the supervisor, which tells what becomes of it. It stays a
- * zombie until all is over: its pid, which is its process group's number, cannot become
- * somebody else's as long as rlock sends signals to it.
+ * The command is a child of the supervisor, which reports its state. It stays a zombie
+ * until everything is over: its pid, which is the number of its process group, cannot be
+ * reused while rlock sends signals to it.
  */
 #include "run.h"
 
@@ -23,9 +22,9 @@
 
 enum { NS_PER_MS = 1000000, NS_PER_S = 1000000000, REASON_SIZE = 200 };
 enum { POLL_MAX_MS = 86400000 };
-enum { LAST_NS = NS_PER_S }; /* from SIGKILL on, for what may be somebody else's */
+enum { LAST_NS = NS_PER_S }; /* after SIGKILL, for processes that rlock may not signal */
 
-/* What goes through the pipe, in one piece each. */
+/* The messages in the pipe, one write each. */
 struct news {
     rlock_event_kind_t kind;
     long remaining_ms;
@@ -64,10 +63,10 @@ static void signal_group(struct run_watch *watch, int number)
                      strsignal(number));
 }
 
-/* ---- news of the lease */
+/* ---- events of the lease */
 
-/* To the command's descriptor. A reader that does not read loses lines: rlock never waits
- * for it. */
+/* Writes to the command's descriptor. A reader that does not read loses lines: rlock
+ * never waits for it. */
 static void tell_command(struct run_watch *watch, const char *line)
 {
     if (watch->lines < 0)
@@ -76,7 +75,7 @@ static void tell_command(struct run_watch *watch, const char *line)
     (void)n;
 }
 
-/* Stopped processes do not act on SIGTERM before they are continued. */
+/* A stopped process does not act on SIGTERM before it continues. */
 static void end_command(struct run_watch *watch)
 {
     if (watch->ending || watch->over)
@@ -94,7 +93,7 @@ void run_watch_tell_lost(struct run_watch *watch, const char *reason)
     watch->lost = true;
 }
 
-/* The command is told, then ended, before anybody else hears of it. */
+/* Informs the command and ends it before anything else. */
 static void lose(struct run_watch *watch, const char *reason)
 {
     char line[REASON_SIZE + sizeof("lost \n")];
@@ -129,7 +128,8 @@ static void take_news(struct run_watch *watch)
 
 /* ---- stop and continue */
 
-/* The lease ran on while rlock was stopped: the loss is found before the command runs. */
+/* The lease ran on while rlock was stopped: a loss must be found before the command
+ * continues. */
 static void continue_command(struct run_watch *watch)
 {
     if (run_lock_state(&watch->lock) == RLOCK_LOST)
@@ -140,8 +140,9 @@ static void continue_command(struct run_watch *watch)
         signal_group(watch, SIGCONT);
 }
 
-/* The command was stopped. Whoever waits for rlock, as a shell does, is to see the same
- * of rlock; but not when somebody stopped the command alone: it stays a holder. */
+/* The command was stopped. A process that waits for rlock, as a shell does, should see
+ * rlock stop, too; but not if the command alone was stopped: then rlock still holds
+ * the lock. */
 static void stopped(struct run_watch *watch, int number)
 {
     bool wants_terminal = number == SIGTTIN || number == SIGTTOU;
@@ -158,10 +159,10 @@ static void stopped(struct run_watch *watch, int number)
     run_terminal_take(&watch->terminal);
     if (!had_terminal && !asked && !(wants_terminal && watch->terminal.fd >= 0))
         return;
-    /* the terminal would have stopped all of rlock's group, a script for instance */
+    /* The terminal would have stopped all of rlock's group, for instance a script. */
     bool did = run_signals_stop(number, had_terminal && number == SIGTSTP);
     if (!did && wants_terminal) {
-        cli_complain("the command wants the terminal, and no shell is there to give it");
+        cli_complain("the command wants the terminal, and no shell can pass it on");
         end_command(watch);
     } else {
         continue_command(watch);
@@ -201,11 +202,11 @@ static void take_signals(struct run_watch *watch)
     while (read(watch->signals, &got, sizeof(got)) == (ssize_t)sizeof(got))
         if (got.ssi_signo != SIGCHLD)
             forward(watch, (int)got.ssi_signo);
-    /* always: one SIGCHLD may stand for several changes */
+    /* Always: one SIGCHLD may stand for several changes. */
     reap_others(watch);
 }
 
-/* ---- news of the command */
+/* ---- words of the supervisor */
 
 static void ended(struct run_watch *watch, int code, int status)
 {
@@ -214,18 +215,19 @@ static void ended(struct run_watch *watch, int code, int status)
     watch->end.si_status = status;
     watch->had_terminal = watch->terminal.given;
     run_terminal_take(&watch->terminal);
-    /* it had no chance to do so */
+    /* it had no chance to restore the modes */
     if (watch->had_terminal && (watch->ending || code != CLD_EXITED))
         run_terminal_restore(&watch->terminal);
     char late[CLI_LINE_MAX];
-    snprintf(late, sizeof(late),
-             "the command has ended, but not all that it started: still holding \"%s\"",
-             watch->shown);
+    snprintf(
+        late, sizeof(late),
+        "the command has ended, but some of its processes run on: still holding \"%s\"",
+        watch->shown);
     if (!watch->ending && !watch->options->leave)
         run_tell_if_late(late);
 }
 
-/* The supervisor was killed: the command is rlock's own child now. */
+/* The supervisor was killed: now the command is a child of rlock. */
 static void look_after_orphan(struct run_watch *watch)
 {
     siginfo_t info = { 0 };
@@ -256,8 +258,8 @@ static void take_words(struct run_watch *watch)
 
 /* ---- the loop */
 
-/* Whether all is over: of what it was told to kill rlock sees the end, too, but for what
- * it may not kill. */
+/* Whether everything is over. After a kill rlock waits for the end of all processes,
+ * except those that it may not signal. */
 static bool is_over(const struct run_watch *watch)
 {
     bool alone = watch->company == RUN_COMPANY_NONE;
@@ -270,7 +272,7 @@ static bool is_over(const struct run_watch *watch)
                                        run_now_ns() >= watch->kill_at_ns + LAST_NS));
 }
 
-/* For poll: -1: there is no such time; at most a day, for it takes an int. */
+/* For poll. -1: no such time; at most a day, because poll takes an int. */
 static int ms_until(int64_t at_ns)
 {
     int64_t left = (at_ns - run_now_ns()) / NS_PER_MS + 1;
@@ -326,7 +328,7 @@ siginfo_t run_watch_command(struct run_watch *watch)
     return watch->end;
 }
 
-/* False: one came that would end rlock. */
+/* False: a signal came that would end rlock. */
 static bool take_signals_alone(struct run_watch *watch)
 {
     struct signalfd_siginfo got;
@@ -347,8 +349,8 @@ void run_watch_hold_on(struct run_watch *watch)
     struct pollfd fds[] = { { .fd = watch->signals, .events = POLLIN },
                             { .fd = watch->news, .events = POLLIN } };
 
-    run_tell_in_time(); /* nothing is left of the command */
-    /* the terminal's signals go to the command itself */
+    run_tell_in_time(); /* no process of the command is left */
+    /* The command itself gets the terminal's signals. */
     if (watch->options->min_hold_ns == 0 || watch->told_to_end ||
         (watch->had_terminal && watch->end.si_code != CLD_EXITED))
         return;

@@ -83,7 +83,7 @@ static int run(int argc, char **argv)
 
     while ((option = getopt_long(argc, argv, CLI_COMMON_LETTERS, options, NULL)) != -1)
         if (!cli_common_option(&cli_show, &server, option))
-            as_json = true; /* there is no other of its own */
+            as_json = true; /* the command's only own option */
     const char *name = look_word(&cli_show, argc, argv, "NAME");
     char *shown = cli_printable(name);
     rlock_client_t *client = cli_open(&cli_show, &server, NULL);

@@ -9,7 +9,7 @@
 
 enum {
     GAP = 2,
-    CUT_MIN = 8, /* a column is not cut to less */
+    CUT_MIN = 8, /* a column is not cut below this width */
     ROWS_MIN = 16
 };
 
@@ -42,7 +42,7 @@ static size_t line_len(const struct table *table, const size_t widths[])
     return len;
 }
 
-/* Takes from the widest column first: what is short stays whole. */
+/* Cuts the widest column first: short ones stay whole. */
 static void narrow(const struct table *table, size_t width, size_t widths[])
 {
     while (line_len(table, widths) > width) {
@@ -69,15 +69,15 @@ static void measure(const struct table *table, size_t width, size_t widths[])
         narrow(table, width, widths);
 }
 
-/* The first `width` bytes of a cell that is longer, with a mark that there is more. */
+/* Copies the first `width` bytes of a longer cell, with a mark for the rest. */
 static void cut_end(char *at, const char *cell, size_t width)
 {
     memcpy(at, cell, width - strlen(cut_mark));
     memcpy(at + width - strlen(cut_mark), cut_mark, strlen(cut_mark));
 }
 
-/* "host:pid:program": the colon before the pid, and how long it is with that. NULL: it is
- * no client, but an owner's id. */
+/* "host:pid:program": points at the colon before the pid; *ret_len includes it. NULL:
+ * not a client, but an owner's id. */
 static const char *pid_of(const char *cell, size_t *ret_len)
 {
     const char *pid = strchr(cell, ':');
@@ -90,8 +90,8 @@ static const char *pid_of(const char *cell, size_t *ret_len)
     return pid;
 }
 
-/* A cell that is longer than that. By its pid a client is found: the program goes first,
- * then the host is cut. How much there is then. */
+/* Cuts a cell that is too long. The pid identifies a client, so the program is cut
+ * first, then the host. Returns the length. */
 static size_t cut_client(char *at, const char *cell, size_t width)
 {
     size_t pid_len = 0;

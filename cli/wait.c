@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rlock wait: until nobody holds a lock, without taking it. Holds nothing, so signals end
- * it as they end any program. Thread: main only. */
+/* rlock wait: waits until a lock is free, without taking it. It holds nothing, so
+ * signals end it as they end any program. Thread: main only. */
 #include "look.h"
 
 #include <errno.h>
@@ -13,9 +13,9 @@ enum { OPT_WAIT = CLI_OPT_OWN };
 enum {
     MS_PER_S = 1000,
     NS_PER_MS = 1000000,
-    SLICE_MS = 5000,      /* after which it asks itself whether the server is there */
-    OUTAGE_MS = 10000,    /* a longer one it does not wait through */
-    ANSWER_MIN_MS = 1000, /* the server has so long, however short the wait is */
+    SLICE_MS = 5000,      /* after this time it checks that the server answers */
+    OUTAGE_MS = 10000,    /* it does not wait through a longer outage */
+    ANSWER_MIN_MS = 1000, /* the least time for a reply, however short the wait is */
     WAIT_MAX_S = 365 * 24 * 3600
 };
 
@@ -24,12 +24,12 @@ static const char usage[] =
     "Waits until nobody holds the lock NAME, without taking it: somebody else may\n"
     "hold it at the next moment. To hold it yourself: rlock run.\n"
     "\n"
-    "  --wait DURATION      at most so long: 500ms, 60s (or 60), 2m; 0 only looks\n"
+    "  --wait DURATION      for at most this: 500ms, 60s (or 60), 2m; 0 only looks\n"
     "  --url URL, --user NAME, --password-file FILE, --help: see rlock --help\n"
     "\n"
-    "When no server answers at first, it gives up at once, or after 3 s of one that\n"
-    "hangs. When it goes away later, it goes on if it is back within 10 s, and gives\n"
-    "up if not, with --wait and without. The last answer may be up to 3 s late.\n"
+    "Without a server at first, it gives up at once, or after 3 s when the server\n"
+    "hangs. When the server goes away later, it gives up after 10 s without it, with\n"
+    "--wait and without. The last answer may be up to 3 s late.\n"
     "\n"
     "Exit code: 0 when nobody holds it; 75 when the time was over; 69 when the\n"
     "server cannot be reached, 77 when it refuses.\n";
@@ -56,8 +56,8 @@ static int64_t lesser(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* Waits in slices: rlock_waitfree waits through outages of any length, so the server is
- * asked behind each. end_ms: of look_now_ms, INT64_MAX: none. */
+/* Waits in slices: rlock_waitfree waits through outages of any length, so the server
+ * is checked after each slice. end_ms: of look_now_ms, INT64_MAX: none. */
 static int wait_for(rlock_client_t *client, const char *name, int64_t end_ms)
 {
     int rc = rlock_client_ping(client);
@@ -82,8 +82,8 @@ static int wait_for(rlock_client_t *client, const char *name, int64_t end_ms)
     return rc;
 }
 
-/* With a deadline no call waits longer than until then for an answer, unless the URL
- * says how long. */
+/* With a deadline no call waits longer than that for a reply, unless the URL sets the
+ * time. */
 static void set_timeout(rlock_clientattr_t *attr, int64_t wait_ms)
 {
     long timeout_ms;
@@ -91,8 +91,8 @@ static void set_timeout(rlock_clientattr_t *attr, int64_t wait_ms)
     rlock_clientattr_init(attr);
     rlock_clientattr_getcommandtimeout(attr, &timeout_ms);
     if (wait_ms >= 0 && wait_ms < timeout_ms)
-        rlock_clientattr_setcommandtimeout(
-            attr, wait_ms > ANSWER_MIN_MS ? (long)wait_ms : ANSWER_MIN_MS);
+        rlock_clientattr_setcommandtimeout(attr, wait_ms > ANSWER_MIN_MS ? (long)wait_ms
+                                                                         : ANSWER_MIN_MS);
 }
 
 static int run(int argc, char **argv)

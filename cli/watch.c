@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rlock watch: the locks that are held, live. Thread: main only. */
+/* rlock watch: the held locks, live. Thread: main only. */
 #include "watch.h"
 
 #include <getopt.h>
@@ -20,16 +20,17 @@ static const char usage[] =
     "  --url URL, --user NAME, --password-file FILE, --help: see rlock --help\n"
     "\n"
     "Keys: q or Ctrl-C end it; arrows or j and k, page keys or space and b, Home and\n"
-    "End scroll; Ctrl-L draws anew.\n"
+    "End scroll; Ctrl-L redraws.\n"
     "\n"
     "Where stdin or stdout is no terminal, one line for each change, with tabs\n"
     "between time, event, name, type, client. Events: held (at the first look),\n"
     "taken, released, passed (to another process), retaken (by the same one), joined\n"
     "and left (of readers), unreachable (the reason instead of a client), reachable.\n"
-    "What comes and goes between two looks is not seen.\n"
+    "Changes that end between two looks are not seen.\n"
     "\n"
-    "While the server is away it goes on trying; of one that does not answer a\n"
-    "terminal is told how long. Exit code: 0 after q; 77 when the server refuses.\n";
+    "While the server is away, rlock keeps trying; on a terminal it shows for how\n"
+    "long the server has not answered. Exit code: 0 after q; 77 when the server "
+    "refuses.\n";
 
 static const struct option options[] = {
     { "interval", required_argument, NULL, OPT_INTERVAL }, CLI_COMMON_OPTIONS

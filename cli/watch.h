@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two faces of rlock watch. Thread: main only. */
+/* The two forms of rlock watch. Thread: main only. */
 #ifndef CLI_WATCH_H
 #define CLI_WATCH_H
 
 #include "look.h"
 
-/* What is watched, and how often. */
+/* Which locks to watch, and at which interval. */
 struct watch {
     rlock_client_t *client;
     const char *pattern; /* NULL: all */
     long interval_ms;
 };
 
-/* One line for each change; comes back with an exit code when the server refuses, or
- * nobody reads any more. */
+/* Prints one line for each change. Returns an exit code when the server refuses, or no
+ * process reads stdout any more. */
 int watch_plain(const struct watch *watch);
 
-/* False, and nothing was done: not built with ncurses, or this terminal cannot show it.
- * Else *ret_code is the exit code; ends the program by itself where a signal ended the
- * view, or a look at the server is still under way. */
+/* False, with nothing done: not built with ncurses, or the terminal cannot show it.
+ * Else *ret_code is the exit code. Ends the program itself if a signal ended the view,
+ * or a look at the server is still under way. */
 bool watch_screen(const struct watch *watch, int *ret_code);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rlock watch into a file or a pipe: what differs between two looks, a line for each
- * change. A log grows with what happens then, not with time. Signals end it as they end
- * any program. Thread: main only. */
+/* rlock watch into a file or a pipe: one line for each difference between two looks.
+ * The output grows with events, not with time. Signals end it as they end any program.
+ * Thread: main only. */
 #include "pace.h"
 #include "watch.h"
 
@@ -51,7 +51,7 @@ static const char *how_come(const rlock_info_t *was, const rlock_party_t *now)
     return "passed";
 }
 
-/* Of a lock that was held at both looks. */
+/* For a lock that was held at both looks. */
 static void tell_change(const rlock_info_t *was, const rlock_info_t *is)
 {
     bool stayed = false;
@@ -95,14 +95,14 @@ static void tell_reachable(const struct look_list *is, bool *away)
     *away = now_away;
 }
 
-/* False: nobody reads stdout any more. */
+/* False: no process reads stdout any more. */
 static bool pause_for(long ms)
 {
     struct pollfd out = { .fd = STDOUT_FILENO, .events = 0 };
     return poll(&out, 1, (int)ms) <= 0 || !(out.revents & (POLLERR | POLLHUP));
 }
 
-/* On stderr: it is nothing that happened to a lock. */
+/* To stderr: it is not an event of a lock. */
 static void tell_pause(struct pace *pace)
 {
     char cost[LOOK_TIME_SIZE], pause[LOOK_TIME_SIZE], asked[LOOK_TIME_SIZE];
@@ -150,7 +150,7 @@ int watch_plain(const struct watch *watch)
         if (rc == 0)
             pace_measure(&pace, watch->client);
         tell_pause(&pace);
-        if (code == CLI_OK && !pause_for(pace_pause_ms(&pace)))
+        if (code == CLI_OK && !pause_for(pace_rest_ms(&pace)))
             break;
     }
     look_free(&was);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rlock watch on a terminal. The main thread draws and takes keys and signals; a second
- * one looks at the server, because a look blocks for as long as the server does not
- * answer, and keys must work all the same. It hands each list over in `looker` and writes
- * a byte into a pipe. Signals are blocked but in ppoll, so that none is missed between
- * two waits.
+ * rlock watch on a terminal. The main thread draws and handles keys and signals. A second
+ * thread looks at the server, because a look blocks while the server does not answer, and
+ * keys must work all the same. It hands each list over in `looker` and writes a byte into
+ * a pipe. Signals are blocked except in ppoll, so that none is missed between two waits.
+ * Threads: main, and the looker.
  */
 #include "watch.h"
 
@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 enum { HEADER_LINES = 2, FOOTER_LINES = 1, ESCAPE_DELAY_MS = 25, CONTROL_L = 'L' & 0x1f };
-/* Of a look; from then on it is shown how long it takes. */
+/* A look that takes longer is shown with its duration. */
 enum { MS_PER_S = 1000, SILENCE_MS = 1000 };
 
 /* ---- the terminal */
@@ -40,7 +40,7 @@ static void on_signal(int sig)
         ended_by = sig;
 }
 
-/* At exit, too: what ends the program for want of memory must not leave it as it is. */
+/* Also at exit: a program that ends for lack of memory must restore the terminal. */
 static void leave_screen(void)
 {
     if (is_shown)
@@ -48,8 +48,8 @@ static void leave_screen(void)
     is_shown = false;
 }
 
-/* Blocks all that is to arrive in ppoll alone; those that are ignored stay so, as HUP
- * below nohup. */
+/* Blocks all signals that may arrive in ppoll only; ignored ones stay ignored, as
+ * SIGHUP under nohup. */
 static void catch_signals(sigset_t *ret_before)
 {
     struct sigaction before, action = { .sa_handler = on_signal };
@@ -66,7 +66,7 @@ static void catch_signals(sigset_t *ret_before)
     sigprocmask(SIG_BLOCK, &blocked, ret_before);
 }
 
-/* As it was before catch_signals. */
+/* Restores the state from before catch_signals. */
 static void release_signals(const sigset_t *before)
 {
     struct sigaction action;
@@ -77,7 +77,7 @@ static void release_signals(const sigset_t *before)
     sigprocmask(SIG_SETMASK, before, NULL);
 }
 
-/* False: there is no such terminal, or one on which no cursor can be set. */
+/* False: no such terminal, or its cursor cannot be moved. */
 static bool enter_screen(void)
 {
     SCREEN *screen = newterm(NULL, stdout, stdin);
@@ -102,7 +102,7 @@ static bool enter_screen(void)
     return true;
 }
 
-/* Ctrl-Z. By ourselves: curses' own handler would draw amid whatever goes on. */
+/* Ctrl-Z. Not by curses' own handler, which would draw at any moment. */
 static void stop_here(void)
 {
     sigset_t stop;
@@ -113,26 +113,26 @@ static void stop_here(void)
     sigaddset(&stop, SIGTSTP);
     signal(SIGTSTP, SIG_DFL);
     raise(SIGTSTP);
-    sigprocmask(SIG_UNBLOCK, &stop, NULL); /* here it stops, and goes on */
+    sigprocmask(SIG_UNBLOCK, &stop, NULL); /* stops here, and continues here */
     sigprocmask(SIG_BLOCK, &stop, NULL);
     signal(SIGTSTP, on_signal);
-    raise(SIGWINCH); /* the size may have changed unheard */
+    raise(SIGWINCH); /* the size may have changed unnoticed */
     clearok(curscr, TRUE);
 }
 
-/* ---- what is shown */
+/* ---- the contents */
 
 struct view {
-    struct look_list *list; /* the last one that was complete; NULL: none yet */
-    struct tm seen, away;   /* when that was; since when the server is away */
-    int64_t waits_ms;       /* for the answer to the look that is under way */
-    long pause_ms; /* between two looks, where the interval is not kept; else 0 */
+    struct look_list *list; /* the last complete one; NULL: none yet */
+    struct tm seen, away;   /* when it was taken; since when the server is away */
+    int64_t waits_ms;       /* the duration of the current look */
+    long pause_ms;          /* between two looks, if longer than the interval; else 0 */
     bool is_away, refused;
     int code; /* of a refusal */
     char reason[LOOK_REASON_MAX];
-    char **lines; /* of list, below the headings' one */
+    char **lines; /* of list, below the headings */
     size_t count, top;
-    int width; /* that the lines were made for */
+    int width; /* the width of these lines */
 };
 
 static void drop_lines(struct view *view)
@@ -171,7 +171,7 @@ static void add_lock(struct table *table, const rlock_info_t *lock)
     free(name);
 }
 
-/* The first line is that of the headings. */
+/* The first line has the headings. */
 static void make_lines(struct view *view)
 {
     enum { COLUMNS = 7, NAME = 1 << 0, CLIENT = 1 << 4 };
@@ -243,7 +243,7 @@ static void scroll_to(struct view *view, long top)
 
 /* ---- drawing */
 
-/* One line, cut to the width; what does not fit below is not drawn. */
+/* Draws one line, cut to the width; lines below the screen are not drawn. */
 static void draw_line(int row, int attribute, const char *text)
 {
     if (row >= LINES)
@@ -359,8 +359,8 @@ static bool on_key(struct view *view, int key)
     return true;
 }
 
-/* With _FORTIFY_SOURCE glibc 2.36 calls the ppoll for a time_t of 32 bits also where ours
- * has 64. */
+/* With _FORTIFY_SOURCE glibc 2.36 calls the ppoll for a time_t of 32 bits also where
+ * this program's time_t has 64. */
 #if defined(__TIMESIZE) && __TIMESIZE == 32 && defined(__USE_TIME_BITS64)
 int ppoll_ns(struct pollfd *fds, nfds_t count, const struct timespec *timeout,
              const sigset_t *signals) __asm__("__ppoll64");
@@ -368,10 +368,10 @@ int ppoll_ns(struct pollfd *fds, nfds_t count, const struct timespec *timeout,
 #define ppoll_ns ppoll
 #endif
 
-/* Until q, a signal, a refusal, or the end of the terminal. */
+/* Runs until q, a signal, a refusal, or the end of the terminal. */
 static void show(struct looker *looker, struct view *view, const sigset_t *deliver)
 {
-    /* nothing else tells that no answer comes */
+    /* No event reports that a reply is missing. */
     const struct timespec tick = { .tv_sec = SILENCE_MS / MS_PER_S };
     struct pollfd fds[] = { { .fd = STDIN_FILENO, .events = POLLIN },
                             { .fd = looker->wake[0], .events = POLLIN } };
@@ -401,7 +401,7 @@ static void show(struct looker *looker, struct view *view, const sigset_t *deliv
 
 bool watch_screen(const struct watch *watch, int *ret_code)
 {
-    /* both stay when the looker is left behind */
+    /* Both remain when the looker is left behind. */
     static struct looker looker;
     static struct view view;
     sigset_t before;

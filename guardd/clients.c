@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The clients, one for each URL. What they do they do by themselves, on the library's
- * threads. To close one may take a command timeout, which is not waited for: what is left
- * open is like a client of a program that was killed. Thread: main, but for hear.
+ * The clients, one for each URL. They do their work on the library's threads. Closing one
+ * may take a command timeout, which the program does not wait for: a client left open is
+ * like one of a killed program. Thread: main, except hear.
  */
 #include "guardd.h"
 
@@ -19,32 +19,33 @@
 
 enum {
     STOP_US = 600000,
-    URL_SIZE = 16384, /* a line of a file of URLs has less */
+    URL_SIZE = 16384, /* a line of a file of URLs is shorter */
     SOURCE_SIZE = 4096
 };
 
 struct guarded {
     rlock_client_t *client;
     char *label;
-    char *source; /* who named it, where the command line did not; else NULL */
+    char *source; /* the URL's source if that is not the command line, else NULL */
 };
 
 static struct guarded guarded[URLS_MAX];
 static int guarded_count;
-static atomic_bool blind; /* one of them looks at nothing */
+static atomic_bool blind; /* a client has no directory to watch */
 
 static bool begins_with(const char *line, const char *text)
 {
     return strncmp(line, text, strlen(text)) == 0;
 }
 
-/* The library's logger. A client that can make no file of its own works on without, and
- * so does one whose directory is not to be trusted any more; of a guard nothing is left
- * then. A directory that is not there may come back. */
+/* The library's logger. A client that cannot create its live file still works, and so
+ * does one whose directory is not to be trusted any more; but as a guard it is
+ * useless. A directory that is missing may come back. */
 static void hear(int level, const char *line, void *arg)
 {
-    bool later = begins_with(line, "rlock: no crash guard any more: ");
-    bool gone = later && strstr(line, " cannot be opened: No such file");
+    bool later = begins_with(line, "rlock: crash guard stopped: ");
+    bool gone = begins_with(line, "rlock: crash guard stopped: cannot open ") &&
+                strstr(line, ": No such file");
 
     (void)arg;
     if ((!later && !begins_with(line, "rlock: no crash guard: ")) || gone) {
@@ -61,11 +62,15 @@ bool clients_are_blind(void)
     return blind;
 }
 
+/* Where it stood takes the place of the message's own prefix. */
 __attribute__((noreturn)) static void cannot_open(const struct guard_url *url, int rc)
 {
+    static const char prefix[] = "URL: ";
     const char *detail = rlock_errmsg()[0] != '\0' ? rlock_errmsg() : rlock_strerror(rc);
-    const char *from = url->from ? url->from : "no server to look after";
+    const char *from = url->from ? url->from : "no server to watch for";
 
+    if (begins_with(detail, prefix))
+        detail += strlen(prefix);
     say_and_exit(rc == EINVAL || rc == ENOTSUP ? GUARD_USAGE : GUARD_INTERNAL, "%s: %s",
                  from, detail);
 }
@@ -76,7 +81,7 @@ static void open_one(const struct guard_url *url, const rlock_clientattr_t *attr
     char given[URL_SIZE], source[SOURCE_SIZE];
 
     int rc = rlock_client_open(&one->client, url->text, attr);
-    if (rc == 0) /* what it was, whoever named it */
+    if (rc == 0) /* reads the URL in use, and its source */
         rc = rlock_client_getserver(one->client, given, sizeof(given), source,
                                     sizeof(source));
     if (rc != 0)
@@ -85,7 +90,7 @@ static void open_one(const struct guard_url *url, const rlock_clientattr_t *attr
     one->source = strcmp(source, "program") == 0 ? NULL : printable(source);
     guarded_count++;
     if (url_is_off(given))
-        say_and_exit(GUARD_USAGE, "%s: URL: guard=0 switches off what rlock-guard is for",
+        say_and_exit(GUARD_USAGE, "%s: guard=0 switches off what rlock-guard is for",
                      url->from ? url->from : source);
 }
 
@@ -98,13 +103,14 @@ void clients_open(const struct guard_urls *urls)
     if (rc == 0)
         rc = rlock_clientattr_setguard(&attr, RLOCK_GUARD_ALWAYS);
     if (rc != 0)
-        say_and_exit(GUARD_INTERNAL, "cannot have a guard: %s", rlock_strerror(rc));
+        say_and_exit(GUARD_INTERNAL, "cannot request the crash guard: %s",
+                     rlock_strerror(rc));
     rlock_setlogger(hear, NULL, SAY_DEBUG);
     for (int i = 0; i < urls->count; i++)
         open_one(&urls->each[i], &attr);
     rlock_clientattr_destroy(&attr);
     if (blind)
-        say_and_exit(GUARD_INTERNAL, "ends, for it would look at nothing");
+        say_and_exit(GUARD_INTERNAL, "exits: no directory is left to watch");
 }
 
 int clients_count(void)
@@ -112,9 +118,9 @@ int clients_count(void)
     return guarded_count;
 }
 
-/* ---- what is said of them */
+/* ---- descriptions */
 
-/* Behind what is there already, as far as there is room. */
+/* Appends to the text, as far as there is room. */
 __attribute__((format(printf, 3, 4))) static void append(char *text, size_t size,
                                                          const char *format, ...)
 {
@@ -135,7 +141,7 @@ void clients_describe(char *text, size_t size)
                guarded[i].source ? ")" : "");
 }
 
-void clients_count_burials(char *text, size_t size)
+void clients_count_recoveries(char *text, size_t size)
 {
     uint64_t each[URLS_MAX] = { 0 }, sum = 0;
     rlock_stats_t stats;
@@ -145,7 +151,8 @@ void clients_count_burials(char *text, size_t size)
             each[i] = stats.burials;
         sum += each[i];
     }
-    snprintf(text, size, "%llu burial%s", (unsigned long long)sum, sum == 1 ? "" : "s");
+    snprintf(text, size, "%llu recovered process%s", (unsigned long long)sum,
+             sum == 1 ? "" : "es");
     for (int i = 0; i < guarded_count; i++)
         append(text, size, "%s%llu at %s%s", i > 0 ? ", " : " (",
                (unsigned long long)each[i], guarded[i].label,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of rlock-guard(8) share: exit codes, lines of its log, the URLs, the
- * clients, the messages to the service manager. Uses <rlock.h> only. */
+/* Shared by the files of rlock-guard(8): exit codes, log, URLs, clients, messages to
+ * the service manager. Uses <rlock.h> only. */
 #ifndef GUARDD_H
 #define GUARDD_H
 
@@ -11,25 +11,25 @@
 /* Exit codes, after sysexits(3); rlock-guard(8) lists them. */
 enum {
     GUARD_OK = 0,
-    GUARD_USAGE = 64,    /* bad arguments, or a URL that is of no use */
-    GUARD_INTERNAL = 70, /* no memory, no descriptor, a system call failed */
-    GUARD_CONFIG = 78    /* no directory, or none that it may use as this user */
+    GUARD_USAGE = 64,    /* bad arguments, or a useless URL */
+    GUARD_INTERNAL = 70, /* no memory, no descriptor, or a system call failed */
+    GUARD_CONFIG = 78    /* no directory, or none that this user may use */
 };
 
-/* ---- the log: say.c. Threads: any, once say_open has returned. */
+/* ---- the log: say.c. Threads: any, after say_open has returned. */
 
 /* As in syslog(3). */
 enum { SAY_ERROR = 3, SAY_WARNING = 4, SAY_NOTICE = 5, SAY_INFO = 6, SAY_DEBUG = 7 };
 enum { SAY_LINE_MAX = 4096 };
 
-/* Looks where stderr goes. max_level: what is above it is dropped. */
+/* Finds out where stderr leads. Lines above max_level are dropped. */
 void say_open(int max_level);
-/* "rlock-guard: ...\n" to stderr, in one piece. Never waits: what stderr does not take at
- * once is lost. */
+/* Writes "rlock-guard: ...\n" to stderr in one piece. Never waits: what stderr does
+ * not take at once is lost. */
 void say(int level, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* A line as it is. */
+/* Writes a line without a prefix. */
 void say_line(int level, const char *line);
-/* Says it, and ends the program. */
+/* As say, then ends the program. */
 void say_and_exit(int code, const char *format, ...)
     __attribute__((format(printf, 2, 3), noreturn));
 
@@ -39,7 +39,7 @@ enum { URLS_MAX = 64 };
 
 struct guard_url {
     char *text; /* NULL: the library's default, see rlock.conf(5) */
-    char *from; /* where it stood, for messages; NULL: the library says that */
+    char *from; /* its place, for messages; NULL: the library names it */
 };
 
 struct guard_urls {
@@ -47,43 +47,44 @@ struct guard_urls {
     int count, of_command_line;
 };
 
-/* One of the command line. Ends the program with a message when it holds a password,
+/* Adds a URL of the command line. Ends the program if the URL contains a password,
  * which all users of the host could read. */
 void urls_add(struct guard_urls *urls, const char *url);
-/* Those of a file, one in a line. Ends the program when there is none. */
+/* Adds the URLs of a file, one in a line. Ends the program if the file has none. */
 void urls_read(struct guard_urls *urls, const char *path);
-/* The one that is used when there is no other. */
+/* Adds the library's default URL. */
 void urls_add_default(struct guard_urls *urls);
-/* Wipes and frees them. */
+/* Wipes and frees the URLs. */
 void urls_clear(struct guard_urls *urls);
 
-/* Whether a URL that rlock_client_open has taken says guard=0. */
+/* Whether a URL that rlock_client_open accepted contains guard=0. */
 bool url_is_off(const char *url);
-/* A text with what is not printable as \xNN; allocated, never NULL. */
+/* A copy with unprintable bytes as \xNN; allocated, never NULL. */
 char *printable(const char *text);
 
 /* ---- the clients: clients.c. Thread: main. */
 
-/* Opens one for each, and from then on says what the library logs. Ends the program with
- * a message when a URL is of no use, or one would look at nothing. */
+/* Opens a client for each URL, and from then on writes the library's log lines. Ends
+ * the program if a URL is useless or a client has no directory to watch. */
 void clients_open(const struct guard_urls *urls);
 int clients_count(void);
-/* "redis://a:6379, unix:///s"; behind one that the command line did not name: who did */
+/* "redis://a:6379, unix:///s"; a URL that is not of the command line is followed by
+ * its source */
 void clients_describe(char *text, size_t size);
-/* "3 burials (2 at redis://a:6379, 1 at unix:///s)" */
-void clients_count_burials(char *text, size_t size);
-/* Whether one of them looks at nothing, or not any more: then SIGTERM was sent to this
- * process by itself. */
+/* "3 recovered processes (2 at redis://a:6379, 1 at unix:///s)" */
+void clients_count_recoveries(char *text, size_t size);
+/* Whether a client has no directory to watch, or lost it: then this process has sent
+ * itself SIGTERM. */
 bool clients_are_blind(void);
-/* From here on the program ends by itself when its end takes too long: with GUARD_OK, or,
- * if they are blind, with GUARD_INTERNAL. */
+/* From here on the program exits by itself if its end takes too long: with GUARD_OK,
+ * or with GUARD_INTERNAL if clients_are_blind(). */
 void clients_bound_the_end(void);
 void clients_close(void);
 
 /* ---- the service manager: notify.c. Thread: main. */
 
-/* Sends it these lines, if there is one ($NOTIFY_SOCKET), as sd_notify(3) does. What
- * fails is said, and no more. */
+/* Sends these lines to the service manager, if there is one ($NOTIFY_SOCKET), as
+ * sd_notify(3) does. A failure is logged and ignored. */
 void notify(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rlock-guard(8): a process whose clients look all the time for others of this host that
- * have died, and give back their locks. The library does that; here are the command line,
- * the order of things, and the signals. Thread: main; the library's block all signals.
+ * rlock-guard(8): a process whose clients watch permanently for dead processes of this
+ * host, and release their locks. The library does that; this file has the command line,
+ * the order of steps, and the signals. Thread: main; the library's threads block all
+ * signals.
  */
 #include "guardd.h"
 
@@ -22,8 +23,8 @@ enum { OPT_URL = 0x100, OPT_URL_FILE };
 
 static const char usage[] =
     "Usage: rlock-guard [OPTION...]\n"
-    "Sees processes of this host die, and gives the locks that they held in Redis or\n"
-    "Valkey back at once. Runs until it gets SIGTERM.\n"
+    "Watches processes of this host, and releases the locks that dead ones held in\n"
+    "Redis or Valkey at once. Runs until it gets SIGTERM.\n"
     "\n"
     "  --url URL        a server, several times for several:\n"
     "                   redis://host[:port][/db] or unix:///path\n"
@@ -35,8 +36,9 @@ static const char usage[] =
     "\n"
     "Without a URL: $RLOCK_URL, else that of rlock.conf(5), else\n"
     "redis://127.0.0.1:6379.\n"
-    "SIGUSR1: a line with the number of burials. Exit code: 0 stopped, 64 usage,\n"
-    "70 internal, 78 no directory to look at.\n";
+    "SIGUSR1: a line with the number of recovered processes. Exit code: 0 stopped, 64 "
+    "usage,\n"
+    "70 internal, 78 no directory to watch.\n";
 
 static const struct option long_options[] = {
     { "url", required_argument, NULL, OPT_URL },
@@ -48,7 +50,7 @@ static const struct option long_options[] = {
     { NULL, 0, NULL, 0 },
 };
 
-/* Standard descriptors that are closed would be the next ones that the library gets, and
+/* If standard descriptors are closed, the library would get their numbers, and
  * messages would go to a server. */
 static bool occupy_standard_descriptors(void)
 {
@@ -60,9 +62,9 @@ static bool occupy_standard_descriptors(void)
 
 /* ---- signals */
 
-/* Those that have a meaning here. Of a signal that is blocked and ignored the kernel
- * keeps a note: those that end it from a terminal and were ignored at the start, as under
- * nohup(1), are left alone. */
+/* The signals with a meaning here. The kernel stores a signal that is blocked and
+ * ignored: signals from a terminal that were ignored at the start, as under nohup(1),
+ * are left alone. */
 static void set_of_signals(sigset_t *ret_set)
 {
     static const int of_terminal[] = { SIGINT, SIGHUP };
@@ -76,7 +78,7 @@ static void set_of_signals(sigset_t *ret_set)
             sigaddset(ret_set, of_terminal[i]);
 }
 
-/* At the very start, so that who asks for numbers too early does not end it. */
+/* Called first, so that an early request for numbers does not end the program. */
 static void begin_signals(void)
 {
     sigset_t asking;
@@ -87,7 +89,7 @@ static void begin_signals(void)
     sigprocmask(SIG_BLOCK, &asking, NULL);
 }
 
-/* From here on none is lost: they are blocked, and read from the descriptor. */
+/* From here on no signal is lost: they are blocked and read from the descriptor. */
 static int take_signals(void)
 {
     sigset_t set;
@@ -96,7 +98,7 @@ static int take_signals(void)
     sigprocmask(SIG_BLOCK, &set, NULL);
     int fd = signalfd(-1, &set, SFD_CLOEXEC);
     if (fd < 0)
-        say_and_exit(GUARD_INTERNAL, "cannot have signals: %s", strerror(errno));
+        say_and_exit(GUARD_INTERNAL, "cannot receive signals: %s", strerror(errno));
     return fd;
 }
 
@@ -110,7 +112,7 @@ __attribute__((noreturn)) static void print_and_exit(const char *text)
     exit(GUARD_OK);
 }
 
-/* Of what was written in a wrong place nothing is shown: it may be a password. */
+/* Shows nothing of a misplaced argument: it may be a password. */
 __attribute__((noreturn)) static void bad_usage(const char *what, const char *why)
 {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyz-";
@@ -130,13 +132,12 @@ __attribute__((noreturn)) static void bad_option(char **argv, const char *why)
     bad_usage(letter, why);
 }
 
-/* The level of the log: statistics, which somebody has asked for, are told in any case.
- */
+/* Sets the level of the log; requested statistics are logged at every level. */
 static int parse(int argc, char **argv, struct guard_urls *urls)
 {
     int option, max_level = SAY_INFO;
 
-    /* ':': it says nothing by itself */
+    /* ':': getopt prints nothing itself. */
     while ((option = getopt_long(argc, argv, ":qvhV", long_options, NULL)) != -1)
         switch (option) {
         case OPT_URL:
@@ -159,31 +160,31 @@ static int parse(int argc, char **argv, struct guard_urls *urls)
         case ':':
             bad_option(argv, ": a value is missing");
         default:
-            bad_option(argv, ": no such option, or none that takes a value");
+            bad_option(argv, ": no such option, or it takes no value");
         }
     if (optind < argc)
         bad_usage("", "there are only options; a server is named by --url");
     return max_level;
 }
 
-/* ---- the order of things */
+/* ---- the steps */
 
-/* The directory, printable. Ends the program when there is none to look at. */
+/* The directory, printable. Ends the program if there is none. */
 static char *find_directory(void)
 {
     char dir[PATH_MAX];
     struct stat st;
 
     if (rlock_getrundir(dir, sizeof(dir)) != 0)
-        say_and_exit(GUARD_CONFIG, "no directory to look at: %s", rlock_errmsg());
+        say_and_exit(GUARD_CONFIG, "no directory to watch: %s", rlock_errmsg());
     char *shown = printable(dir);
     if (stat(dir, &st) != 0)
         say_and_exit(GUARD_CONFIG, "%s: %s", shown, strerror(errno));
-    /* whoever can write there decides what is opened, locked and unlinked */
+    /* A user who can write there decides what root opens, locks and unlinks. */
     if (geteuid() == 0 && (st.st_mode & (S_IWGRP | S_IWOTH)))
         say_and_exit(GUARD_CONFIG,
-                     "%s can be written by its group: not as root; run it as a user who "
-                     "is in that group",
+                     "%s is group-writable: refusing to run as root; run it as a user in "
+                     "that group",
                      shown);
     return shown;
 }
@@ -193,13 +194,13 @@ static void announce(char *directory)
     char servers[SAY_LINE_MAX / 2];
 
     clients_describe(servers, sizeof(servers));
-    say(SAY_INFO, "looks at %s for %s", directory, servers);
-    notify("READY=1\nSTATUS=Looks at %s for %d server%s", directory, clients_count(),
+    say(SAY_INFO, "watching %s for %s", directory, servers);
+    notify("READY=1\nSTATUS=Watching %s for %d server%s", directory, clients_count(),
            clients_count() == 1 ? "" : "s");
     free(directory);
 }
 
-/* Until a signal says stop; which. */
+/* Runs until a signal says stop; returns the signal. */
 static int serve(int signals)
 {
     struct signalfd_siginfo info;
@@ -213,7 +214,7 @@ static int serve(int signals)
             say_and_exit(GUARD_INTERNAL, "cannot read signals: %s", strerror(errno));
         if (info.ssi_signo != SIGUSR1)
             return (int)info.ssi_signo;
-        clients_count_burials(text, sizeof(text));
+        clients_count_recoveries(text, sizeof(text));
         say(SAY_NOTICE, "%s", text);
         notify("STATUS=%s", text);
     }
@@ -224,11 +225,11 @@ static void stop(int number)
     char text[SAY_LINE_MAX / 2];
 
     clients_bound_the_end();
-    clients_count_burials(text, sizeof(text));
+    clients_count_recoveries(text, sizeof(text));
     if (clients_are_blind())
-        say(SAY_ERROR, "ends, for it would look at nothing: %s", text);
+        say(SAY_ERROR, "exits: no directory is left to watch: %s", text);
     else
-        say(SAY_INFO, "stops by signal %d: %s", number, text);
+        say(SAY_INFO, "stopping on signal %d: %s", number, text);
     notify("STOPPING=1\nSTATUS=Stops");
     clients_close();
 }
@@ -245,7 +246,7 @@ int main(int argc, char **argv)
     if (urls.count == 0)
         urls_add_default(&urls);
 
-    /* not before: a file of URLs may be one to wait for */
+    /* Not earlier: reading a file of URLs may block. */
     int signals = take_signals();
     char *directory = find_directory();
     clients_open(&urls);

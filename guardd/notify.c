@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a service manager is told: the protocol of sd_notify(3), which is one datagram to
- * a Unix socket. No state. Thread: main.
+ * Messages to the service manager by the protocol of sd_notify(3): one datagram to a Unix
+ * socket. No state. Thread: main.
  */
 #include "guardd.h"
 
@@ -14,10 +14,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* A manager that does not read is not waited for longer. */
+/* The longest wait for a manager that does not read. */
 enum { SEND_US = 200000, TEXT_MAX = 4096 };
 
-/* 0, or why not. */
+/* Returns 0, or why not. */
 static int send_to(const char *name, const char *text)
 {
     struct sockaddr_un address = { .sun_family = AF_UNIX };
@@ -29,7 +29,7 @@ static int send_to(const char *name, const char *text)
     if (len > sizeof(address.sun_path))
         return ENAMETOOLONG;
     memcpy(address.sun_path, name, len);
-    if (name[0] == '@') /* not in the file system */
+    if (name[0] == '@') /* an abstract socket */
         address.sun_path[0] = '\0';
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0)
@@ -55,6 +55,6 @@ void notify(const char *format, ...)
     va_end(args);
     int rc = send_to(name, text);
     if (rc != 0)
-        say(SAY_WARNING, "cannot tell the service manager (NOTIFY_SOCKET): %s",
+        say(SAY_WARNING, "cannot notify the service manager (NOTIFY_SOCKET): %s",
             strerror(rc));
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lines to stderr. In a service of systemd's each begins with its priority, as
- * sd-daemon(3) says. A line is given to the kernel in one piece and never waited for: who
- * does not read its log would otherwise hold up the library's threads, and the end of the
- * program. State: set once, before there are other threads. Thread: any.
+ * Lines to stderr. In a systemd service each begins with its priority, as in
+ * sd-daemon(3). The kernel gets a line in one piece and the program never waits: a reader
+ * that does not read its log would otherwise block the library's threads and the end of
+ * the program. State: set once, before other threads exist. Thread: any.
  */
 #include "guardd.h"
 
@@ -20,8 +20,8 @@
 static int max_said = SAY_INFO;
 static bool with_priority;
 
-/* The variable names the journal's socket; only if stderr still is that socket, and no
- * file or pipe that somebody put there, it is the journal that reads. */
+/* The variable names the journal's socket. The journal reads only if stderr still is
+ * that socket, and not a file or pipe. */
 static bool is_journal(void)
 {
     const char *stream = getenv("JOURNAL_STREAM");
@@ -48,7 +48,7 @@ static void write_if_ready(const char *line, size_t len)
 
     if (poll(&out, 1, 0) == 1 && (out.revents & POLLOUT) &&
         write(STDERR_FILENO, line, len) < 0)
-        return; /* there is nobody to tell */
+        return; /* no place to report it */
 }
 
 static void put(const char *line, size_t len)
@@ -58,7 +58,7 @@ static void put(const char *line, size_t len)
         write_if_ready(line, len);
 }
 
-/* What is too long for a line is cut off. */
+/* Cuts what is too long for a line. */
 static void put_line(int level, const char *prefix, const char *text)
 {
     char line[SAY_LINE_MAX];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The URLs of the servers: where they come from, and what of them may be shown. Whether
- * they are right is the library's to say; here they are looked at only for a password
- * where all can read it, and for what would make a guard that does nothing. Thread: main.
+ * The URLs of the servers: where they come from, and what may be shown of them. The
+ * library judges them. This file only looks for a password where all users can read it,
+ * and for guard=0, with which the guard does nothing. Thread: main.
  */
 #include "guardd.h"
 
@@ -31,8 +31,8 @@ static void add(struct guard_urls *urls, const char *text, char *from)
     };
 }
 
-/* redis://user:password@host. Users and passwords may hold each of these characters, so
- * all of the URL is looked at. */
+/* redis://user:password@host. Users and passwords may contain each of these
+ * characters, so the whole URL is checked. */
 static bool holds_password(const char *url)
 {
     const char *from = strstr(url, "://");
@@ -54,7 +54,7 @@ void urls_add(struct guard_urls *urls, const char *url)
     add(urls, url, from);
 }
 
-/* The next line without blanks around it; false: there is none. */
+/* The next line, without blanks around it. False: none. */
 static bool next_line(FILE *file, const char *path, int number, char *line, size_t size,
                       char **ret_begin)
 {
@@ -82,7 +82,7 @@ void urls_read(struct guard_urls *urls, const char *path)
 
     if (!file)
         say_and_exit(GUARD_USAGE, "--url-file: %s: %s", shown, strerror(errno));
-    setvbuf(file, NULL, _IONBF, 0); /* no copy of a password stays behind */
+    setvbuf(file, NULL, _IONBF, 0); /* leaves no copy of a password behind */
     for (; next_line(file, shown, number, line, sizeof(line), &begin); number++) {
         if (*begin == '\0' || *begin == '#')
             continue;
@@ -113,7 +113,7 @@ void urls_clear(struct guard_urls *urls)
     urls->count = 0;
 }
 
-/* ---- what stands in one */
+/* ---- the parameters */
 
 static int hex_value(char c)
 {
@@ -122,7 +122,7 @@ static int hex_value(char c)
     return at ? (int)(at - digits) : -1;
 }
 
-/* The byte at *at, which %NN may stand for; goes behind it. */
+/* The byte at *at, which may be written as %NN; advances past it. */
 static int next_byte(const char **at)
 {
     int c = (unsigned char)*(*at)++;
@@ -133,8 +133,8 @@ static int next_byte(const char **at)
     return c;
 }
 
-/* Whether a parameter, from `at` up to `end`, is the one that switches the guard, and
- * to 0. The number was found to be 0 or 1, however it is written. */
+/* Whether a parameter, from `at` up to `end`, is the guard's switch with value 0. The
+ * library has checked that the number is 0 or 1, in whatever form. */
 static bool switches_off(const char *at, const char *end)
 {
     for (const char *name = "guard="; *name; name++)

@@ -7,32 +7,32 @@
  * cancellation point. NULL, zeroed or destroyed handles give EINVAL. The
  * letters S1-S5 and L1-L7 name the guarantees of doc/design/guarantees.md.
  *
- * Codes that any function which asks the server may return, beside its own:
- *   ENOTCONN  no server could be asked before the deadline
+ * Every function that sends a request to the server may also return:
+ *   ENOTCONN  no server could be reached before the deadline
  *   EACCES    the server refused the credentials or an ACL rule
- *   EPROTO    the server answered what no lock script answers, or a key of this
- *             name holds foreign data (it is left untouched; a hash counts as held,
- *             whosever it is)
- *   ENOMEM    out of memory; nothing changed (what a request had asked for may have been
- *             done when there was no memory for its reply)
- *   EAGAIN    a library thread could not be started, or the system refuses what one
- *             needs (a sandbox; then rlock_errmsg() names it)
+ *   EPROTO    the reply was unexpected, or a key of this name holds foreign data
+ *             (the data stays untouched; a hash counts as a held lock, whatever
+ *             program wrote it)
+ *   ENOMEM    out of memory; nothing changed (unless the memory was lacking for the
+ *             reply: then the server may have executed the request)
+ *   EAGAIN    a library thread could not be started, or the system refuses a step
+ *             that it needs (a sandbox; then rlock_errmsg() names the step)
  *   EMFILE, ENFILE  no descriptor is left for a thread or a connection
- * rlock_errmsg() tells more about the last failed call of the calling thread.
+ * rlock_errmsg() describes the calling thread's last failure in detail.
  *
- * Threads: any function may be called by any thread, but from a signal handler
- * only rlock_client_interrupt. A handler that leaves a function by longjmp leaves
- * the library in the midst of it: do not. A thread that ends with a lock held
- * gives it up, see RLOCK_EVENT_OWNER_DIED; so does exit(), for the thread that
- * calls it, within a second (but nothing, if a signal's handler calls it that came
- * amid the library's work). Cancellation is off inside every function, and so in
- * the callbacks that a function calls: a request takes effect after its return.
- * A thread needs 32 KiB of stack for them: more than PTHREAD_STACK_MIN.
+ * Threads: any thread may call any function. A signal handler may only call
+ * rlock_client_interrupt, and must not leave a function of the library by longjmp.
+ * The library gives up the locks of a thread that ends, see RLOCK_EVENT_OWNER_DIED.
+ * exit() gives up the locks of the calling thread within a second; but if a signal
+ * handler that interrupted the library calls exit(), their leases end them.
+ * Cancellation is off inside every function and in the callbacks that it calls: a
+ * request takes effect after the function returns. A thread needs 32 KiB of stack,
+ * which is more than PTHREAD_STACK_MIN.
  *
- * Fork: the child owns nothing of its parent's; what the parent holds stays the
- * parent's. Handles and clients go on working in the child: with the first use it
- * becomes a party of its own, with threads and connections of its own. In the
- * child of a callback only exec and _exit are safe; a signal handler may call
+ * Fork: the child owns no lock of its parent; the parent's locks stay the parent's.
+ * Handles and clients continue to work in the child: at its first use of the library
+ * the child becomes a party of its own, with its own threads and connections. In a
+ * child forked by a callback only exec and _exit are safe. A signal handler may call
  * _Fork, but not fork.
  */
 #ifndef RLOCK_H
@@ -62,10 +62,10 @@ extern "C" {
 #define RLOCK_MUST_CHECK
 #endif
 
-/* Where time_t may have 32 or 64 bits (glibc on systems of 32 bits, by _TIME_BITS), the
- * library has two functions of each name that takes a struct timespec, and the program's
- * own choice is called, as of pthread's. (Who looks symbols up by name: the plain one is
- * for 32 bits there, NAME_time64 for 64.) */
+/* Where time_t may have 32 or 64 bits (glibc on 32-bit systems, by _TIME_BITS), the
+ * library has two functions for each name that takes a struct timespec, and the
+ * program calls the one for its choice, as with pthread's. (For a lookup by name:
+ * there the plain name is for 32 bits, NAME_time64 for 64.) */
 #if defined(__TIMESIZE) && __TIMESIZE == 32 && defined(__USE_TIME_BITS64)
 #pragma redefine_extname rlock_mutex_timedlock rlock_mutex_timedlock_time64
 #pragma redefine_extname rlock_mutex_clocklock rlock_mutex_clocklock_time64
@@ -90,7 +90,7 @@ extern "C" {
 #pragma redefine_extname rlock_waitfree rlock_waitfree_time64
 #endif
 
-/* Aligned as on systems of 64 bits. */
+/* As on 64-bit systems. */
 #if defined(__GNUC__)
 #define RLK_ALIGNED_8 __attribute__((aligned(8)))
 #else
@@ -99,16 +99,16 @@ extern "C" {
 
 /* ------------------------------------------------------------------ names */
 
-/* Longest name of a lock, in bytes, without the NUL. A name is any non-empty
- * NUL-terminated string of bytes, with two exceptions that give EINVAL: it may
- * hold '{' and '}' only as one valid cluster hash tag ("{user1}:orders"), and it
- * may not begin with "rlock:" or "redisson_". */
+/* The longest name of a lock, in bytes, without the NUL. A name is any non-empty
+ * NUL-terminated string of bytes, with two exceptions that give EINVAL: it may contain
+ * '{' and '}' only as one valid cluster hash tag ("{user1}:orders"), and it may not
+ * begin with "rlock:" or "redisson_". */
 #define RLOCK_NAME_MAX 200
 
 /* ------------------------------------------------------ constants as pthread's */
 
-/* Written as numbers because strict C11 hides pthread's names; the library's build
- * asserts that they are equal. */
+/* Numbers, because strict C11 hides pthread's names; the library's build asserts that
+ * they are equal. */
 #define RLOCK_MUTEX_NORMAL 0
 #define RLOCK_MUTEX_RECURSIVE 1
 #define RLOCK_MUTEX_ERRORCHECK 2
@@ -131,11 +131,11 @@ extern "C" {
 #define RLOCK_RWLOCK_PREFER_WRITER_NP 1
 #define RLOCK_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP 2
 #define RLOCK_RWLOCK_DEFAULT_NP 0
-#define RLOCK_RWLOCK_PHASE_FAIR_NP 16 /* no twin in pthread; the initial kind */
+#define RLOCK_RWLOCK_PHASE_FAIR_NP 16 /* has no twin in pthread; the default kind */
 
-/* What a call without a deadline does while no server can be asked. */
-#define RLOCK_OUTAGE_WAIT 0 /* waits for the server to come back */
-#define RLOCK_OUTAGE_FAIL 1 /* gives ENOTCONN after the command timeout */
+/* What a call without a deadline does while no server can be reached. */
+#define RLOCK_OUTAGE_WAIT 0 /* waits until the server is back */
+#define RLOCK_OUTAGE_FAIL 1 /* returns ENOTCONN after the command timeout */
 #define RLOCK_OUTAGE_ABORT                                                               \
     2 /* waits; abort() instead of a code that the pthread                               \
          function could never have returned */
@@ -145,11 +145,11 @@ extern "C" {
 /* A connected party to the locks: connections, identity, defaults. Opaque. */
 typedef struct rlock_client rlock_client_t;
 
-/* What a handle holds: plain data without pointers, 256 bytes, aligned at 8, alike for
- * programs of 32 and of 64 bits. May be static, copied, inherited, or placed in shared
- * memory. All live state is kept in the process, found by
- * client, kind and name: two handles with one name are one lock (S5). The fields are the
- * library's. */
+/* The contents of a handle: plain data without pointers, 256 bytes, aligned at 8, the
+ * same for programs of 32 and 64 bits. A handle may be static, copied, inherited over
+ * fork, or in shared memory. The process holds all live state and finds it by client,
+ * kind and name: two handles with one name are one lock (S5). The fields belong to the
+ * library. */
 struct rlk_handle {
     uint32_t rlk_magic;
     uint8_t rlk_kind;
@@ -165,12 +165,12 @@ struct rlk_handle {
     uint8_t rlk_reserved[23];
 };
 
-/* A mutex: taken by whoever comes when it is free; no order is promised. */
+/* A mutex. When it becomes free, any requester may get it; no order is promised. */
 typedef struct rlock_mutex {
     struct rlk_handle rlk;
 } rlock_mutex_t;
 
-/* A fair lock: taken in the order in which the threads asked for it (L5). */
+/* A fair lock: its waiters get it in the order of their requests (L5). */
 typedef struct rlock_fair {
     struct rlk_handle rlk;
 } rlock_fair_t;
@@ -216,12 +216,12 @@ typedef struct rlock_fair {
     RLK_HANDLE_INITIALIZER(RLK_KIND_RWLOCK, name,                                        \
                            RLOCK_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP + 1)
 
-/* A read-write lock: phase-fair, unless told otherwise (L6). */
+/* A read-write lock. Phase-fair by default (L6). */
 typedef struct rlock_rwlock {
     struct rlk_handle rlk;
 } rlock_rwlock_t;
 
-/* What an attribute object holds: 128 bytes. The fields are the library's. */
+/* The contents of an attributes object: 128 bytes. The fields belong to the library. */
 struct rlk_attr {
     uint32_t rlk_magic;
     int32_t rlk_type;
@@ -262,14 +262,14 @@ typedef enum {
 typedef enum { RLOCK_MODE_EXCLUSIVE, RLOCK_MODE_READ } rlock_mode_t;
 
 typedef enum {
-    RLOCK_EVENT_AT_RISK,      /* the lease could not be renewed for most of its length */
-    RLOCK_EVENT_SAFE_AGAIN,   /* it was renewed after all */
-    RLOCK_EVENT_LOST,         /* the lease ended before unlock; not of a loss that unlock
-                                 itself finds: its ESTALE tells */
-    RLOCK_EVENT_OWNER_DIED,   /* a thread ended while it held the lock; or a process of
-                                 this host died with it, and this client gave it back */
-    RLOCK_EVENT_DISCONNECTED, /* the server cannot be reached; name is "" */
-    RLOCK_EVENT_CONNECTED     /* it can again; name is "" */
+    RLOCK_EVENT_AT_RISK,    /* the lease was not renewed for most of its length */
+    RLOCK_EVENT_SAFE_AGAIN, /* the lease was renewed in time after all */
+    RLOCK_EVENT_LOST, /* the lease ended before unlock; not sent for a loss that unlock
+                         itself finds and reports by ESTALE */
+    RLOCK_EVENT_OWNER_DIED, /* a thread ended while it held the lock; or a process of this
+                               host died with the lock, and this client released it */
+    RLOCK_EVENT_DISCONNECTED, /* the server is unreachable; name is "" */
+    RLOCK_EVENT_CONNECTED     /* the server is reachable again; name is "" */
 } rlock_event_kind_t;
 
 typedef struct rlock_event {
@@ -281,20 +281,20 @@ typedef struct rlock_event {
     pthread_t thread;   /* the holder; undefined for (DIS)CONNECTED, and for OWNER_DIED of
                            another process */
     long remaining_ms;  /* until the hold is no longer proven; 0 when lost */
-    const char *reason; /* one line, valid during the call; as in the log, with for
-                           how long: "server unreachable for 30.1 s" */
+    const char *reason; /* one line, valid during the call; the text of the log line with
+                           its duration: "server unreachable for 30.1 s" */
 } rlock_event_t;
 
-/* Called on a library thread with no library mutex held; may call any function
- * of the library. While it runs, further events wait, and so may wake-ups (they
- * are then found within presence/3): keep it short. It has 256 KiB of stack, and all
- * signals are blocked. None is called any more when exit() has run the program's own
- * handlers. */
+/* Called on a library thread with no library mutex held; may call any function of the
+ * library. While it runs, further events wait, and wake-ups may wait, too (waiters
+ * then find their grants within presence/3): keep it short. It has 256 KiB of stack,
+ * and all signals are blocked. After exit() has run the program's own handlers it is
+ * not called any more. */
 typedef void (*rlock_event_fn)(const rlock_event_t *event, void *arg);
 
 /* ------------------------------------------------------------------ client */
 
-/* Attributes of a client: 4,096 bytes. The fields are the library's. */
+/* Attributes of a client: 4,096 bytes. The fields belong to the library. */
 typedef struct rlock_clientattr {
     uint32_t rlk_magic;
     uint32_t rlk_set;
@@ -316,197 +316,195 @@ typedef struct rlock_clientattr {
 } rlock_clientattr_t;
 
 /* Durations by powers of two of a microsecond: buckets[0] counts those below 1 us,
- * buckets[i] those below 2^i us and not below 2^(i-1); the last one all that are longer.
- * A quantile is so known within a factor of two (doc/OBSERVABILITY.md). sum_us by count
- * is the mean. */
+ * buckets[i] those from 2^(i-1) us to below 2^i us, the last bucket all longer ones.
+ * So a quantile is known within a factor of two (doc/OBSERVABILITY.md). The mean is
+ * sum_us / count. */
 #define RLOCK_HISTOGRAM_BUCKETS 40
 typedef struct rlock_histogram {
     uint64_t count;  /* of all buckets */
-    uint64_t sum_us; /* of the durations, before they were cut to microseconds */
+    uint64_t sum_us; /* of the durations, before rounding to microseconds */
     uint64_t max_us;
     uint64_t buckets[RLOCK_HISTOGRAM_BUCKETS];
 } rlock_histogram_t;
 
 /* Counters of a client since it was opened, and gauges ("now"): 4,096 bytes. */
 typedef struct rlock_stats {
-    uint64_t holds_now;           /* acquisitions held now; threads that share a read
-                                     hold count as one */
-    uint64_t waiters_now;         /* threads that wait for a lock now */
-    uint64_t acquisitions;        /* locks taken, re-entries not counted */
-    uint64_t reentries;           /* locks taken again by their holder */
-    uint64_t releases;            /* unlocks of the outermost level */
-    uint64_t waits;               /* calls that were queued, or waited for a thread */
-    uint64_t grants;              /* locks received from another holder's release */
-    uint64_t grants_orphaned;     /* grants for what had been given up or is over, which
-                                     is released at once */
-    uint64_t local_handovers;     /* passed between threads without the server */
-    uint64_t timeouts;            /* calls that ended with ETIMEDOUT */
-    uint64_t cancels;             /* waiters withdrawn at the server */
-    uint64_t round_trips;         /* requests answered, all threads */
-    uint64_t renewals;            /* renewals confirmed */
-    uint64_t renewal_failures;    /* renewals refused, unanswered or not sent */
-    uint64_t refreshes;           /* presence refreshes confirmed */
-    uint64_t losses;              /* leases lost */
-    uint64_t owners_died;         /* threads that ended holding a lock */
-    uint64_t connects;            /* connections made */
-    uint64_t connect_failures;    /* attempts that failed */
-    uint64_t reconnects;          /* connections of the library threads made anew */
+    uint64_t holds_now; /* acquisitions held now; threads that share a read hold count as
+                           one */
+    uint64_t waiters_now;      /* threads that wait for a lock now */
+    uint64_t acquisitions;     /* locks taken, without re-entries */
+    uint64_t reentries;        /* locks taken again by their holder */
+    uint64_t releases;         /* unlocks of the outermost level */
+    uint64_t waits;            /* calls that were queued, or waited for another thread */
+    uint64_t grants;           /* locks received from another holder's release */
+    uint64_t grants_orphaned;  /* grants for a call that had ended; released at once */
+    uint64_t local_handovers;  /* hand-offs between threads without the server */
+    uint64_t timeouts;         /* calls that ended with ETIMEDOUT */
+    uint64_t cancels;          /* waiters withdrawn at the server */
+    uint64_t round_trips;      /* requests with a reply, of all threads */
+    uint64_t renewals;         /* renewals confirmed */
+    uint64_t renewal_failures; /* renewals refused, without a reply, or not sent */
+    uint64_t refreshes;        /* presence refreshes confirmed */
+    uint64_t losses;           /* leases lost */
+    uint64_t owners_died;      /* threads that ended while they held a lock */
+    uint64_t connects;         /* connections made */
+    uint64_t connect_failures; /* failed attempts to connect */
+    uint64_t reconnects; /* connections of the library threads that replaced another */
     uint64_t unknown_outcomes;    /* requests whose reply was lost */
-    uint64_t background_releases; /* releases and cancels finished by the watchdog */
-    uint64_t messages;            /* mailbox messages understood */
-    uint64_t messages_ignored;    /* mailbox messages of no known form, or about no lock
-                                     that the client holds or waits for */
-    uint64_t risks;               /* times that a hold came to be at risk */
-    uint64_t refusals;            /* requests that the server refused for good: ACL,
-                                     a key of another type, ... */
-    uint64_t script_loads; /* requests sent again with their script, which the server
-                              did not know (any more) */
-    uint64_t events;       /* told to the event callback */
-    uint64_t outages;      /* times that the server could not be reached any more, as
-                              RLOCK_EVENT_DISCONNECTED tells */
-    uint64_t outage_us;    /* how long that has lasted in all, the present one
-                              included */
+    uint64_t background_releases; /* releases and cancels that the watchdog finished */
+    uint64_t messages;            /* mailbox messages that were understood */
+    uint64_t messages_ignored;    /* mailbox messages of an unknown form, or about a lock
+                                     that the client neither holds nor waits for */
+    uint64_t risks;               /* times that a hold became at risk */
+    uint64_t refusals; /* requests that the server refused for good: ACL, a key of another
+                          type, ... */
+    uint64_t script_loads; /* requests repeated with their script, because the server did
+                              not know it */
+    uint64_t events;       /* calls of the event callback */
+    uint64_t
+        outages; /* times that the server became unreachable (RLOCK_EVENT_DISCONNECTED) */
+    uint64_t outage_us; /* total duration of outages, including the present one */
     rlock_histogram_t wait_time; /* of calls that waited (see waits) and got the lock:
-                                    from their begin until they had it */
-    rlock_histogram_t failed_wait_time; /* of calls that waited, and came back without it:
-                                           ETIMEDOUT, ECANCELED, ENOTCONN, ... */
-    rlock_histogram_t hold_time; /* of sections, each thread's: from when the call had the
-                                    lock to the unlock of its outermost level, to its
-                                    loss, or to the end of the thread. What a process
-                                    keeps between two sections is in none; readers that
-                                    share a hold are in one each */
-    rlock_histogram_t round_trip_time; /* of requests that were answered: from when they
-                                          were sent until the answer was read */
-    uint64_t burials; /* clients of other processes of this host that this one has found
-                         dead and seen to: what they held, if anything, was
-                         given back */
+                                    from the begin of the call until it had the lock */
+    rlock_histogram_t failed_wait_time; /* of calls that waited and failed: ETIMEDOUT,
+                                           ECANCELED, ENOTCONN, ... */
+    rlock_histogram_t
+        hold_time; /* of sections, one for each thread: from the moment when its call has
+                      the lock to the unlock of its outermost level, to the loss, or to
+                      the end of the thread. Does not include the time in which a process
+                      retains a lock; readers that share a hold have one section each */
+    rlock_histogram_t
+        round_trip_time; /* of requests with a reply: from sending to the reply */
+    uint64_t burials;    /* clients of other processes of this host that this client found
+                            dead and recovered: it released their holds, if any */
     uint64_t rlk_reserved[309];
 } rlock_stats_t;
 
 /*
- * Opens a client: another party to the locks, with connections and an identity
- * of its own. Succeeds while the server is away (locks wait for it;
- * rlock_client_ping tells).
+ * Opens a client: another party to the locks, with its own connections and identity.
+ * Succeeds while the server is unreachable (locks wait for it; rlock_client_ping
+ * checks it).
  *
  * url   redis://[user[:password]@]host[:port][/db][?parameters], or
  *       unix:///path/to/socket[?parameters]; parameters: db, lease, presence,
  *       commandtimeout, connecttimeout (ms), mutextype=recursive|errorcheck|normal,
  *       handoffms, handoffcount, retain (ms), guard=0|1.
- *       NULL or empty: $RLOCK_URL; if that is unset or empty, what the system's file
- *       /etc/rlock.conf says (below configure's sysconfdir; RLOCK_CONF names another,
- *       see rlock.conf(5)); if there is none, redis://127.0.0.1:6379. What the URL says
- *       wins over the attribute; the file's user and passwordfile do not, they are for
- *       who has no credentials of his own. A program with more rights than its caller
- *       (setuid) does not look at the environment.
+ *       NULL or empty: $RLOCK_URL; if that is unset or empty, the URL in the system's
+ *       file /etc/rlock.conf (below configure's sysconfdir; RLOCK_CONF names another
+ *       file, see rlock.conf(5)); without such a file, redis://127.0.0.1:6379. The URL
+ *       overrides the attributes. The file's user and passwordfile apply only if
+ *       neither the URL nor the attributes have credentials. A program with more
+ *       rights than its caller (setuid) ignores the environment.
  * attr  NULL: defaults.
  *
- * EINVAL   malformed URL, unknown scheme or parameter, value out of range; the file, or
- *          the one with the password that it names, is wrong or cannot be read: it is
- *          never passed over. The message names the file and its line
- * ENOTSUP  rediss:// (TLS is not built yet)
- * ENOMEM, EAGAIN (see the top of this file), EMFILE, ENFILE
- * *ret_client is untouched on failure. Blocks: no network; reads those files. Since: 0.1
+ *   EINVAL   malformed URL, unknown scheme or parameter, value out of range; or the
+ *            file, or the password file that it names, is wrong or unreadable (such a
+ *            file is never passed over). The message names the file and its line
+ *   ENOTSUP  rediss:// (TLS is not built yet)
+ *   ENOMEM, EAGAIN (see the top of this file), EMFILE, ENFILE
+ * On failure *ret_client is untouched. Blocks: no network; reads those files.
+ * Since: 0.1
  */
 int rlock_client_open(rlock_client_t **ret_client, const char *url,
                       const rlock_clientattr_t *attr) RLOCK_MUST_CHECK;
 
 /*
- * Closes a client and frees it; NULL: the default client, which its next use
- * opens anew. Unfinished background releases get one command timeout, but for that
- * of a lost lock while the server is away: its lease is over. Events that are
- * still to be told are told before it returns: do not hold what the callback waits for.
- * EBUSY    one of its locks is held or waited for, or another thread is inside
- *          one of its functions; nothing changed
- * EINVAL   no such client
+ * Closes a client and frees it; NULL: the default client, which its next use opens
+ * again. Unfinished background releases get one command timeout, except those of lost
+ * holds while the server is unreachable. Pending events are delivered before it
+ * returns: the caller must not hold a mutex that the callback waits for.
+ *   EBUSY    one of its locks is held or waited for, or another thread is inside one
+ *            of its functions; nothing changed
+ *   EINVAL   no such client
  * Blocks: up to one command timeout. Since: 0.1
  */
 int rlock_client_close(rlock_client_t *client);
 
-/* Says how the default client is to be opened. EBUSY once it is open (in a child,
- * too, if it was open in the parent: close it first); EINVAL, ENOTSUP as
- * rlock_client_open. Since: 0.1 */
+/* Sets how the default client will be opened. EBUSY once it is open (in a child, too,
+ * if it was open in the parent: close it first). EINVAL, ENOTSUP as rlock_client_open.
+ * Since: 0.1 */
 int rlock_client_setdefault(const char *url, const rlock_clientattr_t *attr);
 
 /*
- * Which server a client has, and who has named it, for messages and logs. NULL: the
- * default client; if it is not open, what it would be opened with now.
+ * The server of a client and the source of its URL, for messages and logs. NULL: the
+ * default client; if it is not open, the server with which it would be opened now.
  *
- * url     gets the URL as it was given, without user and password
- * source  gets "program" (an argument of rlock_client_open or _setdefault), "RLOCK_URL",
- *         the path of the file (rlock.conf(5)), or "built-in default"
+ * url     receives the URL as given, without user and password
+ * source  receives "program" (an argument of rlock_client_open or _setdefault),
+ *         "RLOCK_URL", the path of the file (rlock.conf(5)), or "built-in default"
  *
- * EINVAL        a buffer is NULL; no such client is open
- * ENAMETOOLONG  a text does not fit its buffer; both are untouched
- * EINVAL, ENOTSUP, ENOMEM, EMFILE, ENFILE    of a default client that is not open: as
- *               rlock_client_open
+ *   EINVAL        a buffer is NULL; no such client is open
+ *   ENAMETOOLONG  a text does not fit its buffer; both are untouched
+ *   EINVAL, ENOTSUP, ENOMEM, EMFILE, ENFILE    for a default client that is not open:
+ *                 as rlock_client_open
  * Blocks: no network; may read files as rlock_client_open does. Since: 0.1
  */
 int rlock_client_getserver(const rlock_client_t *client, char *url, size_t url_size,
                            char *source, size_t source_size);
 
-/* One round trip; NULL: the default client, opened if need be. ENOTCONN, EACCES,
- * EPROTO, EINVAL. Blocks: up to the command timeout. Since: 0.1 */
+/* Makes one round trip. NULL: the default client, which is opened if necessary.
+ * ENOTCONN, EACCES, EPROTO, EINVAL. Blocks: up to the command timeout. Since: 0.1 */
 int rlock_client_ping(rlock_client_t *client);
 
-/* From now on the client's waits return ECANCELED, also those that begin later;
+/* From now on the client's waits return ECANCELED, including those that begin later;
  * holds stay and can be unlocked. A call that is in a round trip at this moment
- * ends when that does. NULL: the default client, EINVAL when it is not open.
- * Async-signal-safe. Since: 0.1 */
+ * returns when the round trip ends. NULL: the default client, EINVAL when it is not
+ * open. Async-signal-safe. Since: 0.1 */
 int rlock_client_interrupt(rlock_client_t *client);
 
-/* Copies the counters; NULL: the default client (all 0 when it is not open).
- * EINVAL. Blocks: no network. Since: 0.1 */
+/* Copies the counters; NULL: the default client (all 0 when it is not open). EINVAL.
+ * Blocks: no network. Since: 0.1 */
 int rlock_client_getstats(const rlock_client_t *client, rlock_stats_t *ret_stats);
 
-/* Attributes of a client. init: EINVAL (NULL). destroy wipes the credentials.
- * Setters: EINVAL when out of range, and the object stays as it was; getters:
- * EINVAL. What is never set has the default shown. Since: 0.1 */
+/* Attributes of a client. init: EINVAL (NULL). destroy wipes the credentials. Setters:
+ * EINVAL for a value out of range, and the object is unchanged; getters: EINVAL. If
+ * unset, the default shown applies. Since: 0.1 */
 int rlock_clientattr_init(rlock_clientattr_t *attr);
 int rlock_clientattr_destroy(rlock_clientattr_t *attr);
 /* default lease in ms, 50 to 86,400,000: 30,000 */
 int rlock_clientattr_setlease(rlock_clientattr_t *attr, long lease_ms);
 int rlock_clientattr_getlease(const rlock_clientattr_t *attr, long *ret_lease_ms);
-/* how long a silent waiter counts as alive, ms, 100 to 30,000: 3,000 */
+/* for how long a silent waiter counts as alive, ms, 100 to 30,000: 3,000 */
 int rlock_clientattr_setpresence(rlock_clientattr_t *attr, long presence_ms);
 int rlock_clientattr_getpresence(const rlock_clientattr_t *attr, long *ret_presence_ms);
-/* bound of a call that does not wait for a lock, ms, 10 to 3,600,000: 3,000 */
+/* limit of a call that does not wait for a lock, ms, 10 to 3,600,000: 3,000 */
 int rlock_clientattr_setcommandtimeout(rlock_clientattr_t *attr, long timeout_ms);
 int rlock_clientattr_getcommandtimeout(const rlock_clientattr_t *attr,
                                        long *ret_timeout_ms);
-/* bound of making a connection, ms, 10 to 3,600,000: 3,000 */
+/* limit of connecting, ms, 10 to 3,600,000: 3,000 */
 int rlock_clientattr_setconnecttimeout(rlock_clientattr_t *attr, long timeout_ms);
 int rlock_clientattr_getconnecttimeout(const rlock_clientattr_t *attr,
                                        long *ret_timeout_ms);
-/* most connections used by callers at once, 1 to 10,000: 16 (the two library
- * threads use one more each) */
+/* the most connections of callers at a time, 1 to 10,000: 16 (each of the two library
+ * threads has one more) */
 int rlock_clientattr_setmaxconnections(rlock_clientattr_t *attr, int count);
 int rlock_clientattr_getmaxconnections(const rlock_clientattr_t *attr, int *ret_count);
-/* what an untouched mutex type means: RLOCK_MUTEX_RECURSIVE */
+/* the type of mutexes without a type of their own: RLOCK_MUTEX_RECURSIVE */
 int rlock_clientattr_setmutextype(rlock_clientattr_t *attr, int type);
 int rlock_clientattr_getmutextype(const rlock_clientattr_t *attr, int *ret_type);
-/* the bounds of local hand-over of locks whose attributes say nothing of it, as
- * rlock_mutexattr_sethandoffms, ..count: 10 and 1,000 */
+/* limits of local hand-off for locks whose attributes do not set them, as
+ * rlock_mutexattr_sethandoffms and ..count: 10 and 1,000 */
 int rlock_clientattr_sethandoffms(rlock_clientattr_t *attr, long handoff_ms);
 int rlock_clientattr_gethandoffms(const rlock_clientattr_t *attr, long *ret_handoff_ms);
 int rlock_clientattr_sethandoffcount(rlock_clientattr_t *attr, int count);
 int rlock_clientattr_gethandoffcount(const rlock_clientattr_t *attr, int *ret_count);
-/* how long mutexes and read-write locks whose attributes say nothing of it are kept, as
- * rlock_mutexattr_setretain: 0 */
+/* for how long mutexes and read-write locks are retained whose attributes do not set
+ * it, as rlock_mutexattr_setretain: 0 */
 int rlock_clientattr_setretain(rlock_clientattr_t *attr, long retain_ms);
 int rlock_clientattr_getretain(const rlock_clientattr_t *attr, long *ret_retain_ms);
-/* The crash guard: whether a death of this process is seen by others of its host that use
- * the same server, or by rlock-guard(8), which then give its locks back at once; and
- * whether this client does so for others. RLOCK_GUARD_ON (the initial one): while it
- * waits for a lock; RLOCK_GUARD_ALWAYS: all the time; RLOCK_GUARD_OFF: neither. It needs
- * a directory, see rlock_getrundir; where there is none, leases end things as with
- * RLOCK_GUARD_OFF, and rlock_client_diagnose says why. */
+/* The crash guard. When this process dies, other processes of its host that use the
+ * same server, or rlock-guard(8), release its locks at once; and this client does so
+ * for others. RLOCK_GUARD_ON (default): while it waits for a lock. RLOCK_GUARD_ALWAYS:
+ * permanently. RLOCK_GUARD_OFF: neither. The crash guard needs a directory, see
+ * rlock_getrundir; without one leases end the locks, as with RLOCK_GUARD_OFF, and
+ * rlock_client_diagnose says why. */
 #define RLOCK_GUARD_OFF 0
 #define RLOCK_GUARD_ON 1
 #define RLOCK_GUARD_ALWAYS 2
 int rlock_clientattr_setguard(rlock_clientattr_t *attr, int guard);
 int rlock_clientattr_getguard(const rlock_clientattr_t *attr, int *ret_guard);
-/* user (NULL or "": the server's default user) and password, copied; NULL password:
- * none. ENAMETOOLONG: over 255 or 2,047 bytes. Credentials in the URL win. */
+/* Copies user (NULL or "": the server's default user) and password (NULL: none).
+ * ENAMETOOLONG: over 255 or 2,047 bytes. Credentials in the URL override these. */
 int rlock_clientattr_setcredentials(rlock_clientattr_t *attr, const char *user,
                                     const char *password);
 /* NULL: none */
@@ -517,33 +515,36 @@ int rlock_clientattr_setcafile(rlock_clientattr_t *attr, const char *path);
 int rlock_clientattr_setcertfile(rlock_clientattr_t *attr, const char *path);
 int rlock_clientattr_setkeyfile(rlock_clientattr_t *attr, const char *path);
 
-/* The directory of the crash guard, as a client that is opened now would use it:
- * $RLOCK_RUNDIR if it is set (to nothing: no guard), else /run/rlock if that exists and
- * the caller may write there, else $XDG_RUNTIME_DIR/rlock, else /dev/shm/rlock-<uid>. It
- * has to be on a tmpfs, owned by root or the caller's user, and writable by nobody else,
- * but by its group. The two last are made if need be, with mode 0700. ENOENT: there is
- * none to be used, and rlock_errmsg says why. ENAMETOOLONG: buf, of `size` bytes, is too
- * small. EINVAL. Blocks: no network. Since: 0.1 */
+/* The directory of the crash guard that a client opened now would use: $RLOCK_RUNDIR
+ * if it is set (empty: no crash guard), else /run/rlock if that exists and the caller may
+ * write there, else $XDG_RUNTIME_DIR/rlock, else /dev/shm/rlock-<uid>. The directory
+ * must be on a tmpfs, owned by root or the caller's user, and writable by no other user
+ * except its group. The last two are created if necessary, with mode 0700.
+ *   ENOENT        no usable directory; rlock_errmsg() says why
+ *   ENAMETOOLONG  buf, of `size` bytes, is too small
+ *   EINVAL        buf is NULL
+ * Blocks: no network. Since: 0.1 */
 int rlock_getrundir(char *buf, size_t size);
 
 /* ------------------------------------------------------- mutex attributes */
 
-/* As pthread_mutexattr_*: EINVAL for a bad object or value; the object stays as it
- * was on failure. Blocks: no. Since: 0.1 */
+/* As pthread_mutexattr_*: EINVAL for a bad object or value; on failure the object is
+ * unchanged. Blocks: no. Since: 0.1 */
 int rlock_mutexattr_init(rlock_mutexattr_t *attr);
 int rlock_mutexattr_destroy(rlock_mutexattr_t *attr);
 int rlock_mutexattr_settype(rlock_mutexattr_t *attr, int type);
-/* When never set: the mutextype of the attribute's client, which is what a mutex made
- * with it has; of a default client that is not open yet, what it would be opened with. */
+/* If unset, the mutextype of the attribute's client, which a mutex made with it has;
+ * for a default client that is not open yet, the one with which it would be opened. */
 int rlock_mutexattr_gettype(const rlock_mutexattr_t *attr, int *ret_type);
-/* RLOCK_MUTEX_STALLED (default): who takes the lock after its holder's death gets 0.
- * RLOCK_MUTEX_ROBUST: one of them is told by EOWNERDEAD; see rlock_mutex_consistent. */
+/* RLOCK_MUTEX_STALLED (default): the thread that takes the lock after its holder's
+ * death gets 0. RLOCK_MUTEX_ROBUST: one of these threads gets EOWNERDEAD; see
+ * rlock_mutex_consistent. */
 int rlock_mutexattr_setrobust(rlock_mutexattr_t *attr, int robust);
 int rlock_mutexattr_getrobust(const rlock_mutexattr_t *attr, int *ret_robust);
 int rlock_mutexattr_setrobust_np(rlock_mutexattr_t *attr, int robust);
 int rlock_mutexattr_getrobust_np(const rlock_mutexattr_t *attr, int *ret_robust);
-/* RLOCK_PROCESS_PRIVATE (default). RLOCK_PROCESS_SHARED: the handle lies in memory that
- * processes share, and may name no explicit client */
+/* RLOCK_PROCESS_PRIVATE (default). RLOCK_PROCESS_SHARED: the handle is in memory that
+ * processes share, and may not name a client */
 int rlock_mutexattr_setpshared(rlock_mutexattr_t *attr, int pshared);
 int rlock_mutexattr_getpshared(const rlock_mutexattr_t *attr, int *ret_pshared);
 /* RLOCK_PRIO_INHERIT has no effect; RLOCK_PRIO_PROTECT: ENOTSUP */
@@ -553,132 +554,134 @@ int rlock_mutexattr_getprotocol(const rlock_mutexattr_t *attr, int *ret_protocol
 int rlock_mutexattr_setprioceiling(rlock_mutexattr_t *attr, int ceiling);
 int rlock_mutexattr_getprioceiling(const rlock_mutexattr_t *attr, int *ret_ceiling);
 /* lease in ms of the forms without lease_ms: 0 (the client's default) or 50 to
- * 86,400,000; renewed by the watchdog in any case */
+ * 86,400,000; always renewed by the watchdog */
 int rlock_mutexattr_setlease(rlock_mutexattr_t *attr, long lease_ms);
 int rlock_mutexattr_getlease(const rlock_mutexattr_t *attr, long *ret_lease_ms);
-/* 1: each hold has a token (S3); 0, the default: none. The token is another, and greater,
- * each time that the mutex is locked, but for a re-entry. It is a number that grows, with
- * gaps, and no time. Of a new name it stays below 2^53 until the year 2255, and so exact
- * in a double; where the name's counter was above, it goes on from there. Threads of a
- * process that pass the mutex on are given a million in a second at most.
- */
+/* 1: each hold has a token (S3); 0 (default): none. Each locking of the mutex except a
+ * re-entry gets a new and greater token. A token is a growing number with gaps, not a
+ * time. With a new name it stays below 2^53, and so exact in a double, until the year
+ * 2255; if the name's counter was above, it continues from there. Threads of one
+ * process that hand the mutex on get at most a million tokens in a second. */
 int rlock_mutexattr_setfencing(rlock_mutexattr_t *attr, int fencing);
 int rlock_mutexattr_getfencing(const rlock_mutexattr_t *attr, int *ret_fencing);
-/* Threads of a process that wait for the same mutex pass it on among themselves without
- * the server. While another process waits for it, too, for so many ms at most, 0 to
- * 86,400,000, and so many sections, 0 to 1,000,000,000, whichever ends first. 0 in
- * either: never, each unlock gives it back to the server. Never set: the client's, 10 and
- * 1,000. No effect on a fair lock, which each thread queues for at the server. */
+/* Hand-off: threads of a process that wait for one mutex hand it on among themselves
+ * without the server. While another process waits, too, this ends after so many ms, 0
+ * to 86,400,000, or so many sections, 0 to 1,000,000,000, whichever comes first. 0 in
+ * either: each unlock releases the mutex at the server. If unset, the client's value
+ * applies (10 and 1,000). No effect on a fair lock, whose threads queue at the server. */
 int rlock_mutexattr_sethandoffms(rlock_mutexattr_t *attr, long handoff_ms);
 int rlock_mutexattr_gethandoffms(const rlock_mutexattr_t *attr, long *ret_handoff_ms);
 int rlock_mutexattr_sethandoffcount(rlock_mutexattr_t *attr, int count);
 int rlock_mutexattr_gethandoffcount(const rlock_mutexattr_t *attr, int *ret_count);
-/* After an unlock the process keeps the mutex for so many ms, 0 to 86,400,000, while
- * nobody takes it: taking it again needs no server. Whoever else wants it is given it at
- * once, or after a third of the presence if a message is lost. 0: not. Never set: the
- * client's, 0. For a mutex that one process takes much more often than all others
- * together: each time that another one takes it costs a message more, and a process that
- * is killed or stopped while it keeps it holds up the others for a presence, or for its
- * lease if a thread was inside when it asked the server last. Each costs a request for
- * every third of a presence, one a second at least; of a client 1,024 are kept, no more.
- * A client of Redisson's that waits is given it, one that only tries again and again is
- * not seen. Not kept: fixed leases, fair locks; and nothing, while the client's mailbox
- * is not subscribed. A robust mutex that was kept for a third of a presence costs a round
- * trip when it is taken again: the server is told that somebody is inside; who dies
- * before that is no dead owner. */
+/* Retention: after an unlock the process retains the mutex for so many ms, 0 to
+ * 86,400,000, if no thread takes it: taking it again then needs no server. Another
+ * process that wants it gets it at once, or after a third of the presence if a message
+ * is lost. 0: off. If unset, the client's value applies (default 0). Use it for a
+ * mutex that one process takes much more often than all others together: each time
+ * that another process takes it costs one message more, and a process that is killed
+ * or stopped while it retains the mutex delays the others by a presence, or by its
+ * lease if a thread was inside at its last request to the server. Each retained mutex
+ * costs a request in every third of a presence, at least one in a second; a client
+ * retains at most 1,024. A waiting client of Redisson gets the mutex; one that only
+ * tries again and again is not noticed. Never retained: fixed leases, fair locks, and
+ * anything while the client's mailbox is not subscribed. Taking a robust mutex that
+ * was retained for a third of a presence costs a round trip, by which the server
+ * learns that a thread is inside; a process that dies before that is not a dead owner. */
 int rlock_mutexattr_setretain(rlock_mutexattr_t *attr, long retain_ms);
 int rlock_mutexattr_getretain(const rlock_mutexattr_t *attr, long *ret_retain_ms);
 /* RLOCK_OUTAGE_WAIT (default), _FAIL, _ABORT */
 int rlock_mutexattr_setoutage(rlock_mutexattr_t *attr, int outage);
 int rlock_mutexattr_getoutage(const rlock_mutexattr_t *attr, int *ret_outage);
-/* NULL, the default: the default client. An explicit client cannot be named by a
- * handle that processes share: ENOTSUP at init. */
+/* NULL (default): the default client. A process-shared handle cannot name a client:
+ * ENOTSUP at init. */
 int rlock_mutexattr_setclient(rlock_mutexattr_t *attr, rlock_client_t *client);
 int rlock_mutexattr_getclient(const rlock_mutexattr_t *attr, rlock_client_t **ret_client);
 
 /* ------------------------------------------------------------------- mutex */
 
 /*
- * Makes a handle. Never talks to the server.
- * attr  NULL: defaults.   name  NULL: a fresh unique name is made up and kept in
- * the handle.
- * EINVAL        NULL mutex, bad attribute or name, its client is closed
- * ENAMETOOLONG  over RLOCK_NAME_MAX bytes
- * ENOTSUP       RLOCK_PROCESS_SHARED with an explicit client
- * Over a handle in use: with the same name it stays the same lock, with its holder; with
- * another or a fresh one, the old lock stays held until its thread unlocks it by another
- * handle of its name (a copy) or ends. Calls that others make meanwhile may say
- * EINVAL. A process that dies inside leaves a handle that gives EINVAL; it may be made
- * again. Blocks: no. Threads: not while others use this handle. Since: 0.1
+ * Initialises a handle. Sends nothing to the server.
+ * attr  NULL: defaults.   name  NULL: makes a unique name, stored in the handle.
+ *   EINVAL        NULL mutex, bad attribute or name, its client is closed
+ *   ENAMETOOLONG  over RLOCK_NAME_MAX bytes
+ *   ENOTSUP       RLOCK_PROCESS_SHARED with a client
+ * On a handle in use: with the same name it stays the same lock with its holder; with
+ * another name, the old lock stays held until its thread unlocks it by another handle of
+ * its name (a copy) or ends. Concurrent calls with this handle may return EINVAL. A
+ * process that dies inside leaves a handle that gives EINVAL and may be initialised
+ * again. Blocks: no. Threads: not while other threads use this handle. Since: 0.1
  */
 int rlock_mutex_init(rlock_mutex_t *mutex, const rlock_mutexattr_t *attr,
                      const char *name);
 
-/* Ends a handle; the lock in Redis is not touched. EBUSY, and nothing changed, while this
- * process holds it or waits for it (a lost hold is none); 0 when only others do; EINVAL.
- * The memory may then be used for something else, even if the unlock of an earlier holder
- * has not returned yet. Blocks: no network. Since: 0.1 */
+/* Destroys a handle; the lock in Redis is not touched. EBUSY, with nothing changed,
+ * while this process holds the lock or waits for it (a lost hold does not count); 0
+ * when only other processes do; EINVAL. The memory may then be reused, even if the
+ * unlock of an earlier holder has not returned yet. Blocks: no network. Since: 0.1 */
 int rlock_mutex_destroy(rlock_mutex_t *mutex);
 
 /*
- * Takes the lock (S1). On 0 the calling thread holds it for a lease that the
+ * Takes the lock (S1). After 0 the calling thread holds it for a lease that the
  * watchdog renews until unlock.
  *
- * The holder itself: RECURSIVE 0 and one level more, without a round trip;
- * ERRORCHECK and NORMAL EDEADLK. In detail:
- *   EDEADLK     the calling thread holds it, and the type is not RECURSIVE
- *   EAGAIN      RECURSIVE, too many levels
+ * A second lock by the holder: RECURSIVE 0 with one level more and without a round
+ * trip; ERRORCHECK and NORMAL EDEADLK.
+ *   EDEADLK     the calling thread holds the lock, and the type is not RECURSIVE
+ *   EAGAIN      RECURSIVE: too many levels
  *   ESTALE      the calling thread's hold was lost and is not drained by unlock
  *   ECANCELED   rlock_client_interrupt
  *   EINVAL, ENAMETOOLONG   bad handle
  *   ENOTCONN    only with RLOCK_OUTAGE_FAIL
  *   EACCES, EPROTO, ENOMEM, EAGAIN   see the top of this file
- *   EOWNERDEAD  robust: the caller HOLDS the lock, as with 0, but the holder before
- *               died, or lost its lease, in its section: rlock_mutex_consistent
- *   ENOTRECOVERABLE   a robust lock of this name was unlocked without that
- * On any code but 0 and EOWNERDEAD the lock is as it was for the caller.
- * Blocks: until it has the lock, through outages too. Threads: any.
- * Fork: the child owns nothing of its parent's. Since: 0.1
+ *   EOWNERDEAD  robust: the caller HOLDS the lock, as with 0, but the previous holder
+ *               died or lost its lease inside its section: rlock_mutex_consistent
+ *   ENOTRECOVERABLE   a robust lock of this name was unlocked without that call
+ * On every code but 0 and EOWNERDEAD the lock is unchanged for the caller.
+ * Blocks: until it has the lock, also through outages. Threads: any. Fork: the child
+ * owns no lock of its parent. Since: 0.1
  */
 int rlock_mutex_lock(rlock_mutex_t *mutex);
 
-/* One attempt; never queues. EBUSY: held by another thread, process or client (or
- * by the caller, when not RECURSIVE). Else as rlock_mutex_lock; ENOTCONN when the
- * server did not answer. Blocks: up to the command timeout (L7). Since: 0.1 */
+/* Makes one attempt; never queues.
+ *   EBUSY  another thread, process or client holds it (or the caller, when not
+ *          RECURSIVE)
+ * Other codes as rlock_mutex_lock; ENOTCONN when the server did not answer.
+ * Blocks: up to the command timeout (L7). Since: 0.1 */
 int rlock_mutex_trylock(rlock_mutex_t *mutex) RLOCK_MUST_CHECK;
 
-/* As lock, until `abstime` of CLOCK_REALTIME: ETIMEDOUT when it was busy until
- * then, ENOTCONN when no server could be asked. One attempt is made even when the
- * deadline has passed. EINVAL: tv_nsec out of range and the call would wait.
- * NORMAL: ETIMEDOUT at the deadline for the holder itself, as in glibc.
- * Blocks: until the deadline plus at most 100 ms (L7). Since: 0.1 */
+/* As lock, until `abstime` of CLOCK_REALTIME. ETIMEDOUT: it was busy until then;
+ * ENOTCONN: no server could be reached. Makes one attempt even after the deadline.
+ * EINVAL: tv_nsec is out of range and the call would wait. NORMAL: the holder itself
+ * gets ETIMEDOUT at the deadline, as in glibc. Blocks: until the deadline plus at most
+ * 100 ms (L7). Since: 0.1 */
 int rlock_mutex_timedlock(rlock_mutex_t *mutex,
                           const struct timespec *abstime) RLOCK_MUST_CHECK;
 
-/* As timedlock on CLOCK_REALTIME or CLOCK_MONOTONIC; others: EINVAL. */
+/* As timedlock, with CLOCK_REALTIME or CLOCK_MONOTONIC; other clocks: EINVAL. */
 int rlock_mutex_clocklock(rlock_mutex_t *mutex, clockid_t clock,
                           const struct timespec *abstime) RLOCK_MUST_CHECK;
 
 /*
  * Gives up one level; the last one releases the lock and hands it to a waiter.
- * 0        exclusion was unbroken (the release itself may be finished in the
- *          background when the server cannot be reached at this moment)
- * ESTALE   the lease was lost before; one level was drained
- * EPERM    the calling thread does not hold it
- * EINVAL   bad handle
+ *   0        exclusion was unbroken (the release itself may be finished in the
+ *            background when the server is unreachable at this moment)
+ *   ESTALE   the lease was lost before; one level was drained
+ *   EPERM    the calling thread does not hold the lock
+ *   EINVAL   bad handle
  * Blocks: up to the command timeout (L7). Since: 0.1
  */
 int rlock_mutex_unlock(rlock_mutex_t *mutex);
 
 /*
- * After EOWNERDEAD: the caller has put in order what the lock protects. Without it the
- * last unlock makes the lock ENOTRECOVERABLE for all who want it, also through other
- * handles of its name, until rlock_force_unlock; waiters are told. EOWNERDEAD is told to
- * one locker at a time, to the next one if he dies in turn, and for 7 days at the
- * longest. What a robust lock counts as a death: the process ends, its thread ends, or
- * the lease ends, before the last unlock. Redisson and handles that are not robust take
- * the lock with 0; the next robust one is told then.
- * EINVAL  the calling thread holds no robust lock in that state;  ESTALE  it is lost
+ * After EOWNERDEAD: says that the caller has repaired the state that the lock protects.
+ * Without this call the last unlock makes the lock ENOTRECOVERABLE for every thread that
+ * wants it, also through other handles of its name, until rlock_force_unlock; waiters
+ * get that code, too. One locker at a time gets EOWNERDEAD; if it dies in turn, the next
+ * one does; the mark lasts for at most 7 days. A robust lock counts as a death that the
+ * process ends, its thread ends, or the lease ends, before the last unlock. Redisson and
+ * handles that are not robust take the lock with 0; the next robust one gets EOWNERDEAD.
+ *   EINVAL  the calling thread holds no robust lock in that state
+ *   ESTALE  its hold is lost
  * Blocks: no network. Since: 0.1
  */
 int rlock_mutex_consistent(rlock_mutex_t *mutex);
@@ -688,9 +691,9 @@ int rlock_mutex_consistent_np(rlock_mutex_t *mutex);
 int rlock_mutex_getprioceiling(const rlock_mutex_t *mutex, int *ret_ceiling);
 int rlock_mutex_setprioceiling(rlock_mutex_t *mutex, int ceiling, int *ret_old);
 
-/* The same with a lease. lease_ms 0: as the forms above. 50 to 86,400,000: a fixed
- * lease that is never renewed and ends by itself; other values: EINVAL. A re-entry
- * keeps the lease of its hold. Since: 0.1 */
+/* As the functions above, with a lease. lease_ms 0: as above. 50 to 86,400,000: a
+ * fixed lease in ms, which is never renewed and ends by itself; other values: EINVAL.
+ * A re-entry keeps the lease of its hold. Since: 0.1 */
 int rlock_mutex_lock_lease(rlock_mutex_t *mutex, long lease_ms);
 int rlock_mutex_trylock_lease(rlock_mutex_t *mutex, long lease_ms) RLOCK_MUST_CHECK;
 int rlock_mutex_timedlock_lease(rlock_mutex_t *mutex, const struct timespec *abstime,
@@ -699,10 +702,10 @@ int rlock_mutex_clocklock_lease(rlock_mutex_t *mutex, clockid_t clock,
                                 const struct timespec *abstime,
                                 long lease_ms) RLOCK_MUST_CHECK;
 
-/* The calling thread's lease starts anew with this length, fixed; 0: renewed by
- * the watchdog from now on. EPERM: not the holder; ESTALE: lost; EINVAL: length;
- * ENOTCONN: unconfirmed, the lease is as it was. Blocks: up to the command
- * timeout. Since: 0.1 */
+/* Restarts the calling thread's lease with this length in ms, fixed; 0: the watchdog
+ * renews it from now on. EPERM: the thread does not hold the lock; ESTALE: lost;
+ * EINVAL: length; ENOTCONN: unconfirmed, the lease is unchanged. Blocks: up to the
+ * command timeout. Since: 0.1 */
 int rlock_mutex_extend(rlock_mutex_t *mutex, long lease_ms);
 
 typedef enum {
@@ -714,11 +717,12 @@ typedef enum {
 
 /* Queries of the calling thread's hold, without a round trip. EINVAL: bad handle or
  * NULL. Blocks: no. Since: 0.1
- * gettoken      EPERM when it holds nothing; ENOTSUP when taken without fencing
- * getremaining  ms until this hold is no longer proven, 0 when lost; EPERM
- * getstate      see rlock_state_t
- * getholdcount  levels, 0 when it does not hold it (a lost hold keeps its levels
- *               until they are unlocked) */
+ *   gettoken      EPERM when the thread holds nothing; ENOTSUP when the lock was taken
+ *                 without fencing
+ *   getremaining  ms until this hold is no longer proven, 0 when lost; EPERM
+ *   getstate      see rlock_state_t
+ *   getholdcount  levels; 0 when the thread does not hold the lock (a lost hold has its
+ *                 levels until they are unlocked) */
 int rlock_mutex_gettoken(const rlock_mutex_t *mutex, uint64_t *ret_token);
 int rlock_mutex_getremaining(const rlock_mutex_t *mutex, long *ret_ms);
 int rlock_mutex_getstate(const rlock_mutex_t *mutex, rlock_state_t *ret_state);
@@ -727,23 +731,22 @@ int rlock_mutex_getholdcount(const rlock_mutex_t *mutex, unsigned *ret_count);
 /* --------------------------------------------------------------- fair lock */
 
 /*
- * A lock that goes to its waiters in the order in which their requests reached the
- * server, over all threads of all processes of all hosts (L5). Everything else is as with
- * the mutex: attributes, leases, re-entry, tokens, queries, codes, and each function is
- * that of rlock_mutex_* with the same name. What is different:
- *   - Nobody comes first but in turn. A free lock is not taken past a waiter: trylock
- *     and a deadline that has passed give EBUSY and ETIMEDOUT while somebody waits who
- *     is alive, also when nobody holds the lock at this moment.
- *   - Each waiting thread queues at the server on its own. One that times out leaves the
- *     queue at once, and those behind it move up.
- *   - A waiter keeps its place while its process is alive and can be reached. One that
- *     was stopped or cut off for longer than the client's presence (3 s by default)
- *     queues again, at the end. One whose subscription is down at the moment of its turn
- *     is passed over and keeps its place. When the queue itself is lost (evicted or
- *     deleted), waiters queue again by themselves, and their order begins anew.
- *   - A mutex or a read-write lock of the same name, or a Redisson lock, is another
- *     holder of this one (S5); their users are in no order with its waiters.
- * Since: 0.1
+ * A lock that its waiters get in the order in which their requests reached the server,
+ * over all threads of all processes of all hosts (L5). Everything else is as with the
+ * mutex: attributes, leases, re-entry, tokens, queries and codes; each function works as
+ * rlock_mutex_* with the same name. The differences:
+ * - A requester cannot overtake a waiter. While a live waiter is queued, trylock gives
+ *   EBUSY and a deadline in the past gives ETIMEDOUT, also when the lock is free at this
+ *   moment.
+ * - Each waiting thread queues at the server on its own. A waiter that times out leaves
+ *   the queue at once, and those behind it move up.
+ * - A waiter keeps its place while its process is alive and reachable. If it was stopped
+ *   or cut off for longer than the client's presence (3 s by default), it queues again at
+ *   the end. If its subscription is down at the moment of its turn, it is passed over and
+ *   keeps its place. When the queue itself is lost (evicted or deleted), waiters queue
+ *   again by themselves in a new order.
+ * - A mutex or a read-write lock of the same name, or a Redisson lock, is another holder
+ *   of this one (S5); their users are in no order with its waiters. Since: 0.1
  */
 int rlock_fair_init(rlock_fair_t *fair, const rlock_mutexattr_t *attr, const char *name);
 int rlock_fair_destroy(rlock_fair_t *fair);
@@ -777,18 +780,19 @@ int rlock_fair_getholdcount(const rlock_fair_t *fair, unsigned *ret_count);
 int rlock_rwlockattr_init(rlock_rwlockattr_t *attr);
 int rlock_rwlockattr_destroy(rlock_rwlockattr_t *attr);
 /*
- * Who comes first when readers and writers wait:
- *   RLOCK_RWLOCK_PHASE_FAIR_NP    the initial one. Reading and writing alternate: readers
- *       that come queue behind a writer who waits; a writer's unlock lets in all readers
- *       that wait at that moment; the last reader's unlock lets in the next writer. So a
- *       writer who is first waits for at most the readers that were in or queued when the
- *       reading began, and a reader for at most one writer (L6).
+ * The order when readers and writers wait:
+ *   RLOCK_RWLOCK_PHASE_FAIR_NP    (default). Reading and writing alternate: later readers
+ *       queue behind a waiting writer; a writer's unlock lets in all readers that wait at
+ *       that moment; the last reader's unlock lets in the next writer. So the first
+ *       writer waits for at most the readers that were in or queued when the reading
+ *       began, and a reader waits for at most one writer (L6).
  *   RLOCK_RWLOCK_PREFER_READER_NP (and _DEFAULT_NP when set)   readers join a reading
- * past writers who wait: a stream of readers can keep them out for ever.
+ *       past waiting writers: a stream of readers can keep them out for ever.
  *   RLOCK_RWLOCK_PREFER_WRITER_NP, _PREFER_WRITER_NONRECURSIVE_NP   a writer hands over
- * to the next writer: a stream of writers can keep readers out for ever. The second one
- *       is the same; reading again is never refused here.
- * Each request is served as its own handle says, so give all handles of a name one kind.
+ *       to the next writer: a stream of writers can keep readers out for ever. The second
+ *       one is the same; reading again is never refused here.
+ * The server serves each request by the kind of its handle, so give all handles of a name
+ * one kind.
  */
 int rlock_rwlockattr_setkind_np(rlock_rwlockattr_t *attr, int kind);
 int rlock_rwlockattr_getkind_np(const rlock_rwlockattr_t *attr, int *ret_kind);
@@ -796,14 +800,14 @@ int rlock_rwlockattr_setpshared(rlock_rwlockattr_t *attr, int pshared);
 int rlock_rwlockattr_getpshared(const rlock_rwlockattr_t *attr, int *ret_pshared);
 int rlock_rwlockattr_setlease(rlock_rwlockattr_t *attr, long lease_ms);
 int rlock_rwlockattr_getlease(const rlock_rwlockattr_t *attr, long *ret_lease_ms);
-/* As rlock_mutexattr_setretain, for both modes. What is kept after an unlock of a reader
- * lets threads of the process read again without the server, also several, and also while
- * others of it read; until a writer wants the lock: from then on those who come queue
- * behind him, and he gets it when those inside have left. So he waits for those who read
- * when he came, and those let in until the message arrived; a third of the presence if it
- * is lost. A mutex or a fair lock of the same name that waits for readers is seen no
- * sooner. What is kept after an unlock of a writer is given back when anybody else, also
- * of this process, wants to read. */
+/* As rlock_mutexattr_setretain, for both modes. A retained read hold lets threads of
+ * the process read again without the server, several at a time, and also while others
+ * of the process read; until a writer wants the lock: from then on new readers queue
+ * behind the writer, which gets the lock when those inside have left. So a writer
+ * waits for the readers inside when it came and those let in until the message
+ * arrived; if the message is lost, for a third of the presence more. A mutex or a fair
+ * lock of the same name that waits for readers is noticed no sooner. A retained write
+ * hold is released when any other thread, also of this process, wants to read. */
 int rlock_rwlockattr_setretain(rlock_rwlockattr_t *attr, long retain_ms);
 int rlock_rwlockattr_getretain(const rlock_rwlockattr_t *attr, long *ret_retain_ms);
 int rlock_rwlockattr_setfencing(rlock_rwlockattr_t *attr, int fencing);
@@ -815,30 +819,30 @@ int rlock_rwlockattr_getclient(const rlock_rwlockattr_t *attr,
                                rlock_client_t **ret_client);
 
 /*
- * A lock that many may hold to read, or one to write (S1). Handles, leases, losses,
- * tokens and codes are as with the mutex: where nothing is said here, a function is that
- * of rlock_mutex_* with the same name.
- *   - Both modes are reentrant for each thread, without a round trip. A thread that reads
- *     may read again also while a writer waits. A writer may read and write again.
- *   - A reader that asks to write gets EDEADLK at once, of whatever form; the try forms
- *     EBUSY.
- *   - EAGAIN: too many levels, or no memory to note one.
- *   - Each reader has a lease of its own, and a loss is told to him alone; threads of one
- *     process that read at the same time, without a fixed lease, share one at the server.
- *   - Fencing: a writer's token is greater than that of every earlier writer and reader;
- *     readers who read together may have the same one.
- *   - A mutex or fair lock of the same name, or a Redisson lock, is another holder of
- * this one (S5). Readers that wait for one find it free up to presence/3 (1 s) late.
- * ENOTRECOVERABLE: a robust one of this name was spoilt, see rlock_mutex_consistent.
- * Since: 0.1
+ * A lock that many threads may hold to read, or one to write (S1). Handles, leases,
+ * losses, tokens and codes are as with the mutex: where this file says nothing, a
+ * function works as rlock_mutex_* with the same name.
+ * - Both modes are reentrant for each thread, without a round trip. A thread that reads
+ *   may read again also while a writer waits. A writer may read and write again.
+ * - A reader that asks to write gets EDEADLK at once from every form; EBUSY from the try
+ *   forms.
+ * - EAGAIN: too many levels, or no memory to note one.
+ * - Each reader has its own lease, and a loss concerns that reader alone; threads of one
+ *   process that read at the same time without a fixed lease share one at the server.
+ * - Fencing: a writer's token is greater than that of every earlier writer and reader;
+ *   readers that read together may have the same one.
+ * - A mutex or fair lock of the same name, or a Redisson lock, is another holder of this
+ *   one (S5). Readers that wait for one find it free up to presence/3 (1 s) late.
+ * - ENOTRECOVERABLE: a robust lock of this name is not recoverable, see
+ *   rlock_mutex_consistent. Since: 0.1
  */
 int rlock_rwlock_init(rlock_rwlock_t *rwlock, const rlock_rwlockattr_t *attr,
                       const char *name);
 int rlock_rwlock_destroy(rlock_rwlock_t *rwlock);
 
 /* To read. As rlock_mutex_lock, trylock, timedlock, clocklock and their forms with a
- * lease, but for the above. A try is EBUSY while a writer holds the lock, or one who is
- * alive waits for it (not with PREFER_READER). */
+ * lease, with the differences above. A try gives EBUSY while a writer holds the lock
+ * or a live writer waits for it (not with PREFER_READER). */
 int rlock_rwlock_rdlock(rlock_rwlock_t *rwlock);
 int rlock_rwlock_tryrdlock(rlock_rwlock_t *rwlock) RLOCK_MUST_CHECK;
 int rlock_rwlock_timedrdlock(rlock_rwlock_t *rwlock,
@@ -853,8 +857,8 @@ int rlock_rwlock_clockrdlock_lease(rlock_rwlock_t *rwlock, clockid_t clock,
                                    const struct timespec *abstime,
                                    long lease_ms) RLOCK_MUST_CHECK;
 
-/* To write. EDEADLK: the calling thread reads. A try is EBUSY while anybody else holds
- * the lock, or waits for a free one and is alive. */
+/* To write. EDEADLK: the calling thread reads. A try gives EBUSY while another thread
+ * holds the lock, or a live waiter waits for it. */
 int rlock_rwlock_wrlock(rlock_rwlock_t *rwlock);
 int rlock_rwlock_trywrlock(rlock_rwlock_t *rwlock) RLOCK_MUST_CHECK;
 int rlock_rwlock_timedwrlock(rlock_rwlock_t *rwlock,
@@ -870,27 +874,29 @@ int rlock_rwlock_clockwrlock_lease(rlock_rwlock_t *rwlock, clockid_t clock,
                                    long lease_ms) RLOCK_MUST_CHECK;
 
 /*
- * Gives up one level: unlock the innermost one taken, rdunlock and wrunlock the innermost
- * of that mode. The last level releases the lock. A writer who gives up his last write
- * level while he still has read levels is downgraded. Codes as rlock_mutex_unlock; also
+ * Gives up one level: unlock the innermost level, rdunlock and wrunlock the innermost
+ * of that mode. The last level releases the lock. A writer that gives up its last write
+ * level while it still has read levels is downgraded. Codes as rlock_mutex_unlock; also
  *   EPERM          the calling thread has no level (of that mode)
- *   EACCES, EPROTO the server refused: when downgraded, the thread reads, but others are
- *                  kept out until its lease ends or the server lets them in
+ *   EACCES, EPROTO the server refused: after a downgrade the thread reads, but other
+ *                  readers wait until its lease ends or the server lets them in
  * Blocks: up to the command timeout (L7). Since: 0.1
  */
 int rlock_rwlock_unlock(rlock_rwlock_t *rwlock);
 int rlock_rwlock_rdunlock(rlock_rwlock_t *rwlock);
 int rlock_rwlock_wrunlock(rlock_rwlock_t *rwlock);
 
-/* A writer becomes a reader, with all its levels, and nobody writes in between; readers
- * who wait may join it. While the server cannot be reached, the library goes on telling
- * it. EPERM: the calling thread does not write; ESTALE: lost before. Blocks: up to the
- * command timeout (L7). Since: 0.1 */
+/* A writer becomes a reader with all its levels, and no other writer gets in between;
+ * waiting readers may join it. While the server is unreachable, the library repeats
+ * the request in the background. EPERM: the calling thread does not write; ESTALE:
+ * lost before. Blocks: up to the command timeout (L7). Since: 0.1 */
 int rlock_rwlock_downgrade(rlock_rwlock_t *rwlock);
 
-/* Of a reader that shares its hold, a fixed lease makes it one of its own. */
+/* As rlock_mutex_extend. A reader that shares its hold gets its own with a fixed
+ * lease. */
 int rlock_rwlock_extend(rlock_rwlock_t *rwlock, long lease_ms);
-/* getholdcount: the write levels, or the read levels of who does not write */
+/* As rlock_mutex_get*. getholdcount: the write levels, or the read levels of a thread
+ * that does not write. */
 int rlock_rwlock_gettoken(const rlock_rwlock_t *rwlock, uint64_t *ret_token);
 int rlock_rwlock_getremaining(const rlock_rwlock_t *rwlock, long *ret_ms);
 int rlock_rwlock_getstate(const rlock_rwlock_t *rwlock, rlock_state_t *ret_state);
@@ -899,95 +905,94 @@ int rlock_rwlock_getholdcount(const rlock_rwlock_t *rwlock, unsigned *ret_count)
 /* ---------------------------------------------------------- administration */
 
 typedef struct rlock_party {
-    const char *owner;  /* the id at the server; "": of readers that it has lost */
+    const char
+        *owner; /* the id at the server; "": of readers whose ids the server has lost */
     const char *client; /* "host:pid:program" where known, else "" */
     rlock_mode_t mode;
-    long since_ms;      /* held, or waited for, this long; -1 when unknown */
-    long lease_left_ms; /* of a holder, -1 when it never ends: a key without a TTL, by
-                           others; of a waiter, until it counts as gone */
+    long since_ms;      /* for how long it has held or waited; -1: unknown */
+    long lease_left_ms; /* of a holder; -1: never ends (a key without a TTL, set by
+                           another program); of a waiter: until it counts as gone */
 } rlock_party_t;
 
 typedef struct rlock_info {
     const char *name;
-    rlock_type_t type; /* of the holder; of the first waiter when nobody holds it */
-    uint64_t token;    /* of the holder, 0 without fencing; of what is passed on, at most
-                          his */
+    rlock_type_t type; /* of the holder; of the first waiter when the lock is free */
+    uint64_t token;    /* of the holder; 0 without fencing; while a process hands the lock
+                          on, at most that of the present thread */
     size_t holder_count;
     const rlock_party_t *holders;
     size_t waiter_count;
-    const rlock_party_t *waiters; /* in the order in which they asked */
+    const rlock_party_t *waiters; /* in the order of their requests */
 } rlock_info_t;
 
-/* Who holds a lock and who waits for it. The result belongs to the caller, who
- * frees it with rlock_info_free (NULL is fine). client NULL: the default client.
- * ENOENT: neither held nor waited for. EINVAL, ENAMETOOLONG. Blocks: up to the
- * command timeout. Since: 0.1 */
+/* The holders and waiters of a lock. The caller owns the result and frees it with
+ * rlock_info_free (NULL is fine). client NULL: the default client. ENOENT: neither
+ * held nor waited for. EINVAL, ENAMETOOLONG. Blocks: up to the command timeout. Since:
+ * 0.1 */
 int rlock_inspect(rlock_client_t *client, const char *name, rlock_info_t **ret_info);
 void rlock_info_free(rlock_info_t *info);
 
-/* Takes the lock from whoever holds it (as seen by this call: never from a later
- * holder), clears the marks of robust locks (owner died, not recoverable) and hands it
- * over. Of a lock that nobody holds it clears the marks. The holder is told a loss at
- * once; if its mailbox is cut off at this moment, at its next renewal. ENOENT: nobody
- * holds it, and it has no mark. EINVAL, ENAMETOOLONG. Blocks: up to the command timeout.
+/* Takes the lock from its holder (the one that this call sees, never a later one),
+ * clears the marks of robust locks (owner died, not recoverable) and hands the lock
+ * over. On a free lock it clears the marks. The holder learns of the loss at once, or
+ * at its next renewal if its mailbox is disconnected at this moment. ENOENT: the lock
+ * is free and has no mark. EINVAL, ENAMETOOLONG. Blocks: up to the command timeout.
  * Since: 0.1 */
 int rlock_force_unlock(rlock_client_t *client, const char *name);
 
 /* Calls `each` for every held lock whose name matches the glob `pattern` (NULL: all);
- * a non-zero result of `each` ends the walk and is returned. A pattern without *, ? and [
- * is a name, of which alone is asked (a backslash stands before a byte that means
- * nothing). Others walk all keys of the database, 200 a request, by SCAN, which takes the
- * server about a second for a million of them: a lock that is held throughout is
- * seen, others may be. A lock that the ACL hides is left out of a walk, and EACCES when
- * asked for by its name. Needs a server >= 6.0. `each` runs on the calling thread,
- * with no library mutex held, and is not cancelled. ECANCELED: it forked and returned,
- * and this is the child. Blocks: up to the command timeout for each request. Since: 0.1
- */
+ * a non-zero result of `each` ends the walk and is returned. A pattern without *, ?
+ * and [ is a name, and only this lock is looked up (a backslash makes the next byte
+ * literal). Other patterns walk all keys of the database by SCAN, 200 in a request: a
+ * lock that is held throughout is reported, others may be. A walk takes 50 ms of the
+ * server's time at once, and then pauses so that it takes at most a twentieth of it: a
+ * million keys last for about half a minute. A walk leaves out a lock that the ACL hides;
+ * looked up by its name it gives EACCES. Needs a server >= 6.0. `each` runs on the
+ * calling thread, with no library mutex held, and is not cancelled. ECANCELED: `each`
+ * forked and returned, and this is the child; or rlock_client_interrupt was called before
+ * the last key was looked at. Blocks: up to the command timeout for each request, and for
+ * the pauses. Since: 0.1 */
 int rlock_list(rlock_client_t *client, const char *pattern,
                int (*each)(const rlock_info_t *info, void *arg), void *arg);
 
-/* Waits until nobody holds the lock, without taking it; abstime in CLOCK_REALTIME,
- * NULL: no deadline. ETIMEDOUT, ENOTCONN, ECANCELED, EINVAL. Since: 0.1 */
+/* Waits until the lock is free, without taking it; abstime in CLOCK_REALTIME, NULL: no
+ * deadline. ETIMEDOUT, ENOTCONN, ECANCELED, EINVAL. Since: 0.1 */
 int rlock_waitfree(rlock_client_t *client, const char *name,
                    const struct timespec *abstime);
 
 typedef struct rlock_finding {
-    int severity;      /* as in syslog(3): LOG_INFO, LOG_NOTICE: well, or to be known;
-                          LOG_WARNING: locks work, but; LOG_ERR, LOG_CRIT: they do not
-                          work here, or are not safe */
-    const char *topic; /* what it is about, a word or two that programs may compare */
-    const char *text;  /* what is, what it means for locks, what to do; no secrets */
+    int severity;      /* as in syslog(3): LOG_INFO: good; LOG_NOTICE: worth knowing;
+                          LOG_WARNING: locks work, but with the named trouble; LOG_ERR,
+                          LOG_CRIT: locks do not work here, or are not safe */
+    const char *topic; /* a word or two that programs may compare */
+    const char *text;  /* the fact, what it means for locks, and what to do; no secrets */
 } rlock_finding_t;     /* fields are only added at the end; valid during the call */
 
 /*
- * Looks whether the client's server is fit for locks; NULL: the default client. Calls
+ * Checks whether the client's server is fit for locks; NULL: the default client. Calls
  * `each` for every finding, at least one of each topic: "version", "cluster", "replicas",
  * "persistence", "eviction", "memory", "connections", "buffers", "clock", "round trip",
- * "acl", "access", "scripts", "leases", "messages", "guard"; others may come. A non-zero
- * result of `each` ends the call and is returned.
+ * "acl", "access", "scripts", "leases", "messages", "guard"; later versions may add some.
+ * A non-zero result of `each` ends the call and is returned.
  *
- * Asks for INFO, HELLO where that tells no version, CONFIG GET (of a dozen settings, none
- * of them secret) and what its own user may do (ACL GETUSER); what the server refuses is
- * a finding, not a failure. Rights are found out by commands that change nothing; those
- * that are refused are in its ACL LOG. One key, rlock:{...}:probe:..., is set for 50 ms
- * to see whether leases end. The client's mailbox gets a message, which counts in
- * messages_ignored.
+ * It requests INFO, HELLO if INFO has no version, CONFIG GET (of a dozen settings, none
+ * of them secret) and its own user's rights (ACL GETUSER); a refusal is a finding, not a
+ * failure. It tries rights by commands that change nothing; refused ones appear in the
+ * server's ACL LOG. It sets one key, rlock:{...}:probe:..., for 50 ms to see whether
+ * leases end. The client's mailbox gets a message, which counts in messages_ignored.
  *
  * `each` runs on the calling thread, with no library mutex held, and is not cancelled; it
- * may call any function of the library but rlock_client_close of this client (EBUSY).
- * From an event callback, whose thread is the one that reads messages, whether they
- * arrive cannot be looked at: the finding says so.
+ * may call any function of the library except rlock_client_close of this client (EBUSY).
+ * An event callback runs on the thread that reads messages: called from there, it cannot
+ * check whether messages arrive, and the finding says so.
  *
- * EINVAL     no such client, or `each` is NULL
- * ENOTCONN   the server cannot be reached, or does not answer in time; findings may have
- *            been told before
- * EACCES     it refuses the credentials, or TIME, without which nothing works
- * EPROTO     what answers is no such server, or a proxy that does not pass on what locks
- *            need
- * ECANCELED  `each` forked and returned, and this is the child
- * Blocks: up to the command timeout for each request, of which there are about eighty;
- * for a second where leases never end.
- * Threads: any. Fork: the child may not go on with it. Since: 0.1
+ *   EINVAL     no such client, or `each` is NULL
+ *   ENOTCONN   the server is unreachable, or does not answer in time; `each` may have
+ * been called before EACCES     the server refuses the credentials, or TIME, which every
+ * lock needs EPROTO     the server is not Redis or Valkey, or a proxy drops commands that
+ * locks need ECANCELED  `each` forked and returned, and this is the child Blocks: up to
+ * the command timeout for each of about eighty requests; a second more where leases never
+ * end. Threads: any. Fork: the child may not continue the call. Since: 0.1
  */
 int rlock_client_diagnose(rlock_client_t *client,
                           int (*each)(const rlock_finding_t *finding, void *arg),
@@ -998,23 +1003,25 @@ int rlock_client_diagnose(rlock_client_t *client,
 /* One sentence for a code of this library, static. */
 const char *rlock_strerror(int code);
 
-/* What happened in the calling thread's last call, in detail; "" after success;
- * never a secret. Valid until the thread's next call. */
+/* Details of the calling thread's last call; "" after success; never a secret. Valid
+ * until the thread's next call. */
 const char *rlock_errmsg(void);
 
-/* RLOCK_VERSION of the library that runs. */
+/* RLOCK_VERSION of the library in use. */
 const char *rlock_version(void);
 
-/* Where log lines go; NULL: nowhere, the default. Levels as in syslog(3), lines above
- * max_level are dropped: 3 losses, threads that ended holding, a refused subscription; 4
- * leases at risk, outages, requests of the library's threads that are refused, processes
- * of this host that died holding, no crash guard any more; 6 what is well again, no crash
- * guard; 7 connections that are replaced, processes that died holding nothing. One line
- * each, without a newline, as
+/* Sets the function for log lines; NULL: none (default). Levels as in syslog(3); lines
+ * above max_level are dropped:
+ *   3  losses, threads that ended while they held a lock, a refused subscription
+ *   4  leases at risk, outages, refused requests of the library's threads, processes of
+ *      this host that died while they held locks, a crash guard that stopped
+ *   6  recoveries from these, no crash guard
+ *   7  replaced connections, processes that died without locks
+ * One line each, without a newline, as
  *   rlock: lost "orders" after 31.2 s: server unreachable for 30.1 s
- * doc/OBSERVABILITY.md lists them. What a call returns is not logged. Many of a kind in
- * one second are cut, and the next line says how many were. `log` may run on any thread,
- * with no library mutex held, and must not call the library. Since: 0.1 */
+ * doc/OBSERVABILITY.md lists them. The code of a call is not logged. Too many lines of a
+ * kind in one second are dropped, and the next line says how many were. `log` may run on
+ * any thread, with no library mutex held, and must not call the library. Since: 0.1 */
 void rlock_setlogger(void (*log)(int level, const char *line, void *arg), void *arg,
                      int max_level);
 

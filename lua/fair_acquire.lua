@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Takes the fair lock if it is free and nobody comes before the caller, else queues for it, in
--- one step that may be repeated with the same id (S1, S2, L5; rules T1, T3). A lock that is
--- free while others are queued goes to the first of them who is alive, the caller being the
--- last in the queue: so nobody is ever passed.
+-- Takes the fair lock if it is free and no waiter comes before the caller, else queues for it, in
+-- one step that may be repeated with the same id (S1, S2, L5; rules T1, T3). A free lock with a
+-- queue goes to the first live waiter; the caller is the last in the queue. So no waiter is
+-- overtaken.
 -- KEYS[1] N          the lock
 -- KEYS[2] queue      exclusive waiters by ticket
 -- KEYS[3] rqueue     waiting readers by ticket
@@ -19,10 +19,10 @@
 -- ARGV[6] not-after, server us
 -- ARGV[7] 1: try, do not queue
 -- ARGV[8] 1: with fencing
--- ARGV[9] ticket after which to look for who comes first (of a try that goes on), or 0
+-- ARGV[9] ticket after which to look for the first waiter (of a try that continues), or 0
 -- Returns the common answer; what: held, queued, busy, refused (marked), late, unrecoverable
--- Effects: N with the lease as TTL, or written for who came first, who is told; or an entry in
--- queue and presence
+-- Effects: N with the lease as TTL, or written for the first waiter, which gets a message; or an
+-- entry in queue and presence
 -- rule: L5
 local N, queue, rqueue, present, readers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local cancelled, dirty, token = KEYS[6], KEYS[7], KEYS[8]
@@ -31,15 +31,15 @@ local not_after, try, fence, after = tonumber(ARGV[6]), ARGV[7], ARGV[8], ARGV[9
 local call = redis.call
 local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
--- the straight line of a lock that nobody has or wants; to write a number as text costs as
--- much as a command
+-- Short path for a free lock without waiters. Writing a number as text costs as much as a command.
 local plain = fence == '0'
 local there = now <= not_after and (plain or try == '1')
   and call('EXISTS', N, queue, rqueue, cancelled, dirty) or -1
 if there == 0 and plain then
   call('HSET', N, id, '1', 'mode', 'rlock:fair', 'since',
     t[1] .. string.sub('000000' .. t[2], -6))
-  -- what an ACL refuses now is undone, and told as it is: nothing of ours stays without an end
+  -- If an ACL refuses the command, the first write is undone and the refusal is reported: none of
+  -- our keys stays without an end.
   if redis.pcall('PEXPIRE', N, lease) ~= 1 then
     call('DEL', N)
     return call('PEXPIRE', N, lease)
@@ -58,7 +58,7 @@ local held = left == -2 and 0 or 1
 --include answer
 --include token
 --include robust
---include telling
+--include messages
 --include asking
 --include handover
 local flags = waiting()
@@ -78,7 +78,7 @@ if held == 0 then
   named[id] = true
   granted, more = handover(after)
   if granted == id then
-    -- 0: what was given has lapsed since, of a server that stood still
+    -- 0: the grant has expired since, on a server that stood still
     left = call('PEXPIRE', N, lease) * tonumber(lease)
     return { now, left, waiting() + died(), 0, 'held', left, 0, token_there() }
   end

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- A waiter gives up: taken out of the queue, or told that the lock is its own already; never
--- both, and a later acquire of this id is refused (rules T3, T7, T8).
+-- Cancels a waiter: takes it out of the queue, or replies that it holds the lock already; never
+-- both. Later acquires of this id are refused (rules T3, T7, T8).
 -- KEYS[1] N          the lock
 -- KEYS[2] queue      exclusive waiters by ticket
 -- KEYS[3] rqueue     waiting readers by ticket

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Gives the lock back, if it is still this acquisition's, and hands it to the next waiter
--- (S2, L1; rules T3, T5, T7). For an id that only waits: takes it out of the queue.
+-- Releases the lock if this acquisition still holds it, and hands it to the next waiter (S2, L1;
+-- rules T3, T5, T7). An id that only waits is taken out of the queue.
 -- KEYS[1] N          the lock
 -- KEYS[2] queue      exclusive waiters by ticket
 -- KEYS[3] rqueue     waiting readers by ticket
@@ -12,12 +12,13 @@
 -- ARGV[1] layout of keys and arguments
 -- ARGV[2] id of the acquisition
 -- ARGV[3] life of the marker to leave, ms; 0: none
--- ARGV[4] channel on which Redisson's waiters listen
+-- ARGV[4] channel where Redisson's waiters listen
 -- ARGV[5] robust locks: clean, spoilt (not consistent), died, unused (never entered)
--- ARGV[6] robust locks: 1: unlocked for good, though the lease may have ended since
+-- ARGV[6] robust locks: 1: finally unlocked, although the lease may have ended since
 -- Returns the common answer; what: released, notmine
--- Effects: N deleted, or written for the next holder, who is told; message 0 on the channel when
--- nobody took it; the mark of a robust lock gone, or "not recoverable", which waiters are told
+-- Effects: N deleted, or written for the next holder, which gets a message; message 0 on the
+-- channel when no waiter took it; the mark of a robust lock gone, or "not recoverable", and then
+-- waiters get a message
 local N, queue, rqueue, present, readers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local cancelled, dirty, token = KEYS[6], KEYS[7], KEYS[8]
 local layout, id, life, channel = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]

@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Gives back what a dead client has of this name, and nothing of anybody else's (G11): its hold,
--- its places in the queues, its presence; requests of it that are still under way are refused
--- (G12). The mark of a robust lock stays if the client was inside (G13). The next waiter gets what
--- came free. Of what is not named, 256 readers and 1024 waiters are looked at.
+-- Releases what a dead client has under this name, and nothing of any other client (G11): its hold,
+-- its places in the queues, its presence. Refuses its requests that are still on their way (G12).
+-- The mark of a robust lock stays if the client was inside (G13). The next waiter gets a lock that
+-- becomes free. Beside the named ids it looks at 256 readers and 1024 waiters.
 -- KEYS[1] N          the lock
 -- KEYS[2] queue      exclusive waiters by ticket
 -- KEYS[3] rqueue     waiting readers by ticket, and the bar
@@ -11,17 +11,17 @@
 -- KEYS[6] cancelled  ids that may no longer acquire -> until, ms
 -- KEYS[7] dirty      owner-died mark of robust locks
 -- KEYS[8] token      the last fencing token
--- KEYS[9] keepers    readers who are to be told of a writer -> lease end, ms
+-- KEYS[9] keepers    readers that want a message about a writer -> lease end, ms
 -- ARGV[1] layout of keys and arguments
 -- ARGV[2] uuid of the dead client
--- ARGV[3] life of its requests that may be under way, ms
--- ARGV[4] channel on which Redisson's waiters listen
--- ARGV[5] kind of the lock: who is preferred
--- ARGV[6] its acquisitions: for each its id without the uuid, and whether a thread was inside:
--- 0 never, 1 yes, 2 it had left; a blank after each word
+-- ARGV[3] life of its requests that may be on their way, ms
+-- ARGV[4] channel where Redisson's waiters listen
+-- ARGV[5] kind of the lock: preferred mode
+-- ARGV[6] its acquisitions: for each its id without the uuid, and whether a thread was inside: 0
+-- never, 1 yes, 2 it had left; a blank after each word
 -- Returns the common answer; what: released, gone (it held nothing)
--- Effects: N deleted, shortened to the last reader's end, or written for who is next, who is told;
--- message 0 on the channel when nobody took it; the marker of the uuid
+-- Effects: N deleted, shortened to the last reader's end, or written for the next holders, which
+-- get messages; message 0 on the channel when no waiter took it; the marker of the uuid
 -- rule: G11, G12, G13
 local N, queue, rqueue, present, readers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local cancelled, dirty, token, keepers = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
@@ -34,21 +34,21 @@ local now = t[1] * 1000000 + t[2]
 --include answer
 --include token
 --include robust
---include telling
+--include messages
 --include settle
 --include mark
 check_all_types(true)
 local own = uuid .. ':'
 local function is_its(id) return string.sub(id, 1, #own) == own end
--- The uuid alone is no id: with it, ZREM is the first write whatever is named, and that is allowed
--- when memory is full.
+-- The uuid alone is not an id: with it the first write is always a ZREM, which is permitted when
+-- memory is full.
 local ids, inside = { uuid }, {}
 for id, what in string.gmatch(names, '(%S+) (%d)') do
   ids[#ids + 1] = own .. id
   inside[own .. id] = what
 end
--- Takes its members out: those that are named, and those among the first so many from there on.
--- Returns how many there were.
+-- Removes its members: the named ones, and those among the first `most` from `from` on. Returns how
+-- many there were.
 local function take_out(key, from, most)
   local count = 0
   for i = 1, #ids, 1000 do
@@ -59,7 +59,7 @@ local function take_out(key, from, most)
   end
   return count
 end
--- its field of N, named or not; where the ACL does not let us look, a named one
+-- its field of N, named or not; where the ACL forbids the look, a named one
 local victim = nil
 local fields = held > 0 and redis.pcall('HGETALL', N) or {}
 for _, field in ipairs(fields.err and ids or fields) do
@@ -87,7 +87,8 @@ elseif held > 0 and call('HGET', N, 'mode') == 'rlock:read' and call('EXISTS', r
   end
 end
 take_out(keepers, text(clock), '256')
--- not taken out: were it the last, whoever listens would count as present (lib/presence.lua)
+-- not removed: if it were the last member, every client with a subscribed mailbox would count as
+-- present (lib/presence.lua)
 if call('ZSCORE', present, uuid) then call('ZADD', present, '0', uuid) end
 if tonumber(call('ZSCORE', cancelled, uuid) or 0) < clock + life then mark(uuid, life) end
 local marked = call('GET', dirty)

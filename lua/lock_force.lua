@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- Takes the lock from the holder or the readers that the caller has seen, never from later ones
--- (T10), clears the mark of a robust lock, tells them and hands over. Of a lock that nobody
--- holds: clears the mark alone, if nobody held it, or that one has left it.
+-- (T10), clears the mark of a robust lock, sends them messages and hands over. On a free lock it
+-- only clears the mark, if the lock was free or has become free.
 -- KEYS[1] N          the lock
 -- KEYS[2] queue      exclusive waiters by ticket
 -- KEYS[3] rqueue     waiting readers by ticket, and the bar
@@ -10,11 +10,11 @@
 -- KEYS[6] cancelled  ids that may no longer acquire -> until, ms
 -- KEYS[7] dirty      owner-died mark of robust locks
 -- KEYS[8] token      the last fencing token
--- KEYS[9] keepers    readers who are to be told of a writer -> lease end, ms
+-- KEYS[9] keepers    readers that want a message about a writer -> lease end, ms
 -- ARGV[1] layout of keys and arguments
--- ARGV[2] the holder's field, or "" for a reading, or when nobody held it
+-- ARGV[2] the holder's field, or "" for a reading, or when the lock was free
 -- ARGV[3] its "since", or "" when it has none (Redisson)
--- ARGV[4] channel on which Redisson's waiters listen
+-- ARGV[4] channel where Redisson's waiters listen
 -- Returns the common answer; what: released, gone
 -- Effects: N deleted, or written for the next holder; messages
 -- rule: T10
@@ -29,7 +29,7 @@ local now = t[1] * 1000000 + t[2]
 --include answer
 --include token
 --include robust
---include telling
+--include messages
 --include settle
 check_all_types()
 local reads = call('HGET', N, 'mode') == 'rlock:read'

@@ -1,19 +1,19 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Who holds a lock and a page of those who wait for it. Writes nothing.
+-- Shows the holders of a lock and a page of its waiters. Writes nothing.
 -- KEYS[1] N        the lock
 -- KEYS[2] queue    exclusive waiters by ticket
 -- KEYS[3] rqueue   waiting readers by ticket
 -- KEYS[4] present  client uuid -> alive until, ms
 -- KEYS[5] readers  reader -> its lease end, ms
 -- ARGV[1] layout of keys and arguments
--- ARGV[2] most waiters of each queue to tell
--- ARGV[3] ticket to go on after in queue, or 0
--- ARGV[4] ticket to go on after in rqueue, or 0
+-- ARGV[2] most waiters of each queue to show
+-- ARGV[3] ticket to continue after in queue, or 0
+-- ARGV[4] ticket to continue after in rqueue, or 0
 -- Returns {server us, PTTL of N, fields of N, readers and ends, waiters and tickets, waiting readers
 -- and tickets, alive-until of each waiter in the same order}
 -- Effects: none
--- What is longer than any of ours is cut, and more than 16 MiB is an error: whatever somebody writes
--- to the keys, the answer is one that a client can read.
+-- Members longer than ours are cut, and more than 16 MiB is an error: whatever other programs write
+-- to the keys, a client can read the reply.
 local N, queue, rqueue, present, readers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local layout, count, after, rafter = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local call = redis.call

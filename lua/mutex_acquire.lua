@@ -25,15 +25,15 @@ local not_after, try, fence = tonumber(ARGV[6]), ARGV[7], ARGV[8]
 local call = redis.call
 local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
--- the straight line of a lock that nobody has or wants; to write a number as text costs as
--- much as a command
+-- Short path for a free lock without waiters. Writing a number as text costs as much as a command.
 local plain = fence == '0' and string.byte(id, -1) ~= 107
 local there = now <= not_after and (plain or try == '1')
   and call('EXISTS', N, queue, rqueue, cancelled, dirty) or -1
 if there == 0 and plain then
   call('HSET', N, id, '1', 'mode', 'rlock:mutex', 'since',
     t[1] .. string.sub('000000' .. t[2], -6))
-  -- what an ACL refuses now is undone, and told as it is: nothing of ours stays without an end
+  -- If an ACL refuses the command, the first write is undone and the refusal is reported: none of
+  -- our keys stays without an end.
   if redis.pcall('PEXPIRE', N, lease) ~= 1 then
     call('DEL', N)
     return call('PEXPIRE', N, lease)
@@ -52,7 +52,7 @@ local held = left == -2 and 0 or 1
 --include answer
 --include token
 --include robust
---include telling
+--include messages
 --include asking
 local flags = waiting()
 local told = known(left, flags)

@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- A client's poll for its waiters of one lock: keeps them present, hands over a lock that came
--- free without a release, and tells what became of each. Never joins or takes for an id that is not
--- queued (T2); whom it picks among its own is told by the answer alone (T11).
+-- A client's poll for its waiters of one lock: proves their presence, hands over a lock that became
+-- free without a release, and replies what happened to each. Never queues or takes the lock for an
+-- id that is not queued (T2). If it grants to one of the named ids, only the reply says so (T11).
 -- KEYS[1] N          the lock
 -- KEYS[2] queue      exclusive waiters by ticket
 -- KEYS[3] rqueue     waiting readers by ticket
@@ -13,10 +13,10 @@
 -- ARGV[1] layout of keys and arguments
 -- ARGV[2] uuid of the client
 -- ARGV[3] presence, ms
--- ARGV[4] ticket to go on after, or 0
+-- ARGV[4] ticket to continue after, or 0
 -- ARGV[5] waiting acquisitions: their ids without the uuid, a blank after each
 -- Returns the common answer; what: held, queued, gone, unrecoverable
--- Effects: presence; N written for the next holder, who is told unless it is among the ids
+-- Effects: presence; N written for the next holder, which gets a message unless it is among the ids
 local N, queue, rqueue, present, readers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local cancelled, dirty, token = KEYS[6], KEYS[7], KEYS[8]
 local layout, uuid, presence, after = ARGV[1], ARGV[2], ARGV[3], ARGV[4]

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Raises the lease of the acquisition that holds the lock; never shortens it (T4), never
--- makes a key, never touches somebody else's (S2).
+-- Raises the lease of the acquisition that holds the lock. Never shortens it (T4), never creates a
+-- key, never touches another acquisition's (S2).
 -- KEYS[1] N       the lock
 -- KEYS[2] queue   exclusive waiters by ticket
 -- KEYS[3] rqueue  waiting readers by ticket
@@ -9,14 +9,14 @@
 -- ARGV[1] layout of keys and arguments
 -- ARGV[2] id of the acquisition
 -- ARGV[3] lease, ms
--- ARGV[4] channel on which Redisson's waiters listen
--- ARGV[5] 1: tell the holder of those who come
+-- ARGV[4] channel where Redisson's waiters listen
+-- ARGV[5] 1: send the holder a message about later waiters
 -- ARGV[6] 1: another block of fencing tokens (rule H11)
--- ARGV[7] robust locks: g: somebody is inside, the mark's number is g or more; -g: nobody is, and
---         mark g ends (rule K11); absent, or 0: as it is
+-- ARGV[7] robust locks: g: a thread is inside, and the mark's number is g or more; -g: no thread is
+-- inside, and mark g ends (rule K11); absent or 0: unchanged
 -- Returns the common answer; what: held, gone
--- Effects: TTL of N, and of the mark, which is made anew if it was lost, or raised, or ends; the new
--- block
+-- Effects: TTL of N, and of the mark, which is written again if it was lost, or raised, or ends;
+-- the new block
 local N, queue, rqueue, dirty, token = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local layout, id, lease, channel = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local tell, more, number = ARGV[5], ARGV[6], tonumber(ARGV[7] or '0')

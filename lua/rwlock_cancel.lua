@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- A waiter gives up: taken out of the queues, or told that the lock is its own already; never both,
--- and a later acquire of this id is refused (rules T3, T7, T8). A writer that leaves lets those
--- behind it in (W12).
+-- Cancels a waiter: takes it out of the queues, or replies that it holds the lock already; never
+-- both. Later acquires of this id are refused (rules T3, T7, T8). When a writer leaves, those
+-- behind it may enter (W12).
 -- KEYS[1] N          the lock
 -- KEYS[2] queue      exclusive waiters by ticket
 -- KEYS[3] rqueue     waiting readers by ticket, and the bar
@@ -10,13 +10,13 @@
 -- KEYS[6] cancelled  ids that may no longer acquire -> until, ms
 -- KEYS[7] dirty      owner-died mark of robust locks
 -- KEYS[8] token      the last fencing token
--- KEYS[9] keepers    readers who are to be told of a writer -> lease end, ms
+-- KEYS[9] keepers    readers that want a message about a writer -> lease end, ms
 -- ARGV[1] layout of keys and arguments
 -- ARGV[2] id of the acquisition
 -- ARGV[3] life of the marker to leave, ms
--- ARGV[4] kind of the lock: who is preferred
+-- ARGV[4] kind of the lock: preferred mode
 -- Returns the common answer; what: removed, yours
--- Effects: the queue entry is gone; marker; what is free is handed over
+-- Effects: the queue entry is gone; marker; a free lock is handed over
 local N, queue, rqueue, present, readers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local cancelled, dirty, token, keepers = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local layout, id, life, prefer = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
@@ -27,7 +27,7 @@ local now = t[1] * 1000000 + t[2]
 --include answer
 --include token
 --include robust
---include telling
+--include messages
 --include settle
 --include mark
 check_all_types(true)

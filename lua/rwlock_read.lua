@@ -9,7 +9,7 @@
 -- KEYS[6] cancelled  ids that may no longer acquire -> until, ms
 -- KEYS[7] dirty      owner-died mark of robust locks
 -- KEYS[8] token      the last fencing token
--- KEYS[9] keepers    readers who are to be told of a writer -> lease end, ms
+-- KEYS[9] keepers    readers that want a message about a writer -> lease end, ms
 -- ARGV[1] layout of keys and arguments
 -- ARGV[2] id of the acquisition
 -- ARGV[3] uuid of the client
@@ -17,12 +17,12 @@
 -- ARGV[5] presence, ms
 -- ARGV[6] not-after, server us
 -- ARGV[7] 1: try, do not queue; 2: a try for an end of its own beside the hold in ARGV[12], and
--- only while that is there: who reads already passes nobody by it
+-- only while that exists: its reader does not overtake a waiter
 -- ARGV[8] 1: with fencing
--- ARGV[9] kind of the lock: who is preferred
--- ARGV[10] ticket in queue after which a hand-over is to go on, or 0
--- ARGV[11] ticket in rqueue after which it is to go on, or 0
--- ARGV[12] a read hold of the same client to be shared, or ""
+-- ARGV[9] kind of the lock: preferred mode
+-- ARGV[10] ticket in queue after which a hand-over continues, or 0
+-- ARGV[11] ticket in rqueue after which it continues, or 0
+-- ARGV[12] a read hold of the same client to share, or ""
 -- Returns the common answer; what: held, shared, queued, busy, gone, refused (marked), late,
 -- unrecoverable
 -- Effects: the reader's end, and N's TTL; or an entry in rqueue and presence; a free lock is handed
@@ -34,15 +34,15 @@ local call = redis.call
 local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
 local not_after = tonumber(ARGV[6])
--- the straight line of a lock that nobody has or wants; to write a number as text costs as
--- much as a command
+-- Short path for a free lock without waiters. Writing a number as text costs as much as a command.
 if fence == '0' and string.byte(id, -1) ~= 107 and ARGV[7] ~= '2'
   and call('EXISTS', N, queue, rqueue, readers, cancelled, KEYS[7]) == 0 and now <= not_after then
   lease = tonumber(lease)
   local till = math.floor(now / 1000) + lease
   local at = till .. ''
   call('ZADD', readers, at, id)
-  -- what an ACL refuses now is undone, and told as it is: nothing of ours stays without an end
+  -- If an ACL refuses the command, the first writes are undone and the refusal is reported: none of
+  -- our keys stays without an end.
   if redis.pcall('PEXPIREAT', readers, till + 60000) ~= 1 then
     call('DEL', readers)
     return call('PEXPIREAT', readers, at)
@@ -62,7 +62,7 @@ local held = call('HLEN', N)
 --include answer
 --include token
 --include robust
---include telling
+--include messages
 --include asking
 --include behind
 local queued = behind(rqueue, 2)
@@ -123,7 +123,7 @@ if what == 'read' then
 end
 if open then
   if what == 'free' then
-    -- what may be refused comes before there is an N
+    -- whatever may be refused comes before N exists
     open_read(fence == '1' and token_next())
   else
     collect()

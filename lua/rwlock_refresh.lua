@@ -1,7 +1,8 @@
 -- SPDX-License-Identifier: Apache-2.0
--- A client's poll for its waiters of one lock, readers and writers: keeps them present, hands over
--- what came free without a release, and tells what became of each. Never joins, takes or extends
--- for an id (T2); whom it picks among its own is told by the answer alone (T11, W16).
+-- A client's poll for its waiters of one lock, readers and writers: proves their presence, hands
+-- over what became free without a release, and replies what happened to each. Never queues, takes
+-- or extends for an id (T2). If it grants to one of the named ids, only the reply says so (T11,
+-- W16).
 -- KEYS[1] N          the lock
 -- KEYS[2] queue      exclusive waiters by ticket
 -- KEYS[3] rqueue     waiting readers by ticket, and the bar
@@ -10,17 +11,18 @@
 -- KEYS[6] cancelled  ids that may no longer acquire -> until, ms
 -- KEYS[7] dirty      owner-died mark of robust locks
 -- KEYS[8] token      the last fencing token
--- KEYS[9] keepers    readers who are to be told of a writer -> lease end, ms
+-- KEYS[9] keepers    readers that want a message about a writer -> lease end, ms
 -- ARGV[1] layout of keys and arguments
 -- ARGV[2] uuid of the client
 -- ARGV[3] presence, ms
--- ARGV[4] kind of the lock: who is preferred
--- ARGV[5] ticket in queue to go on after, or 0
--- ARGV[6] ticket in rqueue to go on after, or 0
+-- ARGV[4] kind of the lock: preferred mode
+-- ARGV[5] ticket in queue to continue after, or 0
+-- ARGV[6] ticket in rqueue to continue after, or 0
 -- ARGV[7] waiting acquisitions: their ids without the uuid, a blank after each
 -- Returns the common answer; what: held, queued, gone, unrecoverable
--- Effects: presence; a holder who asked for it is told of who waits for the lock to be free, and so
--- names nobody; N and readers written for who is next, who is told unless among the ids
+-- Effects: presence; a holder that requested it gets a message about a client that waits for the
+-- free lock without an id; N and readers written for the next holders, which get messages unless
+-- they are among the ids
 -- rule: T2
 local N, queue, rqueue, present, readers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 local cancelled, dirty, token, keepers = KEYS[6], KEYS[7], KEYS[8], KEYS[9]
@@ -33,7 +35,7 @@ local now = t[1] * 1000000 + t[2]
 --include answer
 --include token
 --include robust
---include telling
+--include messages
 --include settle
 --include presence
 --include wanted
@@ -72,7 +74,7 @@ for i, id in ipairs(ids) do
   local ticket = call('ZSCORE', where[i], id)
   if not ticket then
     left, how = owns(id)
-    -- somebody made it persistent
+    -- because of a PERSIST
     if how == 'write' and left == -1 then
       left = tonumber(string.match(id, ':%a(%d+)%l*$'))
       call('PEXPIRE', N, left)

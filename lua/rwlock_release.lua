@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Gives a hold back, in whichever mode the server has it (W19), and hands over: after a writing to
--- all readers queued, after the last reader to the next writer (S2, L1, L6; rules T3, T5, T7, W3,
--- W11). For an id that only waits: takes it out of the queues.
+-- Releases a hold in the mode that the server has it in (W19), and hands over: after a writing to
+-- all queued readers, after the last reader to the next writer (S2, L1, L6; rules T3, T5, T7, W3,
+-- W11). An id that only waits is taken out of the queues.
 -- KEYS[1] N          the lock
 -- KEYS[2] queue      exclusive waiters by ticket
 -- KEYS[3] rqueue     waiting readers by ticket, and the bar
@@ -10,30 +10,30 @@
 -- KEYS[6] cancelled  ids that may no longer acquire -> until, ms
 -- KEYS[7] dirty      owner-died mark of robust locks
 -- KEYS[8] token      the last fencing token
--- KEYS[9] keepers    readers who are to be told of a writer -> lease end, ms
+-- KEYS[9] keepers    readers that want a message about a writer -> lease end, ms
 -- ARGV[1] layout of keys and arguments
 -- ARGV[2] id of the acquisition
 -- ARGV[3] life of the marker to leave, ms; 0: none
--- ARGV[4] channel on which Redisson's waiters listen
--- ARGV[5] kind of the lock: who is preferred
+-- ARGV[4] channel where Redisson's waiters listen
+-- ARGV[5] kind of the lock: preferred mode
 -- Returns the common answer; what: released, notmine
--- Effects: N deleted, shortened to the last reader's end, or written for who is next, who is told;
--- message 0 on the channel when nobody took it
+-- Effects: N deleted, shortened to the last reader's end, or written for the next holders, which
+-- get messages; message 0 on the channel when no waiter took it
 -- rule: W19
 local N, queue, rqueue, readers, id = KEYS[1], KEYS[2], KEYS[3], KEYS[5], ARGV[2]
 local life, channel = ARGV[3], ARGV[4]
 local call = redis.call
--- who only reads has no field of N
+-- an id that only reads has no field of N
 local writes = not string.find(id, ':r', 1, true) and call('HEXISTS', N, id) == 1
 local reads = not writes and call('HGET', N, 'mode') == 'rlock:read'
 local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
--- the straight line when nobody waits
+-- short path without waiters
 if life == '0' and (writes or reads) and call('EXISTS', queue, rqueue) == 0 then
   local gone, top = writes, nil
   if reads and string.byte(id, -1) == 107 then call('ZREM', KEYS[9], id) end
   if reads then
-    -- looked at first: who may not look takes nobody out
+    -- Counted first: a user who may not count removes no reader.
     local count = call('ZCARD', readers)
     gone = call('ZREM', readers, id) == 1
     if gone and count > 1 then
@@ -45,7 +45,7 @@ if life == '0' and (writes or reads) and call('EXISTS', queue, rqueue) == 0 then
     call('PEXPIREAT', readers, top + 60000)
     return { now, call('PTTL', N), 0, 0, 'released', -1, 0, '', 0 }
   elseif gone then
-    -- of a user who may not, a reading does not go on without its last reader
+    -- for a user without the right, the reading does not continue without its last reader
     if type(redis.pcall('DEL', N)) ~= 'number' then
       if reads then call('PEXPIRE', N, '0') end
       return call('DEL', N)
@@ -61,12 +61,12 @@ life = tonumber(life)
 --include answer
 --include token
 --include robust
---include telling
+--include messages
 --include settle
 --include mark
 check_all_types(life > 0)
 local what, last, top = 'notmine', nil, nil
--- The end of those who stay is looked at first: who may not look takes nobody out.
+-- Reads the end of the remaining readers first: a user who may not read it removes no reader.
 local function leave_reading()
   local highest = call('ZREVRANGE', readers, '0', '1', 'WITHSCORES')
   top = highest[1] == id and highest[4] or highest[1] ~= id and highest[2]

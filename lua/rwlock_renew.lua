@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Raises the ends of acquisitions of one client that hold the lock, in whichever mode; never
--- shortens one, never revives one that has passed, never touches another's (S2; rules T4, W2-W5).
+-- Raises the ends of a client's acquisitions that hold the lock, in either mode. Never shortens an
+-- end, never revives one that has passed, never touches another client's (S2; rules T4, W2-W5).
 -- KEYS[1] N          the lock
 -- KEYS[2] queue      exclusive waiters by ticket
 -- KEYS[3] rqueue     waiting readers by ticket, and the bar
@@ -9,11 +9,12 @@
 -- KEYS[6] cancelled  ids that may no longer acquire -> until, ms
 -- KEYS[7] dirty      owner-died mark of robust locks
 -- KEYS[8] token      the last fencing token
--- KEYS[9] keepers    readers who are to be told of a writer -> lease end, ms
+-- KEYS[9] keepers    readers that want a message about a writer -> lease end, ms
 -- ARGV[1] layout of keys and arguments
 -- ARGV[2] uuid of the client
 -- ARGV[3] at most 256 acquisitions: id without the uuid, blank, lease in ms, letters, blank, and so
--- on; of a writer, t: he wants to be told who else wants it (K2), m: another block of tokens (H11)
+-- on; for a writer, t: it wants a message when another client wants the lock (K2), m: another block
+-- of tokens (H11)
 -- Returns the common answer; what: held, gone
 -- Effects: ends in readers and keepers, TTL of N; a writer's value, and the block
 -- rule: W2, T4
@@ -26,7 +27,7 @@ local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
 --include answer
 --include token
---include telling
+--include messages
 --include reading
 --include keepers
 --include note
@@ -35,9 +36,9 @@ call('ZCARD', readers)
 call('ZCARD', keepers)
 local answer = { now, 0, flags, 0 }
 local pttl, reads = call('PTTL', N), call('HGET', N, 'mode') == 'rlock:read'
--- a first write that is allowed when memory is full
+-- a first write that is permitted when memory is full
 if reads then call('PEXPIRE', readers, pttl + 60000) end
--- What a writer hears of others, and the token that he has (as in lib/renew.lua).
+-- What a writer learns about other clients, and its token (as in lib/renew.lua).
 local function renewed(id, how)
   local value, tell = call('HGET', N, id), string.find(how, 't') ~= nil
   if (tell or value ~= '1') and flags == 0 and (value == '3' or channel_heard()) then flags = 32 end
@@ -48,7 +49,7 @@ local function renewed(id, how)
   if value == '2' then flags = flags + 64 end
   local own = token_there()
   if own ~= '' and string.find(how, 'm') then
-    -- where there is no memory for it, or the key holds something else, the lease counts all the same
+    -- without memory for it, or if the key holds something else, the lease counts all the same
     local drawn, first, count = pcall(token_block)
     if drawn then return first, count end
   end

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Takes a free lock to write, or queues for it, in one step that may be repeated with the same
--- id (S1, L6; rules T1, T3, W10, W26). Nobody who waits is passed. O(log n).
+-- Takes a free lock to write, or queues for it, in one step that may be repeated with the same id
+-- (S1, L6; rules T1, T3, W10, W26). Overtakes no waiter. O(log n).
 -- KEYS[1] N          the lock
 -- KEYS[2] queue      exclusive waiters by ticket
 -- KEYS[3] rqueue     waiting readers by ticket, and the bar
@@ -9,7 +9,7 @@
 -- KEYS[6] cancelled  ids that may no longer acquire -> until, ms
 -- KEYS[7] dirty      owner-died mark of robust locks
 -- KEYS[8] token      the last fencing token
--- KEYS[9] keepers    readers who are to be told of a writer -> lease end, ms
+-- KEYS[9] keepers    readers that want a message about a writer -> lease end, ms
 -- ARGV[1] layout of keys and arguments
 -- ARGV[2] id of the acquisition
 -- ARGV[3] uuid of the client
@@ -18,9 +18,9 @@
 -- ARGV[6] not-after, server us
 -- ARGV[7] 1: try, do not queue
 -- ARGV[8] 1: with fencing
--- ARGV[9] kind of the lock: who is preferred
--- ARGV[10] ticket in queue after which a hand-over is to go on, or 0
--- ARGV[11] ticket in rqueue after which it is to go on, or 0
+-- ARGV[9] kind of the lock: preferred mode
+-- ARGV[10] ticket in queue after which a hand-over continues, or 0
+-- ARGV[11] ticket in rqueue after which it continues, or 0
 -- Returns the common answer; what: held, queued, busy, refused (marked), late,
 -- unrecoverable
 -- Effects: N with the lease as TTL, or an entry in queue and presence; a free lock is handed over
@@ -30,12 +30,13 @@ local call = redis.call
 local t = call('TIME')
 local now = t[1] * 1000000 + t[2]
 local not_after = tonumber(ARGV[6])
--- the straight line of a lock that nobody has or wants
+-- short path for a free lock without waiters
 if fence == '0' and string.byte(id, -1) ~= 107
   and call('EXISTS', N, queue, rqueue, readers, cancelled, KEYS[7]) == 0 and now <= not_after then
   call('HSET', N, id, '1', 'mode', 'rlock:write', 'since',
     t[1] .. string.sub('000000' .. t[2], -6))
-  -- what an ACL refuses now is undone, and told as it is: nothing of ours stays without an end
+  -- If an ACL refuses the command, the first write is undone and the refusal is reported: none of
+  -- our keys stays without an end.
   if redis.pcall('PEXPIRE', N, lease) ~= 1 then
     call('DEL', N)
     return call('PEXPIRE', N, lease)
@@ -50,14 +51,14 @@ local held = call('HLEN', N)
 --include answer
 --include token
 --include robust
---include telling
+--include messages
 --include asking
 --include behind
 local queued = behind(queue, 1)
 if queued then return queued end
 --include settle
 --include keepers
--- Held by a grant or by an earlier request: with the whole lease now.
+-- Held by a grant or by an earlier request: sets the whole lease.
 local function entered()
   local left = call('PTTL', N)
   if left < tonumber(lease) then
@@ -98,7 +99,7 @@ if try == '1' then
   tell_keepers()
   return told('busy', nil, 0, more, rmore)
 end
--- not only the first who queues: that one may be of another type, which tells nobody
+-- not only for the first in the queue: that one may be of another type, which sends no message
 local keep = call('EXISTS', keepers) == 1
 ticket = queue_up(queue)
 if keep then tell_keepers() end

@@ -7,6 +7,9 @@ EXTRA_DIST += \
 	build-aux/check-examples \
 	build-aux/check-exports \
 	build-aux/check-faults \
+	build-aux/check-texts \
+	build-aux/check-words \
+	build-aux/words \
 	build-aux/check-layers \
 	build-aux/check-probes \
 	build-aux/check-pthread \

@@ -86,7 +86,7 @@ const char *const *guard_env(const char *more)
 void guard_is_ready(void)
 {
     char text[128];
-    snprintf(text, sizeof(text), "rlock-guard: looks at %s for ", guard_dir);
+    snprintf(text, sizeof(text), "rlock-guard: watching %s for ", guard_dir);
     ck_assert_msg(cli_complains(&guard, text), "%s", guard.err.text);
 }
 

@@ -4,15 +4,20 @@
  * is run as a user who lacks just one of the commands that scripts use, in the states of
  * a lock in which it writes: whatever is refused, no key is left without a TTL (but
  * tokens), nobody holds or reads who was not told so, and others get the lock. The client
- * dies at that moment: nothing withdraws the attempt.
+ * dies at that moment: nothing withdraws the attempt. Of one that lives, what an ACL
+ * refuses to give back is given back when the ACL is mended.
  */
 #include "scene.h"
 
 #include "net/server_error.h"
 
 #include <ctype.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 enum {
     WORDS_MAX = 24,
@@ -349,6 +354,117 @@ START_TEST(whoever_meets_a_lock_of_ours_without_an_end_gives_it_the_longest)
 }
 END_TEST
 
+/* ---- what an ACL refuses to give back, and then does not */
+
+enum { DEADLINE_MS = 1500, REFUSALS = 3, MENDED_MS = 8000, CLOSE_MS = 2000 };
+
+static rlock_client_t *client;
+static rlock_mutex_t mutex;
+
+static void open_client(void)
+{
+    static char url[TEST_URL_MAX];
+    open_scene();
+    set_user(NULL);
+    snprintf(url, sizeof(url), "redis://worker:any@127.0.0.1:%u",
+             (unsigned)scene_server.port);
+    client = scene_client(url, NULL);
+    scene_mutex(&mutex, client, N);
+}
+
+static void close_client(void)
+{
+    if (client)
+        rlock_client_close(client);
+    client = NULL;
+    close_scene();
+}
+
+static bool was_refused(void *times)
+{
+    rlock_stats_t stats;
+    ck_assert_int_eq(rlock_client_getstats(client, &stats), 0);
+    return stats.refusals >= *(unsigned *)times;
+}
+
+static bool nobody_waits(void *unused)
+{
+    (void)unused;
+    return scene_count(N, "queue") == 0;
+}
+
+static bool nobody_holds(void *unused)
+{
+    (void)unused;
+    return !test_redis_exists(scene_redis, N);
+}
+
+static bool one_waits(void *unused)
+{
+    (void)unused;
+    return scene_count(N, "queue") == 1;
+}
+
+static void *run_timedlock(void *unused)
+{
+    struct timespec until;
+    (void)unused;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    long ms = until.tv_nsec / 1000000 + test_ms(DEADLINE_MS);
+    until.tv_sec += ms / 1000;
+    until.tv_nsec = ms % 1000 * 1000000;
+    return (void *)(intptr_t)rlock_mutex_clocklock(&mutex, CLOCK_MONOTONIC, &until);
+}
+
+START_TEST(cancel_that_is_refused_is_repeated_until_the_ACL_is_mended)
+{
+    char id[SCENE_ID_MAX], ticket[32];
+    unsigned refusals = REFUSALS;
+    pthread_t thread;
+    void *code;
+    scene_hold_by_hand(N, test_ms(60000));
+    ck_assert_int_eq(pthread_create(&thread, NULL, run_timedlock, NULL), 0);
+    ck_assert(test_wait_until(one_waits, NULL, SCENE_SOON_MS));
+    ck_assert(scene_waiter(N, 0, id, ticket));
+    set_user("zrem");
+    pthread_join(thread, &code);
+    ck_assert_int_eq((intptr_t)code, ETIMEDOUT);
+    ck_assert(test_wait_until(was_refused, &refusals, MENDED_MS));
+    ck_assert(one_waits(NULL));
+    set_user(NULL);
+    ck_assert(test_wait_until(nobody_waits, NULL, MENDED_MS));
+    ck_assert_msg(test_redis_str(scene_redis, "ZSCORE", KEY("cancelled"), id),
+                  "%s is not cancelled", id);
+}
+END_TEST
+
+START_TEST(unlock_that_is_refused_is_repeated_until_the_ACL_is_mended)
+{
+    unsigned refusals = REFUSALS;
+    ck_assert_int_eq(rlock_mutex_lock(&mutex), 0);
+    set_user("del");
+    ck_assert_int_eq(rlock_mutex_unlock(&mutex), EACCES);
+    ck_assert(test_wait_until(was_refused, &refusals, MENDED_MS));
+    ck_assert(!nobody_holds(NULL));
+    set_user(NULL);
+    ck_assert(test_wait_until(nobody_holds, NULL, MENDED_MS));
+}
+END_TEST
+
+START_TEST(close_does_not_wait_for_what_is_refused)
+{
+    unsigned refusals = REFUSALS;
+    ck_assert_int_eq(rlock_mutex_lock(&mutex), 0);
+    set_user("del");
+    ck_assert_int_eq(rlock_mutex_unlock(&mutex), EACCES);
+    ck_assert(test_wait_until(was_refused, &refusals, MENDED_MS));
+    int64_t begin = test_now_ms();
+    ck_assert_int_eq(rlock_client_close(client), 0);
+    client = NULL;
+    ck_assert_int_lt(test_now_ms() - begin, test_ms(CLOSE_MS));
+}
+END_TEST
+
 static Suite *make_suite(void)
 {
     Suite *s = suite_create("acl amid scripts");
@@ -360,6 +476,10 @@ static Suite *make_suite(void)
     tcase_add_loop_test(ends,
                         whoever_meets_a_lock_of_ours_without_an_end_gives_it_the_longest,
                         0, sizeof(endless) / sizeof(endless[0]));
+    TCase *again = scene_tcase(s, "again", open_client, close_client);
+    tcase_add_test(again, cancel_that_is_refused_is_repeated_until_the_ACL_is_mended);
+    tcase_add_test(again, unlock_that_is_refused_is_repeated_until_the_ACL_is_mended);
+    tcase_add_test(again, close_does_not_wait_for_what_is_refused);
     return s;
 }
 

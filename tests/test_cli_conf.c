@@ -175,8 +175,8 @@ START_TEST(file_that_is_wrong_gives_64_and_says_its_line)
     ck_assert_int_eq(
         does_each(_i, conffile_use("#\nurl=redis://:" SECRET "@h:x\n"), NULL), USAGE);
     snprintf(text, sizeof(text),
-             "rlock: no server can be asked: %s, line 2: URL: port is no number from 1 "
-             "to 65535\n",
+             "rlock: no server can be reached: %s, line 2: URL: port is not a number "
+             "from 1 to 65535\n",
              conffile_path("conf"));
     ck_assert_str_eq(c.err.text, text);
     ck_assert_str_eq(c.out.text, "");
@@ -191,7 +191,7 @@ START_TEST(file_that_may_not_be_read_gives_64_and_says_so)
     conffile_obey_rights();
     int code = does_each(_i, conf, NULL);
     snprintf(text, sizeof(text),
-             "rlock: no server can be asked: RLOCK_CONF: %s: Permission denied\n",
+             "rlock: no server can be reached: RLOCK_CONF: %s: Permission denied\n",
              conffile_path("conf"));
     ck_assert_int_eq(code, USAGE);
     ck_assert_str_eq(c.err.text, text);
@@ -223,6 +223,17 @@ START_TEST(server_that_cannot_be_reached_is_told_with_who_named_it)
 }
 END_TEST
 
+START_TEST(url_that_is_wrong_is_told_with_who_named_it)
+{
+    ck_assert_int_eq(DOES(NULL, NULL, "list", "--url", "redis://h:x"), USAGE);
+    ck_assert_str_eq(c.err.text, "rlock: cannot use the URL of --url: port is no number "
+                                 "from 1 to 65535\n");
+    ck_assert_int_eq(DOES("RLOCK_URL=redis://h:x", NULL, "list"), USAGE);
+    ck_assert_str_eq(c.err.text, "rlock: no server can be asked: RLOCK_URL: port is no "
+                                 "number from 1 to 65535\n");
+}
+END_TEST
+
 START_TEST(doctor_says_which_server_it_has_looked_at)
 {
     char line[TEST_URL_MAX + PATH_MAX];
@@ -251,6 +262,7 @@ int main(void)
     tcase_add_loop_test(tc, file_that_may_not_be_read_gives_64_and_says_so, 0, COMMANDS);
     tcase_add_loop_test(tc, server_that_cannot_be_reached_is_told_with_who_named_it, 0,
                         COMMANDS);
+    tcase_add_test(tc, url_that_is_wrong_is_told_with_who_named_it);
     tcase_add_test(tc, doctor_says_which_server_it_has_looked_at);
     suite_add_tcase(suite, tc);
     return test_run_suite(suite);

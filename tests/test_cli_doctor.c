@@ -126,7 +126,7 @@ START_TEST(a_server_that_is_away_is_69_and_said_on_stderr)
     test_server_kill(&server);
     ck_assert_int_eq(doctor(NULL), UNREACHABLE);
     ck_assert_str_eq(c.out.text, "");
-    ck_assert_int_eq(strncmp(c.err.text, "rlock: cannot look at the server: ", 34), 0);
+    ck_assert_int_eq(strncmp(c.err.text, "rlock: cannot check the server: ", 34), 0);
     test_server_restart(&server);
 }
 END_TEST

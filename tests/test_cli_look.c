@@ -196,6 +196,27 @@ START_TEST(list_takes_a_pattern)
 }
 END_TEST
 
+START_TEST(list_within_a_time_prints_a_part_and_is_75)
+{
+    rlock_mutex_t n = mutex_of(client, "n");
+
+    OK(rlock_mutex_lock(&n));
+    ck_assert_int_eq(RLOCK("list", "--within", "1m"), 0);
+    ck_assert_int_eq(strncmp(c.out.text, "n\t", 2), 0);
+    OK(rlock_mutex_unlock(&n));
+    /* a walk of seconds */
+    test_redis_do(redis, "EVAL",
+                  "for i = 1, 300000 do redis.call('SET', 'other' .. i, '') end", "0");
+    int64_t begin = test_now_ms();
+    ck_assert_int_eq(RLOCK("list", "--within", "0.1s"), 75);
+    ck_assert_int_lt(test_now_ms() - begin, test_ms(3000));
+    printed("");
+    complained("there may be other locks");
+    ck_assert_int_eq(RLOCK("list", "--within", "100ms", "--json"), 75);
+    printed("[]\n");
+}
+END_TEST
+
 START_TEST(list_on_a_terminal_is_aligned_and_fits_its_width)
 {
     enum { COLUMNS = 70, LONG = 150 };
@@ -386,6 +407,7 @@ static const char *const bad[][4] = {
     { "watch", "a", "b" },
     { "release", "--force" },
     { "watch", "--interval", "0x1" },
+    { "list", "--within", "0" },
 };
 
 START_TEST(bad_arguments_are_64)
@@ -412,7 +434,7 @@ END_TEST
 START_TEST(password_file_without_a_password_is_64)
 {
     static const char *const empty[] = { "", "\n", "\r\nsecret\n" };
-    const char *what = empty[_i][0] ? "no password in its first line" : "no line in it";
+    const char *what = empty[_i][0] ? "no password in the first line" : "no line in it";
 
     cli_start(&c, CLI_ARGV("rlock", "list", "--password-file", "-"), env);
     ck_assert(cli_type(&c, empty[_i]));
@@ -602,6 +624,7 @@ int main(void)
     tcase_add_test(tc, list_of_none_is_empty_and_0);
     tcase_add_test(tc, list_in_a_pipe_has_seven_fields_sorted_by_name);
     tcase_add_test(tc, list_takes_a_pattern);
+    tcase_add_test(tc, list_within_a_time_prints_a_part_and_is_75);
     tcase_add_test(tc, list_on_a_terminal_is_aligned_and_fits_its_width);
     tcase_add_test(tc, list_says_when_its_output_is_lost);
     tc = add_case(suite, "json");

@@ -573,7 +573,7 @@ START_TEST(without_wait_an_outage_while_it_is_queued_gives_69)
 END_TEST
 
 static const char giving_back[] =
-    "rlock: giving \"n\" back, the server does not answer\n";
+    "rlock: the server does not answer the unlock of \"n\"\n";
 
 START_TEST(giving_back_that_takes_long_is_told)
 {

@@ -52,7 +52,7 @@ START_TEST(without_force_it_explains_and_does_nothing)
 {
     OK(rlock_mutex_lock(&mine));
     ck_assert_int_eq(cli_does(&c, CLI_ARGV("rlock", "release", "--yes", "n"), env), 64);
-    ck_assert_ptr_nonnull(strstr(c.err.text, "the holder is not asked"));
+    ck_assert_ptr_nonnull(strstr(c.err.text, "the holder gets no warning"));
     is_held_still(&mine);
 }
 END_TEST
@@ -115,7 +115,7 @@ START_TEST(of_nobody_it_clears_a_mark_with_yes_alone)
     cli_stop(&c);
     ck_assert_int_eq(
         cli_does(&c, CLI_ARGV("rlock", "release", "--force", "--yes", "n"), env), 0);
-    ck_assert_ptr_nonnull(strstr(c.out.text, "a mark on it was cleared"));
+    ck_assert_ptr_nonnull(strstr(c.out.text, "its mark was cleared"));
     ck_assert(!test_redis_exists(redis, "rlock:{n}:dirty"));
 }
 END_TEST
@@ -197,7 +197,7 @@ START_TEST(a_holder_who_came_meanwhile_is_asked_about)
     OK(rlock_mutex_lock(&theirs));
     cli_forget(&c);
     cli_type(&c, "y\n");
-    ck_assert(cli_says(&c, "taken anew"));
+    ck_assert(cli_says(&c, "the holder has changed"));
     ck_assert(cli_says(&c, QUESTION));
     ck_assert(test_redis_exists(redis, "n"));
     cli_type(&c, _i == 0 ? "n\n" : "y\n");
@@ -217,7 +217,7 @@ START_TEST(a_new_hold_of_the_same_holder_is_asked_about)
     OK(rlock_mutex_lock(&mine));
     cli_forget(&c);
     cli_type(&c, "y\n");
-    ck_assert(cli_says(&c, "taken anew"));
+    ck_assert(cli_says(&c, "the holder has changed"));
     ck_assert(cli_says(&c, QUESTION));
     cli_type(&c, "n\n");
     ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), 1);

@@ -165,7 +165,7 @@ START_TEST(longest_line_and_file_are_taken)
     set_conf(conffile_write_bytes("conf", text, FILE_MAX_BYTES, 0644));
     text[FILE_MAX_BYTES] = '\n';
     set_conf(conffile_write("conf", text, 0644));
-    refused(EINVAL, ": it is longer than 65536 bytes");
+    refused(EINVAL, ": longer than 65536 bytes");
 }
 END_TEST
 
@@ -173,15 +173,15 @@ static const struct bad {
     const char *text, *message;
     int code;
 } bads[] = {
-    { "nonsense\n", ", line 1: there is no '=' in it", EINVAL },
-    { "\n" SECRET "\n", ", line 2: there is no '=' in it", EINVAL },
+    { "nonsense\n", ", line 1: no '=' in the line", EINVAL },
+    { "\n" SECRET "\n", ", line 2: no '=' in the line", EINVAL },
     { "# one\n\nuri=redis://:" SECRET "@h\n",
-      ", line 3: unknown key; there are url, user and passwordfile", EINVAL },
+      ", line 3: unknown key; the keys are url, user and passwordfile", EINVAL },
     { "redis://:" SECRET "@h?db=1",
-      ", line 1: unknown key; there are url, user and passwordfile", EINVAL },
-    { "=redis://h", ", line 1: unknown key; there are url, user and passwordfile",
+      ", line 1: unknown key; the keys are url, user and passwordfile", EINVAL },
+    { "=redis://h", ", line 1: unknown key; the keys are url, user and passwordfile",
       EINVAL },
-    { "URL=redis://h", ", line 1: unknown key; there are url, user and passwordfile",
+    { "URL=redis://h", ", line 1: unknown key; the keys are url, user and passwordfile",
       EINVAL },
     { "url=redis://h\n#\nurl=redis://h\n",
       ", line 3: url is given twice, first in line 1", EINVAL },
@@ -189,11 +189,10 @@ static const struct bad {
     { "url=\n", ", line 1: url has no value", EINVAL },
     { "url=redis://h\npasswordfile= \r\n", ", line 2: passwordfile has no value",
       EINVAL },
-    { "\nurl=h:6379\n", ", line 2: URL: it does not begin with redis:// or unix://",
+    { "\nurl=h:6379\n", ", line 2: URL: must begin with redis:// or unix://", EINVAL },
+    { "url=\"redis://h\"\n", ", line 1: URL: must begin with redis:// or unix://",
       EINVAL },
-    { "url=\"redis://h\"\n", ", line 1: URL: it does not begin with redis:// or unix://",
-      EINVAL },
-    { "url=redis://h:x # main\n", ", line 1: URL: port is no number from 1 to 65535",
+    { "url=redis://h:x # main\n", ", line 1: URL: port is not a number from 1 to 65535",
       EINVAL },
     { "url=redis://u:" SECRET "%@h\n", ", line 1: URL: bad %-escape in the password",
       EINVAL },
@@ -201,14 +200,14 @@ static const struct bad {
       ", line 1: URL: rediss://: TLS is not built in yet", ENOTSUP },
     { "url=redis://h\nuser=u\n", ", line 2: user without passwordfile", EINVAL },
     { "passwordfile=/p\n", ", line 1: passwordfile without url", EINVAL },
-    { "url=redis://h\npasswordfile=p\n", ", line 2: passwordfile is no absolute path",
+    { "url=redis://h\npasswordfile=p\n", ", line 2: passwordfile is not an absolute path",
       EINVAL },
     { "url=redis://h\npasswordfile=/nonexistent/p\n",
       ", line 2: passwordfile /nonexistent/p: No such file or directory", EINVAL },
-    { "url=redis://h\npasswordfile=/tmp\n",
-      ", line 2: passwordfile /tmp: it is a directory", EINVAL },
+    { "url=redis://h\npasswordfile=/tmp\n", ", line 2: passwordfile /tmp: is a directory",
+      EINVAL },
     { "url=redis://h\npasswordfile=/dev/null\n",
-      ", line 2: passwordfile /dev/null: no password in its first line", EINVAL },
+      ", line 2: passwordfile /dev/null: no password in the first line", EINVAL },
 };
 
 START_TEST(what_is_wrong_is_told_by_file_and_line_and_not_shown)
@@ -223,7 +222,7 @@ START_TEST(line_that_is_too_long_is_refused)
     static char text[LINE_MAX_BYTES + 64] = "\nurl=redis://h?lease=500\n";
     memset(text + strlen(text), '#', LINE_MAX_BYTES + 1);
     set_conf(conffile_write("conf", text, 0644));
-    refused(EINVAL, ", line 3: it is longer than 8192 bytes");
+    refused(EINVAL, ", line 3: longer than 8192 bytes");
 }
 END_TEST
 
@@ -231,7 +230,7 @@ START_TEST(byte_0_is_refused)
 {
     static const char text[] = "url=redis://a\0b\n";
     set_conf(conffile_write_bytes("conf", text, sizeof(text) - 1, 0644));
-    refused(EINVAL, ", line 1: there is a NUL byte in it");
+    refused(EINVAL, ", line 1: contains a NUL byte");
 }
 END_TEST
 
@@ -257,7 +256,7 @@ START_TEST(link_to_nothing_is_told)
 {
     ck_assert_int_eq(symlink("/nonexistent/x", conffile_path("conf")), 0);
     set_conf(conffile_path("conf"));
-    cannot_be_read("it is a link to nothing");
+    cannot_be_read("dangling symbolic link");
 }
 END_TEST
 
@@ -275,7 +274,7 @@ START_TEST(directory_is_told)
 {
     ck_assert_int_eq(mkdir(conffile_path("conf"), 0755), 0);
     set_conf(conffile_path("conf"));
-    cannot_be_read("it is a directory");
+    cannot_be_read("is a directory");
 }
 END_TEST
 
@@ -283,7 +282,7 @@ START_TEST(pipe_is_told_and_not_waited_for)
 {
     ck_assert_int_eq(mkfifo(conffile_path("conf"), 0644), 0);
     set_conf(conffile_path("conf"));
-    cannot_be_read("it is no regular file");
+    cannot_be_read("not a regular file");
 }
 END_TEST
 
@@ -299,14 +298,14 @@ START_TEST(path_that_is_not_absolute_is_refused)
 {
     set_conf("rlock.conf");
     ck_assert_int_eq(rlk_conf_parse(&config), EINVAL);
-    ck_assert_str_eq(rlk_error_message(), "RLOCK_CONF: it is no absolute path");
+    ck_assert_str_eq(rlk_error_message(), "RLOCK_CONF: not an absolute path");
 }
 END_TEST
 
 START_TEST(file_that_everybody_can_write_is_refused)
 {
     set_conf(conffile_write("conf", "url=redis://h", 0646));
-    refused(EINVAL, ": everybody can write it");
+    refused(EINVAL, ": the file is world-writable");
 }
 END_TEST
 
@@ -349,11 +348,11 @@ static const struct {
     { 0400, NULL },
     { 0600, NULL },
     { 0640, NULL },
-    { 0644, "others have rights to it (chmod o=)" },
-    { 0604, "others have rights to it (chmod o=)" },
-    { 0602, "others have rights to it (chmod o=)" },
-    { 0601, "others have rights to it (chmod o=)" },
-    { 0660, "its group can write it (chmod g-w)" },
+    { 0644, "other users have access to the file (chmod o=)" },
+    { 0604, "other users have access to the file (chmod o=)" },
+    { 0602, "other users have access to the file (chmod o=)" },
+    { 0601, "other users have access to the file (chmod o=)" },
+    { 0660, "the file is group-writable (chmod g-w)" },
 };
 
 START_TEST(password_that_others_can_read_is_refused)
@@ -387,8 +386,10 @@ START_TEST(so_is_a_url_with_one_in_a_file_that_others_can_read)
     }
     if (modes[_i].mode & S_IWOTH)
         return; /* refused as it is */
-    snprintf(message, sizeof(message),
-             ", line 2: a password is in it, and %s; or use passwordfile", modes[_i].why);
+    snprintf(
+        message, sizeof(message),
+        ", line 2: the URL contains a password, and %s; alternatively use passwordfile",
+        modes[_i].why);
     refused(EINVAL, message);
 }
 END_TEST
@@ -419,19 +420,18 @@ START_TEST(password_is_a_line_of_bytes_that_fits)
     memset(long_one, 'p', 2048);
     conffile_write("password", long_one, 0600);
     snprintf(message, sizeof(message),
-             ", line 2: passwordfile %s: its first line is too long",
+             ", line 2: passwordfile %s: the first line is too long",
              conffile_path("password"));
     refused(EINVAL, message);
 
     conffile_write_bytes("password", SECRET "\0x\n", sizeof(SECRET "\0x\n") - 1, 0600);
-    snprintf(message, sizeof(message),
-             ", line 2: passwordfile %s: there is a NUL byte in it",
+    snprintf(message, sizeof(message), ", line 2: passwordfile %s: contains a NUL byte",
              conffile_path("password"));
     refused(EINVAL, message);
 
     conffile_write("password", "\n" SECRET "\n", 0600);
     snprintf(message, sizeof(message),
-             ", line 2: passwordfile %s: no password in its first line",
+             ", line 2: passwordfile %s: no password in the first line",
              conffile_path("password"));
     refused(EINVAL, message);
 }
@@ -442,7 +442,8 @@ START_TEST(two_passwords_for_one_url_are_refused)
     conffile_write("password", SECRET, 0600);
     set_conf(conffile_write(
         "conf", "url=redis://u:" SECRET "@h\npasswordfile=/nonexistent\n", 0600));
-    refused(EINVAL, ", line 2: passwordfile beside a URL that has a password");
+    refused(EINVAL,
+            ", line 2: passwordfile together with a URL that contains a password");
 }
 END_TEST
 

@@ -79,9 +79,9 @@ START_TEST(buffers_that_are_too_small_are_ENAMETOOLONG_and_untouched)
 {
     char five[5] = "abcd", eight[8] = "1234567";
     OK(rlock_client_setdefault("unix:///s", NULL)); /* 9 bytes, and "program" has 7 */
-    SAYS(ENAMETOOLONG, "the URL has 10 bytes",
+    SAYS(ENAMETOOLONG, "the URL needs 10 bytes",
          rlock_client_getserver(NULL, url, 9, source, sizeof(source)));
-    SAYS(ENAMETOOLONG, "the source of the URL has 8 bytes",
+    SAYS(ENAMETOOLONG, "the source of the URL needs 8 bytes",
          rlock_client_getserver(NULL, eight, sizeof(eight) + 2, five, 7));
     ck_assert_str_eq(five, "abcd");
     ck_assert_str_eq(eight, "1234567");
@@ -109,7 +109,7 @@ START_TEST(default_client_is_asked_without_being_opened)
     ck_assert_str_eq(source, "RLOCK_URL");
     OK(rlock_client_close(NULL));
     conffile_use("nonsense");
-    SAYS(EINVAL, "/conf, line 1: there is no '=' in it",
+    SAYS(EINVAL, "/conf, line 1: no '=' in the line",
          rlock_client_getserver(NULL, url, sizeof(url), source, sizeof(source)));
     conffile_use("");
 }
@@ -138,7 +138,7 @@ START_TEST(file_that_is_wrong_fails_the_first_lock_which_says_why)
     static rlock_mutex_t plain = RLOCK_MUTEX_INITIALIZER("of-the-file");
     rlock_client_t *c = NULL;
     conffile_use("\nnonsense");
-    SAYS(EINVAL, "/conf, line 2: there is no '=' in it", rlock_mutex_lock(&plain));
+    SAYS(EINVAL, "/conf, line 2: no '=' in the line", rlock_mutex_lock(&plain));
     SAYS(EINVAL, "/conf, line 2: ", rlock_client_open(&c, NULL, NULL));
     SAYS(EINVAL, "/conf, line 2: ", rlock_client_setdefault(NULL, NULL));
     ck_assert_ptr_null(c);

@@ -527,7 +527,7 @@ static const struct refusal {
       "does not speak the Redis protocol" },
     { "SSH-2.0-OpenSSH\r\n", RLK_FAIL_PROTOCOL, EPROTO, "Redis protocol" },
     { "+OK\r\n+OK\r\n+OK\r\n" TIME_REPLY "+OK\r\n", RLK_FAIL_PROTOCOL, EPROTO,
-      "nobody asked" },
+      "without a request" },
     { "*100000000\r\n", RLK_FAIL_PROTOCOL, EPROTO, "too big" },
 };
 
@@ -577,7 +577,7 @@ START_TEST(silent_peer_costs_no_more_than_the_deadline)
     ck_assert_int_eq(open_within(100), RLK_CONN_DEAD);
     ck_assert_int_ge(test_now_ms() - start, 99);
     ck_assert_int_le(test_now_ms() - start, 100 + test_ms(200));
-    assert_dead(RLK_FAIL_NOT_SENT, ENOTCONN, "did not answer in time");
+    assert_dead(RLK_FAIL_NOT_SENT, ENOTCONN, "did not reply in time");
 }
 END_TEST
 
@@ -909,7 +909,7 @@ START_TEST(deadline_holds_when_the_peer_does_not_read)
         RLK_FAIL_UNKNOWN);
     ck_assert_int_ge(test_now_ms() - start, test_ms(100) - 1);
     ck_assert_int_le(test_now_ms() - start, test_ms(300));
-    assert_dead(RLK_FAIL_UNKNOWN, ENOTCONN, "took no request in time");
+    assert_dead(RLK_FAIL_UNKNOWN, ENOTCONN, "did not accept a request in time");
 }
 END_TEST
 

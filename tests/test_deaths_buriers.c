@@ -605,8 +605,8 @@ static atomic_bool is_refused;
 static void note_refusal(int level, const char *line, void *arg)
 {
     (void)arg;
-    if (level == LOG_WARNING && strstr(line, "rlock: no crash guard any more: ") &&
-        strstr(line, "everybody can write there"))
+    if (level == LOG_WARNING && strstr(line, "rlock: crash guard stopped: ") &&
+        strstr(line, "it is world-writable"))
         is_refused = true;
 }
 

@@ -346,7 +346,7 @@ START_TEST(g10_who_is_refused_leaves_the_file_to_others)
     worker_kill(&v);
     do
         news = worker_news(&w, "log 4", SCENE_SOON_MS);
-    while (news && !strstr(news, "of a dead process cannot be given back"));
+    while (news && !strstr(news, "of a dead process at "));
     ck_assert_ptr_nonnull(news);
     ck_assert_int_eq(test_rundir_count(dir), 3);
     /* nor does it try again and again: what it closed is told to it, too */

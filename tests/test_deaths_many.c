@@ -180,10 +180,10 @@ START_TEST(g11_each_is_told_with_its_type_its_mode_and_whose_it_was)
     for (int i = 0; i < LOCKS; i++) {
         snprintf(wanted, sizeof(wanted), "t%d", i);
         scene_worker_ends(&w, wanted, "ok");
-        snprintf(
-            wanted, sizeof(wanted),
-            "event OWNER_DIED %s 0 0 %s process %d (worker) of this host died with it",
-            locks[i].name, locks[i].told, pid);
+        snprintf(wanted, sizeof(wanted),
+                 "event OWNER_DIED %s 0 0 %s process %d (worker) of this host died while "
+                 "holding it",
+                 locks[i].name, locks[i].told, pid);
         ck_assert(worker_news(&w, wanted, SCENE_SOON_MS));
     }
     ck_assert_ptr_null(death_event(&w));
@@ -227,7 +227,7 @@ START_TEST(g10_nothing_is_told_of_who_had_nothing)
     scene_worker_waits(&w, "N", 2);
     death_strike();
     death_wait_files(2);
-    has_line("log 7", "given back"); /* for who wants to know all */
+    has_line("log 7", "locks released"); /* for who wants to know all */
     ck_assert_int_eq(scene_stat(&w, "burials"), 1);
     ck_assert_ptr_null(death_event(&w));
     ck_assert(!worker_news(&w, "log 4", 0));

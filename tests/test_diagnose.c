@@ -214,7 +214,7 @@ START_TEST(who_else_can_come_is_told)
     FOUND(&f, LOG_INFO, "access", "\"poor\" may not do everything");
     test_redis_do(redis, "ACL", "SETUSER", "poor", "-acl");
     findings_at(&f, server.tcp_url, "poor", "word");
-    FOUND(&f, LOG_INFO, "access", "what else he may do the server does not tell");
+    FOUND(&f, LOG_INFO, "access", "the server does not show this user's rights");
     /* the same address, but nothing that this host alone would call itself */
     snprintf(url, sizeof(url), "redis://[::ffff:127.0.0.1]:%u", (unsigned)server.port);
     findings_at(&f, url, "poor", "word");
@@ -431,7 +431,7 @@ START_TEST(a_master_with_replicas_may_lose_a_lock_to_a_failover)
 {
     ck_assert(test_wait_until(is_followed, NULL, 2 * SOON_MS));
     diagnose();
-    FOUND(&f, LOG_WARNING, "replicas", "Replicas (1) follow this master without");
+    FOUND(&f, LOG_WARNING, "replicas", "Replicas (1) follow this master, and no request");
     test_redis_config(redis, "min-replicas-to-write", "1");
     diagnose();
     FOUND(&f, LOG_NOTICE, "replicas", "(1) are no more than 10 s behind");
@@ -475,7 +475,7 @@ START_TEST(a_master_that_waits_for_replicas_it_has_not_is_an_error)
 {
     test_redis_config(redis, "min-replicas-to-write", "1");
     diagnose();
-    FOUND(&f, LOG_ERR, "replicas", "Replicas at hand: 0,");
+    FOUND(&f, LOG_ERR, "replicas", "Connected replicas: 0,");
 }
 END_TEST
 

@@ -119,7 +119,7 @@ START_TEST(an_event_callback_is_told_that_messages_cannot_be_looked_at)
     rlock_mutex_t m = mutex_of(eventful, "n");
     OK(rlock_mutex_lock_lease(&m, test_ms(200)));
     ck_assert(test_wait_until(was_diagnosed, NULL, 20000));
-    FOUND(&f, LOG_NOTICE, "messages", "could not be looked at from an event callback");
+    FOUND(&f, LOG_NOTICE, "messages", "cannot be checked from an event callback");
     ck_assert_int_eq(findings_worst(&f, "messages"), LOG_NOTICE);
     ck_assert_int_lt(diagnosis_took, timeout);
     int rc = rlock_mutex_unlock(&m);

@@ -90,7 +90,7 @@ START_TEST(what_refuses_the_key_is_not_tried)
 {
     answers(refusals[_i].request, refusals[_i].text);
     diagnose();
-    FOUND(&f, LOG_NOTICE, "leases", "was not tried");
+    FOUND(&f, LOG_NOTICE, "leases", "was not checked");
     ck_assert_int_eq(findings_worst(&f, "leases"), LOG_NOTICE);
 }
 END_TEST
@@ -114,8 +114,8 @@ static const struct {
       "Valkey 8.0.1 is new enough" },
     { "*4\r\n$6\r\nserver\r\n$6\r\nx\x1b[2Jy\r\n$7\r\nversion\r\n:7\r\n", LOG_WARNING,
       "calls itself x?[2Jy , " },
-    { "*0\r\n", LOG_NOTICE, "could not be looked at" },
-    { "-ERR unknown command 'HELLO'\r\n", LOG_NOTICE, "could not be looked at" },
+    { "*0\r\n", LOG_NOTICE, "is unknown" },
+    { "-ERR unknown command 'HELLO'\r\n", LOG_NOTICE, "is unknown" },
 };
 
 START_TEST(where_INFO_tells_no_version_HELLO_does)

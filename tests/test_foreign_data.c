@@ -148,9 +148,9 @@ START_TEST(holds_of_another_prefix_are_renewed_for_leases_on_the_same_connection
         snprintf(line, sizeof(line), "event LOST pay:%d ", i);
         const char *said = worker_news(&x, line, SCENE_SOON_MS);
         ck_assert_msg(said, "%s", line);
-        ck_assert_msg(
-            strstr(said, spoils[i].holder ? "answers of no lock script" : "refused"),
-            "%s", said);
+        ck_assert_msg(strstr(said, spoils[i].holder ? "unexpected replies to its renewals"
+                                                    : "refused"),
+                      "%s", said);
         scene_says(&x, "ESTALE", "unlock p%d", i);
     }
     wait_renewed((LEASES - 1) * 3);
@@ -169,7 +169,8 @@ START_TEST(the_log_names_the_lock_and_what_is_wrong)
     const char *said =
         worker_news(&x, "log 4 rlock: renewal of \"pay:0\" failed at ", SCENE_SOON_MS);
     ck_assert(said);
-    ck_assert_msg(strstr(said, "none of a lock script (token)"), "%s", said);
+    ck_assert_msg(strstr(said, "unexpected reply from lock script mutex_acquire (token)"),
+                  "%s", said);
     ck_assert(worker_news(&x, "event AT_RISK pay:0", SCENE_SOON_MS));
     /* mended in time */
     test_redis_do(mallory, "HSET", name, "token", "5");
@@ -243,11 +244,10 @@ START_TEST(a_call_says_which_lock_and_what_of_the_answer)
     scene_says(&x, "ok", "rdlock p");
     test_redis_do(mallory, "HSET", "pay:1", "token", NOT_A_NUMBER);
     scene_says(&x, "EPROTO", "extend p %ld", test_ms(20 * LEASE_MS));
-    scene_says(
-        &x,
-        "ok lock \"pay:1\": the answer is none of a lock script (token): the lock's "
-        "keys may hold what is no lock's",
-        "errmsg");
+    scene_says(&x,
+               "ok lock \"pay:1\": unexpected reply from lock script mutex_acquire "
+               "(token): the lock's keys may hold foreign data",
+               "errmsg");
     test_redis_do(mallory, "HSET", "pay:1", "token", "5");
     scene_says(&x, "ok", "extend p %ld", test_ms(20 * LEASE_MS));
     scene_says(&x, "ok", "unlock p");

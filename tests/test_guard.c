@@ -374,7 +374,7 @@ START_TEST(server_that_has_no_name_is_not_guarded)
     rlock_setlogger(on_line, NULL, LOG_INFO);
     OK(rlock_client_open(&c, "unix:///a%0Ab", NULL));
     rlock_setlogger(NULL, NULL, 0);
-    ck_assert_str_eq(line, "rlock: no crash guard: the server has no name that fits");
+    ck_assert_str_eq(line, "rlock: no crash guard: the server's address is too long");
     ck_assert_int_eq(test_rundir_count(dir), 0);
     close_client(c);
 }
@@ -414,7 +414,7 @@ START_TEST(guard_is_as_the_url_says_or_else_the_attribute)
     ck_assert_int_eq(test_rundir_count(dir), wishes[_i].on);
     findings_of(&f, c);
     FOUND(&f, LOG_INFO, "guard",
-          wishes[_i].on ? dir : "turned off: by the client's attribute or URL");
+          wishes[_i].on ? dir : "turned off: the client's attributes or URL say so");
     rlock_setlogger(NULL, NULL, 0);
     ck_assert_ptr_null(strstr(line, "guard"));
     close_client(c);

@@ -30,7 +30,7 @@ START_TEST(manager_is_told_when_it_is_ready)
 {
     const char *variable = guard_manager(_i == 1);
     GUARD_WITH(variable, "--url", server.url);
-    ck_assert(guard_tells("READY=1\nSTATUS=Looks at "));
+    ck_assert(guard_tells("READY=1\nSTATUS=Watching "));
 }
 END_TEST
 
@@ -55,7 +55,8 @@ static const char *const no_managers[] = {
 START_TEST(manager_that_cannot_be_told_is_no_failure)
 {
     GUARD_READY_WITH(no_managers[_i], "--url", server.url);
-    ck_assert(cli_complains(&guard, "cannot tell the service manager (NOTIFY_SOCKET): "));
+    ck_assert(
+        cli_complains(&guard, "cannot notify the service manager (NOTIFY_SOCKET): "));
     kill(guard.pid, SIGTERM);
     ck_assert_int_eq(cli_ends(&guard, CLI_WAIT_MS), GUARD_OK);
 }
@@ -112,14 +113,14 @@ START_TEST(hosts_file_that_is_of_no_use_is_refused)
     ck_assert_int_eq(cli_does(&guard, CLI_ARGV(guard_path()), by_file("\n" SECRET "\n")),
                      GUARD_USAGE);
     snprintf(text, sizeof(text),
-             "rlock-guard: no server to look after: %s, line 2: there is no '=' in it\n",
+             "rlock-guard: no server to watch for: %s, line 2: no '=' in the line\n",
              conffile_path("conf"));
     ck_assert_str_eq(guard.err.text, text);
     cli_stop(&guard);
     ck_assert_int_eq(cli_does(&guard, CLI_ARGV(guard_path()),
                               by_file("url=redis://127.0.0.1:1?guard=0")),
                      GUARD_USAGE);
-    snprintf(text, sizeof(text), "%s: URL: guard=0 switches off", conffile_path("conf"));
+    snprintf(text, sizeof(text), "%s: guard=0 switches off", conffile_path("conf"));
     ck_assert_msg(strstr(guard.err.text, text), "%s", guard.err.text);
     conffile_end();
 }
@@ -148,7 +149,8 @@ START_TEST(passwords_of_a_file_are_not_shown)
                                     "REDIS://127.0.0.1:1?lease=500\n"));
     ck_assert(guard_tells(" for 2 servers"));
     kill(guard.pid, SIGUSR1);
-    ck_assert(cli_complains(&guard, "0 burials (0 at redis://127.0.0.1:1/2, 0 at "));
+    ck_assert(cli_complains(&guard,
+                            "0 recovered processes (0 at redis://127.0.0.1:1/2, 0 at "));
     kill(guard.pid, SIGTERM);
     ck_assert_int_eq(cli_ends(&guard, CLI_WAIT_MS), GUARD_OK);
     ck_assert(!says_secret());
@@ -174,11 +176,11 @@ START_TEST(quiet_says_nothing_but_what_is_asked_for)
     GUARD_WITH(variable, "-q", "--url", server.url);
     ck_assert(guard_tells("READY=1\n"));
     kill(guard.pid, SIGUSR1);
-    ck_assert(guard_tells("STATUS=0 burials ("));
+    ck_assert(guard_tells("STATUS=0 recovered processes ("));
     kill(guard.pid, SIGTERM);
     ck_assert_int_eq(cli_ends(&guard, CLI_WAIT_MS), GUARD_OK);
-    ck_assert(strncmp(guard.err.text, "rlock-guard: 0 burials (",
-                      strlen("rlock-guard: 0 burials (")) == 0);
+    ck_assert(strncmp(guard.err.text, "rlock-guard: 0 recovered processes (",
+                      strlen("rlock-guard: 0 recovered processes (")) == 0);
     ck_assert(strchr(guard.err.text, '\n') == strrchr(guard.err.text, '\n'));
 }
 END_TEST
@@ -195,7 +197,7 @@ START_TEST(journal_is_told_the_priority)
     ck_assert_msg(cli_complains(&guard, "<6>rlock-guard: looks at "), "%s",
                   guard.err.text);
     kill(guard.pid, SIGUSR1);
-    ck_assert(cli_complains(&guard, "\n<5>rlock-guard: 0 burials"));
+    ck_assert(cli_complains(&guard, "\n<5>rlock-guard: 0 recovered processes"));
 }
 END_TEST
 
@@ -221,25 +223,26 @@ static const struct {
 } bad[] = {
     { "--bogus", NULL, "--bogus: no such option" },
     { "-x", NULL, "-x: no such option" },
-    { "--quiet=1", NULL, ": no such option, or none that takes a value" },
+    { "--quiet=1", NULL, ": no such option, or it takes no value" },
     { "--urls=redis://:" SECRET "@x", NULL, "--urls: no such option" },
     { "--url", NULL, "--url: a value is missing" },
     { "redis://:" SECRET "@x", NULL, "there are only options" },
-    { "--url", "http://x", "--url, number 1: URL: it does not begin with redis://" },
-    { "--url", "rediss://x", "--url, number 1: URL: rediss://: TLS" },
-    { "--url", "redis://x:0", "--url, number 1: URL: port is no number" },
-    { "--url", "redis://x?lease=1", "--url, number 1: URL: lease is no number" },
-    { "--url", "redis://x?guard=2", "--url, number 1: URL: guard is no number" },
-    { "--url", "redis://x?%67uard=0", "--url, number 1: URL: unknown parameter" },
+    { "--url", "http://x", "--url, number 1: must begin with redis://" },
+    { "--url", "rediss://x", "--url, number 1: rediss://: TLS" },
+    { "--url", "redis://x:0", "--url, number 1: port is no number" },
+    { "--url", "redis://x?lease=1", "--url, number 1: lease is no number" },
+    { "--url", "redis://x?guard=2", "--url, number 1: guard is no number" },
+    { "--url", "redis://x?%67uard=0", "--url, number 1: unknown parameter" },
     { "--url", "redis://u:" SECRET "@x", "--url: all users of this host can read a " },
     { "--url", "redis://:" SECRET "@x?a/b", "--url: all users of this host can read a " },
     { "--url-file", "/nonexistent", "--url-file: /nonexistent: No such file" },
     { "--url-file", "/dev/null", "--url-file: /dev/null: no URL in it" },
     { "--url-file", "/", "--url-file: /: Is a directory" },
-    { "--url", "redis://x?guard=0", "URL: guard=0 switches off" },
-    { "--url", "redis://x?guard=000", "URL: guard=0 switches off" },
-    { "--url", "redis://x?guard=%300", "URL: guard=0 switches off" },
-    { "--url", "unix:///x?db=1&guard=0&lease=500", "URL: guard=0 switches off" },
+    { "--url", "redis://x?guard=0", "--url, number 1: guard=0 switches off" },
+    { "--url", "redis://x?guard=000", "--url, number 1: guard=0 switches off" },
+    { "--url", "redis://x?guard=%300", "--url, number 1: guard=0 switches off" },
+    { "--url", "unix:///x?db=1&guard=0&lease=500",
+      "--url, number 1: guard=0 switches off" },
 };
 enum { BAD = sizeof(bad) / sizeof(bad[0]) };
 
@@ -258,7 +261,7 @@ START_TEST(bad_line_of_a_file_is_named_and_not_shown)
                                "redis://u:" SECRET "?@127.0.0.1\n";
     char wanted[TEST_PATH_MAX + 32];
     const char *path = guard_file(text);
-    snprintf(wanted, sizeof(wanted), "%s, line 3: URL: ", path);
+    snprintf(wanted, sizeof(wanted), "%s, line 3: ", path);
     ck_assert_int_eq(GUARD_ENDS("--url-file", path), GUARD_USAGE);
     ck_assert_msg(strstr(guard.err.text, wanted), "%s", guard.err.text);
     ck_assert(!says_secret());
@@ -281,7 +284,7 @@ START_TEST(guard_switched_off_by_the_environment_is_refused)
     snprintf(variable, sizeof(variable), "RLOCK_URL=%s?guard=0", server.url);
     const char *const env[] = { rundir, variable, NULL };
     ck_assert_int_eq(cli_does(&guard, CLI_ARGV(guard_path()), env), GUARD_USAGE);
-    ck_assert(strstr(guard.err.text, "RLOCK_URL: URL: guard=0 switches off"));
+    ck_assert(strstr(guard.err.text, "RLOCK_URL: guard=0 switches off"));
 }
 END_TEST
 
@@ -318,7 +321,7 @@ START_TEST(it_ends_where_there_is_no_directory)
 {
     static const char *const paths[] = { "", "/nonexistent", "/dev/null" };
     ck_assert_int_eq(with_rundir(paths[_i]), GUARD_CONFIG);
-    ck_assert_msg(strstr(guard.err.text, "no directory to look at: "), "%s",
+    ck_assert_msg(strstr(guard.err.text, "no directory to watch: "), "%s",
                   guard.err.text);
     /* why: it does not end with the colon */
     ck_assert(guard.err.text[strlen(guard.err.text) - 2] != ' ');
@@ -351,7 +354,7 @@ START_TEST(it_ends_when_it_would_look_at_nothing)
         guard_env(NULL));
     ck_assert_int_eq(cli_ends(&guard, CLI_WAIT_MS), GUARD_INTERNAL);
     ck_assert_msg(strstr(guard.err.text, "rlock: no crash guard: ") &&
-                      strstr(guard.err.text, "rlock-guard: ends, for it would look at "),
+                      strstr(guard.err.text, "rlock-guard: exits: no directory is left "),
                   "%s", guard.err.text);
 }
 END_TEST
@@ -365,8 +368,8 @@ START_TEST(it_ends_when_everybody_can_write_there_by_now)
     snprintf(path, sizeof(path), "%s/00000000-0000-4000-8000-000000000001", guard_dir);
     close(open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
     ck_assert_int_eq(cli_ends(&guard, CLI_WAIT_MS), GUARD_INTERNAL);
-    ck_assert_msg(strstr(guard.err.text, "rlock: no crash guard any more: ") &&
-                      strstr(guard.err.text, "rlock-guard: ends, for it would look at "),
+    ck_assert_msg(strstr(guard.err.text, "rlock: crash guard stopped: ") &&
+                      strstr(guard.err.text, "rlock-guard: exits: no directory is left "),
                   "%s", guard.err.text);
     ck_assert_int_eq(access(path, F_OK), 0);
 }
@@ -379,7 +382,7 @@ START_TEST(root_does_not_look_where_a_group_can_write)
     ck_assert_int_eq(chown(guard_dir, 0, OF_GROUP), 0);
     ck_assert_int_eq(chmod(guard_dir, 02770), 0);
     ck_assert_int_eq(with_rundir(guard_dir), GUARD_CONFIG);
-    ck_assert(strstr(guard.err.text, " can be written by its group: not as root"));
+    ck_assert(strstr(guard.err.text, " is group-writable: refusing to run as root"));
 }
 END_TEST
 

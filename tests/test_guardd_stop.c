@@ -31,7 +31,7 @@ static void expect_end(int number)
 static bool says_it_was(int number)
 {
     char text[64];
-    snprintf(text, sizeof(text), "rlock-guard: stops by signal %d: ", number);
+    snprintf(text, sizeof(text), "rlock-guard: stopping on signal %d: ", number);
     return strstr(guard.err.text, text) != NULL;
 }
 
@@ -73,7 +73,7 @@ START_TEST(it_goes_on_when_it_was_stopped_and_continued)
     kill(guard.pid, SIGSTOP);
     kill(guard.pid, SIGCONT);
     kill(guard.pid, SIGUSR1);
-    ck_assert(cli_complains(&guard, "0 burials"));
+    ck_assert(cli_complains(&guard, "0 recovered processes"));
     expect_end(SIGTERM);
 }
 END_TEST
@@ -198,7 +198,8 @@ START_TEST(statistics_asked_for_before_it_began_are_told)
     guard.err.fd = ends[0];
     close(ends[1]);
     ck_assert_int_eq(cli_ends(&guard, GUARD_STOP_MS), GUARD_OK);
-    ck_assert_msg(strstr(guard.err.text, "rlock-guard: 0 burials"), "%s", guard.err.text);
+    ck_assert_msg(strstr(guard.err.text, "rlock-guard: 0 recovered processes"), "%s",
+                  guard.err.text);
 }
 END_TEST
 
@@ -255,7 +256,8 @@ START_TEST(statistics_asked_for_while_it_reads_urls_are_told)
     kill(guard.pid, SIGUSR1);
     ck_assert_int_gt(dprintf(ends[1], "%s\n", server.url), 0);
     close(ends[1]);
-    ck_assert_msg(cli_complains(&guard, "rlock-guard: 0 burials"), "%s", guard.err.text);
+    ck_assert_msg(cli_complains(&guard, "rlock-guard: 0 recovered processes"), "%s",
+                  guard.err.text);
     expect_end(SIGTERM);
     close(ends[0]);
 }

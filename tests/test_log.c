@@ -157,11 +157,11 @@ START_TEST(loss_by_force_is_called_so)
     OK(rlock_mutex_lock(&m));
     OK(rlock_force_unlock(other, "n"));
     const struct told *lost = event_of(RLOCK_EVENT_LOST, SOON_MS);
-    line_like(LOG_ERR, "^rlock: lost \"n\" after " S ": the server says that it is not "
-                       "ours any more: unlocked by force$");
+    line_like(LOG_ERR, "^rlock: lost \"n\" after " S
+                       ": the server no longer records this hold: unlocked by force$");
     ck_assert_ptr_nonnull(lost);
     ck_assert_str_eq(lost->reason,
-                     "the server says that it is not ours any more: unlocked by force");
+                     "the server no longer records this hold: unlocked by force");
     EXPECT(rlock_mutex_unlock(&m), ESTALE);
 }
 END_TEST
@@ -171,8 +171,10 @@ START_TEST(loss_of_a_key_that_was_deleted_is_called_so)
     alone_with(test_ms(600), 3000);
     OK(rlock_mutex_lock(&m));
     test_redis_do(redis, "DEL", "n");
-    line_like(LOG_ERR, "^rlock: lost \"n\" after " S ": the server says that it is not "
-                       "ours any more: its key was deleted or expired$");
+    line_like(
+        LOG_ERR,
+        "^rlock: lost \"n\" after " S
+        ": the server no longer records this hold: its key was deleted or expired$");
     EXPECT(rlock_mutex_unlock(&m), ESTALE);
 }
 END_TEST
@@ -212,7 +214,7 @@ START_TEST(risk_that_is_told_late_says_that_the_section_ended)
     ck_assert(in_time);
     OK(rc);
     struct sought risk = line_like(LOG_WARNING, "^rlock: at risk \"late\" after " S
-                                                ": its section ended meanwhile$");
+                                                ": it was unlocked meanwhile$");
     ck_assert_double_ge(risk.seconds[0], (double)late_ms * 0.8 / 1000);
     EXPECT(rlock_mutex_unlock(&m), ESTALE);
 }
@@ -253,7 +255,7 @@ START_TEST(risk_of_a_reader_says_how_long_he_has_read)
     rlock_rwlock_t rw = rwlock_of(client, "n");
     OK(rlock_rwlock_rdlock(&rw));
     OK(in_thread(run_rdlock, &rw));
-    line_like(LOG_ERR, "^rlock: given up \"n\" after " S
+    line_like(LOG_ERR, "^rlock: abandoned \"n\" after " S
                        ": its thread ended without unlocking it$");
     test_server_kill(&server);
     struct sought risk =
@@ -296,7 +298,7 @@ END_TEST
 START_TEST(thread_that_ended_holding_is_logged)
 {
     OK(in_thread(run_lock, &m));
-    line_like(LOG_ERR, "^rlock: given up \"n\" after " S
+    line_like(LOG_ERR, "^rlock: abandoned \"n\" after " S
                        ": its thread ended without unlocking it$");
 }
 END_TEST
@@ -379,7 +381,7 @@ START_TEST(silent_server_is_an_outage_since_it_was_last_heard)
     alone_with(60000, test_ms(300));
     test_server_pause(&server);
     line_like(LOG_WARNING,
-              "^rlock: disconnected from [^ ]+ after " S ": no answer from the server$");
+              "^rlock: disconnected from [^ ]+ after " S ": no reply from the server$");
     test_server_resume(&server);
     struct sought up =
         line_like(LOG_INFO, "^rlock: connected to [^ ]+ again after " S "$");

@@ -86,7 +86,7 @@ START_TEST(lost_and_wanted_are_read)
     ck_assert_int_eq(mail.kind, RLK_MAIL_LOST);
     ck_assert_uint_eq(mail.id_len, strlen(ID));
     ck_assert(rlk_mailbox_parse(&mail, wanted, strlen(wanted)));
-    ck_assert_int_eq(mail.kind, RLK_MAIL_WANTED);
+    ck_assert_int_eq(mail.kind, RLK_MAIL_RECALL);
     ck_assert_uint_eq(mail.name_len, 1);
 }
 END_TEST

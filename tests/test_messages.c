@@ -34,9 +34,8 @@ START_TEST(attribute_that_is_refused_is_named_with_its_bounds)
     OK(rlock_mutexattr_init(&attr));
     OK(rlock_rwlockattr_init(&rwattr));
     OK(rlock_clientattr_init(&cattr));
-    SAYS(EINVAL, "type is 7: it has to be from 0 to 3",
-         rlock_mutexattr_settype(&attr, 7));
-    SAYS(EINVAL, "a lease of 30 ms: it has to be 0, or from 50 to ",
+    SAYS(EINVAL, "type is 7: must be from 0 to 3", rlock_mutexattr_settype(&attr, 7));
+    SAYS(EINVAL, "lease is 30 ms: must be 0, or from 50 to ",
          rlock_mutexattr_setlease(&attr, 30));
     SAYS(EINVAL, "pshared is 2", rlock_mutexattr_setpshared(&attr, 2));
     SAYS(EINVAL, "fencing is -1", rlock_mutexattr_setfencing(&attr, -1));
@@ -46,15 +45,14 @@ START_TEST(attribute_that_is_refused_is_named_with_its_bounds)
     SAYS(EINVAL, "handoffms (ms) is -1", rlock_mutexattr_sethandoffms(&attr, -1));
     SAYS(EINVAL, "handoffcount is -1", rlock_mutexattr_sethandoffcount(&attr, -1));
     SAYS(EINVAL, "retain (ms) is -1", rlock_mutexattr_setretain(&attr, -1));
-    SAYS(EINVAL, " is 77: it has to be from 0 to 2",
-         rlock_rwlockattr_setkind_np(&rwattr, 77));
+    SAYS(EINVAL, " is 77: must be from 0 to 2", rlock_rwlockattr_setkind_np(&rwattr, 77));
     SAYS(EINVAL, "ret_lease_ms is NULL", rlock_mutexattr_getlease(&attr, NULL));
     SAYS(EINVAL, "object is NULL", rlock_mutexattr_getlease(NULL, &ms));
     SAYS(EINVAL, "not initialised", rlock_mutexattr_getlease(&none, &ms));
     SAYS(EINVAL, "not initialised", rlock_mutex_init(&m, &none, "n"));
-    SAYS(EINVAL, "presence (ms) is 1: it has to be from ",
+    SAYS(EINVAL, "presence (ms) is 1: must be from ",
          rlock_clientattr_setpresence(&cattr, 1));
-    SAYS(EINVAL, "maxconnections is 0: it has to be from 1 to ",
+    SAYS(EINVAL, "maxconnections is 0: must be from 1 to ",
          rlock_clientattr_setmaxconnections(&cattr, 0));
     SAYS(EINVAL, "mutextype is -1", rlock_clientattr_setmutextype(&cattr, -1));
     SAYS(EINVAL, "guard is 3", rlock_clientattr_setguard(&cattr, 3));
@@ -73,7 +71,7 @@ START_TEST(handle_that_is_none_is_said_to_be_what_it_is)
     SAYS(EINVAL, "not initialised", rlock_mutex_unlock(&none));
     memcpy(&strange, &m, sizeof(strange));
     *(uint32_t *)(void *)&strange += UINT32_C(1) << 24;
-    SAYS(EINVAL, "the lock is of layout 2", rlock_mutex_lock(&strange));
+    SAYS(EINVAL, "the lock has layout 2", rlock_mutex_lock(&strange));
     memcpy(&strange, &rw, sizeof(strange));
     SAYS(EINVAL, "the lock is a read-write lock", rlock_mutex_lock(&strange));
 }
@@ -85,18 +83,16 @@ START_TEST(deadline_and_lease_that_are_refused_are_told)
     fixture_other();
     rlock_mutex_t theirs = mutex_of(other, "n");
     OK(rlock_mutex_lock(&theirs));
-    SAYS(EINVAL,
-         "tv_nsec of the deadline is 1000000000: it has to be from 0 to 999999999",
+    SAYS(EINVAL, "tv_nsec of the deadline is 1000000000: must be from 0 to 999999999",
          rlock_mutex_timedlock(&m, &bad));
     SAYS(EINVAL, "tv_nsec of the deadline", rlock_waitfree(client, "n", &bad));
     SAYS(EINVAL, "the deadline is NULL", rlock_mutex_timedlock(&m, NULL));
     SAYS(EINVAL, "clock 77 is neither", rlock_mutex_clocklock(&m, 77, &bad));
     OK(rlock_mutex_unlock(&theirs));
-    SAYS(EINVAL, "a lease of 10 ms: it has to be 0, or from 50 to ",
+    SAYS(EINVAL, "lease is 10 ms: must be 0, or from 50 to ",
          rlock_mutex_lock_lease(&m, 10));
     OK(rlock_mutex_lock(&m));
-    SAYS(EINVAL, "a lease of 10 ms: it has to be 0, or from 50 to ",
-         rlock_mutex_extend(&m, 10));
+    SAYS(EINVAL, "lease is 10 ms: must be 0, or from 50 to ", rlock_mutex_extend(&m, 10));
     OK(rlock_mutex_unlock(&m));
 }
 END_TEST
@@ -119,13 +115,13 @@ END_TEST
 START_TEST(url_is_said_to_be_whose_and_to_have_a_blank)
 {
     rlock_client_t *c;
-    SAYS(EINVAL, "URL: there is a blank or a line break behind it",
+    SAYS(EINVAL, "URL: blank or line break after the URL",
          rlock_client_open(&c, "redis://127.0.0.1:6379\n", NULL));
-    SAYS(EINVAL, "URL: there is a blank or a line break before it",
+    SAYS(EINVAL, "URL: blank or line break before the URL",
          rlock_client_open(&c, " redis://127.0.0.1:6379", NULL));
     ck_assert_ptr_null(strstr(rlock_errmsg(), "RLOCK_URL"));
     setenv("RLOCK_URL", "redis://127.0.0.1:6379 ", 1);
-    SAYS(EINVAL, "RLOCK_URL: URL: there is a blank or a line break behind it",
+    SAYS(EINVAL, "RLOCK_URL: blank or line break after the URL",
          rlock_client_open(&c, NULL, NULL));
     unsetenv("RLOCK_URL");
     SAYS(EINVAL, "ret_client is NULL", rlock_client_open(NULL, "redis://x", NULL));

@@ -152,7 +152,7 @@ static const struct {
     const char *wanted;
 } said_inside[] = {
     { "WRONGTYPE Operation against a key holding the wrong kind of value", RLK_REFUSED,
-      EPROTO, "lock \"N\": a key of it holds something that is no lock: EVALSHA: " },
+      EPROTO, "lock \"N\": a key of the lock holds foreign data: EVALSHA: " },
     { "OOM command not allowed when used memory > 'maxmemory'.", RLK_RETRY, ENOTCONN,
       "lock \"N\": EVALSHA: " },
     { "READONLY You can't write against a read only replica.", RLK_RETRY, ENOTCONN,
@@ -167,7 +167,7 @@ static const struct {
       "redis.replicate_commands() at the start of your script in order to switch to "
       "single commands replication mode.",
       RLK_REFUSED, EPROTO,
-      "lock \"N\": the server lets no script write that has asked for the time (set "
+      "lock \"N\": the server lets no script write after TIME (set "
       "lua-replicate-commands to yes): EVALSHA: " },
 };
 enum { SAID = sizeof(said_inside) / sizeof(said_inside[0]) };
@@ -249,7 +249,7 @@ START_TEST(no_text_overruns_or_shows_what_is_not_printable)
         "call('",
     };
     unsigned seed = 1;
-    for (long round = test_count(20000, 4000); round > 0; round--) {
+    for (long round = test_count(20000, 1000); round > 0; round--) {
         char text[600] = "", said[RLK_SERVER_ERROR_SIZE];
         size_t len = 0, size = 1 + (size_t)round % RLK_SERVER_ERROR_SIZE;
         for (int i = 0; i < 12; i++) {

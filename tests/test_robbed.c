@@ -52,7 +52,7 @@ static void count_line(int level, const char *line, void *arg)
 {
     (void)level;
     (void)arg;
-    if (strstr(line, "closed descriptors of the thread"))
+    if (strstr(line, "closed descriptors of the library's thread"))
         atomic_fetch_add(&lines, 1);
 }
 

@@ -194,16 +194,16 @@ static const struct {
     const char *(*make)(void); /* NULL: not by this user */
     const char *why;
 } refused[] = {
-    { missing, "/d cannot be opened: No such file or directory" },
-    { relative, "$RLOCK_RUNDIR is no absolute path" },
+    { missing, "/d: No such file or directory" },
+    { relative, "$RLOCK_RUNDIR is not an absolute path" },
     { too_long, "$RLOCK_RUNDIR is too long" },
-    { no_directory, "/d cannot be opened: Not a directory" },
-    { a_link, "/d cannot be used: it is a link" },
-    { everybodys, "/d cannot be used: everybody can write there" },
-    { sticky, "/d cannot be used: everybody can write there" },
-    { elsewhere, "/proc cannot be used: it is not on a tmpfs" },
-    { kept_out, "/d cannot be used: Permission denied" },
-    { anothers, "/d cannot be used: it belongs to another user" },
+    { no_directory, "/d: Not a directory" },
+    { a_link, "/d: it is a symbolic link" },
+    { everybodys, "/d: it is world-writable" },
+    { sticky, "/d: it is world-writable" },
+    { elsewhere, "cannot use /proc: it is not on a tmpfs" },
+    { kept_out, "/d: Permission denied" },
+    { anothers, "/d: it belongs to another user" },
 };
 enum { REFUSED = sizeof(refused) / sizeof(refused[0]) };
 
@@ -395,11 +395,11 @@ START_TEST(one_of_the_administrators_that_is_not_to_be_trusted_turns_it_off)
     make_dir(session, 0700);
     begin_session(session);
     make_dir("/run/rlock", 0777);
-    EXPECT_NONE("/run/rlock cannot be used: everybody can write there");
+    EXPECT_NONE("cannot use /run/rlock: it is world-writable");
     ck_assert_int_eq(rmdir("/run/rlock"), 0);
     ck_assert_int_eq(symlink(session, "/run/rlock"), 0);
-    EXPECT_NONE("/run/rlock cannot be used: it is a link");
-    open_and_diagnose(LOG_NOTICE, "/run/rlock cannot be used: it is a link");
+    EXPECT_NONE("cannot use /run/rlock: it is a symbolic link");
+    open_and_diagnose(LOG_NOTICE, "cannot use /run/rlock: it is a symbolic link");
     ck_assert_int_ne(access(own, F_OK), 0);
 }
 END_TEST
@@ -459,10 +459,10 @@ START_TEST(what_somebody_else_made_in_the_users_place_is_not_used)
         return;
     make_dir("/dev/shm/theirs", 0700);
     ck_assert_int_eq(symlink("/dev/shm/theirs", own), 0);
-    EXPECT_NONE("it is a link");
+    EXPECT_NONE("it is a symbolic link");
     ck_assert_int_eq(unlink(own), 0);
     make_dir(own, 0777);
-    EXPECT_NONE("everybody can write there");
+    EXPECT_NONE("it is world-writable");
     if (chmod(own, 0700) == 0 && chown(own, STRANGER, STRANGER) == 0)
         EXPECT_NONE("it belongs to another user");
 }
@@ -476,7 +476,7 @@ START_TEST(getrundir_has_room_for_the_whole_path_or_is_ENAMETOOLONG)
     size_t size = strlen(base) + 1;
     memset(path, '?', sizeof(path));
     EXPECT(rlock_getrundir(path, size - 1), ENAMETOOLONG);
-    ck_assert_ptr_nonnull(strstr(rlock_errmsg(), "the directory's path has"));
+    ck_assert_ptr_nonnull(strstr(rlock_errmsg(), "the directory's path needs"));
     EXPECT(rlock_getrundir(path, 0), ENAMETOOLONG);
     ck_assert_int_eq(path[0], '?');
     OK(rlock_getrundir(path, size));

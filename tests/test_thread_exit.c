@@ -45,7 +45,7 @@ static int given_up_level, given_up_count;
 static void on_line(int level, const char *line, void *arg)
 {
     (void)arg;
-    if (!strstr(line, "given up"))
+    if (!strstr(line, "abandoned"))
         return;
     pthread_mutex_lock(&log_mu);
     snprintf(given_up, sizeof(given_up), "%s", line);
@@ -269,7 +269,6 @@ START_TEST(hold_of_an_ended_thread_is_not_renewed_while_it_cannot_be_released)
     uint64_t renewals = stats_of(client).renewals;
     ck_assert(test_stays(no_renewals, &renewals, 3 * lease));
     ck_assert(!test_redis_exists(redis, "n"));
-    ck_assert_uint_eq(stats_of(client).background_releases, 0);
     test_redis_do(redis, "ACL", "SETUSER", "default", "+del");
 }
 END_TEST

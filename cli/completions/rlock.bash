@@ -6,11 +6,11 @@
 # names and URLs have.
 
 # Options that the next word belongs to.
-_rlock_valued='--(url|user|password-file|interval|wait|conflict-exit-code|lease|on-lost|grace|max-hold|min-hold|fd)|-E'
+_rlock_valued='--(url|user|password-file|interval|wait|conflict-exit-code|lease|on-lost|grace|max-hold|min-hold|fd|within)|-E'
 
-# The names of the locks that are held, from the server that these words name. Quiet, and
-# not for long; left out are names with unprintable bytes, and those that would be taken for
-# options.
+# The names of the locks that are held, from the server that these words name: those that
+# are found in a fifth of a second, for a database may have millions of keys. Quiet; left
+# out are names with unprintable bytes, and those that would be taken for options.
 _rlock_names() {
   local rlock=$1 server=()
   while (($# > 1)); do
@@ -19,7 +19,8 @@ _rlock_names() {
     esac
     shift
   done
-  timeout 1 "$rlock" list "${server[@]}" 2>/dev/null </dev/null | cut -f1 | grep -v -e '\\x' -e '^-'
+  timeout 1 "$rlock" list --within 200ms "${server[@]}" 2>/dev/null </dev/null |
+    cut -f1 | grep -v -e '\\x' -e '^-'
 }
 
 # Offers those lines of its input that begin with $1. What stands before the last colon
@@ -73,7 +74,7 @@ _rlock() {
   case ${words[1]} in
     run) own='--fair --read --write --wait --no-wait --conflict-exit-code --quiet --verbose --lease
       --on-lost --grace --no-token --leave --max-hold --min-hold --fd' ;;
-    list) own=--json names= ;;
+    list) own='--json --within' names= ;;
     show) own=--json ;;
     watch) own=--interval names= ;;
     wait) own=--wait ;;

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # Completions of rlock(1) for fish.
 
-# The names of the locks that are held, from the server that the words before name. Quiet,
-# and not for long; left out are names with unprintable bytes, and those that would be taken
-# for options.
+# The names of the locks that are held, from the server that the words before name: those
+# that are found in a fifth of a second, for a database may have millions of keys. Quiet;
+# left out are names with unprintable bytes, and those that would be taken for options.
 function __rlock_names
     set -l server
     set -l words (commandline -opc)
@@ -14,7 +14,7 @@ function __rlock_names
                 or set -a server $words[$i] $words[(math $i + 1)]
         end
     end
-    timeout 1 rlock list $server 2>/dev/null </dev/null | cut -f1 | string match -rv '\\\\x|^-'
+    timeout 1 rlock list --within 200ms $server 2>/dev/null </dev/null | cut -f1 | string match -rv '\\\\x|^-'
 end
 
 # How many operands stand behind the command of rlock that is given: 0 when the next word is
@@ -22,7 +22,7 @@ end
 function __rlock_operands
     set -l words (commandline -opc)[3..-1]
     set -l valued --url --user --password-file --interval --wait -E --conflict-exit-code \
-        --lease --on-lost --grace --max-hold --min-hold --fd
+        --lease --on-lost --grace --max-hold --min-hold --fd --within
     while set -q words[1]
         switch $words[1]
             case --
@@ -70,7 +70,7 @@ complete -c rlock -n $first -a list -d 'The locks that are held'
 complete -c rlock -n $first -a show -d 'Who holds a lock, and who waits'
 complete -c rlock -n $first -a watch -d 'The same, live'
 complete -c rlock -n $first -a wait -d 'Until nobody holds a lock'
-complete -c rlock -n $first -a release -d 'Take a lock from whoever holds it'
+complete -c rlock -n $first -a release -d 'Take a lock from its holder'
 complete -c rlock -n $first -a doctor -d 'Is this server fit for locks?'
 complete -c rlock -n $first -l version -d 'The version'
 complete -c rlock -n $first -s h -l help -d 'What there is'
@@ -84,20 +84,21 @@ complete -c rlock -n $all -s h -l help -d 'Options of the command'
 complete -c rlock -n '__rlock_in run' -l fair -d 'In the order of arrival'
 complete -c rlock -n '__rlock_in run' -l read -d 'Beside other readers'
 complete -c rlock -n '__rlock_in run' -l write -d 'Alone, of a read-write lock'
-complete -c rlock -n '__rlock_in run wait' -l wait -x -d 'So long at most: 500ms, 60s, 2m'
+complete -c rlock -n '__rlock_in run wait' -l wait -x -d 'At most: 500ms, 60s, 2m'
 complete -c rlock -n '__rlock_in run' -l no-wait -d 'Not at all'
 complete -c rlock -n '__rlock_in run' -s E -l conflict-exit-code -x -d 'When not obtained in time'
-complete -c rlock -n '__rlock_in run' -s q -l quiet -d 'Say nothing of that'
-complete -c rlock -n '__rlock_in run' -s v -l verbose -d 'Which server it is, and who named it'
+complete -c rlock -n '__rlock_in run' -s q -l quiet -d 'No message about it'
+complete -c rlock -n '__rlock_in run' -s v -l verbose -d 'The server, and where its URL comes from'
 complete -c rlock -n '__rlock_in run' -l lease -x -d 'Length of the lease: 500ms, 60s, 2m'
 complete -c rlock -n '__rlock_in run' -l on-lost -x -a 'term warn' -d 'When the lease is lost'
 complete -c rlock -n '__rlock_in run' -l grace -x -d 'From SIGTERM to SIGKILL: 500ms, 60s, 2m'
-complete -c rlock -n '__rlock_in run' -l no-token -d 'No fencing token, and no key for it'
-complete -c rlock -n '__rlock_in run' -l max-hold -x -d 'Ends the command then: 500ms, 60s, 2m'
-complete -c rlock -n '__rlock_in run' -l min-hold -x -d 'Holds it for so long: 500ms, 60s, 2m'
-complete -c rlock -n '__rlock_in run' -l leave -d 'Until the command has ended, whatever it left'
+complete -c rlock -n '__rlock_in run' -l no-token -d 'No fencing token, and no lasting key for it'
+complete -c rlock -n '__rlock_in run' -l max-hold -x -d 'Ends the command after it: 500ms, 60s, 2m'
+complete -c rlock -n '__rlock_in run' -l min-hold -x -d 'Holds at least for it: 500ms, 60s, 2m'
+complete -c rlock -n '__rlock_in run' -l leave -d 'For the command alone, not for its descendants'
 complete -c rlock -n '__rlock_in run' -l fd -x -d 'Events of the lease are read there'
 complete -c rlock -n '__rlock_in list show doctor' -l json -d 'For programs'
+complete -c rlock -n '__rlock_in list' -l within -x -d 'Looks for so long at most: 500ms, 60s, 2m'
 complete -c rlock -n '__rlock_in watch' -l interval -x -d 'Between two looks: 500ms, 60s, 2m'
 complete -c rlock -n '__rlock_in release' -l force -d Required
 complete -c rlock -n '__rlock_in release' -l yes -d 'Do not ask'

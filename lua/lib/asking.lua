@@ -1,18 +1,18 @@
 -- SPDX-License-Identifier: Apache-2.0
--- What an acquire does with its id, whatever the type of the lock.
+-- The steps of an acquire that are the same for all types of lock.
 -- Needs: call, N, queue, rqueue, present, cancelled, dirty, token, id, uuid, lease, presence,
--- not_after, fence, held, t, now, waiting, token_next, and lib/telling.lua.
+-- not_after, fence, held, t, now, waiting, token_next, and lib/messages.lua.
 --include presence
 --include wanted
 
--- Whether the id may no longer acquire, or its client, which is dead, may not (G12).
+-- Whether the id, or all ids of its dead client, may not acquire any more (G12).
 -- rule: G12
 local function is_marked()
   return call('EXISTS', cancelled) == 1
     and (call('ZSCORE', cancelled, id) or call('ZSCORE', cancelled, uuid)) and true
 end
--- The answer when there is nothing to ask: mine already, marked, late, or not recoverable; else
--- nil. "Mine" comes before the marker (T3). flags: who waits.
+-- The reply when the request is settled: the id holds the lock already, is marked, is late, or the
+-- lock is not recoverable; else nil. "Holds it" comes before the marker (T3). flags: who waits.
 -- rule: T3
 local function known(left, flags)
   local value = held > 0 and call('HGET', N, id)
@@ -30,8 +30,8 @@ local function known(left, flags)
   if what ~= 'refused' and now > not_after then what = 'late' end
   return what and { now, left, flags, 0, what, -1, 0, '' }
 end
--- Takes the free lock for the whole lease; the answer. Of what is written to N the TTL is the last
--- (T5); what is refused then is undone. flags: who waits.
+-- Takes the free lock for the whole lease; returns the reply. The TTL is the last write to N (T5);
+-- if it is refused, the others are undone. flags: who waits.
 -- rule: T5
 local function take(mode, flags)
   local own, dead = '', false
@@ -60,8 +60,8 @@ local function take(mode, flags)
   end
   return { now, tonumber(lease), flags, 0, 'held', tonumber(lease), 0, own }
 end
--- Joins a queue, or keeps the place in it; the ticket, as text. Tickets never repeat. flags: who
--- waits, if that is known.
+-- Joins a queue, or keeps the place in it. Returns the ticket, as text. Tickets never repeat.
+-- flags: who waits, if known.
 local function queue_up(queue, flags)
   local lost = presence_lost()
   local ticket, first, joined = call('ZSCORE', queue, id), false, false

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- An arrival at a lock that a writer or another type holds: nothing can be handed over, so it
--- queues in `line` (its bit in the flags: `bit`), or is told why not.
+-- A request for a lock that a writer or another type holds: nothing can be handed over, so the id
+-- queues in `line` (whose bit in the flags is `bit`), or the reply says why not.
 -- Needs: what lib/asking.lua needs, try; of readers, share.
 local function behind(line, bit)
   local mode = held > 0 and call('HGET', N, 'mode')
@@ -15,7 +15,7 @@ local function behind(line, bit)
     what = 'busy'
     wanted()
   elseif try == '2' then
-    -- a reader's only: he is not to wait
+    -- only for a reader: it must not wait
     what = call('HEXISTS', N, share) == 1 and 'busy' or 'gone'
   else
     ticket = queue_up(line)

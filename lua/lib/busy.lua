@@ -1,8 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The straight line of a try at a lock of ours that another holds, while nobody waits and no id is
--- marked, where the holder needs not be told (lib/wanted.lua) and the lock is not spoilt (lib/robust.lua):
--- it answers as the long way does. there: how many of N, queue, rqueue, cancelled and dirty there are.
--- Needs: call, N, dirty, id, try, now, there. What is refused here is told on the long way.
+-- Short path for a try on a lock of ours that another holder has, when no client waits, no id is
+-- marked, the holder needs no message (lib/wanted.lua) and the lock is recoverable
+-- (lib/robust.lua). Its reply is that of the long path. there: how many of N, queue, rqueue,
+-- cancelled and dirty exist.
+-- Needs: call, N, dirty, id, try, now, there. The long path reports refusals.
 if there > 0 and try == '1' then
   local fields, marked, left = redis.pcall('HGETALL', N), redis.pcall('GET', dirty), redis.pcall('PTTL', N)
   local looked_at = (fields[1] and 1 or 0) + (marked and 1 or 0)

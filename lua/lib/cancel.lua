@@ -9,7 +9,7 @@ local now = t[1] * 1000000 + t[2]
 --include answer
 --include token
 --include robust
---include telling
+--include messages
 --include handover
 --include mark
 check_types(true)

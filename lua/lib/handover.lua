@@ -1,15 +1,16 @@
 -- SPDX-License-Identifier: Apache-2.0
--- THE hand-over of a free lock to the exclusive waiters in `queue`, whatever their type:
--- the letter in a waiter's id says which (doc/design/protocol.md). In the order of tickets:
--- who is not present is dropped; who is present but has no listener, or is of a type unknown
--- here, is stepped over and keeps its ticket; the first other one is written as holder with
--- the TTL that its id names, and only then told (T5). Who listens is asked before: a PUBLISH
--- goes to the replicas, too, and whoever listens there would believe a grant that is undone
--- here, at 0 receivers (where the ACL does not let us ask). When the key of presence
--- was lost (see lib/presence.lua), who listens is present. Looks at 64 waiters at most.
--- `named`: ids whose own request this is; they need no message.
+-- Hands a free lock to the exclusive waiters in `queue`, whatever their type: the letter in a
+-- waiter's id names it (doc/design/protocol.md). In the order of tickets: a waiter that is not
+-- present is dropped. A waiter that is present but has no subscribed mailbox, or is of an unknown
+-- type, is passed over and keeps its ticket. The first other waiter is written as holder, with the
+-- TTL in its id, and only then gets its message (T5). Subscribers are counted before that: replicas
+-- get a PUBLISH, too, and a subscriber there would believe a grant that is undone here because it
+-- had 0 receivers (as happens where the ACL forbids the count). If the key of presence was lost
+-- (see lib/presence.lua), a waiter with a subscribed mailbox counts as present. Looks at 64 waiters
+-- at most.
+-- `named`: the ids of this request; they need no message.
 -- Needs: call, N, queue, rqueue, present, readers, dirty, token, t, now, waiting, token_next,
--- lib/robust.lua and lib/telling.lua.
+-- lib/robust.lua and lib/messages.lua.
 --include whole
 local modes = { m = 'rlock:mutex', f = 'rlock:fair', w = 'rlock:write' }
 local ms = now / 1000
@@ -19,9 +20,9 @@ local named = {}
 local unrecoverable = nil -- as check_types has seen it
 local waits = nil         -- who waited behind the last one who was granted the lock
 local seen, from, looked = 0, '-inf', '0'
--- What an id says, if its client is alive: its uuid, letter, and the TTL of a grant.
+-- The uuid, letter and grant TTL of an id, if its client is alive.
 local function alive(id)
-  -- longer than any of ours: no id, and none that messages are to carry
+  -- Longer than all our ids: not an id, and not to be copied into messages.
   if #id > 127 then return nil end
   local uuid, letter, ttl = string.match(id, '^([^:]+):%d+:%d+:(%a)(%d+)%l*$')
   local till = uuid and call('ZSCORE', present, uuid)
@@ -35,8 +36,8 @@ local function alive(id)
     return uuid, letter, ttl
   end
 end
--- Whether somebody listens to the client's mailbox; asked once for each. Where the ACL does
--- not let us ask, the PUBLISH will tell.
+-- Whether the client's mailbox has a subscriber; counted once for each client. Where the ACL
+-- forbids the count, the PUBLISH shows it.
 -- rule: L2
 local function hears(uuid)
   if deaf[uuid] == nil then
@@ -45,8 +46,8 @@ local function hears(uuid)
   end
   return not deaf[uuid]
 end
--- The next who may be granted the lock: id, ticket, uuid, letter, TTL; else nil and the
--- ticket to go on after (0: none left). Who is not listening is not meant.
+-- The next waiter that may get the lock: id, ticket, uuid, letter, TTL; else nil and the ticket to
+-- continue after (0: none left). Passes over waiters without a subscriber.
 -- rule: T11, W10
 local function candidate()
   while true do
@@ -64,14 +65,14 @@ local function candidate()
     end
   end
 end
--- Writes it as holder and tells it. False: nobody heard it, and it waits again as before (of what
--- it took, a token is gone, and a writer's trace of the reading that ended).
+-- Writes the id as holder and sends its message. False: the message had no receiver, and the id
+-- waits as before (its token, and a writer's trace of the ended reading, are used up).
 -- rule: T5, W6
 local function grant(id, ticket, uuid, letter, ttl)
   local own, marks = '', robust(id)
   local fenced, before, dead = letter ~= string.lower(letter), nil, nil
-  -- a first write that is allowed when memory is full; while a token or a mark may still be
-  -- refused, the waiter keeps its place
+  -- A first write that is permitted when memory is full. A token or a mark may still be refused;
+  -- then the waiter keeps its place.
   if fenced or marks then call('PEXPIRE', queue, '60000') end
   if fenced then own = token_next() end
   if marks then
@@ -84,13 +85,13 @@ local function grant(id, ticket, uuid, letter, ttl)
   local function take_back()
     drop(N)
     if marks then restore_mark(before) end
-    -- who has no place that ends asks anew
+    -- an id whose place has no end must send its request again
     if redis.pcall('ZADD', queue, ticket, id) == 1
       and redis.pcall('PEXPIRE', queue, '60000') ~= 1 then
       call('ZREM', queue, id)
     end
   end
-  -- what an ACL refuses is undone, and told as it is
+  -- What an ACL refuses is undone and reported.
   whole(function()
     if letter == 'w' or letter == 'W' then call('DEL', readers) end
     write_holder(id, value, modes[string.lower(letter)], own, dead)
@@ -106,8 +107,8 @@ local function grant(id, ticket, uuid, letter, ttl)
   deaf[uuid] = true
   return false
 end
--- Returns the id granted and its TTL, or nil and the ticket to go on after (0: none left).
--- Nobody gets a lock that is not recoverable.
+-- Returns the granted id and its TTL, or nil and the ticket to continue after (0: none left). A
+-- lock that is not recoverable is granted to no id.
 -- rule: L1
 local function handover(after)
   if unrecoverable ~= false and spoilt() then return nil, 0 end
@@ -118,8 +119,8 @@ local function handover(after)
     if grant(id, ticket, uuid, letter, ttl) then return id, tonumber(ttl) end
   end
 end
--- What the hand-over writes to, looked at before the first write: Lua has no rollback. marks: a
--- marker is left, too.
+-- Checks the types of all keys that the hand-over writes, before the first write: Lua has no
+-- rollback. marks: a marker is written, too.
 -- rule: W27
 local function check_types(marks)
   waiting()

@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Who lets threads of his process read without asking, or keeps a read hold that nobody is in,
--- wants to be told of the first writer (flag k of the id, as in lib/telling.lua): he is in
--- `keepers`, with his lease end in server ms (rule K15). Whoever is told is taken out, so that it is
--- one message; while a writer waits, nobody is let in.
+-- A client that lets its threads read without the server, or retains a read hold, wants a message
+-- about the first writer (flag k of the id, as in lib/messages.lua): `keepers` has its reader with
+-- the lease end in server ms (rule K15). A reader that gets the message is removed, so that it is
+-- one message; while a writer waits, no reader is let in.
 -- Needs: call, N, keepers, clock, text, channel_heard.
--- Whether the reader, who has `left` ms, will be told.
+-- Whether the reader, whose lease has `left` ms, will get the message.
 -- rule: K15
 local function enlist(id, left)
   if type(redis.pcall('ZADD', keepers, text(clock + left), id)) ~= 'number' then return false end
@@ -16,7 +16,7 @@ local function enlist(id, left)
   redis.pcall('ZREM', keepers, id)
   return false
 end
--- The flags for readers who want to be told, ids and what is left of each by turns.
+-- The flags for readers that want the message; list: ids and what is left of each, alternating.
 local function flags_for_readers(list, flags)
   if not list[1] or flags % 2 == 1 then return flags end
   if channel_heard() then return flags + 32 end
@@ -24,8 +24,8 @@ local function flags_for_readers(list, flags)
   for i = 1, #list, 2 do all = enlist(list[i], list[i + 1]) and all end
   return all and flags + 64 or flags
 end
--- A writer comes: one message for each client, of the first 64 who are alive. The others find
--- out when they ask.
+-- For an arriving writer: one message for each client, for the first 64 live readers. The others
+-- find out by their next request.
 -- rule: K15
 local function tell_keepers()
   local list = call('ZRANGEBYSCORE', keepers, text(clock), '+inf', 'LIMIT', 0, 64)

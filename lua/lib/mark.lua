@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Leaves the marker of an id that may no longer acquire (T3), for `life` ms.
--- What an ACL may refuse of it is only the removal of those that have ended.
+-- Writes the marker of an id that may not acquire any more (T3), for `life` ms. An ACL may refuse
+-- only the removal of markers that have ended.
 -- Needs: call, cancelled, now.
 -- rule: T3
 local function mark(id, life)
@@ -11,7 +11,7 @@ local function mark(id, life)
   if type(ends) == 'number' and (ends >= life or redis.pcall('PEXPIRE', cancelled, life) == 1) then
     return
   end
-  -- no mark without an end
+  -- no marker without an end
   call('ZREM', cancelled, id)
   call('PTTL', cancelled)
   call('PEXPIRE', cancelled, life)

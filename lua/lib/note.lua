@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Writes a field when the TTL was set already. What had ended by that, on a server that stood still,
--- is not to come back (T5).
+-- Writes a field after the TTL was set. If N has expired in between, on a server that stood still,
+-- it does not come back (T5).
 -- Needs: call, N.
 local function note(field, text)
   if type(redis.pcall('HSET', N, field, text)) ~= 'number' then return false end

@@ -1,8 +1,7 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The client is here, for `presence` ms. When the whole key was lost though somebody waits,
--- the member * says until when whoever is not in it counts as present: they have not had
--- the time to refresh it. A client refreshes every third of its presence, which is 30 s at
--- most.
+-- The client is present for `presence` ms. If the whole key was lost while clients wait, the member
+-- * says until when a client without a member counts as present: it has not had the time for a
+-- refresh. A client refreshes every third of its presence, which is 30 s at most.
 -- Needs: call, queue, rqueue, present, uuid, presence, now.
 local function presence_lost()
   return call('ZCARD', present) == 0 and call('EXISTS', queue, rqueue) > 0

@@ -1,13 +1,12 @@
 -- SPDX-License-Identifier: Apache-2.0
--- A reading: N in mode rlock:read, and in `readers` each reader's own lease end (server
--- ms). N's TTL is a function of them, the highest end (W3); nothing but `fit` sets it. Whether
--- anybody reads is one look at that end; who is past it is garbage (W8).
+-- A reading: N in mode rlock:read, and in `readers` each reader's own lease end (server ms). N's
+-- TTL is a function of them, the latest end (W3); only `fit` sets it. Whether a client reads is one
+-- look at that end; readers past theirs are garbage (W8).
 -- Needs: call, N, readers, keepers, now, t, token, token_next, token_there.
 local clock = math.floor(now / 1000)
 local function text(number) return string.format('%.0f', number) end
--- The TTL of N is that of the last reader; readers outlives it, to tell what has ended (W7).
--- Nothing may be written to N after it (T5).
--- Returns it.
+-- Sets the TTL of N to that of the last reader. readers outlives N, to show what has ended (W7). No
+-- write to N may follow (T5). Returns the TTL.
 -- rule: W3, W7, T5
 local function fit()
   local top = call('ZREVRANGE', readers, '0', '0', 'WITHSCORES')[2]
@@ -19,7 +18,7 @@ local function fit()
   call('PEXPIREAT', readers, text(top + 60000))
   return call('PTTL', N)
 end
--- Drops dead readers, 16 at most: nothing depends on it.
+-- Drops up to 16 dead readers; nothing depends on it.
 -- rule: W8
 local function collect()
   for _, list in ipairs({ readers, keepers }) do
@@ -27,7 +26,7 @@ local function collect()
     if dead[1] then call('ZREM', list, unpack(dead)) end
   end
 end
--- The reading's token, drawn if need be (W26).
+-- The reading's token, drawn if necessary (W26).
 -- rule: W26
 local function reading_token()
   local own = token_there()
@@ -37,8 +36,8 @@ local function reading_token()
   end
   return own
 end
--- Begins a reading, which nobody is in yet: who was in another is taken out behind it (W6), for
--- a DEL as a first write would let the rest pass though memory is full. own: its token.
+-- Begins a reading without readers. Readers of an earlier one are removed after it (W6): with a DEL
+-- as first write all other writes would pass although memory is full. own: its token.
 local function open_read(own)
   if own then
     call('HSET', N, 'mode', 'rlock:read', 'since', text(now), 'token', own)
@@ -48,7 +47,7 @@ local function open_read(own)
 end
 -- rule: W6
 local function clear_readers() return call('DEL', readers, keepers) end
--- Whether N is held for an id, in either mode (W19): what is left of it in ms, else nil.
+-- Whether an id holds N, in either mode (W19): what is left of it in ms, else nil.
 -- rule: W4, W19
 local function owns(id)
   if call('HEXISTS', N, id) == 1 then return call('PTTL', N), 'write' end
@@ -56,8 +55,8 @@ local function owns(id)
   local score = tonumber(call('ZSCORE', readers, id) or 0)
   if score >= clock then return score - clock, 'read' end
 end
--- The state of N: free, read, or held (by a writer or another type, or by readers whose ends
--- were lost); and of a free one what has ended, if that is known.
+-- The state of N: free, read, or held (by a writer or another type, or by readers whose ends were
+-- lost); for a free one also what has ended, if known.
 -- rule: W6, W7
 local function state()
   local mode = call('HGET', N, 'mode')
@@ -67,7 +66,7 @@ local function state()
   end
   local top = call('ZREVRANGE', readers, '0', '0', 'WITHSCORES')[2]
   if not top then
-    -- of a script that was refused in its midst, or somebody made it persistent
+    -- because of a refusal in the middle of a script, or a PERSIST
     if call('PTTL', N) == -1 then call('PEXPIRE', N, '60000') end
     return 'held'
   end

@@ -9,7 +9,7 @@ local now = t[1] * 1000000 + t[2]
 --include answer
 --include token
 --include robust
---include telling
+--include messages
 --include handover
 --include presence
 local flags = waiting()
@@ -18,7 +18,7 @@ if held == 0 then check_types() else call('ZCARD', present) end
 local ids, tickets = {}, {}
 for part in string.gmatch(names, '%S+') do ids[#ids + 1] = uuid .. ':' .. part end
 if #ids > 0 then
-  -- one command for all; a server older than 6.2 does not know it
+  -- one command for all ids; a server older than 6.2 does not know it
   tickets = redis.pcall('ZMSCORE', queue, unpack(ids))
   if tickets.err then
     tickets = {}

@@ -16,7 +16,7 @@ end
 --include answer
 --include token
 --include robust
---include telling
+--include messages
 --include handover
 --include mark
 check_types(life > 0)

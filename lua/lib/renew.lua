@@ -19,7 +19,7 @@ end
 if string.byte(id, -1) > 57 and string.find(id, ':%a%d+%l*b') then
   local own = number ~= 0 and call('GET', dirty)
   if number < 0 then
-    -- exactly that one: this may come late, when somebody is inside again
+    -- exactly this mark: the request may be late, and another thread inside again
     if own == id .. '#' .. -number then call('DEL', dirty) end
   elseif (own and string.sub(own, 1, #id + 1) == id .. '#'
     and (tonumber(string.sub(own, #id + 2)) or 0) < number)
@@ -28,8 +28,9 @@ if string.byte(id, -1) > 57 and string.find(id, ':%a%d+%l*b') then
   end
 end
 --include note
--- who else wants it, and whether it will hear of who comes (lib/telling.lua). Redisson's
--- waiters are looked for only where the answer is of use: to who shares the lock or keeps it.
+-- Whether another client wants the lock, and whether the holder will get a message about later ones
+-- (lib/messages.lua). Redisson's waiters are checked only where the reply matters: for a holder that
+-- shares or retains the lock.
 local heard = flags == 0 and tell == '1' and redis.pcall('PUBSUB', 'NUMSUB', channel)
 if flags == 0 and (value == '3' or (heard and heard[2] and heard[2] ~= 0)) then flags = 32 end
 if tell == '1' and value == '1' then
@@ -43,7 +44,7 @@ local own = not plain and call('HGET', N, 'token') or ''
 if #own > 20 then own = '?' end -- as in lib/answer.lua
 if more ~= '1' or own == '' then return { now, left, flags, 0, 'held', left, 0, own } end
 --include token
--- where there is no memory for it, or the key holds something else, the lease counts all the same
+-- without memory for it, or if the key holds something else, the lease counts all the same
 local drawn, first, count = pcall(token_block)
 if not drawn then first, count = own, 0 end
 return { now, left, flags, 0, 'held', left, count, first }

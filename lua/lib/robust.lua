@@ -1,23 +1,22 @@
 -- SPDX-License-Identifier: Apache-2.0
 -- The owner-died mark of robust locks: `dirty` names the holder that has not released cleanly,
--- `<id>#1` (#2: who had been told of a death), or says "not recoverable". Ids with the flag b are
--- robust. Who takes the lock while
--- there is a mark is told so, by the field `died` of N for as long as he has it; his own mark
--- then stands for both. 7 days: by then somebody has looked.
+-- `<id>#1` (#2: a holder that got EOWNERDEAD), or says "not recoverable". Ids with the flag b are
+-- robust. A holder that takes the lock while there is a mark learns so from the field `died` of N,
+-- as long as it holds; its own mark then stands for both. 7 days: by then somebody has looked.
 -- Needs: call, N, dirty.
 local function robust(id)
   return string.byte(id, -1) > 57 and string.find(id, ':%a%d+%l*b') ~= nil
 end
 local function spoilt()
   local lost = call('GET', dirty) == 'not recoverable'
-  -- as long as somebody wants it
+  -- as long as a client wants the lock
   if lost then call('EXPIRE', dirty, '604800') end
   return lost
 end
--- The flag for a holder who is to be told.
+-- The flag for a holder that gets EOWNERDEAD.
 local function died() return call('HEXISTS', N, 'died') == 1 and 8 or 0 end
--- The mark there is, of a lock which is about to be given to a robust id, and
--- whether it tells of a death: his own, of a grant that has lapsed, only if that one did (#2).
+-- The mark before a robust id is granted the lock, and whether it means a death: the id's own mark,
+-- from a grant that has expired, only if that grant had EOWNERDEAD (#2).
 local function mark_before(id)
   local before = call('GET', dirty)
   local dead = before ~= false
@@ -26,11 +25,11 @@ local function mark_before(id)
   end
   return before, dead
 end
--- Marks it. Its answer has `err` if an ACL refuses that.
+-- Writes the mark. The result has `err` if an ACL refuses it.
 local function set_mark(id, dead)
   return redis.pcall('SET', dirty, id .. (dead and '#2' or '#1'), 'EX', '604800')
 end
--- It is not given to him after all.
+-- The grant is undone: restores the mark.
 local function restore_mark(before)
   if before then
     call('SET', dirty, before, 'EX', '604800')
@@ -38,10 +37,10 @@ local function restore_mark(before)
     call('DEL', dirty)
   end
 end
--- Ends a holder's mark, after N was deleted. how: clean; spoilt (unlocked though not
--- consistent); died; unused (never entered: what was marked before stays). mine: N was still
--- the id's; late: if it was not, its caller was told all the same that he had unlocked it; told:
--- it had been given with the news of a death. Returns whether the lock is not recoverable now.
+-- Ends a holder's mark after N was deleted. how: clean; spoilt (unlocked but not consistent); died;
+-- unused (never entered: the earlier mark stays). mine: N was still the id's; late: it was not, but
+-- the caller's unlock had succeeded; told: it had been granted with EOWNERDEAD. Returns whether the
+-- lock is not recoverable now.
 local function unmark(id, how, mine, late, told)
   local own = call('GET', dirty)
   if not own or string.sub(own, 1, #id + 1) ~= id .. '#' then return false end
@@ -56,7 +55,7 @@ local function unmark(id, how, mine, late, told)
   end
   return false
 end
--- Who waits is woken to look again: one message for each client, of the first 1024 in each queue.
+-- Wakes waiters to look again: one message for each client, for the first 1024 in each queue.
 local function call_waiters()
   local called = {}
   for _, line in ipairs({ queue, rqueue }) do

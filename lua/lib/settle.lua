@@ -1,23 +1,23 @@
 -- SPDX-License-Identifier: Apache-2.0
--- The hand-over of the read-write lock, on top of the common one: phase-fair. Writing and
--- reading alternate (W11): after a reading the next writer, after a writing all readers
--- queued by then. The bar, the member ~ of rqueue, says who may still enter a reading that
--- could not let in at once all who were queued when it began (W9). Grants at most 256
--- readers, one message for each client, and looks at 64 writers at most.
--- `prefer`: 0 readers, 1 or 2 writers, else nobody.
--- Needs: what lib/handover.lua and lib/reading.lua need, and both of them; prefer; keepers; id, where
--- something is held.
+-- The hand-over of the read-write lock, on top of the common one: phase-fair. Writing and reading
+-- alternate (W11): after a reading the next writer, after a writing all readers queued by then. The
+-- bar, the member ~ of rqueue, limits which readers may still enter a reading that could not let in
+-- at once all readers queued when it began (W9). Grants to 256 readers at most, with one message
+-- for each client, and looks at 64 writers at most.
+-- `prefer`: 0 readers, 1 or 2 writers, else neither.
+-- Needs: what lib/handover.lua and lib/reading.lua need, and both of them; prefer; keepers; id,
+-- where something is held.
 --include handover
 --include reading
 local rfrom, rlooked = '-inf', '0'
--- A hand-over that goes on behind these tickets.
+-- A hand-over that continues after these tickets.
 local function go_on(after, rafter)
   if after ~= '0' then from, looked = '(' .. after, after end
   if rafter ~= '0' then rfrom, rlooked = '(' .. rafter, rafter end
 end
--- The tickets to go on after; `found`: that of a writer who is to be found again. While one
--- queue is not looked through, the other stays where it is: begun again with each script, the
--- two might never end together.
+-- The tickets to continue after; `found`: that of a writer that must be found again. While one
+-- queue is not finished, the other position stays: if each script began it again, the two might
+-- never end together.
 -- rule: W9
 local function both(more, rmore, found)
   if found then
@@ -29,15 +29,15 @@ local function both(more, rmore, found)
   end
   return more, rmore
 end
--- Readers wait again as before, tickets and ids by turns. Where an ACL lets the key have no end, they
--- have no place, and ask anew.
+-- Makes readers wait as before; places: tickets and ids, alternating. Where an ACL forbids an end
+-- for the key, they get no place, and send their requests again.
 local function put_back(places)
   if type(redis.pcall('ZADD', rqueue, unpack(places))) ~= 'number' then return end
   if redis.pcall('PEXPIRE', rqueue, '60000') == 1 then return end
   for i = 2, #places, 2 do call('ZREM', rqueue, places[i]) end
 end
--- The mailboxes of who was let in: one message for each client. Who is not heard is put back
--- with his ticket (W17). Returns how many were.
+-- Sends the messages for the admitted readers: one for each client. Readers without a receiver are
+-- put back with their tickets (W17). Returns how many were.
 -- rule: W17
 local function tell_readers(groups, order, own)
   local undone = 0
@@ -58,8 +58,8 @@ local function tell_readers(groups, order, own)
   end
   return undone
 end
--- Lets in the queued readers with a ticket up to `upto` (nil: nobody). Returns how many, and
--- the ticket to go on after (0: none left).
+-- Lets in the queued readers with tickets up to `upto` (nil: none). Returns how many, and the
+-- ticket to continue after (0: none left).
 -- rule: W9, W26
 local function grant_readers(upto)
   if not upto then return 0, 0 end
@@ -138,8 +138,8 @@ local function grant_readers(upto)
 end
 local function highest() return call('ZREVRANGE', rqueue, '0', '0', 'WITHSCORES')[2] end
 local function bar() return call('ZSCORE', rqueue, '~') or nil end
--- The next writer who is alive and listens. `writer`: whether there is one, or the ticket to
--- go on after; nil until somebody has looked.
+-- The next live writer with a subscribed mailbox. `writer`: whether there is one, or the ticket to
+-- continue after; nil until it was looked for.
 local writer = nil
 -- rule: W10
 local function next_writer()
@@ -147,7 +147,7 @@ local function next_writer()
   writer = id ~= nil or ticket > 0 and ticket
   return id, ticket, uuid, letter, ttl
 end
--- A script that goes on knows by this what has ended, though the reading is gone (W7).
+-- A later script knows by this what has ended, although the reading is gone (W7).
 -- rule: W7
 local function leave_trace(last, more)
   if last == 'read' and more > 0 and call('EXISTS', readers) == 0 then
@@ -155,12 +155,13 @@ local function leave_trace(last, more)
     if redis.pcall('PEXPIRE', readers, '60000') ~= 1 then call('ZREM', readers, '~') end
   end
 end
--- A reading; joining: those who wait may join past a writer who waits.
+-- A reading; joining: waiting readers may join past a waiting writer.
 -- rule: W10, W12
 local function settle_reading(joining)
   local id, more = nil, 0
   if not joining then
-    -- that he asks himself makes no writer close a reading: he is to listen (W10)
+    -- its own request does not let a writer close a reading: its mailbox must have a subscriber
+    -- (W10)
     local asking = named
     named = {}
     id, more = next_writer()
@@ -187,7 +188,7 @@ local function settle_free(last)
       open_to = upto
       count, rmore = grant_readers(upto)
       if count > 0 then
-        -- they have begun a reading, which he who only asks does not close
+        -- they have begun a reading, which the requesting writer does not close
         if writer_next and rmore == 0 and id and named[id] and not hears(uuid) then
           return settle_reading(false)
         end
@@ -202,9 +203,8 @@ local function settle_free(last)
     id, ticket, uuid, letter, ttl = next_writer()
   end
 end
--- `last`: what the caller has ended, so that N is free; or nil. joining: those who wait to
--- read may join past a writer who waits. Returns the tickets to go on after in both queues, or
--- 0.
+-- `last`: what the caller has ended, so that N is free; or nil. joining: waiting readers may join
+-- past a waiting writer. Returns the tickets to continue after in both queues, or 0.
 -- rule: W13
 local function settle(last, joining)
   local waits = waiting()
@@ -224,13 +224,13 @@ local function settle(last, joining)
   if waits == 1 then return 0, 0 end
   return settle_reading(joining)
 end
--- What the hand-over and what tells of it write to, looked at first. marks: a marker, too.
+-- Checks the types of all keys that the hand-over and its messages write. marks: a marker, too.
 -- rule: W27
 local function check_all_types(marks)
   check_types(marks)
   call('ZCARD', keepers)
 end
--- The common answer about one id; `left`: what is left of it, when it holds.
+-- The common reply about one id; `left`: what is left of its hold, if it has one.
 -- rule: W1
 local function told(what, left, ticket, more, rmore)
   local pttl, flags = call('PTTL', N), waiting()
@@ -239,7 +239,7 @@ local function told(what, left, ticket, more, rmore)
   local own = left and token_there() or ''
   return { now, pttl, flags, more or 0, what, left or -1, tonumber(ticket or 0), own, rmore or 0 }
 end
--- The end of a reader, raised to the lease and never lowered (W5); what is left of it.
+-- Raises the end of a reader to the lease and never lowers it (W5); returns what is left of it.
 -- rule: W2, W5
 local function raise(reader, ttl)
   local till = math.max(clock + ttl, tonumber(call('ZSCORE', readers, reader) or 0))

@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Fencing tokens (S3). Redisson counts on the same key, and tells its holders what INCR answers by
--- way of Lua, whose numbers are exact below 2^53 only. So a token is at least the server's TIME
--- in us, below 2^53 until the year 2255, and never later than that unless the counter is (rule
--- H12). A counter that is later, by others or by a clock that was set back, is counted on by the
--- server, whatever its size, and never made a number here. What INCRBY would refuse is foreign data, told
--- before the first write.
+-- Fencing tokens (S3). Redisson counts with the same key, and gives its holders the reply of INCR
+-- by way of Lua, whose numbers are exact only below 2^53. So a token is at least the server's TIME
+-- in us, which is below 2^53 until the year 2255, and not later than TIME unless the counter is
+-- (rule H12). A counter that is later, because of other programs or a clock that was set back, is
+-- increased by the server, whatever its size, and never becomes a number here. A value that INCRBY
+-- would refuse is foreign data, reported before the first write.
 -- Needs: call, now, token.
 local function token_last()
   local last = call('GET', token)
@@ -15,7 +15,7 @@ local function token_last()
   return last
 end
 local function token_above(a, b) return #a > #b or (#a == #b and a > b) end
--- The next one: max(last + 1, TIME).
+-- The next token: max(last + 1, TIME).
 -- rule: H12, S3
 local function token_next()
   local last, clock = token_last(), string.format('%.0f', now)
@@ -26,8 +26,9 @@ local function token_next()
   call('SET', token, clock)
   return clock
 end
--- A block, for sections of the holder's process that the server does not see (rule H11): what the clock
--- has gone on by since the last one, a thousand at most; else one. The first, and how many.
+-- A block of tokens, for sections of the holder's process that the server does not see (rule H11):
+-- as many us as have passed since the last block, a thousand at most; at least one. Returns the
+-- first one, and how many.
 -- rule: H11, H12
 local function token_block()
   local last = token_last()

@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: Apache-2.0
--- Tells a holder who asked for it, and does not know yet, that somebody else wants the lock (K3):
--- the first of a queue, or a try. Whether it is told or not, the script goes on.
+-- Sends a holder that requested it the message that another client wants the lock (K3), unless it
+-- was sent already: for the first client of a queue, or a try. The script continues in both cases.
 -- Needs: call, N.
 -- rule: K3
 local function wanted()

@@ -1,8 +1,9 @@
 -- SPDX-License-Identifier: Apache-2.0
--- A step of several writes, of which an ACL may refuse one in the midst: Redis undoes nothing of a
--- script that fails, so `undo` does. The error then names what was refused: of Redis 7.0 that takes the
--- line, which is told of what fails last only. So each command is tried once more in a way that
--- changes nothing: by arguments that are refused behind the ACL, or at the key `gone`, which is not there.
+-- A step of several writes, of which an ACL may refuse one in the middle: Redis does not undo a
+-- failed script, so `undo` does. The error then names what was refused. With Redis 7.0 this needs
+-- the line, which is reported only for the last failure. Therefore each command is tried again in a
+-- way that changes nothing: with arguments that are refused after the ACL check, or with the key
+-- `gone`, which does not exist.
 -- Needs: call, N, readers.
 -- rule: T5
 local function whole(step, undo, gone)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Interfering with locks from outside: rlock_force_unlock, and waiting for a lock that is
- * not wanted, rlock_waitfree. Thread: any. Blocks: network. */
+/* Interference from outside: rlock_force_unlock; and rlock_waitfree, which waits for a
+ * lock without taking it. Thread: any. Blocks: network. */
 #include "admin/inspect.h"
 
 #include "base/deadline.h"
@@ -22,13 +22,13 @@ static int force(struct rlock_client *client, const char *name)
     bool held = rc != ENOENT;
 
     /* rule: T10 */
-    if (!held) /* the mark of a robust lock may be there all the same */
+    if (!held) /* a robust lock may have a mark without a holder */
         rc = 0;
     if (rc == 0 && held &&
         (strlen(holder) > RLOCK_NAME_MAX || strlen(since) > RLOCK_NAME_MAX))
-        rc = rlk_error_set(EPROTO, "the key holds no lock of ours");
+        rc = rlk_error_set(EPROTO, "the key holds data that is not a lock");
     if (rc == 0) {
-        /* names its victim, so that a repetition cannot hit the next holder (T10) */
+        /* Names its victim, so that a repetition cannot hit the next holder (T10). */
         rlk_request_init(&req, RLK_LOCK_FORCE, name, strlen(name));
         rlk_request_add(&req, held ? holder : "", held ? strlen(holder) : 0);
         rlk_request_add(&req, held ? since : "", held ? strlen(since) : 0);
@@ -38,7 +38,7 @@ static int force(struct rlock_client *client, const char *name)
         if (rc == 0 && !held && answer.fate.what != RLK_RELEASED)
             rc = ENOENT;
         else if (rc == 0)
-            rlk_error_clear(); /* of the look that found nobody */
+            rlk_error_clear(); /* of the inspection that found no holder */
         if (rc == 0)
             rlk_rpc_go_on(client, RLK_KIND_WATCH, name, strlen(name),
                           RLOCK_RWLOCK_PHASE_FAIR_NP, answer.more, until);
@@ -67,10 +67,10 @@ int rlock_force_unlock(rlock_client_t *client, const char *name)
 
 enum {
     LATE_MS = 80,  /* of the 100 ms that a call may take beyond its deadline (L7) */
-    SHORT_MS = 100 /* a server that is well may take longer to answer */
+    SHORT_MS = 100 /* a healthy server may take longer to answer */
 };
 
-/* What a look says: ms until the lock may be free; 0: it is. */
+/* Asks in how many ms the lock may be free; 0: it is free. */
 static int look(struct rlock_client *client, const char *name, int64_t until,
                 int64_t *ret_pttl_ms)
 {
@@ -78,8 +78,8 @@ static int look(struct rlock_client *client, const char *name, int64_t until,
     struct rlk_answer answer;
     struct rlk_reply *reply = NULL;
 
-    /* a refresh that names nobody: it hands over what came free by expiry, and tells the
-     * TTL */
+    /* A refresh without a waiter: it hands over what became free by expiry, and
+     * replies with the TTL. */
     rlk_script_args_refresh(&req, client, RLK_KIND_WATCH, name, strlen(name),
                             RLOCK_RWLOCK_PHASE_FAIR_NP, (struct rlk_cursor){ 0 }, "", 0);
     rlk_rpc_request(client, &req, until, &answer, &reply);
@@ -92,15 +92,15 @@ static int look(struct rlock_client *client, const char *name, int64_t until,
             : rlk_script_unreadable(&req, "lease");
     if (rc == 0) {
         *ret_pttl_ms = rlk_reply_integer(pttl);
-        if (*ret_pttl_ms > RLK_LEASE_MAX_MS) /* it is looked at again before that */
+        if (*ret_pttl_ms > RLK_LEASE_MAX_MS) /* the next look comes before that */
             *ret_pttl_ms = RLK_LEASE_MAX_MS;
     }
     rlk_reply_free(reply);
     return rc;
 }
 
-/* A lock that comes free tells it on its Redisson channel; an expiry is seen by the TTL.
- */
+/* A lock that becomes free is announced on its Redisson channel; an expiry is known
+ * from the TTL. */
 static int wait_free(struct rlock_client *client, struct rlk_thread *thread,
                      const char *name, const struct rlk_deadline *deadline)
 {
@@ -124,7 +124,7 @@ static int wait_free(struct rlock_client *client, struct rlk_thread *thread,
         uint64_t messages = lock->queue->messages;
         int64_t left = rlk_deadline_left(deadline), now = rlk_clock_boot();
         int64_t bound = rlk_client_command_timeout(client);
-        /* of a call that begins past its deadline the first look has all of that */
+        /* If the call begins after its deadline, the first look gets all of that time. */
         bool cut = left < bound && (asked_once || left > 0);
         if (cut)
             bound = asked_once ? left : left + LATE_MS * RLK_NS_PER_MS;
@@ -138,8 +138,8 @@ static int wait_free(struct rlock_client *client, struct rlk_thread *thread,
             rc = asked;
         if (rc != 0 || (asked == 0 && pttl_ms == -2))
             break;
-        /* a look for which there was no time says nothing against the one before, nor
-         * against the server if there was little */
+        /* A look without enough time says nothing against the previous look, and with
+         * little time nothing against the server. */
         reached = asked == 0 || (reached && cut);
         left = rlk_deadline_left(deadline);
         if (left <= 0) {
@@ -157,7 +157,7 @@ static int wait_free(struct rlock_client *client, struct rlk_thread *thread,
         if (left < pause)
             pause = left;
         int64_t end = rlk_clock_add(rlk_clock_mono(), pause);
-        /* what the subscriber is to join, it must hear of before we sleep */
+        /* The subscriber must learn of the channel before this thread sleeps. */
         rlk_registry_unlock(reg);
         rlk_registry_lock(reg);
         while (lock->queue->messages == messages && rlk_clock_mono() < end &&

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is who at the server. Thread: any. Blocks: network, up to `until`. */
+/* Which client is which process. Thread: any. Blocks: network, until `until`. */
 #include "admin/client_list.h"
 
 #include "base/error.h"
@@ -28,7 +28,7 @@ const char *rlk_client_list_find(const struct rlk_client_list *peers, const char
     return at;
 }
 
-/* The next name in the text; NULL: there is none. */
+/* The next name in the text; NULL: none. */
 static const char *next_name(const char *text)
 {
     static const char key[] = " name=rlock:";
@@ -41,7 +41,7 @@ static const char *next_name(const char *text)
     return NULL;
 }
 
-/* Leaves out all names when there is no memory for them. */
+/* Leaves out all names when memory is lacking. */
 static void index_peers(struct rlk_client_list *peers)
 {
     size_t count = 0;

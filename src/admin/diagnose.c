@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a server is fit for locks: rlock_client_diagnose. Here: the call, requests, and
- * what is measured: round trips, the clock, scripts, the way of a message. Thread: any.
- * Blocks: network, up to the command timeout for each request. */
+/* rlock_client_diagnose: whether a server is fit for locks. This file has the call,
+ * its requests, and what is measured: round trips, the clock, scripts, the delivery of
+ * a message. Thread: any. Blocks: network, up to the command timeout for each request. */
 #include "admin/diagnose.h"
 
 #include "admin/inspect.h"
@@ -17,13 +17,13 @@
 
 enum {
     WORDS_MAX = 8,
-    TRIES_MAX = 2, /* a connection that was idle may be broken */
+    TRIES_MAX = 2, /* an unused connection may be broken */
     SAMPLES = 9,
-    STEP_NS = 1000000, /* between two looks for a message */
+    STEP_NS = 1000000, /* between two checks for a message */
     CLOCK_OFF_MS = 1000,
     RENEWALS_PER_LEASE = 3,
-    SHARE_MAX = 10 /* a round trip is to take at most this part of what it has to fit in
-                    */
+    SHARE_MAX = 10 /* a round trip should take at most this part of the time that it must
+                      fit in */
 };
 
 /* ---- findings and requests */
@@ -41,7 +41,8 @@ int rlk_diagnose_tell(struct rlk_diagnosis *d, int severity, const char *topic,
     va_end(args);
     int rc = d->each(&finding, d->arg);
     if (rlk_fork_since(generation) && rc == 0)
-        rc = rlk_error_set(ECANCELED, "the function forked; the child's diagnosis ends");
+        rc = rlk_error_set(ECANCELED,
+                           "the callback forked; the diagnosis ends in the child");
     return rc;
 }
 
@@ -90,7 +91,7 @@ int rlk_diagnose_command(struct rlk_diagnosis *d, const char *const *argv,
         return 0;
     }
     if (rlk_reply_type(reply) != RLK_REPLY_ERROR) {
-        rc = rlk_error_set(EPROTO, "an answer out of place to %s", argv[0]);
+        rc = rlk_error_set(EPROTO, "unexpected reply to %s", argv[0]);
     } else {
         const char *said = rlk_reply_string(reply, &len);
         if (rlk_script_sort_error(said, len, &rc) == RLK_RETRY) {
@@ -146,7 +147,7 @@ static int take_sample(struct rlk_diagnosis *d, struct sample *ret_sample)
         rlk_server_error_describe(text, sizeof(text), argv[0], NULL, NULL, 0, said, len);
         rlk_error_set(rc, "%s", text);
     } else {
-        rc = rlk_error_set(EPROTO, "an answer out of place to TIME");
+        rc = rlk_error_set(EPROTO, "unexpected reply to TIME");
     }
     rlk_reply_free(reply);
     return rc;
@@ -158,7 +159,7 @@ static int by_time(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Sorted by the time that they took: the first tells the clock's offset best. */
+/* Sorted by duration: the shortest gives the best clock offset. */
 static int take_samples(struct rlk_diagnosis *d, struct sample samples[SAMPLES])
 {
     int rc = 0;
@@ -170,7 +171,7 @@ static int take_samples(struct rlk_diagnosis *d, struct sample samples[SAMPLES])
     return rc;
 }
 
-/* With three digits that count, as far as us go. */
+/* With three significant digits, down to us. */
 static const char *as_ms(char buf[RLK_LOG_NUMBER_SIZE], int64_t ns)
 {
     int digits = ns < RLK_NS_PER_MS         ? 3
@@ -220,8 +221,8 @@ static int tell_clock(struct rlk_diagnosis *d, const struct sample *best)
         return rlk_diagnose_tell(
             d, LOG_INFO, "clock",
             "The server's clock is %s ms %s this host's, give or take %s ms. Locks "
-            "compare no clocks, so an offset does not matter to them; a step of the "
-            "server's would end leases early or late.",
+            "compare no clocks, so an offset does not matter; a step of the server's "
+            "clock would end leases early or late.",
             as_ms(ms, off), way, as_ms(error, best->took / 2));
     return rlk_diagnose_tell(
         d, LOG_WARNING, "clock",
@@ -233,8 +234,8 @@ static int tell_clock(struct rlk_diagnosis *d, const struct sample *best)
 
 /* ---- scripts and messages */
 
-/* Whether a script may write when it has asked for the time, as all of ours do. A user
- * who may not use this key, and what a replica says, tell nothing of it. */
+/* Whether a script may write after TIME, as all lock scripts do. A refused key and a
+ * replica's reply say nothing about it. */
 static int look_for_whole_scripts(struct rlk_diagnosis *d, bool *ret_found)
 {
     const char *const argv[] = { "EVAL",
@@ -270,8 +271,8 @@ static int tell_scripts(struct rlk_diagnosis *d)
     if (whole)
         return rlk_diagnose_tell(
             d, LOG_ERR, "scripts",
-            "The server lets no script write that has asked for the time, as every step "
-            "of a lock does (lua-replicate-commands no): no lock can be taken here. Set "
+            "The server lets no script write after TIME, as every step of a lock does "
+            "(lua-replicate-commands no): no lock can be taken here. Set "
             "lua-replicate-commands to yes.");
     if (runs)
         return rlk_diagnose_tell(d, LOG_INFO, "scripts",
@@ -282,9 +283,9 @@ static int tell_scripts(struct rlk_diagnosis *d)
                              "so none can be taken here: allow EVAL and EVALSHA.");
 }
 
-/* Looks again and again, up to the command timeout. By sleeping, for these facts wake
- * nobody: on the subscriber's way they are an atomic flag and a counter, and a diagnosis
- * is not worth a broadcast for each message. */
+/* Checks again and again, up to the command timeout. It sleeps in between, because
+ * these facts wake no thread: the subscriber sets an atomic flag and a counter, and a
+ * diagnosis is not worth a broadcast for each message. */
 static bool comes_true(struct rlk_diagnosis *d,
                        bool (*is)(struct rlock_client *client, uint64_t before),
                        uint64_t before)
@@ -312,10 +313,10 @@ static bool has_heard(struct rlock_client *client, uint64_t before)
 }
 
 #define POLLS                                                                            \
-    "Locks work, but who waits finds his grant by polling, up to a third of the "        \
+    "Locks work, but waiters find their grants by polling, up to a third of the "        \
     "presence (%ld ms) late: "
 
-/* Sends the client's mailbox a message of no known form, which is counted. */
+/* Sends the client's mailbox a message of an unknown form, which is counted. */
 static int tell_messages(struct rlk_diagnosis *d)
 {
     char mailbox[sizeof(RLK_MAILBOX_PREFIX) + RLK_UUID_LEN];
@@ -324,25 +325,26 @@ static int tell_messages(struct rlk_diagnosis *d)
     struct rlk_reply *reply;
 
     if (rlk_subscriber_is_self())
-        return rlk_diagnose_tell(d, LOG_NOTICE, "messages",
-                                 "Whether messages arrive could not be looked at from an "
-                                 "event callback, whose thread is the one that reads "
-                                 "them.");
+        return rlk_diagnose_tell(
+            d, LOG_NOTICE, "messages",
+            "Whether messages arrive cannot be checked from an event callback: its "
+            "thread is the thread that reads them.");
     snprintf(mailbox, sizeof(mailbox), RLK_MAILBOX_PREFIX "%s", d->client->uuid);
     bool subscribed = comes_true(d, is_subscribed, 0);
     if (!subscribed && rlk_diagnose_full(d)) /* Redis 8.6.3 refuses SUBSCRIBE then */
-        return rlk_diagnose_tell(d, LOG_WARNING, "messages",
-                                 "The client's mailbox is not subscribed, and the "
-                                 "server's memory is full, when some refuse SUBSCRIBE "
-                                 "(OOM). " POLLS "make room, or raise maxmemory.",
-                                 late_ms);
+        return rlk_diagnose_tell(
+            d, LOG_WARNING, "messages",
+            "The client's mailbox is not subscribed, and the server's memory is full: "
+            "some versions then refuse SUBSCRIBE (OOM). " POLLS
+            "make room, or raise maxmemory.",
+            late_ms);
     if (!subscribed)
-        return rlk_diagnose_tell(d, LOG_WARNING, "messages",
-                                 "The client's mailbox is not subscribed. " POLLS
-                                 "it needs SUBSCRIBE to rlock:client:*, a connection of "
-                                 "its own, and a descriptor for it in this process; the "
-                                 "log tells what was missing.",
-                                 late_ms);
+        return rlk_diagnose_tell(
+            d, LOG_WARNING, "messages",
+            "The client's mailbox is not subscribed. " POLLS
+            "it needs SUBSCRIBE to rlock:client:*, a connection of its own, and a "
+            "descriptor for it in this process; the log says what was missing.",
+            late_ms);
     uint64_t before = atomic_load(&d->client->counters.messages_ignored);
     int rc = rlk_diagnose_command(d, argv, RLK_REPLY_INTEGER, &reply);
     if (rc != 0)
@@ -360,34 +362,34 @@ static int tell_messages(struct rlk_diagnosis *d)
             "A message to the client's mailbox did not arrive. " POLLS
             "look for a proxy or a replica between that drops messages.",
             late_ms);
-    return rlk_diagnose_tell(d, LOG_INFO, "messages",
-                             "Messages reach this client's mailbox, so who waits is "
-                             "woken at once.");
+    return rlk_diagnose_tell(
+        d, LOG_INFO, "messages",
+        "Messages reach this client's mailbox, so waiters are woken at once.");
 }
 
 /* ---- the crash guard */
 
 static int tell_guard(struct rlk_diagnosis *d)
 {
-    const struct rlk_livefile *guard = &d->client->guard;
+    const struct rlk_livefile *livefile = &d->client->livefile;
 
-    if (guard->dir[0])
-        return rlk_diagnose_tell(d, LOG_INFO, "guard",
-                                 "The crash guard is on, in %s: when this process is "
-                                 "killed, others of this host that use it give its "
-                                 "locks back at once.",
-                                 guard->dir);
-    if (guard->off)
-        return rlk_diagnose_tell(d, LOG_INFO, "guard",
-                                 "The crash guard is turned off: %s. The locks of a "
-                                 "process that is killed come free when their leases "
-                                 "end.",
-                                 guard->why);
-    return rlk_diagnose_tell(d, LOG_NOTICE, "guard",
-                             "There is no crash guard: %s. The locks of a process that "
-                             "is killed come free when their leases end; see "
-                             "rlock_getrundir(3) for the directory that it needs.",
-                             guard->why);
+    if (livefile->dir[0])
+        return rlk_diagnose_tell(
+            d, LOG_INFO, "guard",
+            "The crash guard is on, in %s: when this process is killed, other processes "
+            "of this host that use it release its locks at once.",
+            livefile->dir);
+    if (livefile->off)
+        return rlk_diagnose_tell(
+            d, LOG_INFO, "guard",
+            "The crash guard is turned off: %s. The locks of a process that is killed "
+            "become free when their leases end.",
+            livefile->why);
+    return rlk_diagnose_tell(
+        d, LOG_NOTICE, "guard",
+        "There is no crash guard: %s. The locks of a process that is killed become free "
+        "when their leases end; see rlock_getrundir(3) for the directory that it needs.",
+        livefile->why);
 }
 
 /* ---- the call */

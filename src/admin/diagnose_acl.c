@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the user may do, found out by doing it to keys that nobody has, in ways that
- * change nothing: by arguments that are refused, or that have nothing to act on. Servers
- * look at the ACL before they look at those. Nothing else works for a user who is no
- * administrator: ACL DRYRUN is one's. What is refused is in the server's ACL LOG.
- * Thread: any.
+ * Finds the user's rights by commands on keys that no lock uses, in ways that change
+ * nothing: with refused arguments, or without anything to act on. Servers check the ACL
+ * first. No other way works for a user who is not an administrator, because ACL DRYRUN
+ * needs that. Refused commands appear in the server's ACL LOG. Thread: any. Blocks:
+ * network.
  */
 #include "admin/diagnose.h"
 
@@ -17,22 +17,22 @@
 #include <stdio.h>
 #include <strings.h>
 
-/* What is amiss without it, as in doc/ACL.md. */
+/* What fails without a right, as in doc/ACL.md. */
 enum need {
     ALL_LOCKS,
     SOME_LOCKS,
     SLOWER,   /* locks work */
-    COSTLIER, /* likewise */
-    LOOKING,  /* likewise; something that is not a lock does not */
-    REDISSON, /* its channels */
+    COSTLIER, /* locks work */
+    LOOKING,  /* locks work; something else fails */
+    REDISSON, /* locks work; the channels of Redisson */
     NEED_COUNT
 };
 
 enum { ARGS_MAX = 8, LIST_SIZE = 700 };
 
 #define KEY "\1"     /* stands for a key of the user's locks */
-#define MAILBOX "\2" /* for a channel as those of mailboxes */
-#define NAME "\3"    /* for the connection's name */
+#define MAILBOX "\2" /* stands for a channel like those of mailboxes */
+#define NAME "\3"    /* stands for the connection's name */
 
 struct probe {
     const char *word;
@@ -85,21 +85,21 @@ static const struct {
     [ALL_LOCKS] = { LOG_ERR, "locks fail with EACCES" },
     [SOME_LOCKS] = { LOG_WARNING, "read-write locks, robust locks or fencing tokens fail "
                                   "with EACCES" },
-    [SLOWER] = { LOG_WARNING, "locks work, but who waits may find his grant by polling "
-                              "only" },
+    [SLOWER] = { LOG_WARNING,
+                 "locks work, but waiters may find their grants by polling only" },
     [COSTLIER] = { LOG_NOTICE, "locks work, at a greater cost" },
     [LOOKING] = { LOG_NOTICE, "locks work, but rlock_inspect, rlock_list and "
-                              "rlock_force_unlock fail or tell less" },
+                              "rlock_force_unlock fail or show less" },
     [REDISSON] = { LOG_NOTICE, "locks work, but rlock_waitfree and waiters of Redisson's "
                                "find a lock by polling" },
 };
 
 struct search {
     struct rlk_diagnosis *d;
-    char name[RLK_UUID_LEN + 1]; /* of a lock that nobody has */
+    char name[RLK_UUID_LEN + 1]; /* of a lock that no client uses */
     char missing[NEED_COUNT][LIST_SIZE];
-    bool own_keys; /* the user may not use a lock of any name */
-    bool exists;   /* he may say EXISTS */
+    bool own_keys; /* the user may not use locks of all names */
+    bool exists;   /* the user may run EXISTS */
 };
 
 enum verdict { ALLOWED, NO_COMMAND, NO_KEY, NO_CHANNEL };
@@ -123,7 +123,7 @@ static enum verdict judge(const struct rlk_reply *reply)
         return NO_KEY;
     if (rlk_server_error_of_channel(text, len))
         return NO_CHANNEL;
-    /* a server without it, or one whose administrator has renamed it */
+    /* A server without the command, or whose administrator has renamed it. */
     bool unknown = strncasecmp(text, "ERR unknown ", strlen("ERR unknown ")) == 0;
     return unknown || rlk_server_error_by_acl(text, len) ? NO_COMMAND : ALLOWED;
 }
@@ -173,7 +173,7 @@ static int try_probe(struct search *s, const struct probe *probe)
 static const char *const subscribe_words[] = { "subscribe", "unsubscribe" };
 enum { SUBSCRIBE_WORDS = 2, SUBSCRIBE_TRIES = 3 };
 
-/* Of a connection that was subscribed what comes next may be a message. */
+/* After a subscription the next reply may be a message. */
 static bool is_reply_to(const struct rlk_reply *reply, const char *word)
 {
     size_t len;
@@ -186,12 +186,12 @@ static bool is_reply_to(const struct rlk_reply *reply, const char *word)
     return kind && strcasecmp(kind, word) == 0;
 }
 
-/* Both need one connection, which is never used again: it may be subscribed still, or
- * have a message under way. ret: which of them were refused. 0, EPROTO: something else
- * came; or why it could not ask. */
+/* Both commands need one connection, which is not used again: it may still be
+ * subscribed, or a message may be on its way. ret_refused: which of them were refused.
+ * Returns 0; EPROTO: another reply came; or why it could not ask. */
 static int subscribe_once(struct search *s, bool ret_refused[SUBSCRIBE_WORDS])
 {
-    static atomic_uint count; /* no two at a time have the same channel */
+    static atomic_uint count; /* gives concurrent calls different channels */
     char channel[sizeof(RLK_MAILBOX_PREFIX "probe:") + RLK_UUID_LEN + 12];
     const char *argv[] = { NULL, channel };
     int64_t until = rlk_inspect_until(s->d->client), sent;
@@ -212,11 +212,11 @@ static int subscribe_once(struct search *s, bool ret_refused[SUBSCRIBE_WORDS])
             break;
         }
         if (!is_reply_to(reply, argv[0]))
-            rc = rlk_error_set(EPROTO, "an answer out of place to %s", argv[0]);
+            rc = rlk_error_set(EPROTO, "unexpected reply to %s", argv[0]);
         ret_refused[i] = judge(reply) == NO_COMMAND;
         rlk_reply_free(reply);
     }
-    rlk_conn_kill(conn, RLK_FAIL_NOT_SENT, "it was subscribed to a channel");
+    rlk_conn_kill(conn, RLK_FAIL_NOT_SENT, "the connection was subscribed to a channel");
     rlk_rpc_put(s->d->client, conn);
     return rc;
 }
@@ -230,7 +230,7 @@ static int try_subscribe(struct search *s)
     for (int tries = 0; tries < SUBSCRIBE_TRIES && (rc == EPROTO || rc == ENOTCONN);
          tries++) {
         if (rc == ENOTCONN && rlk_clock_boot() >= until)
-            break; /* no broken connection, but no answer */
+            break; /* the connection works, but no reply came */
         rc = subscribe_once(s, refused);
     }
     for (int i = 0; rc == 0 && i < SUBSCRIBE_WORDS; i++)
@@ -239,7 +239,7 @@ static int try_subscribe(struct search *s)
     return rc;
 }
 
-/* A user who may use a lock's key needs those beside it, too. */
+/* A user who may use a lock's key needs the keys beside it, too. */
 static int try_companions(struct search *s)
 {
     enum verdict verdict;
@@ -287,14 +287,14 @@ static int tell(struct search *s)
     if (rc == 0 && s->own_keys)
         rc = rlk_diagnose_tell(
             s->d, LOG_NOTICE, "acl",
-            "The user \"%s\" may use locks of some names only; whether the keys beside "
-            "them are allowed, too, only a lock tells (doc/ACL.md).",
+            "The user \"%s\" may use locks of some names only; only the use of a lock "
+            "shows whether the keys beside them are allowed (doc/ACL.md).",
             shown);
     return rc;
 }
 
-/* Of a command that a server of that version does not have, and scripts do without, no
- * user lacks the right. */
+/* A missing right does not matter for a command that a server of that version does not
+ * have; scripts do without it. */
 static bool is_too_new(const struct probe *probe, long version)
 {
     return version != 0 && version < 60200 && strcmp(probe->word, "zmscore") == 0;
@@ -317,9 +317,9 @@ int rlk_diagnose_acl(struct rlk_diagnosis *d)
     return rc == 0 ? tell(&s) : rc;
 }
 
-/* ---- who else can come */
+/* ---- who else can act as this user */
 
-/* By what the URL says: of a name nobody but the resolver knows where it is. */
+/* Judged by the URL: only the resolver knows where a name leads. */
 static bool is_this_host(const char *host)
 {
     return strcasecmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 ||
@@ -328,7 +328,7 @@ static bool is_this_host(const char *host)
 
 enum rights { UNKNOWN, SOME, ALL };
 
-/* Whether the user may do everything, as far as the server shows him himself. */
+/* Whether the user may do everything, as far as the server shows it to this user. */
 static int look_for_all(struct rlk_diagnosis *d, const char *user,
                         enum rights *ret_rights)
 {
@@ -373,28 +373,30 @@ int rlk_diagnose_access(struct rlk_diagnosis *d)
     if (target->host && !target->password)
         return rlk_diagnose_tell(
             d, near ? LOG_NOTICE : LOG_WARNING, "access",
-            "The server asks for no password: whoever reaches its port may take, end and "
-            "forge every lock. Give locks a user of their own, with a password "
+            "The server asks for no password: everybody who reaches its port can take, "
+            "end and forge every lock. Give locks a user of their own, with a password "
             "(doc/ACL.md).");
     if (!near)
         return rlk_diagnose_tell(
             d, LOG_WARNING, "access",
-            "The password of \"%s\" and all that locks say go to another host in clear: "
-            "who reads them there may come as this user. Keep to a network that is "
-            "trusted, or to a tunnel.",
+            "The password of \"%s\" and all lock traffic go to another host in clear "
+            "text: everybody who reads them on the way can act as this user. Use a "
+            "trusted network or a tunnel.",
             shown);
     if (rights == ALL)
         return rlk_diagnose_tell(
             d, LOG_NOTICE, "access",
-            "The user \"%s\" may do everything at this server, of which locks need "
-            "little: %s, or a fault of a program, may do it, too. "
-            "Give locks a user of their own (doc/ACL.md).",
-            shown, target->password ? "who reads the password" : "who opens the socket");
+            "The user \"%s\" may do everything at this server, and locks need little of "
+            "it: %s can do it, too, and so can a faulty program. Give locks a user of "
+            "their own (doc/ACL.md).",
+            shown,
+            target->password ? "everybody who reads the password"
+                             : "everybody who opens the socket");
     return rlk_diagnose_tell(
         d, LOG_INFO, "access",
         rights == SOME
             ? "The user \"%s\" may not do everything, and comes from this host."
-            : "The user \"%s\" comes from this host; what else he may do the "
-              "server does not tell.",
+            : "The user \"%s\" comes from this host; the server does not show this "
+              "user's rights.",
         shown);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What stands there instead of a Redis or Valkey: a proxy that passes a part of the
- * commands on, or a server made for tests, whose leases may never end. Found out by what
- * it does, not by its name, which it tells where it likes to. Thread: any.
+ * Whether the server is something else than Redis or Valkey: a proxy that passes on only
+ * some commands, or a server made for tests, whose leases may never end. Judged by what
+ * it does, not by the name that it reports. Thread: any. Blocks: network.
  */
 #include "admin/diagnose.h"
 
@@ -14,16 +14,16 @@
 #include <time.h>
 
 enum {
-    SOON_PART = 2, /* of the command timeout: what was refused sooner was not silence */
-    LEASE_MS = 50, /* of a key that is set to see it end */
-    LEASE_LATE_MS = 1000, /* so late it has not */
+    SOON_PART = 2,        /* of the command timeout: an earlier refusal was not silence */
+    LEASE_MS = 50,        /* of the key that should end */
+    LEASE_LATE_MS = 1000, /* after this time it has not ended */
     LEASE_STEP_NS = 5000000,
-    GONE = -2 /* of PTTL */
+    GONE = -2 /* from PTTL */
 };
 
 /* ---- a proxy */
 
-/* Whether a connection that begins with PING alone gets its answer. Leaves the thread's
+/* Whether a connection that begins with PING alone gets a reply. Leaves the thread's
  * message as it is. */
 static bool answers_ping(struct rlk_diagnosis *d)
 {
@@ -63,15 +63,15 @@ int rlk_diagnose_reach(struct rlk_diagnosis *d)
 
     if (rc != ENOTCONN || rlk_clock_boot() > soon || !answers_ping(d))
         return rc;
-    rc = ask_time(d); /* it may have been away for that moment */
+    rc = ask_time(d); /* the server may have been away for a moment */
     if (rc != ENOTCONN)
         return rc;
-    return rlk_error_set(EPROTO,
-                         "%s answers PING and closes the connection upon CLIENT SETNAME "
-                         "or TIME, as a proxy does that passes some commands on and not "
-                         "others (twemproxy, which is nutcracker): locks need the server "
-                         "itself, use its address",
-                         d->client->config.target.label);
+    return rlk_error_set(
+        EPROTO,
+        "%s answers PING and closes the connection upon CLIENT SETNAME or TIME, as a "
+        "proxy does that passes some commands on and not others (twemproxy, which is "
+        "nutcracker): locks need the server itself; use its address",
+        d->client->config.target.label);
 }
 
 /* ---- its name */
@@ -99,8 +99,7 @@ int rlk_diagnose_hello(struct rlk_diagnosis *d)
 
 /* ---- its leases */
 
-/* A reply that is an integer, or a status, which is 0 then. False: it is something else.
- */
+/* A reply that is an integer, or a status, which counts as 0. False: another reply. */
 static int ask_number(struct rlk_diagnosis *d, const char *const *argv, bool *ret_is,
                       int64_t *ret_number)
 {
@@ -116,9 +115,8 @@ static int ask_number(struct rlk_diagnosis *d, const char *const *argv, bool *re
     return 0;
 }
 
-/* Looks until the key is gone; *ret_left: its PTTL at the end, GONE if it is. By the
- * server's clock alone: however slow the way is, an answer tells of the server's moment.
- */
+/* Looks until the key is gone; *ret_left: its last PTTL, GONE if it is gone. Uses the
+ * server's clock alone, so the delay of replies does not matter. */
 static int see_it_end(struct rlk_diagnosis *d, const char *key, bool *ret_told,
                       int64_t *ret_left)
 {
@@ -137,7 +135,7 @@ static int see_it_end(struct rlk_diagnosis *d, const char *key, bool *ret_told,
 
 int rlk_diagnose_leases(struct rlk_diagnosis *d)
 {
-    static atomic_uint count; /* no two at a time have the same key */
+    static atomic_uint count; /* gives concurrent calls different keys */
     char key[RLK_KEY_SIZE], ms[16];
     const char *const set[] = { "SET", key, "", "PX", ms, NULL }, *const del[] = { "DEL",
                                                                                    key,
@@ -158,10 +156,9 @@ int rlk_diagnose_leases(struct rlk_diagnosis *d)
     if (rc != 0)
         return rc;
     if (!told)
-        return rlk_diagnose_tell(
-            d, LOG_NOTICE, "leases",
-            "Whether leases end was not tried: the server refuses SET "
-            "or PTTL of a key that is no lock's, rlock:{...}:probe.");
+        return rlk_diagnose_tell(d, LOG_NOTICE, "leases",
+                                 "Whether leases end was not checked: the server refuses "
+                                 "SET or PTTL of the probe's key, rlock:{...}:probe.");
     if (left == GONE)
         return rlk_diagnose_tell(d, LOG_INFO, "leases",
                                  "Leases end by themselves: a key that was to live for "
@@ -170,8 +167,8 @@ int rlk_diagnose_leases(struct rlk_diagnosis *d)
     return rlk_diagnose_tell(
         d, LOG_ERR, "leases",
         "This is a test server: leases never end. A key that was to live for %d ms was "
-        "still there after %d ms, so nobody gets what a dead holder had. miniredis, for "
-        "one, lets time pass only when it is told to (FastForward). Try programs with "
-        "it, but not what becomes of them when they die.",
+        "still there after %d ms, so a dead holder's lock never becomes free. miniredis, "
+        "for one, lets time pass only on request (FastForward). Test programs with it, "
+        "but not their crashes.",
         LEASE_MS, LEASE_LATE_MS);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a server says of itself in INFO and CONFIG GET, and what that means for locks.
- * INFO is asked first: it is refused less often, and shows no secrets. HELLO is where
- * INFO tells no version. Thread: any. */
+/* What a server reports about itself in INFO and CONFIG GET, and what that means for
+ * locks. INFO comes first: it is refused less often and shows no secrets. HELLO is
+ * used if INFO has no version. Thread: any. Blocks: network. */
 #include "admin/diagnose.h"
 
 #include <stdio.h>
@@ -10,13 +10,14 @@
 
 #define FIT_MAJOR 6 /* ACLs, and SCAN with TYPE */
 
-/* min-replicas-to-write is for scripts, too: seen of 6.2.14 and later; not of 6.0.0 to
- * 6.2.5, where SET is refused and EVAL is not. */
+/* min-replicas-to-write applies to scripts, too: seen with 6.2.14 and later; not with
+ * 6.0.0 to 6.2.5, which refuse SET but not EVAL. */
 #define BOUND_SCRIPTS 60214
 
 enum { FULL_PERCENT = 90, BUFFER_MIN = 1 << 20 };
 
-/* What is asked of CONFIG GET, and nothing else: it would show passwords, too. */
+/* The settings for CONFIG GET. It requests no others, because it would also show
+ * passwords. */
 static const char *const config_names[] = {
     "appendonly",
     "appendfsync",
@@ -34,9 +35,9 @@ static const char *const config_names[] = {
 _Static_assert(sizeof(config_names) / sizeof(config_names[0]) == RLK_CONFIG_COUNT,
                "one place for each");
 
-#define UNSEEN " could not be looked at: the server refuses INFO and CONFIG GET."
+#define UNSEEN " is unknown: the server refuses INFO and CONFIG GET."
 
-/* ---- asking */
+/* ---- requests */
 
 void rlk_diagnose_copy(char ret_value[RLK_FACT_SIZE], const char *from)
 {
@@ -70,7 +71,7 @@ static int ask_config(struct rlk_diagnosis *d)
     return rc;
 }
 
-/* ---- looking it up */
+/* ---- values */
 
 static bool in_info(const struct rlk_diagnosis *d, const char *name,
                     char ret_value[RLK_FACT_SIZE])
@@ -99,8 +100,7 @@ static bool in_config(const struct rlk_diagnosis *d, const char *name,
     return false;
 }
 
-/* A value by its name in INFO or, where that does not tell, in CONFIG; either may be
- * NULL. */
+/* A value by its name in INFO, or in CONFIG if INFO lacks it; either name may be NULL. */
 static bool fact(const struct rlk_diagnosis *d, const char *info, const char *config,
                  char ret_value[RLK_FACT_SIZE])
 {
@@ -108,7 +108,7 @@ static bool fact(const struct rlk_diagnosis *d, const char *info, const char *co
            (config && in_config(d, config, ret_value));
 }
 
-/* Likewise a number, "yes" and "no" being 1 and 0. -1: not told. */
+/* As fact(), for a number; "yes" and "no" are 1 and 0. -1: unknown. */
 static long long number(const struct rlk_diagnosis *d, const char *info,
                         const char *config)
 {
@@ -130,7 +130,8 @@ static bool is_value(const struct rlk_diagnosis *d, const char *info, const char
     return in_info(d, info, value) && strcmp(value, is) == 0;
 }
 
-/* By INFO or else by HELLO; its name, or NULL: neither tells that it is one of these. */
+/* From INFO, else from HELLO. Returns the server's name, or NULL: neither says that it
+ * is Redis or Valkey. */
 static const char *find_version(const struct rlk_diagnosis *d,
                                 char ret_version[RLK_FACT_SIZE])
 {
@@ -203,14 +204,14 @@ static int tell_version(struct rlk_diagnosis *d)
     if (!name && d->hello_name[0])
         return rlk_diagnose_tell(
             d, LOG_WARNING, "version",
-            "The server calls itself %s %s, and is neither Redis nor Valkey, for which "
-            "locks are made and with which they are tried. miniredis and fakeredis are "
-            "for the tests of programs.",
+            "The server calls itself %s %s, and is neither Redis nor Valkey. Locks are "
+            "made for these two and tested with them; miniredis and fakeredis are for "
+            "the tests of programs.",
             d->hello_name, d->hello_version);
     if (!name)
-        return rlk_diagnose_tell(d, LOG_NOTICE, "version",
-                                 "The version could not be looked at: the server tells "
-                                 "it neither by INFO nor by HELLO.");
+        return rlk_diagnose_tell(
+            d, LOG_NOTICE, "version",
+            "The version is unknown: the server shows it neither by INFO nor by HELLO.");
     if (strtol(value, NULL, 10) < FIT_MAJOR)
         return rlk_diagnose_tell(d, LOG_ERR, "version",
                                  "%s %s is too old: locks are made for Redis %d.0 and "
@@ -228,11 +229,11 @@ static int tell_cluster(struct rlk_diagnosis *d)
                                  "Whether it is a cluster's node" UNSEEN);
     if (on == 0)
         return rlk_diagnose_tell(d, LOG_INFO, "cluster",
-                                 "The server is no cluster's node.");
-    return rlk_diagnose_tell(
-        d, LOG_ERR, "cluster",
-        "The server is a node of a cluster, which is not supported: locks whose slot "
-        "another node has fail with EPROTO. Use a server that is in no cluster.");
+                                 "The server is not a node of a cluster.");
+    return rlk_diagnose_tell(d, LOG_ERR, "cluster",
+                             "The server is a node of a cluster, which is not supported: "
+                             "locks whose slot belongs to another node fail with EPROTO. "
+                             "Use a server that is not in a cluster.");
 }
 
 /* ---- what survives */
@@ -242,16 +243,15 @@ static int tell_aof(struct rlk_diagnosis *d)
     char fsync[RLK_FACT_SIZE];
 
     if (is_value(d, "aof_last_write_status", "err"))
-        return rlk_diagnose_tell(d, LOG_ERR, "persistence",
-                                 "The last write to the append-only file failed, and "
-                                 "the server refuses to write (MISCONF): no lock can be "
-                                 "taken. Look after its disk.");
+        return rlk_diagnose_tell(
+            d, LOG_ERR, "persistence",
+            "The last write to the append-only file failed, and the server refuses to "
+            "write (MISCONF): no lock can be taken. Check its disk.");
     if (!in_config(d, "appendfsync", fsync))
         return rlk_diagnose_tell(
             d, LOG_NOTICE, "persistence",
             "Locks are written to an append-only file and survive a restart; how soon "
-            "they are on disk could not be looked at (appendfsync; CONFIG GET is "
-            "refused).");
+            "they are on disk is unknown (appendfsync; CONFIG GET is refused).");
     if (strcmp(fsync, "always") == 0)
         return rlk_diagnose_tell(d, LOG_INFO, "persistence",
                                  "Each lock is on disk before it is confirmed "
@@ -261,14 +261,15 @@ static int tell_aof(struct rlk_diagnosis *d)
         return rlk_diagnose_tell(
             d, LOG_NOTICE, "persistence",
             "Locks are on disk within a second or two (appendfsync everysec): a restart "
-            "of the server forgets none, a crash of its machine those of the last "
-            "moment, which two may then hold. appendfsync always would keep them, at "
-            "a cost for each step.");
+            "of the server forgets none, a crash of its machine forgets those of the "
+            "last moment, and two may then hold one lock. appendfsync always would keep "
+            "them, at a cost for each step.");
     return rlk_diagnose_tell(
         d, LOG_WARNING, "persistence",
-        "Locks are in an append-only file that the system writes when it likes "
+        "Locks are in an append-only file that the system writes at times of its choice "
         "(appendfsync %s): a crash of the server's machine may forget those of the last "
-        "half minute, which two may then hold. Set appendfsync to everysec or always.",
+        "half minute, and two may then hold one lock. Set appendfsync to everysec or "
+        "always.",
         fsync);
 }
 
@@ -280,17 +281,16 @@ static int tell_snapshots(struct rlk_diagnosis *d)
     if (known && save[0] == '\0')
         return rlk_diagnose_tell(
             d, LOG_WARNING, "persistence",
-            "The server saves nothing: a restart forgets all locks, and others get "
-            "what is still held, until its holder's next renewal tells it. Set "
-            "appendonly to yes, or have what a lock guards check fencing tokens.");
+            "The server saves nothing: a restart forgets all locks, and others can take "
+            "a lock that is still held, until its holder's next renewal finds out. Set "
+            "appendonly to yes, or let the protected resource check fencing tokens.");
     return rlk_diagnose_tell(
         d, LOG_WARNING, "persistence",
-        "The server has no append-only file%s: a crash forgets the locks that were "
-        "taken since the last snapshot, and others get them while they are still held. "
-        "Set appendonly to yes, or have what a lock guards check fencing tokens.",
+        "The server has no append-only file%s: a crash forgets the locks that were taken "
+        "since the last snapshot, and others can take them while they are still held. "
+        "Set appendonly to yes, or let the protected resource check fencing tokens.",
         known ? ", only snapshots"
-              : "; whether it makes snapshots could not be looked at (CONFIG GET is "
-                "refused)");
+              : "; whether it makes snapshots is unknown (CONFIG GET is refused)");
 }
 
 static int tell_persistence(struct rlk_diagnosis *d)
@@ -303,7 +303,7 @@ static int tell_persistence(struct rlk_diagnosis *d)
             d, number(d, NULL, "stop-writes-on-bgsave-error") == 0 ? LOG_NOTICE : LOG_ERR,
             "persistence",
             "The last snapshot failed: with stop-writes-on-bgsave-error the server "
-            "refuses to write (MISCONF), and no lock can be taken. Look after its disk.");
+            "refuses to write (MISCONF), and no lock can be taken. Check its disk.");
     if (rc != 0)
         return rc;
     if (aof < 0)
@@ -312,7 +312,7 @@ static int tell_persistence(struct rlk_diagnosis *d)
     return aof > 0 ? tell_aof(d) : tell_snapshots(d);
 }
 
-/* A server that is a master. */
+/* For a server that is a master. */
 static int tell_followers(struct rlk_diagnosis *d)
 {
     long long count = number(d, "connected_slaves", NULL);
@@ -324,7 +324,7 @@ static int tell_followers(struct rlk_diagnosis *d)
         count = 0;
     if (good < 0)
         good = count;
-    if (lag == 0) /* then the bound is off */
+    if (lag == 0) /* then the limit is off */
         min = 0;
     long version = rlk_diagnose_version(d);
     if (min > 0 && version != 0 && version < BOUND_SCRIPTS)
@@ -332,34 +332,34 @@ static int tell_followers(struct rlk_diagnosis *d)
             d, LOG_WARNING, "replicas",
             "min-replicas-to-write is %lld, but a Redis this old does not apply it to "
             "scripts, of which every step of a lock is one: a master that is cut off "
-            "from its replicas (%lld now) goes on giving locks, and after a failover two "
-            "hold one. Use Redis 6.2.14 or later, or have what a lock guards check "
-            "fencing tokens.",
+            "from its replicas (%lld now) continues to grant locks, and after a failover "
+            "two hold one. Use Redis 6.2.14 or later, or let the protected resource "
+            "check fencing tokens.",
             min, good);
     if (min > good)
         return rlk_diagnose_tell(
             d, LOG_ERR, "replicas",
-            "Replicas at hand: %lld, and min-replicas-to-write is %lld: the server "
+            "Connected replicas: %lld, and min-replicas-to-write is %lld: the server "
             "refuses to write (NOREPLICAS), and no lock can be taken. Bring the replicas "
             "back, or lower it.",
             good, min);
     if (count == 0)
         return rlk_diagnose_tell(d, LOG_INFO, "replicas",
                                  "The server is a master without replicas: no failover "
-                                 "can lose a lock, and nothing takes its place.");
+                                 "can lose a lock, and no server can take its place.");
     if (min > 0)
         return rlk_diagnose_tell(
             d, LOG_NOTICE, "replicas",
             "Replicas (%lld) follow this master, which takes writes while enough of them "
             "(%lld) are no more than %lld s behind: a failover may lose the locks of "
-            "this time, since nobody waits for replicas. Have what a lock guards check "
-            "fencing tokens.",
+            "this time, because no request waits for replicas. Let the protected "
+            "resource check fencing tokens.",
             count, min, lag);
     return rlk_diagnose_tell(
         d, LOG_WARNING, "replicas",
-        "Replicas (%lld) follow this master without being waited for: a failover may "
-        "lose locks that were confirmed, and two hold one. %s, and have what a lock "
-        "guards check fencing tokens.",
+        "Replicas (%lld) follow this master, and no request waits for them: a failover "
+        "may lose locks that were confirmed, and two hold one. %s, and let the protected "
+        "resource check fencing tokens.",
         count,
         min == 0 ? "Set min-replicas-to-write to 1 or more"
                  : "See that min-replicas-to-write is set (CONFIG GET is refused)");
@@ -371,14 +371,13 @@ static int tell_replicas(struct rlk_diagnosis *d)
 
     if (!in_info(d, "role", role))
         return rlk_diagnose_tell(d, LOG_NOTICE, "replicas",
-                                 "Whether it is a master, and has replicas, could not be "
-                                 "looked at: the server does not tell it by INFO.");
+                                 "Whether it is a master and has replicas is unknown: "
+                                 "the server does not show it by INFO.");
     if (strcmp(role, "master") == 0)
         return tell_followers(d);
     return rlk_diagnose_tell(
         d, LOG_ERR, "replicas",
-        "The server is a replica%s: no lock can be taken here, nor would one last. Use "
-        "its master's address.",
+        "The server is a replica%s: no lock can be taken here. Use its master's address.",
         is_value(d, "master_link_status", "down") ? ", and cut off from its master" : "");
 }
 
@@ -403,8 +402,8 @@ static int tell_eviction(struct rlk_diagnosis *d)
             policy);
     return rlk_diagnose_tell(
         d, LOG_ERR, "eviction",
-        "maxmemory-policy is %s: when memory is full, the server throws out keys%s, "
-        "also locks that are held, and others get them. Set noeviction, or use a server "
+        "maxmemory-policy is %s: when memory is full, the server evicts keys%s, also "
+        "locks that are held, and others can take them. Set noeviction, or use a server "
         "for locks alone.",
         policy, strncmp(policy, "volatile", 8) == 0 ? " with a TTL, as leases have" : "");
 }
@@ -420,8 +419,8 @@ static int tell_memory(struct rlk_diagnosis *d)
                                  "How full the memory is" UNSEEN);
     if (max == 0)
         return rlk_diagnose_tell(d, LOG_INFO, "memory",
-                                 "Memory has no bound (maxmemory 0) but the machine's: "
-                                 "the server refuses no lock for want of it.");
+                                 "Memory has no limit but the machine's (maxmemory 0): "
+                                 "the server refuses no lock for lack of it.");
     double percent = 100.0 * (double)used / (double)max;
     if (percent < FULL_PERCENT)
         return rlk_diagnose_tell(d, LOG_INFO, "memory", "%.0f %% of maxmemory are used.",
@@ -434,7 +433,7 @@ static int tell_memory(struct rlk_diagnosis *d)
                                  percent);
     return rlk_diagnose_tell(
         d, used >= max ? LOG_ERR : LOG_WARNING, "memory",
-        "%.0f %% of maxmemory are used: %s what is held is still renewed and given back. "
+        "%.0f %% of maxmemory are used: %s held locks are still renewed and released. "
         "Make room, or raise maxmemory.",
         percent,
         used >= max ? "the server refuses new locks (OOM);"
@@ -453,26 +452,25 @@ static int tell_connections(struct rlk_diagnosis *d)
 
     if (now < 0 || max <= 0)
         rc = rlk_diagnose_tell(d, LOG_NOTICE, "connections",
-                               "How many connections are left could not be looked at: "
-                               "the server does not tell it by INFO or CONFIG GET.");
+                               "How many connections are left is unknown: the server "
+                               "does not show it by INFO or CONFIG GET.");
     else
-        rc = rlk_diagnose_tell(
-            d, full ? LOG_WARNING : LOG_INFO, "connections",
-            "%lld of %lld connections are taken%s", now, max,
-            full ? ": when none is left, holders cannot connect anew and lose their "
-                   "leases. Raise maxclients."
-                 : ".");
+        rc = rlk_diagnose_tell(d, full ? LOG_WARNING : LOG_INFO, "connections",
+                               "%lld of %lld connections are taken%s", now, max,
+                               full ? ": when none is left, holders cannot reconnect and "
+                                      "lose their leases. Raise maxclients."
+                                    : ".");
     if (rc == 0 && idle > 0)
         rc = rlk_diagnose_tell(
             d, LOG_NOTICE, "connections",
-            "The server closes connections that are idle for %lld s (timeout): locks "
-            "connect anew, which costs a moment now and then. 0 would spare it.",
+            "The server closes connections that are idle for %lld s (timeout): clients "
+            "reconnect, which takes a moment each time. 0 avoids it.",
             idle);
     return rc;
 }
 
-/* Of subscribers: "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60".
- */
+/* For subscribers: "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608
+ * 60". */
 static int tell_buffers(struct rlk_diagnosis *d)
 {
     static const char class[] = "pubsub ";
@@ -484,9 +482,8 @@ static int tell_buffers(struct rlk_diagnosis *d)
     if (!at)
         return rlk_diagnose_tell(
             d, LOG_NOTICE, "buffers",
-            "How much may wait for a mailbox could not be looked "
-            "at: the server does not tell client-output-buffer-limit "
-            "by CONFIG GET.");
+            "How much may be queued for a mailbox is unknown: the server does not show "
+            "client-output-buffer-limit by CONFIG GET.");
     long long hard = strtoll(at + strlen(class), &end, 10), soft = strtoll(end, NULL, 10);
     long long least = soft > 0 && (hard <= 0 || soft < hard) ? soft : hard;
     if (least <= 0 || least >= BUFFER_MIN)
@@ -497,8 +494,8 @@ static int tell_buffers(struct rlk_diagnosis *d)
     return rlk_diagnose_tell(
         d, LOG_WARNING, "buffers",
         "client-output-buffer-limit pubsub is %lld %lld bytes: a burst of messages makes "
-        "the server cut mailboxes off, and who waits finds his grant by polling. Give "
-        "them a MiB or more.",
+        "the server disconnect mailboxes, and waiters find their grants by polling. Set "
+        "a MiB or more.",
         hard, soft);
 }
 

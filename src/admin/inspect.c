@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looking at a lock from outside. Thread: any. Blocks: network, up to the command timeout
- * for each request. */
+/* rlock_inspect: shows a lock from outside. Thread: any. Blocks: network, up to the
+ * command timeout for each request. */
 #include "admin/inspect.h"
 
 #include "admin/client_list.h"
@@ -13,12 +13,12 @@
 #include <string.h>
 
 enum {
-    PAGE = 500,           /* waiters told by one request */
-    PARTIES_MAX = 1 << 18 /* more are nobody's: a server that never comes to an end */
+    PAGE = 500,           /* waiters in one reply */
+    PARTIES_MAX = 1 << 18 /* a limit against a server whose replies never end */
 };
 
 #define NUMBER_MAX (INT64_C(1) << 60)
-#define NEVER INT64_C(-1) /* PTTL of a key that does not expire; told as it is */
+#define NEVER INT64_C(-1) /* PTTL of a key that does not expire; reported as it is */
 
 /* ---- building an rlock_info_t */
 
@@ -29,7 +29,7 @@ struct parties {
 };
 
 struct box {
-    rlock_info_t info; /* first: rlock_info_free gets its address */
+    rlock_info_t info; /* first, because rlock_info_free gets its address */
     struct parties holders, waiters;
 };
 
@@ -53,7 +53,7 @@ static void free_box(struct box *box)
     free(box);
 }
 
-/* Years in ms may be more than a long of 32 bits holds. */
+/* A time of years in ms may exceed a long of 32 bits. */
 static long as_long(int64_t ms)
 {
     return ms > LONG_MAX ? LONG_MAX : (long)ms;
@@ -64,7 +64,8 @@ static int add_party(struct parties *p, const struct rlk_client_list *peers,
                      int64_t since_ms, int64_t left_ms)
 {
     if (p->count == PARTIES_MAX)
-        return rlk_error_set(EPROTO, "more parties than a lock can have");
+        return rlk_error_set(EPROTO, "unexpected reply from lock script lock_inspect: "
+                                     "more parties than a lock can have");
     if (p->count == p->size) {
         size_t size = p->size ? 2 * p->size : 8;
         rlock_party_t *bigger = realloc(p->list, size * sizeof(*bigger));
@@ -89,18 +90,18 @@ static int add_party(struct parties *p, const struct rlk_client_list *peers,
     party->since_ms = as_long(since_ms);
     party->lease_left_ms = as_long(left_ms > 0 || left_ms == NEVER ? left_ms : 0);
     p->tickets[p->count] = 0;
-    p->count++; /* free_parties takes what is there */
+    p->count++; /* free_parties frees what was allocated */
     return party->owner && party->client ? 0 : ENOMEM;
 }
 
-/* What a server says may be anything: cut to what can be added and subtracted. */
+/* Limits a value from the server, so that sums and differences do not overflow. */
 static int64_t bounded(int64_t value)
 {
     return value > NUMBER_MAX ? NUMBER_MAX : value < -NUMBER_MAX ? -NUMBER_MAX : value;
 }
 
-/* What stands in keys may be anything: no difference of it overflows or is negative. ms
- * since an instant, both in us; -1: it is none. */
+/* The ms since an instant, both in us; -1: not an instant. Any value may stand in the
+ * keys: no difference overflows or is negative. */
 static int64_t ms_since(int64_t now_us, int64_t then_us)
 {
     if (then_us <= 0)
@@ -123,7 +124,7 @@ static bool is(const char *text, size_t len, const char *word)
     return len == strlen(word) && memcmp(text, word, len) == 0;
 }
 
-/* The fields of N that are no holder. */
+/* The fields of N that are not holders. */
 struct head {
     bool mode_seen;
     rlock_type_t type;
@@ -160,7 +161,7 @@ static void read_head(const struct rlk_reply *fields, struct head *head)
     }
 }
 
-/* Whether a field of N stands for a holder: an id with an integer count. */
+/* Whether a field of N is a holder: an id with an integer count. */
 static bool is_holder(const char *field, size_t len, const char *value, size_t value_len)
 {
     return memchr(field, ':', len) && value_len > 0 &&
@@ -193,13 +194,14 @@ static int read_holders(struct box *box, const struct rlk_reply *reply,
             rc = add_party(&box->holders, peers, id, len, RLOCK_MODE_READ, since_ms,
                            ms_until(now_us, to_int(end)));
     }
-    /* the readers' ends were lost: held until N ends, nobody knows for whom (W6) */
+    /* The readers' ends were lost: the lock is held until N ends, and its holders are
+     * unknown (W6). */
     if (rc == 0 && head.type == RLOCK_TYPE_RWLOCK && head.mode == RLOCK_MODE_READ &&
         rlk_reply_count(readers) == 0)
         rc = add_party(&box->holders, peers, "", 0, RLOCK_MODE_READ, since_ms, pttl);
     if (rc == 0 && rlk_reply_count(fields) > 0 && box->holders.count == 0 &&
         !head.mode_seen)
-        return rlk_error_set(EPROTO, "the key holds a hash that is no lock");
+        return rlk_error_set(EPROTO, "the key holds a hash that is not a lock");
     if (box->holders.count > 0) {
         box->info.type = head.type;
         box->info.token = head.token;
@@ -207,8 +209,8 @@ static int read_holders(struct box *box, const struct rlk_reply *reply,
     return rc;
 }
 
-/* One page of waiters: exclusive ones (which 4) and readers (5), with their "alive
- * until". */
+/* One page of waiters: writers and exclusive waiters (which 4) or readers (5), with
+ * their "alive until". */
 static int read_waiters(struct box *box, const struct rlk_reply *reply,
                         const struct rlk_client_list *peers, int64_t cursors[2],
                         bool *ret_more)
@@ -230,7 +232,7 @@ static int read_waiters(struct box *box, const struct rlk_reply *reply,
             if (!id || !ticket || !until)
                 return EPROTO;
             cursors[which - 4] = to_int(ticket);
-            if (id[0] == '~') /* the bar of a reading, no waiter */
+            if (id[0] == '~') /* the bar of a reading, not a waiter */
                 continue;
             rc = add_party(&box->waiters, peers, id, len,
                            which == 5 ? RLOCK_MODE_READ : RLOCK_MODE_EXCLUSIVE,
@@ -244,13 +246,15 @@ static int read_waiters(struct box *box, const struct rlk_reply *reply,
         if (rc != 0)
             return rc;
         *ret_more = true;
-        if (cursors[which - 4] <= after) /* the same page would come again and again */
-            return rlk_error_set(EPROTO, "the queue's tickets do not grow");
+        if (cursors[which - 4] <= after) /* the same page would come over and over */
+            return rlk_error_set(EPROTO,
+                                 "unexpected reply from lock script lock_inspect: the "
+                                 "tickets in the queue do not increase");
     }
     return rc;
 }
 
-/* The order of tickets; writers before readers with the same one. */
+/* The order of tickets; with equal tickets writers come before readers. */
 struct place {
     int64_t ticket;
     size_t index;
@@ -267,7 +271,7 @@ static int by_ticket(const void *a, const void *b)
     return x->index < y->index ? -1 : x->index > y->index;
 }
 
-/* Readers and writers each came in order, page by page; puts them together. */
+/* Merges readers and writers, which each came in order, page by page. */
 static int sort_waiters(struct parties *waiters)
 {
     size_t count = waiters->count;
@@ -318,7 +322,7 @@ static bool shape_ok(const struct rlk_reply *reply)
            rlk_reply_integer(rlk_reply_at(reply, 1)) >= -2;
 }
 
-/* *ret_hidden: EACCES, and it is this key, or one beside it, that we may not see. */
+/* *ret_hidden: EACCES, and the ACL hides this key or one beside it. */
 static int ask_page(struct rlock_client *client, const char *name, size_t name_len,
                     const int64_t cursors[2], int64_t until, bool *ret_hidden,
                     struct rlk_reply **ret_reply)
@@ -341,7 +345,7 @@ static int ask_page(struct rlock_client *client, const char *name, size_t name_l
     return rlk_script_unreadable(&req, "form");
 }
 
-/* Holders and the first page of waiters are of one moment, further pages later. */
+/* Holders and the first page of waiters are of one moment, further pages are later. */
 int rlk_inspect(struct rlock_client *client, const char *name,
                 const struct rlk_client_list *peers, int64_t until, bool *ret_hidden,
                 rlock_info_t **ret_info)
@@ -399,7 +403,7 @@ int rlk_inspect_named(struct rlock_client *client, const char *name, bool *ret_h
     int64_t until = rlk_inspect_until(client);
     rlock_info_t *named;
     bool hidden;
-    /* first a look without names: most locks are free */
+    /* First without names, because most locks are free. */
     int rc = rlk_inspect(client, name, NULL, until, ret_hidden, ret_info);
 
     if (rc != 0)
@@ -482,7 +486,7 @@ int rlk_inspect_victim(struct rlock_client *client, const char *name, int64_t un
         rc = *ret_holder && *ret_since ? 0 : ENOMEM;
     } else {
         rc = rlk_reply_count(fields) > 0
-                 ? rlk_error_set(EPROTO, "the key holds no lock of ours")
+                 ? rlk_error_set(EPROTO, "the key holds data that is not a lock")
                  : ENOENT;
     }
     rlk_reply_free(reply);

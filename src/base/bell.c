@@ -11,7 +11,7 @@ int rlk_bell_open(struct rlk_bell *bell)
 {
     int fd = rlk_fd_event();
     if (fd < 0)
-        return rlk_error_of_step(errno, "cannot make an event (eventfd)");
+        return rlk_error_of_step(errno, "cannot create an event (eventfd)");
     atomic_store(&bell->fd, fd);
     return 0;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What wakes a thread of the library that sleeps in poll(): an eventfd. It is opened and
- * closed by that thread, or while that does not run, also anew where the program has
- * closed it; it is rung by any. Async-signal-safe: rlk_bell_ring. */
+/* Wakes a library thread that sleeps in poll(): an eventfd. The sleeping thread opens
+ * and closes its bell, and opens it again after the program closed it; while that
+ * thread does not run, another thread may do so. Any thread may ring.
+ * Async-signal-safe: rlk_bell_ring. Blocks: no. */
 #ifndef RLK_BELL_H
 #define RLK_BELL_H
 
@@ -9,16 +10,16 @@
 #include <stdbool.h>
 
 struct rlk_bell {
-    _Atomic int fd; /* -1: it is closed */
+    _Atomic int fd; /* -1: closed */
 };
 #define RLK_BELL_CLOSED ((struct rlk_bell){ .fd = -1 })
 
-/* 0, or an errno value. */
+/* Returns 0 or an errno value. */
 int rlk_bell_open(struct rlk_bell *bell);
-/* Harmless when it is closed. */
+/* Harmless when the bell is closed. */
 void rlk_bell_close(struct rlk_bell *bell);
 
-/* Its descriptor becomes readable, if it is still there. */
+/* Makes the descriptor readable if it is still the bell's. */
 void rlk_bell_ring(const struct rlk_bell *bell);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Clocks: the only reader of them. Instants are int64_t nanoseconds. Leases and
- * everything that a request is bounded by count on CLOCK_BOOTTIME, which goes on in
- * suspend ("boot"). Waits on condition variables count on CLOCK_MONOTONIC ("mono"). A
- * caller's deadline stays in the clock that the caller named.
+ * The only reader of clocks. Instants are int64_t nanoseconds. Leases and the time limits
+ * of requests use CLOCK_BOOTTIME, which counts time in suspend ("boot"). Waits on
+ * condition variables use CLOCK_MONOTONIC ("mono"). A caller's deadline stays in the
+ * clock that the caller named. No state. Thread: any.
  */
 #ifndef RLK_CLOCK_H
 #define RLK_CLOCK_H

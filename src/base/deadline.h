@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When a wait ends, in the clock that the caller named. */
+/* The deadline of a wait, in the clock that the caller named. No state. Thread: any. */
 #ifndef RLK_DEADLINE_H
 #define RLK_DEADLINE_H
 
@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <time.h>
 
-/* When a wait ends. */
+/* Owned by the call; on its stack. */
 struct rlk_deadline {
     enum { RLK_DEADLINE_NONE, RLK_DEADLINE_MONO, RLK_DEADLINE_REAL } clock;
     int64_t at; /* ns on that clock */
@@ -17,18 +17,19 @@ struct rlk_deadline {
 
 #define RLK_NO_DEADLINE ((struct rlk_deadline){ RLK_DEADLINE_NONE, RLK_NEVER })
 
-/* 0, or EINVAL: abstime is NULL, or clock is neither REALTIME nor MONOTONIC. Bad tv_nsec
- * is accepted here and found by rlk_deadline_valid. Far values saturate. */
+/* Returns 0, or EINVAL when abstime is NULL or the clock is neither CLOCK_REALTIME nor
+ * CLOCK_MONOTONIC. Accepts an invalid tv_nsec, which rlk_deadline_valid finds. Far
+ * values saturate. */
 int rlk_deadline_set(struct rlk_deadline *ret_deadline, clockid_t clock,
                      const struct timespec *abstime);
 
-/* Whether tv_nsec is in range: tested only when a call would have to wait. */
+/* Whether tv_nsec is in range. POSIX wants this tested only when a call has to wait. */
 bool rlk_deadline_valid(const struct timespec *abstime);
-/* EINVAL of one that is not, with a message that says so. */
+/* Returns EINVAL for an invalid tv_nsec and sets the message, else 0. */
 int rlk_deadline_bad(const struct timespec *abstime);
 
-/* ns left now, negative when past, RLK_NEVER without deadline. Reads the clock anew,
- * so that steps of CLOCK_REALTIME count. */
+/* The ns left now: negative after the deadline, RLK_NEVER without one. Reads the clock
+ * each time, so that steps of CLOCK_REALTIME count. */
 int64_t rlk_deadline_left(const struct rlk_deadline *deadline);
 
 #endif

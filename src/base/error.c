@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Error texts, and one message per thread. Its bytes are not thread-local: programs that
- * load the library with dlopen have little room for such data. Thread: any. */
+/* Error texts, and one message for each thread. The bytes of a message are not
+ * thread-local: programs that load the library with dlopen have little room for such
+ * data. Thread: any. */
 #include "base/error.h"
 
 #include "base/sync.h"
@@ -23,8 +24,8 @@ static rlk_once_t once = RLK_ONCE_INIT;
 static rlk_tsd_t slot;
 static int slot_rc = -1;
 
-/* Another destructor of the thread may still call the library, which then makes another
- * one. */
+/* Another destructor of the thread may still call the library, which then allocates
+ * another buffer. */
 static void thread_ends(void *value)
 {
     if (rlk_error.message == rlk_error.buffer)
@@ -93,8 +94,8 @@ bool rlk_error_argument_in(const char *what, int64_t value, int64_t least, int64
 {
     if (value >= least && value <= most)
         return true;
-    rlk_error_set(EINVAL, "%s is %lld: it has to be from %lld to %lld", what,
-                  (long long)value, (long long)least, (long long)most);
+    rlk_error_set(EINVAL, "%s is %lld: must be from %lld to %lld", what, (long long)value,
+                  (long long)least, (long long)most);
     return false;
 }
 

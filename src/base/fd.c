@@ -19,27 +19,29 @@
 
 enum {
     TABLE_FIRST = 64,
-    TRIES_MAX = 4, /* to make one that other threads close, and to see marks kept */
-    NUMBER_MIN = 3 /* a program takes those below for itself, at any time, by dup2() */
+    TRIES_MAX = 4, /* tries to open a descriptor that other threads close, and to see a
+                      mark retained by the kernel */
+    NUMBER_MIN = 3 /* programs redirect lower numbers at any time, by dup2() */
 };
 
-/* F_SETSIG of the library's descriptors: signals that are never sent, as nobody sets
- * O_ASYNC. The kernel keeps them with the open file, so they tell it from another one
- * that has its number now, also where both have the same inode, as all of eventfd,
- * timerfd, epoll and inotify have. */
+/* The values of F_SETSIG that mark the library's descriptors. No such signal is ever
+ * sent, because O_ASYNC is not set. The kernel stores the value with the open file. So
+ * it distinguishes the library's file from another file that has its number now, also
+ * where both have one inode, as all files of eventfd, timerfd, epoll and inotify have. */
 enum {
     MARK = SIGCONT,
-    MARK_OF_EVENT = SIGCHLD /* what is written to a number that was an event's is written
-                               to no other kind of ours */
+    MARK_OF_EVENT = SIGCHLD /* what is written to a number that was an event's reaches no
+                               other kind of library descriptor */
 };
 static atomic_bool unmarked; /* the kernel has no such marks, or a sandbox refuses them:
                                 numbers are trusted */
 
-/* What a table's place says beside a socket's inode number. */
+/* Entries of the table that are not a socket's inode number. */
 enum { NOT_OURS = 0, NO_SOCKET = 1 };
 
-static struct rlk_mutex mu = RLK_MUTEX_INIT; /* protects all below; nests in nothing */
-static uint64_t *table;                      /* by descriptor */
+static struct rlk_mutex mu =
+    RLK_MUTEX_INIT;     /* protects all data below; nests in nothing */
+static uint64_t *table; /* indexed by descriptor */
 static size_t table_size;
 
 /* Locks: holds mu. */
@@ -72,9 +74,9 @@ static bool is_free_number(int fd)
     return fd >= NUMBER_MIN && ((size_t)fd >= table_size || table[fd] == NOT_OURS);
 }
 
-/* Locks: holds mu. At a number that is no other one's of ours, either: one that the
- * program has closed still belongs to who made it, who is yet to notice. Returns -1 with
- * errno, and closes it then. */
+/* Moves the descriptor to a number that is no library descriptor's, not even one's
+ * that the program closed: such a number belongs to its module until that module
+ * notices. Returns -1 with errno, and then closes fd. Locks: holds mu. */
 static int move(int fd)
 {
     while (fd >= 0 && !is_free_number(fd)) {
@@ -87,8 +89,8 @@ static int move(int fd)
     return fd;
 }
 
-/* Whether what the kernel says of a mark that it took is to be believed: one that has
- * kept a mark keeps all. Locks: holds mu. */
+/* Whether to believe the kernel when a mark that it accepted is not there: a kernel
+ * that has stored one mark stores all. Locks: holds mu. */
 static bool keeps_marks(bool kept)
 {
     static bool has_kept;
@@ -99,7 +101,7 @@ static bool keeps_marks(bool kept)
     return has_kept || forgotten < TRIES_MAX;
 }
 
-/* Returns 0; ENOMEM; EBADF: another thread of the program has closed it meanwhile.
+/* Returns 0; ENOMEM; or EBADF: another thread of the program has closed it meanwhile.
  * Locks: holds mu. */
 static int put_mark(int fd, int mark)
 {
@@ -112,7 +114,7 @@ static int put_mark(int fd, int mark)
     if (kept && keeps_marks(true))
         return 0;
     if (!refused && keeps_marks(false))
-        return EBADF; /* the number is another one's by now */
+        return EBADF; /* the number belongs to another file by now */
     atomic_store(&unmarked, true);
     return 0;
 }
@@ -134,7 +136,8 @@ static int written_down(int fd, int mark)
     return -1;
 }
 
-/* What another thread closes before it is written down is made anew. */
+/* Opens a descriptor and lists it; if another thread closes it in between, opens
+ * another one. */
 static int made(int (*make)(const void *arg), const void *arg, int mark)
 {
     int fd = -1;
@@ -205,7 +208,7 @@ int rlk_fd_raise(int fd)
     return fd >= NUMBER_MIN ? fd : move(fd);
 }
 
-/* Locks: holds mu. Whether it is to be closed. */
+/* Removes a descriptor from the table. Returns whether to close it. Locks: holds mu. */
 static bool strike_out(int fd)
 {
     bool ours = rlk_fd_is_ours(fd);
@@ -222,9 +225,9 @@ void rlk_fd_close(int fd)
     rlk_sync_mutex_unlock(&mu);
 }
 
-/* The place in the table first: as soon as the close begins the number may be another
- * one's. A child that is forked between the two has a copy of it, which ends with it, or
- * as it becomes another program. */
+/* The table entry goes first: as soon as the close begins, the number may belong to
+ * another file. A child that is forked between the two keeps a copy of the descriptor
+ * until it ends or calls exec. */
 void rlk_fd_close_slow(int fd)
 {
     rlk_sync_mutex_lock(&mu);
@@ -263,7 +266,7 @@ bool rlk_fd_ring(int fd)
 
     if (mark != MARK_OF_EVENT && !(mark >= 0 && atomic_load(&unmarked)))
         return false;
-    /* a full counter wakes as well */
+    /* A full counter wakes the poll as well. */
     return write(fd, &one, sizeof(one)) == sizeof(one) || errno == EAGAIN;
 }
 
@@ -289,7 +292,8 @@ void rlk_fd_unhold(void)
     rlk_sync_mutex_unlock(&mu);
 }
 
-/* Whether it is the parent's still. Locks: holds mu, or this thread is alone. */
+/* Whether the number still is the parent's descriptor. Locks: holds mu, or no other
+ * thread runs. */
 static bool is_inherited(int fd, bool late)
 {
     if (!rlk_fd_is_ours(fd))
@@ -301,7 +305,8 @@ static bool is_inherited(int fd, bool late)
 void rlk_fd_forget(bool late)
 {
     if (late) {
-        /* held at the moment of the fork: then the table was being changed */
+        /* If the mutex was held at the moment of the fork, the table was being
+         * changed. */
         bool whole = rlk_sync_mutex_trylock(&mu);
         mu = (struct rlk_mutex)RLK_MUTEX_INIT;
         if (!whole)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One page with MADV_WIPEONFORK (Linux >= 4.14) that holds OURS in the process that the
- * state belongs to, and 0 in its children until they have made it theirs. Thread: any. */
+/* One page with MADV_WIPEONFORK (Linux 4.14 or later). It holds OURS in the process
+ * that owns the state, and 0 in its children until they have made the state their own.
+ * Thread: any. */
 #include "base/fork.h"
 
 #include "base/sync.h"
@@ -16,9 +17,9 @@ atomic_uint rlk_fork_count;
 
 static rlk_once_t once = RLK_ONCE_INIT;
 static struct rlk_fork_hooks hooks;
-/* where there is no such page */
+/* Used where there is no such page. */
 static atomic_int owner_pid;
-static atomic_int settling_pid; /* an inherited one is of no account */
+static atomic_int settling_pid; /* a value inherited from the parent does not count */
 
 static void *map(size_t size, int how)
 {
@@ -26,9 +27,9 @@ static void *map(size_t size, int how)
     return page == MAP_FAILED ? NULL : page;
 }
 
-/* Whether what the kernel says of this advice is true. An emulator that takes all advice
- * for hints (qemu-user before 8.0) agrees, and does nothing; it also agrees of shared
- * memory, of which Linux says that this cannot be done. */
+/* Whether the kernel really wipes the page. An emulator that takes all advice for
+ * hints (qemu-user before 8.0) accepts the advice and does nothing; it also accepts it
+ * for shared memory, where Linux refuses it. */
 static bool means_what_it_says(size_t size)
 {
     void *shared = map(size, MAP_SHARED);
@@ -67,11 +68,13 @@ bool rlk_fork_check_slow(void)
 static void now_ours(bool late)
 {
     volatile unsigned char *page = rlk_fork_page;
-    struct rlk_cancel cancel = rlk_sync_cancel_disable(); /* a request is inherited */
+    struct rlk_cancel cancel =
+        rlk_sync_cancel_disable(); /* a cancellation request is inherited */
 
     if (hooks.child)
         hooks.child(late);
-    rlk_sync_sections.count = 0; /* of a late child: what it had is not locked any more */
+    rlk_sync_sections.count =
+        0; /* in a late child: the mutexes of this thread are not locked any more */
     atomic_fetch_add(&rlk_fork_count, 1);
     atomic_store(&owner_pid, (int)getpid());
     if (page)
@@ -79,7 +82,8 @@ static void now_ours(bool late)
     rlk_sync_cancel_restore(cancel);
 }
 
-/* Whether this thread is the one to do it; the others wait until it is done. */
+/* Whether this thread makes the state the child's own; other threads wait until that
+ * is done. */
 static bool begin(void)
 {
     volatile unsigned char *page = rlk_fork_page;
@@ -92,8 +96,8 @@ static bool begin(void)
                       atomic_compare_exchange_strong(&settling_pid, &settler, self);
 }
 
-/* Signals are blocked: a handler may call rlock_client_interrupt. sure: this is a child,
- * whatever page or process id say. */
+/* Signals are blocked, because a handler may call rlock_client_interrupt. sure: this
+ * is a child, whatever page or process id say. */
 static void settle_child(bool sure)
 {
     sigset_t old;
@@ -106,15 +110,15 @@ static void settle_child(bool sure)
             now_ours(late);
         atomic_store(&settling_pid, 0);
     } else {
-        sched_yield(); /* a moment: nothing blocks there */
+        sched_yield(); /* only for a moment: nothing blocks there */
     }
     rlk_sync_signals_restore(&old);
 }
 
 /* ---- the handlers of fork() */
 
-/* A child of _Fork() that forks before it has used the library leaves all as it is: its
- * mutexes may be anybody's. */
+/* A child of _Fork() that forks before it uses the library leaves all state as it is:
+ * any thread of the parent may have held a mutex. */
 static void prepare(void)
 {
     if (rlk_sync_sections.forking || rlk_fork_in_child())
@@ -131,14 +135,14 @@ static void parent(void)
     hooks.parent();
 }
 
-/* Whoever runs this is a child: neither page nor process id is asked. */
+/* Only a child runs this, so neither page nor process id is checked. */
 static void child(void)
 {
     volatile unsigned char *page = rlk_fork_page;
 
     if (!rlk_sync_sections.forking)
         return;
-    if (page && *page == OURS) /* not wiped: nor will it be in children of this one */
+    if (page && *page == OURS) /* not wiped here, so not in children of this process */
         __atomic_store_n(&rlk_fork_page, NULL, __ATOMIC_RELEASE);
     settle_child(true);
 }
@@ -146,7 +150,8 @@ static void child(void)
 void rlk_fork_settle(void)
 {
     if (rlk_sync_sections.forking && !rlk_fork_in_child())
-        parent(); /* a handler of the program that runs between ours: a late child then */
+        parent(); /* a handler of the program that runs between the library's: then the
+                     child is a late one */
     while (rlk_fork_in_child())
         settle_child(false);
 }

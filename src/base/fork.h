@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who am I: whether this process is the one that the library's state belongs to, or a
- * child of it (rule T13). A child owns nothing of its parent's. fork() tells it at once,
- * by its handlers; _Fork() and clone() run none: there a page that the kernel wipes in
- * children tells, at the next call of the library. (Where such a page is not to be had,
- * the process id.)
+ * Detects a child process (rule T13), which owns none of its parent's holds. After fork()
+ * the handlers report the child at once. _Fork() and clone() run no handlers: in their
+ * children a page that the kernel wipes reports it at the next call of the library. Where
+ * no such page can be had, the process id is compared.
  */
 #ifndef RLK_FORK_H
 #define RLK_FORK_H
@@ -17,7 +16,7 @@ extern atomic_uint rlk_fork_count __attribute__((visibility("hidden")));
 
 bool rlk_fork_check_slow(void);
 
-/* Whether the state is still the parent's. */
+/* Whether the library's state still is the parent's. */
 static inline bool rlk_fork_in_child(void)
 {
     volatile unsigned char *page = __atomic_load_n(&rlk_fork_page, __ATOMIC_ACQUIRE);
@@ -27,28 +26,29 @@ static inline bool rlk_fork_in_child(void)
 }
 
 struct rlk_fork_hooks {
-    void (*prepare)(void); /* takes the mutexes of what the child is to find whole */
-    void (*parent)(void);  /* drops them */
-    /* Makes the state the child's own. late: not by fork(), so that prepare was not
-     * called, and mutexes are as the parent's other threads had them. Only its thread
-     * runs. */
+    void (*prepare)(
+        void); /* takes the mutexes whose data the child must find consistent */
+    void (*parent)(void); /* drops the mutexes */
+    /* Makes the state the child's own. late: the child was not made by fork(), so
+     * prepare was not called, and other threads of the parent may have held mutexes.
+     * No other thread runs in the child. */
     void (*child)(bool late);
 };
 
-/* Once in the life of a process, before there is state, and before the program's own
- * handlers: then these are the last ones before a fork and the first ones behind it, and
- * the program's may use locks. 0 or ENOMEM. */
+/* Call once in the life of a process, before any state exists, and before the program
+ * registers handlers: then the library's handlers run last before a fork and first
+ * after it, and the program's handlers may use locks. Returns 0 or ENOMEM. */
 int rlk_fork_init(const struct rlk_fork_hooks *hooks);
 
-/* In a child whose state is still the parent's: makes it its own, by whichever comes
- * first, the handler or this. Async-signal-safe there. In the parent, on a thread that is
- * about to fork: gives the preparation up, for a handler of the program that was there
- * before ours. */
+/* In a child whose state still is the parent's: makes the state the child's own,
+ * unless the handler did so already; async-signal-safe there. In the parent, on a
+ * thread that is forking: undoes the preparation, for a handler of the program that
+ * was registered before the library's. */
 void rlk_fork_settle(void);
 
-/* How often that has happened in this process and its ancestors. A thread that finds
- * another number than before runs in a child, and what it has on its stack is the
- * parent's. */
+/* How many times a state was made a child's own in this process and its ancestors. A
+ * thread that finds another number than before runs in a child, and its stack is a
+ * copy of the parent's. */
 static inline unsigned rlk_fork_generation(void)
 {
     return atomic_load_explicit(&rlk_fork_count, memory_order_relaxed);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * How long something lasted, counted by powers of two of a microsecond, as
- * rlock_histogram_t tells it. Where one thread, or whoever has a mutex, writes, the
- * functions for one writer need no locked instruction; others may read meanwhile. What a
- * thread has counted for itself is taken over by whoever reads the whole (fold), which
- * knows what it has taken before. Locks: none. Zeroed memory is empty.
+ * Histogram of durations by powers of two of a microsecond, as in rlock_histogram_t. With
+ * one writer (one thread, or the threads that hold one mutex) the functions for one
+ * writer need no locked instruction; other threads may read meanwhile. A thread's own
+ * histogram is folded into the client's when the client's is read; the reader knows what
+ * it folded before. Locks: none. Zeroed memory is an empty histogram.
  */
 #ifndef RLK_HISTOGRAM_H
 #define RLK_HISTOGRAM_H
@@ -15,11 +15,11 @@
 
 struct rlk_histogram {
     _Atomic uint64_t sum_ns, max_ns;
-    _Atomic uint64_t used; /* bit i: something was counted in bucket i */
+    _Atomic uint64_t used; /* bit i: bucket i is not empty */
     _Atomic uint64_t buckets[RLOCK_HISTOGRAM_BUCKETS];
 };
 
-/* What of a histogram was taken over; guarded by who takes it over. */
+/* What was folded from a histogram so far. Guarded by the reader's mutex. */
 struct rlk_histogram_folded {
     uint64_t sum_ns;
     uint64_t buckets[RLOCK_HISTOGRAM_BUCKETS];
@@ -42,7 +42,7 @@ static inline void rlk_histogram_set(_Atomic uint64_t *n, uint64_t value)
     atomic_store_explicit(n, value, memory_order_relaxed);
 }
 
-/* Counts a duration, by the only writer. */
+/* Counts a duration. Only for the one writer. */
 static inline void rlk_histogram_add(struct rlk_histogram *h, int64_t ns)
 {
     unsigned i = rlk_histogram_bucket(ns);
@@ -56,8 +56,8 @@ static inline void rlk_histogram_add(struct rlk_histogram *h, int64_t ns)
         rlk_histogram_set(&h->max_ns, add);
 }
 
-/* Takes it back, as it has not ended after all, and will be counted when it has: so the
- * longest may stay. */
+/* Takes a duration back that has not ended after all and will be counted later. The
+ * maximum may stay. */
 static inline void rlk_histogram_undo(struct rlk_histogram *h, int64_t ns)
 {
     unsigned i = rlk_histogram_bucket(ns);
@@ -67,11 +67,11 @@ static inline void rlk_histogram_undo(struct rlk_histogram *h, int64_t ns)
                       rlk_histogram_get(&h->sum_ns) - (ns > 0 ? (uint64_t)ns : 0));
 }
 
-/* Counts a duration, by one of several writers. */
+/* Counts a duration. For one of several writers. */
 void rlk_histogram_add_shared(struct rlk_histogram *h, int64_t ns);
 
-/* What `from` has counted since the last time goes into `into`, whose only writer calls.
- */
+/* Adds to `into` what `from` counted since the last fold. Only for the one writer of
+ * `into`. */
 void rlk_histogram_fold(struct rlk_histogram *into, const struct rlk_histogram *from,
                         struct rlk_histogram_folded *folded);
 

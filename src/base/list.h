@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Intrusive doubly linked list with a sentinel head. An element that is in no list
- * points to itself, so that removing it twice is harmless. The owner of the list
- * guards it. */
+/* Intrusive doubly linked list with a sentinel head. An element outside any list
+ * points to itself, so that removing it twice is harmless. The owner of a list guards
+ * it. */
 #ifndef RLK_LIST_H
 #define RLK_LIST_H
 

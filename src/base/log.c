@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The process's logger. The callback is copied out under mu and called without it.
- * Thread: any. Locks: takes mu. */
+/* The process's logger. The callback is copied under mu and called without mu. Thread:
+ * any. Locks: takes mu. */
 #include "base/log.h"
 
 #include "base/sync.h"
@@ -11,7 +11,8 @@
 
 #define PACE_NS INT64_C(1000000000)
 
-static struct rlk_mutex mu = RLK_MUTEX_INIT; /* protects fn, arg; nests in nothing */
+static struct rlk_mutex mu =
+    RLK_MUTEX_INIT; /* protects logger, logger_arg; nests in nothing */
 static rlk_log_fn logger;
 static void *logger_arg;
 static atomic_int logger_level = -1; /* -1: silent */
@@ -121,15 +122,15 @@ const char *rlk_log_number(char buf[RLK_LOG_NUMBER_SIZE], int64_t n, int64_t uni
 
     for (int i = 0; i < digits; i++)
         scale *= 10;
-    uint64_t whole = size / by, holder = (size % by * scale + by / 2) / by;
-    if (holder == scale) {
+    uint64_t whole = size / by, part = (size % by * scale + by / 2) / by;
+    if (part == scale) {
         whole++;
-        holder = 0;
+        part = 0;
     }
-    const char *sign = n < 0 && (whole > 0 || holder > 0) ? "-" : "";
+    const char *sign = n < 0 && (whole > 0 || part > 0) ? "-" : "";
     if (digits > 0)
         snprintf(buf, RLK_LOG_NUMBER_SIZE, "%s%llu.%0*llu", sign,
-                 (unsigned long long)whole, digits, (unsigned long long)holder);
+                 (unsigned long long)whole, digits, (unsigned long long)part);
     else
         snprintf(buf, RLK_LOG_NUMBER_SIZE, "%s%llu", sign, (unsigned long long)whole);
     return buf;

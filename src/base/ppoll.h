@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ppoll, as it is meant. With _FORTIFY_SOURCE glibc 2.36 calls the function for a time_t
- * of 32 bits also where the program's has 64: it then waits for whole seconds only.
- * Thread: any. */
+/* ppoll with a correct timeout. With _FORTIFY_SOURCE glibc 2.36 calls the function for
+ * a time_t of 32 bits also where the program's time_t has 64 bits: it then waits for
+ * whole seconds only. Thread: any. */
 #ifndef RLK_PPOLL_H
 #define RLK_PPOLL_H
 

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Places where a tracer may look on: static probes of provider "rlock" (USDT), each a nop
- * and a note in the library until somebody traces it, and nothing at all where the
- * library was built without <sys/sdt.h>. So arguments are what is at hand: nothing is
- * read or computed for a probe alone, but for durations. An argument has one
- * type wherever its probe stands, as perf wants it: int, int64_t, or a string. What each
- * tells: doc/OBSERVABILITY.md, whose table build-aux/check-probes holds against the
- * library.
+ * Static probes of provider "rlock" (USDT): each is a nop and a note in the library until
+ * a tracer attaches, and nothing at all where the library is built without <sys/sdt.h>.
+ * Therefore arguments are values at hand: nothing but a duration is read or computed for
+ * a probe alone. An argument has one type wherever its probe stands, because perf
+ * requires that: int, int64_t or a string. doc/OBSERVABILITY.md describes each probe;
+ * build-aux/check-probes compares its table with the library.
  */
 #ifndef RLK_PROBE_H
 #define RLK_PROBE_H
@@ -28,17 +27,17 @@
 #define RLK_PROBE4(name, a, b, c, d) ((void)(a), (void)(b), (void)(c), (void)(d))
 #endif
 
-/* A string that may be an array of unknown size. */
+/* A string argument that may be an array of unknown size. */
 #define RLK_PROBE_TEXT(text) ((const char *)(text))
-/* Of a duration that is none: not an immediate operand, which perf leaves out, so that
- * two places of one probe have not the same arguments. */
+/* The duration 0, not as an immediate operand: perf ignores immediate operands, and
+ * the places of one probe must have the same arguments. */
 static inline int64_t rlk_probe_zero(void)
 {
     int64_t zero = 0;
     __asm__("" : "+r"(zero));
     return zero;
 }
-/* Of a duration in ns, what is told. */
+/* The argument for a duration in ns. */
 #define RLK_PROBE_US(ns) ((int64_t)(ns) / 1000)
 
 #endif

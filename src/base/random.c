@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See random.h. Thread: any, each with a store of its own. */
+/* See random.h. No state of its own. Thread: any, each with its own store. */
 #include "base/random.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Random bytes of the kernel's, and a store of them for numbers that are needed often:
- * one system call fills it for the next RLK_RANDOM_WORDS numbers. A store belongs to
- * whoever has it; nothing here is shared.
+ * Random bytes from the kernel, and a store of them for frequent numbers: one system call
+ * fills it for the next RLK_RANDOM_WORDS numbers. Thread: any; the owner of a store
+ * guards it.
  */
 #ifndef RLK_RANDOM_H
 #define RLK_RANDOM_H
@@ -11,25 +11,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* False: the kernel gives none (it has no such call, or a sandbox refuses it). */
+/* False: the kernel gives none, because it has no such call or a sandbox refuses it. */
 bool rlk_random_bytes(void *buf, size_t len);
 
 enum {
-    RLK_RANDOM_WORDS = 32 /* of 256 bytes: the most that no signal cuts short */
+    RLK_RANDOM_WORDS = 32 /* 256 bytes: no signal interrupts a request of this size */
 };
 
-/* The child of a fork must not use its parent's: it fills its own (T13). */
+/* A store of random numbers. The child of a fork must fill its own (T13). */
 struct rlk_random {
     uint64_t words[RLK_RANDOM_WORDS];
-    unsigned left; /* of words, the first ones */
+    unsigned left; /* how many of the words, from the first on, are unused */
     uint64_t last;
 };
 
-/* Fills it for the first time. False: as above. */
+/* Fills the store for the first time. False: as rlk_random_bytes. */
 bool rlk_random_init(struct rlk_random *random);
 
-/* The next number. If the kernel gives no bytes any more (a sandbox that was entered
- * since), it is the last one and 1: who has not seen an earlier one cannot guess it. */
+/* The next number. If the kernel gives no bytes any more, because the process entered
+ * a sandbox, it is the last number plus 1: a process that has seen no earlier number
+ * cannot guess it. */
 uint64_t rlk_random_next(struct rlk_random *random);
 
 #endif

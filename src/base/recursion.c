@@ -17,18 +17,18 @@ static struct rlk_runs *resize(struct rlk_runs *runs, unsigned size)
     return bigger;
 }
 
-/* The runs, with room for one more. False: out of memory. */
-static bool reserve(struct rlk_recursion *levels)
+/* Makes room for one more run. False: out of memory. */
+static bool reserve(struct rlk_recursion *recursion)
 {
-    struct rlk_runs *runs = levels->runs;
+    struct rlk_runs *runs = recursion->runs;
 
     if (!runs) {
         runs = resize(NULL, SIZE_FIRST);
         if (!runs)
             return false;
         runs->count = 2;
-        runs->levels[0] = levels->writes;
-        runs->levels[1] = levels->reads;
+        runs->levels[0] = recursion->writes;
+        runs->levels[1] = recursion->reads;
     } else if (runs->count == runs->size) {
         if (runs->size > UINT_MAX / 2 / sizeof(unsigned))
             return false;
@@ -36,45 +36,46 @@ static bool reserve(struct rlk_recursion *levels)
         if (!runs)
             return false;
     }
-    levels->runs = runs;
+    recursion->runs = runs;
     return true;
 }
 
-/* Runs of even number are of writes. */
+/* Runs with an even number are of writes. */
 static bool is_read(unsigned run)
 {
     return run % 2 == 1;
 }
 
-bool rlk_recursion_push(struct rlk_recursion *levels, bool read)
+bool rlk_recursion_push(struct rlk_recursion *recursion, bool read)
 {
-    struct rlk_runs *runs = levels->runs;
+    struct rlk_runs *runs = recursion->runs;
 
-    if (levels->writes + levels->reads >= INT_MAX)
+    if (recursion->writes + recursion->reads >= INT_MAX)
         return false;
-    if ((runs || (!read && levels->reads > 0)) && rlk_recursion_reads(levels) != read) {
-        if (!reserve(levels))
+    if ((runs || (!read && recursion->reads > 0)) &&
+        rlk_recursion_reads(recursion) != read) {
+        if (!reserve(recursion))
             return false;
-        runs = levels->runs;
+        runs = recursion->runs;
         runs->levels[runs->count++] = 0;
     }
     if (runs)
         runs->levels[runs->count - 1]++;
     if (read)
-        levels->reads++;
+        recursion->reads++;
     else
-        levels->writes++;
+        recursion->writes++;
     return true;
 }
 
-bool rlk_recursion_reads(const struct rlk_recursion *levels)
+bool rlk_recursion_reads(const struct rlk_recursion *recursion)
 {
-    return levels->runs ? is_read(levels->runs->count - 1) : levels->reads > 0;
+    return recursion->runs ? is_read(recursion->runs->count - 1) : recursion->reads > 0;
 }
 
-static void drop_run(struct rlk_recursion *levels, bool read)
+static void drop_run(struct rlk_recursion *recursion, bool read)
 {
-    struct rlk_runs *runs = levels->runs;
+    struct rlk_runs *runs = recursion->runs;
     unsigned i = runs->count;
 
     while (is_read(i - 1) != read || runs->levels[i - 1] == 0)
@@ -82,7 +83,7 @@ static void drop_run(struct rlk_recursion *levels, bool read)
     i--;
     if (--runs->levels[i] > 0 || i == 0)
         return;
-    /* the runs around it are of one mode */
+    /* Joins the two runs around a run that became empty: they are of one mode. */
     if (i + 1 < runs->count) {
         runs->levels[i - 1] += runs->levels[i + 1];
         memmove(&runs->levels[i], &runs->levels[i + 2],
@@ -92,33 +93,33 @@ static void drop_run(struct rlk_recursion *levels, bool read)
     runs->count--;
     if (runs->count <= 2) {
         free(runs);
-        levels->runs = NULL;
+        recursion->runs = NULL;
     }
 }
 
-bool rlk_recursion_drop(struct rlk_recursion *levels, bool read)
+bool rlk_recursion_drop(struct rlk_recursion *recursion, bool read)
 {
-    if ((read ? levels->reads : levels->writes) == 0)
+    if ((read ? recursion->reads : recursion->writes) == 0)
         return false;
-    if (levels->runs)
-        drop_run(levels, read);
+    if (recursion->runs)
+        drop_run(recursion, read);
     if (read)
-        levels->reads--;
+        recursion->reads--;
     else
-        levels->writes--;
+        recursion->writes--;
     return true;
 }
 
-void rlk_recursion_downgrade(struct rlk_recursion *levels)
+void rlk_recursion_downgrade(struct rlk_recursion *recursion)
 {
-    free(levels->runs);
-    levels->runs = NULL;
-    levels->reads += levels->writes;
-    levels->writes = 0;
+    free(recursion->runs);
+    recursion->runs = NULL;
+    recursion->reads += recursion->writes;
+    recursion->writes = 0;
 }
 
-void rlk_recursion_clear(struct rlk_recursion *levels)
+void rlk_recursion_clear(struct rlk_recursion *recursion)
 {
-    free(levels->runs);
-    memset(levels, 0, sizeof(*levels));
+    free(recursion->runs);
+    memset(recursion, 0, sizeof(*recursion));
 }

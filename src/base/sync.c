@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Thin wrappers of pthreads; no state but what a thread is amid. Thread: any. */
+/* Thin wrappers of pthreads. The only state is each thread's count of held mutexes.
+ * Thread: any. */
 #include "base/sync.h"
 
 #include "base/error.h"
@@ -68,8 +69,9 @@ bool rlk_sync_sections_interrupted(void)
 
     if (rlk_sync_sections.count != (asleep ? 1 : 0))
         return true;
-    /* The wait may be about to return: then this thread has the mutex again, which
-     * nothing but the mutex knows, and it is never free. Others have it for moments. */
+    /* The wait may be about to return. Then this thread holds the mutex again, which
+     * only the mutex knows, and the mutex is never free. Other threads hold it for
+     * moments only. */
     for (int tries = TRIES; asleep; tries--) {
         if (pthread_mutex_trylock(&asleep->m) == 0) {
             if (pthread_mutex_unlock(&asleep->m) != 0)
@@ -83,8 +85,8 @@ bool rlk_sync_sections_interrupted(void)
     return false;
 }
 
-/* Of the library's threads, which run callbacks, too: bounded, whatever the program or
- * its limits say of others' stacks. */
+/* The stack of the library's threads, which also run callbacks: a fixed size, whatever
+ * the program or its limits set for other threads. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 enum { STACK_SIZE = 1 << 20 };
 #else
@@ -175,11 +177,11 @@ void rlk_sync_pause(void)
     poll(NULL, 0, TRY_MS);
 }
 
-/* A system call that does nothing: glibc does not come back from a cancellation point
+/* Makes a system call without effect: glibc does not return from a cancellation point
  * while the signal of a request is on its way. */
 void rlk_sync_cancel_await_signal(void)
 {
-    int saved_errno = errno; /* EINTR, when another signal is there */
+    int saved_errno = errno; /* EINTR, when another signal arrives */
     poll(NULL, 0, 0);
     errno = saved_errno;
 }

@@ -8,9 +8,9 @@
 #include <stdint.h>
 
 struct rlk_timer {
-    int64_t when : 61; /* ns; 36 years are later than any other time */
+    int64_t when : 61; /* ns; after 36 years all instants are equal */
     uint64_t armed : 1;
-    uint64_t tag : 2; /* the owner's: what the timer is embedded in */
+    uint64_t tag : 2; /* for the owner: what the timer is embedded in */
     struct rlk_timer *child, *next, *prev;
 };
 
@@ -18,10 +18,10 @@ struct rlk_timers {
     struct rlk_timer *root;
 };
 
-/* Arms or re-arms. O(1), O(log n) amortised when re-arming. */
+/* Arms or re-arms a timer. O(1); O(log n) amortised when re-arming. */
 void rlk_timer_arm(struct rlk_timers *heap, struct rlk_timer *t, int64_t when);
 
-/* Harmless when not armed. O(log n) amortised. */
+/* Harmless when the timer is not armed. O(log n) amortised. */
 void rlk_timer_disarm(struct rlk_timers *heap, struct rlk_timer *t);
 
 /* The earliest timer; NULL when none is armed. */

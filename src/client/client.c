@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One client: its configuration and identity, what it is made of, its end. Which clients
- * there are is client_table.c's. Thread: any. */
+/* One client: configuration, identity, parts and end. client_table.c knows which
+ * clients exist. Thread: any. */
 #include "client/client_impl.h"
 
 #include "base/clock.h"
@@ -19,18 +19,19 @@ enum { DRAIN_LOOK_MS = 50 };
 
 /* ---- memory */
 
-/* What a child has of its parent's client: memory that is nobody's here, as other threads
- * may have been in the midst of it, but not lost to a checker of leaks. There is no room
- * to be had in the child of a _Fork, so it is made beforehand. */
+/* What a child retains of its parent's client: memory that the child must not use,
+ * because other threads of the parent may have been changing it, but that leak
+ * checkers must still find. Allocated in the parent, because the child of a _Fork
+ * cannot allocate. */
 struct rlk_heritage {
     struct rlk_heritage *older;
     struct rlk_registry registry;
     struct rlk_watch watch;
-    struct rlk_peer_watch deaths;
+    struct rlk_peer_watch peer_watch;
     struct rlk_subscription subscription;
     struct rlk_pool *pool;
 };
-static struct rlk_heritage *inherited __attribute__((used)); /* by the child alone */
+static struct rlk_heritage *inherited __attribute__((used)); /* read by the child only */
 
 static void inherit(struct rlock_client *client)
 {
@@ -41,7 +42,7 @@ static void inherit(struct rlock_client *client)
     client->heritage = NULL;
     memcpy(&heritage->registry, &client->registry, sizeof(client->registry));
     memcpy(&heritage->watch, &client->watch, sizeof(client->watch));
-    memcpy(&heritage->deaths, &client->deaths, sizeof(client->deaths));
+    memcpy(&heritage->peer_watch, &client->peer_watch, sizeof(client->peer_watch));
     memcpy(&heritage->subscription, &client->subscription, sizeof(client->subscription));
     memset(&heritage->registry.random, 0, sizeof(heritage->registry.random)); /* T13 */
     heritage->pool = client->pool;
@@ -81,7 +82,7 @@ static int make_uuid(char uuid[RLK_UUID_LEN + 1])
 {
     unsigned char b[16];
     if (!rlk_random_bytes(b, sizeof(b)))
-        return rlk_error_of_step(errno, "no random numbers (getrandom)");
+        return rlk_error_of_step(errno, "cannot get random numbers (getrandom)");
     b[6] = (unsigned char)((b[6] & 0x0f) | 0x40); /* version 4, RFC 9562 */
     b[8] = (unsigned char)((b[8] & 0x3f) | 0x80);
     snprintf(uuid, RLK_UUID_LEN + 1,
@@ -201,7 +202,7 @@ int rlk_client_start(struct rlock_client *client, bool is_default)
     if (rc != 0)
         return rc;
     rc = make_pool(client);
-    if (rc == 0) { /* before anything is asked for */
+    if (rc == 0) { /* before the first request */
         rlk_livefile_start(client);
         rlk_peer_watch_start(client, &rlk_renewer_of_recovery);
     }
@@ -231,10 +232,10 @@ void rlk_client_drain(struct rlock_client *client, int64_t mono_end)
     rlk_registry_lock(reg);
     while (!rlk_registry_settled_locked(reg, rlk_clock_boot()) &&
            rlk_clock_mono() < mono_end) {
-        /* the sleep must not keep the watchdog from what became due */
+        /* The watchdog must not oversleep the releases that are due now. */
         rlk_registry_unlock(reg);
         rlk_registry_lock(reg);
-        /* nobody tells that the server goes away */
+        /* No event reports that the server goes away. */
         int64_t look_at = rlk_clock_mono() + DRAIN_LOOK_MS * RLK_NS_PER_MS;
         if (reg->background_count > 0)
             rlk_sync_cond_wait(&reg->background_done, &reg->mu,
@@ -252,17 +253,17 @@ void rlk_client_shut(struct rlock_client *client)
         return;
     }
     /* rule: G15 */
-    /* unfinished releases get one command timeout */
+    /* Unfinished releases get one command timeout. */
     rlk_client_drain(client, rlk_clock_mono() + rlk_client_command_timeout(client));
     rlk_registry_part_from_threads(reg);
     rlk_subscriber_leave(client);
     rlk_watchdog_leave(client);
     rlk_sync_mutex_lock(&reg->mu);
-    bool settled = reg->background_count == 0; /* the lost ones, too */
+    bool settled = reg->background_count == 0; /* including those that failed */
     rlk_sync_mutex_unlock(&reg->mu);
     rlk_livefile_leave(client, settled);
     rlk_livefile_end(client);
-    /* then: what is abandoned stays in the file, for who buries it */
+    /* From here on, abandoned releases stay in the live file for recovery. */
     rlk_sync_mutex_lock(&reg->mu);
     rlk_registry_shut_locked(reg);
     rlk_sync_mutex_unlock(&reg->mu);
@@ -282,8 +283,8 @@ void rlk_client_disown(struct rlock_client *client)
     memset(&client->counters, 0, sizeof(client->counters));
     memset(&client->round_trips, 0, sizeof(client->round_trips));
     memset(&client->watch, 0, sizeof(client->watch));
-    memset(&client->deaths, 0, sizeof(client->deaths));
-    client->deaths.inotify_fd = -1; /* 0 is the program's */
+    memset(&client->peer_watch, 0, sizeof(client->peer_watch));
+    client->peer_watch.inotify_fd = -1; /* 0 would be the program's descriptor */
     rlk_livefile_forget(client);
     memset(&client->subscription, 0, sizeof(client->subscription));
     client->pool = NULL;

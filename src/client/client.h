@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A client: configuration, identity, registry, pool and its parts of the two threads. The
- * composition root; also the table of clients, by which handles find theirs. */
+/* A client: configuration, identity, registry, pool, and its parts of the library's
+ * two threads. The composition root. Also the table of clients, in which handles find
+ * their client. */
 #ifndef RLK_CLIENT_H
 #define RLK_CLIENT_H
 
@@ -21,8 +22,8 @@ enum { RLK_CONN_NAME_SIZE = 256 };
 #define RLK_CLIENT_NS_PER_MS INT64_C(1000000)
 
 struct rlock_client {
-    /* immutable after open, but for the identity: a child has its own */
-    uint64_t number; /* never used again in this process or its children */
+    /* immutable after open, except the identity: a child has its own */
+    uint64_t number; /* never reused in this process or its children */
     struct rlk_config config;
     char uuid[RLK_UUID_LEN + 1];
     char conn_name[RLK_CONN_NAME_SIZE];
@@ -30,69 +31,74 @@ struct rlock_client {
     void *event_arg;
     struct rlk_pool *pool;
 
-    struct rlk_moves moves;           /* of all its connections */
+    struct rlk_moves moves;           /* shared by all its connections */
     struct rlk_registry registry;     /* has a mutex of its own */
     struct rlk_counters counters;     /* atomic */
     struct rlk_histogram round_trips; /* shared by all threads */
-    _Atomic unsigned memory_refs; /* the open client, lost holds, a callback under way */
+    _Atomic unsigned
+        memory_refs; /* held by the open client, lost holds and a running callback */
     _Atomic bool interrupted;
 
     /* guarded by the table's mutex */
     unsigned users;       /* calls under way */
-    _Atomic bool running; /* false in a child that has not used it yet: then nothing below
-                       the configuration is there */
-    bool starting;        /* a thread sees to that */
-    struct rlk_heritage
-        *heritage; /* room for what a child will find here, while running */
+    _Atomic bool running; /* false in a child that has not used the client yet: then only
+                             the configuration is valid */
+    bool starting;        /* a thread is starting it */
+    struct rlk_heritage *heritage; /* memory for what a child finds here, while running */
 
     struct rlk_subscription subscription; /* the subscriber thread's */
-    struct rlk_watch watch;               /* the watchdog thread's, as the next */
-    struct rlk_peer_watch deaths;
-    struct rlk_livefile guard; /* its own file */
+    struct rlk_watch watch;               /* the watchdog thread's, as the next two */
+    struct rlk_peer_watch peer_watch;
+    struct rlk_livefile livefile; /* the live file */
 };
 
-/* What rlock_client_open, _close and _setdefault do (client NULL: the default client). */
+/* The work of rlock_client_open, _close and _setdefault (client NULL: the default
+ * client). */
 int rlk_client_open(struct rlock_client **ret_client, const char *url,
                     const rlock_clientattr_t *attr);
 int rlk_client_close(struct rlock_client *client);
 int rlk_client_set_default(const char *url, const rlock_clientattr_t *attr);
 
-/* The values of attributes that nobody set. */
+/* Sets the default values of attributes. */
 void rlk_client_attr_init(rlock_clientattr_t *attr);
 
 /* ---- the table. Locks: takes its mutex. */
 
-/* Before anything of the library's state is touched: in a child, it becomes its own. 0,
- * or ENOMEM, EAGAIN when it could not be prepared. */
+/* Call before any state of the library is used: in a child, makes the state the
+ * child's own. Returns 0, ENOMEM or EAGAIN. */
 int rlk_client_check_process(void);
 
-/* Keeps the client of a hold open until rlk_client_put. EINVAL: it is closed. */
+/* The client of a hold cannot be closed until rlk_client_put. EINVAL: it is closed
+ * already. */
 int rlk_client_keep(struct rlock_client *client);
 
-/* The client of a handle, kept open until rlk_client_put: number 0 is the default client,
- * opened now if need be; a child's is started now. 0, EINVAL (closed), or what opening
- * gives. */
+/* The client of a handle, which cannot be closed until rlk_client_put. Number 0 is the
+ * default client and is opened if necessary; a child's client is started. Returns 0,
+ * EINVAL (closed), or the code of opening. */
 int rlk_client_get(uint64_t number, struct rlock_client **ret_client);
-/* The same by pointer; NULL: the default client. EINVAL: no such client. */
+/* As rlk_client_get, by pointer; NULL: the default client. EINVAL: no such client. */
 int rlk_client_get_pointer(const struct rlock_client *client,
                            struct rlock_client **ret_client);
-/* The same as it is: not opened, and not started. NULL, where that leaves nothing. */
+/* As rlk_client_get, but neither opens nor starts the client: *ret_client is then
+ * NULL. */
 int rlk_client_peek(uint64_t number, struct rlock_client **ret_client);
 int rlk_client_peek_pointer(const struct rlock_client *client,
                             struct rlock_client **ret_client);
 void rlk_client_put(struct rlock_client *client);
-/* Of mutexes without a type of their own: RLOCK_MUTEX_*, of a default client that is not
- * open as it would be. Opens nothing. */
+/* The type of mutexes without a type of their own: RLOCK_MUTEX_*. For a default client
+ * that is not open, the type that it would have; does not open it. */
 int rlk_client_mutex_type(uint64_t number);
-/* What the default client would be opened with; to be cleared, also on failure. 0,
- * EINVAL, ENOTSUP, ENOMEM, EMFILE, ENFILE. Blocks: may read files. */
+/* The configuration with which the default client would be opened; clear it, also on
+ * failure. Returns 0, EINVAL, ENOTSUP, ENOMEM, EMFILE or ENFILE. Blocks: may read
+ * files. */
 int rlk_client_configure_default(struct rlk_config *config);
 
 /* For a call from a signal handler: `client`, or for NULL the default client, or NULL
- * when that is not open. Until the other is called, it is not closed, and the thread runs
- * no handler, which might fork: the child's count would be wrong. Async-signal-safe. */
+ * if that is not open. Until rlk_client_signal_end the client is not closed, and the
+ * thread runs no other signal handler, which might fork: the child's count would be
+ * wrong. Async-signal-safe. */
 struct rlk_client_signal_call {
-    sigset_t mask; /* the thread's before */
+    sigset_t mask; /* the thread's previous mask */
     unsigned phase;
 };
 struct rlock_client *rlk_client_signal_begin(struct rlock_client *client,
@@ -100,11 +106,11 @@ struct rlock_client *rlk_client_signal_begin(struct rlock_client *client,
 void rlk_client_signal_end(const struct rlk_client_signal_call *call);
 bool rlk_client_is_open(const struct rlock_client *client, uint64_t *ret_number);
 
-/* Memory of a client outlives its closing while lost holds refer to it. */
+/* The memory of a client outlives its close while lost holds refer to it. */
 void rlk_client_retain(struct rlock_client *client);
 void rlk_client_release(struct rlock_client *client);
 
-/* The server answered at `now` to a request that left at `sent`. */
+/* Notes that the server answered at `now` a request that left at `sent`. */
 static inline void rlk_client_answered(struct rlock_client *client, int64_t sent,
                                        int64_t now)
 {
@@ -119,11 +125,12 @@ static inline int64_t rlk_client_command_timeout(const struct rlock_client *clie
     return client->config.command_timeout_ms * RLK_CLIENT_NS_PER_MS;
 }
 
-/* How long a marker lives: past every request that may still be under way (T3). */
+/* The lifetime of a marker: longer than every request that may still be on its way
+ * (T3). */
 static inline int64_t rlk_client_marker_ms(const struct rlock_client *client)
 {
-    /* the clock's offset, from which not-after is reckoned, may be late by as much as a
-     * handshake took */
+    /* The clock offset, from which not-after is computed, may be late by the time of a
+     * handshake. */
     return 2 * (int64_t)client->config.command_timeout_ms +
            client->config.connect_timeout_ms + 1000;
 }

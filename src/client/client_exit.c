@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads and processes that end with locks held. Thread: the one that ends. */
+/* Threads and processes that end while they hold locks. Thread: the ending one. */
 #include "client/client_impl.h"
 
 #include "base/clock.h"
@@ -34,14 +34,14 @@ static void give_up_holder(struct rlk_holder *holder, bool at_exit)
     } else {
         rlk_holder_leave_locked(holder);
         rlk_sync_mutex_unlock(&reg->mu);
-        rlk_client_release(client); /* a lost hold's */
+        rlk_client_release(client); /* the reference of a lost hold */
     }
     if (open)
         rlk_client_put(client);
 }
 
-/* By which the thread may be inside, though it does not know yet, or not any more: it was
- * cancelled on its way. */
+/* The thread may hold this lock by the fast path without a record of it yet or any
+ * more: it was cancelled on its way. */
 static void give_up_fast(struct rlk_thread *thread, bool at_exit)
 {
     struct rlk_holder *holder = thread->fast;
@@ -77,12 +77,13 @@ void rlk_client_thread_ended(struct rlk_thread *thread)
 enum { EXIT_MS = 1000 };
 
 /* rule: G15 */
-/* exit(), or the return from main: what the exiting thread holds is released, so that
- * others need not wait for its lease; the watchdog sends all of it at once. It finishes
- * what it has to release by then, for threads that ended, too. What other threads hold
- * they may still use until the very end: their leases end it. Runs behind the program's
- * own handlers, which may have unlocked it before. exit() in the handler of a signal that
- * came amid a section of ours leaves all to the leases. */
+/* Runs at exit() and at the return from main, after the program's own handlers, which
+ * may have unlocked the locks. Releases the holds of the exiting thread, so that other
+ * processes need not wait for their leases; the watchdog sends all releases at once.
+ * It also finishes the pending releases of threads that ended. Other threads may use
+ * their locks until the very end, so these end by their leases. If exit() was called
+ * in a signal handler that interrupted a section of the library, nothing is released
+ * and leases end everything. */
 __attribute__((destructor)) static void process_ends(void)
 {
     struct rlk_thread *thread = rlk_thread_mine();

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which clients there are: opening and closing them, the table by which handles find
- * theirs, the default client, and all of them in the child of a fork. The table's mutex
- * `mu` nests in nothing and is held across no I/O; a client that is in use (`users`) is
- * not closed. Thread: any.
+ * Which clients exist: open and close, the table in which handles find their client, the
+ * default client, and all clients in a forked child. The table's mutex `mu` nests in
+ * nothing and is held across no I/O. A client in use (`users`) is not closed. Thread:
+ * any.
  */
 #include "client/client_impl.h"
 
@@ -18,29 +18,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct rlk_mutex mu = RLK_MUTEX_INIT; /* protects all below */
-static struct rlock_client **table;          /* open clients by ascending number */
+static struct rlk_mutex mu =
+    RLK_MUTEX_INIT;                 /* protects all data below; nests in nothing */
+static struct rlock_client **table; /* open clients by ascending number */
 static size_t table_count, table_size;
 static uint64_t last_number;
 static struct rlock_client *default_client;
 static bool default_opening; /* one thread opens it, the others wait */
-/* Which clients there are is being changed: a copy of this memory is not to be trusted.
- */
+/* The set of clients is being changed: a child must not trust its copy. */
 static atomic_bool changing;
 static char *default_url;
 static rlock_clientattr_t *default_attr;
-static struct rlk_cond changed; /* default_opening, draining */
+static struct rlk_cond changed; /* signalled when default_opening or draining ends */
 static rlk_once_t once = RLK_ONCE_INIT;
 static int once_rc;
-static struct rlock_client *_Atomic default_for_signals; /* as default_client */
-/* Calls between their begin and end, by the phase that they began in: who waits for them
- * ends the phase first, so that those that begin after it are none of his concern. */
+static struct rlock_client *_Atomic default_for_signals; /* a copy of default_client */
+/* Calls from signal handlers under way, counted by the phase in which they began. A
+ * thread that waits for them ends the phase first, so that it does not wait for later
+ * calls. */
 static _Atomic unsigned signal_calls[2], signal_phase;
 static bool draining; /* one thread waits for them */
 
 /* ---- forks */
 
-/* The table is whole in the child; what hangs on it is not looked at there. */
+/* The table is consistent in the child; the child does not use the clients in it. */
 static void prepare_fork(void)
 {
     rlk_sync_mutex_lock(&mu);
@@ -59,7 +60,8 @@ static void forked_child(bool late)
 {
     /* rule: T13 */
     if (late) {
-        mu = (struct rlk_mutex)RLK_MUTEX_INIT; /* who only looked has it most often */
+        mu = (struct rlk_mutex)RLK_MUTEX_INIT; /* most often another thread of the parent
+                                                  held it for a read */
         rlk_log_forget();
         if (atomic_exchange(&changing, false)) {
             table = NULL;
@@ -74,7 +76,8 @@ static void forked_child(bool late)
     rlk_subscriber_forget();
     rlk_sync_cond_init(&changed);
     default_opening = draining = false;
-    for (int i = 0; i < 2; i++) /* the parent's; his own thread is amid none */
+    for (int i = 0; i < 2;
+         i++) /* the counts of the parent's threads; this thread is in no such call */
         atomic_store(&signal_calls[i], 0);
     for (size_t i = 0; i < table_count; i++)
         rlk_client_disown(table[i]);
@@ -92,8 +95,8 @@ static void init(void)
         once_rc = rlk_fork_init(&hooks);
 }
 
-/* Before the program has handlers of its own: those that take a lock before a fork and
- * drop it behind must not find our mutexes taken. */
+/* Registered before the program's handlers: those that take a lock before a fork and
+ * drop it after must not find the library's mutexes taken. */
 __attribute__((constructor)) static void process_begins(void)
 {
     rlk_sync_once(&once, init);
@@ -101,7 +104,7 @@ __attribute__((constructor)) static void process_begins(void)
 
 /* ---- the table */
 
-/* Enters the client into the table. */
+/* Adds the client to the table. */
 static int enter(struct rlock_client *client)
 {
     int rc = 0;
@@ -119,7 +122,7 @@ static int enter(struct rlock_client *client)
             rc = ENOMEM;
         }
     }
-    if (rc == 0) { /* another thread may have opened a later one meanwhile */
+    if (rc == 0) { /* another thread may have added a later one meanwhile */
         size_t i = table_count++;
         for (; i > 0 && table[i - 1]->number > client->number; i--)
             table[i] = table[i - 1];
@@ -141,7 +144,7 @@ static void remove_locked(struct rlock_client *client)
     atomic_store(&changing, true);
     table_count--;
     memmove(&table[i], &table[i + 1], (table_count - i) * sizeof(struct rlock_client *));
-    if (table_count == 0) { /* nothing is left behind when the last client is closed */
+    if (table_count == 0) { /* no memory stays allocated when the last client is closed */
         free(table);
         table = NULL;
         table_size = 0;
@@ -237,7 +240,7 @@ int rlk_client_check_process(void)
     return once_rc;
 }
 
-/* Opens the default client if need be. Locks: holds mu, dropped while opening. */
+/* Opens the default client if necessary. Locks: holds mu, and drops it while opening. */
 static int need_default_locked(void)
 {
     struct rlock_client *client = NULL;
@@ -259,8 +262,8 @@ static int need_default_locked(void)
     return rc;
 }
 
-/* In a child: starts a client of the parent's, under the same number, if need be. Locks:
- * holds mu, dropped while starting. The caller is among its users. */
+/* In a child: starts a client of the parent's under the same number if necessary.
+ * Locks: holds mu, and drops it while starting. The caller must be among the users. */
 static int need_running_locked(struct rlock_client *client)
 {
     while (client->starting)
@@ -323,8 +326,8 @@ int rlk_client_peek(uint64_t number, struct rlock_client **ret_client)
     return 0;
 }
 
-/* What rlk_client_set_default has said, copied: a file may be read for it, which is not
- * done with mu held. NULL each when nothing was said. 0 or ENOMEM. */
+/* Copies what rlk_client_set_default stored: opening may read a file, which must not
+ * happen with mu held. Both NULL if nothing was stored. Returns 0 or ENOMEM. */
 static int copy_default(char **ret_url, rlock_clientattr_t **ret_attr)
 {
     char *url = NULL;
@@ -367,7 +370,7 @@ int rlk_client_configure_default(struct rlk_config *config)
     return rc;
 }
 
-/* A URL that is wrong is told when the client is opened. */
+/* Errors in the URL are reported when the client is opened. */
 static int default_mutex_type(void)
 {
     struct rlk_config config;
@@ -393,14 +396,14 @@ int rlk_client_mutex_type(uint64_t number)
     return type;
 }
 
-/* The number of a client that is open; 0 of the default client, which is NULL. */
+/* The number of an open client; 0 for NULL, the default client. */
 static int number_of(const struct rlock_client *client, uint64_t *ret_number)
 {
     int rc = rlk_client_check_process();
 
     *ret_number = 0;
     if (rc == 0 && client && !rlk_client_is_open(client, ret_number))
-        rc = rlk_error_set(EINVAL, "no such client is open");
+        rc = rlk_error_set(EINVAL, "the client is not open");
     return rc;
 }
 
@@ -436,7 +439,7 @@ int rlk_client_keep(struct rlock_client *client)
 void rlk_client_put(struct rlock_client *client)
 {
     rlk_sync_mutex_lock(&mu);
-    /* 0: a callback forked within the call, and this is the child */
+    /* users is 0 if a callback forked within the call, and this is the child. */
     if (client->users > 0)
         client->users--;
     rlk_sync_mutex_unlock(&mu);
@@ -457,9 +460,10 @@ void rlk_client_signal_end(const struct rlk_client_signal_call *call)
     rlk_sync_signals_restore(&call->mask);
 }
 
-/* Waits for those that may have found what is no longer to be found. Of each phase in
- * turn: one may have read the phase before it ended, and counted itself later. However
- * many come meanwhile, they count in the other phase. Locks: holds mu, dropped. */
+/* Waits for calls that may have found a client which is no longer in the table. Waits
+ * for each phase in turn, because a call may have read the phase before it ended and
+ * counted itself later. Calls that begin meanwhile count in the other phase. Locks:
+ * holds mu, and drops it while waiting. */
 static void drain_signal_calls_locked(void)
 {
     while (draining)
@@ -469,7 +473,7 @@ static void drain_signal_calls_locked(void)
     for (int i = 0; i < 2; i++) {
         unsigned next = 1 - atomic_load(&signal_phase);
         while (atomic_load(&signal_calls[next]) > 0)
-            rlk_sync_pause(); /* they take no mutex, and are over in no time */
+            rlk_sync_pause(); /* these calls take no mutex and end within moments */
         atomic_store(&signal_phase, next);
     }
     rlk_sync_mutex_lock(&mu);
@@ -505,20 +509,20 @@ int rlk_client_close(struct rlock_client *client)
     rlk_sync_mutex_lock(&mu);
     if (!client)
         client = default_client;
-    if (!client) { /* the default client was never opened: nothing to close */
+    if (!client) { /* the default client was never opened */
         rlk_sync_mutex_unlock(&mu);
         return 0;
     }
     if (!is_open_locked(client)) {
-        rc = rlk_error_set(EINVAL, "no such client is open");
+        rc = rlk_error_set(EINVAL, "the client is not open");
     } else if (client->users > 0) {
-        rc = rlk_error_set(EBUSY, "a thread is inside a function of the client");
+        rc = rlk_error_set(EBUSY, "a thread is inside a call of the client");
     } else if (client->running) {
-        /* mu keeps new users out, so what the registry says stays true */
+        /* mu keeps new users out, so the registry's answer stays true. */
         rlk_sync_mutex_lock(&client->registry.mu);
         if (rlk_registry_busy_locked(&client->registry))
             rc = rlk_error_set(EBUSY, "a lock of the client is held or waited for");
-        else /* what is kept is given back; rlk_client_shut waits for that */
+        else /* retained holds are released; rlk_client_shut waits for that */
             rlk_handoff_end_all_locked(&client->registry, rlk_clock_boot());
         rlk_sync_mutex_unlock(&client->registry.mu);
     }
@@ -541,7 +545,7 @@ int rlk_client_set_default(const char *url, const rlock_clientattr_t *attr)
 
     if (rc != 0)
         return rc;
-    /* what would fail at first use fails here */
+    /* An error of the first use is found here. */
     rc = rlk_client_configure(&probe, url, attr);
     rlk_url_config_clear(&probe);
     if (rc != 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events: what the registry and the subscriber have to tell, as log lines and to the
- * callback of the client's user. Thread: the subscriber's. Locks: takes the registry's
- * mu; none is held while the callback runs. */
+/* Events: what the registry and the subscriber report, as log lines and to the event
+ * callback. Thread: the subscriber. Locks: takes the registry's mu; none is held while
+ * the callback runs. */
 #include "client/events.h"
 
 #include "base/clock.h"
@@ -16,7 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Calls the event callback. False: the client was closed by it, or is the parent's. */
+/* Calls the event callback. False: the callback closed the client, or this is a child
+ * that it forked. */
 static bool tell(struct rlock_client *client, const rlock_event_t *event)
 {
     unsigned generation = rlk_fork_generation();
@@ -27,7 +28,7 @@ static bool tell(struct rlock_client *client, const rlock_event_t *event)
     RLK_COUNT(client->counters.events);
     client->event_fn(event, client->event_arg);
     if (rlk_fork_since(generation))
-        return false; /* it forked, and came back in the child */
+        return false; /* it forked and returned in the child */
     bool open = client->subscription.member.attached;
     rlk_client_release(client);
     return open;
@@ -43,7 +44,7 @@ static bool tell_connection(struct rlock_client *client, bool up, const char *re
     return tell(client, &event);
 }
 
-enum { LINK_LINES_MAX = 5 }; /* a second, of a server that comes and goes */
+enum { LINK_LINES_MAX = 5 }; /* per second, for a server that comes and goes */
 
 bool rlk_events_down(struct rlock_client *client, const char *reason, int64_t since)
 {
@@ -55,7 +56,7 @@ bool rlk_events_down(struct rlock_client *client, const char *reason, int64_t si
     if (sub->told_down)
         return true;
     sub->told_down = true;
-    rlk_sync_mutex_lock(&client->registry.mu); /* nobody reads one without the other */
+    rlk_sync_mutex_lock(&client->registry.mu); /* both change together */
     atomic_store(&sub->away_since, since);
     RLK_COUNT(client->counters.outages);
     rlk_sync_mutex_unlock(&client->registry.mu);
@@ -96,8 +97,8 @@ bool rlk_events_up(struct rlock_client *client, bool again)
     return tell_connection(client, true, reason);
 }
 
-/* How many lines of a kind are logged in a second; of an outage in which a thousand locks
- * are lost there are as many. */
+/* The most lines of a kind in one second: an outage in which a thousand locks are lost
+ * has as many lines. */
 enum { LINES_MAX = 100 };
 
 struct told {
@@ -105,12 +106,12 @@ struct told {
     rlock_event_t event;
     char name[RLOCK_NAME_MAX + 1];
     int64_t lasted;
-    enum rlk_loss cause; /* of the loss, or of the risk */
+    enum rlk_loss cause; /* of the loss or of the risk */
     int64_t cause_ms;
 };
 
-/* How long the part's section has lasted, or had, ns; 0: it was unlocked meanwhile, and
- * its thread may be in again. */
+/* The length of the holder's section so far, ns; 0: it was unlocked meanwhile, and its
+ * thread may be in another section. */
 static int64_t lasted(const struct rlk_holder *holder, int64_t now)
 {
     if (holder->ended)
@@ -120,7 +121,7 @@ static int64_t lasted(const struct rlk_holder *holder, int64_t now)
     return now > holder->since ? now - holder->since : 0;
 }
 
-/* Takes the news of one thread's hold out of the registry. False: there is none. */
+/* Takes the news of one holder from the registry. False: no news. */
 static bool next_news(struct rlk_registry *reg, struct told *ret_told)
 {
     rlk_registry_lock(reg);
@@ -163,16 +164,16 @@ static const struct {
     unsigned news;
     rlock_event_kind_t kind;
     int level;
-    const char *text, *reason; /* NULL: the cause */
+    const char *text, *reason; /* NULL: the cause of the loss or the risk */
 } table[] = {
     { RLK_NEWS_AT_RISK, RLOCK_EVENT_AT_RISK, RLK_LOG_WARNING, "at risk", NULL },
     { RLK_NEWS_SAFE, RLOCK_EVENT_SAFE_AGAIN, RLK_LOG_INFO, "safe again",
       "the lease was renewed" },
     { RLK_NEWS_LOST, RLOCK_EVENT_LOST, RLK_LOG_ERR, "lost", NULL },
-    { RLK_NEWS_DIED, RLOCK_EVENT_OWNER_DIED, RLK_LOG_ERR, "given up",
+    { RLK_NEWS_DIED, RLOCK_EVENT_OWNER_DIED, RLK_LOG_ERR, "abandoned",
       "its thread ended without unlocking it" },
 };
-_Static_assert(sizeof(table) / sizeof(table[0]) == RLK_TELLING_KINDS, "one pace each");
+_Static_assert(sizeof(table) / sizeof(table[0]) == RLK_HOLD_EVENT_KINDS, "one pace each");
 
 static void write_reason(char buf[RLK_CAUSE_SIZE], size_t i, const struct told *told)
 {
@@ -192,7 +193,7 @@ static bool tell_holder(struct rlock_client *client, struct told *told)
     char shown[RLK_LOG_NAME_SIZE], more[RLK_LOG_MORE_SIZE], reason[RLK_CAUSE_SIZE];
     char lasted[RLK_LOG_NUMBER_SIZE];
 
-    for (size_t i = 0; i < RLK_TELLING_KINDS; i++) {
+    for (size_t i = 0; i < RLK_HOLD_EVENT_KINDS; i++) {
         if (!(told->news & table[i].news))
             continue;
         rlock_event_t event = told->event;
@@ -211,8 +212,7 @@ static bool tell_holder(struct rlock_client *client, struct told *told)
     return true;
 }
 
-/* Of a process of this host that was found dead. Of its locks there is a line in the log
- * (recovery.c). */
+/* Reports a dead process of this host. recovery.c logs its locks. */
 static bool tell_death(struct rlock_client *client, const struct rlk_death_event *death)
 {
     char reason[RLK_CAUSE_SIZE + sizeof(death->program)];
@@ -222,12 +222,13 @@ static bool tell_death(struct rlock_client *client, const struct rlk_death_event
                             .name = death->name,
                             .reason = reason };
 
-    snprintf(reason, sizeof(reason), "process %ld (%s) of this host died with it",
-             death->pid, death->program);
+    snprintf(reason, sizeof(reason),
+             "process %ld (%s) of this host died while holding it", death->pid,
+             death->program);
     return tell(client, &event);
 }
 
-static bool tell_obituaries(struct rlock_client *client)
+static bool tell_deaths(struct rlock_client *client)
 {
     bool go_on = true;
 
@@ -250,5 +251,5 @@ bool rlk_events_news(struct rlock_client *client)
     while (next_news(&client->registry, &told))
         if (!tell_holder(client, &told))
             return false;
-    return tell_obituaries(client);
+    return tell_deaths(client);
 }

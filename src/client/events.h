@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events told to the user of a client. Thread: the subscriber's. All return false when
- * the callback closed the client, or came back in a child of its own: the client is not
- * to be touched then. */
+/* Events for the user of a client. Thread: the subscriber. All functions return false
+ * when the callback closed the client, or returned in a child that it forked: do not
+ * touch the client then. */
 #ifndef RLK_EVENTS_H
 #define RLK_EVENTS_H
 
@@ -10,13 +10,16 @@
 
 struct rlock_client;
 
-enum { RLK_TELLING_KINDS = 4 }; /* of news, each with a pace of its own in the log */
+enum {
+    RLK_HOLD_EVENT_KINDS = 4
+}; /* of news about holds, each with its own pace in the log */
 
-/* The server is not there, and was last at `since`: told once, until it is up again. */
+/* The server is unreachable and last answered at `since`. Reported once, until it is
+ * back. */
 bool rlk_events_down(struct rlock_client *client, const char *reason, int64_t since);
-/* It is up, and was before, or not. */
+/* The server is reachable. again: it was before. */
 bool rlk_events_up(struct rlock_client *client, bool again);
-/* All that is new about the client's holds. */
+/* Reports all news about the client's holds and about dead processes. */
 bool rlk_events_news(struct rlock_client *client);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See leader.h. The subscriber sleeps on an epoll set, in which the leader switches the
- * connection off while it polls it. What wakes the leader sets leader_called, under the
- * registry's mutex, and writes to leader_fd, unless it is the leader itself. */
+/* See leader.h. The subscriber sleeps on an epoll set; while the leader polls the
+ * connection, it removes the connection's input from the set. A thread that wakes the
+ * leader sets leader_called under the registry's mutex, and writes to leader_fd,
+ * unless it is the leader itself. Thread: see leader.h. */
 #include "client/leader.h"
 
 #include "base/clock.h"
@@ -16,14 +17,15 @@
 
 enum {
     FDS_LEFT = 16,
-    LOOK_MS = 1000 /* between two looks whether what it polls is still ours: one whose
-                      number was closed in its sleep cannot be called by it */
+    LOOK_MS =
+        1000 /* between two checks that the polled descriptors still are the library's: if
+                the program closed one during the sleep, it cannot wake the leader */
 };
 
-/* ---- the leader's side */
+/* ---- called by the leader */
 
-/* Until one of them has events, a signal, or `mono_end`, or for a while. False: it cannot
- * wait so. */
+/* Sleeps until a descriptor has events, a signal comes, `mono_end`, or LOOK_MS. False:
+ * the thread cannot wait in this way. */
 static bool await(struct pollfd fds[2], int64_t mono_end)
 {
     int64_t ns = LOOK_MS * RLK_NS_PER_MS;
@@ -39,7 +41,8 @@ static bool await(struct pollfd fds[2], int64_t mono_end)
     fds[0].revents = fds[1].revents = 0;
     if (count == 0)
         return rlk_fd_is_ours(fds[0].fd) && rlk_fd_is_ours(fds[1].fd);
-    return errno == EINTR; /* EINVAL: RLIMIT_NOFILE was lowered to less than these */
+    return errno ==
+           EINTR; /* EINVAL: RLIMIT_NOFILE was lowered below the number of descriptors */
 }
 
 bool rlk_leader_begin_locked(struct rlock_client *client, struct rlk_thread *thread,
@@ -58,9 +61,8 @@ bool rlk_leader_begin_locked(struct rlock_client *client, struct rlk_thread *thr
                              { reg->leader_fd, POLLIN, 0 } };
     rlk_sync_mutex_unlock(&reg->mu);
 
-    /* in a child, where a signal's handler has forked and come back, they are the
-     * parent's
-     */
+    /* In a child, where a signal handler forked and returned, the descriptors are the
+     * parent's. */
     bool good = !rlk_fork_since(generation) &&
                 rlk_conn_watch(sub->conn, sub->watch_fd, false) == 0;
     while (good && !atomic_load(&reg->leader_called) &&
@@ -74,8 +76,7 @@ bool rlk_leader_begin_locked(struct rlock_client *client, struct rlk_thread *thr
             good = rlk_subscriber_read(client);
     }
     bool inherited = rlk_fork_since(generation);
-    /* if the subscriber is told of something before we are seen to have left, it waits
-     * for that */
+    /* If the subscriber is woken before the leader has left, it waits for the leader. */
     if (!inherited && good)
         good = rlk_conn_watch(sub->conn, sub->watch_fd, true) == 0;
     rlk_sync_mutex_lock(&reg->mu);
@@ -87,19 +88,19 @@ bool rlk_leader_begin_locked(struct rlock_client *client, struct rlk_thread *thr
     return true;
 }
 
-/* ---- the subscriber's side */
+/* ---- called by the subscriber */
 
-/* There is something to read, or the peer has reset it, which an epoll set tells even
- * where it is switched off; or the program has closed the set. Until the leader comes to
- * it, it would wake us again and again, and keep it from coming to it, if it may run only
- * when we sleep. */
-static bool is_telling(const struct rlk_subscription *sub)
+/* Whether there is input, or the peer has reset the connection (which an epoll set
+ * reports even without interest), or the program has closed the set. Until the leader
+ * handles it, it would wake the subscriber over and over, which could keep the leader
+ * from running. */
+static bool has_events(const struct rlk_subscription *sub)
 {
     struct epoll_event event;
     return !rlk_fd_is_ours(sub->watch_fd) || epoll_wait(sub->watch_fd, &event, 1, 0) > 0;
 }
 
-bool rlk_leader_take_over(struct rlock_client *client, bool wanted)
+bool rlk_leader_take_over(struct rlock_client *client, bool work_due)
 {
     struct rlk_subscription *sub = &client->subscription;
     struct rlk_registry *reg = &client->registry;
@@ -109,7 +110,7 @@ bool rlk_leader_take_over(struct rlock_client *client, bool wanted)
     if (!led) {
         sub->mode = RLK_SUB_OWN;
     } else if (sub->mode == RLK_SUB_LENT &&
-               (wanted || !rlk_list_empty(&reg->channels) || is_telling(sub))) {
+               (work_due || !rlk_list_empty(&reg->channels) || has_events(sub))) {
         sub->mode = RLK_SUB_RECALLED;
         rlk_registry_wake_locked(reg, reg->leader);
     }
@@ -123,7 +124,8 @@ static int make_watch(void)
     return epoll_create1(EPOLL_CLOEXEC);
 }
 
-/* The lowest that was free: as many more are left for connections. */
+/* fd is the lowest free number: as many numbers are left for connections as are above
+ * it. */
 static bool leaves_enough(int fd)
 {
     struct rlimit limit;
@@ -141,7 +143,7 @@ void rlk_leader_end(struct rlock_client *client)
     sub->watch_fd = -1;
 }
 
-/* Without these the subscriber does it all by itself. */
+/* Opens the two descriptors. Without them the subscriber does all the reading. */
 static bool need_watch(struct rlock_client *client)
 {
     struct rlk_subscription *sub = &client->subscription;
@@ -150,7 +152,7 @@ static bool need_watch(struct rlock_client *client)
     if (sub->watch_fd >= 0 && rlk_fd_is_ours(sub->watch_fd) &&
         rlk_fd_is_ours(sub->leader_fd))
         return true;
-    rlk_leader_end(client); /* the program has closed them, if there were any */
+    rlk_leader_end(client); /* the program has closed them, if they existed */
     int leader_fd = rlk_fd_event();
     if (leader_fd >= 0 && leaves_enough(leader_fd))
         sub->watch_fd = rlk_fd_made_by(make_watch);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One of the threads that wait for a message reads the mailbox itself, in place of the
- * subscriber thread: one switch of threads less for each hand-over. (Schmidt et al.,
- * "Leader/Followers", PLoP 2000.) It takes up what is for others, too, and leaves as soon
- * as it has what it waits for, or the subscriber wants the connection.
+ * subscriber thread, which saves one thread switch for each hand-over. (Schmidt et al.,
+ * "Leader/Followers", PLoP 2000.) The leader also handles messages for other threads. It
+ * leaves as soon as its own wait is over or the subscriber needs the connection.
  *
- * The connection belongs to the leader from rlk_registry.leader being set until it is
- * NULL again; else to the subscriber, which lets it go by mail_open.
+ * The connection belongs to the leader from the moment when rlk_registry.leader is set
+ * until it is NULL again, else to the subscriber, which lends it by mail_open.
  */
 #ifndef RLK_LEADER_H
 #define RLK_LEADER_H
@@ -18,20 +18,21 @@ struct rlock_client;
 struct rlk_thread;
 
 /* Reads the mailbox until the calling thread is woken, or until `mono_end`
- * (CLOCK_MONOTONIC, ns; RLK_NEVER). False: another does, or there is nothing to read; it
- * did not wait. Locks: holds the registry's mu, dropped meanwhile. Blocks: network. */
+ * (CLOCK_MONOTONIC, ns; RLK_NEVER). False: another thread leads, or there is nothing
+ * to read; it did not wait. Locks: holds the registry's mu, and drops it meanwhile.
+ * Blocks: network. */
 bool rlk_leader_begin_locked(struct rlock_client *client, struct rlk_thread *thread,
                              int64_t mono_end);
 
-/* ---- for the subscriber's thread. Locks: take the registry's mu. */
+/* ---- for the subscriber thread. Locks: take the registry's mu. */
 
-/* It has the connection from now on. False: a waiting thread leads. That goes on if there
- * is nothing to do for the subscriber, which `wanted` says but for the channels, or is
- * told to leave, and wakes the subscriber then. */
-bool rlk_leader_take_over(struct rlock_client *client, bool wanted);
-/* Lets a waiting thread read the mailbox if there is nothing else to do there. */
+/* Takes the connection back. False: a waiting thread still leads. It continues if the
+ * subscriber has no work (`work_due` says whether it has; channels are checked here);
+ * else it is asked to leave, and wakes the subscriber when it does. */
+bool rlk_leader_take_over(struct rlock_client *client, bool work_due);
+/* Lends the mailbox to a waiting thread if the subscriber has no other work there. */
 void rlk_leader_lend(struct rlock_client *client);
-/* Nobody leads any more: the client ends. */
+/* Ends leading: the client ends. */
 void rlk_leader_end(struct rlock_client *client);
 
 #endif

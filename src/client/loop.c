@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See loop.h. `members` belongs to the thread alone: others put new ones into `joining`
- * and mark the ones to go; the thread takes both up between two steps. A thread that
- * leaves with its last member from within its own step cannot be joined there: it goes
- * on, empty, and the next join finds it running. */
+/* See loop.h. `members` belongs to the thread alone: other threads put new members
+ * into `joining` and mark those that leave; the thread handles both between two steps.
+ * If its last member leaves from within the thread's own step, the thread cannot be
+ * joined there: it runs on without members, and the next join finds it running. */
 #include "client/loop.h"
 
 #include "base/alarm.h"
@@ -16,14 +16,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BELL, ALARM, FDS_OWN }; /* the first of fds */
+enum { BELL, ALARM, FDS_OWN }; /* the first entries of fds */
 enum {
     FDS_FIRST = 8,
     NAP_MS = 10,
-    /* At most asleep. What the program puts at a number that is polled takes its place at
-     * once in a poll() that sleeps: if it is silent, nothing else ends that sleep. */
+    /* The longest sleep. If the program opens a file at a polled number, the poll()
+     * under way polls that file at once: if it stays silent, nothing else ends the
+     * sleep. */
     SLEEP_MS = 1000,
-    SHORTAGE_MS = 100 /* the same while descriptors are missing */
+    SHORTAGE_MS = 100 /* the longest sleep while descriptors are missing */
 };
 
 int rlk_loop_init(struct rlk_loop *loop)
@@ -42,9 +43,9 @@ int rlk_loop_init(struct rlk_loop *loop)
 void rlk_loop_forget(struct rlk_loop *loop)
 {
     if (!loop->made)
-        return; /* whoever needs it first makes it */
+        return; /* the first user creates it */
     loop->mu = (struct rlk_mutex)RLK_MUTEX_INIT;
-    rlk_loop_init(loop); /* with a mutex and a condition like those of before */
+    rlk_loop_init(loop); /* with a mutex and a condition variable as before */
     loop->member_count = 0;
     loop->running = loop->stop = false;
     if (loop->fds) {
@@ -60,7 +61,7 @@ static struct rlk_loop_member *member_of(struct rlk_list *l)
     return RLK_CONTAINER_OF(l, struct rlk_loop_member, link);
 }
 
-/* Takes up joins and leaves. False: the thread is to end. Thread: the loop's. */
+/* Handles joins and leaves. False: the thread must end. Thread: the loop's. */
 static bool take_up(struct rlk_loop *loop)
 {
     struct rlk_list *l, gone;
@@ -91,7 +92,7 @@ static bool take_up(struct rlk_loop *loop)
     return go_on;
 }
 
-/* Steps every member once. Returns when to do so again. A step may take members out. */
+/* Steps every member once. Returns when to do so again. A step may remove members. */
 static int64_t step_all(struct rlk_loop *loop)
 {
     int64_t now = rlk_clock_boot(), next = RLK_NEVER;
@@ -101,15 +102,15 @@ static int64_t step_all(struct rlk_loop *loop)
     for (struct rlk_list *l = loop->members.next; l != &loop->members; l = l->next) {
         int64_t due = loop->step(member_of(l), now);
         if (loop->removals != removals || rlk_fork_since(generation))
-            return 0; /* l may be gone: begin again */
+            return 0; /* l may be freed: begin again */
         if (due < next)
             next = due;
     }
     return next;
 }
 
-/* Adds one to fds, of which there are n. Returns how many there are; without memory the
- * others are stepped when the rest wakes the thread. */
+/* Adds a descriptor to the n in fds. Returns how many there are. Without memory, the
+ * members left out are stepped when others wake the thread. */
 static size_t add_fd(struct rlk_loop *loop, size_t n, int fd, short events)
 {
     if (fd < 0)
@@ -125,7 +126,7 @@ static size_t add_fd(struct rlk_loop *loop, size_t n, int fd, short events)
     return n + 1;
 }
 
-/* Fills fds; returns their number. */
+/* Fills fds; returns how many there are. */
 static size_t collect(struct rlk_loop *loop)
 {
     size_t n = FDS_OWN;
@@ -167,7 +168,7 @@ static void close_own(struct rlk_loop *loop)
     close_alarm(loop);
 }
 
-/* Opens those that are not there; without one of them, both are closed. */
+/* Opens the missing descriptors; on failure closes both. */
 static int open_own(struct rlk_loop *loop)
 {
     int rc = atomic_load(&loop->bell.fd) < 0 ? rlk_bell_open(&loop->bell) : 0;
@@ -175,25 +176,25 @@ static int open_own(struct rlk_loop *loop)
         loop->alarm_fd = rlk_alarm_open();
         if (loop->alarm_fd < 0)
             rc = rlk_error_of_step(-loop->alarm_fd,
-                                   "cannot make a timer (timerfd_create)");
+                                   "cannot create a timer (timerfd_create)");
     }
     if (rc != 0)
         close_own(loop);
     return rc;
 }
 
-/* Whether it has them all. Looked at before each sleep: the program may have closed them
- * since the last one, and then nothing would wake the thread. */
+/* Whether both descriptors are the loop's. Checked before each sleep: the program may
+ * have closed one since the last sleep, and then nothing would wake the thread. */
 static bool has_own(const struct rlk_loop *loop)
 {
     return has_bell(loop) && has_alarm(loop);
 }
 
-/* Makes new ones for those that are gone; another thread may be about to ring a bell that
- * is still there. False: there are none to be had. */
+/* Replaces lost descriptors; another thread may be about to ring a bell that is still
+ * there. False: none can be opened. */
 static bool renew_own(struct rlk_loop *loop)
 {
-    bool again = loop->alarm_fd < 0; /* and said so */
+    bool again = loop->alarm_fd < 0; /* and was logged already */
 
     if (!has_bell(loop))
         rlk_bell_close(&loop->bell);
@@ -203,25 +204,26 @@ static bool renew_own(struct rlk_loop *loop)
     bool done = open_own(loop) == 0;
     if (!again)
         rlk_log(RLK_LOG_WARNING,
-                "rlock: the program has closed descriptors of the thread %s, which makes "
-                "new ones",
+                "rlock: the program closed descriptors of the library's thread %s; the "
+                "thread opens new ones",
                 loop->thread_name);
     return done;
 }
 
-/* Until one has events, or `due` (0: one look), or for a while. */
+/* Sleeps until a descriptor has events, or until `due` (0: only looks), or SLEEP_MS. */
 static void sleep_until(struct rlk_loop *loop, size_t count, int64_t due, bool has_all)
 {
     int64_t most_ms = has_all ? SLEEP_MS : SHORTAGE_MS, ms = 0;
 
-    if (due != 0) /* the alarm comes first, if it is there */
+    if (due != 0) /* the alarm comes first, if there is one */
         ms = rlk_clock_add(due, -rlk_clock_boot()) / RLK_NS_PER_MS + 1;
     if (ms > most_ms)
         ms = most_ms;
     if (ms < 0)
         ms = 0;
     if (poll(loop->fds, (nfds_t)count, (int)ms) < 0 && errno == EINVAL)
-        poll(NULL, 0, NAP_MS); /* RLIMIT_NOFILE was lowered to less than these */
+        poll(NULL, 0,
+             NAP_MS); /* RLIMIT_NOFILE was lowered below the number of descriptors */
 }
 
 static void *run(void *arg)
@@ -233,21 +235,21 @@ static void *run(void *arg)
     while (take_up(loop)) {
         int64_t due = step_all(loop);
         if (rlk_fork_since(generation))
-            return NULL; /* a callback forked, and came back in the child */
+            return NULL; /* a callback forked and returned in the child */
         bool has_all = has_own(loop);
         if (!has_all) {
             has_all = renew_own(loop);
             alarm = RLK_NEVER;
             if (rlk_fork_since(generation))
                 return NULL;
-            if (has_all) /* who rang the old bell is to be heard */
+            if (has_all) /* a ring of the old bell must not get lost */
                 continue;
         }
         if (due <= rlk_clock_boot())
             due = 0;
         size_t n = collect(loop);
-        /* an alarm that is early costs a round, setting it later a system call each time
-         */
+        /* An alarm that is early costs one round; setting it later costs a system call
+         * each time. */
         if (due != 0 && due < alarm && has_all) {
             rlk_alarm_set(loop->alarm_fd, due);
             alarm = due;
@@ -319,7 +321,7 @@ bool rlk_loop_is_self(struct rlk_loop *loop)
     return self;
 }
 
-/* Locks: holds loop->mu, which it drops to join the thread. */
+/* Locks: holds loop->mu, and drops it to join the thread. */
 static void stop_locked(struct rlk_loop *loop)
 {
     loop->stop = true;

@@ -5,7 +5,8 @@
  *   - of a lock with queued waiters: a refresh (presence, the hand-over of a lock that
  *     came free without a release, what became of each of them)
  *   - of a hold INSIDE: a renewal; at risk; lost at D, with or without connection
- *   - of a hold GOING: a release or cancel that its caller had to abandon
+ *   - of a hold GOING: a release or cancel that its caller had to abandon, or that an ACL
+ *     refused, which may be mended
  *   - of a hold LOST: its one release (T6)
  *
  * One script for each lock, the one with the earliest deadline first. A request in flight
@@ -538,7 +539,7 @@ void rlk_renewer_spread(struct rlk_hold *hold, int64_t sent, int64_t now)
         hold->renew_at = now + 1;
 }
 
-int64_t rlk_renewer_run(struct rlock_client *client, bool *ret_wanted)
+int64_t rlk_renewer_run(struct rlock_client *client, bool *ret_need_conn)
 {
     struct rlk_registry *reg = &client->registry;
     int64_t due, now;
@@ -565,10 +566,10 @@ int64_t rlk_renewer_run(struct rlock_client *client, bool *ret_wanted)
         if (t->tag == RLK_TIMER_LOOK) {
             reg->looks = reg->tried || rlk_awaited_awaits_locked(reg);
             reg->tried = false;
-            client->deaths.begin |= reg->looks;
+            client->peer_watch.begin |= reg->looks;
             continue;
         }
-        *ret_wanted = true;
+        *ret_need_conn = true;
         if (t->tag == RLK_TIMER_LOCK) {
             lock_due(client, RLK_CONTAINER_OF(t, struct rlk_queue, timer)->lock, now);
             continue;

@@ -18,7 +18,7 @@ extern const struct rlk_recovery_link rlk_renewer_of_recovery;
 
 /* Handles up to a batch of due timers. Returns when the next is due, and whether I/O is
  * wanted. */
-int64_t rlk_renewer_run(struct rlock_client *client, bool *ret_wanted);
+int64_t rlk_renewer_run(struct rlock_client *client, bool *ret_need_conn);
 
 /* Ends a request: `reply` NULL means that none will come. */
 void rlk_renewer_done(struct rlock_client *client, struct rlk_op *op,

@@ -17,11 +17,16 @@
 #include <errno.h>
 #include <stdlib.h>
 
+enum {
+    DENIED_FIRST_MS = 500, /* between releases that an ACL refuses, */
+    DENIED_MAX_MS = 5000   /* and in the end */
+};
+
 static const char *const op_names[] = {
     [RLK_OP_NONE] = "",           [RLK_OP_RENEW] = "renewal",
     [RLK_OP_RELEASE] = "release", [RLK_OP_DOWNGRADE] = "downgrade",
     [RLK_OP_REFRESH] = "poll",    [RLK_OP_RENEW_READS] = "renewal",
-    [RLK_OP_BURY] = "burial",
+    [RLK_OP_BURY] = "recovery",
 };
 
 /* The script that a request about a lock was. */
@@ -111,6 +116,19 @@ static void read_renewals_done(struct rlock_client *client, struct rlk_lock *loc
         rlk_hold_schedule_locked(RLK_CONTAINER_OF(l, struct rlk_hold, link));
 }
 
+/* An administrator mends an ACL, if at all, in seconds or minutes; each try that is
+ * refused stands in the server's ACL LOG. */
+static int64_t denied_until(struct rlk_hold *hold, int64_t now)
+{
+    int next = 2 * hold->backoff_ms;
+
+    if (next < DENIED_FIRST_MS)
+        next = DENIED_FIRST_MS;
+    hold->backoff_ms = (uint16_t)(next < DENIED_MAX_MS ? next : DENIED_MAX_MS);
+    int64_t ns = hold->backoff_ms * RLK_NS_PER_MS;
+    return now + ns - now / 1000 % (ns / 4 + 1);
+}
+
 static void release_done(struct rlock_client *client, struct rlk_hold *hold,
                          const struct rlk_answer *answer, int64_t now)
 {
@@ -123,6 +141,9 @@ static void release_done(struct rlock_client *client, struct rlk_hold *hold,
     }
     if (answer->outcome == RLK_NOSCRIPT)
         hold->ending.release_sent = false;
+    if (answer->outcome == RLK_REFUSED && answer->code == EACCES &&
+        rlk_hold_denied_locked(hold, denied_until(hold, now)))
+        return;
     if (answer->outcome == RLK_DONE || answer->outcome == RLK_REFUSED ||
         (lost && answer->outcome != RLK_NOSCRIPT)) {
         rlk_hold_background_end_locked(hold);

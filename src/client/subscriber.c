@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The subscriber thread. For each client it keeps one connection with one subscription,
- * the mailbox, made once; channels of Redisson locks come on top while a waiter sees a
- * foreign holder. Messages are hints: they become facts in the registry, where the
- * waiter's ticket decides what to believe. After every (re)subscription all waiters are
- * checked anew, because what was published meanwhile is gone (L3). An idle subscription
- * is pinged, because a peer that vanished says nothing.
+ * The subscriber thread. For each client it has one connection that subscribes to the
+ * mailbox; while a waiter sees a foreign holder, it also subscribes to channels of
+ * Redisson locks. Messages are hints: the registry decides by the waiter's ticket what to
+ * believe. After every (re)subscription all waiters check the server again, because
+ * messages published meanwhile are lost (L3). A silent subscription is pinged, because a
+ * vanished peer sends nothing.
  *
  * The loop (see loop.h) calls step() for each client whenever its socket, a timer or
- * another thread asks for it. Event callbacks run here too, with no mutex held; a
- * callback may close the very client it is told about.
+ * another thread requires it. Event callbacks run here, too, with no mutex held; a
+ * callback may close the client that it is called for.
  */
 #include "client/subscriber.h"
 
@@ -116,15 +116,15 @@ static void fail(struct rlk_subscription *sub, int64_t now)
     atomic_store(&sub->hears, false);
     atomic_store(&sub->subscribed, false);
     sub->answer_due = sub->ping_at = RLK_NEVER;
-    /* jitter from the clock's low bits: clients that were cut off together do not return
-     * together */
+    /* Jitter from the clock's low bits: clients that were cut off together do not
+     * return together. */
     int64_t jitter = now / 1000 % (sub->backoff_ms + 1);
     sub->retry_at = now + (sub->backoff_ms / 2 + jitter / 2 + 1) * RLK_NS_PER_MS;
     sub->backoff_ms =
         sub->backoff_ms * 2 > BACKOFF_MAX_MS ? BACKOFF_MAX_MS : sub->backoff_ms * 2;
 }
 
-/* 0, or why there is none. */
+/* Returns 0, or why there is no connection. */
 static int open_conn(struct rlock_client *client, int64_t now)
 {
     struct rlk_subscription *sub = &client->subscription;
@@ -137,7 +137,8 @@ static int open_conn(struct rlock_client *client, int64_t now)
         .name = client->conn_name,
         .keepalive_ms = client->config.presence_ms,
         .reply_limit = 1 << 20,
-        .skip_over = RLK_MAIL_SIZE_MAX, /* or anybody's long message would cut it */
+        .skip_over = RLK_MAIL_SIZE_MAX, /* otherwise a long forged message would end the
+                                           connection */
         .last_address = &sub->address,
         .last_address_len = &sub->address_len,
         .moves = &client->moves,
@@ -174,7 +175,7 @@ static int send_channel(struct rlk_subscription *sub, const struct rlk_lock *loc
     return send_words(sub, join ? "SUBSCRIBE" : "UNSUBSCRIBE", channel, len);
 }
 
-/* Joins the mailbox, and the channels that are wanted. */
+/* Subscribes to the mailbox, and to the channels that waiters need. */
 static int join_all(struct rlock_client *client, int64_t now)
 {
     struct rlk_subscription *sub = &client->subscription;
@@ -201,7 +202,7 @@ static int join_all(struct rlock_client *client, int64_t now)
     return rc;
 }
 
-/* Joins and leaves what has changed. */
+/* Subscribes and unsubscribes as the waiters' needs have changed. */
 static int follow_channels(struct rlock_client *client)
 {
     struct rlk_registry *reg = &client->registry;
@@ -225,7 +226,7 @@ static int follow_channels(struct rlock_client *client)
 
 /* ---- messages */
 
-/* Whether the id is one that this process has to do with. */
+/* Whether the id belongs to this process. */
 static bool take_grant(struct rlock_client *client, const struct rlk_mail *mail, size_t i)
 {
     struct rlk_registry *reg = &client->registry;
@@ -242,7 +243,7 @@ static bool take_grant(struct rlock_client *client, const struct rlk_mail *mail,
     return known;
 }
 
-/* The same. */
+/* Whether the id belongs to this process. */
 static bool take_news(struct rlock_client *client, const struct rlk_mail *mail)
 {
     struct rlk_registry *reg = &client->registry;
@@ -277,7 +278,7 @@ static void take_mail(struct rlock_client *client, const char *text, size_t len)
         RLK_COUNT(client->counters.messages_ignored);
 }
 
-/* A message on a lock's channel: it may be free. */
+/* A message on a lock's channel: the lock may be free. */
 static void take_channel(struct rlock_client *client, const char *channel, size_t len)
 {
     struct rlk_registry *reg = &client->registry;
@@ -317,14 +318,14 @@ static bool word_is(const struct rlk_reply *reply, const char *word)
     return len == strlen(word) && memcmp(text, word, len) == 0;
 }
 
-/* An error, or what no subscription answers. What it says is the server's: only printable
- * bytes of it are shown, and not many. Returns as take_reply does. */
+/* An error, or a reply that no subscription gives. Its text comes from the server:
+ * only printable bytes are shown, and not many. Returns as take_reply does. */
 static bool refused(struct rlock_client *client, const struct rlk_reply *reply,
                     int64_t now)
 {
     struct rlk_subscription *sub = &client->subscription;
     bool error = rlk_reply_type(reply) == RLK_REPLY_ERROR;
-    char text[RLK_SERVER_ERROR_SIZE] = "an answer out of place to SUBSCRIBE";
+    char text[RLK_SERVER_ERROR_SIZE] = "unexpected reply to SUBSCRIBE";
     char more[RLK_LOG_MORE_SIZE];
     size_t len;
 
@@ -337,18 +338,20 @@ static bool refused(struct rlock_client *client, const struct rlk_reply *reply,
     if (rlk_log_now(&sub->pace, now, 1, more))
         rlk_log(RLK_LOG_ERR, "rlock: subscription refused at %s: %s%s",
                 client->config.target.label, text, more);
-    /* a channel of Redisson's may be refused: its lock is polled, the mailbox stays */
+    /* A channel of Redisson's may be refused: its lock is polled, and the mailbox
+     * stays. */
     if (sub->state == RLK_SUB_UP && error) {
-        /* if it was a PING, that has been answered */
+        /* If this was the reply to a PING, the PING is answered. */
         sub->answer_due = RLK_NEVER;
         sub->ping_at = now + client->config.presence_ms * RLK_NS_PER_MS;
         return true;
     }
-    rlk_conn_kill(sub->conn, RLK_FAIL_UNKNOWN, text); /* which becomes the reason told */
+    rlk_conn_kill(sub->conn, RLK_FAIL_UNKNOWN,
+                  text); /* the text becomes the event's reason */
     return false;
 }
 
-/* Returns false when the subscription is of no use. */
+/* Returns false when the subscription is useless. */
 static bool take_reply(struct rlock_client *client, const struct rlk_reply *reply,
                        int64_t now)
 {
@@ -365,7 +368,7 @@ static bool take_reply(struct rlock_client *client, const struct rlk_reply *repl
     if (word_is(kind, "message") && channel && payload &&
         rlk_reply_type(channel) == RLK_REPLY_STRING) {
         const char *name = rlk_reply_string(channel, &channel_len);
-        /* "" of one that was too long */
+        /* "" if it was too long */
         const char *text = rlk_reply_string(payload, &payload_len);
         if (strncmp(name, RLK_MAILBOX_PREFIX, sizeof(RLK_MAILBOX_PREFIX) - 1) == 0)
             take_mail(client, text, payload_len);
@@ -385,15 +388,17 @@ static bool take_reply(struct rlock_client *client, const struct rlk_reply *repl
             sub->up_at = rlk_clock_boot();
             sub->backoff_ms = BACKOFF_FIRST_MS;
         } else {
-            take_channel(client, name,
-                         channel_len); /* look again: it may be free since */
+            take_channel(
+                client, name,
+                channel_len); /* check again: the lock may have become free meanwhile */
         }
     }
     return true;
 }
 
-/* Returns as take_reply does; to a leader also when it left a reply to the thread: what
- * is refused is for the logger, which is not to run where the program takes a lock. */
+/* Returns as take_reply does. To a leader it also returns false when it left a reply
+ * to the thread: a refusal is logged, and the logger must not run where the program
+ * takes a lock. */
 static bool take_replies(struct rlock_client *client, int64_t now, bool leads)
 {
     struct rlk_subscription *sub = &client->subscription;
@@ -425,7 +430,7 @@ bool rlk_subscriber_read(struct rlock_client *client)
 /* ---- the loop's calls */
 
 /* rule: L3 */
-/* Reads what there is. False: the client was closed by a callback. */
+/* Reads the input. False: a callback closed the client. */
 static bool listen_on(struct rlock_client *client, int64_t now)
 {
     struct rlk_subscription *sub = &client->subscription;
@@ -441,7 +446,7 @@ static bool listen_on(struct rlock_client *client, int64_t now)
     useful = useful && take_replies(client, now, false);
     if (now >= sub->answer_due) {
         silent = true;
-        rlk_conn_kill(sub->conn, RLK_FAIL_UNKNOWN, "no answer from the server");
+        rlk_conn_kill(sub->conn, RLK_FAIL_UNKNOWN, "no reply from the server");
     }
     if (sub->state == RLK_SUB_UP && !was_up) {
         bool again = sub->been_up;
@@ -469,7 +474,7 @@ static bool listen_on(struct rlock_client *client, int64_t now)
     memcpy(reason, text, len);
     reason[len] = '\0';
     if (!useful)
-        sub->backoff_ms = BACKOFF_MAX_MS; /* refused: trying often is no use */
+        sub->backoff_ms = BACKOFF_MAX_MS; /* refused: frequent tries are useless */
     fail(sub, now);
     rlk_registry_lock(&client->registry);
     rlk_handoff_ask_all_locked(&client->registry);
@@ -477,7 +482,8 @@ static bool listen_on(struct rlock_client *client, int64_t now)
     if (!sub->leaving)
         return rlk_events_down(client, reason, heard_at != 0 && silent ? heard_at : now);
     sub->leaving = false;
-    rlk_log(RLK_LOG_DEBUG, "rlock: %s: %s", client->config.target.label, reason);
+    rlk_log(RLK_LOG_DEBUG, "rlock: mailbox connection to %s replaced: %s",
+            client->config.target.label, reason);
     return true;
 }
 
@@ -493,9 +499,10 @@ static void ping_if_due(struct rlock_client *client, int64_t now)
         rlk_conn_kill(sub->conn, RLK_FAIL_LOCAL, "out of memory");
 }
 
-/* Whether it listens elsewhere than where the requests go. A replica takes subscriptions
- * as a master does; there it would hear what its master's scripts publish, even what they
- * take back because nobody heard it, and would itself not be heard. */
+/* Whether the subscription is at another server than the one that gets the requests. A
+ * replica accepts subscriptions as a master does. There the client would hear what the
+ * master's scripts publish, even messages that they take back because the mailbox has
+ * no subscriber, and the master would not see the subscription. */
 static bool is_elsewhere(struct rlock_client *client)
 {
     struct rlk_subscription *sub = &client->subscription;
@@ -503,7 +510,7 @@ static bool is_elsewhere(struct rlock_client *client)
            (sub->state == RLK_SUB_UP && atomic_load(&sub->unheard_at) > sub->up_at);
 }
 
-/* Leaves such a server, not too often. Returns when to look again. */
+/* Leaves such a server, but not too often. Returns when to look again. */
 static int64_t leave_elsewhere(struct rlock_client *client, int64_t now)
 {
     struct rlk_subscription *sub = &client->subscription;
@@ -516,11 +523,11 @@ static int64_t leave_elsewhere(struct rlock_client *client, int64_t now)
     sub->address_len = 0;
     sub->leaving = true;
     rlk_conn_kill(sub->conn, RLK_FAIL_NOT_SENT,
-                  "the subscription was not where the locks are");
+                  "the mailbox was subscribed at a server that does not have the locks");
     return RLK_NEVER;
 }
 
-/* Returns when to be called again, 0: the client was closed by a callback. */
+/* Returns when to call again; 0: a callback closed the client. */
 static int64_t step_conn(struct rlock_client *client, int64_t now)
 {
     struct rlk_subscription *sub = &client->subscription;
@@ -537,7 +544,8 @@ static int64_t step_conn(struct rlock_client *client, int64_t now)
         ping_if_due(client, now);
         if (follow_channels(client) != 0)
             rlk_conn_kill(sub->conn, RLK_FAIL_LOCAL, "out of memory");
-        /* sends; and takes what it reads by the way, of which poll tells no more */
+        /* Sends, and handles replies that were read meanwhile, because poll does not
+         * report them any more. */
         if ((rlk_conn_unsent(sub->conn) > 0 ||
              rlk_conn_state(sub->conn) == RLK_CONN_DEAD) &&
             !listen_on(client, now))
@@ -564,8 +572,9 @@ static int64_t step(struct rlk_loop_member *member, int64_t now)
 
     if (!rlk_events_news(client))
         return 0;
-    bool wanted = sub->mode == RLK_SUB_LENT && (now >= sub->due || is_elsewhere(client));
-    if (rlk_leader_take_over(client, wanted)) {
+    bool work_due =
+        sub->mode == RLK_SUB_LENT && (now >= sub->due || is_elsewhere(client));
+    if (rlk_leader_take_over(client, work_due)) {
         int64_t due = step_conn(client, now);
         if (due == 0)
             return 0;
@@ -576,8 +585,8 @@ static int64_t step(struct rlk_loop_member *member, int64_t now)
     return sub->mode == RLK_SUB_RECALLED ? RLK_NEVER : sub->due;
 }
 
-/* What happened before the client was closed is told, unless its own callback closed it.
- */
+/* Events from before the close are still reported, unless the client's own callback
+ * closed it. */
 static void left(struct rlk_loop_member *member)
 {
     struct rlock_client *client = client_of(member);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The subscriber thread: listens to the mailboxes of all clients, and tells event
+/* The subscriber thread: listens to the mailboxes of all clients, and calls event
  * callbacks. */
 #ifndef RLK_SUBSCRIBER_H
 #define RLK_SUBSCRIBER_H
@@ -9,55 +9,59 @@
 #include "client/loop.h"
 #include "net/conn.h"
 
-/* A client's part; the thread's own, but for `member`. */
+/* A client's part; used by the thread only, except `member` and the atomic fields. */
 struct rlk_subscription {
     struct rlk_loop_member member;
     struct rlk_conn *conn;
     enum { RLK_SUB_DOWN, RLK_SUB_OPENING, RLK_SUB_JOINING, RLK_SUB_UP } state;
     bool told_down, been_up;
-    bool leaving; /* by our own wish: it is told if no other takes its place */
+    bool leaving; /* the thread left a server by its own choice: an event follows only if
+                     no other server takes its place */
     int64_t retry_at;
     int backoff_ms;
-    int64_t answer_due; /* of SUBSCRIBE or PING; RLK_NEVER: none is awaited */
-    int64_t asked_at;   /* when that one, or the attempt to connect, began */
+    int64_t answer_due; /* of SUBSCRIBE or PING; RLK_NEVER: no reply is due */
+    int64_t asked_at;   /* when that request, or the attempt to connect, began */
     int64_t ping_at;
-    atomic_bool subscribed; /* to the mailbox, as the server has confirmed */
-    atomic_bool hears;      /* and no answer of the server is awaited */
+    atomic_bool subscribed; /* to the mailbox, confirmed by the server */
+    atomic_bool hears;      /* and no reply of the server is due */
     struct sockaddr_storage address;
     socklen_t address_len;
-    unsigned address_moves; /* the count of moves then */
-    /* A request that was sent then found nobody listening; 0: none. Set by the watchdog.
-     */
+    unsigned address_moves; /* the count of moves at that time */
+    /* A request that was sent at this time found no subscriber of the mailbox; 0:
+     * none. Set by the watchdog. */
     _Atomic int64_t unheard_at;
-    int64_t up_at;            /* when it was last heard that SUBSCRIBE was done */
-    int64_t leave_at;         /* not before, where the server is another one */
-    struct rlk_log_pace pace; /* of what the server refuses */
-    struct rlk_log_pace link_pace, paces[RLK_TELLING_KINDS]; /* of what is told */
-    _Atomic int64_t away_since; /* told_down: when the server was last there; else 0 */
-    /* Has the connection in the midst of other things, so that whoever leads (leader.h)
-     * can keep what it reads from waking the thread; -1: there is none. */
-    int watch_fd, leader_fd; /* leader_fd: as the registry's, to be closed */
-    /* Whose connection and state are: the thread's; whoever's leads, if somebody does;
-     * the leader's until it leaves, which it was told to. */
+    int64_t up_at;    /* when SUBSCRIBE was last confirmed */
+    int64_t leave_at; /* the earliest time to leave a server that is another one */
+    struct rlk_log_pace pace; /* of refusals */
+    struct rlk_log_pace link_pace,
+        paces[RLK_HOLD_EVENT_KINDS]; /* of connection lines and of hold events */
+    _Atomic int64_t away_since; /* told_down: when the server last answered; else 0 */
+    /* The connection's epoll set: the thread polls it, so that a leader (leader.h) can
+     * stop the connection's input from waking the thread; -1: none. */
+    int watch_fd, leader_fd; /* leader_fd: the registry's, closed here */
+    /* The owner of the connection and of the state: the thread; a leader, if there is
+     * one; or the leader until it leaves, which it was asked to. */
     enum { RLK_SUB_OWN, RLK_SUB_LENT, RLK_SUB_RECALLED } mode;
-    struct rlk_reply *left_over; /* of a leader, for the thread; or NULL */
-    int64_t due; /* when the thread needs the connection, by its last look at it */
+    struct rlk_reply *left_over; /* from a leader, for the thread; or NULL */
+    int64_t due; /* when the thread last expected to need the connection */
 };
 
 struct rlock_client;
 
-/* Starts to listen for a client. 0, EAGAIN, ENOMEM, EMFILE, ENFILE. */
+/* Begins to listen for a client. Returns 0, EAGAIN, ENOMEM, EMFILE or ENFILE. */
 int rlk_subscriber_join(struct rlock_client *client);
-/* Returns when the thread touches the client no more. Callable on the thread itself. */
+/* Returns when the thread does not use the client any more. May be called on the
+ * thread itself. */
 void rlk_subscriber_leave(struct rlock_client *client);
-/* To look whether it listens where the locks are. Locks: takes the registry's mu. */
+/* Makes the thread check that it listens where the locks are. Locks: takes the
+ * registry's mu. */
 void rlk_subscriber_look(struct rlock_client *client);
-/* Reads the mailbox in place of the thread, which lets it (leader.h). False: it is to
- * look itself. Locks: takes the registry's mu. */
+/* Reads the mailbox in place of the thread, which has lent it (leader.h). False: the
+ * thread must look itself. Locks: takes the registry's mu. */
 bool rlk_subscriber_read(struct rlock_client *client);
-/* Whether the calling thread is the one that listens, and so hears nothing meanwhile. */
+/* Whether the calling thread is the subscriber, which hears nothing meanwhile. */
 bool rlk_subscriber_is_self(void);
-/* In a child: the thread was the parent's. */
+/* In a child: the thread is the parent's. */
 void rlk_subscriber_forget(void);
 
 #endif

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The watchdog thread. For each client it has one connection, made when first needed, on
- * which its requests are pipelined, so that a server that is slow or silent delays no
- * other client's renewals, and no loss is told late. What it asks, and what it makes of
- * the answers, is in renewer.c.
+ * The watchdog thread. For each client it has one connection, opened when first needed,
+ * with pipelined requests, so that a slow or silent server delays no other client's
+ * renewals, and no loss is reported late. renewer.c decides what to request and what the
+ * replies mean.
  *
- * Replies come in the order of requests. When the connection breaks, or nothing is heard
- * on it while a request is late, all in flight have failed with outcome unknown; each is
- * repeated by its timer, on a new connection.
+ * Replies come in the order of the requests. When the connection breaks, or nothing
+ * arrives on it while a request is late, all requests in flight have failed with outcome
+ * unknown; the timer of each repeats it on a new connection.
  */
 #include "client/watchdog.h"
 
@@ -20,8 +20,8 @@ enum {
     BACKOFF_FIRST_MS = 10,
     BACKOFF_MAX_MS = 1000,
     TELL_AFTER_MS = 500,
-    HURRY_PARTS = 20, /* of the shortest lease that is to be renewed, */
-    HURRY_MIN_MS = 5  /* but no shorter than this: at most between two tries */
+    HURRY_PARTS = 20, /* of the shortest lease that must be renewed, */
+    HURRY_MIN_MS = 5  /* but at least this: the longest time between two tries */
 };
 
 static int64_t step(struct rlk_loop_member *member, int64_t now);
@@ -99,7 +99,8 @@ static void drop_conn(struct rlock_client *client, int64_t now)
         rlk_registry_unanswered(&client->registry,
                                 RLK_CONTAINER_OF(l, struct rlk_op, link)->sent);
     if (rlk_conn_failure(watch->conn) != RLK_FAIL_NONE)
-        rlk_log(RLK_LOG_DEBUG, "rlock: watchdog: %s", rlk_conn_error_text(watch->conn));
+        rlk_log(RLK_LOG_DEBUG, "rlock: watchdog connection replaced: %s",
+                rlk_conn_error_text(watch->conn));
     while ((l = rlk_list_first(&watch->ops)) != NULL)
         rlk_renewer_done(client, RLK_CONTAINER_OF(l, struct rlk_op, link), NULL);
     rlk_conn_free(watch->conn);
@@ -110,7 +111,7 @@ static void drop_conn(struct rlock_client *client, int64_t now)
         watch->backoff_ms * 2 > BACKOFF_MAX_MS ? BACKOFF_MAX_MS : watch->backoff_ms * 2;
 }
 
-/* While the mailbox is heard, nobody else tells that the server is not there for us. */
+/* While the mailbox is alive, only this line reports that leases cannot be renewed. */
 static void tell_down(struct rlock_client *client, int64_t now)
 {
     struct rlk_watch *watch = &client->watch;
@@ -179,7 +180,7 @@ static void open_conn(struct rlock_client *client, int64_t now)
         watch->retry_at = now + watch->backoff_ms * RLK_NS_PER_MS;
         return;
     }
-    watch->opening = true; /* though it may be ready, or dead, by now */
+    watch->opening = true; /* it may already be ready, or dead */
 }
 
 static void note_ready(struct rlock_client *client, int64_t now)
@@ -194,17 +195,18 @@ static void note_ready(struct rlock_client *client, int64_t now)
         RLK_COUNT(client->counters.reconnects);
     watch->been_ready = true;
     if (watch->told_down)
-        rlk_log(RLK_LOG_INFO, "rlock: connected again to renew leases at %s after %s s",
+        rlk_log(RLK_LOG_INFO,
+                "rlock: connection to renew leases at %s is back after %s s",
                 client->config.target.label,
                 rlk_log_seconds(lasted, rlk_clock_boot() - watch->down_since));
     watch->told_down = false;
     watch->down_since = 0;
 }
 
-/* Whether the connection is silent: a request is late, and nothing was heard since it was
- * sent. (A late one on a connection that speaks is only slow: cutting it would fail the
- * others too.) The earliest deadline is looked for only when the last known one has
- * passed. */
+/* Whether the connection is silent: a request is late, and nothing has arrived since
+ * it was sent. (If other replies arrive, the late request is only slow, and a new
+ * connection would fail the others.) The earliest deadline is searched only when the
+ * last known one has passed. */
 static bool silent(struct rlk_watch *watch, int64_t now)
 {
     if (now < watch->op_deadline)
@@ -222,7 +224,7 @@ static bool silent(struct rlk_watch *watch, int64_t now)
     return now >= watch->op_deadline;
 }
 
-/* Reads replies; drops a connection that broke or is silent. */
+/* Reads replies; drops a connection that is broken or silent. */
 static void serve_conn(struct rlock_client *client, int64_t now)
 {
     struct rlk_watch *watch = &client->watch;
@@ -236,16 +238,17 @@ static void serve_conn(struct rlock_client *client, int64_t now)
         watch->heard_at = now;
         if (l) {
             rlk_renewer_done(client, RLK_CONTAINER_OF(l, struct rlk_op, link), reply);
-            /* not by one that tells to go elsewhere */
+            /* Not by a reply that sends the client elsewhere. */
             if (rlk_conn_state(watch->conn) != RLK_CONN_DEAD)
                 watch->backoff_ms = BACKOFF_FIRST_MS;
         } else {
-            rlk_conn_kill(watch->conn, RLK_FAIL_PROTOCOL, "a reply nobody asked for");
+            rlk_conn_kill(watch->conn, RLK_FAIL_PROTOCOL,
+                          "unexpected reply without a request");
         }
         rlk_reply_give_back(watch->conn, reply);
     }
     if (silent(watch, now))
-        rlk_conn_kill(watch->conn, RLK_FAIL_UNKNOWN, "no answer in time");
+        rlk_conn_kill(watch->conn, RLK_FAIL_UNKNOWN, "no reply in time");
     if (rlk_conn_state(watch->conn) == RLK_CONN_DEAD) {
         if (watch->opening)
             count_failure(client, now);
@@ -257,31 +260,32 @@ static int64_t step(struct rlk_loop_member *member, int64_t now)
 {
     struct rlock_client *client = client_of(member);
     struct rlk_watch *watch = &client->watch;
-    bool wanted = false;
+    bool need_conn = false;
 
-    /* A server that is no master any more does not know what the new one granted: it
-     * would say of such a hold that it is gone. What is in flight is repeated. */
+    /* A server that is not a master any more does not know what the new master
+     * granted, and would report such holds as gone. Requests in flight are repeated. */
     if (watch->conn && rlk_conn_moved(watch->conn)) {
-        rlk_conn_kill(watch->conn, RLK_FAIL_NOT_SENT, "the server is no master any more");
+        rlk_conn_kill(watch->conn, RLK_FAIL_NOT_SENT, "the server is no longer a master");
         drop_conn(client, now);
     }
     if (watch->conn)
         serve_conn(client, now);
-    int64_t due = rlk_renewer_run(client, &wanted);
-    int64_t look_at = rlk_peer_watch_step(client, now, &wanted);
+    int64_t due = rlk_renewer_run(client, &need_conn);
+    int64_t look_at = rlk_peer_watch_step(client, now, &need_conn);
     if (look_at < due)
         due = look_at;
-    bool missed = wanted && !rlk_renewer_ready(watch);
-    if (wanted && !watch->conn && now >= watch->retry_at)
+    bool missed = need_conn && !rlk_renewer_ready(watch);
+    if (need_conn && !watch->conn && now >= watch->retry_at)
         open_conn(client, now);
-    /* sends; and takes what it reads by the way, of which poll tells no more */
+    /* Sends, and handles replies that were read meanwhile, because poll does not
+     * report them any more. */
     if (watch->conn &&
         (watch->opening || !rlk_renewer_ready(watch) || rlk_conn_unsent(watch->conn) > 0))
         serve_conn(client, now);
-    if (wanted && !watch->conn && watch->retry_at < due)
+    if (need_conn && !watch->conn && watch->retry_at < due)
         due = watch->retry_at;
-    if (client->deaths.answered || (missed && rlk_renewer_ready(watch)))
-        due = 0; /* what follows from it */
+    if (client->peer_watch.answered || (missed && rlk_renewer_ready(watch)))
+        due = 0; /* the work that follows from the replies */
     if (watch->conn) {
         int64_t conn_due = rlk_conn_due(watch->conn);
         if (conn_due < due)
@@ -292,7 +296,7 @@ static int64_t step(struct rlk_loop_member *member, int64_t now)
     return due;
 }
 
-/* What is in flight is abandoned: the client closes. */
+/* The client closes: requests in flight are abandoned. */
 static void left(struct rlk_loop_member *member)
 {
     struct rlock_client *client = client_of(member);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The watchdog thread: renews leases, keeps waiters present, tells losses, finishes what
- * callers had to abandon. */
+/* The watchdog thread: renews leases, proves the presence of waiters, reports losses,
+ * and finishes requests that callers abandoned at their deadlines. */
 #ifndef RLK_WATCHDOG_H
 #define RLK_WATCHDOG_H
 
@@ -8,27 +8,28 @@
 #include "client/loop.h"
 #include "net/conn.h"
 
-/* A client's part; the thread's own, but for `member`. */
+/* A client's part; used by the thread only, except `member`. */
 struct rlk_watch {
     struct rlk_loop_member member;
     struct rlk_conn *conn;
-    bool opening; /* it was not seen to be ready yet */
+    bool opening; /* not yet known to be ready */
     bool been_ready;
-    int64_t down_since; /* when a connection was first wanted in vain; 0: there is one */
-    bool told_down;     /* that there is none, though the mailbox is heard */
-    int64_t tried_at;   /* when the last attempt to connect began */
+    int64_t down_since; /* when a connection was first missing; 0: there is one */
+    bool told_down; /* the missing connection was logged, although the mailbox is alive */
+    int64_t tried_at; /* when the last attempt to connect began */
     int64_t retry_at;
     int backoff_ms;
-    struct rlk_list ops; /* requests in flight, in the order sent */
+    struct rlk_list ops; /* requests in flight, in the order of sending */
     size_t op_count;
-    bool crowded;        /* those that are sent now are of a burst */
-    int64_t full_from;   /* when the first of the last full batch was due */
-    int64_t heard_at;    /* when the newest reply was read */
-    int64_t op_deadline; /* no later than the earliest of theirs */
+    bool crowded;      /* requests sent now belong to a burst */
+    int64_t full_from; /* when the first of the last full batch was due */
+    int64_t heard_at;  /* when the newest reply was read */
+    int64_t
+        op_deadline; /* not later than the earliest deadline of the requests in flight */
     struct sockaddr_storage address;
     socklen_t address_len;
-    unsigned address_moves;   /* the count of moves then */
-    struct rlk_log_pace pace; /* of what the server refuses */
+    unsigned address_moves;   /* the count of moves at that time */
+    struct rlk_log_pace pace; /* of refusals */
 };
 
 struct rlock_client;
@@ -36,10 +37,10 @@ struct rlock_client;
 /* As rlk_subscriber_join and _leave. */
 int rlk_watchdog_join(struct rlock_client *client);
 void rlk_watchdog_leave(struct rlock_client *client);
-/* A lease of so many ms is to be renewed, and there is no connection: the next try comes
+/* A lease of so many ms must be renewed and there is no connection: makes the next try
  * soon enough to save it. Thread: the watchdog. */
 void rlk_watchdog_hurry(struct rlk_watch *watch, int64_t now, long lease_ms);
-/* In a child: the thread was the parent's. */
+/* In a child: the thread is the parent's. */
 void rlk_watchdog_forget(void);
 
 #endif

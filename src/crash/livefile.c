@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 enum {
-    SLOTS_OLD_KERNEL = 1024, /* where no more memory can be had later */
+    INTENTS_OLD_KERNEL = 1024, /* where memory cannot be added later */
     LIFE_MAX_MS = 86400000
 };
 
@@ -28,7 +28,7 @@ enum {
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
 #endif
 
-/* ---- which server it is, as others of this host would say */
+/* ---- the server's name for other processes of this host */
 
 static bool is_loopback(const char *host)
 {
@@ -36,9 +36,10 @@ static bool is_loopback(const char *host)
            strcmp(host, "::1") == 0;
 }
 
-/* As configured, without the password. What is another server in another container is
- * told apart: a loopback address by its network namespace, a path by its directory. */
-static bool name_server(struct rlk_livefile *guard, const struct rlk_target *target)
+/* The configured address without the password. The name differs where containers mean
+ * different servers by one address: a loopback address gets its network namespace, a
+ * path gets its directory's inode. */
+static bool name_server(struct rlk_livefile *livefile, const struct rlk_target *target)
 {
     struct stat st;
     int len;
@@ -50,23 +51,23 @@ static bool name_server(struct rlk_livefile *guard, const struct rlk_target *tar
                  target->path);
         if (stat(dir, &st) != 0)
             memset(&st, 0, sizeof(st));
-        len = snprintf(guard->server, sizeof(guard->server), "unix %ju:%ju/%s %d",
+        len = snprintf(livefile->server, sizeof(livefile->server), "unix %ju:%ju/%s %d",
                        (uintmax_t)st.st_dev, (uintmax_t)st.st_ino, base, target->db);
     } else {
         bool own = is_loopback(target->host);
         if (!own || stat("/proc/self/ns/net", &st) != 0)
             memset(&st, 0, sizeof(st));
-        len = snprintf(guard->server, sizeof(guard->server), "tcp %s:%u %d %ju",
+        len = snprintf(livefile->server, sizeof(livefile->server), "tcp %s:%u %d %ju",
                        target->host, (unsigned)target->port, target->db,
                        (uintmax_t)st.st_ino);
-        for (char *c = guard->server; *c; c++)
+        for (char *c = livefile->server; *c; c++)
             if (*c >= 'A' && *c <= 'Z')
                 *c = (char)(*c - 'A' + 'a');
     }
-    return len < (int)sizeof(guard->server) && !strchr(guard->server, '\n');
+    return len < (int)sizeof(livefile->server) && !strchr(livefile->server, '\n');
 }
 
-/* ---- making it */
+/* ---- creation */
 
 static const struct flock whole_file = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 
@@ -84,8 +85,8 @@ bool rlk_livefile_is_free(int fd)
     return fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type == F_UNLCK;
 }
 
-/* How many slots there may be at most; a file over the limit would be a signal. */
-static unsigned slots_allowed(void)
+/* How many intents fit the limit of file sizes; a file beyond it would raise a signal. */
+static unsigned intents_allowed(void)
 {
     struct rlimit limit;
     if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
@@ -96,9 +97,9 @@ static unsigned slots_allowed(void)
     return count < RLK_SLOTS_MAX ? (unsigned)count : RLK_SLOTS_MAX;
 }
 
-static size_t len_of(unsigned slots)
+static size_t len_of(unsigned intents)
 {
-    return RLK_LIVEFILE_HEADER + slots * sizeof(struct rlk_intent);
+    return RLK_LIVEFILE_HEADER + intents * sizeof(struct rlk_intent);
 }
 
 static bool can_grow(void *map)
@@ -116,18 +117,18 @@ static void write_head(const struct rlock_client *client, char *at)
             *c = '_';
     snprintf(at, RLK_LIVEFILE_HEADER,
              FORMAT "%s\npid %ld\nprogram %s\nserver %s\nlife %" PRId64 "\n",
-             client->uuid, (long)getpid(), program, client->guard.server,
+             client->uuid, (long)getpid(), program, client->livefile.server,
              rlk_client_marker_ms(client));
 }
 
 /* rule: G1, G6 */
-/* Memory, lock and mapping of a new file, which then needs its descriptor no more.
- * Returns an errno value. */
+/* Gives a new file its memory, lock and mapping; then its descriptor is not needed any
+ * more. Returns an errno value. */
 static int set_up(struct rlock_client *client, int fd, const struct rlk_rundir *dir)
 {
-    struct rlk_livefile *guard = &client->guard;
-    struct rlk_intent_table *slots = &client->registry.slots;
-    unsigned max = slots_allowed();
+    struct rlk_livefile *livefile = &client->livefile;
+    struct rlk_intent_table *intents = &client->registry.slots;
+    unsigned max = intents_allowed();
     unsigned count = max < RLK_SLOTS_FIRST ? max : RLK_SLOTS_FIRST;
 
     if (max == 0)
@@ -140,13 +141,13 @@ static int set_up(struct rlock_client *client, int fd, const struct rlk_rundir *
         return errno;
     if (!rlk_livefile_take(fd))
         return errno;
-    const size_t map_len = len_of(max); /* all of it, whatever is used */
+    const size_t map_len = len_of(max); /* all of it, used or not */
     void *map = mmap(NULL, map_len, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (map == MAP_FAILED)
         return errno;
     int rc = madvise(map, map_len, MADV_DONTFORK) == 0 ? 0 : errno;
     if (rc == 0 && !can_grow(map)) {
-        max = max < SLOTS_OLD_KERNEL ? max : SLOTS_OLD_KERNEL;
+        max = max < INTENTS_OLD_KERNEL ? max : INTENTS_OLD_KERNEL;
         rc = fallocate(fd, 0, 0, (off_t)len_of(max)) == 0 ? 0 : errno;
         count = max;
     }
@@ -154,19 +155,19 @@ static int set_up(struct rlock_client *client, int fd, const struct rlk_rundir *
         munmap(map, map_len);
         return rc;
     }
-    guard->map = map;
-    guard->map_len = map_len;
+    livefile->map = map;
+    livefile->map_len = map_len;
     write_head(client, map);
-    slots->table = (struct rlk_intent *)((char *)map + RLK_LIVEFILE_HEADER);
-    slots->full = (_Atomic uint32_t *)((char *)map + RLK_LIVEFILE_FULL_AT);
-    slots->count = count;
-    slots->max = max;
+    intents->table = (struct rlk_intent *)((char *)map + RLK_LIVEFILE_HEADER);
+    intents->full = (_Atomic uint32_t *)((char *)map + RLK_LIVEFILE_FULL_AT);
+    intents->count = count;
+    intents->max = max;
     return 0;
 }
 
 /* rule: G1 */
-/* That the mapping alone keeps the lock, on which all depends (G1): a kernel for which
- * that is not so would have this process buried alive. 0, or an errno value. */
+/* Checks that the mapping alone keeps the lock (G1). On a kernel where it does not,
+ * other processes would take this process for dead. Returns 0 or an errno value. */
 static int check_lock(const struct rlk_rundir *dir, const char *name)
 {
     int fd = rlk_fd_raise(openat(dir->fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
@@ -178,7 +179,8 @@ static int check_lock(const struct rlk_rundir *dir, const char *name)
 }
 
 /* rule: G1, G2 */
-/* The lock comes before the name (G2): until then nobody looks for it. */
+/* Locks the file before it gets its name (G2): no process looks for the name until
+ * then. */
 static int make(struct rlock_client *client, const struct rlk_rundir *dir)
 {
     char before[RLK_UUID_LEN + 2];
@@ -201,22 +203,22 @@ static int make(struct rlock_client *client, const struct rlk_rundir *dir)
 static void give_up(struct rlock_client *client)
 {
     rlk_livefile_free(client);
-    client->guard.dir[0] = '\0';
+    client->livefile.dir[0] = '\0';
 }
 
 static void make_file(struct rlock_client *client)
 {
-    struct rlk_livefile *guard = &client->guard;
+    struct rlk_livefile *livefile = &client->livefile;
     struct rlk_rundir dir;
     sigset_t signals;
 
-    if (rlk_rundir_find(guard->dir, &guard->off) != 0 ||
-        rlk_rundir_open(&dir, guard->dir) != 0) {
-        snprintf(guard->why, sizeof(guard->why), "%s", rlk_error_message());
-        guard->dir[0] = '\0';
+    if (rlk_rundir_find(livefile->dir, &livefile->off) != 0 ||
+        rlk_rundir_open(&dir, livefile->dir) != 0) {
+        snprintf(livefile->why, sizeof(livefile->why), "%s", rlk_error_message());
+        livefile->dir[0] = '\0';
     } else {
-        /* a child that is forked meanwhile would keep the lock; nor is a handler to fork
-         * here */
+        /* A child forked now would keep the lock, so neither another thread nor a
+         * signal handler may fork here. */
         rlk_sync_signals_block(&signals);
         rlk_fd_hold();
         int rc = make(client, &dir);
@@ -224,8 +226,8 @@ static void make_file(struct rlock_client *client)
         rlk_sync_signals_restore(&signals);
         rlk_fd_close(dir.fd);
         if (rc != 0) {
-            snprintf(guard->why, sizeof(guard->why), "no file could be made in %s: %s",
-                     guard->dir, strerror(rc));
+            snprintf(livefile->why, sizeof(livefile->why),
+                     "cannot create a file in %s: %s", livefile->dir, strerror(rc));
             give_up(client);
         }
     }
@@ -234,29 +236,31 @@ static void make_file(struct rlock_client *client)
 
 void rlk_livefile_start(struct rlock_client *client)
 {
-    struct rlk_livefile *guard = &client->guard;
+    struct rlk_livefile *livefile = &client->livefile;
 
-    memset(guard, 0, sizeof(*guard));
+    memset(livefile, 0, sizeof(*livefile));
     memset(&client->registry.slots, 0, sizeof(client->registry.slots));
-    guard->off = client->config.guard == RLOCK_GUARD_OFF;
-    if (guard->off)
-        snprintf(guard->why, sizeof(guard->why), "by the client's attribute or URL");
-    else if (!name_server(guard, &client->config.target))
-        snprintf(guard->why, sizeof(guard->why), "the server has no name that fits");
+    livefile->off = client->config.guard == RLOCK_GUARD_OFF;
+    if (livefile->off)
+        snprintf(livefile->why, sizeof(livefile->why),
+                 "the client's attributes or URL say so");
+    else if (!name_server(livefile, &client->config.target))
+        snprintf(livefile->why, sizeof(livefile->why),
+                 "the server's address is too long");
     else
         make_file(client);
-    if (guard->why[0] && !guard->off)
-        rlk_log(RLK_LOG_INFO, "rlock: no crash guard: %s", guard->why);
+    if (livefile->why[0] && !livefile->off)
+        rlk_log(RLK_LOG_INFO, "rlock: no crash guard: %s", livefile->why);
 }
 
-/* ---- its end */
+/* ---- the end */
 
 void rlk_livefile_leave(struct rlock_client *client, bool settled)
 {
-    struct rlk_livefile *guard = &client->guard;
+    struct rlk_livefile *livefile = &client->livefile;
     struct rlk_rundir dir;
 
-    if (!guard->map || !settled || rlk_rundir_open(&dir, guard->dir) != 0)
+    if (!livefile->map || !settled || rlk_rundir_open(&dir, livefile->dir) != 0)
         return;
     /* rule: G15 */
     unlinkat(dir.fd, client->uuid, 0);
@@ -265,39 +269,40 @@ void rlk_livefile_leave(struct rlock_client *client, bool settled)
 
 void rlk_livefile_end(struct rlock_client *client)
 {
-    struct rlk_livefile *guard = &client->guard;
+    struct rlk_livefile *livefile = &client->livefile;
 
-    if (!guard->map)
+    if (!livefile->map)
         return;
     /* rule: G15 */
-    /* Moved over the file's mapping, which is so never without memory. What fails leaves
-     * it there: then the lock goes with the memory. */
-    void *spare = mmap(NULL, guard->map_len, PROT_READ | PROT_WRITE,
+    /* Private memory is moved over the mapping in one step, so that the address is
+     * never unmapped. If that fails, the mapping stays, and the lock ends with the
+     * process's memory. */
+    void *spare = mmap(NULL, livefile->map_len, PROT_READ | PROT_WRITE,
                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (spare == MAP_FAILED)
         return;
-    if (mremap(spare, guard->map_len, guard->map_len, MREMAP_MAYMOVE | MREMAP_FIXED,
-               guard->map) == MAP_FAILED)
-        munmap(spare, guard->map_len);
+    if (mremap(spare, livefile->map_len, livefile->map_len, MREMAP_MAYMOVE | MREMAP_FIXED,
+               livefile->map) == MAP_FAILED)
+        munmap(spare, livefile->map_len);
     else
-        madvise(guard->map, guard->map_len, MADV_DONTFORK);
+        madvise(livefile->map, livefile->map_len, MADV_DONTFORK);
 }
 
 void rlk_livefile_free(struct rlock_client *client)
 {
-    if (client->guard.map)
-        munmap(client->guard.map, client->guard.map_len);
-    client->guard.map = NULL;
+    if (client->livefile.map)
+        munmap(client->livefile.map, client->livefile.map_len);
+    client->livefile.map = NULL;
     client->registry.slots.table = NULL;
 }
 
 void rlk_livefile_forget(struct rlock_client *client)
 {
     /* rule: G6 */
-    memset(&client->guard, 0, sizeof(client->guard));
+    memset(&client->livefile, 0, sizeof(client->livefile));
 }
 
-/* ---- others' files */
+/* ---- files of other processes */
 
 bool rlk_livefile_is_name(const char *name)
 {
@@ -312,7 +317,8 @@ bool rlk_livefile_is_name(const char *name)
     return name[i] == '\0';
 }
 
-/* The rest of the line that begins so, cut to fit. False: there is none. */
+/* Copies the rest of the line that begins with `key`. False: no such line, or it is
+ * too long. */
 static bool find_line(const char *text, const char *key, char *buf, size_t size)
 {
     char begin[32];
@@ -353,7 +359,7 @@ bool rlk_livefile_read(int fd, const char *uuid, struct rlk_livefile_head *ret_h
     ret_head->life_ms = strtoll(number, NULL, 10);
     ret_head->full =
         pread(fd, &full, sizeof(full), RLK_LIVEFILE_FULL_AT) == sizeof(full) && full != 0;
-    for (char *c = ret_head->program; *c; c++) /* it goes into lines of the log */
+    for (char *c = ret_head->program; *c; c++) /* it appears in log lines */
         if (*c <= ' ' || *c > '~')
             *c = '_';
     if (ret_head->life_ms > LIFE_MAX_MS)

@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 enum {
-    BEGUN_S = 60,       /* a file that has had no name for so long is nobody's */
-    KEPT_S = 2 * 86400, /* from its mark on: twice the longest lease */
+    BEGUN_S = 60,         /* a file without a final name for longer was abandoned */
+    MARKED_S = 2 * 86400, /* from the mark on: twice the longest lease */
     MARK_SIZE = 64,
     MARK_AT = RLK_LIVEFILE_HEADER - MARK_SIZE
 };
@@ -29,7 +29,8 @@ int rlk_livefile_gc_take(const struct rlk_rundir *dir, const char *name,
 
     if (fd < 0)
         return -1;
-    /* locked first: who had it may have removed the file just now */
+    /* Locked before the check: the last owner of the lock may have removed the file
+     * just now. */
     if (!rlk_livefile_take(fd) || fstat(fd, &st) != 0 || st.st_ino != seen->st_ino ||
         st.st_nlink == 0) {
         rlk_fd_close(fd);
@@ -49,13 +50,13 @@ static enum age age_of(int fd)
     char mark[MARK_SIZE];
 
     if (pread(fd, mark, sizeof(mark), MARK_AT) != sizeof(mark))
-        return MARKED; /* it cannot be told */
+        return MARKED; /* unknown: treated as marked */
     mark[sizeof(mark) - 1] = '\0';
     if (strncmp(mark, "dead ", 5) == 0)
         since = strtoll(mark + 5, NULL, 10);
     if (since <= 0 || since > now)
         return UNMARKED;
-    return now - since < KEPT_S ? MARKED : OLD;
+    return now - since < MARKED_S ? MARKED : OLD;
 }
 
 void rlk_livefile_gc_mark(int fd)
@@ -67,15 +68,15 @@ void rlk_livefile_gc_mark(int fd)
     snprintf(mark, sizeof(mark), "dead %lld\n",
              (long long)(rlk_clock_real() / RLK_NS_PER_S));
     if (pwrite(fd, mark, sizeof(mark), MARK_AT) != sizeof(mark))
-        (void)0; /* somebody will see to it later */
+        (void)0; /* another process marks it later */
 }
 
-bool rlk_livefile_gc_are_old(int fd)
+bool rlk_livefile_gc_is_old(int fd)
 {
     return age_of(fd) == OLD;
 }
 
-/* ---- how files go */
+/* ---- removal */
 
 bool rlk_livefile_gc_remove(const struct rlk_rundir *dir, const char *name, int fd)
 {
@@ -83,8 +84,8 @@ bool rlk_livefile_gc_remove(const struct rlk_rundir *dir, const char *name, int 
            (rlk_fd_is_ours(fd) && ftruncate(fd, 0) == 0);
 }
 
-bool rlk_livefile_gc_keep(const struct rlk_rundir *dir, const char *name, int fd,
-                          const struct stat *seen)
+bool rlk_livefile_gc_mark_or_remove(const struct rlk_rundir *dir, const char *name,
+                                    int fd, const struct stat *seen)
 {
     enum age age = age_of(fd);
     bool done = true;

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Deaths of other processes of this host (rules G9, G10): while a client waits for a
- * lock, and once when it begins, it looks for files of clients that nobody keeps locked
- * any more, and gives back what those had at its server: it buries them. Which of many
- * does it is settled by the kernel's lock of the file; the others do nothing. It only
- * shortens waits: whatever goes wrong here, leases end things as before.
+ * Finds dead processes of this host (rules G9, G10). While a client waits for a lock, and
+ * once when waiting begins, the peer watch looks for live files whose lock is free, and
+ * starts their recovery. Among several processes the kernel's lock of the file decides
+ * which one recovers; the others do nothing. The peer watch only shortens waits: when
+ * anything goes wrong here, leases end as they would without it.
  *
- * A look is at one file: is it locked? One that is named by the kernel, as its last
- * reference goes, is looked at at once and thrice again, as its lock goes a moment later.
- * All files are looked at when it begins, and by and by where the kernel tells of none.
- * Thread: the watchdog, but for rlk_peer_watch_start and _end. Blocks: no network.
+ * One look asks whether one file is locked. When the kernel reports the last close of a
+ * file, the file is looked at immediately and three times more, because its lock is
+ * dropped a moment after its last reference. All files are looked at when waiting begins,
+ * and periodically where the kernel reports nothing. Thread: the watchdog, except
+ * rlk_peer_watch_start and rlk_peer_watch_end. Blocks: no network.
  */
 #ifndef RLK_PEER_WATCH_H
 #define RLK_PEER_WATCH_H
@@ -26,11 +27,11 @@ struct rlk_op;
 struct rlk_reply;
 struct rlk_request;
 
-/* The connection on which recovery has scripts run; whoever has it answers with
+/* The connection on which recovery runs its scripts. Its owner passes replies to
  * rlk_peer_watch_answered. Set by the client's watchdog. */
 struct rlk_recovery_link {
-    /* Appends the request, as the one that `op` is to be known by. False: there is no
-     * connection now, no room or no memory. */
+    /* Appends the request and identifies it by `op`. False: no connection, no room or
+     * no memory now. */
     bool (*send)(struct rlock_client *client, struct rlk_op *op,
                  const struct rlk_request *req, bool with_text, int64_t now);
     /* Whether requests can be appended. */
@@ -39,42 +40,44 @@ struct rlk_recovery_link {
 
 struct rlk_peer_watch {
     const struct rlk_recovery_link *link;
-    bool on;                  /* there is a directory to look at */
-    bool begin;               /* all of it is to be looked at */
-    int inotify_fd;           /* -1: there is none */
-    uint64_t dev, ino;        /* of the directory that it watches */
-    int64_t look_at;          /* all files once more; RLK_NEVER: the kernel tells */
-    int64_t check_at;         /* whether anybody waits still; RLK_NEVER: not looking */
-    unsigned waits_seen;      /* of the registry's waits_begun, at the last check */
-    bool quiet;               /* nobody waited then */
-    bool no_room;             /* a file waits for a burial to end */
-    int64_t keep_until;       /* what the kernel tells is not given up before */
-    int refused, told;        /* why the directory could not be used at the last check;
-                                 what was said of it; 0: it could */
-    bool answered;            /* something, since the last step */
-    size_t in_flight;         /* requests of burials */
-    struct rlk_list suspects; /* files to be looked at */
-    struct rlk_list left; /* those that could not be buried, and wait for another try */
-    struct rlk_list corpses; /* being buried */
+    bool on;           /* the guard's directory exists */
+    bool begin;        /* look at all files */
+    int inotify_fd;    /* -1: none */
+    uint64_t dev, ino; /* of the watched directory */
+    int64_t look_at;  /* when to look at all files again; RLK_NEVER: the kernel reports */
+    int64_t check_at; /* when to check for waiting threads; RLK_NEVER: not looking */
+    unsigned waits_seen; /* the registry's waits_begun at the last check */
+    bool quiet;          /* no thread waited at the last check */
+    bool no_room;        /* a file waits for another recovery to end */
+    int64_t watch_until; /* the inotify watch stays at least so long */
+    int refused, told;   /* why the directory was unusable at the last check, and what was
+                            logged about that; 0: it was usable */
+    bool answered;       /* an answer came since the last step */
+    size_t in_flight;    /* requests of recoveries */
+    struct rlk_list suspects; /* files to look at */
+    struct rlk_list left;     /* files that could not be recovered, until the next try */
+    struct rlk_list dead_processes; /* in recovery */
     struct rlk_log_pace pace;
 };
 
-/* Before the watchdog has the client. */
+/* Call before the watchdog has the client. */
 void rlk_peer_watch_start(struct rlock_client *client,
                           const struct rlk_recovery_link *link);
-/* Does what is due; returns when to be called again at the latest. *ret_wanted is set
- * where a connection is needed. */
-int64_t rlk_peer_watch_step(struct rlock_client *client, int64_t now, bool *ret_wanted);
-/* The descriptor to be polled, or -1. */
+/* Does all due work. Returns the latest time for the next call. Sets *ret_need_conn
+ * when a connection is needed. */
+int64_t rlk_peer_watch_step(struct rlock_client *client, int64_t now,
+                            bool *ret_need_conn);
+/* The descriptor to poll, or -1. */
 int rlk_peer_watch_fd(const struct rlock_client *client);
-/* Takes the answer to a burial; NULL: none will come. */
+/* Takes the answer to a request of a recovery. reply NULL: no answer will come. */
 void rlk_peer_watch_answered(struct rlock_client *client, struct rlk_op *op,
                              const struct rlk_reply *reply);
-/* This one could not be buried, and is about to be left to others. */
+/* The process with this uuid could not be recovered; other processes may try. */
 void rlk_peer_watch_left(struct rlock_client *client, const char *uuid, int64_t now);
-/* The client leaves the watchdog: what is under way is left to others. */
+/* The client leaves the watchdog. Unfinished recoveries are left to other processes. */
 void rlk_peer_watch_stop(struct rlock_client *client);
-/* After that, by who closes the client: when it is closed, so is its descriptor. */
+/* Call after rlk_peer_watch_stop, in the thread that closes the client: closes the
+ * descriptor. */
 void rlk_peer_watch_end(struct rlock_client *client);
 
 #endif

@@ -20,16 +20,16 @@
 #include <unistd.h>
 
 enum {
-    IN_FLIGHT_MAX = 64, /* of all: so many scripts in a row at the server, in front of
-                           renewals */
-    WAITED_MAX = 1024,  /* names that this client waits for */
+    IN_FLIGHT_MAX =
+        64, /* in all: so many scripts may run in a row at the server before a renewal */
+    WAITED_MAX = 1024, /* names that this client waits for */
     BACKOFF_FIRST_MS = 10,
     BACKOFF_MAX_MS = 1000,
     ID_TEXT_SIZE = RLK_ID_SIZE + 2,
-    LINES_MAX = 10 /* a second */
+    LINES_MAX = 10 /* per second */
 };
 
-/* What is asked of the server about one name. */
+/* The request to the server about one name. */
 struct job {
     enum { OPEN, SENT, DONE, REFUSED } state;
     bool with_text;
@@ -41,39 +41,39 @@ struct job {
     size_t ids_len;
 };
 
-struct corpse {
-    struct rlk_list link; /* in the client's deaths */
-    int fd;               /* by which its lock is held */
+struct dead_process {
+    struct rlk_list link; /* in the peer watch's dead_processes */
+    int fd;               /* it holds the lock of the live file */
     char uuid[RLK_UUID_LEN + 1];
     struct rlk_livefile_head head;
     struct job *jobs;
     size_t count, size;
-    size_t in_flight, next; /* next: none before it is OPEN */
-    bool asked_for_more;    /* the names waited for are among the jobs */
+    size_t in_flight, next; /* next: no job before it is OPEN */
+    bool asked_for_more;    /* the names that this client waits for are among the jobs */
     int64_t retry_at, until;
     int backoff_ms;
-    unsigned given_back, refused;
+    unsigned released, refused;
 };
 
 struct request {
     struct rlk_op op;
-    struct corpse *corpse;
+    struct dead_process *dead;
     size_t job;
 };
 
-/* ---- what there is to do */
+/* ---- the jobs */
 
-static struct job *add_job(struct corpse *corpse, const char *name, size_t name_len)
+static struct job *add_job(struct dead_process *dead, const char *name, size_t name_len)
 {
-    if (corpse->count == corpse->size) {
-        size_t size = corpse->size ? 2 * corpse->size : 8;
-        struct job *bigger = realloc(corpse->jobs, size * sizeof(*bigger));
+    if (dead->count == dead->size) {
+        size_t size = dead->size ? 2 * dead->size : 8;
+        struct job *bigger = realloc(dead->jobs, size * sizeof(*bigger));
         if (!bigger)
             return NULL;
-        corpse->jobs = bigger;
-        corpse->size = size;
+        dead->jobs = bigger;
+        dead->size = size;
     }
-    struct job *job = &corpse->jobs[corpse->count++];
+    struct job *job = &dead->jobs[dead->count++];
     memset(job, 0, sizeof(*job));
     memcpy(job->name, name, name_len);
     job->name_len = (uint8_t)name_len;
@@ -81,47 +81,47 @@ static struct job *add_job(struct corpse *corpse, const char *name, size_t name_
     return job;
 }
 
-static bool add_id(struct job *job, const struct rlk_intent *slot)
+static bool add_id(struct job *job, const struct rlk_intent *intent)
 {
-    struct rlk_id id = { .thread = slot->thread,
-                         .acquisition = slot->acquisition,
-                         .grant_ms = slot->grant_ms,
-                         .letter = (char)slot->letter };
+    struct rlk_id id = { .thread = intent->thread,
+                         .acquisition = intent->acquisition,
+                         .grant_ms = intent->grant_ms,
+                         .letter = (char)intent->letter };
     char *bigger = realloc(job->ids, job->ids_len + ID_TEXT_SIZE + 1);
 
     if (!bigger)
         return false;
     job->ids = bigger;
-    memcpy(id.flags, slot->flags, sizeof(id.flags));
+    memcpy(id.flags, intent->flags, sizeof(id.flags));
     char *at = job->ids + job->ids_len;
     size_t len = rlk_id_write_local(at, &id);
-    len += (size_t)snprintf(at + len, 4, " %u ", slot->inside % 10);
+    len += (size_t)snprintf(at + len, 4, " %u ", intent->inside % 10);
     job->ids_len += len;
-    job->kind = slot->kind;
-    job->prefer = slot->prefer;
-    job->reading = slot->letter == 'r' || slot->letter == 'R';
+    job->kind = intent->kind;
+    job->prefer = intent->prefer;
+    job->reading = intent->letter == 'r' || intent->letter == 'R';
     return true;
 }
 
-/* Whether a slot of another process says something that makes sense. */
-static bool is_sound(const struct rlk_intent *slot)
+/* Whether an intent of another process makes sense. */
+static bool is_sound(const struct rlk_intent *intent)
 {
-    if (slot->state != RLK_SLOT_VALID || slot->name_len == 0 ||
-        slot->name_len > RLOCK_NAME_MAX || slot->kind >= RLK_KIND_LIMIT ||
-        rlk_key_check(slot->name, slot->name_len) != 0 ||
-        !strchr("mfrwMFRW", slot->letter) || slot->letter == 0)
+    if (intent->state != RLK_SLOT_VALID || intent->name_len == 0 ||
+        intent->name_len > RLOCK_NAME_MAX || intent->kind >= RLK_KIND_LIMIT ||
+        rlk_key_check(intent->name, intent->name_len) != 0 ||
+        !strchr("mfrwMFRW", intent->letter) || intent->letter == 0)
         return false;
-    for (size_t i = 0; i < sizeof(slot->flags); i++) {
-        if (slot->flags[i] == '\0')
+    for (size_t i = 0; i < sizeof(intent->flags); i++) {
+        if (intent->flags[i] == '\0')
             return true;
-        if (slot->flags[i] < 'a' || slot->flags[i] > 'z')
+        if (intent->flags[i] < 'a' || intent->flags[i] > 'z')
             return false;
     }
     return false;
 }
 
-/* How much of the file is slots that were ever used: behind them it is a hole. */
-static size_t slots_len(int fd)
+/* How much of the file was ever used by intents: the rest is a hole. */
+static size_t intents_len(int fd)
 {
     const size_t most = RLK_SLOTS_MAX * sizeof(struct rlk_intent);
     off_t end = lseek(fd, RLK_LIVEFILE_HEADER, SEEK_HOLE);
@@ -131,24 +131,24 @@ static size_t slots_len(int fd)
     return (size_t)end - RLK_LIVEFILE_HEADER;
 }
 
-/* The sound slots of the file, on the heap. */
-static struct rlk_intent *read_slots(int fd, size_t *ret_count)
+/* Reads the sound intents of the file into allocated memory. */
+static struct rlk_intent *read_intents(int fd, size_t *ret_count)
 {
-    size_t len = 0, want = slots_len(fd), count = 0;
-    struct rlk_intent *slots = malloc(want);
+    size_t len = 0, want = intents_len(fd), count = 0;
+    struct rlk_intent *intents = malloc(want);
 
-    while (slots && len < want) {
-        ssize_t n = pread(fd, (char *)slots + len, want - len,
+    while (intents && len < want) {
+        ssize_t n = pread(fd, (char *)intents + len, want - len,
                           (off_t)(RLK_LIVEFILE_HEADER + len));
         if (n <= 0)
             break;
         len += (size_t)n;
     }
-    for (size_t i = 0; slots && i < len / sizeof(*slots); i++)
-        if (is_sound(&slots[i]))
-            memmove(&slots[count++], &slots[i], sizeof(*slots));
+    for (size_t i = 0; intents && i < len / sizeof(*intents); i++)
+        if (is_sound(&intents[i]))
+            memmove(&intents[count++], &intents[i], sizeof(*intents));
     *ret_count = count;
-    return slots;
+    return intents;
 }
 
 static int by_name(const void *a, const void *b)
@@ -161,37 +161,37 @@ static int by_name(const void *a, const void *b)
 
 /* rule: G10 */
 /* False: out of memory. */
-static bool read_table(struct corpse *corpse)
+static bool read_table(struct dead_process *dead)
 {
     size_t count;
-    struct rlk_intent *slots = read_slots(corpse->fd, &count);
+    struct rlk_intent *intents = read_intents(dead->fd, &count);
     struct job *job = NULL;
-    bool done = slots != NULL;
+    bool done = intents != NULL;
 
-    if (slots)
-        qsort(slots, count, sizeof(*slots), by_name);
+    if (intents)
+        qsort(intents, count, sizeof(*intents), by_name);
     for (size_t i = 0; done && i < count; i++) {
-        if (i == 0 || by_name(&slots[i - 1], &slots[i]) != 0)
-            job = add_job(corpse, slots[i].name, slots[i].name_len);
-        done = job && add_id(job, &slots[i]);
+        if (i == 0 || by_name(&intents[i - 1], &intents[i]) != 0)
+            job = add_job(dead, intents[i].name, intents[i].name_len);
+        done = job && add_id(job, &intents[i]);
     }
-    free(slots);
+    free(intents);
     return done;
 }
 
-static bool has_job(const struct corpse *corpse, const struct rlk_lock *lock)
+static bool has_job(const struct dead_process *dead, const struct rlk_lock *lock)
 {
-    for (size_t i = 0; i < corpse->count; i++)
-        if (corpse->jobs[i].name_len == lock->name_len &&
-            memcmp(corpse->jobs[i].name, lock->name, lock->name_len) == 0)
+    for (size_t i = 0; i < dead->count; i++)
+        if (dead->jobs[i].name_len == lock->name_len &&
+            memcmp(dead->jobs[i].name, lock->name, lock->name_len) == 0)
             return true;
     return false;
 }
 
 /* rule: G10 */
-/* The names that this client waits for, which may be held though the table had no room
- * for them. */
-static void add_waited_for(struct rlock_client *client, struct corpse *corpse)
+/* Adds the names that this client waits for: the dead process may hold them although
+ * its intent table had no room for them. */
+static void add_waited_for(struct rlock_client *client, struct dead_process *dead)
 {
     struct rlk_registry *reg = &client->registry;
     size_t count = 0;
@@ -200,204 +200,209 @@ static void add_waited_for(struct rlock_client *client, struct corpse *corpse)
     for (size_t i = 0; reg->asks_now > 0 && i < reg->table_size; i++)
         for (struct rlk_lock *lock = reg->table[i]; lock; lock = lock->chain)
             if (count < WAITED_MAX && rlk_awaited_lock_locked(lock) &&
-                !has_job(corpse, lock) && add_job(corpse, lock->name, lock->name_len))
+                !has_job(dead, lock) && add_job(dead, lock->name, lock->name_len))
                 count++;
     rlk_registry_unlock(reg);
 }
 
-/* ---- its begin and end */
+/* ---- begin and end of one recovery */
 
-static void free_corpse(struct corpse *corpse)
+static void free_dead_process(struct dead_process *dead)
 {
-    rlk_list_remove(&corpse->link);
-    rlk_fd_close(corpse->fd);
-    for (size_t i = 0; i < corpse->count; i++)
-        free(corpse->jobs[i].ids);
-    free(corpse->jobs);
-    free(corpse);
+    rlk_list_remove(&dead->link);
+    rlk_fd_close(dead->fd);
+    for (size_t i = 0; i < dead->count; i++)
+        free(dead->jobs[i].ids);
+    free(dead->jobs);
+    free(dead);
 }
 
 bool rlk_recovery_begin(struct rlock_client *client, int fd, const char *uuid,
                         const struct rlk_livefile_head *head, int64_t now)
 {
-    struct corpse *corpse = calloc(1, sizeof(*corpse));
+    struct dead_process *dead = calloc(1, sizeof(*dead));
 
-    if (!corpse) {
+    if (!dead) {
         rlk_fd_close(fd);
         return false;
     }
-    rlk_list_init(&corpse->link);
-    corpse->fd = fd;
-    corpse->head = *head;
-    snprintf(corpse->uuid, sizeof(corpse->uuid), "%s", uuid);
-    corpse->backoff_ms = BACKOFF_FIRST_MS;
-    corpse->until = now + 2 * rlk_client_command_timeout(client);
-    if (!read_table(corpse)) {
-        free_corpse(corpse);
+    rlk_list_init(&dead->link);
+    dead->fd = fd;
+    dead->head = *head;
+    snprintf(dead->uuid, sizeof(dead->uuid), "%s", uuid);
+    dead->backoff_ms = BACKOFF_FIRST_MS;
+    dead->until = now + 2 * rlk_client_command_timeout(client);
+    if (!read_table(dead)) {
+        free_dead_process(dead);
         return false;
     }
-    rlk_list_append(&client->deaths.corpses, &corpse->link);
+    rlk_list_append(&client->peer_watch.dead_processes, &dead->link);
     return true;
 }
 
 size_t rlk_recovery_count(const struct rlock_client *client)
 {
-    const struct rlk_list *corpses = &client->deaths.corpses;
+    const struct rlk_list *dead_processes = &client->peer_watch.dead_processes;
     size_t count = 0;
 
-    for (const struct rlk_list *l = corpses->next; l != corpses; l = l->next)
+    for (const struct rlk_list *l = dead_processes->next; l != dead_processes;
+         l = l->next)
         count++;
     return count;
 }
 
-/* Only the file that is locked: another one under that name would be somebody's who made
- * it so. Whether it is gone. */
-static bool remove_file(struct rlock_client *client, const struct corpse *corpse)
+/* Removes the live file, but only the locked one: another file under that name was put
+ * there by somebody else. Returns whether it is gone. */
+static bool remove_file(struct rlock_client *client, const struct dead_process *dead)
 {
     struct rlk_rundir dir;
     struct stat locked, named;
 
-    if (!rlk_fd_is_ours(corpse->fd)) /* the lock went with it: it is another's to do */
+    if (!rlk_fd_is_ours(dead->fd)) /* the program closed it, and the lock with it: another
+                                      process recovers */
         return false;
-    if (rlk_rundir_open(&dir, client->guard.dir) != 0)
+    if (rlk_rundir_open(&dir, client->livefile.dir) != 0)
         return false;
-    bool there = fstat(corpse->fd, &locked) == 0 &&
-                 fstatat(dir.fd, corpse->uuid, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+    bool there = fstat(dead->fd, &locked) == 0 &&
+                 fstatat(dir.fd, dead->uuid, &named, AT_SYMLINK_NOFOLLOW) == 0 &&
                  locked.st_ino == named.st_ino && locked.st_dev == named.st_dev;
-    bool gone = !there || rlk_livefile_gc_remove(&dir, corpse->uuid, corpse->fd);
+    bool gone = !there || rlk_livefile_gc_remove(&dir, dead->uuid, dead->fd);
     rlk_fd_close(dir.fd);
     return gone;
 }
 
-static void finish(struct rlock_client *client, struct corpse *corpse, int64_t now)
+static void finish(struct rlock_client *client, struct dead_process *dead, int64_t now)
 {
     char more[RLK_LOG_MORE_SIZE];
 
     /* rule: G10 */
-    RLK_COUNT(client->counters.burials); /* before others see that it is over */
-    if (!remove_file(client, corpse)) /* to close it is told to all who look, this too */
-        rlk_peer_watch_left(client, corpse->uuid, now);
-    if (rlk_log_now(&client->deaths.pace, now, LINES_MAX, more))
-        rlk_log(corpse->given_back > 0 ? RLK_LOG_WARNING : RLK_LOG_DEBUG,
-                "rlock: process %ld (%s) of this host died; locks given back at %s: %u%s",
-                corpse->head.pid, corpse->head.program, client->config.target.label,
-                corpse->given_back, more);
-    free_corpse(corpse);
+    RLK_COUNT(client->counters.burials); /* before other processes see the end */
+    if (!remove_file(client, dead)) /* the close is reported to all processes that look,
+                                       this one included */
+        rlk_peer_watch_left(client, dead->uuid, now);
+    if (rlk_log_now(&client->peer_watch.pace, now, LINES_MAX, more))
+        rlk_log(dead->released > 0 ? RLK_LOG_WARNING : RLK_LOG_DEBUG,
+                "rlock: process %ld (%s) of this host died; locks released at %s: %u%s",
+                dead->head.pid, dead->head.program, client->config.target.label,
+                dead->released, more);
+    free_dead_process(dead);
 }
 
-/* Others may have more luck, or more rights. */
-static void leave(struct rlock_client *client, struct corpse *corpse, int64_t now)
+/* Leaves the dead process to other processes, which may have more luck or more rights. */
+static void leave(struct rlock_client *client, struct dead_process *dead, int64_t now)
 {
-    if (corpse->refused > 0)
-        rlk_livefile_gc_mark(corpse->fd);
-    rlk_peer_watch_left(client, corpse->uuid, now);
-    free_corpse(corpse);
+    if (dead->refused > 0)
+        rlk_livefile_gc_mark(dead->fd);
+    rlk_peer_watch_left(client, dead->uuid, now);
+    free_dead_process(dead);
 }
 
 /* ---- requests */
 
-static bool send_job(struct rlock_client *client, struct corpse *corpse, size_t i,
+static bool send_job(struct rlock_client *client, struct dead_process *dead, size_t i,
                      int64_t now)
 {
-    struct job *job = &corpse->jobs[i];
+    struct job *job = &dead->jobs[i];
     struct rlk_request req RLK_UNINITIALIZED;
     struct request *request = calloc(1, sizeof(*request));
 
     if (!request)
         return false;
     rlk_request_init(&req, RLK_LOCK_BURY, job->name, job->name_len);
-    rlk_request_add(&req, corpse->uuid, RLK_UUID_LEN);
-    rlk_request_add_int(&req, corpse->head.life_ms);
+    rlk_request_add(&req, dead->uuid, RLK_UUID_LEN);
+    rlk_request_add_int(&req, dead->head.life_ms);
     rlk_request_add_channel(&req, job->name, job->name_len);
     rlk_request_add_int(&req, job->prefer);
     rlk_request_add_borrowed(&req, job->ids ? job->ids : "", job->ids_len);
-    if (!client->deaths.link->send(client, &request->op, &req, job->with_text, now)) {
+    if (!client->peer_watch.link->send(client, &request->op, &req, job->with_text, now)) {
         free(request);
         return false;
     }
-    request->corpse = corpse;
+    request->dead = dead;
     request->job = i;
     job->state = SENT;
-    corpse->in_flight++;
-    client->deaths.in_flight++;
+    dead->in_flight++;
+    client->peer_watch.in_flight++;
     return true;
 }
 
-static void back_off(struct corpse *corpse, int64_t now)
+static void back_off(struct dead_process *dead, int64_t now)
 {
-    if (now < corpse->retry_at) /* by what was in flight with it */
+    if (now < dead->retry_at) /* a request in flight at the same time has set it */
         return;
-    corpse->retry_at = now + corpse->backoff_ms * RLK_NS_PER_MS;
-    corpse->backoff_ms *= 2;
-    if (corpse->backoff_ms > BACKOFF_MAX_MS)
-        corpse->backoff_ms = BACKOFF_MAX_MS;
+    dead->retry_at = now + dead->backoff_ms * RLK_NS_PER_MS;
+    dead->backoff_ms *= 2;
+    if (dead->backoff_ms > BACKOFF_MAX_MS)
+        dead->backoff_ms = BACKOFF_MAX_MS;
 }
 
-/* Sends what there is room for. Returns whether some is left. */
-static bool send_some(struct rlock_client *client, struct corpse *corpse, int64_t now)
+/* Sends as many requests as there is room for. Returns whether some are left. */
+static bool send_some(struct rlock_client *client, struct dead_process *dead, int64_t now)
 {
-    while (corpse->next < corpse->count) {
-        if (corpse->jobs[corpse->next].state != OPEN) {
-            corpse->next++;
+    while (dead->next < dead->count) {
+        if (dead->jobs[dead->next].state != OPEN) {
+            dead->next++;
             continue;
         }
-        if (client->deaths.in_flight >= IN_FLIGHT_MAX ||
-            !client->deaths.link->ready(client))
+        if (client->peer_watch.in_flight >= IN_FLIGHT_MAX ||
+            !client->peer_watch.link->ready(client))
             return true;
-        if (!send_job(client, corpse, corpse->next, now)) {
-            back_off(corpse, now);
+        if (!send_job(client, dead, dead->next, now)) {
+            back_off(dead, now);
             return true;
         }
     }
     return false;
 }
 
-/* Returns when to be called again; the corpse may be gone. waiting: somebody here waits
- * for a lock. */
-static int64_t step_corpse(struct rlock_client *client, struct corpse *corpse,
-                           int64_t now, bool waiting, bool *ret_wanted)
+/* Does the due work of one recovery, and may free it. waiting: a thread of this client
+ * waits for a lock. Returns when to call again. */
+static int64_t step_dead_process(struct rlock_client *client, struct dead_process *dead,
+                                 int64_t now, bool waiting, bool *ret_need_conn)
 {
     if (waiting)
-        corpse->until = now + 2 * rlk_client_command_timeout(client);
-    if (now >= corpse->until) { /* for whoever has more luck */
-        if (corpse->in_flight == 0)
-            leave(client, corpse, now);
+        dead->until = now + 2 * rlk_client_command_timeout(client);
+    if (now >= dead->until) { /* another process may have more luck */
+        if (dead->in_flight == 0)
+            leave(client, dead, now);
         return RLK_NEVER;
     }
-    if (now >= corpse->retry_at && send_some(client, corpse, now)) {
-        *ret_wanted = true;
-        return now < corpse->retry_at ? corpse->retry_at : corpse->until;
+    if (now >= dead->retry_at && send_some(client, dead, now)) {
+        *ret_need_conn = true;
+        return now < dead->retry_at ? dead->retry_at : dead->until;
     }
-    if (now < corpse->retry_at)
-        return corpse->retry_at;
-    if (corpse->in_flight > 0)
-        return corpse->until;
-    if (corpse->head.full && !corpse->asked_for_more) {
-        corpse->asked_for_more = true;
-        add_waited_for(client, corpse);
+    if (now < dead->retry_at)
+        return dead->retry_at;
+    if (dead->in_flight > 0)
+        return dead->until;
+    if (dead->head.full && !dead->asked_for_more) {
+        dead->asked_for_more = true;
+        add_waited_for(client, dead);
         return now;
     }
-    if (corpse->refused > 0) /* it stays, for who may do more */
-        leave(client, corpse, now);
+    if (dead->refused > 0) /* the file stays for a process with more rights */
+        leave(client, dead, now);
     else
-        finish(client, corpse, now);
+        finish(client, dead, now);
     return RLK_NEVER;
 }
 
-int64_t rlk_recovery_step(struct rlock_client *client, int64_t now, bool *ret_wanted)
+int64_t rlk_recovery_step(struct rlock_client *client, int64_t now, bool *ret_need_conn)
 {
-    struct rlk_list *corpses = &client->deaths.corpses;
+    struct rlk_list *dead_processes = &client->peer_watch.dead_processes;
     int64_t due = RLK_NEVER;
 
-    if (rlk_list_empty(corpses))
+    if (rlk_list_empty(dead_processes))
         return RLK_NEVER;
     rlk_registry_lock(&client->registry);
     bool waiting = client->registry.asks_now > 0;
     rlk_registry_unlock(&client->registry);
-    for (struct rlk_list *l = corpses->next, *next; l != corpses; l = next) {
+    for (struct rlk_list *l = dead_processes->next, *next; l != dead_processes;
+         l = next) {
         next = l->next;
-        int64_t at = step_corpse(client, RLK_CONTAINER_OF(l, struct corpse, link), now,
-                                 waiting, ret_wanted);
+        int64_t at =
+            step_dead_process(client, RLK_CONTAINER_OF(l, struct dead_process, link), now,
+                              waiting, ret_need_conn);
         if (at < due)
             due = at;
     }
@@ -406,8 +411,8 @@ int64_t rlk_recovery_step(struct rlock_client *client, int64_t now, bool *ret_wa
 
 /* ---- answers */
 
-static void mourn_locked(struct rlk_registry *reg, const struct corpse *corpse,
-                         const struct job *job)
+static void queue_death_locked(struct rlk_registry *reg, const struct dead_process *dead,
+                               const struct job *job)
 {
     struct rlk_death_event *death = calloc(1, sizeof(*death) + (size_t)job->name_len + 1);
 
@@ -415,13 +420,13 @@ static void mourn_locked(struct rlk_registry *reg, const struct corpse *corpse,
         return;
     death->type = rlk_kinds[job->kind].type;
     death->mode = job->reading ? RLOCK_MODE_READ : RLOCK_MODE_EXCLUSIVE;
-    death->pid = corpse->head.pid;
-    snprintf(death->program, sizeof(death->program), "%s", corpse->head.program);
+    death->pid = dead->head.pid;
+    snprintf(death->program, sizeof(death->program), "%s", dead->head.program);
     memcpy(death->name, job->name, (size_t)job->name_len + 1);
     rlk_awaited_death_locked(reg, death);
 }
 
-/* The hand-over looked at as many waiters as it may: this client's polls go on. */
+/* The hand-over looked at as many waiters as it may: this client's polls continue it. */
 static void go_on_locked(struct rlk_registry *reg, const struct job *job,
                          struct rlk_cursor more)
 {
@@ -434,7 +439,7 @@ static void go_on_locked(struct rlk_registry *reg, const struct job *job,
     rlk_lock_put_locked(lock);
 }
 
-static void take(struct rlock_client *client, struct corpse *corpse, struct job *job,
+static void take(struct rlock_client *client, struct dead_process *dead, struct job *job,
                  const struct rlk_answer *answer, int64_t now)
 {
     struct rlk_registry *reg = &client->registry;
@@ -442,11 +447,11 @@ static void take(struct rlock_client *client, struct corpse *corpse, struct job 
     switch (answer->outcome) {
     case RLK_DONE:
         job->state = DONE;
-        corpse->backoff_ms = BACKOFF_FIRST_MS;
+        dead->backoff_ms = BACKOFF_FIRST_MS;
         rlk_registry_lock(reg);
         if (answer->fate.what == RLK_RELEASED) {
-            corpse->given_back++;
-            mourn_locked(reg, corpse, job);
+            dead->released++;
+            queue_death_locked(reg, dead, job);
         }
         if (rlk_cursor_set(answer->more))
             go_on_locked(reg, job, answer->more);
@@ -454,7 +459,7 @@ static void take(struct rlock_client *client, struct corpse *corpse, struct job 
         return;
     case RLK_REFUSED:
         job->state = REFUSED;
-        corpse->refused++;
+        dead->refused++;
         RLK_COUNT(client->counters.refusals);
         return;
     case RLK_NOSCRIPT:
@@ -462,18 +467,18 @@ static void take(struct rlock_client *client, struct corpse *corpse, struct job 
         job->with_text = true;
         break;
     default:
-        back_off(corpse, now);
+        back_off(dead, now);
     }
     job->state = OPEN;
-    corpse->next = 0;
+    dead->next = 0;
 }
 
 void rlk_recovery_answered(struct rlock_client *client, struct rlk_op *op,
                            const struct rlk_reply *reply)
 {
     struct request *request = RLK_CONTAINER_OF(op, struct request, op);
-    struct corpse *corpse = request->corpse;
-    struct job *job = &corpse->jobs[request->job];
+    struct dead_process *dead = request->dead;
+    struct job *job = &dead->jobs[request->job];
     struct rlk_answer answer = { .outcome = RLK_UNKNOWN, .code = ENOTCONN };
     char text[RLK_SERVER_ERROR_SIZE] = "", shown[RLK_LOG_NAME_SIZE],
          more[RLK_LOG_MORE_SIZE];
@@ -489,25 +494,23 @@ void rlk_recovery_answered(struct rlock_client *client, struct rlk_op *op,
         RLK_COUNT(client->counters.unknown_outcomes);
     }
     if (answer.outcome == RLK_NOSCRIPT && job->with_text)
-        answer.outcome = RLK_REFUSED; /* it had the text */
-    assert(corpse->in_flight > 0);
-    corpse->in_flight--;
-    client->deaths.in_flight--;
+        answer.outcome = RLK_REFUSED; /* it contained the script's text */
+    assert(dead->in_flight > 0);
+    dead->in_flight--;
+    client->peer_watch.in_flight--;
     free(request);
-    take(client, corpse, job, &answer, now);
+    take(client, dead, job, &answer, now);
     if (answer.outcome != RLK_REFUSED ||
-        !rlk_log_now(&client->deaths.pace, now, LINES_MAX, more))
+        !rlk_log_now(&client->peer_watch.pace, now, LINES_MAX, more))
         return;
     rlk_log_name(shown, sizeof(shown), job->name, job->name_len);
-    rlk_log(RLK_LOG_WARNING,
-            "rlock: \"%s\" of a dead process cannot be given back at %s: "
-            "%s%s",
+    rlk_log(RLK_LOG_WARNING, "rlock: cannot release \"%s\" of a dead process at %s: %s%s",
             shown, client->config.target.label, text, more);
 }
 
 void rlk_recovery_stop(struct rlock_client *client)
 {
     struct rlk_list *l;
-    while ((l = rlk_list_first(&client->deaths.corpses)) != NULL)
-        free_corpse(RLK_CONTAINER_OF(l, struct corpse, link));
+    while ((l = rlk_list_first(&client->peer_watch.dead_processes)) != NULL)
+        free_dead_process(RLK_CONTAINER_OF(l, struct dead_process, link));
 }

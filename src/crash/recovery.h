@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Giving back what a dead process had (rules G10-G13): whoever got the lock of its file
- * reads its table, and has the server run one script for each name; then, if the table
- * had no room once, one for each name that this client waits for. The file is unlinked
- * when all is answered; if this process dies before, the kernel frees the lock and
- * another one goes on. Thread: the watchdog. Blocks: no network.
+ * Releases at the server what a dead process held (rules G10-G13). The process that got
+ * the lock of the live file reads its intent table and runs one script for each name. If
+ * the table overflowed once, it then runs one for each name that this client waits for.
+ * When all requests are answered, the live file is unlinked. If this process dies before,
+ * the kernel drops the lock and another process continues. Thread: the watchdog. Blocks:
+ * no network.
  */
 #ifndef RLK_RECOVERY_H
 #define RLK_RECOVERY_H
@@ -16,17 +17,18 @@
 struct rlk_op;
 struct rlk_reply;
 
-/* Takes over fd, by which the lock is held. False: out of memory; fd is closed. */
+/* Takes over fd, which holds the lock of the live file. False: out of memory; fd is
+ * closed. */
 bool rlk_recovery_begin(struct rlock_client *client, int fd, const char *uuid,
                         const struct rlk_livefile_head *head, int64_t now);
-/* How many are being buried. */
+/* How many dead processes are in recovery. */
 size_t rlk_recovery_count(const struct rlock_client *client);
-/* Sends what is due; returns when to be called again at the latest. */
-int64_t rlk_recovery_step(struct rlock_client *client, int64_t now, bool *ret_wanted);
-/* reply NULL: none will come. */
+/* Sends all due requests. Returns the latest time for the next call. */
+int64_t rlk_recovery_step(struct rlock_client *client, int64_t now, bool *ret_need_conn);
+/* Takes the answer to one request. reply NULL: no answer will come. */
 void rlk_recovery_answered(struct rlock_client *client, struct rlk_op *op,
                            const struct rlk_reply *reply);
-/* Leaves what is under way to others. None of its requests is in flight. */
+/* Leaves unfinished recoveries to other processes. No request may be in flight. */
 void rlk_recovery_stop(struct rlock_client *client);
 
 #endif

@@ -18,10 +18,10 @@
 #define OF_ADMINISTRATOR "/run/rlock"
 
 enum {
-    TMPFS = 0x01021994 /* statfs(2); the header of it is Linux's, not the C library's */
+    TMPFS = 0x01021994 /* statfs(2); only a Linux header defines it, not the C library */
 };
 
-/* ---- whom it is to be trusted to */
+/* ---- trust */
 
 static bool read_line(const char *path, char *buf, size_t size)
 {
@@ -34,8 +34,8 @@ static bool read_line(const char *path, char *buf, size_t size)
     return n > 0;
 }
 
-/* In a user namespace all users that are not mapped into it look alike: one of them may
- * be anybody, also where the caller is another. */
+/* In a user namespace all unmapped users have one uid: a file of that uid may belong
+ * to any user, also where the caller has that uid. */
 static bool is_nobody(uid_t uid)
 {
     char line[64];
@@ -51,7 +51,7 @@ static bool is_nobody(uid_t uid)
 }
 
 /* rule: G4, G5 */
-/* Why the directory is not to be used; NULL: it is. */
+/* Why the directory is not to be used; NULL: it may be used. */
 static const char *refuse(int fd, const struct stat *st)
 {
     struct statfs fs;
@@ -63,7 +63,7 @@ static const char *refuse(int fd, const struct stat *st)
     if ((st->st_uid != 0 && st->st_uid != geteuid()) || is_nobody(st->st_uid))
         return "it belongs to another user";
     if (st->st_mode & S_IWOTH)
-        return "everybody can write there";
+        return "it is world-writable";
     if (faccessat(fd, ".", R_OK | W_OK | X_OK, AT_EACCESS) != 0)
         return strerror(errno);
     return NULL;
@@ -78,21 +78,21 @@ int rlk_rundir_open(struct rlk_rundir *ret_dir, const char *path)
     if (fd < 0) {
         int code = errno;
         if (code == ENOTDIR && lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
-            return rlk_error_set(EPERM, "%s cannot be used: it is a link", path);
-        return rlk_error_set(code, "%s cannot be opened: %s", path, strerror(code));
+            return rlk_error_set(EPERM, "cannot use %s: it is a symbolic link", path);
+        return rlk_error_set(code, "cannot open %s: %s", path, strerror(code));
     }
     errno = 0;
     const char *why = fstat(fd, &st) == 0 ? refuse(fd, &st) : strerror(errno);
     if (why) {
         int code = errno == EACCES ? EACCES : EPERM;
         rlk_fd_close(fd);
-        return rlk_error_set(code, "%s cannot be used: %s", path, why);
+        return rlk_error_set(code, "cannot use %s: %s", path, why);
     }
     *ret_dir = (struct rlk_rundir){ fd, (st.st_mode & S_IWGRP) != 0, st.st_gid };
     return 0;
 }
 
-/* ---- which one it is */
+/* ---- the choice */
 
 static int try_dir(const char *path)
 {
@@ -103,15 +103,15 @@ static int try_dir(const char *path)
     return rc;
 }
 
-/* One of the user's own; made if it is not there. */
+/* Tries a directory of the user's own, and creates it if needed. */
 static int try_own(const char *path)
 {
     if (mkdir(path, 0700) != 0 && errno != EEXIST)
-        return rlk_error_set(errno, "%s cannot be made: %s", path, strerror(errno));
+        return rlk_error_set(errno, "cannot create %s: %s", path, strerror(errno));
     return try_dir(path);
 }
 
-/* $XDG_RUNTIME_DIR may be left from another user, in whose hands all in it is. */
+/* $XDG_RUNTIME_DIR may be left from another user, who then controls everything in it. */
 static const char *of_session(void)
 {
     const char *dir = secure_getenv("XDG_RUNTIME_DIR");
@@ -123,25 +123,26 @@ static const char *of_session(void)
 static int find(char path[RLK_RUNDIR_SIZE], bool *ret_off)
 {
     /* rule: G5 */
-    const char *wanted = secure_getenv("RLOCK_RUNDIR"), *session;
+    const char *given = secure_getenv("RLOCK_RUNDIR"), *session;
     int len, rc;
 
     if (ret_off)
-        *ret_off = wanted && !wanted[0];
-    if (wanted && !wanted[0])
+        *ret_off = given && !given[0];
+    if (given && !given[0])
         return rlk_error_set(ENOENT, "$RLOCK_RUNDIR is empty");
-    if (wanted) {
-        len = snprintf(path, RLK_RUNDIR_SIZE, "%s", wanted);
-        if (len >= RLK_RUNDIR_SIZE || wanted[0] != '/')
+    if (given) {
+        len = snprintf(path, RLK_RUNDIR_SIZE, "%s", given);
+        if (len >= RLK_RUNDIR_SIZE || given[0] != '/')
             return rlk_error_set(ENOENT, "$RLOCK_RUNDIR is %s",
-                                 wanted[0] == '/' ? "too long" : "no absolute path");
+                                 given[0] == '/' ? "too long" : "not an absolute path");
         return try_dir(path) == 0 ? 0 : ENOENT;
     }
     snprintf(path, RLK_RUNDIR_SIZE, OF_ADMINISTRATOR);
     rc = try_dir(path);
     if (rc == 0)
         return 0;
-    if (rc != ENOENT && rc != EACCES) /* who is only kept out of it has his own */
+    if (rc != ENOENT &&
+        rc != EACCES) /* a user without access has a directory of the user's own */
         return ENOENT;
     session = of_session();
     if (session) {
@@ -157,6 +158,6 @@ int rlk_rundir_find(char path[RLK_RUNDIR_SIZE], bool *ret_off)
 {
     int rc = find(path, ret_off);
     if (rc == 0)
-        rlk_error_clear(); /* of those that were passed over */
+        rlk_error_clear(); /* of the directories that were passed over */
     return rc;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The directory of this host in which clients are seen to live, and to have died (rules
- * G4, G5). Whoever can write there can have live clients buried: so it is looked at each
- * time that it is opened, and nothing is done in one that others can write. No state.
- * Thread: any. */
+/* The crash guard's directory on this host (rules G4, G5). A user who can write to it
+ * could have the locks of live clients released. Therefore every open checks its owner
+ * and mode, and a directory that other users can write to is not used. No state.
+ * Thread: any. Blocks: no network. */
 #ifndef RLK_RUNDIR_H
 #define RLK_RUNDIR_H
 
@@ -12,20 +12,20 @@
 
 enum { RLK_RUNDIR_SIZE = 256 /* of a path, with NUL */ };
 
-/* Which directory it is, made if it is the user's own. 0; ENOENT: there is none to be
- * used, and the thread's message says why, unless it was turned off, of which
- * *ret_off tells (may be NULL). */
+/* Finds the directory, and creates it if it is the user's own. Returns 0, or ENOENT
+ * when no directory can be used: then the thread's message says why. *ret_off (may be
+ * NULL) says whether the user turned the crash guard off. */
 int rlk_rundir_find(char path[RLK_RUNDIR_SIZE], bool *ret_off);
 
 struct rlk_rundir {
     int fd;
-    bool of_group; /* which may write there: so it may in what is made in it */
+    bool of_group; /* its group may write there, so it may write the files in it */
     gid_t group;
 };
 
-/* Opens it, as it is now. 0; else the thread's message says why not, and it is the errno
- * value of what failed, or EPERM of one that is not to be trusted. Closed by
- * rlk_fd_close. */
+/* Opens the directory and checks it. Returns 0, the errno value of the failed step, or
+ * EPERM for a directory that is not to be trusted; the thread's message says why.
+ * Close it with rlk_fd_close. */
 int rlk_rundir_open(struct rlk_rundir *ret_dir, const char *path);
 
 #endif

@@ -91,9 +91,12 @@ static int try_code(enum rlk_verdict v, const struct rlk_answer *answer)
     if (v == SPOILT)
         return ENOTRECOVERABLE;
     if (v == FAILED && answer->code == 0)
-        return rlk_error_set(EPROTO, "an answer out of place to acquire");
+        return rlk_error_set(EPROTO,
+                             "unexpected reply from the acquire script of the lock");
     if (v == AGAIN_AT_ONCE)
-        return rlk_error_set(ENOTCONN, "the server's clock runs away from ours");
+        return rlk_error_set(
+            ENOTCONN,
+            "the server refuses every request as late: its clock steps or runs too fast");
     return answer->code != 0 ? answer->code : EBUSY;
 }
 
@@ -359,7 +362,8 @@ static int ask_server(struct rlk_acquire_op *ask)
     if (v == FAILED)
         return answer.code != 0
                    ? answer.code
-                   : rlk_error_set(EPROTO, "an answer out of place to acquire");
+                   : rlk_error_set(
+                         EPROTO, "unexpected reply from the acquire script of the lock");
     if (v == AGAIN_AT_ONCE && ++ask->late <= RLK_LATE_TRIES_MAX)
         return 0;
     if (v == AGAIN && answer.outcome == RLK_RETRY && ask->hold->request.asks_since != 0) {
@@ -535,19 +539,35 @@ static int wait_lock(const struct rlk_acquire_params *params, struct rlk_lock *l
     return rc;
 }
 
-/* What came free while a signal's handler, or a machine that stood still, kept the thread
- * beyond its deadline is not refused for that: it is tried once, as a call does that
- * begins past its deadline. */
-static bool had_after_all(const struct rlk_acquire_params *params, struct rlk_lock *lock)
+/* One attempt behind the deadline, as a call makes that begins past its deadline. */
+static int try_after_all(const struct rlk_acquire_params *params, struct rlk_lock *lock)
 {
     struct rlk_acquire_params once = *params;
     int64_t share = RLK_ATTEMPT_FLOOR_MS * RLK_NS_PER_MS, least = share / 2;
-    int64_t rest = OVERTIME_MS * RLK_NS_PER_MS + rlk_deadline_left(&params->deadline);
+    int64_t left = min_time(rlk_deadline_left(&params->deadline), 0);
+    int64_t rest = OVERTIME_MS * RLK_NS_PER_MS + left;
 
     if (share > rest)
         share = rest > least ? rest : least;
     once.try_once = true;
-    return try_lock(&once, lock, rlk_clock_boot() + share) == 0;
+    return try_lock(&once, lock, rlk_clock_boot() + share);
+}
+
+/* The code of a thread that gave up waiting with `rc`. What came free while a signal's
+ * handler, or a machine that stood still, kept it beyond its deadline is not refused for
+ * that. And where all that it knows is that the server refused the process's poll, the
+ * server was there: its answer to the thread itself says more, and in words. */
+static int code_after_all(const struct rlk_acquire_params *params, struct rlk_lock *lock,
+                          int rc, bool late)
+{
+    int trouble = lock->queue->trouble;
+
+    if (rc == ETIMEDOUT && late && try_after_all(params, lock) == 0)
+        return 0;
+    if (rc != ENOTCONN || (trouble != EACCES && trouble != EPROTO))
+        return rc;
+    rc = try_after_all(params, lock);
+    return rc == EBUSY ? ETIMEDOUT : rc;
 }
 
 /* The lock is the thread's: whether it may leave it by a gate. */
@@ -574,8 +594,8 @@ int rlk_acquire(const struct rlk_acquire_params *params)
                             rlk_clock_boot() + rlk_client_command_timeout(params->client))
              : params->reading ? rlk_acquire_share_wait(params, lock, &waited, &late)
                                : wait_lock(params, lock, &waited, &late);
-        if (rc == ETIMEDOUT && late && had_after_all(params, lock))
-            rc = 0;
+        if (!params->try_once)
+            rc = code_after_all(params, lock, rc, late);
         if (rc == ETIMEDOUT)
             RLK_COUNT(params->client->counters.timeouts);
         rests = rc == 0 && may_rest(params, lock);

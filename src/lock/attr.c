@@ -108,6 +108,6 @@ int rlk_attr_getclient(const struct rlk_attr *attr, uint32_t magic,
                   if (attr->rlk_client != 0) rc =
                       rlk_client_peek(attr->rlk_client, &client);
                   if (rc == 0 && attr->rlk_client != 0 && !client) rc =
-                      rlk_error_set(EINVAL, "the client of the attributes is closed");
+                      rlk_error_set(EINVAL, "the client in the attributes is closed");
                   if (client) rlk_client_put(client); if (rc == 0) *ret_client = client);
 }

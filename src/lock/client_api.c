@@ -24,9 +24,8 @@ static bool good(const rlock_clientattr_t *attr)
     if (!rlk_error_argument_there("the attributes object", attr))
         return false;
     if (attr->rlk_magic != RLK_MAGIC_CLIENTATTR)
-        rlk_error_set(EINVAL,
-                      "the attributes object is not initialised, was destroyed, or is "
-                      "none of a client");
+        rlk_error_set(EINVAL, "the attributes object is not initialised, was destroyed, "
+                              "or is not for a client");
     return attr->rlk_magic == RLK_MAGIC_CLIENTATTR;
 }
 
@@ -138,7 +137,7 @@ static int set_credentials(rlock_clientattr_t *attr, const char *user,
     if (user_len >= sizeof(attr->rlk_user) || password_len >= sizeof(attr->rlk_password))
         return rlk_error_set(ENAMETOOLONG, "user or password is too long");
     if (user_len > 0 && !password)
-        return rlk_error_set(EINVAL, "a user without a password");
+        return rlk_error_set(EINVAL, "user without password");
     memset(attr->rlk_user, 0, sizeof(attr->rlk_user));
     explicit_bzero(attr->rlk_password, sizeof(attr->rlk_password));
     if (user_len > 0)
@@ -243,10 +242,13 @@ static int put_server(const struct rlk_config *config, struct buffer url,
     size_t url_size = strlen(config->url) + 1, source_size = strlen(config->source) + 1;
 
     if (url_size > url.size)
-        return rlk_error_set(ENAMETOOLONG, "the URL has %zu bytes", url_size);
+        return rlk_error_set(
+            ENAMETOOLONG, "the buffer is too small: the URL needs %zu bytes", url_size);
     if (source_size > source.size)
-        return rlk_error_set(ENAMETOOLONG, "the source of the URL has %zu bytes",
-                             source_size);
+        return rlk_error_set(
+            ENAMETOOLONG,
+            "the buffer is too small: the source of the URL needs %zu bytes",
+            source_size);
     memcpy(url.at, config->url, url_size);
     memcpy(source.at, config->source, source_size);
     return 0;
@@ -418,8 +420,9 @@ int rlock_getrundir(char *buf, size_t size)
     int rc = rlk_error_argument_there("buf", buf) ? rlk_rundir_find(path, NULL) : EINVAL;
 
     if (rc == 0 && strlen(path) >= size)
-        rc = rlk_error_set(ENAMETOOLONG, "the directory's path has %zu bytes",
-                           strlen(path) + 1);
+        rc = rlk_error_set(
+            ENAMETOOLONG, "the buffer is too small: the directory's path needs %zu bytes",
+            strlen(path) + 1);
     if (rc == 0)
         memcpy(buf, path, strlen(path) + 1);
     return rlk_call_leave(call, rc);

@@ -23,7 +23,7 @@ static int make_name(char name[RLOCK_NAME_MAX + 1])
 {
     uint64_t bits[2];
     if (!rlk_random_bytes(bits, sizeof(bits)))
-        return rlk_error_set(ENOMEM, "no random bytes for a name");
+        return rlk_error_set(ENOMEM, "cannot get random bytes for a name");
     snprintf(name, RLOCK_NAME_MAX + 1, "anonymous-%016llx%016llx",
              (unsigned long long)bits[0], (unsigned long long)bits[1]);
     return 0;
@@ -87,10 +87,10 @@ int rlk_handle_init(struct rlk_handle *handle, int kind, const struct rlk_attr *
     } else if (attr && attr->rlk_client != 0) {
         struct rlock_client *client;
         if (attr->rlk_pshared == RLOCK_PROCESS_SHARED)
-            rc = rlk_error_set(ENOTSUP,
-                               "a shared handle cannot name a client of one process");
+            rc = rlk_error_set(
+                ENOTSUP, "a process-shared handle cannot name a client of one process");
         else if ((rc = rlk_client_peek(attr->rlk_client, &client)) == 0 && !client)
-            rc = rlk_error_set(EINVAL, "the client of the attributes is closed");
+            rc = rlk_error_set(EINVAL, "the client in the attributes is closed");
         else if (rc == 0)
             rlk_client_put(client);
     }
@@ -182,7 +182,7 @@ bool rlk_handle_lease_or_0(long lease_ms)
 {
     if (lease_ms == 0 || rlk_lease_valid(lease_ms))
         return true;
-    rlk_error_set(EINVAL, "a lease of %ld ms: it has to be 0, or from %d to %d", lease_ms,
+    rlk_error_set(EINVAL, "lease is %ld ms: must be 0, or from %d to %d", lease_ms,
                   RLK_LEASE_MIN_MS, RLK_LEASE_MAX_MS);
     return false;
 }
@@ -197,11 +197,10 @@ int rlk_handle_bad(const struct rlk_handle *handle, int kind)
     if (!handle)
         return rlk_error_set(EINVAL, "the lock is NULL");
     if (magic != RLK_MAGIC_HANDLE && (magic & ~layout) == (RLK_MAGIC_HANDLE & ~layout))
-        return rlk_error_set(
-            EINVAL,
-            "the lock is of layout %u, made with another version of this "
-            "library, which knows layout %u",
-            (unsigned)(magic >> 24), (unsigned)(RLK_MAGIC_HANDLE >> 24));
+        return rlk_error_set(EINVAL,
+                             "the lock has layout %u, made by another version of this "
+                             "library; this version supports layout %u",
+                             (unsigned)(magic >> 24), (unsigned)(RLK_MAGIC_HANDLE >> 24));
     if (magic != RLK_MAGIC_HANDLE)
         return rlk_error_set(EINVAL, "the lock is not initialised, or was destroyed");
     if (handle->rlk_kind != kind && handle->rlk_kind < sizeof(kinds) / sizeof(kinds[0]) &&

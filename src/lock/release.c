@@ -34,8 +34,7 @@ static int judge_release(struct rlk_hold *hold, const struct rlk_answer *answer)
     /* not ours: after a try of unknown outcome it is that try which is seen (T9) */
     return hold->ending.release_unknown
                ? 0
-               : rlk_error_set(ESTALE,
-                               "the server says that the lock was not ours any more");
+               : rlk_error_set(ESTALE, "the server no longer records this hold");
 }
 
 /* A hold that is GOING is released at the server; what cannot be told it now is the
@@ -74,7 +73,8 @@ static int give_back(struct rlk_hold *hold, int64_t until)
     if (exclusive)
         lock->releasing = false;
     rlk_lock_promote_locked(lock);
-    if (answer.outcome == RLK_DONE || answer.outcome == RLK_REFUSED)
+    bool denied = answer.outcome == RLK_REFUSED && answer.code == EACCES;
+    if (answer.outcome == RLK_DONE || (answer.outcome == RLK_REFUSED && !denied))
         rlk_hold_background_end_locked(hold);
     else
         rlk_hold_background_locked(hold, rlk_clock_boot(),

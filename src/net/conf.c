@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The system's default for the server. No state: the file is read each time, into memory
- * that is wiped, because a URL or the file beside it may hold a password. Messages name
- * the line and never its text. Thread: any.
+ * The server's URL from environment or file. No state: the file is read each time, into
+ * memory that is wiped, because it or the password file may contain a password. Messages
+ * name the line and never show its text. Thread: any.
  */
 #include "net/conf.h"
 
@@ -38,7 +38,7 @@ enum {
 /* ---- reading */
 
 struct text {
-    char *at; /* NUL-terminated behind len bytes */
+    char *at; /* NUL-terminated after len bytes */
     size_t len;
     struct stat st;
 };
@@ -51,7 +51,7 @@ static void text_clear(struct text *text)
     *text = (struct text){ 0 };
 }
 
-/* Shortages keep their codes; all else is a file that is of no use. */
+/* Shortages keep their codes; everything else is EINVAL: a useless file. */
 static const char *failed(int code, int *ret_code)
 {
     bool short_of = code == ENOMEM || code == EMFILE || code == ENFILE;
@@ -70,9 +70,9 @@ static const char *read_fd(int fd, struct text *text, size_t most, int *ret_code
     if (fstat(fd, &text->st) != 0)
         return failed(errno, ret_code);
     if (S_ISDIR(text->st.st_mode))
-        return "it is a directory";
+        return "is a directory";
     if (!S_ISREG(text->st.st_mode) && !is_null_device(&text->st))
-        return "it is no regular file";
+        return "not a regular file";
     text->at = malloc(most + 1);
     if (!text->at)
         return failed(ENOMEM, ret_code);
@@ -90,8 +90,8 @@ static const char *read_fd(int fd, struct text *text, size_t most, int *ret_code
     return NULL;
 }
 
-/* The first `most` bytes of a file, to be cleared. NULL, or why not, with a code; ENOENT
- * is told as such. */
+/* Reads the first `most` bytes of a file; clear them afterwards. Returns NULL, or why
+ * not, with a code; ENOENT keeps its code. */
 static const char *read_file(const char *path, struct text *text, size_t most,
                              int *ret_code)
 {
@@ -103,7 +103,7 @@ static const char *read_file(const char *path, struct text *text, size_t most,
         int code = errno;
         if (code == ENOENT && lstat(path, &st) == 0) {
             *ret_code = EINVAL;
-            return "it is a link to nothing";
+            return "dangling symbolic link";
         }
         const char *why = failed(code, ret_code);
         if (code == ENOENT)
@@ -117,13 +117,13 @@ static const char *read_file(const char *path, struct text *text, size_t most,
     return why;
 }
 
-/* Why a file with these rights is no place for a password; NULL: it is one. */
+/* Why a file with this mode is no place for a password; NULL: it is one. */
 static const char *exposure(const struct stat *st)
 {
     if (st->st_mode & S_IRWXO)
-        return "others have rights to it (chmod o=)";
+        return "other users have access to the file (chmod o=)";
     if (st->st_mode & S_IWGRP)
-        return "its group can write it (chmod g-w)";
+        return "the file is group-writable (chmod g-w)";
     return NULL;
 }
 
@@ -134,7 +134,7 @@ enum key { KEY_URL, KEY_USER, KEY_PASSWORDFILE, KEY_COUNT };
 static const char *const key_names[KEY_COUNT] = { "url", "user", "passwordfile" };
 
 struct entry {
-    char *value; /* in the text; NULL: there is none */
+    char *value; /* points into the text; NULL: none */
     int line;
 };
 
@@ -144,7 +144,7 @@ struct conf {
     struct entry entries[KEY_COUNT];
 };
 
-/* As rlk_error_set, about a line of the file. */
+/* As rlk_error_set, with file and line before the text. */
 __attribute__((format(printf, 4, 5))) static int refuse(const struct conf *conf, int line,
                                                         int code, const char *format, ...)
 {
@@ -162,7 +162,7 @@ static bool is_blank(char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* Without blanks around it; changes the text. */
+/* Cuts blanks at both ends; changes the text. */
 static char *trim(char *text)
 {
     size_t len = strlen(text);
@@ -179,14 +179,14 @@ static int take_entry(struct conf *conf, char *line, int number)
     int key = 0;
 
     if (!equal)
-        return refuse(conf, number, EINVAL, "there is no '=' in it");
+        return refuse(conf, number, EINVAL, "no '=' in the line");
     *equal = '\0';
     const char *name = trim(line);
     while (key < KEY_COUNT && strcmp(name, key_names[key]) != 0)
         key++;
     if (key == KEY_COUNT)
         return refuse(conf, number, EINVAL,
-                      "unknown key; there are url, user and passwordfile");
+                      "unknown key; the keys are url, user and passwordfile");
     struct entry *entry = &conf->entries[key];
     if (entry->value)
         return refuse(conf, number, EINVAL, "%s is given twice, first in line %d",
@@ -197,13 +197,13 @@ static int take_entry(struct conf *conf, char *line, int number)
     return 0;
 }
 
-/* One of `len` bytes, with a NUL behind them. */
+/* Takes a line of `len` bytes, with a NUL after them. */
 static int take_line(struct conf *conf, char *line, size_t len, int number)
 {
     if (len > LINE_LEN_MAX)
-        return refuse(conf, number, EINVAL, "it is longer than %d bytes", LINE_LEN_MAX);
+        return refuse(conf, number, EINVAL, "longer than %d bytes", LINE_LEN_MAX);
     if (memchr(line, '\0', len))
-        return refuse(conf, number, EINVAL, "there is a NUL byte in it");
+        return refuse(conf, number, EINVAL, "contains a NUL byte");
     line = trim(line);
     return *line == '\0' || *line == '#' ? 0 : take_entry(conf, line, number);
 }
@@ -213,7 +213,7 @@ static int take_lines(struct conf *conf)
     char *line = conf->text.at, *end = line + conf->text.len;
 
     if (conf->text.len > FILE_SIZE_MAX)
-        return rlk_error_set(EINVAL, "%s: it is longer than %d bytes", conf->shown,
+        return rlk_error_set(EINVAL, "%s: longer than %d bytes", conf->shown,
                              FILE_SIZE_MAX);
     for (int number = 1; line < end; number++) {
         char *newline = memchr(line, '\n', (size_t)(end - line));
@@ -227,7 +227,7 @@ static int take_lines(struct conf *conf)
     return 0;
 }
 
-/* What goes with what. */
+/* Checks which entries go together. */
 static int check_entries(const struct conf *conf)
 {
     const struct entry *url = &conf->entries[KEY_URL], *user = &conf->entries[KEY_USER],
@@ -238,7 +238,7 @@ static int check_entries(const struct conf *conf)
     if (file->value && !url->value)
         return refuse(conf, file->line, EINVAL, "passwordfile without url");
     if (file->value && file->value[0] != '/')
-        return refuse(conf, file->line, EINVAL, "passwordfile is no absolute path");
+        return refuse(conf, file->line, EINVAL, "passwordfile is not an absolute path");
     return 0;
 }
 
@@ -252,7 +252,7 @@ static void wipe(char **string)
     *string = NULL;
 }
 
-/* The password in the first line of that file. Leaves the text as it is. */
+/* Finds the password in the first line of that file. Leaves the text as it is. */
 static const char *password_of(const struct text *text, size_t *ret_len)
 {
     size_t len = 0;
@@ -261,10 +261,10 @@ static const char *password_of(const struct text *text, size_t *ret_len)
         len++;
     *ret_len = len;
     if (len == 0)
-        return "no password in its first line";
+        return "no password in the first line";
     if (len > PASSWORD_LEN_MAX)
-        return "its first line is too long";
-    return memchr(text->at, '\0', len) ? "there is a NUL byte in it" : NULL;
+        return "the first line is too long";
+    return memchr(text->at, '\0', len) ? "contains a NUL byte" : NULL;
 }
 
 static int set_credentials(struct rlk_target *target, const struct conf *conf)
@@ -296,8 +296,8 @@ static int set_credentials(struct rlk_target *target, const struct conf *conf)
     return refuse(conf, file->line, code, "passwordfile %s: %s", shown, why);
 }
 
-/* The URL's own credentials win over those that the program has set, as anywhere; those
- * beside the URL do not: they are for who has none. */
+/* Credentials in the file's URL win over those that the program set, as with every
+ * URL. Credentials beside the URL apply only if the program set none. */
 static int set_target(struct rlk_config *config, const struct conf *conf)
 {
     const struct entry *url = &conf->entries[KEY_URL],
@@ -308,7 +308,8 @@ static int set_target(struct rlk_config *config, const struct conf *conf)
 
     target->user = target->password = NULL;
     int rc = rlk_url_parse(config, url->value);
-    bool of_url = target->user || target->password; /* one of them where it failed */
+    bool of_url =
+        target->user || target->password; /* on failure perhaps only one of them */
     if (of_url) {
         wipe(&user);
         wipe(&password);
@@ -321,18 +322,19 @@ static int set_target(struct rlk_config *config, const struct conf *conf)
         return refuse(conf, url->line, rc, "%s", why);
     }
     if (of_url && exposure(&conf->text.st))
-        return refuse(conf, url->line, EINVAL,
-                      "a password is in it, and %s; or use passwordfile",
-                      exposure(&conf->text.st));
+        return refuse(
+            conf, url->line, EINVAL,
+            "the URL contains a password, and %s; alternatively use passwordfile",
+            exposure(&conf->text.st));
     if (of_url && file->value)
         return refuse(conf, file->line, EINVAL,
-                      "passwordfile beside a URL that has a password");
+                      "passwordfile together with a URL that contains a password");
     return file->value && !target->user && !target->password
                ? set_credentials(target, conf)
                : 0;
 }
 
-/* ---- which it is */
+/* ---- the choice */
 
 static int note_source(struct rlk_config *config, const char *source)
 {
@@ -350,22 +352,26 @@ static int parse_built_in(struct rlk_config *config)
     return rc != 0 ? rc : note_source(config, RLK_SOURCE_BUILT_IN);
 }
 
+/* The name of the variable stands in place of the message's own prefix. */
 static int parse_environment(struct rlk_config *config, const char *url)
 {
+    static const char prefix[] = "URL: ";
     char why[WHY_SIZE];
     int rc = rlk_url_parse(config, url);
 
     if (rc == 0)
         return note_source(config, RLK_SOURCE_ENVIRONMENT);
-    snprintf(why, sizeof(why), "%s", rlk_error_message());
+    const char *said = rlk_error_message();
+    bool has_prefix = strncmp(said, prefix, sizeof(prefix) - 1) == 0;
+    snprintf(why, sizeof(why), "%s", said + (has_prefix ? sizeof(prefix) - 1 : 0));
     return rlk_error_set(rc, "RLOCK_URL: %s", why);
 }
 
-/* What is read of a file. */
+/* Takes the text of a file. */
 static int parse_text(struct rlk_config *config, struct conf *conf, const char *path)
 {
     if (S_ISREG(conf->text.st.st_mode) && (conf->text.st.st_mode & S_IWOTH))
-        return rlk_error_set(EINVAL, "%s: everybody can write it", conf->shown);
+        return rlk_error_set(EINVAL, "%s: the file is world-writable", conf->shown);
     int rc = take_lines(conf);
     if (rc == 0)
         rc = check_entries(conf);
@@ -407,6 +413,6 @@ int rlk_conf_parse(struct rlk_config *config)
     if (!path || !path[0])
         return parse_file(config, OF_SYSTEM, false);
     if (path[0] != '/')
-        return rlk_error_set(EINVAL, "RLOCK_CONF: it is no absolute path");
+        return rlk_error_set(EINVAL, "RLOCK_CONF: not an absolute path");
     return parse_file(config, path, true);
 }

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which server is meant where the program names none: $RLOCK_URL, else the system's
- * file, else one that is built in. rlock.conf(5) has the file's form and all rules. */
+/* Finds the server for a client whose program names none: $RLOCK_URL, else the
+ * system's configuration file, else a built-in URL. rlock.conf(5) describes the file
+ * and all rules. No state of its own. */
 #ifndef RLK_CONF_H
 #define RLK_CONF_H
 
 #include "net/url.h"
 
 /*
- * As rlk_url_parse with the URL that the environment or the file says, and with the
- * credentials of the file where *config has none and the URL neither. Notes the source.
+ * As rlk_url_parse, with the URL from the environment or the file. The file's credentials
+ * apply if neither *config nor the URL has any. Notes the source of the URL.
  *
- * 0, EINVAL, ENOTSUP, ENOMEM, EMFILE, ENFILE. The message names the variable, or the file
- * and its line, and never shows what stands there. A file that is not there is none; one
- * that cannot be used is EINVAL, never passed over: two hosts would then take two servers
- * for one.
+ * Returns 0, EINVAL, ENOTSUP, ENOMEM, EMFILE or ENFILE. The message names the variable,
+ * or the file and the line, and never shows their text. A missing file counts as no file.
+ * A file that cannot be used is EINVAL and never passed over: two hosts would then use
+ * two servers as if they were one.
  *
- * A program with more rights than its caller does not look at the environment.
- * Thread: any. Blocks: reads files.
+ * A program with more rights than its caller ignores the environment. Thread: any.
+ * Blocks: reads files.
  */
 int rlk_conf_parse(struct rlk_config *config);
 

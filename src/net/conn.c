@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Input, output and replies of a connection. A connection belongs to one thread at a
- * time and has no mutex.
+ * Input, output and replies of a connection. A connection belongs to one thread at a time
+ * and has no mutex.
  *
- * A caller's round trip is to cost two system calls. So the socket is in blocking mode
- * once it is connected, with a short SO_RCVTIMEO; rlk_conn_call sends, then waits inside
- * one plain recv. Only when that brings no whole reply (slow server, signal, a reply in
- * pieces) it goes on with ppoll against the absolute deadline. Everything else passes
- * MSG_DONTWAIT.
+ * A caller's round trip should cost two system calls. Therefore a connected socket is in
+ * blocking mode with a short SO_RCVTIMEO: rlk_conn_call sends, then waits inside one
+ * plain recv. Only if that brings no whole reply (slow server, signal, reply in pieces)
+ * it continues with ppoll until the absolute deadline. All other I/O passes MSG_DONTWAIT.
  */
 #include "net/conn_impl.h"
 
@@ -28,12 +27,13 @@
 #include <unistd.h>
 
 enum { READ_CHUNK = 4096, READS_PER_STEP = 16, OUT_SIZE_FIRST = 1024 };
-enum { MOVE_AGAIN_MS = 100 }; /* at least between two moves that are counted */
+enum { MOVE_AGAIN_MS = 100 }; /* the least time between two counted moves */
 
-/* A plain recv may overstay by SO_RCVTIMEO and its rounding to ticks. */
+/* A plain recv may last longer by SO_RCVTIMEO and its rounding to ticks. */
 #define PLAIN_RECV_MARGIN_NS (2 * RLK_CONN_PATIENCE_MS * RLK_NS_PER_MS)
 
-/* ppoll counts on CLOCK_MONOTONIC, deadlines on CLOCK_BOOTTIME: look again after this. */
+/* ppoll uses CLOCK_MONOTONIC, deadlines use CLOCK_BOOTTIME: look again after this
+ * time. */
 #define POLL_MAX_NS RLK_NS_PER_S
 
 /* ---- death */
@@ -55,8 +55,8 @@ void rlk_conn_close_fd(struct rlk_conn *conn, bool abort)
         struct linger now = { .l_onoff = 1, .l_linger = 0 };
         setsockopt(conn->fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
     }
-    /* first: it stays in the set as long as a copy of it is open, in a child of a fork,
-     * which has nothing to do with its parent's set */
+    /* Removed first: otherwise it stays in the set while a forked child has a copy of
+     * it. The child itself has nothing to do with its parent's set. */
     if (conn->watcher >= 0 && ours && !rlk_fork_in_child())
         epoll_ctl(conn->watcher, EPOLL_CTL_DEL, conn->fd, &(struct epoll_event){ 0 });
     conn->watcher = -1;
@@ -83,7 +83,7 @@ void rlk_conn_kill(struct rlk_conn *conn, enum rlk_failure why, const char *text
         return;
     rlk_conn_explain(conn, "%s", text);
     rlk_conn_die(conn, why, ENOTCONN);
-    /* After a timeout nobody knows which request a late reply belongs to. */
+    /* After a timeout a late reply cannot be matched to its request. */
     redisReaderFree(conn->reader);
     conn->reader = NULL;
 }
@@ -95,8 +95,9 @@ void rlk_conn_leave(struct rlk_conn *conn, const char *text)
     int64_t now = rlk_clock_boot();
 
     rlk_conn_kill(conn, RLK_FAIL_NOT_SENT, text);
-    /* a name that leads to a master and its replica by turns does not take the others'
-     * connections away each time: they are told themselves where they are wrong */
+    /* Not counted each time: if a name leads to a master and its replica by turns,
+     * that would close the other connections over and over. They learn by themselves
+     * when their server is wrong. */
     if (!moves || now < atomic_load(&moves->counted_at) + MOVE_AGAIN_MS * RLK_NS_PER_MS)
         return;
     if (atomic_compare_exchange_strong(&moves->count, &seen, seen + 1))
@@ -112,11 +113,12 @@ bool rlk_conn_has_socket(struct rlk_conn *conn)
 {
     if (rlk_fd_is_ours(conn->fd))
         return true;
-    rlk_conn_explain(conn, "the program has closed the connection to %s", conn->label);
+    rlk_conn_explain(conn, "the program closed the library's connection to %s",
+                     conn->label);
     return false;
 }
 
-/* A connection that was ready fails. */
+/* A ready connection fails. */
 static void fail(struct rlk_conn *conn, int code)
 {
     rlk_conn_die(conn, conn->requested ? RLK_FAIL_UNKNOWN : RLK_FAIL_NOT_SENT, code);
@@ -134,8 +136,8 @@ int rlk_conn_reset_reader(struct rlk_conn *conn)
     conn->reader = reader;
     conn->partial_len = conn->element_count = 0;
     conn->too_big = conn->grown = false;
-    /* hiredis aborts when it has no memory for a smaller buffer: rlk_conn_parse sees to
-     * that */
+    /* hiredis aborts when it has no memory for a smaller buffer: rlk_conn_parse
+     * replaces the reader instead */
     conn->reader->maxbuf = 0;
     conn->reader->fn = rlk_reply_functions();
     conn->reader->privdata = conn;
@@ -147,7 +149,7 @@ size_t rlk_conn_unparsed(const struct rlk_conn *conn)
     return conn->reader ? conn->reader->len - conn->reader->pos : 0;
 }
 
-/* A failure is kept in the reader, where rlk_conn_parse finds it. */
+/* A failure stays in the reader, where rlk_conn_parse finds it. */
 static void feed(void *arg, const char *bytes, size_t len)
 {
     struct rlk_conn *conn = arg;
@@ -181,13 +183,13 @@ enum rlk_input rlk_conn_input(struct rlk_conn *conn, int flags)
 static enum rlk_parsed sort_reader_error(struct rlk_conn *conn)
 {
     if (conn->reader->err == REDIS_ERR_OOM && !conn->too_big) {
-        rlk_conn_explain(conn, "no memory for a reply of %s", conn->label);
+        rlk_conn_explain(conn, "out of memory for a reply from %s", conn->label);
         return RLK_PARSED_NO_MEMORY;
     }
     if (conn->reader->err == REDIS_ERR_PROTOCOL)
         rlk_conn_explain(conn, "%s does not speak the Redis protocol", conn->label);
     else
-        rlk_conn_explain(conn, "a reply of %s is too big", conn->label);
+        rlk_conn_explain(conn, "a reply from %s is too big", conn->label);
     return RLK_PARSED_BAD;
 }
 
@@ -207,7 +209,7 @@ enum rlk_parsed rlk_conn_parse(struct rlk_conn *conn, struct rlk_reply **ret_rep
         return RLK_PARSED_REPLY;
     }
     if (conn->partial_len > conn->reply_limit) {
-        rlk_conn_explain(conn, "a reply of %s is too big", conn->label);
+        rlk_conn_explain(conn, "a reply from %s is too big", conn->label);
         return RLK_PARSED_BAD;
     }
     return RLK_PARSED_PARTIAL;
@@ -251,7 +253,8 @@ size_t rlk_conn_unsent(const struct rlk_conn *conn)
     return conn->out_len - conn->out_at;
 }
 
-/* Bytes that the kernel took, 0 when it takes none now, -1 with the text set. */
+/* Returns how many bytes the kernel took, 0 when it takes none now, -1 with the text
+ * set. */
 static ssize_t output(struct rlk_conn *conn, const char *bytes, size_t len)
 {
     ssize_t n;
@@ -268,7 +271,7 @@ static ssize_t output(struct rlk_conn *conn, const char *bytes, size_t len)
     return n;
 }
 
-/* False: the socket takes no more for good. */
+/* False: the socket is broken. */
 static bool flush(struct rlk_conn *conn)
 {
     while (conn->out_at < conn->out_len) {
@@ -296,15 +299,16 @@ bool rlk_conn_poll(int fd, short events, int64_t deadline)
     struct pollfd p = { .fd = fd, .events = events };
     struct timespec timeout = { .tv_sec = (time_t)(left / RLK_NS_PER_S),
                                 .tv_nsec = (long)(left % RLK_NS_PER_S) };
-    /* Ready, an error, a signal, out of time: the next system call or look at the
-     * clock tells. */
+    /* Ready, an error, a signal, or out of time: the next system call or clock check
+     * finds out. */
     rlk_ppoll(&p, 1, &timeout, NULL);
     return true;
 }
 
 /* ---- one request, one reply */
 
-/* Sends all of it. False: dead. *ret_waited: it took more than one system call. */
+/* Sends the whole request. False: dead. *ret_waited: it took more than one system
+ * call. */
 static bool call_send(struct rlk_conn *conn, const char *bytes, size_t len,
                       int64_t deadline, bool *ret_waited)
 {
@@ -318,7 +322,7 @@ static bool call_send(struct rlk_conn *conn, const char *bytes, size_t len,
             return true;
         *ret_waited = true;
         if (!rlk_conn_poll(conn->fd, POLLOUT, deadline)) {
-            rlk_conn_explain(conn, "%s took no request in time", conn->label);
+            rlk_conn_explain(conn, "%s did not accept a request in time", conn->label);
             break;
         }
         if (!rlk_conn_has_socket(conn))
@@ -342,7 +346,7 @@ static struct rlk_reply *call_receive(struct rlk_conn *conn, int64_t deadline, b
             if (parsed == RLK_PARSED_REPLY && rlk_conn_unparsed(conn) == 0)
                 return reply;
             if (parsed == RLK_PARSED_REPLY) {
-                /* One of the two was not asked for, and it may be the first. */
+                /* One of the two is unrequested, and it may be the first. */
                 rlk_reply_free(reply);
                 rlk_conn_explain(conn, "%s sent more than one reply", conn->label);
                 break;
@@ -383,13 +387,13 @@ enum rlk_failure rlk_conn_call(struct rlk_conn *conn, int argc, const char *cons
         return RLK_FAIL_LOCAL;
     }
     if (rlk_conn_unparsed(conn) > 0) {
-        rlk_conn_explain(conn, "%s sent what nobody asked for", conn->label);
+        rlk_conn_explain(conn, "%s sent data without a request", conn->label);
         rlk_conn_die(conn, RLK_FAIL_NOT_SENT, ENOTCONN);
     } else if (*ret_sent >= deadline) {
-        rlk_conn_explain(conn, "no time left to ask %s", conn->label);
+        rlk_conn_explain(conn, "no time left for a request to %s", conn->label);
         conn->local_code = ENOTCONN;
         redisFreeCommand(owned);
-        return RLK_FAIL_NOT_SENT; /* it lives on: nothing was begun */
+        return RLK_FAIL_NOT_SENT; /* still usable: nothing was begun */
     } else if (call_send(conn, bytes, len, deadline, &waited)) {
         bool plain = !waited && deadline - *ret_sent >= PLAIN_RECV_MARGIN_NS;
         struct rlk_reply *reply = call_receive(conn, deadline, plain);
@@ -454,9 +458,9 @@ void rlk_conn_step(struct rlk_conn *conn)
             break;
         }
         if (conn->partial_len - before < READ_CHUNK && open)
-            break; /* that was all */
+            break; /* no more input */
     }
-    /* Replies that came before the end can still be taken. */
+    /* Replies from before the end can still be taken. */
     if (!open)
         fail(conn, ENOTCONN);
 }
@@ -487,7 +491,7 @@ int rlk_conn_watch(struct rlk_conn *conn, int epoll_fd, bool on)
 
     if (!rlk_fd_is_ours(conn->fd))
         return EBADF;
-    /* no set of the program's has it: that cannot be changed by mistake */
+    /* The program has no descriptor of this set, so it cannot have changed the set. */
     if (conn->watcher == epoll_fd &&
         epoll_ctl(epoll_fd, EPOLL_CTL_MOD, conn->fd, &event) == 0)
         return 0;

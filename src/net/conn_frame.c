@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Requests as bytes. hiredis makes them; most of what that costs goes into the framing,
- * which depends on nothing but the number and the lengths of the arguments. A caller's
- * requests are of a few shapes only. So a connection keeps the newest frame of each of a
- * few shapes, and puts the next arguments of the same shape into it.
- * Thread: that of the connection.
+ * Requests as bytes. hiredis formats them, and most of that cost is the framing, which
+ * depends only on the number and lengths of the arguments. A caller's requests have few
+ * shapes. Therefore a connection stores the newest frame of each of a few shapes and
+ * copies the next arguments of the same shape into it. Thread: that of the connection.
  */
 #include "net/conn_impl.h"
 
@@ -14,7 +13,8 @@ char *rlk_conn_frame_format(int argc, const char *const *argv, const size_t *arg
                             size_t *ret_len)
 {
     char *bytes = NULL;
-    /* one allocation; the form with an sds loses its first when its second fails */
+    /* One allocation: the variant with an sds leaks its first one when its second
+     * fails. */
     long long len =
         redisFormatCommandArgv(&bytes, argc, (const char **)(uintptr_t)argv, argv_len);
     if (len < 0)
@@ -23,8 +23,8 @@ char *rlk_conn_frame_format(int argc, const char *const *argv, const size_t *arg
     return bytes;
 }
 
-/* Finds where in the frame each argument is: behind a line that announces it, and before
- * the end of a line. */
+/* Finds where each argument is in the frame: after the line that announces it, and
+ * before a line end. */
 static bool find_arguments(struct rlk_frame *frame)
 {
     const char *p = frame->bytes, *end = frame->bytes + frame->len;
@@ -75,7 +75,7 @@ const char *rlk_conn_frame(struct rlk_conn *conn, int argc, const char *const *a
     frame->len = *ret_len;
     frame->argc = argc;
     memcpy(frame->arg_len, argv_len, (size_t)argc * sizeof(*argv_len));
-    if (!find_arguments(frame)) { /* not as it should look: not for a second time */
+    if (!find_arguments(frame)) { /* unexpected form: not stored */
         frame->bytes = NULL;
         *ret_owned = bytes;
     }

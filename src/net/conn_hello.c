@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The handshake: AUTH, SELECT, CLIENT SETNAME, TIME, sent in one piece; or AUTH and PING,
- * which tells whether anything is there at all. Entered by the thread that owns the
+ * The handshake: AUTH, SELECT, CLIENT SETNAME and TIME, sent in one piece; or AUTH and
+ * PING, which only tests whether a server is there. Entered by the thread that owns the
  * connection; never blocks.
  *
- * The bytes hold the password: the buffer is wiped. Servers quote arguments in error
- * texts: of an answer to AUTH none is shown, but for a server that serves nobody at the
- * moment, and of others none in which the password's beginning is found.
+ * The bytes contain the password: the buffer is wiped. Servers quote arguments in error
+ * texts. Therefore no text of a reply to AUTH is shown, unless the server serves no
+ * client at the moment, and no other text that contains the beginning of the password.
  */
 #include "net/conn_impl.h"
 
@@ -20,7 +20,7 @@
 enum { SERVER_TEXT_SIZE = 100, QUOTED_MIN = 6 };
 
 #define US_PER_S INT64_C(1000000)
-#define TIME_MAX_S INT64_C(1000000000000) /* no overflow in us */
+#define TIME_MAX_S INT64_C(1000000000000) /* the conversion to us cannot overflow */
 
 static const char *const command_names[] = {
     [RLK_HELLO_AUTH] = "AUTH",
@@ -97,15 +97,15 @@ void rlk_conn_hello_clear(struct rlk_conn_hello *h)
     h->bytes = NULL;
 }
 
-/* ---- the answers */
+/* ---- the replies */
 
 static bool begins(const char *text, const char *prefix)
 {
     return strncmp(text, prefix, strlen(prefix)) == 0;
 }
 
-/* Copies one line of a server's text, printable; withheld when it quotes the password, or
- * as much of its beginning as a server may have cut it to. */
+/* Copies one line of a server's text, printable. Withholds it when it quotes the
+ * password, or as much of its beginning as a server may have cut it to. */
 static void copy_server_text(char *ret_line, const char *text, const char *password)
 {
     char beginning[QUOTED_MIN + 1] = "";
@@ -124,8 +124,8 @@ static void copy_server_text(char *ret_line, const char *text, const char *passw
     ret_line[i] = '\0';
 }
 
-/* The server is not in a state to serve anybody, or not us at the moment; also what comes
- * unasked before the connection is closed. */
+/* Whether the server serves no client now, or not this one; such an error may also
+ * come unrequested before the server closes the connection. */
 static bool is_passing(const char *text)
 {
     return begins(text, "LOADING") || begins(text, "MASTERDOWN") ||
@@ -144,13 +144,13 @@ static void explain_auth(struct rlk_conn *conn, const char *text)
     if (begins(text, "ERR AUTH") || begins(text, "ERR Client sent AUTH"))
         why = "the server has no password, but one was given";
     else if (begins(text, "ERR wrong number of arguments"))
-        why = "the server knows no users, only a password";
+        why = "the server supports a password, but no user names";
     else if (!is_denied(text) && !begins(text, "ERR invalid"))
         why = "unexpected error";
     rlk_conn_explain(conn, "%s%s refused AUTH: %s", conn->label, conn->whence, why);
 }
 
-/* What an error reply to `command` means; WAIT: it does not matter. */
+/* What an error reply to `command` means; WAIT: nothing. */
 static enum rlk_conn_hello_result take_error(struct rlk_conn *conn,
                                              enum rlk_conn_hello_command command,
                                              const char *text, const char *password)
@@ -162,7 +162,7 @@ static enum rlk_conn_hello_result take_error(struct rlk_conn *conn,
         return RLK_HELLO_FAILED;
     }
     if (command == RLK_HELLO_SETNAME)
-        return RLK_HELLO_WAIT; /* a name is a courtesy; NOAUTH also comes to TIME */
+        return RLK_HELLO_WAIT; /* the name is a courtesy; TIME gets a NOAUTH, too */
     if (command == RLK_HELLO_AUTH) {
         explain_auth(conn, text);
         return RLK_HELLO_DENIED;
@@ -214,12 +214,12 @@ static enum rlk_conn_hello_result take_answer(struct rlk_conn *conn,
     if (command == RLK_HELLO_TIME ? take_time(conn, reply, h->sent)
                                   : type == RLK_REPLY_STATUS)
         return RLK_HELLO_WAIT;
-    rlk_conn_explain(conn, "%s%s gave a strange answer to %s", conn->label, conn->whence,
+    rlk_conn_explain(conn, "unexpected reply from %s%s to %s", conn->label, conn->whence,
                      command_names[command]);
     return RLK_HELLO_STRANGE;
 }
 
-/* Takes the answers that are there. */
+/* Takes the replies that have arrived. */
 static enum rlk_conn_hello_result
 take_answers(struct rlk_conn *conn, struct rlk_conn_hello *h, const char *password)
 {
@@ -238,7 +238,7 @@ take_answers(struct rlk_conn *conn, struct rlk_conn_hello *h, const char *passwo
             return result;
     }
     if (rlk_conn_unparsed(conn) > 0 || h->at < h->len) {
-        rlk_conn_explain(conn, "%s sent what nobody asked for", conn->label);
+        rlk_conn_explain(conn, "%s sent data without a request", conn->label);
         return RLK_HELLO_STRANGE;
     }
     return RLK_HELLO_DONE;
@@ -246,7 +246,7 @@ take_answers(struct rlk_conn *conn, struct rlk_conn_hello *h, const char *passwo
 
 /* ---- driving */
 
-/* False: the socket takes no more for good. */
+/* False: the socket is broken. */
 static bool send_bytes(struct rlk_conn *conn, struct rlk_conn_hello *h)
 {
     if (h->at == 0)
@@ -267,7 +267,7 @@ enum rlk_conn_hello_result rlk_conn_hello_step(struct rlk_conn *conn,
                                                const struct rlk_target *target)
 {
     bool open = send_bytes(conn, h);
-    /* Also when it is closed: the reason may have been sent before. */
+    /* Also when the server has closed it: the reason may have been sent before. */
     for (;;) {
         enum rlk_input input = rlk_conn_input(conn, MSG_DONTWAIT);
         if (input == RLK_INPUT_END)

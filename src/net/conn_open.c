@@ -3,10 +3,10 @@
  * How a connection becomes READY: addresses, connect, and the handshake of conn_hello.c.
  * Entered by the thread that owns the connection; never blocks.
  *
- * rlk_conn_opening_step runs phases until one has to wait. Each address gets an equal
- * share of the time that is left, for connect and handshake together, so that a host that
- * accepts and then says nothing costs no more than one that drops packets. What cannot
- * differ from one address to the next (credentials, no memory) ends the attempt at once.
+ * rlk_conn_opening_step runs phases until one must wait. Each address gets an equal share
+ * of the time that is left, for connect and handshake together, so that a host that
+ * accepts and stays silent costs no more than one that drops packets. A failure that is
+ * the same for all addresses (credentials, no memory) ends the attempt at once.
  */
 #include "net/conn_impl.h"
 
@@ -28,7 +28,7 @@
 
 /* No address gets less than this, while there is time. */
 #define SHARE_MIN_NS (100 * RLK_NS_PER_MS)
-/* A Unix socket whose backlog is full says EAGAIN and is no longer to be polled. */
+/* A Unix socket with a full backlog answers EAGAIN and cannot be polled. */
 #define BACKLOG_RETRY_NS (5 * RLK_NS_PER_MS)
 
 enum { KEEPALIVE_PROBES = 3 };
@@ -36,7 +36,7 @@ enum { KEEPALIVE_PROBES = 3 };
 enum phase {
     PHASE_RESOLVE,
     PHASE_NEXT,    /* take the next address */
-    PHASE_RETRY,   /* a full backlog: the same one again, at retry_at */
+    PHASE_RETRY,   /* full backlog: try the same address again at retry_at */
     PHASE_CONNECT, /* under way */
     PHASE_SHAKE
 };
@@ -49,15 +49,15 @@ struct address {
 struct rlk_conn_opening {
     struct rlk_conn_options options;
     int64_t deadline;
-    int64_t due; /* of the address in turn */
+    int64_t due; /* of the current address */
     int64_t retry_at;
     enum phase phase;
 
     struct rlk_resolve *job;
     const struct addrinfo *next;
-    bool has_single; /* `current` is yet to be tried, without a resolver */
-    bool is_last;    /* it is the address that answered last */
-    bool is_name;    /* the address came from a resolver that had to be asked */
+    bool has_single; /* `current` is still untried and needs no resolver */
+    bool is_last;    /* `current` is the address that answered last */
+    bool is_name;    /* the address comes from a name that was resolved */
     struct address current;
 
     struct rlk_conn_hello hello;
@@ -108,7 +108,7 @@ void rlk_conn_opening_free(struct rlk_conn_opening *o)
     free(o);
 }
 
-/* The end of the attempt as a whole. */
+/* Ends the whole attempt. */
 static void give_up(struct rlk_conn *conn, enum rlk_failure why, int local_code)
 {
     struct rlk_conn_opening *o = conn->opening;
@@ -120,7 +120,7 @@ static void give_up(struct rlk_conn *conn, enum rlk_failure why, int local_code)
 static void become_ready(struct rlk_conn *conn)
 {
     struct rlk_conn_opening *o = conn->opening;
-    /* An address that needed no resolver is not worth keeping. */
+    /* An address that needed no resolver is not worth storing. */
     if (o->options.last_address && o->is_name) {
         *o->options.last_address = o->current.storage;
         *o->options.last_address_len = o->current.len;
@@ -131,7 +131,7 @@ static void become_ready(struct rlk_conn *conn)
     rlk_conn_opening_free(o);
 }
 
-/* ---- addresses. Phases return whether there is more to do at once. */
+/* ---- addresses. Phases return whether there is more to do now. */
 
 static bool fail_address(struct rlk_conn *conn)
 {
@@ -215,8 +215,8 @@ static bool start_connect(struct rlk_conn *conn)
     conn->fd = rlk_fd_socket(family);
     if (conn->fd < 0) {
         int code = errno == ENOBUFS ? ENOMEM : errno;
-        rlk_conn_explain(conn, "cannot connect to %s: no socket: %s", conn->label,
-                         strerror(code));
+        rlk_conn_explain(conn, "cannot connect to %s: cannot create a socket: %s",
+                         conn->label, strerror(code));
         if (code != EMFILE && code != ENFILE && code != ENOMEM)
             return fail_address(conn);
         give_up(conn, RLK_FAIL_LOCAL, code);
@@ -246,7 +246,8 @@ static bool phase_next(struct rlk_conn *conn)
         o->current.len = o->next->ai_addrlen;
         o->next = o->next->ai_next;
     } else {
-        give_up(conn, RLK_FAIL_NOT_SENT, ENOTCONN); /* the text is the last address's */
+        give_up(conn, RLK_FAIL_NOT_SENT,
+                ENOTCONN); /* the text is that of the last address */
         return false;
     }
     set_due(o);
@@ -255,7 +256,8 @@ static bool phase_next(struct rlk_conn *conn)
 
 /* ---- the socket */
 
-/* A port of the ephemeral range that nobody listens on can be connected to itself. */
+/* A socket can be connected to itself: at a port of the ephemeral range without a
+ * listener. */
 static bool is_connected_to_itself(int fd)
 {
     struct sockaddr_storage own, peer;
@@ -280,7 +282,7 @@ static void set_tcp_options(int fd, int64_t keepalive_ms)
     int ms = keepalive_ms > INT32_MAX ? INT32_MAX : (int)keepalive_ms;
     int idle_s = ms < 1000 ? 1 : ms / 1000;
     int probe_s = idle_s < KEEPALIVE_PROBES ? 1 : idle_s / KEEPALIVE_PROBES;
-    if (idle_s > 32767) /* the kernel's bound */
+    if (idle_s > 32767) /* the kernel's limit */
         idle_s = probe_s = 32767;
     set_int(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
     set_int(fd, IPPROTO_TCP, TCP_KEEPIDLE, idle_s);
@@ -293,7 +295,7 @@ static bool phase_connect(struct rlk_conn *conn)
 {
     struct rlk_conn_opening *o = conn->opening;
     struct pollfd p = { .fd = conn->fd, .events = POLLOUT };
-    /* SO_ERROR is 0 also while it is still under way. */
+    /* SO_ERROR is 0 also while the connect is under way. */
     if (poll(&p, 1, 0) <= 0)
         return false;
     int code = 0;
@@ -364,10 +366,10 @@ static void explain_time_out(struct rlk_conn *conn)
 {
     switch (conn->opening->phase) {
     case PHASE_RESOLVE:
-        explain_unresolved(conn, "no answer in time");
+        explain_unresolved(conn, "no reply in time");
         break;
     case PHASE_SHAKE:
-        rlk_conn_explain(conn, "%s%s accepted the connection, but did not answer in time",
+        rlk_conn_explain(conn, "%s%s accepted the connection, but did not reply in time",
                          conn->label, conn->whence);
         break;
     case PHASE_NEXT:
@@ -385,7 +387,8 @@ void rlk_conn_opening_time_out(struct rlk_conn *conn)
     give_up(conn, RLK_FAIL_NOT_SENT, ENOTCONN);
 }
 
-/* The program has closed what it sleeps on, so that it would hear of nothing. */
+/* Whether the program closed the descriptor that the connection waits for, so that no
+ * event would come. */
 static bool is_robbed(struct rlk_conn *conn)
 {
     const struct rlk_conn_opening *o = conn->opening;
@@ -396,7 +399,7 @@ static bool is_robbed(struct rlk_conn *conn)
 void rlk_conn_opening_step(struct rlk_conn *conn)
 {
     if (is_robbed(conn)) {
-        rlk_conn_explain(conn, "the program has closed the connection to %s",
+        rlk_conn_explain(conn, "the program closed the library's connection to %s",
                          conn->label);
         give_up(conn, RLK_FAIL_NOT_SENT, ENOTCONN);
         return;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See conn_skip.h. Each element of a reply is a line, and behind one that begins with '$'
- * so many bytes more: that is all that has to be known of RESP. Thread: that of the
+/* See conn_skip.h. Each element of a reply is a line, and after a line that begins
+ * with '$' so many bytes: nothing else of RESP matters here. Thread: that of the
  * connection. */
 #include "net/conn_skip.h"
 
 #include <string.h>
 
-/* What is let through. */
+/* The bytes that pass. */
 struct out {
     void (*pass)(void *arg, const char *bytes, size_t len);
     void *arg;
@@ -21,7 +21,8 @@ static void let_through(struct out *out, const char *from, const char *to)
     out->len += (size_t)(to - from);
 }
 
-/* The length in "$<digits>\r\n"; a nil's is 0, without the end of a line. False: none. */
+/* Reads the length in "$<digits>\r\n"; that of a nil is 0, without a line end. False:
+ * not a length. */
 static bool read_length(const char *line, const char *end, uint64_t *ret_length,
                         bool *ret_nil)
 {
@@ -40,8 +41,8 @@ static bool read_length(const char *line, const char *end, uint64_t *ret_length,
     return length < UINT64_MAX - 2;
 }
 
-/* A whole line that announces a bulk string, which is in `out` up to where it begins.
- * Returns from where on the rest is to be let through. */
+/* Takes a whole line that announces a bulk string; `out` has the bytes before it.
+ * Returns from where on the rest passes. */
 static const char *announced(struct rlk_conn_skip *skip, struct out *out,
                              const char *line, const char *end)
 {
@@ -64,7 +65,7 @@ static const char *announced(struct rlk_conn_skip *skip, struct out *out,
 static void scan(struct rlk_conn_skip *skip, struct out *out, const char *p,
                  const char *end)
 {
-    const char *from = p; /* what is not let through yet */
+    const char *from = p; /* not passed yet */
 
     while (p < end && !skip->off) {
         if (skip->left > 0) {
@@ -89,7 +90,7 @@ static void scan(struct rlk_conn_skip *skip, struct out *out, const char *p,
         } else if (newline) {
             from = announced(skip, out, p, newline + 1);
             p = newline + 1;
-        } else { /* to be looked at when the rest has come */
+        } else { /* wait for the rest of the line */
             skip->head_len = (unsigned)(end - p);
             memcpy(skip->head, p, skip->head_len);
             return;

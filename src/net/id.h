@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ids of acquisitions, as they stand in Redis and in messages:
- * <client uuid>:<thread>:<acquisition>:<letter><A><flags>. */
+/* Ids of acquisitions, as in Redis and in messages: <client
+ * uuid>:<thread>:<acquisition>:<letter><A><flags>. No state. */
 #ifndef RLK_ID_H
 #define RLK_ID_H
 
@@ -10,18 +10,19 @@
 
 enum { RLK_UUID_LEN = 36, RLK_ID_SIZE = 128 };
 
-/* The acquisition's number is random, so that nobody can name an id who cannot read the
- * lock's keys or the traffic. It is not looked at by anybody else: other versions take
- * any digits. It has 16 of them:
- *   - always as many, so that requests keep their lengths (conn_frame.c);
- *   - no more, because Redis keeps a hash or sorted set with members of up to 64 bytes in
- *     its small form: a lock with a longer id takes 200 bytes more there. With a TTL of 4
- *     digits and without flags it is so up to thread 9999;
- *   - below 2^53, so that a reader who takes it for a floating-point number has it exact.
- * These are 52.8 bits. A number that comes twice could harm only while the first one is
- * held or marked as cancelled under the same name and thread: with 1,000 of such, once in
- * 8 * 10^12 acquisitions, where all but a hold or two are marks, which only have the
- * request refused and another number drawn. */
+/* The acquisition's number is random, so that only users who can read the lock's keys
+ * or the traffic know an id. Other versions of the library accept any digits. It has
+ * 16 digits:
+ * - always as many, so that requests have constant lengths (conn_frame.c);
+ * - no more, because Redis stores a hash or sorted set with members of up to 64 bytes
+ *   in its small form: a lock with a longer id takes 200 bytes more. With a TTL of 4
+ *   digits and without flags, ids fit up to thread 9999;
+ * - below 2^53, so that a reader that takes it for a floating-point number has the
+ *   exact value.
+ * These are 52.8 bits. A repeated number could harm only while the first one is held, or
+ * marked as cancelled, under the same name and thread. With 1,000 of these that happens
+ * once in 8 * 10^12 acquisitions; nearly all of them are marks, for which the request is
+ * refused and another number is drawn. */
 #define RLK_ID_NUMBER_FIRST UINT64_C(1000000000000000)
 #define RLK_ID_NUMBER_COUNT UINT64_C(8000000000000000)
 _Static_assert(RLK_ID_NUMBER_FIRST + RLK_ID_NUMBER_COUNT <= UINT64_C(1) << 53, "exact");
@@ -33,23 +34,24 @@ static inline uint64_t rlk_id_number(uint64_t random)
 
 struct rlk_id {
     uint64_t thread, acquisition; /* acquisition: rlk_id_number */
-    uint32_t grant_ms;            /* A: the TTL of a grant to it */
+    uint32_t grant_ms;            /* A: the TTL of a grant to this id */
     char letter;                  /* m f r w; upper case with fencing */
-    char flags[8]; /* lower-case letters, NUL-terminated; those of later versions too */
-    uint16_t
-        slot; /* of the acquisition in the guard's file (intent.h), from 1; 0: none */
+    char flags[8]; /* lower-case letters, NUL-terminated; may include those of later
+                      versions */
+    uint16_t slot; /* index of the acquisition in the intent table (intent.h), from 1; 0:
+                      none */
 };
 
-/* Which of this process's it is. */
+/* Identifies an acquisition within this process. */
 struct rlk_id_key {
     uint64_t thread, acquisition;
 };
 
-/* Writes it with NUL; returns its length. */
+/* Writes the id with a NUL; returns its length. */
 size_t rlk_id_write(char buf[RLK_ID_SIZE], const char *uuid, const struct rlk_id *id);
-/* The same without uuid and colon. */
+/* As rlk_id_write, without uuid and colon. */
 size_t rlk_id_write_local(char *buf, const struct rlk_id *id);
-/* Whether `text` is an id of client `uuid`; flags of later versions are let through. */
+/* Whether `text` is an id of client `uuid`. Accepts flags of later versions. */
 bool rlk_id_parse(struct rlk_id *ret_id, const char *uuid, const char *text, size_t len);
 bool rlk_id_equal(const struct rlk_id *a, const struct rlk_id *b);
 
@@ -62,15 +64,15 @@ static inline bool rlk_id_is(const struct rlk_id *id, struct rlk_id_key key)
 {
     return id->acquisition == key.acquisition && id->thread == key.thread;
 }
-/* Flags, in this order: the lock is marked for the case that its holder dies; the holder
- * wants to be told when somebody else wants the lock. */
+/* Flags, in this order: the lock is robust, so the server marks it when the holder
+ * dies; the holder wants a message when another process wants the lock. */
 enum { RLK_ID_ROBUST = 'b', RLK_ID_TELL = 'k' };
 bool rlk_id_robust(const struct rlk_id *id);
 bool rlk_id_tells(const struct rlk_id *id);
 
-/* Decimal digits, which are not terminated; returns how many. */
+/* Writes decimal digits without a NUL; returns how many. */
 size_t rlk_id_write_number(char *buf, uint64_t value);
-/* Reads digits at *p; false when there are none or too many. */
+/* Reads digits at *p. False: none or too many. */
 bool rlk_id_read_number(const char **p, const char *end, uint64_t *ret_value);
 
 #endif

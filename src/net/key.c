@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Validation of names and the mapping to keys (doc/DESIGN.md, "What is in Redis"). No
- * state. Thread: any. */
+/* Checks names and maps them to keys (doc/DESIGN.md, "What is in Redis"). No state.
+ * Thread: any. */
 #include "net/key.h"
 
 #include "base/error.h"
@@ -25,9 +25,9 @@ static int begins(const char *name, size_t name_len, const char *prefix)
 int rlk_key_check(const char *name, size_t name_len)
 {
     if (name_len == 0)
-        return rlk_error_set(EINVAL, "the name of a lock is empty");
+        return rlk_error_set(EINVAL, "the lock's name is empty");
     if (name_len > RLOCK_NAME_MAX)
-        return rlk_error_set(ENAMETOOLONG, "the name of a lock has over %d bytes",
+        return rlk_error_set(ENAMETOOLONG, "the lock's name is longer than %d bytes",
                              RLOCK_NAME_MAX);
     if (begins(name, name_len, "rlock:") || begins(name, name_len, "redisson_"))
         return rlk_error_set(EINVAL,
@@ -80,7 +80,7 @@ const char *rlk_key_of_channel(const char *channel, size_t len, size_t *ret_name
         return NULL;
     const char *name = channel + prefix;
     size_t name_len = len - prefix;
-    /* a whole "{name}" stands for a name without a tag of its own */
+    /* A whole "{name}" means a name without a tag of its own. */
     if (name_len > 2 && name[0] == '{' && name[name_len - 1] == '}') {
         name++;
         name_len -= 2;
@@ -91,7 +91,8 @@ const char *rlk_key_of_channel(const char *channel, size_t len, size_t *ret_name
 
 uint64_t rlk_key_hash(const char *name, size_t name_len)
 {
-    /* FNV-1a by 8 bytes at a time, with a final mix; names are the program's own */
+    /* FNV-1a over 8 bytes at a time, with a final mix; the program chooses the names,
+     * so no seed is needed. */
     uint64_t h = UINT64_C(0xcbf29ce484222325) ^ name_len;
     while (name_len >= 8) {
         uint64_t word;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of locks, and the keys and channels in Redis that belong to one. */
+/* Names of locks, and the keys and channels in Redis that belong to a lock. No state. */
 #ifndef RLK_KEY_H
 #define RLK_KEY_H
 
@@ -7,10 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The version of key layout, ids and scripts' arguments, sent with every script. */
+/* The version of key layout, ids and script arguments. Every script gets it. */
 #define RLK_LAYOUT "1"
 
-/* The channel of a client's mailbox is this and its uuid. */
+/* The channel of a client's mailbox is this prefix and the client's uuid. */
 #define RLK_MAILBOX_PREFIX "rlock:client:"
 
 enum rlk_key {
@@ -23,22 +23,24 @@ enum rlk_key {
     RLK_KEY_KEEPERS,
     RLK_KEY_DIRTY,
     RLK_KEY_TOKEN,
-    RLK_KEY_CHANNEL, /* on which Redisson's waiters listen: not a key */
+    RLK_KEY_CHANNEL, /* where Redisson's waiters listen: not a key */
     RLK_KEY_COUNT
 };
 
-enum { RLK_KEY_SIZE = RLOCK_NAME_MAX + 32 }; /* the longest affixes have 25 bytes */
+enum {
+    RLK_KEY_SIZE = RLOCK_NAME_MAX + 32
+}; /* the longest prefix and suffix have 25 bytes */
 
-/* 0, EINVAL or ENAMETOOLONG, with the thread's message set. */
+/* Returns 0, EINVAL or ENAMETOOLONG, and sets the thread's message. */
 int rlk_key_check(const char *name, size_t name_len);
 
-/* Writes a key of the lock `name`, at most RLK_KEY_SIZE bytes and no NUL; returns its
- * length. Distinct names never share a key, except the token key and the channel of "a"
- * and "{a}" (harmless: tokens only grow, a message is a hint). */
+/* Writes a key of the lock `name`: at most RLK_KEY_SIZE bytes, no NUL. Returns its
+ * length. Different names never share a key, except that "a" and "{a}" share the token
+ * key and the channel (harmless: tokens only grow, and a message is a hint). */
 size_t rlk_key_write(char *buf, enum rlk_key key, const char *name, size_t name_len);
 
-/* If `channel` is a lock's Redisson channel, points at the name in it. NULL if not.
- * Note that the channel of "a" and "{a}" is one: the caller tries both. */
+/* If `channel` is a lock's Redisson channel, points at the name in it, else NULL. The
+ * channel of "a" and "{a}" is the same: the caller tries both names. */
 const char *rlk_key_of_channel(const char *channel, size_t len, size_t *ret_name_len);
 
 uint64_t rlk_key_hash(const char *name, size_t name_len);

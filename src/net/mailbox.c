@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parser of mailbox messages; anybody may have published them. No state. Thread: any.
- */
+/* Parses mailbox messages, which may be forged. No state. Thread: any. */
 #include "net/mailbox.h"
 
 #include "net/key.h"
@@ -11,7 +10,7 @@ struct cursor {
     const char *at, *end;
 };
 
-/* The next word, which a space ends. */
+/* The next word, which ends at a space. */
 static bool word(struct cursor *c, const char **ret_text, size_t *ret_len)
 {
     const char *space = memchr(c->at, ' ', (size_t)(c->end - c->at));
@@ -81,7 +80,7 @@ bool rlk_mailbox_parse(struct rlk_mail *ret_mail, const char *text, size_t len)
         if (!parse_grant(&c, ret_mail))
             return false;
     } else if (is(kind, kind_len, "lost") || is(kind, kind_len, "wanted")) {
-        ret_mail->kind = kind[0] == 'l' ? RLK_MAIL_LOST : RLK_MAIL_WANTED;
+        ret_mail->kind = kind[0] == 'l' ? RLK_MAIL_LOST : RLK_MAIL_RECALL;
         if (!word(&c, &ret_mail->id, &ret_mail->id_len))
             return false;
     } else {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The callers' connections of one client. What is bounded is the number of places: a
- * place is an idle connection, a lent one, or one that is being opened. When all are
- * taken, callers queue, and who gives a place back hands it to the first of them: a
- * thread that comes back at once cannot overtake those that wait.
+ * The connections of one client's callers. The pool limits places: a place is an unused
+ * connection, a lent one, or one that is being opened. When all are taken, callers queue,
+ * and a returning connection goes to the first caller in the queue: a thread that comes
+ * back at once cannot overtake those that wait.
  */
 #include "net/pool.h"
 
@@ -17,13 +17,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* After this long without use a connection is looked at before it is lent. A shorter time
- * is not worth the system call: what broke meanwhile is an error of the next request,
- * which callers are prepared for. */
+/* A connection unused for this long is checked before it is lent. For a shorter time
+ * the check is not worth its system call: the next request fails instead, and callers
+ * are prepared for that. */
 #define CHECK_AFTER_NS (5 * RLK_NS_PER_MS)
 
-/* After this long it is looked whether its number is still the library's: a program that
- * closes what it does not know, and opens something else, takes longer. */
+/* After this long the pool checks whether the descriptor still is the library's: a
+ * program that closes unknown descriptors and opens others takes longer. */
 #define OURS_AFTER_NS (RLK_NS_PER_MS / 50)
 
 struct idle {
@@ -35,7 +35,7 @@ struct waiter {
     struct rlk_list link;
     struct rlk_cond cond;
     bool served;
-    struct rlk_conn *conn; /* what it was handed; NULL: a place to open one */
+    struct rlk_conn *conn; /* the connection that it got; NULL: a place to open one */
 };
 
 struct rlk_pool {
@@ -43,15 +43,15 @@ struct rlk_pool {
     struct rlk_pool_options options;
     char *name;
 
-    /* Protects what follows. Nests in nothing; dropped before all I/O. */
+    /* Protects all fields below. Nests in nothing; dropped before all I/O. */
     struct rlk_mutex mu;
-    struct idle *idle; /* a stack, as long as max_connections */
+    struct idle *idle; /* a stack with max_connections entries */
     int idle_count;
-    int place_count;         /* taken places, idle ones included */
-    struct rlk_list waiters; /* empty while there is a free place or an idle connection */
+    int place_count;         /* taken places, including unused connections */
+    struct rlk_list waiters; /* empty while a place or an unused connection is free */
     struct sockaddr_storage last_address;
     socklen_t last_address_len;
-    unsigned address_moves; /* the count of moves then */
+    unsigned address_moves; /* the count of moves at that time */
 };
 
 int rlk_pool_create(struct rlk_pool **ret_pool, const struct rlk_pool_options *options)
@@ -95,7 +95,7 @@ void rlk_pool_free(struct rlk_pool *pool)
 
 /* ---- places */
 
-/* A place becomes free, with a connection in it or (NULL) without. Locks: holds mu. */
+/* Frees a place, with an unused connection in it or (NULL) without. Locks: holds mu. */
 static void give_back_locked(struct rlk_pool *pool, struct rlk_conn *conn, int64_t now)
 {
     struct rlk_list *first = rlk_list_pop(&pool->waiters);
@@ -118,7 +118,7 @@ static void give_back(struct rlk_pool *pool, struct rlk_conn *conn, int64_t now)
     rlk_sync_mutex_unlock(&pool->mu);
 }
 
-/* Locks: holds mu, which sleeping drops. */
+/* Locks: holds mu, and drops it while it sleeps. */
 static int wait_for_place_locked(struct rlk_pool *pool, int64_t deadline,
                                  struct rlk_conn **ret_conn)
 {
@@ -145,7 +145,8 @@ static int wait_for_place_locked(struct rlk_pool *pool, int64_t deadline,
     return w.served ? 0 : ENOTCONN;
 }
 
-/* A place, with *ret_conn a connection or NULL; *ret_since: when that was put back. */
+/* Takes a place: *ret_conn is a connection or NULL; *ret_since says when the
+ * connection came back. */
 static int take_place(struct rlk_pool *pool, int64_t deadline, struct rlk_conn **ret_conn,
                       int64_t *ret_since)
 {
@@ -164,7 +165,7 @@ static int take_place(struct rlk_pool *pool, int64_t deadline, struct rlk_conn *
     }
     rlk_sync_mutex_unlock(&pool->mu);
     if (rc == ENOTCONN)
-        return rlk_error_set(rc, "all %d connections to %s were in use too long",
+        return rlk_error_set(rc, "all %d connections to %s were in use for too long",
                              pool->options.max_connections,
                              pool->options.conn.target->label);
     return rc;
@@ -184,8 +185,8 @@ static unsigned moves_of(const struct rlk_pool *pool)
     return moves ? atomic_load(&moves->count) : 0;
 }
 
-/* One attempt. *ret_again: it was spent on the address that answered last, so that
- * another one, which asks the resolver, may do better. */
+/* One attempt. *ret_again: it tried only the address that answered last, so another
+ * attempt, with the resolver, may succeed. */
 static int try_open(struct rlk_pool *pool, int64_t deadline, struct rlk_conn **ret_conn,
                     bool *ret_again)
 {
@@ -198,7 +199,7 @@ static int try_open(struct rlk_pool *pool, int64_t deadline, struct rlk_conn **r
     address_len = pool->address_moves == moves ? pool->last_address_len : 0;
     rlk_sync_mutex_unlock(&pool->mu);
     bool had_address = address_len > 0;
-    /* Its own copy: others may be opening at the same time. */
+    /* A copy: other threads may be opening connections at the same time. */
     options.last_address = &address;
     options.last_address_len = &address_len;
     options.moves_seen = moves;
@@ -242,7 +243,7 @@ static int open_conn(struct rlk_pool *pool, int64_t deadline, struct rlk_conn **
 
 /* ---- lending */
 
-/* Of a connection that was put back at `since`; RLK_NEVER: just now. */
+/* For a connection that came back at `since`; RLK_NEVER: just now. */
 static bool is_usable(struct rlk_conn *conn, int64_t since)
 {
     int64_t rested = since != RLK_NEVER ? rlk_clock_boot() - since : 0;
@@ -260,8 +261,8 @@ int rlk_pool_get(struct rlk_pool *pool, int64_t deadline, struct rlk_conn **ret_
     if (rc != 0)
         return rc;
     if (conn && !is_usable(conn, since)) {
-        /* What closed this one has most likely closed those below it; where the server is
-         * no master any more, none of them is of use. */
+        /* What closed this one has most likely closed those below it; and if the
+         * server is not a master any more, all of them are useless. */
         rlk_conn_free(conn);
         conn = NULL;
         rlk_pool_drain(pool);
@@ -277,8 +278,9 @@ int rlk_pool_get(struct rlk_pool *pool, int64_t deadline, struct rlk_conn **ret_
     return 0;
 }
 
-/* Closes the idle ones of which nothing was heard since `when`: what took the answer to a
- * request of that time away may have taken them, too, and nobody would be told. */
+/* Closes the unused connections that got no reply after `when`: the failure that
+ * swallowed the reply to a request of that time may have broken them, too, without any
+ * sign. */
 static void drop_older(struct rlk_pool *pool, int64_t when)
 {
     for (;;) {

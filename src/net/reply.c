@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A parsed reply: hiredis's object, of which nobody else needs to know. hiredis makes
- * each element of one by two or three allocations, which was a third of what a round trip
- * costs the client. Here all of a reply comes from one block, or a few where it is large.
- * Thread: that of the connection; a reply that was taken: any.
+ * A parsed reply: hiredis's object, hidden from other modules. hiredis allocates each
+ * element with two or three calls, a third of a round trip's cost at the client. Here the
+ * whole reply comes from one block, or from a few if it is large. Thread: that of the
+ * connection; a taken reply: any.
  */
 #include "net/conn_impl.h"
 
@@ -12,13 +12,13 @@
 #include <string.h>
 
 enum {
-    FIRST_SIZE = 256,     /* of a block: for a reply that is no array */
-    FIRST_SIZE_MAX = 960, /* of an array; malloc keeps such blocks at hand */
+    FIRST_SIZE = 256,     /* of a block, for a reply that is not an array */
+    FIRST_SIZE_MAX = 960, /* for an array; malloc has such blocks at hand */
     LATER_SIZE_MAX = 16 << 10,
     ELEMENT_TEXT = 8 /* bytes reserved for the text of each element */
 };
 
-/* Of a reply. The first one has the reply itself at its beginning. */
+/* A block of a reply. The first one begins with the reply itself. */
 struct rlk_reply_block {
     struct rlk_reply_block *next;
     size_t used, size;
@@ -42,7 +42,7 @@ static size_t aligned(size_t size)
     return (size + unit - 1) / unit * unit;
 }
 
-/* Room in the newest block of the reply that is being read. NULL: out of memory. */
+/* Room in the newest block of the reply being read. NULL: out of memory. */
 static void *room(struct rlk_conn *conn, size_t size)
 {
     struct rlk_reply_block *block = conn->block;
@@ -62,7 +62,7 @@ static void *room(struct rlk_conn *conn, size_t size)
     return block->bytes + block->used - size;
 }
 
-/* Makes the object of a task; `expected`: bytes that will be wanted beside it. */
+/* Creates the object of a task; `expected`: bytes that it will need in addition. */
 static redisReply *new_object(const redisReadTask *task, size_t expected)
 {
     struct rlk_conn *conn = task->privdata;
@@ -86,7 +86,7 @@ static redisReply *new_object(const redisReadTask *task, size_t expected)
     return object;
 }
 
-/* It is complete: into its array. */
+/* The object is complete: put it into its array. */
 static void *placed(const redisReadTask *task, redisReply *object)
 {
     if (task->parent) {
@@ -96,7 +96,7 @@ static void *placed(const redisReadTask *task, redisReply *object)
     return object;
 }
 
-/* What fails leaves nothing behind: the reader gives up the root, unless it is that. */
+/* Leaves nothing behind: the reader frees the root, unless the task is the root. */
 static void *failed(const redisReadTask *task)
 {
     struct rlk_conn *conn = task->privdata;
@@ -122,9 +122,9 @@ static void *create_string(const redisReadTask *task, char *text, size_t len)
     return placed(task, object);
 }
 
-/* Refuses arrays that announce more elements than the bytes of a reply could hold: there
- * is memory for them before one has been seen. Counted over the whole reply, because they
- * nest. */
+/* Refuses arrays that announce more elements than the bytes of a reply could hold,
+ * because memory for all of them is allocated before the first one arrives. Counted
+ * over the whole reply, because arrays nest. */
 static void *create_array(const redisReadTask *task, rlk_element_count_t announced)
 {
     struct rlk_conn *conn = task->privdata;
@@ -136,7 +136,7 @@ static void *create_array(const redisReadTask *task, rlk_element_count_t announc
     }
     conn->element_count += count;
     size_t expected = FIRST_SIZE_MAX;
-    if (count < FIRST_SIZE_MAX / sizeof(redisReply)) /* all of it */
+    if (count < FIRST_SIZE_MAX / sizeof(redisReply)) /* the whole array */
         expected =
             count * (sizeof(redisReply) + sizeof(redisReply *) + ELEMENT_TEXT) + 64;
     redisReply *object = new_object(task, expected);
@@ -166,12 +166,12 @@ static void *create_nil(const redisReadTask *task)
     redisReply *object = new_object(task, 0);
     if (!object)
         return NULL;
-    object->type = REDIS_REPLY_NIL; /* the task says what it was announced as */
+    object->type = REDIS_REPLY_NIL; /* the task says what was announced */
     return placed(task, object);
 }
 
 #if HIREDIS_MAJOR >= 1
-/* Types of RESP3, which is never asked for. */
+/* Types of RESP3, which is never requested. */
 static void *create_double(const redisReadTask *task, double value, char *text,
                            size_t len)
 {

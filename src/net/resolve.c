@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Name resolution on a thread that may outlive the wish for it. A job has two
- * references, the asker's and the thread's; the last one frees it. The thread writes the
- * answer, then `done`, then the event; the asker reads the answer only after `done`.
+ * Name resolution on a thread that may outlive its requester. A job has two references,
+ * the requester's and the thread's; the last one frees it. The thread writes the answer,
+ * then `done`, then the event; the requester reads the answer only after `done`.
  */
 #include "net/resolve.h"
 
@@ -26,7 +26,7 @@ struct rlk_resolve {
 
     atomic_int refs;
     atomic_bool done;
-    /* the thread's until done, then the asker's */
+    /* the thread's until done, then the requester's */
     struct addrinfo *list;
     int gai_code;
 };
@@ -70,7 +70,7 @@ static int start_thread(struct rlk_resolve *job)
 {
     job->fd = rlk_fd_event();
     if (job->fd < 0)
-        return rlk_error_of_step(errno, "cannot make an event (eventfd)");
+        return rlk_error_of_step(errno, "cannot create an event (eventfd)");
     atomic_store(&job->refs, 2);
     int rc = rlk_sync_thread_start_detached("rlock-resolve", run, job);
     if (rc != 0)

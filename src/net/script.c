@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers and errors of the lock scripts; see script.h. No state. Thread: any.
- */
+/* Replies and errors of the lock scripts; see script.h. No state. Thread: any. */
 #include "net/script.h"
 
 #include "base/clock.h"
@@ -52,7 +51,7 @@ enum rlk_outcome rlk_script_sort_error(const char *text, size_t len, int *ret_co
     return RLK_REFUSED;
 }
 
-/* ---- answers */
+/* ---- replies */
 
 static void clear_answer(struct rlk_answer *answer, int64_t sent)
 {
@@ -112,11 +111,11 @@ static bool decode_token(const struct rlk_reply *reply, uint64_t *ret_token)
     return rlk_id_read_number(&p, text + len, ret_token) && p == text + len;
 }
 
-/* The longest TTL that is taken at its word: a foreign holder's may be anything. */
+/* The longest TTL that is believed: a foreign holder's may be anything. */
 #define MS_MAX (INT64_C(1) << 40)
 #define US_MAX (INT64_C(1) << 53)
 
-/* NULL, or what is wrong. */
+/* Returns NULL, or which part is wrong. */
 static const char *decode_fate(const struct rlk_reply *reply, size_t at,
                                struct rlk_fate *ret_fate)
 {
@@ -136,7 +135,8 @@ static const char *decode_fate(const struct rlk_reply *reply, size_t at,
             (unsigned)(ret_fate->ticket < most ? ret_fate->ticket : most);
         ret_fate->ticket = 0;
     }
-    /* held by us without TTL: someone made the key persistent; the renewal mends it */
+    /* Held by this client without a TTL: another program made the key persistent; the
+     * renewal sets the TTL again. */
     if ((ret_fate->what == RLK_HELD || ret_fate->what == RLK_SHARED ||
          ret_fate->what == RLK_YOURS) &&
         ret_fate->remaining_ms < 0)
@@ -146,14 +146,14 @@ static const char *decode_fate(const struct rlk_reply *reply, size_t at,
 
 enum { HEAD_LEN = 4, FATE_LEN = 4 };
 
-/* NULL, or what is wrong. */
+/* Returns NULL, or which part is wrong. */
 static const char *decode(const struct rlk_reply *reply, struct rlk_answer *answer,
                           struct rlk_fate *fates, size_t fate_max)
 {
     int64_t flags;
     size_t count = rlk_reply_count(reply), end = HEAD_LEN + FATE_LEN * fate_max;
 
-    /* scripts of the read-write lock say behind it where to go on in the other queue */
+    /* Scripts of the read-write lock also say where to continue in the other queue. */
     if (rlk_reply_type(reply) != RLK_REPLY_ARRAY || (count != end && count != end + 1))
         return "form";
     if (count > end &&
@@ -178,8 +178,7 @@ static const char *decode(const struct rlk_reply *reply, struct rlk_answer *answ
 }
 
 #define UNREADABLE                                                                       \
-    "the answer is none of a lock script (%s): the lock's keys may hold what is no "     \
-    "lock's"
+    "unexpected reply from lock script %s (%s): the lock's keys may hold foreign data"
 
 int rlk_script_unreadable(const struct rlk_request *req, const char *wrong)
 {
@@ -188,11 +187,12 @@ int rlk_script_unreadable(const struct rlk_request *req, const char *wrong)
     /* the first key of every script is the lock */
     rlk_log_name(shown, sizeof(shown), req->argv[RLK_REQUEST_FIRST_KEY],
                  req->len[RLK_REQUEST_FIRST_KEY]);
-    return rlk_error_set(EPROTO, "lock \"%s\": " UNREADABLE, shown, wrong);
+    return rlk_error_set(EPROTO, "lock \"%s\": " UNREADABLE, shown,
+                         rlk_scripts[req->script].name, wrong);
 }
 
-/* Sorts an ERROR reply into the answer. script: what was sent, or NULL; req: the request
- * for one, whose lock is to be named, or NULL. */
+/* Sorts an ERROR reply into the answer. script: the script that was sent, or NULL;
+ * req: its request, whose lock the text names, or NULL. */
 static void take_error(struct rlk_conn *conn, const char *command,
                        const struct rlk_script *script, const struct rlk_request *req,
                        const struct rlk_reply *reply, struct rlk_answer *answer,
@@ -206,8 +206,8 @@ static void take_error(struct rlk_conn *conn, const char *command,
                               req ? req->argv[RLK_REQUEST_FIRST_KEY] : NULL,
                               req ? req->len[RLK_REQUEST_FIRST_KEY] : 0, error, len);
     answer->key_refused = answer->code == EACCES && rlk_server_error_of_key(error, len);
-    /* this server is no master (any more): connect anew, perhaps to another. Redis 6 says
-     * so from within the script. */
+    /* This server is not (or no longer) a master: reconnect, perhaps to another. Redis
+     * 6 reports it from within the script. */
     if (rlk_server_error_begins(error, len, "READONLY") ||
         rlk_server_error_begins(error, len, "MASTERDOWN"))
         rlk_conn_leave(conn, text);
@@ -246,7 +246,7 @@ void rlk_script_decode(struct rlk_conn *conn, const struct rlk_script *script,
     const char *wrong = decode(reply, ret_answer, fates, fate_max);
     if (wrong) {
         clear_answer(ret_answer, sent);
-        snprintf(text, text_size, UNREADABLE, wrong);
+        snprintf(text, text_size, UNREADABLE, script->name, wrong);
         ret_answer->outcome = RLK_REFUSED;
         ret_answer->code = EPROTO;
         ret_answer->unreadable = wrong;
@@ -258,7 +258,7 @@ void rlk_script_decode(struct rlk_conn *conn, const struct rlk_script *script,
     rlk_conn_note_time(conn, ret_answer->server_us, sent);
 }
 
-/* Puts EVAL and the text in place of EVALSHA and the hash. */
+/* Replaces EVALSHA and the hash by EVAL and the text. */
 static void with_text(const struct rlk_request *req, const char **argv, size_t *len)
 {
     memcpy(argv, req->argv, (size_t)req->argc * sizeof(*argv));
@@ -293,14 +293,14 @@ static bool take_failure(struct rlk_conn *conn, enum rlk_failure failure,
     if (answer->code != ENOTCONN && answer->outcome == RLK_RETRY &&
         failure != RLK_FAIL_NOT_SENT)
         answer->outcome = RLK_REFUSED;
-    /* no time was left: what was said to an earlier try says more */
+    /* No time was left for this try: the message of an earlier try says more. */
     if (rlk_conn_state(conn) != RLK_CONN_READY || failure != RLK_FAIL_NOT_SENT ||
         !rlk_error_present())
         rlk_error_set(answer->code, "%s", rlk_conn_error_text(conn));
     return false;
 }
 
-/* One round trip; *ret_reply is set when DONE. req: of a script, else NULL. */
+/* One round trip; sets *ret_reply when DONE. req: of a script, else NULL. */
 static void round_trip(struct rlk_conn *conn, const struct rlk_request *req, int argc,
                        const char *const *argv, const size_t *len, int64_t deadline,
                        struct rlk_answer *ret_answer, struct rlk_reply **ret_reply)
@@ -354,7 +354,7 @@ void rlk_script_call_raw(struct rlk_conn *conn, const struct rlk_request *req,
     if (ret_answer->outcome != RLK_NOSCRIPT)
         return;
     ret_answer->outcome = RLK_REFUSED;
-    rlk_error_set(ret_answer->code, "the server does not know a script that it was sent");
+    rlk_error_set(ret_answer->code, "the server does not know a script that it just ran");
 }
 
 void rlk_script_call(struct rlk_conn *conn, const struct rlk_request *req,

@@ -2,12 +2,12 @@
 /*
  * Texts of refusals; see server_error.h.
  *
- * What a command inside of a script is told comes to the client in words that differ by
- * version (`forms`, below). And who may not run one is told so in other words:
+ * A server reports the error of a command inside a script in a form that depends on its
+ * version (`forms`, below), and a missing right to run the command in another one:
  *   6.x, 7.0   The user executing the script can't run this command or subcommand
  *   7.2        ACL failure in script: User u has no permissions to run the 'hset' command
- * Only the last names the command, and none the key or the channel. But all tell the
- * line, and the scripts are ours: what is called there is read from their text.
+ * Only the last one names the command, and none names the key or the channel. But all
+ * name the line, and the library knows the scripts: it reads the command from their text.
  */
 #include "net/server_error.h"
 
@@ -20,10 +20,9 @@
 static const char wrong_type[] = "WRONGTYPE ";
 static const char whole_scripts[] = "Write commands not allowed after non deterministic";
 
-/* How an error inside of a script is told, one line a version: what the whole begins with
- * ("": with what the command said, else that comes last), what stands in front of the
- * script's hash (NULL: it is not told), and of the line's number. From the servers'
- * sources:
+/* The forms of errors inside a script, one for each range of versions: the beginning ("":
+ * the command's text comes first, else it comes last), the text before the script's hash
+ * (NULL: no hash), and the text before the line number. From the servers' sources:
  *   6.x   evalGenericCommand and luaPushError in src/scripting.c of 6.0.9 and 6.2.14; as
  * in the issues laravel/horizon#1068 (3.2), kkoomen/nestjs-throttler-storage-redis#1096
  *   7.0   luaCallFunction in src/script_lua.c of Redis 7.0.15, 7.2.5, 7.4.1, Valkey 8.0.1
@@ -49,7 +48,7 @@ static const char *find(struct words in, const char *what)
     return memmem(in.at, (size_t)(in.end - in.at), what, strlen(what));
 }
 
-/* What is behind `mark`; false: it is not there. */
+/* The text after `mark`. False: no mark. */
 static bool behind(struct words in, const char *mark, struct words *ret_rest)
 {
     const char *at = find(in, mark);
@@ -81,7 +80,7 @@ static void append_upper(char *buf, size_t size, const char *text, size_t len)
     }
 }
 
-/* ---- where */
+/* ---- the place of the error */
 
 static bool starts(struct words text, const char *with)
 {
@@ -89,8 +88,8 @@ static bool starts(struct words text, const char *with)
     return (size_t)(text.end - text.at) >= len && memcmp(text.at, with, len) == 0;
 }
 
-/* Whether the text is of this form. ret_hash: from the script's hash on; empty where none
- * is told. */
+/* Whether the text has this form. ret_hash: the text from the script's hash on; empty
+ * if the form has none. */
 static bool is_form(const struct form *form, struct words text, struct words *ret_hash)
 {
     const char *line = find(text, form->line), *hash = text.at + strlen(form->begin);
@@ -117,7 +116,7 @@ static const struct form *form_of(struct words text, struct words *ret_hash)
     return NULL;
 }
 
-/* The script whose hash is in the text; `sent` where none is told. NULL: neither. */
+/* The script whose hash is in the text; `sent` if the text has none. NULL: neither. */
 static const struct rlk_script *find_script(struct words text,
                                             const struct rlk_script *sent)
 {
@@ -131,8 +130,8 @@ static const struct rlk_script *find_script(struct words text,
     return NULL;
 }
 
-/* What the command said that a script called, as it would say to whoever calls it by
- * itself: "WRONGTYPE Operation against ..."; the whole text when it is no script's. */
+/* The text of a command that a script called, as the command would reply by itself:
+ * "WRONGTYPE Operation against ..."; the whole text when no script is involved. */
 static struct words said(struct words text)
 {
     struct words hash, rest;
@@ -140,8 +139,8 @@ static struct words said(struct words text)
     if (form && form->begin[0] == '\0') {
         text.end = form->hash ? hash.at - strlen(form->hash) : find(text, form->line);
     } else if (form) {
-        /* "@user_script:7: @user_script: 7: -OOM ...": the second only of what the server
-         * refuses before the command runs */
+        /* "@user_script:7: @user_script: 7: -OOM ...": the second part appears only
+         * when the server refuses the command before it runs. */
         while (behind(text, form->line, &rest) && behind(rest, ": ", &rest))
             text = rest;
     }
@@ -150,14 +149,13 @@ static struct words said(struct words text)
     return text;
 }
 
-/* The line of the script that the text tells of. False: of none, or none that is there.
- */
+/* The line of the script that the text names. False: no line, or no such line. */
 static bool find_line(struct words text, const struct rlk_script *script,
                       struct words *ret_line)
 {
     struct words rest = text;
     size_t number = 0;
-    /* the last one: the first may be where an error was raised anew */
+    /* The last one: the first may be where an error was raised again. */
     if (!find(text, "@user_script:"))
         return false;
     while (behind(rest, "@user_script:", &rest))
@@ -178,10 +176,10 @@ static bool find_line(struct words text, const struct rlk_script *script,
     return true;
 }
 
-/* ---- what */
+/* ---- the refused operation */
 
-/* The commands that a line of a script calls, "HSET or PEXPIRE", each with the names of
- * what follows it, "EXISTS(queue, rqueue)", if `with_keys`. */
+/* The commands that a line of a script calls, "HSET or PEXPIRE"; if `with_keys`, each
+ * with the names that follow it, "EXISTS(queue, rqueue)". */
 static void append_calls(char *buf, size_t size, struct words line, bool with_keys)
 {
     for (bool first = true; behind(line, "call('", &line); first = false) {
@@ -193,7 +191,7 @@ static void append_calls(char *buf, size_t size, struct words line, bool with_ke
         append(buf, size, line.at, (size_t)(end - line.at));
         if (!with_keys || end + 3 >= line.end)
             continue;
-        const char *keys = end + 3; /* behind "', " */
+        const char *keys = end + 3; /* after "', " */
         size_t len = strcspn(keys, "()'\n");
         append(buf, size, "(", 1);
         append(buf, size, keys, len);
@@ -201,7 +199,7 @@ static void append_calls(char *buf, size_t size, struct words line, bool with_ke
     }
 }
 
-/* A command that the text names between quotes: "the 'client|kill' command". */
+/* A command that the text quotes: "the 'client|kill' command". */
 static bool append_quoted(char *buf, size_t size, struct words text)
 {
     struct words rest;
@@ -247,7 +245,7 @@ bool rlk_server_error_of_channel(const char *text, size_t len)
     return rlk_server_error_by_acl(text, len) && !is_about_key(t) && is_about_channel(t);
 }
 
-/* What a script does, "acquire". Those of two types may be the same text. */
+/* The verb of a script, "acquire". Scripts of two types may have the same text. */
 static const char *verb(const struct rlk_script *script)
 {
     const char *at = strchr(script->name, '_');
@@ -310,9 +308,9 @@ void rlk_server_error_describe(char *buf, size_t size, const char *command,
         append(buf, size, "the ACL refuses ", 16);
         append(buf, size, what, strlen(what));
     } else {
-        static const char odd[] = "a key of it holds something that is no lock: ";
-        static const char whole[] = "the server lets no script write that has asked for "
-                                    "the time (set lua-replicate-commands to yes): ";
+        static const char odd[] = "a key of the lock holds foreign data: ";
+        static const char whole[] = "the server lets no script write after TIME (set "
+                                    "lua-replicate-commands to yes): ";
         if (name && rlk_server_error_begins(text, len, wrong_type))
             append(buf, size, odd, sizeof(odd) - 1);
         if (rlk_server_error_of_writes(text, len))

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The URL of a server. No state; works on slices of the caller's string, so that the only
- * copies of a password are the decoded one in the config and, while it is decoded, none.
- * Messages name the part that is wrong, never its text: a password whose '@', '/' or '?'
- * was not percent-encoded may show up in any part. Thread: any.
+ * The URL of a server. No state. Works on slices of the caller's string, so that the
+ * decoded password in the config is the only copy. Messages name the wrong part and never
+ * show its text: a password whose '@', '/' or '?' was not percent-encoded may appear in
+ * any part. Thread: any.
  */
 #include "net/url.h"
 
@@ -33,7 +33,7 @@ static const char *find(struct slice s, char c)
     return s.len > 0 ? memchr(s.at, c, s.len) : NULL;
 }
 
-/* Cuts `s` at `mark` (in it): returns what is before, leaves what is after. */
+/* Cuts `s` at `mark`, which is in it: returns the part before, leaves the part after. */
 static struct slice cut(struct slice *s, const char *mark)
 {
     struct slice before = { s->at, (size_t)(mark - s->at) };
@@ -70,7 +70,7 @@ static int hex_value(char c)
 }
 
 /* Replaces *string by the decoded text. */
-static int decode(char **string, struct slice s, const char *holder)
+static int decode(char **string, struct slice s, const char *part)
 {
     char *text = malloc(s.len + 1);
     size_t len = 0;
@@ -87,7 +87,7 @@ static int decode(char **string, struct slice s, const char *holder)
         if (c == 0) {
             explicit_bzero(text, len);
             free(text);
-            return rlk_error_set(EINVAL, "URL: bad %%-escape in the %s", holder);
+            return rlk_error_set(EINVAL, "URL: bad %%-escape in the %s", part);
         }
         text[len++] = (char)c;
     }
@@ -97,13 +97,13 @@ static int decode(char **string, struct slice s, const char *holder)
     return 0;
 }
 
-/* As a file or a shell's command leaves it; not what the locale says. */
+/* Blanks as a file or a shell's command leaves them, independent of the locale. */
 static bool is_blank(char c)
 {
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-static int parse_number(struct slice s, const char *holder, long min, long max,
+static int parse_number(struct slice s, const char *part, long min, long max,
                         long *ret_value)
 {
     long value = 0;
@@ -118,7 +118,7 @@ static int parse_number(struct slice s, const char *holder, long min, long max,
     *ret_value = value;
     return 0;
 bad:
-    return rlk_error_set(EINVAL, "URL: %s is no number from %ld to %ld", holder, min,
+    return rlk_error_set(EINVAL, "URL: %s is not a number from %ld to %ld", part, min,
                          max);
 }
 
@@ -204,7 +204,7 @@ static int set_number(struct parse *p, enum parameter which, struct slice value)
                         parameters[which].max, fields[which]);
 }
 
-/* A client that looks after others all the time goes on doing so. */
+/* A client that looks after others permanently continues to do so. */
 static int set_guard(struct parse *p, struct slice value)
 {
     long on;
@@ -237,8 +237,8 @@ static int set_parameter(struct parse *p, enum parameter which, struct slice raw
     return rc;
 }
 
-/* The name of a parameter that does not exist is shown only when it looks like one, and
- * when no '@' says that we may be in the middle of a password. */
+/* Shows the name of an unknown parameter only if it looks like a name, and if no '@'
+ * suggests the middle of a password. */
 static int refuse_parameter(struct slice name, const char *url)
 {
     bool plain = name.len > 0 && name.len <= PARAMETER_NAME_MAX && !strchr(url, '@');
@@ -293,7 +293,7 @@ static int parse_userinfo(struct rlk_target *target, struct slice info)
     return rc;
 }
 
-/* Host names end up in messages and logs. */
+/* Host names appear in messages and logs. */
 static int check_host(const char *host)
 {
     size_t len = strlen(host);
@@ -321,7 +321,7 @@ static int parse_host_port(struct rlk_target *target, struct slice s)
         host.at++;
         host.len--;
         if (s.len > 0 && s.at[0] != ':')
-            return rlk_error_set(EINVAL, "URL: garbage after the ']'");
+            return rlk_error_set(EINVAL, "URL: unexpected text after the ']'");
         has_port = s.len > 0;
         port = (struct slice){ s.at + 1, has_port ? s.len - 1 : 0 };
     } else if ((colon = find(s, ':'))) {
@@ -398,8 +398,8 @@ static int parse_unix(struct parse *p, struct slice rest)
     return 0;
 }
 
-/* Keeps the URL, and leaves out what is before an '@' in front of the path and the
- * parameters: the same '@' as parse_redis's. */
+/* Stores the URL without the part before an '@' that precedes path and parameters: the
+ * same '@' as parse_redis's. */
 static int keep_url(struct rlk_config *config, const char *url, size_t scheme_len)
 {
     const char *rest = url + scheme_len;
@@ -420,8 +420,8 @@ int rlk_url_parse(struct rlk_config *config, const char *url)
     int (*parse)(struct parse *, struct slice);
     size_t scheme_len, len = strlen(url);
     if (len > 0 && (is_blank(url[0]) || is_blank(url[len - 1])))
-        return rlk_error_set(EINVAL, "URL: there is a blank or a line break %s it",
-                             is_blank(url[0]) ? "before" : "behind");
+        return rlk_error_set(EINVAL, "URL: blank or line break %s the URL",
+                             is_blank(url[0]) ? "before" : "after");
     if (strncasecmp(url, redis, sizeof(redis) - 1) == 0) {
         parse = parse_redis;
         scheme_len = sizeof(redis) - 1;
@@ -431,7 +431,7 @@ int rlk_url_parse(struct rlk_config *config, const char *url)
     } else if (strncasecmp(url, rediss, sizeof(rediss) - 1) == 0) {
         return rlk_error_set(ENOTSUP, "URL: rediss://: TLS is not built in yet");
     } else {
-        return rlk_error_set(EINVAL, "URL: it does not begin with redis:// or unix://");
+        return rlk_error_set(EINVAL, "URL: must begin with redis:// or unix://");
     }
     struct slice rest = { url + scheme_len, strlen(url + scheme_len) };
     struct slice query = rest;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a client's server is and how to talk to it: the parsed URL and attributes. */
+/* The location of a client's server and how to talk to it: the parsed URL and
+ * attributes. Owned and guarded by the client. */
 #ifndef RLK_URL_H
 #define RLK_URL_H
 
@@ -14,15 +15,15 @@ struct rlk_target {
     char *user;      /* NULL: the server's default user */
     char *password;  /* NULL: no AUTH */
     char label[128]; /* for messages and logs: "host:port" or the path, never a secret */
-    /* put behind the label where the server cannot be had: " (RLOCK_URL)", " (the file's
-     * path)", " (built-in default)"; "" when the program named it */
+    /* follows the label when the server is unreachable: " (RLOCK_URL)", " (the file's
+     * path)", " (built-in default)"; "" when the program named the URL */
     char whence[64];
 };
 
 struct rlk_config {
     struct rlk_target target;
-    char *url;          /* as it was given, but without user and password */
-    const char *source; /* who named it: RLK_SOURCE_*, or source_path */
+    char *url;          /* as given, without user and password */
+    const char *source; /* where it comes from: RLK_SOURCE_*, or source_path */
     char *source_path;
     long lease_ms, presence_ms, command_timeout_ms, connect_timeout_ms;
     int max_connections;
@@ -47,15 +48,15 @@ enum {
     RLK_HANDOFF_MAX_MS = 86400000,
     RLK_RETAIN_MAX_MS = 86400000,
     RLK_HANDOFF_MAX_COUNT = 1000000000,
-    RLK_HANDOFF_MS = 10, /* when nobody says anything else */
+    RLK_HANDOFF_MS = 10, /* the defaults */
     RLK_HANDOFF_COUNT = 1000
 };
 
-/* Lays `url` over the values that *config already has (defaults or attributes; its
- * strings, if any, are heap strings that this may replace). Never talks to a network.
- * 0, EINVAL, ENOTSUP (rediss://) or ENOMEM, with the reason in the thread's message,
- * which never shows user, password or the URL's query values of unknown parameters. On
- * failure *config may hold some of the new values and is still to be cleared. */
+/* Applies `url` over the values that *config has (defaults or attributes; its strings,
+ * if any, are allocated, and may be replaced). No network. Returns 0, EINVAL, ENOTSUP
+ * (rediss://) or ENOMEM, with the reason in the thread's message, which never shows
+ * the user, the password or values of unknown parameters. On failure *config may hold
+ * some of the new values; clear it as usual. */
 int rlk_url_parse(struct rlk_config *config, const char *url);
 
 /* Frees the strings and wipes the secrets. Harmless on a zeroed config. */

@@ -175,6 +175,8 @@ struct rlk_hold {
             bool release_sent : 1; /* LOST: its one release was sent */
             bool no_marker : 1;    /* no acquire of this id can be under way */
             bool counted : 1;      /* in lock->returning */
+            bool insists : 1;      /* a release that an ACL refuses is repeated, slowly */
+            bool denied : 1;       /* an ACL refuses it, and no thread waits for it */
             bool whole : 1; /* LOST while no thread was inside: every section was unlocked
                              */
         } ending;           /* CANCELLING, RELEASING, LOST */
@@ -386,6 +388,9 @@ void rlk_hold_orphaned_locked(struct rlk_hold *hold, int64_t now);
 /* The watchdog sends release, with marker, until it is confirmed or `until`. Takes over
  * the caller's reference. */
 void rlk_hold_background_locked(struct rlk_hold *hold, int64_t when, int64_t until);
+/* An ACL refuses the release, and may be mended: tries again at `when`. False: it is not
+ * worth it, or too many are repeated so. */
+bool rlk_hold_denied_locked(struct rlk_hold *hold, int64_t when);
 /* The release was confirmed, or there is no more use in trying. Also of a hold that was
  * released before it came to the background. */
 void rlk_hold_background_end_locked(struct rlk_hold *hold);

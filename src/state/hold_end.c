@@ -8,6 +8,10 @@
 
 #include <assert.h>
 
+enum {
+    DENIED_MAX = 256 /* holds whose release is repeated although an ACL refuses it */
+};
+
 /* How long the one release of a lost hold waits for a connection. */
 #define LATE_RELEASE_NS (3 * RLK_NS_PER_S)
 /* How long the watchdog tries to release a robust lock that was unlocked in time. */
@@ -79,6 +83,7 @@ void rlk_hold_leave_locked(struct rlk_hold *hold)
 {
     assert(rlk_hold_unused_locked(hold));
     take_out(hold, RLK_ON_RELEASE);
+    hold->ending.insists = true;
     if (!hold->robust.owner_ended &&
         !hold->robust.owner_died) /* before the release leaves (G8) */
         rlk_intent_say_locked(hold, RLK_INSIDE_LEFT);
@@ -120,6 +125,29 @@ void rlk_hold_background_locked(struct rlk_hold *hold, int64_t when, int64_t unt
     rlk_timer_arm(&hold->lock->registry->timers, &hold->timer, when);
 }
 
+static void end_returning(struct rlk_hold *hold)
+{
+    if (hold->ending.counted)
+        hold->lock->returning--;
+    hold->ending.counted = false;
+}
+
+bool rlk_hold_denied_locked(struct rlk_hold *hold, int64_t when)
+{
+    struct rlk_registry *reg = hold->lock->registry;
+
+    if (!hold->ending.insists ||
+        (!hold->ending.denied && reg->denied_count >= DENIED_MAX))
+        return false;
+    reg->denied_count += !hold->ending.denied;
+    hold->ending.denied = true;
+    end_returning(hold);
+    if (reg->background_count == reg->denied_count)
+        rlk_sync_cond_broadcast(&reg->background_done);
+    rlk_hold_background_locked(hold, when, hold->ending.give_up_at);
+    return true;
+}
+
 void rlk_hold_background_end_locked(struct rlk_hold *hold)
 {
     struct rlk_registry *reg = hold->lock->registry;
@@ -128,13 +156,13 @@ void rlk_hold_background_end_locked(struct rlk_hold *hold)
         hold->ending.give_up_at = 0;
         reg->background_count--;
         reg->late_count -= hold->state == RLK_HOLD_LOST;
-        if (reg->background_count == 0)
+        reg->denied_count -= hold->ending.denied;
+        hold->ending.denied = false;
+        if (reg->background_count == reg->denied_count)
             rlk_sync_cond_broadcast(&reg->background_done);
     }
-    if (hold->state >= RLK_HOLD_CANCELLING && hold->ending.counted) {
-        hold->ending.counted = false;
-        hold->lock->returning--;
-    }
+    if (hold->state >= RLK_HOLD_CANCELLING)
+        end_returning(hold);
     rlk_list_remove(&hold->link);
     rlk_intent_end_locked(hold);
     rlk_hold_put_locked(hold);
@@ -161,9 +189,11 @@ void rlk_hold_give_up_locked(struct rlk_hold *hold, int64_t now, int64_t until)
 {
     /* rule: T7 */
     assert(rlk_lock_has_queue(hold->lock));
+    bool known = hold->server.queued || hold->server.unknown;
     hold->server.queued = true; /* it may have */
     rlk_hold_ask_end_locked(hold);
     rlk_hold_change_locked(hold, RLK_ON_GIVE_UP);
+    hold->ending.insists = known;
     rlk_list_append(&hold->lock->queue->leaving, &hold->link);
     rlk_hold_background_locked(hold, now, until);
 }

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define NOT_OURS "the server says that it is not ours any more"
+#define NOT_OURS "the server no longer records this hold"
 
 static const char *const texts[] = {
     [RLK_LOSS_NONE] = "",
@@ -18,12 +18,12 @@ static const char *const texts[] = {
     [RLK_LOSS_UNCONFIRMED] = "no renewal was confirmed",
     [RLK_LOSS_UNREACHABLE] = "server unreachable",
     [RLK_LOSS_REFUSED] = "the server refused to renew it; last renewed",
-    [RLK_LOSS_UNREADABLE] = "its renewals have answers of no lock script; last renewed",
+    [RLK_LOSS_UNREADABLE] = "unexpected replies to its renewals; last renewed",
     [RLK_LOSS_STOOD_STILL] =
         "this process or its watchdog did not run; a renewal was due",
     [RLK_LOSS_FORCED] = (NOT_OURS ": unlocked by force"),
     [RLK_LOSS_NOT_OURS] = (NOT_OURS ": its key was deleted or expired"),
-    [RLK_LOSS_ANOTHERS] = "the server gave it to another",
+    [RLK_LOSS_ANOTHERS] = "the server granted it to another holder",
 };
 
 /* Since when the server does not answer: since the first request without an answer, which
@@ -90,7 +90,7 @@ const char *rlk_loss_reason_write_risk(char buf[RLK_CAUSE_SIZE], enum rlk_loss l
     char left[RLK_LOG_NUMBER_SIZE];
 
     if (loss == RLK_LOSS_NONE) {
-        snprintf(buf, RLK_CAUSE_SIZE, "its section ended meanwhile");
+        snprintf(buf, RLK_CAUSE_SIZE, "it was unlocked meanwhile");
         return buf;
     }
     if (loss == RLK_LOSS_FIXED_ENDED)

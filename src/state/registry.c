@@ -18,7 +18,7 @@ enum {
 int rlk_registry_init(struct rlk_registry *reg)
 {
     if (!rlk_random_init(&reg->random))
-        return rlk_error_of_step(errno, "no random numbers (getrandom)");
+        return rlk_error_of_step(errno, "cannot get random numbers (getrandom)");
     int rc = rlk_sync_mutex_init(&reg->mu);
     if (rc != 0)
         return rc;
@@ -144,7 +144,7 @@ bool rlk_registry_is_away(const struct rlk_registry *reg, int64_t now)
 bool rlk_registry_settled_locked(const struct rlk_registry *reg, int64_t now)
 {
     bool away = rlk_registry_is_away(reg, now);
-    return reg->background_count == (away ? reg->late_count : 0);
+    return reg->background_count - reg->denied_count == (away ? reg->late_count : 0);
 }
 
 void rlk_registry_part_from_threads(struct rlk_registry *reg)

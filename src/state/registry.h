@@ -65,9 +65,10 @@ struct rlk_registry {
     size_t free_pass_count;
     size_t holds_now, waiters_now;
     size_t background_count; /* holds that the watchdog still has to release */
-    size_t late_count;       /* those of them that are lost */
-    struct rlk_cond
-        background_done; /* background_count came to 0; when parting, wakers did */
+    size_t late_count;       /* of these, the lost ones */
+    size_t denied_count;     /* of these, those that an ACL refuses to release */
+    /* No hold is in the background but those; or, when parting, no waker is left. */
+    struct rlk_cond background_done;
     struct rlk_timers timers;
     int64_t armed; /* when the watchdog runs again at the latest */
     bool watchdog_dirty, subscriber_dirty;     /* wake them when mu is dropped */

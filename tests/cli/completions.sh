@@ -195,6 +195,32 @@ else
   say "skipped: completions: zsh is not installed"
 fi
 
+# -- many keys ---------------------------------------------------------------------------
+
+# A Tab does not walk half of them: 200 keys a page.
+count_scans() {
+  redis-cli -s "$server_dir/s" INFO commandstats | tr ,= '  ' |
+    sed -n 's/^cmdstat_scan:calls \([0-9]*\) .*/\1/p'
+}
+if [ -n "$names" ] && command -v redis-cli >/dev/null; then
+  keys=400000
+  redis-cli -s "$server_dir/s" EVAL \
+    "for i = 1, $keys do redis.call('SET', 'other' .. i, '') end" 0 >/dev/null
+  for shell in bash fish zsh; do
+    command -v $shell >/dev/null || continue
+    redis-cli -s "$server_dir/s" CONFIG RESETSTAT >/dev/null
+    "in_$shell" 'rlock show dep' deploy:web >/dev/null || :
+    scans=$(count_scans)
+    checks=$((checks + 1))
+    if [ "${scans:-0}" = 0 ] || [ "$scans" -ge $((keys / 400)) ]; then
+      failures=$((failures + 1))
+      say "FAILED: $shell: ${scans:-0} pages of $keys keys were looked at"
+    fi
+  done
+else
+  say "skipped: completions among many keys: redis-cli is not installed"
+fi
+
 # -- none is forgotten -------------------------------------------------------------------
 
 # Each option that a command's --help names is completed, in each shell's file.

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Hostile bytes. Of each target two programs: tests/fuzz/replay_<target>, a test; and, for
 # tests/fuzz/run, which configures for clang, tests/fuzz/fuzz_<target>.
-FUZZ_TARGETS = url name mailbox reply inspect client
-FUZZ_REPLAYS = tests/fuzz/replay_url tests/fuzz/replay_name tests/fuzz/replay_mailbox \
-	tests/fuzz/replay_reply tests/fuzz/replay_inspect tests/fuzz/replay_client
-EXTRA_PROGRAMS = tests/fuzz/fuzz_url tests/fuzz/fuzz_name tests/fuzz/fuzz_mailbox \
-	tests/fuzz/fuzz_reply tests/fuzz/fuzz_inspect tests/fuzz/fuzz_client
+FUZZ_TARGETS = url conf name mailbox reply inspect client
+FUZZ_REPLAYS = tests/fuzz/replay_url tests/fuzz/replay_conf tests/fuzz/replay_name \
+	tests/fuzz/replay_mailbox tests/fuzz/replay_reply tests/fuzz/replay_inspect tests/fuzz/replay_client
+EXTRA_PROGRAMS = tests/fuzz/fuzz_url tests/fuzz/fuzz_conf tests/fuzz/fuzz_name \
+	tests/fuzz/fuzz_mailbox tests/fuzz/fuzz_reply tests/fuzz/fuzz_inspect tests/fuzz/fuzz_client
 
 FUZZ_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_builddir) -I$(top_srcdir)/src \
 	-I$(top_srcdir)/tests/fuzz -I$(top_srcdir)/tests/helpers $(HIREDIS_CFLAGS) \
@@ -21,6 +21,11 @@ tests_fuzz_fuzz_url_SOURCES = tests/fuzz/fuzz_url.c $(FUZZ_COMMON)
 tests_fuzz_fuzz_url_CPPFLAGS = $(FUZZ_CPPFLAGS)
 tests_fuzz_fuzz_url_LDADD = $(FUZZ_LIBS)
 tests_fuzz_fuzz_url_LDFLAGS = $(LINK_FUZZER)
+
+tests_fuzz_fuzz_conf_SOURCES = tests/fuzz/fuzz_conf.c $(FUZZ_COMMON)
+tests_fuzz_fuzz_conf_CPPFLAGS = $(FUZZ_CPPFLAGS)
+tests_fuzz_fuzz_conf_LDADD = $(FUZZ_LIBS)
+tests_fuzz_fuzz_conf_LDFLAGS = $(LINK_FUZZER)
 
 tests_fuzz_fuzz_name_SOURCES = tests/fuzz/fuzz_name.c $(FUZZ_COMMON)
 tests_fuzz_fuzz_name_CPPFLAGS = $(FUZZ_CPPFLAGS)
@@ -54,6 +59,13 @@ tests_fuzz_replay_url_SOURCES = tests/fuzz/fuzz_url.c $(FUZZ_COMMON) $(FUZZ_REPL
 tests_fuzz_replay_url_CPPFLAGS = $(FUZZ_CPPFLAGS) -DFUZZ_TARGET='"url"'
 tests_fuzz_replay_url_LDADD = $(RLK_ARCHIVE) $(HIREDIS_LIBS) -lpthread
 tests_fuzz_replay_url_LINK = $(TEST_LINK)
+
+# Its inputs take files, and eight parses each.
+tests_fuzz_replay_conf_SOURCES = tests/fuzz/fuzz_conf.c $(FUZZ_COMMON) $(FUZZ_REPLAY)
+tests_fuzz_replay_conf_CPPFLAGS = $(FUZZ_CPPFLAGS) -DFUZZ_TARGET='"conf"' \
+	-DFUZZ_ROUNDS=20000
+tests_fuzz_replay_conf_LDADD = $(RLK_ARCHIVE) $(HIREDIS_LIBS) -lpthread
+tests_fuzz_replay_conf_LINK = $(TEST_LINK)
 
 tests_fuzz_replay_name_SOURCES = tests/fuzz/fuzz_name.c $(FUZZ_COMMON) $(FUZZ_REPLAY)
 tests_fuzz_replay_name_CPPFLAGS = $(FUZZ_CPPFLAGS) -DFUZZ_TARGET='"name"'

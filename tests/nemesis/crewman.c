@@ -215,7 +215,7 @@ static void log_cut_off(int code, const char *reason)
 /* That the watchdog's connection has ended is told by no event. */
 static void hear_line(int level, const char *line, void *arg)
 {
-    static const char watchdog[] = "rlock: watchdog: ";
+    static const char watchdog[] = "rlock: watchdog connection replaced: ";
     (void)level;
     (void)arg;
     hear("the log", line);

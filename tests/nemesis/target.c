@@ -154,7 +154,7 @@ void nem_target_client(const rlock_client_t *client, struct nem_op *op)
 
 bool nem_target_guarded(const rlock_client_t *client)
 {
-    return client->guard.map != NULL;
+    return client->livefile.map != NULL;
 }
 
 void nem_target_look(struct nem_target *target, struct nem_op *op)
