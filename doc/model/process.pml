@@ -137,7 +137,7 @@ inline enter()
 #ifndef LIVE
 #define rearm(ms) skip
 #else
-inline rearm(ms) /* registry.c, rlk_queue_answered_locked */
+inline rearm(ms) /* queue_poll.c, rlk_queue_answered_locked */
 {
     pt[c] = POLL;
 #ifndef BREAK_TIMER
@@ -211,7 +211,7 @@ inline watch_answered(w)
     clear(w)
 }
 
-/* registry.c, rlk_registry_grant_locked: a message of the mailbox */
+/* registry_mail.c, rlk_registry_grant_locked: a message of the mailbox */
 inline message_read()
 {
     mb[c]?x, t;

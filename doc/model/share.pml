@@ -91,7 +91,7 @@ inline claims()
     n = 0
 }
 
-/* hold.c, rlk_hold_end_unused_locked */
+/* hold_end.c, rlk_hold_end_unused_locked */
 inline end_unused(id)
 {
 #ifndef BREAK_UNUSED_STAYS

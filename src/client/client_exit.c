@@ -19,10 +19,10 @@ static void give_up_holder(struct rlk_holder *holder, bool at_exit)
 
     rlk_sync_mutex_lock(&reg->mu);
     rlk_fastpath_close_locked(hold);
-    if (hold->state == RLK_HOLD_HELD) { /* so the client is open */
+    if (rlk_hold_is_live(hold)) { /* so the client is open */
         int64_t now = rlk_clock_boot();
         RLK_COUNT(client->counters.owners_died);
-        hold->owner_ended = true;
+        hold->robust.owner_ended = true;
         rlk_holder_end_section_locked(holder, now);
         if (at_exit)
             hold->lock->ending = rlk_thread_mine();

@@ -115,7 +115,7 @@ struct told {
 static int64_t lasted(const struct rlk_holder *holder, int64_t now)
 {
     if (holder->ended)
-        return holder->since;
+        return holder->lasted;
     if (holder->resident || !holder->owner)
         return 0;
     return now > holder->since ? now - holder->since : 0;
@@ -133,7 +133,7 @@ static bool next_news(struct rlk_registry *reg, struct told *ret_told)
     struct rlk_hold *hold = holder->hold;
     struct rlk_lock *lock = hold->lock;
     int64_t now = rlk_clock_boot();
-    bool inside = hold->state == RLK_HOLD_HELD && holder->owner && !holder->resident;
+    bool inside = rlk_hold_is_live(hold) && holder->owner && !holder->resident;
     ret_told->news = holder->news;
     memcpy(ret_told->name, lock->name, (size_t)lock->name_len + 1);
     int64_t left_ms = (hold->end - now) / RLK_NS_PER_MS;
@@ -149,8 +149,8 @@ static bool next_news(struct rlk_registry *reg, struct told *ret_told)
     ret_told->cause = RLK_LOSS_NONE;
     ret_told->cause_ms = 0;
     if (holder->news & RLK_NEWS_LOST) {
-        ret_told->cause = hold->loss;
-        ret_told->cause_ms = hold->cause_ms;
+        ret_told->cause = hold->ending.loss;
+        ret_told->cause_ms = hold->ending.cause_ms;
     } else if (inside) {
         ret_told->cause =
             rlk_loss_reason_of_locked(hold, RLK_LOSS_ENDED, now, &ret_told->cause_ms);

@@ -125,7 +125,7 @@ static int64_t renew_timeout(const struct rlock_client *client,
  * of it neither shortens nor lengthens it, and mends a key that was made persistent. */
 static int64_t renew_lease(const struct rlk_hold *hold, int64_t now)
 {
-    if (rlk_fastpath_is_idle(
+    if (rlk_fastpath_is_empty(
             hold)) /* what is kept does not last longer than a grant (K5) */
         return hold->id.grant_ms;
     return hold->fixed ? (hold->end - now) / RLK_NS_PER_MS + 2 : hold->lease_ms;
@@ -134,8 +134,8 @@ static int64_t renew_lease(const struct rlk_hold *hold, int64_t now)
 /* What the mark of a robust hold is to be (K11). */
 static int64_t renew_mark(struct rlk_hold *hold, int64_t now)
 {
-    if (rlk_handoff_cleans_locked(hold, now))
-        return -(int64_t)hold->mark;
+    if (rlk_handoff_clears_mark_locked(hold, now))
+        return -(int64_t)hold->exclusive.mark;
     return rlk_hold_mark(hold);
 }
 
@@ -145,28 +145,28 @@ static void send_renew(struct rlock_client *client, struct rlk_hold *hold, int64
 {
     struct rlk_request req RLK_UNINITIALIZED;
     struct rlk_op *op = new_op(hold);
-    bool tell = hold->pass->entered_at != 0 || hold->asks_others;
+    bool tell = hold->pass->entered_at != 0 || hold->contention.ask;
 
     if (!op)
         return;
-    if (hold->downgrading)
+    if (hold->server.downgrade)
         rlk_script_args_downgrade(&req, client, hold, renew_lease(hold, now));
     else
         rlk_script_args_renew(
             &req, client, hold, renew_lease(hold, now),
             (struct rlk_script_args_renew){ .tell = tell,
-                                            .tokens = hold->asks_tokens,
+                                            .tokens = hold->tokens.ask,
                                             .mark = renew_mark(hold, now) });
-    if (rlk_script_append(client->watch.conn, &req, hold->with_text) != 0) {
+    if (rlk_script_append(client->watch.conn, &req, hold->server.with_text) != 0) {
         free(op);
         return;
     }
     /* Redisson has no part in read-write locks */
     op->asks = tell || rlk_kinds[hold->lock->kind].read_letter;
-    hold->doubted = false;
-    hold->tokens_sent = hold->asks_tokens;
+    hold->lease.doubted = false;
+    hold->tokens.asked = hold->tokens.ask;
     put_hold_in_flight(&client->watch, op,
-                       hold->downgrading ? RLK_OP_DOWNGRADE : RLK_OP_RENEW, now,
+                       hold->server.downgrade ? RLK_OP_DOWNGRADE : RLK_OP_RENEW, now,
                        renew_timeout(client, hold, now));
 }
 
@@ -178,8 +178,8 @@ static void send_release(struct rlock_client *client, struct rlk_hold *hold, int
     if (!op)
         return;
     rlk_script_args_release(&req, client, hold,
-                            hold->no_marker ? 0 : rlk_client_marker_ms(client));
-    if (rlk_script_append(client->watch.conn, &req, hold->with_text) != 0) {
+                            hold->ending.no_marker ? 0 : rlk_client_marker_ms(client));
+    if (rlk_script_append(client->watch.conn, &req, hold->server.with_text) != 0) {
         free(op);
         return;
     }
@@ -214,8 +214,8 @@ void rlk_renewer_batch_clear(struct rlk_batch *batch)
 /* Whether a hold that reads can be renewed with others now. */
 static bool renews_along(const struct rlk_hold *hold, int64_t now)
 {
-    return (!hold->fixed || hold->doubted) && !hold->downgrading && now < hold->end &&
-           !hold->op;
+    return (!hold->fixed || hold->lease.doubted) && !hold->server.downgrade &&
+           now < hold->end && !hold->op;
 }
 
 /* One renewal for all of the process that read: `due` first, then the others, whose next
@@ -251,7 +251,7 @@ static void send_read_renewals(struct rlock_client *client, struct rlk_hold *due
     int64_t timeout = INT64_MAX;
     for (size_t i = 0; i < batch->count; i++) {
         hold = batch->holds[i];
-        hold->doubted = false;
+        hold->lease.doubted = false;
         hold->op = &batch->op;
         if (renew_timeout(client, hold, now) < timeout)
             timeout = renew_timeout(client, hold, now);
@@ -278,8 +278,8 @@ static size_t name_holds(struct rlk_lock *lock)
     for (struct rlk_list *l = lock->queue->asks.next; l != &lock->queue->asks;
          l = l->next) {
         struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, link);
-        if (hold->state != RLK_HOLD_REQUESTED || hold->need_ask ||
-            hold->round == lock->queue->round)
+        if (hold->state != RLK_HOLD_REQUESTED || hold->request.need_ask ||
+            hold->request.round == lock->queue->round)
             continue;
         if (lock->queue->refresh.count == RLK_RENEWER_NAMES_MAX ||
             !batch_add(&lock->queue->refresh, hold)) {
@@ -290,10 +290,11 @@ static size_t name_holds(struct rlk_lock *lock)
          * if the refresh that passed it over had named it */
         int64_t *after =
             hold->reading ? &lock->queue->after.rqueue : &lock->queue->after.queue;
-        bool named = lock->queue->after_refresh && hold->round + 1 == lock->queue->round;
-        if (hold->ticket != 0 && hold->ticket <= *after && !named)
-            *after = hold->ticket - 1;
-        hold->round = lock->queue->round;
+        bool named =
+            lock->queue->after_refresh && hold->request.round + 1 == lock->queue->round;
+        if (hold->request.ticket != 0 && hold->request.ticket <= *after && !named)
+            *after = hold->request.ticket - 1;
+        hold->request.round = lock->queue->round;
         len += rlk_id_write_local(names + len, &hold->id);
         names[len++] = ' ';
     }
@@ -338,7 +339,7 @@ static void send_refresh(struct rlock_client *client, struct rlk_lock *lock, int
 static long confirmed_ms(const struct rlk_hold *hold)
 {
     int64_t ms = (hold->end - hold->proof_sent) / RLK_NS_PER_MS;
-    bool known = hold->state == RLK_HOLD_HELD && ms > 0 && ms < hold->lease_ms;
+    bool known = rlk_hold_is_live(hold) && ms > 0 && ms < hold->lease_ms;
     return known ? (long)ms : hold->lease_ms;
 }
 
@@ -348,7 +349,7 @@ int64_t rlk_renewer_retry_time(struct rlk_hold *hold, int64_t now)
     if (max < 20)
         max = 20;
     /* what is left to say when nobody waits for it any more has time */
-    if (max > BACKOFF_MAX_MS || (hold->state != RLK_HOLD_HELD && hold->end != INT64_MIN &&
+    if (max > BACKOFF_MAX_MS || (!rlk_hold_is_live(hold) && hold->end != INT64_MIN &&
                                  now - hold->end > hold->lease_ms * RLK_NS_PER_MS))
         max = BACKOFF_MAX_MS;
     int64_t next = hold->backoff_ms == 0 ? BACKOFF_FIRST_MS : hold->backoff_ms * 2;
@@ -368,17 +369,18 @@ static void inside_due(struct rlock_client *client, struct rlk_hold *hold, int64
             hold, hold->fixed ? RLK_LOSS_FIXED_ENDED : RLK_LOSS_UNCONFIRMED, now);
         return;
     }
-    if (rlk_handoff_idle_due_locked(hold, now))
+    if (rlk_handoff_retained_due_locked(hold, now))
         return;
-    if (!hold->at_risk && now >= hold->risk) {
-        hold->at_risk = true;
+    if (!hold->lease.at_risk && now >= hold->risk) {
+        hold->lease.at_risk = true;
         RLK_COUNT(client->counters.risks);
         rlk_hold_news_locked(hold, RLK_NEWS_AT_RISK);
     }
     if (rlk_hold_renewable_locked(hold) &&
-        ((now >= hold->renew_at && (!hold->idle || hold->doubted)) ||
-         now >= rlk_handoff_ask_at(hold))) {
-        if (rlk_renewer_ready(&client->watch) && hold->reading && !hold->downgrading)
+        ((now >= hold->renew_at &&
+          (!rlk_hold_is_retained(hold) || hold->lease.doubted)) ||
+         now >= rlk_hold_contention_due(hold))) {
+        if (rlk_renewer_ready(&client->watch) && hold->reading && !hold->server.downgrade)
             send_read_renewals(client, hold, now);
         else if (rlk_renewer_ready(&client->watch))
             send_renew(client, hold, now);
@@ -397,16 +399,16 @@ static void outside_due(struct rlock_client *client, struct rlk_hold *hold, int6
 
     if (hold->op)
         return; /* goes on when that was answered */
-    if (now > hold->give_up_at || (lost && hold->late_release_sent)) {
+    if (now > hold->ending.give_up_at || (lost && hold->ending.release_sent)) {
         rlk_hold_background_end_locked(hold);
         return;
     }
     if (rlk_renewer_ready(&client->watch))
         send_release(client, hold, now);
-    hold->late_release_sent = lost && hold->op;
+    hold->ending.release_sent = lost && hold->op;
     if (!hold->op)
         rlk_hold_background_locked(hold, rlk_renewer_retry_time(hold, now),
-                                   hold->give_up_at);
+                                   hold->ending.give_up_at);
 }
 
 /* There is no connection to ask on. A server that has answered a caller lately, and since
@@ -451,7 +453,7 @@ static void poll_by_caller(struct rlock_client *client, struct rlk_lock *lock,
     for (struct rlk_list *l = lock->queue->asks.next; l != &lock->queue->asks;
          l = l->next) {
         struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, link);
-        if (hold->need_ask && ++asking == ASKERS_MAX)
+        if (hold->request.need_ask && ++asking == ASKERS_MAX)
             return;
         if (rlk_hold_ask_too_locked(hold, now)) {
             lock->queue->sent_to_ask_at = now;
@@ -507,9 +509,8 @@ static bool goes_along(const struct rlock_client *client, const struct rlk_timer
     if (!t || t->tag != RLK_TIMER_HOLD || !rlk_renewer_ready(&client->watch))
         return false;
     const struct rlk_hold *hold = RLK_CONTAINER_OF(t, struct rlk_hold, timer);
-    return hold->state == RLK_HOLD_HELD && hold->renew_at == t->when &&
-           hold->backoff_ms == 0 && !hold->downgrading &&
-           rlk_hold_renewable_locked(hold) &&
+    return rlk_hold_is_live(hold) && hold->renew_at == t->when && hold->backoff_ms == 0 &&
+           !hold->server.downgrade && rlk_hold_renewable_locked(hold) &&
            t->when - now <= renewal_period(hold) / ALONG_PART;
 }
 
@@ -574,7 +575,7 @@ int64_t rlk_renewer_run(struct rlock_client *client, bool *ret_need_conn)
             continue;
         }
         struct rlk_hold *hold = RLK_CONTAINER_OF(t, struct rlk_hold, timer);
-        if (hold->state == RLK_HOLD_HELD) {
+        if (rlk_hold_is_live(hold)) {
             if (n == 0 && hold->renew_at == due) {
                 first_due = due;
                 watch->crowded = is_crowded(client, hold, due);

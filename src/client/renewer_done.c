@@ -55,9 +55,9 @@ static void renew_done(struct rlock_client *client, struct rlk_hold *hold,
                        const struct rlk_op *op, const struct rlk_answer *answer,
                        const struct rlk_fate *fate, int64_t now)
 {
-    if (hold->state != RLK_HOLD_HELD) {
+    if (!rlk_hold_is_live(hold)) {
         /* it ended meanwhile; what waits for this answer goes on */
-        if (hold->timer.armed || hold->give_up_at != 0)
+        if (hold->timer.armed || hold->ending.give_up_at != 0)
             rlk_timer_arm(&client->registry.timers, &hold->timer, now);
         return;
     }
@@ -66,30 +66,31 @@ static void renew_done(struct rlock_client *client, struct rlk_hold *hold,
         return;
     }
     if (answer->outcome == RLK_NOSCRIPT) {
-        hold->doubted = hold->fixed;
+        hold->lease.doubted = hold->fixed;
         hold->renew_at = now;
     } else if (answer->outcome != RLK_DONE) {
-        hold->refused = answer->outcome == RLK_REFUSED;
-        hold->unreadable = answer->unreadable != NULL;
-        hold->doubted = hold->fixed;
+        hold->lease.refused = answer->outcome == RLK_REFUSED;
+        hold->lease.unreadable = answer->unreadable != NULL;
+        hold->lease.doubted = hold->fixed;
         hold->renew_at = hold->ask_after = rlk_renewer_retry_time(hold, now);
     } else if (fate->what == RLK_HELD) {
         RLK_PROBE2(lease_renewed, RLK_PROBE_TEXT(hold->lock->name), fate->remaining_ms);
-        hold->refused = hold->told_lost = false;
+        hold->lease.refused = hold->lease.reported_lost = false;
         if (op->kind == RLK_OP_DOWNGRADE)
-            hold->downgrading = false;
-        rlk_handoff_tokens_locked(hold, fate, hold->tokens_sent);
+            hold->server.downgrade = false;
+        rlk_handoff_tokens_locked(hold, fate, hold->tokens.asked);
         if (!hold->fixed)
             rlk_hold_confirm_locked(hold, answer->sent, fate->remaining_ms);
         rlk_handoff_renewed_locked(hold, answer->sent, answer->flags, op->asks);
-        rlk_handoff_answered_idle_locked(hold);
-        if (rlk_handoff_idle_due_locked(hold, now))
+        rlk_handoff_answered_retained_locked(hold);
+        if (rlk_handoff_retained_due_locked(hold, now))
             return;
-        if (hold->doubted) /* since this was sent */
+        if (hold->lease.doubted) /* since this was sent */
             hold->renew_at = now;
-        else if (hold->renew_at <= now && !hold->idle) /* nothing was gained */
+        else if (hold->renew_at <= now &&
+                 !rlk_hold_is_retained(hold)) /* nothing was gained */
             hold->renew_at = rlk_renewer_retry_time(hold, now);
-        else if (op->crowded && !hold->idle && !hold->fixed)
+        else if (op->crowded && !rlk_hold_is_retained(hold) && !hold->fixed)
             rlk_renewer_spread(hold, answer->sent, now);
     } else {
         rlk_hold_lose_locked(hold, RLK_LOSS_NOT_OURS, now);
@@ -139,7 +140,7 @@ static void release_done(struct rlock_client *client, struct rlk_hold *hold,
             rlk_queue_go_on_locked(hold->lock, answer->more);
     }
     if (answer->outcome == RLK_NOSCRIPT)
-        hold->late_release_sent = false;
+        hold->ending.release_sent = false;
     if (answer->outcome == RLK_REFUSED && answer->code == EACCES &&
         rlk_hold_denied_locked(hold, denied_until(hold, now)))
         return;
@@ -150,7 +151,7 @@ static void release_done(struct rlock_client *client, struct rlk_hold *hold,
     }
     rlk_hold_background_locked(
         hold, answer->outcome == RLK_NOSCRIPT ? now : rlk_renewer_retry_time(hold, now),
-        hold->give_up_at);
+        hold->ending.give_up_at);
 }
 
 /* Until a refresh without an answer, or with none that can be read, is repeated: soon at
@@ -200,10 +201,10 @@ static void refresh_done(struct rlock_client *client, struct rlk_lock *lock,
     for (size_t i = 0; i < lock->queue->refresh.count; i++) {
         struct rlk_hold *hold = lock->queue->refresh.holds[i];
         /* a newer answer knows better */
-        if (hold->state != RLK_HOLD_REQUESTED || hold->granted || hold->need_ask ||
-            hold->ticket_sent > answer->sent)
+        if (hold->state != RLK_HOLD_REQUESTED || hold->request.granted ||
+            hold->request.need_ask || hold->request.ticket_sent > answer->sent)
             continue;
-        hold->flags = answer->flags;
+        hold->request.flags = answer->flags;
         if (fates[i].what == RLK_HELD) {
             int64_t left = fates[i].remaining_ms;
             if (left > hold->id.grant_ms) /* than what a grant is given for */
@@ -213,7 +214,7 @@ static void refresh_done(struct rlock_client *client, struct rlk_lock *lock,
         } else if (fates[i].what == RLK_QUEUED) {
             rlk_hold_queued_locked(hold, fates[i].ticket, answer->sent);
         } else if (fates[i].what == RLK_UNRECOVERABLE) {
-            rlk_hold_spoilt_locked(hold);
+            rlk_hold_unrecoverable_locked(hold);
         } else {
             rlk_hold_gone_locked(hold);
         }
@@ -276,7 +277,7 @@ void rlk_renewer_done(struct rlock_client *client, struct rlk_op *op,
     }
     bool had_text = kind == RLK_OP_REFRESH       ? lock->queue->refresh.with_text
                     : kind == RLK_OP_RENEW_READS ? lock->queue->renewal.with_text
-                                                 : op->hold->with_text;
+                                                 : op->hold->server.with_text;
     if (lock)
         op->kind = RLK_OP_NONE; /* there may be another; what is of one hold is freed */
     if (had_text && answer.outcome == RLK_NOSCRIPT)
@@ -291,7 +292,7 @@ void rlk_renewer_done(struct rlock_client *client, struct rlk_op *op,
     else if (kind == RLK_OP_RENEW_READS)
         lock->queue->renewal.with_text = wants_text;
     else
-        op->hold->with_text = wants_text;
+        op->hold->server.with_text = wants_text;
     if (kind == RLK_OP_REFRESH) {
         refresh_done(client, lock, &answer, fates, now);
         rlk_renewer_batch_clear(&lock->queue->refresh);

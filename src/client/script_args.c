@@ -48,14 +48,16 @@ void rlk_script_args_acquire(struct rlk_request *req, const struct rlock_client 
 /* What is to become of the mark of a robust lock (lua/lib/robust.lua). */
 static void add_mark(struct rlk_request *req, const struct rlk_hold *hold)
 {
-    const char *how =
-        hold->since == 0                                                      ? "unused"
-        : hold->owner_ended || (hold->state == RLK_HOLD_LOST && !hold->whole) ? "died"
-        : hold->owner_died                                                    ? "spoilt"
-                                                                              : "clean";
+    const char *how = hold->since == 0 ? "unused"
+                      : hold->robust.owner_ended ||
+                              (hold->state == RLK_HOLD_LOST && !hold->ending.whole)
+                          ? "died"
+                      : hold->robust.owner_died ? "spoilt"
+                                                : "clean";
 
     rlk_request_add(req, how, strlen(how));
-    rlk_request_add_int(req, hold->background || hold->release_unknown);
+    rlk_request_add_int(req,
+                        rlk_hold_is_background(hold) || hold->ending.release_unknown);
 }
 
 void rlk_script_args_release(struct rlk_request *req, const struct rlock_client *client,

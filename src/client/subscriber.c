@@ -254,7 +254,7 @@ static bool take_news(struct rlock_client *client, const struct rlk_mail *mail)
     rlk_registry_lock(reg);
     bool known = mail->kind == RLK_MAIL_LOST
                      ? rlk_registry_lost_locked(reg, &id, mail->name, mail->name_len)
-                     : rlk_registry_wanted_locked(reg, &id, mail->name, mail->name_len);
+                     : rlk_registry_recalled_locked(reg, &id, mail->name, mail->name_len);
     rlk_registry_unlock(reg);
     return known;
 }

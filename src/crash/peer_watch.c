@@ -507,7 +507,7 @@ void rlk_peer_watch_start(struct rlock_client *client,
     watch->inotify_fd = -1;
     watch->look_at = watch->check_at = RLK_NEVER;
     watch->on = watch->begin = client->livefile.dir[0] != '\0';
-    client->registry.buries = watch->on;
+    client->registry.recovers = watch->on;
     client->registry.looks = watch->on && client->config.guard == RLOCK_GUARD_ALWAYS;
 }
 

@@ -104,8 +104,8 @@ static int try_code(enum rlk_verdict v, const struct rlk_answer *answer)
 /* A request of one who keeps takes a free lock for the TTL of a grant only (K2). */
 static long first_lease(const struct rlk_acquire_params *params)
 {
-    return rlk_acquire_params_keeps(params) ? (long)rlk_acquire_params_grant_ms(params)
-                                            : params->lease_ms;
+    return rlk_acquire_params_retains(params) ? (long)rlk_acquire_params_grant_ms(params)
+                                              : params->lease_ms;
 }
 
 /* One attempt and its repetitions, without queueing. */
@@ -128,7 +128,7 @@ static int try_lock(const struct rlk_acquire_params *params, struct rlk_lock *lo
     if (lock->current || (!params->reading && !rlk_list_empty(&lock->queue->reads)))
         return EBUSY;
     struct rlk_hold *hold =
-        rlk_acquire_new_hold(params, lock, rlk_acquire_params_keeps(params));
+        rlk_acquire_new_hold(params, lock, rlk_acquire_params_retains(params));
     if (!hold)
         return ENOMEM;
     rlk_hold_try_locked(hold);
@@ -137,7 +137,7 @@ static int try_lock(const struct rlk_acquire_params *params, struct rlk_lock *lo
         struct rlk_answer answer;
         struct rlk_hold *share = rlk_acquire_share_begin(lock, hold, now);
         request.share = share;
-        bool going = lock->going > 0;
+        bool going = lock->returning > 0;
         rlk_intent_note_locked(hold);
         rlk_registry_unlock(reg);
         rlk_rpc_acquire(params->client, request, until, &answer);
@@ -172,11 +172,11 @@ static int try_lock(const struct rlk_acquire_params *params, struct rlk_lock *lo
             request.after = answer.more; /* nobody comes first of those seen so far */
             continue;
         }
-        if (v == TAKEN_BY_OTHERS && (going || lock->going > 0) && now < until)
+        if (v == TAKEN_BY_OTHERS && (going || lock->returning > 0) && now < until)
             v = AGAIN; /* by what we have given back ourselves, perhaps */
         if (v == TAKEN_BY_OTHERS)
             rlk_awaited_tried_locked(reg); /* whoever has it may be dead */
-        if ((v == TAKEN_BY_OTHERS || v == SPOILT) && !hold->unknown) {
+        if ((v == TAKEN_BY_OTHERS || v == SPOILT) && !hold->server.unknown) {
             rlk_hold_put_locked(hold);
             return v == SPOILT ? ENOTRECOVERABLE : EBUSY;
         }
@@ -209,9 +209,10 @@ static bool enter_granted(struct rlk_acquire_op *ask)
     struct rlk_hold *hold = ask->hold;
     int64_t now = rlk_clock_boot();
 
-    if (params->fixed && hold->granted_short && rlk_deadline_left(&params->deadline) <= 0)
+    if (params->fixed && hold->lease.short_ttl &&
+        rlk_deadline_left(&params->deadline) <= 0)
         return false; /* no time to confirm the lease */
-    if (now < hold->end && params->fixed && hold->granted_short) {
+    if (now < hold->end && params->fixed && hold->lease.short_ttl) {
         struct rlk_answer answer;
         int64_t until = min_time(hold->end, rlk_acquire_attempt_until(params, now));
         rlk_registry_unlock(reg);
@@ -225,16 +226,16 @@ static bool enter_granted(struct rlk_acquire_op *ask)
             return false;
         }
         int64_t ms = answer.fate.remaining_ms;
-        hold->granted_short = false;
+        hold->lease.short_ttl = false;
         rlk_hold_held_locked(hold, answer.sent,
                              ms < params->lease_ms ? ms : params->lease_ms,
                              answer.fate.token ? answer.fate.token : hold->token);
         now = rlk_clock_boot();
     }
-    if (!hold->granted || !rlk_acquire_may_take(hold, now))
+    if (!hold->request.granted || !rlk_acquire_may_take(hold, now))
         return false;
     rlk_acquire_leave_queue(ask);
-    ask->open_to = hold->open_to;
+    ask->open_to = hold->request.open_to;
     rlk_acquire_take(hold, params, now);
     if (hold->reading)
         rlk_acquire_share_bring_along(ask, hold);
@@ -325,12 +326,12 @@ static int ask_server(struct rlk_acquire_op *ask)
     struct rlk_script_args_acquire request = {
         .hold = ask->hold,
         .share = share,
-        .lease_ms = params->reading && !rlk_acquire_params_keeps(params)
+        .lease_ms = params->reading && !rlk_acquire_params_retains(params)
                         ? ask->hold->lease_ms
                         : first_lease(params),
         .try_once = interrupted
     };
-    ask->hold->asked++;
+    ask->hold->request.asked++;
     ask->tried = true;
     rlk_intent_note_locked(ask->hold);
     rlk_registry_unlock(reg);
@@ -365,7 +366,7 @@ static int ask_server(struct rlk_acquire_op *ask)
                          EPROTO, "unexpected reply from the acquire script of the lock");
     if (v == AGAIN_AT_ONCE && ++ask->late <= RLK_LATE_TRIES_MAX)
         return 0;
-    if (v == AGAIN && answer.outcome == RLK_RETRY && ask->hold->asks_since != 0) {
+    if (v == AGAIN && answer.outcome == RLK_RETRY && ask->hold->request.asks_since != 0) {
         rlk_hold_asked_in_vain_locked(ask->hold, now);
         return 0;
     }
@@ -393,23 +394,24 @@ int rlk_acquire_wait(struct rlk_acquire_op *ask)
             rlk_hold_put_locked(hold);
             return waiter->failed ? ENOMEM : 0;
         }
-        if (hold->granted && enter_granted(ask))
+        if (hold->request.granted && enter_granted(ask))
             return 0;
-        if (hold->spoilt) { /* whoever goes on with it looks for himself */
+        if (hold->request.unrecoverable) { /* whoever goes on with it looks for himself */
             rlk_hold_ask_anew_locked(hold);
             return rlk_acquire_give_up(ask, ENOTRECOVERABLE);
         }
         int64_t left = rlk_deadline_left(&params->deadline);
         /* who comes this far with a deadline that has passed meanwhile asks once, as a
          * try would */
-        if (left <= 0 && (was_busy(ask->lock, waiter, ask->since) || ask->tried ||
-                          !hold->need_ask || hold->requester != params->thread))
+        if (left <= 0 &&
+            (was_busy(ask->lock, waiter, ask->since) || ask->tried ||
+             !hold->request.need_ask || hold->request.requester != params->thread))
             return rlk_acquire_give_up(ask, deadline_code(ask->lock, waiter, ask->since));
-        if (hold->granted && hold->requester == params->thread)
+        if (hold->request.granted && hold->request.requester == params->thread)
             /* too late to believe, or not confirmed: let the server say what is true,
              * also of the death that a grant told of */
             rlk_hold_ask_anew_locked(hold);
-        if (hold->need_ask && hold->requester == params->thread) {
+        if (hold->request.need_ask && hold->request.requester == params->thread) {
             int rc = ask_server(ask);
             if (rc != 0)
                 return rlk_acquire_give_up(ask, rc);
@@ -423,7 +425,8 @@ int rlk_acquire_wait(struct rlk_acquire_op *ask)
             return rlk_acquire_give_up(ask, ENOTCONN);
         count_wait(params, waiter);
         note_busy(ask->lock, waiter);
-        sleep_for(params, min_time(left, outage), hold->requester == params->thread);
+        sleep_for(params, min_time(left, outage),
+                  hold->request.requester == params->thread);
         note_late(params, waiter);
     }
 }
@@ -441,9 +444,10 @@ static int ask_and_wait(const struct rlk_acquire_params *params, struct rlk_lock
 
     if (hold && rlk_handoff_suits(hold, waiter)) {
         rlk_hold_ref_locked(hold);
-        if (hold->spoilt) /* it may have been mended since */
+        if (hold->request.unrecoverable) /* it may have been mended since */
             rlk_hold_ask_anew_locked(hold);
-        hold->granted_short = true; /* what is known of its lease is the former asker's */
+        hold->lease.short_ttl =
+            true; /* what is known of its lease is the former asker's */
         hold->lease_ms = (int)params->lease_ms;
         hold->fixed = params->fixed;
         hold->prefer = params->prefer;
@@ -453,7 +457,7 @@ static int ask_and_wait(const struct rlk_acquire_params *params, struct rlk_lock
         /* with others behind it here, it will be passed on */
         hold =
             rlk_acquire_new_hold(params, lock,
-                                 rlk_acquire_params_keeps(params) ||
+                                 rlk_acquire_params_retains(params) ||
                                      (lock->kind == RLK_KIND_MUTEX && waiter->passed_on &&
                                       waiter->link.next != waiter->link.prev));
         if (!hold) {
@@ -570,7 +574,7 @@ static int code_after_all(const struct rlk_acquire_params *params, struct rlk_lo
 static bool may_rest(const struct rlk_acquire_params *params, const struct rlk_lock *lock)
 {
     return params->kind == RLK_KIND_MUTEX && !params->fixed && lock->current &&
-           (lock->current->tells || !rlk_list_empty(&lock->queue->waiters));
+           (lock->current->contention.recall || !rlk_list_empty(&lock->queue->waiters));
 }
 
 int rlk_acquire(const struct rlk_acquire_params *params)

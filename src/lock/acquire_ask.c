@@ -74,9 +74,8 @@ void rlk_acquire_abandon(struct rlk_hold *hold, const struct rlk_acquire_params 
                          int64_t now)
 {
     /* rule: T3, T8 */
-    if (!hold->sent_any) {
-        rlk_hold_ask_end_locked(hold);
-        hold->state = RLK_HOLD_GOING;
+    if (!hold->server.asked) {
+        rlk_hold_unsent_locked(hold);
         rlk_hold_put_locked(hold);
         return;
     }
@@ -97,7 +96,7 @@ void rlk_acquire_end_request(struct rlk_hold *hold,
                              const struct rlk_acquire_params *params, int64_t now)
 {
     /* rule: W21 */
-    if (hold->unknown) {
+    if (hold->server.unknown) {
         rlk_acquire_abandon(hold, params, now);
         return;
     }
@@ -110,12 +109,12 @@ enum rlk_verdict rlk_acquire_judge(struct rlk_hold *hold,
                                    const struct rlk_answer *answer)
 {
     if (answer->outcome == RLK_UNKNOWN)
-        hold->unknown = true;
+        hold->server.unknown = true;
     /* an error that we do not know, or a command that the ACL refused in the midst of a
      * script, may have left anything: that attempt is withdrawn, too */
     if (answer->outcome == RLK_UNKNOWN || answer->outcome == RLK_DONE ||
         (answer->outcome == RLK_REFUSED && answer->sent != 0))
-        hold->sent_any = true;
+        hold->server.asked = true;
     if (answer->outcome == RLK_REFUSED)
         return FAILED;
     if (answer->outcome != RLK_DONE)
@@ -123,7 +122,7 @@ enum rlk_verdict rlk_acquire_judge(struct rlk_hold *hold,
     rlk_queue_reached_locked(hold->lock, rlk_clock_boot());
     if (hold->state != RLK_HOLD_REQUESTED)
         return TAKEN; /* by another thread that waits for it, meanwhile */
-    hold->flags = answer->flags;
+    hold->request.flags = answer->flags;
     /* a try goes on by itself while it is told that the lock is busy */
     if (rlk_cursor_set(answer->more) && answer->fate.what != RLK_BUSY)
         rlk_queue_go_on_locked(hold->lock, answer->more);
@@ -131,10 +130,10 @@ enum rlk_verdict rlk_acquire_judge(struct rlk_hold *hold,
     case RLK_HELD:
         rlk_hold_held_locked(hold, answer->sent, answer->fate.remaining_ms,
                              answer->fate.token);
-        hold->open_to = hold->asked;
+        hold->request.open_to = hold->request.asked;
         return TAKEN;
     case RLK_SHARED:
-        hold->open_to = hold->asked;
+        hold->request.open_to = hold->request.asked;
         return hold->reading ? SHARED : FAILED;
     case RLK_QUEUED:
         rlk_hold_queued_locked(hold, answer->fate.ticket, answer->sent);
@@ -184,8 +183,8 @@ int rlk_acquire_give_up(struct rlk_acquire_op *ask, int rc)
     rlk_acquire_leave_queue(ask);
     struct rlk_waiter *other = hold->reading ? rlk_acquire_share_companion(ask) : NULL;
     if (other) {
-        if (hold->requester == params->thread) {
-            hold->requester = other->thread;
+        if (hold->request.requester == params->thread) {
+            hold->request.requester = other->thread;
             rlk_hold_wake_locked(hold);
         }
         rlk_hold_put_locked(hold);
@@ -195,17 +194,18 @@ int rlk_acquire_give_up(struct rlk_acquire_op *ask, int rc)
      * to be asked about: the cancel tells) */
     if (!hold->reading && !rlk_kinds[lock->kind].in_order &&
         !rlk_list_empty(&lock->queue->waiters) &&
-        !(lock->current && (hold->granted || hold->need_ask))) {
+        !(lock->current && (hold->request.granted || hold->request.need_ask))) {
         struct rlk_waiter *next = RLK_CONTAINER_OF(rlk_list_first(&lock->queue->waiters),
                                                    struct rlk_waiter, link);
         if (rlk_handoff_suits(hold, next)) {
-            hold->requester = NULL;    /* facts are kept in it until the next one looks */
+            hold->request.requester =
+                NULL;                  /* facts are kept in it until the next one looks */
             rlk_hold_put_locked(hold); /* lock->queue->asks keeps it */
             rlk_lock_promote_locked(lock);
             return rc;
         }
     }
-    if (!hold->sent_any) {
+    if (!hold->server.asked) {
         rlk_acquire_abandon(hold, params, now);
         rlk_lock_promote_locked(lock);
         return rc;
@@ -214,8 +214,8 @@ int rlk_acquire_give_up(struct rlk_acquire_op *ask, int rc)
     /* From here on the id is dead, unless the cancel finds that it is ours (T7, T8). It
      * stays among the asks until then, so that a grant which is read meanwhile is not
      * taken for one that nobody knows, and released behind our back. */
-    hold->state = RLK_HOLD_GOING;
-    hold->requester = NULL;
+    rlk_hold_change_locked(hold, RLK_ON_CANCEL);
+    hold->request.requester = NULL;
     rlk_lock_promote_locked(lock);
     RLK_COUNT(params->client->counters.cancels);
     struct rlk_answer answer;
@@ -229,7 +229,6 @@ int rlk_acquire_give_up(struct rlk_acquire_op *ask, int rc)
     rlk_error_keep(false);
     rlk_registry_lock(reg);
     now = rlk_clock_boot();
-    hold->state = RLK_HOLD_REQUESTED;
     /* a server that does not answer is not asked once more for it */
     ask->waiter->late &= answer.outcome == RLK_DONE;
     if (answer.outcome == RLK_DONE && answer.fate.what == RLK_REMOVED) {
@@ -241,7 +240,8 @@ int rlk_acquire_give_up(struct rlk_acquire_op *ask, int rc)
         int64_t left = answer.fate.remaining_ms;
         if (left > hold->id.grant_ms) /* than what a grant is given for */
             left = hold->id.grant_ms;
-        hold->flags = answer.flags;
+        rlk_hold_change_locked(hold, RLK_ON_YOURS);
+        hold->request.flags = answer.flags;
         rlk_hold_held_locked(hold, answer.sent, left, answer.fate.token);
         /* a fixed lease would have to be confirmed, for which there is no time left */
         if (!params->fixed && rlk_acquire_may_take(hold, now)) {

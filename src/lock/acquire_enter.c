@@ -16,7 +16,7 @@ int64_t rlk_acquire_attempt_until(const struct rlk_acquire_params *params, int64
     return now + (left > 0 ? left : 0) + RLK_ATTEMPT_FLOOR_MS * RLK_NS_PER_MS;
 }
 
-bool rlk_acquire_params_keeps(const struct rlk_acquire_params *params)
+bool rlk_acquire_params_retains(const struct rlk_acquire_params *params)
 {
     return params->handoff.retain_ns > 0 && params->handoff.hears &&
            (params->kind == RLK_KIND_MUTEX || params->kind == RLK_KIND_RWLOCK) &&
@@ -55,9 +55,9 @@ static bool mark_anew(const struct rlk_acquire_params *params, struct rlk_hold *
     struct rlk_answer answer;
     long lease_ms = hold->lease_ms;
 
-    hold->mark = hold->mark < 3 ? 3 : hold->mark + 1;
-    with.mark = hold->mark;
-    hold->cleaned = holder->claimed = false;
+    hold->exclusive.mark = hold->exclusive.mark < 3 ? 3 : hold->exclusive.mark + 1;
+    with.mark = hold->exclusive.mark;
+    hold->robust.mark_cleared = holder->claimed = false;
     rlk_hold_ref_locked(hold);
     rlk_registry_unlock(reg);
     rlk_rpc_renew(params->client, hold, lease_ms, with,
@@ -68,14 +68,14 @@ static bool mark_anew(const struct rlk_acquire_params *params, struct rlk_hold *
         rlk_queue_reached_locked(hold->lock, now);
     else if (answer.outcome != RLK_REFUSED)
         rlk_queue_trouble_locked(hold->lock, answer.code, started);
-    if (hold->state == RLK_HOLD_HELD && now >= hold->end)
+    if (rlk_hold_is_live(hold) && now >= hold->end)
         rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now);
-    bool inside = hold->state == RLK_HOLD_HELD, done = answer.outcome == RLK_DONE;
+    bool inside = rlk_hold_is_live(hold), done = answer.outcome == RLK_DONE;
     if (inside && done && answer.fate.what == RLK_HELD) {
         holder->claimed = true;
         rlk_intent_say_locked(hold, RLK_INSIDE);
         holder->since = now;
-        if (hold->at_risk) /* told to nobody meanwhile */
+        if (hold->lease.at_risk) /* told to nobody meanwhile */
             rlk_holder_news_locked(holder, RLK_NEWS_AT_RISK);
         rlk_hold_confirm_locked(hold, answer.sent, answer.fate.remaining_ms);
         rlk_handoff_answered_locked(hold, answer.sent, answer.flags);
@@ -104,21 +104,20 @@ bool rlk_acquire_enter_idle(const struct rlk_acquire_params *params,
     int64_t now = rlk_clock_boot();
 
     rlk_lock_held_locked(lock, now); /* what is lost by now */
-    if (params->reading && rlk_acquire_params_keeps(params) &&
+    if (params->reading && rlk_acquire_params_retains(params) &&
         rlk_readshare_enter_locked(lock, waiter, now))
         return true;
     /* rule: K16 */
     /* once, not again and again: those who read here may be faster each time */
-    spent = params->reading ? NULL : rlk_readshare_kept_locked(lock);
+    spent = params->reading ? NULL : rlk_readshare_retained_locked(lock);
     if (spent) {
-        spent->no_marker = !spent->unknown;
-        rlk_hold_leave_locked(spent);
+        rlk_hold_leave_unused_locked(spent);
         rlk_release_left(spent, rlk_acquire_attempt_until(params, now));
         rlk_error_clear();
         now = rlk_clock_boot();
     }
     if (rlk_handoff_enter_locked(lock, waiter, params->handoff, now, &spent))
-        return !lock->current->cleaned || mark_anew(params, lock->current);
+        return !lock->current->robust.mark_cleared || mark_anew(params, lock->current);
     if (spent) {
         rlk_release_left(spent, rlk_acquire_attempt_until(params, now));
         rlk_error_clear(); /* nobody's call, but the watchdog's if it failed */

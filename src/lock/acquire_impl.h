@@ -80,7 +80,7 @@ int rlk_acquire_give_up(struct rlk_acquire_op *ask, int rc);
 int64_t rlk_acquire_attempt_until(const struct rlk_acquire_params *params, int64_t now);
 /* Whether the lock is to be kept when it has been unlocked, as far as can be said by now.
  */
-bool rlk_acquire_params_keeps(const struct rlk_acquire_params *params);
+bool rlk_acquire_params_retains(const struct rlk_acquire_params *params);
 /* The calling thread, which does not queue yet. */
 void rlk_acquire_waiter_init(struct rlk_waiter *waiter,
                              const struct rlk_acquire_params *params, int64_t now);

@@ -16,7 +16,7 @@ struct rlk_hold *rlk_acquire_share_begin(struct rlk_lock *lock,
     /* rule: W21, W22 */
     if (!hold->reading || hold->fixed || !share || now >= share->end)
         return NULL;
-    share->joins++;
+    share->read.joins++;
     rlk_readshare_use_locked(share);
     rlk_hold_ref_locked(share);
     return share;
@@ -29,10 +29,10 @@ bool rlk_acquire_share_end(struct rlk_hold *share, enum rlk_verdict v,
     /* rule: K14 */
     bool inside = false;
 
-    share->joins--;
-    if (answer->outcome == RLK_DONE && rlk_hold_hears_others(share, answer->flags))
-        share->others = true; /* a writer waits (K14) */
-    if (v == SHARED && share->state == RLK_HOLD_HELD) {
+    share->read.joins--;
+    if (answer->outcome == RLK_DONE && rlk_hold_says_contended(share, answer->flags))
+        share->contention.contended = true; /* a writer waits (K14) */
+    if (v == SHARED && rlk_hold_is_live(share)) {
         if (params->lease_ms > share->lease_ms)
             share->lease_ms = (int)params->lease_ms;
         if (answer->fate.token != 0)
@@ -101,7 +101,7 @@ void rlk_acquire_share_enter(struct rlk_acquire_op *ask, struct rlk_hold *share,
     const struct rlk_acquire_params *params = ask->params;
     struct rlk_waiter *waiter = ask->waiter;
 
-    ask->open_to = ask->hold->open_to;
+    ask->open_to = ask->hold->request.open_to;
     rlk_acquire_leave_queue(ask);
     waiter->holder = rlk_holder_join_locked(share, params->fencing);
     waiter->failed = !waiter->holder;
@@ -121,12 +121,12 @@ bool rlk_acquire_share_still_in(struct rlk_holder *holder,
     struct rlk_hold *hold = holder->hold;
     int64_t now = rlk_clock_boot();
 
-    if (hold->state == RLK_HOLD_HELD && now < hold->end) {
+    if (rlk_hold_is_live(hold) && now < hold->end) {
         rlk_holder_own_locked(holder, params->thread, now);
         RLK_COUNT(params->client->counters.acquisitions);
         return true;
     }
-    if (hold->state == RLK_HOLD_HELD)
+    if (rlk_hold_is_live(hold))
         rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now);
     rlk_holder_leave_locked(holder);
     rlk_client_release(params->client); /* as a lost hold's; the caller keeps it */
@@ -146,7 +146,7 @@ static struct rlk_hold *read_hold(const struct rlk_acquire_params *params,
         rlk_hold_ref_locked(hold);
         return hold;
     }
-    hold = rlk_acquire_new_hold(params, lock, rlk_acquire_params_keeps(params));
+    hold = rlk_acquire_new_hold(params, lock, rlk_acquire_params_retains(params));
     if (!hold)
         return NULL;
     rlk_hold_ask_locked(hold, params->thread);
@@ -158,7 +158,7 @@ static struct rlk_hold *read_hold(const struct rlk_acquire_params *params,
             continue;
         other->hold =
             hold; /* lock->queue->asks keeps it as long as somebody waits for it */
-        other->asked = hold->asked;
+        other->asked = hold->request.asked;
     }
     return hold;
 }
@@ -183,7 +183,7 @@ int rlk_acquire_share_wait(const struct rlk_acquire_params *params, struct rlk_l
         } else {
             waiter.hold = read_hold(params, lock, &waiter);
             if (waiter.hold)
-                waiter.asked = waiter.hold->asked;
+                waiter.asked = waiter.hold->request.asked;
         }
         ask.hold = waiter.hold;
         if (!ask.hold) {

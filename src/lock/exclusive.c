@@ -43,7 +43,7 @@ static int lock_first(const struct rlk_lock_args *d)
 {
     int rc = rlk_handle_args_first(d);
     if (rc == 0 && (d->handle->rlk_flags & RLK_HANDLE_ROBUST) &&
-        rlk_handle_part(d->handle)->hold->owner_died)
+        rlk_handle_part(d->handle)->hold->robust.owner_died)
         rc = rlk_error_set(
             EOWNERDEAD,
             "the lock is held, but its previous holder died inside its section");
@@ -182,7 +182,7 @@ int rlk_exclusive_consistent(struct rlk_handle *handle, int kind)
     int rc = rlk_handle_check(handle, kind);
     struct rlk_holder *holder = rc == 0 ? rlk_handle_part(handle) : NULL;
 
-    if (rc == 0 && (!holder || !holder->hold->owner_died))
+    if (rc == 0 && (!holder || !holder->hold->robust.owner_died))
         rc = rlk_error_set(
             EINVAL, "the calling thread holds no robust lock in an inconsistent state");
     else if (rc == 0 && rlk_held_check(holder->hold, rlk_clock_boot()))

@@ -102,10 +102,11 @@ int rlk_handle_init(struct rlk_handle *handle, int kind, const struct rlk_attr *
 /* Whether a thread of this process holds it, or waits for it. */
 static bool is_used_locked(struct rlk_lock *lock, int64_t now)
 {
-    bool used = rlk_lock_held_locked(lock, now) && lock->current && !lock->current->idle;
+    bool used = rlk_lock_held_locked(lock, now) && lock->current &&
+                !rlk_hold_is_retained(lock->current);
     for (struct rlk_list *l = lock->queue->reads.next; !used && l != &lock->queue->reads;
          l = l->next)
-        used = !RLK_CONTAINER_OF(l, struct rlk_hold, link)->idle;
+        used = !rlk_hold_is_retained(RLK_CONTAINER_OF(l, struct rlk_hold, link));
     return used || !rlk_list_empty(&lock->queue->waiters) ||
            !rlk_list_empty(&lock->queue->readers);
 }
@@ -268,7 +269,7 @@ static uint8_t rwlock_kind(const struct rlk_handle *handle)
 static void drop_stale(struct rlk_thread *thread, const struct rlk_handle *handle)
 {
     if (thread && thread->fast && !thread->fast_in &&
-        (thread->fast->hold->state != RLK_HOLD_HELD || !is_of(thread->fast, handle)))
+        (!rlk_hold_is_live(thread->fast->hold) || !is_of(thread->fast, handle)))
         rlk_fastpath_drop(thread);
 }
 

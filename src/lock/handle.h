@@ -76,7 +76,7 @@ static inline struct rlk_holder *rlk_handle_inner(const struct rlk_handle *handl
     if (__builtin_expect(!rlk_handle_good(handle, kind) || rlk_fork_in_child(), 0))
         return NULL;
     holder = rlk_handle_part(handle);
-    if (!holder || holder->hold->state != RLK_HOLD_HELD ||
+    if (!holder || !rlk_hold_is_live(holder->hold) ||
         rlk_clock_boot() >= holder->hold->end)
         return NULL;
     return holder;

@@ -15,7 +15,7 @@
 bool rlk_held_check(struct rlk_hold *hold, int64_t now)
 {
     /* rule: S4 */
-    if (__builtin_expect(hold->state == RLK_HOLD_HELD && now < hold->end, 1))
+    if (__builtin_expect(rlk_hold_is_live(hold) && now < hold->end, 1))
         return false;
     struct rlk_registry *reg = hold->lock->registry;
     struct rlock_client *client = RLK_CLIENT_OF(reg);
@@ -24,7 +24,7 @@ bool rlk_held_check(struct rlk_hold *hold, int64_t now)
     if (rlk_client_keep(client) != 0)
         return true;
     rlk_registry_lock(reg);
-    if (hold->state == RLK_HOLD_HELD && now >= hold->end)
+    if (rlk_hold_is_live(hold) && now >= hold->end)
         rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now);
     bool lost = hold->state == RLK_HOLD_LOST;
     rlk_registry_unlock(reg);
@@ -38,7 +38,7 @@ void rlk_held_consistent(struct rlk_hold *hold)
 
     /* it may be lost just now, and its release look at it; and as rlk_release_drain */
     rlk_sync_mutex_lock(&reg->mu);
-    hold->owner_died = false;
+    hold->robust.owner_died = false;
     rlk_sync_mutex_unlock(&reg->mu);
 }
 
@@ -60,12 +60,12 @@ int rlk_held_extend(struct rlk_hold *hold, long lease_ms, bool fixed)
     rlk_registry_lock(reg);
     rlk_fastpath_close_locked(hold); /* it may not be passed on any more */
     now = rlk_clock_boot();
-    if (hold->state == RLK_HOLD_HELD && now >= hold->end)
+    if (rlk_hold_is_live(hold) && now >= hold->end)
         rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now);
-    else if (hold->state == RLK_HOLD_HELD && answer.outcome == RLK_DONE &&
+    else if (rlk_hold_is_live(hold) && answer.outcome == RLK_DONE &&
              answer.fate.what != RLK_HELD)
         rlk_hold_lose_locked(hold, RLK_LOSS_NOT_OURS, now);
-    if (hold->state != RLK_HOLD_HELD) {
+    if (!rlk_hold_is_live(hold)) {
         rc = ESTALE;
     } else if (answer.outcome != RLK_DONE) {
         rc = answer.code;
@@ -104,7 +104,7 @@ int rlk_held_unshare(struct rlk_holder *holder, long lease_ms, bool *ret_alone)
     if (until > hold->end)
         until = hold->end;
     rlk_registry_lock(reg);
-    *ret_alone = hold->joins == 0 && hold->holders.next == hold->holders.prev;
+    *ret_alone = hold->read.joins == 0 && hold->holders.next == hold->holders.prev;
     if (*ret_alone) {
         if (lock->queue->shared == hold)
             lock->queue->shared = NULL; /* nobody joins it any more */
@@ -144,12 +144,12 @@ int rlk_held_unshare(struct rlk_holder *holder, long lease_ms, bool *ret_alone)
     bool held = answer.outcome == RLK_DONE && answer.fate.what == RLK_HELD;
     if (answer.outcome == RLK_DONE && rlk_cursor_set(answer.more))
         rlk_queue_go_on_locked(lock, answer.more);
-    if (hold->state == RLK_HOLD_HELD && now >= hold->end)
+    if (rlk_hold_is_live(hold) && now >= hold->end)
         rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now);
-    else if (hold->state == RLK_HOLD_HELD && answer.outcome == RLK_DONE &&
+    else if (rlk_hold_is_live(hold) && answer.outcome == RLK_DONE &&
              answer.fate.what == RLK_GONE)
         rlk_hold_lose_locked(hold, RLK_LOSS_NOT_OURS, now);
-    if (hold->state == RLK_HOLD_HELD && held) {
+    if (rlk_hold_is_live(hold) && held) {
         rlk_hold_held_locked(own, answer.sent, answer.fate.remaining_ms,
                              answer.fate.token);
         struct rlk_recursion levels = holder->levels;
@@ -161,9 +161,7 @@ int rlk_held_unshare(struct rlk_holder *holder, long lease_ms, bool *ret_alone)
         rlk_hold_end_unused_locked(hold, now);
         rlk_hold_put_locked(own);
     } else {
-        rc = hold->state != RLK_HOLD_HELD ? ESTALE
-             : answer.code != 0           ? answer.code
-                                          : ENOTCONN;
+        rc = !rlk_hold_is_live(hold) ? ESTALE : answer.code != 0 ? answer.code : ENOTCONN;
         /* it may have come to the server all the same */
         rlk_hold_give_up_locked(
             own, now, now + (rlk_client_marker_ms(client) + lease_ms) * RLK_NS_PER_MS);
@@ -185,7 +183,7 @@ int rlk_held_downgrade(struct rlk_holder *holder)
 
     /* rule: W18 */
     rlk_registry_lock(reg);
-    if (hold->state != RLK_HOLD_HELD) {
+    if (!rlk_hold_is_live(hold)) {
         rlk_registry_unlock(reg);
         return ESTALE;
     }
@@ -207,15 +205,15 @@ int rlk_held_downgrade(struct rlk_holder *holder)
     rlk_registry_lock(reg);
     now = rlk_clock_boot();
     lock->releasing = false;
-    if (hold->state == RLK_HOLD_HELD && answer.outcome == RLK_DONE &&
+    if (rlk_hold_is_live(hold) && answer.outcome == RLK_DONE &&
         answer.fate.what != RLK_HELD)
         rlk_hold_lose_locked(hold, RLK_LOSS_NOT_OURS, now);
-    else if (hold->state == RLK_HOLD_HELD && now >= hold->end)
+    else if (rlk_hold_is_live(hold) && now >= hold->end)
         rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now);
-    if (hold->state != RLK_HOLD_HELD) {
+    if (!rlk_hold_is_live(hold)) {
         rc = ESTALE;
     } else if (answer.outcome == RLK_DONE) {
-        hold->downgrading = false;
+        hold->server.downgrade = false;
         if (!hold->fixed)
             rlk_hold_confirm_locked(hold, answer.sent, answer.fate.remaining_ms);
     } else {
@@ -223,7 +221,7 @@ int rlk_held_downgrade(struct rlk_holder *holder)
             rc = answer.code;
         hold->renew_at = now; /* the watchdog goes on trying */
     }
-    if (hold->state == RLK_HOLD_HELD)
+    if (rlk_hold_is_live(hold))
         rlk_hold_schedule_locked(hold);
     rlk_lock_promote_locked(lock);
     rlk_registry_unlock(reg);

@@ -32,7 +32,7 @@ static int judge_release(struct rlk_hold *hold, const struct rlk_answer *answer)
     if (answer->outcome != RLK_DONE || answer->fate.what == RLK_RELEASED)
         return 0;
     /* not ours: after a try of unknown outcome it is that try which is seen (T9) */
-    return hold->release_unknown
+    return hold->ending.release_unknown
                ? 0
                : rlk_error_set(ESTALE, "the server no longer records this hold");
 }
@@ -46,7 +46,7 @@ static int give_back(struct rlk_hold *hold, int64_t until)
     struct rlk_registry *reg = lock->registry;
     struct rlock_client *client = RLK_CLIENT_OF(reg);
     struct rlk_answer answer;
-    bool mark = hold->unknown, exclusive = !hold->reading;
+    bool mark = hold->server.unknown, exclusive = !hold->reading;
 
     if (exclusive)
         lock->releasing = true;
@@ -55,9 +55,10 @@ static int give_back(struct rlk_hold *hold, int64_t until)
     /* a connection that was closed while idle is worth one more try at once; what else is
      * wrong is the watchdog's */
     for (int tries = 0; tries < RLK_RELEASE_TRIES; tries++) {
-        rlk_rpc_release(client, hold, mark || hold->release_unknown, until, &answer);
+        rlk_rpc_release(client, hold, mark || hold->ending.release_unknown, until,
+                        &answer);
         if (answer.outcome == RLK_UNKNOWN)
-            hold->release_unknown = true;
+            hold->ending.release_unknown = true;
         if (answer.outcome == RLK_DONE || answer.outcome == RLK_REFUSED)
             break;
     }
@@ -93,7 +94,7 @@ static void ask_who_waits(struct rlk_hold *hold, int64_t until)
 
     long lease_ms = hold->lease_ms;
     struct rlk_script_args_renew with = { .tell = true,
-                                          .tokens = hold->asks_tokens,
+                                          .tokens = hold->tokens.ask,
                                           .mark = rlk_hold_mark(hold) };
     /* in time to give it back without having asked: who unlocks before the end loses
      * nothing */
@@ -105,10 +106,10 @@ static void ask_who_waits(struct rlk_hold *hold, int64_t until)
     rlk_rpc_renew(client, hold, lease_ms, with, until, &answer);
     rlk_registry_lock(reg);
     now = rlk_clock_boot();
-    hold->asks_others = false;
-    if (hold->state == RLK_HOLD_HELD && now >= hold->end)
+    hold->contention.ask = false;
+    if (rlk_hold_is_live(hold) && now >= hold->end)
         rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now); /* whatever was answered (T6) */
-    if (hold->state != RLK_HOLD_HELD || answer.outcome != RLK_DONE)
+    if (!rlk_hold_is_live(hold) || answer.outcome != RLK_DONE)
         return;
     RLK_COUNT(client->counters.renewals);
     if (answer.fate.what != RLK_HELD) {
@@ -140,14 +141,14 @@ int rlk_release(struct rlk_holder *holder, const struct rlk_handle *handle, int6
     rlk_fastpath_close_locked(hold);
     if (!rlk_list_empty(&lock->queue->waiters))
         now = rlk_clock_boot(); /* the registry's mutex may have been waited for (H4) */
-    if (hold->state == RLK_HOLD_HELD && now < hold->end && !hold->reading &&
+    if (rlk_hold_is_live(hold) && now < hold->end && !hold->reading &&
         rlk_handoff_asks_locked(hold, bound, now)) {
         ask_who_waits(hold, until);
         now = rlk_clock_boot();
     }
-    if (hold->state == RLK_HOLD_HELD && now >= hold->end)
+    if (rlk_hold_is_live(hold) && now >= hold->end)
         rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now);
-    if (hold->state != RLK_HOLD_HELD) { /* lost since the caller looked */
+    if (!rlk_hold_is_live(hold)) { /* lost since the caller looked */
         rlk_registry_unlock(reg);
         rlk_release_drain(holder);
         return ESTALE;
@@ -174,7 +175,7 @@ int rlk_release(struct rlk_holder *holder, const struct rlk_handle *handle, int6
 void rlk_release_left(struct rlk_hold *hold, int64_t until)
 {
     /* rule: H2 */
-    rlk_hold_going_locked(hold);
+    rlk_hold_count_returning_locked(hold);
     give_back(hold, until);
 }
 

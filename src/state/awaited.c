@@ -7,7 +7,7 @@
 
 #include <assert.h>
 
-enum { LOOK_AFTER_MS = 10 /* a shorter wait is for one who lives */ };
+enum { LOOK_AFTER_MS = 10 /* a shorter wait is for a live holder */ };
 
 void rlk_awaited_asks_locked(struct rlk_registry *reg)
 {
@@ -19,7 +19,7 @@ bool rlk_awaited_lock_locked(const struct rlk_lock *lock)
     const struct rlk_list *asks = &lock->queue->asks;
 
     for (const struct rlk_list *l = asks->next; l != asks; l = l->next)
-        if (RLK_CONTAINER_OF(l, struct rlk_hold, link)->ticket != 0)
+        if (RLK_CONTAINER_OF(l, struct rlk_hold, link)->request.ticket != 0)
             return true;
     return lock->kind == RLK_KIND_WATCH && !rlk_list_empty(&lock->queue->waiters);
 }
@@ -37,7 +37,7 @@ void rlk_awaited_waits_locked(struct rlk_registry *reg)
 {
     /* rule: G9 */
     reg->waits_begun++;
-    if (reg->buries && !reg->looks && !reg->look_timer.armed)
+    if (reg->recovers && !reg->looks && !reg->look_timer.armed)
         rlk_timer_arm(&reg->timers, &reg->look_timer,
                       rlk_clock_boot() + LOOK_AFTER_MS * RLK_NS_PER_MS);
 }
@@ -54,21 +54,21 @@ void rlk_awaited_asked_locked(struct rlk_registry *reg)
     reg->asks_now--;
 }
 
-void rlk_awaited_death_locked(struct rlk_registry *reg, struct rlk_death_event *obituary)
+void rlk_awaited_death_locked(struct rlk_registry *reg, struct rlk_death_event *death)
 {
-    obituary->next = NULL;
-    if (reg->first_obituary)
-        reg->last_obituary->next = obituary;
+    death->next = NULL;
+    if (reg->first_death)
+        reg->last_death->next = death;
     else
-        reg->first_obituary = obituary;
-    reg->last_obituary = obituary;
+        reg->first_death = death;
+    reg->last_death = death;
     reg->subscriber_dirty = true;
 }
 
 struct rlk_death_event *rlk_awaited_next_death_locked(struct rlk_registry *reg)
 {
-    struct rlk_death_event *obituary = reg->first_obituary;
-    if (obituary)
-        reg->first_obituary = obituary->next;
-    return obituary;
+    struct rlk_death_event *death = reg->first_death;
+    if (death)
+        reg->first_death = death->next;
+    return death;
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the waits of a client have to do with the deaths of others (peer_watch.h, G9):
- * while somebody waits they are looked for, and when one was buried it is told. Thread:
- * any, with the registry's mutex. Blocks: no.
+ * Starts looking for dead processes when a wait lasts (peer_watch.h, G9), and queues the
+ * events that it finds. Thread: any, with the registry's mutex. Blocks: no.
  */
 #ifndef RLK_AWAITED_H
 #define RLK_AWAITED_H
@@ -12,20 +11,20 @@
 #include <rlock.h>
 #include <stdbool.h>
 
-/* A thread begins to ask, or to wait for a lock to be free, or ends to. */
+/* A thread begins to ask, or to wait for a lock to be free; and ends it. */
 void rlk_awaited_asks_locked(struct rlk_registry *reg);
 void rlk_awaited_asked_locked(struct rlk_registry *reg);
-/* It has to wait: others have the lock, as the server says. */
+/* That thread has to wait: the server says that other processes have the lock. */
 void rlk_awaited_waits_locked(struct rlk_registry *reg);
-/* It would have to, but only tried. Deaths are looked for in 10 ms, if they are not just
- * now, and for a second or two: who tries again learns of them. */
+/* A try was told that the lock is busy. The client begins to look for deaths in 10 ms,
+ * and goes on for a second or two: a thread that tries again profits. */
 void rlk_awaited_tried_locked(struct rlk_registry *reg);
-/* Whether somebody waits so for the lock; for any. */
+/* Whether a thread waits for the lock, which other processes have; for any lock. */
 bool rlk_awaited_lock_locked(const struct rlk_lock *lock);
 bool rlk_awaited_awaits_locked(const struct rlk_registry *reg);
 
-/* A process was found dead that had this lock, which was given back; the event callback
- * is to be told. On the heap; the text behind it. */
+/* A dead process had this lock, which was given back: news for the event callback. On the
+ * heap, with the name behind it. */
 struct rlk_death_event {
     struct rlk_death_event *next;
     rlock_type_t type;
@@ -34,9 +33,9 @@ struct rlk_death_event {
     char program[64];
     char name[];
 };
-/* Takes it over. */
-void rlk_awaited_death_locked(struct rlk_registry *reg, struct rlk_death_event *obituary);
-/* The next one, which is the caller's; or NULL. */
+/* Queues the event, which is the registry's from then on. */
+void rlk_awaited_death_locked(struct rlk_registry *reg, struct rlk_death_event *death);
+/* The next event, which is the caller's from then on; or NULL. */
 struct rlk_death_event *rlk_awaited_next_death_locked(struct rlk_registry *reg);
 
 #endif

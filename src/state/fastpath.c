@@ -9,13 +9,14 @@
 #include <assert.h>
 #include <stdlib.h>
 
-void rlk_fastpath_open_locked(struct rlk_hold *hold, bool kept)
+void rlk_fastpath_open_locked(struct rlk_hold *hold, bool retained)
 {
-    assert(hold->idle && hold->pass != &rlk_hold_no_pass && hold->pass->fastpath == 0);
+    assert(rlk_hold_is_retained(hold) && hold->pass != &rlk_hold_no_pass &&
+           hold->pass->fastpath == 0);
     rlk_list_append(&hold->lock->registry->fastpaths, &hold->pass->fastpath_link);
     atomic_store_explicit(&hold->pass->fastpath,
-                          kept ? RLK_FASTPATH_OPEN | RLK_FASTPATH_KEPT
-                               : RLK_FASTPATH_OPEN,
+                          retained ? RLK_FASTPATH_OPEN | RLK_FASTPATH_RETAINED
+                                   : RLK_FASTPATH_OPEN,
                           memory_order_release);
 }
 
@@ -31,19 +32,18 @@ void rlk_fastpath_close_locked(struct rlk_hold *hold)
          l != &hold->pass->residents; l = next) {
         struct rlk_holder *holder = RLK_CONTAINER_OF(l, struct rlk_holder, hold_link);
         next = l->next;
-        rlk_fastpath_count_locked(holder);
+        rlk_holder_count_locked(holder);
         if (!rlk_fastpath_is_in(was, holder->owner))
             continue;
         rlk_list_remove(&holder->hold_link);
         rlk_list_append(&hold->holders, &holder->hold_link);
         holder->resident = false;
         holder->claimed = true;
-        rlk_hold_idle_locked(hold, false);
-        /* which the server was not told of (H8) */
+        rlk_hold_change_locked(hold, RLK_ON_FOUND);
+        /* the server was not told of this section (H8) */
         if (hold->pass->entered_at <= hold->proof_sent)
             hold->pass->entered_at = hold->proof_sent + 1;
-        if (hold->state == RLK_HOLD_HELD)
-            rlk_hold_schedule_locked(hold);
+        rlk_hold_schedule_locked(hold);
     }
 }
 
@@ -61,7 +61,7 @@ void rlk_fastpath_prepare(struct rlk_thread *thread)
         thread->passes.times = calloc(1, sizeof(*thread->passes.times));
 }
 
-void rlk_fastpath_step_out_locked(struct rlk_holder *holder, bool keeps)
+void rlk_fastpath_step_out_locked(struct rlk_holder *holder, bool retains)
 {
     struct rlk_thread *thread = holder->owner;
     struct rlk_hold *hold = holder->hold;
@@ -74,11 +74,11 @@ void rlk_fastpath_step_out_locked(struct rlk_holder *holder, bool keeps)
     rlk_list_remove(&holder->hold_link);
     rlk_list_append(&hold->pass->residents, &holder->hold_link);
     holder->resident = true;
-    holder->keeps = keeps;
+    holder->retains = retains;
     holder->claimed = holder->ended = false;
-    rlk_holder_first_level(holder); /* as soon as it is inside again */
-    rlk_fastpath_count_locked(holder);
-    if (!thread->fast) /* perhaps of another client: with a longest section of its own */
+    rlk_holder_first_level(holder); /* its level when it enters again */
+    rlk_holder_count_locked(holder);
+    if (!thread->fast) /* the last one may be of another client */
         rlk_histogram_set(&thread->passes.times->held.max_ns, 0);
     thread->fast = holder;
     holder->fast = true;
@@ -106,39 +106,11 @@ void rlk_fastpath_end_locked(struct rlk_hold *hold)
         reg->retain(reg);
 }
 
-void rlk_fastpath_count_locked(struct rlk_holder *holder)
-{
-    struct rlk_registry *reg = holder->hold->lock->registry;
-    struct rlk_counters *counters = reg->counters;
-    uint32_t again = atomic_load_explicit(&holder->reentries, memory_order_relaxed);
-
-    atomic_fetch_add_explicit(&counters->reentries,
-                              (uint32_t)(again - holder->counted_again),
-                              memory_order_relaxed);
-    holder->counted_again = again;
-    if (!holder->fast)
-        return;
-    struct rlk_passes *passes = &holder->owner->passes;
-    uint64_t entered = atomic_load_explicit(&passes->entered, memory_order_relaxed);
-    uint64_t left = atomic_load_explicit(&passes->left, memory_order_relaxed);
-    atomic_fetch_add_explicit(&counters->acquisitions, entered - passes->counted_entered,
-                              memory_order_relaxed);
-    atomic_fetch_add_explicit(&counters->local_handovers,
-                              entered - passes->counted_entered, memory_order_relaxed);
-    atomic_fetch_add_explicit(&counters->releases, left - passes->counted_left,
-                              memory_order_relaxed);
-    /* also when as many left as before: of one who left and was still in after all, what
-     * was taken over meanwhile is to be taken back */
-    rlk_histogram_fold(&reg->held, &passes->times->held, &passes->times->counted_held);
-    passes->counted_entered = entered;
-    passes->counted_left = left;
-}
-
 void rlk_fastpath_count(struct rlk_holder *holder)
 {
     struct rlk_registry *reg = holder->hold->lock->registry;
     rlk_sync_mutex_lock(&reg->mu);
-    rlk_fastpath_count_locked(holder);
+    rlk_holder_count_locked(holder);
     rlk_sync_mutex_unlock(&reg->mu);
 }
 
@@ -149,7 +121,7 @@ void rlk_fastpath_drop(struct rlk_thread *thread)
 
     /* the client may have been closed meanwhile: its threads are not to be woken */
     rlk_sync_mutex_lock(&reg->mu);
-    bool ended = holder->hold->state != RLK_HOLD_HELD;
+    bool ended = !rlk_hold_is_live(holder->hold);
     rlk_holder_leave_locked(holder);
     rlk_sync_mutex_unlock(&reg->mu);
     if (ended)

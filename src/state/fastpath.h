@@ -1,31 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The gate of a hold that threads pass on among themselves: while it is open, they enter
- * and leave without the registry's mutex, by one atomic word, as a plain mutex does. It
- * is opened under the registry's mutex when a thread leaves the hold IDLE, nobody else is
- * known to want it and nobody here needs a wake-up; and closed under it by whatever looks
- * at the hold or decides about it, which so finds it as it is (H1): IDLE, or with the
- * thread inside that the word names. Who is inside then leaves by the registry.
+ * The fast path of a hold that threads pass on among themselves. While it is open, they
+ * enter and leave without the registry's mutex, by one atomic word, as with a plain
+ * mutex.
  *
- * A thread passes by a part that it keeps while it is outside: a resident part, one for
- * each thread, of the lock that it took last. The part keeps hold, lock and the memory of
- * the client until the thread drops it: at its next lock call that needs the registry, or
- * at its end.
+ * It opens under the registry's mutex, when a thread leaves the hold RETAINED, the hold
+ * is not contended, and no thread here needs a wake-up. While it is open the state stays
+ * RETAINED, whoever is inside. Closing it makes the state explicit: RLK_ON_FOUND if the
+ * word names a thread inside. All code that looks at the state, or decides about the
+ * hold, closes the fast path first (H1), under the registry's mutex. A thread inside then
+ * leaves by way of the registry.
+ *
+ * A thread enters by a holder that it keeps while it is outside: the resident holder, one
+ * for each thread, of the lock that it took last. The holder keeps hold, lock and the
+ * client's memory until the thread drops it: at its next lock call that needs the
+ * registry, or at its end.
  */
 #ifndef RLK_FASTPATH_H
 #define RLK_FASTPATH_H
 
 #include "base/clock.h"
 #include "base/probe.h"
-#include "state/hold.h"
 #include "state/intent.h"
+#include "state/lock.h"
 #include "state/thread.h"
 
-/* The word: 0 closed; else bit 0, bit 1 if the hold is kept, and above them the number of
- * the thread inside, or 0. */
-enum { RLK_FASTPATH_OPEN = 1, RLK_FASTPATH_KEPT = 2, RLK_FASTPATH_BITS = 2 };
+/* The word. 0: closed. Else bit 0 is set, bit 1 if the hold is retained for a time, and
+ * the number of the thread inside, or 0, stands above them. */
+enum { RLK_FASTPATH_OPEN = 1, RLK_FASTPATH_RETAINED = 2, RLK_FASTPATH_BITS = 2 };
 
-/* Who is inside, by the word. */
+/* Whether the word says that the thread is inside. */
 static inline bool rlk_fastpath_is_in(uint64_t word, const struct rlk_thread *thread)
 {
     return word >> RLK_FASTPATH_BITS == thread->number;
@@ -33,14 +37,14 @@ static inline bool rlk_fastpath_is_in(uint64_t word, const struct rlk_thread *th
 
 static inline void rlk_fastpath_add(_Atomic uint64_t *counter, uint64_t by)
 {
-    /* its thread's alone */
+    /* only its thread writes it */
     uint64_t n = atomic_load_explicit(counter, memory_order_relaxed);
     atomic_store_explicit(counter, n + by, memory_order_relaxed);
 }
 
 /* rule: G8 */
-/* Whether a thread is inside, for whoever finds this process dead (G8). The word may be
- * its hold's no more: then it is nobody's, but still there (livefile.h). */
+/* Tells processes that find this one dead whether a thread is inside (G8). The hold may
+ * have lost its slot of the intent table: the memory is still there (livefile.h). */
 static inline void rlk_fastpath_say(struct rlk_pass *pass, enum rlk_inside inside)
 {
     _Atomic uint32_t *word = atomic_load_explicit(&pass->inside, memory_order_relaxed);
@@ -49,17 +53,17 @@ static inline void rlk_fastpath_say(struct rlk_pass *pass, enum rlk_inside insid
 }
 
 /* rule: H3, K7 */
-/* The calling thread, which is outside, enters by its resident part. False: not this way.
- * Entry is before D, and before the lease is at risk (H3). */
+/* The calling thread, which is outside, enters by its resident holder. False: it has to
+ * ask the registry. A thread enters before D, and before the lease is at risk (H3). */
 static inline bool rlk_fastpath_enter(struct rlk_thread *thread)
 {
     struct rlk_holder *holder = thread->fast;
     struct rlk_hold *hold = holder->hold;
     uint64_t open = atomic_load_explicit(&hold->pass->fastpath, memory_order_relaxed);
 
-    /* a handle that does not keep it would have to give it back */
+    /* a handle that does not retain the lock would have to give it back */
     if (open != RLK_FASTPATH_OPEN &&
-        !(open == (RLK_FASTPATH_OPEN | RLK_FASTPATH_KEPT) && holder->keeps))
+        !(open == (RLK_FASTPATH_OPEN | RLK_FASTPATH_RETAINED) && holder->retains))
         return false;
     int64_t now = rlk_clock_boot();
     if (now >= atomic_load_explicit(&hold->risk, memory_order_relaxed))
@@ -73,7 +77,7 @@ static inline bool rlk_fastpath_enter(struct rlk_thread *thread)
         return false;
     }
     rlk_fastpath_say(hold->pass, RLK_INSIDE);
-    if (holder->fencing) /* there is one left, as the gate was opened with one */
+    if (holder->fencing) /* one is left: the fast path opens only then */
         atomic_fetch_add_explicit(&hold->token, 1, memory_order_relaxed);
     thread->fast_in = true;
     RLK_PROBE4(lock_acquired, RLK_PROBE_TEXT(hold->lock->name), (int)hold->lock->kind,
@@ -82,7 +86,8 @@ static inline bool rlk_fastpath_enter(struct rlk_thread *thread)
 }
 
 /* rule: H11 */
-/* It leaves at `now` < D. False: not this way; it is inside as before. */
+/* The calling thread leaves before D. False: it is still inside, and has to leave by way
+ * of the registry. */
 static inline bool rlk_fastpath_leave(struct rlk_thread *thread)
 {
     struct rlk_holder *holder = thread->fast;
@@ -117,18 +122,19 @@ static inline bool rlk_fastpath_leave(struct rlk_thread *thread)
     return false;
 }
 
-/* Whether nobody is in it, as far as a look tells. */
-static inline bool rlk_fastpath_is_idle(const struct rlk_hold *hold)
+/* Whether no thread is inside a retained hold. With the fast path open, a thread may
+ * enter at once after this look. */
+static inline bool rlk_fastpath_is_empty(const struct rlk_hold *hold)
 {
     uint64_t word = atomic_load_explicit(&hold->pass->fastpath, memory_order_acquire);
-    return hold->idle && word >> RLK_FASTPATH_BITS == 0;
+    return rlk_hold_is_retained(hold) && word >> RLK_FASTPATH_BITS == 0;
 }
 
-/* What the calling thread has counted goes into the statistics. Locks: takes the
- * registry's mu. */
+/* Adds to the statistics what the calling thread has counted. Locks: takes the registry's
+ * mu. */
 void rlk_fastpath_count(struct rlk_holder *holder);
 
-/* The calling thread takes what it has once more. */
+/* The calling thread locks again what it holds. */
 static inline void rlk_fastpath_reenter(struct rlk_holder *holder)
 {
     enum { COUNT_FROM = 1 << 30 }; /* long before the difference no longer fits */
@@ -139,33 +145,32 @@ static inline void rlk_fastpath_reenter(struct rlk_holder *holder)
         rlk_fastpath_count(holder);
 }
 
-/* The calling thread, which has no registry's mutex, may come by a gate later: an unlock
- * allocates nothing. Out of memory: it will come by none. */
+/* Allocates now what the calling thread needs for a fast path later, because an unlock
+ * allocates nothing. Without memory the thread will use none. Locks: holds none. */
 void rlk_fastpath_prepare(struct rlk_thread *thread);
 
 /* ---- under the registry's mutex */
 
-/* An IDLE hold is free for the threads that have a resident part of it. kept: though
- * nobody waits here, so only for those whose handle keeps it, too. */
-void rlk_fastpath_open_locked(struct rlk_hold *hold, bool kept);
-/* The hold is the registry's again: IDLE, or INSIDE of who is in. Harmless when it is. */
+/* Opens the fast path of a RETAINED hold for the threads with a resident holder of it.
+ * retained: no thread waits here, so only handles that retain the lock may enter. */
+void rlk_fastpath_open_locked(struct rlk_hold *hold, bool retained);
+/* Closes the fast path; a thread inside becomes a normal holder. Idempotent. */
 void rlk_fastpath_close_locked(struct rlk_hold *hold);
-/* Those of all holds. */
+/* Closes the fast paths of all holds. */
 void rlk_fastpath_close_all_locked(struct rlk_registry *reg);
 
-/* The calling thread leaves a hold that stays with the process. Its part becomes
- * resident, or ends: it has another one already, or was not prepared. */
-void rlk_fastpath_step_out_locked(struct rlk_holder *holder, bool keeps);
-/* The resident part of a thread for this hold, taken into it; or NULL. */
+/* The calling thread leaves a hold that stays with the process. Its holder becomes the
+ * resident one, or ends if the thread has another resident one, or was not prepared. */
+void rlk_fastpath_step_out_locked(struct rlk_holder *holder, bool retains);
+/* Moves the thread's resident holder of this hold among the holders inside. NULL: it has
+ * none. */
 struct rlk_holder *rlk_fastpath_step_in_locked(struct rlk_hold *hold,
                                                struct rlk_thread *thread);
-/* The hold ends: its resident parts keep the client's memory until they are dropped. */
+/* The hold ends: its resident holders keep the client's memory until they are dropped. */
 void rlk_fastpath_end_locked(struct rlk_hold *hold);
-/* What was counted without the registry goes into the statistics. */
-void rlk_fastpath_count_locked(struct rlk_holder *holder);
 
-/* The calling thread gives up its resident part, which it is not inside of. Locks: takes
- * the registry's mu. */
+/* The calling thread, which is outside, drops its resident holder. Locks: takes the
+ * registry's mu. */
 void rlk_fastpath_drop(struct rlk_thread *thread);
 
 #endif

@@ -12,12 +12,11 @@
 #include <assert.h>
 
 enum {
-    ASK_MAX_MS = 1000, /* between two askings of a hold that threads share */
-    KEPT_MAX = 1024,   /* of a client: each costs a request for each asking */
-    CLEAN_MS = 5       /* so long nobody has been inside before the server hears of it */
+    RETAINED_MAX = 1024 /* of a client: each costs a request for each period */
 };
 
-#define STARVED_NS RLK_NS_PER_MS /* from then on a waiter is handed the lock (H4) */
+/* A thread that has waited so long is handed the lock (H4). */
+#define STARVED_NS RLK_NS_PER_MS
 
 /* ---- the budget */
 
@@ -31,160 +30,33 @@ static bool is_of_rwlock(const struct rlk_hold *hold)
     return hold->lock->kind == RLK_KIND_RWLOCK;
 }
 
-static bool is_fenced(const struct rlk_hold *hold)
-{
-    return hold->id.letter >= 'A' && hold->id.letter <= 'Z';
-}
-
 static bool is_spent(const struct rlk_hold *hold, struct rlk_handoff bound, int64_t now)
 {
     /* rule: H6 */
-    return now - hold->budget_from >= bound.ns || hold->sections >= bound.count;
+    return now - hold->budget.from >= bound.ns || hold->budget.sections >= bound.count;
 }
 
 /* rule: H6, H7, W25 */
-/* Whether another section may begin without the server: while nobody else wants the lock,
- * as it would tell; else within the budget. In the second half of one that nobody is
- * known to need, the server is asked, so that the answer may be there by its end (H6,
- * H7).
- */
+/* Whether another section may begin without the server: while the lock is not contended,
+ * of which a recall would tell; else within the budget. Nothing may be known of
+ * contention: then the server is asked in the second half of the budget, so that the
+ * answer may be there by its end (H6, H7). */
 static bool may_go_on(struct rlk_hold *hold, struct rlk_handoff bound, int64_t now)
 {
     struct rlk_handoff half = { .ns = bound.ns / 2, .count = (bound.count + 1) / 2 };
 
-    if (!hold->others && hold->tells)
+    if (!hold->contention.contended && hold->contention.recall)
         return true;
     if (is_of_rwlock(hold)) /* not past the server (W25) */
         return false;
     if (is_spent(hold, bound, now))
         return false;
-    if (!hold->others && !hold->asks_others && is_spent(hold, half, now)) {
-        hold->asks_others = true;
+    if (!hold->contention.contended && !hold->contention.ask &&
+        is_spent(hold, half, now)) {
+        hold->contention.ask = true;
         rlk_hold_schedule_locked(hold);
     }
     return true;
-}
-
-void rlk_handoff_answered_locked(struct rlk_hold *hold, int64_t sent, unsigned flags)
-{
-    /* rule: H7 */
-    hold->asks_others = hold->asks_tokens; /* since that request left */
-    if (rlk_hold_hears_telling(hold, flags))
-        hold->tells = true;
-    if (rlk_hold_hears_others(hold, flags))
-        hold->others = true; /* for this id, for good */
-    if (hold->others) {
-        rlk_fastpath_close_locked(hold);
-        return;
-    }
-    hold->budget_from = sent;
-    hold->sections = 0;
-}
-
-void rlk_handoff_renewed_locked(struct rlk_hold *hold, int64_t sent, unsigned flags,
-                                bool asked)
-{
-    /* rule: H7 */
-    if (asked || (flags & (RLK_OTHERS | RLK_WILL_TELL)))
-        rlk_handoff_answered_locked(hold, sent, flags);
-}
-
-void rlk_handoff_wanted_locked(struct rlk_hold *hold, int64_t now)
-{
-    /* rule: K6 */
-    /* of an id that still asks, too: it may come before the answer */
-    hold->others = true;
-    rlk_fastpath_close_locked(hold); /* sections are counted from now on */
-    if (hold->state == RLK_HOLD_HELD && hold->idle && !hold->lock->queue->woken)
-        rlk_hold_end_unused_locked(hold, now);
-}
-
-int64_t rlk_handoff_ask_at(const struct rlk_hold *hold)
-{
-    int64_t at = RLK_NEVER;
-
-    /* rule: H8, K5 */
-    if (hold->asks_others) {
-        at = 0;
-    } else if (hold->pass->entered_at > hold->proof_sent || hold->pass->fastpath != 0 ||
-               hold->idle) {
-        int64_t period = hold->id.grant_ms * RLK_NS_PER_MS / 3;
-        int64_t max = ASK_MAX_MS * RLK_NS_PER_MS;
-        at = hold->proof_sent + (period < max ? period : max);
-    }
-    return at > hold->ask_after ? at : hold->ask_after;
-}
-
-/* ---- fencing tokens: each section has its own. The first one's is that of the grant,
- * for others the server gives blocks when it is asked (H11) */
-
-uint64_t rlk_handoff_token_end(const struct rlk_hold *hold)
-{
-    return hold->pass != &rlk_hold_no_pass ? hold->pass->token_end : hold->token;
-}
-
-static bool has_token(const struct rlk_hold *hold)
-{
-    return !is_fenced(hold) || hold->token < rlk_handoff_token_end(hold) ||
-           hold->pass->token_more != 0;
-}
-
-/* rule: H11 */
-/* Nobody is inside, and has_token. The next section's token is the one after hold->token.
- * A block that is not full says that they are used as fast as the server's clock goes on:
- * then two who ask share what there is, and who unlocks is the one who needs it.
- */
-static void ready_token(struct rlk_hold *hold)
-{
-    if (!is_fenced(hold) || hold->token < hold->pass->token_end)
-        return;
-    assert(hold->pass->token_more != 0);
-    hold->token = hold->pass->token_more - 1;
-    hold->pass->token_end = hold->token + hold->pass->token_more_count;
-    hold->pass->token_more = 0;
-    hold->pass->token_spare =
-        hold->pass->token_more_count == RLK_TOKEN_BLOCK ? RLK_TOKEN_BLOCK / 4 : 0;
-}
-
-/* rule: H11 */
-/* More are fetched in time, if the block is nearly used. */
-static void fetch_tokens(struct rlk_hold *hold)
-{
-    if (!is_fenced(hold) || hold->token + hold->pass->token_spare < hold->pass->token_end)
-        return;
-    hold->pass->token_spare = 0;
-    if (hold->pass->token_more != 0)
-        return;
-    hold->asks_tokens = hold->asks_others = true;
-    rlk_hold_schedule_locked(hold);
-}
-
-void rlk_handoff_tokens_locked(struct rlk_hold *hold, const struct rlk_fate *fate,
-                               bool asked)
-{
-    bool heard = hold->token_heard;
-    uint64_t first = fate->token;
-    unsigned count = fate->token_count;
-
-    /* rule: T12, H11 */
-    if (asked)
-        hold->asks_tokens = false;
-    /* a writer who reads now keeps the token of his section, which the server was told;
-     * an answer may be from before that */
-    if (first == 0 || (hold->reading && hold->id.letter == 'W'))
-        return;
-    hold->token_heard = false;
-    if (!rlk_hold_has_block(hold) || (heard && count == 0)) {
-        /* over that of a message (T12), which no section but this one can have used: none
-         * follows before an answer has given more */
-        hold->token = first;
-        if (hold->pass != &rlk_hold_no_pass)
-            hold->pass->token_end = first;
-    } else if (count > 0 && first > rlk_handoff_token_end(hold) &&
-               first > hold->pass->token_more && rlk_hold_pass_locked(hold)) {
-        hold->pass->token_more = first; /* else it is late */
-        hold->pass->token_more_count = (uint16_t)count;
-    }
 }
 
 /* ---- passing on */
@@ -207,7 +79,7 @@ bool rlk_handoff_has_terms_of(const struct rlk_hold *hold,
     return waiter->lease_ms == hold->lease_ms && rlk_handoff_suits(hold, waiter);
 }
 
-/* The same for one that it does not ask for, but finds taken. */
+/* The same for a hold that the waiter did not ask for. */
 static bool suits(const struct rlk_hold *hold, const struct rlk_waiter *waiter)
 {
     return waiter->passed_on && rlk_handoff_has_terms_of(hold, waiter);
@@ -222,12 +94,12 @@ void rlk_handoff_unasked_locked(struct rlk_hold *hold, int64_t now)
         rlk_hold_schedule_locked(hold);
 }
 
-/* One does. */
+/* A section begins that another thread of this process made possible. */
 static void begin_section(struct rlk_hold *hold, int64_t now)
 {
-    hold->sections++;
-    if (is_fenced(hold)) {
-        ready_token(hold);
+    hold->budget.sections++;
+    if (rlk_hold_is_fenced(hold)) {
+        rlk_handoff_ready_token(hold);
         hold->token++;
     }
     rlk_handoff_unasked_locked(hold, now);
@@ -245,42 +117,44 @@ static void wake_for(struct rlk_lock *lock, struct rlk_waiter *waiter)
 }
 
 /* rule: K16 */
-/* Whether it may be somebody else's of this process, or nobody's. What the process has
- * asked the server for would be granted later, to nobody; threads that want to read have
- * asked, and so count as others (K16). */
+/* Whether the hold may go to another thread of this process, or be retained. Not beside a
+ * request of this process: the server would grant it later, to no thread. Threads that
+ * want to read have such a request, so they count as contention (K16). */
 static bool is_passable(const struct rlk_hold *hold)
 {
     struct rlk_lock *lock = hold->lock;
     return (lock->kind == RLK_KIND_MUTEX ||
             (is_of_rwlock(hold) && rlk_list_empty(&lock->queue->readers))) &&
-           !hold->fixed && !hold->owner_died && !hold->doubted &&
+           !hold->fixed && !hold->robust.owner_died && !hold->lease.doubted &&
            !rlk_lock_ask_locked(lock) && !lock->ending && !rlk_log_ended();
 }
 
 /* rule: H9, K16, W25 */
-/* Whether the hold may go to the first who waits here, budget or not. One of a read-write
- * lock only where it is kept, too, and nobody else waits (K16). */
+/* Whether the hold may go to the first waiter here, whatever the budget. A read-write
+ * lock's only if its handle retains it, too, and it is not contended (K16). */
 static bool can_pass_on(const struct rlk_hold *hold, struct rlk_handoff bound,
                         const struct rlk_waiter *first)
 {
     return first && is_on(bound) && is_passable(hold) && !hold->lock->queue->requester &&
            suits(hold, first) &&
            (!is_of_rwlock(hold) ||
-            (bound.retain_ns > 0 && bound.hears && hold->tells && !hold->others));
+            (bound.retain_ns > 0 && bound.hears && hold->contention.recall &&
+             !hold->contention.contended));
 }
 
 /* rule: K1, K16 */
-/* Whether it is kept though nobody here waits (K1). */
+/* Whether the process retains the hold although no thread waits here (K1). */
 static bool can_keep(const struct rlk_hold *hold, struct rlk_handoff bound, int64_t now)
 {
-    return bound.retain_ns > 0 && bound.hears && is_passable(hold) && hold->tells &&
-           !hold->others && rlk_handoff_room_locked(hold) && now < hold->risk &&
+    return bound.retain_ns > 0 && bound.hears && is_passable(hold) &&
+           hold->contention.recall && !hold->contention.contended &&
+           rlk_handoff_room_locked(hold) && now < hold->risk &&
            !hold->lock->queue->requester;
 }
 
 bool rlk_handoff_room_locked(const struct rlk_hold *hold)
 {
-    return hold->lock->registry->kept_count < KEPT_MAX;
+    return hold->lock->registry->retained_count < RETAINED_MAX;
 }
 
 bool rlk_handoff_asks_locked(struct rlk_hold *hold, struct rlk_handoff bound, int64_t now)
@@ -288,52 +162,56 @@ bool rlk_handoff_asks_locked(struct rlk_hold *hold, struct rlk_handoff bound, in
     struct rlk_waiter *first = first_waiter(hold->lock);
     bool spent = is_spent(hold, bound, now);
     bool passes = can_pass_on(hold, bound, first);
-    bool stays = passes ? !(hold->others && spent) : !first && can_keep(hold, bound, now);
+    bool stays = passes ? !(hold->contention.contended && spent)
+                        : !first && can_keep(hold, bound, now);
 
-    if (stays && !has_token(hold))
-        hold->asks_tokens = true;
-    else if (hold->others || hold->tells || !spent || !passes)
+    if (stays && !rlk_handoff_has_token(hold))
+        hold->tokens.ask = true;
+    else if (hold->contention.contended || hold->contention.recall || !spent || !passes)
         return false;
-    hold->asks_others = true; /* so the request says that it wants to be told, too */
+    hold->contention.ask = true; /* so the request asks for a recall, too */
     return true;
 }
 
-/* The part by which a thread comes into the hold: its resident one, or another. NULL: out
- * of memory. */
+/* The holder by which a thread enters: its resident one, or another. NULL: out of memory.
+ */
 static struct rlk_holder *holder_for(struct rlk_hold *hold, struct rlk_thread *thread)
 {
     struct rlk_holder *holder = rlk_fastpath_step_in_locked(hold, thread);
-    return holder ? holder : rlk_holder_join_locked(hold, is_fenced(hold));
+    return holder ? holder : rlk_holder_join_locked(hold, rlk_hold_is_fenced(hold));
 }
 
-/* The levels of a read-write lock are the registry's business. */
+/* A read-write lock has none: its levels are counted under the registry's mutex. */
 static bool has_fastpath(const struct rlk_hold *hold)
 {
     return hold->lock->kind == RLK_KIND_MUTEX;
 }
 
-static void step_out(struct rlk_holder *holder, bool keeps)
+static void step_out(struct rlk_holder *holder, bool retains)
 {
-    if (has_fastpath(holder->hold) && holder->hold->tells && !holder->hold->others)
-        rlk_fastpath_step_out_locked(holder, keeps);
+    if (has_fastpath(holder->hold) && holder->hold->contention.recall &&
+        !holder->hold->contention.contended)
+        rlk_fastpath_step_out_locked(holder, retains);
     else
         rlk_holder_leave_locked(holder);
 }
 
-/* The thread leaves the hold IDLE; retain_ns 0: for one that is woken. */
-static void rest(struct rlk_holder *holder, int64_t retain_ns, bool keeps, int64_t now)
+/* The thread leaves the hold RETAINED. retain_ns 0: for a woken thread. */
+static void leave_retained(struct rlk_holder *holder, int64_t retain_ns, bool retains,
+                           int64_t now)
 {
     struct rlk_hold *hold = holder->hold;
 
-    step_out(holder, keeps);
+    step_out(holder, retains);
     rlk_intent_say_locked(hold, RLK_INSIDE_LEFT);
-    rlk_hold_idle_locked(hold, true);
-    rlk_hold_keep_locked(hold, retain_ns);
+    rlk_hold_change_locked(hold, RLK_ON_RETAIN);
+    rlk_hold_retain_locked(hold, retain_ns);
     hold->pass->used_at = now;
-    if (hold->tells && !hold->others && !hold->doubted && now < hold->risk) {
+    if (hold->contention.recall && !hold->contention.contended && !hold->lease.doubted &&
+        now < hold->risk) {
         rlk_handoff_unasked_locked(hold, now);
         if (has_fastpath(hold)) {
-            ready_token(hold);
+            rlk_handoff_ready_token(hold);
             if (rlk_id_robust(&hold->id))
                 hold->pass->inside = rlk_intent_inside_locked(hold);
             rlk_fastpath_open_locked(hold, retain_ns > 0);
@@ -351,19 +229,19 @@ bool rlk_handoff_unlock_locked(struct rlk_holder *holder, struct rlk_handoff bou
     struct rlk_waiter *first = first_waiter(lock);
 
     /* rule: H1, H4 */
-    if (!has_token(hold))
+    if (!rlk_handoff_has_token(hold))
         return false;
     if (!first && can_keep(hold, bound, now) && rlk_hold_pass_locked(hold)) {
-        fetch_tokens(hold);
-        rest(holder, bound.retain_ns, true, now);
+        rlk_handoff_fetch_tokens(hold);
+        leave_retained(holder, bound.retain_ns, true, now);
         return true;
     }
     if (!can_pass_on(hold, bound, first) || !may_go_on(hold, bound, now) ||
         !rlk_hold_pass_locked(hold))
         return false;
     if (now - first->since < STARVED_NS) {
-        fetch_tokens(hold);
-        rest(holder, 0, bound.retain_ns > 0, now);
+        rlk_handoff_fetch_tokens(hold);
+        leave_retained(holder, 0, bound.retain_ns > 0, now);
         wake_for(lock, first);
         return true;
     }
@@ -377,10 +255,10 @@ bool rlk_handoff_unlock_locked(struct rlk_holder *holder, struct rlk_handoff bou
     next->owner = first->thread;
     next->owner_thread = first->self;
     first->holder = next;
-    /* until it takes it (rlk_intent_say_locked in acquire.c): what it does not live to
-     * take it has not touched */
+    /* until the next thread takes it up (rlk_intent_say_locked in acquire.c): if it dies
+     * before, it has touched nothing */
     rlk_intent_say_locked(next->hold, RLK_INSIDE_LEFT);
-    fetch_tokens(hold);
+    rlk_handoff_fetch_tokens(hold);
     begin_section(hold, now);
     rlk_registry_wake_locked(lock->registry, first->thread);
     return true;
@@ -396,29 +274,28 @@ bool rlk_handoff_enter_locked(struct rlk_lock *lock, struct rlk_waiter *self,
     if (hold)
         rlk_fastpath_close_locked(hold);
     *ret_spent = NULL;
-    if (!hold || !hold->idle || rlk_log_ended())
+    if (!hold || !rlk_hold_is_retained(hold) || rlk_log_ended())
         return false;
-    bool kept = hold->pass->retain_ns > 0;
-    bool fits =
-        kept ? self->retakes && rlk_handoff_has_terms_of(hold, self) : suits(hold, self);
-    if (!fits && !kept)
+    bool for_a_time = hold->pass->retain_ns > 0;
+    bool fits = for_a_time ? self->retakes && rlk_handoff_has_terms_of(hold, self)
+                           : suits(hold, self);
+    if (!fits && !for_a_time)
         return false;
-    bool goes = fits && has_token(hold) && may_go_on(hold, bound, now) &&
-                !(kept && now >= hold->risk); /* K7 */
+    bool goes = fits && rlk_handoff_has_token(hold) && may_go_on(hold, bound, now) &&
+                !(for_a_time && now >= hold->risk); /* K7 */
     struct rlk_holder *holder = goes ? holder_for(hold, self->thread) : NULL;
     if (!holder) {
-        hold->no_marker = !hold->unknown;
-        rlk_hold_leave_locked(hold);
+        rlk_hold_leave_unused_locked(hold);
         *ret_spent = hold;
         return false;
     }
-    rlk_hold_idle_locked(hold, false);
-    rlk_hold_keep_locked(hold, 0);
-    if (!hold->cleaned) /* else when the server knows it (K11) */
+    rlk_hold_change_locked(hold, RLK_ON_TAKE);
+    rlk_hold_retain_locked(hold, 0);
+    if (!hold->robust.mark_cleared) /* else when the server knows of this thread (K11) */
         rlk_intent_say_locked(hold, RLK_INSIDE);
     rlk_holder_own_locked(holder, self->thread, now);
     begin_section(hold, now);
-    if (kept) /* its whole lease again */
+    if (for_a_time) /* its whole lease again */
         rlk_hold_schedule_locked(hold);
     RLK_COUNT(lock->registry->counters->acquisitions);
     rlk_list_remove(&self->link);
@@ -433,78 +310,6 @@ void rlk_handoff_gave_up_locked(struct rlk_lock *lock, const struct rlk_waiter *
     rlk_handoff_settle_locked(lock, now);
 }
 
-void rlk_handoff_end_all_locked(struct rlk_registry *reg, int64_t now)
-{
-    /* rule: K9 */
-    rlk_fastpath_close_all_locked(reg);
-    for (size_t i = 0; i < reg->table_size; i++)
-        for (struct rlk_lock *lock = reg->table[i]; lock; lock = lock->chain) {
-            struct rlk_hold *kept;
-            if (lock->current && lock->current->idle)
-                rlk_hold_end_unused_locked(lock->current, now);
-            while ((kept = rlk_readshare_kept_locked(lock)) != NULL)
-                rlk_hold_end_unused_locked(kept, now);
-        }
-}
-
-/* What it is asked for may be out of date. */
-static void ask_soon(struct rlk_hold *hold)
-{
-    hold->asks_others = true;
-    rlk_hold_schedule_locked(hold);
-}
-
-void rlk_handoff_ask_all_locked(struct rlk_registry *reg)
-{
-    /* rule: K1 */
-    for (size_t i = 0; i < reg->table_size; i++)
-        for (struct rlk_lock *lock = reg->table[i]; lock; lock = lock->chain) {
-            if (lock->current && lock->current->idle)
-                ask_soon(lock->current);
-            if (lock->queue->shared && lock->queue->shared->tells)
-                ask_soon(lock->queue->shared);
-        }
-}
-
-int64_t rlk_handoff_idle_until(const struct rlk_hold *hold)
-{
-    /* with somebody inside by the gate it is looked at when the server is asked next */
-    return hold->pass->retain_ns > 0 && rlk_fastpath_is_idle(hold)
-               ? hold->pass->used_at + hold->pass->retain_ns
-               : RLK_NEVER;
-}
-
-bool rlk_handoff_idle_due_locked(struct rlk_hold *hold, int64_t now)
-{
-    /* rule: K9 */
-    if (hold->pass->retain_ns == 0 || !rlk_fastpath_is_idle(hold) ||
-        (!hold->others && now < rlk_handoff_idle_until(hold) && now < hold->risk))
-        return false;
-    rlk_hold_end_unused_locked(hold,
-                               now); /* unless somebody comes by the gate just now */
-    return hold->state != RLK_HOLD_HELD;
-}
-
-bool rlk_handoff_cleans_locked(struct rlk_hold *hold, int64_t now)
-{
-    /* rule: K11 */
-    if (!hold->cleaned && hold->pass->retain_ns > 0 && rlk_id_robust(&hold->id) &&
-        now - hold->pass->used_at >= CLEAN_MS * RLK_NS_PER_MS) {
-        rlk_fastpath_close_locked(hold); /* which finds who has come by it */
-        hold->cleaned = hold->idle;
-    }
-    return hold->cleaned;
-}
-
-void rlk_handoff_answered_idle_locked(struct rlk_hold *hold)
-{
-    /* rule: K5 */
-    int64_t risk = hold->end - hold->id.grant_ms * RLK_NS_PER_MS / 3;
-    if (hold->pass->retain_ns > 0 && !hold->at_risk && rlk_fastpath_is_idle(hold) &&
-        risk > hold->risk)
-        hold->risk = risk;
-}
-
 void rlk_handoff_settle_locked(struct rlk_lock *lock, int64_t now)
 {
     struct rlk_hold *hold = lock->current;
@@ -513,7 +318,7 @@ void rlk_handoff_settle_locked(struct rlk_lock *lock, int64_t now)
     /* rule: H5 */
     if (hold)
         rlk_fastpath_close_locked(hold);
-    if (!hold || !hold->idle || lock->queue->woken)
+    if (!hold || !rlk_hold_is_retained(hold) || lock->queue->woken)
         return;
     if (next && suits(hold, next))
         wake_for(lock, next);

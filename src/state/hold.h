@@ -1,98 +1,70 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a process has of a lock. A hold is one acquisition at the server: id, lease end D,
- * token, state. Which thread has it, and how often, is local and kept apart, in parts: a
- * hold may come to a thread that has not asked for it, and the threads that read at the
- * same time share one. An id goes one way:
+ * A hold: one acquisition of a lock at the server, with an id, a lease end D, a token and
+ * a state. Which thread has it, and how often, is local and kept apart, in holders
+ * (holder.h): a hold may come to a thread that has not asked for it, and threads that
+ * read at the same time share one.
  *
- *     ASKING -> INSIDE -> GOING (released or cancelled) or LOST
+ * A hold is a state machine; doc/design/client.md, "States of a hold", has its table. All
+ * changes of a state happen in hold.c, under the registry's mutex: one critical section
+ * looks, chooses and changes (H1). The other files of the hold call it: hold_lease.c
+ * (what is due), hold_facts.c (what the server says of a live hold), hold_ask.c (before a
+ * thread enters), hold_enter.c, hold_end.c. None of them knows the hand-off, shared reads
+ * or messages, which use holds.
  *
- * GOING and LOST are final (T6, T7). All transitions are made in hold.c, under the
- * registry's mutex; one critical section looks, chooses and changes (H1).
+ * Owner: the references. The lock's lists, threads inside, requests in flight and the
+ * watchdog's background work have one each.
  */
 #ifndef RLK_HOLD_H
 #define RLK_HOLD_H
 
 #include "base/list.h"
-#include "base/recursion.h"
-#include "base/sync.h"
 #include "base/timer.h"
-#include "net/script.h"
+#include "state/holder.h"
+#include "state/kind.h"
+#include "state/op.h"
+#include "state/pass.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+struct rlk_lock;
 struct rlk_registry;
 struct rlk_thread;
 
-/* Beside the handle kinds of rlock.h: threads of rlock_waitfree, which never acquire. */
-enum { RLK_KIND_WATCH = 15, RLK_KIND_LIMIT = 16 };
-
-/* What the layers below the lock types must know about a kind. */
-struct rlk_kind {
-    rlock_type_t type;
-    char letter, read_letter; /* of ids; read_letter 0: it has no readers */
-    bool in_order; /* each waiting thread queues at the server on its own; else one does
-                      for all of the process */
-    enum rlk_script_id acquire, read, release, renew, cancel, refresh, downgrade;
-};
-extern const struct rlk_kind rlk_kinds[RLK_KIND_LIMIT];
-
-enum rlk_hold_state { RLK_HOLD_REQUESTED, RLK_HOLD_HELD, RLK_HOLD_GOING, RLK_HOLD_LOST };
-
-/* What a timer of the registry is embedded in. */
-enum rlk_timer_tag { RLK_TIMER_HOLD = 1, RLK_TIMER_LOCK, RLK_TIMER_LOOK };
-
-enum rlk_op_kind {
-    RLK_OP_NONE,
-    RLK_OP_RENEW,
-    RLK_OP_RELEASE,
-    RLK_OP_DOWNGRADE,
-    RLK_OP_REFRESH, /* of a lock, as the next */
-    RLK_OP_RENEW_READS,
-    RLK_OP_BURY /* of a process that is dead (peer_watch.h) */
+enum rlk_hold_state {
+    RLK_HOLD_REQUESTED, /* a thread asks the server, or waits in the server's queue */
+    RLK_HOLD_HELD,      /* a thread is inside, or on the way in */
+    RLK_HOLD_RETAINED, /* no thread is inside, or one that entered by an open fast path */
+    RLK_HOLD_CANCELLING, /* given up before a thread entered */
+    RLK_HOLD_RELEASING,  /* every thread has left: a release is under way, or due */
+    RLK_HOLD_LOST        /* the lease ended, or the server says that it is not ours */
 };
 
-/* A request of the watchdog in flight. */
-struct rlk_op {
-    struct rlk_list link;
-    struct rlk_hold *hold; /* that it is about, with a reference; NULL: a batch's */
-    enum rlk_op_kind kind;
-    bool asks;              /* RENEW: it asks who else wants the lock */
-    bool crowded;           /* it left in a burst of renewals */
-    int64_t sent, deadline; /* CLOCK_BOOTTIME ns */
-    int64_t quiet_since;    /* when something was last heard on its connection, as far as
-                               counted */
-    int64_t timeout;        /* ns */
+/* What moves a hold from one state to another: the table is in hold.c. */
+enum rlk_hold_event {
+    RLK_ON_ENTER,   /* the first thread enters a confirmed or believed hold */
+    RLK_ON_CANCEL,  /* the thread that asked sends a cancel */
+    RLK_ON_YOURS,   /* that cancel found the hold granted */
+    RLK_ON_GIVE_UP, /* the watchdog is to withdraw what the server may have */
+    RLK_ON_RETAIN,  /* the last thread has left, and the process keeps the hold */
+    RLK_ON_TAKE,    /* a thread enters a retained hold, or is about to */
+    RLK_ON_FOUND,   /* the fast path was closed with a thread inside */
+    RLK_ON_RELEASE, /* the hold is to be given back */
+    RLK_ON_LOSS     /* the lease is over */
 };
 
-/* What an event callback is still to be told about a hold. */
-enum rlk_news {
-    RLK_NEWS_AT_RISK = 1,
-    RLK_NEWS_SAFE = 2,
-    RLK_NEWS_LOST = 4,
-    RLK_NEWS_DIED = 8
-};
-
-/* How long threads of a process may pass a lock on among themselves while others wait for
- * it at the server. 0 in either: not at all. */
+/* How long threads of a process may pass a lock on among themselves while other processes
+ * wait for it at the server. 0 in either: not at all. */
 struct rlk_handoff {
     int64_t ns;
     int64_t count;     /* sections */
-    int64_t retain_ns; /* for how long it is kept when nobody wants it; 0: not */
+    int64_t retain_ns; /* how long the process retains an unlocked hold; 0: it does not */
     bool hears;        /* the mailbox is subscribed */
 };
 
-/* A request of the watchdog that names several holds of a lock. */
-struct rlk_batch {
-    struct rlk_op op;
-    bool with_text;          /* the next one is to bring the script's text */
-    struct rlk_hold **holds; /* in flight, each with a reference */
-    size_t count, size;
-};
-
-/* Why a hold was lost; loss_reason.c knows more than who finds it, and has the texts. */
+/* Why a hold was lost; loss_reason.c has the texts. */
 enum rlk_loss {
     RLK_LOSS_NONE,
     RLK_LOSS_ENDED,
@@ -104,437 +76,330 @@ enum rlk_loss {
     RLK_LOSS_FORCED,
     RLK_LOSS_NOT_OURS,
     RLK_LOSS_ANOTHERS,
-    RLK_LOSS_UNREADABLE,
-    RLK_LOSS_MASK = 15 /* they fit into rlk_hold.loss */
+    RLK_LOSS_UNREADABLE
 };
 
-/* What one thread has of a hold that it entered. Has a reference to it. */
-struct rlk_holder {
-    struct rlk_hold *hold;
-    struct rlk_list hold_link;    /* in hold->parts or residents; guarded by mu */
-    struct rlk_holder *next_news; /* in the registry's news; guarded by mu */
-    bool fencing;                 /* asked for a token */
-    bool claimed;     /* its thread is in, or knows that it was; guarded by mu */
-    bool resident;    /* its thread is outside (fastpath.h); guarded by mu */
-    bool fast;        /* it is owner->fast; guarded by mu */
-    bool keeps;       /* its handle keeps the lock; the owner's */
-    bool ended;       /* its section is over; guarded by mu */
-    uint8_t news;     /* enum rlk_news; guarded by mu */
-    bool news_awaits; /* it is in the registry's news, with a reference; guarded by mu */
-    _Atomic uint32_t reentries; /* counted by the owner alone */
-    uint32_t counted_again;     /* of these, in the statistics; guarded by mu */
-    _Atomic int64_t since; /* its thread is in from; written by the thread, which may come
-                              by the gate. Ended: for how long it was in, ns */
-
-    struct rlk_thread *owner; /* NULL: it has left. The rest is the owner's */
-    rlk_thread_t owner_thread;
-    struct rlk_list thread_link;
-    struct rlk_holder *next_of_thread; /* in the same bucket (thread_holds.h) */
-    struct rlk_recursion levels;       /* writes alone of a lock that has one mode */
+/* REQUESTED, CANCELLING: what the process knows of the request. */
+struct rlk_hold_request {
+    int64_t ticket;       /* of the newest confirmed "queued" answer; 0: none */
+    int64_t ticket_sent;  /* when that request left */
+    int64_t asks_since;   /* when need_ask was set although it is queued; 0: it was not */
+    int64_t grant_ticket; /* of a grant that was read and is not believed yet; 0: none */
+    uint64_t grant_token;
+    unsigned grant_flags;
+    unsigned flags;        /* of the newest grant or answer: who waits at the server */
+    unsigned asked;        /* how many acquires were sent */
+    unsigned open_to;      /* granted: open to the threads that came before this acquire
+                              left; a writer may be ahead of those that came later */
+    unsigned entered_then; /* granted: the lock's count of entries then */
+    bool need_ask : 1;     /* not queued as far as known: the requester sends acquire */
+    bool granted : 1;    /* the server has it until D, by a believed grant or an answer */
+    bool grant_died : 1; /* the grant of grant_ticket has the news of a death */
+    bool unrecoverable : 1;       /* the server says that the lock is not recoverable */
+    bool try_once : 1;            /* it asks without queueing: in the lock's tries */
+    uint64_t round;               /* of the newest refresh that named it */
+    struct rlk_thread *requester; /* the thread that facts wake; NULL: none now */
 };
-
-/* What there is of a hold that threads pass on among themselves, or that is kept though
- * nobody is in it. Guarded by the registry's mu, but for what is atomic. */
-struct rlk_pass {
-    struct rlk_hold *hold;
-    uint64_t token_end;        /* the last of the block */
-    uint64_t token_more;       /* the first of the next block; 0: there is none */
-    uint16_t token_more_count; /* how many are in that */
-    uint16_t token_spare;      /* more are asked for when so many are left */
-    int64_t entered_at;        /* of the newest section that the server was not told of */
-    int64_t retain_ns;         /* IDLE, kept: for so long since used_at; else 0 */
-    struct rlk_list residents; /* INSIDE: of threads that may come by the gate */
-    struct rlk_list fastpath_link; /* its gate is open: in the registry's gates; or of
-                                  those that are kept for reuse */
-    _Atomic uint64_t fastpath;     /* fastpath.h */
-    _Atomic uint32_t
-        *_Atomic inside;     /* of a robust lock: the slot's (intent.h), or NULL */
-    _Atomic int64_t used_at; /* IDLE: since when */
-};
-
-/* One that was not passed on, to be read by whoever has no other. */
-extern const struct rlk_pass rlk_hold_no_pass;
 
 struct rlk_hold {
-    struct rlk_lock *lock; /* immutable, as the next but for a rename */
+    struct rlk_lock *lock; /* immutable, as is the next but for a rename */
 
-    /* guarded by the registry's mu */
+    /* Guarded by the registry's mu. Where a comment names states, the field means
+     * something only in these. */
     struct rlk_id id;
     unsigned refs;
-    /* written where others may write their neighbours: never without mu */
-    bool downgrading : 1; /* written before; the server is still to be told, or to answer
-                           */
-    bool sent_any : 1;    /* an acquire of this id may have reached the server */
-    bool need_ask : 1;    /* not queued as far as is known: the asker sends acquire */
-    bool granted : 1;     /* held at the server until D, as told by a believed grant or an
-                             answer */
-    bool granted_short : 1; /* the server's TTL is that of a grant, not yet the lease */
-    bool late_release_sent : 1; /* LOST: its one release was sent */
-    bool no_marker : 1;         /* GOING: no acquire of this id can be under way */
-    bool grant_died : 1;        /* as owner_died, of grant_ticket */
-    bool spoilt : 1;            /* ASKING: the lock is not recoverable */
-    bool with_text : 1; /* the watchdog's next request is to bring the script's text */
-    bool doubted : 1;   /* a message says that it is lost: the server is to be asked */
-    bool at_risk : 1;   /* AT_RISK was told */
-    bool cleaned : 1; /* robust, kept: the server was told that nobody is inside (K11) */
-    bool asks_tokens : 1; /* the asking is to bring another block of them */
-    bool tokens_sent : 1; /* the renewal in flight asks for that */
-    bool token_heard : 1; /* the token came by a message; no answer has said so yet */
-    bool idle : 1;        /* INSIDE, but nobody's: for the next thread of this process */
-    bool counted_going : 1; /* in the lock's going */
-    bool others : 1;        /* somebody else wants the lock, as the server has said */
-    bool asks_others : 1;   /* it is to be asked that */
-    bool tells : 1;         /* the server will tell of the first who comes */
-    bool refused : 1;       /* INSIDE: its newest renewal was refused for good */
-    bool unreadable : 1;    /* or answered by what no script answers */
-    bool told_lost : 1;     /* a message says that it was taken away */
-    bool trying : 1;        /* ASKING: in the lock's tries */
-    bool queued : 1;        /* this id has queued, or may have and was given up */
-    bool insists : 1;       /* GOING: a release that an ACL refuses is repeated, slowly */
-    bool denied : 1;        /* GOING: that is so, and nobody waits for it to succeed */
-    uint8_t loss : 4;       /* LOST: enum rlk_loss */
+    /* Bit-fields are written where other threads may write their neighbours: never
+     * without mu. */
+    struct {
+        bool doubted : 1;       /* a message says that it is lost: the server is asked */
+        bool reported_lost : 1; /* a message says that it was taken away */
+        bool at_risk : 1;       /* the event callback was told so */
+        bool refused : 1;       /* the newest renewal was refused for good */
+        bool unreadable : 1;    /* no lock script gives such an answer as it got */
+        bool short_ttl : 1; /* the server's TTL is that of a grant, not yet the lease */
+    } lease;
+    struct {
+        bool contended : 1; /* the server has said that somebody else wants the lock */
+        bool ask : 1;       /* the server is to be asked about that */
+        bool recall : 1;    /* the server will send a recall to this hold */
+    } contention;
+    struct {
+        bool ask : 1;        /* the next asking is for another block of tokens, too */
+        bool asked : 1;      /* the renewal in flight is */
+        bool by_message : 1; /* the token came by a message; no answer has confirmed it */
+    } tokens;
+    struct {
+        bool asked : 1;     /* an acquire of this id may have reached the server */
+        bool queued : 1;    /* this id has queued, or may have and was given up */
+        bool unknown : 1;   /* an acquire of this id had an unknown outcome: a release
+                               leaves   a marker (T3) */
+        bool downgrade : 1; /* the server is to be told of a downgrade, or to answer */
+        bool with_text : 1; /* the watchdog's next request brings the script's text */
+    } server;               /* what it was told, and is still to be told */
     uint8_t prefer;         /* RLOCK_RWLOCK_PREFER_*, PHASE_FAIR */
-    /* these the thread whose hold it is may read, or write, without mu where nobody else
-     * writes them */
-    bool fixed;           /* a lease that is never renewed */
-    bool reading;         /* reads, or asks to */
-    bool unknown;         /* an acquire of this id had an unknown outcome: leave a marker
-                             (T3) */
-    bool background;      /* counted in the registry's background_count */
-    bool release_unknown; /* a release of this id had an unknown outcome (T9) */
-    bool owner_died;  /* robust: given with the news of a death; the thread in it has not
-                         said that the state is consistent */
-    bool owner_ended; /* GOING: the thread in it ended */
-    bool whole;       /* LOST while nobody was in it: every section was unlocked */
-    _Atomic uint8_t state; /* enum rlk_hold_state */
+    /* A thread inside may read these without mu, or write them where no other thread
+     * does. */
+    bool fixed;   /* the lease is never renewed */
+    bool reading; /* it reads, or asks to */
+    struct {
+        bool owner_died; /* granted with the news of a death, and the thread inside has
+                            not said that the state is consistent */
+        bool owner_ended : 1;  /* the thread inside ended; with mu */
+        bool mark_cleared : 1; /* RETAINED: the server knows that no thread is inside
+                                  (K11); with mu */
+    } robust;
+    _Atomic uint8_t
+        state; /* enum rlk_hold_state; changed by rlk_hold_change_locked alone */
     uint16_t backoff_ms;
     int lease_ms;
-    union {
-        unsigned joins; /* reading: requests under way to share it, each as good as a
-                           reader (W22) */
-        uint32_t mark;  /* not reading, robust: the number of its mark at the server */
+    union { /* by mode */
+        struct {
+            unsigned joins; /* requests under way to share it: each is as good as a reader
+                               (W22) */
+        } read;
+        struct {
+            uint32_t mark; /* robust: the number of its mark at the server */
+        } exclusive;
     };
-    union {
-        unsigned sections; /* INSIDE: that began since budget_from */
-        uint32_t cause_ms; /* LOST: since when its cause was so */
+    union { /* by state; zero on the way to `ending` */
+        struct {
+            int64_t from;      /* hand-offs are counted since then */
+            unsigned sections; /* that began since then */
+        } budget;              /* HELD, RETAINED */
+        struct {
+            int64_t give_up_at; /* when background tries end; 0: not in the background */
+            uint32_t cause_ms;  /* LOST: for how long its cause has been so */
+            uint8_t loss;       /* LOST: enum rlk_loss */
+            bool release_unknown; /* a release of this id had an unknown outcome (T9). The
+                                     thread that releases it writes it without mu */
+            bool release_sent : 1; /* LOST: its one release was sent */
+            bool no_marker : 1;    /* no acquire of this id can be under way */
+            bool counted : 1;      /* in lock->returning */
+            bool insists : 1;      /* a release that an ACL refuses is repeated, slowly */
+            bool denied : 1;       /* an ACL refuses it, and no thread waits for it */
+            bool whole : 1; /* LOST while no thread was inside: every section was unlocked
+                             */
+        } ending;           /* CANCELLING, RELEASING, LOST */
     };
-    union {
-        int64_t budget_from; /* INSIDE: hand-overs are counted from here */
-        int64_t give_up_at;  /* GOING, LOST: when background tries end */
-    };
-    int64_t ask_after;    /* INSIDE: no asking before, but for the lease */
-    int64_t renew_at;     /* INSIDE: next renewal; GOING: next try of the release */
-    int64_t since;        /* INSIDE from */
-    int64_t proof_sent;   /* granted: when the newest request left after which the server
-                             had it for this hold */
-    struct rlk_list link; /* ASKING: in asks or tries; INSIDE, of those that read: in
-                             reads; on its way out: in leaving, but for what was held
-                             exclusively; or of those that are kept for reuse */
-    struct rlk_list holders; /* INSIDE and LOST: of the threads in it */
+    int64_t ask_after;  /* live: no request about contention before this */
+    int64_t renew_at;   /* when the watchdog sends the next renewal or release */
+    int64_t since;      /* when the first thread entered; 0: none has */
+    int64_t proof_sent; /* when the newest request left after which the server had it for
+                           this hold */
+    /* REQUESTED: in the queue's asks or tries. A live read: in its reads. CANCELLING, and
+     * of reads RELEASING and LOST: in its leaving. Or in the registry's free_holds. */
+    struct rlk_list link;
+    struct rlk_list holders; /* live, LOST: of the threads inside */
     struct rlk_timer timer;
-    struct rlk_op *op; /* in flight; of reads, perhaps, the one of all that are renewed
-                          together; NULL: none */
+    struct rlk_op *op; /* in flight; of reads, perhaps, the one that renews several; NULL:
+                          none */
     struct rlk_pass *pass; /* &rlk_hold_no_pass: it was not passed on */
 
-    /* atomic: written under mu, read by the owner without */
+    /* atomic: written under mu, read by threads inside without */
     _Atomic int64_t end;    /* D */
-    _Atomic int64_t risk;   /* from when on it is at risk */
+    _Atomic int64_t risk;   /* it is at risk since then */
     _Atomic uint64_t token; /* of the section there is, or was last */
 
-    union {
-        struct rlk_holder own;    /* from INSIDE on: the first of the parts */
-        struct {                  /* before */
-            int64_t ticket;       /* of the newest confirmed "queued" answer; 0: none */
-            int64_t ticket_sent;  /* when that request left */
-            int64_t asks_since;   /* need_ask though it is queued; 0: not so */
-            int64_t grant_ticket; /* of a grant that was read and is not believed yet; 0:
-                                     none */
-            uint64_t grant_token;
-            unsigned grant_flags;
-            unsigned flags;        /* others wait, as of the newest grant or answer */
-            unsigned asked;        /* acquires sent */
-            unsigned open_to;      /* granted: to the threads that came before this
-                                      acquire left; those that came later may have been
-                                      overtaken by a writer */
-            unsigned entered_then; /* granted: what the lock's count that matters was */
-            uint64_t round;        /* of the newest refresh that named it */
-            struct rlk_thread *requester; /* whom a fact is to wake; NULL: nobody now */
-        };
+    union {                              /* by state */
+        struct rlk_hold_request request; /* REQUESTED, CANCELLING */
+        struct rlk_holder own; /* HELD, RETAINED, RELEASING, LOST: the first holder */
     };
 };
 
-/* What a renewal is to say of the mark of who is inside; 0: nothing, the first ones are
- * the grant's (K11). */
-static inline int64_t rlk_hold_mark(const struct rlk_hold *hold)
+/* Whether the process believes that the server has the lock for this hold: HELD or
+ * RETAINED. One atomic load, which a thread with a holder may do without mu. */
+static inline bool rlk_hold_is_live(const struct rlk_hold *hold)
 {
-    return !hold->reading && hold->mark > 2 ? (int64_t)hold->mark : 0;
+    return hold->state - (unsigned)RLK_HOLD_HELD <= RLK_HOLD_RETAINED - RLK_HOLD_HELD;
 }
 
-/* Whether somebody else wants the lock, and whether the server will tell of who comes, as
- * an answer about the hold says. */
-static inline bool rlk_hold_hears_others(const struct rlk_hold *hold, unsigned flags)
+/* Whether no thread is inside a live hold. Call with the fast path closed. While it is
+ * open, the state is RETAINED, and rlk_fastpath_is_empty looks at the word, too. */
+static inline bool rlk_hold_is_retained(const struct rlk_hold *hold)
+{
+    return hold->state == RLK_HOLD_RETAINED;
+}
+
+/* Whether the watchdog has the hold's last reference, and sends its release: CANCELLING,
+ * RELEASING or LOST, counted in the registry's background_count. */
+static inline bool rlk_hold_is_background(const struct rlk_hold *hold)
+{
+    return hold->state >= RLK_HOLD_CANCELLING && hold->ending.give_up_at != 0;
+}
+
+/* The number of the mark that a renewal says of the thread inside; 0: nothing, because
+ * the first numbers are the grant's (K11). */
+static inline int64_t rlk_hold_mark(const struct rlk_hold *hold)
+{
+    return !hold->reading && hold->exclusive.mark > 2 ? (int64_t)hold->exclusive.mark : 0;
+}
+
+/* Whether the flags of an answer about the hold say that somebody else wants the lock;
+ * and that the server will send a recall. */
+static inline bool rlk_hold_says_contended(const struct rlk_hold *hold, unsigned flags)
 {
     return (flags & (hold->reading ? RLK_READ_OTHERS : RLK_OTHERS)) != 0;
 }
-static inline bool rlk_hold_hears_telling(const struct rlk_hold *hold, unsigned flags)
+static inline bool rlk_hold_says_recall(const struct rlk_hold *hold, unsigned flags)
 {
     return (flags & RLK_WILL_TELL) && (!hold->reading || rlk_id_tells(&hold->id));
 }
 
-/* Each section has a token of its own: behind that of the grant they come from blocks
- * (H11). What one thread at a time is in, of the types that pass it on. */
+/* Whether its sections have fencing tokens. */
+static inline bool rlk_hold_is_fenced(const struct rlk_hold *hold)
+{
+    return hold->id.letter >= 'A' && hold->id.letter <= 'Z';
+}
+
+/* Whether the tokens of its sections come from blocks, behind that of the grant (H11): of
+ * the types that one thread at a time is inside of, and that threads pass on. */
 static inline bool rlk_hold_has_block(const struct rlk_hold *hold)
 {
     return hold->id.letter == 'M' || (hold->id.letter == 'W' && !hold->reading);
 }
 
-/* A thread that waits for a lock; on its stack. Guarded by the registry's mu. */
-struct rlk_waiter {
-    struct rlk_list link;
-    struct rlk_thread *thread;
-    char letter;
-    bool robust;
-    uint32_t grant_ms;
-    long lease_ms;
-    int64_t since;     /* it has waited */
-    int64_t busy_at;   /* when it last saw another thread of this process in; 0 */
-    bool passed_on;    /* will take the lock from another thread of this process */
-    bool retakes;      /* may have what the process keeps */
-    bool counted;      /* in the statistics, as one that had to wait */
-    bool late;         /* it came back from its last sleep long after its deadline */
-    rlk_thread_t self; /* whom an event names */
-    struct rlk_holder *holder; /* it was let in by another thread */
-    /* of a reader: several may wait for the same */
-    struct rlk_hold *hold; /* that asks; NULL: it was let in, or is to ask anew */
-    unsigned asked;        /* what had been sent of it when this thread came */
-    bool failed;           /* it was not let in, for want of memory */
-};
-
-/* What there is of a lock while threads wait for it, or something of it is under way; and
- * of a read-write lock, while it is in use. Guarded by the registry's mu. */
-struct rlk_queue {
-    struct rlk_lock *lock;
-    unsigned users;          /* threads that got the lock, requests about its holds */
-    struct rlk_list asks;    /* holds that ask or are queued at the server, by link */
-    struct rlk_list tries;   /* holds that ask without queueing, likewise */
-    struct rlk_list waiters; /* FIFO of threads, the asker among them */
-    struct rlk_list readers; /* threads that wait to read */
-    struct rlk_list reads;   /* INSIDE to read, by link */
-    struct rlk_list leaving; /* whose release is under way: reads, and what was given up
-                                before it was entered */
-    struct rlk_hold *shared; /* the one of reads that threads may still join; or NULL */
-    struct rlk_waiter *requester; /* the one thread that asks, unless in_order */
-    struct rlk_waiter *woken;     /* for an IDLE hold, and on its way */
-    struct rlk_timer timer;       /* next refresh */
-    bool poll_again;              /* something happened while a refresh was in flight */
-    bool round_open;              /* the refresh in flight could not name all that wait */
-    bool going_on;       /* a hand-over that stopped half-way is to go on (T11); has a
-                            reference */
-    bool after_refresh;  /* as the refresh before said, which named those of its round */
-    bool op_goes_on;     /* the refresh in flight continues a hand-over */
-    bool channel_listed; /* in the registry's list of channel changes */
-    bool channel_joined; /* the subscriber's view */
-    bool foreign;        /* the newest answer saw a foreign holder */
-    uint64_t round;      /* of refreshes that together name all that wait */
-    int64_t pause;       /* ns, before a refresh that failed is repeated; 0: it did not */
-    struct rlk_cursor after;
-    struct rlk_batch refresh;
-    struct rlk_batch renewal;     /* of reads */
-    unsigned channel_wanted;      /* who wants Redisson's channel joined */
-    int trouble;                  /* why the asker has no answer now; 0: it has */
-    struct rlk_list channel_link; /* also of those that are kept for reuse */
-    int64_t trouble_since;
-    int64_t troubled_at;    /* when the last attempt that failed began */
-    int64_t reached_at;     /* when the server last said something about it; 0: not yet */
-    int64_t sent_to_ask_at; /* when one that waits was last told to ask himself */
-    uint64_t messages;      /* WATCH: counts messages, so that none is missed */
-};
-
-/* A name in use in this process: one per client, kind and name. Guarded by the registry's
- * mu, but for what is immutable. */
-struct rlk_lock {
-    /* immutable */
-    struct rlk_registry *registry;
-    uint32_t hash;
-    uint8_t kind;
-    uint8_t name_len;
-
-    uint8_t prefer; /* as the newest handle says */
-    bool releasing; /* a release is on its way: who waits already goes first */
-    struct rlk_lock *chain;
-    unsigned refs;
-    unsigned going; /* holds that are given back though nobody was in them */
-    struct rlk_list idle_link;
-    struct rlk_hold *current; /* INSIDE, exclusively */
-    struct rlk_queue *queue; /* &rlk_queue_none: nobody waits, and nothing is under way */
-    const struct rlk_thread *ending; /* it had the lock, and ends the process: nobody else
-                                        of it is let in any more */
-    struct rlk_id_key left;          /* the exclusive hold that was left last */
-    unsigned entered, entered_alone; /* how often, and that not to read */
-
-    char name[]; /* immutable; NUL-terminated */
-};
-
-/* An empty one, to be read by whoever has no other. A lock got by rlk_lock_get_locked has
- * its own until that reference is put. */
-extern const struct rlk_queue rlk_queue_none;
-
-static inline bool rlk_lock_has_queue(const struct rlk_lock *lock)
+/* The last token of the block that sections take theirs from. */
+static inline uint64_t rlk_hold_token_end(const struct rlk_hold *hold)
 {
-    return lock->queue != &rlk_queue_none;
-}
-
-/* The calling thread has taken the lock once. Of a read-write lock it says itself how. */
-static inline void rlk_holder_first_level(struct rlk_holder *holder)
-{
-    holder->levels.writes = !rlk_kinds[holder->hold->lock->kind].read_letter;
+    return hold->pass != &rlk_hold_no_pass ? hold->pass->token_end : hold->token;
 }
 
 /* Functions that end in _locked need the registry's mu. Times are CLOCK_BOOTTIME ns. */
 
-/* A fresh hold in ASKING with one reference. NULL: out of memory. */
+/* ---- hold.c */
+
+/* The event moves the hold to the state that the table in hold.c says. */
+void rlk_hold_change_locked(struct rlk_hold *hold, enum rlk_hold_event event);
+/* Whether the table has the event for the hold's state. */
+bool rlk_hold_can_change(const struct rlk_hold *hold, enum rlk_hold_event event);
+
+/* A fresh hold, REQUESTED, with one reference. NULL: out of memory. */
 struct rlk_hold *rlk_hold_new_locked(struct rlk_lock *lock, struct rlk_thread *thread,
                                      char letter, uint32_t grant_ms);
 void rlk_hold_ref_locked(struct rlk_hold *hold);
-/* It is to be passed on, or kept. False: out of memory. */
-bool rlk_hold_pass_locked(struct rlk_hold *hold);
 void rlk_hold_put_locked(struct rlk_hold *hold);
 /* A new id for a hold that was refused under the old one. */
 void rlk_hold_rename_locked(struct rlk_hold *hold, struct rlk_thread *thread);
+/* REQUESTED: what is known of it counts no more, and the requester is to ask the server.
+ */
+void rlk_hold_ask_anew_locked(struct rlk_hold *hold);
+/* Makes its hand-off state, if it has none yet. False: out of memory. */
+bool rlk_hold_pass_locked(struct rlk_hold *hold);
+/* RETAINED, the process keeps it for so long; 0: it does not. */
+void rlk_hold_retain_locked(struct rlk_hold *hold, int64_t retain_ns);
+/* Whether no thread is inside, or on the way in. */
+bool rlk_hold_unused_locked(const struct rlk_hold *hold);
 
-/* ---- asking, and what is answered */
+/* ---- hold_lease.c: when something is due for a live hold */
 
-/* A hold asks at the server; facts about it wake `thread`. Takes a reference. Ended by
- * ask_end, which gives it back. */
+/* D of a lease of `ms` whose request left at `sent` (S1). */
+int64_t rlk_hold_lease_end(int64_t sent, int64_t ms);
+/* Whether a renewal may be sent. Reads wait while one for their lock is in flight: it
+ * names many of them, and one for the others follows. */
+bool rlk_hold_renewable_locked(const struct rlk_hold *hold);
+/* When the server is to be asked who else wants the hold, whatever the lease says (H7,
+ * H8); RLK_NEVER: it need not be. */
+int64_t rlk_hold_contention_due(const struct rlk_hold *hold);
+/* Until when the process retains a hold that no thread uses (K9); RLK_NEVER: it is not
+ * retained for a time. */
+int64_t rlk_hold_retained_until(const struct rlk_hold *hold);
+/* Arms the timer for the next of renewal, risk and end. */
+void rlk_hold_schedule_locked(struct rlk_hold *hold);
+
+/* ---- hold_facts.c: what the server and messages say of a live hold */
+
+/* The lease is confirmed: `ms` from `sent`. Sets D, the time of the next renewal and that
+ * of the risk. D rises only while it has not passed (T6). */
+void rlk_hold_confirm_locked(struct rlk_hold *hold, int64_t sent, int64_t ms);
+/* The same for a lease that its thread chose anew: D may fall. */
+void rlk_hold_relet_locked(struct rlk_hold *hold, int64_t sent, int64_t ms);
+/* A message says that the hold was taken away. Anybody may have sent it: the server is
+ * asked at once, and its answer counts. */
+void rlk_hold_doubt_locked(struct rlk_hold *hold, int64_t now);
+/* Adds news for the event callback, for each thread inside. Keeps the hold until the
+ * callback was called. */
+void rlk_hold_news_locked(struct rlk_hold *hold, unsigned news);
+
+/* ---- hold_ask.c: the request, and what answers and grants mean for it */
+
+/* The hold is among the lock's asks; facts about it wake `thread`. Takes a reference,
+ * which ask_end gives back. */
 void rlk_hold_ask_locked(struct rlk_hold *hold, struct rlk_thread *thread);
-void rlk_hold_ask_end_locked(struct rlk_hold *hold);
-/* The same for a hold that asks without queueing. Takes no reference; ends likewise, or
- * when the last one is given back. */
+/* The same for a hold that asks without queueing. Takes no reference. Ended by ask_end,
+ * or when the last reference is given back. */
 void rlk_hold_try_locked(struct rlk_hold *hold);
-/* Wakes the thread that asks. */
+void rlk_hold_ask_end_locked(struct rlk_hold *hold);
+/* Wakes the requester. */
 void rlk_hold_wake_locked(struct rlk_hold *hold);
-
 /* A grant was read from the mailbox. False: it names another ticket than the confirmed
  * one, and the server is to be asked. */
 bool rlk_hold_granted_locked(struct rlk_hold *hold, int64_t ticket, uint64_t token,
                              unsigned flags);
-
-/* "queued" was answered to a request that left at `sent`. A grant that came before the
- * answer is believed now, if it names this ticket (T1). */
+/* "queued" answers a request that left at `sent`. A grant that came before the answer is
+ * believed now, if it names this ticket (T1). */
 void rlk_hold_queued_locked(struct rlk_hold *hold, int64_t ticket, int64_t sent);
-
-/* "held" was answered. */
+/* "held" is the answer. */
 void rlk_hold_held_locked(struct rlk_hold *hold, int64_t sent, int64_t remaining_ms,
                           uint64_t token);
-
-/* "gone" was answered: neither queued nor held. */
+/* "gone" is the answer: neither queued nor held. */
 void rlk_hold_gone_locked(struct rlk_hold *hold);
-/* Granted: no hold that is believed in, or was entered since, may have been given later;
- * otherwise the server is to be asked. */
+/* Granted: whether no hold that is believed in, or was entered since, may have been
+ * granted later. If one may, the server is to be asked. */
 bool rlk_hold_newest_locked(const struct rlk_hold *hold);
-/* ASKING: what is known of it counts no more, and the asker is to ask the server. */
-void rlk_hold_ask_anew_locked(struct rlk_hold *hold);
-/* An error was answered that polling does not mend: the asker is to ask himself, unless
- * he has just been answered. The answer tells his ticket. */
+/* The answer is an error that polling does not mend: the requester is to ask itself,
+ * unless it has just been answered. The answer tells its ticket. */
 void rlk_hold_ask_again_locked(struct rlk_hold *hold, int64_t now);
-/* The asker is to ask though it is queued: a grant that comes meanwhile is believed.
- * False: he cannot, or does already. */
+/* The requester is to ask although the hold is queued: a grant that comes meanwhile is
+ * believed. False: it cannot, or does already. */
 bool rlk_hold_ask_too_locked(struct rlk_hold *hold, int64_t now);
-/* He has reached nobody: it is as it was. */
+/* That request reached no server: the hold waits as before. */
 void rlk_hold_asked_in_vain_locked(struct rlk_hold *hold, int64_t now);
-/* "unrecoverable" was answered: whoever asks is to give up. */
-void rlk_hold_spoilt_locked(struct rlk_hold *hold);
+/* "unrecoverable" is the answer: its threads are to give up. */
+void rlk_hold_unrecoverable_locked(struct rlk_hold *hold);
 
-/* D of a lease of `ms` whose request left at `sent` (L1). */
-int64_t rlk_hold_lease_end(int64_t sent, int64_t ms);
+/* ---- hold_enter.c */
 
-/* ---- transitions */
-
-/* The lease of a hold is confirmed: `ms` from `sent`. Sets D, the time of the next
- * renewal and that of the risk. D rises only while it has not passed (T6). */
-void rlk_hold_confirm_locked(struct rlk_hold *hold, int64_t sent, int64_t ms);
-/* The same for a lease that its holder chose anew: D may fall. */
-void rlk_hold_relet_locked(struct rlk_hold *hold, int64_t sent, int64_t ms);
-
-/* ASKING -> INSIDE, for the calling thread. */
+/* REQUESTED -> HELD, for the calling thread. */
 void rlk_hold_enter_locked(struct rlk_hold *hold, struct rlk_thread *thread, int64_t now);
-
-/* Another thread enters a hold that reads and is INSIDE. NULL: out of memory. The thread
- * links the part into its own list. */
-struct rlk_holder *rlk_holder_join_locked(struct rlk_hold *hold, bool fencing);
-
-/* IDLE, it is kept for so long; 0: it is not. */
-void rlk_hold_keep_locked(struct rlk_hold *hold, int64_t retain_ns);
-
-/* INSIDE, and nobody's, or not. */
-void rlk_hold_idle_locked(struct rlk_hold *hold, bool idle);
-
-/* An empty one of a hold. */
-void rlk_holder_init(struct rlk_holder *holder, struct rlk_hold *hold);
-/* The part is the calling thread's. */
-void rlk_holder_own_locked(struct rlk_holder *holder, struct rlk_thread *thread,
-                           int64_t now);
-/* Its section ends, however: it goes into the statistics, and news tell of it as over. */
-void rlk_holder_end_section_locked(struct rlk_holder *holder, int64_t now);
-
-/* A thread has no part in the hold any more. The part is gone, and the hold may be. */
-void rlk_holder_leave_locked(struct rlk_holder *holder);
-/* Whether nobody is inside, or on the way to it. */
-bool rlk_hold_unused_locked(const struct rlk_hold *hold);
-
-/* Until when the watchdog tries to release it: past D too, as a renewal that is still
- * under way may have raised the TTL; and until the mark of a robust lock, which was
- * unlocked in time, does not look like a death any more. */
-int64_t rlk_hold_release_until_locked(const struct rlk_hold *hold);
-
-/* A hold INSIDE that nobody uses is released in the background; another: nothing. */
-void rlk_hold_end_unused_locked(struct rlk_hold *hold, int64_t now);
-
 /* A writer counts as a reader from now on (W18). */
 void rlk_hold_downgrade_locked(struct rlk_hold *hold);
 
-/* ASKING -> GOING without having been entered: the id is given up. The watchdog withdraws
- * what may be of it at the server, until `until`, and takes over the caller's reference.
- */
-void rlk_hold_give_up_locked(struct rlk_hold *hold, int64_t now, int64_t until);
+/* ---- hold_end.c */
 
-/* INSIDE -> LOST. The next local waiter asks; one release is sent in the background (T6).
- */
+/* HELD, RETAINED -> LOST. The next local waiter asks; one release is sent in the
+ * background (T6). */
 void rlk_hold_lose_locked(struct rlk_hold *hold, enum rlk_loss loss, int64_t now);
-
-/* INSIDE: a message says that it was taken away, or said so before it was entered.
- * Anybody may have sent it: the server is asked at once, and that answer counts. */
-void rlk_hold_doubt_locked(struct rlk_hold *hold, int64_t now);
-
-/* INSIDE -> GOING: no longer anybody's; its threads have left. The caller releases it at
- * the server, or has the watchdog do it (rlk_hold_background_locked). */
+/* HELD, RETAINED -> RELEASING: its threads have left. The caller releases it at the
+ * server, or has the watchdog do it (rlk_hold_background_locked). */
 void rlk_hold_leave_locked(struct rlk_hold *hold);
-
-/* GOING: the watchdog sends release, with marker, until it is confirmed or `until`. Takes
- * over the caller's reference. */
+/* The same for a hold whose acquires were all answered, if none had an unknown outcome:
+ * its release needs no marker. */
+void rlk_hold_leave_unused_locked(struct rlk_hold *hold);
+/* A live hold that no thread uses is released in the background. Another one stays. */
+void rlk_hold_end_unused_locked(struct rlk_hold *hold, int64_t now);
+/* REQUESTED, CANCELLING -> CANCELLING: the watchdog withdraws what the server may have of
+ * the id, until `until`. Takes over the caller's reference. */
+void rlk_hold_give_up_locked(struct rlk_hold *hold, int64_t now, int64_t until);
+/* REQUESTED -> CANCELLING: nothing of this id has left the process. */
+void rlk_hold_unsent_locked(struct rlk_hold *hold);
+/* REQUESTED -> CANCELLING, for a fresh hold with an id that this process had once: it is
+ * released in the background (L2). */
+void rlk_hold_orphaned_locked(struct rlk_hold *hold, int64_t now);
+/* The watchdog sends release, with marker, until it is confirmed or `until`. Takes over
+ * the caller's reference. */
 void rlk_hold_background_locked(struct rlk_hold *hold, int64_t when, int64_t until);
-/* An ACL refuses its release, and may be mended: tries again at `when`. False: it is not
+/* An ACL refuses the release, and may be mended: tries again at `when`. False: it is not
  * worth it, or too many are repeated so. */
 bool rlk_hold_denied_locked(struct rlk_hold *hold, int64_t when);
-/* It was confirmed, or there is no more use in trying. Also of one that was released
- * before it came to that. */
+/* The release was confirmed, or there is no more use in trying. Also of a hold that was
+ * released before it came to the background. */
 void rlk_hold_background_end_locked(struct rlk_hold *hold);
-/* It is given back by nobody's unlock: until it is, the server may call the lock busy
- * though nobody has it. */
-void rlk_hold_going_locked(struct rlk_hold *hold);
-
-/* Tells the event callback, of each thread inside; of one. Keeps the hold until it was
- * told. */
-void rlk_hold_news_locked(struct rlk_hold *hold, unsigned news);
-void rlk_holder_news_locked(struct rlk_holder *holder, unsigned news);
-/* The next of them is being told. */
-struct rlk_holder *rlk_holder_next_news_locked(struct rlk_registry *reg);
-void rlk_holder_told_locked(struct rlk_holder *holder);
-
-/* INSIDE: whether a renewal may be sent. Those who read wait while one for their lock is
- * in flight: it names many of them, and is followed by one for the others. */
-bool rlk_hold_renewable_locked(const struct rlk_hold *hold);
-/* INSIDE: arms the timer for the next of renewal, risk and end. */
-void rlk_hold_schedule_locked(struct rlk_hold *hold);
+/* Until when the watchdog tries to release it: past D, because a renewal that is under
+ * way may have raised the TTL; and until the mark of a robust lock, which was unlocked in
+ * time, does not look like a death any more. */
+int64_t rlk_hold_release_until_locked(const struct rlk_hold *hold);
+/* No unlock gives it back. Until it is released, the server may call the lock busy
+ * although no thread has it: counted in lock->returning. */
+void rlk_hold_count_returning_locked(struct rlk_hold *hold);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A hold that asks at the server: who is woken for it, and what it believes of answers
- * and messages (T1). The rest of its life is in hold.c, under the same rules. */
+/* The request of a hold: which thread is woken for it, and what it believes of answers
+ * and messages (T1). See hold.h. Thread: any. Locks: hold the registry's mu. Blocks: no.
+ */
 #include "state/hold.h"
 
 #include "base/clock.h"
@@ -9,7 +10,9 @@
 
 #include <limits.h>
 
-enum { ASK_AGAIN_PARTS = 20 /* of a presence: who asked so lately need not ask again */ };
+enum {
+    ASK_AGAIN_PARTS = 20 /* of a presence: a request so lately need not be repeated */
+};
 
 /* ---- asking */
 
@@ -20,12 +23,12 @@ void rlk_hold_ask_locked(struct rlk_hold *hold, struct rlk_thread *thread)
         hold->refs++;
         rlk_awaited_asks_locked(hold->lock->registry);
     }
-    hold->requester = thread;
+    hold->request.requester = thread;
 }
 
 void rlk_hold_try_locked(struct rlk_hold *hold)
 {
-    hold->trying = true;
+    hold->request.try_once = true;
     rlk_list_append(&hold->lock->queue->tries, &hold->link);
 }
 
@@ -36,12 +39,12 @@ void rlk_hold_ask_end_locked(struct rlk_hold *hold)
     if (rlk_list_empty(&hold->link))
         return;
     rlk_list_remove(&hold->link);
-    if (hold->trying) {
-        hold->trying = false;
+    if (hold->request.try_once) {
+        hold->request.try_once = false;
         return;
     }
     rlk_awaited_asked_locked(lock->registry);
-    hold->requester = NULL;
+    hold->request.requester = NULL;
     if (rlk_list_empty(&lock->queue->asks)) {
         if (!lock->queue->going_on)
             rlk_timer_disarm(&lock->registry->timers, &lock->queue->timer);
@@ -55,8 +58,8 @@ void rlk_hold_ask_end_locked(struct rlk_hold *hold)
 
 void rlk_hold_wake_locked(struct rlk_hold *hold)
 {
-    if (hold->requester)
-        rlk_registry_wake_locked(hold->lock->registry, hold->requester);
+    if (hold->request.requester)
+        rlk_registry_wake_locked(hold->lock->registry, hold->request.requester);
 }
 
 /* ---- facts */
@@ -66,8 +69,8 @@ static unsigned times_entered(const struct rlk_hold *hold)
     return hold->reading ? hold->lock->entered_alone : hold->lock->entered;
 }
 
-/* A hold that was lost is never given again, so any proof from after it was entered is
- * newer than all of its own. */
+/* The server never gives a lost hold again. So a proof from after `other` was entered is
+ * newer than all proofs of `other`. */
 static bool is_newer(const struct rlk_hold *hold, const struct rlk_hold *other)
 {
     return hold->proof_sent >= other->since || rlk_clock_boot() >= other->end;
@@ -78,7 +81,7 @@ bool rlk_hold_newest_locked(const struct rlk_hold *hold)
     const struct rlk_lock *lock = hold->lock;
 
     /* rule: T1 */
-    if (hold->entered_then != times_entered(hold) ||
+    if (hold->request.entered_then != times_entered(hold) ||
         (lock->current && !is_newer(hold, lock->current)))
         return false;
     for (struct rlk_list *l = lock->queue->reads.next;
@@ -88,16 +91,16 @@ bool rlk_hold_newest_locked(const struct rlk_hold *hold)
     return true;
 }
 
-/* Nor does a grant lie about that may be older than what is believed in: it would be
- * taken for new when that has been unlocked. */
+/* A grant that may be older than a hold that is believed in is not kept: it would be
+ * taken for new when that hold has been unlocked. */
 static void grant(struct rlk_hold *hold, int64_t sent, int64_t ms)
 {
-    hold->granted = true;
-    hold->open_to = UINT_MAX;
-    hold->need_ask = false;
-    hold->asks_since = 0;
-    hold->ticket = hold->grant_ticket = 0;
-    hold->entered_then = times_entered(hold);
+    hold->request.granted = true;
+    hold->request.open_to = UINT_MAX;
+    hold->request.need_ask = false;
+    hold->request.asks_since = 0;
+    hold->request.ticket = hold->request.grant_ticket = 0;
+    hold->request.entered_then = times_entered(hold);
     rlk_hold_confirm_locked(hold, sent, ms);
     if (!rlk_hold_newest_locked(hold))
         rlk_hold_ask_anew_locked(hold);
@@ -105,50 +108,52 @@ static void grant(struct rlk_hold *hold, int64_t sent, int64_t ms)
 }
 
 /* rule: T1, W16 */
-/* T1: the ticket of the grant is that of a confirmed "queued" answer, so the entry was
- * still in the queue when that request left, and the grant's TTL began later. */
+/* T1: the grant names the ticket of a confirmed "queued" answer. So the entry was still
+ * in the queue when that request left, and the grant's TTL began later. */
 static void believe(struct rlk_hold *hold)
 {
-    if (hold->grant_ticket == 0 || hold->ticket != hold->grant_ticket)
+    if (hold->request.grant_ticket == 0 ||
+        hold->request.ticket != hold->request.grant_ticket)
         return;
-    hold->owner_died = hold->grant_died;
-    hold->token = hold->grant_token;
-    hold->token_heard = true;
-    hold->flags = hold->grant_flags;
-    hold->granted_short = true;
-    int64_t ticket = hold->ticket;
-    grant(hold, hold->ticket_sent, hold->id.grant_ms);
-    if (!hold->granted) /* an older answer may still say that it is queued by that */
-        hold->grant_ticket = ticket;
+    hold->robust.owner_died = hold->request.grant_died;
+    hold->token = hold->request.grant_token;
+    hold->tokens.by_message = true;
+    hold->request.flags = hold->request.grant_flags;
+    hold->lease.short_ttl = true;
+    int64_t ticket = hold->request.ticket;
+    grant(hold, hold->request.ticket_sent, hold->id.grant_ms);
+    if (!hold->request.granted) /* an older answer may still confirm that ticket */
+        hold->request.grant_ticket = ticket;
 }
 
 bool rlk_hold_granted_locked(struct rlk_hold *hold, int64_t ticket, uint64_t token,
                              unsigned flags)
 {
-    hold->grant_ticket = ticket;
-    hold->grant_token = token;
-    hold->grant_died = (flags & RLK_OWNER_DIED) != 0 && rlk_id_robust(&hold->id);
-    hold->grant_flags = flags;
+    hold->request.grant_ticket = ticket;
+    hold->request.grant_token = token;
+    hold->request.grant_died = (flags & RLK_OWNER_DIED) != 0 && rlk_id_robust(&hold->id);
+    hold->request.grant_flags = flags;
     believe(hold);
-    return hold->granted || hold->need_ask;
+    return hold->request.granted || hold->request.need_ask;
 }
 
 void rlk_hold_queued_locked(struct rlk_hold *hold, int64_t ticket, int64_t sent)
 {
-    if (hold->state != RLK_HOLD_REQUESTED || hold->granted)
+    if (hold->state != RLK_HOLD_REQUESTED || hold->request.granted)
         return;
     /* rule: T1 */
-    if (hold->ticket == ticket && sent <= hold->ticket_sent)
+    if (hold->request.ticket == ticket && sent <= hold->request.ticket_sent)
         return;
-    if (ticket < hold->ticket && (hold->asks_since == 0 || sent < hold->asks_since))
-        return; /* an answer from before it joined anew */
-    if (hold->grant_ticket != 0 && hold->grant_ticket < ticket)
-        hold->grant_ticket = 0; /* that grant had lapsed when it joined anew */
-    hold->queued = true;
-    hold->ticket = ticket;
-    hold->ticket_sent = sent;
-    hold->need_ask = hold->owner_died = false;
-    hold->asks_since = 0;
+    if (ticket < hold->request.ticket &&
+        (hold->request.asks_since == 0 || sent < hold->request.asks_since))
+        return; /* an answer from before it queued anew */
+    if (hold->request.grant_ticket != 0 && hold->request.grant_ticket < ticket)
+        hold->request.grant_ticket = 0; /* that grant had lapsed when it queued anew */
+    hold->server.queued = true;
+    hold->request.ticket = ticket;
+    hold->request.ticket_sent = sent;
+    hold->request.need_ask = hold->robust.owner_died = false;
+    hold->request.asks_since = 0;
     rlk_awaited_waits_locked(hold->lock->registry);
     believe(hold);
 }
@@ -160,11 +165,11 @@ void rlk_hold_held_locked(struct rlk_hold *hold, int64_t sent, int64_t remaining
         return;
     /* rule: T12, W1 */
     hold->token = token;
-    hold->token_heard = false;
-    if (hold->flags & RLK_OWNER_DIED)
-        hold->owner_died = rlk_id_robust(&hold->id);
+    hold->tokens.by_message = false;
+    if (hold->request.flags & RLK_OWNER_DIED)
+        hold->robust.owner_died = rlk_id_robust(&hold->id);
     hold->end = INT64_MIN;
-    hold->granted_short = remaining_ms < hold->lease_ms;
+    hold->lease.short_ttl = remaining_ms < hold->lease_ms;
     grant(hold, sent, remaining_ms);
 }
 
@@ -176,48 +181,43 @@ void rlk_hold_gone_locked(struct rlk_hold *hold)
     rlk_hold_wake_locked(hold);
 }
 
-void rlk_hold_ask_anew_locked(struct rlk_hold *hold)
-{
-    hold->granted = hold->owner_died = hold->spoilt = false;
-    hold->need_ask = true;
-    hold->ticket = hold->grant_ticket = hold->asks_since = 0;
-}
-
 void rlk_hold_ask_again_locked(struct rlk_hold *hold, int64_t now)
 {
-    if (hold->state != RLK_HOLD_REQUESTED || hold->granted ||
-        now - hold->ticket_sent < hold->lock->registry->presence_ns / ASK_AGAIN_PARTS)
+    if (hold->state != RLK_HOLD_REQUESTED || hold->request.granted ||
+        now - hold->request.ticket_sent <
+            hold->lock->registry->presence_ns / ASK_AGAIN_PARTS)
         return;
-    hold->ticket = 0; /* it may be given a smaller one, if the queue was lost */
-    hold->need_ask = true;
-    hold->asks_since = 0;
+    hold->request.ticket =
+        0; /* the next one may be smaller, if the server lost its queue */
+    hold->request.need_ask = true;
+    hold->request.asks_since = 0;
     rlk_hold_wake_locked(hold);
 }
 
 bool rlk_hold_ask_too_locked(struct rlk_hold *hold, int64_t now)
 {
-    if (hold->state != RLK_HOLD_REQUESTED || hold->granted || hold->need_ask ||
-        !hold->requester)
+    if (hold->state != RLK_HOLD_REQUESTED || hold->request.granted ||
+        hold->request.need_ask || !hold->request.requester)
         return false;
-    hold->need_ask = true;
-    hold->asks_since = now;
+    hold->request.need_ask = true;
+    hold->request.asks_since = now;
     rlk_hold_wake_locked(hold);
     return true;
 }
 
 void rlk_hold_asked_in_vain_locked(struct rlk_hold *hold, int64_t now)
 {
-    if (hold->asks_since == 0)
+    if (hold->state != RLK_HOLD_REQUESTED || hold->request.asks_since == 0)
         return;
-    hold->need_ask = false;
-    hold->asks_since = 0;
+    hold->request.need_ask = false;
+    hold->request.asks_since = 0;
     hold->lock->registry->asked_in_vain_at = now;
 }
 
-void rlk_hold_spoilt_locked(struct rlk_hold *hold)
+void rlk_hold_unrecoverable_locked(struct rlk_hold *hold)
 {
     if (hold->state != RLK_HOLD_REQUESTED)
         return;
-    hold->spoilt = true;
+    hold->request.unrecoverable = true;
     rlk_hold_wake_locked(hold);
 }

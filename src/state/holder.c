@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each thread has of a hold; see hold.h. Thread: any. Locks: hold the registry's mu.
+/* See holder.h. Thread: any. Locks: hold the registry's mu.
  * Blocks: no. */
 #include "state/hold.h"
 
-#include "state/fastpath.h"
 #include "state/registry.h"
 #include "state/thread_holds.h"
 
@@ -11,6 +10,11 @@
 #include <string.h>
 
 enum { FREE_HOLDERS_MAX = 64 /* kept for reuse, so that a pair allocates nothing */ };
+
+void rlk_holder_first_level(struct rlk_holder *holder)
+{
+    holder->levels.writes = !rlk_kinds[holder->hold->lock->kind].read_letter;
+}
 
 void rlk_holder_init(struct rlk_holder *holder, struct rlk_hold *hold)
 {
@@ -51,7 +55,7 @@ void rlk_holder_own_locked(struct rlk_holder *holder, struct rlk_thread *thread,
     holder->owner_thread = rlk_sync_thread_self();
     rlk_holder_first_level(holder);
     holder->claimed = true;
-    if (holder->hold->at_risk)
+    if (holder->hold->lease.at_risk)
         rlk_holder_news_locked(holder, RLK_NEWS_AT_RISK);
     if (thread->fast == holder)
         thread->fast_in = true;
@@ -64,11 +68,11 @@ void rlk_holder_end_section_locked(struct rlk_holder *holder, int64_t now)
     int64_t lasted = now - holder->since;
 
     rlk_histogram_add(&holder->hold->lock->registry->held, lasted);
-    holder->since = lasted > 0 ? lasted : 0;
+    holder->lasted = lasted > 0 ? lasted : 0;
     holder->ended = true;
 }
 
-/* Neither its thread nor the news need it any more. */
+/* Frees the holder when neither its thread nor the news need it any more. */
 static void put_holder(struct rlk_holder *holder)
 {
     struct rlk_hold *hold = holder->hold;
@@ -85,11 +89,39 @@ static void put_holder(struct rlk_holder *holder)
     rlk_hold_put_locked(hold);
 }
 
+void rlk_holder_count_locked(struct rlk_holder *holder)
+{
+    struct rlk_registry *reg = holder->hold->lock->registry;
+    struct rlk_counters *counters = reg->counters;
+    uint32_t again = atomic_load_explicit(&holder->reentries, memory_order_relaxed);
+
+    atomic_fetch_add_explicit(&counters->reentries,
+                              (uint32_t)(again - holder->counted_again),
+                              memory_order_relaxed);
+    holder->counted_again = again;
+    if (!holder->fast)
+        return;
+    struct rlk_passes *passes = &holder->owner->passes;
+    uint64_t entered = atomic_load_explicit(&passes->entered, memory_order_relaxed);
+    uint64_t left = atomic_load_explicit(&passes->left, memory_order_relaxed);
+    atomic_fetch_add_explicit(&counters->acquisitions, entered - passes->counted_entered,
+                              memory_order_relaxed);
+    atomic_fetch_add_explicit(&counters->local_handovers,
+                              entered - passes->counted_entered, memory_order_relaxed);
+    atomic_fetch_add_explicit(&counters->releases, left - passes->counted_left,
+                              memory_order_relaxed);
+    /* also if no section has ended: a thread may have counted the end of a section in
+     * which it still was, and taken it back since the last time */
+    rlk_histogram_fold(&reg->held, &passes->times->held, &passes->times->counted_held);
+    passes->counted_entered = entered;
+    passes->counted_left = left;
+}
+
 void rlk_holder_leave_locked(struct rlk_holder *holder)
 {
     struct rlk_thread *thread = holder->owner;
 
-    rlk_fastpath_count_locked(holder);
+    rlk_holder_count_locked(holder);
     if (holder->fast) {
         thread->fast = NULL;
         thread->fast_in = false;

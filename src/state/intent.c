@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See intent.h. Nothing here blocks, but for the memory of more slots. Thread: any. */
+/* See intent.h. Thread: any. Blocks: no, but for the memory of more slots. */
 #include "state/intent.h"
 
 #include "state/registry.h"
@@ -22,8 +22,8 @@ static struct rlk_intent_table *slots_of(const struct rlk_hold *hold)
     return &hold->lock->registry->slots;
 }
 
-/* Makes as many more as there are. They are given their memory first: a store where the
- * file system has none left would be a SIGBUS. */
+/* Doubles the slots. Allocates their memory first: if the file system had none left, a
+ * store would be a SIGBUS. */
 static bool grow(struct rlk_intent_table *slots)
 {
     unsigned count = slots->count * 2;
@@ -32,7 +32,8 @@ static bool grow(struct rlk_intent_table *slots)
         count = slots->max;
     uintptr_t from = (uintptr_t)(slots->table + slots->count);
     uintptr_t to = (uintptr_t)(slots->table + count);
-    from &= ~((uintptr_t)sysconf(_SC_PAGESIZE) - 1); /* what is there stays as it is */
+    from &= ~((uintptr_t)sysconf(_SC_PAGESIZE) -
+              1); /* from the page that has the last slot */
     if (count == slots->count ||
         madvise((void *)from, to - from, MADV_POPULATE_WRITE) != 0)
         return false;
@@ -40,7 +41,7 @@ static bool grow(struct rlk_intent_table *slots)
     return true;
 }
 
-/* One that is free, from 1; 0: there is none. */
+/* A free slot, from 1; 0: there is none. */
 static unsigned claim(struct rlk_intent_table *slots)
 {
     unsigned words = (slots->count + 63) / 64;

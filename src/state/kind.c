@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lock types, as the layers below them know them; see hold.h. */
-#include "state/hold.h"
+/* The lock types, as the layers below them know them; see kind.h. */
+#include "state/kind.h"
 
 const struct rlk_kind rlk_kinds[RLK_KIND_LIMIT] = {
     [RLK_KIND_MUTEX] = { .type = RLOCK_TYPE_MUTEX,

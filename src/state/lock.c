@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the process knows of one lock, and the registry's table of them; see hold.h.
+/* What the process knows of one lock, and the registry's table of them; see lock.h.
  * Thread: any. Locks: hold the registry's mu. Blocks: no. */
 #include "state/registry.h"
-
-#include "state/fastpath.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    IDLE_MAX =
-        256 /* locks kept though nobody uses them, so that a pair allocates nothing */
+    IDLE_MAX = 256 /* unused locks for reuse, so that a pair allocates nothing */
 };
 
 static struct rlk_lock **bucket(struct rlk_registry *reg, uint32_t hash)
@@ -145,12 +142,13 @@ void rlk_lock_unref_locked(struct rlk_lock *lock)
 void rlk_lock_promote_locked(struct rlk_lock *lock)
 {
     if (rlk_kinds[lock->kind].in_order)
-        return; /* everybody asks on his own */
+        return; /* each thread is a requester */
     if (lock->current || lock->queue->requester || lock->releasing ||
         rlk_list_empty(&lock->queue->waiters))
         return;
     struct rlk_list *l = lock->queue->waiters.next;
-    /* another would die with the lock, and others wait for its lease */
+    /* the process ends: another thread would die with the lock, and other processes would
+     * wait for its lease */
     while (lock->ending && l != &lock->queue->waiters &&
            RLK_CONTAINER_OF(l, struct rlk_waiter, link)->thread != lock->ending)
         l = l->next;
@@ -182,23 +180,6 @@ struct rlk_hold *rlk_lock_read_ask_locked(struct rlk_lock *lock, char letter,
             return hold;
     }
     return NULL;
-}
-
-bool rlk_lock_held_locked(struct rlk_lock *lock, int64_t now)
-{
-    /* rule: H3 */
-    if (lock->current)
-        rlk_fastpath_close_locked(lock->current);
-    if (lock->current && now >= lock->current->end)
-        rlk_hold_lose_locked(lock->current, RLK_LOSS_ENDED, now);
-    for (struct rlk_list *l = lock->queue->reads.next, *next; l != &lock->queue->reads;
-         l = next) {
-        struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, link);
-        next = l->next;
-        if (now >= hold->end)
-            rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now);
-    }
-    return lock->current || !rlk_list_empty(&lock->queue->reads);
 }
 
 void rlk_lock_wake_locked(struct rlk_lock *lock)

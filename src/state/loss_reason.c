@@ -26,8 +26,8 @@ static const char *const texts[] = {
     [RLK_LOSS_ANOTHERS] = "the server granted it to another holder",
 };
 
-/* From the first request that is not answered, a renewal that is still waited for
- * included. Of the time before it nobody knows whether the server was there. */
+/* Since when the server does not answer: since the first request without an answer, which
+ * may be a renewal in flight. Of the time before it nothing is known. */
 static int64_t away_since(const struct rlk_hold *hold, int64_t heard_at)
 {
     int64_t since = rlk_registry_away_since(hold->lock->registry);
@@ -46,20 +46,20 @@ enum rlk_loss rlk_loss_reason_of_locked(const struct rlk_hold *hold, enum rlk_lo
 
     *ret_ms = 0;
     if (loss == RLK_LOSS_NOT_OURS)
-        return hold->told_lost ? RLK_LOSS_FORCED : loss;
+        return hold->lease.reported_lost ? RLK_LOSS_FORCED : loss;
     if (loss != RLK_LOSS_ENDED && loss != RLK_LOSS_UNCONFIRMED)
         return loss;
     if (hold->fixed)
         return RLK_LOSS_FIXED_ENDED;
-    if (hold->refused) {
-        loss = hold->unreadable ? RLK_LOSS_UNREADABLE : RLK_LOSS_REFUSED;
+    if (hold->lease.refused) {
+        loss = hold->lease.unreadable ? RLK_LOSS_UNREADABLE : RLK_LOSS_REFUSED;
     } else if (!hold->op && now - hold->renew_at > third / 2) {
-        /* it was not even tried: tries that fail put the next one off by little */
+        /* no renewal was tried: a try that fails puts the next one off by little */
         loss = RLK_LOSS_STOOD_STILL;
         since = hold->renew_at;
     } else if (now - heard_at >= third) {
-        /* on any connection, though this one's renewals were due: those are asked for a
-         * third before */
+        /* no connection heard the server, although renewals were due: they begin a third
+         * before the end */
         loss = RLK_LOSS_UNREACHABLE;
         since = away_since(hold, heard_at);
     }

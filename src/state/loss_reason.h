@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Why a lease ended, or may end: found where the hold is, when it happens, and put into
- * words where it is told. What is said is what this process knows: that the server could
- * not be reached, that it refused, that this process itself did not run, or no more than
- * that there was no renewal.
+ * Why a lease ended, or may end. The reason is found when the lease ends, under the
+ * registry's mutex, and put into words when it is told. It is what this process knows:
+ * the server could not be reached, or it refused, or this process did not run; or no more
+ * than that no renewal was confirmed.
  */
 #ifndef RLK_LOSS_REASON_H
 #define RLK_LOSS_REASON_H
@@ -12,16 +12,17 @@
 
 #define RLK_CAUSE_SIZE 160
 
-/* More than the caller knows, who sees that the lease ended, or is at risk. `loss` if
- * there is no more to say. *ret_ms: for how long that is so. Locks: hold the registry's
- * mu. */
+/* The reason, for a caller that sees only that the lease ended or is at risk. `loss` if
+ * no more is known. *ret_ms: for how long the reason has been there. Locks: hold the
+ * registry's mu. */
 enum rlk_loss rlk_loss_reason_of_locked(const struct rlk_hold *hold, enum rlk_loss loss,
                                         int64_t now, int64_t *ret_ms);
 
-/* One line about it; returns buf. */
+/* Writes the reason in one line; returns buf. */
 const char *rlk_loss_reason_write(char buf[RLK_CAUSE_SIZE], enum rlk_loss loss,
                                   int64_t ms);
-/* The same about a risk, of which so much is left; NONE: the section has ended. */
+/* The same for a lease at risk, of which left_ms are left; NONE: the section has ended.
+ */
 const char *rlk_loss_reason_write_risk(char buf[RLK_CAUSE_SIZE], enum rlk_loss loss,
                                        int64_t ms, int64_t left_ms);
 

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a lock has while threads wait for it or something of it is under way (hold.h), and
- * when the server is asked about it next. Thread: any. Locks: hold the registry's mu.
- * Blocks: no. */
+/* The queue of a lock: made and freed; see lock.h.
+ * Thread: any. Locks: hold the registry's mu. Blocks: no. */
 #include "state/registry.h"
-
-#include "base/clock.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { FREE_QUEUES_MAX = 64 /* kept for reuse, so that a pair allocates nothing */ };
+enum { FREE_QUEUES_MAX = 64 /* for reuse, so that a pair allocates nothing */ };
 
 #define EMPTY(list)                                                                      \
     {                                                                                    \
@@ -76,8 +73,8 @@ void rlk_queue_end_locked(struct rlk_lock *lock)
     }
 }
 
-/* A thread may begin to read without asking (a downgrade), which is not to fail for want
- * of memory. */
+/* A read-write lock keeps its queue: a downgrade begins a read, and is not to fail for
+ * want of memory. */
 bool rlk_queue_is_quiet(const struct rlk_lock *lock)
 {
     const struct rlk_queue *queue = lock->queue;
@@ -87,99 +84,4 @@ bool rlk_queue_is_quiet(const struct rlk_lock *lock)
            lock->kind != RLK_KIND_WATCH && !queue->requester && !queue->woken &&
            !queue->going_on && queue->channel_wanted == 0 && !queue->channel_listed &&
            !queue->channel_joined;
-}
-
-/* ---- polls */
-
-void rlk_queue_answered_locked(struct rlk_lock *lock, int64_t sent, int64_t pttl_ms,
-                               unsigned flags)
-{
-    struct rlk_registry *reg = lock->registry;
-    int64_t due = sent + reg->presence_ns / 3;
-
-    /* rule: T11, W15 */
-    if (pttl_ms >= 0) {
-        /* Redis expires strictly after the instant: one ms more */
-        int64_t expiry = sent + (pttl_ms + 1) * RLK_NS_PER_MS;
-        if (expiry < due)
-            due = expiry;
-    }
-    bool foreign = (flags & RLK_FOREIGN_HOLDER) != 0 && pttl_ms != -2;
-    if (foreign != lock->queue->foreign && !rlk_list_empty(&lock->queue->asks)) {
-        lock->queue->foreign = foreign;
-        rlk_lock_channel_locked(lock, foreign);
-    }
-    if (lock->queue->timer.armed && lock->queue->timer.when == 0)
-        return; /* a poll is due at once: this answer may be older than its reason */
-    if (!rlk_list_empty(&lock->queue->asks))
-        rlk_timer_arm(&reg->timers, &lock->queue->timer, due);
-}
-
-void rlk_queue_joined_locked(struct rlk_lock *lock, int64_t sent, int64_t pttl_ms,
-                             unsigned flags)
-{
-    int64_t due = lock->queue->timer.armed ? lock->queue->timer.when : RLK_NEVER;
-
-    rlk_queue_answered_locked(lock, sent, pttl_ms, flags);
-    if (lock->queue->timer.armed && due < lock->queue->timer.when)
-        rlk_timer_arm(&lock->registry->timers, &lock->queue->timer, due);
-}
-
-void rlk_queue_trouble_locked(struct rlk_lock *lock, int code, int64_t now)
-{
-    if (!rlk_lock_has_queue(lock))
-        return; /* nobody waits */
-    if (lock->queue->trouble == 0)
-        lock->queue->trouble_since = now;
-    if (now > lock->queue->troubled_at)
-        lock->queue->troubled_at = now;
-    lock->queue->trouble = code;
-}
-
-void rlk_queue_reached_locked(struct rlk_lock *lock, int64_t now)
-{
-    if (rlk_lock_has_queue(lock)) {
-        lock->queue->trouble = 0;
-        lock->queue->reached_at = now;
-    }
-    lock->registry->asked_in_vain_at = 0;
-}
-
-void rlk_queue_go_on_locked(struct rlk_lock *lock, struct rlk_cursor after)
-{
-    if (!rlk_queue_need_locked(lock))
-        return; /* others' polls will find the lock */
-    lock->queue->after_refresh = false;
-    /* rule: T11 */
-    if (!lock->queue->going_on) {
-        lock->queue->going_on = true;
-        lock->refs++;
-        lock->queue->after = after;
-    } else {
-        if (after.queue < lock->queue->after.queue)
-            lock->queue->after.queue = after.queue;
-        if (after.rqueue < lock->queue->after.rqueue)
-            lock->queue->after.rqueue = after.rqueue;
-    }
-    rlk_timer_arm(&lock->registry->timers, &lock->queue->timer, 0);
-}
-
-void rlk_queue_went_on_locked(struct rlk_lock *lock)
-{
-    if (!lock->queue->going_on)
-        return;
-    lock->queue->going_on = false;
-    lock->queue->after = (struct rlk_cursor){ 0 };
-    rlk_lock_unref_locked(lock);
-}
-
-void rlk_queue_poll_locked(struct rlk_lock *lock)
-{
-    if (!rlk_lock_has_queue(lock))
-        return;
-    lock->queue->after = (struct rlk_cursor){
-        0
-    }; /* something has changed: who was passed over may come first now */
-    if (!rlk_list_empty(&lock->queue->asks))
-        rlk_timer_arm(&lock->registry->timers, &lock->queue->timer, 0);
 }

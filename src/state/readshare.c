@@ -8,22 +8,23 @@
 #include "state/registry.h"
 
 /* rule: K14 */
-/* Whether a hold may be used without the server: no writer waits, here or, as far as it
- * has told or would tell, elsewhere. */
+/* Whether a thread may enter without the server: no writer waits here, nor elsewhere, of
+ * which a recall would tell. */
 static bool is_open(const struct rlk_hold *hold, int64_t now)
 {
     struct rlk_lock *lock = hold->lock;
-    return hold->tells && !hold->others && lock->queue->shared == hold && !hold->fixed &&
-           !hold->doubted && now < hold->risk && rlk_list_empty(&lock->queue->waiters) &&
+    return hold->contention.recall && !hold->contention.contended &&
+           lock->queue->shared == hold && !hold->fixed && !hold->lease.doubted &&
+           now < hold->risk && rlk_list_empty(&lock->queue->waiters) &&
            !rlk_lock_ask_locked(lock) && !lock->ending && !rlk_log_ended();
 }
 
 void rlk_readshare_use_locked(struct rlk_hold *hold)
 {
-    if (!hold->idle)
+    if (!rlk_hold_is_retained(hold))
         return;
-    rlk_hold_idle_locked(hold, false);
-    rlk_hold_keep_locked(hold, 0);
+    rlk_hold_change_locked(hold, RLK_ON_TAKE);
+    rlk_hold_retain_locked(hold, 0);
     rlk_hold_schedule_locked(hold); /* its whole lease again */
 }
 
@@ -54,49 +55,49 @@ bool rlk_readshare_unlock_locked(struct rlk_holder *holder, struct rlk_handoff b
     struct rlk_hold *hold = holder->hold;
 
     /* rule: K14 */
-    if (hold->holders.next != hold->holders.prev || hold->joins > 0 ||
+    if (hold->holders.next != hold->holders.prev || hold->read.joins > 0 ||
         bound.retain_ns == 0 || !bound.hears || !is_open(hold, now) ||
         !rlk_handoff_room_locked(hold) || !rlk_hold_pass_locked(hold))
         return false;
     rlk_holder_leave_locked(holder);
-    rlk_hold_idle_locked(hold, true);
-    rlk_hold_keep_locked(hold, bound.retain_ns);
+    rlk_hold_change_locked(hold, RLK_ON_RETAIN);
+    rlk_hold_retain_locked(hold, bound.retain_ns);
     hold->pass->used_at = now;
     rlk_hold_schedule_locked(hold);
     return true;
 }
 
-struct rlk_hold *rlk_readshare_kept_locked(struct rlk_lock *lock)
+struct rlk_hold *rlk_readshare_retained_locked(struct rlk_lock *lock)
 {
     for (struct rlk_list *l = lock->queue->reads.next; l != &lock->queue->reads;
          l = l->next) {
         struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, link);
-        if (hold->idle && rlk_hold_unused_locked(hold))
+        if (rlk_hold_is_retained(hold) && rlk_hold_unused_locked(hold))
             return hold;
     }
     return NULL;
 }
 
-static void reads_of_all_are_wanted(struct rlk_list *holds)
+static void recall_reads(struct rlk_list *holds)
 {
     for (struct rlk_list *l = holds->next; l != holds; l = l->next) {
         struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, link);
         if (hold->reading)
-            hold->others = true;
+            hold->contention.contended = true;
     }
 }
 
-void rlk_readshare_wanted_locked(struct rlk_lock *lock, int64_t now)
+void rlk_readshare_recalled_locked(struct rlk_lock *lock, int64_t now)
 {
     /* rule: K15 */
-    reads_of_all_are_wanted(&lock->queue->asks);
-    reads_of_all_are_wanted(&lock->queue->tries);
+    recall_reads(&lock->queue->asks);
+    recall_reads(&lock->queue->tries);
     for (struct rlk_list *l = lock->queue->reads.next, *next; l != &lock->queue->reads;
          l = next) {
         struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, link);
         next = l->next;
-        hold->others = true;
-        if (hold->idle)
+        hold->contention.contended = true;
+        if (rlk_hold_is_retained(hold))
             rlk_hold_end_unused_locked(hold, now);
     }
 }

@@ -1,34 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Local joining of reads: threads of this process that want to read enter the read hold
- * that it has without the server, and the last one out keeps it, as long as no writer is
- * known to wait (rule K14). Only where handles say that the lock is kept; else every
- * newcomer asks (W21). All under the registry's mutex.
+ * Shared reads without the server: threads of this process that want to read enter the
+ * read hold that the process has, and the last thread that leaves retains it, as long as
+ * no writer is known to wait (K14). Only for handles that retain the lock; other
+ * newcomers ask the server (W21). All under the registry's mutex.
  */
 #ifndef RLK_READSHARE_H
 #define RLK_READSHARE_H
 
-#include "state/hold.h"
+#include "state/lock.h"
 
-/* The calling thread, `self`, whose handle keeps the lock, joins those who read. False:
- * it is to ask. */
+/* The calling thread, `self`, whose handle retains the lock, joins the readers. False: it
+ * is to ask the server. */
 bool rlk_readshare_enter_locked(struct rlk_lock *lock, const struct rlk_waiter *self,
                                 int64_t now);
 
-/* The last level of a thread ends at `now` < D. True: it has left, and nobody is inside
- * any more, but the hold is kept; false: it is to leave as usual. */
+/* The last level of a thread ends at `now` < D. True: it has left, no thread is inside
+ * any more, and the hold is RETAINED. False: it is to leave as usual. */
 bool rlk_readshare_unlock_locked(struct rlk_holder *holder, struct rlk_handoff bound,
                                  int64_t now);
 
-/* Somebody comes into a hold that reads, or asks whether he may: it is not kept any more,
- * but used. */
+/* A thread enters a read hold, or asks the server whether it may: a RETAINED one is HELD
+ * again. */
 void rlk_readshare_use_locked(struct rlk_hold *hold);
 
-/* A read hold that is kept though nobody is inside, for who wants to write; or NULL. */
-struct rlk_hold *rlk_readshare_kept_locked(struct rlk_lock *lock);
+/* A RETAINED read hold, which a thread that wants to write gives back; or NULL. */
+struct rlk_hold *rlk_readshare_retained_locked(struct rlk_lock *lock);
 
-/* A message names a read hold of the lock, INSIDE or ASKING: a writer waits (K15). It is
- * the only one to this client, and so about all of them. */
-void rlk_readshare_wanted_locked(struct rlk_lock *lock, int64_t now);
+/* A recall names a read hold of the lock, live or REQUESTED: a writer waits (K15). The
+ * client gets one recall, so it is about all of its reads. */
+void rlk_readshare_recalled_locked(struct rlk_lock *lock, int64_t now);
 
 #endif

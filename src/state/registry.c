@@ -5,20 +5,14 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fd.h"
-#include "state/awaited.h"
-#include "state/fastpath.h"
-#include "state/handoff.h"
-#include "state/readshare.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum {
     TABLE_SIZE_FIRST = 64,
-    WAKES_MAX = 8, /* threads signalled after mu is dropped; more are rare */
-    AWAY_MS = 100  /* an answer that takes longer is a failure to who is in a hurry */
+    WAKES_MAX = 8, /* threads that are signalled after mu is dropped; more are rare */
+    AWAY_MS = 100  /* to a caller in a hurry, a later answer is a failure */
 };
 
 int rlk_registry_init(struct rlk_registry *reg)
@@ -54,35 +48,6 @@ int rlk_registry_init(struct rlk_registry *reg)
         rlk_sync_mutex_destroy(&reg->mu);
     }
     return rc;
-}
-
-bool rlk_registry_busy_locked(struct rlk_registry *reg)
-{
-    rlk_fastpath_close_all_locked(reg);
-    return reg->holds_now > 0 || reg->waiters_now > 0;
-}
-
-void rlk_registry_shut_locked(struct rlk_registry *reg)
-{
-    struct rlk_timer *t;
-    struct rlk_list *l;
-
-    while ((t = rlk_timer_first(&reg->timers)) != NULL) {
-        rlk_timer_disarm(&reg->timers, t);
-        if (t->tag == RLK_TIMER_HOLD)
-            rlk_hold_background_end_locked(RLK_CONTAINER_OF(t, struct rlk_hold, timer));
-        else if (t->tag == RLK_TIMER_LOCK)
-            rlk_queue_went_on_locked(RLK_CONTAINER_OF(t, struct rlk_queue, timer)->lock);
-    }
-    struct rlk_holder *holder;
-    while ((holder = rlk_holder_next_news_locked(reg)) != NULL)
-        rlk_holder_told_locked(holder);
-    while ((l = rlk_list_pop(&reg->channels)) != NULL)
-        rlk_lock_unref_locked(RLK_CONTAINER_OF(l, struct rlk_queue, channel_link)->lock);
-    struct rlk_death_event *obituary;
-    while ((obituary = rlk_awaited_next_death_locked(reg)) != NULL)
-        free(obituary);
-    reg->watchdog = reg->subscriber = NULL;
 }
 
 void rlk_registry_destroy(struct rlk_registry *reg)
@@ -134,7 +99,7 @@ void rlk_registry_unlock(struct rlk_registry *reg)
         else
             rlk_sync_cond_signal(&thread->cond);
     }
-    /* who reads himself what concerns him looks by himself */
+    /* a leader that is this thread looks by itself */
     bool leader = rlk_leader_pending_locked(reg) && reg->leader != rlk_thread_record;
     reg->leader_told |= leader;
     int leader_fd = reg->leader_fd;
@@ -209,187 +174,4 @@ void rlk_registry_wake_list_locked(struct rlk_registry *reg, struct rlk_list *wa
     for (struct rlk_list *l = waiters->next; l != waiters; l = l->next)
         rlk_registry_wake_locked(reg,
                                  RLK_CONTAINER_OF(l, struct rlk_waiter, link)->thread);
-}
-
-void rlk_registry_wake_all_locked(struct rlk_registry *reg)
-{
-    for (size_t i = 0; i < reg->table_size; i++)
-        for (struct rlk_lock *lock = reg->table[i]; lock; lock = lock->chain)
-            rlk_lock_wake_locked(lock);
-    rlk_registry_wake_list_locked(reg, &reg->sleepers);
-}
-
-/* ---- facts from the mailbox */
-
-/* 0: no kind of this version. */
-static int kind_of_letter(char letter)
-{
-    char lower = letter >= 'A' && letter <= 'Z' ? (char)(letter - 'A' + 'a') : letter;
-    for (int kind = 1; kind < RLK_KIND_LIMIT; kind++)
-        if (rlk_kinds[kind].letter == lower || rlk_kinds[kind].read_letter == lower)
-            return kind;
-    return 0;
-}
-
-static struct rlk_hold *find_in(const struct rlk_list *holds, const struct rlk_id *id)
-{
-    for (struct rlk_list *l = holds->next; l != holds; l = l->next) {
-        struct rlk_hold *hold = RLK_CONTAINER_OF(l, struct rlk_hold, link);
-        if (rlk_id_equal(&hold->id, id))
-            return hold;
-    }
-    return NULL;
-}
-
-/* The lock of what a message names; NULL: there is none. */
-static struct rlk_lock *find_named(struct rlk_registry *reg, const struct rlk_id *id,
-                                   const char *name, size_t name_len)
-{
-    int kind = kind_of_letter(id->letter);
-    return kind ? rlk_lock_find_locked(reg, kind, name, name_len) : NULL;
-}
-
-/* rule: T7 */
-/* The hold with this id, whatever becomes of it, from before its first request leaves
- * until its last is answered. Not of what was held exclusively, behind its end (`left`).
- * NULL: none. */
-static struct rlk_hold *find_hold(struct rlk_lock *lock, const struct rlk_id *id)
-{
-    const struct rlk_queue *queue = lock->queue;
-    const struct rlk_list *lists[] = { &queue->asks, &queue->tries, &queue->reads,
-                                       &queue->leaving };
-    struct rlk_hold *hold = NULL;
-
-    if (lock->current && rlk_id_equal(&lock->current->id, id))
-        return lock->current;
-    for (size_t i = 0; !hold && i < sizeof(lists) / sizeof(*lists); i++)
-        hold = find_in(lists[i], id);
-    return hold;
-}
-
-void rlk_registry_remember_locked(struct rlk_registry *reg, const struct rlk_id *id)
-{
-    struct rlk_past *past = &reg->past;
-    past->numbers[past->next] = id->acquisition;
-    past->next = (past->next + 1) % RLK_PAST_MAX;
-}
-
-/* rule: L2 */
-/* Whether it is one of the past, which is forgotten then. */
-static bool was_ours(struct rlk_past *past, uint64_t number)
-{
-    for (size_t i = 0; number != 0 && i < RLK_PAST_MAX; i++) {
-        if (past->numbers[i] != number)
-            continue;
-        past->numbers[i] = 0;
-        return true;
-    }
-    return false;
-}
-
-/* Nobody has it any more, but the server has given it the lock: it is given back at once
- * (T7), for the others would wait for the grant's TTL. No request of this id is under way
- * that would need a marker. */
-static bool give_back_locked(struct rlk_registry *reg, const struct rlk_id *id,
-                             const char *name, size_t name_len)
-{
-    int kind = kind_of_letter(id->letter);
-    int64_t now = rlk_clock_boot();
-
-    if (!kind || reg->background_count >= RLK_PAST_MAX ||
-        !was_ours(&reg->past, id->acquisition))
-        return false;
-    RLK_COUNT(reg->counters->grants_orphaned);
-    struct rlk_lock *lock = rlk_lock_get_locked(reg, kind, name, name_len);
-    struct rlk_hold *hold =
-        lock ? rlk_hold_new_locked(lock, NULL, id->letter, id->grant_ms) : NULL;
-    if (lock)
-        rlk_lock_put_locked(lock);
-    if (!hold)
-        return true;
-    hold->prefer = hold->lock->prefer;
-    hold->id = *id;
-    hold->reading = id->letter == 'r' || id->letter == 'R';
-    hold->no_marker = true;
-    hold->state = RLK_HOLD_GOING;
-    rlk_hold_background_locked(hold, now, now + id->grant_ms * RLK_NS_PER_MS);
-    return true;
-}
-
-bool rlk_registry_grant_locked(struct rlk_registry *reg, const struct rlk_id *id,
-                               const char *name, size_t name_len, int64_t ticket,
-                               uint64_t token, unsigned flags)
-{
-    struct rlk_lock *lock = find_named(reg, id, name, name_len);
-    struct rlk_hold *hold = lock ? find_hold(lock, id) : NULL;
-
-    /* rule: T7 */
-    if (!hold) /* what was left is released already, or by the release that it has */
-        return (lock && rlk_id_is(id, lock->left)) ||
-               give_back_locked(reg, id, name, name_len);
-    if (hold->background && hold->state == RLK_HOLD_GOING && hold->since == 0) {
-        RLK_COUNT(reg->counters->grants_orphaned);
-        if (!hold->op)
-            rlk_hold_background_locked(hold, rlk_clock_boot(), hold->give_up_at);
-        return true;
-    }
-    /* the answer to a poll was faster; or that to its cancel will tell; and who does not
-     * queue is granted nothing */
-    if (hold->granted || hold->state != RLK_HOLD_REQUESTED || hold->trying)
-        return true;
-    RLK_COUNT(reg->counters->grants);
-    if (!rlk_hold_granted_locked(hold, ticket, token, flags))
-        rlk_queue_poll_locked(lock); /* another ticket than the confirmed one: ask */
-    return true;
-}
-
-bool rlk_registry_lost_locked(struct rlk_registry *reg, const struct rlk_id *id,
-                              const char *name, size_t name_len)
-{
-    struct rlk_lock *lock = find_named(reg, id, name, name_len);
-    struct rlk_hold *hold = lock ? find_hold(lock, id) : NULL;
-
-    /* rule: T10 */
-    if (!hold)
-        return lock && rlk_id_is(id, lock->left);
-    hold->told_lost = true; /* an answer that is still to come may say that it has it */
-    if (hold->state == RLK_HOLD_HELD)
-        rlk_hold_doubt_locked(hold, rlk_clock_boot());
-    else if (hold->state == RLK_HOLD_REQUESTED)
-        rlk_queue_poll_locked(lock);
-    return true;
-}
-
-bool rlk_registry_wanted_locked(struct rlk_registry *reg, const struct rlk_id *id,
-                                const char *name, size_t name_len)
-{
-    struct rlk_lock *lock = find_named(reg, id, name, name_len);
-    struct rlk_hold *hold = lock ? find_hold(lock, id) : NULL;
-
-    /* rule: K6 */
-    if (!hold)
-        return lock && rlk_id_is(id, lock->left);
-    if (hold->reading) /* the one that is named may be on its way out */
-        rlk_readshare_wanted_locked(lock, rlk_clock_boot());
-    else
-        rlk_handoff_wanted_locked(hold, rlk_clock_boot());
-    return true;
-}
-
-void rlk_registry_recheck_locked(struct rlk_registry *reg)
-{
-    /* rule: L3 */
-    for (size_t i = 0; i < reg->table_size; i++)
-        for (struct rlk_lock *lock = reg->table[i]; lock; lock = lock->chain)
-            rlk_queue_poll_locked(lock);
-}
-
-void rlk_registry_ask_again_locked(struct rlk_registry *reg, int64_t now)
-{
-    for (size_t i = 0; i < reg->table_size; i++)
-        for (struct rlk_lock *lock = reg->table[i]; lock; lock = lock->chain)
-            for (struct rlk_list *l = lock->queue->asks.next; l != &lock->queue->asks;
-                 l = l->next)
-                rlk_hold_ask_again_locked(RLK_CONTAINER_OF(l, struct rlk_hold, link),
-                                          now);
 }

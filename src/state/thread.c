@@ -16,11 +16,11 @@ static struct rlk_list unused = { &unused,
 static rlk_once_t once = RLK_ONCE_INIT;
 static rlk_tsd_t slot;
 static int slot_rc = -1;
-/* A thread is amid a change of `unused`: a child that another one makes then has no use
- * for it. */
+/* A thread is changing `unused`: a child that another thread makes meanwhile cannot use
+ * it. */
 static atomic_bool changing;
-/* What is left of the parent's, so that checkers of leaks see it: records of the threads
- * that went on in children, and unused ones. */
+/* The parent's records, so that leak checkers see them: of threads that went on in
+ * children, and unused ones. */
 static struct rlk_thread *inherited;
 static struct rlk_list *inherited_unused __attribute__((used));
 static atomic_uint_fast64_t last_number;
@@ -44,7 +44,7 @@ static void end_thread(struct rlk_thread *thread)
 {
     if (rlk_fork_since(thread->generation)) {
         rlk_thread_record = NULL;
-        return; /* it and its holds are the parent's */
+        return; /* the record and its holds are the parent's */
     }
     bool holds = !rlk_list_empty(&thread->holds) || thread->fast_in;
     if (++rlk_sync_sections.ends < ROUNDS_MAX - 1 && holds &&
@@ -56,10 +56,9 @@ static void end_thread(struct rlk_thread *thread)
     leave_for_others(thread);
 }
 
-/* Destructors of the program may still unlock what the thread holds, whichever comes
- * first: this one waits for the others, as long as there are rounds. A thread that
- * returned from its function can be cancelled still; so as not to leave half of this
- * undone, it is not here. */
+/* Destructors of the program may still unlock what the thread holds, in any order: this
+ * one waits for the others, as long as there are rounds. A thread that returned from its
+ * function can still be cancelled: not in here, so that all of this is done. */
 static void thread_ends(void *value)
 {
     struct rlk_cancel cancel = rlk_sync_cancel_disable();
@@ -67,9 +66,9 @@ static void thread_ends(void *value)
     rlk_sync_cancel_restore(cancel);
 }
 
-/* A record of a thread that ended, or a new one. Of one that is a parent's, another
- * thread of the parent may have been about to wake the one that had it: the condition is
- * amid a signal then, and the link in a list. */
+/* The record of a thread that ended, or a new one. If it is a parent's, another thread of
+ * the parent may have been about to wake its thread: then the condition is in the middle
+ * of a signal, and the link is in a list. Both are made new. */
 static struct rlk_thread *make_record(void)
 {
     rlk_sync_mutex_lock(&mu);
@@ -97,7 +96,7 @@ static void init(void)
     slot_rc = rlk_sync_tsd_create(&slot, thread_ends);
 }
 
-/* The calling thread's record, if any, is its parent's. */
+/* The calling thread's record, if it has one, is its parent's: it goes to `inherited`. */
 static void leave_inherited(void)
 {
     struct rlk_thread *last = rlk_thread_record;

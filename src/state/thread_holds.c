@@ -2,9 +2,11 @@
 /* See thread_holds.h. */
 #include "state/thread_holds.h"
 
+#include "state/lock.h"
+
 #include <stdlib.h>
 
-enum { TABLE_FROM = 16 /* holds; fewer are found as fast in the list */ };
+enum { TABLE_FROM = 16 /* holds; with fewer, the list is as fast */ };
 
 static struct rlk_holder **bucket(struct rlk_thread *thread,
                                   const struct rlk_holder *holder)
@@ -19,7 +21,7 @@ static void insert(struct rlk_thread *thread, struct rlk_holder *holder)
     *at = holder;
 }
 
-/* Makes the table, or one of twice the size. Without memory the old one stays. */
+/* Makes the table, or a table of twice the size. Without memory the old one stays. */
 static void grow(struct rlk_thread *thread)
 {
     size_t size = thread->table ? thread->table_size * 2 : 2 * (size_t)TABLE_FROM;

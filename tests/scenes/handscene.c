@@ -28,9 +28,9 @@ static void enter_as(char letter, const char *flags, unsigned others, uint64_t t
     strcpy(hold->id.flags, flags);
     hold->lease_ms = LEASE;
     hold->reading = letter == 'r' || letter == 'R';
-    hold->sent_any = true;
+    hold->server.asked = true;
     rlk_hold_ask_locked(hold, &threads[0]);
-    hold->flags = others == 0 && strchr(flags, 'k') ? RLK_WILL_TELL : others;
+    hold->request.flags = others == 0 && strchr(flags, 'k') ? RLK_WILL_TELL : others;
     rlk_hold_held_locked(hold, now, LEASE, token);
     rlk_hold_enter_locked(hold, &threads[0], now);
     rlk_hold_put_locked(hold);

@@ -31,7 +31,7 @@ START_TEST(fast_path_is_open_while_an_idle_hold_is_uncontended)
         ck_assert_ptr_null(part_of(0));
     }
     rlk_fastpath_close_locked(hold);
-    ck_assert(!is_open() && hold->idle);
+    ck_assert(!is_open() && rlk_hold_is_retained(hold));
     ck_assert(!rlk_fastpath_enter(&threads[0]));
     ck_assert_uint_eq(counters.acquisitions, 3);
     ck_assert_uint_eq(counters.local_handovers, 3);
@@ -55,7 +55,7 @@ START_TEST(reentries_are_counted_before_they_are_too_many)
         ck_assert_uint_eq(counters.reentries, (uint64_t)i * FULL);
     }
     rlk_fastpath_reenter(holder);
-    rlk_fastpath_count_locked(holder);
+    rlk_holder_count_locked(holder);
     ck_assert_uint_eq(counters.reentries, 5 * (uint64_t)FULL + 1);
 }
 END_TEST
@@ -88,7 +88,7 @@ START_TEST(unlock_allocates_nothing_for_the_fast_path)
     open_gate();
     ck_assert_ptr_null(threads[0].passes.times);
     ck_assert_ptr_null(threads[0].fast);
-    ck_assert(hold->idle && enters(1));
+    ck_assert(rlk_hold_is_retained(hold) && enters(1));
     threads[0].passes.times = times;
 }
 END_TEST
@@ -104,7 +104,7 @@ START_TEST(fast_path_stays_closed_otherwise)
         waiters[1].since = now;
     }
     ck_assert(unlocks(0));
-    ck_assert(hold->idle && !is_open());
+    ck_assert(rlk_hold_is_retained(hold) && !is_open());
 }
 END_TEST
 
@@ -131,7 +131,7 @@ START_TEST(closing_the_fast_path_finds_the_thread_inside)
     open_gate();
     ck_assert(rlk_fastpath_enter(&threads[0]));
     ck_assert(!enters(1)); /* which closes it */
-    ck_assert(!is_open() && !hold->idle);
+    ck_assert(!is_open() && !rlk_hold_is_retained(hold));
     ck_assert_uint_eq(reg.holds_now, 1);
     ck_assert_uint_eq(counters.acquisitions, 1);
     ck_assert(!rlk_fastpath_leave(&threads[0]));
@@ -150,7 +150,7 @@ START_TEST(every_decision_of_the_registry_closes_the_fast_path)
     ck_assert(rlk_fastpath_enter(&threads[0]));
     switch (_i) {
     case 0:
-        rlk_registry_wanted_locked(&reg, &hold->id, "n", 1);
+        rlk_registry_recalled_locked(&reg, &hold->id, "n", 1);
         break;
     case 1:
         rlk_handoff_answered_locked(hold, now, RLK_WRITERS_WAIT);
@@ -207,7 +207,7 @@ START_TEST(server_is_asked_while_the_fast_path_is_open)
     rlk_hold_confirm_locked(hold, now, LEASE);
     rlk_handoff_answered_locked(hold, now, 0);
     ck_assert(is_open());
-    ck_assert_int_eq(rlk_handoff_ask_at(hold), now + GRANT * MS / 3);
+    ck_assert_int_eq(rlk_hold_contention_due(hold), now + GRANT * MS / 3);
 }
 END_TEST
 

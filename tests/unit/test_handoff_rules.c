@@ -13,7 +13,7 @@ START_TEST(thread_that_waited_1_ms_is_handed_the_hold)
     waits(1, 1);
     waits(2, 5); /* however long: the first comes first */
     ck_assert(unlocks(0));
-    ck_assert(!hold->idle && is_woken(1) && !is_woken(2));
+    ck_assert(!rlk_hold_is_retained(hold) && is_woken(1) && !is_woken(2));
     ck_assert_ptr_nonnull(waiters[1].holder);
     ck_assert_ptr_eq(waiters[1].holder->owner, &threads[1]);
     ck_assert(!waiters[1].holder->claimed); /* until its thread knows */
@@ -31,12 +31,12 @@ START_TEST(hold_without_a_long_waiter_is_idle_and_wakes_the_first)
     waits(1, 0);
     waits(2, 0);
     ck_assert(unlocks(0));
-    ck_assert(hold->idle && lock->current == hold);
+    ck_assert(rlk_hold_is_retained(hold) && lock->current == hold);
     ck_assert(is_woken(1) && !is_woken(2));
     ck_assert_ptr_eq(lock->queue->woken, &waiters[1]);
     ck_assert_uint_eq(reg.holds_now, 0);
     ck_assert(enters(1));
-    ck_assert(!hold->idle);
+    ck_assert(!rlk_hold_is_retained(hold));
     ck_assert_ptr_nonnull(part_of(1));
     ck_assert_uint_eq(part_of(1)->levels.writes, 1);
     ck_assert_uint_eq(reg.holds_now, 1);
@@ -84,7 +84,7 @@ START_TEST(hold_that_is_not_handed_off_is_released_to_the_server)
     if (why == OFF_COUNT)
         off.count = 0;
     hold->fixed = why == FIXED;
-    hold->owner_died = why == DIED;
+    hold->robust.owner_died = why == DIED;
     lock->queue->requester = why == ASKER ? &waiters[1] : NULL;
     lock->ending = why == ENDING ? &threads[0] : NULL;
     waiters[1].passed_on = why != NOT_TAKEN;
@@ -138,7 +138,7 @@ START_TEST(hold_may_be_entered_until_the_end_of_the_lease)
 {
     enter("", 0);
     waits(1, 0);
-    hold->tells = true;
+    hold->contention.recall = true;
     ck_assert(unlocks(0));
     now = hold->end - 1;
     ck_assert(enters(1));
@@ -154,7 +154,7 @@ START_TEST(hold_whose_release_was_queued_is_gone)
     now += 10 * MS;
     ck_assert(!enters(1)); /* spent: it ends here */
     ck_assert(is_gone());
-    ck_assert_int_eq(hold->state, RLK_HOLD_GOING);
+    ck_assert_int_eq(hold->state, RLK_HOLD_RELEASING);
     ck_assert_uint_eq(reg.background_count, 1);
     now -= 10 * MS;
     ck_assert(!enters(1));
@@ -187,7 +187,7 @@ START_TEST(thread_that_loses_the_race_sleeps_in_its_old_place)
     ck_assert(enters(0));
     rlk_list_remove(&threads[1].wake_link);
     ck_assert(unlocks(0)); /* it is still on its way: nobody else is woken */
-    ck_assert(hold->idle && !is_woken(1));
+    ck_assert(rlk_hold_is_retained(hold) && !is_woken(1));
     ck_assert(enters(0));
     ck_assert(!enters(1));
     ck_assert(unlocks(0));
@@ -206,10 +206,10 @@ START_TEST(thread_that_gives_up_wakes_the_next)
     gives_up(1);
     ck_assert(is_woken(2));
     ck_assert_ptr_eq(lock->queue->woken, &waiters[2]);
-    ck_assert(hold->idle);
+    ck_assert(rlk_hold_is_retained(hold));
     gives_up(2);
     ck_assert(is_gone());
-    ck_assert_int_eq(hold->state, RLK_HOLD_GOING);
+    ck_assert_int_eq(hold->state, RLK_HOLD_RELEASING);
 }
 END_TEST
 
@@ -255,7 +255,7 @@ START_TEST(thread_that_was_not_woken_wakes_no_other_when_it_gives_up)
     waits(2, 0);
     ck_assert(unlocks(0));
     gives_up(2);
-    ck_assert(hold->idle);
+    ck_assert(rlk_hold_is_retained(hold));
     ck_assert_ptr_eq(lock->queue->woken, &waiters[1]);
 }
 END_TEST
@@ -296,7 +296,7 @@ START_TEST(hand_off_time_counts_from_the_grant_not_from_the_message)
     enter("k", 0);
     waits(1, 5);
     now += 500 * MS;
-    rlk_handoff_wanted_locked(hold, now);
+    rlk_handoff_recalled_locked(hold, now);
     ck_assert(!unlocks(0));
 }
 END_TEST
@@ -310,7 +310,7 @@ START_TEST(uncontended_hold_has_no_limit_when_the_server_would_recall_it)
     for (int i = 0; i < 3 * bound.count; i++) {
         ck_assert(goes_on());
     }
-    ck_assert(!hold->asks_others);
+    ck_assert(!hold->contention.ask);
 }
 END_TEST
 
@@ -321,10 +321,10 @@ START_TEST(unknown_contention_is_asked_for_in_time)
     waits(1, 0);
     now += 5 * MS - 1;
     ck_assert(goes_on());
-    ck_assert(!hold->asks_others);
+    ck_assert(!hold->contention.ask);
     now += 1;
     ck_assert(goes_on());
-    ck_assert(hold->asks_others && is_asked());
+    ck_assert(hold->contention.ask && is_asked());
     now += 5 * MS; /* not answered by its end: it ends */
     ck_assert(!unlocks(0));
 }
@@ -338,10 +338,10 @@ START_TEST(unlocking_thread_asks_when_the_budget_is_spent)
     waits(1, 5);
     ck_assert(!rlk_handoff_asks_locked(hold, bound, now + 10 * MS - 1));
     ck_assert(rlk_handoff_asks_locked(hold, bound, now + 10 * MS));
-    ck_assert(hold->asks_others);
-    hold->tells = true;
+    ck_assert(hold->contention.ask);
+    hold->contention.recall = true;
     ck_assert(!rlk_handoff_asks_locked(hold, bound, now + 10 * MS));
-    hold->others = true;
+    hold->contention.contended = true;
     ck_assert(!rlk_handoff_asks_locked(hold, bound, now + 10 * MS));
 }
 END_TEST
@@ -387,7 +387,7 @@ START_TEST(contended_reply_to_any_renewal_counts)
     enter("", 0);
     waits(1, 0);
     rlk_handoff_renewed_locked(hold, now, RLK_WRITERS_WAIT, false);
-    ck_assert(hold->others);
+    ck_assert(hold->contention.contended);
 }
 END_TEST
 
@@ -398,7 +398,7 @@ START_TEST(contention_once_known_stays_known)
     waits(1, 0);
     rlk_handoff_answered_locked(hold, now + 7 * MS, RLK_WRITERS_WAIT);
     rlk_handoff_answered_locked(hold, now + 8 * MS, RLK_WILL_TELL);
-    ck_assert(hold->others);
+    ck_assert(hold->contention.contended);
     now += 10 * MS;
     ck_assert(!unlocks(0));
 }
@@ -409,11 +409,11 @@ START_TEST(later_renewal_may_request_the_recall)
 {
     enter("", 0);
     waits(1, 0);
-    ck_assert(!hold->tells);
+    ck_assert(!hold->contention.recall);
     rlk_handoff_answered_locked(hold, now, RLK_WILL_TELL);
     now += 500 * MS;
     ck_assert(unlocks(0));
-    ck_assert(!hold->asks_others);
+    ck_assert(!hold->contention.ask);
 }
 END_TEST
 
@@ -423,19 +423,19 @@ END_TEST
 START_TEST(shared_hold_is_refreshed_every_third_of_a_presence)
 {
     enter("k", 0);
-    ck_assert_int_eq(rlk_handoff_ask_at(hold), RLK_NEVER); /* the lease alone */
+    ck_assert_int_eq(rlk_hold_contention_due(hold), RLK_NEVER); /* the lease alone */
     ck_assert_int_eq(hold->timer.when, now + LEASE * MS / 3);
     waits(1, 0);
     int64_t answered = hold->proof_sent;
     now += 1;
     ck_assert(goes_on());
-    ck_assert_int_eq(rlk_handoff_ask_at(hold), answered + GRANT * MS / 3);
+    ck_assert_int_eq(rlk_hold_contention_due(hold), answered + GRANT * MS / 3);
     ck_assert_int_eq(hold->timer.when, answered + GRANT * MS / 3);
     now += 300 * MS;
     rlk_hold_confirm_locked(hold, now, LEASE);
     rlk_handoff_answered_locked(hold, now, 0);
     rlk_hold_schedule_locked(hold);
-    ck_assert_int_eq(rlk_handoff_ask_at(hold), RLK_NEVER);
+    ck_assert_int_eq(rlk_hold_contention_due(hold), RLK_NEVER);
     now += 1;
     ck_assert(goes_on());
     ck_assert_int_eq(hold->timer.when, now - 1 + GRANT * MS / 3);
@@ -451,7 +451,7 @@ START_TEST(shared_hold_is_refreshed_at_least_once_a_second)
     now += 1;
     ck_assert(unlocks(0));
     ck_assert(enters(1));
-    ck_assert_int_eq(rlk_handoff_ask_at(hold), hold->proof_sent + 1000 * MS);
+    ck_assert_int_eq(rlk_hold_contention_due(hold), hold->proof_sent + 1000 * MS);
 }
 END_TEST
 
@@ -505,7 +505,7 @@ START_TEST(entering_thread_learns_of_the_risk)
     enter("k", 0);
     waits(1, 0);
     ck_assert(unlocks(0));
-    hold->at_risk = true;
+    hold->lease.at_risk = true;
     ck_assert(enters(1));
     struct rlk_holder *holder = rlk_holder_next_news_locked(&reg);
     ck_assert_ptr_nonnull(holder);
@@ -526,7 +526,7 @@ START_TEST(hold_lost_while_idle_was_clean)
     ck_assert_int_gt(rlk_hold_release_until_locked(hold),
                      hold->end + INT64_C(3600) * 1000 * MS);
     rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now);
-    ck_assert(hold->whole);
+    ck_assert(hold->ending.whole);
 }
 END_TEST
 
@@ -539,7 +539,7 @@ START_TEST(hold_lost_with_a_thread_inside_was_not_clean)
     ck_assert(unlocks(0));
     ck_assert(rlk_fastpath_enter(&threads[0]));
     rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now);
-    ck_assert(!hold->whole);
+    ck_assert(!hold->ending.whole);
     rlk_holder_told_locked(rlk_holder_next_news_locked(&reg));
 }
 END_TEST
@@ -572,7 +572,7 @@ END_TEST
 
 static void wanted(const struct rlk_id *id)
 {
-    rlk_registry_wanted_locked(&reg, id, "n", 1);
+    rlk_registry_recalled_locked(&reg, id, "n", 1);
 }
 
 /* rule: K6 */
@@ -582,11 +582,11 @@ START_TEST(recall_applies_to_the_id_that_it_names)
     struct rlk_id id = hold->id;
     id.acquisition++;
     wanted(&id);
-    ck_assert(!hold->others);
-    rlk_registry_wanted_locked(&reg, &hold->id, "m", 1);
-    ck_assert(!hold->others);
+    ck_assert(!hold->contention.contended);
+    rlk_registry_recalled_locked(&reg, &hold->id, "m", 1);
+    ck_assert(!hold->contention.contended);
     wanted(&hold->id);
-    ck_assert(hold->others);
+    ck_assert(hold->contention.contended);
 }
 END_TEST
 
@@ -599,7 +599,7 @@ START_TEST(recall_may_arrive_before_the_reply)
     wanted(&asks->id);
     rlk_hold_held_locked(asks, now, LEASE, 0);
     rlk_hold_enter_locked(asks, &threads[0], now);
-    ck_assert(asks->others);
+    ck_assert(asks->contention.contended);
     rlk_hold_put_locked(asks);
     hold = asks;
     waits(1, 5);
@@ -615,7 +615,7 @@ START_TEST(early_recall_does_not_apply_to_a_new_id)
     rlk_hold_ask_locked(asks, &threads[0]);
     wanted(&asks->id);
     rlk_hold_rename_locked(asks, &threads[0]);
-    ck_assert(!asks->others);
+    ck_assert(!asks->contention.contended);
     rlk_hold_ask_end_locked(asks);
     rlk_hold_put_locked(asks);
 }
@@ -630,7 +630,7 @@ START_TEST(recalled_idle_hold_with_a_woken_thread_stays_within_its_budget)
     wanted(&hold->id);
     ck_assert(!is_gone());
     ck_assert(enters(1));
-    ck_assert(hold->others);
+    ck_assert(hold->contention.contended);
 }
 END_TEST
 

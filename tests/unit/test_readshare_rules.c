@@ -34,7 +34,7 @@ static void keep(void)
 {
     enter_mode('r', "k", 0);
     ck_assert(leaves(0, keeping));
-    ck_assert(hold->idle && lock->queue->shared == hold);
+    ck_assert(rlk_hold_is_retained(hold) && lock->queue->shared == hold);
 }
 
 /* ---- K14: who joins */
@@ -48,9 +48,9 @@ START_TEST(threads_share_the_hold_of_a_reader)
     ck_assert_uint_eq(counters.local_handovers, 2);
     ck_assert_uint_eq(reg.holds_now, 1);
     ck_assert(!leaves(0, keeping) && !leaves(1, keeping)); /* others go on */
-    ck_assert(!hold->idle);
+    ck_assert(!rlk_hold_is_retained(hold));
     ck_assert(leaves(2, keeping));
-    ck_assert(hold->idle);
+    ck_assert(rlk_hold_is_retained(hold));
 }
 END_TEST
 
@@ -76,10 +76,10 @@ static struct rlk_hold *ask;
 
 static void close_for(int why)
 {
-    hold->others = why == OTHERS;
+    hold->contention.contended = why == OTHERS;
     if (why == NOT_TOLD)
-        hold->tells = false;
-    hold->doubted = why == DOUBTED;
+        hold->contention.recall = false;
+    hold->lease.doubted = why == DOUBTED;
     if (why == AT_RISK)
         now = hold->risk;
     if (why == LOCAL_WRITER)
@@ -133,10 +133,10 @@ START_TEST(hold_that_may_not_be_retained_is_released)
     if (_i == CLOSED_REASONS + 1)
         how.hears = false;
     if (_i == CLOSED_REASONS + 2)
-        hold->joins = 1;
+        hold->read.joins = 1;
     ck_assert(!leaves(0, how));
-    ck_assert(!hold->idle);
-    hold->joins = 0;
+    ck_assert(!rlk_hold_is_retained(hold));
+    hold->read.joins = 0;
     reopen(_i);
 }
 END_TEST
@@ -147,12 +147,12 @@ START_TEST(retained_read_hold_belongs_to_no_thread)
     keep();
     ck_assert_uint_eq(reg.holds_now, 0);
     ck_assert(!rlk_registry_busy_locked(&reg));
-    ck_assert_uint_eq(reg.kept_count, 1);
-    ck_assert_ptr_eq(rlk_readshare_kept_locked(lock), hold);
+    ck_assert_uint_eq(reg.retained_count, 1);
+    ck_assert_ptr_eq(rlk_readshare_retained_locked(lock), hold);
     ck_assert(joins(1));
     ck_assert_uint_eq(reg.holds_now, 1);
-    ck_assert_uint_eq(reg.kept_count, 0);
-    ck_assert_ptr_null(rlk_readshare_kept_locked(lock));
+    ck_assert_uint_eq(reg.retained_count, 0);
+    ck_assert_ptr_null(rlk_readshare_retained_locked(lock));
 }
 END_TEST
 
@@ -160,9 +160,9 @@ END_TEST
 START_TEST(limited_number_of_read_holds_is_retained)
 {
     enter_mode('r', "k", 0);
-    reg.kept_count = 1024;
+    reg.retained_count = 1024;
     ck_assert(!leaves(0, keeping));
-    reg.kept_count = 0;
+    reg.retained_count = 0;
 }
 END_TEST
 
@@ -172,7 +172,7 @@ START_TEST(requester_reuses_the_retained_read_hold)
 {
     keep();
     rlk_readshare_use_locked(hold);
-    ck_assert(!hold->idle);
+    ck_assert(!rlk_hold_is_retained(hold));
     ck_assert_int_eq(hold->pass->retain_ns, 0);
     ck_assert(!is_gone() || !rlk_list_empty(&lock->queue->reads));
 }
@@ -183,7 +183,7 @@ START_TEST(unused_retained_read_hold_ends_after_its_time)
 {
     keep();
     now += keeping.retain_ns;
-    ck_assert(rlk_handoff_idle_due_locked(hold, now));
+    ck_assert(rlk_handoff_retained_due_locked(hold, now));
     ck_assert(rlk_list_empty(&lock->queue->reads));
 }
 END_TEST
@@ -217,8 +217,8 @@ END_TEST
 START_TEST(recall_ends_a_retained_read_hold_at_once)
 {
     keep();
-    rlk_registry_wanted_locked(&reg, &hold->id, "n", 1);
-    ck_assert_int_eq(hold->state, RLK_HOLD_GOING);
+    rlk_registry_recalled_locked(&reg, &hold->id, "n", 1);
+    ck_assert_int_eq(hold->state, RLK_HOLD_RELEASING);
     ck_assert(rlk_list_empty(&lock->queue->reads));
     ck_assert(!joins(1));
 }
@@ -229,7 +229,7 @@ START_TEST(no_thread_joins_a_recalled_read_hold)
 {
     enter_mode('r', "k", 0);
     ck_assert(joins(1));
-    rlk_registry_wanted_locked(&reg, &hold->id, "n", 1);
+    rlk_registry_recalled_locked(&reg, &hold->id, "n", 1);
     ck_assert_int_eq(hold->state, RLK_HOLD_HELD);
     ck_assert(!joins(2));
     ck_assert(!leaves(0, keeping));
@@ -243,8 +243,8 @@ START_TEST(recall_of_another_id_has_no_effect)
     keep();
     struct rlk_id id = hold->id;
     id.acquisition++;
-    rlk_registry_wanted_locked(&reg, &id, "n", 1);
-    ck_assert(hold->idle && joins(1));
+    rlk_registry_recalled_locked(&reg, &id, "n", 1);
+    ck_assert(rlk_hold_is_retained(hold) && joins(1));
 }
 END_TEST
 
@@ -256,13 +256,13 @@ START_TEST(recall_applies_to_all_read_holds_of_the_process)
     struct rlk_hold *first = hold;
     ck_assert(leaves(0, keeping));
     enter_mode('R', "k", 0);
-    ck_assert_int_eq(first->state, RLK_HOLD_GOING); /* one is kept at most */
+    ck_assert_int_eq(first->state, RLK_HOLD_RELEASING); /* one is kept at most */
     ask = rlk_hold_new_locked(lock, &threads[2], 'r', GRANT);
     ask->reading = true;
     rlk_hold_ask_locked(ask, &threads[2]);
     /* it names any of them, and be it one that goes */
-    rlk_registry_wanted_locked(&reg, _i ? &hold->id : &first->id, "n", 1);
-    ck_assert(hold->others && ask->others);
+    rlk_registry_recalled_locked(&reg, _i ? &hold->id : &first->id, "n", 1);
+    ck_assert(hold->contention.contended && ask->contention.contended);
     rlk_hold_ask_end_locked(ask);
     rlk_hold_put_locked(ask);
 }
@@ -276,8 +276,8 @@ START_TEST(reply_may_carry_the_recall)
                                       RLK_READERS_WAIT | RLK_WILL_TELL };
     keep();
     rlk_handoff_answered_locked(hold, now, flags[_i]);
-    ck_assert_int_eq(hold->others, _i < 2);
-    ck_assert_int_eq(rlk_handoff_idle_due_locked(hold, now), _i < 2);
+    ck_assert_int_eq(hold->contention.contended, _i < 2);
+    ck_assert_int_eq(rlk_handoff_retained_due_locked(hold, now), _i < 2);
 }
 END_TEST
 
@@ -294,7 +294,7 @@ END_TEST
 START_TEST(hold_without_recall_requested_is_not_retained)
 {
     enter_mode('r', "", RLK_WILL_TELL);
-    ck_assert(!hold->tells);
+    ck_assert(!hold->contention.recall);
     rlk_handoff_answered_locked(hold, now, RLK_WILL_TELL);
     ck_assert(!joins(1));
 }
@@ -315,7 +315,7 @@ START_TEST(retained_read_hold_ends_with_the_process)
 {
     keep();
     rlk_handoff_end_all_locked(&reg, now);
-    ck_assert_int_eq(hold->state, RLK_HOLD_GOING);
+    ck_assert_int_eq(hold->state, RLK_HOLD_RELEASING);
 }
 END_TEST
 
@@ -366,8 +366,8 @@ START_TEST(woken_thread_does_not_enter_past_waiters_at_the_server)
     struct rlk_hold *spent;
     enter_mode('w', "k", 0);
     waits(1, 0);
-    ck_assert(leaves(0, keeping) && hold->idle); /* woken */
-    rlk_registry_wanted_locked(&reg, &hold->id, "n", 1);
+    ck_assert(leaves(0, keeping) && rlk_hold_is_retained(hold)); /* woken */
+    rlk_registry_recalled_locked(&reg, &hold->id, "n", 1);
     ck_assert(!takes(1, &spent));
     ck_assert_ptr_eq(spent, hold);
 }
@@ -379,7 +379,7 @@ START_TEST(write_hold_is_retained_and_taken_again)
     struct rlk_hold *spent;
     enter_mode('w', "k", 0);
     ck_assert(leaves(0, keeping));
-    ck_assert(hold->idle);
+    ck_assert(rlk_hold_is_retained(hold));
     ck_assert_uint_eq(hold->pass->fastpath, 0);
     ck_assert(takes(1, &spent));
 }
@@ -421,12 +421,12 @@ START_TEST(downgraded_hold_has_the_token_of_its_section)
     answered(1001, 999, true);
     ck_assert(leaves(0, keeping) && takes(0, &spent));
     ck_assert_uint_eq(hold->token, 1001);
-    hold->asks_tokens = true;
+    hold->tokens.ask = true;
     rlk_hold_downgrade_locked(hold);
-    ck_assert(!hold->asks_tokens); /* nobody would answer that */
-    answered(1000, 0, false);      /* from before it was told */
+    ck_assert(!hold->tokens.ask); /* nobody would answer that */
+    answered(1000, 0, false);     /* from before it was told */
     ck_assert_uint_eq(hold->token, 1001);
-    hold->downgrading = false;
+    hold->server.downgrade = false;
     answered(1001, 0, false);
     ck_assert_uint_eq(hold->token, 1001);
     answered(1000, 0, false); /* and one that is late */

@@ -87,7 +87,7 @@ static struct rlk_hold *ask(struct rlk_thread *t)
     struct rlk_hold *hold = rlk_hold_new_locked(lock, t, 'm', GRANT);
     ck_assert_ptr_nonnull(hold);
     hold->lease_ms = LEASE;
-    hold->sent_any = true;
+    hold->server.asked = true;
     rlk_hold_ask_locked(hold, t);
     return hold;
 }
@@ -152,7 +152,7 @@ START_TEST(held_counts_from_when_the_request_left)
 {
     struct rlk_hold *hold = ask(&thread);
     rlk_hold_held_locked(hold, now - 500 * MS, LEASE, 7);
-    ck_assert(hold->granted && !hold->granted_short);
+    ck_assert(hold->request.granted && !hold->lease.short_ttl);
     ck_assert_int_eq(hold->end, now - 500 * MS + 29698 * MS);
     ck_assert_int_eq(hold->renew_at, now - 500 * MS + 10000 * MS);
     ck_assert_int_eq(hold->risk, hold->end - 10000 * MS);
@@ -167,7 +167,7 @@ START_TEST(held_reply_counts_the_remaining_time)
     struct rlk_hold *hold = ask(&thread);
     rlk_hold_held_locked(hold, now, 1000, 0);
     ck_assert_int_eq(hold->end, now + 988 * MS);
-    ck_assert(hold->granted_short);
+    ck_assert(hold->lease.short_ttl);
     drop(hold);
 }
 END_TEST
@@ -178,7 +178,7 @@ START_TEST(no_answer_is_believed_for_longer_than_the_lease)
     struct rlk_hold *hold = ask(&thread);
     rlk_hold_held_locked(hold, now, 3600000, 0); /* the server's clock stepped back */
     ck_assert_int_eq(hold->end, rlk_hold_lease_end(now, LEASE));
-    ck_assert(!hold->granted_short);
+    ck_assert(!hold->lease.short_ttl);
     rlk_hold_confirm_locked(hold, now + 1000 * MS, 3600000);
     ck_assert_int_eq(hold->end, rlk_hold_lease_end(now + 1000 * MS, LEASE));
     ck_assert_int_eq(hold->renew_at, now + 11000 * MS);
@@ -238,7 +238,7 @@ START_TEST(grant_of_the_confirmed_ticket_is_believed)
                            now - 50 * MS); /* a later answer to the same ticket */
     rlk_hold_queued_locked(hold, 7, now - 90 * MS); /* and one that was overtaken */
     ck_assert(grant(hold, 7));
-    ck_assert(hold->granted && hold->granted_short && !hold->need_ask);
+    ck_assert(hold->request.granted && hold->lease.short_ttl && !hold->request.need_ask);
     ck_assert_int_eq(hold->end, rlk_hold_lease_end(now - 50 * MS, GRANT));
     ck_assert_uint_eq(counters.grants, 1);
     ck_assert(grant(hold, 7)); /* twice is once */
@@ -252,8 +252,8 @@ START_TEST(grant_without_a_confirmed_reply_is_not_believed)
 {
     struct rlk_hold *hold = ask(&thread);
     ck_assert(grant(hold, 7));
-    ck_assert(!hold->granted);
-    ck_assert(hold->need_ask); /* asks */
+    ck_assert(!hold->request.granted);
+    ck_assert(hold->request.need_ask); /* asks */
     drop(hold);
 }
 END_TEST
@@ -264,7 +264,7 @@ START_TEST(grant_that_overtook_the_reply_is_believed_with_it)
     struct rlk_hold *hold = ask(&thread);
     ck_assert(rlk_registry_grant_locked(&reg, &hold->id, "n", 1, 7, 99, 1));
     rlk_hold_queued_locked(hold, 7, now - 10 * MS);
-    ck_assert(hold->granted);
+    ck_assert(hold->request.granted);
     ck_assert_int_eq(hold->end, rlk_hold_lease_end(now - 10 * MS, GRANT));
     ck_assert_uint_eq(hold->token, 99);
     drop(hold);
@@ -279,13 +279,13 @@ START_TEST(stale_grant_is_not_believed_after_queueing_again)
     rlk_hold_queued_locked(hold, 7, now - 10000 * MS);
     rlk_hold_queued_locked(hold, 9, now);
     ck_assert(grant(hold, 7));
-    ck_assert(!hold->granted);
+    ck_assert(!hold->request.granted);
     ck_assert_int_eq(rlk_timer_first(&reg.timers)->when,
                      0); /* the server is asked at once */
     rlk_hold_queued_locked(hold, 9, now + MS);
-    ck_assert(!hold->granted);
+    ck_assert(!hold->request.granted);
     ck_assert(grant(hold, 9));
-    ck_assert(hold->granted);
+    ck_assert(hold->request.granted);
     drop(hold);
 }
 END_TEST
@@ -295,14 +295,14 @@ START_TEST(waiter_with_refused_polls_asks_and_takes_the_new_ticket)
     struct rlk_hold *hold = ask(&thread);
     rlk_hold_queued_locked(hold, 9, now);
     rlk_hold_ask_again_locked(hold, now + 149 * MS);
-    ck_assert(!hold->need_ask); /* it has just been answered */
+    ck_assert(!hold->request.need_ask); /* it has just been answered */
     rlk_hold_ask_again_locked(hold, now + 151 * MS);
-    ck_assert(hold->need_ask);
+    ck_assert(hold->request.need_ask);
     /* the queue was lost, and the server's clock is behind */
     rlk_hold_queued_locked(hold, 7, now + 152 * MS);
-    ck_assert(!hold->need_ask);
+    ck_assert(!hold->request.need_ask);
     ck_assert(grant(hold, 7));
-    ck_assert(hold->granted);
+    ck_assert(hold->request.granted);
     drop(hold);
 }
 END_TEST
@@ -313,10 +313,10 @@ START_TEST(stale_grant_read_first_is_dropped_by_the_new_ticket)
     struct rlk_hold *hold = ask(&thread);
     ck_assert(grant(hold, 7));
     rlk_hold_queued_locked(hold, 9, now);
-    ck_assert(!hold->granted);
+    ck_assert(!hold->request.granted);
     rlk_hold_queued_locked(hold, 7, now - MS); /* an answer that came late */
-    ck_assert(!hold->granted);
-    ck_assert_int_eq(hold->ticket, 9);
+    ck_assert(!hold->request.granted);
+    ck_assert_int_eq(hold->request.ticket, 9);
     drop(hold);
 }
 END_TEST
@@ -327,9 +327,9 @@ START_TEST(no_grant_outlives_the_reply_gone)
     struct rlk_hold *hold = ask(&thread);
     ck_assert(grant(hold, 7));
     rlk_hold_gone_locked(hold);
-    ck_assert(hold->need_ask && !hold->granted);
+    ck_assert(hold->request.need_ask && !hold->request.granted);
     rlk_hold_queued_locked(hold, 7, now);
-    ck_assert(!hold->granted);
+    ck_assert(!hold->request.granted);
     drop(hold);
 }
 END_TEST
@@ -340,7 +340,7 @@ static void nothing_comes_of(const struct rlk_id *id, const char *name)
     size_t holds = reg.hold_count, names = reg.lock_count;
     ck_assert(!rlk_registry_grant_locked(&reg, id, name, 1, 7, 0, 0));
     ck_assert(!rlk_registry_lost_locked(&reg, id, name, 1));
-    ck_assert(!rlk_registry_wanted_locked(&reg, id, name, 1));
+    ck_assert(!rlk_registry_recalled_locked(&reg, id, name, 1));
     ck_assert_uint_eq(reg.hold_count, holds);
     ck_assert_uint_eq(reg.lock_count, names);
     ck_assert_uint_eq(reg.background_count, 0);
@@ -390,7 +390,7 @@ static struct rlk_hold *in_form(int form)
         rlk_hold_new_locked(lock, &thread, form < 2 ? 'm' : 'r', GRANT);
     ck_assert_ptr_nonnull(hold);
     hold->lease_ms = LEASE;
-    hold->sent_any = true;
+    hold->server.asked = true;
     hold->reading = form >= 2;
     if (form % 2 == 0)
         rlk_hold_ask_locked(hold, &thread);
@@ -415,7 +415,7 @@ START_TEST(grant_for_an_id_in_flight_is_no_orphan)
     struct rlk_hold *hold = in_form(_i);
     ck_assert(grant(hold, 7));
     ck_assert_uint_eq(reg.background_count, 0);
-    ck_assert(!hold->granted);
+    ck_assert(!hold->request.granted);
     ck_assert_int_eq(hold->state, RLK_HOLD_REQUESTED);
     rlk_hold_held_locked(hold, now, LEASE, 0);
     rlk_hold_enter_locked(hold, &thread, now);
@@ -433,9 +433,9 @@ static void enter_and_leave(struct rlk_hold *hold, bool doubted, bool others)
     rlk_hold_held_locked(hold, now, LEASE, 0);
     rlk_hold_enter_locked(hold, &thread, now);
     ck_assert_int_eq(hold->state, RLK_HOLD_HELD);
-    ck_assert_int_eq(hold->doubted, doubted);
+    ck_assert_int_eq(hold->lease.doubted, doubted);
     ck_assert_int_eq(rlk_timer_first(&reg.timers)->when <= rlk_clock_boot(), doubted);
-    ck_assert_int_eq(hold->others, others);
+    ck_assert_int_eq(hold->contention.contended, others);
     leave(hold);
     rlk_hold_put_locked(hold);
 }
@@ -447,7 +447,7 @@ START_TEST(loss_read_before_the_reply_is_remembered)
     struct rlk_hold *hold = in_form(_i);
     hold->fixed = true; /* which is renewed for no other reason */
     ck_assert(rlk_registry_lost_locked(&reg, &hold->id, "n", 1));
-    ck_assert(!hold->granted);
+    ck_assert(!hold->request.granted);
     enter_and_leave(hold, true, false);
 }
 END_TEST
@@ -457,8 +457,8 @@ START_TEST(recall_read_before_the_reply_is_remembered)
 {
     in_a_form(_i);
     struct rlk_hold *hold = in_form(_i), *other = in_form(_i);
-    ck_assert(rlk_registry_wanted_locked(&reg, &hold->id, "n", 1));
-    ck_assert(rlk_registry_wanted_locked(&reg, &other->id, "n", 1));
+    ck_assert(rlk_registry_recalled_locked(&reg, &hold->id, "n", 1));
+    ck_assert(rlk_registry_recalled_locked(&reg, &other->id, "n", 1));
     drop(other);
     enter_and_leave(hold, false, true);
 }
@@ -469,7 +469,7 @@ START_TEST(early_loss_and_recall_apply_to_their_id_alone)
     in_a_form(_i);
     struct rlk_hold *hold = in_form(_i);
     ck_assert(rlk_registry_lost_locked(&reg, &hold->id, "n", 1));
-    ck_assert(rlk_registry_wanted_locked(&reg, &hold->id, "n", 1));
+    ck_assert(rlk_registry_recalled_locked(&reg, &hold->id, "n", 1));
     rlk_hold_rename_locked(hold, &thread);
     enter_and_leave(hold, false, false);
 }
@@ -486,9 +486,9 @@ static void was_had(const struct rlk_id *id)
     struct rlk_timer *timer = rlk_timer_first(&reg.timers);
     struct rlk_hold *hold = RLK_CONTAINER_OF(timer, struct rlk_hold, timer);
     ck_assert_int_le(timer->when, rlk_clock_boot());
-    ck_assert_int_eq(hold->state, RLK_HOLD_GOING);
+    ck_assert_int_eq(hold->state, RLK_HOLD_CANCELLING);
     ck_assert(rlk_id_equal(&hold->id, id));
-    ck_assert(hold->no_marker);
+    ck_assert(hold->ending.no_marker);
     rlk_hold_background_end_locked(hold);
     ck_assert_uint_eq(reg.hold_count, 0);
     ck_assert(!rlk_registry_grant_locked(&reg, id, "n", 1, 7, 0, 0));
@@ -506,7 +506,7 @@ START_TEST(grant_for_an_abandoned_id_is_released_immediately)
     rlk_hold_background_locked(hold, now + 1000 * MS, until);
     ck_assert(grant(hold, 7));
     ck_assert_int_le(rlk_timer_first(&reg.timers)->when, rlk_clock_boot());
-    ck_assert_int_eq(hold->give_up_at, until);
+    ck_assert_int_eq(hold->ending.give_up_at, until);
     ck_assert_uint_eq(reg.background_count, 1);
     ck_assert_uint_eq(counters.grants_orphaned, 1);
     struct rlk_id id = hold->id;
@@ -568,9 +568,9 @@ START_TEST(grant_is_left_to_the_cancel_in_flight)
 {
     struct rlk_hold *hold = ask(&thread);
     rlk_hold_queued_locked(hold, 7, now);
-    hold->state = RLK_HOLD_GOING;
+    rlk_hold_change_locked(hold, RLK_ON_CANCEL);
     ck_assert(grant(hold, 7));
-    ck_assert(!hold->granted);
+    ck_assert(!hold->request.granted);
     drop(hold);
 }
 END_TEST
@@ -591,17 +591,17 @@ static struct rlk_hold *asks_though_queued(void)
 {
     struct rlk_hold *hold = ask(&thread);
     rlk_hold_queued_locked(hold, 7, now);
-    hold->requester = &thread;
+    hold->request.requester = &thread;
     ck_assert(rlk_hold_ask_too_locked(hold, now + 10 * MS));
-    ck_assert(hold->need_ask);
+    ck_assert(hold->request.need_ask);
     ck_assert(!rlk_hold_ask_too_locked(hold, now + 10 * MS)); /* he does */
     return hold;
 }
 
 static void stops_asking(struct rlk_hold *hold)
 {
-    ck_assert(!hold->need_ask);
-    hold->requester = NULL;
+    ck_assert(!hold->request.need_ask);
+    hold->request.requester = NULL;
     drop(hold);
 }
 
@@ -609,7 +609,7 @@ START_TEST(queued_requester_believes_a_grant_that_comes_meanwhile)
 {
     struct rlk_hold *hold = asks_though_queued();
     ck_assert(grant(hold, 7));
-    ck_assert(hold->granted);
+    ck_assert(hold->request.granted);
     stops_asking(hold);
 }
 END_TEST
@@ -618,10 +618,10 @@ START_TEST(queued_requester_may_be_given_a_smaller_ticket)
 {
     struct rlk_hold *hold = asks_though_queued();
     rlk_hold_queued_locked(hold, 5, now + 5 * MS); /* from before he asked */
-    ck_assert(hold->need_ask);
-    ck_assert_int_eq(hold->ticket, 7);
+    ck_assert(hold->request.need_ask);
+    ck_assert_int_eq(hold->request.ticket, 7);
     rlk_hold_queued_locked(hold, 5, now + 15 * MS);
-    ck_assert_int_eq(hold->ticket, 5);
+    ck_assert_int_eq(hold->request.ticket, 5);
     stops_asking(hold);
 }
 END_TEST
@@ -631,9 +631,9 @@ START_TEST(failed_request_leaves_the_requester_queued)
     struct rlk_hold *hold = asks_though_queued();
     rlk_hold_asked_in_vain_locked(hold, now + 20 * MS);
     ck_assert_int_eq(reg.asked_in_vain_at, now + 20 * MS);
-    ck_assert(!hold->need_ask);
+    ck_assert(!hold->request.need_ask);
     ck_assert(grant(hold, 7));
-    ck_assert(hold->granted);
+    ck_assert(hold->request.granted);
     stops_asking(hold);
 }
 END_TEST
@@ -653,11 +653,11 @@ static struct rlk_hold *older_grant(struct rlk_hold **ret_inside)
 START_TEST(grant_that_may_be_older_than_what_is_believed_in_has_the_server_asked)
 {
     struct rlk_hold *inside, *hold = older_grant(&inside);
-    ck_assert(!hold->granted && hold->need_ask);
+    ck_assert(!hold->request.granted && hold->request.need_ask);
     rlk_hold_held_locked(hold, now - 5 * MS, LEASE, 0); /* as old */
-    ck_assert(!hold->granted && hold->need_ask);
+    ck_assert(!hold->request.granted && hold->request.need_ask);
     rlk_hold_held_locked(hold, now + MS, LEASE, 0);
-    ck_assert(hold->granted && rlk_hold_newest_locked(hold));
+    ck_assert(hold->request.granted && rlk_hold_newest_locked(hold));
     leave(inside);
     drop(hold);
 }
@@ -667,12 +667,12 @@ START_TEST(earlier_reply_does_not_stop_the_requester)
 {
     struct rlk_hold *inside, *hold = older_grant(&inside);
     rlk_hold_queued_locked(hold, 7, now - 5 * MS);
-    ck_assert(!hold->granted && hold->need_ask);
+    ck_assert(!hold->request.granted && hold->request.need_ask);
     rlk_hold_queued_locked(hold, 8, now + MS); /* it has joined anew */
-    ck_assert(!hold->granted && !hold->need_ask);
+    ck_assert(!hold->request.granted && !hold->request.need_ask);
     leave(inside);
     ck_assert(grant(hold, 8));
-    ck_assert(hold->granted);
+    ck_assert(hold->request.granted);
     drop(hold);
 }
 END_TEST
@@ -682,9 +682,9 @@ START_TEST(grant_is_not_the_newest_when_another_was_entered_since)
     struct rlk_hold *hold = ask(&thread2);
     rlk_hold_queued_locked(hold, 7, now - 10 * MS);
     ck_assert(grant(hold, 7));
-    ck_assert(hold->granted && rlk_hold_newest_locked(hold));
+    ck_assert(hold->request.granted && rlk_hold_newest_locked(hold));
     leave(enter());
-    ck_assert(hold->granted && !rlk_hold_newest_locked(hold));
+    ck_assert(hold->request.granted && !rlk_hold_newest_locked(hold));
     drop(hold);
 }
 END_TEST
@@ -751,9 +751,9 @@ START_TEST(loss_read_from_the_mailbox_has_the_server_asked_about_that_id_only)
     id.acquisition++;
     rlk_registry_lost_locked(&reg, &id, "n", 1);
     rlk_registry_lost_locked(&reg, &hold->id, "x", 1);
-    ck_assert(!hold->doubted);
+    ck_assert(!hold->lease.doubted);
     rlk_registry_lost_locked(&reg, &hold->id, "n", 1);
-    ck_assert(hold->doubted);
+    ck_assert(hold->lease.doubted);
     ck_assert_int_eq(hold->state, RLK_HOLD_HELD);
     ck_assert_int_le(rlk_timer_first(&reg.timers)->when, rlk_clock_boot());
     leave(hold);
@@ -796,8 +796,8 @@ START_TEST(left_hold_is_given_back)
     hold->own.reentries = 5;
     rlk_holder_leave_locked(&hold->own);
     rlk_hold_leave_locked(hold);
-    ck_assert_int_eq(hold->give_up_at, 0); /* not in the background yet */
-    ck_assert_int_eq(hold->state, RLK_HOLD_GOING);
+    ck_assert_int_eq(hold->ending.give_up_at, 0); /* not in the background yet */
+    ck_assert_int_eq(hold->state, RLK_HOLD_RELEASING);
     ck_assert_ptr_null(rlk_list_first(&thread.holds));
     ck_assert_uint_eq(counters.reentries, 5);
     ck_assert_uint_eq(reg.hold_count, 1);

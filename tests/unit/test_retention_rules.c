@@ -22,7 +22,7 @@ static void keep(void)
 {
     enter("k", 0);
     ck_assert(unlocks_keeping(keeping));
-    ck_assert(hold->idle && lock->current == hold);
+    ck_assert(rlk_hold_is_retained(hold) && lock->current == hold);
 }
 
 static bool takes_again(int i)
@@ -49,8 +49,8 @@ START_TEST(hold_that_may_not_be_retained_is_given_back)
         how.retain_ns = 0;
     how.hears = _i != DEAF;
     hold->fixed = _i == FIXED;
-    hold->owner_died = _i == DIED;
-    hold->others = _i == OTHERS;
+    hold->robust.owner_died = _i == DIED;
+    hold->contention.contended = _i == OTHERS;
     if (_i == AT_RISK)
         now = hold->risk;
     lock->queue->requester = _i == ASKER ? &waiters[1] : NULL;
@@ -77,7 +77,7 @@ START_TEST(hold_with_a_local_waiter_is_handed_off_not_retained)
     enter("k", 0);
     waits(1, 5);
     ck_assert(unlocks_keeping(keeping));
-    ck_assert(!hold->idle);
+    ck_assert(!rlk_hold_is_retained(hold));
     ck_assert_int_eq(hold->pass->retain_ns, 0);
 }
 END_TEST
@@ -89,13 +89,13 @@ START_TEST(retained_hold_is_refreshed_every_third_of_a_presence)
 {
     keep();
     int64_t answered = hold->proof_sent;
-    ck_assert_int_eq(rlk_handoff_ask_at(hold), answered + GRANT * MS / 3);
+    ck_assert_int_eq(rlk_hold_contention_due(hold), answered + GRANT * MS / 3);
     ck_assert_int_eq(hold->timer.when, answered + GRANT * MS / 3);
     rlk_fastpath_close_locked(hold);
     now += 500 * MS;
     rlk_hold_confirm_locked(hold, now, GRANT); /* which raises nothing */
     rlk_handoff_answered_locked(hold, now, RLK_WILL_TELL);
-    rlk_handoff_answered_idle_locked(hold);
+    rlk_handoff_answered_retained_locked(hold);
     rlk_hold_schedule_locked(hold);
     ck_assert_int_eq(hold->timer.when, now + GRANT * MS / 3);
     /* and the rest of its longer lease goes by without a risk */
@@ -118,9 +118,9 @@ END_TEST
 START_TEST(recall_ends_a_retained_hold_at_once)
 {
     keep();
-    rlk_registry_wanted_locked(&reg, &hold->id, "n", 1);
+    rlk_registry_recalled_locked(&reg, &hold->id, "n", 1);
     ck_assert(is_gone());
-    ck_assert_int_eq(hold->state, RLK_HOLD_GOING);
+    ck_assert_int_eq(hold->state, RLK_HOLD_RELEASING);
     ck_assert(hold->timer.armed && hold->timer.when <= rlk_clock_boot());
 }
 END_TEST
@@ -130,8 +130,8 @@ START_TEST(recall_does_not_end_a_hold_with_a_thread_inside)
 {
     keep();
     ck_assert(rlk_fastpath_enter(&threads[0]));
-    rlk_registry_wanted_locked(&reg, &hold->id, "n", 1);
-    ck_assert(!is_gone() && hold->others);
+    rlk_registry_recalled_locked(&reg, &hold->id, "n", 1);
+    ck_assert(!is_gone() && hold->contention.contended);
     now += 10 * MS;
     ck_assert(!unlocks_keeping(keeping));
 }
@@ -142,7 +142,7 @@ START_TEST(contended_reply_ends_a_retained_hold)
 {
     keep();
     rlk_handoff_answered_locked(hold, now, RLK_WRITERS_WAIT);
-    ck_assert(rlk_handoff_idle_due_locked(hold, now));
+    ck_assert(rlk_handoff_retained_due_locked(hold, now));
     ck_assert(is_gone());
 }
 END_TEST
@@ -155,15 +155,15 @@ START_TEST(recall_may_arrive_before_the_reply_to_a_try)
     rlk_hold_try_locked(tries);
     struct rlk_id other = tries->id;
     other.acquisition++;
-    ck_assert(rlk_registry_wanted_locked(&reg, &tries->id, "n", 1));
+    ck_assert(rlk_registry_recalled_locked(&reg, &tries->id, "n", 1));
     ck_assert(
-        !rlk_registry_wanted_locked(&reg, &other, "n", 1)); /* and forgets nothing */
-    tries->flags = RLK_WILL_TELL;
+        !rlk_registry_recalled_locked(&reg, &other, "n", 1)); /* and forgets nothing */
+    tries->request.flags = RLK_WILL_TELL;
     rlk_hold_held_locked(tries, now, LEASE, 0);
     rlk_hold_enter_locked(tries, &threads[0], now);
     rlk_hold_put_locked(tries);
     hold = tries;
-    ck_assert(hold->others);
+    ck_assert(hold->contention.contended);
     ck_assert(!unlocks_keeping(keeping));
 }
 END_TEST
@@ -210,8 +210,8 @@ START_TEST(retained_hold_is_taken_again_without_the_server)
     keep();
     ck_assert(takes_again(1));
     ck_assert_ptr_eq(part_of(1)->hold, hold);
-    ck_assert(!hold->idle);
-    ck_assert_int_eq(rlk_handoff_idle_until(hold), RLK_NEVER);
+    ck_assert(!rlk_hold_is_retained(hold));
+    ck_assert_int_eq(rlk_hold_retained_until(hold), RLK_NEVER);
     ck_assert_uint_eq(reg.holds_now, 1);
 }
 END_TEST
@@ -226,7 +226,7 @@ START_TEST(retained_hold_at_risk_or_of_other_needs_is_not_taken_again)
         waiters[1].lease_ms++;
     ck_assert(!takes_again(1));
     ck_assert(is_gone()); /* he asks with a new id */
-    ck_assert_int_eq(hold->state, RLK_HOLD_GOING);
+    ck_assert_int_eq(hold->state, RLK_HOLD_RELEASING);
 }
 END_TEST
 
@@ -248,13 +248,13 @@ END_TEST
 START_TEST(unused_retained_hold_ends_after_its_time)
 {
     keep();
-    ck_assert_int_eq(rlk_handoff_idle_until(hold), now + 5000 * MS);
-    ck_assert(!rlk_handoff_idle_due_locked(hold, now + 5000 * MS - 1));
+    ck_assert_int_eq(rlk_hold_retained_until(hold), now + 5000 * MS);
+    ck_assert(!rlk_handoff_retained_due_locked(hold, now + 5000 * MS - 1));
     ck_assert(rlk_fastpath_enter(&threads[0])); /* by which it is in use */
-    ck_assert(!rlk_handoff_idle_due_locked(hold, now + 6000 * MS));
+    ck_assert(!rlk_handoff_retained_due_locked(hold, now + 6000 * MS));
     ck_assert(rlk_fastpath_leave(&threads[0]));
-    ck_assert_int_gt(rlk_handoff_idle_until(hold), now + 5000 * MS);
-    ck_assert(rlk_handoff_idle_due_locked(hold, hold->pass->used_at + 5000 * MS));
+    ck_assert_int_gt(rlk_hold_retained_until(hold), now + 5000 * MS);
+    ck_assert(rlk_handoff_retained_due_locked(hold, hold->pass->used_at + 5000 * MS));
     ck_assert(is_gone());
 }
 END_TEST
@@ -266,7 +266,7 @@ START_TEST(no_timer_is_due_for_a_thread_inside_by_the_fast_path)
     keep();
     hold->pass->retain_ns = 1;
     ck_assert(rlk_fastpath_enter(&threads[0]));
-    ck_assert(!rlk_handoff_idle_due_locked(hold, now + MS));
+    ck_assert(!rlk_handoff_retained_due_locked(hold, now + MS));
     rlk_hold_schedule_locked(hold);
     ck_assert_int_gt(hold->timer.when, now + MS);
 }
@@ -279,10 +279,10 @@ START_TEST(lease_alone_decides_the_risk_while_a_thread_is_inside)
     keep();
     int64_t risk = hold->risk;
     ck_assert(rlk_fastpath_enter(&threads[0]));
-    rlk_handoff_answered_idle_locked(hold);
+    rlk_handoff_answered_retained_locked(hold);
     ck_assert_int_eq(hold->risk, risk);
     ck_assert(rlk_fastpath_leave(&threads[0]));
-    rlk_handoff_answered_idle_locked(hold);
+    rlk_handoff_answered_retained_locked(hold);
     ck_assert_int_gt(hold->risk, risk);
 }
 END_TEST
@@ -308,9 +308,9 @@ END_TEST
 START_TEST(limited_number_of_holds_is_retained)
 {
     enter("k", 0);
-    reg.kept_count = 1024;
+    reg.retained_count = 1024;
     ck_assert(!unlocks_keeping(keeping));
-    reg.kept_count = 0;
+    reg.retained_count = 0;
 }
 END_TEST
 
@@ -318,9 +318,9 @@ END_TEST
 START_TEST(retained_holds_are_counted)
 {
     keep();
-    ck_assert_uint_eq(reg.kept_count, 1);
+    ck_assert_uint_eq(reg.retained_count, 1);
     ck_assert(takes_again(1));
-    ck_assert_uint_eq(reg.kept_count, 0);
+    ck_assert_uint_eq(reg.retained_count, 0);
 }
 END_TEST
 
@@ -329,13 +329,13 @@ END_TEST
 START_TEST(holds_being_released_are_counted)
 {
     keep();
-    ck_assert_uint_eq(lock->going, 0);
+    ck_assert_uint_eq(lock->returning, 0);
     rlk_hold_ref_locked(hold);
-    ck_assert(rlk_handoff_idle_due_locked(hold, hold->risk));
-    ck_assert_uint_eq(lock->going, 1);
-    ck_assert_uint_eq(reg.kept_count, 0);
+    ck_assert(rlk_handoff_retained_due_locked(hold, hold->risk));
+    ck_assert_uint_eq(lock->returning, 1);
+    ck_assert_uint_eq(reg.retained_count, 0);
     rlk_hold_background_end_locked(hold);
-    ck_assert_uint_eq(lock->going, 0);
+    ck_assert_uint_eq(lock->returning, 0);
     rlk_hold_put_locked(hold);
 }
 END_TEST
@@ -344,7 +344,7 @@ END_TEST
 START_TEST(retained_hold_ends_when_its_lease_is_at_risk)
 {
     keep();
-    ck_assert(rlk_handoff_idle_due_locked(hold, hold->risk));
+    ck_assert(rlk_handoff_retained_due_locked(hold, hold->risk));
     ck_assert(is_gone());
     ck_assert_ptr_null(rlk_holder_next_news_locked(&reg));
 }
@@ -368,7 +368,7 @@ static void keep_robust(void)
     for (int i = 0; i < THREADS; i++)
         waiters[i].robust = true;
     enter("bk", 0);
-    ck_assert_uint_eq(hold->mark, 1);
+    ck_assert_uint_eq(hold->exclusive.mark, 1);
     ck_assert(unlocks_keeping(keeping));
 }
 
@@ -377,18 +377,18 @@ START_TEST(robust_hold_is_reported_clean_after_a_rest)
 {
     keep_robust();
     now += CLEAN_MS * MS - 1;
-    ck_assert(!rlk_handoff_cleans_locked(hold, now));
+    ck_assert(!rlk_handoff_clears_mark_locked(hold, now));
     ck_assert(rlk_fastpath_enter(&threads[0])); /* without a word */
     now += 1;
-    ck_assert(!rlk_handoff_cleans_locked(hold, now)); /* nor is it clean then */
+    ck_assert(!rlk_handoff_clears_mark_locked(hold, now)); /* nor is it clean then */
     ck_assert(!rlk_fastpath_leave(&threads[0]));
     ck_assert(unlocks_keeping(keeping));
     now = hold->pass->used_at + CLEAN_MS * MS;
-    ck_assert(rlk_handoff_cleans_locked(hold, now));
+    ck_assert(rlk_handoff_clears_mark_locked(hold, now));
     ck_assert(!rlk_fastpath_enter(&threads[0]));
-    ck_assert(rlk_handoff_cleans_locked(hold, now)); /* again and again */
+    ck_assert(rlk_handoff_clears_mark_locked(hold, now)); /* again and again */
     ck_assert(takes_again(0));
-    ck_assert(hold->cleaned); /* so who enters has to say so first */
+    ck_assert(hold->robust.mark_cleared); /* so who enters has to say so first */
 }
 END_TEST
 
@@ -403,8 +403,8 @@ START_TEST(hold_not_robust_or_not_retained_is_not_reported_clean)
         waits(1, 0);
         ck_assert(unlocks(0)); /* for who is woken */
     }
-    ck_assert(hold->idle);
-    ck_assert(!rlk_handoff_cleans_locked(hold, now + 1000 * MS));
+    ck_assert(rlk_hold_is_retained(hold));
+    ck_assert(!rlk_handoff_clears_mark_locked(hold, now + 1000 * MS));
 }
 END_TEST
 
@@ -415,12 +415,12 @@ START_TEST(hold_with_EOWNERDEAD_uses_the_second_mark)
     strcpy(hold->id.flags, "bk");
     hold->lease_ms = LEASE;
     rlk_hold_ask_locked(hold, &threads[0]);
-    hold->flags = RLK_OWNER_DIED;
+    hold->request.flags = RLK_OWNER_DIED;
     rlk_hold_held_locked(hold, now, LEASE, 0);
     rlk_hold_enter_locked(hold, &threads[0], now);
     rlk_hold_put_locked(hold);
-    ck_assert(hold->owner_died);
-    ck_assert_uint_eq(hold->mark, 2);
+    ck_assert(hold->robust.owner_died);
+    ck_assert_uint_eq(hold->exclusive.mark, 2);
 }
 END_TEST
 

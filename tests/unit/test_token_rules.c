@@ -135,13 +135,13 @@ START_TEST(thread_that_would_hand_off_requests_the_first_block)
 {
     enter_fenced("k", 0, FIRST);
     ck_assert(rlk_handoff_asks_locked(hold, keeping, now)); /* would be kept */
-    ck_assert(hold->asks_tokens);
-    hold->asks_tokens = false;
+    ck_assert(hold->tokens.ask);
+    hold->tokens.ask = false;
     ck_assert(!rlk_handoff_asks_locked(hold, bound, now)); /* would go */
     waits(1, 1);
     ck_assert(rlk_handoff_asks_locked(hold, bound, now));
-    answered(FIRST + 7, 3, hold->asks_tokens);
-    ck_assert(!hold->asks_tokens);
+    answered(FIRST + 7, 3, hold->tokens.ask);
+    ck_assert(!hold->tokens.ask);
     ck_assert_uint_eq(hold->token, FIRST);
     ck_assert(unlocks(0));
     ck_assert_uint_eq(hold->token, FIRST + 7);
@@ -157,7 +157,7 @@ START_TEST(thread_without_a_block_releases_the_hold)
     waits(1, 1);
     ck_assert(rlk_handoff_asks_locked(hold, bound, now));
     answered(FIRST, 0, true);
-    ck_assert(!hold->asks_tokens);
+    ck_assert(!hold->tokens.ask);
     ck_assert_uint_eq(hold->token, FIRST);
     ck_assert(!unlocks(0));
 }
@@ -173,13 +173,13 @@ START_TEST(thread_that_would_hand_off_requests_more_tokens_at_the_end)
     ck_assert(!rlk_handoff_asks_locked(hold, keeping, now));
     goes_to(LAST);
     ck_assert(rlk_handoff_asks_locked(hold, keeping, now)); /* would be kept */
-    ck_assert(hold->asks_tokens);
-    hold->asks_tokens = false;
+    ck_assert(hold->tokens.ask);
+    hold->tokens.ask = false;
     ck_assert(!rlk_handoff_asks_locked(hold, bound, now)); /* would go */
     waits(1, 1);
     ck_assert(rlk_handoff_asks_locked(hold, bound, now));
-    answered(LATER, BLOCK, hold->asks_tokens);
-    ck_assert(!hold->asks_tokens);
+    answered(LATER, BLOCK, hold->tokens.ask);
+    ck_assert(!hold->tokens.ask);
     ck_assert(unlocks(0));
     ck_assert_uint_eq(hold->token, LATER);
     ck_assert_uint_eq(hold->pass->token_end, LATER + BLOCK - 1);
@@ -193,9 +193,9 @@ START_TEST(no_tokens_are_requested_when_others_have_waited_for_long)
     waits(1, 1);
     ck_assert(rlk_handoff_asks_locked(hold, bound, now));
     now += 10 * MS;
-    hold->asks_tokens = false;
+    hold->tokens.ask = false;
     ck_assert(!rlk_handoff_asks_locked(hold, bound, now));
-    ck_assert(!hold->asks_tokens);
+    ck_assert(!hold->tokens.ask);
 }
 END_TEST
 
@@ -205,22 +205,22 @@ START_TEST(watchdog_fetches_tokens_when_three_quarters_are_used)
     enter_with_block();
     ck_assert(keeps());
     hold->token = LAST - BLOCK / 4 - 1;
-    ck_assert(!is_asked() && !hold->asks_tokens);
+    ck_assert(!is_asked() && !hold->tokens.ask);
     ck_assert(rlk_fastpath_enter(&threads[0]));
     ck_assert(!rlk_fastpath_leave(&threads[0])); /* it is to be said */
     ck_assert(keeps());
-    ck_assert(is_asked() && hold->asks_tokens);
+    ck_assert(is_asked() && hold->tokens.ask);
     ck_assert(rlk_fastpath_enter(&threads[0]));
     ck_assert(rlk_fastpath_leave(&threads[0])); /* once */
-    hold->asks_others = false;
-    answered(LATER, BLOCK, hold->asks_tokens);
-    ck_assert(!hold->asks_tokens);
+    hold->contention.ask = false;
+    answered(LATER, BLOCK, hold->tokens.ask);
+    ck_assert(!hold->tokens.ask);
     ck_assert_uint_eq(hold->token, LAST - BLOCK / 4 + 1); /* the block goes on */
     hold->token = LAST - 1;
     ck_assert(rlk_fastpath_enter(&threads[0]));
     ck_assert(!rlk_fastpath_leave(&threads[0]));
     ck_assert(keeps());
-    ck_assert(!hold->asks_tokens);
+    ck_assert(!hold->tokens.ask);
     ck_assert(rlk_fastpath_enter(&threads[0]));
     ck_assert_uint_eq(hold->token, LATER);
     ck_assert(rlk_fastpath_leave(&threads[0]));
@@ -237,7 +237,7 @@ START_TEST(watchdog_fetches_nothing_before_the_end_of_a_partial_block)
     hold->token = LAST - 3;
     ck_assert(rlk_fastpath_enter(&threads[0]));
     ck_assert(rlk_fastpath_leave(&threads[0]));
-    ck_assert(!is_asked() && !hold->asks_tokens);
+    ck_assert(!is_asked() && !hold->tokens.ask);
     ck_assert(rlk_fastpath_enter(&threads[0]));
     ck_assert_uint_eq(hold->token, LAST - 1); /* the last */
     ck_assert(!rlk_fastpath_leave(&threads[0]));
@@ -291,13 +291,13 @@ START_TEST(pending_request_for_tokens_is_not_forgotten)
     ck_assert(rlk_fastpath_enter(&threads[0]));
     ck_assert(!rlk_fastpath_leave(&threads[0]));
     ck_assert(keeps());
-    ck_assert(is_asked() && hold->asks_tokens);
+    ck_assert(is_asked() && hold->tokens.ask);
     answered(FIRST, 0, false);
     rlk_handoff_answered_locked(hold, now, RLK_WILL_TELL);
-    ck_assert(hold->asks_tokens && hold->asks_others);
+    ck_assert(hold->tokens.ask && hold->contention.ask);
     answered(LATER, BLOCK, true);
     rlk_handoff_answered_locked(hold, now, RLK_WILL_TELL);
-    ck_assert(!hold->asks_tokens && !hold->asks_others);
+    ck_assert(!hold->tokens.ask && !hold->contention.ask);
 }
 END_TEST
 
@@ -306,11 +306,11 @@ END_TEST
 START_TEST(block_does_not_contradict_the_token_of_a_message)
 {
     enter_fenced("k", 0, FIRST);
-    hold->token_heard = true;
+    hold->tokens.by_message = true;
     ck_assert(rlk_handoff_asks_locked(hold, keeping, now));
     answered(LATER, BLOCK, true);
     ck_assert_uint_eq(hold->token, FIRST);
-    ck_assert(!hold->others);
+    ck_assert(!hold->contention.contended);
     ck_assert(keeps());
     ck_assert(takes_again());
     ck_assert_uint_eq(hold->token, LATER);
@@ -323,12 +323,12 @@ START_TEST(forged_token_of_a_message_is_corrected)
 {
     uint64_t said = _i == 0 ? FIRST - 1000 : LATER;
     enter_fenced("k", 0, said);
-    hold->token_heard = true;
+    hold->tokens.by_message = true;
     if (_i == 0)
         ck_assert(rlk_hold_pass_locked(hold));
     answered(FIRST, 0, false);
     ck_assert_uint_eq(hold->token, FIRST);
-    ck_assert_uint_eq(rlk_handoff_token_end(hold), FIRST);
+    ck_assert_uint_eq(rlk_hold_token_end(hold), FIRST);
     waits(1, 0);
     ck_assert(!unlocks(0));
 }
@@ -339,9 +339,9 @@ END_TEST
 START_TEST(token_confirmed_by_a_reply_is_not_contradicted)
 {
     enter_fenced("k", 0, FIRST);
-    hold->token_heard = true;
+    hold->tokens.by_message = true;
     answered(FIRST, 0, false);
-    ck_assert(!hold->token_heard);
+    ck_assert(!hold->tokens.by_message);
     answered(LATER, BLOCK, true);
     ck_assert(keeps());
     ck_assert(takes_again());

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the server or a message says of a live hold: confirmed, doubted; and the news of
+ * it that the event callback is to be told. See hold.h. Thread: any. Locks: hold the
+ * registry's mu. Blocks: no. */
+#include "state/fastpath.h"
+#include "state/registry.h"
+
+void rlk_hold_news_locked(struct rlk_hold *hold, unsigned news)
+{
+    /* rule: W23 */
+    rlk_fastpath_close_locked(hold);
+    for (struct rlk_list *l = hold->holders.next; l != &hold->holders; l = l->next) {
+        struct rlk_holder *holder = RLK_CONTAINER_OF(l, struct rlk_holder, hold_link);
+        if (holder->claimed) /* a thread that never had the hold hears nothing of it */
+            rlk_holder_news_locked(holder, news);
+    }
+}
+
+void rlk_hold_doubt_locked(struct rlk_hold *hold, int64_t now)
+{
+    rlk_fastpath_close_locked(hold); /* no thread enters or leaves by it now */
+    hold->lease.doubted = true;
+    /* rule: K8 */
+    hold->renew_at = now;
+    rlk_hold_schedule_locked(hold);
+}
+
+void rlk_hold_confirm_locked(struct rlk_hold *hold, int64_t sent, int64_t ms)
+{
+    /* a server whose clock stepped back may tell of hours: it gives no more than was
+     * asked for, because its clock may be put right again */
+    if (ms > hold->lease_ms)
+        ms = hold->lease_ms;
+    hold->proof_sent = sent;
+    /* an older answer lowers no D */
+    if (!rlk_hold_is_live(hold) || rlk_hold_lease_end(sent, ms) > hold->end)
+        rlk_hold_relet_locked(hold, sent, ms);
+}
+
+void rlk_hold_relet_locked(struct rlk_hold *hold, int64_t sent, int64_t ms)
+{
+    int64_t end = rlk_hold_lease_end(sent, ms);
+    int64_t third = ms * RLK_NS_PER_MS / 3;
+
+    hold->end = end;
+    if (hold->fixed) {
+        int64_t tenth = ms / 10 > 50 ? ms / 10 : 50;
+        hold->risk = end - tenth * RLK_NS_PER_MS;
+    } else {
+        hold->risk = end - third;
+        /* of a grant's short TTL, two thirds before its end; of a whole lease, after a
+         * third */
+        hold->renew_at = ms < hold->lease_ms ? end - 2 * third : sent + third;
+    }
+    hold->backoff_ms = 0;
+    if (hold->lease.at_risk) {
+        hold->lease.at_risk = false;
+        rlk_hold_news_locked(hold, RLK_NEWS_SAFE);
+    }
+}

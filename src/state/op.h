@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Requests of the watchdog in flight, and what their timers belong to. */
+#ifndef RLK_OP_H
+#define RLK_OP_H
+
+#include "base/list.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct rlk_hold;
+
+/* What a timer of the registry is embedded in. */
+enum rlk_timer_tag { RLK_TIMER_HOLD = 1, RLK_TIMER_LOCK, RLK_TIMER_LOOK };
+
+enum rlk_op_kind {
+    RLK_OP_NONE,
+    RLK_OP_RENEW,
+    RLK_OP_RELEASE,
+    RLK_OP_DOWNGRADE,
+    RLK_OP_REFRESH,     /* about a lock */
+    RLK_OP_RENEW_READS, /* about a lock */
+    RLK_OP_BURY         /* about a dead process (peer_watch.h) */
+};
+
+/* A request of the watchdog in flight. */
+struct rlk_op {
+    struct rlk_list link;
+    struct rlk_hold *hold; /* with a reference; NULL: the request is a batch's */
+    enum rlk_op_kind kind;
+    bool asks;              /* RENEW: it asks who else wants the lock */
+    bool crowded;           /* it is one of a burst of renewals */
+    int64_t sent, deadline; /* CLOCK_BOOTTIME ns */
+    int64_t quiet_since;    /* when its connection was last heard, as far as counted */
+    int64_t timeout;        /* ns */
+};
+
+/* A request of the watchdog that names several holds of a lock. */
+struct rlk_batch {
+    struct rlk_op op;
+    bool with_text;          /* the next request brings the script's text */
+    struct rlk_hold **holds; /* in flight, each with a reference */
+    size_t count, size;
+};
+
+#endif
