@@ -28,6 +28,7 @@
 #include <unistd.h>
 
 enum { READ_CHUNK = 4096, READS_PER_STEP = 16, OUT_SIZE_FIRST = 1024 };
+enum { SEND_FLAGS = MSG_NOSIGNAL | MSG_DONTWAIT };
 enum { MOVE_AGAIN_MS = 100 }; /* at least between two moves that are counted */
 
 /* A plain recv may overstay by SO_RCVTIMEO and its rounding to ticks. */
@@ -215,14 +216,9 @@ enum rlk_parsed rlk_conn_parse(struct rlk_conn *conn, struct rlk_reply **ret_rep
 
 /* ---- output */
 
-int rlk_conn_append(struct rlk_conn *conn, int argc, const char *const *argv,
-                    const size_t *argv_len)
+/* Appends bytes to the output. 0 or ENOMEM. */
+static int append_bytes(struct rlk_conn *conn, const char *bytes, size_t len)
 {
-    size_t len;
-    char *owned;
-    const char *bytes = rlk_conn_frame(conn, argc, argv, argv_len, &len, &owned);
-    if (!bytes)
-        return ENOMEM;
     if (conn->out_at > 0 && conn->out_size - conn->out_len < len) {
         memmove(conn->out, conn->out + conn->out_at, conn->out_len - conn->out_at);
         conn->out_len -= conn->out_at;
@@ -233,17 +229,37 @@ int rlk_conn_append(struct rlk_conn *conn, int argc, const char *const *argv,
         while (size - conn->out_len < len)
             size *= 2;
         char *grown = realloc(conn->out, size);
-        if (!grown) {
-            redisFreeCommand(owned);
+        if (!grown)
             return ENOMEM;
-        }
         conn->out = grown;
         conn->out_size = size;
     }
     memcpy(conn->out + conn->out_len, bytes, len);
     conn->out_len += len;
-    redisFreeCommand(owned);
     return 0;
+}
+
+int rlk_conn_append(struct rlk_conn *conn, int argc, const char *const *argv,
+                    const size_t *argv_len)
+{
+    size_t len = 0;
+    char *bytes = rlk_conn_frame_format(argc, argv, argv_len, &len);
+    int rc = bytes ? append_bytes(conn, bytes, len) : ENOMEM;
+
+    redisFreeCommand(bytes);
+    return rc;
+}
+
+int rlk_conn_append_script(struct rlk_conn *conn, const struct rlk_request *req,
+                           bool with_text)
+{
+    size_t len = 0;
+    char *owned;
+    const char *bytes = rlk_conn_frame(conn, req, with_text, &len, &owned);
+    int rc = bytes ? append_bytes(conn, bytes, len) : ENOMEM;
+
+    redisFreeCommand(owned);
+    return rc;
 }
 
 size_t rlk_conn_unsent(const struct rlk_conn *conn)
@@ -251,28 +267,26 @@ size_t rlk_conn_unsent(const struct rlk_conn *conn)
     return conn->out_len - conn->out_at;
 }
 
-/* Bytes that the kernel took, 0 when it takes none now, -1 with the text set. */
-static ssize_t output(struct rlk_conn *conn, const char *bytes, size_t len)
+/* What came of a send: bytes that the kernel took, 0 when it takes none now, -1 with the
+ * text set. */
+static ssize_t judge_send(struct rlk_conn *conn, ssize_t n)
 {
-    ssize_t n;
-    do
-        n = send(conn->fd, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT);
-    while (n < 0 && errno == EINTR);
-    if (n < 0) {
-        if (errno == EAGAIN || errno == EWOULDBLOCK)
-            return 0;
-        rlk_conn_explain(conn, "connection to %s: %s", conn->label, strerror(errno));
-        return -1;
+    if (n >= 0) {
+        conn->requested = true;
+        return n;
     }
-    conn->requested = true;
-    return n;
+    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)
+        return 0;
+    rlk_conn_explain(conn, "connection to %s: %s", conn->label, strerror(errno));
+    return -1;
 }
 
 /* False: the socket takes no more for good. */
 static bool flush(struct rlk_conn *conn)
 {
     while (conn->out_at < conn->out_len) {
-        ssize_t n = output(conn, conn->out + conn->out_at, conn->out_len - conn->out_at);
+        ssize_t n = judge_send(conn, send(conn->fd, conn->out + conn->out_at,
+                                          conn->out_len - conn->out_at, SEND_FLAGS));
         if (n < 0)
             return false;
         if (n == 0)
@@ -310,7 +324,7 @@ static bool call_send(struct rlk_conn *conn, const char *bytes, size_t len,
 {
     size_t at = 0;
     for (;;) {
-        ssize_t n = output(conn, bytes + at, len - at);
+        ssize_t n = judge_send(conn, send(conn->fd, bytes + at, len - at, SEND_FLAGS));
         if (n < 0)
             break;
         at += (size_t)n;
@@ -363,20 +377,18 @@ static struct rlk_reply *call_receive(struct rlk_conn *conn, int64_t deadline, b
     return NULL;
 }
 
-enum rlk_failure rlk_conn_call(struct rlk_conn *conn, int argc, const char *const *argv,
-                               const size_t *argv_len, int64_t deadline,
-                               struct rlk_reply **ret_reply, int64_t *ret_sent)
+/* Sends the bytes of a request, NULL if there was no memory for them, and waits for the
+ * reply. */
+static enum rlk_failure exchange(struct rlk_conn *conn, const char *bytes, size_t len,
+                                 int64_t deadline, struct rlk_reply **ret_reply,
+                                 int64_t *ret_sent)
 {
-    assert(conn->out_at == conn->out_len);
-    size_t len = 0;
     bool waited = false;
-    char *owned;
-    const char *bytes = rlk_conn_frame(conn, argc, argv, argv_len, &len, &owned);
+
+    assert(conn->out_at == conn->out_len);
     *ret_sent = conn->asked_at = rlk_clock_boot();
-    if (conn->state != RLK_CONN_READY) {
-        redisFreeCommand(owned);
+    if (conn->state != RLK_CONN_READY)
         return RLK_FAIL_NOT_SENT;
-    }
     if (!bytes) {
         rlk_conn_explain(conn, "out of memory");
         conn->local_code = ENOMEM;
@@ -388,7 +400,6 @@ enum rlk_failure rlk_conn_call(struct rlk_conn *conn, int argc, const char *cons
     } else if (*ret_sent >= deadline) {
         rlk_conn_explain(conn, "no time left to ask %s", conn->label);
         conn->local_code = ENOTCONN;
-        redisFreeCommand(owned);
         return RLK_FAIL_NOT_SENT; /* it lives on: nothing was begun */
     } else if (call_send(conn, bytes, len, deadline, &waited)) {
         bool plain = !waited && deadline - *ret_sent >= PLAIN_RECV_MARGIN_NS;
@@ -396,8 +407,34 @@ enum rlk_failure rlk_conn_call(struct rlk_conn *conn, int argc, const char *cons
         if (reply)
             *ret_reply = reply;
     }
-    redisFreeCommand(owned);
     return conn->failure;
+}
+
+enum rlk_failure rlk_conn_call(struct rlk_conn *conn, int argc, const char *const *argv,
+                               const size_t *argv_len, int64_t deadline,
+                               struct rlk_reply **ret_reply, int64_t *ret_sent)
+{
+    size_t len = 0;
+    char *bytes = rlk_conn_frame_format(argc, argv, argv_len, &len);
+    enum rlk_failure failure = exchange(conn, bytes, len, deadline, ret_reply, ret_sent);
+
+    redisFreeCommand(bytes);
+    return failure;
+}
+
+enum rlk_failure rlk_conn_call_script(struct rlk_conn *conn,
+                                      const struct rlk_request *req, bool with_text,
+                                      int64_t deadline, struct rlk_reply **ret_reply,
+                                      int64_t *ret_sent)
+{
+    size_t len = 0;
+    char *owned;
+    const char *bytes = rlk_conn_frame(conn, req, with_text, &len, &owned);
+    enum rlk_failure failure = exchange(conn, bytes, len, deadline, ret_reply, ret_sent);
+
+    if (owned)
+        redisFreeCommand(owned);
+    return failure;
 }
 
 /* ---- poll loops */
@@ -598,4 +635,14 @@ void rlk_conn_note_time(struct rlk_conn *conn, int64_t server_us, int64_t sent_b
 int64_t rlk_conn_asked_at(const struct rlk_conn *conn)
 {
     return conn->asked_at;
+}
+
+int64_t rlk_conn_idle_since(const struct rlk_conn *conn)
+{
+    return conn->idle_since;
+}
+
+void rlk_conn_rest(struct rlk_conn *conn, int64_t now)
+{
+    conn->idle_since = now;
 }

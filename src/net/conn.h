@@ -118,9 +118,14 @@ bool rlk_conn_moved(const struct rlk_conn *conn);
 
 /* ---- requests */
 
-/* Appends one request to the output. 0 or ENOMEM (nothing appended). */
+struct rlk_request; /* request.h: of a script */
+
+/* Appends one command to the output. 0 or ENOMEM (nothing appended). */
 int rlk_conn_append(struct rlk_conn *conn, int argc, const char *const *argv,
                     const size_t *argv_len);
+/* The same for a script, with its text if `with_text`. */
+int rlk_conn_append_script(struct rlk_conn *conn, const struct rlk_request *req,
+                           bool with_text);
 /* Bytes appended and not yet taken by the kernel. */
 size_t rlk_conn_unsent(const struct rlk_conn *conn);
 
@@ -142,6 +147,8 @@ int64_t rlk_reply_integer(const struct rlk_reply *reply);
 const char *rlk_reply_string(const struct rlk_reply *reply, size_t *ret_len);
 size_t rlk_reply_count(const struct rlk_reply *reply);
 const struct rlk_reply *rlk_reply_at(const struct rlk_reply *reply, size_t i);
+/* The i-th element's number. False: there is none, or it is no INTEGER. */
+bool rlk_reply_integer_at(const struct rlk_reply *array, size_t i, int64_t *ret_value);
 /* The i-th element's text; NULL: there is none, or it is no STRING. */
 const char *rlk_reply_text_at(const struct rlk_reply *array, size_t i, size_t *ret_len);
 void rlk_reply_free(struct rlk_reply *reply);
@@ -150,7 +157,7 @@ void rlk_reply_free(struct rlk_reply *reply);
 void rlk_reply_give_back(struct rlk_conn *conn, struct rlk_reply *reply);
 
 /*
- * Sends one request and waits for its one reply. 0 with *ret_reply (which may be an
+ * Sends one command and waits for its one reply. 0 with *ret_reply (which may be an
  * ERROR reply) and *ret_sent (just before the first byte left, also set on failure); else
  * RLK_FAIL_NOT_SENT or RLK_FAIL_UNKNOWN or RLK_FAIL_LOCAL, and the connection is dead
  * (when there was no memory or no time to begin, it lives on). Not restarted or prolonged
@@ -159,6 +166,11 @@ void rlk_reply_give_back(struct rlk_conn *conn, struct rlk_reply *reply);
 enum rlk_failure rlk_conn_call(struct rlk_conn *conn, int argc, const char *const *argv,
                                const size_t *argv_len, int64_t deadline,
                                struct rlk_reply **ret_reply, int64_t *ret_sent);
+/* The same for a script, with its text if `with_text`. */
+enum rlk_failure rlk_conn_call_script(struct rlk_conn *conn,
+                                      const struct rlk_request *req, bool with_text,
+                                      int64_t deadline, struct rlk_reply **ret_reply,
+                                      int64_t *ret_sent);
 /* When the newest of these calls began; 0: there was none. */
 int64_t rlk_conn_asked_at(const struct rlk_conn *conn);
 
@@ -190,6 +202,10 @@ int rlk_conn_watch(struct rlk_conn *conn, int epoll_fd, bool on);
 /* Whether its socket is still at its number: the program may have closed it, and have
  * something else there. One system call. */
 bool rlk_conn_is_ours(const struct rlk_conn *conn);
+
+/* Since when it is idle, as its pool says by rlk_conn_rest. */
+int64_t rlk_conn_idle_since(const struct rlk_conn *conn);
+void rlk_conn_rest(struct rlk_conn *conn, int64_t now);
 
 /* Whether an idle connection (no request under way) is still usable as far as can be seen
  * without a round trip: not closed by the peer, nothing unsolicited to read. */

@@ -4,15 +4,32 @@
 
 #include <string.h>
 
+/* How many digits it has. */
+static size_t count_digits(uint64_t value)
+{
+    size_t n = 1;
+
+    for (; value >= 10000; value /= 10000)
+        n += 4;
+    return n + (value >= 10) + (value >= 100) + (value >= 1000);
+}
+
 size_t rlk_id_write_number(char *buf, uint64_t value)
 {
-    char digits[20], *first = digits + sizeof(digits);
-    do {
-        *--first = (char)('0' + value % 10);
-        value /= 10;
-    } while (value > 0);
-    size_t n = (size_t)(digits + sizeof(digits) - first);
-    memcpy(buf, first, n);
+    static const char pairs[] = "00010203040506070809101112131415161718192021222324"
+                                "25262728293031323334353637383940414243444546474849"
+                                "50515253545556575859606162636465666768697071727374"
+                                "75767778798081828384858687888990919293949596979899";
+    size_t n = count_digits(value), at = n;
+
+    for (; value >= 100; value /= 100) {
+        at -= 2;
+        memcpy(buf + at, pairs + 2 * (value % 100), 2);
+    }
+    if (value >= 10)
+        memcpy(buf, pairs + 2 * value, 2);
+    else
+        buf[0] = (char)('0' + value);
     return n;
 }
 

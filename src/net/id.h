@@ -13,7 +13,6 @@ enum { RLK_UUID_LEN = 36, RLK_ID_SIZE = 128 };
 /* The acquisition's number is random, so that nobody can name an id who cannot read the
  * lock's keys or the traffic. It is not looked at by anybody else: other versions take
  * any digits. It has 16 of them:
- *   - always as many, so that requests keep their lengths (conn_frame.c);
  *   - no more, because Redis keeps a hash or sorted set with members of up to 64 bytes in
  *     its small form: a lock with a longer id takes 200 bytes more there. With a TTL of 4
  *     digits and without flags it is so up to thread 9999;
