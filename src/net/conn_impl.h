@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of a connection share: conn.c (input and output), reply.c,
- * conn_open.c (the way to READY) and conn_hello.c (its handshake). Nobody else includes
- * this. */
+/* What the files of a connection share: conn.c (input, poll loops), conn_call.c (output,
+ * round trips), reply.c, conn_open.c (the way to READY) and conn_hello.c (its handshake).
+ * Nobody else includes this. */
 #ifndef RLK_CONN_IMPL_H
 #define RLK_CONN_IMPL_H
 
@@ -129,6 +129,11 @@ size_t rlk_conn_unparsed(const struct rlk_conn *conn);
 enum rlk_input rlk_conn_input(struct rlk_conn *conn, int flags);
 
 enum rlk_parsed rlk_conn_parse(struct rlk_conn *conn, struct rlk_reply **ret_reply);
+
+/* Sends what was appended, as far as the kernel takes it. False: it takes no more for
+ * good.
+ */
+bool rlk_conn_flush(struct rlk_conn *conn);
 
 /* Formats a command; the result is freed with redisFreeCommand. NULL: out of memory. */
 char *rlk_conn_frame_format(int argc, const char *const *argv, const size_t *argv_len,

@@ -4,14 +4,33 @@
 
 #include <string.h>
 
-/* How many digits it has. */
+/* How many digits it has: by the number of its bits, and a look at the power of ten that
+ * is near. */
 static size_t count_digits(uint64_t value)
 {
-    size_t n = 1;
-
-    for (; value >= 10000; value /= 10000)
-        n += 4;
-    return n + (value >= 10) + (value >= 100) + (value >= 1000);
+    static const uint64_t powers[] = { 0,
+                                       10,
+                                       100,
+                                       1000,
+                                       10000,
+                                       100000,
+                                       1000000,
+                                       10000000,
+                                       100000000,
+                                       1000000000,
+                                       10000000000,
+                                       100000000000,
+                                       1000000000000,
+                                       10000000000000,
+                                       100000000000000,
+                                       1000000000000000,
+                                       10000000000000000,
+                                       100000000000000000,
+                                       1000000000000000000,
+                                       UINT64_C(10000000000000000000) };
+    unsigned bits = 64 - (unsigned)__builtin_clzll(value | 1);
+    unsigned least = bits * 1233 >> 12; /* log10(2), a bit less */
+    return least + (value >= powers[least]);
 }
 
 size_t rlk_id_write_number(char *buf, uint64_t value)

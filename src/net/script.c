@@ -263,12 +263,10 @@ int rlk_script_append(struct rlk_conn *conn, const struct rlk_request *req, bool
     return rlk_conn_append_script(conn, req, text);
 }
 
-/* Whether a reply came; if not, the answer and the thread's message say why. */
-static bool take_failure(struct rlk_conn *conn, enum rlk_failure failure,
-                         struct rlk_answer *answer)
+/* No reply came: the answer and the thread's message say why. */
+static __attribute__((noinline)) void
+take_failure(struct rlk_conn *conn, enum rlk_failure failure, struct rlk_answer *answer)
 {
-    if (failure == RLK_FAIL_NONE)
-        return true;
     answer->outcome = failure == RLK_FAIL_UNKNOWN ? RLK_UNKNOWN : RLK_RETRY;
     answer->code = rlk_conn_error_code(conn);
     if (answer->code == 0)
@@ -280,23 +278,16 @@ static bool take_failure(struct rlk_conn *conn, enum rlk_failure failure,
     if (rlk_conn_state(conn) != RLK_CONN_READY || failure != RLK_FAIL_NOT_SENT ||
         !rlk_error_present())
         rlk_error_set(answer->code, "%s", rlk_conn_error_text(conn));
-    return false;
 }
 
-/* Sorts what came of a round trip. True: the reply holds the answer. False: the answer
- * and the thread's message say why there is none; an error reply is given back. req: of a
- * script, else NULL. */
-static bool sort_reply(struct rlk_conn *conn, const struct rlk_request *req,
-                       const char *command, enum rlk_failure failure,
-                       struct rlk_reply *reply, struct rlk_answer *answer)
+/* An error was answered: the answer and the thread's message say which. req: of a script,
+ * else NULL. Kept out of line: the usual reply does not pay for it. */
+static __attribute__((noinline)) void
+sort_error_reply(struct rlk_conn *conn, const struct rlk_request *req,
+                 const char *command, struct rlk_reply *reply, struct rlk_answer *answer)
 {
     char text[RLK_SERVER_ERROR_SIZE];
 
-    if (!take_failure(conn, failure, answer))
-        return false;
-    answer->answered = true;
-    if (rlk_reply_type(reply) != RLK_REPLY_ERROR)
-        return true;
     if (req && is_noscript(reply)) {
         answer->outcome = RLK_NOSCRIPT;
         answer->code = EPROTO;
@@ -306,6 +297,22 @@ static bool sort_reply(struct rlk_conn *conn, const struct rlk_request *req,
         rlk_error_set(answer->code, "%s", text);
     }
     rlk_reply_give_back(conn, reply);
+}
+
+/* Sorts what came of a round trip. True: the reply holds the answer. False: the answer
+ * and the thread's message say why there is none; an error reply is given back. */
+static bool sort_reply(struct rlk_conn *conn, const struct rlk_request *req,
+                       const char *command, enum rlk_failure failure,
+                       struct rlk_reply *reply, struct rlk_answer *answer)
+{
+    if (failure != RLK_FAIL_NONE) {
+        take_failure(conn, failure, answer);
+        return false;
+    }
+    answer->answered = true;
+    if (rlk_reply_type(reply) != RLK_REPLY_ERROR)
+        return true;
+    sort_error_reply(conn, req, command, reply, answer);
     return false;
 }
 
