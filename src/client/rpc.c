@@ -74,7 +74,7 @@ static void put_off(struct rlk_answer *answer)
         answer->outcome = RLK_RETRY;
 }
 
-void rlk_rpc_acquire(struct rlock_client *client, struct rlk_script_args_acquire ask,
+void rlk_rpc_acquire(struct rlock_client *client, struct rlk_script_args_acquire *args,
                      int64_t until, struct rlk_answer *answer)
 {
     struct rlk_request req RLK_UNINITIALIZED;
@@ -85,8 +85,8 @@ void rlk_rpc_acquire(struct rlock_client *client, struct rlk_script_args_acquire
         return;
     /* server time by when this request must have run (T3); an upper bound of the clock's
      * offset makes it late by a round trip at most, which the markers outlive */
-    ask.not_after_us = rlk_conn_clock_offset_us(conn) + until / 1000;
-    rlk_script_args_acquire(&req, client, &ask);
+    args->not_after_us = rlk_conn_clock_offset_us(conn) + until / 1000;
+    rlk_script_args_acquire(&req, client, args);
     rlk_script_call(conn, &req, until, answer);
     finish(client, conn, &req, answer);
 }

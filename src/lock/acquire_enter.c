@@ -23,24 +23,6 @@ bool rlk_acquire_params_keeps(const struct rlk_acquire_params *params)
            !params->fixed;
 }
 
-void rlk_acquire_waiter_init(struct rlk_waiter *waiter,
-                             const struct rlk_acquire_params *params, int64_t now)
-{
-    *waiter = (struct rlk_waiter){
-        .thread = params->thread,
-        .self = rlk_sync_thread_self(),
-        .letter = rlk_acquire_params_letter(params),
-        .robust = params->robust,
-        .grant_ms = rlk_acquire_params_grant_ms(params),
-        .lease_ms = params->lease_ms,
-        .since = now,
-        .passed_on =
-            !params->fixed && params->handoff.ns > 0 && params->handoff.count > 0,
-        .retakes = !params->fixed,
-    };
-    rlk_list_init(&waiter->link);
-}
-
 /* rule: K11 */
 /* The calling thread is inside what the server takes for unused: it is told first (K11).
  * False: the hold was given back, or is lost. */
@@ -97,9 +79,11 @@ static bool mark_anew(const struct rlk_acquire_params *params, struct rlk_hold *
     return false;
 }
 
-bool rlk_acquire_enter_idle(const struct rlk_acquire_params *params,
-                            struct rlk_lock *lock, struct rlk_waiter *waiter)
+bool rlk_acquire_enter_idle(struct rlk_acquire_op *op)
 {
+    const struct rlk_acquire_params *params = op->params;
+    struct rlk_lock *lock = op->lock;
+    struct rlk_waiter *waiter = &op->waiter;
     struct rlk_hold *spent;
     int64_t now = rlk_clock_boot();
 
