@@ -14,19 +14,6 @@
 
 enum { CANCEL_MS = 100 /* a cancel's share beyond the caller's deadline */ };
 
-uint32_t rlk_acquire_params_grant_ms(const struct rlk_acquire_params *params)
-{
-    long presence = params->client->config.presence_ms;
-    return (uint32_t)(params->lease_ms < presence ? params->lease_ms : presence);
-}
-
-char rlk_acquire_params_letter(const struct rlk_acquire_params *params)
-{
-    const struct rlk_kind *kind = &rlk_kinds[params->kind];
-    char l = params->reading ? kind->read_letter : kind->letter;
-    return params->fencing ? (char)(l - 'a' + 'A') : l;
-}
-
 struct rlk_hold *rlk_acquire_new_hold(const struct rlk_acquire_op *op, bool tell)
 {
     const struct rlk_acquire_params *params = op->params;
@@ -190,7 +177,8 @@ void rlk_acquire_attempt(struct rlk_acquire_op *op)
     int64_t until = tries ? op->until : rlk_acquire_attempt_until(params, op->started);
     struct rlk_script_args_acquire request = {
         .hold = hold,
-        .share = rlk_acquire_share_begin(op->lock, hold, op->started),
+        .share =
+            params->reading ? rlk_acquire_share_begin(op->lock, hold, op->started) : NULL,
         .lease_ms = first_lease(op),
         .try_once = tries || atomic_load(&params->client->interrupted),
         .after = op->after
@@ -255,6 +243,7 @@ bool rlk_acquire_enter_granted(struct rlk_acquire_op *op)
     if (!hold->granted || !rlk_acquire_may_take(hold, now))
         return false;
     rlk_acquire_leave_queue(op);
+    rlk_list_remove(&params->thread->wake_link); /* it is awake, and waits for nothing */
     op->open_to = hold->open_to;
     rlk_acquire_take(hold, params, now);
     if (hold->reading)

@@ -6,23 +6,6 @@
 
 #include "base/error.h"
 
-int64_t rlk_acquire_attempt_until(const struct rlk_acquire_params *params, int64_t now)
-{
-    int64_t left = params->try_once ? RLK_NEVER : rlk_deadline_left(&params->deadline);
-    int64_t timeout = rlk_client_command_timeout(params->client);
-
-    if (left >= timeout)
-        return now + timeout;
-    return now + (left > 0 ? left : 0) + RLK_ATTEMPT_FLOOR_MS * RLK_NS_PER_MS;
-}
-
-bool rlk_acquire_params_keeps(const struct rlk_acquire_params *params)
-{
-    return params->handoff.retain_ns > 0 && params->handoff.hears &&
-           (params->kind == RLK_KIND_MUTEX || params->kind == RLK_KIND_RWLOCK) &&
-           !params->fixed;
-}
-
 /* rule: K11 */
 /* The calling thread is inside what the server takes for unused: it is told first (K11).
  * False: the hold was given back, or is lost. */
@@ -85,8 +68,10 @@ bool rlk_acquire_enter_idle(struct rlk_acquire_op *op)
     struct rlk_lock *lock = op->lock;
     struct rlk_waiter *waiter = &op->waiter;
     struct rlk_hold *spent;
-    int64_t now = rlk_clock_boot();
 
+    if (!lock->current && rlk_list_empty(&lock->queue->reads))
+        return false; /* the process has nothing */
+    int64_t now = rlk_clock_boot();
     rlk_lock_held_locked(lock, now); /* what is lost by now */
     if (params->reading && rlk_acquire_params_keeps(params) &&
         rlk_readshare_enter_locked(lock, waiter, now))

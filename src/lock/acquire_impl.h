@@ -63,11 +63,48 @@ struct rlk_acquire_op {
 /* How long a request may be waited for beyond the caller's deadline. */
 enum { RLK_ATTEMPT_FLOOR_MS = 50 };
 
+/* ---- what the parameters come to */
+
+/* The TTL of a grant. */
+static inline uint32_t
+rlk_acquire_params_grant_ms(const struct rlk_acquire_params *params)
+{
+    long presence = params->client->config.presence_ms;
+    return (uint32_t)(params->lease_ms < presence ? params->lease_ms : presence);
+}
+
+/* The letter of an id. */
+static inline char rlk_acquire_params_letter(const struct rlk_acquire_params *params)
+{
+    const struct rlk_kind *kind = &rlk_kinds[params->kind];
+    char l = params->reading ? kind->read_letter : kind->letter;
+    return params->fencing ? (char)(l - 'a' + 'A') : l;
+}
+
+/* Whether the lock is to be retained after its unlock, as far as can be said by now. */
+static inline bool rlk_acquire_params_keeps(const struct rlk_acquire_params *params)
+{
+    return params->handoff.retain_ns > 0 && params->handoff.hears &&
+           (params->kind == RLK_KIND_MUTEX || params->kind == RLK_KIND_RWLOCK) &&
+           !params->fixed;
+}
+
+/* Until when to wait for the answer to a request that is sent now: the command timeout,
+ * but no longer than the caller's deadline and a bit, so that a deadline that is near
+ * does not cut off a server that is well. */
+static inline int64_t rlk_acquire_attempt_until(const struct rlk_acquire_params *params,
+                                                int64_t now)
+{
+    int64_t left = params->try_once ? RLK_NEVER : rlk_deadline_left(&params->deadline);
+    int64_t timeout = rlk_client_command_timeout(params->client);
+
+    if (left >= timeout)
+        return now + timeout;
+    return now + (left > 0 ? left : 0) + RLK_ATTEMPT_FLOOR_MS * RLK_NS_PER_MS;
+}
+
 /* ---- acquire_ask.c */
 
-/* The TTL of a grant, and the letter of an id. */
-uint32_t rlk_acquire_params_grant_ms(const struct rlk_acquire_params *params);
-char rlk_acquire_params_letter(const struct rlk_acquire_params *params);
 /* A hold that asks; tell: the server is to tell of others who want the lock. NULL: out of
  * memory. */
 struct rlk_hold *rlk_acquire_new_hold(const struct rlk_acquire_op *op, bool tell);
@@ -100,13 +137,6 @@ int rlk_acquire_give_up(struct rlk_acquire_op *op, int rc);
 
 /* ---- acquire_enter.c */
 
-/* Until when a request that is sent now is waited for: the command timeout, but no longer
- * than the caller's deadline and a bit, so that a deadline that is near does not cut off
- * a server that is well. */
-int64_t rlk_acquire_attempt_until(const struct rlk_acquire_params *params, int64_t now);
-/* Whether the lock is to be kept when it has been unlocked, as far as can be said by now.
- */
-bool rlk_acquire_params_keeps(const struct rlk_acquire_params *params);
 /* Enters what this process has of the lock and no thread is in. What the process may not
  * keep is given back on the way, which waits. */
 bool rlk_acquire_enter_idle(struct rlk_acquire_op *op);

@@ -163,7 +163,8 @@ static bool start_asking(struct rlk_acquire_op *op)
     const struct rlk_acquire_params *params = op->params;
     struct rlk_lock *lock = op->lock;
     bool in_order = rlk_kinds[lock->kind].in_order;
-    struct rlk_hold *hold = in_order ? NULL : rlk_lock_ask_locked(lock);
+    struct rlk_hold *hold =
+        in_order || rlk_list_empty(&lock->queue->asks) ? NULL : rlk_lock_ask_locked(lock);
 
     if (hold && rlk_handoff_suits(hold, &op->waiter)) {
         rlk_hold_ref_locked(hold);

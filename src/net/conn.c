@@ -28,6 +28,15 @@
 enum { READ_CHUNK = 4096, READS_PER_STEP = 16 };
 enum { MOVE_AGAIN_MS = 100 }; /* at least between two moves that are counted */
 
+/* After this long without use a connection is looked at before it is used again. A
+ * shorter time is not worth the system call: what broke meanwhile is an error of the next
+ * request, which callers are prepared for. */
+#define CHECK_AFTER_NS (5 * RLK_NS_PER_MS)
+
+/* After this long it is looked whether its number is still the library's: a program that
+ * closes what it does not know, and opens something else, takes longer. */
+#define OURS_AFTER_NS (RLK_NS_PER_MS / 50)
+
 /* ppoll counts on CLOCK_MONOTONIC, deadlines on CLOCK_BOOTTIME: look again after this. */
 #define POLL_MAX_NS RLK_NS_PER_S
 
@@ -135,11 +144,6 @@ int rlk_conn_reset_reader(struct rlk_conn *conn)
     conn->reader->fn = rlk_reply_functions();
     conn->reader->privdata = conn;
     return 0;
-}
-
-size_t rlk_conn_unparsed(const struct rlk_conn *conn)
-{
-    return conn->reader ? conn->reader->len - conn->reader->pos : 0;
 }
 
 /* A failure is kept in the reader, where rlk_conn_parse finds it. */
@@ -326,19 +330,24 @@ int rlk_conn_watch(struct rlk_conn *conn, int epoll_fd, bool on)
     return 0;
 }
 
-bool rlk_conn_is_ours(const struct rlk_conn *conn)
+/* The socket has nothing to read, and was not closed by the peer. */
+static bool is_silent(struct rlk_conn *conn)
 {
-    return rlk_fd_is_ours(conn->fd);
+    char c;
+    if (rlk_conn_unsent(conn) > 0 || rlk_conn_unparsed(conn) > 0)
+        return false;
+    return recv(conn->fd, &c, 1, MSG_PEEK | MSG_DONTWAIT) < 0 &&
+           (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
 }
 
 bool rlk_conn_idle_ok(struct rlk_conn *conn)
 {
-    char c;
-    if (conn->state != RLK_CONN_READY || rlk_conn_unsent(conn) > 0 ||
-        rlk_conn_unparsed(conn) > 0)
+    int64_t rested = rlk_clock_boot() - conn->idle_since;
+
+    if (conn->state != RLK_CONN_READY || rlk_conn_moved(conn) ||
+        (rested > OURS_AFTER_NS && !rlk_fd_is_ours(conn->fd)))
         return false;
-    return recv(conn->fd, &c, 1, MSG_PEEK | MSG_DONTWAIT) < 0 &&
-           (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
+    return rested <= CHECK_AFTER_NS || is_silent(conn);
 }
 
 /* ---- life */

@@ -199,16 +199,14 @@ void rlk_conn_kill(struct rlk_conn *conn, enum rlk_failure why, const char *text
  * leaves the set before it is closed. Returns 0 or an errno. Blocks: no. */
 int rlk_conn_watch(struct rlk_conn *conn, int epoll_fd, bool on);
 
-/* Whether its socket is still at its number: the program may have closed it, and have
- * something else there. One system call. */
-bool rlk_conn_is_ours(const struct rlk_conn *conn);
-
-/* Since when it is idle, as its pool says by rlk_conn_rest. */
-int64_t rlk_conn_idle_since(const struct rlk_conn *conn);
+/* Its pool has it since `now`. */
 void rlk_conn_rest(struct rlk_conn *conn, int64_t now);
+int64_t rlk_conn_idle_since(const struct rlk_conn *conn);
 
 /* Whether an idle connection (no request under way) is still usable as far as can be seen
- * without a round trip: not closed by the peer, nothing unsolicited to read. */
+ * without a round trip: not closed by the peer, nothing unsolicited to read, its socket
+ * still at its number, its server not moved. The longer it rested, the closer the look.
+ */
 bool rlk_conn_idle_ok(struct rlk_conn *conn);
 
 #endif

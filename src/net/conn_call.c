@@ -163,9 +163,9 @@ static struct rlk_reply *call_receive(struct rlk_conn *conn, int64_t deadline, b
 
 /* Sends the bytes of a request, NULL if there was no memory for them, and waits for the
  * reply. */
-static enum rlk_failure exchange(struct rlk_conn *conn, const char *bytes, size_t len,
-                                 int64_t deadline, struct rlk_reply **ret_reply,
-                                 int64_t *ret_sent)
+static inline enum rlk_failure exchange(struct rlk_conn *conn, const char *bytes,
+                                        size_t len, int64_t deadline,
+                                        struct rlk_reply **ret_reply, int64_t *ret_sent)
 {
     bool waited = false;
 

@@ -123,7 +123,10 @@ redisReplyObjectFunctions *rlk_reply_functions(void);
 void rlk_reply_forget_spare(struct rlk_conn *conn);
 
 /* Bytes that were read and belong to no reply that was taken. */
-size_t rlk_conn_unparsed(const struct rlk_conn *conn);
+static inline size_t rlk_conn_unparsed(const struct rlk_conn *conn)
+{
+    return conn->reader ? conn->reader->len - conn->reader->pos : 0;
+}
 
 /* One recv with `flags`. */
 enum rlk_input rlk_conn_input(struct rlk_conn *conn, int flags);

@@ -22,15 +22,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* After this long without use a connection is looked at before it is lent. A shorter time
- * is not worth the system call: what broke meanwhile is an error of the next request,
- * which callers are prepared for. */
-#define CHECK_AFTER_NS (5 * RLK_NS_PER_MS)
-
-/* After this long it is looked whether its number is still the library's: a program that
- * closes what it does not know, and opens something else, takes longer. */
-#define OURS_AFTER_NS (RLK_NS_PER_MS / 50)
-
 struct waiter {
     struct rlk_list link;
     struct rlk_cond cond;
@@ -269,15 +260,6 @@ static int open_conn(struct rlk_pool *pool, int64_t deadline, struct rlk_conn **
 
 /* ---- lending */
 
-static bool is_usable(struct rlk_conn *conn)
-{
-    int64_t rested = rlk_clock_boot() - rlk_conn_idle_since(conn);
-
-    if (rlk_conn_moved(conn) || (rested > OURS_AFTER_NS && !rlk_conn_is_ours(conn)))
-        return false;
-    return rested <= CHECK_AFTER_NS || rlk_conn_idle_ok(conn);
-}
-
 /* A connection in the place that the thread has. */
 static int fill_place(struct rlk_pool *pool, int64_t deadline, struct rlk_conn **ret_conn)
 {
@@ -298,7 +280,7 @@ int rlk_pool_get(struct rlk_pool *pool, int64_t deadline, struct rlk_conn **ret_
         if (rc != 0)
             return rc;
     }
-    if (conn && !is_usable(conn)) {
+    if (conn && !rlk_conn_idle_ok(conn)) {
         /* What closed this one has most likely closed those below it; where the server is
          * no master any more, none of them is of use. */
         rlk_conn_free(conn);
