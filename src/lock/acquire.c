@@ -75,12 +75,11 @@ static bool end_try(struct rlk_acquire_op *op)
 /* A hold that is shared let the thread in, or had no memory for it. */
 static bool end_shared_try(struct rlk_acquire_op *op)
 {
-    bool failed = op->waiter.failed;
-
     rlk_hold_put_locked(op->hold);
-    op->rc = failed                                                      ? ENOMEM
-             : rlk_acquire_share_still_in(op->waiter.holder, op->params) ? 0
-                                                                         : EBUSY;
+    if (op->waiter.failed)
+        op->rc = ENOMEM;
+    else
+        op->rc = rlk_acquire_share_still_in(op->waiter.holder, op->params) ? 0 : EBUSY;
     return true;
 }
 
@@ -148,7 +147,7 @@ static bool look_try(struct rlk_acquire_op *op)
 {
     op->now = rlk_clock_boot();
     if (op->again && op->until - op->now < op->least)
-        return end_try(op); /* with what those said that were answered */
+        return end_try(op); /* by the answer to the attempt before */
     rlk_acquire_attempt(op);
     return judge_try(op);
 }
@@ -226,10 +225,10 @@ static int64_t end(struct rlk_acquire_op *op)
         waited = rlk_clock_boot() - op->waiter.since;
         rlk_histogram_add(op->rc == 0 ? &reg->waited : &reg->waited_in_vain, waited);
     }
+    /* no thread is left that goes on with what an earlier requester left behind */
     if (op->rc == 0 && !params->try_once && !params->reading &&
         rlk_list_empty(&op->lock->queue->waiters))
-        rlk_acquire_withdraw(op->lock,
-                             params); /* no thread is left that goes on with it */
+        rlk_acquire_withdraw(op->lock, params);
     if (op->rc == ETIMEDOUT && op->waiter.late && had_after_all(params, op->lock))
         op->rc = 0;
     if (op->rc == ETIMEDOUT)

@@ -101,8 +101,8 @@ static enum rlk_verdict judge(struct rlk_acquire_op *op)
 
     if (answer->outcome == RLK_UNKNOWN)
         hold->unknown = true;
-    /* an error that we do not know, or a command that the ACL refused in the midst of a
-     * script, may have left anything: that attempt is withdrawn, too */
+    /* an unknown error, or a command of the script that the ACL refused, may have left
+     * anything: that attempt is withdrawn, too */
     if (answer->outcome == RLK_UNKNOWN || answer->outcome == RLK_DONE ||
         (answer->outcome == RLK_REFUSED && answer->sent != 0))
         hold->sent_any = true;
@@ -114,7 +114,7 @@ static enum rlk_verdict judge(struct rlk_acquire_op *op)
     if (hold->state != RLK_HOLD_REQUESTED)
         return TAKEN; /* meanwhile, by another thread that waits for it */
     hold->flags = answer->flags;
-    /* a try goes on by itself while it is told that the lock is busy */
+    /* a try that is answered "busy" goes on by itself */
     if (rlk_cursor_set(answer->more) && answer->fate.what != RLK_BUSY)
         rlk_queue_go_on_locked(hold->lock, answer->more);
     switch (answer->fate.what) {

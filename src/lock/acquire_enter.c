@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calling thread takes what its process has of a lock, and nobody is in, instead of
- * asking for it: what decides is handoff.c; here is what has to be said to the server on
- * the way. Thread: any. Locks: hold the registry's mu, and drop it where they say so. */
+/* The calling thread takes what its process has of a lock and no thread is in, instead of
+ * asking for it. handoff.c decides; what the server has to be told on the way is here.
+ * Thread: any. Locks: hold the registry's mu, and drop it where they ask the server. */
 #include "lock/acquire_impl.h"
 
 #include "base/error.h"
 
 /* rule: K11 */
-/* The calling thread is inside what the server takes for unused: it is told first (K11).
- * False: the hold was given back, or is lost. */
+/* The calling thread is inside a hold that the server takes for unused: tells the server
+ * first (K11). False: the hold was given back, or is lost. */
 static bool mark_anew(const struct rlk_acquire_params *params, struct rlk_hold *hold)
 {
     struct rlk_registry *reg = &params->client->registry;
