@@ -137,6 +137,32 @@ START_TEST(
 }
 END_TEST
 
+/* One thread of x waits, and the poll for it is refused; it has asked too lately to ask
+ * again. Another one comes, whose deadline is all that it lives to see. */
+static void check_timed_waiter(bool refuse_all, const char *code)
+{
+    start_x(SCENE_TIMES(.presence = PRESENCE_MS), "");
+    scene_hold_by_hand("N", HOLD_MS);
+    int polls = answer(RLK_MUTEX_REFRESH, denied, 0);
+    scene_worker_waits(&x, "N", 1);
+    ck_assert(test_proxy_wait_hits(scene_proxy, polls, 1, SCENE_SOON_MS));
+    scene_hold_by_hand("N", test_ms(PRESENCE_MS));
+    if (refuse_all)
+        answer(RLK_MUTEX_ACQUIRE, denied, 0);
+    scene_says(&x, "ok", "async u timedlock m 300");
+    scene_worker_ends(&x, "u", code);
+}
+
+START_TEST(a_timed_waiter_whose_polls_are_refused_gets_what_a_try_would)
+{
+    check_timed_waiter(false, "ETIMEDOUT");
+    worker_end(&x);
+    test_proxy_remove_all(scene_proxy);
+    test_redis_do(scene_redis, "FLUSHALL");
+    check_timed_waiter(true, "EACCES");
+}
+END_TEST
+
 /* ---- refused for a while, or answered with nonsense */
 
 START_TEST(polls_that_get_an_error_are_repeated_with_growing_pauses)
@@ -307,6 +333,7 @@ static Suite *make_suite(void)
     tcase_add_test(
         refused,
         a_waiter_whose_polls_alone_are_refused_asks_without_a_storm_and_keeps_its_place);
+    tcase_add_test(refused, a_timed_waiter_whose_polls_are_refused_gets_what_a_try_would);
 
     TCase *again = scene_tcase(s, "again", open_scene, close_scene);
     tcase_add_test(again, polls_that_get_an_error_are_repeated_with_growing_pauses);

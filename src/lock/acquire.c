@@ -187,24 +187,41 @@ static bool may_ask(struct rlk_acquire_op *op)
                                  : rlk_acquire_begin_asking(op);
 }
 
-/* What came free while a signal's handler, or a machine that stood still, kept the thread
- * beyond its deadline is not refused for that: the call tries once, as a call does that
- * begins past its deadline. */
-static bool had_after_all(const struct rlk_acquire_params *params, struct rlk_lock *lock)
+/* One attempt behind the deadline, as a call makes that begins past its deadline. */
+static int try_after_all(const struct rlk_acquire_params *params, struct rlk_lock *lock)
 {
     struct rlk_acquire_params once = *params;
     struct rlk_acquire_op op;
     int64_t share = RLK_ATTEMPT_FLOOR_MS * RLK_NS_PER_MS, least = share / 2;
-    int64_t rest = OVERTIME_MS * RLK_NS_PER_MS + rlk_deadline_left(&params->deadline);
+    int64_t left = rlk_deadline_left(&params->deadline);
+    int64_t rest = OVERTIME_MS * RLK_NS_PER_MS + (left < 0 ? left : 0);
 
     if (share > rest)
         share = rest > least ? rest : least;
     once.try_once = true;
     begin(&op, &once, lock);
     op.until = op.waiter.since + share;
-    if (rlk_acquire_enter_idle(&op))
-        return true;
-    return begin_try(&op) && rlk_acquire_wait(&op) == 0;
+    if (!rlk_acquire_enter_idle(&op) && begin_try(&op))
+        rlk_acquire_wait(&op);
+    return op.rc;
+}
+
+/* The code of a call that waited, and came to `rc`. A lock that came free while a
+ * signal's handler, or a machine that stood still, kept the thread beyond its deadline is
+ * not refused for that. And where the thread knows only that the server refused the
+ * process's poll, the server was there: its answer to the thread itself says more, and in
+ * words. */
+static int code_after_all(const struct rlk_acquire_params *params, struct rlk_lock *lock,
+                          int rc, bool late)
+{
+    int trouble = lock->queue->trouble;
+
+    if (rc == ETIMEDOUT && late && try_after_all(params, lock) == 0)
+        return 0;
+    if (rc != ENOTCONN || (trouble != EACCES && trouble != EPROTO))
+        return rc;
+    rc = try_after_all(params, lock);
+    return rc == EBUSY ? ETIMEDOUT : rc;
 }
 
 /* Whether the thread, which has the lock, may leave it by the fast path. */
@@ -229,8 +246,8 @@ static int64_t end(struct rlk_acquire_op *op)
     if (op->rc == 0 && !params->try_once && !params->reading &&
         rlk_list_empty(&op->lock->queue->waiters))
         rlk_acquire_withdraw(op->lock, params);
-    if (op->rc == ETIMEDOUT && op->waiter.late && had_after_all(params, op->lock))
-        op->rc = 0;
+    if (!params->try_once)
+        op->rc = code_after_all(params, op->lock, op->rc, op->waiter.late);
     if (op->rc == ETIMEDOUT)
         RLK_COUNT(params->client->counters.timeouts);
     return waited;
