@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The benchmarks. `make bench` runs them all, `make bench BENCH_FLAGS=-q` for a short while;
 # see bench/README.md. Nothing is asserted, so nothing of it is in make check.
-EXTRA_DIST += bench/README.md bench/run bench/hosts bench/before bench/plot \
+EXTRA_DIST += bench/README.md bench/run bench/hosts bench/before bench/path bench/plot \
 	bench/peers/redisson/Peer.java bench/peers/redisson/pom.xml \
 	bench/peers/redisson/prepare bench/peers/redisson/run \
 	bench/peers/redis-py/peer.py bench/peers/redis-py/prepare bench/peers/redis-py/run \
@@ -60,7 +60,7 @@ bench: bench/bench
 
 clean-local: clean-bench
 clean-bench:
-	rm -rf bench-results bench-peers bench-before
+	rm -rf bench-results bench-peers bench-before bench-path
 
 else
 

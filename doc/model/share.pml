@@ -230,7 +230,7 @@ end:
         fi;
         st[t] = WAIT; waits[t] = i; came[t] = asked[i];
         i = 0 }
-    /* ask_server: with what is shared now, counted as a reader of it (W22) */
+    /* an attempt: with what is shared now, counted as a reader of it (W22) */
     :: d_step { st[t] == WAIT && waits[t] != NONE && asker[waits[t]] == t &&
                 hs[waits[t]] == ASK && need[waits[t]] && rq[waits[t]] == FREE &&
                 asked[waits[t]] < 3 ->

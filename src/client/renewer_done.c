@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the answers to the watchdog's requests mean for locks and holds; what is due, and
- * sent, is in renewer.c. An answer may be about a hold that has ended meanwhile, and none
- * may come at all: leases are judged by what the clock says when it is taken (T6).
- * Thread: the watchdog. Locks: hold the registry's mu.
+ * What the answers to the watchdog's requests mean for locks and holds; renewer.c sends
+ * what is due. The table `operations` has one line for each kind of request. The hold
+ * that an answer is about may have ended meanwhile, and an answer may never come: leases
+ * are judged by what the clock says when the answer is taken (T6). Thread: the watchdog.
+ * Locks: hold the registry's mu.
  */
 #include "client/renewer_impl.h"
 
@@ -15,30 +16,27 @@
 #include "state/handoff.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     DENIED_FIRST_MS = 500, /* between releases that an ACL refuses, */
     DENIED_MAX_MS = 5000   /* and in the end */
 };
 
-static const char *const op_names[] = {
-    [RLK_OP_NONE] = "",           [RLK_OP_RENEW] = "renewal",
-    [RLK_OP_RELEASE] = "release", [RLK_OP_DOWNGRADE] = "downgrade",
-    [RLK_OP_REFRESH] = "poll",    [RLK_OP_RENEW_READS] = "renewal",
-    [RLK_OP_BURY] = "recovery",
+/* What came of a request, and what it was about: one hold, or those that a batch names.
+ */
+struct outcome {
+    struct rlock_client *client;
+    const struct rlk_op *op;
+    struct rlk_lock *lock;
+    struct rlk_hold *hold;   /* NULL: about a batch */
+    struct rlk_batch *batch; /* NULL: about a hold */
+    struct rlk_answer answer;
+    const struct rlk_fate *fates; /* of each hold, when the answer is DONE */
+    int64_t now;
 };
-
-/* The script that a request about a lock was. */
-static const struct rlk_script *script_of(enum rlk_op_kind op,
-                                          const struct rlk_lock *lock)
-{
-    const struct rlk_kind *kind = &rlk_kinds[lock->kind];
-    return &rlk_scripts[op == RLK_OP_REFRESH     ? kind->refresh
-                        : op == RLK_OP_RELEASE   ? kind->release
-                        : op == RLK_OP_DOWNGRADE ? kind->downgrade
-                                                 : kind->renew];
-}
 
 static void count_renewal(struct rlock_client *client, const struct rlk_answer *answer)
 {
@@ -49,16 +47,19 @@ static void count_renewal(struct rlock_client *client, const struct rlk_answer *
 }
 
 /* rule: T6 */
-/* Of one hold; `fate` is what became of it when the answer is DONE. op: the request, of
- * which others may have been the subject, too. */
-static void renew_done(struct rlock_client *client, struct rlk_hold *hold,
-                       const struct rlk_op *op, const struct rlk_answer *answer,
-                       const struct rlk_fate *fate, int64_t now)
+/* What a renewal, which may be of several holds, means for one of them. `fate` is what
+ * became of it when the answer is DONE. */
+static void renew_done(const struct outcome *o, struct rlk_hold *hold,
+                       const struct rlk_fate *fate)
 {
+    const struct rlk_op *op = o->op;
+    const struct rlk_answer *answer = &o->answer;
+    int64_t now = o->now;
+
     if (!rlk_hold_is_live(hold)) {
         /* it ended meanwhile; what waits for this answer goes on */
         if (hold->timer.armed || hold->ending.give_up_at != 0)
-            rlk_timer_arm(&client->registry.timers, &hold->timer, now);
+            rlk_timer_arm(&o->client->registry.timers, &hold->timer, now);
         return;
     }
     if (now >= hold->end) {
@@ -99,20 +100,26 @@ static void renew_done(struct rlock_client *client, struct rlk_hold *hold,
     rlk_hold_schedule_locked(hold);
 }
 
-/* Of all that were renewed together. */
-static void read_renewals_done(struct rlock_client *client, struct rlk_lock *lock,
-                               const struct rlk_answer *answer,
-                               const struct rlk_fate *fates, int64_t now)
+static void renewal_done(const struct outcome *o)
 {
-    count_renewal(client, answer);
-    for (size_t i = 0; i < lock->queue->renewal.count; i++) {
-        struct rlk_hold *hold = lock->queue->renewal.holds[i];
+    count_renewal(o->client, &o->answer);
+    renew_done(o, o->hold, &o->fates[0]);
+    if (o->answer.outcome == RLK_DONE && rlk_cursor_set(o->answer.more))
+        rlk_queue_go_on_locked(o->lock, o->answer.more);
+}
+
+static void read_renewals_done(const struct outcome *o)
+{
+    struct rlk_queue *queue = o->lock->queue;
+
+    count_renewal(o->client, &o->answer);
+    for (size_t i = 0; i < o->batch->count; i++) {
+        struct rlk_hold *hold = o->batch->holds[i];
         hold->op = NULL;
-        renew_done(client, hold, &lock->queue->renewal.op, answer, &fates[i], now);
+        renew_done(o, hold, &o->fates[i]);
     }
-    /* while this one was in flight, nobody's timer was armed for a renewal */
-    for (struct rlk_list *l = lock->queue->reads.next; l != &lock->queue->reads;
-         l = l->next)
+    /* while this request was in flight, no timer was armed for a renewal of a read */
+    for (struct rlk_list *l = queue->reads.next; l != &queue->reads; l = l->next)
         rlk_hold_schedule_locked(RLK_CONTAINER_OF(l, struct rlk_hold, link));
 }
 
@@ -129,20 +136,21 @@ static int64_t denied_until(struct rlk_hold *hold, int64_t now)
     return now + ns - now / 1000 % (ns / 4 + 1);
 }
 
-static void release_done(struct rlock_client *client, struct rlk_hold *hold,
-                         const struct rlk_answer *answer, int64_t now)
+static void release_done(const struct outcome *o)
 {
+    struct rlk_hold *hold = o->hold;
+    const struct rlk_answer *answer = &o->answer;
     bool lost = hold->state == RLK_HOLD_LOST;
 
     if (answer->outcome == RLK_DONE) {
-        RLK_COUNT(client->counters.background_releases);
+        RLK_COUNT(o->client->counters.background_releases);
         if (rlk_cursor_set(answer->more))
             rlk_queue_go_on_locked(hold->lock, answer->more);
     }
     if (answer->outcome == RLK_NOSCRIPT)
         hold->ending.release_sent = false;
     if (answer->outcome == RLK_REFUSED && answer->code == EACCES &&
-        rlk_hold_denied_locked(hold, denied_until(hold, now)))
+        rlk_hold_denied_locked(hold, denied_until(hold, o->now)))
         return;
     if (answer->outcome == RLK_DONE || answer->outcome == RLK_REFUSED ||
         (lost && answer->outcome != RLK_NOSCRIPT)) {
@@ -150,13 +158,14 @@ static void release_done(struct rlock_client *client, struct rlk_hold *hold,
         return;
     }
     rlk_hold_background_locked(
-        hold, answer->outcome == RLK_NOSCRIPT ? now : rlk_renewer_retry_time(hold, now),
+        hold,
+        answer->outcome == RLK_NOSCRIPT ? o->now : rlk_renewer_retry_time(hold, o->now),
         hold->ending.give_up_at);
 }
 
-/* Until a refresh without an answer, or with none that can be read, is repeated: soon at
- * first. Refused for good, it is no use: whoever waits asks himself, and his answer says
- * when. */
+/* How long until a refresh is repeated that had no answer, or none that can be read: soon
+ * at first. If it was refused for good, a repetition is no use: the waiting threads ask
+ * themselves, and their answers say when. */
 static int64_t refresh_pause(struct rlk_lock *lock, const struct rlk_answer *answer)
 {
     int64_t presence = lock->registry->presence_ns;
@@ -173,59 +182,200 @@ static int64_t refresh_pause(struct rlk_lock *lock, const struct rlk_answer *ans
     return lock->queue->pause;
 }
 
-static void refresh_done(struct rlock_client *client, struct rlk_lock *lock,
-                         const struct rlk_answer *answer, const struct rlk_fate *fates,
-                         int64_t now)
+/* A refresh had no answer, or was refused. */
+static void refresh_failed(const struct outcome *o)
 {
-    struct rlk_registry *reg = &client->registry;
+    struct rlk_lock *lock = o->lock;
+    struct rlk_queue *queue = lock->queue;
+    const struct rlk_answer *answer = &o->answer;
 
-    if (answer->outcome != RLK_DONE) {
-        lock->queue->round_open = false;
-        /* from the head: the ticket may be stale by then. Where nobody waits any more,
-         * others' polls will find the lock. */
-        if (lock->queue->op_goes_on &&
-            (answer->outcome == RLK_NOSCRIPT || !rlk_list_empty(&lock->queue->asks)))
-            rlk_queue_go_on_locked(lock, (struct rlk_cursor){ 0 });
-        if (answer->outcome != RLK_NOSCRIPT)
-            rlk_queue_trouble_locked(lock, answer->code, lock->queue->refresh.op.sent);
-        for (size_t i = 0;
-             answer->outcome == RLK_REFUSED && i < lock->queue->refresh.count; i++)
-            rlk_hold_ask_again_locked(lock->queue->refresh.holds[i], now);
-        rlk_timer_arm(&reg->timers, &lock->queue->timer,
-                      now + refresh_pause(lock, answer));
+    queue->round_open = false;
+    /* from the head: the ticket may be stale by then. Where no thread waits any more,
+     * the polls of others will find the lock. */
+    if (queue->op_goes_on &&
+        (answer->outcome == RLK_NOSCRIPT || !rlk_list_empty(&queue->asks)))
+        rlk_queue_go_on_locked(lock, (struct rlk_cursor){ 0 });
+    if (answer->outcome != RLK_NOSCRIPT)
+        rlk_queue_trouble_locked(lock, answer->code, o->op->sent);
+    for (size_t i = 0; answer->outcome == RLK_REFUSED && i < o->batch->count; i++)
+        rlk_hold_ask_again_locked(o->batch->holds[i], o->now);
+    rlk_timer_arm(&o->client->registry.timers, &queue->timer,
+                  o->now + refresh_pause(lock, answer));
+}
+
+/* What a refresh says about one hold that waits. */
+static void refresh_hold(const struct outcome *o, struct rlk_hold *hold,
+                         const struct rlk_fate *fate)
+{
+    /* a newer answer knows better */
+    if (hold->state != RLK_HOLD_REQUESTED || hold->request.granted ||
+        hold->request.need_ask || hold->request.ticket_sent > o->answer.sent)
         return;
+    hold->request.flags = o->answer.flags;
+    if (fate->what == RLK_HELD) {
+        int64_t left = fate->remaining_ms;
+        if (left > hold->id.grant_ms) /* than what a grant is given for */
+            left = hold->id.grant_ms;
+        RLK_COUNT(o->client->counters.grants);
+        rlk_hold_held_locked(hold, o->answer.sent, left, fate->token);
+    } else if (fate->what == RLK_QUEUED) {
+        rlk_hold_queued_locked(hold, fate->ticket, o->answer.sent);
+    } else if (fate->what == RLK_UNRECOVERABLE) {
+        rlk_hold_unrecoverable_locked(hold);
+    } else {
+        rlk_hold_gone_locked(hold);
     }
-    lock->queue->pause = 0;
+}
+
+static void refresh_answered(const struct outcome *o)
+{
+    struct rlock_client *client = o->client;
+    struct rlk_queue *queue = o->lock->queue;
+    const struct rlk_answer *answer = &o->answer;
+
+    queue->pause = 0;
     RLK_COUNT(client->counters.refreshes);
-    rlk_queue_reached_locked(lock, now);
-    for (size_t i = 0; i < lock->queue->refresh.count; i++) {
-        struct rlk_hold *hold = lock->queue->refresh.holds[i];
-        /* a newer answer knows better */
-        if (hold->state != RLK_HOLD_REQUESTED || hold->request.granted ||
-            hold->request.need_ask || hold->request.ticket_sent > answer->sent)
-            continue;
-        hold->request.flags = answer->flags;
-        if (fates[i].what == RLK_HELD) {
-            int64_t left = fates[i].remaining_ms;
-            if (left > hold->id.grant_ms) /* than what a grant is given for */
-                left = hold->id.grant_ms;
-            RLK_COUNT(client->counters.grants);
-            rlk_hold_held_locked(hold, answer->sent, left, fates[i].token);
-        } else if (fates[i].what == RLK_QUEUED) {
-            rlk_hold_queued_locked(hold, fates[i].ticket, answer->sent);
-        } else if (fates[i].what == RLK_UNRECOVERABLE) {
-            rlk_hold_unrecoverable_locked(hold);
-        } else {
-            rlk_hold_gone_locked(hold);
-        }
-    }
-    rlk_queue_answered_locked(lock, answer->sent, answer->pttl_ms, answer->flags);
+    rlk_queue_reached_locked(o->lock, o->now);
+    for (size_t i = 0; i < o->batch->count; i++)
+        refresh_hold(o, o->batch->holds[i], &o->fates[i]);
+    rlk_queue_answered_locked(o->lock, answer->sent, answer->pttl_ms, answer->flags);
     if (answer->flags & RLK_UNHEARD) {
         atomic_store(&client->subscription.unheard_at, answer->sent);
-        reg->subscriber_dirty = true;
+        client->registry.subscriber_dirty = true;
     }
-    if (lock->queue->poll_again || lock->queue->round_open)
-        rlk_timer_arm(&reg->timers, &lock->queue->timer, now);
+    if (queue->poll_again || queue->round_open)
+        rlk_timer_arm(&client->registry.timers, &queue->timer, o->now);
+}
+
+static void refresh_done(const struct outcome *o)
+{
+    struct rlk_queue *queue = o->lock->queue;
+
+    if (o->answer.outcome != RLK_DONE) {
+        refresh_failed(o);
+        return;
+    }
+    refresh_answered(o);
+    if (rlk_cursor_set(o->answer.more)) {
+        bool alone = !queue->going_on;
+        rlk_queue_go_on_locked(o->lock, o->answer.more);
+        queue->after_refresh = alone;
+    }
+}
+
+/* ---- operations */
+
+struct operation {
+    const char *name; /* in log lines */
+    size_t script;    /* where struct rlk_kind names the script */
+    size_t batch;     /* where struct rlk_queue has the batch; 0: it is about one hold */
+    void (*done)(const struct outcome *o);
+};
+
+#define SCRIPT(field) offsetof(struct rlk_kind, field)
+#define BATCH(field) offsetof(struct rlk_queue, field)
+
+static const struct operation operations[] = {
+    [RLK_OP_RENEW] = { "renewal", SCRIPT(renew), 0, renewal_done },
+    [RLK_OP_DOWNGRADE] = { "downgrade", SCRIPT(downgrade), 0, renewal_done },
+    [RLK_OP_RELEASE] = { "release", SCRIPT(release), 0, release_done },
+    [RLK_OP_REFRESH] = { "poll", SCRIPT(refresh), BATCH(refresh), refresh_done },
+    [RLK_OP_RENEW_READS] = { "renewal", SCRIPT(renew), BATCH(renewal),
+                             read_renewals_done },
+    [RLK_OP_BURY] = { "recovery", 0, 0, NULL }, /* peer_watch.c takes the answer */
+};
+
+static const struct rlk_script *script_of(const struct operation *operation,
+                                          const struct rlk_lock *lock)
+{
+    enum rlk_script_id script;
+
+    memcpy(&script, (const char *)&rlk_kinds[lock->kind] + operation->script,
+           sizeof(script));
+    return &rlk_scripts[script];
+}
+
+/* Fills in what a request was about. */
+static void find_subject(struct outcome *o, const struct operation *operation,
+                         struct rlk_op *op)
+{
+    o->op = op;
+    if (operation->batch == 0) {
+        o->hold = op->hold;
+        o->lock = op->hold->lock;
+        return;
+    }
+    o->batch = RLK_CONTAINER_OF(op, struct rlk_batch, op);
+    o->lock = ((struct rlk_queue *)(void *)((char *)o->batch - operation->batch))->lock;
+}
+
+/* Reads the reply; NULL: none will come. `text` says what is wrong, if anything is. */
+static void read_reply(struct outcome *o, const struct operation *operation,
+                       const struct rlk_reply *reply, struct rlk_fate *fates, char *text,
+                       size_t text_size)
+{
+    struct rlock_client *client = o->client;
+    const struct rlk_script *script = script_of(operation, o->lock);
+
+    if (!reply) {
+        RLK_COUNT(client->counters.unknown_outcomes);
+        return;
+    }
+    RLK_COUNT(client->counters.round_trips);
+    RLK_PROBE2(reply, script->name, RLK_PROBE_US(o->now - o->op->sent));
+    rlk_client_answered(client, o->op->sent, o->now);
+    rlk_script_decode(client->watch.conn, script, reply, o->op->sent, &o->answer, fates,
+                      o->batch ? o->batch->count : 1, text, text_size);
+}
+
+/* The server does not know the script: the next request brings its text. A request that
+ * brought it is refused. */
+static void settle_text(struct outcome *o)
+{
+    struct rlk_answer *answer = &o->answer;
+    bool had_text = o->batch ? o->batch->with_text : o->hold->server.with_text;
+
+    if (had_text && answer->outcome == RLK_NOSCRIPT)
+        answer->outcome = RLK_REFUSED;
+    bool wants_text = answer->outcome == RLK_NOSCRIPT;
+    if (wants_text)
+        RLK_COUNT(o->client->counters.script_loads);
+    if (answer->outcome == RLK_REFUSED)
+        RLK_COUNT(o->client->counters.refusals);
+    if (o->batch)
+        o->batch->with_text = wants_text;
+    else
+        o->hold->server.with_text = wants_text;
+}
+
+/* Ends the request, and has its operation take the answer. */
+static void finish(struct outcome *o, const struct operation *operation,
+                   struct rlk_op *op)
+{
+    if (o->batch) {
+        op->kind = RLK_OP_NONE; /* the lock may have another */
+        operation->done(o);
+        rlk_renewer_batch_clear(o->batch);
+        rlk_lock_put_locked(o->lock);
+    } else {
+        o->hold->op = NULL;
+        operation->done(o);
+        free(op);
+        rlk_hold_put_locked(o->hold);
+    }
+}
+
+static void take_out(struct rlk_watch *watch, struct rlk_op *op)
+{
+    rlk_list_remove(&op->link);
+    watch->op_count--;
+    if (rlk_list_empty(&watch->ops))
+        watch->op_deadline = RLK_NEVER;
+}
+
+static bool has_moved(const struct rlk_watch *watch)
+{
+    return rlk_conn_state(watch->conn) == RLK_CONN_DEAD && rlk_conn_moved(watch->conn);
 }
 
 void rlk_renewer_done(struct rlock_client *client, struct rlk_op *op,
@@ -233,98 +383,38 @@ void rlk_renewer_done(struct rlock_client *client, struct rlk_op *op,
 {
     struct rlk_registry *reg = &client->registry;
     struct rlk_watch *watch = &client->watch;
-    struct rlk_answer answer = { .outcome = RLK_UNKNOWN, .code = ENOTCONN };
     struct rlk_fate fates[RLK_RENEWER_NAMES_MAX] RLK_UNINITIALIZED;
     char text[RLK_SERVER_ERROR_SIZE] = "", shown[RLK_LOG_NAME_SIZE] = "";
-    enum rlk_op_kind kind = op->kind;
+    const struct operation *operation = &operations[op->kind];
 
-    rlk_list_remove(&op->link);
-    watch->op_count--;
-    if (rlk_list_empty(&watch->ops))
-        watch->op_deadline = RLK_NEVER;
-    if (kind == RLK_OP_BURY) {
+    take_out(watch, op);
+    if (op->kind == RLK_OP_BURY) {
         rlk_peer_watch_answered(client, op, reply);
-        if (rlk_conn_state(watch->conn) == RLK_CONN_DEAD && rlk_conn_moved(watch->conn))
+        if (has_moved(watch))
             rlk_subscriber_look(client);
         return;
     }
     rlk_registry_lock(reg);
-    int64_t now =
-        rlk_clock_boot();         /* leases are judged by what the clock says now (T6) */
-    struct rlk_lock *lock = NULL; /* of a request about several holds */
-    if (kind == RLK_OP_REFRESH)
-        lock = RLK_CONTAINER_OF(op, struct rlk_queue, refresh.op)->lock;
-    else if (kind == RLK_OP_RENEW_READS)
-        lock = RLK_CONTAINER_OF(op, struct rlk_queue, renewal.op)->lock;
-    size_t count = kind == RLK_OP_REFRESH       ? lock->queue->refresh.count
-                   : kind == RLK_OP_RENEW_READS ? lock->queue->renewal.count
-                                                : 1;
-    if (reply) {
-        RLK_COUNT(client->counters.round_trips);
-        const struct rlk_script *script = script_of(kind, lock ? lock : op->hold->lock);
-        RLK_PROBE2(reply, script->name, RLK_PROBE_US(now - op->sent));
-        rlk_client_answered(client, op->sent, now);
-        rlk_script_decode(watch->conn, script, reply, op->sent, &answer, fates, count,
-                          text, sizeof(text));
-    } else {
-        RLK_COUNT(client->counters.unknown_outcomes);
-    }
-    if (rlk_conn_state(watch->conn) == RLK_CONN_DEAD && rlk_conn_moved(watch->conn))
+    struct outcome o = {
+        .client = client,
+        .answer = { .outcome = RLK_UNKNOWN, .code = ENOTCONN },
+        .fates = fates,
+        .now = rlk_clock_boot(), /* leases are judged by what the clock says now (T6) */
+    };
+    find_subject(&o, operation, op);
+    read_reply(&o, operation, reply, fates, text, sizeof(text));
+    if (has_moved(watch))
         reg->subscriber_dirty = true;
-    if (text[0]) {
-        const struct rlk_lock *about = lock ? lock : op->hold->lock;
-        rlk_log_name(shown, sizeof(shown), about->name, about->name_len);
-    }
-    bool had_text = kind == RLK_OP_REFRESH       ? lock->queue->refresh.with_text
-                    : kind == RLK_OP_RENEW_READS ? lock->queue->renewal.with_text
-                                                 : op->hold->server.with_text;
-    if (lock)
-        op->kind = RLK_OP_NONE; /* there may be another; what is of one hold is freed */
-    if (had_text && answer.outcome == RLK_NOSCRIPT)
-        answer.outcome = RLK_REFUSED; /* it had the text */
-    bool wants_text = answer.outcome == RLK_NOSCRIPT;
-    if (wants_text)
-        RLK_COUNT(client->counters.script_loads);
-    if (answer.outcome == RLK_REFUSED)
-        RLK_COUNT(client->counters.refusals);
-    if (kind == RLK_OP_REFRESH)
-        lock->queue->refresh.with_text = wants_text;
-    else if (kind == RLK_OP_RENEW_READS)
-        lock->queue->renewal.with_text = wants_text;
-    else
-        op->hold->server.with_text = wants_text;
-    if (kind == RLK_OP_REFRESH) {
-        refresh_done(client, lock, &answer, fates, now);
-        rlk_renewer_batch_clear(&lock->queue->refresh);
-        if (answer.outcome == RLK_DONE && rlk_cursor_set(answer.more)) {
-            bool alone = !lock->queue->going_on;
-            rlk_queue_go_on_locked(lock, answer.more);
-            lock->queue->after_refresh = alone;
-        }
-        rlk_lock_put_locked(lock);
-    } else if (kind == RLK_OP_RENEW_READS) {
-        read_renewals_done(client, lock, &answer, fates, now);
-        rlk_renewer_batch_clear(&lock->queue->renewal);
-        rlk_lock_put_locked(lock);
-    } else {
-        struct rlk_hold *hold = op->hold;
-        hold->op = NULL;
-        if (kind == RLK_OP_RELEASE) {
-            release_done(client, hold, &answer, now);
-        } else {
-            count_renewal(client, &answer);
-            renew_done(client, hold, op, &answer, &answer.fate, now);
-            if (answer.outcome == RLK_DONE && rlk_cursor_set(answer.more))
-                rlk_queue_go_on_locked(hold->lock, answer.more);
-        }
-        free(op);
-        rlk_hold_put_locked(hold);
-    }
+    if (text[0])
+        rlk_log_name(shown, sizeof(shown), o.lock->name, o.lock->name_len);
+    settle_text(&o);
+    finish(&o, operation, op);
     rlk_registry_unlock(reg);
     char more[RLK_LOG_MORE_SIZE];
-    if (text[0] && rlk_log_now(&watch->pace, now, 1, more))
-        rlk_log(
-            RLK_LOG_WARNING, "rlock: %s of \"%s\" %s at %s: %s%s", op_names[kind], shown,
-            answer.outcome == RLK_REFUSED && !answer.unreadable ? "refused" : "failed",
-            client->config.target.label, text, more);
+    if (text[0] && rlk_log_now(&watch->pace, o.now, 1, more))
+        rlk_log(RLK_LOG_WARNING, "rlock: %s of \"%s\" %s at %s: %s%s", operation->name,
+                shown,
+                o.answer.outcome == RLK_REFUSED && !o.answer.unreadable ? "refused"
+                                                                        : "failed",
+                client->config.target.label, text, more);
 }

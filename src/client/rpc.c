@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* Lends a connection, or answers why not: nothing was sent. */
+/* Lends a connection. NULL: the answer says why there is none; nothing was sent. */
 static struct rlk_conn *borrow(struct rlock_client *client, int64_t until,
                                struct rlk_answer *answer)
 {
@@ -24,18 +24,24 @@ static struct rlk_conn *borrow(struct rlock_client *client, int64_t until,
     return NULL;
 }
 
-void rlk_rpc_put(struct rlock_client *client, struct rlk_conn *conn)
+/* Gives a connection back at `now`. */
+static void put_at(struct rlock_client *client, struct rlk_conn *conn, int64_t now)
 {
     bool moved = rlk_conn_state(conn) == RLK_CONN_DEAD && rlk_conn_moved(conn);
 
-    rlk_pool_put(client->pool, conn);
+    rlk_pool_put_at(client->pool, conn, now);
     if (moved)
         rlk_subscriber_look(client);
 }
 
-/* `what`: the script's name, or the command's. */
+void rlk_rpc_put(struct rlock_client *client, struct rlk_conn *conn)
+{
+    put_at(client, conn, rlk_clock_boot());
+}
+
+/* Counts what came of a request. `what`: the script's name, or the command's. */
 static void count_answer(struct rlock_client *client, const char *what,
-                         const struct rlk_answer *answer)
+                         const struct rlk_answer *answer, int64_t now)
 {
     if (answer->outcome == RLK_UNKNOWN)
         RLK_COUNT(client->counters.unknown_outcomes);
@@ -45,29 +51,30 @@ static void count_answer(struct rlock_client *client, const char *what,
         RLK_COUNT(client->counters.refusals);
     if (answer->answered) {
         RLK_COUNT(client->counters.round_trips);
-        int64_t now = rlk_clock_boot();
         RLK_PROBE2(reply, what, RLK_PROBE_US(now - answer->sent));
         rlk_client_answered(client, answer->sent, now);
     }
 }
 
-static void call_script(struct rlock_client *client, struct rlk_conn *conn,
-                        const struct rlk_request *req, int64_t until,
-                        struct rlk_answer *answer)
+/* The round trip is over: counts it, and gives the connection back. */
+static void finish(struct rlock_client *client, struct rlk_conn *conn,
+                   const struct rlk_request *req, const struct rlk_answer *answer)
 {
-    rlk_script_call(conn, req, until, answer);
-    count_answer(client, rlk_scripts[req->script].name, answer);
-    rlk_rpc_put(client, conn);
+    int64_t now = rlk_clock_boot();
+
+    count_answer(client, rlk_scripts[req->script].name, answer, now);
+    put_at(client, conn, now);
 }
 
-/* What has to be done in any case is not refused for want of memory, but put off. */
+/* A request that has to be made in any case is put off, not refused, when there is no
+ * memory for it. */
 static void put_off(struct rlk_answer *answer)
 {
     if (answer->outcome == RLK_REFUSED && answer->code == ENOMEM)
         answer->outcome = RLK_RETRY;
 }
 
-void rlk_rpc_acquire(struct rlock_client *client, struct rlk_script_args_acquire ask,
+void rlk_rpc_acquire(struct rlock_client *client, struct rlk_script_args_acquire *args,
                      int64_t until, struct rlk_answer *answer)
 {
     struct rlk_request req RLK_UNINITIALIZED;
@@ -78,9 +85,10 @@ void rlk_rpc_acquire(struct rlock_client *client, struct rlk_script_args_acquire
         return;
     /* server time by when this request must have run (T3); an upper bound of the clock's
      * offset makes it late by a round trip at most, which the markers outlive */
-    ask.not_after_us = rlk_conn_clock_offset_us(conn) + until / 1000;
-    rlk_script_args_acquire(&req, client, &ask);
-    call_script(client, conn, &req, until, answer);
+    args->not_after_us = rlk_conn_clock_offset_us(conn) + until / 1000;
+    rlk_script_args_acquire(&req, client, args);
+    rlk_script_call(conn, &req, until, answer);
+    finish(client, conn, &req, answer);
 }
 
 void rlk_rpc_release(struct rlock_client *client, const struct rlk_hold *hold, bool mark,
@@ -92,7 +100,8 @@ void rlk_rpc_release(struct rlock_client *client, const struct rlk_hold *hold, b
     if (conn) {
         rlk_script_args_release(&req, client, hold,
                                 mark ? rlk_client_marker_ms(client) : 0);
-        call_script(client, conn, &req, until, answer);
+        rlk_script_call(conn, &req, until, answer);
+        finish(client, conn, &req, answer);
     }
     put_off(answer);
 }
@@ -106,7 +115,8 @@ void rlk_rpc_cancel(struct rlock_client *client, const struct rlk_hold *hold,
     if (!conn)
         return;
     rlk_script_args_cancel(&req, client, hold, rlk_client_marker_ms(client));
-    call_script(client, conn, &req, until, answer);
+    rlk_script_call(conn, &req, until, answer);
+    finish(client, conn, &req, answer);
 }
 
 void rlk_rpc_renew(struct rlock_client *client, const struct rlk_hold *hold,
@@ -119,7 +129,8 @@ void rlk_rpc_renew(struct rlock_client *client, const struct rlk_hold *hold,
     if (!conn)
         return;
     rlk_script_args_renew(&req, client, hold, lease_ms, with);
-    call_script(client, conn, &req, until, answer);
+    rlk_script_call(conn, &req, until, answer);
+    finish(client, conn, &req, answer);
 }
 
 void rlk_rpc_downgrade(struct rlock_client *client, const struct rlk_hold *hold,
@@ -130,13 +141,14 @@ void rlk_rpc_downgrade(struct rlock_client *client, const struct rlk_hold *hold,
 
     if (conn) {
         rlk_script_args_downgrade(&req, client, hold, lease_ms);
-        call_script(client, conn, &req, until, answer);
+        rlk_script_call(conn, &req, until, answer);
+        finish(client, conn, &req, answer);
     }
     put_off(answer);
 }
 
-/* A script of ours looked at as many waiters as one may: goes on behind them (T11). A
- * queue shrinks or a ticket grows with each. */
+/* A script has looked at as many waiters as it may: another one goes on behind them
+ * (T11). Each time a queue has become shorter, or the ticket has grown. */
 void rlk_rpc_go_on(struct rlock_client *client, int kind, const char *name,
                    size_t name_len, int prefer, struct rlk_cursor after, int64_t until)
 {
@@ -147,7 +159,7 @@ void rlk_rpc_go_on(struct rlock_client *client, int kind, const char *name,
         struct rlk_conn *conn = borrow(client, until, &answer);
         if (!conn)
             return;
-        /* nobody of ours is named */
+        /* names no waiter of this process */
         rlk_script_args_refresh(&req, client, kind, name, name_len, prefer, after, "", 0);
         rlk_script_call_raw(conn, &req, until, &answer, &reply);
         if (answer.outcome == RLK_DONE) {
@@ -158,8 +170,7 @@ void rlk_rpc_go_on(struct rlock_client *client, int kind, const char *name,
             answer.answered = true;
             rlk_reply_free(reply);
         }
-        count_answer(client, rlk_scripts[req.script].name, &answer);
-        rlk_rpc_put(client, conn);
+        finish(client, conn, &req, &answer);
         after = answer.outcome == RLK_DONE ? answer.more : (struct rlk_cursor){ 0 };
     }
 }
@@ -178,9 +189,8 @@ void rlk_rpc_request(struct rlock_client *client, const struct rlk_request *req,
             rlk_script_call_raw(conn, req, until, ret_answer, ret_raw);
         else
             rlk_script_call(conn, req, until, ret_answer);
-        count_answer(client, rlk_scripts[req->script].name, ret_answer);
         bool dead = rlk_conn_state(conn) == RLK_CONN_DEAD;
-        rlk_rpc_put(client, conn);
+        finish(client, conn, req, ret_answer);
         if (ret_answer->outcome == RLK_DONE || ret_answer->outcome == RLK_REFUSED ||
             !dead || rlk_clock_boot() - started > (until - started) / 2)
             return;
@@ -200,7 +210,7 @@ int rlk_rpc_command(struct rlock_client *client, int argc, const char *const *ar
     if (rc != 0)
         return rc;
     rlk_script_command(conn, argc, argv, len, until, ret_answer, ret_reply);
-    count_answer(client, argv[0], ret_answer);
+    count_answer(client, argv[0], ret_answer, rlk_clock_boot());
     rlk_rpc_put(client, conn);
     return ret_answer->outcome == RLK_DONE ? 0 : ret_answer->code;
 }

@@ -8,14 +8,14 @@
 
 #include "client/script_args.h"
 
-/* Refused as late, as when the server's clock has stepped: at once again with the newer
- * clock, so often. */
+/* How many times to retry at once when the server says that the request came too late
+ * (its clock stepped). The retry goes by the newer clock. */
 enum { RLK_LATE_TRIES_MAX = 3 };
 
 /* Takes the lock or, unless it is a try, queues for it; may be repeated with the same id.
- * The server refuses it after `until`, so that a copy that is late cannot surprise
- * anybody (T3); this call says when that is. */
-void rlk_rpc_acquire(struct rlock_client *client, struct rlk_script_args_acquire ask,
+ * The server refuses the request after `until`, so that a late copy of it changes nothing
+ * (T3): sets args->not_after_us. */
+void rlk_rpc_acquire(struct rlock_client *client, struct rlk_script_args_acquire *args,
                      int64_t until, struct rlk_answer *answer);
 /* `mark`: with a marker against acquires of this id that may be under way. */
 void rlk_rpc_release(struct rlock_client *client, const struct rlk_hold *hold, bool mark,

@@ -12,7 +12,8 @@ enum { RLK_RENEWALS_MAX = 256 /* ids in one request */ };
 /* `share`: of a reader, a hold that it may share; or NULL. `after`: where a try goes on
  * to look for who comes before it. `not_after_us`: server time. */
 struct rlk_script_args_acquire {
-    const struct rlk_hold *hold, *share;
+    const struct rlk_hold *hold;
+    struct rlk_hold *share;
     long lease_ms; /* the hold's; others may raise that one meanwhile */
     bool try_once;
     bool beside; /* to read beside `share`, while that is there, by an end of its own */

@@ -14,25 +14,11 @@
 
 enum { CANCEL_MS = 100 /* a cancel's share beyond the caller's deadline */ };
 
-uint32_t rlk_acquire_params_grant_ms(const struct rlk_acquire_params *params)
+struct rlk_hold *rlk_acquire_new_hold(const struct rlk_acquire_op *op, bool tell)
 {
-    long presence = params->client->config.presence_ms;
-    return (uint32_t)(params->lease_ms < presence ? params->lease_ms : presence);
-}
-
-char rlk_acquire_params_letter(const struct rlk_acquire_params *params)
-{
-    const struct rlk_kind *kind = &rlk_kinds[params->kind];
-    char l = params->reading ? kind->read_letter : kind->letter;
-    return params->fencing ? (char)(l - 'a' + 'A') : l;
-}
-
-struct rlk_hold *rlk_acquire_new_hold(const struct rlk_acquire_params *params,
-                                      struct rlk_lock *lock, bool tell)
-{
-    struct rlk_hold *hold =
-        rlk_hold_new_locked(lock, params->thread, rlk_acquire_params_letter(params),
-                            rlk_acquire_params_grant_ms(params));
+    const struct rlk_acquire_params *params = op->params;
+    struct rlk_hold *hold = rlk_hold_new_locked(op->lock, params->thread,
+                                                op->waiter.letter, op->waiter.grant_ms);
     if (hold) {
         hold->lease_ms = (int)params->lease_ms;
         hold->fixed = params->fixed;
@@ -86,7 +72,7 @@ void rlk_acquire_abandon(struct rlk_hold *hold, const struct rlk_acquire_params 
 void rlk_acquire_withdraw(struct rlk_lock *lock, const struct rlk_acquire_params *params)
 {
     struct rlk_hold *hold = rlk_lock_ask_locked(lock);
-    if (!hold)
+    if (!hold || hold->request.requester) /* a thread asks with it */
         return;
     rlk_hold_ref_locked(hold);
     rlk_acquire_abandon(hold, params, rlk_clock_boot());
@@ -104,14 +90,18 @@ void rlk_acquire_end_request(struct rlk_hold *hold,
     rlk_hold_put_locked(hold);
 }
 
-enum rlk_verdict rlk_acquire_judge(struct rlk_hold *hold,
-                                   const struct rlk_acquire_params *params,
-                                   const struct rlk_answer *answer)
+/* ---- attempts */
+
+/* Writes down what an answer says about the hold. */
+static enum rlk_verdict judge(struct rlk_acquire_op *op)
 {
+    struct rlk_hold *hold = op->hold;
+    const struct rlk_answer *answer = &op->answer;
+
     if (answer->outcome == RLK_UNKNOWN)
         hold->server.unknown = true;
-    /* an error that we do not know, or a command that the ACL refused in the midst of a
-     * script, may have left anything: that attempt is withdrawn, too */
+    /* an unknown error, or a command of the script that the ACL refused, may have left
+     * anything: that attempt is withdrawn, too */
     if (answer->outcome == RLK_UNKNOWN || answer->outcome == RLK_DONE ||
         (answer->outcome == RLK_REFUSED && answer->sent != 0))
         hold->server.asked = true;
@@ -119,11 +109,11 @@ enum rlk_verdict rlk_acquire_judge(struct rlk_hold *hold,
         return FAILED;
     if (answer->outcome != RLK_DONE)
         return AGAIN;
-    rlk_queue_reached_locked(hold->lock, rlk_clock_boot());
+    rlk_queue_reached_locked(hold->lock, op->now);
     if (hold->state != RLK_HOLD_REQUESTED)
-        return TAKEN; /* by another thread that waits for it, meanwhile */
+        return TAKEN; /* meanwhile, by another thread that waits for it */
     hold->request.flags = answer->flags;
-    /* a try goes on by itself while it is told that the lock is busy */
+    /* a try that is answered "busy" goes on by itself */
     if (rlk_cursor_set(answer->more) && answer->fate.what != RLK_BUSY)
         rlk_queue_go_on_locked(hold->lock, answer->more);
     switch (answer->fate.what) {
@@ -142,7 +132,7 @@ enum rlk_verdict rlk_acquire_judge(struct rlk_hold *hold,
     case RLK_BUSY:
         return TAKEN_BY_OTHERS;
     case RLK_MARKED: /* this id is dead */
-        rlk_hold_rename_locked(hold, params->thread);
+        rlk_hold_rename_locked(hold, op->params->thread);
         return AGAIN_AT_ONCE;
     case RLK_LATE:
         return AGAIN_AT_ONCE;
@@ -152,6 +142,116 @@ enum rlk_verdict rlk_acquire_judge(struct rlk_hold *hold,
         return FAILED;
     }
 }
+
+/* rule: K2 */
+/* The lease that a request names. A lock that is to be kept is taken for the TTL of a
+ * grant only (K2). Other threads may have raised the lease of a hold that reads. */
+static long first_lease(const struct rlk_acquire_op *op)
+{
+    const struct rlk_acquire_params *params = op->params;
+
+    if (params->reading && !rlk_acquire_params_retains(params))
+        return op->hold->lease_ms;
+    return rlk_acquire_params_retains(params) ? (long)op->waiter.grant_ms
+                                              : params->lease_ms;
+}
+
+/* The answer to a request that named a hold to share. */
+static void judge_share(struct rlk_acquire_op *op, struct rlk_hold *share)
+{
+    if (rlk_acquire_share_end(share, op->verdict, op->params, &op->answer, op->now) &&
+        !rlk_acquire_share_decided(op))
+        rlk_acquire_share_enter(op, share, op->now);
+    rlk_acquire_share_put(share, op->now);
+}
+
+void rlk_acquire_attempt(struct rlk_acquire_op *op)
+{
+    const struct rlk_acquire_params *params = op->params;
+    struct rlk_registry *reg = &params->client->registry;
+    struct rlk_hold *hold = op->hold;
+    bool tries = params->try_once;
+
+    op->started = rlk_clock_boot();
+    int64_t until = tries ? op->until : rlk_acquire_attempt_until(params, op->started);
+    struct rlk_script_args_acquire request = {
+        .hold = hold,
+        .share =
+            params->reading ? rlk_acquire_share_begin(op->lock, hold, op->started) : NULL,
+        .lease_ms = first_lease(op),
+        .try_once = tries || atomic_load(&params->client->interrupted),
+        .after = op->after
+    };
+    hold->request.asked++;
+    op->tried = true;
+    op->going = op->lock->returning > 0;
+    rlk_intent_note_locked(hold);
+    rlk_registry_unlock(reg);
+    rlk_rpc_acquire(params->client, &request, until, &op->answer);
+    rlk_registry_lock(reg);
+    op->now = rlk_clock_boot();
+    op->verdict = judge(op);
+    if (request.share)
+        judge_share(op, request.share);
+    if (rlk_acquire_share_decided(op))
+        op->verdict = DECIDED;
+}
+
+/* A fixed lease was granted with a shorter TTL: renews it. False: it is lost, or nothing
+ * is known of it. */
+static bool confirm_lease(struct rlk_acquire_op *op, int64_t now)
+{
+    const struct rlk_acquire_params *params = op->params;
+    struct rlk_registry *reg = &params->client->registry;
+    struct rlk_hold *hold = op->hold;
+    struct rlk_answer answer;
+    int64_t until = rlk_acquire_attempt_until(params, now);
+
+    if (until > hold->end)
+        until = hold->end;
+    rlk_registry_unlock(reg);
+    rlk_rpc_renew(params->client, hold, params->lease_ms,
+                  (struct rlk_script_args_renew){ .tell = false }, until, &answer);
+    rlk_registry_lock(reg);
+    if (answer.outcome != RLK_DONE)
+        return false;
+    if (answer.fate.what != RLK_HELD) {
+        rlk_hold_gone_locked(hold);
+        return false;
+    }
+    int64_t ms = answer.fate.remaining_ms;
+    hold->lease.short_ttl = false;
+    rlk_hold_held_locked(hold, answer.sent, ms < params->lease_ms ? ms : params->lease_ms,
+                         answer.fate.token ? answer.fate.token : hold->token);
+    return true;
+}
+
+bool rlk_acquire_enter_granted(struct rlk_acquire_op *op)
+{
+    const struct rlk_acquire_params *params = op->params;
+    struct rlk_hold *hold = op->hold;
+    int64_t now = rlk_clock_boot();
+
+    if (params->fixed && hold->lease.short_ttl) {
+        if (rlk_deadline_left(&params->deadline) <= 0)
+            return false; /* no time to confirm the lease */
+        if (now < hold->end && !confirm_lease(op, now))
+            return false;
+        now = rlk_clock_boot();
+    }
+    if (!hold->request.granted || !rlk_acquire_may_take(hold, now))
+        return false;
+    rlk_acquire_leave_queue(op);
+    rlk_list_remove(&params->thread->wake_link); /* it is awake, and waits for nothing */
+    op->open_to = hold->request.open_to;
+    rlk_acquire_take(hold, params, now);
+    if (hold->reading)
+        rlk_acquire_share_bring_along(op, hold);
+    rlk_hold_put_locked(hold);
+    return rlk_acquire_end_with(op, 0);
+}
+
+/* ---- giving up */
 
 /* rule: L7 */
 /* The cancel's share of the 100 ms that a call may take beyond its deadline (L7). */
@@ -163,25 +263,27 @@ static int64_t cancel_until(const struct rlk_acquire_params *params, int64_t now
     return now + (share > least ? share : least);
 }
 
-void rlk_acquire_leave_queue(struct rlk_acquire_op *ask)
+void rlk_acquire_leave_queue(struct rlk_acquire_op *op)
 {
-    if (ask->lock->queue->requester == ask->waiter)
-        ask->lock->queue->requester = NULL;
-    if (ask->lock->queue->woken == ask->waiter)
-        ask->lock->queue->woken = NULL;
-    rlk_list_remove(&ask->waiter->link);
+    struct rlk_queue *queue = op->lock->queue;
+
+    if (queue->requester == &op->waiter)
+        queue->requester = NULL;
+    if (queue->woken == &op->waiter)
+        queue->woken = NULL;
+    rlk_list_remove(&op->waiter.link);
 }
 
-int rlk_acquire_give_up(struct rlk_acquire_op *ask, int rc)
+int rlk_acquire_give_up(struct rlk_acquire_op *op, int rc)
 {
-    const struct rlk_acquire_params *params = ask->params;
+    const struct rlk_acquire_params *params = op->params;
     struct rlk_registry *reg = &params->client->registry;
-    struct rlk_lock *lock = ask->lock;
-    struct rlk_hold *hold = ask->hold;
+    struct rlk_lock *lock = op->lock;
+    struct rlk_hold *hold = op->hold;
     int64_t now = rlk_clock_boot();
 
-    rlk_acquire_leave_queue(ask);
-    struct rlk_waiter *other = hold->reading ? rlk_acquire_share_companion(ask) : NULL;
+    rlk_acquire_leave_queue(op);
+    struct rlk_waiter *other = hold->reading ? rlk_acquire_share_companion(op) : NULL;
     if (other) {
         if (hold->request.requester == params->thread) {
             hold->request.requester = other->thread;
@@ -230,7 +332,7 @@ int rlk_acquire_give_up(struct rlk_acquire_op *ask, int rc)
     rlk_registry_lock(reg);
     now = rlk_clock_boot();
     /* a server that does not answer is not asked once more for it */
-    ask->waiter->late &= answer.outcome == RLK_DONE;
+    op->waiter.late &= answer.outcome == RLK_DONE;
     if (answer.outcome == RLK_DONE && answer.fate.what == RLK_REMOVED) {
         rlk_hold_ask_end_locked(hold);
         rlk_hold_put_locked(hold);

@@ -1,49 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calling thread takes what its process has of a lock, and nobody is in, instead of
- * asking for it: what decides is handoff.c; here is what has to be said to the server on
- * the way. Thread: any. Locks: hold the registry's mu, and drop it where they say so. */
+/* The calling thread takes what its process has of a lock and no thread is in, instead of
+ * asking for it. handoff.c decides; what the server has to be told on the way is here.
+ * Thread: any. Locks: hold the registry's mu, and drop it where they ask the server. */
 #include "lock/acquire_impl.h"
 
 #include "base/error.h"
 
-int64_t rlk_acquire_attempt_until(const struct rlk_acquire_params *params, int64_t now)
-{
-    int64_t left = params->try_once ? RLK_NEVER : rlk_deadline_left(&params->deadline);
-    int64_t timeout = rlk_client_command_timeout(params->client);
-
-    if (left >= timeout)
-        return now + timeout;
-    return now + (left > 0 ? left : 0) + RLK_ATTEMPT_FLOOR_MS * RLK_NS_PER_MS;
-}
-
-bool rlk_acquire_params_retains(const struct rlk_acquire_params *params)
-{
-    return params->handoff.retain_ns > 0 && params->handoff.hears &&
-           (params->kind == RLK_KIND_MUTEX || params->kind == RLK_KIND_RWLOCK) &&
-           !params->fixed;
-}
-
-void rlk_acquire_waiter_init(struct rlk_waiter *waiter,
-                             const struct rlk_acquire_params *params, int64_t now)
-{
-    *waiter = (struct rlk_waiter){
-        .thread = params->thread,
-        .self = rlk_sync_thread_self(),
-        .letter = rlk_acquire_params_letter(params),
-        .robust = params->robust,
-        .grant_ms = rlk_acquire_params_grant_ms(params),
-        .lease_ms = params->lease_ms,
-        .since = now,
-        .passed_on =
-            !params->fixed && params->handoff.ns > 0 && params->handoff.count > 0,
-        .retakes = !params->fixed,
-    };
-    rlk_list_init(&waiter->link);
-}
-
 /* rule: K11 */
-/* The calling thread is inside what the server takes for unused: it is told first (K11).
- * False: the hold was given back, or is lost. */
+/* The calling thread is inside a hold that the server takes for unused: tells the server
+ * first (K11). False: the hold was given back, or is lost. */
 static bool mark_anew(const struct rlk_acquire_params *params, struct rlk_hold *hold)
 {
     struct rlk_registry *reg = &params->client->registry;
@@ -97,12 +62,16 @@ static bool mark_anew(const struct rlk_acquire_params *params, struct rlk_hold *
     return false;
 }
 
-bool rlk_acquire_enter_idle(const struct rlk_acquire_params *params,
-                            struct rlk_lock *lock, struct rlk_waiter *waiter)
+bool rlk_acquire_enter_idle(struct rlk_acquire_op *op)
 {
+    const struct rlk_acquire_params *params = op->params;
+    struct rlk_lock *lock = op->lock;
+    struct rlk_waiter *waiter = &op->waiter;
     struct rlk_hold *spent;
-    int64_t now = rlk_clock_boot();
 
+    if (!lock->current && rlk_list_empty(&lock->queue->reads))
+        return false; /* the process has nothing */
+    int64_t now = rlk_clock_boot();
     rlk_lock_held_locked(lock, now); /* what is lost by now */
     if (params->reading && rlk_acquire_params_retains(params) &&
         rlk_readshare_enter_locked(lock, waiter, now))

@@ -55,34 +55,34 @@ void rlk_acquire_share_put(struct rlk_hold *share, int64_t now)
 
 /* ---- waiting together */
 
-struct rlk_waiter *rlk_acquire_share_companion(const struct rlk_acquire_op *ask)
+struct rlk_waiter *rlk_acquire_share_companion(const struct rlk_acquire_op *op)
 {
-    struct rlk_list *readers = &ask->lock->queue->readers;
+    struct rlk_list *readers = &op->lock->queue->readers;
     for (struct rlk_list *l = readers->next; l != readers; l = l->next) {
         struct rlk_waiter *other = RLK_CONTAINER_OF(l, struct rlk_waiter, link);
-        if (other != ask->waiter && other->hold == ask->hold)
+        if (other != &op->waiter && other->hold == op->hold)
             return other;
     }
     return NULL;
 }
 
-bool rlk_acquire_share_decided(const struct rlk_acquire_op *ask)
+bool rlk_acquire_share_decided(const struct rlk_acquire_op *op)
 {
-    return ask->waiter->hold != ask->hold;
+    return op->waiter.hold != op->hold;
 }
 
 /* rule: W23 */
 /* The others that wait for this one's hold enter `hold` with it: that one, or what is
  * shared instead (W23). Not those that came when the request that was answered had left:
  * nobody enters unasked, as a writer may have queued (W21). They ask anew, together. */
-void rlk_acquire_share_bring_along(struct rlk_acquire_op *ask, struct rlk_hold *hold)
+void rlk_acquire_share_bring_along(struct rlk_acquire_op *op, struct rlk_hold *hold)
 {
-    const struct rlk_acquire_params *params = ask->params;
+    const struct rlk_acquire_params *params = op->params;
     struct rlk_waiter *other;
 
-    while ((other = rlk_acquire_share_companion(ask)) != NULL) {
+    while ((other = rlk_acquire_share_companion(op)) != NULL) {
         other->hold = NULL;
-        if (other->asked < ask->open_to) {
+        if (other->asked < op->open_to) {
             rlk_list_remove(&other->link);
             other->holder = rlk_holder_join_locked(hold, params->fencing);
             other->failed = !other->holder;
@@ -95,14 +95,14 @@ void rlk_acquire_share_bring_along(struct rlk_acquire_op *ask, struct rlk_hold *
     }
 }
 
-void rlk_acquire_share_enter(struct rlk_acquire_op *ask, struct rlk_hold *share,
+void rlk_acquire_share_enter(struct rlk_acquire_op *op, struct rlk_hold *share,
                              int64_t now)
 {
-    const struct rlk_acquire_params *params = ask->params;
-    struct rlk_waiter *waiter = ask->waiter;
+    const struct rlk_acquire_params *params = op->params;
+    struct rlk_waiter *waiter = &op->waiter;
 
-    ask->open_to = ask->hold->request.open_to;
-    rlk_acquire_leave_queue(ask);
+    op->open_to = op->hold->request.open_to;
+    rlk_acquire_leave_queue(op);
     waiter->holder = rlk_holder_join_locked(share, params->fencing);
     waiter->failed = !waiter->holder;
     if (waiter->holder) {
@@ -110,9 +110,9 @@ void rlk_acquire_share_enter(struct rlk_acquire_op *ask, struct rlk_hold *share,
         waiter->holder->owner_thread = waiter->self;
     }
     waiter->hold = NULL;
-    rlk_acquire_share_bring_along(ask, share);
-    rlk_hold_ref_locked(ask->hold); /* rlk_acquire_wait gives it back */
-    rlk_acquire_end_request(ask->hold, params, now);
+    rlk_acquire_share_bring_along(op, share);
+    rlk_hold_ref_locked(op->hold); /* the wait gives it back */
+    rlk_acquire_end_request(op->hold, params, now);
 }
 
 bool rlk_acquire_share_still_in(struct rlk_holder *holder,
@@ -133,74 +133,102 @@ bool rlk_acquire_share_still_in(struct rlk_holder *holder,
     return false;
 }
 
-/* The hold that a thread which wants to read waits for, with a reference: the one that
- * others wait for, if there is one that will do, else a new one, which those that are
- * without one wait for as well. NULL: out of memory. */
-static struct rlk_hold *read_hold(const struct rlk_acquire_params *params,
-                                  struct rlk_lock *lock, const struct rlk_waiter *waiter)
+/* The threads that read, and have no hold that asks, wait for this one. */
+static void gather(struct rlk_acquire_op *op, struct rlk_hold *hold)
 {
+    struct rlk_list *readers = &op->lock->queue->readers;
+
+    for (struct rlk_list *l = readers->next; l != readers; l = l->next) {
+        struct rlk_waiter *other = RLK_CONTAINER_OF(l, struct rlk_waiter, link);
+        if (other == &op->waiter || other->hold || other->letter != op->waiter.letter ||
+            other->grant_ms != op->waiter.grant_ms)
+            continue;
+        other->hold = hold; /* queue->asks keeps it as long as a thread waits for it */
+        other->asked = hold->request.asked;
+    }
+}
+
+/* The hold that a thread which wants to read waits for, with a reference: the one that
+ * others wait for, if that will do, else a new one. NULL: out of memory. */
+static struct rlk_hold *read_hold(struct rlk_acquire_op *op)
+{
+    const struct rlk_acquire_params *params = op->params;
     struct rlk_hold *hold =
-        params->fixed ? NULL
-                      : rlk_lock_read_ask_locked(lock, waiter->letter, waiter->grant_ms);
+        params->fixed
+            ? NULL
+            : rlk_lock_read_ask_locked(op->lock, op->waiter.letter, op->waiter.grant_ms);
     if (hold) {
         rlk_hold_ref_locked(hold);
         return hold;
     }
-    hold = rlk_acquire_new_hold(params, lock, rlk_acquire_params_retains(params));
+    hold = rlk_acquire_new_hold(op, rlk_acquire_params_retains(params));
     if (!hold)
         return NULL;
     rlk_hold_ask_locked(hold, params->thread);
-    for (struct rlk_list *l = lock->queue->readers.next;
-         !params->fixed && l != &lock->queue->readers; l = l->next) {
-        struct rlk_waiter *other = RLK_CONTAINER_OF(l, struct rlk_waiter, link);
-        if (other == waiter || other->hold || other->letter != waiter->letter ||
-            other->grant_ms != waiter->grant_ms)
-            continue;
-        other->hold =
-            hold; /* lock->queue->asks keeps it as long as somebody waits for it */
-        other->asked = hold->request.asked;
-    }
+    if (!params->fixed)
+        gather(op, hold);
     return hold;
 }
 
-int rlk_acquire_share_wait(const struct rlk_acquire_params *params, struct rlk_lock *lock,
-                           int64_t *ret_waited, bool *ret_late)
+/* The thread waits for a hold that asks. False: out of memory. */
+static bool choose_hold(struct rlk_acquire_op *op)
 {
-    struct rlk_registry *reg = &params->client->registry;
-    struct rlk_waiter waiter;
-    struct rlk_acquire_op ask = {
-        .params = params, .lock = lock, .waiter = &waiter, .since = rlk_clock_boot()
-    };
-    int rc = 0;
+    struct rlk_waiter *waiter = &op->waiter;
 
-    rlk_acquire_waiter_init(&waiter, params, ask.since);
-    reg->waiters_now++;
-    bool in = rlk_acquire_enter_idle(params, lock, &waiter);
-    while (rc == 0 && !in) {
-        waiter.holder = NULL;
-        if (waiter.hold) { /* another thread asks for this one, too */
-            rlk_hold_ref_locked(waiter.hold);
-        } else {
-            waiter.hold = read_hold(params, lock, &waiter);
-            if (waiter.hold)
-                waiter.asked = waiter.hold->request.asked;
-        }
-        ask.hold = waiter.hold;
-        if (!ask.hold) {
-            rlk_list_remove(&waiter.link);
-            rc = ENOMEM;
-            break;
-        }
-        if (params->lease_ms > ask.hold->lease_ms)
-            ask.hold->lease_ms = (int)params->lease_ms;
-        if (rlk_list_empty(&waiter.link))
-            rlk_list_append(&lock->queue->readers, &waiter.link);
-        rc = rlk_acquire_wait(&ask);
-        in = waiter.hold == ask.hold ||
-             (waiter.holder && rlk_acquire_share_still_in(waiter.holder, params));
+    waiter->holder = NULL;
+    if (waiter->hold) { /* another thread asks for this one, too */
+        rlk_hold_ref_locked(waiter->hold);
+    } else {
+        waiter->hold = read_hold(op);
+        if (waiter->hold)
+            waiter->asked = waiter->hold->request.asked;
     }
-    reg->waiters_now--;
-    rlk_acquire_waiter_done(&waiter, params, rc, ret_waited);
-    *ret_late = waiter.late;
-    return rc;
+    op->hold = waiter->hold;
+    if (!op->hold) {
+        rlk_list_remove(&waiter->link);
+        op->rc = ENOMEM;
+        return false;
+    }
+    if (op->params->lease_ms > op->hold->lease_ms)
+        op->hold->lease_ms = (int)op->params->lease_ms;
+    if (rlk_list_empty(&waiter->link))
+        rlk_list_append(&op->lock->queue->readers, &waiter->link);
+    return true;
+}
+
+/* The wait for op->hold is over, or not. Where another thread has decided it, this one
+ * may be in by that thread's hold, or has to wait for another. */
+static bool settle(struct rlk_acquire_op *op, bool over)
+{
+    struct rlk_waiter *waiter = &op->waiter;
+
+    if (!over || op->rc != 0 || waiter->hold == op->hold)
+        return over;
+    if (waiter->holder && rlk_acquire_share_still_in(waiter->holder, op->params))
+        return true;
+    op->hold = NULL;
+    return rlk_acquire_go_on(op, RLK_SLEEP_PAUSE, 0);
+}
+
+static bool look_reading(struct rlk_acquire_op *op)
+{
+    if (!op->hold && !choose_hold(op))
+        return true;
+    return settle(op, rlk_acquire_look_asking(op));
+}
+
+static bool judge_reading(struct rlk_acquire_op *op)
+{
+    return settle(op, rlk_acquire_judge_asking(op));
+}
+
+bool rlk_acquire_share_begin_asking(struct rlk_acquire_op *op)
+{
+    if (!choose_hold(op))
+        return false;
+    op->look = look_reading;
+    op->judge = judge_reading;
+    return op->hold->request.need_ask &&
+           op->hold->request.requester == op->params->thread &&
+           rlk_deadline_left(&op->params->deadline) > 0;
 }

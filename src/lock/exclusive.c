@@ -38,32 +38,17 @@ static int lock_again(const struct rlk_lock_args *d, struct rlk_holder *holder)
     return rlk_handle_args_in_vain(d, hold);
 }
 
-/* The holder before may have died in the midst of something. */
-static int lock_first(const struct rlk_lock_args *d)
+/* The thread has just taken the lock. The holder before it may have died amid its
+ * section. */
+static int look_for_death(const struct rlk_handle *handle)
 {
-    int rc = rlk_handle_args_first(d);
-    if (rc == 0 && (d->handle->rlk_flags & RLK_HANDLE_ROBUST) &&
-        rlk_handle_part(d->handle)->hold->robust.owner_died)
-        rc = rlk_error_set(
-            EOWNERDEAD,
-            "the lock is held, but its previous holder died inside its section");
-    return rc;
+    if (!(handle->rlk_flags & RLK_HANDLE_ROBUST) ||
+        !rlk_handle_part(handle)->hold->robust.owner_died)
+        return 0;
+    return rlk_error_set(EOWNERDEAD, "held; the holder before died in its section");
 }
 
-static int lock(const struct rlk_lock_args *d)
-{
-    struct rlk_call call = rlk_call_enter();
-    int rc = rlk_handle_args_check(d);
-
-    if (rc == 0) {
-        struct rlk_holder *holder = rlk_handle_part(d->handle);
-        rc = holder ? lock_again(d, holder) : lock_first(d);
-    }
-    return rlk_call_leave(call,
-                          rlk_handle_guard(rlk_handle_aborts(d->handle, d->kind), rc));
-}
-
-/* By the gate of a hold that the thread has left before, and no other way. */
+/* By the fast path of a hold that the thread has left before, and no other way. */
 static inline bool enter_fast(const struct rlk_handle *handle, int kind)
 {
     struct rlk_thread *thread = rlk_handle_fast(handle, kind);
@@ -105,38 +90,54 @@ static inline bool leave_inner(const struct rlk_handle *handle, int kind)
     return true;
 }
 
-static __attribute__((noinline)) int lock_slow(struct rlk_handle *handle, int kind,
-                                               enum rlk_form form, long lease_ms)
+/* The deadline of a call. */
+struct when {
+    clockid_t clock;
+    const struct timespec *abstime;
+};
+
+static __attribute__((noinline)) int lock(struct rlk_handle *handle, int kind,
+                                          enum rlk_form form, long lease_ms,
+                                          const struct when *when)
 {
-    if (lease_ms == 0 && enter_again(handle, kind))
+    if (lease_ms == 0 && form != RLK_FORM_TIMED && enter_again(handle, kind))
         return 0;
-    return lock(&(struct rlk_lock_args){
-        .handle = handle, .kind = kind, .form = form, .lease_ms = lease_ms });
+    const struct rlk_lock_args args = { .handle = handle,
+                                        .kind = kind,
+                                        .form = form,
+                                        .lease_ms = lease_ms,
+                                        .clock = when ? when->clock : 0,
+                                        .abstime = when ? when->abstime : NULL };
+    struct rlk_call call = rlk_call_enter();
+    int rc = rlk_handle_args_check(&args);
+    struct rlk_holder *holder = rc == 0 ? rlk_handle_part(handle) : NULL;
+
+    if (holder)
+        rc = lock_again(&args, holder);
+    else if (rc == 0 && (rc = rlk_handle_args_first(&args)) == 0)
+        rc = look_for_death(handle);
+    return rlk_call_leave(call, rlk_handle_guard(rlk_handle_aborts(handle, kind), rc));
 }
 
 int rlk_exclusive_lock(struct rlk_handle *handle, int kind, long lease_ms)
 {
     if (lease_ms == 0 && enter_fast(handle, kind))
         return 0;
-    return lock_slow(handle, kind, RLK_FORM_LOCK, lease_ms);
+    return lock(handle, kind, RLK_FORM_LOCK, lease_ms, NULL);
 }
 
 int rlk_exclusive_trylock(struct rlk_handle *handle, int kind, long lease_ms)
 {
     if (lease_ms == 0 && enter_fast(handle, kind))
         return 0;
-    return lock_slow(handle, kind, RLK_FORM_TRY, lease_ms);
+    return lock(handle, kind, RLK_FORM_TRY, lease_ms, NULL);
 }
 
 int rlk_exclusive_clocklock(struct rlk_handle *handle, int kind, clockid_t clock,
                             const struct timespec *abstime, long lease_ms)
 {
-    return lock(&(struct rlk_lock_args){ .handle = handle,
-                                         .kind = kind,
-                                         .form = RLK_FORM_TIMED,
-                                         .clock = clock,
-                                         .abstime = abstime,
-                                         .lease_ms = lease_ms });
+    const struct when when = { clock, abstime };
+    return lock(handle, kind, RLK_FORM_TIMED, lease_ms, &when);
 }
 
 /* ---- unlock */

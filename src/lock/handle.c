@@ -107,7 +107,7 @@ static bool is_used_locked(struct rlk_lock *lock, int64_t now)
     for (struct rlk_list *l = lock->queue->reads.next; !used && l != &lock->queue->reads;
          l = l->next)
         used = !rlk_hold_is_retained(RLK_CONTAINER_OF(l, struct rlk_hold, link));
-    return used || !rlk_list_empty(&lock->queue->waiters) ||
+    return used || rlk_lock_ask_locked(lock) || !rlk_list_empty(&lock->queue->waiters) ||
            !rlk_list_empty(&lock->queue->readers);
 }
 

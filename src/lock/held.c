@@ -128,14 +128,11 @@ int rlk_held_unshare(struct rlk_holder *holder, long lease_ms, bool *ret_alone)
     own->prefer = RLOCK_RWLOCK_PREFER_READER_NP;
     rlk_intent_note_locked(own);
     rlk_registry_unlock(reg);
+    struct rlk_script_args_acquire args = {
+        .hold = own, .share = hold, .lease_ms = lease_ms, .try_once = true, .beside = true
+    };
     for (int late = 0; late <= RLK_LATE_TRIES_MAX; late++) {
-        rlk_rpc_acquire(client,
-                        (struct rlk_script_args_acquire){ .hold = own,
-                                                          .share = hold,
-                                                          .lease_ms = lease_ms,
-                                                          .try_once = true,
-                                                          .beside = true },
-                        until, &answer);
+        rlk_rpc_acquire(client, &args, until, &answer);
         if (answer.outcome != RLK_DONE || answer.fate.what != RLK_LATE)
             break;
     }

@@ -15,9 +15,7 @@
 #include "base/fork.h"
 #include "base/ppoll.h"
 
-#include <assert.h>
 #include <errno.h>
-#include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,11 +24,17 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { READ_CHUNK = 4096, READS_PER_STEP = 16, OUT_SIZE_FIRST = 1024 };
-enum { MOVE_AGAIN_MS = 100 }; /* the least time between two counted moves */
+enum { READ_CHUNK = 4096, READS_PER_STEP = 16 };
+enum { MOVE_AGAIN_MS = 100 }; /* at least between two moves that are counted */
 
-/* A plain recv may last longer by SO_RCVTIMEO and its rounding to ticks. */
-#define PLAIN_RECV_MARGIN_NS (2 * RLK_CONN_PATIENCE_MS * RLK_NS_PER_MS)
+/* After this long without use a connection is looked at before it is used again. A
+ * shorter time is not worth the system call: what broke meanwhile is an error of the next
+ * request, which callers are prepared for. */
+#define CHECK_AFTER_NS (5 * RLK_NS_PER_MS)
+
+/* After this long it is looked whether its number is still the library's: a program that
+ * closes what it does not know, and opens something else, takes longer. */
+#define OURS_AFTER_NS (RLK_NS_PER_MS / 50)
 
 /* ppoll uses CLOCK_MONOTONIC, deadlines use CLOCK_BOOTTIME: look again after this
  * time. */
@@ -144,12 +148,7 @@ int rlk_conn_reset_reader(struct rlk_conn *conn)
     return 0;
 }
 
-size_t rlk_conn_unparsed(const struct rlk_conn *conn)
-{
-    return conn->reader ? conn->reader->len - conn->reader->pos : 0;
-}
-
-/* A failure stays in the reader, where rlk_conn_parse finds it. */
+/* A failure is kept in the reader, where rlk_conn_parse finds it. */
 static void feed(void *arg, const char *bytes, size_t len)
 {
     struct rlk_conn *conn = arg;
@@ -215,77 +214,6 @@ enum rlk_parsed rlk_conn_parse(struct rlk_conn *conn, struct rlk_reply **ret_rep
     return RLK_PARSED_PARTIAL;
 }
 
-/* ---- output */
-
-int rlk_conn_append(struct rlk_conn *conn, int argc, const char *const *argv,
-                    const size_t *argv_len)
-{
-    size_t len;
-    char *owned;
-    const char *bytes = rlk_conn_frame(conn, argc, argv, argv_len, &len, &owned);
-    if (!bytes)
-        return ENOMEM;
-    if (conn->out_at > 0 && conn->out_size - conn->out_len < len) {
-        memmove(conn->out, conn->out + conn->out_at, conn->out_len - conn->out_at);
-        conn->out_len -= conn->out_at;
-        conn->out_at = 0;
-    }
-    if (conn->out_size - conn->out_len < len) {
-        size_t size = conn->out_size ? conn->out_size : OUT_SIZE_FIRST;
-        while (size - conn->out_len < len)
-            size *= 2;
-        char *grown = realloc(conn->out, size);
-        if (!grown) {
-            redisFreeCommand(owned);
-            return ENOMEM;
-        }
-        conn->out = grown;
-        conn->out_size = size;
-    }
-    memcpy(conn->out + conn->out_len, bytes, len);
-    conn->out_len += len;
-    redisFreeCommand(owned);
-    return 0;
-}
-
-size_t rlk_conn_unsent(const struct rlk_conn *conn)
-{
-    return conn->out_len - conn->out_at;
-}
-
-/* Returns how many bytes the kernel took, 0 when it takes none now, -1 with the text
- * set. */
-static ssize_t output(struct rlk_conn *conn, const char *bytes, size_t len)
-{
-    ssize_t n;
-    do
-        n = send(conn->fd, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT);
-    while (n < 0 && errno == EINTR);
-    if (n < 0) {
-        if (errno == EAGAIN || errno == EWOULDBLOCK)
-            return 0;
-        rlk_conn_explain(conn, "connection to %s: %s", conn->label, strerror(errno));
-        return -1;
-    }
-    conn->requested = true;
-    return n;
-}
-
-/* False: the socket is broken. */
-static bool flush(struct rlk_conn *conn)
-{
-    while (conn->out_at < conn->out_len) {
-        ssize_t n = output(conn, conn->out + conn->out_at, conn->out_len - conn->out_at);
-        if (n < 0)
-            return false;
-        if (n == 0)
-            return true;
-        conn->out_at += (size_t)n;
-    }
-    conn->out_at = conn->out_len = 0;
-    return true;
-}
-
 bool rlk_conn_poll(int fd, short events, int64_t deadline)
 {
     int64_t left = POLL_MAX_NS;
@@ -303,105 +231,6 @@ bool rlk_conn_poll(int fd, short events, int64_t deadline)
      * finds out. */
     rlk_ppoll(&p, 1, &timeout, NULL);
     return true;
-}
-
-/* ---- one request, one reply */
-
-/* Sends the whole request. False: dead. *ret_waited: it took more than one system
- * call. */
-static bool call_send(struct rlk_conn *conn, const char *bytes, size_t len,
-                      int64_t deadline, bool *ret_waited)
-{
-    size_t at = 0;
-    for (;;) {
-        ssize_t n = output(conn, bytes + at, len - at);
-        if (n < 0)
-            break;
-        at += (size_t)n;
-        if (at == len)
-            return true;
-        *ret_waited = true;
-        if (!rlk_conn_poll(conn->fd, POLLOUT, deadline)) {
-            rlk_conn_explain(conn, "%s did not accept a request in time", conn->label);
-            break;
-        }
-        if (!rlk_conn_has_socket(conn))
-            break;
-    }
-    rlk_conn_die(conn, at > 0 ? RLK_FAIL_UNKNOWN : RLK_FAIL_NOT_SENT, ENOTCONN);
-    return false;
-}
-
-/* NULL: dead. */
-static struct rlk_reply *call_receive(struct rlk_conn *conn, int64_t deadline, bool plain)
-{
-    struct rlk_reply *reply = NULL;
-    int code = ENOTCONN;
-    for (;;) {
-        enum rlk_input input = rlk_conn_input(conn, plain ? 0 : MSG_DONTWAIT);
-        if (input == RLK_INPUT_END)
-            break;
-        if (input == RLK_INPUT_DATA) {
-            enum rlk_parsed parsed = rlk_conn_parse(conn, &reply);
-            if (parsed == RLK_PARSED_REPLY && rlk_conn_unparsed(conn) == 0)
-                return reply;
-            if (parsed == RLK_PARSED_REPLY) {
-                /* One of the two is unrequested, and it may be the first. */
-                rlk_reply_free(reply);
-                rlk_conn_explain(conn, "%s sent more than one reply", conn->label);
-                break;
-            }
-            if (parsed == RLK_PARSED_NO_MEMORY)
-                code = ENOMEM;
-            if (parsed != RLK_PARSED_PARTIAL)
-                break;
-        } else if (!rlk_conn_poll(conn->fd, POLLIN, deadline)) {
-            rlk_conn_explain(conn, "no reply from %s in time", conn->label);
-            break;
-        } else if (!rlk_conn_has_socket(conn)) {
-            break;
-        }
-        plain = false;
-    }
-    rlk_conn_die(conn, RLK_FAIL_UNKNOWN, code);
-    return NULL;
-}
-
-enum rlk_failure rlk_conn_call(struct rlk_conn *conn, int argc, const char *const *argv,
-                               const size_t *argv_len, int64_t deadline,
-                               struct rlk_reply **ret_reply, int64_t *ret_sent)
-{
-    assert(conn->out_at == conn->out_len);
-    size_t len = 0;
-    bool waited = false;
-    char *owned;
-    const char *bytes = rlk_conn_frame(conn, argc, argv, argv_len, &len, &owned);
-    *ret_sent = conn->asked_at = rlk_clock_boot();
-    if (conn->state != RLK_CONN_READY) {
-        redisFreeCommand(owned);
-        return RLK_FAIL_NOT_SENT;
-    }
-    if (!bytes) {
-        rlk_conn_explain(conn, "out of memory");
-        conn->local_code = ENOMEM;
-        return RLK_FAIL_LOCAL;
-    }
-    if (rlk_conn_unparsed(conn) > 0) {
-        rlk_conn_explain(conn, "%s sent data without a request", conn->label);
-        rlk_conn_die(conn, RLK_FAIL_NOT_SENT, ENOTCONN);
-    } else if (*ret_sent >= deadline) {
-        rlk_conn_explain(conn, "no time left for a request to %s", conn->label);
-        conn->local_code = ENOTCONN;
-        redisFreeCommand(owned);
-        return RLK_FAIL_NOT_SENT; /* still usable: nothing was begun */
-    } else if (call_send(conn, bytes, len, deadline, &waited)) {
-        bool plain = !waited && deadline - *ret_sent >= PLAIN_RECV_MARGIN_NS;
-        struct rlk_reply *reply = call_receive(conn, deadline, plain);
-        if (reply)
-            *ret_reply = reply;
-    }
-    redisFreeCommand(owned);
-    return conn->failure;
 }
 
 /* ---- poll loops */
@@ -447,7 +276,7 @@ void rlk_conn_step(struct rlk_conn *conn)
         rlk_conn_opening_step(conn);
     if (conn->state != RLK_CONN_READY)
         return;
-    bool ours = rlk_conn_has_socket(conn), open = ours && flush(conn);
+    bool ours = rlk_conn_has_socket(conn), open = ours && rlk_conn_flush(conn);
     for (int i = 0; ours && i < READS_PER_STEP; i++) {
         size_t before = conn->partial_len;
         enum rlk_input input = rlk_conn_input(conn, MSG_DONTWAIT);
@@ -504,19 +333,24 @@ int rlk_conn_watch(struct rlk_conn *conn, int epoll_fd, bool on)
     return 0;
 }
 
-bool rlk_conn_is_ours(const struct rlk_conn *conn)
+/* The socket has nothing to read, and was not closed by the peer. */
+static bool is_silent(struct rlk_conn *conn)
 {
-    return rlk_fd_is_ours(conn->fd);
+    char c;
+    if (rlk_conn_unsent(conn) > 0 || rlk_conn_unparsed(conn) > 0)
+        return false;
+    return recv(conn->fd, &c, 1, MSG_PEEK | MSG_DONTWAIT) < 0 &&
+           (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
 }
 
 bool rlk_conn_idle_ok(struct rlk_conn *conn)
 {
-    char c;
-    if (conn->state != RLK_CONN_READY || rlk_conn_unsent(conn) > 0 ||
-        rlk_conn_unparsed(conn) > 0)
+    int64_t rested = rlk_clock_boot() - conn->idle_since;
+
+    if (conn->state != RLK_CONN_READY || rlk_conn_moved(conn) ||
+        (rested > OURS_AFTER_NS && !rlk_fd_is_ours(conn->fd)))
         return false;
-    return recv(conn->fd, &c, 1, MSG_PEEK | MSG_DONTWAIT) < 0 &&
-           (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
+    return rested <= CHECK_AFTER_NS || is_silent(conn);
 }
 
 /* ---- life */
@@ -603,4 +437,14 @@ void rlk_conn_note_time(struct rlk_conn *conn, int64_t server_us, int64_t sent_b
 int64_t rlk_conn_asked_at(const struct rlk_conn *conn)
 {
     return conn->asked_at;
+}
+
+int64_t rlk_conn_idle_since(const struct rlk_conn *conn)
+{
+    return conn->idle_since;
+}
+
+void rlk_conn_rest(struct rlk_conn *conn, int64_t now)
+{
+    conn->idle_since = now;
 }

@@ -120,10 +120,15 @@ bool rlk_conn_moved(const struct rlk_conn *conn);
 
 /* ---- requests */
 
-/* Appends one request to the output. Returns 0, or ENOMEM with nothing appended. */
+struct rlk_request; /* request.h: of a script */
+
+/* Appends one command to the output. 0 or ENOMEM (nothing appended). */
 int rlk_conn_append(struct rlk_conn *conn, int argc, const char *const *argv,
                     const size_t *argv_len);
-/* Bytes appended that the kernel has not taken yet. */
+/* The same for a script, with its text if `with_text`. */
+int rlk_conn_append_script(struct rlk_conn *conn, const struct rlk_request *req,
+                           bool with_text);
+/* Bytes appended and not yet taken by the kernel. */
 size_t rlk_conn_unsent(const struct rlk_conn *conn);
 
 /* A parsed reply (hiredis's object behind accessors). A server may send any shape: an
@@ -144,7 +149,9 @@ int64_t rlk_reply_integer(const struct rlk_reply *reply);
 const char *rlk_reply_string(const struct rlk_reply *reply, size_t *ret_len);
 size_t rlk_reply_count(const struct rlk_reply *reply);
 const struct rlk_reply *rlk_reply_at(const struct rlk_reply *reply, size_t i);
-/* The text of element i; NULL: no such element, or not a STRING. */
+/* The i-th element's number. False: there is none, or it is no INTEGER. */
+bool rlk_reply_integer_at(const struct rlk_reply *array, size_t i, int64_t *ret_value);
+/* The i-th element's text; NULL: there is none, or it is no STRING. */
 const char *rlk_reply_text_at(const struct rlk_reply *array, size_t i, size_t *ret_len);
 void rlk_reply_free(struct rlk_reply *reply);
 /* Frees a reply of this connection; the connection may use the memory for its next
@@ -152,16 +159,21 @@ void rlk_reply_free(struct rlk_reply *reply);
 void rlk_reply_give_back(struct rlk_conn *conn, struct rlk_reply *reply);
 
 /*
- * Sends one request and waits for its reply. Returns 0 with *ret_reply (which may be an
- * ERROR reply) and *ret_sent (the instant before the first byte left; also set on
- * failure). Otherwise returns RLK_FAIL_NOT_SENT, RLK_FAIL_UNKNOWN or RLK_FAIL_LOCAL, and
- * the connection is dead, unless memory or time was lacking before the first byte.
- * Signals and single bytes do not prolong the call. Blocks: network, until `deadline`.
+ * Sends one command and waits for its one reply. 0 with *ret_reply (which may be an
+ * ERROR reply) and *ret_sent (just before the first byte left, also set on failure); else
+ * RLK_FAIL_NOT_SENT or RLK_FAIL_UNKNOWN or RLK_FAIL_LOCAL, and the connection is dead
+ * (when there was no memory or no time to begin, it lives on). Not restarted or prolonged
+ * by signals or single bytes. Blocks: network, until `deadline`.
  */
 enum rlk_failure rlk_conn_call(struct rlk_conn *conn, int argc, const char *const *argv,
                                const size_t *argv_len, int64_t deadline,
                                struct rlk_reply **ret_reply, int64_t *ret_sent);
-/* When the newest rlk_conn_call began; 0: none did. */
+/* The same for a script, with its text if `with_text`. */
+enum rlk_failure rlk_conn_call_script(struct rlk_conn *conn,
+                                      const struct rlk_request *req, bool with_text,
+                                      int64_t deadline, struct rlk_reply **ret_reply,
+                                      int64_t *ret_sent);
+/* When the newest of these calls began; 0: there was none. */
 int64_t rlk_conn_asked_at(const struct rlk_conn *conn);
 
 /* ---- poll loops */
@@ -190,12 +202,14 @@ void rlk_conn_kill(struct rlk_conn *conn, enum rlk_failure why, const char *text
  * or an errno value. Blocks: no. */
 int rlk_conn_watch(struct rlk_conn *conn, int epoll_fd, bool on);
 
-/* Whether the socket still has its number: the program may have closed it and opened
- * something else there. One system call. */
-bool rlk_conn_is_ours(const struct rlk_conn *conn);
+/* Its pool has it since `now`. */
+void rlk_conn_rest(struct rlk_conn *conn, int64_t now);
+int64_t rlk_conn_idle_since(const struct rlk_conn *conn);
 
-/* Whether an unused connection (no request under way) still works as far as that can
- * be seen without a round trip: not closed by the peer, no unrequested input. */
+/* Whether an idle connection (no request under way) is still usable as far as can be seen
+ * without a round trip: not closed by the peer, nothing unsolicited to read, its socket
+ * still at its number, its server not moved. The longer it rested, the closer the look.
+ */
 bool rlk_conn_idle_ok(struct rlk_conn *conn);
 
 #endif

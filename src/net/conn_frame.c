@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Requests as bytes. hiredis formats them, and most of that cost is the framing, which
- * depends only on the number and lengths of the arguments. A caller's requests have few
- * shapes. Therefore a connection stores the newest frame of each of a few shapes and
- * copies the next arguments of the same shape into it. Thread: that of the connection.
+ * Requests as bytes. Most of a request to run a script is its head: the script's hash and
+ * the keys, which depend on nothing but the script and the lock's name. A caller's
+ * requests are about few locks at a time. So a connection keeps the newest heads, and a
+ * request that has one costs a copy of its arguments. hiredis makes every other request.
+ * Thread: that of the connection.
  */
 #include "net/conn_impl.h"
 
+#include "net/request.h"
+
+#include <stdlib.h>
 #include <string.h>
+
+/* ---- by hiredis */
 
 char *rlk_conn_frame_format(int argc, const char *const *argv, const size_t *argv_len,
                             size_t *ret_len)
@@ -23,69 +29,109 @@ char *rlk_conn_frame_format(int argc, const char *const *argv, const size_t *arg
     return bytes;
 }
 
-/* Finds where each argument is in the frame: after the line that announces it, and
- * before a line end. */
-static bool find_arguments(struct rlk_frame *frame)
+static char *format_request(const struct rlk_request *req, bool with_text,
+                            size_t *ret_len)
 {
-    const char *p = frame->bytes, *end = frame->bytes + frame->len;
+    const char *argv[RLK_REQUEST_ARGS_MAX];
+    size_t len[RLK_REQUEST_ARGS_MAX];
+    char keys[RLK_REQUEST_KEYS_SIZE] RLK_UNINITIALIZED;
 
-    p = memchr(p, '\n', (size_t)(end - p));
-    for (int i = 0; p && i < frame->argc; i++) {
-        p = memchr(p + 1, '\n', (size_t)(end - p - 1));
-        if (!p || (size_t)(end - p - 1) < frame->arg_len[i] + 2)
-            return false;
-        frame->arg_at[i] = (size_t)(p + 1 - frame->bytes);
-        p += 1 + frame->arg_len[i] + 1;
-    }
-    return p && p + 1 == end;
+    rlk_request_words(req, with_text, argv, len, keys);
+    return rlk_conn_frame_format(req->argc, argv, len, ret_len);
 }
 
-static struct rlk_frame *find_frame(struct rlk_conn *conn, int argc,
-                                    const size_t *argv_len)
+/* ---- heads */
+
+static struct rlk_frame *find_frame(struct rlk_conn *conn, const struct rlk_request *req)
 {
     for (int i = 0; i < RLK_FRAME_COUNT; i++) {
         struct rlk_frame *frame = &conn->frames[i];
-        if (frame->bytes && frame->argc == argc &&
-            memcmp(frame->arg_len, argv_len, (size_t)argc * sizeof(*argv_len)) == 0)
+        if (frame->head_len > 0 && frame->script == req->script &&
+            frame->argc == req->argc && frame->name_len == req->name_len &&
+            memcmp(frame->name, req->name, req->name_len) == 0)
             return frame;
     }
     return NULL;
 }
 
-const char *rlk_conn_frame(struct rlk_conn *conn, int argc, const char *const *argv,
-                           const size_t *argv_len, size_t *ret_len, char **ret_owned)
+/* Room for so many bytes behind the head. False: out of memory; the frame is as before.
+ */
+static bool need_room(struct rlk_frame *frame, size_t len)
+{
+    if (frame->size - frame->head_len >= len)
+        return true;
+    size_t size = frame->head_len + len + RLK_FRAME_SPARE;
+    char *bytes = realloc(frame->bytes, size);
+    if (!bytes)
+        return false;
+    frame->bytes = bytes;
+    frame->size = size;
+    return true;
+}
+
+static size_t put_word(char *buf, size_t at, const char *word, size_t len)
+{
+    at += rlk_request_announce(buf + at, '$', len);
+    memcpy(buf + at, word, len);
+    memcpy(buf + at + len, "\r\n", 2);
+    return at + len + 2;
+}
+
+/* Writes the head of a request; returns its length. */
+static size_t write_head(const struct rlk_request *req, char buf[RLK_FRAME_HEAD_MAX])
+{
+    const char *argv[RLK_REQUEST_ARGS_MAX];
+    size_t len[RLK_REQUEST_ARGS_MAX];
+    char keys[RLK_REQUEST_KEYS_SIZE] RLK_UNINITIALIZED;
+    size_t at = rlk_request_announce(buf, '*', (size_t)req->argc);
+
+    rlk_request_words(req, false, argv, len, keys);
+    for (int i = 0; i < req->first_argument; i++)
+        at = put_word(buf, at, argv[i], len[i]);
+    return at;
+}
+
+/* Puts a new head in the place of the one that was made first. NULL: out of memory. */
+static struct rlk_frame *make_frame(struct rlk_conn *conn, const struct rlk_request *req)
+{
+    char head[RLK_FRAME_HEAD_MAX] RLK_UNINITIALIZED;
+    struct rlk_frame *frame = &conn->frames[conn->next_frame++ % RLK_FRAME_COUNT];
+
+    frame->head_len = 0;
+    size_t len = write_head(req, head);
+    if (!need_room(frame, len + req->used))
+        return NULL;
+    memcpy(frame->bytes, head, len);
+    frame->head_len = len;
+    frame->script = req->script;
+    frame->argc = req->argc;
+    frame->name_len = req->name_len;
+    memcpy(frame->name, req->name, req->name_len);
+    return frame;
+}
+
+const char *rlk_conn_frame(struct rlk_conn *conn, const struct rlk_request *req,
+                           bool with_text, size_t *ret_len, char **ret_owned)
 {
     *ret_owned = NULL;
-    struct rlk_frame *frame =
-        argc <= RLK_FRAME_ARGS_MAX ? find_frame(conn, argc, argv_len) : NULL;
-    if (frame) {
-        for (int i = 0; i < argc; i++)
-            memcpy(frame->bytes + frame->arg_at[i], argv[i], argv_len[i]);
-        *ret_len = frame->len;
-        return frame->bytes;
+    if (!req->framed || with_text) {
+        *ret_owned = format_request(req, with_text, ret_len);
+        return *ret_owned;
     }
-    char *bytes = rlk_conn_frame_format(argc, argv, argv_len, ret_len);
-    if (!bytes || argc > RLK_FRAME_ARGS_MAX || *ret_len > RLK_FRAME_SIZE_MAX) {
-        *ret_owned = bytes;
-        return bytes;
-    }
-    frame = &conn->frames[conn->next_frame++ % RLK_FRAME_COUNT];
-    redisFreeCommand(frame->bytes);
-    frame->bytes = bytes;
-    frame->len = *ret_len;
-    frame->argc = argc;
-    memcpy(frame->arg_len, argv_len, (size_t)argc * sizeof(*argv_len));
-    if (!find_arguments(frame)) { /* unexpected form: not stored */
-        frame->bytes = NULL;
-        *ret_owned = bytes;
-    }
-    return bytes;
+    struct rlk_frame *frame = find_frame(conn, req);
+    if (!frame)
+        frame = make_frame(conn, req);
+    if (!frame || !need_room(frame, req->used))
+        return NULL;
+    memcpy(frame->bytes + frame->head_len, req->text, req->used);
+    *ret_len = frame->head_len + req->used;
+    return frame->bytes;
 }
 
 void rlk_conn_frame_forget(struct rlk_conn *conn)
 {
     for (int i = 0; i < RLK_FRAME_COUNT; i++) {
-        redisFreeCommand(conn->frames[i].bytes);
-        conn->frames[i].bytes = NULL;
+        free(conn->frames[i].bytes);
+        conn->frames[i] = (struct rlk_frame){ 0 };
     }
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of a connection share: conn.c (input and output), reply.c,
- * conn_open.c (until READY) and conn_hello.c (the handshake). No other file includes
- * this one. */
+/* What the files of a connection share: conn.c (input, poll loops), conn_call.c (output,
+ * round trips), reply.c, conn_open.c (the way to READY) and conn_hello.c (its handshake).
+ * Nobody else includes this. */
 #ifndef RLK_CONN_IMPL_H
 #define RLK_CONN_IMPL_H
 
 #include "net/conn.h"
 #include "net/conn_skip.h"
+#include "net/request.h"
 
 #include <sys/types.h>
 
@@ -29,13 +30,21 @@ enum { RLK_CONN_PATIENCE_MS = 50 }; /* SO_RCVTIMEO */
 struct rlk_conn_opening; /* conn_open.c */
 struct rlk_reply_block;  /* reply.c */
 
-/* A sent request, stored for the next one with as many arguments of the same lengths. */
-enum { RLK_FRAME_COUNT = 4, RLK_FRAME_ARGS_MAX = 32, RLK_FRAME_SIZE_MAX = 4096 };
+/* The head of a request that was sent, for the next one of the same script about the same
+ * lock; see conn_frame.c. */
+enum {
+    RLK_FRAME_COUNT = 4,
+    RLK_FRAME_SPARE = 64, /* bytes for arguments that are a bit longer */
+    RLK_FRAME_HEAD_MAX = RLK_REQUEST_KEYS_SIZE + 128 + RLK_KEY_COUNT * RLK_REQUEST_FRAMING
+};
 struct rlk_frame {
-    char *bytes; /* from hiredis; NULL: none */
-    size_t len;
-    int argc;
-    size_t arg_len[RLK_FRAME_ARGS_MAX], arg_at[RLK_FRAME_ARGS_MAX];
+    char *bytes;     /* the head, and behind it the newest arguments; or NULL */
+    size_t size;     /* of bytes */
+    size_t head_len; /* 0: there is no head */
+    enum rlk_script_id script;
+    int argc; /* of the whole request */
+    size_t name_len;
+    char name[RLOCK_NAME_MAX];
 };
 
 struct rlk_conn {
@@ -70,6 +79,7 @@ struct rlk_conn {
     size_t out_at, out_len, out_size;
     bool requested;   /* a byte of a request has left */
     int64_t asked_at; /* when the newest call began */
+    int64_t idle_since;
 
     /* why it is dead */
     enum rlk_failure failure;
@@ -112,22 +122,30 @@ redisReplyObjectFunctions *rlk_reply_functions(void);
 /* Call when the connection ends. */
 void rlk_reply_forget_spare(struct rlk_conn *conn);
 
-/* Bytes that were read and belong to no taken reply. */
-size_t rlk_conn_unparsed(const struct rlk_conn *conn);
+/* Bytes that were read and belong to no reply that was taken. */
+static inline size_t rlk_conn_unparsed(const struct rlk_conn *conn)
+{
+    return conn->reader ? conn->reader->len - conn->reader->pos : 0;
+}
 
 /* One recv with `flags`. */
 enum rlk_input rlk_conn_input(struct rlk_conn *conn, int flags);
 
 enum rlk_parsed rlk_conn_parse(struct rlk_conn *conn, struct rlk_reply **ret_reply);
 
-/* Formats a request; free the result with redisFreeCommand. NULL: out of memory. */
+/* Sends what was appended, as far as the kernel takes it. False: it takes no more for
+ * good.
+ */
+bool rlk_conn_flush(struct rlk_conn *conn);
+
+/* Formats a command; the result is freed with redisFreeCommand. NULL: out of memory. */
 char *rlk_conn_frame_format(int argc, const char *const *argv, const size_t *argv_len,
                             size_t *ret_len);
-/* As rlk_conn_frame_format, but cheaper if a request of this shape was framed before.
- * The bytes belong to the connection until the next call, or to the caller as
- * *ret_owned if that is not NULL. */
-const char *rlk_conn_frame(struct rlk_conn *conn, int argc, const char *const *argv,
-                           const size_t *argv_len, size_t *ret_len, char **ret_owned);
+/* The bytes of a request. They are the connection's until the next call, or *ret_owned,
+ * to be freed with redisFreeCommand, when that is not NULL. With `with_text` the script's
+ * text goes along. NULL: out of memory. */
+const char *rlk_conn_frame(struct rlk_conn *conn, const struct rlk_request *req,
+                           bool with_text, size_t *ret_len, char **ret_owned);
 void rlk_conn_frame_forget(struct rlk_conn *conn);
 
 /* Waits for `events` until `deadline`. False: the deadline passed. */

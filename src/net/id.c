@@ -4,15 +4,51 @@
 
 #include <string.h>
 
+/* How many digits it has: by the number of its bits, and a look at the power of ten that
+ * is near. */
+static size_t count_digits(uint64_t value)
+{
+    static const uint64_t powers[] = { 0,
+                                       10,
+                                       100,
+                                       1000,
+                                       10000,
+                                       100000,
+                                       1000000,
+                                       10000000,
+                                       100000000,
+                                       1000000000,
+                                       10000000000,
+                                       100000000000,
+                                       1000000000000,
+                                       10000000000000,
+                                       100000000000000,
+                                       1000000000000000,
+                                       10000000000000000,
+                                       100000000000000000,
+                                       1000000000000000000,
+                                       UINT64_C(10000000000000000000) };
+    unsigned bits = 64 - (unsigned)__builtin_clzll(value | 1);
+    unsigned least = bits * 1233 >> 12; /* log10(2), a bit less */
+    return least + (value >= powers[least]);
+}
+
 size_t rlk_id_write_number(char *buf, uint64_t value)
 {
-    char digits[20], *first = digits + sizeof(digits);
-    do {
-        *--first = (char)('0' + value % 10);
-        value /= 10;
-    } while (value > 0);
-    size_t n = (size_t)(digits + sizeof(digits) - first);
-    memcpy(buf, first, n);
+    static const char pairs[] = "00010203040506070809101112131415161718192021222324"
+                                "25262728293031323334353637383940414243444546474849"
+                                "50515253545556575859606162636465666768697071727374"
+                                "75767778798081828384858687888990919293949596979899";
+    size_t n = count_digits(value), at = n;
+
+    for (; value >= 100; value /= 100) {
+        at -= 2;
+        memcpy(buf + at, pairs + 2 * (value % 100), 2);
+    }
+    if (value >= 10)
+        memcpy(buf, pairs + 2 * value, 2);
+    else
+        buf[0] = (char)('0' + value);
     return n;
 }
 

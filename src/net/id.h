@@ -10,19 +10,17 @@
 
 enum { RLK_UUID_LEN = 36, RLK_ID_SIZE = 128 };
 
-/* The acquisition's number is random, so that only users who can read the lock's keys
- * or the traffic know an id. Other versions of the library accept any digits. It has
- * 16 digits:
- * - always as many, so that requests have constant lengths (conn_frame.c);
- * - no more, because Redis stores a hash or sorted set with members of up to 64 bytes
- *   in its small form: a lock with a longer id takes 200 bytes more. With a TTL of 4
- *   digits and without flags, ids fit up to thread 9999;
- * - below 2^53, so that a reader that takes it for a floating-point number has the
- *   exact value.
- * These are 52.8 bits. A repeated number could harm only while the first one is held, or
- * marked as cancelled, under the same name and thread. With 1,000 of these that happens
- * once in 8 * 10^12 acquisitions; nearly all of them are marks, for which the request is
- * refused and another number is drawn. */
+/* The acquisition's number is random, so that nobody can name an id who cannot read the
+ * lock's keys or the traffic. It is not looked at by anybody else: other versions take
+ * any digits. It has 16 of them:
+ *   - no more, because Redis keeps a hash or sorted set with members of up to 64 bytes in
+ *     its small form: a lock with a longer id takes 200 bytes more there. With a TTL of 4
+ *     digits and without flags it is so up to thread 9999;
+ *   - below 2^53, so that a reader who takes it for a floating-point number has it exact.
+ * These are 52.8 bits. A number that comes twice could harm only while the first one is
+ * held or marked as cancelled under the same name and thread: with 1,000 of such, once in
+ * 8 * 10^12 acquisitions, where all but a hold or two are marks, which only have the
+ * request refused and another number drawn. */
 #define RLK_ID_NUMBER_FIRST UINT64_C(1000000000000000)
 #define RLK_ID_NUMBER_COUNT UINT64_C(8000000000000000)
 _Static_assert(RLK_ID_NUMBER_FIRST + RLK_ID_NUMBER_COUNT <= UINT64_C(1) << 53, "exact");

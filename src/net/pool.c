@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The connections of one client's callers. The pool limits places: a place is an unused
- * connection, a lent one, or one that is being opened. When all are taken, callers queue,
- * and a returning connection goes to the first caller in the queue: a thread that comes
- * back at once cannot overtake those that wait.
+ * The callers' connections of one client. What is bounded is the number of places: a
+ * place is an idle connection, a lent one, or one that is being opened. When all are
+ * taken, callers queue, and who gives a place back hands it to the first of them: a
+ * thread that comes back at once cannot overtake those that wait.
+ *
+ * While nobody queues, the newest idle connection lies in `top`, where threads take it
+ * and lay it down without the mutex. A thread that queues first says so in `waiting`, and
+ * then looks into `top`; a thread that lays a connection down looks at `waiting` behind
+ * that. So one of the two sees the other.
  */
 #include "net/pool.h"
 
@@ -17,20 +22,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A connection unused for this long is checked before it is lent. For a shorter time
- * the check is not worth its system call: the next request fails instead, and callers
- * are prepared for that. */
-#define CHECK_AFTER_NS (5 * RLK_NS_PER_MS)
-
-/* After this long the pool checks whether the descriptor still is the library's: a
- * program that closes unknown descriptors and opens others takes longer. */
-#define OURS_AFTER_NS (RLK_NS_PER_MS / 50)
-
-struct idle {
-    struct rlk_conn *conn;
-    int64_t since;
-};
-
 struct waiter {
     struct rlk_list link;
     struct rlk_cond cond;
@@ -43,12 +34,15 @@ struct rlk_pool {
     struct rlk_pool_options options;
     char *name;
 
-    /* Protects all fields below. Nests in nothing; dropped before all I/O. */
+    _Atomic(struct rlk_conn *) top; /* idle, and has a place; NULL: none lies there */
+    atomic_uint waiting;            /* how many queue, or are about to; written with mu */
+
+    /* Protects what follows. Nests in nothing; dropped before all I/O. */
     struct rlk_mutex mu;
-    struct idle *idle; /* a stack with max_connections entries */
+    struct rlk_conn **idle; /* a stack, as long as max_connections */
     int idle_count;
-    int place_count;         /* taken places, including unused connections */
-    struct rlk_list waiters; /* empty while a place or an unused connection is free */
+    int place_count;         /* taken places, idle ones and that of `top` included */
+    struct rlk_list waiters; /* empty while there is a free place or an idle connection */
     struct sockaddr_storage last_address;
     socklen_t last_address_len;
     unsigned address_moves; /* the count of moves at that time */
@@ -83,10 +77,9 @@ void rlk_pool_free(struct rlk_pool *pool)
 {
     if (!pool)
         return;
-    assert(pool->place_count == pool->idle_count);
     assert(rlk_list_empty(&pool->waiters));
-    for (int i = 0; i < pool->idle_count; i++)
-        rlk_conn_free(pool->idle[i].conn);
+    rlk_pool_drain(pool);
+    assert(pool->place_count == 0);
     rlk_sync_mutex_destroy(&pool->mu);
     free(pool->idle);
     free(pool->name);
@@ -95,8 +88,8 @@ void rlk_pool_free(struct rlk_pool *pool)
 
 /* ---- places */
 
-/* Frees a place, with an unused connection in it or (NULL) without. Locks: holds mu. */
-static void give_back_locked(struct rlk_pool *pool, struct rlk_conn *conn, int64_t now)
+/* A place becomes free, with a connection in it or (NULL) without. Locks: holds mu. */
+static void give_back_locked(struct rlk_pool *pool, struct rlk_conn *conn)
 {
     struct rlk_list *first = rlk_list_pop(&pool->waiters);
     if (first) {
@@ -105,20 +98,45 @@ static void give_back_locked(struct rlk_pool *pool, struct rlk_conn *conn, int64
         w->served = true;
         rlk_sync_cond_signal(&w->cond);
     } else if (conn) {
-        pool->idle[pool->idle_count++] = (struct idle){ conn, now };
+        pool->idle[pool->idle_count++] = conn;
     } else {
         pool->place_count--;
     }
 }
 
-static void give_back(struct rlk_pool *pool, struct rlk_conn *conn, int64_t now)
+static void give_back(struct rlk_pool *pool, struct rlk_conn *conn)
 {
     rlk_sync_mutex_lock(&pool->mu);
-    give_back_locked(pool, conn, now);
+    give_back_locked(pool, conn);
     rlk_sync_mutex_unlock(&pool->mu);
 }
 
-/* Locks: holds mu, and drops it while it sleeps. */
+/* What lies in `top`, or NULL. Locks: none needed. */
+static struct rlk_conn *take_top(struct rlk_pool *pool)
+{
+    if (!atomic_load(&pool->top))
+        return NULL;
+    return atomic_exchange(&pool->top, NULL);
+}
+
+/* Locks: holds mu, which sleeping drops. */
+static int sleep_for_place_locked(struct rlk_pool *pool, struct waiter *w,
+                                  int64_t deadline)
+{
+    while (!w->served) {
+        int64_t mono = RLK_NEVER;
+        if (deadline != RLK_NEVER) {
+            int64_t left = rlk_clock_add(deadline, -rlk_clock_boot());
+            if (left <= 0)
+                return ENOTCONN;
+            mono = rlk_clock_add(rlk_clock_mono(), left);
+        }
+        rlk_sync_cond_wait(&w->cond, &pool->mu, mono);
+    }
+    return 0;
+}
+
+/* The same. */
 static int wait_for_place_locked(struct rlk_pool *pool, int64_t deadline,
                                  struct rlk_conn **ret_conn)
 {
@@ -126,43 +144,42 @@ static int wait_for_place_locked(struct rlk_pool *pool, int64_t deadline,
     int rc = rlk_sync_cond_init(&w.cond);
     if (rc != 0)
         return rc;
-    rlk_list_append(&pool->waiters, &w.link);
-    while (!w.served) {
-        int64_t mono = RLK_NEVER;
-        if (deadline != RLK_NEVER) {
-            int64_t left = rlk_clock_add(deadline, -rlk_clock_boot());
-            if (left <= 0)
-                break;
-            mono = rlk_clock_add(rlk_clock_mono(), left);
-        }
-        rlk_sync_cond_wait(&w.cond, &pool->mu, mono);
+    atomic_fetch_add(&pool->waiting, 1);
+    *ret_conn = take_top(pool);
+    if (!*ret_conn) {
+        rlk_list_append(&pool->waiters, &w.link);
+        rc = sleep_for_place_locked(pool, &w, deadline);
+        if (rc == 0)
+            *ret_conn = w.conn;
+        else
+            rlk_list_remove(&w.link);
     }
-    if (w.served)
-        *ret_conn = w.conn;
-    else
-        rlk_list_remove(&w.link);
+    atomic_fetch_sub(&pool->waiting, 1);
     rlk_sync_cond_destroy(&w.cond);
-    return w.served ? 0 : ENOTCONN;
+    return rc;
 }
 
-/* Takes a place: *ret_conn is a connection or NULL; *ret_since says when the
- * connection came back. */
-static int take_place(struct rlk_pool *pool, int64_t deadline, struct rlk_conn **ret_conn,
-                      int64_t *ret_since)
+/* Locks: holds mu, which is dropped while the thread queues. */
+static int find_place_locked(struct rlk_pool *pool, int64_t deadline,
+                             struct rlk_conn **ret_conn)
 {
-    int rc = 0;
-    *ret_conn = NULL;
-    *ret_since = RLK_NEVER;
-    rlk_sync_mutex_lock(&pool->mu);
-    if (pool->idle_count > 0) {
-        struct idle *top = &pool->idle[--pool->idle_count];
-        *ret_conn = top->conn;
-        *ret_since = top->since;
-    } else if (pool->place_count < pool->options.max_connections) {
+    *ret_conn = atomic_load(&pool->waiting) == 0 ? take_top(pool) : NULL;
+    if (!*ret_conn && pool->idle_count > 0)
+        *ret_conn = pool->idle[--pool->idle_count];
+    if (*ret_conn)
+        return 0;
+    if (pool->place_count < pool->options.max_connections) {
         pool->place_count++;
-    } else {
-        rc = wait_for_place_locked(pool, deadline, ret_conn);
+        return 0;
     }
+    return wait_for_place_locked(pool, deadline, ret_conn);
+}
+
+/* A place, with *ret_conn a connection or NULL. */
+static int take_place(struct rlk_pool *pool, int64_t deadline, struct rlk_conn **ret_conn)
+{
+    rlk_sync_mutex_lock(&pool->mu);
+    int rc = find_place_locked(pool, deadline, ret_conn);
     rlk_sync_mutex_unlock(&pool->mu);
     if (rc == ENOTCONN)
         return rlk_error_set(rc, "all %d connections to %s were in use for too long",
@@ -243,86 +260,121 @@ static int open_conn(struct rlk_pool *pool, int64_t deadline, struct rlk_conn **
 
 /* ---- lending */
 
-/* For a connection that came back at `since`; RLK_NEVER: just now. */
-static bool is_usable(struct rlk_conn *conn, int64_t since)
+/* A connection in the place that the thread has. */
+static int fill_place(struct rlk_pool *pool, int64_t deadline, struct rlk_conn **ret_conn)
 {
-    int64_t rested = since != RLK_NEVER ? rlk_clock_boot() - since : 0;
-
-    if (rlk_conn_moved(conn) || (rested > OURS_AFTER_NS && !rlk_conn_is_ours(conn)))
-        return false;
-    return rested <= CHECK_AFTER_NS || rlk_conn_idle_ok(conn);
+    int rc = open_conn(pool, deadline, ret_conn);
+    if (rc != 0)
+        give_back(pool, NULL);
+    return rc;
 }
 
 int rlk_pool_get(struct rlk_pool *pool, int64_t deadline, struct rlk_conn **ret_conn)
 {
-    struct rlk_conn *conn;
-    int64_t since;
-    int rc = take_place(pool, deadline, &conn, &since);
-    if (rc != 0)
-        return rc;
-    if (conn && !is_usable(conn, since)) {
-        /* What closed this one has most likely closed those below it; and if the
-         * server is not a master any more, all of them are useless. */
+    struct rlk_conn *conn = NULL;
+
+    if (atomic_load(&pool->waiting) == 0)
+        conn = take_top(pool);
+    if (!conn) {
+        int rc = take_place(pool, deadline, &conn);
+        if (rc != 0)
+            return rc;
+    }
+    if (conn && !rlk_conn_idle_ok(conn)) {
+        /* What closed this one has most likely closed those below it; where the server is
+         * no master any more, none of them is of use. */
         rlk_conn_free(conn);
         conn = NULL;
         rlk_pool_drain(pool);
     }
-    if (!conn) {
-        rc = open_conn(pool, deadline, &conn);
-        if (rc != 0) {
-            give_back(pool, NULL, 0);
-            return rc;
-        }
-    }
+    if (!conn)
+        return fill_place(pool, deadline, ret_conn);
     *ret_conn = conn;
     return 0;
 }
 
-/* Closes the unused connections that got no reply after `when`: the failure that
- * swallowed the reply to a request of that time may have broken them, too, without any
- * sign. */
+/* Lays down a connection where the next thread takes it; one that lies there goes onto
+ * the stack. */
+static void lay_down(struct rlk_pool *pool, struct rlk_conn *conn)
+{
+    if (atomic_load(&pool->waiting) == 0) {
+        conn = atomic_exchange(&pool->top, conn);
+        if (atomic_load(&pool->waiting) > 0) { /* since then */
+            struct rlk_conn *back = take_top(pool);
+            if (back)
+                give_back(pool, back);
+        }
+    }
+    if (conn)
+        give_back(pool, conn);
+}
+
+/* The oldest idle connection, if nothing was heard on it since `when`; or
+ * NULL. Its place is free. Locks: holds mu. */
+static struct rlk_conn *take_older_locked(struct rlk_pool *pool, int64_t when)
+{
+    struct rlk_conn *conn = pool->idle_count > 0 ? pool->idle[0] : NULL;
+
+    if (conn && rlk_conn_idle_since(conn) < when) {
+        pool->idle_count--;
+        memmove(pool->idle, pool->idle + 1,
+                (size_t)pool->idle_count * sizeof(*pool->idle));
+    } else {
+        conn = take_top(pool);
+        if (conn && rlk_conn_idle_since(conn) >= when) {
+            give_back_locked(pool, conn);
+            conn = NULL;
+        }
+    }
+    if (conn)
+        give_back_locked(pool, NULL);
+    return conn;
+}
+
+/* Closes the idle ones of which nothing was heard since `when`: what took the answer to a
+ * request of that time away may have taken them, too, and nobody would be told. */
 static void drop_older(struct rlk_pool *pool, int64_t when)
 {
-    for (;;) {
-        struct rlk_conn *conn = NULL;
+    struct rlk_conn *conn;
+
+    do {
         rlk_sync_mutex_lock(&pool->mu);
-        if (pool->idle_count > 0 && pool->idle[0].since < when) {
-            conn = pool->idle[0].conn; /* the oldest is at the bottom */
-            pool->idle_count--;
-            pool->place_count--;
-            memmove(pool->idle, pool->idle + 1,
-                    (size_t)pool->idle_count * sizeof(*pool->idle));
-        }
+        conn = take_older_locked(pool, when);
         rlk_sync_mutex_unlock(&pool->mu);
-        if (!conn)
-            return;
         rlk_conn_free(conn);
+    } while (conn);
+}
+
+void rlk_pool_put_at(struct rlk_pool *pool, struct rlk_conn *conn, int64_t now)
+{
+    if (rlk_conn_state(conn) == RLK_CONN_READY) {
+        rlk_conn_rest(conn, now);
+        lay_down(pool, conn);
+        return;
     }
+    if (rlk_conn_failure(conn) == RLK_FAIL_UNKNOWN)
+        drop_older(pool, rlk_conn_asked_at(conn));
+    rlk_conn_free(conn);
+    give_back(pool, NULL);
 }
 
 void rlk_pool_put(struct rlk_pool *pool, struct rlk_conn *conn)
 {
-    if (rlk_conn_state(conn) != RLK_CONN_READY) {
-        if (rlk_conn_failure(conn) == RLK_FAIL_UNKNOWN)
-            drop_older(pool, rlk_conn_asked_at(conn));
-        rlk_conn_free(conn);
-        conn = NULL;
-    }
-    give_back(pool, conn, conn ? rlk_clock_boot() : 0);
+    rlk_pool_put_at(pool, conn, rlk_clock_boot());
 }
 
 void rlk_pool_drain(struct rlk_pool *pool)
 {
-    for (;;) {
-        struct rlk_conn *conn = NULL;
+    struct rlk_conn *conn;
+
+    do {
         rlk_sync_mutex_lock(&pool->mu);
-        if (pool->idle_count > 0) {
-            conn = pool->idle[--pool->idle_count].conn;
-            pool->place_count--;
-        }
+        conn = take_top(pool);
+        if (!conn && pool->idle_count > 0)
+            conn = pool->idle[--pool->idle_count];
+        if (conn)
+            give_back_locked(pool, NULL);
         rlk_sync_mutex_unlock(&pool->mu);
-        if (!conn)
-            return;
         rlk_conn_free(conn);
-    }
+    } while (conn);
 }

@@ -37,7 +37,10 @@ int rlk_pool_get(struct rlk_pool *pool, int64_t deadline, struct rlk_conn **ret_
  * the unused ones that were last used before its request. */
 void rlk_pool_put(struct rlk_pool *pool, struct rlk_conn *conn);
 
-/* Closes all unused connections (the server moved, or the client closes). */
+/* The same for a caller that knows what time it is. */
+void rlk_pool_put_at(struct rlk_pool *pool, struct rlk_conn *conn, int64_t now);
+
+/* Closes all idle connections (the server moved, or the client closes). */
 void rlk_pool_drain(struct rlk_pool *pool);
 
 #endif

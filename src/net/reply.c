@@ -15,7 +15,8 @@ enum {
     FIRST_SIZE = 256,     /* of a block, for a reply that is not an array */
     FIRST_SIZE_MAX = 960, /* for an array; malloc has such blocks at hand */
     LATER_SIZE_MAX = 16 << 10,
-    ELEMENT_TEXT = 8 /* bytes reserved for the text of each element */
+    ELEMENT_TEXT = 8, /* bytes reserved for the text of each element */
+    PLACES_MAX = 16   /* elements of an array that have their places in advance */
 };
 
 /* A block of a reply. The first one begins with the reply itself. */
@@ -42,7 +43,22 @@ static size_t aligned(size_t size)
     return (size + unit - 1) / unit * unit;
 }
 
-/* Room in the newest block of the reply being read. NULL: out of memory. */
+/* Room in a new block of the reply. NULL: out of memory. */
+static void *more_room(struct rlk_conn *conn, size_t size)
+{
+    struct rlk_reply_block *block = conn->block;
+    size_t next_size =
+        2 * block->size < LATER_SIZE_MAX ? 2 * block->size : LATER_SIZE_MAX;
+
+    block->next = new_block(size > next_size ? size : next_size);
+    if (!block->next)
+        return NULL;
+    conn->block = block->next;
+    conn->block->used = size;
+    return conn->block->bytes;
+}
+
+/* Room in the newest block of the reply that is being read. NULL: out of memory. */
 static void *room(struct rlk_conn *conn, size_t size)
 {
     struct rlk_reply_block *block = conn->block;
@@ -50,35 +66,47 @@ static void *room(struct rlk_conn *conn, size_t size)
     if (size > SIZE_MAX / 4)
         return NULL;
     size = aligned(size);
-    if (block->size - block->used < size) {
-        size_t next_size =
-            2 * block->size < LATER_SIZE_MAX ? 2 * block->size : LATER_SIZE_MAX;
-        block->next = new_block(size > next_size ? size : next_size);
-        if (!block->next)
-            return NULL;
-        conn->block = block = block->next;
-    }
+    if (block->size - block->used < size)
+        return more_room(conn, size);
     block->used += size;
     return block->bytes + block->used - size;
 }
 
-/* Creates the object of a task; `expected`: bytes that it will need in addition. */
+/* The block that a reply begins in. False: out of memory. */
+static bool begin_reply(struct rlk_conn *conn, size_t expected)
+{
+    struct rlk_reply_block *block = conn->spare;
+    size_t size = aligned(sizeof(redisReply)) + expected;
+
+    if (block && block->size >= size)
+        conn->spare = NULL;
+    else
+        block = new_block(size);
+    if (!block)
+        return false;
+    conn->block = block;
+    return true;
+}
+
+/* Elements of a small array have their places behind its pointers to them. */
+static bool has_places(size_t count)
+{
+    return count <= PLACES_MAX;
+}
+
+/* Makes the object of a task; `expected`: bytes that will be wanted beside it. */
 static redisReply *new_object(const redisReadTask *task, size_t expected)
 {
     struct rlk_conn *conn = task->privdata;
+    const redisReply *array = task->parent ? task->parent->obj : NULL;
+    redisReply *object;
 
-    if (!task->parent) {
-        struct rlk_reply_block *block = conn->spare;
-        size_t size = aligned(sizeof(redisReply)) + expected;
-        if (block && block->size >= size)
-            conn->spare = NULL;
-        else
-            block = new_block(size);
-        if (!block)
-            return NULL;
-        conn->block = block;
-    }
-    redisReply *object = room(conn, sizeof(*object));
+    if (!array && !begin_reply(conn, expected))
+        return NULL;
+    if (array && has_places(array->elements))
+        object = (redisReply *)(void *)(array->element + array->elements) + task->idx;
+    else
+        object = room(conn, sizeof(*object));
     if (!object)
         return NULL;
     memset(object, 0, sizeof(*object));
@@ -143,7 +171,8 @@ static void *create_array(const redisReadTask *task, rlk_element_count_t announc
     if (!object)
         return NULL;
     if (count > 0) {
-        object->element = room(conn, count * sizeof(redisReply *));
+        size_t places = has_places(count) ? count * sizeof(redisReply) : 0;
+        object->element = room(conn, count * sizeof(redisReply *) + places);
         if (!object->element)
             return failed(task);
         memset(object->element, 0, count * sizeof(redisReply *));
@@ -267,12 +296,26 @@ const struct rlk_reply *rlk_reply_at(const struct rlk_reply *reply, size_t i)
     return (const struct rlk_reply *)(const void *)as_hiredis(reply)->element[i];
 }
 
+bool rlk_reply_integer_at(const struct rlk_reply *array, size_t i, int64_t *ret_value)
+{
+    const redisReply *all = as_hiredis(array);
+
+    if (all->type != REDIS_REPLY_ARRAY || i >= (size_t)all->elements ||
+        all->element[i]->type != REDIS_REPLY_INTEGER)
+        return false;
+    *ret_value = all->element[i]->integer;
+    return true;
+}
+
 const char *rlk_reply_text_at(const struct rlk_reply *array, size_t i, size_t *ret_len)
 {
-    const struct rlk_reply *r = rlk_reply_at(array, i);
-    if (!r || rlk_reply_type(r) != RLK_REPLY_STRING)
+    const redisReply *all = as_hiredis(array);
+
+    if (all->type != REDIS_REPLY_ARRAY || i >= (size_t)all->elements ||
+        all->element[i]->type != REDIS_REPLY_STRING)
         return NULL;
-    return rlk_reply_string(r, ret_len);
+    *ret_len = (size_t)all->element[i]->len;
+    return all->element[i]->str;
 }
 
 void rlk_reply_free(struct rlk_reply *reply)

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A request to run a lock script: keys and arguments, built on the caller's stack. No
- * state. Thread: any. Blocks: no. */
+/*
+ * A request to run a lock script: its keys and arguments, built on the caller's stack.
+ * The arguments are written as they go over the connection, each behind its length. The
+ * keys depend on the script and the lock's name alone, and are a good part of a request:
+ * a request only names the lock, and whoever sends it makes the keys, or has them from
+ * the request before (conn_frame.c). No state. Thread: any. Blocks: no.
+ */
 #ifndef RLK_REQUEST_H
 #define RLK_REQUEST_H
 
@@ -8,6 +13,7 @@
 #include "net/id.h"
 #include "net/key.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,31 +27,47 @@ struct rlk_script {
 extern const struct rlk_script rlk_scripts[RLK_SCRIPT_COUNT];
 
 enum {
-    RLK_REQUEST_FIRST_KEY = 3 /* argv: EVALSHA, hash, number of keys, then the lock */
+    RLK_REQUEST_FIRST_KEY = 3, /* behind EVALSHA, hash, number of keys: the lock */
+    RLK_REQUEST_ARGS_MAX = 3 + RLK_KEY_COUNT + 14,
+    RLK_REQUEST_KEYS_SIZE = RLK_KEY_COUNT * RLK_KEY_SIZE,
+    RLK_REQUEST_FRAMING = 16 /* bytes around an argument at most */
 };
-enum { RLK_REQUEST_ARGS_MAX = 3 + RLK_KEY_COUNT + 14 };
 
-/* Owned by the caller; lives on its stack. */
+/* Built on a stack. Immutable once it is sent. */
 struct rlk_request {
     enum rlk_script_id script;
-    int argc;
+    const char *name; /* the caller's; outlives the request */
+    size_t name_len;
+    int argc;    /* words, EVALSHA and the keys among them */
+    bool framed; /* `text` has all arguments; false: one is borrowed */
+    size_t used; /* of text */
+    /* the arguments, from first_argument on */
+    int first_argument;
     const char *argv[RLK_REQUEST_ARGS_MAX];
     size_t len[RLK_REQUEST_ARGS_MAX];
-    size_t used;
-    char text[RLK_KEY_COUNT * RLK_KEY_SIZE + 10 * RLOCK_NAME_MAX];
+    char text[10 * RLOCK_NAME_MAX + RLK_REQUEST_ARGS_MAX * RLK_REQUEST_FRAMING];
 };
 
-/* Begins a request: the script, the keys of lock `name` and the layout number. */
+/* Begins a request: script, lock `name` and the layout number. */
 void rlk_request_init(struct rlk_request *req, enum rlk_script_id script,
                       const char *name, size_t name_len);
-/* Adds a copy of the argument. */
+/* Copies the argument. */
 void rlk_request_add(struct rlk_request *req, const char *text, size_t len);
-/* Adds the argument without a copy: it must live as long as the request. */
+/* Does not copy it: the text has to live as long as the request. */
 void rlk_request_add_borrowed(struct rlk_request *req, const char *text, size_t len);
 void rlk_request_add_int(struct rlk_request *req, int64_t value);
 void rlk_request_add_id(struct rlk_request *req, const char *uuid,
                         const struct rlk_id *id);
 /* Adds the channel where Redisson's waiters for `name` listen. */
 void rlk_request_add_channel(struct rlk_request *req, const char *name, size_t name_len);
+
+/* Writes all words of the request, and how long each is. `keys` takes the bytes of the
+ * keys. With `with_text`, EVAL and the text of the script stand in place of EVALSHA and
+ * the hash. */
+void rlk_request_words(const struct rlk_request *req, bool with_text, const char **argv,
+                       size_t *len, char keys[RLK_REQUEST_KEYS_SIZE]);
+
+/* Writes the line that announces a word of `len` bytes; returns how long that is. */
+size_t rlk_request_announce(char *buf, char type, size_t len);
 
 #endif

@@ -60,25 +60,30 @@ static void clear_answer(struct rlk_answer *answer, int64_t sent)
     answer->pttl_ms = -2;
 }
 
-static bool decode_what(const struct rlk_reply *reply, enum rlk_what *ret_what)
+#define WORD(text, what)                                                                 \
+    {                                                                                    \
+        text, sizeof(text) - 1, what                                                     \
+    }
+
+static bool decode_what(const struct rlk_reply *reply, size_t at, enum rlk_what *ret_what)
 {
     static const struct {
         const char *text;
+        size_t len;
         enum rlk_what what;
     } words[] = {
-        { "held", RLK_HELD },        { "queued", RLK_QUEUED },
-        { "busy", RLK_BUSY },        { "gone", RLK_GONE },
-        { "late", RLK_LATE },        { "refused", RLK_MARKED },
-        { "shared", RLK_SHARED },    { "released", RLK_RELEASED },
-        { "notmine", RLK_NOT_MINE }, { "removed", RLK_REMOVED },
-        { "yours", RLK_YOURS },      { "unrecoverable", RLK_UNRECOVERABLE },
+        WORD("held", RLK_HELD),        WORD("queued", RLK_QUEUED),
+        WORD("busy", RLK_BUSY),        WORD("gone", RLK_GONE),
+        WORD("late", RLK_LATE),        WORD("refused", RLK_MARKED),
+        WORD("shared", RLK_SHARED),    WORD("released", RLK_RELEASED),
+        WORD("notmine", RLK_NOT_MINE), WORD("removed", RLK_REMOVED),
+        WORD("yours", RLK_YOURS),      WORD("unrecoverable", RLK_UNRECOVERABLE),
     };
-    if (!reply || rlk_reply_type(reply) != RLK_REPLY_STRING)
-        return false;
     size_t len;
-    const char *text = rlk_reply_string(reply, &len);
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-        if (len == strlen(words[i].text) && memcmp(text, words[i].text, len) == 0) {
+    const char *text = rlk_reply_text_at(reply, at, &len);
+
+    for (size_t i = 0; text && i < sizeof(words) / sizeof(words[0]); i++) {
+        if (len == words[i].len && memcmp(text, words[i].text, len) == 0) {
             *ret_what = words[i].what;
             return true;
         }
@@ -86,25 +91,24 @@ static bool decode_what(const struct rlk_reply *reply, enum rlk_what *ret_what)
     return false;
 }
 
-static bool decode_int(const struct rlk_reply *reply, int64_t min, int64_t max,
+static bool decode_int(const struct rlk_reply *reply, size_t at, int64_t min, int64_t max,
                        int64_t *ret_value)
 {
-    if (!reply || rlk_reply_type(reply) != RLK_REPLY_INTEGER)
-        return false;
-    int64_t value = rlk_reply_integer(reply);
-    if (value < min || value > max)
+    int64_t value;
+
+    if (!rlk_reply_integer_at(reply, at, &value) || value < min || value > max)
         return false;
     *ret_value = value;
     return true;
 }
 
-static bool decode_token(const struct rlk_reply *reply, uint64_t *ret_token)
+static bool decode_token(const struct rlk_reply *reply, size_t at, uint64_t *ret_token)
 {
-    if (!reply || rlk_reply_type(reply) != RLK_REPLY_STRING)
-        return false;
     size_t len;
-    const char *text = rlk_reply_string(reply, &len);
-    const char *p = text;
+    const char *text = rlk_reply_text_at(reply, at, &len), *p = text;
+
+    if (!text)
+        return false;
     *ret_token = 0;
     if (len == 0)
         return true;
@@ -119,13 +123,13 @@ static bool decode_token(const struct rlk_reply *reply, uint64_t *ret_token)
 static const char *decode_fate(const struct rlk_reply *reply, size_t at,
                                struct rlk_fate *ret_fate)
 {
-    if (!decode_what(rlk_reply_at(reply, at), &ret_fate->what))
+    if (!decode_what(reply, at, &ret_fate->what))
         return "outcome";
-    if (!decode_int(rlk_reply_at(reply, at + 1), -2, INT64_MAX, &ret_fate->remaining_ms))
+    if (!decode_int(reply, at + 1, -2, INT64_MAX, &ret_fate->remaining_ms))
         return "lease";
-    if (!decode_int(rlk_reply_at(reply, at + 2), 0, US_MAX, &ret_fate->ticket))
+    if (!decode_int(reply, at + 2, 0, US_MAX, &ret_fate->ticket))
         return "ticket";
-    if (!decode_token(rlk_reply_at(reply, at + 3), &ret_fate->token))
+    if (!decode_token(reply, at + 3, &ret_fate->token))
         return "token";
     if (ret_fate->remaining_ms > MS_MAX)
         ret_fate->remaining_ms = MS_MAX;
@@ -156,16 +160,15 @@ static const char *decode(const struct rlk_reply *reply, struct rlk_answer *answ
     /* Scripts of the read-write lock also say where to continue in the other queue. */
     if (rlk_reply_type(reply) != RLK_REPLY_ARRAY || (count != end && count != end + 1))
         return "form";
-    if (count > end &&
-        !decode_int(rlk_reply_at(reply, end), 0, US_MAX, &answer->more.rqueue))
+    if (count > end && !decode_int(reply, end, 0, US_MAX, &answer->more.rqueue))
         return "ticket";
-    if (!decode_int(rlk_reply_at(reply, 0), 1, US_MAX, &answer->server_us))
+    if (!decode_int(reply, 0, 1, US_MAX, &answer->server_us))
         return "time";
-    if (!decode_int(rlk_reply_at(reply, 1), -2, INT64_MAX, &answer->pttl_ms))
+    if (!decode_int(reply, 1, -2, INT64_MAX, &answer->pttl_ms))
         return "lease";
-    if (!decode_int(rlk_reply_at(reply, 2), 0, INT32_MAX, &flags))
+    if (!decode_int(reply, 2, 0, INT32_MAX, &flags))
         return "flags";
-    if (!decode_int(rlk_reply_at(reply, 3), 0, US_MAX, &answer->more.queue))
+    if (!decode_int(reply, 3, 0, US_MAX, &answer->more.queue))
         return "ticket";
     if (answer->pttl_ms > MS_MAX)
         answer->pttl_ms = MS_MAX;
@@ -184,9 +187,7 @@ int rlk_script_unreadable(const struct rlk_request *req, const char *wrong)
 {
     char shown[RLK_LOG_NAME_SIZE];
 
-    /* the first key of every script is the lock */
-    rlk_log_name(shown, sizeof(shown), req->argv[RLK_REQUEST_FIRST_KEY],
-                 req->len[RLK_REQUEST_FIRST_KEY]);
+    rlk_log_name(shown, sizeof(shown), req->name, req->name_len);
     return rlk_error_set(EPROTO, "lock \"%s\": " UNREADABLE, shown,
                          rlk_scripts[req->script].name, wrong);
 }
@@ -201,10 +202,8 @@ static void take_error(struct rlk_conn *conn, const char *command,
     size_t len;
     const char *error = rlk_reply_string(reply, &len);
     answer->outcome = rlk_script_sort_error(error, len, &answer->code);
-    /* the first key of every script is the lock */
-    rlk_server_error_describe(text, text_size, command, script,
-                              req ? req->argv[RLK_REQUEST_FIRST_KEY] : NULL,
-                              req ? req->len[RLK_REQUEST_FIRST_KEY] : 0, error, len);
+    rlk_server_error_describe(text, text_size, command, script, req ? req->name : NULL,
+                              req ? req->name_len : 0, error, len);
     answer->key_refused = answer->code == EACCES && rlk_server_error_of_key(error, len);
     /* This server is not (or no longer) a master: reconnect, perhaps to another. Redis
      * 6 reports it from within the script. */
@@ -258,34 +257,16 @@ void rlk_script_decode(struct rlk_conn *conn, const struct rlk_script *script,
     rlk_conn_note_time(conn, ret_answer->server_us, sent);
 }
 
-/* Replaces EVALSHA and the hash by EVAL and the text. */
-static void with_text(const struct rlk_request *req, const char **argv, size_t *len)
-{
-    memcpy(argv, req->argv, (size_t)req->argc * sizeof(*argv));
-    memcpy(len, req->len, (size_t)req->argc * sizeof(*len));
-    argv[0] = "EVAL";
-    len[0] = 4;
-    argv[1] = rlk_scripts[req->script].text;
-    len[1] = strlen(argv[1]);
-}
-
 int rlk_script_append(struct rlk_conn *conn, const struct rlk_request *req, bool text)
 {
     RLK_PROBE1(request, rlk_scripts[req->script].name);
-    if (!text)
-        return rlk_conn_append(conn, req->argc, req->argv, req->len);
-    const char *argv[RLK_REQUEST_ARGS_MAX];
-    size_t len[RLK_REQUEST_ARGS_MAX];
-    with_text(req, argv, len);
-    return rlk_conn_append(conn, req->argc, argv, len);
+    return rlk_conn_append_script(conn, req, text);
 }
 
-/* Whether a reply came; if not, the answer and the thread's message say why. */
-static bool take_failure(struct rlk_conn *conn, enum rlk_failure failure,
-                         struct rlk_answer *answer)
+/* No reply came: the answer and the thread's message say why. */
+static __attribute__((noinline)) void
+take_failure(struct rlk_conn *conn, enum rlk_failure failure, struct rlk_answer *answer)
 {
-    if (failure == RLK_FAIL_NONE)
-        return true;
     answer->outcome = failure == RLK_FAIL_UNKNOWN ? RLK_UNKNOWN : RLK_RETRY;
     answer->code = rlk_conn_error_code(conn);
     if (answer->code == 0)
@@ -297,64 +278,95 @@ static bool take_failure(struct rlk_conn *conn, enum rlk_failure failure,
     if (rlk_conn_state(conn) != RLK_CONN_READY || failure != RLK_FAIL_NOT_SENT ||
         !rlk_error_present())
         rlk_error_set(answer->code, "%s", rlk_conn_error_text(conn));
-    return false;
 }
 
-/* One round trip; sets *ret_reply when DONE. req: of a script, else NULL. */
-static void round_trip(struct rlk_conn *conn, const struct rlk_request *req, int argc,
-                       const char *const *argv, const size_t *len, int64_t deadline,
-                       struct rlk_answer *ret_answer, struct rlk_reply **ret_reply)
+/* An error was answered: the answer and the thread's message say which. req: of a script,
+ * else NULL. Kept out of line: the usual reply does not pay for it. */
+static __attribute__((noinline)) void
+sort_error_reply(struct rlk_conn *conn, const struct rlk_request *req,
+                 const char *command, struct rlk_reply *reply, struct rlk_answer *answer)
 {
-    struct rlk_reply *reply = NULL;
     char text[RLK_SERVER_ERROR_SIZE];
-    int64_t sent = 0;
-    RLK_PROBE1(request, req ? rlk_scripts[req->script].name : argv[0]);
-    enum rlk_failure failure =
-        rlk_conn_call(conn, argc, argv, len, deadline, &reply, &sent);
 
-    clear_answer(ret_answer, sent);
-    if (!take_failure(conn, failure, ret_answer))
-        return;
-    ret_answer->answered = true;
-    if (rlk_reply_type(reply) != RLK_REPLY_ERROR) {
-        *ret_reply = reply;
-        return;
-    }
     if (req && is_noscript(reply)) {
-        ret_answer->outcome = RLK_NOSCRIPT;
-        ret_answer->code = EPROTO;
+        answer->outcome = RLK_NOSCRIPT;
+        answer->code = EPROTO;
     } else {
-        take_error(conn, argv[0], req ? &rlk_scripts[req->script] : NULL, req, reply,
-                   ret_answer, text, sizeof(text));
-        rlk_error_set(ret_answer->code, "%s", text);
+        take_error(conn, command, req ? &rlk_scripts[req->script] : NULL, req, reply,
+                   answer, text, sizeof(text));
+        rlk_error_set(answer->code, "%s", text);
     }
     rlk_reply_give_back(conn, reply);
+}
+
+/* Sorts what came of a round trip. True: the reply holds the answer. False: the answer
+ * and the thread's message say why there is none; an error reply is given back. */
+static bool sort_reply(struct rlk_conn *conn, const struct rlk_request *req,
+                       const char *command, enum rlk_failure failure,
+                       struct rlk_reply *reply, struct rlk_answer *answer)
+{
+    if (failure != RLK_FAIL_NONE) {
+        take_failure(conn, failure, answer);
+        return false;
+    }
+    answer->answered = true;
+    if (rlk_reply_type(reply) != RLK_REPLY_ERROR)
+        return true;
+    sort_error_reply(conn, req, command, reply, answer);
+    return false;
 }
 
 void rlk_script_command(struct rlk_conn *conn, int argc, const char *const *argv,
                         const size_t *len, int64_t deadline,
                         struct rlk_answer *ret_answer, struct rlk_reply **ret_reply)
 {
-    round_trip(conn, NULL, argc, argv, len, deadline, ret_answer, ret_reply);
+    struct rlk_reply *reply = NULL;
+    int64_t sent = 0;
+
+    RLK_PROBE1(request, argv[0]);
+    enum rlk_failure failure =
+        rlk_conn_call(conn, argc, argv, len, deadline, &reply, &sent);
+    clear_answer(ret_answer, sent);
+    if (sort_reply(conn, NULL, argv[0], failure, reply, ret_answer))
+        *ret_reply = reply;
+}
+
+/* The server does not know the script: it is sent the text. */
+static void call_with_text(struct rlk_conn *conn, const struct rlk_request *req,
+                           int64_t deadline, struct rlk_answer *ret_answer,
+                           struct rlk_reply **ret_reply)
+{
+    struct rlk_reply *reply = NULL;
+    int64_t sent = 0;
+
+    RLK_PROBE1(request, rlk_scripts[req->script].name);
+    enum rlk_failure failure =
+        rlk_conn_call_script(conn, req, true, deadline, &reply, &sent);
+    clear_answer(ret_answer, sent);
+    if (sort_reply(conn, req, "EVAL", failure, reply, ret_answer))
+        *ret_reply = reply;
+    ret_answer->loaded = true;
+    if (ret_answer->outcome != RLK_NOSCRIPT)
+        return;
+    ret_answer->outcome = RLK_REFUSED;
+    rlk_error_set(ret_answer->code, "the server does not know a script that it was sent");
 }
 
 void rlk_script_call_raw(struct rlk_conn *conn, const struct rlk_request *req,
                          int64_t deadline, struct rlk_answer *ret_answer,
                          struct rlk_reply **ret_reply)
 {
-    round_trip(conn, req, req->argc, req->argv, req->len, deadline, ret_answer,
-               ret_reply);
-    if (ret_answer->outcome != RLK_NOSCRIPT)
-        return;
-    const char *argv[RLK_REQUEST_ARGS_MAX];
-    size_t len[RLK_REQUEST_ARGS_MAX];
-    with_text(req, argv, len);
-    round_trip(conn, req, req->argc, argv, len, deadline, ret_answer, ret_reply);
-    ret_answer->loaded = true;
-    if (ret_answer->outcome != RLK_NOSCRIPT)
-        return;
-    ret_answer->outcome = RLK_REFUSED;
-    rlk_error_set(ret_answer->code, "the server does not know a script that it just ran");
+    struct rlk_reply *reply = NULL;
+    int64_t sent = 0;
+
+    RLK_PROBE1(request, rlk_scripts[req->script].name);
+    enum rlk_failure failure =
+        rlk_conn_call_script(conn, req, false, deadline, &reply, &sent);
+    clear_answer(ret_answer, sent);
+    if (sort_reply(conn, req, "EVALSHA", failure, reply, ret_answer))
+        *ret_reply = reply;
+    else if (ret_answer->outcome == RLK_NOSCRIPT)
+        call_with_text(conn, req, deadline, ret_answer, ret_reply);
 }
 
 void rlk_script_call(struct rlk_conn *conn, const struct rlk_request *req,

@@ -132,8 +132,16 @@ static inline bool rlk_leader_pending_locked(const struct rlk_registry *reg)
 {
     return reg->leader && !reg->leader_told && atomic_load(&reg->leader_called);
 }
-/* Drops mu, then wakes threads, watchdog and subscriber if something became due for them
- * or is to be told. */
+/* Threads are to be woken, or told that something became due, when mu is dropped. */
+static inline bool rlk_registry_tells_locked(const struct rlk_registry *reg)
+{
+    const struct rlk_timer *first = rlk_timer_first(&reg->timers);
+    return (first && first->when < reg->armed) || reg->watchdog_dirty ||
+           reg->subscriber_dirty || !rlk_list_empty(&reg->wakes) ||
+           rlk_leader_pending_locked(reg);
+}
+/* Drops mu, then wakes watchdog and subscriber where something became due or is to be
+ * told. */
 void rlk_registry_unlock(struct rlk_registry *reg);
 
 /* ---- polls and mail */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: tier=unit */
-/* A connection keeps the framing of requests and puts other arguments into it: whatever
- * is framed in whatever order, hiredis reads the arguments that were given. */
+/* A connection keeps the heads of requests to run scripts, and puts other arguments
+ * behind them: whatever is framed in whatever order, hiredis reads the words that were
+ * given. */
 #include "net/conn_impl.h"
 
 #include "suite.h"
@@ -13,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ARGS_MAX = 48, PREFIX = 3, TEXT_MAX = 6000 };
+enum { BYTES_SIZE = 1 << 16 };
 
 static struct rlk_conn *conn; /* only its frames */
 static unsigned seed;
@@ -37,34 +38,14 @@ static unsigned random_below(unsigned n)
     return (seed >> 16) % n;
 }
 
-struct request {
-    int argc;
-    const char *argv[ARGS_MAX];
-    size_t len[ARGS_MAX];
-};
-
-static void begin(struct request *r)
+static void assert_read_as_sent(const struct rlk_request *r, bool with_text)
 {
-    static const char *const words[PREFIX] = { "EVAL", "return ARGV", "0" };
-    r->argc = PREFIX;
-    for (int i = 0; i < PREFIX; i++) {
-        r->argv[i] = words[i];
-        r->len[i] = strlen(words[i]);
-    }
-}
-
-static void add(struct request *r, const char *bytes, size_t len)
-{
-    r->argv[r->argc] = bytes;
-    r->len[r->argc++] = len;
-}
-
-static void assert_read_as_sent(const struct request *r)
-{
-    char *owned;
+    const char *argv[RLK_REQUEST_ARGS_MAX];
+    size_t argv_len[RLK_REQUEST_ARGS_MAX];
+    char keys[RLK_REQUEST_KEYS_SIZE], *owned;
     size_t len;
     void *read = NULL;
-    const char *bytes = rlk_conn_frame(conn, r->argc, r->argv, r->len, &len, &owned);
+    const char *bytes = rlk_conn_frame(conn, r, with_text, &len, &owned);
     redisReader *reader = redisReaderCreate();
 
     ck_assert_ptr_nonnull(bytes);
@@ -74,10 +55,11 @@ static void assert_read_as_sent(const struct request *r)
     ck_assert_ptr_nonnull(request);
     ck_assert_int_eq(request->type, REDIS_REPLY_ARRAY);
     ck_assert_uint_eq(request->elements, (size_t)r->argc);
+    rlk_request_words(r, with_text, argv, argv_len, keys);
     for (int i = 0; i < r->argc; i++) {
         ck_assert_int_eq(request->element[i]->type, REDIS_REPLY_STRING);
-        ck_assert_uint_eq(request->element[i]->len, r->len[i]);
-        ck_assert_int_eq(memcmp(request->element[i]->str, r->argv[i], r->len[i]), 0);
+        ck_assert_uint_eq(request->element[i]->len, argv_len[i]);
+        ck_assert_int_eq(memcmp(request->element[i]->str, argv[i], argv_len[i]), 0);
     }
     freeReplyObject(read);
     ck_assert_int_eq(redisReaderGetReply(reader, &read), REDIS_OK);
@@ -87,41 +69,88 @@ static void assert_read_as_sent(const struct request *r)
     redisFreeCommand(owned);
 }
 
-static int frames_kept(void)
+static int heads_kept(void)
 {
     int n = 0;
     for (int i = 0; i < RLK_FRAME_COUNT; i++)
-        n += conn->frames[i].bytes != NULL;
+        n += conn->frames[i].head_len > 0;
     return n;
 }
 
-START_TEST(the_same_shape_is_framed_once)
+static void begin(struct rlk_request *r, enum rlk_script_id script, const char *name)
 {
-    for (int i = 0; i < 50; i++) {
-        char text[16];
-        struct request r;
-        begin(&r);
-        snprintf(text, sizeof(text), "%05d", i);
-        add(&r, text, 5);
-        add(&r, "", 0);
-        assert_read_as_sent(&r);
-    }
-    ck_assert_int_eq(frames_kept(), 1);
+    rlk_request_init(r, script, name, strlen(name));
+}
+
+START_TEST(words_of_a_request_are_command_hash_keys_and_arguments)
+{
+    const char *argv[RLK_REQUEST_ARGS_MAX];
+    size_t len[RLK_REQUEST_ARGS_MAX];
+    char keys[RLK_REQUEST_KEYS_SIZE];
+    struct rlk_request r;
+
+    begin(&r, RLK_FAIR_RELEASE, "orders");
+    rlk_request_add_int(&r, -17);
+    rlk_request_add(&r, "", 0);
+    rlk_request_words(&r, false, argv, len, keys);
+    const struct rlk_script *script = &rlk_scripts[RLK_FAIR_RELEASE];
+    ck_assert_int_eq(r.argc, RLK_REQUEST_FIRST_KEY + script->key_count + 3);
+    ck_assert_mem_eq(argv[0], "EVALSHA", len[0]);
+    ck_assert_uint_eq(len[1], 40);
+    ck_assert_mem_eq(argv[1], script->sha, 40);
+    ck_assert_int_eq(argv[2][0], '0' + script->key_count);
+    ck_assert_uint_eq(len[RLK_REQUEST_FIRST_KEY], strlen("orders"));
+    ck_assert_mem_eq(argv[RLK_REQUEST_FIRST_KEY], "orders", strlen("orders"));
+    ck_assert_mem_eq(argv[r.argc - 3], RLK_LAYOUT, len[r.argc - 3]);
+    ck_assert_uint_eq(len[r.argc - 2], 3);
+    ck_assert_mem_eq(argv[r.argc - 2], "-17", 3);
+    ck_assert_uint_eq(len[r.argc - 1], 0);
+    rlk_request_words(&r, true, argv, len, keys);
+    ck_assert_mem_eq(argv[0], "EVAL", len[0]);
+    ck_assert_str_eq(argv[1], script->text);
+    assert_read_as_sent(&r, false);
+    assert_read_as_sent(&r, true);
 }
 END_TEST
 
-START_TEST(other_lengths_are_another_shape)
+START_TEST(requests_about_one_lock_share_a_head)
 {
-    static const char *const texts[] = { "a", "bc", "d", "ef", "", "ghi", "jk", "l" };
-    for (size_t i = 0; i < 4 * sizeof(texts) / sizeof(texts[0]); i++) {
-        const char *text = texts[i % (sizeof(texts) / sizeof(texts[0]))];
-        struct request r;
-        begin(&r);
-        add(&r, text, strlen(text));
-        add(&r, "-", 1);
-        assert_read_as_sent(&r);
+    for (int i = 0; i < 50; i++) {
+        char text[16];
+        struct rlk_request r;
+        begin(&r, RLK_FAIR_RELEASE, "orders");
+        rlk_request_add(&r, text, (size_t)snprintf(text, sizeof(text), "%d", i * i * i));
+        rlk_request_add(&r, "", 0);
+        assert_read_as_sent(&r, false);
     }
-    ck_assert_int_eq(frames_kept(), RLK_FRAME_COUNT);
+    ck_assert_int_eq(heads_kept(), 1);
+}
+END_TEST
+
+START_TEST(another_lock_has_another_head)
+{
+    static const char *const names[] = { "a",  "b", "a",   "{a}", "ab",
+                                         "ba", "a", "abc", "abd", "ab" };
+    for (size_t i = 0; i < 4 * sizeof(names) / sizeof(names[0]); i++) {
+        struct rlk_request r;
+        begin(&r, RLK_FAIR_RELEASE, names[i % (sizeof(names) / sizeof(names[0]))]);
+        rlk_request_add(&r, "-", 1);
+        assert_read_as_sent(&r, false);
+    }
+    ck_assert_int_eq(heads_kept(), RLK_FRAME_COUNT);
+}
+END_TEST
+
+START_TEST(another_number_of_arguments_has_another_head)
+{
+    for (int i = 0; i < 12; i++) {
+        struct rlk_request r;
+        begin(&r, RLK_FAIR_RELEASE, "orders");
+        for (int n = i % 3; n >= 0; n--)
+            rlk_request_add_int(&r, n);
+        assert_read_as_sent(&r, false);
+    }
+    ck_assert_int_eq(heads_kept(), 3);
 }
 END_TEST
 
@@ -130,48 +159,73 @@ START_TEST(bytes_that_look_like_framing_are_bytes)
     static const char *const texts[] = { "\r\n$3\r\nxyz\r\n", "*2\r\n$1\r\na\r\n",
                                          "0123456789ab", "\n\n\n\n\n\n\n\n\n\n\n\n" };
     for (size_t i = 0; i < 3 * sizeof(texts) / sizeof(texts[0]); i++) {
-        struct request r;
-        begin(&r);
+        struct rlk_request r;
+        begin(&r, RLK_FAIR_RELEASE, texts[i % 4]);
         for (int n = 0; n < 3; n++) {
             const char *text = texts[(i + (size_t)n) % 4];
-            add(&r, text, strlen(text));
+            rlk_request_add(&r, text, strlen(text));
         }
-        assert_read_as_sent(&r);
+        assert_read_as_sent(&r, false);
     }
 }
 END_TEST
 
-START_TEST(oversized_requests_are_not_cached)
+START_TEST(a_request_with_a_borrowed_argument_is_not_kept)
 {
-    static char text[TEXT_MAX];
-    struct request r;
+    static char text[BYTES_SIZE];
+    struct rlk_request r;
 
     memset(text, 'x', sizeof(text));
-    begin(&r);
-    add(&r, text, sizeof(text));
-    assert_read_as_sent(&r);
-    begin(&r);
-    while (r.argc <= RLK_FRAME_ARGS_MAX)
-        add(&r, "y", 1);
-    assert_read_as_sent(&r);
-    ck_assert_int_eq(frames_kept(), 0);
+    begin(&r, RLK_FAIR_REFRESH, "orders");
+    rlk_request_add_int(&r, 5);
+    rlk_request_add_borrowed(&r, text, sizeof(text));
+    assert_read_as_sent(&r, false);
+    assert_read_as_sent(&r, true);
+    ck_assert_int_eq(heads_kept(), 0);
 }
 END_TEST
 
 START_TEST(any_sequence_of_requests_is_read_as_sent)
 {
-    static const size_t lengths[] = { 0, 1, 9, 10, 36, 99, 100, 101, 999, 1000, 1500 };
-    static char bytes[1 << 16];
+    static const size_t lengths[] = { 0, 1, 9, 10, 36, 99, 100, 101, 255 };
+    static char bytes[BYTES_SIZE];
 
     for (size_t i = 0; i < sizeof(bytes); i++)
         bytes[i] = "\r\n$*0123456789abc"[random_below(17)];
     for (long n = test_count(3000, 300); n > 0; n--) {
-        struct request r;
-        begin(&r);
-        for (unsigned args = 1 + random_below(3); args > 0; args--)
-            add(&r, bytes + random_below(1u << 15), lengths[random_below(11)]);
-        assert_read_as_sent(&r);
+        struct rlk_request r;
+        size_t name_len = 1 + random_below(RLOCK_NAME_MAX);
+        rlk_request_init(&r, (enum rlk_script_id)random_below(RLK_SCRIPT_COUNT),
+                         bytes + random_below(3), random_below(2) ? name_len : 40);
+        for (unsigned args = 1 + random_below(5); args > 0; args--) {
+            if (random_below(2))
+                rlk_request_add_int(&r, (int64_t)random_below(1u << 15) - 999);
+            else
+                rlk_request_add(&r, bytes + random_below(1u << 15),
+                                lengths[random_below(9)]);
+        }
+        assert_read_as_sent(&r, random_below(9) == 0);
     }
+}
+END_TEST
+
+START_TEST(numbers_are_written_with_all_their_digits)
+{
+    char buf[24], expected[24];
+    uint64_t power = 1;
+
+    for (int digits = 1; digits <= 20; digits++) {
+        const uint64_t near[] = { power - 1, power, power + 1, 3 * power + 7 };
+        for (size_t i = 0; i < 4; i++) {
+            size_t len = rlk_id_write_number(buf, near[i]);
+            snprintf(expected, sizeof(expected), "%llu", (unsigned long long)near[i]);
+            ck_assert_uint_eq(len, strlen(expected));
+            ck_assert_mem_eq(buf, expected, len);
+        }
+        power *= 10;
+    }
+    ck_assert_uint_eq(rlk_id_write_number(buf, UINT64_MAX), 20);
+    ck_assert_mem_eq(buf, "18446744073709551615", 20);
 }
 END_TEST
 
@@ -180,11 +234,14 @@ int main(void)
     Suite *suite = suite_create("conn_frame");
     TCase *tc = tcase_create("frames");
     tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_test(tc, the_same_shape_is_framed_once);
-    tcase_add_test(tc, other_lengths_are_another_shape);
+    tcase_add_test(tc, words_of_a_request_are_command_hash_keys_and_arguments);
+    tcase_add_test(tc, requests_about_one_lock_share_a_head);
+    tcase_add_test(tc, another_lock_has_another_head);
+    tcase_add_test(tc, another_number_of_arguments_has_another_head);
     tcase_add_test(tc, bytes_that_look_like_framing_are_bytes);
-    tcase_add_test(tc, oversized_requests_are_not_cached);
+    tcase_add_test(tc, a_request_with_a_borrowed_argument_is_not_kept);
     tcase_add_test(tc, any_sequence_of_requests_is_read_as_sent);
+    tcase_add_test(tc, numbers_are_written_with_all_their_digits);
     suite_add_tcase(suite, tc);
     return test_run_suite(suite);
 }

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Output of a connection, and a caller's round trip: see conn.c for what it costs.
+ * Thread: that of the connection. Blocks: rlk_conn_call and rlk_conn_call_script,
+ * network.
+ */
+#include "net/conn_impl.h"
+
+#include "base/clock.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OUT_SIZE_FIRST = 1024, SEND_FLAGS = MSG_NOSIGNAL | MSG_DONTWAIT };
+
+/* A plain recv may overstay by SO_RCVTIMEO and its rounding to ticks. */
+#define PLAIN_RECV_MARGIN_NS (2 * RLK_CONN_PATIENCE_MS * RLK_NS_PER_MS)
+
+/* ---- output */
+
+/* Appends bytes to the output. 0 or ENOMEM. */
+static int append_bytes(struct rlk_conn *conn, const char *bytes, size_t len)
+{
+    if (conn->out_at > 0 && conn->out_size - conn->out_len < len) {
+        memmove(conn->out, conn->out + conn->out_at, conn->out_len - conn->out_at);
+        conn->out_len -= conn->out_at;
+        conn->out_at = 0;
+    }
+    if (conn->out_size - conn->out_len < len) {
+        size_t size = conn->out_size ? conn->out_size : OUT_SIZE_FIRST;
+        while (size - conn->out_len < len)
+            size *= 2;
+        char *grown = realloc(conn->out, size);
+        if (!grown)
+            return ENOMEM;
+        conn->out = grown;
+        conn->out_size = size;
+    }
+    memcpy(conn->out + conn->out_len, bytes, len);
+    conn->out_len += len;
+    return 0;
+}
+
+int rlk_conn_append(struct rlk_conn *conn, int argc, const char *const *argv,
+                    const size_t *argv_len)
+{
+    size_t len = 0;
+    char *bytes = rlk_conn_frame_format(argc, argv, argv_len, &len);
+    int rc = bytes ? append_bytes(conn, bytes, len) : ENOMEM;
+
+    redisFreeCommand(bytes);
+    return rc;
+}
+
+int rlk_conn_append_script(struct rlk_conn *conn, const struct rlk_request *req,
+                           bool with_text)
+{
+    size_t len = 0;
+    char *owned;
+    const char *bytes = rlk_conn_frame(conn, req, with_text, &len, &owned);
+    int rc = bytes ? append_bytes(conn, bytes, len) : ENOMEM;
+
+    redisFreeCommand(owned);
+    return rc;
+}
+
+size_t rlk_conn_unsent(const struct rlk_conn *conn)
+{
+    return conn->out_len - conn->out_at;
+}
+
+/* What came of a send: bytes that the kernel took, 0 when it takes none now, -1 with the
+ * text set. */
+static ssize_t judge_send(struct rlk_conn *conn, ssize_t n)
+{
+    if (n >= 0) {
+        conn->requested = true;
+        return n;
+    }
+    if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)
+        return 0;
+    rlk_conn_explain(conn, "connection to %s: %s", conn->label, strerror(errno));
+    return -1;
+}
+
+bool rlk_conn_flush(struct rlk_conn *conn)
+{
+    while (conn->out_at < conn->out_len) {
+        ssize_t n = judge_send(conn, send(conn->fd, conn->out + conn->out_at,
+                                          conn->out_len - conn->out_at, SEND_FLAGS));
+        if (n < 0)
+            return false;
+        if (n == 0)
+            return true;
+        conn->out_at += (size_t)n;
+    }
+    conn->out_at = conn->out_len = 0;
+    return true;
+}
+
+/* ---- one request, one reply */
+
+/* Sends all of it. False: dead. *ret_waited: it took more than one system call. */
+static bool call_send(struct rlk_conn *conn, const char *bytes, size_t len,
+                      int64_t deadline, bool *ret_waited)
+{
+    size_t at = 0;
+    for (;;) {
+        ssize_t n = judge_send(conn, send(conn->fd, bytes + at, len - at, SEND_FLAGS));
+        if (n < 0)
+            break;
+        at += (size_t)n;
+        if (at == len)
+            return true;
+        *ret_waited = true;
+        if (!rlk_conn_poll(conn->fd, POLLOUT, deadline)) {
+            rlk_conn_explain(conn, "%s took no request in time", conn->label);
+            break;
+        }
+        if (!rlk_conn_has_socket(conn))
+            break;
+    }
+    rlk_conn_die(conn, at > 0 ? RLK_FAIL_UNKNOWN : RLK_FAIL_NOT_SENT, ENOTCONN);
+    return false;
+}
+
+/* NULL: dead. */
+static struct rlk_reply *call_receive(struct rlk_conn *conn, int64_t deadline, bool plain)
+{
+    struct rlk_reply *reply = NULL;
+    int code = ENOTCONN;
+    for (;;) {
+        enum rlk_input input = rlk_conn_input(conn, plain ? 0 : MSG_DONTWAIT);
+        if (input == RLK_INPUT_END)
+            break;
+        if (input == RLK_INPUT_DATA) {
+            enum rlk_parsed parsed = rlk_conn_parse(conn, &reply);
+            if (parsed == RLK_PARSED_REPLY && rlk_conn_unparsed(conn) == 0)
+                return reply;
+            if (parsed == RLK_PARSED_REPLY) {
+                /* One of the two was not asked for, and it may be the first. */
+                rlk_reply_free(reply);
+                rlk_conn_explain(conn, "%s sent more than one reply", conn->label);
+                break;
+            }
+            if (parsed == RLK_PARSED_NO_MEMORY)
+                code = ENOMEM;
+            if (parsed != RLK_PARSED_PARTIAL)
+                break;
+        } else if (!rlk_conn_poll(conn->fd, POLLIN, deadline)) {
+            rlk_conn_explain(conn, "no reply from %s in time", conn->label);
+            break;
+        } else if (!rlk_conn_has_socket(conn)) {
+            break;
+        }
+        plain = false;
+    }
+    rlk_conn_die(conn, RLK_FAIL_UNKNOWN, code);
+    return NULL;
+}
+
+/* Sends the bytes of a request, NULL if there was no memory for them, and waits for the
+ * reply. */
+static inline enum rlk_failure exchange(struct rlk_conn *conn, const char *bytes,
+                                        size_t len, int64_t deadline,
+                                        struct rlk_reply **ret_reply, int64_t *ret_sent)
+{
+    bool waited = false;
+
+    assert(conn->out_at == conn->out_len);
+    *ret_sent = conn->asked_at = rlk_clock_boot();
+    if (conn->state != RLK_CONN_READY)
+        return RLK_FAIL_NOT_SENT;
+    if (!bytes) {
+        rlk_conn_explain(conn, "out of memory");
+        conn->local_code = ENOMEM;
+        return RLK_FAIL_LOCAL;
+    }
+    if (rlk_conn_unparsed(conn) > 0) {
+        rlk_conn_explain(conn, "%s sent what nobody asked for", conn->label);
+        rlk_conn_die(conn, RLK_FAIL_NOT_SENT, ENOTCONN);
+    } else if (*ret_sent >= deadline) {
+        rlk_conn_explain(conn, "no time left to ask %s", conn->label);
+        conn->local_code = ENOTCONN;
+        return RLK_FAIL_NOT_SENT; /* it lives on: nothing was begun */
+    } else if (call_send(conn, bytes, len, deadline, &waited)) {
+        bool plain = !waited && deadline - *ret_sent >= PLAIN_RECV_MARGIN_NS;
+        struct rlk_reply *reply = call_receive(conn, deadline, plain);
+        if (reply)
+            *ret_reply = reply;
+    }
+    return conn->failure;
+}
+
+enum rlk_failure rlk_conn_call(struct rlk_conn *conn, int argc, const char *const *argv,
+                               const size_t *argv_len, int64_t deadline,
+                               struct rlk_reply **ret_reply, int64_t *ret_sent)
+{
+    size_t len = 0;
+    char *bytes = rlk_conn_frame_format(argc, argv, argv_len, &len);
+    enum rlk_failure failure = exchange(conn, bytes, len, deadline, ret_reply, ret_sent);
+
+    redisFreeCommand(bytes);
+    return failure;
+}
+
+enum rlk_failure rlk_conn_call_script(struct rlk_conn *conn,
+                                      const struct rlk_request *req, bool with_text,
+                                      int64_t deadline, struct rlk_reply **ret_reply,
+                                      int64_t *ret_sent)
+{
+    size_t len = 0;
+    char *owned;
+    const char *bytes = rlk_conn_frame(conn, req, with_text, &len, &owned);
+    enum rlk_failure failure = exchange(conn, bytes, len, deadline, ret_reply, ret_sent);
+
+    if (owned)
+        redisFreeCommand(owned);
+    return failure;
+}
