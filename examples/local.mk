@@ -47,7 +47,7 @@ CPP_EXAMPLES = examples/09_cpp
 noinst_PROGRAMS += $(CPP_EXAMPLES)
 endif
 
-# Files for a host; tests/test_cron.c runs what they say.
+# Files for a host; tests/cli/test_cron.c runs what they say.
 examplesdir = $(docdir)/examples
 dist_examples_DATA = examples/rlock.conf
 croneddir = $(examplesdir)/cron.d

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# The tests. A program is a file tests/test_x.c and no line here: programs.mk, which
-# build-aux/test-programs makes of the first lines of those files, says how each is built.
-# What they share is in a few archives, of which the linker takes what a program uses.
+# The tests. A program is a file tests/ROOM/test_x.c and no line here: programs.mk, which
+# build-aux/test-programs makes from the files and their first lines, says how each is built.
+# A helper, a scene or a program that tests start is a file and no line here, either. What
+# programs share is in a few archives, of which the linker takes what a program uses.
 
 # -- what a test program is built with ------------------------------------------------
 
-TEST_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests -I$(top_srcdir)/tests/helpers \
+TEST_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests -I$(top_srcdir)/tests/scenes -I$(top_srcdir)/tests/helpers \
 	-I$(top_srcdir)/tests/nemesis $(HIREDIS_CFLAGS) $(CHECK_CFLAGS) $(CLI_CPPFLAGS) \
 	-DTEST_SRCDIR='"$(abs_top_srcdir)"' -DTEST_SYSCONFDIR='"$(sysconfdir)"'
 INSIDE_CPPFLAGS = $(TEST_CPPFLAGS) -I$(top_builddir) -I$(top_srcdir)/src
@@ -23,6 +24,7 @@ include $(srcdir)/tests/programs.mk
 $(srcdir)/tests/programs.mk: $(srcdir)/build-aux/test-programs $(TEST_FILES)
 	@$(srcdir)/build-aux/test-programs mk | cmp -s - $@ || \
 	  { $(srcdir)/build-aux/test-programs mk >$@.tmp && mv $@.tmp $@; }
+$(TEST_FILES): # one that was renamed or removed does not stop make
 
 # Programs of pthread's, ported by a script, and the completions of rlock(1) in the shells
 # that are there: they need no Check.
@@ -39,148 +41,35 @@ if HAVE_CHECK
 TESTS = $(NEMESIS_TEST) $(CHECK_ALL) $(FUZZ_REPLAYS) $(PORTED_TESTS) $(SHELL_TESTS)
 check_PROGRAMS = $(CHECK_ALL) $(FUZZ_REPLAYS) $(STARTED)
 check_LIBRARIES = tests/libtesthelp.a tests/libhands.a tests/libjudge.a tests/libtests.a \
-	tests/libbyhand.a tests/libbyhand_fair.a tests/libbyhand_rwlock.a \
-	tests/libfixture.a tests/libfixture_fair.a tests/libfixture_rwlock.a \
-	tests/libscene.a tests/libscene_fair.a tests/libscene_rwlock.a \
-	tests/libfaultscene.a tests/libguardscene.a tests/librunscene.a
+	$(SCENE_LIBS)
 
 # -- what they share ------------------------------------------------------------------
 
 # Servers, proxies, processes, waiting: nothing of the library.
-tests_libtesthelp_a_SOURCES = \
-	tests/helpers/alloc.h tests/helpers/alloc.c \
-	tests/helpers/clock.h tests/helpers/clock.c \
-	tests/helpers/conffile.h tests/helpers/conffile.c \
-	tests/helpers/die.h tests/helpers/die.c \
-	tests/helpers/link.h tests/helpers/link.c \
-	tests/helpers/port.h tests/helpers/port.c \
-	tests/helpers/process.h tests/helpers/process.c \
-	tests/helpers/program.h tests/helpers/program.c \
-	tests/helpers/proxy.h tests/helpers/proxy.c \
-	tests/helpers/redis.h tests/helpers/redis.c \
-	tests/helpers/resp.h tests/helpers/resp.c \
-	tests/helpers/rundir.h tests/helpers/rundir.c \
-	tests/helpers/rules.h tests/helpers/rules.c \
-	tests/helpers/server.h tests/helpers/server.c \
-	tests/helpers/suite.h tests/helpers/suite.c \
-	tests/helpers/supervisor.h tests/helpers/supervisor.c \
-	tests/helpers/wait.h tests/helpers/wait.c \
-	tests/helpers/worker.h tests/helpers/worker.c \
-	tests/shims/alloc_shim.h tests/shims/clock_file.h
+tests_libtesthelp_a_SOURCES = $(HELPER_FILES) tests/shims/alloc_shim.h tests/shims/clock_file.h
 tests_libtesthelp_a_CPPFLAGS = $(TEST_CPPFLAGS) -DTEST_BUILDDIR='"$(abs_top_builddir)"'
 
-
 # The registry and holds, by hand.
-tests_libhands_a_SOURCES = tests/handscene.h tests/handscene.c
+tests_libhands_a_SOURCES = tests/scenes/handscene.h tests/scenes/handscene.c
 tests_libhands_a_CPPFLAGS = $(INSIDE_CPPFLAGS)
 
 # Judges of what happened, with the rounds that their tests make up.
-tests_libjudge_a_SOURCES = \
-	tests/history.h tests/history.c \
-	tests/rwlog.h tests/rwhistory.h tests/rwhistory.c \
-	tests/forged.h tests/forged.c \
-	$(NEMESIS_JUDGE) $(NEMESIS_SCHEDULE)
+tests_libjudge_a_SOURCES = $(SCENE_JUDGES) $(NEMESIS_JUDGE) $(NEMESIS_SCHEDULE)
 tests_libjudge_a_CPPFLAGS = $(TEST_CPPFLAGS)
 
-# Scenes, each compiled for each type of lock that it may be about. A program has one.
-BYHAND = tests/byhand.h tests/byhand.c
-FIXTURE = tests/fixture.h tests/fixture.c tests/calls.h tests/calls.c
-SCENE = tests/scene.h tests/scene.c
-tests_libbyhand_a_SOURCES = $(BYHAND)
-tests_libbyhand_a_CPPFLAGS = $(INSIDE_CPPFLAGS)
-tests_libbyhand_fair_a_SOURCES = $(BYHAND)
-tests_libbyhand_fair_a_CPPFLAGS = $(INSIDE_CPPFLAGS) -include $(top_srcdir)/tests/as_fair.h
-tests_libbyhand_rwlock_a_SOURCES = $(BYHAND)
-tests_libbyhand_rwlock_a_CPPFLAGS = $(INSIDE_CPPFLAGS) -include $(top_srcdir)/tests/as_rwlock.h
-tests_libfixture_a_SOURCES = $(FIXTURE)
-tests_libfixture_a_CPPFLAGS = $(INSIDE_CPPFLAGS)
-tests_libfixture_fair_a_SOURCES = $(FIXTURE)
-tests_libfixture_fair_a_CPPFLAGS = $(INSIDE_CPPFLAGS) -include $(top_srcdir)/tests/as_fair.h
-tests_libfixture_rwlock_a_SOURCES = $(FIXTURE)
-tests_libfixture_rwlock_a_CPPFLAGS = $(INSIDE_CPPFLAGS) -include $(top_srcdir)/tests/as_rwlock.h
-tests_libscene_a_SOURCES = $(SCENE)
-tests_libscene_a_CPPFLAGS = $(INSIDE_CPPFLAGS)
-tests_libscene_fair_a_SOURCES = $(SCENE)
-tests_libscene_fair_a_CPPFLAGS = $(INSIDE_CPPFLAGS) -include $(top_srcdir)/tests/as_fair.h
-tests_libscene_rwlock_a_SOURCES = $(SCENE)
-tests_libscene_rwlock_a_CPPFLAGS = $(INSIDE_CPPFLAGS) -include $(top_srcdir)/tests/as_rwlock.h
-# Of no type.
-tests_libfaultscene_a_SOURCES = tests/faultscene.h tests/faultscene.c
-tests_libfaultscene_a_CPPFLAGS = $(TEST_CPPFLAGS)
-tests_libguardscene_a_SOURCES = tests/guardscene.h tests/guardscene.c
-tests_libguardscene_a_CPPFLAGS = $(TEST_CPPFLAGS)
-tests_librunscene_a_SOURCES = tests/runscene.h tests/runscene.c
-tests_librunscene_a_CPPFLAGS = $(TEST_CPPFLAGS)
-
-# The rest.
-tests_libtests_a_SOURCES = \
-	tests/as_fair.h tests/as_rwlock.h \
-	tests/acl_line.h tests/acl_line.c \
-	tests/acl_tour.h tests/acl_tour.c \
-	tests/cli.h tests/cli.c \
-	tests/deathscene.h tests/deathscene.c \
-	tests/findings.h tests/findings.c \
-	tests/forked.h tests/forked.c \
-	tests/gathering.h tests/gathering.c \
-	tests/guardfile.h tests/guardfile.c \
-	tests/namespaces.h tests/namespaces.c \
-	tests/pair.h tests/rulescene.h \
-	tests/rwscene.h tests/rwscene.c \
-	tests/screen.h tests/screen.c \
-	tests/sharing.h tests/sharing.c \
-	tests/userscene.h tests/userscene.c \
-	$(NEMESIS_FAULTS)
+# The rest; a program has one of $(SCENE_LIBS) besides.
+tests_libtests_a_SOURCES = $(SCENE_FILES) $(NEMESIS_FAULTS)
 tests_libtests_a_CPPFLAGS = $(INSIDE_CPPFLAGS)
 
 # Sends the scripts to another lock than the others: has byhand.c with another name in it.
-tests_test_ledger_SOURCES = tests/test_ledger.c tests/byhand.h tests/byhand.c
+tests_test_ledger_SOURCES = tests/nemesis/test_ledger.c tests/scenes/byhand.h tests/scenes/byhand.c
 tests_test_ledger_CPPFLAGS = $(INSIDE_CPPFLAGS) -DBYHAND_LOCK='"nemesis2"'
 tests_test_ledger_LINK = $(TEST_LINK)
 tests_test_ledger_LDADD = tests/libjudge.a $(RLK_ARCHIVE) $(TEST_LIBS)
 
 # -- programs that tests start --------------------------------------------------------
 
-# With the library's objects in them rather than the shared library, so that they are no
-# libtool wrappers: tests start, stop and kill them by the dozen.
-STARTED = tests/worker tests/hammer tests/sleeper tests/loader tests/sharer \
-	tests/rwcrowd tests/crowd $(NEMESIS_STARTED)
-
-tests_worker_SOURCES = tests/worker.c tests/worker_commands.h tests/worker_commands.c \
-	tests/worker_exit.h tests/worker_exit.c
-tests_worker_CPPFLAGS = $(AM_CPPFLAGS)
-tests_worker_LINK = $(TEST_LINK)
-tests_worker_LDADD = $(RLK_ARCHIVE) $(HIREDIS_LIBS) -lpthread
-
-# A command for rlock(1).
-tests_sleeper_SOURCES = tests/sleeper.c
-tests_sleeper_CPPFLAGS = $(AM_CPPFLAGS)
-tests_sleeper_LINK = $(TEST_LINK)
-
-# Loads the shared library by itself.
-tests_loader_SOURCES = tests/loader.c
-tests_loader_CPPFLAGS = $(AM_CPPFLAGS)
-tests_loader_LINK = $(TEST_LINK)
-tests_loader_LDADD = -lpthread -ldl
-
-tests_hammer_SOURCES = tests/hammer.c
-tests_hammer_CPPFLAGS = $(AM_CPPFLAGS)
-tests_hammer_LINK = $(TEST_LINK)
-tests_hammer_LDADD = $(RLK_ARCHIVE) $(HIREDIS_LIBS) -lpthread
-
-tests_sharer_SOURCES = tests/sharer.c tests/sharing.h tests/sharing.c
-tests_sharer_CPPFLAGS = $(AM_CPPFLAGS)
-tests_sharer_LINK = $(TEST_LINK)
-tests_sharer_LDADD = $(RLK_ARCHIVE) $(HIREDIS_LIBS) -lpthread -lrt
-
-tests_rwcrowd_SOURCES = tests/rwcrowd.c tests/rwlog.h
-tests_rwcrowd_CPPFLAGS = $(AM_CPPFLAGS)
-tests_rwcrowd_LINK = $(TEST_LINK)
-tests_rwcrowd_LDADD = $(RLK_ARCHIVE) $(HIREDIS_LIBS) -lpthread
-
-tests_crowd_SOURCES = tests/crowd.c
-tests_crowd_CPPFLAGS = $(AM_CPPFLAGS)
-tests_crowd_LINK = $(TEST_LINK)
-tests_crowd_LDADD = $(RLK_ARCHIVE) $(HIREDIS_LIBS) -lpthread
+STARTED = $(STARTED_BY_TESTS) $(NEMESIS_STARTED)
 
 # Preloaded into programs that have no sanitizer, and wanted also with --disable-shared: built
 # without libtool and without the flags of the others.
@@ -223,8 +112,9 @@ check-chosen: build-chosen
 # Every test source as the compiler sees it, for the warnings of one that builds few of them.
 check-syntax: lua_scripts.h
 	$(AM_V_GEN)$(COMPILE) $(INSIDE_CPPFLAGS) -fsyntax-only $(filter-out $(FAIR_ONLY_FILES), \
-	  $(wildcard $(srcdir)/tests/*.c $(srcdir)/tests/helpers/*.c $(srcdir)/tests/nemesis/*.c))
-	$(AM_V_at)$(COMPILE) $(INSIDE_CPPFLAGS) -include $(top_srcdir)/tests/as_fair.h \
+	  $(TEST_FILES) $(wildcard $(addprefix $(srcdir)/tests/, helpers/*.c nemesis/*.c \
+	    programs/*.c scenes/*.c)))
+	$(AM_V_at)$(COMPILE) $(INSIDE_CPPFLAGS) -include $(top_srcdir)/tests/scenes/as_fair.h \
 	  -fsyntax-only $(FAIR_FILES)
 
 # All of them, for scripts that choose.

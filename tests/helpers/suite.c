@@ -62,6 +62,12 @@ void test_long_tcase(TCase *tcase)
         tcase_set_timeout(tcase, LONG_S);
 }
 
+void test_add(TCase *tcase, const TTest *const tests[], size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        tcase_add_test(tcase, tests[i]);
+}
+
 Suite *test_warm_up_of(const TTest *test, void (*start)(void), void (*stop)(void),
                        void (*open)(void), void (*close)(void))
 {

@@ -28,6 +28,12 @@ Suite *test_warm_up_of(const TTest *test, void (*start)(void), void (*stop)(void
  * full they may take long on a slow machine. */
 void test_long_tcase(TCase *tcase);
 
+/* Adds these tests to the case. */
+void test_add(TCase *tcase, const TTest *const tests[], size_t count);
+#define TEST_ADD(tcase, ...)                                                             \
+    test_add((tcase), (const TTest *const[]){ __VA_ARGS__ },                             \
+             sizeof((const TTest *const[]){ __VA_ARGS__ }) / sizeof(const TTest *))
+
 /* Runs the suite and frees it; the program's exit status. A suite that fails while this
  * machine stands still, which no lease outlives, is run again, twice at the most, and
  * says so. SIGTERM ends the suite: it cleans up, fails, and says if the machine stood

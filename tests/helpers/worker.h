@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The program tests/worker, a user of the library that does what it is told, as a process
- * of its own. Its commands are listed at the top of tests/worker.c. Thread: one at a
- * time; start it from a main thread. */
+ * of its own. Its commands are listed at the top of tests/programs/worker.c. Thread: one
+ * at a time; start it from a main thread. */
 #ifndef TEST_WORKER_H
 #define TEST_WORKER_H
 

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A deadline that passes while the machine stands still: what came free meanwhile is had;
+ * else the call returns what its process knew of the lock, and who has asked nobody yet
+ * asks once. A thread stands still here in the handler of a signal, or behind a proxy
+ * that is slow.
+ */
+#include "fixture.h"
+
+#include "net/script.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SOON_MS = 10000 };
+
+static rlock_client_t *c;
+static rlock_mutex_t m;
+
+/* ---- a thread that stands still */
+
+static int stood[2], goes_on[2];
+static int freed; /* of frees */
+
+static void stand_still(int sig)
+{
+    char byte = (char)sig;
+    int saved = errno;
+    if (write(stood[1], &byte, 1) != 1 || read(goes_on[0], &byte, 1) != 1)
+        abort();
+    errno = saved;
+}
+
+static void open_pipes(void)
+{
+    struct sigaction action = { .sa_handler = stand_still, .sa_flags = SA_RESTART };
+    ck_assert_int_eq(pipe(stood), 0);
+    ck_assert_int_eq(pipe(goes_on), 0);
+    sigemptyset(&action.sa_mask);
+    ck_assert_int_eq(sigaction(SIGUSR1, &action, NULL), 0);
+}
+
+static void close_pipes(void)
+{
+    for (int i = 0; i < 2; i++) {
+        close(stood[i]);
+        close(goes_on[i]);
+    }
+}
+
+static void set_up(void)
+{
+    fixture_open_proxied();
+    open_pipes();
+}
+
+static void tear_down(void)
+{
+    close_client(c);
+    close_pipes();
+    fixture_close_proxied();
+}
+
+static void open_here(const char *parameters)
+{
+    c = open_at(test_proxy_url(proxy), parameters);
+    m = mutex_of(c, "n");
+}
+
+struct timed {
+    struct timespec at;
+    void *lock;
+    int kind; /* of frees */
+};
+
+static int run_timedlock(void *arg)
+{
+    struct timed *timed = arg;
+    int rc = rlock_mutex_clocklock(timed->lock, CLOCK_MONOTONIC, &timed->at);
+    return rc == 0 ? rlock_mutex_unlock(timed->lock) : rc;
+}
+
+static void wait_past(const struct timespec *at)
+{
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, at, NULL) == EINTR)
+        ;
+}
+
+/* The task waits until its deadline has passed, and goes on after `meanwhile` only. */
+static void stand_past_deadline(struct task *task, const struct timed *timed,
+                                int (*meanwhile)(void *), void *lock)
+{
+    char byte = 0;
+    ck_assert(wait_waiters(c, 1));
+    ck_assert_int_eq(pthread_kill(task->thread, SIGUSR1), 0);
+    ck_assert_int_eq(read(stood[0], &byte, 1), 1);
+    wait_past(&timed->at);
+    if (meanwhile)
+        OK(meanwhile(lock));
+    ck_assert_int_eq(write(goes_on[1], &byte, 1), 1);
+}
+
+/* ---- what was known */
+
+/* How the lock comes free while its waiter stands still behind its deadline. */
+static const struct {
+    bool writes, reads; /* of a read-write lock; else a mutex */
+    bool here;          /* by another thread of its client, not by another client */
+    long more_ms;       /* it goes on so long after that; a grant is given for 100 */
+} frees[] = {
+    { false, false, true, 100 },  { false, false, false, 50 },
+    { false, false, false, 400 }, { true, false, false, 400 },
+    { false, true, false, 400 },
+};
+
+static int run_timed(void *arg)
+{
+    struct timed *timed = arg;
+    if (!frees[timed->kind].writes && !frees[timed->kind].reads)
+        return run_timedlock(timed);
+    int rc = frees[timed->kind].writes
+                 ? rlock_rwlock_clockwrlock(timed->lock, CLOCK_MONOTONIC, &timed->at)
+                 : rlock_rwlock_clockrdlock(timed->lock, CLOCK_MONOTONIC, &timed->at);
+    return rc == 0 ? rlock_rwlock_unlock(timed->lock) : rc;
+}
+
+static int run_unlock_and_wait(void *lock)
+{
+    int rc = frees[freed].writes || frees[freed].reads ? rlock_rwlock_unlock(lock)
+                                                       : rlock_mutex_unlock(lock);
+    test_pause_ms(frees[freed].more_ms);
+    return rc;
+}
+
+/* As POSIX has it: a lock that can be had is not refused for its deadline. The one
+ * attempt that is left has 50 ms, which a busy machine may take. */
+START_TEST(lock_freed_during_a_standstill_past_the_deadline_is_acquired)
+{
+    enum { TRIES = 5 };
+    int rc = -1;
+    freed = _i;
+    bool rw = frees[_i].writes || frees[_i].reads;
+    open_here("?handoffms=0&presence=100");
+    rlock_client_t *holder = frees[_i].here ? c : fixture_other();
+    rlock_mutex_t theirs = mutex_of(holder, "n");
+    rlock_rwlock_t rw_ours = rwlock_of(c, "rw"), rw_theirs = rwlock_of(holder, "rw");
+    void *held = rw ? (void *)&rw_theirs : (void *)&theirs;
+    for (int i = 0; rc != 0 && i < TRIES; i++) {
+        struct task task;
+        struct timed timed = { test_in_ms(CLOCK_MONOTONIC, test_ms(300)),
+                               rw ? (void *)&rw_ours : (void *)&m, _i };
+        OK(rw ? rlock_rwlock_wrlock(held) : rlock_mutex_lock(held));
+        task_start(&task, run_timed, &timed);
+        stand_past_deadline(&task, &timed, run_unlock_and_wait, held);
+        rc = task_join(&task);
+        ck_assert(rc == 0 || rc == ETIMEDOUT || rc == ENOTCONN);
+    }
+    OK(rc);
+}
+END_TEST
+
+START_TEST(what_another_thread_holds_is_busy_behind_a_server_that_is_away)
+{
+    struct task task;
+    open_here("?handoffms=0&commandtimeout=300");
+    OK(rlock_mutex_lock(&m));
+    test_server_pause(&server);
+    struct timed timed = { test_in_ms(CLOCK_MONOTONIC, test_ms(300)), &m, 0 };
+    task_start(&task, run_timedlock, &timed);
+    ck_assert_int_eq(task_join(&task), ETIMEDOUT);
+    test_server_resume(&server);
+    OK(rlock_mutex_unlock(&m));
+}
+END_TEST
+
+START_TEST(requester_without_a_reply_after_the_holder_left_gets_ENOTCONN)
+{
+    struct task task;
+    open_here("?handoffms=0&commandtimeout=200");
+    OK(rlock_mutex_lock(&m));
+    struct timed timed = { test_in_ms(CLOCK_MONOTONIC, test_ms(1000)), &m, 0 };
+    task_start(&task, run_timedlock, &timed);
+    ck_assert(wait_waiters(c, 1));
+    test_server_pause(&server);
+    int rc = rlock_mutex_unlock(&m); /* as far as it can be told */
+    ck_assert(rc == 0 || rc == ESTALE || rc == ENOTCONN);
+    rc = task_join(&task);
+    test_server_resume(&server);
+    ck_assert_int_eq(rc, ENOTCONN);
+    ck_assert(wait_key("n", false, SOON_MS));
+}
+END_TEST
+
+/* ---- who has asked nobody */
+
+/* The deadline passes while what the process keeps is given back first, in one round
+ * trip; nobody has asked for the lock when it has. */
+START_TEST(requester_past_its_deadline_asks_once)
+{
+    enum { ONE_WAY_MS = 20, DEADLINE_MS = 10 };
+    open_here("?retain=60000");
+    OK(run_pair(&m));
+    ck_assert(test_redis_exists(redis, "n")); /* is kept */
+    /* what gives it back; the one late attempt has 50 ms, whatever tool this runs under
+     */
+    TEST_RULE(proxy, .on = TEST_ON_REQUEST, .action = TEST_DELAY, .delay_ms = ONE_WAY_MS,
+              .count = 1);
+    struct timespec at = test_in_ms(CLOCK_MONOTONIC, DEADLINE_MS);
+    /* another lease than what is kept has: it is not taken as it is */
+    int rc = rlock_mutex_clocklock_lease(&m, CLOCK_MONOTONIC, &at, test_ms(SOON_MS));
+    test_proxy_remove_all(proxy);
+    OK(rc);
+    OK(rlock_mutex_unlock(&m));
+}
+END_TEST
+
+static int run_lock_pair(void *unused)
+{
+    rlock_mutex_t own = m;
+    (void)unused;
+    int rc = rlock_mutex_lock(&own);
+    return rc == 0 ? rlock_mutex_unlock(&own) : rc;
+}
+
+/* Nothing is known of the lock yet, nor of any trouble: another thread is just asking. */
+START_TEST(short_deadline_beside_another_requester_returns_no_error)
+{
+    struct task task;
+    open_here("?handoffms=0&commandtimeout=30000");
+    OK(rlock_client_ping(c)); /* connected */
+    int rule = TEST_RULE(proxy, .on = TEST_ON_REPLY, .action = TEST_HOLD, .count = 1,
+                         .contains = rlk_scripts[RLK_MUTEX_ACQUIRE].sha);
+    task_start(&task, run_lock_pair, NULL);
+    ck_assert(test_proxy_wait_hits(proxy, rule, 1, SOON_MS));
+    struct timespec at = test_in_ms(CLOCK_MONOTONIC, 1);
+    EXPECT(rlock_mutex_clocklock(&m, CLOCK_MONOTONIC, &at), ETIMEDOUT);
+    test_proxy_release(proxy, rule);
+    OK(task_join(&task));
+}
+END_TEST
+
+static Suite *make_suite(void)
+{
+    Suite *suite = suite_create("deadlines");
+    TCase *tc = tcase_create("deadlines");
+    tcase_add_unchecked_fixture(tc, fixture_start, fixture_stop);
+    tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_add_loop_test(tc, lock_freed_during_a_standstill_past_the_deadline_is_acquired,
+                        0, sizeof(frees) / sizeof(frees[0]));
+    tcase_add_test(tc, what_another_thread_holds_is_busy_behind_a_server_that_is_away);
+    tcase_add_test(tc, requester_without_a_reply_after_the_holder_left_gets_ENOTCONN);
+    tcase_add_test(tc, requester_past_its_deadline_asks_once);
+    tcase_add_test(tc, short_deadline_beside_another_requester_returns_no_error);
+    suite_add_tcase(suite, tc);
+    return suite;
+}
+
+int main(void)
+{
+    return test_run_suite(make_suite());
+}

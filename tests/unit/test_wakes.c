@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* program: tier=unit */
+/* How the registry wakes watchdog and subscriber, and stops doing so: the descriptors are
+ * closed afterwards, and somebody else's may have their numbers then. No server. */
+#include "base/deadline.h"
+#include "base/fd.h"
+#include "state/registry.h"
+#include "suite.h"
+#include "wait.h"
+
+#include <check.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SOON_MS = 20000 };
+
+static struct rlk_registry reg;
+static struct rlk_counters counters;
+static int pipe_fds[2]; /* in place of an eventfd: a write to it when full takes time */
+static struct rlk_bell bell = RLK_BELL_CLOSED;
+static atomic_bool parted;
+
+static void set_up(void)
+{
+    memset(&reg, 0, sizeof(reg));
+    reg.counters = &counters;
+    ck_assert_int_eq(pipe2(pipe_fds, O_CLOEXEC), 0);
+    ck_assert_int_eq(fcntl(pipe_fds[1], F_SETFL, O_NONBLOCK), 0);
+    char some[4096] = { 0 };
+    while (write(pipe_fds[1], some, sizeof(some)) > 0)
+        continue;
+    ck_assert_int_eq(fcntl(pipe_fds[1], F_SETFL, 0), 0);
+    ck_assert_int_eq(rlk_registry_init(&reg), 0);
+    /* one that the library would take for an event of its own */
+    int event_fd = rlk_fd_event();
+    ck_assert_int_eq(fcntl(pipe_fds[1], F_SETSIG, fcntl(event_fd, F_GETSIG)), 0);
+    rlk_fd_close(event_fd);
+    bell.fd = pipe_fds[1];
+    parted = false;
+}
+
+static void tear_down(void)
+{
+    rlk_registry_destroy(&reg);
+    close(pipe_fds[0]);
+    close(pipe_fds[1]);
+}
+
+static void *wake(void *watchdog)
+{
+    rlk_registry_lock(&reg);
+    *(watchdog ? &reg.watchdog_dirty : &reg.subscriber_dirty) = true;
+    rlk_registry_unlock(&reg);
+    return NULL;
+}
+
+static void *holder(void *arg)
+{
+    (void)arg;
+    rlk_registry_part_from_threads(&reg);
+    parted = true;
+    return NULL;
+}
+
+/* The registry is free, and a thread that dropped it is about to write. */
+static bool is_waking(void *arg)
+{
+    (void)arg;
+    return atomic_load(&reg.wakers) == 1;
+}
+
+static bool has_parted(void *arg)
+{
+    (void)arg;
+    return atomic_load(&parted);
+}
+
+START_TEST(descriptor_is_not_written_after_it_is_closed)
+{
+    pthread_t waker, closer;
+    char some[4096];
+
+    *(_i ? &reg.watchdog : &reg.subscriber) = &bell;
+    ck_assert_int_eq(pthread_create(&waker, NULL, wake, _i ? &reg : NULL), 0);
+    ck_assert(test_wait_until(is_waking, NULL, SOON_MS));
+    ck_assert_int_eq(pthread_create(&closer, NULL, holder, NULL), 0);
+    test_pause_ms(50); /* time enough to do it wrong */
+    ck_assert(!parted);
+    ck_assert_int_gt(read(pipe_fds[0], some, sizeof(some)), 0);
+    ck_assert(test_wait_until(has_parted, NULL, SOON_MS));
+    pthread_join(closer, NULL);
+    pthread_join(waker, NULL);
+
+    /* and whoever is still there wakes nobody */
+    ck_assert_int_eq(fcntl(pipe_fds[0], F_SETFL, O_NONBLOCK), 0);
+    while (read(pipe_fds[0], some, sizeof(some)) > 0)
+        continue;
+    wake(NULL);
+    wake(&reg);
+    ck_assert_int_eq(read(pipe_fds[0], some, sizeof(some)), -1);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("wakes");
+    TCase *tc = tcase_create("parting");
+    tcase_add_checked_fixture(tc, set_up, tear_down);
+    tcase_add_loop_test(tc, descriptor_is_not_written_after_it_is_closed, 0, 2);
+    suite_add_tcase(suite, tc);
+    return test_run_suite(suite);
+}
