@@ -20,7 +20,7 @@ static const char usage[] =
     "million of them in about half a minute, to spare the server.\n"
     "\n"
     "  --json               an array of objects as of rlock show --json, times in ms\n"
-    "  --within DURATION    prints what it has found by then; 75 if that may be a part\n"
+    "  --within DURATION    prints the locks found by then; 75 if incomplete\n"
     "  --url URL, --user NAME, --password-file FILE, --help: see rlock --help\n"
     "\n"
     "Not on a terminal: no heading, a tab between fields, nothing cut. The fields:\n"

@@ -98,7 +98,7 @@ complete -c rlock -n '__rlock_in run' -l min-hold -x -d 'Holds at least for it: 
 complete -c rlock -n '__rlock_in run' -l leave -d 'For the command alone, not for its descendants'
 complete -c rlock -n '__rlock_in run' -l fd -x -d 'Events of the lease are read there'
 complete -c rlock -n '__rlock_in list show doctor' -l json -d 'For programs'
-complete -c rlock -n '__rlock_in list' -l within -x -d 'Looks for so long at most: 500ms, 60s, 2m'
+complete -c rlock -n '__rlock_in list' -l within -x -d 'At most: 500ms, 60s, 2m'
 complete -c rlock -n '__rlock_in watch' -l interval -x -d 'Between two looks: 500ms, 60s, 2m'
 complete -c rlock -n '__rlock_in release' -l force -d Required
 complete -c rlock -n '__rlock_in release' -l yes -d 'Do not ask'

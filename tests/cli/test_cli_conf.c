@@ -230,8 +230,9 @@ START_TEST(url_that_is_wrong_is_told_with_who_named_it)
                      "rlock: cannot use the URL from --url: port is not a number "
                      "from 1 to 65535\n");
     ck_assert_int_eq(DOES("RLOCK_URL=redis://h:x", NULL, "list"), USAGE);
-    ck_assert_str_eq(c.err.text, "rlock: no server can be asked: RLOCK_URL: port is no "
-                                 "number from 1 to 65535\n");
+    ck_assert_str_eq(c.err.text,
+                     "rlock: no server can be reached: RLOCK_URL: port is not a "
+                     "number from 1 to 65535\n");
 }
 END_TEST
 
