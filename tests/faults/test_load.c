@@ -98,7 +98,8 @@ START_TEST(failure_of_one_renewal_among_others_is_reported_for_that_one_only)
     const struct told *lost = event_of(RLOCK_EVENT_LOST, SOON_MS);
     ck_assert_ptr_nonnull(lost);
     ck_assert_str_eq(lost->name, "h77");
-    ck_assert_ptr_nonnull(strstr(lost->reason, "no longer records")); /* as it was answered */
+    ck_assert_ptr_nonnull(
+        strstr(lost->reason, "no longer records")); /* as it was answered */
     ck_assert(wait_renewals(3 * (HOLDS - 1), SOON_MS));
     EXPECT(rlock_mutex_unlock(&hold[GONE]), ESTALE);
     OK(rlock_mutex_lock(&hold[GONE]));

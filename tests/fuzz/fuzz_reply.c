@@ -150,8 +150,9 @@ static void decode(struct rlk_conn *conn, const redisReply *reply, size_t count,
         abort();
     memset(&answer, 0xa5, sizeof(answer));
     memset(&fates[count], 0xa5, sizeof(*fates));
-    rlk_script_decode(conn, NULL, (const struct rlk_reply *)(const void *)reply, 1,
-                      &answer, fates, count, text, text_size);
+    rlk_script_decode(conn, &rlk_scripts[RLK_MUTEX_ACQUIRE],
+                      (const struct rlk_reply *)(const void *)reply, 1, &answer, fates,
+                      count, text, text_size);
     if (reply->type == REDIS_REPLY_ERROR) {
         check_error(conn, reply, &answer);
     } else if (is_answer(reply, count)) {

@@ -88,7 +88,7 @@ START_TEST(hold_that_another_server_does_not_know_is_LOST_soon)
     move_to_second();
     const struct told *lost = event_of(RLOCK_EVENT_LOST, SOON_MS);
     ck_assert_ptr_nonnull(lost);
-    ck_assert_ptr_nonnull(strstr(lost->reason, "not ours"));
+    ck_assert_ptr_nonnull(strstr(lost->reason, "no longer records"));
     ck_assert_uint_eq(lost->token, token);
     EXPECT(rlock_mutex_lock(&m), ESTALE); /* nothing is taken anew unasked */
     ck_assert(!test_redis_exists(at_second, "n"));
