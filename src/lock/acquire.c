@@ -58,9 +58,12 @@ static int try_code(const struct rlk_acquire_op *op)
     if (v == SPOILT)
         return ENOTRECOVERABLE;
     if (v == FAILED && op->answer.code == 0)
-        return rlk_error_set(EPROTO, "an answer out of place to acquire");
+        return rlk_error_set(EPROTO,
+                             "unexpected reply from the acquire script of the lock");
     if (v == AGAIN_AT_ONCE)
-        return rlk_error_set(ENOTCONN, "the server's clock runs away from ours");
+        return rlk_error_set(
+            ENOTCONN,
+            "the server refuses every request as late: its clock steps or runs too fast");
     return op->answer.code != 0 ? op->answer.code : EBUSY;
 }
 

@@ -77,7 +77,8 @@ static int judge_answer(struct rlk_acquire_op *op)
     case FAILED:
         return op->answer.code != 0
                    ? op->answer.code
-                   : rlk_error_set(EPROTO, "an answer out of place to acquire");
+                   : rlk_error_set(
+                         EPROTO, "unexpected reply from the acquire script of the lock");
     case SHARED:
     case AGAIN:
     case AGAIN_AT_ONCE:

@@ -45,7 +45,8 @@ static int look_for_death(const struct rlk_handle *handle)
     if (!(handle->rlk_flags & RLK_HANDLE_ROBUST) ||
         !rlk_handle_part(handle)->hold->robust.owner_died)
         return 0;
-    return rlk_error_set(EOWNERDEAD, "held; the holder before died in its section");
+    return rlk_error_set(
+        EOWNERDEAD, "the lock is held, but its previous holder died inside its section");
 }
 
 /* By the fast path of a hold that the thread has left before, and no other way. */

@@ -116,7 +116,7 @@ static bool call_send(struct rlk_conn *conn, const char *bytes, size_t len,
             return true;
         *ret_waited = true;
         if (!rlk_conn_poll(conn->fd, POLLOUT, deadline)) {
-            rlk_conn_explain(conn, "%s took no request in time", conn->label);
+            rlk_conn_explain(conn, "%s did not accept a request in time", conn->label);
             break;
         }
         if (!rlk_conn_has_socket(conn))
@@ -179,10 +179,10 @@ static inline enum rlk_failure exchange(struct rlk_conn *conn, const char *bytes
         return RLK_FAIL_LOCAL;
     }
     if (rlk_conn_unparsed(conn) > 0) {
-        rlk_conn_explain(conn, "%s sent what nobody asked for", conn->label);
+        rlk_conn_explain(conn, "%s sent data without a request", conn->label);
         rlk_conn_die(conn, RLK_FAIL_NOT_SENT, ENOTCONN);
     } else if (*ret_sent >= deadline) {
-        rlk_conn_explain(conn, "no time left to ask %s", conn->label);
+        rlk_conn_explain(conn, "no time left for a request to %s", conn->label);
         conn->local_code = ENOTCONN;
         return RLK_FAIL_NOT_SENT; /* it lives on: nothing was begun */
     } else if (call_send(conn, bytes, len, deadline, &waited)) {

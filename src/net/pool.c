@@ -331,8 +331,8 @@ static struct rlk_conn *take_older_locked(struct rlk_pool *pool, int64_t when)
     return conn;
 }
 
-/* Closes the idle ones of which nothing was heard since `when`: what took the answer to a
- * request of that time away may have taken them, too, and nobody would be told. */
+/* Closes the idle connections that received nothing since `when`: the fault that took the
+ * reply to a request of that time may have broken them too, without a sign of it. */
 static void drop_older(struct rlk_pool *pool, int64_t when)
 {
     struct rlk_conn *conn;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A request to run a lock script: its keys and arguments, built on the caller's stack.
- * The arguments are written as they go over the connection, each behind its length. The
- * keys depend on the script and the lock's name alone, and are a good part of a request:
- * a request only names the lock, and whoever sends it makes the keys, or has them from
- * the request before (conn_frame.c). No state. Thread: any. Blocks: no.
+ * A request to run a lock script, built on the caller's stack. The arguments are written
+ * as they go over the connection, each behind its length. The keys follow from the script
+ * and the lock's name, and are a good part of a request: a request names the lock only,
+ * and the connection makes the keys or repeats those of its previous request
+ * (conn_frame.c). No state. Thread: any. Blocks: no.
  */
 #ifndef RLK_REQUEST_H
 #define RLK_REQUEST_H

@@ -349,7 +349,7 @@ static void call_with_text(struct rlk_conn *conn, const struct rlk_request *req,
     if (ret_answer->outcome != RLK_NOSCRIPT)
         return;
     ret_answer->outcome = RLK_REFUSED;
-    rlk_error_set(ret_answer->code, "the server does not know a script that it was sent");
+    rlk_error_set(ret_answer->code, "the server does not know a script that it just ran");
 }
 
 void rlk_script_call_raw(struct rlk_conn *conn, const struct rlk_request *req,
