@@ -303,6 +303,7 @@ static bool is_inherited(int fd, bool late)
 
 void rlk_fd_forget(bool late)
 {
+    /* rule: T13 */
     if (late) {
         /* If the mutex was held at the moment of the fork, the table was being
          * changed. */

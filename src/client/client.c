@@ -277,6 +277,7 @@ void rlk_client_shut(struct rlock_client *client)
 
 void rlk_client_disown(struct rlock_client *client)
 {
+    /* rule: T13 */
     /* rule: K12, G6 */
     inherit(client);
     memset(&client->registry, 0, sizeof(client->registry));

@@ -87,6 +87,7 @@ bool rlk_livefile_gc_remove(const struct rlk_rundir *dir, const char *name, int 
 bool rlk_livefile_gc_mark_or_remove(const struct rlk_rundir *dir, const char *name,
                                     int fd, const struct stat *seen)
 {
+    /* rule: G10 */
     enum age age = age_of(fd);
     bool done = true;
 

@@ -255,8 +255,8 @@ bool rlk_handoff_unlock_locked(struct rlk_holder *holder, struct rlk_handoff bou
     next->owner = first->thread;
     next->owner_thread = first->self;
     first->holder = next;
-    /* until the next thread takes it up (rlk_intent_say_locked in acquire.c): if it dies
-     * before, it has touched nothing */
+    /* until the next thread takes it up (rlk_intent_say_locked in acquire_look.c and
+     * acquire_enter.c): if it dies before, it has touched nothing */
     rlk_intent_say_locked(next->hold, RLK_INSIDE_LEFT);
     rlk_handoff_fetch_tokens(hold);
     begin_section(hold, now);

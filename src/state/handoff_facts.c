@@ -47,7 +47,7 @@ void rlk_handoff_recalled_locked(struct rlk_hold *hold, int64_t now)
 
 bool rlk_handoff_retained_due_locked(struct rlk_hold *hold, int64_t now)
 {
-    /* rule: K9 */
+    /* rule: K5, K9 */
     if (hold->pass->retain_ns == 0 || !rlk_fastpath_is_empty(hold) ||
         (!hold->contention.contended && now < rlk_hold_retained_until(hold) &&
          now < hold->risk))
