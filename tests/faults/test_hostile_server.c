@@ -76,6 +76,35 @@ static void check_free_and_usable(void)
     scene_nothing_is_left("N");
 }
 
+/* Connections through the proxy. Their number alone says nothing: the watchdog of a
+ * client may make its own at any time. */
+struct connections {
+    unsigned numbers[16];
+    size_t n;
+};
+
+static struct connections connections(void)
+{
+    struct connections c;
+    c.n = test_proxy_connections(scene_proxy, c.numbers, 16);
+    ck_assert_uint_le(c.n, 16);
+    return c;
+}
+
+static bool one_has_gone(void *of)
+{
+    const struct connections *before = of;
+    struct connections now = connections();
+    for (size_t i = 0; i < before->n; i++) {
+        bool there = false;
+        for (size_t j = 0; j < now.n; j++)
+            there |= now.numbers[j] == before->numbers[i];
+        if (!there)
+            return true;
+    }
+    return false;
+}
+
 START_TEST(an_answer_of_no_script_is_resolved_and_one_of_no_protocol_drops_the_connection)
 {
     /*
@@ -89,14 +118,13 @@ START_TEST(an_answer_of_no_script_is_resolved_and_one_of_no_protocol_drops_the_c
                      SCENE_TIMES(.command = test_ms(fate == STAYS ? 10000 : COMMAND_MS)));
     scene_mutex(&mutex, client, "N");
     ck_assert_int_eq(rlock_client_ping(client), 0);
-    unsigned before = test_proxy_counts(scene_proxy).accepted;
+    struct connections before = connections();
     int rule = TEST_RULE(scene_proxy, .on = TEST_ON_REPLY, .action = TEST_ANSWER,
                          .contains = "EVAL", .text = answers[_i], .count = 1);
     ck_assert_int_eq(rlock_mutex_lock(&mutex), 0);
     ck_assert_uint_eq(test_proxy_hits(scene_proxy, rule), 1);
-    unsigned after = test_proxy_counts(scene_proxy).accepted;
-    ck_assert(fate != STAYS || after == before);
-    ck_assert(fate != DROPPED || after > before);
+    ck_assert(fate != STAYS || !one_has_gone(&before));
+    ck_assert(fate != DROPPED || test_wait_until(one_has_gone, &before, SCENE_SOON_MS));
     ck_assert_int_eq(test_redis_int(scene_redis, "HLEN", "N"), 3); /* once */
     ck_assert_int_eq(rlock_mutex_unlock(&mutex), 0);
     ck_assert_int_eq(rlock_client_close(client), 0);

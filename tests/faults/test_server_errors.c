@@ -118,6 +118,8 @@ START_TEST(a_lasting_error_is_named_though_the_cancel_has_no_answer)
 }
 END_TEST
 
+/* A release that an ACL refuses is repeated in the background, after half a second
+ * (tests/net/test_acl_in_scripts.c). Another lasting error is not. */
 START_TEST(a_lasting_error_at_unlock_is_reported_and_not_repeated)
 {
     for (int i = 0; i < LASTING; i++) {
@@ -129,7 +131,9 @@ START_TEST(a_lasting_error_at_unlock_is_reported_and_not_repeated)
         int asked = answer(RLK_MUTEX_RELEASE, lasting[i].text);
         ck_assert_int_eq(rlock_mutex_unlock(&n), lasting[i].code);
         ck_assert_msg(named(lasting[i].text), "%s", rlock_errmsg());
-        ck_assert_uint_eq(test_proxy_hits(scene_proxy, asked), 1);
+        ck_assert_uint_ge(test_proxy_hits(scene_proxy, asked), 1);
+        if (lasting[i].code != EACCES)
+            ck_assert_uint_eq(test_proxy_hits(scene_proxy, asked), 1);
         test_proxy_remove(scene_proxy, asked);
     }
 }
