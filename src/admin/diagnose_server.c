@@ -181,8 +181,8 @@ long rlk_diagnose_version(const struct rlk_diagnosis *d)
     if (!find_version(d, value))
         return 0;
     for (int i = 0; i < PARTS; i++) {
-        long holder = strtol(at, &at, 10);
-        version = version * PART_MAX + (holder < 0 ? 0 : holder % PART_MAX);
+        long part = strtol(at, &at, 10);
+        version = version * PART_MAX + (part < 0 ? 0 : part % PART_MAX);
         at += *at == '.';
     }
     return version;

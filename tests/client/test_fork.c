@@ -67,13 +67,13 @@ static void assert_unharmed(const rlock_mutex_t *held)
 }
 
 /* How many connections the server has whose names have this in them. */
-static int connections(struct test_redis *r, const char *holder)
+static int connections(struct test_redis *r, const char *part)
 {
     int count = 0;
     const char *at = test_redis_str(r, "CLIENT", "LIST");
-    while ((at = strstr(at, holder)) != NULL) {
+    while ((at = strstr(at, part)) != NULL) {
         count++;
-        at += strlen(holder);
+        at += strlen(part);
     }
     return count;
 }

@@ -338,22 +338,22 @@ END_TEST
 
 /* ---- clients that are closed */
 
-static atomic_int fastpath; /* of the callback: 0 not reached, 1 closed, 2 open */
+static atomic_int gate; /* of the callback: 0 not reached, 1 closed, 2 open */
 
 static void blocks(const rlock_event_t *event, void *arg)
 {
     (void)arg;
     if (event->kind != RLOCK_EVENT_LOST)
         return;
-    atomic_store(&fastpath, 1);
-    while (atomic_load(&fastpath) == 1)
+    atomic_store(&gate, 1);
+    while (atomic_load(&gate) == 1)
         test_pause_ms(1);
 }
 
 static bool gate_is_reached(void *arg)
 {
     (void)arg;
-    return atomic_load(&fastpath) == 1;
+    return atomic_load(&gate) == 1;
 }
 
 static int run_close(void *c)
@@ -374,7 +374,7 @@ START_TEST(event_of_a_client_closed_at_once_is_delivered)
     struct task closing;
     struct ending e;
 
-    atomic_store(&fastpath, 0);
+    atomic_store(&gate, 0);
     listen_to_log();
     OK(rlock_clientattr_init(&attr));
     OK(rlock_clientattr_seteventcallback(&attr, blocks, NULL));
@@ -385,7 +385,7 @@ START_TEST(event_of_a_client_closed_at_once_is_delivered)
     end_thread(&e, RETURN, &m, 1, 1);
     task_start(&closing, run_close, client);
     bool closes = wait_key("n", false, SOON_MS) && test_stays(goes_on, &closing, 100);
-    atomic_store(&fastpath, 2);
+    atomic_store(&gate, 2);
     ck_assert(closes);
     OK(task_join(&closing));
     client = NULL;

@@ -99,7 +99,7 @@ END_TEST
 static const struct {
     const char *type, *where; /* N, or the suffix of a key beside it */
     const char *words[3];     /* the last one NULL: the long text */
-    const char *holder; /* of the answer that is wrong; NULL: the script itself fails */
+    const char *part; /* of the answer that is wrong; NULL: the script itself fails */
 } spoils[] = {
     { "", "N", { "HSET", "token", NOT_A_NUMBER }, "token" },
     { "", "N", { "HSET", "token", "-1" }, "token" },
@@ -148,8 +148,8 @@ START_TEST(holds_of_another_prefix_are_renewed_for_leases_on_the_same_connection
         snprintf(line, sizeof(line), "event LOST pay:%d ", i);
         const char *said = worker_news(&x, line, SCENE_SOON_MS);
         ck_assert_msg(said, "%s", line);
-        ck_assert_msg(strstr(said, spoils[i].holder ? "unexpected replies to its renewals"
-                                                    : "refused"),
+        ck_assert_msg(strstr(said, spoils[i].part ? "unexpected replies to its renewals"
+                                                  : "refused"),
                       "%s", said);
         scene_says(&x, "ESTALE", "unlock p%d", i);
     }

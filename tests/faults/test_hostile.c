@@ -334,9 +334,9 @@ static size_t forge(char *buf, size_t size, const char *uuid)
             buf[i] = (char)draw(256);
         return len;
     }
-    unsigned kind = draw(5), holders = kind == 0 ? draw(300) + 1 : 1;
+    unsigned kind = draw(5), parts = kind == 0 ? draw(300) + 1 : 1;
     char count[16];
-    snprintf(count, sizeof(count), "%u", holders);
+    snprintf(count, sizeof(count), "%u", parts);
     append(buf, &len, size, versions[draw(8)]);
     append(buf, &len, size, " ");
     append(buf, &len, size, kinds[kind]);
@@ -349,7 +349,7 @@ static size_t forge(char *buf, size_t size, const char *uuid)
         append(buf, &len, size, count);
         append(buf, &len, size, " ");
     }
-    for (unsigned i = 0; i < holders; i++) {
+    for (unsigned i = 0; i < parts; i++) {
         snprintf(id, sizeof(id), "%s:%u:%u:%c%u ",
                  draw(3) ? uuid : "8a4f0c0e-0000-4000-8000-000000000000", draw(9),
                  1000000 + draw(100000), "mfrwzM"[draw(6)],

@@ -97,19 +97,19 @@ int test_rundir_count(const char *dir)
     return count;
 }
 
-struct params {
+struct wish {
     const char *dir;
     int count;
 };
 
 static bool has_count(void *arg)
 {
-    const struct params *params = arg;
-    return test_rundir_count(params->dir) == params->count;
+    const struct wish *wish = arg;
+    return test_rundir_count(wish->dir) == wish->count;
 }
 
 bool test_rundir_wait(const char *dir, int count, long ms)
 {
-    struct params params = { dir, count };
-    return test_wait_until(has_count, &params, ms);
+    struct wish wish = { dir, count };
+    return test_wait_until(has_count, &wish, ms);
 }

@@ -193,8 +193,8 @@ START_TEST(resp_finds_where_each_type_ends)
         snprintf(two, sizeof(two), "%s+NEXT\r\n", messages[i]);
         const unsigned char *data = (const unsigned char *)two;
         ck_assert_int_eq(test_resp_length(data, strlen(two), false), len);
-        for (long holder = 0; holder < len; holder++)
-            ck_assert_int_eq(test_resp_length(data, (size_t)holder, false),
+        for (long part = 0; part < len; part++)
+            ck_assert_int_eq(test_resp_length(data, (size_t)part, false),
                              TEST_RESP_PARTIAL);
     }
 }

@@ -18,10 +18,10 @@ static void set_up(void)
 }
 
 /* The call has this code, and this is in its message. */
-#define SAYS(code, holder, call)                                                         \
+#define SAYS(code, part, call)                                                           \
     do {                                                                                 \
         ck_assert_int_eq(call, code);                                                    \
-        ck_assert_msg(strstr(rlock_errmsg(), holder), "%s: %s", #call, rlock_errmsg());  \
+        ck_assert_msg(strstr(rlock_errmsg(), part), "%s: %s", #call, rlock_errmsg());    \
     } while (0)
 
 START_TEST(attribute_that_is_refused_is_named_with_its_bounds)

@@ -99,11 +99,11 @@ static void find_secret(const char *url)
 
 static void hear(const char *what, const char *text)
 {
-    char holder[SECRET_MIN + 1] = "";
+    char part[SECRET_MIN + 1] = "";
     size_t len = strlen(crew.secret);
     for (size_t i = 0; i + SECRET_MIN <= len; i++) {
-        memcpy(holder, crew.secret + i, SECRET_MIN);
-        if (!strstr(text, holder))
+        memcpy(part, crew.secret + i, SECRET_MIN);
+        if (!strstr(text, part))
             continue;
         fprintf(stderr, "crewman: the password is in %s: %s\n", what, text);
         abort();

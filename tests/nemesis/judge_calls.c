@@ -36,10 +36,10 @@ static bool waits_for_ever(unsigned call)
 }
 
 /* Whether its deadline is no further ahead than a part of what a busy machine may add. */
-static bool is_hurried(const struct nem_judge *j, const struct nem_op *invoke, int holder)
+static bool is_hurried(const struct nem_judge *j, const struct nem_op *invoke, int part)
 {
     return nem_is_timed(invoke->call) &&
-           invoke->deadline - invoke->at < nem_slack(j) / holder;
+           invoke->deadline - invoke->at < nem_slack(j) / part;
 }
 
 /* No server could be asked: only when something kept it away, or there was no time to. */

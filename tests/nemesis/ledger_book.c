@@ -204,17 +204,17 @@ static void end_lock(struct nem_book *book, unsigned lock)
     compare(book, lock, readers_before(keys), readers_now(keys), true, tell_left);
     if (keys->old.exists && !keys->now.exists)
         add(book, lock, NEM_FREED, "");
-    for (int holder = NEM_QUEUE; holder <= NEM_RQUEUE; holder++)
-        compare(book, lock, nem_set_before(&sets[holder]), &sets[holder].now,
-                holder == NEM_RQUEUE, tell_unqueued);
+    for (int part = NEM_QUEUE; part <= NEM_RQUEUE; part++)
+        compare(book, lock, nem_set_before(&sets[part]), &sets[part].now,
+                part == NEM_RQUEUE, tell_unqueued);
     if (keys->last_token != keys->old_last_token) {
         struct nem_entry *entry = add(book, lock, NEM_TOKEN, "");
         entry->value = keys->last_token;
         entry->token = keys->old_last_token;
     }
-    for (int holder = NEM_QUEUE; holder <= NEM_RQUEUE; holder++)
-        compare(book, lock, nem_set_before(&sets[holder]), &sets[holder].now,
-                holder == NEM_RQUEUE, tell_queued);
+    for (int part = NEM_QUEUE; part <= NEM_RQUEUE; part++)
+        compare(book, lock, nem_set_before(&sets[part]), &sets[part].now,
+                part == NEM_RQUEUE, tell_queued);
     compare(book, lock, owners, &sets[NEM_OWNERS].now, false, tell_granted);
     compare(book, lock, readers_before(keys), readers_now(keys), true, tell_downgraded);
     compare(book, lock, readers_before(keys), readers_now(keys), true, tell_granted);
@@ -226,8 +226,8 @@ static void end_lock(struct nem_book *book, unsigned lock)
         add(book, lock, NEM_SPOILT, "")->value = keys->spoilt;
     tell_persistent(book, lock);
     keys->touched = false;
-    for (int holder = 0; holder < NEM_PARTS; holder++)
-        sets[holder].touched = false;
+    for (int part = 0; part < NEM_PARTS; part++)
+        sets[part].touched = false;
 }
 
 void nem_book_end(struct nem_book *book)
@@ -249,8 +249,8 @@ void nem_book_lose(struct nem_book *book)
         }
         keys->touched = true;
         memset(&keys->now, 0, sizeof(keys->now));
-        for (int holder = 0; holder < NEM_PARTS; holder++)
-            nem_set_clear(&keys->sets[holder]);
+        for (int part = 0; part < NEM_PARTS; part++)
+            nem_set_clear(&keys->sets[part]);
         keys->last_token = 0;
         keys->dirty_persistent = keys->spoilt = false;
     }
@@ -260,8 +260,8 @@ void nem_book_lose(struct nem_book *book)
 void nem_book_free(struct nem_book *book)
 {
     for (unsigned lock = 0; lock < NEM_LOCKS_MAX; lock++)
-        for (int holder = 0; holder < NEM_PARTS; holder++) {
-            free(book->locks[lock].sets[holder].now.items);
-            free(book->locks[lock].sets[holder].old.items);
+        for (int part = 0; part < NEM_PARTS; part++) {
+            free(book->locks[lock].sets[part].now.items);
+            free(book->locks[lock].sets[part].old.items);
         }
 }

@@ -152,21 +152,21 @@ static int lock_of(const char *name, size_t len)
 }
 
 /* Which lock's key it is, and which of them; -1: no lock's. */
-static int key_of(const struct nem_arg *key, int *ret_holder)
+static int key_of(const struct nem_arg *key, int *ret_part)
 {
     static const struct {
         const char *suffix;
-        int holder;
-    } holders[] = { { "queue", NEM_QUEUE },         { "rqueue", NEM_RQUEUE },
-                    { "readers", NEM_READERS },     { "present", NEM_PRESENCE },
-                    { "cancelled", NEM_CANCELLED }, { "dirty", PART_DIRTY } };
+        int part;
+    } parts[] = { { "queue", NEM_QUEUE },         { "rqueue", NEM_RQUEUE },
+                  { "readers", NEM_READERS },     { "present", NEM_PRESENCE },
+                  { "cancelled", NEM_CANCELLED }, { "dirty", PART_DIRTY } };
     static const char companion[] = "rlock:{", token[] = "redisson_lock_token:{";
     const char *brace;
 
-    *ret_holder = PART_N;
+    *ret_part = PART_N;
     if (key->len > sizeof(token) - 1 &&
         memcmp(key->data, token, sizeof(token) - 1) == 0) {
-        *ret_holder = PART_TOKEN;
+        *ret_part = PART_TOKEN;
         return lock_of(key->data + sizeof(token) - 1, key->len - sizeof(token));
     }
     if (key->len <= sizeof(companion) ||
@@ -177,17 +177,17 @@ static int key_of(const struct nem_arg *key, int *ret_holder)
     if (!brace || end - brace < 3)
         return -1;
     struct nem_arg suffix = { brace + 2, (size_t)(end - brace) - 2 };
-    *ret_holder = PART_OTHER;
-    for (size_t i = 0; i < sizeof(holders) / sizeof(holders[0]); i++)
-        if (is(&suffix, holders[i].suffix))
-            *ret_holder = holders[i].holder;
+    *ret_part = PART_OTHER;
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+        if (is(&suffix, parts[i].suffix))
+            *ret_part = parts[i].part;
     return lock_of(name, (size_t)(brace - name));
 }
 
 static struct nem_keys *keys_of(struct nem_book *book, const struct nem_arg *key,
-                                int *ret_holder)
+                                int *ret_part)
 {
-    int lock = key_of(key, ret_holder);
+    int lock = key_of(key, ret_part);
     if (lock < 0)
         return NULL;
     struct nem_keys *keys = &book->locks[lock];
@@ -200,17 +200,17 @@ static struct nem_keys *keys_of(struct nem_book *book, const struct nem_arg *key
     return keys;
 }
 
-static void drop_key(struct nem_keys *keys, int holder)
+static void drop_key(struct nem_keys *keys, int part)
 {
-    if (holder < NEM_PARTS)
-        nem_set_clear(&keys->sets[holder]);
-    if (holder == PART_N) {
+    if (part < NEM_PARTS)
+        nem_set_clear(&keys->sets[part]);
+    if (part == PART_N) {
         memset(&keys->now, 0, sizeof(keys->now));
         nem_set_clear(&keys->sets[NEM_OWNERS]);
     }
-    if (holder == PART_DIRTY)
+    if (part == PART_DIRTY)
         keys->dirty_persistent = keys->spoilt = false;
-    if (holder == PART_TOKEN)
+    if (part == PART_TOKEN)
         keys->last_token = 0;
 }
 
@@ -218,19 +218,19 @@ static void drop_key(struct nem_keys *keys, int holder)
 
 static bool do_del(struct nem_book *book, const struct nem_command *c)
 {
-    int holder;
+    int part;
     for (size_t i = 1; i < c->count; i++) {
-        struct nem_keys *keys = keys_of(book, &c->args[i], &holder);
+        struct nem_keys *keys = keys_of(book, &c->args[i], &part);
         if (keys)
-            drop_key(keys, holder);
+            drop_key(keys, part);
     }
     return true;
 }
 
-static bool do_hset(struct nem_keys *keys, int holder, const struct nem_command *c)
+static bool do_hset(struct nem_keys *keys, int part, const struct nem_command *c)
 {
     char text[NEM_ID_MAX];
-    if (holder != PART_N || c->count % 2 != 0)
+    if (part != PART_N || c->count % 2 != 0)
         return false;
     if (!keys->now.exists)
         keys->now = (struct nem_state){ .exists = true, .persistent = true };
@@ -250,43 +250,43 @@ static bool do_hset(struct nem_keys *keys, int holder, const struct nem_command 
     return true;
 }
 
-static bool do_hdel(struct nem_keys *keys, int holder, const struct nem_command *c)
+static bool do_hdel(struct nem_keys *keys, int part, const struct nem_command *c)
 {
     char text[NEM_ID_MAX];
-    for (size_t i = 2; i < c->count && holder == PART_N; i++) {
+    for (size_t i = 2; i < c->count && part == PART_N; i++) {
         text_of(&c->args[i], text);
         nem_set_drop(&keys->sets[NEM_OWNERS], text);
     }
-    return holder == PART_N;
+    return part == PART_N;
 }
 
-static bool do_zadd(struct nem_keys *keys, int holder, const struct nem_command *c)
+static bool do_zadd(struct nem_keys *keys, int part, const struct nem_command *c)
 {
     char text[NEM_ID_MAX];
-    if (holder >= NEM_PARTS || c->count % 2 != 0)
+    if (part >= NEM_PARTS || c->count % 2 != 0)
         return false;
     for (size_t i = 2; i + 1 < c->count; i += 2) {
         text_of(&c->args[i + 1], text);
-        nem_set_put(&keys->sets[holder], text, number_of(&c->args[i]));
+        nem_set_put(&keys->sets[part], text, number_of(&c->args[i]));
     }
     return true;
 }
 
-static bool do_zrem(struct nem_keys *keys, int holder, const struct nem_command *c)
+static bool do_zrem(struct nem_keys *keys, int part, const struct nem_command *c)
 {
     char text[NEM_ID_MAX];
-    for (size_t i = 2; i < c->count && holder < NEM_PARTS; i++) {
+    for (size_t i = 2; i < c->count && part < NEM_PARTS; i++) {
         text_of(&c->args[i], text);
-        nem_set_drop(&keys->sets[holder], text);
+        nem_set_drop(&keys->sets[part], text);
     }
-    return holder < NEM_PARTS;
+    return part < NEM_PARTS;
 }
 
 /* From -inf, as the scripts have it, to a bound that may be exclusive. */
-static bool do_zremrangebyscore(struct nem_keys *keys, int holder,
+static bool do_zremrangebyscore(struct nem_keys *keys, int part,
                                 const struct nem_command *c)
 {
-    if (holder >= NEM_PARTS || c->count != 4 || !is(&c->args[2], "-inf"))
+    if (part >= NEM_PARTS || c->count != 4 || !is(&c->args[2], "-inf"))
         return false;
     struct nem_arg bound = c->args[3];
     bool open = bound.len > 0 && bound.data[0] == '(';
@@ -295,7 +295,7 @@ static bool do_zremrangebyscore(struct nem_keys *keys, int holder,
         bound.len--;
     }
     uint64_t limit = number_of(&bound);
-    struct nem_set *set = &keys->sets[holder];
+    struct nem_set *set = &keys->sets[part];
     for (size_t i = set->now.count; i-- > 0;) {
         uint64_t score = set->now.items[i].score;
         if (open ? score < limit : score <= limit) {
@@ -306,51 +306,51 @@ static bool do_zremrangebyscore(struct nem_keys *keys, int holder,
     return true;
 }
 
-static void set_persistent(struct nem_keys *keys, int holder, bool persistent)
+static void set_persistent(struct nem_keys *keys, int part, bool persistent)
 {
-    if (holder < NEM_PARTS && keys->sets[holder].now.count > 0)
-        keys->sets[holder].persistent = persistent;
-    if (holder == PART_N)
+    if (part < NEM_PARTS && keys->sets[part].now.count > 0)
+        keys->sets[part].persistent = persistent;
+    if (part == PART_N)
         keys->now.persistent = keys->now.exists && persistent;
-    if (holder == PART_DIRTY)
+    if (part == PART_DIRTY)
         keys->dirty_persistent = persistent;
 }
 
-static bool do_pexpireat(struct nem_keys *keys, int holder, const struct nem_command *c)
+static bool do_pexpireat(struct nem_keys *keys, int part, const struct nem_command *c)
 {
     if (c->count != 3)
         return false;
-    if (holder == PART_N && keys->now.exists)
+    if (part == PART_N && keys->now.exists)
         keys->now.end = number_of(&c->args[2]);
-    set_persistent(keys, holder, false);
+    set_persistent(keys, part, false);
     return true;
 }
 
-static bool do_persist(struct nem_keys *keys, int holder, const struct nem_command *c)
+static bool do_persist(struct nem_keys *keys, int part, const struct nem_command *c)
 {
     (void)c;
-    if (holder == PART_N)
+    if (part == PART_N)
         keys->now.end = 0;
-    set_persistent(keys, holder, true);
+    set_persistent(keys, part, true);
     return true;
 }
 
-static bool do_set(struct nem_keys *keys, int holder, const struct nem_command *c)
+static bool do_set(struct nem_keys *keys, int part, const struct nem_command *c)
 {
-    if (holder == PART_TOKEN) {
+    if (part == PART_TOKEN) {
         keys->last_token = number_of(&c->args[2]);
         return c->count == 3;
     }
-    if (holder != PART_DIRTY)
+    if (part != PART_DIRTY)
         return false;
     keys->spoilt = is(&c->args[2], "not recoverable");
     keys->dirty_persistent = c->count < 5;
     return true;
 }
 
-static bool do_incrby(struct nem_keys *keys, int holder, const struct nem_command *c)
+static bool do_incrby(struct nem_keys *keys, int part, const struct nem_command *c)
 {
-    if (holder != PART_TOKEN || c->count != 3)
+    if (part != PART_TOKEN || c->count != 3)
         return false;
     keys->last_token += number_of(&c->args[2]);
     return true;
@@ -382,7 +382,7 @@ bool nem_book_command(struct nem_book *book, const struct nem_command *c)
         { "set", 3, do_set },
         { "incrby", 3, do_incrby },
     };
-    int holder;
+    int part;
 
     if (c->count == 0)
         return false;
@@ -394,11 +394,11 @@ bool nem_book_command(struct nem_book *book, const struct nem_command *c)
     }
     if (c->count < 2 || is(&c->args[0], "select") || is(&c->args[0], "script"))
         return true;
-    struct nem_keys *keys = keys_of(book, &c->args[1], &holder);
-    if (!keys || holder == PART_OTHER)
+    struct nem_keys *keys = keys_of(book, &c->args[1], &part);
+    if (!keys || part == PART_OTHER)
         return true;
     for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
         if (is(&c->args[0], commands[i].name))
-            return c->count >= commands[i].args && commands[i].run(keys, holder, c);
+            return c->count >= commands[i].args && commands[i].run(keys, part, c);
     return false;
 }

@@ -295,14 +295,14 @@ static void publish_long(void)
 
 /* ---- hostile */
 
-static const char *const holders[] = { "queue",     "rqueue", "present", "readers",
-                                       "cancelled", "dirty",  "keepers" };
-enum { PARTS = sizeof(holders) / sizeof(holders[0]), KEYS = PARTS + 2, LONG = 65536 };
+static const char *const parts[] = { "queue",     "rqueue", "present", "readers",
+                                     "cancelled", "dirty",  "keepers" };
+enum { PARTS = sizeof(parts) / sizeof(parts[0]), KEYS = PARTS + 2, LONG = 65536 };
 
 static void key_of(char key[TEXT], unsigned lock, uint64_t which)
 {
     if (which < PARTS)
-        snprintf(key, TEXT, "rlock:{" NEM_SACRIFICE "%u}:%s", lock, holders[which]);
+        snprintf(key, TEXT, "rlock:{" NEM_SACRIFICE "%u}:%s", lock, parts[which]);
     else
         snprintf(key, TEXT,
                  which == PARTS ? NEM_SACRIFICE "%u"

@@ -48,10 +48,10 @@ static void asks(rlock_client_t *c)
     OK(rlock_client_getserver(c, url, sizeof(url), source, sizeof(source)));
 }
 
-#define SAYS(code, holder, call)                                                         \
+#define SAYS(code, part, call)                                                           \
     do {                                                                                 \
         EXPECT(call, code);                                                              \
-        ck_assert_msg(strstr(rlock_errmsg(), holder), "%s: %s", #call, rlock_errmsg());  \
+        ck_assert_msg(strstr(rlock_errmsg(), part), "%s: %s", #call, rlock_errmsg());    \
     } while (0)
 
 /* ---- rlock_client_getserver */

@@ -373,12 +373,12 @@ START_TEST(eviction_of_locks_is_an_error)
 END_TEST
 
 /* Sets maxmemory so that this much of it is used. */
-static void fill(double holder)
+static void fill(double part)
 {
     char bytes[32];
     test_redis_config(redis, "maxmemory-policy", "noeviction");
     snprintf(bytes, sizeof(bytes), "%.0f",
-             (double)test_redis_info(redis, "used_memory") / holder);
+             (double)test_redis_info(redis, "used_memory") / part);
     test_redis_config(redis, "maxmemory", bytes);
 }
 

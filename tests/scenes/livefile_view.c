@@ -120,7 +120,7 @@ int livefile_view_inside(const struct livefile_view *file, const char *name)
     return slot.state == RLK_SLOT_VALID ? (int)slot.inside : -1;
 }
 
-struct params {
+struct wish {
     const struct livefile_view *file;
     const char *name;
     int inside;
@@ -128,14 +128,14 @@ struct params {
 
 static bool is_so(void *arg)
 {
-    const struct params *params = arg;
-    return livefile_view_inside(params->file, params->name) == params->inside;
+    const struct wish *wish = arg;
+    return livefile_view_inside(wish->file, wish->name) == wish->inside;
 }
 
 bool livefile_view_wait(const struct livefile_view *file, const char *name, int inside)
 {
-    struct params params = { file, name, inside };
-    return test_wait_until(is_so, &params, SOON_MS);
+    struct wish wish = { file, name, inside };
+    return test_wait_until(is_so, &wish, SOON_MS);
 }
 
 /* ---- a dead one's */
@@ -184,14 +184,14 @@ struct burials {
 
 static bool has_buried(void *arg)
 {
-    const struct burials *params = arg;
+    const struct burials *wish = arg;
     rlock_stats_t stats;
-    ck_assert_int_eq(rlock_client_getstats(params->client, &stats), 0);
-    return stats.burials == params->count;
+    ck_assert_int_eq(rlock_client_getstats(wish->client, &stats), 0);
+    return stats.burials == wish->count;
 }
 
 bool livefile_view_wait_recoveries(rlock_client_t *client, unsigned long count)
 {
-    struct burials params = { client, count };
-    return test_wait_until(has_buried, &params, SOON_MS);
+    struct burials wish = { client, count };
+    return test_wait_until(has_buried, &wish, SOON_MS);
 }

@@ -57,7 +57,7 @@ static void *wake(void *watchdog)
     return NULL;
 }
 
-static void *holder(void *arg)
+static void *part(void *arg)
 {
     (void)arg;
     rlk_registry_part_from_threads(&reg);
@@ -86,7 +86,7 @@ START_TEST(descriptor_is_not_written_after_it_is_closed)
     *(_i ? &reg.watchdog : &reg.subscriber) = &bell;
     ck_assert_int_eq(pthread_create(&waker, NULL, wake, _i ? &reg : NULL), 0);
     ck_assert(test_wait_until(is_waking, NULL, SOON_MS));
-    ck_assert_int_eq(pthread_create(&closer, NULL, holder, NULL), 0);
+    ck_assert_int_eq(pthread_create(&closer, NULL, part, NULL), 0);
     test_pause_ms(50); /* time enough to do it wrong */
     ck_assert(!parted);
     ck_assert_int_gt(read(pipe_fds[0], some, sizeof(some)), 0);
