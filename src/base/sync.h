@@ -42,6 +42,7 @@ typedef pthread_t rlk_thread_t;
 struct rlk_sync_sections {
     volatile int count;
     bool forking;                      /* fork.c: what prepare() took is this thread's */
+    volatile bool in_tls;              /* tls_gate.c: it is inside OpenSSL */
     unsigned char ends;                /* thread.c: how often its destructor has run */
     struct rlk_mutex *volatile asleep; /* it is among the count; held or not */
 };

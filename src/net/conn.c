@@ -62,6 +62,9 @@ void rlk_conn_close_fd(struct rlk_conn *conn, bool abort)
     conn->watcher = -1;
     rlk_fd_close(conn->fd);
     conn->fd = -1;
+    if (conn->tls)
+        rlk_tls_free(conn->tls);
+    conn->tls = NULL;
 }
 
 void rlk_conn_die(struct rlk_conn *conn, enum rlk_failure why, int local_code)
@@ -154,9 +157,32 @@ static void feed(void *arg, const char *bytes, size_t len)
     redisReaderFeed(conn->reader, bytes, len);
 }
 
+static void take_bytes(void *arg, const char *bytes, size_t len)
+{
+    struct rlk_conn *conn = arg;
+
+    if (conn->skip.over == 0)
+        feed(conn, bytes, len);
+    else
+        len = rlk_conn_skip_filter(&conn->skip, bytes, len, feed, conn);
+    conn->partial_len += len;
+    conn->grown = conn->grown || conn->partial_len > REDIS_READER_MAX_BUF;
+}
+
+static enum rlk_input input_tls(struct rlk_conn *conn, int flags)
+{
+    int got = rlk_tls_receive(conn->tls, conn->fd, flags, take_bytes, conn);
+
+    if (got < 0)
+        rlk_conn_explain(conn, "%s", rlk_tls_text(conn->tls));
+    return got > 0 ? RLK_INPUT_DATA : got == 0 ? RLK_INPUT_NONE : RLK_INPUT_END;
+}
+
 enum rlk_input rlk_conn_input(struct rlk_conn *conn, int flags)
 {
     char buf[READ_CHUNK] RLK_UNINITIALIZED;
+    if (conn->tls)
+        return input_tls(conn, flags);
     ssize_t n = recv(conn->fd, buf, sizeof(buf), flags);
     if (n == 0) {
         rlk_conn_explain(conn, "%s closed the connection", conn->label);
@@ -168,13 +194,7 @@ enum rlk_input rlk_conn_input(struct rlk_conn *conn, int flags)
         rlk_conn_explain(conn, "connection to %s: %s", conn->label, strerror(errno));
         return RLK_INPUT_END;
     }
-    size_t len = (size_t)n;
-    if (conn->skip.over == 0)
-        feed(conn, buf, len);
-    else
-        len = rlk_conn_skip_filter(&conn->skip, buf, len, feed, conn);
-    conn->partial_len += len;
-    conn->grown = conn->grown || conn->partial_len > REDIS_READER_MAX_BUF;
+    take_bytes(conn, buf, (size_t)n);
     return RLK_INPUT_DATA;
 }
 
@@ -248,13 +268,23 @@ int rlk_conn_append(struct rlk_conn *conn, int argc, const char *const *argv,
 
 size_t rlk_conn_unsent(const struct rlk_conn *conn)
 {
-    return conn->out_len - conn->out_at;
+    return conn->out_len - conn->out_at + (conn->tls ? rlk_tls_unsent(conn->tls) : 0);
 }
 
-/* Bytes that the kernel took, 0 when it takes none now, -1 with the text set. */
-static ssize_t output(struct rlk_conn *conn, const char *bytes, size_t len)
+static ssize_t send_tls(struct rlk_conn *conn, const char *bytes, size_t len)
+{
+    ssize_t n = rlk_tls_send(conn->tls, conn->fd, bytes, len);
+
+    if (n < 0)
+        rlk_conn_explain(conn, "%s", rlk_tls_text(conn->tls));
+    return n;
+}
+
+ssize_t rlk_conn_send(struct rlk_conn *conn, const char *bytes, size_t len)
 {
     ssize_t n;
+    if (conn->tls)
+        return send_tls(conn, bytes, len);
     do
         n = send(conn->fd, bytes, len, MSG_NOSIGNAL | MSG_DONTWAIT);
     while (n < 0 && errno == EINTR);
@@ -264,7 +294,16 @@ static ssize_t output(struct rlk_conn *conn, const char *bytes, size_t len)
         rlk_conn_explain(conn, "connection to %s: %s", conn->label, strerror(errno));
         return -1;
     }
-    conn->requested = true;
+    return n;
+}
+
+/* The same for a request. */
+static ssize_t output(struct rlk_conn *conn, const char *bytes, size_t len)
+{
+    ssize_t n = rlk_conn_send(conn, bytes, len);
+
+    if (n > 0 || (conn->tls && rlk_tls_begun(conn->tls)))
+        conn->requested = true;
     return n;
 }
 
@@ -280,7 +319,7 @@ static bool flush(struct rlk_conn *conn)
         conn->out_at += (size_t)n;
     }
     conn->out_at = conn->out_len = 0;
-    return true;
+    return !conn->tls || rlk_tls_flush(conn->tls, conn->fd);
 }
 
 bool rlk_conn_poll(int fd, short events, int64_t deadline)
@@ -324,7 +363,8 @@ static bool call_send(struct rlk_conn *conn, const char *bytes, size_t len,
         if (!rlk_conn_has_socket(conn))
             break;
     }
-    rlk_conn_die(conn, at > 0 ? RLK_FAIL_UNKNOWN : RLK_FAIL_NOT_SENT, ENOTCONN);
+    bool begun = at > 0 || (conn->tls && rlk_tls_begun(conn->tls));
+    rlk_conn_die(conn, begun ? RLK_FAIL_UNKNOWN : RLK_FAIL_NOT_SENT, ENOTCONN);
     return false;
 }
 
@@ -510,6 +550,10 @@ bool rlk_conn_idle_ok(struct rlk_conn *conn)
     if (conn->state != RLK_CONN_READY || rlk_conn_unsent(conn) > 0 ||
         rlk_conn_unparsed(conn) > 0)
         return false;
+    /* rule: P3 */
+    /* a ticket is no reason to part */
+    if (conn->tls)
+        return input_tls(conn, MSG_DONTWAIT) == RLK_INPUT_NONE;
     return recv(conn->fd, &c, 1, MSG_PEEK | MSG_DONTWAIT) < 0 &&
            (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
 }

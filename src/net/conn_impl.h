@@ -7,6 +7,7 @@
 
 #include "net/conn.h"
 #include "net/conn_skip.h"
+#include "net/tls.h"
 
 #include <sys/types.h>
 
@@ -51,6 +52,7 @@ struct rlk_conn {
     int fd;                           /* -1: none */
     int watcher;                      /* the epoll set that has it; -1: none */
     struct rlk_conn_opening *opening; /* NULL unless OPENING */
+    struct rlk_tls *tls;              /* between socket and bytes; NULL: nothing is */
     int64_t clock_offset_us;
 
     /* input */
@@ -115,6 +117,10 @@ void rlk_reply_forget_spare(struct rlk_conn *conn);
 
 /* Bytes that were read and belong to no reply that was taken. */
 size_t rlk_conn_unparsed(const struct rlk_conn *conn);
+
+/* One send. Bytes that the kernel took, 0 when it takes none now, -1 with the text set.
+ */
+ssize_t rlk_conn_send(struct rlk_conn *conn, const char *bytes, size_t len);
 
 /* One recv with `flags`. */
 enum rlk_input rlk_conn_input(struct rlk_conn *conn, int flags);
