@@ -54,6 +54,7 @@ check_LIBRARIES = tests/libtesthelp.a tests/libhands.a tests/libjudge.a tests/li
 # Servers, proxies, processes, waiting: nothing of the library.
 tests_libtesthelp_a_SOURCES = \
 	tests/helpers/alloc.h tests/helpers/alloc.c \
+	tests/helpers/authority.h tests/helpers/authority.c \
 	tests/helpers/clock.h tests/helpers/clock.c \
 	tests/helpers/conffile.h tests/helpers/conffile.c \
 	tests/helpers/die.h tests/helpers/die.c \
@@ -132,6 +133,7 @@ tests_libtests_a_SOURCES = \
 	tests/pair.h tests/rulescene.h \
 	tests/rwscene.h tests/rwscene.c \
 	tests/screen.h tests/screen.c \
+	tests/tlsscene.h tests/tlsscene.c \
 	tests/sharing.h tests/sharing.c \
 	tests/userscene.h tests/userscene.c \
 	$(NEMESIS_FAULTS)
@@ -154,7 +156,7 @@ tests_worker_SOURCES = tests/worker.c tests/worker_commands.h tests/worker_comma
 	tests/worker_exit.h tests/worker_exit.c
 tests_worker_CPPFLAGS = $(AM_CPPFLAGS)
 tests_worker_LINK = $(TEST_LINK)
-tests_worker_LDADD = $(RLK_ARCHIVE) $(HIREDIS_LIBS) -lpthread
+tests_worker_LDADD = $(RLK_ARCHIVE) $(HIREDIS_LIBS) $(OPENSSL_LIBS) -lpthread
 
 # A command for rlock(1).
 tests_sleeper_SOURCES = tests/sleeper.c
@@ -170,22 +172,22 @@ tests_loader_LDADD = -lpthread -ldl
 tests_hammer_SOURCES = tests/hammer.c
 tests_hammer_CPPFLAGS = $(AM_CPPFLAGS)
 tests_hammer_LINK = $(TEST_LINK)
-tests_hammer_LDADD = $(RLK_ARCHIVE) $(HIREDIS_LIBS) -lpthread
+tests_hammer_LDADD = $(RLK_ARCHIVE) $(HIREDIS_LIBS) $(OPENSSL_LIBS) -lpthread
 
 tests_sharer_SOURCES = tests/sharer.c tests/sharing.h tests/sharing.c
 tests_sharer_CPPFLAGS = $(AM_CPPFLAGS)
 tests_sharer_LINK = $(TEST_LINK)
-tests_sharer_LDADD = $(RLK_ARCHIVE) $(HIREDIS_LIBS) -lpthread -lrt
+tests_sharer_LDADD = $(RLK_ARCHIVE) $(HIREDIS_LIBS) $(OPENSSL_LIBS) -lpthread -lrt
 
 tests_rwcrowd_SOURCES = tests/rwcrowd.c tests/rwlog.h
 tests_rwcrowd_CPPFLAGS = $(AM_CPPFLAGS)
 tests_rwcrowd_LINK = $(TEST_LINK)
-tests_rwcrowd_LDADD = $(RLK_ARCHIVE) $(HIREDIS_LIBS) -lpthread
+tests_rwcrowd_LDADD = $(RLK_ARCHIVE) $(HIREDIS_LIBS) $(OPENSSL_LIBS) -lpthread
 
 tests_crowd_SOURCES = tests/crowd.c
 tests_crowd_CPPFLAGS = $(AM_CPPFLAGS)
 tests_crowd_LINK = $(TEST_LINK)
-tests_crowd_LDADD = $(RLK_ARCHIVE) $(HIREDIS_LIBS) -lpthread
+tests_crowd_LDADD = $(RLK_ARCHIVE) $(HIREDIS_LIBS) $(OPENSSL_LIBS) -lpthread
 
 # Preloaded into programs that have no sanitizer, and wanted also with --disable-shared: built
 # without libtool and without the flags of the others.

@@ -316,6 +316,14 @@ static int receive(struct rlk_tls *tls, int fd, int flags, char *wire)
     return 1;
 }
 
+/* Whether the call that failed may go on when more has been received. SSL_want_read alone
+ * is true as well where the peer's alert has ended a handshake. */
+static bool wants_more(const struct rlk_tls *tls)
+{
+    return !tls->no_memory && SSL_want_read(tls->ssl) &&
+           BIO_should_read(SSL_get_rbio(tls->ssl));
+}
+
 /* rule: P3 */
 /* Whether OpenSSL gave something. All that was received has been read when this returns:
  * it asks for more only when there is no whole record left. */
@@ -325,17 +333,19 @@ static bool decrypt(struct rlk_tls *tls,
     char plain[PLAIN_SIZE] RLK_UNINITIALIZED;
     bool some = false;
     size_t len;
+    unsigned long before = ERR_peek_last_error(); /* the program's, if any */
 
     while (tls->in_len > 0 || SSL_pending(tls->ssl) > 0) {
         if (SSL_read_ex(tls->ssl, plain, sizeof(plain), &len) == 1) {
             pass(arg, plain, len);
             some = true;
-        } else if (SSL_get_shutdown(tls->ssl) & SSL_RECEIVED_SHUTDOWN) {
+        } else if ((SSL_get_shutdown(tls->ssl) & SSL_RECEIVED_SHUTDOWN) &&
+                   ERR_peek_last_error() == before) { /* else it is an alert */
             tls->broken = true;
             rlk_tls_text_set(tls, RLK_TLS_FAILED, "%s closed the connection",
                              tls->target->label);
             break;
-        } else if (!SSL_want_read(tls->ssl)) {
+        } else if (!wants_more(tls)) {
             break_off(tls);
             break;
         }
@@ -372,7 +382,7 @@ static enum rlk_tls_result advance(struct rlk_tls *tls)
     enum rlk_tls_result result = RLK_TLS_DONE;
     if (SSL_do_handshake(tls->ssl) != 1) {
         result = RLK_TLS_WAIT;
-        if (!SSL_want_read(tls->ssl) || tls->no_memory) {
+        if (!wants_more(tls)) {
             break_off(tls);
             result = tls->failure;
         }
