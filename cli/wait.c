@@ -91,8 +91,8 @@ static void set_timeout(rlock_clientattr_t *attr, int64_t wait_ms)
     rlock_clientattr_init(attr);
     rlock_clientattr_getcommandtimeout(attr, &timeout_ms);
     if (wait_ms >= 0 && wait_ms < timeout_ms)
-        rlock_clientattr_setcommandtimeout(
-            attr, wait_ms > ANSWER_MIN_MS ? (long)wait_ms : ANSWER_MIN_MS);
+        rlock_clientattr_setcommandtimeout(attr, wait_ms > ANSWER_MIN_MS ? (long)wait_ms
+                                                                         : ANSWER_MIN_MS);
 }
 
 static int run(int argc, char **argv)

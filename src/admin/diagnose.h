@@ -69,6 +69,8 @@ int rlk_diagnose_leases(struct rlk_diagnosis *d);
 
 /* What the user may do, by trying: nothing is changed by it. */
 int rlk_diagnose_acl(struct rlk_diagnosis *d);
+/* What the connection's TLS is worth, if it has any. */
+int rlk_diagnose_tls(struct rlk_diagnosis *d);
 /* Who else can come as this user, or read what is sent. */
 int rlk_diagnose_access(struct rlk_diagnosis *d);
 

@@ -370,18 +370,19 @@ int rlk_diagnose_access(struct rlk_diagnosis *d)
     if (rc != 0)
         return rc;
     rlk_log_name(shown, sizeof(shown), user, strlen(user));
-    if (target->host && !target->password)
+    if (target->host && !target->password && !target->tls.certfile)
         return rlk_diagnose_tell(
             d, near ? LOG_NOTICE : LOG_WARNING, "access",
             "The server asks for no password: whoever reaches its port may take, end and "
             "forge every lock. Give locks a user of their own, with a password "
             "(doc/ACL.md).");
-    if (!near)
+    if (!near && !target->tls_store)
         return rlk_diagnose_tell(
             d, LOG_WARNING, "access",
             "The password of \"%s\" and all that locks say go to another host in clear: "
-            "who reads them there may come as this user. Keep to a network that is "
-            "trusted, or to a tunnel.",
+            "who reads them there may come as this user. Use TLS (rediss://, "
+            "doc/TLS.md), "
+            "or a tunnel.",
             shown);
     if (rights == ALL)
         return rlk_diagnose_tell(
@@ -389,12 +390,14 @@ int rlk_diagnose_access(struct rlk_diagnosis *d)
             "The user \"%s\" may do everything at this server, of which locks need "
             "little: %s, or a fault of a program, may do it, too. "
             "Give locks a user of their own (doc/ACL.md).",
-            shown, target->password ? "who reads the password" : "who opens the socket");
+            shown,
+            target->password       ? "who reads the password"
+            : target->tls.certfile ? "who reads the key"
+                                   : "who opens the socket");
     return rlk_diagnose_tell(
         d, LOG_INFO, "access",
         rights == SOME
-            ? "The user \"%s\" may not do everything, and comes from this host."
-            : "The user \"%s\" comes from this host; what else he may do the "
-              "server does not tell.",
-        shown);
+            ? "The user \"%s\" may not do everything, and comes %s."
+            : "The user \"%s\" comes %s; what else he may do the server does not tell.",
+        shown, near ? "from this host" : "by TLS");
 }

@@ -558,6 +558,11 @@ bool rlk_conn_idle_ok(struct rlk_conn *conn)
            (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
 }
 
+bool rlk_conn_look_at_tls(struct rlk_conn *conn, struct rlk_tls_facts *ret_facts)
+{
+    return conn->tls && rlk_tls_look(conn->tls, ret_facts);
+}
+
 /* ---- life */
 
 int rlk_conn_start(struct rlk_conn **ret_conn, const struct rlk_conn_options *options,

@@ -191,6 +191,9 @@ int rlk_conn_watch(struct rlk_conn *conn, int epoll_fd, bool on);
  * something else there. One system call. */
 bool rlk_conn_is_ours(const struct rlk_conn *conn);
 
+/* What its TLS is. False: it has none. */
+bool rlk_conn_look_at_tls(struct rlk_conn *conn, struct rlk_tls_facts *ret_facts);
+
 /* Whether an idle connection (no request under way) is still usable as far as can be seen
  * without a round trip: not closed by the peer, nothing unsolicited to read. */
 bool rlk_conn_idle_ok(struct rlk_conn *conn);

@@ -81,7 +81,9 @@ int rlk_url_tls_take(struct rlk_tls_settings *settings, const char *texts);
  * "URL" or where else it stands. */
 int rlk_url_tls_set(struct rlk_tls_settings *settings, const char *name,
                     const char *value, const char *where);
-bool rlk_url_tls_has(const char *name);
+/* The same where nobody has set it yet. */
+int rlk_url_tls_default(struct rlk_tls_settings *settings, const char *name,
+                        const char *value, const char *where);
 /* What goes with what. */
 int rlk_url_tls_check(const struct rlk_tls_settings *settings);
 void rlk_url_tls_clear(struct rlk_tls_settings *settings);

@@ -24,11 +24,6 @@ static enum rlk_url_text find(const char *name)
     return which;
 }
 
-bool rlk_url_tls_has(const char *name)
-{
-    return find(name) != RLK_URL_TEXT_LIMIT;
-}
-
 static char **text_of(struct rlk_tls_settings *settings, enum rlk_url_text which)
 {
     switch (which) {
@@ -89,6 +84,13 @@ int rlk_url_tls_set(struct rlk_tls_settings *settings, const char *name,
     free(*text);
     *text = copy;
     return 0;
+}
+
+int rlk_url_tls_default(struct rlk_tls_settings *settings, const char *name,
+                        const char *value, const char *where)
+{
+    char **text = text_of(settings, find(name));
+    return text && *text ? 0 : rlk_url_tls_set(settings, name, value, where);
 }
 
 int rlk_url_tls_take(struct rlk_tls_settings *settings, const char *texts)
