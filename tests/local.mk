@@ -9,9 +9,9 @@ TEST_CPPFLAGS = $(AM_CPPFLAGS) -I$(top_srcdir)/tests -I$(top_srcdir)/tests/helpe
 	-I$(top_srcdir)/tests/nemesis $(HIREDIS_CFLAGS) $(CHECK_CFLAGS) $(CLI_CPPFLAGS) \
 	-DTEST_SRCDIR='"$(abs_top_srcdir)"' -DTEST_SYSCONFDIR='"$(sysconfdir)"'
 if WITH_TLS
-TEST_CPPFLAGS += $(OPENSSL_CFLAGS) -DTEST_TLS_CODE=0
+TEST_CPPFLAGS += $(OPENSSL_CFLAGS) -DTEST_TLS=1 -DTEST_TLS_CODE=0
 else
-TEST_CPPFLAGS += -DTEST_TLS_CODE=ENOTSUP
+TEST_CPPFLAGS += -DTEST_TLS=0 -DTEST_TLS_CODE=ENOTSUP
 endif
 INSIDE_CPPFLAGS = $(TEST_CPPFLAGS) -I$(top_builddir) -I$(top_srcdir)/src
 # Linked without libtool, which takes longer than the linker: with the library's objects, or

@@ -3,6 +3,8 @@
  * half records, tickets, sessions, forks, the end of the process. (What goes wrong in a
  * set-up: test_tls_errors.) */
 /* program: claims=P1,P3,P4,P5 */
+#if TEST_TLS
+
 #include "client/client.h"
 #include "tlsscene.h"
 
@@ -507,3 +509,15 @@ int main(void)
     tcase_add_loop_test(end, library_may_be_loaded_and_unloaded, 0, 4);
     return test_run_suite(suite);
 }
+
+#else /* configure --without-tls */
+
+#include <stdio.h>
+
+int main(void)
+{
+    puts("skipped: the library was built without TLS");
+    return 77;
+}
+
+#endif

@@ -2,6 +2,8 @@
 /* What is wrong with a set-up of TLS: each mistake has a code, and a text that names it.
  */
 /* program: claims=P2,P6 */
+#if TEST_TLS
+
 #include "tlsscene.h"
 
 #include "net/tls.h"
@@ -294,3 +296,15 @@ int main(void)
     suite_add_tcase(suite, tc);
     return test_run_suite(suite);
 }
+
+#else /* configure --without-tls */
+
+#include <stdio.h>
+
+int main(void)
+{
+    puts("skipped: the library was built without TLS");
+    return 77;
+}
+
+#endif
