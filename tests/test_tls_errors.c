@@ -177,6 +177,23 @@ static void start_server(const struct setup *setup)
     tls_restart(args);
 }
 
+/* rule: P6 */
+START_TEST(alert_to_who_comes_without_TLS_is_EPROTO_and_names_the_URL)
+{
+    struct between *between = between_start(BETWEEN_ALERTS);
+    rlock_client_t *c = NULL;
+    char url[64];
+
+    snprintf(url, sizeof(url), "redis://localhost:%u", (unsigned)between_port(between));
+    OK(rlock_client_open(&c, url, NULL));
+    EXPECT(rlock_client_ping(c), EPROTO);
+    ck_assert_ptr_nonnull(
+        strstr(rlock_errmsg(), "speaks TLS: the URL for that is rediss://"));
+    OK(rlock_client_close(c));
+    between_stop(between);
+}
+END_TEST
+
 /* rule: P2, P6 */
 START_TEST(wrong_setup_has_its_code_and_names_its_cause)
 {
@@ -290,6 +307,7 @@ int main(void)
     TCase *tc = tcase_create("setups");
     tcase_add_unchecked_fixture(tc, set_up, tls_stop);
     tcase_add_loop_test(tc, wrong_setup_has_its_code_and_names_its_cause, 0, SETUPS);
+    tcase_add_test(tc, alert_to_who_comes_without_TLS_is_EPROTO_and_names_the_URL);
     tcase_add_loop_test(tc, right_setup_works, 0, sizeof(good) / sizeof(good[0]));
     tcase_add_test(tc, verify_ca_takes_any_name_and_no_other_authority);
     tcase_add_test(tc, attributes_say_the_same_and_the_URL_wins);

@@ -159,6 +159,7 @@ static bool accept_tls(struct pair *p)
 static void begin_pair(struct between *b, int fd)
 {
     static const char denied[] = "-DENIED this is somebody else\r\n";
+    static const char alert[] = { 21, 3, 1, 0, 2, 2, 70 };
     struct pair *p = b->pairs;
 
     while (p < b->pairs + CROWD && !p->over)
@@ -173,7 +174,9 @@ static void begin_pair(struct between *b, int fd)
     p->updates = atomic_load(&b->updates);
     if (b->way == BETWEEN_SAYS && send(fd, denied, sizeof(denied) - 1, MSG_NOSIGNAL) > 0)
         shutdown(fd, SHUT_WR);
-    if (b->way == BETWEEN_SILENT || b->way == BETWEEN_SAYS)
+    if (b->way == BETWEEN_ALERTS && send(fd, alert, sizeof(alert), MSG_NOSIGNAL) > 0)
+        shutdown(fd, SHUT_WR);
+    if (b->way >= BETWEEN_SILENT && b->way <= BETWEEN_ALERTS)
         return;
     if (b->way == BETWEEN_TLS && !accept_tls(p))
         close_pair(p);

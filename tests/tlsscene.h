@@ -39,6 +39,7 @@ enum between_way {
     BETWEEN_STOPS,  /* the client gets the server's first bytes, and no more */
     BETWEEN_SILENT, /* accepts, and says nothing */
     BETWEEN_SAYS,   /* says "-DENIED ..." and closes */
+    BETWEEN_ALERTS, /* answers with an alert of TLS */
     BETWEEN_TLS     /* speaks TLS itself */
 };
 

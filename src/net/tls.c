@@ -10,7 +10,6 @@
 #include "net/tls_impl.h"
 
 #include <errno.h>
-#include <openssl/bio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -19,93 +18,10 @@ enum {
     WIRE_SIZE = 8 << 10, /* of one recv */
     PLAIN_SIZE = 4 << 10,
     BATCH_MAX = 64 << 10, /* plaintext that is encrypted at a time */
-    OUT_SIZE_FIRST = 2048,
-    RECORD_ALERT = 21, /* RFC 8446, 5.1: the first byte of a record */
+    RECORD_ALERT = 21,    /* RFC 8446, 5.1: the first byte of a record */
     RECORD_HANDSHAKE = 22,
     SHOWN_LEN = 40 /* of an answer that is no TLS */
 };
-
-/* ---- the BIO */
-
-static BIO_METHOD *method;
-static rlk_once_t once = RLK_ONCE_INIT;
-
-static int bio_read(BIO *bio, char *buf, int size)
-{
-    struct rlk_tls *tls = BIO_get_data(bio);
-    size_t len = tls->in_len < (size_t)size ? tls->in_len : (size_t)size;
-
-    BIO_clear_retry_flags(bio);
-    if (len == 0) {
-        BIO_set_retry_read(bio);
-        return -1;
-    }
-    memcpy(buf, tls->in, len);
-    tls->in += len;
-    tls->in_len -= len;
-    return (int)len;
-}
-
-static bool make_room(struct rlk_tls *tls, size_t len)
-{
-    size_t size = tls->out_size ? tls->out_size : OUT_SIZE_FIRST;
-
-    while (size - tls->out_len < len)
-        size *= 2;
-    if (size == tls->out_size)
-        return true;
-    char *bigger = realloc(tls->out, size);
-    if (!bigger)
-        return false;
-    tls->out = bigger;
-    tls->out_size = size;
-    return true;
-}
-
-static int bio_write(BIO *bio, const char *bytes, int len)
-{
-    struct rlk_tls *tls = BIO_get_data(bio);
-
-    BIO_clear_retry_flags(bio);
-    if (!make_room(tls, (size_t)len)) {
-        tls->no_memory = true;
-        return -1;
-    }
-    memcpy(tls->out + tls->out_len, bytes, (size_t)len);
-    tls->out_len += (size_t)len;
-    return len;
-}
-
-static long bio_control(BIO *bio, int command, long number, void *pointer)
-{
-    (void)bio;
-    (void)number;
-    (void)pointer;
-    return command == BIO_CTRL_FLUSH ? 1 : 0;
-}
-
-static void make_method(void)
-{
-    method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "rlock");
-    if (method && (BIO_meth_set_read(method, bio_read) != 1 ||
-                   BIO_meth_set_write(method, bio_write) != 1 ||
-                   BIO_meth_set_ctrl(method, bio_control) != 1)) {
-        BIO_meth_free(method);
-        method = NULL;
-    }
-}
-
-static bool join_bio(struct rlk_tls *tls)
-{
-    rlk_sync_once(&once, make_method);
-    BIO *bio = method ? BIO_new(method) : NULL;
-    if (!bio)
-        return false;
-    BIO_set_data(bio, tls);
-    BIO_set_init(bio, 1);
-    SSL_set_bio(tls->ssl, bio, bio);
-    return true;
-}
 
 /* ---- life */
 
@@ -133,8 +49,8 @@ static bool prepare(struct rlk_tls *tls)
     if (!rlk_tls_gate_enter())
         return false;
     tls->ssl = rlk_tls_store_make(tls->target->tls_store);
-    bool good = tls->ssl && SSL_set_app_data(tls->ssl, tls) == 1 && join_bio(tls) &&
-                set_name(tls);
+    bool good = tls->ssl && SSL_set_app_data(tls->ssl, tls) == 1 &&
+                rlk_tls_bio_join(tls) && set_name(tls);
     if (good)
         SSL_set_connect_state(tls->ssl);
     rlk_tls_gate_leave();

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of TLS share: tls.c (a connection), tls_store.c and tls_file.c (what its
+/* What the files of TLS share: tls.c (a connection), tls_bio.c (its bytes),
+ * tls_store.c and tls_file.c (what its
  * client has), tls_text.c (what went wrong), tls_gate.c (who may be inside OpenSSL).
  * Nobody else includes this. */
 #ifndef RLK_TLS_IMPL_H
@@ -78,6 +79,11 @@ struct rlk_tls {
     int verify_code;
     char verify_text[RLK_TLS_TEXT_SIZE + 64]; /* behind "the certificate of host:port " */
 };
+
+/* ---- tls_bio.c. Locks: rlk_tls_gate is entered. */
+
+/* Puts the connection's two buffers below its SSL. False: no memory. */
+bool rlk_tls_bio_join(struct rlk_tls *tls);
 
 /* ---- tls_text.c. Locks: rlk_tls_gate is entered. */
 
