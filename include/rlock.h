@@ -9,7 +9,8 @@
  *
  * Codes that any function which asks the server may return, beside its own:
  *   ENOTCONN  no server could be asked before the deadline
- *   EACCES    the server refused the credentials or an ACL rule
+ *   EACCES    the server refused the credentials or an ACL rule; with TLS also: one of
+ *             the two does not accept the other's certificate
  *   EPROTO    the server answered what no lock script answers, or a key of this
  *             name holds foreign data (it is left untouched; a hash counts as held,
  *             whosever it is)
