@@ -298,6 +298,23 @@ START_TEST(reconnects_after_a_storm_are_resumed)
 END_TEST
 
 /* rule: P4 */
+START_TEST(session_of_a_connection_that_was_closed_is_resumed)
+{
+    static const enum between_way ways[] = { BETWEEN_TLS, BETWEEN_TLS12 };
+    between = between_start(ways[_i]);
+    other = open_at(tls_url("localhost", between_port(between), PATIENT), "");
+
+    OK(rlock_client_ping(other));
+    for (int i = 0; i < 5; i++) {
+        unsigned resumed = between_resumed(between);
+        rlk_pool_drain(other->pool);
+        OK(rlock_client_ping(other));
+        ck_assert_uint_eq(between_resumed(between), resumed + 1);
+    }
+}
+END_TEST
+
+/* rule: P4 */
 START_TEST(server_that_has_forgotten_its_sessions_gets_a_whole_handshake)
 {
     unsigned resumed;
@@ -498,6 +515,8 @@ int main(void)
     TCase *sessions = add_case(suite, "sessions");
     tcase_add_test(sessions, ticket_or_new_keys_cost_an_idle_connection_nothing);
     tcase_add_loop_test(sessions, reconnects_after_a_storm_are_resumed, 0, 2);
+    tcase_add_loop_test(sessions, session_of_a_connection_that_was_closed_is_resumed, 0,
+                        2);
     tcase_add_test(sessions,
                    server_that_has_forgotten_its_sessions_gets_a_whole_handshake);
     tcase_add_test(sessions,

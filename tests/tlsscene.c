@@ -119,7 +119,7 @@ static int connect_server(const struct between *b)
 {
     struct sockaddr_un un = { .sun_family = AF_UNIX };
     struct sockaddr_in in = { .sin_family = AF_INET, .sin_port = htons(tls_port) };
-    bool plain = b->way == BETWEEN_TLS;
+    bool plain = b->way >= BETWEEN_TLS;
     int fd = socket(plain ? AF_UNIX : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -178,7 +178,7 @@ static void begin_pair(struct between *b, int fd)
         shutdown(fd, SHUT_WR);
     if (b->way >= BETWEEN_SILENT && b->way <= BETWEEN_ALERTS)
         return;
-    if (b->way == BETWEEN_TLS && !accept_tls(p))
+    if (b->way >= BETWEEN_TLS && !accept_tls(p))
         close_pair(p);
     else
         p->server = connect_server(b);
@@ -331,8 +331,10 @@ struct between *between_start(enum between_way way)
     b->listener = test_port_listen("127.0.0.1", b->port);
     for (int i = 0; i < CROWD; i++)
         b->pairs[i].over = true;
-    if (way == BETWEEN_TLS)
+    if (way >= BETWEEN_TLS)
         b->ctx = make_context();
+    if (way == BETWEEN_TLS12)
+        SSL_CTX_set_max_proto_version(b->ctx, TLS1_2_VERSION);
     pthread_create(&b->thread, NULL, run, b);
     return b;
 }

@@ -40,7 +40,8 @@ enum between_way {
     BETWEEN_SILENT, /* accepts, and says nothing */
     BETWEEN_SAYS,   /* says "-DENIED ..." and closes */
     BETWEEN_ALERTS, /* answers with an alert of TLS */
-    BETWEEN_TLS     /* speaks TLS itself */
+    BETWEEN_TLS,    /* speaks TLS itself */
+    BETWEEN_TLS12   /* the same, version 1.2 */
 };
 
 struct between;
