@@ -525,7 +525,8 @@ int main(void)
     tcase_add_test(forks, child_of_a_fork_says_nothing_on_its_parents_connections);
     TCase *end = add_case(suite, "end");
     tcase_add_loop_test(end, exit_releases_before_OpenSSL_ends, 0, ENDS);
-    tcase_add_loop_test(end, library_may_be_loaded_and_unloaded, 0, 4);
+    TCase *loaded = add_case(suite, "dlopen");
+    tcase_add_loop_test(loaded, library_may_be_loaded_and_unloaded, 0, 4);
     return test_run_suite(suite);
 }
 
