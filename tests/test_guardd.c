@@ -226,7 +226,7 @@ static const struct {
     { "--url", NULL, "--url: a value is missing" },
     { "redis://:" SECRET "@x", NULL, "there are only options" },
     { "--url", "http://x", "--url, number 1: URL: it does not begin with redis://" },
-    { "--url", "rediss://x", "--url, number 1: URL: rediss://: TLS" },
+    { "--url", "rediss://x?cafile=", "--url, number 1: URL: " },
     { "--url", "redis://x:0", "--url, number 1: URL: port is no number" },
     { "--url", "redis://x?lease=1", "--url, number 1: URL: lease is no number" },
     { "--url", "redis://x?guard=2", "--url, number 1: URL: guard is no number" },
