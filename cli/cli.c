@@ -287,7 +287,7 @@ static void note_server(const rlock_client_t *client, bool by_option)
     named_by_option = by_option;
 }
 
-/* Options of TLS beside a URL in the clear: whoever gave them thinks that it is not. */
+/* Options for TLS with a URL without TLS are an error: their user expects TLS. */
 static void check_tls(const struct cli_command *command, const struct cli_server *server)
 {
     bool is_tls = strncasecmp(named.url, "rediss:", 7) == 0 ||
@@ -295,9 +295,10 @@ static void check_tls(const struct cli_command *command, const struct cli_server
 
     for (size_t i = 0; i < sizeof(server->tls) / sizeof(server->tls[0]); i++)
         if (server->tls[i] && !is_tls)
-            cli_bad_usage(command,
-                          "options of TLS go with rediss://, and the server is %s",
-                          named.url);
+            cli_bad_usage(
+                command,
+                "options for TLS need a URL with rediss://, but the server is %s",
+                named.url);
 }
 
 rlock_client_t *cli_open(const struct cli_command *command,

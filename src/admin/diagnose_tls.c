@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What TLS is worth: which protocol, whose certificate, how long it lasts. Thread: any.
- */
+/* The connection's TLS: its protocol, the server's certificate and when that expires.
+ * Thread: any. */
 #include "admin/diagnose.h"
 
 #include "admin/inspect.h"
@@ -8,7 +8,7 @@
 
 enum { DAY_S = 86400, SOON_DAYS = 14 };
 
-/* Of a connection of the pool's. False: there is none, and why is told elsewhere. */
+/* Looks at a connection of the pool. False: there is none; another check reports why. */
 static bool look(struct rlk_diagnosis *d, struct rlk_tls_facts *ret_facts)
 {
     struct rlk_conn *conn;
@@ -35,19 +35,19 @@ int rlk_diagnose_tls(struct rlk_diagnosis *d)
     if (days < SOON_DAYS)
         return rlk_diagnose_tell(
             d, LOG_WARNING, "tls",
-            "The certificate of the server (for %s) ends in %ld days: from then on no "
-            "client connects, and locks are not renewed. Renew it.",
+            "The certificate of the server (for %s) expires in %ld days: from then on no "
+            "client can connect, and locks are not renewed. Renew it.",
             facts.names, days);
     if (settings->any_name)
         return rlk_diagnose_tell(
             d, LOG_NOTICE, "tls",
-            "%s with %s; the certificate (for %s) ends in %ld days. Its name is not "
-            "compared (verify=ca): each server with a certificate of the same authority "
-            "may pass for this one. Set tlsname to one of its names.",
+            "%s with %s; the certificate (for %s) expires in %ld days. Its name is not "
+            "checked (verify=ca): every server with a certificate of the same authority "
+            "can act as this one. Set tlsname to one of its names.",
             facts.protocol, facts.cipher, facts.names, days);
     return rlk_diagnose_tell(
         d, LOG_INFO, "tls",
-        "%s with %s; the certificate is for \"%s\", and ends in %ld days.%s",
+        "%s with %s; the certificate is for \"%s\", and expires in %ld days.%s",
         facts.protocol, facts.cipher, name, days,
-        facts.has_certificate ? " This client shows one of its own." : "");
+        facts.has_certificate ? " This client has a certificate of its own." : "");
 }

@@ -119,8 +119,9 @@ static inline void rlk_client_answered(struct rlock_client *client, int64_t sent
 
 #define RLK_CLIENT_OF(reg) RLK_CONTAINER_OF(reg, struct rlock_client, registry)
 
-/* Whether nothing can be asked of its server any more: exit() has taken OpenSSL away. The
- * two threads let it alone then, for the program is told nothing at its end. */
+/* Whether the client cannot reach its server any more, because exit() has ended the use
+ * of OpenSSL. The two threads skip it then, because the program gets no events at its
+ * end. */
 static inline bool rlk_client_is_over(const struct rlock_client *client)
 {
     return client->config.target.tls_store && rlk_tls_ended();

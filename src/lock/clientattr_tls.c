@@ -17,7 +17,7 @@ static int set(rlock_clientattr_t *attr, enum rlk_url_text tag, const char *text
     if (!rlk_texts_set(attr->rlk_texts, sizeof(attr->rlk_texts), (unsigned char)tag,
                        text))
         return rlk_error_set(ENAMETOOLONG,
-                             "the attributes of TLS have more than %zu bytes together",
+                             "the attributes for TLS have more than %zu bytes in total",
                              sizeof(attr->rlk_texts) - RLK_URL_TEXT_LIMIT * 2);
     return 0;
 }

@@ -269,7 +269,7 @@ static int check_entries(const struct conf *conf)
     return 0;
 }
 
-/* For who has set none of his own. */
+/* The file's settings for TLS, except those that the program or the URL has set. */
 static int set_tls(struct rlk_config *config, const struct conf *conf)
 {
     int rc = 0;

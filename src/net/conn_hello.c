@@ -237,7 +237,7 @@ take_answers(struct rlk_conn *conn, struct rlk_conn_hello *h, const char *passwo
 {
     struct rlk_reply *reply = NULL;
     if (h->answered == 0 && speaks_tls(conn)) {
-        rlk_conn_explain(conn, "%s%s speaks TLS: the URL for that is rediss://",
+        rlk_conn_explain(conn, "%s%s speaks TLS: its URL begins with rediss://",
                          conn->label, conn->whence);
         return RLK_HELLO_STRANGE;
     }
@@ -278,8 +278,8 @@ static bool send_bytes(struct rlk_conn *conn, struct rlk_conn_hello *h)
 }
 
 /* rule: P6 */
-/* The connection is over. With TLS 1.3 the server looks at our certificate only now. A
- * server that expects TLS says nothing to who comes without. */
+/* The connection has ended. With TLS 1.3 the server checks the client's certificate only
+ * now. A server that expects TLS sends nothing to a client without it. */
 static enum rlk_conn_hello_result ended(struct rlk_conn *conn,
                                         const struct rlk_conn_hello *h,
                                         const struct rlk_target *target)
@@ -288,8 +288,9 @@ static enum rlk_conn_hello_result ended(struct rlk_conn *conn,
         return RLK_HELLO_DENIED;
     if (!conn->tls && target->host && h->answered == 0 && conn->partial_len == 0) {
         size_t len = strlen(conn->text);
-        snprintf(conn->text + len, sizeof(conn->text) - len,
-                 " before it said anything (if it speaks TLS, the URL is rediss://)");
+        snprintf(
+            conn->text + len, sizeof(conn->text) - len,
+            " before it sent anything (if it speaks TLS, its URL begins with rediss://)");
     }
     return RLK_HELLO_FAILED;
 }

@@ -324,7 +324,7 @@ static bool phase_tls(struct rlk_conn *conn)
     struct rlk_conn_opening *o = conn->opening;
     enum rlk_tls_result result = RLK_TLS_NO_MEMORY;
 
-    rlk_conn_explain(conn, "no memory for TLS");
+    rlk_conn_explain(conn, "out of memory");
     if (conn->tls || rlk_tls_open(&conn->tls, o->options.target) == 0)
         result = rlk_tls_shake(conn->tls, conn->fd);
     if (conn->tls)
@@ -408,15 +408,15 @@ static void explain_time_out(struct rlk_conn *conn)
                          conn->label, conn->whence);
         break;
     case PHASE_TLS:
-        /* a server without TLS waits for the end of the line that it takes a client's
-         * first message for */
+        /* A server without TLS takes the first message of TLS for the beginning of a
+         * line, and waits for the end of that line. */
         rlk_conn_explain(conn,
-                         "%s%s accepted the connection, but %s: of a server without TLS "
-                         "the URL is redis://",
+                         "%s%s accepted the connection, but %s: the URL of a server "
+                         "without TLS begins with redis://",
                          conn->label, conn->whence,
                          conn->tls && rlk_tls_heard(conn->tls)
-                             ? "did not finish the handshake of TLS in time"
-                             : "did not answer the handshake of TLS in time");
+                             ? "did not finish the TLS handshake in time"
+                             : "did not reply to the TLS handshake in time");
         break;
     case PHASE_NEXT:
     case PHASE_RETRY:

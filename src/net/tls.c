@@ -25,8 +25,8 @@ enum {
 
 /* ---- life */
 
-/* Whom the certificate has to be for. An address is compared with the certificate's
- * addresses, and is not told to the server as a name (RFC 6066). */
+/* Sets the name that the certificate must have. An address is compared with the
+ * certificate's addresses, and is not sent to the server as a name (RFC 6066). */
 static bool set_name(struct rlk_tls *tls)
 {
     const struct rlk_tls_settings *settings = &tls->target->tls;
@@ -74,8 +74,8 @@ int rlk_tls_open(struct rlk_tls **ret_tls, const struct rlk_target *target)
 }
 
 /* rule: P5 */
-/* The peer is not told. A session of a connection that just breaks off would count as
- * bad, and not be resumed: so it is to look as if all had been said. */
+/* Sends nothing to the peer. OpenSSL would not resume the session of a connection that
+ * ends without a close_notify, so the SSL is marked as if both had sent one. */
 void rlk_tls_free(struct rlk_tls *tls)
 {
     if (!tls)
@@ -185,10 +185,10 @@ static void note_no_tls(struct rlk_tls *tls)
     shown[len] = '\0';
     tls->broken = true;
     rlk_tls_text_set(tls, RLK_TLS_STRANGE,
-                     "%s%s does not speak TLS%s%s%s: of a server without TLS the URL is "
-                     "redis://",
-                     tls->target->label, tls->target->whence,
-                     len > 0 ? " (it says \"" : "", shown, len > 0 ? "\")" : "");
+                     "%s%s does not speak TLS%s%s%s: the URL of a server without TLS "
+                     "begins with redis://",
+                     tls->target->label, tls->target->whence, len > 0 ? " (\"" : "",
+                     shown, len > 0 ? "\")" : "");
 }
 
 /* As recv into `wire`; first what came right behind the handshake. */

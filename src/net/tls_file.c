@@ -3,7 +3,7 @@
  * The files of TLS: authorities, certificate, key. They are read here rather than by
  * OpenSSL, so that descriptors close on exec, texts name path and reason, and the bytes
  * of a key are wiped. (Directories of authorities are read by OpenSSL, when a certificate
- * is checked.) Thread: any. Locks: the gate is entered.
+ * is checked.) Thread: any. Locks: rlk_tls_gate is entered.
  */
 #include "net/tls_impl.h"
 
@@ -55,9 +55,9 @@ static int read_fd(int fd, struct file *file, char text[RLK_TLS_TEXT_SIZE])
     if (fstat(fd, &st) != 0)
         return say(text, file, errno, NULL);
     if (!S_ISREG(st.st_mode))
-        return say(text, file, EINVAL, "it is no regular file");
+        return say(text, file, EINVAL, "not a regular file");
     if (st.st_size > FILE_SIZE_MAX)
-        return say(text, file, EINVAL, "it is too long");
+        return say(text, file, EINVAL, "the file is too long");
     size_t size = (size_t)st.st_size + 1;
     file->bytes = malloc(size);
     if (!file->bytes)
@@ -71,7 +71,7 @@ static int read_fd(int fd, struct file *file, char text[RLK_TLS_TEXT_SIZE])
         if (n > 0)
             file->len += (size_t)n;
     }
-    return say(text, file, EINVAL, "it changes");
+    return say(text, file, EINVAL, "the file changes while it is read");
 }
 
 static int read_file(struct file *file, char text[RLK_TLS_TEXT_SIZE])
@@ -87,7 +87,7 @@ static int read_file(struct file *file, char text[RLK_TLS_TEXT_SIZE])
 
 /* ---- what is in them */
 
-/* Nobody is asked for a passphrase: a service has no terminal. */
+/* Asks for no passphrase: a service has no terminal. */
 static int no_passphrase(char *buf, int size, int writes, void *arg)
 {
     (void)buf;
@@ -168,7 +168,7 @@ static int load_directory(SSL_CTX *ctx, const char *path, char text[RLK_TLS_TEXT
     if (stat(path, &st) != 0)
         return say(text, &file, errno, NULL);
     if (!S_ISDIR(st.st_mode))
-        return say(text, &file, EINVAL, "it is no directory");
+        return say(text, &file, EINVAL, "not a directory");
     return SSL_CTX_load_verify_dir(ctx, path) == 1 ? 0 : say(text, &file, ENOMEM, NULL);
 }
 

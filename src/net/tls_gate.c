@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who may be inside OpenSSL. OpenSSL has mutexes of its own, and frees all of its state
- * at exit(), in a handler of atexit(), while the library's threads still run. So the
- * library counts who is inside: a fork waits until nobody is, for a child could wait for
- * ever for a mutex that a thread had which is not there; and exit() closes the gate for
- * good.
+ * Which threads may be inside OpenSSL. OpenSSL has mutexes of its own, and frees all of
+ * its state at exit(), in a handler of atexit(), while the library's threads still run.
+ * Therefore the library counts the threads inside: a fork waits until there are none,
+ * because the child could wait forever for a mutex that a thread of the parent held; and
+ * exit() lets no thread in any more.
  *
  * OpenSSL registers its handler when it is first used. Handlers run in the reverse order
  * of their registration, so the one here, which is registered later, runs before it.

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of TLS share: tls.c (a connection), tls_bio.c (its bytes),
- * tls_store.c and tls_file.c (what its
- * client has), tls_text.c (what went wrong), tls_gate.c (who may be inside OpenSSL).
- * Nobody else includes this. */
+/* What the files of TLS share: tls.c (a connection), tls_bio.c (its bytes), tls_store.c
+ * and tls_file.c (what its client has), tls_text.c (error texts), tls_gate.c (which
+ * threads may be inside OpenSSL). Nobody else includes this. */
 #ifndef RLK_TLS_IMPL_H
 #define RLK_TLS_IMPL_H
 

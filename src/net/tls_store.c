@@ -130,8 +130,9 @@ static int make_context(const struct rlk_tls_settings *settings, SSL_CTX **ret_c
     return 0;
 }
 
-/* Where files have changed. What is wrong with them now is told by the server, or by the
- * next client: this one goes on with what it has, for they may just be being written. */
+/* Loads the files again if they have changed. If they cannot be used, the client
+ * continues with what it has, because they may just be being written; the server or the
+ * next client reports the error. */
 static void look_for_changes(struct rlk_tls_store *store)
 {
     struct rlk_tls_stamp stamps[RLK_TLS_STAMP_COUNT];
@@ -202,7 +203,7 @@ int rlk_tls_store_create(struct rlk_tls_store **ret_store,
     int rc = rlk_sync_mutex_init(&store->mu);
     if (rc != 0) {
         free(store);
-        return rlk_error_set(rc, "no mutex");
+        return rlk_error_set(rc, "out of memory");
     }
     store->target = target;
     name_authorities(store);

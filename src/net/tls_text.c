@@ -84,7 +84,7 @@ void rlk_tls_text_names(char *ret_names, size_t size, X509 *certificate)
     if (!ret_names[0])
         add_common_name(ret_names, size, X509_get_subject_name(certificate));
     if (!ret_names[0])
-        snprintf(ret_names, size, "nobody");
+        snprintf(ret_names, size, "no name");
     GENERAL_NAMES_free(names);
 }
 
@@ -123,7 +123,7 @@ static void explain_authority(struct rlk_tls *tls, X509 *certificate)
 
     write_issuer(issuer, certificate);
     snprintf(tls->verify_text, sizeof(tls->verify_text),
-             "comes from \"%s\", which is no authority of %s", issuer,
+             "comes from \"%s\", which is not an authority of %s", issuer,
              rlk_tls_store_authorities(tls->target->tls_store));
 }
 
@@ -184,7 +184,8 @@ int rlk_tls_text_of_check(int good, X509_STORE_CTX *check)
 
 /* ---- errors of the handshake */
 
-/* The server's word on our certificate. False: it is about something else. */
+/* The server's alert about the client's certificate. False: it is about something else.
+ */
 static bool explain_refusal(struct rlk_tls *tls, int reason)
 {
     const struct rlk_target *target = tls->target;
@@ -192,7 +193,7 @@ static bool explain_refusal(struct rlk_tls *tls, int reason)
 
     switch (reason) {
     case SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED:
-        why = "it wants a client certificate";
+        why = "it requires a client certificate";
         break;
     case SSL_R_TLSV1_ALERT_UNKNOWN_CA:
         why = "it does not know the authority";
@@ -207,12 +208,12 @@ static bool explain_refusal(struct rlk_tls *tls, int reason)
     case SSL_R_SSLV3_ALERT_UNSUPPORTED_CERTIFICATE:
     case SSL_R_SSLV3_ALERT_CERTIFICATE_UNKNOWN:
     case SSL_R_TLSV1_ALERT_ACCESS_DENIED:
-        why = "it is of no use there";
+        why = "it cannot be used there";
         break;
     case SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE: /* TLS 1.2 has no word of its own for it */
         if (SSL_get_client_CA_list(tls->ssl) == NULL || certfile)
             return false;
-        why = "it wants a client certificate";
+        why = "it requires a client certificate";
         break;
     default:
         return false;
@@ -230,9 +231,10 @@ static bool explain_refusal(struct rlk_tls *tls, int reason)
 
 static void explain_version(struct rlk_tls *tls)
 {
-    rlk_tls_text_set(tls, RLK_TLS_STRANGE,
-                     "%s%s speaks no version of TLS that is spoken here (1.2 and later)",
-                     tls->target->label, tls->target->whence);
+    rlk_tls_text_set(
+        tls, RLK_TLS_STRANGE,
+        "%s%s supports no version of TLS that this library supports (1.2 or later)",
+        tls->target->label, tls->target->whence);
 }
 
 void rlk_tls_text_of_error(struct rlk_tls *tls)

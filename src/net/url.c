@@ -232,7 +232,7 @@ static int set_tls(struct parse *p, enum parameter which, const char *text)
     const char *name = parameters[which].name;
 
     if (!settings->on)
-        return rlk_error_set(EINVAL, "URL: parameter %s is for rediss://", name);
+        return rlk_error_set(EINVAL, "URL: parameter %s requires rediss://", name);
     return rlk_url_tls_set(settings, name, text, "URL");
 }
 

@@ -45,7 +45,7 @@ static char **text_of(struct rlk_tls_settings *settings, enum rlk_url_text which
 }
 
 /* rule: P2 */
-/* There is no word for "not at all". */
+/* There is no value that switches the check off. */
 static int set_verify(struct rlk_tls_settings *settings, const char *value,
                       const char *where)
 {
@@ -77,7 +77,7 @@ int rlk_url_tls_set(struct rlk_tls_settings *settings, const char *name,
     if (!value[0])
         return rlk_error_set(EINVAL, "%s: %s is empty", where, name);
     if (which == RLK_URL_TLSNAME && !is_name(value))
-        return rlk_error_set(EINVAL, "%s: tlsname is no name of a host", where);
+        return rlk_error_set(EINVAL, "%s: tlsname is not a host name", where);
     char *copy = strdup(value);
     if (!copy)
         return rlk_error_set(ENOMEM, "out of memory");

@@ -99,11 +99,11 @@ START_TEST(options_of_the_command_line_are_those_of_TLS)
     const char *ca = test_authority_path("ca.crt");
     ck_assert_int_eq(rlock("list", url, "--tls-cafile", ca), 0);
     ck_assert_int_eq(rlock("list", url, NULL, NULL), 77);
-    ck_assert(prints("which is no authority of the system"));
+    ck_assert(prints("which is not an authority of the system"));
     ck_assert_int_eq(rlock("list", url, "--tls-verify", "none"), 64);
     ck_assert(prints("--tls-verify: it is full or ca"));
     ck_assert_int_eq(rlock("list", server.url, "--tls-cafile", ca), 64);
-    ck_assert(prints("options of TLS go with rediss://"));
+    ck_assert(prints("options for TLS need a URL with rediss://"));
     ck_assert_int_eq(rlock("list", url, "--tls-cafile", "/nowhere"), 64);
     ck_assert(prints("TLS: cafile /nowhere: No such file"));
 }
@@ -114,8 +114,8 @@ START_TEST(doctor_tells_protocol_name_and_end_of_the_certificate)
 {
     rlock("doctor", tls_url("localhost", tls_port, ""), NULL, NULL);
     ck_assert(prints("tls: TLSv1.3 with TLS_"));
-    ck_assert(prints("the certificate is for \"localhost\", and ends in 29 days.") ||
-              prints("the certificate is for \"localhost\", and ends in 30 days."));
+    ck_assert(prints("the certificate is for \"localhost\", and expires in 29 days.") ||
+              prints("the certificate is for \"localhost\", and expires in 30 days."));
     rlock("doctor", tls_url("localhost", tls_port, "verify=ca"), NULL, NULL);
     ck_assert(prints("note      tls: "));
     ck_assert(prints("Set tlsname to one of its names."));
@@ -124,7 +124,7 @@ START_TEST(doctor_tells_protocol_name_and_end_of_the_certificate)
     rlock("doctor", tls_url("localhost", tls_port, ""), NULL, NULL);
     ck_assert(
         prints("warning   tls: The certificate of the server (for localhost, 127.0.0.1) "
-               "ends in "));
+               "expires in "));
 }
 END_TEST
 

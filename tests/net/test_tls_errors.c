@@ -45,11 +45,11 @@ static const struct setup setups[] = {
       "rediss://localhost:%p",
       EACCES,
       { "the certificate of localhost:", "\"rlock test authority ca\"",
-        "no authority of the system" } },
+        "not an authority of the system" } },
     { { NULL },
       "rediss://localhost:%p?cafile=@other.crt",
       EACCES,
-      { "\"rlock test authority ca\"", "no authority of /tmp/", "other.crt" } },
+      { "\"rlock test authority ca\"", "not an authority of /tmp/", "other.crt" } },
     { { "--tls-cert-file", "@expired.crt", "--tls-key-file", "@expired.key" },
       "rediss://localhost:%p?cafile=@ca.crt",
       EACCES,
@@ -77,11 +77,11 @@ static const struct setup setups[] = {
     { { "--tls-auth-clients", "yes" },
       "rediss://localhost:%p?cafile=@ca.crt",
       EACCES,
-      { "it wants a client certificate", "certfile=" } },
+      { "it requires a client certificate", "certfile=" } },
     { { "--tls-auth-clients", "yes", "--tls-protocols", "TLSv1.2" },
       "rediss://localhost:%p?cafile=@ca.crt",
       EACCES,
-      { "it wants a client certificate" } },
+      { "it requires a client certificate" } },
     { { "--tls-auth-clients", "yes" },
       "rediss://localhost:%p?cafile=@ca.crt&certfile=@stranger.crt&keyfile=@stranger.key",
       EACCES,
@@ -89,19 +89,19 @@ static const struct setup setups[] = {
     { { "--tls-protocols", "TLSv1.1", "--tls-ciphers", "ALL:@SECLEVEL=0" },
       "rediss://localhost:%p?cafile=@ca.crt",
       EPROTO,
-      { "speaks no version of TLS that is spoken here (1.2 and later)" } },
+      { "supports no version of TLS that this library supports (1.2 or later)" } },
     { { NULL },
       "redis://localhost:%p",
       ENOTCONN,
-      { "before it said anything (if it speaks TLS, the URL is rediss://)" } },
+      { "before it sent anything (if it speaks TLS, its URL begins with rediss://)" } },
     { { NULL },
       "rediss://localhost:%q?cafile=@ca.crt&commandtimeout=300",
       ENOTCONN,
-      { "did not answer the handshake of TLS", "without TLS the URL is redis://" } },
+      { "did not reply to the TLS handshake", "without TLS begins with redis://" } },
     { { NULL },
       "rediss://localhost:%b?cafile=@ca.crt",
       EPROTO,
-      { "does not speak TLS (it says \"-DENIED this is somebody else\")" } },
+      { "does not speak TLS (\"-DENIED this is somebody else\")" } },
     { { NULL },
       "rediss://localhost:%u?cafile=@ca.crt&commandtimeout=300",
       ENOTCONN,
@@ -188,7 +188,7 @@ START_TEST(alert_to_who_comes_without_TLS_is_EPROTO_and_names_the_URL)
     OK(rlock_client_open(&c, url, NULL));
     EXPECT(rlock_client_ping(c), EPROTO);
     ck_assert_ptr_nonnull(
-        strstr(rlock_errmsg(), "speaks TLS: the URL for that is rediss://"));
+        strstr(rlock_errmsg(), "speaks TLS: its URL begins with rediss://"));
     OK(rlock_client_close(c));
     between_stop(between);
 }

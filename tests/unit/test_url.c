@@ -279,12 +279,12 @@ START_TEST(parameters_of_TLS_are_set)
 END_TEST
 
 static const char *const bad_tls[][2] = {
-    { "redis://h?cafile=c", "URL: parameter cafile is for rediss://" },
-    { "unix:///s?verify=ca", "URL: parameter verify is for rediss://" },
+    { "redis://h?cafile=c", "URL: parameter cafile requires rediss://" },
+    { "unix:///s?verify=ca", "URL: parameter verify requires rediss://" },
     { "rediss://h?verify=none", "URL: verify is not full or ca" },
     { "rediss://h?verify=", "URL: verify is not full or ca" },
     { "rediss://h?cafile=", "URL: cafile is empty" },
-    { "rediss://h?tlsname=a/b", "URL: tlsname is no name of a host" },
+    { "rediss://h?tlsname=a/b", "URL: tlsname is not a host name" },
     { "rediss://h?keyfile=k", "TLS: keyfile without certfile" },
     { "rediss://h?cafile=a&cafile=b", "URL: parameter cafile is given twice" },
 };
