@@ -116,7 +116,9 @@ static int ask_number(struct rlk_diagnosis *d, const char *const *argv, bool *re
 }
 
 /* Looks until the key is gone; *ret_left: its last PTTL, GONE if it is gone. Uses the
- * server's clock alone, so the delay of replies does not matter. */
+ * server's clock alone, so the delay of replies does not matter. It sleeps between two
+ * looks, because the expiry of a key wakes no client: servers publish it only where they
+ * are configured so, and this checks servers that may not. */
 static int see_it_end(struct rlk_diagnosis *d, const char *key, bool *ret_told,
                       int64_t *ret_left)
 {
