@@ -247,6 +247,12 @@ static void look(struct supervisor *s)
     s->company = company;
 }
 
+/* SIGHUP may ask to read a file again. */
+static bool asks_to_end(int number)
+{
+    return number == SIGTERM || number == SIGINT || number == SIGQUIT;
+}
+
 /* False: rlock is dead. */
 static bool take_words(struct supervisor *s)
 {
@@ -258,12 +264,12 @@ static bool take_words(struct supervisor *s)
            (ssize_t)sizeof(word)) {
         bool all = word.status != 0;
         s->killing |= all && word.number == SIGKILL;
-        /* A signal for a command that has just ended goes to the processes that it
-         * left: rlock could not know of its end. */
-        if (all || s->ended || command_has(WEXITED | WNOWAIT, s, &info))
+        /* rlock may not know yet that the command has ended. It may have ended by this
+         * signal, too: what is no request to end is not repeated to what it left. */
+        bool ends = asks_to_end(word.number);
+        if (all || (ends && (s->ended || command_has(WEXITED | WNOWAIT, s, &info)))) {
             visit_all(s, word.number);
-        else if (word.number == SIGTERM || word.number == SIGINT ||
-                 word.number == SIGQUIT) { /* SIGHUP may ask to read a file again */
+        } else if (ends) {
             s->told_to_end = word.number;
             s->told_at = seconds();
         }

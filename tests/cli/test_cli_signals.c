@@ -227,16 +227,21 @@ END_TEST
 
 /* Starts a command that ends by a signal, and leaves a sleeper in a session of its own
  * that tells of that signal and of SIGTERM. */
-static void leave_at(const char *signal, int which)
+static void begin_to_leave_at(const char *signal, int which)
 {
     char script[512];
     snprintf(script, sizeof(script),
              /* its input is not /dev/null, at whose end it would leave */
-             "exec 3<&0; trap 'echo leaving; exit 0' %s; setsid %s %d %d <&3 &"
-             " while :; do sleep 0.1; done",
+             "exec 3<&0; echo supervisor $PPID; trap 'echo leaving; exit 0' %s;"
+             " setsid %s %d %d <&3 & while :; do sleep 0.1; done",
              signal, scene_sleeper(), which, SIGTERM);
     START(&c, "n", "sh", "-c", script);
     run_pid(&c, "pid ");
+}
+
+static void leave_at(const char *signal, int which)
+{
+    begin_to_leave_at(signal, which);
     kill(c.pid, which);
     ck_assert(cli_says(&c, "leaving"));
 }
@@ -255,6 +260,25 @@ END_TEST
 START_TEST(what_a_command_leaves_hears_of_no_SIGHUP)
 {
     leave_at("HUP", SIGHUP);
+    ck_assert(cli_complains(&c, "still holding"));
+    kill(c.pid, SIGTERM);
+    ck_assert(cli_says(&c, "got 15\n"));
+    ck_assert(!strstr(c.out.text, "got 1\n"));
+    cli_close_in(&c);
+    ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), 0);
+}
+END_TEST
+
+/* The supervisor hears of the signal when the command has ended by it. */
+START_TEST(late_supervisor_repeats_no_SIGHUP)
+{
+    begin_to_leave_at("HUP", SIGHUP);
+    pid_t supervisor = run_pid(&c, "supervisor ");
+    kill(supervisor, SIGSTOP);
+    ck_assert(run_is_stopped(supervisor));
+    kill(c.pid, SIGHUP);
+    ck_assert(cli_says(&c, "leaving"));
+    kill(supervisor, SIGCONT);
     ck_assert(cli_complains(&c, "still holding"));
     kill(c.pid, SIGTERM);
     ck_assert(cli_says(&c, "got 15\n"));
@@ -381,6 +405,7 @@ int main(void)
     tcase_add_test(tc, signal_reaches_what_the_command_left);
     tcase_add_test(tc, remaining_processes_of_an_ended_command_get_the_signal_too);
     tcase_add_test(tc, what_a_command_leaves_hears_of_no_SIGHUP);
+    tcase_add_test(tc, late_supervisor_repeats_no_SIGHUP);
     tcase_add_test(tc, orphan_of_the_command_is_reaped);
     tcase_add_loop_test(tc, child_that_rlock_did_not_start_is_reaped, 0,
                         sizeof(parents) / sizeof(parents[0]));
