@@ -218,13 +218,17 @@ static int code_after_all(const struct rlk_acquire_params *params, struct rlk_lo
                           int rc, bool late)
 {
     int trouble = lock->queue->trouble;
+    bool refused = rc == ENOTCONN && (trouble == EACCES || trouble == EPROTO);
+    bool missed = late && (rc == ETIMEDOUT || rc == ENOTCONN);
 
-    if (rc == ETIMEDOUT && late && try_after_all(params, lock) == 0)
-        return 0;
-    if (rc != ENOTCONN || (trouble != EACCES && trouble != EPROTO))
+    if (!refused && !missed)
         return rc;
-    rc = try_after_all(params, lock);
-    return rc == EBUSY ? ETIMEDOUT : rc;
+    int once = try_after_all(params, lock);
+    if (once == 0)
+        return 0;
+    if (once == EBUSY)
+        return ETIMEDOUT;
+    return refused ? once : rc;
 }
 
 /* Whether the thread, which has the lock, may leave it by the fast path. */

@@ -190,6 +190,7 @@ void rlk_acquire_attempt(struct rlk_acquire_op *op)
     rlk_rpc_acquire(params->client, &request, until, &op->answer);
     rlk_registry_lock(reg);
     op->now = rlk_clock_boot();
+    rlk_acquire_note_late(op, op->answer.answered ? 0 : RLK_ATTEMPT_FLOOR_MS);
     op->verdict = judge(op);
     if (request.share)
         judge_share(op, request.share);

@@ -164,6 +164,9 @@ int64_t rlk_acquire_pause(struct rlk_acquire_op *op, int64_t most);
 /* How much longer a caller that does not want to wait for a server waits for it: since
  * the trouble began, or since the call began. A call with a deadline waits until then. */
 int64_t rlk_acquire_outage_left(const struct rlk_acquire_op *op, int64_t now);
+/* Notes whether the thread was kept long beyond its deadline, plus `over_ms` that its
+ * request might take, by something else than that request: op->waiter.late. */
+void rlk_acquire_note_late(struct rlk_acquire_op *op, long over_ms);
 /* Notes whether another thread of this process is in. */
 void rlk_acquire_note_busy(struct rlk_acquire_op *op);
 /* Whether the server or this process could tell that the lock was busy since the call

@@ -14,7 +14,7 @@
 enum {
     BACKOFF_FIRST_MS = 10,
     BACKOFF_MAX_MS = 500,
-    LATE_MS = 20, /* so long after its deadline, the deadline did not end a sleep */
+    LATE_MS = 20,        /* so long after its deadline, the deadline did not end a wait */
     REAL_SLICE_MS = 1000 /* how often to look at a deadline of CLOCK_REALTIME */
 };
 
@@ -54,8 +54,7 @@ int rlk_acquire_wait(struct rlk_acquire_op *op)
     do {
         nap(op);
         if (op->sleep != RLK_SLEEP_PAUSE)
-            op->waiter.late =
-                rlk_deadline_left(&op->params->deadline) < -LATE_MS * RLK_NS_PER_MS;
+            rlk_acquire_note_late(op, 0);
     } while (!op->look(op));
     return op->rc;
 }
@@ -88,6 +87,12 @@ int64_t rlk_acquire_outage_left(const struct rlk_acquire_op *op, int64_t now)
         return timeout; /* time to look again */
     return timeout -
            (now - (queue->trouble_since > since ? queue->trouble_since : since));
+}
+
+void rlk_acquire_note_late(struct rlk_acquire_op *op, long over_ms)
+{
+    op->waiter.late =
+        rlk_deadline_left(&op->params->deadline) < -(LATE_MS + over_ms) * RLK_NS_PER_MS;
 }
 
 /* Another thread of this process is in. The note outlives that thread's unlock: a waiter

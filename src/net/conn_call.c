@@ -126,10 +126,12 @@ static bool call_send(struct rlk_conn *conn, const char *bytes, size_t len,
     return false;
 }
 
-/* NULL: dead. */
+/* NULL: dead. A reply that came while the thread stood still, in a signal's handler or
+ * with its machine, is read though the deadline has passed meanwhile. */
 static struct rlk_reply *call_receive(struct rlk_conn *conn, int64_t deadline, bool plain)
 {
     struct rlk_reply *reply = NULL;
+    bool over = false;
     int code = ENOTCONN;
     for (;;) {
         enum rlk_input input = rlk_conn_input(conn, plain ? 0 : MSG_DONTWAIT);
@@ -149,11 +151,13 @@ static struct rlk_reply *call_receive(struct rlk_conn *conn, int64_t deadline, b
                 code = ENOMEM;
             if (parsed != RLK_PARSED_PARTIAL)
                 break;
-        } else if (!rlk_conn_poll(conn->fd, POLLIN, deadline)) {
+        } else if (over) {
             rlk_conn_explain(conn, "no reply from %s in time", conn->label);
             break;
-        } else if (!rlk_conn_has_socket(conn)) {
-            break;
+        } else {
+            over = !rlk_conn_poll(conn->fd, POLLIN, deadline);
+            if (!rlk_conn_has_socket(conn))
+                break;
         }
         plain = false;
     }

@@ -22,7 +22,7 @@ struct rlk_waiter {
     bool passed_on;    /* its handle takes a lock from another thread of this process */
     bool retakes;      /* it may enter a retained hold */
     bool counted;      /* the statistics count it as waiting */
-    bool late;         /* it woke long after its deadline */
+    bool late;         /* it was kept long beyond its deadline */
     rlk_thread_t self; /* the thread that an event names */
     struct rlk_holder *holder; /* another thread let it in by this */
     /* of a reader: several may wait for the same hold */

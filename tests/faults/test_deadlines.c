@@ -161,6 +161,65 @@ START_TEST(lock_freed_during_a_standstill_past_the_deadline_is_acquired)
 }
 END_TEST
 
+/* The thread stands still while it waits for the reply to its first request, which was
+ * that others have the lock. */
+START_TEST(lock_freed_during_a_standstill_within_a_request_is_acquired)
+{
+    enum { TRIES = 5 };
+    int rc = -1;
+    open_here("?handoffms=0&presence=100");
+    rlock_mutex_t theirs = mutex_of(fixture_other(), "n");
+    OK(rlock_mutex_lock(&theirs)); /* both are connected */
+    OK(rlock_mutex_unlock(&theirs));
+    OK(rlock_client_ping(c));
+    for (int i = 0; rc != 0 && i < TRIES; i++) {
+        struct task task;
+        struct timed timed = { test_in_ms(CLOCK_MONOTONIC, test_ms(300)), &m, 0 };
+        int rule = TEST_RULE(proxy, .on = TEST_ON_REPLY, .action = TEST_HOLD, .count = 1,
+                             .contains = rlk_scripts[RLK_MUTEX_ACQUIRE].sha);
+        char byte = 0;
+        OK(rlock_mutex_lock(&theirs));
+        task_start(&task, run_timedlock, &timed);
+        ck_assert(test_proxy_wait_hits(proxy, rule, 1, SOON_MS));
+        ck_assert_int_eq(pthread_kill(task.thread, SIGUSR1), 0);
+        ck_assert_int_eq(read(stood[0], &byte, 1), 1);
+        test_proxy_release(proxy, rule);
+        wait_past(&timed.at);
+        OK(rlock_mutex_unlock(&theirs));
+        test_pause_ms(100); /* beyond what a request may take behind the deadline */
+        ck_assert_int_eq(write(goes_on[1], &byte, 1), 1);
+        rc = task_join(&task);
+        test_proxy_remove_all(proxy);
+        ck_assert(rc == 0 || rc == ETIMEDOUT || rc == ENOTCONN);
+    }
+    OK(rc);
+}
+END_TEST
+
+START_TEST(reply_that_came_during_a_standstill_is_read)
+{
+    struct task task;
+    rlock_stats_t stats;
+    char byte = 0;
+    open_here("?handoffms=0");
+    OK(rlock_client_ping(c)); /* connected */
+    int rule = TEST_RULE(proxy, .on = TEST_ON_REPLY, .action = TEST_HOLD, .count = 1,
+                         .contains = rlk_scripts[RLK_MUTEX_ACQUIRE].sha);
+    struct timed timed = { test_in_ms(CLOCK_MONOTONIC, test_ms(300)), &m, 0 };
+    task_start(&task, run_timedlock, &timed);
+    ck_assert(test_proxy_wait_hits(proxy, rule, 1, SOON_MS));
+    ck_assert_int_eq(pthread_kill(task.thread, SIGUSR1), 0);
+    ck_assert_int_eq(read(stood[0], &byte, 1), 1);
+    test_proxy_release(proxy, rule);
+    wait_past(&timed.at);
+    test_pause_ms(100); /* beyond what a request may take behind the deadline */
+    ck_assert_int_eq(write(goes_on[1], &byte, 1), 1);
+    OK(task_join(&task));
+    OK(rlock_client_getstats(c, &stats));
+    ck_assert_uint_eq(stats.unknown_outcomes, 0);
+}
+END_TEST
+
 START_TEST(what_another_thread_holds_is_busy_behind_a_server_that_is_away)
 {
     struct task task;
@@ -249,6 +308,8 @@ static Suite *make_suite(void)
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_loop_test(tc, lock_freed_during_a_standstill_past_the_deadline_is_acquired,
                         0, sizeof(frees) / sizeof(frees[0]));
+    tcase_add_test(tc, lock_freed_during_a_standstill_within_a_request_is_acquired);
+    tcase_add_test(tc, reply_that_came_during_a_standstill_is_read);
     tcase_add_test(tc, what_another_thread_holds_is_busy_behind_a_server_that_is_away);
     tcase_add_test(tc, requester_without_a_reply_after_the_holder_left_gets_ENOTCONN);
     tcase_add_test(tc, requester_past_its_deadline_asks_once);
