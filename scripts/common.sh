@@ -126,14 +126,15 @@ need_clean_tree() {
     die "this tree is configured in itself; the scripts build below build/: make distclean first"
 }
 
-# Makes ./configure where it is missing or older than what it is made of. Two runs at
-# once in one tree take turns.
+# Makes ./configure where it is missing or older than what it is made of, or where a test
+# was added since. Two runs at once in one tree take turns.
 make_configure() {
   need_clean_tree
   mkdir -p build
   (
     flock 9
     if [ ! -x configure ] || [ ! -f Makefile.in ] ||
+      ! build-aux/test-programs mk | cmp -s - tests/programs.mk ||
       [ -n "$(find configure.ac Makefile.am ./*/*.mk ./*/*/*.mk -newer Makefile.in)" ]; then
       ./autogen.sh
     fi
