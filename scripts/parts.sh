@@ -10,9 +10,15 @@ cores=$(getconf _NPROCESSORS_ONLN)
 # Which tests a part runs. Full: all. Quick, of the tools that are slow: those that stand for
 # a guarantee or a rule, and a third of the others in turn, so that three commits cover all;
 # without the tests of the test harness, and but for ThreadSanitizer without the same tests
-# once more for another type of lock.
+# once more for another type of lock. Those that --tests names, where it names any.
 choose_tests() {
   part=$1
+  if [ "$only" ]; then
+    # shellcheck disable=SC2086 # a list of words
+    printf '%s\n' $only | sed 's|^tests/||; s|^|tests/|' >"$work/$part.tests"
+    [ "$part" != memcheck ] || cp "$work/$part.tests" "$work/gcc.tests" # whose programs it runs
+    return
+  fi
   [ "$mode" = quick ] || return 0
   case $part in
     clang) build-aux/test-programs list unit | sed 's|^|tests/|' ;;
