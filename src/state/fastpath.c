@@ -40,7 +40,7 @@ void rlk_fastpath_close_locked(struct rlk_hold *hold)
         holder->resident = false;
         holder->claimed = true;
         rlk_hold_change_locked(hold, RLK_ON_FOUND);
-        /* the server was not told of this section (H8) */
+        /* the server does not know of this section (H8) */
         if (hold->pass->entered_at <= hold->proof_sent)
             hold->pass->entered_at = hold->proof_sent + 1;
         rlk_hold_schedule_locked(hold);
@@ -78,7 +78,7 @@ void rlk_fastpath_step_out_locked(struct rlk_holder *holder, bool retains)
     holder->claimed = holder->ended = false;
     rlk_holder_first_level(holder); /* its level when it enters again */
     rlk_holder_count_locked(holder);
-    if (!thread->fast) /* the last one may be of another client */
+    if (!thread->fast) /* the last resident holder may be of another client */
         rlk_histogram_set(&thread->passes.times->held.max_ns, 0);
     thread->fast = holder;
     holder->fast = true;
@@ -119,7 +119,7 @@ void rlk_fastpath_drop(struct rlk_thread *thread)
     struct rlk_holder *holder = thread->fast;
     struct rlk_registry *reg = holder->hold->lock->registry;
 
-    /* the client may have been closed meanwhile: its threads are not to be woken */
+    /* the client may have been closed meanwhile: its threads must not be woken */
     rlk_sync_mutex_lock(&reg->mu);
     bool ended = !rlk_hold_is_live(holder->hold);
     rlk_holder_leave_locked(holder);

@@ -5,15 +5,15 @@
  * mutex.
  *
  * It opens under the registry's mutex, when a thread leaves the hold RETAINED, the hold
- * is not contended, and no thread here needs a wake-up. While it is open the state stays
- * RETAINED, whoever is inside. Closing it makes the state explicit: RLK_ON_FOUND if the
- * word names a thread inside. All code that looks at the state, or decides about the
- * hold, closes the fast path first (H1), under the registry's mutex. A thread inside then
- * leaves by way of the registry.
+ * is not contended, and no thread here needs a wake-up. While it is open, the state stays
+ * RETAINED, also with a thread inside. Closing it makes the state explicit: RLK_ON_FOUND
+ * if the word names a thread inside. All code that looks at the state, or decides about
+ * the hold, closes the fast path first (H1), under the registry's mutex. A thread inside
+ * then leaves by way of the registry.
  *
- * A thread enters by a holder that it keeps while it is outside: the resident holder, one
- * for each thread, of the lock that it took last. The holder keeps hold, lock and the
- * client's memory until the thread drops it: at its next lock call that needs the
+ * A thread enters by a holder that it keeps while it is outside: its resident holder, of
+ * the lock that it took last. A thread has at most one. The holder keeps hold, lock and
+ * the client's memory until the thread drops it: at its next lock call that needs the
  * registry, or at its end.
  */
 #ifndef RLK_FASTPATH_H
@@ -37,14 +37,15 @@ static inline bool rlk_fastpath_is_in(uint64_t word, const struct rlk_thread *th
 
 static inline void rlk_fastpath_add(_Atomic uint64_t *counter, uint64_t by)
 {
-    /* only its thread writes it */
+    /* only the counter's own thread writes it */
     uint64_t n = atomic_load_explicit(counter, memory_order_relaxed);
     atomic_store_explicit(counter, n + by, memory_order_relaxed);
 }
 
 /* rule: G8 */
-/* Tells processes that find this one dead whether a thread is inside (G8). The hold may
- * have lost its slot of the intent table: the memory is still there (livefile.h). */
+/* Notes in the intent table whether a thread is inside, for processes that find this one
+ * dead (G8). The hold may have given up its intent: the memory is still there
+ * (livefile.h). */
 static inline void rlk_fastpath_say(struct rlk_pass *pass, enum rlk_inside inside)
 {
     _Atomic uint32_t *word = atomic_load_explicit(&pass->inside, memory_order_relaxed);
@@ -54,7 +55,8 @@ static inline void rlk_fastpath_say(struct rlk_pass *pass, enum rlk_inside insid
 
 /* rule: H3, K7 */
 /* The calling thread, which is outside, enters by its resident holder. False: it has to
- * ask the registry. A thread enters before D, and before the lease is at risk (H3). */
+ * ask the registry. The thread enters only before D, and before the lease is at risk
+ * (H3). */
 static inline bool rlk_fastpath_enter(struct rlk_thread *thread)
 {
     struct rlk_holder *holder = thread->fast;
@@ -77,7 +79,7 @@ static inline bool rlk_fastpath_enter(struct rlk_thread *thread)
         return false;
     }
     rlk_fastpath_say(hold->pass, RLK_INSIDE);
-    if (holder->fencing) /* one is left: the fast path opens only then */
+    if (holder->fencing) /* a token is left: the fast path opens only then */
         atomic_fetch_add_explicit(&hold->token, 1, memory_order_relaxed);
     thread->fast_in = true;
     RLK_PROBE4(lock_acquired, RLK_PROBE_TEXT(hold->lock->name), (int)hold->lock->kind,
@@ -99,7 +101,7 @@ static inline bool rlk_fastpath_leave(struct rlk_thread *thread)
     if (!rlk_fastpath_is_in(inside, thread) ||
         (holder->fencing &&
          atomic_load_explicit(&hold->token, memory_order_relaxed) + pass->token_spare >=
-             pass->token_end)) /* more are to be asked for */
+             pass->token_end)) /* more tokens are to be asked for */
         return false;
     int64_t now = rlk_clock_boot();
     if (now >= atomic_load_explicit(&hold->end, memory_order_relaxed))
@@ -123,18 +125,17 @@ static inline bool rlk_fastpath_leave(struct rlk_thread *thread)
 }
 
 /* Whether no thread is inside a retained hold. With the fast path open, a thread may
- * enter at once after this look. */
+ * enter right after this check. */
 static inline bool rlk_fastpath_is_empty(const struct rlk_hold *hold)
 {
     uint64_t word = atomic_load_explicit(&hold->pass->fastpath, memory_order_acquire);
     return rlk_hold_is_retained(hold) && word >> RLK_FASTPATH_BITS == 0;
 }
 
-/* Adds to the statistics what the calling thread has counted. Locks: takes the registry's
- * mu. */
+/* Adds the calling thread's counts to the statistics. Locks: takes the registry's mu. */
 void rlk_fastpath_count(struct rlk_holder *holder);
 
-/* The calling thread locks again what it holds. */
+/* The calling thread locks again the lock that it holds. */
 static inline void rlk_fastpath_reenter(struct rlk_holder *holder)
 {
     enum { COUNT_FROM = 1 << 30 }; /* long before the difference no longer fits */
@@ -146,21 +147,23 @@ static inline void rlk_fastpath_reenter(struct rlk_holder *holder)
 }
 
 /* Allocates now what the calling thread needs for a fast path later, because an unlock
- * allocates nothing. Without memory the thread will use none. Locks: holds none. */
+ * allocates nothing. Without memory the thread uses no fast path. Locks: holds none. */
 void rlk_fastpath_prepare(struct rlk_thread *thread);
 
 /* ---- under the registry's mutex */
 
 /* Opens the fast path of a RETAINED hold for the threads with a resident holder of it.
- * retained: no thread waits here, so only handles that retain the lock may enter. */
+ * retained: no thread waits here, so only threads whose handle retains the lock may
+ * enter. */
 void rlk_fastpath_open_locked(struct rlk_hold *hold, bool retained);
 /* Closes the fast path; a thread inside becomes a normal holder. Idempotent. */
 void rlk_fastpath_close_locked(struct rlk_hold *hold);
 /* Closes the fast paths of all holds. */
 void rlk_fastpath_close_all_locked(struct rlk_registry *reg);
 
-/* The calling thread leaves a hold that stays with the process. Its holder becomes the
- * resident one, or ends if the thread has another resident one, or was not prepared. */
+/* The calling thread leaves a hold that stays with the process. Its holder becomes its
+ * resident holder. The holder ends if the thread has another resident holder, or was not
+ * prepared. */
 void rlk_fastpath_step_out_locked(struct rlk_holder *holder, bool retains);
 /* Moves the thread's resident holder of this hold among the holders inside. NULL: it has
  * none. */

@@ -12,10 +12,10 @@
 #include <assert.h>
 
 enum {
-    RETAINED_MAX = 1024 /* of a client: each costs a request for each period */
+    RETAINED_MAX = 1024 /* of a client: each costs one request a period */
 };
 
-/* A thread that has waited so long is handed the lock (H4). */
+/* A thread that has waited for this long is handed the lock (H4). */
 #define STARVED_NS RLK_NS_PER_MS
 
 /* ---- the budget */
@@ -38,9 +38,9 @@ static bool is_spent(const struct rlk_hold *hold, struct rlk_handoff bound, int6
 
 /* rule: H6, H7, W25 */
 /* Whether another section may begin without the server: while the lock is not contended,
- * of which a recall would tell; else within the budget. Nothing may be known of
- * contention: then the server is asked in the second half of the budget, so that the
- * answer may be there by its end (H6, H7). */
+ * and a recall would say if it were; else within the budget. If nothing is known of
+ * contention, the server is asked in the second half of the budget, so that the answer
+ * can be there by its end (H6, H7). */
 static bool may_go_on(struct rlk_hold *hold, struct rlk_handoff bound, int64_t now)
 {
     struct rlk_handoff half = { .ns = bound.ns / 2, .count = (bound.count + 1) / 2 };
@@ -117,9 +117,9 @@ static void wake_for(struct rlk_lock *lock, struct rlk_waiter *waiter)
 }
 
 /* rule: K16 */
-/* Whether the hold may go to another thread of this process, or be retained. Not beside a
- * request of this process: the server would grant it later, to no thread. Threads that
- * want to read have such a request, so they count as contention (K16). */
+/* Whether the hold may go to another thread of this process, or be retained. Not while
+ * this process has a request for the lock: the server would grant it later, to no thread.
+ * Threads that want to read have such a request, so they count as contention (K16). */
 static bool is_passable(const struct rlk_hold *hold)
 {
     struct rlk_lock *lock = hold->lock;
@@ -130,8 +130,9 @@ static bool is_passable(const struct rlk_hold *hold)
 }
 
 /* rule: H9, K16, W25 */
-/* Whether the hold may go to the first waiter here, whatever the budget. A read-write
- * lock's only if its handle retains it, too, and it is not contended (K16). */
+/* Whether the hold may go to the first waiter here, without regard to the budget. A hold
+ * of a read-write lock may only if the handle also retains the lock, and it is not
+ * contended (K16). */
 static bool can_pass_on(const struct rlk_hold *hold, struct rlk_handoff bound,
                         const struct rlk_waiter *first)
 {
@@ -173,15 +174,16 @@ bool rlk_handoff_asks_locked(struct rlk_hold *hold, struct rlk_handoff bound, in
     return true;
 }
 
-/* The holder by which a thread enters: its resident one, or another. NULL: out of memory.
- */
+/* The holder by which a thread enters: its resident holder, or another. NULL: out of
+ * memory. */
 static struct rlk_holder *holder_for(struct rlk_hold *hold, struct rlk_thread *thread)
 {
     struct rlk_holder *holder = rlk_fastpath_step_in_locked(hold, thread);
     return holder ? holder : rlk_holder_join_locked(hold, rlk_hold_is_fenced(hold));
 }
 
-/* A read-write lock has none: its levels are counted under the registry's mutex. */
+/* A read-write lock has no fast path: its levels are counted under the registry's
+ * mutex. */
 static bool has_fastpath(const struct rlk_hold *hold)
 {
     return hold->lock->kind == RLK_KIND_MUTEX;
@@ -255,8 +257,9 @@ bool rlk_handoff_unlock_locked(struct rlk_holder *holder, struct rlk_handoff bou
     next->owner = first->thread;
     next->owner_thread = first->self;
     first->holder = next;
-    /* until the next thread takes it up (rlk_intent_say_locked in acquire_look.c and
-     * acquire_enter.c): if it dies before, it has touched nothing */
+    /* until the next thread takes up the hold (rlk_intent_say_locked in acquire_look.c
+     * and acquire_enter.c): if the process dies before that, the next thread has touched
+     * nothing */
     rlk_intent_say_locked(next->hold, RLK_INSIDE_LEFT);
     rlk_handoff_fetch_tokens(hold);
     begin_section(hold, now);
@@ -291,11 +294,11 @@ bool rlk_handoff_enter_locked(struct rlk_lock *lock, struct rlk_waiter *self,
     }
     rlk_hold_change_locked(hold, RLK_ON_TAKE);
     rlk_hold_retain_locked(hold, 0);
-    if (!hold->robust.mark_cleared) /* else when the server knows of this thread (K11) */
+    if (!hold->robust.mark_cleared) /* else once the server knows of this thread (K11) */
         rlk_intent_say_locked(hold, RLK_INSIDE);
     rlk_holder_own_locked(holder, self->thread, now);
     begin_section(hold, now);
-    if (for_a_time) /* its whole lease again */
+    if (for_a_time) /* the whole lease is renewed again */
         rlk_hold_schedule_locked(hold);
     RLK_COUNT(lock->registry->counters->acquisitions);
     rlk_list_remove(&self->link);

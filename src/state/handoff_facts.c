@@ -7,14 +7,14 @@
 #include "state/registry.h"
 
 enum {
-    CLEAN_MS = 5 /* a hold is unused for so long before the server hears of it (K11) */
+    CLEAN_MS = 5 /* for this long a hold is unused before the server learns it (K11) */
 };
 
 void rlk_handoff_answered_locked(struct rlk_hold *hold, int64_t sent, unsigned flags)
 {
     /* rule: H7 */
     hold->contention.ask =
-        hold->tokens.ask; /* these may be due since that request left */
+        hold->tokens.ask; /* tokens may be due since that request left */
     if (rlk_hold_says_recall(hold, flags))
         hold->contention.recall = true;
     if (rlk_hold_says_contended(hold, flags))
@@ -40,7 +40,7 @@ void rlk_handoff_recalled_locked(struct rlk_hold *hold, int64_t now)
     /* rule: K6 */
     /* of a REQUESTED hold, too: the recall may come before the answer */
     hold->contention.contended = true;
-    rlk_fastpath_close_locked(hold); /* each section counts from now on */
+    rlk_fastpath_close_locked(hold); /* from now on each section counts in the budget */
     if (rlk_hold_is_retained(hold) && !hold->lock->queue->woken)
         rlk_hold_end_unused_locked(hold, now);
 }
@@ -52,7 +52,7 @@ bool rlk_handoff_retained_due_locked(struct rlk_hold *hold, int64_t now)
         (!hold->contention.contended && now < rlk_hold_retained_until(hold) &&
          now < hold->risk))
         return false;
-    /* unless a thread enters by the fast path just now */
+    /* the hold stays if a thread just entered by the fast path */
     rlk_hold_end_unused_locked(hold, now);
     return !rlk_hold_is_live(hold);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Fencing tokens of a hold that threads pass on: each section has a token of its own
- * (H11). The first one is that of the grant; for others the server gives blocks when it
- * is asked. See handoff.h. Thread: any. Locks: hold the registry's mu. Blocks: no. */
+ * (H11). The first section has the grant's token; for later sections the server gives
+ * blocks of tokens when it is asked. See handoff.h. Thread: any. Locks: hold the
+ * registry's mu. Blocks: no. */
 #include "state/handoff.h"
 
 #include "state/registry.h"
@@ -15,9 +16,9 @@ bool rlk_handoff_has_token(const struct rlk_hold *hold)
 }
 
 /* rule: H11 */
-/* A block that is not full says that tokens are used as fast as the server's clock goes
- * on. Then the watchdog and a thread that unlocks should not both ask: they would share
- * what there is, and the thread needs it. So nothing is asked for ahead of time. */
+/* A block that is not full shows that tokens are used as fast as the server's clock
+ * advances. Then no tokens are asked for ahead of time: the watchdog and an unlocking
+ * thread would both ask and share the few tokens, and the thread needs them all. */
 void rlk_handoff_ready_token(struct rlk_hold *hold)
 {
     if (!rlk_hold_is_fenced(hold) || hold->token < hold->pass->token_end)
@@ -53,14 +54,14 @@ void rlk_handoff_tokens_locked(struct rlk_hold *hold, const struct rlk_fate *fat
     /* rule: T12, H11 */
     if (asked)
         hold->tokens.ask = false;
-    /* a writer that reads now keeps the token of its section, which the server was told;
-     * an answer may be from before */
+    /* a writer that reads now keeps the token of its section, which the server knows; the
+     * answer may be from before the downgrade */
     if (first == 0 || (hold->reading && hold->id.letter == 'W'))
         return;
     hold->tokens.by_message = false;
     if (!rlk_hold_has_block(hold) || (heard && count == 0)) {
-        /* in place of a message's token (T12), which only this section can have used: no
-         * other one begins before an answer has given more tokens */
+        /* replaces a message's token (T12). Only this section can have used that token:
+         * no other section begins before an answer has given more tokens */
         hold->token = first;
         if (hold->pass != &rlk_hold_no_pass)
             hold->pass->token_end = first;

@@ -13,7 +13,7 @@
  * of 16. */
 _Static_assert(sizeof(struct rlk_hold) <= 328, "more than 512 bytes per held lock");
 
-enum { FREE_HOLDS_MAX = 64 /* kept for reuse, so that a pair allocates nothing */ };
+enum { FREE_HOLDS_MAX = 64 /* for reuse: lock and unlock allocate nothing */ };
 
 /* ---- states. doc/design/client.md, "States of a hold", has the same table. */
 
@@ -97,7 +97,8 @@ struct rlk_hold *rlk_hold_new_locked(struct rlk_lock *lock, struct rlk_thread *t
     return hold;
 }
 
-/* The id is over: a late grant for it is known as this process's own. */
+/* The id is over. If it queued, its number is remembered, so that a late grant for it is
+ * known as this process's own. */
 static void end_id(struct rlk_hold *hold)
 {
     if (hold->server.queued)

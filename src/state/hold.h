@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A hold: one acquisition of a lock at the server, with an id, a lease end D, a token and
- * a state. Which thread has it, and how often, is local and kept apart, in holders
- * (holder.h): a hold may come to a thread that has not asked for it, and threads that
- * read at the same time share one.
+ * a state. Which threads are inside, and how often, is local. Holders record it
+ * (holder.h), because a hold may come to a thread that has not asked for it, and threads
+ * that read at the same time share one hold.
  *
  * A hold is a state machine; doc/design/client.md, "States of a hold", has its table. All
  * changes of a state happen in hold.c, under the registry's mutex: one critical section
@@ -12,8 +12,8 @@
  * thread enters), hold_enter.c, hold_end.c. None of them knows the hand-off, shared reads
  * or messages, which use holds.
  *
- * Owner: the references. The lock's lists, threads inside, requests in flight and the
- * watchdog's background work have one each.
+ * Owner: its references. The lock's lists, each thread inside, each request in flight and
+ * the watchdog's background work have a reference each; the last one frees the hold.
  */
 #ifndef RLK_HOLD_H
 #define RLK_HOLD_H
@@ -34,9 +34,9 @@ struct rlk_registry;
 struct rlk_thread;
 
 enum rlk_hold_state {
-    RLK_HOLD_REQUESTED, /* a thread asks the server, or waits in the server's queue */
-    RLK_HOLD_HELD,      /* a thread is inside, or on the way in */
-    RLK_HOLD_RETAINED, /* no thread is inside, or one that entered by an open fast path */
+    RLK_HOLD_REQUESTED,  /* a thread asks the server, or waits in the server's queue */
+    RLK_HOLD_HELD,       /* a thread is inside, or on the way in */
+    RLK_HOLD_RETAINED,   /* no thread is inside, but perhaps one by an open fast path */
     RLK_HOLD_CANCELLING, /* given up before a thread entered */
     RLK_HOLD_RELEASING,  /* every thread has left: a release is under way, or due */
     RLK_HOLD_LOST        /* the lease ended, or the server says that it is not ours */
@@ -47,7 +47,8 @@ enum rlk_hold_event {
     RLK_ON_ENTER,   /* the first thread enters a confirmed or believed hold */
     RLK_ON_CANCEL,  /* the thread that asked sends a cancel */
     RLK_ON_YOURS,   /* that cancel found the hold granted */
-    RLK_ON_GIVE_UP, /* the watchdog is to withdraw what the server may have */
+    RLK_ON_GIVE_UP, /* the watchdog is to withdraw what the server may have; or nothing
+                       was sent */
     RLK_ON_RETAIN,  /* the last thread has left, and the process keeps the hold */
     RLK_ON_TAKE,    /* a thread enters a retained hold, or is about to */
     RLK_ON_FOUND,   /* the fast path was closed with a thread inside */
@@ -56,7 +57,7 @@ enum rlk_hold_event {
 };
 
 /* How long threads of a process may pass a lock on among themselves while other processes
- * wait for it at the server. 0 in either: not at all. */
+ * wait for it at the server. 0 in `ns` or `count`: not at all. */
 struct rlk_handoff {
     int64_t ns;
     int64_t count;     /* sections */
@@ -83,100 +84,100 @@ enum rlk_loss {
 struct rlk_hold_request {
     int64_t ticket;       /* of the newest confirmed "queued" answer; 0: none */
     int64_t ticket_sent;  /* when that request left */
-    int64_t asks_since;   /* when need_ask was set although it is queued; 0: it was not */
+    int64_t asks_since;   /* when need_ask was set on a queued hold; 0: it was not */
     int64_t grant_ticket; /* of a grant that was read and is not believed yet; 0: none */
     uint64_t grant_token;
     unsigned grant_flags;
     unsigned flags;        /* of the newest grant or answer: who waits at the server */
     unsigned asked;        /* how many acquires were sent */
-    unsigned open_to;      /* granted: open to the threads that came before this acquire
-                              left; a writer may be ahead of those that came later */
-    unsigned entered_then; /* granted: the lock's count of entries then */
-    bool need_ask : 1;     /* not queued as far as known: the requester sends acquire */
+    unsigned open_to;      /* granted: the threads that came before this acquire left may
+                              enter, too; a writer may be ahead of later ones */
+    unsigned entered_then; /* granted: the lock's count of entries at the grant */
+    bool need_ask : 1;     /* the requester is to send an acquire */
     bool granted : 1;    /* the server has it until D, by a believed grant or an answer */
-    bool grant_died : 1; /* the grant of grant_ticket has the news of a death */
-    bool unrecoverable : 1;       /* the server says that the lock is not recoverable */
-    bool try_once : 1;            /* it asks without queueing: in the lock's tries */
-    uint64_t round;               /* of the newest refresh that named it */
-    struct rlk_thread *requester; /* the thread that facts wake; NULL: none now */
+    bool grant_died : 1; /* the grant of grant_ticket says that the owner died */
+    bool unrecoverable : 1; /* the server says that the lock is not recoverable */
+    bool try_once : 1; /* the hold asks without queueing; it is in the lock's tries */
+    uint64_t round;    /* of the newest refresh that named the hold */
+    struct rlk_thread *requester; /* facts about the hold wake this thread; NULL: none */
 };
 
 struct rlk_hold {
-    struct rlk_lock *lock; /* immutable, as is the next but for a rename */
+    struct rlk_lock *lock; /* immutable */
 
-    /* Guarded by the registry's mu. Where a comment names states, the field means
-     * something only in these. */
-    struct rlk_id id;
+    /* Guarded by the registry's mu. If a comment names states, its field is valid only in
+     * these. */
+    struct rlk_id id; /* changed only by a rename; and `id.slot` by intent.c */
     unsigned refs;
-    /* Bit-fields are written where other threads may write their neighbours: never
-     * without mu. */
+    /* Bit-fields are never written without mu: other threads may write their
+     * neighbours. */
     struct {
-        bool doubted : 1;       /* a message says that it is lost: the server is asked */
-        bool reported_lost : 1; /* a message says that it was taken away */
-        bool at_risk : 1;       /* the event callback was told so */
+        bool doubted : 1; /* a message says that the hold is lost: the server is asked */
+        bool reported_lost : 1; /* a message says that the hold was taken away */
+        bool at_risk : 1;       /* news of the risk was queued for the event callback */
         bool refused : 1;       /* the newest renewal was refused for good */
-        bool unreadable : 1;    /* no lock script gives such an answer as it got */
-        bool short_ttl : 1; /* the server's TTL is that of a grant, not yet the lease */
+        bool unreadable : 1; /* no lock script gives the answer that this renewal got */
+        bool short_ttl : 1;  /* the server's TTL is that of a grant, not yet the lease */
     } lease;
     struct {
         bool contended : 1; /* the server has said that somebody else wants the lock */
-        bool ask : 1;       /* the server is to be asked about that */
+        bool ask : 1;       /* the server is to be asked who else wants the lock */
         bool recall : 1;    /* the server will send a recall to this hold */
     } contention;
     struct {
-        bool ask : 1;        /* the next asking is for another block of tokens, too */
-        bool asked : 1;      /* the renewal in flight is */
+        bool ask : 1;        /* the next such request also asks for a block of tokens */
+        bool asked : 1;      /* the renewal in flight asks for a block */
         bool by_message : 1; /* the token came by a message; no answer has confirmed it */
     } tokens;
     struct {
         bool asked : 1;     /* an acquire of this id may have reached the server */
-        bool queued : 1;    /* this id has queued, or may have and was given up */
+        bool queued : 1;    /* this id has queued, or was given up when it might have */
         bool unknown : 1;   /* an acquire of this id had an unknown outcome: a release
-                               leaves   a marker (T3) */
-        bool downgrade : 1; /* the server is to be told of a downgrade, or to answer */
+                               leaves a marker (T3) */
+        bool downgrade : 1; /* a downgrade is to be sent, or its answer is due */
         bool with_text : 1; /* the watchdog's next request brings the script's text */
-    } server;               /* what it was told, and is still to be told */
+    } server;               /* what was sent to the server, and is still to be sent */
     uint8_t prefer;         /* RLOCK_RWLOCK_PREFER_*, PHASE_FAIR */
-    /* A thread inside may read these without mu, or write them where no other thread
-     * does. */
+    /* A thread inside may read these without mu, and write those that no other thread
+     * writes. */
     bool fixed;   /* the lease is never renewed */
-    bool reading; /* it reads, or asks to */
+    bool reading; /* a read, or a request to read */
     struct {
-        bool owner_died; /* granted with the news of a death, and the thread inside has
+        bool owner_died; /* the grant said that the owner died, and the thread inside has
                             not said that the state is consistent */
-        bool owner_ended : 1;  /* the thread inside ended; with mu */
+        bool owner_ended : 1;  /* the thread ended while inside; with mu */
         bool mark_cleared : 1; /* RETAINED: the server knows that no thread is inside
                                   (K11); with mu */
     } robust;
-    _Atomic uint8_t
-        state; /* enum rlk_hold_state; changed by rlk_hold_change_locked alone */
+    /* enum rlk_hold_state; changed by rlk_hold_change_locked alone */
+    _Atomic uint8_t state;
     uint16_t backoff_ms;
     int lease_ms;
     union { /* by mode */
         struct {
-            unsigned joins; /* requests under way to share it: each is as good as a reader
-                               (W22) */
+            unsigned joins; /* requests under way to share the hold: each counts as a
+                               reader (W22) */
         } read;
         struct {
             uint32_t mark; /* robust: the number of its mark at the server */
         } exclusive;
     };
-    union { /* by state; zero on the way to `ending` */
+    union { /* by state; `ending` starts as zeros */
         struct {
             int64_t from;      /* hand-offs are counted since then */
             unsigned sections; /* that began since then */
         } budget;              /* HELD, RETAINED */
         struct {
             int64_t give_up_at; /* when background tries end; 0: not in the background */
-            uint32_t cause_ms;  /* LOST: for how long its cause has been so */
+            uint32_t cause_ms;  /* LOST: how long the cause had lasted */
             uint8_t loss;       /* LOST: enum rlk_loss */
             bool release_unknown; /* a release of this id had an unknown outcome (T9). The
-                                     thread that releases it writes it without mu */
+                                     releasing thread writes this without mu */
             bool release_sent : 1; /* LOST: its one release was sent */
             bool no_marker : 1;    /* no acquire of this id can be under way */
             bool counted : 1;      /* in lock->returning */
             bool insists : 1;      /* a release that an ACL refuses is repeated, slowly */
-            bool denied : 1;       /* an ACL refuses it, and no thread waits for it */
+            bool denied : 1; /* an ACL refuses the release, and no thread waits for it */
             bool whole : 1; /* LOST while no thread was inside: every section was unlocked
                              */
         } ending;           /* CANCELLING, RELEASING, LOST */
@@ -184,21 +185,23 @@ struct rlk_hold {
     int64_t ask_after;  /* live: no request about contention before this */
     int64_t renew_at;   /* when the watchdog sends the next renewal or release */
     int64_t since;      /* when the first thread entered; 0: none has */
-    int64_t proof_sent; /* when the newest request left after which the server had it for
-                           this hold */
-    /* REQUESTED: in the queue's asks or tries. A live read: in its reads. CANCELLING, and
-     * of reads RELEASING and LOST: in its leaving. Or in the registry's free_holds. */
+    int64_t proof_sent; /* when the newest request left after which the server is known to
+                           have had the lock for this hold */
+    /* REQUESTED: in the queue's `asks` or `tries`. A live read: in its `reads`.
+     * CANCELLING, or a read that is RELEASING or LOST: in its `leaving`. Unused: in the
+     * registry's free_holds. */
     struct rlk_list link;
-    struct rlk_list holders; /* live, LOST: of the threads inside */
+    struct rlk_list holders; /* live, LOST: of the threads inside, by hold_link */
     struct rlk_timer timer;
-    struct rlk_op *op; /* in flight; of reads, perhaps, the one that renews several; NULL:
-                          none */
-    struct rlk_pass *pass; /* &rlk_hold_no_pass: it was not passed on */
+    struct rlk_op *op; /* the request in flight; of a read, perhaps a renewal of several
+                          holds; NULL: none */
+    struct rlk_pass *pass; /* &rlk_hold_no_pass: it was not passed on or retained */
 
-    /* atomic: written under mu, read by threads inside without */
+    /* atomic: threads inside read these without mu. Written under mu, but a thread that
+     * enters by the fast path counts `token` up without mu */
     _Atomic int64_t end;    /* D */
-    _Atomic int64_t risk;   /* it is at risk since then */
-    _Atomic uint64_t token; /* of the section there is, or was last */
+    _Atomic int64_t risk;   /* the lease is at risk from then on */
+    _Atomic uint64_t token; /* of the present section, or of the last one */
 
     union {                              /* by state */
         struct rlk_hold_request request; /* REQUESTED, CANCELLING */
@@ -227,15 +230,15 @@ static inline bool rlk_hold_is_background(const struct rlk_hold *hold)
     return hold->state >= RLK_HOLD_CANCELLING && hold->ending.give_up_at != 0;
 }
 
-/* The number of the mark that a renewal says of the thread inside; 0: nothing, because
- * the first numbers are the grant's (K11). */
+/* The number of the mark that a renewal sends for the thread inside; 0: it sends none,
+ * because the first numbers are the grant's (K11). */
 static inline int64_t rlk_hold_mark(const struct rlk_hold *hold)
 {
     return !hold->reading && hold->exclusive.mark > 2 ? (int64_t)hold->exclusive.mark : 0;
 }
 
 /* Whether the flags of an answer about the hold say that somebody else wants the lock;
- * and that the server will send a recall. */
+ * and whether they say that the server will send a recall. */
 static inline bool rlk_hold_says_contended(const struct rlk_hold *hold, unsigned flags)
 {
     return (flags & (hold->reading ? RLK_READ_OTHERS : RLK_OTHERS)) != 0;
@@ -251,14 +254,14 @@ static inline bool rlk_hold_is_fenced(const struct rlk_hold *hold)
     return hold->id.letter >= 'A' && hold->id.letter <= 'Z';
 }
 
-/* Whether the tokens of its sections come from blocks, behind that of the grant (H11): of
- * the types that one thread at a time is inside of, and that threads pass on. */
+/* Whether the tokens of its sections come from blocks, after the grant's token (H11). So
+ * it is for the exclusive holds that threads pass on: of mutexes, and write holds. */
 static inline bool rlk_hold_has_block(const struct rlk_hold *hold)
 {
     return hold->id.letter == 'M' || (hold->id.letter == 'W' && !hold->reading);
 }
 
-/* The last token of the block that sections take theirs from. */
+/* The last token of the block that sections take their tokens from. */
 static inline uint64_t rlk_hold_token_end(const struct rlk_hold *hold)
 {
     return hold->pass != &rlk_hold_no_pass ? hold->pass->token_end : hold->token;
@@ -280,12 +283,12 @@ void rlk_hold_ref_locked(struct rlk_hold *hold);
 void rlk_hold_put_locked(struct rlk_hold *hold);
 /* A new id for a hold that was refused under the old one. */
 void rlk_hold_rename_locked(struct rlk_hold *hold, struct rlk_thread *thread);
-/* REQUESTED: what is known of it counts no more, and the requester is to ask the server.
- */
+/* REQUESTED: drops what is known of the request. The requester is to ask the server
+ * again. */
 void rlk_hold_ask_anew_locked(struct rlk_hold *hold);
 /* Makes its hand-off state, if it has none yet. False: out of memory. */
 bool rlk_hold_pass_locked(struct rlk_hold *hold);
-/* RETAINED, the process keeps it for so long; 0: it does not. */
+/* RETAINED: the process retains the hold for `retain_ns`; 0: not for a time. */
 void rlk_hold_retain_locked(struct rlk_hold *hold, int64_t retain_ns);
 /* Whether no thread is inside, or on the way in. */
 bool rlk_hold_unused_locked(const struct rlk_hold *hold);
@@ -294,8 +297,8 @@ bool rlk_hold_unused_locked(const struct rlk_hold *hold);
 
 /* D of a lease of `ms` whose request left at `sent` (S1). */
 int64_t rlk_hold_lease_end(int64_t sent, int64_t ms);
-/* Whether a renewal may be sent. Reads wait while one for their lock is in flight: it
- * names many of them, and one for the others follows. */
+/* Whether a renewal may be sent. A read waits while a renewal of its lock's reads is in
+ * flight: a renewal names many reads, and another one for the rest follows. */
 bool rlk_hold_renewable_locked(const struct rlk_hold *hold);
 /* When the server is to be asked who else wants the hold, whatever the lease says (H7,
  * H8); RLK_NEVER: it need not be. */
@@ -303,18 +306,19 @@ int64_t rlk_hold_contention_due(const struct rlk_hold *hold);
 /* Until when the process retains a hold that no thread uses (K9); RLK_NEVER: it is not
  * retained for a time. */
 int64_t rlk_hold_retained_until(const struct rlk_hold *hold);
-/* Arms the timer for the next of renewal, risk and end. */
+/* Arms the timer for what comes first: a renewal, a question about contention, the end of
+ * the retention, the risk, or D. */
 void rlk_hold_schedule_locked(struct rlk_hold *hold);
 
 /* ---- hold_facts.c: what the server and messages say of a live hold */
 
-/* The lease is confirmed: `ms` from `sent`. Sets D, the time of the next renewal and that
- * of the risk. D rises only while it has not passed (T6). */
+/* The lease is confirmed: `ms` from `sent`. Sets D, the time of the next renewal, and the
+ * time of the risk. D rises only while it has not passed (T6). */
 void rlk_hold_confirm_locked(struct rlk_hold *hold, int64_t sent, int64_t ms);
-/* The same for a lease that its thread chose anew: D may fall. */
+/* The same for a lease that its thread has changed: D may fall. */
 void rlk_hold_relet_locked(struct rlk_hold *hold, int64_t sent, int64_t ms);
-/* A message says that the hold was taken away. Anybody may have sent it: the server is
- * asked at once, and its answer counts. */
+/* A message says that the hold was taken away. Any client of the server may have sent it.
+ * So the server is asked at once, and its answer counts. */
 void rlk_hold_doubt_locked(struct rlk_hold *hold, int64_t now);
 /* Adds news for the event callback, for each thread inside. Keeps the hold until the
  * callback was called. */
@@ -322,7 +326,7 @@ void rlk_hold_news_locked(struct rlk_hold *hold, unsigned news);
 
 /* ---- hold_ask.c: the request, and what answers and grants mean for it */
 
-/* The hold is among the lock's asks; facts about it wake `thread`. Takes a reference,
+/* Puts the hold into the lock's asks; facts about it wake `thread`. Takes a reference,
  * which ask_end gives back. */
 void rlk_hold_ask_locked(struct rlk_hold *hold, struct rlk_thread *thread);
 /* The same for a hold that asks without queueing. Takes no reference. Ended by ask_end,
@@ -343,14 +347,15 @@ void rlk_hold_held_locked(struct rlk_hold *hold, int64_t sent, int64_t remaining
                           uint64_t token);
 /* "gone" is the answer: neither queued nor held. */
 void rlk_hold_gone_locked(struct rlk_hold *hold);
-/* Granted: whether no hold that is believed in, or was entered since, may have been
- * granted later. If one may, the server is to be asked. */
+/* Granted: whether this grant is surely the newest: no hold that the process believes in,
+ * or has entered since, may have been granted later. If not, the server is to be
+ * asked. */
 bool rlk_hold_newest_locked(const struct rlk_hold *hold);
-/* The answer is an error that polling does not mend: the requester is to ask itself,
- * unless it has just been answered. The answer tells its ticket. */
+/* The answer is an error that polling does not mend: the requester is to ask the server
+ * itself, unless it got an answer just now. The next answer tells the ticket. */
 void rlk_hold_ask_again_locked(struct rlk_hold *hold, int64_t now);
-/* The requester is to ask although the hold is queued: a grant that comes meanwhile is
- * believed. False: it cannot, or does already. */
+/* The requester is to ask although the hold is queued; a grant that comes meanwhile is
+ * believed. False: it cannot ask, or asks already. */
 bool rlk_hold_ask_too_locked(struct rlk_hold *hold, int64_t now);
 /* That request reached no server: the hold waits as before. */
 void rlk_hold_asked_in_vain_locked(struct rlk_hold *hold, int64_t now);
@@ -375,7 +380,8 @@ void rlk_hold_leave_locked(struct rlk_hold *hold);
 /* The same for a hold whose acquires were all answered, if none had an unknown outcome:
  * its release needs no marker. */
 void rlk_hold_leave_unused_locked(struct rlk_hold *hold);
-/* A live hold that no thread uses is released in the background. Another one stays. */
+/* Releases a live hold that no thread uses, in the background. Another hold stays as it
+ * is. */
 void rlk_hold_end_unused_locked(struct rlk_hold *hold, int64_t now);
 /* REQUESTED, CANCELLING -> CANCELLING: the watchdog withdraws what the server may have of
  * the id, until `until`. Takes over the caller's reference. */
@@ -385,21 +391,21 @@ void rlk_hold_unsent_locked(struct rlk_hold *hold);
 /* REQUESTED -> CANCELLING, for a fresh hold with an id that this process had once: it is
  * released in the background (L2). */
 void rlk_hold_orphaned_locked(struct rlk_hold *hold, int64_t now);
-/* The watchdog sends release, with marker, until it is confirmed or `until`. Takes over
- * the caller's reference. */
+/* The watchdog sends a release, with a marker unless no_marker, from `when` until it is
+ * confirmed, or `until`. Takes over the caller's reference. */
 void rlk_hold_background_locked(struct rlk_hold *hold, int64_t when, int64_t until);
-/* An ACL refuses the release, and may be mended: tries again at `when`. False: it is not
- * worth it, or too many are repeated so. */
+/* An ACL refuses the release, but may be corrected: repeats the release at `when`. False:
+ * it is not worth repeating, or too many releases are repeated already. */
 bool rlk_hold_denied_locked(struct rlk_hold *hold, int64_t when);
-/* The release was confirmed, or there is no more use in trying. Also of a hold that was
+/* The release was confirmed, or there is no more use in trying. Also for a hold that was
  * released before it came to the background. */
 void rlk_hold_background_end_locked(struct rlk_hold *hold);
-/* Until when the watchdog tries to release it: past D, because a renewal that is under
- * way may have raised the TTL; and until the mark of a robust lock, which was unlocked in
- * time, does not look like a death any more. */
+/* Until when the watchdog tries to release the hold: past D, because a renewal under way
+ * may have raised the TTL. Much longer for a robust lock that was unlocked in time,
+ * because until the release its mark looks like a death. */
 int64_t rlk_hold_release_until_locked(const struct rlk_hold *hold);
-/* No unlock gives it back. Until it is released, the server may call the lock busy
- * although no thread has it: counted in lock->returning. */
+/* Counts in lock->returning a hold that no unlock gives back. Until its release, the
+ * server may call the lock busy although no thread has it. */
 void rlk_hold_count_returning_locked(struct rlk_hold *hold);
 
 #endif

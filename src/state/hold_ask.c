@@ -11,7 +11,7 @@
 #include <limits.h>
 
 enum {
-    ASK_AGAIN_PARTS = 20 /* of a presence: a request so lately need not be repeated */
+    ASK_AGAIN_PARTS = 20 /* of a presence: a younger request is not repeated */
 };
 
 /* ---- asking */
@@ -69,8 +69,8 @@ static unsigned times_entered(const struct rlk_hold *hold)
     return hold->reading ? hold->lock->entered_alone : hold->lock->entered;
 }
 
-/* The server never gives a lost hold again. So a proof from after `other` was entered is
- * newer than all proofs of `other`. */
+/* The server never gives a lost hold again. So a proof of `hold` from after the entry
+ * into `other` is newer than all proofs of `other`. */
 static bool is_newer(const struct rlk_hold *hold, const struct rlk_hold *other)
 {
     return hold->proof_sent >= other->since || rlk_clock_boot() >= other->end;
@@ -91,8 +91,8 @@ bool rlk_hold_newest_locked(const struct rlk_hold *hold)
     return true;
 }
 
-/* A grant that may be older than a hold that is believed in is not kept: it would be
- * taken for new when that hold has been unlocked. */
+/* Drops a grant that may be older than a hold that the process believes in: it would look
+ * new once that hold has been unlocked. */
 static void grant(struct rlk_hold *hold, int64_t sent, int64_t ms)
 {
     hold->request.granted = true;
@@ -146,9 +146,9 @@ void rlk_hold_queued_locked(struct rlk_hold *hold, int64_t ticket, int64_t sent)
         return;
     if (ticket < hold->request.ticket &&
         (hold->request.asks_since == 0 || sent < hold->request.asks_since))
-        return; /* an answer from before it queued anew */
+        return; /* an answer from before the hold queued again */
     if (hold->request.grant_ticket != 0 && hold->request.grant_ticket < ticket)
-        hold->request.grant_ticket = 0; /* that grant had lapsed when it queued anew */
+        hold->request.grant_ticket = 0; /* it had lapsed: the hold queued again */
     hold->server.queued = true;
     hold->request.ticket = ticket;
     hold->request.ticket_sent = sent;
@@ -188,7 +188,7 @@ void rlk_hold_ask_again_locked(struct rlk_hold *hold, int64_t now)
             hold->lock->registry->presence_ns / ASK_AGAIN_PARTS)
         return;
     hold->request.ticket =
-        0; /* the next one may be smaller, if the server lost its queue */
+        0; /* the next ticket may be smaller, if the server lost its queue */
     hold->request.need_ask = true;
     hold->request.asks_since = 0;
     rlk_hold_wake_locked(hold);

@@ -17,8 +17,8 @@ enum {
 /* How long the watchdog tries to release a robust lock that was unlocked in time. */
 #define MARK_TRIES_NS (INT64_C(3600) * RLK_NS_PER_S)
 
-/* A live hold ends: it is the process's no more. The lock's reference goes on to the
- * caller. */
+/* A live hold ends: the process does not have it any more. The caller takes over the
+ * lock's reference. */
 static void take_out(struct rlk_hold *hold, enum rlk_hold_event event)
 {
     struct rlk_lock *lock = hold->lock;
@@ -38,7 +38,7 @@ static void take_out(struct rlk_hold *hold, enum rlk_hold_event event)
     rlk_timer_disarm(&lock->registry->timers, &hold->timer);
 }
 
-/* Whether a thread is inside, and knows it. */
+/* Whether a thread is inside and knows that it is. */
 static bool is_claimed(const struct rlk_hold *hold)
 {
     for (struct rlk_list *l = hold->holders.next; l != &hold->holders; l = l->next)
@@ -75,7 +75,7 @@ void rlk_hold_lose_locked(struct rlk_hold *hold, enum rlk_loss loss, int64_t now
     }
     rlk_hold_news_locked(hold, RLK_NEWS_LOST);
     rlk_lock_promote_locked(hold->lock);
-    /* one release, which is not repeated; with the lock's reference */
+    /* one release, which is not repeated; it has the lock's reference */
     rlk_hold_background_locked(hold, now, now + LATE_RELEASE_NS);
 }
 
@@ -190,7 +190,7 @@ void rlk_hold_give_up_locked(struct rlk_hold *hold, int64_t now, int64_t until)
     /* rule: T7 */
     assert(rlk_lock_has_queue(hold->lock));
     bool known = hold->server.queued || hold->server.unknown;
-    hold->server.queued = true; /* it may have */
+    hold->server.queued = true; /* it may have queued */
     rlk_hold_ask_end_locked(hold);
     rlk_hold_change_locked(hold, RLK_ON_GIVE_UP);
     hold->ending.insists = known;

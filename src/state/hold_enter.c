@@ -7,7 +7,8 @@
 
 #include <assert.h>
 
-/* The calling thread is the first inside: its holder stands where the request stood. */
+/* The calling thread is the first inside: its holder takes the place of the request in
+ * the hold. */
 static void enter_first(struct rlk_hold *hold, struct rlk_thread *thread, int64_t now)
 {
     struct rlk_holder *holder = &hold->own;
@@ -23,7 +24,8 @@ static void enter_first(struct rlk_hold *hold, struct rlk_thread *thread, int64_
     rlk_thread_holds_add(thread, holder);
 }
 
-/* The counts of entries and of hand-offs begin, and what only one of the modes has. */
+/* Starts the counts of entries and of hand-offs, and the field that only this mode
+ * has. */
 static void begin_counts(struct rlk_hold *hold, int64_t now)
 {
     hold->lock->entered++;
@@ -37,8 +39,8 @@ static void begin_counts(struct rlk_hold *hold, int64_t now)
         hold->exclusive.mark = hold->robust.owner_died ? 2 : 1;
 }
 
-/* A read is among the lock's reads. Newcomers may join the newest one: a retained one
- * before it is no use any more. */
+/* Adds a read to the lock's reads. Newcomers join the newest read, so an older one that
+ * is retained is of no more use, and ends. */
 static void list_read(struct rlk_hold *hold, int64_t now)
 {
     struct rlk_queue *queue = hold->lock->queue;
@@ -55,7 +57,7 @@ static void list_read(struct rlk_hold *hold, int64_t now)
 void rlk_hold_enter_locked(struct rlk_hold *hold, struct rlk_thread *thread, int64_t now)
 {
     /* rule: T10 */
-    hold->refs += 2; /* the lock's, the holder's */
+    hold->refs += 2; /* of the lock and of the holder */
     rlk_hold_ask_end_locked(hold);
     unsigned flags = hold->request.flags;
     enter_first(hold, thread, now);
@@ -88,7 +90,7 @@ void rlk_hold_downgrade_locked(struct rlk_hold *hold)
     lock->current = NULL;
     hold->reading = hold->server.downgrade = true;
     hold->read.joins =
-        0; /* stands in place of the mark, which a read-write lock does not have */
+        0; /* shares memory with the mark, which a read-write lock does not have */
     hold->tokens.ask = false; /* the section keeps its token */
     if (hold->fixed)
         hold->renew_at = hold->end; /* the caller tells the server first */

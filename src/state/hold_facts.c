@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the server or a message says of a live hold: confirmed, doubted; and the news of
- * it that the event callback is to be told. See hold.h. Thread: any. Locks: hold the
- * registry's mu. Blocks: no. */
+/* What the server or a message says of a live hold: confirmed, doubted; and the news that
+ * the event callback gets. See hold.h. Thread: any. Locks: hold the registry's mu.
+ * Blocks: no. */
 #include "state/fastpath.h"
 #include "state/registry.h"
 
@@ -11,14 +11,14 @@ void rlk_hold_news_locked(struct rlk_hold *hold, unsigned news)
     rlk_fastpath_close_locked(hold);
     for (struct rlk_list *l = hold->holders.next; l != &hold->holders; l = l->next) {
         struct rlk_holder *holder = RLK_CONTAINER_OF(l, struct rlk_holder, hold_link);
-        if (holder->claimed) /* a thread that never had the hold hears nothing of it */
+        if (holder->claimed) /* a thread that never knew of its hold gets no news */
             rlk_holder_news_locked(holder, news);
     }
 }
 
 void rlk_hold_doubt_locked(struct rlk_hold *hold, int64_t now)
 {
-    rlk_fastpath_close_locked(hold); /* no thread enters or leaves by it now */
+    rlk_fastpath_close_locked(hold); /* no thread enters or leaves by the fast path now */
     hold->lease.doubted = true;
     /* rule: K8 */
     hold->renew_at = now;
@@ -27,12 +27,12 @@ void rlk_hold_doubt_locked(struct rlk_hold *hold, int64_t now)
 
 void rlk_hold_confirm_locked(struct rlk_hold *hold, int64_t sent, int64_t ms)
 {
-    /* a server whose clock stepped back may tell of hours: it gives no more than was
-     * asked for, because its clock may be put right again */
+    /* a server whose clock stepped back may answer with hours. No more is believed than
+     * was asked for, because that clock may be set right again */
     if (ms > hold->lease_ms)
         ms = hold->lease_ms;
     hold->proof_sent = sent;
-    /* an older answer lowers no D */
+    /* an older answer does not lower D */
     if (!rlk_hold_is_live(hold) || rlk_hold_lease_end(sent, ms) > hold->end)
         rlk_hold_relet_locked(hold, sent, ms);
 }
@@ -48,7 +48,7 @@ void rlk_hold_relet_locked(struct rlk_hold *hold, int64_t sent, int64_t ms)
         hold->risk = end - tenth * RLK_NS_PER_MS;
     } else {
         hold->risk = end - third;
-        /* of a grant's short TTL, two thirds before its end; of a whole lease, after a
+        /* a grant's short TTL is renewed two thirds before its end, a whole lease after a
          * third */
         hold->renew_at = ms < hold->lease_ms ? end - 2 * third : sent + third;
     }

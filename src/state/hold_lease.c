@@ -41,8 +41,8 @@ int64_t rlk_hold_contention_due(const struct rlk_hold *hold)
 
 int64_t rlk_hold_retained_until(const struct rlk_hold *hold)
 {
-    /* with a thread inside by the fast path, the next request about the hold looks at it
-     */
+    /* if a thread is inside by the fast path, the next request about the hold checks
+     * again */
     return hold->pass->retain_ns > 0 && rlk_fastpath_is_empty(hold)
                ? hold->pass->used_at + hold->pass->retain_ns
                : RLK_NEVER;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FREE_HOLDERS_MAX = 64 /* kept for reuse, so that a pair allocates nothing */ };
+enum { FREE_HOLDERS_MAX = 64 /* for reuse: lock and unlock allocate nothing */ };
 
 void rlk_holder_first_level(struct rlk_holder *holder)
 {
@@ -110,8 +110,8 @@ void rlk_holder_count_locked(struct rlk_holder *holder)
                               entered - passes->counted_entered, memory_order_relaxed);
     atomic_fetch_add_explicit(&counters->releases, left - passes->counted_left,
                               memory_order_relaxed);
-    /* also if no section has ended: a thread may have counted the end of a section in
-     * which it still was, and taken it back since the last time */
+    /* also if no section has ended: since the last time a thread may have taken back the
+     * end of a section that it had counted while still inside */
     rlk_histogram_fold(&reg->held, &passes->times->held, &passes->times->counted_held);
     passes->counted_entered = entered;
     passes->counted_left = left;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See intent.h. Thread: any. Blocks: no, but for the memory of more slots. */
+/* See intent.h. Thread: any. Blocks: no, but for the memory of more intents. */
 #include "state/intent.h"
 
 #include "state/registry.h"
@@ -22,7 +22,7 @@ static struct rlk_intent_table *slots_of(const struct rlk_hold *hold)
     return &hold->lock->registry->slots;
 }
 
-/* Doubles the slots. Allocates their memory first: if the file system had none left, a
+/* Doubles the table. Allocates its memory first: if the file system had none left, a
  * store would be a SIGBUS. */
 static bool grow(struct rlk_intent_table *slots)
 {
@@ -33,7 +33,7 @@ static bool grow(struct rlk_intent_table *slots)
     uintptr_t from = (uintptr_t)(slots->table + slots->count);
     uintptr_t to = (uintptr_t)(slots->table + count);
     from &= ~((uintptr_t)sysconf(_SC_PAGESIZE) -
-              1); /* from the page that has the last slot */
+              1); /* from the page that has the last intent */
     if (count == slots->count ||
         madvise((void *)from, to - from, MADV_POPULATE_WRITE) != 0)
         return false;
@@ -41,7 +41,7 @@ static bool grow(struct rlk_intent_table *slots)
     return true;
 }
 
-/* A free slot, from 1; 0: there is none. */
+/* The number of a free intent, from 1; 0: there is none. */
 static unsigned claim(struct rlk_intent_table *slots)
 {
     unsigned words = (slots->count + 63) / 64;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The intent table: what a client asks for or holds, written where other processes find
- * it when this one is dead (G7). It stands in the client's live file, with a slot for
- * each acquisition. A slot is written before the acquire leaves, and freed when the
+ * it when this one is dead (G7). It is in the client's live file, with one intent for
+ * each acquisition. An intent is written before the acquire leaves, and freed when the
  * release or cancel is confirmed, or is not tried any more. So all that the server may
- * have for this client is in the table, as far as there is room. A missing slot costs
- * waiters the lease, a stale one costs a script that finds nothing. `inside` tells
+ * have for this client is in the table, as far as there is room. A missing intent costs
+ * waiters the lease, a stale intent costs a script that finds nothing. `inside` tells
  * whether the holder of a robust lock died in a section, or only retained the lock (G8).
  *
  * Only this process writes the table. A child does not have it (MADV_DONTFORK), and
@@ -23,7 +23,8 @@
 
 struct rlk_hold;
 
-/* A slot. In a file, so the same for programs of other word sizes. */
+/* An intent. It is in a file, so its layout is the same for programs of other word
+ * sizes. */
 struct rlk_intent {
     _Atomic uint32_t state;       /* written last: RLK_SLOT_VALID, or 0 */
     _Atomic uint32_t inside;      /* enum rlk_inside */
@@ -39,28 +40,28 @@ enum { RLK_SLOT_VALID = 0x524c4b31, RLK_SLOTS_FIRST = 64, RLK_SLOTS_MAX = 4096 }
 enum rlk_inside {
     RLK_INSIDE_NEVER = 0, /* no thread has entered */
     RLK_INSIDE = 1,     /* a thread is inside, or may be; or left an inconsistent state */
-    RLK_INSIDE_LEFT = 2 /* it left a consistent state */
+    RLK_INSIDE_LEFT = 2 /* the thread left a consistent state */
 };
 
 /* A client's table. Guarded by the registry's mu. */
 struct rlk_intent_table {
     struct rlk_intent *table; /* NULL: there is none */
-    _Atomic uint32_t *full;   /* in the file: an acquisition got no slot */
+    _Atomic uint32_t *full;   /* in the file: an acquisition got no intent */
     unsigned count, max;      /* usable now; at most */
-    unsigned hint;            /* where to look for a free slot first */
+    unsigned hint;            /* where to look for a free intent first */
     uint64_t used[RLK_SLOTS_MAX / 64];
 };
 
-/* Writes the hold's id into its slot. Call before the request leaves. */
+/* Writes the hold's intent. Call before the request leaves. */
 void rlk_intent_note_locked(struct rlk_hold *hold);
 /* The server has nothing of the hold any more, or nothing more is done about it. */
 void rlk_intent_end_locked(const struct rlk_hold *hold);
-/* The same, and no thread can write `inside` any more: frees the slot. */
+/* The same, and no thread can write `inside` any more: frees the intent. */
 void rlk_intent_clear_locked(struct rlk_hold *hold);
-/* Whether any slot is in use. */
+/* Whether any intent is in use. */
 bool rlk_intent_used_locked(const struct rlk_intent_table *slots);
 
-/* The word `inside` of the hold's slot; NULL: it has no slot. */
+/* The word `inside` of the hold's intent; NULL: it has no intent. */
 _Atomic uint32_t *rlk_intent_inside_locked(const struct rlk_hold *hold);
 /* Writes that word. */
 void rlk_intent_say_locked(const struct rlk_hold *hold, enum rlk_inside inside);

@@ -15,7 +15,7 @@ enum { RLK_KIND_WATCH = 15, RLK_KIND_LIMIT = 16 };
 struct rlk_kind {
     rlock_type_t type;
     char letter, read_letter; /* of ids; read_letter 0: it has no readers */
-    bool in_order; /* each waiting thread queues at the server; else one requester does
+    bool in_order; /* each waiting thread queues at the server; else one requester queues
                       for the process */
     enum rlk_script_id acquire, read, release, renew, cancel, refresh, downgrade;
 };

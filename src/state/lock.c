@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the process knows of one lock, and the registry's table of them; see lock.h.
+/* What the process knows of one lock, and the registry's table of locks; see lock.h.
  * Thread: any. Locks: hold the registry's mu. Blocks: no. */
 #include "state/registry.h"
 
@@ -8,7 +8,7 @@
 #include <string.h>
 
 enum {
-    IDLE_MAX = 256 /* unused locks for reuse, so that a pair allocates nothing */
+    IDLE_MAX = 256 /* unused locks for reuse: lock and unlock allocate nothing */
 };
 
 static struct rlk_lock **bucket(struct rlk_registry *reg, uint32_t hash)

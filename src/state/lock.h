@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a process knows of one lock: the threads that wait for it, the holds that ask and
- * those that are held, and when the server is asked about it next. Owner: the registry.
- * Everything here is guarded by the registry's mutex.
+ * What a process knows of one lock: the threads that wait for it, its holds, requested
+ * and held, and when the server is asked about it next. Owner: the registry. Everything
+ * here is guarded by the registry's mutex.
  */
 #ifndef RLK_LOCK_H
 #define RLK_LOCK_H
@@ -18,56 +18,58 @@ struct rlk_waiter {
     uint32_t grant_ms;
     long lease_ms;
     int64_t since;     /* it waits since then */
-    int64_t busy_at;   /* when it last saw another thread of this process inside; 0 */
-    bool passed_on;    /* its handle takes a lock from another thread of this process */
+    int64_t busy_at;   /* when another thread was last seen inside; 0: never */
+    bool passed_on;    /* its handle accepts a lock from another thread of this process */
     bool retakes;      /* it may enter a retained hold */
     bool counted;      /* the statistics count it as waiting */
-    bool late;         /* it was kept long beyond its deadline */
+    bool late;         /* something held it up long beyond its deadline */
     rlk_thread_t self; /* the thread that an event names */
-    struct rlk_holder *holder; /* another thread let it in by this */
+    struct rlk_holder *holder; /* by this another thread let it in */
     /* of a reader: several may wait for the same hold */
-    struct rlk_hold *hold; /* REQUESTED; NULL: it was let in, or is to ask anew */
+    struct rlk_hold *hold; /* REQUESTED; NULL: it was let in, or is to ask again */
     unsigned asked;        /* how many acquires the hold had sent when this thread came */
     bool failed;           /* there was no memory to let it in */
 };
 
-/* A lock has a queue while threads wait for it, or while something of it is under way; a
- * read-write lock, while it is in use. Guarded by the registry's mu. */
+/* A lock has a queue while threads wait for it, or while requests about it are under way;
+ * a read-write lock, while it is in use. Guarded by the registry's mu. */
 struct rlk_queue {
     struct rlk_lock *lock;
-    unsigned users;          /* threads that got the lock, requests about its holds */
-    struct rlk_list asks;    /* holds that ask or are queued at the server, by link */
-    struct rlk_list tries;   /* holds that ask without queueing, likewise */
-    struct rlk_list waiters; /* FIFO of threads, with the requester */
+    unsigned users;        /* references of rlk_lock_get_locked and rlk_lock_ref_locked */
+    struct rlk_list asks;  /* holds that ask or are queued at the server, by link */
+    struct rlk_list tries; /* holds that ask without queueing, likewise */
+    struct rlk_list waiters; /* threads that wait, first come first; with the requester */
     struct rlk_list readers; /* threads that wait to read */
     struct rlk_list reads;   /* live holds that read, by link */
-    struct rlk_list leaving; /* holds that end: reads, and those that were given up before
-                                a thread entered */
-    struct rlk_hold *shared; /* that of the reads that threads may still join; or NULL */
-    struct rlk_waiter *requester; /* unless in_order */
+    struct rlk_list leaving; /* holds that end: reads, and requests that were given up
+                                before a thread entered */
+    struct rlk_hold *shared; /* the read that threads may still join; or NULL */
+    struct rlk_waiter *requester; /* the waiter that asks for all; NULL if in_order */
     struct rlk_waiter *woken;     /* on its way to a RETAINED hold */
     struct rlk_timer timer;       /* next refresh */
-    bool poll_again;              /* a reason came up while a refresh was in flight */
+    bool poll_again;    /* a reason for another refresh came up while one was in flight */
     bool round_open;    /* the refresh in flight could not name all holds that wait */
     bool going_on;      /* a hand-over that the server stopped half-way is to go on (T11);
                            has a reference */
-    bool after_refresh; /* the last refresh said so, which named the holds of its round */
+    bool after_refresh; /* `after` is from the last refresh, which named the holds of its
+                           round */
     bool op_goes_on;    /* the refresh in flight continues a hand-over */
     bool channel_listed; /* in the registry's list of channel changes */
-    bool channel_joined; /* the subscriber's view */
+    bool channel_joined; /* joined, as far as the subscriber knows */
     bool foreign;        /* the newest answer saw a foreign holder */
     uint64_t round;      /* refreshes of one round together name all holds that wait */
     int64_t pause;       /* ns before a failed refresh is repeated; 0: none failed */
     struct rlk_cursor after;
     struct rlk_batch refresh;
     struct rlk_batch renewal;     /* of reads */
-    unsigned channel_wanted;      /* how many want Redisson's channel joined */
+    unsigned channel_wanted;      /* how many waiters want Redisson's channel joined */
     int trouble;                  /* why the requester has no answer now; 0: it has one */
     struct rlk_list channel_link; /* in the registry's channels, or in its free_queues */
     int64_t trouble_since;
     int64_t troubled_at; /* when the last failed attempt began */
     int64_t reached_at; /* when the server last said something about the lock; 0: never */
-    int64_t sent_to_ask_at; /* when a waiting thread was last told to ask itself */
+    int64_t sent_to_ask_at; /* when a thread was last chosen to ask in place of the
+                               watchdog */
     uint64_t messages;      /* WATCH: counts messages, so that a thread misses none */
 };
 
@@ -87,13 +89,13 @@ struct rlk_lock {
     unsigned returning; /* holds that are given back without an unlock */
     struct rlk_list idle_link;
     struct rlk_hold *current; /* live, exclusive */
-    struct rlk_queue
-        *queue; /* &rlk_queue_none: no thread waits, and nothing is under way */
+    /* &rlk_queue_none: no thread waits, and nothing is under way */
+    struct rlk_queue *queue;
     const struct rlk_thread *ending; /* the thread had the lock, and ends the process: no
                                         other thread of it may enter any more */
     struct rlk_id_key left;          /* the exclusive hold that was left last */
-    unsigned entered,
-        entered_alone; /* how often a hold was entered; of these, not to read */
+    /* how often a hold was entered; of these, not to read */
+    unsigned entered, entered_alone;
 
     char name[]; /* immutable; NUL-terminated */
 };
@@ -116,12 +118,12 @@ struct rlk_lock *rlk_lock_get_locked(struct rlk_registry *reg, int kind, const c
 struct rlk_lock *rlk_lock_find_locked(struct rlk_registry *reg, int kind,
                                       const char *name, size_t name_len);
 void rlk_lock_put_locked(struct rlk_lock *lock);
-/* One more such reference, of a lock that has its queue. */
+/* One more such reference. The lock has its queue. */
 void rlk_lock_ref_locked(struct rlk_lock *lock);
 /* Gives back a reference that does not keep the queue. */
 void rlk_lock_unref_locked(struct rlk_lock *lock);
 
-/* Its queue, made if need be. False: out of memory. */
+/* Makes the lock's queue, if there is none. False: out of memory. */
 bool rlk_queue_need_locked(struct rlk_lock *lock);
 /* Whether nothing needs the queue any more. */
 bool rlk_queue_is_quiet(const struct rlk_lock *lock);
@@ -139,7 +141,7 @@ void rlk_queue_joined_locked(struct rlk_lock *lock, int64_t sent, int64_t pttl_m
  * request is to go on at once behind `after` (T11). To begin at the head again would be
  * right, only slower. */
 void rlk_queue_go_on_locked(struct rlk_lock *lock, struct rlk_cursor after);
-/* That request was sent. */
+/* The request that goes on was sent. */
 void rlk_queue_went_on_locked(struct rlk_lock *lock);
 /* The server could not be asked about the lock, or answered again: waiting threads return
  * accordingly at their deadline. */

@@ -27,7 +27,7 @@ static const char *const texts[] = {
 };
 
 /* Since when the server does not answer: since the first request without an answer, which
- * may be a renewal in flight. Of the time before it nothing is known. */
+ * may be a renewal in flight. Nothing is known of the time before that request. */
 static int64_t away_since(const struct rlk_hold *hold, int64_t heard_at)
 {
     int64_t since = rlk_registry_away_since(hold->lock->registry);
@@ -59,7 +59,7 @@ enum rlk_loss rlk_loss_reason_of_locked(const struct rlk_hold *hold, enum rlk_lo
         since = hold->renew_at;
     } else if (now - heard_at >= third) {
         /* no connection heard the server, although renewals were due: they begin a third
-         * before the end */
+         * of the lease before the risk, which begins a third before the end */
         loss = RLK_LOSS_UNREACHABLE;
         since = away_since(hold, heard_at);
     }

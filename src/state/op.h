@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests of the watchdog in flight, and what their timers belong to. */
+/* Requests of the watchdog in flight, and what a timer of the registry belongs to. */
 #ifndef RLK_OP_H
 #define RLK_OP_H
 
@@ -32,7 +32,8 @@ struct rlk_op {
     bool asks;              /* RENEW: it asks who else wants the lock */
     bool crowded;           /* it is one of a burst of renewals */
     int64_t sent, deadline; /* CLOCK_BOOTTIME ns */
-    int64_t quiet_since;    /* when its connection was last heard, as far as counted */
+    int64_t quiet_since;    /* when its connection was last heard, as far as `deadline`
+                               counts it */
     int64_t timeout;        /* ns */
 };
 

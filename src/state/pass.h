@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a hold has besides while threads pass it on, or the process retains it. Most holds
- * are simply held, so it is made when it is first needed. See hold.h. */
+/* The additional state of a hold that threads pass on, or that the process retains. Most
+ * holds are simply held, so this state is made when it is first needed. See hold.h. */
 #ifndef RLK_PASS_H
 #define RLK_PASS_H
 
@@ -18,17 +18,17 @@ struct rlk_pass {
     uint64_t token_end;        /* the last token of the block */
     uint64_t token_more;       /* the first token of the next block; 0: there is none */
     uint16_t token_more_count; /* how many tokens the next block has */
-    uint16_t token_spare;      /* with so many left, the server is asked for more */
+    uint16_t token_spare;      /* with this many left, the server is asked for more */
     int64_t entered_at; /* when the newest section began that the server does not know */
-    int64_t retain_ns;  /* RETAINED: the process keeps the hold for so long since used_at;
-                           0: a woken thread is on its way to it */
+    int64_t retain_ns;  /* RETAINED: for how long after used_at the process retains the
+                           hold; 0: a woken thread is on its way to it */
     struct rlk_list residents; /* holders of threads that may enter by the fast path */
     struct rlk_list fastpath_link; /* in the registry's fastpaths while the fast path is
                                       open; or in its free_passes */
     _Atomic uint64_t fastpath;     /* the word of fastpath.h */
     _Atomic uint32_t *_Atomic inside; /* robust: the word of the intent table (intent.h);
                                          or NULL */
-    _Atomic int64_t used_at;          /* RETAINED: since when */
+    _Atomic int64_t used_at;          /* RETAINED: when the last thread left */
 };
 
 /* Shared empty hand-off state: `hold->pass` points here until the hold is first passed

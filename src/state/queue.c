@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FREE_QUEUES_MAX = 64 /* for reuse, so that a pair allocates nothing */ };
+enum { FREE_QUEUES_MAX = 64 /* for reuse: lock and unlock allocate nothing */ };
 
 #define EMPTY(list)                                                                      \
     {                                                                                    \

@@ -24,7 +24,7 @@ void rlk_queue_answered_locked(struct rlk_lock *lock, int64_t sent, int64_t pttl
         rlk_lock_channel_locked(lock, foreign);
     }
     if (lock->queue->timer.armed && lock->queue->timer.when == 0)
-        return; /* a poll is due at once: this answer may be older than its reason */
+        return; /* a poll is due at once: its reason may be newer than this answer */
     if (!rlk_list_empty(&lock->queue->asks))
         rlk_timer_arm(&reg->timers, &lock->queue->timer, due);
 }

@@ -8,8 +8,8 @@
 #include "state/registry.h"
 
 /* rule: K14 */
-/* Whether a thread may enter without the server: no writer waits here, nor elsewhere, of
- * which a recall would tell. */
+/* Whether a thread may enter without the server: no writer waits here; nor elsewhere, or
+ * a recall would have come. */
 static bool is_open(const struct rlk_hold *hold, int64_t now)
 {
     struct rlk_lock *lock = hold->lock;
@@ -25,7 +25,7 @@ void rlk_readshare_use_locked(struct rlk_hold *hold)
         return;
     rlk_hold_change_locked(hold, RLK_ON_TAKE);
     rlk_hold_retain_locked(hold, 0);
-    rlk_hold_schedule_locked(hold); /* its whole lease again */
+    rlk_hold_schedule_locked(hold); /* the whole lease is renewed again */
 }
 
 bool rlk_readshare_enter_locked(struct rlk_lock *lock, const struct rlk_waiter *self,

@@ -2,8 +2,8 @@
 /*
  * Shared reads without the server: threads of this process that want to read enter the
  * read hold that the process has, and the last thread that leaves retains it, as long as
- * no writer is known to wait (K14). Only for handles that retain the lock; other
- * newcomers ask the server (W21). All under the registry's mutex.
+ * no writer is known to wait (K14). Only for handles that retain the lock; threads with
+ * other handles ask the server (W21). All under the registry's mutex.
  */
 #ifndef RLK_READSHARE_H
 #define RLK_READSHARE_H
@@ -20,8 +20,8 @@ bool rlk_readshare_enter_locked(struct rlk_lock *lock, const struct rlk_waiter *
 bool rlk_readshare_unlock_locked(struct rlk_holder *holder, struct rlk_handoff bound,
                                  int64_t now);
 
-/* A thread enters a read hold, or asks the server whether it may: a RETAINED one is HELD
- * again. */
+/* A thread enters a read hold, or asks the server whether it may: a RETAINED hold becomes
+ * HELD again. */
 void rlk_readshare_use_locked(struct rlk_hold *hold);
 
 /* A RETAINED read hold, which a thread that wants to write gives back; or NULL. */

@@ -11,7 +11,7 @@
 
 enum {
     TABLE_SIZE_FIRST = 64,
-    WAKES_MAX = 8, /* threads that are signalled after mu is dropped; more are rare */
+    WAKES_MAX = 8, /* threads signalled after mu is dropped; more are rare */
     AWAY_MS = 100  /* to a caller in a hurry, a later answer is a failure */
 };
 
@@ -99,7 +99,7 @@ static void unlock_and_tell(struct rlk_registry *reg)
         else
             rlk_sync_cond_signal(&thread->cond);
     }
-    /* a leader that is this thread looks by itself */
+    /* if the leader is this thread, it looks by itself */
     bool leader = rlk_leader_pending_locked(reg) && reg->leader != rlk_thread_record;
     reg->leader_told |= leader;
     int leader_fd = reg->leader_fd;

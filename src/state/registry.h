@@ -2,8 +2,8 @@
 /*
  * What a client's threads hold and wait for: its locks, the threads that queue for them,
  * the timers of leases and refreshes. It has no Redis in it, so that tests need none.
- * Callers write intent, subscriber and watchdog write facts; code that changes what a
- * thread sleeps on wakes that thread.
+ * Callers write what they want, the subscriber and the watchdog write facts. Code that
+ * changes what a thread sleeps on wakes that thread.
  *
  * Locks: functions that end in _locked need `mu` held. mu nests in nothing and nothing
  * nests in it; it is never held across I/O or callbacks. Times are CLOCK_BOOTTIME ns.
@@ -31,21 +31,22 @@ struct rlk_counters {
 
 struct rlk_registry {
     /* immutable after init */
-    uint64_t client_number; /* as handles name it: 0 is the default client */
+    uint64_t client_number; /* as in handles: 0 is the default client */
     const char *uuid;
     struct rlk_counters *counters;
     int64_t presence_ns;
-    int64_t asked_in_vain_at; /* when a caller, in place of the watchdog, last reached no
-                               * server; 0: not since one was reached; guarded by mu */
+    /* when a caller that asked in place of the watchdog last reached no server; 0: a
+     * server was reached since. Guarded by mu */
+    int64_t asked_in_vain_at;
     struct rlk_bell *_Atomic watchdog,
-        *_Atomic subscriber;       /* how to wake the threads, or NULL */
+        *_Atomic subscriber;       /* how to wake the two threads; or NULL */
     _Atomic int64_t heard_at;      /* when the server was last heard, on any connection */
     _Atomic int64_t unanswered_at; /* when the first request left that has no answer; a
                                     * time before heard_at says nothing */
     _Atomic unsigned wakers; /* threads that dropped mu and are still to ring a bell */
     _Atomic bool parting;    /* the last of the wakers signals background_done */
-    /* Keep the client's memory for a lost hold or a resident holder, and give it back.
-     * The second may free the registry: without mu. */
+    /* retain keeps the client's memory for a lost hold or a resident holder; release
+     * gives it up. release may free the registry: call it without mu. */
     void (*retain)(struct rlk_registry *), (*release)(struct rlk_registry *);
 
     struct rlk_mutex mu;      /* protects all below, and the locks, holds and waiters */
@@ -67,36 +68,38 @@ struct rlk_registry {
     size_t background_count; /* holds that the watchdog still has to release */
     size_t late_count;       /* of these, the lost ones */
     size_t denied_count;     /* of these, those that an ACL refuses to release */
-    /* No hold is in the background but those; or, when parting, no waker is left. */
+    /* Signalled when all holds in the background are denied ones; or, when parting, no
+     * waker is left. */
     struct rlk_cond background_done;
     struct rlk_timers timers;
     int64_t armed; /* when the watchdog runs again at the latest */
     bool watchdog_dirty, subscriber_dirty;     /* wake them when mu is dropped */
     struct rlk_holder *first_news, *last_news; /* holders with news, in order */
     struct rlk_list wakes; /* threads that are signalled when mu is dropped */
-    struct rlk_list
-        sleepers; /* waiters for no lock, but for a deadline or an interrupt */
+    /* threads that wait for no lock, but for a deadline or an interrupt */
+    struct rlk_list sleepers;
     struct rlk_list channels;  /* locks whose channel is to be joined or left */
     struct rlk_list fastpaths; /* hand-off states whose fast path is open */
     size_t retained_count;     /* holds that are retained for a time */
     bool interrupted;
     struct rlk_intent_table slots; /* what other processes find when this one is dead */
-    bool recovers;     /* the client looks for dead processes (peer_watch.h) while */
-    unsigned asks_now; /* so many holds ask, or threads wait for a free lock, */
-    unsigned
-        waits_begun; /* and the server makes some wait: lately, if this count changes */
-    bool tried;      /* lately a try was told that the lock is busy */
-    bool looks;      /* it is looking now */
-    struct rlk_timer look_timer; /* it begins if a wait lasts until then */
-    struct rlk_death_event *first_death, *last_death; /* events to be told, in order */
-    struct rlk_histogram waited, waited_in_vain,
-        held; /* durations of calls, and of sections */
+    bool recovers;     /* the client looks for dead processes while a wait lasts
+                          (peer_watch.h) */
+    unsigned asks_now; /* holds that ask, and threads that wait for a free lock */
+    /* counts waits that an answer of the server began: a change means a wait lately */
+    unsigned waits_begun;
+    bool tried;                  /* a try lately found the lock busy */
+    bool looks;                  /* the client is looking for dead processes now */
+    struct rlk_timer look_timer; /* the look begins if a wait lasts until then */
+    struct rlk_death_event *first_death, *last_death; /* events to report, in order */
+    /* durations of calls, and of sections */
+    struct rlk_histogram waited, waited_in_vain, held;
 
     /* leader.h */
     bool mail_open;   /* a waiting thread may read the mailbox */
     bool leader_told; /* leader_fd was written to */
-    atomic_bool
-        leader_called; /* the leader is to look what it waits for; read without mu */
+    /* the leader is to check what it waits for; read without mu */
+    atomic_bool leader_called;
     struct rlk_thread *leader; /* it reads the mailbox now; NULL: none */
     _Atomic int leader_fd;     /* an eventfd that calls the leader; -1: there is none */
 };
@@ -107,18 +110,18 @@ bool rlk_registry_busy_locked(struct rlk_registry *reg);
 /* A request that left at `when`, or an attempt to connect that began then, has no answer
  * yet. Locks: takes mu. */
 void rlk_registry_unanswered(struct rlk_registry *reg, int64_t when);
-/* Since when the server answers nothing; RLK_NEVER: there is no such request. */
+/* Since when the server answers nothing; RLK_NEVER: no request is unanswered. */
 int64_t rlk_registry_away_since(const struct rlk_registry *reg);
-/* Whether it answers nothing for so long that something must be wrong. */
+/* Whether the server has answered nothing for so long that something must be wrong. */
 bool rlk_registry_is_away(const struct rlk_registry *reg, int64_t now);
-/* Whether no hold is left whose release is worth waiting for. A lost hold's lease is over
- * by itself: if the server does not answer, its release is not waited for. */
+/* Whether no hold is left whose release is worth waiting for. A lost hold's lease ends by
+ * itself: if the server does not answer, that hold's release is not waited for. */
 bool rlk_registry_settled_locked(const struct rlk_registry *reg, int64_t now);
-/* From here on no thread rings the bells of watchdog and subscriber, so that these may
- * end. Waits for threads that are about to ring one. */
+/* From here on no thread rings the bells of the watchdog and the subscriber, so that both
+ * may end. Waits for threads that are about to ring one. */
 void rlk_registry_part_from_threads(struct rlk_registry *reg);
-/* Drops timers, news and background work; the threads have left. Lost holds stay with
- * their threads. */
+/* Drops timers, news and background work. The client's own threads have ended. Lost holds
+ * stay with their threads. */
 void rlk_registry_shut_locked(struct rlk_registry *reg);
 /* Frees what is left. No thread may be inside. */
 void rlk_registry_destroy(struct rlk_registry *reg);
@@ -132,7 +135,7 @@ static inline bool rlk_leader_pending_locked(const struct rlk_registry *reg)
 {
     return reg->leader && !reg->leader_told && atomic_load(&reg->leader_called);
 }
-/* Threads are to be woken, or told that something became due, when mu is dropped. */
+/* Whether threads are to be woken when mu is dropped. */
 static inline bool rlk_registry_tells_locked(const struct rlk_registry *reg)
 {
     const struct rlk_timer *first = rlk_timer_first(&reg->timers);
@@ -140,33 +143,33 @@ static inline bool rlk_registry_tells_locked(const struct rlk_registry *reg)
            reg->subscriber_dirty || !rlk_list_empty(&reg->wakes) ||
            rlk_leader_pending_locked(reg);
 }
-/* Drops mu, then wakes watchdog and subscriber where something became due or is to be
- * told. */
+/* Drops mu, then wakes the threads of `wakes`; and the watchdog, the subscriber and the
+ * leader, if there is something for them. */
 void rlk_registry_unlock(struct rlk_registry *reg);
 
 /* ---- polls and mail */
 
-/* The server refuses the watchdog for good: each queued thread asks itself, and hears
- * why. */
+/* The server refuses the watchdog for good: each queued thread asks the server itself,
+ * and gets the reason. */
 void rlk_registry_ask_again_locked(struct rlk_registry *reg, int64_t now);
 
-/* Messages of the mailbox, which anybody may have sent. False: the process neither asks
- * with this id, nor holds it, nor gives it back. Then nothing changes and nothing is
- * sent, or senders of such messages could have requests sent (T7). */
+/* Messages of the mailbox. Any client of the server may have sent them. False: the
+ * process neither asks with this id, nor holds it, nor gives it back. Then nothing
+ * changes and nothing is sent: otherwise a sender of such messages could cause requests
+ * (T7). */
 
-/* A grant. A grant for an id that was given up is released at once. So is, once, a grant
- * for an id that this process remembers to have queued, and does not have any more (L2).
- */
+/* A grant. If its id was given up, it is released at once. A grant for an id that this
+ * process had queued, and has no more, is released once, too (L2). */
 bool rlk_registry_grant_locked(struct rlk_registry *reg, const struct rlk_id *id,
                                const char *name, size_t name_len, int64_t ticket,
                                uint64_t token, unsigned flags);
 
-/* A recall: another process wants what this id holds, or what an answer will have given
- * it. */
+/* A recall: another process wants the lock that this id holds, or will hold by an answer
+ * under way. */
 bool rlk_registry_recalled_locked(struct rlk_registry *reg, const struct rlk_id *id,
                                   const char *name, size_t name_len);
 
-/* A loss of what this id holds, or of what an answer will have given it. */
+/* A loss of the lock that this id holds, or will hold by an answer under way. */
 bool rlk_registry_lost_locked(struct rlk_registry *reg, const struct rlk_id *id,
                               const char *name, size_t name_len);
 

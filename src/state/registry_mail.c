@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What messages of the mailbox mean for the holds of a client; see registry.h. Anybody
- * may have sent a message. Thread: any. Locks: hold the registry's mu. Blocks: no. */
+/* What messages of the mailbox mean for the holds of a client; see registry.h. Any client
+ * of the server may have sent a message. Thread: any. Locks: hold the registry's mu.
+ * Blocks: no. */
 #include "state/registry.h"
 
 #include "base/clock.h"
 #include "state/handoff.h"
 #include "state/readshare.h"
 
-/* 0: no kind of this version. */
+/* The kind whose ids have this letter; 0: this version knows none. */
 static int kind_of_letter(char letter)
 {
     char lower = letter >= 'A' && letter <= 'Z' ? (char)(letter - 'A' + 'a') : letter;
@@ -96,14 +97,14 @@ bool rlk_registry_grant_locked(struct rlk_registry *reg, const struct rlk_id *id
             rlk_hold_background_locked(hold, rlk_clock_boot(), hold->ending.give_up_at);
         return true;
     }
-    /* the answer to a poll was faster; or the answer to its cancel will tell; and a hold
-     * that does not queue is granted nothing */
+    /* no news: the answer to a poll was faster, or the answer to the hold's cancel will
+     * tell, or the hold does not queue and is granted nothing */
     if (hold->state != RLK_HOLD_REQUESTED || hold->request.granted ||
         hold->request.try_once)
         return true;
     RLK_COUNT(reg->counters->grants);
     if (!rlk_hold_granted_locked(hold, ticket, token, flags))
-        rlk_queue_poll_locked(lock); /* it names another ticket than the confirmed one */
+        rlk_queue_poll_locked(lock); /* the grant has another ticket than confirmed */
     return true;
 }
 
@@ -117,7 +118,7 @@ bool rlk_registry_lost_locked(struct rlk_registry *reg, const struct rlk_id *id,
     if (!hold)
         return lock && rlk_id_is(id, lock->left);
     hold->lease.reported_lost =
-        true; /* an answer may still come that says that it has the lock */
+        true; /* an answer may still come that says that the hold has the lock */
     if (rlk_hold_is_live(hold))
         rlk_hold_doubt_locked(hold, rlk_clock_boot());
     else if (hold->state == RLK_HOLD_REQUESTED)

@@ -16,8 +16,8 @@ static struct rlk_list unused = { &unused,
 static rlk_once_t once = RLK_ONCE_INIT;
 static rlk_tsd_t slot;
 static int slot_rc = -1;
-/* A thread is changing `unused`: a child that another thread makes meanwhile cannot use
- * it. */
+/* A thread is changing `unused`: a child that another thread forks meanwhile cannot use
+ * that list. */
 static atomic_bool changing;
 /* The parent's records, so that leak checkers see them: of threads that went on in
  * children, and unused ones. */
@@ -57,8 +57,9 @@ static void end_thread(struct rlk_thread *thread)
 }
 
 /* Destructors of the program may still unlock what the thread holds, in any order: this
- * one waits for the others, as long as there are rounds. A thread that returned from its
- * function can still be cancelled: not in here, so that all of this is done. */
+ * destructor waits for the others, as long as there are rounds. A thread that returned
+ * from its function can still be cancelled. Cancellation is off in here, so that all of
+ * this is done. */
 static void thread_ends(void *value)
 {
     struct rlk_cancel cancel = rlk_sync_cancel_disable();
@@ -66,9 +67,10 @@ static void thread_ends(void *value)
     rlk_sync_cancel_restore(cancel);
 }
 
-/* The record of a thread that ended, or a new one. If it is a parent's, another thread of
- * the parent may have been about to wake its thread: then the condition is in the middle
- * of a signal, and the link is in a list. Both are made new. */
+/* The record of a thread that ended, or a new one. If the record is from a parent,
+ * another thread of the parent may have been about to wake its thread: then the condition
+ * is in the middle of a signal, and the link is in a list. So both are initialized
+ * again. */
 static struct rlk_thread *make_record(void)
 {
     rlk_sync_mutex_lock(&mu);

@@ -17,29 +17,30 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* How much of a handle says what its lock is, but for the name. */
+/* How many bytes of a handle identify its lock, apart from the name. */
 #define RLK_HEAD_SIZE offsetof(struct rlk_handle, rlk_name)
 
 struct rlk_holder;
 
-/* How often a thread entered and left by the fast path (fastpath.h). It counts alone.
- * What of that is in the client's statistics is guarded by the mutex of the client's
- * registry. */
+/* How often a thread entered and left by the fast path (fastpath.h). Only the thread
+ * itself counts. The counted_ fields, how much the client's statistics have of it, are
+ * guarded by the mutex of the client's registry. */
 struct rlk_passes {
     _Atomic uint64_t entered, left;
     uint64_t counted_entered, counted_left;
     struct rlk_fastpath_times *times; /* NULL: it never used a fast path */
 };
-/* How long it was inside. Apart, because most threads use no fast path. */
+/* How long a thread was inside by the fast path. A block of its own, because most threads
+ * use no fast path. */
 struct rlk_fastpath_times {
     struct rlk_histogram held;
     struct rlk_histogram_folded counted_held;
 };
 
 struct rlk_thread {
-    struct rlk_list holds;
     /* by thread_link, newest first; the first member, so that a checker of leaks sees
      * whole blocks in the list of unused records */
+    struct rlk_list holds;
     uint64_t number;           /* unique in the process, from 1 */
     unsigned generation;       /* of rlk_fork_generation: which process made it */
     struct rlk_cond cond;      /* with the mutex of the registry that it waits in */
@@ -48,10 +49,10 @@ struct rlk_thread {
     bool fast_in;              /* it is inside by that holder */
     struct rlk_passes passes;
     size_t hold_count;         /* in holds */
-    struct rlk_holder **table; /* of the same holders, by names; NULL: none */
+    struct rlk_holder **table; /* the same holders by lock name; NULL: none */
     size_t table_size;         /* a power of two */
     struct rlk_thread
-        *inherited; /* of a thread that went on in a child: the next record */
+        *inherited; /* if its thread went on in a child: the next such record */
     char fast_head[RLK_HEAD_SIZE]; /* of the handle that left the resident holder */
 };
 
@@ -67,8 +68,7 @@ static inline struct rlk_thread *rlk_thread_mine(void)
     return thread && thread->generation == rlk_fork_generation() ? thread : NULL;
 }
 
-/* The calling thread's record, which is made now if there is none. NULL: out of memory.
- */
+/* The calling thread's record. Makes it if there is none. NULL: out of memory. */
 struct rlk_thread *rlk_thread_get(void);
 
 /* In a child: its thread starts without holds, and the other threads are not there. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The holds of a thread: a list, and from 16 holds on also a table by names, so that a
- * thread with 100,000 locks finds each as fast as one with two. Thread: its own. Locks:
- * none. */
+ * thread with 100,000 locks finds each as fast as a thread with two. Thread: its own.
+ * Locks: none. */
 #ifndef RLK_THREAD_HOLDS_H
 #define RLK_THREAD_HOLDS_H
 
