@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the watchdog does for locks and holds; the connection is watchdog.c's. What is due
- * comes from the registry's timers:
- *   - of a lock with queued waiters: a refresh (presence, the hand-over of a lock that
- *     came free without a release, what became of each of them)
- *   - of a hold INSIDE: a renewal; at risk; lost at D, with or without connection
- *   - of a hold GOING: a release or cancel that its caller had to abandon, or that an ACL
- *     refused, which may be mended
- *   - of a hold LOST: its one release (T6)
+ * What the watchdog does for locks and holds; watchdog.c has the connection. The
+ * registry's timers say what is due:
+ *   - for a lock with queued waiters, a refresh: it proves the waiters' presence, hands
+ *     over a lock that came free without a release, and says what became of each waiter
+ *   - for a live hold: a renewal; the news that it is at risk; its loss at D, with or
+ *     without connection
+ *   - for a CANCELLING or RELEASING hold: a release in place of a release or cancel that
+ *     the caller had to abandon, or that an ACL refused, because the ACL may be mended
+ *   - for a LOST hold: its one release (T6)
  *
- * One script for each lock, the one with the earliest deadline first. A request in flight
- * is an rlk_op, which keeps its hold or lock alive by a reference.
+ * A request is one script for one lock; the one with the earliest deadline is sent first.
+ * A request in flight is an rlk_op, which keeps its hold or lock alive by a reference.
  * Everything that is repeated is idempotent. Thread: the watchdog.
  */
 #include "client/renewer_impl.h"
@@ -28,21 +29,23 @@
 enum {
     BACKOFF_FIRST_MS = 10,
     BACKOFF_MAX_MS = 1000,
-    TRY_AGAIN_MS = 100, /* at least between two attempts to connect that a caller's
-                         * success brings forward */
-    ASKERS_MAX = 2,     /* of a lock, in place of the watchdog */
+    TRY_AGAIN_MS = 100, /* at least between two attempts to connect, when a caller's
+                           success brings the next one forward */
+    ASKERS_MAX = 2,     /* how many threads that wait for one lock ask in place of the
+                           watchdog */
     BATCH_MAX = 64,     /* requests made while the registry is locked once */
-    ALONG_PART = 32, /* of its period: so much earlier a renewal goes along with others */
-    CROWD_MIN = 4 * BATCH_MAX, /* holds: fewer are no burst */
+    ALONG_PART = 32, /* a renewal goes along with others if it is due within this part of
+                        its period (1/32) */
+    CROWD_MIN = 4 * BATCH_MAX, /* fewer holds make no burst */
     CROWD_FACTOR =
-        4, /* a burst: renewals so much closer together than if spread evenly */
+        4, /* in a burst, renewals are this much closer than if spread evenly */
     IN_FLIGHT_MAX = 1024,
     /* A deadline of L/6 alone would cut the connection at every scheduling delay for the
        shortest leases. */
     OP_TIMEOUT_MIN_MS = 50
 };
 
-/* Of the request being made. */
+/* The ids in the request that is being made. */
 static char names[RLK_RENEWER_NAMES_MAX * (RLK_ID_SIZE - RLK_UUID_LEN)];
 _Static_assert(RLK_RENEWALS_MAX *RLK_SCRIPT_ARGS_RENEWAL_SIZE <= sizeof(names),
                "room for both");
@@ -90,7 +93,7 @@ static bool is_ready(const struct rlock_client *client)
 const struct rlk_recovery_link rlk_renewer_of_recovery = { .send = send_recovery,
                                                            .ready = is_ready };
 
-/* The same for a request about one hold. */
+/* The record of a request about one hold. NULL: out of memory. */
 static struct rlk_op *new_op(struct rlk_hold *hold)
 {
     struct rlk_op *op = malloc(sizeof(*op));
@@ -107,7 +110,7 @@ static void put_hold_in_flight(struct rlk_watch *watch, struct rlk_op *op,
     rlk_renewer_put_in_flight(watch, op, kind, now, timeout);
 }
 
-/* How long a renewal is waited for. */
+/* How long to wait for the answer to a renewal. */
 static int64_t renew_timeout(const struct rlock_client *client,
                              const struct rlk_hold *hold, int64_t now)
 {
@@ -121,17 +124,18 @@ static int64_t renew_timeout(const struct rlock_client *client,
 }
 
 /* rule: K5, K13 */
-/* The lease to ask for. Of a fixed one it is only asked whether it is there: what is left
- * of it neither shortens nor lengthens it, and mends a key that was made persistent. */
+/* The lease that a renewal asks for. If the lease is fixed, the renewal only asks whether
+ * the hold is still there: it names the rest of the lease, which changes nothing, but
+ * mends a key that was made persistent. */
 static int64_t renew_lease(const struct rlk_hold *hold, int64_t now)
 {
     if (rlk_fastpath_is_empty(
-            hold)) /* what is kept does not last longer than a grant (K5) */
+            hold)) /* a retained hold does not last longer than a grant (K5) */
         return hold->id.grant_ms;
     return hold->fixed ? (hold->end - now) / RLK_NS_PER_MS + 2 : hold->lease_ms;
 }
 
-/* What the mark of a robust hold is to be (K11). */
+/* What a renewal says about the mark of a robust hold (K11). */
 static int64_t renew_mark(struct rlk_hold *hold, int64_t now)
 {
     if (rlk_handoff_clears_mark_locked(hold, now))
@@ -140,7 +144,8 @@ static int64_t renew_mark(struct rlk_hold *hold, int64_t now)
 }
 
 /* rule: W18 */
-/* Also tells the server that a writer reads now, where that is not confirmed (W18). */
+/* If a downgrade is not confirmed yet, the request also tells the server that the writer
+ * reads now (W18). */
 static void send_renew(struct rlock_client *client, struct rlk_hold *hold, int64_t now)
 {
     struct rlk_request req RLK_UNINITIALIZED;
@@ -187,7 +192,7 @@ static void send_release(struct rlock_client *client, struct rlk_hold *hold, int
                        rlk_client_command_timeout(client));
 }
 
-/* Takes another hold into the request, with a reference. False: out of memory. */
+/* Adds a hold to the request, with a reference. False: out of memory. */
 static bool batch_add(struct rlk_batch *batch, struct rlk_hold *hold)
 {
     if (batch->count == batch->size) {
@@ -195,7 +200,7 @@ static bool batch_add(struct rlk_batch *batch, struct rlk_hold *hold)
         struct rlk_hold **bigger =
             realloc(batch->holds, size * sizeof(struct rlk_hold *));
         if (!bigger)
-            return false; /* who is not named has his backstop in the next */
+            return false; /* the next request names the hold */
         batch->holds = bigger;
         batch->size = size;
     }
@@ -211,15 +216,15 @@ void rlk_renewer_batch_clear(struct rlk_batch *batch)
     batch->count = 0;
 }
 
-/* Whether a hold that reads can be renewed with others now. */
+/* Whether a read hold can be renewed together with others now. */
 static bool renews_along(const struct rlk_hold *hold, int64_t now)
 {
     return (!hold->fixed || hold->lease.doubted) && !hold->server.downgrade &&
            now < hold->end && !hold->op;
 }
 
-/* One renewal for all of the process that read: `due` first, then the others, whose next
- * one so comes due together with it. */
+/* One renewal for all read holds of the lock: `due` first, then the others. So their next
+ * renewals come due together with that of `due`. */
 static void send_read_renewals(struct rlock_client *client, struct rlk_hold *due,
                                int64_t now)
 {
@@ -256,7 +261,8 @@ static void send_read_renewals(struct rlock_client *client, struct rlk_hold *due
         if (renew_timeout(client, hold, now) < timeout)
             timeout = renew_timeout(client, hold, now);
         rlk_hold_schedule_locked(hold);
-        /* to the end: the next request begins with those that this one had no room for */
+        /* moves it to the end: the next request begins with the holds that this one had
+         * no room for */
         rlk_list_remove(&hold->link);
         rlk_list_append(&lock->queue->reads, &hold->link);
     }
@@ -268,8 +274,8 @@ static void send_read_renewals(struct rlock_client *client, struct rlk_hold *due
 
 /* rule: W16 */
 /* Chooses the holds that the next refresh names: those that are queued as far as is known
- * (the others' askers ask themselves) and were not named in this round yet. Writes their
- * ids, and returns the text's length. */
+ * (requesters of other holds ask the server themselves) and were not named in this round
+ * yet. Writes their ids, and returns the text's length. */
 static size_t name_holds(struct rlk_lock *lock)
 {
     size_t len = 0;
@@ -286,8 +292,9 @@ static size_t name_holds(struct rlk_lock *lock)
             lock->queue->round_open = true;
             break;
         }
-        /* what was passed over because its mailbox was not heard needs none now; but not
-         * if the refresh that passed it over had named it */
+        /* If the hand-over passed this hold over, because its mailbox was not heard, the
+         * hand-over goes back to it: a hold that the refresh names needs no mailbox. Not
+         * if the refresh that passed the hold over had named it, too. */
         int64_t *after =
             hold->reading ? &lock->queue->after.rqueue : &lock->queue->after.queue;
         bool named =
@@ -307,11 +314,12 @@ static void send_refresh(struct rlock_client *client, struct rlk_lock *lock, int
 
     if (!lock->queue->round_open) {
         lock->queue->round++;
-        lock->queue->poll_again = false; /* asked for later, it wants another round */
+        lock->queue->poll_again = false; /* a poll that is asked for later takes another
+                                            round */
     }
     size_t len = name_holds(lock);
     if (lock->queue->refresh.count == 0 && !lock->queue->going_on) {
-        if (lock->queue->round_open) /* for want of memory: it is tried again soon */
+        if (lock->queue->round_open) /* out of memory: tries again soon */
             lock->queue->poll_again = true;
         lock->queue->round_open = false;
         return;
@@ -320,7 +328,7 @@ static void send_refresh(struct rlock_client *client, struct rlk_lock *lock, int
                             lock->prefer, lock->queue->after, names, len);
     if (rlk_script_append(client->watch.conn, &req, lock->queue->refresh.with_text) !=
         0) {
-        lock->queue->poll_again = true; /* what it was for is still to be looked at */
+        lock->queue->poll_again = true; /* the reason for this refresh is still there */
         lock->queue->round_open = false;
         lock->queue->after = (struct rlk_cursor){ 0 };
         rlk_renewer_batch_clear(&lock->queue->refresh);
@@ -335,7 +343,8 @@ static void send_refresh(struct rlock_client *client, struct rlk_lock *lock, int
 
 /* ---- what is due. Locks: hold the registry's mu. */
 
-/* What was confirmed last may be a grant's TTL: then there is less time. */
+/* The length of the lease that was confirmed last. It may be the TTL of a grant, which is
+ * shorter than hold->lease_ms. */
 static long confirmed_ms(const struct rlk_hold *hold)
 {
     int64_t ms = (hold->end - hold->proof_sent) / RLK_NS_PER_MS;
@@ -348,7 +357,7 @@ int64_t rlk_renewer_retry_time(struct rlk_hold *hold, int64_t now)
     int64_t max = confirmed_ms(hold) / 20;
     if (max < 20)
         max = 20;
-    /* what is left to say when nobody waits for it any more has time */
+    /* a release is no longer urgent when the lease has been over for a long time */
     if (max > BACKOFF_MAX_MS || (!rlk_hold_is_live(hold) && hold->end != INT64_MIN &&
                                  now - hold->end > hold->lease_ms * RLK_NS_PER_MS))
         max = BACKOFF_MAX_MS;
@@ -357,7 +366,7 @@ int64_t rlk_renewer_retry_time(struct rlk_hold *hold, int64_t now)
     /* a quarter of jitter, from the clock's low bits */
     int64_t ns = hold->backoff_ms * RLK_NS_PER_MS;
     int64_t at = now + ns - now / 1000 % (ns / 4 + 1);
-    /* in steps, so that the many that are due in an outage come due together */
+    /* in steps, so that many holds that are due in an outage come due together */
     int64_t grid = ns / 8;
     return at + grid - at % grid;
 }
@@ -392,13 +401,13 @@ static void inside_due(struct rlock_client *client, struct rlk_hold *hold, int64
     rlk_hold_schedule_locked(hold);
 }
 
-/* GOING or LOST: the last reference is the timer's. */
+/* CANCELLING, RELEASING or LOST: the timer has the last reference. */
 static void outside_due(struct rlock_client *client, struct rlk_hold *hold, int64_t now)
 {
     bool lost = hold->state == RLK_HOLD_LOST;
 
     if (hold->op)
-        return; /* goes on when that was answered */
+        return; /* goes on when the request in flight was answered */
     if (now > hold->ending.give_up_at || (lost && hold->ending.release_sent)) {
         rlk_hold_background_end_locked(hold);
         return;
@@ -411,9 +420,9 @@ static void outside_due(struct rlock_client *client, struct rlk_hold *hold, int6
                                    hold->ending.give_up_at);
 }
 
-/* There is no connection to ask on. A server that has answered a caller lately, and since
- * the last attempt to connect, is there again: nobody is told that it is not, and the
- * next attempt is made soon. */
+/* The watchdog has no connection to ask on. If the server has answered a caller lately,
+ * and since the last attempt to connect, it is there again: no waiting thread gets an
+ * error, and the next attempt is made soon. */
 static void miss_connection(struct rlock_client *client, struct rlk_lock *lock,
                             int64_t now)
 {
@@ -432,11 +441,11 @@ static void miss_connection(struct rlock_client *client, struct rlk_lock *lock,
     }
 }
 
-/* While the watchdog cannot connect and the server is there all the same, as the mailbox
- * tells, one of those who wait asks himself, before their presence ends: it may have no
- * room for one connection more, or we no descriptor. A second one does when the first is
- * not answered; but when there is no connection for callers either, they are one attempt
- * in a while, whatever the number of locks. */
+/* The watchdog cannot connect, although the mailbox shows that the server is there: the
+ * server may have no room for one more connection, or this process no descriptor. Then a
+ * waiting thread asks the server itself, before its presence ends. A second one asks if
+ * the first gets no answer. But if callers have no connection either, only one attempt in
+ * a while is made, whatever the number of locks. */
 static void poll_by_caller(struct rlock_client *client, struct rlk_lock *lock,
                            int64_t now)
 {
@@ -458,7 +467,7 @@ static void poll_by_caller(struct rlock_client *client, struct rlk_lock *lock,
         if (rlk_hold_ask_too_locked(hold, now)) {
             lock->queue->sent_to_ask_at = now;
             if (*in_vain_at != 0)
-                *in_vain_at = now; /* he tries for all */
+                *in_vain_at = now; /* this thread tries for all */
             return;
         }
     }
@@ -472,17 +481,20 @@ static void lock_due(struct rlock_client *client, struct rlk_lock *lock, int64_t
         return;
     /* rule: L4 */
     if (lock->queue->refresh.op.kind != RLK_OP_NONE) {
-        lock->queue->poll_again = true; /* it may have run before what this is about */
-        lock->queue->after = (struct rlk_cursor){ 0 }; /* stale by the time of the next */
+        lock->queue->poll_again = true; /* the request in flight may have run before the
+                                           reason for this one */
+        lock->queue->after = (struct rlk_cursor){ 0 }; /* stale when the next refresh is
+                                                          sent */
         return;
     }
     if (rlk_renewer_ready(&client->watch)) {
         send_refresh(client, lock, now);
     } else {
-        lock->queue->after = (struct rlk_cursor){ 0 }; /* would be stale */
+        lock->queue->after = (struct rlk_cursor){ 0 }; /* the cursor would be stale */
         miss_connection(client, lock, now);
         poll_by_caller(client, lock, now);
-        if (rlk_list_empty(&lock->queue->asks)) { /* others' polls will find the lock */
+        if (rlk_list_empty(&lock->queue->asks)) { /* the polls of other processes will
+                                                     find the lock */
             rlk_queue_went_on_locked(lock);
             return;
         }
@@ -501,8 +513,8 @@ static int64_t renewal_period(const struct rlk_hold *hold)
     return confirmed_ms(hold) * RLK_NS_PER_MS / 3;
 }
 
-/* Whether a renewal that is due soon goes along with those that are due now: fewer and
- * fuller messages cost both sides less than each of many by itself. */
+/* Whether a renewal that is due soon goes along with those that are due now: a few full
+ * messages cost both sides less than many small ones. */
 static bool goes_along(const struct rlock_client *client, const struct rlk_timer *t,
                        int64_t now)
 {
@@ -514,9 +526,9 @@ static bool goes_along(const struct rlock_client *client, const struct rlk_timer
            t->when - now <= renewal_period(hold) / ALONG_PART;
 }
 
-/* Whether a full batch of renewals, the first of them due at `when`, is of a burst: of
- * many holds that were taken, or found the server again, at one time. Judged by when they
- * were due: that the thread is late makes no burst. */
+/* Whether a full batch of renewals, the first of them due at `when`, belongs to a burst:
+ * many holds were taken, or reached the server again, at one time. The due times decide,
+ * so a thread that is late makes no burst. */
 static bool is_crowded(const struct rlock_client *client, const struct rlk_hold *hold,
                        int64_t when)
 {
@@ -532,7 +544,8 @@ void rlk_renewer_spread(struct rlk_hold *hold, int64_t sent, int64_t now)
 {
     uint64_t random =
         (hold->id.acquisition ^ (uint64_t)sent) * UINT64_C(0x9e3779b97f4a7c15) >> 32;
-    int64_t most = (hold->renew_at - sent) / 8 * 7; /* ns; of a day they fit below */
+    int64_t most = (hold->renew_at - sent) / 8 * 7; /* in ns; for a lease of a day, the
+                                                       product below still fits */
 
     hold->renew_at -= (int64_t)(random * ((uint64_t)most >> 16) >> 16);
     if (hold->renew_at <= now)
@@ -589,8 +602,8 @@ int64_t rlk_renewer_run(struct rlock_client *client, bool *ret_need_conn)
     }
     if (n == BATCH_MAX && first_due != RLK_NEVER)
         watch->full_from = first_due;
-    /* The time is never put off, though what it was for may be gone: locks that are taken
-     * and released again and again would wake the watchdog each time. */
+    /* The armed time is never put off, even if its reason is gone. Otherwise locks that
+     * are taken and released again and again would wake the watchdog each time. */
     if (due < reg->armed || reg->armed <= now)
         reg->armed = due;
     due = reg->armed;

@@ -21,12 +21,11 @@
 #include <string.h>
 
 enum {
-    DENIED_FIRST_MS = 500, /* between releases that an ACL refuses, */
-    DENIED_MAX_MS = 5000   /* and in the end */
+    DENIED_FIRST_MS = 500, /* the first pause between releases that an ACL refuses */
+    DENIED_MAX_MS = 5000   /* the longest one */
 };
 
-/* What came of a request, and what it was about: one hold, or those that a batch names.
- */
+/* What came of a request, and its subject: one hold, or the holds that a batch names. */
 struct outcome {
     struct rlock_client *client;
     const struct rlk_op *op;
@@ -47,8 +46,8 @@ static void count_renewal(struct rlock_client *client, const struct rlk_answer *
 }
 
 /* rule: T6 */
-/* What a renewal, which may be of several holds, means for one of them. `fate` is what
- * became of it when the answer is DONE. */
+/* What the answer to a renewal, which may be of several holds, means for one of them.
+ * `fate`: what became of this hold, when the answer is DONE. */
 static void renew_done(const struct outcome *o, struct rlk_hold *hold,
                        const struct rlk_fate *fate)
 {
@@ -57,7 +56,7 @@ static void renew_done(const struct outcome *o, struct rlk_hold *hold,
     int64_t now = o->now;
 
     if (!rlk_hold_is_live(hold)) {
-        /* it ended meanwhile; what waits for this answer goes on */
+        /* the hold ended meanwhile; its release, which waits for this answer, goes on */
         if (hold->timer.armed || hold->ending.give_up_at != 0)
             rlk_timer_arm(&o->client->registry.timers, &hold->timer, now);
         return;
@@ -86,10 +85,10 @@ static void renew_done(const struct outcome *o, struct rlk_hold *hold,
         rlk_handoff_answered_retained_locked(hold);
         if (rlk_handoff_retained_due_locked(hold, now))
             return;
-        if (hold->lease.doubted) /* since this was sent */
+        if (hold->lease.doubted) /* since this request left */
             hold->renew_at = now;
         else if (hold->renew_at <= now &&
-                 !rlk_hold_is_retained(hold)) /* nothing was gained */
+                 !rlk_hold_is_retained(hold)) /* the renewal gained no time */
             hold->renew_at = rlk_renewer_retry_time(hold, now);
         else if (op->crowded && !rlk_hold_is_retained(hold) && !hold->fixed)
             rlk_renewer_spread(hold, answer->sent, now);
@@ -123,8 +122,9 @@ static void read_renewals_done(const struct outcome *o)
         rlk_hold_schedule_locked(RLK_CONTAINER_OF(l, struct rlk_hold, link));
 }
 
-/* An administrator mends an ACL, if at all, in seconds or minutes; each try that is
- * refused stands in the server's ACL LOG. */
+/* When to repeat a release that an ACL refused. The pauses are long: an administrator
+ * needs seconds or minutes to mend an ACL, and each refused try stands in the server's
+ * ACL LOG. */
 static int64_t denied_until(struct rlk_hold *hold, int64_t now)
 {
     int next = 2 * hold->backoff_ms;
@@ -163,9 +163,9 @@ static void release_done(const struct outcome *o)
         hold->ending.give_up_at);
 }
 
-/* How long until a refresh is repeated that had no answer, or none that can be read: soon
- * at first. If it was refused for good, a repetition is no use: the waiting threads ask
- * themselves, and their answers say when. */
+/* How long to wait before a failed refresh is repeated: a short time at first. If it was
+ * refused for good, a repetition is of no use: the waiting threads ask the server
+ * themselves, and their answers say when to poll. */
 static int64_t refresh_pause(struct rlk_lock *lock, const struct rlk_answer *answer)
 {
     int64_t presence = lock->registry->presence_ns;
@@ -190,8 +190,8 @@ static void refresh_failed(const struct outcome *o)
     const struct rlk_answer *answer = &o->answer;
 
     queue->round_open = false;
-    /* from the head: the ticket may be stale by then. Where no thread waits any more,
-     * the polls of others will find the lock. */
+    /* Goes on from the head, because the ticket may be stale by then. Where no thread
+     * waits any more, the polls of other processes will find the lock. */
     if (queue->op_goes_on &&
         (answer->outcome == RLK_NOSCRIPT || !rlk_list_empty(&queue->asks)))
         rlk_queue_go_on_locked(lock, (struct rlk_cursor){ 0 });
@@ -207,14 +207,14 @@ static void refresh_failed(const struct outcome *o)
 static void refresh_hold(const struct outcome *o, struct rlk_hold *hold,
                          const struct rlk_fate *fate)
 {
-    /* a newer answer knows better */
+    /* a newer answer counts more than this one */
     if (hold->state != RLK_HOLD_REQUESTED || hold->request.granted ||
         hold->request.need_ask || hold->request.ticket_sent > o->answer.sent)
         return;
     hold->request.flags = o->answer.flags;
     if (fate->what == RLK_HELD) {
         int64_t left = fate->remaining_ms;
-        if (left > hold->id.grant_ms) /* than what a grant is given for */
+        if (left > hold->id.grant_ms) /* no grant is given for longer */
             left = hold->id.grant_ms;
         RLK_COUNT(o->client->counters.grants);
         rlk_hold_held_locked(hold, o->answer.sent, left, fate->token);
@@ -328,8 +328,8 @@ static void read_reply(struct outcome *o, const struct operation *operation,
                       o->batch ? o->batch->count : 1, text, text_size);
 }
 
-/* The server does not know the script: the next request brings its text. A request that
- * brought it is refused. */
+/* If the server does not know the script, the next request brings its text. If this
+ * request brought it, it counts as refused. */
 static void settle_text(struct outcome *o)
 {
     struct rlk_answer *answer = &o->answer;
@@ -353,7 +353,7 @@ static void finish(struct outcome *o, const struct operation *operation,
                    struct rlk_op *op)
 {
     if (o->batch) {
-        op->kind = RLK_OP_NONE; /* the lock may have another */
+        op->kind = RLK_OP_NONE; /* the lock may send another one */
         operation->done(o);
         rlk_renewer_batch_clear(o->batch);
         rlk_lock_put_locked(o->lock);

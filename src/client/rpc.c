@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* Lends a connection. NULL: the answer says why there is none; nothing was sent. */
+/* Borrows a connection. NULL: the answer says why there is none; nothing was sent. */
 static struct rlk_conn *borrow(struct rlock_client *client, int64_t until,
                                struct rlk_answer *answer)
 {
@@ -66,8 +66,7 @@ static void finish(struct rlock_client *client, struct rlk_conn *conn,
     put_at(client, conn, now);
 }
 
-/* A request that has to be made in any case is put off, not refused, when there is no
- * memory for it. */
+/* Without memory, a request that has to be made in any case is put off, not refused. */
 static void put_off(struct rlk_answer *answer)
 {
     if (answer->outcome == RLK_REFUSED && answer->code == ENOMEM)
@@ -83,8 +82,9 @@ void rlk_rpc_acquire(struct rlock_client *client, struct rlk_script_args_acquire
     /* rule: T3 */
     if (!conn)
         return;
-    /* server time by when this request must have run (T3); an upper bound of the clock's
-     * offset makes it late by a round trip at most, which the markers outlive */
+    /* Server time: the request must not run after this (T3). The clock's offset is an
+     * upper bound, so the limit is late by a round trip at most; markers last longer than
+     * that. */
     args->not_after_us = rlk_conn_clock_offset_us(conn) + until / 1000;
     rlk_script_args_acquire(&req, client, args);
     rlk_script_call(conn, &req, until, answer);
@@ -147,8 +147,9 @@ void rlk_rpc_downgrade(struct rlock_client *client, const struct rlk_hold *hold,
     put_off(answer);
 }
 
-/* A script has looked at as many waiters as it may: another one goes on behind them
- * (T11). Each time a queue has become shorter, or the ticket has grown. */
+/* A script looks at a limited number of waiters; another one goes on behind them (T11).
+ * The loop ends, because each time a queue has become shorter, or the ticket has
+ * grown. */
 void rlk_rpc_go_on(struct rlock_client *client, int kind, const char *name,
                    size_t name_len, int prefer, struct rlk_cursor after, int64_t until)
 {
@@ -159,7 +160,7 @@ void rlk_rpc_go_on(struct rlock_client *client, int kind, const char *name,
         struct rlk_conn *conn = borrow(client, until, &answer);
         if (!conn)
             return;
-        /* names no waiter of this process */
+        /* the request names no waiter of this process */
         rlk_script_args_refresh(&req, client, kind, name, name_len, prefer, after, "", 0);
         rlk_script_call_raw(conn, &req, until, &answer, &reply);
         if (answer.outcome == RLK_DONE) {
@@ -180,7 +181,7 @@ void rlk_rpc_request(struct rlock_client *client, const struct rlk_request *req,
                      struct rlk_reply **ret_raw)
 {
     int64_t started = rlk_clock_boot();
-    /* a broken connection is found out at once: a few tries are not a storm */
+    /* a broken connection shows at once: a few tries are not a storm */
     for (int tries = 0; tries < 3; tries++) {
         struct rlk_conn *conn = borrow(client, until, ret_answer);
         if (!conn)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Round trips of callers' threads: each lends a connection, runs one script for a hold
+/* Round trips of callers' threads: each borrows a connection, runs one script for a hold
  * and gives the connection back. `until` (CLOCK_BOOTTIME) bounds all of it. When the
- * answer is not DONE, its code is the caller's, and the thread's message is set. Call
- * without mutexes. Blocks: network. */
+ * answer is not DONE, the caller returns the answer's code, and the thread's message is
+ * set. Call without mutexes. Blocks: network. */
 #ifndef RLK_RPC_H
 #define RLK_RPC_H
 
@@ -14,10 +14,10 @@ enum { RLK_LATE_TRIES_MAX = 3 };
 
 /* Takes the lock or, unless it is a try, queues for it; may be repeated with the same id.
  * The server refuses the request after `until`, so that a late copy of it changes nothing
- * (T3): sets args->not_after_us. */
+ * (T3). Sets args->not_after_us. */
 void rlk_rpc_acquire(struct rlock_client *client, struct rlk_script_args_acquire *args,
                      int64_t until, struct rlk_answer *answer);
-/* `mark`: with a marker against acquires of this id that may be under way. */
+/* `mark`: leaves a marker against acquires of this id that may be under way. */
 void rlk_rpc_release(struct rlock_client *client, const struct rlk_hold *hold, bool mark,
                      int64_t until, struct rlk_answer *answer);
 void rlk_rpc_cancel(struct rlock_client *client, const struct rlk_hold *hold,
@@ -28,22 +28,23 @@ void rlk_rpc_renew(struct rlock_client *client, const struct rlk_hold *hold,
 void rlk_rpc_downgrade(struct rlock_client *client, const struct rlk_hold *hold,
                        long lease_ms, int64_t until, struct rlk_answer *answer);
 
-/* Gives a lent connection back to the client's pool. When it has told that the server is
- * no master any more, the subscriber is to look, too. */
+/* Gives a borrowed connection back to the client's pool. If it showed that the server is
+ * no master any more, the subscriber checks that it listens where the locks are. */
 void rlk_rpc_put(struct rlock_client *client, struct rlk_conn *conn);
 
-/* Lets the hand-over of a lock of this kind go on behind `after`, until it is through
- * (T11). Nothing when that is not set. */
+/* Continues the hand-over of a lock of this kind behind `after`, until it is complete
+ * (T11). Does nothing if `after` is not set. */
 void rlk_rpc_go_on(struct rlock_client *client, int kind, const char *name,
                    size_t name_len, int prefer, struct rlk_cursor after, int64_t until);
 
-/* Another script that may be repeated: tried again when a connection turns out to be
- * broken. With ret_raw, the reply itself when DONE, owned by the caller. */
+/* Runs another script that may be repeated: tries again when a connection turns out to be
+ * broken. ret_raw, if not NULL, gets the reply itself when DONE; the caller owns it. */
 void rlk_rpc_request(struct rlock_client *client, const struct rlk_request *req,
                      int64_t until, struct rlk_answer *ret_answer,
                      struct rlk_reply **ret_raw);
 
-/* A command of at most so many words, once. 0 with *ret_reply, or the caller's code. */
+/* Runs a command of at most this many words, once. Returns 0 with *ret_reply, or the code
+ * for the caller. */
 enum { RLK_RPC_WORDS_MAX = 8 };
 int rlk_rpc_command(struct rlock_client *client, int argc, const char *const *argv,
                     int64_t until, struct rlk_answer *ret_answer,

@@ -45,7 +45,7 @@ void rlk_script_args_acquire(struct rlk_request *req, const struct rlock_client 
         rlk_request_add(req, "", 0);
 }
 
-/* What is to become of the mark of a robust lock (lua/lib/robust.lua). */
+/* Says what is to become of the owner-died mark of a robust lock (lua/lib/robust.lua). */
 static void add_mark(struct rlk_request *req, const struct rlk_hold *hold)
 {
     const char *how = hold->since == 0 ? "unused"
@@ -119,7 +119,8 @@ void rlk_script_args_downgrade(struct rlk_request *req, const struct rlock_clien
     rlk_request_add_id(req, client->uuid, &hold->id);
     rlk_request_add_int(req, lease_ms);
     rlk_request_add_int(req, hold->prefer);
-    if (hold->id.letter == 'W') /* of the section, which may not be the block's first */
+    if (hold->id.letter == 'W') /* the section's token, which may not be the first of the
+                                   block */
         rlk_request_add_int(req, (int64_t)hold->token);
 }
 

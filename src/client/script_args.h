@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The arguments of each lock script, as its header in lua/ lists them: what is asked of
- * the server about a hold or a lock. No state. Thread: any; where holds are read that
- * others may change, with the registry's mu. Blocks: no. */
+/* The arguments of each lock script, as its header in lua/ lists them. No state. Thread:
+ * any; with the registry's mu, where other threads may change the hold. Blocks: no. */
 #ifndef RLK_SCRIPT_ARGS_H
 #define RLK_SCRIPT_ARGS_H
 
@@ -9,43 +8,45 @@
 
 enum { RLK_RENEWALS_MAX = 256 /* ids in one request */ };
 
-/* `share`: of a reader, a hold that it may share; or NULL. `after`: where a try goes on
- * to look for who comes before it. `not_after_us`: server time. */
+/* `share`: a hold that a reader may share, or NULL. `after`: where a try goes on to look
+ * for waiters that come before it. `not_after_us`: server time. */
 struct rlk_script_args_acquire {
     const struct rlk_hold *hold;
     struct rlk_hold *share;
-    long lease_ms; /* the hold's; others may raise that one meanwhile */
+    long lease_ms; /* a copy: other threads may raise hold->lease_ms meanwhile */
     bool try_once;
-    bool beside; /* to read beside `share`, while that is there, by an end of its own */
+    bool beside; /* reads beside `share`, while that is there, with an end of its own */
     struct rlk_cursor after;
     int64_t not_after_us;
 };
 void rlk_script_args_acquire(struct rlk_request *req, const struct rlock_client *client,
                              const struct rlk_script_args_acquire *ask);
-/* marker_ms 0: none. */
+/* marker_ms 0: no marker. */
 void rlk_script_args_release(struct rlk_request *req, const struct rlock_client *client,
                              const struct rlk_hold *hold, int64_t marker_ms);
 void rlk_script_args_cancel(struct rlk_request *req, const struct rlock_client *client,
                             const struct rlk_hold *hold, int64_t marker_ms);
-/* What a renewal asks for beside the lease. */
+/* What a renewal asks for besides the lease. */
 struct rlk_script_args_renew {
-    bool tell;    /* to be told of those who come */
+    bool tell;    /* a message to the holder about later waiters */
     bool tokens;  /* another block of fencing tokens */
-    int64_t mark; /* robust: its number; negative: nobody is inside; 0: as it is */
+    int64_t mark; /* robust: the mark's number; negative: no thread is inside; 0:
+                     unchanged */
 };
 void rlk_script_args_renew(struct rlk_request *req, const struct rlock_client *client,
                            const struct rlk_hold *hold, int64_t lease_ms,
                            struct rlk_script_args_renew with);
 void rlk_script_args_downgrade(struct rlk_request *req, const struct rlock_client *client,
                                const struct rlk_hold *hold, int64_t lease_ms);
-/* `names`: ids of waiters without the uuid, a blank after each; borrowed until it is
- * sent. */
+/* `names`: ids of waiters without the uuid, with a blank after each; borrowed until the
+ * request is sent. */
 void rlk_script_args_refresh(struct rlk_request *req, const struct rlock_client *client,
                              int kind, const char *name, size_t name_len, int prefer,
                              struct rlk_cursor after, const char *names,
                              size_t names_len);
 
-/* Many renewals of reads in one: ids without the uuid and leases, a blank after each. */
+/* Renews many read holds in one request: ids without the uuid, and leases, with a blank
+ * after each. */
 size_t rlk_script_args_renewal_write(char *buf, const struct rlk_hold *hold,
                                      int64_t lease_ms, struct rlk_script_args_renew with);
 enum { RLK_SCRIPT_ARGS_RENEWAL_SIZE = RLK_ID_SIZE - RLK_UUID_LEN + 26 };

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Taking a lock. A call has up to three steps: the thread takes what its process has of
- * the lock and no thread is in (acquire_enter.c); else it asks the server, once; else it
- * waits (acquire_wait.c). A lock that is free ends with the second step: the thread
- * queues nowhere for it. A call that may not wait repeats its attempt only where the
- * answer says nothing about the lock.
+ * Taking a lock. A call has up to three steps. First, the thread enters a hold that its
+ * process has, if it may (acquire_enter.c). Otherwise it asks the server, once. Otherwise
+ * it waits (acquire_wait.c). If the lock is free, the second step is the last: the thread
+ * queues nowhere. A call that may not wait repeats its attempt only if the answer says
+ * nothing about the lock.
  *
- * The hold that asks, and what an answer means to it, are in acquire_ask.c; what readers
- * of one process share, in acquire_share.c.
+ * acquire_ask.c has the hold of the request, and what an answer means for it;
+ * acquire_share.c, what readers of one process share.
  */
 #include "lock/acquire_impl.h"
 
@@ -19,9 +19,9 @@
 #include <errno.h>
 
 enum {
-    TRY_LEAST_PART = 4, /* of a try's time, RLK_ATTEMPT_FLOOR_MS at most: what an attempt
-                           that is repeated must have left */
-    OVERTIME_MS = 100   /* that a call may take beyond its deadline (L7) */
+    TRY_LEAST_PART = 4, /* a try repeats its attempt only if this part of its time (1/4),
+                           or RLK_ATTEMPT_FLOOR_MS if that is less, is left */
+    OVERTIME_MS = 100   /* how long a call may last beyond its deadline (L7) */
 };
 
 /* ---- the first step */
@@ -48,7 +48,7 @@ static void begin(struct rlk_acquire_op *op, const struct rlk_acquire_params *pa
 
 /* ---- tries. Locks: hold the registry's mu. */
 
-/* What an attempt of a try that is not repeated comes to. */
+/* The code of a try whose last attempt did not get the lock. */
 static int try_code(const struct rlk_acquire_op *op)
 {
     enum rlk_verdict v = op->verdict;
@@ -75,7 +75,7 @@ static bool end_try(struct rlk_acquire_op *op)
     return true;
 }
 
-/* A hold that is shared let the thread in, or had no memory for it. */
+/* The thread was let into a shared hold, or there was no memory for that. */
 static bool end_shared_try(struct rlk_acquire_op *op)
 {
     rlk_hold_put_locked(op->hold);
@@ -90,12 +90,12 @@ static bool end_shared_try(struct rlk_acquire_op *op)
 static bool end_busy_try(struct rlk_acquire_op *op)
 {
     if (op->now < op->until && rlk_cursor_set(op->answer.more)) {
-        op->after = op->answer.more; /* none of the waiters seen so far comes first */
+        op->after = op->answer.more; /* no waiter seen so far comes before this try */
         op->again = false;
         return false;
     }
     if (op->now < op->until && (op->going || op->lock->returning > 0)) {
-        op->verdict = AGAIN; /* by a hold that this process gives back, perhaps */
+        op->verdict = AGAIN; /* perhaps only this process has it, and gives it back */
         return false;
     }
     rlk_awaited_tried_locked(op->lock->registry); /* the holder may be dead */
@@ -116,7 +116,7 @@ static bool judge_try(struct rlk_acquire_op *op)
     op->again = true;
     if (op->verdict == DECIDED)
         return end_shared_try(op);
-    if (op->verdict == SHARED) /* through a hold that is lost by now */
+    if (op->verdict == SHARED) /* the shared hold is lost by now */
         op->verdict = AGAIN;
     if (op->verdict == TAKEN && now < hold->end && !rlk_acquire_may_take(hold, now))
         op->verdict = AGAIN; /* only the server knows which of two holds is the newer */
@@ -139,23 +139,24 @@ static bool judge_try(struct rlk_acquire_op *op)
     if (op->verdict == TAKEN || op->verdict == SPOILT || op->verdict == FAILED ||
         now >= op->until)
         return end_try(op);
-    op->after = (struct rlk_cursor){ 0 }; /* by now those waiters may listen again */
+    op->after = (struct rlk_cursor){ 0 }; /* the waiters that were passed over may listen
+                                             again */
     if (op->verdict == AGAIN || ++op->late > RLK_LATE_TRIES_MAX)
         op->pause_ns = rlk_acquire_pause(op, op->until - now);
     return false;
 }
 
-/* The next attempt of a try, if there is time for the answer. */
+/* Makes the next attempt of a try, if there is time for the answer. */
 static bool look_try(struct rlk_acquire_op *op)
 {
     op->now = rlk_clock_boot();
     if (op->again && op->until - op->now < op->least)
-        return end_try(op); /* by the answer to the attempt before */
+        return end_try(op); /* with the code of the previous attempt */
     rlk_acquire_attempt(op);
     return judge_try(op);
 }
 
-/* Makes the hold that tries. False: the try is over. */
+/* Makes the hold of a try. False: the try is over. */
 static bool begin_try(struct rlk_acquire_op *op)
 {
     const struct rlk_acquire_params *params = op->params;
@@ -181,8 +182,8 @@ static bool begin_try(struct rlk_acquire_op *op)
 
 /* ---- the three steps */
 
-/* The second step may be taken: the thread may ask the server. False: it waits first, or
- * the call is over with op->rc. */
+/* Prepares the second step. True: the thread may ask the server. False: it waits first,
+ * or the call is over with op->rc. */
 static bool may_ask(struct rlk_acquire_op *op)
 {
     return op->params->try_once  ? begin_try(op)
@@ -190,7 +191,7 @@ static bool may_ask(struct rlk_acquire_op *op)
                                  : rlk_acquire_begin_asking(op);
 }
 
-/* One attempt behind the deadline, as a call makes that begins past its deadline. */
+/* One attempt after the deadline, like that of a call which begins after its deadline. */
 static int try_after_all(const struct rlk_acquire_params *params, struct rlk_lock *lock)
 {
     struct rlk_acquire_params once = *params;
@@ -209,11 +210,11 @@ static int try_after_all(const struct rlk_acquire_params *params, struct rlk_loc
     return op.rc;
 }
 
-/* The code of a call that waited, and came to `rc`. A lock that came free while a
- * signal's handler, or a machine that stood still, kept the thread beyond its deadline is
- * not refused for that. And where the thread knows only that the server refused the
- * process's poll, the server was there: its answer to the thread itself says more, and in
- * words. */
+/* The code of a call that waited, and would return `rc`. In two cases it makes one more
+ * attempt. If a signal handler, or a standstill of the machine, kept the thread beyond
+ * its deadline, the lock may have come free meanwhile. If the thread knows only that the
+ * server refused the process's poll, the server is there: its answer to the thread itself
+ * says more, and has a message. */
 static int code_after_all(const struct rlk_acquire_params *params, struct rlk_lock *lock,
                           int rc, bool late)
 {
@@ -238,7 +239,7 @@ static bool may_rest(const struct rlk_acquire_params *params, const struct rlk_l
            (lock->current->contention.recall || !rlk_list_empty(&lock->queue->waiters));
 }
 
-/* The call ends. Returns for how long it waited, ns; 0: it did not. */
+/* Ends the call. Returns how long it waited, in ns; 0: it did not wait. */
 static int64_t end(struct rlk_acquire_op *op)
 {
     const struct rlk_acquire_params *params = op->params;
@@ -249,7 +250,7 @@ static int64_t end(struct rlk_acquire_op *op)
         waited = rlk_clock_boot() - op->waiter.since;
         rlk_histogram_add(op->rc == 0 ? &reg->waited : &reg->waited_in_vain, waited);
     }
-    /* no thread is left that goes on with what an earlier requester left behind */
+    /* no thread is left to go on with the request of an earlier requester */
     if (op->rc == 0 && !params->try_once && !params->reading &&
         rlk_list_empty(&op->lock->queue->waiters))
         rlk_acquire_withdraw(op->lock, params);
@@ -268,7 +269,7 @@ static void tell(const struct rlk_acquire_params *params, int rc, int64_t waited
     else
         RLK_PROBE4(lock_failed, params->name, params->kind, rc, RLK_PROBE_US(waited));
     if (rc == 0)
-        rlk_error_clear(); /* of attempts that failed on the way */
+        rlk_error_clear(); /* the message of an attempt that failed on the way */
     else if (rc == EBUSY || rc == ETIMEDOUT || rc == ECANCELED || rc == ENOTRECOVERABLE)
         rlk_error_set(rc, "%s", rlk_error_text(rc));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Taking and giving back, for all lock types: the one wait loop. Runs on the caller's
- * thread. */
+/* Taking and giving back, for all lock types, with the only wait loop. Runs on the
+ * caller's thread. */
 #ifndef RLK_ACQUIRE_H
 #define RLK_ACQUIRE_H
 
@@ -8,7 +8,7 @@
 #include "client/client.h"
 
 struct rlk_acquire_params {
-    struct rlock_client *client; /* kept by the caller */
+    struct rlock_client *client; /* the caller keeps it open */
     struct rlk_thread *thread;
     int kind;
     const char *name; /* checked */
@@ -34,47 +34,48 @@ struct rlk_acquire_params {
 int rlk_acquire(const struct rlk_acquire_params *params);
 
 /*
- * Gives up the outermost level of a hold that is INSIDE; the last thread in it releases
- * it at the server, unless others of this process go on with it, within the bounds that
- * `handle` names (NULL: never). 0:
- * exclusion was unbroken until `now`; ESTALE: it was lost; EACCES, EPROTO: unbroken, but
- * the server refused the release. In every case the thread holds it no more. Blocks: up
- * to the command timeout.
+ * Ends the thread's outermost level of a live hold. The last thread that leaves releases
+ * the hold at the server, unless other threads of this process go on with it, within the
+ * bounds that `handle` names (NULL: never). 0: exclusion was unbroken until `now`;
+ * ESTALE: the hold was lost; EACCES, EPROTO: unbroken, but the server refused the
+ * release. In every case the thread holds the lock no more. Blocks: up to the command
+ * timeout.
  */
 int rlk_release(struct rlk_holder *holder, const struct rlk_handle *handle, int64_t now);
 
-/* The same for a hold whose client may be closed at this moment, which loses it. */
+/* The same, if another thread may close the client at this moment, which loses the
+ * hold. */
 int rlk_release_retained(struct rlk_holder *holder, const struct rlk_handle *handle,
                          int64_t now);
 
-/* Releases a hold that is GOING; the watchdog does, if that is not answered by `until`.
- * Consumes the caller's reference. Locks: hold the registry's mu, which is dropped
- * meanwhile. */
+/* Releases a RELEASING hold that no unlock gives back. If the server does not answer by
+ * `until`, the watchdog releases the hold. Consumes the caller's reference. Locks: hold
+ * the registry's mu, which is dropped meanwhile. */
 void rlk_release_left(struct rlk_hold *hold, int64_t until);
 
 enum { RLK_RELEASE_TRIES = 2 };
 
-/* A robust one: the state that it protects is consistent again. */
+/* The state that a robust hold protects is consistent again. */
 void rlk_held_consistent(struct rlk_hold *hold);
 
-/* The end of a thread's part in a lost hold, when its levels are drained. */
+/* Ends a thread's share in a lost hold, after its last level was unlocked. */
 void rlk_release_drain(struct rlk_holder *holder);
 
-/* A writer becomes a reader (W18). 0: it reads, and nobody wrote in between (if the
- * server cannot be reached, the watchdog tells it); ESTALE: it is lost; EACCES, EPROTO:
- * it reads, but the server does not let others read. Blocks: up to the command timeout.
- */
+/* Makes a writer a reader (W18). 0: the thread reads, and nobody wrote in between (if the
+ * server cannot be reached, the watchdog tells it). ESTALE: the hold is lost. EACCES,
+ * EPROTO: the thread reads, but the server does not let others read. Blocks: up to the
+ * command timeout. */
 int rlk_held_downgrade(struct rlk_holder *holder);
 
-/* If the hold's time is over, makes it LOST. Whether it is lost. */
+/* Makes the hold LOST if its lease is over. Whether it is lost. */
 bool rlk_held_check(struct rlk_hold *hold, int64_t now);
 
-/* A new lease of `lease_ms` from now, fixed or renewed. 0, ESTALE, ENOTCONN (unchanged),
- * EACCES, EPROTO. */
+/* Gives the hold a new lease of `lease_ms` from now, fixed or renewed. 0, ESTALE,
+ * ENOTCONN (unchanged), EACCES, EPROTO. */
 int rlk_held_extend(struct rlk_hold *hold, long lease_ms, bool fixed);
-/* A thread that shares a read hold gets one of its own, with a fixed lease. *ret_alone:
- * nothing was done, because it is the only one in its hold, and stays so. Codes as
- * rlk_held_extend, ENOMEM. */
+/* Gives a thread that shares a read hold a hold of its own, with a fixed lease.
+ * *ret_alone: nothing was done, because the thread is alone in its hold, and stays so.
+ * Codes as rlk_held_extend, ENOMEM. */
 int rlk_held_unshare(struct rlk_holder *holder, long lease_ms, bool *ret_alone);
 
 /* Sleeps until `deadline` or an interrupt: ETIMEDOUT, ECANCELED. */

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A hold that asks: made, taken, given up; and what an answer to its acquire means.
+ * The hold of a request: how it is made, entered and given up, and what an answer to its
+ * acquire means.
  *
- * An id that was sent and is given up goes one of three ways, chosen under the registry's
- * mutex (T7): to the next local waiter (not in_order), to the caller as held, or to
- * cancel. A cancel that is not answered in time is finished by the watchdog.
+ * A call that gives up after it has sent its id goes one of three ways, chosen under the
+ * registry's mutex (T7): the next local waiter goes on with the id (not in_order), the
+ * caller gets the lock after all, or the id is cancelled. If a cancel is not answered in
+ * time, the watchdog finishes it.
  *
  * Thread: callers'. Locks: hold the registry's mu.
  */
@@ -12,7 +14,7 @@
 
 #include "base/error.h"
 
-enum { CANCEL_MS = 100 /* a cancel's share beyond the caller's deadline */ };
+enum { CANCEL_MS = 100 /* how long a cancel may last beyond the caller's deadline */ };
 
 struct rlk_hold *rlk_acquire_new_hold(const struct rlk_acquire_op *op, bool tell)
 {
@@ -43,8 +45,9 @@ void rlk_acquire_take(struct rlk_hold *hold, const struct rlk_acquire_params *pa
 {
     struct rlk_lock *lock = hold->lock;
 
-    /* The server has it for this hold, by newer proof than that of any other: a hold that
-     * we still believe in was taken away, and the news of it is on its way. */
+    /* The newest proof says that the server has the lock for this hold. Any other hold
+     * that the process still believes in was taken away, and the news of this is on its
+     * way. */
     if (lock->current)
         rlk_hold_lose_locked(lock->current, RLK_LOSS_ANOTHERS, now);
     while (!hold->reading && !rlk_list_empty(&lock->queue->reads))
@@ -92,7 +95,7 @@ void rlk_acquire_end_request(struct rlk_hold *hold,
 
 /* ---- attempts */
 
-/* Writes down what an answer says about the hold. */
+/* Records what an answer says about the hold. */
 static enum rlk_verdict judge(struct rlk_acquire_op *op)
 {
     struct rlk_hold *hold = op->hold;
@@ -100,8 +103,8 @@ static enum rlk_verdict judge(struct rlk_acquire_op *op)
 
     if (answer->outcome == RLK_UNKNOWN)
         hold->server.unknown = true;
-    /* an unknown error, or a command of the script that the ACL refused, may have left
-     * anything: that attempt is withdrawn, too */
+    /* After an unknown error, or when the ACL refused a command of the script, the server
+     * may have anything of this attempt: it is withdrawn, too. */
     if (answer->outcome == RLK_UNKNOWN || answer->outcome == RLK_DONE ||
         (answer->outcome == RLK_REFUSED && answer->sent != 0))
         hold->server.asked = true;
@@ -111,9 +114,9 @@ static enum rlk_verdict judge(struct rlk_acquire_op *op)
         return AGAIN;
     rlk_queue_reached_locked(hold->lock, op->now);
     if (hold->state != RLK_HOLD_REQUESTED)
-        return TAKEN; /* meanwhile, by another thread that waits for it */
+        return TAKEN; /* another thread that waits for this hold took it meanwhile */
     hold->request.flags = answer->flags;
-    /* a try that is answered "busy" goes on by itself */
+    /* after "busy", the next attempt of the try goes on from there itself */
     if (rlk_cursor_set(answer->more) && answer->fate.what != RLK_BUSY)
         rlk_queue_go_on_locked(hold->lock, answer->more);
     switch (answer->fate.what) {
@@ -131,7 +134,7 @@ static enum rlk_verdict judge(struct rlk_acquire_op *op)
         return QUEUED;
     case RLK_BUSY:
         return TAKEN_BY_OTHERS;
-    case RLK_MARKED: /* this id is dead */
+    case RLK_MARKED: /* a marker refuses this id */
         rlk_hold_rename_locked(hold, op->params->thread);
         return AGAIN_AT_ONCE;
     case RLK_LATE:
@@ -144,8 +147,8 @@ static enum rlk_verdict judge(struct rlk_acquire_op *op)
 }
 
 /* rule: K2 */
-/* The lease that a request names. A lock that is to be kept is taken for the TTL of a
- * grant only (K2). Other threads may have raised the lease of a hold that reads. */
+/* The lease that a request names. A lock that is to be retained is taken only for the TTL
+ * of a grant (K2). Other threads may have raised the lease of a read hold. */
 static long first_lease(const struct rlk_acquire_op *op)
 {
     const struct rlk_acquire_params *params = op->params;
@@ -156,7 +159,7 @@ static long first_lease(const struct rlk_acquire_op *op)
                                               : params->lease_ms;
 }
 
-/* The answer to a request that named a hold to share. */
+/* Judges the answer to a request that named a hold to share. */
 static void judge_share(struct rlk_acquire_op *op, struct rlk_hold *share)
 {
     if (rlk_acquire_share_end(share, op->verdict, op->params, &op->answer, op->now) &&
@@ -198,8 +201,8 @@ void rlk_acquire_attempt(struct rlk_acquire_op *op)
         op->verdict = DECIDED;
 }
 
-/* A fixed lease was granted with a shorter TTL: renews it. False: it is lost, or nothing
- * is known of it. */
+/* A grant gave a hold with a fixed lease a shorter TTL: renews it. False: the hold is
+ * lost, or no answer says what became of it. */
 static bool confirm_lease(struct rlk_acquire_op *op, int64_t now)
 {
     const struct rlk_acquire_params *params = op->params;
@@ -243,7 +246,8 @@ bool rlk_acquire_enter_granted(struct rlk_acquire_op *op)
     if (!hold->request.granted || !rlk_acquire_may_take(hold, now))
         return false;
     rlk_acquire_leave_queue(op);
-    rlk_list_remove(&params->thread->wake_link); /* it is awake, and waits for nothing */
+    rlk_list_remove(&params->thread->wake_link); /* the thread is awake, and needs no
+                                                    wake-up */
     op->open_to = hold->request.open_to;
     rlk_acquire_take(hold, params, now);
     if (hold->reading)
@@ -255,7 +259,8 @@ bool rlk_acquire_enter_granted(struct rlk_acquire_op *op)
 /* ---- giving up */
 
 /* rule: L7 */
-/* The cancel's share of the 100 ms that a call may take beyond its deadline (L7). */
+/* Until when to wait for a cancel: its share of the 100 ms that a call may last beyond
+ * its deadline (L7). */
 static int64_t cancel_until(const struct rlk_acquire_params *params, int64_t now)
 {
     int64_t left = rlk_deadline_left(&params->deadline);
@@ -293,8 +298,9 @@ int rlk_acquire_give_up(struct rlk_acquire_op *op, int rc)
         rlk_hold_put_locked(hold);
         return rc;
     }
-    /* (not beside a hold that is believed in, where nobody else could go on with what is
-     * to be asked about: the cancel tells) */
+    /* The next waiter goes on with the id. Not if the process believes in another hold
+     * while the server is to be asked about this one: no waiter would ask then, but the
+     * cancel does. */
     if (!hold->reading && !rlk_kinds[lock->kind].in_order &&
         !rlk_list_empty(&lock->queue->waiters) &&
         !(lock->current && (hold->request.granted || hold->request.need_ask))) {
@@ -302,7 +308,7 @@ int rlk_acquire_give_up(struct rlk_acquire_op *op, int rc)
                                                    struct rlk_waiter, link);
         if (rlk_handoff_suits(hold, next)) {
             hold->request.requester =
-                NULL;                  /* facts are kept in it until the next one looks */
+                NULL;                  /* the hold keeps facts for the next requester */
             rlk_hold_put_locked(hold); /* lock->queue->asks keeps it */
             rlk_lock_promote_locked(lock);
             return rc;
@@ -314,9 +320,10 @@ int rlk_acquire_give_up(struct rlk_acquire_op *op, int rc)
         return rc;
     }
     /* rule: T7, T8 */
-    /* From here on the id is dead, unless the cancel finds that it is ours (T7, T8). It
-     * stays among the asks until then, so that a grant which is read meanwhile is not
-     * taken for one that nobody knows, and released behind our back. */
+    /* From here on the id is given up, unless the cancel finds that it has the lock (T7,
+     * T8). Until then the hold stays among the asks: otherwise the process would not know
+     * the id of a grant that is read meanwhile, and would release the grant during this
+     * call. */
     rlk_hold_change_locked(hold, RLK_ON_CANCEL);
     hold->request.requester = NULL;
     rlk_lock_promote_locked(lock);
@@ -332,7 +339,7 @@ int rlk_acquire_give_up(struct rlk_acquire_op *op, int rc)
     rlk_error_keep(false);
     rlk_registry_lock(reg);
     now = rlk_clock_boot();
-    /* a server that does not answer is not asked once more for it */
+    /* if the server does not answer, the call makes no more attempt */
     op->waiter.late &= answer.outcome == RLK_DONE;
     if (answer.outcome == RLK_DONE && answer.fate.what == RLK_REMOVED) {
         rlk_hold_ask_end_locked(hold);
@@ -341,12 +348,12 @@ int rlk_acquire_give_up(struct rlk_acquire_op *op, int rc)
     }
     if (answer.outcome == RLK_DONE && answer.fate.what == RLK_YOURS) {
         int64_t left = answer.fate.remaining_ms;
-        if (left > hold->id.grant_ms) /* than what a grant is given for */
+        if (left > hold->id.grant_ms) /* no grant is given for longer */
             left = hold->id.grant_ms;
         rlk_hold_change_locked(hold, RLK_ON_YOURS);
         hold->request.flags = answer.flags;
         rlk_hold_held_locked(hold, answer.sent, left, answer.fate.token);
-        /* a fixed lease would have to be confirmed, for which there is no time left */
+        /* a fixed lease would have to be confirmed, and there is no time left for that */
         if (!params->fixed && rlk_acquire_may_take(hold, now)) {
             rlk_acquire_take(hold, params, now);
             rlk_hold_put_locked(hold);

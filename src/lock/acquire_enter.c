@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The calling thread takes what its process has of a lock and no thread is in, instead of
- * asking for it. handoff.c decides; what the server has to be told on the way is here.
- * Thread: any. Locks: hold the registry's mu, and drop it where they ask the server. */
+/* The calling thread enters a hold that its process has, instead of asking the server for
+ * the lock. handoff.c and readshare.c decide; this file sends what the server has to know
+ * on the way. Thread: any. Locks: hold the registry's mu, and drop it where they ask the
+ * server. */
 #include "lock/acquire_impl.h"
 
 #include "base/error.h"
 
 /* rule: K11 */
-/* The calling thread is inside a hold that the server takes for unused: tells the server
- * first (K11). False: the hold was given back, or is lost. */
+/* The calling thread has entered a hold that the server believes empty: tells the server
+ * before the section begins (K11). False: the hold was given back, or is lost. */
 static bool mark_anew(const struct rlk_acquire_params *params, struct rlk_hold *hold)
 {
     struct rlk_registry *reg = &params->client->registry;
@@ -40,7 +41,7 @@ static bool mark_anew(const struct rlk_acquire_params *params, struct rlk_hold *
         holder->claimed = true;
         rlk_intent_say_locked(hold, RLK_INSIDE);
         holder->since = now;
-        if (hold->lease.at_risk) /* told to nobody meanwhile */
+        if (hold->lease.at_risk) /* no thread was inside to get this event */
             rlk_holder_news_locked(holder, RLK_NEWS_AT_RISK);
         rlk_hold_confirm_locked(hold, answer.sent, answer.fate.remaining_ms);
         rlk_handoff_answered_locked(hold, answer.sent, answer.flags);
@@ -55,7 +56,8 @@ static bool mark_anew(const struct rlk_acquire_params *params, struct rlk_hold *
         rlk_hold_leave_locked(hold);
         rlk_release_left(hold, until); /* takes over a reference */
     } else {
-        rlk_client_release(params->client); /* as a lost hold's; the caller keeps it */
+        rlk_client_release(params->client); /* gives back the lost hold's reference; the
+                                               caller has another */
     }
     rlk_hold_put_locked(hold);
     rlk_error_clear();
@@ -70,14 +72,15 @@ bool rlk_acquire_enter_idle(struct rlk_acquire_op *op)
     struct rlk_hold *spent;
 
     if (!lock->current && rlk_list_empty(&lock->queue->reads))
-        return false; /* the process has nothing */
+        return false; /* the process has no hold */
     int64_t now = rlk_clock_boot();
-    rlk_lock_held_locked(lock, now); /* what is lost by now */
+    rlk_lock_held_locked(lock, now); /* makes holds LOST whose lease is over */
     if (params->reading && rlk_acquire_params_retains(params) &&
         rlk_readshare_enter_locked(lock, waiter, now))
         return true;
     /* rule: K16 */
-    /* once, not again and again: those who read here may be faster each time */
+    /* Once, without a loop: threads that read here may retain the lock again, faster than
+     * this thread comes. */
     spent = params->reading ? NULL : rlk_readshare_retained_locked(lock);
     if (spent) {
         rlk_hold_leave_unused_locked(spent);
@@ -89,7 +92,8 @@ bool rlk_acquire_enter_idle(struct rlk_acquire_op *op)
         return !lock->current->robust.mark_cleared || mark_anew(params, lock->current);
     if (spent) {
         rlk_release_left(spent, rlk_acquire_attempt_until(params, now));
-        rlk_error_clear(); /* nobody's call, but the watchdog's if it failed */
+        rlk_error_clear(); /* this release is no part of the call; if it failed, the
+                              watchdog repeats it */
     }
     return false;
 }

@@ -4,12 +4,12 @@
  *   - a local waiter queues in the registry behind the threads of its process. One of
  *     them, the requester, asks the server for all. Where the lock is in_order (fair),
  *     every thread is a requester with a ticket of its own.
- *   - a requester has a hold that asks, and is queued at the server. Presence and polls
- *     are the watchdog's, grants come in by the subscriber or the leader; all of them
+ *   - a requester has a REQUESTED hold, and is queued at the server. The watchdog proves
+ *     its presence and polls; the subscriber or the leader reads the grants. All of them
  *     leave facts in the hold and wake the requester. Threads that read wait for one such
  *     hold together (acquire_share.c).
- * What the requester believes is decided in state/hold_ask.c (T1); what it does about it,
- * here. Each look chooses and changes in one critical section (H1).
+ * state/hold_ask.c decides what the requester believes (T1); this file, what it does
+ * then. Each look chooses and changes in one critical section (H1).
  *
  * Thread: callers'. Locks: hold the registry's mu, and drop it where they ask.
  */
@@ -31,8 +31,8 @@ static bool go_on_at_once(struct rlk_acquire_op *op)
 
 /* ---- a requester */
 
-/* The server could not be asked, or is to be asked again: a code to give up with, or 0
- * with the pause before the next attempt. */
+/* The server could not be asked, or is to be asked again. Returns a code to give up with;
+ * or 0, with the pause before the next attempt. */
 static int judge_failure(struct rlk_acquire_op *op)
 {
     const struct rlk_acquire_params *params = op->params;
@@ -92,16 +92,16 @@ bool rlk_acquire_judge_asking(struct rlk_acquire_op *op)
     struct rlk_hold *hold = op->hold;
 
     go_on_at_once(op);
-    if (op->verdict == SHARED) /* through a hold that is lost by now */
+    if (op->verdict == SHARED) /* the shared hold is lost by now */
         op->verdict = AGAIN_AT_ONCE;
     if (op->verdict == TAKEN && op->now >= hold->end)
-        op->verdict = AGAIN; /* held, but for no time that this process could prove */
+        op->verdict = AGAIN; /* the lease was over when the answer came */
     int rc = judge_answer(op);
     if (rc != 0)
         return rlk_acquire_end_with(op, rlk_acquire_give_up(op, rc));
     if (op->verdict == TAKEN && hold->request.granted && rlk_acquire_enter_granted(op))
         return true;
-    /* the thread came before all that queue by now */
+    /* the thread came before all threads that queue by now */
     if (!op->params->reading && rlk_list_empty(&op->waiter.link))
         rlk_list_prepend(&op->lock->queue->waiters, &op->waiter.link);
     return false;
@@ -119,21 +119,21 @@ bool rlk_acquire_look_asking(struct rlk_acquire_op *op)
     if (hold->request.granted && rlk_acquire_enter_granted(op))
         return true;
     if (hold->request
-            .unrecoverable) { /* a thread that goes on with the hold looks for itself */
+            .unrecoverable) { /* a thread that goes on with the hold asks again itself */
         rlk_hold_ask_anew_locked(hold);
         return rlk_acquire_end_with(op, rlk_acquire_give_up(op, ENOTRECOVERABLE));
     }
     int64_t left = rlk_deadline_left(&params->deadline);
     bool asks = hold->request.requester == params->thread;
-    /* a thread that comes this far with a deadline that has passed meanwhile asks once,
-     * as a try would */
+    /* If the deadline passed before the first attempt, the thread asks once, as a try
+     * would. */
     if (left <= 0 &&
         (rlk_acquire_was_busy(op) || op->tried || !hold->request.need_ask || !asks))
         return rlk_acquire_end_with(
             op, rlk_acquire_give_up(op, rlk_acquire_deadline_code(op)));
     if (hold->request.granted && asks)
-        /* too late to believe, or not confirmed: the server is to say what is true, also
-         * of the death that a grant told of */
+        /* The grant came too late to be believed, or is not confirmed. The server is to
+         * say what is true, also about the death that the grant reported. */
         rlk_hold_ask_anew_locked(hold);
     if (hold->request.need_ask && asks) {
         rlk_acquire_attempt(op);
@@ -159,7 +159,7 @@ static bool has_company(const struct rlk_acquire_op *op)
     return first != waiters && (first != &op->waiter.link || first->next != waiters);
 }
 
-/* The thread becomes the requester, with the hold of an earlier one if that will do.
+/* Makes the thread the requester, with the hold of an earlier requester if it suits.
  * False: out of memory. */
 static bool start_asking(struct rlk_acquire_op *op)
 {
@@ -171,16 +171,18 @@ static bool start_asking(struct rlk_acquire_op *op)
 
     if (hold && rlk_handoff_suits(hold, &op->waiter)) {
         rlk_hold_ref_locked(hold);
-        if (hold->request.unrecoverable) /* it may have been mended since */
+        if (hold->request.unrecoverable) /* the lock may have been mended since */
             rlk_hold_ask_anew_locked(hold);
-        hold->lease.short_ttl = true; /* the lease that is known is the former one's */
+        hold->lease.short_ttl = true; /* the known lease is that of the earlier
+                                         requester */
         hold->lease_ms = (int)params->lease_ms;
         hold->fixed = params->fixed;
         hold->prefer = params->prefer;
     } else {
         if (hold)
             rlk_acquire_withdraw(lock, params);
-        /* with others behind it here, it will be passed on */
+        /* the process may keep the lock after an unlock, retained or passed on: it wants
+         * a recall then */
         bool tell =
             rlk_acquire_params_retains(params) ||
             (lock->kind == RLK_KIND_MUTEX && op->waiter.passed_on && has_company(op));
@@ -210,7 +212,7 @@ static bool give_up_locally(struct rlk_acquire_op *op, int rc, int64_t now)
     return rlk_acquire_end_with(op, rc);
 }
 
-/* The thread is among the waiters: it asks if that is its turn, gives up or sleeps. */
+/* A local waiter asks the server if it is its turn, gives up, or sleeps. */
 static bool stay(struct rlk_acquire_op *op)
 {
     const struct rlk_acquire_params *params = op->params;
@@ -255,7 +257,8 @@ static bool look_local(struct rlk_acquire_op *op)
     if (rlk_acquire_enter_idle(op))
         return rlk_acquire_end_with(op, 0);
     if (waiter->holder || queue->woken == waiter)
-        return go_on_at_once(op); /* handed over, or left to this thread, meanwhile */
+        return go_on_at_once(op); /* another thread handed the lock over meanwhile, or
+                                     left it to this one */
     if (rlk_list_empty(&waiter->link))
         rlk_list_prepend(&queue->waiters, &waiter->link);
     return stay(op);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads of one process share a hold: a newcomer asks whether he may join it (W21, W22),
- * and threads that wait to read wait for the same hold and enter together (W23). Thread:
- * callers'. Locks: hold the registry's mu. */
+/* Threads of one process that read share a hold. A newcomer asks the server whether it
+ * may join (W21, W22). Threads that wait to read wait for the same hold, and enter it
+ * together (W23). Thread: callers'. Locks: hold the registry's mu. */
 #include "lock/acquire_impl.h"
 
 #include <errno.h>
@@ -72,9 +72,9 @@ bool rlk_acquire_share_decided(const struct rlk_acquire_op *op)
 }
 
 /* rule: W23 */
-/* The others that wait for this one's hold enter `hold` with it: that one, or what is
- * shared instead (W23). Not those that came when the request that was answered had left:
- * nobody enters unasked, as a writer may have queued (W21). They ask anew, together. */
+/* The other threads that wait for op->hold enter `hold` with this one (W23). A thread
+ * that came after the answered request had left does not: a writer may have queued before
+ * it (W21). Such threads ask again, together. */
 void rlk_acquire_share_bring_along(struct rlk_acquire_op *op, struct rlk_hold *hold)
 {
     const struct rlk_acquire_params *params = op->params;
@@ -129,11 +129,12 @@ bool rlk_acquire_share_still_in(struct rlk_holder *holder,
     if (rlk_hold_is_live(hold))
         rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now);
     rlk_holder_leave_locked(holder);
-    rlk_client_release(params->client); /* as a lost hold's; the caller keeps it */
+    rlk_client_release(params->client); /* gives back the lost hold's reference; the
+                                           caller has another */
     return false;
 }
 
-/* The threads that read, and have no hold that asks, wait for this one. */
+/* Threads that want to read, and have no hold to wait for yet, wait for this one. */
 static void gather(struct rlk_acquire_op *op, struct rlk_hold *hold)
 {
     struct rlk_list *readers = &op->lock->queue->readers;
@@ -148,8 +149,8 @@ static void gather(struct rlk_acquire_op *op, struct rlk_hold *hold)
     }
 }
 
-/* The hold that a thread which wants to read waits for, with a reference: the one that
- * others wait for, if that will do, else a new one. NULL: out of memory. */
+/* The hold that a reading thread waits for, with a reference: the one that other threads
+ * wait for, if it suits, else a new one. NULL: out of memory. */
 static struct rlk_hold *read_hold(struct rlk_acquire_op *op)
 {
     const struct rlk_acquire_params *params = op->params;
@@ -170,13 +171,13 @@ static struct rlk_hold *read_hold(struct rlk_acquire_op *op)
     return hold;
 }
 
-/* The thread waits for a hold that asks. False: out of memory. */
+/* Chooses the hold that the thread waits for. False: out of memory. */
 static bool choose_hold(struct rlk_acquire_op *op)
 {
     struct rlk_waiter *waiter = &op->waiter;
 
     waiter->holder = NULL;
-    if (waiter->hold) { /* another thread asks for this one, too */
+    if (waiter->hold) { /* another thread has chosen this hold for both */
         rlk_hold_ref_locked(waiter->hold);
     } else {
         waiter->hold = read_hold(op);
@@ -196,8 +197,8 @@ static bool choose_hold(struct rlk_acquire_op *op)
     return true;
 }
 
-/* The wait for op->hold is over, or not. Where another thread has decided it, this one
- * may be in by that thread's hold, or has to wait for another. */
+/* Whether the call is over; `over`: the wait for op->hold is. A thread that waits for
+ * op->hold no more may be inside by another hold, or has to wait for another one. */
 static bool settle(struct rlk_acquire_op *op, bool over)
 {
     struct rlk_waiter *waiter = &op->waiter;

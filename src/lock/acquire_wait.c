@@ -14,7 +14,8 @@
 enum {
     BACKOFF_FIRST_MS = 10,
     BACKOFF_MAX_MS = 500,
-    LATE_MS = 20,        /* so long after its deadline, the deadline did not end a wait */
+    LATE_MS = 20,        /* a thread that wakes later than this after its deadline was
+                            kept by something else */
     REAL_SLICE_MS = 1000 /* how often to look at a deadline of CLOCK_REALTIME */
 };
 
@@ -36,8 +37,8 @@ static void nap(struct rlk_acquire_op *op)
         ns = REAL_SLICE_MS * RLK_NS_PER_MS;
     if (ns <= 0)
         return;
-    /* dropping mu through the registry tells other threads what became due by this one;
-     * they may answer before it sleeps */
+    /* Dropping mu wakes the threads that this one gave something to do. They may answer
+     * before it sleeps. */
     if (rlk_registry_tells_locked(reg)) {
         rlk_registry_unlock(reg);
         rlk_registry_lock(reg);
@@ -72,8 +73,7 @@ int64_t rlk_acquire_pause(struct rlk_acquire_op *op, int64_t most)
 
 /* ---- deadlines */
 
-/* How much longer a caller that does not want to wait for a server waits for it: since
- * the trouble began, or since the call began. A call with a deadline waits until then. */
+/* Only a call with RLOCK_OUTAGE_FAIL and without a deadline fails in an outage. */
 int64_t rlk_acquire_outage_left(const struct rlk_acquire_op *op, int64_t now)
 {
     const struct rlk_acquire_params *params = op->params;
@@ -95,8 +95,8 @@ void rlk_acquire_note_late(struct rlk_acquire_op *op, long over_ms)
         rlk_deadline_left(&op->params->deadline) < -(LATE_MS + over_ms) * RLK_NS_PER_MS;
 }
 
-/* Another thread of this process is in. The note outlives that thread's unlock: a waiter
- * that wakes at its deadline may find that the thread has just left. */
+/* The note outlives the other thread's unlock: a waiter that wakes at its deadline may
+ * find that the other thread has just left. */
 void rlk_acquire_note_busy(struct rlk_acquire_op *op)
 {
     const struct rlk_lock *lock = op->lock;
@@ -105,8 +105,8 @@ void rlk_acquire_note_busy(struct rlk_acquire_op *op)
         op->waiter.busy_at = rlk_clock_boot();
 }
 
-/* Whether the server or this process could tell that the lock was busy since the call
- * began. */
+/* Whether the server or this process could see, since the call began, that the lock was
+ * busy. */
 bool rlk_acquire_was_busy(struct rlk_acquire_op *op)
 {
     const struct rlk_queue *queue = op->lock->queue;
@@ -118,7 +118,7 @@ bool rlk_acquire_was_busy(struct rlk_acquire_op *op)
             (queue->trouble == 0 || op->waiter.busy_at >= queue->troubled_at));
 }
 
-/* ETIMEDOUT: the lock was busy, or nothing failed that kept the server from telling; else
+/* ETIMEDOUT: the lock was busy, or no failure kept the server from saying so. Otherwise
  * ENOTCONN. */
 int rlk_acquire_deadline_code(struct rlk_acquire_op *op)
 {
@@ -127,9 +127,8 @@ int rlk_acquire_deadline_code(struct rlk_acquire_op *op)
     return well || rlk_acquire_was_busy(op) ? ETIMEDOUT : ENOTCONN;
 }
 
-/* Counts the calls that had to wait: those that were queued, also when the grant was
- * there before they had begun to sleep, and those that waited for a thread of this
- * process. */
+/* Counts a call that was queued at the server, even if the grant came before the thread
+ * slept, or that waited for a thread of this process. */
 void rlk_acquire_count_wait(struct rlk_acquire_op *op)
 {
     const struct rlk_acquire_params *params = op->params;

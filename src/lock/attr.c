@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the attributes of all lock types have alike: plain data of the caller. Thread:
- * any.
- */
+/* What the attributes of all lock types have in common: plain data of the caller. Thread:
+ * any. */
 #include "lock/attr.h"
 
 #include "client/client.h"

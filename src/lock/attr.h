@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attributes of locks: what all types have alike. Each function is the public one of its
- * name; `magic` says of which type the object has to be. */
+/* Attributes of locks: what all types have in common. Each function is the public one of
+ * its name; `magic` says of which type the object must be. */
 #ifndef RLK_ATTR_H
 #define RLK_ATTR_H
 
 #include "lock/handle.h"
 
-#define RLK_ATTR_UNSET (-1) /* rlk_type, rlk_handoff_* */
+#define RLK_ATTR_UNSET (-1) /* rlk_type, rlk_handoff_*, rlk_retain_ms: not set */
 
-/* Whether it is an object of that type; else the message says what is wrong. */
+/* Whether `attr` is an object of that type; if not, the message says what is wrong. */
 bool rlk_attr_good(const struct rlk_attr *attr, uint32_t magic);
 
-/* The frame of every getter and setter. The condition says what is wrong with it. */
+/* The frame of every getter and setter. A condition that fails has set the message. */
 #define RLK_ATTR_CALL(attr, magic, condition, ...)                                       \
     do {                                                                                 \
         struct rlk_call call = rlk_call_enter();                                         \

@@ -230,7 +230,7 @@ static int ping(struct rlock_client *client)
     return rc;
 }
 
-/* A buffer of the caller's. */
+/* A buffer in the caller's memory. */
 struct buffer {
     char *at;
     size_t size;
@@ -302,8 +302,8 @@ int rlock_client_ping(rlock_client_t *client)
 
 int rlock_client_interrupt(rlock_client_t *client)
 {
-    /* async-signal-safe: no mutex, no message, an atomic flag and a write to an eventfd,
-     * which would be a cancellation point */
+    /* Async-signal-safe: no mutex and no message, only an atomic flag and a write to an
+     * eventfd. That write would be a cancellation point. */
     struct rlk_cancel cancel = rlk_sync_cancel_disable();
     int saved_errno = errno;
     if (rlk_fork_in_child())
@@ -322,7 +322,8 @@ int rlock_client_interrupt(rlock_client_t *client)
     return client ? 0 : EINVAL;
 }
 
-/* Its end moves time from what goes on to what is over: never both, nor neither. */
+/* The end of an outage takes the same mutex, so its time counts once: as going on, or as
+ * over. */
 static void copy_outages_locked(struct rlock_client *client, rlock_stats_t *stats)
 {
     uint64_t ns = atomic_load(&client->counters.outage_ns);
@@ -336,9 +337,10 @@ static void copy_outages_locked(struct rlock_client *client, rlock_stats_t *stat
 
 static void copy_stats(struct rlock_client *client, rlock_stats_t *stats)
 {
-    if (client->running) { /* a child has not used it yet */
+    if (client->running) { /* false: a forked child has not used the client yet */
         rlk_registry_lock(&client->registry);
-        rlk_fastpath_close_all_locked(&client->registry); /* which counts */
+        rlk_fastpath_close_all_locked(&client->registry); /* this adds what the threads
+                                                             have counted */
         stats->holds_now = client->registry.holds_now;
         stats->waiters_now = client->registry.waiters_now;
         rlk_histogram_show(&client->registry.waited, &stats->wait_time);

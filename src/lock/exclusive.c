@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the mutex and the fair lock do alike: levels and types over handle.c. Thread: any.
- */
+/* What the mutex and the fair lock have in common: levels and types, on top of handle.c.
+ * Thread: any. */
 #include "lock/exclusive.h"
 
 #include "lock/call.h"
@@ -38,7 +38,7 @@ static int lock_again(const struct rlk_lock_args *d, struct rlk_holder *holder)
     return rlk_handle_args_in_vain(d, hold);
 }
 
-/* The thread has just taken the lock. The holder before it may have died amid its
+/* The thread has just taken the lock. EOWNERDEAD: the holder before it died inside its
  * section. */
 static int look_for_death(const struct rlk_handle *handle)
 {
@@ -49,7 +49,8 @@ static int look_for_death(const struct rlk_handle *handle)
         EOWNERDEAD, "the lock is held, but its previous holder died inside its section");
 }
 
-/* By the fast path of a hold that the thread has left before, and no other way. */
+/* Enters by the fast path of a hold that the thread has left before, and in no other
+ * way. */
 static inline bool enter_fast(const struct rlk_handle *handle, int kind)
 {
     struct rlk_thread *thread = rlk_handle_fast(handle, kind);

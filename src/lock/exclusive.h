@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the public functions of mutex and fair lock do alike; see rlock.h for each. `kind`
- * is the RLK_KIND_* that the handle has to be of. lease_ms 0: the handle's lease,
- * renewed.
- */
+/* What the public functions of mutex and fair lock have in common; see rlock.h for each.
+ * `kind` is the RLK_KIND_* that the handle must have. lease_ms 0: the handle's lease,
+ * renewed. */
 #ifndef RLK_EXCLUSIVE_H
 #define RLK_EXCLUSIVE_H
 

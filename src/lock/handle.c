@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all lock types do with a handle: make and end it, find what the calling thread has
- * of its lock, and take a lock that it does not hold. A thread finds its own holds in a
- * list of its own, without a mutex; so a re-entry costs no round trip and no hash.
- * Thread: any. */
+/* What all lock types do with a handle: make and end it, find the calling thread's holder
+ * of its lock, and take a lock that the thread does not hold. A thread finds its own
+ * holds without a mutex, in a list of its own (with many holds, a table), so a re-entry
+ * costs no round trip. Thread: any. */
 #include "lock/handle.h"
 
 #include "base/random.h"
@@ -18,7 +18,7 @@ _Static_assert(_Alignof(struct rlk_handle) == 8, "part of the ABI");
 
 /* ---- init and destroy */
 
-/* A name that nobody else has: 128 random bits. */
+/* A unique name: 128 random bits. */
 static int make_name(char name[RLOCK_NAME_MAX + 1])
 {
     uint64_t bits[2];
@@ -64,8 +64,8 @@ static int fill(struct rlk_handle *handle, int kind, const struct rlk_attr *attr
             return rc;
     }
     made.rlk_name_len = (uint8_t)strlen(made.rlk_name);
-    /* a process that dies from here on leaves no handle: the compiler must not put off
-     * the first of these stores, nor the last one forward */
+    /* A process that dies during these stores leaves no valid handle: the compiler must
+     * not move the first store to a later place, nor the last one to an earlier one. */
     __atomic_store_n(&handle->rlk_magic, 0, __ATOMIC_RELEASE);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     memcpy((char *)handle + sizeof(handle->rlk_magic),
@@ -99,7 +99,7 @@ int rlk_handle_init(struct rlk_handle *handle, int kind, const struct rlk_attr *
     return rlk_call_leave(call, rc);
 }
 
-/* Whether a thread of this process holds it, or waits for it. */
+/* Whether a thread of this process holds the lock, or waits for it. */
 static bool is_used_locked(struct rlk_lock *lock, int64_t now)
 {
     bool used = rlk_lock_held_locked(lock, now) && lock->current &&
@@ -218,7 +218,7 @@ int rlk_handle_check(const struct rlk_handle *handle, int kind)
     return 0;
 }
 
-/* With RLOCK_OUTAGE_ABORT: whether a pthread function could never have returned this. */
+/* Whether a pthread function could never have returned this code: RLOCK_OUTAGE_ABORT. */
 static bool unexpected(int rc)
 {
     return rc == ESTALE || rc == ENOTCONN || rc == EACCES || rc == EPROTO ||
@@ -237,7 +237,7 @@ int rlk_handle_guard(bool aborts, int rc)
     return rc;
 }
 
-/* ---- demands */
+/* ---- taking a lock */
 
 int rlk_handle_args_check(const struct rlk_lock_args *d)
 {
@@ -256,7 +256,7 @@ int rlk_handle_args_check(const struct rlk_lock_args *d)
     return 0;
 }
 
-/* Of a read-write lock; 0 of others. */
+/* The kind of a read-write lock; 0 for other types. */
 static uint8_t rwlock_kind(const struct rlk_handle *handle)
 {
     return handle->rlk_kind != RLK_KIND_RWLOCK ? 0
@@ -264,8 +264,8 @@ static uint8_t rwlock_kind(const struct rlk_handle *handle)
                                                : (uint8_t)(handle->rlk_type - 1);
 }
 
-/* A resident part of another lock, or of a hold that has ended, is in the way of the one
- * that the thread may leave behind now. */
+/* A thread has one resident holder. Drops that of another lock, or of a hold that has
+ * ended, because the thread may need one for this lock. */
 static void drop_stale(struct rlk_thread *thread, const struct rlk_handle *handle)
 {
     if (thread && thread->fast && !thread->fast_in &&
@@ -300,8 +300,8 @@ int rlk_handle_args_first(const struct rlk_lock_args *d)
     params.lease_ms = d->lease_ms != 0            ? d->lease_ms
                       : handle->rlk_lease_ms != 0 ? handle->rlk_lease_ms
                                                   : params.client->config.lease_ms;
-    /* one attempt is made whatever the deadline is; a wrong one is told only to who would
-     * have to wait */
+    /* One attempt is made, whatever the deadline is. An invalid deadline is an error only
+     * for a thread that would have to wait. */
     int busy = EBUSY;
     if (d->form == RLK_FORM_TIMED) {
         rc = rlk_deadline_set(&params.deadline, d->clock, d->abstime);

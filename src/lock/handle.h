@@ -44,27 +44,28 @@ static inline bool rlk_handle_good(const struct rlk_handle *handle, int kind)
 
 /* ---- handle.c */
 
-/* As the public functions. `attr` may be NULL; its magic has to be `attr_magic`. */
+/* As the public functions. `attr` may be NULL; its magic must be `attr_magic`. */
 int rlk_handle_init(struct rlk_handle *handle, int kind, const struct rlk_attr *attr,
                     uint32_t attr_magic, const char *name);
 int rlk_handle_destroy(struct rlk_handle *handle, int kind);
 
-/* Whether it is a lease in ms, or 0, which is another's; else the message says so. */
+/* Whether this is a valid lease in ms, or 0 for the default. If not, sets the thread's
+ * message. */
 bool rlk_handle_lease_or_0(long lease_ms);
 
-/* EINVAL of what is no good handle, with a message that says why. */
+/* Returns EINVAL, with a message that says why the handle is not good. */
 int rlk_handle_bad(const struct rlk_handle *handle, int kind);
 
-/* 0 or EINVAL. A child is no longer its parent from here on. */
+/* 0 or EINVAL. In a forked child, first makes the library's state the child's own. */
 int rlk_handle_check(const struct rlk_handle *handle, int kind);
 
-/* What the calling thread has of the lock, or NULL. No mutex, no hash. */
+/* The calling thread's holder of the lock, or NULL. Takes no mutex. */
 struct rlk_holder *rlk_handle_part(const struct rlk_handle *handle);
 
-/* The part of a thread that holds it now; NULL: anything else, as the long way will find.
- * For the commonest re-entry and its unlock, ahead of everything: they touch nothing but
- * the thread's own count, so there is nothing that a cancellation could leave half done.
- */
+/* The calling thread's holder, if the hold is live; NULL in any other case, which the
+ * slow path deals with. For the commonest re-entry and its unlock, before rlk_call_enter:
+ * they change nothing but the thread's own count, so a cancellation can leave nothing
+ * half done. */
 static inline struct rlk_holder *rlk_handle_inner(const struct rlk_handle *handle,
                                                   int kind)
 {
@@ -82,8 +83,8 @@ static inline struct rlk_holder *rlk_handle_inner(const struct rlk_handle *handl
     return holder;
 }
 
-/* The first `len` bytes of both. Without a call, which is a good part of a lock that
- * needs no more. */
+/* Whether the first `len` bytes are equal. Inline, because a call would take a good part
+ * of the fast path's time. */
 static inline bool rlk_words_equal(const char *a, const char *b, size_t len)
 {
     enum { WORD = sizeof(uint64_t) };
@@ -100,16 +101,17 @@ static inline bool rlk_words_equal(const char *a, const char *b, size_t len)
     return differ == 0;
 }
 
-/* The calling thread, if its resident part is of the lock that the handle names, and was
- * left by a handle like it; NULL: it is not, or this is a child. Ahead of everything: who
- * is inside is one word, so that a thread which is cancelled at any point here is either
- * outside or gives the hold up as it ends. */
+/* The calling thread, if its resident holder is of the handle's lock, and a handle like
+ * this one left it. NULL: it is not, or this is a forked child. Runs before
+ * rlk_call_enter: one word says which thread is inside, so a thread that is cancelled
+ * here is either outside, or gives the hold up as it ends. */
 static inline struct rlk_thread *rlk_handle_fast(const struct rlk_handle *handle,
                                                  int kind)
 {
     struct rlk_thread *thread = rlk_thread_record;
 
-    /* the record may be the parent's still, though the state is ours by now */
+    /* the record may still be the parent's, although the state is the child's own by
+     * now */
     if (!thread || !thread->fast || !handle || __builtin_expect(rlk_fork_in_child(), 0) ||
         __builtin_expect(thread->generation != rlk_fork_generation(), 0) ||
         !rlk_words_equal((const char *)handle, thread->fast_head, RLK_HEAD_SIZE))
@@ -121,14 +123,14 @@ static inline struct rlk_thread *rlk_handle_fast(const struct rlk_handle *handle
                : NULL;
 }
 
-/* With RLOCK_OUTAGE_ABORT, aborts instead of a code that the pthread function could never
- * have returned. */
+/* aborts: RLOCK_OUTAGE_ABORT is set. Then calls abort() instead of returning a code that
+ * the pthread function could never have returned. */
 int rlk_handle_guard(bool aborts, int rc);
-/* Whether the handle says so. Asked before an unlock, after which another thread may have
- * destroyed it. */
+/* Whether the handle has RLOCK_OUTAGE_ABORT. Asked before an unlock, after which another
+ * thread may have destroyed the handle. */
 bool rlk_handle_aborts(const struct rlk_handle *handle, int kind);
 
-/* How long threads of a process may pass its lock on. */
+/* How long threads of this process may pass the lock on, and retain it. */
 static inline struct rlk_handoff rlk_handle_handoff(const struct rlk_handle *handle,
                                                     const struct rlock_client *client)
 {
@@ -147,7 +149,7 @@ static inline struct rlk_handoff rlk_handle_handoff(const struct rlk_handle *han
 
 enum rlk_form { RLK_FORM_LOCK, RLK_FORM_TRY, RLK_FORM_TIMED };
 
-/* What a call asks for. */
+/* The arguments of a call. */
 struct rlk_lock_args {
     struct rlk_handle *handle;
     int kind;

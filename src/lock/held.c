@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a thread does with what it holds: check it, extend its lease, make it a read.
+/* What a thread does with its hold: checks it, extends its lease, makes it a read.
  * Thread: the holder. */
 #include "lock/acquire.h"
 
@@ -19,8 +19,8 @@ bool rlk_held_check(struct rlk_hold *hold, int64_t now)
         return false;
     struct rlk_registry *reg = hold->lock->registry;
     struct rlock_client *client = RLK_CLIENT_OF(reg);
-    /* kept open, because the threads are to be woken; a closed one holds nothing any more
-     */
+    /* Keeps the client open, because its threads are to be woken. A closed client holds
+     * nothing any more. */
     if (rlk_client_keep(client) != 0)
         return true;
     rlk_registry_lock(reg);
@@ -36,7 +36,8 @@ void rlk_held_consistent(struct rlk_hold *hold)
 {
     struct rlk_registry *reg = hold->lock->registry;
 
-    /* it may be lost just now, and its release look at it; and as rlk_release_drain */
+    /* The hold may be lost just now, and its release reads the mark. Wakes no thread, as
+     * in rlk_release_drain. */
     rlk_sync_mutex_lock(&reg->mu);
     hold->robust.owner_died = false;
     rlk_sync_mutex_unlock(&reg->mu);
@@ -58,7 +59,7 @@ int rlk_held_extend(struct rlk_hold *hold, long lease_ms, bool fixed)
                   (struct rlk_script_args_renew){ .mark = rlk_hold_mark(hold) }, until,
                   &answer);
     rlk_registry_lock(reg);
-    rlk_fastpath_close_locked(hold); /* it may not be passed on any more */
+    rlk_fastpath_close_locked(hold); /* the hold may not be passed on any more */
     now = rlk_clock_boot();
     if (rlk_hold_is_live(hold) && now >= hold->end)
         rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now);
@@ -73,11 +74,11 @@ int rlk_held_extend(struct rlk_hold *hold, long lease_ms, bool fixed)
         bool alone = hold->holders.next == hold->holders.prev;
         hold->fixed = fixed;
         if (alone) {
-            /* a shorter lease lowers D only: the server's end comes by the release at D
-             * (T4) */
+            /* a shorter lease lowers D only; at the server the hold ends by the release
+             * at D (T4) */
             hold->lease_ms = (int)lease_ms;
             rlk_hold_relet_locked(hold, answer.sent, lease_ms);
-        } else { /* it is the others' lease, too */
+        } else { /* the lease is also that of the other threads */
             if (lease_ms > hold->lease_ms)
                 hold->lease_ms = (int)lease_ms;
             rlk_hold_confirm_locked(hold, answer.sent, lease_ms);
@@ -107,7 +108,7 @@ int rlk_held_unshare(struct rlk_holder *holder, long lease_ms, bool *ret_alone)
     *ret_alone = hold->read.joins == 0 && hold->holders.next == hold->holders.prev;
     if (*ret_alone) {
         if (lock->queue->shared == hold)
-            lock->queue->shared = NULL; /* nobody joins it any more */
+            lock->queue->shared = NULL; /* no thread joins it any more */
         rlk_registry_unlock(reg);
         return 0;
     }
@@ -123,8 +124,8 @@ int rlk_held_unshare(struct rlk_holder *holder, long lease_ms, bool *ret_alone)
     rlk_hold_try_locked(own);
     own->lease_ms = (int)lease_ms;
     own->fixed = own->reading = true;
-    /* it reads already, so it passes nobody; while the shared hold lasts, so does its
-     * place in the reading */
+    /* The thread reads already, so it overtakes nobody. Its place among the readers lasts
+     * as long as the shared hold. */
     own->prefer = RLOCK_RWLOCK_PREFER_READER_NP;
     rlk_intent_note_locked(own);
     rlk_registry_unlock(reg);
@@ -159,7 +160,7 @@ int rlk_held_unshare(struct rlk_holder *holder, long lease_ms, bool *ret_alone)
         rlk_hold_put_locked(own);
     } else {
         rc = !rlk_hold_is_live(hold) ? ESTALE : answer.code != 0 ? answer.code : ENOTCONN;
-        /* it may have come to the server all the same */
+        /* the request may have reached the server all the same */
         rlk_hold_give_up_locked(
             own, now, now + (rlk_client_marker_ms(client) + lease_ms) * RLK_NS_PER_MS);
     }

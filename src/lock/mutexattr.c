@@ -69,7 +69,7 @@ _Static_assert(RLOCK_MUTEX_NORMAL == PTHREAD_MUTEX_NORMAL &&
                    RLOCK_MUTEX_ERRORCHECK == PTHREAD_MUTEX_ERRORCHECK &&
                    RLOCK_MUTEX_DEFAULT == PTHREAD_MUTEX_DEFAULT,
                "constants equal pthread's");
-#ifdef __GLIBC__ /* what is not portable is glibc's */
+#ifdef __GLIBC__ /* only glibc has the types that are not portable */
 _Static_assert((int)RLOCK_MUTEX_ADAPTIVE_NP == (int)PTHREAD_MUTEX_ADAPTIVE_NP,
                "constants equal pthread's");
 #endif

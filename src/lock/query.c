@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the calling thread may ask about its hold, and its lease: for all lock types.
+/* What the calling thread may ask about its hold and its lease, for all lock types.
  * Thread: any. */
 #include "lock/query.h"
 
 #include "lock/call.h"
 
-/* What the calling thread has, or why there is none. */
+/* The calling thread's holder, or the code that says why there is none. */
 static int find_holder(const struct rlk_handle *handle, int kind,
                        struct rlk_holder **ret_holder)
 {

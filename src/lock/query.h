@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Of the calling thread's hold, as the public functions of these names; see rlock.h. */
+/* About the calling thread's hold; each function is the public one of its name, see
+ * rlock.h. */
 #ifndef RLK_QUERY_H
 #define RLK_QUERY_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Giving back, and the lease of what is held: for all lock types. Thread: the holder. */
+/* Gives locks back, for all lock types. Thread: the holder. */
 #include "base/probe.h"
 #include "client/rpc.h"
 #include "lock/acquire.h"
@@ -24,22 +24,23 @@ void rlk_release_drain(struct rlk_holder *holder)
 }
 
 /* rule: T9 */
-/* The release's last word. */
+/* The code of a release, from the last answer. */
 static int judge_release(struct rlk_hold *hold, const struct rlk_answer *answer)
 {
     if (answer->outcome == RLK_REFUSED)
         return answer->code;
     if (answer->outcome != RLK_DONE || answer->fate.what == RLK_RELEASED)
         return 0;
-    /* not ours: after a try of unknown outcome it is that try which is seen (T9) */
+    /* The server does not record the hold. An earlier attempt whose outcome is unknown
+     * may have released it (T9). */
     return hold->ending.release_unknown
                ? 0
                : rlk_error_set(ESTALE, "the server no longer records this hold");
 }
 
-/* A hold that is GOING is released at the server; what cannot be told it now is the
- * watchdog's. Consumes the caller's reference. Locks: holds the registry's mu, and drops
- * it meanwhile. */
+/* Releases a RELEASING hold at the server. If that fails, or an ACL refuses it, the
+ * watchdog goes on. Consumes the caller's reference. Locks: holds the registry's mu, and
+ * drops it meanwhile. */
 static int give_back(struct rlk_hold *hold, int64_t until)
 {
     struct rlk_lock *lock = hold->lock;
@@ -52,8 +53,8 @@ static int give_back(struct rlk_hold *hold, int64_t until)
         lock->releasing = true;
     lock->refs++;
     rlk_registry_unlock(reg);
-    /* a connection that was closed while idle is worth one more try at once; what else is
-     * wrong is the watchdog's */
+    /* a connection that was closed while idle is worth one more try at once; the watchdog
+     * deals with any other failure */
     for (int tries = 0; tries < RLK_RELEASE_TRIES; tries++) {
         rlk_rpc_release(client, hold, mark || hold->ending.release_unknown, until,
                         &answer);
@@ -84,8 +85,8 @@ static int give_back(struct rlk_hold *hold, int64_t until)
 }
 
 /* rule: H7 */
-/* The thread inside asks who else wants the lock (H7), which is a renewal, too. Locks:
- * holds the registry's mu, and drops it meanwhile. */
+/* The thread inside asks the server who else wants the lock (H7). The request is a
+ * renewal, too. Locks: holds the registry's mu, and drops it meanwhile. */
 static void ask_who_waits(struct rlk_hold *hold, int64_t until)
 {
     struct rlk_registry *reg = hold->lock->registry;
@@ -96,8 +97,8 @@ static void ask_who_waits(struct rlk_hold *hold, int64_t until)
     struct rlk_script_args_renew with = { .tell = true,
                                           .tokens = hold->tokens.ask,
                                           .mark = rlk_hold_mark(hold) };
-    /* in time to give it back without having asked: who unlocks before the end loses
-     * nothing */
+    /* Keeps time for an unlock without an answer: a thread that unlocks before the end
+     * loses nothing. */
     int64_t now = rlk_clock_boot();
     int64_t half = now + (hold->end - now) / 2;
     if (until > half)
@@ -132,7 +133,8 @@ int rlk_release(struct rlk_holder *holder, const struct rlk_handle *handle, int6
     struct rlk_thread *thread = holder->owner;
     struct rlk_handoff bound = { 0 };
 
-    if (handle) { /* which another thread may destroy as soon as this one has left */
+    if (handle) { /* read now: another thread may destroy the handle as soon as this one
+                     has left */
         bound = rlk_handle_handoff(handle, client);
         if (lock->kind != RLK_KIND_RWLOCK && (!thread->fast || thread->fast == holder))
             memcpy(thread->fast_head, handle, RLK_HEAD_SIZE);
@@ -140,7 +142,8 @@ int rlk_release(struct rlk_holder *holder, const struct rlk_handle *handle, int6
     rlk_registry_lock(reg);
     rlk_fastpath_close_locked(hold);
     if (!rlk_list_empty(&lock->queue->waiters))
-        now = rlk_clock_boot(); /* the registry's mutex may have been waited for (H4) */
+        now = rlk_clock_boot(); /* the thread may have waited for the registry's mutex
+                                   (H4) */
     if (rlk_hold_is_live(hold) && now < hold->end && !hold->reading &&
         rlk_handoff_asks_locked(hold, bound, now)) {
         ask_who_waits(hold, until);
@@ -148,7 +151,7 @@ int rlk_release(struct rlk_holder *holder, const struct rlk_handle *handle, int6
     }
     if (rlk_hold_is_live(hold) && now >= hold->end)
         rlk_hold_lose_locked(hold, RLK_LOSS_ENDED, now);
-    if (!rlk_hold_is_live(hold)) { /* lost since the caller looked */
+    if (!rlk_hold_is_live(hold)) { /* the hold was lost since the caller looked */
         rlk_registry_unlock(reg);
         rlk_release_drain(holder);
         return ESTALE;
@@ -162,7 +165,8 @@ int rlk_release(struct rlk_holder *holder, const struct rlk_handle *handle, int6
     if (!stays)
         rlk_holder_leave_locked(holder);
     int rc = 0;
-    if (!stays && rlk_hold_unused_locked(hold)) { /* or others go on */
+    if (!stays && rlk_hold_unused_locked(hold)) { /* otherwise other threads go on with
+                                                     it */
         rlk_hold_leave_locked(hold);
         rc = give_back(hold, until);
     }
@@ -183,7 +187,8 @@ int rlk_release_retained(struct rlk_holder *holder, const struct rlk_handle *han
                          int64_t now)
 {
     struct rlock_client *client = RLK_CLIENT_OF(holder->hold->lock->registry);
-    if (rlk_client_keep(client) != 0) { /* closed, so the hold was lost in this moment */
+    if (rlk_client_keep(client) != 0) { /* the client was closed just now, which lost the
+                                           hold */
         rlk_release_drain(holder);
         return ESTALE;
     }

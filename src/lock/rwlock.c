@@ -50,7 +50,8 @@ int rlock_rwlock_getholdcount(const rlock_rwlock_t *handle, unsigned *ret_count)
 /* ---- lock */
 
 /* rule: W24 */
-/* One more level of who holds it already: no round trip, whoever waits (W24). */
+/* The thread holds the lock already: one more level, without a round trip, even if others
+ * wait (W24). */
 static int lock_again(const struct rlk_lock_args *d, struct rlk_holder *holder)
 {
     if (rlk_held_check(holder->hold, rlk_clock_boot()))
@@ -205,11 +206,12 @@ int rlock_rwlock_clockwrlock_lease(rlock_rwlock_t *rwlock, clockid_t clock,
 
 /* ---- unlock */
 
-/* A writer that is to read on tells the server. */
+/* Makes a writer a reader, and tells the server. */
 static int downgrade(struct rlk_holder *holder)
 {
     struct rlock_client *client = RLK_CLIENT_OF(holder->hold->lock->registry);
-    if (rlk_client_keep(client) != 0) /* closed, so the hold was lost in this moment */
+    if (rlk_client_keep(client) != 0) /* the client was closed just now, which lost the
+                                         hold */
         return ESTALE;
     int rc = rlk_held_downgrade(holder);
     rlk_client_put(client);

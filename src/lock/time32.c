@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * On systems of 32 bits time_t has 32 bits, or, with glibc's _TIME_BITS=64, 64: the
- * program says which, and its struct timespec is another then. The library is built with
- * 64, where the header gives the functions that take one their second name, NAME_time64.
- * Here are those of the plain names, for programs with 32. Elsewhere there is nothing in
- * this file. Thread: any.
+ * On 32-bit systems time_t has 32 bits, or 64 with glibc's _TIME_BITS=64. The program
+ * chooses, and its struct timespec differs accordingly. The library is built with 64
+ * bits; there the header gives the functions that take a timespec their second name,
+ * NAME_time64. This file has the functions of the plain names, for programs with 32 bits.
+ * On other systems it is empty. Thread: any.
  */
 #include <rlock.h>
 
@@ -16,7 +16,7 @@ struct timespec32 {
     int32_t tv_nsec;
 };
 
-/* A null pointer stays one. */
+/* NULL stays NULL. */
 static const struct timespec *widen(const struct timespec32 *narrow,
                                     struct timespec *wide)
 {
@@ -26,7 +26,8 @@ static const struct timespec *widen(const struct timespec32 *narrow,
     return wide;
 }
 
-/* The function that is called `name` for the linker, which the header gave to another. */
+/* Defines the function that the linker knows as `name`. In C, the header gave that name
+ * to another function. */
 #define PLAIN_NAME(name, ...)                                                            \
     int name##_time32(__VA_ARGS__) __asm__(#name)                                        \
         __attribute__((visibility("default")));                                          \
