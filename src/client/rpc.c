@@ -56,12 +56,20 @@ static void count_answer(struct rlock_client *client, const char *what,
     }
 }
 
-/* The round trip is over: counts it, and gives the connection back. */
+/* The round trip is over: counts it, and gives the connection back. A thread that stood
+ * still may read the reply long after it came: what it says of the server is true for
+ * `until` at the latest, by when it would have given up. */
 static void finish(struct rlock_client *client, struct rlk_conn *conn,
-                   const struct rlk_request *req, const struct rlk_answer *answer)
+                   const struct rlk_request *req, int64_t until,
+                   const struct rlk_answer *answer)
 {
     int64_t now = rlk_clock_boot();
 
+    if (now > until) {
+        now = until;
+        if (answer->server_us != 0)
+            rlk_conn_forget_time(conn);
+    }
     count_answer(client, rlk_scripts[req->script].name, answer, now);
     put_at(client, conn, now);
 }
@@ -88,7 +96,7 @@ void rlk_rpc_acquire(struct rlock_client *client, struct rlk_script_args_acquire
     args->not_after_us = rlk_conn_clock_offset_us(conn) + until / 1000;
     rlk_script_args_acquire(&req, client, args);
     rlk_script_call(conn, &req, until, answer);
-    finish(client, conn, &req, answer);
+    finish(client, conn, &req, until, answer);
 }
 
 void rlk_rpc_release(struct rlock_client *client, const struct rlk_hold *hold, bool mark,
@@ -101,7 +109,7 @@ void rlk_rpc_release(struct rlock_client *client, const struct rlk_hold *hold, b
         rlk_script_args_release(&req, client, hold,
                                 mark ? rlk_client_marker_ms(client) : 0);
         rlk_script_call(conn, &req, until, answer);
-        finish(client, conn, &req, answer);
+        finish(client, conn, &req, until, answer);
     }
     put_off(answer);
 }
@@ -116,7 +124,7 @@ void rlk_rpc_cancel(struct rlock_client *client, const struct rlk_hold *hold,
         return;
     rlk_script_args_cancel(&req, client, hold, rlk_client_marker_ms(client));
     rlk_script_call(conn, &req, until, answer);
-    finish(client, conn, &req, answer);
+    finish(client, conn, &req, until, answer);
 }
 
 void rlk_rpc_renew(struct rlock_client *client, const struct rlk_hold *hold,
@@ -130,7 +138,7 @@ void rlk_rpc_renew(struct rlock_client *client, const struct rlk_hold *hold,
         return;
     rlk_script_args_renew(&req, client, hold, lease_ms, with);
     rlk_script_call(conn, &req, until, answer);
-    finish(client, conn, &req, answer);
+    finish(client, conn, &req, until, answer);
 }
 
 void rlk_rpc_downgrade(struct rlock_client *client, const struct rlk_hold *hold,
@@ -142,7 +150,7 @@ void rlk_rpc_downgrade(struct rlock_client *client, const struct rlk_hold *hold,
     if (conn) {
         rlk_script_args_downgrade(&req, client, hold, lease_ms);
         rlk_script_call(conn, &req, until, answer);
-        finish(client, conn, &req, answer);
+        finish(client, conn, &req, until, answer);
     }
     put_off(answer);
 }
@@ -171,7 +179,7 @@ void rlk_rpc_go_on(struct rlock_client *client, int kind, const char *name,
             answer.answered = true;
             rlk_reply_free(reply);
         }
-        finish(client, conn, &req, &answer);
+        finish(client, conn, &req, until, &answer);
         after = answer.outcome == RLK_DONE ? answer.more : (struct rlk_cursor){ 0 };
     }
 }
@@ -191,7 +199,7 @@ void rlk_rpc_request(struct rlock_client *client, const struct rlk_request *req,
         else
             rlk_script_call(conn, req, until, ret_answer);
         bool dead = rlk_conn_state(conn) == RLK_CONN_DEAD;
-        finish(client, conn, req, ret_answer);
+        finish(client, conn, req, until, ret_answer);
         if (ret_answer->outcome == RLK_DONE || ret_answer->outcome == RLK_REFUSED ||
             !dead || rlk_clock_boot() - started > (until - started) / 2)
             return;

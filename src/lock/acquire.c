@@ -228,8 +228,8 @@ static int code_after_all(const struct rlk_acquire_params *params, struct rlk_lo
     if (once == 0)
         return 0;
     if (once == EBUSY)
-        return ETIMEDOUT;
-    return refused ? once : rc;
+        return params->deadline.clock == RLK_DEADLINE_NONE ? rc : ETIMEDOUT;
+    return rc == ENOTCONN ? once : rc;
 }
 
 /* Whether the thread, which has the lock, may leave it by the fast path. */

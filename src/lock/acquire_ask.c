@@ -95,8 +95,9 @@ void rlk_acquire_end_request(struct rlk_hold *hold,
 
 /* ---- attempts */
 
-/* Records what an answer says about the hold. */
-static enum rlk_verdict judge(struct rlk_acquire_op *op)
+/* Records what an answer says about the hold. The server was heard at `heard`: the thread
+ * may have stood still since. */
+static enum rlk_verdict judge(struct rlk_acquire_op *op, int64_t heard)
 {
     struct rlk_hold *hold = op->hold;
     const struct rlk_answer *answer = &op->answer;
@@ -112,7 +113,7 @@ static enum rlk_verdict judge(struct rlk_acquire_op *op)
         return FAILED;
     if (answer->outcome != RLK_DONE)
         return AGAIN;
-    rlk_queue_reached_locked(hold->lock, op->now);
+    rlk_queue_reached_locked(hold->lock, heard);
     if (hold->state != RLK_HOLD_REQUESTED)
         return TAKEN; /* another thread that waits for this hold took it meanwhile */
     hold->request.flags = answer->flags;
@@ -176,7 +177,7 @@ void rlk_acquire_attempt(struct rlk_acquire_op *op)
     bool tries = params->try_once;
 
     op->started = rlk_clock_boot();
-    int64_t until = tries ? op->until : rlk_acquire_attempt_until(params, op->started);
+    int64_t until = rlk_acquire_until(op, op->started);
     struct rlk_script_args_acquire request = {
         .hold = hold,
         .share =
@@ -193,8 +194,8 @@ void rlk_acquire_attempt(struct rlk_acquire_op *op)
     rlk_rpc_acquire(params->client, &request, until, &op->answer);
     rlk_registry_lock(reg);
     op->now = rlk_clock_boot();
-    rlk_acquire_note_late(op, op->answer.answered ? 0 : RLK_ATTEMPT_FLOOR_MS);
-    op->verdict = judge(op);
+    rlk_acquire_note_late(op, RLK_ATTEMPT_FLOOR_MS);
+    op->verdict = judge(op, op->now < until ? op->now : until);
     if (request.share)
         judge_share(op, request.share);
     if (rlk_acquire_share_decided(op))
@@ -209,7 +210,7 @@ static bool confirm_lease(struct rlk_acquire_op *op, int64_t now)
     struct rlk_registry *reg = &params->client->registry;
     struct rlk_hold *hold = op->hold;
     struct rlk_answer answer;
-    int64_t until = rlk_acquire_attempt_until(params, now);
+    int64_t until = rlk_acquire_until(op, now);
 
     if (until > hold->end)
         until = hold->end;

@@ -10,13 +10,13 @@
 /* rule: K11 */
 /* The calling thread has entered a hold that the server believes empty: tells the server
  * before the section begins (K11). False: the hold was given back, or is lost. */
-static bool mark_anew(const struct rlk_acquire_params *params, struct rlk_hold *hold)
+static bool mark_anew(const struct rlk_acquire_op *op, struct rlk_hold *hold)
 {
+    const struct rlk_acquire_params *params = op->params;
     struct rlk_registry *reg = &params->client->registry;
     struct rlk_holder *holder =
         RLK_CONTAINER_OF(rlk_list_first(&hold->holders), struct rlk_holder, hold_link);
-    int64_t started = rlk_clock_boot(),
-            until = rlk_acquire_attempt_until(params, started);
+    int64_t started = rlk_clock_boot(), until = rlk_acquire_until(op, started);
     struct rlk_script_args_renew with = { .tell = true };
     struct rlk_answer answer;
     long lease_ms = hold->lease_ms;
@@ -84,14 +84,14 @@ bool rlk_acquire_enter_idle(struct rlk_acquire_op *op)
     spent = params->reading ? NULL : rlk_readshare_retained_locked(lock);
     if (spent) {
         rlk_hold_leave_unused_locked(spent);
-        rlk_release_left(spent, rlk_acquire_attempt_until(params, now));
+        rlk_release_left(spent, rlk_acquire_until(op, now));
         rlk_error_clear();
         now = rlk_clock_boot();
     }
     if (rlk_handoff_enter_locked(lock, waiter, params->handoff, now, &spent))
-        return !lock->current->robust.mark_cleared || mark_anew(params, lock->current);
+        return !lock->current->robust.mark_cleared || mark_anew(op, lock->current);
     if (spent) {
-        rlk_release_left(spent, rlk_acquire_attempt_until(params, now));
+        rlk_release_left(spent, rlk_acquire_until(op, now));
         rlk_error_clear(); /* this release is no part of the call; if it failed, the
                               watchdog repeats it */
     }

@@ -94,16 +94,25 @@ static inline bool rlk_acquire_params_retains(const struct rlk_acquire_params *p
 
 /* Until when to wait for the answer to a request that is sent now: for the command
  * timeout at most, and not far beyond the caller's deadline. The short extra time lets a
- * healthy server answer although the deadline is near. */
-static inline int64_t rlk_acquire_attempt_until(const struct rlk_acquire_params *params,
-                                                int64_t now)
+ * healthy server answer although the deadline is near; a second request of a call that is
+ * beyond its deadline has less of it, so that all of them end in time (L7). A try has one
+ * end for all its requests. */
+static inline int64_t rlk_acquire_until(const struct rlk_acquire_op *op, int64_t now)
 {
-    int64_t left = params->try_once ? RLK_NEVER : rlk_deadline_left(&params->deadline);
-    int64_t timeout = rlk_client_command_timeout(params->client);
+    const struct rlk_acquire_params *params = op->params;
+    int64_t extra = RLK_ATTEMPT_FLOOR_MS * RLK_NS_PER_MS, least = extra / 2;
 
+    if (params->try_once)
+        return op->until;
+    int64_t left = rlk_deadline_left(&params->deadline);
+    int64_t timeout = rlk_client_command_timeout(params->client);
     if (left >= timeout)
         return now + timeout;
-    return now + (left > 0 ? left : 0) + RLK_ATTEMPT_FLOOR_MS * RLK_NS_PER_MS;
+    if (left >= 0)
+        return now + left + extra;
+    int64_t called = now - op->waiter.since; /* it may have begun beyond its deadline */
+    extra -= -left < called ? -left : called;
+    return now + (extra > least ? extra : least);
 }
 
 /* ---- acquire_ask.c */

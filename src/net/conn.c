@@ -431,7 +431,13 @@ int64_t rlk_conn_clock_offset_us(const struct rlk_conn *conn)
 
 void rlk_conn_note_time(struct rlk_conn *conn, int64_t server_us, int64_t sent_boot_ns)
 {
+    conn->clock_offset_before_us = conn->clock_offset_us;
     conn->clock_offset_us = server_us - sent_boot_ns / 1000;
+}
+
+void rlk_conn_forget_time(struct rlk_conn *conn)
+{
+    conn->clock_offset_us = conn->clock_offset_before_us;
 }
 
 int64_t rlk_conn_asked_at(const struct rlk_conn *conn)

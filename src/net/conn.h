@@ -111,6 +111,10 @@ const char *rlk_conn_error_text(const struct rlk_conn *conn);
  * rlk_conn_note_time. Valid once READY. */
 int64_t rlk_conn_clock_offset_us(const struct rlk_conn *conn);
 void rlk_conn_note_time(struct rlk_conn *conn, int64_t server_us, int64_t sent_boot_ns);
+/* The newest TIME came in a reply that was read too late: the offset is what it was
+ * before. Without a limit to the time of a round trip, the bound would be too high by
+ * more than markers last (T3). */
+void rlk_conn_forget_time(struct rlk_conn *conn);
 
 /* The server is not a master. As rlk_conn_kill (NOT_SENT); also counts the move, once
  * for all connections opened before it, and not again for a while. */

@@ -59,7 +59,7 @@ struct rlk_conn {
     int fd;                           /* -1: none */
     int watcher;                      /* the epoll set that contains fd; -1: none */
     struct rlk_conn_opening *opening; /* NULL unless OPENING */
-    int64_t clock_offset_us;
+    int64_t clock_offset_us, clock_offset_before_us;
 
     /* input */
     redisReader *reader;

@@ -143,10 +143,11 @@ void rlk_queue_joined_locked(struct rlk_lock *lock, int64_t sent, int64_t pttl_m
 void rlk_queue_go_on_locked(struct rlk_lock *lock, struct rlk_cursor after);
 /* The request that goes on was sent. */
 void rlk_queue_went_on_locked(struct rlk_lock *lock);
-/* The server could not be asked about the lock, or answered again: waiting threads return
- * accordingly at their deadline. */
+/* The server could not be asked about the lock at `now`, or answered `at` a time: waiting
+ * threads return accordingly at their deadline. An answer from before the newest trouble
+ * does not end it. */
 void rlk_queue_trouble_locked(struct rlk_lock *lock, int code, int64_t now);
-void rlk_queue_reached_locked(struct rlk_lock *lock, int64_t now);
+void rlk_queue_reached_locked(struct rlk_lock *lock, int64_t at);
 /* The lock is refreshed at once. */
 void rlk_queue_poll_locked(struct rlk_lock *lock);
 

@@ -50,13 +50,16 @@ void rlk_queue_trouble_locked(struct rlk_lock *lock, int code, int64_t now)
     lock->queue->trouble = code;
 }
 
-void rlk_queue_reached_locked(struct rlk_lock *lock, int64_t now)
+void rlk_queue_reached_locked(struct rlk_lock *lock, int64_t at)
 {
     if (rlk_lock_has_queue(lock)) {
-        lock->queue->trouble = 0;
-        lock->queue->reached_at = now;
+        if (at >= lock->queue->troubled_at)
+            lock->queue->trouble = 0;
+        if (at > lock->queue->reached_at)
+            lock->queue->reached_at = at;
     }
-    lock->registry->asked_in_vain_at = 0;
+    if (at >= lock->registry->asked_in_vain_at)
+        lock->registry->asked_in_vain_at = 0;
 }
 
 void rlk_queue_go_on_locked(struct rlk_lock *lock, struct rlk_cursor after)

@@ -220,6 +220,41 @@ START_TEST(reply_that_came_during_a_standstill_is_read)
 }
 END_TEST
 
+/* A reply that comes within the time that a request has is no standstill, though the
+ * deadline has passed: the call makes no second attempt. */
+START_TEST(slow_reply_behind_the_deadline_is_the_last)
+{
+    enum { TRIES = 20, DEADLINE_MS = 5, DELAY_MS = 30, ATTEMPT_MS = 50 };
+    bool seen = false;
+    open_here("?handoffms=0");
+    rlock_mutex_t theirs = mutex_of(fixture_other(), "n");
+    OK(rlock_mutex_lock(&theirs));
+    OK(rlock_client_ping(c)); /* connected */
+    for (int i = 0; !seen && i < TRIES; i++) {
+        rlock_stats_t before, after;
+        int rule = TEST_RULE(proxy, .on = TEST_ON_REPLY, .action = TEST_DELAY,
+                             .delay_ms = DELAY_MS,
+                             .contains = rlk_scripts[RLK_MUTEX_ACQUIRE].sha);
+        struct timespec at = test_in_ms(CLOCK_MONOTONIC, DEADLINE_MS);
+        OK(rlock_client_getstats(c, &before));
+        int64_t begin = test_now_ms();
+        int rc = rlock_mutex_clocklock(&m, CLOCK_MONOTONIC, &at);
+        int64_t took = test_now_ms() - begin;
+        OK(rlock_client_getstats(c, &after));
+        unsigned hits = test_proxy_hits(proxy, rule);
+        test_proxy_remove_all(proxy);
+        if (took > DEADLINE_MS + ATTEMPT_MS ||
+            after.unknown_outcomes != before.unknown_outcomes)
+            continue; /* a busy machine */
+        seen = true;
+        ck_assert_int_eq(rc, ETIMEDOUT);
+        ck_assert_uint_eq(hits, 1);
+    }
+    ck_assert(seen || test_ms(1) > 1);
+    OK(rlock_mutex_unlock(&theirs));
+}
+END_TEST
+
 START_TEST(what_another_thread_holds_is_busy_behind_a_server_that_is_away)
 {
     struct task task;
@@ -310,6 +345,7 @@ static Suite *make_suite(void)
                         0, sizeof(frees) / sizeof(frees[0]));
     tcase_add_test(tc, lock_freed_during_a_standstill_within_a_request_is_acquired);
     tcase_add_test(tc, reply_that_came_during_a_standstill_is_read);
+    tcase_add_test(tc, slow_reply_behind_the_deadline_is_the_last);
     tcase_add_test(tc, what_another_thread_holds_is_busy_behind_a_server_that_is_away);
     tcase_add_test(tc, requester_without_a_reply_after_the_holder_left_gets_ENOTCONN);
     tcase_add_test(tc, requester_past_its_deadline_asks_once);

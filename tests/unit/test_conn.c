@@ -422,6 +422,18 @@ START_TEST(ready_has_the_clock_offset)
 }
 END_TEST
 
+START_TEST(forgotten_time_leaves_the_clock_offset_before_it)
+{
+    peer_start(serve_quiet);
+    open_ready();
+    int64_t offset = rlk_conn_clock_offset_us(conn), left_at = rlk_clock_boot();
+    rlk_conn_note_time(conn, TIME_US + 5000000, left_at);
+    ck_assert_int_eq(rlk_conn_clock_offset_us(conn), TIME_US + 5000000 - left_at / 1000);
+    rlk_conn_forget_time(conn);
+    ck_assert_int_eq(rlk_conn_clock_offset_us(conn), offset);
+}
+END_TEST
+
 START_TEST(socket_is_close_on_exec)
 {
     peer_start(serve_quiet);
@@ -1108,6 +1120,7 @@ int main(void)
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, ready_has_the_clock_offset);
+    tcase_add_test(tc, forgotten_time_leaves_the_clock_offset_before_it);
     tcase_add_test(tc, socket_is_close_on_exec);
     tcase_add_test(tc, socket_gives_up_a_peer_that_is_silent_for_its_timeout);
     tcase_add_test(tc, handshake_is_one_pipeline);

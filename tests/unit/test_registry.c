@@ -9,6 +9,7 @@
 #include "wait.h"
 
 #include <check.h>
+#include <errno.h>
 #include <rlock.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -549,6 +550,23 @@ START_TEST(oldest_past_ids_are_forgotten_and_unqueued_ids_never_known)
 }
 END_TEST
 
+/* A thread that stood still reads late what the server answered before the trouble began.
+ */
+START_TEST(answer_from_before_the_trouble_does_not_end_it)
+{
+    struct rlk_hold *hold = ask(&thread);
+    rlk_queue_trouble_locked(lock, ENOTCONN, now);
+    rlk_queue_reached_locked(lock, now - MS);
+    ck_assert_int_eq(lock->queue->trouble, ENOTCONN);
+    ck_assert_int_eq(lock->queue->reached_at, now - MS);
+    rlk_queue_reached_locked(lock, now + MS);
+    ck_assert_int_eq(lock->queue->trouble, 0);
+    rlk_queue_reached_locked(lock, now);
+    ck_assert_int_eq(lock->queue->reached_at, now + MS);
+    drop(hold);
+}
+END_TEST
+
 /* A queue of a mutex ends when nobody waits any more. */
 /* rule: T7 */
 START_TEST(abandoned_ids_are_known_when_no_waiter_is_left)
@@ -991,6 +1009,7 @@ int main(void)
     tcase_add_loop_test(forms, grant_for_an_abandoned_id_is_released_immediately, 0,
                         FORMS);
     tcase_add_test(forms, grant_for_a_past_turn_is_given_back_once);
+    tcase_add_test(forms, answer_from_before_the_trouble_does_not_end_it);
     tcase_add_test(forms, oldest_past_ids_are_forgotten_and_unqueued_ids_never_known);
     tcase_add_loop_test(forms, abandoned_ids_are_known_when_no_waiter_is_left, 0, 2);
     tcase_add_loop_test(forms, loss_read_before_the_reply_is_remembered, 0, FORMS);
