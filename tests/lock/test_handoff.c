@@ -650,7 +650,7 @@ START_TEST(an_unlock_that_asks_for_a_token_in_vain_is_no_loss)
 }
 END_TEST
 
-/* ---- those who give up */
+/* ---- threads that give up */
 
 static int run_short(void *arg)
 {

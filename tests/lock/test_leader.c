@@ -27,7 +27,7 @@ enum { SOON_MS = 10000, SPELL_MS = 500, LONG_MS = 30000, LOOK_MS = 1000 };
 static rlock_mutex_t n, theirs;
 static struct task waiting;
 
-/* ---- no look comes by itself */
+/* ---- no thread looks at its descriptors by itself */
 
 #ifndef SYS_ppoll_time64
 #define SYS_ppoll_time64 SYS_ppoll /* its time has 64 bits there */

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rlock_errmsg() of arguments that are refused: which one, what it is, what it has to be.
- */
+/* rlock_errmsg() for refused arguments: which one, what it is, what it must be. */
 #include "fixture.h"
 #include "proxy.h"
 

@@ -14,7 +14,7 @@ static int readers(void)
     return (int)test_redis_int(redis, "ZCARD", READERS);
 }
 
-/* The i-th member of a sorted set; kept until the next call. */
+/* The i-th member of a sorted set; valid until the next call. */
 static const char *member(const char *key, const char *i)
 {
     static char id[128];

@@ -134,7 +134,7 @@ START_TEST(a_tv_nsec_out_of_range_is_seen)
 }
 END_TEST
 
-/* rlock_waitfree takes it for: no deadline. */
+/* rlock_waitfree takes NULL as: no deadline. */
 START_TEST(no_deadline_is_refused)
 {
     expect(rows[_i].call(NULL), EINVAL, rows[_i].name, __LINE__);
