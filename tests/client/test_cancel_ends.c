@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cancellation where no function of the library was called: in its callbacks, and while
- * threads and processes end and are forked. */
+/* Cancellation outside of any call of the library: in its callbacks, and while threads
+ * and processes end or fork. */
 #include "fixture.h"
 
 #include <signal.h>
@@ -27,7 +27,7 @@ static pthread_t start(void *(*run)(void *), void *arg)
     return thread;
 }
 
-/* Nobody holds it, far below the lease. */
+/* Asserts that the lock is free within a time far below the lease. */
 static void obtainable_at_once(rlock_mutex_t *mutex)
 {
     struct timespec at = test_in_ms(CLOCK_REALTIME, test_ms(AT_ONCE_MS));
@@ -74,8 +74,7 @@ static void *run_lock_and_return(void *arg)
     int locked = rlock_mutex_lock(&m);
     pthread_cancel(pthread_self());
     atomic_store(rc, locked);
-    return NULL; /* what happens to the hold happens behind this, with a request pending
-                  */
+    return NULL; /* the library gives the hold up after this, with a request pending */
 }
 
 START_TEST(thread_that_returns_with_a_cancel_pending_gives_up_its_hold)
@@ -88,13 +87,13 @@ START_TEST(thread_that_returns_with_a_cancel_pending_gives_up_its_hold)
         ck_assert_uint_eq(stats_of(client).owners_died, (unsigned)i + 1);
     }
     ck_assert_uint_eq(stats_of(client).holds_now, 0);
-    close_client(client); /* no thread is inside for ever */
+    close_client(client); /* close succeeds: the client counts no thread as inside */
     client = NULL;
 }
 END_TEST
 
-/* ThreadSanitizer ends a process with threads that forks. A test that is left out for it
- * says so. */
+/* ThreadSanitizer ends a process with several threads that forks. A test that is skipped
+ * for this prints a line. */
 static bool can_fork(const char *test)
 {
 #ifdef __SANITIZE_THREAD__
@@ -107,8 +106,8 @@ static bool can_fork(const char *test)
 #endif
 }
 
-/* A child ends as another program, which knows nothing of the parent's memory. Behind the
- * library's own destructor. */
+/* A child ends by exec, so that no leak checker judges its copy of the parent's memory.
+ * The exec comes after the library's own destructor. */
 static bool vanishing;
 
 static void vanish(void)
@@ -133,7 +132,7 @@ static bool has_ended(void *arg)
     return waitpid(child->pid, &child->status, WNOHANG) == child->pid;
 }
 
-/* Its exit status; -1: it had to be killed. */
+/* Returns the child's exit status; -1: it had to be killed. */
 static int status_of(pid_t pid)
 {
     struct child child = { .pid = pid };

@@ -190,7 +190,7 @@ START_TEST(default_client_is_opened_at_first_use_by_RLOCK_URL)
     ck_assert_uint_eq(stats_of(NULL).acquisitions, 1);
     OK(rlock_client_close(NULL));
     OK(rlock_client_close(NULL)); /* nothing is open */
-    OK(rlock_mutex_lock(&plain)); /* and it opens anew */
+    OK(rlock_mutex_lock(&plain)); /* the next use opens it again */
     OK(rlock_mutex_unlock(&plain));
     ck_assert_uint_eq(stats_of(NULL).acquisitions, 1);
 }
@@ -204,7 +204,7 @@ START_TEST(setdefault_says_how_it_is_opened)
     OK(rlock_clientattr_init(&attr));
     OK(rlock_clientattr_setlease(&attr, 60000));
     OK(rlock_client_setdefault(url, &attr));
-    OK(rlock_clientattr_destroy(&attr)); /* it was copied */
+    OK(rlock_clientattr_destroy(&attr)); /* the client has a copy */
     OK(rlock_mutex_init(&plain, NULL, "default"));
     OK(rlock_mutex_lock(&plain));
     ck_assert_int_gt(test_redis_int(redis, "PTTL", "default"), 30000);
@@ -251,7 +251,7 @@ static int run_normal_twice(void *mutex)
     int rc = rlock_mutex_lock(mutex);
     if (rc != 0)
         return rc;
-    rc = rlock_mutex_timedlock(mutex, &at); /* for itself */
+    rc = rlock_mutex_timedlock(mutex, &at); /* waits for its own hold */
     int unlocked = rlock_mutex_unlock(mutex);
     return unlocked != 0 ? unlocked : rc;
 }
@@ -277,13 +277,13 @@ START_TEST(interrupt_ends_waits_with_ECANCELED)
     ck_assert(task_ends(&itself, SOON_MS));
     EXPECT(task_join(&itself), ECANCELED);
     ck_assert(!test_redis_exists(redis, "rlock:{n}:queue"));
-    /* those that begin later, too */
+    /* calls that begin after the interrupt end, too */
     EXPECT(rlock_mutex_lock(&m), ECANCELED);
     EXPECT(rlock_waitfree(client, "n", NULL), ECANCELED);
     EXPECT(rlock_mutex_trylock(&m), EBUSY);
     ck_assert(!test_redis_exists(redis, "rlock:{n}:queue"));
     OK(rlock_mutex_unlock(&theirs));
-    /* what need not wait goes on */
+    /* a call that need not wait succeeds */
     OK(rlock_mutex_lock(&m));
     OK(rlock_mutex_lock(&m));
     OK(rlock_mutex_unlock(&m));
@@ -320,7 +320,7 @@ START_TEST(interrupt_may_be_called_by_a_signal_handler)
     OK(rlock_mutex_lock(&theirs));
     task_start(&task, run_pair, &m);
     ck_assert(wait_waiters(client, 1));
-    pthread_kill(task.thread, SIGUSR1); /* the very thread that waits */
+    pthread_kill(task.thread, SIGUSR1); /* the thread that waits gets the signal itself */
     ck_assert(task_ends(&task, SOON_MS));
     EXPECT(task_join(&task), ECANCELED);
     OK(rlock_mutex_unlock(&theirs));
@@ -336,7 +336,7 @@ START_TEST(statistics_count_what_happened)
     struct timespec past = { 0, 0 }, soon;
     rlock_stats_t zero = { 0 };
 
-    reopen_with("?presence=30000"); /* it learns of its grant by the message */
+    reopen_with("?presence=30000"); /* the client learns of its grant by the message */
     m = mutex_of(client, "n");
     for (int i = 0; i < 3; i++)
         OK(rlock_mutex_lock(&m));
@@ -401,7 +401,7 @@ START_TEST(waits_counts_calls_that_had_to_wait)
 }
 END_TEST
 
-static rlock_client_t *behind; /* the proxy */
+static rlock_client_t *behind; /* behind the proxy */
 
 static bool has_a_message(void *arg)
 {
@@ -409,7 +409,7 @@ static bool has_a_message(void *arg)
     return stats_of(behind).messages > 0;
 }
 
-/* It did not sleep: the grant was there before it had read that it is queued. */
+/* The call did not sleep: the grant came before the reply that says "queued". */
 START_TEST(waits_counts_a_call_that_was_queued_and_found_its_grant)
 {
     struct task task;
@@ -493,8 +493,8 @@ START_TEST(client_opened_and_closed_often_leaks_nothing)
         open_use_close();
     ck_assert_int_eq(entries_of("/proc/self/fd"), fds);
     ck_assert_int_eq(entries_of("/proc/self/task"), threads);
-    /* the threads' caches of freed blocks vary; the smallest block lost each time is more
-     */
+    /* the threads' caches of freed blocks vary; a leak of the smallest block in each
+     * round would exceed this */
     ck_assert_uint_le(mallinfo2().uordblks, bytes + 16 * ROUNDS);
 }
 END_TEST

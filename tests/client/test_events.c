@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: as=fair_events,rwlock_events */
-/* The event callback, and threads and processes that end, are cancelled or forked. */
+/* The event callback; and cancellation, fork and the end of threads and processes. */
 #include "fixture.h"
 
 #include <signal.h>
@@ -21,7 +21,7 @@ static void set_up(void)
     theirs = mutex_of(fixture_other(), "n");
 }
 
-/* ---- what is told */
+/* ---- what the callback gets */
 
 START_TEST(outage_shorter_than_the_lease_is_AT_RISK_and_SAFE_AGAIN)
 {
@@ -153,7 +153,8 @@ static void calls_the_library(const rlock_event_t *event, void *arg)
         rc = EPROTO;
     if (rc == 0)
         rc = rlock_client_ping(callers_own);
-    /* also on what the event is about: another thread has it, and has not let go yet */
+    /* calls for the lost lock, too: another thread has its hold, and has not unlocked it
+     * yet */
     rlock_state_t state = RLOCK_SAFE;
     unsigned count = 7;
     if (rc == 0 && (rlock_mutex_unlock(&lost) != EPERM ||
@@ -219,7 +220,7 @@ START_TEST(callback_may_close_its_own_client)
     OK(atomic_load(&callback_rc));
     EXPECT(rlock_client_ping(callers_own), EINVAL);
     EXPECT(rlock_mutex_unlock(&lost), ESTALE);
-    /* the threads that it ran on serve the others */
+    /* the threads that the callback ran on still serve the other clients */
     OK(rlock_mutex_lock_lease(&m, 60));
     ck_assert_ptr_nonnull(event_of(RLOCK_EVENT_LOST, SOON_MS));
     EXPECT(rlock_mutex_unlock(&m), ESTALE);
@@ -249,7 +250,7 @@ START_TEST(loss_is_logged)
     rlock_setlogger(on_line, last_line, 4);
     rlock_mutex_t odd = mutex_of(client, "a\nb");
     OK(rlock_mutex_lock_lease(&odd, 60));
-    /* at risk, then lost */
+    /* the lock is at risk first, then lost */
     ck_assert_ptr_nonnull(event_of(RLOCK_EVENT_LOST, SOON_MS));
     ck_assert(test_wait_until(logged, NULL, SOON_MS));
     rlock_setlogger(NULL, NULL, 0);
@@ -275,7 +276,7 @@ static int run_until_cancelled(void *mutex)
     if (rc != 0)
         return rc;
     pthread_cleanup_push(unlock_at_end, mutex);
-    atomic_store(&cancel_step, 1); /* it has the lock, cancelled or not */
+    atomic_store(&cancel_step, 1); /* the thread has the lock, cancelled or not */
     pthread_testcancel();
     pthread_cleanup_pop(0);
     return 77;
@@ -362,8 +363,8 @@ static int none(const rlock_info_t *info, void *arg)
     return 0;
 }
 
-/* In a child, whose parent holds m: 0, or the number of the first call that gave
- * something else than a stranger gets. */
+/* Runs in a child whose parent holds m. Returns 0, or the number of the first call that
+ * answered otherwise than to a stranger. */
 static int calls_of_child(void)
 {
     rlock_client_t *c = NULL;
@@ -417,8 +418,8 @@ static int status_of(pid_t pid)
 
 enum { VANISHED = 42 };
 
-/* Ends a child so that no checker of leaks takes for lost what the parent's threads have
- * in hand. */
+/* Ends a child by exec, so that no leak checker reports what the parent's threads were
+ * using. */
 static void vanish(void)
 {
     execl("/bin/sh", "sh", "-c", "exit 42", (char *)NULL);
@@ -449,7 +450,7 @@ START_TEST(forked_child_is_a_stranger_and_the_parent_is_unharmed)
         close(ends[0]);
         close(ends[1]);
     }
-    /* still renewed, still its own */
+    /* the parent still renews and holds its lock */
     uint64_t renewals = stats_of(client).renewals;
     for (int tries = 0; stats_of(client).renewals < renewals + 4 && tries < 10000;
          tries++)
@@ -487,7 +488,7 @@ START_TEST(program_that_replaces_the_child_may_use_the_library)
 {
     if (!test_can_fork("program_that_replaces_the_child_may_use_the_library"))
         return;
-    /* no descriptor of ours is left after exec */
+    /* exec leaves no descriptor of the library open */
     OK(rlock_mutex_lock(&m));
     pid_t pid = fork();
     if (pid == 0) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The child of a fork is a party of its own: it owns nothing of its parent's, and its
- * first use of a handle or a client opens a client of its own, which is like the
- * parent's. The ways to come to a child are in test_fork_ways.c.
+ * The child of a fork is a party of its own: it owns nothing of what its parent holds,
+ * and its first use of a handle or a client opens a new client with the same attributes
+ * as the parent's. Other ways to create a child are in test_fork_ways.c.
  */
 #include "base/deadline.h"
 #include "client/client.h" /* before the fixture, which has a variable of that name */
@@ -22,7 +22,7 @@
 
 enum { SOON_MS = 15000, STAYS_MS = 150, WOKEN_MS = 5000 };
 
-static rlock_mutex_t m, own, childs; /* of `client`; "n" is the parent's */
+static rlock_mutex_t m, own, childs; /* of `client`; the parent holds "n" */
 
 static void set_up(void)
 {
@@ -55,7 +55,7 @@ static bool renewed(void *arg)
     return stats_of(client).renewals >= ((struct renewals *)arg)->wanted;
 }
 
-/* What this process holds goes on as if nothing had been. */
+/* Asserts that the fork changed nothing for what this process holds. */
 static void assert_unharmed(const rlock_mutex_t *held)
 {
     struct renewals r = { stats_of(client).renewals + 3 };
@@ -66,7 +66,7 @@ static void assert_unharmed(const rlock_mutex_t *held)
     ck_assert_uint_eq(stats_of(client).reconnects, 0);
 }
 
-/* How many connections the server has whose names have this in them. */
+/* Returns how many connections of the server have `part` in their names. */
 static int connections(struct test_redis *r, const char *part)
 {
     int count = 0;
@@ -78,7 +78,7 @@ static int connections(struct test_redis *r, const char *part)
     return count;
 }
 
-/* ---- nothing is the child's */
+/* ---- the child holds nothing */
 
 struct all_kinds {
     rlock_mutex_t mutex;
@@ -110,7 +110,7 @@ static int owns_nothing(struct forked_report *report, void *arg)
     MUST(rlock_rwlock_unlock(&k->reading) == EPERM);
     MUST(rlock_rwlock_rdunlock(&k->reading) == EPERM);
     MUST(rlock_rwlock_getholdcount(&k->reading, &count) == 0 && count == 0);
-    /* so they are held for it as for any stranger */
+    /* the child finds the locks held, as a stranger does */
     MUST(rlock_mutex_trylock(&k->mutex) == EBUSY);
     MUST(rlock_fair_trylock(&k->fair) == EBUSY);
     MUST(rlock_rwlock_tryrdlock(&k->writing) == EBUSY);
@@ -201,13 +201,13 @@ START_TEST(parents_hold_goes_on_whatever_the_child_does_and_however_it_ends)
 }
 END_TEST
 
-/* ---- what is left of the parent when it is killed */
+/* ---- what remains of the parent when it is killed */
 
 enum { HELD = 1, FORKED = 2, KILLED = 3 };
 
 static int lives_on(struct forked_report *report, void *arg)
 {
-    if (arg) /* as a user of the library, with a lock of its own */
+    if (arg) /* the child uses the library, too, with a lock of its own */
         MUST(rlock_mutex_lock(&own) == 0);
     forked_step(report, FORKED);
     forked_wait_step(report, KILLED);
@@ -218,8 +218,8 @@ struct mother {
     bool child_uses_it;
 };
 
-/* Locks, forks, and waits to be killed. Its child tells by the same report, and dies only
- * when told to. */
+/* Locks, forks, and waits to be killed. Its child uses the same report, and ends only at
+ * the step KILLED. */
 static int holds_and_forks(struct forked_report *report, void *arg)
 {
     const struct mother *mother = arg;
@@ -254,7 +254,7 @@ START_TEST(child_neither_inherits_connections_nor_renews_holds_of_its_parent)
     struct timespec at = test_in_ms(CLOCK_REALTIME, test_ms(5000));
     OK(rlock_mutex_timedlock(&m, &at));
     OK(rlock_mutex_unlock(&m));
-    /* all the while the child was there */
+    /* the child lived all that time */
     ck_assert_int_eq(kill(atomic_load(&f.report->counter), 0), 0);
     forked_step(f.report, KILLED);
 }
@@ -349,7 +349,8 @@ START_TEST(childs_client_has_its_parents_attributes)
     OK(rlock_mutex_lock(&lock));
     OK(rlock_mutex_unlock(&lock));
     CHILD_IS_FINE(finds_the_same_attributes, &lock);
-    ck_assert_int_eq(finds_the_same_attributes(NULL, &lock), 0); /* and its parent */
+    /* so does the parent */
+    ck_assert_int_eq(finds_the_same_attributes(NULL, &lock), 0);
     OK(rlock_client_close(named));
 }
 END_TEST
@@ -482,8 +483,8 @@ static int run_waits(void *mutex)
     return rc == 0 ? rlock_mutex_unlock(mutex) : rc;
 }
 
-/* The first who waits reads the messages; another one, with that record, is woken by it.
- */
+/* The first thread that waits reads the messages. A second thread, which has the record,
+ * is woken by the first. */
 struct sleeper {
     struct forked_report *report;
     const struct rlk_thread *record;
@@ -508,7 +509,7 @@ static int run_is_woken(void *arg)
     return 0;
 }
 
-/* Threads that follow each other take the records in turn. */
+/* Starts threads one after the other, until one of them gets the record. */
 static int is_woken(struct forked_report *report, void *record)
 {
     enum { RECORDS_MAX = 64 };
@@ -527,7 +528,7 @@ static bool counter_is_2(void *report)
     return atomic_load(&((struct forked_report *)report)->counter) == 2;
 }
 
-/* As a thread that signals it has it for a moment. */
+/* Leaves the condition variable as a signaling thread has it for a moment. */
 static void lock_inside(pthread_cond_t *cond)
 {
 #ifdef __GLIBC__
@@ -537,15 +538,16 @@ static void lock_inside(pthread_cond_t *cond)
 #endif
 }
 
-/* A thread of the parent has ended, and another one is about to wake it nevertheless: the
- * link is in a list, and the condition amid a signal. */
+/* A thread of the parent has ended, and another thread is still about to wake it: the
+ * record's link is in a list, and its condition variable is inside a signal. */
 START_TEST(child_takes_a_record_that_its_parent_was_about_to_wake)
 {
     struct forked f;
     struct rlk_thread *record = NULL;
     struct rlk_list wakes;
     NEEDS_FORK("child_takes_a_record_that_its_parent_was_about_to_wake");
-    reopen_with("?presence=30000"); /* no poll finds what no message did */
+    /* only a message can wake a waiting thread: polls are rare */
+    reopen_with("?presence=30000");
     m = mutex_of(client, "n");
     own = mutex_of(client, "own");
     childs = mutex_of(client, "childs");
@@ -589,7 +591,7 @@ START_TEST(child_says_nothing_on_its_parents_connections)
     int rules[PARENTS_MAX];
     NEEDS_FORK("child_says_nothing_on_its_parents_connections");
     proxy = test_proxy_start(&server);
-    /* a presence in which the parent has nothing to say */
+    /* a presence for which the parent sends nothing meanwhile */
     other = open_at(test_proxy_url(proxy), "?presence=30000&lease=600000");
     rlock_mutex_t lock = mutex_of(other, "n");
     OK(rlock_mutex_lock(&lock));
@@ -603,7 +605,7 @@ START_TEST(child_says_nothing_on_its_parents_connections)
     ck_assert_uint_gt(test_proxy_counts(proxy).accepted, parents);
     for (unsigned i = 0; i < parents; i++)
         ck_assert_uint_eq(test_proxy_hits(proxy, rules[i]), 0);
-    /* and has closed none of them */
+    /* the child has closed none of the parent's connections */
     unsigned accepted = test_proxy_counts(proxy).accepted;
     OK(rlock_mutex_unlock(&lock));
     ck_assert_uint_eq(test_proxy_counts(proxy).accepted, accepted);
@@ -628,7 +630,7 @@ static int locks_as_number_one(struct forked_report *report, void *arg)
     return 0;
 }
 
-/* The first process of a container. */
+/* Runs as the first process of a container does. */
 static int locks_in_a_namespace(struct forked_report *report, void *arg)
 {
     struct forked inner;

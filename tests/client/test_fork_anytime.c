@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * fork() at any moment: amid threads that lock, wait and renew; while the default client
- * is opened, and before there is one; with handlers of the program that use locks; from
- * within a callback. What a child is to the locks is in test_fork.c.
+ * fork() at any moment: while threads lock, wait and renew; while the default client is
+ * opened, and before it exists; with atfork handlers of the program that use locks; from
+ * inside a callback. How locks treat a child is in test_fork.c.
  */
 #include "fixture.h"
 #include "forked.h"
@@ -28,7 +28,7 @@ static void set_up(void)
     own = mutex_of(client, "own");
 }
 
-/* What it holds goes on. */
+/* Asserts that the parent's hold is still renewed. */
 static void assert_renewed(void)
 {
     struct timespec at = test_in_ms(CLOCK_REALTIME, 2 * test_ms(300));
@@ -38,7 +38,7 @@ static void assert_renewed(void)
     ck_assert(!event_seen(RLOCK_EVENT_LOST));
 }
 
-/* ---- amid other threads */
+/* ---- beside other threads */
 
 enum {
     THREADS = 16,
@@ -64,7 +64,7 @@ struct member {
     int number;
 };
 
-/* Inside of lock i. */
+/* The section of lock i. */
 static void enter_and_leave(struct crowd *crowd, int i, long ms)
 {
     struct board *board = crowd->board;
@@ -76,7 +76,7 @@ static void enter_and_leave(struct crowd *crowd, int i, long ms)
     atomic_fetch_sub(&board->inside[i], 1);
 }
 
-/* One thread of each lock keeps it at times so long that it is renewed. */
+/* One thread of each lock sometimes holds it for so long that it is renewed. */
 static int run_member(void *arg)
 {
     const struct member *member = arg;
@@ -86,7 +86,7 @@ static int run_member(void *arg)
         rc = rlock_mutex_lock(&member->crowd->locks[i]);
         if (rc != 0)
             break;
-        /* now and then, by the clock: the sections between may be very short */
+        /* sometimes, by the clock: the sections in between may be very short */
         bool slow = test_now_ms() >= slow_at;
         enter_and_leave(member->crowd, i, slow ? test_ms(250) : 0);
         if (slow)
@@ -258,7 +258,7 @@ enum { BEFORE_OURS = 1, BEHIND_OURS = 2 };
 static int handlers_lock_as; /* 0: do nothing */
 static int in_prepare = -1, in_parent = -1, in_child = -1, childs_lock = -1;
 
-/* A mutex that is taken before a fork and dropped on both sides. */
+/* The handlers lock a mutex before a fork and unlock it on both sides. */
 static void lock_before(int who)
 {
     if (handlers_lock_as == who)
@@ -304,8 +304,8 @@ static void late_child(void)
     unlock_in_child(BEHIND_OURS);
 }
 
-/* As in a program that loads the library at run time, or a library that is there first.
- */
+/* Installed before the library's own handlers, as by a program that loads the library at
+ * run time, or by a library that is loaded earlier. */
 __attribute__((constructor(101))) static void install_early_handlers(void)
 {
     pthread_atfork(early_prepare, early_parent, early_child);
@@ -405,7 +405,7 @@ START_TEST(child_that_returns_from_a_callback_ends_and_the_parent_goes_on)
     struct forked child = { .pid = atomic_load(&forker_pid) };
     ck_assert(forked_ends(&child, SOON_MS));
     ck_assert(WIFEXITED(child.status));
-    /* the thread on which it was called still tells */
+    /* the thread that ran the callback still delivers events */
     OK(rlock_mutex_lock_lease(&lost, 60));
     ck_assert(test_wait_until(has_other_event, NULL, SOON_MS));
     EXPECT(rlock_mutex_unlock(&lost), ESTALE);

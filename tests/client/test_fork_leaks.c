@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The child of a fork leaves its parent's memory as it is, and loses nothing of it: under
- * Valgrind, where that is to be had. */
+/* The child of a fork does not change its parent's memory and leaks none of it. The test
+ * needs Valgrind, and is skipped without it. */
 #include "fixture.h"
 
 #include "program.h"
@@ -40,7 +40,8 @@ static bool can_run(void)
     return system("valgrind --version >/dev/null 2>&1") == 0;
 }
 
-/* How many logs there are; those with something lost are shown, and fail the test. */
+/* Returns how many logs there are. Prints each log that reports a leak, and fails the
+ * test. */
 static int read_logs(void)
 {
     DIR *logs = opendir(dir);
@@ -85,7 +86,7 @@ START_TEST(child_of_a_fork_loses_no_memory_of_its_parent)
     says(open, "= ok");
     says("init m n", "= ok");
     says("init k k", "= ok");
-    says("on t lock k", "= ok"); /* another thread's record, and one that is unused */
+    says("on t lock k", "= ok"); /* with another thread's record, and an unused one */
     says("on t unlock k", "= ok");
     says("end t", "= ok");
     says("lock m", "= ok");
@@ -93,7 +94,7 @@ START_TEST(child_of_a_fork_loses_no_memory_of_its_parent)
     says("unlock k", "= ok");
     says("fork state m", "done fork ok");
     says("fork lock k", "done fork ok");
-    /* a child of a child */
+    /* in a child of a child */
     says("fork fork trylock m", "done fork");
     says("unlock m", "= ok");
     ck_assert_int_eq(test_program_wait(&p, SOON_MS), 0);

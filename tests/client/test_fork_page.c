@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A kernel that agrees to wipe a page in children and does not, as qemu-user did before
- * 8.0: the child of a fork is still no copy of its parent to the locks.
+ * A kernel that accepts MADV_WIPEONFORK and does not wipe the page in children, as
+ * qemu-user did before 8.0. The child of a fork must still count as a party of its own.
  */
 #include "base/fork.h"
 
@@ -21,7 +21,7 @@
 
 enum { SOON_MS = 15000 };
 
-/* The library's calls end here, from when it is loaded. */
+/* Stands in for libc's function in the library's calls, from the moment it is loaded. */
 static unsigned asked;
 
 int madvise(void *at, size_t len, int advice)
@@ -32,7 +32,7 @@ int madvise(void *at, size_t len, int advice)
     return 0;
 }
 
-static bool believed_in; /* before any fork, as those of the tests are */
+static bool believed_in; /* in main, before any fork */
 static rlock_mutex_t m, own;
 
 static void set_up(void)
@@ -118,7 +118,7 @@ START_TEST(child_without_handlers_is_a_client_of_its_own)
 END_TEST
 #endif
 
-/* One that was believed in: the handler of fork() does not ask it. */
+/* The page counts as trusted: the handler of fork() does not look at it. */
 START_TEST(handler_of_fork_needs_no_page)
 {
     static volatile unsigned char never_wiped = 1;

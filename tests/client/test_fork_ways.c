@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Other ways to a child than fork(), and to no child at all: _Fork(), which runs no
- * handlers; daemon(); exec, vfork and posix_spawn. What a child is to the locks is in
- * test_fork.c.
+ * Children that are not made by fork(): _Fork(), which runs no handlers; daemon(); exec,
+ * vfork and posix_spawn. How locks treat a child is in test_fork.c.
  */
 #include "fixture.h"
 #include "forked.h"
@@ -38,7 +37,7 @@ static void set_up(void)
     open_with_lease(test_ms(300));
 }
 
-/* What it holds goes on. */
+/* Asserts that the parent's hold is still renewed. */
 static void assert_renewed(void)
 {
     struct timespec at = test_in_ms(CLOCK_REALTIME, 2 * test_ms(300));
@@ -62,7 +61,8 @@ static int is_a_party(struct forked_report *report, void *arg)
 
 /* ---- daemon() */
 
-/* It holds m, and so does nobody when its lease is over. */
+/* The process holds m when it becomes a daemon. The daemon does not hold m, and gets it
+ * when the lease ends. */
 static int becomes_a_daemon(struct forked_report *report, void *arg)
 {
     (void)arg;
@@ -71,7 +71,8 @@ static int becomes_a_daemon(struct forked_report *report, void *arg)
     MUST(rlock_mutex_unlock(&own) == 0);
     if (daemon(1, 1) != 0)
         return __LINE__;
-    alarm((unsigned)(3 * test_ms(SOON_MS) / 1000)); /* nobody's child may kill it */
+    /* ends the daemon if the test does not: it is no child of the test */
+    alarm((unsigned)(3 * test_ms(SOON_MS) / 1000));
     atomic_store(&report->counter, getpid());
     struct timespec at = test_in_ms(CLOCK_REALTIME, test_ms(SOON_MS));
     MUST(rlock_mutex_unlock(&m) == EPERM);
@@ -108,7 +109,7 @@ static bool is_descriptor(int fd)
 
 extern char **environ;
 
-/* The ways to start a program; the child's pid. */
+/* The ways to start a program. Each returns the child's pid. */
 static pid_t by_fork(const char *const argv[])
 {
     pid_t pid = fork();
@@ -213,7 +214,7 @@ static int run_is_a_party(void *arg)
     return is_a_party(NULL, arg);
 }
 
-/* Another thread than the one that was forked comes first. */
+/* A new thread uses the library before the thread that was forked does. */
 static int has_a_thread_that_comes_first(struct forked_report *report, void *arg)
 {
     unsigned count = 7;
@@ -224,7 +225,7 @@ static int has_a_thread_that_comes_first(struct forked_report *report, void *arg
     return is_a_party(report, arg);
 }
 
-/* The parent's descriptors are gone, and others have their numbers. */
+/* The child has closed its parent's descriptors, and other files have their numbers. */
 static int has_other_descriptors(struct forked_report *report, void *arg)
 {
     int ends[2], first = 3, count = 0;
@@ -282,14 +283,14 @@ static int run_looks(void *arg)
     return 0;
 }
 
-/* Other threads have the table of clients in hand at the moment of the fork, and change
- * nothing. */
+/* Other threads only read the table of clients at the moment of the fork. */
 START_TEST(child_without_handlers_has_the_clients_that_others_only_look_up)
 {
     struct forked f;
     struct task tasks[4];
     NEEDS_FORK("child_without_handlers_has_the_clients_that_others_only_look_up");
-    open_with_lease(SOON_MS); /* who renews it competes with four that never sleep */
+    /* the renewal competes with four threads that never sleep */
+    open_with_lease(SOON_MS);
     OK(rlock_mutex_lock(&m));
     atomic_store(&over, false);
     for (int i = 0; i < 4; i++)
@@ -306,8 +307,7 @@ START_TEST(child_without_handlers_has_the_clients_that_others_only_look_up)
 }
 END_TEST
 
-/* ---- the parent's threads pass a lock on among themselves, and it is inside by the gate
- */
+/* ---- the parent's threads pass a lock on, and the parent is inside by the fast path */
 
 static int run_passes_on(void *arg)
 {
@@ -331,7 +331,7 @@ static bool is_in_by_the_gate(void *arg)
     return false;
 }
 
-/* Another thread is the first to use the library. */
+/* The child's first thread that uses the library is a new one. */
 static int has_nothing_by_the_gate(struct forked_report *report, void *arg)
 {
     rlock_mutex_t *passed = arg;
@@ -356,7 +356,8 @@ START_TEST(child_without_handlers_does_not_use_the_fast_path_of_its_parent)
     atomic_store(&over, false);
     for (int i = 0; i < 4; i++)
         task_start(&tasks[i], run_passes_on, &passed);
-    for (int i = 0; i < FORKS; i++) { /* another thread may close the gate just then */
+    /* another thread may close the fast path meanwhile */
+    for (int i = 0; i < FORKS; i++) {
         ck_assert(test_wait_until(is_in_by_the_gate, &passed, SOON_MS));
         forked_start_by(&f, _Fork, has_nothing_by_the_gate, &passed, FORKED_VANISH);
         ck_assert_int_eq(forked_line(&f, SOON_MS), 0);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Clients that many threads open, use first and close at once; above all the default
- * one, which its first use opens. */
+ * client, which its first use opens. */
 #include "fixture.h"
 
 #include <stdio.h>
@@ -15,8 +15,8 @@ static struct {
     atomic_bool go;
 } crowd;
 
-/* A server, and no client: the test's process is new, so the default one was never
- * opened. */
+/* A server, and no client: the process of each test is new, so that the default client
+ * was never opened. */
 static void set_up(void)
 {
     test_server_reset(&server);
@@ -36,7 +36,7 @@ static void tear_down(void)
     test_redis_close(redis);
 }
 
-/* How many clients of the library the server sees. */
+/* Returns how many clients of the library the server sees. */
 static int clients(void)
 {
     char uuid[CROWD + 1][UUID_LEN + 1];
@@ -138,7 +138,8 @@ END_TEST
 
 static atomic_int closed;
 
-/* At least so often, and until the client has been closed. */
+/* Takes the lock at least 400 times (40 in a quick run), and until the client has been
+ * closed. */
 static int run_pairs(void *mutex)
 {
     int rc = 0;
@@ -147,7 +148,7 @@ static int run_pairs(void *mutex)
         rc = rlock_mutex_trylock(mutex);
         if (rc == 0)
             rc = rlock_mutex_unlock(mutex);
-        test_pause_ms(1); /* so that there are times when nobody uses it */
+        test_pause_ms(1); /* so that the client is sometimes unused */
     }
     return rc;
 }
@@ -157,7 +158,7 @@ START_TEST(default_client_closed_between_uses_opens_again)
     start_crowd(run_pairs, CLOSED_OVER);
     for (int i = 0; i < CLOSED_OVER; i++) {
         while (!task_ends(&crowd.task[i], 0)) {
-            bool open = stats_of(NULL).acquisitions > 0; /* nobody else closes it */
+            bool open = stats_of(NULL).acquisitions > 0; /* only this thread closes it */
             int rc = rlock_client_close(NULL);
             ck_assert(rc == 0 || rc == EBUSY);
             if (open && rc == 0)
@@ -194,7 +195,7 @@ END_TEST
 
 /* ---- clients of many threads */
 
-/* Opens a client, takes two locks of its own names by it, and looks whose they are. */
+/* Opens a client, takes two locks with names of its own, and checks whose they are. */
 static int open_and_use(void *arg)
 {
     rlock_client_t *mine = NULL, *got = NULL;
@@ -260,7 +261,7 @@ START_TEST(clients_that_many_threads_open_have_numbers_of_their_own)
         for (int k = 0; k < i; k++)
             ck_assert_uint_ne(handle[i].rlk.rlk_client, handle[k].rlk.rlk_client);
     }
-    OK(rlock_mutex_lock(&handle[0])); /* so the others are other parties */
+    OK(rlock_mutex_lock(&handle[0])); /* so that the others must be different parties */
     for (int i = 1; i < OPENERS; i++)
         EXPECT(rlock_mutex_trylock(&handle[i]), EBUSY);
     OK(rlock_mutex_unlock(&handle[0]));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The lines of the log, each with its form: what was lost, how long it had been held, why
- * and for how long; outages and their ends; what was refused. doc/OBSERVABILITY.md lists
- * them. */
+/* The lines of the log and their forms: what was lost, how long it had been held, why and
+ * for how long; outages and their ends; what the server refused. doc/OBSERVABILITY.md
+ * lists them. */
 #include "fixture.h"
 
 #include "base/log.h"
@@ -26,7 +26,8 @@ static pthread_mutex_t lines_mu = PTHREAD_MUTEX_INITIALIZER;
 static char lines[LINES_MAX][LINE_LEN];
 static int levels[LINES_MAX];
 static size_t line_count;
-static const char *stop_at; /* a line with this waits in the logger until it is NULL */
+/* a line with this text waits in the logger until stop_at is NULL */
+static const char *stop_at;
 static bool stopped;
 
 static void on_line(int level, const char *line, void *arg)
@@ -63,7 +64,7 @@ static bool logger_stopped(void *arg)
     return is;
 }
 
-/* A line that is looked for, and the numbers of seconds in it. */
+/* A form of line to look for, and the numbers of seconds in the last match. */
 struct sought {
     const char *form;
     int level;
@@ -99,7 +100,7 @@ static bool look(void *arg)
     return sought->count > 0;
 }
 
-/* There is such a line, and one alone. */
+/* Waits for a line of this form. Asserts that there is exactly one. */
 static struct sought line_like(int level, const char *form)
 {
     struct sought sought = { .form = form, .level = level };
@@ -137,7 +138,8 @@ static void tear_down(void)
     fixture_close();
 }
 
-/* A client with these times alone, so that a line is of it. */
+/* Closes the other client and opens one with these times, so that every line is about
+ * it. */
 static void alone_with(long lease_ms, long presence_ms)
 {
     char parameters[128];
@@ -201,7 +203,7 @@ static bool both_at_risk(void *arg)
 
 START_TEST(late_risk_report_says_that_the_section_ended)
 {
-    /* its last tenth is for who is late */
+    /* the risk is reported when a tenth of the lease is left: time for a slow machine */
     const long late_ms = test_ms(2500) < 5000 ? test_ms(2500) : 5000;
     rlock_mutex_t late = mutex_of(client, "late");
     stop_logger("at risk \"n\"");
@@ -225,7 +227,8 @@ START_TEST(loss_in_an_outage_says_for_how_long_the_server_is_away)
     long lease = test_ms(1500);
     alone_with(lease, test_ms(300));
     OK(rlock_mutex_lock(&m));
-    /* the outage is shorter than the section, and than since the last answer */
+    /* so that the outage is shorter than the section, and than the time since the last
+     * answer */
     test_pause_ms(test_ms(400));
     test_server_pause(&server);
     int64_t paused = test_now_ms();
@@ -239,7 +242,7 @@ START_TEST(loss_in_an_outage_says_for_how_long_the_server_is_away)
     ck_assert_double_lt(risk.seconds[1], lost.seconds[1]);
     ck_assert_double_gt(lost.seconds[0], lost.seconds[1]);
     ck_assert_double_ge(lost.seconds[1], (double)lease / 1000 / 3);
-    ck_assert_double_le(lost.seconds[1], away + 0.06); /* it is rounded */
+    ck_assert_double_le(lost.seconds[1], away + 0.06); /* the log rounds it */
     const struct told *told = event_of(RLOCK_EVENT_LOST, SOON_MS);
     ck_assert_ptr_nonnull(told);
     ck_assert_ptr_nonnull(strstr(told->reason, "server unreachable for "));
@@ -247,7 +250,8 @@ START_TEST(loss_in_an_outage_says_for_how_long_the_server_is_away)
 }
 END_TEST
 
-/* What is told of a reader is of his section, also when another has left their hold. */
+/* The lines give the length of the reader's own section, also after another reader has
+ * left their shared hold. */
 START_TEST(risk_of_a_reader_says_how_long_it_has_read)
 {
     long lease = test_ms(900);
@@ -282,7 +286,7 @@ START_TEST(loss_of_a_process_that_stood_still_says_so)
     ck_assert(worker_says(&x, "init m w", "ok"));
     ck_assert(worker_says(&x, "lock m", "ok"));
     worker_stop(&x);
-    ck_assert(wait_key("w", false, SOON_MS)); /* its lease is over */
+    ck_assert(wait_key("w", false, SOON_MS)); /* the lease has ended */
     test_pause_ms(50);
     worker_cont(&x);
     const char *line = worker_news(&x, "log 3", SOON_MS);
@@ -305,7 +309,8 @@ END_TEST
 
 /* ---- what was refused */
 
-/* A client of a user who may do everything, until it is told otherwise. */
+/* Replaces the client by one of a user who may do everything, until a test takes
+ * permissions away. */
 static void become_user(const char *parameters)
 {
     char url[TEST_URL_MAX + 64];
@@ -385,7 +390,8 @@ START_TEST(silent_server_is_an_outage_since_it_was_last_heard)
     test_server_resume(&server);
     struct sought up =
         line_like(LOG_INFO, "^rlock: connected to [^ ]+ again after " S "$");
-    ck_assert_double_ge(up.seconds[0], 0.1); /* the command timeout, unless scaled */
+    /* the length is at least the command timeout, unless scaled */
+    ck_assert_double_ge(up.seconds[0], 0.1);
 }
 END_TEST
 
@@ -438,7 +444,7 @@ START_TEST(numbers_are_the_same_in_all_locales)
 }
 END_TEST
 
-/* ---- no more than can be read */
+/* ---- not more lines than a person can read */
 
 START_TEST(pace_leaves_lines_out_and_says_how_many)
 {
@@ -459,7 +465,7 @@ START_TEST(pace_leaves_lines_out_and_says_how_many)
 }
 END_TEST
 
-/* Of many that are lost at once. */
+/* Many holds are lost at once. */
 START_TEST(many_losses_are_logged_or_counted)
 {
     enum { MANY = 250, LEASE_MS = 500 };

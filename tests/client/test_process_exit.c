@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Processes that end with everything as it is: what their threads hold, wait for and have
- * registered; and the shared library loaded and unloaded. */
+/* Processes that end while their threads hold locks, wait and have registered
+ * destructors; and loading and unloading of the shared library. */
 #include "scene.h"
 
 #include <errno.h>
@@ -13,13 +13,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* How long exit() may take, beside what a busy host does to it. */
+/* BOUND_MS: how long exit() may take, without the delays of a busy host. */
 enum { BOUND_MS = 1000, LEASE_MS = 600000, LOCKS = 100, LOADS = 100 };
 
 static struct worker w;
-static rlock_client_t *party; /* of this process */
+static rlock_client_t *party; /* of the test's own process */
 
-/* Leases of ten minutes: what comes free in a test was given up. */
+/* Leases of ten minutes: a lock that comes free in a test was given up. */
 static void set_up(void)
 {
     scene_open();
@@ -34,11 +34,11 @@ static void tear_down(void)
     scene_close();
 }
 
-/* It ends by itself, with status 0. Returns how long that took. */
+/* Asserts that the worker ends by itself, with status 0. Returns how long that took. */
 static int64_t ends(struct worker *worker)
 {
     int64_t start = test_now_ms();
-    /* the end of its output; its stdin is open until then */
+    /* waits for the end of the output; stdin stays open until then */
     worker_news(worker, "nothing that it says", SCENE_SOON_MS);
     int status = test_program_wait(&worker->program, SCENE_SOON_MS);
     ck_assert_msg(status == 0, "wait status %d", status);
@@ -64,7 +64,7 @@ static void assert_free_for_others(const char *name)
 
 static const struct {
     const char *before, *leave;
-    bool gives_up; /* what the leaving thread, t, holds */
+    bool gives_up; /* whether the hold of the leaving thread t is given up */
 } ways[] = {
     { "ok", "return", false },
     { "ok", "quit", false },
@@ -78,7 +78,8 @@ static const struct {
 };
 enum { WAYS = sizeof(ways) / sizeof(ways[0]) };
 
-/* Threads that hold, wait in this process and at the server, and run. */
+/* Starts threads that hold, threads that wait in this process and at the server, and
+ * threads that run. */
 static void crowd(const char *file)
 {
     scene_says(&w, "ok", "init x x");
@@ -112,7 +113,7 @@ START_TEST(exit_while_others_hold_and_wait_neither_hangs_nor_crashes)
         crowd(file);
         if (ways[_i].leave) {
             worker_send(&w, ways[_i].leave);
-        } else { /* from a handler, in the midst of a wait */
+        } else { /* leaves from a signal handler, during a wait */
             worker_send(&w, "lock x");
             ck_assert_int_eq(kill(w.program.pid, SIGTERM), 0);
         }
@@ -124,7 +125,7 @@ START_TEST(exit_while_others_hold_and_wait_neither_hangs_nor_crashes)
 }
 END_TEST
 
-/* Neither it runs nor anybody wakes it. */
+/* The worker's main thread neither runs nor is woken. */
 static bool sleeps(void *worker)
 {
     char path[TEST_PATH_MAX], state = '?';
@@ -157,7 +158,7 @@ START_TEST(exit_in_a_signal_handler_during_a_wait_releases_the_holds_of_the_thre
 }
 END_TEST
 
-/* Often: where it comes is chance. */
+/* Repeated, because the signal may come at any point of the section. */
 START_TEST(exit_in_a_signal_handler_inside_a_section_does_not_hang)
 {
     for (long runs = test_count(100, 10); runs > 0; runs--) {
@@ -236,7 +237,7 @@ START_TEST(threads_of_the_ending_process_do_not_get_its_lock)
     for (int i = 0; i < 4; i++)
         scene_says(&w, "ok", "async t%d lock k", i);
     ck_assert(test_wait_until(four_wait, &w, SCENE_SOON_MS));
-    /* time for them to ask before it */
+    /* time for the waiting threads to send requests before the release */
     SCENE_RULE(release, .on = TEST_ON_REQUEST, .action = TEST_DELAY, .delay_ms = 200);
     leaves("quit");
     ck_assert(!test_redis_exists(scene_redis, "own"));
@@ -363,7 +364,7 @@ START_TEST(no_event_and_no_line_comes_behind_the_exit_handlers)
     scene_says(&w, "ok", "on t lock k %ld", lease);
     worker_send(&w, "quit");
     ck_assert_ptr_nonnull(worker_news(&w, "done linger", SCENE_SOON_MS));
-    w.news_count = 0; /* what came before */
+    w.news_count = 0; /* drops earlier events */
     test_server_kill(&scene_server);
     ck_assert_ptr_nonnull(worker_news(&w, "end linger", SCENE_SOON_MS));
     ck_assert_msg(w.news_count == 0, "\"%s\"", w.news[0]);
@@ -420,7 +421,7 @@ START_TEST(loading_and_unloading_100_times_is_harmless)
     ck_assert_str_eq(line, "ok");
     int status = test_program_wait(&p, SCENE_SOON_MS);
     ck_assert_msg(status == 0, "wait status %d", status);
-    /* what its main thread held; the threads' end with their leases */
+    /* held by its main thread; the other threads' holds end with their leases */
     ck_assert(!test_redis_exists(scene_redis, "held0"));
     ck_assert(!test_redis_exists(scene_redis, "held99"));
     test_program_end(&p);

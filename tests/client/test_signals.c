@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Signals on a thread that is inside the library, a thousand in a second: they change no
- * result and no deadline. */
+/* A thousand signals a second on a thread inside the library change no result and no
+ * deadline. */
 #include "calls.h"
 #include "fixture.h"
 #include "proxy.h"
@@ -16,9 +16,9 @@ enum {
     EACH_MS = 1,
     WAIT_MS = 150,
     SLOW_MS = 100,   /* the timeouts where a server is slow */
-    CANCEL_MS = 100, /* what a deadline may be passed by (L7) */
-    ROOM_MS = 400,   /* and a busy machine */
-    STORMS = 4,      /* with SA_RESTART or not, of the process or of this thread */
+    CANCEL_MS = 100, /* how late a call may return (L7) */
+    ROOM_MS = 400,   /* added for a busy machine */
+    STORMS = 4,      /* with and without SA_RESTART; to the process or to this thread */
     NS_PER_MS = 1000000
 };
 
@@ -78,7 +78,7 @@ static void interrupt_it(int number)
     atomic_fetch_add(&signals, 1);
 }
 
-/* A signal first after `first_ms`, then each `each_ms`; of this thread. */
+/* Sends a signal to this thread, first after `first_ms`, then every `each_ms`. */
 static void begin_timer(void (*handler)(int), int flags, long first_ms, long each_ms)
 {
     struct sigaction action;
@@ -203,7 +203,7 @@ struct locks {
     rlock_rwlock_t rwlock;
 };
 
-/* Of a client at the address; `own` is held. */
+/* Makes locks of a client at the server; `own` is held. */
 static struct locks locks_of(rlock_client_t *c)
 {
     struct locks l = { .client = c,
@@ -243,8 +243,8 @@ static long ms_past(clockid_t clock, const struct timespec *at)
     return ns < 0 ? -1 : (long)(ns / NS_PER_MS);
 }
 
-/* Each form of waiting ends at its deadline: not before it, and not `late_ms` after it.
- */
+/* Asserts that each form of waiting ends not before its deadline, and not `late_ms` after
+ * it. */
 static void expect_deadlines(struct locks *l, long late_ms)
 {
     for (enum form form = TIMED; form < FORMS; form++) {
@@ -303,7 +303,7 @@ END_TEST
 
 /* ---- servers that are slow */
 
-/* Each storm over one of both kinds of sockets; STORMS further on, over the other. */
+/* Tests i and i + STORMS run the same storm, over different kinds of sockets. */
 static rlock_client_t *open_slow(int i)
 {
     bool tcp = (i ^ i >> 1 ^ i >> 2) & 1;
@@ -317,8 +317,8 @@ static rlock_client_t *open_slow(int i)
     return c;
 }
 
-/* In the storm, each call ends with `code` when the command timeout is over, but for the
- * close, which need not wait. */
+/* Asserts that each call ends at the command timeout during the storm. (Closing is not
+ * among the calls: it need not wait.) */
 static void expect_command_timeout(rlock_client_t *c, const char *name)
 {
     rlock_mutex_t mutex = mutex_of(c, name);
@@ -365,7 +365,7 @@ START_TEST(storm_moves_no_deadline_of_a_server_that_falls_silent)
     test_proxy_freeze(proxy, true);
     begin_storm(_i);
     int64_t begun = test_now_ms();
-    int rc = rlock_mutex_unlock(&held); /* the watchdog goes on with it */
+    int rc = rlock_mutex_unlock(&held); /* the watchdog continues the release */
     int64_t took = test_now_ms() - begun;
     OK(rc);
     ck_assert_int_le(took, test_ms(SLOW_MS) + test_ms(ROOM_MS));
@@ -448,7 +448,7 @@ START_TEST(interrupt_by_a_handler_at_any_moment_is_harmless)
         OK(rlock_mutex_lock(&m));
         OK(rlock_mutex_unlock(&m));
         OK(rlock_mutex_trylock(
-            &l.mutex)); /* its client is interrupted: that is no wait */
+            &l.mutex)); /* its client is interrupted; no wait is needed */
         OK(rlock_mutex_unlock(&l.mutex));
         OK(rlock_client_ping(doomed));
     }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whose signals they are: the library's threads take none, and SIGPIPE is raised by
- * nobody. */
+/* Which threads handle signals: the library's threads handle none, and the library never
+ * raises SIGPIPE. */
 #include "client/client.h"
 #include "fixture.h"
 #include "proxy.h"
@@ -18,7 +18,7 @@
 
 enum { SOON_MS = 10000, STATUS_MAX = 4096 };
 
-/* What a program sends to itself. */
+/* The signals that the test sends to its own process. */
 static const int numbers[] = { SIGPROF, SIGALRM, SIGUSR1, SIGTERM };
 enum { NUMBERS = sizeof(numbers) / sizeof(numbers[0]) };
 
@@ -44,7 +44,7 @@ static unsigned long long field_of(const char *status, const char *field)
     return strtoull(text_of(status, field), NULL, 16);
 }
 
-/* What the kernel says of the process's thread; false: it has ended. */
+/* Reads the kernel's status of a thread of this process. False: the thread has ended. */
 static bool read_task(const char *task, char status[STATUS_MAX])
 {
     char path[300];
@@ -58,7 +58,7 @@ static bool read_task(const char *task, char status[STATUS_MAX])
     return n > 0;
 }
 
-/* Calls `look` with the status of each thread named rlock-*; their number. */
+/* Calls `look` with the status of each thread named rlock-*. Returns their number. */
 static int library_threads(void (*look)(const char *status))
 {
     DIR *dir = opendir("/proc/self/task");
@@ -86,7 +86,7 @@ static unsigned long long own_mask(void)
     return field_of(status, "SigBlk:");
 }
 
-/* All that a program can block. */
+/* Returns the mask of all signals that a program can block. */
 static unsigned long long whole_mask(void)
 {
     sigset_t all, old;
@@ -101,7 +101,7 @@ static void expect_all_blocked(const char *status)
 {
     unsigned long long all = whole_mask();
     ck_assert(all >> (SIGTERM - 1) & 1);
-    /* Valgrind, which has the masks of threads to itself, changes them for moments */
+    /* Valgrind manages the masks of threads itself, and changes them for moments */
     char again[STATUS_MAX], task[32];
     snprintf(task, sizeof(task), "%ld", strtol(text_of(status, "\nPid:"), NULL, 10));
     for (int tries = 0; test_ms(1) >= 10 && tries < 100; tries++) {
@@ -122,7 +122,7 @@ START_TEST(threads_of_the_library_block_every_signal)
 }
 END_TEST
 
-/* In place of the C library's: notes whom it was called by. */
+/* Stands in for the C library's function: notes the signal masks of its callers. */
 static atomic_int resolved;
 static atomic_ullong mask_of_resolvers = ~0ull;
 
@@ -164,7 +164,7 @@ START_TEST(mask_of_the_caller_is_what_it_was)
         if (async)
             pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, NULL);
         close_client(
-            client); /* with it, the threads end; the next one starts them anew */
+            client); /* its threads end with it; the next client starts them again */
         client = open_with("");
         m = mutex_of(client, "n");
         OK(rlock_mutex_lock(&m));
@@ -208,7 +208,7 @@ static int run_taker(void *arg)
     return 0;
 }
 
-/* Threads of the library begin and end all the time. */
+/* Makes threads of the library begin and end all the time. */
 static int run_churn(void *arg)
 {
     int rc = 0;
@@ -240,7 +240,8 @@ START_TEST(signals_to_the_process_are_handled_on_threads_of_the_program)
     action.sa_handler = on_signal;
     for (int i = 0; i < NUMBERS; i++)
         sigaction(numbers[i], &action, NULL);
-    close_client(client); /* so that its threads come and go with those of the churn */
+    /* so that the library's threads end with each client of run_churn */
+    close_client(client);
     client = NULL;
     block_numbers(SIG_BLOCK);
     task_start(&of_taker, run_taker, NULL);
@@ -269,7 +270,7 @@ START_TEST(signal_that_the_program_waits_for_is_not_eaten)
     reopen_with("?lease=100"); /* keeps the watchdog busy */
     m = mutex_of(client, "n");
     OK(rlock_mutex_lock(&m));
-    block_numbers(SIG_BLOCK); /* when the library's threads are there already */
+    block_numbers(SIG_BLOCK); /* the library's threads exist already */
     for (int i = 0; i < NUMBERS; i++)
         ck_assert(signal(numbers[i], SIG_DFL) != SIG_ERR);
     for (long i = 0; i < rounds; i++) {
@@ -348,7 +349,8 @@ START_TEST(broken_connections_raise_no_SIGPIPE)
         open_at(_i % 2 ? test_proxy_tcp_url(proxy) : test_proxy_url(proxy), parameters);
     rlock_mutex_t held = mutex_of(c, "held");
     OK(rlock_mutex_lock(&held));
-    /* closed behind the reply, and used again before anybody looks */
+    /* the proxy closes the connection after the reply; the client uses it again before it
+     * notices */
     int cut = TEST_RULE(proxy, .on = TEST_ON_REPLY, .action = TEST_CUT_AFTER,
                         .contains = "PING", .reset = true);
     for (long i = 0; i < kills; i++) {
@@ -381,7 +383,7 @@ END_TEST
 
 /* ---- clients that come and go */
 
-enum { CLIENTS = 60, INTERRUPTERS = 8 }; /* more than cores: some are amid a call */
+enum { CLIENTS = 60, INTERRUPTERS = 8 }; /* more than cores: some are inside a call */
 static atomic_bool over;
 
 static void *interrupt_for_ever(void *arg)
@@ -395,7 +397,7 @@ static void *interrupt_for_ever(void *arg)
     return NULL;
 }
 
-/* AddressSanitizer and ThreadSanitizer see what it does to the memory. */
+/* AddressSanitizer and ThreadSanitizer check the accesses to the client's memory. */
 START_TEST(default_client_is_interrupted_while_it_is_opened_and_closed)
 {
     pthread_t thread[INTERRUPTERS];
@@ -416,7 +418,7 @@ START_TEST(default_client_is_interrupted_while_it_is_opened_and_closed)
 }
 END_TEST
 
-/* Each begins before the last one has ended: at no moment there is none. */
+/* Each interrupt begins before the previous one has ended: there is always one. */
 static void *interrupt_without_a_pause(void *arg)
 {
     struct rlk_client_signal_call call, next;
@@ -482,7 +484,7 @@ static void handle(int signal)
     atomic_fetch_add(&handled, 1);
 }
 
-/* He might fork: the child's count of interrupts would be wrong. */
+/* A handler might fork, and the child's count of interrupts would be wrong. */
 START_TEST(no_handler_runs_during_an_interrupt)
 {
     struct sigaction action;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What rlock_client_getstats tells beyond counters: how long calls waited, sections and
- * round trips lasted, and what of the server went wrong. A pause in here is what is to be
- * measured. */
+/* What rlock_client_getstats reports beside counters: how long calls waited, how long
+ * sections and round trips lasted, and which errors of the server there were. The pauses
+ * in these tests are the durations to be measured. */
 #include "fixture.h"
 
 #include "base/histogram.h"
@@ -29,20 +29,20 @@ static void keep(void)
     m = mutex_of(client, "n");
 }
 
-/* It is what it says, whatever was counted. */
+/* Asserts that the histogram is consistent. */
 static void is_sound(const rlock_histogram_t *h)
 {
     uint64_t count = 0;
     for (int i = 0; i < RLOCK_HISTOGRAM_BUCKETS; i++) {
         count += h->buckets[i];
-        if (h->buckets[i] > 0 && i > 0) /* somebody was as long as that */
+        if (h->buckets[i] > 0 && i > 0) /* some duration was as long as that */
             ck_assert_uint_ge(h->max_us, UINT64_C(1) << (i - 1));
     }
     ck_assert_uint_ge(h->sum_us, h->max_us);
     ck_assert_uint_le(h->sum_us, h->max_us * count + count);
 }
 
-/* One duration was counted, of so many ms at least. */
+/* Asserts that one duration of at least `ms` was counted. */
 static void counts_one(const rlock_histogram_t *h, long ms)
 {
     is_sound(h);
@@ -81,7 +81,7 @@ START_TEST(what_is_taken_over_is_taken_over_once)
     rlk_histogram_fold(&into, &from, &folded);
     rlk_histogram_add(&from, 700);
     rlk_histogram_add(&into, 4000);
-    rlk_histogram_add(&from, 9000); /* which was none after all, as is seen late */
+    rlk_histogram_add(&from, 9000); /* taken back below, after it was folded */
     rlk_histogram_fold(&into, &from, &folded);
     rlk_histogram_undo(&from, 9000);
     rlk_histogram_add(&from, 9500);
@@ -135,7 +135,7 @@ static int write_pair(void *arg)
     return rc != 0 ? rc : rlock_rwlock_unlock(arg);
 }
 
-/* Who holds it, of which process, and who waits for it. */
+/* The calls of the holder and of the waiter, and their handles. */
 static const struct {
     int (*take)(void *arg);
     int (*give)(void *arg);
@@ -214,7 +214,7 @@ END_TEST
 
 START_TEST(wait_that_ends_at_its_deadline_is_apart)
 {
-    struct actor holder; /* a thread of this process, or another one */
+    struct actor holder; /* a thread of this client or of the other one */
     rlock_mutex_t *held = _i == 0 ? &m : &theirs;
     actor_start(&holder);
     OK(actor_does(&holder, run_lock, held));
@@ -258,7 +258,7 @@ START_TEST(retention_between_sections_counts_in_no_hold_time)
     }
     rlock_stats_t s = stats_of(client);
     is_sound(&s.hold_time);
-    ck_assert_uint_ge(s.local_handovers, MANY - 1); /* by the gate, nearly all */
+    ck_assert_uint_ge(s.local_handovers, MANY - 1); /* nearly all by the fast path */
     ck_assert_uint_eq(s.hold_time.count, MANY);
     ck_assert_uint_ge(s.hold_time.max_us, PAUSE_MS * US_PER_MS);
     ck_assert_uint_lt(s.hold_time.max_us, (uint64_t)gap * US_PER_MS);
@@ -287,7 +287,7 @@ START_TEST(each_section_of_many_threads_counts_once)
     by_threads = m;
     for (int i = 0; i < THREADS; i++)
         task_start(&tasks[i], many_pairs, &by_threads);
-    for (int i = 0; i < 100; i++) /* which closes the gate amid them */
+    for (int i = 0; i < 100; i++) /* each call closes the fast path while they run */
         stats_of(client);
     for (int i = 0; i < THREADS; i++)
         OK(task_join(&tasks[i]));
@@ -355,7 +355,7 @@ END_TEST
 
 START_TEST(section_that_is_lost_ends_with_the_loss)
 {
-    if (_i == 1) { /* the thread came by the gate */
+    if (_i == 1) { /* the thread came in by the fast path */
         keep();
         OK(rlock_mutex_lock(&m));
         OK(rlock_mutex_unlock(&m));
@@ -393,7 +393,7 @@ START_TEST(longest_section_is_the_clients_own)
     keep();
     rlock_client_t *second = open_with("?retain=60000&presence=30000");
     rlock_mutex_t its = mutex_of(second, "another");
-    for (int i = 0; i < 3; i++) { /* by the gate from the second on */
+    for (int i = 0; i < 3; i++) { /* by the fast path from the second on */
         OK(rlock_mutex_lock(&m));
         test_pause_ms(PAUSE_MS * 5);
         OK(rlock_mutex_unlock(&m));
@@ -477,7 +477,7 @@ START_TEST(refusals_counts_what_the_server_refused)
 }
 END_TEST
 
-/* "Later" is an answer, too: the server is there. */
+/* A temporary refusal is an answer, too: the server is reachable. */
 START_TEST(round_trip_time_is_of_refusals_for_a_time_too)
 {
     rlock_stats_t s = stats_of(client);
@@ -504,7 +504,7 @@ START_TEST(outage_is_counted_and_timed)
     test_pause_ms(PAUSE_MS);
     s = stats_of(client);
     ck_assert_uint_eq(s.outages, 1);
-    ck_assert_uint_ge(s.outage_us, PAUSE_MS * US_PER_MS); /* the present one */
+    ck_assert_uint_ge(s.outage_us, PAUSE_MS * US_PER_MS); /* with the present outage */
     test_redis_close(redis);
     test_server_restart(&server);
     redis = test_redis_connect(server.path);
@@ -514,7 +514,7 @@ START_TEST(outage_is_counted_and_timed)
     ck_assert_uint_gt(lasted, s.outage_us);
     test_pause_ms(PAUSE_MS);
     s = stats_of(client);
-    ck_assert_uint_eq(s.outage_us, lasted); /* over */
+    ck_assert_uint_eq(s.outage_us, lasted); /* the outage is over */
     ck_assert_uint_eq(s.outages, 1);
     ck_assert_uint_eq(s.events, 2);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: as=fair_thread_exit,rwlock_thread_exit */
-/* Threads that end, in whatever way, while they hold locks: the locks are given up, and
- * what a thread's destructors still unlock is no death. */
+/* Threads that end in any way while they hold locks: the locks are given up. A thread
+ * whose destructors still unlock them reports no death. */
 #include "state/thread.h"
 
 #include "fixture.h"
@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The program's thread-specific destructors, beside C11's, as C++ registers them. */
+/* How C++ registers destructors of a thread's objects; the C library has it for C11,
+ * too. */
 extern int __cxa_thread_atexit_impl(void (*fn)(void *), void *arg, void *dso);
 extern void *__dso_handle;
 
@@ -20,7 +21,7 @@ enum { SOON_MS = 10000, LOCKS = 20 };
 
 static rlock_mutex_t m, theirs;
 
-/* Leases of ten minutes: what comes free in a test was given up. */
+/* Leases of ten minutes: a lock that comes free in a test was given up. */
 static void set_up(void)
 {
     fixture_open();
@@ -106,9 +107,10 @@ static void *hold_and_end(void *arg)
     if (e->way == EXIT)
         pthread_exit(NULL);
     if (e->way == PENDING)
-        pthread_cancel(pthread_self()); /* which nothing here acts upon */
+        pthread_cancel(pthread_self()); /* stays pending: no cancellation point follows */
     if (e->way == CANCEL)
-        for (;; sched_yield()) /* cancelled in a system call, it would be lost to TSan */
+        /* ThreadSanitizer loses a thread that is cancelled in a system call */
+        for (;; sched_yield())
             pthread_testcancel();
     if (e->way == CANCEL_ASYNC)
         for (volatile bool spin = true; spin;)
@@ -116,7 +118,7 @@ static void *hold_and_end(void *arg)
     return NULL;
 }
 
-/* A thread takes the locks, so many levels of each, and ends. */
+/* Starts a thread that takes `levels` levels of each lock and ends. */
 static void end_thread(struct ending *e, enum way way, rlock_mutex_t *mutexes, int count,
                        int levels)
 {
@@ -132,7 +134,7 @@ static void end_thread(struct ending *e, enum way way, rlock_mutex_t *mutexes, i
         pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
     ck_assert_int_eq(pthread_create(&thread, &attr, hold_and_end, e), 0);
     pthread_attr_destroy(&attr);
-    ck_assert_int_eq(sem_wait(&e->holds), 0); /* which helgrind knows */
+    ck_assert_int_eq(sem_wait(&e->holds), 0); /* a semaphore, which helgrind knows */
     if (way == CANCEL || way == CANCEL_ASYNC)
         ck_assert_int_eq(pthread_cancel(thread), 0);
     if (way != DETACHED) {
@@ -190,7 +192,7 @@ START_TEST(ended_thread_gives_up_all_its_locks)
     ck_assert(wait_lines(LOCKS));
     ck_assert_uint_eq(stats_of(client).owners_died, LOCKS / 2);
     ck_assert_uint_eq(stats_of(other).owners_died, LOCKS / 2);
-    /* and no thread is counted as inside for ever */
+    /* close succeeds: the client counts no thread as inside */
     close_client(other);
     other = NULL;
 }
@@ -220,8 +222,8 @@ static bool so_many_queued(void *n)
     return test_redis_int(redis, "ZCARD", "rlock:{n}:queue") == *(const int *)n;
 }
 
-/* The release says that it passed over as many as it may; nobody here waits when the
- * watchdog goes on behind them. */
+/* The release passes over as many deaf waiters as one script may, and says so. The
+ * watchdog continues behind them, though no thread of this client waits. */
 START_TEST(lock_goes_to_the_waiter_behind_many_unheard_ones)
 {
     enum { DEAF = 70, PRESENCE_MS = 30000 };
@@ -269,7 +271,7 @@ START_TEST(hold_of_an_ended_thread_is_not_renewed_while_it_cannot_be_released)
     uint64_t renewals = stats_of(client).renewals;
     ck_assert(test_stays(no_renewals, &renewals, 3 * lease));
     ck_assert(!test_redis_exists(redis, "n"));
-    /* repeated, it is answered once, when the lease is over */
+    /* the release is repeated, and answered once, when the lease is over */
     ck_assert_uint_le(stats_of(client).background_releases, 1);
     test_redis_do(redis, "ACL", "SETUSER", "default", "+del");
 }
@@ -322,7 +324,7 @@ START_TEST(lost_hold_of_an_ended_thread_is_reported_as_LOST_alone)
     struct actor loser;
     actor_start(&loser);
     OK(actor_does(&loser, run_lose, &m));
-    if (_i) { /* its client may be closed before the thread ends */
+    if (_i) { /* the client may be closed before the thread ends */
         ck_assert_ptr_nonnull(event_of(RLOCK_EVENT_LOST, SOON_MS));
         close_client(client);
         client = NULL;
@@ -445,7 +447,8 @@ static int run_with_cxa(void *mutex)
     return rc != 0 ? ENOMEM : rlock_mutex_lock(mutex);
 }
 
-/* The lock is free when the thread has ended, and its end was no death. */
+/* Asserts that the lock is free when the thread has ended, and that its end is no
+ * death. */
 static void unlocks_at_its_end(int (*run)(void *))
 {
     atomic_store(&destructor_rc, -1);
@@ -466,7 +469,7 @@ END_TEST
 
 START_TEST(destructor_of_a_key_younger_than_the_librarys_may_unlock)
 {
-    OK(in_thread(run_pair, &m)); /* makes the library's */
+    OK(in_thread(run_pair, &m)); /* creates the library's key */
     ck_assert_int_eq(
         pthread_key_create(&late_key, _i ? unlock_it_in_round_2 : unlock_it_late), 0);
     unlocks_at_its_end(run_with_late_key);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Threads that end while they read: alone, with others who read on, and as writers who
- * read, too. How threads end: test_thread_exit.c. */
+/* Threads that end while they read: alone, beside other readers, and as writers who read,
+ * too. How threads end: test_thread_exit.c. */
 #include "fixture.h"
 
 enum { SOON_MS = 10000, READERS = 8 };
 
 static rlock_rwlock_t l, theirs;
 
-/* Leases of ten minutes: what comes free in a test was given up. */
+/* Leases of ten minutes: a lock that comes free in a test was given up. */
 static void set_up(void)
 {
     fixture_open();
@@ -81,7 +81,7 @@ START_TEST(threads_that_share_the_hold_continue_reading)
     struct actor a, b;
     actor_start(&a);
     actor_start(&b);
-    /* the first of them made the hold, whichever it is that ends */
+    /* the thread that ends is the one that made the hold, or the one that joined it */
     OK(actor_does(_i ? &a : &b, run_rdlock, &l));
     OK(actor_does(_i ? &b : &a, run_rdlock, &l));
     ck_assert_uint_eq(stats_of(client).holds_now, 1);
@@ -92,7 +92,7 @@ START_TEST(threads_that_share_the_hold_continue_reading)
     ck_assert_int_eq(actor_does(&b, run_rwstate, &l), RLOCK_SAFE);
     ck_assert_int_eq(actor_does(&b, run_rwholdcount, &l), 1);
     EXPECT(rlock_rwlock_trywrlock(&theirs), EBUSY);
-    /* the thread's alone: another one may still share it */
+    /* only the ended thread's share is gone: another thread may join */
     OK(rlock_rwlock_rdlock(&l));
     OK(rlock_rwlock_unlock(&l));
     OK(actor_does(&b, run_rwunlock, &l));
@@ -131,7 +131,7 @@ START_TEST(writer_of_the_same_process_gets_it)
     ck_assert(wait_waiters(client, 1));
     actor_end(&a);
     ck_assert(task_ends(&writer, SOON_MS));
-    OK(task_join(&writer)); /* which ends with it, too */
+    OK(task_join(&writer)); /* the writer ends with its lock, too */
     others_may_write();
 }
 END_TEST

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The library's threads: how many there are, what happens when one cannot be started, and
- * stacks, the callers' and theirs.
+ * the sizes of stacks, the callers' and the library's.
  */
 #include "fixture.h"
 
@@ -24,7 +24,7 @@
 #define IS_SANITIZED false
 #endif
 
-/* They need stacks of a size of their own. */
+/* Instrumented programs need stacks of a size of their own. */
 static bool is_instrumented(void)
 {
     return IS_SANITIZED || test_ms(1) >= 10; /* Valgrind */
@@ -33,12 +33,12 @@ static bool is_instrumented(void)
 enum { SOON_MS = 10000, CLIENTS = 50, LOCKS = 20, KIB = 1024, PAGE_BYTES = 4096 };
 
 static rlock_mutex_t m;
-static char test_program[64]; /* this one */
+static char test_program[64]; /* this program */
 
 static void set_up(void)
 {
     fixture_open();
-    close_client(client); /* the tests open their own, and count */
+    close_client(client); /* the tests open their own clients, and count */
     client = NULL;
 }
 
@@ -49,11 +49,12 @@ static bool skipped(const char *test, bool not_here, const char *why)
     return not_here;
 }
 
-/* ---- pthread_create that fails when told to: the program's stands before libc's */
+/* ---- a pthread_create that fails when a test asks: the program's definition precedes
+ * libc's */
 
-static atomic_int creations, failing; /* the failing-th from 1; 0: none */
+static atomic_int creations, failing; /* which creation fails, from 1; 0: none */
 enum { SIZES_MAX = 16 };
-static size_t stack_sizes[SIZES_MAX]; /* of the first ones; 0: the program's default */
+static size_t stack_sizes[SIZES_MAX]; /* of the first threads; 0: the program's default */
 
 typedef int (*creator)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 
@@ -142,7 +143,7 @@ END_TEST
 START_TEST(resolvers_end_by_themselves)
 {
     char url[TEST_URL_MAX];
-    /* who was joined may still be seen in /proc for a moment */
+    /* a joined thread may still be seen in /proc for a moment */
     ck_assert(test_thread_wait("rlock-", 0, SOON_MS));
     int before = test_thread_count("");
     snprintf(url, sizeof(url), "redis://localhost:%u", (unsigned)server.port);
@@ -204,7 +205,7 @@ START_TEST(resolver_that_cannot_be_started_fails_that_attempt_alone)
                 "the sanitizer has pthread_create"))
         return;
     snprintf(url, sizeof(url), "redis://localhost:%u", (unsigned)server.port);
-    /* who was joined may still be seen in /proc for a moment */
+    /* a joined thread may still be seen in /proc for a moment */
     ck_assert(test_thread_wait("rlock-", 0, SOON_MS));
     int threads = test_thread_count("");
     client = open_at(url, "");
@@ -217,7 +218,7 @@ START_TEST(resolver_that_cannot_be_started_fails_that_attempt_alone)
     EXPECT(rc, EAGAIN);
     ck_assert_int_eq(test_fd_count(), before);
     fail_creation(1);
-    OK(rlock_mutex_lock(&m)); /* tries again by itself */
+    OK(rlock_mutex_lock(&m)); /* the client tries again by itself */
     ck_assert_int_ge(atomic_load(&creations), 2);
     fail_creation(0);
     OK(rlock_mutex_unlock(&m));
@@ -228,7 +229,7 @@ END_TEST
 
 enum { SMALL_KIB = 32 };
 
-/* What a thread may do that is not its program's first. */
+/* What a thread other than the program's first one may do. */
 static int lock_and_all_that(void *arg)
 {
     rlock_client_t *c = NULL;
@@ -266,7 +267,8 @@ static void *run_task(void *arg)
     return NULL;
 }
 
-/* Runs it on a stack of so many KiB; *ret_used: how many bytes of it were written. */
+/* Runs `run` on a stack of `kib` KiB. *ret_used: how many bytes of the stack were
+ * written. */
 static int on_small_stack(size_t kib, int (*run)(void *), void *arg, size_t *ret_used)
 {
     enum { PATTERN = 0x5a };
@@ -306,9 +308,9 @@ END_TEST
 
 /* ---- the library's stacks */
 
-/* The program itself, run with other limits: tells the stack of the thread that runs
- * callbacks, after a callback has used 100 KiB of it, and what the two threads were
- * started with. */
+/* The program itself, run with other limits, prints the stack size of the thread that
+ * runs callbacks, after a callback has used 100 KiB of it, and the sizes that the two
+ * threads were started with. */
 static atomic_size_t callback_stack;
 
 static void use_much_stack(const rlock_event_t *event, void *arg)

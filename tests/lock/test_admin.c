@@ -204,7 +204,8 @@ START_TEST(redisson_holder_is_reported_as_such)
 }
 END_TEST
 
-/* By others: what has no TTL is held until somebody deletes it. */
+/* Other programs may make such locks: without a TTL, a lock is held until somebody
+ * deletes it. */
 START_TEST(lease_that_never_ends_is_reported_as_such)
 {
     hold_as_redisson(NULL);
@@ -213,7 +214,7 @@ START_TEST(lease_that_never_ends_is_reported_as_such)
     ck_assert_uint_eq(info->holder_count, 1);
     ck_assert_int_eq(info->holders[0].lease_left_ms, -1);
     test_redis_do(redis, "DEL", "n");
-    /* readers whose ends were lost have the key's */
+    /* readers whose ends were lost end with the key */
     test_redis_do(redis, "HSET", "n", "mode", "rlock:read");
     look();
     ck_assert_uint_eq(info->holder_count, 1);
@@ -221,7 +222,7 @@ START_TEST(lease_that_never_ends_is_reported_as_such)
 }
 END_TEST
 
-/* 90 days of ms are more than a long of 32 bits holds: then it is as much as one does. */
+/* 90 days in ms do not fit into a long of 32 bits: LONG_MAX is reported there. */
 START_TEST(lease_of_months_is_reported_as_long)
 {
     hold_as_redisson(NULL);
@@ -258,7 +259,8 @@ START_TEST(waiters_of_a_free_lock_tell_the_type)
 {
     test_redis_do(redis, "ZADD", QUEUE, "1700000000000000", UUID ":1:1:f3000");
     test_redis_do(redis, "ZADD", RQUEUE, "1600000000000000", UUID ":1:2:r3000");
-    test_redis_do(redis, "ZADD", RQUEUE, "1", "~bar"); /* of a reading: no waiter */
+    /* the bar of a reading, which is no waiter */
+    test_redis_do(redis, "ZADD", RQUEUE, "1", "~bar");
     look();
     ck_assert_uint_eq(info->holder_count, 0);
     ck_assert_uint_eq(info->waiter_count, 2);
@@ -328,7 +330,7 @@ START_TEST(foreign_data_is_EPROTO_and_untouched)
     EXPECT(rlock_inspect(client, "n", &info), EPROTO);
     ck_assert_str_ne(rlock_errmsg(), "");
     EXPECT(rlock_force_unlock(client, "n"), EPROTO);
-    if (_i < 2 || _i == 4) { /* a hash of others counts as held (S5) */
+    if (_i < 2 || _i == 4) { /* a foreign hash counts as held (S5) */
         EXPECT(rlock_mutex_trylock(&m), EPROTO);
         EXPECT(rlock_mutex_lock(&m), EPROTO);
         EXPECT(rlock_waitfree(client, "n", &past), EPROTO);
@@ -340,9 +342,9 @@ START_TEST(foreign_data_is_EPROTO_and_untouched)
                                     "return redis.sha1hex(redis.call('DUMP', KEYS[1]))",
                                     "1", _i < 4 ? "n" : QUEUE),
                      before);
-    OK(rlock_list(client, NULL, none, NULL)); /* it only tells of locks */
+    OK(rlock_list(client, NULL, none, NULL)); /* list only reports locks */
     test_redis_do(redis, "DEL", "n", QUEUE);
-    OK(rlock_mutex_lock(&m)); /* and the connection has not suffered */
+    OK(rlock_mutex_lock(&m)); /* the connection still works */
     OK(rlock_mutex_unlock(&m));
 }
 END_TEST
@@ -393,7 +395,8 @@ START_TEST(force_goes_on_behind_waiters_that_do_not_listen)
     rlock_client_t *patient = open_with("?presence=30000"); /* its polls are 10 s apart */
     rlock_mutex_t waiter = mutex_of(patient, "n");
 
-    /* the holder's process is gone: it would go on by itself when told of the loss */
+    /* the holder's process is gone: a live holder that learned of the loss would continue
+     * the hand-over itself */
     snprintf(id, sizeof(id), "%s:1:9:m3000", uuid);
     test_redis_do(redis, "HSET", "n", id, "1", "mode", "rlock:mutex", "since", "1");
     test_redis_do(redis, "PEXPIRE", "n", "60000");
@@ -451,8 +454,8 @@ END_TEST
 static char seen[SEEN_MAX][RLOCK_NAME_MAX + 1];
 static int seen_count, stop_at;
 
-static size_t waiters_seen; /* of the last one */
-static bool named;          /* its holder */
+static size_t waiters_seen; /* of the lock that was listed last */
+static bool named;          /* whether its holder was named */
 
 static int see(const rlock_info_t *each, void *arg)
 {
@@ -490,7 +493,7 @@ START_TEST(list_tells_of_each_held_lock_once)
         locks[i] = mutex_of(client, name);
         OK(rlock_mutex_lock(&locks[i]));
     }
-    /* what is there besides */
+    /* keys that are no locks */
     test_redis_do(redis, "HSET", "a hash", "x", "y");
     test_redis_do(redis, "SET", "a string", "x");
     test_redis_do(redis, "HSET", "rlock:x", "a:1", "1");
@@ -582,7 +585,7 @@ START_TEST(list_of_a_name_shows_waiters_and_their_hosts)
     OK(rlock_mutex_unlock(&m));
     ck_assert_int_eq(task_join(&waits), 0);
     test_redis_do(redis, "ZADD", QUEUE, "5", UUID ":1:1:m3000");
-    list("n", 0, 0); /* waited for, but not held */
+    list("n", 0, 0); /* a lock that is waited for, but not held, is not listed */
     ck_assert_int_eq(seen_count, 0);
 }
 END_TEST
@@ -655,8 +658,8 @@ START_TEST(waitfree_ends_at_the_expiry)
 }
 END_TEST
 
-/* The one look behind the deadline has less than 100 ms, which a busy machine may take.
- */
+/* The one request past the deadline has less than 100 ms, which a busy machine may
+ * exceed. */
 static int look_past_deadline(rlock_client_t *c, const struct timespec *past)
 {
     enum { TRIES = 5 };
@@ -668,14 +671,15 @@ static int look_past_deadline(rlock_client_t *c, const struct timespec *past)
 
 START_TEST(waitfree_is_ETIMEDOUT_at_the_deadline)
 {
-    int64_t start = test_now_ms(); /* first: a pause between the two shortens no wait */
+    /* first: a pause between the two lines shortens no wait */
+    int64_t start = test_now_ms();
     struct timespec at = test_in_ms(CLOCK_REALTIME, 60), past = { 0, 0 };
     OK(rlock_mutex_lock(&m));
     EXPECT(rlock_waitfree(other, "n", &at), ETIMEDOUT);
     ck_assert_int_ge(test_now_ms() - start, 59);
     ck_assert_int_le(test_now_ms() - start, 60 + 100 + test_ms(200));
     EXPECT(look_past_deadline(other, &past), ETIMEDOUT);
-    EXPECT(look_past_deadline(client, &past), ETIMEDOUT); /* its own hold, too */
+    EXPECT(look_past_deadline(client, &past), ETIMEDOUT); /* its own hold counts, too */
     OK(rlock_mutex_unlock(&m));
 }
 END_TEST
@@ -696,7 +700,7 @@ START_TEST(waitfree_at_a_silent_server_ends_by_its_deadline)
 }
 END_TEST
 
-/* As from another continent. */
+/* The server answers as slowly as one on another continent. */
 START_TEST(waitfree_that_begins_past_its_deadline_has_the_time_of_a_look)
 {
     struct timespec past = { 0, 0 };
@@ -713,7 +717,8 @@ END_TEST
 
 START_TEST(waitfree_hands_over_what_came_free_by_expiry)
 {
-    /* a deaf lock with a waiter: whoever looks hands it over, and then it is held */
+    /* the lock is free, and its waiter does not know: the first look hands it over and
+     * finds it held */
     struct timespec at = test_in_ms(CLOCK_REALTIME, test_ms(SOON_MS));
     struct task task;
     OK(rlock_mutex_lock(&m));

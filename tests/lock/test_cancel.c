@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: as=fair_cancel,rwlock_cancel */
-/* Cancellation: no function is a cancellation point, of whatever type the request is; it
- * takes effect after the call, and leaves everything whole. */
+/* Cancellation: no function is a cancellation point, whatever the cancellation type is. A
+ * request takes effect after the call, and leaves nothing half done. */
 #include "calls.h"
 #include "fixture.h"
 
@@ -33,7 +33,7 @@ static pthread_t start(void *(*run)(void *), void *arg)
     return thread;
 }
 
-/* Nobody holds it, far below the lease. */
+/* Asserts that the lock is free within a time far below the lease. */
 static void obtainable_at_once(rlock_mutex_t *mutex)
 {
     struct timespec at = test_in_ms(CLOCK_REALTIME, test_ms(AT_ONCE_MS));
@@ -73,17 +73,17 @@ enum { FORMS = OWN_FORMS };
 #else
 enum { FORMS = WRITE + 1 };
 #endif
-enum { KINDS = 4 }; /* deferred or asynchronous, at the server or for a thread of here */
+enum { KINDS = 4 }; /* deferred or asynchronous; at the server or in this process */
 
 struct waiter {
     int form;
     bool async;
-    long ms; /* to its deadline */
+    long ms; /* until its deadline */
     rlock_mutex_t mutex;
     rlock_rwlock_t rwlock;
     atomic_int rc;         /* -1: the call has not returned */
     atomic_int cleaned_up; /* the code of the clean-up's unlock; -1: it did not run */
-    unsigned held;         /* in the clean-up */
+    unsigned held;         /* the hold count in the clean-up handler */
 };
 
 static bool is_rwlock(const struct waiter *w)
@@ -156,8 +156,8 @@ static bool is_at_it(void *arg)
            atomic_load(&w->cleaned_up) == -1;
 }
 
-/* An asynchronous request ends frames of the library with the call, and
- * AddressSanitizer takes what they were for what they are. */
+/* An asynchronous request unwinds frames of the library together with the call.
+ * AddressSanitizer still marks their memory as frames in use. */
 static bool can_unwind(const char *test, bool async)
 {
 #ifdef __SANITIZE_ADDRESS__
@@ -193,7 +193,8 @@ START_TEST(cancelled_waiter_stays_in_the_call_until_it_returns)
     ck_assert_ptr_eq(result, PTHREAD_CANCELED);
     OK(atomic_load(&w.cleaned_up));
     ck_assert_uint_eq(w.held, holds ? 1 : 0);
-    /* deferred, it acted behind the call; asynchronous, before its code was looked at */
+    /* a deferred request acted after the call; an asynchronous one before the thread
+     * stored the code */
     ck_assert_int_eq(atomic_load(&w.rc), w.async ? -1 : 0);
     ck_assert_uint_eq(stats_of(client).owners_died, w.async && holds ? 1 : 0);
     ck_assert(wait_key(is_rwlock(&w) ? "rw" : "n", false, AT_ONCE_MS));
@@ -258,7 +259,7 @@ static void *run_calls(void *arg)
     return NULL;
 }
 
-/* Every function, on a thread of this state and type. */
+/* Watches every function on a thread with this cancellation state and type. */
 static void watch_calls(int state, int type)
 {
     struct watched w = { .calls = calls_with(look_at_cancellation),
@@ -267,7 +268,7 @@ static void watch_calls(int state, int type)
     bool acts = state == PTHREAD_CANCEL_ENABLE && type == PTHREAD_CANCEL_ASYNCHRONOUS;
 
     w.calls.arg = &w;
-    w.pending = !acts; /* there it would act at once */
+    w.pending = !acts; /* a request would act at once there */
     atomic_store(&w.ended, false);
     OK(rlock_mutex_lock(&theirs));
     pthread_join(start(run_calls, &w), NULL);
@@ -307,7 +308,8 @@ static unsigned next_of(unsigned *seed)
     return *seed >> 16;
 }
 
-/* Whole, whatever comes: only what the library does is cut off. */
+/* The section itself is not cancelled, so that a request cuts off only the library's
+ * work. */
 static void in_the_section(void)
 {
     int state, type, ignored;
@@ -318,7 +320,7 @@ static void in_the_section(void)
     atomic_store_explicit(&counter, seen + 1, memory_order_relaxed);
     atomic_fetch_add(&sections, 1);
     pthread_setcancelstate(state, &ignored);
-    /* last: here glibc gives a request that acts its result */
+    /* last: for a request that acts here, glibc sets the thread's result */
     pthread_setcanceltype(type, &ignored);
 }
 
@@ -359,13 +361,13 @@ static void *run_victim(void *arg)
             if (rc == 0)
                 rc = rlock_mutex_unlock(&v->mutex);
         } else if (rc == EBUSY || rc == ETIMEDOUT || (op < 2 && rc == ENOTCONN)) {
-            rc = 0; /* a deadline that near may be over before a round trip is */
+            rc = 0; /* so near a deadline may pass before the server answers */
         }
         if (rc != 0)
             atomic_store(&odd_code, rc);
         pthread_testcancel();
     }
-    return NULL; /* nobody has cancelled it */
+    return NULL; /* the thread was not cancelled in time */
 }
 
 static void sleep_us(long us)
@@ -411,25 +413,25 @@ START_TEST(cancelled_at_any_moment_all_is_whole)
     struct calls calls = calls_with(NULL);
 
     printf("seed %u\n", seed);
-    OK(rlock_mutex_lock(&theirs)); /* every symbol is bound before */
+    OK(rlock_mutex_lock(&theirs)); /* this binds every symbol before the threads start */
     calls_of_all(&calls);
     OK(rlock_mutex_unlock(&theirs));
     for (long i = 0; i < rounds; i++)
         cancel_some(victims, &seed, _i);
-    /* the lock is to be had at once, and was never anybody else's */
+    /* the lock is free at once, and never had two holders */
     obtainable_at_once(&m);
     obtainable_at_once(&theirs);
     OK(atomic_load(&odd_code));
     ck_assert_int_eq(atomic_load(&counter), atomic_load(&sections));
     ck_assert_uint_eq(stats_of(client).losses + stats_of(other).losses, 0);
-    /* nothing is left, neither here nor at the server */
+    /* nothing remains, neither here nor at the server */
     ck_assert(test_wait_until(nothing_is_held, NULL, AT_ONCE_MS));
     ck_assert(wait_waiters(client, 0) && wait_waiters(other, 0));
     ck_assert(wait_key("n", false, AT_ONCE_MS));
     ck_assert(wait_key("rlock:{n}:queue", false, AT_ONCE_MS));
     long long left = test_redis_int(redis, "PTTL", "rlock:{n}:present");
-    ck_assert(left == NO_KEY || left > 0); /* who was there is forgotten by itself */
-    /* and nothing is locked inside */
+    ck_assert(left == NO_KEY || left > 0); /* the presence expires by itself */
+    /* no mutex of the library is left locked */
     calls = calls_with(NULL);
     OK(rlock_mutex_lock(&theirs));
     calls_of_all(&calls);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: as=fair_clocks,rwlock_clocks */
 /*
- * The server's clock steps, or runs apart from ours. The server of these tests has a
- * clock that is set while it runs (helpers/clock.h); nothing else has. `x`, `y` and `z`
- * are workers; x talks through the proxy. Clients' clocks are in test_clocks_client.c.
+ * The server's clock steps, or runs at another speed than ours. The server of these tests
+ * has a clock that can be set while it runs (helpers/clock.h); only the server has it.
+ * `x`, `y` and `z` are workers; x talks through the proxy. Clients' clocks are in
+ * test_clocks_client.c.
  */
 #include "clock.h"
 #include "scene.h"
@@ -81,7 +82,7 @@ static bool has_renewed(void *arg)
     return scene_stat(&x, "renewals") > *(long long *)arg;
 }
 
-/* Until x has read the answer to one more renewal. */
+/* Waits until x has read the answer to one more renewal. */
 static void wait_renewal(void)
 {
     long long before = scene_stat(&x, "renewals");
@@ -90,8 +91,9 @@ static void wait_renewal(void)
 
 /* ---- it steps forward */
 
-/* The server forgets the lease, and two believe that they hold it: S1 excludes such a
- * step. It ends with the next renewal, and tokens tell who is right. */
+/* The server forgets the lease, and two holders believe that they hold the lock: S1
+ * excludes such a step. The next renewal ends this state, and the tokens show which
+ * holder is right. */
 /* rule: S4 */
 START_TEST(holder_whose_lease_the_clock_skipped_learns_the_loss_from_its_next_renewal)
 {
@@ -105,7 +107,7 @@ START_TEST(holder_whose_lease_the_clock_skipped_learns_the_loss_from_its_next_re
     scene_says(&y, "ok", "on t trylock m");
     ck_assert_int_gt(worker_number(&y, "on t token m"), token);
     ck_assert(worker_news(&x, "event LOST N", lease));
-    ck_assert_int_lt(test_now_ms() - begin, lease * 2 / 3); /* and not only at D */
+    ck_assert_int_lt(test_now_ms() - begin, lease * 2 / 3); /* earlier than D */
     scene_says(&x, "ok LOST", "on t state m");
     scene_says(&x, "ESTALE", "on t unlock m");
     scene_says(&y, "ok SAFE", "on t state m");
@@ -127,7 +129,7 @@ START_TEST(unlock_after_the_clock_skipped_the_lease_returns_ESTALE_and_frees_not
 }
 END_TEST
 
-/* Their presence has passed, too. */
+/* Their presence has ended, too. */
 /* rule: L3 */
 START_TEST(all_waiters_get_the_lock_when_the_clock_steps_forward)
 {
@@ -140,7 +142,7 @@ START_TEST(all_waiters_get_the_lock_when_the_clock_steps_forward)
     scene_worker_waits(&z, "N", 2);
     worker_kill(&x);
     step(HOUR_MS);
-    /* of the mutex, either may be first to ask anew */
+    /* with the mutex, either waiter may be the first to ask again */
     struct worker *first = NULL, *second = NULL;
     for (int i = 0; !first && i < 1000; i++) {
         if (worker_news(&y, "done t ok", 10))
@@ -166,7 +168,7 @@ START_TEST(release_after_the_clock_stepped_forward_reaches_the_waiter)
     start(&y, times);
     scene_says(&x, "ok", "on t lock m");
     scene_worker_waits(&y, "N", 1);
-    step(HOUR_MS); /* the lease goes on, y's presence does not */
+    step(HOUR_MS); /* the lease lasts, y's presence does not */
     scene_says(&x, "ok", "on t unlock m");
     ck_assert(scene_worker_got(&y, TAKEOVER_MS));
     scene_says(&y, "ok", "on t unlock m");
@@ -186,7 +188,7 @@ START_TEST(no_renewal_is_believed_for_longer_than_the_lease)
     wait_renewal();
     scene_worker_has_no_more_than(&x, lease * 99 / 100);
     scene_says(&x, "ok SAFE", "on t state m");
-    /* it is lost by D, though the server would keep it for an hour */
+    /* x loses the lock by D, though the server would keep the lease for an hour */
     int64_t begin = test_now_ms();
     test_proxy_freeze(scene_proxy, true);
     ck_assert(worker_news(&x, "event LOST N", 2 * lease));
@@ -217,7 +219,7 @@ START_TEST(no_repeated_acquire_is_believed_for_longer_than_the_lease)
 }
 END_TEST
 
-#ifndef AS_RWLOCK /* whose acquire raises the end to the whole lease */
+#ifndef AS_RWLOCK /* whose acquire extends the lease to its whole length */
 /* rule: S1 */
 START_TEST(no_grant_is_believed_for_longer_than_its_term)
 {
@@ -232,14 +234,14 @@ START_TEST(no_grant_is_believed_for_longer_than_its_term)
     int poll = SCENE_RULE(RLK_MUTEX_REFRESH, .on = TEST_ON_REQUEST, .action = TEST_HOLD,
                           .count = 1);
     ck_assert(test_proxy_wait_hits(scene_proxy, poll, 1, SCENE_SOON_MS));
-    scene_says(&y, "ok", "on t unlock m"); /* to x, who is not told */
+    scene_says(&y, "ok", "on t unlock m"); /* to x, which gets no message */
     step(-HOUR_MS);
     test_proxy_remove(scene_proxy, poll);
     ck_assert(scene_worker_got(&x, SCENE_SOON_MS));
     scene_worker_has_no_more_than(&x, grant * 99 / 100);
 }
 END_TEST
-/* It is found by a cancel. */
+/* A cancel finds the grant. */
 /* rule: S1 */
 START_TEST(no_grant_found_by_a_cancel_is_believed_for_longer_than_its_term)
 {
@@ -254,13 +256,14 @@ START_TEST(no_grant_found_by_a_cancel_is_believed_for_longer_than_its_term)
     for (int i = 0;; i++) {
         scene_says(&x, "ok", "async t timedlock m %ld", wait);
         ck_assert(scene_wait_queued("N", 1, SCENE_SOON_MS));
-        scene_says(&y, "ok", "on t unlock m"); /* to x, who is not told */
+        scene_says(&y, "ok", "on t unlock m"); /* to x, which gets no message */
         step(-HOUR_MS);
         const char *news = worker_news(&x, "done t", SCENE_SOON_MS);
         ck_assert_ptr_nonnull(news);
         if (strcmp(news, "done t ok") == 0)
             break;
-        /* its 100 ms were over before the answer: see scene_cancel_left */
+        /* the 100 ms for the cancel passed before its answer came: see
+         * scene_cancel_left */
         ck_assert_str_eq(news, "done t ETIMEDOUT");
         ck_assert_int_lt(i, CANCELS_MAX);
         step(0);
@@ -293,8 +296,8 @@ START_TEST(release_after_the_clock_stepped_back_reaches_waiters_in_order)
 }
 END_TEST
 
-/* No script shortens what it did not give (T4), so a dead holder's lease lasts an hour
- * longer; its end by the server's clock counts, or a force. */
+/* No script shortens a lease that it did not give (T4), so that a dead holder's lease
+ * lasts an hour longer. It ends by the server's clock, or by force. */
 /* rule: L4 */
 START_TEST(lease_of_a_dead_holder_is_taken_over_when_the_clock_is_set_right)
 {
@@ -349,8 +352,8 @@ static void drift(void)
     step(drift_sign * (long)((test_now_ms() - drift_begin) * DRIFT_PER_MILLE / 1000));
 }
 
-/* Eight tenths of the margin. What is asked last is the holder: it says that the lease is
- * over no later than the server. */
+/* The drift is eight tenths of the margin. The holder is asked after the server, and must
+ * say that the lease is over no later than the server does. */
 /* rule: S1 */
 START_TEST(holder_whose_server_clock_runs_fast_gives_up_before_the_server)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: as=fair_destroy,rwlock_destroy */
-/* When a handle may be destroyed, and who may race with it. (What functions say to bad
- * handles is in test_handle.c.) */
+/* When a handle may be destroyed, and which calls may race with that. Answers to bad
+ * handles are in test_handle.c. */
 #include "fixture.h"
 #include "worker.h"
 
@@ -69,7 +69,8 @@ static void assert_EBUSY_while_it_waits(int (*take)(void *arg))
     OK(rlock_mutex_lock(&theirs));
     actor_begin(&a, take, &m);
     ck_assert(wait_waiters(client, 1));
-    EXPECT(rlock_mutex_destroy(&m), EBUSY); /* though only the other party holds it */
+    /* though only the other party holds the lock */
+    EXPECT(rlock_mutex_destroy(&m), EBUSY);
     OK(rlock_mutex_unlock(&theirs));
     OK(actor_rc(&a));
     OK(actor_does(&a, run_unlock, &m));
@@ -114,7 +115,7 @@ START_TEST(destroy_of_what_only_another_process_holds_is_0)
     ck_assert(worker_says(&w, "lock m", "ok"));
     EXPECT(rlock_mutex_trylock(&m), EBUSY);
     OK(rlock_mutex_destroy(&m));
-    ck_assert(test_redis_exists(redis, "n")); /* and is held on */
+    ck_assert(test_redis_exists(redis, "n")); /* the lock is still held */
     ck_assert(worker_says(&w, "unlock m", "ok"));
     worker_end(&w);
 }
@@ -153,7 +154,7 @@ static void wants(int rc, int a, int b)
         atomic_store(&race.wrong, rc != 0 ? rc : -1);
 }
 
-/* The section of a lock that is held. */
+/* The section of a lock that this thread holds. */
 static void add_one(int which)
 {
     long counter = race.counter[which];
@@ -174,7 +175,7 @@ static void *use_names(void *arg)
     return NULL;
 }
 
-/* Handles of its own with the same names come and go. */
+/* Makes and destroys handles of its own with the same names. */
 static void *make_names(void *arg)
 {
     (void)arg;
@@ -195,7 +196,7 @@ static void *make_names(void *arg)
         }
         rc = rlock_mutex_destroy(&mine);
         wants(rc, 0, EBUSY);
-        if (rc == EBUSY) { /* it still works */
+        if (rc == EBUSY) { /* the handle still works */
             wants(rlock_mutex_lock(&mine), 0, 0);
             add_one((int)(i % NAMES));
             wants(rlock_mutex_unlock(&mine), 0, 0);
@@ -228,7 +229,7 @@ START_TEST(init_and_destroy_of_names_that_others_lock_disturb_nobody)
 }
 END_TEST
 
-/* How long the lock goes ahead, us; set between races. */
+/* How long destroy waits before it races with lock, in us; set between races. */
 static long ahead_us;
 
 static int run_destroy_behind(void *mutex)
@@ -250,7 +251,8 @@ START_TEST(racing_lock_and_destroy_return_matching_codes)
         rlock_mutex_t copy = m;
         actor_begin(&a, run_destroy_behind, &m);
         int rc = rlock_mutex_lock(&m), destroyed = actor_rc(&a);
-        if (rc == EINVAL) { /* too late; whoever loses has it easier the next time */
+        /* the lock came too late: give it a longer start the next time */
+        if (rc == EINVAL) {
             OK(destroyed);
             ahead_us += 20 * test_ms(1);
         } else {
@@ -258,7 +260,7 @@ START_TEST(racing_lock_and_destroy_return_matching_codes)
             OK(rc);
             if (destroyed == EBUSY)
                 OK(rlock_mutex_unlock(&m));
-            else { /* between its look at the handle and its place in line */
+            else { /* destroyed after lock looked at the handle, and before it queued */
                 OK(destroyed);
                 EXPECT(rlock_mutex_unlock(&m), EINVAL);
                 OK(rlock_mutex_unlock(&copy));
@@ -295,8 +297,8 @@ START_TEST(destroy_waits_for_no_more_than_the_unlock)
 }
 END_TEST
 
-/* As POSIX has it for mutexes: who gets the lock may be the one who ends it, and frees
- * its memory, though the unlock of the thread before has not returned yet. */
+/* As POSIX allows for mutexes: the next holder may destroy the lock and free its memory,
+ * though the previous holder's unlock has not returned yet. */
 START_TEST(handle_may_be_freed_by_the_next_holder)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);

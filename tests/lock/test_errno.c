@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * No function touches errno. Each call is made with an odd value in it, and looked at
- * afterwards: in success, in each kind of failure, and with each way in which a server
- * can be away. (With too little memory: test_memory; the calls here are noted by name, so
- * that a function which the header has and this file has not is found.)
+ * No function changes errno. Each test sets errno to an odd value before each call and
+ * checks it afterwards: after success, after each kind of failure, and for each way in
+ * which a server can be away. (Too little memory is in test_memory. The calls are
+ * recorded by name, so that a function of the header that this file does not call is
+ * found.)
  */
 #include "fixture.h"
 
@@ -43,10 +44,10 @@ static int called(const char *name, int rc, int code, int line)
     return rc;
 }
 
-/* `code`: what it is to return. */
+/* `code`: what the function must return. */
 #define CALL(code, name, ...)                                                            \
     (errno = ODD, called(#name, name(__VA_ARGS__), (code), __LINE__))
-/* Of a function that returns no code. */
+/* For a function that returns no code. */
 #define CALL_ONLY(name, ...)                                                             \
     (errno = ODD, (void)name(__VA_ARGS__), (void)called(#name, 0, 0, __LINE__))
 
@@ -94,7 +95,7 @@ static void call_clientattr(void)
     CALL(EINVAL, rlock_clientattr_destroy, &attr);
 }
 
-/* Of the mutex and the read-write lock alike. */
+/* For mutexes and read-write locks alike. */
 #define ATTR_WAYS(type, what, good, bad, code, ret)                                      \
     do {                                                                                 \
         CALL(0, rlock_##type##attr_set##what, &attr, (good));                            \
@@ -154,8 +155,8 @@ static void call_rwlockattr(void)
     CALL(EINVAL, rlock_rwlockattr_destroy, &attr);
 }
 
-/* ---- locks: all that can be said to a handle. What it comes to (`want`) depends on the
- * server: 0, or why not. */
+/* ---- locks: all calls for a handle. `want` is their result, which depends on the
+ * server: 0, or an error */
 
 static void call_forms(int want, int rc, bool *ret_held)
 {
@@ -432,7 +433,7 @@ static void call_clients(void)
 static void set_up(void)
 {
     fixture_open();
-    rlock_setlogger(quiet, NULL, 7); /* lines are written, too */
+    rlock_setlogger(quiet, NULL, 7); /* so that lines are logged, too */
     called_count = 0;
 }
 
@@ -473,7 +474,7 @@ static bool was_called(const char *name, size_t len)
     return false;
 }
 
-/* What is directly before a parenthesis. */
+/* Counts each name that stands directly before a parenthesis. */
 static int count_declared(const char *text)
 {
     int count = 0;
@@ -622,7 +623,8 @@ static const char *address_of(enum way way)
     return url;
 }
 
-/* Opened with a short bound, and holding: what works ends in the midst of it. */
+/* Opens a client with short timeouts and takes locks: the server fails while it is in
+ * use. */
 static void open_short(enum way way)
 {
     char url[TEST_URL_MAX + 64];

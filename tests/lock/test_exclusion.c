@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: as=fair_exclusion,rwlock_exclusion claims=S1,S2,S3,S4,S5 */
 /*
- * S1 to S5: never two holders, whatever happens to processes. `x` and `y` are workers,
- * straight to the server unless a test says otherwise.
+ * S1 to S5: never two holders, whatever happens to processes. `x` and `y` are workers.
+ * They connect straight to the server unless a test says otherwise.
  */
 #include "scene.h"
 
@@ -76,7 +76,7 @@ static void start_team(struct team *team, long rounds, long lease)
         test_program_start(&team->program[i], argv, NULL);
 }
 
-/* A token more for each section. */
+/* The file grows by one token for each section. */
 static int64_t team_progress(void *arg)
 {
     const struct team *team = arg;
@@ -84,8 +84,8 @@ static int64_t team_progress(void *arg)
     return stat(team->file, &st) == 0 ? (int64_t)st.st_size : 0;
 }
 
-/* What the members saw; their sections are added up. However many there are, one of them
- * is entered soon. */
+/* Reads what the members saw, and adds up their sections. However many sections remain,
+ * the next one begins soon. */
 static void join_team(struct team *team, int from, long *ret_sections)
 {
     *ret_sections = 0;
@@ -103,8 +103,8 @@ static void join_team(struct team *team, int from, long *ret_sections)
     }
 }
 
-/* The file says `sections`, or up to `unsure` more, and the tokens grow in the order of
- * the critical sections. */
+/* Asserts that the file counts `sections`, or up to `unsure` more, and that the tokens
+ * grow in the order of the sections. */
 static void check_file(const struct team *team, uint64_t sections, uint64_t unsure)
 {
     int fd = open(team->file, O_RDONLY | O_CLOEXEC);
@@ -176,7 +176,7 @@ static void start_both(const struct scene_times *times)
     scene_worker(&y, scene_server.url, times, "N", "fencing=1");
 }
 
-/* *arg: it has it. */
+/* *arg: whether y has it. */
 static bool y_waits_or_has_it(void *arg)
 {
     bool *has = arg;
@@ -204,7 +204,7 @@ START_TEST(lock_of_a_killed_holder_is_granted_when_its_lease_ends_and_not_before
             ck_assert(!has_it);
             break;
         }
-        scene_anew(&x, &y); /* no renewal in time: y may have it by now */
+        scene_anew(&x, &y); /* x was not renewed in time: y may have it by now */
     }
     ck_assert_int_gt(left, 0);
     ck_assert(scene_worker_got(&y, SCENE_SOON_MS));
@@ -223,15 +223,16 @@ START_TEST(holder_stopped_past_its_lease_learns_the_loss_before_anything_else)
     scene_worker_waits(&y, "N", 1);
     worker_stop(&x);
     ck_assert(scene_worker_got(&y, SCENE_SOON_MS));
-    worker_send(&x, "on t state m"); /* lies there when it goes on */
+    worker_send(&x, "on t state m"); /* x reads this command when it goes on */
     worker_cont(&x);
-    /* so that each line is answered with what was asked before it */
+    /* x answers the command above first: each line here is answered by the previous
+     * command */
     scene_says(&x, "ok LOST", "on t remaining m");
     scene_says(&x, "ok 0", "on t lock m");
     scene_says(&x, "ESTALE", "on t unlock m");
     scene_says(&x, "ESTALE", "version");
     ck_assert(worker_news(&x, "event LOST N", 1000));
-    scene_says(&y, "ok SAFE", "on t state m"); /* x's release was not for y's hold */
+    scene_says(&y, "ok SAFE", "on t state m"); /* x's release did not hit y's hold */
     ck_assert_int_gt(worker_number(&y, "on t token m"), token);
     scene_says(&y, "ok", "on t unlock m");
 }
@@ -267,7 +268,7 @@ START_TEST(waiter_stopped_during_its_grant_believes_no_lapsed_grant)
     scene_says(&y, "ok", "on t lock m");
     scene_worker_waits(&x, "N", 1);
     worker_stop(&x);
-    scene_says(&y, "ok", "on t unlock m"); /* to x, by a message that it does not read */
+    scene_says(&y, "ok", "on t unlock m"); /* to x, by a message that x does not read */
     ck_assert(test_redis_exists(scene_redis, "N"));
     scene_says(&y, "ok", "on t lock m"); /* when the grant has lapsed */
     worker_cont(&x);
@@ -307,7 +308,7 @@ START_TEST(only_the_thread_that_acquired_a_lock_can_release_it)
 }
 END_TEST
 
-/* The number in x's next id, which it holds the lock by. */
+/* The number in the id of x's next hold. */
 static unsigned long long next_number(void)
 {
     char id[SCENE_ID_MAX], digits[32];
@@ -319,12 +320,12 @@ static unsigned long long next_number(void)
     return strtoull(digits, NULL, 10);
 }
 
-/* And it cannot be told from those before it: neither one is near another. */
+/* Ids cannot be guessed from earlier ones: no number is near another. */
 /* rule: S2 */
 START_TEST(each_acquisition_has_an_id_of_its_own)
 {
     enum { IDS = 50 };
-    const unsigned long long near = 1000000; /* by chance, 1 in 3 * 10^6 */
+    const unsigned long long near = 1000000; /* the chance is 1 in 3 * 10^6 */
     unsigned long long numbers[IDS];
     scene_worker(&x, scene_server.url, NULL, "N", "");
     for (int i = 0; i < IDS; i++) {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: lock=fair claims=L5 */
 /*
- * What is special of the fair lock: who comes first, places in the queue, and what others
- * see of it. Dead and stopped processes: test_fair_gone.c; polls and lost keys:
- * test_fair_polls.c. What it shares with the mutex is tested by the mutex's programs,
- * built once more (as_fair.h, which is in front of this file, too: scene_mutex makes a
- * fair handle, and a worker's "m" is one).
+ * What is special about the fair lock: who comes first, places in the queue, and what
+ * others see of them. Dead and stopped processes are in test_fair_gone.c; polls and lost
+ * keys are in test_fair_polls.c. What the fair lock shares with the mutex is tested by
+ * the mutex's programs, built once more (as_fair.h, which is included before this file,
+ * too: scene_mutex makes a fair handle, and a worker's "m" is one).
  *
- * `f` is a handle of `self`, a client of this process; `w` are workers. LONG_PRESENCE_MS:
- * a waiter finds out by itself only after 10 s what it is not told.
+ * `f` is a handle of `self`, a client of this process; `w` are workers. With
+ * LONG_PRESENCE_MS, a waiter that gets no message finds out only after 10 s.
  */
 #include "scene.h"
 
@@ -51,7 +51,7 @@ static void start_worker(int i, long presence, const char *options)
                  options);
 }
 
-/* `n` workers wait, in the order of w. */
+/* Makes `n` workers wait, in the order of w. */
 static void start_waiters(int n, long presence)
 {
     for (int i = 0; i < n; i++) {
@@ -77,10 +77,10 @@ static int take_by_past_deadline(void)
     return rlock_fair_timedlock(&f, &epoch);
 }
 
-/* ---- nobody is passed */
+/* ---- no waiter is passed */
 
-/* The lock is free, and one who is alive waits for it and does not know: stopped, with
- * its connections as they are. */
+/* The lock is free, and a live waiter does not know it: it is stopped, with its
+ * connections open. */
 static void free_it_before_a_live_waiter(char id[SCENE_ID_MAX])
 {
     char ticket[32];
@@ -99,7 +99,7 @@ START_TEST(trylock_returns_EBUSY_on_a_free_lock_with_a_waiter)
     ck_assert_int_eq(rlock_fair_trylock(&f), EBUSY);
     ck_assert(holder_is(id));
     ck_assert_int_eq(rlock_fair_trylock(&f), EBUSY);
-    ck_assert_int_eq(scene_queue_len("N"), 0); /* a try leaves nobody in the queue */
+    ck_assert_int_eq(scene_queue_len("N"), 0); /* a try does not queue */
     worker_cont(&w[0]);
     ck_assert(scene_worker_got(&w[0], SCENE_SOON_MS));
 }
@@ -165,7 +165,7 @@ START_TEST(trylock_takes_a_free_lock_whose_waiters_are_dead)
 }
 END_TEST
 
-/* Waiters without a mailbox, of which no script looks at all; present or not. */
+/* Queues waiters without a mailbox, more than one script looks at; present or not. */
 static void queue_many(bool present)
 {
     char queue[SCENE_KEY_MAX], key[SCENE_KEY_MAX], id[SCENE_ID_MAX], ticket[32];
@@ -213,7 +213,8 @@ START_TEST(each_waiting_thread_has_a_ticket_and_is_served_in_its_order)
         ck_assert_str_ne(id, last);
         strcpy(last, id);
     }
-    /* the watchdog's, and those that asked at the same time: nobody keeps one */
+    /* the watchdog's connection, and those of threads that asked at the same time: a
+     * waiting thread keeps none */
     ck_assert_int_le(test_redis_info(scene_redis, "connected_clients"),
                      before + 1 + THREADS / 4);
     ck_assert_int_eq(rlock_fair_unlock(&f), 0);
@@ -221,7 +222,7 @@ START_TEST(each_waiting_thread_has_a_ticket_and_is_served_in_its_order)
         snprintf(tag, sizeof(tag), "done t%d ok", i);
         ck_assert(worker_news(&w[0], tag, AT_ONCE_MS));
         ck_assert_int_eq(scene_queue_len("N"), THREADS - 1 - i);
-        ck_assert(!worker_news(&w[0], "done", 0)); /* nobody else */
+        ck_assert(!worker_news(&w[0], "done", 0)); /* only that thread */
         scene_says(&w[0], "ok", "on t%d unlock m", i);
     }
 }
@@ -243,7 +244,7 @@ START_TEST(timed_out_waiter_has_left_the_queue_when_its_call_returns)
     ck_assert(worker_news(&w[0], "done u ETIMEDOUT", SCENE_SOON_MS));
     ck_assert_int_eq(scene_queue_len("N"), 2);
     ck_assert(scene_waiter("N", 1, id, later));
-    ck_assert_str_eq(id, next); /* moved up, with the ticket that it had */
+    ck_assert_str_eq(id, next); /* one place ahead, with the same ticket */
     ck_assert_str_eq(later, ticket);
     ck_assert_int_eq(rlock_fair_unlock(&f), 0);
     ck_assert(scene_worker_got(&w[0], AT_ONCE_MS));
@@ -344,7 +345,7 @@ START_TEST(redisson_lock_excludes_the_fair_lock_which_comes_after_it)
         ck_assert_int_eq(take_by_past_deadline(), ETIMEDOUT);
         scene_worker_waits(&w[0], "N", 1);
         if (released) {
-            /* as Redisson's unlock does, when the waiter listens to that channel */
+            /* as Redisson's unlock does, once the waiter listens to that channel */
             static const char channel[] = "redisson_lock__channel:{N}";
             while (test_redis_do(scene_redis, "PUBSUB", "NUMSUB", channel)
                        ->element[1]
@@ -408,7 +409,7 @@ START_TEST(force_unlock_hands_over_to_the_first_and_the_victim_sees_ESTALE)
     ck_assert(worker_news(&w[2], "event LOST N", AT_ONCE_MS));
     scene_says(&w[2], "ok LOST", "on t state m");
     scene_says(&w[2], "ESTALE", "on t unlock m");
-    ck_assert(holder_is(id)); /* whom that has not touched */
+    ck_assert(holder_is(id)); /* the victim's unlock did not touch it */
     ck_assert(test_stays(no_news, &w[1], STAYS_MS));
     scene_says(&w[0], "ok", "on t unlock m");
     ck_assert(scene_worker_got(&w[1], AT_ONCE_MS));

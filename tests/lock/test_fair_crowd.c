@@ -13,16 +13,16 @@
 enum {
     PROCESSES = 10,
     THREADS = 100,
-    FEW_THREADS = 10, /* where each thread is slow and big */
+    FEW_THREADS = 10, /* where threads are slow and big */
     MANY = 600,       /* one refresh names 512 */
     MANY_FEW = 60,
     KEPT = 20,
     REQUESTS_PER_S = 50,
     WATCH_MS = 12000,
     WATCH_QUICK_MS = 2000,
-    /* a stall of the process that is longer may cost a place, rightly (L5) */
+    /* a longer stall of the process may cost a place, as L5 allows */
     PRESENCE_MS = 2000,
-    PRESENCE_MAX_MS = 6000, /* where all is slow */
+    PRESENCE_MAX_MS = 6000, /* where everything is slow */
     SERVED_MS = 30000
 };
 
@@ -55,8 +55,8 @@ static void start_members(long count, const char *parameters)
         member_start(&members[member_count], parameters);
 }
 
-/* Every thread asks, one process after the other in turn, each behind all before. The
- * test holds the lock. */
+/* Makes every thread ask, one process after the other in turn, each behind all earlier
+ * ones. The test holds the lock. */
 static void all_ask(long threads_each)
 {
     threads = threads_each;
@@ -73,7 +73,7 @@ static void all_ask(long threads_each)
     ck_assert_int_eq(gather_queued(), member_count * threads);
 }
 
-/* The test gives the lock back, and it goes through all of them. */
+/* The test releases the lock, which then goes through all threads. */
 static void all_are_served(void)
 {
     struct event e;
@@ -99,9 +99,9 @@ static void all_are_served(void)
     long served = member_count * threads;
     printf("%ld served in %ld ms by %lld scripts\n", served, took, scripts);
     ck_assert_int_lt(took, test_ms(SERVED_MS));
-    /* A release each: all knew their places newly enough to believe a grant without
-     * asking again. Where it goes slowly, leases are renewed and grants grow old on the
-     * way. */
+    /* One release each: all threads knew their places recently enough to believe a grant
+     * without asking again. On a slow machine, leases are renewed and grants grow old on
+     * the way. */
     if (took < PRESENCE_MS)
         ck_assert_int_lt(scripts, served + served / 2);
 }
@@ -118,13 +118,13 @@ START_TEST(thousand_waiting_threads_cost_little_and_are_served_in_order)
     long long scripts = gather_scripts_run();
     long long reads = test_redis_info(gather_redis, "total_reads_processed");
     int64_t begin = test_now_ms();
-    test_pause_ms(ms); /* the time that is measured */
+    test_pause_ms(ms); /* the time to be measured */
     long took = (long)(test_now_ms() - begin);
     reads = test_redis_info(gather_redis, "total_reads_processed") - reads;
     scripts = gather_scripts_run() - scripts;
     printf("%ld waiting: %lld scripts and %lld reads in %ld ms\n", member_count * threads,
            scripts, reads, took);
-    ck_assert_int_gt(scripts, 0); /* else nothing is measured */
+    ck_assert_int_gt(scripts, 0); /* otherwise nothing was measured */
     ck_assert_int_lt(scripts * 1000, REQUESTS_PER_S * took);
     ck_assert_int_lt(reads * 1000, REQUESTS_PER_S * took);
 
@@ -194,15 +194,16 @@ static bool are_let(void *unused)
 START_TEST(holds_are_renewed_while_many_threads_of_their_process_wait)
 {
     many_ask();
-    pause_for_some_presences(); /* as many leases */
+    pause_for_some_presences(); /* as long as several leases */
     ck_assert_int_eq(member_tell(&members[0], "losses"), 0);
     member_tell(&members[0], "let %ld %d", threads, KEPT);
-    ck_assert(test_wait_until(are_let, NULL, SERVED_MS)); /* before it is counted */
-    all_are_served();                                     /* and every "gave" is 0 */
+    /* waits for the release of these locks, which is not to be counted */
+    ck_assert(test_wait_until(are_let, NULL, SERVED_MS));
+    all_are_served(); /* which asserts that each "gave" is 0 */
 }
 END_TEST
 
-/* The newest tickets, of ids that asked before. */
+/* Begins a new history with the queue's new tickets, of ids that asked before. */
 static void asked_anew(void)
 {
     size_t count;

@@ -2,8 +2,8 @@
 /* program: lock=fair */
 /*
  * The fair lock when processes that hold it or wait for it are killed or stopped: L2, L4,
- * L5. As test_fair.c, which says how it is built; `w` are workers, each with one thread
- * "t" that waits or holds.
+ * L5. test_fair.c says how this file is built; `w` are workers, each with one thread "t"
+ * that waits or holds.
  */
 #include "fairworkers.h"
 
@@ -13,7 +13,7 @@
 
 enum { LEASE_MS = 500, PRESENCE_MS = 300, SOON_MS = 300, STAYS_MS = 100 };
 
-/* w[0] holds, the others wait in their order. */
+/* w[0] holds; the others wait in their order. */
 static void hold_and_wait(int n, const struct scene_times *times)
 {
     for (int i = 0; i < n; i++)
@@ -32,7 +32,7 @@ static bool nobody_is_told(void *arg)
     return true;
 }
 
-/* w[i] has the lock, and of the others nobody does. */
+/* Asserts that w[i] has the lock, and none of the others. */
 static void assert_it_is_the_turn_of(int i, long ms)
 {
     ck_assert(scene_worker_got(&w[i], ms));
@@ -95,7 +95,7 @@ START_TEST(holder_killed_and_next_three_stopped_cost_a_presence_more)
     int64_t begin = test_now_ms();
     long long left = scene_pttl("N");
     assert_it_is_the_turn_of(4, SCENE_SOON_MS);
-    /* one of them may still count as alive, and be granted it */
+    /* one of the stopped waiters may still count as alive, and get the lock */
     ck_assert_int_le(test_now_ms() - begin,
                      left + test_ms(2 * PRESENCE_MS) + test_ms(SOON_MS));
     pass_on(4);
@@ -149,13 +149,16 @@ START_TEST(first_waiter_stopped_through_its_whole_turn_never_believes_its_grant)
     int second = 2;
     hold_and_wait(4, SCENE_TIMES(.presence = test_ms(PRESENCE_MS)));
     worker_stop(&w[1]);
-    pass_on(0); /* to w[1], by a message that lies in its socket; or it is gone already */
+    /* to w[1], by a message that stays in its socket; or w[1] has been dropped */
+    pass_on(0);
     assert_it_is_the_turn_of(2, SCENE_SOON_MS);
     ck_assert(scene_holder("N", id));
     worker_cont(&w[1]);
-    ck_assert(scene_wait_queued("N", 2, SCENE_SOON_MS)); /* it asks anew, behind w[3] */
+    /* w[1] asks again, behind w[3] */
+    ck_assert(scene_wait_queued("N", 2, SCENE_SOON_MS));
     ck_assert(test_stays(nobody_is_told, &second, STAYS_MS));
-    ck_assert(!scene_wait_holder_gone("N", id, 0)); /* nor does it release w[2]'s */
+    /* and w[1] does not release w[2]'s hold */
+    ck_assert(!scene_wait_holder_gone("N", id, 0));
     pass_on(2);
     assert_it_is_the_turn_of(3, SCENE_SOON_MS);
     pass_on(3);

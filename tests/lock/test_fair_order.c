@@ -2,9 +2,9 @@
 /* program: kind=user */
 /*
  * L5 between real processes: the fair lock is granted in the order in which the requests
- * reached the server. What happened is written down by the processes of
- * tests/programs/crowd.c and seen at the server, and judged by history.h. RLOCK_TEST_SEED
- * repeats the choices of a run that failed.
+ * reached the server. The processes of tests/programs/crowd.c record what happens, the
+ * test watches the server, and history.h judges both. RLOCK_TEST_SEED repeats the random
+ * choices of a run that failed.
  */
 #include "gathering.h"
 #include "history.h"
@@ -21,7 +21,7 @@ enum {
     PROCESSES = 32,
     THREADS = 4,
     WAITERS = PROCESSES * THREADS,
-    LEASE_MS = 2000, /* what a killed holder costs */
+    LEASE_MS = 2000, /* how long a killed holder blocks the lock */
     FIRST_TIMEOUT_MS = 500,
     TIMEOUTS_MS = 1000,
     HOLD_MAX_US = 3000,
@@ -52,7 +52,7 @@ static void close_scene(void)
     gather_close();
 }
 
-/* Started anew when they are dead. */
+/* Starts members; starts dead ones again. */
 static void start_members(long count, const char *parameters)
 {
     for (long i = 0; i < count; i++) {
@@ -91,7 +91,7 @@ static long member_of_id(const char *id)
     return -1;
 }
 
-/* ---- one round: many ask in a chosen order, the lock goes through all of them */
+/* ---- one round: many ask in a chosen order, and the lock goes through all of them */
 
 struct round {
     struct history *history;
@@ -113,7 +113,8 @@ static void ask_in_order(struct round *r)
         long wait = FIRST_TIMEOUT_MS + choose(TIMEOUTS_MS);
         r->timed[who] = choose(3) == 0;
         r->timed_count += r->timed[who];
-        /* one that gave up before it was seen has no place: it must not be granted */
+        /* a request that gave up before it was seen has no place: it must not be
+         * granted */
         if (member_asks(&members[who / THREADS], who % THREADS,
                         r->timed[who] ? test_ms(wait) : 0, choose(HOLD_MAX_US),
                         &r->places[who]))
@@ -121,7 +122,7 @@ static void ask_in_order(struct round *r)
     }
 }
 
-/* A tenth of the processes; with `holder`, the one that has the lock among them. */
+/* Kills a tenth of the processes; with `holder`, the one that has the lock among them. */
 static void kill_some(struct round *r, bool holder)
 {
     char id[GATHER_ID_SIZE];
@@ -150,7 +151,7 @@ static void read_events(struct round *r)
     while (gather_event(&e)) {
         long member = member_of_pid(e.pid);
         if (member < 0)
-            continue; /* killed in an earlier round */
+            continue; /* of a member killed in an earlier round */
         long who = member * THREADS + e.thread;
         if (strcmp(e.what, "got") == 0) {
             history_grant(r->history, who, e.number);
@@ -205,12 +206,12 @@ static bool half_timed_out(void *arg)
     return 2 * r->timeouts >= r->timed_count;
 }
 
-/* Some are killed while all wait, or while the lock goes round. */
+/* Kills some members while all wait, or while the lock goes round. */
 static void play_round(struct round *r, bool early, bool holder)
 {
     take_lock();
     ask_in_order(r);
-    /* the others' deadlines pass while the lock goes round */
+    /* the other half of the deadlines passes while the lock goes round */
     ck_assert(test_wait_until(half_timed_out, r, SERVED_MS));
     if (early)
         kill_some(r, false);
@@ -223,7 +224,8 @@ static void play_round(struct round *r, bool early, bool holder)
     const char *why = history_fault(r->history);
     ck_assert_msg(!why, "%s", why);
     ck_assert_msg(served, "not all are served");
-    /* dead ones may be left behind the last live one: the next round begins with them */
+    /* dead waiters may remain behind the last live one: the next round begins with
+     * them */
 }
 
 /* rule: L5 */
@@ -237,7 +239,8 @@ START_TEST(grants_follow_the_order_of_requests_through_timeouts_and_kills)
 
     long processes = gather_scaled(PROCESSES, 8, "processes");
     snprintf(parameters, sizeof(parameters), "?lease=%ld", test_ms(LEASE_MS));
-    printf("RLOCK_TEST_SEED=%u\n", first); /* before: a failure ends the process */
+    /* before the rounds: a failure ends the process */
+    printf("RLOCK_TEST_SEED=%u\n", first);
     fflush(stdout);
     for (long i = 0; i < rounds; i++) {
         static struct round round;
@@ -287,7 +290,7 @@ END_TEST
 
 enum { CONTENDERS = 16, CONTEND_MS = 10000, CONTEND_QUICK_MS = 2000, HOLD_MS = 2 };
 
-/* Holder and queue of one moment. */
+/* Checks the holder and the queue of one moment. */
 static void look_at_queue(struct history *h)
 {
     static const char script[] =
@@ -311,10 +314,10 @@ static void look_at_queue(struct history *h)
 
 struct share {
     uint64_t first, last; /* tokens */
-    long grants;          /* while all took part */
+    long grants;          /* while all members took part */
 };
 
-/* Calls `each` on the grants that the processes wrote down, which are kept. */
+/* The grants that the processes recorded. */
 struct tally {
     struct event *grants;
     size_t count, size;
@@ -366,7 +369,7 @@ START_TEST(contenders_get_equal_shares_and_none_is_overtaken)
 
     start_members(count, "");
     take_lock();
-    /* a turn lasts longer than a busy machine keeps one of them from queueing again */
+    /* longer than a busy machine keeps a member from queueing again */
     snprintf(loop, sizeof(loop), "loop 0 1 %ld", test_ms(HOLD_MS) * 1000);
     for (long i = 0; i < count; i++)
         member_tell(&members[i], "%s", loop);

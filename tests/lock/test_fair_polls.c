@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: lock=fair */
 /*
- * How a client of the fair lock polls for all that wait in it, and what is when the keys
- * that it polls are lost. As test_fair.c, which says how it is built: `f` is a handle of
+ * How a client of the fair lock polls for all its waiting threads, and what happens when
+ * the polled keys are lost. test_fair.c says how this file is built: `f` is a handle of
  * `self`, a client of this process; `w` are workers.
  */
 #include "fairworkers.h"
@@ -22,7 +22,7 @@ enum {
     LONG_PRESENCE_MS = 30000,
     AT_ONCE_MS = 1500,
     MANY = 130,
-    CROWD = 600, /* a request names 512 */
+    CROWD = 600, /* one request names 512 */
     STACK_SIZE = 256 * 1024
 };
 
@@ -31,7 +31,7 @@ static void start_worker(int i, long presence)
     scene_worker(&w[i], scene_server.url, SCENE_TIMES(.presence = presence), "N", "");
 }
 
-/* `n` workers wait, in the order of w. */
+/* Makes `n` workers wait, in the order of w. */
 static void start_waiters(int n, long presence)
 {
     for (int i = 0; i < n; i++) {
@@ -61,7 +61,7 @@ static void *run_crowd(void *arg)
     return NULL;
 }
 
-/* False: it cannot be here. */
+/* False: such a crowd is not possible here. */
 static bool start_crowd(const char *test, long presence)
 {
     pthread_attr_t attr;
@@ -92,7 +92,7 @@ static void end_crowd(void)
     ck_assert_int_eq(atomic_load(&crowd.got), CROWD);
 }
 
-/* The one whom the second request of a round names. */
+/* Removes the ticket of the waiter that the second request of a round names. */
 static void take_last_ticket_away(void)
 {
     char queue[SCENE_KEY_MAX], id[SCENE_ID_MAX], ticket[32];
@@ -136,7 +136,8 @@ START_TEST(the_second_request_of_a_round_follows_the_first_at_once)
                      LONG_PRESENCE_MS))
         return;
     take_last_ticket_away();
-    test_redis_do(scene_redis, "CLIENT", "KILL", "TYPE", "pubsub"); /* begins a round */
+    /* this begins a round */
+    test_redis_do(scene_redis, "CLIENT", "KILL", "TYPE", "pubsub");
     ck_assert(scene_wait_queued("N", CROWD, 2 * AT_ONCE_MS));
     end_crowd();
 }
@@ -144,12 +145,12 @@ END_TEST
 
 /* ---- threads of a client that hears no messages */
 
-/* More than one script looks at, and one more. */
+/* More waiters than one script looks at. */
 enum { DEAF = 70, GIVE_UP_MS = 3000 };
 
 static struct {
     rlock_fair_t lock;
-    atomic_int first, failed; /* first: who got the lock first, from 1 */
+    atomic_int first, failed; /* first: which thread got the lock first, from 1 */
 } deaf;
 
 static void *run_deaf(void *arg)
@@ -174,8 +175,8 @@ static bool has_polled(void *client)
     return rlock_client_getstats(client, &stats) == 0 && stats.refreshes > 0;
 }
 
-/* The acquire of the last one looks at 64 whose mailbox is not heard, and the poll that
- * goes on behind them is their own: it needs no mailbox. */
+/* The last thread's acquire looks at 64 waiters whose mailbox is not heard. The poll that
+ * continues behind them comes from their own client, and needs no mailbox. */
 /* rule: L5 */
 START_TEST(continuation_by_poll_begins_with_the_first_ticket_of_its_client)
 {
@@ -194,7 +195,7 @@ START_TEST(continuation_by_poll_begins_with_the_first_ticket_of_its_client)
         names[i] = i + 1;
         if (i == DEAF - 1) {
             ck_assert(test_wait_until(has_polled, client, SCENE_SOON_MS)); /* connected */
-            test_redis_do(scene_redis, "DEL", "N"); /* nobody is told */
+            test_redis_do(scene_redis, "DEL", "N"); /* no message is sent */
         }
         ck_assert_int_eq(pthread_create(&threads[i], NULL, run_deaf, &names[i]), 0);
         if (i < DEAF - 1)
@@ -216,7 +217,7 @@ static bool is_gone(void *unused)
 }
 
 /* The late release of a lost hold finds more deaf waiters than it may look at, and the
- * poll that is to go on is refused. Nobody here waits. */
+ * poll that is to continue is refused. No thread of this client waits. */
 START_TEST(a_continuation_that_is_refused_is_not_repeated_for_ever)
 {
     char url[128], id[SCENE_ID_MAX], ticket[16], key[SCENE_KEY_MAX];
@@ -239,7 +240,7 @@ START_TEST(a_continuation_that_is_refused_is_not_repeated_for_ever)
     test_redis_do(scene_redis, "ACL", "SETUSER", "weak", "-hlen");
     ck_assert(test_wait_until(is_gone, NULL, SCENE_SOON_MS));
     ck_assert_int_eq(rlock_fair_unlock(&lock), ESTALE);
-    test_pause_ms(100); /* what is under way */
+    test_pause_ms(100); /* requests under way end */
     long long before = test_redis_calls(scene_redis, "evalsha");
     test_pause_ms(500);
     ck_assert_int_le(test_redis_calls(scene_redis, "evalsha") - before, 2);
@@ -248,7 +249,7 @@ START_TEST(a_continuation_that_is_refused_is_not_repeated_for_ever)
 }
 END_TEST
 
-/* ---- polls and who comes later */
+/* ---- polls and newcomers */
 
 static bool is_queued(void *id)
 {
@@ -302,7 +303,7 @@ START_TEST(waiters_whose_keys_are_deleted_all_get_the_lock)
         }
         test_pause_ms(1);
     }
-    ck_assert_int_eq(got, WAITERS); /* in whatever order */
+    ck_assert_int_eq(got, WAITERS); /* in any order */
 }
 END_TEST
 

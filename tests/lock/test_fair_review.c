@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a review found in the scripts of the fair lock, by hand: each test fails without
- * its mend. A lost key of presence and who comes next, keys of a wrong type, memory that
- * is full, flags.
+ * Defects that a review found in the scripts of the fair lock: each test fails without
+ * its fix. A lost key of presence and the order after it, keys of a wrong type, full
+ * memory, flags. The scripts are sent by hand.
  */
 #include "byhand.h"
 
@@ -71,7 +71,7 @@ START_TEST(after_lost_presence_absent_waiters_are_dropped_in_time)
     test_redis_do(redis, "DEL", PRESENT);
     SAYS(refresh(FAIR_C), "queued");
     ck_assert_str_ne(test_redis_str(redis, "ZSCORE", PRESENT, "*"), "");
-    test_redis_do(redis, "ZADD", PRESENT, "1", "*"); /* presence later */
+    test_redis_do(redis, "ZADD", PRESENT, "1", "*"); /* as if a presence had passed */
     SAYS(refresh(FAIR_C), "queued");
     ck_assert_ptr_null(test_redis_str(redis, "ZSCORE", PRESENT, "*"));
     SAYS(release(FAIR_A), "released");
@@ -87,7 +87,7 @@ START_TEST(after_lost_presence_a_short_presence_drops_no_waiter)
     open_queue();
     test_redis_do(redis, "DEL", PRESENT);
     SAYS(RUN(RLK_FAIR_REFRESH, UUID_C, "100", "0", "1:1:f3000"), "queued");
-    test_pause_ms(150); /* its presence is over, that of B is not known */
+    test_pause_ms(150); /* C's presence is over, that of B is not known */
     expire();
     SAYS(RUN(RLK_FAIR_REFRESH, UUID_C, "100", "0", "1:1:f3000"), "queued");
     ck_assert(is_held_by(FAIR_B));
@@ -166,7 +166,7 @@ START_TEST(with_memory_full_a_hand_over_to_a_fenced_waiter_goes_on)
     SAYS(acquire_fenced(FENCED_FAIR_B), "queued");
     expire();
     test_redis_config(redis, "maxmemory", "1");
-    struct answer a = refresh_after("0"); /* names nobody */
+    struct answer a = refresh_after("0"); /* a refresh that names no id */
     test_redis_config(redis, "maxmemory", "0");
     ck_assert_str_eq(a.error, "");
     ck_assert(is_held_by(FENCED_FAIR_B));
@@ -179,12 +179,12 @@ END_TEST
 START_TEST(a_lock_that_nobody_holds_has_no_foreign_holder)
 {
     SAYS(acquire(FAIR_A), "held");
-    SAYS(acquire(FAIR_B), "queued"); /* present, and does not listen */
+    SAYS(acquire(FAIR_B), "queued"); /* B is present, and does not listen */
     expire();
     struct answer a = try_acquire(FAIR_C);
     ck_assert_str_eq(WHAT(a), "held");
     ck_assert_int_eq(a.flags & FOREIGN, 0);
-    for (int i = 1; i <= 65; i++) { /* more than one look is worth */
+    for (int i = 1; i <= 65; i++) { /* more than one script looks at */
         char id[64], ticket[16];
         snprintf(id, sizeof(id), UUID_B ":2:%d:f3000", i);
         snprintf(ticket, sizeof(ticket), "%d", i);

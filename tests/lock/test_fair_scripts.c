@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The scripts of the fair lock by hand: what an acquire does with a lock that is free
- * while others are queued, and how waiters of one client are refreshed. What it shares
- * with the mutex: test_scripts.c and test_scripts_token.c, built for it as
- * test_fair_by_hand and test_fair_tokens.
+ * The scripts of the fair lock, sent by hand: what an acquire does with a free lock while
+ * others are queued, and how the waiters of one client are refreshed. What the fair lock
+ * shares with the mutex is in test_scripts.c and test_scripts_token.c, which are built
+ * for it as test_fair_by_hand and test_fair_tokens.
  *
- * Who is queued is dead (not present), deaf (present, and nobody hears its mailbox) or
- * listens.
+ * A queued waiter is dead (not present), deaf (present, but no connection listens to its
+ * mailbox) or listens.
  */
 #include "byhand.h"
 
@@ -36,7 +36,7 @@ static void make_present(const char *uuid)
     test_redis_do(redis, "PEXPIRE", PRESENT, "60000");
 }
 
-/* So that the key of presence is there, and not lost as a whole. */
+/* Makes the key of presence, so that it does not count as lost. */
 static void have_presence(void)
 {
     make_present("ffffffff-0000-4000-8000-00000000000f");
@@ -48,7 +48,7 @@ static const char *many_id(char id[64], int i, bool each_its_own)
     return id;
 }
 
-/* Tickets 1 to MANY, of one client or of as many; without listeners. */
+/* Queues tickets 1 to MANY, of one client or of MANY clients, without listeners. */
 static void add_many(bool each_its_own, bool present)
 {
     char id[64], uuid[64];
@@ -66,7 +66,7 @@ static long long queued(void)
     return test_redis_int(redis, "ZCARD", QUEUE);
 }
 
-/* The caller took the lock, for its whole lease. */
+/* Asserts that the caller took the lock for its whole lease. */
 static void assert_taken_by(const char *id, const struct answer *a)
 {
     ck_assert_str_eq(WHAT(*a), "held");
@@ -81,8 +81,8 @@ static void assert_taken_by(const char *id, const struct answer *a)
     assert_ttls();
 }
 
-/* Somebody else was granted the lock: told, for as long as its id says, and nobody else.
- */
+/* Asserts that the lock was granted to `id`, for as long as the id says, by one
+ * message. */
 static void assert_granted(const char *id, struct test_redis *mailbox)
 {
     const char *text = message(mailbox);
@@ -95,15 +95,15 @@ static void assert_granted(const char *id, struct test_redis *mailbox)
     assert_ttls();
 }
 
-/* An acquire of FAIR_D, or a try. */
+/* FAIR_D asks by an acquire or by a try. */
 static struct answer ask(bool try_once)
 {
     return try_once ? try_acquire(FAIR_D) : acquire(FAIR_D);
 }
 
-/* In each of these _i is 1 for a try. */
+/* In each of these tests, _i is 1 for a try. */
 
-/* ---- free, and others are queued */
+/* ---- the lock is free, and others are queued */
 
 /* rule: L5 */
 START_TEST(listening_waiter_comes_first)
@@ -191,7 +191,8 @@ START_TEST(listening_waiter_is_alive_when_the_presence_key_is_lost)
     add_waiter(FAIR_B, 6);
     SAYS(try_acquire(FAIR_D), "busy");
     assert_granted(FAIR_B, b);
-    ck_assert_str_eq(queue_text(), FAIR_A " 5"); /* nobody knows that it is dead */
+    /* the script cannot know that A is dead */
+    ck_assert_str_eq(queue_text(), FAIR_A " 5");
     test_redis_close(b);
 }
 END_TEST
@@ -210,7 +211,7 @@ END_TEST
 START_TEST(the_callers_own_request_needs_no_listener)
 {
     make_present(UUID_B);
-    add_waiter(FAIR_B, 5); /* whose thread would not hear of it */
+    add_waiter(FAIR_B, 5); /* its thread would not hear a message */
     struct answer a = _i ? try_acquire(FAIR_B2) : acquire(FAIR_B2);
     assert_taken_by(FAIR_B2, &a);
     ck_assert_str_eq(queue_text(), FAIR_B " 5");
@@ -279,7 +280,7 @@ START_TEST(acquire_that_skips_waiters_draws_a_token)
     ck_assert_str_eq(a.fate[0].token, field("token"));
     ck_assert_str_eq(test_redis_str(redis, "GET", TOKEN), a.fate[0].token);
     snprintf(first, sizeof(first), "%s", a.fate[0].token);
-    /* asked again, it is the same */
+    /* a repeated request gets the same token */
     ck_assert_str_eq(acquire_fenced(FENCED_FAIR_D).fate[0].token, first);
 }
 END_TEST
@@ -356,7 +357,7 @@ START_TEST(exactly_64_skipped_waiters_need_no_continuation)
 {
     char id[64];
     make_present("eeeeeeee-0000-4000-8000-000000000000");
-    for (int i = 1; i <= LOOKS - !_i; i++) /* the caller's own ticket is looked at, too */
+    for (int i = 1; i <= LOOKS - !_i; i++) /* the caller's own ticket counts, too */
         add_waiter(many_id(id, i, false), i);
     struct answer a = ask(_i);
     assert_taken_by(FAIR_D, &a);
@@ -378,7 +379,7 @@ START_TEST(a_deaf_client_is_probed_once_however_many_tickets_it_has)
     make_present("eeeeeeee-0000-4000-8000-000000000000");
     for (int i = 1; i <= 10; i++)
         add_waiter(many_id(id, i, false), i);
-    add_waiter(FAIR_A, 5); /* among them */
+    add_waiter(FAIR_A, 5); /* among those waiters */
     test_redis_do(redis, "CONFIG", "RESETSTAT");
     struct answer a = ask(_i);
     assert_taken_by(FAIR_D, &a);
@@ -390,7 +391,7 @@ END_TEST
 
 START_TEST(no_client_is_probed_when_the_caller_is_first)
 {
-    SAYS(cancel(FAIR_A), "removed"); /* off the straight path */
+    SAYS(cancel(FAIR_A), "removed"); /* so that no shortcut applies */
     test_redis_do(redis, "CONFIG", "RESETSTAT");
     SAYS(ask(_i), "held");
     ck_assert_int_eq(test_redis_calls(redis, "publish"), 0);
@@ -408,7 +409,7 @@ START_TEST(repeated_request_has_the_same_ticket)
     SAYS(acquire(FAIR_C), "queued");
     ck_assert_int_eq(acquire(FAIR_D).fate[0].ticket, ticket);
     ck_assert_int_eq(queued(), MANY + 2);
-    test_redis_do(redis, "ZREM", QUEUE, FAIR_D); /* out, it comes last */
+    test_redis_do(redis, "ZREM", QUEUE, FAIR_D); /* D queues again, and comes last */
     ck_assert_int_gt(acquire(FAIR_D).fate[0].ticket,
                      test_redis_int(redis, "ZSCORE", QUEUE, FAIR_C));
 }
@@ -424,7 +425,7 @@ START_TEST(granted_lock_is_held_with_its_remaining_time_and_token)
     SAYS(release(FAIR_A), "released");
     assert_granted(FENCED_FAIR_D, d);
     snprintf(token, sizeof(token), "%s", field("token"));
-    SAYS(cancel(FENCED_FAIR_D), "yours"); /* and marked */
+    SAYS(cancel(FENCED_FAIR_D), "yours"); /* and marked as cancelled */
     struct answer a = RUN(RLK_FAIR_ACQUIRE, FENCED_FAIR_D, UUID_D, "30000", "3000",
                           _i & 2 ? "1" : NEVER /* late */, _i & 1 ? "1" : "0", "1", "0");
     ck_assert_str_eq(WHAT(a), "held");
@@ -433,7 +434,7 @@ START_TEST(granted_lock_is_held_with_its_remaining_time_and_token)
     ck_assert_int_eq(a.left, a.fate[0].remaining);
     ck_assert_str_eq(a.fate[0].token, token);
     ck_assert_int_le(test_redis_int(redis, "PTTL", "n"), GRANT_MS);
-    test_redis_do(redis, "PERSIST", "n"); /* by somebody's hand: gets a TTL again */
+    test_redis_do(redis, "PERSIST", "n"); /* a TTL that was removed by hand comes back */
     SAYS(acquire_fenced(FENCED_FAIR_D), "held");
     assert_ttls();
     test_redis_close(d);
@@ -496,7 +497,7 @@ START_TEST(refresh_grants_to_the_first_waiter_of_any_client)
     assert_granted(FAIR_B, b);
     ck_assert(no_message(c));
     expire();
-    SAYS(cancel(FAIR_D), "removed"); /* who gives up hands over, too */
+    SAYS(cancel(FAIR_D), "removed"); /* a waiter that gives up hands over, too */
     assert_granted(FAIR_C, c);
     test_redis_close(b);
     test_redis_close(c);
@@ -505,7 +506,7 @@ END_TEST
 
 #define THREE "1:1:f3000 2:2:f3000 7:7:f3000 "
 
-/* Of B's three ids two are queued. */
+/* Asserts that the answer names three ids of B, two of which are queued. */
 static void assert_three_are_told(void)
 {
     SAYS(acquire(FAIR_A), "held");
@@ -550,7 +551,7 @@ START_TEST(the_first_of_several_that_wait_in_one_client_is_held_without_a_messag
     assert_three_are_told();
     expire();
     struct answer a = RUN(RLK_FAIR_REFRESH, UUID_B, "3000", "0",
-                          "7:7:f3000 2:2:f3000 1:1:f3000 "); /* in whatever order */
+                          "7:7:f3000 2:2:f3000 1:1:f3000 "); /* in any order */
     ck_assert_str_eq(a.fate[0].what, "gone");
     ck_assert_str_eq(a.fate[1].what, "queued");
     ck_assert_str_eq(a.fate[2].what, "held");
@@ -579,7 +580,7 @@ START_TEST(a_refresh_forgets_clients_that_are_gone)
     SAYS(acquire(FAIR_B), "queued");
     make_present(UUID_C);
     test_redis_do(redis, "ZADD", PRESENT, "1000", UUID_A, "1001", UUID_D);
-    SAYS(refresh(FAIR_D), "gone"); /* who does not wait forgets nobody */
+    SAYS(refresh(FAIR_D), "gone"); /* an id that does not wait removes no client */
     ck_assert_int_eq(test_redis_int(redis, "ZCARD", PRESENT), 4);
     SAYS(refresh(FAIR_B), "queued");
     ck_assert_int_eq(test_redis_int(redis, "ZCARD", PRESENT), 2);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: as=fair_handle,rwlock_handle */
-/* Handles and names of mutexes, what no function of theirs may touch (errno, the object
- * on failure), and messages. */
+/* Handles and names of mutexes, what their functions never change (errno, the object on
+ * failure), and messages. */
 
 #include "lock/handle.h" /* before the fixture, which has a variable "client" */
 
@@ -132,8 +132,8 @@ static int set_ceiling(rlock_mutex_t *mutex)
 }
 #endif
 
-/* In an order in which they can be called one after the other; `free_rc`: the answer for
- * a good handle of a lock that the caller does not hold, -1: takes it, -2: and waits
+/* In an order in which they can be called one after the other. `free_rc` is the answer
+ * for a good handle of a free lock; -1: the function takes the lock, -2: and waits
  * without a deadline. */
 static const struct {
     const char *name;
@@ -239,7 +239,7 @@ START_TEST(damaged_handles_are_EINVAL)
     memset(d.rlk.rlk_name, 'x', sizeof(d.rlk.rlk_name));
     assert_all_EINVAL("a name without end", &d);
     d = m;
-    d.rlk.rlk_name_len = 5; /* longer than its name */
+    d.rlk.rlk_name_len = 5; /* longer than the name in the handle */
     EXPECT(rlock_mutex_lock(&d), EINVAL);
     d = mutex_of(client, "nlock:x");
     d.rlk.rlk_name[0] = 'r'; /* "rlock:x" */
@@ -351,7 +351,7 @@ START_TEST(errmsg_tells_of_the_last_call_only)
     ck_assert_str_eq(rlock_errmsg(), "");
     EXPECT(rlock_mutex_unlock(&m), EPERM);
     ck_assert_str_ne(rlock_errmsg(), "");
-    /* a try that had to connect anew is no failure of the call */
+    /* a call that had to connect again has not failed */
     test_redis_kill_clients(redis);
     OK(rlock_mutex_lock(&m));
     ck_assert_str_eq(rlock_errmsg(), "");
@@ -428,17 +428,17 @@ START_TEST(destroy_is_EBUSY_while_this_process_holds_it)
 
     OK(rlock_mutex_lock(&m));
     EXPECT(rlock_mutex_destroy(&m), EBUSY);
-    EXPECT(rlock_mutex_destroy(&handle), EBUSY); /* any handle of the name */
+    EXPECT(rlock_mutex_destroy(&handle), EBUSY); /* as for every handle of the name */
     task_start(&task, run_pair, &m);
     ck_assert(wait_waiters(client, 1));
     OK(rlock_mutex_unlock(&m));
     OK(task_join(&task));
     OK(rlock_mutex_lock(&theirs));
-    OK(rlock_mutex_destroy(&m)); /* another party's hold is none of ours */
+    OK(rlock_mutex_destroy(&m)); /* the hold of another party does not count */
     EXPECT(rlock_mutex_destroy(&m), EINVAL);
     assert_all_EINVAL("destroyed", &m);
     OK(rlock_mutex_unlock(&theirs));
-    OK(rlock_mutex_init(&m, NULL, "n")); /* and may be made anew */
+    OK(rlock_mutex_init(&m, NULL, "n")); /* the handle may be made again */
     OK(rlock_mutex_destroy(&m));
 }
 END_TEST
@@ -499,7 +499,7 @@ static void assert_usable(const char *name)
     task_start(&task, run_pair, &theirs);
     ck_assert(wait_waiters(other, 1));
     OK(rlock_mutex_unlock(&mine));
-    OK(task_join(&task)); /* the grant's message carries the name, too */
+    OK(task_join(&task)); /* the message of the grant carries the name, too */
     ck_assert_int_eq((int)test_redis_try_bytes(redis, 2, argv, len)->integer, 0);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: claims=H9 */
-/* Threads of a process pass a mutex on among themselves: what comes of it, with a server
- * and other processes' clients. The decisions, one by one: test_handoff_rules.c. */
+/* Hand-offs between the threads of a process, with a server and the clients of other
+ * processes. The single decisions are tested in test_handoff_rules.c. */
 #include "fixture.h"
 
 #include <stdio.h>
@@ -13,7 +13,7 @@ enum {
     SECTIONS = 300,
     SOON_MS = 10000,
     PRESENCE_MS = 600,
-    LINE = 64 /* at most, of those whose order is looked at */
+    LINE = 64 /* the most threads whose order is recorded */
 };
 
 static rlock_mutex_t m, theirs;
@@ -45,8 +45,8 @@ static struct crowd {
     rlock_mutex_t *mutex;
     struct task tasks[THREADS];
     atomic_bool over;
-    int sections; /* each; 0: until over */
-    bool robbed;  /* two may be inside: neither looks */
+    int sections; /* of each thread; 0: until over */
+    bool robbed;  /* the lock is taken away: no check */
     long inside;  /* guarded by the lock */
     long done;
     atomic_bool broken;
@@ -94,7 +94,7 @@ static void crowd_ends(void)
 
 static struct {
     uint64_t last; /* guarded by the lock */
-    long sections; /* the same */
+    long sections; /* guarded by the lock, too */
     atomic_bool over;
 } numbered;
 
@@ -106,7 +106,7 @@ static int run_numbered(void *mutex)
         if (rc == 0)
             rc = rlock_mutex_gettoken(mutex, &token);
         if (rc == 0)
-            rc = rlock_mutex_lock(mutex); /* keeps it */
+            rc = rlock_mutex_lock(mutex); /* a re-entry keeps the token */
         if (rc == 0)
             rc = rlock_mutex_gettoken(mutex, &again);
         if (rc == 0)
@@ -139,8 +139,8 @@ static rlock_mutex_t numbered_mutex(rlock_client_t *c, bool kept)
     return mutex;
 }
 
-/* One thread alone keeps it; several pass it on; others come in between. More sections
- * than a block may have tokens in each case. */
+/* One thread takes the lock alone; several threads pass it on; another client comes in
+ * between. In each case there are more sections than a block has tokens. */
 /* rule: H11 */
 START_TEST(tokens_grow_from_section_to_section)
 {
@@ -160,7 +160,7 @@ START_TEST(tokens_grow_from_section_to_section)
         OK(task_join(&stranger));
     ck_assert(!atomic_load(&numbered.over));
     ck_assert_int_eq(numbered.sections, 4000 * (count + (_i == 2)));
-    /* which the server did not see */
+    /* the server did not see these sections */
     ck_assert_uint_gt(stats_of(client).local_handovers, 3000);
     ck_assert_uint_lt(stats_of(client).renewals, 1000);
 }
@@ -171,7 +171,8 @@ static bool is_asked_again(void *before)
     return stats_of(client).renewals > *(uint64_t *)before;
 }
 
-/* It rests now and then, and is asked for meanwhile: another block is at hand. */
+/* The lock is retained for a while at the end of each block, until a renewal has asked
+ * for another block. */
 /* rule: H11 */
 START_TEST(tokens_grow_across_ends_of_blocks)
 {
@@ -197,7 +198,8 @@ START_TEST(tokens_grow_across_ends_of_blocks)
 }
 END_TEST
 
-/* A block has as many as the answer says: those behind it are the next holder's. */
+/* A block has as many tokens as the answer says: tokens behind it belong to the next
+ * holder. */
 /* rule: H11 */
 START_TEST(every_token_of_a_section_was_drawn_at_the_server)
 {
@@ -243,7 +245,7 @@ START_TEST(switched_off_each_unlock_gives_it_back)
 }
 END_TEST
 
-/* By its URL, for all of its mutexes. */
+/* The URL of the client switches hand-offs off for all of its mutexes. */
 START_TEST(a_client_may_switch_it_off)
 {
     reopen_with("?handoffms=0");
@@ -302,7 +304,7 @@ START_TEST(sleeping_threads_get_the_lock_in_order_without_the_server)
     struct task tasks[3];
 
     memset(&line, 0, sizeof(line));
-    reopen_with("?handoffms=60000"); /* as nobody is known to wait elsewhere */
+    reopen_with("?handoffms=60000"); /* as if no other process were known to wait */
     m = mutex_of(client, "n");
     OK(rlock_mutex_lock(&m));
     for (unsigned i = 0; i < 3; i++) {
@@ -324,7 +326,7 @@ START_TEST(sleeping_threads_get_the_lock_in_order_without_the_server)
 }
 END_TEST
 
-/* What one thread left in the queue is granted to nobody later on (H9, T7). */
+/* A request that a thread left in the queue must be granted to nobody later (H9, T7). */
 /* rule: H9 */
 START_TEST(no_thread_leaves_a_request_behind)
 {
@@ -339,7 +341,8 @@ START_TEST(no_thread_leaves_a_request_behind)
     ck_assert(wait_size("rlock:{n}:queue", 1));
     task_start(&x, run_comer, &last);
     ck_assert(wait_waiters(client, 2));
-    test_redis_do(redis, "DEL", "n"); /* whoever asks gets it, past the queue */
+    /* the lock goes to the next request, past the queue */
+    test_redis_do(redis, "DEL", "n");
     ck_assert(test_wait_until(gets_it, &long_one, SOON_MS));
     EXPECT(rlock_mutex_unlock(&theirs), ESTALE);
     int rc = task_join(&w);
@@ -365,7 +368,7 @@ static int run_slow_comer(void *arg)
     return rlock_mutex_unlock(comer->mutex);
 }
 
-/* Sections that are longer than the budget are passed on all the same (H7). */
+/* Sections that are longer than the budget are handed off all the same (H7). */
 /* rule: H7 */
 START_TEST(long_sections_are_handed_off_without_other_waiters)
 {
@@ -387,7 +390,7 @@ START_TEST(long_sections_are_handed_off_without_other_waiters)
 }
 END_TEST
 
-/* While others wait, so many sections in a row and no more. */
+/* While others wait, the process hands off for COUNT sections in a row and no more. */
 /* rule: H6 */
 START_TEST(process_hands_off_for_a_limited_number_of_sections)
 {
@@ -477,8 +480,8 @@ static bool has_messages(void *more_than)
     return stats_of(client).messages > *(uint64_t *)more_than;
 }
 
-/* A thread of the process has it from another one, which has asked the server (H7), and
- * stays inside; one more waits. */
+/* A thread stays inside: it got the lock by a hand-off from a thread that had asked the
+ * server (H7). Another thread waits behind it. */
 static void begin_stay(struct task *inside, struct task *behind, struct comer *comer)
 {
     memset(&stay, 0, sizeof(stay));
@@ -493,7 +496,7 @@ static void begin_stay(struct task *inside, struct task *behind, struct comer *c
     ck_assert(test_wait_until(is_in, NULL, SOON_MS));
 }
 
-/* One look, and another one where the server did not answer in its time. */
+/* Looks once, and again where the server did not answer in time. */
 static int look_whether_free(void)
 {
     struct timespec past = { 0 };
@@ -504,8 +507,8 @@ static int look_whether_free(void)
     return rc;
 }
 
-/* A holder that asked to be told is, once, by the first who comes, by a try, or by one
- * that waits for the lock to be free. */
+/* A holder that asked for a recall gets one, from the first newcomer: by a try, by an
+ * acquire, or by a call that waits for the lock to be free. */
 /* rule: K3 */
 START_TEST(holder_is_recalled_by_the_first_waiter)
 {
@@ -540,7 +543,7 @@ START_TEST(holder_is_recalled_by_the_first_waiter)
 }
 END_TEST
 
-/* Who sends nothing is seen when the server is asked (K10). */
+/* A waiter that sends no request is seen when the holder asks the server (K10). */
 /* rule: K10 */
 START_TEST(redisson_waiter_is_not_overtaken)
 {
@@ -556,10 +559,10 @@ START_TEST(redisson_waiter_is_not_overtaken)
         ck_assert(wait_waiters(client, i + 1));
     }
     test_redis_send(waiter, "SUBSCRIBE", "redisson_lock__channel:{n}");
-    ck_assert(test_redis_recv(waiter, test_ms(SOON_MS))); /* joined */
+    ck_assert(test_redis_recv(waiter, test_ms(SOON_MS))); /* subscribed */
     nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
     OK(rlock_mutex_unlock(&m));
-    ck_assert(test_redis_recv(waiter, test_ms(SOON_MS))); /* it is free */
+    ck_assert(test_redis_recv(waiter, test_ms(SOON_MS))); /* the lock is free */
     ck_assert_int_lt(atomic_load(&line.count), LOCAL);
     for (int i = 0; i < LOCAL; i++)
         OK(task_join(&tasks[i]));
@@ -603,7 +606,7 @@ START_TEST(loss_is_reported_to_the_thread_that_holds_the_lock_now)
 }
 END_TEST
 
-/* Its end comes while the lock is passed on, and nobody is in it beyond. */
+/* The lease ends while threads pass the lock on. No thread is inside after the end. */
 /* rule: H3 */
 START_TEST(lease_that_cannot_be_renewed_ends_for_all_threads)
 {
@@ -626,8 +629,8 @@ START_TEST(lease_that_cannot_be_renewed_ends_for_all_threads)
 }
 END_TEST
 
-/* A section that was over before the lease was whole, though the server, which is to give
- * the next section its token, is silent until that. */
+/* The section ended within the lease. The server, which should give the next section its
+ * token, is silent until the lease is over. */
 START_TEST(an_unlock_that_asks_for_a_token_in_vain_is_no_loss)
 {
     struct task task;
@@ -647,7 +650,7 @@ START_TEST(an_unlock_that_asks_for_a_token_in_vain_is_no_loss)
 }
 END_TEST
 
-/* ---- those who give up */
+/* ---- threads that give up */
 
 static int run_short(void *arg)
 {
@@ -655,7 +658,8 @@ static int run_short(void *arg)
     for (int i = 0; i < c->sections; i++) {
         struct timespec at = test_in_ms(CLOCK_MONOTONIC, i % 3);
         int rc = rlock_mutex_clocklock(c->mutex, CLOCK_MONOTONIC, &at);
-        /* so short that a busy machine may not even get an answer: given up as well */
+        /* so short a time may end on a busy machine before any answer: the thread gives
+         * up, too */
         if (rc == ETIMEDOUT || rc == ENOTCONN)
             continue;
         if (rc != 0)
@@ -673,7 +677,7 @@ static int run_short(void *arg)
     return 0;
 }
 
-/* No wake-up is lost where each may give up at any moment (H5). */
+/* No wake-up is lost where each thread may give up at any moment (H5). */
 /* rule: H5 */
 START_TEST(threads_that_give_up_leave_the_hold_to_others)
 {

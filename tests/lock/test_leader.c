@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The thread that reads the mailbox while it waits (leading.h), and the subscriber that
- * lets it. */
+/* The leader, a waiting thread that reads the mailbox (leader.h), and the subscriber that
+ * lets it do so. */
 #include "client/client.h"
 #include "fixture.h"
 
@@ -19,21 +19,21 @@
 #include <unistd.h>
 
 enum { SOON_MS = 10000, SPELL_MS = 500, LONG_MS = 30000, LOOK_MS = 1000 };
-/* Nothing comes about because the time for something else has come: refreshes, which find
- * what no message told, pings, the alarms for answers, and the threads' looks at their
+/* Times so long that no timer helps a test along: refreshes (which would find what no
+ * message said), pings, timeouts of answers, and the threads' regular looks at their
  * descriptors (poll, below). */
 #define PATIENT "?presence=30000&commandtimeout=30000&connecttimeout=30000"
 
 static rlock_mutex_t n, theirs;
 static struct task waiting;
 
-/* ---- no look comes by itself */
+/* ---- no thread looks at its descriptors by itself */
 
 #ifndef SYS_ppoll_time64
-#define SYS_ppoll_time64 SYS_ppoll /* the time is of 64 bits anyway */
+#define SYS_ppoll_time64 SYS_ppoll /* its time has 64 bits there */
 #endif
 
-static _Thread_local int64_t ends_at; /* a thread that has a deadline; test_now_ms */
+static _Thread_local int64_t ends_at; /* the thread's deadline, or 0; test_now_ms */
 
 static int poll_patiently(struct pollfd *fds, nfds_t count, int ms)
 {
@@ -58,7 +58,7 @@ int poll(struct pollfd *fds, nfds_t count, int ms)
 int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *left,
           const sigset_t *mask)
 {
-    if (mask) { /* nobody does */
+    if (mask) { /* the library passes none */
         errno = ENOTSUP;
         return -1;
     }
@@ -92,7 +92,7 @@ static bool is_led(void *c)
     return looks(c, has_leader);
 }
 
-/* Whoever waits from now on may lead. */
+/* A thread that waits from now on may lead. */
 static bool is_lent(void *c)
 {
     return looks(c, has_open_mail) && !is_led(c);
@@ -136,14 +136,15 @@ static void set_up(void)
     OK(rlock_mutex_lock(&theirs));
 }
 
-/* A thread does so with n, and leads. */
+/* Makes a thread run `run` with n, and waits until it leads. */
 static void begins_to(int (*run)(void *))
 {
     task_start(&waiting, run, &n);
     ck_assert(test_wait_until(is_led, client, SOON_MS));
 }
 
-/* They unlock, and it comes to an end; so many grants were told by messages. */
+/* Unlocks n, so that the waiting thread ends. Asserts how many grants came by
+ * messages. */
 static void gets_n(uint64_t grants)
 {
     OK(rlock_mutex_unlock(&theirs));
@@ -153,7 +154,7 @@ static void gets_n(uint64_t grants)
     ck_assert_uint_eq(stats_of(client).grants, grants);
 }
 
-/* ---- who reads what */
+/* ---- which thread reads */
 
 START_TEST(waiting_thread_reads_its_own_grant)
 {
@@ -222,7 +223,7 @@ static void locks(const rlock_event_t *event, void *arg)
     atomic_store(&in_callback, 3);
 }
 
-/* A thread ends that holds "own", which the callback is told. */
+/* Makes a thread that holds "own" end, which the client reports to its callback. */
 static void calls_back(rlock_client_t *c, int until)
 {
     rlock_mutex_t own = mutex_of(c, "own");
@@ -238,7 +239,7 @@ static bool is_over(void)
     return test_wait_until(callback_is_at, &over, SOON_MS);
 }
 
-/* What is for other threads, too. */
+/* The leader reads messages for other threads, too. */
 START_TEST(waiting_thread_reads_while_a_callback_blocks_the_subscriber)
 {
     struct task leading;
@@ -266,7 +267,7 @@ START_TEST(waiting_thread_reads_while_a_callback_blocks_the_subscriber)
 }
 END_TEST
 
-/* The subscriber's own thread is the one that leads then. */
+/* The subscriber's own thread leads then. */
 START_TEST(callback_that_waits_reads_what_it_waits_for)
 {
     rlock_client_t *c = open_patient(locks, LONG_MS);
@@ -304,7 +305,7 @@ static bool has_more_messages(void *than)
     return stats_of(client).messages > *(uint64_t *)than;
 }
 
-/* That somebody forced it is told by the mailbox alone: the lease is long. */
+/* Only the mailbox can report the forced unlock: the lease is long. */
 static void subscriber_reads(void)
 {
     rlock_mutex_t forced = mutex_of(client, "forced");
@@ -328,7 +329,7 @@ START_TEST(subscriber_reads_on_when_nobody_leads)
         rlock_client_interrupt(client);
     ck_assert(task_ends(&waiting, SOON_MS));
     OK(task_join(&waiting));
-    if (_i == BY_INTERRUPT) { /* it takes no lock any more */
+    if (_i == BY_INTERRUPT) { /* the client takes no lock any more */
         ck_assert(test_wait_until(is_lent, client, SOON_MS));
     } else {
         subscriber_reads();
@@ -399,7 +400,8 @@ END_TEST
 
 enum { BY_FIN, BY_RST, BY_NO_RESP, BY_REFUSAL, BREAKS };
 
-/* What it was told is lost: it is found by asking anew after the next subscription. */
+/* The message is lost with the connection. The grant is found by another request after
+ * the next subscription. */
 START_TEST(broken_connection_of_the_leader_is_opened_again)
 {
     static const char *const said[BREAKS] = {
@@ -440,7 +442,8 @@ static bool has_logged(void *arg)
     return atomic_load(&logged) > 0;
 }
 
-/* The program's logger may take what the program has taken when it locks. */
+/* The program's logger may take a mutex that the program holds while it locks: the
+ * waiting thread must not log. */
 START_TEST(what_is_refused_while_somebody_leads_is_logged_by_the_subscriber)
 {
     char mailbox[64];
@@ -461,7 +464,7 @@ END_TEST
 
 /* ---- a leader that cannot go on */
 
-static atomic_int in_handler; /* 1: it is, 2: it may go on */
+static atomic_int in_handler; /* 1: the handler runs, 2: it may end */
 
 static void stays(int signal)
 {
@@ -485,7 +488,7 @@ static int64_t used_ms(void)
            (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1000;
 }
 
-/* An epoll set tells a reset though the socket is switched off there. */
+/* An epoll set reports a reset even for a socket that is switched off there. */
 START_TEST(unseen_reset_causes_no_busy_loop)
 {
     atomic_store(&in_handler, 0);
@@ -506,8 +509,9 @@ START_TEST(unseen_reset_causes_no_busy_loop)
 }
 END_TEST
 
-/* Stops the thread that says so on its way: when it is seen to lead, and has not switched
- * the socket off yet, or has switched it on, and is still seen to lead. */
+/* Stops a stoppable thread at one of two moments: when it already counts as the leader
+ * and has not switched the socket off yet, or when it has switched the socket on and
+ * still counts as the leader. */
 enum { NOWHERE, ON_THE_WAY_IN, ON_THE_WAY_OUT };
 static atomic_int to_stop, has_stopped;
 static _Thread_local bool is_stoppable;
@@ -573,8 +577,8 @@ END_TEST
 
 #if defined(__GLIBC__) && __GLIBC_PREREQ(2, 34)
 #define HAVE_BARE_FORK
-/* It runs no handlers, and so keeps copies of the descriptors. An epoll set has what is
- * open, whoever has it open. */
+/* _Fork() runs no handlers, so that the child keeps copies of the descriptors. An epoll
+ * set reports a file for as long as any process has it open. */
 START_TEST(connection_left_open_in_a_child_causes_no_busy_loop)
 {
     OK(rlock_mutex_unlock(&theirs));
@@ -602,8 +606,8 @@ START_TEST(connection_left_open_in_a_child_causes_no_busy_loop)
 END_TEST
 #endif
 
-/* What is left is for connections: two events and two timers of the threads, three
- * sockets, and two more. */
+/* The descriptors that remain are needed for connections: two events and two timers of
+ * the threads, three sockets, and two more. */
 START_TEST(descriptors_that_connections_need_are_not_taken_for_it)
 {
     enum { NEEDED = 9, FDS_MAX = 256 };
@@ -614,7 +618,7 @@ START_TEST(descriptors_that_connections_need_are_not_taken_for_it)
     close_client(client);
     close_client(other);
     client = other = NULL;
-    /* their descriptors are the proxy's, too, which would be free later */
+    /* the proxy has descriptors for their connections, too, and would close them later */
     ck_assert(test_proxy_wait_open(proxy, 0, SOON_MS));
     ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &limit), 0);
     limit.rlim_cur = FDS_MAX;
@@ -646,21 +650,21 @@ static void returns(int signal)
     atomic_store(&in_handler, 1);
 }
 
-/* poll() refuses more descriptors than the limit is. */
+/* poll() refuses more descriptors than the limit allows. */
 START_TEST(thread_that_cannot_poll_waits_to_be_woken)
 {
     struct rlimit before, lower;
     atomic_store(&in_handler, 0);
     sigaction(SIGUSR1, &(struct sigaction){ .sa_handler = returns }, NULL);
     close_client(client);
-    client = open_with(PATIENT); /* nor can the proxy poll */
+    client = open_with(PATIENT); /* not through the proxy, which could not poll either */
     n = mutex_of(client, "n");
     begins_to(run_pair);
     ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
     lower = before;
     lower.rlim_cur = 1;
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &lower), 0);
-    pthread_kill(waiting.thread, SIGUSR1); /* it is to poll anew */
+    pthread_kill(waiting.thread, SIGUSR1); /* so that the thread polls again */
     ck_assert(test_wait_until(handler_runs, NULL, SOON_MS));
     OK(rlock_mutex_unlock(&theirs));
     ck_assert(task_ends(&waiting, SOON_MS));

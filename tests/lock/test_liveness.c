@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: as=fair_liveness,rwlock_liveness claims=L1,L2,L3,L4 */
 /*
- * L1 to L4: who waits gets the lock, soon, and without asking for it all the time. L7 is
+ * L1 to L4: a waiter gets the lock, soon, and without asking for it all the time. L7 is
  * in test_outage.c. `m` is a handle of `self`, a client of this process; `w` are workers.
  */
 #include "scene.h"
@@ -39,7 +39,7 @@ static void close_scene(void)
     scene_close();
 }
 
-/* `n` workers wait, in the order of w. */
+/* Makes `n` workers wait, in the order of w. */
 static void start_waiters(int n, const struct scene_times *times)
 {
     for (int i = 0; i < n; i++) {
@@ -69,9 +69,9 @@ START_TEST(hand_over_is_one_message_without_polls)
         scene_says(&w[i], "ok", "on t unlock m");
     }
     long took = (long)(test_now_ms() - begin);
-    /* one for each waiter, and "0" for Redisson's at the end */
+    /* one message for each waiter, and Redisson's "0" at the end */
     ck_assert_int_eq(test_redis_calls(scene_redis, "publish"), WORKERS + 1);
-    /* releases; a renewal of a grant that had begun long ago; presence each second */
+    /* releases; a renewal of each grant that began long before; presence each second */
     long most = (WORKERS + 1) + WORKERS + WORKERS * (1 + took / 1000);
     ck_assert_int_le(test_redis_calls(scene_redis, "evalsha"), most);
     ck_assert_int_lt(took, test_ms(1000));
@@ -92,7 +92,7 @@ START_TEST(threads_of_a_process_wait_with_one_ticket_and_without_a_connection_ea
     test_pause_ms(300);
     ck_assert_int_eq(scene_queue_len("N"), 1);
     ck_assert_int_le(test_redis_calls(scene_redis, "evalsha"), 2);
-    /* the watchdog's, and one of the pool */
+    /* the watchdog's connection, and one of the pool */
     ck_assert_int_le(test_redis_info(scene_redis, "connected_clients"), before + 2);
 }
 END_TEST
@@ -130,7 +130,7 @@ START_TEST(killed_waiters_delay_no_hand_over)
     for (int i = 0; i < WORKERS - 1; i++)
         worker_kill(&w[i]);
     ck_assert_int_eq(scene_queue_len("N"), WORKERS);
-    /* the server knows: their connections are closed */
+    /* the server has seen that their connections are closed */
     ck_assert(test_wait_until(only_two_listen, NULL, SCENE_SOON_MS));
     int64_t begin = test_now_ms();
     ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
@@ -276,7 +276,7 @@ START_TEST(deleted_lock_is_taken_by_the_next_poll)
 {
     scene_hold_by_hand("N", 60000);
     start_waiters(1, SCENE_TIMES(.presence = test_ms(PRESENCE_MS)));
-    test_redis_do(scene_redis, "DEL", "N"); /* by an administrator: nobody is told */
+    test_redis_do(scene_redis, "DEL", "N"); /* by an administrator: no message is sent */
     int64_t begin = test_now_ms();
     ck_assert(scene_worker_got(&w[0], SCENE_SOON_MS));
     ck_assert_int_le(test_now_ms() - begin, test_ms(PRESENCE_MS / 3 + SOON_MS));

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: as=fair_mail,rwlock_mail */
 /*
- * Unexpected messages of the mailbox: read before the reply that they are about, or sent
+ * Unexpected messages in the mailbox: read before the reply that they are about, or sent
  * by a stranger that may publish (S1, S2, T7, T10, K6). rulescene.h says what `self`, `m`
- * and `x` are. Each test runs in every form in which a lock is requested.
+ * and `x` are. Each test runs for every form in which a lock is requested.
  */
 #include "rulescene.h"
 
@@ -23,12 +23,12 @@ enum {
 struct form {
     const char *does;
     enum rlk_script_id script;
-    bool confirms; /* a lease that is shorter than it asked for: the server may give it
-                      the lock again then */
+    bool confirms; /* it confirms a lease that is shorter than requested: the server may
+                      give it the lock again then */
 };
 
 #ifdef AS_RWLOCK
-enum { CONFIRMS = false }; /* it is told its whole lease again */
+enum { CONFIRMS = false }; /* its answer is the whole lease again */
 #else
 enum { CONFIRMS = true };
 #endif
@@ -51,7 +51,7 @@ static const struct form forms[] = {
     READS("rdlock m"),
     READS("timedrdlock m 10000"),
 #endif
-    /* with leases that are not renewed, and so not kept */
+    /* with leases that are not renewed, so that the lock is not retained */
     WRITES("trylock m 20000"),
     { .does = "lock m 20000", .script = RLK_MUTEX_ACQUIRE, .confirms = CONFIRMS },
 #ifdef AS_RWLOCK
@@ -66,7 +66,8 @@ enum { RENEWED_FORMS = 6 };
 enum { RENEWED_FORMS = 3 };
 #endif
 
-/* The lock is free; x takes it in this form, and the answer is held. Returns the rule. */
+/* Frees the lock. x takes it in this form, and the proxy holds the answer back. Returns
+ * the rule. */
 static int takes_it_unanswered(const struct form *form, char id[SCENE_ID_MAX])
 {
     ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
@@ -84,7 +85,7 @@ static void is_answered(int rule)
     ck_assert(scene_worker_got(&x, SCENE_SOON_MS));
 }
 
-/* ---- what anybody may do */
+/* ---- what anybody may send */
 
 __attribute__((format(printf, 2, 3))) static void forge(const char *id,
                                                         const char *format, ...)
@@ -131,7 +132,7 @@ START_TEST(grant_for_an_id_in_flight_releases_nothing)
     x_reads_its_mail();
     ck_assert(test_stays(is_still_held_by, id, test_ms(STAYS_MS)));
     is_answered(rule);
-    forge(id, "1 grant 0 0 1 1 %s 5 N", id); /* and when it is answered */
+    forge(id, "1 grant 0 0 1 1 %s 5 N", id); /* and once more after the answer */
     x_reads_its_mail();
     ck_assert(test_stays(is_still_held_by, id, test_ms(STAYS_MS)));
     ck_assert_uint_eq(test_proxy_hits(scene_proxy, releases), 0);
@@ -139,7 +140,7 @@ START_TEST(grant_for_an_id_in_flight_releases_nothing)
 }
 END_TEST
 
-/* A party of the next test. */
+/* A party of the test forged_messages_give_no_thread_the_lock_of_another. */
 struct trier {
     pthread_t thread;
     rlock_mutex_t m;
@@ -167,8 +168,8 @@ static void *try_again_and_again(void *arg)
     return NULL;
 }
 
-/* A grant for whatever holds the lock, and for what would come next if ids were counted.
- */
+/* Sends a grant for the present holder's id, and for the id that would be next if ids
+ * were counted. */
 static void *forge_again_and_again(void *arg)
 {
     struct test_redis *redis = arg;
@@ -201,7 +202,7 @@ START_TEST(forged_messages_give_no_thread_the_lock_of_another)
     long count = test_count(TRIES, TRIES_QUICK);
 
     ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
-    /* what is read meanwhile comes before the answer */
+    /* so that messages are read before the answer */
     SCENE_RULE(RLK_MUTEX_ACQUIRE, .on = TEST_ON_REPLY, .action = TEST_DELAY,
                .delay_ms = 1);
     atomic_store(&over, false);
@@ -226,10 +227,10 @@ START_TEST(forged_messages_give_no_thread_the_lock_of_another)
 }
 END_TEST
 
-/* ---- ids that nobody has */
+/* ---- unknown ids */
 
-/* Ids as x might have, but has not: the next and another number, another thread, type,
- * TTL and flags. */
+/* Ids that x might have, but has not: with the next number and others, another thread,
+ * type, TTL or flags. */
 enum { STRANGERS = 7 };
 
 static void make_strangers(char ids[STRANGERS][SCENE_ID_MAX], const char *id)
@@ -251,7 +252,7 @@ static void make_strangers(char ids[STRANGERS][SCENE_ID_MAX], const char *id)
     ck_assert_int_eq(n, STRANGERS);
 }
 
-/* Messages about them: how many. */
+/* Sends messages about the id. Returns how many. */
 static int forge_about(const char *stranger, const char *ticket)
 {
     static const char *const names[] = { "N", "O" };
@@ -263,7 +264,7 @@ static int forge_about(const char *stranger, const char *ticket)
     return 6;
 }
 
-/* _i: x is idle, waits, holds it. Its own times are so long that it sends nothing by
+/* _i: x is idle, waits or holds. Its own times are so long that it sends nothing by
  * itself. */
 /* rule: T7 */
 START_TEST(messages_about_unknown_ids_have_no_effect)
@@ -279,7 +280,7 @@ START_TEST(messages_about_unknown_ids_have_no_effect)
         scene_only_holder("N", id);
     }
     for (int pairs = 0; _i == 0 && pairs < 3; pairs++) {
-        if (pairs > 0) /* what was left last is known as that */
+        if (pairs > 0) /* x still knows the id that it left last */
             scene_says(&x, "ok", "on t lock m");
         scene_says(&x, "ok", "on t unlock m");
     }
@@ -316,7 +317,7 @@ static void x_has_it_and_leaves(void)
     scene_says(&x, "ok", "on t unlock m");
 }
 
-/* x's times are so long that the others would wait for 30 s. */
+/* x's times are so long that the other waiters would wait for 30 s. */
 /* rule: L2 */
 START_TEST(ticket_of_a_past_turn_delays_no_waiter)
 {
@@ -329,7 +330,7 @@ START_TEST(ticket_of_a_past_turn_delays_no_waiter)
     ck_assert(scene_worker_got(&x, SCENE_SOON_MS));
     scene_says(&x, "ok", "on t unlock m");
     ck_assert_int_eq(rlock_mutex_lock(&m), 0);
-    x_has_it_and_leaves(); /* another is the last */
+    x_has_it_and_leaves(); /* so that another id is the last one that x left */
     ck_assert_int_eq(rlock_mutex_lock(&m), 0);
     snprintf(end, sizeof(end), "%lld", scene_now_ms() + 30000);
     test_redis_do(scene_redis, "ZADD", scene_key(key, "N", "queue"), ticket, id);
@@ -339,7 +340,7 @@ START_TEST(ticket_of_a_past_turn_delays_no_waiter)
     ck_assert(scene_wait_free("N", TOLD_MS));
     ck_assert_int_eq(scene_stat(&x, "grants_orphaned"), 1);
     ck_assert(!test_redis_exists(scene_redis, scene_key(key, "N", "cancelled")));
-    /* who has read the id has nothing sent by it */
+    /* x has read the id: a message about it makes x send nothing */
     x_reads_its_mail();
     int any = TEST_RULE(scene_proxy, .on = TEST_ON_REQUEST, .action = TEST_WATCH);
     long long ignored = scene_stat(&x, "messages_ignored");
@@ -412,7 +413,7 @@ START_TEST(loss_is_reported_at_once_when_a_poll_finds_the_grant)
 }
 END_TEST
 
-/* As they come, one behind the other. */
+/* The grant and the loss arrive one directly behind the other. */
 /* rule: T10 */
 START_TEST(loss_is_reported_at_once_when_it_comes_with_the_grant)
 {
@@ -429,8 +430,8 @@ START_TEST(loss_is_reported_at_once_when_it_comes_with_the_grant)
 END_TEST
 
 #ifdef AS_RWLOCK
-/* x's threads a and b read by one hold; a asks for a lease of its own, whose answer is
- * held. */
+/* x's threads t and b read by one hold. t asks for a lease of its own, and the proxy
+ * holds the answer back. */
 static int asks_for_its_own(char id[SCENE_ID_MAX])
 {
     char first[SCENE_ID_MAX], end[32];
@@ -467,7 +468,7 @@ START_TEST(grant_for_a_reader_with_its_own_lease_releases_nothing)
 }
 END_TEST
 
-/* The message about the hold that it shared may have come, or not. */
+/* The message about the shared hold may have arrived, or not. */
 /* rule: T10 */
 START_TEST(loss_is_reported_at_once_to_a_reader_with_its_own_lease)
 {
@@ -484,9 +485,9 @@ START_TEST(loss_is_reported_at_once_to_a_reader_with_its_own_lease)
 END_TEST
 #endif
 
-/* ---- K6: that somebody wants it, read before the answer */
+/* ---- K6: a recall that is read before the answer */
 
-#ifndef AS_FAIR /* which is not kept */
+#ifndef AS_FAIR /* which is not retained */
 /* rule: K6 */
 START_TEST(hold_recalled_before_the_reply_is_not_retained)
 {
@@ -501,7 +502,7 @@ START_TEST(hold_recalled_before_the_reply_is_not_retained)
     ck_assert(test_proxy_wait_hits(scene_proxy, wanted, 1, SCENE_SOON_MS));
     make_strangers(ids, id);
     for (int i = 0; i < STRANGERS; i++)
-        forge(ids[i], "1 wanted %s N", ids[i]); /* by which it is not forgotten */
+        forge(ids[i], "1 wanted %s N", ids[i]); /* these must not displace the recall */
     x_reads_its_mail();
     is_answered(rule);
     scene_says(&x, "ok", "on t unlock m");

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rlock_errmsg() of arguments that are refused: which one, what it is, what it has to be.
- */
+/* rlock_errmsg() for refused arguments: which one, what it is, what it must be. */
 #include "fixture.h"
 #include "proxy.h"
 
@@ -17,7 +16,7 @@ static void set_up(void)
     rw = rwlock_of(client, "n");
 }
 
-/* The call has this code, and this is in its message. */
+/* Asserts the call's code, and that its message contains `part`. */
 #define SAYS(code, part, call)                                                           \
     do {                                                                                 \
         ck_assert_int_eq(call, code);                                                    \
@@ -128,7 +127,8 @@ START_TEST(url_is_said_to_be_whose_and_to_have_a_blank)
 }
 END_TEST
 
-/* It may interrupt a call of the same thread, or malloc. */
+/* The call may come from a signal handler that interrupts another call of the thread, or
+ * malloc: it sets no message. */
 START_TEST(interrupt_of_no_client_is_EINVAL_and_says_nothing)
 {
     SAYS(EPERM, "does not hold the lock", rlock_mutex_unlock(&m));
@@ -150,7 +150,7 @@ START_TEST(type_of_an_attribute_is_reported_without_the_bad_URL)
 }
 END_TEST
 
-/* The withdrawal, on a connection of its own, has no answer either. */
+/* The cancel, on a connection of its own, gets no answer either. */
 START_TEST(server_that_is_silent_is_named)
 {
     struct test_proxy *frozen = test_proxy_start(&server);

@@ -111,7 +111,7 @@ START_TEST(every_form_reenters_without_a_round_trip)
 }
 END_TEST
 
-/* Another client's lock, or another thread's of this one. */
+/* Holds the lock for another client, or in another thread of this one. */
 static struct task holder;
 static rlock_mutex_t theirs;
 static atomic_bool let_go;
@@ -140,7 +140,7 @@ static void end_hold(void)
 
 static void assert_busy(int form)
 {
-    long wait = test_ms(WAIT_MS); /* a tool makes the first connection slow */
+    long wait = test_ms(WAIT_MS); /* a checking tool makes the first connection slow */
     int64_t start = test_now_ms();
     EXPECT(take(form, &m, wait), is_try(form) ? EBUSY : ETIMEDOUT);
     int64_t took = test_now_ms() - start;
@@ -211,7 +211,7 @@ START_TEST(past_deadline_makes_one_attempt)
     EXPECT(take_at(_i, &m, &epoch, LEASE_MS), ETIMEDOUT);
     EXPECT(take_at(_i, &m, &before, LEASE_MS), ETIMEDOUT);
     ck_assert_int_le(test_now_ms() - start, test_ms(SLACK_MS));
-    /* and leaves nobody in the queue */
+    /* the calls leave no waiter in the queue */
     ck_assert(!test_redis_exists(redis, "rlock:{n}:queue"));
     ck_assert_uint_eq(stats_of(client).timeouts, 2);
     end_hold();
@@ -228,7 +228,7 @@ START_TEST(invalid_nsec_is_EINVAL_only_when_it_would_wait)
             test_in_ms(is_mono(_i) ? CLOCK_MONOTONIC : CLOCK_REALTIME, 5000);
         at.tv_nsec = bad[i];
         OK(take_at(_i, &m, &at, LEASE_MS));
-        OK(take_at(_i, &m, &at, LEASE_MS)); /* nor for a re-entry */
+        OK(take_at(_i, &m, &at, LEASE_MS)); /* a re-entry does not wait, either */
         OK(rlock_mutex_unlock(&m));
         OK(rlock_mutex_unlock(&m));
     }
@@ -276,7 +276,7 @@ END_TEST
 
 enum { UNTOUCHED = -1, PLAIN = -2, NO_ATTR = -3 };
 
-/* What lock, trylock and timedlock answer to the holder. */
+/* Asserts what lock, trylock and timedlock answer to the holder. */
 static void assert_again(const char *what, rlock_mutex_t *mutex, int lock, int try_,
                          int timed)
 {
@@ -369,7 +369,7 @@ START_TEST(untouched_type_is_the_clients)
 }
 END_TEST
 
-/* The type that is told of an attribute in which only the default stands. */
+/* Asserts which type a fresh attribute shows. */
 static void assert_untouched(int type)
 {
     rlock_mutexattr_t attr;
@@ -383,7 +383,7 @@ static void assert_untouched(int type)
 START_TEST(static_initializers_have_their_types)
 {
     static rlock_mutex_t plain = RLOCK_MUTEX_INITIALIZER("n");
-#ifndef AS_FAIR /* which has but one initializer */
+#ifndef AS_FAIR /* which has only one initializer */
     static rlock_mutex_t r = RLOCK_RECURSIVE_MUTEX_INITIALIZER_NP("n");
     static rlock_mutex_t e = RLOCK_ERRORCHECK_MUTEX_INITIALIZER_NP("n");
 #endif
@@ -412,7 +412,7 @@ START_TEST(two_handles_of_one_name_are_one_lock)
     rlock_mutex_t r = by_type(RLOCK_MUTEX_RECURSIVE), e = by_type(RLOCK_MUTEX_ERRORCHECK);
     rlock_mutex_t copy = r;
     OK(rlock_mutex_lock(&r));
-    EXPECT(rlock_mutex_lock(&e), EDEADLK); /* the type is the handle's */
+    EXPECT(rlock_mutex_lock(&e), EDEADLK); /* the handle decides the type */
     OK(rlock_mutex_lock(&copy));
     ck_assert_int_eq(count_of(&e), 2);
     OK(rlock_mutex_unlock(&e));
@@ -457,7 +457,7 @@ static int run_stranger(void *mutex)
 
 START_TEST(stranger_gets_EPERM_and_changes_nothing)
 {
-    int type = _i - 1; /* untouched, normal, recursive, errorcheck */
+    int type = _i - 1; /* the default, normal, recursive, errorcheck */
     rlock_mutex_t mine = typed_mutex(client, "n", type);
     EXPECT(rlock_mutex_unlock(&mine), EPERM);
     OK(rlock_mutex_lock(&mine));
@@ -483,8 +483,8 @@ END_TEST
 
 enum { QUEUE = 12, CROWD = 1000 };
 
-/* Connections of threads that ask: of the mutex one does, of the fair lock each, up to
- * the most that a client has. */
+/* Connections of threads that ask. Of those that want a mutex, one asks; of those that
+ * want a fair lock, each does, up to the maximum of connections of a client. */
 #ifdef AS_FAIR
 enum { CALLERS = 16 };
 #else
@@ -531,7 +531,8 @@ START_TEST(crowd_of_threads_opens_no_connections)
     for (int i = 0; i < crowd; i++)
         task_start(&tasks[i], run_pair, &crowd_mutex);
     ck_assert(wait_in_line(client, (unsigned long)crowd));
-    /* the callers', the subscriber's, the watchdog's, this test's */
+    /* the callers', the subscriber's and the watchdog's connections, and this test's
+     * own */
     ck_assert_int_le(test_redis_info(redis, "connected_clients"), CALLERS + 3);
     OK(rlock_mutex_unlock(&m));
     for (int i = 0; i < crowd; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: as=fair_lease,rwlock_lease */
 /* Leases of the mutex: fixed and renewed, extended, lost; and fencing tokens. Faults of
- * network and server: test_faults.c. */
+ * network and server are in test_faults.c. */
 #include "fixture.h"
 
 #include <limits.h>
@@ -36,7 +36,7 @@ static bool is_lost(void *mutex)
     return rlock_mutex_getstate(mutex, &state) == 0 && state == RLOCK_LOST;
 }
 
-/* Takes `mutex` and loses it: an operator takes it away. */
+/* Takes `mutex`, and loses it to a forced unlock. */
 static void lock_and_lose(rlock_mutex_t *mutex, int levels)
 {
     for (int i = 0; i < levels; i++)
@@ -139,7 +139,7 @@ START_TEST(fixed_lease_ends_by_itself)
     struct timespec at = test_in_ms(CLOCK_MONOTONIC, test_ms(SOON_MS));
     OK(rlock_mutex_clocklock(&theirs, CLOCK_MONOTONIC, &at));
     int64_t took = test_now_ms() - start;
-    ck_assert_int_ge(took, lease * 98 / 100 - 3); /* it is given up at D */
+    ck_assert_int_ge(took, lease * 98 / 100 - 3); /* the hold is given up at D */
     ck_assert_int_le(took, lease + test_ms(250));
     assert_lost(&m);
     const struct told *lost = event_of(RLOCK_EVENT_LOST, SOON_MS);
@@ -157,7 +157,7 @@ END_TEST
 
 START_TEST(fixed_lease_is_at_risk_before_it_ends)
 {
-    /* it is told when a tenth is left, which is room for a machine that stands still */
+    /* the event comes when a tenth is left: time for a machine that stands still */
     const long lease = test_ms(1200);
     OK(rlock_mutex_lock_lease(&m, lease));
     ck_assert_int_eq(state_of(&m), RLOCK_SAFE);
@@ -180,7 +180,7 @@ static int run_fixed(void *mutex)
     if (rc == 0)
         rc = rlock_mutex_getremaining(mutex, &ms);
     if (rc == 0 && ms <= 30000)
-        rc = EPROTO; /* longer than any grant, so it was confirmed */
+        rc = EPROTO; /* no longer than a grant: the lease was not confirmed */
     return rc != 0 ? rc : rlock_mutex_unlock(mutex);
 }
 
@@ -197,7 +197,8 @@ END_TEST
 
 /* ---- renewed */
 
-/* At risk when it was not renewed for two thirds, which has to outlast a busy machine. */
+/* A hold is at risk when it was not renewed for two thirds of the lease. That must be
+ * longer than a busy machine takes. */
 static long renewed_lease(void)
 {
     long ms = test_ms(SHORT_MS);
@@ -242,7 +243,7 @@ START_TEST(watchdog_stops_at_unlock)
     m = mutex_of(client, "n");
     OK(rlock_mutex_lock(&m));
     OK(rlock_mutex_lock(&m));
-    OK(rlock_mutex_unlock(&m)); /* the first level of two is no end */
+    OK(rlock_mutex_unlock(&m)); /* the inner level of two */
     ck_assert(test_stays(held_and_safe, &m, 2 * lease));
     OK(rlock_mutex_unlock(&m));
     uint64_t renewals = stats_of(client).renewals;
@@ -269,7 +270,7 @@ START_TEST(extend_makes_a_renewed_lease_fixed)
     OK(rlock_mutex_lock(&m));
     OK(rlock_mutex_extend(&m, test_ms(SHORT_MS)));
     ck_assert_int_le(remaining_of(&m), test_ms(SHORT_MS));
-    /* a shorter one is kept by giving the lock up at its end (T4) */
+    /* a shorter lease is kept by giving the lock up at its end (T4) */
     struct timespec at = test_in_ms(CLOCK_REALTIME, test_ms(SOON_MS));
     OK(rlock_mutex_timedlock(&theirs, &at));
     assert_lost(&m);
@@ -306,7 +307,7 @@ END_TEST
 START_TEST(extend_finds_out_that_the_hold_is_gone)
 {
     OK(rlock_mutex_lock(&m));
-    test_redis_do(redis, "DEL", "n"); /* by somebody else's hand */
+    test_redis_do(redis, "DEL", "n"); /* as somebody else might do */
     EXPECT(rlock_mutex_extend(&m, LONG_MS), ESTALE);
     assert_lost(&m);
     EXPECT(rlock_mutex_unlock(&m), ESTALE);
@@ -438,7 +439,7 @@ END_TEST
 
 START_TEST(unlock_after_the_end_is_ESTALE_before_anybody_noticed)
 {
-    /* the hold is gone at the server, and the watchdog is not due */
+    /* the hold is gone at the server, and no renewal is due */
     OK(rlock_mutex_lock(&m));
     test_redis_do(redis, "DEL", "n");
     EXPECT(rlock_mutex_unlock(&m), ESTALE);

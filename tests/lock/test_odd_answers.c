@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a key, or a server's answer, may hold without harm: what the fuzz targets
- * (tests/fuzz) found, each by itself. */
+/* Values that a key or a server's answer may have without harm: cases that the fuzz
+ * targets (tests/fuzz) found, each with a test. */
 #include "client/client.h"
 #include "fixture.h"
 #include "proxy.h"
@@ -30,7 +30,7 @@ static void tear_down(void)
     fixture_close();
 }
 
-/* ---- times that stand in keys */
+/* ---- times in keys */
 
 static const struct {
     const char *since;
@@ -95,7 +95,7 @@ static int try_to_read(void *arg)
     return rlock_rwlock_tryrdlock(arg);
 }
 
-/* The registry is locked while the answer comes in, and until the call's time is up. */
+/* The registry stays locked while the answer arrives, and until the call's time is up. */
 START_TEST(answer_shared_that_is_read_when_time_is_up_is_no_success)
 {
     char parameters[64];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: claims=G12,G13 */
-/* What the script that gives back what a dead client had leaves of it, by hand: the
- * marker that keeps its late requests out (rule G12), and a robust lock's mark (G13). A
- * is dead, others live. */
+/* What the recovery script leaves of a dead client, with scripts sent by hand: the marker
+ * that refuses its late requests (rule G12), and the mark of a robust lock (G13). A is
+ * dead, the others live. */
 #include "byhand.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@ enum { DIED = 8, LIFE_MS = 10000 };
 #define ROBUST_B UUID_B ":1:7:m3000b"
 #define FRESH_A UUID_A ":9:9:"
 
-/* ---- ghosts (G12) */
+/* ---- late requests of a dead client (G12) */
 
 /* rule: G12 */
 START_TEST(late_request_of_a_dead_client_is_refused)
@@ -25,22 +25,22 @@ START_TEST(late_request_of_a_dead_client_is_refused)
                                 FRESH_A "m3000k", FRESH_A "r3000k", FRESH_A "w3000k" };
     SAYS(bury(""), "gone");
     for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
-        SAYS(acquire(ids[i]), "refused"); /* of what is free */
+        SAYS(acquire(ids[i]), "refused"); /* even of a free lock */
         ck_assert(!test_redis_exists(redis, "n"));
     }
     SAYS(acquire(WRITE_B), "held");
     for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
-        SAYS(acquire(ids[i]), "refused"); /* nor does it queue */
+        SAYS(acquire(ids[i]), "refused"); /* it does not queue, either */
         SAYS(try_acquire(ids[i]), "refused");
     }
     release(WRITE_B);
     SAYS(acquire(READ_B), "held");
-    SAYS(acquire(FRESH_A "r3000"), "refused"); /* nor join */
+    SAYS(acquire(FRESH_A "r3000"), "refused"); /* nor does it join */
     SAYS(acquire(FRESH_A "w3000"), "refused");
 }
 END_TEST
 
-/* And what it holds it has, as before its marker (T3). */
+/* A hold that exists is reported as held, as it is before the marker of an id (T3). */
 /* rule: G12 */
 START_TEST(already_held_is_checked_before_the_marker_of_a_dead_client)
 {
@@ -157,7 +157,7 @@ START_TEST(client_that_never_entered_leaves_no_owner_died_mark)
 }
 END_TEST
 
-/* Whether the one who took it meanwhile was inside nobody knows any more. */
+/* After the lease, nobody knows whether the dead client was still inside. */
 /* rule: G13 */
 START_TEST(after_the_lease_the_mark_stays_unless_the_client_had_left)
 {

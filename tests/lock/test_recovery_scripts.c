@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: claims=G11 */
-/* The script that gives back what a dead client had (rule G11), by hand: A is dead,
- * others live. What it leaves of A: test_recovery_marks.c. */
+/* The script that recovers the locks of a dead client (rule G11), sent by hand: A is
+ * dead, the others live. What it leaves of A is in test_recovery_marks.c. */
 #include "acl_line.h"
 #include "byhand.h"
 
@@ -14,7 +14,7 @@ enum { MANY = 300, NAMED = 2500 };
 #define ROBUST_A UUID_A ":1:7:m3000b"
 #define ROBUST_B UUID_B ":1:7:m3000b"
 
-/* By another connection; the caller's `r` is closed. */
+/* Recovers over the connection `r`, and closes it. */
 static struct answer bury_by(struct test_redis *r, const char *ids)
 {
     struct test_redis *all = redis;
@@ -32,7 +32,7 @@ static void is_given_to(const char *dead, const char *next)
     struct test_redis *b = listener(UUID_B);
     SAYS(acquire(dead), "held");
     SAYS(acquire(next), "queued");
-    SAYS(bury(""), "released"); /* though the table had no room for it */
+    SAYS(bury(""), "released"); /* though the intent table had no room for it */
     ck_assert(is_held_by(next) || reads_now(next));
     ck_assert(strncmp(message(b), "1 grant ", 8) == 0);
     ck_assert(test_redis_exists(redis, CANCELLED));
@@ -75,7 +75,7 @@ START_TEST(read_lock_of_a_dead_client_goes_to_a_writer)
 }
 END_TEST
 
-/* The readers and the writer who wait behind A, and who of them is next. */
+/* Readers and a writer wait behind A; `next` gets the lock. */
 static const struct order {
     const char *prefer, *dead, *next;
 } orders[] = {
@@ -174,7 +174,8 @@ START_TEST(other_readers_stay_and_the_lock_ends_with_their_leases)
     SAYS(acquire(READ_A2), "held");
     SAYS(acquire(READ_B), "held");
     set_end(READ_B, server_ms() + 5000);
-    SAYS(bury("1:1:r3000 1 "), "released"); /* and the one that is not named */
+    /* READ_A2 is released, too, though it is not named */
+    SAYS(bury("1:1:r3000 1 "), "released");
     ck_assert(!reads_now(READ_A));
     ck_assert(!reads_now(READ_A2));
     ck_assert(reads_now(READ_B));
@@ -182,7 +183,7 @@ START_TEST(other_readers_stay_and_the_lock_ends_with_their_leases)
 }
 END_TEST
 
-/* Behind more readers than it looks at. */
+/* The named reader stands behind more readers than the script looks at. */
 /* rule: G11 */
 START_TEST(named_reader_is_found_among_any_number)
 {
@@ -276,7 +277,7 @@ START_TEST(recovery_adds_no_presence_where_there_is_none)
 {
     struct test_redis *b = listener(UUID_B);
     SAYS(acquire(A), "held");
-    put_waiter(QUEUE, B, 5); /* of a key that was lost: it counts as present */
+    put_waiter(QUEUE, B, 5); /* the key of presence is lost: B counts as present */
     SAYS(bury("1:1:m3000 1 "), "released");
     ck_assert(is_held_by(B));
     ck_assert(!test_redis_exists(redis, PRESENT));
@@ -298,14 +299,15 @@ START_TEST(readers_queued_behind_a_dead_waiting_writer_are_granted)
 }
 END_TEST
 
-/* Who is not in an empty key of presence counts as present (lib/presence.lua). */
+/* A waiter that an empty key of presence does not name counts as present
+ * (lib/presence.lua). */
 /* rule: G11 */
 START_TEST(recovery_does_not_renew_the_presence_of_a_stopped_waiter)
 {
     struct test_redis *b = listener(UUID_B);
     SAYS(acquire(A), "held");
-    SAYS(acquire(A2), "queued"); /* so that A is present */
-    put_waiter(QUEUE, B, 5);     /* which B is not */
+    SAYS(acquire(A2), "queued"); /* this makes A present */
+    put_waiter(QUEUE, B, 5);     /* B is not present */
     SAYS(bury("1:1:m3000 1 1:2:m3000 0 "), "released");
     ck_assert(!test_redis_exists(redis, "n"));
     ck_assert(no_message(b));
@@ -376,13 +378,13 @@ END_TEST
 /* rule: G11 */
 START_TEST(client_is_marked_dead_when_memory_is_full_and_no_lock_is_named)
 {
-    put_present(UUID_A); /* so that there is something to be written before the marker */
+    put_present(UUID_A); /* so that there is something to write before the marker */
     SAYS(bury_with_memory_full(""), "gone");
     ck_assert(test_redis_exists(redis, CANCELLED));
 }
 END_TEST
 
-/* By a user who may do what doc/ACL.md says, with any key. */
+/* Connects as a user that may do what doc/ACL.md says, with any key. */
 static struct test_redis *user_of_the_document(void)
 {
     static struct acl_line line;
@@ -401,7 +403,7 @@ static struct test_redis *user_of_the_document(void)
     return r;
 }
 
-/* Of a hold, among readers, and in the queues. */
+/* The dead client holds, reads, or is queued. */
 /* rule: G11 */
 START_TEST(user_that_may_lock_may_recover)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The wire format that the mutex shares with Redisson's RLock and RFencedLock, whose
- * clients are played by hand. `x` is a worker.
+ * The wire format that the mutex shares with Redisson's RLock and RFencedLock. The tests
+ * play Redisson's clients by hand. `x` is a worker.
  */
 #include "scene.h"
 
@@ -43,10 +43,10 @@ static void redisson_locks(const char *name, const char *ttl_ms)
 }
 
 #define TOKEN "redisson_lock_token:{N}"
-/* Above it, what Lua answers with a number is rounded. */
+/* Lua rounds greater numbers in its answers. */
 #define EXACT (1LL << 53)
 
-/* As RFencedLock.lockAndGetToken does, in 4.3.1 and 4.7.0; what it is told. */
+/* As RFencedLock.lockAndGetToken does, in 4.3.1 and 4.7.0. Returns the token. */
 static long long redisson_locks_fenced(void)
 {
     static const char script[] =
@@ -108,7 +108,7 @@ START_TEST(a_redisson_release_wakes_the_waiter_long_before_the_ttl)
     ck_assert_int_eq(test_redis_int(scene_redis, "PUBLISH", channel, "0"), 1);
     ck_assert(scene_worker_got(&x, SCENE_SOON_MS));
     ck_assert_int_lt(test_now_ms() - begin, test_ms(SOON_MS));
-    /* and does not listen to it any more */
+    /* the worker does not listen to the channel any more */
     ck_assert(
         test_wait_until(has_listeners, &(struct channel){ channel, 0 }, SCENE_SOON_MS));
 }
@@ -194,7 +194,7 @@ static void check_release_message(const char *name, const char *channel)
     ck_assert(r && r->elements == 3);
     ck_assert_str_eq(r->element[0]->str, "message");
     ck_assert_str_eq(r->element[2]->str, "0");
-    ck_assert(!test_redis_recv(waiter, 50)); /* and that is all */
+    ck_assert(!test_redis_recv(waiter, 50)); /* no more messages come */
     ck_assert(!test_redis_exists(scene_redis, name));
     test_redis_close(waiter);
     worker_end(&x);
@@ -251,8 +251,8 @@ static void expect_next(int turn, long long *last, long long token)
     *last = token;
 }
 
-/* One or two of theirs, one or two of ours; 1: these are often one hold, which is kept.
- */
+/* One or two holds of Redisson, then one or two of rlock, by turns. _i 1: those of rlock
+ * are often one hold, which is retained. */
 /* rule: S3 */
 START_TEST(tokens_grow_across_holders_of_redisson_and_rlock)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Renewals of many holds: those that are due soon go along with those that are due, a
- * burst of them is spread over the period, and for all that none is renewed too late, or
- * much more often than it has to be.
+ * Renewals of many holds: holds that are due soon are renewed together with those that
+ * are due, and a burst is spread over the period. Yet no hold is renewed too late, or
+ * much more often than necessary.
  */
 #include "fixture.h"
 #include "net/script.h"
@@ -15,9 +15,9 @@ enum {
     FEW = 24,
     MANY = 500, /* more than a batch or two */
     LEASE_MS = 2400,
-    LEASE_MAX_MS = 10000, /* where all is slow: a test takes some periods */
-    ALONG_PART = 32,      /* of a period: so near ones go along */
-    SLICES = 20           /* of a period */
+    LEASE_MAX_MS = 10000, /* where everything is slow: a test takes some periods */
+    ALONG_PART = 32, /* of a period: holds that are due within it are renewed together */
+    SLICES = 20      /* of a period */
 };
 
 static rlock_mutex_t hold[MANY];
@@ -42,7 +42,7 @@ static void set_up(void)
     reopen_with(parameters);
 }
 
-/* Takes them, so many ms apart. */
+/* Takes `n` locks, `apart_ms` apart. */
 static void hold_all(int n, long apart_ms)
 {
     char name[32];
@@ -77,7 +77,7 @@ static void await_renewals(uint64_t count)
     ck_assert(test_wait_until(has_renewals, &count, 4 * LEASE_MS));
 }
 
-/* What is left of the one that has least, in ms. */
+/* The shortest time that any hold has left, in ms. */
 static long least_left(void)
 {
     return (long)test_redis_int(redis, "EVAL",
@@ -89,7 +89,7 @@ static long least_left(void)
                                 "0");
 }
 
-/* In how many slices of the next period something is renewed. */
+/* Returns in how many slices of the next period a hold is renewed. */
 static int busy_slices(void)
 {
     int busy = 0;
@@ -108,11 +108,12 @@ static long long reads(void)
 
 START_TEST(due_soon_goes_along_with_what_is_due)
 {
-    hold_all(FEW, period_ms() / ALONG_PART / FEW); /* near enough, or nearly */
+    /* near enough to go together, or nearly */
+    hold_all(FEW, period_ms() / ALONG_PART / FEW);
     ck_assert_uint_eq(renewals(), 0);
     long long before = reads();
     await_renewals(FEW);
-    /* by themselves they would come in a read each */
+    /* separate renewals would come in a read each */
     ck_assert_int_le(reads() - before, FEW / 2);
     unlock_all(FEW);
 }
@@ -120,12 +121,13 @@ END_TEST
 
 START_TEST(no_hold_is_renewed_more_often_by_joint_renewals)
 {
-    hold_all(FEW, period_ms() / FEW); /* all over the period */
+    hold_all(FEW, period_ms() / FEW); /* spread over the period */
     const long periods = test_count(4, 2);
     int64_t start = test_now_ms();
     uint64_t before = renewals();
     await_renewals(before + (uint64_t)periods * FEW);
-    /* a 32nd of the period earlier at most, and in a batch from then on */
+    /* a hold is renewed at most a 32nd of the period early, and in a batch from then
+     * on */
     ck_assert_int_ge(test_now_ms() - start, periods * period_ms() * 29 / ALONG_PART);
     unlock_all(FEW);
 }
@@ -135,14 +137,14 @@ START_TEST(burst_is_spread_over_the_period)
 {
     hold_all(MANY, 0);
     await_renewals(MANY);
-    test_pause_ms(period_ms()); /* each has been renewed by its new time */
+    test_pause_ms(period_ms()); /* each hold has been renewed at its new time */
     ck_assert_int_ge(busy_slices(), SLICES / 2);
-    ck_assert_int_ge(busy_slices(), SLICES / 2); /* and stays so */
+    ck_assert_int_ge(busy_slices(), SLICES / 2); /* and it stays so */
     unlock_all(MANY);
 }
 END_TEST
 
-/* The answers come when all of the burst was sent long ago. */
+/* The answers come long after the whole burst was sent. */
 START_TEST(burst_is_spread_over_the_period_by_a_server_that_is_far_away)
 {
     close_client(client);
@@ -172,7 +174,7 @@ START_TEST(no_hold_is_renewed_too_late_by_spread_renewals)
             least = left;
         test_pause_ms(period_ms() / (2 * ALONG_PART));
     }
-    /* two thirds, but for how long it takes to do it */
+    /* two thirds of the lease, minus the time that the renewals take */
     ck_assert_int_ge(least, lease_ms() / 2);
     unlock_all(MANY);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: as=rwlock_retain claims=K3,K10 */
-/* A process keeps a free mutex for a while (rules K1 to K10), with a server and another
- * process's client. Also, with as_rwlock.h, what it keeps of a writer's (K16). */
+/* A process retains a free mutex for a while (rules K1 to K10), with a server and the
+ * client of another process. With as_rwlock.h, the same for a writer's lock (K16). */
 #include "fixture.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum { SOON_MS = 10000, RETAIN_MS = 60000, SHORT_MS = 300 };
-/* What is kept outlasts slow code. */
+/* A retained lock outlasts slow code. */
 #define PRESENCE_MS test_ms(900)
 
 static rlock_mutex_t m, theirs;
@@ -25,7 +25,7 @@ static bool is_kept(void)
     return test_redis_exists(redis, "n");
 }
 
-/* A client that keeps its mutexes for so long, with a presence. */
+/* Makes a client that retains its mutexes for `retain_ms`, with a presence. */
 static void keep_with(long retain_ms, long presence_ms)
 {
     char parameters[100];
@@ -78,7 +78,8 @@ START_TEST(waiter_gets_a_retained_lock_at_once)
     struct timespec at = test_in_ms(CLOCK_MONOTONIC, test_ms(SOON_MS / 2));
     for (int i = 0; i < 10; i++) {
         expect_kept();
-        OK(rlock_mutex_clocklock(&theirs, CLOCK_MONOTONIC, &at)); /* before it is asked */
+        /* before the client asks by itself */
+        OK(rlock_mutex_clocklock(&theirs, CLOCK_MONOTONIC, &at));
         OK(rlock_mutex_unlock(&theirs));
     }
     ck_assert_uint_ge(stats_of(client).messages, 10);
@@ -100,7 +101,8 @@ START_TEST(repeated_trylock_recalls_a_retained_lock)
 }
 END_TEST
 
-/* Told while a thread is inside, it goes at the unlock, and is not kept. */
+/* If the recall comes while a thread is inside, the unlock releases the lock instead of
+ * retaining it. */
 /* rule: K6 */
 START_TEST(recalled_lock_is_released_at_the_unlock)
 {
@@ -117,8 +119,8 @@ START_TEST(recalled_lock_is_released_at_the_unlock)
 }
 END_TEST
 
-/* Its TTL is that of a grant while nobody is inside (K5), and nobody for long is too long
- * (K9). */
+/* While no thread is inside, the lock's TTL is that of a grant (K5), and the retention
+ * ends after a time (K9). */
 /* rule: K9 */
 START_TEST(lock_is_retained_for_a_limited_time)
 {
@@ -127,7 +129,7 @@ START_TEST(lock_is_retained_for_a_limited_time)
     ck_assert_int_le(test_redis_int(redis, "PTTL", "n"), PRESENCE_MS);
     ck_assert(wait_key("n", false, SOON_MS));
     ck_assert_uint_eq(stats_of(client).losses, 0);
-    expect_kept(); /* anew */
+    expect_kept(); /* and it is retained again */
 }
 END_TEST
 
@@ -169,7 +171,7 @@ START_TEST(thread_inside_a_retaken_lock_has_the_whole_lease)
 }
 END_TEST
 
-/* K10: those who send nothing. */
+/* A waiter that sends no request is seen, too (K10). */
 /* rule: K10 */
 START_TEST(redisson_waiter_ends_the_retention)
 {
@@ -178,7 +180,7 @@ START_TEST(redisson_waiter_ends_the_retention)
     expect_kept();
     test_redis_send(waiter, "SUBSCRIBE", "redisson_lock__channel:{n}");
     ck_assert(test_redis_recv(waiter, SOON_MS));
-    ck_assert(test_redis_recv(waiter, SOON_MS)); /* it is free */
+    ck_assert(test_redis_recv(waiter, SOON_MS)); /* the lock is free */
     test_redis_close(waiter);
 }
 END_TEST
@@ -192,7 +194,7 @@ START_TEST(deleted_retained_lock_is_acquired_again)
     for (int i = 0; i < 1000 && stats_of(client).losses == 0; i++)
         test_pause_ms(10);
     ck_assert_uint_eq(stats_of(client).losses, 1);
-    ck_assert(!event_seen(RLOCK_EVENT_LOST)); /* nobody had it */
+    ck_assert(!event_seen(RLOCK_EVENT_LOST)); /* no thread held it */
     expect_kept();
 }
 END_TEST
@@ -223,7 +225,7 @@ START_TEST(close_releases_retained_locks)
 }
 END_TEST
 
-/* ---- K1: what is not kept */
+/* ---- K1: what is not retained */
 
 enum { LEASED, OFF, NOT_KEPT };
 
@@ -264,7 +266,7 @@ START_TEST(fair_lock_is_not_retained)
 END_TEST
 #endif
 
-/* A handle that wants it otherwise makes an end of it, and is served. */
+/* A handle with other needs ends the retention, and gets the lock. */
 /* rule: K7 */
 START_TEST(thread_with_other_needs_asks_the_server)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A process keeps a robust mutex that nobody is in (rule K11): its death then is no
- * owner's, and that of a thread inside is, however it came in. A keeper that dies is one
- * whose key is gone. */
+/* A process retains a robust mutex while no thread is inside (rule K11). The death of
+ * that process is no owner's death; the death of a thread inside is one, however the
+ * thread came in. The tests delete the key in place of a death of the process. */
 #include "fixture.h"
 
 #include <stdio.h>
 
 enum { SOON_MS = 10000, RETAIN_MS = 60000 };
-/* What is kept, or taken to be kept, outlasts slow code. */
+/* A lock that is retained, or taken to be retained, outlasts slow code. */
 #define PRESENCE_MS test_ms(600)
 #define DIRTY "rlock:{n}:dirty"
 
@@ -44,7 +44,7 @@ static bool is_clean(void *unused)
     return !test_redis_exists(redis, DIRTY);
 }
 
-/* Kept, and the server has heard that nobody is inside. */
+/* Retains the lock, and waits until the server knows that no thread is inside. */
 static void rest(void)
 {
     OK(rlock_mutex_lock(&m));
@@ -58,7 +58,7 @@ static void rest(void)
 START_TEST(death_with_a_resting_robust_lock_leaves_no_dead_owner)
 {
     for (int i = 0; i < 3; i++)
-        rest(); /* each time anew */
+        rest(); /* retained again each time */
     test_redis_do(redis, "DEL", "n");
     OK(rlock_mutex_lock(&theirs));
     OK(rlock_mutex_unlock(&theirs));
@@ -71,7 +71,7 @@ START_TEST(death_inside_a_retaken_robust_lock_leaves_a_dead_owner)
     for (int i = 0; i < 3; i++) {
         rest();
         OK(_i == 0 ? rlock_mutex_lock(&m) : rlock_mutex_trylock(&m));
-        ck_assert(test_redis_exists(redis, DIRTY)); /* before it was inside */
+        ck_assert(test_redis_exists(redis, DIRTY)); /* set before the thread was inside */
         if (i < 2)
             OK(rlock_mutex_unlock(&m));
     }
@@ -79,7 +79,7 @@ START_TEST(death_inside_a_retaken_robust_lock_leaves_a_dead_owner)
     EXPECT(rlock_mutex_lock(&theirs), EOWNERDEAD);
     OK(rlock_mutex_consistent(&theirs));
     OK(rlock_mutex_unlock(&theirs));
-    int rc = rlock_mutex_unlock(&m); /* kept, unless it is known to be lost */
+    int rc = rlock_mutex_unlock(&m); /* retained, unless the loss is known */
     ck_assert(rc == 0 || rc == ESTALE);
 }
 END_TEST
@@ -98,7 +98,7 @@ START_TEST(resting_robust_lock_is_taken_again_by_one_request)
 }
 END_TEST
 
-/* What was there is gone: the caller, who never had it, is not told of a loss. */
+/* The retained lock is gone. The caller, who never had it, gets no report of a loss. */
 /* rule: K11 */
 START_TEST(robust_lock_lost_while_retained_is_acquired_again)
 {
@@ -113,7 +113,7 @@ START_TEST(robust_lock_lost_while_retained_is_acquired_again)
 }
 END_TEST
 
-/* It cannot be said that somebody is inside: so nobody is. */
+/* The server cannot learn that a thread is inside, so that no thread may enter. */
 /* rule: K11 */
 START_TEST(no_thread_enters_a_resting_robust_lock_without_a_request)
 {
@@ -123,7 +123,7 @@ START_TEST(no_thread_enters_a_resting_robust_lock_without_a_request)
     test_redis_do(redis, "CLIENT", "PAUSE", "500", "ALL");
     at = test_in_ms(CLOCK_MONOTONIC, 50);
     int rc = rlock_mutex_clocklock(&m, CLOCK_MONOTONIC, &at);
-    if (rc == 0) /* a busy machine */
+    if (rc == 0) /* on a busy machine */
         ck_assert(test_redis_exists(redis, DIRTY));
     else
         ck_assert_msg(rc == ENOTCONN, "%s", rlock_strerror(rc));

@@ -2,7 +2,7 @@
 /* program: as=fair_robust */
 /*
  * Robust locks: the next owner after a death gets EOWNERDEAD once, with the lock held.
- * Lost messages are in test_robust_faults.c, locks that are not made consistent in
+ * Lost messages are in test_robust_faults.c, locks that are not made consistent are in
  * test_robust_spoilt.c. robustscene.h says what `self`, `m` and the workers are.
  */
 #include "robustscene.h"
@@ -13,7 +13,7 @@
 
 enum {
     LEASE_MS = 400,
-    /* polls come every third of it; what must not wait for one takes less */
+    /* polls come every third of it; a test that may not wait for a poll takes less */
     LONG_PRESENCE_MS = 30000,
     FIXED_MS = 20000,
     MARK_S = 604800
@@ -128,7 +128,7 @@ START_TEST(process_that_ended_is_EOWNERDEAD)
 }
 END_TEST
 
-/* ---- every function that locks tells it */
+/* ---- every function that locks reports it */
 
 static int in_time(bool past, clockid_t clock, long lease)
 {
@@ -207,13 +207,13 @@ START_TEST(each_function_gives_ENOTRECOVERABLE_without_it)
 }
 END_TEST
 
-/* ---- what becomes of the news */
+/* ---- after the report */
 
 START_TEST(consistent_lock_is_as_any_other)
 {
     x_dies_inside();
     ck_assert_int_eq(rlock_mutex_lock(&m), EOWNERDEAD);
-    ck_assert_int_eq(rlock_mutex_lock(&m), 0); /* told once; another level */
+    ck_assert_int_eq(rlock_mutex_lock(&m), 0); /* reported once; another level */
     ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
     ck_assert_int_eq(rlock_mutex_consistent(&m), 0);
     ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
@@ -224,7 +224,7 @@ START_TEST(consistent_lock_is_as_any_other)
 }
 END_TEST
 
-/* Whichever of the threads that wait comes in next; its answer is `code`. */
+/* Waits until one of the waiting threads has the lock; its answer must be `code`. */
 static void next_comes_in(struct worker *of[], const char *const thread[], int count,
                           const char *code)
 {

@@ -3,7 +3,8 @@
 /*
  * Robust locks when requests, replies and messages are lost: exactly one locker learns of
  * the death, and an unlock leaves nothing behind. robustscene.h says what `self`, `m` and
- * the workers are; here the client of `x` goes through the proxy, and `z` runs at first.
+ * the workers are; here the client of `x` goes through the proxy, and `z` runs from the
+ * start.
  */
 #include "robustscene.h"
 
@@ -32,7 +33,7 @@ static void open_scene_with_z(void)
     robust_worker(&z, NULL);
 }
 
-/* A thread of z has it, and ends. */
+/* A thread of z takes the lock. It will end inside. */
 static void hold(void)
 {
     scene_says(&z, "ok", "on dead lock m");
@@ -113,7 +114,7 @@ START_TEST(clean_unlock_whose_request_is_lost_leaves_no_mark)
 }
 END_TEST
 
-/* No connection through the proxy, until it is opened again. */
+/* Cuts the connections through the proxy; it accepts none until it is opened again. */
 static void cut_off(void)
 {
     test_proxy_set_mode(scene_proxy, TEST_PROXY_DOWN);
@@ -216,7 +217,7 @@ START_TEST(unlock_when_memory_is_full_does_what_it_is_to)
 }
 END_TEST
 
-/* ---- the news of a death */
+/* ---- the report of a death */
 
 START_TEST(acquire_whose_reply_is_cut_off_still_reports_EOWNERDEAD)
 {
@@ -311,7 +312,8 @@ START_TEST(cancel_that_finds_the_lock_its_own_tells_it)
         const char *news = worker_news(&x, "done t", SCENE_SOON_MS);
         ck_assert_ptr_nonnull(news);
         told = strcmp(news, "done t EOWNERDEAD") == 0;
-        if (!told) { /* its 100 ms were over before the answer: see scene_cancel_left */
+        if (!told) { /* the 100 ms for the cancel passed before its answer came: see
+                        scene_cancel_left */
             ck_assert_str_eq(news, "done t ETIMEDOUT");
             ck_assert_int_lt(i, TRIES);
             test_proxy_remove(scene_proxy, lost);
@@ -328,7 +330,7 @@ START_TEST(grant_that_is_given_back_gives_the_news_back)
 {
     start_x(SCENE_TIMES(.presence = LONG_PRESENCE_MS));
     hold();
-    /* there is no time left to confirm a fixed lease */
+    /* so that no time is left to confirm a fixed lease */
     scene_says(&x, "ok", "async t timedlock m %ld %d", test_ms(WAIT_MS), FIXED_MS);
     ck_assert(scene_wait_queued("N", 1, SCENE_SOON_MS));
     lose_grants();
@@ -353,7 +355,7 @@ START_TEST(fixed_lease_confirmed_after_the_grant_reports_EOWNERDEAD)
 }
 END_TEST
 
-/* A waiter that was granted the lock and never read it. */
+/* Grants the lock to a stopped waiter, which never reads the grant. */
 static void grant_to_the_stopped(void)
 {
     char id[SCENE_ID_MAX];
@@ -372,7 +374,7 @@ START_TEST(news_that_a_stopped_waiter_never_read_come_to_the_next)
     grant_to_the_stopped();
     m_finds_a_death();
     worker_cont(&x);
-    scene_worker_ends(&x, "t", "ok"); /* queued anew */
+    scene_worker_ends(&x, "t", "ok"); /* x queued again */
 }
 END_TEST
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The mark of a robust mutex that is kept (rule K11), by the scripts sent by hand: a
- * renewal says that nobody is inside any more, or that somebody is again. */
+/* The mark of a retained robust mutex (rule K11), with scripts sent by hand: a renewal
+ * says that no thread is inside any more, or that a thread is inside again. */
 #include "byhand.h"
 
 #include <stdio.h>
@@ -26,13 +26,13 @@ START_TEST(inside_mark_ends_only_for_its_exact_number)
     assert_mark(ROBUST "#1");
     SAYS(renew_marked(ROBUST, "-1"), "held");
     assert_mark("");
-    SAYS(renew_marked(ROBUST, "-1"), "held"); /* and is not made anew */
+    SAYS(renew_marked(ROBUST, "-1"), "held"); /* the mark is not made again */
     assert_mark("");
     assert_ttls();
 }
 END_TEST
 
-/* A request that comes twice, or late, ends no newer one. */
+/* A report that comes twice, or late, ends no newer mark. */
 /* rule: K11 */
 START_TEST(late_clean_report_does_not_end_the_mark_of_the_next_section)
 {
@@ -85,7 +85,7 @@ START_TEST(renewal_changes_the_mark_of_its_own_id_only)
 }
 END_TEST
 
-/* It is made anew where it was lost, with its number. */
+/* A renewal restores a mark that was lost. */
 /* rule: K11 */
 START_TEST(lost_mark_is_restored_with_its_number)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: as=fair_robust_scripts */
 /*
- * The scripts by hand for robust locks: what each leaves in the mark and in the field
- * `died`, and what all of them do with a lock that is not recoverable.
+ * The scripts for robust locks, sent by hand: what each leaves in the mark and in the
+ * field `died`, and what all scripts do with a lock that is not recoverable.
  */
 #include "byhand.h"
 
@@ -19,7 +19,7 @@ enum { MARK_S = 604800, OLD_S = 1000, NEAR_S = 100, DIED = 8, UNHEARD = 16 };
 #define R_FENCED UUID_A ":1:9:" FENCED_LETTER "3000b"
 #define SPOILT "not recoverable"
 #define MARK(id) id "#1"
-#define TOLD(id) id "#2" /* told of a death when it took the lock */
+#define TOLD(id) id "#2" /* the id learned of a death when it took the lock */
 
 static const char *mark(void)
 {
@@ -50,23 +50,23 @@ static struct answer release_as(const char *id, const char *how, const char *lat
 #endif
 }
 
-/* Empty but for scripts. */
+/* Removes all keys; scripts stay loaded. */
 static void clear(void)
 {
     test_redis_do(redis, "FLUSHALL");
 }
 
-/* ---- taking it */
+/* ---- taking the lock */
 
 START_TEST(acquire_marks_the_lock_for_7_days)
 {
-    struct answer a = acquire(R); /* the straight line */
+    struct answer a = acquire(R); /* the script's shortcut */
     ck_assert_str_eq(WHAT(a), "held");
     ck_assert_int_eq(a.flags, 0);
     assert_new_mark(MARK(R));
     ck_assert_str_eq(field("died"), "");
     clear();
-    put_waiter(RQUEUE, READ_B, 5); /* the other one */
+    put_waiter(RQUEUE, READ_B, 5); /* the script's general path */
     ck_assert_int_eq(acquire(R).flags, 2);
     assert_new_mark(MARK(R));
     clear();
@@ -111,7 +111,8 @@ START_TEST(acquire_over_a_mark_reports_the_death_and_repeats_the_report)
         a = fenced ? acquire_fenced(id) : acquire(id);
         ck_assert_str_eq(WHAT(a), "held");
         ck_assert_int_eq(a.flags, DIED);
-        ck_assert_int_eq(try_acquire(R_C).flags, 0); /* not his news */
+        /* the death is not reported to R_C */
+        ck_assert_int_eq(try_acquire(R_C).flags, 0);
         ck_assert_str_eq(digest(), before);
     }
 }
@@ -122,7 +123,7 @@ START_TEST(waiter_that_acquires_out_of_turn_learns_of_the_death)
     SAYS(acquire(R_B), "held");
     SAYS(acquire(R), "queued");
     expire();
-    struct answer a = acquire(R); /* of a fair lock: by the hand-over */
+    struct answer a = acquire(R); /* a fair lock is taken by the hand-over */
     ck_assert_str_eq(WHAT(a), "held");
     ck_assert_int_eq(a.flags, DIED);
     ck_assert_str_eq(queue_text(), "");
@@ -130,7 +131,7 @@ START_TEST(waiter_that_acquires_out_of_turn_learns_of_the_death)
 }
 END_TEST
 
-/* Of a grant that has lapsed, or of a taking that has: nobody was in it. */
+/* The mark of a grant that has lapsed, or of a hold that has: nobody was inside. */
 START_TEST(own_mark_is_no_death)
 {
     for (int died = 0; died < 2; died++) {
@@ -254,10 +255,10 @@ START_TEST(grant_that_is_undone_leaves_the_mark_that_there_was)
 }
 END_TEST
 
-/* ---- giving it back */
+/* ---- releasing the lock */
 
-/* What becomes of the mark of R, who may have been told of a death when he took it, whose
- * hold may have run out, and who may say so late. */
+/* What becomes of the mark of R. R may have learned of a death when it took the lock
+ * (told), its hold may have run out (not mine), and it may say so late. */
 static const struct release_case {
     const char *how;
     bool told, mine, late;
@@ -266,8 +267,8 @@ static const struct release_case {
     { "clean", false, true, false, "" },
     { "clean", true, true, false, "" },
     { "clean", false, true, true, "" },
-    { "clean", false, false, false, MARK(R) }, /* its caller is told ESTALE */
-    { "clean", false, false, true, "" },       /* its caller was told 0 */
+    { "clean", false, false, false, MARK(R) }, /* its caller gets ESTALE */
+    { "clean", false, false, true, "" },       /* its caller got 0 */
     { "spoilt", true, true, false, SPOILT },
     { "spoilt", true, true, true, SPOILT },
     { "spoilt", true, false, false, TOLD(R) },
@@ -280,7 +281,7 @@ static const struct release_case {
     { "unused", false, true, true, "" },
     { "unused", true, true, true, TOLD(R) },
     { "unused", false, false, false,
-      MARK(R) }, /* nobody knows any more what it was told */
+      MARK(R) }, /* nobody knows any more what the id learned */
     { "unused", true, false, true, TOLD(R) },
 };
 
@@ -296,7 +297,7 @@ START_TEST(release_leaves_the_mark_that_it_is_to)
     ck_assert_str_eq(mark(), c->after);
     ck_assert(!test_redis_exists(redis, "n"));
     assert_ttls();
-    /* and a repetition, which is late, changes nothing of what the first has done */
+    /* a repetition, which is late, changes nothing of what the first request did */
     if (c->mine)
         SAYS(release_as(R, c->how, "1"), "notmine");
     ck_assert_str_eq(mark(), c->after);
@@ -377,7 +378,7 @@ START_TEST(not_recoverable_lock_is_neither_taken_queued_for_nor_granted)
     for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
         assert_unrecoverable(ids[i]);
     ck_assert_str_eq(digest(), before);
-    /* held by who does not know of marks */
+    /* held by a program that does not know the marks */
     test_redis_do(redis, "HSET", "n", "7c9a:52", "1");
     test_redis_do(redis, "PEXPIRE", "n", "20000");
     for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
@@ -388,11 +389,11 @@ START_TEST(not_recoverable_lock_is_neither_taken_queued_for_nor_granted)
     ck_assert_str_eq(WHAT(a), "late");
     SAYS(cancel(R), "removed");
     SAYS(acquire(R), "refused");
-    assert_new_mark(SPOILT); /* as long as somebody wants it */
+    assert_new_mark(SPOILT); /* each request prolongs it */
 }
 END_TEST
 
-/* Of who waits when it becomes so. */
+/* Waiters may be queued when the lock becomes not recoverable. */
 START_TEST(no_script_hands_over_what_is_not_recoverable)
 {
     struct test_redis *b = listener(UUID_B);
@@ -411,7 +412,7 @@ START_TEST(no_script_hands_over_what_is_not_recoverable)
     ck_assert(!test_redis_exists(redis, "n"));
     ck_assert(no_message(b));
     test_redis_close(b);
-    /* W13 counts whom somebody listens for */
+    /* W13 counts only waiters that listen */
     RUN(RLK_RWLOCK_REFRESH, UUID_C, "3000", prefer, "0", "0", "");
     SAYS(cancel(READ_C), "removed");
     SAYS(release(READ_C), "notmine");
@@ -474,7 +475,7 @@ START_TEST(force_clears_the_mark_of_a_free_lock_and_hands_it_over)
     ck_assert_str_eq(field("died"), "");
     ck_assert_str_eq(mark(), MARK(R_B));
     ck_assert_int_eq(strncmp(message(b), "1 grant 0 ", 10), 0);
-    SAYS(force("", ""), "gone"); /* nothing of the next holder's */
+    SAYS(force("", ""), "gone"); /* the next holder keeps its mark */
     ck_assert_str_eq(mark(), MARK(R_B));
     test_redis_close(b);
 }
@@ -527,7 +528,7 @@ START_TEST(full_memory_allows_releases_and_refuses_acquires)
         SAYS(acquire(R), "held");
         test_redis_do(redis, "DEL", DIRTY);
         test_redis_config(redis, "maxmemory", "1");
-        SAYS(renew(R, "10"), "held"); /* nothing is raised */
+        SAYS(renew(R, "10"), "held"); /* the lease is not raised */
         SAYS(release_as(R, how[i], "0"), "released");
         test_redis_config(redis, "maxmemory", "0");
         ck_assert_str_eq(mark(), after[i]);
@@ -535,7 +536,7 @@ START_TEST(full_memory_allows_releases_and_refuses_acquires)
 }
 END_TEST
 
-/* The scripts that look at the mark, with arguments for R, who holds the lock or wants
+/* The scripts that read the mark, with arguments for R, which holds the lock or wants
  * it. */
 static const struct {
     enum rlk_script_id script;
@@ -571,7 +572,7 @@ START_TEST(mark_of_another_type_is_refused_before_anything_is_written)
         }
         snprintf(before, sizeof(before), "%s", digest());
         struct answer a = run(all[_i].script, all[_i].args);
-        /* of a lock that another type holds it need not be looked at */
+        /* a script need not read the mark of a lock that another type holds */
         if (!held || a.error[0])
             ck_assert_msg(strstr(a.error, "WRONGTYPE"), "%s", WHAT(a));
         if (a.error[0])
@@ -580,7 +581,7 @@ START_TEST(mark_of_another_type_is_refused_before_anything_is_written)
 }
 END_TEST
 
-/* Every combination of keys that are there or not. */
+/* Tries every combination of keys that exist or not. */
 START_TEST(any_key_may_be_missing)
 {
     enum { N, QUEUED, PRESENCE, MARKED, TOLD, LOST_N, COMBINATIONS = 1 << LOST_N };
@@ -603,7 +604,7 @@ START_TEST(any_key_may_be_missing)
         struct answer a = run(all[_i].script, all[_i].args);
         ck_assert_msg(!a.error[0], "%d: %s", set, a.error);
         assert_ttls();
-        if (field(R_B)[0]) /* it was handed over */
+        if (field(R_B)[0]) /* the lock was handed over */
             ck_assert_str_eq(mark(), MARK(R_B));
     }
 }

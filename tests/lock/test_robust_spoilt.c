@@ -16,7 +16,7 @@ enum {
     PROMPT_MS = 4000
 };
 
-/* ---- who waits */
+/* ---- waiters */
 
 START_TEST(waiters_of_other_processes_are_notified_by_message)
 {
@@ -33,7 +33,7 @@ START_TEST(waiters_of_other_processes_are_notified_by_message)
     scene_says(&y, "ok", "async writer lock r");
     scene_says(&y, "ok", "async reader rdlock r");
     ck_assert(scene_wait_count("N", "rqueue", 1, SCENE_SOON_MS));
-    /* two that want a mutex of one client ask in turn */
+    /* of one client's threads that want a mutex, only one asks at a time */
     ck_assert(scene_wait_queued("N", SCENE_IN_ORDER ? 4 : 3, SCENE_SOON_MS));
     int64_t begin = test_now_ms();
     scene_says(&x, "ok", "on t unlock m");
@@ -68,7 +68,7 @@ START_TEST(waiters_of_the_same_process_are_notified_at_once)
 }
 END_TEST
 
-/* ---- who comes */
+/* ---- later callers */
 
 static const char *const others[] = { "lock p", "trylock p", "lock f",   "trylock f",
                                       "lock r", "trylock r", "rdlock r", "tryrdlock r" };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: as=fair_rules,rwlock_rules claims=T1,T2,T3,T4,T5,T6,T7 */
 /*
- * The rules of the protocol T1 to T7 (doc/design/protocol.md): each plays the course of
- * events through for which the rule was made, on the library and a real server. The rest
- * is in test_rules_answers.c, and of T1, what becomes of two grants of one process, in
- * test_two_grants.c. rulescene.h says what `self`, `m` and `x` are.
+ * The rules of the protocol T1 to T7 (doc/design/protocol.md). Each test plays through
+ * the course of events for which the rule was made, with the library and a real server.
+ * The other rules are in test_rules_answers.c. test_two_grants.c has the part of T1 about
+ * two grants of one process. rulescene.h says what `self`, `m` and `x` are.
  */
 #include "rulescene.h"
 
@@ -74,7 +74,7 @@ static bool a_third_of_the_grant_is_left(void *arg)
 /* rule: T1 */
 START_TEST(grant_read_before_the_queued_reply_also_counts_from_the_request)
 {
-    /* its acquire is not repeated meanwhile, which might raise the end of the grant */
+    /* with this timeout, x does not repeat its acquire, which might extend the grant */
     start_x(SCENE_TIMES(.presence = test_ms(2 * PRESENCE_MS), .command = test_ms(3000)));
     int reply = SCENE_RULE(RLK_MUTEX_ACQUIRE, .on = TEST_ON_REPLY, .action = TEST_HOLD);
     int grant = TEST_RULE(scene_proxy, .on = TEST_ON_MESSAGE, .action = TEST_HOLD,
@@ -108,8 +108,7 @@ START_TEST(grant_counts_from_the_queued_request_and_not_from_the_message)
     const char *answer = worker_ask(&x, "on t remaining m", SCENE_SOON_MS);
     ck_assert_msg(answer && strncmp(answer, "ok ", 3) == 0, "%s",
                   answer ? answer : "none");
-    /* the server is asked later than the library: it has less left, unless x has too much
-     */
+    /* less than half of the grant was left before the message came */
     ck_assert_int_lt(atol(answer + 3), test_ms(1000) / 2);
 }
 END_TEST
@@ -159,17 +158,17 @@ static const char *server_us(char buf[32], long plus_ms)
     return buf;
 }
 
-/* The acquire of an id once more, with a not-after that lies ahead. */
+/* Repeats the acquire of an id, with a not-after in the future. */
 static const char *acquire_again(const char *id)
 {
     char uuid[RLK_UUID_LEN + 1], not_after[32];
     server_us(not_after, 60000);
-    /* the last ones are for the scripts of other types alone */
+    /* the last arguments are for the scripts of other types only */
     return scene_call(RLK_MUTEX_ACQUIRE, "N", id, scene_uuid(uuid, id), "30000", "3000",
                       not_after, "1", "0", SCENE_ACQUIRE_MORE);
 }
 
-/* x's first acquire gets an answer that is none; the library repeats it. */
+/* x's first acquire gets an invalid answer; the library repeats it. */
 static void x_holds_by_its_second_acquire(char id[SCENE_ID_MAX])
 {
     ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
@@ -224,7 +223,7 @@ START_TEST(ghost_acquire_that_outlives_its_marker_is_too_late)
     scene_says(&x, "ENOTCONN", "on t trylock m");
     scene_key(cancelled, "N", "cancelled");
     ck_assert(test_wait_until(exists, cancelled, SCENE_SOON_MS));
-    ck_assert(test_wait_until(is_gone, cancelled, SCENE_SOON_MS)); /* some 1.1 s later */
+    ck_assert(test_wait_until(is_gone, cancelled, SCENE_SOON_MS)); /* after some 1.1 s */
     test_proxy_release(scene_proxy, ghost);
     ck_assert(test_proxy_wait_answered(scene_proxy, ghost, 1, SCENE_SOON_MS));
     ck_assert(!test_redis_exists(scene_redis, "N"));
@@ -306,7 +305,8 @@ END_TEST
 
 /* ---- T6 */
 
-/* x holds with confirmed time that ends: its renewals are executed, the replies held. */
+/* x holds the lock for a confirmed time, which ends: the server executes its renewals,
+ * but the proxy holds the replies back. */
 static int x_holds_and_its_renewals_are_not_confirmed(void)
 {
     int renew = SCENE_RULE(RLK_MUTEX_RENEW, .on = TEST_ON_REPLY, .action = TEST_HOLD);
@@ -324,7 +324,7 @@ START_TEST(confirmation_read_after_the_end_of_the_lease_is_not_believed)
     int64_t begin = test_now_ms();
     int renew = x_holds_and_its_renewals_are_not_confirmed();
     worker_stop(&x);
-    test_proxy_remove(scene_proxy, renew); /* waits in x's socket */
+    test_proxy_remove(scene_proxy, renew); /* the reply waits in x's socket */
     test_pause_ms((long)(begin + lease + test_ms(50) - test_now_ms()));
     ck_assert(test_redis_exists(scene_redis, "N")); /* the server has renewed it */
     worker_cont(&x);
@@ -345,9 +345,10 @@ START_TEST(lost_hold_is_released_once_and_never_renewed)
     x_holds_and_its_renewals_are_not_confirmed();
     ck_assert(worker_news(&x, "event LOST N", 2000));
     ck_assert(test_proxy_wait_hits(scene_proxy, releases, 1, SCENE_SOON_MS));
-    /* which came behind what was under way at the loss, on the same connection */
+    /* the release came behind the requests under way at the loss, on the same
+     * connection */
     unsigned before = test_proxy_hits(scene_proxy, renewals);
-    test_pause_ms(test_ms(300)); /* a lease in which nothing of it may happen */
+    test_pause_ms(test_ms(300)); /* a lease, during which x must not renew */
     ck_assert_uint_eq(test_proxy_hits(scene_proxy, renewals), before);
     ck_assert_uint_eq(test_proxy_hits(scene_proxy, releases), 1);
     ck_assert(!test_redis_exists(scene_redis, "N"));
@@ -417,8 +418,8 @@ static bool x_has_orphans(void *arg)
     return scene_stat(&x, "grants_orphaned") > 0;
 }
 
-/* Its cancel is lost, and the server takes no release until it has granted the lock to
- * the id that was given up. */
+/* The cancel is lost, and the server accepts no release until it has granted the lock to
+ * the abandoned id. */
 /* rule: T7 */
 START_TEST(grant_for_an_abandoned_id_is_released_at_once)
 {
@@ -439,7 +440,7 @@ START_TEST(grant_for_an_abandoned_id_is_released_at_once)
     ck_assert_str_eq(holder, dead);
     ck_assert(test_wait_until(x_has_orphans, NULL, SCENE_SOON_MS));
     test_proxy_remove(scene_proxy, release);
-    ck_assert(scene_wait_free("N", 3000)); /* and not after 30 s */
+    ck_assert(scene_wait_free("N", 3000)); /* earlier than after 30 s */
     test_proxy_remove(scene_proxy, cancel);
 }
 END_TEST

@@ -13,8 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* QUEUED_MS: within it a waiter has read that it is queued; else it has nothing to cancel
- */
+/* QUEUED_MS: time for a waiter to read that it is queued; before, it has nothing to
+ * cancel. */
 enum { STAYS_MS = 150, DEAF_WAITERS = 300, TAKEOVER_MS = 250, QUEUED_MS = 250 };
 
 static int watch(enum test_point on, const char *contains)
@@ -55,11 +55,11 @@ START_TEST(already_held_lock_has_the_time_left_at_the_server)
     long lease = test_ms(2000);
     start_x(SCENE_TIMES(.lease = lease, .command = test_ms(400)));
     SCENE_RULE(RLK_MUTEX_ACQUIRE, .on = TEST_ON_REPLY, .action = TEST_DROP, .count = 1);
-    scene_says(&x, "ok", "on t lock m"); /* its second request finds it held */
-    long long pttl = scene_pttl("N");    /* first: both get less */
+    scene_says(&x, "ok", "on t lock m"); /* the second request finds it held */
+    long long pttl = scene_pttl("N");    /* read first: both times shrink */
     const char *answer = worker_ask(&x, "on t remaining m", SCENE_SOON_MS);
     ck_assert(answer && strncmp(answer, "ok ", 3) == 0);
-#ifdef AS_RWLOCK /* which raises the end, as a renewal would */
+#ifdef AS_RWLOCK /* where an acquire extends the lease, as a renewal would */
     ck_assert_int_gt(pttl, lease - test_ms(300));
 #else
     ck_assert_int_lt(pttl, lease - test_ms(300));
@@ -102,12 +102,13 @@ START_TEST(lost_cancel_of_a_granted_lock_is_repeated_by_a_release)
         }
     }
     ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
-    ck_assert(test_redis_exists(scene_redis, "N")); /* x's, who does not want it */
+    /* x's, which does not want it any more */
+    ck_assert(test_redis_exists(scene_redis, "N"));
     ck_assert_str_eq(worker_news(&x, "done t", SCENE_SOON_MS), "done t ETIMEDOUT");
     test_proxy_remove(scene_proxy, release);
     int64_t begin = test_now_ms();
     ck_assert(scene_wait_free("N", SCENE_SOON_MS));
-    ck_assert_int_lt(test_now_ms() - begin, test_ms(1000)); /* and not after 3 s */
+    ck_assert_int_lt(test_now_ms() - begin, test_ms(1000)); /* earlier than after 3 s */
 }
 END_TEST
 
@@ -165,7 +166,8 @@ START_TEST(victim_of_a_force_learns_the_loss_at_once)
     start_x(NULL);
     scene_says(&x, "ok", "on t lock m");
     ck_assert_int_eq(rlock_force_unlock(self, "N"), 0);
-    ck_assert(worker_news(&x, "event LOST N", 1000)); /* its lease is 30 s */
+    /* long before its lease of 30 s ends */
+    ck_assert(worker_news(&x, "event LOST N", 1000));
     scene_says(&x, "ok LOST", "on t state m");
     ck_assert_int_eq(rlock_mutex_lock(&m), 0);
     scene_says(&x, "ESTALE", "on t unlock m");
@@ -184,7 +186,7 @@ START_TEST(expiry_timer_follows_the_newest_reply)
         SCENE_RULE(RLK_MUTEX_REFRESH, .on = TEST_ON_REPLY, .action = TEST_WATCH);
     scene_worker_waits(&x, "N", 1);
     char ttl[32];
-    snprintf(ttl, sizeof(ttl), "%ld", test_ms(380)); /* found out by the poll at 300 */
+    snprintf(ttl, sizeof(ttl), "%ld", test_ms(380)); /* the poll at 300 ms finds it */
     ck_assert(test_proxy_wait_hits(scene_proxy, refresh, 1, SCENE_SOON_MS));
     int64_t before = test_now_ms();
     test_redis_do(scene_redis, "PEXPIRE", "N", ttl);
@@ -192,7 +194,7 @@ START_TEST(expiry_timer_follows_the_newest_reply)
     ck_assert(scene_worker_got(&x, SCENE_SOON_MS));
     int64_t got = test_now_ms();
     ck_assert_int_ge(got - before, test_ms(380));
-    /* the timer's 380 ms, and not the third poll's 600 */
+    /* at the timer's 380 ms, before the third poll at 600 */
     ck_assert_int_lt(got - begin, test_ms(500));
 }
 END_TEST
@@ -209,7 +211,7 @@ START_TEST(poll_that_takes_over_for_its_own_waiter_sends_no_message)
 }
 END_TEST
 
-/* Waiters that are present and have no mailbox, in front of all others. */
+/* Queues waiters that are present and have no mailbox, in front of all others. */
 static void queue_deaf_waiters(void)
 {
     char queue[SCENE_KEY_MAX], present[SCENE_KEY_MAX], id[SCENE_ID_MAX], ticket[32];
@@ -224,7 +226,7 @@ static void queue_deaf_waiters(void)
                   "99999999999999", uuid);
 }
 
-/* Polls come a third of it apart; the longest that a client takes is 30 s. */
+/* Polls come a third of it apart. The longest presence of a client is 30 s. */
 static long long_presence(void)
 {
     return test_ms(6000) < 30000 ? test_ms(6000) : 30000;
@@ -265,7 +267,7 @@ static unsigned long long server_token(void)
     return strtoull(test_redis_str(scene_redis, "HGET", "N", "token"), NULL, 10);
 }
 
-/* Makes the next grant to x's waiter name the token 7; returns the rule. */
+/* Makes the next grant to x's waiter carry the token 7. Returns the rule. */
 static int forge_token(void)
 {
     char id[SCENE_ID_MAX], ticket[32], message[512], uuid[RLK_UUID_LEN + 1], channel[64],
@@ -331,7 +333,7 @@ START_TEST(message_does_not_override_the_token_of_a_reply)
     TEST_RULE(scene_proxy, .on = TEST_ON_MESSAGE, .action = TEST_DROP,
               .contains = "1 grant", .count = 1);
     ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
-    ck_assert(scene_worker_got(&x, SCENE_SOON_MS)); /* told by a poll */
+    ck_assert(scene_worker_got(&x, SCENE_SOON_MS)); /* x learned of the grant by a poll */
     snprintf(message, sizeof(message), "1 grant 0 7 1 1 %s %s N", id, ticket);
     snprintf(channel, sizeof(channel), RLK_MAILBOX_PREFIX "%s", scene_uuid(uuid, id));
     int late = watch(TEST_ON_MESSAGE, "1 grant");
@@ -344,13 +346,13 @@ END_TEST
 
 /* ---- T13 */
 
-/* What the child of a fork gets from the library for this call about the parent's lock.
- */
+/* Returns what the child of a fork gets from the library for this call on the parent's
+ * lock. */
 static int in_child(pid_t pid, int (*call)(rlock_mutex_t *))
 {
     int status = -1;
     if (pid == 0) {
-        /* by exec, so that no leak is looked for in a copy of somebody's memory */
+        /* ends by exec, so that no leak checker judges the copy of the parent's memory */
         char code[16];
         snprintf(code, sizeof(code), "exit %d", call(&m));
         execl("/bin/sh", "sh", "-c", code, (char *)NULL);

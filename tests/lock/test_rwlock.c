@@ -17,7 +17,7 @@ enum { SOON_MS = 10000, LEASE_MS = 60000 };
 
 static rlock_rwlock_t l, theirs;
 
-/* The scripts are loaded, so that each request is one command. */
+/* The scripts are loaded before, so that each request is one command. */
 static void set_up(void)
 {
     fixture_open();
@@ -45,7 +45,7 @@ static rlock_state_t state(rlock_rwlock_t *lock)
     return s;
 }
 
-/* Of all parties. */
+/* The requests of all parties. */
 static long long requests(void)
 {
     return test_redis_calls(redis, "evalsha") + test_redis_calls(redis, "eval");
@@ -114,7 +114,7 @@ static int take_by(const struct form *f, rlock_rwlock_t *lock, clockid_t clock,
     }
 }
 
-/* With a deadline `ms` from now. */
+/* Takes the lock by form `f`, with a deadline `ms` from now. */
 static int take_in(const struct form *f, long ms)
 {
     struct timespec at = test_in_ms(clocks[f->verb], ms);
@@ -145,7 +145,7 @@ START_TEST(free_lock_is_taken_also_when_the_deadline_has_passed)
 }
 END_TEST
 
-/* What form `f` comes to while `theirs` keeps it out, and when that is over. */
+/* Asserts what form `f` returns while `theirs` keeps it out, and afterwards. */
 static void assert_kept_out(const struct form *f)
 {
     struct actor waiter;
@@ -225,7 +225,7 @@ START_TEST(bad_arguments_are_EINVAL)
     if (f->verb >= TIMED)
         EXPECT(take_by(f, &l, clocks[f->verb], NULL, LEASE_MS), EINVAL);
     ck_assert_int_eq((int)(requests() - before), 0);
-    if (f->verb >= TIMED) { /* told to who would have to wait */
+    if (f->verb >= TIMED) { /* a caller that would have to wait gets EINVAL */
         OK(rlock_rwlock_wrlock(&theirs));
         for (int i = 0; i < 2; i++) {
             bad.tv_nsec = i == 0 ? 1000000000 : -1;
@@ -271,7 +271,7 @@ START_TEST(holder_takes_a_level_more_without_a_request)
         OK(take_in(f, -5000));
         OK(take_in(f, -5000));
         OK(rlock_rwlock_getremaining(&l, &ms));
-        ck_assert_int_le(ms, 30000); /* of the hold, whatever lease is asked for */
+        ck_assert_int_le(ms, 30000); /* of the hold, whatever lease is requested */
         ck_assert_int_eq(levels(), writes && f->reads ? 1 : 3);
         OK(rlock_rwlock_unlock(&l));
         OK(rlock_rwlock_unlock(&l));
@@ -350,7 +350,7 @@ START_TEST(last_write_level_given_up_before_reads_is_a_downgrade)
     long long before = requests();
     OK(rlock_rwlock_wrunlock(&l));
     ck_assert_int_eq((int)(requests() - before), 1);
-    ck_assert_int_eq(levels(), 2); /* reads now */
+    ck_assert_int_eq(levels(), 2); /* now a reading */
     ck_assert_str_eq(test_redis_str(redis, "HGET", "n", "mode"), "rlock:read");
     EXPECT(rlock_rwlock_wrlock(&l), EDEADLK);
     EXPECT(rlock_rwlock_trywrlock(&theirs), EBUSY);
@@ -390,7 +390,7 @@ START_TEST(reader_reads_again_past_a_waiting_writer_without_a_round_trip)
     actor_start(&writer);
     actor_begin(&writer, run_wrlock, &theirs);
     ck_assert(wait_key(QUEUE, true, SOON_MS));
-    EXPECT(in_thread(run_tryrdlock, &l), EBUSY); /* who does not read yet */
+    EXPECT(in_thread(run_tryrdlock, &l), EBUSY); /* this thread does not read yet */
     uint64_t before = stats_of(client).round_trips;
     for (int i = 0; i < FORMS; i++)
         if (forms[i].reads)
@@ -411,7 +411,7 @@ START_TEST(thread_without_a_hold_gets_EPERM)
 {
     uint64_t t = 7;
     long ms = 7;
-    OK(in_thread(_i ? run_wrlock : run_rdlock, &l)); /* a thread that has ended */
+    OK(in_thread(_i ? run_wrlock : run_rdlock, &l)); /* by a thread that has ended */
     ck_assert(wait_key("n", false, SOON_MS));
     struct actor holder;
     actor_start(&holder);
@@ -493,7 +493,7 @@ START_TEST(lost_hold_is_ESTALE_until_its_levels_are_drained)
     OK(rlock_rwlock_getremaining(&l, &ms));
     ck_assert_int_eq(ms, 0);
     rlock_rwlock_t copy = l;
-    OK(rlock_rwlock_destroy(&copy)); /* a lost hold is none */
+    OK(rlock_rwlock_destroy(&copy)); /* a lost hold does not count */
     EXPECT(_i ? rlock_rwlock_wrunlock(&l) : rlock_rwlock_rdunlock(&l), ESTALE);
     EXPECT(rlock_rwlock_wrunlock(&l), EPERM);
     ck_assert_int_eq(levels(), 1);
@@ -552,13 +552,15 @@ START_TEST(outage_returns_ENOTCONN_to_callers_that_do_not_wait)
     OK(rlock_rwlock_init(&l, &attr, "n"));
     test_server_pause(&server);
     int64_t start = test_now_ms();
-    bool has_deadline = f->verb == CLOCK || f->verb == TIMED; /* until then it waits */
+    /* the others wait until the command timeout */
+    bool has_deadline = f->verb == CLOCK || f->verb == TIMED;
     int rc = take_in(f, has_deadline ? 40 : test_ms(20000));
     int64_t took = test_now_ms() - start;
     test_server_resume(&server);
     EXPECT(rc, ENOTCONN);
     ck_assert_int_le(took, test_ms(5000));
-    ck_assert(wait_key("n", false, SOON_MS)); /* whatever came to the server after all */
+    /* even if a request reached the server after all */
+    ck_assert(wait_key("n", false, SOON_MS));
 }
 END_TEST
 

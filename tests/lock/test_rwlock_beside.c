@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The read-write lock among others: kinds of handles, tokens, other lock types on the
- * same name (S5), and what rlock_inspect, rlock_list and rlock_force_unlock say of it. */
+/* The read-write lock beside others: kinds of handles, tokens, other lock types on the
+ * same name (S5), and what rlock_inspect, rlock_list and rlock_force_unlock do with
+ * it. */
 #include "fixture.h"
 
 #include <stdio.h>
@@ -51,7 +52,7 @@ START_TEST(tokens_of_writers_are_greater_than_all_before)
     rlock_rwlock_t fenced = rwlock_with(client, "n", -1, 1),
                    too = rwlock_with(other, "n", -1, 1);
     uint64_t t = 7, last = 0;
-    OK(rlock_rwlock_rdlock(&theirs)); /* begins the reading without one */
+    OK(rlock_rwlock_rdlock(&theirs)); /* begins the reading without a token */
     OK(rlock_rwlock_rdlock(&fenced));
     EXPECT(rlock_rwlock_gettoken(&theirs, &t), ENOTSUP);
     ck_assert_uint_eq(t, 7);
@@ -65,7 +66,7 @@ START_TEST(tokens_of_writers_are_greater_than_all_before)
         ck_assert_uint_gt(token(&too), last);
         last = token(&too);
         OK(rlock_rwlock_downgrade(&too));
-        ck_assert_uint_eq(token(&too), last); /* kept, and the reading's */
+        ck_assert_uint_eq(token(&too), last); /* kept, as the reading's token */
         OK(rlock_rwlock_rdlock(&fenced));
         ck_assert_uint_eq(token(&fenced), last);
         OK(rlock_rwlock_unlock(&fenced));
@@ -83,7 +84,7 @@ END_TEST
 
 static const struct {
     int kind;
-    bool joins; /* a reading past a waiting writer */
+    bool joins; /* a reader joins past a waiting writer */
     bool writers_first;
 } kinds[] = {
     { -1, false, false },
@@ -103,7 +104,8 @@ START_TEST(preference_decides_whether_a_reader_joins_past_a_waiting_writer)
     ck_assert(wait_size(QUEUE, 1));
     EXPECT(rlock_rwlock_tryrdlock(&mine), kinds[_i].joins ? 0 : EBUSY);
     if (kinds[_i].joins) {
-        OK(actor_does(&actor[1], run_rdlock, &mine)); /* the shared hold's next thread */
+        /* this thread joins the shared hold */
+        OK(actor_does(&actor[1], run_rdlock, &mine));
         OK(rlock_rwlock_unlock(&others));
         OK(actor_does(&actor[1], run_rwunlock, &mine));
         ck_assert(!actor_done(&actor[0], 0));
@@ -207,7 +209,7 @@ static const struct strange {
     { &f, run_fair, run_fair_try, run_fair_unlock },
 };
 
-/* A mutex and a fair lock of the name, of this or the other client. */
+/* Makes a mutex and a fair lock of the name, of this or the other client. */
 static const struct strange *make_stranger(int i)
 {
     rlock_mutexattr_t attr;
@@ -239,7 +241,7 @@ START_TEST(lock_of_another_type_blocks_readers_and_writers)
 }
 END_TEST
 
-/* Of two readers and a writer each. */
+/* Two readers hold the lock, then a writer. */
 START_TEST(readers_and_writers_block_locks_of_another_type)
 {
     const struct strange *s = make_stranger(_i);
@@ -299,7 +301,8 @@ START_TEST(readers_are_reported_each_with_its_own_lease)
 }
 END_TEST
 
-/* Evicted, say: held for nobody knows whom until its end, which is to be seen (W6). */
+/* The key of the readers was evicted, say. The lock is held by unknown readers until its
+ * end, which must be reported (W6). */
 START_TEST(reading_whose_readers_were_lost_is_reported_as_held)
 {
     OK(rlock_rwlock_rdlock(&l));
@@ -346,7 +349,8 @@ START_TEST(writer_and_its_waiter_are_listed_in_order)
 }
 END_TEST
 
-/* By hand: tickets of the same millisecond, of both queues by turns, and the bar. */
+/* The keys are written by hand: tickets of one millisecond, of both queues by turns, and
+ * the bar. */
 START_TEST(waiters_of_one_millisecond_are_reported_in_the_order_of_their_tickets)
 {
     enum { CROWD = 40 };
@@ -434,7 +438,7 @@ START_TEST(static_initializers_are_locks_of_the_default_client)
     actor_begin(&actor[1], run_rdlock, &theirs);
     ck_assert(wait_size(RQUEUE, 1));
     OK(rlock_rwlock_unlock(&no_attr));
-    OK(actor_rc(&actor[_i ? 0 : 1])); /* whom the handle's kind puts first */
+    OK(actor_rc(&actor[_i ? 0 : 1])); /* the waiter that the handle's kind puts first */
     OK(actor_does(&actor[_i ? 0 : 1], run_rwunlock, &theirs));
     OK(actor_rc(&actor[_i ? 1 : 0]));
     OK(actor_does(&actor[_i ? 1 : 0], run_rwunlock, &theirs));

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: claims=W13 */
 /*
- * The scripts of the read-write lock by hand: hand-overs that one script cannot end, as
- * it looks at 64 writers and 256 readers at most, and what answers then. Rule W13, that
- * nobody who listens waits for what is free, is asserted after the last of them by
- * byhand.c.
+ * The scripts of the read-write lock, sent by hand: hand-overs that one script cannot
+ * end, because it looks at 64 writers and 256 readers at most, and what the answers say
+ * then. Rule W13 (no waiter that listens waits for a free lock) is asserted after the
+ * last script by byhand.c.
  */
 #include "byhand.h"
 
@@ -16,7 +16,7 @@
 #define UUID_E "eeeeeeee-0000-4000-8000-00000000000e"
 #define READ_D UUID_D ":1:1:r3000"
 #define READ_E UUID_E ":1:1:r3000"
-#define GONE UUID_A ":9:9:r3000" /* names nobody who waits */
+#define GONE UUID_A ":9:9:r3000" /* an id that does not wait */
 
 enum { LOOKS = 64, BATCH = 256, ROUNDS_MAX = 20 };
 
@@ -25,7 +25,7 @@ enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 #define READERS_FIRST(kind) (kind[0] == '0')
 #define WRITERS_FIRST(kind) (kind[0] != '0' && strlen(kind) == 1)
 
-/* The refreshes that an answer asks for, to the end. */
+/* Sends the refreshes that an answer asks for, until the hand-over ends. */
 static struct answer go_on(const char *id, struct answer a)
 {
     for (int i = 0; a.more || a.rmore; i++) {
@@ -37,9 +37,9 @@ static struct answer go_on(const char *id, struct answer a)
 
 enum { DEAF = 600 };
 
-/* Who was last: a writing or a reading, by release or by expiry, _i & 3. Before the live
- * one are deaf writers, _i & 4, and deaf readers, _i & 8. The live one wants to read, _i
- * & 16, or to write. */
+/* A reading (_i & 1) or a writing ends, by expiry (_i & 2) or by release. Deaf writers
+ * (_i & 4) and deaf readers (_i & 8) stand before the live waiter, which wants to read
+ * (_i & 16) or to write. */
 /* rule: T11 */
 START_TEST(live_waiter_behind_unheard_ones_is_found)
 {
@@ -69,7 +69,8 @@ START_TEST(live_waiter_behind_unheard_ones_is_found)
 }
 END_TEST
 
-/* Into a reading that goes on: behind deaf writers, _i & 1, and deaf readers, _i & 2. */
+/* The live reader joins a reading that goes on, behind deaf writers (_i & 1) and deaf
+ * readers (_i & 2). */
 /* rule: T11 */
 START_TEST(live_reader_behind_unheard_ones_joins_a_reading)
 {
@@ -84,7 +85,7 @@ START_TEST(live_reader_behind_unheard_ones_joins_a_reading)
     go_on(GONE, refresh(GONE));
     ck_assert(reads_now(READ_C));
     ck_assert_ptr_nonnull(message(c));
-    /* and so does one that comes now, whoever goes on for it */
+    /* a newcomer joins, too, after its own continuation */
     struct answer a = acquire(READ_E);
     if (_i & 3)
         ck_assert_str_eq(WHAT(go_on(READ_E, a)), "held");
@@ -93,7 +94,7 @@ START_TEST(live_reader_behind_unheard_ones_joins_a_reading)
 }
 END_TEST
 
-/* A try goes on, too: _i & 1 to write. */
+/* A try continues, too. _i: by a writer. */
 /* rule: T11 */
 START_TEST(try_behind_unheard_waiters_does_not_end_in_EBUSY)
 {
@@ -118,8 +119,8 @@ START_TEST(try_behind_unheard_waiters_does_not_end_in_EBUSY)
 }
 END_TEST
 
-/* Readers below the bar come in while it is not known whether a live writer waits; so it
- * is not known either whether those above it may. */
+/* Readers below the bar come in while it is not known whether a live writer waits. Hence
+ * it is not known either whether readers above the bar may come in. */
 /* rule: W13 */
 START_TEST(reader_above_the_bar_is_not_forgotten_behind_unheard_writers)
 {
@@ -141,7 +142,8 @@ START_TEST(reader_above_the_bar_is_not_forgotten_behind_unheard_writers)
 }
 END_TEST
 
-/* Of 300 the first asks again: by refresh, acquire, acquire of who prefers readers. */
+/* The first of 300 readers asks again: by refresh, by acquire, by an acquire that prefers
+ * readers. */
 /* rule: W13 */
 START_TEST(held_reply_continues_for_the_others)
 {
@@ -164,7 +166,7 @@ START_TEST(held_reply_continues_for_the_others)
 }
 END_TEST
 
-/* A newcomer who passes the others opens the way for them, too. */
+/* A newcomer that passes the others opens the way for them, too. */
 /* rule: W13 */
 START_TEST(reader_that_overtakes_continues_for_the_others)
 {
@@ -187,14 +189,14 @@ static struct client {
     char uuid[40], reader[ID], writer[ID]; /* ids of the newest requests */
     struct test_redis *ear;                /* NULL: deaf */
     long long ticket;                      /* of the reader */
-    int writers;                           /* granted while it waited */
+    int writers;                           /* writers granted while it waited */
 } clients[CLIENTS];
 
-/* After the step before. */
+/* The state after the previous step. */
 static struct {
-    char holder[ID]; /* who writes */
-    char first[ID];  /* the first live one who waits to write, */
-    long long limit; /* and what ticket may still be let in before it; 0: any */
+    char holder[ID]; /* the writer */
+    char first[ID];  /* the first live waiting writer */
+    long long limit; /* the last ticket of a reader that may come before it; 0: any */
 } before;
 
 static unsigned walk_state;
@@ -236,7 +238,7 @@ static const char *first_writer(void)
     return first;
 }
 
-/* W14: a waiting reader sees one writer granted at most. */
+/* W14: a waiting reader sees at most one writer granted. */
 static void look_at_writers(void)
 {
     const char *holder = "";
@@ -256,7 +258,7 @@ static void look_at_writers(void)
     }
 }
 
-/* W14: before the first writer come those at most who waited when the reading began. */
+/* W14: only readers that waited when the reading began come before the first writer. */
 static void look_at_readers(void)
 {
     const char *first = first_writer();

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * S1, S3 and L7 of the read-write lock between real processes: readers together, writers
- * alone, whatever form they ask in and whoever is killed. What happened is judged by
- * rwhistory.h, and by the data that the lock protects.
+ * alone, in every form of request, and whichever process is killed. What happened is
+ * judged by rwhistory.h, and by the data that the lock protects.
  */
 #include "rwscene.h"
 
@@ -17,8 +17,8 @@ enum {
     SECTIONS_KILLED_QUICK = 40,
     KILLS = 6,
     KILLS_QUICK = 2,
-    LEASE_MS = 1000, /* what a killed one costs */
-    LATE_MS = 500,   /* 100 and what a busy machine adds */
+    LEASE_MS = 1000, /* how long a killed holder blocks the lock */
+    LATE_MS = 500,   /* 100 ms, and more for a busy machine */
     TIMEOUTS = 50,
     TIMEOUTS_QUICK = 10,
     SERVED_MS = 60000
@@ -111,7 +111,7 @@ START_TEST(no_thread_meets_a_writer_and_tokens_grow_in_all_forms_of_lock)
 }
 END_TEST
 
-/* Those who were killed stay in the queues until somebody comes by. */
+/* Killed waiters stay in the queues until another client comes by. */
 static bool is_clean_again(void *arg)
 {
     rlock_rwlock_t *lock = arg;

@@ -13,8 +13,8 @@
 enum {
     WORKERS = 8,
     READERS = 50,
-    CLIENTS = 7,    /* in each process of the fifty but one */
-    LEASE_MS = 600, /* of who is to die; the others have the default, or what follows */
+    CLIENTS = 7,    /* in each process of the fifty readers but one */
+    LEASE_MS = 600, /* of a client to be killed; others have the default or the next */
     OTHERS_LEASE_MS = 1800,
     PRESENCE_MS = 600,
     SOON_MS = 800, /* the default poll comes 1 s later */
@@ -36,7 +36,7 @@ static void close_scene(void)
     scene_close();
 }
 
-/* The workers from `from` to `to`, that not included. */
+/* Starts the workers from `from` up to `to`, which is not included. */
 static void start(int from, int to, const struct scene_times *times)
 {
     for (int i = from; i < to; i++)
@@ -74,7 +74,7 @@ static void leaves(int i)
     scene_says(&w[i], "ok", "on t unlock m");
 }
 
-/* The one reader's id, and its end. */
+/* Returns the end of the only reader, and its id. */
 static long long only_reader(char id[SCENE_ID_MAX])
 {
     char end[32];
@@ -100,7 +100,7 @@ static void close_fifty(void)
     close_scene();
 }
 
-/* All clients of w[i], in a thread each: "on t3 <verb> m3" ... */
+/* Makes all clients of w[i] do it, each in a thread: "on t3 <verb> m3" ... */
 static void each_of(int i, const char *verb, const char *wanted)
 {
     for (int c = 1; c <= CLIENTS; c++)
@@ -143,7 +143,7 @@ START_TEST(killed_reader_ends_no_other_reading_and_is_prolonged_by_no_other_read
     long long end = one_of_fifty_is_killed(id);
     scene_wait_past(end);
     ck_assert(test_stays(it_is_dead_and_the_others_are_not, id, test_ms(LEASE_MS / 3)));
-    /* the others' renewals sweep it away */
+    /* the others' renewals remove its entry */
     ck_assert(scene_wait_count("N", "readers", READERS - 1, SCENE_SOON_MS));
     ck_assert_ptr_null(
         test_redis_str(scene_redis, "ZSCORE", scene_key(key, "N", "readers"), id));
@@ -168,7 +168,7 @@ START_TEST(writer_waits_for_the_lease_of_a_killed_reader_and_not_longer)
     ck_assert(scene_worker_got(&writer, SCENE_SOON_MS));
     long long now = scene_now_ms();
     ck_assert_int_ge(now, end);
-    if (early) /* else the others took longer to leave */
+    if (early) /* otherwise the others took longer to leave */
         ck_assert_int_le(now, end + test_ms(SOON_MS));
     scene_says(&writer, "ok", "on t unlock m");
 }
@@ -189,7 +189,7 @@ START_TEST(waiting_readers_are_next_after_a_killed_writer)
     waits(4, "lock");
     worker_kill(&w[0]);
     long long end = scene_now_ms() + scene_pttl("N");
-    /* on a machine that stood still it may be the readers' lease already */
+    /* on a machine that stood still, it may be the readers' lease already */
     const redisReply *mode = test_redis_do(scene_redis, "HGET", "N", "mode");
     bool early =
         mode->type == REDIS_REPLY_STRING && strcmp(mode->str, "rlock:write") == 0;
@@ -249,7 +249,7 @@ START_TEST(hand_over_skips_killed_readers_and_writers)
     worker_kill(&w[1]);
     worker_kill(&w[2]);
     leaves(0);
-    got(3, SOON_MS); /* and not after a grant to the dead one has run out */
+    got(3, SOON_MS); /* earlier than a grant to the dead reader would lapse */
     leaves(3);
     got(4, SOON_MS);
     waits(5, "rdlock");
@@ -261,7 +261,8 @@ START_TEST(hand_over_skips_killed_readers_and_writers)
 }
 END_TEST
 
-/* At the next poll, that is: its presence lasts for two of them at least. */
+/* The readers enter at the next poll, though the presence of the killed writer lasts for
+ * two polls at least. */
 /* rule: W12 */
 START_TEST(readers_enter_when_the_last_waiting_writer_is_killed)
 {
@@ -273,7 +274,7 @@ START_TEST(readers_enter_when_the_last_waiting_writer_is_killed)
     ck_assert(stays_out(2));
     worker_kill(&w[1]);
     got(2, poll + SOON_MS);
-    has(3, "rdlock"); /* who comes now need not wait at all */
+    has(3, "rdlock"); /* a newcomer need not wait at all */
     leaves(0);
     leaves(2);
     leaves(3);
@@ -291,11 +292,11 @@ START_TEST(stopped_writer_blocks_readers_no_longer_than_its_presence)
     waits(2, "rdlock");
     ck_assert(stays_out(2));
     worker_stop(&w[1]);
-    /* its presence, and the poll that sees that it is over */
+    /* its presence ends, and a poll sees that */
     got(2, PRESENCE_MS + PRESENCE_MS / 3 + SOON_MS);
     has(3, "rdlock");
     worker_cont(&w[1]);
-    ck_assert(scene_wait_queued("N", 1, SCENE_SOON_MS)); /* it asks anew */
+    ck_assert(scene_wait_queued("N", 1, SCENE_SOON_MS)); /* w[1] asks again */
     leaves(0);
     leaves(3);
     ck_assert(stays_out(1));
@@ -305,7 +306,8 @@ START_TEST(stopped_writer_blocks_readers_no_longer_than_its_presence)
 }
 END_TEST
 
-/* Two of its threads share a hold. The second time the one asks first of all. */
+/* Two threads of w[0] share the hold. _i 1: a thread unlocks before it learns of the
+ * loss. */
 /* rule: S4 */
 START_TEST(reader_stopped_past_its_lease_learns_the_loss_and_harms_no_writer)
 {
@@ -325,7 +327,8 @@ START_TEST(reader_stopped_past_its_lease_learns_the_loss_and_harms_no_writer)
         scene_worker_lost(&w[0], "N");
     else
         scene_says(&w[0], "ESTALE", "on t unlock m");
-    ck_assert(worker_news(&w[0], "event LOST N", SCENE_SOON_MS)); /* of each thread */
+    /* one for each thread */
+    ck_assert(worker_news(&w[0], "event LOST N", SCENE_SOON_MS));
     scene_says(&w[0], "ESTALE", "on u unlock m");
     waits(2, "rdlock");
     scene_says(&w[0], "EBUSY", "on t tryrdlock m");
@@ -352,7 +355,7 @@ START_TEST(reader_stopped_past_its_lease_is_lost_while_others_read_on)
     has(1, "rdlock");
     has(2, "rdlock");
     worker_stop(&w[0]);
-    worker_kill(&w[2]); /* its 30 s keep the reading, and nobody else in it */
+    worker_kill(&w[2]); /* its lease of 30 s keeps the reading, but no other reader */
     scene_wait_past(end + STAYS_MS);
     worker_cont(&w[0]);
     scene_worker_lost(&w[0], "N");
@@ -366,7 +369,8 @@ static const struct {
     const char *before, *verb, *after;
 } grants[] = { { "lock", "rdlock", "lock" }, { "rdlock", "lock", "rdlock" } };
 
-/* w[0] lets w[1] in, which is stopped for longer than the grant; w[2] comes after it. */
+/* w[0] lets w[1] in, which is stopped for longer than the grant; w[2] comes after
+ * w[1]. */
 /* rule: T1 */
 START_TEST(waiter_stopped_past_its_grant_does_not_believe_it)
 {
@@ -376,12 +380,13 @@ START_TEST(waiter_stopped_past_its_grant_does_not_believe_it)
     waits(1, verb);
     worker_stop(&w[1]);
     leaves(0);
-    ck_assert(test_redis_exists(scene_redis, "N")); /* w[1]'s, who does not know it */
+    /* granted to w[1], which does not know it */
+    ck_assert(test_redis_exists(scene_redis, "N"));
     waits(2, grants[_i].after);
     got(2, SCENE_SOON_MS);
     worker_cont(&w[1]);
     const char *queue = strcmp(verb, "rdlock") == 0 ? "rqueue" : "queue";
-    ck_assert(scene_wait_count("N", queue, 1, SCENE_SOON_MS)); /* it asks anew */
+    ck_assert(scene_wait_count("N", queue, 1, SCENE_SOON_MS)); /* w[1] asks again */
     ck_assert(stays_out(1));
     scene_says(&w[2], "ok SAFE", "on t state m");
     leaves(2);
@@ -415,7 +420,7 @@ START_TEST(writer_stopped_past_its_lease_learns_the_loss_and_harms_no_reader)
 }
 END_TEST
 
-/* A presence whose polls come 3 s apart, or as rarely as can be. */
+/* A presence whose polls are 3 s apart, or as rare as possible. */
 static long rare_polls(void)
 {
     const long longest = 30000;
@@ -424,8 +429,8 @@ static long rare_polls(void)
 
 /* ---- W15 */
 
-/* The writer polls, first with a long lease of another's before it, and is to
- * be there when the dead one's ends, half-way between two polls. */
+/* When the writer begins to wait and poll, another reader has a long lease. The writer
+ * must enter when the dead reader's lease ends, half-way between two polls. */
 /* rule: W15 */
 START_TEST(writer_is_not_late_when_the_reader_with_the_longest_lease_leaves)
 {
@@ -474,8 +479,8 @@ static void wait_in_line(void)
         waits(i, i <= SHARE / 2 ? "lock" : "rdlock");
 }
 
-/* Those who wait get in, in whatever order, and leave at once. Nobody writes beside
- * another of them. */
+/* Asserts that all waiters get in, in any order, and leave at once, and that a writer is
+ * alone. */
 static void everybody_gets_in(long ms)
 {
     bool waiting[WORKERS] = { false };
@@ -507,14 +512,14 @@ static void everybody_gets_in(long ms)
     ck_assert(scene_wait_free("N", SCENE_SOON_MS));
 }
 
-/* w[0] is to hold it in both modes. */
+/* Starts w[0], which will hold the lock in either mode, and the waiters. */
 static void start_line(long lease, long presence)
 {
     start(0, 1, SCENE_TIMES(.lease = lease, .presence = presence));
     start(1, SHARE + 1, SCENE_TIMES(.presence = presence));
 }
 
-/* w[0] may have been told, or not, of what happened to its hold. */
+/* w[0] may know, or not, what happened to its hold. */
 static void leaves_or_has_lost_it(void)
 {
     const char *answer = worker_ask(&w[0], "on t unlock m", SCENE_SOON_MS);
@@ -549,8 +554,8 @@ START_TEST(all_waiters_enter_when_the_scripts_are_flushed)
 }
 END_TEST
 
-/* Polls come 3 s apart: those who were not heard when the lock came free look again as
- * soon as they are. */
+/* Polls are 3 s apart: waiters that were not heard when the lock came free look again as
+ * soon as they are heard. */
 /* rule: L3 */
 START_TEST(no_wakeup_is_lost_when_subscribers_are_killed)
 {
@@ -562,7 +567,8 @@ START_TEST(no_wakeup_is_lost_when_subscribers_are_killed)
         leaves(0);
         everybody_gets_in(2000);
         ck_assert(scene_wait_mailboxes(SHARE + 1, SCENE_SOON_MS));
-        for (int i = 0; i <= SHARE; i++) /* that it was cut off, and is not */
+        /* drops the events of the lost connection and the new one */
+        for (int i = 0; i <= SHARE; i++)
             while (worker_news(&w[i], "event", 0))
                 ;
     }
@@ -585,7 +591,7 @@ START_TEST(all_waiters_enter_whichever_key_is_deleted)
 }
 END_TEST
 
-/* They are stopped, so that it is the force that hands over, and not their release. */
+/* The holders are stopped, so that the force hands over, and not their release. */
 /* rule: T10 */
 START_TEST(all_waiters_enter_after_a_force_and_each_holder_learns_the_loss)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: claims=W16,W17,W18,W26 */
 /*
- * The scripts of the read-write lock by hand: grants, downgrades, shared holds and
+ * The scripts of the read-write lock, sent by hand: grants, downgrades, shared holds and
  * tokens.
  */
 #include "byhand.h"
@@ -95,7 +95,7 @@ START_TEST(refresh_reports_the_state_of_each_id)
 }
 END_TEST
 
-/* _i: whether anybody else waits to read. */
+/* _i: whether another client waits to read. */
 /* rule: W17 */
 START_TEST(unheard_client_gets_its_tickets_back)
 {
@@ -127,7 +127,8 @@ START_TEST(unheard_client_gets_its_tickets_back)
         ck_assert(!test_redis_exists(redis, READERS));
     }
     snprintf(wanted, sizeof(wanted), "%s ~ %lld", before, last);
-    ck_assert_str_eq(rqueue_text(), wanted); /* with a bar: they may still come in */
+    /* with a bar: the readers may still come in */
+    ck_assert_str_eq(rqueue_text(), wanted);
     assert_ttls();
     test_redis_close(c);
 }
@@ -180,7 +181,7 @@ START_TEST(downgrade_may_be_repeated)
 }
 END_TEST
 
-/* _i: whether a downgrade has come before. */
+/* _i: whether a downgrade came before. */
 /* rule: W19 */
 START_TEST(scripts_find_an_id_in_either_mode)
 {
@@ -198,7 +199,7 @@ START_TEST(scripts_find_an_id_in_either_mode)
     SAYS(release(WRITE_A), "released");
     ck_assert(!test_redis_exists(redis, "n"));
     ck_assert(!test_redis_exists(redis, READERS));
-    SAYS(downgrade(WRITE_A), "gone"); /* on its way when it was released */
+    SAYS(downgrade(WRITE_A), "gone"); /* a late request */
     ck_assert(!test_redis_exists(redis, "n"));
 }
 END_TEST
@@ -215,7 +216,7 @@ START_TEST(sharing_reader_has_no_end_of_its_own)
     ck_assert_int_eq(end_of(READ_A2), -1);
     ck_assert_int_gt(end_of(READ_A), server_ms() + 10000);
     assert_fit(READ_A);
-    /* the answer is lost: the id is cancelled, and is in nobody's way */
+    /* the answer is lost: the id is cancelled, and blocks no other */
     SAYS(cancel(READ_A2), "removed");
     SAYS(share(READ_A2, READ_A), "refused");
     ck_assert_int_eq(test_redis_int(redis, "ZCARD", READERS), 1);
@@ -234,7 +235,7 @@ START_TEST(sharing_reader_queues_behind_a_writer)
     SAYS(share(READ_A2, READ_A), "queued");
     ck_assert_int_eq(end_of(READ_A), end);
     prefer = "0";
-    SAYS(share(READ_A2, READ_A), "queued"); /* queued it stays */
+    SAYS(share(READ_A2, READ_A), "queued"); /* a queued request stays queued */
     SAYS(share(UUID_A ":3:3:r3000", READ_A), "shared");
     prefer = "16";
     SAYS(release(READ_A), "released");
@@ -249,8 +250,9 @@ START_TEST(lock_that_is_not_held_is_not_shared)
     SAYS(acquire(READ_A), "held");
     SAYS(acquire(READ_B), "held");
     if (_i == 0) {
-        set_end(READ_A, server_ms() - 1); /* has passed, and is there yet: */
-        for (int i = 0; i < 20; i++) {    /* others are pruned before it */
+        /* the end has passed, but the entry is there: */
+        set_end(READ_A, server_ms() - 1);
+        for (int i = 0; i < 20; i++) { /* others are pruned before it */
             char dead[64];
             snprintf(dead, sizeof(dead), UUID_C ":%d:9:r3000", i);
             set_end(dead, 1000);
@@ -258,17 +260,17 @@ START_TEST(lock_that_is_not_held_is_not_shared)
     } else if (_i == 1) {
         SAYS(release(READ_A), "released");
     } else {
-        SAYS(release(READ_A), "released"); /* of another reading */
+        SAYS(release(READ_A), "released"); /* of an earlier reading */
         SAYS(release(READ_B), "released");
         SAYS(acquire(READ_B), "held");
     }
     SAYS(share(READ_A2, READ_A), "held");
     ck_assert(reads_now(READ_A2));
     ck_assert(!reads_now(READ_A));
-    if (_i) { /* the last reader frees it, whatever else was asked for */
+    if (_i) { /* the last reader frees the lock, whatever was requested before */
         SAYS(release(READ_B), "released");
         SAYS(release(READ_A2), "released");
-        SAYS(share(READ_A2, READ_A), "held"); /* free: it begins a reading */
+        SAYS(share(READ_A2, READ_A), "held"); /* the lock is free: a new reading begins */
         ck_assert_int_eq(test_redis_int(redis, "ZCARD", READERS), 1);
     }
 }
@@ -317,7 +319,7 @@ START_TEST(granted_readers_learn_the_token_that_they_share)
     ck_assert_ptr_nonnull(strstr(message(b), token));
     ck_assert_ptr_nonnull(message(c));
     ck_assert_str_eq(field("token"), test_redis_str(redis, "GET", TOKEN));
-    /* the next writer's is greater than theirs */
+    /* the next writer's token is greater than the readers' */
     SAYS(acquire_fenced(FENCED_WRITE_A), "queued");
     struct test_redis *a = listener(UUID_A);
     snprintf(token, sizeof(token), "%s", field("token"));
@@ -332,7 +334,7 @@ START_TEST(granted_readers_learn_the_token_that_they_share)
 }
 END_TEST
 
-/* _i: by a request of its own, or let in. */
+/* _i 0: the reader joins by its own request; 1: it is let in. */
 /* rule: W26 */
 START_TEST(first_joining_reader_with_fencing_draws_the_token)
 {
@@ -367,7 +369,7 @@ START_TEST(readers_that_join_a_downgrade_have_its_token)
     SAYS(release(FENCED_WRITE_A), "released");
     ck_assert_str_eq(renew(FENCED_READ_B, "40000").fate[0].token, w.fate[0].token);
     SAYS(release(FENCED_READ_B), "released");
-    /* a later reading has its own */
+    /* a later reading has its own token */
     ck_assert(later(acquire_fenced(FENCED_READ_B).fate[0].token, w.fate[0].token));
 }
 END_TEST

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: claims=W27 */
 /*
- * The scripts of the read-write lock by hand: keys that are missing or of another type,
- * full memory, other kinds of locks on the name, and who takes a lock away or looks at
- * it.
+ * The scripts of the read-write lock, sent by hand: keys that are missing or of another
+ * type, full memory, other kinds of locks on the name, and forcing or inspecting a lock.
  */
 #include "byhand.h"
 
@@ -28,9 +27,9 @@ enum {
     KEY_CANCELLED,
     KEY_TOKEN = 7
 };
-enum { NOBODY, WRITER, READER }; /* who has N */
+enum { NOBODY, WRITER, READER }; /* the holder of N */
 
-/* B holds, if anybody; C waits, to write and to read. */
+/* B holds the lock, unless the mode is NOBODY. C waits, to write and to read. */
 static void set_key(int key, int mode)
 {
     switch (key) {
@@ -73,7 +72,7 @@ static void set_key(int key, int mode)
     }
 }
 
-/* A call of each script, of the reader or of the writer that B may be. */
+/* Calls one of the scripts, for the reader or the writer that B may be. */
 static struct answer call_of(int which)
 {
     switch (which) {
@@ -124,7 +123,7 @@ START_TEST(every_combination_of_missing_keys_is_valid)
         for (int present = 0; present < 1 << KEYS; present++) {
             if (!test_is_full() && present >> KEY_CANCELLED &&
                 present >> KEY_CANCELLED != 15)
-                continue; /* those that readers and writers have not made */
+                continue; /* keys that the scripts of readers and writers have not made */
             test_redis_do(redis, "FLUSHALL");
             for (int key = 0; key < KEYS; key++)
                 if (present & 1 << key)
@@ -140,7 +139,7 @@ START_TEST(every_combination_of_missing_keys_is_valid)
 }
 END_TEST
 
-/* What digest leaves out. */
+/* The digest leaves TTLs out. */
 static long long ttl_of(const char *key)
 {
     return test_redis_int(redis, "PTTL", key);
@@ -156,7 +155,7 @@ START_TEST(key_of_another_type_is_an_error_and_changes_nothing)
         int mode = i % MODES, key = i / MODES % KEYS, form = i / MODES / KEYS;
         bool string = form & 1, lasting = form & 2;
         if (key == KEY_TOKEN && string)
-            continue; /* it is one */
+            continue; /* the key is a string anyway */
         test_redis_do(redis, "FLUSHALL");
         for (int k = mode == NOBODY ? KEY_QUEUE : KEY_N; k < KEYS; k++)
             if (k != key)
@@ -174,7 +173,7 @@ START_TEST(key_of_another_type_is_an_error_and_changes_nothing)
             ck_assert_msg(strcmp(digest(), before) == 0, "mode %d, key %s: %s", mode,
                           key_names[key], a.error);
             ck_assert(no_message(c));
-        } else { /* this branch has no use for the key */
+        } else { /* this branch of the script does not use the key */
             ck_assert_msg(key > KEY_RQUEUE, "mode %d, key %s: %s", mode, key_names[key],
                           WHAT(a));
             const char *now = test_redis_str(redis, "TYPE", key_names[key]);
@@ -279,7 +278,7 @@ END_TEST
 
 /* ---- other kinds of locks */
 
-/* Who holds it: a mutex, a fair lock, Redisson's lock and its read-write lock. */
+/* Makes another holder: a mutex, a fair lock, Redisson's lock and its read-write lock. */
 static void hold_otherwise(int which)
 {
     if (which < 2) {
@@ -316,7 +315,7 @@ START_TEST(lock_of_another_type_counts_as_held)
     ck_assert_int_eq(refresh(WRITE_B).flags, 3 + foreign);
     ck_assert_int_gt(test_redis_int(redis, "PTTL", "n"), 0);
     expire();
-    SAYS(refresh(WRITE_B), "queued"); /* our readers find it at a poll */
+    SAYS(refresh(WRITE_B), "queued"); /* this poll of B lets its own reader in */
     ck_assert(reads_now(READ_B));
     test_redis_close(b);
 }
@@ -336,7 +335,7 @@ START_TEST(release_goes_to_waiters_of_other_types_in_their_mode)
         SAYS(release(holder), "released");
         ck_assert(is_held_by(other));
         ck_assert_str_eq(field("mode"), mode);
-        ck_assert_ptr_nonnull(strstr(message(b), " 1 1 ")); /* as one who is alone */
+        ck_assert_ptr_nonnull(strstr(message(b), " 1 1 ")); /* as to a single holder */
         SAYS(try_acquire(READ_C), "busy");
         SAYS(release(other), "released");
         assert_ttls();
@@ -412,7 +411,7 @@ START_TEST(force_names_a_reading_by_its_start_and_notifies_all_readers)
     SAYS(acquire(READ_A2), "held");
     snprintf(since, sizeof(since), "%s", field("since"));
     SAYS(force("", "1"), "gone");
-    SAYS(force(READ_A, since), "gone"); /* no reader alone */
+    SAYS(force(READ_A, since), "gone"); /* no reader can be forced alone */
     ck_assert(no_message(a));
     SAYS(force("", since), "released");
     ck_assert(!test_redis_exists(redis, "n"));
@@ -422,7 +421,7 @@ START_TEST(force_names_a_reading_by_its_start_and_notifies_all_readers)
     ck_assert_int_eq(strncmp(message(a), "1 lost " UUID_A, 43), 0);
     ck_assert(no_message(a) && no_message(b));
     SAYS(renew(READ_A, "60000"), "gone");
-    SAYS(acquire(READ_B), "held"); /* a later one */
+    SAYS(acquire(READ_B), "held"); /* of a later reading */
     SAYS(force("", since), "gone");
     ck_assert(reads_now(READ_B));
     test_redis_close(a);
@@ -430,7 +429,7 @@ START_TEST(force_names_a_reading_by_its_start_and_notifies_all_readers)
 }
 END_TEST
 
-/* _i: a reading or a writing. */
+/* _i 0: a reading, 1: a writing. */
 /* rule: T10 */
 START_TEST(forced_lock_is_handed_over)
 {

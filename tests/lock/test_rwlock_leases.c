@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Leases of readers, and who is told when they end: each thread of a shared hold, of a
- * fixed lease its own (W23). Threads that end inside. */
+/* Leases of readers, and which threads learn that they end: each thread of a shared hold,
+ * or the one thread with a fixed lease of its own (W23). Threads that end inside. */
 #include "rwactors.h"
 
 #include <stdio.h>
@@ -14,7 +14,7 @@ static int readers(void)
     return (int)test_redis_int(redis, "ZCARD", READERS);
 }
 
-/* The i-th member of a sorted set; kept until the next call. */
+/* The i-th member of a sorted set; valid until the next call. */
 static const char *member(const char *key, const char *i)
 {
     static char id[128];
@@ -51,15 +51,15 @@ static bool is_lost(void *lock)
     return run_rwstate(lock) == RLOCK_LOST;
 }
 
-/* That nobody may write now, says another client. */
+/* Asserts by another client that nobody may write now. */
 #define CLOSED() EXPECT(rlock_rwlock_trywrlock(&theirs), EBUSY)
-/* That nobody reads any more. */
+/* Asserts that nobody reads any more. */
 #define ENDED()                                                                          \
     ck_assert(!test_redis_exists(redis, "n") && !test_redis_exists(redis, READERS))
 
 /* ---- losses */
 
-/* That exactly these threads are told, each once, in any order. */
+/* Asserts that exactly these threads get the event, each once, in any order. */
 static void assert_told(rlock_event_kind_t kind, const pthread_t *threads, int count)
 {
     bool told[8] = { false };
@@ -89,13 +89,13 @@ START_TEST(loss_of_a_shared_hold_is_reported_to_each_of_its_threads)
     snprintf(shared, sizeof(shared), "%s", member(READERS, "0"));
     OK(actor_does(&actor[0], run_rdlock, &l));
     OK(actor_does(&actor[1], run_rdlock_fixed, &l));
-    test_redis_do(redis, "ZREM", READERS, shared); /* the next renewal finds that */
+    test_redis_do(redis, "ZREM", READERS, shared); /* the next renewal finds this */
     ck_assert(test_wait_until(is_lost, &l, SOON_MS));
     pthread_t threads[] = { pthread_self(), actor[0].thread };
     assert_told(RLOCK_EVENT_LOST, threads, 2);
     ck_assert_int_eq(actor_does(&actor[1], run_rwstate, &l), RLOCK_SAFE);
     EXPECT(rlock_rwlock_rdlock(&l), ESTALE);
-    OK(actor_does(&actor[2], run_rdlock, &l)); /* he lost nothing */
+    OK(actor_does(&actor[2], run_rdlock, &l)); /* this thread lost nothing */
     EXPECT(actor_does(&actor[0], run_rwunlock, &l), ESTALE);
     EXPECT(rlock_rwlock_unlock(&l), ESTALE);
     OK(actor_does(&actor[1], run_rwunlock, &l));
@@ -150,7 +150,7 @@ static void end_actor(int i)
 
 START_TEST(thread_that_ends_reading_leaves_the_others_inside)
 {
-    OK(actor_does(&actor[0], run_rdlock, &l)); /* the first one in */
+    OK(actor_does(&actor[0], run_rdlock, &l)); /* the first thread inside */
     OK(actor_does(&actor[1], run_rdlock, &l));
     OK(rlock_rwlock_rdlock(&l));
     for (int i = 0; i < 2; i++) {
@@ -162,7 +162,7 @@ START_TEST(thread_that_ends_reading_leaves_the_others_inside)
         CLOSED();
         if (_i == 0)
             continue;
-        OK(rlock_rwlock_unlock(&l)); /* the other is the last one */
+        OK(rlock_rwlock_unlock(&l)); /* the other thread is the last one */
         thread = actor[1].thread;
         end_actor(1);
         assert_told(RLOCK_EVENT_OWNER_DIED, &thread, 1);
@@ -195,7 +195,7 @@ END_TEST
 
 /* ---- leases */
 
-/* As the server sees it. */
+/* The time until the reader's end, as the server sees it. */
 static long end_in_ms(const char *id)
 {
     const redisReply *r = test_redis_do(redis, "TIME");
@@ -211,13 +211,14 @@ START_TEST(extend_by_a_sharing_reader_makes_a_lease_of_its_own)
     OK(actor_does(&actor[0], run_rdlock, &l));
     OK(run_extend_short(&l));
     ck_assert_int_eq(readers(), 2);
-    ck_assert_int_le(end_in_ms(member(READERS, "0")), test_ms(800)); /* his own */
+    /* this thread's own lease */
+    ck_assert_int_le(end_in_ms(member(READERS, "0")), test_ms(800));
     ck_assert_int_gt(end_in_ms(member(READERS, "1")), 30000 - test_ms(5000));
     ck_assert_int_le(run_rwremaining(&l), test_ms(800));
     ck_assert_int_gt(actor_does(&actor[0], run_rwremaining, &l), 30000 - test_ms(5000));
     pthread_t self = pthread_self();
     assert_told(RLOCK_EVENT_LOST, &self, 1);
-    ck_assert_int_eq(run_rwholdcount(&l), 2); /* which went with him */
+    ck_assert_int_eq(run_rwholdcount(&l), 2); /* its levels moved along */
     EXPECT(rlock_rwlock_unlock(&l), ESTALE);
     EXPECT(rlock_rwlock_unlock(&l), ESTALE);
     ck_assert(wait_size(READERS, 1));
@@ -248,12 +249,13 @@ START_TEST(extend_by_a_single_reader_does_not_replace_its_hold)
 }
 END_TEST
 
-/* 0: the reading was begun without a token; 1: with one. */
+/* _i 0: the reading began without a token; 1: with one. */
 START_TEST(extend_does_not_change_the_token)
 {
     rlock_rwlock_t fenced = rwlock_with(client, "n", -1, 1);
     uint64_t token = 0, before = 0;
-    OK(actor_does(&actor[0], run_rdlock, _i ? &fenced : &l)); /* shares all the time */
+    /* this thread shares the hold all the time */
+    OK(actor_does(&actor[0], run_rdlock, _i ? &fenced : &l));
     OK(actor_does(&actor[1], run_rdlock, &l));
     OK(rlock_rwlock_rdlock(&fenced));
     ck_assert_int_eq(readers(), 1);

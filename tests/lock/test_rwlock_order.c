@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: claims=L6,W14,W20 */
 /*
- * L6 between real processes: reading and writing alternate (W11, W14), whoever floods the
- * lock, and the other kinds prefer whom they say. Readers in the flood go hand in hand:
- * without the rule their reading would never end. What happened is written down by the
- * processes of tests/programs/rwcrowd.c, seen at the server, and judged by rwhistory.h.
+ * L6 between real processes: reading and writing alternate (W11, W14) against a flood of
+ * readers or writers, and the other kinds prefer readers or writers as they say. The
+ * readers of the flood overlap: without the rule their reading would never end. The
+ * processes of tests/programs/rwcrowd.c record what happens, the test watches the server,
+ * and rwhistory.h judges both.
  */
 #include "rwscene.h"
 
@@ -18,8 +19,8 @@ enum {
     WRITES_QUICK = 25,
     READS = 300,
     READS_QUICK = 50,
-    ENTERS_MS = 5000,  /* a waiter whose turn it is, with a flood against it */
-    SERVED_MS = 60000, /* all of them */
+    ENTERS_MS = 5000,  /* for a waiter whose turn it is, against a flood */
+    SERVED_MS = 60000, /* for all waiters */
     PASSES = 10,
     WRITERS = 8,
     ROUNDS = 40,
@@ -78,7 +79,7 @@ struct progress {
     long sections;
 };
 
-/* Whether the threads of these processes have left so often altogether. */
+/* Whether the threads of these parties have left `sections` times altogether. */
 static bool have_left(void *arg)
 {
     const struct progress *p = arg;
@@ -90,8 +91,8 @@ static bool have_left(void *arg)
            p->sections;
 }
 
-/* The few go through all their sections against the flood, which never pauses; each of
- * their waits has a bound of its own. */
+/* A few threads go through all their sections against the flood, which never pauses. Each
+ * of their waits has its own bound. */
 static void few_against_flood(long few, long sections)
 {
     for (long done = 1; done <= sections * few; done++)
@@ -189,7 +190,7 @@ static bool writes_have_passed(void *arg)
     return rwhistory_writes_past(history) >= PASSES;
 }
 
-/* Those who were passed come in when the flood ends. */
+/* The waiters that were passed come in when the flood ends. */
 static void end_preferred(long writes)
 {
     struct rw_totals totals;
@@ -240,8 +241,8 @@ END_TEST
 
 /* ---- downgrade */
 
-/* Of a test that holds the lock while `WRITERS` processes wait to write and two with
- * three threads each to read. */
+/* For a test that holds the lock while `WRITERS` processes wait to write, and two
+ * processes with three threads each wait to read. */
 enum { READING = 2, EACH = 3, SELF = RWHISTORY_WHO_MAX - 1 };
 
 static bool all_have_asked(void *arg)
@@ -250,8 +251,9 @@ static bool all_have_asked(void *arg)
     return atomic_load(&rw_log->next) == 2 + WRITERS + (uint64_t)READING * EACH;
 }
 
-/* Threads that read share one entry in the queue. Who of them has not asked when the
- * readers are let in waits behind the writers; the log is written just before. */
+/* Threads that read share one entry in the queue. A thread that has not asked when the
+ * readers are let in waits behind the writers. The log is written just before a thread
+ * asks. */
 static rlock_client_t *hold_against_many(rlock_rwlock_t *lock, int kind)
 {
     uint64_t token;
@@ -351,7 +353,7 @@ START_TEST(no_writer_enters_between_a_writing_and_its_downgrade)
 }
 END_TEST
 
-/* ---- who leaves the queue */
+/* ---- waiters that leave the queue */
 
 struct waiter {
     rlock_rwlock_t lock;
@@ -372,7 +374,7 @@ static bool no_script_has_run(void *arg)
     return test_redis_calls(scene_redis, "evalsha") == *calls;
 }
 
-/* A client that has just subscribed polls once. The next polls are due after 10 s. */
+/* A client polls once when it has subscribed. Its next polls are due after 10 s. */
 static void wait_for_first_polls(void)
 {
     enum { QUIET_MS = 200 };

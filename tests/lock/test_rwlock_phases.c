@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: claims=W9,W10,W11,W12 */
 /*
- * The scripts of the read-write lock by hand: who is let in when, by its kind. Rule W13,
- * that nobody who listens waits for what is free, is asserted after each script by
- * byhand.c.
+ * The scripts of the read-write lock, sent by hand: which waiter is let in when, for each
+ * kind. Rule W13 (no waiter that listens waits for a free lock) is asserted after each
+ * script by byhand.c.
  *
- * Who is queued is dead (not present), deaf (present, and nobody hears its mailbox) or
- * live. Hand-overs that go on in a second script: test_rwlock_chain.c.
+ * A queued waiter is dead (not present), deaf (present, but no connection listens to its
+ * mailbox) or live. Hand-overs that continue in a second script are in
+ * test_rwlock_chain.c.
  */
 #include "byhand.h"
 
@@ -20,7 +21,7 @@
 #define WRITE_D UUID_D ":1:4:w3000"
 #define WRITE_E UUID_E ":1:4:w3000"
 #define READ_E UUID_E ":1:1:r3000"
-#define GONE UUID_A ":9:9:r3000" /* names nobody who waits */
+#define GONE UUID_A ":9:9:r3000" /* an id that does not wait */
 
 enum { LOOKS = 64, BATCH = 256, ROUNDS_MAX = 20 };
 
@@ -34,7 +35,7 @@ static bool queued(const char *queue, const char *id)
     return test_redis_str(redis, "ZSCORE", queue, id) != NULL;
 }
 
-/* The refreshes that an answer asks for, to the end. */
+/* Sends the refreshes that an answer asks for, until the hand-over ends. */
 static struct answer go_on(const char *id, struct answer a)
 {
     for (int i = 0; a.more || a.rmore; i++) {
@@ -46,7 +47,7 @@ static struct answer go_on(const char *id, struct answer a)
 
 /* ---- the bar */
 
-/* 300 readers of B wait for A, who writes; 256 come in. */
+/* 300 readers of B wait for A, which writes; 256 of them come in. */
 static struct answer release_before_300(void)
 {
     put_waiters(RQUEUE, UUID_B, 'r', 1, 300);
@@ -61,7 +62,8 @@ static struct answer release_before_300(void)
     return a;
 }
 
-/* _i: the writer C comes before, meanwhile; or meanwhile, and its answer goes on. */
+/* _i 0: the writer C queues before the hand-over; 1, 2: during it; 2: C's answer
+ * continues it. */
 /* rule: W9 */
 START_TEST(all_queued_readers_come_before_the_writer)
 {
@@ -83,7 +85,7 @@ START_TEST(all_queued_readers_come_before_the_writer)
     ck_assert(queued(QUEUE, WRITE_C) && queued(RQUEUE, READ_D));
     ck_assert(no_message(c) && no_message(d));
     assert_ttls();
-    /* now it is its turn, and then D's */
+    /* now it is C's turn, and then D's */
     for (int i = 1; i <= 300; i++)
         SAYS(release(waiter_id(UUID_B, i, 'r')), "released");
     ck_assert(is_held_by(WRITE_C));
@@ -103,7 +105,7 @@ START_TEST(bar_survives_the_end_of_the_reading)
     struct test_redis *b = listener(UUID_B), *c = listener(UUID_C), *d = listener(UUID_D);
     SAYS(acquire(WRITE_A), "held");
     release_before_300();
-    /* nobody goes on, and all of the first end */
+    /* no request continues the hand-over, and the first readers' leases end */
     test_redis_do(redis, "EVAL",
                   "for _, id in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do\n"
                   "redis.call('ZADD', KEYS[1], 1000, id) end",
@@ -113,7 +115,7 @@ START_TEST(bar_survives_the_end_of_the_reading)
     put_present(UUID_C);
     put_waiter(QUEUE, WRITE_C, 5);
     put_present(UUID_D);
-    put_waiter(RQUEUE, READ_D, 1000); /* after the others */
+    put_waiter(RQUEUE, READ_D, 1000); /* after the other readers */
     struct answer a = refresh(WRITE_C);
     ck_assert_str_eq(WHAT(a), "queued");
     ck_assert_int_eq(count_reading(), 300 - BATCH);
@@ -121,7 +123,7 @@ START_TEST(bar_survives_the_end_of_the_reading)
     ck_assert(no_message(c));
     for (int i = BATCH + 1; i <= 300; i++)
         SAYS(release(waiter_id(UUID_B, i, 'r')), "released");
-    ck_assert(is_held_by(WRITE_C)); /* and D after it */
+    ck_assert(is_held_by(WRITE_C)); /* and D comes after it */
     ck_assert(no_message(d));
     SAYS(release(WRITE_C), "released");
     ck_assert(reads_now(READ_D));
@@ -144,13 +146,13 @@ START_TEST(unheard_reader_does_not_lose_its_ticket_and_may_still_enter)
     SAYS(acquire(WRITE_D), "queued");
     SAYS(acquire(READ_E), "queued");
     struct test_redis *b = listener(UUID_B);
-    if (_i == 0) { /* it asks itself, */
+    if (_i == 0) { /* B asks itself, */
         SAYS(refresh(READ_B), "held");
         ck_assert(no_message(b));
-    } else if (_i == 1) { /* another does, */
+    } else if (_i == 1) { /* another client asks, */
         SAYS(refresh(READ_E), "queued");
         ck_assert_ptr_nonnull(message(b));
-    } else { /* and after the reading, before the writer */
+    } else { /* or after the reading, before the writer */
         SAYS(release(READ_C), "released");
         ck_assert_ptr_nonnull(message(b));
     }
@@ -186,7 +188,7 @@ START_TEST(dead_readers_are_dropped_without_a_bar)
 }
 END_TEST
 
-/* ---- writers who wait */
+/* ---- waiting writers */
 
 /* rule: W10 */
 START_TEST(dead_writer_is_dropped_and_an_unheard_one_skipped)
@@ -210,8 +212,9 @@ START_TEST(dead_writer_is_dropped_and_an_unheard_one_skipped)
 }
 END_TEST
 
-/* After a reading that expired, a deaf writer who asks is next, but for the reader below
- * the bar, who begins a reading; another writer, who listens, _i, closes it. */
+/* After a reading that expired, a deaf writer asks. It is next, but for the reader below
+ * the bar, which begins a reading. Another writer that listens (_i) closes that
+ * reading. */
 /* rule: W10 */
 START_TEST(request_of_an_unheard_writer_closes_no_reading)
 {
@@ -247,7 +250,7 @@ START_TEST(live_writer_blocks_all_but_current_readers)
     SAYS(acquire(READ_C), "queued");
     SAYS(try_acquire(READ_D), "busy");
     SAYS(share(READ_A2, READ_A), "queued");
-    SAYS(acquire(READ_A), "held"); /* again */
+    SAYS(acquire(READ_A), "held"); /* a repeated request */
     ck_assert_int_eq(count_reading(), 1);
     ck_assert_int_eq(count_waiting(RQUEUE), 2);
     test_redis_close(b);
@@ -269,11 +272,11 @@ START_TEST(writing_and_reading_alternate)
         SAYS(acquire(next_reader), "queued");
         snprintf(reader, sizeof(reader), UUID_C ":1%d:1:r3000", i);
         SAYS(acquire(reader), "queued");
-        SAYS(release(writer), "released"); /* both readers, */
+        SAYS(release(writer), "released"); /* both readers come in, */
         ck_assert_int_eq(count_reading(), 2);
         SAYS(release(reader), "released");
         ck_assert(reads_now(next_reader));
-        SAYS(release(next_reader), "released"); /* one writer */
+        SAYS(release(next_reader), "released"); /* then one writer */
         ck_assert(is_held_by(next_writer));
         strcpy(writer, next_writer);
     }
@@ -282,7 +285,7 @@ START_TEST(writing_and_reading_alternate)
 }
 END_TEST
 
-/* 65 deaf writers are first: the hand-over goes on behind 64 of them. */
+/* 65 deaf writers are first: the hand-over continues behind 64 of them. */
 /* rule: W11 */
 START_TEST(continued_script_knows_which_mode_ended)
 {
@@ -292,7 +295,8 @@ START_TEST(continued_script_knows_which_mode_ended)
     put_present(UUID_C);
     put_present(UUID_D);
     put_waiter(QUEUE, WRITE_C, 100);
-    put_waiter(RQUEUE, READ_D, 100); /* came into a reading that a writer waited for */
+    /* queued during a reading that a writer waited for */
+    put_waiter(RQUEUE, READ_D, 100);
     struct answer a = release(READ_A);
     ck_assert_int_eq(a.more, LOOKS);
     ck_assert_int_eq(a.left, -2);
@@ -300,7 +304,7 @@ START_TEST(continued_script_knows_which_mode_ended)
         go_on(GONE, a);
     else if (_i == 1)
         go_on(READ_D, a);
-    else /* others begin at the head */
+    else /* other requests begin at the head */
         go_on(READ_E, acquire(READ_E));
     ck_assert(is_held_by(WRITE_C));
     ck_assert(queued(RQUEUE, READ_D));
@@ -310,8 +314,8 @@ START_TEST(continued_script_knows_which_mode_ended)
 }
 END_TEST
 
-/* One writer is live, and leaves the queue in the way of _i: cancelled, released by who
- * gave it up, dead. */
+/* One writer is live, and leaves the queue. _i 0: by a cancel, 1: by a release of its
+ * client, which gave up, 2: by death. */
 /* rule: W12 */
 START_TEST(last_live_writer_that_leaves_lets_the_readers_in)
 {
@@ -354,7 +358,7 @@ START_TEST(unheard_writer_blocks_no_reader_by_requests)
 }
 END_TEST
 
-/* Who may not ask who listens learns it from the grant. */
+/* A user that may not ask which clients listen learns it from the grant. */
 /* rule: W12 */
 START_TEST(undone_grant_lets_the_readers_in)
 {
@@ -389,7 +393,7 @@ START_TEST(reader_queued_after_a_writer_comes_after_it)
     SAYS(release(READ_A), "released");
     ck_assert(is_held_by(WRITE_B));
     SAYS(release(WRITE_B), "released");
-    ck_assert(reads_now(READ_C)); /* it has seen one writer */
+    ck_assert(reads_now(READ_C)); /* this reader has seen one writer */
     SAYS(acquire(READ_A2), "queued");
     SAYS(release(READ_C), "released");
     ck_assert(is_held_by(WRITE_D));
@@ -399,7 +403,7 @@ START_TEST(reader_queued_after_a_writer_comes_after_it)
 }
 END_TEST
 
-/* ---- the kinds: _i counts them */
+/* ---- the kinds: _i is the index of the kind */
 
 /* rule: L6 */
 START_TEST(kind_decides_whether_an_arriving_reader_passes_a_writer)
@@ -490,7 +494,7 @@ START_TEST(waiting_reader_joins_a_downgrade)
     ck_assert_int_eq(reads_now(READ_C), joins);
     ck_assert(queued(RQUEUE, READ_D));
     ck_assert_int_eq(queued(QUEUE, WRITE_B), writer < 2);
-    struct test_redis *d = listener(UUID_D); /* W9: it was queued at that moment */
+    struct test_redis *d = listener(UUID_D); /* W9: D was queued at the downgrade */
     SAYS(refresh(READ_D), joins ? "held" : "queued");
     SAYS(acquire(READ_A2), writer == 0 && !READERS_FIRST(prefer) ? "queued" : "held");
     assert_ttls();

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Polls of the read-write lock: how many a wait costs when nobody hears the grants. */
+/* Polls of the read-write lock: how many a wait costs when no connection hears the
+ * grants. */
 #include "scene.h"
 
 #include <pthread.h>
@@ -9,7 +10,7 @@ enum { PRESENCE_MS = 1500, WAIT_MS = 3000, OTHERS = 70 };
 
 #define UUID_D "dddddddd-0000-4000-8000-00000000000d"
 
-/* A thread that wants to write, of a client whose mailbox the server refuses. */
+/* A thread that waits to write, of a client whose mailbox the server refuses. */
 static struct {
     rlock_rwlock_t lock;
     int rc;
@@ -25,8 +26,8 @@ static void *run_deaf(void *arg)
     return NULL;
 }
 
-/* Somebody reads, and behind the writer that waits there are more whom nobody hears than
- * one script looks at, and a reader. */
+/* Queues more writers than one script looks at behind the waiting writer, and a reader.
+ * No connection listens to their mailbox. */
 static void put_others(void)
 {
     char queue[SCENE_KEY_MAX], rqueue[SCENE_KEY_MAX], present[SCENE_KEY_MAX];
@@ -68,7 +69,7 @@ START_TEST(unheard_writer_does_not_poll_without_end)
     ck_assert_int_eq(pthread_join(thread, NULL), 0);
     ck_assert_int_eq(deaf.rc, ETIMEDOUT);
     ck_assert_int_eq(rlock_client_getstats(client, &stats), 0);
-    /* one each presence/3, and some more of a hand-over that goes on */
+    /* one for each third of a presence, and some more for a hand-over that continues */
     ck_assert_uint_ge(stats.refreshes, 3);
     ck_assert_uint_le(stats.refreshes, 5 * WAIT_MS / (PRESENCE_MS / 3));
     ck_assert_int_eq(rlock_rwlock_unlock(&reader), 0);

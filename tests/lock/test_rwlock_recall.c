@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: claims=K2,K4,K15 */
 /*
- * The scripts of the read-write lock by hand: readers who are told of the first writer
- * (rule K15), what a writer who keeps the lock is told (K2-K4, K16), and his tokens
- * (H11).
+ * The scripts of the read-write lock, sent by hand: recalls of readers by the first
+ * writer (rule K15), recalls of a writer that retains the lock (K2-K4, K16), and that
+ * writer's tokens (H11).
  */
 #include "byhand.h"
 
@@ -42,7 +42,7 @@ static bool is_told(struct test_redis *box, const char *id)
     return said && strcmp(said, text) == 0;
 }
 
-/* ---- who is in it */
+/* ---- which clients are listed */
 
 /* rule: K15 */
 START_TEST(client_that_requests_recalls_is_listed_until_its_hold_ends)
@@ -59,7 +59,7 @@ START_TEST(client_that_requests_recalls_is_listed_until_its_hold_ends)
     ck_assert_int_eq((int)a.flags, TELLS);
     ck_assert(keeper_end(KEEP_A) >= end_of(KEEP_A) - 5);
     ck_assert_int_gt(test_redis_int(redis, "PTTL", KEEPERS), 200000);
-    SAYS(acquire(KEEP_B), "held"); /* ends sooner, and takes the key's time from nobody */
+    SAYS(acquire(KEEP_B), "held"); /* ends sooner, and does not shorten the key's TTL */
     ck_assert_int_gt(test_redis_int(redis, "PTTL", KEEPERS), 200000);
     ck_assert_int_eq(keepers(), 2);
     assert_ttls();
@@ -88,8 +88,8 @@ START_TEST(reader_that_shares_a_listed_hold_prolongs_the_entry)
 }
 END_TEST
 
-/* _i: the last reader's release, one of two, with a marker, force, and the hand-over to a
- * writer of what has expired. */
+/* _i: the release of the last reader, of one of two, with a marker; a force; the
+ * hand-over of an expired reading to a writer. */
 /* rule: K15 */
 START_TEST(entry_ends_with_the_hold)
 {
@@ -134,7 +134,7 @@ START_TEST(dead_clients_are_removed_in_time)
 }
 END_TEST
 
-/* ---- who is told, and when */
+/* ---- which clients are recalled, and when */
 
 /* rule: K15 */
 START_TEST(first_writer_recalls_each_client_once)
@@ -146,8 +146,8 @@ START_TEST(first_writer_recalls_each_client_once)
     SAYS(acquire(WRITE_C), "queued");
     ck_assert(is_told(a, KEEP_A) && is_told(b, KEEP_B));
     ck_assert(!test_redis_exists(redis, KEEPERS));
-    SAYS(acquire(WRITE_B), "queued"); /* the second one */
-    SAYS(acquire(WRITE_C), "queued"); /* repeated */
+    SAYS(acquire(WRITE_B), "queued"); /* the second writer */
+    SAYS(acquire(WRITE_C), "queued"); /* a repeated request */
     ck_assert(no_message(a) && no_message(b));
     test_redis_close(a);
     test_redis_close(b);
@@ -170,7 +170,8 @@ END_TEST
 START_TEST(no_client_is_listed_while_a_writer_waits)
 {
     SAYS(acquire(KEEP_A), "held");
-    SAYS(acquire(WRITE_C), "queued"); /* he does not listen, so that readers may join */
+    /* this writer does not listen, so that readers may join */
+    SAYS(acquire(WRITE_C), "queued");
     struct answer a = acquire(KEEP_B);
     ck_assert_str_eq(WHAT(a), "held");
     ck_assert_int_eq((int)a.flags, WRITERS);
@@ -193,7 +194,7 @@ START_TEST(readers_cause_no_message)
     ck_assert(no_message(a));
     SAYS(acquire(WRITE_C), "queued");
     ck_assert(is_told(a, KEEP_A));
-    SAYS(acquire(UUID_B ":2:2:r3000"), "queued"); /* behind him */
+    SAYS(acquire(UUID_B ":2:2:r3000"), "queued"); /* behind the writer */
     SAYS(try_acquire(UUID_B ":2:3:r3000"), "busy");
     ck_assert(no_message(a));
     test_redis_close(a);
@@ -210,9 +211,10 @@ START_TEST(trywrlock_and_waitfree_recall_each_client)
     ck_assert(is_told(a, KEEP_A));
     SAYS(try_acquire(WRITE_C), "busy");
     ck_assert(no_message(a));
-    ck_assert_int_eq((int)renew(KEEP_A, "60000").flags, TELLS); /* he waits for nothing */
+    /* the writer does not wait */
+    ck_assert_int_eq((int)renew(KEEP_A, "60000").flags, TELLS);
     RUN(RLK_RWLOCK_REFRESH, UUID_C, "3000", prefer, "5", "0", "");
-    ck_assert(no_message(a)); /* goes on with a hand-over */
+    ck_assert(no_message(a)); /* this continues a hand-over */
     RUN(RLK_RWLOCK_REFRESH, UUID_C, "3000", prefer, "0", "0", "");
     ck_assert(is_told(a, KEEP_A));
     test_redis_close(a);
@@ -234,7 +236,7 @@ START_TEST(dead_clients_are_not_recalled)
 }
 END_TEST
 
-/* The rest finds out when it asks. */
+/* The other clients learn of the writer when they ask. */
 /* rule: K15 */
 START_TEST(limited_number_of_clients_is_recalled)
 {
@@ -262,7 +264,7 @@ START_TEST(redisson_subscriber_counts_as_contention)
 }
 END_TEST
 
-/* What is no member that a library wrote is not told. */
+/* A member that no library wrote gets no message. */
 /* rule: K15 */
 START_TEST(foreign_member_of_the_list_does_no_harm)
 {
@@ -296,7 +298,7 @@ START_TEST(key_of_another_type_is_an_error_and_changes_nothing)
 }
 END_TEST
 
-/* ---- a writer who keeps it */
+/* ---- a writer that retains the lock */
 
 /* rule: K16 */
 START_TEST(writer_is_recalled_once_by_any_newcomer)
@@ -306,13 +308,13 @@ START_TEST(writer_is_recalled_once_by_any_newcomer)
     ck_assert_str_eq(WHAT(taken), "held");
     ck_assert_int_eq((int)taken.flags, TELLS);
     ck_assert_str_eq(field(WRITE_K), "2");
-    ck_assert_int_eq((int)acquire(WRITE_K).flags, TELLS); /* repeated */
+    ck_assert_int_eq((int)acquire(WRITE_K).flags, TELLS); /* a repeated request */
     ck_assert_int_eq((int)cancel(WRITE_K).flags, TELLS);
     ck_assert_int_eq((int)refresh(WRITE_K).flags, TELLS);
     ck_assert_int_eq((int)renew(WRITE_K, "60000").flags, TELLS);
     switch (_i) {
     case 0:
-        SAYS(acquire(READ_B), "queued"); /* a reader is another, too */
+        SAYS(acquire(READ_B), "queued"); /* a reader is a newcomer, too */
         break;
     case 1:
         SAYS(acquire(WRITE_B), "queued");
@@ -390,7 +392,7 @@ START_TEST(writer_that_asks_is_given_a_block_of_tokens)
 }
 END_TEST
 
-/* Those who join the reading have no smaller one than the sections before. */
+/* Readers that join the reading get no smaller token than the sections before. */
 /* rule: H11 */
 START_TEST(downgrade_does_not_change_the_token_of_its_section)
 {
@@ -403,12 +405,13 @@ START_TEST(downgrade_does_not_change_the_token_of_its_section)
     ck_assert_str_eq(WHAT(a), "held");
     ck_assert_str_eq(a.fate[0].token, token);
     ck_assert_str_eq(acquire_fenced(UUID_B ":1:6:R3000").fate[0].token, token);
-    a = RUN(RLK_RWLOCK_DOWNGRADE, FENCED_K, "30000", prefer, "5"); /* late */
+    a = RUN(RLK_RWLOCK_DOWNGRADE, FENCED_K, "30000", prefer, "5"); /* a late request */
     ck_assert_str_eq(a.fate[0].token, token);
 }
 END_TEST
 
-/* Not what nobody was given: a writer may have been told it by a forged message. */
+/* A downgrade may name a token that was never drawn, because the writer got it by a
+ * forged message. The hold keeps its own. */
 /* rule: H11 */
 START_TEST(downgraded_hold_draws_no_other_token)
 {

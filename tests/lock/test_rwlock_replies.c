@@ -134,15 +134,15 @@ START_TEST(repeated_acquire_counts_from_its_own_end)
     scene_says(&x, "ok", "async t rdlock m");
     ck_assert(test_proxy_wait_answered(scene_proxy, lost, 1, SCENE_SOON_MS));
     ck_assert(scene_member("N", "readers", 0, id, end));
-    scene_worker_does(&y, "rdlock"); /* its end is N's */
+    scene_worker_does(&y, "rdlock"); /* the lock N ends when y's lease does */
     ck_assert(scene_worker_got(&x, SCENE_SOON_MS));
     scene_worker_has_no_more_than(&x, scene_reader_left("N", id));
     x_alone_is_lost_in_time(id);
 }
 END_TEST
 
-/* x and y wait to read behind z; both are let in, and x's message is lost. Returns x's
- * id. */
+/* x and y wait to read behind z. Both are let in, and the message to x is lost. Returns
+ * x's id. */
 static void x_is_let_in_unheard(const char *call, char id[SCENE_ID_MAX])
 {
     char ticket[32];
@@ -204,7 +204,8 @@ START_TEST(a_release_whose_reply_is_lost_succeeds_and_frees_nobody_elses)
     scene_worker_does(&y, modes[_i].verb);
     ck_assert(scene_worker_got(&x, SCENE_SOON_MS));
     ck_assert_int_lt(test_now_ms() - begin, test_ms(COMMAND_MS + ROOM_MS));
-    ck_assert(test_proxy_wait_hits(scene_proxy, all, 2, SCENE_SOON_MS)); /* repeated */
+    /* the release was repeated */
+    ck_assert(test_proxy_wait_hits(scene_proxy, all, 2, SCENE_SOON_MS));
     scene_only_holder("N", id);
     scene_says(&y, "ok SAFE", "on t state m");
     scene_worker_does(&y, "unlock");
@@ -220,7 +221,7 @@ START_TEST(late_release_frees_no_newer_hold_of_its_client)
     scene_worker_does(&x, modes[_i].verb);
     int ghost = scene_hold_first(RLK_RWLOCK_RELEASE);
     scene_worker_does(&x, "unlock");
-    ck_assert(scene_wait_free("N", SCENE_SOON_MS)); /* by the watchdog */
+    ck_assert(scene_wait_free("N", SCENE_SOON_MS)); /* released by the watchdog */
     scene_worker_does(&x, modes[_i].verb);
     scene_only_holder("N", id);
     scene_let_go(ghost);
@@ -281,7 +282,7 @@ START_TEST(a_cancel_that_is_lost_after_the_grant_is_made_up_for_by_a_release)
         }
     }
     scene_worker_does(&y, "unlock");
-    ck_assert(test_redis_exists(scene_redis, "N")); /* x's, who does not want it */
+    ck_assert(test_redis_exists(scene_redis, "N")); /* x's, which does not want it */
     ck_assert_str_eq(worker_news(&x, "done t", SCENE_SOON_MS), "done t ETIMEDOUT");
     scene_says(&x, "ok UNHELD", "on t state m");
     ck_assert(test_proxy_wait_hits(scene_proxy, release, 1, SCENE_SOON_MS));

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: claims=K12,K13,K14 */
-/* A process reads without asking, and keeps what it has read with (rules K14, K15), with
- * a server, another process's client, and processes that fork, stop and die. To write:
- * test_rwlock_retained_write.c. */
+/* A process reads without asking the server, and retains its read holds (rules K14, K15),
+ * with a server, the client of another process, and processes that fork, stop and die.
+ * Retained write locks are in test_rwlock_retained_write.c. */
 #include "fixture.h"
 #include "worker.h"
 
@@ -47,7 +47,7 @@ static void keep_with(long retain_ms, long presence_ms)
     l = rwlock_of(client, "n");
 }
 
-/* The same behind the proxy. */
+/* Makes the same client, behind the proxy. */
 static void keep_behind_proxy(long presence_ms)
 {
     char parameters[100];
@@ -90,7 +90,7 @@ static int run_tryrdlock(void *lock)
     return rlock_rwlock_tryrdlock(lock);
 }
 
-/* Requests beside those of the watchdog. */
+/* Requests without those of the watchdog. */
 static long long asked(void)
 {
     rlock_stats_t stats = stats_of(client);
@@ -127,7 +127,7 @@ START_TEST(reading_again_needs_no_server)
 }
 END_TEST
 
-/* The server's own count: the library asks once a second, for all it keeps. */
+/* Counted by the server. The library asks once a second, for all that it retains. */
 /* rule: K14 */
 START_TEST(reading_again_sends_no_command)
 {
@@ -174,8 +174,8 @@ START_TEST(without_retention_every_new_reader_asks_the_server)
 }
 END_TEST
 
-/* One whose handle keeps nothing may share what another one keeps, if the server says so,
- * and ends it. */
+/* A thread whose handle retains nothing may share what another handle retains, if the
+ * server agrees, and ends the retention. */
 /* rule: K14 */
 START_TEST(requester_shares_the_retained_read_hold)
 {
@@ -193,7 +193,7 @@ START_TEST(requester_shares_the_retained_read_hold)
 }
 END_TEST
 
-/* The message is lost, but one who asked was told that a writer waits. */
+/* The recall is lost, but the reply to a new reader says that a writer waits. */
 /* rule: K14 */
 START_TEST(reply_to_a_new_reader_reports_a_writer)
 {
@@ -211,7 +211,7 @@ START_TEST(reply_to_a_new_reader_reports_a_writer)
 }
 END_TEST
 
-/* Ten times within the time of a few askings. */
+/* Ten times, within the time of a few polls. */
 /* rule: K14 */
 START_TEST(writer_gets_a_retained_read_lock_at_once)
 {
@@ -270,7 +270,7 @@ static bool is_told(void *messages)
     return stats_of(client).messages > *(uint64_t *)messages;
 }
 
-/* Those inside finish, and may read again; those who come queue behind the writer. */
+/* Readers inside finish, and may read again. New readers queue behind the writer. */
 /* rule: K14 */
 START_TEST(new_readers_queue_once_a_writer_waits)
 {
@@ -309,7 +309,7 @@ static int run_flood(void *lock)
         if (rc != 0)
             return rc;
         if (!flood.hurry)
-            test_pause_ms(2); /* so that they overlap */
+            test_pause_ms(2); /* so that the readers overlap */
         flood.sections++;
         rc = rlock_rwlock_unlock(lock);
         if (rc != 0)
@@ -318,7 +318,7 @@ static int run_flood(void *lock)
     return 0;
 }
 
-/* _i: with its message, and when that is lost, so that the asking has to tell (H8). */
+/* _i 1: the recall is lost, so that the next poll must report the writer (H8). */
 /* rule: K14 */
 START_TEST(overlapping_readers_do_not_starve_a_writer)
 {
@@ -348,7 +348,7 @@ START_TEST(overlapping_readers_do_not_starve_a_writer)
 }
 END_TEST
 
-/* Of its own process. */
+/* The writer is a thread of the readers' process. */
 /* rule: K14 */
 START_TEST(overlapping_readers_do_not_starve_a_writer_of_their_process)
 {
@@ -372,7 +372,8 @@ START_TEST(overlapping_readers_do_not_starve_a_writer_of_their_process)
 }
 END_TEST
 
-/* Nobody inside, and the message is lost: a third of a presence, and no longer (K5). */
+/* No thread is inside, and the recall is lost: the writer waits for a third of a
+ * presence, and no longer (K5). */
 /* rule: K14 */
 START_TEST(lost_recall_is_found_by_the_next_refresh)
 {
@@ -389,8 +390,8 @@ START_TEST(lost_recall_is_found_by_the_next_refresh)
 }
 END_TEST
 
-/* Its TTL is that of a grant while nobody is inside (K5), and nobody for long is too long
- * (K9). */
+/* While no thread is inside, the lock's TTL is that of a grant (K5), and the retention
+ * ends after a time (K9). */
 /* rule: K14 */
 START_TEST(read_lock_is_retained_for_a_limited_time)
 {
@@ -400,7 +401,7 @@ START_TEST(read_lock_is_retained_for_a_limited_time)
     ck_assert(wait_key("n", false, SOON_MS));
     ck_assert(!test_redis_exists(redis, KEEPERS));
     ck_assert_uint_eq(stats_of(client).losses, 0);
-    expect_kept(); /* anew */
+    expect_kept(); /* and it is retained again */
 }
 END_TEST
 
@@ -455,7 +456,7 @@ START_TEST(forced_or_deleted_read_lock_is_acquired_again)
     for (int i = 0; i < 1000 && stats_of(client).losses == 0; i++)
         test_pause_ms(10);
     ck_assert_uint_eq(stats_of(client).losses, 1);
-    ck_assert(!event_seen(RLOCK_EVENT_LOST)); /* nobody had it */
+    ck_assert(!event_seen(RLOCK_EVENT_LOST)); /* no thread held it */
     expect_kept();
 }
 END_TEST
@@ -493,7 +494,7 @@ START_TEST(fixed_lease_has_a_hold_of_its_own)
 }
 END_TEST
 
-/* Who extends to a fixed lease keeps nothing. */
+/* A thread that extends to a fixed lease retains nothing. */
 /* rule: K14 */
 START_TEST(hold_that_became_fixed_is_not_retained)
 {
@@ -504,7 +505,7 @@ START_TEST(hold_that_became_fixed_is_not_retained)
 }
 END_TEST
 
-/* A process that keeps what it has read with. */
+/* Starts a process that retains a read hold. */
 static void start_keeper(struct worker *w)
 {
     char open[300];
@@ -534,15 +535,16 @@ START_TEST(child_of_a_fork_has_no_retained_hold)
     ck_assert(worker_says(&w, "fork tryrdlock l", "ok"));
     ck_assert_ptr_nonnull(worker_news(&w, "done fork ok", SOON_MS));
     ck_assert_int_eq((int)test_redis_int(redis, "ZCARD", READERS), 2);
-    ck_assert(worker_says(&w, "rdlock l", "ok")); /* the parent has it still */
+    ck_assert(worker_says(&w, "rdlock l", "ok")); /* the parent still has its hold */
     ck_assert(worker_says(&w, "unlock l", "ok"));
-    /* the child keeps by itself, if it was heard by then */
+    /* the child retains its own hold, if its mailbox was heard by then */
     ck_assert_ptr_nonnull(test_redis_str(redis, "ZSCORE", KEEPERS, keeper));
     worker_end(&w);
 }
 END_TEST
 
-/* Stopped or killed while nobody was inside, it holds up others for a presence. */
+/* A process that is stopped or killed while no thread is inside delays others for a
+ * presence. */
 /* rule: K13 */
 START_TEST(stopped_process_with_a_retained_lock_costs_a_presence)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: claims=K16,W25 */
-/* A process keeps a lock to write, and its threads pass it on (rules K16, W25, H11), with
- * a server and another process's client. What it keeps without anybody who reads:
+/* A process retains a write lock, and its threads hand it off (rules K16, W25, H11), with
+ * a server and the client of another process. Retention without readers is in
  * test_retain.c, with as_rwlock.h. */
 #include "fixture.h"
 #include "net/script.h"
@@ -52,7 +52,7 @@ static int run_write_pair(void *lock)
     return rc == 0 ? rlock_rwlock_unlock(lock) : rc;
 }
 
-/* Requests beside those of the watchdog. */
+/* Requests without those of the watchdog. */
 static long long asked(void)
 {
     rlock_stats_t stats = stats_of(client);
@@ -101,7 +101,8 @@ START_TEST(writer_and_reader_of_one_process_release_for_each_other)
 }
 END_TEST
 
-/* Kept twice and given back is tried anew: nobody is inside. */
+/* A try releases the holds that its process retains, also two of them, and tries again:
+ * no thread is inside. */
 static int run_try_read_once(void *lock)
 {
     int rc = rlock_rwlock_tryrdlock(lock);
@@ -113,7 +114,8 @@ START_TEST(trywrlock_replaces_the_retained_read_holds_of_its_process)
 {
     enum { ROUNDS = 20 };
     for (int round = 0; round < ROUNDS; round++) {
-        for (int i = 0; i < ACTORS; i++) /* each with a hold of its own, at one time */
+        /* at the same time, each with a hold of its own */
+        for (int i = 0; i < ACTORS; i++)
             actor_begin(&actor[i], run_try_read_once, &l);
         for (int i = 0; i < ACTORS; i++)
             OK(actor_rc(&actor[i]));
@@ -131,18 +133,19 @@ START_TEST(try_does_not_return_EBUSY_while_another_thread_releases)
     write_once();
     int rule = TEST_RULE(proxy, .contains = rlk_scripts[RLK_RWLOCK_RELEASE].sha,
                          .on = TEST_ON_REQUEST, .action = TEST_HOLD, .count = 1);
-    actor_begin(&actor[0], run_try_read_once, &l); /* gives back what is kept */
+    actor_begin(&actor[0], run_try_read_once, &l); /* releases the retained hold */
     ck_assert(test_proxy_wait_hits(proxy, rule, 1, SOON_MS));
     uint64_t before = stats_of(client).round_trips;
     actor_begin(&actor[1], run_try_read_once, &l);
-    ck_assert(test_wait_until(has_asked_since, &before, SOON_MS)); /* busy, it was told */
+    /* the answer was busy */
+    ck_assert(test_wait_until(has_asked_since, &before, SOON_MS));
     test_proxy_release(proxy, rule);
     OK(actor_rc(&actor[0]));
     OK(actor_rc(&actor[1]));
 }
 END_TEST
 
-/* H11, W18: the answer says that of the grant, or a block's first. */
+/* The held reply carries the token of the grant, or the first of a block (H11, W18). */
 /* rule: H11 */
 START_TEST(late_renewal_reply_does_not_change_the_token_of_a_later_reader)
 {
@@ -201,7 +204,7 @@ START_TEST(threads_hand_off_a_write_lock)
 }
 END_TEST
 
-/* _i: who waits elsewhere, or here to read. */
+/* _i 0: a reader waits elsewhere, 1: a writer waits elsewhere, 2: a reader waits here. */
 /* rule: W25 */
 START_TEST(threads_do_not_hand_off_past_waiters_at_the_server)
 {
@@ -277,7 +280,7 @@ START_TEST(tokens_grow_and_a_downgrade_does_not_change_its_own)
 }
 END_TEST
 
-/* Readers of a reading have its token, the newcomers too. */
+/* All readers of a reading have its token, newcomers too. */
 /* rule: W26 */
 START_TEST(joining_reader_has_the_token_of_the_reading)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: claims=W1,W2,W3,W4,W5,W6,W7,W8,W15 */
 /*
- * The scripts of the read-write lock by hand: whose end is when, what belongs to a
- * reading, grants, downgrades, shared holds and tokens. The order of readers and writers:
- * test_rwlock_phases.c. Keys of other types, full memory, other kinds of locks on the
- * name: test_rwlock_keys.c. Rule W13 is asserted after each script by byhand.c.
+ * The scripts of the read-write lock, sent by hand: which lease ends when, what belongs
+ * to a reading, and dead readers. The order of readers and writers is in
+ * test_rwlock_phases.c. Grants, downgrades, shared holds and tokens are in
+ * test_rwlock_grants.c. Keys of other types, full memory and other kinds of locks on the
+ * name are in test_rwlock_keys.c. Rule W13 is asserted after each script by byhand.c.
  */
 #include "byhand.h"
 
@@ -67,7 +68,7 @@ START_TEST(no_script_moves_the_end_of_another_client)
     SAYS(refresh(READ_B), "held");
     SAYS(release(READ_C), "released");
     ck_assert_int_eq(end_of(READ_A), end);
-    set_end(READ_B, server_ms() - 1000); /* dies */
+    set_end(READ_B, server_ms() - 1000); /* B dies */
     SAYS(acquire(READ_C), "held");
     SAYS(release(READ_C), "released");
     ck_assert_int_eq(end_of(READ_A), end);
@@ -83,7 +84,7 @@ START_TEST(end_of_the_lock_follows_the_last_reader_up_and_down)
     assert_fit(READ_A);
     SAYS(ask_read(READ_B, "40000", ""), "held");
     assert_fit(READ_B);
-    SAYS(ask_read(READ_C, "10000", ""), "held"); /* sooner: changes nothing */
+    SAYS(ask_read(READ_C, "10000", ""), "held"); /* an earlier end changes nothing */
     assert_fit(READ_B);
     SAYS(ask_read(READ_B2, "60000", READ_A), "shared");
     assert_fit(READ_A);
@@ -95,7 +96,7 @@ START_TEST(end_of_the_lock_follows_the_last_reader_up_and_down)
     assert_fit(READ_C);
     ck_assert_int_le(ttl("n"), 10000);
     SAYS(acquire(WRITE_B), "queued");
-    SAYS(acquire(READ_A), "held"); /* who waits to write does not listen */
+    SAYS(acquire(READ_A), "held"); /* the waiting writer does not listen */
     SAYS(release(READ_A), "released");
     assert_fit(READ_C);
     test_redis_close(c);
@@ -113,7 +114,7 @@ START_TEST(granted_reader_shortens_no_reading)
     ck_assert_int_le(end_of(READ_B), server_ms() + GRANT_MS);
     assert_fit(WRITE_A);
     ck_assert_int_gt(ttl("n"), GRANT_MS);
-    SAYS(release(WRITE_A), "released"); /* and they no longer than their ends */
+    SAYS(release(WRITE_A), "released"); /* the reading ends with the remaining readers */
     assert_fit(READ_B);
     ck_assert_int_le(ttl("n"), GRANT_MS);
     test_redis_close(b);
@@ -134,7 +135,7 @@ START_TEST(reading_opened_for_others_ends_with_their_leases)
 }
 END_TEST
 
-/* _i: what asks late. */
+/* _i: which request comes late. */
 /* rule: W4 */
 START_TEST(expired_end_is_not_revived)
 {
@@ -147,7 +148,7 @@ START_TEST(expired_end_is_not_revived)
     if (_i == 0)
         SAYS(renew(READ_A, "60000"), "gone");
     else if (_i == 1)
-        SAYS(acquire(READ_A), "queued"); /* as anybody: a writer waits */
+        SAYS(acquire(READ_A), "queued"); /* as for any reader: a writer waits */
     else
         SAYS(share(READ_A2, READ_A), "queued");
     ck_assert(end_of(READ_A) == passed || end_of(READ_A) == -1);
@@ -163,7 +164,7 @@ END_TEST
 START_TEST(expired_reading_readmits_no_reader)
 {
     SAYS(acquire(READ_A), "held");
-    expire(); /* readers stays */
+    expire(); /* the key of the readers stays */
     SAYS(renew(READ_A, "60000"), "gone");
     ck_assert(!test_redis_exists(redis, "n"));
     SAYS(share(READ_B, READ_A), "held");
@@ -209,7 +210,7 @@ END_TEST
 
 /* ---- one reading */
 
-/* Left by an earlier reading, with an end to come. */
+/* Leaves a reader of an earlier reading, with an end to come. */
 static void leave_reader(const char *id)
 {
     set_end(id, server_ms() + 50000);
@@ -220,10 +221,10 @@ static void leave_reader(const char *id)
 START_TEST(new_reading_begins_without_the_readers_of_the_last)
 {
     struct test_redis *b = listener(UUID_B);
-    if (_i == 0) { /* by who takes the free lock */
+    if (_i == 0) { /* by a request that takes the free lock */
         leave_reader(READ_A);
         SAYS(acquire(READ_B), "held");
-    } else if (_i == 1) { /* by who hands it over */
+    } else if (_i == 1) { /* by a hand-over */
         SAYS(acquire(WRITE_A), "held");
         SAYS(acquire(READ_B), "queued");
         leave_reader(READ_A);
@@ -250,7 +251,7 @@ START_TEST(writing_begins_without_readers)
     leave_reader(READ_A);
     if (_i == 0) {
         SAYS(acquire(WRITE_B), "held");
-    } else { /* by the hand-over of this and of other kinds */
+    } else { /* by the hand-over of this and of other types */
         const char *holder = _i == 1 ? WRITE_C : _i == 2 ? A2 : UUID_C ":1:1:m3000";
         test_redis_do(redis, "DEL", READERS);
         SAYS(acquire(holder), "held");
@@ -308,7 +309,7 @@ START_TEST(writer_is_next_after_an_expired_reading)
     SAYS(acquire(READ_B), "queued");
     if (_i == 0)
         expire();
-    else /* N is there yet, its readers have ended */
+    else /* N still exists, but its readers have ended */
         set_end(READ_A, server_ms() - 1);
     SAYS(refresh(READ_B), "queued");
     ck_assert(is_held_by(WRITE_C));
@@ -348,7 +349,7 @@ static void add_dead(void)
                   "1", READERS);
 }
 
-/* Commands that the server has executed, those within scripts too. */
+/* How many commands the server has executed, including those within scripts. */
 static long long commands(void)
 {
     const char *at = test_redis_str(redis, "INFO", "commandstats");
@@ -360,7 +361,7 @@ static long long commands(void)
     return sum;
 }
 
-/* The script sent `_i`th with 5,000 dead beside A, who reads. */
+/* Sends the script `which` with 5,000 dead readers beside A, which reads. */
 static void send_beside_the_dead(int which)
 {
     static const char *const a[] = { UUID_A, UUID_B };
@@ -397,7 +398,7 @@ START_TEST(dead_readers_cost_nothing)
 {
     struct test_redis *b = listener(UUID_B);
     SAYS(acquire(READ_A), "held");
-    if (_i & 1) { /* off the straight line */
+    if (_i & 1) { /* so that no shortcut applies */
         SAYS(acquire(WRITE_B), "queued");
         SAYS(cancel(WRITE_B), "removed");
         test_redis_do(redis, "ZADD", QUEUE, "5", UUID_C ":1:4:w3000");
@@ -415,7 +416,8 @@ START_TEST(dead_readers_cost_nothing)
         ck_assert_int_ge(left, DEAD + 1 - PRUNED);
         ck_assert_int_gt(ttl("n"), 0);
         if (_i / 2 == 2)
-            ck_assert_int_eq(left, DEAD + 1 - PRUNED); /* who renews takes some away */
+            /* a renewal removes some of them */
+            ck_assert_int_eq(left, DEAD + 1 - PRUNED);
     }
     assert_ttls();
     test_redis_close(b);

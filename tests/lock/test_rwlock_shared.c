@@ -2,7 +2,7 @@
 /* program: claims=W23,W24 */
 /*
  * Threads of one process that read at the same time: they share one hold at the server
- * (W21-W24), which comes, is renewed and goes with them. How it is lost:
+ * (W21-W24), which is made, renewed and released with them. How it is lost is in
  * test_rwlock_leases.c.
  */
 #include "net/script.h"
@@ -49,7 +49,7 @@ static int readers(void)
     return (int)test_redis_int(redis, "ZCARD", READERS);
 }
 
-/* The i-th member of a sorted set; kept until the next call. */
+/* The i-th member of a sorted set; valid until the next call. */
 static const char *member(const char *key, const char *i)
 {
     static char id[128];
@@ -70,7 +70,7 @@ static int run_rdlock_fixed(void *lock)
     return rlock_rwlock_rdlock_lease(lock, 60000);
 }
 
-static int run_rdlock_soon(void *lock) /* too soon */
+static int run_rdlock_soon(void *lock) /* gives up too soon */
 {
     struct timespec at = test_in_ms(CLOCK_MONOTONIC, 500);
     return rlock_rwlock_clockrdlock(lock, CLOCK_MONOTONIC, &at);
@@ -82,9 +82,9 @@ static int run_has_token(void *lock)
     return rlock_rwlock_gettoken(lock, &token);
 }
 
-/* That nobody may write now, says another client. */
+/* Asserts by another client that nobody may write now. */
 #define CLOSED() EXPECT(rlock_rwlock_trywrlock(&theirs), EBUSY)
-/* That nobody reads any more. */
+/* Asserts that nobody reads any more. */
 #define ENDED()                                                                          \
     ck_assert(!test_redis_exists(redis, "n") && !test_redis_exists(redis, READERS))
 
@@ -97,7 +97,7 @@ START_TEST(threads_that_read_are_one_reader_at_the_server)
     OK(rlock_rwlock_rdlock(&l));
     ck_assert_int_eq((int)(requests() - before), 1);
     OK(actor_does(&actor[0], run_rdlock, &l));
-    ck_assert_int_eq((int)(requests() - before), 2); /* a newcomer: one round trip */
+    ck_assert_int_eq((int)(requests() - before), 2); /* a newcomer costs one round trip */
     OK(actor_does(&actor[1], run_tryrdlock, &l));
     OK(actor_does(&actor[1], run_rdlock, &l));
     ck_assert_int_eq((int)(requests() - before), 3);
@@ -155,8 +155,8 @@ START_TEST(longest_lease_is_that_of_all_and_only_fencing_gives_tokens)
 }
 END_TEST
 
-/* By force, say, and no message has told. What another reading lets in is no part of it.
- */
+/* The reading is gone, by force, say, and no message came. A later reading is no
+ * continuation of it. */
 START_TEST(extend_by_a_sharing_reader_returns_ESTALE_when_the_reading_was_forced)
 {
     OK(rlock_rwlock_rdlock(&l));
@@ -175,7 +175,8 @@ START_TEST(extend_by_a_sharing_reader_returns_ESTALE_when_the_reading_was_forced
 }
 END_TEST
 
-/* The server's clock has stepped since it was read last: its answer has the new one. */
+/* The server's clock has stepped since it was last read. The refusal carries the new
+ * time. */
 START_TEST(extend_by_a_sharing_reader_is_repeated_when_refused_as_late)
 {
     struct timespec now;
@@ -255,7 +256,7 @@ START_TEST(join_that_comes_to_queue_behind_a_writer_gives_the_unused_hold_back)
     OK(rlock_rwlock_unlock(&l));
     ck_assert(!actor_done(&actor[1], 0));
     test_proxy_release(proxy, rule);
-    OK(actor_rc(&actor[1])); /* the hold that nobody uses went by itself */
+    OK(actor_rc(&actor[1])); /* the unused hold was released by itself */
     ck_assert(!actor_done(&actor[0], 0));
     ck_assert_str_eq(test_redis_str(redis, "HGET", "n", "mode"), "rlock:write");
     OK(actor_does(&actor[1], run_rwunlock, &theirs));
@@ -267,7 +268,7 @@ END_TEST
 
 /* ---- unknown outcomes of a join (W21) */
 
-/* The first try's request or reply is lost with its connection; it is repeated. */
+/* The first request or its reply is lost with the connection. The request is repeated. */
 /* rule: W21 */
 START_TEST(join_of_unknown_outcome_is_cancelled_and_leaves_no_ghost)
 {
@@ -277,7 +278,8 @@ START_TEST(join_of_unknown_outcome_is_cancelled_and_leaves_no_ghost)
                     .action = TEST_CUT, .count = 1);
     OK(actor_does(&actor[0], _i < 2 ? run_rdlock : run_tryrdlock, &l));
     ck_assert_uint_eq(test_proxy_hits(proxy, rule), 1);
-    ck_assert(wait_key(CANCELLED, true, SOON_MS)); /* it can take nothing any more */
+    /* the first request can take nothing any more */
+    ck_assert(wait_key(CANCELLED, true, SOON_MS));
     ck_assert_int_eq(readers(), 1);
     OK(rlock_rwlock_unlock(&l));
     CLOSED();
@@ -294,7 +296,7 @@ START_TEST(join_that_comes_late_takes_nothing)
     go_behind_proxy(parameters);
     OK(rlock_rwlock_rdlock(&l));
     int rule = RULE(RLK_RWLOCK_READ, .action = TEST_HOLD, .count = 1);
-    OK(actor_does(&actor[0], run_rdlock, &l)); /* by its second try */
+    OK(actor_does(&actor[0], run_rdlock, &l)); /* by the second request */
     OK(rlock_rwlock_unlock(&l));
     OK(actor_does(&actor[0], run_rwunlock, &l));
     ck_assert(wait_key("n", false, SOON_MS));
@@ -317,7 +319,7 @@ START_TEST(threads_that_wait_to_read_enter_together)
     OK(rlock_rwlock_unlock(&theirs));
     for (int i = 0; i < ACTORS; i++)
         OK(actor_rc(&actor[i]));
-    ck_assert_uint_eq(stats_of(client).grants, 1); /* for all */
+    ck_assert_uint_eq(stats_of(client).grants, 1); /* for all threads */
     ck_assert_int_eq(readers(), 1);
     ck_assert_uint_eq(stats_of(client).acquisitions, ACTORS);
     for (int i = 0; i < ACTORS; i++) {
@@ -328,7 +330,7 @@ START_TEST(threads_that_wait_to_read_enter_together)
 }
 END_TEST
 
-static atomic_int stalled; /* 1: is to stall, 2: does */
+static atomic_int stalled; /* 1: a thread must stall, 2: it stalls */
 
 static void stall(int number)
 {
@@ -344,7 +346,8 @@ static bool is_stalled(void *arg)
     return atomic_load(&stalled) == 2;
 }
 
-/* His thread did not run in between, so he never had it: he asks again. */
+/* The thread did not run in between, so that it never had the lost hold. It asks
+ * again. */
 START_TEST(reader_admitted_to_a_lost_hold_gets_no_success)
 {
     struct sigaction action, old;
@@ -353,7 +356,7 @@ START_TEST(reader_admitted_to_a_lost_hold_gets_no_success)
     sigaction(SIGUSR1, &action, &old);
     OK(rlock_rwlock_wrlock(&theirs));
     actor_begin(&actor[0], run_rdlock, &l);
-    ck_assert(wait_size(RQUEUE, 1)); /* he asks */
+    ck_assert(wait_size(RQUEUE, 1)); /* this thread asks */
     actor_begin(&actor[1], run_rdlock, &l);
     ck_assert(wait_waiters(client, 2));
     atomic_store(&stalled, 1);
@@ -376,7 +379,7 @@ START_TEST(reader_admitted_to_a_lost_hold_gets_no_success)
 }
 END_TEST
 
-/* 0: the one who asked; 1: the one who came to him. */
+/* _i 0: the thread that asked gives up; 1: the thread that joined it. */
 /* rule: T7 */
 START_TEST(reader_that_gives_up_leaves_its_place_to_the_others)
 {
@@ -412,7 +415,8 @@ START_TEST(last_thread_that_gives_up_leaves_the_queue)
 }
 END_TEST
 
-/* His request is on its way when he times out; the other has to ask again. */
+/* The request is on its way when its thread times out. The other thread has to ask
+ * again. */
 START_TEST(requester_that_gives_up_leaves_the_request_to_another)
 {
     go_behind_proxy("");
@@ -437,9 +441,9 @@ START_TEST(requester_that_gives_up_leaves_the_request_to_another)
 }
 END_TEST
 
-/* ---- who comes while a request is on its way (W21) */
+/* ---- readers that come while a request is on its way (W21) */
 
-/* Holds the reply to the request of actor[0], which is inside for the server. */
+/* Holds back the reply to actor[0], which is inside for the server. */
 static int hold_first_reply(void)
 {
     go_behind_proxy("");
@@ -451,7 +455,8 @@ static int hold_first_reply(void)
     return rule;
 }
 
-/* The answer says what was true before the writer queued: it is not his. */
+/* The reply says what was true before the writer queued: it does not count for a
+ * newcomer. */
 /* rule: W23 */
 START_TEST(reader_that_came_after_the_request_overtakes_no_writer)
 {
@@ -462,7 +467,7 @@ START_TEST(reader_that_came_after_the_request_overtakes_no_writer)
     ck_assert(wait_waiters(client, 2)); /* both for the one hold */
     test_proxy_release(proxy, rule);
     OK(actor_rc(&actor[0]));
-    ck_assert(wait_size(RQUEUE, 1)); /* he asked, and is queued */
+    ck_assert(wait_size(RQUEUE, 1)); /* this reader asked, and is queued */
     ck_assert(!actor_done(&actor[1], 0));
     ck_assert(!actor_done(&actor[2], 0));
     OK(actor_does(&actor[0], run_rwunlock, &l));
@@ -475,7 +480,7 @@ START_TEST(reader_that_came_after_the_request_overtakes_no_writer)
 }
 END_TEST
 
-/* They ask anew, but together. */
+/* They ask again, but together. */
 /* rule: W23 */
 START_TEST(readers_that_came_after_the_request_share_the_next)
 {
@@ -520,7 +525,8 @@ static bool is_past(void *ms)
     return test_now_ms() > *(const int64_t *)ms;
 }
 
-/* Each has an id of its own: that of a fixed lease, which is renewed after all. */
+/* Each reader has an id of its own: it takes a fixed lease, which it then makes a renewed
+ * one. */
 START_TEST(many_readers_are_renewed_by_one_command)
 {
     static struct actor crowd[CROWD];
@@ -549,7 +555,7 @@ START_TEST(many_readers_are_renewed_by_one_command)
 }
 END_TEST
 
-/* More than one command may name. */
+/* More readers than one command may name. */
 START_TEST(more_readers_than_a_command_may_name_are_all_renewed)
 {
     static struct actor many[MANY];
@@ -563,7 +569,7 @@ START_TEST(more_readers_than_a_command_may_name_are_all_renewed)
         OK(actor_does(&many[i], run_rdlock_apart, &l));
     }
     unsigned extended = test_proxy_hits(proxy, rule);
-    ck_assert_uint_ge(extended, MANY); /* one each, not together */
+    ck_assert_uint_ge(extended, MANY); /* for each reader alone */
     int64_t until = test_now_ms() + crowd_lease;
     ck_assert(test_wait_until(is_past, &until, SOON_MS));
     unsigned sent = test_proxy_hits(proxy, rule) - extended;
@@ -578,7 +584,8 @@ START_TEST(more_readers_than_a_command_may_name_are_all_renewed)
 }
 END_TEST
 
-/* Its own time is kept, though one was in flight when it was known. */
+/* The reader is renewed at its own time, though another renewal was in flight when it
+ * came. */
 START_TEST(reader_that_enters_during_a_renewal_is_renewed_in_time)
 {
     char parameters[32];
@@ -591,7 +598,7 @@ START_TEST(reader_that_enters_during_a_renewal_is_renewed_in_time)
     OK(actor_does(&actor[1], run_rdlock_apart, &l));
     test_proxy_release(proxy, rule);
     ck_assert(test_proxy_wait_answered(proxy, rule, 1, SOON_MS));
-    OK(actor_does(&actor[0], run_rwunlock, &l)); /* nobody takes him along */
+    OK(actor_does(&actor[0], run_rwunlock, &l)); /* no other renewal takes it along */
     rule = RULE(RLK_RWLOCK_RENEW, .action = TEST_WATCH);
     ck_assert(test_proxy_wait_hits(proxy, rule, 1, SOON_MS));
     ck_assert(!event_seen(RLOCK_EVENT_AT_RISK));

@@ -89,10 +89,10 @@ START_TEST(lost_downgrade_is_repeated_until_the_server_knows)
     ck_assert_int_lt(test_now_ms() - begin, test_ms(COMMAND_MS + ROOM_MS));
     unsigned sent = test_proxy_hits(scene_proxy, lost);
     ck_assert(test_proxy_wait_hits(scene_proxy, lost, sent + 1, SCENE_SOON_MS));
-    ck_assert(scene_holder("N", now)); /* writes still, as far as the server knows */
+    ck_assert(scene_holder("N", now)); /* at the server, x still writes */
     ck_assert_str_eq(id, now);
     ck_assert(is_not_told(&z));
-    scene_says(&x, "ok", "on t rdlock m"); /* but not as far as x does */
+    scene_says(&x, "ok", "on t rdlock m"); /* for x itself, it reads */
     scene_says(&x, "EDEADLK", "on t lock m");
     scene_says(&x, "ok", "on t unlock m");
     test_proxy_remove(scene_proxy, lost);
@@ -112,7 +112,7 @@ START_TEST(downgrade_without_any_reply_is_lost_at_the_end_of_the_lease_and_not_b
     ck_assert_int_gt(worker_number(&x, "on t remaining m"), 0);
     ck_assert(is_not_told(&y) && is_not_told(&z));
     scene_worker_lost(&x, "N");
-    ck_assert(scene_worker_got(&z, SCENE_SOON_MS)); /* a writing has ended */
+    ck_assert(scene_worker_got(&z, SCENE_SOON_MS)); /* because a writing has ended */
     ck_assert(is_not_told(&y));
     scene_worker_does(&z, "unlock");
     got(&y);
@@ -135,7 +135,7 @@ START_TEST(release_that_overtakes_the_downgrade_is_that_of_a_writer)
     scene_worker_does(&x, "unlock");
     got(&y);
     ck_assert(scene_holder("N", id));
-    scene_let_go(ghosts); /* the caller's and the watchdog's */
+    scene_let_go(ghosts); /* from the caller and from the watchdog */
     ck_assert(scene_holder("N", now));
     ck_assert_str_eq(id, now);
     ck_assert_int_eq(scene_count("N", "readers"), 0);
@@ -178,7 +178,7 @@ START_TEST(repeated_downgrade_touches_no_newer_hold_of_its_client)
 }
 END_TEST
 
-/* ---- joins: x's thread t reads, its thread u comes to share that */
+/* ---- joins: x's thread t reads, and its thread u joins */
 
 static void u_got(void)
 {
@@ -211,12 +211,12 @@ START_TEST(ghost_of_a_join_whose_repetition_was_shared_takes_nothing)
     start_x(SCENE_TIMES(.command = test_ms(COMMAND_MS)));
     scene_worker_does(&x, "rdlock");
     int ghost = scene_hold_first(RLK_RWLOCK_READ);
-    scene_says(&x, "ok", "on u rdlock m"); /* by its second request */
+    scene_says(&x, "ok", "on u rdlock m"); /* by the second request */
     scene_worker_does(&x, "unlock");
     scene_says(&x, "ok", "on u unlock m");
     ck_assert(scene_wait_free("N", SCENE_LEFT_MS));
     ck_assert(test_wait_until(any_id_is_marked, NULL, SCENE_SOON_MS));
-    scene_let_go(ghost); /* what it came to share is gone */
+    scene_let_go(ghost); /* the hold that it would share is gone */
     scene_nothing_is_left("N");
 }
 END_TEST
@@ -236,7 +236,8 @@ START_TEST(abandoned_join_leaves_no_hold_behind)
 }
 END_TEST
 
-/* The last reader leaves while the join is on its way there, or its answer back. */
+/* The last reader leaves while the join is on its way to the server, or its answer is on
+ * the way back. */
 /* rule: W22 */
 START_TEST(join_in_flight_prolongs_the_hold_whose_last_reader_leaves)
 {
@@ -335,7 +336,7 @@ START_TEST(renewal_after_the_end_revives_no_reader)
     scene_only_holder("N", id);
     scene_worker_does(&y, "rdlock");
     int renew = SCENE_RULE(RLK_RWLOCK_RENEW, .on = TEST_ON_REQUEST, .action = TEST_HOLD);
-    int release = scene_hold_first(RLK_RWLOCK_RELEASE); /* of the loss */
+    int release = scene_hold_first(RLK_RWLOCK_RELEASE); /* of the lost hold */
     scene_worker_lost(&x, "N");
     scene_wait_past(scene_reader_end("N", id));
     scene_let_go(renew);
@@ -376,8 +377,8 @@ static bool has_it(void *id)
            (scene_holder("N", writer) && strcmp(writer, id) == 0);
 }
 
-/* y is dead and its lease ends; of the refresh that takes over for x itself x does not
- * hear. */
+/* y is dead, and its lease ends. x does not hear of the refresh that takes the lock over
+ * for x itself. */
 /* rule: T11 */
 START_TEST(refresh_that_granted_its_caller_unheard_is_believed_by_the_next)
 {

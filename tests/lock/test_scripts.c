@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: as=fair_by_hand,rwlock_by_hand */
-/* The scripts of the mutex by hand (of the other types: see as_fair.h, as_rwlock.h):
- * acquire, renew, release, cancel, tokens, and what all of them do with foreign data and
- * full memory. The hand-over: test_scripts_handover.c.
- */
+/* The scripts of the mutex, sent by hand (for other types see as_fair.h, as_rwlock.h):
+ * acquire, renew, release, cancel, tokens, and what all scripts do with foreign data and
+ * full memory. The hand-over is in test_scripts_handover.c. */
 #include "byhand.h"
 
 #include <stdio.h>
@@ -40,8 +39,9 @@ START_TEST(acquire_takes_a_free_lock)
 }
 END_TEST
 
-/* What is left after an acquire by who holds it already, of a hold with 5 s left. */
-#ifdef AS_RWLOCK /* where it raises the end, as renew would (T4) */
+/* The time that is left after an acquire by the present holder, of a hold with 5 s
+ * left. */
+#ifdef AS_RWLOCK /* where an acquire extends the lease, as a renewal would (T4) */
 enum { AGAIN_MS = 30000 };
 #else
 enum { AGAIN_MS = 5000 };
@@ -52,7 +52,7 @@ START_TEST(acquire_again_by_the_same_id_changes_nothing)
     SAYS(acquire(A), "held");
     test_redis_do(redis, "PEXPIRE", "n", "5000");
     test_redis_do(redis, "ZADD", CANCELLED, "9999999999999",
-                  A); /* mine is tested first */
+                  A); /* its own hold is checked first */
     test_redis_do(redis, "PEXPIRE", CANCELLED, "9000");
     char before[64];
     snprintf(before, sizeof(before), "%s", digest());
@@ -148,7 +148,7 @@ START_TEST(late_request_is_refused_with_the_server_time)
         if (!held)
             SAYS(acquire(B), "held");
     }
-    /* but not whoever has it already */
+    /* but a request of the present holder is served */
     SAYS(acquire_until(B, past, "0"), "held");
 }
 END_TEST
@@ -166,14 +166,14 @@ START_TEST(try_never_queues)
 }
 END_TEST
 
-/* Whatever is special of it, a try that finds it held is told as who would queue is. */
+/* A try that finds the lock held gets the same flags as a request that would queue. */
 START_TEST(try_reports_all_flags_of_a_held_lock)
 {
     acquire(A);
     struct answer a = try_acquire(B);
     ck_assert_int_eq(a.flags, 0);
     ck_assert_int_gt(a.left, 0);
-    SAYS(try_acquire(A), "held"); /* the answer was lost */
+    SAYS(try_acquire(A), "held"); /* as after a lost answer */
     test_redis_do(redis, "PERSIST", "n");
     ck_assert_int_gt(try_acquire(B).left, 0);
     ck_assert_int_gt(test_redis_int(redis, "PTTL", "n"), 0);
@@ -210,7 +210,7 @@ END_TEST
 
 enum { UNHEARD = 16 };
 
-#ifdef AS_RWLOCK /* whose cancel tells of a foreign holder, too */
+#ifdef AS_RWLOCK /* whose cancel reports a foreign holder, too */
 enum { CANCEL_FLAGS = 6 };
 #else
 enum { CANCEL_FLAGS = 2 };
@@ -266,7 +266,7 @@ START_TEST(renewal_raises_and_never_shortens)
     ck_assert_str_eq(WHAT(a), "held");
     ck_assert_int_gt(a.fate[0].remaining, 30000);
     ck_assert_int_gt(test_redis_int(redis, "PTTL", "n"), 30000);
-    test_redis_do(redis, "PERSIST", "n"); /* by somebody else's hand */
+    test_redis_do(redis, "PERSIST", "n"); /* as somebody else might do */
     SAYS(renew(A, "5000"), "held");
     assert_ttls();
 }
@@ -280,7 +280,7 @@ START_TEST(renewal_of_another_id_or_of_a_free_lock_changes_nothing)
     SAYS(acquire(B), "held");
     SAYS(renew(A, "60000"), "gone");
     SAYS(renew("mode", "60000"),
-         "held"); /* no id: whoever sends it owns the server anyway */
+         "held"); /* no id: the sender controls the server anyway */
     SAYS(acquire(A), "queued");
     test_redis_do(redis, "PEXPIRE", "n", "30000");
     SAYS(renew(A, "60000"), "gone");
@@ -380,7 +380,7 @@ START_TEST(release_of_a_waiter_takes_it_out_of_the_queue)
     SAYS(acquire(B), "queued");
     test_redis_do(redis, "ZADD", RQUEUE, "5", UUID_C ":1:1:r3000");
     SAYS(release_marked(B, "7000"), "notmine");
-    /* the last one is for the read-write lock's script alone */
+    /* the last argument is for the read-write lock's script only */
     SAYS(RUN(RLK_MUTEX_RELEASE, READ_C, "7000", CHANNEL, prefer), "notmine");
     ck_assert(!test_redis_exists(redis, QUEUE));
     ck_assert(!test_redis_exists(redis, RQUEUE));
@@ -456,7 +456,7 @@ static struct answer call_of(int which)
     }
 }
 
-/* Whether call `which` may have handed what was free to readers. */
+/* Whether call `which` may have handed a free lock to readers. */
 static bool may_let_readers_in(int which, int present)
 {
 #ifdef AS_RWLOCK
@@ -467,7 +467,7 @@ static bool may_let_readers_in(int which, int present)
 #endif
 }
 
-/* Rule W13, for C, who listens: it does not wait for what is free. */
+/* Asserts rule W13 for C, which listens: it does not wait for a free lock. */
 static void assert_nobody_waits_in_vain(int which, int present)
 {
 #ifdef AS_RWLOCK
@@ -536,7 +536,7 @@ START_TEST(wrong_type_gives_an_error_and_changes_nothing)
                               key_names[key], a.error);
                 ck_assert(no_message(mailbox));
             } else {
-                /* this branch has no use for the key */
+                /* this branch of the script does not use the key */
                 ck_assert_msg(key >= 3, "call %d, key %s: %s", call, key_names[key],
                               WHAT(a));
                 const char *now = test_redis_str(redis, "TYPE", key_names[key]);

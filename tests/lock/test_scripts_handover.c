@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The hand-over, and the scripts that look at a lock from outside, by hand. */
+/* The hand-over, and the scripts that look at a lock from outside, sent by hand. */
 #include "byhand.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A is the holder, the others queue in this order. */
+/* A is the holder; the others queue in this order. */
 static void queue_up(const char *const ids[])
 {
     SAYS(acquire(A), "held");
@@ -47,7 +47,7 @@ START_TEST(release_hands_over_to_the_first_waiter_by_message)
     long long ticket = test_redis_int(redis, "ZSCORE", QUEUE, B);
     struct answer a = release(A);
     ck_assert_str_eq(WHAT(a), "released");
-    ck_assert_int_le(a.left, 3000); /* A of the waiter's id */
+    ck_assert_int_le(a.left, 3000); /* the grant's time, from the waiter's id */
     ck_assert_int_gt(a.left, 0);
     ck_assert_int_eq(a.flags, 1);
     ck_assert_int_eq(a.more, 0);
@@ -96,7 +96,7 @@ START_TEST(waiters_without_presence_are_dropped)
     expire();
     SAYS(acquire(A), "held");
     SAYS(acquire(C), "queued");
-    test_redis_do(redis, "ZADD", PRESENT, "1000", UUID_C); /* its time has passed */
+    test_redis_do(redis, "ZADD", PRESENT, "1000", UUID_C); /* C's presence has ended */
     SAYS(release(A), "released");
     assert_queue("");
     ck_assert(!test_redis_exists(redis, "n"));
@@ -121,7 +121,7 @@ START_TEST(present_waiter_without_a_listener_does_not_lose_its_ticket)
 }
 END_TEST
 
-/* By a user who may not ask who listens: the PUBLISH is the probe. */
+/* Releases as a user that may not ask which clients listen: the PUBLISH is the probe. */
 static struct answer release_unasked(const char *id)
 {
     struct test_redis *all = redis;
@@ -193,7 +193,7 @@ END_TEST
 
 START_TEST(listener_is_found_by_the_whole_uuid)
 {
-    /* a mailbox of another client, and a pattern, are no listener of it */
+    /* the mailbox of another client, and a pattern, do not count as its listener */
     struct test_redis *c = listener(UUID_C);
     QUEUE_UP(B);
     SAYS(release(A), "released");
@@ -502,7 +502,7 @@ START_TEST(force_takes_the_lock_from_its_victim_only)
     ck_assert(!test_redis_exists(redis, "n"));
     ck_assert(!test_redis_exists(redis, DIRTY));
     ck_assert_str_eq(message(a), "1 lost " A " n");
-    SAYS(acquire(B), "held"); /* repeated, it cannot hit the next one */
+    SAYS(acquire(B), "held"); /* a repeated force cannot hit the next holder */
     SAYS(force(A, since), "gone");
     ck_assert(is_held_by(B));
     test_redis_close(a);
@@ -554,7 +554,7 @@ START_TEST(inspect_tells_holder_waiters_and_presence_and_writes_nothing)
     ck_assert_str_eq(r->element[4]->element[2]->str, C);
     ck_assert_uint_eq(r->element[5]->elements, 2);
     ck_assert_uint_eq(r->element[6]->elements, 3);
-    /* one that is not present is told as such, in its place */
+    /* a waiter that is not present is reported as such, in its place */
     ck_assert_msg(r->element[6]->element[0]->type == REDIS_REPLY_STRING &&
                       atoll(r->element[6]->element[0]->str) == 0,
                   "type %d", r->element[6]->element[0]->type);

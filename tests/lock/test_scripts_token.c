@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: as=fair_tokens,rwlock_tokens claims=H11,H12 */
-/* Fencing tokens (S3), by the scripts sent by hand. */
+/* Fencing tokens (S3), with scripts sent by hand. */
 #include "byhand.h"
 
 #include <stdio.h>
@@ -17,7 +17,7 @@ static void assert_greater(const char *now, const char *before)
     ck_assert_msg(number(now) > number(before), "%s after %s", now, before);
 }
 
-/* Lua's numbers, by which Redisson is told them, are exact up to here. */
+/* Lua's numbers, as which Redisson gets its tokens, are exact up to here. */
 #define EXACT (1ULL << 53)
 
 static unsigned long long server_us(void)
@@ -53,7 +53,7 @@ START_TEST(token_grows_with_each_holder_and_belongs_to_the_hold)
 }
 END_TEST
 
-/* What somebody wrote there: no answer is as long as that. */
+/* Somebody else wrote the value: no token is as long as that. */
 START_TEST(value_longer_than_a_token_is_reported_as_no_token)
 {
     static char text[70000];
@@ -78,7 +78,8 @@ START_TEST(token_is_the_server_time_in_us)
 }
 END_TEST
 
-/* By others, or by a version that counted in ns: it is counted on, exactly. */
+/* Counters of others, or of a version that counted in ns. Tokens go on from them,
+ * exactly. */
 static const char *const ahead[] = { "9007199254740990",    "9007199254740991",
                                      "9007199254740992",    "9007199254740993",
                                      "9999999999999999",    "99999999999999999",
@@ -99,7 +100,7 @@ START_TEST(counter_ahead_of_the_clock_grows_by_one)
 }
 END_TEST
 
-/* ---- H11, H12: blocks, for threads that pass a mutex, or a lock to write, on */
+/* ---- H11, H12: blocks, for threads that hand off a mutex or a write lock */
 
 /* rule: H11 */
 START_TEST(renewal_draws_a_block_for_its_own_id_only)
@@ -113,7 +114,7 @@ START_TEST(renewal_draws_a_block_for_its_own_id_only)
     assert_greater(more, first);
     ck_assert_int_ge(a.fate[0].ticket, 1);
     ck_assert_uint_eq(counter(), number(more) + (unsigned long long)a.fate[0].ticket - 1);
-    ck_assert_str_eq(field("token"), first); /* that of the grant */
+    ck_assert_str_eq(field("token"), first); /* the grant's token */
     struct answer others[] = { renew(FENCED_A, "30000"), acquire_fenced(FENCED_A),
                                cancel(FENCED_A) };
     for (int i = 0; i < 3; i++) {
@@ -127,7 +128,7 @@ START_TEST(renewal_draws_a_block_for_its_own_id_only)
 }
 END_TEST
 
-/* However fast it is asked: so what is granted after a loss of data has a greater one. */
+/* However fast blocks are requested, a grant after a loss of data has a greater token. */
 /* rule: H12 */
 START_TEST(no_block_is_ahead_of_the_clock)
 {
@@ -158,7 +159,7 @@ START_TEST(token_after_a_loss_of_data_is_greater_than_a_whole_block)
 }
 END_TEST
 
-/* What a lock is at rest for is not given for ever. */
+/* A lock that was unused for long does not get a token for each microsecond. */
 /* rule: H11 */
 START_TEST(block_has_at_most_a_thousand_tokens)
 {
@@ -225,7 +226,7 @@ START_TEST(holder_without_fencing_gets_no_block)
 }
 END_TEST
 
-/* Each grant begins at the clock or behind the last, not only the first one. */
+/* Each grant begins at the clock or behind the last token, not only the first grant. */
 /* rule: H12 */
 START_TEST(restarted_counter_is_set_to_the_clock)
 {

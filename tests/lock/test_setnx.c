@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What doc/MIGRATING.md says of rlock beside locks made by hand, SET NX PX and a script
- * that deletes, under one name: they exclude each other, and what each finds.
+ * What doc/MIGRATING.md says of rlock beside locks made by hand (SET NX PX, and a script
+ * that deletes) under one name: they exclude each other, and what each of them finds.
  */
 #include "fixture.h"
 
@@ -115,7 +115,8 @@ END_TEST
 
 /* ---- both run */
 
-/* Atomic, for nothing that this process could see puts old and new in an order. */
+/* Atomic, because nothing that this process could see puts old and new programs in an
+ * order. */
 static atomic_int inside, together, sold;
 
 static void pause_us(long us)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: kind=user */
 /* Handles in memory that processes share: they are the same lock for all of them, and a
- * process that dies inside init leaves one that is whole or says so. A test's process
- * that forks opens no client itself, so that it may wherever the tests run. */
+ * process that dies inside init leaves a handle that is whole or EINVAL. A test process
+ * that forks opens no client itself, so that it may fork wherever the tests run. */
 #include "program.h"
 #include "redis.h"
 #include "server.h"
@@ -52,7 +52,7 @@ static void open_scene(void)
     test_server_reset(&server);
     redis = test_redis_connect(server.path);
     char url[TEST_URL_MAX + 64];
-    /* for a machine that stands still: no call of these tests is to fail by it */
+    /* so long that no call fails on a machine that stands still */
     snprintf(url, sizeof(url), "%s?connecttimeout=%d&commandtimeout=%d", server.url,
              SOON_MS, SOON_MS);
     setenv("RLOCK_URL", url, 1);
@@ -94,7 +94,7 @@ static bool has_ended(void *arg)
     return waitpid(e->pid, &e->status, WNOHANG) == e->pid;
 }
 
-/* Its exit status; asserts that there is one. */
+/* Returns the child's exit status; asserts that there is one. */
 static int result_of(pid_t pid)
 {
     struct ending e = { pid, 0 };
@@ -130,7 +130,7 @@ START_TEST(handle_in_anonymous_memory_is_one_lock_for_all_children)
 }
 END_TEST
 
-/* A sharer that has mapped the memory, and waits for a line. */
+/* Starts a sharer, which maps the memory and waits for a line. */
 static void start_sharer(struct test_program *p, const char *where, int kind,
                          const char *command)
 {
@@ -149,7 +149,7 @@ static void go_on(struct test_program *p)
     ck_assert(test_program_write(p, "go"));
 }
 
-/* The code that it prints at the end. */
+/* Returns the code that the sharer prints at the end. */
 static int code_of(struct test_program *p)
 {
     char line[64];
@@ -210,7 +210,7 @@ START_TEST(handle_in_a_file_is_the_same_lock_for_later_programs)
     struct test_program holder;
     int fd = make_file(path, sizeof(struct sharing));
 
-    OK(sharer_says(path, _i, "make")); /* this program has ended */
+    OK(sharer_says(path, _i, "make")); /* that program has ended */
     start_sharer(&holder, path, _i, "hold");
     go_on(&holder);
     ck_assert(test_program_read(&holder, line, sizeof(line), SOON_MS));
@@ -265,7 +265,8 @@ END_TEST
 
 /* ---- death inside init */
 
-/* All functions say that it is a good handle of a free lock (true), or EINVAL. */
+/* Whether all functions treat the handle as a good one of a free lock. Otherwise all must
+ * return EINVAL. */
 static bool is_whole(union sharing_lock *lock, int kind)
 {
     union sharing_lock copy = *lock;
@@ -275,7 +276,7 @@ static bool is_whole(union sharing_lock *lock, int kind)
     return whole;
 }
 
-/* Takes what is whole, and gives it back. */
+/* Takes and releases a handle that is whole. */
 static int use(int kind)
 {
     int rc = sharing_trylock(&shared->lock, kind);
@@ -329,7 +330,7 @@ START_TEST(process_killed_in_init_leaves_a_handle_that_is_whole_or_EINVAL)
             ck_assert(strcmp(handle->rlk_name, long_name()) == 0 ||
                       strncmp(handle->rlk_name, "anonymous-", 10) == 0);
         }
-        if (i * 10 / kills >= uses) { /* ten of them */
+        if (i * 10 / kills >= uses) { /* for ten of the kills */
             OK(result_of(child(use, _i)));
             uses++;
         }
@@ -354,8 +355,8 @@ static int init_cut(int kind)
     return sharing_init(cut, kind, long_name(), NULL);
 }
 
-/* The handle lies across the end of the first page of a file that has only this one, so
- * that init dies at this byte of it. */
+/* The handle lies across the end of the file's only page, so that init dies at this byte
+ * of it. */
 START_TEST(process_that_dies_at_any_byte_of_init_leaves_a_handle_that_is_EINVAL)
 {
     char path[TEST_PATH_MAX];
@@ -369,7 +370,8 @@ START_TEST(process_that_dies_at_any_byte_of_init_leaves_a_handle_that_is_EINVAL)
             memset(cut, 0, sizeof(struct rlk_handle));
             if (good_before)
                 OK(sharing_init(cut, kind, "before", NULL));
-            OK(ftruncate(fd, (off_t)page)); /* its end is zeros from here on */
+            /* the rest of the handle is zeros from now on */
+            OK(ftruncate(fd, (off_t)page));
             ck_assert_int_eq(result_of(child(init_cut, kind)), DIED_OF_SIGBUS);
             OK(ftruncate(fd, (off_t)(2 * page)));
             ck_assert(!is_whole(cut, kind));
@@ -391,13 +393,13 @@ static int hold_and_init_anew(int kind)
 
     OK(sharing_init(&shared->lock, kind, "n", NULL));
     OK(sharing_lock(&shared->lock, kind));
-    /* the same name: the same lock, and so the same hold */
+    /* the same name is the same lock, and so the same hold */
     OK(sharing_init(&shared->lock, kind, "n", NULL));
     OK(kind == SHARING_RWLOCK ? rlock_rwlock_getholdcount(&shared->lock.rwlock, &count)
        : kind == SHARING_FAIR ? rlock_fair_getholdcount(&shared->lock.fair, &count)
                               : rlock_mutex_getholdcount(&shared->lock.mutex, &count));
     ck_assert_uint_eq(count, 1);
-    /* another name: another lock, and the hold is that of the old one */
+    /* another name is another lock; the hold belongs to the old one */
     old = shared->lock;
     OK(sharing_init(&shared->lock, kind, NULL, NULL));
     ck_assert_int_eq(sharing_unlock(&shared->lock, kind), EPERM);
@@ -415,7 +417,8 @@ START_TEST(init_of_a_held_handle_leaves_the_hold_with_its_name)
 }
 END_TEST
 
-/* Takes and gives back, whatever the other process does to the handle meanwhile. */
+/* Takes and releases the lock, whatever the other process does to the handle
+ * meanwhile. */
 static int use_anyway(int kind)
 {
     for (long i = 0; i < rounds(); i++) {
@@ -455,7 +458,7 @@ static TCase *add_case(Suite *suite, const char *name)
     return tc;
 }
 
-/* Each for the mutex, the fair lock and the read-write lock. */
+/* Runs a test for the mutex, the fair lock and the read-write lock. */
 #define ADD(test) tcase_add_loop_test(tc, test, 0, SHARING_KINDS)
 
 int main(void)

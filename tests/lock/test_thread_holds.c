@@ -10,7 +10,7 @@ enum { MANY = 200, LEVELS = 3 };
 static rlock_mutex_t many[MANY];
 static int order[MANY];
 
-/* Of two clients, in turn. */
+/* Makes locks of two clients, in turn. */
 static void set_up(void)
 {
     char name[32];
@@ -33,7 +33,7 @@ static void shuffle(unsigned *seed)
     }
 }
 
-/* Those before `from` in the order are free again, the others have so many levels. */
+/* The first `from` locks in the order are free again; the others have `levels` levels. */
 static void expect_counts(int from, int levels)
 {
     for (int i = 0; i < MANY; i++)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A program for which time_t has 32 bits, where the system has both (glibc on systems of
- * 32 bits): the functions that take a struct timespec read this program's, although the
- * library's own has 64. All other tests are programs with 64. Elsewhere there is but one.
+ * A program whose time_t has 32 bits, on systems that have both sizes (glibc on systems
+ * of 32 bits). Functions that take a struct timespec must read this program's, although
+ * the library's time_t has 64 bits. All other tests are programs with 64 bits. Other
+ * systems have only one size.
  */
 #undef _TIME_BITS
 #undef _FILE_OFFSET_BITS
@@ -16,7 +17,7 @@
 
 enum { SHORT_MS = 60, NS_PER_MS = 1000000, NS_PER_S = 1000000000 };
 
-/* All of the lock "n", which another client holds. */
+/* Handles of the lock "n", which another client holds. */
 static rlock_mutex_t mutex, their_mutex;
 static rlock_fair_t fair;
 static rlock_rwlock_t rwlock;
@@ -110,7 +111,8 @@ START_TEST(a_deadline_ends_the_wait_in_time)
     int64_t begin = test_now_ms();
     expect(rows[_i].call(&t), ETIMEDOUT, rows[_i].name, __LINE__);
     int64_t took = test_now_ms() - begin;
-    ck_assert_int_ge(took, SHORT_MS - 2); /* both clocks were read apart */
+    /* the two clocks were read at different times */
+    ck_assert_int_ge(took, SHORT_MS - 2);
     ck_assert_int_lt(took, SHORT_MS + test_ms(1000));
 }
 END_TEST
@@ -132,7 +134,7 @@ START_TEST(a_tv_nsec_out_of_range_is_seen)
 }
 END_TEST
 
-/* rlock_waitfree takes it for: no deadline. */
+/* rlock_waitfree takes NULL as: no deadline. */
 START_TEST(no_deadline_is_refused)
 {
     expect(rows[_i].call(NULL), EINVAL, rows[_i].name, __LINE__);
@@ -147,7 +149,7 @@ START_TEST(waitfree_without_a_deadline_waits_until_it_is_free)
 }
 END_TEST
 
-/* What this program's time_t is, for who reads the log. */
+/* Prints what this program's time_t is, for readers of the log. */
 START_TEST(handles_are_those_of_every_other_program)
 {
     printf("time_t has %zu bits, a pointer %zu\n", 8 * sizeof(time_t),

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: as=fair_two_grants,rwlock_two_grants */
 /*
- * T1 (doc/design/protocol.md): of two grants of one lock to threads of
- * one process the newer counts. Data that is lost makes the second: the server forgets
- * that it gave the lock to one thread and gives it to another, and what the first is told
- * comes late. rulescene.h says what `self`, `m` and `x` are.
+ * T1 (doc/design/protocol.md): of two grants of one lock to threads of one process, the
+ * newer counts. A loss of data makes the second grant: the server forgets that it gave
+ * the lock to one thread, and gives it to another. The first thread's message comes late.
+ * rulescene.h says what `self`, `m` and `x` are.
  */
 #include "rulescene.h"
 
@@ -15,17 +15,17 @@ static bool has_read_that_it_waits(void *arg)
     return scene_stat(&x, "waits") >= *(long long *)arg;
 }
 
-/* Until the n-th of x's calls has read that it is queued. Not that the server has queued
- * it, which may be a while before: an acquire that is repeated after the grant would find
- * the lock its own. */
+/* Waits until the n-th of x's calls has read that it is queued. That the server has
+ * queued it, perhaps a while before, is not enough: an acquire that is repeated after the
+ * grant would find the lock its own. */
 static void x_knows_that_it_waits(long long n)
 {
     ck_assert(test_wait_until(has_read_that_it_waits, &n, SCENE_SOON_MS));
 }
 
-/* x's thread t is given the lock, which it is not told yet; then the server forgets that
- * and gives it to x's thread u, which calls `verb`. Returns the rule that keeps the
- * message. */
+/* The server grants the lock to x's thread t, and the proxy holds the message back. Then
+ * the server forgets that, and gives the lock to x's thread u, which calls `verb`.
+ * Returns the rule that holds the message. */
 static int grant_to_t_and_then_to_u(const char *verb)
 {
     start_x(SCENE_TIMES(.presence = LONG_LEASE_MS));
@@ -40,7 +40,7 @@ static int grant_to_t_and_then_to_u(const char *verb)
     return grant;
 }
 
-/* t, which asked the server then, waits for u. */
+/* t, which asked the server again, waits for u. */
 static void t_is_queued_behind_u(const char *unlock)
 {
     ck_assert(scene_wait_queued("N", 1, SCENE_SOON_MS));
@@ -69,7 +69,7 @@ START_TEST(older_of_two_grants_of_a_process_takes_nothing_from_readers)
 END_TEST
 #endif
 
-/* A try of t's is answered only after u was given the lock, too. */
+/* A try of t is answered only after u was granted the lock, too. */
 /* rule: T1 */
 START_TEST(older_grant_of_a_try_takes_nothing)
 {
@@ -89,7 +89,7 @@ START_TEST(older_grant_of_a_try_takes_nothing)
 }
 END_TEST
 
-/* t's cancel finds that the lock is its own, which it hears only after u has it. */
+/* t's cancel finds that t has the lock. t hears that only after u has it. */
 /* rule: T1 */
 START_TEST(older_grant_of_a_cancel_takes_nothing)
 {
@@ -127,7 +127,7 @@ START_TEST(older_grant_of_a_cancel_takes_nothing)
 END_TEST
 
 #ifndef AS_FAIR
-/* t stands still until its deadline is over, and hears of its grant then. */
+/* t stands still until its deadline has passed, and hears of its grant then. */
 /* rule: T1 */
 START_TEST(older_of_two_grants_of_a_process_is_not_passed_on)
 {
@@ -146,9 +146,11 @@ START_TEST(older_of_two_grants_of_a_process_is_not_passed_on)
     worker_stop(&x);
     test_pause_ms((long)(begin + test_ms(DEADLINE_MS) + MORE_MS - test_now_ms()));
     test_proxy_remove(scene_proxy, grant);
-    test_pause_ms(MORE_MS); /* it is read before t wakes, or not: both may be */
+    /* x reads the grant before t wakes, or afterwards: both are possible */
+    test_pause_ms(MORE_MS);
     worker_cont(&x);
-    x_reads_its_mail(); /* before u unlocks: nothing would tell it from a new one then */
+    /* before u unlocks: afterwards, nothing would distinguish the grant from a new one */
+    x_reads_its_mail();
     scene_worker_ends(&x, "t", "ETIMEDOUT");
     scene_says(&x, "ok SAFE", "on u state m");
     scene_says(&x, "ok", "on u unlock m");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rlock_list of a glob among many other keys: what the walk takes of the server's time,
- * and how it ends early. */
+/* rlock_list of a glob among many other keys: how much of the server's time the walk
+ * takes, and how it ends early. */
 #include "fixture.h"
 
 #include <stdio.h>
@@ -35,7 +35,8 @@ static void make_others(int count)
     test_redis_do(redis, "CONFIG", "RESETSTAT");
 }
 
-/* Of a command, since the last CONFIG RESETSTAT; 0: it was not called. */
+/* Returns the calls of a command since the last CONFIG RESETSTAT, and their time; 0: it
+ * was not called. */
 static long long calls_of(const char *command, long long *ret_us)
 {
     char key[64];
@@ -68,7 +69,7 @@ START_TEST(a_long_walk_takes_a_twentieth_of_the_servers_time)
     long long took_us = (test_now_ms() - begin) * US_PER_MS;
     ck_assert_int_eq(count, 1);
     ck_assert_int_gt(calls_of("scan", &us), 0);
-    ck_assert_int_gt(calls_of("ping", &pinged_us), 0); /* it has paused */
+    ck_assert_int_gt(calls_of("ping", &pinged_us), 0); /* the walk has paused */
     ck_assert_msg((us - AT_ONCE_US) * PART < took_us, "%lld us of %lld", us, took_us);
     OK(rlock_mutex_unlock(&m));
 }
@@ -85,7 +86,7 @@ START_TEST(a_short_walk_does_not_pause)
     OK(rlock_list(client, "*", count_it, &count));
     ck_assert_int_eq(count, 1);
     ck_assert_int_gt(calls_of("scan", &us), 1);
-    /* which is what a pause begins with */
+    /* a pause begins with a PING */
     ck_assert_int_eq(calls_of("ping", &us), 0);
     OK(rlock_mutex_unlock(&m));
 }
@@ -116,7 +117,7 @@ START_TEST(an_interrupt_ends_a_walk_that_pauses)
     OK(rlock_client_interrupt(client));
     ck_assert_int_eq(task_join(&lists), ECANCELED);
     ck_assert_int_lt(calls_of("scan", &us), MANY / 200);
-    /* from then on a walk ends behind its first page */
+    /* from then on, a walk ends after its first page */
     test_redis_do(redis, "CONFIG", "RESETSTAT");
     EXPECT(rlock_list(client, "*", count_it, NULL), ECANCELED);
     ck_assert_int_eq(calls_of("scan", &us), 1);
