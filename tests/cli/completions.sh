@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# completions.sh: loads the completions of rlock(1) into bash, zsh and fish, those that are
-# there, and sees what they offer: commands, options, the names of locks that are held, and
-# what the command of `rlock run` begins with. zsh is typed at, on a terminal of its own.
+# completions.sh: loads the completions of rlock(1) into those of bash, zsh and fish that are
+# installed, and checks what they offer: commands, options, the names of locks that are held,
+# and the beginnings of the command of `rlock run`. For zsh it types on a terminal.
 # Runs at the top of the build tree. RLOCK_TEST_SCALE as for the other tests.
 set -eu
 srcdir=${srcdir:-$(dirname "$0")/../..}
@@ -27,8 +27,8 @@ on_end clean_up
 start_server
 mkdir -p "$work/bin" "$work/home" "$work/zsh/functions"
 ln -s "$top/cli/rlock" "$work/bin/rlock"
-# The completions give up after a second, for whoever types; nobody waits here, and a busy
-# machine may take longer.
+# The completions give up after a second, because a user is waiting. Here no user waits, and a
+# busy machine may take longer.
 cat >"$work/bin/timeout" <<EOF
 #!/bin/sh
 [ "\$1" != 1 ] || { shift; set -- 60 "\$@"; }
@@ -197,7 +197,7 @@ fi
 
 # -- many keys ---------------------------------------------------------------------------
 
-# A Tab does not walk half of them: 200 keys a page.
+# A Tab looks at fewer than half of the keys, 200 keys a page.
 count_scans() {
   redis-cli -s "$server_dir/s" INFO commandstats | tr ,= '  ' |
     sed -n 's/^cmdstat_scan:calls \([0-9]*\) .*/\1/p'
@@ -221,7 +221,7 @@ else
   say "skipped: completions among many keys: redis-cli is not installed"
 fi
 
-# -- none is forgotten -------------------------------------------------------------------
+# -- all options -------------------------------------------------------------------------
 
 # Each option that a command's --help names is completed, in each shell's file.
 for command in run list show watch wait release doctor; do

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: kind=user */
-/* Which server the commands of rlock(1) ask when --url names none: that of RLOCK_URL, of
- * the file of rlock.conf(5), the built-in one; what they say of who named it. */
+/* Which server the commands of rlock(1) use without --url: that of RLOCK_URL, that of the
+ * file of rlock.conf(5), or the built-in one. And what they print about its source. */
 #include "runscene.h"
 
 #include "conffile.h"
@@ -39,7 +39,7 @@ static void tear_down(void)
     scene_close();
 }
 
-/* The file names the test's server. */
+/* A configuration file that names the test's server. */
 static const char *use_server(void)
 {
     char text[TEST_URL_MAX + 32];
@@ -47,7 +47,7 @@ static const char *use_server(void)
     return conffile_use(text);
 }
 
-/* Runs it with these variables, each of which may be NULL; its exit code. */
+/* Runs rlock with these variables, each of which may be NULL. Returns its exit code. */
 static int does(const char *one, const char *two, const char *const argv[])
 {
     const char *env[3] = { NULL };
@@ -78,7 +78,7 @@ START_TEST(run_takes_the_lock_at_the_files_server)
 }
 END_TEST
 
-/* All that it says. */
+/* This line is all that it prints. */
 static void says_server(const char *source)
 {
     char line[TEST_URL_MAX + PATH_MAX];
@@ -95,7 +95,7 @@ START_TEST(verbose_run_names_the_server_and_the_source_of_its_url)
     says_server(conffile_path("conf"));
     ck_assert_int_eq(DOES(conf, NULL, "run", "-v", "--url", "", "n", "true"), 0);
     says_server(conffile_path("conf"));
-    conf = conffile_use("nonsense"); /* not looked at from here on */
+    conf = conffile_use("nonsense"); /* not read from here on */
     ck_assert_int_eq(DOES(conf, url, "run", "-v", "n", "true"), 0);
     says_server("RLOCK_URL");
     ck_assert_int_eq(
@@ -106,7 +106,7 @@ START_TEST(verbose_run_names_the_server_and_the_source_of_its_url)
 }
 END_TEST
 
-/* In a network where nobody listens. */
+/* In a network without a server. */
 START_TEST(run_says_once_that_nobody_has_named_a_server)
 {
     static const char *const options[] = { "-q", "-v", "--fair" };
@@ -201,7 +201,7 @@ END_TEST
 START_TEST(unreachable_server_is_reported_with_the_source_of_its_url)
 {
     if (strcmp(each[_i][0], "watch") == 0)
-        return; /* it waits for the server */
+        return; /* watch waits for the server */
     char text[64], variable[128], want[PATH_MAX + 128];
     uint16_t port;
     int reserved = test_port_reserve("127.0.0.1", &port);

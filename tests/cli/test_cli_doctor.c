@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: kind=user */
-/* rlock doctor, as a process: its exit codes, what it prints for people and programs. */
+/* rlock doctor as a process: its exit codes, what it prints for people and programs. */
 #include "cli.h"
 
 #include "proxy.h"
@@ -40,7 +40,7 @@ static void stop(void)
     test_server_stop(&server);
 }
 
-/* Fit for locks, each time. */
+/* Each test begins with a server that is fit for locks. */
 static void set_up(void)
 {
     test_server_restart_args(&server, safe);
@@ -55,7 +55,7 @@ static void tear_down(void)
     test_redis_close(redis);
 }
 
-/* Its exit code. `option` may be NULL. */
+/* Returns rlock's exit code. `option` may be NULL. */
 static int doctor(const char *option)
 {
     const char *const argv[] = { "rlock", "doctor", "--url", server.url, option, NULL };
@@ -221,7 +221,7 @@ END_TEST
 
 /* ---- --json */
 
-/* What python3 prints of the document `d`. */
+/* What python3 prints for an expression about the document `d`. */
 static const char *of_json(struct cli *python, const char *expression)
 {
     char program[512];

@@ -42,7 +42,7 @@ static void tear_down(void)
     fixture_close();
 }
 
-/* The exit code of rlock with these arguments; what it printed stays in c. */
+/* Runs rlock with these arguments. Returns its exit code; c has what it printed. */
 #define RLOCK(...) rlock(CLI_ARGV("rlock", __VA_ARGS__))
 static int rlock(const char *const argv[])
 {
@@ -50,7 +50,7 @@ static int rlock(const char *const argv[])
     return cli_does(&c, argv, env);
 }
 
-/* The same of a shell's script, in which $0 is rlock. */
+/* The same for a shell script, in which $0 is rlock. */
 static int shell(const char *script)
 {
     cli_stop(&c);
@@ -67,7 +67,7 @@ static void complained(const char *text)
     ck_assert_msg(strstr(c.err.text, text), "stderr: %s", c.err.text);
 }
 
-/* Workers queue for "n" one after the other, which `client` holds. */
+/* `client` holds "n", and the workers queue for it one after the other. */
 static void queue_up(void)
 {
     for (int i = 0; i < WAITERS; i++) {
@@ -78,7 +78,7 @@ static void queue_up(void)
     }
 }
 
-/* One of those who wait has it. A mutex promises no order among them. */
+/* Whether one more waiter has got the lock. A mutex promises no order among them. */
 static bool one_has_it(void *has_had_it)
 {
     bool *had = has_had_it;
@@ -104,7 +104,7 @@ static void let_go(rlock_mutex_t *m)
         ck_assert(test_wait_until(one_has_it, had, CLI_WAIT_MS));
 }
 
-/* And without a TTL: for ever. */
+/* The hold has no TTL: it lasts for ever. */
 static void hold_by_hand(void)
 {
     test_redis_do(redis, "HSET", "n", HOLDER, "1");
@@ -204,7 +204,7 @@ START_TEST(list_within_a_time_prints_a_part_and_is_75)
     ck_assert_int_eq(RLOCK("list", "--within", "1m"), 0);
     ck_assert_int_eq(strncmp(c.out.text, "n\t", 2), 0);
     OK(rlock_mutex_unlock(&n));
-    /* a walk of seconds */
+    /* a listing of all these takes seconds */
     test_redis_do(redis, "EVAL",
                   "for i = 1, 300000 do redis.call('SET', 'other' .. i, '') end", "0");
     int64_t begin = test_now_ms();
@@ -391,7 +391,7 @@ START_TEST(show_of_foreign_data_is_76)
 }
 END_TEST
 
-/* ---- arguments, and servers that are not there */
+/* ---- arguments, and servers that cannot be reached */
 
 static const char *const bad[][4] = {
     { "list", "a", "b" },
@@ -430,7 +430,7 @@ START_TEST(bounds_of_seconds_are_reported_in_digits)
 }
 END_TEST
 
-/* Not as if there were no password: the server's default user would be asked. */
+/* This is not the same as no password: then the server's default user would be used. */
 START_TEST(password_file_without_a_password_is_64)
 {
     static const char *const empty[] = { "", "\n", "\r\nsecret\n" };
@@ -507,7 +507,7 @@ START_TEST(wait_ends_soon_after_the_release_and_takes_nothing)
     ck_assert(test_wait_until(is_listening, redis, CLI_WAIT_MS));
     ck_assert_int_eq(cli_ends(&c, 0), CLI_STILL_RUNS);
     OK(rlock_mutex_unlock(&n));
-    OK(rlock_mutex_trylock(&theirs)); /* nobody was put before who comes now */
+    OK(rlock_mutex_trylock(&theirs)); /* rlock wait takes no place in the queue */
     OK(rlock_mutex_unlock(&theirs));
     ck_assert_int_eq(cli_ends(&c, SOON_MS), 0);
     ck_assert(!test_redis_exists(redis, "n"));
@@ -552,7 +552,7 @@ START_TEST(wait_outlasts_a_short_outage)
 }
 END_TEST
 
-/* One server is gone, another one silent, at the same time: it takes 10 s. */
+/* One server is gone and the other one is silent, at the same time: it takes 10 s. */
 START_TEST(wait_gives_up_with_69_when_the_server_stays_away)
 {
     static struct cli silent;
@@ -591,8 +591,8 @@ static bool still_runs(void *arg)
     return cli_ends(arg, 0) == CLI_STILL_RUNS;
 }
 
-/* The one that has less time is done, after 1 s, before the other one gives up, after 3,
- * though it came later. */
+/* The second command has less time: it ends after 1 s, before the first one gives up
+ * after 3 s, though it began later. */
 START_TEST(wait_bounds_the_first_answer_too)
 {
     enum { LATER_MS = 500 };

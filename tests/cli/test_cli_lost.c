@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: kind=user */
-/* `rlock run` whose lease is lost, or about to be, or whose server is away. */
+/* `rlock run` whose lease is lost or at risk, or whose server is away. */
 #include "runscene.h"
 #include "wait.h"
 
@@ -15,7 +15,7 @@
 
 enum { LOST = 74, SOON_MS = 5000 };
 
-/* "echo pid $$", and a sleep that signals find as they were. */
+/* Prints "pid $$", and then sleeps without changing how signals are handled. */
 #define SLEEPS "sh", "-c", "echo pid $$; exec sleep 300"
 
 START_TEST(loss_ends_the_command_at_once_and_gives_74)
@@ -128,11 +128,11 @@ START_TEST(loss_ends_what_left_the_process_group_too)
 }
 END_TEST
 
-/* In a tree of mounts of its own. */
+/* In a mount namespace of its own. */
 #define HIDE "mount -t tmpfs none /proc && "
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define NEEDS_PROC true /* the sanitizer, to find its own memory */
+#define NEEDS_PROC true /* a sanitizer finds its own memory there */
 #else
 #define NEEDS_PROC false
 #endif
@@ -140,8 +140,8 @@ END_TEST
 START_TEST(grandchild_is_killed_where_proc_tells_nothing)
 {
     enum { GRACE_MS = 300 };
-    /* an empty one; one of others, who have a process of the command's number; one that
-     * hides it */
+    /* an empty /proc; one of other processes, among them one with the command's number;
+     * one that hides the command */
     static const char *const scripts[] = {
         HIDE "exec \"$R\" run --grace 0.3 n sh -c"
              " '(trap \"\" TERM; exec sleep 300) & echo pid $!; wait'",
@@ -165,7 +165,7 @@ START_TEST(grandchild_is_killed_where_proc_tells_nothing)
     int64_t begin = test_now_ms();
     scene_force();
     ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), LOST);
-    /* it is not taken for gone, and has the grace period */
+    /* the command is not taken for gone, and has the grace period */
     ck_assert_int_ge(test_now_ms() - begin, GRACE_MS);
     ck_assert(run_is_gone(grandchild));
 }
@@ -173,7 +173,8 @@ END_TEST
 
 START_TEST(grandchild_has_the_grace_period_though_the_command_ended)
 {
-    /* $$ is the command, its parent: it says its last word when that is a zombie */
+    /* $$ is the command, the parent of the grandchild, which prints its last word when $$
+     * is a zombie */
     START(&c, "--grace", "60", "n", "sh", "-c",
           "exec 3<&0; (trap 'for i in $(seq 5000); do"
           " grep -qs ^State:.Z /proc/$$/status && echo in peace && exit; done' TERM;"
@@ -181,8 +182,8 @@ START_TEST(grandchild_has_the_grace_period_though_the_command_ended)
     run_pid(&c, "pid ");
     ck_assert(cli_says(&c, "set"));
     scene_force();
-    /* a shell may act on the signal only when its input ends; a child that it waits for
-     * in place of input may be born after the signal, and outlive it */
+    /* A shell may handle the signal only when its input ends. If it waited for a child
+     * instead, the child could be born after the signal, and outlive it. */
     ck_assert(cli_complains(&c, "lost"));
     cli_close_in(&c);
     ck_assert(cli_says(&c, "in peace"));
@@ -216,7 +217,7 @@ START_TEST(rlock_that_was_stopped_ends_the_command_before_it_runs_on)
     kill(c.pid, SIGCONT);
     ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), LOST);
     ck_assert(run_is_gone(command));
-    ck_assert(!strstr(c.out.text, "got")); /* SIGTERM, pending, came first */
+    ck_assert(!strstr(c.out.text, "got")); /* SIGTERM was pending, and came first */
 }
 END_TEST
 
@@ -250,7 +251,7 @@ static bool is_still_held(void *arg)
 START_TEST(command_is_ended_when_it_was_held_for_too_long)
 {
     enum { HOLD_MS = 300, TOO_LONG = 124 };
-    /* one that ends on SIGTERM, with a code of its own; one that ignores it */
+    /* one ends on SIGTERM with a code of its own, one ignores it */
     static const char *const scripts[] = {
         "trap 'echo told; exit 3' TERM; echo pid $$; sleep 300 & wait",
         "trap '' TERM; echo pid $$; exec sleep 300",
@@ -289,7 +290,7 @@ START_TEST(lock_is_held_for_a_while_after_a_short_job)
 }
 END_TEST
 
-/* Longer than it takes until what is left of a command is told. */
+/* Longer than it takes until rlock reports what a command has left. */
 START_TEST(nothing_is_said_of_a_command_that_left_nothing)
 {
     ck_assert_int_eq(RUN("--min-hold", "1300ms", "n", "true"), 0);
@@ -373,7 +374,7 @@ END_TEST
 
 /* ---- --fd */
 
-/* A writing end of what the process has at that descriptor; without waiting. */
+/* Opens a non-blocking writing end of what the process has at that descriptor. */
 static int open_other_end(pid_t pid, int fd)
 {
     char path[64];
@@ -384,7 +385,7 @@ static int open_other_end(pid_t pid, int fd)
     return end;
 }
 
-/* Nothing fits into that pipe any more. */
+/* Fills the pipe, and closes this end. */
 static void fill(int end)
 {
     while (write(end, "x", 1) == 1)
@@ -406,7 +407,7 @@ START_TEST(descriptor_tells_of_risk_safety_and_loss)
     ck_assert(cli_says(&c, "safe\n"));
     scene_force();
     ck_assert(cli_says(&c, "lost "));
-    kill(c.pid, SIGKILL); /* the end of the file, and then the command's */
+    kill(c.pid, SIGKILL); /* ends the file, and then the command */
     cli_collect(&c);
     ck_assert(!strstr(c.out.text, "the end"));
 }
@@ -424,7 +425,7 @@ START_TEST(descriptor_is_at_its_place_whatever_lies_there)
         ck_assert_msg(strncmp(c.out.text, "pipe:", strlen("pipe:")) == 0, "%s: %s",
                       fds[i], c.out.text);
         cli_stop(&c);
-        /* and the news of a failure still comes */
+        /* a failure is still reported */
         ck_assert_int_eq(RUN("--fd", fds[i], "n", "/nowhere/at/all"), 127);
         ck_assert(cli_complains(&c, "cannot run"));
         cli_stop(&c);
@@ -454,11 +455,11 @@ END_TEST
 
 /* ---- stderr that does not drain */
 
-/* Fills its stderr; the reading end, which stays open. */
+/* Fills rlock's stderr. Returns the reading end, which stays open. */
 static int fill_stderr(struct cli *cli)
 {
     int reader = cli->err.fd;
-    cli->err.fd = -1; /* it is not read */
+    cli->err.fd = -1; /* the test does not read it */
     fill(open_other_end(cli->pid, STDERR_FILENO));
     return reader;
 }
@@ -499,7 +500,7 @@ START_TEST(signals_are_forwarded_though_nobody_reads_stderr)
     test_server_pause(&server);
     ck_assert(cli_says(&c, "at-risk "));
     test_server_resume(&server);
-    ck_assert(cli_says(&c, "safe\n")); /* at-risk was complained of by now */
+    ck_assert(cli_says(&c, "safe\n")); /* by now at-risk has been reported */
     kill(c.pid, SIGUSR1);
     ck_assert(cli_says(&c, "told"));
     ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), 3);
@@ -545,7 +546,7 @@ START_TEST(wait_outlasts_an_outage_of_many_command_timeouts)
     enum { OUTAGE_MS = 1000 };
     bool queues = _i;
 
-    if (queues) /* whose key a restart takes away */
+    if (queues) /* a restart removes this key */
         test_redis_do(redis, "HSET", "n", "7c9ad6a5-7c1f-4ee0-a6cd-fd3d1f1cd1d3:52", "1");
     else
         test_server_kill(&server);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `rlock release`: whom it takes a lock from, and whom not. */
+/* `rlock release`: from which holders it takes a lock, and from which not. */
 #include "cli.h"
 #include "fixture.h"
 
@@ -29,7 +29,7 @@ static void tear_down(void)
     fixture_close();
 }
 
-/* The client whose lock is taken is told. */
+/* The client whose lock was taken learns of it. */
 static void was_taken(rlock_mutex_t *m)
 {
     EXPECT(rlock_mutex_unlock(m), ESTALE);

@@ -51,7 +51,7 @@ START_TEST(help_of_each_command_fits_a_screen)
     ck_assert_int_ge(n, 7);
     for (int i = 0; i < n; i++) {
         int code = cli_does(&c, CLI_ARGV("rlock", commands[i], "--help"), NULL);
-        if (code == 70 && c.out.len == 0) { /* what has no body yet */
+        if (code == 70 && c.out.len == 0) { /* a command that is not written yet */
             printf("skipped: help_of_each_command: %s: not built\n", commands[i]);
         } else {
             ck_assert_msg(code == 0, "%s --help: %d", commands[i], code);
@@ -136,7 +136,7 @@ START_TEST(code_is_128_and_the_signal_that_ended_the_command)
     cli_stop(&c);
     ck_assert_int_eq(RUN("n", "sh", "-c", "kill -TERM $$"), 128 + SIGTERM);
     cli_stop(&c);
-    /* not at a terminal: as any other */
+    /* without a terminal SIGINT is a signal like any other */
     ck_assert_int_eq(RUN("n", "sh", "-c", "kill -INT $$"), 128 + SIGINT);
 }
 END_TEST
@@ -194,7 +194,7 @@ static const char *const with_password[] = {
 START_TEST(password_in_an_argument_is_refused)
 {
     REFUSED("can read a password", "--url", with_password[_i], "n", "echo", "x");
-    /* a user alone is no secret */
+    /* a user name alone is not a secret */
     REFUSED("user without password", "--url", "redis://u@v@localhost", "n", "echo", "x");
 }
 END_TEST
@@ -382,7 +382,7 @@ static bool holds_on(void *arg)
     return run_is_held() && cli_ends(&c, 0) == CLI_STILL_RUNS;
 }
 
-/* The command itself ends at once: setsid forks, as it leads a process group. */
+/* The command itself ends at once: setsid forks, because it leads a process group. */
 START_TEST(lock_is_held_until_what_was_started_has_ended)
 {
     START(&c, "n", "setsid", "sh", "-c", "echo inside; read x; echo \"said <$x>\"");
@@ -406,7 +406,7 @@ START_TEST(left_lock_is_free_when_the_command_ended_whatever_it_left)
 }
 END_TEST
 
-/* In each unit, and within 2 s of what it stands for. */
+/* One lease in each unit. The lease that is found may be 2 s off. */
 static const struct {
     const char *text;
     long long ms;
@@ -450,7 +450,7 @@ static const char *const kinds[] = { "-q", "--fair", "--read", "--write" };
 
 START_TEST(without_token_there_is_no_key_that_stays_and_no_variable)
 {
-    /* of an outer run neither: it is another lock's */
+    /* nor the token of an outer run, which belongs to another lock */
     ck_assert_int_eq(RUN("m", "sh", "-c",
                          "exec $R run --no-token $0 n sh -c 'env | grep ^RLOCK_NAME; env "
                          "| grep ^RLOCK_TOKEN; true'",
@@ -471,7 +471,7 @@ END_TEST
 
 START_TEST(run_inside_a_run_of_the_same_name_is_warned_of)
 {
-    /* the other server is not known, only the name */
+    /* rlock knows only the name of the outer lock, not its server */
     static const char warning[] =
         "\"n\" is the lock of the command around this one (RLOCK_NAME):"
         " waiting for it may never end, if it is at the same server\n";
@@ -484,7 +484,7 @@ START_TEST(run_inside_a_run_of_the_same_name_is_warned_of)
     ck_assert_msg(strstr(c.err.text, warning), "%s", c.err.text);
     ck_assert_str_eq(c.out.text, "inside\n");
     cli_stop(&c);
-    /* who does not wait is not in danger, nor is who waits for another lock */
+    /* without waiting, or for another lock, there is no danger */
     ck_assert_int_eq(RUN("n", "sh", "-c", "exec \"$R\" run -q --no-wait n true"), 75);
     ck_assert_str_eq(c.err.text, "");
     cli_stop(&c);
@@ -493,7 +493,7 @@ START_TEST(run_inside_a_run_of_the_same_name_is_warned_of)
 }
 END_TEST
 
-/* What `script` says without rlock and with it, in a shell whose signals are so. */
+/* `command` prints the same with rlock as without it, in a shell after `before`. */
 static void is_the_same(const char *before, const char *command)
 {
     char script[512], plain[CLI_TEXT_MAX];
@@ -509,8 +509,8 @@ static void is_the_same(const char *before, const char *command)
     cli_stop(&c);
 }
 
-/* Of signals 1 to 28: 32 and 33 are the C library's own, who sets them when it starts
- * threads, also where whoever started all this had ignored them. */
+/* Signals 1 to 28. The C library sets its own, 32 and 33, when it starts threads, even if
+ * rlock was started with these signals ignored. */
 #define SIGNALS                                                                          \
     "sed -nE 's/^(Sig(Blk|Ign|Cgt):).*([0-9a-f]{7})$/\\1 \\3/p' /proc/self/status"
 
@@ -545,7 +545,7 @@ START_TEST(closed_standard_descriptors_stay_closed_and_take_nothing)
     ck_assert_msg(strncmp(c.out.text, "/\n", 2) == 0, "%s", c.out.text);
     ck_assert_msg(!strstr(c.out.text, "socket"), "%s", c.out.text);
     cli_stop(&c);
-    /* what could not be printed is not taken for printed */
+    /* output that could not be written is an error */
     ck_assert_int_eq(
         cli_does(&c, CLI_ARGV("sh", "-c", "exec \"$R\" list --json >&-"), ENV), 70);
 }

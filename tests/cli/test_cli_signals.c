@@ -16,7 +16,7 @@
 
 enum { SLEEPER_CODE = 7, STAYS_MS = 150 };
 
-/* Every one that is forwarded and does not stop. */
+/* Every signal that is forwarded and does not stop a process. */
 static const int told[] = { SIGTERM, SIGINT,  SIGHUP,   SIGQUIT,
                             SIGUSR1, SIGUSR2, SIGWINCH, SIGCONT };
 static const int ending[] = { SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 };
@@ -74,7 +74,7 @@ START_TEST(stop_and_continue_reach_the_command)
     pid_t command = run_pid(&c, "pid ");
     kill(c.pid, SIGTSTP);
     ck_assert(run_is_stopped(command));
-    ck_assert(run_is_stopped(c.pid)); /* so that a shell sees it */
+    ck_assert(run_is_stopped(c.pid)); /* so that a shell notices it */
     kill(c.pid, SIGCONT);
     cli_close_in(&c);
     ck_assert_int_eq(cli_ends(&c, CLI_WAIT_MS), SLEEPER_CODE);
@@ -138,7 +138,8 @@ START_TEST(command_that_is_stopped_ends_when_rlock_is_killed)
 }
 END_TEST
 
-/* In the command's process group; in a session of its own; that, and orphaned. */
+/* In the command's process group; in a session of its own; in a session of its own, and
+ * orphaned. */
 static const char *const descendants[] = {
     "sleep 300 & echo pid $!; wait; echo after",
     "setsid sleep 300 & echo pid $!; wait; echo after",
@@ -163,8 +164,8 @@ static bool other_waits(void *arg)
     return other.out.len == 0;
 }
 
-/* The crash guard would give the lock on at once. A supervisor that is traced, as no
- * SIGCONT wakes it, stands for one that is late. */
+/* Otherwise the crash guard would release the lock at once. A traced supervisor, which
+ * SIGCONT does not wake, stands for a late one. */
 START_TEST(lock_stays_held_until_the_descendants_have_ended)
 {
     test_rundir_own();
@@ -214,24 +215,24 @@ END_TEST
 
 START_TEST(signal_reaches_what_the_command_left)
 {
-    /* setsid of a group's leader forks, and its child is told, not it */
+    /* setsid forks, because it leads a group: its child gets the signal, not setsid */
     START(&c, "n", "setsid", scene_sleeper());
     run_pid(&c, "pid ");
     kill(c.pid, SIGTERM);
     int code = cli_ends(&c, CLI_WAIT_MS);
-    /* or the signal comes when setsid is just about to end, and hits it, too */
+    /* or the signal comes when setsid is just about to end, and hits it as well */
     ck_assert_msg(code == 0 || code == 128 + SIGTERM, "%d", code);
     ck_assert(!run_is_held());
 }
 END_TEST
 
-/* Starts a command that ends by a signal, and leaves a sleeper in a session of its own
- * that tells of that signal and of SIGTERM. */
+/* Starts a command that ends by a signal, and leaves a sleeper in a session of its own.
+ * The sleeper reports that signal and SIGTERM. */
 static void begin_to_leave_at(const char *signal, int which)
 {
     char script[512];
     snprintf(script, sizeof(script),
-             /* its input is not /dev/null, at whose end it would leave */
+             /* not /dev/null: at the end of its input the sleeper would leave */
              "exec 3<&0; echo supervisor $PPID; trap 'echo leaving; exit 0' %s;"
              " setsid %s %d %d <&3 & while :; do sleep 0.1; done",
              signal, scene_sleeper(), which, SIGTERM);
@@ -256,7 +257,7 @@ START_TEST(remaining_processes_of_an_ended_command_get_the_signal_too)
 }
 END_TEST
 
-/* Many read their configuration anew by it. */
+/* Many programs read their configuration again at SIGHUP. */
 START_TEST(what_a_command_leaves_hears_of_no_SIGHUP)
 {
     leave_at("HUP", SIGHUP);
@@ -269,7 +270,7 @@ START_TEST(what_a_command_leaves_hears_of_no_SIGHUP)
 }
 END_TEST
 
-/* The supervisor hears of the signal when the command has ended by it. */
+/* The supervisor learns of the signal when the command has already ended by it. */
 START_TEST(late_supervisor_repeats_no_SIGHUP)
 {
     begin_to_leave_at("HUP", SIGHUP);
@@ -288,7 +289,7 @@ START_TEST(late_supervisor_repeats_no_SIGHUP)
 }
 END_TEST
 
-/* ---- children of others */
+/* ---- children that rlock has not started */
 
 static bool is_reaped(void *arg)
 {
@@ -305,7 +306,7 @@ START_TEST(orphan_of_the_command_is_reaped)
 }
 END_TEST
 
-/* As of the first process of a container. */
+/* rlock inherits a child that it did not start, like the first process of a container. */
 static const struct {
     const char *script, *says;
     bool waits;

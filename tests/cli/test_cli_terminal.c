@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: kind=user */
 /*
- * `rlock run` on a terminal, typed at by the test: mostly in an interactive shell, which
- * does the job control. Words that a test looks for are typed with "" amid them, so that
- * the echo of what was typed is not taken for the answer.
+ * `rlock run` on a terminal at which the test types, mostly in an interactive shell,
+ * which does the job control. Words that a test looks for are typed with "" inside them,
+ * so that the echo of the input is not taken for the answer.
  */
 #include "runscene.h"
 #include "wait.h"
@@ -32,7 +32,7 @@ static void start_shell(void)
     start_shell_with("");
 }
 
-/* Types a line and waits for what the answer begins with. */
+/* Types a line and waits for the beginning of the answer. */
 static void type(const char *line, const char *answer)
 {
     cli_forget(&c);
@@ -64,7 +64,7 @@ static bool runs_in_foreground(void *arg)
     return tcgetpgrp(c.in) == command && (state == 'S' || state == 'R');
 }
 
-/* A command that asks for a word and says it. */
+/* A command that asks for a word and prints it. */
 #define ASKS "sh -c 'echo as\"\"king; read x; echo \"said <$x>\"'"
 #define SLEEPS "sh -c 'echo in\"\"side pid $$.; exec sleep 300'"
 
@@ -80,7 +80,7 @@ END_TEST
 START_TEST(command_may_set_the_terminal)
 {
     start_shell();
-    /* in the background it would be stopped for it */
+    /* in the background, stty would stop it */
     type("$R run n sh -c 'stty -echo; echo as\"\"king; read x; stty echo;"
          " echo \"said <$x>\"'",
          "asking\r\n");
@@ -198,7 +198,7 @@ START_TEST(bg_continues_without_the_terminal_and_fg_brings_it_back)
     type("echo sh\"\"ell", "shell\r\n");
     close(open(path, O_CREAT | O_WRONLY, 0600));
     ck_assert(cli_says(&c, "going\r\n"));
-    /* it now reads in the background, and so is stopped, and rlock with it */
+    /* now it reads in the background: it is stopped, and rlock with it */
     type("sleep 0.1; jobs", NULL);
     while (!strstr(c.out.text, "Stopped"))
         type("jobs", "$ ");
@@ -220,7 +220,7 @@ END_TEST
 START_TEST(command_started_in_the_background_leaves_the_terminal_alone)
 {
     start_shell();
-    /* a script without job control: rlock is in the group of the foreground */
+    /* a script without job control: rlock is in the process group of the foreground */
     type("sh -c '$R run n sh -c \"echo in\\\"\\\"side; exec sleep 300\" & read x;"
          " echo \"said <$x>\"; kill $!; wait $!; echo en\"\"ded $?'",
          "inside\r\n");
@@ -229,7 +229,7 @@ START_TEST(command_started_in_the_background_leaves_the_terminal_alone)
 }
 END_TEST
 
-/* A command that leaves the terminal so that it does not echo, and ends so. */
+/* Commands that set the terminal not to echo, and end so. */
 static const struct {
     const char *script;
     bool lost, restored;
@@ -245,7 +245,7 @@ START_TEST(terminal_is_set_as_before_when_the_command_was_ended)
 {
     char line[512];
 
-    /* a shell that does not set it itself */
+    /* a shell that does not restore the terminal itself */
     snprintf(line, sizeof(line), "$R run n sh -c '%s'; echo en\"\"ded; read x",
              enders[_i].script);
     cli_start_pty(&c, CLI_ARGV("sh", "-c", line), ENV, ROWS, COLUMNS);
@@ -262,7 +262,7 @@ END_TEST
 
 START_TEST(terminal_is_given_back_at_the_end)
 {
-    /* a shell that does no job control of its own, and so does not take it back */
+    /* a shell without job control does not take the terminal back itself */
     cli_start_pty(
         &c,
         CLI_ARGV("sh", "-c", "$R run n true; echo asking; read x; echo \"said <$x>\""),
@@ -275,7 +275,7 @@ END_TEST
 
 START_TEST(ctrl_z_is_ignored_where_nobody_could_continue)
 {
-    /* the leader of its session, as in a terminal's window of its own */
+    /* rlock is the leader of its session, as in a terminal window of its own */
     cli_start_pty(&c,
                   CLI_ARGV("rlock", "run", "n", "sh", "-c",
                            "echo asking; read x; echo \"said <$x>\""),

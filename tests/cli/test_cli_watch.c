@@ -13,13 +13,13 @@
 #include <unistd.h>
 
 enum { ROWS = 24, COLUMNS = 80, CROWD = 40, LEFT = 30, AT_ONCE_MS = 5000 };
-enum { OTHERS = 50000 }; /* keys that are no locks */
+enum { OTHERS = 50000 }; /* keys that are not locks */
 
 #define HOSTILE "x\x1b[2J\ny\xff"
 #define HOSTILE_SHOWN "x\\x1b[2J\\x0ay\\xff"
 #define WATCH "rlock", "watch", "--interval", "0.1"
 
-/* Shows whether the terminal is left as it was, and how rlock ended. The pid is for
+/* Prints whether the terminal is left as it was, and how rlock ended. The pid is for
  * signals; the shell outlives those that the terminal sends to both. */
 #define WRAPPED                                                                          \
     "trap : INT HUP\n"                                                                   \
@@ -48,7 +48,7 @@ static void tear_down(void)
 
 /* ---- in a pipe */
 
-static size_t told; /* bytes of its output that were looked at */
+static size_t told; /* bytes of the output that the test has looked at */
 
 static void start_plain(void)
 {
@@ -63,7 +63,7 @@ static bool has_line(void *arg)
     return strchr(c.out.text + told, '\n') != NULL;
 }
 
-/* The next line is of this event, lock, type. */
+/* The next line reports this event, lock and type. */
 static void tells(const char *event, const char *name, const char *type)
 {
     char wanted[256];
@@ -84,7 +84,7 @@ START_TEST(plain_tells_each_change_once)
                   first = mutex_of(client, "a"), last = mutex_of(client, "z");
 
     OK(rlock_mutex_lock(&n));
-    OK(rlock_mutex_lock(&first)); /* of these nothing is told from now on */
+    OK(rlock_mutex_lock(&first)); /* from now on no line is about these two */
     OK(rlock_mutex_lock(&last));
     start_plain();
     tells("held", "a", "mutex");
@@ -136,7 +136,7 @@ START_TEST(plain_tells_a_lock_that_its_client_took_again)
     start_plain();
     tells("held", "n", "mutex");
     cli_forget(&c);
-    while (!seen) { /* a look may come in between: then it is released, and taken */
+    while (!seen) { /* a look may come in between: then it is released, and held */
         OK(rlock_mutex_unlock(&n));
         OK(rlock_mutex_lock(&n));
         ck_assert(cli_says(&c, "\tn\tmutex\t"));
@@ -187,9 +187,9 @@ START_TEST(refused_credentials_are_77)
 }
 END_TEST
 
-/* ---- what it takes of the server */
+/* ---- its load on the server */
 
-static int scans; /* the proxy's rule that counts them */
+static int scans; /* the proxy's rule that counts scans */
 
 static bool has_scanned(void *count)
 {
@@ -212,7 +212,7 @@ START_TEST(a_long_way_to_the_server_makes_looks_no_rarer)
 }
 END_TEST
 
-/* Of a command, since the last CONFIG RESETSTAT; 0: it was not called. */
+/* How many times a command was called since the last CONFIG RESETSTAT. */
 static long long calls_of(const char *command, long long *ret_us)
 {
     char key[64];
@@ -249,7 +249,7 @@ static int none(const rlock_info_t *each, void *arg)
 
 START_TEST(plain_takes_a_twentieth_of_the_server_and_says_so)
 {
-    enum { US_PER_MS = 1000, PART = 10 }; /* with room */
+    enum { US_PER_MS = 1000, PART = 10 }; /* with some tolerance */
     long long us = 0;
 
     make_others();
@@ -308,7 +308,7 @@ END_TEST
 
 static struct screen screen;
 
-/* What is shown at this moment. */
+/* Brings `screen` up to date. */
 static void feed_screen(void)
 {
     cli_collect(&c);
@@ -365,7 +365,7 @@ static void start_view(int rows, int columns)
     ck_assert(screen.hidden_cursor);
 }
 
-/* The terminal is as it was, and rlock ended with that code. */
+/* The terminal is as it was, and rlock ended with this code. */
 static void left_with(int code)
 {
     char text[32];
@@ -462,7 +462,7 @@ START_TEST(view_follows_the_terminals_size)
 }
 END_TEST
 
-/* The first thing that a narrow terminal cuts of a client is not what it is found by. */
+/* A narrow terminal does not cut off first what identifies a client. */
 START_TEST(narrow_view_shows_the_pid)
 {
     static const char *const names[] = { "orders", "orders-of-all-customers-and-years" };
@@ -578,7 +578,7 @@ START_TEST(view_says_that_looks_are_rarer_than_asked_for)
 }
 END_TEST
 
-/* A server that is stopped; its view waits for the answer to a look. */
+/* Stops the server, while the view waits for the reply to a look. */
 static void start_silent_view(void)
 {
     size_t len = strlen(url);
@@ -609,7 +609,7 @@ START_TEST(view_counts_the_seconds_without_an_answer)
     test_server_resume(&server);
     hides("asking for");
     shows("0 locks held");
-    OK(rlock_mutex_lock(&n)); /* its standstill was no work that looks have to spare it */
+    OK(rlock_mutex_lock(&n)); /* a standstill is not load on the server */
     shows("orders");
     OK(rlock_mutex_unlock(&n));
     cli_type(&c, "q");
@@ -628,7 +628,7 @@ START_TEST(q_works_while_the_server_does_not_answer)
 }
 END_TEST
 
-/* Stopped and gone on with by a shell, as a person at a terminal does. */
+/* A shell stops and continues it, as a person at a terminal does. */
 #define STOPPED                                                                          \
     "set -m\n"                                                                           \
     "before=$(stty -g)\n"                                                                \

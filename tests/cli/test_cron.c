@@ -2,10 +2,10 @@
 /* program: kind=user */
 /*
  * The crontab and the unit of examples/, as cron and systemd run them on two hosts: with
- * their own small environment, so that the server comes from the file of rlock.conf(5).
- * A host is a network of its own, with a server at 127.0.0.1:6379 that is not the one
- * which both are to ask: that one is reached by its socket. Programs and the file are
- * where they are installed, in mounts of the test's own.
+ * their own small environment, so that the server comes from the file of rlock.conf(5). A
+ * host is a network of its own with a server at 127.0.0.1:6379. Both hosts should use
+ * another server, which they reach by its socket. Programs and the file are where they
+ * are installed, in mounts of the test's own.
  */
 #include "runscene.h"
 
@@ -85,7 +85,7 @@ static void build_host(struct host *host)
     test_server_start(&host->own, args);
 }
 
-/* What is installed: rlock finds the library of this build by itself. */
+/* Installs rlock, which finds the library of this build by itself. */
 static void install(void)
 {
     char text[2 * PATH_MAX + 256], libs[PATH_MAX];
@@ -102,7 +102,7 @@ static void install(void)
     write_file(BIN "/nightly", text, 0755);
 }
 
-/* The file of examples/, with the test's server in place of the example's. */
+/* Installs the file of examples/, with the test's server in place of the example's. */
 static void install_conf(void)
 {
     static const char example[] = "redis://locks.example.com\n";
@@ -115,7 +115,7 @@ static void install_conf(void)
     write_file(CONF, filled, 0644);
 }
 
-/* False: it says why not. */
+/* False: it has printed why not. */
 static bool build(const char *test)
 {
     static const char *const places[] = { BIN, TEST_SYSCONFDIR, "/dev/shm" };
@@ -135,7 +135,8 @@ static bool build(const char *test)
     return true;
 }
 
-/* With what it started: each has a session, as those of cron and of a service. */
+/* Ends it and all that it started: each has a session, like those of cron and of a
+ * service. */
 static void stop(struct cli *started, int number)
 {
     if (started->pid > 0)
@@ -157,11 +158,11 @@ static void tear_down(void)
 
 /* ---- what is run */
 
-/* As the service manager or cron would start it: these words and no others. */
+/* The exact words with which the service manager or cron would start it. */
 struct job {
     const char *words[WORDS_MAX];
     int count;
-    char text[TEXT_SIZE]; /* what words lie in */
+    char text[TEXT_SIZE]; /* the memory of the words */
 };
 
 static void add(struct job *job, const char *word)
@@ -170,7 +171,7 @@ static void add(struct job *job, const char *word)
     job->words[job->count++] = word;
 }
 
-/* Behind the five fields of the time, and the user. */
+/* The command behind the five fields of the time, and the user. */
 static const char *command_of(char *line)
 {
     for (int field = 0; field < 6; field++) {
@@ -209,7 +210,7 @@ static void read_crontab(struct job *job)
     add(job, command);
 }
 
-/* systemd's environment, and the words of ExecStart, of which none is quoted. */
+/* systemd's environment, then the words of ExecStart, none of which is quoted. */
 static void read_unit(struct job *job)
 {
     static const char *const environment[] = {
@@ -289,14 +290,14 @@ START_TEST(job_that_two_hosts_have_runs_on_one_of_them)
     cli_collect(&c);
     ck_assert_str_eq(c.err.text, _i == UNIT ? told : "");
 
-    /* the next night it is the other one's turn */
+    /* the next night it is the other host's turn */
     cli_stop(&c);
     cli_start(&c, job.words, NULL);
     waits_for_runs(2);
 }
 END_TEST
 
-/* What the file is for; and that the hosts of these tests are two. */
+/* What the file is for; and that these tests really have two hosts. */
 START_TEST(without_the_file_it_runs_on_each_and_says_so)
 {
     static struct job job;
@@ -316,7 +317,7 @@ START_TEST(without_the_file_it_runs_on_each_and_says_so)
 }
 END_TEST
 
-/* Word for word. */
+/* The documents have it word for word. */
 START_TEST(documents_show_the_line_that_is_run_here)
 {
     static const char *const documents[] = { "README.md", "doc/man/rlock.1" };

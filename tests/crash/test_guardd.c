@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: kind=user */
-/* rlock-guard(8) as a process: when it is ready, what it refuses, what it says. How it
- * ends is test_guardd_stop's, whom it buries test_guardd_recovery's. */
+/* rlock-guard(8) as a process: when it is ready, what it refuses, what it logs. How it
+ * ends is in test_guardd_stop.c, whose locks it recovers is in test_guardd_recovery.c. */
 #include "guardscene.h"
 
 #include "conffile.h"
@@ -43,7 +43,7 @@ START_TEST(daemon_is_ready_while_the_server_is_unreachable)
 }
 END_TEST
 
-/* Of the kinds of names: none there, one of another family, one that is too long. */
+/* One address of each kind: not there, of another family, too long. */
 static const char *const no_managers[] = {
     "NOTIFY_SOCKET=/nonexistent/socket",
     "NOTIFY_SOCKET=vsock:2:1234",
@@ -80,7 +80,7 @@ START_TEST(server_is_the_librarys_default_when_none_is_named_anywhere)
 }
 END_TEST
 
-/* With the file instead of RLOCK_URL. */
+/* An environment with a configuration file of this text instead of RLOCK_URL. */
 static const char *const *by_file(const char *text)
 {
     static char rundir[128];
@@ -168,7 +168,7 @@ START_TEST(help_and_version_need_nothing)
 }
 END_TEST
 
-/* ---- what it says */
+/* ---- what it logs */
 
 START_TEST(quiet_says_nothing_but_what_is_asked_for)
 {
@@ -185,7 +185,7 @@ START_TEST(quiet_says_nothing_but_what_is_asked_for)
 }
 END_TEST
 
-/* In a service stderr is the journal's socket, here a pipe. */
+/* In a service stderr is the journal's socket, here it is a pipe. */
 START_TEST(journal_gets_the_priority)
 {
     cli_start(&guard,
@@ -316,14 +316,14 @@ static int with_rundir(const char *path)
     return cli_does(&guard, CLI_ARGV(guard_path(), "--url", server.url), env);
 }
 
-/* Switched off, not there, no directory. */
+/* Switched off, missing, not a directory. */
 START_TEST(daemon_ends_without_a_directory)
 {
     static const char *const paths[] = { "", "/nonexistent", "/dev/null" };
     ck_assert_int_eq(with_rundir(paths[_i]), GUARD_CONFIG);
     ck_assert_msg(strstr(guard.err.text, "no directory to watch: "), "%s",
                   guard.err.text);
-    /* why: it does not end with the colon */
+    /* the reason follows the colon */
     ck_assert(guard.err.text[strlen(guard.err.text) - 2] != ' ');
 }
 END_TEST
@@ -345,7 +345,7 @@ static bool is_root(const char *test)
 
 enum { OF_GROUP = 54321 };
 
-/* The directory is fit, but no file can be made there (25: SIGXFSZ). */
+/* The directory can be used, but no file can be created there (25: SIGXFSZ). */
 START_TEST(daemon_ends_with_nothing_to_watch)
 {
     cli_start(
@@ -359,7 +359,7 @@ START_TEST(daemon_ends_with_nothing_to_watch)
 }
 END_TEST
 
-/* It sees so when it is told of a file there. */
+/* The daemon notices it when the kernel reports a file there. */
 START_TEST(daemon_ends_when_its_directory_becomes_world_writable)
 {
     char path[PATH_MAX];
@@ -386,7 +386,7 @@ START_TEST(root_does_not_look_where_a_group_can_write)
 }
 END_TEST
 
-/* As the unit runs it: another user, in the group that can write root's directory. */
+/* Like the unit: as another user, in the group that can write to root's directory. */
 START_TEST(member_of_the_group_looks_there)
 {
     static const char test[] = "member_of_the_group_looks_there";

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: kind=user */
-/* Whose locks rlock-guard(8) gives back. Who waits for them has no guard and looks at
- * nothing, as if on another host: what he gets before the lease ends he has from it. */
+/* Whose locks rlock-guard(8) releases. The waiter has no crash guard and looks at no
+ * files, like a process on another host: if it gets the lock before the lease ends,
+ * rlock-guard has released it. */
 #include "guardscene.h"
 
 #include "worker.h"
@@ -16,7 +17,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-/* Far from each other: leases are not what frees a lock here. */
+/* Far apart, because the end of a lease must not be what frees a lock here. */
 enum { SOON_MS = 5000, STAYS_MS = 300, WAIT_MS = 20000 };
 #define LONG_LEASE "?lease=600000"
 
@@ -42,7 +43,7 @@ static const char *with_lease(const char *url)
     return text;
 }
 
-/* A process of this host that holds "n". */
+/* Starts a process of this host that holds "n". */
 static void hold(const char *url)
 {
     worker_start(&holder, with_lease(url));
@@ -55,7 +56,7 @@ static bool has_queue(void *arg)
     return test_redis_int(arg, "ZCARD", "rlock:{n}:queue") == 1;
 }
 
-/* One of another host that waits for "n" at the server that `at` is connected to. */
+/* Starts a process, as if on another host, that waits for "n" at the server of `at`. */
 static void wait_for_it(struct test_redis *at, const char *url)
 {
     static const char *const no_guard[] = { "RLOCK_RUNDIR=", NULL };
@@ -117,7 +118,7 @@ START_TEST(lock_of_one_that_was_killed_while_the_server_hung_is_given_back)
 }
 END_TEST
 
-/* Longer than a burial goes on trying. */
+/* The outage is longer than a recovery keeps trying. */
 START_TEST(lock_of_a_process_killed_during_an_outage_is_recovered_after_it)
 {
     char url[TEST_URL_MAX + 96];
@@ -131,7 +132,7 @@ START_TEST(lock_of_a_process_killed_during_an_outage_is_recovered_after_it)
     worker_kill(&holder);
     ck_assert(cli_complains(&guard, "rlock: disconnected from "));
     test_server_resume(&server);
-    ck_assert(waiter_has_it_within(WAIT_MS)); /* it tries every 3 s */
+    ck_assert(waiter_has_it_within(WAIT_MS)); /* the daemon tries every 3 s */
 }
 END_TEST
 
@@ -184,7 +185,7 @@ START_TEST(the_other_guard_goes_on_when_one_is_killed)
     kill(guard.pid, SIGKILL);
     worker_kill(&holder);
     ck_assert(waiter_has_it());
-    ck_assert(test_rundir_wait(guard_dir, 1, SOON_MS)); /* its own, and no other */
+    ck_assert(test_rundir_wait(guard_dir, 1, SOON_MS)); /* the daemon's own */
 }
 END_TEST
 
@@ -208,7 +209,7 @@ START_TEST(each_of_its_servers_is_seen_to)
 }
 END_TEST
 
-/* As the page says: the same words. */
+/* As the manual page says: two URLs mean the same server if their words are the same. */
 START_TEST(server_by_another_name_is_another_one)
 {
     char localhost[TEST_URL_MAX];
@@ -261,7 +262,7 @@ END_TEST
 
 /* ---- whose files */
 
-/* Of two files one is empty. */
+/* Whether one of two files is empty. */
 static bool is_emptied(void *arg)
 {
     const struct dirent *entry;
@@ -280,7 +281,7 @@ static bool is_emptied(void *arg)
     return count == 2 && empty == 1;
 }
 
-/* Users that have nothing in common but the group of the directory. */
+/* Users that have only the group of the directory in common. */
 START_TEST(members_of_the_group_are_seen_to_by_a_member)
 {
     static const char test[] = "members_of_the_group_are_seen_to_by_a_member";
@@ -316,7 +317,8 @@ START_TEST(members_of_the_group_are_seen_to_by_a_member)
     ck_assert(waiter_has_it());
     if (_i == 0)
         return;
-    /* nobody but its owner may remove the file: it is emptied, and buried no more */
+    /* Only the owner may remove the file from this directory: the daemon empties it, and
+     * does not recover it again. */
     ck_assert(test_wait_until(is_emptied, NULL, SOON_MS));
     kill(guard.pid, SIGUSR1);
     ck_assert_msg(cli_complains(&guard, "rlock-guard: 1 recovered process "), "%s",

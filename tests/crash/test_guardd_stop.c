@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: kind=user */
-/* How rlock-guard(8) ends: by which signals, from the first moment on, and soon, whatever
- * its servers, its log's reader and its service manager do. */
+/* How rlock-guard(8) ends: by which signals, from its first moment on, and quickly,
+ * whatever its servers, the reader of its log and its service manager do. */
 #include "guardscene.h"
 
 #include "die.h"
@@ -101,7 +101,7 @@ START_TEST(daemon_ends_soon_while_a_server_hangs)
 }
 END_TEST
 
-/* Connections are made by the kernel, and nobody answers. */
+/* The kernel accepts connections, but no reply ever comes. */
 START_TEST(daemon_ends_soon_while_a_server_never_replies)
 {
     char url[TEST_URL_MAX];
@@ -112,21 +112,21 @@ START_TEST(daemon_ends_soon_while_a_server_never_replies)
              "redis://127.0.0.1:%u?commandtimeout=60000&connecttimeout=60000",
              (unsigned)port);
     GUARD_READY("--url", url, "--url", server.url);
-    ck_assert(cli_complains(&guard, "connected to ")); /* to the other one */
+    ck_assert(cli_complains(&guard, "connected to ")); /* to the other server */
     expect_end(SIGTERM);
     close(listener);
     close(reserved);
 }
 END_TEST
 
-/* ---- what it is started with */
+/* ---- how it is started */
 
 struct start {
-    const int *pending; /* signals that are blocked and have come already; 0 ends them */
-    int err;            /* its stderr; -1: as it is */
+    const int *pending; /* blocked signals that are pending already; 0 ends them */
+    int err;            /* its stderr; -1: unchanged */
 };
 
-/* In the child of fork(): only what is async-signal-safe. */
+/* Runs in the child of fork(): calls only async-signal-safe functions. */
 __attribute__((noreturn)) static void become(const struct start *start, char **env,
                                              const char *path)
 {
@@ -134,7 +134,7 @@ __attribute__((noreturn)) static void become(const struct start *start, char **e
     sigemptyset(&blocked);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     for (const int *number = start->pending; number && *number != 0; number++) {
-        signal(*number, SIG_DFL); /* under nohup it is ignored, and so by the guard */
+        signal(*number, SIG_DFL); /* nohup ignores it, and the guard would inherit that */
         sigaddset(&blocked, *number);
     }
     sigprocmask(SIG_SETMASK, &blocked, NULL);
@@ -167,7 +167,7 @@ static void make_pipe(int ends[2])
         test_die("pipe2: %s", strerror(errno));
 }
 
-/* Valgrind forgets what is pending when a process that it runs becomes another one. */
+/* Valgrind drops pending signals when a process that it runs calls exec. */
 static bool keeps_what_is_pending(const char *test)
 {
     if (test_ms(1) < 10)
@@ -186,7 +186,7 @@ START_TEST(signal_that_came_before_it_began_ends_it)
 }
 END_TEST
 
-/* Both are there when it first looks; the one is answered, the other obeyed. */
+/* Both signals are pending when it first looks: it answers SIGUSR1 and obeys SIGTERM. */
 START_TEST(statistics_requested_before_the_start_are_reported)
 {
     static const int pending[] = { SIGUSR1, SIGTERM, 0 };
@@ -217,7 +217,7 @@ static bool blocks(pid_t pid, int number)
     return (mask >> (number - 1)) & 1;
 }
 
-/* libtool may have put a shell in front of it, which becomes the daemon. */
+/* libtool may have started a shell first, which then becomes the daemon. */
 static bool is_itself(void)
 {
     static const char name[] = "/rlock-guard";
@@ -239,7 +239,7 @@ static bool is_deaf(void *arg)
     return is_itself() && blocks(guard.pid, SIGTERM);
 }
 
-/* It reads URLs from a pipe that somebody has still to write to. */
+/* It reads URLs from a pipe that nothing has been written to yet. */
 static void start_with_a_pipe(int ends[2])
 {
     char path[64];
@@ -274,7 +274,7 @@ START_TEST(signal_while_it_reads_urls_ends_it)
 }
 END_TEST
 
-/* Wherever it is between its first steps and being ready. */
+/* At any point between its first steps and being ready. */
 START_TEST(signal_during_its_start_ends_it)
 {
     for (int i = 0; i < EARLY_RUNS; i++) {
@@ -286,7 +286,7 @@ START_TEST(signal_during_its_start_ends_it)
 }
 END_TEST
 
-/* As a pipe to a program that is stopped. */
+/* Like a pipe to a program that is stopped. */
 START_TEST(log_that_nobody_reads_does_not_hold_up_its_end)
 {
     static const char filler[4096];
@@ -336,7 +336,8 @@ END_TEST
 
 /* ---- by force */
 
-/* Nobody needs it: who uses locks goes on, and what it leaves behind is cleared away. */
+/* No client needs it: processes that use locks go on, and what it leaves behind is
+ * removed. */
 START_TEST(others_go_on_when_it_is_killed)
 {
     static const char *const run[] = { "rlock", "run", "n", "--", "true", NULL };
@@ -347,7 +348,7 @@ START_TEST(others_go_on_when_it_is_killed)
     cli_stop(&other);
     cli_stop(&guard);
     GUARD_READY("--url", server.url);
-    ck_assert(test_rundir_wait(guard_dir, 1, CLI_WAIT_MS)); /* its own */
+    ck_assert(test_rundir_wait(guard_dir, 1, CLI_WAIT_MS)); /* the new daemon's */
     expect_end(SIGTERM);
     ck_assert_int_eq(test_rundir_count(guard_dir), 0);
 }

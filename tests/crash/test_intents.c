@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: claims=G8 */
 /*
- * The slots of a client's file (rules G7, G8): what others find of a client that dies
- * just then. A proxy holds a request, so that the moment in which it has left, and is not
- * answered, lasts; the file is read meanwhile. `m` and the like are handles of `client`,
- * `theirs` one of `other`.
+ * The intents in a client's live file (rules G7, G8): what other processes find if the
+ * client dies at that moment. A proxy holds a request that has been sent and is not
+ * answered, and meanwhile the test reads the file. `m` and the like are handles of
+ * `client`, `theirs` is a handle of `other`.
  */
 #include "client/client.h" /* before the fixture, which has a variable of that name */
 
@@ -100,7 +100,7 @@ static void tear_down(void)
     livefile_view_close(&file);
 }
 
-/* Holds the requests of this script from now on. */
+/* Holds all later requests of this script. */
 static int hold_requests(enum rlk_script_id script)
 {
     return TEST_RULE(proxy, .on = TEST_ON_REQUEST, .action = TEST_HOLD,
@@ -117,10 +117,10 @@ static void assert_inside(int wanted, int at)
     int inside = livefile_view_inside(&file, "n");
     ck_assert_msg(inside == wanted, "line %d: inside is %d, not %d", at, inside, wanted);
 }
-/* -1: there is no slot. */
+/* -1: there is no intent. */
 #define INSIDE(wanted) assert_inside((wanted), __LINE__)
 
-/* ---- when there is one, and what it says */
+/* ---- when there is an intent, and what it says */
 
 static int lock_fair(void *arg)
 {
@@ -137,7 +137,7 @@ static const struct {
     int (*lock)(void *arg), (*unlock)(void *arg);
     int acquire, release; /* enum rlk_script_id */
     int kind;
-    const char *id_end; /* of the id, behind thread and acquisition; presence is 3000 */
+    const char *id_end; /* the id after thread and acquisition; presence is 3000 */
 } rows[] = {
     { &m, run_lock, run_unlock, RLK_MUTEX_ACQUIRE, RLK_MUTEX_RELEASE, RLK_KIND_MUTEX,
       ":m3000" },
@@ -156,7 +156,7 @@ static const struct {
 };
 enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
 
-/* Who has it, by the server. */
+/* The holder's id at the server. */
 static const char *holder(void)
 {
     static char id[RLK_ID_SIZE];
@@ -246,7 +246,8 @@ END_TEST
 START_TEST(intent_stays_until_the_cancel_is_confirmed)
 {
     int rule = hold_requests(RLK_MUTEX_CANCEL);
-    /* a thread that is held up for 100 ms leaves it to the watchdog, which releases */
+    /* a thread that is delayed for 100 ms leaves the cancel to the watchdog, which
+     * releases */
     int releases = hold_requests(RLK_MUTEX_RELEASE);
     OK(rlock_mutex_lock(&theirs));
     EXPECT(actor_does(&a, lock_for_a_moment, &m), ETIMEDOUT);
@@ -263,8 +264,8 @@ START_TEST(intent_stays_until_the_cancel_is_confirmed)
 }
 END_TEST
 
-/* The id that comes next was cancelled, as the server says; the one behind it has the
- * lock. */
+/* The server has marked the next id as cancelled, so the lock is taken with the id after
+ * it. */
 START_TEST(renamed_id_is_renamed_in_its_intent)
 {
     char next[RLK_ID_SIZE], uuid[RLK_UUID_LEN + 1], until[32];
@@ -312,7 +313,7 @@ START_TEST(readers_that_share_an_id_have_one_intent)
 }
 END_TEST
 
-/* ---- as many as there are */
+/* ---- a full intent table */
 
 static rlock_mutex_t *locks;
 static bool seen[MANY];
@@ -325,7 +326,7 @@ static void lock_nth(int i)
     OK(rlock_mutex_lock(&locks[i]));
 }
 
-/* Which names the table has; each at most once. */
+/* Counts the intents, and notes their names. Each name is in the table at most once. */
 static unsigned look_at_all(void)
 {
     unsigned count = 0;
@@ -355,7 +356,7 @@ static void start_many(void)
 {
     close_client(client);
     livefile_view_close(&file);
-    client = open_with("?lease=600000"); /* not through the proxy: for speed */
+    client = open_with("?lease=600000"); /* without the proxy, for speed */
     make_handles();
     locks = calloc(MANY, sizeof(*locks));
     ck_assert_ptr_nonnull(locks);
@@ -393,10 +394,10 @@ START_TEST(lock_works_without_an_intent)
         ck_assert_msg(seen[i], "%d has no slot", i);
     ck_assert_int_eq(state_of(&locks[last - 1]), RLOCK_SAFE);
     ck_assert(test_redis_exists(redis, "many4997"));
-    OK(rlock_mutex_unlock(&locks[last - 1])); /* which had none */
+    OK(rlock_mutex_unlock(&locks[last - 1])); /* it had no intent */
     ck_assert(!test_redis_exists(redis, "many4997"));
     ck_assert_uint_eq(look_at_all(), RLK_SLOTS_MAX);
-    /* what comes free is used again */
+    /* a free intent is used again */
     OK(rlock_mutex_unlock(&locks[100]));
     OK(rlock_mutex_unlock(&locks[4000]));
     ck_assert_uint_eq(look_at_all(), RLK_SLOTS_MAX - 2);
@@ -438,7 +439,7 @@ static bool is_kept(void *arg)
     return livefile_view_inside(&file, "n") == RLK_INSIDE_LEFT;
 }
 
-/* By the gate, as soon as there is one: without the server. */
+/* By the fast path, as soon as it is open: without the server. */
 /* rule: G8 */
 START_TEST(retained_hold_is_inside_only_between_lock_and_unlock)
 {
@@ -463,7 +464,7 @@ START_TEST(retained_hold_is_inside_only_between_lock_and_unlock)
     INSIDE(RLK_INSIDE_LEFT);
     struct task task;
     int rule = hold_requests(RLK_MUTEX_RELEASE);
-    task_start(&task, run_pair, &theirs); /* it is wanted */
+    task_start(&task, run_pair, &theirs); /* another client wants it */
     wait_held(rule);
     INSIDE(RLK_INSIDE_LEFT);
     test_proxy_remove(proxy, rule);
@@ -478,8 +479,9 @@ static bool is_clean(void *arg)
     return !test_redis_exists(redis, DIRTY);
 }
 
-/* Then the server takes it for unused (K11): it has to hear of a section before the file
- * does, or a death in between would be nobody's. */
+/* After a while the server takes a retained hold for unused (K11). It has to learn of a
+ * critical section before the file does, otherwise a death in between would not count as
+ * the death of an owner. */
 /* rule: G8 */
 START_TEST(long_retained_hold_is_inside_once_the_server_knows)
 {
@@ -504,7 +506,8 @@ START_TEST(long_retained_hold_is_inside_once_the_server_knows)
 }
 END_TEST
 
-/* Threads of one process, without the server: another one is inside. */
+/* The hold goes to another thread of the process, without the server: now that thread is
+ * inside. */
 /* rule: G8 */
 START_TEST(thread_that_is_handed_a_hold_is_inside)
 {
@@ -516,7 +519,7 @@ START_TEST(thread_that_is_handed_a_hold_is_inside)
         actor_begin(next, run_lock, &robust);
         ck_assert(wait_waiters(client, 1));
         if (i % 2)
-            test_pause_ms(2); /* who has waited for long is handed it, others take it */
+            test_pause_ms(2); /* a long waiter is handed it, others take it */
         OK(actor_does(in, run_unlock, &robust));
         OK(actor_rc(next));
         INSIDE(RLK_INSIDE);
@@ -531,7 +534,7 @@ START_TEST(thread_that_is_handed_a_hold_is_inside)
 }
 END_TEST
 
-static int caught[2]; /* a pipe: a byte that is written ends the handler */
+static int caught[2]; /* a pipe: a byte written to it ends the handler */
 
 static void stay_in_handler(int signal)
 {
@@ -541,9 +544,8 @@ static void stay_in_handler(int signal)
         continue;
 }
 
-/* It is handed over while a signal's handler keeps the next thread, which might die
- * there.
- */
+/* The hold is handed over while a signal handler keeps the next thread, which might die
+ * there. */
 /* rule: G8 */
 START_TEST(thread_that_declines_a_handed_hold_is_not_inside)
 {
@@ -555,7 +557,7 @@ START_TEST(thread_that_declines_a_handed_hold_is_not_inside)
     rlock_stats_t before = stats_of(client);
     actor_begin(&b, run_lock, &robust);
     ck_assert(wait_waiters(client, 1));
-    test_pause_ms(2); /* who has waited for long is handed it */
+    test_pause_ms(2); /* a long waiter is handed the hold */
     INSIDE(RLK_INSIDE);
     ck_assert_int_eq(pthread_kill(b.thread, SIGUSR1), 0);
     OK(actor_does(&a, run_unlock, &robust));
@@ -575,8 +577,7 @@ static int run_consistent(void *mutex)
     return rlock_mutex_consistent(mutex);
 }
 
-/* What it protects is as the dead one left it until it is said to be consistent. */
-/* As whoever found this process dead now would read it. */
+/* Reads the intents like a process that found this one dead now. */
 static bool somebody_is_inside(void)
 {
     const struct rlk_intent *table = client->registry.slots.table;
@@ -601,8 +602,8 @@ static int crowd(void *mutex)
     return unsaid;
 }
 
-/* Who leaves by the gate while another comes, and then hands it to a third who has slept
- * for long: that is one in some thousands. */
+/* One thread leaves by the fast path while another one comes, and then hands the hold to
+ * a third one that has slept for long: this happens once in some thousands of pairs. */
 /* rule: G8 */
 START_TEST(each_of_many_threads_is_recorded_as_inside)
 {
@@ -616,12 +617,14 @@ START_TEST(each_of_many_threads_is_recorded_as_inside)
 }
 END_TEST
 
+/* What the lock protects is as the dead owner left it, until the next holder makes it
+ * consistent. */
 /* rule: G8 */
 START_TEST(holder_with_EOWNERDEAD_is_inside_until_it_makes_the_lock_consistent)
 {
     rlock_mutex_t their_robust = robust_mutex(other);
     OK(rlock_mutex_lock(&their_robust));
-    test_redis_do(redis, "DEL", "n"); /* it died */
+    test_redis_do(redis, "DEL", "n"); /* as if the holder had died */
     EXPECT(actor_does(&a, run_lock, &robust), EOWNERDEAD);
     INSIDE(RLK_INSIDE);
     if (_i == 1)
@@ -639,7 +642,7 @@ START_TEST(holder_with_EOWNERDEAD_is_inside_until_it_makes_the_lock_consistent)
 }
 END_TEST
 
-/* Its section was not ended by an unlock. */
+/* Its critical section did not end with an unlock. */
 /* rule: G8 */
 START_TEST(thread_that_ended_inside_is_recorded_as_inside)
 {
@@ -664,7 +667,7 @@ static bool is_lost(void *mutex)
     return state_of(mutex) == RLOCK_LOST;
 }
 
-/* The thread does not know yet. */
+/* The thread does not know of the loss yet. */
 /* rule: G8 */
 START_TEST(lost_hold_is_inside_until_it_is_released)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: claims=G1,G2,G7 */
-/* A client's own file in the directory of the crash guard (rules G1, G2, G7): how it
- * comes, and what its head says. What is in its slots is in test_intents.c, how it
- * goes in test_livefile_ends.c. */
+/* A client's live file in the directory of the crash guard (rules G1, G2, G7): how it is
+ * created, and what its head says. test_intents.c is about its intents,
+ * test_livefile_ends.c about its removal. */
 #include "client/client.h" /* before the fixture, which has a variable of that name */
 
 #include "fixture.h"
@@ -48,10 +48,10 @@ static void tear_down(void)
         livefile_view_close(&file);
 }
 
-/* ---- how it comes: the lock before the name */
+/* ---- creation: the lock comes before the name */
 
-/* A name that is there, and whose file is not locked. (It may go meanwhile, with its name
- * first.) */
+/* Whether the name exists and its file is not locked. (A file that is being removed loses
+ * its name first.) */
 static bool is_unlocked(int dir_fd, const char *name)
 {
     struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
@@ -66,7 +66,7 @@ static bool is_unlocked(int dir_fd, const char *name)
     return unlocked;
 }
 
-/* Whether one was made under its final name. */
+/* Whether a file was created under its final name. */
 static bool is_made_so(int inotify)
 {
     char buf[8192] __attribute__((aligned(__alignof__(struct inotify_event))));
@@ -81,9 +81,8 @@ static bool is_made_so(int inotify)
     return so;
 }
 
-/* In a process of its own: looks at all files again and again, until `stop` is closed. 0:
- * it saw some, and all were locked. */
-/* Says by a byte when it looks. */
+/* Runs in a process of its own. Writes a byte when it begins, then looks at all files
+ * again and again, until `stop` is closed. 0: it saw some, and all were locked. */
 static int look_on(int stop, int looking)
 {
     int inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC), looks = 0;
@@ -108,7 +107,7 @@ static int look_on(int stop, int looking)
         if (found == 0 && is_made_so(inotify))
             found = 4;
     }
-    closedir(list); /* or it is a leak of this process */
+    closedir(list); /* otherwise it counts as a leak */
     close(inotify);
     return found == 0 && looks < OPENERS ? 5 : found;
 }
@@ -140,7 +139,7 @@ START_TEST(every_live_file_that_appears_is_locked)
     ck_assert_int_ge(pid, 0);
     if (pid == 0) {
         close(stop[1]);
-        test_redis_close(redis); /* or it is a leak of this process */
+        test_redis_close(redis); /* otherwise it counts as a leak */
         _exit(look_on(stop[0], looking[1]));
     }
     close(looking[1]);
@@ -204,7 +203,7 @@ START_TEST(mapping_without_a_descriptor_retains_the_file_lock)
 }
 END_TEST
 
-/* However the opening ends, with so many descriptors: no file is left. */
+/* Whether an open succeeds or fails with this many descriptors: no file is left. */
 START_TEST(a_client_that_could_not_be_opened_leaves_no_file)
 {
     rlock_client_t *c;
@@ -345,7 +344,7 @@ START_TEST(server_at_a_socket_is_identified_by_its_directory)
     snprintf(first, sizeof(first), "%s", server_of(url));
     ck_assert_str_ne(first, wanted);
     ck_assert_str_eq(first + strlen(first) - 2, " 7");
-    /* by another way to the same directory, and in another one */
+    /* by another path to the same directory, and in another directory */
     snprintf(link, sizeof(link), "%s/l", server.dir);
     ck_assert_int_eq(symlink(server.dir, link), 0);
     snprintf(url, sizeof(url), "unix://%s/%s", link, base);
@@ -380,7 +379,7 @@ START_TEST(server_that_has_no_name_is_not_guarded)
 }
 END_TEST
 
-/* ---- whether there is one */
+/* ---- whether a client has one */
 
 static const struct {
     int attr; /* -1: not set */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: claims=G6,G15 */
-/* How a client's file goes (rules G6, G15): at its close, at the end of its process, and
- * not with a child; and that who waits for nothing is not woken by the deaths of others
- * (G9). */
+/* How a client's live file goes (rules G6, G15): at the close of the client and at the
+ * end of its process, but not with a child. And the deaths of other processes do not wake
+ * a process that waits for nothing (G9). */
 #include "client/client.h" /* before the fixture, which has a variable of that name */
 
 #include "fixture.h"
@@ -30,8 +30,7 @@ enum { SOON_MS = 10000, LONG_MS = 120000, QUIET_MS = 50, DEATHS = 20 };
 static const char *dir;
 static struct livefile_view file;
 
-/* The library's system call, which is ours here: before Linux 5.14 it knows no such
- * advice. */
+/* Replaces the library's system call: before Linux 5.14 it does not know this advice. */
 static bool old_kernel;
 
 int madvise(void *at, size_t len, int advice)
@@ -43,7 +42,8 @@ int madvise(void *at, size_t len, int advice)
     return (int)syscall(SYS_madvise, at, len, advice);
 }
 
-/* Nor does it keep a file locked for a mapping: who asks is shown one that is free. */
+/* Such a kernel does not keep a file locked for its mapping either: the library is shown
+ * a file that is not locked. */
 static bool forgets_locks;
 
 int openat(int at, const char *path, int flags, ...)
@@ -86,11 +86,11 @@ START_TEST(close_removes_the_live_file)
     ck_assert(!livefile_view_is_locked(&file));
     livefile_view_close(&file);
     livefile_view_open(&file, dir, NULL);
-    ck_assert(livefile_view_is_locked(&file)); /* the other one's */
+    ck_assert(livefile_view_is_locked(&file)); /* the other client's */
 }
 END_TEST
 
-/* Its release could not be sent: the lock is still held at the server. */
+/* The release could not be sent: the lock is still held at the server. */
 /* rule: G15 */
 START_TEST(close_leaves_the_live_file_for_recovery_when_a_hold_is_abandoned)
 {
@@ -130,8 +130,8 @@ static bool has_lost(void *arg)
     return stats_of(client).losses == 1;
 }
 
-/* A renewal ran whose answer did not come: the lock is held at the server for longer than
- * the client could know. */
+/* A renewal was executed whose reply did not arrive: the server holds the lock for longer
+ * than the client can know. */
 /* rule: G15 */
 START_TEST(close_leaves_the_live_file_for_recovery_when_a_lost_hold_may_still_exist)
 {
@@ -178,7 +178,7 @@ END_TEST
 
 static struct worker w;
 
-/* No client but its own. */
+/* Starts w as the only client. */
 static void start_worker(void)
 {
     char url[TEST_URL_MAX + 64];
@@ -200,7 +200,7 @@ static void quit(const char *command)
 static const struct {
     const char *before[4];
     const char *end;
-    bool held; /* at the server, behind it */
+    bool held; /* at the server, after the end */
     bool file;
 } ends[] = {
     { { NULL }, "quit", false, false },
@@ -235,7 +235,7 @@ static int is_another_client(struct forked_report *report, void *arg)
 {
     rlock_mutex_t *m = arg;
     (void)report;
-    MUST(rlock_mutex_unlock(m) == EPERM); /* its parent's, by its gate */
+    MUST(rlock_mutex_unlock(m) == EPERM); /* the parent's, through its fast path */
     MUST(rlock_client_ping(client) == 0);
     MUST(test_rundir_count(dir) == 2);
     return 0;
@@ -253,7 +253,7 @@ static rlock_mutex_t robust_mutex(rlock_client_t *c, const char *name)
     return m;
 }
 
-/* What the parent writes into is not there. */
+/* The memory that the parent writes its intents to does not exist in the child. */
 /* rule: G6 */
 START_TEST(forked_child_has_a_live_file_of_its_own)
 {
@@ -278,7 +278,7 @@ START_TEST(forked_child_has_a_live_file_of_its_own)
 }
 END_TEST
 
-/* ---- who waits for nothing is not woken */
+/* ---- a process that waits for nothing is not woken */
 
 static int inotify_count(void)
 {
@@ -352,7 +352,7 @@ static bool no_more_wakes(void *before)
     return wakes() == *(long long *)before;
 }
 
-/* All that it does by itself is done. */
+/* Whether the process has done all that it does by itself. */
 static bool is_at_rest(void *before)
 {
     *(long long *)before = wakes();
@@ -371,7 +371,7 @@ static void make_many(struct worker dying[2])
     }
     ck_assert_int_eq(test_rundir_count(dir), DEATHS + 1);
     for (int i = 0; i < 2; i++)
-        worker_stop(&dying[i]); /* so that none buries the others */
+        worker_stop(&dying[i]); /* so that neither recovers the other */
 }
 
 static void kill_many(struct worker dying[2])
@@ -389,7 +389,7 @@ static bool were_woken(void *before)
 
 START_TEST(deaths_of_others_wake_only_waiting_processes)
 {
-    enum { SLEEP_MS = 1000, NEAR_MS = 20 }; /* it wakes by itself so often */
+    enum { SLEEP_MS = 1000, NEAR_MS = 20 }; /* it wakes by itself once in SLEEP_MS */
     struct worker dying[2];
     long long before;
     make_many(dying);
@@ -427,7 +427,7 @@ START_TEST(standing_watch_is_woken)
     ck_assert(test_wait_until(is_at_rest, &before, SOON_MS));
     kill_many(dying);
     ck_assert(livefile_view_wait_recoveries(client, DEATHS));
-    ck_assert(test_wait_until(were_woken, &before, SOON_MS)); /* counted as they sleep */
+    ck_assert(test_wait_until(were_woken, &before, SOON_MS)); /* counted when asleep */
     ck_assert(test_rundir_wait(dir, 1, SOON_MS));
     ck_assert_int_eq(inotify_count(), 1);
 }
@@ -445,15 +445,15 @@ START_TEST(closing_the_client_closes_its_inotify)
 }
 END_TEST
 
-/* Most waits are for somebody who lives. */
+/* Most waits are for a holder that lives. */
 START_TEST(a_short_wait_begins_nothing)
 {
     enum { TRIES = 100, SHORT_US = 8000 };
     struct task task;
-    other = open_with("?guard=0"); /* nor does this one */
+    other = open_with("?guard=0"); /* this client does not watch either */
     rlock_mutex_t m, theirs = mutex_of(other, "n");
 
-    for (int i = 0; i < TRIES; i++) { /* until one was as short as that */
+    for (int i = 0; i < TRIES; i++) { /* until one wait was this short */
         reopen_with("");
         m = mutex_of(client, "n");
         OK(rlock_mutex_lock(&theirs));

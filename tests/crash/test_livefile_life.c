@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: claims=G14 */
 /*
- * Who lives and who is dead (rules G1, G3, G14): a process that holds "N" does something
- * odd while somebody looks all the time; then somebody who waits for it looks at all
- * files, and has seen it by the time that a decoy, which is dead, has been buried. Leases
- * are too long to matter.
+ * Which processes are alive and which are dead (rules G1, G3, G14). A process that holds
+ * "N" does something unusual while a client watches all the time. Then a client that
+ * waits for the lock looks at all files; when it has recovered a dead decoy, it has seen
+ * the holder's file as well. Leases are too long to matter.
  */
 #include "scene.h"
 
@@ -31,17 +31,17 @@ enum { LONG_MS = 120000 };
 #define SYS_close_range 436 /* Linux 5.9 */
 #endif
 
-/* A dead client that never was. */
+/* The uuid of a dead client that never existed. */
 #define DECOY "00000000-0000-4000-8000-00000000dec0"
 
-/* A process of this program: it talks by its standard input and output. */
+/* A process of this program. It communicates by its standard input and output. */
 static struct {
     pid_t pid;
     int to, from;
 } holder;
-static pid_t left_behind; /* by it */
+static pid_t left_behind; /* by the holder */
 static struct worker w, decoy;
-static rlock_client_t *looker; /* looks all the time; NULL: none does */
+static rlock_client_t *looker; /* watches all the time; NULL: no client does */
 static char server_line[RLK_LIVEFILE_SERVER_SIZE];
 static const char *dir;
 
@@ -84,7 +84,7 @@ static void say(const char *line)
         _exit(1);
 }
 
-/* Waits for a word of the test's; it ends with the test. */
+/* Waits for a byte from the test. The process ends with the test. */
 static void listen_to(void)
 {
     char c;
@@ -95,7 +95,8 @@ static void listen_to(void)
 static rlock_mutex_t mutex = RLOCK_MUTEX_INITIALIZER("N");
 static const char *used_url;
 
-/* Holds the lock, does it, and when it is told to, unlocks and says what came of it. */
+/* Takes the lock. At the test's first byte runs `how`, at the second one unlocks and
+ * writes the result. */
 static void live(const char *server_url, void (*how)(void))
 {
     char url[TEST_URL_MAX + 64], line[32];
@@ -131,7 +132,7 @@ static void tell(void)
     ck_assert_int_eq(write(holder.to, "x", 1), 1);
 }
 
-/* Begins to look all the time: at first at all that is there. */
+/* Opens a client that watches all the time. It begins with a look at all files. */
 static void look_always(void)
 {
     rlock_clientattr_t attr;
@@ -141,14 +142,15 @@ static void look_always(void)
     ck_assert_int_eq(rlock_clientattr_destroy(&attr), 0);
 }
 
-/* Whoever looks has done so. */
+/* Returns when a watching client has recovered a decoy, and so has seen all deaths
+ * before. */
 static void bury_a_decoy(void)
 {
     livefile_view_make(dir, DECOY, server_line);
     ck_assert(livefile_view_wait_gone(dir, DECOY));
 }
 
-/* how: the name of what it is to do. */
+/* how: the name of the function that the holder runs. */
 static void start(const char *how)
 {
     char path[512];
@@ -177,12 +179,12 @@ static void start(const char *how)
     holder.to = in[1];
     holder.from = out[0];
     hears("0");
-    look_always(); /* behind the fork: with it come threads */
+    look_always(); /* after the fork, because it starts threads */
     tell();
 }
 
-/* It did what it had to do. Who looks all the time has seen what came of it; then another
- * looks at all files, and buries what is dead. */
+/* The holder has done its part. The watching client has seen the result; then w looks at
+ * all files, and recovers the dead ones. */
 static void look(int files)
 {
     if (looker)
@@ -198,15 +200,15 @@ static void assert_it_lives(void)
     ck_assert(!worker_news(&w, "done t", 0));
     ck_assert_int_gt(scene_pttl("N"), test_ms(LONG_MS) / 2);
     tell();
-    hears("0"); /* its section was whole */
+    hears("0"); /* it held the lock all the time */
     scene_worker_ends(&w, "t", "ok");
 }
 
-/* ---- it lives */
+/* ---- alive */
 
 static void close_all(void)
 {
-    /* by the system call: a sanitizer would say that threads use them, which is so */
+    /* by the system call: a sanitizer would say that threads use them, which is true */
     syscall(SYS_close_range, 3, ~0U, 0);
     say("done\n");
 }
@@ -240,7 +242,7 @@ START_TEST(process_that_opened_and_closed_its_live_file_is_alive)
 }
 END_TEST
 
-/* The rest of its life is another thread's, which has the lock. */
+/* The rest of the process's life runs in this thread, which holds a lock of its own. */
 static void *hold_and_go_on(void *arg)
 {
     static rlock_mutex_t other = RLOCK_MUTEX_INITIALIZER("other");
@@ -345,7 +347,7 @@ static void remove_directory(void)
     say(system(command) == 0 ? "done\n" : "failed\n");
 }
 
-/* Who looks all the time leaves it to the kernel by now: no alarm for a long time. */
+/* Whether the watching client now leaves it to the kernel: its next timer is far away. */
 static bool is_at_rest(void *arg)
 {
     enum { LONG_S = 1000, FDS_MAX = 64 };
@@ -363,7 +365,7 @@ static bool is_at_rest(void *arg)
     return left >= LONG_S;
 }
 
-/* Who looked there looks at the one that comes after it. */
+/* A client that watched the removed directory watches the new one. */
 /* rule: G3 */
 START_TEST(process_without_its_directory_is_alive)
 {
@@ -394,7 +396,7 @@ static void have_children(void)
     }
     snprintf(line, sizeof(line), "%d\n", children[0] > 0 && children[1] > 0);
     say(line);
-    listen_to(); /* then they are there no more */
+    listen_to(); /* after the test's next byte they end */
     for (int i = 0; i < 2; i++) {
         kill(children[i], SIGKILL);
         waitpid(children[i], NULL, 0);
@@ -433,7 +435,7 @@ static void end_a_thread(void)
     say("done\n");
 }
 
-/* What the thread had is given back by the process itself; what others have is not. */
+/* The process itself releases the ended thread's lock, but no lock of another thread. */
 /* rule: G3 */
 START_TEST(process_whose_holding_thread_ended_is_alive)
 {
@@ -505,7 +507,7 @@ static bool waits_for_its_child(void *arg)
     return state == 'D';
 }
 
-/* It is none where a tool makes a fork of it. */
+/* With a tool that turns vfork into fork there is no vfork child. */
 static bool has_vfork_child(const char *test)
 {
     enum { AT_ONCE_MS = 200 };
@@ -529,7 +531,8 @@ START_TEST(process_with_a_vfork_child_is_alive)
 }
 END_TEST
 
-/* The lock goes with the last that has the memory: until then it costs the lease. */
+/* The file's lock ends with the last process that has the memory: until then only the end
+ * of the lease frees the lock. */
 /* rule: G3 */
 START_TEST(killed_process_is_alive_until_its_vfork_child_ends)
 {
@@ -562,7 +565,7 @@ static void dump_core(void)
     abort();
 }
 
-/* Whether a core goes to a file of the directory that the process is in. */
+/* Whether a core dump goes to a file in the process's working directory. */
 static bool can_dump_core(void)
 {
     char pattern[128] = "|";
@@ -574,7 +577,7 @@ static bool can_dump_core(void)
     if (file)
         fclose(file);
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    can = false; /* it would be very large */
+    can = false; /* the core would be very large */
 #endif
     return can;
 }
@@ -608,19 +611,19 @@ START_TEST(process_dumping_core_is_alive)
     tell();
     bool dumping = test_wait_until(is_dumping, NULL, SCENE_SOON_MS / 10);
     livefile_view_make(dir, DECOY, server_line);
-    look_always(); /* at all, then */
+    look_always(); /* a new client looks at all files */
     ck_assert(livefile_view_wait_gone(dir, DECOY));
     bool held = test_redis_exists(scene_redis, "N");
     dumping = dumping && is_dumping(NULL);
     ck_assert(held || !dumping);
     if (!dumping)
         printf("skipped: %s: it was too fast\n", name);
-    scene_says(&w, "ok", "async t lock m"); /* when it is done */
+    scene_says(&w, "ok", "async t lock m"); /* until the dump is complete */
     scene_worker_ends(&w, "t", "ok");
 }
 END_TEST
 
-/* ---- it is dead */
+/* ---- dead */
 
 static void assert_it_is_dead(void)
 {
@@ -641,7 +644,7 @@ static void fork_a_child(void)
     say(line);
 }
 
-/* Reads what it left behind, and kills it. */
+/* Reads the pid of the child that the holder leaves behind, and kills the holder. */
 static void kill_the_parent(void)
 {
     char line[32] = "";
@@ -727,7 +730,7 @@ START_TEST(process_that_executed_another_program_is_dead)
 }
 END_TEST
 
-/* Nobody continues it. */
+/* Nothing continues it. */
 /* rule: G14 */
 START_TEST(process_killed_while_stopped_is_dead)
 {
@@ -742,7 +745,7 @@ START_TEST(process_killed_while_stopped_is_dead)
 }
 END_TEST
 
-/* The other process is this program, too, as one of a sanitizer may not fork. */
+/* The holder runs this program by exec: a process with a sanitizer may not fork. */
 static void be_holder(const char *url, const char *how)
 {
     static const struct {

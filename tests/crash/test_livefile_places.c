@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: claims=G3,G5 */
 /*
- * Where a client's file is (rules G3 to G5, G7): a tmpfs that is full, or gets so; a
- * limit for files; a directory with what is none of ours; one that users of a group, or
- * containers, share. Leases are too long to matter, where nothing else is said.
+ * Where a client's live file is (rules G3 to G5, G7): on a tmpfs that is full or becomes
+ * full; under a limit for the size of files; in a directory with foreign files; in a
+ * directory that users of a group, or containers, share. Leases are too long to matter,
+ * unless a test says otherwise.
  */
 #include "client/client.h" /* before the fixture, which has a variable of that name */
 
@@ -77,9 +78,9 @@ static rlock_client_t *open_always(void)
     return c;
 }
 
-/* ---- memory, and a limit */
+/* ---- memory, and a size limit */
 
-/* So many locks are held at a time; so many of them have a slot. */
+/* Holds `count` locks at a time, and expects that `with_slot` of them have an intent. */
 static void expect_slots(int count, unsigned with_slot)
 {
     char name[32];
@@ -96,7 +97,7 @@ static void expect_slots(int count, unsigned with_slot)
     ck_assert_uint_eq(livefile_view_used(&file), 0);
 }
 
-/* A lock of a client that has no guard. */
+/* Uses a lock of a client without a crash guard; the log says why it has none. */
 static void expect_none(const char *why)
 {
     char first[4];
@@ -113,7 +114,7 @@ static void expect_none(const char *why)
     client = NULL;
 }
 
-/* The directory is on a tmpfs of that size. */
+/* Mounts a tmpfs of this size as the directory. */
 static bool have_room(const char *test, size_t bytes)
 {
     if (!namespaces_enter(test, CLONE_NEWNS))
@@ -143,7 +144,7 @@ START_TEST(full_tmpfs_disables_the_crash_guard)
 {
     if (!have_room("full_tmpfs_disables_the_crash_guard", 2 * FIRST))
         return;
-    for (size_t left = 0; left < FIRST; left += PAGE) { /* all but that much is taken */
+    for (size_t left = 0; left < FIRST; left += PAGE) { /* only `left` bytes are free */
         char name[32];
         snprintf(name, sizeof(name), "%zu", left);
         fill(name, 2 * FIRST - left);
@@ -156,7 +157,7 @@ START_TEST(full_tmpfs_disables_the_crash_guard)
 }
 END_TEST
 
-/* A store into a page that the file system has no memory for would be a SIGBUS. */
+/* A store into a page for which the file system has no memory would raise SIGBUS. */
 /* rule: G1 */
 START_TEST(tmpfs_that_becomes_full_allows_no_more_intents)
 {
@@ -174,8 +175,8 @@ START_TEST(tmpfs_that_becomes_full_allows_no_more_intents)
 }
 END_TEST
 
-/* In a child, as the checker writes files, too: a client under this limit has so many
- * slots for 80 locks; -1: it has no guard. */
+/* Runs in a child, because Check writes files as well. A client under this limit has this
+ * many intents for 80 locks; -1: it has no crash guard. */
 struct limit {
     rlim_t bytes;
     int slots;
@@ -222,7 +223,7 @@ static const struct limit limits[] = {
     { RLK_LIVEFILE_HEADER + 70 * sizeof(struct rlk_intent) + 1, 70 },
 };
 
-/* A file over it would be a signal. */
+/* A file beyond the limit would raise a signal. */
 /* rule: G7 */
 START_TEST(file_size_limit_also_limits_intents)
 {
@@ -232,7 +233,7 @@ START_TEST(file_size_limit_also_limits_intents)
 }
 END_TEST
 
-/* ---- what is none of ours */
+/* ---- foreign files */
 
 static void write_file(const char *name, const char *text, size_t len)
 {
@@ -268,7 +269,8 @@ static const struct {
 };
 enum { STRANGE = sizeof(strange) / sizeof(strange[0]) };
 
-/* Those, and what is no file; the last one is a link to a dead client's file. */
+/* Makes these files, and some things that are not files; the last one is a link to a dead
+ * client's file. */
 static void make_strange(const char *server_line)
 {
     char text[512], path[PATH_MAX], *end;
@@ -310,7 +312,7 @@ static int entries(const char *path)
     return count;
 }
 
-/* Also as they come, while somebody looks. */
+/* In the second round the files appear while a client watches. */
 /* rule: G3 */
 START_TEST(unknown_files_are_left_alone)
 {
@@ -319,14 +321,14 @@ START_TEST(unknown_files_are_left_alone)
     client = open_with("");
     livefile_view_open(&file, dir, client->uuid);
     snprintf(server_line, sizeof(server_line), "%s", livefile_view_line(&file, "server"));
-    close_client(client); /* it would look, too */
+    close_client(client); /* it would look as well */
     client = NULL;
     if (_i == 0)
         make_strange(server_line);
     other = open_always();
     if (_i == 1) {
         livefile_view_make(dir, DECOY, server_line);
-        ck_assert(livefile_view_wait_gone(dir, DECOY)); /* it does */
+        ck_assert(livefile_view_wait_gone(dir, DECOY)); /* the client watches */
         make_strange(server_line);
     }
     livefile_view_make(dir, DECOY, server_line);
@@ -360,7 +362,7 @@ static void mark_dead(const char *name, long long since)
     close(fd);
 }
 
-/* It is for who uses that server, as long as that may matter. */
+/* The file stays for clients of its own server, for as long as it may matter to them. */
 START_TEST(live_file_of_another_servers_dead_client_stays_for_two_days)
 {
     char young[] = UUID("1"), old[] = UUID("2"), fresh[] = UUID("3"), odd[] = UUID("4");
@@ -372,7 +374,7 @@ START_TEST(live_file_of_another_servers_dead_client_stays_for_two_days)
     mark_dead(old, now - 49 * 3600);
     livefile_view_make(dir, fresh, "tcp elsewhere:1 0 0");
     livefile_view_make(dir, odd, "tcp elsewhere:1 0 0");
-    mark_dead(odd, now + 3600); /* by a clock that was put right since */
+    mark_dead(odd, now + 3600); /* by a clock that has been corrected since */
     other = open_always();
     ck_assert(livefile_view_wait_gone(dir, old));
     ck_assert(test_wait_until(is_marked, fresh, SOON_MS));
@@ -391,7 +393,7 @@ static void age(const char *name)
     ck_assert_int_eq(utimensat(AT_FDCWD, path, times, 0), 0);
 }
 
-/* Its process died before it had a name. */
+/* Its process died before the file got its final name. */
 START_TEST(what_was_begun_and_never_named_is_removed)
 {
     char path[PATH_MAX], decoy[] = DECOY;
@@ -405,7 +407,7 @@ START_TEST(what_was_begun_and_never_named_is_removed)
     write_file(".something", "", 0);
     age(".something");
     snprintf(path, sizeof(path), "%s/.%s", dir, UUID("3"));
-    int fd = open(path, O_RDWR | O_CLOEXEC); /* somebody is at it */
+    int fd = open(path, O_RDWR | O_CLOEXEC); /* a process is still at work on it */
     ck_assert_int_eq(fcntl(fd, F_OFD_SETLK, &lock), 0);
     other = open_always();
     ck_assert(livefile_view_wait_gone(dir, "." UUID("1")));
@@ -418,11 +420,12 @@ START_TEST(what_was_begun_and_never_named_is_removed)
 }
 END_TEST
 
-/* ---- others who share it */
+/* ---- a shared directory */
 
 static struct worker v;
 
-/* tests/worker with something in front of it, up to NULL. False: not here. */
+/* Starts tests/worker through the command `front`, which ends with NULL. False: not
+ * possible here. */
 static bool start_behind(const char *const front[], const char *url, long lease_ms)
 {
     char path[PATH_MAX], command[TEST_URL_MAX + 64];
@@ -481,14 +484,14 @@ START_TEST(containers_with_a_shared_directory_recover_each_other)
         return;
     }
     ck_assert_int_eq(test_rundir_count(dir), 2);
-    if (_i == 0) { /* it dies */
+    if (_i == 0) { /* the worker dies */
         ck_assert(worker_says(&v, "lock m", "ok"));
         worker_kill(&v);
         OK(rlock_mutex_lock(&m));
         ck_assert(livefile_view_wait_recoveries(client, 1));
-        ck_assert(test_rundir_wait(dir, 1, SOON_MS)); /* counted before it is gone */
+        ck_assert(test_rundir_wait(dir, 1, SOON_MS)); /* counted before the file goes */
         OK(rlock_mutex_unlock(&m));
-    } else { /* another one does */
+    } else { /* another process dies */
         struct worker dying;
         char command[TEST_URL_MAX + 64];
         snprintf(command, sizeof(command), "%s%s", server.url, lease());
@@ -527,7 +530,7 @@ START_TEST(containers_with_separate_directories_wait_for_the_lease)
     ck_assert(wait_size("rlock:{n}:queue", 1));
     worker_kill(&v);
     livefile_view_make(dir, DECOY, livefile_view_line(&file, "server"));
-    ck_assert(livefile_view_wait_gone(dir, DECOY)); /* it looked */
+    ck_assert(livefile_view_wait_gone(dir, DECOY)); /* the client looked */
     ck_assert(!atomic_load(&task.done));
     ck_assert(task_ends(&task, SOON_MS));
     OK(task_join(&task));
@@ -537,7 +540,7 @@ START_TEST(containers_with_separate_directories_wait_for_the_lease)
 }
 END_TEST
 
-/* Root's, which lets a group write there. */
+/* In root's directory, which a group may write to. */
 /* rule: G5 */
 START_TEST(users_of_a_group_recover_each_other)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a dead process had comes free at once on its host (rules G9 to G13, G15). All
- * leases are so long that nothing else can have ended them within a test: workers are
- * killed, and others wait. `v` is killed; `w` waits.
+ * The locks of a dead process become free at once on its host (rules G9 to G13, G15). All
+ * leases are too long to end within a test: workers are killed while others wait. `v` is
+ * killed; `w` waits.
  */
 #include "scene.h"
 
@@ -45,15 +45,15 @@ static void start_as(struct worker *who, const char *options)
                  options);
 }
 
-/* v, which is killed, and w, both with this kind of handle. When w begins it looks at all
- * files; v's is to be found by what w does later. */
+/* Starts w, and v, which is killed, both with this kind of handle. w looks at all files
+ * when it begins; v begins later, so that w has to find its file in another way. */
 static void start_two(const char *options)
 {
     start_as(&w, options);
     start_as(&v, options);
 }
 
-/* Of the lease, which has just begun: nobody waited for its end. */
+/* The new lease has just begun: the holder did not wait for the end of the old one. */
 static void assert_lease_is_long(void)
 {
     ck_assert_int_gt(scene_pttl("N"), test_ms(LONG_MS) / 2);
@@ -66,7 +66,8 @@ static bool is_kept(void *id)
     return scene_holder("N", id);
 }
 
-/* v keeps the lock, which nobody is in: as soon as its mailbox is heard. */
+/* v retains the lock, and no thread is inside. This works as soon as v's mailbox is in
+ * use. */
 static void keep_in_v(const char *options)
 {
     char id[SCENE_ID_MAX];
@@ -131,7 +132,7 @@ START_TEST(a_killed_reader_takes_nobody_elses_read_with_it)
     scene_worker_does(&x, "rdlock");
     scene_worker_queues(&w, "N", "lock");
     worker_kill(&v);
-    ck_assert(test_rundir_wait(dir, 2, SCENE_SOON_MS)); /* buried */
+    ck_assert(test_rundir_wait(dir, 2, SCENE_SOON_MS)); /* recovered */
     ck_assert(!worker_news(&w, "done t", 0));
     scene_says(&x, "ok SAFE", "on t state m");
     scene_says(&x, "ok", "on t unlock m");
@@ -226,8 +227,7 @@ START_TEST(all_locks_of_a_killed_one_are_free)
 }
 END_TEST
 
-/* Whatever is in the file of `v` behind its head is gone, as if there had been no room.
- */
+/* Empties the intent table of v's file, as if there had been no room for intents. */
 static void empty_table(void)
 {
     char path[512], zeros[RLK_SLOTS_FIRST * sizeof(struct rlk_intent)] = "";
@@ -262,7 +262,7 @@ START_TEST(lock_beyond_the_intent_table_is_freed_for_waiters)
     worker_kill(&v);
     scene_worker_ends(&w, "t", "ok");
     ck_assert(test_rundir_wait(dir, 1, SCENE_SOON_MS));
-    ck_assert(test_redis_exists(scene_redis, "unwanted")); /* its lease ends it */
+    ck_assert(test_redis_exists(scene_redis, "unwanted")); /* until its lease ends */
 }
 END_TEST
 
@@ -297,7 +297,7 @@ START_TEST(one_of_many_waiters_recovers_and_reports_it_once)
         scene_worker_waits(&waiters[i], "N", i + 1);
     }
     worker_kill(&v);
-    for (int i = 0; i < WAITERS; i++) { /* whoever has it lets the next one have it */
+    for (int i = 0; i < WAITERS; i++) { /* each holder lets the next one have it */
         int at = 0;
         while (!worker_news(&waiters[at], "done t ok", EVERY_MS))
             at = (at + 1) % WAITERS;
@@ -307,7 +307,7 @@ START_TEST(one_of_many_waiters_recovers_and_reports_it_once)
         burials += scene_stat(&waiters[i], "burials");
         died += worker_news(&waiters[i], "event OWNER_DIED N", 0) != NULL;
     }
-    for (int i = 0; i < WAITERS; i++) /* who is left looks at this, too */
+    for (int i = 0; i < WAITERS; i++) /* those that are left look at these files, too */
         worker_end(&waiters[i]);
     ck_assert_int_eq(burials, 1);
     ck_assert_int_eq(died, 1);
@@ -325,7 +325,7 @@ START_TEST(process_without_the_crash_guard_neither_recovers_nor_is_recovered)
     scene_says(&x, "ok", "on t lock m");
     scene_worker_waits(&w, "N", 1);
     worker_kill(&x);
-    worker_kill(&v); /* which looks are seen to have been at */
+    worker_kill(&v); /* when its file is gone, w has looked */
     ck_assert(test_rundir_wait(dir, 1, SCENE_SOON_MS));
     assert_lease_is_long();
     ck_assert(!worker_news(&w, "done t", 0));
@@ -399,8 +399,8 @@ START_TEST(process_killed_inside_is_EOWNERDEAD)
 }
 END_TEST
 
-/* Nobody waits: who tries again and again, as a program does that looks whether locks
- * are robust here, learns of the death. */
+/* Without a waiter: a process that tries again and again, like a program that finds out
+ * whether locks are robust here, learns of the death. */
 START_TEST(process_killed_inside_is_EOWNERDEAD_to_a_trylock)
 {
     const char *code = "EBUSY";

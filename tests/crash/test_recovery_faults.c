@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: claims=G9,G10 */
 /*
- * Deaths found and buried though something fails (rules G9, G10, G12): the kernel tells
- * of none, the burier dies, is refused or finds the server gone, requests come late.
- * Leases are so long that nothing else can have ended them. `v` is killed; `w` waits.
- * Who begins before v has not listed its file, and so finds it by what it does later.
- * `self` is a client of this process, whose system calls can be made to fail.
+ * Deaths that are found and recovered though something fails (rules G9, G10, G12): the
+ * kernel reports none, the recovering process dies, is refused or finds the server gone,
+ * or requests come late. Leases are too long to end within a test. `v` is killed; `w`
+ * waits. A process that begins before v has not listed v's file, and so has to find it
+ * later. `self` is a client of this process, whose system calls can be made to fail.
  */
 #include "scene.h"
 
@@ -27,7 +27,7 @@ enum { LONG_MS = 120000, MARK_AT = RLK_LIVEFILE_HEADER - 64, LINE = 64, QUIET_MS
 static struct worker v, w, x;
 static const char *dir;
 
-/* ---- the library's system calls, which are ours here */
+/* ---- the library's system calls, replaced here */
 
 static atomic_bool no_inotify, no_watch;
 static atomic_int inotify_calls, watches_refused;
@@ -73,7 +73,7 @@ static void close_scene(void)
     scene_close();
 }
 
-/* It waits for an answer as long as a test may hold one. */
+/* Starts a worker that waits for a reply for as long as a test may hold one. */
 static void start_at(struct worker *who, const char *url, const char *name)
 {
     scene_worker(who, url,
@@ -91,8 +91,8 @@ static void *lock_it(void *mutex)
     return (void *)(intptr_t)rlock_mutex_lock(mutex);
 }
 
-/* A thread of this process waits for "N" and gets it when v is killed, which has it. What
- * is done while it waits, and then. */
+/* v holds "N"; a thread of this process waits for it, and gets it when v is killed.
+ * `meanwhile` runs while the thread waits, `then` after that. */
 static void wait_here(void (*meanwhile)(void), void (*then)(void))
 {
     rlock_client_t *self = scene_client(scene_server.url, NULL);
@@ -110,7 +110,7 @@ static void wait_here(void (*meanwhile)(void), void (*then)(void))
     worker_kill(&v);
     ck_assert_int_eq(pthread_join(thread, &rc), 0);
     ck_assert_ptr_null(rc);
-    /* of that thread, which has ended */
+    /* the hold of that thread, which has ended */
     ck_assert(scene_wait_free("N", SCENE_SOON_MS));
     if (then)
         then();
@@ -144,7 +144,7 @@ START_TEST(files_are_polled_in_turn_when_no_watch_can_be_added)
     no_watch = true;
     watches_refused = 0;
     wait_here(until_it_looks, NULL);
-    ck_assert_int_lt(watches_refused, 100); /* nor is it tried without end */
+    ck_assert_int_lt(watches_refused, 100); /* the attempts are limited */
 }
 END_TEST
 
@@ -165,7 +165,7 @@ START_TEST(recreated_directory_is_watched_again)
 }
 END_TEST
 
-/* Descriptors of the kernel's notices that this process has. */
+/* Counts the inotify descriptors of this process. */
 static int count_inotify(void)
 {
     char path[64], target[64];
@@ -187,7 +187,7 @@ static void has_one(void)
     ck_assert_int_eq(count_inotify(), 1);
 }
 
-/* The kernel tells of one that began when it was looked at all already. */
+/* The kernel reports the death of a process that began after the first look. */
 static void one_dies_meanwhile(void)
 {
     until_it_looks();
@@ -223,7 +223,7 @@ START_TEST(process_without_a_waiter_gets_no_event)
 }
 END_TEST
 
-/* ---- burying */
+/* ---- recovery */
 
 /* rule: G10 */
 START_TEST(another_process_continues_when_the_recovering_one_is_killed)
@@ -241,7 +241,7 @@ START_TEST(another_process_continues_when_the_recovering_one_is_killed)
     scene_worker_ends(&x, "t", "ok");
     ck_assert(test_rundir_wait(dir, 1, SCENE_SOON_MS));
     ck_assert_int_eq(scene_stat(&x, "burials"), 2);
-    scene_let_go(held); /* it finds nothing */
+    scene_let_go(held); /* it finds nothing to release */
     scene_says(&x, "ok SAFE", "on t state m");
     scene_says(&x, "ok", "on t unlock m");
 }
@@ -290,7 +290,7 @@ START_TEST(lost_recovery_reply_is_requested_again)
     start_at(&v, test_proxy_url(scene_proxy), "N");
     scene_says(&v, "ok", "on t lock m");
     scene_worker(&w, test_proxy_url(scene_proxy), SCENE_TIMES(.lease = test_ms(LONG_MS)),
-                 "N", ""); /* it asks again after a second */
+                 "N", ""); /* w asks again after a second */
     scene_worker_waits(&w, "N", 1);
     scene_drop_replies(RLK_LOCK_BURY, 1);
     worker_kill(&v);
@@ -327,7 +327,7 @@ START_TEST(server_without_memory_runs_the_recovery)
 }
 END_TEST
 
-/* Who may not do it leaves it to who may. */
+/* A process without the permission leaves the file to processes that have it. */
 /* rule: G10 */
 START_TEST(refused_process_leaves_the_live_file_to_others)
 {
@@ -349,7 +349,7 @@ START_TEST(refused_process_leaves_the_live_file_to_others)
     while (news && !strstr(news, "of a dead process at "));
     ck_assert_ptr_nonnull(news);
     ck_assert_int_eq(test_rundir_count(dir), 3);
-    /* nor does it try again and again: what it closed is told to it, too */
+    /* nor does it try again and again, though inotify reports that it closed the file */
     while ((news = worker_news(&w, "log 4", QUIET_MS)) != NULL)
         ck_assert_ptr_null(strstr(news, "of a dead process"));
     scene_says(&x, "ok", "async t lock m");
@@ -382,7 +382,7 @@ END_TEST
 
 /* ---- files of others */
 
-/* The file of a client that is dead, which is the only one. */
+/* The file of the client that is to die, which is the only one. */
 static void file_of_the_dead(char path[512])
 {
     DIR *list = opendir(dir);
@@ -411,7 +411,7 @@ static bool is_marked(void *path)
     return strncmp(mark, "dead ", 5) == 0;
 }
 
-/* As if it had been found so three days ago. */
+/* Makes the mark on the dead client's file look more than two days old. */
 static void set_back(const char *path)
 {
     char mark[LINE] = "";
@@ -429,7 +429,7 @@ START_TEST(live_file_of_another_server_is_left_to_its_clients_for_two_days)
     start(&v);
     file_of_the_dead(path);
     worker_kill(&v);
-    start_at(&x, url, "other"); /* it looks as it begins */
+    start_at(&x, url, "other"); /* x looks when it begins */
     ck_assert(test_wait_until(is_marked, path, SCENE_SOON_MS));
     mark_of(path, mark);
     ck_assert_int_gt(atoll(mark + 5), 1600000000);
@@ -441,7 +441,7 @@ START_TEST(live_file_of_another_server_is_left_to_its_clients_for_two_days)
 }
 END_TEST
 
-/* Nobody may give back what it had: it is not tried for ever. */
+/* No client may release the lock: the attempts do not go on for ever. */
 /* rule: G10 */
 START_TEST(refused_live_file_is_removed_after_two_days)
 {
@@ -522,7 +522,7 @@ START_TEST(foreign_files_are_left_alone)
 }
 END_TEST
 
-/* Files of nobody, which are only looked at. */
+/* Files that belong to no client, and cost only looks. */
 static void put_many(int count)
 {
     char name[64];
@@ -537,7 +537,7 @@ static bool no_more_calls(void *before)
     return inotify_calls == *(int *)before;
 }
 
-/* It was tried each second. */
+/* Before, an attempt was made each second. */
 static bool tries_no_more(void *arg)
 {
     int before = inotify_calls;
@@ -565,7 +565,7 @@ static bool still_has_one(void *arg)
     return count_inotify() == 1;
 }
 
-/* By 400 times 400 times 200 us: half a minute. */
+/* The next listing comes after 400 times 400 times 200 us: half a minute. */
 static void still_looks(void)
 {
     ck_assert(test_stays(still_has_one, NULL, 4000));

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Deaths of who had much, or many kinds of locks, and deaths among many (rules G7, G9 to
- * G12): who reads and who writes under one lock, a process full of locks, one whose
- * threads were at anything, several deaths and who tells of them.
+ * Deaths of processes with many locks, or with many kinds of locks, and deaths among many
+ * processes (rules G7, G9 to G12): readers and writers under one lock, a process full of
+ * locks, one whose threads were doing anything, several deaths, and which process reports
+ * them.
  */
 #include "recoveryscene.h"
 
@@ -15,7 +16,7 @@
 
 /* ---- readers and writers */
 
-/* v last: the others look at all files when they begin. */
+/* v begins last, because the others look at all files when they begin. */
 static void start_three(const char *options)
 {
     recovery_start(&w, "N", options);
@@ -60,7 +61,7 @@ START_TEST(writer_that_died_waiting_blocks_no_one)
     start_three("rwlock=1");
     scene_worker_does(&x, "rdlock");
     scene_worker_queues(&v, "N", "lock");
-    scene_worker_queues(&w, "N", "rdlock"); /* behind it */
+    scene_worker_queues(&w, "N", "rdlock"); /* behind v */
     recovery_kill_v();
     recovery_has_it(&w);
     recovery_is_safe(&x);
@@ -97,8 +98,8 @@ START_TEST(dead_client_that_reads_after_a_downgrade_is_recovered)
 }
 END_TEST
 
-/* With a lease of its own it does not read by the hold of the other threads any more.
- * Nobody waits: then all would be given back that it had of this lock. */
+/* With a lease of its own the thread no longer reads by the hold of the other threads. No
+ * process waits for the lock: otherwise all that v had of it would be released. */
 /* rule: G11 */
 START_TEST(dead_reader_with_its_own_lease_is_recovered)
 {
@@ -149,7 +150,7 @@ START_TEST(next_holder_after_recovery_has_a_greater_token)
 }
 END_TEST
 
-/* ---- who tells of it */
+/* ---- which process reports it */
 
 /* v has a lock of each kind, and w waits for each. */
 /* rule: G11 */
@@ -227,7 +228,7 @@ START_TEST(death_of_a_process_without_locks_causes_no_event)
     scene_worker_waits(&w, "N", 2);
     recovery_kill_v();
     recovery_wait_files(2);
-    has_line("log 7", "locks released"); /* for who wants to know all */
+    has_line("log 7", "locks released"); /* at the most verbose level */
     ck_assert_int_eq(scene_stat(&w, "burials"), 1);
     ck_assert_ptr_null(recovery_event(&w));
     ck_assert(!worker_news(&w, "log 4", 0));
@@ -236,7 +237,7 @@ END_TEST
 
 /* ---- many */
 
-/* So many threads of w have got what they waited for, and so many deaths are told. */
+/* Waits until `got` threads of w have their locks, and `died` deaths are reported. */
 static void w_has_news(int got, int died)
 {
     while (got > 0 || died > 0) {
@@ -330,7 +331,7 @@ START_TEST(lock_beyond_the_intent_table_ends_with_its_lease_unless_awaited)
 }
 END_TEST
 
-/* A file of 64 bits for "hammer". */
+/* Makes a file with a number of 64 bits for "hammer". */
 static void make_sum(char path[TEST_PATH_MAX])
 {
     int64_t zero = 0;
@@ -346,8 +347,8 @@ static bool is_busy(void *who)
     return scene_stat(who, "acquisitions") + scene_stat(who, "reentries") > 20;
 }
 
-/* Threads of v lock and unlock without end, some of one lock, and wait for each other,
- * pass it on, keep it, give it back. */
+/* Threads of v lock and unlock without end, some of them the same lock: they wait for
+ * each other, hand it over, retain it, release it. */
 /* rule: G8 */
 START_TEST(locks_are_freed_whatever_the_dead_threads_were_doing)
 {
@@ -378,9 +379,9 @@ START_TEST(locks_are_freed_whatever_the_dead_threads_were_doing)
 }
 END_TEST
 
-/* ---- several */
+/* ---- several deaths */
 
-static int told; /* of so many deaths, w and x together */
+static int told; /* deaths that w and x together have reported */
 
 static bool is_told(void *deaths)
 {
@@ -389,7 +390,7 @@ static bool is_told(void *deaths)
     return told >= *(int *)deaths;
 }
 
-/* A callback may be called after what it tells of was seen. */
+/* The callback may come later than the effect that it reports. */
 static bool told_of_deaths(int deaths)
 {
     told = 0;
@@ -423,7 +424,7 @@ START_TEST(one_of_sixteen_threads_of_two_processes_recovers)
 }
 END_TEST
 
-/* Three die at once. */
+/* Three processes die at once. */
 /* rule: G10 */
 START_TEST(each_of_several_dead_processes_is_recovered_once)
 {

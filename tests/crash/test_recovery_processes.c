@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: claims=G16 */
 /*
- * Who buries (rules G9, G10, G16): buriers that stop, end, give up or may not, servers
- * that are away or have forgotten, others' servers and hosts, kernels that tell nothing.
- * A client that begins looks at all files, and so buries without waiting for anything:
- * it comes through the proxy, which holds its request. `self` is a client of this
- * process, whose system calls can be made to fail.
+ * Which process recovers (rules G9, G10, G16): recovering processes that are stopped,
+ * end, give up or lack the permission; servers that are away or have lost their data;
+ * other servers and hosts; kernels that report nothing. A client that begins looks at all
+ * files, and so recovers without waiting for a lock: it comes through the proxy, which
+ * holds its request. `self` is a client of this process, whose system calls can be made
+ * to fail.
  */
 #include "recoveryscene.h"
 
@@ -25,9 +26,9 @@
 #include <syslog.h>
 #include <unistd.h>
 
-enum { LEFT_MS = 3000 /* until one that could not be buried is tried again */ };
+enum { LEFT_MS = 3000 /* until a recovery that failed is tried again */ };
 
-/* ---- the library's system calls, which are ours here */
+/* ---- the library's system calls, replaced here */
 
 static atomic_bool no_inotify, opens_it_to_all;
 static atomic_int inotify_calls;
@@ -44,9 +45,9 @@ int inotify_init1(int flags)
     return (int)syscall(SYS_inotify_init1, flags);
 }
 
-/* ---- a burier that does not get through */
+/* ---- a recovering process that does not finish */
 
-/* v has "N", and is dead. w buries it; its request is held. */
+/* v holds "N" and is dead. w recovers it, but its request is held. */
 static int w_buries_in_vain(void)
 {
     recovery_start(&v, "N", "");
@@ -58,7 +59,7 @@ static int w_buries_in_vain(void)
     return held;
 }
 
-/* x, who has the lock, keeps it when the request comes. */
+/* x has the lock, and still has it when the held request arrives. */
 static void comes_too_late(int held)
 {
     scene_let_go(held);
@@ -88,7 +89,7 @@ START_TEST(child_of_a_recovering_process_retains_no_live_file)
         return;
     int held = w_buries_in_vain();
     scene_says(&w, "ok", "async c fork waitfree N %ld", test_ms(RECOVERY_LEASE_MS));
-    ck_assert(scene_wait_mailboxes(2, SCENE_SOON_MS)); /* it is not its parent */
+    ck_assert(scene_wait_mailboxes(2, SCENE_SOON_MS)); /* the child has its own client */
     scene_says(&w, "ok", "destroy m");
     scene_says(&w, "ok", "close");
     recovery_start(&x, "N", "");
@@ -115,7 +116,7 @@ START_TEST(leases_decide_while_the_recovering_process_is_stopped)
     comes_too_late(held);
     recovery_wait_files(2);
     ck_assert_int_eq(scene_stat(&w, "burials"), 1);
-    ck_assert_ptr_null(recovery_event(&w)); /* it held nothing any more */
+    ck_assert_ptr_null(recovery_event(&w)); /* v held nothing any more */
 }
 END_TEST
 
@@ -139,7 +140,7 @@ START_TEST(work_of_a_killed_recovering_process_is_not_repeated)
     ck_assert(worker_news(&x, "event OWNER_DIED", SCENE_SOON_MS));
     ck_assert_ptr_null(recovery_event(&x));
     ck_assert(!test_redis_exists(scene_redis, "M"));
-    ck_assert_int_eq(scene_stat(&x, "burials"), 2); /* w had nothing */
+    ck_assert_int_eq(scene_stat(&x, "burials"), 2); /* v, and w, which held nothing */
     comes_too_late(held);
 }
 END_TEST
@@ -161,7 +162,7 @@ START_TEST(recovery_continues_when_no_waiter_is_left)
 }
 END_TEST
 
-/* Whether the lock of v's file can be had. */
+/* Whether no process has v's file locked. */
 static bool is_left(void *arg)
 {
     struct flock lock = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
@@ -197,7 +198,8 @@ END_TEST
 
 /* ---- servers */
 
-/* Both may not bury, and each hears of it when the other one leaves the file. */
+/* Neither of the two may release the lock, and each learns it when the other one leaves
+ * the file. */
 /* rule: G10 */
 START_TEST(process_without_permission_retries_at_intervals)
 {
@@ -293,7 +295,7 @@ START_TEST(dead_client_of_another_database_is_left_alone)
     scene_worker_waits(&w, "N", 1);
     recovery_kill_v();
     worker_kill(&x);
-    recovery_has_it(&w); /* who has looked at v, too, by and by */
+    recovery_has_it(&w); /* w has looked at v's file as well by then */
     scene_says(&w, "ok", "on t unlock m");
     recovery_look(2);
     test_redis_do(scene_redis, "SELECT", "1");
@@ -319,7 +321,7 @@ START_TEST(waiter_on_another_host_is_granted_by_recovery_on_this_one)
     scene_worker_does(&v, "lock");
     scene_worker_waits(&x, "N", 1);
     recovery_kill_v();
-    ck_assert_int_eq(test_rundir_count(recovery_dir), 1); /* x does not see it */
+    ck_assert_int_eq(test_rundir_count(recovery_dir), 1); /* x does not see v's file */
     ck_assert_int_eq(test_rundir_count(elsewhere), 1);
     recovery_still_waits(&x);
     recovery_start(&w, "other", "");
@@ -346,7 +348,7 @@ START_TEST(busy_server_is_asked_at_intervals)
 }
 END_TEST
 
-/* More wait in front, and are gone, than a script looks at. */
+/* More waiters are in front, and gone, than one run of a script looks at. */
 /* rule: G11 */
 START_TEST(recovery_continues_the_hand_over)
 {
@@ -371,9 +373,9 @@ START_TEST(recovery_continues_the_hand_over)
 }
 END_TEST
 
-/* ---- what the kernel tells */
+/* ---- what the kernel reports */
 
-/* As many notices as the kernel keeps for one who does not read them. */
+/* Causes as many notices as the kernel queues for a process that does not read them. */
 static bool flood(void)
 {
     enum { MOST = 100000 };
@@ -388,7 +390,7 @@ static bool flood(void)
         return false;
     snprintf(path[0], sizeof(path[0]), "%s/a", recovery_dir);
     snprintf(path[1], sizeof(path[1]), "%s/b", recovery_dir);
-    for (long i = 0; i < most + 10; i++) /* two by turns: alike ones are told once */
+    for (long i = 0; i < most + 10; i++) /* two by turns, because equal ones are merged */
         close(open(path[i % 2], O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
     return true;
 }
@@ -445,7 +447,7 @@ static bool is_told(void *who)
     return false;
 }
 
-/* So many are left, and before the kernel was to tell of deaths, or behind that. */
+/* This many descriptors are left, before or after inotify was asked to report deaths. */
 static const struct shortage {
     unsigned left;
     bool is_told;
@@ -457,13 +459,13 @@ START_TEST(watching_starts_when_a_descriptor_becomes_free)
     struct rlimit before, few;
     recovery_start(&w, "N", "");
     recovery_start(&v, "N", "");
-    scene_says(&w, "ok", "on t lock m"); /* its connections are there */
+    scene_says(&w, "ok", "on t lock m"); /* opens its connections */
     scene_says(&w, "ok", "on t unlock m");
     scene_worker_does(&v, "lock");
     if (shortages[_i].is_told) {
         scene_worker_waits(&w, "N", 1);
         ck_assert(test_wait_until(is_told, &w, SCENE_SOON_MS));
-        test_pause_ms(200); /* all that it listed was looked at twice */
+        test_pause_ms(200); /* w has looked at all that it listed twice */
     }
     ck_assert_int_eq(prlimit(w.program.pid, RLIMIT_NOFILE, NULL, &before), 0);
     few = before;
@@ -504,7 +506,7 @@ static bool has_looked(void *arg)
     return inotify_calls > 0;
 }
 
-/* It does so each second. */
+/* It tries each second. */
 static bool has_tried_thrice(void *arg)
 {
     (void)arg;
@@ -579,7 +581,7 @@ START_TEST(standing_watch_follows_a_recreated_directory)
 }
 END_TEST
 
-/* The lock is free; only the answer takes longer than a wait that is looked into. */
+/* The lock is free; only the reply takes longer than a wait that leads to a look. */
 /* rule: G9 */
 START_TEST(process_without_a_waiter_does_not_watch)
 {
@@ -594,7 +596,7 @@ START_TEST(process_without_a_waiter_does_not_watch)
     ck_assert_int_eq(rlock_mutex_lock(&m), 0);
     ck_assert_int_ge(test_now_ms() - begun, DELAY_MS - 1);
     ck_assert_uint_ge(test_proxy_hits(scene_proxy, slow), 1);
-    ck_assert_uint_eq(self->registry.waits_begun, 0); /* nor was the watchdog to */
+    ck_assert_uint_eq(self->registry.waits_begun, 0); /* nor by the watchdog */
     ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
     ck_assert_int_eq(rlock_mutex_destroy(&m), 0);
     ck_assert_int_eq(rlock_client_close(self), 0);
@@ -618,7 +620,8 @@ static bool has_heard(void *arg)
     return is_refused;
 }
 
-/* It cannot be looked at, and says so; when it is as it was, v is buried. */
+/* The directory is not looked at, and the log says so. When its mode is right again, v is
+ * recovered. */
 static void is_not_looked_at_until_mended(rlock_client_t *self)
 {
     recovery_kill_v();
@@ -647,7 +650,7 @@ START_TEST(world_writable_directory_is_no_longer_watched)
 }
 END_TEST
 
-/* Nor when it becomes so between what the kernel is asked to tell and the first look. */
+/* The directory becomes world-writable between the call of inotify and the first look. */
 /* rule: G5 */
 START_TEST(directory_that_became_world_writable_is_no_longer_watched)
 {
@@ -657,7 +660,7 @@ START_TEST(directory_that_became_world_writable_is_no_longer_watched)
     rlock_setlogger(note_refusal, NULL, LOG_WARNING);
     opens_it_to_all = true;
     rlock_client_t *self = open_always_beside(1);
-    ck_assert(test_wait_until(has_heard, NULL, SCENE_SOON_MS)); /* without a death */
+    ck_assert(test_wait_until(has_heard, NULL, SCENE_SOON_MS)); /* even without a death */
     is_not_looked_at_until_mended(self);
 }
 END_TEST

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the next one is told of a robust lock whose holder was killed (rules G8, G13): v
- * dies before it knows that it has the lock, amid its unlock, after it has handed it
- * over or passed it on among its threads. For the mutex and the fair lock, by turns.
+ * What the next holder of a robust lock learns when the holder was killed (rules G8,
+ * G13): v dies before it knows that it has the lock, inside its unlock, after it has
+ * handed the lock over, or after hand-offs among its threads. Each test runs for the
+ * mutex and for the fair lock.
  */
 #include "recoveryscene.h"
 
@@ -19,7 +20,7 @@ static const struct kind {
 };
 enum { ROBUST = 2, ALL = sizeof(kinds) / sizeof(kinds[0]) };
 
-/* w waits for "N" and gets it, with this code, as v is killed. */
+/* w waits for "N", and gets it with this code when v is killed. */
 static void w_gets_it_with(const char *code)
 {
     scene_worker_waits(&w, "N", 1);
@@ -28,7 +29,7 @@ static void w_gets_it_with(const char *code)
     recovery_is_safe(&w);
 }
 
-/* What w got is a lock as any other. */
+/* From then on w uses the lock like any other. */
 static void w_goes_on(void)
 {
     scene_says(&w, "ok", "on t unlock m");
@@ -42,7 +43,7 @@ static void start_two(int i)
     recovery_start(&w, "N", kinds[i].options);
 }
 
-/* x dies inside, and is buried before anybody comes. */
+/* x dies inside, and is recovered before another process comes. */
 static void x_dies_inside(int i)
 {
     recovery_start(&x, "N", kinds[i].options);
@@ -52,13 +53,13 @@ static void x_dies_inside(int i)
     ck_assert(!test_redis_exists(scene_redis, "N"));
 }
 
-/* The next request of a script is done, but its client does not learn of it. */
+/* The next request of this script is executed, but its client does not get the reply. */
 static int hold_reply(enum rlk_script_id script)
 {
     return SCENE_RULE(script, .on = TEST_ON_REPLY, .action = TEST_HOLD, .count = 1);
 }
 
-/* ---- it never knew that it had it */
+/* ---- v never knew that it had the lock */
 
 static void v_has_it_unawares(int i)
 {
@@ -83,7 +84,7 @@ START_TEST(earlier_owner_died_mark_survives_such_a_death)
     x_dies_inside(_i);
     start_two(_i);
     scene_says(&v, "ok", "init m2 other %s", kinds[_i].options);
-    scene_says(&v, "ok", "on t lock m2"); /* which it was inside and left is another */
+    scene_says(&v, "ok", "on t lock m2"); /* it was inside another lock, and left it */
     scene_says(&v, "ok", "on t unlock m2");
     v_has_it_unawares(_i);
     w_gets_it_with("EOWNERDEAD");
@@ -108,9 +109,9 @@ START_TEST(process_killed_before_its_grant_arrived_is_no_dead_owner)
 }
 END_TEST
 
-/* ---- amid an unlock */
+/* ---- inside an unlock */
 
-/* The unlock of v's thread does not come to the server. */
+/* The release of v's thread does not arrive at the server. */
 static int v_unlocks_in_vain(int i)
 {
     int held = scene_hold_first(kinds[i].release);
@@ -126,7 +127,7 @@ START_TEST(process_killed_in_its_unlock_is_no_dead_owner)
     scene_worker_does(&v, "lock");
     int held = v_unlocks_in_vain(_i);
     w_gets_it_with("ok");
-    scene_let_go(held); /* which is nobody's now */
+    scene_let_go(held); /* v's release, which has no effect any more */
     recovery_is_safe(&w);
     w_goes_on();
 }
@@ -163,7 +164,7 @@ START_TEST(lock_made_not_recoverable_by_a_killed_process_stays_so)
 }
 END_TEST
 
-/* ---- whose it is no more */
+/* ---- after the lock was handed over */
 
 /* rule: G11 */
 START_TEST(death_after_a_hand_over_takes_nothing_from_the_next_holder)
@@ -176,11 +177,11 @@ START_TEST(death_after_a_hand_over_takes_nothing_from_the_next_holder)
     hold_reply(kinds[_i].release);
     scene_says(&v, "ok", "async t unlock m");
     recovery_has_it(&w);
-    recovery_kill_v(); /* it does not know yet */
+    recovery_kill_v(); /* it does not know yet that w has the lock */
     recovery_wait_files(2);
     recovery_is_safe(&w);
     recovery_still_waits(&x);
-    ck_assert_ptr_null(recovery_event(&x)); /* who buried it: nobody died with the lock */
+    ck_assert_ptr_null(recovery_event(&x)); /* v died without the lock */
     scene_says(&w, "ok", "on t unlock m");
     recovery_has_it(&x);
 }
@@ -204,7 +205,7 @@ START_TEST(death_after_a_forced_unlock_takes_nothing_from_the_next_holder)
 }
 END_TEST
 
-/* ---- passed on among its threads */
+/* ---- hand-offs among v's threads */
 
 static bool is_waiting(void *who)
 {
@@ -241,7 +242,7 @@ END_TEST
 START_TEST(process_killed_after_a_passed_on_section_is_no_dead_owner)
 {
     pass_on(kinds[0].options);
-    scene_says(&v, "ok", "on b unlock m"); /* kept */
+    scene_says(&v, "ok", "on b unlock m"); /* retained */
     ck_assert(test_redis_exists(scene_redis, "N"));
     recovery_kill_v();
     scene_says(&w, "ok", "on t lock m");
@@ -264,7 +265,7 @@ START_TEST(process_killed_after_a_retaken_section_is_no_dead_owner)
     pass_on(kinds[0].options);
     scene_says(&v, "ok", "on b unlock m");
     for (int i = 0; i < 2;
-         i++) { /* once more without the registry, as no other wants it */
+         i++) { /* the second time by the fast path, as no other wants it */
         scene_says(&v, "ok", "on b lock m");
         scene_says(&v, "ok", "on b unlock m");
     }

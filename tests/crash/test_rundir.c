@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: claims=G4 */
-/* Which directory the crash guard uses (rules G4, G5): the order in which one is looked
- * for, and why one is not used; what rlock_getrundir, the log and the diagnosis say of
+/* Which directory the crash guard uses (rules G4, G5): the order in which it looks for
+ * one, and why it refuses one; what rlock_getrundir, the log and the diagnosis say about
  * it. */
 #include "fixture.h"
 
@@ -24,7 +24,7 @@ enum { STRANGER = 12345 /* a user, and a group */ };
 
 static const char *base;
 static struct findings f;
-static char line[512]; /* the last one of the log that says why there is no guard */
+static char line[512]; /* the last log line that says why there is no crash guard */
 
 static void on_line(int level, const char *text, void *arg)
 {
@@ -86,7 +86,7 @@ static void expect_none(const char *why, int at)
 }
 #define EXPECT_NONE(why) expect_none((why), __LINE__)
 
-/* A client that is opened now: its lock works, and its diagnosis says this. */
+/* Opens a client: its lock works, and its diagnosis says this. */
 static void open_and_diagnose(int severity, const char *text)
 {
     rlock_mutex_t m;
@@ -139,7 +139,7 @@ static const char *relative(void)
     return "d";
 }
 
-/* One byte too many; as many as there may be are used, see below. */
+/* One byte too long. A path of the greatest length is used, see below. */
 static const char *too_long(void)
 {
     static char path[RLK_RUNDIR_SIZE + 1];
@@ -191,7 +191,7 @@ static const char *anothers(void)
 }
 
 static const struct {
-    const char *(*make)(void); /* NULL: not by this user */
+    const char *(*make)(void); /* NULL: this user cannot make it */
     const char *why;
 } refused[] = {
     { missing, "/d: No such file or directory" },
@@ -237,7 +237,7 @@ START_TEST(a_path_of_the_greatest_length_is_used)
 }
 END_TEST
 
-/* It may be the administrator's, who lets a group write there. */
+/* The directory may be the administrator's, who lets a group write there. */
 START_TEST(user_with_write_access_may_write_the_live_files)
 {
     const char *dir = make_dir(under(base, "d"), 02770);
@@ -270,7 +270,7 @@ START_TEST(user_with_write_access_may_write_the_live_files)
 }
 END_TEST
 
-/* ---- who is nobody */
+/* ---- other users */
 
 static void let_strangers_in(void)
 {
@@ -278,14 +278,14 @@ static void let_strangers_in(void)
     ck_assert_int_eq(chmod(under(base, ".."), 0755), 0);
 }
 
-/* Runs in a child, as its user is changed for good. */
+/* Runs in a child, because it changes the process's user for good. */
 static bool child_says(bool (*say)(void))
 {
     int status;
     pid_t pid = fork();
     ck_assert_int_ge(pid, 0);
     if (pid == 0) {
-        test_redis_close(redis); /* its copy, or Valgrind reports it */
+        test_redis_close(redis); /* otherwise Valgrind reports this copy */
         _exit(say() ? 0 : 1);
     }
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
@@ -318,7 +318,7 @@ START_TEST(user_without_write_access_has_no_directory)
 }
 END_TEST
 
-/* All users that are not mapped into it look alike, the caller too. */
+/* All users that the namespace does not map look alike, the caller as well. */
 static bool nobodys_is_refused(void)
 {
     if (unshare(CLONE_NEWUSER) != 0) {
@@ -336,7 +336,7 @@ START_TEST(in_a_user_namespace_nobody_is_trusted)
 }
 END_TEST
 
-/* ---- the order. In a mount namespace: the directories are everybody's. */
+/* ---- the order, in a mount namespace, because all users share these directories */
 
 static char session[64], of_session[80], own[64];
 
@@ -384,7 +384,7 @@ START_TEST(the_administrators_comes_first_then_the_sessions_then_the_users)
     use(own);
     EXPECT_DIR(own);
     ck_assert_str_eq(line, "");
-    ck_assert_str_eq(rlock_errmsg(), ""); /* of what was passed over */
+    ck_assert_str_eq(rlock_errmsg(), ""); /* no error of a skipped directory */
 }
 END_TEST
 
@@ -412,7 +412,7 @@ static bool a_stranger_has_his_own(void)
            strcmp(path, "/dev/shm/rlock-12345") == 0;
 }
 
-/* Nor does the session of another user count, from which he came. */
+/* The session of another user, in which the process began, does not count either. */
 START_TEST(user_excluded_from_the_administrators_directory_has_its_own)
 {
     const char *name = "user_excluded_from_the_administrators_directory_has_its_own";
@@ -436,7 +436,7 @@ START_TEST(a_session_that_is_none_is_passed_over)
     static char path[RLK_RUNDIR_SIZE];
     if (!enter("a_session_that_is_none_is_passed_over"))
         return;
-    begin_session("run"); /* relative: not one that is said to be */
+    begin_session("run"); /* relative, therefore ignored */
     ck_assert_int_eq(chdir("/"), 0);
     EXPECT_DIR(own);
     begin_session("/run/not/there");
@@ -444,9 +444,9 @@ START_TEST(a_session_that_is_none_is_passed_over)
     memset(path, 'x', sizeof(path) - 4);
     memcpy(path, "/run/", 5);
     make_dir(path, 0700);
-    begin_session(path); /* with what comes behind it, it is too long */
+    begin_session(path); /* with the name behind it, it is too long */
     EXPECT_DIR(own);
-    begin_session("/proc"); /* of another user, or no tmpfs */
+    begin_session("/proc"); /* of another user, or not a tmpfs */
     EXPECT_DIR(own);
     begin_session("");
     EXPECT_DIR(own);
@@ -468,7 +468,7 @@ START_TEST(what_somebody_else_made_in_the_users_place_is_not_used)
 }
 END_TEST
 
-/* ---- the call */
+/* ---- rlock_getrundir */
 
 START_TEST(getrundir_has_room_for_the_whole_path_or_is_ENAMETOOLONG)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Clients whose clocks step, whose host was suspended, or that are stopped. `x` has a
- * clock of its own, y another; each is set while it runs (helpers/clock.h). So has the
- * server, whose clock goes on while a client's host sleeps. What steps of the server's
- * alone do is in test_clocks.c.
+ * Clients whose clocks step, whose host was suspended, or that are stopped. `x` and `y`
+ * have a clock each, which the test sets while they run (helpers/clock.h). The server has
+ * one as well, which goes on while a client's host sleeps. Steps of the server's clock
+ * alone are in test_clocks.c.
  */
 #include "clock.h"
 #include "scene.h"
@@ -83,8 +83,8 @@ static bool is_safe(void *arg)
 
 /* ---- suspended while it holds */
 
-/* Each call finds it by itself: the timers of the library's threads do not notice the
- * shift, and have not run out yet. */
+/* Each call notices the end of the lease by itself: the timers of the library's threads
+ * do not notice the shift, and have not run out yet. */
 /* rule: S4 */
 START_TEST(each_call_after_a_suspend_reports_that_the_lease_is_over)
 {
@@ -105,7 +105,7 @@ START_TEST(each_call_after_a_suspend_reports_that_the_lease_is_over)
         scene_says(&x, calls[i].answer, "%s", calls[i].command);
         if (strcmp(calls[i].command, "on t unlock m") != 0)
             scene_says(&x, "ESTALE", "on t unlock m");
-        /* x's timers, which notice no shift, may be late with its release */
+        /* x's timers do not notice the shift, so its release may be late */
         test_redis_do(scene_redis, "DEL", "N");
         scene_says(&y, "ok", "on t lock m");
         scene_says(&y, "ok", "on t unlock m");
@@ -151,8 +151,8 @@ START_TEST(waiter_suspended_while_waiting_gets_the_lock)
 }
 END_TEST
 
-/* Its host sleeps between the grant and the message: by CLOCK_MONOTONIC hardly any time
- * has passed. */
+/* The waiter's host sleeps between the grant and the message: by CLOCK_MONOTONIC hardly
+ * any time has passed. */
 /* rule: S1 */
 START_TEST(grant_from_before_a_suspend_is_not_believed)
 {
@@ -161,7 +161,7 @@ START_TEST(grant_from_before_a_suspend_is_not_believed)
     scene_says(&y, "ok", "on t lock m");
     scene_worker_waits(&x, "N", 1);
     worker_stop(&x);
-    scene_says(&y, "ok", "on t unlock m"); /* to x, which does not read it */
+    scene_says(&y, "ok", "on t unlock m"); /* to x, which is stopped */
     ck_assert(test_redis_exists(scene_redis, "N"));
     suspend_x();
     scene_says(&y, "ok", "on t trylock m");
@@ -187,7 +187,7 @@ START_TEST(a_hold_takes_no_notice_of_the_time_of_day)
     ck_assert(test_stays(is_safe, &x, lease * 4 / 3));
     scene_worker_has_no_more_than(&x, lease * 99 / 100);
     scene_says(&x, "ok", "on t unlock m");
-    scene_says(&x, "ok", "on t lock m %ld", lease / 2); /* a fixed one */
+    scene_says(&x, "ok", "on t lock m %ld", lease / 2); /* a fixed lease */
     test_clock_set_real(&x_clock, 0);
     ck_assert(worker_news(&x, "event LOST N", 2 * lease));
     scene_says(&x, "ESTALE", "on t unlock m");
@@ -248,8 +248,8 @@ END_TEST
 
 /* ---- clients whose clocks are apart */
 
-/* Two hours by the time of day, one by the time since boot. Nobody is taken for dead, or
- * late, and tickets are of the server's time. */
+/* Two hours apart by the time of day, one by the time since boot. No client counts as
+ * dead or late, and tickets use the server's time. */
 START_TEST(clients_hours_apart_wait_and_are_granted_side_by_side)
 {
     const struct scene_times *times = SCENE_TIMES(.presence = test_ms(PRESENCE_MS));
@@ -275,7 +275,7 @@ START_TEST(clients_hours_apart_wait_and_are_granted_side_by_side)
     }
     ck_assert(test_stays(is_told_nothing, &x, test_ms(PRESENCE_MS * 3 / 2)));
     ck_assert(scene_waiter("N", 1, id, ticket));
-    ck_assert_int_le(atoll(ticket) / 1000, end); /* it has the place that it had */
+    ck_assert_int_le(atoll(ticket) / 1000, end); /* it has kept its place */
     ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
     ck_assert(scene_worker_got(first, SCENE_SOON_MS));
     scene_says(first, "ok SAFE", "on t state m");
@@ -288,7 +288,7 @@ END_TEST
 
 /* ---- the last ms */
 
-/* PTTL says 0 of a key that is still there. */
+/* PTTL returns 0 for a key that still exists. */
 /* rule: S1 */
 START_TEST(lease_with_0_ms_left_is_no_success)
 {
@@ -329,8 +329,8 @@ static bool found_stopped(long lease, bool *ret_lost)
     return given;
 }
 
-/* Whoever finds itself inside is alone there; who was too late is told so, whatever it
- * asks first. */
+/* A client that finds itself inside is alone there. A client that was too late learns so,
+ * by whichever call comes first. */
 /* rule: S1, S4 */
 START_TEST(holder_stopped_at_any_moment_holds_the_lock_or_learns_the_loss)
 {
@@ -344,7 +344,7 @@ START_TEST(holder_stopped_at_any_moment_holds_the_lock_or_learns_the_loss)
     srandom(seed);
     start(&x, SCENE_TIMES(.lease = lease));
     start(&y, NULL);
-    /* at least so many, and until both have happened */
+    /* at least this many rounds, and until both outcomes have happened */
     for (long i = 0; i < rounds || ((losses == 0 || losses == i) && i < 20 * rounds);
          i++) {
         bool lost, given = found_stopped(lease, &lost);
@@ -359,7 +359,7 @@ START_TEST(holder_stopped_at_any_moment_holds_the_lock_or_learns_the_loss)
         scene_says(&y, "ok SAFE", "on t state m");
         scene_says(&y, "ok", "on t unlock m");
         while (worker_news(&x, "event ", 0))
-            continue; /* what it was told is not the question here */
+            continue; /* its events do not matter here */
     }
     ck_assert_int_gt(losses, 0);
     ck_assert_int_lt(losses, made);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A deadline that passes while the machine stands still: what came free meanwhile is had;
- * else the call returns what its process knew of the lock, and who has asked nobody yet
- * asks once. A thread stands still here in the handler of a signal, or behind a proxy
- * that is slow.
+ * A deadline that passes while the machine stands still: if the lock became free
+ * meanwhile, the call gets it. Otherwise the call returns what its process knew of the
+ * lock, and a caller that has sent no request yet sends one. Here a thread stands still
+ * in the handler of a signal, or behind a slow proxy.
  */
 #include "fixture.h"
 
@@ -22,7 +22,7 @@ static rlock_mutex_t m;
 /* ---- a thread that stands still */
 
 static int stood[2], goes_on[2];
-static int freed; /* of frees */
+static int freed; /* an index of frees */
 
 static void stand_still(int sig)
 {
@@ -72,7 +72,7 @@ static void open_here(const char *parameters)
 struct timed {
     struct timespec at;
     void *lock;
-    int kind; /* of frees */
+    int kind; /* an index of frees */
 };
 
 static int run_timedlock(void *arg)
@@ -88,7 +88,7 @@ static void wait_past(const struct timespec *at)
         ;
 }
 
-/* The task waits until its deadline has passed, and goes on after `meanwhile` only. */
+/* The task waits until its deadline has passed, and goes on only after `meanwhile`. */
 static void stand_past_deadline(struct task *task, const struct timed *timed,
                                 int (*meanwhile)(void *), void *lock)
 {
@@ -104,11 +104,11 @@ static void stand_past_deadline(struct task *task, const struct timed *timed,
 
 /* ---- what was known */
 
-/* How the lock comes free while its waiter stands still behind its deadline. */
+/* How the lock becomes free while its waiter stands still past its deadline. */
 static const struct {
     bool writes, reads; /* of a read-write lock; else a mutex */
     bool here;          /* by another thread of its client, not by another client */
-    long more_ms;       /* it goes on so long after that; a grant is given for 100 */
+    long more_ms;       /* it goes on this long after that; a grant lasts 100 */
 } frees[] = {
     { false, false, true, 100 },  { false, false, false, 50 },
     { false, false, false, 400 }, { true, false, false, 400 },
@@ -134,8 +134,8 @@ static int run_unlock_and_wait(void *lock)
     return rc;
 }
 
-/* As POSIX has it: a lock that can be had is not refused for its deadline. The one
- * attempt that is left has 50 ms, which a busy machine may take. */
+/* POSIX requires that a call gets a lock that is free, even past its deadline. The one
+ * attempt that is left has 50 ms, which a busy machine may use up. */
 START_TEST(lock_freed_during_a_standstill_past_the_deadline_is_acquired)
 {
     enum { TRIES = 5 };
@@ -161,8 +161,8 @@ START_TEST(lock_freed_during_a_standstill_past_the_deadline_is_acquired)
 }
 END_TEST
 
-/* The thread stands still while it waits for the reply to its first request, which was
- * that others have the lock. */
+/* The thread stands still while it waits for the reply to its first request; that reply
+ * says that others have the lock. */
 START_TEST(lock_freed_during_a_standstill_within_a_request_is_acquired)
 {
     enum { TRIES = 5 };
@@ -186,7 +186,7 @@ START_TEST(lock_freed_during_a_standstill_within_a_request_is_acquired)
         test_proxy_release(proxy, rule);
         wait_past(&timed.at);
         OK(rlock_mutex_unlock(&theirs));
-        test_pause_ms(100); /* beyond what a request may take behind the deadline */
+        test_pause_ms(100); /* beyond what a request may take after the deadline */
         ck_assert_int_eq(write(goes_on[1], &byte, 1), 1);
         rc = task_join(&task);
         test_proxy_remove_all(proxy);
@@ -212,7 +212,7 @@ START_TEST(reply_that_came_during_a_standstill_is_read)
     ck_assert_int_eq(read(stood[0], &byte, 1), 1);
     test_proxy_release(proxy, rule);
     wait_past(&timed.at);
-    test_pause_ms(100); /* beyond what a request may take behind the deadline */
+    test_pause_ms(100); /* beyond what a request may take after the deadline */
     ck_assert_int_eq(write(goes_on[1], &byte, 1), 1);
     OK(task_join(&task));
     OK(rlock_client_getstats(c, &stats));
@@ -278,7 +278,7 @@ START_TEST(requester_without_a_reply_after_the_holder_left_gets_ENOTCONN)
     task_start(&task, run_timedlock, &timed);
     ck_assert(wait_waiters(c, 1));
     test_server_pause(&server);
-    int rc = rlock_mutex_unlock(&m); /* as far as it can be told */
+    int rc = rlock_mutex_unlock(&m); /* the outcome may be unknown */
     ck_assert(rc == 0 || rc == ESTALE || rc == ENOTCONN);
     rc = task_join(&task);
     test_server_resume(&server);
@@ -287,22 +287,21 @@ START_TEST(requester_without_a_reply_after_the_holder_left_gets_ENOTCONN)
 }
 END_TEST
 
-/* ---- who has asked nobody */
+/* ---- a caller that has sent no request */
 
-/* The deadline passes while what the process keeps is given back first, in one round
- * trip; nobody has asked for the lock when it has. */
+/* What the process retains is released first, in one round trip, and the deadline passes
+ * meanwhile: no request for the lock has been sent by then. */
 START_TEST(requester_past_its_deadline_asks_once)
 {
     enum { ONE_WAY_MS = 20, DEADLINE_MS = 10 };
     open_here("?retain=60000");
     OK(run_pair(&m));
-    ck_assert(test_redis_exists(redis, "n")); /* is kept */
-    /* what gives it back; the one late attempt has 50 ms, whatever tool this runs under
-     */
+    ck_assert(test_redis_exists(redis, "n")); /* retained */
+    /* Delays that release. The one late attempt has 50 ms, with any tool. */
     TEST_RULE(proxy, .on = TEST_ON_REQUEST, .action = TEST_DELAY, .delay_ms = ONE_WAY_MS,
               .count = 1);
     struct timespec at = test_in_ms(CLOCK_MONOTONIC, DEADLINE_MS);
-    /* another lease than what is kept has: it is not taken as it is */
+    /* a lease other than that of the retained hold, which therefore cannot be used */
     int rc = rlock_mutex_clocklock_lease(&m, CLOCK_MONOTONIC, &at, test_ms(SOON_MS));
     test_proxy_remove_all(proxy);
     OK(rc);
@@ -318,7 +317,8 @@ static int run_lock_pair(void *unused)
     return rc == 0 ? rlock_mutex_unlock(&own) : rc;
 }
 
-/* Nothing is known of the lock yet, nor of any trouble: another thread is just asking. */
+/* Nothing is known of the lock yet, nor of any trouble: another thread's request is under
+ * way. */
 START_TEST(short_deadline_beside_another_requester_returns_no_error)
 {
     struct task task;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Descriptors that run out: at open, when a connection is wanted, when those that work
- * break. What a call says and when, what becomes of holds, and that all goes on when
+ * Descriptors run out: at open, when a call needs a connection, when working connections
+ * break. What a call returns and when, what happens to holds, and that all goes on when
  * there are descriptors again.
  */
 #include "fixture.h"
@@ -21,7 +21,8 @@
 
 enum { SOON_MS = 10000, COMMAND_MS = 200, NS_MAX = 40 };
 
-/* All numbers below are taken: nothing can be opened, also when others are closed. */
+/* All numbers below this one are taken: nothing can be opened, even when others are
+ * closed. */
 enum { NO_MORE = 3 };
 
 static rlock_mutex_t m, theirs;
@@ -177,8 +178,8 @@ static int call_lock_that_fails(void)
 static const struct call {
     const char *name;
     int (*call)(void);
-    int wanted; /* with as many descriptors as it likes */
-    int level;  /* what is to be unlocked then: 1 m, 2 w */
+    int wanted; /* with enough descriptors */
+    int level;  /* what to unlock then: 1 m, 2 w */
 } calls[] = {
     { "trylock", call_trylock, 0, 1 },
     { "timedlock", call_timedlock, 0, 1 },
@@ -371,8 +372,8 @@ START_TEST(unlock_without_a_descriptor_is_0_and_done_when_there_is_one)
 }
 END_TEST
 
-/* A program that forbids itself all descriptors: poll() refuses as many as the library's
- * threads wait for. */
+/* A program that forbids itself all descriptors: poll() then refuses to wait for as many
+ * as the library's threads need. */
 START_TEST(limit_below_the_open_descriptors_loses_no_hold_and_costs_no_processor)
 {
     struct timespec cpu;
@@ -395,7 +396,7 @@ START_TEST(limit_below_the_open_descriptors_loses_no_hold_and_costs_no_processor
 }
 END_TEST
 
-/* ---- what is left, and what others inherit */
+/* ---- what stays open, and what other programs inherit */
 
 START_TEST(many_clients_one_after_the_other_leave_no_descriptor)
 {
@@ -440,14 +441,14 @@ START_TEST(every_descriptor_is_closed_on_exec)
         seen++;
         ck_assert_msg(closes_on_exec(fd), "descriptor %d", fd);
     }
-    /* an event and a timer of each thread; two subscribers, a watchdog, two callers; an
-     * epoll set and an event for who leads of each client */
+    /* Each thread has an event and a timer. There are two subscribers, a watchdog and two
+     * callers. Each client has an epoll set and an event for the leader. */
     ck_assert_int_eq(seen, 4 + 5 + 4);
     OK(rlock_mutex_unlock(&m));
 }
 END_TEST
 
-/* Those below are the program's, which points them elsewhere when it likes. */
+/* The descriptors below 3 are the program's, which may point them elsewhere. */
 START_TEST(every_kind_of_descriptor_is_at_3_or_above)
 {
     int saved[3], made[3], dir;
@@ -478,7 +479,7 @@ START_TEST(every_kind_of_descriptor_is_at_3_or_above)
 }
 END_TEST
 
-/* ---- one that the kernel is slow to close */
+/* ---- a descriptor that the kernel is slow to close */
 
 enum { LINGER_S = 30 };
 
@@ -502,7 +503,7 @@ static bool has_gone(void *fd)
     return fcntl(*(int *)fd, F_GETFD) < 0;
 }
 
-/* A connection whose close lasts as long as its peer has not read all. */
+/* A connection whose close lasts until its peer has read all. */
 static int slow_to_close(int *ret_peer)
 {
     static const char bytes[65536];
@@ -537,7 +538,7 @@ START_TEST(slow_close_delays_no_call)
                "Valgrind lets no other thread run meanwhile\n");
         return;
     }
-    ck_assert(test_thread_wait("rlock-", 0, SOON_MS)); /* the client's, of set_up */
+    ck_assert(test_thread_wait("rlock-", 0, SOON_MS)); /* those of set_up's client */
     int before = task_count(), with_one = before + 1, slow = slow_to_close(&peer);
 
     rlk_fd_close_aside(slow);
@@ -545,7 +546,7 @@ START_TEST(slow_close_delays_no_call)
     int fd = rlk_fd_event();
     ck_assert_int_ge(fd, 0);
     rlk_fd_close(fd);
-    ck_assert_int_eq(task_count(), with_one); /* it lasts still */
+    ck_assert_int_eq(task_count(), with_one); /* the close still lasts */
     close(peer);
     ck_assert(test_wait_until(has_tasks, &before, SOON_MS));
 }

@@ -61,7 +61,7 @@ START_TEST(late_renewal_reply_adds_nothing_to_the_lease)
     scene_says(&x, "ok", "on t trylock m");
     int rule = SCENE_RULE(RLK_MUTEX_RENEW, .on = TEST_ON_REPLY, .action = TEST_DELAY,
                           .delay_ms = test_ms(RENEWED_MS) / 10, .count = 2);
-    /* when the second one is sent, the first one's reply has been read */
+    /* the second one is sent after the first one's reply was read */
     ck_assert(test_proxy_wait_hits(scene_proxy, rule, 2, 2 * RENEWED_MS));
     scene_worker_has_no_more_than(&x, scene_pttl("N"));
 }
@@ -95,8 +95,7 @@ START_TEST(release_whose_reply_is_lost_frees_no_later_hold)
 }
 END_TEST
 
-/* No release arrives: the lock is free when its lease ends, in which nobody has a hand.
- */
+/* No release arrives: the lock becomes free when its lease ends, without any client. */
 START_TEST(what_was_unlocked_without_an_answer_is_renewed_no_more)
 {
     long lease = test_ms(900);
@@ -116,7 +115,7 @@ START_TEST(what_was_unlocked_without_an_answer_is_renewed_no_more)
 }
 END_TEST
 
-/* Applies `action` to the reply to x's next renewal, and waits for that. */
+/* Applies `action` to the reply to x's next renewal, and waits until that happens. */
 static void next_renewal(enum test_action action)
 {
     int rule =
@@ -158,7 +157,7 @@ START_TEST(cancel_that_finds_the_lock_its_own_takes_it)
     TEST_RULE(scene_proxy, .on = TEST_ON_MESSAGE, .action = TEST_DROP,
               .contains = "1 grant");
     const char *came = NULL;
-    do { /* see scene_cancel_left: it may be too late for the answer, too */
+    do { /* see scene_cancel_left: the reply may come too late as well */
         if (came)
             ck_assert_int_eq(rlock_mutex_lock(&m), 0);
         scene_says(&x, "ok", "async t timedlock m %ld", test_ms(200));
@@ -224,7 +223,7 @@ START_TEST(acquire_sent_twice_whose_first_copy_comes_after_the_unlock_takes_noth
 }
 END_TEST
 
-/* ---- load: threads of two clients that want one lock, until told to stop */
+/* ---- load: threads of two clients use one lock until they are stopped */
 
 static struct load {
     atomic_bool stop;
@@ -273,7 +272,7 @@ static bool load_has_come_to(void *arg)
     return atomic_load(&load.sections) >= *(const long *)arg;
 }
 
-/* `n` more critical sections. */
+/* Waits for `n` more critical sections. */
 static bool load_goes_on(long n, long ms)
 {
     long until = atomic_load(&load.sections) + n;
@@ -324,7 +323,7 @@ START_TEST(no_wake_up_is_lost_while_subscribers_are_killed)
         test_redis_do(scene_redis, "CLIENT", "KILL", "TYPE", "pubsub");
         ck_assert(load_goes_on(5, 3000));
     }
-    /* a wake-up that only the backstop mends costs 333 ms */
+    /* a lost wake-up, which only the backstop mends, costs 333 ms */
     ck_assert_int_lt(test_now_ms() - begin, test_ms(test_count(300, 60) * 100));
     end_load();
     ck_assert_int_eq(atomic_load(&load.overlaps), 0);

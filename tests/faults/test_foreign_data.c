@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a user who may write to the keys of one prefix alone ("pay:") can do to those who
- * use locks of it, and of others: an answer that is none fails the request for that lock,
- * and nothing else. `mallory` is that user; `x` is a worker whose client goes through the
- * proxy and holds "jobs:1" the whole time.
+ * What a user who may write only to the keys of one prefix ("pay:") can do to clients
+ * that use locks of that prefix, and of others: a reply that makes no sense fails the
+ * request for that lock, and nothing else. `mallory` is that user; `x` is a worker whose
+ * client goes through the proxy and holds "jobs:1" the whole time.
  */
 #include "scene.h"
 
@@ -62,14 +62,14 @@ static void wait_renewed(long times)
     ck_assert(test_wait_until(renewed_for, &enough, 3 * LEASES * LEASE_MS));
 }
 
-/* All connections are there: from here on none is made anew. */
+/* All connections are open: from here on none is opened again. */
 static void begin(void)
 {
     wait_renewed(1);
     accepted = test_proxy_counts(scene_proxy).accepted;
 }
 
-/* "jobs:1" is held, by renewals on the same connection. */
+/* "jobs:1" is still held, by renewals on the same connection. */
 static void check_untouched(void)
 {
     scene_says(&x, "ok SAFE", "state m");
@@ -94,12 +94,12 @@ START_TEST(user_may_write_to_one_prefix_only)
 }
 END_TEST
 
-/* ---- what he writes to a lock that is held */
+/* ---- what mallory writes to a lock that is held */
 
 static const struct {
     const char *type, *where; /* N, or the suffix of a key beside it */
     const char *words[3];     /* the last one NULL: the long text */
-    const char *part; /* of the answer that is wrong; NULL: the script itself fails */
+    const char *part; /* of the reply that is wrong; NULL: the script itself fails */
 } spoils[] = {
     { "", "N", { "HSET", "token", NOT_A_NUMBER }, "token" },
     { "", "N", { "HSET", "token", "-1" }, "token" },
@@ -135,7 +135,7 @@ static void spoil(int i, const char *name)
                   words[1], words[2] ? words[2] : long_text);
 }
 
-/* Each is lost, and the event says why. */
+/* Each of the spoilt holds is lost, and the event says why. */
 START_TEST(holds_of_another_prefix_are_renewed_for_leases_on_the_same_connection)
 {
     char name[NAME_SIZE], line[64];
@@ -180,11 +180,11 @@ START_TEST(the_log_names_the_lock_and_what_is_wrong)
 }
 END_TEST
 
-/* ---- what he writes to a lock that is wanted */
+/* ---- what mallory writes to a lock that is waited for */
 
 static const struct {
     const char *what, *score, *member;
-    bool told; /* the waiter is; else it gets the lock */
+    bool told; /* the waiter gets an error; else it gets the lock */
 } queued[] = {
     { "queue", PAST_DOUBLES, "no id", true },
     { "queue", HUGE_TICKET, "no id", true },
@@ -217,7 +217,7 @@ START_TEST(waiter_whose_queue_is_spoilt_gets_an_error_or_the_lock)
 }
 END_TEST
 
-/* A refresh is the watchdog's, too; this ticket is the waiter's own. */
+/* The watchdog refreshes tickets, too; this spoilt ticket is the waiter's own. */
 START_TEST(waiter_whose_ticket_is_spoilt_asks_itself_and_gets_an_error)
 {
     char id[SCENE_ID_MAX], ticket[32], key[SCENE_KEY_MAX];
@@ -228,7 +228,7 @@ START_TEST(waiter_whose_ticket_is_spoilt_asks_itself_and_gets_an_error)
     ck_assert(scene_wait_queued("pay:1", 1, SCENE_SOON_MS));
     ck_assert(scene_waiter("pay:1", 0, id, ticket));
     test_redis_do(mallory, "ZADD", scene_key(key, "pay:1", "queue"), "-5", id);
-    /* has it look at once, as a holder's renewal would not */
+    /* makes the client look at once, which a holder's renewal would not */
     test_redis_do(mallory, "PEXPIRE", "pay:1", "5000");
     scene_worker_ends(&x, "t", "EPROTO");
     check_untouched();
@@ -255,13 +255,13 @@ START_TEST(a_call_says_which_lock_and_what_of_the_answer)
 }
 END_TEST
 
-/* An acquire may have been executed all the same. */
+/* An acquire may have been executed although its reply cannot be read. */
 START_TEST(a_lock_whose_answer_cannot_be_read_is_given_back)
 {
     char id[SCENE_ID_MAX];
     begin();
     scene_says(&x, "ok", "init p pay:1 fencing=1 rwlock=1");
-    /* a reading of another, which it may join; its token is no number */
+    /* a read hold of another client, which x may join; its token is not a number */
     test_redis_do(mallory, "HSET", "pay:1", "mode", "rlock:read", "since", "1", "token",
                   NOT_A_NUMBER);
     char key[SCENE_KEY_MAX], end[32];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Peers that mean ill: names that look like something else, messages that others forge,
- * and a subscription that is refused without end. `self` and `other` are clients of this
+ * Malicious peers: names that look like something else, messages that others forge, and a
+ * subscription that is refused without end. `self` and `other` are clients of this
  * process; `other` goes through the proxy.
  */
 #include "pair.h"
@@ -109,7 +109,7 @@ static const char *const names[] = {
 };
 enum { NAME_COUNT = sizeof(names) / sizeof(names[0]), LONG = NAME_COUNT };
 
-/* The i-th, or made up to the longest that is allowed. */
+/* The i-th name, or that name made as long as is allowed. */
 static const char *name_at(int i, char buf[RLOCK_NAME_MAX + 1])
 {
     const char *name = names[i % NAME_COUNT];
@@ -196,7 +196,7 @@ START_TEST(a_name_is_a_name_whatever_it_looks_like)
     ck_assert_int_eq(w.rc, 0);
     ck_assert_str_eq(test_redis_str(scene_redis, "GET", "victim"), "alive");
     ck_assert_int_eq(test_redis_int(scene_redis, "EXISTS", name), 0);
-    /* what goes wrong with it is told printably */
+    /* errors about it are printable */
     test_redis_do(scene_redis, "SET", name, "theirs");
     ck_assert_int_eq(rlock_mutex_trylock(&own), EPROTO);
     ck_assert_msg(is_printable(rlock_errmsg()), "%s", rlock_errmsg());
@@ -219,7 +219,7 @@ START_TEST(a_name_with_globs_touches_no_lock_that_it_would_match)
 }
 END_TEST
 
-/* A key, and of which name. */
+/* A key, and the name that it belongs to. */
 struct owned {
     char key[RLK_KEY_SIZE + 1];
     char name[64];
@@ -233,7 +233,7 @@ static int by_key(const void *a, const void *b)
     return order ? order : strcmp(x->name, y->name);
 }
 
-/* "a" and "{a}" have one token key and one channel, as name.h says. */
+/* "a" and "{a}" have one token key and one channel, see name.h. */
 static bool may_share(const struct owned *x, const struct owned *y)
 {
     char tagged[70];
@@ -248,7 +248,7 @@ static bool may_share(const struct owned *x, const struct owned *y)
 
 START_TEST(distinct_names_share_no_key)
 {
-    /* made of what keys are made of, so that many are nearly the same */
+    /* made of the parts of keys, so that many are nearly the same */
     static const char *const pieces[] = { "a",      "b",  ":",      "queue", "rlock",
                                           "{",      "}",  "::",     "token", ":queue",
                                           "rlock:", "{a", "}:dirty" };
@@ -318,7 +318,7 @@ static void append(char *buf, size_t *len, size_t size, const char *text)
     }
 }
 
-/* A message that is nearly one, or none at all. `uuid` is the receiver's. */
+/* A message that is nearly valid, or no message at all. `uuid` is the receiver's. */
 static size_t forge(char *buf, size_t size, const char *uuid)
 {
     static const char *const versions[] = { "1", "1", "1", "1", "2", "0", "", "x" };
@@ -406,7 +406,7 @@ START_TEST(thousands_of_forged_messages_do_nothing)
         ck_assert_ptr_nonnull(test_redis_try_bytes(scene_redis, 3, argv, lens));
     }
     ck_assert(test_wait_until(background_is_done, NULL, SCENE_SOON_MS));
-    /* nobody lost it, nobody got it */
+    /* no client lost it, no client got it */
     rlock_state_t state = RLOCK_LOST;
     char now[SCENE_ID_MAX];
     ck_assert(scene_holder("N", now));
@@ -450,7 +450,7 @@ START_TEST(an_endless_refusal_is_one_printable_line_a_second)
     listen_to_log();
     test_redis_kill_clients(scene_redis);
     ck_assert(test_wait_until(has_lines, NULL, SCENE_SOON_MS));
-    ck_assert_int_eq(rlock_mutex_lock(&n), 0); /* it goes on */
+    ck_assert_int_eq(rlock_mutex_lock(&n), 0); /* the client goes on */
     ck_assert_int_eq(rlock_mutex_unlock(&n), 0);
     test_pause_ms(STAYS_MS);
     ck_assert_int_lt(end_log(), 20 + 2 * (test_now_ms() - begin) / 1000);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A server that answers what no lock script answers, by the proxy: it is asked what
- * became of the request, the connection is dropped when the answer is none of the
- * protocol, and nothing is believed or allocated that cannot be. `self` is a client
+ * A server, played by the proxy, that replies what no lock script replies. The library
+ * asks what became of the request, drops the connection when the reply breaks the
+ * protocol, and neither believes nor allocates what cannot be. `self` is a client
  * straight to the server, `other` goes through the proxy.
  */
 #include "pair.h"
@@ -26,7 +26,7 @@ static bool is_printable(const char *text)
 #define DEEP "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n"
 
 static const char *const answers[] = {
-    /* of the protocol, but of no script */
+    /* valid in the protocol, but no script's reply */
     ":1\r\n", "+OK\r\n", "$4\r\nheld\r\n", "$-1\r\n", "*0\r\n", "*-1\r\n",
     "*8\r\n" HEAD "$4\r\nheld\r\n:-3\r\n:0\r\n$0\r\n\r\n",      /* a negative TTL */
     "*8\r\n" HEAD "$4\r\nheld\r\n:5000\r\n:-1\r\n$0\r\n\r\n",   /* ticket */
@@ -41,11 +41,11 @@ static const char *const answers[] = {
     "*7\r\n" HEAD "$4\r\nheld\r\n:5000\r\n:0\r\n",
     "*10\r\n" HEAD "$4\r\nheld\r\n:5000\r\n:0\r\n$0\r\n\r\n:0\r\n:0\r\n",
     "*8\r\n" HEAD "*1\r\n:1\r\n:5000\r\n:0\r\n$0\r\n\r\n",
-    /* RESP3: of the protocol for later versions of hiredis */
+    /* RESP3: in the protocol of later versions of hiredis */
     "%1\r\n+a\r\n:1\r\n", "_\r\n", "#t\r\n", ",1.5\r\n",
     "(3492890328409238509324850943850943825024385\r\n", "=15\r\ntxt:Some string\r\n",
     "~1\r\n:1\r\n", ">1\r\n:1\r\n", "!3\r\nERR\r\n",
-    /* of no protocol */
+    /* not valid in any protocol */
     "*-2\r\n", DEEP DEEP ":1\r\n", "*2147483647\r\n", "*4294967297\r\n",
     "*100000000\r\n:1\r\n", "$536870912\r\n", "$99999999999999999999\r\nx\r\n", "$-2\r\n",
     ":99999999999999999999999\r\n", ":x\r\n", "garbage\r\n", "HTTP/1.1 200 OK\r\n\r\n",
@@ -53,7 +53,7 @@ static const char *const answers[] = {
     "*8\r\n" HEAD "$4\r\nheld\r\n:5000\r\n:0\r\n$0\r\n\r\n:1\r\n", /* two replies */
 };
 
-/* What is to become of the connection: it stays, or either, or it is dropped. */
+/* What happens to the connection: it stays, or either, or it is dropped. */
 #define FIRST_OF_RESP3 "%1\r\n+a\r\n:1\r\n"
 #define FIRST_OF_NONE "*-2\r\n"
 enum fate { STAYS, EITHER, DROPPED };
@@ -76,8 +76,8 @@ static void check_free_and_usable(void)
     scene_nothing_is_left("N");
 }
 
-/* Connections through the proxy. Their number alone says nothing: the watchdog of a
- * client may make its own at any time. */
+/* Connections through the proxy. Their number alone says nothing, because the watchdog of
+ * a client may open its own at any time. */
 struct connections {
     unsigned numbers[16];
     size_t n;
@@ -108,8 +108,8 @@ static bool one_has_gone(void *of)
 START_TEST(an_answer_of_no_script_is_resolved_and_one_of_no_protocol_drops_the_connection)
 {
     /*
-     * The request was executed: its answer is replaced. The cancel finds what it took.
-     * Where the connection is to stay, its timeout is one that no scheduler uses up.
+     * The request was executed, and its reply is replaced; the cancel finds the hold.
+     * Where the connection must stay, its timeout is longer than any scheduler's delay.
      */
     enum fate fate = fate_of(_i);
     rlock_mutex_t mutex;
@@ -125,7 +125,7 @@ START_TEST(an_answer_of_no_script_is_resolved_and_one_of_no_protocol_drops_the_c
     ck_assert_uint_eq(test_proxy_hits(scene_proxy, rule), 1);
     ck_assert(fate != STAYS || !one_has_gone(&before));
     ck_assert(fate != DROPPED || test_wait_until(one_has_gone, &before, SCENE_SOON_MS));
-    ck_assert_int_eq(test_redis_int(scene_redis, "HLEN", "N"), 3); /* once */
+    ck_assert_int_eq(test_redis_int(scene_redis, "HLEN", "N"), 3); /* executed once */
     ck_assert_int_eq(rlock_mutex_unlock(&mutex), 0);
     ck_assert_int_eq(rlock_client_close(client), 0);
     check_free_and_usable();
@@ -162,7 +162,7 @@ START_TEST(a_renewal_answered_so_is_not_believed)
     long left = 0;
     scene_mutex(&held, client, "N");
     ck_assert_int_eq(rlock_mutex_lock(&held), 0);
-    /* says that it is held, for as long as a number can say */
+    /* the reply says that it is held, for as long as a number can say */
     TEST_RULE(scene_proxy, .on = TEST_ON_REPLY, .action = TEST_ANSWER, .contains = "EVAL",
               .text = "*8\r\n" HEAD "$4\r\nheld\r\n:-9223372036854775808\r\n:0\r\n"
                       "$0\r\n\r\n");
@@ -205,7 +205,7 @@ static const struct {
       "\r\n$5\r\ntoken\r\n$3\r\n-99\r\n*2\r\n$1\r\nx\r\n$19\r\n" MAX
       "\r\n*2\r\n$3\r\na:1\r\n$19\r\n" MAX "\r\n*0\r\n*1\r\n$20\r\n" MIN "\r\n",
       0 },
-    /* fewer ends than waiters; a ticket that is none */
+    /* fewer ends than waiters; a ticket that is not one */
     { "*7\r\n:1\r\n:1\r\n*0\r\n*0\r\n*2\r\n$1\r\na\r\n$1\r\n1\r\n*0\r\n*0\r\n", EPROTO },
     { "*7\r\n:1\r\n:1\r\n*0\r\n*0\r\n*2\r\n$1\r\na\r\n:1\r\n*0\r\n*1\r\n$1\r\n1\r\n",
       EPROTO },
@@ -217,7 +217,7 @@ START_TEST(a_strange_look_is_bounded)
     TEST_RULE(scene_proxy, .on = TEST_ON_REQUEST, .action = TEST_ANSWER,
               .contains = "EVAL", .text = looks[_i].answer);
     int rc = rlock_inspect(other, "N", &info);
-    if (looks[_i].code == EPROTO) /* what hiredis refuses is a connection that broke */
+    if (looks[_i].code == EPROTO) /* where hiredis refuses, the connection ends */
         ck_assert_msg(rc == EPROTO || rc == ENOTCONN, "%s", rlock_strerror(rc));
     else
         ck_assert_msg(rc == looks[_i].code, "%s", rlock_strerror(rc));
@@ -228,7 +228,7 @@ END_TEST
 
 START_TEST(a_queue_without_end_is_given_up)
 {
-    /* always the same full page: the next would be it again */
+    /* always the same full page, so that there would always be a next one */
     static char answer[1 << 17];
     rlock_info_t *info = NULL;
     size_t at = (size_t)snprintf(answer, sizeof(answer),

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Many holds and many threads: a watchdog with thousands of renewals over a slow link, a
- * failure among them, an answer that comes when its hold is over, a watchdog that hangs,
- * a peer that stops reading, callers of a server that is stopped. `client` goes through
- * the proxy.
+ * failure among them, a reply that comes when its hold is over, a watchdog that hangs, a
+ * peer that stops reading, callers of a stopped server. `client` goes through the proxy.
  */
 #include "fixture.h"
 
@@ -48,7 +47,7 @@ static void hold_many(long n)
     }
 }
 
-/* How many of them end with another code than this one. */
+/* Unlocks n holds, and returns how many calls end with another code than this one. */
 static long unlock_many(long n, int code)
 {
     long others = 0;
@@ -73,7 +72,7 @@ static bool wait_renewals(uint64_t more, long ms)
 START_TEST(thousands_of_holds_are_renewed_over_a_slow_link)
 {
     enum { ONE_WAY_MS = 50 };
-    /* no more in a second at the quick level */
+    /* the quick level has no time for more */
     long n = test_count(HOLDS_MAX, 1500), lease_ms = test_count(12000, 3600);
     open_client(lease_ms, 3000);
     hold_many(n);
@@ -99,7 +98,7 @@ START_TEST(failure_of_one_renewal_among_others_is_reported_for_that_one_only)
     ck_assert_ptr_nonnull(lost);
     ck_assert_str_eq(lost->name, "h77");
     ck_assert_ptr_nonnull(
-        strstr(lost->reason, "no longer records")); /* as it was answered */
+        strstr(lost->reason, "no longer records")); /* the server's answer */
     ck_assert(wait_renewals(3 * (HOLDS - 1), SOON_MS));
     EXPECT(rlock_mutex_unlock(&hold[GONE]), ESTALE);
     OK(rlock_mutex_lock(&hold[GONE]));
@@ -119,7 +118,7 @@ static int run_write_and_downgrade(void *rwlock)
     return rc == 0 ? rlock_rwlock_downgrade(rwlock) : rc;
 }
 
-/* A hold that was downgraded is not shared, so that there are two, renewed together. */
+/* A downgraded hold is not shared, so there are two, renewed together. */
 START_TEST(failure_in_a_renewal_of_several_readers_is_reported_for_that_one_only)
 {
     static struct reader reader[2];
@@ -154,7 +153,7 @@ END_TEST
 
 /* ---- 90 */
 
-/* The reply of a renewal of m is kept back; returns the rule. */
+/* Holds back a renewal of m, its request or its reply. Returns the rule. */
 static int keep_back_renewal(enum test_point on)
 {
     int rule = TEST_RULE(proxy, .on = on, .action = TEST_HOLD, .count = 1,
@@ -163,8 +162,8 @@ static int keep_back_renewal(enum test_point on)
     return rule;
 }
 
-/* The watchdog has read what was kept back: a later renewal of another hold, on the same
- * connection, is answered. */
+/* The watchdog has read what was held back when a later renewal of another hold, on the
+ * same connection, is answered. */
 static void let_go(int rule)
 {
     test_proxy_remove(proxy, rule);
@@ -193,8 +192,7 @@ START_TEST(renewal_answered_after_the_unlock_changes_nothing_of_the_next_hold)
 }
 END_TEST
 
-/* ---- 87: the watchdog hangs: in the program's logger, as nothing else can stop it alone
- */
+/* ---- 87: the watchdog hangs, in the program's logger: nothing else can stop it alone */
 
 static atomic_bool hanging, hangs;
 
@@ -227,12 +225,12 @@ START_TEST(hold_is_not_believed_beyond_D_when_the_watchdog_hangs)
     rlock_setlogger(hang, NULL, LOG_DEBUG);
     OK(rlock_mutex_lock(&m));
     ck_assert(wait_renewals(1, SOON_MS));
-    test_proxy_cut(proxy, 0, false); /* which the watchdog logs */
+    test_proxy_cut(proxy, 0, false); /* the watchdog logs this */
     ck_assert(test_wait_until(has_hung, NULL, SOON_MS));
     OK(rlock_mutex_trylock(&others)); /* callers go on by themselves */
     OK(rlock_mutex_unlock(&others));
     ck_assert(wait_key("n", false, SOON_MS));
-    OK(rlock_mutex_trylock(&theirs)); /* (waiting would need that very thread) */
+    OK(rlock_mutex_trylock(&theirs)); /* waiting would need the thread that hangs */
     ck_assert_int_eq(state_of(&m), RLOCK_LOST);
     ck_assert_int_eq(remaining_of(&m), 0);
     EXPECT(rlock_mutex_lock(&m), ESTALE);
@@ -258,9 +256,10 @@ START_TEST(peer_that_does_not_read_is_sent_a_bounded_number_of_requests)
     ck_assert(wait_renewals(HOLDS, SOON_MS));
     uint64_t before = stats_of(client).unknown_outcomes;
     test_proxy_freeze(proxy, true);
-    while (event_of(RLOCK_EVENT_AT_RISK, 0)) /* of a machine that is too slow for them */
+    while (event_of(RLOCK_EVENT_AT_RISK, 0)) /* on a machine that is too slow */
         ;
-    /* a third of the lease before its end: all were due, and what was sent is given up */
+    /* a third of the lease before its end: all renewals were due, and those sent have
+     * timed out */
     ck_assert_ptr_nonnull(event_of(RLOCK_EVENT_AT_RISK, SOON_MS));
     ck_assert(test_wait_until(some_have_failed, &before, SOON_MS));
     uint64_t failed = stats_of(client).unknown_outcomes - before;
@@ -313,7 +312,7 @@ START_TEST(hundred_threads_at_a_stopped_server_return_in_time_and_delay_no_other
     rlock_mutex_t far = mutex_of(client, "far");
     OK(rlock_mutex_lock(&m));
     for (int i = 0; i < CALLERS; i++) {
-        snprintf(name, sizeof(name), "c%d", i % 50); /* two want the same one */
+        snprintf(name, sizeof(name), "c%d", i % 50); /* two use the same name */
         caller[i].mutex = mutex_of(client, name);
     }
     test_server_pause(&server);
@@ -321,7 +320,7 @@ START_TEST(hundred_threads_at_a_stopped_server_return_in_time_and_delay_no_other
         task_start(&caller[i].task, run_try_with_sign, &caller[i]);
     ck_assert(test_wait_until(all_try, NULL, SOON_MS));
     int64_t begin = test_now_ms();
-    for (int i = 0; i < ASKS; i++) { /* what needs no server does not wait for one */
+    for (int i = 0; i < ASKS; i++) { /* calls without a request do not wait */
         OK(rlock_mutex_lock(&m));
         ck_assert_int_eq(state_of(&m), RLOCK_SAFE);
         ck_assert_int_gt(remaining_of(&m), 0);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: with=shims/alloc_shim.c */
 /*
- * Memory that runs out: each function with its n-th allocation failing, and with that one
- * and all after it, for every n until it needs no more. It says ENOMEM or succeeds,
- * leaves nothing behind, and all goes on afterwards. What a caller cannot be told about
- * (unlock, renewal, cancel, what the library's threads do) is done later.
+ * Memory runs out: each function with its n-th allocation failing, alone or with all
+ * after it, for every n until the function needs no more. The function returns ENOMEM or
+ * succeeds, leaves nothing behind, and all goes on afterwards. Work whose failure no
+ * caller can learn of (unlock, renewal, cancel, what the library's threads do) is done
+ * later.
  */
 #include "fixture.h"
 
@@ -16,7 +17,8 @@
 
 enum { SOON_MS = 10000, WAIT_MS = 40, NS_MAX = 1000, ODD_ERRNO = 4711 };
 
-/* Of `client`; `theirs` of `other`. All mutexes and the read-write lock have one name. */
+/* Handles of `client`; `theirs` is one of `other`. All mutexes and the read-write lock
+ * have one name. */
 static rlock_mutex_t m, fenced, robust, theirs;
 static rlock_fair_t f;
 static rlock_rwlock_t w;
@@ -62,7 +64,7 @@ static void close_all(void)
     client = other = NULL;
 }
 
-/* ---- the calls; rc is what they are judged by */
+/* ---- the calls; each is judged by its rc */
 
 static int open_and_close(void)
 {
@@ -185,7 +187,7 @@ static void pair_of_m(int rc)
     OK(rlock_mutex_unlock(&m));
 }
 
-static bool fails_from; /* or only the one */
+static bool fails_from; /* false: only the one */
 static long fails_at, failed_then;
 
 static void let_fail(long n)
@@ -221,7 +223,7 @@ static void lock_theirs(void)
     OK(rlock_mutex_lock(&theirs));
 }
 
-/* Who gave up waiting is out of the way at once, not when it counts as gone (3 s). */
+/* A waiter that gave up is out of the way at once, not when it counts as gone (3 s). */
 static void unlock_theirs(int rc)
 {
     (void)rc;
@@ -276,7 +278,7 @@ static void lock_m(void)
     OK(rlock_mutex_lock(&m));
 }
 
-/* Whoever waits gets it at once, not when the lease ends. */
+/* A waiter gets the lock at once, not when the lease ends. */
 static void theirs_soon(int rc)
 {
     struct timespec end = test_in_ms(CLOCK_REALTIME, test_ms(5000));
@@ -354,7 +356,7 @@ static int lock_robust(void)
 
 static void pair_of_robust(int rc)
 {
-    if (rc == ENOMEM) { /* the death is told to the next one, and not lost */
+    if (rc == ENOMEM) { /* the next holder learns of the death */
         EXPECT(rlock_mutex_lock(&robust), EOWNERDEAD);
         OK(rlock_mutex_consistent(&robust));
     }
@@ -472,14 +474,14 @@ static void unlock_w(int rc)
     OK(rlock_rwlock_unlock(&w));
 }
 
-/* A waiter whose id is beyond 16 KiB: the connection gets a bigger buffer, and is to get
- * rid of it. */
+/* A waiter whose id is beyond 16 KiB: the connection gets a bigger buffer, which it has
+ * to free again. */
 static void queue_much(void)
 {
     static char id[40000];
     snprintf(id, sizeof(id), "%030000d:1:1:m3000", 0);
     test_redis_do(redis, "ZADD", "rlock:{much}:queue", "1", id);
-    OK(rlock_client_ping(client)); /* its request needs no memory any more */
+    OK(rlock_client_ping(client)); /* later its request needs no memory */
 }
 
 static int inspect_much(void)
@@ -575,9 +577,9 @@ static const struct scene {
     void (*prepare)(void);
     int (*call)(void);
     void (*settle)(int rc);
-    int wanted;  /* what it says when nothing fails */
-    int refused; /* for want of memory; 0: it must not be */
-    int late; /* also allowed: an answer was lost, and there was no time to ask again */
+    int wanted;  /* what it returns when nothing fails */
+    int refused; /* for want of memory; 0: it may not fail */
+    int late;    /* also allowed: a reply was lost, and there was no time to ask again */
 } scenes[] = {
     { "open", nothing, open_and_close, no_matter, 0, ENOMEM, 0 },
     { "open with all", nothing, open_with_everything, no_matter, 0, ENOMEM, 0 },
@@ -631,7 +633,7 @@ static void check_code(const struct scene *s, long n, int rc, long failed)
                   fails_from ? " and later" : "", rc, rlock_strerror(rc), rlock_errmsg());
 }
 
-/* Until the call needs no more than n allocations. */
+/* Repeats until the call needs no more than n allocations. */
 static void run_scene(const struct scene *s)
 {
     long failed = 1;
@@ -650,7 +652,7 @@ static void run_scene(const struct scene *s)
     }
 }
 
-/* The replies that the test itself keeps are always the same. */
+/* The replies that the test itself keeps always take the same memory. */
 static long live(void)
 {
     test_redis_do(redis, "PING");
@@ -674,7 +676,7 @@ static void set_up(void)
 
 static void run_leaking_nothing(const struct scene *s)
 {
-    open_all(); /* what is made once in a process is made */
+    open_all(); /* makes what is made once in a process */
     test_alloc_fail_at(0);
     for (int i = 0; i < 2; i++) {
         s->prepare();

@@ -63,7 +63,7 @@ START_TEST(shortage_for_half_a_lease_costs_no_hold)
     for (int i = 0; i < 3; i++) {
         uint64_t more = stats_of(client).renewals + 2;
         ck_assert(test_wait_until(is_renewed, &more, SOON_MS));
-        test_redis_kill_clients(redis); /* what they have is not enough */
+        test_redis_kill_clients(redis); /* connecting needs memory */
         test_alloc_fail_from(1);
         test_pause_ms(lease / 2);
         long failed = test_alloc_failed();
@@ -99,8 +99,8 @@ START_TEST(shortage_beyond_the_lease_is_LOST_by_D)
 }
 END_TEST
 
-/* One failure somewhere, in whatever the threads do next: with what they have, or when
- * they connect anew. */
+/* One failure somewhere in what the threads do next: on open connections, or when they
+ * connect again. */
 START_TEST(no_single_failure_in_a_thread_of_the_library_costs_a_hold)
 {
     if (!can_fail("no_single_failure_in_a_thread_of_the_library_costs_a_hold"))
@@ -108,7 +108,7 @@ START_TEST(no_single_failure_in_a_thread_of_the_library_costs_a_hold)
     open_with_lease(1200);
     OK(rlock_mutex_lock(&m));
     OK(rlock_rwlock_rdlock(&w));
-    /* as many as there are: to connect, and two renewals */
+    /* counts the allocations of a connect and two renewals */
     uint64_t more = stats_of(client).renewals + 2;
     test_redis_kill_clients(redis);
     test_alloc_this_thread(false);
@@ -173,7 +173,7 @@ static bool ends_soon(void *left_ms)
     return test_redis_int(redis, "PTTL", "n") <= *(const long *)left_ms;
 }
 
-/* His only look when the lease ends fails; the next one by itself is 10 s away. */
+/* The waiter's only look when the lease ends fails; its next one is 10 s away. */
 START_TEST(shortage_when_a_lease_ends_costs_its_waiter_no_more_than_itself)
 {
     long left = test_ms(200);

@@ -88,7 +88,7 @@ START_TEST(a_hold_is_renewed_while_a_wait_has_answers_slower_than_its_polls)
 }
 END_TEST
 
-/* Two renewals are on their way; the first is answered, and then the connection is
+/* Two renewals are under way; the first one is answered, and then the connection is
  * silent. */
 START_TEST(a_connection_that_falls_silent_behind_an_answer_is_given_up)
 {
@@ -97,25 +97,25 @@ START_TEST(a_connection_that_falls_silent_behind_an_answer_is_given_up)
     scene_says(&x, "ok", "init other M" SCENE_KIND);
     scene_says(&x, "ok", "on t lock m");
     scene_says(&x, "ok", "on t lock other");
-    /* what is sent for them from now on are renewals */
+    /* from now on the requests about these locks are renewals */
     TEST_RULE(scene_proxy, .on = TEST_ON_REPLY, .action = TEST_DELAY,
               .contains = "rlock:{N}:queue", .delay_ms = test_ms(LATE_MS), .count = 1);
     int lost = TEST_RULE(scene_proxy, .on = TEST_ON_REPLY, .action = TEST_DROP,
                          .contains = "rlock:{M}:queue", .count = 1);
     ck_assert(test_proxy_wait_hits(scene_proxy, lost, 1, SCENE_SOON_MS));
     ck_assert(wait_stat("renewals", 1));
-    scene_says(&x, "ok", "on t unlock m"); /* nothing else is to be sent there */
+    scene_says(&x, "ok", "on t unlock m"); /* so that nothing else is sent there */
     struct counter renewals = { "renewals", 2 };
     ck_assert(test_wait_until(x_other_is_renewed_or_lost, &renewals, SCENE_SOON_MS));
     ck_assert(stat_is(&renewals));
-    scene_says(&x, "ok", "on t unlock other"); /* and it was not lost meanwhile */
+    scene_says(&x, "ok", "on t unlock other"); /* it was not lost meanwhile */
 }
 END_TEST
 
-/* x is granted a lock whose fixed lease nobody confirms. */
+/* x is granted a lock, but no reply confirms its fixed lease. */
 static void check_unconfirmed(const char *form)
 {
-    /* within the TTL of a grant, 3 s, however long the bounds are */
+    /* shorter than the TTL of a grant, 3 s, even where bounds are long */
     enum { DEADLINE_MS = 500, DEADLINE_MAX_MS = 2000 };
     ck_assert_int_eq(rlock_mutex_lock(&m), 0);
     start_x(NULL);
@@ -131,7 +131,7 @@ static void check_unconfirmed(const char *form)
     int64_t took = test_now_ms() - begin;
     ck_assert_int_ge(took, ms - 1);
     ck_assert_int_lt(took, ms + 100 + test_ms(SLACK_MS));
-    ck_assert(scene_wait_free("N", SOON_MS)); /* and keeps nothing of it */
+    ck_assert(scene_wait_free("N", SOON_MS)); /* x keeps no hold */
     test_proxy_remove_all(scene_proxy);
     worker_end(&x);
 }
@@ -150,8 +150,8 @@ END_TEST
 
 /* ---- no answers */
 
-/* x's thread "t" is queued, "u" waits behind it (at the server, if the lock keeps an
- * order); both with outage=fail but, perhaps, t. */
+/* x's thread "t" is queued, and "u" waits behind it (at the server, if the lock keeps an
+ * order). Both have outage=fail, except perhaps t. */
 static void check_told_to_fail(const char *first)
 {
     long timeout = test_ms(COMMAND_MS), presence = test_ms(PRESENCE_MS);
@@ -168,7 +168,7 @@ static void check_told_to_fail(const char *first)
     ck_assert(worker_news(&x, "done u ENOTCONN", SCENE_SOON_MS));
     if (strcmp(first, "m") == 0)
         ck_assert(worker_news(&x, "done t ENOTCONN", SCENE_SOON_MS));
-    /* the next poll, which goes unanswered; then they wait for the server so long */
+    /* the next poll gets no reply; then they wait this long for the server */
     ck_assert_int_lt(test_now_ms() - begin,
                      presence / 3 + 3 * timeout + test_ms(SLACK_MS));
     test_server_resume(&scene_server);
@@ -224,7 +224,7 @@ START_TEST(a_deadline_shorter_than_a_round_trip_gives_ETIMEDOUT)
             other++;
     }
     ck_assert_int_eq(rlock_client_getstats(client, &stats), 0);
-    /* but for a machine that stalls for longer than what each may take beyond it */
+    /* except on a machine that stalls for longer than the tolerance of a call */
     ck_assert_int_le(other, STALLS_MAX);
     ck_assert_uint_le(stats.unknown_outcomes, STALLS_MAX);
     ck_assert(scene_wait_queued("N", 0, SCENE_SOON_MS));
@@ -235,7 +235,7 @@ END_TEST
 /* ---- what others write */
 
 /* x has the lock at the server, where it lost its TTL, and does not know it yet. `held`:
- * a rule of the proxy to be let go then; or -1. */
+ * a rule of the proxy that is released then, or -1. */
 static void check_persisted(const char *uuid_holder, int held)
 {
     enum { TRIPS_MAX = 20 };
@@ -266,11 +266,11 @@ START_TEST(a_grant_made_persistent_is_found_by_the_poll_and_gets_its_ttl_again)
     TEST_RULE(scene_proxy, .on = TEST_ON_MESSAGE, .action = TEST_DROP,
               .contains = "1 grant");
     int asks = SCENE_RULE(RLK_MUTEX_ACQUIRE, .action = TEST_WATCH);
-    /* no poll in between: it would know the hold before it lost its TTL */
+    /* no poll in between: it would see the hold before it lost its TTL */
     int poll = SCENE_RULE(RLK_MUTEX_REFRESH, .action = TEST_HOLD, .count = 1);
     ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
     check_persisted(id, poll);
-    ck_assert_uint_eq(test_proxy_hits(scene_proxy, asks), 0); /* the poll told it all */
+    ck_assert_uint_eq(test_proxy_hits(scene_proxy, asks), 0); /* the poll was enough */
 }
 END_TEST
 
@@ -292,7 +292,7 @@ START_TEST(a_redisson_release_that_comes_during_a_poll_wakes_the_waiter)
     start_x(SCENE_TIMES(.presence = LONG_PRESENCE_MS));
     test_redis_do(scene_redis, "HINCRBY", "N", redisson_field, "1");
     test_redis_do(scene_redis, "PEXPIRE", "N", "600000");
-    /* the poll that follows when it listens to the channel */
+    /* the poll after the channel was subscribed */
     int poll = SCENE_RULE(RLK_MUTEX_REFRESH, .on = TEST_ON_REPLY, .action = TEST_HOLD,
                           .count = 1);
     scene_worker_waits(&x, "N", 1);
@@ -300,7 +300,7 @@ START_TEST(a_redisson_release_that_comes_during_a_poll_wakes_the_waiter)
     ck_assert(has_listeners(&(struct channel){ channel, 1 }));
     test_redis_do(scene_redis, "DEL", "N");
     test_redis_do(scene_redis, "PUBLISH", channel, "0");
-    /* what is read behind it tells that it was read */
+    /* a message behind it shows that it was read */
     ck_assert(scene_waiter("N", 0, id, ticket));
     snprintf(mailbox, sizeof(mailbox), RLK_MAILBOX_PREFIX "%s", scene_uuid(uuid, id));
     test_redis_do(scene_redis, "PUBLISH", mailbox, "garbage");
@@ -334,7 +334,7 @@ START_TEST(a_refused_redisson_channel_costs_neither_the_mailbox_nor_the_lock)
     ck_assert(scene_wait_mailboxes(mailboxes + 1, SCENE_SOON_MS));
     scene_worker_waits(&x, "N", 1);
     ck_assert(test_wait_until(is_refused, NULL, SCENE_SOON_MS));
-    test_redis_do(scene_redis, "DEL", "N"); /* and no message */
+    test_redis_do(scene_redis, "DEL", "N"); /* without a message */
     ck_assert(scene_worker_got(&x, SOON_MS));
     ck_assert(!worker_news(&x, "event DISCONNECTED", 0));
     ck_assert_int_eq(scene_stat(&x, "reconnects"), 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a review found in how the library uses its own process: threads, memory, the
- * default client, the child of a fork. Each test fails without its mend.
+ * Defects that a review found in how the library uses its own process: threads, memory,
+ * the default client, the child of a fork. Each test fails without its fix.
  */
 #include "state/thread.h"
 
@@ -30,7 +30,7 @@ static int run_pings(void *arg)
     return rc;
 }
 
-/* Is in the table of clients for most of its time. */
+/* Uses the table of clients for most of its time. */
 static int run_getstats(void *arg)
 {
     rlock_stats_t stats;
@@ -47,7 +47,7 @@ static int never(const rlock_info_t *info, void *arg)
     return NEVER_RETURNED;
 }
 
-/* In the child: 0, or which call gave another code than it has to. */
+/* Runs in the child. Returns 0, or which call gave a wrong code. */
 static int first_wrong_call(void)
 {
     struct timespec past = { 0 };
@@ -102,7 +102,7 @@ START_TEST(calls_that_name_a_client_work_in_a_child_whatever_the_parent_does)
     for (long i = test_count(FORKS, FORKS_QUICK); i > 0 && ended; i--) {
         struct child c = { fork(), -1 };
         if (c.pid == 0) {
-            /* by exec, so that no leak is looked for in a copy of the parent's memory */
+            /* by exec, so that no leak checker searches a copy of the parent's memory */
             char code[16];
             snprintf(code, sizeof(code), "exit %d", first_wrong_call());
             execl("/bin/sh", "sh", "-c", code, (char *)NULL);
@@ -131,7 +131,7 @@ static bool is_lost(void *arg)
     return state_of(arg) == RLOCK_LOST;
 }
 
-/* The calling thread has held it by the default client, which is closed since. */
+/* The calling thread loses a hold of the default client, which is closed then. */
 static void lose_and_close(rlock_mutex_t *m)
 {
     char url[TEST_URL_MAX + 32];
@@ -181,7 +181,7 @@ END_TEST
 
 enum { HOLDS = 2000, LEASE_MS = 3000, OUTAGE_MS = 2000 };
 
-/* What was told of each hold; the library's thread writes. */
+/* The last event about each hold; the library's thread writes. */
 enum said { SAID_NOTHING, SAID_AT_RISK, SAID_LOST };
 static _Atomic int said[HOLDS];
 static atomic_int at_risk_count, out_of_order;
@@ -247,11 +247,11 @@ static int lock_many(rlock_client_t *many)
     return rc;
 }
 
-/* How long this process computes while the server is stopped for so long. */
+/* The processor time that this process uses while the server is stopped for this long. */
 static long burnt_in(long ms)
 {
     long begin = cpu_ms();
-    test_pause_ms(test_ms(ms)); /* the outage itself */
+    test_pause_ms(test_ms(ms)); /* the length of the outage */
     return cpu_ms() - begin;
 }
 
@@ -325,7 +325,7 @@ END_TEST
 
 /* ---- threads */
 
-/* How often the threads of this name went to sleep; -1: there is none. */
+/* How many times the threads of this name went to sleep; -1: there is none. */
 static long sleeps_of(const char *name)
 {
     long sum = 0, found = 0;
@@ -409,7 +409,7 @@ static int visits(int threads)
     return count;
 }
 
-/* Bytes that are allocated now; 0 where that cannot be told. */
+/* Bytes that are allocated now; 0 where that is not known. */
 static size_t allocated(void)
 {
 #if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)
@@ -422,7 +422,7 @@ static size_t allocated(void)
 START_TEST(threads_that_come_and_go_leave_neither_records_nor_memory_behind)
 {
     enum { FIRST = 400, FEW = 50, GROWTH_MAX = 64 * 1024, TOOLS_SCALE = 10 };
-    bool slow = test_ms(1) >= TOOLS_SCALE; /* and its heap is not the program's */
+    bool slow = test_ms(1) >= TOOLS_SCALE; /* a tool has a heap of its own */
     visits(slow ? FEW : FIRST);            /* more names than are kept */
     size_t before = allocated();
     ck_assert_int_le(visits(slow ? 2 * FEW : THREADS), 2 * AT_ONCE);

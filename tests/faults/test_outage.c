@@ -65,7 +65,7 @@ static void check_trylock(void)
 
 static void check_timedlock(long ms)
 {
-    int64_t begin = test_now_ms(); /* first: a pause between the two shortens no wait */
+    int64_t begin = test_now_ms(); /* first: a pause after this line shortens no wait */
     struct timespec at = test_in_ms(CLOCK_REALTIME, ms);
     ck_assert_int_eq(rlock_mutex_timedlock(&m, &at), ENOTCONN);
     int64_t took = test_now_ms() - begin;
@@ -104,7 +104,7 @@ START_TEST(timedlock_that_is_queued_when_the_server_goes_ends_by_its_deadline)
     scene_says(&x, "ok", "async t timedlock m %ld", ms);
     ck_assert(scene_wait_queued("N", 1, SCENE_SOON_MS));
     test_proxy_freeze(scene_proxy, true);
-    /* ETIMEDOUT, or ENOTCONN when it had not read yet that it is queued */
+    /* ETIMEDOUT, or ENOTCONN if it has not read yet that it is queued */
     ck_assert(worker_news(&x, "done t E", SCENE_SOON_MS));
     ck_assert_int_lt(test_now_ms() - begin, ms + 100 + test_ms(SLACK_MS));
 }
@@ -132,7 +132,7 @@ START_TEST(timedlock_at_a_server_that_is_back_is_ETIMEDOUT_though_the_watchdog_p
     pthread_t waiter;
     scene_worker(&x, scene_server.url, NULL, "N", "");
     scene_says(&x, "ok", "on t lock m");
-    pthread_create(&waiter, NULL, lock_and_unlock, NULL); /* who is queued */
+    pthread_create(&waiter, NULL, lock_and_unlock, NULL); /* it is queued */
     ck_assert(scene_wait_queued("N", 1, SCENE_SOON_MS));
     for (long i = test_count(3, 2); i > 0; i--) {
         refuse_connections();
@@ -186,7 +186,7 @@ struct patient {
     atomic_int rc; /* -1: not back yet */
 };
 
-/* Has a deadline. */
+/* Waits with a deadline. */
 static void *wait_patiently(void *arg)
 {
     struct patient *p = arg;
@@ -203,7 +203,7 @@ static bool is_not_back(void *arg)
     return atomic_load(&((struct patient *)arg)->rc) == -1;
 }
 
-/* Being told to fail is for who has none. */
+/* outage=fail concerns only calls without a deadline. */
 START_TEST(clocklock_with_outage_fail_waits_for_a_server_until_its_deadline)
 {
     pthread_t thread;
@@ -353,7 +353,7 @@ static bool is_lost(void *arg)
     return rlock_mutex_getstate(arg, &state) == 0 && state == RLOCK_LOST;
 }
 
-/* Its release would tell the server nothing that the end of the lease does not. */
+/* The release would not free the lock earlier than the end of the lease does. */
 START_TEST(lost_hold_does_not_delay_the_close_while_the_server_is_unreachable)
 {
     static void (*const go_away[])(void) = { refuse_connections, answer_nothing };
@@ -411,7 +411,7 @@ START_TEST(a_silent_server_delays_nothing_of_another_servers_locks)
     scene_says(&x, "ok", "on t lock there");
     int64_t begin = test_now_ms();
     test_server_pause(&scene_server);
-    ck_assert(worker_news(&x, "event LOST N", 2 * LEASE_MS)); /* told by its own D */
+    ck_assert(worker_news(&x, "event LOST N", 2 * LEASE_MS)); /* at its own D */
     ck_assert_int_lt(test_now_ms() - begin, test_ms(LEASE_MS + SLACK_MS));
     test_pause_ms(test_ms(LEASE_MS / 3)); /* M lives on renewals by now */
     scene_says(&x, "ok SAFE", "on t state there");

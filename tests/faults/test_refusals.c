@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: as=fair_refusals,rwlock_refusals */
 /*
- * A server that refuses (ACL, memory), and changes by others to the keys and channels.
+ * A server that refuses (ACL, memory), and others who change keys and channels.
  * selfscene.h says what `self`, `m` and `x` are.
  */
 #include "selfscene.h"
@@ -16,7 +16,7 @@ enum { STAYS_MS = 100, COMMAND_MS = 200 };
 
 /* ---- refusals */
 
-/* The URL of a user "u" with these rules, in place of an earlier one. */
+/* The URL of a user "u" with these rules instead of earlier ones. */
 static const char *user_url(char *url, size_t size, const char *const rules[])
 {
     const char *argv[24] = { "ACL", "SETUSER", "u", "reset", "on", ">secret" };
@@ -60,7 +60,7 @@ START_TEST(a_waiter_that_may_not_subscribe_gets_the_lock_by_polling)
 }
 END_TEST
 
-/* Everything that is sent in vain gives EACCES and a message that names `command`. */
+/* Each call whose request is refused gives EACCES and a message that names `command`. */
 static void check_refused(const char *const rules[], const char *command)
 {
     int64_t begin = test_now_ms();
@@ -87,14 +87,14 @@ END_TEST
 
 START_TEST(closing_a_client_that_was_refused_waits_for_no_timeout)
 {
-    /* the watchdog's answers come while it still sends, at times */
+    /* at times the watchdog's replies come while it still sends */
     for (long i = test_count(200, 40); i > 0; i--)
         check_refused(TEST_ARGV("~*", "&*", "+@all", "-evalsha"), "evalsha");
 }
 END_TEST
 
 static pthread_mutex_t seen_mu = PTHREAD_MUTEX_INITIALIZER;
-static char seen[1 << 16]; /* what was logged, and told as a reason */
+static char seen[1 << 16]; /* log lines, and reasons of events */
 
 static void see(const char *text)
 {
@@ -117,7 +117,7 @@ static void see_event(const rlock_event_t *event, void *arg)
     see(event->reason ? event->reason : "");
 }
 
-/* Opens a client, locks with it, and sees what it says. */
+/* Opens a client, locks with it, and collects its texts. */
 static void see_client(const char *url, const char *password)
 {
     rlock_clientattr_t attr;
@@ -151,9 +151,9 @@ START_TEST(a_password_is_in_no_message_and_no_line_of_the_log)
     char url[128];
     rlock_setlogger(see_line, NULL, LOG_DEBUG);
     user_url(url, sizeof(url), TEST_ARGV("~*", "&*", "+@all", "-hset"));
-    see_client(scene_server.url, CANARY); /* a wrong one */
+    see_client(scene_server.url, CANARY); /* a wrong password */
     test_redis_do(scene_redis, "ACL", "SETUSER", "u", ">" CANARY);
-    see_client(scene_server.url, CANARY); /* right, and a command is refused */
+    see_client(scene_server.url, CANARY); /* the right one, and a command is refused */
     snprintf(url, sizeof(url), "redis://u:" CANARY "@127.0.0.1:%u/77",
              (unsigned)scene_server.port);
     see_client(url, NULL); /* no such database */
@@ -209,7 +209,7 @@ START_TEST(with_memory_full_a_lock_is_handed_over)
 }
 END_TEST
 
-/* ---- others at the keys and channels */
+/* ---- others change keys and channels */
 
 START_TEST(a_key_of_another_type_gives_EPROTO_and_stays_as_it_is)
 {
@@ -281,7 +281,7 @@ static const char *const garbage[] = {
     "1 grant 0 0 1 1 %I 99999999999999999999 N",
     "1 grant 0 0 1 -1 %I %T N",
     "1 grant 0 0 1 99999 %I %T N",
-    "1 grant 0 0 1 1 %U:9:9:" SCENE_LETTER "3000 1 N", /* nobody's id */
+    "1 grant 0 0 1 1 %U:9:9:" SCENE_LETTER "3000 1 N", /* an unknown id */
     "1 grant 0 0 1 1 %U:9:9:z3000 1 N",                /* of an unknown type */
     "1 grant 0 0 1 1 %U:9:9:" SCENE_LETTER "3000 1 O", /* of another lock */
     "1 grant 0 0 1 1 someone:9:9:" SCENE_LETTER "3000 1 N",

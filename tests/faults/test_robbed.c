@@ -2,7 +2,8 @@
 /*
  * Programs that take descriptors away from the library: they point 0, 1 and 2 elsewhere,
  * or close all that they do not know, and have others at those numbers a moment later.
- * What is held goes on, no processor is burnt, and nobody's bytes are read or written.
+ * Holds stay held, no processor time is wasted, and no bytes of the program's descriptors
+ * are read or written.
  */
 #include "fixture.h"
 #include "forked.h"
@@ -42,7 +43,7 @@ static void set_up(void)
 
 /* ---- the child: a program with a client of its own */
 
-/* It asserts nothing: what Check writes to is closed as well. */
+/* It asserts nothing, because the descriptor that Check writes to is closed as well. */
 
 static rlock_client_t *own;
 static rlock_mutex_t m;
@@ -88,8 +89,9 @@ static bool has_renewed(void *arg)
     return counted().renewals >= *(uint64_t *)arg;
 }
 
-/* What the library opens at first is there when it has renewed, and its watchdog knows of
- * the hold: who closes all when that is yet to hear of it is noticed within a second. */
+/* The library's first descriptors exist when it has renewed, and then its watchdog knows
+ * of the hold. If all are closed before the watchdog has heard of the hold, that is
+ * noticed within a second. */
 static int has_all_it_needs(void)
 {
     uint64_t wanted = 1;
@@ -97,13 +99,13 @@ static int has_all_it_needs(void)
     return 0;
 }
 
-/* What is held is renewed for longer than its lease, at little cost. */
+/* The hold is renewed for longer than its lease, at little cost. */
 static int goes_on(void)
 {
     uint64_t wanted = counted().renewals + RENEWALS;
     int64_t cpu = cpu_ms(), since = test_now_ms();
     MUST(test_wait_until(has_renewed, &wanted, SOON_MS));
-    /* of two threads that spin, twice the time that passed */
+    /* two threads that spin would use twice the time that passed */
     MUST(cpu_ms() - cpu <= (test_now_ms() - since) / 3 + test_ms(30));
     rlock_state_t state;
     MUST(rlock_mutex_getstate(&m, &state) == 0 && state == RLOCK_SAFE);
@@ -118,7 +120,7 @@ static bool is_open(int fd)
     return fcntl(fd, F_GETFD) >= 0;
 }
 
-/* But for moments, in which the C library resolves a name. */
+/* Except for moments in which the C library resolves a name. */
 static bool low_are_closed(void *arg)
 {
     (void)arg;
@@ -138,7 +140,7 @@ static int takes_what_is_low(struct forked_report *report, void *arg)
     if ((line = has_all_it_needs()) != 0)
         return line;
     MUST(test_wait_until(low_are_closed, NULL, SOON_MS));
-    /* as a daemon that has a pipe for its input */
+    /* like a daemon that has a pipe for its input */
     for (low = 0; low < 3; low++)
         MUST(dup2(ends[low > 0], low) == low);
     MUST(write(1, "abc", 3) == 3);
@@ -167,7 +169,7 @@ END_TEST
 
 /* ---- all of them */
 
-/* What a program has where the library's were. */
+/* What a program has at the numbers that were the library's. */
 enum kind { SOCKETS, EVENTS, FILES, TIMERS, PIPES, SETS, KINDS };
 
 static struct {
@@ -211,7 +213,7 @@ static int make_one(enum kind kind, int ends[2])
         if (ends[0] >= 0)
             timerfd_settime(ends[0], 0, &soon, NULL); /* readable at once */
         break;
-    case SETS: { /* with something to tell of, once */
+    case SETS: { /* with one event to report, once */
         ends[0] = epoll_create1(0);
         ends[1] = eventfd(1, 0);
         event.events |= EPOLLET;
@@ -225,7 +227,7 @@ static int make_one(enum kind kind, int ends[2])
     return ends[0] < 0;
 }
 
-/* Other threads may have made new ones meanwhile, which are not the program's. */
+/* Other threads may have opened descriptors meanwhile, which are not the program's. */
 static int take_all(enum kind kind)
 {
     int ends[2], last = 3;
@@ -255,7 +257,7 @@ static int all_are_there(void)
     return 0;
 }
 
-/* Each is as it was. */
+/* Each descriptor is as it was. */
 static int nothing_was_touched(void)
 {
     for (int i = 0; i < has.count; i++) {
@@ -279,7 +281,7 @@ static int nothing_was_touched(void)
     return all_are_there();
 }
 
-/* Of each thread, once. */
+/* Each of the two threads has logged it once. */
 static bool has_told(void *arg)
 {
     (void)arg;
@@ -316,12 +318,13 @@ START_TEST(hold_of_a_program_that_closes_all_goes_on)
 }
 END_TEST
 
-/* Its threads sleep without an end: nothing is due, and what would wake them is gone. */
+/* The library's threads sleep without a timeout: nothing is due, and what would wake them
+ * is gone. */
 static int loses_all_while_it_rests(struct forked_report *report, void *arg)
 {
     int line;
     (void)report;
-    /* nobody hears of it for a second */
+    /* nothing notices it for a second */
     MUST((line = begin(long_url)) == 0);
     MUST(rlock_mutex_lock(&m) == 0);
     MUST(rlock_mutex_unlock(&m) == 0);
@@ -390,7 +393,7 @@ START_TEST(thread_that_waits_has_the_lock_though_all_was_closed)
 }
 END_TEST
 
-/* ---- what tells them apart */
+/* ---- how the library tells descriptors apart */
 
 START_TEST(number_that_was_closed_is_given_to_no_other_of_ours)
 {
@@ -412,9 +415,9 @@ START_TEST(number_that_was_closed_is_given_to_no_other_of_ours)
     ck_assert_uint_eq(n, 7);
     close(theirs_now);
     ck_assert(rlk_fd_is_ours(second));
-    ck_assert(!rlk_fd_ring(second)); /* it is no event */
+    ck_assert(!rlk_fd_ring(second)); /* not an event */
     int third = rlk_fd_event();
-    ck_assert_int_eq(third, first); /* it is free again */
+    ck_assert_int_eq(third, first); /* the number is free again */
     rlk_fd_close(third);
     rlk_fd_close(second);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sandboxes that refuse a system call by an error, as containers and services of systemd
- * do, with whatever code they like: the call says EAGAIN, or another code of the
- * header's, and which step failed; or does without it.
+ * Sandboxes that refuse a system call with an error, as containers and services of
+ * systemd do, with any code. The call returns EAGAIN, or another code of the header, and
+ * says which step failed; or the library works without that system call.
  */
 #include "fixture.h"
 #include "forked.h"
@@ -46,8 +46,8 @@ static void set_up(void)
 
 enum { ANY = -1 };
 
-/* From now on the calling thread and those that it starts get this code for the calls of
- * this number, or of those the ones with this second argument. */
+/* From now on the calling thread, and those that it starts, get this code for the system
+ * calls of this number, or only for those with this second argument. */
 static int refuse(long number, long argument, int code)
 {
     const unsigned second =
@@ -81,9 +81,9 @@ static const struct refusal {
     const char *name;
     long numbers[2];
     long argument;
-    int codes[2], opens, locks; /* what the calls give */
-    const char *step;           /* what the message of the one that fails names */
-    bool by_name;               /* the server, which is then resolved by a thread */
+    int codes[2], opens, locks; /* codes of the calls */
+    const char *step;           /* what the message of the failing call names */
+    bool by_name;               /* the URL has a host name, which a thread resolves */
 } refusals[] = {
     { "clone3",
       { SYS_clone3, SYS_clone },
@@ -138,7 +138,7 @@ static const struct refusal {
       ENOTCONN,
       "socket",
       false },
-    /* the library does without */
+    /* the library works without these */
     { "epoll", { SYS_epoll_create1 }, ANY, { EPERM }, 0, 0, NULL, false },
     { "inotify", { SYS_inotify_init1 }, ANY, { EPERM }, 0, 0, NULL, false },
     { "inotify_add_watch", { SYS_inotify_add_watch }, ANY, { EPERM }, 0, 0, NULL, false },
@@ -191,7 +191,7 @@ START_TEST(call_says_which_step_a_sandbox_refuses)
 }
 END_TEST
 
-/* ---- one that is entered later */
+/* ---- a sandbox that is entered later */
 
 static rlock_client_t *early;
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Data that is lost, or changed by others (doc/FAULTS.md, 54 to 67): by eviction, by
- * an operator, in a restart with and without persistence, when a replica takes over. The
- * holder is told of it and the next token is greater; what was kept is still held. `self`
- * is a client of this process, `m` its handle of "N", with fencing; `x` a worker whose
- * hold of "N" has a short lease. Each test has a server as it is at first.
+ * Data that is lost, or changed by others (doc/FAULTS.md, 54 to 67): by eviction, by an
+ * operator, in a restart with and without persistence, when a replica takes over. The
+ * holder learns of it, and the next token is greater; locks whose data survived are still
+ * held. `self` is a client of this process, `m` its handle of "N", with fencing; `x` is a
+ * worker whose hold of "N" has a short lease. Each test begins with a server in its first
+ * state.
  */
 #include "scene.h"
 
@@ -67,7 +68,7 @@ static void start_x(const char *url)
     scene_worker(&x, url, SCENE_TIMES(.lease = test_ms(LEASE_MS)), "N", "fencing=1");
 }
 
-/* The plain connection once more, after a restart. */
+/* Opens the plain connection again, after a restart. */
 static void reconnect(void)
 {
     test_redis_close(scene_redis);
@@ -87,15 +88,15 @@ static uint64_t x_locks(void)
     return (uint64_t)worker_number(&x, "on t token m");
 }
 
-/* x, who had the lock with this token, is told that it is lost; the next has a greater
- * one. */
+/* x, which had the lock with this token, learns that it is lost; the next token is
+ * greater. */
 static void check_lost(uint64_t before)
 {
     ck_assert(worker_news(&x, "event LOST N", SCENE_SOON_MS));
     ck_assert_int_eq(rlock_mutex_lock(&m), 0);
     ck_assert_uint_gt(token(), before);
     scene_says(&x, "ESTALE", "on t unlock m");
-    scene_says(&x, "EBUSY", "on t trylock m"); /* and has not released it */
+    scene_says(&x, "EBUSY", "on t trylock m"); /* x's unlock has not released it */
     before = token();
     ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
     ck_assert_uint_gt(x_locks(), before);
@@ -138,7 +139,7 @@ END_TEST
 
 /* ---- scripts */
 
-/* Renewals have a way of their own to send a script that the server does not know. */
+/* Renewals send a script that the server does not know in a way of their own. */
 START_TEST(renewals_go_on_though_the_scripts_are_forgotten_before_each)
 {
     start_x(scene_server.url);
@@ -311,7 +312,7 @@ START_TEST(a_killed_server_with_an_append_only_file_has_lost_nothing)
         ck_assert_int_eq(rlock_mutex_lock(&m), 0);
         ck_assert_uint_gt(token(), last);
         last = token();
-        test_server_kill(&scene_server); /* right behind the answer */
+        test_server_kill(&scene_server); /* right after the reply */
         test_server_restart(&scene_server);
         reconnect();
         ck_assert(test_redis_exists(scene_redis, "N"));
@@ -319,7 +320,7 @@ START_TEST(a_killed_server_with_an_append_only_file_has_lost_nothing)
         ck_assert_int_eq(state, RLOCK_SAFE);
         ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
         ck_assert(!test_redis_exists(scene_redis, "N"));
-        test_server_kill(&scene_server); /* nor does what was given back come again */
+        test_server_kill(&scene_server); /* nor does a released lock come back */
         test_server_restart(&scene_server);
         reconnect();
         ck_assert(!test_redis_exists(scene_redis, "N"));
@@ -340,7 +341,7 @@ static bool has_token(void *arg)
     return test_redis_exists(arg, scene_key(key, "N", "token"));
 }
 
-/* A replica of the scene's server that hears of it through a proxy. */
+/* A replica of the scene's server that replicates through a proxy. */
 struct pair {
     struct test_server replica;
     struct test_redis *redis; /* the replica's */
@@ -376,11 +377,11 @@ START_TEST(writes_lost_in_a_failover_are_reported_as_a_loss_and_the_next_token_i
     snprintf(url, sizeof(url), "unix://%s", address.path);
     ck_assert_int_eq(symlink(scene_server.path, address.path), 0);
     start_x(url);
-    ck_assert_int_eq(rlock_mutex_lock(&m), 0); /* there is a token to replicate */
+    ck_assert_int_eq(rlock_mutex_lock(&m), 0); /* makes a token to replicate */
     ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
     make_replica(&p);
     test_proxy_freeze(p.replication, true);
-    uint64_t before = x_locks(); /* the replica does not hear of it */
+    uint64_t before = x_locks(); /* the replica does not get it */
 
     test_server_kill(&scene_server);
     test_redis_do(p.redis, "REPLICAOF", "NO", "ONE");

@@ -15,7 +15,7 @@
 enum {
     COMMAND_MS = 250,
     LEASE_MS = 600,
-    SLACK_MS = 700, /* of a busy machine */
+    SLACK_MS = 700, /* tolerance for a busy machine */
     TEXT_MAX = 160,
     TRIES_MAX = 12,   /* of one trylock: pauses from 10 ms on, doubled up to 500 */
     SILENT_MAX = 5,   /* of all trylocks */
@@ -29,7 +29,7 @@ static void open_scene_by_proxy(void)
     open_self(test_proxy_url(scene_proxy), SCENE_TIMES(.command = test_ms(COMMAND_MS)));
 }
 
-/* Answers every request of the script by this error from now on. */
+/* From now on answers every request of this script with this error. */
 static int answer(enum rlk_script_id script, const char *error)
 {
     char text[TEXT_MAX];
@@ -50,7 +50,7 @@ static bool named(const char *error)
     return strstr(rlock_errmsg(), word) != NULL;
 }
 
-/* ---- for good */
+/* ---- lasting errors */
 
 static const struct {
     const char *text;
@@ -84,7 +84,7 @@ START_TEST(a_lasting_error_ends_trylock_at_once_and_its_attempt_is_withdrawn)
         ck_assert_uint_eq(test_proxy_hits(scene_proxy, asked), 1);
         test_proxy_remove_all(scene_proxy);
     }
-    ck_assert_int_eq(rlock_mutex_trylock(&m), 0); /* as soon as it does not say so */
+    ck_assert_int_eq(rlock_mutex_trylock(&m), 0); /* when the server no longer says so */
 }
 END_TEST
 
@@ -103,7 +103,7 @@ START_TEST(a_lasting_error_ends_lock_at_once_and_its_attempt_is_cancelled)
 }
 END_TEST
 
-/* The message is of what the call was about, not of what was tried then. */
+/* The message is about the call, not about the cancel after it. */
 START_TEST(a_lasting_error_is_named_though_the_cancel_has_no_answer)
 {
     int asked = answer(RLK_MUTEX_ACQUIRE, lasting[0].text);
@@ -139,7 +139,7 @@ START_TEST(a_lasting_error_at_unlock_is_reported_and_not_repeated)
 }
 END_TEST
 
-/* ---- for a while */
+/* ---- passing errors */
 
 static const char *const passing[] = {
     "LOADING Redis is loading the dataset in memory",
@@ -161,7 +161,7 @@ START_TEST(passing_error_is_retried_without_a_storm_until_trylock_reports_it)
         int64_t begin = test_now_ms();
         ck_assert_int_eq(rlock_mutex_trylock(&m), ENOTCONN);
         ck_assert_int_lt(test_now_ms() - begin, test_ms(COMMAND_MS + SLACK_MS));
-        /* the last of its attempts has 50 ms, which a busy machine may take */
+        /* the last attempt has 50 ms, which a busy machine may use up */
         if (strstr(rlock_errmsg(), "in time") && ++silent <= SILENT_MAX) {
             test_proxy_remove(scene_proxy, asked);
             i--;
@@ -229,7 +229,7 @@ static void check_countdown(const char *error)
     ck_assert(worker_news(&x, "event AT_RISK N", SCENE_SOON_MS));
     ck_assert(worker_news(&x, "event LOST N", SCENE_SOON_MS));
     ck_assert_int_lt(test_now_ms() - begin, test_ms(LEASE_MS + SLACK_MS));
-    ck_assert_uint_ge(test_proxy_hits(scene_proxy, asked), 2); /* it may pass */
+    ck_assert_uint_ge(test_proxy_hits(scene_proxy, asked), 2); /* the error may pass */
     ck_assert_uint_le(test_proxy_hits(scene_proxy, asked), RENEWALS_MAX);
     test_proxy_remove(scene_proxy, asked);
     scene_says(&x, "ESTALE", "on t unlock m");

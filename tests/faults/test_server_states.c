@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A real server in states in which it refuses (doc/FAULTS.md, 1e): while it is
- * so, trylock and unlock end within the command timeout with a message that names it, a
- * lock that cannot be renewed is counted down to its loss, and who waits gets his lock
- * when it is over. `self` is a client of this process straight to the server, `x` a
- * worker whose client has a short lease. Each test has a server as it is at first.
+ * A real server in states in which it refuses (doc/FAULTS.md, 1e). In such a state
+ * trylock and unlock end within the command timeout with a message that names it, and a
+ * lock that cannot be renewed is counted down to its loss; a waiter gets the lock when
+ * the state is over. `self` is a client of this process straight to the server, `x` a
+ * worker whose client has a short lease. Each test begins with a server in its first
+ * state.
  */
 #include "scene.h"
 
@@ -69,7 +70,7 @@ struct state {
     const char *word; /* of the server's error; "": it does not answer */
     void (*enter)(void);
     void (*leave)(void);
-    bool renews; /* what is held can be renewed and given back all the same */
+    bool renews; /* holds can still be renewed and released */
 };
 
 static bool x_is_not_told(void *arg)
@@ -89,7 +90,7 @@ static void check_callers(const struct state *state)
     ck_assert_int_lt(test_now_ms() - begin, test_ms(COMMAND_MS + SLACK_MS));
 }
 
-/* self holds M, x holds N, and a thread of x comes to want O. */
+/* self holds M, x holds N, and later a thread of x waits for O. */
 static void check(const struct state *state)
 {
     start_x(scene_server.url);
@@ -115,7 +116,7 @@ static void check(const struct state *state)
 
 static void become_replica(void)
 {
-    test_redis_do(scene_redis, "REPLICAOF", "127.0.0.1", "1"); /* nobody listens there */
+    test_redis_do(scene_redis, "REPLICAOF", "127.0.0.1", "1"); /* no server is there */
 }
 
 static void become_stale_replica(void)
@@ -165,7 +166,7 @@ static bool save_failed(void *arg)
     return strstr(info, "rdb_last_bgsave_status:err") != NULL;
 }
 
-/* Where the file is to be, there is a directory: this fails for root, too. */
+/* A directory in place of the file makes the saving fail, for root as well. */
 static void fail_to_save(void)
 {
     ck_assert_int_eq(mkdir(dump, 0700), 0);
@@ -226,7 +227,7 @@ static bool is_not_busy(void *arg)
 
 static void end_script(void)
 {
-    ck_assert_ptr_null(test_redis_recv(runner, 0)); /* nobody else has ended it */
+    ck_assert_ptr_null(test_redis_recv(runner, 0)); /* it still runs */
     test_redis_do(scene_redis, "SCRIPT", "KILL");
     ck_assert(test_wait_until(is_not_busy, NULL, SCENE_SOON_MS));
     ck_assert_int_eq(test_redis_calls(scene_redis, "script|kill"), 1);
@@ -241,7 +242,8 @@ END_TEST
 
 /* ---- LOADING */
 
-/* A millisecond for each key, of a KiB, between which it looks for requests. */
+/* The server needs a millisecond for each key, of a KiB; between keys it looks for
+ * requests. */
 static void *restart_slowly(void *arg)
 {
     (void)arg;
@@ -305,7 +307,7 @@ static void check_pause(const char *what)
     scene_worker_ends(&x, "u", "ok");
     scene_says(&x, "ESTALE", "on t unlock m");
     ck_assert(
-        scene_wait_free("N", SCENE_SOON_MS)); /* renewals that came late made none */
+        scene_wait_free("N", SCENE_SOON_MS)); /* renewals that came late made no hold */
     scene_says(&x, "ok", "on t lock m");
 }
 
@@ -321,7 +323,7 @@ START_TEST(a_pause_of_everything_for_three_leases_is_reported_as_a_loss_and_wait
 }
 END_TEST
 
-/* ---- who is let in */
+/* ---- access */
 
 START_TEST(a_password_that_is_set_later_is_asked_of_new_connections_only)
 {
@@ -428,7 +430,7 @@ START_TEST(all_threads_of_a_user_deleted_under_load_get_an_error)
         pthread_join(thread[i], &rc);
         ck_assert_int_eq(*(int *)rc, EACCES);
     }
-    test_redis_do(scene_redis, "FLUSHALL"); /* what the last one could not release */
+    test_redis_do(scene_redis, "FLUSHALL"); /* holds that could not be released */
     make_user(url, sizeof(url));
     for (int i = 0; i < 2; i++) {
         ck_assert_int_eq(rlock_mutex_lock(&n[i]), 0);

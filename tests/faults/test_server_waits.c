@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Waiters whose polls get errors for an answer, or none that makes sense, and holds whose
- * server is away: when the library asks again, and who is told. The proxy answers in the
- * server's place. `x` is a worker whose client goes through it.
+ * Waiters whose polls get errors, or replies that make no sense, and holds whose server
+ * is away: when the library asks again, and which threads get an error. The proxy answers
+ * in the server's place. `x` is a worker whose client goes through it.
  */
 #include "scene.h"
 
@@ -11,11 +11,11 @@
 #include <string.h>
 
 enum {
-    HOLD_MS = 200,       /* for others, by hand: the poll comes when it ends */
-    PRESENCE_MS = 30000, /* the longest: a poll each 10 s, if no answer says other */
+    HOLD_MS = 200,       /* of another holder, by hand: the poll comes when it ends */
+    PRESENCE_MS = 30000, /* the longest: a poll each 10 s, unless a reply says other */
     WATCHED_MS = 600,
     POLLS_MAX = 10, /* in that time: pauses of 20, 40, 80, then of 150 ms */
-    ASKS_MAX = 12,  /* likewise, of a waiter that asks himself */
+    ASKS_MAX = 12,  /* likewise, of a waiter that asks itself */
     LEASE_MS = 600,
     MANY = 8 /* locks */
 };
@@ -54,8 +54,8 @@ static int watch(enum rlk_script_id script)
 
 /* ---- refused for good */
 
-/* Two threads of x wait for a lock that is never released; then this client is refused
- * whatever it asks. */
+/* Two threads of x wait for a lock that is never released; then every request of this
+ * client is refused. */
 static void check_refused_waiters(const char *verb, enum rlk_script_id acquire,
                                   enum rlk_script_id refresh, const char *text,
                                   const char *code)
@@ -136,8 +136,8 @@ START_TEST(waiter_with_refused_polls_asks_without_a_storm_and_stays_in_its_place
 }
 END_TEST
 
-/* One thread of x waits, and the poll for it is refused; it has asked too lately to ask
- * again. Another one comes, whose deadline is all that it lives to see. */
+/* One thread of x waits, and its poll is refused; it has asked too recently to ask again.
+ * Another thread comes, whose deadline passes before anything else happens. */
 static void check_timed_waiter(bool refuse_all, const char *code)
 {
     start_x(SCENE_TIMES(.presence = PRESENCE_MS), "");
@@ -235,7 +235,7 @@ START_TEST(a_server_that_knows_no_script_though_it_was_sent_is_not_asked_in_a_st
 }
 END_TEST
 
-/* By an ACL, or a proxy of the server's that knows no PING on a subscription. */
+/* By an ACL, or by a proxy before the server that knows no PING on a subscription. */
 START_TEST(mailbox_with_a_refused_PING_stays_open)
 {
     start_x(SCENE_TIMES(.presence = 300, .command = 300), "");
@@ -281,7 +281,7 @@ END_TEST
 
 START_TEST(a_hold_survives_a_server_that_is_away_for_most_of_its_lease)
 {
-    /* the waiter for another lock wants a connection from the beginning, in vain */
+    /* from the beginning the waiter for another lock wants a connection, in vain */
     start_x(SCENE_TIMES(.lease = test_ms(LEASE_MS), .presence = test_ms(150)), "");
     scene_says(&x, "ok", "init o O" SCENE_KIND);
     scene_hold_by_hand("O", test_ms(PRESENCE_MS));
@@ -304,7 +304,7 @@ END_TEST
 
 START_TEST(a_try_whose_answer_shares_what_is_lost_by_then_is_not_let_in)
 {
-    /* the answer comes behind the end of the lease, and too late to ask again */
+    /* the reply comes after the end of the lease, and too late to ask again */
     start_x(SCENE_TIMES(.lease = test_ms(LEASE_MS), .command = test_ms(LEASE_MS + 100)),
             "rwlock=1");
     scene_says(&x, "ok", "on t rdlock m");

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A server that stands still amid a script, for shorter or longer than the leases: to the
- * script, the clock leaps from one command to the next. Wherever that is, no key is left
- * without a TTL, and the lock is there for the next one when the leases are over. The
- * same of a script one of whose commands is refused, by an ACL: Redis undoes nothing. */
+/* A server that stands still inside a script, for shorter or longer than the leases: for
+ * the script, the clock leaps between two commands. Wherever that happens, no key is left
+ * without a TTL, and the next client gets the lock when the leases are over. The same is
+ * true of a script one of whose commands an ACL refuses: Redis undoes nothing. */
 #include "byhand.h"
 #include "clock.h"
 
@@ -42,7 +42,7 @@ static void open_scene(void)
     byhand_open();
     test_clock_step(&server_clock, redis, 0);
     everybody = redis;
-    byhand_w13 = false; /* those who wait are gone at once, too */
+    byhand_w13 = false; /* waiters are gone at once as well */
     mailbox[0] = listener(UUID_A);
     mailbox[1] = listener(UUID_B);
 }
@@ -67,14 +67,14 @@ static struct answer joining(const char *id)
 static struct answer forcing(const char *id)
 {
     struct test_redis *user = redis;
-    redis = everybody; /* who forces has looked before */
+    redis = everybody; /* a forced release has looked before */
     char since[64];
     snprintf(since, sizeof(since), "%s", field("since"));
     redis = user;
     return force(id, since);
 }
 
-/* What is there before, and the script during which the server stands still. */
+/* The state before, and the script during which the server stands still. */
 static const struct scenario {
     const char *name;
     const char *holder, *waiter, *waiter2; /* by acquire; NULL: none */
@@ -149,7 +149,7 @@ static void ask(const char *id)
         acquire(id);
 }
 
-/* Whether the clock leapt in the call. */
+/* Whether the clock leapt during the call. */
 static bool stand_still(const struct scenario *s, long reads, long ms)
 {
     test_clock_leap(&server_clock, 0, 0);
@@ -169,8 +169,8 @@ static bool stand_still(const struct scenario *s, long reads, long ms)
     ck_assert_msg(!left[0],
                   "%s, still for %ld ms at reading %ld of the clock: %s has no TTL",
                   s->name, ms, reads, left);
-    /* who is told that he holds, and that the time that it took is less than he has, does
-     */
+    /* a client that gets "held", with more time left than the call took, does hold the
+     * lock */
     if (strcmp(WHAT(answer), "held") == 0 && answer.fate[0].remaining > ms)
         ck_assert_msg(test_redis_int(redis, "PTTL", BYHAND_LOCK) >=
                           answer.fate[0].remaining - ms - ROOM_MS,
@@ -185,30 +185,30 @@ static bool stand_still(const struct scenario *s, long reads, long ms)
     return leapt;
 }
 
-/* A grant is 3 s, a lease 30 s. More than once, as the server reads its clock in between
- * by itself, too, and so not each run sees each reading of a script. */
+/* A grant lasts 3 s, a lease 30 s. Some values are repeated, because the server also
+ * reads its clock by itself, and so not each run sees each reading of a script. */
 static const long stops_ms[] = { 4000, 200000, 4000, 4000, 4000, 40000 };
 enum { STOPS = sizeof(stops_ms) / sizeof(stops_ms[0]), STOPS_QUICK = 3 };
 
 /* rule: T5 */
 START_TEST(server_that_stands_still_inside_a_script_leaves_no_endless_key)
 {
-    /* a tool makes this process slow: it looks at some of the readings only */
+    /* a tool makes this process slow: then it tries only some of the readings */
     long stride = test_ms(1) >= 10 ? 7 : 1;
     for (long i = 0; i < test_count(STOPS, STOPS_QUICK); i++) {
         long reads = 1;
         while (stand_still(&scenarios[_i], reads, stops_ms[i]))
             reads += stride;
-        /* it was seen to stand still in the script, where that is to be seen */
+        /* the standstill was seen inside the script, where it can be seen */
         ck_assert_int_gt(reads, test_redis_time_runs_in_scripts(redis) ? 2 : 0);
         ck_assert_int_lt(reads, READS_MAX);
     }
 }
 END_TEST
 
-/* ---- refused in its midst */
+/* ---- a command refused inside a script */
 
-/* What the scripts call, but PEXPIRE: without it nobody can have a lock. */
+/* The commands that scripts call, except PEXPIRE: without it no client can have locks. */
 static const char *const commands[] = {
     "del",
     "exists",
@@ -250,12 +250,12 @@ static void refuse(const struct scenario *s, const char *command, bool ahead)
         expire();
     redis = byhand_user_without(command);
     struct answer answer = s->call(s->id);
-    if (answer.error[0]) /* what the library does then */
+    if (answer.error[0]) /* the library does this then */
         release_marked(s->id, "7000");
     test_redis_close(redis);
     redis = everybody;
-    /* who comes when all leases are over gives an end to what has none, and then gets it
-     */
+    /* a client that comes when all leases are over gives a TTL to what has none, and then
+     * gets the lock */
     bool rwlock = strchr("rRwW", strrchr(s->id, ':')[1]) != NULL;
     test_clock_step(&server_clock, redis, LATER_MS);
     acquire(rwlock ? WRITE_C : C);

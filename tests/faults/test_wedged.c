@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: claims=L7 */
 /*
- * The watchdog stands still: it got no processor, or hangs in something. What callers are
- * told is right all the same, by their own look at the clock. This program's poll() keeps
- * the thread back when it goes to sleep, until the end of the test. `m` is a
- * handle of `client`, `theirs` of `other`, whose watchdog is the same thread.
+ * The watchdog stands still: it gets no processor, or hangs in something. Callers still
+ * get right answers, because they look at the clock themselves. This program's poll()
+ * holds the thread back when it goes to sleep, until the end of the test. `m` is a handle
+ * of `client`, `theirs` of `other`, whose watchdog is the same thread.
  */
 #include "fixture.h"
 
@@ -55,7 +55,7 @@ static void keep_back(void)
 #define PPOLL SYS_ppoll
 #endif
 
-/* In place of the C library's, for the library that is linked into this program. */
+/* Replaces the C library's function for the library that is linked into this program. */
 int poll(struct pollfd *fds, nfds_t n, int timeout_ms)
 {
     struct timespec ts = { timeout_ms / 1000, timeout_ms % 1000 * 1000000L };
@@ -96,14 +96,15 @@ static bool is_kept_back(void *arg)
     return atomic_load(&kept_back) > 0;
 }
 
-/* It does what is due now, and then no more. Something that falls due brings it there. */
+/* The watchdog does what is due now, and then nothing more. Work that falls due brings it
+ * there. */
 static void wedge(void)
 {
     rlock_mutex_t bait = mutex_of(client, "bait");
     set_gate(true);
     OK(rlock_mutex_lock_lease(&bait, LEASE_MS / 2));
     ck_assert(test_wait_until(is_kept_back, NULL, SOON_MS));
-    rlock_mutex_unlock(&bait); /* which may be over */
+    rlock_mutex_unlock(&bait); /* its lease may be over */
 }
 
 static bool is_past(void *arg)
@@ -111,7 +112,7 @@ static bool is_past(void *arg)
     return test_now_ms() > *(int64_t *)arg;
 }
 
-/* Takes m at two levels, and lets the lease, which nobody renews, go by. */
+/* Takes m at two levels, and waits until the lease is over, which no thread renews. */
 static void outlive_the_lease(void)
 {
     OK(rlock_mutex_lock(&m));
@@ -197,7 +198,7 @@ static int run_clocklock(void *mutex)
     return rc == 0 ? rlock_mutex_unlock(mutex) : rc;
 }
 
-/* A thread of the holder's process that waits for it, too: the loss comes out at D. */
+/* Another thread of the holder's process waits, too: it finds the loss at D. */
 /* rule: S4 */
 START_TEST(waiting_thread_finds_the_loss_of_another)
 {
@@ -234,7 +235,7 @@ START_TEST(locks_are_acquired_tried_and_released_with_a_wedged_watchdog)
 {
     struct timespec at;
     int64_t late = LATE_MS;
-    /* once more where it was too late for its cancel, which the watchdog then has */
+    /* again if it was too late for its cancel, which the watchdog then has */
     for (int i = 0; late >= LATE_MS; i++) {
         ck_assert_int_lt(i, TRIES);
         set_gate(false);
@@ -268,8 +269,8 @@ START_TEST(release_is_handed_over_with_a_wedged_watchdog)
 }
 END_TEST
 
-/* What nobody releases nobody in this process takes over meanwhile (doc/DESIGN.md,
- * "Limits"). */
+/* If no client releases a lock, no thread of this process takes it over meanwhile
+ * (doc/DESIGN.md, "Limits"). */
 /* rule: L4 */
 START_TEST(expired_lease_is_taken_over_when_the_watchdog_continues)
 {
@@ -284,7 +285,7 @@ START_TEST(expired_lease_is_taken_over_when_the_watchdog_continues)
 }
 END_TEST
 
-/* ---- what does not hold it up */
+/* ---- a callback does not hold it up */
 
 static void on_event(const rlock_event_t *event, void *arg)
 {

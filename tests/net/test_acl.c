@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The user of doc/ACL.md, whose words are read from there: he can use all locks of his
- * prefix, nothing else, and what a missing permission brings is what the document says.
+ * The user of doc/ACL.md; the tests read the words of its ACL from that document. The
+ * user can use all locks of its prefix and nothing else, and a missing permission has the
+ * effect that the document states.
  */
 #include "acl_line.h"
 #include "acl_tour.h"
@@ -17,7 +18,7 @@
 static struct acl_line line; /* both lines of the document as one */
 static char url[TEST_URL_MAX];
 
-/* The user anew, with all words but the one (NULL: all). */
+/* Sets the user up again with all words except `without` (NULL: with all). */
 static void set_user(const char *without)
 {
     const char *argv[ACL_WORDS_MAX + 4] = { "ACL", "SETUSER", "worker" };
@@ -48,7 +49,7 @@ static void close_scene(void)
     scene_close();
 }
 
-/* ---- what he can do */
+/* ---- what the user can do */
 
 START_TEST(the_user_of_the_document_can_do_all_that_locks_need)
 {
@@ -81,7 +82,7 @@ START_TEST(leases_of_the_documented_user_are_renewed)
 }
 END_TEST
 
-/* ---- what he can not do */
+/* ---- what the user cannot do */
 
 static const char *const forbidden[][8] = {
     { "FLUSHALL" },
@@ -135,7 +136,7 @@ static bool is_refusal(const redisReply *reply)
 {
     return reply && reply->type == REDIS_REPLY_ERROR &&
            (strstr(reply->str, "NOPERM") ||
-            strstr(reply->str, "unknown command") ||       /* of later servers */
+            strstr(reply->str, "unknown command") ||       /* newer servers */
             strstr(reply->str, "ACL failure in script") || /* since 7.2 */
             strstr(reply->str, "can't run this command") ||
             strstr(reply->str, "can't access at least one of the keys") ||
@@ -180,7 +181,8 @@ static int note_name(const rlock_info_t *info, void *arg)
     return 0;
 }
 
-/* SCAN tells the names of all keys, whatever the ACL lets one see of them. */
+/* SCAN returns the names of all keys, even of keys that the ACL does not let the user
+ * read. */
 START_TEST(listing_omits_what_the_user_may_not_see)
 {
     rlock_mutex_t m;
@@ -205,7 +207,7 @@ START_TEST(listing_omits_what_the_user_may_not_see)
 }
 END_TEST
 
-/* A lock that he may see and knows nothing of is not left out. */
+/* A listing does not leave out a lock whose keys the user may see but not read. */
 START_TEST(a_listing_without_the_keys_beside_a_lock_is_EACCES)
 {
     static char names[256];
@@ -217,7 +219,7 @@ START_TEST(a_listing_without_the_keys_beside_a_lock_is_EACCES)
     ck_assert_int_eq(rlock_list(client, NULL, note_name, names), EACCES);
     ck_assert_str_eq(rlock_errmsg(), "the ACL refuses a key of the lock \"jobs:1\"");
     ck_assert_str_eq(names, "");
-    /* names are told by SCAN, and may be anything */
+    /* SCAN returns names, and a name may contain any byte */
     test_redis_do(scene_redis, "ACL", "SETUSER", "worker", "allkeys");
     ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
     test_redis_do(scene_redis, "HSET", "jobs:\r\n\x1b[2J", "someone", "1", "mode",
@@ -232,7 +234,7 @@ END_TEST
 
 /* ---- what each permission is for */
 
-/* Whether the message names what was left out: the command, or a key. */
+/* Whether the message names the permission that was left out: the command, or a key. */
 static bool names(const char *errmsg, const char *word)
 {
     char upper[ACL_WORD_SIZE];
@@ -245,7 +247,7 @@ static bool names(const char *errmsg, const char *word)
     return strstr(errmsg, upper) != NULL && strstr(errmsg, "refuse") != NULL;
 }
 
-/* Whether some key has no TTL: a lock that nobody would ever get. Not of tokens. */
+/* Fails if a key other than a token has no TTL: it would block its lock for ever. */
 static void look_for_leaks(const char *without)
 {
     const redisReply *keys = test_redis_do(scene_redis, "KEYS", "*");
@@ -261,7 +263,7 @@ static void look_for_leaks(const char *without)
     }
 }
 
-/* The i-th permission of the line; NULL: there are fewer. */
+/* The n-th permission of the line. NULL: there are fewer. */
 static const char *permission(int n)
 {
     for (int i = 0; i < line.count; i++)
@@ -305,7 +307,7 @@ START_TEST(each_permission_has_a_row_in_the_document)
 }
 END_TEST
 
-/* ---- what changes while it is used */
+/* ---- changes of the ACL while locks are in use */
 
 enum { THREADS = 4 };
 
@@ -314,7 +316,7 @@ struct load {
     rlock_mutex_t m;
     rlock_client_t *client;
     long got, refused;
-    int bad; /* a code that must not be */
+    int bad; /* an unexpected code */
     char errmsg[400];
 };
 
@@ -375,7 +377,7 @@ static bool more_than(void *arg)
     return got > *(long *)arg;
 }
 
-/* Threads get the lock, again and again. */
+/* Waits until the threads have got the lock 50 more times. */
 static void wait_served(void)
 {
     long before = got + 50;
@@ -409,7 +411,7 @@ START_TEST(a_channel_that_is_revoked_under_load_only_slows_down)
     start_load(loads);
     for (int round = 0; round < 3; round++) {
         wait_served();
-        set_user("&rlock:client:*"); /* which also cuts off whoever is subscribed */
+        set_user("&rlock:client:*"); /* also closes the subscribers' connections */
         wait_served();
         set_user(NULL);
     }

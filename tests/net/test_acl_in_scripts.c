@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An ACL that refuses one command amid a script, which Redis does not undo. Each script
- * is run as a user who lacks just one of the commands that scripts use, in the states of
- * a lock in which it writes: whatever is refused, no key is left without a TTL (but
- * tokens), nobody holds or reads who was not told so, and others get the lock. The client
- * dies at that moment: nothing withdraws the attempt. Of one that lives, what an ACL
- * refuses to give back is given back when the ACL is mended.
+ * An ACL that refuses one command inside a script; Redis does not undo what the script
+ * did before. Each script runs as a user who lacks one of the commands that scripts use,
+ * in the states of a lock in which the script writes. Whichever command is refused, no
+ * key except tokens is left without a TTL, no client holds or reads the lock without
+ * having learned so, and other clients get the lock. In these tests the client dies at
+ * that moment, so that nothing withdraws the attempt. A client that lives gives back what
+ * the ACL refused, as soon as the ACL is mended.
  */
 #include "scene.h"
 
@@ -29,8 +30,8 @@ enum {
 
 #define N "jobs:1"
 #define KEY(suffix) "rlock:{" N "}:" suffix
-#define A "aaaaaaaa-0000-4000-8000-00000000000a" /* who asks */
-#define B "bbbbbbbb-0000-4000-8000-00000000000b" /* who holds or waits, and listens */
+#define A "aaaaaaaa-0000-4000-8000-00000000000a" /* the requester */
+#define B "bbbbbbbb-0000-4000-8000-00000000000b" /* holds or waits, and listens */
 #define FAR "9000000000000000"                   /* us: not-after */
 #define END "9000000000000"                      /* ms */
 #define CHANNEL "redisson_lock__channel:{" N "}"
@@ -54,7 +55,7 @@ enum {
 
 static const struct state {
     enum rlk_script_id script;
-    bool free; /* nobody has it before: nor is anybody to when this is refused */
+    bool free; /* no client has the lock before, nor after a refusal */
     const char *before, *arguments;
 } states[] = {
     /* a free lock */
@@ -72,7 +73,7 @@ static const struct state {
     { RLK_RWLOCK_READ, true, "", READ(A ":1:1:r3000", "0") },
     { RLK_RWLOCK_READ, true, "", READ(A ":1:1:R3000", "1") },
     { RLK_RWLOCK_READ, true, "", READ(A ":1:1:R3000k", "1") },
-    /* one that others have */
+    /* a lock that others hold */
     { RLK_MUTEX_ACQUIRE, false, HELD(B ":1:1:m3000", "rlock:mutex"),
       ACQUIRE(A ":1:1:m3000", "0") },
     { RLK_FAIR_ACQUIRE, false, HELD(B ":1:1:f3000", "rlock:fair"),
@@ -82,7 +83,7 @@ static const struct state {
     { RLK_RWLOCK_READ, false, READS(B ":1:1:r3000"), READ(A ":1:1:R3000k", "1") },
     { RLK_RWLOCK_READ, false, HELD(B ":1:1:w3000", "rlock:write"),
       READ(A ":1:1:r3000", "0") },
-    /* a free one that others wait for */
+    /* a free lock that others wait for */
     { RLK_FAIR_ACQUIRE, true, WAITS("queue", "5", B ":1:1:f3000"),
       ACQUIRE(A ":1:1:f3000", "0") " 0" },
     { RLK_MUTEX_REFRESH, true, WAITS("queue", "5", B ":1:1:M3000b"),
@@ -98,7 +99,7 @@ static const struct state {
     { RLK_RWLOCK_CANCEL, true,
       WAITS("rqueue", "5", B ":1:1:r3000") WAITS("queue", "4", A ":1:1:w3000"),
       "1 " A ":1:1:w3000 5000 16" },
-    /* given back */
+    /* released */
     { RLK_MUTEX_RELEASE, false,
       HELD(A ":1:1:m3000", "rlock:mutex") WAITS("queue", "5", B ":1:1:m3000"),
       RELEASE(A ":1:1:m3000") },
@@ -132,7 +133,7 @@ static const struct state {
 };
 enum { STATES = sizeof(states) / sizeof(states[0]) };
 
-/* All that scripts call. */
+/* All commands that the scripts call. */
 static const char *const commands[] = {
     "exists",    "del",     "get",     "set",       "incrby",        "pexpire",
     "pexpireat", "expire",  "pttl",    "hget",      "hset",          "hdel",
@@ -170,8 +171,8 @@ static void set_user(const char *without)
                   "&*", "+@all", minus);
 }
 
-/* Splits the text at blanks into argv from n on; '' is an empty word, $SOON an instant,
- * $RENEWAL an argument with a blank. */
+/* Splits the text at blanks into argv from n on. '' stands for an empty word, $SOON for
+ * an instant, $RENEWAL for an argument that contains a blank. */
 static int split(const char *argv[], int n, char *text)
 {
     static char soon[32];
@@ -216,7 +217,7 @@ static const redisReply *run(struct test_redis *as, enum rlk_script_id id,
     return test_redis_try_argv(as, argv);
 }
 
-/* The message is about this command, whatever the server's version tells. */
+/* The message names this command, in the words of any version of the server. */
 static void check_named(const struct rlk_script *script, const redisReply *reply,
                         const char *command)
 {
@@ -242,7 +243,7 @@ static void check_ends(const char *what, const char *command)
                       "%s without %s: %s has no end", what, command, names[i]);
 }
 
-/* Whoever N says has it, is there: no reading of nobody. */
+/* Every holder that N names exists: a lock in read mode has readers. */
 static void check_holders(const char *what, const char *command)
 {
     const redisReply *mode = test_redis_do(scene_redis, "HGET", N, "mode");
@@ -257,7 +258,7 @@ static void check_holders(const char *what, const char *command)
     }
 }
 
-/* Who holds it as before, does since then. */
+/* The client that held it before still holds it since the same instant. */
 static void check_since(const char *what, const char *command)
 {
     const char *mode = test_redis_str(scene_redis, "HGET", N, "mode");
@@ -268,7 +269,8 @@ static void check_since(const char *what, const char *command)
                   "%s without %s: since %s", what, command, since);
 }
 
-/* To one who waited, and has been told or asks again, for no longer than a grant. */
+/* Whether B, which waited, holds the lock by a grant: B learns of it by a message or when
+ * it asks again, and the hold lasts no longer than a grant. */
 static bool is_granted(void)
 {
     const redisReply *fields = test_redis_do(scene_redis, "HGETALL", N);
@@ -301,13 +303,13 @@ static void check(int i, const char *command)
     if (!refused || !s->free || is_granted())
         return;
     ck_assert_msg(!test_redis_exists(scene_redis, N), "%s without %s", what, command);
-    /* nobody waits any more who could get it first */
+    /* no waiter is left that could get the lock first */
     test_redis_do(scene_redis, "DEL", KEY("queue"), KEY("rqueue"));
     reply = run(scene_redis, RLK_MUTEX_ACQUIRE,
                 "1 " B ":7:7:m3000 " B " 20000 3000 " FAR " 1 0");
     ck_assert_int_eq(reply->type, REDIS_REPLY_ARRAY);
     ck_assert_str_eq(reply->element[4]->str, "held");
-    /* nor of a death that none was, if none was before */
+    /* the reply reports no dead holder if the lock had no holder before */
     ck_assert(s->before[0] || reply->element[2]->integer == 0);
 }
 
@@ -319,7 +321,7 @@ START_TEST(refusal_inside_a_script_leaves_no_endless_key_and_no_ownerless_hold)
 }
 END_TEST
 
-/* ---- a lock of ours without an end, by others */
+/* ---- a lock whose TTL is missing */
 
 static const struct {
     enum rlk_script_id script;
@@ -345,7 +347,7 @@ START_TEST(lock_found_without_an_end_is_given_the_longest_lease)
     long long told = reply->element[1]->integer;
     ck_assert_int_eq(told, LEASE_S_MAX * 1000LL);
     ck_assert_int_gt(scene_pttl(N), LEASE_S_MAX * 1000LL - test_ms(5000));
-    /* not of what others have made */
+    /* a lock that another library has made stays without a TTL */
     set_state(&s);
     test_redis_do(scene_redis, "HDEL", N, "mode");
     test_redis_do(scene_redis, "PERSIST", N);
@@ -354,7 +356,7 @@ START_TEST(lock_found_without_an_end_is_given_the_longest_lease)
 }
 END_TEST
 
-/* ---- what an ACL refuses to give back, and then does not */
+/* ---- a release that the ACL refuses at first */
 
 enum { DEADLINE_MS = 1500, REFUSALS = 3, MENDED_MS = 8000, CLOSE_MS = 2000 };
 

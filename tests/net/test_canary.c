@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A password is shown nowhere: not in log lines at the most verbose level, messages,
- * reasons of events, output, the process's own name and arguments; and it is not left in
- * memory where the library says that it wipes it. The password is drawn anew in each
- * test, and kept masked, so that what is found of it is somebody else's copy.
+ * A password is not shown anywhere: in log lines at the most verbose level, messages,
+ * reasons of events, output, the process's own name and arguments. It is also not left in
+ * memory where the library says that it wipes it. Each test draws a new password and
+ * stores it masked, so that each copy that a search finds was made by other code.
  */
 #include "scene.h"
 
@@ -43,7 +43,7 @@ static void draw_canary(void)
         masked[i] = (unsigned char)letters[bytes[i] % (sizeof(letters) - 1)] ^ MASK;
 }
 
-/* Writes it for a moment: to be wiped. */
+/* Writes the password in plain text; the caller wipes it soon. */
 static void put_canary(char *buf)
 {
     for (int i = 0; i < CANARY_LEN; i++)
@@ -51,7 +51,7 @@ static void put_canary(char *buf)
     buf[CANARY_LEN] = '\0';
 }
 
-/* Replaces each '@@' of the template by it. */
+/* Replaces each '@@' of the template by the password. */
 static void fill_in(char *buf, size_t size, const char *template)
 {
     size_t n = 0;
@@ -68,7 +68,7 @@ static void fill_in(char *buf, size_t size, const char *template)
     buf[n] = '\0';
 }
 
-/* How often `len` bytes of it, from `from` on, are in the bytes. */
+/* How many times `len` bytes of the password, beginning at `from`, are in the bytes. */
 static long count_part(const char *bytes, size_t size, int from, int len)
 {
     long found = 0;
@@ -84,18 +84,18 @@ static long count_part(const char *bytes, size_t size, int from, int len)
     return found;
 }
 
-/* How often its beginning is. */
+/* How many times the beginning of the password is in the bytes. */
 static long count_canary(const char *bytes, size_t size)
 {
     return count_part(bytes, size, 0, SHOWN_MIN);
 }
 
-/* ---- what is said */
+/* ---- what the library writes */
 
 static pthread_mutex_t mu = PTHREAD_MUTEX_INITIALIZER;
 static char seen[SEEN_SIZE];
 static size_t seen_len;
-static int output, saved_out, saved_err; /* of the test's own output */
+static int output, saved_out, saved_err; /* for the redirected output of the test */
 
 static void see(const char *text)
 {
@@ -156,7 +156,7 @@ static void restore_output(void)
     saved_out = saved_err = -1;
 }
 
-/* A file of this process that is to be without it. */
+/* A file of this process that must not contain the password. */
 static void check_file(const char *path)
 {
     static char text[1 << 16];
@@ -168,7 +168,7 @@ static void check_file(const char *path)
     ck_assert_msg(count_canary(text, len) == 0, "in %s", path);
 }
 
-/* Nothing of what was said shows it, nor its beginning. */
+/* Neither output nor log shows the password or its beginning. */
 static void check_unseen(void)
 {
     static char text[1 << 16];
@@ -190,7 +190,7 @@ static void check_unseen(void)
 
 /* ---- sessions */
 
-/* All that a client says in a short life. `amid` is done in the middle of it. */
+/* A client's short life, in which it writes all its texts. `amid` runs in the middle. */
 static void live(const char *url, const char *user, bool in_attr, void (*amid)(void))
 {
     rlock_clientattr_t attr;
@@ -219,7 +219,7 @@ static void live(const char *url, const char *user, bool in_attr, void (*amid)(v
             amid();
         see_code(rlock_inspect(client, "N", &info));
         rlock_info_free(info);
-        test_pause_ms(20); /* the threads have tried, too */
+        test_pause_ms(20); /* lets the two threads try as well */
         see_code(rlock_mutex_unlock(&m));
         see_code(rlock_mutex_trylock(&m));
         rlock_mutex_unlock(&m);
@@ -242,7 +242,7 @@ static void live_both(void (*amid)(void))
     live(test_proxy_tcp_url(scene_proxy), "u", true, amid);
 }
 
-/* The user "u" with the canary as password, or another; `rule` (NULL: none) on top. */
+/* The user "u" with the canary or a wrong password, and with `rule` (NULL: none). */
 static void set_user(bool right, const char *rule)
 {
     char secret[CANARY_LEN + 2] = ">wrong";
@@ -311,7 +311,7 @@ START_TEST(password_is_not_shown_when_its_user_is_deleted_while_in_use)
 }
 END_TEST
 
-/* A server that says these things to a command of the handshake. */
+/* A server that gives these answers to a command of the handshake. */
 static const struct echo {
     const char *to, *answer;
 } echoes[] = {
@@ -352,7 +352,7 @@ END_TEST
 
 START_TEST(password_is_not_shown_when_the_server_sends_its_beginning)
 {
-    /* as servers cut what they quote */
+    /* servers cut off their quotations in this way */
     char whole[512], text[64];
     set_user(true, NULL);
     fill_in(whole, sizeof(whole), "-ERR DB index '@@");
@@ -446,8 +446,8 @@ END_TEST
 
 START_TEST(password_is_not_shown_when_the_URL_of_the_environment_is_wrong)
 {
-    /* the variable itself is the user's: it is taken away before the environment is
-     * looked at */
+    /* the variable itself is the user's copy: it is unset before the environment is
+     * searched */
     char url[256];
     rlock_mutex_t m = RLOCK_MUTEX_INITIALIZER("N");
     fill_in(url, sizeof(url), "redis://u:@@@host:x");
@@ -462,7 +462,7 @@ START_TEST(password_is_not_shown_when_the_URL_of_the_environment_is_wrong)
 }
 END_TEST
 
-/* Files like /etc/rlock.conf, wrong ones. */
+/* Files in place of /etc/rlock.conf that are wrong. */
 static const char *const bad_files[] = {
     "url=redis://u:@@%@host\n",
     "url=redis://u:@@@host:x\n",
@@ -519,8 +519,8 @@ END_TEST
 
 /* ---- memory */
 
-/* How many copies are in this process's writable memory: by their ends, because free()
- * writes over the beginning. */
+/* How many copies are in this process's writable memory. Only the password's end is
+ * searched for, because free() writes over the beginning. */
 static long count_copies(void)
 {
     static char chunk[1 << 16];
@@ -534,14 +534,14 @@ static long count_copies(void)
         unsigned long from, to;
         char mode[8];
         if (sscanf(text, "%lx-%lx %7s", &from, &to, mode) != 3 || mode[1] != 'w' ||
-            to - from > 1ul << 28) /* a sanitizer's shadow */
+            to - from > 1ul << 28) /* a sanitizer's shadow memory */
             continue;
         size_t step = sizeof(chunk) - CANARY_LEN;
         for (unsigned long at = from; at < to; at += step) {
             unsigned long own = (unsigned long)(uintptr_t)chunk;
             size_t want = to - at < sizeof(chunk) ? to - at : sizeof(chunk);
             if (at < own + sizeof(chunk) && own < at + want)
-                continue; /* what is read is not searched for in what was read */
+                continue; /* the search skips its own buffer */
             ssize_t n = pread(mem, chunk, want, (off_t)at);
             if (n > 0)
                 found += count_part(chunk, (size_t)n, CANARY_LEN - TAIL_LEN, TAIL_LEN);
@@ -553,7 +553,8 @@ static long count_copies(void)
     return found;
 }
 
-/* The user, made by another process: what a client of Redis sends stays in memory. */
+/* Another process sets the user up, because the test's own connection to Redis leaves a
+ * copy of all that it sends in memory. */
 static void set_user_elsewhere(void)
 {
     int done[2], status = -1;
@@ -568,7 +569,7 @@ static void set_user_elsewhere(void)
                       "+@all");
         while (write(done[1], &byte, 1) != 1)
             continue;
-        for (;;) /* killed: a checker would look at what its parent has */
+        for (;;) /* killed: at exit a leak checker would search the parent's data */
             pause();
     }
     ck_assert_int_eq(read(done[0], &byte, 1), 1);
@@ -583,14 +584,14 @@ static bool are_no_more_than(void *arg)
     return count_copies() <= *(long *)arg;
 }
 
-/* Soon: a connection that is just being made has its own until it is made. */
+/* Waits, because a connection in the making has a copy of its own until it is ready. */
 static void check_copies(long most, const char *when)
 {
     ck_assert_msg(test_wait_until(are_no_more_than, &most, SCENE_SOON_MS),
                   "%ld copies %s", count_copies(), when);
 }
 
-/* Whether memory can be searched here. */
+/* Whether a test can search the memory of this process. */
 static bool can_search(void)
 {
 #ifdef __SANITIZE_ADDRESS__
@@ -604,7 +605,7 @@ static bool can_search(void)
         fflush(stdout);
         return false;
     }
-    return test_can_fork("canary"); /* nor is there time for all of ThreadSanitizer's */
+    return test_can_fork("canary"); /* ThreadSanitizer's memory also takes too long */
 #endif
 }
 
@@ -618,7 +619,7 @@ START_TEST(one_copy_is_in_memory_while_the_client_is_open_and_none_later)
     set_user_elsewhere();
     check_copies(0, "before");
     put_canary(url);
-    ck_assert_int_ge(count_copies(), 1); /* it would be found */
+    ck_assert_int_ge(count_copies(), 1); /* proof that the search finds a copy */
     explicit_bzero(url, sizeof(url));
     snprintf(template, sizeof(template), "redis://u:@@@127.0.0.1:%u",
              (unsigned)scene_server.port);
@@ -629,7 +630,7 @@ START_TEST(one_copy_is_in_memory_while_the_client_is_open_and_none_later)
     scene_mutex(&m, client, "N");
     ck_assert_int_eq(rlock_mutex_lock(&m), 0);
     ck_assert(scene_wait_mailboxes(1, SCENE_SOON_MS));
-    check_copies(1, "with connections"); /* for those to come */
+    check_copies(1, "with connections"); /* for later connections */
     ck_assert_int_eq(rlock_mutex_unlock(&m), 0);
     ck_assert_int_eq(rlock_client_close(client), 0);
     check_copies(0, "after close");
@@ -656,7 +657,7 @@ START_TEST(attributes_are_wiped_by_destroy)
 }
 END_TEST
 
-/* In the URL of a file, or in a file of its own. */
+/* The password in the URL of rlock.conf, or in a file of its own. */
 START_TEST(password_of_a_file_is_in_memory_once)
 {
     char text[256];

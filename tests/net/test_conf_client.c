@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Clients whose server is named by the environment or by the system's file
- * (test_conf.c): that they go there, with these credentials; what rlock_client_getserver
- * tells; that messages about a server say who named it.
+ * Clients whose server is named by the environment or by the system's file (test_conf.c):
+ * they connect to that server with these credentials, rlock_client_getserver reports it,
+ * and messages about a server name the source of its URL.
  */
 #include "fixture.h"
 
@@ -98,14 +98,14 @@ START_TEST(default_client_is_asked_without_being_opened)
     asks(NULL);
     ck_assert_str_eq(url, "redis://127.0.0.1:1");
     ck_assert_str_eq(source, conffile_path("conf"));
-    EXPECT(rlock_client_interrupt(NULL), EINVAL); /* it is not open */
+    EXPECT(rlock_client_interrupt(NULL), EINVAL); /* the default client is not open */
     setenv("RLOCK_URL", server.url, 1);
     asks(NULL);
     ck_assert_str_eq(url, server.url);
     ck_assert_str_eq(source, "RLOCK_URL");
     OK(rlock_client_ping(NULL));
     unsetenv("RLOCK_URL");
-    asks(NULL); /* as it was opened */
+    asks(NULL); /* still the source at the time of opening */
     ck_assert_str_eq(source, "RLOCK_URL");
     OK(rlock_client_close(NULL));
     conffile_use("nonsense");
@@ -146,7 +146,7 @@ START_TEST(file_that_is_wrong_fails_the_first_lock_which_says_why)
 }
 END_TEST
 
-/* Before anything is opened. */
+/* Also before a client is open. */
 START_TEST(type_of_a_mutex_is_what_the_files_url_says)
 {
     rlock_mutexattr_t attr;
@@ -156,7 +156,7 @@ START_TEST(type_of_a_mutex_is_what_the_files_url_says)
     OK(rlock_mutexattr_init(&attr));
     OK(rlock_mutexattr_gettype(&attr, &type));
     ck_assert_int_eq(type, RLOCK_MUTEX_ERRORCHECK);
-    OK(rlock_mutex_init(&m, NULL, "n")); /* with a file that is wrong, too */
+    OK(rlock_mutex_init(&m, NULL, "n")); /* a wrong file makes no difference here */
     conffile_use("nonsense");
     OK(rlock_mutex_init(&m, NULL, "n"));
     ck_assert_str_eq(rlock_errmsg(), "");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rlock_client_diagnose: real servers in the states that it is to tell of. How the call
+ * rlock_client_diagnose at real servers in the states that it reports. How the call
  * itself behaves is in test_diagnose_call.c, what the user may do in test_diagnose_acl.c.
  */
 #include "fixture.h"
@@ -31,7 +31,7 @@ static const char *const plain[] = { NULL };
 static const char *const safe[] = { "--appendonly", "yes", "--appendfsync", "always",
                                     NULL };
 
-/* Each test has a server as it is at first. */
+/* Each test starts with a server in its first state. */
 static void set_up(void)
 {
     test_server_restart_args(&server, plain);
@@ -97,7 +97,7 @@ START_TEST(the_client_waits_and_hears_as_before)
     OK(rlock_mutex_lock(&theirs));
     task_start(&waits, run_pair, &m);
     ck_assert(wait_waiters(client, 1));
-    diagnose(); /* the thread that waits may read the mailbox */
+    diagnose(); /* the waiting thread may be the reader of the mailbox */
     FOUND(&f, LOG_INFO, "messages", "Messages reach");
     OK(rlock_mutex_unlock(&theirs));
     ck_assert_int_eq(task_join(&waits), 0);
@@ -135,7 +135,7 @@ static const struct {
       "Valkey 8.1.0 " },
 };
 
-/* A client that gets this answer to INFO. */
+/* Opens a client that gets this answer to INFO. */
 static void answer_info(const char *info)
 {
     char text[256];
@@ -184,7 +184,7 @@ START_TEST(a_command_that_an_old_Redis_does_not_have_is_not_missed)
 }
 END_TEST
 
-/* As Redis 8.6.3 does. */
+/* Redis 8.6.3 answers like this. */
 START_TEST(a_mailbox_that_is_refused_for_want_of_memory_is_reported_so)
 {
     char url[TEST_URL_MAX + 64];
@@ -215,7 +215,7 @@ START_TEST(other_users_with_access_are_reported)
     test_redis_do(redis, "ACL", "SETUSER", "poor", "-acl");
     findings_at(&f, server.tcp_url, "poor", "word");
     FOUND(&f, LOG_INFO, "access", "the server does not show this user's rights");
-    /* the same address, but nothing that this host alone would call itself */
+    /* the same server under an address that does not count as one of this host alone */
     snprintf(url, sizeof(url), "redis://[::ffff:127.0.0.1]:%u", (unsigned)server.port);
     findings_at(&f, url, "poor", "word");
     FOUND(&f, LOG_WARNING, "access", "in clear");
@@ -225,7 +225,7 @@ START_TEST(other_users_with_access_are_reported)
 }
 END_TEST
 
-/* As Redis 6.2 says it (src/scripting.c; taskforcesh/bullmq#3856). */
+/* The answer of Redis 6.2 (src/scripting.c; taskforcesh/bullmq#3856). */
 START_TEST(a_server_that_replicates_whole_scripts_is_an_error)
 {
     TEST_RULE(proxy, .on = TEST_ON_REQUEST, .action = TEST_ANSWER,
@@ -281,7 +281,7 @@ END_TEST
 
 START_TEST(a_node_of_a_cluster_is_an_error)
 {
-    uint16_t port; /* the server's own plus 10,000 may be none */
+    uint16_t port; /* the server's own plus 10,000 may not be a valid port */
     char number[16];
     int bus = test_port_reserve("127.0.0.1", &port);
     snprintf(number, sizeof(number), "%u", (unsigned)port);
@@ -333,7 +333,7 @@ static bool save_failed(void *arg)
 START_TEST(a_snapshot_that_failed_is_an_error_while_it_stops_writes)
 {
     char dump[TEST_PATH_MAX + 16];
-    /* where the file is to be, there is a directory */
+    /* a directory in place of the file makes the saving fail */
     snprintf(dump, sizeof(dump), "%s/dump.rdb", server.dir);
     ck_assert_int_eq(mkdir(dump, 0700), 0);
     test_redis_config(redis, "save", "3600 1");
@@ -372,7 +372,7 @@ START_TEST(eviction_of_locks_is_an_error)
 }
 END_TEST
 
-/* Sets maxmemory so that this much of it is used. */
+/* Sets maxmemory so that this share of it is used. */
 static void fill(double part)
 {
     char bytes[32];
@@ -395,7 +395,7 @@ START_TEST(memory_that_is_nearly_full_is_a_warning_and_full_an_error)
     fill(2);
     diagnose();
     FOUND(&f, LOG_ERR, "memory", "refuses new locks (OOM)");
-    ck_assert_int_eq(findings_worst(&f, "acl"), LOG_INFO); /* OOM is no refusal */
+    ck_assert_int_eq(findings_worst(&f, "acl"), LOG_INFO); /* OOM is not the ACL's */
     test_redis_config(redis, "maxmemory-policy", "allkeys-lru");
     diagnose();
     FOUND(&f, LOG_WARNING, "memory", "keys are evicted");
@@ -444,7 +444,7 @@ START_TEST(a_master_with_replicas_may_lose_a_lock_to_a_failover)
 }
 END_TEST
 
-/* By its own account, which comes later than its master's. */
+/* The replica's own report comes later than its master's. */
 static bool follows(void *arg)
 {
     return strstr(test_redis_str(arg, "INFO", "replication"), "master_link_status:up") !=
@@ -459,7 +459,7 @@ START_TEST(at_a_replica_no_lock_can_be_taken)
     test_redis_close(its);
     findings_at(&f, follower.url, NULL, NULL);
     FOUND(&f, LOG_ERR, "replicas", "is a replica:");
-    ck_assert_int_eq(findings_worst(&f, "acl"), LOG_INFO); /* READONLY is no refusal */
+    ck_assert_int_eq(findings_worst(&f, "acl"), LOG_INFO); /* READONLY is not the ACL's */
     test_server_kill(&server);
     struct test_redis *r = test_redis_connect(follower.path);
     while (strstr(test_redis_str(r, "INFO", "replication"), "master_link_status:up"))
@@ -490,7 +490,7 @@ START_TEST(connections_that_run_out_or_end_are_reported)
     diagnose();
     ck_assert_int_eq(findings_worst(&f, "connections"), LOG_NOTICE);
     FOUND(&f, LOG_NOTICE, "connections", "idle for 60 s");
-    test_redis_config(redis, "maxclients", "3"); /* ours, and the client's two */
+    test_redis_config(redis, "maxclients", "3"); /* this one, and the client's two */
     diagnose();
     FOUND(&f, LOG_WARNING, "connections", "3 of 3 connections");
 }
@@ -525,7 +525,7 @@ static void stop_clocked(void)
     test_clock_close(&its_clock);
 }
 
-/* The ms in "The server's clock is 3600000 ms ahead of". */
+/* The milliseconds in a text like "The server's clock is 3600000 ms ahead of". */
 static double told_offset(void)
 {
     static const char begin[] = "The server's clock is ";

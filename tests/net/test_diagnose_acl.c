@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What rlock_client_diagnose finds out about a user's rights: those of doc/ACL.md, whose
- * words are read from there, one left out after the other; commands that a server does
- * not have; credentials; and that no text holds a secret.
+ * What rlock_client_diagnose reports about a user's rights: the rights of doc/ACL.md,
+ * whose words are read from there, each left out once; commands that a server lacks;
+ * credentials. And no text contains a secret.
  */
 #include "fixture.h"
 
@@ -19,7 +19,8 @@ static struct findings f;
 static struct acl_line line;
 static char url[TEST_URL_MAX + 32];
 
-/* The user anew, with the words of the line but the one (NULL: all), and `more`. */
+/* Sets the user up again with all words of the line except `without` (NULL: with all),
+ * and with `more`. */
 static void set_user(const char *without, const char *const more[])
 {
     const char *argv[ACL_WORDS_MAX + 8] = { "ACL", "SETUSER", "worker" };
@@ -37,7 +38,7 @@ static void set_user(const char *without, const char *const more[])
     test_redis_do_argv(redis, argv);
 }
 
-/* Of all names, rather than those that begin with "jobs:". */
+/* Rights to all names, not only to those that begin with "jobs:". */
 static const char *const all_keys[] = { "allkeys", "allchannels", NULL };
 
 static void set_up(void)
@@ -68,7 +69,7 @@ START_TEST(the_user_of_the_document_has_all_that_a_diagnosis_needs)
     FOUND(&f, LOG_NOTICE, "acl", "locks of some names only");
     for (int i = 0; i < f.count; i++)
         ck_assert_msg(!strstr(f.each[i].text, "is unknown"), "%s", f.each[i].text);
-    FOUND(&f, LOG_NOTICE, "leases", "was not checked"); /* its key is none of his */
+    FOUND(&f, LOG_NOTICE, "leases", "was not checked"); /* no right to its key */
     ck_assert_int_eq(findings_worst(&f, "messages"), LOG_INFO);
     set_user(NULL, all_keys);
     diagnose();
@@ -77,7 +78,7 @@ START_TEST(the_user_of_the_document_has_all_that_a_diagnosis_needs)
 }
 END_TEST
 
-/* The i-th command of the document's first two lines; NULL: there are fewer. */
+/* The n-th command of the document's first two lines. NULL: there are fewer. */
 static const char *command(int n)
 {
     acl_read_line(&line, ACL_DOC, 1);
@@ -118,7 +119,7 @@ START_TEST(each_command_that_is_missing_is_named)
     ck_assert_int_eq(f.rc, 0);
     ck_assert_msg(names_word(word), "without %s:\n%s", word, findings_text(&f));
     ck_assert(!findings_have(&f, LOG_INFO, "acl", "may run all"));
-    /* of what a lock fails without, a warning at least */
+    /* for a permission that locks need, at least a warning */
     bool looks = strcmp(word, "+hgetall") == 0 || strcmp(word, "+scan") == 0;
     if (denied && !looks)
         ck_assert_int_le(findings_worst(&f, "acl"), LOG_WARNING);
@@ -133,7 +134,7 @@ START_TEST(each_command_of_the_document_is_tried)
 }
 END_TEST
 
-/* The lock that is tried has the client's uuid as its name. */
+/* The diagnosis tries a lock whose name is the client's uuid. */
 START_TEST(a_key_beside_the_lock_that_is_refused_is_an_error)
 {
     static const char *const no_token[] = { "allchannels", "resetkeys", "~[0-9a-f]*",
@@ -200,7 +201,7 @@ START_TEST(a_connection_is_not_left_subscribed)
 }
 END_TEST
 
-/* ---- what cannot be looked at */
+/* ---- what the diagnosis may not look at */
 
 START_TEST(without_CONFIG_it_goes_by_INFO_and_says_what_it_could_not_see)
 {
@@ -226,7 +227,7 @@ START_TEST(without_INFO_it_goes_by_CONFIG_and_says_what_it_could_not_see)
     FOUND(&f, LOG_ERR, "eviction", "volatile-lru");
     FOUND(&f, LOG_WARNING, "persistence", "saves nothing");
     FOUND(&f, LOG_INFO, "cluster", "not a node of a cluster");
-    FOUND(&f, LOG_INFO, "version", "new enough"); /* HELLO is refused to nobody */
+    FOUND(&f, LOG_INFO, "version", "new enough"); /* no user is refused HELLO */
     FOUND(&f, LOG_NOTICE, "replicas", "is unknown");
     test_redis_config(redis, "maxmemory", "0");
     test_redis_config(redis, "maxmemory-policy", "noeviction");
@@ -251,7 +252,7 @@ START_TEST(with_neither_each_topic_says_so)
 }
 END_TEST
 
-/* ---- what servers say who refuse */
+/* ---- texts of refusals */
 
 static const struct {
     const char *error;
@@ -269,12 +270,12 @@ static const struct {
     { "NOPERM User u has no permissions to run the 'hset' command", LOG_ERR,
       "lacks +hset:" },
     { "NOPERM No permissions to access a key", LOG_NOTICE, "some names only" },
-    /* not there, or renamed */
+    /* a command that is missing or renamed */
     { "ERR unknown command 'HSET', with args beginning with: 'k' 'f' ", LOG_ERR,
       "lacks +hset:" },
     { "ERR unknown command `HSET`, with args beginning with: `k`, `f`, ", LOG_ERR,
       "lacks +hset:" },
-    /* no refusals */
+    /* errors that are not refusals */
     { "ERR wrong number of arguments for 'hset' command", LOG_INFO, "may run all" },
     { "OOM command not allowed when used memory > 'maxmemory'.", LOG_INFO,
       "may run all" },
@@ -297,8 +298,8 @@ START_TEST(refusals_of_all_versions_are_understood)
 }
 END_TEST
 
-/* Which would otherwise be read in place of the answer to UNSUBSCRIBE, and leave the
- * connection one behind, or subscribed. */
+/* Such a message could be taken for the answer to UNSUBSCRIBE, and leave the connection
+ * one reply behind, or still subscribed. */
 START_TEST(a_message_to_the_channel_that_is_tried_does_no_harm)
 {
     TEST_RULE(proxy, .on = TEST_ON_REQUEST, .action = TEST_ANSWER, .count = 1,

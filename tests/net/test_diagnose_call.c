@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How rlock_client_diagnose behaves as a call: its arguments, the function that it calls,
- * and a server that is away. */
+/* How rlock_client_diagnose behaves as a call: its arguments, its callback, and a server
+ * that cannot be reached. */
 #include "fixture.h"
 
 #include "findings.h"
@@ -19,7 +19,7 @@ static void diagnose(void)
     ck_assert_msg(f.rc == 0, "%s: %s", rlock_strerror(f.rc), rlock_errmsg());
 }
 
-/* ---- arguments and the function */
+/* ---- arguments and the callback */
 
 START_TEST(without_a_function_or_a_client_it_is_EINVAL)
 {
@@ -91,7 +91,7 @@ static atomic_long diagnosis_took;
 static void diagnose_in_event(const rlock_event_t *event, void *arg)
 {
     (void)arg;
-    /* LOST alone where the thread was not in time to tell of the risk */
+    /* LOST comes alone if the thread was too late to report AT_RISK */
     if ((event->kind != RLOCK_EVENT_AT_RISK && event->kind != RLOCK_EVENT_LOST) ||
         diagnosed > 0)
         return;
@@ -123,14 +123,14 @@ START_TEST(event_callback_makes_the_check_of_messages_impossible)
     ck_assert_int_eq(findings_worst(&f, "messages"), LOG_NOTICE);
     ck_assert_int_lt(diagnosis_took, timeout);
     int rc = rlock_mutex_unlock(&m);
-    ck_assert(rc == 0 || rc == ESTALE); /* it was quick, or not */
-    findings_of(&f, eventful);          /* from here as ever */
+    ck_assert(rc == 0 || rc == ESTALE); /* depends on how quick the diagnosis was */
+    findings_of(&f, eventful);          /* outside the callback it works as usual */
     FOUND(&f, LOG_INFO, "messages", "Messages reach");
     close_client(eventful);
 }
 END_TEST
 
-/* ---- a server that is away */
+/* ---- a server that cannot be reached */
 
 static void open_short(const char *url)
 {

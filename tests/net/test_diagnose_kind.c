@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * rlock_client_diagnose at what is no Redis: servers for the tests of programs and a
- * proxy, played by rules that say what the real ones said: miniredis 2.40.0, fakeredis
+ * rlock_client_diagnose at servers that are not Redis: servers for the tests of programs,
+ * and a proxy. Rules give the answers of the real ones: miniredis 2.40.0, fakeredis
  * 2.41.0, twemproxy 0.5.0.
  */
 #include "fixture.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <syslog.h>
 
-/* Of a key of this client's, a name of 52 bytes. */
+/* The beginning of a key of this client, whose name has 52 bytes. */
 #define PROBE "$52\r\nrlock:{"
 #define BARE_INFO "$32\r\n# Clients\r\nconnected_clients:1\r\n\r\n"
 
@@ -55,7 +55,7 @@ START_TEST(server_without_expiry_is_an_error_and_no_key_is_left)
     diagnose();
     FOUND(&f, LOG_ERR, "leases", "This is a test server: leases never end.");
     ck_assert_uint_eq(test_proxy_hits(proxy, deleted), 1);
-    FOUND(&f, LOG_INFO, "messages", "Messages reach"); /* it goes on */
+    FOUND(&f, LOG_INFO, "messages", "Messages reach"); /* the diagnosis goes on */
 }
 END_TEST
 
@@ -136,7 +136,7 @@ START_TEST(HELLO_is_not_asked_where_INFO_tells)
 }
 END_TEST
 
-/* ---- fakeredis: after CLIENT LIST TYPE, an error, it closes upon the next command */
+/* ---- fakeredis: after CLIENT LIST TYPE, which fails, it closes at the next command */
 
 START_TEST(connection_closed_upon_SUBSCRIBE_is_opened_again)
 {
@@ -157,7 +157,7 @@ START_TEST(a_server_that_goes_upon_each_SUBSCRIBE_is_ENOTCONN)
 }
 END_TEST
 
-/* ---- twemproxy: closes upon what it does not know */
+/* ---- twemproxy: closes at unknown commands */
 
 static const char *const handshake[] = { "$7\r\nSETNAME\r\n", "$4\r\nTIME\r\n" };
 
@@ -196,7 +196,7 @@ START_TEST(refused_connections_are_reported_for_both_kinds_of_addresses)
 }
 END_TEST
 
-/* The first PING of all is that of the question whether it is a proxy. */
+/* The first PING of all belongs to the check for a proxy. */
 START_TEST(one_that_was_away_for_a_moment_is_no_such_proxy)
 {
     client = open_at(test_proxy_url(proxy), "");

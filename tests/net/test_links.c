@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What connections do: they are cut at any byte, end in one direction, carry one byte at
- * a time, go silent in one direction or both, or are closed while idle. `client` goes
- * through the proxy, `m` is its handle of "n", `theirs` that of another client straight
- * to the server. Whole machines that cannot be reached are in test_links_down.c.
+ * Connections in trouble: they are cut at any byte, end in one direction, carry one byte
+ * at a time, go silent in one direction or both, or are closed while idle. `client`
+ * connects through the proxy and `m` is its handle of "n"; `theirs` is the handle of
+ * another client, which connects straight to the server. test_links_down.c is about hosts
+ * that cannot be reached.
  */
 #include "fixture.h"
 #include "state/hold.h"
@@ -19,7 +20,8 @@ enum { SOON_MS = 10000, COMMAND_MS = 300, SLACK_MS = 700, LONG_LEASE_MS = 600000
 
 static rlock_mutex_t m, theirs;
 
-/* Over TCP, where a reset is one. Times in ms, scaled; 0: the default. */
+/* Opens the client over TCP, because only TCP has resets. Times in ms, scaled; 0: the
+ * default. */
 static void open_client(long lease_ms, long presence_ms, long command_ms)
 {
     char parameters[128];
@@ -43,7 +45,7 @@ static bool is_free(const char *key)
     return !test_redis_exists(redis, key);
 }
 
-/* Executed once: the hold has the only token that was ever made. */
+/* The request was executed once: the hold has the only token that was ever made. */
 static void expect_held_once(void)
 {
     char token[32];
@@ -52,7 +54,7 @@ static void expect_held_once(void)
     ck_assert_str_eq(test_redis_str(redis, "GET", "redisson_lock_token:{n}"), token);
 }
 
-/* ---- 43: cut at every byte; a mutex is taken and released all the same */
+/* ---- 43: cut at every byte, the pair of lock and unlock still succeeds */
 
 struct cut {
     enum test_point on;
@@ -122,7 +124,7 @@ START_TEST(waiter_whose_grant_is_cut_after_any_byte_gets_the_lock)
 }
 END_TEST
 
-/* ---- 40, 43: all that passes is single bytes */
+/* ---- 40, 43: all data arrives as single bytes */
 
 static bool has_renewals(void *arg)
 {
@@ -213,7 +215,7 @@ START_TEST(waiter_whose_subscription_ends_in_one_direction_gets_the_lock)
 }
 END_TEST
 
-/* ---- 44, 13: connections that carry nothing any more, and tell nobody; new ones do */
+/* ---- 44, 13: connections that go silent without an error; new ones work */
 
 static void drop_on(unsigned connection)
 {
@@ -230,7 +232,7 @@ static void leave_all_half_open(void)
         drop_on(i);
 }
 
-/* So many idle connections of callers at once. */
+/* Makes this many callers' connections idle in the pool. */
 static void use_connections(unsigned n)
 {
     struct task task[8];
@@ -284,7 +286,7 @@ START_TEST(hold_whose_connections_are_half_open_is_renewed_by_others)
     leave_all_half_open();
     ck_assert(wait_renewals(2));
     ck_assert(!event_seen(RLOCK_EVENT_LOST));
-    OK(rlock_mutex_unlock(&m)); /* by its background job, if need be */
+    OK(rlock_mutex_unlock(&m)); /* perhaps by the background job */
     ck_assert(wait_key("n", false, SOON_MS));
 }
 END_TEST
@@ -309,7 +311,7 @@ START_TEST(half_open_subscription_is_noticed_and_its_waiter_granted_by_their_bou
 }
 END_TEST
 
-/* ---- 45: only one direction carries anything */
+/* ---- 45: only one direction carries data */
 
 static bool is_not_renewed(void *arg)
 {
@@ -331,7 +333,7 @@ START_TEST(hold_whose_replies_are_lost_is_LOST_by_D_and_never_renewed_after)
     test_proxy_remove_all(proxy);
     int renewal =
         TEST_RULE(proxy, .on = TEST_ON_REQUEST, .contains = sha_of(RLK_MUTEX_RENEW));
-    /* longer than between two renewals */
+    /* longer than the time between two renewals */
     ck_assert(test_stays(is_not_renewed, &renewal, test_ms(LEASE_MS / 2)));
     ck_assert(wait_key("n", false, LEASE_MS / 2));
 }
@@ -352,7 +354,7 @@ START_TEST(hold_whose_requests_are_lost_is_LOST_before_another_has_the_lock)
 }
 END_TEST
 
-/* ---- 46: something on the way repeats requests on a connection of its own */
+/* ---- 46: a part of the network repeats requests on a connection of its own */
 
 enum { WORDS_MAX = 40, WORD_MAX = 300 };
 struct request {
@@ -360,7 +362,7 @@ struct request {
     char word[WORDS_MAX][WORD_MAX];
 };
 
-/* The words of a line of MONITOR. */
+/* Splits a line of MONITOR into its words. */
 static void parse_line(struct request *r, const char *line)
 {
     memset(r, 0, sizeof(*r));
@@ -368,7 +370,7 @@ static void parse_line(struct request *r, const char *line)
     while (at && (at = strchr(at, '"')) != NULL) {
         size_t len = strcspn(++at, "\"");
         ck_assert_uint_lt(len, WORD_MAX);
-        ck_assert_ptr_null(memchr(at, '\\', len)); /* as things are, nothing is quoted */
+        ck_assert_ptr_null(memchr(at, '\\', len)); /* none of these words needs quoting */
         ck_assert_int_lt(r->count, WORDS_MAX);
         memcpy(r->word[r->count++], at, len);
         at += len + 1;
@@ -386,8 +388,8 @@ static void repeat(const struct request *r)
     ck_assert_ptr_nonnull(test_redis_try_bytes(redis, r->count, argv, len));
 }
 
-/* The actor does something whose request is executed three times before he has the
- * answer. */
+/* The actor makes a call whose request the server executes three times before the actor
+ * gets the reply. */
 static int does_repeated(struct actor *actor, int (*run)(void *arg), void *arg,
                          enum rlk_script_id script, struct request *ret_request)
 {
@@ -433,8 +435,9 @@ START_TEST(requests_that_are_executed_again_do_nothing_more)
     EXPECT(does_repeated(&a, run_timedlock, &m, RLK_MUTEX_CANCEL, &cancel), ETIMEDOUT);
     ck_assert(wait_size("rlock:{n}:queue", 0) && state_of(&theirs) == RLOCK_SAFE);
     repeat(&cancel);
-    OK(rlock_mutex_unlock(&theirs)); /* 0: it was theirs all the time */
-    /* past the time that the request itself names, it takes no free lock either */
+    OK(rlock_mutex_unlock(&theirs)); /* returns 0: `theirs` held it all the time */
+    /* after the time limit inside the request, a repetition does not take a free lock
+     * either */
     test_pause_ms(test_ms(COMMAND_MS) + 50);
     repeat(&acquire);
     ck_assert(is_free("n"));
@@ -463,11 +466,12 @@ START_TEST(release_that_is_executed_again_hands_over_once)
 }
 END_TEST
 
-/* ---- 48: the server closes what is idle */
+/* ---- 48: the server closes idle connections */
 
 static bool is_alone(void *arg)
 {
-    /* those of this test keep themselves alive by asking: `redis` alone is normal */
+    /* this test's connections stay open because they send requests: `redis` alone is
+     * normal */
     (void)arg;
     const char *list = test_redis_str(redis, "CLIENT", "LIST", "TYPE", "normal");
     return strchr(list, '\n') == strrchr(list, '\n');

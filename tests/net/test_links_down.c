@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A server that cannot be reached: its name is not resolved, nobody answers a SYN, every
- * connection is refused, or the link to it is down. The last is a network namespace of
- * its own for server and for client each, with a pair of veth between them; both vanish
- * with their processes. Names are resolved by this file's getaddrinfo.
+ * A server that cannot be reached: its name does not resolve, its SYNs get no answer,
+ * every connection is refused, or the link to it is down. For the link, server and client
+ * have a network namespace each, with a pair of veth between them; both namespaces vanish
+ * with their processes. This file's getaddrinfo resolves the names.
  */
 #include "fixture.h"
 
@@ -27,7 +27,7 @@ enum { SOON_MS = 10000, COMMAND_MS = 300, SLACK_MS = 200, LONG_LEASE_MS = 600000
 
 static rlock_mutex_t m;
 
-/* ---- names: "here.test" is 127.0.0.1, but while `silent` no name is resolved */
+/* ---- names: "here.test" is 127.0.0.1, except that while `silent` no name is resolved */
 
 static struct {
     atomic_bool silent;
@@ -99,7 +99,7 @@ static void expect_trylock_in_time(void)
 
 static void expect_timedlock_in_time(long ms)
 {
-    int64_t begin = test_now_ms(); /* first: a pause between the two shortens no wait */
+    int64_t begin = test_now_ms(); /* first: a pause after this line shortens no wait */
     struct timespec at = test_in_ms(CLOCK_MONOTONIC, ms);
     EXPECT(rlock_mutex_clocklock(&m, CLOCK_MONOTONIC, &at), ENOTCONN);
     ck_assert_int_ge(test_now_ms() - begin, ms - 1);
@@ -117,7 +117,7 @@ START_TEST(calls_end_in_time_while_no_name_is_resolved_and_work_when_one_is)
 {
     open_by_name(LONG_LEASE_MS);
     atomic_store(&names.silent, true);
-    test_proxy_set_mode(proxy, TEST_PROXY_DOWN); /* the last address is of no use */
+    test_proxy_set_mode(proxy, TEST_PROXY_DOWN); /* the last known address is of no use */
     test_proxy_cut(proxy, 0, true);
     expect_trylock_in_time();
     ck_assert_int_gt(atomic_load(&names.stuck), 0);
@@ -173,9 +173,9 @@ static bool has_connected(void *arg)
     return stats_of(client).connects >= *(const uint64_t *)arg;
 }
 
-/* After a failover the name leads elsewhere, while the old master is up, as a replica.
- * What it refuses by the new master's address it takes; Redis 6 says so within a script.
- */
+/* After a failover the name leads to the new master, while the old one still runs, as a
+ * replica. The first request gets one of these refusals, and succeeds at the new master's
+ * address. Redis 6 refuses inside a script. */
 START_TEST(name_is_resolved_again_when_its_server_is_no_master)
 {
     static const char *const refusals[] = {
@@ -187,7 +187,7 @@ START_TEST(name_is_resolved_again_when_its_server_is_no_master)
     };
     open_by_name(1200);
     OK(rlock_mutex_lock(&m));
-    uint64_t connects = 3, renewals = 1; /* of callers, the subscriber, the watchdog */
+    uint64_t connects = 3, renewals = 1; /* callers, subscriber, watchdog */
     ck_assert(test_wait_until(has_connected, &connects, SOON_MS));
     ck_assert(test_wait_until(has_renewals, &renewals, SOON_MS));
     OK(rlock_mutex_unlock(&m));
@@ -201,7 +201,7 @@ START_TEST(name_is_resolved_again_when_its_server_is_no_master)
     ck_assert(!event_seen(RLOCK_EVENT_LOST));
     OK(rlock_mutex_unlock(&m));
     test_proxy_remove_all(proxy);
-    /* and stays there: addresses that answer are kept */
+    /* later connections use the same address, because it answers */
     test_proxy_cut(proxy, 0, true);
     OK(rlock_mutex_lock(&m));
     ck_assert_int_eq(atomic_load(&names.asked), wanted);
@@ -209,9 +209,9 @@ START_TEST(name_is_resolved_again_when_its_server_is_no_master)
 }
 END_TEST
 
-/* ---- 39: nobody answers a SYN */
+/* ---- 39: a SYN gets no answer */
 
-/* A port whose queue of connections is full: the kernel drops what comes. */
+/* A port whose queue of connections is full, so that the kernel drops new ones. */
 struct full {
     int listener, fds[32], count;
     uint16_t port;
@@ -271,8 +271,7 @@ START_TEST(calls_end_in_time_where_nobody_answers_a_SYN)
 }
 END_TEST
 
-/* ---- 52: an outage costs few connections, however many wait and however short leases
- * are */
+/* ---- 52: an outage costs few connections, for any number of waiters and short leases */
 
 enum { WAITERS = 8, STORM_MS = 1200, STORM_MAX = 200 };
 
@@ -292,7 +291,7 @@ START_TEST(outage_costs_few_connections)
         each[i] = mutex_of(client, name);
         task_start(&task[i], run_pair, &each[i]);
     }
-    test_pause_ms(STORM_MS); /* the outage itself */
+    test_pause_ms(STORM_MS); /* the length of the outage */
     unsigned made = test_proxy_counts(proxy).accepted - before;
     ck_assert_uint_gt(made, 2);
     ck_assert_uint_lt(made, STORM_MAX);
@@ -300,7 +299,7 @@ START_TEST(outage_costs_few_connections)
     for (int i = 0; i < WAITERS; i++) {
         ck_assert(task_ends(&task[i], SOON_MS));
         int rc = task_join(&task[i]);
-        ck_assert(rc == 0 || rc == ESTALE); /* its lease is 50 ms */
+        ck_assert(rc == 0 || rc == ESTALE); /* the lease is 50 ms */
     }
     EXPECT(rlock_mutex_unlock(&m), ESTALE);
 }
@@ -314,7 +313,7 @@ END_TEST
 
 static struct {
     bool there;
-    int outside; /* the namespace that the test came from */
+    int outside; /* the namespace that the test started in */
 } net;
 
 __attribute__((format(printf, 1, 2))) static bool run(const char *format, ...)
@@ -327,7 +326,7 @@ __attribute__((format(printf, 1, 2))) static bool run(const char *format, ...)
     return system(command) == 0;
 }
 
-/* This thread, and what it starts from now on, gets a network of its own. */
+/* Moves this thread, and processes that it starts later, to a new network namespace. */
 static bool enter_new_net(void)
 {
     return unshare(CLONE_NEWNET) == 0 && run("ip link set lo up 2>/dev/null");
@@ -342,7 +341,7 @@ static bool make_link(void)
            run("nsenter -t %d -n ip link set rlk1 up", pid);
 }
 
-/* On failure there is no link, and the tests are left out. */
+/* On failure there is no link, and the tests are skipped. */
 static void set_up_net(void)
 {
     memset(&net, 0, sizeof(net));
@@ -403,7 +402,7 @@ START_TEST(link_that_is_down_bounds_every_call_and_is_reported)
     OK(rlock_mutex_lock(&idle));
     link_is("down");
     int64_t begin = test_now_ms();
-    OK(rlock_mutex_unlock(&idle)); /* proven until its lease ends */
+    OK(rlock_mutex_unlock(&idle)); /* the hold is proven until its lease ends */
     ck_assert_int_lt(test_now_ms() - begin, test_ms(COMMAND_MS + SLACK_MS));
     expect_trylock_in_time();
     ck_assert_ptr_nonnull(event_of(RLOCK_EVENT_LOST, SOON_MS));
@@ -422,8 +421,8 @@ END_TEST
 
 START_TEST(link_that_is_down_for_less_than_the_lease_costs_no_hold)
 {
-    /* A link that is up again may swallow what is sent at first; the kernel then asks for
-     * the neighbour's address again after 1 s, however slow all else is. */
+    /* A link that is up again may lose the first packets. The kernel asks for the
+     * neighbour's address again after 1 s, a time that does not scale. */
     enum { LEASE_MS = 5400, SLOW_FACTOR = 2 };
     if (!has_net(__func__))
         return;
@@ -434,7 +433,7 @@ START_TEST(link_that_is_down_for_less_than_the_lease_costs_no_hold)
     OK(rlock_mutex_lock(&m));
     ck_assert(test_wait_until(has_renewals, &wanted, SOON_MS));
     link_is("down");
-    /* until the next renewal was given up */
+    /* until the next renewal has timed out */
     test_pause_ms(lease_ms * 55 / 100);
     link_is("up");
     wanted++;
@@ -463,12 +462,12 @@ START_TEST(request_that_was_given_up_while_the_link_was_down_never_arrives)
         return;
     open_over_net(LONG_LEASE_MS, 30000 / test_ms(1));
     OK(rlock_mutex_lock(&m));
-    OK(rlock_mutex_unlock(&m)); /* a connection is there, and the script */
+    OK(rlock_mutex_unlock(&m)); /* opens a connection, and loads the script */
     struct asked asked = { redis, 0 };
     asked.before = test_redis_calls(redis, "evalsha") + test_redis_calls(redis, "eval");
     link_is("down");
     expect_trylock_in_time();
-    OK(rlock_client_close(client)); /* nor what it would have made up for */
+    OK(rlock_client_close(client)); /* nor may that call's cancel arrive */
     client = NULL;
     link_is("up");
     ck_assert(test_stays(is_not_asked, &asked, 1000));
@@ -490,7 +489,7 @@ START_TEST(calls_to_a_host_that_is_not_there_end_in_time)
 }
 END_TEST
 
-/* ---- 50: a server in protected mode, as it is met from another host */
+/* ---- 50: a server in protected mode, reached from another host */
 
 START_TEST(protected_server_is_not_ready_and_is_not_stormed)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pool, and the handshake, against a real server. */
+/* The pool and the handshake, with a real server. */
 #include "base/deadline.h"
 #include "base/error.h"
 #include "net/pool.h"
@@ -163,7 +163,7 @@ START_TEST(waiter_is_handed_what_is_put_back)
     struct rlk_conn *a = get(), *b = get();
     struct getter g = { .rc = -1 };
     ck_assert_int_eq(pthread_create(&g.thread, NULL, run_getter, &g), 0);
-    test_pause_ms(20); /* both orders are right; this makes the interesting one likely */
+    test_pause_ms(20); /* most likely the getter waits before the put */
     rlk_pool_put(pool, a);
     pthread_join(g.thread, NULL);
     ck_assert_int_eq(g.rc, 0);
@@ -206,7 +206,7 @@ START_TEST(connection_that_died_while_idle_is_replaced)
     rlk_pool_put(pool, a);
     rlk_pool_put(pool, b);
     test_redis_kill_clients(redis);
-    test_pause_ms(10); /* longer than connections are trusted unseen */
+    test_pause_ms(10); /* longer than the pool trusts an idle connection */
     struct rlk_conn *conn = get();
     ck_assert_int_eq(ping(conn), RLK_FAIL_NONE);
     ck_assert_uint_eq(connects, 3);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What Redis makes of channels: who reads too slowly is cut off, databases share them, a
- * cluster knows them everywhere. `m` is a handle of `self`, a client of this process; x
- * is a worker, whose polls are too far apart to matter.
+ * What Redis does with channels: it closes the connection of a client that reads too
+ * slowly, channels are shared by all databases, and a cluster carries them to every node.
+ * `m` is a handle of `self`, a client of this process. x is a worker whose polls are too
+ * far apart to matter here.
  */
 #include "port.h"
 #include "scene.h"
@@ -16,7 +17,7 @@
 enum {
     LONG_PRESENCE_MS = 30000,
     JUNK_LEN = 1000,
-    JUNK_MAX = 20000, /* far more than sockets hold */
+    JUNK_MAX = 20000, /* far more than sockets can buffer */
     SOON_MS = 1000,
     STAYS_MS = 200
 };
@@ -45,7 +46,7 @@ static void close_scene(void)
 
 /* ---- a subscriber that reads too slowly */
 
-/* Fills its mailbox until the server gives it up. */
+/* Fills the worker's mailbox until the server closes the connection. */
 static bool flood(const char *mailbox)
 {
     static char junk[JUNK_LEN + 1];
@@ -56,8 +57,8 @@ static bool flood(const char *mailbox)
     return false;
 }
 
-/* What was on its way is read first; then it subscribes anew, and looks for itself what
- * it has missed. */
+/* The subscriber reads the messages that were under way, subscribes again, and then asks
+ * the server for the grant that it has missed. */
 /* rule: L3 */
 START_TEST(subscriber_cut_off_for_its_backlog_misses_no_grant)
 {
@@ -73,7 +74,7 @@ START_TEST(subscriber_cut_off_for_its_backlog_misses_no_grant)
                   "pubsub 256kb 64kb 2");
     worker_stop(&x);
     ck_assert(flood(mailbox));
-    ck_assert_int_eq(rlock_mutex_unlock(&m), 0); /* nobody hears of it */
+    ck_assert_int_eq(rlock_mutex_unlock(&m), 0); /* no message of it arrives */
     ck_assert_int_eq(scene_queue_len("N"), 1);
     int64_t begin = test_now_ms();
     worker_cont(&x);
@@ -83,13 +84,13 @@ START_TEST(subscriber_cut_off_for_its_backlog_misses_no_grant)
 }
 END_TEST
 
-/* ---- messages that are too long to be anybody's of ours */
+/* ---- messages too long to be the library's */
 
-/* x waits for N; its mailbox. */
+/* x waits for N. Returns its mailbox. */
 static void wait_behind_proxy(char mailbox[static 64])
 {
     char id[SCENE_ID_MAX], ticket[32], uuid[RLK_UUID_LEN + 1];
-    /* a PING is answered behind all that is under way */
+    /* a PING is answered after all data under way, hence the long timeout */
     scene_worker(
         &x, test_proxy_url(scene_proxy),
         SCENE_TIMES(.presence = LONG_PRESENCE_MS, .command = 10 * test_ms(SOON_MS)), "N",
@@ -148,13 +149,13 @@ END_TEST
 
 /* ---- a subscriber whose peer has vanished */
 
-/* No end of the stream tells it; the server still counts it as a listener. */
+/* The stream does not end, and the server still counts the subscriber as a listener. */
 START_TEST(subscriber_without_messages_connects_again)
 {
     long presence = test_ms(500);
     scene_worker(&x, test_proxy_url(scene_proxy),
                  SCENE_TIMES(.presence = presence, .command = presence), "N", "");
-    ck_assert_int_eq(test_proxy_counts(scene_proxy).accepted, 1); /* it has no other */
+    ck_assert_int_eq(test_proxy_counts(scene_proxy).accepted, 1); /* the subscriber's */
     int rule = TEST_RULE(scene_proxy, .on = TEST_ON_MESSAGE, .action = TEST_DROP,
                          .connection = 1);
     ck_assert(worker_news(&x, "event DISCONNECTED", SCENE_SOON_MS));
@@ -176,7 +177,8 @@ static bool still_waits(void *arg)
     return !worker_news(&x, "done t", 0);
 }
 
-/* Channels know no database: a message about the one lock wakes nobody wrongly. */
+/* Channels are the same in all databases: a message about one lock wakes no waiter of the
+ * other one. */
 /* rule: S5 */
 START_TEST(one_name_in_two_databases_is_two_locks)
 {
@@ -204,7 +206,7 @@ START_TEST(one_name_in_two_databases_is_two_locks)
 }
 END_TEST
 
-/* Both hear what Redisson's channel says; grants are each one's own. */
+/* Clients of both databases hear Redisson's channel; grants reach one waiter each. */
 /* rule: S5 */
 START_TEST(grant_in_one_database_is_no_grant_in_another)
 {
@@ -249,7 +251,7 @@ static bool is_cluster_up(void *arg)
     return strstr(test_redis_str(of_node, "CLUSTER", "INFO"), "cluster_state:ok");
 }
 
-static int bus = -1; /* the port on which nodes talk to each other */
+static int bus = -1; /* the port that the cluster's nodes use among themselves */
 
 static void start_cluster(void)
 {
@@ -278,7 +280,7 @@ static bool waits(void *arg)
     return stats && strstr(stats, " waiters_now=1 ") && !strstr(stats, " waits=0 ");
 }
 
-/* All keys of a lock are in one slot, else the scripts would be refused. */
+/* All keys of a lock are in one hash slot, else the server would refuse scripts. */
 START_TEST(a_cluster_of_one_node_has_all_of_a_lock_in_one_slot)
 {
     static const char *const names[] = { "N", "a{b}c", "{a}", "a%20b" };

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A server that has answered the watchdog's handshake, or refused it, before the watchdog
- * looks a second time. This program's recv() waits for the answer on that thread; so it
- * is always so. The client's URL names a symbolic link to the server's socket.
+ * A server that has accepted or refused the watchdog's handshake before the watchdog
+ * looks a second time. To make this certain, this program's recv() waits for the answer
+ * on the watchdog's thread. The client's URL names a symbolic link to the server's
+ * socket.
  */
 #include "fixture.h"
 
@@ -16,9 +17,9 @@
 enum {
     SOON_MS = 10000,
     COMMAND_MS = 1200,
-    SLACK_MS = 700, /* of a busy machine */
+    SLACK_MS = 700, /* tolerance for a busy machine */
     LEASE_MS = 900,
-    PRESENCE_MS = 300, /* a third of it is between two looks of the watchdog */
+    PRESENCE_MS = 300, /* the watchdog looks once in a third of it */
     OUTAGE_MS = 600,
     ANSWER_MS = 100
 };
@@ -26,7 +27,7 @@ enum {
 static char path[TEST_PATH_MAX]; /* the symbolic link */
 static rlock_mutex_t m;
 
-/* In place of the C library's, for the library that is linked into this program. */
+/* Replaces the C library's function for the library that is linked into this program. */
 ssize_t recv(int fd, void *buf, size_t len, int flags)
 {
     char name[16] = "";
@@ -91,7 +92,7 @@ START_TEST(every_connection_is_counted)
     OK(rlock_mutex_lock(&m));
     ck_assert(test_wait_until(has_renewals, &renewals, SOON_MS));
     rlock_stats_t s = stats_of(client);
-    ck_assert_uint_eq(s.connects, 3); /* of callers, the subscriber, the watchdog */
+    ck_assert_uint_eq(s.connects, 3); /* one for callers, subscriber and watchdog each */
     ck_assert_uint_eq(s.reconnects + s.connect_failures, 0);
     test_redis_do(redis, "CLIENT", "KILL", "TYPE", "normal");
     renewals = s.renewals + 1;
@@ -110,14 +111,14 @@ START_TEST(every_failure_to_connect_is_counted)
     ck_assert(test_wait_until(has_renewals, &renewals, SOON_MS));
     ck_assert_int_eq(unlink(path), 0);
     test_redis_do(redis, "CLIENT", "KILL", "TYPE", "normal");
-    uint64_t failures = 2; /* the subscriber stays, and nobody calls */
+    uint64_t failures = 2; /* the subscriber stays connected, and no thread calls */
     ck_assert(test_wait_until(has_failures, &failures, LEASE_MS));
     ck_assert_int_eq(symlink(server.path, path), 0);
     OK(rlock_mutex_unlock(&m));
 }
 END_TEST
 
-/* An outage begins when a connection was lost, and not when the first was made. */
+/* An outage begins when a connection is lost, not when the first one was made. */
 START_TEST(waiter_survives_an_outage_shorter_than_the_command_timeout)
 {
     struct task task;
@@ -125,17 +126,17 @@ START_TEST(waiter_survives_an_outage_shorter_than_the_command_timeout)
     rlock_mutex_t ours = failing_mutex("n");
     uint64_t renewals = 1;
     OK(rlock_mutex_lock(&theirs));
-    rlock_mutex_t held = mutex_of(client, "held"); /* for which the watchdog connects */
+    rlock_mutex_t held = mutex_of(client, "held"); /* makes the watchdog connect */
     OK(rlock_mutex_lock(&held));
     ck_assert(test_wait_until(has_renewals, &renewals, SOON_MS));
     OK(rlock_mutex_unlock(&held));
     task_start(&task, run_pair, &ours);
     ck_assert(wait_size("rlock:{n}:queue", 1));
-    /* one that gives up looks after each command timeout: amid the outage */
+    /* its waiter looks after each command timeout: the next time is inside the outage */
     test_pause_ms(test_ms(COMMAND_MS - OUTAGE_MS / 2));
     ck_assert_int_eq(unlink(path), 0);
     test_redis_kill_clients(redis);
-    test_pause_ms(test_ms(OUTAGE_MS)); /* the outage itself */
+    test_pause_ms(test_ms(OUTAGE_MS)); /* the length of the outage */
     ck_assert_int_eq(symlink(server.path, path), 0);
     ck_assert(!task_ends(&task, COMMAND_MS / 5));
     OK(rlock_mutex_unlock(&theirs));

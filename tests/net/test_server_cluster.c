@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A node of a cluster (doc/FAULTS.md, 1e): it has the lower half of the slots,
- * the other node, which nobody ever reaches, the upper one. What is in its slots works as
- * anywhere; what is not is refused with its name, or waited for where that may help.
+ * A node of a cluster (doc/FAULTS.md, 1e). The node has the lower half of the hash slots;
+ * the other node, which cannot be reached, has the upper half. Locks in the node's half
+ * work as on any server. A call for another lock fails with the name of the server's
+ * error, or waits where that may help.
  */
 #include "port.h"
 #include "scene.h"
@@ -56,7 +57,7 @@ static void start_node(void)
                                        "--cluster-node-timeout", "600000",
                                        "--cluster-require-full-coverage", "no"));
     struct test_redis *r = test_redis_connect(node.path);
-    ck_assert(test_wait_until(is_up, r, 20000)); /* it waits for 2 s itself */
+    ck_assert(test_wait_until(is_up, r, 20000)); /* the node itself waits for 2 s */
     test_redis_close(r);
 }
 
@@ -70,7 +71,7 @@ static void open_node(void)
 {
     char command[256];
     memset(&x, 0, sizeof(x));
-    test_rundir_own_if_any(); /* another test's dead may have had what has moved */
+    test_rundir_own_if_any(); /* no other test's dead process matters here */
     redis = test_redis_connect(node.path);
     test_redis_do(redis, "FLUSHALL");
     client = scene_open_client(node.url, SCENE_TIMES(.command = test_ms(COMMAND_MS)));
@@ -86,14 +87,14 @@ static void close_node(void)
     test_redis_close(redis);
 }
 
-/* ---- names and slots */
+/* ---- names and hash slots */
 
 static long long slot_of(const char *name)
 {
     return test_redis_int(redis, "CLUSTER", "KEYSLOT", name);
 }
 
-/* The first name "L<number>" that is in our half, or in the other's. */
+/* The first name "L<number>" in this node's half, or in the other node's. */
 static const char *a_name(char buf[16], bool ours)
 {
     for (int n = 0;; n++) {
@@ -167,7 +168,7 @@ START_TEST(a_slot_of_which_some_keys_have_moved_is_waited_for)
     rlock_mutex_t m;
     scene_mutex(&m, client, a_name(name, true));
     number(slot, slot_of(name));
-    ck_assert_int_eq(rlock_mutex_lock(&m), 0); /* one key is there, and the others not */
+    ck_assert_int_eq(rlock_mutex_lock(&m), 0); /* one key exists, the others do not */
     test_redis_do(redis, "CLUSTER", "SETSLOT", slot, "MIGRATING", other_id);
     rlock_client_t *second =
         scene_open_client(node.url, SCENE_TIMES(.command = test_ms(COMMAND_MS)));

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What servers do differently by version, and the design rests on or is not to rest on:
- * doc/DESIGN.md, "What servers do". Here each is asked of the server that runs, so that a
- * server which does something new is seen. Old: Redis up to 7.0. New: Redis 7.4 and
- * later, Valkey. Between them (7.2) nobody has looked: there these tests are skipped.
+ * Behaviour that differs between versions of the servers, and that the design uses or
+ * must not use: doc/DESIGN.md, "What servers do". Each test checks it at the server in
+ * use, so that a server with a new behaviour is noticed. Old: Redis up to 7.0. New: Redis
+ * 7.4 and later, Valkey. For the versions between (7.2) the behaviour is not known: there
+ * these tests are skipped.
  *
  * Run on Redis 6.2.14, 7.0.15, 8.2.3, and Valkey 9.0.0, 9.1.2.
  */
@@ -36,7 +37,7 @@ static void look_at_version(void)
                      2);
 }
 
-/* Of one that is known. */
+/* Whether the version is one of the new ones. */
 static bool is_new(void)
 {
     return version.is_valkey || version.major > 7 ||
@@ -69,13 +70,12 @@ static const redisReply *eval(struct test_redis *r, const char *script)
     return test_redis_try(r, "EVAL", script, "0");
 }
 
-/* ---- time within a script
-
- * Rested on by every script: each asks for TIME once, and then trusts what PTTL and the
- * ends of sorted sets say beside it. With a clock that runs, what it reads later is
- * later;
- * with one that stands, what has expired since is still there. T5, in
- * doc/design/protocol.md, is about the first, test_standstill holds both. */
+/* ---- time inside a script
+ *
+ * Every script uses this: it calls TIME once, and then compares it with PTTL and with the
+ * ends in sorted sets. If the clock runs, later values are read later; if it stands, keys
+ * that have expired since then still exist. T5, in doc/design/protocol.md, is about the
+ * first, test_standstill is about both. */
 
 START_TEST(time_runs_on_within_a_script_up_to_7_0_and_stands_from_7_4_on)
 {
@@ -101,9 +101,9 @@ START_TEST(PTTL_runs_on_within_a_script_up_to_7_0_and_stands_from_7_4_on)
 }
 END_TEST
 
-/* ---- what has been told before a write is refused
-
- * Rested on: T5, no script publishes before its first write (test_rules,
+/* ---- messages that were published before a write is refused
+ *
+ * T5 uses this: no script publishes before its first write (test_rules,
  * no_grant_is_sent_when_the_server_refuses_the_write). */
 
 static const char publish_and_write[] = "redis.call('PUBLISH', 'news', '1')\n"
@@ -138,11 +138,12 @@ START_TEST(a_message_before_a_write_that_replicas_refuse_has_gone_out)
 }
 END_TEST
 
-/* ---- memory within a script
-
- * Rested on: what is to be done though memory is full (renewals, downgrades, burials)
- * begins with a write that frees or needs none (lua/rwlock_renew.lua, lock_bury.lua), and
- * what is to be refused whole begins with one that memory refuses. */
+/* ---- memory inside a script
+ *
+ * Scripts use this: one that must work when memory is full (renewal, downgrade, recovery)
+ * begins with a write that frees memory or needs none (lua/rwlock_renew.lua,
+ * lock_bury.lua); one that must be refused as a whole begins with a write that is refused
+ * when memory is full. */
 
 START_TEST(what_comes_first_in_a_script_is_refused_when_memory_is_full)
 {
@@ -165,10 +166,10 @@ START_TEST(behind_a_DEL_even_of_nothing_memory_refuses_no_write)
 }
 END_TEST
 
-/* ---- which scripts a server keeps
-
- * Rested on, the other way round: scripts are never LOADed, and may be forgotten at any
- * time: NOSCRIPT is answered with the text. */
+/* ---- which scripts a server remembers
+ *
+ * The library does not use this: it never LOADs scripts, and the server may forget them
+ * at any time. The answer to NOSCRIPT is the script's text. */
 
 static void eval_many(void)
 {
@@ -185,7 +186,7 @@ START_TEST(from_7_4_on_500_scripts_are_cached_and_loaded_ones_for_ever)
     KNOWN("from_7_4_on_500_scripts_are_cached_and_loaded_ones_for_ever");
     snprintf(loaded, sizeof(loaded), "%s",
              test_redis_str(redis, "SCRIPT", "LOAD", "return 'loaded'"));
-    /* of the first of many */
+    /* the first of many */
     snprintf(first, sizeof(first), "%s",
              test_redis_str(redis, "EVAL", "return redis.sha1hex('return 0')", "0"));
     eval_many();
@@ -213,10 +214,9 @@ START_TEST(a_lock_whose_scripts_others_have_pushed_out_goes_on)
 END_TEST
 
 /* ---- WAIT
-
- * Not rested on: no script and no call of the library waits for replicas. What will has
- to
- * hold under both. */
+ *
+ * The library does not use this: no script and no call waits for replicas. A later use of
+ * WAIT has to work with both behaviours. */
 
 static struct test_server follower;
 
@@ -238,7 +238,7 @@ static void set_up_followed(void)
     char bound[16];
     snprintf(bound, sizeof(bound), "%ld", test_ms(SOON_MS));
     ck_assert_int_eq(test_redis_int(redis, "WAIT", "1", bound), 1);
-    /* whoever writes from now on is not confirmed */
+    /* the follower confirms no later write */
     test_server_pause(&follower);
 }
 
@@ -250,7 +250,7 @@ static void tear_down_followed(void)
     fixture_close();
 }
 
-/* WAIT for WAIT_MS: how many replicas have it, and whether the call waited. */
+/* WAIT for WAIT_MS: returns how many replicas confirmed, and whether the call waited. */
 static long long wait_for_one(struct test_redis *r, bool *ret_waited)
 {
     int64_t begin = test_now_ms();
@@ -261,8 +261,8 @@ static long long wait_for_one(struct test_redis *r, bool *ret_waited)
     return count;
 }
 
-/* How `command` and WAIT behind it end while another connection has written what no
- * replica has. */
+/* `command` and a WAIT behind it, after another connection's write that no replica has:
+ * whether WAIT counts the others' write. */
 static void waits_behind(const char *const command[], bool others_count)
 {
     struct test_redis *writer = test_redis_connect(server.path);
@@ -310,7 +310,7 @@ START_TEST(WAIT_within_a_script_is_refused_up_to_7_0_and_means_nothing_from_7_4_
         return;
     }
     ck_assert_int_eq(r->type, REDIS_REPLY_INTEGER);
-    ck_assert_int_eq(r->integer, 1); /* though no replica has it */
+    ck_assert_int_eq(r->integer, 1); /* counted, though no replica has it */
     bool waited;
     ck_assert_int_eq(wait_for_one(redis, &waited), 0);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Another server than the one that was there, a server that has no room, and what is no
- * Redis server at all. The client's URL names a symbolic link to a server's socket, which
- * the tests turn to another server.
+ * An address that now leads to another server, a server that is full, and peers that are
+ * not Redis servers. The client's URL names a symbolic link to a server's socket; the
+ * tests turn it to another server.
  */
 #include "fixture.h"
 
@@ -19,7 +19,7 @@
 enum {
     SOON_MS = 10000,
     COMMAND_MS = 300,
-    SLACK_MS = 700, /* of a busy machine */
+    SLACK_MS = 700, /* tolerance for a busy machine */
     LEASE_MS = 900,
     PRESENCE_MS = 600,
     OUTAGE_MS = 600
@@ -74,7 +74,7 @@ static void tear_down_two(void)
     test_server_stop(&second);
 }
 
-/* As when an address moves: the connections to the old server end. */
+/* Like a moved address: the connections to the old server end. */
 static void move_to_second(void)
 {
     turn_to(second.path);
@@ -90,7 +90,7 @@ START_TEST(hold_that_another_server_does_not_know_is_LOST_soon)
     ck_assert_ptr_nonnull(lost);
     ck_assert_ptr_nonnull(strstr(lost->reason, "no longer records"));
     ck_assert_uint_eq(lost->token, token);
-    EXPECT(rlock_mutex_lock(&m), ESTALE); /* nothing is taken anew unasked */
+    EXPECT(rlock_mutex_lock(&m), ESTALE); /* the library never takes it again */
     ck_assert(!test_redis_exists(at_second, "n"));
     EXPECT(rlock_mutex_unlock(&m), ESTALE);
     OK(rlock_mutex_lock(&m));
@@ -123,7 +123,7 @@ START_TEST(waiter_queues_again_at_another_server)
     OK(rlock_mutex_lock(&here));
     task_start(&task, run_pair, &m);
     ck_assert(wait_size("rlock:{n}:queue", 1));
-    /* at the second server somebody holds it, too */
+    /* at the second server another client holds it, too */
     test_redis_do(at_second, "HSET", "n", "someone", "1");
     move_to_second();
     ck_assert(test_wait_until(is_queued_at_second, NULL, SOON_MS));
@@ -131,7 +131,7 @@ START_TEST(waiter_queues_again_at_another_server)
     ck_assert(task_ends(&task, SOON_MS));
     OK(task_join(&task));
     ck_assert(!test_redis_exists(at_second, "n"));
-    OK(rlock_mutex_unlock(&here)); /* his connections were killed, his lock stayed */
+    OK(rlock_mutex_unlock(&here)); /* its connections were closed, its lock stayed */
 }
 END_TEST
 
@@ -152,7 +152,7 @@ START_TEST(replica_is_no_server_until_it_is_promoted)
     struct timespec later = test_in_ms(CLOCK_MONOTONIC, test_ms(SOON_MS));
     OK(rlock_mutex_clocklock(&other_one, CLOCK_MONOTONIC, &later));
     OK(rlock_mutex_unlock(&other_one));
-    /* the copy may or may not have come there: what is said of the hold is the truth */
+    /* the replica may or may not have the hold: the code says which */
     rc = rlock_mutex_unlock(&m);
     ck_assert(rc == 0 || rc == ESTALE);
     OK(rlock_mutex_lock(&m));
@@ -166,7 +166,7 @@ START_TEST(server_that_became_a_replica_is_left_for_its_successor)
     char port[16];
     snprintf(port, sizeof(port), "%u", (unsigned)second.port);
     OK(rlock_mutex_lock(&m));
-    OK(rlock_mutex_unlock(&m)); /* a connection is there, and stays */
+    OK(rlock_mutex_unlock(&m)); /* opens a connection, which stays */
     turn_to(second.path);
     test_redis_do(redis, "REPLICAOF", "127.0.0.1", port);
     struct timespec at = test_in_ms(CLOCK_MONOTONIC, test_ms(SOON_MS));
@@ -192,8 +192,9 @@ static bool is_following(void *arg)
                   "master_link_status:up") != NULL;
 }
 
-/* What a script publishes goes to the replicas, whatever it does next: he who listens
- * there must not be told what is taken back because nobody listens here. */
+/* A script's messages reach the replicas at once, whatever the script does next. A client
+ * that listens at a replica must not hear of a grant that the script takes back because
+ * there is no listener at the master. */
 START_TEST(a_replica_hears_of_no_grant_that_is_not_one)
 {
     static const char uuid[] = "bbbbbbbb-0000-4000-8000-00000000000b";
@@ -230,9 +231,9 @@ static bool both_listen_at_second(void *arg)
            2;
 }
 
-/* A replica lets him listen, and pings are answered; but nobody speaks to him there.
- * Whether he is told by READONLY, or (the requests' connections having ended) by nobody.
- */
+/* A replica accepts the subscription and answers pings, but no message for the client
+ * arrives there. In one case the client learns this from READONLY; in the other one its
+ * connections for requests have ended, and no reply says so. */
 START_TEST(subscriber_at_a_replica_moves_to_its_master_soon)
 {
     struct task task;
@@ -252,7 +253,7 @@ START_TEST(subscriber_at_a_replica_moves_to_its_master_soon)
     OK(rlock_mutex_unlock(&n));
     ck_assert(task_ends(&task, SOON_MS));
     OK(task_join(&task));
-    ck_assert(!event_seen(RLOCK_EVENT_DISCONNECTED)); /* it went by itself */
+    ck_assert(!event_seen(RLOCK_EVENT_DISCONNECTED)); /* the subscriber moved by itself */
     close_client(there);
 }
 END_TEST
@@ -319,7 +320,7 @@ START_TEST(hold_at_a_full_server_is_LOST_in_time_or_renewed_when_there_is_room)
 }
 END_TEST
 
-/* Who is queued, and with which ticket. */
+/* The queue's one entry: id and ticket. */
 static void read_queue(char text[256])
 {
     const redisReply *r =
@@ -333,7 +334,7 @@ static bool has_asked_again(void *arg)
     return stats_of(client).round_trips > *(const uint64_t *)arg;
 }
 
-/* Of the waiter's connections, the watchdog's finds no place. */
+/* The server is full for one of the waiter's connections: the watchdog's. */
 START_TEST(waiter_at_a_full_server_is_not_dropped_and_gets_the_lock_at_once)
 {
     struct task task;
@@ -348,8 +349,8 @@ START_TEST(waiter_at_a_full_server_is_not_dropped_and_gets_the_lock_at_once)
     ck_assert_uint_gt(stats_of(client).connect_failures, 0);
     ck_assert(!task_ends(&task, 0));
     read_queue(after);
-    ck_assert_str_eq(after, before); /* in its place, though it asks */
-    /* not while a question is under way, whose answer would tell as well */
+    ck_assert_str_eq(after, before); /* the waiter keeps its place, though it asks */
+    /* not while a request is under way, because its reply would grant the lock as well */
     uint64_t asked = stats_of(client).round_trips;
     ck_assert(test_wait_until(has_asked_again, &asked, SOON_MS));
     OK(rlock_mutex_unlock(&theirs));
@@ -359,14 +360,15 @@ START_TEST(waiter_at_a_full_server_is_not_dropped_and_gets_the_lock_at_once)
 }
 END_TEST
 
-/* Nor do callers find one: the attempts are few, however many locks are waited for. */
+/* The server is full for callers, too: the attempts are few, for any number of locks that
+ * are waited for. */
 START_TEST(waiter_without_a_connection_at_a_full_server_makes_no_storm)
 {
     enum { LOCKS = 8, ROUNDS = 2, EACH = 6 + 2, GROWING = 10 };
     struct task tasks[LOCKS];
     rlock_mutex_t theirs[LOCKS];
     char names[LOCKS][16], key[48];
-    for (int i = 0; i < LOCKS; i++) { /* somebody's of whom no connection is known */
+    for (int i = 0; i < LOCKS; i++) { /* their holder is no connected client */
         snprintf(names[i], sizeof(names[i]), "n%d", i);
         snprintf(key, sizeof(key), "rlock:{n%d}:queue", i);
         test_redis_do(redis, "HSET", names[i], "somebody", "1");
@@ -406,12 +408,12 @@ START_TEST(three_places_are_enough)
 }
 END_TEST
 
-/* ---- 50: what is no Redis server */
+/* ---- 50: peers that are not Redis servers */
 
 static const struct stranger {
     const char *text;
     size_t len;
-    bool greets; /* speaks first */
+    bool greets; /* sends first */
     int code;
     const char *said;
 } strangers[] = {
@@ -470,7 +472,7 @@ static void *run_peer(void *arg)
     return NULL;
 }
 
-/* At a port of its own, or at this path. */
+/* Starts the peer on a port of its own, or on a socket with this path. */
 static void peer_start(const struct stranger *is, const char *path)
 {
     struct sockaddr_un un = { .sun_family = AF_UNIX };

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What which user of Redis can do to locks, and to the clients that use them: each user
- * of the table of SECURITY.md does his worst, and what came of it has to be what stands
- * there. Who is who says userscene.h.
+ * What each user of Redis can do to locks, and to the clients that use them. Each user in
+ * the table of SECURITY.md does the worst that it can, and the result must be what the
+ * table says. userscene.h describes the users and workers.
  */
 #include "userscene.h"
 
@@ -15,14 +15,14 @@ static const char *const deed_names[USER_DEEDS] = { "who holds", "names",      "
                                                     "is asked",  "second",     "ends it",
                                                     "memory",    "one command" };
 
-/* What the table says of the i-th lock. */
+/* What the table says about the i-th lock. */
 static bool may(enum user_deed deed, int i)
 {
     return user_row.reach[deed] == USER_YES ||
            (user_row.reach[deed] == USER_OWN && i == 1);
 }
 
-/* ---- deeds: to the i-th lock, whether it succeeded */
+/* ---- deeds: each tries the i-th lock, and returns whether it succeeded */
 
 static bool learns_holder(int i)
 {
@@ -57,7 +57,8 @@ static bool has_it_read(int i)
     return true;
 }
 
-/* About the id that he learnt, or about guesses. The ticket of a guess is right. */
+/* Publishes messages about the id that the user has learned, or about guessed ids. The
+ * ticket of a guess is right. */
 static void say_all(int i, bool waiter, bool grants)
 {
     char guessed[SCENE_ID_MAX];
@@ -72,8 +73,8 @@ static void say_all(int i, bool waiter, bool grants)
     }
 }
 
-/* Any request of either client, which ask by themselves once in a third of a presence at
- * most. */
+/* Whether one of the two clients sends a request. By themselves they send at most one in
+ * a third of a presence. */
 static bool has_it_asked(int i)
 {
     char channel[64];
@@ -98,7 +99,8 @@ static bool takes_memory(int i)
     return done;
 }
 
-/* By a loop, or a look at what he has written. */
+/* By a script's loop, by DEBUG, or by a command on a long value that the user has
+ * written. */
 static bool keeps_it_busy(int i)
 {
     (void)i;
@@ -110,7 +112,7 @@ static bool keeps_it_busy(int i)
     return done;
 }
 
-/* w comes to believe that it has what h has. */
+/* w believes that it has the lock that h holds. */
 static bool forges_a_grant(int i)
 {
     say_all(i, true, true);
@@ -131,7 +133,7 @@ static bool ends_it(int i)
 
 static rlock_client_t *other;
 
-/* Another takes it, while h believes. */
+/* Another client takes the lock while h believes that it holds it. */
 static bool is_taken_besides(int i)
 {
     rlock_mutex_t m;
@@ -142,7 +144,7 @@ static bool is_taken_besides(int i)
     return taken && user_believes(i);
 }
 
-/* ---- all of them */
+/* ---- all users */
 
 static void compare(const char *user, enum user_deed deed, const bool done[USER_NAMES])
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is said below the table of SECURITY.md of single users of Redis; and that locks of
- * others than theirs are passed on and kept beside all that they do.
+ * What SECURITY.md says below its table about single users of Redis. And locks of other
+ * prefixes are handed over and stay held, whatever these users do.
  */
 #include "userscene.h"
 
@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- one who may publish */
+/* ---- a user who may publish */
 
 static void pipeline(struct test_redis *r, const char *channel, const char *text, int n)
 {
@@ -24,7 +24,8 @@ static void pipeline(struct test_redis *r, const char *channel, const char *text
 
 enum { FLOOD = 100000, FLOOD_QUICK = 4000, BATCH = 100, KINDS = 3 };
 
-/* About acquisitions that might be: all of their ids is right but the number. */
+/* Publishes messages about possible acquisitions: only the number in their ids is
+ * guessed. */
 static void flood(long count)
 {
     char text[2 * SCENE_ID_MAX + 64], channel[64], id[SCENE_ID_MAX];
@@ -67,7 +68,7 @@ START_TEST(a_flood_of_guesses_causes_no_request_and_is_counted)
     ck_assert(!worker_news(&user_w, "done", 0));
     ck_assert_int_eq(
         scene_stat(&user_h, "reconnects") + scene_stat(&user_w, "reconnects"), 0);
-    /* and the true one is heard behind it */
+    /* the true message still arrives behind them */
     scene_says(&user_h, "ok", "on t unlock m");
     scene_worker_ends(&user_w, "t", "ok");
 }
@@ -100,11 +101,11 @@ START_TEST(a_message_beyond_the_servers_limit_cuts_the_mailbox_off_for_a_moment)
 }
 END_TEST
 
-/* ---- one who may listen */
+/* ---- a user who may listen */
 
 enum { SHORT_MS = 300, LONG_MS = 3000, RENEWED_MS = 2000 };
 
-/* w died while it waited; nobody else knows. */
+/* w died while it waited, and no other process learns of it. */
 START_TEST(a_listener_has_a_dead_waiter_pass_for_a_stopped_one)
 {
     struct worker third;
@@ -122,7 +123,7 @@ START_TEST(a_listener_has_a_dead_waiter_pass_for_a_stopped_one)
     struct test_redis *ears = user_log_in("listener");
     user_mailbox(channel, id);
     test_redis_do(ears, "SUBSCRIBE", channel);
-    worker_stop(&user_w); /* and so it is present to the last */
+    worker_stop(&user_w); /* it stays present until it dies */
     worker_kill(&user_w);
     scene_says(&user_h, "ok", "on t unlock m");
     int64_t begin = test_now_ms();
@@ -135,7 +136,7 @@ START_TEST(a_listener_has_a_dead_waiter_pass_for_a_stopped_one)
 }
 END_TEST
 
-/* ---- one who reads and publishes */
+/* ---- a user who reads and publishes */
 
 START_TEST(a_forged_grant_is_believed_until_the_first_renewal)
 {
@@ -159,7 +160,7 @@ START_TEST(a_forged_grant_is_believed_until_the_first_renewal)
 }
 END_TEST
 
-/* ---- locks of others, beside all that he does */
+/* ---- locks of others, while the user does all this */
 
 static atomic_bool over;
 static atomic_long done_by_him;
@@ -230,7 +231,7 @@ static bool is_renewed_often(void *arg)
     return scene_stat(&user_w, "renewals") >= *(long long *)arg;
 }
 
-/* "jobs:1" is counted under by two, "jobs:2" held the whole time. */
+/* Two workers count under "jobs:1"; one holds "jobs:2" the whole time. */
 START_TEST(locks_of_another_prefix_work_beside_such_a_user)
 {
     char path[TEST_URL_MAX];
