@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* program: with=scenes/sharing.c */
 /*
- * A program that uses a lock in a file or a shared memory object, by the default client:
+ * A program that uses a lock in a file or in a shared memory object, by the default
+ * client:
  *
  *   sharer WHERE KIND COMMAND [ROUNDS]
  *

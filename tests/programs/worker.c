@@ -123,7 +123,7 @@ const char *word(const struct words *w, int i)
     return i < w->count ? w->word[i] : "";
 }
 
-/* What follows the first `n` words of a line. */
+/* The rest of a line after its first `n` words. */
 static const char *after(const char *line, int n)
 {
     for (; n > 0; n--) {
@@ -185,7 +185,8 @@ static void *thread_main(void *arg)
     return NULL;
 }
 
-/* The slot of thread `tag`; NULL: there is none (with `make`: no room). Locks: holds mu.
+/* The entry of thread `tag`; NULL: there is none (with `make`: the table is full). Locks:
+ * holds mu.
  */
 static struct thread **find_thread_locked(const char *tag, bool make)
 {
@@ -263,7 +264,7 @@ static void obey(const char *line, char *answer)
 int main(void)
 {
     char line[LINE_MAX_LEN], answer[LINE_MAX_LEN];
-    signal(SIGCHLD, SIG_IGN); /* children of "fork" are nobody's business */
+    signal(SIGCHLD, SIG_IGN); /* the kernel reaps the children of "fork" */
     while (fgets(line, sizeof(line), stdin)) {
         line[strcspn(line, "\n")] = '\0';
         if (strcmp(line, "quit") == 0)
@@ -272,7 +273,8 @@ int main(void)
             return EXIT_SUCCESS;
         answer[0] = '\0';
         obey(line, answer);
-        /* an "async" may say "done" before its "ok": they are told apart by their mark */
+        /* the "done" of an "async" may come before its "ok": the mark "= " tells them
+         * apart */
         say("= %s", answer);
     }
     exit(EXIT_SUCCESS);
