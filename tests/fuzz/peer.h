@@ -29,17 +29,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Starts it, when called first. */
+/* Starts the server at the first call. */
 void fuzz_peer_start(void);
 /* "unix:///..." or "redis://127.0.0.1:..." */
 const char *fuzz_peer_url(bool tcp);
 
-/* The text for what comes now. It stays the caller's, until fuzz_peer_end. */
+/* Sets the text for the requests that follow. The caller keeps the memory valid until
+ * fuzz_peer_end. */
 void fuzz_peer_play(const uint8_t *text, size_t len);
-/* Closes what is open, and waits until that is done. */
+/* Closes all connections, and waits until that is done. */
 void fuzz_peer_end(void);
 
-/* Whether anything was said since fuzz_peer_forget that may be taken for a grant. */
+/* Whether, since fuzz_peer_forget, anything was sent that may be taken for a grant. */
 bool fuzz_peer_gave(void);
 void fuzz_peer_forget(void);
 
