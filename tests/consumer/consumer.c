@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A program of another project, built against the installed library; the same text for
  * C11, C17 and C++17. Takes each kind of lock once, and checks that the header is the
- * installed library's.
- */
+ * installed library's. */
 #include <rlock.h>
 
 #include <stdio.h>

@@ -116,8 +116,7 @@ static int run_here(Suite *suite)
 }
 
 /* Runs the suite in a child. *ret_still_ms: the longest time during which this process
- * did not run.
- */
+ * did not run. */
 static int run_in_child(Suite *suite, long *ret_still_ms)
 {
     enum { BEAT_MS = 10 };

@@ -186,8 +186,7 @@ static void *thread_main(void *arg)
 }
 
 /* The entry of thread `tag`; NULL: there is none (with `make`: the table is full). Locks:
- * holds mu.
- */
+ * holds mu. */
 static struct thread **find_thread_locked(const char *tag, bool make)
 {
     struct thread **spare = NULL;

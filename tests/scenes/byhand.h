@@ -166,8 +166,7 @@ const char *waiter_id(const char *uuid, int ticket, char letter);
 long long count_reading(void);
 long long count_waiting(const char *queue);
 /* A reader's end in `readers` as the server's time in ms (-1: none); sets another end;
- * whether it reads.
- */
+ * whether it reads. */
 long long end_of(const char *id);
 void set_end(const char *id, long long end);
 bool reads_now(const char *id);

@@ -22,8 +22,8 @@
 
 /* The type of lock that the program is built for (as_fair.h, as_rwlock.h): whether each
  * waiting thread has its own ticket at the server, the letter in ids, the mode of
- * holders, the option of a worker's init, and the last arguments of the acquire script.
- */
+ * holders, the option of a worker's init, and the last arguments of the acquire
+ * script. */
 #if defined(AS_RWLOCK)
 enum { SCENE_IN_ORDER = 0 };
 #define SCENE_LETTER "w"

@@ -68,8 +68,7 @@ bool user_is_done(const redisReply *reply);
 void user_mailbox(char channel[64], const char *id);
 /* The n-th guess of an id that the user did not learn, of the holder or the waiter: all
  * is right except its number. He knows the numbers of the acquisitions of the same client
- * before and after it.
- */
+ * before and after it. */
 void user_guess(char id[SCENE_ID_MAX], int i, bool waiter, int n);
 /* Fills user_learnt with what the user may read of the i-th lock, or has heard. */
 void user_look(int i);
