@@ -60,7 +60,7 @@ static void find_waits(const struct nem_judge *j, struct waits *waits)
     }
 }
 
-/* ---- rule buried */
+/* ---- rule `buried` */
 
 /* Whether every process that looks for deaths could recover in [from, to]: chance decides
  * which one takes a dead client's live file, and then no other can recover that

@@ -291,7 +291,7 @@ void nem_judge_server(struct nem_judge *j);    /* judge_server.c: grant, belief,
 void nem_judge_passed(struct nem_judge *j);    /* judge_passed.c */
 void nem_judge_order(struct nem_judge *j);     /* judge_order.c: order, reads, writes,
                                                 * prompt */
-void nem_judge_deaths(struct nem_judge *j);    /* judge_deaths.c: buried, dead, soon */
+void nem_judge_deaths(struct nem_judge *j);    /* judge_deaths.c: `buried`, dead, soon */
 void nem_judge_ends(struct nem_judge *j);      /* judge_ends.c: leak, residue, grows,
                                                 * spins */
 

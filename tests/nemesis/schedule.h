@@ -20,30 +20,30 @@ struct nem_plan_options {
 };
 
 /*
- * `amount` is, for
+ * The meaning of `amount`, by kind:
  *   KILL_INSIDE      the type of the lock
  *   KILL_KEPT
  *   KILL_ASKING
- *   KILL_BURIER      0: what the burier had asked for is done when it is dead, 1: at the
- *                    end of the step
- *   DELAY            ms, each way
+ *   `KILL_BURIER`    the requests of the recovering process are executed 0: when it is
+ *                    dead, 1: at the end of the step
+ *   DELAY            ms in each direction
  *   CUT_REPLIES      how many bytes of the reply still pass
  *   DRIP             ms for each byte
- *   HALF_CLOSE       0: the server sees the end of the stream, 1: the client does
- *   REFUSE           0: nobody listens, 1: accepted and closed at once
+ *   HALF_CLOSE       0: the server sees the end of the stream, 1: the client sees it
+ *   REFUSE           0: no socket listens, 1: connections are accepted and closed at once
  *   LINK_DOWN        0: the other end (a cable pulled), 1: the process's own end (which
  *                    takes its route away, too)
  *   DESCRIPTORS      bit 0: a pipe is opened, else /dev/null; bit 1: those from 3 on are
- *                    closed as well, but for the program's own
+ *                    closed as well, except for the program's own
  *   FORGE            ms by which all replies are late meanwhile: a message then comes
- *   FORCE            before the answer to which it belongs
+ *   FORCE            before the reply to which it belongs
  *   ACL              which right (nem_right)
  *   CLIENT_PAUSE     0: all commands, 1: writes only
  *   CLOCK_BACK       ms, negative: by how much the server's clock is stepped. The step is
- *   CLOCK_FORWARD    ms, positive  never taken back at its end, only by a later step the
- *                    other way; the window is what the plan says, in which everything
- *                    that the step touched has found out. A plan's steps never sum up to
- *                    more than NEM_OFFSET_MAX_MS either way
+ *   CLOCK_FORWARD    ms, positive  never undone at its end, only by a later step in the
+ *                    other direction. The window is the planned one: in it all affected
+ *                    clients notice the step. A plan's steps never sum up to more than
+ *                    NEM_OFFSET_MAX_MS in either direction
  *   DELETE_COMPANION which of the companions (nem_companion)
  */
 struct nem_step {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An allocator that fails on demand; preloaded, or linked into a test program. It passes
- * all other calls to the next allocator. It also gets the calls of glibc's strdup,
- * asprintf and the like. Sanitizers and Valgrind have their own allocator: there nothing
- * is counted, and tests skip (helpers/alloc.h).
+ * An allocator that fails when a test wants it; preloaded, or linked into a test program.
+ * It passes all other calls to the next allocator. It also gets the calls of glibc's
+ * strdup, asprintf and the like. Sanitizers and Valgrind have their own allocator: there
+ * nothing is counted, and tests skip (helpers/alloc.h).
  *
  * $RLOCK_ALLOC_FAIL at the start of the program: "n" fails the n-th allocation, "n+" also
  * all after it.
