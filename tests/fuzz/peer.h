@@ -10,17 +10,17 @@
  * Each request takes the next line of its class. The actions:
  *
  *     =<what> <remaining ms> <ticket> <token> <flags> <more>   an answer of a script;
- *                 what is left out is as a friendly server would say it
- *     <<bytes>    these (\r, \n, \\, \xNN)
+ *                 omitted parts are as in a friendly server's answer
+ *     <<bytes>    these bytes (\r, \n, \\, \xNN)
  *     !<text>     an error
  *     ~<ms>       the friendly answer, late
- *     ?           none
- *     #           closes;  %  the same, with a reset
+ *     ?           no answer
+ *     #           closes the connection;  %  the same, with a reset
  *     2           the answer twice;  /<n>  n bytes of it
  *     @<text>     the answer "queued", and a message to the mailbox: %i the id, %t its
  *                 ticket, %n the name
  *
- * Where there is no line, the server is friendly.
+ * A request without a line gets a friendly answer.
  */
 #ifndef FUZZ_PEER_H
 #define FUZZ_PEER_H

@@ -13,15 +13,15 @@
  *
  * Lines on stdin, each answered by one line:
  *   round DIR   the threads work, and write into DIR      working UUID
- *   rest        they finish what they have begun; nobody
- *               holds or waits any more                   resting
- *   fall K T    SIGKILL to itself as soon as a thread is as enum nem_kind K wants it,
- *               with a lock of type T; nothing is answered
- *   close W     its 0 to 2, see robbery.h; nothing is answered
- *   open W      what it has at 0 to 2 from now on; nothing is answered
- *   look        what the process uses, "descriptors threads bytes"; bytes of its own, not
- *               of files
- * The end of stdin: it rests, closes its client and ends.
+ *   rest        they finish what they have begun, until
+ *               none holds or waits any more              resting
+ *   fall K T    SIGKILL to itself as soon as a thread is in the state that enum nem_kind
+ *               K requires, with a lock of type T; no answer
+ *   close W     closes 0 to 2, see robbery.h; no answer
+ *   open W      opens other files at 0 to 2; no answer
+ *   look        the resources of the process, "descriptors threads bytes"; bytes of its
+ *               own memory, without files
+ * At the end of stdin the process rests, closes its client and ends.
  */
 #include "link.h"
 #include "pulse.h"

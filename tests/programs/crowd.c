@@ -8,20 +8,20 @@
  * One command a line on stdin, one answer a line on stdout, "ok ..." or "failed: ...".
  * Threads have numbers from 0 and are started by their first command.
  *
- *   ask FROM N WAIT_MS HOLD_US   each of the threads FROM to FROM+N-1 asks for the lock,
- *                       patiently or (WAIT_MS above 0) until then, holds it so long, and
- *                       gives it back
+ *   ask FROM N WAIT_MS HOLD_US   each of the threads FROM to FROM+N-1 requests the lock,
+ *                       without a deadline or (WAIT_MS above 0) with one, holds it for
+ *                       HOLD_US, and releases it
  *   loop FROM N HOLD_US each does so again and again
  *   stop                the loops end with their next turn
- *   keep FROM N         each takes a lock of its own, NAME-<thread>, and holds it
- *   let FROM N          ... and gives it back
- *   idle                answered when no thread has anything to do any more
- *   losses              "ok N": of the client, so far
+ *   keep FROM N         each takes its own lock, NAME-<thread>, and holds it
+ *   let FROM N          ... and releases it
+ *   idle                answered when no thread has work any more
+ *   losses              "ok N": the client's losses so far
  *
  * The threads log what they do in LOG, each line in one write, so that all processes may
  * share it: "<CLOCK_BOOTTIME ns> <pid> <thread> <what> <number>":
  *
- *   asks 0, got TOKEN, gives 0 (before it gives the lock back), gave CODE, fails CODE
+ *   asks 0, got TOKEN, gives 0 (before the release), gave CODE, fails CODE
  *
  * Uses <rlock.h> only.
  */

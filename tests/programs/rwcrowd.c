@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A process whose threads read and write under one read-write lock and write down what
- * happened (rwlog.h):
+ * A process whose threads read and write under one read-write lock and log the events
+ * (rwlog.h):
  *
  *   rwcrowd URL NAME LOG FIRST KIND LEASE_MS JOB...
  *
- * KIND is what rlock_rwlockattr_setkind_np takes, LEASE_MS that of fixed leases. Each JOB
- * is a thread, the first one is number FIRST in the log: a letter and how many sections
- * it enters (0: until the log says stop).
- *   r   reads hand in hand: does not leave while it is the last reader of its kind, for
- *       up to 20 ms
+ * KIND is an argument of rlock_rwlockattr_setkind_np, LEASE_MS the length of fixed
+ * leases. Each JOB is a thread: a letter and the number of sections that it enters (0:
+ * until the log says stop). The first one has the number FIRST in the log.
+ *   r   reads hand in hand: for up to 20 ms it does not leave while it is the last reader
+ *       of this kind
  *   q   reads
  *   s   reads, and stays inside until the log says open
  *   w   writes
- *   m   everything in turn: reads and writes of every form, re-entries, fixed leases,
+ *   m   all in turn: reads and writes by every call, re-entries, fixed leases,
  *       downgrades; tries and deadlines that fail are repeated
- *   t   like w and r with random deadlines, and stays a while; each call is a section
- * All begin when the log says go. What is written: the same number twice, one after the
+ *   t   like w and r with random deadlines, and stays for a while; each call is a section
+ * All begin when the log says go. A writer writes the same number twice, one after the
  * other. Prints one line: "sections N writes N torn N lost N failed N". Uses <rlock.h>
  * only.
  */
